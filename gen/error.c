@@ -1,0 +1,39 @@
+/* error.c - the thread's last failure. */
+#include "error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* All errors of a spec file come as one text, so the sentence may be long. */
+enum { SENTENCE = 16384 };
+static _Thread_local char sentence[SENTENCE];
+
+const char *fg_error(void) { return sentence; }
+
+fg_status fg_fail(fg_status code, const char *format, ...) {
+  char text[SENTENCE]; /* an argument may be fg_error() itself */
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  memcpy(sentence, text, sizeof text);
+  return code;
+}
+
+fg_status fg_fail_in(fg_status code, const char *format, ...) {
+  char context[512], text[SENTENCE];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(context, sizeof context, format, args);
+  va_end(args);
+  snprintf(text, sizeof text, "%s: %.*s", context, SENTENCE - 520, sentence);
+  memcpy(sentence, text, sizeof text);
+  return code;
+}
+
+const char *fg_status_name(fg_status code) {
+  static const char *const name[] = {"ok", "argument", "spec",    "template",    "compiler", "cuda",
+                                     "io", "memory",   "capture", "environment", "bug"};
+  return (size_t)code < sizeof name / sizeof *name ? name[code] : "unknown";
+}

@@ -1,0 +1,39 @@
+/* expand.h - from a variant to its text: candidates, expansion of templates, recipe, line map.
+ *
+ * Output is a pure function of variant, templates and this library. A fg_gen is used by one thread
+ * at a time; sources and plans are plain data of their own. */
+#ifndef FG_EXPAND_H
+#define FG_EXPAND_H
+
+#include "recipe.h"
+#include "variant.h"
+
+typedef struct fg_gen fg_gen;
+
+/* templates: a directory that replaces the built-in ones; NULL or "" = the built-in ones. */
+fg_status fg_gen_new(const char *templates, fg_gen **gen);
+void fg_gen_free(fg_gen *gen);
+
+/* The plans that may compute the point on the arch, best guess first: every family's candidates
+ * within the limits (NULL = none). *plans is the caller's to free. FG_ESPEC with each family's
+ * reason when there is none. */
+fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
+                       const fg_limits *limits, fg_plan **plans, int *n);
+
+/* One variant's text, how to launch it, and where each of its lines comes from. */
+typedef struct fg_source {
+  char *text;
+  size_t size;
+  fg_recipe recipe;
+  int n_lines, n_files;
+  char **file;    /* template names */
+  int *line_file; /* of line i + 1: an index into `file`, -1 = made by the engine */
+  int *line;      /* the line in that template */
+} fg_source;
+fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source);
+void fg_source_free(fg_source *source);
+
+/* "attention/simt_forward.cut:31" for a line of the text (1-based), "" when it has no template. */
+int fg_source_place(const fg_source *source, int line, size_t size, char *text);
+
+#endif

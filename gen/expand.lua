@@ -1,0 +1,314 @@
+-- expand.lua: drives the templates. C calls plans(job) and expand(job) of the table this returns.
+--
+-- job: spec (the point's fields as text or booleans, and d, dv), plan (its fields), arch, family,
+-- families (all, in order of preference), name, spec_words, version.
+-- gen: what C gives: read(name) -> text; translate(name, text) -> Lua; recipe(description) -> the
+-- members of Params, a line each.
+local gen = ...
+local expand = {}
+
+local function failf(level, format, ...) error(string.format(format, ...), level + 1) end
+
+-- Runs a plain Lua file of the templates in env; families and hooks call it as run(name).
+local function run(env, name)
+  return assert(load(gen.read(name), "@" .. name, "t", env))()
+end
+
+-- The globals of families and templates: pure functions, the job, and nothing that is undefined.
+local function environment(job)
+  local env = {
+    assert = assert, error = error, ipairs = ipairs, math = math, pairs = pairs, select = select,
+    string = string, table = table, tonumber = tonumber, tostring = tostring, type = type,
+    spec = job.spec, plan = job.plan, arch = job.arch,
+    target = job.arch == "host" and "host" or "ptx",
+    cdiv = function(a, b) return (a + b - 1) // b end,
+  }
+  env.run = function(name) return run(env, name) end
+  return setmetatable(env, { __index = function(_, name) failf(2, "undefined name '%s'", name) end })
+end
+
+local function family_of(env, family, pass)
+  return run(env, "attention/" .. family .. "_" .. pass .. ".lua")
+end
+
+-- Lists the plans of every family for a spec and arch; refused has the reasons of those with none.
+function expand.plans(job)
+  local plans, refused = {}, {}
+  for _, name in ipairs(job.families) do
+    local env = environment(job)
+    local family = family_of(env, name, job.spec.pass)
+    local good, why = family.applies(job.spec, job.arch)
+    if good then
+      for _, plan in ipairs(family.candidates(job.spec, job.arch)) do
+        plan.family = name
+        plans[#plans + 1] = plan
+      end
+    else
+      refused[#refused + 1] = name .. ": " .. why
+    end
+  end
+  return plans, table.concat(refused, "; ")
+end
+
+-- Emission ---------------------------------------------------------------------------------------
+-- A sink is a list of { text, file, line }. Text goes to the current sink; `part` changes it.
+
+local function value_text(v)
+  if type(v) == "string" then return v end
+  if math.type(v) == "integer" then return tostring(v) end
+  failf(3, "a value in $( ) is %s; it must be text or an integer",
+        v == nil and "nil" or math.type(v) == "float" and "the float " .. v or "a " .. type(v))
+end
+
+local function add_text(sink, text, file, line)
+  for piece in (text .. "\n"):gmatch("(.-)\n") do
+    sink[#sink + 1] = { text = piece, file = file, line = line }
+  end
+end
+
+-- The state of one expansion: env of the templates, the parts declared so far, entry points.
+local function session(job)
+  local s = { env = environment(job), parts = {}, order = {}, entries = {}, sink = {} }
+
+  local function emitter(file)
+    return function(line, ...)
+      local pieces, values = {}, select("#", ...) > 1
+      for i = 1, select("#", ...) do pieces[i] = value_text((select(i, ...))) end
+      local text = table.concat(pieces)
+      if values and not text:find("%S") then return end -- a line of empty values is no line
+      add_text(s.sink, text, file, line)
+    end
+  end
+
+  function s.env.include(name)
+    local chunk = assert(load(gen.translate(name, gen.read(name)), "@" .. name, "t", s.env))
+    chunk(emitter(name))
+  end
+
+  -- What follows, up to the next part or the file's end, is emitted only if the kernels use `name`.
+  -- A part named like a row of primitives.lua is that function's body.
+  function s.env.part(name)
+    if s.parts[name] then failf(2, "part '%s' is declared twice", name) end
+    s.sink = { name = name }
+    s.parts[name] = s.sink
+    s.order[#s.order + 1] = s.sink
+  end
+
+  -- The head of an entry point; the targets differ in it.
+  function s.env.kernel(name)
+    s.entries[#s.entries + 1] = name
+    for _, step in ipairs(s.description.steps) do
+      if step.entry == name then return s.target.kernel(name, step.threads) end
+    end
+    failf(2, "kernel '%s' is no step of the recipe", name)
+  end
+  return s
+end
+
+-- Parts ------------------------------------------------------------------------------------------
+
+-- Library files declare parts; they emit nothing by themselves.
+local function load_library(s, name)
+  local outside = s.sink
+  s.env.include(name)
+  s.sink = outside
+  for _, part in ipairs(s.order) do
+    while part[#part].text == "" do part[#part] = nil end
+  end
+end
+
+local function code_of(text) return (text:gsub('"[^"]*"', '""'):gsub("//.*", "")) end
+
+local function identifiers(lines, found)
+  for _, l in ipairs(lines) do
+    for word in code_of(l.text):gmatch("[%a_][%w_]*") do found(word) end
+  end
+end
+
+-- The parts that `body` uses, directly or through one another: each behind those that it uses
+-- itself, else in the order of their declaration. The types come first and use nothing.
+local function used_parts(s, body)
+  local types = s.parts.types
+  local used, done, list = { [types] = true }, { [types] = true }, { types }
+  local function mark(word)
+    local part = s.parts[word]
+    if not part or used[part] then return end
+    used[part] = true
+    identifiers(part, mark)
+  end
+  local function place(part)
+    if not used[part] or done[part] then return end
+    done[part] = true
+    identifiers(part, function(word) if s.parts[word] then place(s.parts[word]) end end)
+    list[#list + 1] = part
+  end
+  identifiers(body, mark)
+  for _, part in ipairs(s.order) do place(part) end
+  return list
+end
+
+-- A primitive's part is its body; the head comes from the table of signatures. A body of one short
+-- line goes on one line.
+local function with_signature(s, part)
+  local row = s.signatures[part.name]
+  if not row then return part end
+  local head = string.format("DEV %s %s(%s) {", row[2], row[1], row[3])
+  local first = part[1]
+  local short = string.format("%s %s }", head, first.text:match("^%s*(.*)"))
+  if #part == 1 and #short < 100 then return { { text = short, file = first.file, line = first.line } } end
+  local lines = { { text = head, file = first.file, line = first.line } }
+  table.move(part, 1, #part, 2, lines)
+  lines[#lines + 1] = { text = "}", file = first.file, line = first.line }
+  return lines
+end
+
+-- Assembly ---------------------------------------------------------------------------------------
+
+local function comment(out, text) out[#out + 1] = { text = text == "" and "//" or "// " .. text } end
+
+local function header(s, job, out)
+  local d = s.description
+  comment(out, job.name)
+  comment(out, "")
+  comment(out, d.about)
+  comment(out, "spec:   " .. job.spec_words)
+  comment(out, "again:  flashgen emit " .. job.name)
+  comment(out, "made by flashgen " .. job.version)
+  comment(out, "")
+  for _, step in ipairs(d.steps) do
+    comment(out, step.entry and string.format("launch: %s, grid %s, %d threads", step.entry,
+                                              table.concat(step.grid, " x "), step.threads)
+                 or "zero:   " .. step.zero)
+  end
+  comment(out, "")
+  comment(out, string.format("shared memory, %d bytes:", s.shared_bytes))
+  for _, block in ipairs(s.shared) do
+    comment(out, string.format("  %-8s %6d  %s", block.name, block.offset, block.about))
+  end
+end
+
+-- Shared-memory blocks in order, 16-byte aligned: { name, bytes, about } -> offsets.
+local function lay_out(blocks)
+  local map, offset = {}, 0
+  for _, block in ipairs(blocks) do
+    map[#map + 1] = { name = block[1], offset = offset, about = block[3] }
+    offset = offset + (block[2] + 15) // 16 * 16
+  end
+  return map, offset
+end
+
+local function constants(s, out)
+  local function constant(name, value, about)
+    out[#out + 1] = { text = string.format("enum { %s = %d };%s", name, value,
+                                           about and " // " .. about or "") }
+  end
+  for _, c in ipairs(s.description.constants) do constant(c[1], c[2], c[3]) end
+  for _, block in ipairs(s.shared) do constant(block.name, block.offset) end
+end
+
+local function append(out, lines) table.move(lines, 1, #lines, #out + 1, out) end
+local function blank(out) out[#out + 1] = { text = "" } end
+
+local function assemble(s, job, body, params)
+  local out = {}
+  header(s, job, out)
+  for _, part in ipairs(used_parts(s, body)) do
+    local lines = with_signature(s, part)
+    local defines = #lines == 1 and lines[1].text:find("^#define") and out[#out].text:find("^#define")
+    if not defines then blank(out) end
+    append(out, lines)
+    if part.name == "types" then blank(out); constants(s, out) end
+  end
+  blank(out)
+  out[#out + 1] = { text = "typedef struct Params {" }
+  add_text(out, (params:gsub("\n$", "")))
+  out[#out + 1] = { text = "} Params;" }
+  blank(out)
+  append(out, body)
+  add_text(out, s.target.finish(s.entries))
+  return out
+end
+
+-- Layout -----------------------------------------------------------------------------------------
+-- Lines are indented by their brace depth; an open parenthesis continues a line; long lines break;
+-- runs of blank lines shrink to one.
+local WIDTH = 99
+
+local function count(text, pattern) return select(2, text:gsub(pattern, "")) end
+
+-- Where to break a line that is too long: behind a comma or before an operator, as little nested as
+-- can be, and there as late as can be. nil: nowhere.
+local function break_at(text, limit)
+  local depth, best, least = 0, nil, math.huge
+  local operators = { ["&&"] = true, ["||"] = true, ["?"] = true, [":"] = true, ["+"] = true, ["//"] = true }
+  for i = 1, math.min(limit, #text) do
+    local c = text:sub(i, i)
+    if c == "(" then depth = depth + 1 elseif c == ")" then depth = depth - 1 end
+    local word = c == " " and text:match("^ (%S+) ", i)
+    local good = word and (operators[word] or text:sub(i - 1, i - 1) == ",")
+    if good and i > limit // 3 and depth <= least then best, least = i, depth end
+  end
+  return best
+end
+
+local function wrap(out, line, lead)
+  local text, indent = line.text, lead
+  while #text + indent > WIDTH and not text:find("^//") do
+    local at = break_at(text, WIDTH - indent)
+    if not at then break end
+    out[#out + 1] = { text = (" "):rep(indent) .. text:sub(1, at - 1), file = line.file, line = line.line }
+    text, indent = text:sub(at + 1), lead + 4
+  end
+  out[#out + 1] = { text = (" "):rep(indent) .. text, file = line.file, line = line.line }
+end
+
+local function indent(lines)
+  local out, braces, parens = {}, 0, 0
+  for _, l in ipairs(lines) do
+    local text = l.text:match("^%s*(.-)%s*$")
+    local code = code_of(text)
+    local level = braces - (code:find("^}") and 1 or 0)
+    braces = braces + count(code, "{") - count(code, "}")
+    if text ~= "" then
+      local lead = text:find("^#define") and 0 or 2 * level + (parens > 0 and 4 or 0)
+      wrap(out, { text = text, file = l.file, line = l.line }, lead)
+    elseif out[#out].text ~= "" then
+      out[#out + 1] = { text = "" }
+    end
+    parens = parens + count(code, "%(") - count(code, "%)")
+  end
+  if braces ~= 0 or parens ~= 0 then
+    failf(1, "unbalanced text: %d braces and %d parentheses stay open", braces, parens)
+  end
+  while out[#out].text == "" do out[#out] = nil end
+  return out
+end
+
+-- One variant's text: lines, and for each the template file and line it came from.
+function expand.expand(job)
+  local s = session(job)
+  local env = s.env
+  env.hooks = run(env, "attention/hooks.lua")
+  local family = family_of(env, job.family, job.spec.pass)
+  s.description = family.describe(job.spec, job.plan)
+  s.shared, s.shared_bytes = lay_out(s.description.shared)
+  for _, step in ipairs(s.description.steps) do step.shared = step.entry and s.shared_bytes or 0 end
+  local params = gen.recipe(s.description)
+
+  s.target = run(env, env.target .. "/target.lua")
+  s.signatures = {}
+  load_library(s, "prelude.cut")
+  for _, file in ipairs(run(env, "primitives.lua")) do
+    for _, row in ipairs(file) do s.signatures[row[1]] = row end
+    load_library(s, env.target .. "/" .. file.name .. ".cut")
+  end
+  for _, file in ipairs(family.library) do load_library(s, file) end
+  for _, c in ipairs(s.description.constants) do env[c[1]] = c[2] end
+
+  local body = {}
+  s.sink = body
+  env.include(family.template)
+  return indent(assemble(s, job, body, params))
+end
+
+return expand

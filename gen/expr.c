@@ -1,0 +1,173 @@
+/* expr.c - integer expressions over a launch's extents: infix text to postfix code to numbers. */
+#include "recipe.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One row an operator or extent; a row's index is its op code. */
+typedef enum { CONSTANT, EXTENT, INFIX, CALL } form;
+static const struct {
+  const char *text;
+  form form;
+  int rank; /* of infix operators: higher binds tighter */
+  size_t extent;
+} ops[] = {
+    {"", CONSTANT, 0, 0},
+    {"b", EXTENT, 0, offsetof(fg_shape, b)},
+    {"h", EXTENT, 0, offsetof(fg_shape, h)},
+    {"hk", EXTENT, 0, offsetof(fg_shape, hk)},
+    {"nq", EXTENT, 0, offsetof(fg_shape, nq)},
+    {"nk", EXTENT, 0, offsetof(fg_shape, nk)},
+    {"+", INFIX, 1, 0},
+    {"-", INFIX, 1, 0},
+    {"*", INFIX, 2, 0},
+    {"/", INFIX, 2, 0},
+    {"%", INFIX, 2, 0},
+    {"min", CALL, 0, 0},
+    {"max", CALL, 0, 0},
+    {"cdiv", CALL, 0, 0},
+    {"roundup", CALL, 0, 0},
+};
+enum { ADD = 6, SUB, MUL, DIV, MOD, MIN, MAX, CDIV, ROUNDUP, OPS = sizeof ops / sizeof *ops };
+
+typedef struct {
+  const char *text, *at;
+  fg_expr *out;
+  int nesting;
+} reader;
+
+static void skip(reader *r) { r->at += strspn(r->at, " \t"); }
+
+static fg_status bad(const reader *r, const char *what) {
+  return fg_fail(FG_ETEMPLATE, "expression \"%.80s\", column %d: %s", r->text,
+                 (int)(r->at - r->text) + 1, what);
+}
+
+static fg_status push(reader *r, int op, int64_t constant) {
+  if (r->out->n == FG_EXPR_MAX) return bad(r, "the expression is too long");
+  r->out->op[r->out->n] = (unsigned char)op;
+  r->out->constant[r->out->n++] = constant;
+  return FG_OK;
+}
+
+static fg_status read_infix(reader *r, int rank);
+
+static fg_status expect(reader *r, char c) {
+  skip(r);
+  if (*r->at != c) return bad(r, (char[]){'e', 'x', 'p', 'e', 'c', 't', 'e', 'd', ' ', c, 0});
+  r->at++;
+  return FG_OK;
+}
+
+static fg_status read_call(reader *r, int op) {
+  TRY(expect(r, '('));
+  TRY(read_infix(r, 1));
+  TRY(expect(r, ','));
+  TRY(read_infix(r, 1));
+  TRY(expect(r, ')'));
+  return push(r, op, 0);
+}
+
+static fg_status read_operand(reader *r) {
+  skip(r);
+  if (*r->at == '(') {
+    r->at++;
+    TRY(read_infix(r, 1));
+    return expect(r, ')');
+  }
+  if (isdigit((unsigned char)*r->at)) {
+    char *end;
+    int64_t value = strtoll(r->at, &end, 10);
+    r->at = end;
+    return push(r, FG_OP_CONST, value);
+  }
+  size_t n = 0;
+  while (isalpha((unsigned char)r->at[n])) n++;
+  for (int op = 1; op < OPS; op++) {
+    if (ops[op].form == INFIX || strlen(ops[op].text) != n || strncmp(ops[op].text, r->at, n))
+      continue;
+    r->at += n;
+    return ops[op].form == EXTENT ? push(r, op, 0) : read_call(r, op);
+  }
+  return bad(r, "expected a number, an extent (b h hk nq nk) or a function");
+}
+
+/* Operators of at least `rank`, left to right. */
+static fg_status read_infix(reader *r, int rank) {
+  if (++r->nesting > FG_EXPR_MAX) return bad(r, "nested too deep");
+  TRY(read_operand(r));
+  for (;;) {
+    skip(r);
+    int op = ADD;
+    while (op <= MOD && *r->at != ops[op].text[0]) op++;
+    if (op > MOD || ops[op].rank < rank) break;
+    r->at++;
+    TRY(read_infix(r, ops[op].rank + 1));
+    TRY(push(r, op, 0));
+  }
+  r->nesting--;
+  return FG_OK;
+}
+
+fg_status fg_expr_compile(const char *text, fg_expr *expr) {
+  fg_expr out = {0};
+  reader r = {text, text, &out, 0};
+  TRY(read_infix(&r, 1));
+  skip(&r);
+  if (*r.at) return bad(&r, "unexpected text");
+  *expr = out;
+  return FG_OK;
+}
+
+/* x = a op b; false on overflow or division by zero. Extents are not negative. */
+static bool apply(int op, int64_t a, int64_t b, int64_t *x) {
+  switch (op) {
+  case ADD: return !__builtin_add_overflow(a, b, x);
+  case SUB: return !__builtin_sub_overflow(a, b, x);
+  case MUL: return !__builtin_mul_overflow(a, b, x);
+  case MIN: *x = a < b ? a : b; return true;
+  case MAX: *x = a > b ? a : b; return true;
+  default: break;
+  }
+  if (b <= 0) return false;
+  int64_t up = a / b + (a % b > 0);
+  *x = op == DIV ? a / b : op == MOD ? a % b : up;
+  return op != ROUNDUP || !__builtin_mul_overflow(up, b, x);
+}
+
+fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *value) {
+  int64_t stack[FG_EXPR_MAX];
+  int n = 0;
+  for (int i = 0; i < expr->n; i++) {
+    int op = expr->op[i];
+    if (ops[op].form == CONSTANT) {
+      stack[n++] = expr->constant[i];
+    } else if (ops[op].form == EXTENT) {
+      const char *extents = (const char *)shape;
+      stack[n++] = *(const int64_t *)(const void *)(extents + ops[op].extent);
+    } else {
+      n--;
+      if (!apply(op, stack[n - 1], stack[n], &stack[n - 1])) {
+        char text[256];
+        fg_expr_print(expr, sizeof text, text);
+        return fg_fail(FG_EARGUMENT, "the launch size \"%s\" overflows for this shape", text);
+      }
+    }
+  }
+  *value = stack[0];
+  return FG_OK;
+}
+
+int fg_expr_print(const fg_expr *expr, size_t size, char *text) {
+  int n = 0;
+  for (int i = 0; i < expr->n && (size_t)n < size; i++) {
+    const char *space = i ? " " : "";
+    n += expr->op[i] == FG_OP_CONST
+             ? snprintf(text + n, size - (size_t)n, "%s%" PRId64, space, expr->constant[i])
+             : snprintf(text + n, size - (size_t)n, "%s%s", space, ops[expr->op[i]].text);
+  }
+  return n;
+}

@@ -1,0 +1,180 @@
+/* recipe.c - the table of kernel arguments, and the Params struct that follows from a recipe. */
+#include "recipe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PLACE(member) .place = offsetof(fg_args, member)
+const fg_argument fg_arguments[FG_ARGUMENTS] = {
+    {"q", "q", "bqhd", FG_RULE_SPEC, PLACE(q), .help = "queries"},
+    {"k", "k", "bkgd", FG_RULE_SPEC, PLACE(k), .help = "keys"},
+    {"v", "v", "bkgv", FG_RULE_SPEC, PLACE(v), .help = "values"},
+    {"bias", "bias", "bhqk", FG_RULE_BIAS, PLACE(bias), .help = "added to the scores"},
+    {"o", "o", "bqhv", FG_RULE_SPEC, PLACE(o), .help = "the result"},
+    {"lse", "lse", "bhq", FG_RULE_F32, .packed = true, PLACE(lse), .help = "log-sum-exp of a row"},
+    {"do", "dout", "bqhv", FG_RULE_SPEC, PLACE(dout), .help = "gradient of o"},
+    {"dlse", "dlse", "bhq", FG_RULE_F32, .packed = true, .optional = true, PLACE(dlse),
+     .help = "gradient of lse; none = 0"},
+    {"dq", "dq", "bqhd", FG_RULE_SPEC, PLACE(dq), .help = "gradient of q"},
+    {"dk", "dk", "bkgd", FG_RULE_SPEC, PLACE(dk), .help = "gradient of k"},
+    {"dv", "dv", "bkgv", FG_RULE_SPEC, PLACE(dv), .help = "gradient of v"},
+    {"dbias", "dbias", "bhqk", FG_RULE_GRAD, PLACE(dbias), .help = "gradient of bias"},
+};
+
+const fg_argument *fg_argument_find(const char *name) {
+  for (int i = 0; i < FG_ARGUMENTS; i++)
+    if (!strcmp(fg_arguments[i].name, name)) return &fg_arguments[i];
+  return NULL;
+}
+
+int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape) {
+  switch (axis) {
+  case 'b': return shape->b;
+  case 'h': return shape->h;
+  case 'g': return shape->hk;
+  case 'q': return shape->nq;
+  case 'k': return shape->nk;
+  case 'd': return recipe->d;
+  case 'v': return recipe->dv;
+  default: return 1;
+  }
+}
+
+int fg_axis_index(const char *axes, char a) {
+  bool square = strchr(axes, 'q') && strchr(axes, 'k');
+  switch (a) {
+  case 'b': return 0;
+  case 'h':
+  case 'g': return 1;
+  case 'q': return 2;
+  case 'k': return square ? 3 : 2;
+  default: return 3;
+  }
+}
+
+char fg_axis_suffix(const char *axes, char a) {
+  bool square = strchr(axes, 'q') && strchr(axes, 'k');
+  return (square ? "bhqk" : "bhnd")[fg_axis_index(axes, a)];
+}
+
+static const char *extent_ident(char axis) {
+  switch (axis) {
+  case 'b': return "b";
+  case 'h': return "h";
+  case 'g': return "hk";
+  case 'q': return "nq";
+  default: return "nk";
+  }
+}
+
+/* The shape of a tensor as a comment has it: "[b, nq, h, 128]". */
+static void shape_text(const fg_recipe *r, const char *axes, size_t size, char *text) {
+  int n = snprintf(text, size, "[");
+  for (int i = 0; axes[i]; i++) {
+    const char *comma = i ? ", " : "";
+    if (axes[i] == '1' || axes[i] == 'd' || axes[i] == 'v')
+      n += snprintf(text + n, size - (size_t)n, "%s%d", comma,
+                    (int)fg_recipe_extent(r, axes[i], NULL));
+    else
+      n += snprintf(text + n, size - (size_t)n, "%s%s", comma, extent_ident(axes[i]));
+  }
+  snprintf(text + n, size - (size_t)n, "]");
+}
+
+/* Appends to the struct's text and to the parameter table at once. */
+typedef struct {
+  fg_recipe *recipe;
+  char *text;
+  size_t size;
+  int n;
+  bool full;
+} writer;
+
+static void member(writer *w, fg_parameter p, int bytes) {
+  fg_recipe *r = w->recipe;
+  if (r->n_parameters == FG_PARAMETER_MAX) {
+    w->full = true;
+    return;
+  }
+  p.offset = r->params_bytes = (r->params_bytes + bytes - 1) / bytes * bytes;
+  r->params_bytes += bytes;
+  r->parameter[r->n_parameters++] = p;
+}
+
+__attribute__((format(printf, 2, 3))) static void line(writer *w, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(w->text + w->n, w->size - (size_t)w->n, format, args);
+  va_end(args);
+  if (n < 0 || (size_t)n >= w->size - (size_t)w->n) w->full = true;
+  else w->n += n;
+}
+
+static const char *c_type(fg_elem elem) { return elem == FG_ELEM_F32 ? "float" : "u16"; }
+
+/* "i64 q_b, q_n, q_h;": the strides of every axis but the unit one and broadcast ones. */
+static void strides(writer *w, int index) {
+  const fg_recipe_tensor *t = &w->recipe->tensor[index];
+  const char *separator = "i64 ";
+  for (const char *a = t->axes; a[1] && !t->argument->packed; a++) {
+    if (*a == '1') continue;
+    line(w, "%s%s_%c", separator, t->argument->ident,
+         fg_axis_suffix(t->argument->axes, *a));
+    separator = ", ";
+    member(w, (fg_parameter){FG_FROM_STRIDE, index, *a, 0}, 8);
+  }
+  if (*separator == ',') line(w, ";\n");
+}
+
+fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
+  static const char extents[] = "bhgqk";
+  writer w = {r, text, size, 0, false};
+  char shape[64];
+  r->n_parameters = r->params_bytes = 0;
+  for (int i = 0; i < r->n_tensors; i++) {
+    const fg_recipe_tensor *t = &r->tensor[i];
+    shape_text(r, t->axes, sizeof shape, shape);
+    line(&w, "%s%s *%s; // %s %s%s\n", t->output ? "" : "const ", c_type(t->elem),
+         t->argument->ident, shape, fg_elem_name(t->elem), t->argument->optional ? ", or null" : "");
+    member(&w, (fg_parameter){FG_FROM_TENSOR, i, 0, 0}, 8);
+    strides(&w, i);
+  }
+  for (int i = 0; i < r->n_regions; i++) {
+    line(&w, "%s *%s; // scratch\n", c_type(r->region[i].elem), r->region[i].name);
+    member(&w, (fg_parameter){FG_FROM_REGION, i, 0, 0}, 8);
+  }
+  line(&w, "int b, h, hk, nq, nk;\nfloat scale;\n");
+  for (const char *a = extents; *a; a++) member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *a, 0}, 4);
+  member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
+  r->params_bytes = (r->params_bytes + 7) / 8 * 8;
+  return w.full ? fg_fail(FG_EBUG, "the Params struct is too large for its tables") : FG_OK;
+}
+
+int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
+  writer w = {(fg_recipe *)r, text, size, 0, false};
+  char buffer[256];
+  for (int i = 0; i < r->n_tensors; i++) {
+    shape_text(r, r->tensor[i].axes, sizeof buffer, buffer);
+    line(&w, "tensor %s %s %s %s\n", r->tensor[i].argument->name,
+         r->tensor[i].output ? "out" : "in", fg_elem_name(r->tensor[i].elem), buffer);
+  }
+  for (int i = 0; i < r->n_regions; i++) {
+    fg_expr_print(&r->region[i].count, sizeof buffer, buffer);
+    line(&w, "region %s %s: %s\n", r->region[i].name, fg_elem_name(r->region[i].elem), buffer);
+  }
+  for (int i = 0; i < r->n_steps; i++) {
+    const fg_step *s = &r->step[i];
+    if (s->kind == FG_STEP_ZERO) {
+      line(&w, "zero %s\n", r->region[s->region].name);
+      continue;
+    }
+    line(&w, "launch %s grid", s->entry);
+    for (int a = 0; a < 3; a++) {
+      fg_expr_print(&s->grid[a], sizeof buffer, buffer);
+      line(&w, "%s %s", a ? "," : "", buffer);
+    }
+    line(&w, " threads %d shared %d\n", s->threads, s->shared_bytes);
+  }
+  return w.n;
+}

@@ -1,0 +1,115 @@
+/* recipe.h - how to launch a variant, as data; launcher, devices and reports read nothing else.
+ *
+ * Numbers that depend on the shape are integer expressions over b h hk nq nk, in a postfix form
+ * with one evaluator. */
+#ifndef FG_RECIPE_H
+#define FG_RECIPE_H
+
+#include "elem.h"
+#include "error.h"
+
+#include <stdbool.h>
+
+/* Postfix code. An operand is a constant (op = FG_OP_CONST) or an extent of the shape. */
+enum { FG_EXPR_MAX = 32, FG_OP_CONST = 0 };
+typedef struct fg_expr {
+  int n;
+  unsigned char op[FG_EXPR_MAX];
+  int64_t constant[FG_EXPR_MAX];
+} fg_expr;
+
+/* Compiles infix text: integers, b h hk nq nk, + - * / % and parentheses, min max cdiv(a, b) =
+ * ceil(a / b) roundup(a, b). Division truncates. FG_ETEMPLATE with the place. */
+fg_status fg_expr_compile(const char *text, fg_expr *expr);
+
+/* FG_EARGUMENT when it overflows 64 bits or divides by zero. */
+fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *value);
+
+/* Its postfix text, "nq 16 cdiv h *"; returns the length. */
+int fg_expr_print(const fg_expr *expr, size_t size, char *text);
+
+/* One row of the table of kernel arguments: what every kernel may take, and where fg_args has it.
+ * axes: storage order of a tensor's axes, slowest first, by letter: b batch, h query heads, g
+ * key/value heads, q query rows, k keys, d and v the head dims. The letters before the last have
+ * strides unless the tensor is packed (lse, dlse). */
+typedef enum fg_elem_rule { FG_RULE_SPEC, FG_RULE_BIAS, FG_RULE_GRAD, FG_RULE_F32 } fg_elem_rule;
+typedef struct fg_argument {
+  const char *name;  /* in files, words and messages */
+  const char *ident; /* in C and in kernels */
+  const char *axes;
+  fg_elem_rule elem;
+  bool packed;
+  bool optional; /* may be null at launch */
+  size_t place;  /* of the fg_tensor in fg_args */
+  const char *help;
+} fg_argument;
+enum { FG_ARGUMENTS = 12 };
+extern const fg_argument fg_arguments[FG_ARGUMENTS];
+const fg_argument *fg_argument_find(const char *name);
+
+/* A tensor of one variant. An axis letter '1' is broadcast: extent 1, no stride. */
+typedef struct fg_recipe_tensor {
+  const fg_argument *argument;
+  fg_elem elem;
+  bool output;
+  char axes[5];
+} fg_recipe_tensor;
+
+/* Scratch of the caller: 256-byte aligned regions of `count` elements. */
+typedef struct fg_region {
+  char name[16];
+  fg_elem elem;
+  fg_expr count;
+} fg_region;
+
+/* A member of the kernel's Params struct: what goes to which byte of it. */
+typedef enum fg_source_kind {
+  FG_FROM_TENSOR, /* the data pointer of tensor[index] */
+  FG_FROM_STRIDE, /* the stride (64-bit, in elements) of tensor[index] along `axis` */
+  FG_FROM_REGION, /* the address of region[index] */
+  FG_FROM_EXTENT, /* a 32-bit extent of the shape: axis = b h g q k */
+  FG_FROM_SCALE   /* float32 */
+} fg_source_kind;
+typedef struct fg_parameter {
+  fg_source_kind from;
+  int index;
+  char axis;
+  int offset;
+} fg_parameter;
+
+typedef enum fg_step_kind { FG_STEP_LAUNCH, FG_STEP_ZERO } fg_step_kind;
+typedef struct fg_step {
+  fg_step_kind kind;
+  char entry[48];      /* launch: the entry point */
+  fg_expr grid[3];     /* blocks; a zero extent means nothing to launch */
+  int threads;         /* of a block */
+  int shared_bytes;    /* dynamic shared memory */
+  int region;          /* zero: the region to fill with zero bytes */
+} fg_step;
+
+enum { FG_TENSOR_MAX = 16, FG_REGION_MAX = 4, FG_STEP_MAX = 8, FG_PARAMETER_MAX = 72 };
+typedef struct fg_recipe {
+  int n_tensors, n_regions, n_steps, n_parameters;
+  int d, dv, params_bytes;
+  fg_recipe_tensor tensor[FG_TENSOR_MAX];
+  fg_region region[FG_REGION_MAX];
+  fg_step step[FG_STEP_MAX];
+  fg_parameter parameter[FG_PARAMETER_MAX];
+} fg_recipe;
+
+/* The extent of an axis letter for a shape; d and v come from the recipe. */
+int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape);
+
+/* The place of axis letter a in fg_tensor's strides, whose order is b h n d, or b h q k for a tensor
+ * with both q and k among its argument's axes; and the letter that order has there. */
+int fg_axis_index(const char *axes, char a);
+char fg_axis_suffix(const char *axes, char a);
+
+/* Fixes the Params struct from the tensors and regions: fills `parameter` and params_bytes, and
+ * writes the struct's C text (members only, a line each). */
+fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
+
+/* Reads as people and manifests do: tensors, regions, steps, a line each. */
+int fg_recipe_print(const fg_recipe *recipe, size_t size, char *text);
+
+#endif

@@ -1,0 +1,137 @@
+/* recipe_read.c - reads the description that a family gives of its launch. */
+#include "recipe_read.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
+  switch (rule) {
+  case FG_RULE_SPEC: return fg_point_elem(point);
+  case FG_RULE_BIAS: return fg_point_bias_elem(point);
+  case FG_RULE_GRAD: return fg_point_grad_elem(point);
+  case FG_RULE_F32: break;
+  }
+  return FG_ELEM_F32;
+}
+
+/* The axes of a bias that the spec does not name are broadcast. */
+static void set_axes(fg_recipe_tensor *t, const fg_point *point) {
+  strcpy(t->axes, t->argument->axes);
+  if (t->argument->elem != FG_RULE_BIAS && t->argument->elem != FG_RULE_GRAD) return;
+  for (int i = 0; i < 4; i++)
+    if (!(point->bias_dims >> i & 1)) t->axes[i] = '1';
+}
+
+/* The string at key of the table on top; NULL when it is none. Valid while the table holds it. */
+static const char *text_at(lua_State *L, const char *key) {
+  const char *text = lua_getfield(L, -1, key) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  lua_pop(L, 1);
+  return text;
+}
+
+static fg_status number_at(lua_State *L, const char *key, int *value) {
+  int good;
+  lua_getfield(L, -1, key);
+  lua_Integer n = lua_tointegerx(L, -1, &good);
+  lua_pop(L, 1);
+  if (!good || n < 0 || n > 1 << 30)
+    return fg_fail(FG_ETEMPLATE, "description: %s must be an integer, not negative", key);
+  *value = (int)n;
+  return FG_OK;
+}
+
+static fg_status copy_name(const char *name, size_t size, char *copy) {
+  if (!name || strlen(name) >= size)
+    return fg_fail(FG_ETEMPLATE, "description: a name is missing or longer than %d", (int)size - 1);
+  strcpy(copy, name);
+  return FG_OK;
+}
+
+static fg_status read_tensors(lua_State *L, const char *key, bool output, const fg_point *point,
+                              fg_recipe *r) {
+  if (lua_getfield(L, -1, key) != LUA_TTABLE)
+    return fg_fail(FG_ETEMPLATE, "description: %s is missing", key);
+  int n = (int)lua_rawlen(L, -1);
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, -1, i);
+    const char *name = lua_tostring(L, -1);
+    const fg_argument *argument = name ? fg_argument_find(name) : NULL;
+    if (!argument || r->n_tensors == FG_TENSOR_MAX)
+      return fg_fail(FG_ETEMPLATE, "description: %s: no argument \"%s\"", key, name ? name : "?");
+    fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
+    t->argument = argument;
+    t->elem = elem_of(point, argument->elem);
+    t->output = output;
+    set_axes(t, point);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return FG_OK;
+}
+
+static fg_status read_region(lua_State *L, fg_recipe *r) {
+  fg_region *region = &r->region[r->n_regions];
+  TRY(copy_name(text_at(L, "name"), sizeof region->name, region->name));
+  const char *count = text_at(L, "count");
+  if (!count) return fg_fail(FG_ETEMPLATE, "description: region %s has no count", region->name);
+  region->elem = FG_ELEM_F32;
+  return fg_expr_compile(count, &region->count);
+}
+
+static fg_status read_zero(const char *name, fg_recipe *r, fg_step *step) {
+  step->kind = FG_STEP_ZERO;
+  for (step->region = 0; step->region < r->n_regions; step->region++)
+    if (!strcmp(r->region[step->region].name, name)) return FG_OK;
+  return fg_fail(FG_ETEMPLATE, "description: zero: no region \"%s\"", name);
+}
+
+static fg_status read_step(lua_State *L, fg_recipe *r) {
+  fg_step *step = &r->step[r->n_steps];
+  const char *zero = text_at(L, "zero");
+  if (zero) return read_zero(zero, r, step);
+  TRY(copy_name(text_at(L, "entry"), sizeof step->entry, step->entry));
+  TRY(number_at(L, "threads", &step->threads));
+  TRY(number_at(L, "shared", &step->shared_bytes));
+  if (lua_getfield(L, -1, "grid") != LUA_TTABLE)
+    return fg_fail(FG_ETEMPLATE, "description: step %s has no grid", step->entry);
+  for (int i = 0; i < 3; i++) {
+    lua_rawgeti(L, -1, i + 1);
+    const char *text = lua_tostring(L, -1);
+    TRY(fg_expr_compile(text ? text : "1", &step->grid[i]));
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return FG_OK;
+}
+
+typedef fg_status (*reader)(lua_State *L, fg_recipe *r);
+
+static fg_status read_list(lua_State *L, const char *key, int most, int *count, reader read,
+                           fg_recipe *r) {
+  if (lua_getfield(L, -1, key) != LUA_TTABLE)
+    return fg_fail(FG_ETEMPLATE, "description: %s is missing", key);
+  int n = (int)lua_rawlen(L, -1);
+  if (n > most) return fg_fail(FG_ETEMPLATE, "description: more than %d %s", most, key);
+  for (int i = 1; i <= n; i++, ++*count) {
+    if (lua_rawgeti(L, -1, i) != LUA_TTABLE)
+      return fg_fail(FG_ETEMPLATE, "description: an item of %s is no table", key);
+    TRY(read(L, r));
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return FG_OK;
+}
+
+fg_status fg_recipe_read(lua_State *L, const fg_point *point, fg_recipe *recipe) {
+  fg_recipe r = {.d = point->d, .dv = point->dv};
+  int top = lua_gettop(L);
+  fg_status status = FG_OK;
+  TRY_OUT(read_tensors(L, "inputs", false, point, &r));
+  TRY_OUT(read_tensors(L, "outputs", true, point, &r));
+  TRY_OUT(read_list(L, "regions", FG_REGION_MAX, &r.n_regions, read_region, &r));
+  TRY_OUT(read_list(L, "steps", FG_STEP_MAX, &r.n_steps, read_step, &r));
+  *recipe = r;
+out:
+  lua_settop(L, top);
+  return status;
+}

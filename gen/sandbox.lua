@@ -1,0 +1,55 @@
+-- sandbox.lua: what both Lua states start from. Order must not depend on hashes, so `pairs` goes by
+-- key; the spec state then loses all that can run on without Lua's step count (patterns run in C,
+-- finalizers run unhooked, coroutines have hooks of their own) or reach outside.
+-- Arguments: is this the spec state? a function that prints to the log.
+local spec, log = ...
+local next, type, sort, getmetatable, raw_setmetatable = next, type, table.sort, getmetatable, setmetatable
+local tostring, ipairs, select, error = tostring, ipairs, select, error
+
+local function before(a, b)
+  if type(a) ~= type(b) then return type(a) < type(b) end
+  if type(a) == "number" or type(a) == "string" then return a < b end
+  return tostring(a) < tostring(b)
+end
+
+function pairs(t)
+  local keys, i = {}, 0
+  for k in next, t do keys[#keys + 1] = k end
+  sort(keys, before)
+  return function()
+    i = i + 1
+    if keys[i] ~= nil then return keys[i], t[keys[i]] end
+  end
+end
+
+if not spec then return end
+
+local function keep(from, names)
+  local kept = {}
+  for name in names:gmatch("%S+") do kept[name] = from[name] end
+  return kept
+end
+
+local globals = keep(_G, "assert error ipairs pairs pcall rawequal rawget rawlen select tonumber tostring type _VERSION")
+globals.math = keep(math, "abs ceil floor fmod huge log max maxinteger min mininteger modf pi sqrt tointeger type ult")
+globals.string = keep(string, "byte char format len lower rep reverse sub upper")
+globals.table = keep(table, "concat insert remove sort unpack")
+
+function globals.setmetatable(t, meta)
+  if type(meta) == "table" and (rawget(meta, "__gc") ~= nil or rawget(meta, "__close") ~= nil) then
+    error("setmetatable: __gc and __close are not allowed in a spec file", 2)
+  end
+  return raw_setmetatable(t, meta)
+end
+
+function globals.print(...)
+  local words = {}
+  for i = 1, select("#", ...) do words[i] = tostring((select(i, ...))) end
+  log(table.concat(words, "\t"))
+end
+
+local strings = getmetatable("")
+strings.__index, strings.__metatable = globals.string, false
+globals._G = globals
+for name in next, _G do _G[name] = nil end
+for name, value in next, globals do _G[name] = value end

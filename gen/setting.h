@@ -1,0 +1,30 @@
+/* setting.h - every environment variable that flashgen reads, one row each. */
+#ifndef FG_SETTING_H
+#define FG_SETTING_H
+
+#include <stdint.h>
+
+typedef enum fg_setting {
+  FG_SET_TEMPLATES,
+  FG_SET_CC,
+  FG_SET_MAX_POINTS,
+  FG_SET_SPEC_STEPS,
+  FG_SET_SPEC_MEMORY,
+  FG_SET_TMPDIR,
+  FG_SET_NO_COLOR,
+  FG_SETTINGS
+} fg_setting;
+
+typedef struct fg_setting_row {
+  const char *name, *fallback, *help;
+} fg_setting_row;
+extern const fg_setting_row fg_settings[FG_SETTINGS];
+
+/* The variable's value, else its default; *from_environment (may be NULL) says which. An empty
+ * value counts as not set. */
+const char *fg_setting_text(fg_setting setting, int *from_environment);
+
+/* The same as a positive number; a value that is none reads as the default. */
+int64_t fg_setting_number(fg_setting setting);
+
+#endif

@@ -1,0 +1,143 @@
+/* state.c - Lua states with bounds, and the protected call. */
+#include "state.h"
+
+#include "embedded.h"
+#include "setting.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The hook looks at the budget every HOOK_STEPS instructions; once it is spent, at each one, so that
+ * no pcall in the spec can run on. */
+enum { HOOK_STEPS = 1000 };
+typedef struct {
+  size_t used, limit;
+  int64_t steps;
+  bool spent;
+} budget;
+
+static void *allocate(void *user, void *p, size_t old, size_t size) {
+  budget *b = user;
+  size_t before = p ? old : 0;
+  if (size == 0) {
+    free(p);
+    b->used -= before;
+    return NULL;
+  }
+  if (size > before && b->used - before + size > b->limit) return NULL;
+  void *q = realloc(p, size);
+  if (q) b->used += size - before;
+  return q;
+}
+
+static budget *budget_of(lua_State *L) {
+  void *user;
+  lua_getallocf(L, &user);
+  return user;
+}
+
+static void count_steps(lua_State *L, lua_Debug *event) {
+  (void)event;
+  budget *b = budget_of(L);
+  b->steps -= b->spent ? 0 : HOOK_STEPS;
+  if (b->steps > 0) return;
+  b->spent = true;
+  lua_sethook(L, count_steps, LUA_MASKCOUNT, 1);
+  luaL_error(L, "the spec file ran for more than %d million steps (%s raises the limit)",
+             (int)fg_setting_number(FG_SET_SPEC_STEPS), fg_settings[FG_SET_SPEC_STEPS].name);
+}
+
+static int log_line(lua_State *L) {
+  fprintf(stderr, "%s\n", luaL_checkstring(L, 1));
+  return 0;
+}
+
+/* A C function, so that opening libraries runs inside the protected call. */
+static int open_libraries(lua_State *L) {
+  static const luaL_Reg libraries[] = {{LUA_GNAME, luaopen_base},
+                                       {LUA_STRLIBNAME, luaopen_string},
+                                       {LUA_TABLIBNAME, luaopen_table},
+                                       {LUA_MATHLIBNAME, luaopen_math}};
+  for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+    luaL_requiref(L, libraries[i].name, libraries[i].func, 1);
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+static lua_State *state_new(bool spec, size_t memory) {
+  const fg_embedded *boot = fg_embedded_find(fg_embedded_gen, "sandbox.lua");
+  budget *b = calloc(1, sizeof *b);
+  if (!b) return NULL;
+  b->limit = memory;
+  b->steps = INT64_MAX;
+  lua_State *L = lua_newstate(allocate, b);
+  if (!L) {
+    free(b);
+    return NULL;
+  }
+  lua_pushcfunction(L, open_libraries);
+  if (fg_lua_call(L, 0, 0, FG_EBUG) != FG_OK ||
+      fg_lua_load(L, "=sandbox.lua", boot->text, boot->size, FG_EBUG) != FG_OK)
+    goto fail;
+  lua_pushboolean(L, spec);
+  lua_pushcfunction(L, log_line);
+  if (fg_lua_call(L, 2, 0, FG_EBUG) == FG_OK) return L;
+fail:
+  fg_state_free(L);
+  return NULL;
+}
+
+lua_State *fg_sandbox_new(void) {
+  lua_State *L = state_new(true, (size_t)fg_setting_number(FG_SET_SPEC_MEMORY) << 20);
+  if (!L) return NULL;
+  budget_of(L)->steps = fg_setting_number(FG_SET_SPEC_STEPS) * 1000000;
+  lua_sethook(L, count_steps, LUA_MASKCOUNT, HOOK_STEPS);
+  return L;
+}
+
+lua_State *fg_template_state_new(void) { return state_new(false, (size_t)1 << 30); }
+
+void fg_state_free(lua_State *L) {
+  if (!L) return;
+  budget *b = budget_of(L);
+  lua_close(L);
+  free(b);
+}
+
+/* Error objects need not be strings; no metamethod of theirs is called. */
+static int describe(lua_State *L) {
+  if (!lua_isstring(L, 1))
+    lua_pushfstring(L, "an error that is a %s value, not a message", luaL_typename(L, 1));
+  return 1;
+}
+
+static fg_status fail_from(lua_State *L, int result, fg_status code) {
+  const char *text = lua_tostring(L, -1);
+  fg_status status =
+      result == LUA_ERRMEM
+          ? fg_fail(code == FG_ESPEC ? code : FG_EMEMORY,
+                    "Lua ran out of its %d MiB of memory (%s raises the limit of spec files)",
+                    (int)(budget_of(L)->limit >> 20), fg_settings[FG_SET_SPEC_MEMORY].name)
+          : fg_fail(code, "%s", text ? text : "an error without a message");
+  lua_pop(L, 1);
+  return status;
+}
+
+fg_status fg_lua_call(lua_State *L, int n_args, int n_results, fg_status code) {
+  int base = lua_gettop(L) - n_args;
+  lua_pushcfunction(L, describe);
+  lua_insert(L, base);
+  int result = lua_pcall(L, n_args, n_results, base);
+  lua_remove(L, base);
+  return result == LUA_OK ? FG_OK : fail_from(L, result, code);
+}
+
+fg_status fg_lua_load(lua_State *L, const char *name, const char *text, size_t size,
+                      fg_status code) {
+  int result = luaL_loadbufferx(L, text, size, name, "t");
+  return result == LUA_OK ? FG_OK : fail_from(L, result, code);
+}

@@ -1,0 +1,30 @@
+/* state.h - the Lua states: the one place that includes Lua, and the one protected call.
+ *
+ * Specs run in a sandboxed state: what can hang or reach outside is absent, and steps and memory
+ * are bounded. It guards against accidents; specs are trusted as build files are. Templates run in
+ * a state with Lua's standard pure libraries. */
+#ifndef FG_STATE_H
+#define FG_STATE_H
+
+#include "error.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+/* A sandboxed state: its globals are what a spec file may use. NULL when memory is short. */
+lua_State *fg_sandbox_new(void);
+/* A template state: base, string, table and math; `pairs` goes in the order of the keys. */
+lua_State *fg_template_state_new(void);
+/* Closes either kind. */
+void fg_state_free(lua_State *L);
+
+/* Calls the function below its n_args arguments on the stack. A failure pops all, and is raised as
+ * `code` (FG_EMEMORY when memory ran out) with Lua's message, which names file and line. */
+fg_status fg_lua_call(lua_State *L, int n_args, int n_results, fg_status code);
+
+/* Loads a text chunk (never bytecode) and leaves its function on the stack. */
+fg_status fg_lua_load(lua_State *L, const char *name, const char *text, size_t size,
+                      fg_status code);
+
+#endif

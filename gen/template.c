@@ -1,0 +1,115 @@
+/* template.c - translates template text to a Lua chunk. */
+#include "template.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A text that grows; `failed` once memory is short. */
+typedef struct {
+  char *data;
+  size_t n, room;
+  int failed;
+} buffer;
+
+static void put(buffer *b, const char *text, size_t n) {
+  if (b->n + n + 1 > b->room) {
+    size_t room = 2 * (b->n + n) + 256;
+    char *data = realloc(b->data, room);
+    if (!data) {
+      b->failed = 1;
+      return;
+    }
+    b->data = data, b->room = room;
+  }
+  memcpy(b->data + b->n, text, n);
+  b->data[b->n += n] = 0;
+}
+
+static void put_text(buffer *b, const char *text) { put(b, text, strlen(text)); }
+
+/* A Lua string literal. */
+static void put_literal(buffer *b, const char *text, size_t n) {
+  put_text(b, "\"");
+  for (size_t i = 0; i < n; i++) {
+    if (text[i] == '"' || text[i] == '\\') put_text(b, "\\");
+    put(b, text + i, 1);
+  }
+  put_text(b, "\"");
+}
+
+/* The length of the Lua expression that starts behind "$(", up to its closing parenthesis; -1 when
+ * the line ends first. Parentheses in quoted strings do not count. */
+static long expression(const char *text, size_t n) {
+  int depth = 1;
+  char quote = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (quote) {
+      if (text[i] == '\\') i++;
+      else if (text[i] == quote) quote = 0;
+    } else if (text[i] == '"' || text[i] == '\'') {
+      quote = text[i];
+    } else if (text[i] == '(') {
+      depth++;
+    } else if (text[i] == ')' && --depth == 0) {
+      return (long)i;
+    }
+  }
+  return -1;
+}
+
+/* "emit(31, "for (int r = 0; r < ", (rows), "; r++) {")" */
+static fg_status put_line(buffer *b, const char *name, int number, const char *text, size_t n) {
+  char head[32];
+  size_t literal = 0;
+  snprintf(head, sizeof head, "emit(%d", number);
+  put_text(b, head);
+  for (size_t i = 0; i + 1 < n; i++) {
+    if (text[i] != '$' || text[i + 1] != '(') continue;
+    long length = expression(text + i + 2, n - i - 2);
+    if (length < 0) return fg_fail(FG_ETEMPLATE, "%s:%d: $( is not closed on its line", name, number);
+    put_text(b, ", ");
+    put_literal(b, text + literal, i - literal);
+    put_text(b, ", (");
+    put(b, text + i + 2, (size_t)length);
+    put_text(b, ")");
+    i += (size_t)length + 2;
+    literal = i + 1;
+  }
+  put_text(b, ", ");
+  put_literal(b, text + literal, n - literal);
+  put_text(b, ");");
+  return FG_OK;
+}
+
+fg_status fg_template_translate(const char *name, const char *text, size_t size, char **lua,
+                                size_t *lua_size) {
+  buffer b = {0};
+  const char *end = text + size;
+  int number = 0;
+  put_text(&b, "local emit = ...; ");
+  while (text < end) {
+    const char *newline = memchr(text, '\n', (size_t)(end - text));
+    size_t n = (size_t)((newline ? newline : end) - text), blank = 0;
+    number++;
+    while (blank < n && (text[blank] == ' ' || text[blank] == '\t')) blank++;
+    if (blank < n && text[blank] == '@') {
+      put(&b, text + blank + 1, n - blank - 1);
+    } else {
+      fg_status status = put_line(&b, name, number, text, n);
+      if (status != FG_OK) {
+        free(b.data);
+        return status;
+      }
+    }
+    put_text(&b, "\n");
+    text += n + 1;
+  }
+  if (b.failed) {
+    free(b.data);
+    return fg_fail(FG_EMEMORY, "%s: no memory to translate it", name);
+  }
+  *lua = b.data;
+  *lua_size = b.n;
+  return FG_OK;
+}

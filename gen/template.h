@@ -1,0 +1,14 @@
+/* template.h - the template language: lines to Lua, line for line. */
+#ifndef FG_TEMPLATE_H
+#define FG_TEMPLATE_H
+
+#include "error.h"
+
+/* A `.cut` text to a Lua chunk with the same number of lines. The chunk is called with an emitter
+ * and calls it as emit(line, piece, ...) for each line of text, literals and values in turn. A line
+ * whose first non-blank is @ is Lua; $(expr) is a value. *lua is the caller's to free.
+ * FG_ETEMPLATE: "name:line: ..." for a $( that is not closed on its line. */
+fg_status fg_template_translate(const char *name, const char *text, size_t size, char **lua,
+                                size_t *lua_size);
+
+#endif

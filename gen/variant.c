@@ -1,0 +1,95 @@
+/* variant.c - names of plans and variants, both ways, and plan restrictions. */
+#include "variant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const fg_field *plan_field(int i) { return &fg_fields[FG_SPEC_FIELDS + i]; }
+
+const char *fg_plan_family(const fg_plan *plan) { return plan_field(0)->choices[plan->value[0]]; }
+
+int fg_plan_name(const fg_plan *plan, size_t size, char *text) {
+  int n = snprintf(text, size, "%s", fg_plan_family(plan));
+  for (int i = 1; i < FG_PLAN_FIELDS; i++)
+    if (plan->value[i])
+      n += snprintf(text + n, size - (size_t)n, "-%s%d", plan_field(i)->tags[0], plan->value[i]);
+  return n;
+}
+
+int fg_variant_name(const fg_variant *variant, size_t size, char *text) {
+  int n = fg_point_name(&variant->point, size, text);
+  n += snprintf(text + n, size - (size_t)n, ".");
+  n += fg_plan_name(&variant->plan, size - (size_t)n, text + n);
+  return n + snprintf(text + n, size - (size_t)n, ".%s", variant->arch);
+}
+
+static const char *parse_plan(const char *name, fg_plan *plan) {
+  size_t n = strcspn(name, "-.");
+  int family = 0;
+  const char *const *choices = plan_field(0)->choices;
+  while (choices[family] && (strlen(choices[family]) != n || strncmp(choices[family], name, n)))
+    family++;
+  if (!choices[family]) return NULL;
+  plan->value[0] = family;
+  name += n;
+  for (int i = 1; i < FG_PLAN_FIELDS; i++) {
+    if (name[0] != '-' || name[1] != plan_field(i)->tags[0][0]) continue;
+    char *end;
+    long value = strtol(name + 2, &end, 10);
+    if (end == name + 2 || value <= 0 || value > 1 << 20) return NULL;
+    plan->value[i] = (int)value;
+    name = end;
+  }
+  return name;
+}
+
+/* The head dims of a name are numbers that its grammar does not bound. */
+static bool point_is_good(const fg_point *point) {
+  fg_point again = {0};
+  char text[64];
+  for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+    if (fg_fields[i].kind == FG_HEAD_DIM && (point->d > FG_HEAD_DIM_MAX || point->dv > FG_HEAD_DIM_MAX))
+      return false;
+    fg_field_print(&fg_fields[i], point, sizeof text, text);
+    if (fg_field_read(&fg_fields[i], text, &again, NULL) != FG_OK) return false;
+  }
+  fg_point_settle(&again);
+  return fg_point_equal(point, &again);
+}
+
+fg_status fg_variant_parse(const char *name, fg_variant *variant) {
+  fg_variant v = {0};
+  char again[FG_NAME_MAX];
+  const char *at = fg_point_parse(name, &v.point);
+  at = at && *at == '.' ? parse_plan(at + 1, &v.plan) : NULL;
+  if (at && *at == '.' && strlen(at + 1) < FG_ARCH_MAX && fg_arch_check(at + 1) == FG_OK &&
+      point_is_good(&v.point)) {
+    strcpy(v.arch, at + 1);
+    fg_variant_name(&v, sizeof again, again);
+    if (!strcmp(name, again)) {
+      *variant = v;
+      return FG_OK;
+    }
+  }
+  return fg_fail(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
+}
+
+fg_status fg_arch_check(const char *arch) {
+  if (!strcmp(arch, "host")) return FG_OK;
+  size_t digits = strncmp(arch, "sm_", 3) ? 0 : strspn(arch + 3, "0123456789");
+  const char *end = arch + 3 + digits;
+  bool suffix = digits && (*end == 'a' || *end == 'f');
+  if ((digits == 2 || digits == 3) && !end[suffix]) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "arch \"%.32s\": expected host, or sm_ and a number (sm_80, sm_90a)",
+                 arch);
+}
+
+bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan) {
+  for (int i = 0; i < FG_PLAN_FIELDS; i++) {
+    bool allowed = limits->n[i] == 0;
+    for (int j = 0; j < limits->n[i]; j++) allowed |= limits->value[i][j] == plan->value[i];
+    if (!allowed) return false;
+  }
+  return true;
+}

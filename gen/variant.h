@@ -1,0 +1,35 @@
+/* variant.h - one kernel to be made: a point, a plan (how) and an arch, and its canonical name. */
+#ifndef FG_VARIANT_H
+#define FG_VARIANT_H
+
+#include "spec.h"
+
+/* A plan: its family, and its fields by the rows of fg_fields (index - FG_SPEC_FIELDS; the family
+ * is field 0, an index into its choices). 0 = the family has no such field. */
+typedef struct fg_plan {
+  int value[FG_PLAN_FIELDS];
+} fg_plan;
+
+enum { FG_ARCH_MAX = 16, FG_NAME_MAX = 160 };
+typedef struct fg_variant {
+  fg_point point;
+  fg_plan plan;
+  char arch[FG_ARCH_MAX]; /* "host", "sm_80", "sm_90a" */
+} fg_variant;
+
+/* "simt-q16-k32-w4"; returns the length. */
+int fg_plan_name(const fg_plan *plan, size_t size, char *text);
+const char *fg_plan_family(const fg_plan *plan);
+
+/* "attn_fwd-bf16-d128-causal.simt-q16-k32-w4.sm_90a", and back: FG_EARGUMENT if it is no name that
+ * fg_variant_name writes. */
+int fg_variant_name(const fg_variant *variant, size_t size, char *text);
+fg_status fg_variant_parse(const char *name, fg_variant *variant);
+
+/* FG_EARGUMENT unless it is "host" or sm_NN with an optional a or f. */
+fg_status fg_arch_check(const char *arch);
+
+/* Does the plan lie within the restrictions? */
+bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan);
+
+#endif

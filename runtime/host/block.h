@@ -1,0 +1,94 @@
+/* block.h - the running thread, its scheduler and its faults, as the primitives see them.
+ *
+ * One thread runs at a time and goes on until it waits, is preempted at a memory primitive, or
+ * ends. A fault abandons all threads of the block and ends the launch: fgh_fault never returns. */
+#ifndef FG_HOST_BLOCK_H
+#define FG_HOST_BLOCK_H
+
+#include "clock.h"
+#include "engine.h"
+#include "fiber.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+typedef enum fgh_kind {
+  FGH_WARP_SYNC,
+  FGH_SHUFFLE,
+  FGH_BALLOT,
+  FGH_BARRIER_SYNC,
+  FGH_BARRIER_ARRIVE
+} fgh_kind;
+
+/* A collective as called. All its lanes must make the same call. */
+typedef struct fgh_call {
+  fgh_kind kind;
+  u32 lanes;       /* who takes part; barriers: all 32 */
+  int id, threads; /* barriers only */
+} fgh_call;
+
+typedef struct fgh_thread {
+  fgh_context context;
+  void *pc;      /* where its last primitive returns to: what a fault names */
+  fgh_call call; /* its last collective: what a deadlock names */
+  u32 id, warp, lane;
+} fgh_thread;
+
+extern fgh_thread *fgh_self; /* NULL between blocks */
+extern fgh_thread fgh_threads[FGH_MAX_THREADS];
+extern fgh_api fgh_table;
+
+/* Every primitive opens with this, in its own body: inlined, it would name the engine. */
+#define FGH_ENTER() ((void)(fgh_self->pc = __builtin_return_address(0)))
+
+/* Lets others run in the midst of memory accesses, so that orders show which no barrier promises.
+ * The interval is random, 1 to 16 accesses. */
+extern u32 fgh_accesses_left;
+void fgh_yield(void);
+static inline void fgh_preempt(void) {
+  if (--fgh_accesses_left == 0) fgh_yield();
+}
+
+void fgh_wait(void); /* until fgh_wake; when nobody can run, that is a deadlock */
+void fgh_wake(u32 warp, u32 lanes);
+
+__attribute__((noreturn, format(printf, 1, 2))) void fgh_fault(const char *format, ...);
+/* The same in two steps, for reports of several lines. */
+__attribute__((format(printf, 1, 2))) void fgh_report(const char *format, ...);
+__attribute__((noreturn)) void fgh_raise(void *pc);
+void fgh_found_pc(void *pc); /* for a report from a signal handler */
+
+/* collective.c */
+void fgh_collective_block(u32 threads);
+void fgh_collective_return(void); /* the running thread is about to end */
+__attribute__((noreturn)) void fgh_deadlock(void);
+void fgh_barrier_sync(int id, int threads);
+void fgh_barrier_arrive(int id, int threads);
+void fgh_warp_sync(u32 lanes);
+u32 fgh_shuffle(u32 lanes, u32 value, int from);
+u32 fgh_ballot(u32 lanes, int predicate);
+
+/* signal.c: while installed, signals that kernel code raises report a fault and jump here. */
+extern sigjmp_buf fgh_signal_return;
+fg_status fgh_signals_install(void);
+void fgh_signals_restore(void);
+void fgh_watchdog_arm(void); /* a block begins: progress */
+
+/* A value of 2, 4, 8 or 16 bytes: constant sizes become plain moves. */
+static inline void fgh_copy(void *to, const void *from, int bytes) {
+  switch (bytes) {
+  case 2:
+    memcpy(to, from, 2);
+    break;
+  case 4:
+    memcpy(to, from, 4);
+    break;
+  case 8:
+    memcpy(to, from, 8);
+    break;
+  default:
+    memcpy(to, from, 16);
+  }
+}
+
+#endif

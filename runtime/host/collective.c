@@ -1,0 +1,273 @@
+/* collective.c - where threads meet: warp_sync, shuffle, ballot, and the block's sixteen barriers.
+ *
+ * The lanes of a mask meet when each has made the same call; the last to come acts for all and
+ * goes on. Several meetings may be open in one warp. A lane may go through one of fewer lanes
+ * while others wait for it in another, as hardware since sm_70 allows; what is wrong for certain
+ * is reported at once (equal masks and different calls, two lanes that wait for each other in
+ * different calls, a lane that returned) and the rest when nothing can run: deadlock. */
+#include "block.h"
+
+#include <stdio.h>
+
+enum { BARRIERS = 16 };
+
+typedef struct meeting {
+  fgh_call call;
+  u32 arrived;
+} meeting;
+
+typedef struct warp_state {
+  u32 alive; /* lanes that have not returned */
+  u32 open;  /* meetings in use */
+  meeting meetings[32];
+  u32 value[32], result[32]; /* of a shuffle, by lane */
+  u8 from[32];
+} warp_state;
+
+typedef struct barrier {
+  int expected, arrived; /* threads; both zero between uses */
+  u32 came, waits;       /* warps: arrived or waiting; waiting */
+  u32 clock[FGH_MAX_WARPS];
+} barrier;
+
+static warp_state team[FGH_MAX_WARPS];
+static barrier barriers[BARRIERS];
+static u32 threads_in_block;
+
+void fgh_collective_block(u32 threads) {
+  threads_in_block = threads;
+  for (u32 w = 0; w < threads / 32; w++) {
+    team[w].alive = ~0u;
+    team[w].open = 0;
+  }
+  memset(barriers, 0, sizeof barriers);
+}
+
+typedef struct words {
+  char text[48];
+} words;
+
+static words name(fgh_call call) {
+  static const char *const kind[] = {"warp_sync", "shuffle", "ballot", "barrier_sync",
+                                     "barrier_arrive"};
+  words w;
+  if (call.kind >= FGH_BARRIER_SYNC)
+    snprintf(w.text, sizeof w.text, "%s(%d, %d)", kind[call.kind], call.id, call.threads);
+  else
+    snprintf(w.text, sizeof w.text, "%s(%#x)", kind[call.kind], call.lanes);
+  return w;
+}
+
+/* ---- meetings ---- */
+
+static int same(fgh_call a, fgh_call b) {
+  return a.kind == b.kind && a.lanes == b.lanes && a.id == b.id && a.threads == b.threads;
+}
+
+/* The open meeting that the call joins, NULL if it is the first to come. */
+static meeting *find_meeting(warp_state *w, fgh_call call) {
+  u32 me = 1u << fgh_self->lane;
+  meeting *mine = NULL;
+  for (u32 rest = w->open; rest; rest &= rest - 1) {
+    meeting *m = &w->meetings[__builtin_ctz(rest)];
+    if (same(m->call, call))
+      mine = m;
+    else if ((m->call.lanes & me) && (m->arrived & call.lanes))
+      fgh_fault("divergence: lane %u calls %s while lanes %#x of warp %u wait in %s",
+                fgh_self->lane, name(call).text, m->arrived, fgh_self->warp, name(m->call).text);
+  }
+  return mine;
+}
+
+/* Returns 1 in the lane that comes last, at once: it must act and wake the others. Returns 0 in
+ * these, after that. */
+static int meet(fgh_call call) {
+  warp_state *w = &team[fgh_self->warp];
+  u32 me = 1u << fgh_self->lane;
+  fgh_self->call = call;
+  if (!(call.lanes & me))
+    fgh_fault("%s by lane %u, which is not in its mask", name(call).text, fgh_self->lane);
+  if (call.lanes & ~w->alive)
+    fgh_fault("divergence: lane %u calls %s, but lanes %#x of warp %u have returned",
+              fgh_self->lane, name(call).text, call.lanes & ~w->alive, fgh_self->warp);
+  if (call.lanes == me) return 1;
+  meeting *m = find_meeting(w, call);
+  if (!m) {
+    u32 slot = (u32)__builtin_ctz(~w->open);
+    w->open |= 1u << slot;
+    m = &w->meetings[slot];
+    *m = (meeting){.call = call};
+  }
+  m->arrived |= me;
+  if (m->arrived == call.lanes) {
+    w->open &= ~(1u << (m - w->meetings));
+    return 1;
+  }
+  fgh_wait();
+  return 0;
+}
+
+static void wake_others(u32 lanes) { fgh_wake(fgh_self->warp, lanes & ~(1u << fgh_self->lane)); }
+
+void fgh_warp_sync(u32 lanes) {
+  FGH_ENTER();
+  if (!meet((fgh_call){.kind = FGH_WARP_SYNC, .lanes = lanes})) return;
+  fgh_clock_lanes(fgh_self->warp, lanes);
+  wake_others(lanes);
+}
+
+u32 fgh_shuffle(u32 lanes, u32 value, int from) {
+  FGH_ENTER();
+  u32 lane = fgh_self->lane;
+  warp_state *w = &team[fgh_self->warp];
+  if (from < 0 || from > 31 || !(lanes >> from & 1))
+    fgh_fault("shuffle(%#x) takes the value of lane %d, which is not in the mask", lanes, from);
+  w->value[lane] = value;
+  w->from[lane] = (u8)from;
+  if (meet((fgh_call){.kind = FGH_SHUFFLE, .lanes = lanes})) {
+    for (u32 rest = lanes; rest; rest &= rest - 1) {
+      int i = __builtin_ctz(rest);
+      w->result[i] = w->value[w->from[i]];
+    }
+    wake_others(lanes);
+  }
+  return w->result[lane];
+}
+
+u32 fgh_ballot(u32 lanes, int predicate) {
+  FGH_ENTER();
+  u32 lane = fgh_self->lane, votes = 0;
+  warp_state *w = &team[fgh_self->warp];
+  w->value[lane] = predicate != 0;
+  if (meet((fgh_call){.kind = FGH_BALLOT, .lanes = lanes})) {
+    for (u32 rest = lanes; rest; rest &= rest - 1) {
+      int i = __builtin_ctz(rest);
+      votes |= w->value[i] << i;
+    }
+    for (u32 rest = lanes; rest; rest &= rest - 1) w->result[__builtin_ctz(rest)] = votes;
+    wake_others(lanes);
+  }
+  return w->result[lane];
+}
+
+/* ---- barriers ---- */
+
+static void check_barrier(fgh_call call) {
+  if (call.id < 0 || call.id >= BARRIERS) fgh_fault("%s: barriers are 0 to 15", name(call).text);
+  if (call.threads <= 0 || call.threads % 32 || (u32)call.threads > threads_in_block)
+    fgh_fault("%s: want a multiple of 32 threads, at most the block's %u", name(call).text,
+              threads_in_block);
+}
+
+/* The warp comes to the barrier; returns 1 when that completes it. */
+static int arrive(barrier *b, fgh_call call) {
+  u32 warp = fgh_self->warp;
+  if (b->arrived && b->expected != call.threads)
+    fgh_fault("%s: earlier arrivals expect %d threads", name(call).text, b->expected);
+  if (b->came >> warp & 1)
+    fgh_fault("%s: warp %u comes a second time before the barrier completes, %d of %d threads have",
+              name(call).text, warp, b->arrived, b->expected);
+  fgh_clock_release(warp, b->clock);
+  b->expected = call.threads;
+  b->arrived += 32;
+  b->came |= 1u << warp;
+  if (call.kind == FGH_BARRIER_SYNC) b->waits |= 1u << warp;
+  return b->arrived == b->expected;
+}
+
+static void complete(barrier *b) {
+  for (u32 rest = b->waits; rest; rest &= rest - 1) {
+    u32 warp = (u32)__builtin_ctz(rest);
+    fgh_clock_join(warp, b->clock);
+    if (warp != fgh_self->warp) fgh_wake(warp, ~0u);
+  }
+  memset(b, 0, sizeof *b);
+}
+
+static void come(fgh_kind kind, int id, int threads) {
+  fgh_call call = {.kind = kind, .lanes = ~0u, .id = id, .threads = threads};
+  check_barrier(call);
+  if (!meet(call)) return;
+  barrier *b = &barriers[id];
+  if (arrive(b, call))
+    complete(b);
+  else if (kind == FGH_BARRIER_SYNC) {
+    fgh_wait(); /* the other lanes are waiting too; `complete` wakes all 32 */
+    return;
+  }
+  wake_others(~0u);
+}
+
+void fgh_barrier_sync(int id, int threads) {
+  FGH_ENTER();
+  come(FGH_BARRIER_SYNC, id, threads);
+}
+
+void fgh_barrier_arrive(int id, int threads) {
+  FGH_ENTER();
+  come(FGH_BARRIER_ARRIVE, id, threads);
+}
+
+/* ---- threads that end, threads that cannot go on ---- */
+
+void fgh_collective_return(void) {
+  warp_state *w = &team[fgh_self->warp];
+  w->alive &= ~(1u << fgh_self->lane);
+  for (u32 rest = w->open; rest; rest &= rest - 1) {
+    const meeting *m = &w->meetings[__builtin_ctz(rest)];
+    if (!(m->call.lanes & ~w->alive)) continue;
+    fgh_self->pc = fgh_threads[fgh_self->warp * 32 + (u32)__builtin_ctz(m->arrived)].pc;
+    fgh_fault("divergence: lane %u returned while lanes %#x of warp %u wait in %s", fgh_self->lane,
+              m->arrived, fgh_self->warp, name(m->call).text);
+  }
+}
+
+/* The lanes that a waiting thread's call still misses in its own warp; 0: it waits for others. */
+static u32 missing(const fgh_thread *t) {
+  const warp_state *w = &team[t->warp];
+  for (u32 rest = w->open; rest; rest &= rest - 1) {
+    const meeting *m = &w->meetings[__builtin_ctz(rest)];
+    if (m->arrived >> t->lane & 1) return m->call.lanes & ~m->arrived;
+  }
+  return 0;
+}
+
+static int alike(const fgh_thread *a, const fgh_thread *b) {
+  u32 here_a = team[a->warp].alive >> a->lane & 1, here_b = team[b->warp].alive >> b->lane & 1;
+  return here_a == here_b && (!here_a || (same(a->call, b->call) && a->pc == b->pc));
+}
+
+/* One line for each run of lanes that wait in the same call. Returns the first waiting lane's pc.
+ */
+static void *report_warp(u32 warp) {
+  const fgh_thread *first = &fgh_threads[warp * 32];
+  void *pc = NULL;
+  for (u32 lane = 0, end; lane < 32; lane = end) {
+    for (end = lane + 1; end < 32 && alike(first + lane, first + end);) end++;
+    fgh_report("\n  warp %u lanes %u-%u ", warp, lane, end - 1);
+    if (!(team[warp].alive >> lane & 1)) {
+      fgh_report("returned");
+      continue;
+    }
+    if (!pc) pc = first[lane].pc;
+    fgh_report("wait in %s", name(first[lane].call).text);
+    u32 without = missing(first + lane);
+    if (without) fgh_report(" for lanes %#x", without);
+  }
+  return pc;
+}
+
+void fgh_deadlock(void) {
+  void *pc = NULL;
+  fgh_dim3 at = fgh_table.block_index;
+  fgh_report("deadlock: no thread can run [block %u,%u,%u]", at.x, at.y, at.z);
+  for (int i = 0; i < BARRIERS; i++)
+    if (barriers[i].arrived)
+      fgh_report("\n  barrier %d: %d of %d threads have come", i, barriers[i].arrived,
+                 barriers[i].expected);
+  for (u32 w = 0; w < threads_in_block / 32; w++) {
+    void *waiting = report_warp(w);
+    if (!pc) pc = waiting;
+  }
+  fgh_raise(pc);
+}

@@ -1,0 +1,65 @@
+/* engine.h - runs one kernel launch on the host: a block is cooperative fibers, one a CUDA thread.
+ *
+ * A functional model, adversarial by rule (DESIGN.md section 6): blocks and warps run in a seeded
+ * order; shared memory starts as NaN; every access goes through fgh_api and is checked for bounds,
+ * for being written before it is read, and for happens-before races. Global process state: one
+ * launch at a time a process. The kernel's own text never reaches host memory but through the api
+ * and plain dereferences, which guard pages police. */
+#ifndef FG_HOST_ENGINE_H
+#define FG_HOST_ENGINE_H
+
+#include "../../templates/host/api.cut"
+#include "error.h"
+
+/* A tensor or workspace region that kernels may touch: elements of `elem` bytes (2 or 4) at
+ * base + elem * sum(index[i] * stride[i]), index[i] < extent[i]. Only those elements may be
+ * touched: the gaps between them are out of bounds. */
+typedef struct fg_host_tensor {
+  const char *name;
+  void *base;
+  int elem, rank;
+  int64_t extent[4], stride[4]; /* stride in elements */
+  int writable;                 /* 0: stores and atomics are faults */
+  int initialised;              /* 0: loads before the first store are faults */
+} fg_host_tensor;
+
+/* What is known of global memory through the steps of one launch: which elements exist, which were
+ * written. Made once for a recipe's steps, freed after the last. */
+typedef struct fg_host_memory fg_host_memory;
+fg_status fg_host_memory_new(const fg_host_tensor *tensors, int n, fg_host_memory **memory);
+void fg_host_memory_free(fg_host_memory *memory);
+/* The recipe's zero-fill of a region counts as writing it. */
+void fg_host_memory_written(fg_host_memory *memory, const void *base);
+
+typedef struct fg_host_launch {
+  void (*entry)(const void *params);
+  const void *params;
+  uint32_t grid[3], block; /* block: threads, a multiple of 32, at most 1024 */
+  uint32_t shared_bytes;   /* at most 227 KB */
+  uint64_t seed;           /* orders blocks, warps and lanes; equal seeds, equal runs */
+  fg_host_memory *memory;
+} fg_host_launch;
+
+/* Where a fault is: the sentence, and the address in the kernel's code of the primitive's call (one
+ * past it) or of the faulting instruction; NULL when not known. */
+typedef struct fg_host_fault {
+  char text[3072];
+  void *pc;
+} fg_host_fault;
+
+/* A block that takes more processor time than this is a fault: its threads spin. Tests lower it. */
+extern int fg_host_watchdog_seconds; /* 10 */
+
+/* The table that a kernel's module is bound to. */
+fgh_api *fg_host_api(void);
+
+/* Runs the launch. FG_ETEMPLATE: the kernel broke a rule; *fault says which, and no block runs
+ * after it. */
+fg_status fg_host_run(const fg_host_launch *launch, fg_host_fault *fault);
+
+/* `bytes` of memory whose last byte (odd seed: first byte) touches an unmapped page, filled with
+ * 0xff (NaN in every dtype), aligned to 16. Free with fg_host_guarded_free(p, bytes). */
+fg_status fg_host_guarded_new(size_t bytes, uint64_t seed, void **p);
+void fg_host_guarded_free(void *p, size_t bytes);
+
+#endif

@@ -1,0 +1,233 @@
+/* global.c - the primitives of global memory: each access lies in elements of one tensor, which
+ * permits it, and is ordered with those of other threads. Blocks are never ordered. */
+#include "block.h"
+#include "memory.h"
+
+#include <stdio.h>
+
+typedef enum kind { LOAD, STORE, ATOMIC } kind;
+static const char *const verb[] = {"load", "store", "atomic add"};
+
+/* ---- where an access lies ---- */
+
+static inline u32 bits_at(const u8 *bits, size_t at) {
+  u64 word;
+  memcpy(&word, bits + at / 8, 8);
+  return (u32)(word >> at % 8);
+}
+
+static inline int is_size(int bytes) {
+  return bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+}
+
+/* The tensor's first element in an access of whole existing elements, counted from `low`. */
+static inline int holds(const fgh_tensor *t, const void *p, int bytes, size_t *first) {
+  size_t offset = (size_t)((const u8 *)p - t->low), at = offset >> t->shift;
+  u32 need = (1u << ((unsigned)bytes >> t->shift)) - 1;
+  if (at >= (size_t)t->span || offset % (unsigned)t->is.elem || !need) return 0;
+  *first = at;
+  return (bits_at(t->exists, at) & need) == need;
+}
+
+static inline int permits(const fgh_tensor *t, kind k, size_t first, int bytes) {
+  u32 need = (1u << ((unsigned)bytes >> t->shift)) - 1;
+  if (k != LOAD && !t->records) return 0;
+  return k == STORE || !t->stored || (bits_at(t->stored, first) & need) == need;
+}
+
+static inline void mark_stored(const fgh_tensor *t, size_t first, int bytes) {
+  u64 word, mark = (1u << ((unsigned)bytes >> t->shift)) - 1;
+  memcpy(&word, t->stored + first / 8, 8);
+  word |= mark << first % 8;
+  memcpy(t->stored + first / 8, &word, 8);
+}
+
+/* ---- faults ---- */
+
+/* Appends ", element [0,1,5,3]" of a tensor's element; nothing when the strides leave it in doubt.
+ */
+static void append_index(const fgh_tensor *t, size_t element, char *text, size_t size) {
+  i64 index[4] = {0}, rest = (i64)element;
+  const fg_host_tensor *is = &t->is;
+  u32 left = (1u << is->rank) - 1;
+  while (left) { /* the longest step first */
+    int axis = -1;
+    i64 longest = -1;
+    for (int i = 0; i < is->rank; i++) {
+      i64 step = is->stride[i] < 0 ? -is->stride[i] : is->stride[i];
+      if (!(left >> i & 1) || step <= longest) continue;
+      axis = i;
+      longest = step;
+    }
+    left &= ~(1u << axis);
+    if (longest == 0 || is->extent[axis] == 1) continue;
+    i64 i = rest / longest < is->extent[axis] ? rest / longest : is->extent[axis] - 1;
+    rest -= i * longest;
+    index[axis] = is->stride[axis] < 0 ? is->extent[axis] - 1 - i : i;
+  }
+  if (rest) return;
+  size_t used = strlen(text);
+  for (int i = 0; i < is->rank && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%lld%s", i ? "," : ", element [",
+                             index[i], i == is->rank - 1 ? "]" : "");
+}
+
+/* "byte 64 of tensor o, element [0,0,2,0]", the byte counted from the tensor's base. */
+typedef struct words {
+  char text[160];
+} words;
+
+static words element(const fgh_tensor *t, size_t at) {
+  words w;
+  long byte = (long)(t->low - (u8 *)t->is.base) + (long)(at << t->shift);
+  snprintf(w.text, sizeof w.text, "byte %ld of tensor %s", byte, t->name);
+  append_index(t, at, w.text, sizeof w.text);
+  return w;
+}
+
+/* No tensor has the elements: says how the access misses the nearest one. */
+__attribute__((noreturn)) static void miss(kind k, const void *p, int bytes) {
+  const fgh_tensor *t = fgh_memory_nearest(p);
+  if (!t) fgh_fault("%s of %d bytes outside of all tensors, at %p", verb[k], bytes, p);
+  i64 at = (const u8 *)p - t->low, all = fgh_span_bytes(t);
+  if (at < 0)
+    fgh_fault("%s before the start of tensor %s: %lld bytes before", verb[k], t->name, -at);
+  if (at + bytes > all)
+    fgh_fault("%s past the end of tensor %s: byte %lld of %lld", verb[k], t->name,
+              at < all ? all : at, all);
+  if (bytes < t->is.elem || at % t->is.elem)
+    fgh_fault("%s of part of an element of tensor %s: %d bytes at byte %lld, elements have %d",
+              verb[k], t->name, bytes, at, t->is.elem);
+  fgh_fault("%s touches a gap between rows of tensor %s: %d bytes at byte %lld", verb[k], t->name,
+            bytes, at);
+}
+
+/* Some tensor has the elements, none permits the access; or none has them. */
+__attribute__((noreturn, noinline)) static void refuse(kind k, const void *p, int bytes) {
+  size_t first;
+  for (int i = 0; i < fgh_memory->n; i++) {
+    const fgh_tensor *t = &fgh_memory->tensors[i];
+    if (!holds(t, p, bytes, &first)) continue;
+    if (k != LOAD && !t->records)
+      fgh_fault("%s to a read-only tensor: %s", verb[k], element(t, first).text);
+    while (bits_at(t->stored, first) & 1) first++;
+    fgh_fault("%s of an element never written: %s", verb[k], element(t, first).text);
+  }
+  miss(k, p, bytes);
+}
+
+__attribute__((noreturn, noinline)) static void refuse_form(kind k, const void *p, int bytes) {
+  char place[160];
+  if (!is_size(bytes)) fgh_fault("%s of %d bytes: there are 2, 4, 8 and 16", verb[k], bytes);
+  fgh_memory_place(p, place, sizeof place);
+  fgh_fault("%s misaligned: %d bytes at %s", verb[k], bytes, place);
+}
+
+/* The element that an access begins with, and its tensor. */
+static inline fgh_tensor *find(kind k, const void *p, int bytes, size_t *first) {
+  fgh_tensor *t = fgh_memory->last_hit[k];
+  if (!is_size(bytes) || (uintptr_t)p % (unsigned)bytes) refuse_form(k, p, bytes);
+  if (t && holds(t, p, bytes, first) && permits(t, k, *first, bytes)) return t;
+  for (int i = 0; i < fgh_memory->n; i++) {
+    t = &fgh_memory->tensors[i];
+    if (!holds(t, p, bytes, first) || !permits(t, k, *first, bytes)) continue;
+    return fgh_memory->last_hit[k] = t;
+  }
+  refuse(k, p, bytes);
+}
+
+/* ---- races ---- */
+
+static inline int of_another_block(u32 stamp) {
+  return stamp < fgh_block_start && stamp >= fgh_launch_start;
+}
+
+__attribute__((noreturn, noinline)) static void race(kind k, const fgh_tensor *t, size_t at,
+                                                     u32 thread, u32 stamp, const char *did) {
+  words place = element(t, at);
+  if (of_another_block(stamp))
+    fgh_fault("race: %s at %s, which another block %s: nothing orders blocks", verb[k], place.text,
+              did);
+  fgh_fault("race: %s at %s, which thread %u %s: no %s orders the two", verb[k], place.text, thread,
+            did, thread / 32 == fgh_self->warp ? "warp_sync or barrier" : "barrier");
+}
+
+static inline int ordered(u32 thread, u32 stamp) {
+  if (stamp < fgh_block_start) return stamp < fgh_launch_start;
+  return fgh_ordered(thread, stamp, fgh_self->id);
+}
+
+static inline void judge(kind k, const fgh_tensor *t, size_t at, const fgh_trace *x,
+                         const char *did) {
+  for (int i = 0; i < 2; i++)
+    if (!ordered(x->thread[i], x->stamp[i])) race(k, t, at, x->thread[i], x->stamp[i], did);
+}
+
+/* What another block did stays in the second place: it is a race with any store to come. */
+static inline void add(fgh_trace *x, u32 stamp) {
+  if (!ordered(x->thread[0], x->stamp[0]) && !of_another_block(x->stamp[1])) {
+    x->thread[1] = x->thread[0];
+    x->stamp[1] = x->stamp[0];
+  }
+  x->thread[0] = (u16)fgh_self->id;
+  x->stamp[0] = stamp;
+}
+
+static inline void note(kind k, const fgh_tensor *t, size_t at, int bytes) {
+  u32 stamp = fgh_clocks[fgh_self->warp].stamp[fgh_self->lane];
+  for (size_t end = at + ((unsigned)bytes >> t->shift); at < end; at++) {
+    fgh_record *r = &t->records[at];
+    if (!ordered(r->thread, r->stamp)) race(k, t, at, r->thread, r->stamp, "stores to");
+    if (k != ATOMIC) judge(k, t, at, &r->atomics, "adds to");
+    if (k != LOAD) judge(k, t, at, &r->loads, "loads");
+    if (k == LOAD) add(&r->loads, stamp);
+    if (k == ATOMIC) add(&r->atomics, stamp);
+    if (k == STORE) {
+      r->thread = fgh_self->id;
+      r->stamp = stamp;
+    }
+  }
+}
+
+/* ---- the primitives ---- */
+
+void fgh_global_load(const void *from, void *value, int bytes) {
+  size_t at;
+  FGH_ENTER();
+  fgh_preempt();
+  const fgh_tensor *t = find(LOAD, from, bytes, &at);
+  if (t->records) note(LOAD, t, at, bytes);
+  fgh_copy(value, from, bytes);
+}
+
+void fgh_global_store(void *to, const void *value, int bytes) {
+  size_t at;
+  FGH_ENTER();
+  fgh_preempt();
+  const fgh_tensor *t = find(STORE, to, bytes, &at);
+  note(STORE, t, at, bytes);
+  if (t->stored) mark_stored(t, at, bytes);
+  fgh_copy(to, value, bytes);
+}
+
+float fgh_atomic_add_f32(float *to, float value) {
+  size_t at;
+  FGH_ENTER();
+  fgh_preempt();
+  const fgh_tensor *t = find(ATOMIC, to, 4, &at);
+  note(ATOMIC, t, at, 4);
+  float old = *to;
+  *to = old + value;
+  return old;
+}
+
+u32 fgh_atomic_add_u32(u32 *to, u32 value) {
+  size_t at;
+  FGH_ENTER();
+  fgh_preempt();
+  const fgh_tensor *t = find(ATOMIC, to, 4, &at);
+  note(ATOMIC, t, at, 4);
+  u32 old = *to;
+  *to = old + value;
+  return old;
+}

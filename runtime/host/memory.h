@@ -1,0 +1,59 @@
+/* memory.h - global memory: the tensors that a launch may touch, element by element.
+ *
+ * A tensor is seen as the span of elements from its lowest to its highest address, with a bit per
+ * element that exists: strides of any kind, gaps between rows, broadcast axes. Writable tensors
+ * have a record per element besides. Tensors may overlap: an access is good if any of them takes
+ * it, and races are judged in that one. */
+#ifndef FG_HOST_MEMORY_H
+#define FG_HOST_MEMORY_H
+
+#include "engine.h"
+
+/* Who last did one kind of access, and the one before, when nothing orders the two. */
+typedef struct fgh_trace {
+  u32 stamp[2];
+  u16 thread[2];
+} fgh_trace;
+
+typedef struct fgh_record {
+  fgh_trace loads, atomics;
+  u32 stamp, thread; /* of the last plain store */
+} fgh_record;
+
+typedef struct fgh_tensor {
+  fg_host_tensor is;
+  char name[40];
+  u8 *low;             /* the lowest element */
+  i64 span;            /* elements from it to the highest, that included; 0: there are none */
+  int shift;           /* log2 of the element's bytes */
+  u8 *exists, *stored; /* bits; stored is NULL when all count as stored */
+  fgh_record *records; /* NULL: not writable */
+} fgh_tensor;
+
+struct fg_host_memory {
+  int n;
+  u32 era;                 /* of the stamps in the records */
+  fgh_tensor *last_hit[3]; /* by kind of access: kernels stay with a tensor for a while */
+  fgh_tensor tensors[];
+};
+
+extern fg_host_memory *fgh_memory; /* of the launch */
+
+/* A launch begins on this memory: its races are judged apart from those before. */
+void fgh_memory_launch(fg_host_memory *memory);
+
+static inline i64 fgh_span_bytes(const fgh_tensor *t) { return t->span << t->shift; }
+
+/* The tensor that an address lies in or is nearest to; NULL when all are a megabyte away. */
+const fgh_tensor *fgh_memory_nearest(const void *p);
+
+/* "byte 5120 of 5120 of tensor o", or the bare address when no tensor is near. */
+void fgh_memory_place(const void *address, char *text, size_t size);
+
+/* global.c */
+void fgh_global_load(const void *from, void *value, int bytes);
+void fgh_global_store(void *to, const void *value, int bytes);
+float fgh_atomic_add_f32(float *to, float value);
+u32 fgh_atomic_add_u32(u32 *to, u32 value);
+
+#endif

@@ -1,0 +1,161 @@
+/* launch.c - checks arguments and fills Params from the recipe's tables. */
+#include "launch.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+const fg_tensor *fg_args_tensor(const fg_args *args, const fg_argument *argument) {
+  return (const fg_tensor *)(const void *)((const char *)args + argument->place);
+}
+
+fg_tensor *fg_args_tensor_of(fg_args *args, const fg_argument *argument) {
+  return (fg_tensor *)(void *)((char *)args + argument->place);
+}
+
+fg_status fg_shape_check(const fg_shape *s) {
+  const struct {
+    const char *name;
+    int64_t value;
+  } extents[] = {{"b", s->b}, {"h", s->h}, {"hk", s->hk}, {"nq", s->nq}, {"nk", s->nk}};
+  for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+    if (extents[i].value < 0 || extents[i].value >= FG_LENGTH_MAX)
+      return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": expected 0 to 2^30 - 1", extents[i].name,
+                     extents[i].value);
+  if (s->h > 0 && (s->hk == 0 || s->h % s->hk))
+    return fg_fail(FG_EARGUMENT, "h = %" PRId64 " is not a multiple of hk = %" PRId64, s->h, s->hk);
+  return FG_OK;
+}
+
+int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
+                        const fg_shape *shape) {
+  int64_t count = 1;
+  for (const char *a = tensor->axes; *a; a++) {
+    if (__builtin_mul_overflow(count, fg_recipe_extent(recipe, *a, shape), &count))
+      return INT64_MAX; /* no such tensor can exist: the checks of its offsets say so */
+  }
+  return count;
+}
+
+/* The furthest element of the tensor lies within 63 bits of bytes. */
+static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *t,
+                               const fg_shape *shape, const fg_tensor *tensor) {
+  int64_t last = 0;
+  for (const char *a = t->axes; *a; a++) {
+    int64_t extent = fg_recipe_extent(recipe, *a, shape), reach;
+    int64_t stride = tensor->stride[fg_axis_index(t->argument->axes, *a)];
+    if (*a == '1' || extent <= 1) continue;
+    if (!a[1] && stride != 1)
+      return fg_fail(FG_EARGUMENT, "%s: its last stride is %" PRId64 ", not 1", t->argument->name,
+                     stride);
+    if (stride < 0) return fg_fail(FG_EARGUMENT, "%s: a stride is negative", t->argument->name);
+    if (__builtin_mul_overflow(extent - 1, stride, &reach) ||
+        __builtin_add_overflow(last, reach, &last) || last > INT64_MAX / 8)
+      return fg_fail(FG_EARGUMENT, "%s: its strides reach beyond 64 bits", t->argument->name);
+  }
+  return FG_OK;
+}
+
+static fg_status check_tensor(const fg_recipe *recipe, const fg_recipe_tensor *t,
+                              const fg_shape *shape, const fg_args *args) {
+  const fg_tensor *tensor = fg_args_tensor(args, t->argument);
+  if (!tensor->data) {
+    if (t->argument->optional || fg_tensor_count(recipe, t, shape) == 0) return FG_OK;
+    return fg_fail(FG_EARGUMENT, "%s is missing", t->argument->name);
+  }
+  if ((uintptr_t)tensor->data % fg_elem_size(t->elem))
+    return fg_fail(FG_EARGUMENT, "%s: its address is not a multiple of %d", t->argument->name,
+                   (int)fg_elem_size(t->elem));
+  return t->argument->packed ? FG_OK : check_strides(recipe, t, shape, tensor);
+}
+
+fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
+  TRY(fg_shape_check(shape));
+  for (int i = 0; i < recipe->n_tensors; i++)
+    TRY(check_tensor(recipe, &recipe->tensor[i], shape, args));
+  return FG_OK;
+}
+
+fg_status fg_workspace_region(const fg_recipe *recipe, const fg_shape *shape, int region,
+                              int64_t *offset, int64_t *bytes) {
+  int64_t at = 0;
+  for (int i = 0; i <= region; i++) {
+    int64_t count;
+    at = (at + FG_WORKSPACE_ALIGN - 1) / FG_WORKSPACE_ALIGN * FG_WORKSPACE_ALIGN;
+    *offset = at;
+    TRY(fg_expr_eval(&recipe->region[i].count, shape, &count));
+    if (count < 0 || count > INT64_MAX / 16)
+      return fg_fail(FG_EARGUMENT, "workspace region %s is too large", recipe->region[i].name);
+    *bytes = count * (int64_t)fg_elem_size(recipe->region[i].elem);
+    if (__builtin_add_overflow(at, *bytes, &at))
+      return fg_fail(FG_EARGUMENT, "the workspace is too large");
+  }
+  return FG_OK;
+}
+
+fg_status fg_workspace_size(const fg_recipe *recipe, const fg_shape *shape, int64_t *bytes) {
+  int64_t offset = 0, size = 0;
+  if (recipe->n_regions)
+    TRY(fg_workspace_region(recipe, shape, recipe->n_regions - 1, &offset, &size));
+  *bytes = (offset + size + FG_WORKSPACE_ALIGN - 1) / FG_WORKSPACE_ALIGN * FG_WORKSPACE_ALIGN;
+  return FG_OK;
+}
+
+static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_shape *shape,
+                          const fg_args *args, void *workspace, char *to) {
+  const fg_argument *argument = r->tensor[p->index].argument;
+  switch (p->from) {
+  case FG_FROM_TENSOR:
+    memcpy(to, &fg_args_tensor(args, argument)->data, sizeof(void *));
+    break;
+  case FG_FROM_STRIDE:
+    memcpy(to, &fg_args_tensor(args, argument)->stride[fg_axis_index(argument->axes, p->axis)],
+           sizeof(int64_t));
+    break;
+  case FG_FROM_REGION: {
+    int64_t offset, bytes;
+    TRY(fg_workspace_region(r, shape, p->index, &offset, &bytes));
+    char *region = (char *)workspace + offset;
+    memcpy(to, &region, sizeof region);
+    break;
+  }
+  case FG_FROM_EXTENT: {
+    int32_t extent = (int32_t)fg_recipe_extent(r, p->axis, shape);
+    memcpy(to, &extent, sizeof extent);
+    break;
+  }
+  case FG_FROM_SCALE: {
+    float scale = args->scale != 0 ? args->scale : 1 / sqrtf((float)r->d);
+    memcpy(to, &scale, sizeof scale);
+    break;
+  }
+  }
+  return FG_OK;
+}
+
+fg_status fg_params_fill(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args,
+                         void *workspace, void *params) {
+  if (recipe->params_bytes > FG_PARAMS_MAX)
+    return fg_fail(FG_EBUG, "Params has %d bytes, more than %d", recipe->params_bytes,
+                   FG_PARAMS_MAX);
+  memset(params, 0, (size_t)recipe->params_bytes);
+  for (int i = 0; i < recipe->n_parameters; i++)
+    TRY(fill_one(recipe, &recipe->parameter[i], shape, args, workspace,
+                 (char *)params + recipe->parameter[i].offset));
+  return FG_OK;
+}
+
+/* CUDA's limits: 2^31 - 1 blocks along x, 65535 along y and z. */
+fg_status fg_step_grid(const fg_step *step, const fg_shape *shape, uint32_t grid[3], bool *empty) {
+  *empty = false;
+  for (int i = 0; i < 3; i++) {
+    int64_t n, most = i ? 65535 : INT32_MAX;
+    TRY(fg_expr_eval(&step->grid[i], shape, &n));
+    if (n < 0 || n > most)
+      return fg_fail(FG_EARGUMENT, "%s: the shape needs %" PRId64 " blocks; at most %" PRId64,
+                     step->entry, n, most);
+    grid[i] = (uint32_t)n;
+    *empty |= n == 0;
+  }
+  return FG_OK;
+}

@@ -1,0 +1,37 @@
+/* launch.h - a recipe, a shape and arguments to what a device launches: one table-driven path.
+ *
+ * Knows no device. The caller's tensors are checked against the recipe, the Params struct is filled
+ * from its parameter table, workspace regions are laid out one behind the other. */
+#ifndef FG_LAUNCH_H
+#define FG_LAUNCH_H
+
+#include "recipe.h"
+
+enum { FG_WORKSPACE_ALIGN = 256, FG_PARAMS_MAX = 1024, FG_LENGTH_MAX = 1 << 30 };
+
+/* FG_EARGUMENT naming the field: extents negative, h no multiple of hk, a length >= 2^30, a tensor
+ * that is missing or misaligned, whose last stride is not 1 or whose offsets overflow. */
+fg_status fg_shape_check(const fg_shape *shape);
+fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args);
+
+/* The argument's tensor in args. */
+const fg_tensor *fg_args_tensor(const fg_args *args, const fg_argument *argument);
+fg_tensor *fg_args_tensor_of(fg_args *args, const fg_argument *argument);
+
+/* Elements of a recipe's tensor for a shape. */
+int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
+                        const fg_shape *shape);
+
+/* Bytes of workspace, a multiple of FG_WORKSPACE_ALIGN; and where a region starts in it. */
+fg_status fg_workspace_size(const fg_recipe *recipe, const fg_shape *shape, int64_t *bytes);
+fg_status fg_workspace_region(const fg_recipe *recipe, const fg_shape *shape, int region,
+                              int64_t *offset, int64_t *bytes);
+
+/* Fills the Params struct (params_bytes of the recipe, at most FG_PARAMS_MAX). */
+fg_status fg_params_fill(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args,
+                         void *workspace, void *params);
+
+/* The grid of a launch step; *empty when it has no block. */
+fg_status fg_step_grid(const fg_step *step, const fg_shape *shape, uint32_t grid[3], bool *empty);
+
+#endif

@@ -1,0 +1,130 @@
+/* problem.c - buffers of a launch. */
+#include "problem.h"
+
+#include "host/engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Strides of a tensor whose axes from the last to the first lie `gap` elements further apart than
+ * they need to; returns the elements it spans. */
+static int64_t lay_out(const fg_problem *p, const fg_recipe_tensor *t, int gap, fg_tensor *tensor) {
+  int64_t span = 1;
+  for (int a = (int)strlen(t->axes) - 1; a >= 0; a--) {
+    int64_t extent = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
+    tensor->stride[fg_axis_index(t->argument->axes, t->argument->axes[a])] = span;
+    span *= extent;
+    if (!t->argument->packed) span += gap;
+  }
+  return span;
+}
+
+static uint64_t mix(uint64_t seed, int i) {
+  uint64_t x = seed + 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  return x ^ x >> 31;
+}
+
+static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
+  const fg_recipe_tensor *t = &p->recipe->tensor[i];
+  fg_tensor *tensor = fg_args_tensor_of(&p->args, t->argument);
+  uint64_t random = mix(seed, i);
+  int gap = padding ? (int)(random % (uint64_t)(padding + 1)) : 0;
+  int64_t count = fg_tensor_count(p->recipe, t, &p->shape);
+  if (count > INT64_MAX / 64)
+    return fg_fail(FG_EARGUMENT, "%s: the shape is too large", t->argument->name);
+  int64_t span = lay_out(p, t, gap, tensor);
+  if (count == 0) return FG_OK;
+  p->bytes[i] = (size_t)(span - (t->argument->packed ? 0 : gap)) * fg_elem_size(t->elem);
+  TRY(fg_host_guarded_new(p->bytes[i], random >> 32, &p->buffer[i]));
+  tensor->data = p->buffer[i];
+  return FG_OK;
+}
+
+fg_status fg_problem_new(const fg_recipe *recipe, const fg_shape *shape, int padding, uint64_t seed,
+                         fg_problem **problem) {
+  int64_t bytes;
+  fg_status status = FG_OK;
+  TRY(fg_shape_check(shape));
+  fg_problem *p = calloc(1, sizeof *p);
+  if (!p) return fg_fail(FG_EMEMORY, "no memory for a problem");
+  *p = (fg_problem){.recipe = recipe, .shape = *shape, .args = FG_INIT(fg_args)};
+  for (int i = 0; i < recipe->n_tensors; i++) TRY_OUT(add_buffer(p, i, padding, seed));
+  TRY_OUT(fg_workspace_size(recipe, shape, &bytes));
+  p->workspace_bytes = (size_t)bytes;
+  if (bytes) TRY_OUT(fg_host_guarded_new((size_t)bytes, seed, &p->workspace));
+  *problem = p;
+  p = NULL;
+out:
+  fg_problem_free(p);
+  return status;
+}
+
+void fg_problem_free(fg_problem *p) {
+  if (!p) return;
+  for (int i = 0; i < p->recipe->n_tensors; i++)
+    if (p->buffer[i]) fg_host_guarded_free(p->buffer[i], p->bytes[i]);
+  if (p->workspace) fg_host_guarded_free(p->workspace, p->workspace_bytes);
+  free(p);
+}
+
+int fg_problem_find(const fg_problem *p, const char *name) {
+  for (int i = 0; i < p->recipe->n_tensors; i++)
+    if (!strcmp(p->recipe->tensor[i].argument->name, name)) return i;
+  return -1;
+}
+
+int64_t fg_problem_count(const fg_problem *p, int tensor) {
+  return fg_tensor_count(p->recipe, &p->recipe->tensor[tensor], &p->shape);
+}
+
+/* Goes over a tensor in storage order: index i of the row-major array is element `at` of the buffer. */
+typedef struct {
+  int rank;
+  int64_t extent[4], stride[4], index[4], at;
+} walk;
+
+static walk walk_new(const fg_problem *p, int tensor) {
+  const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
+  const fg_tensor *place = fg_args_tensor(&p->args, t->argument);
+  walk w = {.rank = (int)strlen(t->axes)};
+  for (int a = 0; a < w.rank; a++) {
+    w.extent[a] = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
+    w.stride[a] = place->stride[fg_axis_index(t->argument->axes, t->argument->axes[a])];
+  }
+  return w;
+}
+
+static void walk_next(walk *w) {
+  for (int a = w->rank - 1; a >= 0; a--) {
+    w->at += w->stride[a];
+    if (++w->index[a] < w->extent[a]) return;
+    w->at -= w->stride[a] * w->extent[a];
+    w->index[a] = 0;
+  }
+}
+
+fg_status fg_problem_set(fg_problem *p, int tensor, const float *values) {
+  const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
+  int64_t count = fg_problem_count(p, tensor);
+  walk w = walk_new(p, tensor);
+  for (int64_t i = 0; i < count; i++, walk_next(&w)) {
+    fg_elem_store(t->elem, p->buffer[tensor], w.at, values[i]);
+    if (isfinite(values[i]) && !isfinite(fg_elem_load(t->elem, p->buffer[tensor], w.at)))
+      return fg_fail(FG_EARGUMENT, "%s: %g overflows %s", t->argument->name, (double)values[i],
+                     fg_elem_name(t->elem));
+  }
+  return FG_OK;
+}
+
+void fg_problem_get(const fg_problem *p, int tensor, float *values) {
+  int64_t count = fg_problem_count(p, tensor);
+  walk w = walk_new(p, tensor);
+  for (int64_t i = 0; i < count; i++, walk_next(&w))
+    values[i] = fg_elem_load(p->recipe->tensor[tensor].elem, p->buffer[tensor], w.at);
+}
+
+void fg_problem_drop(fg_problem *p, int tensor) {
+  fg_args_tensor_of(&p->args, p->recipe->tensor[tensor].argument)->data = NULL;
+}

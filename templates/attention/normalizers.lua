@@ -1,0 +1,59 @@
+-- normalizers.lua: what turns a row's scores into weights, forward and backward (math.md 2 to 4).
+-- A normaliser is a table of texts:
+--
+--   masked              the score that stands for a masked pair
+--   state               the row's variables, in order: { name, initial value }
+--   second              the output that keeps the row for backward: "lse", float32 [b, h, nq]
+--   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s,
+--                       move the state on, and set r.correction, by which the family multiplies what
+--                       it has accumulated (nil: no such variable, it is always 1)
+--   trial               step without a row maximum, and the test that it was safe; nil: none
+--   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
+--                       r.second, the value to keep
+--   delta(dot, dsecond) a row's constant of backward, from dO . O and the gradient of `second`
+--   p(s, second)        the weight again, from the score and what was kept
+--   ds(p, dp, delta)    the gradient at the score
+--
+-- r names the family's variables: s, p, correction, inverse, second, the state's by their names,
+-- and the functions max(x), sum(x): over all scores of the row, of which a lane holds a part.
+local normalizers = {}
+
+-- "a $x b" with the values of names: { x = "p[r]" }.
+local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
+
+-- Softmax: m is the largest score so far, l the sum of exp(s - m), each lane's part of it until
+-- `finish`. While a row has seen no visible key m is -inf, and 0 in its place keeps NaN out.
+local softmax = {
+  masked = "NEG_INF",
+  state = { { "m", "NEG_INF" }, { "l", "0.0f" } },
+  second = "lse",
+}
+normalizers.softmax = softmax
+
+function softmax.step(r)
+  return fill([[
+const float peak = max_f32($m, $max);
+const float origin = peak == NEG_INF ? 0.0f : peak * LOG2E;
+const float $correction = exp2_f32($m * LOG2E - origin);
+$p = exp2_f32($s * LOG2E - origin);
+$l = $correction * $l + $p;
+$m = peak;]], { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(r.s) })
+end
+
+function softmax.finish(r)
+  return fill([[
+const float total = $sum;
+const float $inverse = total == 0.0f ? 0.0f : 1.0f / total;
+const float $second = total == 0.0f ? NEG_INF : $m + log_f32(total);]],
+    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second })
+end
+
+function softmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
+
+function softmax.p(s, second)
+  return fill("$lse == NEG_INF ? 0.0f : exp2_f32(($s - $lse) * LOG2E)", { s = s, lse = second })
+end
+
+function softmax.ds(p, dp, delta) return fill("$p * ($dp - $delta)", { p = p, dp = dp, delta = delta }) end
+
+return normalizers

@@ -1,0 +1,29 @@
+-- text.lua: small pieces of C text that families share.
+local text = {}
+
+-- The conjunction of C conditions, without those that are known to hold.
+function text.all_of(...)
+  local terms = {}
+  for _, term in ipairs({ ... }) do
+    if term == "0" then return "0" end
+    if term ~= "1" then terms[#terms + 1] = term end
+  end
+  return #terms > 0 and table.concat(terms, " && ") or "1"
+end
+
+-- The start of the tile of `size` that a range's first index, which may be below 0, lies in.
+function text.first_tile(first, size)
+  return first == "0" and "0" or string.format("imax(0, %s) / %d * %d", first, size, size)
+end
+
+-- The smaller of a length and the end that a hook gives for a range.
+function text.least(length, last) return last == length and last or string.format("imin(%s, %s)", length, last) end
+
+-- The declarators of a normaliser's state for the warp's rows: "m[ROWS], l[ROWS]".
+function text.row_state(norm)
+  local names = {}
+  for _, v in ipairs(norm.state) do names[#names + 1] = v[1] .. "[ROWS]" end
+  return table.concat(names, ", ")
+end
+
+return text

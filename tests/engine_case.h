@@ -1,0 +1,59 @@
+/* engine_case.h - what the engine's suites share: five tensors, short words for kernels, launches.
+ *
+ * A kernel is a C function of `const tensors *` that runs once a thread and calls through `api`. */
+#ifndef FG_TESTS_ENGINE_CASE_H
+#define FG_TESTS_ENGINE_CASE_H
+
+#include "host/engine.h"
+#include "suite.h"
+
+enum { SEEDS = 20, ALL = 64, ROWS = 4, COLS = 8, PITCH = 12 };
+
+/* `in` is registered twice, as "in" and "twin": inputs may alias. */
+typedef struct tensors {
+  const float *in; /* [64], read-only, element i is i */
+  float *out;      /* [64], not initialised */
+  float *strided;  /* [4, 8], rows 12 apart, NaN */
+  u32 *count;      /* [64], zero */
+  float *orphan;   /* [64], guarded, registered as nothing */
+} tensors;
+
+typedef struct job {
+  void (*kernel)(const void *);
+  u32 block, grid;
+} job;
+
+/* What a wrong kernel's fault says: a pattern of fnmatch, or some, parted by "|". */
+typedef struct case_fault {
+  job job;
+  const char *text;
+} case_fault;
+
+extern fgh_api *api;
+extern tensors made;
+extern fg_host_fault fault; /* of the last launch */
+
+/* Makes and fills `made`; frees it. Between guard pages, at the end that the seed says. */
+fg_host_memory *case_make(u64 seed);
+void case_drop(fg_host_memory *memory);
+
+/* With 4096 bytes of shared memory. */
+fg_status case_launch(job j, u64 seed, fg_host_memory *memory);
+
+/* The launch fails with that sentence and a pc, and leaves all clean for the next. */
+void case_expect(case_fault wrong, u64 seed);
+
+/* A registered [64] of floats. */
+fg_host_tensor case_vector(const char *name, const void *base, int writable, int initialised);
+
+/* For kernels: the thread, a word of shared memory, an element of global memory. */
+u32 tid(void);
+u32 lane(void);
+u32 at(u32 word);
+u32 get(u32 word);
+void put(u32 word, u32 x);
+float fetch(const float *from);
+void keep(float *to, float x);
+void sync_all(void);
+
+#endif

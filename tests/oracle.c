@@ -1,0 +1,211 @@
+/* oracle.c - float64 attention, forward and backward, one query row at a time.
+ *
+ * Every row is recomputed from q, k, bias and mask in both passes; only pairs with P != 0 do work
+ * over d and dv. The inner loops are blocked by hand since -O2 vectorises nothing else. */
+#include "oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- vectors ---- */
+
+/* Elements per unrolled step: four SSE2 registers, enough to hide the latency of an add. */
+enum { STEP = 8 };
+
+static double dot(int64_t n, const double *restrict x, const double *restrict y) {
+  double part[STEP] = {0}, sum = 0;
+  int64_t i = 0;
+  for (; i + STEP <= n; i += STEP)
+    for (int e = 0; e < STEP; e++) part[e] += x[i + e] * y[i + e];
+  for (; i < n; i++) sum += x[i] * y[i];
+  for (int e = 0; e < STEP; e++) sum += part[e];
+  return sum;
+}
+
+/* sum += w x ; squares += (w_abs x)^2. The two weights differ where terms cancel. */
+static void accumulate(int64_t n, double w, double w_abs, const double *restrict x,
+                       double *restrict sum, double *restrict squares) {
+  double w2 = w_abs * w_abs;
+  int64_t i = 0;
+  for (; i + STEP <= n; i += STEP)
+    for (int e = 0; e < STEP; e++) {
+      sum[i + e] += w * x[i + e];
+      squares[i + e] += w2 * (x[i + e] * x[i + e]);
+    }
+  for (; i < n; i++) {
+    sum[i] += w * x[i];
+    squares[i] += w2 * (x[i] * x[i]);
+  }
+}
+
+/* Replaces *x by n zeros. */
+static int renew(double **x, int64_t n) {
+  free(*x);
+  *x = calloc(n ? (size_t)n : 1, sizeof **x);
+  return *x != NULL;
+}
+
+static double rounded(const oracle_problem *x, double value) {
+  return x->round ? x->round(value) : value;
+}
+
+/* The end of an output: squares become their roots, sums take the dtype. */
+static void finish(const oracle_problem *x, int64_t n, double *sum, double *squares) {
+  for (int64_t i = 0; i < n; i++) {
+    sum[i] = rounded(x, sum[i]);
+    squares[i] = sqrt(squares[i]);
+  }
+}
+
+/* ---- rows ---- */
+
+/* One query row: its coordinates, its index in [b, h, nq], and its key/value head's in [b, hk]. */
+typedef struct place {
+  int64_t b, h, q, row, kv;
+} place;
+
+static place place_of(const oracle_problem *x, int64_t row) {
+  place at = {.row = row, .q = row % x->nq, .h = row / x->nq % x->h, .b = row / x->nq / x->h};
+  at.kv = at.b * x->hk + at.h / (x->h / x->hk);
+  return at;
+}
+
+/* Where the bias of (at, k) lies; an axis of extent 1 is broadcast. */
+static int64_t bias_index(const oracle_problem *x, place at, int64_t k) {
+  const int64_t *n = x->bias_extent, coordinate[4] = {at.b, at.h, at.q, k};
+  int64_t index = 0;
+  for (int a = 0; a < 4; a++) index = index * n[a] + (n[a] == 1 ? 0 : coordinate[a]);
+  return index;
+}
+
+/* The score after bias and mask, math.md section 1. */
+static double score(const oracle_problem *x, place at, int64_t k) {
+  if (x->visible && !x->visible(x, at.b, at.h, at.q, k)) return -INFINITY;
+  double s = x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);
+  if (x->bias) s += x->bias[bias_index(x, at, k)];
+  return rounded(x, s);
+}
+
+/* p[0..nk) = softmax of the row; returns its LSE. */
+static double softmax_row(const oracle_problem *x, place at, double *p) {
+  double max = -INFINITY, sum = 0;
+  for (int64_t k = 0; k < x->nk; k++) {
+    p[k] = score(x, at, k);
+    if (!(p[k] <= max)) max = p[k]; /* so that a NaN stays one */
+  }
+  if (max == -INFINITY) {
+    for (int64_t k = 0; k < x->nk; k++) p[k] = 0;
+    return -INFINITY;
+  }
+  for (int64_t k = 0; k < x->nk; k++) sum += p[k] = exp(p[k] - max);
+  for (int64_t k = 0; k < x->nk; k++) p[k] = rounded(x, p[k] / sum);
+  return max + log(sum);
+}
+
+/* ---- forward ---- */
+
+static void forward_row(const oracle_problem *x, place at, double *p, oracle_result *r) {
+  int64_t out = at.row * x->dv;
+  r->lse[at.row] = softmax_row(x, at, p);
+  for (int64_t k = 0; k < x->nk; k++) {
+    const double *v = x->v + (at.kv * x->nk + k) * x->dv;
+    if (p[k] != 0) accumulate(x->dv, p[k], p[k], v, r->o + out, r->o_rss + out);
+  }
+}
+
+int oracle_forward(const oracle_problem *x, oracle_result *r) {
+  int64_t rows = x->b * x->h * x->nq;
+  double *p = NULL;
+  int ok = renew(&p, x->nk) && renew(&r->o, rows * x->dv) && renew(&r->o_rss, rows * x->dv) &&
+           renew(&r->lse, rows);
+  if (ok) {
+    for (int64_t row = 0; row < rows; row++) forward_row(x, place_of(x, row), p, r);
+    finish(x, rows * x->dv, r->o, r->o_rss);
+  }
+  free(p);
+  return ok ? 0 : -1;
+}
+
+/* ---- backward ---- */
+
+/* A row's probabilities and dP, [nk] each, and the zeros [dv] that stand for a missing dout. */
+typedef struct scratch {
+  double *p, *dp, *zero;
+} scratch;
+
+/* Fills p and dp; returns Delta. As sum_k p dP, which equals dO . O and is what an unfused softmax
+ * backward computes, it also holds in a rounded dtype. */
+static double delta_row(const oracle_problem *x, place at, const double *dout, scratch *t) {
+  double delta = x->dlse ? -x->dlse[at.row] : 0;
+  softmax_row(x, at, t->p);
+  for (int64_t k = 0; k < x->nk; k++) {
+    if (t->p[k] == 0) continue;
+    t->dp[k] = rounded(x, dot(x->dv, dout, x->v + (at.kv * x->nk + k) * x->dv));
+    delta += t->p[k] * t->dp[k];
+  }
+  return delta;
+}
+
+/* dbias of one row. Its rss is over rows, of the absolute sum within a row: the keys of a row
+ * cancel among themselves (their dS sum to dLSE), rows do not. */
+static void bias_row(const oracle_problem *x, place at, const scratch *t, double delta,
+                     oracle_result *r) {
+  double within = 0;
+  for (int64_t k = 0; k < x->nk; k++) {
+    if (t->p[k] == 0) continue;
+    int64_t i = bias_index(x, at, k);
+    double size = t->p[k] * (fabs(t->dp[k]) + fabs(delta));
+    r->dbias[i] += rounded(x, t->p[k] * (t->dp[k] - delta));
+    if (x->bias_extent[3] == 1)
+      within += size;
+    else
+      r->dbias_rss[i] += size * size;
+  }
+  if (x->bias_extent[3] == 1) r->dbias_rss[bias_index(x, at, 0)] += within * within;
+}
+
+static void backward_row(const oracle_problem *x, place at, scratch *t, oracle_result *r) {
+  const double *dout = x->dout ? x->dout + at.row * x->dv : t->zero;
+  const double *q = x->q + at.row * x->d;
+  double *dq = r->dq + at.row * x->d, *dq_rss = r->dq_rss + at.row * x->d;
+  double delta = delta_row(x, at, dout, t);
+  for (int64_t k = 0; k < x->nk; k++) {
+    double p = t->p[k], dp = t->dp[k];
+    if (p == 0) continue;
+    double ds = x->scale * rounded(x, p * (dp - delta));
+    double size = x->scale * p * (fabs(dp) + fabs(delta));
+    int64_t key = (at.kv * x->nk + k) * x->d, value = (at.kv * x->nk + k) * x->dv;
+    accumulate(x->d, ds, size, x->k + key, dq, dq_rss);
+    accumulate(x->d, ds, size, q, r->dk + key, r->dk_rss + key);
+    accumulate(x->dv, p, p, dout, r->dv + value, r->dv_rss + value);
+  }
+  if (x->bias) bias_row(x, at, t, delta, r);
+}
+
+int oracle_backward(const oracle_problem *x, oracle_result *r) {
+  const int64_t *e = x->bias_extent;
+  int64_t rows = x->b * x->h * x->nq, keys = x->b * x->hk * x->nk;
+  int64_t biases = x->bias ? e[0] * e[1] * e[2] * e[3] : 0;
+  scratch t = {0};
+  int ok = renew(&t.p, x->nk) && renew(&t.dp, x->nk) && renew(&t.zero, x->dv) &&
+           renew(&r->dq, rows * x->d) && renew(&r->dq_rss, rows * x->d) &&
+           renew(&r->dk, keys * x->d) && renew(&r->dk_rss, keys * x->d) &&
+           renew(&r->dv, keys * x->dv) && renew(&r->dv_rss, keys * x->dv);
+  if (ok && x->bias) ok = renew(&r->dbias, biases) && renew(&r->dbias_rss, biases);
+  if (ok) {
+    for (int64_t row = 0; row < rows; row++) backward_row(x, place_of(x, row), &t, r);
+    finish(x, rows * x->d, r->dq, r->dq_rss);
+    finish(x, keys * x->d, r->dk, r->dk_rss);
+    finish(x, keys * x->dv, r->dv, r->dv_rss);
+    finish(x, biases, r->dbias, r->dbias_rss);
+  }
+  free(t.p), free(t.dp), free(t.zero);
+  return ok ? 0 : -1;
+}
+
+void oracle_free(oracle_result *r) {
+  free(r->o), free(r->lse), free(r->dq), free(r->dk), free(r->dv), free(r->dbias);
+  free(r->o_rss), free(r->dq_rss), free(r->dk_rss), free(r->dv_rss), free(r->dbias_rss);
+  memset(r, 0, sizeof *r);
+}

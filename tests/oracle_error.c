@@ -1,0 +1,63 @@
+/* oracle_error.c - masks by name, dtypes as roundings, and the measures of error of math.md 6. */
+#include "oracle.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- masks ---- */
+
+static int full(const oracle_problem *x, int64_t b, int64_t h, int64_t q, int64_t k) {
+  (void)x, (void)b, (void)h, (void)q, (void)k;
+  return 1;
+}
+
+static int causal(const oracle_problem *x, int64_t b, int64_t h, int64_t q, int64_t k) {
+  (void)b, (void)h;
+  return k <= q + x->nk - x->nq;
+}
+
+oracle_predicate *oracle_visible(const char *mask) {
+  if (!strcmp(mask, "full")) return full;
+  if (!strcmp(mask, "causal")) return causal;
+  return NULL;
+}
+
+/* ---- dtypes ---- */
+
+static double through(fg_elem elem, double x) {
+  float slot;
+  fg_elem_store(elem, &slot, 0, (float)x);
+  return (double)fg_elem_load(elem, &slot, 0);
+}
+
+static double round_bf16(double x) { return through(FG_ELEM_BF16, x); }
+static double round_f16(double x) { return through(FG_ELEM_F16, x); }
+static double round_f32(double x) { return through(FG_ELEM_F32, x); }
+
+double (*oracle_round(fg_elem dtype))(double) {
+  return dtype == FG_ELEM_BF16 ? round_bf16 : dtype == FG_ELEM_F16 ? round_f16 : round_f32;
+}
+
+double oracle_limit(fg_elem dtype) { return dtype == FG_ELEM_BF16 ? 4e-3 : 7e-4; }
+
+/* ---- errors ---- */
+
+double oracle_error(int64_t n, const double *x, const double *ref, const double *rss) {
+  double difference = 0, norm = 0, terms = 0;
+  for (int64_t i = 0; i < n; i++) {
+    difference += (x[i] - ref[i]) * (x[i] - ref[i]);
+    norm += ref[i] * ref[i];
+    terms += rss[i] * rss[i];
+  }
+  return difference == 0 ? 0 : sqrt(difference / fmax(norm, terms));
+}
+
+double oracle_lse_excess(int64_t n, const double *x, const double *ref) {
+  double excess = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if (isinf(x[i]) && x[i] == ref[i]) continue;
+    if (!isfinite(x[i]) || !isfinite(ref[i])) return INFINITY;
+    excess = fmax(excess, fabs(x[i] - ref[i]) / (1e-4 + 1e-6 * fabs(ref[i])));
+  }
+  return excess;
+}

@@ -1,0 +1,22 @@
+/* scratch.h - a directory of the test's own, for suites that make files.
+ *
+ * scratch_enter and scratch_leave are a checked fixture: each test starts in a new empty directory,
+ * which is removed after it. A failure in here fails the test. */
+#ifndef FG_TESTS_SCRATCH_H
+#define FG_TESTS_SCRATCH_H
+
+#include <stddef.h>
+
+/* Makes the directory and makes it the current one. */
+void scratch_enter(void);
+
+/* Removes it, with the files and empty directories in it. */
+void scratch_leave(void);
+
+/* Writes n bytes to the file `path`. */
+void scratch_put(const char *path, const void *bytes, size_t n);
+
+/* How many names the current directory holds, hidden ones too. */
+int scratch_files(void);
+
+#endif

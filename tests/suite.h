@@ -1,0 +1,13 @@
+/* suite.h - what every Check suite shares: the timeout, and how main() runs it.
+ *
+ * Check's default timeout is 4 s, too short for a test that compiles or runs a kernel on the host
+ * device: linking suite.c makes it 120 s, unless CK_DEFAULT_TIMEOUT is set. */
+#ifndef FG_TESTS_SUITE_H
+#define FG_TESTS_SUITE_H
+
+#include <check.h>
+
+/* Runs and frees the suite; returns the exit code, 0 if every test passed, else 1. */
+int suite_run(Suite *suite);
+
+#endif

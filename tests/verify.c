@@ -1,0 +1,191 @@
+/* verify.c - draws inputs, runs a variant, compares every output with the oracle. */
+#include "verify.h"
+
+#include "oracle.h"
+#include "problem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  const verify_case *which;
+  fg_problem *problem;
+  double *value[FG_TENSOR_MAX]; /* of each tensor, in the oracle's order */
+  oracle_problem oracle;
+  oracle_result exact, plain;
+} bench;
+
+/* SplitMix64, and a normal number of it. */
+static double uniform(uint64_t *state) {
+  uint64_t x = *state += 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return ((double)((x ^ x >> 31) >> 11) + 0.5) * 0x1p-53;
+}
+
+static double normal(uint64_t *state) {
+  double radius = sqrt(-2 * log(uniform(state)));
+  return radius * cos(6.283185307179586 * uniform(state));
+}
+
+static double draw(const bench *b, const char *name, uint64_t *state) {
+  double x = normal(state);
+  if (b->which->style == VERIFY_LARGE && !strcmp(name, "q")) return 40 * x;
+  if (b->which->style != VERIFY_ABSENT || strcmp(name, "bias")) return x;
+  double kind = uniform(state);
+  return kind < 0.4 ? -INFINITY : kind < 0.5 ? 3000 * x : x;
+}
+
+/* Tensors are stored b n h d, the oracle's arrays b h n d: copies one to the other, whichever way.
+ * Those without a head axis behind the rows are alike. */
+static void reorder(const bench *b, int tensor, int to_oracle, float *stored, double *ordered) {
+  const fg_recipe *r = b->problem->recipe;
+  const char *axes = r->tensor[tensor].axes;
+  int64_t e[4] = {1, 1, 1, 1};
+  for (int a = 0; axes[a]; a++) e[a] = fg_recipe_extent(r, axes[a], &b->problem->shape);
+  int swap = axes[2] == 'h' || axes[2] == 'g';
+  for (int64_t i = 0; i < e[0]; i++)
+    for (int64_t j = 0; j < e[1]; j++)
+      for (int64_t k = 0; k < e[2]; k++) {
+        float *s = stored + ((i * e[1] + j) * e[2] + k) * e[3];
+        double *o = ordered + (swap ? (i * e[2] + k) * e[1] + j : (i * e[1] + j) * e[2] + k) * e[3];
+        for (int64_t l = 0; l < e[3]; l++) {
+          if (to_oracle) o[l] = (double)s[l];
+          else s[l] = (float)o[l];
+        }
+      }
+}
+
+static fg_status put(bench *b, int tensor, double *values) {
+  size_t count = (size_t)fg_problem_count(b->problem, tensor);
+  float *stored = malloc((count + 1) * sizeof *stored);
+  if (!stored) return fg_fail(FG_EMEMORY, "no memory for inputs");
+  reorder(b, tensor, 0, stored, values);
+  fg_status status = fg_problem_set(b->problem, tensor, stored);
+  fg_problem_get(b->problem, tensor, stored); /* rounded, as the kernel sees them */
+  reorder(b, tensor, 1, stored, values);
+  free(stored);
+  return status;
+}
+
+/* Draws the inputs that are free; o and lse of a backward come from the oracle later. */
+static fg_status draw_inputs(bench *b) {
+  const fg_recipe *r = b->problem->recipe;
+  for (int i = 0; i < r->n_tensors; i++) {
+    const char *name = r->tensor[i].argument->name;
+    int64_t count = fg_problem_count(b->problem, i);
+    if (!(b->value[i] = malloc(((size_t)count + 1) * sizeof(double))))
+      return fg_fail(FG_EMEMORY, "no memory for inputs");
+    if (r->tensor[i].output || !strcmp(name, "o") || !strcmp(name, "lse")) continue;
+    if (r->tensor[i].argument->optional && b->which->seed % 2) {
+      fg_problem_drop(b->problem, i);
+      free(b->value[i]);
+      b->value[i] = NULL;
+      continue;
+    }
+    uint64_t state = b->which->seed * 1000003 + (uint64_t)i;
+    for (int64_t j = 0; j < count; j++) b->value[i][j] = draw(b, name, &state);
+    TRY(put(b, i, b->value[i]));
+  }
+  return FG_OK;
+}
+
+static const double *value(const bench *b, const char *name) {
+  int i = fg_problem_find(b->problem, name);
+  return i < 0 ? NULL : b->value[i];
+}
+
+static void set_oracle(bench *b, const fg_variant *v) {
+  const fg_shape *s = &b->problem->shape;
+  const double scale = (double)(b->which->scale != 0 ? b->which->scale : 1 / sqrtf((float)v->point.d));
+  b->oracle = (oracle_problem){.b = s->b, .h = s->h, .hk = s->hk, .nq = s->nq, .nk = s->nk,
+                               .d = v->point.d, .dv = v->point.dv, .scale = scale};
+  b->oracle.q = value(b, "q"), b->oracle.k = value(b, "k"), b->oracle.v = value(b, "v");
+  b->oracle.bias = value(b, "bias");
+  b->oracle.dout = value(b, "do"), b->oracle.dlse = value(b, "dlse");
+  int bias = fg_problem_find(b->problem, "bias");
+  for (int a = 0; a < 4 && bias >= 0; a++)
+    b->oracle.bias_extent[a] = fg_recipe_extent(b->problem->recipe,
+                                                b->problem->recipe->tensor[bias].axes[a], s);
+  char mask[32];
+  fg_field_print(fg_field_find("mask"), &v->point, sizeof mask, mask);
+  b->oracle.visible = oracle_visible(mask);
+}
+
+static fg_status run_oracle(bench *b, const fg_variant *v, int plain) {
+  int backward = v->point.pass == FG_PASS_BACKWARD;
+  int failed = oracle_forward(&b->oracle, &b->exact);
+  if (backward) failed |= oracle_backward(&b->oracle, &b->exact);
+  if (plain) {
+    oracle_problem rounded = b->oracle;
+    rounded.round = oracle_round(fg_point_elem(&v->point));
+    failed |= backward ? oracle_backward(&rounded, &b->plain) : oracle_forward(&rounded, &b->plain);
+  }
+  if (failed) return fg_fail(FG_EMEMORY, "no memory for the oracle");
+  if (!backward) return FG_OK;
+  TRY(put(b, fg_problem_find(b->problem, "o"), b->exact.o));
+  return put(b, fg_problem_find(b->problem, "lse"), b->exact.lse);
+}
+
+/* Where the oracle has an output, its rss and the unfused one. */
+static void find_result(bench *b, const char *name, const double **ref, const double **rss,
+                        const double **plain) {
+  const struct {
+    const char *name;
+    const double *ref, *rss, *plain;
+  } rows[] = {{"o", b->exact.o, b->exact.o_rss, b->plain.o},
+              {"lse", b->exact.lse, NULL, NULL},
+              {"dq", b->exact.dq, b->exact.dq_rss, b->plain.dq},
+              {"dk", b->exact.dk, b->exact.dk_rss, b->plain.dk},
+              {"dv", b->exact.dv, b->exact.dv_rss, b->plain.dv},
+              {"dbias", b->exact.dbias, b->exact.dbias_rss, b->plain.dbias}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (!strcmp(rows[i].name, name))
+      *ref = rows[i].ref, *rss = rows[i].rss, *plain = rows[i].plain;
+}
+
+static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
+  const fg_recipe *r = b->problem->recipe;
+  verdict->n = 0;
+  verdict->pass = 1;
+  for (int i = 0; i < r->n_tensors; i++) {
+    if (!r->tensor[i].output) continue;
+    const double *ref = NULL, *rss = NULL, *plain = NULL;
+    verify_error *e = &verdict->tensor[verdict->n++];
+    int64_t n = fg_problem_count(b->problem, i);
+    *e = (verify_error){.name = r->tensor[i].argument->name};
+    find_result(b, e->name, &ref, &rss, &plain);
+    float *stored = malloc(((size_t)n + 1) * sizeof *stored);
+    if (!stored) return fg_fail(FG_EMEMORY, "no memory for outputs");
+    fg_problem_get(b->problem, i, stored);
+    reorder(b, i, 1, stored, b->value[i]);
+    free(stored);
+    e->limit = rss ? oracle_limit(fg_point_elem(&v->point)) : 1;
+    e->error = rss ? oracle_error(n, b->value[i], ref, rss)
+                   : oracle_lse_excess(n, b->value[i], ref);
+    e->plain = plain ? oracle_error(n, plain, ref, rss) : 0;
+    if (!(e->error <= e->limit)) verdict->pass = 0;
+  }
+  return FG_OK;
+}
+
+fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_host_module *module,
+                     const verify_case *which, int plain, verify_verdict *verdict) {
+  bench b = {.which = which};
+  fg_status status = FG_OK;
+  TRY(fg_problem_new(&source->recipe, &which->shape, 24, which->seed, &b.problem));
+  TRY_OUT(draw_inputs(&b));
+  set_oracle(&b, variant);
+  TRY_OUT(run_oracle(&b, variant, plain));
+  b.problem->args.scale = which->scale;
+  TRY_OUT(fg_host_module_run(module, &which->shape, &b.problem->args, b.problem->workspace,
+                             which->seed));
+  TRY_OUT(judge(&b, variant, verdict));
+out:
+  for (int i = 0; i < source->recipe.n_tensors; i++) free(b.value[i]);
+  fg_problem_free(b.problem);
+  oracle_free(&b.exact);
+  oracle_free(&b.plain);
+  return status;
+}

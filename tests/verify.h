@@ -1,0 +1,44 @@
+/* verify.h - one launch with fresh random inputs, judged against the float64 oracle.
+ *
+ * `flashgen check` and the numeric suites share it. Outputs start as NaN, strides are padded, the
+ * oracle sees the same rounded inputs. */
+#ifndef FG_TESTS_VERIFY_H
+#define FG_TESTS_VERIFY_H
+
+#include "device_host.h"
+
+/* What is drawn: all from normal numbers, then ... */
+typedef enum verify_style {
+  VERIFY_PLAIN,  /* ... as they are */
+  VERIFY_LARGE,  /* ... q large: scores of some hundreds, whose exp overflows */
+  VERIFY_ABSENT, /* ... a bias of many -inf and some thousands; without a bias as VERIFY_PLAIN */
+  VERIFY_STYLES
+} verify_style;
+
+typedef struct verify_case {
+  fg_shape shape;
+  float scale; /* 0 = 1/sqrt(d) */
+  verify_style style;
+  uint64_t seed; /* of the inputs, the padding and the host device's order */
+} verify_case;
+
+/* One output tensor: its error, what counts as right, and what a plain unfused computation in the
+ * spec's dtype would give (0 for lse, which is float32 in both). */
+typedef struct verify_error {
+  const char *name;
+  double error, limit, plain;
+} verify_error;
+
+enum { VERIFY_MAX = 8 };
+typedef struct verify_verdict {
+  int n;
+  verify_error tensor[VERIFY_MAX];
+  int pass;
+} verify_verdict;
+
+/* Runs the variant on the case. A kernel that faults is a failure of the call; wrong numbers are a
+ * verdict. `plain` asks for the unfused comparison, which costs a second oracle. */
+fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_host_module *module,
+                     const verify_case *which, int plain, verify_verdict *verdict);
+
+#endif
