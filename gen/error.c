@@ -17,7 +17,7 @@ fg_status fg_fail(fg_status code, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  memcpy(sentence, text, sizeof text);
+  memcpy(sentence, text, strlen(text) + 1);
   return code;
 }
 
@@ -28,7 +28,7 @@ fg_status fg_fail_in(fg_status code, const char *format, ...) {
   vsnprintf(context, sizeof context, format, args);
   va_end(args);
   snprintf(text, sizeof text, "%s: %.*s", context, SENTENCE - 520, sentence);
-  memcpy(sentence, text, sizeof text);
+  memcpy(sentence, text, strlen(text) + 1);
   return code;
 }
 

@@ -71,7 +71,10 @@ static int lua_read(lua_State *L) {
     return 1;
   }
   const fg_embedded *file = fg_embedded_find(fg_embedded_templates, name);
-  if (!file) return luaL_error(L, "there is no template %s", name);
+  if (!file) {
+    fg_fail(FG_ETEMPLATE, "template %s: there is none of that name", name);
+    return raise(L);
+  }
   lua_pushlstring(L, file->text, file->size);
   return 1;
 }
@@ -105,11 +108,11 @@ fg_status fg_gen_new(const char *templates, fg_gen **out) {
   const fg_embedded *boot = fg_embedded_find(fg_embedded_gen, "expand.lua");
   fg_status status = FG_OK;
   fg_gen *gen = calloc(1, sizeof *gen);
-  if (!gen || !(gen->L = fg_template_state_new()) ||
-      (templates && *templates && !(gen->templates = strdup(templates)))) {
+  if (!gen || (templates && *templates && !(gen->templates = strdup(templates)))) {
     status = fg_fail(FG_EMEMORY, "no memory for the template state");
     goto out;
   }
+  TRY_OUT(fg_template_state_new(&gen->L));
   TRY_OUT(fg_lua_load(gen->L, "=expand.lua", boot->text, boot->size, FG_EBUG));
   luaL_newlibtable(gen->L, functions);
   lua_pushlightuserdata(gen->L, gen);
@@ -129,6 +132,8 @@ void fg_gen_free(fg_gen *gen) {
   free(gen->templates);
   free(gen);
 }
+
+const char *fg_gen_lua(void) { return LUA_RELEASE; }
 
 static void set_text(lua_State *L, const char *key, const char *text) {
   lua_pushstring(L, text);
@@ -191,26 +196,33 @@ static fg_status read_plan(lua_State *L, fg_plan *plan) {
     return fg_fail_in(FG_ETEMPLATE, "a candidate");
   lua_pop(L, 1);
   for (int i = 1; i < FG_PLAN_FIELDS; i++) {
-    lua_getfield(L, -1, fg_fields[FG_SPEC_FIELDS + i].name);
-    plan->value[i] = (int)lua_tointeger(L, -1);
+    const char *name = fg_fields[FG_SPEC_FIELDS + i].name;
+    int good = lua_getfield(L, -1, name) == LUA_TNIL;
+    lua_Integer value = good ? 0 : lua_tointegerx(L, -1, &good);
+    if (!good || value < 0 || value > FG_PLAN_MAX)
+      return fg_fail(FG_ETEMPLATE, "a candidate of %s: %s must be an integer up to %d",
+                     fg_plan_family(plan), name, FG_PLAN_MAX);
+    plan->value[i] = (int)value;
     lua_pop(L, 1);
   }
   return FG_OK;
 }
 
+/* The list of plans, and above it the refusals' text, are on top of the stack. */
 static fg_status take_plans(lua_State *L, const fg_limits *limits, fg_plan **plans, int *n) {
   const char *refused = lua_tostring(L, -1);
   int total = (int)lua_rawlen(L, -2), kept = 0;
   fg_plan *list = calloc((size_t)total + 1, sizeof *list);
   if (!list) return fg_fail(FG_EMEMORY, "no memory for %d plans", total);
+  lua_pushvalue(L, -2);
   for (int i = 1; i <= total; i++) {
-    lua_rawgeti(L, -2, i);
+    lua_rawgeti(L, -1, i);
     fg_status status = read_plan(L, &list[kept]);
-    lua_pop(L, 1);
     if (status != FG_OK) {
       free(list);
       return status;
     }
+    lua_pop(L, 1);
     if (!limits || fg_limits_allow(limits, &list[kept])) kept++;
   }
   if (!kept) {
@@ -224,12 +236,30 @@ static fg_status take_plans(lua_State *L, const fg_limits *limits, fg_plan **pla
 
 fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
                        const fg_limits *limits, fg_plan **plans, int *n) {
+  lua_State *L = gen->L;
+  int top = lua_gettop(L);
   push_function(gen, "plans");
-  push_job(gen->L, point, arch);
-  TRY(fg_lua_call(gen->L, 1, 2, FG_ETEMPLATE));
-  fg_status status = take_plans(gen->L, limits, plans, n);
-  lua_pop(gen->L, 2);
+  push_job(L, point, arch);
+  fg_status status = fg_lua_call(L, 1, 2, FG_ETEMPLATE);
+  if (status == FG_OK) status = take_plans(L, limits, plans, n);
+  lua_settop(L, top);
   return status;
+}
+
+/* FG_EARGUMENT unless the family has the plan for this point: a kernel of other sizes would be
+ * expanded without complaint and be wrong. */
+static fg_status check_plan(fg_gen *gen, const fg_variant *variant) {
+  fg_limits exact = {0};
+  fg_plan *plans = NULL;
+  int n = 0;
+  for (int i = 0; i < FG_PLAN_FIELDS; i++)
+    exact.n[i] = 1, exact.value[i][0] = variant->plan.value[i];
+  fg_status status = fg_gen_plans(gen, &variant->point, variant->arch, &exact, &plans, &n);
+  free(plans);
+  if (status != FG_ESPEC) return status;
+  char plan[FG_NAME_MAX];
+  fg_plan_name(&variant->plan, sizeof plan, plan);
+  return fg_fail(FG_EARGUMENT, "%s is no plan for this spec and arch: %s", plan, fg_error());
 }
 
 /* The index of a template's name among the source's files; adds it when new. -1: no memory. */
@@ -275,6 +305,17 @@ static fg_status take_lines(lua_State *L, fg_source *s) {
   return FG_OK;
 }
 
+/* job for expand(): the variant's, with its plan and name. */
+static void push_variant(lua_State *L, const fg_variant *variant, const char *name) {
+  push_job(L, &variant->point, variant->arch);
+  set_text(L, "name", name);
+  set_text(L, "family", fg_plan_family(&variant->plan));
+  lua_newtable(L);
+  for (int i = 1; i < FG_PLAN_FIELDS; i++)
+    set_number(L, fg_fields[FG_SPEC_FIELDS + i].name, variant->plan.value[i]);
+  lua_setfield(L, -2, "plan");
+}
+
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
   lua_State *L = gen->L;
   char name[FG_NAME_MAX];
@@ -283,25 +324,17 @@ fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **sour
   fg_source *s = calloc(1, sizeof *s);
   if (!s) return fg_fail(FG_EMEMORY, "no memory for a source");
   fg_variant_name(variant, sizeof name, name);
+  TRY_OUT(check_plan(gen, variant));
   gen->point = &variant->point;
   gen->recipe = &s->recipe;
   push_function(gen, "expand");
-  push_job(L, &variant->point, variant->arch);
-  set_text(L, "name", name);
-  set_text(L, "family", fg_plan_family(&variant->plan));
-  lua_newtable(L);
-  for (int i = 1; i < FG_PLAN_FIELDS; i++)
-    set_number(L, fg_fields[FG_SPEC_FIELDS + i].name, variant->plan.value[i]);
-  lua_setfield(L, -2, "plan");
-  status = fg_lua_call(L, 1, 1, FG_ETEMPLATE);
-  if (status != FG_OK) {
-    fg_fail_in(status, "%s", name);
-    goto out;
-  }
+  push_variant(L, variant, name);
+  TRY_OUT(fg_lua_call(L, 1, 1, FG_ETEMPLATE));
   TRY_OUT(take_lines(L, s));
   *source = s;
   s = NULL;
 out:
+  if (status != FG_OK) fg_fail_in(status, "%s", name);
   lua_settop(L, top);
   fg_source_free(s);
   return status;

@@ -14,6 +14,9 @@ typedef struct fg_gen fg_gen;
 fg_status fg_gen_new(const char *templates, fg_gen **gen);
 void fg_gen_free(fg_gen *gen);
 
+/* "Lua 5.4.4": what runs specs and templates. */
+const char *fg_gen_lua(void);
+
 /* The plans that may compute the point on the arch, best guess first: every family's candidates
  * within the limits (NULL = none). *plans is the caller's to free. FG_ESPEC with each family's
  * reason when there is none. */

@@ -162,9 +162,25 @@ local function with_signature(s, part)
   return lines
 end
 
+local WIDTH = 99 -- columns
+
 -- Assembly ---------------------------------------------------------------------------------------
 
-local function comment(out, text) out[#out + 1] = { text = text == "" and "//" or "// " .. text } end
+-- A comment; words that do not fit go on under the first one behind the label ("spec:   ").
+local function comment(out, text)
+  local label = text:match("^%l+:%s+") or ""
+  local line = "//"
+  for word in text:gmatch("%s*%S+") do
+    if #line + #word > WIDTH then
+      out[#out + 1] = { text = line }
+      line, word = "//", " " .. (" "):rep(#label) .. word:match("%S+")
+    elseif line == "//" then
+      word = " " .. word
+    end
+    line = line .. word
+  end
+  out[#out + 1] = { text = line }
+end
 
 local function header(s, job, out)
   local d = s.description
@@ -232,9 +248,18 @@ end
 -- Layout -----------------------------------------------------------------------------------------
 -- Lines are indented by their brace depth; an open parenthesis continues a line; long lines break;
 -- runs of blank lines shrink to one.
-local WIDTH = 99
 
-local function count(text, pattern) return select(2, text:gsub(pattern, "")) end
+local function place(line) return line.file and string.format("%s:%d: ", line.file, line.line) or "" end
+
+-- Keeps the stack of lines whose `open` is not closed yet.
+local function match_pairs(stack, line, code, open, close)
+  for c in code:gmatch("[%" .. open .. "%" .. close .. "]") do
+    if c == open then stack[#stack + 1] = line
+    elseif #stack == 0 then error(string.format("%s'%s' closes nothing", place(line), close), 0)
+    else stack[#stack] = nil
+    end
+  end
+end
 
 -- Where to break a line that is too long: behind a comma or before an operator, as little nested as
 -- can be, and there as late as can be. nil: nowhere.
@@ -263,22 +288,23 @@ local function wrap(out, line, lead)
 end
 
 local function indent(lines)
-  local out, braces, parens = {}, 0, 0
+  local out, braces, parens = {}, {}, {}
   for _, l in ipairs(lines) do
     local text = l.text:match("^%s*(.-)%s*$")
     local code = code_of(text)
-    local level = braces - (code:find("^}") and 1 or 0)
-    braces = braces + count(code, "{") - count(code, "}")
+    local level = #braces - (code:find("^}") and 1 or 0)
     if text ~= "" then
-      local lead = text:find("^#define") and 0 or 2 * level + (parens > 0 and 4 or 0)
+      local lead = text:find("^#define") and 0 or 2 * level + (#parens > 0 and 4 or 0)
       wrap(out, { text = text, file = l.file, line = l.line }, lead)
     elseif out[#out].text ~= "" then
       out[#out + 1] = { text = "" }
     end
-    parens = parens + count(code, "%(") - count(code, "%)")
+    match_pairs(braces, l, code, "{", "}")
+    match_pairs(parens, l, code, "(", ")")
   end
-  if braces ~= 0 or parens ~= 0 then
-    failf(1, "unbalanced text: %d braces and %d parentheses stay open", braces, parens)
+  local open = braces[1] or parens[1]
+  if open then
+    error(string.format("%s'%s' is not closed", place(open), braces[1] and "{" or "("), 0)
   end
   while out[#out].text == "" do out[#out] = nil end
   return out

@@ -2,6 +2,7 @@
 #include "recipe.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,9 +81,12 @@ static fg_status read_operand(reader *r) {
   }
   if (isdigit((unsigned char)*r->at)) {
     char *end;
+    errno = 0;
     int64_t value = strtoll(r->at, &end, 10);
+    if (errno) return bad(r, "the number is above 2^63 - 1");
+    TRY(push(r, FG_OP_CONST, value));
     r->at = end;
-    return push(r, FG_OP_CONST, value);
+    return FG_OK;
   }
   size_t n = 0;
   while (isalpha((unsigned char)r->at[n])) n++;
@@ -122,15 +126,23 @@ fg_status fg_expr_compile(const char *text, fg_expr *expr) {
   return FG_OK;
 }
 
-/* x = a op b; false on overflow or division by zero. Extents are not negative. */
+/* x = a op b; false on overflow, or a divisor that is not positive: sizes are. */
 static bool apply(int op, int64_t a, int64_t b, int64_t *x) {
   switch (op) {
-  case ADD: return !__builtin_add_overflow(a, b, x);
-  case SUB: return !__builtin_sub_overflow(a, b, x);
-  case MUL: return !__builtin_mul_overflow(a, b, x);
-  case MIN: *x = a < b ? a : b; return true;
-  case MAX: *x = a > b ? a : b; return true;
-  default: break;
+  case ADD:
+    return !__builtin_add_overflow(a, b, x);
+  case SUB:
+    return !__builtin_sub_overflow(a, b, x);
+  case MUL:
+    return !__builtin_mul_overflow(a, b, x);
+  case MIN:
+    *x = a < b ? a : b;
+    return true;
+  case MAX:
+    *x = a > b ? a : b;
+    return true;
+  default:
+    break;
   }
   if (b <= 0) return false;
   int64_t up = a / b + (a % b > 0);
@@ -153,7 +165,8 @@ fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *valu
       if (!apply(op, stack[n - 1], stack[n], &stack[n - 1])) {
         char text[256];
         fg_expr_print(expr, sizeof text, text);
-        return fg_fail(FG_EARGUMENT, "the launch size \"%s\" overflows for this shape", text);
+        return fg_fail(FG_EARGUMENT,
+                       "the launch size \"%s\" overflows or divides by 0 for this shape", text);
       }
     }
   }

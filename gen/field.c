@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define SPEC(n) .name = #n, .text = offsetof(fg_spec, n)
-#define POINT(n) SPEC(n), .value = offsetof(fg_point, n)
+#define SPEC(n)    .name = #n, .text = offsetof(fg_spec, n)
+#define POINT(n)   SPEC(n), .value = offsetof(fg_point, n)
 
 /* Rows are in the order of names. A tag of a later row must not begin with one of an earlier row
  * that may be empty, or a name would not read back. */
@@ -46,7 +46,8 @@ const fg_field fg_fields[FG_FIELDS] = {
      .help = "keys of a tile"},
     {SPEC(stages), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("s"),
      .help = "tiles in flight"},
-    {SPEC(warps), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("w"), .help = "warps of a block"},
+    {SPEC(warps), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("w"),
+     .help = "warps of a block"},
 };
 
 static const char axes[] = "bhqk"; /* bit i of a set of dims is axes[i] */
@@ -108,7 +109,7 @@ static bool read_dims(const char *text, int *set) {
 static int distance(const char *a, const char *b) {
   enum { MAX = 32 };
   int n = (int)strlen(a), m = (int)strlen(b), d[MAX + 1][MAX + 1];
-  if (n > MAX || m > MAX) return MAX;
+  if (n > MAX || m > MAX) return n + m; /* near nothing */
   for (int i = 0; i <= n; i++) {
     for (int j = 0; j <= m; j++) {
       if (!i || !j) {
@@ -147,14 +148,15 @@ static fg_status refuse(const fg_field *field, const char *text) {
   int n = 0, choices = 0;
   switch (field->kind) {
   case FG_HEAD_DIM:
-    snprintf(allowed, sizeof allowed,
-             "d or d/dv, multiples of %d from %d to %d (128 or 192/128)", FG_HEAD_DIM_STEP,
-             FG_HEAD_DIM_STEP, FG_HEAD_DIM_MAX);
+    snprintf(allowed, sizeof allowed, "d or d/dv, multiples of %d from %d to %d (128 or 192/128)",
+             FG_HEAD_DIM_STEP, FG_HEAD_DIM_STEP, FG_HEAD_DIM_MAX);
     break;
   case FG_DIMS:
     snprintf(allowed, sizeof allowed, "a list of the axes b, h, q, k, each once (h,q,k)");
     break;
-  case FG_PLAN_INT: snprintf(allowed, sizeof allowed, "a positive integer"); break;
+  case FG_PLAN_INT:
+    snprintf(allowed, sizeof allowed, "a positive integer");
+    break;
   case FG_CHOICE:
     for (; field->choices[choices]; choices++)
       n += snprintf(allowed + n, sizeof allowed - (size_t)n, "%s%s", choices ? ", " : "",
@@ -194,7 +196,8 @@ int fg_field_print(const fg_field *field, const fg_point *point, size_t size, ch
   const int *value = place(field, (fg_point *)point);
   int n = 0;
   switch (field->kind) {
-  case FG_CHOICE: return snprintf(text, size, "%s", field->choices[*value]);
+  case FG_CHOICE:
+    return snprintf(text, size, "%s", field->choices[*value]);
   case FG_HEAD_DIM:
     if (value[0] == value[1]) return snprintf(text, size, "%d", value[0]);
     return snprintf(text, size, "%d/%d", value[0], value[1]);
@@ -203,7 +206,8 @@ int fg_field_print(const fg_field *field, const fg_point *point, size_t size, ch
     for (int i = 0; i < 4; i++)
       if (*value >> i & 1) n += snprintf(text + n, size - (size_t)n, n ? ",%c" : "%c", axes[i]);
     return n;
-  case FG_PLAN_INT: break; /* plan fields have no place in a point */
+  case FG_PLAN_INT:
+    break; /* plan fields have no place in a point */
   }
   return n;
 }

@@ -45,7 +45,9 @@ int fg_point_name(const fg_point *p, size_t size, char *text) {
     char *end = text + n;
     size_t room = size - (size_t)n;
     switch (field->kind) {
-    case FG_CHOICE: n += snprintf(end, room, "%s", field->tags[*value]); break;
+    case FG_CHOICE:
+      n += snprintf(end, room, "%s", field->tags[*value]);
+      break;
     case FG_HEAD_DIM:
       n += value[0] == value[1] ? snprintf(end, room, "-d%d", value[0])
                                 : snprintf(end, room, "-d%dv%d", value[0], value[1]);
@@ -55,7 +57,8 @@ int fg_point_name(const fg_point *p, size_t size, char *text) {
       n += snprintf(end, room, "_%s%s%s%s%s", *value & 1 ? "b" : "", *value & 2 ? "h" : "",
                     *value & 4 ? "q" : "", *value & 8 ? "k" : "", *value ? "" : "1");
       break;
-    case FG_PLAN_INT: break;
+    case FG_PLAN_INT:
+      break;
     }
   }
   return n;
@@ -99,8 +102,10 @@ const char *fg_point_parse(const char *name, fg_point *point) {
     if (field->kind == FG_CHOICE) name = parse_choice(field, name, value);
     if (field->kind == FG_HEAD_DIM) name = parse_head_dim(name, value);
     if (field->kind == FG_DIMS) {
-      if (p.bias == FG_BIAS_OFF) *value = ALL_DIMS;
-      else name = parse_dims(name, value);
+      if (p.bias == FG_BIAS_OFF)
+        *value = ALL_DIMS;
+      else
+        name = parse_dims(name, value);
     }
   }
   if (name) *point = p;

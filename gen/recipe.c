@@ -30,26 +30,39 @@ const fg_argument *fg_argument_find(const char *name) {
 
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape) {
   switch (axis) {
-  case 'b': return shape->b;
-  case 'h': return shape->h;
-  case 'g': return shape->hk;
-  case 'q': return shape->nq;
-  case 'k': return shape->nk;
-  case 'd': return recipe->d;
-  case 'v': return recipe->dv;
-  default: return 1;
+  case 'b':
+    return shape->b;
+  case 'h':
+    return shape->h;
+  case 'g':
+    return shape->hk;
+  case 'q':
+    return shape->nq;
+  case 'k':
+    return shape->nk;
+  case 'd':
+    return recipe->d;
+  case 'v':
+    return recipe->dv;
+  default:
+    return 1;
   }
 }
 
 int fg_axis_index(const char *axes, char a) {
   bool square = strchr(axes, 'q') && strchr(axes, 'k');
   switch (a) {
-  case 'b': return 0;
+  case 'b':
+    return 0;
   case 'h':
-  case 'g': return 1;
-  case 'q': return 2;
-  case 'k': return square ? 3 : 2;
-  default: return 3;
+  case 'g':
+    return 1;
+  case 'q':
+    return 2;
+  case 'k':
+    return square ? 3 : 2;
+  default:
+    return 3;
   }
 }
 
@@ -58,26 +71,30 @@ char fg_axis_suffix(const char *axes, char a) {
   return (square ? "bhqk" : "bhnd")[fg_axis_index(axes, a)];
 }
 
-static const char *extent_ident(char axis) {
-  switch (axis) {
-  case 'b': return "b";
-  case 'h': return "h";
-  case 'g': return "hk";
-  case 'q': return "nq";
-  default: return "nk";
-  }
+static const char *extent_name(char axis) {
+  static const char letters[] = "bhgqkdv";
+  static const char *const names[] = {"b", "h", "hk", "nq", "nk", "d", "dv"};
+  const char *at = strchr(letters, axis);
+  return at ? names[at - letters] : "1";
 }
 
-/* The shape of a tensor as a comment has it: "[b, nq, h, 128]". */
+int fg_axes_print(const char *axes, size_t size, char *text) {
+  int n = 0;
+  for (int i = 0; axes[i]; i++)
+    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "[", extent_name(axes[i]));
+  return n + snprintf(text + n, size - (size_t)n, "]");
+}
+
+/* The same with the recipe's head dims as numbers: "[b, nq, h, 128]". */
 static void shape_text(const fg_recipe *r, const char *axes, size_t size, char *text) {
-  int n = snprintf(text, size, "[");
+  int n = 0;
   for (int i = 0; axes[i]; i++) {
-    const char *comma = i ? ", " : "";
-    if (axes[i] == '1' || axes[i] == 'd' || axes[i] == 'v')
-      n += snprintf(text + n, size - (size_t)n, "%s%d", comma,
+    const char *separator = i ? ", " : "[";
+    if (axes[i] == 'd' || axes[i] == 'v')
+      n += snprintf(text + n, size - (size_t)n, "%s%d", separator,
                     (int)fg_recipe_extent(r, axes[i], NULL));
     else
-      n += snprintf(text + n, size - (size_t)n, "%s%s", comma, extent_ident(axes[i]));
+      n += snprintf(text + n, size - (size_t)n, "%s%s", separator, extent_name(axes[i]));
   }
   snprintf(text + n, size - (size_t)n, "]");
 }
@@ -107,8 +124,10 @@ __attribute__((format(printf, 2, 3))) static void line(writer *w, const char *fo
   va_start(args, format);
   int n = vsnprintf(w->text + w->n, w->size - (size_t)w->n, format, args);
   va_end(args);
-  if (n < 0 || (size_t)n >= w->size - (size_t)w->n) w->full = true;
-  else w->n += n;
+  if (n < 0 || (size_t)n >= w->size - (size_t)w->n)
+    w->full = true;
+  else
+    w->n += n;
 }
 
 static const char *c_type(fg_elem elem) { return elem == FG_ELEM_F32 ? "float" : "u16"; }
@@ -119,8 +138,7 @@ static void strides(writer *w, int index) {
   const char *separator = "i64 ";
   for (const char *a = t->axes; a[1] && !t->argument->packed; a++) {
     if (*a == '1') continue;
-    line(w, "%s%s_%c", separator, t->argument->ident,
-         fg_axis_suffix(t->argument->axes, *a));
+    line(w, "%s%s_%c", separator, t->argument->ident, fg_axis_suffix(t->argument->axes, *a));
     separator = ", ";
     member(w, (fg_parameter){FG_FROM_STRIDE, index, *a, 0}, 8);
   }
@@ -136,7 +154,8 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
     const fg_recipe_tensor *t = &r->tensor[i];
     shape_text(r, t->axes, sizeof shape, shape);
     line(&w, "%s%s *%s; // %s %s%s\n", t->output ? "" : "const ", c_type(t->elem),
-         t->argument->ident, shape, fg_elem_name(t->elem), t->argument->optional ? ", or null" : "");
+         t->argument->ident, shape, fg_elem_name(t->elem),
+         t->argument->optional ? ", or null" : "");
     member(&w, (fg_parameter){FG_FROM_TENSOR, i, 0, 0}, 8);
     strides(&w, i);
   }

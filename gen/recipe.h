@@ -22,7 +22,7 @@ typedef struct fg_expr {
  * ceil(a / b) roundup(a, b). Division truncates. FG_ETEMPLATE with the place. */
 fg_status fg_expr_compile(const char *text, fg_expr *expr);
 
-/* FG_EARGUMENT when it overflows 64 bits or divides by zero. */
+/* FG_EARGUMENT when it overflows 64 bits or divides by what is not positive. */
 fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *value);
 
 /* Its postfix text, "nq 16 cdiv h *"; returns the length. */
@@ -80,11 +80,11 @@ typedef struct fg_parameter {
 typedef enum fg_step_kind { FG_STEP_LAUNCH, FG_STEP_ZERO } fg_step_kind;
 typedef struct fg_step {
   fg_step_kind kind;
-  char entry[48];      /* launch: the entry point */
-  fg_expr grid[3];     /* blocks; a zero extent means nothing to launch */
-  int threads;         /* of a block */
-  int shared_bytes;    /* dynamic shared memory */
-  int region;          /* zero: the region to fill with zero bytes */
+  char entry[48];   /* launch: the entry point */
+  fg_expr grid[3];  /* blocks; a zero extent means nothing to launch */
+  int threads;      /* of a block */
+  int shared_bytes; /* dynamic shared memory */
+  int region;       /* zero: the region to fill with zero bytes */
 } fg_step;
 
 enum { FG_TENSOR_MAX = 16, FG_REGION_MAX = 4, FG_STEP_MAX = 8, FG_PARAMETER_MAX = 72 };
@@ -100,8 +100,11 @@ typedef struct fg_recipe {
 /* The extent of an axis letter for a shape; d and v come from the recipe. */
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape);
 
-/* The place of axis letter a in fg_tensor's strides, whose order is b h n d, or b h q k for a tensor
- * with both q and k among its argument's axes; and the letter that order has there. */
+/* "[b, nq, hk, d]" for the axes "bqgd". */
+int fg_axes_print(const char *axes, size_t size, char *text);
+
+/* The place of axis letter a in fg_tensor's strides, whose order is b h n d, or b h q k for a
+ * tensor with both q and k among its argument's axes; and the letter that order has there. */
 int fg_axis_index(const char *axes, char a);
 char fg_axis_suffix(const char *axes, char a);
 

@@ -6,10 +6,14 @@
 
 static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
   switch (rule) {
-  case FG_RULE_SPEC: return fg_point_elem(point);
-  case FG_RULE_BIAS: return fg_point_bias_elem(point);
-  case FG_RULE_GRAD: return fg_point_grad_elem(point);
-  case FG_RULE_F32: break;
+  case FG_RULE_SPEC:
+    return fg_point_elem(point);
+  case FG_RULE_BIAS:
+    return fg_point_bias_elem(point);
+  case FG_RULE_GRAD:
+    return fg_point_grad_elem(point);
+  case FG_RULE_F32:
+    break;
   }
   return FG_ELEM_F32;
 }

@@ -50,6 +50,7 @@ end
 
 local strings = getmetatable("")
 strings.__index, strings.__metatable = globals.string, false
-globals._G = globals
-for name in next, _G do _G[name] = nil end
-for name, value in next, globals do _G[name] = value end
+local environment = _G
+globals._G = environment
+for name in next, environment do environment[name] = nil end
+for name, value in next, globals do environment[name] = value end

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* So that callers may scale a number, by 2^20 say, without overflow. */
+enum { NUMBER_MAX = 1000000000 };
+
 const fg_setting_row fg_settings[FG_SETTINGS] = {
     [FG_SET_TEMPLATES] = {"FLASHGEN_TEMPLATES", "",
                           "directory used instead of the built-in templates"},
@@ -26,5 +29,5 @@ int64_t fg_setting_number(fg_setting setting) {
   char *end;
   int64_t value = strtoll(fg_setting_text(setting, NULL), &end, 10);
   if (*end || value <= 0) value = strtoll(fg_settings[setting].fallback, NULL, 10);
-  return value;
+  return value < NUMBER_MAX ? value : NUMBER_MAX;
 }

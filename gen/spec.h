@@ -16,8 +16,8 @@ enum { FG_PASS_FORWARD, FG_PASS_BACKWARD };
 enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256 };
 
 /* One point of a grid: every field a checked number, so that points compare field by field.
- * Choices are indices into their field's list; `bias_dims` is a set: bit 0 = b, 1 = h, 2 = q, 3 = k.
- * Fields that a point does not use hold their default. */
+ * Choices are indices into their field's list; `bias_dims` is a set: bit 0 = b, 1 = h, 2 = q, 3 =
+ * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
   int kernel, pass, dtype, d, dv, mask, bias, bias_dims, bias_dtype, grad_dtype, normalizer;
 } fg_point;
@@ -65,7 +65,8 @@ int fg_field_print(const fg_field *field, const fg_point *point, size_t size, ch
 int fg_point_name(const fg_point *point, size_t size, char *text);
 const char *fg_point_parse(const char *name, fg_point *point);
 
-/* Gives fields that the point does not use their default, so that equal kernels are equal points. */
+/* Gives fields that the point does not use their default, so that equal kernels are equal points.
+ */
 void fg_point_settle(fg_point *point);
 
 /* The element types of q k v o, of bias and of dbias. */
@@ -73,17 +74,6 @@ fg_elem fg_point_elem(const fg_point *point);
 fg_elem fg_point_bias_elem(const fg_point *point);
 fg_elem fg_point_grad_elem(const fg_point *point);
 bool fg_point_equal(const fg_point *a, const fg_point *b);
-
-/* The texts of one table of a spec: a list for every field, empty where not given. */
-typedef struct fg_texts {
-  char **text;
-  int n;
-} fg_texts;
-typedef struct fg_table {
-  fg_texts field[FG_FIELDS];
-  int number; /* 1, 2, ... within its file; 0: words only */
-  int when;   /* a reference in the spec file's Lua state, or 0 */
-} fg_table;
 
 /* Plan restrictions: for each plan field the values that are allowed, none = all. */
 enum { FG_PLAN_FIELDS = FG_FIELDS - FG_SPEC_FIELDS, FG_LIMIT_MAX = 32 };
@@ -94,26 +84,22 @@ typedef struct fg_limits {
 /* The points of a grid, each with the plan restrictions of its table. */
 typedef struct fg_grid {
   fg_point *point;
-  const fg_limits **limits; /* of point i, into `table_limits` */
-  fg_limits *table_limits;
+  const fg_limits **limits; /* of point i, one of `table_limits` */
+  fg_limits **table_limits;
   int n, n_tables;
   int64_t combinations; /* before `when` and merging */
   int64_t rejected;     /* by `when` */
-  int64_t merged;       /* points equal to an earlier one */
+  int64_t merged;       /* points equal to an earlier one, with equal restrictions */
 } fg_grid;
 
 /* Expands spec files (may be none) and words ("field=value", each replacing that field in every
- * table; without a file they make one table). All errors of all files come in one text. */
-fg_status fg_grid_read(int n_files, const char *const *files, int n_words,
-                       const char *const *words, fg_grid **grid);
+ * table; without a file they make one table). All errors come in one text, a line each: those of
+ * the words, then those of each file in the order of its tables. */
+fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const char *const *words,
+                       fg_grid **grid);
 
 /* The same from the C struct; lists are allowed. */
 fg_status fg_grid_from_spec(const fg_spec *spec, fg_grid **grid);
 void fg_grid_free(fg_grid *grid);
-
-/* Splits "a,b(c,d)" at its outer commas; a field whose values hold commas is split only when its
- * text starts with a bracket: "[h,q,k],[q,k]". Appends to *texts. */
-fg_status fg_texts_split(const fg_field *field, const char *value, fg_texts *texts);
-void fg_texts_free(fg_texts *texts);
 
 #endif

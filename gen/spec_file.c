@@ -1,11 +1,11 @@
-/* spec_file.c - runs a spec file in its sandbox and takes the texts out of the tables it returns. */
+/* spec_file.c - runs a spec file in its sandbox and takes the texts out of the tables it returns.
+ */
 #include "spec_file.h"
 
 #include "state.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,27 +20,6 @@ struct fg_spec_file {
   fg_table *table;
   int n;
 };
-
-void fg_report_add(fg_report *report, const char *format, ...) {
-  char line[1024];
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(line, sizeof line, format, args);
-  va_end(args);
-  if (n >= (int)sizeof line) n = (int)sizeof line - 1;
-  char *text = realloc(report->text, report->n + (size_t)n + 2);
-  if (!text) return; /* the count of lines still says that something is wrong */
-  report->lines++;
-  if (report->n) text[report->n++] = '\n';
-  memcpy(text + report->n, line, (size_t)n + 1);
-  report->text = text;
-  report->n += (size_t)n;
-}
-
-void fg_report_free(fg_report *report) {
-  free(report->text);
-  *report = (fg_report){0};
-}
 
 /* The whole of a regular file of moderate size; a device or pipe is never read. */
 static fg_status read_regular(const char *path, char **text, size_t *size) {
@@ -79,48 +58,72 @@ out:
 
 static fg_status check_text(const char *path, const char *text, size_t size) {
   const char *what = NULL;
-  if (size >= 1 && text[0] == '\x1b') what = "compiled Lua; a spec file is text";
-  else if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) what = "text with a byte order mark; save it as UTF-8 without one";
-  else if (size >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2))) what = "UTF-16; save it as UTF-8";
-  else if (memchr(text, 0, size)) what = "not text: it holds a zero byte";
+  if (size >= 1 && text[0] == '\x1b')
+    what = "compiled Lua; a spec file is text";
+  else if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+    what = "text with a byte order mark; save it as UTF-8 without one";
+  else if (size >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2)))
+    what = "UTF-16; save it as UTF-8";
+  else if (memchr(text, 0, size))
+    what = "not text: it holds a zero byte";
   return what ? fg_fail(FG_ESPEC, "%s: is %s", path, what) : FG_OK;
 }
 
-/* The text form of the value on top of the stack; false for what has none. Booleans and numbers
- * read as they are written in Lua, so 64.0 is not the integer 64. */
+/* What the value on top of the stack is, for messages. */
+static const char *kind(lua_State *L) {
+  return lua_type(L, -1) == LUA_TSTRING ? "text with a zero byte" : luaL_typename(L, -1);
+}
+
+/* Takes the text form of the value on top of the stack; false for what has none. Booleans and
+ * numbers read as they are written in Lua, so 64.0 is not the integer 64. */
 static bool value_text(lua_State *L, fg_texts *texts) {
   const char *text = NULL;
   size_t size = 0;
-  if (lua_type(L, -1) == LUA_TBOOLEAN) text = lua_toboolean(L, -1) ? "true" : "false";
-  else if (lua_isstring(L, -1)) text = lua_tolstring(L, -1, &size);
-  if (!text || strlen(text) < size) return false;
-  char **grown = realloc(texts->text, sizeof *grown * (size_t)(texts->n + 1));
-  if (!grown) return false;
-  texts->text = grown;
-  return (grown[texts->n] = strdup(text)) != NULL && ++texts->n;
+  if (lua_type(L, -1) == LUA_TBOOLEAN)
+    text = lua_toboolean(L, -1) ? "true" : "false";
+  else if (lua_isstring(L, -1))
+    text = lua_tolstring(L, -1, &size);
+  return text && strlen(text) >= size && fg_texts_add(texts, text, strlen(text)) == FG_OK;
+}
+
+/* How many keys the table on top of the stack has. */
+static lua_Unsigned count_keys(lua_State *L) {
+  lua_Unsigned n = 0;
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) n++;
+  return n;
+}
+
+/* The values of the list on top of the stack. */
+static void read_list(lua_State *L, const char *where, const fg_field *field, fg_table *t) {
+  lua_Unsigned n = lua_rawlen(L, -1), keys = count_keys(L);
+  fg_texts *texts = &t->field[field - fg_fields];
+  texts->bad = n != keys || !n;
+  if (n != keys)
+    fg_report_add(&t->errors, "%s%s: a list has values only, without names or gaps", where,
+                  field->name);
+  else if (!n)
+    fg_report_add(&t->errors, "%s%s: the list is empty", where, field->name);
+  for (lua_Unsigned i = 1; i <= n && n == keys; i++) {
+    lua_rawgeti(L, -1, (lua_Integer)i);
+    if (!value_text(L, texts)) {
+      texts->bad = true;
+      fg_report_add(&t->errors, "%s%s: item %d is a %s; expected text, a number or a boolean",
+                    where, field->name, (int)i, kind(L));
+    }
+    lua_pop(L, 1);
+  }
 }
 
 /* One field of one table: its value, or a list of values, is on top of the stack. */
-static void read_field(fg_spec_file *f, fg_table *t, const fg_field *field, fg_report *errors) {
-  lua_State *L = f->L;
+static void read_field(lua_State *L, const char *where, const fg_field *field, fg_table *t) {
   fg_texts *texts = &t->field[field - fg_fields];
-  if (!lua_istable(L, -1)) {
-    if (!value_text(L, texts))
-      fg_report_add(errors, "%s: table %d: %s: a %s is no value; expected text, a number or a list",
-                    f->path, t->number, field->name, luaL_typename(L, -1));
-    return;
-  }
-  lua_Unsigned n = lua_rawlen(L, -1);
-  if (!n)
-    fg_report_add(errors, "%s: table %d: %s: the list is empty", f->path, t->number, field->name);
-  for (lua_Unsigned i = 1; i <= n; i++) {
-    lua_pushvalue(L, -1);
-    lua_rawgeti(L, -1, (lua_Integer)i);
-    bool good = value_text(L, texts);
-    if (!good)
-      fg_report_add(errors, "%s: table %d: %s: item %d is a %s; expected text or a number",
-                    f->path, t->number, field->name, (int)i, luaL_typename(L, -1));
-    lua_pop(L, 2);
+  if (lua_istable(L, -1)) {
+    read_list(L, where, field, t);
+  } else if (!value_text(L, texts)) {
+    texts->bad = true;
+    fg_report_add(&t->errors,
+                  "%s%s: a %s is no value; expected text, a number, a boolean or a list", where,
+                  field->name, kind(L));
   }
 }
 
@@ -128,73 +131,93 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* The name that the key below the top of the stack may be of a field, NULL when it is no text. */
+static const char *key_name(lua_State *L) {
+  size_t size;
+  const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tolstring(L, -2, &size) : NULL;
+  return key && strlen(key) == size ? key : NULL;
+}
+
 /* Keys that are no field. Lua gives them in hash order; the report sorts them. */
-static void read_unknown(const fg_spec_file *f, const fg_table *t, fg_report *errors) {
-  enum { MOST = 32 };
-  lua_State *L = f->L;
-  const char *unknown[MOST];
-  int n = 0;
+static fg_status read_unknown(lua_State *L, const char *where, fg_table *t) {
+  const char **unknown = calloc(count_keys(L) + 1, sizeof *unknown);
+  size_t n = 0;
+  int other = 0;
+  if (!unknown) return fg_fail(FG_EMEMORY, "no memory for the fields of a table");
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
-    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
-    if (key && (fg_field_find(key) || !strcmp(key, "when"))) continue;
-    if (n < MOST) unknown[n++] = key ? key : "a key that is not text";
+    const char *key = key_name(L);
+    if (!key)
+      other++;
+    else if (!fg_field_find(key) && strcmp(key, "when"))
+      unknown[n++] = key;
   }
-  qsort(unknown, (size_t)n, sizeof *unknown, by_text);
-  for (int i = 0; i < n; i++) {
-    const char *near = fg_field_nearest(unknown[i]);
-    fg_report_add(errors, "%s: table %d: unknown field \"%.64s\"%s%s%s", f->path, t->number,
-                  unknown[i], near ? " (did you mean \"" : "", near ? near : "",
-                  near ? "\"?)" : "");
-  }
+  qsort(unknown, n, sizeof *unknown, by_text);
+  for (size_t i = 0; i < n; i++) fg_report_unknown(&t->errors, where, unknown[i]);
+  if (other)
+    fg_report_add(&t->errors, "%s%d of its keys are no names of fields; expected field = value",
+                  where, other);
+  free(unknown);
+  return FG_OK;
 }
 
 /* The table on top of the stack. */
-static void read_table(fg_spec_file *f, fg_table *t, fg_report *errors) {
+static fg_status read_table(const fg_spec_file *f, fg_table *t) {
   lua_State *L = f->L;
+  char where[512];
+  snprintf(where, sizeof where, "%s: table %d: ", f->path, t->number);
   for (int i = 0; i < FG_FIELDS; i++) {
     lua_pushstring(L, fg_fields[i].name);
-    lua_rawget(L, -2);
-    if (!lua_isnil(L, -1)) read_field(f, t, &fg_fields[i], errors);
+    if (lua_rawget(L, -2) != LUA_TNIL) read_field(L, where, &fg_fields[i], t);
     lua_pop(L, 1);
   }
   lua_pushliteral(L, "when");
-  lua_rawget(L, -2);
-  if (lua_isfunction(L, -1)) {
-    lua_pushvalue(L, -1);
+  int type = lua_rawget(L, -2);
+  if (type != LUA_TFUNCTION && type != LUA_TNIL)
+    fg_report_add(&t->errors, "%swhen: a %s; expected a function", where, luaL_typename(L, -1));
+  if (type == LUA_TFUNCTION)
     t->when = luaL_ref(L, LUA_REGISTRYINDEX);
-  } else if (!lua_isnil(L, -1)) {
-    fg_report_add(errors, "%s: table %d: when: a %s; expected a function", f->path, t->number,
-                  luaL_typename(L, -1));
-  }
-  lua_pop(L, 1);
-  read_unknown(f, t, errors);
+  else
+    lua_pop(L, 1);
+  return read_unknown(L, where, t);
 }
 
 /* What the chunk returned is on top of the stack: one table of fields, or a list of them. */
-static fg_status read_tables(fg_spec_file *f, fg_report *errors) {
+static fg_status read_tables(fg_spec_file *f) {
   lua_State *L = f->L;
   if (!lua_istable(L, -1))
     return fg_fail(FG_ESPEC, "%s: returns a %s; a spec file returns a table or a list of tables",
                    f->path, luaL_typename(L, -1));
   int n = (int)lua_rawlen(L, -1);
   bool list = n > 0;
+  if (list && count_keys(L) != (lua_Unsigned)n)
+    return fg_fail(FG_ESPEC,
+                   "%s: returns a list of tables that has named fields too; they belong "
+                   "into its tables",
+                   f->path);
   if (!(f->table = calloc((size_t)(list ? n : 1), sizeof *f->table)))
     return fg_fail(FG_EMEMORY, "%s: no memory for %d tables", f->path, n);
   f->n = list ? n : 1;
   for (int i = 0; i < f->n; i++) {
     f->table[i].number = i + 1;
     if (list) lua_rawgeti(L, -1, i + 1);
-    if (lua_istable(L, -1)) read_table(f, &f->table[i], errors);
-    else
-      fg_report_add(errors, "%s: item %d of the list is a %s; expected a table", f->path, i + 1,
-                    luaL_typename(L, -1));
+    if (!lua_istable(L, -1))
+      return fg_fail(FG_ESPEC, "%s: item %d of the list is a %s; expected a table", f->path, i + 1,
+                     luaL_typename(L, -1));
+    TRY(read_table(f, &f->table[i]));
     if (list) lua_pop(L, 1);
   }
   lua_pop(L, 1);
   return FG_OK;
 }
 
-fg_status fg_spec_file_open(const char *path, fg_report *errors, fg_spec_file **file) {
+/* Lua's messages have the file in front when they come from one of its lines; others get it here.
+ */
+static fg_status name_file(fg_status status, const char *path) {
+  bool named = status == FG_OK || !strncmp(fg_error(), path, strlen(path));
+  return named ? status : fg_fail_in(status, "%s", path);
+}
+
+fg_status fg_spec_file_open(const char *path, fg_spec_file **file) {
   char *text = NULL, *name = NULL;
   size_t size = 0;
   fg_spec_file *f = NULL;
@@ -203,14 +226,15 @@ fg_status fg_spec_file_open(const char *path, fg_report *errors, fg_spec_file **
   TRY_OUT(check_text(path, text, size));
   f = calloc(1, sizeof *f);
   name = malloc(strlen(path) + 2);
-  if (!f || !name || !(f->path = strdup(path)) || !(f->L = fg_sandbox_new())) {
+  if (!f || !name || !(f->path = strdup(path))) {
     status = fg_fail(FG_EMEMORY, "%s: no memory to run it", path);
     goto out;
   }
+  TRY_OUT(fg_sandbox_new(&f->L));
   sprintf(name, "@%s", path);
-  TRY_OUT(fg_lua_load(f->L, name, text, size, FG_ESPEC));
-  TRY_OUT(fg_lua_call(f->L, 0, 1, FG_ESPEC));
-  TRY_OUT(read_tables(f, errors));
+  TRY_OUT(name_file(fg_lua_load(f->L, name, text, size, FG_ESPEC), path));
+  TRY_OUT(name_file(fg_lua_call(f->L, 0, 1, FG_ESPEC), path));
+  TRY_OUT(read_tables(f));
   *file = f;
   f = NULL;
 out:
@@ -222,8 +246,7 @@ out:
 
 void fg_spec_file_free(fg_spec_file *f) {
   if (!f) return;
-  for (int i = 0; i < f->n; i++)
-    for (int j = 0; j < FG_FIELDS; j++) fg_texts_free(&f->table[i].field[j]);
+  for (int i = 0; i < f->n; i++) fg_table_free(&f->table[i]);
   fg_state_free(f->L);
   free(f->table);
   free(f->path);
@@ -245,13 +268,14 @@ static void push_field(lua_State *L, const fg_field *field, const fg_point *poin
     lua_setfield(L, -2, "head_dim_v");
     return;
   }
-  if (!strcmp(text, "true") || !strcmp(text, "false")) lua_pushboolean(L, text[0] == 't');
-  else lua_pushstring(L, text);
+  if (!strcmp(text, "true") || !strcmp(text, "false"))
+    lua_pushboolean(L, text[0] == 't');
+  else
+    lua_pushstring(L, text);
   lua_setfield(L, -2, field->name);
 }
 
-fg_status fg_spec_file_when(fg_spec_file *f, const fg_table *t, const fg_point *point,
-                            bool *keep) {
+fg_status fg_spec_file_when(fg_spec_file *f, const fg_table *t, const fg_point *point, bool *keep) {
   *keep = true;
   if (!t->when) return FG_OK;
   lua_rawgeti(f->L, LUA_REGISTRYINDEX, t->when);

@@ -2,23 +2,14 @@
 #ifndef FG_SPEC_FILE_H
 #define FG_SPEC_FILE_H
 
-#include "spec.h"
-
-/* A text that grows, for reports of several lines. NULL data = empty. */
-typedef struct fg_report {
-  char *text;
-  size_t n;
-  int lines;
-} fg_report;
-void fg_report_add(fg_report *report, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-void fg_report_free(fg_report *report);
+#include "table.h"
 
 typedef struct fg_spec_file fg_spec_file;
 
-/* Reads and runs the file. Mistakes in its tables go to *errors, all of them; what keeps the whole
- * file from being read (it is no text file, does not parse, raises, runs too long) is a failure. */
-fg_status fg_spec_file_open(const char *path, fg_report *errors, fg_spec_file **file);
+/* Reads and runs the file. Mistakes in a table go to its errors, all of them; what keeps the whole
+ * file from being read (it is no text file, does not parse, raises, runs too long) is a failure,
+ * and its text names the file. */
+fg_status fg_spec_file_open(const char *path, fg_spec_file **file);
 void fg_spec_file_free(fg_spec_file *file);
 
 const char *fg_spec_file_path(const fg_spec_file *file);

@@ -10,13 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The hook looks at the budget every HOOK_STEPS instructions; once it is spent, at each one, so that
- * no pcall in the spec can run on. */
-enum { HOOK_STEPS = 1000 };
+/* The hook looks at the budget every HOOK_STEPS instructions; once it is spent, at each one, so
+ * that no pcall in the spec can run on. An allocation counts as a step per STEP_BYTES, for one
+ * instruction may fill megabytes. */
+enum { HOOK_STEPS = 1000, STEP_BYTES = 16 };
 typedef struct {
   size_t used, limit;
   int64_t steps;
   bool spent;
+  bool bounded; /* inside a protected call: outside, a refusal would be Lua's panic */
 } budget;
 
 static void *allocate(void *user, void *p, size_t old, size_t size) {
@@ -27,7 +29,10 @@ static void *allocate(void *user, void *p, size_t old, size_t size) {
     b->used -= before;
     return NULL;
   }
-  if (size > before && b->used - before + size > b->limit) return NULL;
+  if (size > before && b->bounded) {
+    b->steps -= (int64_t)((size - before) / STEP_BYTES);
+    if (b->steps <= 0 || b->used - before + size > b->limit) return NULL;
+  }
   void *q = realloc(p, size);
   if (q) b->used += size - before;
   return q;
@@ -46,8 +51,13 @@ static void count_steps(lua_State *L, lua_Debug *event) {
   if (b->steps > 0) return;
   b->spent = true;
   lua_sethook(L, count_steps, LUA_MASKCOUNT, 1);
-  luaL_error(L, "the spec file ran for more than %d million steps (%s raises the limit)",
-             (int)fg_setting_number(FG_SET_SPEC_STEPS), fg_settings[FG_SET_SPEC_STEPS].name);
+  b->bounded = false; /* room for the message */
+  luaL_where(L, 0);
+  lua_pushfstring(L, "%sthe spec file ran for more than %d million steps (%s raises the limit)",
+                  lua_tostring(L, -1), (int)fg_setting_number(FG_SET_SPEC_STEPS),
+                  fg_settings[FG_SET_SPEC_STEPS].name);
+  b->bounded = true;
+  lua_error(L);
 }
 
 static int log_line(lua_State *L) {
@@ -68,38 +78,38 @@ static int open_libraries(lua_State *L) {
   return 0;
 }
 
-static lua_State *state_new(bool spec, size_t memory) {
+static fg_status state_new(bool spec, size_t memory, lua_State **state) {
   const fg_embedded *boot = fg_embedded_find(fg_embedded_gen, "sandbox.lua");
   budget *b = calloc(1, sizeof *b);
-  if (!b) return NULL;
-  b->limit = memory;
-  b->steps = INT64_MAX;
-  lua_State *L = lua_newstate(allocate, b);
+  lua_State *L = b ? lua_newstate(allocate, b) : NULL;
+  fg_status status = FG_OK;
   if (!L) {
     free(b);
-    return NULL;
+    return fg_fail(FG_EMEMORY, "no memory for a Lua state");
   }
+  b->limit = memory;
+  b->steps = INT64_MAX;
   lua_pushcfunction(L, open_libraries);
-  if (fg_lua_call(L, 0, 0, FG_EBUG) != FG_OK ||
-      fg_lua_load(L, "=sandbox.lua", boot->text, boot->size, FG_EBUG) != FG_OK)
-    goto fail;
+  TRY_OUT(fg_lua_call(L, 0, 0, FG_EBUG));
+  TRY_OUT(fg_lua_load(L, "=sandbox.lua", boot->text, boot->size, FG_EBUG));
   lua_pushboolean(L, spec);
   lua_pushcfunction(L, log_line);
-  if (fg_lua_call(L, 2, 0, FG_EBUG) == FG_OK) return L;
-fail:
+  TRY_OUT(fg_lua_call(L, 2, 0, FG_EBUG));
+  *state = L;
+  L = NULL;
+out:
   fg_state_free(L);
-  return NULL;
+  return status;
 }
 
-lua_State *fg_sandbox_new(void) {
-  lua_State *L = state_new(true, (size_t)fg_setting_number(FG_SET_SPEC_MEMORY) << 20);
-  if (!L) return NULL;
-  budget_of(L)->steps = fg_setting_number(FG_SET_SPEC_STEPS) * 1000000;
-  lua_sethook(L, count_steps, LUA_MASKCOUNT, HOOK_STEPS);
-  return L;
+fg_status fg_sandbox_new(lua_State **L) {
+  TRY(state_new(true, (size_t)fg_setting_number(FG_SET_SPEC_MEMORY) << 20, L));
+  budget_of(*L)->steps = fg_setting_number(FG_SET_SPEC_STEPS) * 1000000;
+  lua_sethook(*L, count_steps, LUA_MASKCOUNT, HOOK_STEPS);
+  return FG_OK;
 }
 
-lua_State *fg_template_state_new(void) { return state_new(false, (size_t)1 << 30); }
+fg_status fg_template_state_new(lua_State **L) { return state_new(false, (size_t)1 << 30, L); }
 
 void fg_state_free(lua_State *L) {
   if (!L) return;
@@ -108,21 +118,41 @@ void fg_state_free(lua_State *L) {
   free(b);
 }
 
+/* The place of the nearest Lua function that is running: "file:line: ", or "". */
+static void push_place(lua_State *L) {
+  lua_Debug at;
+  for (int level = 1; lua_getstack(L, level, &at); level++) {
+    lua_getinfo(L, "Sl", &at);
+    if (at.currentline <= 0) continue;
+    lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
+    return;
+  }
+  lua_pushliteral(L, "");
+}
+
 /* Error objects need not be strings; no metamethod of theirs is called. */
 static int describe(lua_State *L) {
-  if (!lua_isstring(L, 1))
-    lua_pushfstring(L, "an error that is a %s value, not a message", luaL_typename(L, 1));
+  if (lua_isstring(L, 1)) return 1;
+  push_place(L);
+  lua_pushfstring(L, "%san error that is a %s value, not a message", lua_tostring(L, -1),
+                  luaL_typename(L, 1));
   return 1;
 }
 
 static fg_status fail_from(lua_State *L, int result, fg_status code) {
   const char *text = lua_tostring(L, -1);
-  fg_status status =
-      result == LUA_ERRMEM
-          ? fg_fail(code == FG_ESPEC ? code : FG_EMEMORY,
-                    "Lua ran out of its %d MiB of memory (%s raises the limit of spec files)",
-                    (int)(budget_of(L)->limit >> 20), fg_settings[FG_SET_SPEC_MEMORY].name)
-          : fg_fail(code, "%s", text ? text : "an error without a message");
+  const budget *b = budget_of(L);
+  fg_status status;
+  if (result != LUA_ERRMEM)
+    status = fg_fail(code, "%s", text ? text : "an error without a message");
+  else if (b->steps <= 0)
+    status =
+        fg_fail(code, "ran for more than %d million steps (%s raises the limit)",
+                (int)fg_setting_number(FG_SET_SPEC_STEPS), fg_settings[FG_SET_SPEC_STEPS].name);
+  else
+    status = fg_fail(code == FG_ESPEC ? code : FG_EMEMORY,
+                     "Lua ran out of its %d MiB of memory (%s raises the limit of spec files)",
+                     (int)(b->limit >> 20), fg_settings[FG_SET_SPEC_MEMORY].name);
   lua_pop(L, 1);
   return status;
 }
@@ -131,13 +161,17 @@ fg_status fg_lua_call(lua_State *L, int n_args, int n_results, fg_status code) {
   int base = lua_gettop(L) - n_args;
   lua_pushcfunction(L, describe);
   lua_insert(L, base);
+  budget_of(L)->bounded = true;
   int result = lua_pcall(L, n_args, n_results, base);
+  budget_of(L)->bounded = false;
   lua_remove(L, base);
   return result == LUA_OK ? FG_OK : fail_from(L, result, code);
 }
 
 fg_status fg_lua_load(lua_State *L, const char *name, const char *text, size_t size,
                       fg_status code) {
+  budget_of(L)->bounded = true;
   int result = luaL_loadbufferx(L, text, size, name, "t");
+  budget_of(L)->bounded = false;
   return result == LUA_OK ? FG_OK : fail_from(L, result, code);
 }

@@ -12,10 +12,10 @@
 #include <lua.h>
 #include <lualib.h>
 
-/* A sandboxed state: its globals are what a spec file may use. NULL when memory is short. */
-lua_State *fg_sandbox_new(void);
+/* A sandboxed state: its globals are what a spec file may use. */
+fg_status fg_sandbox_new(lua_State **L);
 /* A template state: base, string, table and math; `pairs` goes in the order of the keys. */
-lua_State *fg_template_state_new(void);
+fg_status fg_template_state_new(lua_State **L);
 /* Closes either kind. */
 void fg_state_free(lua_State *L);
 

@@ -33,7 +33,10 @@ static void put_literal(buffer *b, const char *text, size_t n) {
   put_text(b, "\"");
   for (size_t i = 0; i < n; i++) {
     if (text[i] == '"' || text[i] == '\\') put_text(b, "\\");
-    put(b, text + i, 1);
+    if (text[i] == '\r')
+      put_text(b, "\\r"); /* Lua would see a line's end in it */
+    else
+      put(b, text + i, 1);
   }
   put_text(b, "\"");
 }
@@ -45,8 +48,10 @@ static long expression(const char *text, size_t n) {
   char quote = 0;
   for (size_t i = 0; i < n; i++) {
     if (quote) {
-      if (text[i] == '\\') i++;
-      else if (text[i] == quote) quote = 0;
+      if (text[i] == '\\')
+        i++;
+      else if (text[i] == quote)
+        quote = 0;
     } else if (text[i] == '"' || text[i] == '\'') {
       quote = text[i];
     } else if (text[i] == '(') {
@@ -67,7 +72,8 @@ static fg_status put_line(buffer *b, const char *name, int number, const char *t
   for (size_t i = 0; i + 1 < n; i++) {
     if (text[i] != '$' || text[i + 1] != '(') continue;
     long length = expression(text + i + 2, n - i - 2);
-    if (length < 0) return fg_fail(FG_ETEMPLATE, "%s:%d: $( is not closed on its line", name, number);
+    if (length < 0)
+      return fg_fail(FG_ETEMPLATE, "%s:%d: $( is not closed on its line", name, number);
     put_text(b, ", ");
     put_literal(b, text + literal, i - literal);
     put_text(b, ", (");

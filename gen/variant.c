@@ -37,7 +37,7 @@ static const char *parse_plan(const char *name, fg_plan *plan) {
     if (name[0] != '-' || name[1] != plan_field(i)->tags[0][0]) continue;
     char *end;
     long value = strtol(name + 2, &end, 10);
-    if (end == name + 2 || value <= 0 || value > 1 << 20) return NULL;
+    if (end == name + 2 || value <= 0 || value > FG_PLAN_MAX) return NULL;
     plan->value[i] = (int)value;
     name = end;
   }
@@ -49,7 +49,8 @@ static bool point_is_good(const fg_point *point) {
   fg_point again = {0};
   char text[64];
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
-    if (fg_fields[i].kind == FG_HEAD_DIM && (point->d > FG_HEAD_DIM_MAX || point->dv > FG_HEAD_DIM_MAX))
+    if (fg_fields[i].kind == FG_HEAD_DIM &&
+        (point->d > FG_HEAD_DIM_MAX || point->dv > FG_HEAD_DIM_MAX))
       return false;
     fg_field_print(&fg_fields[i], point, sizeof text, text);
     if (fg_field_read(&fg_fields[i], text, &again, NULL) != FG_OK) return false;

@@ -10,7 +10,7 @@
 /* Makes the directory and makes it the current one. */
 void scratch_enter(void);
 
-/* Removes it, with the files and empty directories in it. */
+/* Removes it with all that it holds. */
 void scratch_leave(void);
 
 /* Writes n bytes to the file `path`. */

@@ -1,0 +1,217 @@
+/* check.c - `flashgen check`: every variant on fresh random inputs, against the float64 oracle. */
+#include "cli.h"
+
+#include "pool.h"
+#include "verify.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* The shapes of a check that names none: tiles cut at both edges, nq != nk both ways, rows that see
+ * no key, more batches and head groups than one, a single row. */
+static const fg_shape usual_shapes[] = {{2, 4, 2, 113, 203, 0},
+                                        {1, 2, 1, 203, 113, 0},
+                                        {2, 2, 2, 64, 64, 0},
+                                        {1, 3, 3, 1, 339, 0},
+                                        {3, 2, 1, 3, 1, 0}};
+enum { SHAPES = sizeof usual_shapes / sizeof *usual_shapes };
+
+/* What one variant's job leaves: the worst of each output over its cases. */
+typedef struct {
+  int cases, wrong;
+  fg_status status;
+  char text[1024]; /* of a failure, or of the first wrong case */
+  verify_verdict worst;
+} outcome;
+
+typedef struct {
+  const cli *c;
+  cli_variants v;
+  uint64_t seed;
+  fg_shape shape[SHAPES];
+  int n_shapes;
+  int failed, wrong, cases;
+  cli_progress progress;
+} job;
+
+/* One shape from the words, the rest of it from what is usual. */
+static void set_shapes(job *j) {
+  const cli_arguments *w = &j->c->arguments;
+  if (w->b < 0 && w->h < 0 && w->hk < 0 && w->nq < 0 && w->nk < 0) {
+    memcpy(j->shape, usual_shapes, sizeof usual_shapes);
+    j->n_shapes = SHAPES;
+    return;
+  }
+  fg_shape *s = &j->shape[j->n_shapes++];
+  s->b = w->b >= 0 ? w->b : 1;
+  s->h = w->h >= 0 ? w->h : w->hk >= 0 ? w->hk : 2;
+  s->hk = w->hk >= 0 ? w->hk : s->h;
+  s->nq = w->nq >= 0 ? w->nq : w->nk >= 0 ? w->nk : 128;
+  s->nk = w->nk >= 0 ? w->nk : s->nq;
+}
+
+static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
+  if (!worst->n) *worst = *v;
+  for (int i = 0; i < v->n; i++) {
+    verify_error *w = &worst->tensor[i];
+    if (!(v->tensor[i].error <= w->error)) w->error = v->tensor[i].error; /* a NaN is worst */
+    if (v->tensor[i].plain > w->plain) w->plain = v->tensor[i].plain;
+  }
+}
+
+static fg_status check_cases(const job *j, const fg_variant *variant, const fg_source *source,
+                             fg_host_module *module, outcome *o) {
+  for (int i = 0; i < j->n_shapes; i++) {
+    verify_verdict verdict;
+    verify_case which = {.shape = j->shape[i],
+                         .scale = (float)j->c->arguments.scale,
+                         .style = (verify_style)(i % VERIFY_STYLES),
+                         .seed = j->seed + (uint64_t)i};
+    TRY(verify_run(variant, source, module, &which, 1, &verdict));
+    o->cases++;
+    keep_worst(&o->worst, &verdict);
+    if (verdict.pass || o->wrong++) continue;
+    snprintf(o->text, sizeof o->text,
+             "first wrong at b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64 " nk=%" PRId64,
+             which.shape.b, which.shape.h, which.shape.hk, which.shape.nq, which.shape.nk);
+  }
+  return FG_OK;
+}
+
+static void check_variant(void *context, int i, void *result) {
+  const job *j = context;
+  outcome *o = result;
+  const fg_variant *variant = &j->v.variant[i];
+  fg_source *source = NULL;
+  fg_host_module *module = NULL;
+  char name[FG_NAME_MAX];
+  fg_status status = FG_OK;
+  fg_variant_name(variant, sizeof name, name);
+  TRY_OUT(fg_gen_expand(j->v.gen, variant, &source));
+  TRY_OUT(fg_host_module_new(source, name, &module));
+  TRY_OUT(check_cases(j, variant, source, module, o));
+out:
+  o->status = status;
+  if (status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
+  fg_host_module_free(module);
+  fg_source_free(source);
+}
+
+static const char *verdict_word(const outcome *o, int died) {
+  return died || o->status != FG_OK ? "FAIL" : o->wrong ? "WRONG" : "PASS";
+}
+
+static void print_row(const char *name, const outcome *o, int died) {
+  printf("%-5s %s\n", verdict_word(o, died), name);
+  for (int i = 0; i < o->worst.n; i++) {
+    const verify_error *e = &o->worst.tensor[i];
+    printf("      %-6s %8.2g of %g", e->name, e->error, e->limit);
+    if (e->plain > 0) printf("  %5.2f of the unfused error %.2g", e->error / e->plain, e->plain);
+    printf("\n");
+  }
+  if (died)
+    printf("      its process died of signal %d\n", died);
+  else if (*o->text)
+    printf("      %s\n", o->text);
+}
+
+static void print_json_row(const char *name, const outcome *o, int died, int first) {
+  printf("%s\n  {\"name\": \"%s\", \"result\": \"%s\", \"cases\": %d, \"signal\": %d, \"text\": ",
+         first ? "" : ",", name, verdict_word(o, died), o->cases, died);
+  cli_json_string(stdout, o->text);
+  printf(", \"errors\": {");
+  for (int i = 0; i < o->worst.n; i++) {
+    const verify_error *e = &o->worst.tensor[i];
+    printf("%s\"%s\": {\"error\": ", i ? ", " : "", e->name);
+    if (e->error <= 1e300)
+      printf("%.3g", e->error);
+    else
+      printf("null"); /* NaN and infinity have no JSON */
+    printf(", \"limit\": %g, \"unfused\": %.3g}", e->limit, e->plain);
+  }
+  printf("}}");
+}
+
+static void take(void *context, int i, const void *result, int died) {
+  job *j = context;
+  const outcome *o = result;
+  char name[FG_NAME_MAX];
+  fg_variant_name(&j->v.variant[i], sizeof name, name);
+  cli_progress_end(&j->progress);
+  if (j->c->json)
+    print_json_row(name, o, died, i == 0);
+  else
+    print_row(name, o, died);
+  fflush(stdout);
+  j->failed += died || o->status != FG_OK;
+  j->wrong += o->wrong > 0;
+  j->cases += o->cases;
+  cli_progress_step(&j->progress, died || o->status != FG_OK || o->wrong, name);
+}
+
+static int finish(const job *j, int finished) {
+  if (j->c->json) {
+    printf("\n], \"variants\": %d, \"cases\": %d, \"failed\": %d, \"wrong\": %d}\n", finished,
+           j->cases, j->failed, j->wrong);
+  } else {
+    printf("%d variants, %d cases, seed %" PRIu64 ": %d failed, %d wrong\n", finished, j->cases,
+           j->seed, j->failed, j->wrong);
+  }
+  return j->wrong ? CLI_NUMBERS : j->failed ? CLI_KERNEL : CLI_OK;
+}
+
+static fg_status start(job *j, const char **device) {
+  TRY(cli_device(j->c, device));
+  set_shapes(j);
+  for (int i = 0; i < j->n_shapes; i++) TRY(fg_shape_check(&j->shape[i]));
+  if (j->c->seed >= 0)
+    j->seed = (uint64_t)j->c->seed;
+  else if (getrandom(&j->seed, 4, 0) != 4)
+    return fg_fail(FG_EIO, "no random seed can be had");
+  return cli_variants_read(j->c, *device, &j->v);
+}
+
+static int run(cli *c) {
+  job j = {.c = c};
+  const char *device;
+  int finished = 0;
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  fg_status status = start(&j, &device);
+  if (status == FG_OK) {
+    if (c->json)
+      printf("{\"schema\": 1, \"device\": \"%s\", \"seed\": %" PRIu64 ", \"results\": [", device,
+             j.seed);
+    else
+      printf("device %s, seed %" PRIu64 "\n", device, j.seed);
+    cli_progress_start(&j.progress, c, j.v.n);
+    fg_pool pool = {.n = j.v.n,
+                    .workers = (int)(c->jobs > 0 ? c->jobs
+                                     : cores > 0 ? cores
+                                                 : 1),
+                    .result_size = sizeof(outcome),
+                    .job = check_variant,
+                    .done = take,
+                    .context = &j,
+                    .stop = &cli_interrupted};
+    status = fg_pool_run(&pool, &finished);
+    cli_progress_end(&j.progress);
+  }
+  int code = status == FG_OK ? finish(&j, finished) : cli_fail(status);
+  cli_variants_free(&j.v);
+  return code;
+}
+
+const cli_command cli_check = {
+    .name = "check",
+    .line = "variants on random inputs against the float64 oracle",
+    .usage = "[NAME ...] [SPEC.lua ...] [WORD ...]",
+    .options = " help json quiet filter plan plans device jobs seed ",
+    .examples =
+        "  flashgen check specs/quickstart.lua\n"
+        "  flashgen check head_dim=128 mask=causal pass=forward,backward --plans all\n"
+        "  flashgen check head_dim=64 bias=grad pass=backward b=1 h=8 hk=2 nq=300 nk=500\n"
+        "other words: b= h= hk= nq= nk= choose one shape in place of the usual ones; scale=X\n",
+    .run = run};

@@ -1,0 +1,95 @@
+/* cli.h - what the subcommands of `flashgen` share: the parsed command line, and how results and
+ * failures leave the program.
+ *
+ * Results go to stdout, all else to stderr. Exit codes: 0 ok, 1 some kernel failed, 2 usage or bad
+ * spec, 3 the machine lacks something, 4 wrong numbers, 130 interrupted. */
+#ifndef FG_CLI_H
+#define FG_CLI_H
+
+#include "expand.h"
+
+#include <stdio.h>
+
+enum {
+  CLI_OK = 0,
+  CLI_KERNEL = 1,
+  CLI_USAGE = 2,
+  CLI_MACHINE = 3,
+  CLI_NUMBERS = 4,
+  CLI_STOPPED = 130
+};
+enum { CLI_LIST_MAX = 256 };
+
+/* "q=q.npy" of --in and --out. */
+typedef struct cli_pair {
+  char name[16];
+  const char *path;
+} cli_pair;
+
+/* Run-time arguments: words that are never compiled in. */
+typedef struct cli_arguments {
+  int64_t b, h, hk, nq, nk; /* -1: not given */
+  double scale;             /* 0: not given */
+} cli_arguments;
+
+typedef struct cli_command cli_command;
+typedef struct cli {
+  const cli_command *command;
+  int help, json, quiet, verbose, recipe;
+  const char *device, *arch, *filter, *plan, *plans, *directory;
+  int64_t jobs, seed; /* -1: not given */
+  int n_files, n_words, n_names, n_in, n_out;
+  const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];
+  cli_pair in[16], out[16];
+  cli_arguments arguments;
+} cli;
+
+struct cli_command {
+  const char *name, *line; /* line: what it does, in one */
+  const char *usage;       /* what follows the name */
+  const char *options;     /* the names of the options that it takes, each between spaces */
+  const char *examples;    /* a line each */
+  int (*run)(cli *c);
+};
+extern const cli_command cli_list, cli_emit, cli_run, cli_check, cli_doctor;
+
+/* Fills *c from the words behind the subcommand. FG_EARGUMENT with what is wrong. */
+fg_status cli_parse(int argc, char **argv, cli *c);
+void cli_help(FILE *to, const cli_command *command);
+
+/* Prints the failure to stderr, and gives the exit code of its status. */
+int cli_fail(fg_status status);
+
+/* The variants that the command line asks for: of each point the best plan, `N` plans or all
+ * (--plans), within restrictions, --plan and --filter. */
+typedef struct cli_variants {
+  fg_gen *gen;
+  fg_grid *grid; /* NULL when variants were given by name */
+  fg_variant *variant;
+  int n;
+} cli_variants;
+fg_status cli_variants_read(const cli *c, const char *arch, cli_variants *variants);
+void cli_variants_free(cli_variants *variants);
+/* Adds the plans of every point of variants->grid. */
+fg_status cli_variants_plan(const cli *c, const char *arch, cli_variants *variants);
+
+/* The device that the command line names; "host" unless a GPU can be used. FG_EENVIRONMENT for one
+ * that is not there. */
+fg_status cli_device(const cli *c, const char **device);
+
+/* A JSON string, quoted and escaped. */
+void cli_json_string(FILE *to, const char *text);
+
+/* Set by SIGINT: finish what is under way and stop. A second one ends the program at once. */
+extern volatile int cli_interrupted;
+
+/* One line of progress on stderr: in place on a terminal, else a line per 10 %. */
+typedef struct cli_progress {
+  int total, done, failed, shown, quiet;
+  double start;
+} cli_progress;
+void cli_progress_start(cli_progress *p, const cli *c, int total);
+void cli_progress_step(cli_progress *p, int failed, const char *name);
+void cli_progress_end(cli_progress *p);
+
+#endif

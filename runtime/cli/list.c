@@ -1,0 +1,75 @@
+/* list.c - `flashgen list`: the variants that specs give, before anything is made. */
+#include "cli.h"
+
+#include <inttypes.h>
+
+static void print_spec(FILE *to, const fg_point *point) {
+  for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+    char text[64];
+    fg_field_print(&fg_fields[i], point, sizeof text, text);
+    fprintf(to, "%s%s=%s", i ? " " : "", fg_fields[i].name, text);
+  }
+}
+
+static void print_json(const cli_variants *v) {
+  printf("{\"schema\": 1, \"variants\": [");
+  for (int i = 0; i < v->n; i++) {
+    const fg_variant *x = &v->variant[i];
+    char name[FG_NAME_MAX], plan[64];
+    fg_variant_name(x, sizeof name, name);
+    fg_plan_name(&x->plan, sizeof plan, plan);
+    printf("%s\n  {\"name\": \"%s\", \"plan\": \"%s\", \"arch\": \"%s\", \"spec\": {", i ? "," : "",
+           name, plan, x->arch);
+    for (int j = 0; j < FG_SPEC_FIELDS; j++) {
+      char text[64];
+      fg_field_print(&fg_fields[j], &x->point, sizeof text, text);
+      printf("%s\"%s\": ", j ? ", " : "", fg_fields[j].name);
+      cli_json_string(stdout, text);
+    }
+    printf("}}");
+  }
+  printf("\n]");
+  if (v->grid)
+    printf(", \"specs\": %d, \"combinations\": %" PRId64 ", \"rejected\": %" PRId64
+           ", \"merged\": %" PRId64,
+           v->grid->n, v->grid->combinations, v->grid->rejected, v->grid->merged);
+  printf("}\n");
+}
+
+static int run(cli *c) {
+  cli_variants v;
+  fg_status status = cli_variants_read(c, c->arch ? c->arch : "sm_90a", &v);
+  if (status != FG_OK) return cli_fail(status);
+  if (c->json) {
+    print_json(&v);
+  } else {
+    for (int i = 0; i < v.n; i++) {
+      char name[FG_NAME_MAX];
+      fg_variant_name(&v.variant[i], sizeof name, name);
+      printf("%s", name);
+      if (c->verbose) {
+        printf("  ");
+        print_spec(stdout, &v.variant[i].point);
+      }
+      printf("\n");
+    }
+    fflush(stdout);
+    if (v.grid && !c->quiet)
+      fprintf(stderr,
+              "%d variants of %d specs: %" PRId64 " combinations, %" PRId64
+              " rejected by when, %" PRId64 " equal to another\n",
+              v.n, v.grid->n, v.grid->combinations, v.grid->rejected, v.grid->merged);
+  }
+  cli_variants_free(&v);
+  return CLI_OK;
+}
+
+const cli_command cli_list = {
+    .name = "list",
+    .line = "the variants that specs give",
+    .usage = "[SPEC.lua ...] [WORD ...]",
+    .options = " help json quiet verbose filter plan plans arch ",
+    .examples = "  flashgen list specs/quickstart.lua\n"
+                "  flashgen list head_dim=64,128 mask=full,causal pass=forward,backward\n"
+                "  flashgen list specs/quickstart.lua dtype=f16 --filter '*-causal*' --json\n",
+    .run = run};

@@ -1,0 +1,207 @@
+/* options.c - the table of options, and the command line's words sorted into files, spec words,
+ * run-time arguments and variant names. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { FLAG, TEXT, COUNT, SEED, PAIR } form;
+typedef struct {
+  const char *name, *letter, *value, *help;
+  form form;
+  size_t place;
+} option;
+
+#define AT(member) offsetof(cli, member)
+static const option options[] = {
+    {"help", "-h", NULL, "this text", FLAG, AT(help)},
+    {"json", NULL, NULL, "print one JSON document", FLAG, AT(json)},
+    {"quiet", "-q", NULL, "no progress", FLAG, AT(quiet)},
+    {"verbose", "-v", NULL, "more of each result", FLAG, AT(verbose)},
+    {"filter", NULL, "GLOB", "only variants whose name matches", TEXT, AT(filter)},
+    {"plan", NULL, "GLOB", "only plans whose name matches: simt-q16-*", TEXT, AT(plan)},
+    {"plans", NULL, "best|N|all", "plans of each spec; default best", TEXT, AT(plans)},
+    {"arch", NULL, "ARCH", "sm_80, sm_90a, ... or host; default sm_90a", TEXT, AT(arch)},
+    {"device", NULL, "DEVICE", "host; default the best there is", TEXT, AT(device)},
+    {"jobs", "-j", "N", "worker processes; default one a core", COUNT, AT(jobs)},
+    {"seed", NULL, "N", "of random inputs and of the host device's order", SEED, AT(seed)},
+    {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},
+    {"recipe", NULL, NULL, "print how to launch it, not the text", FLAG, AT(recipe)},
+    {"in", NULL, "NAME=FILE", "a tensor from a .npy file", PAIR, 0},
+    {"out", NULL, "NAME=FILE", "a tensor to a .npy file", PAIR, 0},
+};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+/* The run-time arguments that a word can set. */
+static const struct {
+  const char *name;
+  size_t place; /* in cli_arguments; int64_t but for the scale */
+} arguments[] = {
+    {"b", offsetof(cli_arguments, b)},   {"h", offsetof(cli_arguments, h)},
+    {"hk", offsetof(cli_arguments, hk)}, {"nq", offsetof(cli_arguments, nq)},
+    {"nk", offsetof(cli_arguments, nk)}, {"scale", offsetof(cli_arguments, scale)},
+};
+
+static int takes(const cli_command *command, const char *name) {
+  char word[32];
+  snprintf(word, sizeof word, " %s ", name);
+  return strstr(command->options, word) != NULL;
+}
+
+void cli_help(FILE *to, const cli_command *command) {
+  fprintf(to, "flashgen %s: %s\n\nusage: flashgen %s %s\n\n", command->name, command->line,
+          command->name, command->usage);
+  for (int i = 0; i < OPTIONS; i++) {
+    char left[64];
+    if (!takes(command, options[i].name)) continue;
+    snprintf(left, sizeof left, "%s%s--%s%s%s", options[i].letter ? options[i].letter : "",
+             options[i].letter ? ", " : "    ", options[i].name, options[i].value ? " " : "",
+             options[i].value ? options[i].value : "");
+    fprintf(to, "  %-26s %s\n", left, options[i].help);
+  }
+  if (strstr(command->usage, "WORD")) {
+    fprintf(to, "\nwords are field=value, or field=value,value for several:\n");
+    for (int i = 0; i < FG_FIELDS; i++)
+      fprintf(to, "  %-12s %s%s\n", fg_fields[i].name, fg_fields[i].help,
+              fg_fields[i].plan ? " (restricts plans)" : "");
+  }
+  fprintf(to, "\nexamples:\n%s", command->examples);
+}
+
+static fg_status read_number(const char *name, const char *text, int64_t least, int64_t *value) {
+  char *end;
+  errno = 0;
+  *value = strtoll(text, &end, 10);
+  if (errno || end == text || *end || *value < least)
+    return fg_fail(FG_EARGUMENT, "%s: \"%s\" is not an integer of at least %lld", name, text,
+                   (long long)least);
+  return FG_OK;
+}
+
+static fg_status add_pair(cli *c, const option *o, const char *text) {
+  int out = !strcmp(o->name, "out"), *n = out ? &c->n_out : &c->n_in;
+  cli_pair *list = out ? c->out : c->in;
+  const char *equals = strchr(text, '=');
+  if (!equals || equals == text || !equals[1] || equals - text >= (int)sizeof list->name)
+    return fg_fail(FG_EARGUMENT, "--%s %s: expected NAME=FILE", o->name, text);
+  if (*n == (int)(sizeof c->in / sizeof *c->in))
+    return fg_fail(FG_EARGUMENT, "--%s: too many files", o->name);
+  cli_pair *pair = &list[*n];
+  snprintf(pair->name, sizeof pair->name, "%.*s", (int)(equals - text), text);
+  pair->path = equals + 1;
+  for (int i = 0; i < *n; i++)
+    if (!strcmp(list[i].name, pair->name))
+      return fg_fail(FG_EARGUMENT, "--%s: %s is given twice", o->name, pair->name);
+  ++*n;
+  return FG_OK;
+}
+
+static fg_status set_option(cli *c, const option *o, const char *value) {
+  char *place = (char *)c + o->place;
+  switch (o->form) {
+  case FLAG:
+    *(int *)(void *)place = 1;
+    return FG_OK;
+  case TEXT:
+    *(const char **)(void *)place = value;
+    return FG_OK;
+  case COUNT:
+  case SEED:
+    return read_number(o->name, value, o->form == COUNT, (int64_t *)(void *)place);
+  case PAIR:
+    return add_pair(c, o, value);
+  }
+  return FG_OK;
+}
+
+static const option *find_option(const char *text, size_t length) {
+  for (int i = 0; i < OPTIONS; i++) {
+    const option *o = &options[i];
+    if (o->letter && strlen(o->letter) == length && !strncmp(o->letter, text, length)) return o;
+    if (length > 2 && !strncmp(text, "--", 2) && strlen(o->name) == length - 2 &&
+        !strncmp(o->name, text + 2, length - 2))
+      return o;
+  }
+  return NULL;
+}
+
+static fg_status unknown_option(const cli *c, const char *text) {
+  const char *names[OPTIONS];
+  int n = 0;
+  for (int i = 0; i < OPTIONS; i++)
+    if (takes(c->command, options[i].name)) names[n++] = options[i].name;
+  const char *bare = text + strspn(text, "-"), *near = fg_nearest(bare, names, n);
+  return fg_fail(FG_EARGUMENT, "%s takes no option %s%s%s%s", c->command->name, text,
+                 near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "");
+}
+
+/* --name value, --name=value, -n value, -n8 */
+static fg_status read_option(int argc, char **argv, int *at, cli *c) {
+  const char *text = argv[*at], *equals = strncmp(text, "--", 2) ? NULL : strchr(text, '=');
+  size_t length = equals ? (size_t)(equals - text) : strlen(text);
+  const option *o = find_option(text, length);
+  const char *value = equals ? equals + 1 : NULL;
+  if (!o && text[1] != '-' && length > 2) {
+    o = find_option(text, 2);
+    value = text + 2;
+  }
+  if (!o || !takes(c->command, o->name)) return unknown_option(c, text);
+  if (o->form == FLAG && value) return fg_fail(FG_EARGUMENT, "--%s takes no value", o->name);
+  if (o->form != FLAG && !value) {
+    if (*at + 1 >= argc) return fg_fail(FG_EARGUMENT, "--%s needs a value: %s", o->name, o->value);
+    value = argv[++*at];
+  }
+  return set_option(c, o, value);
+}
+
+/* A word that sets a run-time argument; *taken says whether it does. */
+static fg_status read_argument(const char *word, cli *c, int *taken) {
+  const char *value = strchr(word, '=') + 1;
+  size_t length = (size_t)(value - word) - 1;
+  *taken = 0;
+  for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
+    if (strlen(arguments[i].name) != length || strncmp(arguments[i].name, word, length)) continue;
+    char *place = (char *)&c->arguments + arguments[i].place, *end;
+    *taken = 1;
+    if (strcmp(arguments[i].name, "scale"))
+      return read_number(arguments[i].name, value, 0, (int64_t *)(void *)place);
+    double scale = strtod(value, &end);
+    if (end == value || *end || !(scale > -1e30 && scale < 1e30) || scale == 0)
+      return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number other than 0", value);
+    *(double *)(void *)place = scale;
+  }
+  return FG_OK;
+}
+
+/* A spec file, a word, or the name of a variant. */
+static fg_status read_positional(const char *text, cli *c) {
+  size_t n = strlen(text);
+  int lua = n > 4 && !strcmp(text + n - 4, ".lua"), taken = 0;
+  if (c->n_files == CLI_LIST_MAX || c->n_words == CLI_LIST_MAX || c->n_names == CLI_LIST_MAX)
+    return fg_fail(FG_EARGUMENT, "more than %d words or files", CLI_LIST_MAX);
+  if (lua) {
+    c->files[c->n_files++] = text;
+  } else if (strchr(text, '=')) {
+    TRY(read_argument(text, c, &taken));
+    if (!taken) c->words[c->n_words++] = text;
+  } else {
+    c->names[c->n_names++] = text;
+  }
+  return FG_OK;
+}
+
+fg_status cli_parse(int argc, char **argv, cli *c) {
+  int only_words = 0;
+  c->jobs = c->seed = -1;
+  c->arguments = (cli_arguments){-1, -1, -1, -1, -1, 0};
+  for (int i = 0; i < argc; i++) {
+    if (!only_words && !strcmp(argv[i], "--"))
+      only_words = 1;
+    else if (!only_words && argv[i][0] == '-' && argv[i][1])
+      TRY(read_option(argc, argv, &i, c));
+    else
+      TRY(read_positional(argv[i], c));
+  }
+  return FG_OK;
+}

@@ -1,0 +1,129 @@
+/* variants.c - from the command line to variants; the device; small output helpers. */
+#include "cli.h"
+
+#include "setting.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+fg_status cli_device(const cli *c, const char **device) {
+  if (c->device && !strncmp(c->device, "cuda:", 5))
+    return fg_fail(FG_EENVIRONMENT, "device %s: no GPU can be used; there is host", c->device);
+  if (c->device && strcmp(c->device, "host"))
+    return fg_fail(FG_EARGUMENT, "device %s: expected host", c->device);
+  *device = "host";
+  return FG_OK;
+}
+
+static fg_status add(cli_variants *v, const fg_variant *variant, const char *filter) {
+  char name[FG_NAME_MAX];
+  fg_variant_name(variant, sizeof name, name);
+  if (filter && fnmatch(filter, name, 0)) return FG_OK;
+  fg_variant *grown = realloc(v->variant, sizeof *grown * (size_t)(v->n + 1));
+  if (!grown) return fg_fail(FG_EMEMORY, "no memory for %d variants", v->n + 1);
+  v->variant = grown;
+  v->variant[v->n++] = *variant;
+  return FG_OK;
+}
+
+/* Of each point the first `most` plans that --plan lets through. */
+static fg_status add_plans(const cli *c, cli_variants *v, int point, const char *arch, int most) {
+  fg_variant variant = {.point = v->grid->point[point]};
+  char name[FG_NAME_MAX];
+  fg_plan *plans;
+  int n, taken = 0;
+  fg_status status = FG_OK;
+  snprintf(variant.arch, sizeof variant.arch, "%s", arch);
+  fg_point_name(&variant.point, sizeof name, name);
+  status = fg_gen_plans(v->gen, &variant.point, arch, v->grid->limits[point], &plans, &n);
+  if (status != FG_OK) return fg_fail_in(status, "%s", name);
+  for (int i = 0; i < n && taken < most; i++) {
+    char plan[64];
+    fg_plan_name(&plans[i], sizeof plan, plan);
+    if (c->plan && fnmatch(c->plan, plan, 0)) continue;
+    variant.plan = plans[i];
+    taken++;
+    TRY_OUT(add(v, &variant, c->filter));
+  }
+  if (!taken) {
+    char first[64];
+    fg_plan_name(&plans[0], sizeof first, first);
+    status =
+        fg_fail(FG_ESPEC, "%s: no plan matches --plan %s; the first is %s", name, c->plan, first);
+  }
+out:
+  free(plans);
+  return status;
+}
+
+static fg_status plans_count(const cli *c, int *most) {
+  char *end;
+  *most = 1;
+  if (!c->plans || !strcmp(c->plans, "best")) return FG_OK;
+  if (!strcmp(c->plans, "all")) {
+    *most = 1 << 20;
+    return FG_OK;
+  }
+  long n = strtol(c->plans, &end, 10);
+  if (end == c->plans || *end || n < 1 || n > 1 << 20)
+    return fg_fail(FG_EARGUMENT, "--plans %s: expected best, all or a number", c->plans);
+  *most = (int)n;
+  return FG_OK;
+}
+
+fg_status cli_variants_plan(const cli *c, const char *arch, cli_variants *v) {
+  int most;
+  TRY(plans_count(c, &most));
+  for (int i = 0; i < v->grid->n; i++) TRY(add_plans(c, v, i, arch, most));
+  return FG_OK;
+}
+
+static fg_status read_variants(const cli *c, const char *arch, cli_variants *v) {
+  TRY(fg_arch_check(arch));
+  TRY(fg_gen_new(fg_setting_text(FG_SET_TEMPLATES, NULL), &v->gen));
+  for (int i = 0; i < c->n_names; i++) {
+    fg_variant variant;
+    TRY(fg_variant_parse(c->names[i], &variant));
+    TRY(add(v, &variant, c->filter));
+  }
+  if (!c->n_names || c->n_files || c->n_words) {
+    TRY(fg_grid_read(c->n_files, c->files, c->n_words, c->words, &v->grid));
+    TRY(cli_variants_plan(c, arch, v));
+  }
+  if (!v->n) return fg_fail(FG_EARGUMENT, "no variant matches --filter %s", c->filter);
+  return FG_OK;
+}
+
+fg_status cli_variants_read(const cli *c, const char *arch, cli_variants *variants) {
+  cli_variants v = {0};
+  fg_status status = read_variants(c, arch, &v);
+  if (status == FG_OK)
+    *variants = v;
+  else
+    cli_variants_free(&v);
+  return status;
+}
+
+void cli_variants_free(cli_variants *v) {
+  fg_gen_free(v->gen);
+  fg_grid_free(v->grid);
+  free(v->variant);
+  *v = (cli_variants){0};
+}
+
+void cli_json_string(FILE *to, const char *text) {
+  fputc('"', to);
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c == '"' || c == '\\')
+      fprintf(to, "\\%c", c);
+    else if (c == '\n')
+      fputs("\\n", to);
+    else if (c < 0x20)
+      fprintf(to, "\\u%04x", c);
+    else
+      fputc(c, to);
+  }
+  fputc('"', to);
+}

@@ -1,0 +1,41 @@
+/* kernel_case.h - kernels made ready to run on the host device, for suites that launch them.
+ *
+ * Failures in here fail the test, with the kernel's name, the case and the sentence. */
+#ifndef FG_TESTS_KERNEL_CASE_H
+#define FG_TESTS_KERNEL_CASE_H
+
+#include "suite.h"
+#include "verify.h"
+
+#define GOOD(call) ck_assert_msg((call) == FG_OK, "%s", fg_error())
+
+typedef struct kernel {
+  fg_variant variant;
+  char name[FG_NAME_MAX];
+  fg_source *source;
+  fg_host_module *module;
+} kernel;
+
+typedef struct kernels {
+  int n;
+  kernel *list;
+} kernels;
+
+/* Every plan of every point of the grid that the words ("pass=backward head_dim=8,40", parted by
+ * spaces) describe, expanded and compiled; words of plan fields restrict the plans. templates: the
+ * directory to expand, NULL = the built-in ones. The caller frees what is made, also on failure. */
+fg_status kernels_make(const char *templates, const char *words, kernels *made);
+
+/* The same with the built-in templates and words given as to printf; cannot fail. */
+kernels kernels_new(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void kernels_free(kernels *made);
+
+/* The kernel's results on the case are right. */
+void kernel_verify(const kernel *k, const verify_case *which);
+
+/* What kernel_verify would say: FG_OK and *right, or the kernel's fault; text has each tensor's
+ * error. */
+fg_status kernel_judge(const kernel *k, const verify_case *which, int *right, size_t size,
+                       char *text);
+
+#endif

@@ -1,0 +1,298 @@
+/* t_field.c - the table of fields: one text form for every value, exact, refused by name. */
+#include "spec.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Reads `text` as the field's value into *point; plan fields give *value. */
+static fg_status read_value(const char *name, const char *text, fg_point *point, int *value) {
+  const fg_field *field = fg_field_find(name);
+  ck_assert_msg(field != NULL, "no field %s", name);
+  return fg_field_read(field, text, point, value);
+}
+
+static void accepts(const char *name, const char *text, const char *printed) {
+  fg_point point = {0};
+  int value = 0;
+  char again[64] = "";
+  ck_assert_msg(read_value(name, text, &point, &value) == FG_OK, "%s=%s: %s", name, text,
+                fg_error());
+  if (fg_field_find(name)->plan)
+    snprintf(again, sizeof again, "%d", value);
+  else
+    ck_assert_int_eq(fg_field_print(fg_field_find(name), &point, sizeof again, again),
+                     (int)strlen(printed));
+  ck_assert_str_eq(again, printed);
+}
+
+static void refuses(const char *name, const char *text, const char *why) {
+  fg_point point = {0};
+  int value = -1;
+  ck_assert_int_eq(read_value(name, text, &point, &value), FG_ESPEC);
+  ck_assert_str_eq(fg_error(), why);
+}
+
+START_TEST(choices_read_and_print) {
+  for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+    const fg_field *field = &fg_fields[i];
+    for (int c = 0; field->kind == FG_CHOICE && field->choices[c]; c++)
+      accepts(field->name, field->choices[c], field->choices[c]);
+    if (field->fallback) accepts(field->name, field->fallback, field->fallback);
+  }
+}
+END_TEST
+
+START_TEST(head_dims_read_and_print) {
+  char text[32];
+  for (int d = 8; d <= 256; d += 8) {
+    snprintf(text, sizeof text, "%d", d);
+    accepts("head_dim", text, text);
+    snprintf(text, sizeof text, "%d/%d", d, 264 - d);
+    if (d != 132) accepts("head_dim", text, text);
+  }
+  accepts("head_dim", "128/128", "128");
+}
+END_TEST
+
+START_TEST(bias_dims_read_and_print) {
+  accepts("bias_dims", "b,h,q,k", "b,h,q,k");
+  accepts("bias_dims", "k,q,h,b", "b,h,q,k"); /* a set: order is the table's */
+  accepts("bias_dims", "[h,q,k]", "h,q,k");
+  accepts("bias_dims", " h , q ", "h,q");
+  accepts("bias_dims", "[ k ]", "k");
+  accepts("bias_dims", "[]", "[]");
+}
+END_TEST
+
+START_TEST(plan_numbers_read) {
+  static const char *const fields[] = {"block_q", "block_kv", "stages", "warps"};
+  for (int i = 0; i < 4; i++) {
+    accepts(fields[i], "1", "1");
+    accepts(fields[i], "176", "176");
+    accepts(fields[i], "999999999", "999999999");
+  }
+  accepts("family", "simt", "0");
+}
+END_TEST
+
+START_TEST(choices_refused) {
+  refuses("kernel", "attn", "kernel: \"attn\" is not allowed; expected attention");
+  refuses(
+      "pass", "foward",
+      "pass: \"foward\" is not allowed; expected forward, backward (did you mean \"forward\"?)");
+  refuses("dtype", "bf61",
+          "dtype: \"bf61\" is not allowed; expected bf16, f16 (did you mean \"bf16\"?)");
+  refuses("dtype", "f32",
+          "dtype: \"f32\" is not allowed; expected bf16, f16 (did you mean "
+          "\"f16\"?)");
+  refuses("mask", "Causal",
+          "mask: \"Causal\" is not allowed; expected full, causal (did you mean \"causal\"?)");
+  refuses("mask", "window(1)", "mask: \"window(1)\" is not allowed; expected full, causal");
+  refuses("bias", "", "bias: \"\" is not allowed; expected false, true, grad");
+  refuses("bias", "1", "bias: \"1\" is not allowed; expected false, true, grad");
+  refuses("bias_dtype", "f23",
+          "bias_dtype: \"f23\" is not allowed; expected spec, bf16, f16, f32 "
+          "(did you mean \"f32\"?)");
+  refuses("grad_dtype", "double",
+          "grad_dtype: \"double\" is not allowed; expected spec, bf16, f16, f32");
+  refuses("normalizer", "softmx",
+          "normalizer: \"softmx\" is not allowed; expected softmax (did you "
+          "mean \"softmax\"?)");
+  refuses("family", "smit",
+          "family: \"smit\" is not allowed; expected simt (did you mean \"simt\"?)");
+}
+END_TEST
+
+START_TEST(long_text_is_cut) {
+  char text[201] = "", why[256];
+  memset(text, 'x', 200);
+  snprintf(why, sizeof why, "mask: \"%.64s\"... is not allowed; expected full, causal", text);
+  refuses("mask", text, why);
+}
+END_TEST
+
+/* Conversions are exact: no other spelling of a number is one, and nothing is rounded or wrapped.
+ */
+START_TEST(head_dims_refused) {
+  static const char *const bad[] = {"",
+                                    "0",
+                                    "7",
+                                    "12",
+                                    "132",
+                                    "264",
+                                    "-64",
+                                    "+64",
+                                    "064",
+                                    "64.",
+                                    "64.0",
+                                    "1e2",
+                                    "0x40",
+                                    "64 ",
+                                    " 64",
+                                    "64/",
+                                    "/64",
+                                    "64/0",
+                                    "//",
+                                    "64//8",
+                                    "64/7",
+                                    "64/264",
+                                    "192/128/64",
+                                    "d64",
+                                    "64d",
+                                    "6 4",
+                                    "causal",
+                                    "18446744073709551680",
+                                    "4294967360",
+                                    "64/4294967360",
+                                    "99999999999999999999999999"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char why[200];
+    snprintf(why, sizeof why,
+             "head_dim: \"%s\" is not allowed; expected d or d/dv, multiples of 8 from 8 to 256 "
+             "(128 or 192/128)",
+             bad[i]);
+    refuses("head_dim", bad[i], why);
+  }
+}
+END_TEST
+
+START_TEST(bias_dims_refused) {
+  static const char *const bad[] = {"",  "h,h", "x",   "h,",   ",h",       "hq",    "[",
+                                    "]", "[h",  "h]",  "[h,]", "h q",      "[[h]]", "1",
+                                    "d", "h;q", "B,H", "[,]",  "b,h,q,k,b"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char why[200];
+    snprintf(why, sizeof why,
+             "bias_dims: \"%s\" is not allowed; expected a list of the axes b, h, q, k, each once "
+             "(h,q,k)",
+             bad[i]);
+    refuses("bias_dims", bad[i], why);
+  }
+}
+END_TEST
+
+START_TEST(plan_numbers_refused) {
+  static const char *const bad[] = {"", "0", "-1", "1.0", "064", "1e2", "1000000000", "64k", "64 "};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char why[100];
+    snprintf(why, sizeof why, "block_q: \"%s\" is not allowed; expected a positive integer",
+             bad[i]);
+    refuses("block_q", bad[i], why);
+  }
+}
+END_TEST
+
+START_TEST(nearest_name) {
+  static const struct {
+    const char *given, *meant;
+  } slip[] = {{"maks", "mask"},
+              {"head_dims", "head_dim"},
+              {"headdim", "head_dim"},
+              {"blockq", "block_q"},
+              {"block_k", "block_q"},
+              {"bais", "bias"},
+              {"warp", "warps"},
+              {"normaliser", "normalizer"},
+              {"xyzzy", NULL},
+              {"", NULL},
+              {"d", NULL},
+              {"a_very_long_name_that_no_field_has_at_all", NULL}};
+  for (size_t i = 0; i < sizeof slip / sizeof *slip; i++) {
+    const char *near = fg_field_nearest(slip[i].given);
+    if (!slip[i].meant)
+      ck_assert_msg(!near, "%s: %s", slip[i].given, near);
+    else
+      ck_assert_msg(near && !strcmp(near, slip[i].meant), "%s: %s", slip[i].given, near);
+  }
+  for (int i = 0; i < FG_FIELDS; i++) {
+    ck_assert_ptr_eq(fg_field_find(fg_fields[i].name), &fg_fields[i]);
+    ck_assert_str_eq(fg_field_nearest(fg_fields[i].name), fg_fields[i].name);
+  }
+  ck_assert_ptr_null(fg_field_find("maks"));
+}
+END_TEST
+
+/* Reads "field=value" words into one settled point. */
+static fg_point settled(const char *words) {
+  fg_point p = {0};
+  for (int i = 0; i < FG_SPEC_FIELDS; i++)
+    if (fg_fields[i].fallback)
+      ck_assert_int_eq(fg_field_read(&fg_fields[i], fg_fields[i].fallback, &p, NULL), FG_OK);
+  char copy[256], *next = copy;
+  snprintf(copy, sizeof copy, "%s", words);
+  for (char *word; (word = strsep(&next, " "));) {
+    char *equals = strchr(word, '=');
+    *equals = 0;
+    ck_assert_int_eq(read_value(word, equals + 1, &p, NULL), FG_OK);
+  }
+  fg_point_settle(&p);
+  return p;
+}
+
+START_TEST(unused_fields_settle) {
+  static const char *const same[][2] = {
+      {"head_dim=64 bias=grad", "head_dim=64 bias=true"}, /* forward */
+      {"head_dim=64 bias=grad grad_dtype=f32", "head_dim=64 bias=true"},
+      {"head_dim=64 bias_dims=h bias_dtype=f32 grad_dtype=f32", "head_dim=64"},
+      {"pass=backward head_dim=64 bias_dims=h grad_dtype=f32", "pass=backward head_dim=64"},
+      {"pass=backward head_dim=64 bias=true grad_dtype=f32", "pass=backward head_dim=64 bias=true"},
+      {"head_dim=64 bias=true bias_dtype=bf16", "head_dim=64 bias=true"},
+      {"head_dim=64 dtype=f16 bias=true bias_dtype=f16", "head_dim=64 dtype=f16 bias=true"},
+      {"pass=backward head_dim=64 bias=grad bias_dtype=f32 grad_dtype=f32",
+       "pass=backward head_dim=64 bias=grad bias_dtype=f32"},
+      {"head_dim=64/64", "head_dim=64"},
+  };
+  static const char *const different[][2] = {
+      {"pass=backward head_dim=64 bias=grad", "pass=backward head_dim=64 bias=true"},
+      {"head_dim=64 bias=true bias_dtype=f16", "head_dim=64 bias=true"},
+      {"head_dim=64 bias=true bias_dims=h", "head_dim=64 bias=true"},
+      {"pass=backward head_dim=64 bias=grad bias_dtype=f32 grad_dtype=bf16",
+       "pass=backward head_dim=64 bias=grad bias_dtype=f32"},
+      {"head_dim=64/128", "head_dim=64"},
+  };
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    fg_point a = settled(same[i][0]), b = settled(same[i][1]);
+    ck_assert_msg(fg_point_equal(&a, &b), "%s != %s", same[i][0], same[i][1]);
+  }
+  for (size_t i = 0; i < sizeof different / sizeof *different; i++) {
+    fg_point a = settled(different[i][0]), b = settled(different[i][1]);
+    ck_assert_msg(!fg_point_equal(&a, &b), "%s == %s", different[i][0], different[i][1]);
+  }
+}
+END_TEST
+
+START_TEST(element_types) {
+  fg_point p = settled("pass=backward head_dim=64 dtype=f16 bias=grad");
+  ck_assert_int_eq(fg_point_elem(&p), FG_ELEM_F16);
+  ck_assert_int_eq(fg_point_bias_elem(&p), FG_ELEM_F16);
+  ck_assert_int_eq(fg_point_grad_elem(&p), FG_ELEM_F16);
+  p = settled("pass=backward head_dim=64 bias=grad bias_dtype=f32");
+  ck_assert_int_eq(fg_point_elem(&p), FG_ELEM_BF16);
+  ck_assert_int_eq(fg_point_bias_elem(&p), FG_ELEM_F32);
+  ck_assert_int_eq(fg_point_grad_elem(&p), FG_ELEM_F32);
+  p = settled("pass=backward head_dim=64 bias=grad bias_dtype=f32 grad_dtype=f16");
+  ck_assert_int_eq(fg_point_grad_elem(&p), FG_ELEM_F16);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("field");
+  TCase *values = tcase_create("values");
+  tcase_add_test(values, choices_read_and_print);
+  tcase_add_test(values, head_dims_read_and_print);
+  tcase_add_test(values, bias_dims_read_and_print);
+  tcase_add_test(values, plan_numbers_read);
+  tcase_add_test(values, unused_fields_settle);
+  tcase_add_test(values, element_types);
+  suite_add_tcase(suite, values);
+  TCase *refusals = tcase_create("refusals");
+  tcase_add_test(refusals, choices_refused);
+  tcase_add_test(refusals, long_text_is_cut);
+  tcase_add_test(refusals, head_dims_refused);
+  tcase_add_test(refusals, bias_dims_refused);
+  tcase_add_test(refusals, plan_numbers_refused);
+  tcase_add_test(refusals, nearest_name);
+  suite_add_tcase(suite, refusals);
+  return suite_run(suite);
+}

@@ -1,0 +1,279 @@
+/* t_grid.c - grids: axes, `when`, merging, words over files, and that all three forms agree. */
+#include "scratch.h"
+#include "spec.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static fg_grid *grid; /* of the running test; freed by leave() */
+
+static void leave(void) {
+  fg_grid_free(grid);
+  grid = NULL;
+  scratch_leave();
+}
+
+static void put(const char *path, const char *text) { scratch_put(path, text, strlen(text)); }
+
+/* Reads the files and words of one line: "a.lua b.lua head_dim=64". */
+static fg_status read_line(const char *line) {
+  const char *files[8], *words[32];
+  int n_files = 0, n_words = 0;
+  char copy[512], *next = copy;
+  snprintf(copy, sizeof copy, "%s", line);
+  for (char *item; (item = strsep(&next, " "));) {
+    if (!strchr(item, '=') && strstr(item, ".lua"))
+      files[n_files++] = item;
+    else if (*item)
+      words[n_words++] = item;
+  }
+  fg_grid_free(grid);
+  grid = NULL;
+  return fg_grid_read(n_files, files, n_words, words, &grid);
+}
+
+static void reads(const char *line, int points, int64_t combinations, int64_t rejected,
+                  int64_t merged) {
+  ck_assert_msg(read_line(line) == FG_OK, "%s: %s", line, fg_error());
+  ck_assert_int_eq(grid->n, points);
+  ck_assert_int_eq(grid->combinations, combinations);
+  ck_assert_int_eq(grid->rejected, rejected);
+  ck_assert_int_eq(grid->merged, merged);
+}
+
+static const char *name_of(int i) {
+  static char name[160];
+  fg_point_name(&grid->point[i], sizeof name, name);
+  return name;
+}
+
+START_TEST(one_table) {
+  put("a.lua", "return { head_dim = 64 }");
+  reads("a.lua", 1, 1, 0, 0);
+  ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d64");
+}
+END_TEST
+
+START_TEST(axes_last_fastest) {
+  put("a.lua", "return { pass = { 'forward', 'backward' }, head_dim = { 64, '192/128' },\n"
+               "  mask = { 'causal', 'full' } }");
+  static const char *const names[] = {"attn_fwd-bf16-d64-causal",      "attn_fwd-bf16-d64",
+                                      "attn_fwd-bf16-d192v128-causal", "attn_fwd-bf16-d192v128",
+                                      "attn_bwd-bf16-d64-causal",      "attn_bwd-bf16-d64",
+                                      "attn_bwd-bf16-d192v128-causal", "attn_bwd-bf16-d192v128"};
+  reads("a.lua", 8, 8, 0, 0);
+  for (int i = 0; i < 8; i++) ck_assert_str_eq(name_of(i), names[i]);
+}
+END_TEST
+
+START_TEST(lists_of_tables_and_files) {
+  put("a.lua", "return { { head_dim = 64 }, { head_dim = 128, mask = 'causal' } }");
+  put("b.lua", "return { head_dim = { 72, 64 } }");
+  reads("a.lua b.lua", 3, 4, 0, 1);
+  ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d64");
+  ck_assert_str_eq(name_of(1), "attn_fwd-bf16-d128-causal");
+  ck_assert_str_eq(name_of(2), "attn_fwd-bf16-d72");
+  reads("b.lua a.lua", 3, 4, 0, 1);
+  ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d72");
+}
+END_TEST
+
+START_TEST(equal_points_merge) {
+  put("a.lua", "return { pass = { 'forward', 'backward' }, head_dim = { 64, 64, '64/64' },\n"
+               "  bias = { true, 'grad' } }");
+  reads("a.lua", 3, 12, 0, 9); /* forward reads grad as true */
+  put("b.lua", "return { head_dim = 64, bias = { false, true }, bias_dims = { 'h', 'q,h' } }");
+  reads("b.lua", 3, 4, 0, 1); /* without a bias its dims are dropped */
+}
+END_TEST
+
+START_TEST(when_sees_values) {
+  put("a.lua",
+      "return { pass = { 'forward', 'backward' }, dtype = { 'bf16', 'f16' },\n"
+      "  head_dim = { 64, '192/128' }, bias = { false, true, 'grad' }, bias_dims = 'h,q',\n"
+      "  when = function(s)\n"
+      "    assert(math.type(s.head_dim) == 'integer' and s.head_dim_v <= s.head_dim)\n"
+      "    assert(s.bias == true or s.bias == false or s.bias == 'grad')\n"
+      "    assert(s.pass == 'backward' or s.bias ~= 'grad', 'settled')\n"
+      "    assert(s.bias_dims == (s.bias and 'h,q' or 'b,h,q,k'))\n"
+      "    assert(s.kernel == 'attention' and s.mask == 'full' and s.normalizer == 'softmax')\n"
+      "    assert(s.bias_dtype == 'spec' and s.grad_dtype == 'spec' and s.block_q == nil)\n"
+      "    return not (s.bias and s.head_dim_v == 128) and s.dtype == 'f16'\n"
+      "  end }");
+  /* f16 only: forward d64 x {no, yes, yes}, 192 x no; backward 3 + 1 */
+  reads("a.lua", 7, 24, 16, 1);
+}
+END_TEST
+
+START_TEST(when_of_each_table) {
+  put("a.lua",
+      "local n = 0\n"
+      "return { { head_dim = { 64, 128 }, when = function(s) n = n + 1 return n == 2 end },\n"
+      "  { head_dim = 72, when = function() return n == 2 end }, { head_dim = 80 } }");
+  reads("a.lua", 3, 4, 1, 0);
+  ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d128");
+}
+END_TEST
+
+START_TEST(words_replace_fields) {
+  put("a.lua",
+      "return { { head_dim = { 64, 128 }, dtype = { 'bf16', 'f16' } }, { head_dim = 72 } }");
+  reads("a.lua head_dim=40,48 mask=causal", 4, 6, 0, 2);
+  for (int i = 0; i < grid->n; i++) ck_assert_ptr_nonnull(strstr(name_of(i), "-causal"));
+  reads("head_dim=64,192/128 pass=forward,backward", 4, 4, 0, 0);
+  reads("head_dim=64 bias=true bias_dims=h,q", 1, 1, 0, 0);
+  ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d64-bias_hq");
+  reads("head_dim=64 bias=true bias_dims=[h,q],[],[k]", 3, 3, 0, 0);
+}
+END_TEST
+
+START_TEST(words_hide_values_of_files) {
+  put("a.lua", "return { head_dim = 7, mask = 'full', bogus = 1 }");
+  ck_assert_int_eq(read_line("a.lua head_dim=64"), FG_ESPEC);
+  ck_assert_str_eq(fg_error(), "a.lua: table 1: unknown field \"bogus\"");
+  put("a.lua", "return { head_dim = 7 }");
+  reads("a.lua head_dim=64", 1, 1, 0, 0);
+}
+END_TEST
+
+START_TEST(blanks_around_words) {
+  const char *words[] = {"head_dim= 64 , 128 ", "bias=true", "bias_dims= [h , q] , [k]"};
+  ck_assert_msg(fg_grid_read(0, NULL, 3, words, &grid) == FG_OK, "%s", fg_error());
+  ck_assert_int_eq(grid->n, 4);
+}
+END_TEST
+
+START_TEST(plan_fields_restrict) {
+  enum { BLOCK_Q = 1, WARPS = 4 };
+  put("a.lua", "return { { head_dim = { 64, 128 }, block_q = { 64, 128 } }, { head_dim = 72 } }");
+  reads("a.lua warps=4", 3, 3, 0, 0);
+  for (int i = 0; i < 3; i++) {
+    ck_assert_int_eq(grid->limits[i]->n[BLOCK_Q], i < 2 ? 2 : 0);
+    ck_assert_int_eq(grid->limits[i]->n[WARPS], 1);
+    ck_assert_int_eq(grid->limits[i]->value[WARPS][0], 4);
+  }
+  ck_assert_int_eq(grid->limits[0]->value[BLOCK_Q][0], 64);
+  ck_assert_int_eq(grid->limits[0]->value[BLOCK_Q][1], 128);
+}
+END_TEST
+
+/* Equal points with other restrictions ask for other plans: dropping one would drop those. */
+START_TEST(restrictions_keep_points_apart) {
+  put("a.lua", "return { { head_dim = 64, block_q = 16 }, { head_dim = 64, block_q = 4 },\n"
+               "  { head_dim = 64, block_q = 16 } }");
+  reads("a.lua", 2, 3, 0, 1);
+  ck_assert_int_eq(grid->limits[0]->value[1][0], 16);
+  ck_assert_int_eq(grid->limits[1]->value[1][0], 4);
+}
+END_TEST
+
+/* A value other than the default for every field, as a word, as Lua and in the C struct. */
+static const struct {
+  size_t place;
+  const char *field, *text, *lua;
+} forms[] = {
+#define FORM(field, text, lua)                                                                     \
+  { offsetof(fg_spec, field), #field, text, lua }
+    FORM(kernel, "attention", "'attention'"),
+    FORM(pass, "backward,forward", "{ 'backward', 'forward' }"),
+    FORM(dtype, "f16,bf16", "{ 'f16', 'bf16' }"),
+    FORM(head_dim, "64,192/128", "{ 64, '192/128' }"),
+    FORM(mask, "causal", "'causal'"),
+    FORM(bias, "grad,true,false", "{ 'grad', true, false }"),
+    FORM(bias_dims, "[h,q],[k]", "{ 'h,q', 'k' }"),
+    FORM(bias_dtype, "f32", "'f32'"),
+    FORM(grad_dtype, "f16", "{ 'f16' }"),
+    FORM(normalizer, "softmax", "'softmax'"),
+    FORM(family, "simt", "'simt'"),
+    FORM(block_q, "16,4", "{ 16, 4 }"),
+    FORM(block_kv, "32", "32"),
+    FORM(stages, "2", "'2'"),
+    FORM(warps, "4,8", "{ 4, '8' }"),
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+START_TEST(three_forms_agree) {
+  char words[1024] = "", lua[1024] = "return { ";
+  fg_spec spec = FG_INIT(fg_spec);
+  ck_assert_int_eq(FORMS, FG_FIELDS); /* no field without a form */
+  for (int i = 0; i < FORMS; i++) {
+    ck_assert_str_eq(forms[i].field, fg_fields[i].name);
+    *(const char **)(void *)((char *)&spec + forms[i].place) = forms[i].text;
+    snprintf(words + strlen(words), sizeof words - strlen(words), "%s=%s ", forms[i].field,
+             forms[i].text);
+    snprintf(lua + strlen(lua), sizeof lua - strlen(lua), "%s = %s, ", forms[i].field,
+             forms[i].lua);
+  }
+  strcat(lua, "}");
+  put("a.lua", lua);
+  fg_grid *grids[3];
+  ck_assert_msg(read_line("a.lua") == FG_OK, "%s", fg_error());
+  grids[0] = grid, grid = NULL;
+  ck_assert_msg(read_line(words) == FG_OK, "%s", fg_error());
+  grids[1] = grid, grid = NULL;
+  ck_assert_msg(fg_grid_from_spec(&spec, &grids[2]) == FG_OK, "%s", fg_error());
+  for (int g = 0; g < 3; g++) {
+    ck_assert_int_eq(grids[g]->n, grids[0]->n);
+    ck_assert_int_eq(grids[g]->combinations, 2 * 2 * 2 * 3 * 2);
+    for (int i = 0; i < grids[g]->n; i++) {
+      ck_assert(fg_point_equal(&grids[g]->point[i], &grids[0]->point[i]));
+      ck_assert_mem_eq(grids[g]->limits[i], grids[0]->limits[i], sizeof(fg_limits));
+    }
+  }
+  for (int g = 0; g < 3; g++) fg_grid_free(grids[g]);
+}
+END_TEST
+
+/* A host built against an older header has a shorter struct. */
+START_TEST(short_struct) {
+  fg_spec spec = FG_INIT(fg_spec);
+  spec.head_dim = "64", spec.mask = "causal", spec.warps = "no number";
+  spec.size = offsetof(fg_spec, mask);
+  ck_assert_msg(fg_grid_from_spec(&spec, &grid) == FG_OK, "%s", fg_error());
+  ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d64");
+  spec.size = 0;
+  fg_grid *none = NULL;
+  ck_assert_int_eq(fg_grid_from_spec(&spec, &none), FG_ESPEC);
+  ck_assert_str_eq(fg_error(), "head_dim: missing; it must be given");
+  ck_assert_ptr_null(none);
+}
+END_TEST
+
+START_TEST(grid_limit) {
+  put("a.lua", "return { head_dim = { 8, 16, 24, 32, 40 }, dtype = { 'bf16', 'f16' } }");
+  setenv("FLASHGEN_MAX_POINTS", "9", 1);
+  ck_assert_int_eq(read_line("a.lua"), FG_ESPEC);
+  ck_assert_str_eq(fg_error(), "a.lua: table 1: the grid has more than 9 combinations "
+                               "(FLASHGEN_MAX_POINTS raises the limit)");
+  setenv("FLASHGEN_MAX_POINTS", "10", 1);
+  reads("a.lua", 10, 10, 0, 0);
+  setenv("FLASHGEN_MAX_POINTS", "99999999999999999999", 1);
+  reads("a.lua", 10, 10, 0, 0);
+  setenv("FLASHGEN_MAX_POINTS", "none", 1); /* no number: the default */
+  reads("a.lua", 10, 10, 0, 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("grid");
+  TCase *grids = tcase_create("grids");
+  tcase_add_checked_fixture(grids, scratch_enter, leave);
+  tcase_add_test(grids, one_table);
+  tcase_add_test(grids, axes_last_fastest);
+  tcase_add_test(grids, lists_of_tables_and_files);
+  tcase_add_test(grids, equal_points_merge);
+  tcase_add_test(grids, when_sees_values);
+  tcase_add_test(grids, when_of_each_table);
+  tcase_add_test(grids, words_replace_fields);
+  tcase_add_test(grids, words_hide_values_of_files);
+  tcase_add_test(grids, blanks_around_words);
+  tcase_add_test(grids, plan_fields_restrict);
+  tcase_add_test(grids, restrictions_keep_points_apart);
+  tcase_add_test(grids, three_forms_agree);
+  tcase_add_test(grids, short_struct);
+  tcase_add_test(grids, grid_limit);
+  suite_add_tcase(suite, grids);
+  return suite_run(suite);
+}

@@ -1,0 +1,209 @@
+/* t_name.c - canonical names: every one reads back, and nothing else reads. */
+#include "suite.h"
+#include "variant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const int dims[] = {8, 40, 64, 72, 128, 192, 256};
+enum { DIMS = sizeof dims / sizeof *dims };
+
+static int choices(const char *field) {
+  int n = 0;
+  while (fg_field_find(field)->choices[n]) n++;
+  return n;
+}
+
+/* Counts of the mixed-radix number that stands for one point. */
+typedef struct {
+  int radix[11];
+  int64_t total;
+} product;
+
+static product points(void) {
+  product p = {{choices("kernel"), choices("pass"), choices("dtype"), DIMS, DIMS, choices("mask"),
+                choices("bias"), 16, choices("bias_dtype"), choices("grad_dtype"),
+                choices("normalizer")},
+               1};
+  for (int i = 0; i < 11; i++) p.total *= p.radix[i];
+  return p;
+}
+
+static fg_point point_of(const product *p, int64_t number) {
+  int digit[11];
+  for (int i = 0; i < 11; i++) {
+    digit[i] = (int)(number % p->radix[i]);
+    number /= p->radix[i];
+  }
+  fg_point point = {.kernel = digit[0],
+                    .pass = digit[1],
+                    .dtype = digit[2],
+                    .d = dims[digit[3]],
+                    .dv = dims[digit[4]],
+                    .mask = digit[5],
+                    .bias = digit[6],
+                    .bias_dims = digit[7],
+                    .bias_dtype = digit[8],
+                    .grad_dtype = digit[9],
+                    .normalizer = digit[10]};
+  fg_point_settle(&point);
+  return point;
+}
+
+START_TEST(points_read_back) {
+  product all = points();
+  ck_assert_int_gt(all.total, 100000);
+  for (int64_t i = 0; i < all.total; i++) {
+    fg_point point = point_of(&all, i), again;
+    char name[FG_NAME_MAX];
+    int n = fg_point_name(&point, sizeof name, name);
+    if ((size_t)n != strlen(name)) ck_abort_msg("%s: length %d", name, n);
+    const char *end = fg_point_parse(name, &again);
+    if (!end || *end || !fg_point_equal(&point, &again))
+      ck_abort_msg("%s does not read back", name);
+  }
+}
+END_TEST
+
+/* The same point in any other way of writing it has another name or none. */
+START_TEST(variants_read_back) {
+  static const char *const archs[] = {"host", "sm_80", "sm_90a", "sm_100f", "sm_120a"};
+  product all = points();
+  for (int64_t i = 0; i < all.total; i += 7) {
+    fg_variant v = {point_of(&all, i), {{0, (int)(i % 3) * 16, (int)(i % 5) * 8, 0, 4}}, ""}, again;
+    strcpy(v.arch, archs[i % 5]);
+    char name[FG_NAME_MAX];
+    int n = fg_variant_name(&v, sizeof name, name);
+    if ((size_t)n != strlen(name)) ck_abort_msg("%s: length %d", name, n);
+    if (fg_variant_parse(name, &again) != FG_OK) ck_abort_msg("%s", fg_error());
+    if (memcmp(&v, &again, sizeof v)) ck_abort_msg("%s does not read back", name);
+  }
+}
+END_TEST
+
+START_TEST(known_names) {
+  static const char *const good[] = {
+      "attn_fwd-bf16-d64.simt-q16-k32-w4.host",
+      "attn_fwd-bf16-d128-causal-bias_hqk.simt-q16-k32-w4.sm_90a",
+      "attn_bwd-f16-d192v128-causal-biasgrad_bhqk-biasf32-gradbf16.simt-q4-k32-w4.sm_100a",
+      "attn_bwd-bf16-d8-biasgrad_1.simt-q4-k32-w4.sm_80",
+      "attn_fwd-bf16-d256-bias_bk.simt-q1-k1048576-s2-w1.host"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    fg_variant v;
+    char again[FG_NAME_MAX];
+    ck_assert_msg(fg_variant_parse(good[i], &v) == FG_OK, "%s", fg_error());
+    fg_variant_name(&v, sizeof again, again);
+    ck_assert_str_eq(again, good[i]);
+  }
+}
+END_TEST
+
+static const char *const bad[] = {
+    "",
+    "attn_fwd",
+    "attn_fwd-bf16-d64",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4",
+    "attn_fwd-bf16-d64..host",
+    "attn_fwd-bf16-d7.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d264.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d0.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d064.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d-64.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d4294967360.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d99999999999999999999.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d128v128.simt-q16-k32-w4.host", /* is d128 */
+    "attn_fwd-bf16-d128v.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d128v0.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d128v7.simt-q16-k32-w4.host",
+    "attn_fwd-f32-d64.simt-q16-k32-w4.host",
+    "attn_fwd-d64-bf16.simt-q16-k32-w4.host",
+    "attn_FWD-bf16-d64.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-full.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-causal-causal.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-bias_hqk-causal.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-bias.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-bias_.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-bias_qh.simt-q16-k32-w4.host", /* is bias_hq */
+    "attn_fwd-bf16-d64-bias_hh.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-bias_1h.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-bias_hqk-biasbf16.simt-q16-k32-w4.host", /* the default */
+    "attn_fwd-bf16-d64-biasf32.simt-q16-k32-w4.host",           /* no bias */
+    "attn_fwd-bf16-d64-biasgrad_hqk.simt-q16-k32-w4.host",      /* forward has no gradient */
+    "attn_bwd-bf16-d64-bias_hqk-gradf32.simt-q16-k32-w4.host",
+    "attn_bwd-bf16-d64-biasgrad_hqk-biasf32-gradf32.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64.wgmma-q16-k32-w4.host",
+    "attn_fwd-bf16-d64.simtx-q16-k32-w4.host",
+    "attn_fwd-bf16-d64.simt-k32-q16-w4.host",
+    "attn_fwd-bf16-d64.simt-q16-q16-w4.host",
+    "attn_fwd-bf16-d64.simt-q-k32-w4.host",
+    "attn_fwd-bf16-d64.simt-q0-k32-w4.host",
+    "attn_fwd-bf16-d64.simt-q+16-k32-w4.host",
+    "attn_fwd-bf16-d64.simt-q016-k32-w4.host",
+    "attn_fwd-bf16-d64.simt-q1048577-k32-w4.host",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4-z1.host",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.HOST",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.hosts",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.host ",
+    " attn_fwd-bf16-d64.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.host.sm_80",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.sm_",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.sm_9",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.sm_1000",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.sm_90b",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.sm_90aa",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.compute_90",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4.sm_90a; rm -rf /",
+    "../attn_fwd-bf16-d64.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64\n.simt-q16-k32-w4.host",
+};
+
+START_TEST(other_names_are_refused) {
+  fg_variant v = {.arch = "untouched"};
+  char why[300];
+  snprintf(why, sizeof why, "\"%s\" is not the name of a variant", bad[_i]);
+  ck_assert_msg(fg_variant_parse(bad[_i], &v) == FG_EARGUMENT, "%s reads", bad[_i]);
+  ck_assert_str_eq(fg_error(), why);
+  ck_assert_str_eq(v.arch, "untouched");
+}
+END_TEST
+
+START_TEST(archs) {
+  static const char *const good[] = {"host", "sm_80", "sm_90a", "sm_100f", "sm_121"};
+  static const char *const wrong[] = {"",       "Host",    "sm_",    "sm_8",
+                                      "sm_80x", "sm_90af", "gfx90a", "80"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    ck_assert_int_eq(fg_arch_check(good[i]), FG_OK);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char why[100];
+    snprintf(why, sizeof why, "arch \"%s\": expected host, or sm_ and a number (sm_80, sm_90a)",
+             wrong[i]);
+    ck_assert_int_eq(fg_arch_check(wrong[i]), FG_EARGUMENT);
+    ck_assert_str_eq(fg_error(), why);
+  }
+}
+END_TEST
+
+START_TEST(limits) {
+  fg_plan plan = {{0, 16, 32, 0, 4}};
+  fg_limits none = {0}, some = {.n = {[1] = 2}, .value = {[1] = {4, 16}}};
+  ck_assert(fg_limits_allow(&none, &plan));
+  ck_assert(fg_limits_allow(&some, &plan));
+  some.value[1][1] = 8;
+  ck_assert(!fg_limits_allow(&some, &plan));
+  fg_limits absent = {.n = {[3] = 1}, .value = {[3] = {2}}}; /* the plan has no stages */
+  ck_assert(!fg_limits_allow(&absent, &plan));
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("name");
+  TCase *names = tcase_create("names");
+  tcase_add_test(names, points_read_back);
+  tcase_add_test(names, variants_read_back);
+  tcase_add_test(names, known_names);
+  tcase_add_loop_test(names, other_names_are_refused, 0, sizeof bad / sizeof *bad);
+  tcase_add_test(names, archs);
+  tcase_add_test(names, limits);
+  suite_add_tcase(suite, names);
+  return suite_run(suite);
+}

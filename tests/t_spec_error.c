@@ -1,0 +1,204 @@
+/* t_spec_error.c - everything wrong with specs, in one text, each with its place and what is right.
+ */
+#include "scratch.h"
+#include "spec.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put(const char *path, const char *text) { scratch_put(path, text, strlen(text)); }
+
+/* The files and words of one line fail with exactly this text. */
+static void fails(const char *line, const char *why) {
+  const char *files[8], *words[32];
+  int n_files = 0, n_words = 0;
+  char copy[512], *next = copy;
+  fg_grid *grid = NULL;
+  snprintf(copy, sizeof copy, "%s", line);
+  for (char *item; (item = strsep(&next, " "));) {
+    if (!strchr(item, '=') && strstr(item, ".lua"))
+      files[n_files++] = item;
+    else if (*item)
+      words[n_words++] = item;
+  }
+  ck_assert_int_eq(fg_grid_read(n_files, files, n_words, words, &grid), FG_ESPEC);
+  ck_assert_str_eq(fg_error(), why);
+  ck_assert_ptr_null(grid);
+}
+
+static void file_fails(const char *text, const char *why) {
+  put("a.lua", text);
+  fails("a.lua", why);
+}
+
+START_TEST(all_errors_of_all_files_in_one_text) {
+  put("a.lua", "return {\n"
+               "  { head_dim = 12, maks = 'causal', dtype = { 'bf16', 'fp16' }, zebra = 1 },\n"
+               "  { head_dim = { 64, 7.5 }, when = 3 },\n"
+               "  { mask = {} },\n"
+               "  { head_dim = 64, when = function(s) return s.x.y end },\n"
+               "}\n");
+  put("b.lua", "return {\n\n  head_dim = 64\n  mask = 'full' }");
+  put("c.lua", "return { head_dim = print, pass = { 'forward', {} }, block_q = 0 }");
+  fails("a.lua b.lua missing.lua c.lua bais=true dtype",
+        "\"dtype\": expected field=value or a spec file\n"
+        "unknown field \"bais\" (did you mean \"bias\"?)\n"
+        "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n");
+}
+END_TEST
+
+START_TEST(unknown_fields) {
+  file_fails("return { head_dim = 64, zeta = 1, maks = 'full', blockq = 64, alpha = 2, [1.5] = 3,\n"
+             "  [true] = 4, ['mask\\0'] = 5 }",
+             "a.lua: table 1: unknown field \"alpha\"\n"
+             "a.lua: table 1: unknown field \"blockq\" (did you mean \"block_q\"?)\n"
+             "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n"
+             "a.lua: table 1: unknown field \"zeta\"\n"
+             "a.lua: table 1: 3 of its keys are no names of fields; expected field = value");
+  fails("head_dim=64 maks=full", "unknown field \"maks\" (did you mean \"mask\"?)");
+}
+END_TEST
+
+START_TEST(wrong_types) {
+  file_fails(
+      "return { head_dim = 64.0, mask = function() end, bias = { 1e2, {}, 'x\\0y' },\n"
+      "  warps = '4\\0' }",
+      "a.lua: table 1: mask: a function is no value; expected text, a number, a boolean or a "
+      "list\n"
+      "a.lua: table 1: bias: item 2 is a table; expected text, a number or a boolean\n"
+      "a.lua: table 1: bias: item 3 is a text with a zero byte; expected text, a number or a "
+      "boolean\n"
+      "a.lua: table 1: warps: a text with a zero byte is no value; expected text, a number, "
+      "a boolean or a list\n"
+      "a.lua: table 1: head_dim: \"64.0\" is not allowed; expected d or d/dv, multiples of 8 "
+      "from 8 to 256 (128 or 192/128)\n"
+      "a.lua: table 1: bias: \"100.0\" is not allowed; expected false, true, grad");
+  file_fails("return { head_dim = 2^53 + 1 }",
+             "a.lua: table 1: head_dim: \"9.007199254741e+15\" is not allowed; expected d or d/dv, "
+             "multiples of 8 from 8 to 256 (128 or 192/128)");
+  file_fails("return { head_dim = 64, when = 'true' }",
+             "a.lua: table 1: when: a string; expected a function");
+}
+END_TEST
+
+START_TEST(lists) {
+  file_fails(
+      "return { head_dim = {}, mask = { 'full', x = 'causal' }, dtype = { 'f16', nil, 'bf16' },"
+      "  pass = { [2] = 'forward' } }",
+      "a.lua: table 1: pass: a list has values only, without names or gaps\n"
+      "a.lua: table 1: head_dim: the list is empty\n"
+      "a.lua: table 1: mask: a list has values only, without names or gaps");
+}
+END_TEST
+
+START_TEST(missing_head_dim) {
+  file_fails("return {}", "a.lua: table 1: head_dim: missing; it must be given");
+  file_fails("return { { mask = 'full' }, { head_dim = 64 }, { dtype = 'f16' } }",
+             "a.lua: table 1: head_dim: missing; it must be given\n"
+             "a.lua: table 3: head_dim: missing; it must be given");
+  fails("mask=full", "head_dim: missing; it must be given");
+}
+END_TEST
+
+START_TEST(shape_of_the_result) {
+  file_fails("", "a.lua: returns a nil; a spec file returns a table or a list of tables");
+  file_fails("return 64",
+             "a.lua: returns a number; a spec file returns a table or a list of tables");
+  file_fails("return { { head_dim = 64 }, 64 }",
+             "a.lua: item 2 of the list is a number; expected a table");
+  file_fails(
+      "return { { head_dim = 64 }, mask = 'causal' }",
+      "a.lua: returns a list of tables that has named fields too; they belong into its tables");
+}
+END_TEST
+
+START_TEST(words) {
+  fails("head_dim=64 head_dim=128", "head_dim: given twice; a list is head_dim=a,b");
+  fails("head_dim=",
+        "head_dim: \"\" is not allowed; expected d or d/dv, multiples of 8 from 8 to 256 "
+        "(128 or 192/128)");
+  fails("head_dim=64,",
+        "head_dim: \"\" is not allowed; expected d or d/dv, multiples of 8 from 8 to "
+        "256 (128 or 192/128)");
+  fails("=64 head_dim=64", "\"=64\": expected field=value or a spec file");
+  fails("head_dim=64 mask=full=causal",
+        "mask: \"full=causal\" is not allowed; expected full, causal");
+  put("a.lua", "return { { head_dim = 64 }, { head_dim = 7 } }"); /* a word is wrong once */
+  fails("a.lua mask=casual",
+        "mask: \"casual\" is not allowed; expected full, causal (did you mean \"causal\"?)\n"
+        "a.lua: table 2: head_dim: \"7\" is not allowed; expected d or d/dv, multiples of 8 from 8 "
+        "to "
+        "256 (128 or 192/128)");
+}
+END_TEST
+
+START_TEST(too_many_restrictions) {
+  char line[256] = "head_dim=64 block_q=1";
+  for (int i = 2; i <= 33; i++) snprintf(line + strlen(line), 8, ",%d", i);
+  fails(line, "block_q: more than 32 values");
+}
+END_TEST
+
+START_TEST(empty_grid) {
+  file_fails("return { head_dim = { 64, 128 }, when = function(s) return s.head_dim > 128 end }",
+             "the grid is empty: `when` rejected all 2 combinations");
+}
+END_TEST
+
+START_TEST(bias_fields_without_bias) {
+  file_fails("return { { head_dim = 64, bias_dims = 'h' }, { head_dim = 72 } }",
+             "bias_dims: given, but no point has a bias");
+  fails("head_dim=64 bias_dtype=f32 grad_dtype=f32",
+        "bias_dtype: given, but no point has a bias\n"
+        "grad_dtype: given, but no backward point has bias=grad");
+  fails("head_dim=64 pass=forward bias=grad grad_dtype=f32",
+        "grad_dtype: given, but no backward point has bias=grad");
+}
+END_TEST
+
+START_TEST(errors_in_when) {
+  file_fails("return {\n  head_dim = 64,\n  when = function(s)\n    return s.none.x\n  end,\n}",
+             "a.lua: table 1: when: a.lua:4: attempt to index a nil value (field 'none')");
+  file_fails("return { { head_dim = 64, when = function() error({}) end },\n"
+             "  { head_dim = 64, when = function() error('no', 0) end } }",
+             "a.lua: table 1: when: a.lua:1: an error that is a table value, not a message\n"
+             "a.lua: table 2: when: no");
+}
+END_TEST
+
+/* A report that is too long for one text ends with how many it leaves out. */
+START_TEST(many_errors) {
+  put("a.lua", "local t = {}\nfor i = 1, 100000 do t[i] = 'x' .. i end\nreturn { head_dim = t }");
+  const char *files[] = {"a.lua"};
+  fg_grid *grid = NULL;
+  ck_assert_int_eq(fg_grid_read(1, files, 0, NULL, &grid), FG_ESPEC);
+  const char *last = strrchr(fg_error(), '\n');
+  int left_out = 0, lines = 0;
+  for (const char *c = fg_error(); *c; c++) lines += *c == '\n';
+  ck_assert_ptr_nonnull(last);
+  ck_assert_int_eq(sscanf(last, "\nand %d errors more", &left_out), 1);
+  ck_assert_int_gt(lines, 50);
+  ck_assert_int_eq(lines + left_out, 100000);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("spec_error");
+  TCase *errors = tcase_create("errors");
+  tcase_add_checked_fixture(errors, scratch_enter, scratch_leave);
+  tcase_add_test(errors, all_errors_of_all_files_in_one_text);
+  tcase_add_test(errors, unknown_fields);
+  tcase_add_test(errors, wrong_types);
+  tcase_add_test(errors, lists);
+  tcase_add_test(errors, missing_head_dim);
+  tcase_add_test(errors, shape_of_the_result);
+  tcase_add_test(errors, words);
+  tcase_add_test(errors, too_many_restrictions);
+  tcase_add_test(errors, empty_grid);
+  tcase_add_test(errors, bias_fields_without_bias);
+  tcase_add_test(errors, errors_in_when);
+  tcase_add_test(errors, many_errors);
+  suite_add_tcase(suite, errors);
+  return suite_run(suite);
+}
