@@ -3,8 +3,9 @@
 -- finalizers run unhooked, coroutines have hooks of their own) or reach outside.
 -- Arguments: is this the spec state? a function that prints to the log.
 local spec, log = ...
-local next, type, sort, getmetatable, raw_setmetatable = next, type, table.sort, getmetatable, setmetatable
-local tostring, ipairs, select, error = tostring, ipairs, select, error
+local next, type, sort, select, error = next, type, table.sort, select, error
+local math, getmetatable, raw_setmetatable = math, getmetatable, setmetatable
+local tostring, rawget = tostring, rawget
 
 local function before(a, b)
   if type(a) ~= type(b) then return type(a) < type(b) end
@@ -33,7 +34,37 @@ end
 local globals = keep(_G, "assert error ipairs pairs pcall rawequal rawget rawlen select tonumber tostring type _VERSION")
 globals.math = keep(math, "abs ceil floor fmod huge log max maxinteger min mininteger modf pi sqrt tointeger type ult")
 globals.string = keep(string, "byte char format len lower rep reverse sub upper")
-globals.table = keep(table, "concat insert remove sort unpack")
+globals.table = keep(table, "concat unpack")
+
+-- These walk whole tables: in Lua, the walk counts as steps.
+function globals.table.sort(t, less) sort(t, less or function(a, b) return a < b end) end
+
+function globals.table.insert(t, ...)
+  if type(t) ~= "table" then error("table.insert: expected a table", 2) end
+  local n, last = select("#", ...), #t + 1
+  if n ~= 1 and n ~= 2 then error("table.insert: expected a table, a place or none, and a value", 2) end
+  local place, value = ...
+  if n == 1 then place, value = last, place end
+  if math.type(place) ~= "integer" or place < 1 or place > last then
+    error("table.insert: there is no such place", 2)
+  end
+  for i = last, place + 1, -1 do t[i] = t[i - 1] end
+  t[place] = value
+end
+
+function globals.table.remove(t, place)
+  if type(t) ~= "table" then error("table.remove: expected a table", 2) end
+  local last = #t
+  place = place or last
+  if last == 0 and place == 0 then return nil end
+  if math.type(place) ~= "integer" or place < 1 or place > last + 1 then
+    error("table.remove: there is no such place", 2)
+  end
+  local value = t[place]
+  for i = place, last - 1 do t[i] = t[i + 1] end
+  t[last] = nil
+  return value
+end
 
 function globals.setmetatable(t, meta)
   if type(meta) == "table" and (rawget(meta, "__gc") ~= nil or rawget(meta, "__close") ~= nil) then

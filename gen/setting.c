@@ -12,7 +12,7 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
     [FG_SET_CC] = {"FLASHGEN_CC", "cc", "C compiler of the host device"},
     [FG_SET_MAX_POINTS] = {"FLASHGEN_MAX_POINTS", "100000", "most combinations a grid may have"},
     [FG_SET_SPEC_STEPS] = {"FLASHGEN_SPEC_STEPS", "200",
-                           "million Lua instructions a spec file may run"},
+                           "million steps a spec file may run; one takes 8 ns at most"},
     [FG_SET_SPEC_MEMORY] = {"FLASHGEN_SPEC_MEMORY", "64", "MiB of memory a spec file may use"},
     [FG_SET_TMPDIR] = {"TMPDIR", "/tmp", "where the host device compiles"},
     [FG_SET_NO_COLOR] = {"NO_COLOR", "", "any value: no colour"},

@@ -9,18 +9,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The hook looks at the budget every HOOK_STEPS instructions; once it is spent, at each one, so
- * that no pcall in the spec can run on. An allocation counts as a step per STEP_BYTES, for one
- * instruction may fill megabytes. */
-enum { HOOK_STEPS = 1000, STEP_BYTES = 16 };
+ * that no pcall in the spec can run on. One instruction may fill megabytes or call a slow function:
+ * steps are also charged by bytes allocated and by CPU time, 200 million of them being 1.6 s at
+ * most. */
+enum { HOOK_STEPS = 1000, STEP_BYTES = 16, STEP_NS = 8, BIG = 1 << 16 };
+static const char own[] = "sandbox.lua"; /* its lines are no place that a spec's author knows */
 typedef struct {
   size_t used, limit;
-  int64_t steps;
+  int64_t steps, since; /* CPU time when they were last charged, ns */
   bool spent;
   bool bounded; /* inside a protected call: outside, a refusal would be Lua's panic */
 } budget;
 
+static int64_t cpu_time(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Out of steps only a big block is refused: the hook, which knows the line, is not far. */
 static void *allocate(void *user, void *p, size_t old, size_t size) {
   budget *b = user;
   size_t before = p ? old : 0;
@@ -31,7 +41,8 @@ static void *allocate(void *user, void *p, size_t old, size_t size) {
   }
   if (size > before && b->bounded) {
     b->steps -= (int64_t)((size - before) / STEP_BYTES);
-    if (b->steps <= 0 || b->used - before + size > b->limit) return NULL;
+    if (b->steps <= 0 && size > BIG) return NULL;
+    if (b->used - before + size > b->limit) return NULL;
   }
   void *q = realloc(p, size);
   if (q) b->used += size - before;
@@ -44,16 +55,31 @@ static budget *budget_of(lua_State *L) {
   return user;
 }
 
+/* The place of the nearest line of a chunk that is running, from `level` up: "file:line: ", or "".
+ */
+static void push_place(lua_State *L, int level) {
+  lua_Debug at;
+  for (; lua_getstack(L, level, &at); level++) {
+    lua_getinfo(L, "Sl", &at);
+    if (at.currentline <= 0 || !strcmp(at.short_src, own)) continue;
+    lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
+    return;
+  }
+  lua_pushliteral(L, "");
+}
+
 static void count_steps(lua_State *L, lua_Debug *event) {
   (void)event;
   budget *b = budget_of(L);
-  b->steps -= b->spent ? 0 : HOOK_STEPS;
+  int64_t now = cpu_time(), charge = (now - b->since) / STEP_NS;
+  b->since = now;
+  b->steps -= b->spent ? 0 : charge > HOOK_STEPS ? charge : HOOK_STEPS;
   if (b->steps > 0) return;
   b->spent = true;
   lua_sethook(L, count_steps, LUA_MASKCOUNT, 1);
   b->bounded = false; /* room for the message */
-  luaL_where(L, 0);
-  lua_pushfstring(L, "%sthe spec file ran for more than %d million steps (%s raises the limit)",
+  push_place(L, 0);
+  lua_pushfstring(L, "%sran for more than %d million steps (%s raises the limit)",
                   lua_tostring(L, -1), (int)fg_setting_number(FG_SET_SPEC_STEPS),
                   fg_settings[FG_SET_SPEC_STEPS].name);
   b->bounded = true;
@@ -118,24 +144,18 @@ void fg_state_free(lua_State *L) {
   free(b);
 }
 
-/* The place of the nearest Lua function that is running: "file:line: ", or "". */
-static void push_place(lua_State *L) {
-  lua_Debug at;
-  for (int level = 1; lua_getstack(L, level, &at); level++) {
-    lua_getinfo(L, "Sl", &at);
-    if (at.currentline <= 0) continue;
-    lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
-    return;
-  }
-  lua_pushliteral(L, "");
-}
-
-/* Error objects need not be strings; no metamethod of theirs is called. */
+/* Error objects need not be strings; no metamethod of theirs is called. An error in a function of
+ * sandbox.lua is one of the line that called it. */
 static int describe(lua_State *L) {
-  if (lua_isstring(L, 1)) return 1;
-  push_place(L);
-  lua_pushfstring(L, "%san error that is a %s value, not a message", lua_tostring(L, -1),
-                  luaL_typename(L, 1));
+  const char *text = lua_tostring(L, 1);
+  bool ours = text && !strncmp(text, own, strlen(own));
+  if (text && !ours) return 1;
+  push_place(L, 1);
+  if (!text)
+    lua_pushfstring(L, "an error that is a %s value, not a message", luaL_typename(L, 1));
+  else
+    lua_pushstring(L, strchr(text, ' ') ? strchr(text, ' ') + 1 : text);
+  lua_concat(L, 2);
   return 1;
 }
 
@@ -143,7 +163,9 @@ static fg_status fail_from(lua_State *L, int result, fg_status code) {
   const char *text = lua_tostring(L, -1);
   const budget *b = budget_of(L);
   fg_status status;
-  if (result != LUA_ERRMEM)
+  if (text && !strcmp(text, "C stack overflow")) /* of the parser: it is not given a place */
+    status = fg_fail(code, "its brackets or blocks are nested too deep");
+  else if (result != LUA_ERRMEM)
     status = fg_fail(code, "%s", text ? text : "an error without a message");
   else if (b->steps <= 0)
     status =
@@ -162,6 +184,7 @@ fg_status fg_lua_call(lua_State *L, int n_args, int n_results, fg_status code) {
   lua_pushcfunction(L, describe);
   lua_insert(L, base);
   budget_of(L)->bounded = true;
+  budget_of(L)->since = cpu_time();
   int result = lua_pcall(L, n_args, n_results, base);
   budget_of(L)->bounded = false;
   lua_remove(L, base);

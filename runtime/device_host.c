@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,9 @@ enum { PATH_SIZE = 512, OUTPUT = 8192 };
 struct fg_host_module {
   const fg_source *source;
   char name[FG_NAME_MAX];
-  char dir[PATH_SIZE - 16]; /* holds kernel.c and kernel.so while the module lives */
+  char dir[PATH_SIZE - 16]; /* holds kernel.c and kernel.so until the library is loaded */
   void *library;
+  int file; /* kernel.so, open for addr2line: nothing is left behind however the process ends */
 };
 
 static void path_of(const fg_host_module *m, const char *file, char path[PATH_SIZE]) {
@@ -90,6 +92,7 @@ static fg_status compile(const fg_host_module *m) {
 static fg_status load(fg_host_module *m) {
   char path[PATH_SIZE];
   path_of(m, "kernel.so", path);
+  m->file = open(path, O_RDONLY | O_CLOEXEC);
   m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!m->library) return fg_fail(FG_ECOMPILER, "%s: cannot be loaded: %s", m->name, dlerror());
   void (*bind)(fgh_api *);
@@ -99,11 +102,23 @@ static fg_status load(fg_host_module *m) {
   return FG_OK;
 }
 
+static void remove_files(fg_host_module *m) {
+  char path[PATH_SIZE];
+  if (!m->dir[0]) return;
+  path_of(m, "kernel.c", path);
+  unlink(path);
+  path_of(m, "kernel.so", path);
+  unlink(path);
+  rmdir(m->dir);
+  m->dir[0] = 0;
+}
+
 fg_status fg_host_module_new(const fg_source *source, const char *name, fg_host_module **module) {
   fg_status status = FG_OK;
   fg_host_module *m = calloc(1, sizeof *m);
   if (!m) return fg_fail(FG_EMEMORY, "no memory for a module");
   m->source = source;
+  m->file = -1;
   snprintf(m->name, sizeof m->name, "%s", name);
   snprintf(m->dir, sizeof m->dir, "%s/flashgen-XXXXXX", fg_setting_text(FG_SET_TMPDIR, NULL));
   if (!mkdtemp(m->dir)) {
@@ -115,6 +130,7 @@ fg_status fg_host_module_new(const fg_source *source, const char *name, fg_host_
   TRY_OUT(write_source(m));
   TRY_OUT(compile(m));
   TRY_OUT(load(m));
+  remove_files(m);
   *module = m;
   m = NULL;
 out:
@@ -123,29 +139,23 @@ out:
 }
 
 void fg_host_module_free(fg_host_module *m) {
-  char path[PATH_SIZE];
   if (!m) return;
   if (m->library) dlclose(m->library);
-  if (m->dir[0]) {
-    path_of(m, "kernel.c", path);
-    unlink(path);
-    path_of(m, "kernel.so", path);
-    unlink(path);
-    rmdir(m->dir);
-  }
+  if (m->file >= 0) close(m->file);
+  remove_files(m);
   free(m);
 }
 
 /* The template places of an address in the module, innermost first, calls joined by " < ". Places
  * in the primitives' own bodies say nothing and are left out. */
 static void places_of(const fg_host_module *m, void *pc, size_t size, char *text) {
-  char library[PATH_SIZE], address[32], output[OUTPUT];
+  char library[64], address[32], output[OUTPUT];
   Dl_info info;
   int code;
   size_t n = 0;
   text[0] = 0;
   if (!pc || !dladdr(pc, &info)) return;
-  path_of(m, "kernel.so", library);
+  snprintf(library, sizeof library, "/proc/%ld/fd/%d", (long)getpid(), m->file);
   /* one byte back: a return address may belong to the next line */
   snprintf(address, sizeof address, "%#lx",
            (unsigned long)((char *)pc - (char *)info.dli_fbase - 1));

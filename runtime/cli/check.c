@@ -34,6 +34,7 @@ typedef struct {
   fg_shape shape[SHAPES];
   int n_shapes;
   int failed, wrong, cases;
+  int width; /* of the longest name */
   cli_progress progress;
 } job;
 
@@ -101,17 +102,20 @@ out:
 }
 
 static const char *verdict_word(const outcome *o, int died) {
-  return died || o->status != FG_OK ? "FAIL" : o->wrong ? "WRONG" : "PASS";
+  return died || o->status != FG_OK || o->wrong ? "FAIL" : "PASS";
 }
 
-static void print_row(const char *name, const outcome *o, int died) {
-  printf("%-5s %s\n", verdict_word(o, died), name);
+/* One line a variant: the worst error of each output, as the number and as a share of its limit;
+ * with -v what a plain unfused computation in the same dtype would have. */
+static void print_row(const job *j, const char *name, const outcome *o, int died) {
+  printf("%s  %-*s", verdict_word(o, died), j->width, name);
   for (int i = 0; i < o->worst.n; i++) {
     const verify_error *e = &o->worst.tensor[i];
-    printf("      %-6s %8.2g of %g", e->name, e->error, e->limit);
-    if (e->plain > 0) printf("  %5.2f of the unfused error %.2g", e->error / e->plain, e->plain);
-    printf("\n");
+    printf("  %s %.1e (%.0f%%", e->name, e->error, 100 * e->error / e->limit);
+    if (j->c->verbose && e->plain > 0) printf(", unfused %.1e", e->plain);
+    printf(")");
   }
+  printf("\n");
   if (died)
     printf("      its process died of signal %d\n", died);
   else if (*o->text)
@@ -144,7 +148,7 @@ static void take(void *context, int i, const void *result, int died) {
   if (j->c->json)
     print_json_row(name, o, died, i == 0);
   else
-    print_row(name, o, died);
+    print_row(j, name, o, died);
   fflush(stdout);
   j->failed += died || o->status != FG_OK;
   j->wrong += o->wrong > 0;
@@ -171,7 +175,13 @@ static fg_status start(job *j, const char **device) {
     j->seed = (uint64_t)j->c->seed;
   else if (getrandom(&j->seed, 4, 0) != 4)
     return fg_fail(FG_EIO, "no random seed can be had");
-  return cli_variants_read(j->c, *device, &j->v);
+  TRY(cli_variants_read(j->c, *device, &j->v));
+  for (int i = 0; i < j->v.n; i++) {
+    char name[FG_NAME_MAX];
+    int n = fg_variant_name(&j->v.variant[i], sizeof name, name);
+    if (n > j->width) j->width = n;
+  }
+  return FG_OK;
 }
 
 static int run(cli *c) {
@@ -185,7 +195,9 @@ static int run(cli *c) {
       printf("{\"schema\": 1, \"device\": \"%s\", \"seed\": %" PRIu64 ", \"results\": [", device,
              j.seed);
     else
-      printf("device %s, seed %" PRIu64 "\n", device, j.seed);
+      printf("device %s, seed %" PRIu64
+             "; the worst error of each output over %d shapes (%% of its limit)\n",
+             device, j.seed, j.n_shapes);
     cli_progress_start(&j.progress, c, j.v.n);
     fg_pool pool = {.n = j.v.n,
                     .workers = (int)(c->jobs > 0 ? c->jobs
@@ -208,7 +220,7 @@ const cli_command cli_check = {
     .name = "check",
     .line = "variants on random inputs against the float64 oracle",
     .usage = "[NAME ...] [SPEC.lua ...] [WORD ...]",
-    .options = " help json quiet filter plan plans device jobs seed ",
+    .options = " help json quiet verbose filter plan plans device jobs seed ",
     .examples =
         "  flashgen check specs/quickstart.lua\n"
         "  flashgen check head_dim=128 mask=causal pass=forward,backward --plans all\n"

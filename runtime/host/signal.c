@@ -25,11 +25,12 @@ static struct itimerval old_timer;
 static pthread_t launching;
 static u8 stack[64 << 10];
 
+/* One past the first byte of the instruction, as a return address is past its call. */
 static void *pc_of(const ucontext_t *context) {
 #if defined(__x86_64__)
-  return (void *)context->uc_mcontext.gregs[REG_RIP];
+  return (u8 *)context->uc_mcontext.gregs[REG_RIP] + 1;
 #elif defined(__aarch64__)
-  return (void *)context->uc_mcontext.pc;
+  return (u8 *)context->uc_mcontext.pc + 1;
 #else
   (void)context;
   return NULL;
