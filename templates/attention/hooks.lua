@@ -1,28 +1,31 @@
--- hooks.lua: what a kernel computes, as text for the families; the plug-in contract.
--- Families name no mask, score or normaliser: they call these hooks with the names of their own
--- variables and emit what comes back. In every text the kernel's `p` (Params), `b` (batch) and `h`
--- (query head) are in scope, and so are q and k where the hook is given them: global row and key.
+-- hooks.lua: what a kernel computes, as text for the families: the plug-in contract.
+-- Families know no mask, score or normaliser by name: they call these hooks with the names of their
+-- own variables and emit what comes back. In every text the kernel's `p` (Params), `b` (batch) and
+-- `h` (query head) are in scope, and so are q and k where the hook is given them: global row and key.
 --
---   score.apply(s, q, k)          the score after all terms; s is the scaled product
---   score.grad(ds, s, q, k)       dS through the score to s, and { [input] = its gradient's term }
---   mask.test(q, k)               is the pair visible?
---   mask.tile(q0, q1, k0, k1)     { never =, always = } of the tile [q0, q1) x [k0, k1)
---   mask.keys(q0, q1)             first and end of the keys that rows [q0, q1) may see
---   mask.queries(k0, k1)          first and end of the rows that may see keys [k0, k1)
---   norm                          the normaliser: normalizers.lua
---   input[name]                   an input tensor: load(q, k), extents ("b", "h", "q", "k" or "1"
---                                 each), grad (the output that takes its gradient, or nil)
+--   score.apply(s, q, k)      the score after all terms; s is the scaled product
+--   score.grad(ds, s, q, k)   dS through the score to the scaled product; calls input.add(name, value)
+--                             once for each input that takes a gradient, value being the pair's term
+--   mask.test(q, k)           is the pair visible?
+--   mask.tile(q0, q1, k0, k1) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
+--   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
+--   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1)
+--   norm                      the normaliser: normalizers.lua
+--   input.load(name, q, k)    an input's value for the pair
+--   input.add                 the family's: function(name, value), where it sums an input's gradient
+--   input.store(name, q, k, value)  the statement that stores an element of the gradient
+--   input.names, input.grads  the inputs in order; those that take a gradient: name -> { output =,
+--                             extents = "bhqk" with 1 for each axis over which it is summed }
 -- Tests are C expressions, "1" and "0" when known; ranges may leave [0, nq) and [0, nk): families
 -- clamp them.
 local hooks = {}
 
-local function load_elem(elem, pointer)
-  if elem == "f32" then return "ldg_f32(" .. pointer .. ")" end
-  return elem .. "_to_f32(ldg_u16(" .. pointer .. "))"
-end
+-- Inputs ------------------------------------------------------------------------------------------
+local input = { names = {}, grads = {} }
+hooks.input = input
 
--- The element of a [b|1, h|1, q|1, k|1] tensor that a score is made from: the unit axis has no
--- stride, a broadcast one no term.
+-- The address of an element of a [b|1, h|1, q|1, k|1] tensor: the last axis has stride 1, a
+-- broadcast one no term.
 local function element(name, extents, q, k)
   local at = { b = "b", h = "h", q = q }
   local terms = {}
@@ -33,38 +36,37 @@ local function element(name, extents, q, k)
   return string.format("p.%s + (%s)", name, #terms > 0 and table.concat(terms, " + ") or "0")
 end
 
--- Inputs ------------------------------------------------------------------------------------------
-hooks.input = {}
-if spec.bias ~= "false" then
-  local extents = ""
-  for axis in ("bhqk"):gmatch(".") do
-    extents = extents .. (spec.bias_dims:find(axis) and axis or "1")
-  end
-  hooks.input.bias = {
-    extents = extents,
-    elem = spec.bias_elem,
-    grad = spec.bias == "grad" and "dbias" or nil,
-    grad_elem = spec.grad_elem,
-    load = function(q, k) return load_elem(spec.bias_elem, element("bias", extents, q, k)) end,
-    grad_at = function(q, k) return element("dbias", extents, q, k) end,
-  }
+local bias_extents = ("bhqk"):gsub(".", function(axis) return spec.bias_dims:find(axis) and axis or "1" end)
+if spec.bias ~= "false" then input.names[1] = "bias" end
+if spec.bias == "grad" then input.grads.bias = { output = "dbias", extents = bias_extents } end
+
+function input.load(name, q, k)
+  local at = element(name, bias_extents, q, k)
+  if spec.bias_elem == "f32" then return "ldg_f32(" .. at .. ")" end
+  return string.format("%s_to_f32(ldg_u16(%s))", spec.bias_elem, at)
+end
+
+function input.store(name, q, k, value)
+  local at = element(input.grads[name].output, bias_extents, q, k)
+  if spec.grad_elem == "f32" then return string.format("stg_f32(%s, %s);", at, value) end
+  return string.format("stg_u16(%s, f32_to_%s(%s));", at, spec.grad_elem, value)
 end
 
 -- The score ----------------------------------------------------------------------------------------
 hooks.score = {}
 
 function hooks.score.apply(s, q, k)
-  local bias = hooks.input.bias
-  return bias and string.format("%s + %s", s, bias.load(q, k)) or s
+  if spec.bias == "false" then return s end
+  return string.format("%s + %s", s, input.load("bias", q, k))
 end
 
 function hooks.score.grad(ds, s, q, k)
-  local bias = hooks.input.bias
-  return ds, { bias = bias and bias.grad and ds or nil }
+  if spec.bias == "grad" then input.add("bias", ds) end
+  return ds
 end
 
 -- Masks --------------------------------------------------------------------------------------------
--- place(q) is the key that row q sits at when both ends align.
+-- The key that row q sits at when both ends align.
 local function place(q) return string.format("%s + p.nk - p.nq", q) end
 
 local masks = {

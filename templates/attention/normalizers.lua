@@ -2,7 +2,8 @@
 -- A normaliser is a table of texts:
 --
 --   masked              the score that stands for a masked pair
---   state               the row's variables, in order: { name, initial value }
+--   state               the names of the row's variables
+--   init(r)             statements that set them before the first key
 --   second              the output that keeps the row for backward: "lse", float32 [b, h, nq]
 --   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s,
 --                       move the state on, and set r.correction, by which the family multiplies what
@@ -25,10 +26,12 @@ local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
 -- `finish`. While a row has seen no visible key m is -inf, and 0 in its place keeps NaN out.
 local softmax = {
   masked = "NEG_INF",
-  state = { { "m", "NEG_INF" }, { "l", "0.0f" } },
+  state = { "m", "l" },
   second = "lse",
 }
 normalizers.softmax = softmax
+
+function softmax.init(r) return fill("$m = NEG_INF;\n$l = 0.0f;", r) end
 
 function softmax.step(r)
   return fill([[

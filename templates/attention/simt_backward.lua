@@ -30,12 +30,10 @@ function family.describe(spec, plan)
     step("attn_bwd_dk_dv", string.format("cdiv(nk, %d) * hk * b", block_q)),
     step("attn_bwd_dq", string.format("cdiv(nq, %d) * h * b", block_q)),
   }
-  for name, input in pairs(hooks.input) do
-    inputs[#inputs + 1] = name
-    if input.grad then
-      outputs[#outputs + 1] = input.grad
-      steps[#steps + 1] = step("attn_bwd_" .. input.grad, gradient_grid(input.extents, block_q))
-    end
+  for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
+  for _, x in pairs(hooks.input.grads) do
+    outputs[#outputs + 1] = x.output
+    steps[#steps + 1] = step("attn_bwd_" .. x.output, gradient_grid(x.extents, block_q))
   end
   for _, name in ipairs({ "o", hooks.norm.second, "do", "d" .. hooks.norm.second }) do
     inputs[#inputs + 1] = name

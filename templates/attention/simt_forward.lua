@@ -14,11 +14,11 @@ end
 
 function family.describe(spec, plan)
   local inputs = { "q", "k", "v" }
-  if spec.bias ~= "false" then inputs[#inputs + 1] = "bias" end
+  for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
   return {
     about = "O = softmax(score(scale Q K^T)) V and the log-sum-exp of each row.",
     inputs = inputs,
-    outputs = { "o", "lse" },
+    outputs = { "o", hooks.norm.second },
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },

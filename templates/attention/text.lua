@@ -22,7 +22,7 @@ function text.least(length, last) return last == length and last or string.forma
 -- The declarators of a normaliser's state for the warp's rows: "m[ROWS], l[ROWS]".
 function text.row_state(norm)
   local names = {}
-  for _, v in ipairs(norm.state) do names[#names + 1] = v[1] .. "[ROWS]" end
+  for _, name in ipairs(norm.state) do names[#names + 1] = name .. "[ROWS]" end
   return table.concat(names, ", ")
 end
 
