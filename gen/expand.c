@@ -27,6 +27,14 @@ static int raise(lua_State *L) {
   return lua_error(L);
 }
 
+/* The same with the template line that is running in front. */
+static int raise_here(lua_State *L) {
+  fg_lua_place(L, 1);
+  lua_pushstring(L, fg_error());
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
 static fg_status read_file(const char *directory, const char *name, char **text, size_t *size) {
   char path[1024];
   fg_status status = FG_OK;
@@ -65,7 +73,7 @@ static int lua_read(lua_State *L) {
   if (gen->templates) {
     char *text;
     size_t size;
-    if (read_file(gen->templates, name, &text, &size) != FG_OK) return raise(L);
+    if (read_file(gen->templates, name, &text, &size) != FG_OK) return raise_here(L);
     lua_pushlstring(L, text, size);
     free(text);
     return 1;
@@ -73,7 +81,7 @@ static int lua_read(lua_State *L) {
   const fg_embedded *file = fg_embedded_find(fg_embedded_templates, name);
   if (!file) {
     fg_fail(FG_ETEMPLATE, "template %s: there is none of that name", name);
-    return raise(L);
+    return raise_here(L);
   }
   lua_pushlstring(L, file->text, file->size);
   return 1;

@@ -9,10 +9,14 @@ local expand = {}
 
 local function failf(level, format, ...) error(string.format(format, ...), level + 1) end
 
--- Runs a plain Lua file of the templates in env; families and hooks call it as run(name).
-local function run(env, name)
-  return assert(load(gen.read(name), "@" .. name, "t", env))()
+local function compile(env, name, text)
+  local chunk, why = load(text, "@" .. name, "t", env)
+  if not chunk then error(why, 0) end -- it has its place
+  return chunk
 end
+
+-- Runs a plain Lua file of the templates in env; families and hooks call it as run(name).
+local function run(env, name) return compile(env, name, gen.read(name))() end
 
 -- The globals of families and templates: pure functions, the job, and nothing that is undefined.
 local function environment(job)
@@ -81,8 +85,7 @@ local function session(job)
   end
 
   function s.env.include(name)
-    local chunk = assert(load(gen.translate(name, gen.read(name)), "@" .. name, "t", s.env))
-    chunk(emitter(name))
+    compile(s.env, name, gen.translate(name, gen.read(name)))(emitter(name))
   end
 
   -- What follows, up to the next part or the file's end, is emitted only if the kernels use `name`.

@@ -15,8 +15,7 @@
  * that no pcall in the spec can run on. One instruction may fill megabytes or call a slow function:
  * steps are also charged by bytes allocated and by CPU time, 200 million of them being 1.6 s at
  * most. */
-enum { HOOK_STEPS = 1000, STEP_BYTES = 16, STEP_NS = 8, BIG = 1 << 16 };
-static const char own[] = "sandbox.lua"; /* its lines are no place that a spec's author knows */
+enum { HOOK_STEPS = 1000, STEP_BYTES = 4, STEP_NS = 5, BIG = 1 << 16 };
 typedef struct {
   size_t used, limit;
   int64_t steps, since; /* CPU time when they were last charged, ns */
@@ -55,13 +54,16 @@ static budget *budget_of(lua_State *L) {
   return user;
 }
 
-/* The place of the nearest line of a chunk that is running, from `level` up: "file:line: ", or "".
- */
-static void push_place(lua_State *L, int level) {
+/* Chunks that are part of the library: their lines are no place that an author knows. */
+static bool is_own(const char *place) {
+  return !strncmp(place, "sandbox.lua", 11) || !strncmp(place, "expand.lua", 10);
+}
+
+void fg_lua_place(lua_State *L, int level) {
   lua_Debug at;
   for (; lua_getstack(L, level, &at); level++) {
     lua_getinfo(L, "Sl", &at);
-    if (at.currentline <= 0 || !strcmp(at.short_src, own)) continue;
+    if (at.currentline <= 0 || is_own(at.short_src)) continue;
     lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
     return;
   }
@@ -78,7 +80,7 @@ static void count_steps(lua_State *L, lua_Debug *event) {
   b->spent = true;
   lua_sethook(L, count_steps, LUA_MASKCOUNT, 1);
   b->bounded = false; /* room for the message */
-  push_place(L, 0);
+  fg_lua_place(L, 0);
   lua_pushfstring(L, "%sran for more than %d million steps (%s raises the limit)",
                   lua_tostring(L, -1), (int)fg_setting_number(FG_SET_SPEC_STEPS),
                   fg_settings[FG_SET_SPEC_STEPS].name);
@@ -148,9 +150,8 @@ void fg_state_free(lua_State *L) {
  * sandbox.lua is one of the line that called it. */
 static int describe(lua_State *L) {
   const char *text = lua_tostring(L, 1);
-  bool ours = text && !strncmp(text, own, strlen(own));
-  if (text && !ours) return 1;
-  push_place(L, 1);
+  if (text && strncmp(text, "sandbox.lua", 11)) return 1;
+  fg_lua_place(L, 1);
   if (!text)
     lua_pushfstring(L, "an error that is a %s value, not a message", luaL_typename(L, 1));
   else

@@ -23,6 +23,9 @@ void fg_state_free(lua_State *L);
  * `code` (FG_EMEMORY when memory ran out) with Lua's message, which names file and line. */
 fg_status fg_lua_call(lua_State *L, int n_args, int n_results, fg_status code);
 
+/* Pushes "file:line: " of the nearest line of a chunk that is running, from `level` up, or "". */
+void fg_lua_place(lua_State *L, int level);
+
 /* Loads a text chunk (never bytecode) and leaves its function on the stack. */
 fg_status fg_lua_load(lua_State *L, const char *name, const char *text, size_t size,
                       fg_status code);

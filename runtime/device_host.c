@@ -1,11 +1,12 @@
 /* device_host.c - modules of the host device. */
-#define _GNU_SOURCE /* dladdr */
+#define _GNU_SOURCE /* dladdr, memmem */
 #include "device_host.h"
 
 #include "host/engine.h"
 #include "process.h"
 #include "setting.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 512, OUTPUT = 8192 };
+enum { PATH_SIZE = 512, OUTPUT = 8192, ERRORS = 5 };
 
 struct fg_host_module {
   const fg_source *source;
   char name[FG_NAME_MAX];
-  char dir[PATH_SIZE - 16]; /* holds kernel.c and kernel.so until the library is loaded */
+  char dir[PATH_SIZE -
+           16]; /* all that is made, the compiler's files too, until the library is loaded */
   void *library;
   int file; /* kernel.so, open for addr2line: nothing is left behind however the process ends */
 };
@@ -39,22 +41,32 @@ static fg_status write_source(const fg_host_module *m) {
   return FG_OK;
 }
 
-/* "kernel.c:31:5: error: ..." with the template's place behind it; notes and source excerpts go. */
+/* "kernel.c:31:5: error: ..." with the template's place behind it, of the first errors; warnings,
+ * notes and source excerpts go. */
 static void add_places(const fg_host_module *m, const char *output, size_t size, char *text) {
   size_t n = 0;
+  int errors = 0;
   for (const char *line = output; *line && n < size;) {
     size_t length = strcspn(line, "\n");
-    const char *at = strstr(line, "kernel.c:");
-    int number = at && at < line + length ? atoi(at + 9) : 0;
-    if (number && (strstr(line, "error") || strstr(line, "warning"))) {
+    const char *at = memmem(line, length, "kernel.c:", 9);
+    if (at && memmem(line, length, "error: ", 7) && ++errors <= ERRORS) {
       char place[128];
-      fg_source_place(m->source, number, sizeof place, place);
+      fg_source_place(m->source, atoi(at + 9), sizeof place, place);
       n += (size_t)snprintf(text + n, size - n, "\n  %.*s [%s]", (int)(line + length - at), at,
                             place);
     }
     line += length + (line[length] == '\n');
   }
+  if (errors > ERRORS && n < size)
+    n += (size_t)snprintf(text + n, size - n, "\n  and %d more", errors - ERRORS);
   if (!n) snprintf(text, size, "\n%.2000s", output);
+}
+
+static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_t size,
+                              char *output, int *code) {
+  fg_status status = fg_process_run_in(tmpdir, argv, size, output, code);
+  if (status != FG_EENVIRONMENT) return status;
+  return fg_fail_in(status, "the C compiler of the host device (%s)", fg_settings[FG_SET_CC].name);
 }
 
 /* -O1: the engine has the time, not the kernel; contraction off: sums round as they are written;
@@ -83,7 +95,7 @@ static fg_status compile(const fg_host_module *m) {
                         source,
                         "-lm",
                         NULL};
-  TRY(fg_process_run(argv, sizeof output, output, &code));
+  TRY(run_compiler(m->dir, argv, sizeof output, output, &code));
   if (code == 0) return FG_OK;
   add_places(m, output, sizeof text, text);
   return fg_fail(FG_ECOMPILER, "%s: %s refused it (exit %d):%s", m->name, argv[0], code, text);
@@ -102,13 +114,12 @@ static fg_status load(fg_host_module *m) {
   return FG_OK;
 }
 
+/* Our files, and what a compiler that was interrupted left. */
 static void remove_files(fg_host_module *m) {
-  char path[PATH_SIZE];
   if (!m->dir[0]) return;
-  path_of(m, "kernel.c", path);
-  unlink(path);
-  path_of(m, "kernel.so", path);
-  unlink(path);
+  DIR *dir = opendir(m->dir);
+  for (struct dirent *e; dir && (e = readdir(dir));) unlinkat(dirfd(dir), e->d_name, 0);
+  if (dir) closedir(dir);
   rmdir(m->dir);
   m->dir[0] = 0;
 }
@@ -269,7 +280,7 @@ out:
 fg_status fg_host_compiler(size_t size, char *text) {
   const char *argv[] = {fg_setting_text(FG_SET_CC, NULL), "--version", NULL};
   int code;
-  TRY(fg_process_run(argv, size, text, &code));
+  TRY(run_compiler(NULL, argv, size, text, &code));
   text[strcspn(text, "\n")] = 0;
   if (code) return fg_fail(FG_EENVIRONMENT, "%s --version fails (exit %d)", argv[0], code);
   return FG_OK;

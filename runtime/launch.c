@@ -101,6 +101,12 @@ fg_status fg_workspace_size(const fg_recipe *recipe, const fg_shape *shape, int6
   return FG_OK;
 }
 
+static fg_status no_workspace(const fg_recipe *recipe, const fg_shape *shape) {
+  int64_t bytes;
+  TRY(fg_workspace_size(recipe, shape, &bytes));
+  return fg_fail(FG_EARGUMENT, "workspace is missing: the launch needs %" PRId64 " bytes", bytes);
+}
+
 static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_shape *shape,
                           const fg_args *args, void *workspace, char *to) {
   const fg_argument *argument = r->tensor[p->index].argument;
@@ -115,6 +121,7 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
   case FG_FROM_REGION: {
     int64_t offset, bytes;
     TRY(fg_workspace_region(r, shape, p->index, &offset, &bytes));
+    if (bytes && !workspace) return no_workspace(r, shape);
     char *region = (char *)workspace + offset;
     memcpy(to, &region, sizeof region);
     break;

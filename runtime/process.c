@@ -4,7 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,17 +28,54 @@ static void drain(int fd, size_t size, char *output) {
   output[n] = 0;
 }
 
+/* SIGPIPE as usual, though flashgen ignores it. */
+static void set_attributes(posix_spawnattr_t *attributes) {
+  sigset_t usual;
+  sigemptyset(&usual);
+  sigaddset(&usual, SIGPIPE);
+  posix_spawnattr_init(attributes);
+  posix_spawnattr_setsigdefault(attributes, &usual);
+  posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
+}
+
+/* The environment with another TMPDIR, whose text is `variable`; the caller frees it. */
+static char **environment_with(char *variable) {
+  size_t n = 0, kept = 0;
+  while (environ[n]) n++;
+  char **list = malloc((n + 2) * sizeof *list);
+  for (size_t i = 0; list && i < n; i++)
+    if (strncmp(environ[i], "TMPDIR=", 7)) list[kept++] = environ[i];
+  if (list) list[kept++] = variable, list[kept] = NULL;
+  return list;
+}
+
 fg_status fg_process_run(const char *const *argv, size_t size, char *output, int *exit_code) {
+  return fg_process_run_in(NULL, argv, size, output, exit_code);
+}
+
+fg_status fg_process_run_in(const char *tmpdir, const char *const *argv, size_t size, char *output,
+                            int *exit_code) {
+  char variable[4096];
   int pipes[2], state;
   pid_t pid;
   posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
   output[0] = 0;
-  if (pipe2(pipes, O_CLOEXEC)) return fg_fail(FG_EIO, "pipe: %s", strerror(errno));
+  snprintf(variable, sizeof variable, "TMPDIR=%s", tmpdir ? tmpdir : "");
+  char **environment = tmpdir ? environment_with(variable) : environ;
+  if (!environment) return fg_fail(FG_EMEMORY, "no memory to start %s", argv[0]);
+  if (pipe2(pipes, O_CLOEXEC)) {
+    if (tmpdir) free(environment);
+    return fg_fail(FG_EIO, "pipe: %s", strerror(errno));
+  }
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipes[1], 1);
   posix_spawn_file_actions_adddup2(&actions, pipes[1], 2);
-  int failed = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+  set_attributes(&attributes);
+  int failed = posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environment);
+  if (tmpdir) free(environment);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   close(pipes[1]);
   if (!failed) drain(pipes[0], size, output);

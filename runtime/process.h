@@ -9,4 +9,9 @@
  * signal that killed it. FG_EENVIRONMENT when it cannot be started. */
 fg_status fg_process_run(const char *const *argv, size_t size, char *output, int *exit_code);
 
+/* The same with TMPDIR set to a directory of the caller's: a compiler that is interrupted may leave
+ * files there. NULL = as it is. */
+fg_status fg_process_run_in(const char *tmpdir, const char *const *argv, size_t size, char *output,
+                            int *exit_code);
+
 #endif

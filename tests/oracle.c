@@ -134,17 +134,17 @@ typedef struct scratch {
   double *p, *dp, *zero;
 } scratch;
 
-/* Fills p and dp; returns Delta. As sum_k p dP, which equals dO . O and is what an unfused softmax
- * backward computes, it also holds in a rounded dtype. */
+/* Fills p and dp; returns Delta: without an o as sum_k p dP, which equals dO . O and is what an
+ * unfused softmax backward computes, so that it also holds in a rounded dtype. */
 static double delta_row(const oracle_problem *x, place at, const double *dout, scratch *t) {
-  double delta = x->dlse ? -x->dlse[at.row] : 0;
+  double delta = x->o ? dot(x->dv, dout, x->o + at.row * x->dv) : 0;
   softmax_row(x, at, t->p);
   for (int64_t k = 0; k < x->nk; k++) {
     if (t->p[k] == 0) continue;
     t->dp[k] = rounded(x, dot(x->dv, dout, x->v + (at.kv * x->nk + k) * x->dv));
-    delta += t->p[k] * t->dp[k];
+    if (!x->o) delta += t->p[k] * t->dp[k];
   }
-  return delta;
+  return x->dlse ? delta - x->dlse[at.row] : delta;
 }
 
 /* dbias of one row. Its rss is over rows, of the absolute sum within a row: the keys of a row

@@ -26,6 +26,9 @@ typedef struct oracle_problem {
   const double *bias;        /* bias_extent, or NULL */
   const double *dout;        /* [b, h, nq, dv]; NULL = 0 */
   const double *dlse;        /* [b, h, nq]; NULL = 0 */
+  /* [b, h, nq, dv]: the o that backward is given, of which Delta is made: its rounding is no error of
+   * backward's, and where few keys are visible it exceeds all others. NULL = the exact one. */
+  const double *o;
   int64_t bias_extent[4];    /* b h q k: each 1 or the full extent */
   oracle_predicate *visible; /* NULL = full */
   /* NULL = exact. Else applied to S, P, dP, dS and every output but LSE (float32 in every dtype):

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum axis { DTYPE, DIMS, MASK, BIAS, BIAS_ELEM, GRAD_ELEM, BLOCK, HEADS, NQ, NK, STYLE, AXES };
-enum { LEVELS = 12, ROWS_MAX = 400, PICKED_FROM = 100, DESIGNS = 2 };
+enum { LEVELS = 12, ROWS_MAX = 300, PICKED_FROM = 3000 };
 
 static const char *const dtypes[] = {"bf16", "f16"};
 static const char *const dims[] = {"8", "40", "64", "72", "128", "256", "192/128"};
@@ -31,7 +31,7 @@ static const char *const biases[] = {"false",
                                      "grad bias_dims=[b,q]"};
 static const char *const elems[] = {"spec", "f32"};
 static const int blocks[] = {16, 4};
-static const int heads[][3] = {{1, 1, 1}, {2, 4, 2}, {1, 4, 1}, {2, 6, 3}}; /* b h hk */
+static const int heads[][3] = {{1, 1, 1}, {2, 4, 2}, {1, 4, 1}, {1, 6, 3}}; /* b h hk */
 static const int lengths[] = {0, 1, 3, 113, 203, 339, 799, 1023};
 
 #define COUNT(a) (int)(sizeof(a) / sizeof *(a))
@@ -70,11 +70,11 @@ static const int64_t most = (int64_t)1023 * 1023 * (16 + 48);
 
 static unsigned char met[AXES][LEVELS][AXES][LEVELS];
 
-/* In a row without queries or keys nothing is computed: it shows something of its lengths only. */
+/* Few rows or keys hide most mistakes: a pair of levels meets only where each length that is not
+ * one of them is of several tiles. */
 static int shows(const row *r, int a, int b) {
-  int empty_q = lengths[r->level[NQ]] == 0, empty_k = lengths[r->level[NK]] == 0;
-  if (!empty_q && !empty_k) return 1;
-  return (empty_q && (a == NQ || b == NQ)) || (empty_k && (a == NK || b == NK));
+  int long_q = lengths[r->level[NQ]] >= 113, long_k = lengths[r->level[NK]] >= 113;
+  return (long_q || a == NQ || b == NQ) && (long_k || a == NK || b == NK);
 }
 
 /* The pairs that first meet in the row; marks them if asked to. */
@@ -105,17 +105,17 @@ static row random_row(void) {
   return r;
 }
 
-/* Rows that cover all pairs once more, other rows each time. */
-static void add_design(int number) {
-  memset(met, 0, sizeof met);
-  state = (uint64_t)number;
+/* Of rows that gain as much the cheapest is taken. */
+static void make_design(void) {
   for (int left = pairs(); left > 0 && n_rows < ROWS_MAX;) {
     row best = random_row();
-    int most_gained = gain(&best, 0);
-    for (int i = 1; i < PICKED_FROM || !most_gained; i++) {
+    int gained = 0;
+    for (int i = 0; i < PICKED_FROM || !gained; i++) {
       row r = random_row();
-      int gained = gain(&r, 0);
-      if (gained > most_gained) best = r, most_gained = gained;
+      int gains = gain(&r, 0);
+      if (gains < gained || (gains == gained && cost(&r) >= cost(&best))) continue;
+      best = r;
+      gained = gains;
     }
     left -= gain(&best, 1);
     rows[n_rows++] = best;
@@ -142,8 +142,10 @@ START_TEST(test_row) {
   words_of(r, sizeof words, words);
   kernels made = kernels_new("%s", words);
   ck_assert_int_eq(made.n, 1);
-  /* an odd and an even seed: without and with the optional tensors, buffers at either end */
-  for (uint64_t seed = 0; seed < 2; seed++)
+  /* an odd and an even seed: without and with the optional tensors, buffers at either end; long
+   * rows take one of them in turn */
+  for (uint64_t seed = 0; seed < 2; seed++) {
+    if (cost(r) > most / 16 && (uint64_t)_i % 2 != seed) continue;
     kernel_verify(
         made.list,
         &(verify_case){
@@ -151,6 +153,7 @@ START_TEST(test_row) {
             .scale = seed ? 0.2f : 0,
             .style = (verify_style)l[STYLE],
             .seed = 1000 + 2 * (uint64_t)_i + seed});
+  }
   kernels_free(&made);
 }
 END_TEST
@@ -163,16 +166,17 @@ START_TEST(test_design) {
       for (int x = 0; x < levels[a] * levels[b]; x++) {
         int found = 0;
         for (int i = 0; i < n_rows; i++)
-          found += rows[i].level[a] == x / levels[b] && rows[i].level[b] == x % levels[b];
-        ck_assert_msg(found >= DESIGNS, "axes %d and %d: levels %d and %d meet in %d rows", a, b,
-                      x / levels[b], x % levels[b], found);
+          found += rows[i].level[a] == x / levels[b] && rows[i].level[b] == x % levels[b] &&
+                   shows(&rows[i], a, b);
+        ck_assert_msg(found > 0, "axes %d and %d: levels %d and %d never meet", a, b, x / levels[b],
+                      x % levels[b]);
       }
 }
 END_TEST
 
 Suite *simt_suite(const char *of_pass) {
   pass = of_pass;
-  for (int i = 0; i < DESIGNS; i++) add_design(i);
+  make_design();
   Suite *suite = suite_create(pass);
   TCase *cases = tcase_create(pass);
   tcase_add_test(cases, test_design);

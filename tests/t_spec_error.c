@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define DIMS "d or d/dv, multiples of 8 from 8 to 256 (128 or 192/128)"
+
 static void put(const char *path, const char *text) { scratch_put(path, text, strlen(text)); }
 
 /* The files and words of one line fail with exactly this text. */
@@ -41,10 +43,35 @@ START_TEST(all_errors_of_all_files_in_one_text) {
                "}\n");
   put("b.lua", "return {\n\n  head_dim = 64\n  mask = 'full' }");
   put("c.lua", "return { head_dim = print, pass = { 'forward', {} }, block_q = 0 }");
-  fails("a.lua b.lua missing.lua c.lua bais=true dtype",
-        "\"dtype\": expected field=value or a spec file\n"
-        "unknown field \"bais\" (did you mean \"bias\"?)\n"
-        "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n");
+  fails(
+      "a.lua b.lua missing.lua c.lua bais=true dtype",
+      "unknown field \"bais\" (did you mean \"bias\"?)\n"
+      "\"dtype\": expected field=value or a spec file\n"
+      "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n"
+      "a.lua: table 1: unknown field \"zebra\"\n"
+      "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16 (did you mean \"f16\"?)\n"
+      "a.lua: table 1: head_dim: \"12\" is not allowed; expected " DIMS "\n"
+      "a.lua: table 2: when: a number; expected a function\n"
+      "a.lua: table 2: head_dim: \"7.5\" is not allowed; expected " DIMS "\n"
+      "a.lua: table 3: mask: the list is empty\n"
+      "a.lua: table 3: head_dim: missing; it must be given\n"
+      "b.lua:4: '}' expected (to close '{' at line 1) near 'mask'\n"
+      "missing.lua: cannot be opened: No such file or directory\n"
+      "c.lua: table 1: pass: item 2 is a table; expected text, a number or a boolean\n"
+      "c.lua: table 1: head_dim: a function is no value; expected text, a number, a boolean or a "
+      "list\n"
+      "c.lua: table 1: block_q: \"0\" is not allowed; expected a positive integer");
+  fails(
+      "a.lua",
+      "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n"
+      "a.lua: table 1: unknown field \"zebra\"\n"
+      "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16 (did you mean \"f16\"?)\n"
+      "a.lua: table 1: head_dim: \"12\" is not allowed; expected " DIMS "\n"
+      "a.lua: table 2: when: a number; expected a function\n"
+      "a.lua: table 2: head_dim: \"7.5\" is not allowed; expected " DIMS "\n"
+      "a.lua: table 3: mask: the list is empty\n"
+      "a.lua: table 3: head_dim: missing; it must be given\n"
+      "a.lua: table 4: when: a.lua:5: attempt to index a nil value (field 'x')");
 }
 END_TEST
 
@@ -71,12 +98,10 @@ START_TEST(wrong_types) {
       "boolean\n"
       "a.lua: table 1: warps: a text with a zero byte is no value; expected text, a number, "
       "a boolean or a list\n"
-      "a.lua: table 1: head_dim: \"64.0\" is not allowed; expected d or d/dv, multiples of 8 "
-      "from 8 to 256 (128 or 192/128)\n"
+      "a.lua: table 1: head_dim: \"64.0\" is not allowed; expected " DIMS "\n"
       "a.lua: table 1: bias: \"100.0\" is not allowed; expected false, true, grad");
   file_fails("return { head_dim = 2^53 + 1 }",
-             "a.lua: table 1: head_dim: \"9.007199254741e+15\" is not allowed; expected d or d/dv, "
-             "multiples of 8 from 8 to 256 (128 or 192/128)");
+             "a.lua: table 1: head_dim: \"9.007199254741e+15\" is not allowed; expected " DIMS);
   file_fails("return { head_dim = 64, when = 'true' }",
              "a.lua: table 1: when: a string; expected a function");
 }
@@ -87,6 +112,7 @@ START_TEST(lists) {
       "return { head_dim = {}, mask = { 'full', x = 'causal' }, dtype = { 'f16', nil, 'bf16' },"
       "  pass = { [2] = 'forward' } }",
       "a.lua: table 1: pass: a list has values only, without names or gaps\n"
+      "a.lua: table 1: dtype: a list has values only, without names or gaps\n"
       "a.lua: table 1: head_dim: the list is empty\n"
       "a.lua: table 1: mask: a list has values only, without names or gaps");
 }
@@ -115,12 +141,8 @@ END_TEST
 
 START_TEST(words) {
   fails("head_dim=64 head_dim=128", "head_dim: given twice; a list is head_dim=a,b");
-  fails("head_dim=",
-        "head_dim: \"\" is not allowed; expected d or d/dv, multiples of 8 from 8 to 256 "
-        "(128 or 192/128)");
-  fails("head_dim=64,",
-        "head_dim: \"\" is not allowed; expected d or d/dv, multiples of 8 from 8 to "
-        "256 (128 or 192/128)");
+  fails("head_dim=", "head_dim: \"\" is not allowed; expected " DIMS);
+  fails("head_dim=64,", "head_dim: \"\" is not allowed; expected " DIMS);
   fails("=64 head_dim=64", "\"=64\": expected field=value or a spec file");
   fails("head_dim=64 mask=full=causal",
         "mask: \"full=causal\" is not allowed; expected full, causal");
@@ -135,7 +157,7 @@ END_TEST
 
 START_TEST(too_many_restrictions) {
   char line[256] = "head_dim=64 block_q=1";
-  for (int i = 2; i <= 33; i++) snprintf(line + strlen(line), 8, ",%d", i);
+  for (int i = 2; i <= 33; i++) snprintf(line + strlen(line), sizeof line - strlen(line), ",%d", i);
   fails(line, "block_q: more than 32 values");
 }
 END_TEST

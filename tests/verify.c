@@ -113,19 +113,21 @@ static void set_oracle(bench *b, const fg_variant *v) {
   b->oracle.visible = oracle_visible(mask);
 }
 
+/* Backward is judged from the o and lse that the kernel is given: rounded by `put`. */
 static fg_status run_oracle(bench *b, const fg_variant *v, int plain) {
-  int backward = v->point.pass == FG_PASS_BACKWARD;
+  int (*oracle)(const oracle_problem *, oracle_result *) = oracle_forward;
   int failed = oracle_forward(&b->oracle, &b->exact);
-  if (backward) failed |= oracle_backward(&b->oracle, &b->exact);
-  if (plain) {
-    oracle_problem rounded = b->oracle;
-    rounded.round = oracle_round(fg_point_elem(&v->point));
-    failed |= backward ? oracle_backward(&rounded, &b->plain) : oracle_forward(&rounded, &b->plain);
+  if (v->point.pass == FG_PASS_BACKWARD && !failed) {
+    TRY(put(b, fg_problem_find(b->problem, "o"), b->exact.o));
+    TRY(put(b, fg_problem_find(b->problem, "lse"), b->exact.lse));
+    b->oracle.o = b->exact.o;
+    oracle = oracle_backward;
+    failed = oracle_backward(&b->oracle, &b->exact);
   }
-  if (failed) return fg_fail(FG_EMEMORY, "no memory for the oracle");
-  if (!backward) return FG_OK;
-  TRY(put(b, fg_problem_find(b->problem, "o"), b->exact.o));
-  return put(b, fg_problem_find(b->problem, "lse"), b->exact.lse);
+  oracle_problem rounded = b->oracle;
+  rounded.round = oracle_round(fg_point_elem(&v->point));
+  if (plain && !failed) failed = oracle(&rounded, &b->plain);
+  return failed ? fg_fail(FG_EMEMORY, "no memory for the oracle") : FG_OK;
 }
 
 /* Where the oracle has an output, its rss and the unfused one. */

@@ -21,7 +21,7 @@ enum { SHAPES = sizeof usual_shapes / sizeof *usual_shapes };
 
 /* What one variant's job leaves: the worst of each output over its cases. */
 typedef struct {
-  int cases, wrong;
+  int cases, wrong, interrupted;
   fg_status status;
   char text[1024]; /* of a failure, or of the first wrong case */
   verify_verdict worst;
@@ -33,8 +33,9 @@ typedef struct {
   uint64_t seed;
   fg_shape shape[SHAPES];
   int n_shapes;
-  int failed, wrong, cases;
-  int width; /* of the longest name */
+  int variants, failed, wrong, cases;
+  fg_status machine; /* what stopped the check: the machine, not a kernel */
+  int width;         /* of the longest name */
   cli_progress progress;
 } job;
 
@@ -96,9 +97,18 @@ static void check_variant(void *context, int i, void *result) {
   TRY_OUT(check_cases(j, variant, source, module, o));
 out:
   o->status = status;
+  o->interrupted = status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
   if (status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
   fg_host_module_free(module);
   fg_source_free(source);
+}
+
+/* NaN and infinity have no JSON. */
+static void print_json_number(const char *name, double x) {
+  if (x <= 1e300)
+    printf("\"%s\": %.3g", name, x);
+  else
+    printf("\"%s\": null", name);
 }
 
 static const char *verdict_word(const outcome *o, int died) {
@@ -129,41 +139,50 @@ static void print_json_row(const char *name, const outcome *o, int died, int fir
   printf(", \"errors\": {");
   for (int i = 0; i < o->worst.n; i++) {
     const verify_error *e = &o->worst.tensor[i];
-    printf("%s\"%s\": {\"error\": ", i ? ", " : "", e->name);
-    if (e->error <= 1e300)
-      printf("%.3g", e->error);
-    else
-      printf("null"); /* NaN and infinity have no JSON */
-    printf(", \"limit\": %g, \"unfused\": %.3g}", e->limit, e->plain);
+    printf("%s\"%s\": {", i ? ", " : "", e->name);
+    print_json_number("error", e->error);
+    printf(", \"limit\": %g, ", e->limit);
+    print_json_number("unfused", e->plain);
+    printf("}");
   }
   printf("}}");
 }
 
-static void take(void *context, int i, const void *result, int died) {
+/* Ends the check when the machine fails, which would fail every variant alike, and when nobody
+ * reads the results any more. */
+static int take(void *context, int i, const void *result, int died) {
   job *j = context;
   const outcome *o = result;
   char name[FG_NAME_MAX];
+  if (j->machine != FG_OK || o->interrupted) return 1;
+  if (cli_exit_code(o->status) == CLI_MACHINE) {
+    j->machine = fg_fail(o->status, "%s", o->text);
+    return 1;
+  }
   fg_variant_name(&j->v.variant[i], sizeof name, name);
   cli_progress_end(&j->progress);
   if (j->c->json)
     print_json_row(name, o, died, i == 0);
   else
     print_row(j, name, o, died);
-  fflush(stdout);
+  cli_flush();
+  j->variants++;
   j->failed += died || o->status != FG_OK;
   j->wrong += o->wrong > 0;
   j->cases += o->cases;
   cli_progress_step(&j->progress, died || o->status != FG_OK || o->wrong, name);
+  return ferror(stdout);
 }
 
-static int finish(const job *j, int finished) {
+static int finish(const job *j) {
   if (j->c->json) {
-    printf("\n], \"variants\": %d, \"cases\": %d, \"failed\": %d, \"wrong\": %d}\n", finished,
+    printf("\n], \"variants\": %d, \"cases\": %d, \"failed\": %d, \"wrong\": %d}\n", j->variants,
            j->cases, j->failed, j->wrong);
-  } else {
-    printf("%d variants, %d cases, seed %" PRIu64 ": %d failed, %d wrong\n", finished, j->cases,
+  } else if (j->machine == FG_OK) {
+    printf("%d variants, %d cases, seed %" PRIu64 ": %d failed, %d wrong\n", j->variants, j->cases,
            j->seed, j->failed, j->wrong);
   }
+  if (j->machine != FG_OK) return cli_fail(j->machine);
   return j->wrong ? CLI_NUMBERS : j->failed ? CLI_KERNEL : CLI_OK;
 }
 
@@ -179,6 +198,9 @@ static fg_status start(job *j, const char **device) {
   for (int i = 0; i < j->v.n; i++) {
     char name[FG_NAME_MAX];
     int n = fg_variant_name(&j->v.variant[i], sizeof name, name);
+    if (strcmp(j->v.variant[i].arch, *device))
+      return fg_fail(FG_EARGUMENT, "%s is for %s; the device is %s", name, j->v.variant[i].arch,
+                     *device);
     if (n > j->width) j->width = n;
   }
   return FG_OK;
@@ -187,7 +209,6 @@ static fg_status start(job *j, const char **device) {
 static int run(cli *c) {
   job j = {.c = c};
   const char *device;
-  int finished = 0;
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   fg_status status = start(&j, &device);
   if (status == FG_OK) {
@@ -198,20 +219,21 @@ static int run(cli *c) {
       printf("device %s, seed %" PRIu64
              "; the worst error of each output over %d shapes (%% of its limit)\n",
              device, j.seed, j.n_shapes);
+    cli_flush();
     cli_progress_start(&j.progress, c, j.v.n);
     fg_pool pool = {.n = j.v.n,
-                    .workers = (int)(c->jobs > 0 ? c->jobs
-                                     : cores > 0 ? cores
-                                                 : 1),
+                    .workers = c->jobs > 0 ? c->jobs
+                               : cores > 0 ? cores
+                                           : 1,
                     .result_size = sizeof(outcome),
                     .job = check_variant,
                     .done = take,
                     .context = &j,
                     .stop = &cli_interrupted};
-    status = fg_pool_run(&pool, &finished);
+    status = fg_pool_run(&pool);
     cli_progress_end(&j.progress);
   }
-  int code = status == FG_OK ? finish(&j, finished) : cli_fail(status);
+  int code = status == FG_OK ? finish(&j) : cli_fail(status);
   cli_variants_free(&j.v);
   return code;
 }
@@ -226,4 +248,5 @@ const cli_command cli_check = {
         "  flashgen check head_dim=128 mask=causal pass=forward,backward --plans all\n"
         "  flashgen check head_dim=64 bias=grad pass=backward b=1 h=8 hk=2 nq=300 nk=500\n"
         "other words: b= h= hk= nq= nk= choose one shape in place of the usual ones; scale=X\n",
+    .takes_arguments = 1,
     .run = run};

@@ -22,7 +22,7 @@ enum { CLI_LIST_MAX = 256 };
 
 /* "q=q.npy" of --in and --out. */
 typedef struct cli_pair {
-  char name[16];
+  char name[64];
   const char *path;
 } cli_pair;
 
@@ -49,6 +49,7 @@ struct cli_command {
   const char *usage;       /* what follows the name */
   const char *options;     /* the names of the options that it takes, each between spaces */
   const char *examples;    /* a line each */
+  int takes_arguments;     /* words may set run-time arguments */
   int (*run)(cli *c);
 };
 extern const cli_command cli_list, cli_emit, cli_run, cli_check, cli_doctor;
@@ -56,6 +57,8 @@ extern const cli_command cli_list, cli_emit, cli_run, cli_check, cli_doctor;
 /* Fills *c from the words behind the subcommand. FG_EARGUMENT with what is wrong. */
 fg_status cli_parse(int argc, char **argv, cli *c);
 void cli_help(FILE *to, const cli_command *command);
+
+int cli_exit_code(fg_status status);
 
 /* Prints the failure to stderr, and gives the exit code of its status. */
 int cli_fail(fg_status status);
@@ -77,6 +80,9 @@ fg_status cli_variants_plan(const cli *c, const char *arch, cli_variants *varian
  * that is not there. */
 fg_status cli_device(const cli *c, const char **device);
 
+/* Sends what was printed on its way; 0 when stdout cannot be written, which main() will say. */
+int cli_flush(void);
+
 /* A JSON string, quoted and escaped. */
 void cli_json_string(FILE *to, const char *text);
 
@@ -85,7 +91,8 @@ extern volatile int cli_interrupted;
 
 /* One line of progress on stderr: in place on a terminal, else a line per 10 %. */
 typedef struct cli_progress {
-  int total, done, failed, shown, quiet;
+  int total, done, failed, quiet;
+  int shown; /* characters of the line that stands on the terminal */
   double start;
 } cli_progress;
 void cli_progress_start(cli_progress *p, const cli *c, int total);

@@ -14,7 +14,8 @@ static void row(const char *what, int good, const char *text) {
   missing += !good;
 }
 
-static void check_programs(void) {
+/* Returns whether kernels can be compiled. */
+static int check_programs(void) {
   char text[8192];
   int code = 1;
   int compiles = fg_host_compiler(sizeof text, text) == FG_OK;
@@ -24,6 +25,7 @@ static void check_programs(void) {
   text[strcspn(text, "\n")] = 0;
   row("addr2line", found, found ? text : "faults of the host device will not name template lines");
   row("Lua", 1, fg_gen_lua());
+  return compiles;
 }
 
 /* One small kernel, from its spec to right numbers. */
@@ -47,24 +49,38 @@ out:
   return status;
 }
 
+static void print_environment(void) {
+  int name_width = 0, value_width = 0;
+  printf("\nenvironment\n");
+  for (int i = 0; i < FG_SETTINGS; i++) {
+    int name = (int)strlen(fg_settings[i].name);
+    int value = (int)strlen(fg_setting_text((fg_setting)i, NULL));
+    if (name > name_width) name_width = name;
+    if (value > value_width) value_width = value;
+  }
+  for (int i = 0; i < FG_SETTINGS; i++) {
+    int given;
+    const char *value = fg_setting_text((fg_setting)i, &given);
+    printf("  %-*s  %-*s  %-11s  %s\n", name_width, fg_settings[i].name, value_width,
+           *value ? value : "-", given ? "environment" : "default", fg_settings[i].help);
+  }
+}
+
 static int run(cli *c) {
   (void)c;
   verify_verdict verdict = {0};
   char name[FG_NAME_MAX] = "a kernel", text[256];
   printf("flashgen %s\n\nmachine\n", FG_VERSION);
-  check_programs();
+  int compiles = check_programs();
   printf("\ndevice host\n");
-  fg_status status = try_kernel(&verdict, name);
+  fg_status status = compiles ? try_kernel(&verdict, name) : FG_EENVIRONMENT;
   snprintf(text, sizeof text, "o %.2g of %g", verdict.tensor[0].error, verdict.tensor[0].limit);
-  row("a kernel", status == FG_OK && verdict.pass, status == FG_OK ? text : fg_error());
-  printf("\nenvironment\n");
-  for (int i = 0; i < FG_SETTINGS; i++) {
-    int given;
-    const char *value = fg_setting_text((fg_setting)i, &given);
-    printf("  %-21s %-12s %-12s %s\n", fg_settings[i].name, *value ? value : "-",
-           given ? "environment" : "default", fg_settings[i].help);
-  }
-  if (status != FG_OK) return CLI_MACHINE;
+  row("a kernel", status == FG_OK && verdict.pass,
+      status == FG_OK ? text
+      : compiles      ? fg_error()
+                      : "not tried: there is no compiler");
+  print_environment();
+  if (status != FG_OK) return cli_exit_code(status) == CLI_KERNEL ? CLI_KERNEL : CLI_MACHINE;
   return !verdict.pass ? CLI_NUMBERS : missing ? CLI_MACHINE : CLI_OK;
 }
 

@@ -2,19 +2,24 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-static fg_status write_text(const char *directory, const char *name, const fg_variant *v,
-                            const char *text) {
-  char path[1024];
-  snprintf(path, sizeof path, "%s/%s%s", directory, name, strcmp(v->arch, "host") ? ".cu" : ".c");
-  FILE *file = fopen(path, "wb");
-  if (!file) return fg_fail(FG_EIO, "%s: %s", path, strerror(errno));
-  int failed = fputs(text, file) < 0;
-  if (fclose(file) || failed)
-    return fg_fail(FG_EIO, "%s: cannot be written: %s", path, strerror(errno));
-  return FG_OK;
+/* A file that cannot be written whole is not left behind. */
+static fg_status write_text(const cli *c, const char *name, const char *arch, const char *text) {
+  char path[PATH_MAX];
+  const char *suffix = c->recipe ? "recipe" : strcmp(arch, "host") ? "cu" : "c";
+  int n = snprintf(path, sizeof path, "%s/%s.%s", c->directory, name, suffix);
+  errno = ENAMETOOLONG;
+  FILE *file = n < (int)sizeof path ? fopen(path, "wbe") : NULL;
+  if (!file) return fg_fail(FG_EIO, "cannot write %s: %s", path, strerror(errno));
+  int error = fputs(text, file) < 0 ? errno : 0;
+  if (fclose(file) && !error) error = errno;
+  if (!error) return FG_OK;
+  unlink(path);
+  return fg_fail(FG_EIO, "cannot write %s: %s", path, strerror(error));
 }
 
 static fg_status emit(const cli *c, const cli_variants *v, int i) {
@@ -26,7 +31,7 @@ static fg_status emit(const cli *c, const cli_variants *v, int i) {
   if (c->recipe) fg_recipe_print(&source->recipe, sizeof recipe, recipe);
   const char *text = c->recipe ? recipe : source->text;
   if (c->directory)
-    status = write_text(c->directory, name, &v->variant[i], text);
+    status = write_text(c, name, v->variant[i].arch, text);
   else
     fputs(text, stdout);
   fg_source_free(source);
@@ -38,7 +43,7 @@ static int run(cli *c) {
   fg_status status = cli_variants_read(c, c->arch ? c->arch : "sm_90a", &v);
   if (status != FG_OK) return cli_fail(status);
   if (c->directory && mkdir(c->directory, 0777) && errno != EEXIST)
-    status = fg_fail(FG_EIO, "%s: %s", c->directory, strerror(errno));
+    status = fg_fail(FG_EIO, "cannot make the directory %s: %s", c->directory, strerror(errno));
   if (v.n > 1 && !c->directory)
     status = fg_fail(FG_EARGUMENT, "%d variants: give -o DIR to write a file for each", v.n);
   for (int i = 0; i < v.n && status == FG_OK && !cli_interrupted; i++) status = emit(c, &v, i);

@@ -2,12 +2,16 @@
 #include "cli.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+/* As words that give this spec again: a value with commas is one, not a list. */
 static void print_spec(FILE *to, const fg_point *point) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     char text[64];
     fg_field_print(&fg_fields[i], point, sizeof text, text);
-    fprintf(to, "%s%s=%s", i ? " " : "", fg_fields[i].name, text);
+    int list = strchr(text, ',') != NULL;
+    fprintf(to, "%s%s=%s%s%s", i ? " " : "", fg_fields[i].name, list ? "[" : "", text,
+            list ? "]" : "");
   }
 }
 
@@ -53,7 +57,7 @@ static int run(cli *c) {
       }
       printf("\n");
     }
-    fflush(stdout);
+    cli_flush();
     if (v.grid && !c->quiet)
       fprintf(stderr,
               "%d variants of %d specs: %" PRId64 " combinations, %" PRId64

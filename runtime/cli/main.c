@@ -3,6 +3,8 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,9 +44,10 @@ static int unknown(const char *name) {
   return CLI_USAGE;
 }
 
-int cli_fail(fg_status status) {
-  fprintf(stderr, "flashgen: %s\n", fg_error());
+int cli_exit_code(fg_status status) {
   switch (status) {
+  case FG_OK:
+    return CLI_OK;
   case FG_EARGUMENT:
   case FG_ESPEC:
     return CLI_USAGE;
@@ -57,16 +60,49 @@ int cli_fail(fg_status status) {
   }
 }
 
-/* Results that did not reach stdout are a failure; a reader that has seen enough is not. */
+int cli_fail(fg_status status) {
+  if (!cli_interrupted) fprintf(stderr, "flashgen: %s\n", fg_error()); /* else its consequence */
+  return cli_exit_code(status);
+}
+
+/* A standard stream that is closed gets a place that cannot be used, so that no file of ours is
+ * opened in its stead and receives what is printed. */
+static void hold_streams(void) {
+  for (int fd = 0; fd < 3; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      (void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY); /* the lowest that is free: fd */
+}
+
+static int output_error; /* of the first flush that failed: later ones may have nothing to write */
+
+int cli_flush(void) {
+  int failed = fflush(stdout) != 0;
+  if (failed && !output_error) output_error = errno;
+  return !failed;
+}
+
+/* Results that did not reach stdout are a failure; a reader that has seen enough is not: a pipe
+ * whose reader left polls as an error. */
 static int close_output(int code) {
-  if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-  if (errno == EPIPE) return code;
-  fprintf(stderr, "flashgen: stdout cannot be written: %s\n", strerror(errno));
+  struct pollfd reader = {.fd = 1, .events = POLLOUT};
+  if (cli_flush() && !ferror(stdout)) return code;
+  if (poll(&reader, 1, 0) > 0 && reader.revents & POLLERR) return code;
+  fprintf(stderr, "flashgen: stdout cannot be written%s%s\n", output_error ? ": " : "",
+          output_error ? strerror(output_error) : "");
   return code ? code : CLI_MACHINE;
+}
+
+/* An interrupt that the caller has switched off, as nohup does, stays off. */
+static void catch_interrupt(int number) {
+  struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
+  sigaction(number, NULL, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(number, &action, NULL);
 }
 
 int main(int argc, char **argv) {
   static cli c; /* large */
+  hold_streams();
+  signal(SIGPIPE, SIG_IGN);
   if (argc < 2) {
     usage(stderr);
     return CLI_USAGE;
@@ -82,10 +118,8 @@ int main(int argc, char **argv) {
   }
   c.command = find(argv[help ? 2 : 1]);
   if (!c.command) return unknown(argv[help ? 2 : 1]);
-  signal(SIGPIPE, SIG_IGN);
-  struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  catch_interrupt(SIGINT);
+  catch_interrupt(SIGTERM);
   if (!help && cli_parse(argc - 2, argv + 2, &c) != FG_OK) {
     cli_fail(FG_EARGUMENT);
     fprintf(stderr, "flashgen %s --help says what it takes\n", c.command->name);

@@ -69,11 +69,11 @@ void cli_help(FILE *to, const cli_command *command) {
   fprintf(to, "\nexamples:\n%s", command->examples);
 }
 
+/* Digits alone: strtoll would take spaces and signs too. */
 static fg_status read_number(const char *name, const char *text, int64_t least, int64_t *value) {
-  char *end;
   errno = 0;
-  *value = strtoll(text, &end, 10);
-  if (errno || end == text || *end || *value < least)
+  *value = strtoll(text, NULL, 10);
+  if (errno || !*text || text[strspn(text, "0123456789")] || *value < least)
     return fg_fail(FG_EARGUMENT, "%s: \"%s\" is not an integer of at least %lld", name, text,
                    (long long)least);
   return FG_OK;
@@ -97,6 +97,12 @@ static fg_status add_pair(cli *c, const option *o, const char *text) {
   return FG_OK;
 }
 
+static const char *option_name(const option *o) {
+  static char name[16];
+  snprintf(name, sizeof name, "--%s", o->name);
+  return name;
+}
+
 static fg_status set_option(cli *c, const option *o, const char *value) {
   char *place = (char *)c + o->place;
   switch (o->form) {
@@ -108,7 +114,7 @@ static fg_status set_option(cli *c, const option *o, const char *value) {
     return FG_OK;
   case COUNT:
   case SEED:
-    return read_number(o->name, value, o->form == COUNT, (int64_t *)(void *)place);
+    return read_number(option_name(o), value, o->form == COUNT, (int64_t *)(void *)place);
   case PAIR:
     return add_pair(c, o, value);
   }
@@ -160,6 +166,7 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
   const char *value = strchr(word, '=') + 1;
   size_t length = (size_t)(value - word) - 1;
   *taken = 0;
+  if (!c->command->takes_arguments) return FG_OK;
   for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
     if (strlen(arguments[i].name) != length || strncmp(arguments[i].name, word, length)) continue;
     char *place = (char *)&c->arguments + arguments[i].place, *end;
@@ -167,7 +174,8 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
     if (strcmp(arguments[i].name, "scale"))
       return read_number(arguments[i].name, value, 0, (int64_t *)(void *)place);
     double scale = strtod(value, &end);
-    if (end == value || *end || !(scale > -1e30 && scale < 1e30) || scale == 0)
+    if (!*value || value[strspn(value, "+-.0123456789eE")] || *end ||
+        !(scale > -1e30 && scale < 1e30) || scale == 0)
       return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number other than 0", value);
     *(double *)(void *)place = scale;
   }
@@ -178,6 +186,8 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
 static fg_status read_positional(const char *text, cli *c) {
   size_t n = strlen(text);
   int lua = n > 4 && !strcmp(text + n - 4, ".lua"), taken = 0;
+  if (!*c->command->usage)
+    return fg_fail(FG_EARGUMENT, "\"%s\": %s takes options only", text, c->command->name);
   if (c->n_files == CLI_LIST_MAX || c->n_words == CLI_LIST_MAX || c->n_names == CLI_LIST_MAX)
     return fg_fail(FG_EARGUMENT, "more than %d words or files", CLI_LIST_MAX);
   if (lua) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,14 +31,15 @@ typedef struct {
   board *board;
   char *results;
   size_t board_bytes, result_bytes;
-  pid_t *pid;
+  pid_t *pid, caller;
+  int workers;
   int pipe[2]; /* a byte for each job that ends */
-  int reported, finished;
+  int reported;
 } run;
 
 static void work(run *r, int worker) {
   board *b = r->board;
-  for (int i; !b->stop && (i = atomic_fetch_add(&b->next, 1)) < r->pool->n;) {
+  for (int i; !b->stop && !*r->pool->stop && (i = atomic_fetch_add(&b->next, 1)) < r->pool->n;) {
     b->job[i].worker = worker;
     b->job[i].state = RUNNING;
     r->pool->job(r->pool->context, i, r->results + (size_t)i * r->pool->result_size);
@@ -51,8 +53,8 @@ static fg_status start(run *r, int worker) {
   r->pid[worker] = fork();
   if (r->pid[worker] < 0) return fg_fail(FG_EIO, "fork: %s", strerror(errno));
   if (r->pid[worker]) return FG_OK;
-  work(r, worker);
-  fflush(NULL);
+  prctl(PR_SET_PDEATHSIG, SIGTERM); /* which sets *stop: a second interrupt ends the caller */
+  if (getppid() == r->caller) work(r, worker);
   _exit(0);
 }
 
@@ -61,9 +63,9 @@ static void report(run *r) {
   for (; r->reported < r->pool->n; r->reported++) {
     int i = r->reported, state = r->board->job[i].state;
     if (state != DONE && state != DIED) return;
-    r->finished++;
-    r->pool->done(r->pool->context, i, r->results + (size_t)i * r->pool->result_size,
-                  r->board->job[i].signal);
+    if (r->pool->done(r->pool->context, i, r->results + (size_t)i * r->pool->result_size,
+                      r->board->job[i].signal))
+      r->board->stop = 1;
   }
 }
 
@@ -71,7 +73,7 @@ static void report(run *r) {
  * its place. Returns how many still run. */
 static int reap(run *r) {
   int running = 0;
-  for (int w = 0; w < r->pool->workers; w++) {
+  for (int w = 0; w < r->workers; w++) {
     int state;
     if (!r->pid[w]) continue;
     if (waitpid(r->pid[w], &state, WNOHANG) == 0) {
@@ -103,9 +105,9 @@ static fg_status run_jobs(run *r) {
   r->board = board_place;
   TRY(map(r->result_bytes, &results));
   r->results = results;
-  r->pid = calloc((size_t)r->pool->workers, sizeof *r->pid);
+  r->pid = calloc((size_t)r->workers, sizeof *r->pid);
   if (!r->pid || pipe2(r->pipe, O_CLOEXEC)) return fg_fail(FG_EMEMORY, "no memory for the workers");
-  for (int w = 0; w < r->pool->workers; w++) TRY(start(r, w));
+  for (int w = 0; w < r->workers; w++) TRY(start(r, w));
   struct pollfd ended = {.fd = r->pipe[0], .events = POLLIN};
   for (int running = 1; running;) {
     char bytes[64];
@@ -117,18 +119,19 @@ static fg_status run_jobs(run *r) {
   return FG_OK;
 }
 
-fg_status fg_pool_run(const fg_pool *pool, int *finished) {
-  run r = {.pool = pool, .pipe = {-1, -1}};
-  *finished = 0;
+fg_status fg_pool_run(const fg_pool *pool) {
+  run r = {.pool = pool,
+           .pipe = {-1, -1},
+           .caller = getpid(),
+           .workers = (int)(pool->workers < pool->n ? pool->workers : pool->n)};
   if (pool->n == 0) return FG_OK;
   fg_status status = run_jobs(&r);
-  for (int w = 0; r.pid && w < pool->workers; w++)
+  for (int w = 0; r.pid && w < r.workers; w++)
     if (r.pid[w] > 0) kill(r.pid[w], SIGKILL), waitpid(r.pid[w], NULL, 0);
   if (r.board) munmap(r.board, r.board_bytes);
   if (r.results) munmap(r.results, r.result_bytes);
   for (int i = 0; i < 2; i++)
     if (r.pipe[i] >= 0) close(r.pipe[i]);
   free(r.pid);
-  *finished = r.finished;
   return status;
 }

@@ -8,6 +8,7 @@
 #include "problem.h"
 #include "setting.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,15 @@ static fg_status known_extents(const job *j) {
   return FG_OK;
 }
 
+static fg_status check_extents(const job *j) {
+  if (j->extent[HK] > 0 && j->extent[H] % j->extent[HK])
+    return fg_fail(FG_EARGUMENT,
+                   "%s: its heads are %" PRId64 ", not a multiple of the %" PRId64
+                   " key/value heads of %s",
+                   j->from[H], j->extent[H], j->extent[HK], j->from[HK]);
+  return fg_shape_check(&j->shape);
+}
+
 static int has_word(const cli *c, const char *field) {
   size_t n = strlen(field);
   for (int i = 0; i < c->n_words; i++)
@@ -167,9 +177,7 @@ static fg_status fill(job *j, fg_problem *p) {
       fg_problem_drop(p, i);
       continue;
     }
-    if (!j->value[a])
-      return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", t->argument->name,
-                     t->argument->name);
+    assert(j->value[a]); /* check_inputs */
     for (int x = 0; t->axes[x] && j->file[a].real; x++) {
       int64_t want = fg_recipe_extent(p->recipe, t->axes[x], &j->shape);
       if (j->file[a].extent[x] != want)
@@ -218,6 +226,35 @@ out:
   fg_host_module_free(module);
   fg_problem_free(problem);
   return status;
+}
+
+/* No input is missing; a backward computes o and lse itself. Said before anything is compiled. */
+static fg_status check_inputs(const job *j, const fg_recipe *r) {
+  for (int i = 0; i < r->n_tensors; i++) {
+    const fg_argument *a = r->tensor[i].argument;
+    if (r->tensor[i].output || a->optional || j->value[a - fg_arguments]) continue;
+    if (strcmp(a->name, "o") && strcmp(a->name, "lse"))
+      return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", a->name, a->name);
+  }
+  return FG_OK;
+}
+
+/* What would fail after the run, said before it: two outputs in one file, and a place where no file
+ * can be made. */
+static fg_status check_places(const job *j) {
+  const float zero = 0;
+  for (int i = 0; i < j->c->n_out; i++) {
+    const cli_pair *out = &j->c->out[i];
+    char *temporary;
+    for (int k = 0; k < i; k++)
+      if (!strcmp(j->c->out[k].path, out->path))
+        return fg_fail(FG_EARGUMENT, "--out: %s and %s would both be %s", j->c->out[k].name,
+                       out->name, out->path);
+    fg_status status = fg_npy_stage(out->path, 0, NULL, &zero, &temporary);
+    if (status != FG_OK) return fg_fail_in(status, "%s", out->name);
+    fg_npy_discard(temporary);
+  }
+  return FG_OK;
 }
 
 /* Every tensor that was given is used; every output asked for is one. */
@@ -308,13 +345,16 @@ static fg_status run_job(job *j) {
   for (int i = 0; i < j->c->n_in; i++) TRY(read_input(j, &j->c->in[i]));
   TRY(known_extents(j));
   j->shape = (fg_shape){j->extent[B], j->extent[H], j->extent[HK], j->extent[NQ], j->extent[NK], 0};
-  TRY(fg_shape_check(&j->shape));
+  TRY(check_extents(j));
   TRY(read_spec(j));
   const fg_point *point = &j->grid->point[0];
   TRY(prepare(j, point, 1, name, &source));
   TRY_OUT(check_names(j, &source->recipe));
+  TRY_OUT(check_inputs(j, &source->recipe));
+  TRY_OUT(check_places(j));
   if (point->pass == FG_PASS_BACKWARD) TRY_OUT(add_forward(j, point));
-  TRY_OUT(launch(j, source, name));
+  if (!cli_interrupted) TRY_OUT(launch(j, source, name));
+  if (cli_interrupted) goto out; /* nothing is written, nothing said */
   TRY_OUT(write_outputs(j, &source->recipe));
   report(j, name);
 out:
@@ -346,4 +386,5 @@ const cli_command cli_run = {
         "tensors: q do o dq [b, nq, h, d]  k v dk dv [b, nk, hk, d]  lse dlse [b, h, nq]\n"
         "  bias dbias [b|1, h|1, nq|1, nk|1]; lengths, heads and head dims come from the files\n"
         "other words: scale=X (default 1/sqrt(d)), b= h= hk= nq= nk= must agree with the files\n",
+    .takes_arguments = 1,
     .run = run};

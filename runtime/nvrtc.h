@@ -1,0 +1,54 @@
+/* nvrtc.h - CUDA text to a cubin through NVRTC, found at run time.
+ *
+ * Options are one table, each with the first NVRTC version that knows it, so that the same text
+ * gives the same bytes with the same NVRTC. Compiles may run in several threads; each runs on a
+ * thread of its own with a stack that NVRTC's front end cannot outgrow. */
+#ifndef FG_NVRTC_H
+#define FG_NVRTC_H
+
+#include "error.h"
+
+#include <stdbool.h>
+
+typedef struct fg_nvrtc fg_nvrtc;
+
+/* What ptxas said of one entry point. */
+enum { FG_FIGURES_MAX = 8 };
+typedef struct fg_figures {
+  char entry[48];
+  int registers, spill_bytes, stack_bytes;
+} fg_figures;
+
+typedef struct fg_cubin {
+  void *data;
+  size_t size;
+  int n_entries;
+  fg_figures entry[FG_FIGURES_MAX];
+  char warning[512]; /* the first warning of the compiler, "" = none */
+} fg_cubin;
+
+/* Looks in FLASHGEN_NVRTC, on the loader's path, in $CUDA_HOME and /usr/local/cuda, once a process.
+ * FG_EENVIRONMENT names the places. Thread-safe. */
+fg_status fg_nvrtc_load(const fg_nvrtc **nvrtc);
+
+/* 1000 * major + 10 * minor, as NVRTC numbers itself: 13000, 12030. */
+int fg_nvrtc_version(const fg_nvrtc *nvrtc);
+/* Where it was found. */
+const char *fg_nvrtc_path(const fg_nvrtc *nvrtc);
+
+/* The options of a compile for the arch, joined by spaces: part of a cache key. */
+int fg_nvrtc_options(const fg_nvrtc *nvrtc, const char *arch, size_t size, char *text);
+
+/* Compiles. FG_ECOMPILER: the log, or that it ran past the time limit or is larger than 1 MB.
+ * *cubin is the caller's, free with fg_cubin_free. */
+fg_status fg_nvrtc_compile(const fg_nvrtc *nvrtc, const char *name, const char *text, size_t size,
+                           const char *arch, fg_cubin *cubin);
+void fg_cubin_free(fg_cubin *cubin);
+
+/* FG_ECOMPILER when the cubin spills or drew a warning that its plan does not allow. */
+fg_status fg_cubin_accept(const char *name, const fg_cubin *cubin);
+
+/* The archs that this NVRTC knows, as numbers: "75 80 86 ...". */
+int fg_nvrtc_archs(const fg_nvrtc *nvrtc, size_t size, char *text);
+
+#endif

@@ -1,0 +1,140 @@
+/* launch_case.c - single launches. */
+#include "launch_case.h"
+
+#include "host/engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int find(const launch *l, const char *name) {
+  int i = fg_problem_find(l->problem, name);
+  ck_assert_msg(i >= 0, "%s has no tensor %s", l->kernel->name, name);
+  return i;
+}
+
+static double uniform(uint64_t *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return ((double)(*state >> 11) + 0.5) * 0x1p-53;
+}
+
+static void draw_tensor(launch *l, int tensor, uint64_t draw) {
+  const char *name = l->problem->recipe->tensor[tensor].argument->name;
+  int64_t n = fg_problem_count(l->problem, tensor);
+  uint64_t state = draw * 1000003;
+  for (const char *c = name; *c; c++) state = state * 31 + (uint64_t)*c;
+  float *values = malloc((size_t)n * sizeof *values + 1);
+  ck_assert_ptr_nonnull(values);
+  for (int64_t i = 0; i < n; i++) {
+    double radius = sqrt(-2 * log(uniform(&state)));
+    values[i] = (float)(radius * cos(6.283185307179586 * uniform(&state)));
+  }
+  GOOD(fg_problem_set(l->problem, tensor, values));
+  free(values);
+}
+
+launch launch_new(const kernel *k, fg_shape shape, uint64_t draw) {
+  launch l = {.kernel = k};
+  GOOD(fg_problem_new(&k->source->recipe, &shape, 0, draw, &l.problem));
+  for (int i = 0; i < k->source->recipe.n_tensors; i++)
+    if (!k->source->recipe.tensor[i].output) draw_tensor(&l, i, draw);
+  return l;
+}
+
+void launch_free(launch *l) {
+  fg_problem_free(l->problem);
+  l->problem = NULL;
+}
+
+int launch_has(const launch *l, const char *name) { return fg_problem_find(l->problem, name) >= 0; }
+
+int64_t launch_count(const launch *l, const char *name) {
+  return fg_problem_count(l->problem, find(l, name));
+}
+
+float *launch_get(const launch *l, const char *name) {
+  float *values = malloc((size_t)launch_count(l, name) * sizeof *values + 1);
+  ck_assert_ptr_nonnull(values);
+  fg_problem_get(l->problem, find(l, name), values);
+  return values;
+}
+
+void launch_set(launch *l, const char *name, const float *values) {
+  GOOD(fg_problem_set(l->problem, find(l, name), values));
+}
+
+void launch_fill(launch *l, const char *name, float value) {
+  int64_t n = launch_count(l, name);
+  float *values = malloc((size_t)n * sizeof *values + 1);
+  ck_assert_ptr_nonnull(values);
+  for (int64_t i = 0; i < n; i++) values[i] = value;
+  launch_set(l, name, values);
+  free(values);
+}
+
+void launch_layout(launch *l, const char *name, const char *axes, int gap) {
+  static const char order[] = "bhnd";
+  fg_problem *p = l->problem;
+  int tensor = find(l, name);
+  const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
+  fg_tensor *place = fg_args_tensor_of(&p->args, t->argument);
+  float *values = launch_get(l, name);
+  int64_t extent[4], span = 1;
+  for (int a = 0; a < 4; a++)
+    extent[fg_axis_index(t->argument->axes, t->argument->axes[a])] =
+        fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
+  memset(place->stride, 0, sizeof place->stride);
+  for (int i = (int)strlen(axes) - 1; i >= 0; i--) {
+    int axis = (int)(strchr(order, axes[i]) - order);
+    place->stride[axis] = span;
+    span = span * extent[axis] + gap;
+  }
+  fg_host_guarded_free(p->buffer[tensor], p->bytes[tensor]);
+  p->bytes[tensor] = (size_t)(span - gap) * fg_elem_size(t->elem);
+  GOOD(fg_host_guarded_new(p->bytes[tensor], 0, &p->buffer[tensor]));
+  place->data = p->buffer[tensor];
+  if (!t->output) launch_set(l, name, values);
+  free(values);
+}
+
+void launch_run(launch *l, uint64_t seed) {
+  fg_status status = fg_host_module_run(l->kernel->module, &l->problem->shape, &l->problem->args,
+                                        l->problem->workspace, seed);
+  ck_assert_msg(status == FG_OK, "%s, seed %d: %s", l->kernel->name, (int)seed, fg_error());
+}
+
+void launch_take_forward(launch *backward, const kernel *forward) {
+  static const char *const in[] = {"q", "k", "v", "bias"}, *const out[] = {"o", "lse"};
+  launch l = launch_new(forward, backward->problem->shape, 0);
+  for (int i = 0; i < 4; i++) {
+    if (!launch_has(&l, in[i])) continue;
+    float *values = launch_get(backward, in[i]);
+    launch_set(&l, in[i], values);
+    free(values);
+  }
+  l.problem->args.scale = backward->problem->args.scale;
+  launch_run(&l, 0);
+  for (int i = 0; i < 2; i++) {
+    float *values = launch_get(&l, out[i]);
+    launch_set(backward, out[i], values);
+    free(values);
+  }
+  launch_free(&l);
+}
+
+void launch_same(const launch *a, const launch *b, const char *name) {
+  int64_t n = launch_count(a, name);
+  float *x = launch_get(a, name), *y = launch_get(b, name);
+  ck_assert_int_eq(n, launch_count(b, name));
+  for (int64_t i = 0; i < n; i++)
+    ck_assert_msg(!memcmp(x + i, y + i, sizeof *x), "%s: %s[%d]: %.9g and %.9g", a->kernel->name,
+                  name, (int)i, (double)x[i], (double)y[i]);
+  free(x);
+  free(y);
+}
+
+void launch_same_outputs(const launch *a, const launch *b) {
+  const fg_recipe *r = a->problem->recipe;
+  for (int i = 0; i < r->n_tensors; i++)
+    if (r->tensor[i].output) launch_same(a, b, r->tensor[i].argument->name);
+}

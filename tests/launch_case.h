@@ -1,0 +1,41 @@
+/* launch_case.h - single launches whose inputs, layouts and outputs a test has in hand.
+ *
+ * Tensors are known by name; their values are float arrays, row-major in the storage order of the
+ * axes: [b, n, h, d], bias and dbias [b|1, h|1, nq|1, nk|1], lse and dlse [b, h, nq]. */
+#ifndef FG_TESTS_LAUNCH_CASE_H
+#define FG_TESTS_LAUNCH_CASE_H
+
+#include "kernel_case.h"
+#include "problem.h"
+
+typedef struct launch {
+  const kernel *kernel;
+  fg_problem *problem;
+} launch;
+
+/* Contiguous tensors; inputs are drawn from normal numbers: equal `draw`, equal values, whatever
+ * the kernel and the layout. */
+launch launch_new(const kernel *k, fg_shape shape, uint64_t draw);
+void launch_free(launch *l);
+
+int launch_has(const launch *l, const char *name);
+int64_t launch_count(const launch *l, const char *name);
+/* The caller's to free. */
+float *launch_get(const launch *l, const char *name);
+void launch_set(launch *l, const char *name, const float *values);
+void launch_fill(launch *l, const char *name, float value);
+
+/* Lays the tensor out anew, keeping its values: axes from the slowest to the fastest, by letters of
+ * b h n d, each `gap` elements further apart than it need be; an axis left out has stride 0. */
+void launch_layout(launch *l, const char *name, const char *axes, int gap);
+
+void launch_run(launch *l, uint64_t seed);
+
+/* Gives a backward launch the o and lse of this forward kernel on its own inputs. */
+void launch_take_forward(launch *backward, const kernel *forward);
+
+/* The tensor, or all outputs, have the same bits. */
+void launch_same(const launch *a, const launch *b, const char *name);
+void launch_same_outputs(const launch *a, const launch *b);
+
+#endif

@@ -1,0 +1,247 @@
+/* t_cli.c - `flashgen` list and emit, help, and command lines that are wrong. */
+#include "json.h"
+#include "program.h"
+#include "scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ZOO FLASHGEN_SOURCE "/specs/quickstart.lua"
+
+static void put(const char *path, const char *text) { scratch_put(path, text, strlen(text)); }
+
+static char *text_of(const char *path) {
+  static char text[1 << 18];
+  FILE *f = fopen(path, "rb");
+  ck_assert_msg(f != NULL, "no file %s", path);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  return text;
+}
+
+static void is_json(const char *text) {
+  const char *bad = json_error(text);
+  ck_assert_msg(!bad, "no JSON at: %s", bad);
+}
+
+static int lines(const char *text) { return program_count(text, "\n"); }
+
+/* ---- list ---- */
+
+START_TEST(list_quickstart) {
+  program_result r = program_gives(0, "list " ZOO);
+  ck_assert_int_eq(lines(r.out), 28);
+  program_says(r.out, "attn_fwd-bf16-d192v128-causal.simt-q16-k32-w4.sm_90a\n");
+  program_says(r.out, "attn_bwd-bf16-d64-causal-biasgrad_hqk.simt-");
+  ck_assert_int_eq(program_count(r.out, "attn_bwd-"), 16);
+  ck_assert_int_eq(program_count(r.out, "-f16-"), 4);
+  ck_assert_str_eq(r.err, "28 variants of 28 specs: 40 combinations, 8 rejected by when, 4 equal "
+                          "to another\n");
+  ck_assert_str_eq(program_gives(0, "list -q " ZOO).err, "");
+}
+END_TEST
+
+START_TEST(list_words_over_files) {
+  put("a.lua", "return { head_dim = { 64, 128 }, mask = 'causal' }");
+  put("b.lua", "return { { head_dim = 8 }, { head_dim = 16 } }");
+  program_result r = program_gives(0, "list a.lua b.lua dtype=f16");
+  ck_assert_str_eq(r.out, "attn_fwd-f16-d64-causal.simt-q16-k32-w4.sm_90a\n"
+                          "attn_fwd-f16-d128-causal.simt-q16-k32-w4.sm_90a\n"
+                          "attn_fwd-f16-d8.simt-q16-k32-w4.sm_90a\n"
+                          "attn_fwd-f16-d16.simt-q16-k32-w4.sm_90a\n");
+  r = program_gives(0, "list a.lua head_dim=40 mask=full,causal --arch sm_80");
+  ck_assert_str_eq(r.out, "attn_fwd-bf16-d40.simt-q16-k32-w4.sm_80\n"
+                          "attn_fwd-bf16-d40-causal.simt-q16-k32-w4.sm_80\n");
+}
+END_TEST
+
+START_TEST(list_filter_and_plans) {
+  ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --filter *-causal*").out), 14);
+  ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --plans 1").out), 28);
+  ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --plans all pass=forward").out), 24);
+  ck_assert_int_eq(lines(program_gives(0, "list head_dim=64 --plans=2").out), 2);
+  program_result r = program_gives(0, "list head_dim=64 --plans all --plan simt-q4-*");
+  ck_assert_str_eq(r.out, "attn_fwd-bf16-d64.simt-q4-k32-w4.sm_90a\n");
+  r = program_gives(0, "list head_dim=64 block_q=4");
+  ck_assert_str_eq(r.out, "attn_fwd-bf16-d64.simt-q4-k32-w4.sm_90a\n");
+  r = program_gives(0, "list -v head_dim=128/64 bias=true bias_dims=[h,k]");
+  program_says(r.out, "  kernel=attention pass=forward dtype=bf16 head_dim=128/64 mask=full "
+                      "bias=true bias_dims=[h,k] ");
+}
+END_TEST
+
+START_TEST(list_json) {
+  program_result r = program_gives(0, "list " ZOO " --json");
+  is_json(r.out);
+  ck_assert_int_eq(program_count(r.out, "{\"name\": \"attn_"), 28);
+  program_says(r.out, "{\"schema\": 1, \"variants\": [");
+  program_says(r.out, "\"plan\": \"simt-q16-k32-w4\", \"arch\": \"sm_90a\", \"spec\": {\"kernel\": "
+                      "\"attention\", \"pass\": \"forward\", ");
+  program_says(r.out, "], \"specs\": 28, \"combinations\": 40, \"rejected\": 8, \"merged\": 4}\n");
+  ck_assert_str_eq(r.err, "");
+  r = program_gives(0, "list attn_fwd-bf16-d64.simt-q4-k32-w4.sm_80 --json");
+  is_json(r.out);
+}
+END_TEST
+
+/* ---- emit ---- */
+
+START_TEST(emit_by_name_and_words) {
+  static const struct {
+    const char *words, *name;
+  } one[] = {
+      {"head_dim=128 mask=causal --arch sm_80", "attn_fwd-bf16-d128-causal.simt-q16-k32-w4.sm_80"},
+      {"head_dim=64 pass=backward bias=grad dtype=f16 --arch host",
+       "attn_bwd-f16-d64-biasgrad_bhqk.simt-q16-k32-w4.host"}};
+  for (int i = 0; i < 2; i++) {
+    char *by_words = strdup(program_gives(0, "emit %s", one[i].words).out);
+    program_result r = program_gives(0, "emit %s", one[i].name);
+    ck_assert_str_eq(r.out, by_words);
+    ck_assert_str_eq(r.err, "");
+    program_says(r.out, one[i].name);
+    free(by_words);
+  }
+}
+END_TEST
+
+/* A file each, named and filled as emit alone would print it. */
+START_TEST(emit_to_a_directory) {
+  program_gives(0, "emit head_dim=8,16 -o made");
+  ck_assert_int_eq(scratch_files(), 2); /* made, tmp */
+  program_result r = program_gives(0, "emit head_dim=16");
+  ck_assert_str_eq(r.out, text_of("made/attn_fwd-bf16-d16.simt-q16-k32-w4.sm_90a.cu"));
+  program_gives(0, "emit head_dim=16 --arch host -omade"); /* the directory may be there */
+  ck_assert_int_eq(access("made/attn_fwd-bf16-d16.simt-q16-k32-w4.host.c", R_OK), 0);
+  program_gives(0, "emit head_dim=16 --recipe --output=made");
+  char *recipe = strdup(program_gives(0, "emit head_dim=16 --recipe").out);
+  ck_assert_str_eq(recipe, text_of("made/attn_fwd-bf16-d16.simt-q16-k32-w4.sm_90a.recipe"));
+  program_says(recipe, "attn_fwd");
+  ck_assert_ptr_null(strstr(recipe, "for ("));
+  free(recipe);
+}
+END_TEST
+
+START_TEST(emit_refused) {
+  put("file", "");
+  program_refuses(2, "2 variants: give -o DIR to write a file for each", "emit head_dim=8,16");
+  program_refuses(2, "\"attn_fwd\" is not the name of a variant", "emit attn_fwd");
+  program_refuses(3, "cannot make the directory a/b: No such file or directory",
+                  "emit head_dim=8 -o a/b");
+  program_refuses(3,
+                  "cannot write file/attn_fwd-bf16-d8.simt-q16-k32-w4.sm_90a.cu: Not a directory",
+                  "emit head_dim=8 -o file");
+}
+END_TEST
+
+/* ---- help and wrong command lines ---- */
+
+START_TEST(help) {
+  static const char *const commands[] = {"list", "emit", "run", "check", "doctor"};
+  char *all = strdup(program_gives(0, "--help").out);
+  ck_assert_str_eq(program_gives(0, "help").out, all);
+  ck_assert_str_eq(program_gives(0, "-h").out, all);
+  for (int i = 0; i < 5; i++) {
+    char line[32], *text = strdup(program_gives(0, "%s --help", commands[i]).out);
+    snprintf(line, sizeof line, "\n  flashgen %s", commands[i]);
+    program_says(all, line);
+    program_says(strstr(text, "\nexamples:\n"), line);
+    program_says(text, "  -h, --help ");
+    ck_assert_str_eq(program_gives(0, "help %s", commands[i]).out, text);
+    ck_assert_str_eq(program_gives(0, "%s -h", commands[i]).out, text);
+    free(text);
+  }
+  free(all);
+  program_says(program_gives(0, "--version").out, "flashgen 0.");
+}
+END_TEST
+
+static void usage_says(const char *words, const char *text) {
+  program_result r = program_gives(2, "%s", words);
+  ck_assert_str_eq(r.out, "");
+  program_says(r.err, text);
+}
+
+START_TEST(unknown_commands) {
+  usage_says("", "flashgen COMMAND --help");
+  usage_says("chek", "flashgen: unknown command \"chek\" (did you mean \"check\"?)\n");
+  usage_says("zzzzzz", "flashgen: unknown command \"zzzzzz\"\n");
+  usage_says("--json", "flashgen: unknown command \"--json\"\n");
+  usage_says("help lst", "flashgen: unknown command \"lst\" (did you mean \"list\"?)\n");
+}
+END_TEST
+
+START_TEST(options_refused) {
+  program_refuses(2, "list takes no option --verbos (did you mean --verbose?)", "list --verbos");
+  program_refuses(2, "check takes no option --seeed=3 (did you mean --seed?)", "check --seeed=3");
+  program_refuses(2, "emit takes no option --json", "emit --json");
+  program_refuses(2, "list takes no option -x", "list -x");
+  program_refuses(2, "list takes no option -j", "list head_dim=64 -j 2");
+  program_refuses(2, "--jobs needs a value: N", "check head_dim=64 -j");
+  program_refuses(2, "--filter needs a value: GLOB", "list head_dim=64 --filter");
+  program_refuses(2, "--json takes no value", "list head_dim=64 --json=1");
+  program_refuses(2, "--jobs: \"0\" is not an integer of at least 1", "check head_dim=64 -j0");
+  program_refuses(2, "--jobs: \"2x\" is not an integer of at least 1", "check head_dim=64 -j 2x");
+  program_refuses(2, "--jobs: \"+2\" is not an integer of at least 1", "check head_dim=64 -j +2");
+  program_refuses(2, "--seed: \"-1\" is not an integer of at least 0",
+                  "check head_dim=64 --seed -1");
+  program_refuses(2, "--seed: \"99999999999999999999\" is not an integer of at least 0",
+                  "check head_dim=64 --seed 99999999999999999999");
+  program_refuses(2, "--plans 0: expected best, all or a number", "list head_dim=64 --plans 0");
+  program_refuses(2, "device x: expected host", "check head_dim=64 --device x");
+  program_refuses(3, "device cuda:0: no GPU can be used; there is host",
+                  "check head_dim=64 --device cuda:0");
+  program_refuses(2, "\"head_dim=64\": doctor takes options only", "doctor head_dim=64");
+}
+END_TEST
+
+START_TEST(words_refused) {
+  put("none.lua", "return { head_dim = 64, when = function() return false end }");
+  program_refuses(2, "no variant matches --filter x*", "list head_dim=64 --filter x*");
+  program_refuses(2, "attn_fwd-bf16-d64: no plan matches --plan x; the first is simt-q16-k32-w4",
+                  "list head_dim=64 --plan x");
+  program_refuses(2, "the grid is empty: `when` rejected all 1 combinations", "list none.lua");
+  program_refuses(2, "unknown field \"nq\"", "list head_dim=64 nq=3");
+  program_refuses(2, "missing.lua: cannot be opened: No such file or directory",
+                  "list missing.lua");
+  program_refuses(2, "attn_fwd-bf16-d8.simt-q16-k32-w4.sm_90a is for sm_90a; the device is host",
+                  "check attn_fwd-bf16-d8.simt-q16-k32-w4.sm_90a");
+  program_refuses(2, "h = 3 is not a multiple of hk = 2", "check head_dim=8 h=3 hk=2");
+}
+END_TEST
+
+/* Everything wrong with files and words in one run. */
+START_TEST(all_mistakes_at_once) {
+  put("a.lua", "return { { head_dim = 12, maks = 'full' }, { dtype = 'fp16', head_dim = 64 } }");
+  put("b.lua", "return { head_dim = 64");
+  program_result r = program_gives(2, "list a.lua b.lua bais=true");
+  ck_assert_str_eq(r.out, "");
+  program_says(r.err, "flashgen: unknown field \"bais\" (did you mean \"bias\"?)\n"
+                      "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n"
+                      "a.lua: table 1: head_dim: \"12\" is not allowed; ");
+  program_says(r.err, "\na.lua: table 2: dtype: \"fp16\" is not allowed; ");
+  program_says(r.err, "\nb.lua:1: '}' expected near ");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("cli");
+  TCase *tests = tcase_create("cli");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, list_quickstart);
+  tcase_add_test(tests, list_words_over_files);
+  tcase_add_test(tests, list_filter_and_plans);
+  tcase_add_test(tests, list_json);
+  tcase_add_test(tests, emit_by_name_and_words);
+  tcase_add_test(tests, emit_to_a_directory);
+  tcase_add_test(tests, emit_refused);
+  tcase_add_test(tests, help);
+  tcase_add_test(tests, unknown_commands);
+  tcase_add_test(tests, options_refused);
+  tcase_add_test(tests, words_refused);
+  tcase_add_test(tests, all_mistakes_at_once);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

@@ -1,0 +1,180 @@
+/* t_cli_check.c - `flashgen check`: right kernels pass, and kernels made wrong through
+ * FLASHGEN_TEMPLATES fail with the exit code and the place that say what is wrong. */
+#include "json.h"
+#include "planted.h"
+#include "program.h"
+#include "scratch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SMALL "b=1 h=2 hk=1 nq=21 nk=40 --seed 7"
+
+static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
+
+static void is_json(const char *text) {
+  const char *bad = json_error(text);
+  ck_assert_msg(!bad, "no JSON at: %s", bad);
+}
+
+/* The directory "t": the built-in templates with one bug. */
+static void plant(const char *file, const char *text, const char *instead) {
+  const planted_bug bug = {.file = file, .text = text, .instead = instead};
+  mkdir("t", 0777); /* it may be there */
+  ck_assert_int_eq(chdir("t"), 0);
+  planted_copy();
+  planted_plant(&bug);
+  ck_assert_int_eq(chdir(".."), 0);
+}
+
+START_TEST(passes) {
+  program_result r = program_gives(0, "check head_dim=8,40/24 mask=causal " SMALL);
+  program_says(r.out, "device host, seed 7; ");
+  program_says(r.out, "\nPASS  attn_fwd-bf16-d8-causal.simt-q16-k32-w4.host     ");
+  program_says(r.out, "\nPASS  attn_fwd-bf16-d40v24-causal.simt-q16-k32-w4.host  o ");
+  program_says(r.out, "\n2 variants, 2 cases, seed 7: 0 failed, 0 wrong\n");
+  ck_assert_int_eq(program_count(r.out, "unfused"), 0);
+  program_says(r.err, "2/2 done, 0 failed, ");
+  r = program_gives(0, "check -q -v attn_bwd-f16-d16.simt-q16-k32-w4.host " SMALL);
+  ck_assert_str_eq(r.err, "");
+  ck_assert_int_eq(program_count(r.out, "PASS"), 1);
+  ck_assert_int_eq(program_count(r.out, "unfused"), 3); /* dq dk dv */
+}
+END_TEST
+
+START_TEST(fresh_seeds_are_printed) {
+  char *first = strdup(program_gives(0, "check head_dim=8 b=1 nq=3 -q").out);
+  program_result r = program_gives(0, "check head_dim=8 b=1 nq=3 -q");
+  ck_assert_str_ne(r.out, first);
+  char *seed = strstr(first, "seed ");
+  ck_assert_ptr_nonnull(seed);
+  r = program_gives(0, "check head_dim=8 b=1 nq=3 -q --seed %.*s",
+                    (int)strspn(seed + 5, "0123456789"), seed + 5);
+  ck_assert_str_eq(r.out, first);
+  free(first);
+}
+END_TEST
+
+START_TEST(jobs_change_nothing) {
+  static const char words[] = "check head_dim=8,16,24 mask=full,causal --plans all -q " SMALL;
+  char *one = strdup(program_gives(0, "%s -j 1", words).out);
+  ck_assert_int_eq(program_count(one, "PASS"), 12);
+  ck_assert_str_eq(program_gives(0, "%s -j3", words).out, one);
+  ck_assert_str_eq(program_gives(0, "%s --jobs=4294967296", words).out, one);
+  free(one);
+}
+END_TEST
+
+/* Scores that overflow float16 have an unfused error that is not finite: no number in JSON. */
+START_TEST(json) {
+  program_result r = program_gives(0, "check head_dim=16 dtype=f16 --seed 3 --json -q");
+  is_json(r.out);
+  program_says(r.out, "{\"schema\": 1, \"device\": \"host\", \"seed\": 3, \"results\": [\n"
+                      "  {\"name\": \"attn_fwd-f16-d16.simt-q16-k32-w4.host\", \"result\": "
+                      "\"PASS\", \"cases\": 5, \"signal\": 0, \"text\": \"\", \"errors\": {\"o\": "
+                      "{\"error\": ");
+  program_says(r.out, "], \"variants\": 1, \"cases\": 5, \"failed\": 0, \"wrong\": 0}\n");
+}
+END_TEST
+
+START_TEST(wrong_numbers) {
+  plant("attention/simt_forward.cut", "p.scale * s[r]", "1.1f * p.scale * s[r]");
+  program_result r =
+      program_run(&with_templates, "check head_dim=16 pass=forward,backward -q " SMALL);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.");
+  program_says(r.out, "\n      first wrong at b=1 h=2 hk=1 nq=21 nk=40\n");
+  program_says(r.out, "\nPASS  attn_bwd-bf16-d16.");
+  program_says(r.out, "\n2 variants, 2 cases, seed 7: 0 failed, 1 wrong\n");
+  r = program_run(&with_templates, "check head_dim=16 --json " SMALL);
+  ck_assert_int_eq(r.code, 4);
+  is_json(r.out);
+  program_says(r.out, "\"result\": \"FAIL\"");
+}
+END_TEST
+
+/* A NaN is the worst of errors, and has no JSON. */
+START_TEST(not_a_number) {
+  plant("attention/simt_forward.cut", "p.scale * s[r]", "(0.0f / 0.0f) * s[r]");
+  program_result r = program_run(&with_templates, "check head_dim=16 --json " SMALL);
+  ck_assert_int_eq(r.code, 4);
+  is_json(r.out);
+  program_says(r.out, "\"o\": {\"error\": null, ");
+}
+END_TEST
+
+static program_result fails(void) {
+  program_result r = program_run(&with_templates, "check head_dim=16 -q " SMALL);
+  ck_assert_msg(r.code == 1, "exit %d\n%s%s", r.code, r.out, r.err);
+  program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.simt-q16-k32-w4.host\n      ");
+  program_says(r.out, "\n1 variants, 0 cases, seed 7: 1 failed, 0 wrong\n");
+  return r;
+}
+
+START_TEST(a_race) {
+  plant("attention/simt_forward.cut", "block_sync();\n\n", "\n\n");
+  program_result r = fails();
+  program_says(r.out, "\n  at ");
+  program_says(r.out, ".cut:");
+}
+END_TEST
+
+START_TEST(no_c) {
+  plant("attention/simt_forward.cut", "if (lane == 0)", "if (lane === 0)");
+  program_result r = fails();
+  program_says(r.out, ": cc refused it (exit 1):\n  kernel.c:");
+  program_says(r.out, " [attention/simt_forward.cut:");
+  /* no notes, no excerpts of the source */
+  ck_assert_int_eq(program_count(r.out, "kernel.c:"), program_count(r.out, ": error: "));
+  ck_assert_ptr_null(strstr(r.out, " | "));
+}
+END_TEST
+
+/* The first errors of many, and how many more there are. */
+START_TEST(many_errors) {
+  plant("attention/simt_forward.cut", "float o[ROWS][LANE_DV];",
+        "float o[R0][R1], x = R2 + R3;"
+        " x = y0; x = y1; x = y2; x = y3; x = y4; x = y5;");
+  program_result r = fails();
+  ck_assert_int_eq(program_count(r.out, "\n  kernel.c:"), 5);
+  program_says(r.out, "\n  and ");
+}
+END_TEST
+
+START_TEST(a_template_that_raises) {
+  plant("attention/simt_forward.cut", "@ local text = run(", "@ local text = rum(");
+  program_says(fails().out, "attention/simt_forward.cut:3: ");
+}
+END_TEST
+
+/* A kernel that ends its process takes no other with it. */
+START_TEST(a_crash) {
+  plant("attention/simt_forward.cut", "if (lane == 0)", "if (D == 16) abort(); if (lane == 0)");
+  program_result r = program_run(&with_templates, "check head_dim=8,16,24 -q -j 1 " SMALL);
+  ck_assert_int_eq(r.code, 1);
+  program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.simt-q16-k32-w4.host\n      its process died of "
+                      "signal 6\nPASS  attn_fwd-bf16-d24.");
+  program_says(r.out, "\n3 variants, 2 cases, seed 7: 1 failed, 0 wrong\n");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("cli_check");
+  TCase *tests = tcase_create("cli_check");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, passes);
+  tcase_add_test(tests, fresh_seeds_are_printed);
+  tcase_add_test(tests, jobs_change_nothing);
+  tcase_add_test(tests, json);
+  tcase_add_test(tests, wrong_numbers);
+  tcase_add_test(tests, not_a_number);
+  tcase_add_test(tests, a_race);
+  tcase_add_test(tests, no_c);
+  tcase_add_test(tests, many_errors);
+  tcase_add_test(tests, a_template_that_raises);
+  tcase_add_test(tests, a_crash);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

@@ -1,0 +1,261 @@
+/* t_cli_machine.c - what surrounds the program: doctor, the environment, streams that fail,
+ * terminals, interrupts. */
+#include "json.h"
+#include "program.h"
+#include "scratch.h"
+#include "setting.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SMALL "b=1 h=1 nq=9 nk=9 --seed 1"
+#define MANY  "check head_dim=8,16,24,32,40,48 mask=full,causal -j 1 " SMALL
+enum { MANY_VARIANTS = 12 };
+
+static void exits(program_result r, int code, const char *out, const char *err) {
+  ck_assert_msg(r.code == code, "exit %d, expected %d\n%s%s", r.code, code, r.out, r.err);
+  if (out) ck_assert_str_eq(r.out, out);
+  if (err) ck_assert_str_eq(r.err, err);
+}
+
+/* ---- doctor and the environment ---- */
+
+/* The line of a variable: name, value, origin, help, with spaces between. */
+static void doctor_says(const char *report, fg_setting i, const char *value, const char *origin) {
+  char start[64], got_value[512], got_origin[64];
+  int help = 0;
+  const char *at = strstr(report, "\nenvironment\n");
+  ck_assert_ptr_nonnull(at);
+  snprintf(start, sizeof start, "\n  %s ", fg_settings[i].name);
+  ck_assert_msg((at = strstr(at, start)) != NULL, "no %s in %s", fg_settings[i].name, report);
+  at += strlen(start);
+  ck_assert_int_eq(sscanf(at, "%511s %63s %n", got_value, got_origin, &help), 2);
+  ck_assert_str_eq(got_value, value);
+  ck_assert_str_eq(got_origin, origin);
+  ck_assert_int_eq(strncmp(at + help, fg_settings[i].help, strlen(fg_settings[i].help)), 0);
+}
+
+START_TEST(doctor) {
+  const program_setup bare = {.env = {"HOME", "XDG_CACHE_HOME"}};
+  program_result r = program_run(&bare, "doctor");
+  exits(r, 0, NULL, "");
+  program_says(r.out, "\n  compiler     ok       cc ");
+  program_says(r.out, "\n  Lua          ok       Lua 5.4");
+  program_says(r.out, "\n  a kernel     ok       o ");
+  ck_assert_int_eq(program_count(r.out, " missing "), 0);
+  for (int i = 0; i < FG_SETTINGS; i++) {
+    const char *value = fg_settings[i].fallback;
+    if (i != FG_SET_TMPDIR) doctor_says(r.out, (fg_setting)i, *value ? value : "-", "default");
+  }
+  for (int i = 0; i < FG_SETTINGS; i++) {
+    char variable[64];
+    program_setup given = {.env = {variable}};
+    snprintf(variable, sizeof variable, "%s=0123", fg_settings[i].name);
+    doctor_says(program_run(&given, "doctor").out, (fg_setting)i, "0123", "environment");
+  }
+}
+END_TEST
+
+START_TEST(no_compiler) {
+  const program_setup none = {.env = {"FLASHGEN_CC=/nonexistent"}};
+  static const char sentence[] = "the C compiler of the host device (FLASHGEN_CC): /nonexistent "
+                                 "cannot be started: No such file or directory\n";
+  program_result r = program_run(&none, "check head_dim=8,16 -j 2 -q " SMALL);
+  ck_assert_int_eq(r.code, 3);
+  ck_assert_int_eq(program_count(r.out, "FAIL") + program_count(r.out, "PASS"), 0);
+  ck_assert_int_eq(program_count(r.err, "\n"), 1);
+  program_says(r.err, sentence);
+  r = program_run(&none, "check head_dim=8,16 --json -q " SMALL);
+  ck_assert_int_eq(r.code, 3);
+  ck_assert_ptr_null(json_error(r.out));
+  r = program_run(&none, "doctor");
+  ck_assert_int_eq(r.code, 3);
+  ck_assert_int_eq(program_count(r.out, "/nonexistent"), 2); /* the sentence, and the variable */
+  program_says(r.out, sentence);
+  program_says(r.out, "\n  a kernel     missing  not tried: there is no compiler\n");
+  exits(program_run(&none, "list head_dim=8 -q"), 0, NULL, "");
+  exits(program_run(&none, "emit head_dim=8 --arch host"), 0, NULL, "");
+}
+END_TEST
+
+/* One that is there and refuses everything is a matter of the kernel. */
+START_TEST(compiler_that_fails) {
+  const program_setup bad = {.env = {"FLASHGEN_CC=false"}};
+  program_result r = program_run(&bad, "check head_dim=8 -q " SMALL);
+  ck_assert_int_eq(r.code, 1);
+  program_says(r.out, ": false refused it (exit 1):");
+  r = program_run(&bad, "doctor");
+  ck_assert_int_eq(r.code, 3);
+}
+END_TEST
+
+START_TEST(no_directory) {
+  const program_setup none = {.env = {"TMPDIR=/nonexistent"}};
+  static const char sentence[] = "/nonexistent: no temporary directory there: No such file or "
+                                 "directory\n";
+  program_result r = program_run(&none, "check head_dim=8,16 -q " SMALL);
+  ck_assert_int_eq(r.code, 3);
+  ck_assert_int_eq(program_count(r.err, "\n"), 1);
+  program_says(r.err, sentence);
+  r = program_run(&none, "doctor");
+  ck_assert_int_eq(r.code, 3);
+  program_says(r.out, sentence);
+}
+END_TEST
+
+START_TEST(bare_environment) {
+  const program_setup bare = {.env = {"HOME", "XDG_CACHE_HOME", "TERM", "LANG"}};
+  exits(program_run(&bare, "check head_dim=8 -q " SMALL), 0, NULL, "");
+  exits(program_run(&bare, "doctor"), 0, NULL, "");
+}
+END_TEST
+
+/* ---- streams ---- */
+
+START_TEST(stdout_that_cannot_be_written) {
+  const program_setup closed = {.out = PROGRAM_CLOSED}, full = {.out = PROGRAM_FULL};
+  static const char no_file[] = "flashgen: stdout cannot be written: Bad file descriptor\n";
+  static const char no_space[] = "flashgen: stdout cannot be written: No space left on device\n";
+  static const char *const words[] = {"list -q head_dim=8", "check -q head_dim=8 " SMALL,
+                                      "list --help", "--help", "--version"};
+  for (int i = 0; i < 5; i++) {
+    exits(program_run(&closed, "%s", words[i]), 3, "", no_file);
+    exits(program_run(&full, "%s", words[i]), 3, "", no_space);
+  }
+  program_result r = program_run(&full, "emit head_dim=64"); /* more than a buffer */
+  ck_assert_int_eq(r.code, 3);
+  program_says(r.err, "flashgen: stdout cannot be written");
+}
+END_TEST
+
+/* A reader that has seen enough: no noise, and no work for nobody. */
+START_TEST(reader_that_left) {
+  const program_setup left = {.out = PROGRAM_LEFT};
+  exits(program_run(&left, "list -q " FLASHGEN_SOURCE "/specs/quickstart.lua --json"), 0, "", "");
+  exits(program_run(&left, "emit head_dim=64"), 0, "", "");
+  exits(program_run(&left, "--help"), 0, "", "");
+  program_result r = program_run(&left, MANY);
+  ck_assert_int_eq(r.code, 0);
+  ck_assert_ptr_null(strstr(r.err, "12/12"));
+  ck_assert_ptr_null(strstr(r.err, "flashgen"));
+}
+END_TEST
+
+/* ---- progress ---- */
+
+/* The longest stretch without a carriage return or line's end, in bytes. */
+static int longest(const char *text) {
+  int most = 0;
+  for (size_t n; *text; text += n + (text[n] != 0)) {
+    n = strcspn(text, "\r\n");
+    if ((int)n > most) most = (int)n;
+  }
+  return most;
+}
+
+START_TEST(progress_without_a_terminal) {
+  program_result r = program_gives(0, "check head_dim=8,16,24 -j 1 " SMALL);
+  program_says(r.err, "1/3 done, 0 failed, ");
+  program_says(r.err, "\n3/3 done, 0 failed, 0 s left\n");
+  ck_assert_ptr_null(strchr(r.err, '\r'));
+  ck_assert_ptr_null(strchr(r.out, '\r'));
+}
+END_TEST
+
+/* One line, in place, without escape sequences and never wider than the terminal. */
+START_TEST(progress_on_a_terminal) {
+  static const int columns[] = {10, 80};
+  for (int i = 0; i < 2; i++) {
+    const program_setup terminal = {.terminal = columns[i], .env = {"TERM=dumb", "COLUMNS=10"}};
+    program_result r = program_run(&terminal, "check head_dim=8,16 " SMALL);
+    ck_assert_int_eq(r.code, 0);
+    ck_assert_ptr_null(strchr(r.err, '\033'));
+    ck_assert_ptr_null(strchr(r.err, '\n'));
+    program_says(r.err, "\r[1/2] 0 f");
+    ck_assert_int_lt(longest(r.err), columns[i]);
+    ck_assert_int_eq(r.err[strlen(r.err) - 1], '\r');
+    ck_assert_str_eq(program_run(&terminal, "check -q head_dim=8 " SMALL).err, "");
+  }
+}
+END_TEST
+
+/* ---- interrupts ---- */
+
+/* What is under way ends, nothing new begins, and what was done is said. */
+START_TEST(interrupt) {
+  static const struct {
+    int signal, group;
+    const char *text;
+  } kind[] = {{SIGINT, 0, "PASS"}, {SIGTERM, 0, "PASS"}, {SIGINT, 1, NULL}};
+  for (int i = 0; i < 3; i++) {
+    const program_setup setup = {.group = kind[i].group};
+    program_result r = program_interrupted(&setup, kind[i].text, kind[i].signal, 1, MANY);
+    ck_assert_msg(r.code == 130, "exit %d\n%s%s", r.code, r.out, r.err);
+    ck_assert_int_lt(program_count(r.out, "PASS"), MANY_VARIANTS);
+    if (kind[i].text) ck_assert_int_ge(program_count(r.out, "PASS"), 1);
+    ck_assert_int_eq(program_count(r.out, "FAIL"), 0); /* though the compiler was interrupted */
+    ck_assert_ptr_null(strstr(r.err, "flashgen"));
+    program_says(r.out, " cases, seed 1: 0 failed, 0 wrong\n");
+  }
+}
+END_TEST
+
+/* A second interrupt ends it at once; the workers clean up after themselves. */
+START_TEST(interrupt_twice) {
+  program_result r = program_interrupted(NULL, "PASS", SIGINT, 2, MANY);
+  ck_assert_int_eq(r.code, 130);
+  ck_assert_int_lt(program_count(r.out, "PASS"), MANY_VARIANTS);
+}
+END_TEST
+
+/* Killed, it can do nothing; its workers end what they are at, and begin nothing of the 60 variants
+ * left: soon no file comes to TMPDIR any more. */
+START_TEST(killed) {
+  const struct timespec tick = {.tv_nsec = 10000000};
+  program_result r =
+      program_interrupted(NULL, "PASS", SIGKILL, 1,
+                          "check head_dim=8,16,24,32,40,48,56,64 mask=full,causal dtype=bf16,f16 "
+                          "pass=forward,backward -j 1 " SMALL);
+  ck_assert_int_eq(r.code, 128 + SIGKILL);
+  ck_assert_int_eq(chdir("tmp"), 0);
+  int quiet = 0;
+  for (int i = 0; quiet < 40 && i < 400; i++) {
+    quiet = scratch_files() ? 0 : quiet + 1;
+    nanosleep(&tick, NULL);
+  }
+  ck_assert_int_eq(quiet, 40);
+}
+END_TEST
+
+START_TEST(interrupt_switched_off) {
+  const program_setup off = {.interrupts_ignored = 1};
+  program_result r =
+      program_interrupted(&off, "PASS", SIGINT, 2, "check head_dim=8,16,24 -j 1 " SMALL);
+  ck_assert_int_eq(r.code, 0);
+  ck_assert_int_eq(program_count(r.out, "PASS"), 3);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("cli_machine");
+  TCase *tests = tcase_create("cli_machine");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, doctor);
+  tcase_add_test(tests, no_compiler);
+  tcase_add_test(tests, compiler_that_fails);
+  tcase_add_test(tests, no_directory);
+  tcase_add_test(tests, bare_environment);
+  tcase_add_test(tests, stdout_that_cannot_be_written);
+  tcase_add_test(tests, reader_that_left);
+  tcase_add_test(tests, progress_without_a_terminal);
+  tcase_add_test(tests, progress_on_a_terminal);
+  tcase_add_test(tests, interrupt);
+  tcase_add_test(tests, interrupt_twice);
+  tcase_add_test(tests, killed);
+  tcase_add_test(tests, interrupt_switched_off);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

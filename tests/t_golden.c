@@ -1,0 +1,154 @@
+/* t_golden.c - emitted text byte for byte: two golden files, and the same text whoever emits it.
+ *
+ * After a wanted change of text: FLASHGEN_GOLDEN=write build/tests/t_golden (in the source tree).
+ */
+#include "expand.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const golden[] = {
+    "attn_fwd-bf16-d64-causal.simt-q16-k32-w4.sm_90a",
+    "attn_bwd-bf16-d64-causal-biasgrad_hqk.simt-q16-k32-w4.host",
+};
+enum { GOLDEN = sizeof golden / sizeof *golden };
+
+static fg_source *expand(fg_gen *gen, const char *name) {
+  fg_variant variant;
+  fg_source *source = NULL;
+  if (fg_variant_parse(name, &variant) != FG_OK || fg_gen_expand(gen, &variant, &source) != FG_OK) {
+    fprintf(stderr, "%s\n", fg_error());
+    exit(1);
+  }
+  return source;
+}
+
+static fg_gen *gen_new(void) {
+  fg_gen *gen = NULL;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  return gen;
+}
+
+/* All that the stream has, with a 0 at its end; the caller frees it. */
+static char *read_all(FILE *f) {
+  char *text = NULL;
+  size_t n = 0, room = 0;
+  do {
+    text = realloc(text, (room = 2 * room + 65536) + 1);
+    ck_assert_ptr_nonnull(text);
+    n += fread(text + n, 1, room - n, f);
+  } while (n == room);
+  text[n] = 0;
+  return text;
+}
+
+/* Fails with the first line that differs. */
+static void same(const char *what, const char *is, const char *was) {
+  for (int line = 1;; line++) {
+    size_t n = strcspn(is, "\n"), m = strcspn(was, "\n");
+    if (n != m || strncmp(is, was, n))
+      ck_abort_msg("%s, line %d:\n- %.*s\n+ %.*s\nif this is wanted: FLASHGEN_GOLDEN=write "
+                   "build/tests/t_golden",
+                   what, line, (int)m, was, (int)n, is);
+    if (!is[n] && !was[m]) return;
+    ck_assert_msg(is[n] && was[m], "%s, line %d: one text ends here", what, line);
+    is += n + 1;
+    was += m + 1;
+  }
+}
+
+START_TEST(golden_files) {
+  char path[256];
+  const char *mode = getenv("FLASHGEN_GOLDEN");
+  bool write = mode && !strcmp(mode, "write");
+  snprintf(path, sizeof path, "tests/golden/%s.cu", golden[_i]);
+  fg_gen *gen = gen_new();
+  fg_source *source = expand(gen, golden[_i]);
+  FILE *f = fopen(path, write ? "w" : "r");
+  ck_assert_msg(f != NULL, "%s cannot be opened; the working directory is the source tree", path);
+  if (write) {
+    ck_assert_uint_eq(fwrite(source->text, 1, source->size, f), source->size);
+  } else {
+    char *was = read_all(f);
+    same(path, source->text, was);
+    free(was);
+  }
+  ck_assert_int_eq(fclose(f), 0);
+  fg_source_free(source);
+  fg_gen_free(gen);
+}
+END_TEST
+
+/* One state may be used again and again, and between other variants. */
+START_TEST(a_hundred_times) {
+  fg_gen *gen = gen_new();
+  fg_source *first[GOLDEN];
+  for (int i = 0; i < GOLDEN; i++) first[i] = expand(gen, golden[i]);
+  for (int i = 0; i < 100; i++) {
+    fg_gen *other = gen_new();
+    fg_source *again = expand(gen, golden[i % GOLDEN]), *fresh = expand(other, golden[i % GOLDEN]);
+    same(golden[i % GOLDEN], again->text, first[i % GOLDEN]->text);
+    same(golden[i % GOLDEN], fresh->text, first[i % GOLDEN]->text);
+    fg_source_free(again);
+    fg_source_free(fresh);
+    fg_gen_free(other);
+  }
+  for (int i = 0; i < GOLDEN; i++) fg_source_free(first[i]);
+  fg_gen_free(gen);
+}
+END_TEST
+
+/* Other processes have other addresses, hash seeds, places, times and languages. */
+START_TEST(other_processes) {
+  static const char *const settings[] = {"LC_ALL=C TZ=UTC",
+                                         "LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 TZ=Asia/Tokyo",
+                                         "LC_ALL=tr_TR.UTF-8 TZ=America/Lima COLUMNS=20",
+                                         "HOME=/nonexistent LUA_PATH=x LUA_INIT=nonsense"};
+  char self[1024], command[2048];
+  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  ck_assert_int_gt(n, 0);
+  self[n] = 0;
+  fg_gen *gen = gen_new();
+  for (int i = 0; i < 12; i++) {
+    const char *name = golden[i % GOLDEN];
+    fg_source *source = expand(gen, name);
+    snprintf(command, sizeof command, "cd %s && env -i %s '%s' emit %s", i % 3 ? "/" : "/usr",
+             settings[i % 4], self, name);
+    FILE *f = popen(command, "r");
+    ck_assert_ptr_nonnull(f);
+    char *text = read_all(f);
+    ck_assert_int_eq(pclose(f), 0);
+    same(command, text, source->text);
+    free(text);
+    fg_source_free(source);
+  }
+  fg_gen_free(gen);
+}
+END_TEST
+
+/* "t_golden emit <name>" is what other_processes runs. */
+static int emit(const char *name) {
+  fg_gen *gen;
+  if (fg_gen_new(NULL, &gen) != FG_OK) return 1;
+  fg_source *source = expand(gen, name);
+  size_t n = fwrite(source->text, 1, source->size, stdout);
+  int failed = n != source->size;
+  fg_source_free(source);
+  fg_gen_free(gen);
+  return failed;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 3 && !strcmp(argv[1], "emit")) return emit(argv[2]);
+  Suite *suite = suite_create("golden");
+  TCase *texts = tcase_create("texts");
+  tcase_add_loop_test(texts, golden_files, 0, GOLDEN);
+  tcase_add_test(texts, a_hundred_times);
+  tcase_add_test(texts, other_processes);
+  suite_add_tcase(suite, texts);
+  return suite_run(suite);
+}

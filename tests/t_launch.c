@@ -1,0 +1,170 @@
+/* t_launch.c - arguments that no launch accepts: the sentence names the field, nothing is run. */
+#include "launch_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 5, .nk = 7};
+
+/* Which argument is spoilt, and how. */
+typedef enum spoil {
+  SET_B,
+  SET_H,
+  SET_HK,
+  SET_NQ,
+  SET_NK,
+  MISSING, /* value: nothing */
+  MOVED,   /* by `value` bytes */
+  STRIDE_B,
+  STRIDE_H,
+  STRIDE_N,
+  STRIDE_LAST,
+  NO_WORKSPACE
+} spoil;
+
+typedef struct wrong {
+  const char *name; /* of the tensor */
+  spoil how;
+  int64_t value;
+  const char *says;
+} wrong;
+
+static const wrong list[] = {
+    {"", SET_B, -1, "b = -1: expected 0 to 2^30 - 1"},
+    {"", SET_H, -4, "h = -4: expected 0 to 2^30 - 1"},
+    {"", SET_HK, -2, "hk = -2: expected 0 to 2^30 - 1"},
+    {"", SET_NQ, -1, "nq = -1: expected 0 to 2^30 - 1"},
+    {"", SET_NQ, 1 << 30, "nq = 1073741824: expected 0 to 2^30 - 1"},
+    {"", SET_NK, INT64_MIN, "nk = -9223372036854775808: expected 0 to 2^30 - 1"},
+    {"", SET_NK, 1 << 30, "nk = 1073741824: expected 0 to 2^30 - 1"},
+    {"", SET_H, 3, "h = 3 is not a multiple of hk = 2"},
+    {"", SET_HK, 0, "h = 4 is not a multiple of hk = 0"},
+    {"", SET_HK, 8, "h = 4 is not a multiple of hk = 8"},
+    {"q", MISSING, 0, "q is missing"},
+    {"k", MISSING, 0, "k is missing"},
+    {"v", MISSING, 0, "v is missing"},
+    {"bias", MISSING, 0, "bias is missing"},
+    {"o", MISSING, 0, "o is missing"},
+    {"lse", MISSING, 0, "lse is missing"},
+    {"do", MISSING, 0, "do is missing"},
+    {"dq", MISSING, 0, "dq is missing"},
+    {"dk", MISSING, 0, "dk is missing"},
+    {"dv", MISSING, 0, "dv is missing"},
+    {"dbias", MISSING, 0, "dbias is missing"},
+    {"k", MOVED, 1, "k: its address is not a multiple of 2"},
+    {"bias", MOVED, 2, "bias: its address is not a multiple of 4"},
+    {"lse", MOVED, 2, "lse: its address is not a multiple of 4"},
+    {"dlse", MOVED, 1, "dlse: its address is not a multiple of 4"},
+    {"dv", MOVED, 1, "dv: its address is not a multiple of 2"},
+    {"q", STRIDE_LAST, 2, "q: its last stride is 2, not 1"},
+    {"o", STRIDE_LAST, 0, "o: its last stride is 0, not 1"},
+    {"bias", STRIDE_LAST, 3, "bias: its last stride is 3, not 1"},
+    {"dbias", STRIDE_LAST, -1, "dbias: its last stride is -1, not 1"},
+    {"v", STRIDE_N, -8, "v: a stride is negative"},
+    {"bias", STRIDE_H, -1, "bias: a stride is negative"},
+    {"q", STRIDE_N, INT64_MAX, "q: its strides reach beyond 64 bits"},
+    {"k", STRIDE_B, INT64_MAX / 2, "k: its strides reach beyond 64 bits"},
+    {"do", STRIDE_H, INT64_MAX / 3, "do: its strides reach beyond 64 bits"},
+    {"", NO_WORKSPACE, 0, "workspace is missing: the launch needs 256 bytes"},
+};
+enum { LIST = sizeof list / sizeof *list };
+
+static void spoil_shape(fg_shape *s, const wrong *w) {
+  int64_t *const extent[] = {&s->b, &s->h, &s->hk, &s->nq, &s->nk};
+  *extent[w->how - SET_B] = w->value;
+}
+
+static void spoil_tensor(launch *l, const wrong *w) {
+  int i = fg_problem_find(l->problem, w->name);
+  fg_tensor *t = fg_args_tensor_of(&l->problem->args, l->problem->recipe->tensor[i].argument);
+  if (w->how == MISSING) t->data = NULL;
+  if (w->how == MOVED) t->data = (char *)t->data + w->value;
+  if (w->how >= STRIDE_B && w->how <= STRIDE_LAST) t->stride[w->how - STRIDE_B] = w->value;
+}
+
+/* No output has been touched: all are the NaN they began as. */
+static void untouched(const launch *l) {
+  const fg_recipe *r = l->problem->recipe;
+  for (int i = 0; i < r->n_tensors; i++) {
+    if (!r->tensor[i].output || !l->problem->buffer[i]) continue;
+    const unsigned char *bytes = l->problem->buffer[i];
+    for (size_t j = 0; j < l->problem->bytes[i]; j++) ck_assert_uint_eq(bytes[j], 0xff);
+  }
+}
+
+static void refuse(const kernel *k, const wrong *w) {
+  launch l = launch_new(k, shape, 1);
+  fg_shape spoilt = shape;
+  if (*w->name && !launch_has(&l, w->name)) {
+    launch_free(&l);
+    return;
+  }
+  if (*w->name)
+    spoil_tensor(&l, w);
+  else if (w->how != NO_WORKSPACE)
+    spoil_shape(&spoilt, w);
+  void *workspace = w->how == NO_WORKSPACE ? NULL : l.problem->workspace;
+  fg_status status = fg_host_module_run(k->module, &spoilt, &l.problem->args, workspace, 0);
+  ck_assert_msg(status == FG_EARGUMENT, "%s: \"%s\" expected", k->name, w->says);
+  ck_assert_str_eq(fg_error(), w->says);
+  untouched(&l);
+  launch_free(&l);
+}
+
+START_TEST(test_refused) {
+  kernels made = kernels_new("pass=backward head_dim=8 bias=grad bias_dtype=f32 block_q=4");
+  for (int i = 0; i < LIST; i++) refuse(made.list, &list[i]);
+  kernels_free(&made);
+  made = kernels_new("head_dim=8 bias=true bias_dtype=f32 block_q=4");
+  for (int i = 0; i < LIST; i++)
+    if (list[i].how != NO_WORKSPACE) refuse(made.list, &list[i]);
+  kernels_free(&made);
+}
+END_TEST
+
+/* More blocks than a grid can have. */
+START_TEST(test_grid) {
+  kernels made = kernels_new("head_dim=8 block_q=4");
+  const fg_step *step = &made.list->source->recipe.step[0];
+  uint32_t grid[3];
+  bool none;
+  fg_shape large = {.b = 1, .h = 32, .hk = 32, .nq = 1 << 28, .nk = 1};
+  ck_assert_int_eq(fg_step_grid(step, &large, grid, &none), FG_EARGUMENT);
+  ck_assert_str_eq(fg_error(), "attn_fwd: the shape needs 2147483648 blocks; at most 2147483647");
+  large.nq -= 4;
+  GOOD(fg_step_grid(step, &large, grid, &none));
+  ck_assert_uint_eq(grid[0], INT32_MAX - 31);
+  large.b = INT64_C(1) << 29;
+  large.h = large.hk = INT64_C(1) << 29;
+  ck_assert_int_eq(fg_step_grid(step, &large, grid, &none), FG_EARGUMENT);
+  kernels_free(&made);
+}
+END_TEST
+
+/* Strides along axes of one element, and pointers to nothing, are of no consequence. */
+START_TEST(test_accepted) {
+  kernels made = kernels_new("head_dim=8 bias=true bias_dims=[q] block_q=4");
+  launch l = launch_new(made.list, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 7}, 1);
+  fg_args *a = &l.problem->args;
+  a->q.stride[0] = a->k.stride[1] = a->o.stride[1] = -7;
+  a->bias.stride[0] = a->bias.stride[1] = a->bias.stride[3] = INT64_MAX;
+  launch_run(&l, 0);
+  launch_free(&l);
+  l = launch_new(made.list, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 0}, 1);
+  l.problem->args.k = l.problem->args.v = (fg_tensor){0};
+  launch_run(&l, 0);
+  launch_free(&l);
+  kernels_free(&made);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("launch");
+  TCase *cases = tcase_create("launch");
+  tcase_add_test(cases, test_refused);
+  tcase_add_test(cases, test_grid);
+  tcase_add_test(cases, test_accepted);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}

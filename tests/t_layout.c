@@ -1,0 +1,98 @@
+/* t_layout.c - strides: whatever the layout of the tensors, the bits are those of the contiguous
+ * one. */
+#include "launch_case.h"
+
+#include <stdlib.h>
+
+static const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 21, .nk = 45};
+static const char words[] =
+    "pass=forward,backward head_dim=40/24 mask=causal bias=grad bias_dims=[b,h,q,k]";
+
+/* One layout of all tensors: the axes' order, NULL = b n h d, and the most elements between them.
+ */
+typedef struct layout {
+  const char *axes;
+  int gap;
+} layout;
+
+static const layout layouts[] = {{"bhnd", 0}, {"nbhd", 0},  {"hbnd", 0}, {"bnhd", 1},
+                                 {"bnhd", 7}, {"bhnd", 17}, {"nhbd", 3}};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+static void lay_out_all(launch *l, layout how) {
+  const fg_recipe *r = l->problem->recipe;
+  for (int i = 0; i < r->n_tensors; i++) {
+    const fg_argument *a = r->tensor[i].argument;
+    if (!a->packed) launch_layout(l, a->name, how.axes, how.gap + (how.gap ? i : 0));
+  }
+}
+
+START_TEST(test_layout) {
+  kernels made = kernels_new("%s", words);
+  for (int i = 0; i < made.n; i++) {
+    launch a = launch_new(&made.list[i], shape, 1), b = launch_new(&made.list[i], shape, 1);
+    lay_out_all(&b, layouts[_i]);
+    launch_run(&a, 1);
+    launch_run(&b, 1);
+    launch_same_outputs(&a, &b);
+    launch_free(&a);
+    launch_free(&b);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
+/* Inputs along which an axis has stride 0 are as if what is there were repeated. */
+static const struct {
+  const char *name, *axes;
+} broadcasts[] = {{"k", "bnd"}, {"v", "bnd"},    {"k", "nhd"},   {"q", "bnd"},
+                  {"v", "d"},   {"bias", "hnd"}, {"bias", "bhd"}};
+enum { BROADCASTS = sizeof broadcasts / sizeof *broadcasts };
+
+START_TEST(test_broadcast) {
+  const char *name = broadcasts[_i].name;
+  kernels made = kernels_new("%s", words);
+  for (int i = 0; i < made.n; i++) {
+    launch a = launch_new(&made.list[i], shape, 2), b = launch_new(&made.list[i], shape, 2);
+    launch_layout(&b, name, broadcasts[_i].axes, 0);
+    float *repeated = launch_get(&b, name);
+    launch_set(&a, name, repeated);
+    free(repeated);
+    launch_run(&a, 1);
+    launch_run(&b, 1);
+    launch_same_outputs(&a, &b);
+    launch_free(&a);
+    launch_free(&b);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
+/* Two inputs may be one tensor: keys that are their own values. */
+START_TEST(test_shared) {
+  kernels made = kernels_new("head_dim=40");
+  for (int i = 0; i < made.n; i++) {
+    launch a = launch_new(&made.list[i], shape, 3), b = launch_new(&made.list[i], shape, 3);
+    float *k = launch_get(&a, "k");
+    launch_set(&a, "v", k);
+    b.problem->args.v = b.problem->args.k;
+    free(k);
+    launch_run(&a, 1);
+    launch_run(&b, 1);
+    launch_same_outputs(&a, &b);
+    launch_free(&a);
+    launch_free(&b);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("layout");
+  TCase *cases = tcase_create("layout");
+  tcase_add_loop_test(cases, test_layout, 0, LAYOUTS);
+  tcase_add_loop_test(cases, test_broadcast, 0, BROADCASTS);
+  tcase_add_test(cases, test_shared);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}

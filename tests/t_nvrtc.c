@@ -1,0 +1,159 @@
+/* t_nvrtc.c - NVRTC takes what is emitted: no error, no warning, no spill, on every arch family.
+ *
+ * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
+#include "suite.h"
+
+#include "expand.h"
+#include "nvrtc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIP = 77 };
+
+static const fg_nvrtc *nvrtc;
+
+static void check_variant(fg_gen *gen, const fg_variant *variant) {
+  char name[FG_NAME_MAX];
+  fg_source *source;
+  fg_cubin cubin;
+  fg_variant_name(variant, sizeof name, name);
+  ck_assert_msg(fg_gen_expand(gen, variant, &source) == FG_OK, "%s: %s", name, fg_error());
+  ck_assert_msg(fg_nvrtc_compile(nvrtc, name, source->text, source->size, variant->arch, &cubin) ==
+                    FG_OK,
+                "%s", fg_error());
+  ck_assert_msg(fg_cubin_accept(name, &cubin) == FG_OK, "%s", fg_error());
+  ck_assert_int_eq(cubin.n_entries, source->recipe.n_steps);
+  for (int i = 0; i < cubin.n_entries; i++) ck_assert_int_gt(cubin.entry[i].registers, 0);
+  fg_cubin_free(&cubin);
+  fg_source_free(source);
+}
+
+static void check_grid(const char *arch, int n_words, const char *const *words) {
+  fg_gen *gen;
+  fg_grid *grid;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_grid_read(0, NULL, n_words, words, &grid) == FG_OK, "%s", fg_error());
+  for (int i = 0; i < grid->n; i++) {
+    fg_variant variant = {.point = grid->point[i]};
+    fg_plan *plans;
+    int n;
+    snprintf(variant.arch, sizeof variant.arch, "%s", arch);
+    ck_assert_msg(fg_gen_plans(gen, &variant.point, arch, NULL, &plans, &n) == FG_OK, "%s",
+                  fg_error());
+    for (int j = 0; j < n; j++) {
+      variant.plan = plans[j];
+      check_variant(gen, &variant);
+    }
+    free(plans);
+  }
+  fg_grid_free(grid);
+  fg_gen_free(gen);
+}
+
+static const char *const archs[] = {"sm_80", "sm_90a", "sm_100", "sm_75"};
+
+START_TEST(forward) {
+  const char *const words[] = {"pass=forward", "head_dim=8,128,256,192/128", "mask=causal",
+                               "bias=true", _i ? "dtype=bf16" : "dtype=f16"};
+  check_grid(archs[_i], 5, words);
+}
+END_TEST
+
+START_TEST(backward) {
+  const char *const words[] = {"pass=backward", "head_dim=72,256", _i ? "mask=full" : "mask=causal",
+                               _i ? "dtype=bf16" : "dtype=f16"};
+  check_grid(archs[_i], 4, words);
+}
+END_TEST
+
+/* Every way to reduce a bias gradient is another loop nest. */
+START_TEST(bias_gradient) {
+  const char *const words[] = {
+      "pass=backward",
+      "head_dim=64",
+      "bias=grad",
+      "bias_dims=[],[b],[h],[q],[k],[b,h],[b,k],[h,q],[q,k],[h,q,k],[b,h,q,k]",
+      _i ? "bias_dtype=f32" : "mask=causal",
+      "block_q=16"};
+  check_grid("sm_90a", 6, words);
+}
+END_TEST
+
+static fg_status compile_text(const char *text, const char *arch, fg_cubin *cubin) {
+  return fg_nvrtc_compile(nvrtc, "planted", text, strlen(text), arch, cubin);
+}
+
+/* What ptxas says is read, and a spill is not accepted. */
+START_TEST(spills_are_refused) {
+  static const char text[] =
+      "extern \"C\" __global__ void __launch_bounds__(1024, 2) spill(float *p, int n) {\n"
+      "  float x[64];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < 64; i++) { x[i] = p[i * n + threadIdx.x]; }\n"
+      "  __syncthreads();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < 64; i++) { p[i + threadIdx.x * n] = x[i] * x[63 - i]; }\n"
+      "}\n";
+  fg_cubin cubin;
+  ck_assert_msg(compile_text(text, "sm_90a", &cubin) == FG_OK, "%s", fg_error());
+  ck_assert_str_eq(cubin.entry[0].entry, "spill");
+  ck_assert_int_gt(cubin.entry[0].spill_bytes, 0);
+  ck_assert_int_eq(fg_cubin_accept("planted", &cubin), FG_ECOMPILER);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "planted: spill spills "));
+  fg_cubin_free(&cubin);
+}
+END_TEST
+
+START_TEST(mistakes_name_their_line) {
+  fg_cubin cubin;
+  ck_assert_int_eq(
+      compile_text("extern \"C\" __global__ void f() {\n  x = 1;\n}\n", "sm_90a", &cubin),
+      FG_ECOMPILER);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "kernel.cu(2): error"));
+  ck_assert_int_eq(compile_text("", "sm_20", &cubin), FG_ECOMPILER);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "cannot compile for sm_20; it knows "));
+}
+END_TEST
+
+/* A pathological text ends at the limit, and the compile after it is judged on its own. */
+START_TEST(late_compiles_stop) {
+  size_t n = 0, room = 1000000;
+  char *text = malloc(room);
+  fg_cubin cubin;
+  n += (size_t)sprintf(text, "extern \"C\" __global__ void f(float *p) {\n");
+  while (n < room - 200)
+    n += (size_t)sprintf(text + n, "p[%zu] += sinf(p[%zu]) * 3.0f;\n", n % 977, n % 1013);
+  sprintf(text + n, "}\n");
+  setenv("FLASHGEN_COMPILE_SECONDS", "1", 1);
+  ck_assert_int_eq(compile_text(text, "sm_90a", &cubin), FG_ECOMPILER);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "took longer than 1 s (FLASHGEN_COMPILE_SECONDS"));
+  ck_assert_int_eq(compile_text("extern \"C\" __global__ void f() { x = 1; }\n", "sm_90a", &cubin),
+                   FG_ECOMPILER);
+  ck_assert_ptr_null(strstr(fg_error(), "longer"));
+  free(text);
+}
+END_TEST
+
+static int required(void) {
+  const char *labels = getenv("FLASHGEN_REQUIRE");
+  return labels && strstr(labels, "compile");
+}
+
+int main(void) {
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
+    fprintf(stderr, "%s: nothing is compiled\n", fg_error());
+    return required() ? 1 : SKIP;
+  }
+  Suite *suite = suite_create("nvrtc");
+  TCase *tests = tcase_create("nvrtc");
+  tcase_add_loop_test(tests, forward, 0, 4);
+  tcase_add_loop_test(tests, backward, 0, 3);
+  tcase_add_loop_test(tests, bias_gradient, 0, 2);
+  tcase_add_test(tests, spills_are_refused);
+  tcase_add_test(tests, mistakes_name_their_line);
+  if (fg_nvrtc_version(nvrtc) >= 12080) tcase_add_test(tests, late_compiles_stop);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

@@ -1,0 +1,246 @@
+/* t_property.c - what holds of attention whatever the numbers: no oracle is asked. */
+#include "launch_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 37, .nk = 77};
+
+static void for_each(kernels made, void (*test)(const kernel *)) {
+  for (int i = 0; i < made.n; i++) test(&made.list[i]);
+  kernels_free(&made);
+}
+
+/* Weights sum to 1. Rounding of the sum is far below that of o: 1 comes out exactly. */
+static void ones(const kernel *k) {
+  launch l = launch_new(k, shape, 1);
+  launch_fill(&l, "v", 1);
+  launch_run(&l, 1);
+  float *o = launch_get(&l, "o");
+  for (int64_t i = 0; i < launch_count(&l, "o"); i++)
+    ck_assert_msg(o[i] == 1, "%s: o[%d] = %.9g", k->name, (int)i, (double)o[i]);
+  free(o);
+  launch_free(&l);
+}
+
+START_TEST(test_ones) {
+  for_each(kernels_new("head_dim=8,72/40 dtype=bf16,f16 mask=full,causal bias=true"), ones);
+}
+END_TEST
+
+/* Rows of `width` values at index j of the middle axis go to (31 j + 5) % n. */
+static void permute(launch *l, const char *name, int64_t outer, int64_t n, int64_t width) {
+  float *from = launch_get(l, name), *to = launch_get(l, name);
+  ck_assert_int_eq(outer * n * width, launch_count(l, name));
+  for (int64_t i = 0; i < outer; i++)
+    for (int64_t j = 0; j < n; j++)
+      memcpy(to + (i * n + (31 * j + 5) % n) * width, from + (i * n + j) * width,
+             (size_t)width * sizeof *to);
+  launch_set(l, name, to);
+  free(from);
+  free(to);
+}
+
+/* ||a - b|| / ||b|| */
+static double difference(const launch *a, const launch *b, const char *name) {
+  double error = 0, norm = 0;
+  float *x = launch_get(a, name), *y = launch_get(b, name);
+  for (int64_t i = 0; i < launch_count(a, name); i++) {
+    error += pow((double)x[i] - (double)y[i], 2);
+    norm += pow((double)y[i], 2);
+  }
+  free(x);
+  free(y);
+  return sqrt(error / norm);
+}
+
+/* The order of keys is of no consequence but for rounding: half an ulp of few elements of o. */
+static void permuted(const kernel *k) {
+  launch a = launch_new(k, shape, 2), b = launch_new(k, shape, 2);
+  int d = k->variant.point.d;
+  permute(&b, "k", shape.b, shape.nk, shape.hk * d);
+  permute(&b, "v", shape.b, shape.nk, shape.hk * d);
+  permute(&b, "bias", shape.h * shape.nq, shape.nk, 1);
+  launch_run(&a, 1);
+  launch_run(&b, 1);
+  double o = difference(&a, &b, "o"), lse = difference(&a, &b, "lse");
+  ck_assert_msg(o < 1e-4 && lse < 1e-6, "%s: o %g, lse %g", k->name, o, lse);
+  launch_free(&a);
+  launch_free(&b);
+}
+
+START_TEST(test_permuted) {
+  for_each(kernels_new("head_dim=40 dtype=bf16,f16 bias=true bias_dims=[h,q,k]"), permuted);
+}
+END_TEST
+
+/* Adds 3 to the keys, values and biases of places behind `place`. */
+static void change_behind(launch *l, int64_t place) {
+  static const char *const names[] = {"k", "v", "bias"};
+  for (int t = 0; t < 3; t++) {
+    float *x = launch_get(l, names[t]);
+    int64_t width = t == 2 ? 1 : shape.hk * l->kernel->variant.point.d;
+    for (int64_t i = 0; i < launch_count(l, names[t]); i++)
+      if (i / width % shape.nk > place) x[i] += 3;
+    launch_set(l, names[t], x);
+    free(x);
+  }
+}
+
+/* No row sees a bit of what comes after it; the next row does. */
+static void causal(const kernel *k) {
+  launch a = launch_new(k, shape, 3);
+  launch_run(&a, 1);
+  float *before = launch_get(&a, "o");
+  int64_t width = shape.h * k->variant.point.dv;
+  for (int64_t row = 0; row < shape.nq; row += 5) {
+    launch b = launch_new(k, shape, 3);
+    change_behind(&b, row + shape.nk - shape.nq);
+    launch_run(&b, 1);
+    float *after = launch_get(&b, "o");
+    int next_differs = 0;
+    for (int64_t i = 0; i < launch_count(&a, "o"); i++) {
+      int64_t q = i / width % shape.nq;
+      int same = !memcmp(before + i, after + i, sizeof *before);
+      ck_assert_msg(q > row || same, "%s: row %d sees what comes after row %d", k->name, (int)q,
+                    (int)row);
+      next_differs |= q == row + 1 && !same;
+    }
+    ck_assert_msg(next_differs || row + 1 == shape.nq, "%s: row %d does not see its own key",
+                  k->name, (int)row + 1);
+    free(after);
+    launch_free(&b);
+  }
+  free(before);
+  launch_free(&a);
+}
+
+START_TEST(test_causal) {
+  for_each(kernels_new("head_dim=24 dtype=bf16,f16 mask=causal bias=true bias_dims=[q,k]"), causal);
+}
+END_TEST
+
+/* The order of blocks, warps and lanes is of no consequence, not even for rounding. */
+static void ordered(const kernel *k) {
+  launch a = launch_new(k, shape, 4), b = launch_new(k, shape, 4);
+  launch_run(&a, 0);
+  for (uint64_t seed = 1; seed < 4; seed++) {
+    launch_run(&b, seed);
+    launch_same_outputs(&a, &b);
+  }
+  launch_free(&a);
+  launch_free(&b);
+}
+
+/* Test i: the dims of which i is the set, bit 0 = b ... */
+START_TEST(test_ordered) {
+  char dims[16] = "";
+  size_t n = 0;
+  for (int a = 0; a < 4; a++)
+    if (_i >> a & 1)
+      n += (size_t)snprintf(dims + n, sizeof dims - n, "%s%c", n ? "," : "", "bhqk"[a]);
+  for_each(
+      kernels_new("pass=forward,backward mask=causal bias=grad head_dim=16 bias_dims=[%s]", dims),
+      ordered);
+}
+END_TEST
+
+static void multiply(launch *l, const char *name, float factor) {
+  float *x = launch_get(l, name);
+  for (int64_t i = 0; i < launch_count(l, name); i++) x[i] *= factor;
+  launch_set(l, name, x);
+  free(x);
+}
+
+/* Scores scaled by 1/4 are those of q / 4, to the bit; so are the gradients but dq, a quarter. */
+static void scaled(const kernel *k, const kernel *forward) {
+  launch a = launch_new(k, shape, 5), b = launch_new(k, shape, 5);
+  a.problem->args.scale = 0.25f;
+  b.problem->args.scale = 1;
+  multiply(&b, "q", 0.25f);
+  if (forward) launch_take_forward(&a, forward);
+  if (forward) launch_take_forward(&b, forward);
+  launch_run(&a, 0);
+  launch_run(&b, 0);
+  if (launch_has(&b, "dq")) multiply(&b, "dq", 0.25f);
+  launch_same_outputs(&a, &b);
+  launch_free(&a);
+  launch_free(&b);
+}
+
+START_TEST(test_scaled) {
+  kernels forward = kernels_new("dtype=bf16,f16 head_dim=40 mask=causal");
+  kernels backward = kernels_new("pass=backward dtype=bf16,f16 head_dim=40 mask=causal");
+  ck_assert_int_eq(forward.n, backward.n);
+  for (int i = 0; i < forward.n; i++) {
+    scaled(&forward.list[i], NULL);
+    scaled(&backward.list[i], &forward.list[i]);
+  }
+  kernels_free(&forward);
+  kernels_free(&backward);
+}
+END_TEST
+
+/* No scale given is 1/sqrt(d). */
+static void default_scale(const kernel *k) {
+  launch a = launch_new(k, shape, 5), b = launch_new(k, shape, 5);
+  a.problem->args.scale = 0.125f;
+  launch_run(&a, 0);
+  launch_run(&b, 0);
+  launch_same_outputs(&a, &b);
+  launch_free(&a);
+  launch_free(&b);
+}
+
+START_TEST(test_default_scale) {
+  for_each(kernels_new("pass=forward,backward head_dim=64/40"), default_scale);
+}
+END_TEST
+
+/* With dO = 0 a row's dS is p dLSE: it sums to dLSE, a bias of one number a row gets just that, and
+ * values get nothing. Without dLSE there is nothing at all. */
+START_TEST(test_dlse) {
+  kernels forward = kernels_new("head_dim=40 mask=causal bias=true bias_dims=[b,h,q]");
+  kernels made = kernels_new("pass=backward head_dim=40 mask=causal bias=grad bias_dims=[b,h,q] "
+                             "grad_dtype=f32");
+  for (int i = 0; i < made.n; i++) {
+    launch l = launch_new(&made.list[i], shape, 6);
+    launch_take_forward(&l, &forward.list[i]);
+    launch_fill(&l, "do", 0);
+    launch_run(&l, 0);
+    float *dbias = launch_get(&l, "dbias"), *dlse = launch_get(&l, "dlse"),
+          *dv = launch_get(&l, "dv");
+    for (int64_t j = 0; j < launch_count(&l, "dlse"); j++)
+      ck_assert_msg(fabsf(dbias[j] - dlse[j]) <= 1e-5f * fabsf(dlse[j]), "dbias[%d] = %g, not %g",
+                    (int)j, (double)dbias[j], (double)dlse[j]);
+    for (int64_t j = 0; j < launch_count(&l, "dv"); j++) ck_assert_float_eq(dv[j], 0);
+    free(dbias);
+    fg_problem_drop(l.problem, fg_problem_find(l.problem, "dlse"));
+    launch_run(&l, 0);
+    dbias = launch_get(&l, "dbias");
+    for (int64_t j = 0; j < launch_count(&l, "dbias"); j++) ck_assert_float_eq(dbias[j], 0);
+    free(dbias);
+    free(dlse);
+    free(dv);
+    launch_free(&l);
+  }
+  kernels_free(&made);
+  kernels_free(&forward);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("property");
+  TCase *cases = tcase_create("property");
+  tcase_add_test(cases, test_ones);
+  tcase_add_test(cases, test_permuted);
+  tcase_add_test(cases, test_causal);
+  tcase_add_loop_test(cases, test_ordered, 0, 16);
+  tcase_add_test(cases, test_scaled);
+  tcase_add_test(cases, test_default_scale);
+  tcase_add_test(cases, test_dlse);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}

@@ -1,0 +1,242 @@
+/* t_run.c - `flashgen run` on real tensors: every output against the oracle, its file's shape and
+ * type, and what may not change the bits. */
+#include "json.h"
+#include "program.h"
+#include "run_case.h"
+#include "scratch.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FORWARD   "--in q=q.npy --in k=k.npy --in v=v.npy"
+#define BACKWARD  FORWARD " --in do=do.npy"
+#define GRADIENTS "--out dq=dq.npy --out dk=dk.npy --out dv=dv.npy"
+
+static const run_case usual = {.b = 2,
+                               .h = 4,
+                               .hk = 2,
+                               .nq = 19,
+                               .nk = 37,
+                               .d = 40,
+                               .dv = 40,
+                               .dtype = FG_ELEM_BF16,
+                               .mask = "causal",
+                               .bias_axes = "bhqk",
+                               .scale = 0.125};
+
+static void judge_gradients(const run_case *c) {
+  run_case_judge(c, "dq");
+  run_case_judge(c, "dk");
+  run_case_judge(c, "dv");
+}
+
+START_TEST(forward) {
+  run_case_put(&usual, "f4");
+  program_result r =
+      program_gives(0, "run pass=forward dtype=bf16 mask=causal bias=true "
+                       "scale=0.125 " FORWARD " --in bias=bias.npy --out o=o.npy --out lse=lse.npy "
+                       "--device host");
+  run_case_judge(&usual, "o");
+  run_case_judge(&usual, "lse");
+  ck_assert_str_eq(r.out, "");
+  ck_assert_str_eq(r.err,
+                   "attn_fwd-bf16-d40-causal-bias_bhqk.simt-q16-k32-w4.host: b=2 h=4 hk=2 nq=19 "
+                   "nk=37\no -> o.npy\nlse -> lse.npy\n");
+  ck_assert_int_eq(scratch_files(), 7 + 1); /* q k v bias do o lse, tmp */
+}
+END_TEST
+
+/* Each broadcast of the bias is taken from the file's extents. */
+START_TEST(bias_extents) {
+  static const char *const axes[] = {"hqk", "bk", "q", ""};
+  static const char *const tags[] = {"bias_hqk", "bias_bk", "bias_q", "bias_1"};
+  for (int i = 0; i < 4; i++) {
+    run_case c = usual;
+    c.bias_axes = axes[i];
+    c.mask = "full";
+    run_case_put(&c, "f4");
+    program_result r = program_gives(0, "run bias=true scale=0.125 " FORWARD
+                                        " --in bias=bias.npy --out o=o.npy --out lse=lse.npy");
+    if (*axes[i]) program_says(r.err, tags[i]);
+    run_case_judge(&c, "o");
+    run_case_judge(&c, "lse");
+  }
+}
+END_TEST
+
+START_TEST(other_dims_and_dtype) {
+  const run_case c = {.b = 1,
+                      .h = 2,
+                      .hk = 2,
+                      .nq = 5,
+                      .nk = 9,
+                      .d = 24,
+                      .dv = 72,
+                      .dtype = FG_ELEM_F16,
+                      .mask = "full"};
+  run_case_put(&c, "f2");
+  program_gives(0, "run dtype=f16 " FORWARD " --out o=o.npy --out lse=lse.npy");
+  run_case_judge(&c, "o");
+  run_case_judge(&c, "lse");
+  run_case_put(&c, "f4"); /* the same words, other files: rounded by the program */
+  program_gives(0, "run dtype=f16 head_dim=24/72 b=1 h=2 hk=2 nq=5 nk=9 " FORWARD
+                   " --out o=o.npy --out lse=lse.npy");
+  run_case_judge(&c, "o");
+  run_case_judge(&c, "lse");
+}
+END_TEST
+
+/* No key: o = 0, lse = -inf. No query, no batch: empty files. */
+START_TEST(empty_extents) {
+  run_case c = usual;
+  c.bias_axes = NULL;
+  for (int i = 0; i < 3; i++) {
+    run_case e = c;
+    *(i == 0 ? &e.nk : i == 1 ? &e.nq : &e.b) = 0;
+    run_case_put(&e, "f4");
+    program_gives(0, "run mask=causal scale=0.125 " FORWARD " --out o=o.npy --out lse=lse.npy");
+    run_case_judge(&e, "o");
+    run_case_judge(&e, "lse");
+    program_gives(0, "run pass=backward mask=causal scale=0.125 " BACKWARD " " GRADIENTS);
+    judge_gradients(&e);
+  }
+}
+END_TEST
+
+START_TEST(backward_computes_the_forward) {
+  run_case c = usual;
+  c.dlse = 1;
+  run_case_put(&c, "f4");
+  program_gives(0, "run pass=backward mask=causal bias=grad scale=0.125 " BACKWARD
+                   " --in bias=bias.npy --in dlse=dlse.npy --out dbias=dbias.npy " GRADIENTS);
+  judge_gradients(&c);
+  run_case_judge(&c, "dbias");
+}
+END_TEST
+
+/* Given o and lse are used: with a wrong one the gradients are wrong. */
+START_TEST(backward_uses_what_is_given) {
+  static const char *const given[] = {"--in o=o.npy --in lse=lse.npy", "--in o=o.npy",
+                                      "--in lse=lse.npy"};
+  run_case c = usual;
+  c.bias_axes = NULL;
+  run_case_put(&c, "f4");
+  for (int i = 0; i < 3; i++) {
+    run_case_put_forward(&c);
+    program_gives(0, "run pass=backward mask=causal scale=0.125 " BACKWARD " %s " GRADIENTS,
+                  given[i]);
+    judge_gradients(&c);
+    run_case_zeros(i == 1 ? "o" : "lse", i == 1 ? "2,19,4,40" : "2,4,19");
+    program_gives(0, "run pass=backward mask=causal scale=0.125 " BACKWARD " %s --out dq=other.npy",
+                  given[i]);
+    ck_assert(!run_case_equal("dq.npy", "other.npy"));
+  }
+}
+END_TEST
+
+/* The gradient of a broadcast bias is summed to the bias's own extents; dv alone may be asked for.
+ */
+START_TEST(broadcast_dbias) {
+  run_case c = usual;
+  c.bias_axes = "hk";
+  c.dtype = FG_ELEM_F16;
+  run_case_put(&c, "f4");
+  program_gives(0, "run pass=backward dtype=f16 mask=causal bias=grad scale=0.125 " BACKWARD
+                   " --in bias=bias.npy --out dbias=dbias.npy --out dv=dv.npy");
+  run_case_judge(&c, "dbias");
+  run_case_judge(&c, "dv");
+}
+END_TEST
+
+START_TEST(seed_and_plan) {
+  run_case c = usual;
+  c.bias_axes = NULL;
+  run_case_put(&c, "f4");
+  for (int seed = 0; seed < 3; seed++)
+    program_gives(0, "run mask=causal scale=0.125 --seed %d " FORWARD " --out o=o%d.npy", seed,
+                  seed);
+  ck_assert(run_case_equal("o0.npy", "o1.npy"));
+  ck_assert(run_case_equal("o0.npy", "o2.npy"));
+  program_result r =
+      program_gives(0, "run mask=causal scale=0.125 --plan simt-q4-* " FORWARD " --out o=o.npy");
+  program_says(r.err, ".simt-q4-k32-w4.host");
+  run_case_judge(&c, "o");
+  program_gives(0, "run mask=causal block_q=4 --quiet " FORWARD " --out o=p.npy");
+  ck_assert_int_eq(access("p.npy", R_OK), 0);
+}
+END_TEST
+
+/* A spec file's table with words over it; results as JSON; what stood in the file is replaced. */
+START_TEST(spec_file_and_json) {
+  static const char spec[] = "return { dtype = 'f16', mask = 'full', block_q = 4 }";
+  run_case c = usual;
+  c.bias_axes = NULL;
+  c.scale = 0;
+  run_case_put(&c, "f4");
+  scratch_put("s.lua", spec, sizeof spec - 1);
+  scratch_put("a\"b.npy", "old", 3);
+  program_result r = program_gives(0, "run s.lua mask=causal dtype=bf16 --json " FORWARD
+                                      " --out o=a\"b.npy --out lse=lse.npy");
+  const char *bad = json_error(r.out);
+  ck_assert_msg(!bad, "%s: no JSON at %s", r.out, bad);
+  ck_assert_str_eq(r.out, "{\"schema\": 1, \"variant\": "
+                          "\"attn_fwd-bf16-d40-causal.simt-q4-k32-w4.host\", \"shape\": {\"b\": 2, "
+                          "\"h\": 4, \"hk\": 2, \"nq\": 19, \"nk\": 37}, \"outputs\": {\"o\": "
+                          "\"a\\\"b.npy\", \"lse\": \"lse.npy\"}}\n");
+  ck_assert_str_eq(r.err, "");
+  ck_assert_int_eq(rename("a\"b.npy", "o.npy"), 0);
+  run_case_judge(&c, "o");
+}
+END_TEST
+
+/* With stdin and stdout closed, files are not opened in their place: nothing is printed into them.
+ */
+START_TEST(closed_streams) {
+  const program_setup closed = {.out = PROGRAM_CLOSED, .closed_stdin = 1};
+  run_case c = usual;
+  c.bias_axes = NULL;
+  run_case_put(&c, "f4");
+  program_result r = program_run(&closed, "run mask=causal scale=0.125 " FORWARD
+                                          " --out o=o.npy --out lse=lse.npy");
+  ck_assert_int_eq(r.code, 0);
+  run_case_judge(&c, "o");
+  run_case_judge(&c, "lse");
+  r = program_run(&closed, "run mask=causal --json " FORWARD " --out o=o.npy");
+  ck_assert_int_eq(r.code, 3);
+  ck_assert_str_eq(r.err, "flashgen: stdout cannot be written: Bad file descriptor\n");
+}
+END_TEST
+
+START_TEST(interrupted) {
+  const program_setup group = {.group = 1};
+  run_case c = usual;
+  run_case_put(&c, "f4");
+  program_result r = program_interrupted(&group, NULL, SIGINT, 1,
+                                         "run bias=true " FORWARD " --in bias=bias.npy "
+                                         "--out o=o.npy --out lse=lse.npy");
+  ck_assert_int_eq(r.code, 130);
+  ck_assert_str_eq(r.err, "");
+  ck_assert_int_eq(scratch_files(), 5 + 1); /* q k v bias do, tmp */
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("run");
+  TCase *tests = tcase_create("run");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, forward);
+  tcase_add_test(tests, bias_extents);
+  tcase_add_test(tests, other_dims_and_dtype);
+  tcase_add_test(tests, empty_extents);
+  tcase_add_test(tests, backward_computes_the_forward);
+  tcase_add_test(tests, backward_uses_what_is_given);
+  tcase_add_test(tests, broadcast_dbias);
+  tcase_add_test(tests, seed_and_plan);
+  tcase_add_test(tests, spec_file_and_json);
+  tcase_add_test(tests, closed_streams);
+  tcase_add_test(tests, interrupted);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

@@ -1,0 +1,282 @@
+/* t_run_refused.c - bad input of `flashgen run`: one sentence that names the tensor, the exit code,
+ * and no file made, changed or left behind. */
+#include "program.h"
+#include "run_case.h"
+#include "scratch.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define Q   "--in q=q.npy "
+#define K   "--in k=k.npy "
+#define V   "--in v=v.npy "
+#define QKV Q K V
+#define O   "--out o=o.npy "
+#define DO  "--in do=do.npy "
+
+static void enter(void) {
+  scratch_enter();
+  run_case_zeros("q", "2,3,4,16");
+  run_case_zeros("k", "2,5,2,16");
+  run_case_zeros("v", "2,5,2,24");
+  run_case_zeros("do", "2,3,4,24");
+  run_case_zeros("bias", "1,4,3,5");
+  scratch_put("o.npy", "before", 6);
+  ck_assert_int_eq(mkdir("tmp", 0777), 0);
+}
+
+static void refuses_with(int code, const char *words, const char *sentence) {
+  char text[16] = "";
+  int before = scratch_files();
+  program_refuses(code, sentence, "run %s", words);
+  ck_assert_msg(scratch_files() == before, "run %s: files are left", words);
+  int file = open("o.npy", O_RDONLY);
+  ck_assert_int_eq(read(file, text, sizeof text), 6);
+  ck_assert_str_eq(text, "before");
+  close(file);
+}
+
+static void refuses(const char *words, const char *sentence) { refuses_with(2, words, sentence); }
+
+/* A tensor of other extents than enter() gave it: refused with the sentence. */
+static void refuses_shape(const char *name, const char *extents, const char *words,
+                          const char *sentence) {
+  char path[32], kept[32];
+  snprintf(path, sizeof path, "%s.npy", name);
+  snprintf(kept, sizeof kept, "%s.kept", name);
+  ck_assert_int_eq(rename(path, kept), 0);
+  run_case_zeros(name, extents);
+  refuses(words, sentence);
+  ck_assert_int_eq(rename(kept, path), 0);
+}
+
+START_TEST(shapes_that_disagree) {
+  const char *w = QKV O;
+  refuses_shape("k", "3,5,2,16", w, "k: its batch (axis 0) is 3, but q has 2");
+  refuses_shape("v", "2,5,1,24", w, "v: its key/value heads (axis 2) is 1, but k has 2");
+  refuses_shape("v", "2,6,2,24", w, "v: its key length (axis 1) is 6, but k has 5");
+  refuses_shape("k", "2,5,2,24", w, "k: its head dim (axis 3) is 24, but q has 16");
+  w = "pass=backward " QKV DO O;
+  refuses_shape("do", "2,4,4,24", w, "do: its query length (axis 1) is 4, but q has 3");
+  refuses_shape("do", "2,3,2,24", w, "do: its heads (axis 2) is 2, but q has 4");
+  refuses_shape("do", "2,3,4,16", w, "do: its v head dim (axis 3) is 16, but v has 24");
+  refuses_shape("k", "2,5,3,16", Q K "--in v=k.npy " O,
+                "q: its heads are 4, not a multiple of the 3 key/value heads of k");
+}
+END_TEST
+
+START_TEST(extents_in_words) {
+  refuses("b=3 " QKV O, "q: its batch (axis 0) is 2, but the command line has 3");
+  refuses("h=2 " QKV O, "q: its heads (axis 2) is 4, but the command line has 2");
+  refuses("hk=4 " QKV O, "k: its key/value heads (axis 2) is 2, but the command line has 4");
+  refuses("nq=1 " QKV O, "q: its query length (axis 1) is 3, but the command line has 1");
+  refuses("nk=7 " QKV O, "k: its key length (axis 1) is 5, but the command line has 7");
+  refuses("h=4 hk=0 nk=5 " QKV O,
+          "k: its key/value heads (axis 2) is 2, but the command line has 0");
+  refuses("nq=-1 " QKV O, "nq: \"-1\" is not an integer of at least 0");
+  refuses("nq=3.0 " QKV O, "nq: \"3.0\" is not an integer of at least 0");
+  refuses("nq= " QKV O, "nq: \"\" is not an integer of at least 0");
+  refuses("scale=0 " QKV O, "scale: \"0\" is not a number other than 0");
+  refuses("scale=nan " QKV O, "scale: \"nan\" is not a number other than 0");
+  refuses("scale=1/8 " QKV O, "scale: \"1/8\" is not a number other than 0");
+}
+END_TEST
+
+START_TEST(tensors_missing_or_extra) {
+  refuses(K V O, "q is missing: give --in q=FILE.npy");
+  refuses(Q V O, "k is missing: give --in k=FILE.npy");
+  refuses(Q "--in k=k.npy " O, "v is missing: give --in v=FILE.npy");
+  refuses("hk=2 nk=5 " Q V O, "k is missing: give --in k=FILE.npy");
+  refuses(O, "q is missing: give --in q=FILE.npy");
+  refuses("pass=backward " QKV "--out dq=dq.npy", "do is missing: give --in do=FILE.npy");
+  refuses("bias=true " QKV O, "bias is missing: give --in bias=FILE.npy");
+  refuses(QKV DO O, "do: the spec has no such input");
+  refuses(QKV "--in dlse=q.npy " O, "dlse: q.npy has 4 axes; expected [b, h, nq]");
+  refuses(QKV "--in o=do.npy " O, "o: the spec has no such input");
+  refuses(QKV "--in bias=bias.npy " O, "bias is given, but the spec has bias=false: say bias=true");
+  refuses(QKV "--in qq=q.npy " O, "--in qq: there is no tensor of that name (did you mean q?)");
+  refuses(QKV "--in dbais=q.npy " O,
+          "--in dbais: there is no tensor of that name (did you mean dbias?)");
+  refuses(QKV "--in weights_of_all_layers=q.npy " O,
+          "--in weights_of_all_layers: there is no tensor of that name");
+}
+END_TEST
+
+START_TEST(outputs_asked_for) {
+  refuses(QKV, "nothing to write: give --out o=FILE.npy");
+  refuses(QKV O "--out dq=dq.npy", "dq: the spec has no such output");
+  refuses(QKV O "--out q=dq.npy", "q: the spec has no such output");
+  refuses("pass=backward " QKV DO O, "o: the spec has no such output");
+  refuses("pass=backward bias=true --in bias=bias.npy " QKV DO "--out dbias=dbias.npy",
+          "dbias: the spec has no such output");
+  refuses(QKV O "--out lsee=lse.npy",
+          "--out lsee: there is no tensor of that name (did you mean lse?)");
+  refuses(QKV O "--out o=p.npy", "--out: o is given twice");
+  refuses(QKV Q O, "--in: q is given twice");
+  refuses(QKV O "--out lse=o.npy", "--out: o and lse would both be o.npy");
+  refuses(QKV "--out o", "--out o: expected NAME=FILE");
+  refuses(QKV "--out o=", "--out o=: expected NAME=FILE");
+  refuses(QKV "--out =o.npy", "--out =o.npy: expected NAME=FILE");
+}
+END_TEST
+
+START_TEST(places_that_cannot_be_written) {
+  ck_assert_int_eq(mkdir("sealed", 0555), 0);
+  ck_assert_int_eq(symlink("loop.npy", "loop.npy"), 0);
+  refuses_with(3, QKV "--out lse=lse.npy --out o=missing/o.npy",
+               "o: cannot write missing/o.npy: No such file or directory");
+  refuses_with(3, QKV "--out lse=lse.npy --out o=q.npy/o.npy",
+               "o: cannot write q.npy/o.npy: Not a directory");
+  refuses_with(3, QKV "--out lse=lse.npy --out o=tmp", "o: cannot write tmp: it is a directory");
+  refuses_with(3, QKV "--out o=/dev/null", "o: cannot write /dev/null: it is not a regular file");
+  refuses_with(3, QKV "--out o=/proc/o.npy",
+               "o: cannot write /proc/o.npy: No such file or directory");
+  if (geteuid()) /* to root nothing is sealed */
+    refuses_with(3, QKV "--out o=sealed/o.npy", "o: cannot write sealed/o.npy: Permission denied");
+}
+END_TEST
+
+/* One tensor's file; %s is its sentence after "q: x.npy ". */
+static void refuses_file(const char *sentence) {
+  char text[256];
+  snprintf(text, sizeof text, "q: x.npy %s", sentence);
+  refuses("--in q=x.npy " K V O, text);
+}
+
+START_TEST(bad_files) {
+  static const int64_t extent[] = {2, 3, 4, 16};
+  static const char data[2 * 3 * 4 * 16 * 8];
+  enum { N = 2 * 3 * 4 * 16 };
+  scratch_put("x.npy", "", 0);
+  refuses_file("is not a .npy file: it has 0 bytes");
+  scratch_put("x.npy", "{\"q\": [1, 2, 3]}", 16);
+  refuses_file("is not a .npy file: it does not begin with \\x93NUMPY");
+  run_case_file("x.npy", "<f4", "False", 4, extent, data, N * 4 - 1);
+  refuses_file("is truncated: 1727 bytes found, 1728 needed");
+  run_case_file("x.npy", "<f4", "False", 4, extent, data, N * 4 + 1);
+  refuses_file("has 1 bytes after its last element");
+  run_case_file("x.npy", ">f4", "False", 4, extent, data, N * 4);
+  refuses_file("is big-endian (>f4); little-endian is read");
+  run_case_file("x.npy", "<f4", "True", 4, extent, data, N * 4);
+  refuses_file("is in Fortran order; C order is read (numpy.ascontiguousarray)");
+  run_case_file("x.npy", "<f8", "False", 4, extent, data, N * 8);
+  refuses_file("has elements of type <f8; f2, f4, i4 and i8 are read");
+  run_case_file("x.npy", "<i4", "False", 4, extent, data, N * 4);
+  refuses_file("holds integers (i4); expected f4 or f2");
+  run_case_file("x.npy", "<i8", "False", 4, extent, data, N * 8);
+  refuses_file("holds integers (i8); expected f4 or f2");
+  run_case_file("x.npy", "<f4", "False", 3, extent, data, 2 * 3 * 4 * 4);
+  refuses_file("has 3 axes; expected [b, nq, h, d]");
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_read) {
+  refuses_file("cannot be opened: No such file or directory");
+  ck_assert_int_eq(mkdir("x.npy", 0777), 0);
+  refuses_file("is a directory, not a .npy file");
+  ck_assert_int_eq(rmdir("x.npy"), 0);
+  ck_assert_int_eq(mkfifo("x.npy", 0666), 0);
+  refuses_file("is not a regular file");
+  ck_assert_int_eq(unlink("x.npy"), 0);
+  if (!geteuid()) return; /* root reads everything */
+  scratch_put("x.npy", "", 0);
+  ck_assert_int_eq(chmod("x.npy", 0), 0);
+  refuses_file("cannot be opened: Permission denied");
+}
+END_TEST
+
+START_TEST(f16_overflow) {
+  static const int64_t extent[] = {2, 3, 4, 16};
+  float x[2 * 3 * 4 * 16] = {[100] = -65520};
+  run_case_file("x.npy", "<f4", "False", 4, extent, x, sizeof x);
+  refuses("dtype=f16 --in q=x.npy " K V O, "q: -65520 overflows f16");
+  x[100] = 3.4e38f; /* finite, and beyond bfloat16's largest, 3.39e38 */
+  run_case_file("x.npy", "<f4", "False", 4, extent, x, sizeof x);
+  refuses("dtype=bf16 --in q=x.npy " K V O, "q: 3.4e+38 overflows bf16");
+}
+END_TEST
+
+#define DIMS "expected d or d/dv, multiples of 8 from 8 to 256 (128 or 192/128)"
+
+START_TEST(head_dims) {
+  refuses_shape("v", "2,5,2,7", QKV O,
+                "q has head dim 16, v has 7: head_dim: \"16/7\" is not allowed; " DIMS);
+  refuses_shape("v", "2,5,2,264", QKV O,
+                "q has head dim 16, v has 264: head_dim: \"16/264\" is not allowed; " DIMS);
+  refuses("head_dim=16 " QKV O, "q has head dim 16, v has 24, but head_dim is 16/16");
+  refuses("head_dim=24/16 " QKV O, "q has head dim 16, v has 24, but head_dim is 24/16");
+}
+END_TEST
+
+START_TEST(bias_that_disagrees) {
+  const char *w = "bias=true --in bias=bias.npy " QKV O;
+  refuses_shape("bias", "1,4,3,6", w, "bias: axis 3 has 6, expected 5");
+  refuses_shape("bias", "1,4,2,5", w, "bias: axis 2 has 2, expected 3");
+  refuses_shape("bias", "1,2,3,5", w, "bias: axis 1 has 2, expected 4");
+  refuses_shape("bias", "3,4,3,5", w, "bias: axis 0 has 3, expected 2");
+  refuses_shape("bias", "4,3,5", w, "bias: bias.npy has 3 axes; expected [b, h, nq, nk]");
+  refuses("bias=true bias_dims=[b,h,q,k] --in bias=bias.npy " QKV O,
+          "bias: axis 0 has 1, expected 2");
+  refuses("bias=true bias_dims=[q,k] --in bias=bias.npy " QKV O, "bias: axis 1 has 4, expected 1");
+}
+END_TEST
+
+START_TEST(specs) {
+  refuses("pass=forward,backward " QKV O, "the words give 2 specs; run takes one");
+  refuses("mask=casual " QKV O,
+          "mask: \"casual\" is not allowed; expected full, causal (did you mean \"causal\"?)");
+  refuses("maks=full " QKV O, "unknown field \"maks\" (did you mean \"mask\"?)");
+  refuses("forward " QKV O, "\"forward\": expected field=value or a spec file");
+  refuses("--plan wgmma-* " QKV O,
+          "attn_fwd-bf16-d16v24: no plan matches --plan wgmma-*; the first "
+          "is simt-q16-k32-w4");
+  refuses("--device gpu " QKV O, "device gpu: expected host");
+  refuses_with(3, "--device cuda:0 " QKV O, "device cuda:0: no GPU can be used; there is host");
+  refuses("--seed x " QKV O, "--seed: \"x\" is not an integer of at least 0");
+  refuses("missing.lua " QKV O, "missing.lua: cannot be opened: No such file or directory");
+}
+END_TEST
+
+/* What the machine lacks is said of the machine, once. */
+START_TEST(machine) {
+  static const struct {
+    program_setup setup;
+    const char *sentence;
+  } lacks[] = {{{.env = {"FLASHGEN_CC=/nonexistent"}},
+                "flashgen: the C compiler of the host device (FLASHGEN_CC): /nonexistent cannot be "
+                "started: No such file or directory\n"},
+               {{.env = {"TMPDIR=/nonexistent"}},
+                "flashgen: /nonexistent: no temporary directory there: No such file or "
+                "directory\n"}};
+  for (int i = 0; i < 2; i++) {
+    program_result r = program_run(&lacks[i].setup, "run " QKV O);
+    ck_assert_int_eq(r.code, 3);
+    ck_assert_str_eq(r.err, lacks[i].sentence);
+    ck_assert_str_eq(r.out, "");
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("run_refused");
+  TCase *tests = tcase_create("run_refused");
+  tcase_add_checked_fixture(tests, enter, scratch_leave);
+  tcase_add_test(tests, shapes_that_disagree);
+  tcase_add_test(tests, extents_in_words);
+  tcase_add_test(tests, tensors_missing_or_extra);
+  tcase_add_test(tests, outputs_asked_for);
+  tcase_add_test(tests, places_that_cannot_be_written);
+  tcase_add_test(tests, bad_files);
+  tcase_add_test(tests, files_that_cannot_be_read);
+  tcase_add_test(tests, f16_overflow);
+  tcase_add_test(tests, head_dims);
+  tcase_add_test(tests, bias_that_disagrees);
+  tcase_add_test(tests, specs);
+  tcase_add_test(tests, machine);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

@@ -1,0 +1,270 @@
+/* t_template.c - the template language: what it makes, and that every mistake has its line. */
+#include "expand.h"
+#include "scratch.h"
+#include "suite.h"
+#include "template.h"
+#include "templates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FORWARD "attn_fwd-bf16-d64.simt-q16-k32-w4.host"
+#define CUT     "attention/simt_forward.cut"
+
+/* Expands a variant with the templates of directory t. */
+static fg_status expand(const char *name, fg_source **source) {
+  fg_variant variant;
+  fg_gen *gen;
+  ck_assert_msg(fg_variant_parse(name, &variant) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_gen_new("t", &gen) == FG_OK, "%s", fg_error());
+  fg_status status = fg_gen_expand(gen, &variant, source);
+  fg_gen_free(gen);
+  return status;
+}
+
+/* The forward kernel fails with this message of a template's line; line 0: of none. */
+static void fails(const char *file, int line, const char *message) {
+  char why[512];
+  fg_source *source = NULL;
+  if (line)
+    snprintf(why, sizeof why, "%s: %s:%d: %s", FORWARD, file, line, message);
+  else
+    snprintf(why, sizeof why, "%s: %s", FORWARD, message);
+  ck_assert_int_eq(expand(FORWARD, &source), FG_ETEMPLATE);
+  ck_assert_str_eq(fg_error(), why);
+  ck_assert_ptr_null(source);
+}
+
+/* Appends lines to the forward kernel's file; `text` must be how they come out. */
+static void makes(const char *lines, const char *text) {
+  fg_source *source = NULL;
+  templates_append(CUT, lines);
+  ck_assert_msg(expand(FORWARD, &source) == FG_OK, "%s", fg_error());
+  const char *end = strstr(source->text, "\n\nvoid attn_fwd_entry");
+  ck_assert_ptr_nonnull(end);
+  size_t n = strlen(text);
+  ck_assert_msg(!strncmp(end - n, text, n), "%.*s", (int)(n + 20), end - n - 20);
+  fg_source_free(source);
+}
+
+START_TEST(values_in_text) {
+  makes("// $(1 + 2) $(\"a\" .. ('b'):rep(2)) $(-7 // 2)$(plan.block_q)\n", "\n// 3 abb -416");
+}
+END_TEST
+
+START_TEST(parentheses_and_strings_in_values) {
+  makes(
+      "// $(\")\") $(')') $('\"') $(#\"((\") $(\"\\\")\") $((1) + (2)) \"$(\"q\")\" $x $ ( $$(1)\n",
+      "\n// ) ) \" 2 \") 3 \"q\" $x $ ( $1");
+}
+END_TEST
+
+START_TEST(text_is_kept) {
+  makes("// a \\n \"quoted\" 'c' %d @ here [[x]] -- no comment\r\n",
+        "\n// a \\n \"quoted\" 'c' %d @ here [[x]] -- no comment");
+}
+END_TEST
+
+START_TEST(lua_lines) {
+  makes("   @ for i = 1, 3 do\n// line $(i)\n\t@ if i == 2 then\n// two\n@ end\n@ end\n",
+        "\n// line 1\n// line 2\n// two\n// line 3");
+}
+END_TEST
+
+START_TEST(lines_of_empty_values) {
+  makes("// one\n  $('')$('')\n// two $('')\n$('// three\\n// four')\n",
+        "\n// one\n// two\n// three\n// four");
+}
+END_TEST
+
+START_TEST(text_is_indented) {
+  makes(
+      "static int f(int a,\nint b) {\nif (a) {\n      return b;\n} else {\nreturn 1;\n    }\n}\n",
+      "\nstatic int f(int a,\n    int b) {\n  if (a) {\n    return b;\n  } else {\n    return 1;\n"
+      "  }\n}");
+}
+END_TEST
+
+static const struct {
+  const char *lines, *why;
+} mistake[] = {
+    {"// $(1.5)\n", "a value in $( ) is the float 1.5; it must be text or an integer"},
+    {"// $(4 / 2)\n", "a value in $( ) is the float 2.0; it must be text or an integer"},
+    {"// $(nil)\n", "a value in $( ) is nil; it must be text or an integer"},
+    {"// $(true)\n", "a value in $( ) is a boolean; it must be text or an integer"},
+    {"// $({})\n", "a value in $( ) is a table; it must be text or an integer"},
+    {"// $(ipairs)\n", "a value in $( ) is a function; it must be text or an integer"},
+    {"// $(nosuch)\n", "undefined name 'nosuch'"},
+    {"@ nosuch = nosuch\n", "undefined name 'nosuch'"},
+    {"@ os.exit(0)\n", "undefined name 'os'"},
+    {"// $(f(1)\n", "$( is not closed on its line"},
+    {"// $(\"x)\n", "$( is not closed on its line"},
+    {"// $()\n", "unexpected symbol near ')'"},
+    {"// $(1 2)\n", "')' expected near '2'"},
+    {"@ x = = 1\n", "unexpected symbol near '='"},
+    {"@ end\n", "<eof> expected near 'end'"},
+    {"@ error('mine')\n", "mine"},
+    {"@ error({})\n", "an error that is a table value, not a message"},
+    {"@ local x = plan.block_q .. {}\n", "attempt to concatenate a table value"},
+    {"@ mask.nosuch('q')\n", "attempt to call a nil value (field 'nosuch')"},
+    {"f(\n", "'(' is not closed"},
+    {"if (1) {\n", "'{' is not closed"},
+    {"}\n", "'}' closes nothing"},
+    {"} {\n", "'}' closes nothing"},
+    {"f())\n", "')' closes nothing"},
+    {"@ part 'warp_max'\n", "part 'warp_max' is declared twice"},
+    {"$(kernel('nosuch')) {\n}\n", "kernel 'nosuch' is no step of the recipe"},
+    {"@ include 'no.cut'\n", "template t/no.cut: No such file or directory"},
+    {"@ run('no.lua')\n", "template t/no.lua: No such file or directory"},
+    {"@ include 'attention'\n", "template t/attention: cannot be read"},
+};
+
+START_TEST(mistakes_have_their_line) {
+  fails(CUT, templates_append(CUT, mistake[_i].lines), mistake[_i].why);
+}
+END_TEST
+
+/* Mistakes far from the kernel's own file. */
+START_TEST(mistakes_in_other_files) {
+  int line = templates_append("attention/hooks.lua", "x x\n");
+  fails("attention/hooks.lua", line, "<eof> expected near 'x'");
+  templates_replace("attention/hooks.lua", "masks[spec.mask]", "masks[nosuch]");
+  line = templates_line("attention/hooks.lua", "masks[spec.mask]");
+  fails("attention/hooks.lua", line, "undefined name 'nosuch'");
+  templates_replace("attention/hooks.lua", "local hooks = {}", "local hooks = {}");
+  templates_replace("tile/rows.cut", "DEV u16 from_f32", "DEV $(u16) from_f32");
+  line = templates_line("tile/rows.cut", "DEV u16 from_f32");
+  fails("tile/rows.cut", line, "undefined name 'u16'");
+  templates_replace("tile/rows.cut", "DEV float to_f32(u16 x) {", "DEV float to_f32(u16 x) {{");
+  line = templates_line("tile/rows.cut", "DEV float to_f32(u16 x) {");
+  fails("tile/rows.cut", line, "'{' is not closed");
+}
+END_TEST
+
+static const struct {
+  const char *from, *to, *why;
+} description[] = {
+    {"outputs = {", "outs = {", "description: outputs is missing"},
+    {"outputs = { \"o\"", "outputs = { \"out\"", "description: outputs: no argument \"out\""},
+    {"outputs = { \"o\"", "outputs = { {}", "description: outputs: no argument \"?\""},
+    {"regions = {},", "regions = { {} },", "description: a name is missing or longer than 15"},
+    {"regions = {},", "regions = { { name = 'x' } },", "description: region x has no count"},
+    {"regions = {},", "regions = { 7 },", "description: an item of regions is no table"},
+    {"regions = {},", "regions = { { name = 'x', count = 'b * q' } },",
+     "expression \"b * q\", column 5: expected a number, an extent (b h hk nq nk) or a function"},
+    {"threads = 32 * plan.warps }", "threads = 32.5 }",
+     "description: threads must be an integer, not negative"},
+    {"threads = 32 * plan.warps }", "threads = -32 }",
+     "description: threads must be an integer, not negative"},
+    {"grid = {", "grids = {", "description: step attn_fwd has no grid"},
+    {"{ entry = \"attn_fwd\"", "{ zero = 'x' }, { entry = \"attn_fwd\"",
+     "description: zero: no region \"x\""},
+    {"cdiv(nq, %d) * h * b", "cdiv(nq, %d * h * b",
+     "expression \"cdiv(nq, 16 * h * b\", column 20: expected )"},
+};
+
+START_TEST(mistakes_in_a_description) {
+  templates_replace("attention/simt_forward.lua", description[_i].from, description[_i].to);
+  fails(NULL, 0, description[_i].why);
+}
+END_TEST
+
+START_TEST(candidates_are_checked) {
+  fg_variant variant;
+  fg_gen *gen;
+  fg_plan *plans = NULL;
+  int n = 0;
+  ck_assert_int_eq(fg_variant_parse(FORWARD, &variant), FG_OK);
+  static const char *const wrong[] = {"16.5", "'x'", "-1", "1 << 40"};
+  for (int i = 0; i < 4; i++) {
+    char to[64];
+    snprintf(to, sizeof to, "{ { block_q = %s, ", wrong[i]);
+    templates_replace("attention/simt_forward.lua", "{ { block_q = 16, ", to);
+    ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
+    ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "host", NULL, &plans, &n), FG_ETEMPLATE);
+    ck_assert_str_eq(fg_error(), "a candidate of simt: block_q must be an integer up to 1048576");
+    fg_gen_free(gen);
+  }
+}
+END_TEST
+
+START_TEST(missing_templates) {
+  ck_assert_int_eq(unlink("t/tile/rows.cut"), 0);
+  fails(NULL, 0, "template t/tile/rows.cut: No such file or directory");
+  ck_assert_int_eq(unlink("t/prelude.cut"), 0);
+  fails(NULL, 0, "template t/prelude.cut: No such file or directory");
+  ck_assert_int_eq(unlink("t/attention/simt_forward.lua"), 0);
+  fg_source *source = NULL;
+  ck_assert_int_eq(expand(FORWARD, &source), FG_ETEMPLATE);
+  ck_assert_str_eq(fg_error(),
+                   FORWARD ": template t/attention/simt_forward.lua: No such file or directory");
+}
+END_TEST
+
+/* Which templates a gen reads is its own choice; a failure leaves it usable. */
+START_TEST(directory_replaces_the_built_in) {
+  fg_variant variant;
+  fg_source *built_in = NULL, *copy = NULL, *changed = NULL;
+  fg_gen *gen;
+  ck_assert_int_eq(fg_variant_parse(FORWARD, &variant), FG_OK);
+  ck_assert_int_eq(fg_gen_new("", &gen), FG_OK);
+  ck_assert_int_eq(fg_gen_expand(gen, &variant, &built_in), FG_OK);
+  fg_gen_free(gen);
+  ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
+  ck_assert_int_eq(fg_gen_expand(gen, &variant, &copy), FG_OK);
+  ck_assert_str_eq(copy->text, built_in->text);
+  templates_append(CUT, "// $(nil)\n");
+  for (int i = 0; i < 100; i++)
+    ck_assert_int_eq(fg_gen_expand(gen, &variant, &changed), FG_ETEMPLATE);
+  templates_replace(CUT, "// O += P V", "// changed");
+  ck_assert_msg(fg_gen_expand(gen, &variant, &changed) == FG_OK, "%s", fg_error());
+  ck_assert_ptr_nonnull(strstr(changed->text, "// changed"));
+  fg_gen_free(gen);
+  fg_source_free(built_in);
+  fg_source_free(copy);
+  fg_source_free(changed);
+}
+END_TEST
+
+START_TEST(translation_is_line_for_line) {
+  static const char text[] = "a $(b) c\n  @ x()\n\n\"\\\"\n$(1)$(2)\n\t@y\nlast";
+  char *lua;
+  size_t size;
+  ck_assert_int_eq(fg_template_translate("n", text, sizeof text - 1, &lua, &size), FG_OK);
+  ck_assert_str_eq(lua, "local emit = ...; emit(1, \"a \", (b), \" c\");\n x()\nemit(3, \"\");\n"
+                        "emit(4, \"\\\"\\\\\\\"\");\nemit(5, \"\", (1), \"\", (2), \"\");\ny\n"
+                        "emit(7, \"last\");\n");
+  ck_assert_uint_eq(size, strlen(lua));
+  free(lua);
+  ck_assert_int_eq(fg_template_translate("n", "", 0, &lua, &size), FG_OK);
+  ck_assert_str_eq(lua, "local emit = ...; ");
+  free(lua);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("template");
+  TCase *language = tcase_create("language");
+  tcase_add_checked_fixture(language, templates_enter, templates_leave);
+  tcase_add_test(language, values_in_text);
+  tcase_add_test(language, parentheses_and_strings_in_values);
+  tcase_add_test(language, text_is_kept);
+  tcase_add_test(language, lua_lines);
+  tcase_add_test(language, lines_of_empty_values);
+  tcase_add_test(language, text_is_indented);
+  tcase_add_test(language, translation_is_line_for_line);
+  tcase_add_test(language, directory_replaces_the_built_in);
+  suite_add_tcase(suite, language);
+  TCase *mistakes = tcase_create("mistakes");
+  tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
+  tcase_add_loop_test(mistakes, mistakes_have_their_line, 0, sizeof mistake / sizeof *mistake);
+  tcase_add_test(mistakes, mistakes_in_other_files);
+  tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
+                      sizeof description / sizeof *description);
+  tcase_add_test(mistakes, candidates_are_checked);
+  tcase_add_test(mistakes, missing_templates);
+  suite_add_tcase(suite, mistakes);
+  return suite_run(suite);
+}

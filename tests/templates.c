@@ -1,0 +1,85 @@
+/* templates.c - a copy of the built-in templates that a test may damage. */
+#include "templates.h"
+#include "embedded.h"
+#include "scratch.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *path_of(const char *name) {
+  static char path[256];
+  snprintf(path, sizeof path, "t/%s", name);
+  return path;
+}
+
+/* Makes the directory of the path, or removes it where it is empty. */
+static void directory_of(const char *path, int remove) {
+  char directory[256];
+  snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(path, '/') - path), path);
+  if (remove)
+    rmdir(directory);
+  else
+    mkdir(directory, 0700);
+}
+
+void templates_enter(void) {
+  scratch_enter();
+  mkdir("t", 0700);
+  for (const fg_embedded *file = fg_embedded_templates; file->name; file++) {
+    directory_of(path_of(file->name), 0);
+    scratch_put(path_of(file->name), file->text, file->size);
+  }
+}
+
+void templates_leave(void) {
+  for (const fg_embedded *file = fg_embedded_templates; file->name; file++) {
+    remove(path_of(file->name));
+    directory_of(path_of(file->name), 1);
+  }
+  scratch_leave();
+}
+
+static const fg_embedded *built_in(const char *name) {
+  const fg_embedded *file = fg_embedded_find(fg_embedded_templates, name);
+  ck_assert_msg(file != NULL, "no template %s", name);
+  return file;
+}
+
+static int count_lines(const char *from, const char *to) {
+  int n = 1;
+  for (; from < to; from++) n += *from == '\n';
+  return n;
+}
+
+int templates_append(const char *name, const char *lines) {
+  const fg_embedded *file = built_in(name);
+  FILE *f = fopen(path_of(name), "a");
+  ck_assert_ptr_nonnull(f);
+  ck_assert_int_ge(fputs(lines, f), 0);
+  ck_assert_int_eq(fclose(f), 0);
+  return count_lines(file->text, file->text + file->size);
+}
+
+void templates_replace(const char *name, const char *from, const char *to) {
+  const fg_embedded *file = built_in(name);
+  const char *at = strstr(file->text, from);
+  ck_assert_msg(at != NULL, "%s does not hold %s", name, from);
+  size_t size = file->size + strlen(to) + 1;
+  char *text = malloc(size);
+  ck_assert_ptr_nonnull(text);
+  int n =
+      snprintf(text, size, "%.*s%s%s", (int)(at - file->text), file->text, to, at + strlen(from));
+  scratch_put(path_of(name), text, (size_t)n);
+  free(text);
+}
+
+int templates_line(const char *name, const char *text) {
+  const fg_embedded *file = built_in(name);
+  const char *at = strstr(file->text, text);
+  ck_assert_msg(at != NULL, "%s does not hold %s", name, text);
+  return count_lines(file->text, at);
+}

@@ -1,0 +1,20 @@
+/* templates.h - a copy of the built-in templates that a test may damage.
+ *
+ * templates_enter and templates_leave are a checked fixture: a scratch directory with the copy in
+ * its directory "t". */
+#ifndef FG_TESTS_TEMPLATES_H
+#define FG_TESTS_TEMPLATES_H
+
+void templates_enter(void);
+void templates_leave(void);
+
+/* Appends lines to the copy of a template; returns the number of the first of them. */
+int templates_append(const char *name, const char *lines);
+
+/* Replaces the copy's first `from` by `to`. */
+void templates_replace(const char *name, const char *from, const char *to);
+
+/* The number of the first line of the built-in template that holds `text`. */
+int templates_line(const char *name, const char *text);
+
+#endif
