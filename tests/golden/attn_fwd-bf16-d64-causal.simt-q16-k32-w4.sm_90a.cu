@@ -263,9 +263,9 @@ attn_fwd(const __grid_constant__ Params p) {
     #pragma unroll
     for (int r = 0; r < ROWS; r++) {
       const float peak = max_f32(m[r], warp_max(s[r]));
-      const float origin = peak == NEG_INF ? 0.0f : peak * LOG2E;
-      const float correction = exp2_f32(m[r] * LOG2E - origin);
-      s[r] = exp2_f32(s[r] * LOG2E - origin);
+      const float origin = peak == NEG_INF ? 0.0f : peak;
+      const float correction = exp2_f32((m[r] - origin) * LOG2E);
+      s[r] = exp2_f32((s[r] - origin) * LOG2E);
       l[r] = correction * l[r] + s[r];
       m[r] = peak;
       #pragma unroll
