@@ -1,8 +1,6 @@
 /* problem.c - buffers of a launch. */
 #include "problem.h"
 
-#include "host/engine.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,23 +35,26 @@ static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   int64_t span = lay_out(p, t, gap, tensor);
   if (count == 0) return FG_OK;
   p->bytes[i] = (size_t)(span - (t->argument->packed ? 0 : gap)) * fg_elem_size(t->elem);
-  TRY(fg_host_guarded_new(p->bytes[i], random >> 32, &p->buffer[i]));
+  TRY(p->device->class->allocate(p->device, p->bytes[i], &p->buffer[i]));
+  if (!(p->staged[i] = malloc(p->bytes[i])))
+    return fg_fail(FG_EMEMORY, "no memory for %s", t->argument->name);
+  memset(p->staged[i], 0xff, p->bytes[i]); /* NaN in every dtype */
   tensor->data = p->buffer[i];
   return FG_OK;
 }
 
-fg_status fg_problem_new(const fg_recipe *recipe, const fg_shape *shape, int padding, uint64_t seed,
-                         fg_problem **problem) {
+fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_shape *shape,
+                         int padding, uint64_t seed, fg_problem **problem) {
   int64_t bytes;
   fg_status status = FG_OK;
   TRY(fg_shape_check(shape));
   fg_problem *p = calloc(1, sizeof *p);
   if (!p) return fg_fail(FG_EMEMORY, "no memory for a problem");
-  *p = (fg_problem){.recipe = recipe, .shape = *shape, .args = FG_INIT(fg_args)};
+  *p = (fg_problem){.device = device, .recipe = recipe, .shape = *shape, .args = FG_INIT(fg_args)};
   for (int i = 0; i < recipe->n_tensors; i++) TRY_OUT(add_buffer(p, i, padding, seed));
   TRY_OUT(fg_workspace_size(recipe, shape, &bytes));
   p->workspace_bytes = (size_t)bytes;
-  if (bytes) TRY_OUT(fg_host_guarded_new((size_t)bytes, seed, &p->workspace));
+  if (bytes) TRY_OUT(device->class->allocate(device, (size_t)bytes, &p->workspace));
   *problem = p;
   p = NULL;
 out:
@@ -63,9 +64,11 @@ out:
 
 void fg_problem_free(fg_problem *p) {
   if (!p) return;
-  for (int i = 0; i < p->recipe->n_tensors; i++)
-    if (p->buffer[i]) fg_host_guarded_free(p->buffer[i], p->bytes[i]);
-  if (p->workspace) fg_host_guarded_free(p->workspace, p->workspace_bytes);
+  for (int i = 0; i < p->recipe->n_tensors; i++) {
+    p->device->class->release(p->device, p->buffer[i], p->bytes[i]);
+    free(p->staged[i]);
+  }
+  p->device->class->release(p->device, p->workspace, p->workspace_bytes);
   free(p);
 }
 
@@ -79,7 +82,8 @@ int64_t fg_problem_count(const fg_problem *p, int tensor) {
   return fg_tensor_count(p->recipe, &p->recipe->tensor[tensor], &p->shape);
 }
 
-/* Goes over a tensor in storage order: index i of the row-major array is element `at` of the buffer. */
+/* Goes over a tensor in storage order: index i of the row-major array is element `at` of the
+ * buffer. */
 typedef struct {
   int rank;
   int64_t extent[4], stride[4], index[4], at;
@@ -110,19 +114,30 @@ fg_status fg_problem_set(fg_problem *p, int tensor, const float *values) {
   int64_t count = fg_problem_count(p, tensor);
   walk w = walk_new(p, tensor);
   for (int64_t i = 0; i < count; i++, walk_next(&w)) {
-    fg_elem_store(t->elem, p->buffer[tensor], w.at, values[i]);
-    if (isfinite(values[i]) && !isfinite(fg_elem_load(t->elem, p->buffer[tensor], w.at)))
+    fg_elem_store(t->elem, p->staged[tensor], w.at, values[i]);
+    if (isfinite(values[i]) && !isfinite(fg_elem_load(t->elem, p->staged[tensor], w.at)))
       return fg_fail(FG_EARGUMENT, "%s: %g overflows %s", t->argument->name, (double)values[i],
                      fg_elem_name(t->elem));
   }
+  if (!count) return FG_OK;
+  return p->device->class->upload(p->device, p->buffer[tensor], p->staged[tensor],
+                                  p->bytes[tensor]);
+}
+
+fg_status fg_problem_get(const fg_problem *p, int tensor, float *values) {
+  int64_t count = fg_problem_count(p, tensor);
+  walk w = walk_new(p, tensor);
+  if (!count) return FG_OK;
+  TRY(p->device->class->download(p->device, p->staged[tensor], p->buffer[tensor],
+                                 p->bytes[tensor]));
+  for (int64_t i = 0; i < count; i++, walk_next(&w))
+    values[i] = fg_elem_load(p->recipe->tensor[tensor].elem, p->staged[tensor], w.at);
   return FG_OK;
 }
 
-void fg_problem_get(const fg_problem *p, int tensor, float *values) {
-  int64_t count = fg_problem_count(p, tensor);
-  walk w = walk_new(p, tensor);
-  for (int64_t i = 0; i < count; i++, walk_next(&w))
-    values[i] = fg_elem_load(p->recipe->tensor[tensor].elem, p->buffer[tensor], w.at);
+fg_status fg_problem_run(fg_problem *p, fg_module *module) {
+  TRY(fg_module_launch(module, &p->shape, &p->args, p->workspace, NULL));
+  return p->device->class->synchronize(p->device);
 }
 
 void fg_problem_drop(fg_problem *p, int tensor) {

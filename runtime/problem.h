@@ -1,24 +1,27 @@
-/* problem.h - one launch with its tensors: buffers for every argument of a recipe, filled from and
- * read as float arrays.
+/* problem.h - one launch with its tensors: a device's buffers for every argument of a recipe,
+ * filled from and read as float arrays.
  *
- * A buffer lies between guard pages; with padding, its rows and heads lie apart, so that strides are
- * not the contiguous ones and the gaps between them are out of bounds. Outputs start as NaN. */
+ * On the host device a buffer lies between guard pages; with padding, its rows and heads lie apart,
+ * so that strides are not the contiguous ones and the gaps between them are out of bounds. Outputs
+ * start as NaN. */
 #ifndef FG_PROBLEM_H
 #define FG_PROBLEM_H
 
-#include "device_host.h"
+#include "device.h"
 
 typedef struct fg_problem {
+  fg_device *device;
   const fg_recipe *recipe;
   fg_shape shape;
   fg_args args; /* points into the buffers; scale is the caller's to set */
   void *buffer[FG_TENSOR_MAX], *workspace;
+  char *staged[FG_TENSOR_MAX]; /* the host's copy of each buffer */
   size_t bytes[FG_TENSOR_MAX], workspace_bytes;
 } fg_problem;
 
 /* padding: 0, or the most elements that a stride exceeds its contiguous value by. */
-fg_status fg_problem_new(const fg_recipe *recipe, const fg_shape *shape, int padding, uint64_t seed,
-                         fg_problem **problem);
+fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_shape *shape,
+                         int padding, uint64_t seed, fg_problem **problem);
 void fg_problem_free(fg_problem *problem);
 
 /* The index of the tensor of that name in the recipe, -1 if it takes none. */
@@ -29,7 +32,10 @@ int64_t fg_problem_count(const fg_problem *problem, int tensor);
  * FG_EARGUMENT when a finite value overflows it. */
 fg_status fg_problem_set(fg_problem *problem, int tensor, const float *values);
 /* Reads it back in the same order. */
-void fg_problem_get(const fg_problem *problem, int tensor, float *values);
+fg_status fg_problem_get(const fg_problem *problem, int tensor, float *values);
+/* Launches the module, which was made from the recipe's source, and waits for it. */
+fg_status fg_problem_run(fg_problem *problem, fg_module *module);
+
 /* An optional tensor that is not given. */
 void fg_problem_drop(fg_problem *problem, int tensor);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_MAX = 32, WORDS_SIZE = 1024 };
+enum { WORDS_MAX = 32, WORDS_SIZE = 1024, SKIP = 77 };
 
 static int split(char *text, const char *word[WORDS_MAX]) {
   int n = 0;
@@ -18,24 +18,34 @@ static int split(char *text, const char *word[WORDS_MAX]) {
   return n;
 }
 
+fg_device *kernel_device(void) {
+  static fg_device *device;
+  const char *name = getenv("FLASHGEN_TEST_DEVICE"), *required = getenv("FLASHGEN_REQUIRE");
+  if (device || fg_device_open(name && *name ? name : "host", &device) == FG_OK) return device;
+  fprintf(stderr, "nothing is run: %s\n", fg_error());
+  exit(required && strstr(required, "gpu") ? EXIT_FAILURE : SKIP);
+}
+
 /* The variant that made->list[made->n] describes; made->n counts what there is to free. */
 static fg_status load(fg_gen *gen, kernels *made) {
   kernel *k = &made->list[made->n++];
   fg_variant_name(&k->variant, sizeof k->name, k->name);
   TRY(fg_gen_expand(gen, &k->variant, &k->source));
-  return fg_host_module_new(k->source, k->name, &k->module);
+  return fg_module_new(kernel_device(), k->source, k->name, &k->module);
 }
 
 static fg_status load_point(fg_gen *gen, const fg_point *point, const fg_limits *limits,
                             kernels *made) {
   fg_plan *plans = NULL;
   int n;
-  TRY(fg_gen_plans(gen, point, "host", limits, &plans, &n));
+  const char *arch = kernel_device()->arch;
+  TRY(fg_gen_plans(gen, point, arch, limits, &plans, &n));
   fg_status status = FG_OK;
   made->list = realloc(made->list, (size_t)(made->n + n) * sizeof *made->list);
   ck_assert_ptr_nonnull(made->list);
   for (int i = 0; i < n && status == FG_OK; i++) {
-    made->list[made->n] = (kernel){.variant = {.point = *point, .plan = plans[i], .arch = "host"}};
+    made->list[made->n] = (kernel){.variant = {.point = *point, .plan = plans[i]}};
+    strcpy(made->list[made->n].variant.arch, arch);
     status = load(gen, made);
   }
   free(plans);
@@ -75,7 +85,7 @@ kernels kernels_new(const char *format, ...) {
 
 void kernels_free(kernels *made) {
   for (int i = 0; i < made->n; i++) {
-    fg_host_module_free(made->list[i].module);
+    fg_module_free(made->list[i].module);
     fg_source_free(made->list[i].source);
   }
   free(made->list);

@@ -1,4 +1,4 @@
-/* kernel_case.h - kernels made ready to run on the host device, for suites that launch them.
+/* kernel_case.h - kernels made ready to run on a device, for suites that launch them.
  *
  * Failures in here fail the test, with the kernel's name, the case and the sentence. */
 #ifndef FG_TESTS_KERNEL_CASE_H
@@ -13,13 +13,17 @@ typedef struct kernel {
   fg_variant variant;
   char name[FG_NAME_MAX];
   fg_source *source;
-  fg_host_module *module;
+  fg_module *module;
 } kernel;
 
 typedef struct kernels {
   int n;
   kernel *list;
 } kernels;
+
+/* The device that kernels run on: host, or what FLASHGEN_TEST_DEVICE names; opened once. Where it
+ * cannot be opened the program ends: skipped, or failed if FLASHGEN_REQUIRE names gpu. */
+fg_device *kernel_device(void);
 
 /* Every plan of every point of the grid that the words ("pass=backward head_dim=8,40", parted by
  * spaces) describe, expanded and compiled; words of plan fields restrict the plans. templates: the

@@ -35,7 +35,7 @@ static void draw_tensor(launch *l, int tensor, uint64_t draw) {
 
 launch launch_new(const kernel *k, fg_shape shape, uint64_t draw) {
   launch l = {.kernel = k};
-  GOOD(fg_problem_new(&k->source->recipe, &shape, 0, draw, &l.problem));
+  GOOD(fg_problem_new(kernel_device(), &k->source->recipe, &shape, 0, draw, &l.problem));
   for (int i = 0; i < k->source->recipe.n_tensors; i++)
     if (!k->source->recipe.tensor[i].output) draw_tensor(&l, i, draw);
   return l;
@@ -55,7 +55,7 @@ int64_t launch_count(const launch *l, const char *name) {
 float *launch_get(const launch *l, const char *name) {
   float *values = malloc((size_t)launch_count(l, name) * sizeof *values + 1);
   ck_assert_ptr_nonnull(values);
-  fg_problem_get(l->problem, find(l, name), values);
+  GOOD(fg_problem_get(l->problem, find(l, name), values));
   return values;
 }
 
@@ -89,17 +89,20 @@ void launch_layout(launch *l, const char *name, const char *axes, int gap) {
     place->stride[axis] = span;
     span = span * extent[axis] + gap;
   }
-  fg_host_guarded_free(p->buffer[tensor], p->bytes[tensor]);
+  p->device->class->release(p->device, p->buffer[tensor], p->bytes[tensor]);
   p->bytes[tensor] = (size_t)(span - gap) * fg_elem_size(t->elem);
-  GOOD(fg_host_guarded_new(p->bytes[tensor], 0, &p->buffer[tensor]));
+  GOOD(p->device->class->allocate(p->device, p->bytes[tensor], &p->buffer[tensor]));
+  free(p->staged[tensor]);
+  ck_assert_ptr_nonnull(p->staged[tensor] = malloc(p->bytes[tensor]));
+  memset(p->staged[tensor], 0xff, p->bytes[tensor]);
   place->data = p->buffer[tensor];
   if (!t->output) launch_set(l, name, values);
   free(values);
 }
 
 void launch_run(launch *l, uint64_t seed) {
-  fg_status status = fg_host_module_run(l->kernel->module, &l->problem->shape, &l->problem->args,
-                                        l->problem->workspace, seed);
+  l->problem->device->seed = seed;
+  fg_status status = fg_problem_run(l->problem, l->kernel->module);
   ck_assert_msg(status == FG_OK, "%s, seed %d: %s", l->kernel->name, (int)seed, fg_error());
 }
 

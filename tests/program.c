@@ -38,12 +38,14 @@ static int same_name(const char *variable, const char *other) {
 
 static void make_environment(const program_setup *s, char *tmpdir, const char **to) {
   int n = 0;
-  for (char **e = environ; *e && n < VARIABLES - PROGRAM_ENV - 2; e++) {
-    int out = !strncmp(*e, "FLASHGEN_", 9) || same_name(*e, "TMPDIR");
+  for (char **e = environ; *e && n < VARIABLES - PROGRAM_ENV - 3; e++) {
+    int out = !strncmp(*e, "FLASHGEN_", 9) || same_name(*e, "TMPDIR") ||
+              same_name(*e, "CUDA_VISIBLE_DEVICES");
     for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++) out |= same_name(*e, s->env[i]);
     if (!out) to[n++] = *e;
   }
   to[n++] = tmpdir;
+  to[n++] = "CUDA_VISIBLE_DEVICES="; /* the default device is host on every machine */
   for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++) {
     if (same_name(tmpdir, s->env[i])) n--;
     if (strchr(s->env[i], '=')) to[n++] = s->env[i];

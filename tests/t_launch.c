@@ -105,7 +105,7 @@ static void refuse(const kernel *k, const wrong *w) {
   else if (w->how != NO_WORKSPACE)
     spoil_shape(&spoilt, w);
   void *workspace = w->how == NO_WORKSPACE ? NULL : l.problem->workspace;
-  fg_status status = fg_host_module_run(k->module, &spoilt, &l.problem->args, workspace, 0);
+  fg_status status = fg_module_launch(k->module, &spoilt, &l.problem->args, workspace, NULL);
   ck_assert_msg(status == FG_EARGUMENT, "%s: \"%s\" expected", k->name, w->says);
   ck_assert_str_eq(fg_error(), w->says);
   untouched(&l);

@@ -51,8 +51,10 @@ static void reorder(const bench *b, int tensor, int to_oracle, float *stored, do
         float *s = stored + ((i * e[1] + j) * e[2] + k) * e[3];
         double *o = ordered + (swap ? (i * e[2] + k) * e[1] + j : (i * e[1] + j) * e[2] + k) * e[3];
         for (int64_t l = 0; l < e[3]; l++) {
-          if (to_oracle) o[l] = (double)s[l];
-          else s[l] = (float)o[l];
+          if (to_oracle)
+            o[l] = (double)s[l];
+          else
+            s[l] = (float)o[l];
         }
       }
 }
@@ -63,7 +65,8 @@ static fg_status put(bench *b, int tensor, double *values) {
   if (!stored) return fg_fail(FG_EMEMORY, "no memory for inputs");
   reorder(b, tensor, 0, stored, values);
   fg_status status = fg_problem_set(b->problem, tensor, stored);
-  fg_problem_get(b->problem, tensor, stored); /* rounded, as the kernel sees them */
+  if (status == FG_OK) /* rounded, as the kernel sees them */
+    status = fg_problem_get(b->problem, tensor, stored);
   reorder(b, tensor, 1, stored, values);
   free(stored);
   return status;
@@ -98,16 +101,23 @@ static const double *value(const bench *b, const char *name) {
 
 static void set_oracle(bench *b, const fg_variant *v) {
   const fg_shape *s = &b->problem->shape;
-  const double scale = (double)(b->which->scale != 0 ? b->which->scale : 1 / sqrtf((float)v->point.d));
-  b->oracle = (oracle_problem){.b = s->b, .h = s->h, .hk = s->hk, .nq = s->nq, .nk = s->nk,
-                               .d = v->point.d, .dv = v->point.dv, .scale = scale};
+  const double scale =
+      (double)(b->which->scale != 0 ? b->which->scale : 1 / sqrtf((float)v->point.d));
+  b->oracle = (oracle_problem){.b = s->b,
+                               .h = s->h,
+                               .hk = s->hk,
+                               .nq = s->nq,
+                               .nk = s->nk,
+                               .d = v->point.d,
+                               .dv = v->point.dv,
+                               .scale = scale};
   b->oracle.q = value(b, "q"), b->oracle.k = value(b, "k"), b->oracle.v = value(b, "v");
   b->oracle.bias = value(b, "bias");
   b->oracle.dout = value(b, "do"), b->oracle.dlse = value(b, "dlse");
   int bias = fg_problem_find(b->problem, "bias");
   for (int a = 0; a < 4 && bias >= 0; a++)
-    b->oracle.bias_extent[a] = fg_recipe_extent(b->problem->recipe,
-                                                b->problem->recipe->tensor[bias].axes[a], s);
+    b->oracle.bias_extent[a] =
+        fg_recipe_extent(b->problem->recipe, b->problem->recipe->tensor[bias].axes[a], s);
   char mask[32];
   fg_field_print(fg_field_find("mask"), &v->point, sizeof mask, mask);
   b->oracle.visible = oracle_visible(mask);
@@ -143,8 +153,7 @@ static void find_result(bench *b, const char *name, const double **ref, const do
               {"dv", b->exact.dv, b->exact.dv_rss, b->plain.dv},
               {"dbias", b->exact.dbias, b->exact.dbias_rss, b->plain.dbias}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (!strcmp(rows[i].name, name))
-      *ref = rows[i].ref, *rss = rows[i].rss, *plain = rows[i].plain;
+    if (!strcmp(rows[i].name, name)) *ref = rows[i].ref, *rss = rows[i].rss, *plain = rows[i].plain;
 }
 
 static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
@@ -160,29 +169,30 @@ static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
     find_result(b, e->name, &ref, &rss, &plain);
     float *stored = malloc(((size_t)n + 1) * sizeof *stored);
     if (!stored) return fg_fail(FG_EMEMORY, "no memory for outputs");
-    fg_problem_get(b->problem, i, stored);
+    fg_status status = fg_problem_get(b->problem, i, stored);
     reorder(b, i, 1, stored, b->value[i]);
     free(stored);
+    if (status != FG_OK) return status;
     e->limit = rss ? oracle_limit(fg_point_elem(&v->point)) : 1;
-    e->error = rss ? oracle_error(n, b->value[i], ref, rss)
-                   : oracle_lse_excess(n, b->value[i], ref);
+    e->error =
+        rss ? oracle_error(n, b->value[i], ref, rss) : oracle_lse_excess(n, b->value[i], ref);
     e->plain = plain ? oracle_error(n, plain, ref, rss) : 0;
     if (!(e->error <= e->limit)) verdict->pass = 0;
   }
   return FG_OK;
 }
 
-fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_host_module *module,
+fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_module *module,
                      const verify_case *which, int plain, verify_verdict *verdict) {
   bench b = {.which = which};
   fg_status status = FG_OK;
-  TRY(fg_problem_new(&source->recipe, &which->shape, 24, which->seed, &b.problem));
+  module->device->seed = which->seed;
+  TRY(fg_problem_new(module->device, &source->recipe, &which->shape, 24, which->seed, &b.problem));
   TRY_OUT(draw_inputs(&b));
   set_oracle(&b, variant);
   TRY_OUT(run_oracle(&b, variant, plain));
   b.problem->args.scale = which->scale;
-  TRY_OUT(fg_host_module_run(module, &which->shape, &b.problem->args, b.problem->workspace,
-                             which->seed));
+  TRY_OUT(fg_problem_run(b.problem, module));
   TRY_OUT(judge(&b, variant, verdict));
 out:
   for (int i = 0; i < source->recipe.n_tensors; i++) free(b.value[i]);

@@ -5,7 +5,7 @@
 #ifndef FG_TESTS_VERIFY_H
 #define FG_TESTS_VERIFY_H
 
-#include "device_host.h"
+#include "device.h"
 
 /* What is drawn: all from normal numbers, then ... */
 typedef enum verify_style {
@@ -38,7 +38,7 @@ typedef struct verify_verdict {
 
 /* Runs the variant on the case. A kernel that faults is a failure of the call; wrong numbers are a
  * verdict. `plain` asks for the unfused comparison, which costs a second oracle. */
-fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_host_module *module,
+fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_module *module,
                      const verify_case *which, int plain, verify_verdict *verdict);
 
 #endif

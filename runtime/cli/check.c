@@ -29,6 +29,7 @@ typedef struct {
 
 typedef struct {
   const cli *c;
+  fg_device *device;
   cli_variants v;
   uint64_t seed;
   fg_shape shape[SHAPES];
@@ -65,7 +66,7 @@ static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
 }
 
 static fg_status check_cases(const job *j, const fg_variant *variant, const fg_source *source,
-                             fg_host_module *module, outcome *o) {
+                             fg_module *module, outcome *o) {
   for (int i = 0; i < j->n_shapes; i++) {
     verify_verdict verdict;
     verify_case which = {.shape = j->shape[i],
@@ -88,18 +89,18 @@ static void check_variant(void *context, int i, void *result) {
   outcome *o = result;
   const fg_variant *variant = &j->v.variant[i];
   fg_source *source = NULL;
-  fg_host_module *module = NULL;
+  fg_module *module = NULL;
   char name[FG_NAME_MAX];
   fg_status status = FG_OK;
   fg_variant_name(variant, sizeof name, name);
   TRY_OUT(fg_gen_expand(j->v.gen, variant, &source));
-  TRY_OUT(fg_host_module_new(source, name, &module));
+  TRY_OUT(fg_module_new(j->device, source, name, &module));
   TRY_OUT(check_cases(j, variant, source, module, o));
 out:
   o->status = status;
   o->interrupted = status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
   if (status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
-  fg_host_module_free(module);
+  fg_module_free(module);
   fg_source_free(source);
 }
 
@@ -186,21 +187,21 @@ static int finish(const job *j) {
   return j->wrong ? CLI_NUMBERS : j->failed ? CLI_KERNEL : CLI_OK;
 }
 
-static fg_status start(job *j, const char **device) {
-  TRY(cli_device(j->c, device));
+static fg_status start(job *j) {
+  TRY(fg_device_open(j->c->device, &j->device));
   set_shapes(j);
   for (int i = 0; i < j->n_shapes; i++) TRY(fg_shape_check(&j->shape[i]));
   if (j->c->seed >= 0)
     j->seed = (uint64_t)j->c->seed;
   else if (getrandom(&j->seed, 4, 0) != 4)
     return fg_fail(FG_EIO, "no random seed can be had");
-  TRY(cli_variants_read(j->c, *device, &j->v));
+  TRY(cli_variants_read(j->c, j->device->arch, &j->v));
   for (int i = 0; i < j->v.n; i++) {
     char name[FG_NAME_MAX];
     int n = fg_variant_name(&j->v.variant[i], sizeof name, name);
-    if (strcmp(j->v.variant[i].arch, *device))
+    if (strcmp(j->v.variant[i].arch, j->device->arch))
       return fg_fail(FG_EARGUMENT, "%s is for %s; the device is %s", name, j->v.variant[i].arch,
-                     *device);
+                     j->device->arch);
     if (n > j->width) j->width = n;
   }
   return FG_OK;
@@ -208,23 +209,24 @@ static fg_status start(job *j, const char **device) {
 
 static int run(cli *c) {
   job j = {.c = c};
-  const char *device;
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  fg_status status = start(&j, &device);
+  fg_status status = start(&j);
   if (status == FG_OK) {
     if (c->json)
-      printf("{\"schema\": 1, \"device\": \"%s\", \"seed\": %" PRIu64 ", \"results\": [", device,
-             j.seed);
+      printf("{\"schema\": 1, \"device\": \"%s\", \"seed\": %" PRIu64 ", \"results\": [",
+             j.device->name, j.seed);
     else
       printf("device %s, seed %" PRIu64
              "; the worst error of each output over %d shapes (%% of its limit)\n",
-             device, j.seed, j.n_shapes);
+             j.device->name, j.seed, j.n_shapes);
     cli_flush();
+    int cuda = strcmp(j.device->name, "host") != 0; /* a context does not survive a fork */
     cli_progress_start(&j.progress, c, j.v.n);
     fg_pool pool = {.n = j.v.n,
-                    .workers = c->jobs > 0 ? c->jobs
-                               : cores > 0 ? cores
-                                           : 1,
+                    .workers = cuda          ? 0
+                               : c->jobs > 0 ? c->jobs
+                               : cores > 0   ? cores
+                                             : 1,
                     .result_size = sizeof(outcome),
                     .job = check_variant,
                     .done = take,
@@ -235,6 +237,7 @@ static int run(cli *c) {
   }
   int code = status == FG_OK ? finish(&j) : cli_fail(status);
   cli_variants_free(&j.v);
+  fg_device_close(j.device);
   return code;
 }
 

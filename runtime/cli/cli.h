@@ -76,10 +76,6 @@ void cli_variants_free(cli_variants *variants);
 /* Adds the plans of every point of variants->grid. */
 fg_status cli_variants_plan(const cli *c, const char *arch, cli_variants *variants);
 
-/* The device that the command line names; "host" unless a GPU can be used. FG_EENVIRONMENT for one
- * that is not there. */
-fg_status cli_device(const cli *c, const char **device);
-
 /* Sends what was printed on its way; 0 when stdout cannot be written, which main() will say. */
 int cli_flush(void);
 

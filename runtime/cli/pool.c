@@ -119,7 +119,22 @@ static fg_status run_jobs(run *r) {
   return FG_OK;
 }
 
+/* Without workers. */
+static fg_status run_here(const fg_pool *pool) {
+  void *result = malloc(pool->result_size);
+  if (!result) return fg_fail(FG_EMEMORY, "no memory for a result");
+  int enough = 0;
+  for (int i = 0; i < pool->n && !*pool->stop && !enough; i++) {
+    memset(result, 0, pool->result_size);
+    pool->job(pool->context, i, result);
+    enough = pool->done(pool->context, i, result, 0);
+  }
+  free(result);
+  return FG_OK;
+}
+
 fg_status fg_pool_run(const fg_pool *pool) {
+  if (pool->workers == 0) return run_here(pool);
   run r = {.pool = pool,
            .pipe = {-1, -1},
            .caller = getpid(),

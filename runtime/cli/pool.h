@@ -7,7 +7,7 @@
 
 typedef struct fg_pool {
   int n;
-  int64_t workers; /* at least 1; no more than n are started */
+  int64_t workers; /* no more than n are started; 0: the jobs run in the caller itself */
   size_t result_size;
   void (*job)(void *context, int i, void *result); /* in a worker */
   /* in the caller, in order; nonzero: no new job starts */

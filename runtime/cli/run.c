@@ -20,6 +20,7 @@ enum { B, H, HK, NQ, NK, D, DV, LETTERS };
 
 typedef struct {
   const cli *c;
+  fg_device *device;
   fg_gen *gen;
   fg_array file[FG_ARGUMENTS]; /* what --in gave; rank 0 and no data where it did not */
   float *value[FG_ARGUMENTS];  /* of a tensor that is known: from a file, or computed */
@@ -162,7 +163,7 @@ static fg_status choose(const job *j, const fg_point *point, int asked, fg_varia
   grid.point = &one;
   v.grid = &grid;
   pick.plan = asked ? pick.plan : NULL;
-  fg_status status = cli_variants_plan(&pick, "host", &v);
+  fg_status status = cli_variants_plan(&pick, j->device->arch, &v);
   if (status == FG_OK) *variant = v.variant[0];
   free(v.variant);
   return status;
@@ -196,7 +197,7 @@ static fg_status take(job *j, const fg_problem *p) {
     if (!p->recipe->tensor[i].output || j->value[a]) continue;
     j->value[a] = malloc(((size_t)fg_problem_count(p, i) + 1) * sizeof(float));
     if (!j->value[a]) return fg_fail(FG_EMEMORY, "no memory for %s", fg_arguments[a].name);
-    fg_problem_get(p, i, j->value[a]);
+    TRY(fg_problem_get(p, i, j->value[a]));
   }
   return FG_OK;
 }
@@ -212,18 +213,19 @@ static fg_status prepare(const job *j, const fg_point *point, int asked, char na
 
 /* Runs one pass on what is known. */
 static fg_status launch(job *j, const fg_source *source, const char *name) {
-  fg_host_module *module = NULL;
+  fg_module *module = NULL;
   fg_problem *problem = NULL;
   uint64_t seed = j->c->seed < 0 ? 0 : (uint64_t)j->c->seed;
   fg_status status = FG_OK;
-  TRY(fg_problem_new(&source->recipe, &j->shape, 0, seed, &problem));
+  j->device->seed = seed;
+  TRY(fg_problem_new(j->device, &source->recipe, &j->shape, 0, seed, &problem));
   TRY_OUT(fill(j, problem));
   problem->args.scale = (float)j->c->arguments.scale;
-  TRY_OUT(fg_host_module_new(source, name, &module));
-  TRY_OUT(fg_host_module_run(module, &j->shape, &problem->args, problem->workspace, seed));
+  TRY_OUT(fg_module_new(j->device, source, name, &module));
+  TRY_OUT(fg_problem_run(problem, module));
   TRY_OUT(take(j, problem));
 out:
-  fg_host_module_free(module);
+  fg_module_free(module);
   fg_problem_free(problem);
   return status;
 }
@@ -332,14 +334,13 @@ static void report(const job *j, const char *name) {
 }
 
 static fg_status run_job(job *j) {
-  const char *device;
   char name[FG_NAME_MAX];
   fg_source *source = NULL;
   fg_status status = FG_OK;
   if (j->c->n_names)
     return fg_fail(FG_EARGUMENT, "\"%s\": expected field=value or a spec file", j->c->names[0]);
   if (!j->c->n_out) return fg_fail(FG_EARGUMENT, "nothing to write: give --out o=FILE.npy");
-  TRY(cli_device(j->c, &device));
+  TRY(fg_device_open(j->c->device, &j->device));
   TRY(fg_gen_new(fg_setting_text(FG_SET_TEMPLATES, NULL), &j->gen));
   learn_words(j);
   for (int i = 0; i < j->c->n_in; i++) TRY(read_input(j, &j->c->in[i]));
@@ -371,6 +372,7 @@ static int run(cli *c) {
   }
   fg_grid_free(j.grid);
   fg_gen_free(j.gen);
+  fg_device_close(j.device);
   return status == FG_OK ? CLI_OK : cli_fail(status);
 }
 

@@ -7,15 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-fg_status cli_device(const cli *c, const char **device) {
-  if (c->device && !strncmp(c->device, "cuda:", 5))
-    return fg_fail(FG_EENVIRONMENT, "device %s: no GPU can be used; there is host", c->device);
-  if (c->device && strcmp(c->device, "host"))
-    return fg_fail(FG_EARGUMENT, "device %s: expected host", c->device);
-  *device = "host";
-  return FG_OK;
-}
-
 static fg_status add(cli_variants *v, const fg_variant *variant, const char *filter) {
   char name[FG_NAME_MAX];
   fg_variant_name(variant, sizeof name, name);

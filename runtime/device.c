@@ -1,0 +1,42 @@
+/* device.c - opens devices by name; what both kinds share. */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+fg_status fg_device_open(const char *name, fg_device **device) {
+  char *end;
+  if (!name) return fg_device_cuda_open(0, device) == FG_OK ? FG_OK : fg_device_host_open(device);
+  if (!strcmp(name, "host")) return fg_device_host_open(device);
+  if (!strncmp(name, "cuda:", 5)) {
+    long ordinal = strtol(name + 5, &end, 10);
+    if (end != name + 5 && !*end && ordinal >= 0 && ordinal < 1024) {
+      fg_status status = fg_device_cuda_open((int)ordinal, device);
+      return status == FG_OK ? FG_OK : fg_fail_in(status, "device %s", name);
+    }
+  }
+  return fg_fail(FG_EARGUMENT, "device %s: expected host or cuda:N", name);
+}
+
+void fg_device_close(fg_device *device) {
+  if (device) device->class->close(device);
+}
+
+fg_status fg_module_new(fg_device *device, const fg_source *source, const char *name,
+                        fg_module **module) {
+  fg_code code = {0};
+  TRY(device->class->compile(device, name, source, &code));
+  fg_status status = device->class->load(device, name, source, &code, module);
+  free(code.data);
+  return status;
+}
+
+void fg_module_free(fg_module *module) {
+  if (module) module->device->class->unload(module);
+}
+
+fg_status fg_module_launch(fg_module *module, const fg_shape *shape, const fg_args *args,
+                           void *workspace, void *stream) {
+  TRY(fg_launch_check(&module->source->recipe, shape, args));
+  return module->device->class->launch(module, shape, args, workspace, stream);
+}

@@ -1,0 +1,68 @@
+/* device.h - where kernels are compiled and run: one table of functions a kind of device.
+ *
+ * "host" (the system's C compiler and the engine of runtime/host/) and "cuda:N" (NVRTC and the
+ * driver). Modules and memory belong to their device and end before it. */
+#ifndef FG_DEVICE_H
+#define FG_DEVICE_H
+
+#include "expand.h"
+#include "launch.h"
+
+typedef struct fg_device fg_device;
+typedef struct fg_module fg_module;
+
+/* Compiled code, as a cache keeps it: a cubin, or a shared object. */
+typedef struct fg_code {
+  void *data;
+  size_t size;
+  char figures[1024]; /* of each entry point: "attn_fwd registers 80 spill 0 stack 0", a line each */
+} fg_code;
+
+typedef struct fg_device_class {
+  fg_status (*compile)(fg_device *device, const char *name, const fg_source *source, fg_code *code);
+  fg_status (*load)(fg_device *device, const char *name, const fg_source *source,
+                    const fg_code *code, fg_module **module);
+  void (*unload)(fg_module *module);
+  fg_status (*launch)(fg_module *module, const fg_shape *shape, const fg_args *args,
+                      void *workspace, void *stream);
+  fg_status (*synchronize)(fg_device *device);
+  fg_status (*allocate)(fg_device *device, size_t bytes, void **p);
+  void (*release)(fg_device *device, void *p, size_t bytes);
+  fg_status (*upload)(fg_device *device, void *to, const void *from, size_t bytes);
+  fg_status (*download)(fg_device *device, void *to, const void *from, size_t bytes);
+  void (*close)(fg_device *device);
+} fg_device_class;
+
+struct fg_device {
+  const fg_device_class *class;
+  char name[16]; /* "host", "cuda:0" */
+  char arch[FG_ARCH_MAX];
+  uint64_t seed; /* host: orders blocks, warps and lanes, and places allocations */
+};
+
+struct fg_module {
+  fg_device *device;
+  const fg_source *source; /* its recipe, and its lines for messages; outlives the module */
+  char name[FG_NAME_MAX];
+};
+
+/* "host", "cuda:N", or NULL: cuda:0 where a GPU and NVRTC can be used, else host. FG_EENVIRONMENT
+ * with the reason when the named one cannot be used. */
+fg_status fg_device_open(const char *name, fg_device **device);
+void fg_device_close(fg_device *device);
+
+/* Compiles and loads; the source outlives the module. */
+fg_status fg_module_new(fg_device *device, const fg_source *source, const char *name,
+                        fg_module **module);
+void fg_module_free(fg_module *module);
+
+/* Checks shape and arguments, then launches every step on the stream (NULL: the default one); the
+ * host device has run them on return. */
+fg_status fg_module_launch(fg_module *module, const fg_shape *shape, const fg_args *args,
+                           void *workspace, void *stream);
+
+/* The two kinds. */
+fg_status fg_device_host_open(fg_device **device);
+fg_status fg_device_cuda_open(int ordinal, fg_device **device);
+
+#endif

@@ -1,0 +1,213 @@
+/* device_cuda.c - a GPU: NVRTC compiles, the driver loads and launches, in the primary context. */
+#include "cuda.h"
+#include "device.h"
+#include "nvrtc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  fg_device base;
+  const fg_cuda *cuda;
+  const fg_nvrtc *nvrtc;
+  CUdevice device;
+  CUcontext context;
+} gpu;
+
+typedef struct {
+  fg_module base;
+  CUmodule module;
+  CUfunction step[FG_STEP_MAX];
+} kernel;
+
+/* The context is the caller's thread's from here on, as in CUDA's own runtime. */
+static fg_status make_current(const gpu *g) {
+  CUcontext current = NULL;
+  TRY(fg_cuda_check(g->cuda, g->cuda->cuCtxGetCurrent(&current), "cuCtxGetCurrent"));
+  if (current == g->context) return FG_OK;
+  return fg_cuda_check(g->cuda, g->cuda->cuCtxSetCurrent(g->context), "cuCtxSetCurrent");
+}
+
+static fg_status compile(fg_device *device, const char *name, const fg_source *source,
+                         fg_code *code) {
+  const gpu *g = (const gpu *)device;
+  fg_cubin cubin;
+  TRY(fg_nvrtc_compile(g->nvrtc, name, source->text, source->size, device->arch, &cubin));
+  fg_status status = fg_cubin_accept(name, &cubin);
+  if (status != FG_OK) {
+    fg_cubin_free(&cubin);
+    return status;
+  }
+  *code = (fg_code){.data = cubin.data, .size = cubin.size};
+  int n = 0;
+  for (int i = 0; i < cubin.n_entries; i++)
+    n += snprintf(code->figures + n, sizeof code->figures - (size_t)n,
+                  "%s registers %d spill %d stack %d\n", cubin.entry[i].entry,
+                  cubin.entry[i].registers, cubin.entry[i].spill_bytes, cubin.entry[i].stack_bytes);
+  return FG_OK;
+}
+
+/* Finds the entry point and opts in to its shared memory: 48 KB come without asking. */
+static fg_status find_entry(const gpu *g, kernel *k, int i) {
+  const fg_step *step = &k->base.source->recipe.step[i];
+  char what[128];
+  snprintf(what, sizeof what, "%.80s: %s", k->base.name, step->entry);
+  TRY(fg_cuda_check(g->cuda, g->cuda->cuModuleGetFunction(&k->step[i], k->module, step->entry),
+                    what));
+  if (step->shared_bytes <= 48 << 10) return FG_OK;
+  return fg_cuda_check(
+      g->cuda,
+      g->cuda->cuFuncSetAttribute(k->step[i], CU_FUNC_MAX_DYNAMIC_SHARED, step->shared_bytes),
+      what);
+}
+
+static void unload(fg_module *module) {
+  kernel *k = (kernel *)module;
+  const gpu *g = (const gpu *)module->device;
+  if (k->module && make_current(g) == FG_OK) g->cuda->cuModuleUnload(k->module);
+  free(k);
+}
+
+static fg_status load(fg_device *device, const char *name, const fg_source *source,
+                      const fg_code *code, fg_module **module) {
+  const gpu *g = (const gpu *)device;
+  fg_status status = FG_OK;
+  kernel *k = calloc(1, sizeof *k);
+  if (!k) return fg_fail(FG_EMEMORY, "no memory for a module");
+  k->base.device = device;
+  k->base.source = source;
+  snprintf(k->base.name, sizeof k->base.name, "%s", name);
+  TRY_OUT(make_current(g));
+  TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuModuleLoadData(&k->module, code->data), name));
+  for (int i = 0; i < source->recipe.n_steps; i++)
+    if (source->recipe.step[i].kind == FG_STEP_LAUNCH) TRY_OUT(find_entry(g, k, i));
+  *module = &k->base;
+  k = NULL;
+out:
+  if (k) unload(&k->base);
+  return status;
+}
+
+static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shape *shape,
+                             void *params, void *workspace, CUstream stream) {
+  const fg_recipe *r = &k->base.source->recipe;
+  const fg_step *step = &r->step[i];
+  if (step->kind == FG_STEP_ZERO) {
+    int64_t offset, bytes;
+    TRY(fg_workspace_region(r, shape, step->region, &offset, &bytes));
+    CUdeviceptr at = (CUdeviceptr)(uintptr_t)workspace + (CUdeviceptr)offset;
+    if (!bytes) return FG_OK;
+    return fg_cuda_check(g->cuda, g->cuda->cuMemsetD8Async(at, 0, (size_t)bytes, stream),
+                         "zero-fill");
+  }
+  uint32_t grid[3];
+  bool empty;
+  TRY(fg_step_grid(step, shape, grid, &empty));
+  if (empty) return FG_OK;
+  return fg_cuda_check(
+      g->cuda,
+      g->cuda->cuLaunchKernel(k->step[i], grid[0], grid[1], grid[2], (unsigned)step->threads, 1, 1,
+                              (unsigned)step->shared_bytes, stream, (void *[]){params}, NULL),
+      step->entry);
+}
+
+static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args *args,
+                        void *workspace, void *stream) {
+  const kernel *k = (const kernel *)module;
+  const gpu *g = (const gpu *)module->device;
+  _Alignas(16) char params[FG_PARAMS_MAX];
+  TRY(fg_params_fill(&module->source->recipe, shape, args, workspace, params));
+  TRY(make_current(g));
+  for (int i = 0; i < module->source->recipe.n_steps; i++)
+    TRY(launch_step(g, k, i, shape, params, workspace, stream));
+  return FG_OK;
+}
+
+static fg_status synchronize(fg_device *device) {
+  const gpu *g = (const gpu *)device;
+  TRY(make_current(g));
+  return fg_cuda_check(g->cuda, g->cuda->cuStreamSynchronize(NULL), "a kernel");
+}
+
+static fg_status allocate(fg_device *device, size_t bytes, void **p) {
+  const gpu *g = (const gpu *)device;
+  CUdeviceptr at;
+  TRY(make_current(g));
+  TRY(fg_cuda_check(g->cuda, g->cuda->cuMemAlloc_v2(&at, bytes), "GPU memory"));
+  *p = (void *)(uintptr_t)at;
+  return fg_cuda_check(g->cuda, g->cuda->cuMemsetD8_v2(at, 0xff, bytes), "GPU memory");
+}
+
+static void release(fg_device *device, void *p, size_t bytes) {
+  const gpu *g = (const gpu *)device;
+  (void)bytes;
+  if (p && make_current(g) == FG_OK) g->cuda->cuMemFree_v2((CUdeviceptr)(uintptr_t)p);
+}
+
+static fg_status upload(fg_device *device, void *to, const void *from, size_t bytes) {
+  const gpu *g = (const gpu *)device;
+  TRY(make_current(g));
+  return fg_cuda_check(g->cuda, g->cuda->cuMemcpyHtoD_v2((CUdeviceptr)(uintptr_t)to, from, bytes),
+                       "copy to the GPU");
+}
+
+static fg_status download(fg_device *device, void *to, const void *from, size_t bytes) {
+  const gpu *g = (const gpu *)device;
+  TRY(make_current(g));
+  return fg_cuda_check(g->cuda, g->cuda->cuMemcpyDtoH_v2(to, (CUdeviceptr)(uintptr_t)from, bytes),
+                       "copy from the GPU");
+}
+
+static void close_gpu(fg_device *device) {
+  gpu *g = (gpu *)device;
+  if (g->context) g->cuda->cuDevicePrimaryCtxRelease_v2(g->device);
+  free(g);
+}
+
+/* Architecture-specific code where the chip has it: wgmma needs sm_90a. */
+static fg_status read_arch(gpu *g) {
+  int major, minor;
+  const fg_cuda *c = g->cuda;
+  TRY(fg_cuda_check(c, c->cuDeviceGetAttribute(&major, CU_DEVICE_CAPABILITY_MAJOR, g->device),
+                    "GPU"));
+  TRY(fg_cuda_check(c, c->cuDeviceGetAttribute(&minor, CU_DEVICE_CAPABILITY_MINOR, g->device),
+                    "GPU"));
+  snprintf(g->base.arch, sizeof g->base.arch, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
+  return FG_OK;
+}
+
+fg_status fg_device_cuda_open(int ordinal, fg_device **device) {
+  static const fg_device_class class = {.compile = compile,
+                                        .load = load,
+                                        .unload = unload,
+                                        .launch = launch,
+                                        .synchronize = synchronize,
+                                        .allocate = allocate,
+                                        .release = release,
+                                        .upload = upload,
+                                        .download = download,
+                                        .close = close_gpu};
+  int count = 0;
+  fg_status status = FG_OK;
+  gpu *g = calloc(1, sizeof *g);
+  if (!g) return fg_fail(FG_EMEMORY, "no memory for a device");
+  g->base.class = &class;
+  snprintf(g->base.name, sizeof g->base.name, "cuda:%d", ordinal);
+  TRY_OUT(fg_cuda_load(&g->cuda));
+  TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuDeviceGetCount(&count), "cuDeviceGetCount"));
+  if (ordinal >= count) {
+    status = fg_fail(FG_EENVIRONMENT, "there are %d GPUs", count);
+    goto out;
+  }
+  TRY_OUT(fg_nvrtc_load(&g->nvrtc));
+  TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuDeviceGet(&g->device, ordinal), "cuDeviceGet"));
+  TRY_OUT(read_arch(g));
+  TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuDevicePrimaryCtxRetain(&g->context, g->device),
+                        "the GPU's context"));
+  *device = &g->base;
+  g = NULL;
+out:
+  if (g) close_gpu(&g->base);
+  return status;
+}

@@ -1,0 +1,150 @@
+/* host_cc.c - compiles a source with the system's C compiler, in a directory of its own. */
+#define _GNU_SOURCE /* memmem */
+#include "host_cc.h"
+
+#include "process.h"
+#include "setting.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DIR_SIZE = 496, PATH_SIZE = 512, OUTPUT = 8192, ERRORS = 5 };
+
+/* One compile. All that is made, the compiler's own files too, lies in `dir` and goes with it. */
+typedef struct {
+  const fg_source *source;
+  const char *name;
+  char dir[DIR_SIZE];
+} job;
+
+static void path_of(const job *j, const char *file, char path[PATH_SIZE]) {
+  snprintf(path, PATH_SIZE, "%s/%s", j->dir, file);
+}
+
+static fg_status write_source(const job *j) {
+  char path[PATH_SIZE];
+  path_of(j, "kernel.c", path);
+  FILE *file = fopen(path, "wxe");
+  if (!file) return fg_fail(FG_EIO, "%s: %s", path, strerror(errno));
+  size_t n = fwrite(j->source->text, 1, j->source->size, file);
+  if (fclose(file) || n != j->source->size)
+    return fg_fail(FG_EIO, "%s: cannot be written: %s", path, strerror(errno));
+  return FG_OK;
+}
+
+/* "kernel.c:31:5: error: ..." with the template's place behind it, of the first errors; warnings,
+ * notes and source excerpts go. */
+static void add_places(const job *j, const char *output, size_t size, char *text) {
+  size_t n = 0;
+  int errors = 0;
+  for (const char *line = output; *line && n < size;) {
+    size_t length = strcspn(line, "\n");
+    const char *at = memmem(line, length, "kernel.c:", 9);
+    if (at && memmem(line, length, "error: ", 7) && ++errors <= ERRORS) {
+      char place[128];
+      fg_source_place(j->source, atoi(at + 9), sizeof place, place);
+      n += (size_t)snprintf(text + n, size - n, "\n  %.*s [%s]", (int)(line + length - at), at,
+                            place);
+    }
+    line += length + (line[length] == '\n');
+  }
+  if (errors > ERRORS && n < size)
+    n += (size_t)snprintf(text + n, size - n, "\n  and %d more", errors - ERRORS);
+  if (!n) snprintf(text, size, "\n%.2000s", output);
+}
+
+static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_t size,
+                              char *output, int *code) {
+  fg_status status = fg_process_run_in(tmpdir, argv, size, output, code);
+  if (status != FG_EENVIRONMENT) return status;
+  return fg_fail_in(status, "the C compiler of the host device (%s)", fg_settings[FG_SET_CC].name);
+}
+
+/* -O1: the engine has the time, not the kernel; contraction off: sums round as they are written;
+ * the rest turns uninitialised registers, array indices out of bounds and overflow into faults. */
+static fg_status compile(const job *j) {
+  char source[PATH_SIZE], library[PATH_SIZE], output[OUTPUT], text[OUTPUT];
+  int code;
+  path_of(j, "kernel.c", source);
+  path_of(j, "kernel.so", library);
+  const char *argv[] = {fg_setting_text(FG_SET_CC, NULL),
+                        "-std=gnu11",
+                        "-O1",
+                        "-g1",
+                        "-fPIC",
+                        "-shared",
+                        "-ffp-contract=off",
+                        "-ftrivial-auto-var-init=pattern",
+                        "-fsanitize=bounds,shift,signed-integer-overflow,integer-divide-by-zero",
+                        "-fsanitize-undefined-trap-on-error",
+                        "-Wall",
+                        "-Wextra",
+                        "-Wno-unknown-pragmas",
+                        "-Wno-psabi",
+                        "-o",
+                        library,
+                        source,
+                        "-lm",
+                        NULL};
+  TRY(run_compiler(j->dir, argv, sizeof output, output, &code));
+  if (code == 0) return FG_OK;
+  add_places(j, output, sizeof text, text);
+  return fg_fail(FG_ECOMPILER, "%s: %s refused it (exit %d):%s", j->name, argv[0], code, text);
+}
+
+static fg_status read_library(const job *j, fg_code *code) {
+  char path[PATH_SIZE];
+  struct stat info;
+  path_of(j, "kernel.so", path);
+  FILE *file = fopen(path, "rbe");
+  if (!file || fstat(fileno(file), &info)) {
+    if (file) fclose(file);
+    return fg_fail(FG_EIO, "%s: %s", path, strerror(errno));
+  }
+  code->size = (size_t)info.st_size;
+  code->data = malloc(code->size + 1);
+  size_t n = code->data ? fread(code->data, 1, code->size, file) : 0;
+  fclose(file);
+  if (n == code->size) return FG_OK;
+  free(code->data);
+  code->data = NULL;
+  return fg_fail(FG_EIO, "%s: cannot be read", path);
+}
+
+static void remove_files(const job *j) {
+  DIR *dir = opendir(j->dir);
+  for (struct dirent *e; dir && (e = readdir(dir));) unlinkat(dirfd(dir), e->d_name, 0);
+  if (dir) closedir(dir);
+  rmdir(j->dir);
+}
+
+fg_status fg_host_cc_compile(const char *name, const fg_source *source, fg_code *code) {
+  job j = {source, name, ""};
+  fg_code made = {0};
+  fg_status status = FG_OK;
+  snprintf(j.dir, sizeof j.dir, "%s/flashgen-XXXXXX", fg_setting_text(FG_SET_TMPDIR, NULL));
+  if (!mkdtemp(j.dir))
+    return fg_fail(FG_EIO, "%s: no temporary directory there: %s",
+                   fg_setting_text(FG_SET_TMPDIR, NULL), strerror(errno));
+  TRY_OUT(write_source(&j));
+  TRY_OUT(compile(&j));
+  TRY_OUT(read_library(&j, &made));
+  *code = made;
+out:
+  remove_files(&j);
+  return status;
+}
+
+fg_status fg_host_cc_version(size_t size, char *text) {
+  const char *argv[] = {fg_setting_text(FG_SET_CC, NULL), "--version", NULL};
+  int code;
+  TRY(run_compiler(NULL, argv, size, text, &code));
+  text[strcspn(text, "\n")] = 0;
+  if (code) return fg_fail(FG_EENVIRONMENT, "%s --version fails (exit %d)", argv[0], code);
+  return FG_OK;
+}

@@ -1,0 +1,14 @@
+/* host_cc.h - the host device's compiler: a source to a shared object. */
+#ifndef FG_HOST_CC_H
+#define FG_HOST_CC_H
+
+#include "device.h"
+
+/* FG_EENVIRONMENT: no compiler; FG_ECOMPILER: it refused the text, each error with its template
+ * place. Nothing is left behind, however it ends. code->data is the caller's to free. */
+fg_status fg_host_cc_compile(const char *name, const fg_source *source, fg_code *code);
+
+/* "gcc (Debian ...) 12.2.0": the compiler's first line of --version. */
+fg_status fg_host_cc_version(size_t size, char *text);
+
+#endif
