@@ -44,8 +44,8 @@ static void make_environment(const program_setup *s, char *tmpdir, const char **
     for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++) out |= same_name(*e, s->env[i]);
     if (!out) to[n++] = *e;
   }
-  to[n++] = tmpdir;
   to[n++] = "CUDA_VISIBLE_DEVICES="; /* the default device is host on every machine */
+  to[n++] = tmpdir;
   for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++) {
     if (same_name(tmpdir, s->env[i])) n--;
     if (strchr(s->env[i], '=')) to[n++] = s->env[i];
