@@ -184,3 +184,43 @@ int fg_expr_print(const fg_expr *expr, size_t size, char *text) {
   }
   return n;
 }
+
+/* Appends one word of postfix text. */
+static fg_status parse_word(const char *word, fg_expr *out) {
+  int op = FG_OP_CONST;
+  int64_t constant = 0;
+  if (out->n == FG_EXPR_MAX) return fg_fail(FG_EIO, "an expression is too long");
+  if (word[strspn(word, "0123456789")]) {
+    for (op = 1; op < OPS && strcmp(ops[op].text, word);) op++;
+    if (op == OPS) return fg_fail(FG_EIO, "\"%.40s\" is no word of an expression", word);
+  } else {
+    errno = 0;
+    constant = strtoll(word, NULL, 10);
+    if (errno) return fg_fail(FG_EIO, "%.40s is above 2^63 - 1", word);
+  }
+  out->op[out->n] = (unsigned char)op;
+  out->constant[out->n++] = constant;
+  return FG_OK;
+}
+
+fg_status fg_expr_parse(const char *text, fg_expr *expr) {
+  fg_expr out = {0};
+  int depth = 0; /* operands on the stack; an operator takes two and leaves one */
+  for (const char *at = text;; at++) {
+    char word[32];
+    size_t n = strcspn(at, " ");
+    if (n == 0 || n >= sizeof word)
+      return fg_fail(FG_EIO, "an expression has a word of %zu letters", n);
+    memcpy(word, at, n);
+    word[n] = 0;
+    TRY(parse_word(word, &out));
+    form kind = ops[out.op[out.n - 1]].form;
+    depth += kind == CONSTANT || kind == EXTENT ? 1 : -1;
+    if (depth < 1) return fg_fail(FG_EIO, "\"%s\" has too few operands", word);
+    at += n;
+    if (!*at) break;
+  }
+  if (depth != 1) return fg_fail(FG_EIO, "an expression leaves %d values, not one", depth);
+  *expr = out;
+  return FG_OK;
+}

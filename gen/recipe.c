@@ -1,7 +1,6 @@
 /* recipe.c - the table of kernel arguments, and the Params struct that follows from a recipe. */
-#include "recipe.h"
+#include "recipe_text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +70,7 @@ char fg_axis_suffix(const char *axes, char a) {
   return (square ? "bhqk" : "bhnd")[fg_axis_index(axes, a)];
 }
 
-static const char *extent_name(char axis) {
+const char *fg_axis_name(char axis) {
   static const char letters[] = "bhgqkdv";
   static const char *const names[] = {"b", "h", "hk", "nq", "nk", "d", "dv"};
   const char *at = strchr(letters, axis);
@@ -81,31 +80,15 @@ static const char *extent_name(char axis) {
 int fg_axes_print(const char *axes, size_t size, char *text) {
   int n = 0;
   for (int i = 0; axes[i]; i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "[", extent_name(axes[i]));
+    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "[", fg_axis_name(axes[i]));
   return n + snprintf(text + n, size - (size_t)n, "]");
-}
-
-/* The same with the recipe's head dims as numbers: "[b, nq, h, 128]". */
-static void shape_text(const fg_recipe *r, const char *axes, size_t size, char *text) {
-  int n = 0;
-  for (int i = 0; axes[i]; i++) {
-    const char *separator = i ? ", " : "[";
-    if (axes[i] == 'd' || axes[i] == 'v')
-      n += snprintf(text + n, size - (size_t)n, "%s%d", separator,
-                    (int)fg_recipe_extent(r, axes[i], NULL));
-    else
-      n += snprintf(text + n, size - (size_t)n, "%s%s", separator, extent_name(axes[i]));
-  }
-  snprintf(text + n, size - (size_t)n, "]");
 }
 
 /* Appends to the struct's text and to the parameter table at once. */
 typedef struct {
   fg_recipe *recipe;
-  char *text;
-  size_t size;
-  int n;
-  bool full;
+  fg_lines text;
+  bool full; /* the table is */
 } writer;
 
 static void member(writer *w, fg_parameter p, int bytes) {
@@ -119,17 +102,6 @@ static void member(writer *w, fg_parameter p, int bytes) {
   r->parameter[r->n_parameters++] = p;
 }
 
-__attribute__((format(printf, 2, 3))) static void line(writer *w, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(w->text + w->n, w->size - (size_t)w->n, format, args);
-  va_end(args);
-  if (n < 0 || (size_t)n >= w->size - (size_t)w->n)
-    w->full = true;
-  else
-    w->n += n;
-}
-
 static const char *c_type(fg_elem elem) { return elem == FG_ELEM_F32 ? "float" : "u16"; }
 
 /* "i64 q_b, q_n, q_h;": the strides of every axis but the unit one and broadcast ones. */
@@ -138,62 +110,36 @@ static void strides(writer *w, int index) {
   const char *separator = "i64 ";
   for (const char *a = t->axes; a[1] && !t->argument->packed; a++) {
     if (*a == '1') continue;
-    line(w, "%s%s_%c", separator, t->argument->ident, fg_axis_suffix(t->argument->axes, *a));
+    fg_lines_add(&w->text, "%s%s_%c", separator, t->argument->ident,
+                 fg_axis_suffix(t->argument->axes, *a));
     separator = ", ";
     member(w, (fg_parameter){FG_FROM_STRIDE, index, *a, 0}, 8);
   }
-  if (*separator == ',') line(w, ";\n");
+  if (*separator == ',') fg_lines_add(&w->text, ";\n");
 }
 
 fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
   static const char extents[] = "bhgqk";
-  writer w = {r, text, size, 0, false};
+  writer w = {r, {text, size, 0, false}, false};
   char shape[64];
   r->n_parameters = r->params_bytes = 0;
   for (int i = 0; i < r->n_tensors; i++) {
     const fg_recipe_tensor *t = &r->tensor[i];
-    shape_text(r, t->axes, sizeof shape, shape);
-    line(&w, "%s%s *%s; // %s %s%s\n", t->output ? "" : "const ", c_type(t->elem),
-         t->argument->ident, shape, fg_elem_name(t->elem),
-         t->argument->optional ? ", or null" : "");
+    fg_recipe_shape_print(r, t->axes, sizeof shape, shape);
+    fg_lines_add(&w.text, "%s%s *%s; // %s %s%s\n", t->output ? "" : "const ", c_type(t->elem),
+                 t->argument->ident, shape, fg_elem_name(t->elem),
+                 t->argument->optional ? ", or null" : "");
     member(&w, (fg_parameter){FG_FROM_TENSOR, i, 0, 0}, 8);
     strides(&w, i);
   }
   for (int i = 0; i < r->n_regions; i++) {
-    line(&w, "%s *%s; // scratch\n", c_type(r->region[i].elem), r->region[i].name);
+    fg_lines_add(&w.text, "%s *%s; // scratch\n", c_type(r->region[i].elem), r->region[i].name);
     member(&w, (fg_parameter){FG_FROM_REGION, i, 0, 0}, 8);
   }
-  line(&w, "int b, h, hk, nq, nk;\nfloat scale;\n");
+  fg_lines_add(&w.text, "int b, h, hk, nq, nk;\nfloat scale;\n");
   for (const char *a = extents; *a; a++) member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *a, 0}, 4);
   member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
   r->params_bytes = (r->params_bytes + 7) / 8 * 8;
-  return w.full ? fg_fail(FG_EBUG, "the Params struct is too large for its tables") : FG_OK;
-}
-
-int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
-  writer w = {(fg_recipe *)r, text, size, 0, false};
-  char buffer[256];
-  for (int i = 0; i < r->n_tensors; i++) {
-    shape_text(r, r->tensor[i].axes, sizeof buffer, buffer);
-    line(&w, "tensor %s %s %s %s\n", r->tensor[i].argument->name,
-         r->tensor[i].output ? "out" : "in", fg_elem_name(r->tensor[i].elem), buffer);
-  }
-  for (int i = 0; i < r->n_regions; i++) {
-    fg_expr_print(&r->region[i].count, sizeof buffer, buffer);
-    line(&w, "region %s %s: %s\n", r->region[i].name, fg_elem_name(r->region[i].elem), buffer);
-  }
-  for (int i = 0; i < r->n_steps; i++) {
-    const fg_step *s = &r->step[i];
-    if (s->kind == FG_STEP_ZERO) {
-      line(&w, "zero %s\n", r->region[s->region].name);
-      continue;
-    }
-    line(&w, "launch %s grid", s->entry);
-    for (int a = 0; a < 3; a++) {
-      fg_expr_print(&s->grid[a], sizeof buffer, buffer);
-      line(&w, "%s %s", a ? "," : "", buffer);
-    }
-    line(&w, " threads %d shared %d\n", s->threads, s->shared_bytes);
-  }
-  return w.n;
+  return w.full || w.text.full ? fg_fail(FG_EBUG, "the Params struct is too large for its tables")
+                               : FG_OK;
 }

@@ -25,8 +25,9 @@ fg_status fg_expr_compile(const char *text, fg_expr *expr);
 /* FG_EARGUMENT when it overflows 64 bits or divides by what is not positive. */
 fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *value);
 
-/* Its postfix text, "nq 16 cdiv h *"; returns the length. */
+/* Its postfix text, "nq 16 cdiv h *"; returns the length. And back: FG_EIO with what is wrong. */
 int fg_expr_print(const fg_expr *expr, size_t size, char *text);
+fg_status fg_expr_parse(const char *text, fg_expr *expr);
 
 /* One row of the table of kernel arguments: what every kernel may take, and where fg_args has it.
  * axes: storage order of a tensor's axes, slowest first, by letter: b batch, h query heads, g
@@ -112,7 +113,20 @@ char fg_axis_suffix(const char *axes, char a);
  * writes the struct's C text (members only, a line each). */
 fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
 
-/* Reads as people and manifests do: tensors, regions, steps, a line each. */
+/* As people, manifests and cache entries read it: head dims, tensors, regions, steps, a line each.
+ * Returns the length; whole lines only when it does not fit, FG_RECIPE_TEXT holds any recipe that
+ * fg_recipe_parse takes.
+ *
+ *   head_dim 64 128                               of q and k, of v
+ *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
+ *   region delta f32: b h * nq *
+ *   zero delta
+ *   launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192 */
+enum { FG_RECIPE_TEXT = 8192 };
 int fg_recipe_print(const fg_recipe *recipe, size_t size, char *text);
+
+/* The recipe that fg_recipe_print wrote as this text, its parameters too. FG_EIO names the line of
+ * any other text: "recipe line 3: ...". */
+fg_status fg_recipe_parse(const char *text, fg_recipe *recipe);
 
 #endif

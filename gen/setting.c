@@ -13,6 +13,7 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
     [FG_SET_NVRTC] = {"FLASHGEN_NVRTC", "", "file of the NVRTC library"},
     [FG_SET_COMPILE_SECONDS] = {"FLASHGEN_COMPILE_SECONDS", "60",
                                 "most seconds a compile may take"},
+    [FG_SET_PLAN] = {"FLASHGEN_PLAN", "", "globs over plan names: the plans to take where they fit"},
     [FG_SET_MAX_POINTS] = {"FLASHGEN_MAX_POINTS", "100000", "most combinations a grid may have"},
     [FG_SET_SPEC_STEPS] = {"FLASHGEN_SPEC_STEPS", "200",
                            "million steps a spec file may run; one takes 5 ns at most"},

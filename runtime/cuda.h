@@ -75,6 +75,10 @@ typedef struct fg_cuda {
  * reason, or FG_ECUDA when it does not start. Thread-safe. */
 fg_status fg_cuda_load(const fg_cuda **cuda);
 
+struct fg_module;
+/* The function of step i of a module that a GPU has loaded; for measurements. */
+CUfunction fg_device_cuda_function(const struct fg_module *module, int step);
+
 /* FG_ECUDA: "what: CUDA_ERROR_NAME (text)" unless result is 0. */
 fg_status fg_cuda_check(const fg_cuda *cuda, CUresult result, const char *what);
 

@@ -15,7 +15,8 @@ typedef struct fg_module fg_module;
 typedef struct fg_code {
   void *data;
   size_t size;
-  char figures[1024]; /* of each entry point: "attn_fwd registers 80 spill 0 stack 0", a line each */
+  char
+      figures[1024]; /* of each entry point: "attn_fwd registers 80 spill 0 stack 0", a line each */
 } fg_code;
 
 typedef struct fg_device_class {
@@ -25,6 +26,7 @@ typedef struct fg_device_class {
   void (*unload)(fg_module *module);
   fg_status (*launch)(fg_module *module, const fg_shape *shape, const fg_args *args,
                       void *workspace, void *stream);
+  bool (*capturing)(fg_device *device, void *stream); /* is work recorded, not run? */
   fg_status (*synchronize)(fg_device *device);
   fg_status (*allocate)(fg_device *device, size_t bytes, void **p);
   void (*release)(fg_device *device, void *p, size_t bytes);
@@ -37,7 +39,9 @@ struct fg_device {
   const fg_device_class *class;
   char name[16]; /* "host", "cuda:0" */
   char arch[FG_ARCH_MAX];
-  uint64_t seed; /* host: orders blocks, warps and lanes, and places allocations */
+  char options[768];   /* of its compiler: part of a kernel's key */
+  int multiprocessors; /* blocks run on so many at a time */
+  uint64_t seed;       /* host: orders blocks, warps and lanes, and places allocations */
 };
 
 struct fg_module {
@@ -46,7 +50,7 @@ struct fg_module {
   char name[FG_NAME_MAX];
 };
 
-/* "host", "cuda:N", or NULL: cuda:0 where a GPU and NVRTC can be used, else host. FG_EENVIRONMENT
+/* "host", "cuda:N", or NULL: cuda:0 where there is a GPU, else host. FG_EENVIRONMENT
  * with the reason when the named one cannot be used. */
 fg_status fg_device_open(const char *name, fg_device **device);
 void fg_device_close(fg_device *device);

@@ -10,13 +10,12 @@
 typedef struct {
   fg_device base;
   const fg_cuda *cuda;
-  const fg_nvrtc *nvrtc;
   CUdevice device;
   CUcontext context;
 } gpu;
 
 typedef struct {
-  fg_module base;
+  fg_module base; /* first: a fg_module is one of these */
   CUmodule module;
   CUfunction step[FG_STEP_MAX];
 } kernel;
@@ -31,9 +30,10 @@ static fg_status make_current(const gpu *g) {
 
 static fg_status compile(fg_device *device, const char *name, const fg_source *source,
                          fg_code *code) {
-  const gpu *g = (const gpu *)device;
+  const fg_nvrtc *nvrtc; /* loaded by the first compile: a warm start needs none */
   fg_cubin cubin;
-  TRY(fg_nvrtc_compile(g->nvrtc, name, source->text, source->size, device->arch, &cubin));
+  TRY(fg_nvrtc_load(&nvrtc));
+  TRY(fg_nvrtc_compile(nvrtc, name, source->text, source->size, device->arch, &cubin));
   fg_status status = fg_cubin_accept(name, &cubin);
   if (status != FG_OK) {
     fg_cubin_free(&cubin);
@@ -60,6 +60,10 @@ static fg_status find_entry(const gpu *g, kernel *k, int i) {
       g->cuda,
       g->cuda->cuFuncSetAttribute(k->step[i], CU_FUNC_MAX_DYNAMIC_SHARED, step->shared_bytes),
       what);
+}
+
+CUfunction fg_device_cuda_function(const fg_module *module, int step) {
+  return ((const kernel *)module)->step[step];
 }
 
 static void unload(fg_module *module) {
@@ -124,6 +128,13 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   return FG_OK;
 }
 
+static bool capturing(fg_device *device, void *stream) {
+  const gpu *g = (const gpu *)device;
+  int status = CU_STREAM_NOT_CAPTURING;
+  if (make_current(g) != FG_OK || g->cuda->cuStreamIsCapturing(stream, &status)) return true;
+  return status != CU_STREAM_NOT_CAPTURING;
+}
+
 static fg_status synchronize(fg_device *device) {
   const gpu *g = (const gpu *)device;
   TRY(make_current(g));
@@ -173,6 +184,10 @@ static fg_status read_arch(gpu *g) {
                     "GPU"));
   TRY(fg_cuda_check(c, c->cuDeviceGetAttribute(&minor, CU_DEVICE_CAPABILITY_MINOR, g->device),
                     "GPU"));
+  TRY(fg_cuda_check(
+      c, c->cuDeviceGetAttribute(&g->base.multiprocessors, CU_DEVICE_MULTIPROCESSORS, g->device),
+      "GPU"));
+  fg_nvrtc_options_key(sizeof g->base.options, g->base.options);
   snprintf(g->base.arch, sizeof g->base.arch, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
   return FG_OK;
 }
@@ -182,6 +197,7 @@ fg_status fg_device_cuda_open(int ordinal, fg_device **device) {
                                         .load = load,
                                         .unload = unload,
                                         .launch = launch,
+                                        .capturing = capturing,
                                         .synchronize = synchronize,
                                         .allocate = allocate,
                                         .release = release,
@@ -200,7 +216,6 @@ fg_status fg_device_cuda_open(int ordinal, fg_device **device) {
     status = fg_fail(FG_EENVIRONMENT, "there are %d GPUs", count);
     goto out;
   }
-  TRY_OUT(fg_nvrtc_load(&g->nvrtc));
   TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuDeviceGet(&g->device, ordinal), "cuDeviceGet"));
   TRY_OUT(read_arch(g));
   TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuDevicePrimaryCtxRetain(&g->context, g->device),

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,8 +172,8 @@ static fg_status run_step(const kernel *k, const fg_step *step, const fg_shape *
   return status == FG_ETEMPLATE ? fault(k, step->entry, &f) : status;
 }
 
-static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args *args,
-                        void *workspace, void *stream) {
+static fg_status run_steps(fg_module *module, const fg_shape *shape, const fg_args *args,
+                           void *workspace) {
   const kernel *k = (const kernel *)module;
   const fg_recipe *r = &module->source->recipe;
   fg_host_tensor tensors[FG_TENSOR_MAX + FG_REGION_MAX];
@@ -180,7 +181,6 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   fg_host_memory *memory = NULL;
   int n;
   fg_status status = FG_OK;
-  (void)stream;
   TRY(fg_params_fill(r, shape, args, workspace, params));
   TRY(describe_memory(r, shape, args, workspace, tensors, &n));
   TRY(fg_host_memory_new(tensors, n, &memory));
@@ -198,6 +198,24 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
 out:
   fg_host_memory_free(memory);
   return status;
+}
+
+/* The engine's state is the process's. */
+static pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
+
+static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args *args,
+                        void *workspace, void *stream) {
+  (void)stream;
+  pthread_mutex_lock(&engine);
+  fg_status status = run_steps(module, shape, args, workspace);
+  pthread_mutex_unlock(&engine);
+  return status;
+}
+
+static bool capturing(fg_device *device, void *stream) {
+  (void)device;
+  (void)stream;
+  return false;
 }
 
 static fg_status synchronize(fg_device *device) {
@@ -228,6 +246,7 @@ fg_status fg_device_host_open(fg_device **device) {
                                         .load = load,
                                         .unload = unload,
                                         .launch = launch,
+                                        .capturing = capturing,
                                         .synchronize = synchronize,
                                         .allocate = allocate,
                                         .release = release,
@@ -236,7 +255,8 @@ fg_status fg_device_host_open(fg_device **device) {
                                         .close = close_host};
   fg_device *d = calloc(1, sizeof *d);
   if (!d) return fg_fail(FG_EMEMORY, "no memory for a device");
-  *d = (fg_device){.class = &class, .name = "host", .arch = "host"};
+  *d = (fg_device){.class = &class, .name = "host", .arch = "host", .multiprocessors = 1};
+  fg_host_cc_options(sizeof d->options, d->options);
   *device = d;
   return FG_OK;
 }

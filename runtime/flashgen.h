@@ -1,7 +1,16 @@
-/* flashgen.h - the words that flashgen and its hosts share: status codes, specs, shapes, tensors.
+/* flashgen.h - attention kernels made for a spec, chosen for a shape, launched on a stream.
+ *
+ *   fg_open(&config, &ctx);                        templates, cache, one device
+ *   fg_define(ctx, &spec, &op);                    cold: checks and copies the spec
+ *   fg_select(op, &shape, stream, &kernel);        hot; compiles and loads on a miss
+ *   bytes = fg_workspace_bytes(kernel, &shape);    scratch, the caller's
+ *   fg_launch(kernel, &shape, &args, workspace, stream);
  *
  * Plain C11 and C++, no CUDA header. Every struct that a caller fills starts with `size`; FG_INIT
- * sets it and zeroes the rest, and zero always means "the default". Nothing here allocates. */
+ * sets it and zeroes the rest, and zero always means "the default". A call that fails returns who
+ * must act and leaves its out-parameter alone; fg_error() has the sentence. All functions may be
+ * called from many threads at once, but for fg_close. A context must not be used after a fork in
+ * the child. */
 #ifndef FLASHGEN_H
 #define FLASHGEN_H
 
@@ -70,6 +79,77 @@ typedef struct fg_args {
   fg_tensor q, k, v, o, dout, dq, dk, dv, bias, dbias, lse, dlse;
   float scale;
 } fg_args;
+
+/* A device with everything that is needed to make, keep and launch kernels for it. */
+typedef struct fg_context fg_context;
+/* A spec, checked: what is computed. Belongs to its context. */
+typedef struct fg_op fg_op;
+/* A loaded variant, ready to launch. Belongs to its context. */
+typedef struct fg_kernel fg_kernel;
+
+/* A CUDA stream (CUstream or cudaStream_t; NULL = the default one); the host device has none. */
+typedef void *fg_stream;
+
+typedef struct fg_config {
+  size_t size;
+  const char *device;    /* "cuda:N" or "host"; NULL: cuda:0 where it can be used, else host */
+  const char *templates; /* directory; NULL: FLASHGEN_TEMPLATES, else the built-in ones */
+  const char *cache;     /* directory; NULL: FLASHGEN_CACHE, else as the README says */
+  const char *plan;      /* globs over plan names, "simt-q16-*,simt-*"; NULL: FLASHGEN_PLAN */
+  int no_fallback;       /* 1: FG_ESPEC where only the simt family can compute a spec */
+  uint64_t seed;         /* host device: orders blocks, warps and lanes */
+  void (*warn)(void *warn_context, const char *sentence); /* NULL: a line on stderr */
+  void *warn_context;
+} fg_config;
+
+/* FG_EENVIRONMENT: the device cannot be used. config = NULL: all defaults. */
+fg_status fg_open(const fg_config *config, fg_context **context);
+/* Frees the context with its ops and kernels; nothing of it may be in use. NULL is legal. */
+void fg_close(fg_context *context);
+
+/* Checks and copies the spec; the only call that reads its strings. FG_ESPEC with all mistakes, and
+ * for a spec that is more than one kernel (a list in a field). Equal specs give equal ops. */
+fg_status fg_define(fg_context *context, const fg_spec *spec, fg_op **op);
+
+/* The best kernel for the shape. Shapes of one class (lengths in quarter octaves, batch times heads
+ * in powers of two, align) share one: hot, it takes no lock and allocates nothing. The first time
+ * it compiles, unless the cache has the kernel, and loads. FG_ECAPTURE when that would happen while
+ * the stream is capturing: the capture stays valid. FG_ESPEC: no plan fits. */
+fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kernel **kernel);
+
+/* Bytes of scratch that a launch needs on the kernel's device; 0 for a shape that is refused. It
+ * need not be zeroed or kept. */
+size_t fg_workspace_bytes(const fg_kernel *kernel, const fg_shape *shape);
+
+/* Launches; no allocation, lock, compile or synchronisation, and legal under stream capture.
+ * Launches that run at the same time need a workspace each. FG_EARGUMENT names the tensor or
+ * extent. The host device has run the kernel on return; FG_ETEMPLATE: the kernel broke a rule. */
+fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *args, void *workspace,
+                    fg_stream stream);
+
+/* What a kernel is. The strings live as long as it does. */
+typedef struct fg_info {
+  size_t size;
+  const char *name;    /* of the variant */
+  const char *figures; /* of each entry point, a line each: registers, spills, stack */
+  int from_cache;      /* it was not compiled by this context */
+} fg_info;
+fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info);
+
+/* The text of a spec's kernel, by the first plan that the spec's restrictions allow; arch = NULL:
+ * the context's device. *text is the caller's, to be freed with free(). */
+fg_status fg_emit(fg_context *context, const fg_spec *spec, const char *arch, char **text);
+
+/* What a context has done so far: cache look-ups that were answered, choices made anew, kernels
+ * compiled, modules loaded. */
+typedef struct fg_counts {
+  size_t size;
+  uint64_t cache_hits, choices, compiles, loads;
+} fg_counts;
+void fg_context_counts(const fg_context *context, fg_counts *counts);
+
+/* "0.1.0" */
+const char *fg_version(void);
 
 #ifdef __cplusplus
 }

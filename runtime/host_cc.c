@@ -67,30 +67,38 @@ static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_
 
 /* -O1: the engine has the time, not the kernel; contraction off: sums round as they are written;
  * the rest turns uninitialised registers, array indices out of bounds and overflow into faults. */
+static const char *const options[] = {
+    "-std=gnu11",
+    "-O1",
+    "-g1",
+    "-fPIC",
+    "-shared",
+    "-ffp-contract=off",
+    "-ftrivial-auto-var-init=pattern",
+    "-fsanitize=bounds,shift,signed-integer-overflow,integer-divide-by-zero",
+    "-fsanitize-undefined-trap-on-error",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unknown-pragmas",
+    "-Wno-psabi"};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+int fg_host_cc_options(size_t size, char *text) {
+  int n = 0;
+  for (int i = 0; i < OPTIONS; i++)
+    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? " " : "", options[i]);
+  return n;
+}
+
 static fg_status compile(const job *j) {
   char source[PATH_SIZE], library[PATH_SIZE], output[OUTPUT], text[OUTPUT];
+  const char *argv[OPTIONS + 6] = {fg_setting_text(FG_SET_CC, NULL)};
   int code;
   path_of(j, "kernel.c", source);
   path_of(j, "kernel.so", library);
-  const char *argv[] = {fg_setting_text(FG_SET_CC, NULL),
-                        "-std=gnu11",
-                        "-O1",
-                        "-g1",
-                        "-fPIC",
-                        "-shared",
-                        "-ffp-contract=off",
-                        "-ftrivial-auto-var-init=pattern",
-                        "-fsanitize=bounds,shift,signed-integer-overflow,integer-divide-by-zero",
-                        "-fsanitize-undefined-trap-on-error",
-                        "-Wall",
-                        "-Wextra",
-                        "-Wno-unknown-pragmas",
-                        "-Wno-psabi",
-                        "-o",
-                        library,
-                        source,
-                        "-lm",
-                        NULL};
+  memcpy(argv + 1, options, sizeof options);
+  const char *const files[] = {"-o", library, source, "-lm", NULL};
+  memcpy(argv + 1 + OPTIONS, files, sizeof files);
   TRY(run_compiler(j->dir, argv, sizeof output, output, &code));
   if (code == 0) return FG_OK;
   add_places(j, output, sizeof text, text);

@@ -8,6 +8,9 @@
  * place. Nothing is left behind, however it ends. code->data is the caller's to free. */
 fg_status fg_host_cc_compile(const char *name, const fg_source *source, fg_code *code);
 
+/* The options of every compile, joined by spaces. */
+int fg_host_cc_options(size_t size, char *text);
+
 /* "gcc (Debian ...) 12.2.0": the compiler's first line of --version. */
 fg_status fg_host_cc_version(size_t size, char *text);
 

@@ -132,7 +132,15 @@ fg_status fg_nvrtc_load(const fg_nvrtc **nvrtc) {
 int fg_nvrtc_version(const fg_nvrtc *nvrtc) { return nvrtc->number; }
 const char *fg_nvrtc_path(const fg_nvrtc *nvrtc) { return nvrtc->path; }
 
-int fg_nvrtc_options(const fg_nvrtc *nvrtc, const char *arch, size_t size, char *text) {
+int fg_nvrtc_options_key(size_t size, char *text) {
+  int n = 0;
+  for (int i = 0; i < OPTIONS; i++)
+    n += snprintf(text + n, size - (size_t)n, "%s%s@%d", i ? " " : "", options[i].text,
+                  options[i].since);
+  return n;
+}
+
+static int print_options(const fg_nvrtc *nvrtc, const char *arch, size_t size, char *text) {
   int n = snprintf(text, size, "-arch=%s", arch);
   for (int i = 0; i < OPTIONS; i++)
     if (nvrtc->number >= options[i].since)
@@ -223,7 +231,7 @@ static fg_status compile_program(job *j, program p) {
   const char *list[OPTIONS + 1];
   int n = 0;
   size_t log_size = 0;
-  fg_nvrtc_options(j->nvrtc, j->arch, sizeof all, all);
+  print_options(j->nvrtc, j->arch, sizeof all, all);
   for (char *word = all, *next; word; word = next) {
     if ((next = strchr(word, ' '))) *next++ = 0;
     list[n++] = word;

@@ -36,8 +36,12 @@ int fg_nvrtc_version(const fg_nvrtc *nvrtc);
 /* Where it was found. */
 const char *fg_nvrtc_path(const fg_nvrtc *nvrtc);
 
-/* The options of a compile for the arch, joined by spaces: part of a cache key. */
-int fg_nvrtc_options(const fg_nvrtc *nvrtc, const char *arch, size_t size, char *text);
+/* Which NVRTC would compile, for cache keys: the build ids of its files, found without loading it
+ * where possible; "none" where there is none. */
+fg_status fg_nvrtc_identity(size_t size, char *text);
+
+/* The table of options with the NVRTC that each needs: part of a cache key, with the identity. */
+int fg_nvrtc_options_key(size_t size, char *text);
 
 /* Compiles. FG_ECOMPILER: the log, or that it ran past the time limit or is larger than 1 MB.
  * *cubin is the caller's, free with fg_cubin_free. */

@@ -1,0 +1,12 @@
+/* digest.h - what the text of a kernel depends on besides its variant, as one number. */
+#ifndef FG_DIGEST_H
+#define FG_DIGEST_H
+
+#include "error.h"
+
+/* The XXH3-128 of the templates (every .cut and .lua file of the directory, by name; NULL or "" =
+ * the built-in ones), of gen's own Lua, and of the library's version, as 32 hex digits.
+ * FG_ETEMPLATE: the directory cannot be read. */
+fg_status fg_gen_digest(const char *templates, size_t size, char *hex);
+
+#endif

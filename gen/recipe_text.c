@@ -1,0 +1,253 @@
+/* recipe_text.c - a recipe as text, and back.
+ *
+ * The text comes from cache entries and manifests, so nothing in it is trusted: the reader takes
+ * words apart by a lenient grammar and checks every index and range, and in the end prints what it
+ * has read: a text that is not the print of its recipe is refused at the first line that differs.
+ */
+#include "recipe_text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fg_lines_add(fg_lines *l, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(l->text + l->n, l->size - (size_t)l->n, format, args);
+  va_end(args);
+  if (n >= 0 && (size_t)n < l->size - (size_t)l->n) {
+    l->n += n;
+  } else {
+    l->full = true;
+    l->text[l->n] = 0;
+  }
+}
+
+void fg_recipe_shape_print(const fg_recipe *r, const char *axes, size_t size, char *text) {
+  fg_lines l = {text, size, 0, false};
+  for (int i = 0; axes[i]; i++) {
+    const char *separator = i ? ", " : "[";
+    if (axes[i] == 'd' || axes[i] == 'v')
+      fg_lines_add(&l, "%s%d", separator, (int)fg_recipe_extent(r, axes[i], NULL));
+    else
+      fg_lines_add(&l, "%s%s", separator, fg_axis_name(axes[i]));
+  }
+  fg_lines_add(&l, "]");
+}
+
+/* ---- to text ---- */
+
+enum { LINE = 1024, EXPR = 256 };
+
+static void print_launch(fg_lines *all, const fg_step *s) {
+  char text[LINE], expr[EXPR];
+  fg_lines l = {text, sizeof text, 0, false};
+  fg_lines_add(&l, "launch %s grid", s->entry);
+  for (int a = 0; a < 3; a++) {
+    fg_expr_print(&s->grid[a], sizeof expr, expr);
+    fg_lines_add(&l, "%s %s", a ? "," : "", expr);
+  }
+  fg_lines_add(all, "%s threads %d shared %d\n", text, s->threads, s->shared_bytes);
+}
+
+int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
+  fg_lines l = {text, size, 0, false};
+  char buffer[EXPR];
+  fg_lines_add(&l, "head_dim %d %d\n", r->d, r->dv);
+  for (int i = 0; i < r->n_tensors; i++) {
+    fg_recipe_shape_print(r, r->tensor[i].axes, sizeof buffer, buffer);
+    fg_lines_add(&l, "tensor %s %s %s %s\n", r->tensor[i].argument->name,
+                 r->tensor[i].output ? "out" : "in", fg_elem_name(r->tensor[i].elem), buffer);
+  }
+  for (int i = 0; i < r->n_regions; i++) {
+    fg_expr_print(&r->region[i].count, sizeof buffer, buffer);
+    fg_lines_add(&l, "region %s %s: %s\n", r->region[i].name, fg_elem_name(r->region[i].elem),
+                 buffer);
+  }
+  for (int i = 0; i < r->n_steps; i++) {
+    if (r->step[i].kind == FG_STEP_ZERO)
+      fg_lines_add(&l, "zero %s\n", r->region[r->step[i].region].name);
+    else
+      print_launch(&l, &r->step[i]);
+  }
+  return l.n;
+}
+
+/* ---- from text ---- */
+
+static fg_status read_number(const char *word, int least, int most, const char *what, int *n) {
+  errno = 0;
+  long value = word && *word && !word[strspn(word, "0123456789")] ? strtol(word, NULL, 10) : -1;
+  if (errno || value < least || value > most)
+    return fg_fail(FG_EIO, "%s is not a number from %d to %d", what, least, most);
+  *n = (int)value;
+  return FG_OK;
+}
+
+static fg_status read_elem(const char *word, fg_elem *elem) {
+  for (int e = FG_ELEM_BF16; word && e <= FG_ELEM_F32; e++) {
+    if (strcmp(fg_elem_name((fg_elem)e), word)) continue;
+    *elem = (fg_elem)e;
+    return FG_OK;
+  }
+  return fg_fail(FG_EIO, "\"%.40s\" is no element type", word ? word : "");
+}
+
+/* A name of C, which becomes part of a symbol and of messages. */
+static fg_status read_name(const char *word, size_t size, char *name) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+  size_t n = word ? strlen(word) : 0;
+  if (n == 0 || n >= size || word[strspn(word, letters)] || strchr("0123456789", *word))
+    return fg_fail(FG_EIO, "\"%.60s\" is no name", word ? word : "");
+  memcpy(name, word, n + 1);
+  return FG_OK;
+}
+
+static fg_status read_head_dims(char *rest, fg_recipe *r) {
+  if (r->d) return fg_fail(FG_EIO, "the head dims come a second time");
+  TRY(read_number(strsep(&rest, " "), 1, 1 << 16, "a head dim", &r->d));
+  return read_number(strsep(&rest, " "), 1, 1 << 16, "a head dim", &r->dv);
+}
+
+/* The shape's words against the argument's axes: each is the axis, or 1 where a bias may be. */
+static fg_status read_axes(char *rest, const fg_recipe *r, fg_recipe_tensor *t) {
+  bool bias = t->argument->elem == FG_RULE_BIAS || t->argument->elem == FG_RULE_GRAD;
+  for (int i = 0; t->argument->axes[i]; i++) {
+    char axis[2] = {t->argument->axes[i]}, expected[32];
+    char *word = strsep(&rest, " ");
+    fg_recipe_shape_print(r, axis, sizeof expected, expected); /* "[nq]" */
+    if (word) {
+      word += *word == '[';
+      word[strcspn(word, ",]")] = 0;
+    }
+    if (word && strlen(word) == strlen(expected) - 2 && !strncmp(word, expected + 1, strlen(word)))
+      t->axes[i] = *axis;
+    else if (word && bias && !strcmp(word, "1"))
+      t->axes[i] = '1';
+    else
+      return fg_fail(FG_EIO, "%s has \"%.40s\" for the axis %s", t->argument->name,
+                     word ? word : "", expected);
+  }
+  return FG_OK;
+}
+
+static fg_status read_tensor(char *rest, fg_recipe *r) {
+  fg_recipe_tensor t = {0};
+  const char *name = strsep(&rest, " "), *way = strsep(&rest, " ");
+  if (r->n_tensors == FG_TENSOR_MAX) return fg_fail(FG_EIO, "too many tensors");
+  t.argument = name ? fg_argument_find(name) : NULL;
+  if (!t.argument) return fg_fail(FG_EIO, "no argument is \"%.40s\"", name ? name : "");
+  for (int i = 0; i < r->n_tensors; i++)
+    if (r->tensor[i].argument == t.argument) return fg_fail(FG_EIO, "%s comes twice", name);
+  if (!way || (strcmp(way, "in") && strcmp(way, "out")))
+    return fg_fail(FG_EIO, "%s is neither in nor out", name);
+  t.output = !strcmp(way, "out");
+  TRY(read_elem(strsep(&rest, " "), &t.elem));
+  if (t.argument->elem == FG_RULE_F32 && t.elem != FG_ELEM_F32)
+    return fg_fail(FG_EIO, "%s is not f32", name);
+  TRY(read_axes(rest, r, &t));
+  r->tensor[r->n_tensors++] = t;
+  return FG_OK;
+}
+
+static int find_region(const fg_recipe *r, const char *name) {
+  int i = 0;
+  while (i < r->n_regions && strcmp(r->region[i].name, name)) i++;
+  return i;
+}
+
+static fg_status read_region(char *rest, fg_recipe *r) {
+  fg_region region = {0};
+  if (r->n_regions == FG_REGION_MAX) return fg_fail(FG_EIO, "too many regions");
+  TRY(read_name(strsep(&rest, " "), sizeof region.name, region.name));
+  if (find_region(r, region.name) < r->n_regions)
+    return fg_fail(FG_EIO, "region %s comes twice", region.name);
+  TRY(read_elem(strsep(&rest, ":"), &region.elem));
+  if (!rest || *rest != ' ') return fg_fail(FG_EIO, "region %s has no count", region.name);
+  TRY(fg_expr_parse(rest + 1, &region.count));
+  r->region[r->n_regions++] = region;
+  return FG_OK;
+}
+
+static fg_status add_step(const fg_step *step, fg_recipe *r) {
+  if (r->n_steps == FG_STEP_MAX) return fg_fail(FG_EIO, "too many steps");
+  r->step[r->n_steps++] = *step;
+  return FG_OK;
+}
+
+static fg_status read_zero(char *rest, fg_recipe *r) {
+  fg_step step = {.kind = FG_STEP_ZERO, .region = find_region(r, rest)};
+  if (step.region == r->n_regions) return fg_fail(FG_EIO, "no region is \"%.40s\"", rest);
+  return add_step(&step, r);
+}
+
+static fg_status read_launch(char *rest, fg_recipe *r) {
+  fg_step step = {.kind = FG_STEP_LAUNCH};
+  TRY(read_name(strsep(&rest, " "), sizeof step.entry, step.entry));
+  char *threads = rest ? strstr(rest, " threads ") : NULL;
+  char *shared = threads ? strstr(threads, " shared ") : NULL;
+  if (!shared || strncmp(rest, "grid ", 5) || threads < rest + 5)
+    return fg_fail(FG_EIO, "%s lacks grid, threads or shared", step.entry);
+  *threads = *shared = 0;
+  rest += 5;
+  for (int i = 0; i < 3; i++) {
+    char *expr = strsep(&rest, ",");
+    if (!expr || (i && *expr != ' '))
+      return fg_fail(FG_EIO, "the grid of %s is not three expressions", step.entry);
+    TRY(fg_expr_parse(expr + (i > 0), &step.grid[i]));
+  }
+  TRY(read_number(threads + strlen(" threads "), 1, 1024, "threads", &step.threads));
+  TRY(read_number(shared + strlen(" shared "), 0, 1 << 20, "shared", &step.shared_bytes));
+  return add_step(&step, r);
+}
+
+static fg_status read_line(char *text, fg_recipe *r) {
+  static const struct {
+    const char *word;
+    fg_status (*read)(char *rest, fg_recipe *r);
+  } kinds[] = {{"head_dim", read_head_dims},
+               {"tensor", read_tensor},
+               {"region", read_region},
+               {"zero", read_zero},
+               {"launch", read_launch}};
+  char *rest = text;
+  const char *word = strsep(&rest, " ");
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (rest && !strcmp(word, kinds[i].word)) return kinds[i].read(rest, r);
+  return fg_fail(FG_EIO, "\"%.40s\" begins no line of a recipe", word);
+}
+
+/* The text is the print of the recipe, to the last byte. */
+static fg_status check_print(const char *text, const fg_recipe *r) {
+  char printed[FG_RECIPE_TEXT];
+  int line = 1;
+  const char *a = text, *b = printed;
+  fg_recipe_print(r, sizeof printed, printed);
+  for (; *a && *a == *b; a++, b++) line += *a == '\n';
+  if (*a == *b) return FG_OK;
+  return fg_fail(FG_EIO, "recipe line %d: it is not spelled as a recipe is", line);
+}
+
+fg_status fg_recipe_parse(const char *text, fg_recipe *recipe) {
+  fg_recipe r = {0};
+  char line[LINE], params[FG_RECIPE_TEXT];
+  int number = 1;
+  for (const char *at = text; *at; number++) {
+    size_t n = strcspn(at, "\n");
+    if (n >= sizeof line) return fg_fail(FG_EIO, "recipe line %d: it is too long", number);
+    memcpy(line, at, n);
+    line[n] = 0;
+    fg_status status = read_line(line, &r);
+    if (status != FG_OK) return fg_fail_in(status, "recipe line %d", number);
+    at += n + (at[n] == '\n');
+  }
+  if (!r.d || !r.n_tensors || !r.n_steps)
+    return fg_fail(FG_EIO, "recipe line %d: it ends before its first step", number);
+  TRY(check_print(text, &r));
+  if (fg_recipe_params(&r, sizeof params, params) != FG_OK)
+    return fg_fail(FG_EIO, "recipe line %d: it has more than a Params struct holds", number);
+  *recipe = r;
+  return FG_OK;
+}

@@ -1,0 +1,22 @@
+/* recipe_text.h - what the texts of a recipe and of its Params struct are written with. */
+#ifndef FG_RECIPE_TEXT_H
+#define FG_RECIPE_TEXT_H
+
+#include "recipe.h"
+
+/* A text that grows by whole pieces; `full` once one did not fit, which is then left out. */
+typedef struct fg_lines {
+  char *text;
+  size_t size;
+  int n;
+  bool full;
+} fg_lines;
+void fg_lines_add(fg_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "nq" for the axis letter q; "1" for one that is broadcast. */
+const char *fg_axis_name(char axis);
+
+/* As fg_axes_print, but the recipe's head dims as numbers: "[b, nq, h, 128]". */
+void fg_recipe_shape_print(const fg_recipe *recipe, const char *axes, size_t size, char *text);
+
+#endif

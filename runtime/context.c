@@ -1,0 +1,194 @@
+/* context.c - contexts and ops: their life, and what they are made from. */
+#include "context.h"
+
+#include "digest.h"
+#include "host_cc.h"
+#include "nvrtc.h"
+#include "setting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Children count themselves, so that a context knows that it is on the wrong side of a fork without
+ * asking the kernel for its pid at every call. */
+static _Atomic unsigned generation;
+static pthread_once_t watch = PTHREAD_ONCE_INIT;
+static void in_child(void) { generation++; }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }
+
+fg_status fg_context_check(const fg_context *context) {
+  if (context->fork_generation == generation) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "this context was opened before a fork: the child opens its own");
+}
+
+const char *fg_version(void) { return FG_VERSION; }
+
+static fg_status copy_text(const char *given, fg_setting setting, char **copy) {
+  const char *text = given ? given : fg_setting_text(setting, NULL);
+  *copy = strdup(text);
+  return *copy ? FG_OK : fg_fail(FG_EMEMORY, "no memory for a context");
+}
+
+static fg_status identify_compiler(fg_context *c) {
+  if (!strcmp(c->device->arch, "host")) {
+    /* A machine without a compiler still runs what its cache has, by the name of none. */
+    if (fg_host_cc_version(sizeof c->compiler, c->compiler) != FG_OK) strcpy(c->compiler, "none");
+    return FG_OK;
+  }
+  return fg_nvrtc_identity(sizeof c->compiler, c->compiler);
+}
+
+static fg_status open_parts(fg_context *c, const fg_config *config) {
+  TRY(copy_text(config->templates, FG_SET_TEMPLATES, &c->templates));
+  TRY(copy_text(config->plan, FG_SET_PLAN, &c->plan));
+  TRY(fg_device_open(config->device, &c->device));
+  c->device->seed = config->seed;
+  TRY(fg_gen_digest(c->templates, sizeof c->digest, c->digest));
+  TRY(identify_compiler(c));
+  return fg_cache_open(config->cache, config->warn, config->warn_context, &c->cache);
+}
+
+fg_status fg_open(const fg_config *given, fg_context **context) {
+  fg_config config = FG_INIT(fg_config);
+  if (given && given->size > sizeof config)
+    return fg_fail(FG_EARGUMENT, "config: its size is %zu; this library knows %zu", given->size,
+                   sizeof config);
+  if (given) memcpy(&config, given, given->size);
+  fg_context *c = calloc(1, sizeof *c);
+  if (!c) return fg_fail(FG_EMEMORY, "no memory for a context");
+  pthread_once(&watch, watch_forks);
+  pthread_mutex_init(&c->gen_lock, NULL);
+  pthread_mutex_init(&c->lock, NULL);
+  c->fork_generation = generation;
+  c->no_fallback = config.no_fallback;
+  c->warn = config.warn;
+  c->warn_context = config.warn_context;
+  fg_status status = open_parts(c, &config);
+  if (status == FG_OK)
+    *context = c;
+  else
+    fg_close(c);
+  return status;
+}
+
+static void free_op(fg_op *op) {
+  for (int i = 0; i < op->n_candidates; i++) fg_kernel_free(op->candidate[i].kernel);
+  for (int i = 0; i < FG_MEMO; i++) free(op->memo[i]);
+  pthread_mutex_destroy(&op->lock);
+  free(op->candidate);
+  free(op);
+}
+
+void fg_close(fg_context *c) {
+  if (!c) return;
+  for (fg_op *op = c->ops, *next; op; op = next) {
+    next = op->next;
+    free_op(op);
+  }
+  fg_gen_free(c->gen);
+  if (c->cache) fg_cache_close(c->cache);
+  fg_device_close(c->device);
+  pthread_mutex_destroy(&c->gen_lock);
+  pthread_mutex_destroy(&c->lock);
+  free(c->templates);
+  free(c->plan);
+  free(c);
+}
+
+static fg_status one_point(const fg_spec *spec, fg_point *point, fg_limits *limits) {
+  fg_grid *grid;
+  TRY(fg_grid_from_spec(spec, &grid));
+  fg_status status = FG_OK;
+  if (grid->n != 1)
+    status = fg_fail(FG_ESPEC, "the spec is %d kernels; a list is for grids", grid->n);
+  else
+    *point = grid->point[0], *limits = *grid->limits[0];
+  fg_grid_free(grid);
+  return status;
+}
+
+static fg_op *find_op(fg_context *c, const fg_point *point, const fg_limits *limits) {
+  for (fg_op *op = c->ops; op; op = op->next)
+    if (fg_point_equal(&op->point, point) && !memcmp(&op->limits, limits, sizeof *limits))
+      return op;
+  return NULL;
+}
+
+fg_status fg_define(fg_context *c, const fg_spec *spec, fg_op **result) {
+  fg_point point;
+  fg_limits limits;
+  TRY(fg_context_check(c));
+  TRY(one_point(spec, &point, &limits));
+  pthread_mutex_lock(&c->lock);
+  fg_op *op = find_op(c, &point, &limits);
+  if (!op && (op = calloc(1, sizeof *op))) {
+    *op = (fg_op){.context = c, .next = c->ops, .point = point, .limits = limits};
+    pthread_mutex_init(&op->lock, NULL);
+    c->ops = op;
+  }
+  pthread_mutex_unlock(&c->lock);
+  if (!op) return fg_fail(FG_EMEMORY, "no memory for an op");
+  *result = op;
+  return FG_OK;
+}
+
+/* The first plan's text; gen_lock is held. */
+static fg_status emit(fg_context *c, const fg_point *point, const fg_limits *limits,
+                      const char *arch, char **text) {
+  fg_variant variant = {.point = *point};
+  fg_source *source;
+  fg_plan *plans;
+  int n;
+  TRY(fg_context_gen(c));
+  TRY(fg_arch_check(arch));
+  strcpy(variant.arch, arch);
+  TRY(fg_gen_plans(c->gen, point, arch, limits, &plans, &n));
+  variant.plan = plans[0];
+  free(plans);
+  TRY(fg_gen_expand(c->gen, &variant, &source));
+  char *copy = strdup(source->text);
+  fg_source_free(source);
+  if (!copy) return fg_fail(FG_EMEMORY, "no memory for a text");
+  *text = copy;
+  return FG_OK;
+}
+
+fg_status fg_emit(fg_context *c, const fg_spec *spec, const char *arch, char **text) {
+  fg_point point;
+  fg_limits limits;
+  TRY(fg_context_check(c));
+  TRY(one_point(spec, &point, &limits));
+  pthread_mutex_lock(&c->gen_lock);
+  fg_status status = emit(c, &point, &limits, arch ? arch : c->device->arch, text);
+  pthread_mutex_unlock(&c->gen_lock);
+  return status;
+}
+
+size_t fg_workspace_bytes(const fg_kernel *kernel, const fg_shape *shape) {
+  int64_t bytes;
+  if (fg_shape_check(shape) != FG_OK) return 0;
+  return fg_workspace_size(&kernel->source->recipe, shape, &bytes) == FG_OK ? (size_t)bytes : 0;
+}
+
+fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *args, void *workspace,
+                    fg_stream stream) {
+  TRY(fg_context_check(kernel->op->context));
+  return fg_module_launch(kernel->module, shape, args, workspace, stream);
+}
+
+fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info) {
+  const fg_info all = {sizeof all, kernel->name, kernel->figures, kernel->from_cache};
+  size_t size = info->size < sizeof all ? info->size : sizeof all;
+  memcpy(info, &all, size);
+  info->size = size;
+  return FG_OK;
+}
+
+void fg_context_counts(const fg_context *c, fg_counts *counts) {
+  const fg_counts all = {sizeof all, fg_cache_count(c->cache, FG_COUNT_HITS), c->choices,
+                         c->compiles, c->loads};
+  size_t size = counts->size < sizeof all ? counts->size : sizeof all;
+  memcpy(counts, &all, size);
+  counts->size = size;
+}

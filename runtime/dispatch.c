@@ -1,0 +1,172 @@
+/* dispatch.c - which kernel for which shape: forced, else what the cost model expects to be
+ * fastest, remembered for each class of shapes. */
+#include "context.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Classes ----------------------------------------------------------------------------------- */
+
+static uint64_t log2_of(uint64_t n) { return n ? 63 - (uint64_t)__builtin_clzll(n) : 0; }
+
+/* Quarter octaves: 0, then 1 + 4 log2 n and the two bits below the leading one. */
+static uint64_t quarters(uint64_t n) {
+  uint64_t octave = log2_of(n);
+  uint64_t below = octave >= 2 ? n >> (octave - 2) & 3 : n << (2 - octave) & 3;
+  return n ? 1 + 4 * octave + below : 0;
+}
+
+/* Never 0. */
+static uint64_t shape_class(const fg_shape *s) {
+  uint64_t align = s->align ? (uint64_t)s->align : 16;
+  align = log2_of(align & (0 - align));
+  return 1 | quarters((uint64_t)s->nq) << 1 | quarters((uint64_t)s->nk) << 9 |
+         log2_of((uint64_t)(s->b * s->h)) << 17 | (align < 4 ? align : 4) << 25 |
+         (uint64_t)(s->h != s->hk) << 28;
+}
+
+/* The class's slot, or the free one where it belongs; NULL when the memo is full. */
+static _Atomic(fg_choice *) *find_slot(fg_op *op, uint64_t class, fg_choice **choice) {
+  uint64_t start = class * 0x9e3779b97f4a7c15u >> 56;
+  for (uint64_t i = 0; i < FG_MEMO; i++) {
+    _Atomic(fg_choice *) *slot = &op->memo[(start + i) % FG_MEMO];
+    *choice = atomic_load_explicit(slot, memory_order_acquire);
+    if (!*choice || (*choice)->shape_class == class) return slot;
+  }
+  return NULL;
+}
+
+/* Choosing ---------------------------------------------------------------------------------- */
+
+/* A first model, in units of one key of one row, from what recipe and plan say: waves of blocks
+ * over the multiprocessors, each block's rows rounded up to its tile, and for each key of a tile
+ * the loading that rows of a warp share. It knows no clocks: it ranks. The limits are those of
+ * sm_80 and newer: 2048 threads, 164 KB of shared memory and 64 K registers a multiprocessor. */
+static double step_cost(const fg_candidate *c, const fg_step *step, const fg_shape *shape,
+                        int multiprocessors) {
+  enum { THREADS = 2048, SHARED = 164 << 10, BLOCKS = 32, LOADING = 2 };
+  uint32_t grid[3];
+  bool empty;
+  if (step->kind != FG_STEP_LAUNCH || fg_step_grid(step, shape, grid, &empty) != FG_OK || empty)
+    return 0;
+  int resident = THREADS / step->threads;
+  if (step->shared_bytes && SHARED / step->shared_bytes < resident)
+    resident = SHARED / step->shared_bytes;
+  if (resident > BLOCKS) resident = BLOCKS;
+  if (resident < 1) resident = 1;
+  double blocks = (double)grid[0] * grid[1] * grid[2];
+  double wave = (double)multiprocessors * resident;
+  double waves = blocks > wave ? blocks / wave : 1;
+  int block_q = c->plan.value[1] ? c->plan.value[1] : 1, warps = step->threads / 32;
+  double rows_of_warp = (double)block_q / warps;
+  return waves * resident * (LOADING + rows_of_warp) * (double)(shape->nk + shape->nq);
+}
+
+static double cost(const fg_candidate *c, const fg_shape *shape, int multiprocessors) {
+  double sum = 0;
+  for (int i = 0; i < c->recipe.n_steps; i++)
+    sum += step_cost(c, &c->recipe.step[i], shape, multiprocessors);
+  return sum;
+}
+
+/* Does one of the comma-separated globs match the plan's name? */
+static bool forced(const char *globs, const fg_plan *plan) {
+  char name[64], glob[128];
+  fg_plan_name(plan, sizeof name, name);
+  for (const char *at = globs; *at;) {
+    size_t n = strcspn(at, ",");
+    if (n < sizeof glob) {
+      memcpy(glob, at, n);
+      glob[n] = 0;
+      if (!fnmatch(glob, name, 0)) return true;
+    }
+    at += n + (at[n] == ',');
+  }
+  return false;
+}
+
+/* Plans that are forced are compared among themselves; where none is an op's, all are. */
+int fg_op_choose(const fg_op *op, const fg_shape *shape) {
+  const fg_context *c = op->context;
+  int best = 0, any = 0;
+  double least = -1;
+  for (int i = 0; i < op->n_candidates; i++) any |= forced(c->plan, &op->candidate[i].plan);
+  for (int i = 0; i < op->n_candidates; i++) {
+    if (any && !forced(c->plan, &op->candidate[i].plan)) continue;
+    double expected = cost(&op->candidate[i], shape, c->device->multiprocessors);
+    if (least < 0 || expected < least) best = i, least = expected;
+  }
+  return best;
+}
+
+static fg_status check_fallback(const fg_op *op) {
+  for (int i = 0; i < op->n_candidates; i++)
+    if (strcmp(fg_plan_family(&op->candidate[i].plan), "simt")) return FG_OK;
+  char name[FG_NAME_MAX];
+  fg_point_name(&op->point, sizeof name, name);
+  return fg_fail(FG_ESPEC, "%s: only simt computes it, and no_fallback is set", name);
+}
+
+/* Selecting --------------------------------------------------------------------------------- */
+
+/* The candidate's kernel; whoever comes second frees its own. Not under op->lock. */
+static fg_status need_kernel(fg_op *op, fg_candidate *candidate, fg_kernel **kernel) {
+  fg_kernel *made, *none = NULL;
+  *kernel = atomic_load(&candidate->kernel);
+  if (*kernel) return FG_OK;
+  TRY(fg_kernel_produce(op, &candidate->plan, &made));
+  if (atomic_compare_exchange_strong(&candidate->kernel, &none, made)) {
+    *kernel = made;
+  } else {
+    fg_kernel_free(made);
+    *kernel = none;
+  }
+  return FG_OK;
+}
+
+/* A full memo only costs time: the choice is made again. */
+static fg_status remember(fg_op *op, uint64_t class, fg_kernel *kernel) {
+  fg_choice *present, *choice = malloc(sizeof *choice);
+  if (!choice) return fg_fail(FG_EMEMORY, "no memory for a choice");
+  *choice = (fg_choice){class, kernel};
+  pthread_mutex_lock(&op->lock);
+  _Atomic(fg_choice *) *slot = find_slot(op, class, &present);
+  if (slot && !present) {
+    atomic_store_explicit(slot, choice, memory_order_release);
+    choice = NULL;
+  }
+  pthread_mutex_unlock(&op->lock);
+  free(choice);
+  return FG_OK;
+}
+
+static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, fg_stream stream,
+                             fg_kernel **result) {
+  fg_context *c = op->context;
+  fg_kernel *kernel;
+  if (c->device->class->capturing(c->device, stream))
+    return fg_fail(FG_ECAPTURE, "the stream is capturing, and the kernel for this shape is not "
+                                "loaded: select it before the capture");
+  pthread_mutex_lock(&op->lock);
+  fg_status status = fg_op_candidates(op);
+  pthread_mutex_unlock(&op->lock);
+  TRY(status);
+  if (c->no_fallback) TRY(check_fallback(op));
+  TRY(need_kernel(op, &op->candidate[fg_op_choose(op, shape)], &kernel));
+  TRY(remember(op, class, kernel));
+  c->choices++;
+  *result = kernel;
+  return FG_OK;
+}
+
+fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kernel **kernel) {
+  fg_choice *choice;
+  TRY(fg_context_check(op->context));
+  TRY(fg_shape_check(shape));
+  uint64_t class = shape_class(shape);
+  find_slot(op, class, &choice);
+  if (!choice || choice->shape_class != class) return select_cold(op, class, shape, stream, kernel);
+  *kernel = choice->kernel;
+  return FG_OK;
+}

@@ -1,0 +1,204 @@
+/* overhead.c - what flashgen adds to a launch, in one run on a GPU: prints a table.
+ *
+ *   overhead [cuda:N]
+ *
+ * fg_launch against the bare cuLaunchKernel calls of the same recipe, hot fg_select, a kernel from
+ * a warm cache to its first launch done, cold compiles. Host clock; medians; the GPU's queue is
+ * kept short by a synchronisation every 256 launches, which is outside the timed part. */
+#include "context.h"
+#include "cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUNDS = 41, BATCH = 256 };
+
+#define GOOD(call)                                                                                 \
+  do {                                                                                             \
+    if ((call) != FG_OK) {                                                                         \
+      fprintf(stderr, "%s: %s\n", #call, fg_error());                                              \
+      exit(1);                                                                                     \
+    }                                                                                              \
+  } while (0)
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *list, int n) {
+  qsort(list, (size_t)n, sizeof *list, by_value);
+  return list[n / 2];
+}
+
+/* A small problem: the time is the host's. */
+static const fg_shape shape = {1, 2, 2, 64, 64, 0};
+
+typedef struct {
+  fg_context *context;
+  fg_op *op;
+  fg_kernel *kernel;
+  fg_args args;
+  void *workspace;
+} bench;
+
+static void *allocate(const bench *b, size_t bytes) {
+  void *p;
+  GOOD(b->context->device->class->allocate(b->context->device, bytes, &p));
+  return p;
+}
+
+static fg_op *define(fg_context *context, const char *pass, const char *head_dim) {
+  fg_spec spec = FG_INIT(fg_spec);
+  fg_op *op;
+  spec.pass = pass;
+  spec.head_dim = head_dim;
+  GOOD(fg_define(context, &spec, &op));
+  return op;
+}
+
+static void bind(bench *b, const char *pass) {
+  b->op = define(b->context, pass, "64");
+  GOOD(fg_select(b->op, &shape, NULL, &b->kernel));
+  b->args = (fg_args)FG_INIT(fg_args);
+  for (int i = 0; i < b->kernel->source->recipe.n_tensors; i++) {
+    const fg_recipe_tensor *t = &b->kernel->source->recipe.tensor[i];
+    if (t->argument->optional) continue;
+    *fg_args_tensor_of(&b->args, t->argument) =
+        (fg_tensor){allocate(b, 64 * 64 * 2 * 4), {2 * 64 * 64, 64, 2 * 64, 1}};
+  }
+  b->workspace = allocate(b, fg_workspace_bytes(b->kernel, &shape) + 256);
+}
+
+/* The same launches without flashgen in the way: parameters ready, functions known. */
+typedef struct {
+  const fg_cuda *cuda;
+  CUfunction function[FG_STEP_MAX];
+  uint32_t grid[FG_STEP_MAX][3];
+  _Alignas(16) char params[FG_PARAMS_MAX];
+} bare;
+
+static void prepare_bare(const bench *b, bare *x) {
+  const fg_recipe *r = &b->kernel->source->recipe;
+  bool empty;
+  GOOD(fg_cuda_load(&x->cuda));
+  GOOD(fg_params_fill(r, &shape, &b->args, b->workspace, x->params));
+  for (int i = 0; i < r->n_steps; i++) {
+    x->function[i] = fg_device_cuda_function(b->kernel->module, i);
+    GOOD(fg_step_grid(&r->step[i], &shape, x->grid[i], &empty));
+  }
+}
+
+static void launch_bare(const bench *b, bare *x) {
+  const fg_recipe *r = &b->kernel->source->recipe;
+  for (int i = 0; i < r->n_steps; i++)
+    x->cuda->cuLaunchKernel(x->function[i], x->grid[i][0], x->grid[i][1], x->grid[i][2],
+                            (unsigned)r->step[i].threads, 1, 1, (unsigned)r->step[i].shared_bytes,
+                            NULL, (void *[]){x->params}, NULL);
+}
+
+/* Microseconds a launch; the two are timed in turn. */
+static void time_launch(bench *b, const char *pass) {
+  double ours[ROUNDS], theirs[ROUNDS];
+  bare x;
+  prepare_bare(b, &x);
+  for (int round = -5; round < ROUNDS; round++) {
+    double start = now();
+    for (int i = 0; i < BATCH; i++) launch_bare(b, &x);
+    double middle = now();
+    GOOD(b->context->device->class->synchronize(b->context->device));
+    double again = now();
+    for (int i = 0; i < BATCH; i++)
+      GOOD(fg_launch(b->kernel, &shape, &b->args, b->workspace, NULL));
+    double end = now();
+    GOOD(b->context->device->class->synchronize(b->context->device));
+    if (round < 0) continue;
+    theirs[round] = (middle - start) / BATCH;
+    ours[round] = (end - again) / BATCH;
+  }
+  double t = median(theirs, ROUNDS), o = median(ours, ROUNDS);
+  printf("%-9s launch: fg_launch %.2f us, bare cuLaunchKernel x %d %.2f us, ratio %.2f\n", pass,
+         o * 1e6, b->kernel->source->recipe.n_steps, t * 1e6, o / t);
+}
+
+static void time_select(const bench *b) {
+  enum { CALLS = 100000 };
+  double list[ROUNDS];
+  for (int round = 0; round < ROUNDS; round++) {
+    fg_kernel *kernel;
+    double start = now();
+    for (int i = 0; i < CALLS; i++) {
+      fg_shape s = shape;
+      s.nq += i & 7;
+      GOOD(fg_select(b->op, &s, NULL, &kernel));
+    }
+    list[round] = (now() - start) / CALLS;
+  }
+  printf("hot fg_select: %.0f ns\n", median(list, ROUNDS) * 1e9);
+}
+
+/* Another context: its own modules, the same cache and CUDA context. */
+static void time_warm(const char *device, const bench *b, const char *pass) {
+  double list[ROUNDS];
+  for (int round = 0; round < ROUNDS; round++) {
+    fg_config config = FG_INIT(fg_config);
+    fg_context *context;
+    fg_kernel *kernel;
+    config.device = device;
+    double start = now();
+    GOOD(fg_open(&config, &context));
+    GOOD(fg_select(define(context, pass, "64"), &shape, NULL, &kernel));
+    GOOD(fg_launch(kernel, &shape, &b->args, b->workspace, NULL));
+    GOOD(context->device->class->synchronize(context->device));
+    list[round] = now() - start;
+    if (!kernel->from_cache) printf("the cache did not have it\n");
+    fg_close(context);
+  }
+  printf("%-9s fg_open, select from a warm cache, first launch done: %.2f ms\n", pass,
+         median(list, ROUNDS) * 1e3);
+}
+
+/* New kernels each: the head dims have not been used. */
+static void time_cold(const bench *b, const char *pass) {
+  static const char *const dims[] = {"72", "80", "88", "96", "104", "112", "120"};
+  enum { DIMS = sizeof dims / sizeof *dims };
+  double list[DIMS];
+  fg_counts counts = FG_INIT(fg_counts);
+  fg_context_counts(b->context, &counts);
+  uint64_t before = counts.compiles;
+  for (int i = 0; i < DIMS; i++) {
+    fg_kernel *kernel;
+    double start = now();
+    GOOD(fg_select(define(b->context, pass, dims[i]), &shape, NULL, &kernel));
+    list[i] = now() - start;
+  }
+  fg_context_counts(b->context, &counts);
+  double m = median(list, DIMS);
+  printf("%-9s cold fg_select, %d compiles: median %.3f s, worst %.3f s\n", pass,
+         (int)(counts.compiles - before), m, list[DIMS - 1]);
+}
+
+int main(int argc, char **argv) {
+  fg_config config = FG_INIT(fg_config);
+  bench b = {0};
+  config.device = argc > 1 ? argv[1] : "cuda:0";
+  GOOD(fg_open(&config, &b.context));
+  printf("device %s, %s\n", b.context->device->name, b.context->device->arch);
+  static const char *const passes[] = {"forward", "backward"};
+  for (int i = 0; i < 2; i++) {
+    bind(&b, passes[i]);
+    time_launch(&b, passes[i]);
+    time_select(&b);
+    time_warm(config.device, &b, passes[i]);
+    time_cold(&b, passes[i]);
+  }
+  return 0;
+}

@@ -1,0 +1,234 @@
+/* t_recipe_text.c - a recipe's text parses back to the recipe; any other text is refused by line.
+ */
+#include "expand.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static fg_gen *gen;
+
+static void enter(void) { ck_assert_int_eq(fg_gen_new(NULL, &gen), FG_OK); }
+static void leave(void) { fg_gen_free(gen); }
+
+static fg_recipe recipe_of(const fg_variant *variant) {
+  fg_source *source = NULL;
+  ck_assert_msg(fg_gen_expand(gen, variant, &source) == FG_OK, "%s", fg_error());
+  fg_recipe recipe = source->recipe;
+  fg_source_free(source);
+  return recipe;
+}
+
+static int same_expr(const fg_expr *a, const fg_expr *b) {
+  return a->n == b->n && !memcmp(a->op, b->op, sizeof a->op) &&
+         !memcmp(a->constant, b->constant, sizeof a->constant);
+}
+
+static int same_tensor(const fg_recipe_tensor *a, const fg_recipe_tensor *b) {
+  return a->argument == b->argument && a->elem == b->elem && a->output == b->output &&
+         !memcmp(a->axes, b->axes, sizeof a->axes);
+}
+
+static int same_step(const fg_step *a, const fg_step *b) {
+  int same = a->kind == b->kind && !strcmp(a->entry, b->entry) && a->threads == b->threads &&
+             a->shared_bytes == b->shared_bytes && a->region == b->region;
+  for (int i = 0; i < 3; i++) same &= same_expr(&a->grid[i], &b->grid[i]);
+  return same;
+}
+
+static int same_parameter(const fg_parameter *a, const fg_parameter *b) {
+  return a->from == b->from && a->index == b->index && a->axis == b->axis && a->offset == b->offset;
+}
+
+static int same(const fg_recipe *a, const fg_recipe *b) {
+  int same = a->n_tensors == b->n_tensors && a->n_regions == b->n_regions &&
+             a->n_steps == b->n_steps && a->n_parameters == b->n_parameters && a->d == b->d &&
+             a->dv == b->dv && a->params_bytes == b->params_bytes;
+  for (int i = 0; i < FG_TENSOR_MAX; i++) same &= same_tensor(&a->tensor[i], &b->tensor[i]);
+  for (int i = 0; i < FG_REGION_MAX; i++)
+    same &= !strcmp(a->region[i].name, b->region[i].name) &&
+            a->region[i].elem == b->region[i].elem &&
+            same_expr(&a->region[i].count, &b->region[i].count);
+  for (int i = 0; i < FG_STEP_MAX; i++) same &= same_step(&a->step[i], &b->step[i]);
+  for (int i = 0; i < FG_PARAMETER_MAX; i++)
+    same &= same_parameter(&a->parameter[i], &b->parameter[i]);
+  return same;
+}
+
+/* What is read from anything is a recipe: it prints and parses back to itself. */
+static void parses_to_itself(const fg_recipe *recipe) {
+  char text[FG_RECIPE_TEXT];
+  fg_recipe back;
+  fg_recipe_print(recipe, sizeof text, text);
+  ck_assert_msg(fg_recipe_parse(text, &back) == FG_OK, "%s in\n%s", fg_error(), text);
+  ck_assert_msg(same(recipe, &back), "another recipe from\n%s", text);
+}
+
+START_TEST(every_variant_parses_back) {
+  static const char *const words[] = {"pass=forward,backward", "dtype=f16",
+                                      "head_dim=64,192/128",   "mask=full,causal",
+                                      "bias=false,true,grad",  "bias_dims=[],[h],[q,k],[b,h,q,k]",
+                                      "bias_dtype=spec,f32",   "grad_dtype=spec,f32"};
+  static const char *const archs[] = {"host", "sm_90a"};
+  fg_grid *grid = NULL;
+  ck_assert_int_eq(fg_grid_read(0, NULL, 8, words, &grid), FG_OK);
+  ck_assert_int_gt(grid->n, 50);
+  for (int i = 0; i < 2 * grid->n; i++) {
+    fg_variant variant = {.point = grid->point[i / 2]};
+    fg_plan *plans;
+    int n;
+    snprintf(variant.arch, sizeof variant.arch, "%s", archs[i % 2]);
+    ck_assert_int_eq(fg_gen_plans(gen, &variant.point, variant.arch, NULL, &plans, &n), FG_OK);
+    variant.plan = plans[i / 2 % n];
+    fg_recipe recipe = recipe_of(&variant);
+    parses_to_itself(&recipe);
+    free(plans);
+  }
+  fg_grid_free(grid);
+}
+END_TEST
+
+/* The richest text there is: broadcast axes, regions, several steps, and a zero step. */
+static int rich_text(char text[FG_RECIPE_TEXT]) {
+  fg_variant variant;
+  ck_assert_int_eq(
+      fg_variant_parse("attn_bwd-f16-d64v128-causal-biasgrad_hq-biasf32.simt-q16-k32-w4.host",
+                       &variant),
+      FG_OK);
+  fg_recipe recipe = recipe_of(&variant);
+  ck_assert_int_gt(recipe.n_regions, 0);
+  fg_step *zero = &recipe.step[recipe.n_steps++];
+  *zero = (fg_step){.kind = FG_STEP_ZERO, .region = recipe.n_regions - 1};
+  parses_to_itself(&recipe);
+  return fg_recipe_print(&recipe, FG_RECIPE_TEXT, text);
+}
+
+/* An error that names its line, or a recipe; the copy has the length of the text, so that a read
+ * past it is seen by the address sanitizer. */
+static int refused(const char *text, int n) {
+  fg_recipe recipe;
+  char *copy = malloc((size_t)n + 1);
+  memcpy(copy, text, (size_t)n);
+  copy[n] = 0;
+  fg_status status = fg_recipe_parse(copy, &recipe);
+  if (status == FG_OK)
+    parses_to_itself(&recipe);
+  else
+    ck_assert_msg(status == FG_EIO && !strncmp(fg_error(), "recipe line ", 12), "%s", fg_error());
+  free(copy);
+  return status != FG_OK;
+}
+
+START_TEST(truncated) {
+  char text[FG_RECIPE_TEXT];
+  int n = rich_text(text), errors = 0;
+  for (int i = 0; i < n; i++) errors += refused(text, i);
+  ck_assert_int_ge(errors, n - FG_STEP_MAX); /* a text that ends behind a step is a recipe */
+}
+END_TEST
+
+START_TEST(mutated) {
+  char text[FG_RECIPE_TEXT];
+  int n = rich_text(text), errors = 0;
+  uint32_t random = 1;
+  for (int i = 0; i < 2000; i++) {
+    random = random * 1664525 + 1013904223;
+    int at = (int)(random >> 8) % n;
+    char was = text[at];
+    text[at] = i % 2 ? (char)(random >> 3) : " 019,:[]\nbhnqkd"[(random >> 3) % 15];
+    errors += refused(text, n);
+    text[at] = was;
+  }
+  ck_assert_int_gt(errors, 1000);
+}
+END_TEST
+
+#define HEAD "head_dim 64 64\n"
+#define Q    "tensor q in bf16 [b, nq, h, 64]\n"
+#define FWD  "launch f grid 1, 1, 1 threads 32 shared 0\n"
+static const struct {
+  const char *text, *error;
+} malformed[] = {
+    {"", "recipe line 1: it ends before its first step"},
+    {HEAD Q, "recipe line 3: it ends before its first step"},
+    {HEAD FWD, "recipe line 3: it ends before its first step"},
+    {"hello\n", "recipe line 1: \"hello\" begins no line of a recipe"},
+    {HEAD "\n", "recipe line 2: \"\" begins no line of a recipe"},
+    {"head_dim 0 64\n", "recipe line 1: a head dim is not a number from 1 to 65536"},
+    {"head_dim 64\n", "recipe line 1: a head dim is not a number from 1 to 65536"},
+    {HEAD HEAD, "recipe line 2: the head dims come a second time"},
+    {HEAD Q Q, "recipe line 3: q comes twice"},
+    {HEAD "tensor x in bf16 []\n", "recipe line 2: no argument is \"x\""},
+    {HEAD "tensor q to bf16 []\n", "recipe line 2: q is neither in nor out"},
+    {HEAD "tensor q in f64 []\n", "recipe line 2: \"f64\" is no element type"},
+    {HEAD "tensor lse in f16 [b, h, nq]\n", "recipe line 2: lse is not f32"},
+    {HEAD "tensor q in bf16 [b, nk, h, 64]\n", "recipe line 2: q has \"nk\" for the axis [nq]"},
+    {HEAD "tensor q in bf16 [1, nq, h, 64]\n", "recipe line 2: q has \"1\" for the axis [b]"},
+    {HEAD "tensor q in bf16 [b, nq, h, 65]\n", "recipe line 2: q has \"65\" for the axis [64]"},
+    {HEAD "tensor q in bf16 [b, nq]\n", "recipe line 2: q has \"\" for the axis [h]"},
+    {HEAD Q "region 1x f32: b\n", "recipe line 3: \"1x\" is no name"},
+    {HEAD Q "region x f32\n", "recipe line 3: region x has no count"},
+    {HEAD Q "region x f32: b *\n", "recipe line 3: \"*\" has too few operands"},
+    {HEAD Q "region x f32: b h\n", "recipe line 3: an expression leaves 2 values, not one"},
+    {HEAD Q "region x f32: b  h *\n", "recipe line 3: an expression has a word of 0 letters"},
+    {HEAD Q "region x f32: nv\n", "recipe line 3: \"nv\" is no word of an expression"},
+    {HEAD Q "region x f32: 9223372036854775808\n",
+     "recipe line 3: 9223372036854775808 is above 2^63 - 1"},
+    {HEAD Q "region x f32: b\nregion x f32: b\n", "recipe line 4: region x comes twice"},
+    {HEAD Q "zero x\n", "recipe line 3: no region is \"x\""},
+    {HEAD Q "launch a-b grid 1, 1, 1 threads 32 shared 0\n", "recipe line 3: \"a-b\" is no name"},
+    {HEAD Q "launch f threads 32 shared 0\n", "recipe line 3: f lacks grid, threads or shared"},
+    {HEAD Q "launch f grid 1, 1 threads 32 shared 0\n",
+     "recipe line 3: the grid of f is not three expressions"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 1025 shared 0\n",
+     "recipe line 3: threads is not a number from 1 to 1024"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared -1\n",
+     "recipe line 3: shared is not a number from 0 to 1048576"},
+    {HEAD Q FWD "tensor k in bf16 [b, nk, hk, 64]\n",
+     "recipe line 3: it is not spelled as a recipe is"},
+    {HEAD Q "launch f grid 01, 1, 1 threads 32 shared 0\n",
+     "recipe line 3: it is not spelled as a recipe is"},
+    {Q HEAD FWD, "recipe line 1: q has \"64\" for the axis [0]"},
+};
+
+START_TEST(malformed_texts) {
+  fg_recipe recipe = {.d = 77};
+  ck_assert_int_eq(fg_recipe_parse(malformed[_i].text, &recipe), FG_EIO);
+  ck_assert_str_eq(fg_error(), malformed[_i].error);
+  ck_assert_int_eq(recipe.d, 77); /* left as it was */
+}
+END_TEST
+
+START_TEST(too_much) {
+  char text[FG_RECIPE_TEXT] = HEAD Q;
+  char *at = text + strlen(text);
+  for (int i = 0; i <= FG_STEP_MAX; i++) at += sprintf(at, "%s", FWD);
+  ck_assert_int_eq(refused(text, (int)(at - text)), 1);
+  ck_assert_str_eq(fg_error(), "recipe line 11: too many steps");
+  at = text + strlen(HEAD Q);
+  for (int i = 0; i <= FG_REGION_MAX; i++) at += sprintf(at, "region r%d f32: b\n", i);
+  ck_assert_int_eq(refused(text, (int)(at - text)), 1);
+  ck_assert_str_eq(fg_error(), "recipe line 7: too many regions");
+  at = text + sprintf(text, "%sregion r f32: b", HEAD Q);
+  for (int i = 0; i < FG_EXPR_MAX; i++) at += sprintf(at, " b");
+  ck_assert_int_eq(refused(text, (int)(at - text)), 1);
+  ck_assert_str_eq(fg_error(), "recipe line 3: an expression is too long");
+  memset(text, 'x', 2000);
+  ck_assert_int_eq(refused(text, 2000), 1);
+  ck_assert_str_eq(fg_error(), "recipe line 1: it is too long");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("recipe text");
+  TCase *texts = tcase_create("texts");
+  tcase_add_checked_fixture(texts, enter, leave);
+  tcase_add_test(texts, every_variant_parses_back);
+  tcase_add_test(texts, truncated);
+  tcase_add_test(texts, mutated);
+  tcase_add_loop_test(texts, malformed_texts, 0, sizeof malformed / sizeof *malformed);
+  tcase_add_test(texts, too_much);
+  suite_add_tcase(suite, texts);
+  return suite_run(suite);
+}
