@@ -48,7 +48,13 @@ static fg_status add_directory(XXH3_state_t *state, const char *directory) {
   FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
   fg_status status = FG_OK;
   if (!tree) return fg_fail(FG_ETEMPLATE, "templates %s: %s", directory, strerror(errno));
-  for (FTSENT *e; status == FG_OK && (e = fts_read(tree));) {
+  while (status == FG_OK) {
+    errno = 0;
+    FTSENT *e = fts_read(tree);
+    if (!e) { /* the end, or no memory to go on */
+      if (errno) status = fg_fail(FG_ETEMPLATE, "templates %s: %s", directory, strerror(errno));
+      break;
+    }
     if (e->fts_info == FTS_F && is_template(e->fts_name))
       status = add_file(state, e->fts_path + strlen(directory), e->fts_path);
     else if (e->fts_info == FTS_ERR || e->fts_info == FTS_NS || e->fts_info == FTS_DNR)

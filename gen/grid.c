@@ -1,7 +1,7 @@
 /* grid.c - tables of texts to the points of a grid: every combination, checked, filtered, merged.
  */
+#include "grid.h"
 #include "setting.h"
-#include "spec_file.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -22,6 +22,7 @@ static const struct {
 enum { BIAS_FIELDS = sizeof bias_fields / sizeof *bias_fields };
 
 typedef struct {
+  const fg_spec_reader *reader;
   fg_grid *grid;
   fg_report errors;
   fg_table words; /* each of its fields replaces that of every table */
@@ -144,7 +145,7 @@ static fg_status add_point(builder *b, const source *s, const int *index) {
   fg_point_settle(&point);
   if (b->bias_level < point.bias) b->bias_level = point.bias;
   if (s->file) {
-    fg_status status = fg_spec_file_when(s->file, s->own, &point, &keep);
+    fg_status status = b->reader->when(s->file, s->own, &point, &keep);
     if (status != FG_OK) return fg_fail_in(status, "%swhen", s->where);
   }
   if (keep) return keep_point(b, s, &point);
@@ -190,8 +191,7 @@ static fg_status read_limits(builder *b, source *s) {
  * is no mistake of a spec fails. */
 static fg_status add_table(builder *b, fg_spec_file *file, fg_table *own) {
   source s = {.file = file, .own = own};
-  if (file)
-    snprintf(s.where, sizeof s.where, "%s: table %d: ", fg_spec_file_path(file), own->number);
+  if (file) snprintf(s.where, sizeof s.where, "%s: table %d: ", b->reader->path(file), own->number);
   for (int i = 0; i < FG_FIELDS; i++)
     s.field[i] = b->words.field[i].n ? &b->words.field[i] : &own->field[i];
   for (int i = 0; i < BIAS_FIELDS; i++)
@@ -206,12 +206,12 @@ static fg_status add_table(builder *b, fg_spec_file *file, fg_table *own) {
 
 static fg_status add_file(builder *b, const char *path) {
   fg_spec_file *file = NULL;
-  fg_status status = fg_spec_file_open(path, &file);
+  fg_status status = b->reader->open(path, &file);
   if (status == FG_ESPEC) fg_report_add(&b->errors, "%s", fg_error());
   if (status != FG_OK) return status == FG_ESPEC ? FG_OK : status;
-  for (int i = 0; i < fg_spec_file_tables(file) && status == FG_OK; i++)
-    status = add_table(b, file, fg_spec_file_table(file, i));
-  fg_spec_file_free(file);
+  for (int i = 0; i < b->reader->tables(file) && status == FG_OK; i++)
+    status = add_table(b, file, b->reader->table(file, i));
+  b->reader->free(file);
   return status;
 }
 
@@ -251,9 +251,9 @@ out:
   return status;
 }
 
-fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const char *const *words,
-                       fg_grid **grid) {
-  builder b = {0};
+fg_status fg_grid_read_with(const fg_spec_reader *reader, int n_files, const char *const *files,
+                            int n_words, const char *const *words, fg_grid **grid) {
+  builder b = {.reader = reader};
   fg_table_read_words(&b.words, n_words, words);
   return build(&b, n_files, files, grid);
 }

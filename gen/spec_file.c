@@ -2,6 +2,8 @@
  */
 #include "spec_file.h"
 
+#include "grid.h"
+
 #include "state.h"
 
 #include <errno.h>
@@ -285,4 +287,11 @@ fg_status fg_spec_file_when(fg_spec_file *f, const fg_table *t, const fg_point *
   *keep = lua_toboolean(f->L, -1);
   lua_pop(f->L, 1);
   return FG_OK;
+}
+
+fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const char *const *words,
+                       fg_grid **grid) {
+  static const fg_spec_reader reader = {fg_spec_file_open,   fg_spec_file_free,  fg_spec_file_path,
+                                        fg_spec_file_tables, fg_spec_file_table, fg_spec_file_when};
+  return fg_grid_read_with(&reader, n_files, files, n_words, words, grid);
 }

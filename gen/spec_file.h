@@ -4,7 +4,7 @@
 
 #include "table.h"
 
-typedef struct fg_spec_file fg_spec_file;
+typedef struct fg_spec_file fg_spec_file; /* as in grid.h */
 
 /* Reads and runs the file. Mistakes in a table go to its errors, all of them; what keeps the whole
  * file from being read (it is no text file, does not parse, raises, runs too long) is a failure,

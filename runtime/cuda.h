@@ -75,8 +75,11 @@ typedef struct fg_cuda {
  * reason, or FG_ECUDA when it does not start. Thread-safe. */
 fg_status fg_cuda_load(const fg_cuda **cuda);
 
+/* The context of a GPU's device, and the function of step i of a module that it has loaded: for
+ * tests and measurements. */
+struct fg_device;
 struct fg_module;
-/* The function of step i of a module that a GPU has loaded; for measurements. */
+CUcontext fg_device_cuda_context(const struct fg_device *device);
 CUfunction fg_device_cuda_function(const struct fg_module *module, int step);
 
 /* FG_ECUDA: "what: CUDA_ERROR_NAME (text)" unless result is 0. */

@@ -62,6 +62,8 @@ static fg_status find_entry(const gpu *g, kernel *k, int i) {
       what);
 }
 
+CUcontext fg_device_cuda_context(const fg_device *device) { return ((const gpu *)device)->context; }
+
 CUfunction fg_device_cuda_function(const fg_module *module, int step) {
   return ((const kernel *)module)->step[step];
 }

@@ -1,0 +1,10 @@
+/* entry.c - the table behind libflashgen-gen.so's symbol. */
+#include "entry.h"
+
+#include "digest.h"
+
+const fg_gen_entry *fg_gen_entry_0(void) {
+  static const fg_gen_entry entry = {FG_VERSION,   fg_error,      fg_gen_new,    fg_gen_free,
+                                     fg_gen_plans, fg_gen_expand, fg_gen_digest, fg_gen_lua};
+  return &entry;
+}

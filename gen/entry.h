@@ -1,0 +1,24 @@
+/* entry.h - libflashgen-gen.so's one exported symbol: what the runtime calls of gen.
+ *
+ * The runtime opens the library only when something must be expanded, and privately, so that a host
+ * with another Lua in it is safe. Both sides are of one build: `version` says so. */
+#ifndef FG_ENTRY_H
+#define FG_ENTRY_H
+
+#include "expand.h"
+
+typedef struct fg_gen_entry {
+  const char *version;        /* FG_VERSION of the library */
+  const char *(*error)(void); /* its own last sentence, in this thread */
+  fg_status (*gen_new)(const char *templates, fg_gen **gen);
+  void (*gen_free)(fg_gen *gen);
+  fg_status (*plans)(fg_gen *gen, const fg_point *point, const char *arch, const fg_limits *limits,
+                     fg_plan **plans, int *n);
+  fg_status (*expand)(fg_gen *gen, const fg_variant *variant, fg_source **source);
+  fg_status (*digest)(const char *templates, size_t size, char *hex);
+  const char *(*lua)(void);
+} fg_gen_entry;
+
+const fg_gen_entry *fg_gen_entry_0(void);
+
+#endif

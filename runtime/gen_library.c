@@ -1,0 +1,76 @@
+/* gen_library.c - gen's functions in libflashgen.so: each opens libflashgen-gen.so if that has not
+ * happened yet, and passes the call on. A program that links gen itself does not link this file. */
+#define _GNU_SOURCE /* dladdr, RTLD_DEEPBIND */
+#include "digest.h"
+#include "entry.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static const fg_gen_entry *entry;
+static char reason[1024];
+
+/* Beside the library that this code is in, else where the loader looks. */
+static void *open_library(void) {
+  static const char name[] = "libflashgen-gen.so.0";
+  char path[1024];
+  Dl_info here;
+  const int flags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+  if (dladdr(&once, &here) && here.dli_fname && strrchr(here.dli_fname, '/')) {
+    size_t n = (size_t)(strrchr(here.dli_fname, '/') - here.dli_fname) + 1;
+    snprintf(path, sizeof path, "%.*s%s", (int)n, here.dli_fname, name);
+    void *library = dlopen(path, flags);
+    if (library) return library;
+  }
+  return dlopen(name, flags);
+}
+
+static void open_once(void) {
+  const fg_gen_entry *(*get)(void) = NULL;
+  void *library = open_library();
+  if (library) *(void **)&get = dlsym(library, "fg_gen_entry_0");
+  if (!get) {
+    snprintf(reason, sizeof reason, "libflashgen-gen.so is not to be found: %s", dlerror());
+  } else if (strcmp(get()->version, FG_VERSION)) {
+    snprintf(reason, sizeof reason, "libflashgen-gen.so is version %s, libflashgen.so %s",
+             get()->version, FG_VERSION);
+  } else {
+    entry = get();
+  }
+}
+
+static fg_status need(void) {
+  pthread_once(&once, open_once);
+  return entry ? FG_OK : fg_fail(FG_EENVIRONMENT, "%s", reason);
+}
+
+/* The sentence is the other library's. */
+static fg_status passed(fg_status status) {
+  return status == FG_OK ? FG_OK : fg_fail(status, "%s", entry->error());
+}
+
+fg_status fg_gen_new(const char *templates, fg_gen **gen) {
+  TRY(need());
+  return passed(entry->gen_new(templates, gen));
+}
+
+void fg_gen_free(fg_gen *gen) {
+  if (gen) entry->gen_free(gen);
+}
+
+fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
+                       const fg_limits *limits, fg_plan **plans, int *n) {
+  return passed(entry->plans(gen, point, arch, limits, plans, n));
+}
+
+fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
+  return passed(entry->expand(gen, variant, source));
+}
+
+fg_status fg_gen_digest(const char *templates, size_t size, char *hex) {
+  TRY(need());
+  return passed(entry->digest(templates, size, hex));
+}
