@@ -199,10 +199,15 @@ local function header(s, job, out)
                                               table.concat(step.grid, " x "), step.threads)
                  or "zero:   " .. step.zero)
   end
+  for _, region in ipairs(d.regions) do
+    comment(out, string.format("scratch: %s, %s floats", region.name, region.count))
+  end
   comment(out, "")
   comment(out, string.format("shared memory, %d bytes:", s.shared_bytes))
+  local width = 0
+  for _, block in ipairs(s.shared) do width = math.max(width, #block.name) end
   for _, block in ipairs(s.shared) do
-    comment(out, string.format("  %-8s %6d  %s", block.name, block.offset, block.about))
+    comment(out, string.format("  %-" .. width .. "s %6d  %s", block.name, block.offset, block.about))
   end
 end
 

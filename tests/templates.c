@@ -64,16 +64,32 @@ int templates_append(const char *name, const char *lines) {
   return count_lines(file->text, file->text + file->size);
 }
 
-void templates_replace(const char *name, const char *from, const char *to) {
-  const fg_embedded *file = built_in(name);
-  const char *at = strstr(file->text, from);
+/* Writes `text` with its first `from` replaced to the copy. */
+static void replace_in(const char *name, const char *text, const char *from, const char *to) {
+  const char *at = strstr(text, from);
   ck_assert_msg(at != NULL, "%s does not hold %s", name, from);
-  size_t size = file->size + strlen(to) + 1;
-  char *text = malloc(size);
-  ck_assert_ptr_nonnull(text);
-  int n =
-      snprintf(text, size, "%.*s%s%s", (int)(at - file->text), file->text, to, at + strlen(from));
-  scratch_put(path_of(name), text, (size_t)n);
+  size_t size = strlen(text) + strlen(to) + 1;
+  char *changed = malloc(size);
+  ck_assert_ptr_nonnull(changed);
+  int n = snprintf(changed, size, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+  scratch_put(path_of(name), changed, (size_t)n);
+  free(changed);
+}
+
+void templates_replace(const char *name, const char *from, const char *to) {
+  replace_in(name, built_in(name)->text, from, to);
+}
+
+void templates_change(const char *name, const char *from, const char *to) {
+  enum { SIZE = 1 << 18 };
+  char *text = malloc(SIZE);
+  FILE *f = fopen(path_of(name), "r");
+  ck_assert_msg(text && f, "no copy of %s", name);
+  size_t n = fread(text, 1, SIZE, f);
+  ck_assert_uint_lt(n, SIZE);
+  fclose(f);
+  text[n] = 0;
+  replace_in(name, text, from, to);
   free(text);
 }
 

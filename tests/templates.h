@@ -11,8 +11,11 @@ void templates_leave(void);
 /* Appends lines to the copy of a template; returns the number of the first of them. */
 int templates_append(const char *name, const char *lines);
 
-/* Replaces the copy's first `from` by `to`. */
+/* Makes the copy the built-in text with its first `from` replaced by `to`. */
 void templates_replace(const char *name, const char *from, const char *to);
+
+/* Replaces the first `from` of the copy as it stands. */
+void templates_change(const char *name, const char *from, const char *to);
 
 /* The number of the first line of the built-in template that holds `text`. */
 int templates_line(const char *name, const char *text);

@@ -1,6 +1,7 @@
 -- normalizers.lua: what turns a row's scores into weights, forward and backward (math.md 2 to 4).
 -- A normaliser is a table of texts:
 --
+--   about               what it computes, for the header of the text
 --   masked              the score that stands for a masked pair
 --   state               the names of the row's variables
 --   init(r)             statements that set them before the first key
@@ -11,6 +12,9 @@
 --   trial               step without a row maximum, and the test that it was safe; nil: none
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
 --                       r.second, the value to keep
+--   merge(a, b)         statements that make a's state that of both, which have seen different keys,
+--                       and set a.correction and b.correction, by which the two accumulators are
+--                       multiplied before they are added
 --   delta(dot, dsecond) a row's constant of backward, from dO . O and the gradient of `second`
 --   p(s, second)        the weight again, from the score and what was kept
 --   ds(p, dp, delta)    the gradient at the score
@@ -28,6 +32,7 @@ local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
 -- the product's rounding error, so that an unchanged m would still correct l by up to 3e-4 a tile at
 -- |m| = 7500 (LSE off by 9e-3 after 25 tiles; H200, 2026-11-20).
 local softmax = {
+  about = "softmax",
   masked = "NEG_INF",
   state = { "m", "l" },
   second = "lse",
@@ -52,6 +57,16 @@ const float total = $sum;
 const float $inverse = total == 0.0f ? 0.0f : 1.0f / total;
 const float $second = total == 0.0f ? NEG_INF : $m + log_f32(total);]],
     { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second })
+end
+
+function softmax.merge(a, b)
+  return fill([[
+const float peak = max_f32($am, $bm);
+const float origin = peak == NEG_INF ? 0.0f : peak;
+const float $ac = exp2_f32(($am - origin) * LOG2E);
+const float $bc = exp2_f32(($bm - origin) * LOG2E);
+$al = $ac * $al + $bc * $bl;
+$am = peak;]], { am = a.m, al = a.l, ac = a.correction, bm = b.m, bl = b.l, bc = b.correction })
 end
 
 function softmax.delta(dot, dsecond) return dot .. " - " .. dsecond end

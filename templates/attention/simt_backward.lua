@@ -39,7 +39,7 @@ function family.describe(spec, plan)
     inputs[#inputs + 1] = name
   end
   return {
-    about = "Gradients of O = softmax(score(scale Q K^T)) V, from dO.",
+    about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     inputs = inputs,
     outputs = outputs,
     regions = { { name = "delta", count = "b * h * nq" } },

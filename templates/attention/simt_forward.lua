@@ -16,7 +16,7 @@ function family.describe(spec, plan)
   local inputs = { "q", "k", "v" }
   for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
   return {
-    about = "O = softmax(score(scale Q K^T)) V and the log-sum-exp of each row.",
+    about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
     inputs = inputs,
     outputs = { "o", hooks.norm.second },
     regions = {},

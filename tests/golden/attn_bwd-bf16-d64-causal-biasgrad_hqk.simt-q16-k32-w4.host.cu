@@ -9,13 +9,14 @@
 // launch: attn_bwd_dk_dv, grid cdiv(nk, 16) * hk * b x 1 x 1, 128 threads
 // launch: attn_bwd_dq, grid cdiv(nq, 16) * h * b x 1 x 1, 128 threads
 // launch: attn_bwd_dbias, grid h * cdiv(nq, 16) * cdiv(nk, 32) x 1 x 1, 128 threads
+// scratch: delta, b * h * nq floats
 //
 // shared memory, 15872 bytes:
-//   SM_ROW_D      0  the block's rows of Q or K [BLOCK][D]
-//   SM_ROW_DV   2304  the block's rows of dO or V [BLOCK][DV]
-//   SM_LANE_D   4608  32 rows, one a lane, of K or Q [32][D]
+//   SM_ROW_D        0  the block's rows of Q or K [BLOCK][D]
+//   SM_ROW_DV    2304  the block's rows of dO or V [BLOCK][DV]
+//   SM_LANE_D    4608  32 rows, one a lane, of K or Q [32][D]
 //   SM_LANE_DV   9216  32 rows, one a lane, of V or dO [32][DV]
-//   SM_W      13824  weights [BLOCK][32], float32, a warp's rows its own
+//   SM_W        13824  weights [BLOCK][32], float32, a warp's rows its own
 
 // What a kernel compiled for the host device calls. The engine includes this very text, so that
 // the two sides cannot differ: plain C, no template directive. Shared memory has u32 addresses.
@@ -278,8 +279,8 @@ static void attn_bwd_delta(const Params p) {
   for (int c = lane; c < DV; c += 32) { dot += to_f32(ldg_u16(o + c)) * to_f32(ldg_u16(d_o + c)); }
   dot = warp_sum(dot);
   if (lane == 0) {
-    const float d_second = p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
-    stg_f32(p.delta + row, dot - d_second);
+    const float dlse = p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
+    stg_f32(p.delta + row, dot - dlse);
   }
 }
 
@@ -430,7 +431,6 @@ static void attn_bwd_dbias(const Params p) {
       load_rows(sm + SM_ROW_D, PITCH_D, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0, BLOCK, p.nq, D);
       load_rows(sm + SM_ROW_DV, PITCH_DV, p.dout + (b * p.dout_b + h * p.dout_h), p.dout_n, q0,
           BLOCK, p.nq, DV);
-      block_sync(); // the last tile has been read
       load_rows(sm + SM_LANE_D, PITCH_D, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0, 32, p.nk, D);
       load_rows(sm + SM_LANE_DV, PITCH_DV, p.v + (b * p.v_b + g * p.v_h), p.v_n, k0, 32, p.nk, DV);
       block_sync();

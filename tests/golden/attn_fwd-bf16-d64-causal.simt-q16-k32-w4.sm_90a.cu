@@ -1,6 +1,6 @@
 // attn_fwd-bf16-d64-causal.simt-q16-k32-w4.sm_90a
 //
-// O = softmax(score(scale Q K^T)) V and the log-sum-exp of each row.
+// O = softmax(score(scale Q K^T)) V, and lse of each row.
 // spec:   head_dim=64 mask=causal
 // again:  flashgen emit attn_fwd-bf16-d64-causal.simt-q16-k32-w4.sm_90a
 // made by flashgen 0.1.0
@@ -8,10 +8,10 @@
 // launch: attn_fwd, grid cdiv(nq, 16) * h * b x 1 x 1, 128 threads
 //
 // shared memory, 13568 bytes:
-//   SM_Q          0  Q [BLOCK_Q][D]
-//   SM_K       2304  K [32][D]
-//   SM_V       6912  V [32][DV]
-//   SM_P      11520  P [BLOCK_Q][32], float32, a warp's rows its own
+//   SM_Q      0  Q [BLOCK_Q][D]
+//   SM_K   2304  K [32][D]
+//   SM_V   6912  V [32][DV]
+//   SM_P  11520  P [BLOCK_Q][32], float32, a warp's rows its own
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -43,7 +43,7 @@ DEV int cdiv(int a, int b) { return a / b + (a % b > 0); }
 
 DEV int imin(int a, int b) { return a < b ? a : b; }
 
-extern __shared__ __align__(1024) unsigned char shared_bytes[];
+extern __shared__ __align__(16) unsigned char shared_bytes[];
 
 DEV u32 shared_base(void) { return (u32)__cvta_generic_to_shared(shared_bytes); }
 
@@ -283,10 +283,10 @@ attn_fwd(const __grid_constant__ Params p) {
     const int q = q_warp + r;
     const float total = warp_sum(l[r]);
     const float inverse = total == 0.0f ? 0.0f : 1.0f / total;
-    const float second = total == 0.0f ? NEG_INF : m[r] + log_f32(total);
+    const float lse = total == 0.0f ? NEG_INF : m[r] + log_f32(total);
     if (q < p.nq) {
       store_row(p.o + (b * p.o_b + h * p.o_h + q * p.o_n), o[r], inverse, DV);
-      if (lane == 0) { stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), second); }
+      if (lane == 0) { stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse); }
     }
   }
 }
