@@ -161,7 +161,8 @@ START_TEST(fault_is_found) {
 END_TEST
 
 START_TEST(spinning_is_stopped) {
-  case_fault alone = {{spin, 32, 1}, "no progress: a block runs for 1 s, a thread spins ?block *]"};
+  case_fault alone = {{spin, 32, 1},
+                      "no progress: no thread met another for 1 s, one spins ?block *]"};
   case_fault loading = {{spin_loading, 64, 1}, alone.text};
   fg_host_watchdog_seconds = 1;
   case_expect(alone, 0);

@@ -72,7 +72,8 @@ u32 fgh_ballot(u32 lanes, int predicate);
 extern sigjmp_buf fgh_signal_return;
 fg_status fgh_signals_install(void);
 void fgh_signals_restore(void);
-void fgh_watchdog_arm(void); /* a block begins: progress */
+void fgh_watchdog_arm(void);  /* a block begins: progress */
+extern uint64_t fgh_progress; /* meetings that completed: a block that meets does not spin */
 
 /* A value of 2, 4, 8 or 16 bytes: constant sizes become plain moves. */
 static inline void fgh_copy(void *to, const void *from, int bytes) {

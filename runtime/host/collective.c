@@ -101,6 +101,7 @@ static int meet(fgh_call call) {
   m->arrived |= me;
   if (m->arrived == call.lanes) {
     w->open &= ~(1u << (m - w->meetings));
+    fgh_progress++;
     return 1;
   }
   fgh_wait();

@@ -40,8 +40,9 @@ typedef struct fg_host_launch {
   fg_host_memory *memory;
 } fg_host_launch;
 
-/* Where a fault is: the sentence, and the address one past a byte of the instruction in the kernel's
- * code that is at fault: the primitive's call, or what raised a signal. NULL when not known. */
+/* Where a fault is: the sentence, and the address one past a byte of the instruction in the
+ * kernel's code that is at fault: the primitive's call, or what raised a signal. NULL when not
+ * known. */
 typedef struct fg_host_fault {
   char text[3072];
   void *pc;

@@ -14,6 +14,8 @@
 #include <ucontext.h>
 
 int fg_host_watchdog_seconds = 10;
+uint64_t fgh_progress;
+static uint64_t progress_seen; /* when the watchdog was last armed */
 sigjmp_buf fgh_signal_return;
 
 static const int caught[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGVTALRM};
@@ -52,7 +54,7 @@ static void report(int signal, const void *address) {
   fgh_dim3 at = fgh_table.block_index;
   switch (signal) {
   case SIGVTALRM:
-    fgh_report("no progress: a block runs for %d s, a thread spins", fg_host_watchdog_seconds);
+    fgh_report("no progress: no thread met another for %d s, one spins", fg_host_watchdog_seconds);
     break;
   case SIGFPE:
     fgh_report("integer division by zero");
@@ -86,6 +88,10 @@ static void on_signal(int signal, siginfo_t *info, void *context) {
     errno = saved;
     return;
   }
+  if (signal == SIGVTALRM && fgh_progress != progress_seen) {
+    fgh_watchdog_arm();
+    return;
+  }
   report(signal, info->si_addr);
   fgh_found_pc(pc_of(context));
   siglongjmp(fgh_signal_return, 1);
@@ -111,6 +117,7 @@ void fgh_signals_restore(void) {
 }
 
 void fgh_watchdog_arm(void) {
+  progress_seen = fgh_progress;
   struct itimerval limit = {.it_value = {.tv_sec = fg_host_watchdog_seconds}};
   setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
