@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 fg_status fg_device_open(const char *name, fg_device **device) {
   char *end;
@@ -39,4 +40,24 @@ fg_status fg_module_launch(fg_module *module, const fg_shape *shape, const fg_ar
                            void *workspace, void *stream) {
   TRY(fg_launch_check(&module->source->recipe, shape, args));
   return module->device->class->launch(module, shape, args, workspace, stream);
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+fg_status fg_module_time(fg_module *module, const fg_shape *shape, const fg_args *args,
+                         void *workspace, int warm_ups, int n, double *list, double *median) {
+  const struct timespec pause = {.tv_nsec = 100000000};
+  fg_device *device = module->device;
+  TRY(fg_launch_check(&module->source->recipe, shape, args));
+  nanosleep(&pause, NULL);
+  for (int i = 0; i < warm_ups; i++)
+    TRY(device->class->launch(module, shape, args, workspace, NULL));
+  TRY(device->class->synchronize(device));
+  TRY(device->class->time(module, shape, args, workspace, n, list));
+  qsort(list, (size_t)n, sizeof *list, by_value);
+  *median = list[n / 2];
+  return FG_OK;
 }

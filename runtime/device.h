@@ -27,6 +27,9 @@ typedef struct fg_device_class {
   fg_status (*launch)(fg_module *module, const fg_shape *shape, const fg_args *args,
                       void *workspace, void *stream);
   bool (*capturing)(fg_device *device, void *stream); /* is work recorded, not run? */
+  /* Launches n times in a row; ms[i] = the time of launch i on the device. */
+  fg_status (*time)(fg_module *module, const fg_shape *shape, const fg_args *args, void *workspace,
+                    int n, double *ms);
   fg_status (*synchronize)(fg_device *device);
   fg_status (*allocate)(fg_device *device, size_t bytes, void **p);
   void (*release)(fg_device *device, void *p, size_t bytes);
@@ -39,6 +42,7 @@ struct fg_device {
   const fg_device_class *class;
   char name[16]; /* "host", "cuda:0" */
   char arch[FG_ARCH_MAX];
+  char model[64];      /* "NVIDIA H200"; of the host device "host" */
   char options[768];   /* of its compiler: part of a kernel's key */
   int multiprocessors; /* blocks run on so many at a time */
   uint64_t seed;       /* host: orders blocks, warps and lanes, and places allocations */
@@ -64,6 +68,10 @@ void fg_module_free(fg_module *module);
  * host device has run them on return. */
 fg_status fg_module_launch(fg_module *module, const fg_shape *shape, const fg_args *args,
                            void *workspace, void *stream);
+
+/* Times launches: a pause of 0.1 s, warm_ups launches, then n queued; *median of list[n], in ms. */
+fg_status fg_module_time(fg_module *module, const fg_shape *shape, const fg_args *args,
+                         void *workspace, int warm_ups, int n, double *list, double *median);
 
 /* The two kinds. */
 fg_status fg_device_host_open(fg_device **device);

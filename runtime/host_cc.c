@@ -7,13 +7,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIR_SIZE = 496, PATH_SIZE = 512, OUTPUT = 8192, ERRORS = 5 };
+enum { DIR_SIZE = 496, PATH_SIZE = 512, MAP_SIZE = PATH_MAX + 32, OUTPUT = 8192, ERRORS = 5 };
 
 /* One compile. All that is made, the compiler's own files too, lies in `dir` and goes with it. */
 typedef struct {
@@ -90,14 +91,24 @@ int fg_host_cc_options(size_t size, char *text) {
   return n;
 }
 
+/* Debug information names the source and the current directory: both as ".", so that equal texts
+ * give equal bytes wherever they are compiled. */
+static void map_paths(const job *j, char here[MAP_SIZE], char there[MAP_SIZE]) {
+  char cwd[PATH_MAX];
+  snprintf(here, MAP_SIZE, "-ffile-prefix-map=%s=.", getcwd(cwd, sizeof cwd) ? cwd : j->dir);
+  snprintf(there, MAP_SIZE, "-ffile-prefix-map=%s=.", j->dir);
+}
+
 static fg_status compile(const job *j) {
   char source[PATH_SIZE], library[PATH_SIZE], output[OUTPUT], text[OUTPUT];
-  const char *argv[OPTIONS + 6] = {fg_setting_text(FG_SET_CC, NULL)};
+  char here[MAP_SIZE], there[MAP_SIZE];
+  const char *argv[OPTIONS + 8] = {fg_setting_text(FG_SET_CC, NULL)};
   int code;
+  map_paths(j, here, there);
   path_of(j, "kernel.c", source);
   path_of(j, "kernel.so", library);
   memcpy(argv + 1, options, sizeof options);
-  const char *const files[] = {"-o", library, source, "-lm", NULL};
+  const char *const files[] = {here, there, "-o", library, source, "-lm", NULL};
   memcpy(argv + 1 + OPTIONS, files, sizeof files);
   TRY(run_compiler(j->dir, argv, sizeof output, output, &code));
   if (code == 0) return FG_OK;

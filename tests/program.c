@@ -37,19 +37,25 @@ static int same_name(const char *variable, const char *other) {
 }
 
 static void make_environment(const program_setup *s, char *tmpdir, const char **to) {
+  static char cache[256]; /* beside the temporary directory, not the user's */
   int n = 0;
-  for (char **e = environ; *e && n < VARIABLES - PROGRAM_ENV - 3; e++) {
+  snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%.*s/cache",
+           (int)(strrchr(tmpdir, '/') - strchr(tmpdir, '=') - 1), strchr(tmpdir, '=') + 1);
+  for (char **e = environ; *e && n < VARIABLES - PROGRAM_ENV - 4; e++) {
     int out = !strncmp(*e, "FLASHGEN_", 9) || same_name(*e, "TMPDIR") ||
-              same_name(*e, "CUDA_VISIBLE_DEVICES");
+              same_name(*e, "CUDA_VISIBLE_DEVICES") || same_name(*e, "XDG_CACHE_HOME");
     for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++) out |= same_name(*e, s->env[i]);
     if (!out) to[n++] = *e;
   }
-  to[n++] = "CUDA_VISIBLE_DEVICES="; /* the default device is host on every machine */
-  to[n++] = tmpdir;
-  for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++) {
-    if (same_name(tmpdir, s->env[i])) n--;
-    if (strchr(s->env[i], '=')) to[n++] = s->env[i];
+  /* the default device is host on every machine */
+  const char *const ours[] = {cache, "CUDA_VISIBLE_DEVICES=", tmpdir};
+  for (int i = 0; i < 3; i++) {
+    int out = 0; /* the test takes it away or sets it itself */
+    for (int j = 0; j < PROGRAM_ENV && s->env[j]; j++) out |= same_name(ours[i], s->env[j]);
+    if (!out) to[n++] = ours[i];
   }
+  for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++)
+    if (strchr(s->env[i], '=')) to[n++] = s->env[i];
   to[n] = NULL;
 }
 

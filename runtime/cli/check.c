@@ -36,6 +36,7 @@ typedef struct {
   int n_shapes;
   int variants, failed, wrong, cases;
   fg_status machine; /* what stopped the check: the machine, not a kernel */
+  int dead;          /* the device can run nothing any more */
   int width;         /* of the longest name */
   cli_progress progress;
 } job;
@@ -156,7 +157,7 @@ static int take(void *context, int i, const void *result, int died) {
   const outcome *o = result;
   char name[FG_NAME_MAX];
   if (j->machine != FG_OK || o->interrupted) return 1;
-  if (cli_exit_code(o->status) == CLI_MACHINE) {
+  if (cli_exit_code(o->status) == CLI_MACHINE && o->status != FG_ECUDA) {
     j->machine = fg_fail(o->status, "%s", o->text);
     return 1;
   }
@@ -172,7 +173,8 @@ static int take(void *context, int i, const void *result, int died) {
   j->wrong += o->wrong > 0;
   j->cases += o->cases;
   cli_progress_step(&j->progress, died || o->status != FG_OK || o->wrong, name);
-  return ferror(stdout);
+  j->dead = o->status == FG_ECUDA; /* a kernel's fault ends the GPU's context: nothing runs after */
+  return ferror(stdout) || j->dead;
 }
 
 static int finish(const job *j) {
@@ -184,6 +186,11 @@ static int finish(const job *j) {
            j->seed, j->failed, j->wrong);
   }
   if (j->machine != FG_OK) return cli_fail(j->machine);
+  if (j->variants < j->v.n && !cli_interrupted && !ferror(stdout)) {
+    fg_fail(FG_EBUG, "%d of %d variants were not tried%s", j->v.n - j->variants, j->v.n,
+            j->dead ? ": the kernel that failed ended the GPU's context" : "");
+    return cli_fail(FG_EBUG);
+  }
   return j->wrong ? CLI_NUMBERS : j->failed ? CLI_KERNEL : CLI_OK;
 }
 

@@ -37,7 +37,7 @@ typedef struct cli {
   const cli_command *command;
   int help, json, quiet, verbose, recipe;
   const char *device, *arch, *filter, *plan, *plans, *directory;
-  int64_t jobs, seed; /* -1: not given */
+  int64_t jobs, seed, size; /* -1: not given */
   int n_files, n_words, n_names, n_in, n_out;
   const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];
   cli_pair in[16], out[16];
@@ -52,7 +52,8 @@ struct cli_command {
   int takes_arguments;     /* words may set run-time arguments */
   int (*run)(cli *c);
 };
-extern const cli_command cli_list, cli_emit, cli_run, cli_check, cli_doctor;
+extern const cli_command cli_list, cli_emit, cli_build, cli_run, cli_check, cli_bench, cli_cache,
+    cli_doctor;
 
 /* Fills *c from the words behind the subcommand. FG_EARGUMENT with what is wrong. */
 fg_status cli_parse(int argc, char **argv, cli *c);

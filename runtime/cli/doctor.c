@@ -1,12 +1,14 @@
 /* doctor.c - `flashgen doctor`: what this machine has, and whether a kernel compiles and runs. */
 #include "cli.h"
 
+#include "cache.h"
 #include "host_cc.h"
 #include "nvrtc.h"
 #include "process.h"
 #include "setting.h"
 #include "verify.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static int missing;
@@ -49,6 +51,65 @@ out:
   fg_source_free(source);
   cli_variants_free(&v);
   return status;
+}
+
+/* A context of the library on the host device, and its kernel: compiled, or found again. */
+static fg_status select_kernel(int *from_cache) {
+  const fg_shape shape = {1, 1, 1, 8, 8, 0};
+  fg_config config = FG_INIT(fg_config);
+  fg_spec spec = FG_INIT(fg_spec);
+  fg_info info = FG_INIT(fg_info);
+  fg_context *context;
+  fg_op *op;
+  fg_kernel *kernel;
+  fg_status status = FG_OK;
+  config.device = "host";
+  spec.head_dim = "8";
+  TRY(fg_open(&config, &context));
+  TRY_OUT(fg_define(context, &spec, &op));
+  TRY_OUT(fg_select(op, &shape, NULL, &kernel));
+  TRY_OUT(fg_kernel_info(kernel, &info));
+  *from_cache = info.from_cache;
+out:
+  fg_close(context);
+  return status;
+}
+
+static void no_warning(void *context, const char *sentence) {
+  snprintf(context, 512, "%s", sentence);
+}
+
+/* Where compiled kernels are kept, and that the second context finds what the first one made. */
+static void check_cache(int compiles) {
+  char text[1024], warning[512] = "";
+  fg_cache_report report = {0};
+  fg_cache *cache;
+  int first = 0, again = 0;
+  printf("\ncache\n");
+  if (fg_cache_open(NULL, no_warning, warning, &cache) != FG_OK) {
+    row("directory", 0, fg_error());
+    return;
+  }
+  const char *path = fg_cache_path(cache);
+  fg_status status = path ? fg_cache_stat(cache, &report) : FG_OK;
+  snprintf(text, sizeof text, "%s, %" PRIu64 " entries, %.1f MiB", path ? path : "memory only",
+           report.entries, (double)report.bytes / (1 << 20));
+  if (status == FG_OK && path && !*warning)
+    row("directory", 1, text);
+  else /* kernels are compiled anew by each process: slower, not wrong */
+    printf("  %-12s %-8s %s\n", "directory", "none",
+           status != FG_OK ? fg_error()
+           : *warning      ? warning
+                           : text);
+  fg_cache_close(cache);
+  if (!compiles || !path) return;
+  status = select_kernel(&first);
+  if (status == FG_OK) status = select_kernel(&again);
+  snprintf(text, sizeof text, "%s, then found in the cache", first ? "found" : "compiled");
+  row("a kernel", status == FG_OK && again,
+      status != FG_OK ? fg_error()
+      : again         ? text
+                      : "compiled, and not found again");
 }
 
 static void print_environment(void) {
@@ -117,6 +178,7 @@ static int run(cli *c) {
     row("a kernel", 0, "not tried: there is no compiler");
   fg_device_close(host);
   int gpu = check_gpu();
+  check_cache(compiles);
   print_environment();
   return code ? code : gpu ? gpu : missing ? CLI_MACHINE : CLI_OK;
 }

@@ -23,7 +23,7 @@ static fg_status write_text(const cli *c, const char *name, const char *arch, co
 }
 
 static fg_status emit(const cli *c, const cli_variants *v, int i) {
-  char name[FG_NAME_MAX], recipe[8192];
+  char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT];
   fg_source *source;
   fg_status status = FG_OK;
   fg_variant_name(&v->variant[i], sizeof name, name);

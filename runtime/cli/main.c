@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = {&cli_list, &cli_emit, &cli_run, &cli_check,
-                                              &cli_doctor};
+static const cli_command *const commands[] = {&cli_list,  &cli_emit,  &cli_build, &cli_run,
+                                              &cli_check, &cli_bench, &cli_cache, &cli_doctor};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 volatile int cli_interrupted;

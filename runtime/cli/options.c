@@ -27,6 +27,7 @@ static const option options[] = {
     {"jobs", "-j", "N", "worker processes; default one a core", COUNT, AT(jobs)},
     {"seed", NULL, "N", "of random inputs and of the host device's order", SEED, AT(seed)},
     {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},
+    {"size", NULL, "MIB", "most to keep; default FLASHGEN_CACHE_SIZE", COUNT, AT(size)},
     {"recipe", NULL, NULL, "print how to launch it, not the text", FLAG, AT(recipe)},
     {"in", NULL, "NAME=FILE", "a tensor from a .npy file", PAIR, 0},
     {"out", NULL, "NAME=FILE", "a tensor to a .npy file", PAIR, 0},
@@ -175,7 +176,7 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
       return read_number(arguments[i].name, value, 0, (int64_t *)(void *)place);
     double scale = strtod(value, &end);
     if (!*value || value[strspn(value, "+-.0123456789eE")] || *end ||
-        !(scale > -1e30 && scale < 1e30) || scale == 0)
+        !(scale > -1e30 && scale < 1e30) || (float)scale == 0)
       return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number other than 0", value);
     *(double *)(void *)place = scale;
   }
@@ -203,7 +204,7 @@ static fg_status read_positional(const char *text, cli *c) {
 
 fg_status cli_parse(int argc, char **argv, cli *c) {
   int only_words = 0;
-  c->jobs = c->seed = -1;
+  c->jobs = c->seed = c->size = -1;
   c->arguments = (cli_arguments){-1, -1, -1, -1, -1, 0};
   for (int i = 0; i < argc; i++) {
     if (!only_words && !strcmp(argv[i], "--"))

@@ -11,11 +11,9 @@ static fg_status add(cli_variants *v, const fg_variant *variant, const char *fil
   char name[FG_NAME_MAX];
   fg_variant_name(variant, sizeof name, name);
   if (filter && fnmatch(filter, name, 0)) return FG_OK;
-  for (int i = 0; i < v->n; i++) { /* points under different restrictions may have one best plan */
-    char other[FG_NAME_MAX];
-    fg_variant_name(&v->variant[i], sizeof other, other);
-    if (!strcmp(name, other)) return FG_OK;
-  }
+  /* A table's points are distinct; under the restrictions of another one best plan may recur. */
+  for (int i = 0; i < v->n && (!v->grid || v->grid->n_tables > 1); i++)
+    if (!memcmp(&v->variant[i], variant, sizeof *variant)) return FG_OK;
   fg_variant *grown = realloc(v->variant, sizeof *grown * (size_t)(v->n + 1));
   if (!grown) return fg_fail(FG_EMEMORY, "no memory for %d variants", v->n + 1);
   v->variant = grown;

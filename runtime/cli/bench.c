@@ -1,0 +1,202 @@
+/* bench.c - `flashgen bench`: how long variants take on a device, and what share of it that is. */
+#include "cli.h"
+
+#include "oracle.h"
+#include "problem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the GPUs that we measured on reach: a bf16 matrix product of 8192^3 by cuBLAS, a copy on the
+ * device counting bytes read and written. No datasheet figure is reached by anything. */
+static const struct {
+  const char *gpu;
+  double matrix, copy; /* TFLOP/s, TB/s */
+  const char *source;
+} rates[] = {{"NVIDIA H200", 785, 4.2, "driver 580.159, CUDA 13.0, 2026-11-20"}};
+
+/* As many tokens as fill a GPU: 16384, in rows of two lengths, 2048 columns of heads. On the host
+ * device a block is a process's work: one small problem. */
+enum { TOKENS = 16384, WIDTH = 2048, WARM_UPS = 5, LAUNCHES = 20 };
+static const int64_t lengths[] = {1024, 4096};
+
+typedef struct {
+  const cli *c;
+  fg_device *device;
+  cli_variants v;
+  int failed, rows;
+} job;
+
+static int shapes_of(const job *j, const fg_point *point, fg_shape shapes[2]) {
+  const cli_arguments *w = &j->c->arguments;
+  int host = !strcmp(j->device->name, "host");
+  if (host || w->b >= 0 || w->h >= 0 || w->hk >= 0 || w->nq >= 0 || w->nk >= 0) {
+    fg_shape *s = shapes;
+    s->b = w->b >= 0 ? w->b : 1;
+    s->h = w->h >= 0 ? w->h : w->hk >= 0 ? w->hk : host ? 1 : WIDTH / point->d;
+    s->hk = w->hk >= 0 ? w->hk : s->h;
+    s->nq = w->nq >= 0 ? w->nq : w->nk >= 0 ? w->nk : host ? 128 : lengths[0];
+    s->nk = w->nk >= 0 ? w->nk : s->nq;
+    s->align = 0;
+    return 1;
+  }
+  for (int i = 0; i < 2; i++) {
+    int64_t h = WIDTH / point->d > 0 ? WIDTH / point->d : 1;
+    shapes[i] = (fg_shape){TOKENS / lengths[i], h, h, lengths[i], lengths[i], 0};
+  }
+  return 2;
+}
+
+/* Visible pairs of one head, by the oracle's mask. */
+static double visible_pairs(const fg_point *point, const fg_shape *s) {
+  char mask[64];
+  fg_field_print(fg_field_find("mask"), point, sizeof mask, mask);
+  const oracle_problem x = {.b = 1, .h = 1, .hk = 1, .nq = s->nq, .nk = s->nk};
+  oracle_predicate *visible = oracle_visible(mask);
+  double pairs = 0;
+  for (int64_t q = 0; q < s->nq; q++)
+    for (int64_t k = 0; k < s->nk; k++) pairs += visible(&x, 0, 0, q, k) != 0;
+  return pairs;
+}
+
+/* 2 products of 2 flops a pair and column forward, 2.5 times that backward. */
+static double flops(const fg_point *p, const fg_shape *s) {
+  double forward = 2.0 * (p->d + p->dv) * visible_pairs(p, s) * (double)(s->b * s->h);
+  return p->pass == FG_PASS_BACKWARD ? 2.5 * forward : forward;
+}
+
+/* Every tensor read or written once: the least that memory has to move. */
+static double bytes_moved(const fg_problem *p) {
+  double bytes = 0;
+  for (int i = 0; i < p->recipe->n_tensors; i++)
+    bytes += (double)fg_problem_count(p, i) * (double)fg_elem_size(p->recipe->tensor[i].elem);
+  return bytes;
+}
+
+/* Normal numbers: zeros would run faster than real data. */
+static fg_status fill(fg_problem *p, uint64_t seed) {
+  uint64_t state = seed * 2 + 1;
+  for (int i = 0; i < p->recipe->n_tensors; i++) {
+    int64_t n = fg_problem_count(p, i);
+    if (p->recipe->tensor[i].output || !n) continue;
+    float *values = malloc((size_t)n * sizeof *values);
+    if (!values) return fg_fail(FG_EMEMORY, "no memory for %" PRId64 " random numbers", n);
+    for (int64_t x = 0; x < n; x++) {
+      float sum = 0; /* of 4 uniform numbers: near enough to normal */
+      for (int u = 0; u < 4; u++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        sum += (float)(state >> 40) * 0x1p-24f - 0.5f;
+      }
+      values[x] = 1.7320508f * sum;
+    }
+    fg_status status = fg_problem_set(p, i, values);
+    free(values);
+    TRY(status);
+  }
+  return FG_OK;
+}
+
+static fg_status measure(const job *j, const fg_source *source, fg_module *module,
+                         const fg_shape *shape, double *ms, double *bytes) {
+  fg_problem *problem = NULL;
+  double list[LAUNCHES];
+  fg_status status = FG_OK;
+  TRY(fg_problem_new(j->device, &source->recipe, shape, 0, 1, &problem));
+  problem->args.scale = (float)j->c->arguments.scale;
+  TRY_OUT(fill(problem, j->c->seed >= 0 ? (uint64_t)j->c->seed : 1));
+  int host = !strcmp(j->device->name, "host");
+  TRY_OUT(fg_module_time(module, shape, &problem->args, problem->workspace, host ? 1 : WARM_UPS,
+                         host ? 3 : LAUNCHES, list, ms));
+  *bytes = bytes_moved(problem);
+out:
+  fg_problem_free(problem);
+  return status;
+}
+
+static void print_row(const job *j, const char *name, const fg_shape *s, double ms, double tflops,
+                      double tbs) {
+  const double *share = NULL;
+  for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+    if (!strcmp(rates[i].gpu, j->device->model)) share = &rates[i].matrix;
+  if (j->c->json) {
+    printf("%s\n  {\"name\": \"%s\", \"b\": %" PRId64 ", \"h\": %" PRId64 ", \"hk\": %" PRId64
+           ", \"nq\": %" PRId64 ", \"nk\": %" PRId64
+           ", \"ms\": %.6g, \"tflops\": %.6g, \"tb_per_s\": %.6g}",
+           j->rows ? "," : "", name, s->b, s->h, s->hk, s->nq, s->nk, ms, tflops, tbs);
+    return;
+  }
+  printf("%-52s b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64
+         "  %9.3f ms  %8.2f TFLOP/s",
+         name, s->b, s->h, s->hk, s->nq, s->nk, ms, tflops);
+  if (share)
+    printf(" %4.1f%%  %6.3f TB/s %4.1f%%", 100 * tflops / share[0], tbs, 100 * tbs / share[1]);
+  printf("\n");
+}
+
+static fg_status bench_variant(job *j, const fg_variant *variant) {
+  char name[FG_NAME_MAX];
+  fg_source *source = NULL;
+  fg_module *module = NULL;
+  fg_shape shapes[2];
+  fg_status status = FG_OK;
+  fg_variant_name(variant, sizeof name, name);
+  TRY(fg_gen_expand(j->v.gen, variant, &source));
+  TRY_OUT(fg_module_new(j->device, source, name, &module));
+  int n = shapes_of(j, &variant->point, shapes);
+  for (int i = 0; i < n && !cli_interrupted; i++) {
+    double ms, bytes;
+    TRY_OUT(measure(j, source, module, &shapes[i], &ms, &bytes));
+    print_row(j, name, &shapes[i], ms, flops(&variant->point, &shapes[i]) / ms * 1e-9,
+              bytes / ms * 1e-9);
+    j->rows++;
+    cli_flush();
+  }
+out:
+  fg_module_free(module);
+  fg_source_free(source);
+  return status;
+}
+
+static fg_status run_all(job *j) {
+  TRY(fg_device_open(j->c->device, &j->device));
+  TRY(cli_variants_read(j->c, j->device->arch, &j->v));
+  if (j->c->json)
+    printf("{\"schema\": 1, \"device\": \"%s\", \"model\": \"%s\", \"rows\": [", j->device->name,
+           j->device->model);
+  else
+    printf("device %s, %s; medians of %d launches\n", j->device->name, j->device->model,
+           strcmp(j->device->name, "host") ? LAUNCHES : 3);
+  for (int i = 0; i < j->v.n && !cli_interrupted; i++) {
+    fg_status status = bench_variant(j, &j->v.variant[i]);
+    if (status == FG_OK) continue;
+    if (cli_exit_code(status) != CLI_KERNEL) return status;
+    cli_fail(status);
+    j->failed++;
+  }
+  if (j->c->json) printf("\n], \"failed\": %d}\n", j->failed);
+  return FG_OK;
+}
+
+static int run(cli *c) {
+  job j = {.c = c};
+  fg_status status = run_all(&j);
+  int code = status != FG_OK ? cli_fail(status) : j.failed ? CLI_KERNEL : CLI_OK;
+  cli_variants_free(&j.v);
+  fg_device_close(j.device);
+  return code;
+}
+
+const cli_command cli_bench = {
+    .name = "bench",
+    .line = "how long variants take",
+    .usage = "[NAME ...] [SPEC.lua ...] [WORD ...]",
+    .options = " help json filter plan plans device seed ",
+    .examples =
+        "  flashgen bench head_dim=64,128 mask=full,causal pass=forward,backward\n"
+        "  flashgen bench head_dim=128 --plans all b=4 h=16 nq=4096 --json\n"
+        "other words: b= h= hk= nq= nk= choose one shape; scale=X. Protocol: a pause of 0.1 s, 5\n"
+        "launches to warm up, 20 queued, the median of their times by events on the device\n",
+    .takes_arguments = 1,
+    .run = run};

@@ -1,0 +1,289 @@
+/* build.c - `flashgen build`: variants compiled into a zoo directory, by worker processes. */
+#include "cli.h"
+
+#include "offline.h"
+#include "pool.h"
+#include "zoo_make.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What one variant's job leaves. */
+typedef struct {
+  int kept, interrupted;
+  fg_status status;
+  uint64_t size;
+  char text[1024]; /* of a failure */
+  char block[FG_ZOO_BLOCK];
+} outcome;
+
+enum { ARCHS = 8 };
+typedef struct {
+  const cli *c;
+  cli_variants v; /* sorted by name */
+  fg_zoo_make *make;
+  struct {
+    char arch[FG_ARCH_MAX], compiler[1024];
+  } arch[ARCHS];
+  int n_archs;
+  fg_zoo_record *record;
+  int taken, made, kept, failed, removed, n_records;
+  bool changed;      /* the zoo's manifest */
+  fg_status machine; /* what stopped the build: the machine, not a kernel */
+  cli_progress progress;
+} job;
+
+/* ---- one variant, in a worker ---- */
+
+static const char *compiler_for(const job *j, const char *arch) {
+  int i = 0;
+  while (strcmp(j->arch[i].arch, arch)) i++;
+  return j->arch[i].compiler;
+}
+
+static fg_status build_source(const job *j, const fg_variant *variant, const fg_source *source,
+                              fg_zoo_item *item, outcome *o) {
+  fg_code code = {0};
+  fg_status status = FG_OK;
+  fg_zoo_digest(source->text, source->size, item->source);
+  o->kept = fg_zoo_recall(j->make, item);
+  if (!o->kept) {
+    TRY_OUT(fg_offline_compile(variant->arch, item->name, source, &code));
+    item->figures = code.figures;
+    TRY_OUT(fg_zoo_stage(j->make, &code, item));
+  }
+  o->size = item->size;
+  TRY_OUT(fg_zoo_print(item, o->block));
+out:
+  free(code.data);
+  return status;
+}
+
+static void build_variant(void *context, int i, void *result) {
+  const job *j = context;
+  outcome *o = result;
+  const fg_variant *variant = &j->v.variant[i];
+  fg_source *source = NULL;
+  char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT];
+  fg_status status = FG_OK;
+  fg_variant_name(variant, sizeof name, name);
+  fg_zoo_item item = {
+      .name = name, .expression = "", .compiler = compiler_for(j, variant->arch), .recipe = recipe};
+  TRY_OUT(fg_gen_expand(j->v.gen, variant, &source));
+  fg_recipe_print(&source->recipe, sizeof recipe, recipe);
+  TRY_OUT(build_source(j, variant, source, &item, o));
+out:
+  o->status = status;
+  o->interrupted = status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
+  if (status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
+  fg_source_free(source);
+}
+
+/* ---- results ---- */
+
+static const char *word_of(const outcome *o, int died) {
+  return died || o->status != FG_OK ? "FAIL" : o->kept ? "kept" : "made";
+}
+
+/* Kept ones are no news. */
+static void print_row(const job *j, const char *name, const outcome *o, int died) {
+  int failed = died || o->status != FG_OK;
+  if (o->kept && !j->c->verbose) return;
+  printf("%s  %s", word_of(o, died), name);
+  if (!failed) printf("  %" PRIu64 " bytes", o->size);
+  printf("\n");
+  if (died)
+    printf("      its process died of signal %d\n", died);
+  else if (failed)
+    printf("      %s\n", o->text);
+}
+
+static void print_json_row(const char *name, const outcome *o, int died, int first) {
+  printf("%s\n  {\"name\": \"%s\", \"result\": \"%s\", \"bytes\": %" PRIu64
+         ", \"signal\": %d, \"text\": ",
+         first ? "" : ",", name, word_of(o, died), o->size, died);
+  cli_json_string(stdout, o->text);
+  printf("}");
+}
+
+static fg_status keep_record(job *j, const char *name, const outcome *o) {
+  fg_zoo_record *r = &j->record[j->n_records];
+  snprintf(r->name, sizeof r->name, "%s", name);
+  if (!(r->block = strdup(o->block))) return fg_fail(FG_EMEMORY, "no memory for a manifest");
+  j->n_records++;
+  return FG_OK;
+}
+
+/* Ends the build when the machine fails, which would fail every variant alike. */
+static int take(void *context, int i, const void *result, int died) {
+  job *j = context;
+  const outcome *o = result;
+  char name[FG_NAME_MAX];
+  int failed = died || o->status != FG_OK;
+  if (j->machine != FG_OK || o->interrupted) return 1;
+  fg_variant_name(&j->v.variant[i], sizeof name, name);
+  if (cli_exit_code(o->status) == CLI_MACHINE)
+    return j->machine = fg_fail(o->status, "%s", o->text), 1;
+  if (!failed && (j->machine = keep_record(j, name, o)) != FG_OK) return 1;
+  cli_progress_end(&j->progress);
+  if (j->c->json)
+    print_json_row(name, o, died, j->taken == 0);
+  else
+    print_row(j, name, o, died);
+  cli_flush();
+  j->taken++;
+  j->failed += failed;
+  j->kept += !failed && o->kept;
+  j->made += !failed && !o->kept;
+  cli_progress_step(&j->progress, failed, name);
+  return 0; /* though nobody may read the rows any more: the zoo is the result */
+}
+
+/* ---- the build ---- */
+
+/* simt computes everything slowly: a zoo has it only where somebody asked for it. */
+static int is_named(const job *j, const fg_variant *variant) {
+  char name[FG_NAME_MAX];
+  const fg_grid *grid = j->v.grid;
+  if (strcmp(fg_plan_family(&variant->plan), "simt")) return 1;
+  fg_variant_name(variant, sizeof name, name);
+  for (int i = 0; i < j->c->n_names; i++)
+    if (!strcmp(j->c->names[i], name)) return 1;
+  for (int i = 0; grid && i < grid->n; i++)
+    if (grid->limits[i]->n[0] && fg_point_equal(&grid->point[i], &variant->point)) return 1;
+  return 0;
+}
+
+static fg_status drop_unnamed(job *j) {
+  int n = 0;
+  for (int i = 0; i < j->v.n; i++)
+    if (is_named(j, &j->v.variant[i])) j->v.variant[n++] = j->v.variant[i];
+  if (!n)
+    return fg_fail(FG_ESPEC, "simt joins a zoo only when named: family=simt; no other family "
+                             "exists yet");
+  if (n < j->v.n)
+    fprintf(stderr,
+            "flashgen: %d variants are left out: simt joins a zoo only when named: family=simt\n",
+            j->v.n - n);
+  j->v.n = n;
+  return FG_OK;
+}
+
+static int compare(const void *left, const void *right) {
+  char a[FG_NAME_MAX], b[FG_NAME_MAX];
+  fg_variant_name(left, sizeof a, a);
+  fg_variant_name(right, sizeof b, b);
+  return strcmp(a, b);
+}
+
+/* The compilers of all archs are there before anything is made. */
+static fg_status find_compilers(job *j) {
+  for (int i = 0; i < j->v.n; i++) {
+    const char *arch = j->v.variant[i].arch;
+    int a = 0;
+    while (a < j->n_archs && strcmp(j->arch[a].arch, arch)) a++;
+    if (a < j->n_archs) continue;
+    if (a == ARCHS) return fg_fail(FG_EARGUMENT, "variants of more than %d archs", ARCHS);
+    TRY(fg_offline_compiler(arch, sizeof j->arch[a].compiler, j->arch[a].compiler));
+    strcpy(j->arch[a].arch, arch);
+    j->n_archs++;
+  }
+  return FG_OK;
+}
+
+/* As --arch says, or the device that is there; else that of `flashgen list`. */
+static fg_status find_arch(const cli *c, char arch[FG_ARCH_MAX]) {
+  fg_device *device;
+  if (c->arch && c->device) return fg_fail(FG_EARGUMENT, "--arch and --device: give one of them");
+  snprintf(arch, FG_ARCH_MAX, "%s", c->arch ? c->arch : "sm_90a");
+  if (c->arch) return fg_arch_check(c->arch);
+  if (!c->device) return FG_OK;
+  TRY(fg_device_open(c->device, &device));
+  strcpy(arch, device->arch);
+  fg_device_close(device); /* its context would not survive the fork */
+  return FG_OK;
+}
+
+static fg_status start(job *j) {
+  char arch[FG_ARCH_MAX], note[1024];
+  if (!j->c->directory) return fg_fail(FG_EARGUMENT, "build needs -o DIR, the zoo");
+  TRY(find_arch(j->c, arch));
+  TRY(cli_variants_read(j->c, arch, &j->v));
+  TRY(drop_unnamed(j));
+  qsort(j->v.variant, (size_t)j->v.n, sizeof *j->v.variant, compare);
+  TRY(find_compilers(j));
+  j->record = calloc((size_t)j->v.n, sizeof *j->record);
+  if (!j->record) return fg_fail(FG_EMEMORY, "no memory for %d variants", j->v.n);
+  TRY(fg_zoo_make_open(j->c->directory, &cli_interrupted, sizeof note, note, &j->make));
+  if (*note) fprintf(stderr, "flashgen: %s\n", note);
+  return FG_OK;
+}
+
+static fg_status build(job *j) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  fg_pool pool = {.n = j->v.n,
+                  .workers = j->c->jobs > 0 ? j->c->jobs
+                             : cores > 0    ? cores
+                                            : 1,
+                  .result_size = sizeof(outcome),
+                  .job = build_variant,
+                  .done = take,
+                  .context = j,
+                  .stop = &cli_interrupted};
+  cli_progress_start(&j->progress, j->c, j->v.n);
+  fg_status status = fg_pool_run(&pool);
+  cli_progress_end(&j->progress);
+  TRY(status);
+  TRY(j->machine);
+  if (j->taken < j->v.n) return FG_OK; /* interrupted: the journal knows what is done */
+  return fg_zoo_finish(j->make, j->n_records, j->record, &j->removed, &j->changed);
+}
+
+static void print_sum(const job *j, fg_status status) {
+  int complete = status == FG_OK && j->taken == j->v.n;
+  if (j->c->json) {
+    printf("\n], \"variants\": %d, \"made\": %d, \"kept\": %d, \"failed\": %d, \"removed\": "
+           "%d, \"complete\": %s}\n",
+           j->v.n, j->made, j->kept, j->failed, j->removed, complete ? "true" : "false");
+  } else if (complete && !j->made && !j->failed && !j->removed && !j->changed) {
+    printf("%s is up to date: %d variants, nothing to do\n", j->c->directory, j->v.n);
+  } else if (complete) {
+    printf("%s: %d variants: %d made, %d kept, %d failed, %d removed\n", j->c->directory, j->v.n,
+           j->made, j->kept, j->failed, j->removed);
+  }
+  if (!complete)
+    fprintf(stderr, "flashgen: %d of %d variants are done; the same command goes on from there\n",
+            j->made + j->kept, j->v.n);
+}
+
+static int run(cli *c) {
+  static job j; /* large */
+  j.c = c;
+  fg_status status = start(&j);
+  int started = status == FG_OK;
+  if (started) {
+    if (c->json) printf("{\"schema\": 1, \"results\": [");
+    status = build(&j);
+  }
+  int code = status != FG_OK ? cli_fail(status) : j.failed ? CLI_KERNEL : CLI_OK;
+  if (started) print_sum(&j, status);
+  for (int i = 0; i < j.n_records; i++) free(j.record[i].block);
+  free(j.record);
+  fg_zoo_make_close(j.make);
+  cli_variants_free(&j.v);
+  return code;
+}
+
+const cli_command cli_build = {
+    .name = "build",
+    .line = "variants compiled into a zoo directory",
+    .usage = "[NAME ...] [SPEC.lua ...] [WORD ...] -o DIR",
+    .options = " help json quiet verbose filter plan plans arch device jobs output ",
+    .examples =
+        "  flashgen build specs/quickstart.lua family=simt -o zoo\n"
+        "  flashgen build head_dim=64,128 mask=full,causal family=simt --arch host -o zoo\n"
+        "  flashgen build specs/quickstart.lua family=simt --arch sm_80 -o zoo -j 4 --json\n"
+        "what an earlier or interrupted build has made already is kept\n",
+    .run = run};

@@ -1,0 +1,65 @@
+/* offline.c - NVRTC or the host compiler, by arch. */
+#include "offline.h"
+
+#include "host_cc.h"
+#include "nvrtc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int is_host(const char *arch) { return !strcmp(arch, "host"); }
+
+/* NVRTC numbers archs without their letter. */
+static fg_status check_arch(const fg_nvrtc *nvrtc, const char *arch) {
+  char known[256], list[260], number[16];
+  fg_nvrtc_archs(nvrtc, sizeof known, known);
+  snprintf(list, sizeof list, " %s ", known);
+  snprintf(number, sizeof number, " %d ", atoi(arch + strlen("sm_")));
+  if (strstr(list, number)) return FG_OK;
+  return fg_fail(FG_EENVIRONMENT, "NVRTC %d.%d cannot compile for %s; it knows %s",
+                 fg_nvrtc_version(nvrtc) / 1000, fg_nvrtc_version(nvrtc) % 1000 / 10, arch, known);
+}
+
+fg_status fg_offline_compiler(const char *arch, size_t size, char *text) {
+  char identity[8192], options[1024];
+  const fg_nvrtc *nvrtc;
+  TRY(fg_arch_check(arch));
+  if (is_host(arch)) {
+    TRY(fg_host_cc_version(sizeof identity, identity));
+    fg_host_cc_options(sizeof options, options);
+  } else {
+    TRY(fg_nvrtc_load(&nvrtc));
+    TRY(check_arch(nvrtc, arch));
+    TRY(fg_nvrtc_identity(sizeof identity, identity));
+    fg_nvrtc_options_key(sizeof options, options);
+  }
+  snprintf(text, size, "%s %s", identity, options);
+  return FG_OK;
+}
+
+fg_status fg_offline_compile(const char *arch, const char *name, const fg_source *source,
+                             fg_code *code) {
+  const fg_nvrtc *nvrtc;
+  fg_cubin cubin;
+  if (is_host(arch)) {
+    *code = (fg_code){0};
+    return fg_host_cc_compile(name, source, code);
+  }
+  TRY(fg_nvrtc_load(&nvrtc));
+  TRY(fg_nvrtc_compile(nvrtc, name, source->text, source->size, arch, &cubin));
+  fg_status status = fg_cubin_accept(name, &cubin);
+  if (status != FG_OK) {
+    fg_cubin_free(&cubin);
+    return status;
+  }
+  *code = (fg_code){.data = cubin.data, .size = cubin.size};
+  size_t n = 0;
+  for (int i = 0; i < cubin.n_entries && n < sizeof code->figures; i++) {
+    const fg_figures *f = &cubin.entry[i];
+    n += (size_t)snprintf(code->figures + n, sizeof code->figures - n,
+                          "%s registers %d spill %d stack %d\n", f->entry, f->registers,
+                          f->spill_bytes, f->stack_bytes);
+  }
+  return FG_OK;
+}

@@ -1,0 +1,51 @@
+/* zoo.h - a directory of compiled kernels that `flashgen build` makes and hosts ship.
+ *
+ * A code file a variant, NAME.cubin or NAME.so, and manifest.txt, which alone says what is there.
+ * Neither holds a date, a host or a path: equal inputs give equal bytes.
+ *
+ *   flashgen zoo 1                                           the format
+ *   variant attn_fwd-bf16-d64.simt-q16-k32-w4.sm_90a         a block each, sorted by name
+ *   expression                                               of mask and score; none
+ *   compiler nvrtc 65be... builtins 08d1... -arch=sm_90a ... who compiled it, and with what
+ *   source 2c26...                                           XXH3-128 of the kernel's text
+ *   code fcde... 21344                                       XXH3-128 and bytes of the code file
+ *   figures
+ *   attn_fwd registers 80 spill 0 stack 0                    an entry point each; none on host
+ *   recipe
+ *   head_dim 64 64                                           as fg_recipe_print writes it
+ *   end
+ *   checksum 486e...                                         XXH3-128 of all lines above
+ *
+ * A zoo that is open is read-only and may be used by many threads at once. */
+#ifndef FG_ZOO_H
+#define FG_ZOO_H
+
+#include "device.h"
+
+enum { FG_ZOO_FORMAT = 1, FG_DIGEST_HEX = 33 };
+
+/* A block of the manifest. The texts live as long as the zoo. */
+typedef struct fg_zoo_item {
+  const char *name, *expression, *compiler, *figures, *recipe;
+  char source[FG_DIGEST_HEX], digest[FG_DIGEST_HEX]; /* of the kernel's text, of the code file */
+  uint64_t size;
+} fg_zoo_item;
+
+typedef struct fg_zoo fg_zoo;
+
+/* Reads and checks the manifest; no code file is opened. FG_EIO: there is none, it is damaged, or
+ * of another format. */
+fg_status fg_zoo_open(const char *dir, fg_zoo **zoo);
+void fg_zoo_free(fg_zoo *zoo);
+
+int fg_zoo_count(const fg_zoo *zoo);
+const fg_zoo_item *fg_zoo_at(const fg_zoo *zoo, int i);
+
+/* NULL: the zoo has no such variant. */
+const fg_zoo_item *fg_zoo_find(const fg_zoo *zoo, const char *name);
+
+/* The code of an item, with its figures; code->data is the caller's to free. FG_EIO: the file is
+ * not there or not the one that the manifest describes. */
+fg_status fg_zoo_read(const fg_zoo *zoo, const fg_zoo_item *item, fg_code *code);
+
+#endif

@@ -1,0 +1,41 @@
+/* zoo_make.h - makes a zoo in a directory, so that it may end at any moment and go on later.
+ *
+ * New code files are staged as FILE.new, and each is entered in the journal once it is whole; the
+ * manifest that was there stays true. Only when all is done the files get their names, the manifest
+ * is replaced, the journal and what is in no manifest any more are removed. Nothing that the
+ * journal or an old manifest says is believed before the file's checksum agrees.
+ *
+ * fg_zoo_recall and fg_zoo_stage may be called in processes forked after fg_zoo_make_open, each for
+ * variants of its own. */
+#ifndef FG_ZOO_MAKE_H
+#define FG_ZOO_MAKE_H
+
+#include "zoo_text.h"
+
+typedef struct fg_zoo_make fg_zoo_make;
+
+/* Makes the directory if it is not there, and waits while another process makes a zoo in it, until
+ * *stop is set. A damaged manifest is forgotten: `note` gets the sentence, else "". FG_EIO: the
+ * directory cannot be used, or its manifest is of a newer format. */
+fg_status fg_zoo_make_open(const char *dir, const volatile int *stop, size_t size, char *note,
+                           fg_zoo_make **make);
+void fg_zoo_make_close(fg_zoo_make *make);
+
+/* Whether the code of the item's name, source and compiler is there already; then the rest of the
+ * item is filled in. Its texts live as long as `make`. */
+bool fg_zoo_recall(const fg_zoo_make *make, fg_zoo_item *item);
+
+/* Writes the item's code file, and its block into the journal. Fills in digest and size. FG_EIO. */
+fg_status fg_zoo_stage(fg_zoo_make *make, const fg_code *code, fg_zoo_item *item);
+
+/* A finished variant: its name and block, as fg_zoo_print wrote it. */
+typedef struct fg_zoo_record {
+  char name[FG_NAME_MAX], *block;
+} fg_zoo_record;
+
+/* The zoo is these n records, sorted by name, from now on. *removed: code files that went;
+ * *changed: its manifest is another than before, else nothing was written. FG_EIO. */
+fg_status fg_zoo_finish(fg_zoo_make *make, int n, const fg_zoo_record *records, int *removed,
+                        bool *changed);
+
+#endif

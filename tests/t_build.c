@@ -1,0 +1,241 @@
+/* t_build.c - `flashgen build` on the host device: what it makes, keeps, drops, refuses. */
+#include "build_case.h"
+#include "json.h"
+#include "scratch.h"
+#include "zoo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HOST  "family=simt --arch host -q "
+#define THREE "build head_dim=8,16,40 " HOST
+enum { OF_THREE = 3 };
+#define D8 "attn_fwd-bf16-d8.simt-q16-k32-w4.host"
+
+static const char *first(const char *text) {
+  static char line[512];
+  snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+  return line;
+}
+
+/* ---- the same bytes ---- */
+
+START_TEST(same_bytes) {
+  build_gives(0, THREE "-j 1 -o a");
+  build_gives(0, THREE "-j 3 -o b");
+  ck_assert_int_eq(build_compiles(), 2 * OF_THREE);
+  build_same("a", "b");
+  build_is_whole("a", OF_THREE);
+  const program_setup elsewhere = {.env = {build_cc(), "LANG=C", "TZ=Asia/Tokyo", "HOME=/"}};
+  program_result r = program_run(&elsewhere, "build head_dim=40,16,8,8 " HOST "-o c");
+  ck_assert_int_eq(r.code, 0);
+  build_same("a", "c");
+  ck_assert_int_eq(mkdir("deep", 0777) | chdir("deep"), 0); /* its own TMPDIR, too */
+  program_gives(0, "build head_dim=8,16,40 " HOST "-o d");  /* the same compiler by its own name */
+  ck_assert_int_eq(chdir(".."), 0);
+  build_same("a", "deep/d");
+}
+END_TEST
+
+/* What is made is what `flashgen list` says, and it is what would be launched. */
+START_TEST(as_list_says) {
+  build_gives(0, "build head_dim=8 pass=forward,backward mask=causal --plans 2 " HOST "-o zoo");
+  program_result r = program_gives(0, "list head_dim=8 pass=forward,backward mask=causal "
+                                      "family=simt --plans 2 --arch host -q");
+  fg_zoo *zoo;
+  ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_OK);
+  ck_assert_int_eq(fg_zoo_count(zoo), program_count(r.out, "\n"));
+  for (int i = 0; i < fg_zoo_count(zoo); i++) program_says(r.out, fg_zoo_at(zoo, i)->name);
+  const fg_zoo_item *item = fg_zoo_at(zoo, 0);
+  r = program_gives(0, "emit --recipe %s", item->name);
+  ck_assert_str_eq(r.out, item->recipe);
+  ck_assert_str_eq(item->expression, "");
+  ck_assert_str_eq(item->figures, "");
+  program_says(item->compiler, " -std=gnu11 ");
+  ck_assert_ptr_null(strchr(item->compiler, '/'));
+  fg_zoo_free(zoo);
+}
+END_TEST
+
+/* ---- a second time ---- */
+
+START_TEST(nothing_to_do) {
+  struct stat before, after;
+  program_result r = build_gives(0, THREE "-o zoo");
+  program_says(r.out, "made  " D8 "  ");
+  program_says(r.out, "\nzoo: 3 variants: 3 made, 0 kept, 0 failed, 0 removed\n");
+  ck_assert_int_eq(build_compiles(), OF_THREE);
+  stat("zoo/manifest.txt", &before);
+  r = build_gives(0, THREE "-o zoo");
+  ck_assert_str_eq(r.out, "zoo is up to date: 3 variants, nothing to do\n");
+  ck_assert_str_eq(r.err, "");
+  ck_assert_int_eq(build_compiles(), 0);
+  stat("zoo/manifest.txt", &after);
+  ck_assert(before.st_ino == after.st_ino);
+  program_says(build_gives(0, THREE "-v -o zoo").out, "kept  " D8 "  ");
+}
+END_TEST
+
+START_TEST(changed_spec) {
+  build_gives(0, THREE "-o zoo");
+  build_compiles();
+  program_result r = build_gives(0, "build head_dim=16,40,48 " HOST "-o zoo");
+  program_says(r.out, "zoo: 3 variants: 1 made, 2 kept, 0 failed, 1 removed\n");
+  ck_assert_int_eq(build_compiles(), 1);
+  ck_assert_int_eq(build_has("zoo", D8 ".so"), 0);
+  build_is_whole("zoo", 3);
+  build_gives(0, "build head_dim=16,40,48 " HOST "-o fresh");
+  build_same("zoo", "fresh");
+  r = build_gives(0, "build head_dim=16 " HOST "-o zoo");
+  program_says(r.out, "zoo: 1 variants: 0 made, 1 kept, 0 failed, 2 removed\n");
+  build_is_whole("zoo", 1);
+}
+END_TEST
+
+/* Another text is another kernel, whatever its name. */
+START_TEST(changed_template) {
+  const program_setup own = {.env = {build_cc(), "FLASHGEN_TEMPLATES=templates"}};
+  ck_assert_int_eq(system("cp -r " FLASHGEN_SOURCE "/templates ."), 0);
+  build_gives(0, "build head_dim=8 pass=forward,backward " HOST "-o zoo");
+  ck_assert_int_eq(build_compiles(), 2);
+  ck_assert_int_eq(system("echo '// more' >>templates/attention/simt_forward.cut"), 0);
+  program_result r = program_run(&own, "build head_dim=8 pass=forward,backward " HOST "-o zoo");
+  program_says(r.out, "zoo: 2 variants: 1 made, 1 kept, 0 failed, 0 removed\n");
+  ck_assert_int_eq(build_compiles(), 1);
+}
+END_TEST
+
+START_TEST(damaged_files) {
+  static const char file[] = "zoo/" D8 ".so";
+  build_gives(0, THREE "-o good");
+  build_gives(0, THREE "-o zoo");
+  build_compiles();
+  ck_assert_int_eq(truncate(file, 100), 0);
+  program_says(build_gives(0, THREE "-o zoo").out, ": 1 made, 2 kept, 0 failed, 0 removed\n");
+  ck_assert_int_eq(unlink(file), 0);
+  program_says(build_gives(0, THREE "-o zoo").out, ": 1 made, 2 kept, 0 failed, 0 removed\n");
+  ck_assert_int_eq(build_compiles(), 2);
+  build_same("zoo", "good");
+  ck_assert_int_eq(truncate("zoo/manifest.txt", 300), 0);
+  program_result r = build_gives(0, THREE "-o zoo");
+  ck_assert_str_eq(r.err, "flashgen: zoo/manifest.txt is damaged: its end is missing; it is made "
+                          "anew\n");
+  build_same("zoo", "good");
+}
+END_TEST
+
+/* ---- variants that fail ---- */
+
+START_TEST(refused_by_the_compiler) {
+  program_result r = build_gives(1, "build head_dim=8,24,40 " HOST "-o zoo");
+  program_says(r.out, "FAIL  attn_fwd-bf16-d24.simt-q16-k32-w4.host\n      attn_fwd-bf16-d24.");
+  program_says(r.out, " refused it (exit 1):\n  kernel.c:9:1: error: not this one [");
+  program_says(r.out, "\nzoo: 3 variants: 2 made, 0 kept, 1 failed, 0 removed\n");
+  build_is_whole("zoo", 2);
+  r = build_gives(1, "build head_dim=8,24,40 " HOST "-o zoo");
+  program_says(r.out, "\nzoo: 3 variants: 0 made, 2 kept, 1 failed, 0 removed\n");
+  r = build_gives(1, "build head_dim=24 " HOST "-o zoo");
+  program_says(r.out, "\nzoo: 1 variants: 0 made, 0 kept, 1 failed, 2 removed\n");
+  build_is_whole("zoo", 0);
+}
+END_TEST
+
+/* A worker that dies takes one variant with it. */
+START_TEST(worker_that_dies) {
+  const program_setup own = {.env = {"TMPDIR=.", build_cc()}}; /* where it leaves its files */
+  program_result r = program_run(&own, "build head_dim=8,32,40 " HOST "-o zoo -j 2");
+  ck_assert_int_eq(r.code, 1);
+  program_says(r.out, "FAIL  attn_fwd-bf16-d32.simt-q16-k32-w4.host\n"
+                      "      its process died of signal 9\n");
+  program_says(r.out, "\nzoo: 3 variants: 2 made, 0 kept, 1 failed, 0 removed\n");
+  build_is_whole("zoo", 2);
+}
+END_TEST
+
+START_TEST(json) {
+  program_result r = build_gives(1, "build head_dim=8,24 " HOST "-o zoo --json");
+  ck_assert_msg(!json_error(r.out), "no JSON at: %s", json_error(r.out));
+  program_says(r.out, "{\"schema\": 1, \"results\": [\n  {\"name\": \"attn_fwd-bf16-d24.");
+  program_says(r.out, "\"result\": \"FAIL\", \"bytes\": 0, \"signal\": 0, \"text\": \"attn_fwd-");
+  program_says(r.out, "\"result\": \"made\", \"bytes\": ");
+  program_says(r.out,
+               "], \"variants\": 2, \"made\": 1, \"kept\": 0, \"failed\": 1, \"removed\": 0, "
+               "\"complete\": true}\n");
+}
+END_TEST
+
+START_TEST(progress) {
+  program_result r = build_gives(0, "build head_dim=8 family=simt --arch host -o zoo");
+  ck_assert_str_eq(r.err, "1/1 done, 0 failed, 0 s left\n");
+  r = build_gives(0, "build " D8 " --device host -o zoo -q"); /* a name is naming the family */
+  ck_assert_str_eq(r.out, "zoo is up to date: 1 variants, nothing to do\n");
+}
+END_TEST
+
+/* ---- what it refuses ---- */
+
+START_TEST(refusals) {
+  program_refuses(2, "build needs -o DIR, the zoo", "build head_dim=8 family=simt");
+  program_refuses(2, "--arch and --device: give one of them",
+                  "build head_dim=8 --arch host --device host -o zoo");
+  program_refuses(2, "simt joins a zoo only when named: family=simt; no other family exists yet",
+                  "build head_dim=8,16 --arch host -o zoo");
+  program_refuses(2, "no variant matches --filter x", "build head_dim=8 --filter x -o zoo");
+  ck_assert_int_eq(build_has(".", "zoo"), 0);
+  ck_assert_int_eq(program_gives(2, "build head_dim=8 --arch sm90 -o zoo").out[0], 0);
+  program_refuses(3, "the directory no/zoo cannot be made: No such file or directory",
+                  "build head_dim=8 " HOST "-o no/zoo");
+  scratch_put("file", "x", 1);
+  program_refuses(3, "the directory file cannot be read: Not a directory",
+                  "build head_dim=8 " HOST "-o file");
+}
+END_TEST
+
+START_TEST(no_compiler) {
+  const program_setup no_cc = {.env = {"FLASHGEN_CC=/nonexistent"}};
+  const program_setup no_nvrtc = {.env = {"FLASHGEN_NVRTC=/nonexistent"}};
+  program_result r = program_run(&no_cc, "build head_dim=8 " HOST "-o zoo");
+  ck_assert_int_eq(r.code, 3);
+  program_says(r.err, "FLASHGEN_CC): /nonexistent cannot be started");
+  ck_assert_str_eq(first(r.err), r.err[strlen(r.err) - 1] == '\n' ? first(r.err) : "");
+  r = program_run(&no_nvrtc, "build head_dim=8 family=simt --arch sm_80 -o zoo -q");
+  ck_assert_int_eq(r.code, 3);
+  program_says(r.err, "flashgen: NVRTC is not to be found: tried /nonexistent; FLASHGEN_NVRTC ");
+  ck_assert_int_eq(build_has(".", "zoo"), 0);
+}
+END_TEST
+
+/* A zoo of a newer flashgen is not touched. */
+START_TEST(newer_zoo) {
+  static const char newer[] = "flashgen zoo 2\nwho knows\n";
+  ck_assert_int_eq(mkdir("zoo", 0777), 0);
+  scratch_put("zoo/manifest.txt", newer, sizeof newer - 1);
+  program_refuses(3, "zoo/manifest.txt has format 2; this flashgen reads format 1",
+                  "build head_dim=8 " HOST "-o zoo");
+  ck_assert_int_eq(build_files("zoo"), 1);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("build");
+  TCase *builds = tcase_create("builds");
+  tcase_add_checked_fixture(builds, build_enter, build_leave);
+  tcase_add_test(builds, same_bytes);
+  tcase_add_test(builds, as_list_says);
+  tcase_add_test(builds, nothing_to_do);
+  tcase_add_test(builds, changed_spec);
+  tcase_add_test(builds, changed_template);
+  tcase_add_test(builds, damaged_files);
+  tcase_add_test(builds, refused_by_the_compiler);
+  tcase_add_test(builds, worker_that_dies);
+  tcase_add_test(builds, json);
+  tcase_add_test(builds, progress);
+  tcase_add_test(builds, refusals);
+  tcase_add_test(builds, no_compiler);
+  tcase_add_test(builds, newer_zoo);
+  suite_add_tcase(suite, builds);
+  return suite_run(suite);
+}

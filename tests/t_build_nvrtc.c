@@ -1,0 +1,81 @@
+/* t_build_nvrtc.c - `flashgen build` for GPUs, on a machine that need have none.
+ *
+ * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
+#include "build_case.h"
+#include "nvrtc.h"
+#include "zoo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIP = 77 };
+#define TWO "build head_dim=8 pass=forward,backward family=simt -q "
+
+START_TEST(same_bytes) {
+  program_gives(0, TWO "-j 1 -o a");
+  program_gives(0, TWO "-j 3 -o b");
+  build_same("a", "b");
+  build_is_whole("a", 2);
+  program_result r = program_gives(0, TWO "-o a");
+  ck_assert_str_eq(r.out, "a is up to date: 2 variants, nothing to do\n");
+}
+END_TEST
+
+START_TEST(figures) {
+  fg_zoo *zoo;
+  fg_code code;
+  int registers, spill;
+  program_gives(0, TWO "--arch sm_80 -o zoo");
+  ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_OK);
+  const fg_zoo_item *item = fg_zoo_find(zoo, "attn_fwd-bf16-d8.simt-q16-k32-w4.sm_80");
+  ck_assert_ptr_nonnull(item);
+  ck_assert_int_eq(
+      sscanf(item->figures, "attn_fwd registers %d spill %d stack", &registers, &spill), 2);
+  ck_assert(registers > 0 && spill == 0);
+  program_says(item->compiler, "nvrtc ");
+  ck_assert_int_eq(fg_zoo_read(zoo, item, &code), FG_OK);
+  ck_assert_int_eq(memcmp(code.data, "\177ELF", 4), 0);
+  free(code.data);
+  fg_zoo_free(zoo);
+}
+END_TEST
+
+START_TEST(arch_that_nvrtc_does_not_know) {
+  program_result r = program_gives(3, "build head_dim=8 family=simt --arch sm_999 -q -o zoo");
+  program_says(r.err, " cannot compile for sm_999; it knows ");
+  ck_assert_int_eq(program_count(r.err, "\n"), 1);
+  ck_assert_int_eq(build_has(".", "zoo"), 0);
+}
+END_TEST
+
+/* Names bring their arch, and each its compiler. */
+START_TEST(two_archs) {
+  program_result r = program_gives(0, "build -q -o zoo attn_fwd-bf16-d8.simt-q16-k32-w4.sm_80 "
+                                      "attn_fwd-bf16-d8.simt-q16-k32-w4.host");
+  program_says(r.out, "zoo: 2 variants: 2 made, 0 kept, 0 failed, 0 removed\n");
+  build_is_whole("zoo", 2);
+}
+END_TEST
+
+static int required(void) {
+  const char *labels = getenv("FLASHGEN_REQUIRE");
+  return labels && strstr(labels, "compile");
+}
+
+int main(void) {
+  const fg_nvrtc *nvrtc;
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
+    fprintf(stderr, "%s: nothing is compiled\n", fg_error());
+    return required() ? 1 : SKIP;
+  }
+  Suite *suite = suite_create("build_nvrtc");
+  TCase *builds = tcase_create("builds");
+  tcase_add_checked_fixture(builds, build_enter, build_leave);
+  tcase_add_test(builds, same_bytes);
+  tcase_add_test(builds, figures);
+  tcase_add_test(builds, arch_that_nvrtc_does_not_know);
+  tcase_add_test(builds, two_archs);
+  suite_add_tcase(suite, builds);
+  return suite_run(suite);
+}
