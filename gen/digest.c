@@ -68,6 +68,7 @@ fg_status fg_gen_digest(const char *templates, size_t size, char *hex) {
   XXH3_state_t state;
   XXH3_128bits_reset(&state);
   add(&state, "version", FG_VERSION, strlen(FG_VERSION));
+  add(&state, "code", fg_embedded_code, strlen(fg_embedded_code));
   add_list(&state, fg_embedded_gen);
   if (templates && *templates)
     TRY(add_directory(&state, templates));

@@ -5,7 +5,8 @@
 #include "error.h"
 
 /* The XXH3-128 of the templates (every .cut and .lua file of the directory, by name; NULL or "" =
- * the built-in ones), of gen's own Lua, and of the library's version, as 32 hex digits.
+ * the built-in ones), of gen's own Lua
+ * and C, and of the library's version, as 32 hex digits.
  * FG_ETEMPLATE: the directory cannot be read. */
 fg_status fg_gen_digest(const char *templates, size_t size, char *hex);
 

@@ -14,6 +14,9 @@ typedef struct fg_embedded {
 
 extern const fg_embedded fg_embedded_templates[], fg_embedded_gen[];
 
+/* A hash of gen's C code. */
+extern const char fg_embedded_code[];
+
 /* The file of that name, NULL if there is none. */
 const fg_embedded *fg_embedded_find(const fg_embedded *list, const char *name);
 

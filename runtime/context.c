@@ -24,6 +24,13 @@ fg_status fg_context_check(const fg_context *context) {
 
 const char *fg_version(void) { return FG_VERSION; }
 
+/* A caller's struct: smaller ones are of an older header, and what they lack is zero. */
+static fg_status check_size(const char *what, size_t size, size_t known) {
+  if (size >= sizeof size && size <= known) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "%s: its size is %zu; expected FG_INIT's, at most %zu", what, size,
+                 known);
+}
+
 static fg_status copy_text(const char *given, fg_setting setting, char **copy) {
   const char *text = given ? given : fg_setting_text(setting, NULL);
   *copy = strdup(text);
@@ -32,9 +39,10 @@ static fg_status copy_text(const char *given, fg_setting setting, char **copy) {
 
 static fg_status identify_compiler(fg_context *c) {
   if (!strcmp(c->device->arch, "host")) {
-    /* A machine without a compiler still runs what its cache has, by the name of none. */
-    if (fg_host_cc_version(sizeof c->compiler, c->compiler) != FG_OK) strcpy(c->compiler, "none");
-    return FG_OK;
+    /* Without a compiler a context still emits, and loads what needs none. */
+    fg_status status = fg_host_cc_version(sizeof c->compiler, c->compiler);
+    if (status == FG_EENVIRONMENT) strcpy(c->compiler, "none");
+    return status == FG_EENVIRONMENT ? FG_OK : status;
   }
   return fg_nvrtc_identity(sizeof c->compiler, c->compiler);
 }
@@ -51,10 +59,10 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
 
 fg_status fg_open(const fg_config *given, fg_context **context) {
   fg_config config = FG_INIT(fg_config);
-  if (given && given->size > sizeof config)
-    return fg_fail(FG_EARGUMENT, "config: its size is %zu; this library knows %zu", given->size,
-                   sizeof config);
-  if (given) memcpy(&config, given, given->size);
+  if (given) {
+    TRY(check_size("config", given->size, sizeof config));
+    memcpy(&config, given, given->size);
+  }
   fg_context *c = calloc(1, sizeof *c);
   if (!c) return fg_fail(FG_EMEMORY, "no memory for a context");
   pthread_once(&watch, watch_forks);
@@ -119,6 +127,7 @@ fg_status fg_define(fg_context *c, const fg_spec *spec, fg_op **result) {
   fg_point point;
   fg_limits limits;
   TRY(fg_context_check(c));
+  TRY(check_size("spec", spec->size, sizeof *spec));
   TRY(one_point(spec, &point, &limits));
   pthread_mutex_lock(&c->lock);
   fg_op *op = find_op(c, &point, &limits);
@@ -158,6 +167,7 @@ fg_status fg_emit(fg_context *c, const fg_spec *spec, const char *arch, char **t
   fg_point point;
   fg_limits limits;
   TRY(fg_context_check(c));
+  TRY(check_size("spec", spec->size, sizeof *spec));
   TRY(one_point(spec, &point, &limits));
   pthread_mutex_lock(&c->gen_lock);
   fg_status status = emit(c, &point, &limits, arch ? arch : c->device->arch, text);
@@ -171,17 +181,27 @@ size_t fg_workspace_bytes(const fg_kernel *kernel, const fg_shape *shape) {
   return fg_workspace_size(&kernel->source->recipe, shape, &bytes) == FG_OK ? (size_t)bytes : 0;
 }
 
+/* Not part of fg_launch, which would zero `all` at every call. */
+__attribute__((noinline)) static fg_status launch_older(fg_kernel *kernel, const fg_shape *shape,
+                                                        const fg_args *args, void *workspace,
+                                                        fg_stream stream) {
+  fg_args all = {0};
+  TRY(check_size("args", args->size, sizeof all));
+  memcpy(&all, args, args->size);
+  return fg_module_launch(kernel->module, shape, &all, workspace, stream);
+}
+
 fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *args, void *workspace,
                     fg_stream stream) {
   TRY(fg_context_check(kernel->op->context));
+  if (args->size != sizeof *args) return launch_older(kernel, shape, args, workspace, stream);
   return fg_module_launch(kernel->module, shape, args, workspace, stream);
 }
 
 fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info) {
-  const fg_info all = {sizeof all, kernel->name, kernel->figures, kernel->from_cache};
-  size_t size = info->size < sizeof all ? info->size : sizeof all;
-  memcpy(info, &all, size);
-  info->size = size;
+  const fg_info all = {info->size, kernel->name, kernel->figures, kernel->from_cache};
+  TRY(check_size("info", info->size, sizeof all));
+  memcpy(info, &all, info->size);
   return FG_OK;
 }
 

@@ -69,6 +69,11 @@ fg_status fg_context_gen(fg_context *context);
 /* The op's candidates, listed by the first call; the caller holds op->lock. */
 fg_status fg_op_candidates(fg_op *op);
 
+/* The keys of a variant's kernel, and of the op's list of candidates. Freed with fg_key_free, also
+ * after a failure. */
+fg_status fg_kernel_key(const fg_context *context, const char *name, fg_key *key);
+fg_status fg_plans_key(const fg_op *op, fg_key *key);
+
 /* Makes the candidate's kernel: from the cache, else expanded and compiled; loads it. Not under
  * op->lock; several threads may end up with one each, and all but one are freed. */
 fg_status fg_kernel_produce(fg_op *op, const fg_plan *plan, fg_kernel **kernel);

@@ -51,7 +51,7 @@ static fg_status compile(fg_device *device, const char *name, const fg_source *s
 /* Finds the entry point and opts in to its shared memory: 48 KB come without asking. */
 static fg_status find_entry(const gpu *g, kernel *k, int i) {
   const fg_step *step = &k->base.source->recipe.step[i];
-  char what[128];
+  char what[144];
   snprintf(what, sizeof what, "%.80s: %s", k->base.name, step->entry);
   TRY(fg_cuda_check(g->cuda, g->cuda->cuModuleGetFunction(&k->step[i], k->module, step->entry),
                     what));
@@ -130,6 +130,34 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   return FG_OK;
 }
 
+/* Events between the launches of one queue: the host is ahead of the device throughout. */
+static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_args *args,
+                               void *workspace, int n, double *ms) {
+  enum { MOST = 64 };
+  const fg_cuda *cuda = ((const gpu *)module->device)->cuda;
+  CUevent event[MOST + 1] = {NULL};
+  fg_status status = FG_OK;
+  if (n > MOST) return fg_fail(FG_EBUG, "more than %d launches to time", MOST);
+  for (int i = 0; i <= n; i++)
+    TRY_OUT(fg_cuda_check(cuda, cuda->cuEventCreate(&event[i], 0), "an event"));
+  TRY_OUT(fg_cuda_check(cuda, cuda->cuEventRecord(event[0], NULL), "an event"));
+  for (int i = 0; i < n; i++) {
+    TRY_OUT(launch(module, shape, args, workspace, NULL));
+    TRY_OUT(fg_cuda_check(cuda, cuda->cuEventRecord(event[i + 1], NULL), "an event"));
+  }
+  TRY_OUT(fg_cuda_check(cuda, cuda->cuEventSynchronize(event[n]), "a kernel"));
+  for (int i = 0; i < n; i++) {
+    float time;
+    TRY_OUT(
+        fg_cuda_check(cuda, cuda->cuEventElapsedTime(&time, event[i], event[i + 1]), "an event"));
+    ms[i] = (double)time;
+  }
+out:
+  for (int i = 0; i <= n; i++)
+    if (event[i]) cuda->cuEventDestroy_v2(event[i]);
+  return status;
+}
+
 static bool capturing(fg_device *device, void *stream) {
   const gpu *g = (const gpu *)device;
   int status = CU_STREAM_NOT_CAPTURING;
@@ -189,6 +217,7 @@ static fg_status read_arch(gpu *g) {
   TRY(fg_cuda_check(
       c, c->cuDeviceGetAttribute(&g->base.multiprocessors, CU_DEVICE_MULTIPROCESSORS, g->device),
       "GPU"));
+  TRY(fg_cuda_check(c, c->cuDeviceGetName(g->base.model, sizeof g->base.model, g->device), "GPU"));
   fg_nvrtc_options_key(sizeof g->base.options, g->base.options);
   snprintf(g->base.arch, sizeof g->base.arch, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
   return FG_OK;
@@ -200,6 +229,7 @@ fg_status fg_device_cuda_open(int ordinal, fg_device **device) {
                                         .unload = unload,
                                         .launch = launch,
                                         .capturing = capturing,
+                                        .time = time_launches,
                                         .synchronize = synchronize,
                                         .allocate = allocate,
                                         .release = release,

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { OUTPUT = 8192 };
@@ -21,6 +22,7 @@ enum { OUTPUT = 8192 };
 typedef struct {
   fg_module base;
   void *library;
+  void *entry[FG_STEP_MAX]; /* of each launch step */
   int file; /* the library's bytes in memory, open for addr2line: no file is left behind */
 } kernel;
 
@@ -28,6 +30,18 @@ static fg_status compile(fg_device *device, const char *name, const fg_source *s
                          fg_code *code) {
   (void)device;
   return fg_host_cc_compile(name, source, code);
+}
+
+static fg_status find_entries(kernel *k) {
+  const fg_recipe *r = &k->base.source->recipe;
+  char symbol[64];
+  for (int i = 0; i < r->n_steps; i++) {
+    if (r->step[i].kind != FG_STEP_LAUNCH) continue;
+    snprintf(symbol, sizeof symbol, "%s_entry", r->step[i].entry);
+    if (!(k->entry[i] = dlsym(k->library, symbol)))
+      return fg_fail(FG_ETEMPLATE, "%s: has no entry %s", k->base.name, r->step[i].entry);
+  }
+  return FG_OK;
 }
 
 static fg_status write_all(int fd, const fg_code *code, const char *name) {
@@ -54,7 +68,7 @@ static fg_status open_library(kernel *k, const fg_code *code) {
   *(void **)&bind = dlsym(k->library, "fgh_bind");
   if (!bind) return fg_fail(FG_ETEMPLATE, "%s: has no fgh_bind", k->base.name);
   bind(fg_host_api());
-  return FG_OK;
+  return find_entries(k);
 }
 
 static void unload(fg_module *module) {
@@ -153,21 +167,19 @@ static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, cons
   return FG_OK;
 }
 
-static fg_status run_step(const kernel *k, const fg_step *step, const fg_shape *shape,
-                          const void *params, fg_host_memory *memory, uint64_t seed) {
+static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const void *params,
+                          fg_host_memory *memory) {
+  const fg_step *step = &k->base.source->recipe.step[i];
   fg_host_launch launch = {.params = params,
                            .block = (uint32_t)step->threads,
                            .shared_bytes = (uint32_t)step->shared_bytes,
-                           .seed = seed,
+                           .seed = k->base.device->seed + (uint64_t)i,
                            .memory = memory};
-  char symbol[64];
   bool empty;
   static fg_host_fault f; /* large, and one launch at a time a process */
   TRY(fg_step_grid(step, shape, launch.grid, &empty));
   if (empty) return FG_OK;
-  snprintf(symbol, sizeof symbol, "%s_entry", step->entry);
-  *(void **)&launch.entry = dlsym(k->library, symbol);
-  if (!launch.entry) return fg_fail(FG_ETEMPLATE, "%s: has no entry %s", k->base.name, step->entry);
+  *(void **)&launch.entry = k->entry[i];
   fg_status status = fg_host_run(&launch, &f);
   return status == FG_ETEMPLATE ? fault(k, step->entry, &f) : status;
 }
@@ -187,7 +199,7 @@ static fg_status run_steps(fg_module *module, const fg_shape *shape, const fg_ar
   for (int i = 0; i < r->n_steps; i++) {
     const fg_step *step = &r->step[i];
     if (step->kind == FG_STEP_LAUNCH) {
-      TRY_OUT(run_step(k, step, shape, params, memory, module->device->seed + (uint64_t)i));
+      TRY_OUT(run_step(k, i, shape, params, memory));
       continue;
     }
     int64_t offset, bytes;
@@ -210,6 +222,18 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   fg_status status = run_steps(module, shape, args, workspace);
   pthread_mutex_unlock(&engine);
   return status;
+}
+
+static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_args *args,
+                               void *workspace, int n, double *ms) {
+  for (int i = 0; i < n; i++) {
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    TRY(launch(module, shape, args, workspace, NULL));
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    ms[i] = (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) * 1e-6;
+  }
+  return FG_OK;
 }
 
 static bool capturing(fg_device *device, void *stream) {
@@ -247,6 +271,7 @@ fg_status fg_device_host_open(fg_device **device) {
                                         .unload = unload,
                                         .launch = launch,
                                         .capturing = capturing,
+                                        .time = time_launches,
                                         .synchronize = synchronize,
                                         .allocate = allocate,
                                         .release = release,
@@ -255,7 +280,8 @@ fg_status fg_device_host_open(fg_device **device) {
                                         .close = close_host};
   fg_device *d = calloc(1, sizeof *d);
   if (!d) return fg_fail(FG_EMEMORY, "no memory for a device");
-  *d = (fg_device){.class = &class, .name = "host", .arch = "host", .multiprocessors = 1};
+  *d = (fg_device){
+      .class = &class, .name = "host", .arch = "host", .model = "host", .multiprocessors = 1};
   fg_host_cc_options(sizeof d->options, d->options);
   *device = d;
   return FG_OK;

@@ -110,11 +110,20 @@ static fg_status check_fallback(const fg_op *op) {
 
 /* Selecting --------------------------------------------------------------------------------- */
 
+static fg_status check_capture(const fg_op *op, fg_stream stream) {
+  fg_device *device = op->context->device;
+  if (!device->class->capturing(device, stream)) return FG_OK;
+  return fg_fail(FG_ECAPTURE, "the stream is capturing, and the kernel for this shape is not "
+                              "loaded: select it before the capture");
+}
+
 /* The candidate's kernel; whoever comes second frees its own. Not under op->lock. */
-static fg_status need_kernel(fg_op *op, fg_candidate *candidate, fg_kernel **kernel) {
+static fg_status need_kernel(fg_op *op, fg_candidate *candidate, fg_stream stream,
+                             fg_kernel **kernel) {
   fg_kernel *made, *none = NULL;
   *kernel = atomic_load(&candidate->kernel);
   if (*kernel) return FG_OK;
+  TRY(check_capture(op, stream));
   TRY(fg_kernel_produce(op, &candidate->plan, &made));
   if (atomic_compare_exchange_strong(&candidate->kernel, &none, made)) {
     *kernel = made;
@@ -145,15 +154,13 @@ static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, f
                              fg_kernel **result) {
   fg_context *c = op->context;
   fg_kernel *kernel;
-  if (c->device->class->capturing(c->device, stream))
-    return fg_fail(FG_ECAPTURE, "the stream is capturing, and the kernel for this shape is not "
-                                "loaded: select it before the capture");
   pthread_mutex_lock(&op->lock);
-  fg_status status = fg_op_candidates(op);
+  fg_status status = op->n_candidates ? FG_OK : check_capture(op, stream);
+  if (status == FG_OK) status = fg_op_candidates(op);
   pthread_mutex_unlock(&op->lock);
   TRY(status);
   if (c->no_fallback) TRY(check_fallback(op));
-  TRY(need_kernel(op, &op->candidate[fg_op_choose(op, shape)], &kernel));
+  TRY(need_kernel(op, &op->candidate[fg_op_choose(op, shape)], stream, &kernel));
   TRY(remember(op, class, kernel));
   c->choices++;
   *result = kernel;

@@ -42,9 +42,19 @@ typedef enum fg_status {
  */
 const char *fg_error(void);
 
-/* *pointer = all zero but for its size: FG_INIT(fg_spec) is an initialiser. */
+/* An initialiser: fg_spec spec = FG_INIT(fg_spec); all zero but for its size. A struct whose size
+ * is 0, or larger than this library's, is refused. */
+#ifdef __cplusplus
+#define FG_INIT(type)                                                                              \
+  [] {                                                                                             \
+    type made = type();                                                                            \
+    made.size = sizeof made;                                                                       \
+    return made;                                                                                   \
+  }()
+#else
 #define FG_INIT(type)                                                                              \
   { .size = sizeof(type) }
+#endif
 
 /* What a kernel computes, and which plans may compute it: one text value a field, NULL = default.
  * The texts are those of spec files and command lines; the table of fields is gen/field.c. */
@@ -70,10 +80,17 @@ typedef struct fg_tensor {
   int64_t stride[4];
 } fg_tensor;
 
-/* Everything a launch may take; data = NULL where not used.
- *   q, dq [b,h,nq,d]  k, dk [b,hk,nk,d]  v, dv [b,hk,nk,dv]  o, dout [b,h,nq,dv]   in the spec's
- * dtype bias, dbias [b|1,h|1,nq|1,nk|1] in bias_dtype, grad_dtype lse, dlse: float32 [b,h,nq],
- * contiguous, natural log scale: 0 = 1/sqrt(d) */
+/* Everything a launch may take; data = NULL where not used. In the spec's dtype unless said:
+ *
+ *   q, dq         [b, h, nq, d]
+ *   k, dk         [b, hk, nk, d]
+ *   v, dv         [b, hk, nk, dv]
+ *   o, dout       [b, h, nq, dv]
+ *   bias, dbias   [b|1, h|1, nq|1, nk|1], in bias_dtype and grad_dtype
+ *   lse, dlse     [b, h, nq], float32, contiguous, natural log
+ *   scale         0 = 1/sqrt(d)
+ *
+ * Values of k and v behind a mask must be finite: a weight of 0 times NaN is NaN. */
 typedef struct fg_args {
   size_t size;
   fg_tensor q, k, v, o, dout, dq, dk, dv, bias, dbias, lse, dlse;

@@ -22,6 +22,8 @@ fg_status fg_shape_check(const fg_shape *s) {
     if (extents[i].value < 0 || extents[i].value >= FG_LENGTH_MAX)
       return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": expected 0 to 2^30 - 1", extents[i].name,
                      extents[i].value);
+  if (s->align < 0)
+    return fg_fail(FG_EARGUMENT, "align = %" PRId64 ": expected 0 or more", s->align);
   if (s->h > 0 && (s->hk == 0 || s->h % s->hk))
     return fg_fail(FG_EARGUMENT, "h = %" PRId64 " is not a multiple of hk = %" PRId64, s->h, s->hk);
   return FG_OK;

@@ -32,8 +32,8 @@ static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   int64_t count = fg_tensor_count(p->recipe, t, &p->shape);
   if (count > INT64_MAX / 64)
     return fg_fail(FG_EARGUMENT, "%s: the shape is too large", t->argument->name);
-  int64_t span = lay_out(p, t, gap, tensor);
   if (count == 0) return FG_OK;
+  int64_t span = lay_out(p, t, gap, tensor);
   p->bytes[i] = (size_t)(span - (t->argument->packed ? 0 : gap)) * fg_elem_size(t->elem);
   TRY(p->device->class->allocate(p->device, p->bytes[i], &p->buffer[i]));
   if (!(p->staged[i] = malloc(p->bytes[i])))

@@ -38,14 +38,22 @@ static void set_attributes(posix_spawnattr_t *attributes) {
   posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
 }
 
-/* The environment with another TMPDIR, whose text is `variable`; the caller frees it. */
-static char **environment_with(char *variable) {
+/* The environment with messages in English, which callers read, and with another TMPDIR
+ * ("TMPDIR=x"; NULL = as it is); the caller frees it. */
+static char **environment_with(char *tmpdir) {
+  static char language[] = "LC_ALL=C";
   size_t n = 0, kept = 0;
   while (environ[n]) n++;
-  char **list = malloc((n + 2) * sizeof *list);
-  for (size_t i = 0; list && i < n; i++)
-    if (strncmp(environ[i], "TMPDIR=", 7)) list[kept++] = environ[i];
-  if (list) list[kept++] = variable, list[kept] = NULL;
+  char **list = malloc((n + 3) * sizeof *list);
+  for (size_t i = 0; list && i < n; i++) {
+    int ours = !strncmp(environ[i], "LC_ALL=", 7) || !strncmp(environ[i], "LANGUAGE=", 9);
+    if (tmpdir) ours |= !strncmp(environ[i], "TMPDIR=", 7);
+    if (!ours) list[kept++] = environ[i];
+  }
+  if (!list) return NULL;
+  list[kept++] = language;
+  if (tmpdir) list[kept++] = tmpdir;
+  list[kept] = NULL;
   return list;
 }
 
@@ -62,10 +70,10 @@ fg_status fg_process_run_in(const char *tmpdir, const char *const *argv, size_t 
   posix_spawnattr_t attributes;
   output[0] = 0;
   snprintf(variable, sizeof variable, "TMPDIR=%s", tmpdir ? tmpdir : "");
-  char **environment = tmpdir ? environment_with(variable) : environ;
+  char **environment = environment_with(tmpdir ? variable : NULL);
   if (!environment) return fg_fail(FG_EMEMORY, "no memory to start %s", argv[0]);
   if (pipe2(pipes, O_CLOEXEC)) {
-    if (tmpdir) free(environment);
+    free(environment);
     return fg_fail(FG_EIO, "pipe: %s", strerror(errno));
   }
   posix_spawn_file_actions_init(&actions);
@@ -74,7 +82,7 @@ fg_status fg_process_run_in(const char *tmpdir, const char *const *argv, size_t 
   posix_spawn_file_actions_adddup2(&actions, pipes[1], 2);
   set_attributes(&attributes);
   int failed = posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environment);
-  if (tmpdir) free(environment);
+  free(environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   close(pipes[1]);

@@ -4,7 +4,9 @@
 
 #include "error.h"
 
-/* Runs argv (looked up in PATH; argv[0] is the program), with its stdout and stderr together in
+/* Messages of programs come in English whatever the locale.
+ *
+ * Runs argv (looked up in PATH; argv[0] is the program), with its stdout and stderr together in
  * `output` (cut to size - 1 bytes, always terminated). *exit_code: its exit status, 128 + the
  * signal that killed it. FG_EENVIRONMENT when it cannot be started. */
 fg_status fg_process_run(const char *const *argv, size_t size, char *output, int *exit_code);

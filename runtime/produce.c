@@ -1,6 +1,7 @@
 /* produce.c - from an op to its candidates, and from a candidate to a loaded kernel: through the
  * cache, so that a warm start runs no Lua and no compiler. */
 #include "context.h"
+#include "host_cc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static fg_status start_key(const fg_context *c, const char *what, const char *na
   return add_text(key, "templates", c->digest);
 }
 
-static fg_status kernel_key(const fg_context *c, const char *name, fg_key *key) {
+fg_status fg_kernel_key(const fg_context *c, const char *name, fg_key *key) {
   TRY(start_key(c, "kernel", name, key));
   TRY(add_text(key, "options", c->device->options));
   return add_text(key, "compiler", c->compiler);
@@ -102,6 +103,7 @@ static fg_status read_candidates(fg_op *op, const char *meta) {
   for (const char *at = meta, *end; status == FG_OK && (end = strstr(at, end_mark));
        at = end + strlen(end_mark))
     status = read_candidate(at, (size_t)(end - at), &list[n++]);
+  if (status == FG_OK && !n) status = fg_fail(FG_EIO, "a cached list of plans is empty");
   if (status != FG_OK) {
     free(list);
     return status;
@@ -111,19 +113,33 @@ static fg_status read_candidates(fg_op *op, const char *meta) {
   return FG_OK;
 }
 
-fg_status fg_op_candidates(fg_op *op) {
-  fg_context *c = op->context;
+fg_status fg_plans_key(const fg_op *op, fg_key *key) {
   char name[FG_NAME_MAX];
+  fg_point_name(&op->point, sizeof name, name);
+  TRY(start_key(op->context, "plans", name, key));
+  return fg_key_add(key, "limits", &op->limits, sizeof op->limits);
+}
+
+/* In place of an entry that a good checksum protects and that still does not read. */
+static fg_status relist(fg_op *op, const fg_key *key) {
+  fg_product product = {0};
+  TRY(list_plans(op, &product));
+  fg_cache_put(op->context->cache, key, product.meta, NULL, 0);
+  fg_status status = read_candidates(op, product.meta);
+  free(product.meta);
+  return status;
+}
+
+fg_status fg_op_candidates(fg_op *op) {
   const fg_entry *entry;
   fg_key key = {0};
   fg_status status = FG_OK;
   if (op->n_candidates) return FG_OK;
-  fg_point_name(&op->point, sizeof name, name);
-  TRY_OUT(start_key(c, "plans", name, &key));
-  TRY_OUT(fg_key_add(&key, "limits", &op->limits, sizeof op->limits));
-  TRY_OUT(fg_cache_produce(c->cache, &key, list_plans, op, &entry));
+  TRY_OUT(fg_plans_key(op, &key));
+  TRY_OUT(fg_cache_produce(op->context->cache, &key, list_plans, op, &entry));
   status = read_candidates(op, entry->meta);
   fg_entry_free(entry);
+  if (status != FG_OK && status != FG_EMEMORY) status = relist(op, &key);
 out:
   fg_key_free(&key);
   return status;
@@ -160,6 +176,19 @@ static fg_status print_meta(const fg_source *s, const fg_code *code, int with_li
   return FG_OK;
 }
 
+/* The key names the host's compiler as it was when the context was opened: a kernel that another
+ * one made must not go by it. NVRTC is loaded once a process. */
+static fg_status check_compiler(const fg_context *c) {
+  char now[sizeof c->compiler];
+  if (strcmp(c->device->arch, "host")) return FG_OK;
+  TRY(fg_host_cc_version(sizeof now, now));
+  if (!strcmp(now, c->compiler)) return FG_OK;
+  return fg_fail(FG_EENVIRONMENT,
+                 "the host's C compiler was %s when the context was opened and is %s now: open "
+                 "another context",
+                 c->compiler, now);
+}
+
 /* A producer: expands and compiles. */
 static fg_status make_kernel(void *context, fg_product *product) {
   order *o = context;
@@ -172,6 +201,7 @@ static fg_status make_kernel(void *context, fg_product *product) {
   if (status == FG_OK) status = fg_gen_expand(c->gen, o->variant, &source);
   pthread_mutex_unlock(&c->gen_lock);
   if (status != FG_OK) return status;
+  TRY_OUT(check_compiler(c));
   TRY_OUT(c->device->class->compile(c->device, o->name, source, &code));
   TRY_OUT(print_meta(source, &code, !strcmp(c->device->arch, "host"), &product->meta));
   product->code = code.data;
@@ -223,7 +253,9 @@ static fg_status read_meta(const char *meta, fg_kernel *k) {
   snprintf(k->figures, sizeof k->figures, "%.*s", (int)(recipe - meta), meta);
   recipe += strlen(recipe_mark);
   size_t n = lines ? (size_t)(lines - recipe) : strlen(recipe);
-  if (n >= sizeof text || !(k->source = calloc(1, sizeof *k->source))) return damaged(k->name);
+  if (n >= sizeof text) return damaged(k->name);
+  if (!(k->source = calloc(1, sizeof *k->source)))
+    return fg_fail(FG_EMEMORY, "no memory for %s", k->name);
   snprintf(text, sizeof text, "%.*s", (int)n, recipe);
   TRY(fg_recipe_parse(text, &k->source->recipe));
   return lines ? read_lines(lines + strlen(lines_mark), k->source) : FG_OK;
@@ -247,7 +279,7 @@ static fg_status produce_kernel(fg_kernel *k, const fg_key *key) {
   fg_status status = load_kernel(k, entry);
   fg_entry_free(entry);
   k->from_cache = !o.produced;
-  if (status == FG_OK || o.produced) return status;
+  if (status == FG_OK || status == FG_EMEMORY || o.produced) return status;
   fg_product product = {0};
   TRY(make_kernel(&o, &product));
   fg_cache_put(c->cache, key, product.meta, product.code, product.code_n);
@@ -270,7 +302,7 @@ fg_status fg_kernel_produce(fg_op *op, const fg_plan *plan, fg_kernel **kernel) 
   k->variant = (fg_variant){.point = op->point, .plan = *plan};
   strcpy(k->variant.arch, op->context->device->arch);
   fg_variant_name(&k->variant, sizeof k->name, k->name);
-  TRY_OUT(kernel_key(op->context, k->name, &key));
+  TRY_OUT(fg_kernel_key(op->context, k->name, &key));
   TRY_OUT(produce_kernel(k, &key));
   *kernel = k;
   k = NULL;

@@ -20,14 +20,14 @@ typedef int oracle_predicate(const struct oracle_problem *, int64_t b, int64_t h
 typedef struct oracle_problem {
   int64_t b, h, hk, nq, nk, d, dv; /* h is a multiple of hk */
   double scale;
-  const double *q;           /* [b, h, nq, d] */
-  const double *k;           /* [b, hk, nk, d] */
-  const double *v;           /* [b, hk, nk, dv] */
-  const double *bias;        /* bias_extent, or NULL */
-  const double *dout;        /* [b, h, nq, dv]; NULL = 0 */
-  const double *dlse;        /* [b, h, nq]; NULL = 0 */
-  /* [b, h, nq, dv]: the o that backward is given, of which Delta is made: its rounding is no error of
-   * backward's, and where few keys are visible it exceeds all others. NULL = the exact one. */
+  const double *q;    /* [b, h, nq, d] */
+  const double *k;    /* [b, hk, nk, d] */
+  const double *v;    /* [b, hk, nk, dv] */
+  const double *bias; /* bias_extent, or NULL */
+  const double *dout; /* [b, h, nq, dv]; NULL = 0 */
+  const double *dlse; /* [b, h, nq]; NULL = 0 */
+  /* [b, h, nq, dv]: the o that backward is given, of which Delta is made: its rounding is no error
+   * of backward's, and where few keys are visible it exceeds all others. NULL = the exact one. */
   const double *o;
   int64_t bias_extent[4];    /* b h q k: each 1 or the full extent */
   oracle_predicate *visible; /* NULL = full */

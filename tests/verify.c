@@ -156,6 +156,13 @@ static void find_result(bench *b, const char *name, const double **ref, const do
     if (!strcmp(rows[i].name, name)) *ref = rows[i].ref, *rss = rows[i].rss, *plain = rows[i].plain;
 }
 
+/* By the spec's dtype, in which P and dS were made, unless the output itself is kept in a coarser
+ * one. */
+static double limit_of(const fg_variant *v, fg_elem elem) {
+  double spec = oracle_limit(fg_point_elem(&v->point)), own = oracle_limit(elem);
+  return own > spec ? own : spec;
+}
+
 static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
   const fg_recipe *r = b->problem->recipe;
   verdict->n = 0;
@@ -173,7 +180,7 @@ static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
     reorder(b, i, 1, stored, b->value[i]);
     free(stored);
     if (status != FG_OK) return status;
-    e->limit = rss ? oracle_limit(fg_point_elem(&v->point)) : 1;
+    e->limit = rss ? limit_of(v, r->tensor[i].elem) : 1;
     e->error =
         rss ? oracle_error(n, b->value[i], ref, rss) : oracle_lse_excess(n, b->value[i], ref);
     e->plain = plain ? oracle_error(n, plain, ref, rss) : 0;

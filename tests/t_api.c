@@ -1,0 +1,179 @@
+/* t_api.c - contexts and ops through flashgen.h: what opens, what is refused and by which sentence,
+ * what text a spec has, and what is said of a kernel. */
+#include "api_case.h"
+#include "expand.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL "head_dim=8 block_q=4" /* one plan, the fastest to compile */
+
+static fg_status open_as(const char *device, const char *templates, size_t size) {
+  fg_config config = api_config("cache");
+  fg_context *untouched = (fg_context *)1, *context = untouched;
+  if (device) config.device = device;
+  config.templates = templates;
+  config.size = size;
+  fg_status status = fg_open(&config, &context);
+  if (status == FG_OK)
+    fg_close(context);
+  else
+    ck_assert_ptr_eq(context, untouched);
+  return status;
+}
+
+START_TEST(test_open) {
+  fg_context *context;
+  setenv("FLASHGEN_CACHE", "from-environment", 1);
+  GOOD(fg_open(NULL, &context));
+  fg_close(context);
+  fg_close(NULL);
+  ck_assert_str_eq(fg_version(), FG_VERSION);
+  GOOD(open_as("host", NULL, sizeof(fg_config)));
+  FAILS(FG_EARGUMENT, "device toaster: expected host or cuda:N",
+        open_as("toaster", NULL, sizeof(fg_config)));
+  FAILS(FG_EARGUMENT, "device cuda:x", open_as("cuda:x", NULL, sizeof(fg_config)));
+  FAILS(FG_EARGUMENT, "config: its size is", open_as("host", NULL, sizeof(fg_config) + 8));
+  FAILS(FG_EARGUMENT, "config: its size is 0", open_as("host", NULL, 0));
+  FAILS(FG_ETEMPLATE, "no-such-directory", open_as("host", "no-such-directory", sizeof(fg_config)));
+  setenv("FLASHGEN_TEMPLATES", "none-here-either", 1);
+  FAILS(FG_ETEMPLATE, "none-here-either", open_as("host", NULL, sizeof(fg_config)));
+}
+END_TEST
+
+/* The fields of an older header: the rest has its defaults. */
+START_TEST(test_older_structs) {
+  fg_context *context = api_open("cache");
+  fg_spec spec = api_spec("head_dim=8 warps=3");
+  fg_op *op;
+  GOOD(open_as("host", "no-such-directory", offsetof(fg_config, templates)));
+  spec.size = offsetof(fg_spec, warps);
+  GOOD(fg_define(context, &spec, &op));
+  ck_assert_ptr_eq(op, api_define(context, "head_dim=8"));
+  fg_close(context);
+}
+END_TEST
+
+START_TEST(test_define) {
+  static const struct {
+    const char *words, *why;
+  } wrong[] = {
+      {"mask=full", "head_dim: missing; it must be given"},
+      {"head_dim=12", "head_dim: \"12\" is not allowed; expected d or d/dv, multiples of 8 from 8"},
+      {"head_dim=64 dtype=fp16", "dtype: \"fp16\" is not allowed; expected bf16, f16 (did you"},
+      {"head_dim=64 block_q=0", "block_q: \"0\" is not allowed; expected a positive integer"},
+      {"head_dim=64 bias_dims=h", "bias_dims: given, but no point has a bias"},
+      {"head_dim=64 mask=full,causal", "the spec is 2 kernels; a list is for grids"},
+      {"head_dim=64 mask=", "mask: \"\" is not allowed; expected full, causal"},
+  };
+  fg_context *context = api_open("cache");
+  fg_op *untouched = (fg_op *)1, *op = untouched;
+  fg_spec spec;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    spec = api_spec(wrong[i].words);
+    FAILS(FG_ESPEC, wrong[i].why, fg_define(context, &spec, &op));
+  }
+  spec = api_spec("head_dim=7 mask=round"); /* all mistakes in one text */
+  FAILS(FG_ESPEC, "head_dim: \"7\"", fg_define(context, &spec, &op));
+  ck_assert_ptr_nonnull(strstr(fg_error(), "mask: \"round\""));
+  spec.size = 0;
+  FAILS(FG_EARGUMENT, "spec: its size is 0", fg_define(context, &spec, &op));
+  ck_assert_ptr_eq(op, untouched);
+  fg_close(context);
+}
+END_TEST
+
+START_TEST(test_equal_specs) {
+  fg_context *context = api_open("cache");
+  char *words = strdup(SMALL " mask=causal");
+  fg_op *op = api_define(context, words);
+  memset(words, 'x', strlen(words)); /* the spec's texts were copied */
+  free(words);
+  ck_assert_ptr_eq(op, api_define(context, "mask=causal head_dim=8/8 block_q=4 dtype=bf16"));
+  ck_assert_ptr_ne(op, api_define(context, "head_dim=8 mask=causal"));
+  ck_assert_ptr_ne(op, api_define(context, SMALL));
+  fg_info info = FG_INIT(fg_info);
+  GOOD(fg_kernel_info(api_select(op, api_shape), &info));
+  ck_assert_str_eq(info.name, "attn_fwd-bf16-d8-causal.simt-q4-k32-w4.host");
+  fg_close(context);
+}
+END_TEST
+
+static char *expanded(const char *name) {
+  fg_variant variant;
+  fg_source *source;
+  fg_gen *gen;
+  GOOD(fg_variant_parse(name, &variant));
+  GOOD(fg_gen_new(NULL, &gen));
+  GOOD(fg_gen_expand(gen, &variant, &source));
+  char *text = strdup(source->text);
+  fg_source_free(source);
+  fg_gen_free(gen);
+  return text;
+}
+
+START_TEST(test_emit) {
+  static const struct {
+    const char *words, *arch, *name;
+  } rows[] = {
+      {"head_dim=64 mask=causal", NULL, "attn_fwd-bf16-d64-causal.simt-q16-k32-w4.host"},
+      {"head_dim=64 block_q=4", "sm_90a", "attn_fwd-bf16-d64.simt-q4-k32-w4.sm_90a"},
+      {"head_dim=40/24 pass=backward bias=grad block_q=4", "sm_80",
+       "attn_bwd-bf16-d40v24-biasgrad_bhqk.simt-q4-k32-w4.sm_80"},
+  };
+  fg_context *context = api_open("cache");
+  char *text = NULL;
+  fg_spec spec;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    spec = api_spec(rows[i].words);
+    GOOD(fg_emit(context, &spec, rows[i].arch, &text));
+    char *expected = expanded(rows[i].name);
+    ck_assert_str_eq(text, expected);
+    free(expected);
+    free(text);
+    text = NULL;
+  }
+  FAILS(FG_EARGUMENT, "sm_9x", fg_emit(context, &spec, "sm_9x", &text));
+  FAILS(FG_EARGUMENT, "long", fg_emit(context, &spec, "a_very_long_architecture", &text));
+  spec = api_spec("head_dim=8,16");
+  FAILS(FG_ESPEC, "the spec is 2 kernels", fg_emit(context, &spec, NULL, &text));
+  spec = api_spec("head_dim=8 warps=9");
+  FAILS(FG_ESPEC, "no plan fits", fg_emit(context, &spec, NULL, &text));
+  ck_assert_ptr_null(text);
+  api_counts(context, 0, 0, 0, 0);
+  fg_close(context);
+}
+END_TEST
+
+START_TEST(test_info) {
+  fg_context *context = api_open("cache");
+  fg_kernel *kernel = api_kernel(context, SMALL " dtype=f16");
+  fg_info info = FG_INIT(fg_info), older = {.size = offsetof(fg_info, figures)};
+  GOOD(fg_kernel_info(kernel, &info));
+  ck_assert_str_eq(info.name, "attn_fwd-f16-d8.simt-q4-k32-w4.host");
+  ck_assert_ptr_nonnull(info.figures);
+  ck_assert_int_eq(info.from_cache, 0);
+  ck_assert_uint_eq(info.size, sizeof info);
+  older.figures = "kept";
+  GOOD(fg_kernel_info(kernel, &older));
+  ck_assert_ptr_eq(older.name, info.name);
+  ck_assert_str_eq(older.figures, "kept");
+  older.size = 0;
+  FAILS(FG_EARGUMENT, "info: its size is 0", fg_kernel_info(kernel, &older));
+  fg_close(context);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("api");
+  TCase *cases = tcase_create("api");
+  tcase_add_checked_fixture(cases, api_enter, api_leave);
+  tcase_add_test(cases, test_open);
+  tcase_add_test(cases, test_older_structs);
+  tcase_add_test(cases, test_define);
+  tcase_add_test(cases, test_equal_specs);
+  tcase_add_test(cases, test_emit);
+  tcase_add_test(cases, test_info);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}

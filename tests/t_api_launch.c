@@ -1,0 +1,202 @@
+/* t_api_launch.c - fg_launch: its numbers against the oracle, what it refuses, and shapes with
+ * nothing to compute. */
+#include "api_case.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FORWARD  "head_dim=16/8 mask=causal bias=true bias_dims=[h,q,k]"
+#define BACKWARD "pass=backward head_dim=16/8 mask=causal bias=grad bias_dims=[h,q,k]"
+
+static fg_context *context;
+static fg_kernel *forward, *backward;
+
+static void open_both(void) {
+  context = api_open("cache");
+  forward = api_kernel(context, FORWARD);
+  backward = api_kernel(context, BACKWARD);
+}
+
+static void close_both(void) { fg_close(context); }
+
+/* Both kernels are compiled once for all tests, each of which is a process with a context. */
+static void warm(void) {
+  api_enter();
+  open_both();
+  close_both();
+}
+
+static void open_warm(void) {
+  open_both();
+  api_counts(context, 4, 2, 0, 2);
+}
+
+START_TEST(test_numbers) {
+  static const fg_shape shapes[] = {
+      {2, 4, 2, 20, 37, 0}, {1, 2, 2, 33, 17, 0}, {3, 1, 1, 1, 70, 0}};
+  for (int i = 0; i < 3; i++)
+    for (int layout = API_PADDED; layout <= API_TRANSPOSED; layout++) {
+      verify_case which = {.shape = shapes[i], .scale = i ? 0.3F : 0, .seed = (uint64_t)i};
+      api_verify(forward, (api_layout)layout, &which);
+      api_verify(backward, (api_layout)layout, &which);
+    }
+}
+END_TEST
+
+/* One argument of a good launch, spoilt. */
+typedef struct {
+  const char *tensor;
+  enum { MISSING, MISALIGNED, LAST, NEGATIVE, FAR, OVER, SIZE, NO_WORKSPACE } how;
+  const char *why;
+} spoil;
+
+static void expect_refused(fg_kernel *kernel, const spoil *s) {
+  fg_problem *p = api_problem(kernel, (fg_shape){2, 2, 1, 20, 37, 0}, 1);
+  fg_args args = p->args;
+  void *workspace = p->workspace;
+  int i = s->tensor ? fg_problem_find(p, s->tensor) : -1;
+  fg_tensor *t = i < 0 ? NULL : fg_args_tensor_of(&args, kernel->source->recipe.tensor[i].argument);
+  ck_assert_msg(t || s->how >= SIZE, "no tensor %s", s->tensor);
+  switch (s->how) {
+  case MISSING:
+    t->data = NULL;
+    break;
+  case MISALIGNED:
+    t->data = (char *)t->data + 1;
+    break;
+  case LAST:
+    t->stride[3] = 2;
+    break;
+  case NEGATIVE:
+    t->stride[1] = -t->stride[1];
+    t->stride[2] = -t->stride[2];
+    break;
+  case FAR:
+    t->stride[2] = INT64_MAX / 16;
+    break;
+  case OVER:
+    t->stride[2] = INT64_MAX;
+    break;
+  case SIZE:
+    args.size = s->tensor ? sizeof args + 8 : 0;
+    break;
+  case NO_WORKSPACE:
+    workspace = NULL;
+    break;
+  }
+  FAILS(FG_EARGUMENT, s->why, fg_launch(kernel, &p->shape, &args, workspace, NULL));
+  api_untouched(p);
+  GOOD(api_launch(kernel, p)); /* and nothing else was wrong */
+  fg_problem_free(p);
+}
+
+START_TEST(test_refused) {
+  static const spoil both[] = {
+      {"q", MISSING, "q is missing"},
+      {"bias", MISSING, "bias is missing"},
+      {"k", MISALIGNED, "k: its address is not a multiple of 2"},
+      {"v", LAST, "v: its last stride is 2, not 1"},
+      {"bias", LAST, "bias: its last stride is 2, not 1"},
+      {"o", NEGATIVE, "o: a stride is negative"},
+      {"q", FAR, "q: its strides reach beyond 64 bits"},
+      {"k", OVER, "k: its strides reach beyond 64 bits"},
+      {"lse", MISALIGNED, "lse: its address is not a multiple of 4"},
+      {NULL, SIZE, "args: its size is 0"},
+      {"large", SIZE, "args: its size is"},
+  };
+  static const spoil forward_only[] = {{"o", MISSING, "o is missing"},
+                                       {"lse", MISSING, "lse is missing"}};
+  static const spoil backward_only[] = {
+      {"do", MISSING, "do is missing"},
+      {"dq", MISSING, "dq is missing"},
+      {"dk", MISALIGNED, "dk: its address is not a multiple of 2"},
+      {"dv", LAST, "dv: its last stride is 2, not 1"},
+      {"dbias", MISSING, "dbias is missing"},
+      {"dlse", MISALIGNED, "dlse: its address is not a multiple of 4"},
+      {NULL, NO_WORKSPACE, "workspace is missing: the launch needs 512 bytes"},
+  };
+  for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+    expect_refused(forward, &both[i]);
+    expect_refused(backward, &both[i]);
+  }
+  for (size_t i = 0; i < sizeof forward_only / sizeof *forward_only; i++)
+    expect_refused(forward, &forward_only[i]);
+  for (size_t i = 0; i < sizeof backward_only / sizeof *backward_only; i++)
+    expect_refused(backward, &backward_only[i]);
+}
+END_TEST
+
+/* Arguments of an older header, which ends before scale: the default scale. */
+START_TEST(test_older_args) {
+  fg_problem *a = api_problem(forward, api_shape, 1), *b = api_problem(forward, api_shape, 1);
+  a->args.scale = 7;
+  a->args.size = offsetof(fg_args, scale);
+  GOOD(api_launch(forward, a));
+  GOOD(api_launch(forward, b));
+  api_same_outputs(a, b);
+  fg_problem_free(a);
+  fg_problem_free(b);
+}
+END_TEST
+
+START_TEST(test_workspace) {
+  fg_shape shape = {2, 2, 1, 20, 37, 0};
+  ck_assert_uint_eq(fg_workspace_bytes(forward, &shape), 0);
+  ck_assert_uint_eq(fg_workspace_bytes(backward, &shape), 512); /* 2 2 20 floats */
+  shape.nq = 0;
+  ck_assert_uint_eq(fg_workspace_bytes(backward, &shape), 0);
+}
+END_TEST
+
+/* No rows, no batch: success, nothing is asked for. */
+START_TEST(test_empty) {
+  static const fg_shape shapes[] = {
+      {1, 2, 1, 0, 37, 0}, {0, 2, 1, 20, 37, 0}, {1, 0, 0, 20, 37, 0}};
+  fg_args args = FG_INIT(fg_args);
+  for (int i = 0; i < 3; i++) {
+    fg_problem *p = api_problem(backward, shapes[i], 1);
+    GOOD(api_launch(backward, p));
+    for (int t = 0; t < p->recipe->n_tensors; t++) { /* no rows: the keys' gradients are 0 */
+      float values[4096];
+      if (!p->recipe->tensor[t].output) continue;
+      ck_assert_int_le(fg_problem_count(p, t), 4096);
+      GOOD(fg_problem_get(p, t, values));
+      for (int64_t j = 0; j < fg_problem_count(p, t); j++) ck_assert(values[j] == 0);
+    }
+    fg_problem_free(p);
+    p = api_problem(forward, shapes[i], 1);
+    GOOD(api_launch(forward, p));
+    fg_problem_free(p);
+  }
+  GOOD(fg_launch(forward, &(fg_shape){0, 0, 0, 0, 0, 0}, &args, NULL, NULL));
+}
+END_TEST
+
+/* No keys: O = 0 and LSE = -inf are written, and no k is asked for. */
+START_TEST(test_no_keys) {
+  fg_problem *p = api_problem(forward, (fg_shape){2, 2, 1, 20, 0, 0}, 1);
+  float o[2 * 2 * 20 * 8], lse[2 * 2 * 20];
+  ck_assert_int_eq(fg_problem_count(p, fg_problem_find(p, "o")), sizeof o / sizeof *o);
+  GOOD(api_launch(forward, p));
+  GOOD(fg_problem_get(p, fg_problem_find(p, "o"), o));
+  GOOD(fg_problem_get(p, fg_problem_find(p, "lse"), lse));
+  for (size_t i = 0; i < sizeof o / sizeof *o; i++) ck_assert(o[i] == 0);
+  for (size_t i = 0; i < sizeof lse / sizeof *lse; i++) ck_assert(lse[i] == -INFINITY);
+  fg_problem_free(p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("api_launch");
+  TCase *cases = tcase_create("api_launch");
+  tcase_add_unchecked_fixture(cases, warm, api_leave);
+  tcase_add_checked_fixture(cases, open_warm, close_both);
+  tcase_add_test(cases, test_numbers);
+  tcase_add_test(cases, test_refused);
+  tcase_add_test(cases, test_older_args);
+  tcase_add_test(cases, test_workspace);
+  tcase_add_test(cases, test_empty);
+  tcase_add_test(cases, test_no_keys);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}

@@ -1,0 +1,171 @@
+/* t_api_select.c - fg_select: which kernel a shape gets, what is remembered of it, and which shapes
+ * and streams are refused. */
+#include "api_case.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL "head_dim=8 block_q=4" /* one plan, the fastest to compile */
+
+/* One class, one choice; another class, another choice, and a compile only for another plan. */
+START_TEST(test_classes) {
+  static const fg_shape same[] = {
+      {1, 2, 1, 21, 39, 0}, {1, 2, 1, 20, 37, 16}, {1, 3, 1, 23, 36, 32}};
+  static const fg_shape other[] = {{1, 2, 1, 24, 37, 0}, {1, 2, 1, 20, 40, 0}, {2, 2, 1, 20, 37, 0},
+                                   {1, 2, 1, 20, 37, 4}, {1, 2, 2, 20, 37, 0}, {1, 2, 1, 0, 37, 0}};
+  fg_context *context = api_open("cache");
+  fg_op *op = api_define(context, SMALL);
+  fg_kernel *kernel = api_select(op, api_shape);
+  api_counts(context, 0, 1, 1, 1);
+  for (int i = 0; i < 3; i++) ck_assert_ptr_eq(api_select(op, same[i]), kernel);
+  api_counts(context, 0, 1, 1, 1);
+  for (int i = 0; i < 6; i++) {
+    ck_assert_ptr_eq(api_select(op, other[i]), kernel);
+    api_counts(context, 0, 2 + i, 1, 1);
+    ck_assert_ptr_eq(api_select(op, other[i]), kernel);
+    api_counts(context, 0, 2 + i, 1, 1);
+  }
+  fg_close(context);
+}
+END_TEST
+
+/* Of n classes the ith: 30 lengths of q, 28 of k, 6 batches. */
+static fg_shape class_of(int i) {
+  return (fg_shape){(int64_t)1 << (i / 840 * 2), 1, 1, (int64_t)1 << i % 30,
+                    (int64_t)1 << i / 30 % 28,   0};
+}
+
+/* Many classes are remembered each; beyond what the memo holds they still work. */
+START_TEST(test_many_classes) {
+  enum { REMEMBERED = 200, CLASSES = 5040 };
+  fg_context *context = api_open("cache");
+  fg_op *op = api_define(context, SMALL);
+  fg_kernel *kernel = api_select(op, class_of(0));
+  for (int again = 0; again < 2; again++)
+    for (int i = 0; i < REMEMBERED; i++) ck_assert_ptr_eq(api_select(op, class_of(i)), kernel);
+  api_counts(context, 0, REMEMBERED, 1, 1);
+  for (int i = REMEMBERED; i < CLASSES; i++) ck_assert_ptr_eq(api_select(op, class_of(i)), kernel);
+  api_counts(context, 0, CLASSES, 1, 1);
+  for (int i = 0; i < REMEMBERED; i++) ck_assert_ptr_eq(api_select(op, class_of(i)), kernel);
+  api_counts(context, 0, CLASSES, 1, 1);
+  fg_close(context);
+}
+END_TEST
+
+/* The name of the kernel that a context of this plan chooses; by the variable if `variable`. */
+static void expect_plan(const char *plan, int variable, const char *words, const char *name) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  fg_info info = FG_INIT(fg_info);
+  if (variable) {
+    setenv("FLASHGEN_PLAN", plan, 1);
+  } else {
+    setenv("FLASHGEN_PLAN", "simt-q16-*", 1); /* the field goes first */
+    config.plan = plan;
+  }
+  GOOD(fg_open(&config, &context));
+  GOOD(fg_kernel_info(api_kernel(context, words), &info));
+  ck_assert_msg(strstr(info.name, name) != NULL, "%s: %s, not %s", plan, info.name, name);
+  fg_close(context);
+}
+
+START_TEST(test_forced_plan) {
+  const char *four = "simt-q4-k32-w4", *sixteen = "simt-q16-k32-w4";
+  for (int variable = 0; variable < 2; variable++) {
+    expect_plan("simt-q16-*", variable, "head_dim=8", sixteen);
+    expect_plan("simt-q4-k32-w4", variable, "head_dim=8", four);
+    expect_plan("wgmma-*,*-q16-*", variable, "head_dim=8", sixteen);
+    expect_plan("wgmma-*,mma-q128", variable, "head_dim=8", four);        /* none: as usual */
+    expect_plan("simt-q4-*", variable, "head_dim=8 block_q=16", sixteen); /* the spec's own limit */
+  }
+}
+END_TEST
+
+START_TEST(test_no_fallback) {
+  fg_config config = api_config("cache");
+  fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
+  fg_context *context;
+  config.no_fallback = 1;
+  GOOD(fg_open(&config, &context));
+  FAILS(FG_ESPEC, "attn_fwd-bf16-d8: only simt computes it, and no_fallback is set",
+        fg_select(api_define(context, SMALL), &api_shape, NULL, &kernel));
+  FAILS(FG_ESPEC, "no plan fits",
+        fg_select(api_define(context, "head_dim=8 block_q=5"), &api_shape, NULL,
+                  &kernel)); /* no plan fits */
+  ck_assert_ptr_eq(kernel, untouched);
+  api_counts(context, 0, 0, 0, 0);
+  fg_close(context);
+}
+END_TEST
+
+START_TEST(test_refused_shapes) {
+  static const struct {
+    fg_shape shape;
+    const char *why;
+  } wrong[] = {
+      {{-1, 2, 1, 20, 37, 0}, "b = -1: expected 0 to 2^30 - 1"},
+      {{1, -2, 1, 20, 37, 0}, "h = -2"},
+      {{1, 2, -1, 20, 37, 0}, "hk = -1"},
+      {{1, 2, 1, 1 << 30, 37, 0}, "nq = 1073741824: expected 0 to 2^30 - 1"},
+      {{1, 2, 1, 20, INT64_MAX, 0}, "nk = 9223372036854775807"},
+      {{1, 3, 2, 20, 37, 0}, "h = 3 is not a multiple of hk = 2"},
+      {{1, 2, 0, 20, 37, 0}, "h = 2 is not a multiple of hk = 0"},
+      {{1, 2, 1, 20, 37, -16}, "align = -16: expected 0 or more"},
+  };
+  fg_context *context = api_open("cache");
+  fg_op *op = api_define(context, SMALL);
+  fg_kernel *kernel = api_select(op, api_shape), *untouched = kernel;
+  fg_args args = FG_INIT(fg_args);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    FAILS(FG_EARGUMENT, wrong[i].why, fg_select(op, &wrong[i].shape, NULL, &kernel));
+    FAILS(FG_EARGUMENT, wrong[i].why, fg_launch(kernel, &wrong[i].shape, &args, NULL, NULL));
+    ck_assert_uint_eq(fg_workspace_bytes(kernel, &wrong[i].shape), 0);
+  }
+  ck_assert_ptr_eq(kernel, untouched);
+  fg_close(context);
+}
+END_TEST
+
+/* A stream under capture, on a device that says so. */
+static bool always(fg_device *device, void *stream) { return (void)device, stream != NULL; }
+
+START_TEST(test_capture) {
+  fg_context *context = api_open("cache");
+  fg_device_class class = *context->device->class;
+  fg_op *op = api_define(context, "head_dim=8");
+  fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
+  fg_shape near = api_shape, large = api_shape;
+  near.nk = 64;
+  large.nq = 1 << 20; /* another plan is better */
+  class.capturing = always;
+  context->device->class = &class;
+  FAILS(FG_ECAPTURE, "select it before the capture", fg_select(op, &api_shape, op, &kernel));
+  api_counts(context, 0, 0, 0, 0);
+  fg_kernel *warm = api_select(op, api_shape);
+  FAILS(FG_ECAPTURE, "select it before the capture", fg_select(op, &large, op, &kernel));
+  ck_assert_ptr_eq(kernel, untouched);
+  GOOD(fg_select(op, &api_shape, op, &kernel));
+  ck_assert_ptr_eq(kernel, warm);
+  GOOD(fg_select(op, &near, op, &kernel)); /* another class, but nothing to load */
+  ck_assert_ptr_eq(kernel, warm);
+  api_counts(context, 0, 2, 1, 1);
+  ck_assert_ptr_ne(api_select(op, large), warm);
+  GOOD(fg_select(op, &large, op, &kernel));
+  api_counts(context, 0, 3, 2, 2);
+  fg_close(context);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("api_select");
+  TCase *cases = tcase_create("api_select");
+  tcase_add_checked_fixture(cases, api_enter, api_leave);
+  tcase_add_test(cases, test_classes);
+  tcase_add_test(cases, test_many_classes);
+  tcase_add_test(cases, test_forced_plan);
+  tcase_add_test(cases, test_no_fallback);
+  tcase_add_test(cases, test_refused_shapes);
+  tcase_add_test(cases, test_capture);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
