@@ -7,6 +7,8 @@ local pitch = run("tile/rows.lua").pitch
 
 function family.applies(spec, arch) return true end
 
+-- As simt_forward's: 14.5 TFLOP/s against 7.8 at b 4, h 16, n 4096, d 128; 61 us against 40 at b 1,
+-- h 4, n 128 (H200, bf16, full, 2026-11-20).
 function family.candidates(spec, arch)
   return { { block_q = 16, block_kv = 32, warps = 4 }, { block_q = 4, block_kv = 32, warps = 4 } }
 end
