@@ -1,6 +1,8 @@
 /* device.c - opens devices by name; what both kinds share. */
 #include "device.h"
 
+#include "compile.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,7 +28,7 @@ void fg_device_close(fg_device *device) {
 fg_status fg_module_new(fg_device *device, const fg_source *source, const char *name,
                         fg_module **module) {
   fg_code code = {0};
-  TRY(device->class->compile(device, name, source, &code));
+  TRY(fg_compile(device->arch, name, source, &code));
   fg_status status = device->class->load(device, name, source, &code, module);
   free(code.data);
   return status;

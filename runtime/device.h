@@ -20,7 +20,6 @@ typedef struct fg_code {
 } fg_code;
 
 typedef struct fg_device_class {
-  fg_status (*compile)(fg_device *device, const char *name, const fg_source *source, fg_code *code);
   fg_status (*load)(fg_device *device, const char *name, const fg_source *source,
                     const fg_code *code, fg_module **module);
   void (*unload)(fg_module *module);

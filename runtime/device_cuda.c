@@ -28,26 +28,6 @@ static fg_status make_current(const gpu *g) {
   return fg_cuda_check(g->cuda, g->cuda->cuCtxSetCurrent(g->context), "cuCtxSetCurrent");
 }
 
-static fg_status compile(fg_device *device, const char *name, const fg_source *source,
-                         fg_code *code) {
-  const fg_nvrtc *nvrtc; /* loaded by the first compile: a warm start needs none */
-  fg_cubin cubin;
-  TRY(fg_nvrtc_load(&nvrtc));
-  TRY(fg_nvrtc_compile(nvrtc, name, source->text, source->size, device->arch, &cubin));
-  fg_status status = fg_cubin_accept(name, &cubin);
-  if (status != FG_OK) {
-    fg_cubin_free(&cubin);
-    return status;
-  }
-  *code = (fg_code){.data = cubin.data, .size = cubin.size};
-  int n = 0;
-  for (int i = 0; i < cubin.n_entries; i++)
-    n += snprintf(code->figures + n, sizeof code->figures - (size_t)n,
-                  "%s registers %d spill %d stack %d\n", cubin.entry[i].entry,
-                  cubin.entry[i].registers, cubin.entry[i].spill_bytes, cubin.entry[i].stack_bytes);
-  return FG_OK;
-}
-
 /* Finds the entry point and opts in to its shared memory: 48 KB come without asking. */
 static fg_status find_entry(const gpu *g, kernel *k, int i) {
   const fg_step *step = &k->base.source->recipe.step[i];
@@ -224,8 +204,7 @@ static fg_status read_arch(gpu *g) {
 }
 
 fg_status fg_device_cuda_open(int ordinal, fg_device **device) {
-  static const fg_device_class class = {.compile = compile,
-                                        .load = load,
+  static const fg_device_class class = {.load = load,
                                         .unload = unload,
                                         .launch = launch,
                                         .capturing = capturing,

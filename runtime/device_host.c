@@ -26,12 +26,6 @@ typedef struct {
   int file; /* the library's bytes in memory, open for addr2line: no file is left behind */
 } kernel;
 
-static fg_status compile(fg_device *device, const char *name, const fg_source *source,
-                         fg_code *code) {
-  (void)device;
-  return fg_host_cc_compile(name, source, code);
-}
-
 static fg_status find_entries(kernel *k) {
   const fg_recipe *r = &k->base.source->recipe;
   char symbol[64];
@@ -266,8 +260,7 @@ static fg_status copy(fg_device *device, void *to, const void *from, size_t byte
 static void close_host(fg_device *device) { free(device); }
 
 fg_status fg_device_host_open(fg_device **device) {
-  static const fg_device_class class = {.compile = compile,
-                                        .load = load,
+  static const fg_device_class class = {.load = load,
                                         .unload = unload,
                                         .launch = launch,
                                         .capturing = capturing,

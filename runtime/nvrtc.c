@@ -157,13 +157,13 @@ int fg_nvrtc_archs(const fg_nvrtc *nvrtc, size_t size, char *text) {
   return n;
 }
 
-static fg_status check_arch(const fg_nvrtc *nvrtc, const char *arch) {
+fg_status fg_nvrtc_check_arch(const fg_nvrtc *nvrtc, const char *arch) {
   char known[256], padded[264], number[16];
   fg_nvrtc_archs(nvrtc, sizeof known, known);
   snprintf(padded, sizeof padded, " %s ", known);
   snprintf(number, sizeof number, " %d ", strncmp(arch, "sm_", 3) ? 0 : atoi(arch + 3));
   if (strstr(padded, number)) return FG_OK;
-  return fg_fail(FG_ECOMPILER, "NVRTC %d.%d cannot compile for %s; it knows %s",
+  return fg_fail(FG_EENVIRONMENT, "NVRTC %d.%d cannot compile for %s; it knows %s",
                  nvrtc->number / 1000, nvrtc->number % 1000 / 10, arch, known);
 }
 
@@ -279,7 +279,7 @@ fg_status fg_nvrtc_compile(const fg_nvrtc *nvrtc, const char *name, const char *
   pthread_t thread;
   if (size > TEXT_MAX)
     return fg_fail(FG_ECOMPILER, "%s: its text has %zu bytes; at most %d", name, size, TEXT_MAX);
-  TRY(check_arch(nvrtc, arch));
+  TRY(fg_nvrtc_check_arch(nvrtc, arch));
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK);
   int failed = pthread_create(&thread, &attributes, compile_thread, &j);

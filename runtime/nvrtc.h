@@ -52,6 +52,9 @@ void fg_cubin_free(fg_cubin *cubin);
 /* FG_ECOMPILER when the cubin spills or drew a warning that its plan does not allow. */
 fg_status fg_cubin_accept(const char *name, const fg_cubin *cubin);
 
+/* FG_EENVIRONMENT, with the archs that it knows, when the arch is none of them. */
+fg_status fg_nvrtc_check_arch(const fg_nvrtc *nvrtc, const char *arch);
+
 /* The archs that this NVRTC knows, as numbers: "75 80 86 ...". */
 int fg_nvrtc_archs(const fg_nvrtc *nvrtc, size_t size, char *text);
 

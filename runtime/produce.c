@@ -1,6 +1,8 @@
 /* produce.c - from an op to its candidates, and from a candidate to a loaded kernel: through the
  * cache, so that a warm start runs no Lua and no compiler. */
 #include "context.h"
+
+#include "compile.h"
 #include "host_cc.h"
 
 #include <stdio.h>
@@ -202,7 +204,7 @@ static fg_status make_kernel(void *context, fg_product *product) {
   pthread_mutex_unlock(&c->gen_lock);
   if (status != FG_OK) return status;
   TRY_OUT(check_compiler(c));
-  TRY_OUT(c->device->class->compile(c->device, o->name, source, &code));
+  TRY_OUT(fg_compile(c->device->arch, o->name, source, &code));
   TRY_OUT(print_meta(source, &code, !strcmp(c->device->arch, "host"), &product->meta));
   product->code = code.data;
   product->code_n = code.size;

@@ -112,7 +112,7 @@ START_TEST(mistakes_name_their_line) {
       compile_text("extern \"C\" __global__ void f() {\n  x = 1;\n}\n", "sm_90a", &cubin),
       FG_ECOMPILER);
   ck_assert_ptr_nonnull(strstr(fg_error(), "kernel.cu(2): error"));
-  ck_assert_int_eq(compile_text("", "sm_20", &cubin), FG_ECOMPILER);
+  ck_assert_int_eq(compile_text("", "sm_20", &cubin), FG_EENVIRONMENT);
   ck_assert_ptr_nonnull(strstr(fg_error(), "cannot compile for sm_20; it knows "));
 }
 END_TEST

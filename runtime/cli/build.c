@@ -1,7 +1,7 @@
 /* build.c - `flashgen build`: variants compiled into a zoo directory, by worker processes. */
 #include "cli.h"
 
-#include "offline.h"
+#include "compile.h"
 #include "pool.h"
 #include "zoo_make.h"
 
@@ -50,7 +50,7 @@ static fg_status build_source(const job *j, const fg_variant *variant, const fg_
   fg_zoo_digest(source->text, source->size, item->source);
   o->kept = fg_zoo_recall(j->make, item);
   if (!o->kept) {
-    TRY_OUT(fg_offline_compile(variant->arch, item->name, source, &code));
+    TRY_OUT(fg_compile(variant->arch, item->name, source, &code));
     item->figures = code.figures;
     TRY_OUT(fg_zoo_stage(j->make, &code, item));
   }
@@ -186,7 +186,7 @@ static fg_status find_compilers(job *j) {
     while (a < j->n_archs && strcmp(j->arch[a].arch, arch)) a++;
     if (a < j->n_archs) continue;
     if (a == ARCHS) return fg_fail(FG_EARGUMENT, "variants of more than %d archs", ARCHS);
-    TRY(fg_offline_compiler(arch, sizeof j->arch[a].compiler, j->arch[a].compiler));
+    TRY(fg_compiler_identity(arch, sizeof j->arch[a].compiler, j->arch[a].compiler));
     strcpy(j->arch[a].arch, arch);
     j->n_archs++;
   }

@@ -1,27 +1,15 @@
-/* offline.c - NVRTC or the host compiler, by arch. */
-#include "offline.h"
+/* compile.c - NVRTC or the host compiler, by arch. */
+#include "compile.h"
 
 #include "host_cc.h"
 #include "nvrtc.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int is_host(const char *arch) { return !strcmp(arch, "host"); }
 
-/* NVRTC numbers archs without their letter. */
-static fg_status check_arch(const fg_nvrtc *nvrtc, const char *arch) {
-  char known[256], list[260], number[16];
-  fg_nvrtc_archs(nvrtc, sizeof known, known);
-  snprintf(list, sizeof list, " %s ", known);
-  snprintf(number, sizeof number, " %d ", atoi(arch + strlen("sm_")));
-  if (strstr(list, number)) return FG_OK;
-  return fg_fail(FG_EENVIRONMENT, "NVRTC %d.%d cannot compile for %s; it knows %s",
-                 fg_nvrtc_version(nvrtc) / 1000, fg_nvrtc_version(nvrtc) % 1000 / 10, arch, known);
-}
-
-fg_status fg_offline_compiler(const char *arch, size_t size, char *text) {
+fg_status fg_compiler_identity(const char *arch, size_t size, char *text) {
   char identity[8192], options[1024];
   const fg_nvrtc *nvrtc;
   TRY(fg_arch_check(arch));
@@ -30,7 +18,7 @@ fg_status fg_offline_compiler(const char *arch, size_t size, char *text) {
     fg_host_cc_options(sizeof options, options);
   } else {
     TRY(fg_nvrtc_load(&nvrtc));
-    TRY(check_arch(nvrtc, arch));
+    TRY(fg_nvrtc_check_arch(nvrtc, arch));
     TRY(fg_nvrtc_identity(sizeof identity, identity));
     fg_nvrtc_options_key(sizeof options, options);
   }
@@ -38,8 +26,7 @@ fg_status fg_offline_compiler(const char *arch, size_t size, char *text) {
   return FG_OK;
 }
 
-fg_status fg_offline_compile(const char *arch, const char *name, const fg_source *source,
-                             fg_code *code) {
+fg_status fg_compile(const char *arch, const char *name, const fg_source *source, fg_code *code) {
   const fg_nvrtc *nvrtc;
   fg_cubin cubin;
   if (is_host(arch)) {
