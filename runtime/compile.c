@@ -5,6 +5,7 @@
 #include "nvrtc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int is_host(const char *arch) { return !strcmp(arch, "host"); }
@@ -26,6 +27,23 @@ fg_status fg_compiler_identity(const char *arch, size_t size, char *text) {
   return FG_OK;
 }
 
+/* NVRTC's messages name lines of the text, "kernel.cu(31): error: ..."; the template's go behind.
+ */
+static fg_status add_places(const fg_source *source) {
+  char log[4096], text[8192];
+  size_t n = 0;
+  snprintf(log, sizeof log, "%s", fg_error());
+  for (char *line = log, *next; line && n < sizeof text; line = next) {
+    char place[128] = "";
+    const char *at = strstr(line, "kernel.cu(");
+    if ((next = strchr(line, '\n'))) *next++ = 0;
+    if (at && (!next || at < next)) fg_source_place(source, atoi(at + 10), sizeof place, place);
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s%s%s%s%s", n ? "\n" : "", line,
+                          *place ? " [" : "", place, *place ? "]" : "");
+  }
+  return fg_fail(FG_ECOMPILER, "%s", text);
+}
+
 fg_status fg_compile(const char *arch, const char *name, const fg_source *source, fg_code *code) {
   const fg_nvrtc *nvrtc;
   fg_cubin cubin;
@@ -34,8 +52,10 @@ fg_status fg_compile(const char *arch, const char *name, const fg_source *source
     return fg_host_cc_compile(name, source, code);
   }
   TRY(fg_nvrtc_load(&nvrtc));
-  TRY(fg_nvrtc_compile(nvrtc, name, source->text, source->size, arch, &cubin));
-  fg_status status = fg_cubin_accept(name, &cubin);
+  fg_status status = fg_nvrtc_compile(nvrtc, name, source->text, source->size, arch, &cubin);
+  if (status == FG_ECOMPILER) return add_places(source);
+  TRY(status);
+  status = fg_cubin_accept(name, &cubin);
   if (status != FG_OK) {
     fg_cubin_free(&cubin);
     return status;

@@ -3,6 +3,7 @@
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "suite.h"
 
+#include "compile.h"
 #include "expand.h"
 #include "nvrtc.h"
 
@@ -117,6 +118,25 @@ START_TEST(mistakes_name_their_line) {
 }
 END_TEST
 
+/* A text's line 2 comes from line 7 of a template. */
+START_TEST(mistakes_name_their_template) {
+  char text[] = "extern \"C\" __global__ void f() {\n  x = 1;\n}\n", *files[] = {"a/b.cut"};
+  int file[] = {0, 0, -1}, line[] = {6, 7, 0};
+  fg_code code;
+  const fg_source source = {.text = text,
+                            .size = sizeof text - 1,
+                            .n_lines = 3,
+                            .n_files = 1,
+                            .file = files,
+                            .line_file = file,
+                            .line = line};
+  ck_assert_int_eq(fg_compile("sm_90a", "planted", &source, &code), FG_ECOMPILER);
+  ck_assert_msg(
+      strstr(fg_error(), "kernel.cu(2): error: identifier \"x\" is undefined [a/b.cut:7]"), "%s",
+      fg_error());
+}
+END_TEST
+
 /* A pathological text ends at the limit, and the compile after it is judged on its own. */
 START_TEST(late_compiles_stop) {
   size_t n = 0, room = 1000000;
@@ -153,6 +173,7 @@ int main(void) {
   tcase_add_loop_test(tests, bias_gradient, 0, 2);
   tcase_add_test(tests, spills_are_refused);
   tcase_add_test(tests, mistakes_name_their_line);
+  tcase_add_test(tests, mistakes_name_their_template);
   if (fg_nvrtc_version(nvrtc) >= 12080) tcase_add_test(tests, late_compiles_stop);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
