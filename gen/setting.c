@@ -38,6 +38,12 @@ const char *fg_setting_text(fg_setting setting, int *from_environment) {
   return given ? value : fg_settings[setting].fallback;
 }
 
+int fg_setting_good(fg_setting setting) {
+  char *end;
+  int number = strtoll(fg_settings[setting].fallback, &end, 10) > 0 && !*end;
+  return !number || (strtoll(fg_setting_text(setting, NULL), &end, 10) > 0 && !*end);
+}
+
 int64_t fg_setting_number(fg_setting setting) {
   char *end;
   int64_t value = strtoll(fg_setting_text(setting, NULL), &end, 10);

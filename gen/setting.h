@@ -32,6 +32,9 @@ extern const fg_setting_row fg_settings[FG_SETTINGS];
  * value counts as not set. */
 const char *fg_setting_text(fg_setting setting, int *from_environment);
 
+/* Whether a value that must be a positive number is one. */
+int fg_setting_good(fg_setting setting);
+
 /* The same as a number from 1 to 10^9; a larger one reads as 10^9, one that is none as the default.
  */
 int64_t fg_setting_number(fg_setting setting);

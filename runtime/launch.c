@@ -51,6 +51,9 @@ static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *
       return fg_fail(FG_EARGUMENT, "%s: its last stride is %" PRId64 ", not 1", t->argument->name,
                      stride);
     if (stride < 0) return fg_fail(FG_EARGUMENT, "%s: a stride is negative", t->argument->name);
+    if (stride == 0 && t->output)
+      return fg_fail(FG_EARGUMENT, "%s: a stride is 0: its elements would be written twice",
+                     t->argument->name);
     if (__builtin_mul_overflow(extent - 1, stride, &reach) ||
         __builtin_add_overflow(last, reach, &last) || last > INT64_MAX / 8)
       return fg_fail(FG_EARGUMENT, "%s: its strides reach beyond 64 bits", t->argument->name);

@@ -38,6 +38,13 @@ static void doctor_says(const char *report, fg_setting i, const char *value, con
   ck_assert_int_eq(strncmp(at + help, fg_settings[i].help, strlen(fg_settings[i].help)), 0);
 }
 
+START_TEST(bad_numbers) {
+  const program_setup given = {.env = {"FLASHGEN_CACHE_SIZE=2GB"}};
+  program_result r = program_run(&given, "doctor");
+  ck_assert_ptr_nonnull(strstr(r.out, " is no number above 0: 2048 is used\n"));
+}
+END_TEST
+
 START_TEST(doctor) {
   const program_setup bare = {.env = {"HOME", "XDG_CACHE_HOME"}};
   program_result r = program_run(&bare, "doctor");
@@ -244,6 +251,7 @@ int main(void) {
   TCase *tests = tcase_create("cli_machine");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, doctor);
+  tcase_add_test(tests, bad_numbers);
   tcase_add_test(tests, no_compiler);
   tcase_add_test(tests, compiler_that_fails);
   tcase_add_test(tests, no_directory);
