@@ -31,9 +31,3 @@ fg_status fg_fail_in(fg_status code, const char *format, ...) {
   memcpy(sentence, text, strlen(text) + 1);
   return code;
 }
-
-const char *fg_status_name(fg_status code) {
-  static const char *const name[] = {"ok", "argument", "spec",    "template",    "compiler", "cuda",
-                                     "io", "memory",   "capture", "environment", "bug"};
-  return (size_t)code < sizeof name / sizeof *name ? name[code] : "unknown";
-}

@@ -12,9 +12,6 @@ fg_status fg_fail(fg_status code, const char *format, ...) __attribute__((format
 /* Puts "context: " before the present sentence and returns `code` unchanged. */
 fg_status fg_fail_in(fg_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "argument", "spec", ...: the name of a code, for messages and --json. */
-const char *fg_status_name(fg_status code);
-
 #define TRY(call)                                                                                  \
   do {                                                                                             \
     fg_status try_ = (call);                                                                       \

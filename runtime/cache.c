@@ -17,17 +17,6 @@ void fg_cache_add(fg_cache *cache, fg_count count, uint64_t n) {
 
 uint64_t fg_cache_count(const fg_cache *cache, fg_count count) { return cache->count[count]; }
 
-const char *fg_count_name(fg_count count) {
-  static const char *const name[FG_COUNTS] = {
-      [FG_COUNT_HITS] = "hits",           [FG_COUNT_JOINED] = "joined",
-      [FG_COUNT_MISSES] = "misses",       [FG_COUNT_PRODUCED] = "produced",
-      [FG_COUNT_PUBLISHED] = "published", [FG_COUNT_PUBLISH_FAILED] = "publish failed",
-      [FG_COUNT_CORRUPT] = "corrupt",     [FG_COUNT_REFUSED] = "refused",
-      [FG_COUNT_NEWER] = "newer",         [FG_COUNT_EVICTED] = "evicted",
-      [FG_COUNT_SWEPT] = "swept",         [FG_COUNT_LOCK_TIMEOUTS] = "lock timeouts"};
-  return name[count];
-}
-
 static void warn_stderr(void *context, const char *sentence) {
   (void)context;
   fprintf(stderr, "flashgen: %s\n", sentence);

@@ -94,7 +94,6 @@ typedef enum fg_count {
   FG_COUNTS
 } fg_count;
 uint64_t fg_cache_count(const fg_cache *cache, fg_count count);
-const char *fg_count_name(fg_count count); /* "hits", "publish failed", ... */
 
 /* For `flashgen cache`. They act on the cache's own directory alone, tolerate entries that come and
  * go meanwhile, and find nothing in a directory that is not there. FG_EIO: it cannot be listed. */

@@ -70,8 +70,6 @@ fg_status fg_open(const fg_config *given, fg_context **context) {
   pthread_mutex_init(&c->lock, NULL);
   c->fork_generation = generation;
   c->no_fallback = config.no_fallback;
-  c->warn = config.warn;
-  c->warn_context = config.warn_context;
   fg_status status = open_parts(c, &config);
   if (status == FG_OK)
     *context = c;

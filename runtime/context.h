@@ -51,8 +51,6 @@ struct fg_context {
   pthread_mutex_t gen_lock, lock; /* lock: of the list of ops */
   char *templates, *plan;
   int no_fallback;
-  void (*warn)(void *warn_context, const char *sentence);
-  void *warn_context;
   fg_op *ops;
   unsigned fork_generation; /* of the process that opened it */
   char digest[40];          /* of templates and gen: part of every key */
