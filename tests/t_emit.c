@@ -239,33 +239,6 @@ START_TEST(every_choice_has_its_hook) {
 }
 END_TEST
 
-/* Both targets have a body for every row of the table of primitives, and none besides. */
-START_TEST(every_primitive_has_both_bodies) {
-  const char *table = fg_embedded_find(fg_embedded_templates, "primitives.lua")->text;
-  static const char *const targets[] = {"ptx/base.cut", "host/base.cut"};
-  int rows = 0;
-  for (const char *at = table; (at = strstr(at, "\n  { \"")); at++, rows++) {
-    char part[80];
-    int n = (int)strcspn(at + 6, "\"");
-    snprintf(part, sizeof part, "@ part \"%.*s\"\n", n, at + 6);
-    for (int t = 0; t < 2; t++)
-      ck_assert_msg(strstr(fg_embedded_find(fg_embedded_templates, targets[t])->text, part),
-                    "%s has no %s", targets[t], part);
-  }
-  ck_assert_int_ge(rows, 20);
-  for (int t = 0; t < 2; t++) {
-    const char *text = fg_embedded_find(fg_embedded_templates, targets[t])->text;
-    for (const char *at = text; (at = strstr(at, "@ part \"")); at++) {
-      char row[80];
-      int n = (int)strcspn(at + 8, "\"");
-      snprintf(row, sizeof row, "{ \"%.*s\",", n, at + 8);
-      ck_assert_msg(strstr(table, row) || !strncmp(at + 8, "shared_bytes", 12), "%s: %s",
-                    targets[t], row);
-    }
-  }
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("emit");
   TCase *texts = tcase_create("texts");
@@ -273,7 +246,6 @@ int main(void) {
   tcase_add_test(texts, whole_grid);
   tcase_add_test(texts, places_are_right);
   tcase_add_test(texts, every_choice_has_its_hook);
-  tcase_add_test(texts, every_primitive_has_both_bodies);
   suite_add_tcase(suite, texts);
   return suite_run(suite);
 }

@@ -173,6 +173,25 @@ static void read_only_atomic(const void *p) {
   api->atomic_add_f32((float *)(uintptr_t)((const tensors *)p)->in, 1);
 }
 
+static void reduce_askew(const void *p) {
+  const float x[4] = {0};
+  api->reduce_f32(((const tensors *)p)->strided + 2, x, 4);
+}
+
+static void reduce_into_gap(const void *p) {
+  const float x[4] = {0};
+  api->reduce_f32(((const tensors *)p)->strided + COLS, x, 4);
+}
+
+static void reduce_and_store(const void *p) {
+  const float x[4] = {0};
+  const tensors *t = p;
+  if (tid() < 32)
+    api->reduce_f32(t->strided, x, 4);
+  else if (tid() == 40)
+    keep(t->strided + 3, 1);
+}
+
 /* Each sentence in full but for what the seed decides: case_expect has the stars. */
 static const case_fault wrong[] = {
     {{no_barrier, 64, 1}, "race: shared * at byte *, which thread * *: no barrier orders*"},
@@ -212,6 +231,11 @@ static const case_fault wrong[] = {
      "load of an element never written: byte 68 of tensor out, element ?17] *"},
     {{read_only, 32, 1}, "store to a read-only tensor: byte 16 of tensor in, element ?4] *"},
     {{read_only_atomic, 32, 1}, "atomic add to a read-only tensor: byte 0 of tensor in, *"},
+    {{reduce_askew, 32, 1}, "atomic add misaligned: 16 bytes at byte 8 of * of tensor strided *"},
+    {{reduce_into_gap, 32, 1},
+     "atomic add touches a gap between rows of tensor strided: 16 bytes at byte 32 *"},
+    {{reduce_and_store, 64, 1},
+     "race: * at byte 12 of tensor strided, *, which thread * *: no barrier orders *"},
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 

@@ -22,11 +22,18 @@ fgh_api fgh_table = {
     .global_store = fgh_global_store,
     .atomic_add_f32 = fgh_atomic_add_f32,
     .atomic_add_u32 = fgh_atomic_add_u32,
+    .reduce_f32 = fgh_reduce_f32,
     .barrier_sync = fgh_barrier_sync,
     .barrier_arrive = fgh_barrier_arrive,
     .warp_sync = fgh_warp_sync,
     .shuffle = fgh_shuffle,
     .ballot = fgh_ballot,
+    .ldmatrix = fgh_ldmatrix,
+    .mma_bf16 = fgh_mma_bf16,
+    .mma_f16 = fgh_mma_f16,
+    .cp_async = fgh_cp_async,
+    .cp_async_commit = fgh_cp_async_commit,
+    .cp_async_wait = fgh_cp_async_wait,
 };
 
 static const fg_host_launch *launch;
@@ -131,6 +138,7 @@ void fgh_yield(void) {
 
 static void thread_main(void) {
   launch->entry(launch->params);
+  fgh_async_return();
   fgh_collective_return();
   fgh_context ended;
   if (--alive == 0) fgh_context_switch(&ended, launcher);
@@ -145,6 +153,7 @@ static void run_block(void) {
   fgh_clock_block(warps);
   fgh_shared_block(launch->shared_bytes, warps);
   fgh_collective_block(launch->block);
+  fgh_async_block();
   for (u32 w = 0; w < warps; w++) {
     ready[w] = ~0u;
     ranked[w] = w;

@@ -16,7 +16,11 @@ typedef enum fgh_kind {
   FGH_WARP_SYNC,
   FGH_SHUFFLE,
   FGH_BALLOT,
-  FGH_BARRIER_SYNC,
+  FGH_LDMATRIX,
+  FGH_LDMATRIX_TRANS,
+  FGH_MMA_BF16,
+  FGH_MMA_F16,
+  FGH_BARRIER_SYNC, /* from here on: barriers */
   FGH_BARRIER_ARRIVE
 } fgh_kind;
 
@@ -67,6 +71,23 @@ void fgh_barrier_arrive(int id, int threads);
 void fgh_warp_sync(u32 lanes);
 u32 fgh_shuffle(u32 lanes, u32 value, int from);
 u32 fgh_ballot(u32 lanes, int predicate);
+
+/* What collectives are made of. fgh_meet returns 1 in the lane that comes last, at once: it must
+ * act and wake the others. Returns 0 in these, after that. */
+int fgh_meet(fgh_call call);
+void fgh_wake_others(u32 lanes); /* of the running thread's warp */
+
+/* mma.c */
+void fgh_ldmatrix(u32 *pairs, u32 address, int transposed);
+void fgh_mma_bf16(float *d, const u32 *a, const u32 *b);
+void fgh_mma_f16(float *d, const u32 *a, const u32 *b);
+
+/* async.c */
+void fgh_async_block(void);
+void fgh_async_return(void); /* the running thread is about to end */
+void fgh_cp_async(u32 to, const void *from, int bytes, int read);
+void fgh_cp_async_commit(void);
+void fgh_cp_async_wait(int in_flight);
 
 /* signal.c: while installed, signals that kernel code raises report a fault and jump here. */
 extern sigjmp_buf fgh_signal_return;

@@ -6,7 +6,8 @@
 fgh_clock fgh_clocks[FGH_MAX_WARPS];
 u32 fgh_launch_start, fgh_block_start, fgh_era;
 
-static u32 highest; /* no warp has given out a higher stamp, but for those of this block */
+static u32 highest =
+    FGH_IN_FLIGHT; /* no warp has given out a higher stamp, but for those of this block */
 
 static void gather(void) {
   for (int i = 0; i < FGH_MAX_WARPS; i++)
@@ -17,7 +18,7 @@ void fgh_clock_launch(void) {
   gather();
   if (highest >= 1u << (FGH_STAMP_BITS - 1)) {
     fgh_era++;
-    highest = 0;
+    highest = FGH_IN_FLIGHT;
     for (int i = 0; i < FGH_MAX_WARPS; i++) fgh_clocks[i] = (fgh_clock){0};
   }
   fgh_launch_start = highest + 1;

@@ -12,7 +12,9 @@
 
 enum {
   FGH_MAX_WARPS = 32,
-  FGH_STAMP_BITS = 26 /* the shadow packs a stamp with a lane: 33 million syncs a launch at least */
+  FGH_IN_FLIGHT = 1, /* no access has this stamp, nor 0: all are younger */
+  /* the shadow packs a stamp with a lane: 33 million syncs a launch at least */
+  FGH_STAMP_BITS = 26
 };
 
 typedef struct fgh_clock {

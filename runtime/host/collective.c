@@ -48,8 +48,9 @@ typedef struct words {
 } words;
 
 static words name(fgh_call call) {
-  static const char *const kind[] = {"warp_sync", "shuffle", "ballot", "barrier_sync",
-                                     "barrier_arrive"};
+  static const char *const kind[] = {"warp_sync",   "shuffle",           "ballot",
+                                     "ldmatrix_x4", "ldmatrix_x4_trans", "mma_bf16",
+                                     "mma_f16",     "barrier_sync",      "barrier_arrive"};
   words w;
   if (call.kind >= FGH_BARRIER_SYNC)
     snprintf(w.text, sizeof w.text, "%s(%d, %d)", kind[call.kind], call.id, call.threads);
@@ -79,9 +80,7 @@ static meeting *find_meeting(warp_state *w, fgh_call call) {
   return mine;
 }
 
-/* Returns 1 in the lane that comes last, at once: it must act and wake the others. Returns 0 in
- * these, after that. */
-static int meet(fgh_call call) {
+int fgh_meet(fgh_call call) {
   warp_state *w = &team[fgh_self->warp];
   u32 me = 1u << fgh_self->lane;
   fgh_self->call = call;
@@ -108,13 +107,13 @@ static int meet(fgh_call call) {
   return 0;
 }
 
-static void wake_others(u32 lanes) { fgh_wake(fgh_self->warp, lanes & ~(1u << fgh_self->lane)); }
+void fgh_wake_others(u32 lanes) { fgh_wake(fgh_self->warp, lanes & ~(1u << fgh_self->lane)); }
 
 void fgh_warp_sync(u32 lanes) {
   FGH_ENTER();
-  if (!meet((fgh_call){.kind = FGH_WARP_SYNC, .lanes = lanes})) return;
+  if (!fgh_meet((fgh_call){.kind = FGH_WARP_SYNC, .lanes = lanes})) return;
   fgh_clock_lanes(fgh_self->warp, lanes);
-  wake_others(lanes);
+  fgh_wake_others(lanes);
 }
 
 u32 fgh_shuffle(u32 lanes, u32 value, int from) {
@@ -125,12 +124,12 @@ u32 fgh_shuffle(u32 lanes, u32 value, int from) {
     fgh_fault("shuffle(%#x) takes the value of lane %d, which is not in the mask", lanes, from);
   w->value[lane] = value;
   w->from[lane] = (u8)from;
-  if (meet((fgh_call){.kind = FGH_SHUFFLE, .lanes = lanes})) {
+  if (fgh_meet((fgh_call){.kind = FGH_SHUFFLE, .lanes = lanes})) {
     for (u32 rest = lanes; rest; rest &= rest - 1) {
       int i = __builtin_ctz(rest);
       w->result[i] = w->value[w->from[i]];
     }
-    wake_others(lanes);
+    fgh_wake_others(lanes);
   }
   return w->result[lane];
 }
@@ -140,13 +139,13 @@ u32 fgh_ballot(u32 lanes, int predicate) {
   u32 lane = fgh_self->lane, votes = 0;
   warp_state *w = &team[fgh_self->warp];
   w->value[lane] = predicate != 0;
-  if (meet((fgh_call){.kind = FGH_BALLOT, .lanes = lanes})) {
+  if (fgh_meet((fgh_call){.kind = FGH_BALLOT, .lanes = lanes})) {
     for (u32 rest = lanes; rest; rest &= rest - 1) {
       int i = __builtin_ctz(rest);
       votes |= w->value[i] << i;
     }
     for (u32 rest = lanes; rest; rest &= rest - 1) w->result[__builtin_ctz(rest)] = votes;
-    wake_others(lanes);
+    fgh_wake_others(lanes);
   }
   return w->result[lane];
 }
@@ -188,7 +187,7 @@ static void complete(barrier *b) {
 static void come(fgh_kind kind, int id, int threads) {
   fgh_call call = {.kind = kind, .lanes = ~0u, .id = id, .threads = threads};
   check_barrier(call);
-  if (!meet(call)) return;
+  if (!fgh_meet(call)) return;
   barrier *b = &barriers[id];
   if (arrive(b, call))
     complete(b);
@@ -196,7 +195,7 @@ static void come(fgh_kind kind, int id, int threads) {
     fgh_wait(); /* the other lanes are waiting too; `complete` wakes all 32 */
     return;
   }
-  wake_others(~0u);
+  fgh_wake_others(~0u);
 }
 
 void fgh_barrier_sync(int id, int threads) {

@@ -191,13 +191,18 @@ static inline void note(kind k, const fgh_tensor *t, size_t at, int bytes) {
 
 /* ---- the primitives ---- */
 
-void fgh_global_load(const void *from, void *value, int bytes) {
+int fgh_global_read(const void *from, void *value, int bytes) {
   size_t at;
-  FGH_ENTER();
   fgh_preempt();
   const fgh_tensor *t = find(LOAD, from, bytes, &at);
   if (t->records) note(LOAD, t, at, bytes);
   fgh_copy(value, from, bytes);
+  return t->records != NULL;
+}
+
+void fgh_global_load(const void *from, void *value, int bytes) {
+  FGH_ENTER();
+  fgh_global_read(from, value, bytes);
 }
 
 void fgh_global_store(void *to, const void *value, int bytes) {
@@ -219,6 +224,16 @@ float fgh_atomic_add_f32(float *to, float value) {
   float old = *to;
   *to = old + value;
   return old;
+}
+
+/* One access, but each sum is atomic by itself. */
+void fgh_reduce_f32(float *to, const float *values, int n) {
+  size_t at;
+  FGH_ENTER();
+  fgh_preempt();
+  const fgh_tensor *t = find(ATOMIC, to, 4 * n, &at);
+  note(ATOMIC, t, at, 4 * n);
+  for (int i = 0; i < n; i++) to[i] += values[i];
 }
 
 u32 fgh_atomic_add_u32(u32 *to, u32 value) {

@@ -55,5 +55,9 @@ void fgh_global_load(const void *from, void *value, int bytes);
 void fgh_global_store(void *to, const void *value, int bytes);
 float fgh_atomic_add_f32(float *to, float value);
 u32 fgh_atomic_add_u32(u32 *to, u32 value);
+void fgh_reduce_f32(float *to, const float *values, int n);
+
+/* The load of a primitive that does more than load. Returns whether the tensor is writable. */
+int fgh_global_read(const void *from, void *value, int bytes);
 
 #endif

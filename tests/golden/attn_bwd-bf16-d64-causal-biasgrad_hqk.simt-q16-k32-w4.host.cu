@@ -40,11 +40,18 @@ typedef struct fgh_api {
   void (*global_store)(void *to, const void *value, int bytes);
   float (*atomic_add_f32)(float *to, float value); // each returns the old value
   u32 (*atomic_add_u32)(u32 *to, u32 value);
+  void (*reduce_f32)(float *to, const float *values, int n); // n: 1 or 4, aligned to all of them
   void (*barrier_sync)(int id, int threads); // bar.sync: id 0..15, threads a multiple of 32
   void (*barrier_arrive)(int id, int threads);
   void (*warp_sync)(u32 lanes); // `lanes`: the mask of the lanes that take part
   u32 (*shuffle)(u32 lanes, u32 value, int from); // the value of lane `from` (0..31)
   u32 (*ballot)(u32 lanes, int predicate);
+  void (*ldmatrix)(u32 *pairs, u32 address, int transposed); // this and mma_*: the whole warp
+  void (*mma_bf16)(float *d, const u32 *a, const u32 *b);    // m16n8k16: d[4] += a[4] b[2]
+  void (*mma_f16)(float *d, const u32 *a, const u32 *b);
+  void (*cp_async)(u32 to, const void *from, int bytes, int read); // bytes: 4, 16; read: they or 0
+  void (*cp_async_commit)(void);
+  void (*cp_async_wait)(int in_flight); // groups that need not have landed
 } fgh_api;
 #define DEV static inline __attribute__((always_inline))
 #define threadIdx (fgh->thread_index)

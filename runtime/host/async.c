@@ -1,0 +1,103 @@
+/* async.c - cp.async: copies from global to shared memory that land as late as the waits allow.
+ *
+ * A copy lands when its thread waits for its group, never earlier: the wait that leaves at most n
+ * groups in flight lands all older ones, in order, and none that is not committed. The source is
+ * checked, and read, at issue; what can change until the copy lands is read again then, and must be
+ * the same. A thread that ends must have waited for all its copies: hardware allows it, but a tile
+ * that nobody can have used was fetched for nothing. */
+#include "block.h"
+#include "memory.h"
+#include "shadow.h"
+
+/* Known by the first granule it fills: no two in flight share one. Places in lists are granules
+ * counted from 1, 0 is their end. */
+typedef struct copy {
+  u8 value[16];
+  const void *from; /* NULL: nothing that can change */
+  void *pc;         /* of the issue */
+  u32 group, next;
+  int bytes;
+} copy;
+
+typedef struct queue {
+  u32 first, last; /* the thread's copies in flight, oldest first */
+  u32 committed;   /* groups; the next copy belongs to the one with this number */
+} queue;
+
+static copy copies[FGH_GRANULES];
+static queue queues[FGH_MAX_THREADS];
+
+/* Copies that are left belong to a launch that ended in a fault. */
+void fgh_async_block(void) {
+  for (int i = 0; i < FGH_MAX_THREADS; i++) {
+    for (u32 at = queues[i].first; at; at = copies[at - 1].next)
+      fgh_shared_abandon(at - 1, copies[at - 1].bytes);
+    queues[i] = (queue){0};
+  }
+}
+
+void fgh_async_return(void) {
+  u32 at = queues[fgh_self->id].first;
+  if (!at) return;
+  fgh_self->pc = copies[at - 1].pc;
+  fgh_fault("the thread ends with a cp.async to shared byte %u in flight: it never waits for it",
+            (at - 1) * FGH_GRANULE);
+}
+
+static void check(const void *from, int bytes, int read) {
+  char place[160];
+  if ((bytes != 4 && bytes != 16) || (read != bytes && read))
+    fgh_fault("cp.async of %d bytes that reads %d: want 4 or 16, and all or none", bytes, read);
+  if ((uintptr_t)from % (unsigned)bytes == 0) return;
+  fgh_memory_place(from, place, sizeof place);
+  fgh_fault("cp.async misaligned: %d bytes at %s", bytes, place);
+}
+
+void fgh_cp_async(u32 to, const void *from, int bytes, int read) {
+  FGH_ENTER();
+  check(from, bytes, read);
+  u8 value[16] = {0};
+  int changes = read && fgh_global_read(from, value, bytes);
+  u32 granule = fgh_shared_issue(to, bytes);
+  queue *q = &queues[fgh_self->id];
+  copy *c = &copies[granule];
+  c->from = changes ? from : NULL;
+  c->pc = fgh_self->pc;
+  c->group = q->committed;
+  c->next = 0;
+  c->bytes = bytes;
+  memcpy(c->value, value, sizeof value);
+  if (q->first)
+    copies[q->last - 1].next = granule + 1;
+  else
+    q->first = granule + 1;
+  q->last = granule + 1;
+}
+
+void fgh_cp_async_commit(void) {
+  FGH_ENTER();
+  queues[fgh_self->id].committed++;
+}
+
+static void read_again(const copy *c) {
+  u8 value[16];
+  char place[160];
+  fgh_global_read(c->from, value, c->bytes);
+  if (!memcmp(value, c->value, (size_t)c->bytes)) return;
+  fgh_memory_place(c->from, place, sizeof place);
+  fgh_fault("race: %s was stored to while a cp.async of the thread was reading it", place);
+}
+
+void fgh_cp_async_wait(int in_flight) {
+  FGH_ENTER();
+  fgh_preempt();
+  queue *q = &queues[fgh_self->id];
+  while (q->first) {
+    u32 granule = q->first - 1;
+    const copy *c = &copies[granule];
+    if (c->group + (u32)in_flight >= q->committed) break;
+    if (c->from) read_again(c);
+    q->first = c->next;
+    fgh_shared_land(granule, c->value, c->bytes);
+  }
+}

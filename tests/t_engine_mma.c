@@ -1,0 +1,349 @@
+/* t_engine_mma.c - the host device's engine on ldmatrix and mma: fragments lie as PTX says, every
+ * 16-bit number is read exactly, and what is wrong is found under every seed, with its lane. */
+#include "elem.h"
+#include "engine_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One mma by each of two warps: row-major operands of PTX's mma.m16n8k16, and what came of them. */
+typedef struct product {
+  u16 a[2][16][16], b[2][16][8];
+  float c[2][16][8], d[2][16][8];
+} product;
+
+static product given;
+static fg_elem dtype;
+
+static void mma(float *d, const u32 *a, const u32 *b) {
+  if (dtype == FG_ELEM_BF16)
+    api->mma_bf16(d, a, b);
+  else
+    api->mma_f16(d, a, b);
+}
+
+/* ---- layouts ---- */
+
+/* PTX ISA, "Matrix Fragments for mma.m16n8k16", element by element: groupID = lane / 4 and
+ * threadID_in_group = lane % 4. */
+static void fragments(const void *p) {
+  (void)p;
+  u32 w = tid() / 32, group = lane() / 4, in_group = lane() % 4;
+  u16 a[8], b[4];
+  float d[4];
+  for (u32 i = 0; i < 8; i++) {
+    u32 row = i < 2 || (i >= 4 && i < 6) ? group : group + 8;
+    a[i] = given.a[w][row][in_group * 2 + (i & 1) + (i < 4 ? 0 : 8)];
+  }
+  for (u32 i = 0; i < 4; i++) b[i] = given.b[w][in_group * 2 + (i & 1) + (i < 2 ? 0 : 8)][group];
+  for (u32 i = 0; i < 4; i++) d[i] = given.c[w][i < 2 ? group : group + 8][in_group * 2 + (i & 1)];
+  u32 pairs_a[4], pairs_b[2];
+  memcpy(pairs_a, a, sizeof a);
+  memcpy(pairs_b, b, sizeof b);
+  mma(d, pairs_a, pairs_b);
+  for (u32 i = 0; i < 4; i++) given.d[w][i < 2 ? group : group + 8][in_group * 2 + (i & 1)] = d[i];
+}
+
+static void launch(void (*kernel)(const void *), u64 seed) {
+  fg_host_memory *memory = case_make(seed);
+  ck_assert_msg(case_launch((job){kernel, 64, 1}, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
+                fault.text);
+  case_drop(memory);
+}
+
+static float random_value(void) { return (float)rand() / (float)RAND_MAX * 4 - 2; }
+
+static void fill_product(void) {
+  for (int i = 0; i < 2 * 16 * 16; i++) fg_elem_store(dtype, given.a, i, random_value());
+  for (int i = 0; i < 2 * 16 * 8; i++) fg_elem_store(dtype, given.b, i, random_value());
+  for (int i = 0; i < 2 * 16 * 8; i++) ((float *)given.c)[i] = random_value();
+}
+
+/* The sum in double, and of magnitudes: sixteen products and a start round 17 times at most. */
+static void check_product(void) {
+  for (int w = 0; w < 2; w++)
+    for (int m = 0; m < 16; m++)
+      for (int n = 0; n < 8; n++) {
+        double sum = (double)given.c[w][m][n], size = fabs(sum);
+        for (int k = 0; k < 16; k++) {
+          double x = (double)fg_elem_load(dtype, given.a[w][m], k);
+          double y = (double)fg_elem_load(dtype, given.b[w][k], n);
+          sum += x * y;
+          size += fabs(x * y);
+        }
+        ck_assert_double_le(fabs((double)given.d[w][m][n] - sum), 17 * 0x1p-24 * size);
+      }
+}
+
+START_TEST(fragments_lie_as_documented) {
+  dtype = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
+  for (u64 seed = 0; seed < SEEDS; seed++) {
+    fill_product();
+    launch(fragments, seed);
+    check_product();
+  }
+}
+END_TEST
+
+/* An infinity and a NaN reach the row or the column that they are in, and no other. */
+START_TEST(specials_propagate) {
+  dtype = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
+  fill_product();
+  for (int i = 0; i < 2 * 16 * 8; i++) fg_elem_store(dtype, given.b, i, 1);
+  fg_elem_store(dtype, given.a[0][3], 5, -INFINITY);
+  fg_elem_store(dtype, given.a[0][12], 1, NAN);
+  fg_elem_store(dtype, given.b[1][9], 6, NAN);
+  given.c[1][4][2] = INFINITY;
+  launch(fragments, 0);
+  for (int m = 0; m < 16; m++)
+    for (int n = 0; n < 8; n++) {
+      float d0 = given.d[0][m][n], d1 = given.d[1][m][n];
+      ck_assert_int_eq(isnan(d0), m == 12);
+      ck_assert_int_eq(isinf(d0) && d0 < 0, m == 3);
+      ck_assert_int_eq(isnan(d1), n == 6);
+      ck_assert_int_eq(isinf(d1) && d1 > 0, m == 4 && n == 2);
+    }
+}
+END_TEST
+
+/* Warp w's rows hold one number each, times 1: the sum is that number. */
+static void all_numbers(const void *p) {
+  (void)p;
+  u32 group = lane() / 4, unit = dtype == FG_ELEM_BF16 ? 0x3f80 : 0x3c00;
+  for (u32 first = 32768 * (tid() / 32), end = first + 32768; first < end; first += 16) {
+    u32 a[4] = {0}, b[2] = {unit * 0x10001, unit * 0x10001};
+    float d[4] = {0};
+    if (lane() % 4 == 0) a[0] = first + group, a[1] = first + group + 8;
+    mma(d, a, b);
+    for (u32 i = 0; i < 4; i++) {
+      u16 x = (u16)(first + group + 8 * (i / 2));
+      float exact = fg_elem_load(dtype, &x, 0);
+      if (isnan(exact) ? !isnan(d[i]) : d[i] != exact) given.d[0][0][0] = 1;
+    }
+  }
+}
+
+START_TEST(every_number_is_read_exactly) {
+  dtype = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
+  given.d[0][0][0] = 0;
+  launch(all_numbers, 1);
+  ck_assert_float_eq(given.d[0][0][0], 0);
+}
+END_TEST
+
+/* Rows in any order and overlapping, as addresses say: row i of the warp begins at word 4 * i; the
+ * number in halfword i of shared memory is i. */
+static void matrices(const void *p) {
+  const tensors *t = p;
+  u32 plain[4], turned[4], good = 0;
+  for (u32 i = 0; i < 4; i++) put(4 * tid() + i, (8 * tid() + 2 * i) * 0x10001 + 0x10000);
+  sync_all();
+  u32 row = 63 - tid(), near = lane() / 4, far = 2 * (lane() % 4);
+  api->ldmatrix(plain, at(4 * row), 0);
+  api->ldmatrix(turned, at(4 * row), 1);
+  for (u32 i = 0; i < 4; i++) {
+    u32 first = 63 - tid() / 32 * 32 - 8 * i; /* the row that lane 8 * i points to; they descend */
+    u32 low = 8 * (first - near) + far, turned_low = 8 * (first - far) + near;
+    good += plain[i] == low + (low + 1) * 0x10000;
+    good += turned[i] == turned_low + (turned_low - 8) * 0x10000;
+  }
+  keep(t->out + tid(), (float)good);
+}
+
+START_TEST(matrices_lie_as_documented) {
+  for (u64 seed = 0; seed < SEEDS; seed++) {
+    fg_host_memory *memory = case_make(seed);
+    ck_assert_msg(case_launch((job){matrices, 64, 1}, seed, memory) == FG_OK, "%s", fault.text);
+    for (int i = 0; i < 64; i++) ck_assert_float_eq(made.out[i], 8);
+    case_drop(memory);
+  }
+}
+END_TEST
+
+/* ---- wrong kernels ---- */
+
+static const u32 zeros[4];
+
+static void fill(void) {
+  api->shared_store(at(4 * tid()), zeros, 16);
+  sync_all();
+}
+
+static void load(u32 word) {
+  u32 r[4];
+  api->ldmatrix(r, at(word), 0);
+}
+
+static void product_of_zeros(void) {
+  float d[4] = {0};
+  api->mma_bf16(d, zeros, zeros);
+}
+
+static void load_without_lane(const void *p) {
+  (void)p;
+  fill();
+  if (lane() != 17) load(0);
+}
+
+static void mma_without_lane(const void *p) {
+  (void)p;
+  if (lane() != 17) product_of_zeros();
+}
+
+static void half_a_warp(const void *p) {
+  (void)p;
+  if (lane() < 16) product_of_zeros();
+  api->warp_sync(~0u);
+}
+
+static void two_dtypes(const void *p) {
+  float d[4] = {0};
+  (void)p;
+  if (lane() == 3)
+    api->mma_f16(d, zeros, zeros);
+  else
+    api->mma_bf16(d, zeros, zeros);
+}
+
+static void two_forms(const void *p) {
+  u32 r[4];
+  (void)p;
+  fill();
+  api->ldmatrix(r, at(0), lane() == 3);
+}
+
+static void load_and_mma(const void *p) {
+  (void)p;
+  fill();
+  if (lane() < 30)
+    load(0);
+  else
+    product_of_zeros();
+}
+
+static void row_askew(const void *p) {
+  (void)p;
+  fill();
+  load(4 * lane() + (lane() == 9 ? 2 : 0));
+}
+
+static void row_outside(const void *p) {
+  (void)p;
+  fill();
+  load(lane() == 30 ? 1024 : 4 * lane());
+}
+
+static void row_across_end(const void *p) {
+  (void)p;
+  fill();
+  load(4 * lane() - (lane() == 0 ? 4 : 0));
+}
+
+static void row_unwritten(const void *p) {
+  (void)p;
+  if (lane() != 20) api->shared_store(at(4 * lane()), zeros, 16);
+  api->warp_sync(~0u);
+  load(4 * lane());
+}
+
+static void row_half_written(const void *p) {
+  (void)p;
+  api->shared_store(at(4 * lane()), zeros, lane() == 20 ? 8 : 16);
+  api->warp_sync(~0u);
+  load(4 * lane());
+}
+
+static void no_barrier_before(const void *p) {
+  (void)p;
+  fill();
+  api->shared_store(at(4 * tid()), zeros, 16);
+  load(4 * (63 - tid()));
+}
+
+static void no_warp_sync_before(const void *p) {
+  (void)p;
+  fill();
+  api->shared_store(at(4 * lane()), zeros, 16);
+  load(4 * (31 - lane()));
+}
+
+/* The load is a collective, but it orders no memory: the store may come before another lane's read.
+ */
+static void store_behind_load(const void *p) {
+  (void)p;
+  fill();
+  load(4 * (31 - lane()));
+  put(4 * lane(), 1);
+}
+
+static void refill_behind_load(const void *p) {
+  (void)p;
+  fill();
+  if (tid() < 32)
+    load(4 * tid());
+  else
+    put(4 * (tid() - 32), 1);
+}
+
+static void load_in_flight(const void *p) {
+  api->cp_async(at(4 * lane()), ((const tensors *)p)->in, 16, 16);
+  api->cp_async_commit();
+  api->warp_sync(~0u);
+  load(4 * (31 - lane()));
+}
+
+/* Each sentence in full but for what the seed decides: case_expect has the stars. */
+static const case_fault wrong[] = {
+    {{load_without_lane, 32, 1},
+     "divergence: lane 17 returned while lanes * of warp 0 wait in ldmatrix_x4(0xffffffff) *|"
+     "divergence: lane * calls ldmatrix_x4(0xffffffff), but lanes 0x20000 of warp 0 have "
+     "returned*"},
+    {{mma_without_lane, 32, 1},
+     "divergence: lane 17 returned while lanes * of warp 0 wait in mma_bf16(0xffffffff) *|"
+     "divergence: lane * calls mma_bf16(0xffffffff), but lanes 0x20000 of warp 0 have returned *"},
+    {{half_a_warp, 32, 1},
+     "divergence: lane * calls * while lanes * of warp 0 wait in mma_bf16(0xffffffff) *|"
+     "divergence: lane * calls mma_bf16(0xffffffff) while lanes * of warp 0 wait in warp_sync*"},
+    {{two_dtypes, 32, 1},
+     "divergence: lane 3 calls mma_f16(0xffffffff) while lanes * wait in mma_bf16(0xffffffff) *|"
+     "divergence: lane * calls mma_bf16(0xffffffff) while lanes 0x8 * wait in "
+     "mma_f16(0xffffffff)*"},
+    {{two_forms, 32, 1},
+     "divergence: lane * calls ldmatrix_x4* wait in ldmatrix_x4*(0xffffffff) *"},
+    {{load_and_mma, 32, 1}, "divergence: lane * calls * while lanes * of warp 0 wait in *"},
+    {{row_askew, 32, 1}, "shared load misaligned: 16 bytes at byte 152, address * thread 9]"},
+    {{row_outside, 32, 1}, "shared load out of bounds: bytes 4096 to 4111 of 4096 * thread 30]"},
+    {{row_across_end, 32, 1}, "shared load out of bounds: 16 bytes before the first * thread 0]"},
+    {{row_unwritten, 32, 1}, "shared load at byte 320, which was never written * thread 20]"},
+    {{row_half_written, 32, 1}, "shared load at byte 328, which was never written * thread 20]"},
+    {{no_barrier_before, 64, 1}, "race: shared * at byte *, which thread * *: no barrier orders *"},
+    {{no_warp_sync_before, 32, 1},
+     "race: shared * at byte *, which * read*: no warp_sync or barrier orders *|"
+     "race: shared load at byte *, which thread * wrote: no warp_sync or barrier orders the two *"},
+    {{store_behind_load, 32, 1},
+     "race: shared store at byte *, which thread * reads: no warp_sync or barrier orders the two "
+     "*"},
+    {{refill_behind_load, 64, 1},
+     "race: shared * at byte *, which thread * *: no barrier orders *"},
+    {{load_in_flight, 32, 1},
+     "shared load at byte * while a cp.async of thread * is still filling it *"},
+};
+enum { WRONG = sizeof wrong / sizeof *wrong };
+
+START_TEST(fault_is_found) {
+  for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("engine mma");
+  TCase *tcase = tcase_create("matrices");
+  tcase_add_loop_test(tcase, fragments_lie_as_documented, 0, 2);
+  tcase_add_loop_test(tcase, specials_propagate, 0, 2);
+  tcase_add_loop_test(tcase, every_number_is_read_exactly, 0, 2);
+  tcase_add_test(tcase, matrices_lie_as_documented);
+  tcase_add_loop_test(tcase, fault_is_found, 0, WRONG);
+  suite_add_tcase(suite, tcase);
+  return suite_run(suite);
+}

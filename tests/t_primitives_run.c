@@ -1,0 +1,180 @@
+/* t_primitives_run.c - primitives that only work together, in two small kernels, on a device:
+ * cp.async, ldmatrix and mma as attention uses them, and packing with the vector accesses.
+ *
+ * On the host device it checks the templates against the engine; on a GPU (label gpu), that the
+ * engine's model of fragments is the hardware's. The kernels take the place of the simplest
+ * family's. */
+#include "elem.h"
+#include "kernel_case.h"
+#include "problem.h"
+#include "scratch.h"
+#include "templates.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 16, VALUES = 4096 };
+
+/* S = Q K^T and O = Q V, 16 x 16 each, into lse: A by ldmatrix, B without and with .trans. */
+static const char fragments[] =
+    "$(kernel('attn_fwd')) {\n"
+    "if (blockIdx.x > 0 || threadIdx.x >= 32) { return; }\n"
+    "const int lane = (int)threadIdx.x, row = lane / 2, half = 8 * (lane % 2);\n"
+    "const u32 sm = shared_base();\n"
+    "cp_async_16(sm + (u32)(16 * lane), p.q + row * p.q_n + half, 16);\n"
+    "cp_async_16(sm + (u32)(512 + 16 * lane), p.k + row * p.k_n + half, 16);\n"
+    "cp_async_commit();\n"
+    "cp_async_16(sm + (u32)(1024 + 16 * lane), p.v + row * p.v_n + half, 16);\n"
+    "cp_async_commit();\n"
+    "const u32 column = (u32)(32 * (lane % 16) + 16 * (lane / 16));\n"
+    "u32 a[4], b[4];\n"
+    "float d[2][8];\n"
+    "for (int i = 0; i < 8; i++) { d[0][i] = d[1][i] = 0.0f; }\n"
+    "cp_async_wait_1();\n"
+    "warp_sync(ALL_LANES);\n"
+    "ldmatrix_x4(a, sm + column);\n"
+    "ldmatrix_x4(b, sm + 512 + (u32)(32 * (lane % 8 + lane / 16 * 8) + lane / 8 % 2 * 16));\n"
+    "mma_$(spec.dtype)(d[0], a, b);\n"
+    "mma_$(spec.dtype)(d[0] + 4, a, b + 2);\n"
+    "cp_async_wait_0();\n"
+    "warp_sync(ALL_LANES);\n"
+    "ldmatrix_x4_trans(b, sm + 1024 + column);\n"
+    "mma_$(spec.dtype)(d[1], a, b);\n"
+    "mma_$(spec.dtype)(d[1] + 4, a, b + 2);\n"
+    "for (int i = 0; i < 16; i++) {\n"
+    "const int m = lane / 4 + i / 2 % 2 * 8, n = i / 4 % 2 * 8 + lane % 4 * 2 + i % 2;\n"
+    "stg_f32(p.lse + i / 8 * 256 + 16 * m + n, d[i / 8][i % 8]);\n"
+    "}\n"
+    "}\n";
+
+/* Each number of the bias, packed with its neighbour and sent through every kind of memory by every
+ * width of access; to lse goes the half's pattern, plus 3. */
+static const char packing[] =
+    "$(kernel('attn_fwd')) {\n"
+    "if (blockIdx.x > 0 || threadIdx.x >= 32) { return; }\n"
+    "const int lane = (int)threadIdx.x;\n"
+    "const u32 own = shared_base() + (u32)(16 * lane);\n"
+    "const int yes = any_lane(ALL_LANES, lane == 7), no = any_lane(ALL_LANES, lane > 31);\n"
+    "for (int i = lane; i < 1024; i += 32) {\n"
+    "float x[4], y[4];\n"
+    "u32 u[4], v[4], w[2];\n"
+    "ldg_f32x4(x, p.bias + 4 * i);\n"
+    "stg_u32(p.o + 8 * i, pack_$(spec.dtype)(x[0], x[1]));\n"
+    "u[0] = u[1] = 0;\n"
+    "u[2] = ldg_u32(p.o + 8 * i);\n"
+    "u[3] = pack_$(spec.dtype)(x[2], x[3]);\n"
+    "stg_u32x4(p.o + 8 * i, u);\n"
+    "ldg_u32x4(v, p.o + 8 * i);\n"
+    "sts_u32x4(own, v);\n"
+    "lds_u32x2(w, own + 8);\n"
+    "for (int j = 0; j < 4; j++) { x[j] = (float)(w[j / 2] >> 16 * (j % 2) & 0xffff); }\n"
+    "for (int j = 0; j < 4; j++) { y[j] = (float)(yes + 2 * no + (j > 0)); }\n"
+    "stg_f32x4(p.lse + 4 * i, x);\n"
+    "red_add_f32x4(p.lse + 4 * i, y);\n"
+    "red_add_f32(p.lse + 4 * i, 1.0f);\n"
+    "for (int j = 0; j < 4; j++) { red_add_f32(p.lse + 4 * i + j, 1.0f); }\n"
+    "}\n"
+    "}\n";
+
+static const char *const dtypes[] = {"bf16", "f16"};
+
+typedef struct run {
+  kernels made;
+  fg_problem *problem;
+} run;
+
+static run begin(const char *text, const char *words, int dtype, fg_shape shape) {
+  char all[128];
+  run r;
+  scratch_put("t/attention/simt_forward.cut", text, strlen(text));
+  snprintf(all, sizeof all, "dtype=%s family=simt block_q=16 head_dim=16 %s", dtypes[dtype], words);
+  GOOD(kernels_make("t", all, &r.made));
+  ck_assert_int_eq(r.made.n, 1);
+  GOOD(fg_problem_new(kernel_device(), &r.made.list[0].source->recipe, &shape, 0, 0, &r.problem));
+  return r;
+}
+
+static void set(const run *r, const char *tensor, const float *values) {
+  GOOD(fg_problem_set(r->problem, fg_problem_find(r->problem, tensor), values));
+}
+
+/* Runs the kernel; lse is what it gives. */
+static void end(run *r, float *lse) {
+  GOOD(fg_problem_run(r->problem, r->made.list[0].module));
+  GOOD(fg_problem_get(r->problem, fg_problem_find(r->problem, "lse"), lse));
+  fg_problem_free(r->problem);
+  kernels_free(&r->made);
+}
+
+/* Small integers: every sum is exact, in any order. */
+static void fill(float *x, int n) {
+  for (int i = 0; i < n; i++) x[i] = (float)(rand() % 17 - 8);
+}
+
+START_TEST(products_are_right) {
+  static float q[512 * N], k[N * N], v[N * N], d[512];
+  fill(q, 512 * N), fill(k, N * N), fill(v, N * N);
+  run r = begin(fragments, "", _i, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 512, .nk = N});
+  set(&r, "q", q), set(&r, "k", k), set(&r, "v", v);
+  end(&r, d);
+  for (int m = 0; m < N; m++)
+    for (int n = 0; n < N; n++) {
+      float s = 0, o = 0;
+      for (int i = 0; i < N; i++) {
+        s += q[m * N + i] * k[n * N + i];
+        o += q[m * N + i] * v[i * N + n];
+      }
+      ck_assert_float_eq(d[m * N + n], s);
+      ck_assert_float_eq(d[256 + m * N + n], o);
+    }
+}
+END_TEST
+
+/* Numbers of every size, in half of them the bits that are rounded away at, just below or just
+ * above the half, for either dtype; and zeros, infinities, NaNs. */
+static void numbers(float *x) {
+  static const uint32_t special[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
+                                     0xffc00001, 0x7f7fffff, 0x477fe000, 0x477fefff, 0x477ff000,
+                                     0x33000000, 0x33000001, 0x7f7f8000, 0x7f7f7fff, 1};
+  static const uint32_t edge[] = {0x1000, 0x0fff, 0x1001, 0x8000, 0x7fff, 0x8001};
+  for (uint32_t i = 0; i < VALUES; i++) {
+    uint32_t bits = (uint32_t)rand() ^ (uint32_t)rand() << 16,
+             kept = i % 6 < 3 ? 0xffffe000 : 0xffff0000;
+    if (i % 2) bits = (bits & 0x807fffff) | (96u + (uint32_t)rand() % 48) << 23; /* f16's range */
+    if (i % 4 < 2) bits = (bits & kept) | edge[i % 6];
+    if (i < sizeof special / sizeof *special) bits = special[i];
+    memcpy(&x[i], &bits, sizeof bits);
+  }
+}
+
+START_TEST(packing_rounds_to_even) {
+  static float x[VALUES], packed[VALUES];
+  fg_elem elem = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
+  numbers(x);
+  run r = begin(packing, "bias=true bias_dtype=f32", _i,
+                (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = VALUES, .nk = 1});
+  set(&r, "bias", x);
+  end(&r, packed);
+  for (int i = 0; i < VALUES; i++) {
+    uint16_t want, got = (uint16_t)(packed[i] - 3);
+    fg_elem_store(elem, &want, 0, x[i]);
+    if (isnan(x[i]))
+      ck_assert(isnan(fg_elem_load(elem, &got, 0)));
+    else
+      ck_assert_msg(got == want, "%a: %#x, not %#x", (double)x[i], got, want);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("primitives run");
+  TCase *tests = tcase_create("run");
+  kernel_device();
+  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
+  tcase_add_loop_test(tests, products_are_right, 0, 2);
+  tcase_add_loop_test(tests, packing_rounds_to_even, 0, 2);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
