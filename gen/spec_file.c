@@ -21,6 +21,7 @@ struct fg_spec_file {
   lua_State *L;
   fg_table *table;
   int n;
+  fg_status status; /* of reading the tables */
 };
 
 /* The whole of a regular file of moderate size; a device or pipe is never read. */
@@ -208,8 +209,15 @@ static fg_status read_tables(fg_spec_file *f) {
     TRY(read_table(f, &f->table[i]));
     if (list) lua_pop(L, 1);
   }
-  lua_pop(L, 1);
   return FG_OK;
+}
+
+/* What the chunk returned is in the first place. */
+static int take_tables(lua_State *L) {
+  fg_spec_file *f = lua_touserdata(L, 2);
+  lua_settop(L, 1);
+  f->status = read_tables(f);
+  return 0;
 }
 
 /* Lua's messages have the file in front when they come from one of its lines; others get it here.
@@ -236,7 +244,11 @@ fg_status fg_spec_file_open(const char *path, fg_spec_file **file) {
   sprintf(name, "@%s", path);
   TRY_OUT(name_file(fg_lua_load(f->L, name, text, size, FG_ESPEC), path));
   TRY_OUT(name_file(fg_lua_call(f->L, 0, 1, FG_ESPEC), path));
-  TRY_OUT(read_tables(f));
+  lua_pushcfunction(f->L, take_tables);
+  lua_insert(f->L, -2);
+  lua_pushlightuserdata(f->L, f);
+  TRY_OUT(name_file(fg_lua_call(f->L, 2, 0, FG_ESPEC), path));
+  TRY_OUT(f->status);
   *file = f;
   f = NULL;
 out:
@@ -277,15 +289,27 @@ static void push_field(lua_State *L, const fg_field *field, const fg_point *poin
   lua_setfield(L, -2, field->name);
 }
 
+/* One question to a table's `when`. */
+typedef struct {
+  const fg_table *table;
+  const fg_point *point;
+  bool keep;
+} question;
+
+static int ask_when(lua_State *L) {
+  question *q = lua_touserdata(L, 1);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, q->table->when);
+  lua_createtable(L, 0, FG_SPEC_FIELDS + 1);
+  for (int i = 0; i < FG_SPEC_FIELDS; i++) push_field(L, &fg_fields[i], q->point);
+  lua_call(L, 1, 1);
+  q->keep = lua_toboolean(L, -1);
+  return 0;
+}
+
 fg_status fg_spec_file_when(fg_spec_file *f, const fg_table *t, const fg_point *point, bool *keep) {
-  *keep = true;
-  if (!t->when) return FG_OK;
-  lua_rawgeti(f->L, LUA_REGISTRYINDEX, t->when);
-  lua_createtable(f->L, 0, FG_SPEC_FIELDS + 1);
-  for (int i = 0; i < FG_SPEC_FIELDS; i++) push_field(f->L, &fg_fields[i], point);
-  TRY(fg_lua_call(f->L, 1, 1, FG_ESPEC));
-  *keep = lua_toboolean(f->L, -1);
-  lua_pop(f->L, 1);
+  question q = {t, point, true};
+  if (t->when) TRY(fg_lua_run(f->L, ask_when, &q, FG_ESPEC));
+  *keep = q.keep;
   return FG_OK;
 }
 

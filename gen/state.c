@@ -20,7 +20,9 @@ typedef struct {
   size_t used, limit;
   int64_t steps, since; /* CPU time when they were last charged, ns */
   bool spent;
-  bool bounded; /* inside a protected call: outside, a refusal would be Lua's panic */
+  bool bounded;     /* inside a protected call: outside, a refusal would be Lua's panic */
+  bool starved;     /* the machine refused a block, not the limit */
+  fg_status raised; /* by fg_lua_raise; FG_OK = not */
 } budget;
 
 static int64_t cpu_time(void) {
@@ -44,6 +46,7 @@ static void *allocate(void *user, void *p, size_t old, size_t size) {
     if (b->used - before + size > b->limit) return NULL;
   }
   void *q = realloc(p, size);
+  b->starved |= !q;
   if (q) b->used += size - before;
   return q;
 }
@@ -167,34 +170,58 @@ static fg_status fail_from(lua_State *L, int result, fg_status code) {
   if (text && !strcmp(text, "C stack overflow")) /* of the parser: it is not given a place */
     status = fg_fail(code, "its brackets or blocks are nested too deep");
   else if (result != LUA_ERRMEM)
-    status = fg_fail(code, "%s", text ? text : "an error without a message");
+    status =
+        fg_fail(b->raised ? b->raised : code, "%s", text ? text : "an error without a message");
   else if (b->steps <= 0)
     status =
         fg_fail(code, "ran for more than %d million steps (%s raises the limit)",
                 (int)fg_setting_number(FG_SET_SPEC_STEPS), fg_settings[FG_SET_SPEC_STEPS].name);
-  else
+  else if (!b->starved)
     status = fg_fail(code == FG_ESPEC ? code : FG_EMEMORY,
                      "Lua ran out of its %d MiB of memory (%s raises the limit of spec files)",
                      (int)(b->limit >> 20), fg_settings[FG_SET_SPEC_MEMORY].name);
+  else
+    status = fg_fail(FG_EMEMORY, "no memory for Lua");
   lua_pop(L, 1);
   return status;
+}
+
+static void enter(lua_State *L) {
+  budget *b = budget_of(L);
+  b->bounded = true;
+  b->starved = false;
+  b->raised = FG_OK;
+  b->since = cpu_time();
+}
+
+int fg_lua_raise(lua_State *L, fg_status status, bool here) {
+  budget_of(L)->raised = status;
+  if (here) fg_lua_place(L, 1);
+  lua_pushstring(L, fg_error());
+  if (here) lua_concat(L, 2);
+  return lua_error(L);
 }
 
 fg_status fg_lua_call(lua_State *L, int n_args, int n_results, fg_status code) {
   int base = lua_gettop(L) - n_args;
   lua_pushcfunction(L, describe);
   lua_insert(L, base);
-  budget_of(L)->bounded = true;
-  budget_of(L)->since = cpu_time();
+  enter(L);
   int result = lua_pcall(L, n_args, n_results, base);
   budget_of(L)->bounded = false;
   lua_remove(L, base);
   return result == LUA_OK ? FG_OK : fail_from(L, result, code);
 }
 
+fg_status fg_lua_run(lua_State *L, lua_CFunction function, void *argument, fg_status code) {
+  lua_pushcfunction(L, function);
+  lua_pushlightuserdata(L, argument);
+  return fg_lua_call(L, 1, 0, code);
+}
+
 fg_status fg_lua_load(lua_State *L, const char *name, const char *text, size_t size,
                       fg_status code) {
-  budget_of(L)->bounded = true;
+  enter(L);
   int result = luaL_loadbufferx(L, text, size, name, "t");
   budget_of(L)->bounded = false;
   return result == LUA_OK ? FG_OK : fail_from(L, result, code);

@@ -16,10 +16,13 @@ static fg_status load(void) {
   if (!library) return fg_fail(FG_EENVIRONMENT, "no CUDA driver: %s", dlerror());
 #define FIND(name, parameters)                                                                     \
   if (!(*(void **)&table.name = dlsym(library, #name)))                                            \
-    return fg_fail(FG_EENVIRONMENT, "the CUDA driver is too old: it has no " #name);
+    return fg_fail(FG_EENVIRONMENT,                                                                \
+                   "libcuda.so.1 is no driver of CUDA 12.0 or newer: it has no " #name);
   FG_CUDA_FUNCTIONS(FIND)
 #undef FIND
-  return fg_cuda_check(&table, table.cuInit(0), "the CUDA driver does not start: cuInit");
+  if (fg_cuda_check(&table, table.cuInit(0), "the CUDA driver does not start") == FG_OK)
+    return FG_OK;
+  return FG_EENVIRONMENT; /* whatever its reason is: there is no GPU for us */
 }
 
 static void load_once(void) {
@@ -34,11 +37,43 @@ fg_status fg_cuda_load(const fg_cuda **cuda) {
   return FG_OK;
 }
 
-fg_status fg_cuda_check(const fg_cuda *cuda, CUresult result, const char *what) {
+bool fg_cuda_lost(CUresult result) {
+  static const CUresult lost[] = {4 /* deinitialised */,
+                                  CU_CONTEXT_INVALID,
+                                  214 /* uncorrectable ECC error */,
+                                  220 /* uncorrectable NVLink error */,
+                                  700 /* illegal address */,
+                                  702 /* launch timeout */,
+                                  CU_CONTEXT_DESTROYED,
+                                  710 /* assert */,
+                                  714 /* hardware stack error */,
+                                  715 /* illegal instruction */,
+                                  716 /* misaligned address */,
+                                  717 /* invalid address space */,
+                                  718 /* invalid program counter */,
+                                  719 /* launch failed */};
+  for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
+    if (lost[i] == result) return true;
+  return false;
+}
+
+static fg_status fail(const fg_cuda *cuda, CUresult result, fg_status status, const char *what,
+                      const char *more) {
   const char *name = NULL, *text = NULL;
-  if (result == 0) return FG_OK;
   cuda->cuGetErrorName(result, &name);
   cuda->cuGetErrorString(result, &text);
-  return fg_fail(FG_ECUDA, "%s: %s (%s)", what, name ? name : "an unknown error",
-                 text ? text : "?");
+  return fg_fail(status, "%s: %s (%s)%s", what, name ? name : "an unknown error", text ? text : "?",
+                 more);
+}
+
+fg_status fg_cuda_check(const fg_cuda *cuda, CUresult result, const char *what) {
+  if (result == 0) return FG_OK;
+  return fail(cuda, result, result == CU_OUT_OF_MEMORY ? FG_EMEMORY : FG_ECUDA, what, "");
+}
+
+fg_status fg_cuda_check_before(const fg_cuda *cuda, CUresult result, const char *what) {
+  if (!fg_cuda_lost(result)) return fg_cuda_check(cuda, result, what);
+  return fail(cuda, result, FG_ECUDA, what,
+              ": work that the GPU was given before this call has failed, and its CUDA context is "
+              "lost");
 }

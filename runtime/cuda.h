@@ -25,7 +25,11 @@ enum {
   CU_DEVICE_CAPABILITY_MINOR = 76,
   CU_DEVICE_SHARED_OPTIN = 97,    /* most dynamic shared bytes a block can opt in to */
   CU_FUNC_MAX_DYNAMIC_SHARED = 8, /* function attribute: dynamic shared bytes it may be given */
-  CU_STREAM_NOT_CAPTURING = 0
+  CU_STREAM_NOT_CAPTURING = 0,
+  CU_OUT_OF_MEMORY = 2, /* results */
+  CU_CONTEXT_INVALID = 201,
+  CU_CONTEXT_DESTROYED = 709,
+  CU_CAPTURE_IMPLICIT = 906 /* the default stream, while a stream that waits for it captures */
 };
 
 /* name, parameters; all return CUresult. The _v2 names are the ABI's own. */
@@ -41,6 +45,7 @@ enum {
   X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                        \
   X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                              \
   X(cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                               \
+  X(cuCtxGetId, (CUcontext context, unsigned long long *id))                                       \
   X(cuCtxGetCurrent, (CUcontext * context))                                                        \
   X(cuCtxSetCurrent, (CUcontext context))                                                          \
   X(cuModuleLoadData, (CUmodule * module, const void *image))                                      \
@@ -72,7 +77,7 @@ typedef struct fg_cuda {
 } fg_cuda;
 
 /* The driver, initialised: libcuda.so.1 on the loader's path. FG_EENVIRONMENT with the loader's
- * reason, or FG_ECUDA when it does not start. Thread-safe. */
+ * reason, or the driver's when it does not start. Thread-safe. */
 fg_status fg_cuda_load(const fg_cuda **cuda);
 
 /* The context of a GPU's device, and the function of step i of a module that it has loaded: for
@@ -82,7 +87,14 @@ struct fg_module;
 CUcontext fg_device_cuda_context(const struct fg_device *device);
 CUfunction fg_device_cuda_function(const struct fg_module *module, int step);
 
-/* FG_ECUDA: "what: CUDA_ERROR_NAME (text)" unless result is 0. */
+/* FG_ECUDA, FG_EMEMORY: "what: CUDA_ERROR_NAME (text)" unless result is 0. */
 fg_status fg_cuda_check(const fg_cuda *cuda, CUresult result, const char *what);
+
+/* Whether a result means that a context is gone: every later call in it fails as well. */
+bool fg_cuda_lost(CUresult result);
+
+/* The same as fg_cuda_check for calls that wait for no kernel: a loss that they report is one of
+ * work before them, the application's or ours, and the sentence says so. */
+fg_status fg_cuda_check_before(const fg_cuda *cuda, CUresult result, const char *what);
 
 #endif

@@ -1,7 +1,6 @@
 /* device_cuda.c - a GPU: NVRTC compiles, the driver loads and launches, in the primary context. */
 #include "cuda.h"
 #include "device.h"
-#include "nvrtc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@ typedef struct {
   const fg_cuda *cuda;
   CUdevice device;
   CUcontext context;
+  unsigned long long id; /* the context's: no other one of this process ever has it */
 } gpu;
 
 typedef struct {
@@ -20,12 +20,33 @@ typedef struct {
   CUfunction step[FG_STEP_MAX];
 } kernel;
 
+/* The primary context is the application's too: a cudaDeviceReset of its own ends our modules, and
+ * to launch one of them then is undefined. */
+static fg_status check_context(const gpu *g) {
+  unsigned long long id = 0;
+  CUresult result = g->cuda->cuCtxGetId(g->context, &id);
+  if (result == 0 && id == g->id) return FG_OK;
+  if (result != 0 && result != CU_CONTEXT_DESTROYED && result != CU_CONTEXT_INVALID)
+    return fg_cuda_check_before(g->cuda, result, g->base.name);
+  return fg_fail(FG_ECUDA,
+                 "%s: the application has reset the GPU's CUDA context since this fg_context was "
+                 "opened: close it and open another",
+                 g->base.name);
+}
+
 /* The context is the caller's thread's from here on, as in CUDA's own runtime. */
 static fg_status make_current(const gpu *g) {
   CUcontext current = NULL;
+  TRY(check_context(g));
   TRY(fg_cuda_check(g->cuda, g->cuda->cuCtxGetCurrent(&current), "cuCtxGetCurrent"));
   if (current == g->context) return FG_OK;
   return fg_cuda_check(g->cuda, g->cuda->cuCtxSetCurrent(g->context), "cuCtxSetCurrent");
+}
+
+/* A cubin that the driver does not take is its compiler's; a lost context and memory are not. */
+static fg_status check_load(const gpu *g, CUresult result, const char *what) {
+  fg_status status = fg_cuda_check_before(g->cuda, result, what);
+  return status == FG_ECUDA && !fg_cuda_lost(result) ? FG_ECOMPILER : status;
 }
 
 /* Finds the entry point and opts in to its shared memory: 48 KB come without asking. */
@@ -33,12 +54,10 @@ static fg_status find_entry(const gpu *g, kernel *k, int i) {
   const fg_step *step = &k->base.source->recipe.step[i];
   char what[144];
   snprintf(what, sizeof what, "%.80s: %s", k->base.name, step->entry);
-  TRY(fg_cuda_check(g->cuda, g->cuda->cuModuleGetFunction(&k->step[i], k->module, step->entry),
-                    what));
+  TRY(check_load(g, g->cuda->cuModuleGetFunction(&k->step[i], k->module, step->entry), what));
   if (step->shared_bytes <= 48 << 10) return FG_OK;
-  return fg_cuda_check(
-      g->cuda,
-      g->cuda->cuFuncSetAttribute(k->step[i], CU_FUNC_MAX_DYNAMIC_SHARED, step->shared_bytes),
+  return check_load(
+      g, g->cuda->cuFuncSetAttribute(k->step[i], CU_FUNC_MAX_DYNAMIC_SHARED, step->shared_bytes),
       what);
 }
 
@@ -65,7 +84,7 @@ static fg_status load(fg_device *device, const char *name, const fg_source *sour
   k->base.source = source;
   snprintf(k->base.name, sizeof k->base.name, "%s", name);
   TRY_OUT(make_current(g));
-  TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuModuleLoadData(&k->module, code->data), name));
+  TRY_OUT(check_load(g, g->cuda->cuModuleLoadData(&k->module, code->data), name));
   for (int i = 0; i < source->recipe.n_steps; i++)
     if (source->recipe.step[i].kind == FG_STEP_LAUNCH) TRY_OUT(find_entry(g, k, i));
   *module = &k->base;
@@ -84,14 +103,14 @@ static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shap
     TRY(fg_workspace_region(r, shape, step->region, &offset, &bytes));
     CUdeviceptr at = (CUdeviceptr)(uintptr_t)workspace + (CUdeviceptr)offset;
     if (!bytes) return FG_OK;
-    return fg_cuda_check(g->cuda, g->cuda->cuMemsetD8Async(at, 0, (size_t)bytes, stream),
-                         "zero-fill");
+    return fg_cuda_check_before(g->cuda, g->cuda->cuMemsetD8Async(at, 0, (size_t)bytes, stream),
+                                "zero-fill");
   }
   uint32_t grid[3];
   bool empty;
   TRY(fg_step_grid(step, shape, grid, &empty));
   if (empty) return FG_OK;
-  return fg_cuda_check(
+  return fg_cuda_check_before(
       g->cuda,
       g->cuda->cuLaunchKernel(k->step[i], grid[0], grid[1], grid[2], (unsigned)step->threads, 1, 1,
                               (unsigned)step->shared_bytes, stream, (void *[]){params}, NULL),
@@ -114,10 +133,12 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
 static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_args *args,
                                void *workspace, int n, double *ms) {
   enum { MOST = 64 };
-  const fg_cuda *cuda = ((const gpu *)module->device)->cuda;
+  const gpu *g = (const gpu *)module->device;
+  const fg_cuda *cuda = g->cuda;
   CUevent event[MOST + 1] = {NULL};
   fg_status status = FG_OK;
   if (n > MOST) return fg_fail(FG_EBUG, "more than %d launches to time", MOST);
+  TRY(make_current(g));
   for (int i = 0; i <= n; i++)
     TRY_OUT(fg_cuda_check(cuda, cuda->cuEventCreate(&event[i], 0), "an event"));
   TRY_OUT(fg_cuda_check(cuda, cuda->cuEventRecord(event[0], NULL), "an event"));
@@ -141,8 +162,9 @@ out:
 static bool capturing(fg_device *device, void *stream) {
   const gpu *g = (const gpu *)device;
   int status = CU_STREAM_NOT_CAPTURING;
-  if (make_current(g) != FG_OK || g->cuda->cuStreamIsCapturing(stream, &status)) return true;
-  return status != CU_STREAM_NOT_CAPTURING;
+  if (make_current(g) != FG_OK) return false; /* what comes next says why */
+  CUresult result = g->cuda->cuStreamIsCapturing(stream, &status);
+  return result == CU_CAPTURE_IMPLICIT || status != CU_STREAM_NOT_CAPTURING;
 }
 
 static fg_status synchronize(fg_device *device) {
@@ -198,7 +220,6 @@ static fg_status read_arch(gpu *g) {
       c, c->cuDeviceGetAttribute(&g->base.multiprocessors, CU_DEVICE_MULTIPROCESSORS, g->device),
       "GPU"));
   TRY(fg_cuda_check(c, c->cuDeviceGetName(g->base.model, sizeof g->base.model, g->device), "GPU"));
-  fg_nvrtc_options_key(sizeof g->base.options, g->base.options);
   snprintf(g->base.arch, sizeof g->base.arch, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
   return FG_OK;
 }
@@ -231,6 +252,7 @@ fg_status fg_device_cuda_open(int ordinal, fg_device **device) {
   TRY_OUT(read_arch(g));
   TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuDevicePrimaryCtxRetain(&g->context, g->device),
                         "the GPU's context"));
+  TRY_OUT(fg_cuda_check(g->cuda, g->cuda->cuCtxGetId(g->context, &g->id), "the GPU's context"));
   *device = &g->base;
   g = NULL;
 out:

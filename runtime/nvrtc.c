@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { TEXT_MAX = 1 << 20, STACK = 64 << 20, PLACE = 512 };
+enum { TEXT_MAX = 1 << 20, STACK = 64 << 20, PLACE = 512, OLDEST = 12030 };
+enum { NVRTC_COMPILATION = 6, NVRTC_BUILTINS = 7, NVRTC_CANCELLED = 16 }; /* of its results */
 
 typedef struct nvrtc_program *program;
 typedef int flow(void *payload, void *reserved);
@@ -84,18 +85,25 @@ static fg_status take_symbols(void *library) {
   int major = 0, minor = 0;
   table.version(&major, &minor);
   table.number = 1000 * major + 10 * minor;
-  return FG_OK;
+  if (table.number >= OLDEST) return FG_OK;
+  return fg_fail(FG_EENVIRONMENT, "%s is the NVRTC of CUDA %d.%d; 12.3 or newer is needed",
+                 table.path, major, minor);
 }
 
-/* Opens one place; remembers it among those that were tried. */
+/* Opens one place; remembers it among those that were tried, with the reason where something is
+ * there. */
 static void *try_place(const char *place, char *tried, size_t size) {
   void *library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
+  const char *why = library ? "" : dlerror();
   size_t n = strlen(tried);
-  if (library)
+  if (library) {
     snprintf(table.path, sizeof table.path, "%s", place);
-  else
-    snprintf(tried + n, size - n, "%s%s", n ? ", " : "", place);
-  return library;
+    return library;
+  }
+  int missing = strstr(why, "No such file") && !strncmp(why, place, strlen(place));
+  snprintf(tried + n, size - n, "%s%s%s%s%s", n ? ", " : "", place, missing ? "" : " (",
+           missing ? "" : why, missing ? "" : ")");
+  return NULL;
 }
 
 static fg_status load(void) {
@@ -173,7 +181,7 @@ typedef struct {
   const char *name, *text, *arch;
   fg_cubin *cubin;
   double deadline;
-  bool late; /* our own flag: after a cancel NVRTC 13.0 reports later failures as cancelled too */
+  bool late; /* our own flag */
   fg_status status;
   char error[4096];
 } job;
@@ -192,38 +200,18 @@ static int stop_when_late(void *payload, void *reserved) {
   return j->late;
 }
 
-/* "Compiling entry function 'x'", then "N bytes stack frame, N bytes spill stores, N bytes spill
- * loads", then "Used N registers": ptxas -v, CUDA 12 and 13. */
-static void read_log(const char *text, fg_cubin *cubin) {
-  fg_figures *entry = NULL;
-  for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-    char copy[512];
-    snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, "\n"), line);
-    const char *at = strstr(copy, "Compiling entry function '");
-    if (at && cubin->n_entries < FG_FIGURES_MAX) {
-      entry = &cubin->entry[cubin->n_entries++];
-      sscanf(at + 26, "%47[^']", entry->entry);
-    }
-    int stack, stores, loads, registers;
-    if ((at = strstr(copy, " bytes stack frame")) && entry) {
-      while (at > copy && at[-1] >= '0' && at[-1] <= '9') at--;
-      if (sscanf(at, "%d bytes stack frame, %d bytes spill stores, %d bytes spill loads", &stack,
-                 &stores, &loads) == 3)
-        entry->stack_bytes = stack, entry->spill_bytes = stores + loads;
-    }
-    if ((at = strstr(copy, "Used ")) && entry && sscanf(at, "Used %d registers", &registers) == 1)
-      entry->registers = registers;
-    if ((strstr(copy, "warning") || strstr(copy, "(C75")) && !*cubin->warning)
-      snprintf(cubin->warning, sizeof cubin->warning, "%.500s", copy);
-  }
-}
-
 static fg_status take_cubin(job *j, program p, const char *log) {
   if (j->nvrtc->cubin_size(p, &j->cubin->size) || !(j->cubin->data = malloc(j->cubin->size)) ||
       j->nvrtc->cubin(p, j->cubin->data))
     return fg_fail(FG_ECOMPILER, "%s: NVRTC gave no cubin", j->name);
-  read_log(log, j->cubin);
+  fg_cubin_read_log(j->cubin, log);
   return FG_OK;
+}
+
+/* We cancel by our own flag alone: behind a cancel, NVRTC 13.0 calls failures of ptxas in the same
+ * thread cancelled too. */
+static const char *error_name(const fg_nvrtc *nvrtc, int result) {
+  return nvrtc->error(result == NVRTC_CANCELLED ? NVRTC_COMPILATION : result);
 }
 
 static fg_status compile_program(job *j, program p) {
@@ -247,8 +235,11 @@ static fg_status compile_program(job *j, program p) {
     status = fg_fail(FG_ECOMPILER, "%s: its compile took longer than %lld s (%s raises the limit)",
                      j->name, (long long)fg_setting_number(FG_SET_COMPILE_SECONDS),
                      fg_settings[FG_SET_COMPILE_SECONDS].name);
+  else if (result == NVRTC_BUILTINS)
+    status = fg_fail(FG_EENVIRONMENT, "%s lacks its builtins library, which lies beside it: %.*s",
+                     j->nvrtc->path, (int)strcspn(log, "\n"), log);
   else if (result)
-    status = fg_fail(FG_ECOMPILER, "%s: %s\n%.3000s", j->name, j->nvrtc->error(result), log);
+    status = fg_fail(FG_ECOMPILER, "%s: %s\n%.3000s", j->name, error_name(j->nvrtc, result), log);
   else
     status = take_cubin(j, p, log);
   free(log);
@@ -292,17 +283,4 @@ fg_status fg_nvrtc_compile(const fg_nvrtc *nvrtc, const char *name, const char *
   }
   *cubin = result;
   return FG_OK;
-}
-
-void fg_cubin_free(fg_cubin *cubin) {
-  free(cubin->data);
-  *cubin = (fg_cubin){0};
-}
-
-fg_status fg_cubin_accept(const char *name, const fg_cubin *cubin) {
-  for (int i = 0; i < cubin->n_entries; i++)
-    if (cubin->entry[i].spill_bytes)
-      return fg_fail(FG_ECOMPILER, "%s: %s spills %d bytes with %d registers", name,
-                     cubin->entry[i].entry, cubin->entry[i].spill_bytes, cubin->entry[i].registers);
-  return *cubin->warning ? fg_fail(FG_ECOMPILER, "%s: %s", name, cubin->warning) : FG_OK;
 }

@@ -28,7 +28,7 @@ typedef struct fg_cubin {
 } fg_cubin;
 
 /* Looks in FLASHGEN_NVRTC, on the loader's path, in $CUDA_HOME and /usr/local/cuda, once a process.
- * FG_EENVIRONMENT names the places. Thread-safe. */
+ * FG_EENVIRONMENT names the places, or what is wrong with the NVRTC there. Thread-safe. */
 fg_status fg_nvrtc_load(const fg_nvrtc **nvrtc);
 
 /* 1000 * major + 10 * minor, as NVRTC numbers itself: 13000, 12030. */
@@ -44,10 +44,14 @@ fg_status fg_nvrtc_identity(size_t size, char *text);
 int fg_nvrtc_options_key(size_t size, char *text);
 
 /* Compiles. FG_ECOMPILER: the log, or that it ran past the time limit or is larger than 1 MB.
+ * FG_EENVIRONMENT: NVRTC does not know the arch, or is not whole.
  * *cubin is the caller's, free with fg_cubin_free. */
 fg_status fg_nvrtc_compile(const fg_nvrtc *nvrtc, const char *name, const char *text, size_t size,
                            const char *arch, fg_cubin *cubin);
 void fg_cubin_free(fg_cubin *cubin);
+
+/* Fills in the figures and the first warning from the compiler's log. */
+void fg_cubin_read_log(fg_cubin *cubin, const char *log);
 
 /* FG_ECOMPILER when the cubin spills or drew a warning that its plan does not allow. */
 fg_status fg_cubin_accept(const char *name, const fg_cubin *cubin);

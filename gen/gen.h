@@ -1,0 +1,30 @@
+/* gen.h - what a fg_gen holds: shared by expand.c (life, text) and plans.c (candidates). */
+#ifndef FG_GEN_H
+#define FG_GEN_H
+
+#include "expand.h"
+#include "state.h"
+
+struct fg_gen {
+  lua_State *L;
+  char *templates;       /* a directory, NULL = the built-in ones */
+  int expand;            /* registry reference of expand.lua's table */
+  char *handed;          /* a text on its way into Lua, which may find no memory for its copy */
+  const fg_point *point; /* of the running expansion */
+  fg_recipe *recipe;
+};
+
+/* Inside fg_lua_run: pushes expand.lua's function of that name. */
+void fg_gen_push_function(const fg_gen *gen, const char *name);
+
+/* Inside fg_lua_run: pushes the job table that plans() and expand() share. */
+void fg_gen_push_job(lua_State *L, const fg_point *point, const char *arch);
+/* Sets a member of the table on top. */
+void fg_gen_set_text(lua_State *L, const char *key, const char *text);
+void fg_gen_set_number(lua_State *L, const char *key, int value);
+
+/* FG_EARGUMENT unless the family has the plan for this point: a kernel of other sizes would be
+ * expanded without complaint and be wrong. */
+fg_status fg_gen_check_plan(fg_gen *gen, const fg_variant *variant);
+
+#endif

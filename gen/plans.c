@@ -1,0 +1,143 @@
+/* plans.c - asks expand.lua for the plans of a point. */
+#include "gen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fg_gen_set_text(lua_State *L, const char *key, const char *text) {
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, key);
+}
+
+void fg_gen_set_number(lua_State *L, const char *key, int value) {
+  lua_pushinteger(L, value);
+  lua_setfield(L, -2, key);
+}
+
+/* job.spec: each field's text, and what templates compute with; words: "field=value ..." */
+static void push_spec(lua_State *L, const fg_point *point, size_t size, char *words) {
+  int n = 0;
+  lua_newtable(L);
+  for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+    char text[64];
+    fg_field_print(&fg_fields[i], point, sizeof text, text);
+    fg_gen_set_text(L, fg_fields[i].name, text);
+    if (fg_fields[i].fallback && !strcmp(text, fg_fields[i].fallback)) continue;
+    n += snprintf(words + n, size - (size_t)n, "%s%s=%s", n ? " " : "", fg_fields[i].name, text);
+  }
+  fg_gen_set_number(L, "d", point->d);
+  fg_gen_set_number(L, "dv", point->dv);
+  fg_gen_set_text(L, "elem", fg_elem_name(fg_point_elem(point)));
+  fg_gen_set_text(L, "bias_elem", fg_elem_name(fg_point_bias_elem(point)));
+  fg_gen_set_text(L, "grad_elem", fg_elem_name(fg_point_grad_elem(point)));
+}
+
+void fg_gen_push_job(lua_State *L, const fg_point *point, const char *arch) {
+  char words[512];
+  lua_newtable(L);
+  push_spec(L, point, sizeof words, words);
+  lua_setfield(L, -2, "spec");
+  fg_gen_set_text(L, "spec_words", words);
+  fg_gen_set_text(L, "arch", arch);
+  fg_gen_set_text(L, "version", FG_VERSION);
+  lua_newtable(L);
+  const char *const *families = fg_fields[FG_SPEC_FIELDS].choices;
+  for (int i = 0; families[i]; i++) {
+    lua_pushstring(L, families[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "families");
+}
+
+void fg_gen_push_function(const fg_gen *gen, const char *name) {
+  lua_rawgeti(gen->L, LUA_REGISTRYINDEX, gen->expand);
+  lua_getfield(gen->L, -1, name);
+  lua_remove(gen->L, -2);
+}
+
+/* The plan table on top of the stack, as expand.plans gave it. */
+static fg_status read_plan(lua_State *L, fg_plan *plan) {
+  *plan = (fg_plan){0};
+  lua_getfield(L, -1, "family");
+  const char *family = lua_tostring(L, -1);
+  if (fg_field_read(&fg_fields[FG_SPEC_FIELDS], family, NULL, &plan->value[0]) != FG_OK)
+    return fg_fail_in(FG_ETEMPLATE, "a candidate");
+  lua_pop(L, 1);
+  for (int i = 1; i < FG_PLAN_FIELDS; i++) {
+    const char *name = fg_fields[FG_SPEC_FIELDS + i].name;
+    int good = lua_getfield(L, -1, name) == LUA_TNIL;
+    lua_Integer value = good ? 0 : lua_tointegerx(L, -1, &good);
+    if (!good || value < 0 || value > FG_PLAN_MAX)
+      return fg_fail(FG_ETEMPLATE, "a candidate of %s: %s must be an integer up to %d",
+                     fg_plan_family(plan), name, FG_PLAN_MAX);
+    plan->value[i] = (int)value;
+    lua_pop(L, 1);
+  }
+  return FG_OK;
+}
+
+/* One request for plans; the list is its caller's when it ends well. */
+typedef struct {
+  const fg_gen *gen;
+  const fg_point *point;
+  const char *arch;
+  const fg_limits *limits;
+  fg_plan *list;
+  int kept;
+  fg_status status;
+} request;
+
+/* The list of plans, and above it the refusals' text, are on top of the stack. */
+static fg_status take_plans(lua_State *L, request *r) {
+  const char *refused = lua_tostring(L, -1);
+  int total = (int)lua_rawlen(L, -2);
+  if (!(r->list = calloc((size_t)total + 1, sizeof *r->list)))
+    return fg_fail(FG_EMEMORY, "no memory for %d plans", total);
+  lua_pushvalue(L, -2);
+  for (int i = 1; i <= total; i++) {
+    lua_rawgeti(L, -1, i);
+    TRY(read_plan(L, &r->list[r->kept]));
+    lua_pop(L, 1);
+    r->kept += !r->limits || fg_limits_allow(r->limits, &r->list[r->kept]);
+  }
+  if (r->kept) return FG_OK;
+  return fg_fail(FG_ESPEC, "no plan fits: %d candidates, none within the restrictions%s%s", total,
+                 *refused ? "; " : "", refused);
+}
+
+static int ask_plans(lua_State *L) {
+  request *r = lua_touserdata(L, 1);
+  fg_gen_push_function(r->gen, "plans");
+  fg_gen_push_job(L, r->point, r->arch);
+  lua_call(L, 1, 2);
+  r->status = take_plans(L, r);
+  return 0;
+}
+
+fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
+                       const fg_limits *limits, fg_plan **plans, int *n) {
+  request r = {.gen = gen, .point = point, .arch = arch, .limits = limits};
+  fg_status status = fg_lua_run(gen->L, ask_plans, &r, FG_ETEMPLATE);
+  if (status == FG_OK) status = r.status;
+  if (status != FG_OK) {
+    free(r.list);
+    return status;
+  }
+  *plans = r.list, *n = r.kept;
+  return FG_OK;
+}
+
+fg_status fg_gen_check_plan(fg_gen *gen, const fg_variant *variant) {
+  fg_limits exact = {0};
+  fg_plan *plans = NULL;
+  int n = 0;
+  for (int i = 0; i < FG_PLAN_FIELDS; i++)
+    exact.n[i] = 1, exact.value[i][0] = variant->plan.value[i];
+  fg_status status = fg_gen_plans(gen, &variant->point, variant->arch, &exact, &plans, &n);
+  free(plans);
+  if (status != FG_ESPEC) return status;
+  char plan[FG_NAME_MAX];
+  fg_plan_name(&variant->plan, sizeof plan, plan);
+  return fg_fail(FG_EARGUMENT, "%s is no plan for this spec and arch: %s", plan, fg_error());
+}
