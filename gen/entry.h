@@ -17,6 +17,8 @@ typedef struct fg_gen_entry {
   fg_status (*expand)(fg_gen *gen, const fg_variant *variant, fg_source **source);
   fg_status (*digest)(const char *templates, size_t size, char *hex);
   const char *(*lua)(void);
+  fg_status (*grid_read)(int n_files, const char *const *files, int n_words,
+                         const char *const *words, fg_grid **grid);
 } fg_gen_entry;
 
 const fg_gen_entry *fg_gen_entry_0(void);

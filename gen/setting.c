@@ -2,6 +2,7 @@
 #include "setting.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* So that callers may scale a number, by 2^20 say, without overflow. */
 enum { NUMBER_MAX = 1000000000 };
@@ -13,19 +14,28 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
                    "C compiler of the host device: gcc 12, clang 15, or newer"},
     [FG_SET_NVRTC] = {"FLASHGEN_NVRTC", "", "file of the NVRTC library"},
     [FG_SET_COMPILE_SECONDS] = {"FLASHGEN_COMPILE_SECONDS", "60",
-                                "most seconds that NVRTC may take for a kernel"},
+                                "most seconds that NVRTC may take for a kernel", FG_SETTING_NUMBER},
     [FG_SET_PLAN] = {"FLASHGEN_PLAN", "",
                      "globs over plan names: the plans to take where they fit"},
-    [FG_SET_MAX_POINTS] = {"FLASHGEN_MAX_POINTS", "100000", "most combinations a grid may have"},
+    [FG_SET_JIT] = {"FLASHGEN_JIT", "1", "0: what no zoo or cache has is an error, not compiled",
+                    FG_SETTING_SWITCH},
+    [FG_SET_VERBOSE] = {"FLASHGEN_VERBOSE", "",
+                        "dispatch, cache, compile: what the library says of it on stderr"},
+    [FG_SET_MAX_POINTS] = {"FLASHGEN_MAX_POINTS", "100000", "most combinations a grid may have",
+                           FG_SETTING_NUMBER},
     [FG_SET_SPEC_STEPS] = {"FLASHGEN_SPEC_STEPS", "200",
-                           "million steps a spec file may run; one takes 5 ns at most"},
-    [FG_SET_SPEC_MEMORY] = {"FLASHGEN_SPEC_MEMORY", "64", "MiB of memory a spec file may use"},
+                           "million steps a spec file may run; one takes 5 ns at most",
+                           FG_SETTING_NUMBER},
+    [FG_SET_SPEC_MEMORY] = {"FLASHGEN_SPEC_MEMORY", "64", "MiB of memory a spec file may use",
+                            FG_SETTING_NUMBER},
     [FG_SET_CACHE] = {"FLASHGEN_CACHE", "",
                       "directory of compiled kernels; ~/.cache/flashgen if none is set"},
     [FG_SET_CACHE_RO] = {"FLASHGEN_CACHE_RO", "", "more of them, dir:dir, searched first"},
-    [FG_SET_CACHE_SIZE] = {"FLASHGEN_CACHE_SIZE", "2048", "MiB of compiled kernels kept"},
+    [FG_SET_CACHE_SIZE] = {"FLASHGEN_CACHE_SIZE", "2048", "MiB of compiled kernels kept",
+                           FG_SETTING_NUMBER},
     [FG_SET_LOCK_SECONDS] = {"FLASHGEN_LOCK_SECONDS", "120",
-                             "most seconds to wait for another process's compile"},
+                             "most seconds to wait for another process's compile",
+                             FG_SETTING_NUMBER},
     [FG_SET_XDG_CACHE_HOME] = {"XDG_CACHE_HOME", "", "its flashgen/ is the default cache"},
     [FG_SET_HOME] = {"HOME", "", "its .cache/flashgen/ is the default without XDG_CACHE_HOME"},
     [FG_SET_TMPDIR] = {"TMPDIR", "/tmp", "where the host device compiles"},
@@ -38,15 +48,29 @@ const char *fg_setting_text(fg_setting setting, int *from_environment) {
   return given ? value : fg_settings[setting].fallback;
 }
 
-int fg_setting_good(fg_setting setting) {
+const char *fg_setting_fault(fg_setting setting) {
+  const fg_setting_row *row = &fg_settings[setting];
+  const char *text = fg_setting_text(setting, NULL);
   char *end;
-  int number = strtoll(fg_settings[setting].fallback, &end, 10) > 0 && !*end;
-  return !number || (strtoll(fg_setting_text(setting, NULL), &end, 10) > 0 && !*end);
+  if (row->kind == FG_SETTING_TEXT) return NULL;
+  if (row->kind == FG_SETTING_SWITCH)
+    return strcmp(text, "0") && strcmp(text, "1") ? "0 or 1" : NULL;
+  return strtoll(text, &end, 10) > 0 && !*end ? NULL : "a number above 0";
+}
+
+fg_status fg_settings_check(void) {
+  for (int i = 0; i < FG_SETTINGS; i++) {
+    const char *fault = fg_setting_fault((fg_setting)i);
+    if (fault)
+      return fg_fail(FG_EARGUMENT, "%s: \"%s\" is not allowed; expected %s", fg_settings[i].name,
+                     fg_setting_text((fg_setting)i, NULL), fault);
+  }
+  return FG_OK;
 }
 
 int64_t fg_setting_number(fg_setting setting) {
-  char *end;
-  int64_t value = strtoll(fg_setting_text(setting, NULL), &end, 10);
-  if (*end || value <= 0) value = strtoll(fg_settings[setting].fallback, NULL, 10);
+  const char *text =
+      fg_setting_fault(setting) ? fg_settings[setting].fallback : fg_setting_text(setting, NULL);
+  int64_t value = strtoll(text, NULL, 10);
   return value < NUMBER_MAX ? value : NUMBER_MAX;
 }

@@ -2,7 +2,7 @@
 #ifndef FG_SETTING_H
 #define FG_SETTING_H
 
-#include <stdint.h>
+#include "error.h"
 
 typedef enum fg_setting {
   FG_SET_TEMPLATES,
@@ -10,6 +10,8 @@ typedef enum fg_setting {
   FG_SET_NVRTC,
   FG_SET_COMPILE_SECONDS,
   FG_SET_PLAN,
+  FG_SET_JIT,
+  FG_SET_VERBOSE,
   FG_SET_MAX_POINTS,
   FG_SET_SPEC_STEPS,
   FG_SET_SPEC_MEMORY,
@@ -23,8 +25,15 @@ typedef enum fg_setting {
   FG_SETTINGS
 } fg_setting;
 
+typedef enum fg_setting_kind {
+  FG_SETTING_TEXT,
+  FG_SETTING_NUMBER,
+  FG_SETTING_SWITCH
+} fg_setting_kind;
+
 typedef struct fg_setting_row {
   const char *name, *fallback, *help;
+  fg_setting_kind kind;
 } fg_setting_row;
 extern const fg_setting_row fg_settings[FG_SETTINGS];
 
@@ -32,11 +41,14 @@ extern const fg_setting_row fg_settings[FG_SETTINGS];
  * value counts as not set. */
 const char *fg_setting_text(fg_setting setting, int *from_environment);
 
-/* Whether a value that must be a positive number is one. */
-int fg_setting_good(fg_setting setting);
+/* What the variable's value should be and is not, "a number above 0"; NULL where it is good. */
+const char *fg_setting_fault(fg_setting setting);
 
-/* The same as a number from 1 to 10^9; a larger one reads as 10^9, one that is none as the default.
- */
+/* FG_EARGUMENT naming the first variable whose value is not good. */
+fg_status fg_settings_check(void);
+
+/* The same as a number, from 1 to 10^9 (a larger one reads as 10^9), or of a switch 0 or 1; one
+ * that is not good as the default. */
 int64_t fg_setting_number(fg_setting setting);
 
 #endif

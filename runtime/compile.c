@@ -11,20 +11,31 @@
 static int is_host(const char *arch) { return !strcmp(arch, "host"); }
 
 fg_status fg_compiler_identity(const char *arch, size_t size, char *text) {
-  char identity[8192], options[1024];
-  const fg_nvrtc *nvrtc;
+  char identity[8192] = "none", options[1024];
   TRY(fg_arch_check(arch));
   if (is_host(arch)) {
-    TRY(fg_host_cc_version(sizeof identity, identity));
+    fg_status status = fg_host_cc_version(sizeof identity, identity);
+    if (status != FG_OK && status != FG_EENVIRONMENT) return status;
+    if (status != FG_OK) strcpy(identity, "none");
     fg_host_cc_options(sizeof options, options);
   } else {
-    TRY(fg_nvrtc_load(&nvrtc));
-    TRY(fg_nvrtc_check_arch(nvrtc, arch));
     TRY(fg_nvrtc_identity(sizeof identity, identity));
     fg_nvrtc_options_key(sizeof options, options);
   }
-  snprintf(text, size, "%s %s", identity, options);
+  if (strcmp(identity, "none"))
+    snprintf(text, size, "%s %s", identity, options);
+  else
+    snprintf(text, size, "none");
   return FG_OK;
+}
+
+fg_status fg_compiler_check(const char *arch) {
+  char version[8192];
+  const fg_nvrtc *nvrtc;
+  TRY(fg_arch_check(arch));
+  if (is_host(arch)) return fg_host_cc_version(sizeof version, version);
+  TRY(fg_nvrtc_load(&nvrtc));
+  return fg_nvrtc_check_arch(nvrtc, arch);
 }
 
 /* NVRTC's messages name lines of the text, "kernel.cu(31): error: ..."; the template's go behind.

@@ -5,9 +5,15 @@
 
 #include "device.h"
 
-/* Who compiles for the arch here, and with which options, in a line: part of what makes the same
- * text the same code. FG_EENVIRONMENT: there is no compiler, or it does not know the arch. */
+enum { FG_COMPILER_MAX = 1024 }; /* bytes of an identity */
+
+/* Who compiles for the arch here, and with which options, in a line: what makes the same text the
+ * same code. NVRTC is not loaded for it where its files say what it is. Without a compiler it is
+ * "none": what is compiled already can still be found and run. */
 fg_status fg_compiler_identity(const char *arch, size_t size, char *text);
+
+/* FG_EENVIRONMENT: there is no compiler, or it does not know the arch. */
+fg_status fg_compiler_check(const char *arch);
 
 /* FG_ECOMPILER: the compiler refuses the text, or the code spills or draws a warning. code->data is
  * the caller's to free. */

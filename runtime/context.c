@@ -2,8 +2,6 @@
 #include "context.h"
 
 #include "digest.h"
-#include "host_cc.h"
-#include "nvrtc.h"
 #include "setting.h"
 
 #include <stdio.h>
@@ -24,8 +22,8 @@ fg_status fg_context_check(const fg_context *context) {
 
 const char *fg_version(void) { return FG_VERSION; }
 
-/* A caller's struct: smaller ones are of an older header, and what they lack is zero. */
-static fg_status check_size(const char *what, size_t size, size_t known) {
+/* Smaller ones are of an older header, and what they lack is zero. */
+fg_status fg_size_check(const char *what, size_t size, size_t known) {
   if (size >= sizeof size && size <= known) return FG_OK;
   return fg_fail(FG_EARGUMENT, "%s: its size is %zu; expected FG_INIT's, at most %zu", what, size,
                  known);
@@ -37,30 +35,58 @@ static fg_status copy_text(const char *given, fg_setting setting, char **copy) {
   return *copy ? FG_OK : fg_fail(FG_EMEMORY, "no memory for a context");
 }
 
-static fg_status identify_compiler(fg_context *c) {
-  if (!strcmp(c->device->arch, "host")) {
-    /* Without a compiler a context still emits, and loads what needs none. */
-    fg_status status = fg_host_cc_version(sizeof c->compiler, c->compiler);
-    if (status == FG_EENVIRONMENT) strcpy(c->compiler, "none");
-    return status == FG_EENVIRONMENT ? FG_OK : status;
-  }
-  return fg_nvrtc_identity(sizeof c->compiler, c->compiler);
+/* Where nothing is made, nothing that is missing for it is an error: look-ups are misses. */
+static fg_status identify(fg_context *c) {
+  char digest[sizeof c->digest] = "none";
+  fg_status status = fg_gen_digest(c->templates, sizeof digest, digest);
+  if (status != FG_OK && (c->jit || status != FG_EENVIRONMENT)) return status;
+  TRY(fg_compiler_identity(c->device->arch, sizeof c->compiler, c->compiler));
+  strcpy(c->digest, digest);
+  c->identified = true;
+  return FG_OK;
 }
 
+fg_status fg_context_identify(fg_context *c) {
+  pthread_mutex_lock(&c->gen_lock);
+  fg_status status = c->identified ? FG_OK : identify(c);
+  pthread_mutex_unlock(&c->gen_lock);
+  return status;
+}
+
+fg_status fg_context_gen(fg_context *c) {
+  return c->gen ? FG_OK : fg_gen_new(c->templates, &c->gen);
+}
+
+static fg_status open_zoos(fg_context *c, const fg_config *config) {
+  if (config->n_zoos < 0 || (config->n_zoos && !config->zoos))
+    return fg_fail(FG_EARGUMENT, "config: n_zoos is %d, zoos %s", config->n_zoos,
+                   config->zoos ? "is given" : "is NULL");
+  c->zoo = calloc((size_t)config->n_zoos + 1, sizeof *c->zoo);
+  if (!c->zoo) return fg_fail(FG_EMEMORY, "no memory for a context");
+  for (; c->n_zoos < config->n_zoos; c->n_zoos++)
+    TRY(fg_zoo_open(config->zoos[c->n_zoos], &c->zoo[c->n_zoos]));
+  return FG_OK;
+}
+
+/* What a kernel would be made with is looked for at once, so that what is missing is said here; a
+ * context with zoos may never make one. */
 static fg_status open_parts(fg_context *c, const fg_config *config) {
+  TRY(fg_settings_check());
+  TRY(fg_context_topics(c));
   TRY(copy_text(config->templates, FG_SET_TEMPLATES, &c->templates));
   TRY(copy_text(config->plan, FG_SET_PLAN, &c->plan));
+  c->jit = config->jit ? config->jit > 0 : fg_setting_number(FG_SET_JIT) != 0;
+  TRY(open_zoos(c, config));
   TRY(fg_device_open(config->device, &c->device));
   c->device->seed = config->seed;
-  TRY(fg_gen_digest(c->templates, sizeof c->digest, c->digest));
-  TRY(identify_compiler(c));
+  if (!c->n_zoos) TRY(fg_context_identify(c));
   return fg_cache_open(config->cache, config->warn, config->warn_context, &c->cache);
 }
 
 fg_status fg_open(const fg_config *given, fg_context **context) {
   fg_config config = FG_INIT(fg_config);
   if (given) {
-    TRY(check_size("config", given->size, sizeof config));
+    TRY(fg_size_check("config", given->size, sizeof config));
     memcpy(&config, given, given->size);
   }
   fg_context *c = calloc(1, sizeof *c);
@@ -69,7 +95,10 @@ fg_status fg_open(const fg_config *given, fg_context **context) {
   pthread_mutex_init(&c->gen_lock, NULL);
   pthread_mutex_init(&c->lock, NULL);
   c->fork_generation = generation;
+  atomic_flag_clear(&c->slow);
   c->no_fallback = config.no_fallback;
+  c->warn = config.warn;
+  c->warn_context = config.warn_context;
   fg_status status = open_parts(c, &config);
   if (status == FG_OK)
     *context = c;
@@ -94,6 +123,8 @@ void fg_close(fg_context *c) {
   }
   fg_gen_free(c->gen);
   if (c->cache) fg_cache_close(c->cache);
+  for (int i = 0; i < c->n_zoos; i++) fg_zoo_free(c->zoo[i]);
+  free(c->zoo);
   fg_device_close(c->device);
   pthread_mutex_destroy(&c->gen_lock);
   pthread_mutex_destroy(&c->lock);
@@ -121,16 +152,12 @@ static fg_op *find_op(fg_context *c, const fg_point *point, const fg_limits *lim
   return NULL;
 }
 
-fg_status fg_define(fg_context *c, const fg_spec *spec, fg_op **result) {
-  fg_point point;
-  fg_limits limits;
-  TRY(fg_context_check(c));
-  TRY(check_size("spec", spec->size, sizeof *spec));
-  TRY(one_point(spec, &point, &limits));
+fg_status fg_context_op(fg_context *c, const fg_point *point, const fg_limits *limits,
+                        fg_op **result) {
   pthread_mutex_lock(&c->lock);
-  fg_op *op = find_op(c, &point, &limits);
+  fg_op *op = find_op(c, point, limits);
   if (!op && (op = calloc(1, sizeof *op))) {
-    *op = (fg_op){.context = c, .next = c->ops, .point = point, .limits = limits};
+    *op = (fg_op){.context = c, .next = c->ops, .point = *point, .limits = *limits};
     pthread_mutex_init(&op->lock, NULL);
     c->ops = op;
   }
@@ -138,6 +165,15 @@ fg_status fg_define(fg_context *c, const fg_spec *spec, fg_op **result) {
   if (!op) return fg_fail(FG_EMEMORY, "no memory for an op");
   *result = op;
   return FG_OK;
+}
+
+fg_status fg_define(fg_context *c, const fg_spec *spec, fg_op **result) {
+  fg_point point;
+  fg_limits limits;
+  TRY(fg_context_check(c));
+  TRY(fg_size_check("spec", spec->size, sizeof *spec));
+  TRY(one_point(spec, &point, &limits));
+  return fg_context_op(c, &point, &limits, result);
 }
 
 /* The first plan's text; gen_lock is held. */
@@ -165,7 +201,7 @@ fg_status fg_emit(fg_context *c, const fg_spec *spec, const char *arch, char **t
   fg_point point;
   fg_limits limits;
   TRY(fg_context_check(c));
-  TRY(check_size("spec", spec->size, sizeof *spec));
+  TRY(fg_size_check("spec", spec->size, sizeof *spec));
   TRY(one_point(spec, &point, &limits));
   pthread_mutex_lock(&c->gen_lock);
   fg_status status = emit(c, &point, &limits, arch ? arch : c->device->arch, text);
@@ -184,7 +220,7 @@ __attribute__((noinline)) static fg_status launch_older(fg_kernel *kernel, const
                                                         const fg_args *args, void *workspace,
                                                         fg_stream stream) {
   fg_args all = {0};
-  TRY(check_size("args", args->size, sizeof all));
+  TRY(fg_size_check("args", args->size, sizeof all));
   memcpy(&all, args, args->size);
   return fg_module_launch(kernel->module, shape, &all, workspace, stream);
 }
@@ -198,14 +234,15 @@ fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *arg
 
 fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info) {
   const fg_info all = {info->size, kernel->name, kernel->figures, kernel->from_cache};
-  TRY(check_size("info", info->size, sizeof all));
+  TRY(fg_size_check("info", info->size, sizeof all));
   memcpy(info, &all, info->size);
   return FG_OK;
 }
 
 void fg_context_counts(const fg_context *c, fg_counts *counts) {
-  const fg_counts all = {sizeof all, fg_cache_count(c->cache, FG_COUNT_HITS), c->choices,
-                         c->compiles, c->loads};
+  const fg_counts all = {sizeof all, fg_cache_count(c->cache, FG_COUNT_HITS),
+                         c->choices, c->compiles,
+                         c->loads,   c->zoo_hits};
   size_t size = counts->size < sizeof all ? counts->size : sizeof all;
   memcpy(counts, &all, size);
   counts->size = size;

@@ -1,10 +1,12 @@
-/* context.h - what a context holds: shared by context.c (life, ops), dispatch.c (choosing) and
- * produce.c (making). */
+/* context.h - what a context holds: shared by context.c (life, ops), candidates.c (what there is to
+ * choose from), dispatch.c (choosing), produce.c (making) and report.c (what it says of all that).
+ */
 #ifndef FG_CONTEXT_H
 #define FG_CONTEXT_H
 
 #include "cache.h"
-#include "device.h"
+#include "compile.h"
+#include "zoo.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,37 +49,90 @@ struct fg_kernel {
 struct fg_context {
   fg_device *device;
   fg_cache *cache;
+  fg_zoo **zoo;
+  int n_zoos;
   fg_gen *gen;                    /* opened when first needed, used under gen_lock */
   pthread_mutex_t gen_lock, lock; /* lock: of the list of ops */
   char *templates, *plan;
   int no_fallback;
+  bool jit;
+  unsigned topics; /* of FLASHGEN_VERBOSE: a set of fg_topic */
+  void (*warn)(void *context, const char *sentence);
+  void *warn_context;
+  atomic_flag slow; /* it has been said that simt is */
   fg_op *ops;
-  unsigned fork_generation; /* of the process that opened it */
-  char digest[40];          /* of templates and gen: part of every key */
-  char compiler[512];       /* identity of the compiler: part of every key */
-  _Atomic uint64_t choices, compiles, loads;
+  unsigned fork_generation;       /* of the process that opened it */
+  bool identified;                /* the next two are known; under gen_lock */
+  char digest[40];                /* of templates and gen: part of every key */
+  char compiler[FG_COMPILER_MAX]; /* its identity: part of a kernel's key */
+  _Atomic uint64_t choices, compiles, loads, zoo_hits;
 };
 
 /* FG_EARGUMENT in a child of the process that opened the context. */
 fg_status fg_context_check(const fg_context *context);
 
+/* A struct of a caller's: FG_EARGUMENT unless its size is of this header or an older one. */
+fg_status fg_size_check(const char *what, size_t size, size_t known);
+
 /* The template state, opened by the first call; the caller holds gen_lock. */
 fg_status fg_context_gen(fg_context *context);
+
+/* Looks up what parts this machine's kernels from others', once. */
+fg_status fg_context_identify(fg_context *context);
+
+/* The op of a point within restrictions, made by the first call. */
+fg_status fg_context_op(fg_context *context, const fg_point *point, const fg_limits *limits,
+                        fg_op **op);
+
+/* A variant's code in the context's zoos; NULL: none has it. */
+const fg_zoo_item *fg_context_zoo(const fg_context *context, const char *name, const fg_zoo **zoo);
+
+/* The entry of a key: from the cache, else, if compiling is allowed, from the producer. `what`
+ * names it in a line of FLASHGEN_VERBOSE; *entry = NULL: there is none and it may not be produced.
+ */
+fg_status fg_context_entry(fg_context *context, const char *what, const fg_key *key,
+                           fg_producer *producer, void *producer_context, const fg_entry **entry);
+
+/* Fails for what would have to be made and may not be: "the plans of attn_fwd-...", and the name in
+ * it that others may be near. */
+fg_status fg_op_missing(fg_op *op, const char *what, const char *name);
 
 /* The op's candidates, listed by the first call; the caller holds op->lock. */
 fg_status fg_op_candidates(fg_op *op);
 
-/* The keys of a variant's kernel, and of the op's list of candidates. Freed with fg_key_free, also
- * after a failure. */
-fg_status fg_kernel_key(const fg_context *context, const char *name, fg_key *key);
+/* FG_EARGUMENT with the reason when the plan that is forced names a family that the op's spec
+ * allows and that cannot compute it. */
+fg_status fg_op_check_forced(fg_op *op);
+
+/* Does one of the comma-separated globs match the plan's name? */
+bool fg_plan_forced(const char *globs, const fg_plan *plan);
+
+/* What every key holds; `what` parts kernels from lists of candidates. The keys of a variant's
+ * kernel, and of the op's list of candidates. Freed with fg_key_free, also after a failure. */
+fg_status fg_key_start(fg_context *context, const char *what, const char *name, fg_key *key);
+fg_status fg_kernel_key(fg_context *context, const char *name, fg_key *key);
 fg_status fg_plans_key(const fg_op *op, fg_key *key);
 
-/* Makes the candidate's kernel: from the cache, else expanded and compiled; loads it. Not under
- * op->lock; several threads may end up with one each, and all but one are freed. */
+/* Makes a plan's kernel, whether dispatch would choose it or not: from a zoo, from the cache, else
+ * expanded and compiled; loads it. Not under op->lock; several threads may end up with one each,
+ * which is theirs to free. */
 fg_status fg_kernel_produce(fg_op *op, const fg_plan *plan, fg_kernel **kernel);
 void fg_kernel_free(fg_kernel *kernel);
 
-/* The candidate that is expected to be fastest for the shape: an index. */
-int fg_op_choose(const fg_op *op, const fg_shape *shape);
+/* The candidate that is expected to be fastest for the shape: an index. FG_EARGUMENT: as
+ * fg_op_check_forced. */
+fg_status fg_op_choose(fg_op *op, const fg_shape *shape, int *index);
+
+/* Through the caller's function, or a line on stderr. */
+void fg_context_warn(const fg_context *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* What FLASHGEN_VERBOSE asks for: fg_context_tell writes a line on stderr if it asks for the topic.
+ * FG_EARGUMENT: it has another word. */
+typedef enum fg_topic { FG_DISPATCH, FG_CACHE, FG_COMPILE, FG_TOPICS } fg_topic;
+fg_status fg_context_topics(fg_context *context);
+bool fg_context_tells(const fg_context *context, fg_topic topic);
+void fg_context_tell(const fg_context *context, fg_topic topic, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -42,7 +42,6 @@ struct fg_device {
   char name[16]; /* "host", "cuda:0" */
   char arch[FG_ARCH_MAX];
   char model[64];      /* "NVIDIA H200"; of the host device "host" */
-  char options[768];   /* of its compiler: part of a kernel's key */
   int multiprocessors; /* blocks run on so many at a time */
   uint64_t seed;       /* host: orders blocks, warps and lanes, and places allocations */
 };

@@ -2,7 +2,6 @@
  * time a process; a launch has run when it returns. */
 #define _GNU_SOURCE /* dladdr, memfd_create */
 #include "device.h"
-#include "host_cc.h"
 #include "process.h"
 
 #include "host/engine.h"
@@ -275,7 +274,6 @@ fg_status fg_device_host_open(fg_device **device) {
   if (!d) return fg_fail(FG_EMEMORY, "no memory for a device");
   *d = (fg_device){
       .class = &class, .name = "host", .arch = "host", .model = "host", .multiprocessors = 1};
-  fg_host_cc_options(sizeof d->options, d->options);
   *device = d;
   return FG_OK;
 }

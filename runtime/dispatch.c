@@ -3,6 +3,8 @@
 #include "context.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,8 +72,7 @@ static double cost(const fg_candidate *c, const fg_shape *shape, int multiproces
   return sum;
 }
 
-/* Does one of the comma-separated globs match the plan's name? */
-static bool forced(const char *globs, const fg_plan *plan) {
+bool fg_plan_forced(const char *globs, const fg_plan *plan) {
   char name[64], glob[128];
   fg_plan_name(plan, sizeof name, name);
   for (const char *at = globs; *at;) {
@@ -86,26 +87,107 @@ static bool forced(const char *globs, const fg_plan *plan) {
   return false;
 }
 
-/* Plans that are forced are compared among themselves; where none is an op's, all are. */
-int fg_op_choose(const fg_op *op, const fg_shape *shape) {
-  const fg_context *c = op->context;
-  int best = 0, any = 0;
-  double least = -1;
-  for (int i = 0; i < op->n_candidates; i++) any |= forced(c->plan, &op->candidate[i].plan);
-  for (int i = 0; i < op->n_candidates; i++) {
-    if (any && !forced(c->plan, &op->candidate[i].plan)) continue;
-    double expected = cost(&op->candidate[i], shape, c->device->multiprocessors);
-    if (least < 0 || expected < least) best = i, least = expected;
+static bool is_simt(const fg_plan *plan) { return !strcmp(fg_plan_family(plan), "simt"); }
+
+/* Somebody asked for the family: the spec, or whoever forces the plan. */
+static bool is_named(const fg_op *op, const fg_plan *plan) {
+  return op->limits.n[0] || fg_plan_forced(op->context->plan, plan);
+}
+
+/* What an op's candidates are compared under. */
+typedef struct {
+  const fg_op *op;
+  const fg_shape *shape;
+  bool forced; /* some are */
+  bool better; /* one that may be taken is not simt */
+} contest;
+
+/* Why a candidate is not compared with the others; NULL: it is. */
+static const char *excluded(const contest *t, const fg_plan *plan) {
+  if (t->forced && !fg_plan_forced(t->op->context->plan, plan)) return "another plan is forced";
+  if (t->better && is_simt(plan)) return "simt is for what no other family computes";
+  return NULL;
+}
+
+/* A line for one candidate; without a cost below 0. */
+static void tell(const contest *t, const fg_plan *plan, const char *word, double expected) {
+  char name[FG_NAME_MAX], figure[32] = "";
+  const fg_shape *s = t->shape;
+  if (!fg_context_tells(t->op->context, FG_DISPATCH)) return;
+  int n = fg_point_name(&t->op->point, sizeof name, name);
+  n += snprintf(name + n, sizeof name - (size_t)n, ".");
+  fg_plan_name(plan, sizeof name - (size_t)n, name + n);
+  if (expected >= 0) snprintf(figure, sizeof figure, ", cost %.4g", expected);
+  fg_context_tell(t->op->context, FG_DISPATCH,
+                  "b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64 " %s: %s%s", s->b,
+                  s->h, s->hk, s->nq, s->nk, name, word, figure);
+}
+
+static contest contest_new(const fg_op *op, const fg_shape *shape) {
+  contest t = {.op = op, .shape = shape};
+  for (int i = 0; i < op->n_candidates; i++)
+    t.forced |= fg_plan_forced(op->context->plan, &op->candidate[i].plan);
+  for (int i = 0; i < op->n_candidates; i++)
+    t.better |= !is_simt(&op->candidate[i].plan) && !excluded(&t, &op->candidate[i].plan);
+  return t;
+}
+
+/* The candidate that the cost model expects to be fastest. */
+static int cheapest(const contest *t) {
+  int best = -1;
+  double least = 0;
+  for (int i = 0; i < t->op->n_candidates; i++) {
+    const fg_candidate *candidate = &t->op->candidate[i];
+    const char *why = excluded(t, &candidate->plan);
+    if (why) {
+      tell(t, &candidate->plan, why, -1);
+      continue;
+    }
+    double expected = cost(candidate, t->shape, t->op->context->device->multiprocessors);
+    tell(t, &candidate->plan, "possible", expected);
+    if (best < 0 || expected < least) best = i, least = expected;
   }
+  tell(t, &t->op->candidate[best].plan, "taken", least);
   return best;
 }
 
-static fg_status check_fallback(const fg_op *op) {
-  for (int i = 0; i < op->n_candidates; i++)
-    if (strcmp(fg_plan_family(&op->candidate[i].plan), "simt")) return FG_OK;
+fg_status fg_op_choose(fg_op *op, const fg_shape *shape, int *index) {
+  contest t = contest_new(op, shape);
+  if (*op->context->plan && !t.forced) TRY(fg_op_check_forced(op));
+  *index = cheapest(&t);
+  return FG_OK;
+}
+
+/* simt computes everything, slowly ----------------------------------------------------------- */
+
+static fg_status check_fallback(const fg_op *op, const fg_plan *plan) {
   char name[FG_NAME_MAX];
+  if (!op->context->no_fallback || !is_simt(plan) || is_named(op, plan)) return FG_OK;
   fg_point_name(&op->point, sizeof name, name);
   return fg_fail(FG_ESPEC, "%s: only simt computes it, and no_fallback is set", name);
+}
+
+/* Of rows and keys, over all heads. Masks other than the causal one count as full. */
+static double visible_pairs(const fg_point *point, const fg_shape *s) {
+  char mask[64];
+  double q = (double)s->nq, k = (double)s->nk, pairs = q * k;
+  fg_field_print(fg_field_find("mask"), point, sizeof mask, mask);
+  if (!strcmp(mask, "causal")) pairs = q < k ? q * (k - q) + q * q / 2 : k * k / 2;
+  return pairs * (double)(s->b * s->h);
+}
+
+/* 2^28 pairs take simt some 10 ms forward on an H200 (14.5 TFLOP/s at d 128, 2026-11-20). */
+static void warn_slow(const fg_op *op, const fg_plan *plan, const fg_shape *shape) {
+  char name[FG_NAME_MAX];
+  fg_context *c = op->context;
+  double pairs = visible_pairs(&op->point, shape);
+  if (!is_simt(plan) || is_named(op, plan) || pairs <= 0x1p28 || atomic_flag_test_and_set(&c->slow))
+    return;
+  fg_point_name(&op->point, sizeof name, name);
+  fg_context_warn(c,
+                  "%s: only simt, which uses no tensor cores, computes it: %.2g pairs of rows and "
+                  "keys take long",
+                  name, pairs);
 }
 
 /* Selecting --------------------------------------------------------------------------------- */
@@ -152,17 +234,20 @@ static fg_status remember(fg_op *op, uint64_t class, fg_kernel *kernel) {
 
 static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, fg_stream stream,
                              fg_kernel **result) {
-  fg_context *c = op->context;
   fg_kernel *kernel;
+  int index;
   pthread_mutex_lock(&op->lock);
   fg_status status = op->n_candidates ? FG_OK : check_capture(op, stream);
   if (status == FG_OK) status = fg_op_candidates(op);
   pthread_mutex_unlock(&op->lock);
   TRY(status);
-  if (c->no_fallback) TRY(check_fallback(op));
-  TRY(need_kernel(op, &op->candidate[fg_op_choose(op, shape)], stream, &kernel));
+  TRY(fg_op_choose(op, shape, &index));
+  fg_candidate *chosen = &op->candidate[index];
+  TRY(check_fallback(op, &chosen->plan));
+  TRY(need_kernel(op, chosen, stream, &kernel));
   TRY(remember(op, class, kernel));
-  c->choices++;
+  warn_slow(op, &chosen->plan, shape);
+  op->context->choices++;
   *result = kernel;
   return FG_OK;
 }

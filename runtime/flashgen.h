@@ -1,6 +1,6 @@
 /* flashgen.h - attention kernels made for a spec, chosen for a shape, launched on a stream.
  *
- *   fg_open(&config, &ctx);                        templates, cache, one device
+ *   fg_open(&config, &ctx);                        templates, zoos, cache, one device
  *   fg_define(ctx, &spec, &op);                    cold: checks and copies the spec
  *   fg_select(op, &shape, stream, &kernel);        hot; compiles and loads on a miss
  *   bytes = fg_workspace_bytes(kernel, &shape);    scratch, the caller's
@@ -113,13 +113,21 @@ typedef struct fg_config {
   const char *templates; /* directory; NULL: FLASHGEN_TEMPLATES, else the built-in ones */
   const char *cache;     /* directory; NULL: FLASHGEN_CACHE, else as the README says */
   const char *plan;      /* globs over plan names, "simt-q16-*,simt-*"; NULL: FLASHGEN_PLAN */
-  int no_fallback;       /* 1: FG_ESPEC where only the simt family can compute a spec */
-  uint64_t seed;         /* host device: orders blocks, warps and lanes */
+  int no_fallback; /* 1: FG_ESPEC where simt, which nobody named, is all that computes a spec */
+  uint64_t seed;   /* host device: orders blocks, warps and lanes */
   void (*warn)(void *warn_context, const char *sentence); /* NULL: a line on stderr */
   void *warn_context;
+  int jit; /* 1: what no zoo or cache has is compiled; -1: an error; 0: FLASHGEN_JIT, which is 1 */
+  int n_zoos;
+  const char *const *zoos; /* directories that fg_build made, searched in order before the cache */
 } fg_config;
 
-/* FG_EENVIRONMENT: the device cannot be used. config = NULL: all defaults. */
+/* FG_EENVIRONMENT: the device cannot be used. FG_EIO: a zoo is not there, or damaged. FG_EARGUMENT:
+ * a variable of the environment is not what it should be. config = NULL: all defaults.
+ *
+ * With zoos, neither compiler nor libflashgen-gen.so is looked for before a kernel is asked for
+ * that they do not have. For a spec of which they have kernels these are all there is to choose
+ * from. */
 fg_status fg_open(const fg_config *config, fg_context **context);
 /* Frees the context with its ops and kernels; nothing of it may be in use. NULL is legal. */
 void fg_close(fg_context *context);
@@ -130,8 +138,10 @@ fg_status fg_define(fg_context *context, const fg_spec *spec, fg_op **op);
 
 /* The best kernel for the shape. Shapes of one class (lengths in quarter octaves, batch times heads
  * in powers of two, align) share one: hot, it takes no lock and allocates nothing. The first time
- * it compiles, unless the cache has the kernel, and loads. FG_ECAPTURE when that would happen while
- * the stream is capturing: the capture stays valid. FG_ESPEC: no plan fits. */
+ * it compiles, unless a zoo or the cache has the kernel, and loads. FG_ECAPTURE when that would
+ * happen while the stream is capturing: the capture stays valid. FG_ESPEC: no plan fits.
+ * FG_EENVIRONMENT: it would have to be compiled, and there is no compiler, or it may not be (jit).
+ * FG_EARGUMENT: a plan that is forced names a family that cannot compute the spec. */
 fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kernel **kernel);
 
 /* Bytes of scratch that a launch needs on the kernel's device; 0 for a shape that is refused. It
@@ -149,7 +159,7 @@ typedef struct fg_info {
   size_t size;
   const char *name;    /* of the variant */
   const char *figures; /* of each entry point, a line each: registers, spills, stack */
-  int from_cache;      /* it was not compiled by this context */
+  int from_cache;      /* it was not compiled by this context, but found in a zoo or the cache */
 } fg_info;
 fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info);
 
@@ -157,11 +167,42 @@ fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info);
  * the context's device. *text is the caller's, to be freed with free(). */
 fg_status fg_emit(fg_context *context, const fg_spec *spec, const char *arch, char **text);
 
+/* A zoo to be made. Specs are those of the program: files that end in ".lua", and words,
+ * "head_dim=64,128", each of which replaces that field in every table of the files. */
+typedef struct fg_order {
+  size_t size;
+  const char *directory; /* made if it is not there */
+  const char *const *specs;
+  int n_specs;
+  const char *arch; /* "sm_80"; NULL: that of the context's device */
+  int plans;        /* of each spec so many, best first; 0 = 1, -1 = all */
+  /* After each variant, `done` of `total`; failure = NULL: it is in the zoo. Nonzero: no more. */
+  int (*progress)(void *progress_context, const char *variant, const char *failure, int done,
+                  int total);
+  void *progress_context;
+} fg_order;
+
+typedef struct fg_built {
+  size_t size;
+  int variants; /* what the specs give; more than the sum of the next three if progress ended it */
+  int made;     /* compiled by this call */
+  int kept;     /* there already */
+  int failed;   /* not in the zoo */
+  int removed;  /* code files that are in the zoo no more */
+  int left_out; /* specs of which only simt has a plan, and was not named */
+} fg_built;
+
+/* Makes the zoo be what the order says, one variant after the other, as `flashgen build` does with
+ * many processes: what is there already is kept, and what an earlier call left undone goes on.
+ * Variants that fail are left out of it, the rest is finished, and the first one's failure
+ * returned; *built is filled in then too. The simt family joins only where a spec names it. */
+fg_status fg_build(fg_context *context, const fg_order *order, fg_built *built);
+
 /* What a context has done so far: cache look-ups that were answered, choices made anew, kernels
- * compiled, modules loaded. */
+ * compiled, modules loaded, kernels taken from a zoo. */
 typedef struct fg_counts {
   size_t size;
-  uint64_t cache_hits, choices, compiles, loads;
+  uint64_t cache_hits, choices, compiles, loads, zoo_hits;
 } fg_counts;
 void fg_context_counts(const fg_context *context, fg_counts *counts);
 

@@ -74,3 +74,9 @@ fg_status fg_gen_digest(const char *templates, size_t size, char *hex) {
   TRY(need());
   return passed(entry->digest(templates, size, hex));
 }
+
+fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const char *const *words,
+                       fg_grid **grid) {
+  TRY(need());
+  return passed(entry->grid_read(n_files, files, n_words, words, grid));
+}

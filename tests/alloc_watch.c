@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 static _Thread_local struct {
-  bool counting, failed;
+  bool counting, failed, on;
   alloc_seen seen;
   long fail_in; /* 0: never */
 } watch;
@@ -30,7 +30,12 @@ alloc_seen alloc_stop(void) {
 
 void alloc_fail(long nth) {
   watch.fail_in = nth;
-  watch.failed = false;
+  watch.failed = watch.on = false;
+}
+
+void alloc_starve(long nth) {
+  alloc_fail(nth);
+  watch.on = true;
 }
 
 int alloc_failed(void) { return watch.failed; }
@@ -55,6 +60,7 @@ static bool fails(const void *caller) {
   uintptr_t from = (uintptr_t)caller;
   if (!watch.fail_in || (from >= spared && from < spared_end)) return false;
   if (--watch.fail_in) return false;
+  watch.fail_in = watch.on;
   watch.failed = true;
   errno = ENOMEM;
   return true;

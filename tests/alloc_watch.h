@@ -23,6 +23,8 @@ alloc_seen alloc_stop(void);
 
 /* From now on the thread's nth allocation (1 = the next) fails, that one only; 0: none does. */
 void alloc_fail(long nth);
+/* The same, and every one behind it: Lua tries again when one fails. */
+void alloc_starve(long nth);
 /* Has it failed? */
 int alloc_failed(void);
 

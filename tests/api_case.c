@@ -71,6 +71,17 @@ fg_kernel *api_kernel(fg_context *context, const char *words) {
   return api_select(api_define(context, words), api_shape);
 }
 
+fg_status api_build(fg_context *context, fg_order order, const char *words, fg_built *built) {
+  char text[512], *rest;
+  const char *word[16];
+  order.n_specs = 0;
+  snprintf(text, sizeof text, "%s", words);
+  for (char *w = strtok_r(text, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+    word[order.n_specs++] = w;
+  order.specs = word;
+  return fg_build(context, &order, built);
+}
+
 void api_counts(const fg_context *context, int hits, int choices, int compiles, int loads) {
   fg_counts n = FG_INIT(fg_counts);
   fg_context_counts(context, &n);

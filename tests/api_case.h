@@ -36,6 +36,9 @@ fg_kernel *api_select(fg_op *op, fg_shape shape);
 fg_kernel *api_kernel(fg_context *context, const char *words);
 extern const fg_shape api_shape;
 
+/* fg_build of the words, parted by spaces. */
+fg_status api_build(fg_context *context, fg_order order, const char *words, fg_built *built);
+
 /* hits, choices, compiles, loads of the context so far */
 void api_counts(const fg_context *context, int hits, int choices, int compiles, int loads);
 

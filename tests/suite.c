@@ -1,6 +1,8 @@
 /* suite.c - runs a Check suite. */
 #include "suite.h"
 
+#include "scratch.h"
+
 #include <stdlib.h>
 
 /* Check reads the variable when a test case is created, hence before main(). */
@@ -10,8 +12,10 @@ __attribute__((constructor)) static void set_timeout(void) {
 
 int suite_run(Suite *suite) {
   SRunner *runner = srunner_create(suite);
+  scratch_begin();
   srunner_run_all(runner, CK_NORMAL);
   int failed = srunner_ntests_failed(runner);
   srunner_free(runner);
+  scratch_end();
   return failed != 0;
 }

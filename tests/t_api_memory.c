@@ -115,9 +115,8 @@ END_TEST
 
 /* Failures ----------------------------------------------------------------------------------- */
 
-/* Lua has no way to report that memory is short but in a protected call, and flashgen makes some
- * calls outside one: Lua would end the process. Its allocations, all made by one function of ours,
- * are spared; those of everything else fail. */
+/* Lua's allocations, all made by one function of ours, are spared: there are ten thousand of them,
+ * and t_gen_memory fails those. */
 static void spare_lua(void) {
   enum { FUNCTION = 512 }; /* more than that function's bytes; nothing behind it allocates */
   lua_State *L;

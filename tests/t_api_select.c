@@ -74,8 +74,8 @@ START_TEST(test_forced_plan) {
   for (int variable = 0; variable < 2; variable++) {
     expect_plan("simt-q16-*", variable, "head_dim=8", sixteen);
     expect_plan("simt-q4-k32-w4", variable, "head_dim=8", four);
-    expect_plan("wgmma-*,*-q16-*", variable, "head_dim=8", sixteen);
-    expect_plan("wgmma-*,mma-q128", variable, "head_dim=8", four);        /* none: as usual */
+    expect_plan("other-*,*-q16-*", variable, "head_dim=8", sixteen);
+    expect_plan("*-q128-*,other-q4-*", variable, "head_dim=8", four);     /* none: as usual */
     expect_plan("simt-q4-*", variable, "head_dim=8 block_q=16", sixteen); /* the spec's own limit */
   }
 }
@@ -89,11 +89,16 @@ START_TEST(test_no_fallback) {
   GOOD(fg_open(&config, &context));
   FAILS(FG_ESPEC, "attn_fwd-bf16-d8: only simt computes it, and no_fallback is set",
         fg_select(api_define(context, SMALL), &api_shape, NULL, &kernel));
-  FAILS(FG_ESPEC, "no plan fits",
-        fg_select(api_define(context, "head_dim=8 block_q=5"), &api_shape, NULL,
-                  &kernel)); /* no plan fits */
+  FAILS(FG_ESPEC, "attn_fwd-bf16-d8: no plan fits",
+        fg_select(api_define(context, "head_dim=8 block_q=5"), &api_shape, NULL, &kernel));
   ck_assert_ptr_eq(kernel, untouched);
   api_counts(context, 0, 0, 0, 0);
+  api_kernel(context, SMALL " family=simt"); /* named, it is no fallback */
+  api_counts(context, 0, 1, 1, 1);
+  fg_close(context);
+  config.plan = "simt-*";
+  GOOD(fg_open(&config, &context));
+  api_kernel(context, SMALL);
   fg_close(context);
 }
 END_TEST

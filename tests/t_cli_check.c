@@ -44,6 +44,32 @@ START_TEST(passes) {
 }
 END_TEST
 
+/* Hits, misses and compiles that the program tells of. */
+static void told(program_result r, int hits, int misses, int compiles) {
+  ck_assert_msg(r.code == 0, "exit %d\n%s%s", r.code, r.out, r.err);
+  ck_assert_int_eq(program_count(r.err, "flashgen: cache: hit attn_"), hits);
+  ck_assert_int_eq(program_count(r.err, "flashgen: cache: miss attn_"), misses);
+  ck_assert_int_eq(program_count(r.err, "flashgen: compile: attn_"), compiles);
+  ck_assert_int_eq(program_count(r.err, "\n"), hits + misses + compiles);
+}
+
+/* A kernel is compiled once, whoever asks for it. */
+START_TEST(kernels_are_kept) {
+  const program_setup v = {.env = {"FLASHGEN_VERBOSE=cache,compile"}};
+  const program_setup off = {.env = {"FLASHGEN_JIT=0"}};
+  told(program_run(&v, "check head_dim=8,16 -q -j 2 " SMALL), 0, 2, 2);
+  told(program_run(&v, "check head_dim=8,16 -q -j 2 " SMALL), 2, 0, 0);
+  told(program_run(&v, "check head_dim=8,24 -q -j 1 " SMALL), 1, 1, 1);
+  told(program_run(&v, "bench head_dim=8 nq=16"), 1, 0, 0);
+  program_result r = program_run(&off, "check head_dim=8,16 -q " SMALL);
+  ck_assert_int_eq(r.code, 0);
+  r = program_run(&off, "check head_dim=32 -q " SMALL);
+  ck_assert_int_eq(r.code, 3);
+  program_says(r.err, "flashgen: attn_fwd-bf16-d32.simt-q16-k32-w4.host: no zoo and no cache has "
+                      "it, and compiling is switched off (FLASHGEN_JIT=0, ");
+}
+END_TEST
+
 START_TEST(fresh_seeds_are_printed) {
   char *first = strdup(program_gives(0, "check head_dim=8 b=1 nq=3 -q").out);
   program_result r = program_gives(0, "check head_dim=8 b=1 nq=3 -q");
@@ -165,6 +191,7 @@ int main(void) {
   TCase *tests = tcase_create("cli_check");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, passes);
+  tcase_add_test(tests, kernels_are_kept);
   tcase_add_test(tests, fresh_seeds_are_printed);
   tcase_add_test(tests, jobs_change_nothing);
   tcase_add_test(tests, json);

@@ -41,7 +41,13 @@ static void doctor_says(const char *report, fg_setting i, const char *value, con
 START_TEST(bad_numbers) {
   const program_setup given = {.env = {"FLASHGEN_CACHE_SIZE=2GB"}};
   program_result r = program_run(&given, "doctor");
-  ck_assert_ptr_nonnull(strstr(r.out, " is no number above 0: 2048 is used\n"));
+  ck_assert_ptr_nonnull(strstr(r.out, " is not allowed; expected a number above 0\n"));
+  r = program_run(&given, "list head_dim=8");
+  exits(r, 2, "",
+        "flashgen: FLASHGEN_CACHE_SIZE: \"2GB\" is not allowed; expected a number above 0\n");
+  const program_setup jit = {.env = {"FLASHGEN_JIT=no"}};
+  exits(program_run(&jit, "list head_dim=8"), 2, "",
+        "flashgen: FLASHGEN_JIT: \"no\" is not allowed; expected 0 or 1\n");
 }
 END_TEST
 

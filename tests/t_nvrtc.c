@@ -156,6 +156,43 @@ START_TEST(late_compiles_stop) {
 }
 END_TEST
 
+/* One block of PTX that keeps ptxas busy for seconds, and the front end not. */
+static char *slow_in_ptxas(void) {
+  enum { REGISTERS = 3000, LINE = 64 };
+  char *text = malloc(REGISTERS * 2 * LINE + 1000);
+  size_t n = (size_t)sprintf(text,
+                             "extern \"C\" __global__ void f(float *p) {\n"
+                             "asm volatile(\"{.reg .f32 r<%d>;\"\n",
+                             REGISTERS);
+  for (int i = 0; i < REGISTERS; i++)
+    n += (size_t)sprintf(text + n, "\"ld.volatile.global.f32 r%d, [%%0+%d];\"\n", i, 4 * i);
+  for (int i = 0; i < REGISTERS; i++)
+    n += (size_t)sprintf(text + n, "\"st.volatile.global.f32 [%%0+%d], r%d;\"\n", 4 * i,
+                         i * 7919 % REGISTERS);
+  sprintf(text + n, "\"}\" :: \"l\"(p));\n}\n");
+  return text;
+}
+
+/* A cancel that lands in ptxas, then two failures of ptxas that have nothing to do with it: NVRTC
+ * 13.0 calls those of the same thread cancelled too. */
+START_TEST(failures_after_a_cancel) {
+  static const char wrong[] = "extern \"C\" __global__ void f(float *p) {\n"
+                              "  __shared__ float x[1 << 20];\n  x[threadIdx.x] = p[0];\n"
+                              "  __syncthreads();\n  p[1] = x[5 + threadIdx.x];\n}\n";
+  fg_cubin cubin;
+  char *slow = slow_in_ptxas();
+  setenv("FLASHGEN_COMPILE_SECONDS", "1", 1);
+  ck_assert_int_eq(compile_text(slow, "sm_90a", &cubin), FG_ECOMPILER);
+  ck_assert_msg(strstr(fg_error(), "took longer than 1 s"), "%s", fg_error());
+  for (int i = 0; i < 2; i++) {
+    ck_assert_int_eq(compile_text(wrong, "sm_90a", &cubin), FG_ECOMPILER);
+    ck_assert_ptr_nonnull(strstr(fg_error(), "planted: NVRTC_ERROR_COMPILATION\n"));
+    ck_assert_msg(strstr(fg_error(), "4194304 bytes smem"), "%s", fg_error());
+  }
+  free(slow);
+}
+END_TEST
+
 static int required(void) {
   const char *labels = getenv("FLASHGEN_REQUIRE");
   return labels && strstr(labels, "compile");
@@ -174,7 +211,10 @@ int main(void) {
   tcase_add_test(tests, spills_are_refused);
   tcase_add_test(tests, mistakes_name_their_line);
   tcase_add_test(tests, mistakes_name_their_template);
-  if (fg_nvrtc_version(nvrtc) >= 12080) tcase_add_test(tests, late_compiles_stop);
+  if (fg_nvrtc_version(nvrtc) >= 12080) {
+    tcase_add_test(tests, late_compiles_stop);
+    tcase_add_test(tests, failures_after_a_cancel);
+  }
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -44,7 +44,32 @@ START_TEST(forward) {
   ck_assert_str_eq(r.err,
                    "attn_fwd-bf16-d40-causal-bias_bhqk.simt-q16-k32-w4.host: b=2 h=4 hk=2 nq=19 "
                    "nk=37\no -> o.npy\nlse -> lse.npy\n");
-  ck_assert_int_eq(scratch_files(), 7 + 1); /* q k v bias do o lse, tmp */
+  ck_assert_int_eq(scratch_files(), 7 + 2); /* q k v bias do o lse, tmp cache */
+}
+END_TEST
+
+/* Which plan is taken and why; the second time nothing is compiled, and no Lua lists plans. */
+START_TEST(dispatch) {
+  static const char words[] = "run mask=causal scale=0.125 " FORWARD " --out o=o.npy -q";
+  const program_setup v = {.env = {"FLASHGEN_VERBOSE=dispatch,cache"}};
+  const program_setup forced = {.env = {"FLASHGEN_VERBOSE=dispatch", "FLASHGEN_PLAN=simt-q4-*"}};
+#define HERE "flashgen: dispatch: b2 h4/2 19x37 attn_fwd-bf16-d40-causal."
+  run_case_put(&usual, "f4");
+  for (int warm = 0; warm < 2; warm++) {
+    program_result r = program_run(&v, "%s", words);
+    ck_assert_int_eq(r.code, 0);
+    ck_assert_int_eq(program_count(r.err, "flashgen: cache: hit "), 2 * warm);
+    ck_assert_int_eq(program_count(r.err, "flashgen: cache: miss "), 2 * !warm);
+    program_says(r.err, "the plans of attn_fwd-bf16-d40-causal for host, key ");
+    program_says(r.err, HERE "simt-q4-k32-w4: possible, cost ");
+    program_says(r.err, HERE "simt-q16-k32-w4: possible, cost ");
+    ck_assert_int_eq(program_count(r.err, ": taken, cost "), 1);
+    ck_assert_int_eq(program_count(r.err, "\n"), 5);
+  }
+  program_result r = program_run(&forced, "%s", words);
+  ck_assert_int_eq(r.code, 0);
+  program_says(r.err, HERE "simt-q16-k32-w4: another plan is forced\n");
+  program_says(r.err, HERE "simt-q4-k32-w4: taken, cost ");
 }
 END_TEST
 
@@ -218,7 +243,7 @@ START_TEST(interrupted) {
                                          "--out o=o.npy --out lse=lse.npy");
   ck_assert_int_eq(r.code, 130);
   ck_assert_str_eq(r.err, "");
-  ck_assert_int_eq(scratch_files(), 5 + 1); /* q k v bias do, tmp */
+  ck_assert_int_eq(scratch_files(), 5 + 2); /* q k v bias do, tmp cache */
 }
 END_TEST
 
@@ -227,6 +252,7 @@ int main(void) {
   TCase *tests = tcase_create("run");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, forward);
+  tcase_add_test(tests, dispatch);
   tcase_add_test(tests, bias_extents);
   tcase_add_test(tests, other_dims_and_dtype);
   tcase_add_test(tests, empty_extents);

@@ -24,7 +24,8 @@ static const int64_t lengths[] = {1024, 4096};
 
 typedef struct {
   const cli *c;
-  fg_device *device;
+  fg_context *context;
+  fg_device *device; /* the context's */
   cli_variants v;
   int failed, rows;
 } job;
@@ -98,17 +99,17 @@ static fg_status fill(fg_problem *p, uint64_t seed) {
   return FG_OK;
 }
 
-static fg_status measure(const job *j, const fg_source *source, fg_module *module,
-                         const fg_shape *shape, double *ms, double *bytes) {
+static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *shape, double *ms,
+                         double *bytes) {
   fg_problem *problem = NULL;
   double list[LAUNCHES];
   fg_status status = FG_OK;
-  TRY(fg_problem_new(j->device, &source->recipe, shape, 0, 1, &problem));
+  TRY(fg_problem_new(j->device, &kernel->source->recipe, shape, 0, 1, &problem));
   problem->args.scale = (float)j->c->arguments.scale;
   TRY_OUT(fill(problem, j->c->seed >= 0 ? (uint64_t)j->c->seed : 1));
   int host = !strcmp(j->device->name, "host");
-  TRY_OUT(fg_module_time(module, shape, &problem->args, problem->workspace, host ? 1 : WARM_UPS,
-                         host ? 3 : LAUNCHES, list, ms));
+  TRY_OUT(fg_module_time(kernel->module, shape, &problem->args, problem->workspace,
+                         host ? 1 : WARM_UPS, host ? 3 : LAUNCHES, list, ms));
   *bytes = bytes_moved(problem);
 out:
   fg_problem_free(problem);
@@ -136,31 +137,27 @@ static void print_row(const job *j, const char *name, const fg_shape *s, double 
 }
 
 static fg_status bench_variant(job *j, const fg_variant *variant) {
-  char name[FG_NAME_MAX];
-  fg_source *source = NULL;
-  fg_module *module = NULL;
+  fg_kernel *kernel;
   fg_shape shapes[2];
   fg_status status = FG_OK;
-  fg_variant_name(variant, sizeof name, name);
-  TRY(fg_gen_expand(j->v.gen, variant, &source));
-  TRY_OUT(fg_module_new(j->device, source, name, &module));
+  TRY(cli_kernel(j->context, variant, &kernel));
   int n = shapes_of(j, &variant->point, shapes);
   for (int i = 0; i < n && !cli_interrupted; i++) {
     double ms, bytes;
-    TRY_OUT(measure(j, source, module, &shapes[i], &ms, &bytes));
-    print_row(j, name, &shapes[i], ms, flops(&variant->point, &shapes[i]) / ms * 1e-9,
+    TRY_OUT(measure(j, kernel, &shapes[i], &ms, &bytes));
+    print_row(j, kernel->name, &shapes[i], ms, flops(&variant->point, &shapes[i]) / ms * 1e-9,
               bytes / ms * 1e-9);
     j->rows++;
     cli_flush();
   }
 out:
-  fg_module_free(module);
-  fg_source_free(source);
+  fg_kernel_free(kernel);
   return status;
 }
 
 static fg_status run_all(job *j) {
-  TRY(fg_device_open(j->c->device, &j->device));
+  TRY(cli_context(j->c->device, &j->context));
+  j->device = j->context->device;
   TRY(cli_variants_read(j->c, j->device->arch, &j->v));
   if (j->c->json)
     printf("{\"schema\": 1, \"device\": \"%s\", \"model\": \"%s\", \"rows\": [", j->device->name,
@@ -184,7 +181,7 @@ static int run(cli *c) {
   fg_status status = run_all(&j);
   int code = status != FG_OK ? cli_fail(status) : j.failed ? CLI_KERNEL : CLI_OK;
   cli_variants_free(&j.v);
-  fg_device_close(j.device);
+  fg_close(j.context);
   return code;
 }
 

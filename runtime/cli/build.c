@@ -1,9 +1,8 @@
 /* build.c - `flashgen build`: variants compiled into a zoo directory, by worker processes. */
 #include "cli.h"
 
-#include "compile.h"
+#include "build.h"
 #include "pool.h"
-#include "zoo_make.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,11 +11,10 @@
 
 /* What one variant's job leaves. */
 typedef struct {
-  int kept, interrupted;
+  int interrupted;
   fg_status status;
-  uint64_t size;
   char text[1024]; /* of a failure */
-  char block[FG_ZOO_BLOCK];
+  fg_build_made made;
 } outcome;
 
 enum { ARCHS = 8 };
@@ -25,7 +23,7 @@ typedef struct {
   cli_variants v; /* sorted by name */
   fg_zoo_make *make;
   struct {
-    char arch[FG_ARCH_MAX], compiler[1024];
+    char arch[FG_ARCH_MAX], compiler[FG_COMPILER_MAX];
   } arch[ARCHS];
   int n_archs;
   fg_zoo_record *record;
@@ -43,56 +41,29 @@ static const char *compiler_for(const job *j, const char *arch) {
   return j->arch[i].compiler;
 }
 
-static fg_status build_source(const job *j, const fg_variant *variant, const fg_source *source,
-                              fg_zoo_item *item, outcome *o) {
-  fg_code code = {0};
-  fg_status status = FG_OK;
-  fg_zoo_digest(source->text, source->size, item->source);
-  o->kept = fg_zoo_recall(j->make, item);
-  if (!o->kept) {
-    TRY_OUT(fg_compile(variant->arch, item->name, source, &code));
-    item->figures = code.figures;
-    TRY_OUT(fg_zoo_stage(j->make, &code, item));
-  }
-  o->size = item->size;
-  TRY_OUT(fg_zoo_print(item, o->block));
-out:
-  free(code.data);
-  return status;
-}
-
 static void build_variant(void *context, int i, void *result) {
   const job *j = context;
   outcome *o = result;
   const fg_variant *variant = &j->v.variant[i];
-  fg_source *source = NULL;
-  char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT];
-  fg_status status = FG_OK;
-  fg_variant_name(variant, sizeof name, name);
-  fg_zoo_item item = {
-      .name = name, .expression = "", .compiler = compiler_for(j, variant->arch), .recipe = recipe};
-  TRY_OUT(fg_gen_expand(j->v.gen, variant, &source));
-  fg_recipe_print(&source->recipe, sizeof recipe, recipe);
-  TRY_OUT(build_source(j, variant, source, &item, o));
-out:
-  o->status = status;
-  o->interrupted = status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
-  if (status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
-  fg_source_free(source);
+  o->status =
+      fg_build_variant(j->make, j->v.gen, variant, compiler_for(j, variant->arch), &o->made);
+  o->interrupted =
+      o->status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
+  if (o->status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
 }
 
 /* ---- results ---- */
 
 static const char *word_of(const outcome *o, int died) {
-  return died || o->status != FG_OK ? "FAIL" : o->kept ? "kept" : "made";
+  return died || o->status != FG_OK ? "FAIL" : o->made.kept ? "kept" : "made";
 }
 
 /* Kept ones are no news. */
 static void print_row(const job *j, const char *name, const outcome *o, int died) {
   int failed = died || o->status != FG_OK;
-  if (o->kept && !j->c->verbose) return;
+  if (o->made.kept && !j->c->verbose) return;
   printf("%s  %s", word_of(o, died), name);
-  if (!failed) printf("  %" PRIu64 " bytes", o->size);
+  if (!failed) printf("  %" PRIu64 " bytes", o->made.size);
   printf("\n");
   if (died)
     printf("      its process died of signal %d\n", died);
@@ -103,17 +74,9 @@ static void print_row(const job *j, const char *name, const outcome *o, int died
 static void print_json_row(const char *name, const outcome *o, int died, int first) {
   printf("%s\n  {\"name\": \"%s\", \"result\": \"%s\", \"bytes\": %" PRIu64
          ", \"signal\": %d, \"text\": ",
-         first ? "" : ",", name, word_of(o, died), o->size, died);
+         first ? "" : ",", name, word_of(o, died), o->made.size, died);
   cli_json_string(stdout, o->text);
   printf("}");
-}
-
-static fg_status keep_record(job *j, const char *name, const outcome *o) {
-  fg_zoo_record *r = &j->record[j->n_records];
-  snprintf(r->name, sizeof r->name, "%s", name);
-  if (!(r->block = strdup(o->block))) return fg_fail(FG_EMEMORY, "no memory for a manifest");
-  j->n_records++;
-  return FG_OK;
 }
 
 /* Ends the build when the machine fails, which would fail every variant alike. */
@@ -124,9 +87,12 @@ static int take(void *context, int i, const void *result, int died) {
   int failed = died || o->status != FG_OK;
   if (j->machine != FG_OK || o->interrupted) return 1;
   fg_variant_name(&j->v.variant[i], sizeof name, name);
-  if (cli_exit_code(o->status) == CLI_MACHINE)
-    return j->machine = fg_fail(o->status, "%s", o->text), 1;
-  if (!failed && (j->machine = keep_record(j, name, o)) != FG_OK) return 1;
+  if (fg_build_ends(o->status)) return j->machine = fg_fail(o->status, "%s", o->text), 1;
+  if (!failed) {
+    j->machine = fg_build_record(&j->v.variant[i], &o->made, &j->record[j->n_records]);
+    if (j->machine != FG_OK) return 1;
+    j->n_records++;
+  }
   cli_progress_end(&j->progress);
   if (j->c->json)
     print_json_row(name, o, died, j->taken == 0);
@@ -135,48 +101,13 @@ static int take(void *context, int i, const void *result, int died) {
   cli_flush();
   j->taken++;
   j->failed += failed;
-  j->kept += !failed && o->kept;
-  j->made += !failed && !o->kept;
+  j->kept += !failed && o->made.kept;
+  j->made += !failed && !o->made.kept;
   cli_progress_step(&j->progress, failed, name);
   return 0; /* though nobody may read the rows any more: the zoo is the result */
 }
 
 /* ---- the build ---- */
-
-/* simt computes everything slowly: a zoo has it only where somebody asked for it. */
-static int is_named(const job *j, const fg_variant *variant) {
-  char name[FG_NAME_MAX];
-  const fg_grid *grid = j->v.grid;
-  if (strcmp(fg_plan_family(&variant->plan), "simt")) return 1;
-  fg_variant_name(variant, sizeof name, name);
-  for (int i = 0; i < j->c->n_names; i++)
-    if (!strcmp(j->c->names[i], name)) return 1;
-  for (int i = 0; grid && i < grid->n; i++)
-    if (grid->limits[i]->n[0] && fg_point_equal(&grid->point[i], &variant->point)) return 1;
-  return 0;
-}
-
-static fg_status drop_unnamed(job *j) {
-  int n = 0;
-  for (int i = 0; i < j->v.n; i++)
-    if (is_named(j, &j->v.variant[i])) j->v.variant[n++] = j->v.variant[i];
-  if (!n)
-    return fg_fail(FG_ESPEC, "simt joins a zoo only when named: family=simt; no other family "
-                             "exists yet");
-  if (n < j->v.n)
-    fprintf(stderr,
-            "flashgen: %d variants are left out: simt joins a zoo only when named: family=simt\n",
-            j->v.n - n);
-  j->v.n = n;
-  return FG_OK;
-}
-
-static int compare(const void *left, const void *right) {
-  char a[FG_NAME_MAX], b[FG_NAME_MAX];
-  fg_variant_name(left, sizeof a, a);
-  fg_variant_name(right, sizeof b, b);
-  return strcmp(a, b);
-}
 
 /* The compilers of all archs are there before anything is made. */
 static fg_status find_compilers(job *j) {
@@ -186,6 +117,7 @@ static fg_status find_compilers(job *j) {
     while (a < j->n_archs && strcmp(j->arch[a].arch, arch)) a++;
     if (a < j->n_archs) continue;
     if (a == ARCHS) return fg_fail(FG_EARGUMENT, "variants of more than %d archs", ARCHS);
+    TRY(fg_compiler_check(arch));
     TRY(fg_compiler_identity(arch, sizeof j->arch[a].compiler, j->arch[a].compiler));
     strcpy(j->arch[a].arch, arch);
     j->n_archs++;
@@ -211,8 +143,11 @@ static fg_status start(job *j) {
   if (!j->c->directory) return fg_fail(FG_EARGUMENT, "build needs -o DIR, the zoo");
   TRY(find_arch(j->c, arch));
   TRY(cli_variants_read(j->c, arch, &j->v));
-  TRY(drop_unnamed(j));
-  qsort(j->v.variant, (size_t)j->v.n, sizeof *j->v.variant, compare);
+  if (j->v.left_out)
+    fprintf(stderr,
+            "flashgen: %d specs are left out: simt joins a zoo only when named: family=simt\n",
+            j->v.left_out);
+  qsort(j->v.variant, (size_t)j->v.n, sizeof *j->v.variant, fg_build_by_name);
   TRY(find_compilers(j));
   j->record = calloc((size_t)j->v.n, sizeof *j->record);
   if (!j->record) return fg_fail(FG_EMEMORY, "no memory for %d variants", j->v.n);
@@ -286,4 +221,5 @@ const cli_command cli_build = {
         "  flashgen build head_dim=64,128 mask=full,causal family=simt --arch host -o zoo\n"
         "  flashgen build specs/quickstart.lua family=simt --arch sm_80 -o zoo -j 4 --json\n"
         "what an earlier or interrupted build has made already is kept\n",
+    .makes_zoo = 1,
     .run = run};

@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
   const cli *c;
   fg_device *device;
+  fg_context *context; /* of the process that runs the jobs: a worker opens its own */
   cli_variants v;
   uint64_t seed;
   fg_shape shape[SHAPES];
@@ -86,23 +87,19 @@ static fg_status check_cases(const job *j, const fg_variant *variant, const fg_s
 }
 
 static void check_variant(void *context, int i, void *result) {
-  const job *j = context;
+  job *j = context;
   outcome *o = result;
   const fg_variant *variant = &j->v.variant[i];
-  fg_source *source = NULL;
-  fg_module *module = NULL;
-  char name[FG_NAME_MAX];
+  fg_kernel *kernel = NULL;
   fg_status status = FG_OK;
-  fg_variant_name(variant, sizeof name, name);
-  TRY_OUT(fg_gen_expand(j->v.gen, variant, &source));
-  TRY_OUT(fg_module_new(j->device, source, name, &module));
-  TRY_OUT(check_cases(j, variant, source, module, o));
+  if (!j->context) TRY_OUT(cli_context(j->device->name, &j->context));
+  TRY_OUT(cli_kernel(j->context, variant, &kernel));
+  TRY_OUT(check_cases(j, variant, kernel->source, kernel->module, o));
 out:
   o->status = status;
   o->interrupted = status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
   if (status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
-  fg_module_free(module);
-  fg_source_free(source);
+  fg_kernel_free(kernel);
 }
 
 /* NaN and infinity have no JSON. */
@@ -244,6 +241,7 @@ static int run(cli *c) {
   }
   int code = status == FG_OK ? finish(&j) : cli_fail(status);
   cli_variants_free(&j.v);
+  fg_close(j.context);
   fg_device_close(j.device);
   return code;
 }

@@ -6,7 +6,7 @@
 #ifndef FG_CLI_H
 #define FG_CLI_H
 
-#include "expand.h"
+#include "context.h"
 
 #include <stdio.h>
 
@@ -50,6 +50,7 @@ struct cli_command {
   const char *options;     /* the names of the options that it takes, each between spaces */
   const char *examples;    /* a line each */
   int takes_arguments;     /* words may set run-time arguments */
+  int makes_zoo;           /* simt only where it is named */
   int (*run)(cli *c);
 };
 extern const cli_command cli_list, cli_emit, cli_build, cli_run, cli_check, cli_bench, cli_cache,
@@ -71,11 +72,16 @@ typedef struct cli_variants {
   fg_grid *grid; /* NULL when variants were given by name */
   fg_variant *variant;
   int n;
+  int left_out; /* specs of which a zoo takes no plan */
 } cli_variants;
 fg_status cli_variants_read(const cli *c, const char *arch, cli_variants *variants);
 void cli_variants_free(cli_variants *variants);
-/* Adds the plans of every point of variants->grid. */
-fg_status cli_variants_plan(const cli *c, const char *arch, cli_variants *variants);
+
+/* A variant's kernel, from the cache or compiled into it; the caller's, for fg_kernel_free. */
+fg_status cli_kernel(fg_context *context, const fg_variant *variant, fg_kernel **kernel);
+
+/* A context on the device with all else as the environment says. */
+fg_status cli_context(const char *device, fg_context **context);
 
 /* Sends what was printed on its way; 0 when stdout cannot be written, which main() will say. */
 int cli_flush(void);

@@ -126,8 +126,8 @@ static void print_environment(void) {
     const char *value = fg_setting_text((fg_setting)i, &given);
     printf("  %-*s  %-*s  %-11s  %s\n", name_width, fg_settings[i].name, value_width,
            *value ? value : "-", given ? "environment" : "default", fg_settings[i].help);
-    if (!fg_setting_good((fg_setting)i))
-      printf("  %-*s  is no number above 0: %s is used\n", name_width, "", fg_settings[i].fallback);
+    const char *fault = fg_setting_fault((fg_setting)i);
+    if (fault) printf("  %-*s  is not allowed; expected %s\n", name_width, "", fault);
   }
 }
 

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include "setting.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -129,6 +131,9 @@ int main(int argc, char **argv) {
     cli_help(stdout, c.command);
     return close_output(CLI_OK);
   }
+  /* doctor shows what is wrong with them */
+  if (c.command != &cli_doctor && fg_settings_check() != FG_OK)
+    return close_output(cli_fail(FG_EARGUMENT));
   int code = c.command->run(&c);
   return close_output(cli_interrupted ? CLI_STOPPED : code);
 }

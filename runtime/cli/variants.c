@@ -1,6 +1,7 @@
 /* variants.c - from the command line to variants; the device; small output helpers. */
 #include "cli.h"
 
+#include "build.h"
 #include "setting.h"
 
 #include <fnmatch.h>
@@ -21,12 +22,22 @@ static fg_status add(cli_variants *v, const fg_variant *variant, const char *fil
   return FG_OK;
 }
 
+static int is_taken(const cli *c, const fg_limits *limits, const fg_plan *plan) {
+  return !c->command || !c->command->makes_zoo || fg_build_takes(limits, plan);
+}
+
+static fg_status no_plan(const cli *c, const char *name, const fg_plan *first) {
+  char plan[64];
+  fg_plan_name(first, sizeof plan, plan);
+  return fg_fail(FG_ESPEC, "%s: no plan matches --plan %s; the first is %s", name, c->plan, plan);
+}
+
 /* Of each point the first `most` plans that --plan lets through. */
 static fg_status add_plans(const cli *c, cli_variants *v, int point, const char *arch, int most) {
   fg_variant variant = {.point = v->grid->point[point]};
   char name[FG_NAME_MAX];
   fg_plan *plans;
-  int n, taken = 0;
+  int n, taken = 0, seen = 0;
   fg_status status = FG_OK;
   snprintf(variant.arch, sizeof variant.arch, "%s", arch);
   fg_point_name(&variant.point, sizeof name, name);
@@ -36,16 +47,14 @@ static fg_status add_plans(const cli *c, cli_variants *v, int point, const char 
     char plan[64];
     fg_plan_name(&plans[i], sizeof plan, plan);
     if (c->plan && fnmatch(c->plan, plan, 0)) continue;
+    seen++;
+    if (!is_taken(c, v->grid->limits[point], &plans[i])) continue;
     variant.plan = plans[i];
     taken++;
     TRY_OUT(add(v, &variant, c->filter));
   }
-  if (!taken) {
-    char first[64];
-    fg_plan_name(&plans[0], sizeof first, first);
-    status =
-        fg_fail(FG_ESPEC, "%s: no plan matches --plan %s; the first is %s", name, c->plan, first);
-  }
+  if (!seen) status = no_plan(c, name, &plans[0]);
+  v->left_out += seen && !taken;
 out:
   free(plans);
   return status;
@@ -66,14 +75,8 @@ static fg_status plans_count(const cli *c, int *most) {
   return FG_OK;
 }
 
-fg_status cli_variants_plan(const cli *c, const char *arch, cli_variants *v) {
-  int most;
-  TRY(plans_count(c, &most));
-  for (int i = 0; i < v->grid->n; i++) TRY(add_plans(c, v, i, arch, most));
-  return FG_OK;
-}
-
 static fg_status read_variants(const cli *c, const char *arch, cli_variants *v) {
+  int most;
   TRY(fg_arch_check(arch));
   TRY(fg_gen_new(fg_setting_text(FG_SET_TEMPLATES, NULL), &v->gen));
   for (int i = 0; i < c->n_names; i++) {
@@ -83,8 +86,10 @@ static fg_status read_variants(const cli *c, const char *arch, cli_variants *v) 
   }
   if (!c->n_names || c->n_files || c->n_words) {
     TRY(fg_grid_read(c->n_files, c->files, c->n_words, c->words, &v->grid));
-    TRY(cli_variants_plan(c, arch, v));
+    TRY(plans_count(c, &most));
+    for (int i = 0; i < v->grid->n; i++) TRY(add_plans(c, v, i, arch, most));
   }
+  if (!v->n && v->left_out) return fg_build_nothing();
   if (!v->n) return fg_fail(FG_EARGUMENT, "no variant matches --filter %s", c->filter);
   return FG_OK;
 }
@@ -104,6 +109,19 @@ void cli_variants_free(cli_variants *v) {
   fg_grid_free(v->grid);
   free(v->variant);
   *v = (cli_variants){0};
+}
+
+fg_status cli_kernel(fg_context *context, const fg_variant *variant, fg_kernel **kernel) {
+  const fg_limits none = {0};
+  fg_op *op;
+  TRY(fg_context_op(context, &variant->point, &none, &op));
+  return fg_kernel_produce(op, &variant->plan, kernel);
+}
+
+fg_status cli_context(const char *device, fg_context **context) {
+  fg_config config = FG_INIT(fg_config);
+  config.device = device;
+  return fg_open(&config, context);
 }
 
 void cli_json_string(FILE *to, const char *text) {

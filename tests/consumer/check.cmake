@@ -1,10 +1,10 @@
 # check.cmake - minimal.c as a host application builds it: from flashgen.h and libflashgen.so alone,
-# as C11 and as C++17 without a warning; it runs, the second time from the cache; and the library
-# exports the functions of the header and no other name.
+# as C11 and as C++17 without a warning; it runs, the second time from the cache; shipped.c runs with
+# a zoo and nothing else; and the library exports the functions of the header and no other name.
 #   cmake -D CC= -D NM= -D FLAGS= -D SOURCE= -D LIBRARY= -D WORK= -P check.cmake
 file(REMOVE_RECURSE ${WORK})
 file(COPY ${SOURCE}/runtime/flashgen.h DESTINATION ${WORK}/include)
-file(COPY ${SOURCE}/tests/consumer/minimal.c DESTINATION ${WORK})
+file(COPY ${SOURCE}/tests/consumer/minimal.c ${SOURCE}/tests/consumer/shipped.c DESTINATION ${WORK})
 get_filename_component(library_dir ${LIBRARY} DIRECTORY)
 separate_arguments(flags UNIX_COMMAND "${FLAGS}")
 
@@ -51,6 +51,29 @@ expect("the second run" "${second}" "${first}")
 run(third ${environment} ./minimal++)
 expect("the C++ program" "${third}" "${first}")
 expect_compiles(2)
+
+# A zoo: made with all that there is, used with libflashgen.so alone, no compiler in reach.
+run(ignored ${CC} -std=c11 ${warnings} shipped.c -o shipped -Iinclude ${flags} -L${library_dir} -lflashgen)
+set(all LD_LIBRARY_PATH=${library_dir})
+run(made ${environment} ${all} ./shipped make zoo)
+expect("the zoo" "${made}" "2 made, 0 kept\n")
+run(made ${environment} ${all} ./shipped make zoo)
+expect("the zoo again" "${made}" "0 made, 2 kept\n")
+expect_compiles(4)
+get_filename_component(file ${LIBRARY} REALPATH)
+file(COPY_FILE ${file} ${WORK}/alone.so)
+file(MAKE_DIRECTORY ${WORK}/alone)
+file(RENAME ${WORK}/alone.so ${WORK}/alone/libflashgen.so.0)
+set(alone ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${WORK}/alone PATH=/nonexistent)
+set(hit "^0 compiled, 1 from the zoo, o is v\nd24: ")
+run(used ${alone} ./shipped use zoo)
+if(NOT used MATCHES "${hit}libflashgen-gen.so is not to be found")
+  message(FATAL_ERROR "shipped printed:\n${used}")
+endif()
+run(used ${alone} FLASHGEN_JIT=0 ./shipped use zoo)
+if(NOT used MATCHES "${hit}the plans of attn_fwd-bf16-d24 for host: no zoo and no cache has it, .*attn_fwd-bf16-d16.simt")
+  message(FATAL_ERROR "shipped printed:\n${used}")
+endif()
 
 # The header's functions: what stands before a parenthesis outside comments and macros.
 file(READ ${SOURCE}/runtime/flashgen.h header)

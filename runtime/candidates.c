@@ -1,0 +1,231 @@
+/* candidates.c - what there is to choose from for an op: the plans that the zoos have, else those
+ * that the families give, kept in the cache, so that a warm start runs no Lua. */
+#include "context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char end_mark[] = "--- end\n"; /* of a plan in a list of candidates */
+
+typedef struct {
+  fg_op *op;
+  char *text;
+  size_t n;
+} listing;
+
+static fg_status list_plan(listing *l, const fg_plan *plan) {
+  fg_variant variant = {.point = l->op->point, .plan = *plan};
+  char name[FG_NAME_MAX], recipe[8192];
+  fg_source *source;
+  strcpy(variant.arch, l->op->context->device->arch);
+  TRY(fg_gen_expand(l->op->context->gen, &variant, &source));
+  fg_variant_name(&variant, sizeof name, name);
+  fg_recipe_print(&source->recipe, sizeof recipe, recipe);
+  fg_source_free(source);
+  size_t more = strlen(name) + strlen(recipe) + 16;
+  char *text = realloc(l->text, l->n + more);
+  if (!text) return fg_fail(FG_EMEMORY, "no memory for a list of plans");
+  l->text = text;
+  l->n += (size_t)snprintf(text + l->n, more, "plan %s\n%s--- end\n", name, recipe);
+  return FG_OK;
+}
+
+/* A producer: every plan within the op's restrictions, and its recipe. */
+static fg_status list_plans(void *context, fg_product *product) {
+  listing l = {.op = context};
+  fg_context *c = l.op->context;
+  fg_plan *plans = NULL;
+  int n = 0;
+  pthread_mutex_lock(&c->gen_lock);
+  fg_status status = fg_context_gen(c);
+  if (status == FG_OK)
+    status = fg_gen_plans(c->gen, &l.op->point, c->device->arch, &l.op->limits, &plans, &n);
+  if (status == FG_ESPEC) {
+    char name[FG_NAME_MAX];
+    fg_point_name(&l.op->point, sizeof name, name);
+    fg_fail_in(status, "%s", name);
+  }
+  for (int i = 0; i < n && status == FG_OK; i++) status = list_plan(&l, &plans[i]);
+  pthread_mutex_unlock(&c->gen_lock);
+  free(plans);
+  if (status != FG_OK) {
+    free(l.text);
+    return status;
+  }
+  product->meta = l.text;
+  return FG_OK;
+}
+
+static fg_status read_candidate(const char *text, size_t length, fg_candidate *candidate) {
+  char name[FG_NAME_MAX + 8], recipe[8192];
+  fg_variant variant;
+  size_t line = strcspn(text, "\n");
+  if (line < 6 || line - 5 >= sizeof name || length - line - 1 >= sizeof recipe)
+    return fg_fail(FG_EIO, "a cached list of plans is damaged");
+  snprintf(name, sizeof name, "%.*s", (int)(line - 5), text + 5);
+  snprintf(recipe, sizeof recipe, "%.*s", (int)(length - line - 1), text + line + 1);
+  TRY(fg_variant_parse(name, &variant));
+  candidate->plan = variant.plan;
+  return fg_recipe_parse(recipe, &candidate->recipe);
+}
+
+static fg_status read_candidates(fg_op *op, const char *meta) {
+  int room = 0, n = 0;
+  for (const char *at = meta; (at = strstr(at, end_mark)); at += strlen(end_mark)) room++;
+  fg_candidate *list = calloc((size_t)room + 1, sizeof *list);
+  if (!list) return fg_fail(FG_EMEMORY, "no memory for %d plans", room);
+  fg_status status = FG_OK;
+  for (const char *at = meta, *end; status == FG_OK && (end = strstr(at, end_mark));
+       at = end + strlen(end_mark))
+    status = read_candidate(at, (size_t)(end - at), &list[n++]);
+  if (status == FG_OK && !n) status = fg_fail(FG_EIO, "a cached list of plans is empty");
+  if (status != FG_OK) {
+    free(list);
+    return status;
+  }
+  op->candidate = list;
+  op->n_candidates = n;
+  return FG_OK;
+}
+
+fg_status fg_plans_key(const fg_op *op, fg_key *key) {
+  char name[FG_NAME_MAX];
+  fg_point_name(&op->point, sizeof name, name);
+  TRY(fg_key_start(op->context, "plans", name, key));
+  return fg_key_add(key, "limits", &op->limits, sizeof op->limits);
+}
+
+/* In place of an entry that a good checksum protects and that still does not read. */
+static fg_status relist(fg_op *op, const fg_key *key) {
+  fg_product product = {0};
+  TRY(list_plans(op, &product));
+  fg_cache_put(op->context->cache, key, product.meta, NULL, 0);
+  fg_status status = read_candidates(op, product.meta);
+  free(product.meta);
+  return status;
+}
+
+static fg_status list_all(fg_op *op) {
+  const fg_entry *entry;
+  fg_key key = {0};
+  char what[FG_NAME_MAX + FG_ARCH_MAX + 32] = "the plans of ", *name = what + strlen(what);
+  fg_status status = FG_OK;
+  int n = fg_point_name(&op->point, FG_NAME_MAX, name);
+  snprintf(name + n, FG_ARCH_MAX + 8, " for %s", op->context->device->arch);
+  TRY_OUT(fg_plans_key(op, &key));
+  TRY_OUT(fg_context_entry(op->context, what, &key, list_plans, op, &entry));
+  if (!entry) {
+    status = fg_op_missing(op, what, name);
+    goto out;
+  }
+  status = read_candidates(op, entry->meta);
+  fg_entry_free(entry);
+  if (status != FG_OK && status != FG_EMEMORY && op->context->jit) status = relist(op, &key);
+out:
+  fg_key_free(&key);
+  return status;
+}
+
+/* Zoos ---------------------------------------------------------------------------------------- */
+
+static bool is_listed(const fg_op *op, const fg_plan *plan) {
+  for (int i = 0; i < op->n_candidates; i++)
+    if (!memcmp(&op->candidate[i].plan, plan, sizeof *plan)) return true;
+  return false;
+}
+
+/* Adds the item if it is a kernel of the op. No spec has an expression that its name lacks. */
+static fg_status add_item(fg_op *op, const fg_zoo_item *item) {
+  fg_variant variant;
+  if (*item->expression || fg_variant_parse(item->name, &variant) != FG_OK ||
+      !fg_point_equal(&variant.point, &op->point) ||
+      strcmp(variant.arch, op->context->device->arch) ||
+      !fg_limits_allow(&op->limits, &variant.plan) || is_listed(op, &variant.plan))
+    return FG_OK;
+  size_t n = (size_t)op->n_candidates;
+  fg_candidate *grown = realloc(op->candidate, (n + 1) * sizeof *grown);
+  if (!grown) return fg_fail(FG_EMEMORY, "no memory for %s", item->name);
+  op->candidate = grown;
+  grown[n] = (fg_candidate){.plan = variant.plan};
+  TRY(fg_recipe_parse(item->recipe, &grown[n].recipe));
+  op->n_candidates++;
+  return FG_OK;
+}
+
+static fg_status list_zoos(fg_op *op) {
+  const fg_context *c = op->context;
+  fg_status status = FG_OK;
+  for (int z = 0; z < c->n_zoos; z++)
+    for (int i = 0; i < fg_zoo_count(c->zoo[z]) && status == FG_OK; i++)
+      status = add_item(op, fg_zoo_at(c->zoo[z], i));
+  if (status != FG_OK) {
+    free(op->candidate);
+    op->candidate = NULL;
+    op->n_candidates = 0;
+  }
+  return status;
+}
+
+static bool has_forced(const fg_op *op) {
+  for (int i = 0; i < op->n_candidates; i++)
+    if (fg_plan_forced(op->context->plan, &op->candidate[i].plan)) return true;
+  return false;
+}
+
+/* A zoo is what somebody chose: its plans are the choice, without a look at what else there could
+ * be; unless a plan is forced that it does not have, and can be had. */
+fg_status fg_op_candidates(fg_op *op) {
+  if (op->n_candidates) return FG_OK;
+  TRY(list_zoos(op));
+  if (!op->n_candidates) return list_all(op);
+  if (!*op->context->plan || has_forced(op)) return FG_OK;
+  fg_candidate *of_zoos = op->candidate;
+  if (list_all(op) == FG_OK) free(of_zoos);
+  return FG_OK;
+}
+
+/* Forced plans -------------------------------------------------------------------------------- */
+
+/* Asks for the plans of one family alone, whose reason is in the failure. */
+static fg_status ask_family(fg_op *op, int family) {
+  fg_context *c = op->context;
+  fg_limits limits = {.n = {1}, .value = {{family}}};
+  fg_plan *plans = NULL;
+  int n;
+  pthread_mutex_lock(&c->gen_lock);
+  fg_status status = fg_context_gen(c);
+  if (status == FG_OK)
+    status = fg_gen_plans(c->gen, &op->point, c->device->arch, &limits, &plans, &n);
+  pthread_mutex_unlock(&c->gen_lock);
+  free(plans);
+  return status;
+}
+
+/* The glob begins with the family's name: "mma-*", "mma*". */
+static bool names_family(const char *glob, const char *family) {
+  size_t n = strlen(family);
+  return !strncmp(glob, family, n) && strchr("-*?[,", glob[n]); /* its end, too */
+}
+
+static bool allows_family(const fg_limits *limits, int family) {
+  bool allowed = limits->n[0] == 0;
+  for (int i = 0; i < limits->n[0]; i++) allowed |= limits->value[0][i] == family;
+  return allowed;
+}
+
+fg_status fg_op_check_forced(fg_op *op) {
+  const char *const *families = fg_fields[FG_SPEC_FIELDS].choices;
+  char name[FG_NAME_MAX];
+  fg_point_name(&op->point, sizeof name, name);
+  for (const char *at = op->context->plan, *next; *at; at = next + (*next == ',')) {
+    next = at + strcspn(at, ",");
+    for (int f = 0; families[f]; f++) {
+      if (!names_family(at, families[f]) || !allows_family(&op->limits, f)) continue;
+      if (ask_family(op, f) != FG_ESPEC) continue;
+      return fg_fail_in(FG_EARGUMENT, "%s: the plan %.*s is forced and does not apply", name,
+                        (int)(next - at), at);
+    }
+  }
+  return FG_OK;
+}

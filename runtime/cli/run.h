@@ -1,0 +1,39 @@
+/* run.h - what the two halves of `flashgen run` share: the job, and its files. */
+#ifndef FG_RUN_H
+#define FG_RUN_H
+
+#include "cli.h"
+
+#include "npy.h"
+
+/* Axes: batch, heads, key/value heads, rows, keys, head dims. */
+enum { B, H, HK, NQ, NK, D, DV, LETTERS };
+
+typedef struct run_job {
+  const cli *c;
+  fg_context *context;
+  fg_array file[FG_ARGUMENTS]; /* what --in gave; rank 0 and no data where it did not */
+  float *value[FG_ARGUMENTS];  /* of a tensor that is known: from a file, or computed */
+  int64_t extent[LETTERS];     /* -1: not known yet */
+  const char *from[LETTERS];   /* the tensor that said so */
+  fg_shape shape;
+  fg_grid *grid;
+} run_job;
+
+/* The row of fg_arguments, -1 if there is none. */
+int run_index(const char *name);
+
+/* Reads the files of --in; they and the words give all extents and the shape. */
+fg_status run_read(run_job *job);
+
+/* Every tensor that was given is an input of the recipe, every one asked for an output. */
+fg_status run_check_names(const run_job *job, const fg_recipe *recipe);
+
+/* What would fail after the run, said before it: two outputs in one file, and a place where no file
+ * can be made. */
+fg_status run_check_places(const run_job *job);
+
+/* Writes the files of --out: all of them, or none. */
+fg_status run_write(const run_job *job, const fg_recipe *recipe);
+
+#endif

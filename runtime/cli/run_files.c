@@ -1,0 +1,168 @@
+/* run_files.c - the files of `flashgen run`: extents from those that go in, a place for those that
+ * come out. */
+#include "run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char letters[] = "bhgqkdv"; /* axes: batch, heads, key/value heads, rows, keys, dims */
+static const char *const letter_names[] = {
+    "batch", "heads", "key/value heads", "query length", "key length", "head dim", "v head dim"};
+
+int run_index(const char *name) {
+  const fg_argument *a = fg_argument_find(name);
+  return a ? (int)(a - fg_arguments) : -1;
+}
+
+static fg_status unknown_tensor(const char *option, const char *name) {
+  const char *names[FG_ARGUMENTS];
+  for (int i = 0; i < FG_ARGUMENTS; i++) names[i] = fg_arguments[i].name;
+  const char *near = fg_nearest(name, names, FG_ARGUMENTS);
+  return fg_fail(FG_EARGUMENT, "%s %s: there is no tensor of that name%s%s%s", option, name,
+                 near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}
+
+/* One axis of a file's tensor: says what the extent is, or agrees with what was said. A bias may
+ * have 1 instead. */
+static fg_status learn(run_job *j, int argument, int axis, int64_t extent) {
+  const fg_argument *a = &fg_arguments[argument];
+  int letter = (int)(strchr(letters, a->axes[axis]) - letters);
+  int bias = a->elem == FG_RULE_BIAS;
+  if (bias) return FG_OK; /* it is compared with the recipe, when bias_dims is known */
+  if (j->extent[letter] < 0) {
+    j->extent[letter] = extent;
+    j->from[letter] = a->name;
+  }
+  if (j->extent[letter] == extent) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "%s: its %s (axis %d) is %" PRId64 ", but %s has %" PRId64, a->name,
+                 letter_names[letter], axis, extent, j->from[letter], j->extent[letter]);
+}
+
+static fg_status read_input(run_job *j, const cli_pair *pair) {
+  int i = run_index(pair->name);
+  if (i < 0) return unknown_tensor("--in", pair->name);
+  fg_array *file = &j->file[i];
+  TRY(fg_npy_read(pair->name, pair->path, file));
+  if (!file->real)
+    return fg_fail(FG_EARGUMENT, "%s: %s holds integers (%s); expected f4 or f2", pair->name,
+                   pair->path, file->type);
+  int rank = (int)strlen(fg_arguments[i].axes);
+  if (file->rank != rank) {
+    char shape[64];
+    fg_axes_print(fg_arguments[i].axes, sizeof shape, shape);
+    return fg_fail(FG_EARGUMENT, "%s: %s has %d axes; expected %s", pair->name, pair->path,
+                   file->rank, shape);
+  }
+  for (int a = 0; a < rank; a++) TRY(learn(j, i, a, file->extent[a]));
+  j->value[i] = file->real;
+  return FG_OK;
+}
+
+/* Extents that words gave come first, so that a file that disagrees is the one named. */
+static void learn_words(run_job *j) {
+  const cli_arguments *w = &j->c->arguments;
+  const int64_t given[LETTERS] = {w->b, w->h, w->hk, w->nq, w->nk, -1, -1};
+  for (int i = 0; i < LETTERS; i++) {
+    j->extent[i] = given[i];
+    if (given[i] >= 0) j->from[i] = "the command line";
+  }
+}
+
+static fg_status known_extents(const run_job *j) {
+  for (int i = 0; i < LETTERS; i++) {
+    const char *needs = strchr("gkd", letters[i]) ? "k" : letters[i] == 'v' ? "v" : "q";
+    if (j->extent[i] < 0)
+      return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", needs, needs);
+  }
+  return FG_OK;
+}
+
+static fg_status check_extents(const run_job *j) {
+  if (j->extent[HK] > 0 && j->extent[H] % j->extent[HK])
+    return fg_fail(FG_EARGUMENT,
+                   "%s: its heads are %" PRId64 ", not a multiple of the %" PRId64
+                   " key/value heads of %s",
+                   j->from[H], j->extent[H], j->extent[HK], j->from[HK]);
+  return fg_shape_check(&j->shape);
+}
+
+fg_status run_read(run_job *j) {
+  learn_words(j);
+  for (int i = 0; i < j->c->n_in; i++) TRY(read_input(j, &j->c->in[i]));
+  TRY(known_extents(j));
+  j->shape = (fg_shape){j->extent[B], j->extent[H], j->extent[HK], j->extent[NQ], j->extent[NK], 0};
+  return check_extents(j);
+}
+
+/* A directory that is not there is a slip of the command line. */
+static fg_status check_directory(const cli_pair *out) {
+  struct stat info;
+  char *directory = strdup(out->path), *slash = directory ? strrchr(directory, '/') : NULL;
+  if (!directory) return fg_fail(FG_EMEMORY, "no memory for %s", out->path);
+  if (slash) slash[slash == directory] = 0; /* "/" stays */
+  int there = !slash || (stat(directory, &info) == 0 && S_ISDIR(info.st_mode));
+  fg_status status = there ? FG_OK
+                           : fg_fail(FG_EARGUMENT, "--out %s=%s: there is no directory %s",
+                                     out->name, out->path, directory);
+  free(directory);
+  return status;
+}
+
+fg_status run_check_places(const run_job *j) {
+  const float zero = 0;
+  for (int i = 0; i < j->c->n_out; i++) {
+    const cli_pair *out = &j->c->out[i];
+    char *temporary;
+    for (int k = 0; k < i; k++)
+      if (!strcmp(j->c->out[k].path, out->path))
+        return fg_fail(FG_EARGUMENT, "--out: %s and %s would both be %s", j->c->out[k].name,
+                       out->name, out->path);
+    TRY(check_directory(out));
+    fg_status status = fg_npy_stage(out->path, 0, NULL, &zero, &temporary);
+    if (status != FG_OK) return fg_fail_in(status, "%s", out->name);
+    fg_npy_discard(temporary);
+  }
+  return FG_OK;
+}
+
+fg_status run_check_names(const run_job *j, const fg_recipe *r) {
+  for (int side = 0; side < 2; side++) {
+    const cli_pair *list = side ? j->c->out : j->c->in;
+    for (int i = 0; i < (side ? j->c->n_out : j->c->n_in); i++) {
+      int found = 0;
+      for (int t = 0; t < r->n_tensors; t++)
+        found |= r->tensor[t].output == side && !strcmp(r->tensor[t].argument->name, list[i].name);
+      if (!found && run_index(list[i].name) < 0) return unknown_tensor("--out", list[i].name);
+      if (!found)
+        return fg_fail(FG_EARGUMENT, "%s: the spec has no such %s", list[i].name,
+                       side ? "output" : "input");
+    }
+  }
+  return FG_OK;
+}
+
+fg_status run_write(const run_job *j, const fg_recipe *r) {
+  char *staged[16] = {NULL};
+  int n = 0;
+  fg_status status = FG_OK;
+  for (int i = 0; i < j->c->n_out; i++) {
+    int64_t extent[4];
+    int t = 0;
+    while (strcmp(r->tensor[t].argument->name, j->c->out[i].name)) t++;
+    for (int a = 0; r->tensor[t].axes[a]; a++)
+      extent[a] = fg_recipe_extent(r, r->tensor[t].axes[a], &j->shape);
+    TRY_OUT(fg_npy_stage(j->c->out[i].path, (int)strlen(r->tensor[t].axes), extent,
+                         j->value[r->tensor[t].argument - fg_arguments], &staged[n]));
+    n++;
+  }
+  for (int i = 0; i < n; i++) {
+    char *temporary = staged[i];
+    staged[i] = NULL;
+    TRY_OUT(fg_npy_publish(temporary, j->c->out[i].path));
+  }
+out:
+  for (int i = 0; i < n; i++) fg_npy_discard(staged[i]);
+  return status;
+}

@@ -1,0 +1,134 @@
+/* keys.c - what a context's entries are kept under, and the look-up: hit, miss, or missing where
+ * nothing may be made. */
+#include "context.h"
+
+#include "setting.h"
+#include "zoo_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static fg_status add_text(fg_key *key, const char *label, const char *text) {
+  return fg_key_add(key, label, text, strlen(text));
+}
+
+fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key *key) {
+  const int format = FG_CACHE_FORMAT;
+  TRY(fg_context_identify(c));
+  TRY(fg_key_add(key, "format", &format, sizeof format));
+  TRY(add_text(key, "what", what));
+  TRY(add_text(key, "name", name));
+  TRY(add_text(key, "arch", c->device->arch));
+  return add_text(key, "templates", c->digest);
+}
+
+fg_status fg_kernel_key(fg_context *c, const char *name, fg_key *key) {
+  TRY(fg_key_start(c, "kernel", name, key));
+  return add_text(key, "compiler", c->compiler);
+}
+
+/* A producer that says that it runs. */
+typedef struct {
+  fg_context *context;
+  const char *what;
+  const fg_key *key;
+  fg_producer *producer;
+  void *producer_context;
+  bool ran;
+} noted;
+
+/* The digest is the name of the entry's file. */
+static void tell_entry(const noted *n, const char *word) {
+  if (!fg_context_tells(n->context, FG_CACHE)) return;
+  char digest[FG_DIGEST_HEX];
+  fg_zoo_digest(n->key->text, n->key->n, digest);
+  fg_context_tell(n->context, FG_CACHE, "%s %s, key %s", word, n->what, digest);
+}
+
+static fg_status produce_noted(void *context, fg_product *product) {
+  noted *n = context;
+  n->ran = true;
+  tell_entry(n, "miss");
+  return n->producer(n->producer_context, product);
+}
+
+fg_status fg_context_entry(fg_context *c, const char *what, const fg_key *key,
+                           fg_producer *producer, void *producer_context, const fg_entry **entry) {
+  noted n = {c, what, key, producer, producer_context, false};
+  if (c->jit) {
+    TRY(fg_cache_produce(c->cache, key, produce_noted, &n, entry));
+  } else if (!fg_cache_get(c->cache, key, entry)) {
+    n.ran = true;
+    tell_entry(&n, "miss");
+    *entry = NULL;
+  }
+  if (!n.ran) tell_entry(&n, "hit");
+  return FG_OK;
+}
+
+/* What is missing ----------------------------------------------------------------------------- */
+
+enum { NEAREST = 3 };
+typedef struct {
+  const char *name[NEAREST];
+  size_t common[NEAREST]; /* bytes that its name begins with as the one that is missing does */
+  int n;
+} nearest;
+
+static void consider(nearest *list, const char *missing, const char *name) {
+  size_t common = 0;
+  while (name[common] && name[common] == missing[common]) common++;
+  int at = list->n;
+  while (at > 0 && list->common[at - 1] < common) at--;
+  if (at == NEAREST) return;
+  if (list->n < NEAREST) list->n++;
+  for (int i = list->n - 1; i > at; i--) {
+    list->name[i] = list->name[i - 1];
+    list->common[i] = list->common[i - 1];
+  }
+  list->name[at] = name, list->common[at] = common;
+}
+
+static void consider_zoos(const fg_context *c, nearest *list, const char *missing) {
+  for (int z = 0; z < c->n_zoos; z++)
+    for (int i = 0; i < fg_zoo_count(c->zoo[z]); i++)
+      consider(list, missing, fg_zoo_at(c->zoo[z], i)->name);
+}
+
+static bool is_cached(fg_context *c, const char *name) {
+  const fg_entry *entry;
+  fg_key key = {0};
+  bool found = fg_kernel_key(c, name, &key) == FG_OK && fg_cache_get(c->cache, &key, &entry);
+  if (found) fg_entry_free(entry);
+  fg_key_free(&key);
+  return found;
+}
+
+/* In the cache an entry is found by its key alone: those of the op's other plans are tried. */
+static size_t add_cached(fg_op *op, size_t size, char *text) {
+  fg_variant v = {.point = op->point};
+  size_t n = 0;
+  strcpy(v.arch, op->context->device->arch);
+  for (int i = 0; i < op->n_candidates && n < size; i++) {
+    char name[FG_NAME_MAX];
+    v.plan = op->candidate[i].plan;
+    fg_variant_name(&v, sizeof name, name);
+    if (is_cached(op->context, name))
+      n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", name);
+  }
+  return n;
+}
+
+fg_status fg_op_missing(fg_op *op, const char *what, const char *name) {
+  char text[1024] = "";
+  nearest list = {.n = 0};
+  size_t n = add_cached(op, sizeof text, text);
+  consider_zoos(op->context, &list, name);
+  for (int i = 0; i < list.n && n < sizeof text; i++)
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", list.name[i]);
+  return fg_fail(FG_EENVIRONMENT,
+                 "%s: no zoo and no cache has it, and compiling is switched off (%s=0, or jit of "
+                 "the context); %s%s",
+                 what, fg_settings[FG_SET_JIT].name,
+                 *text ? "the nearest there are: " : "nor is there another like it", text);
+}

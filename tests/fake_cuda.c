@@ -1,0 +1,145 @@
+/* fake_cuda.c - a driver with one GPU that computes nothing. */
+#include "fake_cuda.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_cuda fake_cuda = {.id = 7};
+
+#define FAKE_DECLARE(name, parameters) CUresult name parameters;
+FG_CUDA_FUNCTIONS(FAKE_DECLARE)
+
+static CUcontext const context = (CUcontext)&fake_cuda;
+
+static CUresult answer(const char *call) {
+  if (!fake_cuda.call || strcmp(call, fake_cuda.call) || fake_cuda.times < 1) return 0;
+  fake_cuda.times--;
+  return fake_cuda.result;
+}
+
+/* Outside the process that links it: FAKE_CUDA_INIT is what cuInit answers. */
+CUresult cuInit(unsigned flags) {
+  const char *given = getenv("FAKE_CUDA_INIT");
+  return given ? atoi(given) : (CUresult)flags;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **name) {
+  static char text[32];
+  snprintf(text, sizeof text, "CUDA_ERROR_%d", error);
+  *name = text;
+  return 0;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text) {
+  *text = error ? "an error of the test" : "none";
+  return 0;
+}
+
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
+  *value = attribute == CU_DEVICE_CAPABILITY_MAJOR   ? 9
+           : attribute == CU_DEVICE_CAPABILITY_MINOR ? 0
+                                                     : 1;
+  return device;
+}
+
+CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
+  snprintf(name, (size_t)size, "fake GPU");
+  return device;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice device) {
+  *c = context;
+  return device;
+}
+
+CUresult cuCtxGetId(CUcontext c, unsigned long long *id) {
+  *id = fake_cuda.id;
+  return c == context ? answer("cuCtxGetId") : CU_CONTEXT_INVALID;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *c) {
+  *c = context;
+  return 0;
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+  CUresult result = answer("cuModuleLoadData");
+  fake_cuda.loads += !result;
+  if (!result) *module = (CUmodule)(uintptr_t)image;
+  return result;
+}
+
+CUresult cuModuleUnload(CUmodule module) {
+  fake_cuda.unloads++;
+  return module ? 0 : 1;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  *function = (CUfunction)(uintptr_t)name;
+  return module ? answer("cuModuleGetFunction") : 1;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
+                        void **extra) {
+  CUresult result = answer("cuLaunchKernel");
+  fake_cuda.launches += !result;
+  return gx && gy && gz && bx && by && bz && params ? result : 1;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, int *status) {
+  *status = CU_STREAM_NOT_CAPTURING;
+  return answer("cuStreamIsCapturing");
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
+  CUresult result = answer("cuMemAlloc_v2");
+  if (!result) *p = (CUdeviceptr)(uintptr_t)malloc(bytes + 1);
+  return result;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr p) {
+  free((void *)(uintptr_t)p);
+  return 0;
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) {
+  memcpy((void *)(uintptr_t)to, from, bytes);
+  return 0;
+}
+
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
+  memcpy(to, (const void *)(uintptr_t)from, bytes);
+  return 0;
+}
+
+CUresult cuDeviceGetCount(int *count) {
+  *count = 1;
+  return 0;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  *device = 0;
+  return ordinal;
+}
+
+/* Calls that only answer. */
+#define ANSWER(name, parameters)                                                                   \
+  CUresult name parameters { return answer(#name); }
+ANSWER(cuDriverGetVersion, (int *version))
+ANSWER(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))
+ANSWER(cuDevicePrimaryCtxRelease_v2, (CUdevice device))
+ANSWER(cuCtxSetCurrent, (CUcontext c))
+ANSWER(cuFuncSetAttribute, (CUfunction function, int attribute, int value))
+ANSWER(cuStreamCreate, (CUstream * stream, unsigned flags))
+ANSWER(cuStreamDestroy_v2, (CUstream stream))
+ANSWER(cuStreamSynchronize, (CUstream stream))
+ANSWER(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, size_t bytes))
+ANSWER(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream))
+ANSWER(cuEventCreate, (CUevent * event, unsigned flags))
+ANSWER(cuEventDestroy_v2, (CUevent event))
+ANSWER(cuEventRecord, (CUevent event, CUstream stream))
+ANSWER(cuEventSynchronize, (CUevent event))
+ANSWER(cuEventElapsedTime, (float *ms, CUevent from, CUevent to))

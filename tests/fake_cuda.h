@@ -1,0 +1,19 @@
+/* fake_cuda.h - a driver with one GPU that computes nothing: what flashgen makes of the driver's
+ * answers, on a machine without one.
+ *
+ * fake_cuda.c is a libcuda.so.1: a program that links it has it in the process before flashgen asks
+ * the loader for that name. Memory of the GPU is the host's; launches are counted. */
+#ifndef FG_TESTS_FAKE_CUDA_H
+#define FG_TESTS_FAKE_CUDA_H
+
+#include "cuda.h"
+
+extern struct fake_cuda {
+  const char *call;      /* fails, NULL: none does */
+  CUresult result;       /* with this, */
+  int times;             /* so many times; then nothing fails */
+  unsigned long long id; /* of the GPU's context */
+  int launches, loads, unloads;
+} fake_cuda;
+
+#endif

@@ -1,0 +1,189 @@
+/* t_driver.c - a GPU's device with a driver of the tests' own: what comes of each of its answers,
+ * and what the hot calls allocate and lock, which is nothing.
+ *
+ * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
+#include "alloc_watch.h"
+#include "api_case.h"
+#include "fake_cuda.h"
+#include "nvrtc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIP = 77 };
+#define SMALL    "head_dim=8 block_q=4"
+#define BACKWARD "pass=backward head_dim=8 block_q=4"
+#define BEFORE   "work that the GPU was given before this call has failed"
+
+static fg_context *open_gpu(void) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  config.device = "cuda:0";
+  GOOD(fg_open(&config, &context));
+  return context;
+}
+
+/* The call fails with the result the next so many times. */
+static void answer(const char *call, CUresult result, int times) {
+  fake_cuda.call = call;
+  fake_cuda.result = result;
+  fake_cuda.times = times;
+}
+
+START_TEST(test_hot) {
+  if (!ALLOC_WATCH) return;
+  fg_context *context = open_gpu();
+  fg_op *op = api_define(context, BACKWARD);
+  fg_kernel *kernel = api_select(op, api_shape), *hot = NULL;
+  fg_problem *p = api_problem(kernel, api_shape, 1);
+  GOOD(api_launch(kernel, p));
+  int before = fake_cuda.launches;
+  alloc_start();
+  fg_status status[2] = {fg_select(op, &api_shape, NULL, &hot), api_launch(kernel, p)};
+  alloc_seen seen = alloc_stop();
+  ck_assert(!status[0] && !status[1] && hot == kernel);
+  ck_assert_int_eq(fake_cuda.launches - before, kernel->source->recipe.n_steps);
+  ck_assert_int_eq(seen.allocations + seen.frees + seen.locks, 0);
+  fg_problem_free(p);
+  fg_close(context);
+}
+END_TEST
+
+/* Errors of a launch: those of work before it are not blamed on it. */
+START_TEST(test_launch) {
+  static const struct {
+    CUresult result;
+    int before;
+  } rows[] = {{700, 1}, {719, 1}, {1, 0}, {701, 0}};
+  fg_context *context = open_gpu();
+  fg_kernel *kernel = api_kernel(context, SMALL);
+  fg_problem *p = api_problem(kernel, api_shape, 1);
+  for (int i = 0; i < 4; i++) {
+    char head[64];
+    answer("cuLaunchKernel", rows[i].result, 1);
+    snprintf(head, sizeof head, "attn_fwd: CUDA_ERROR_%d (an error of the test)", rows[i].result);
+    FAILS(FG_ECUDA, head, api_launch(kernel, p));
+    ck_assert_int_eq(strstr(fg_error(), BEFORE) != NULL, rows[i].before);
+  }
+  GOOD(api_launch(kernel, p));
+  fg_problem_free(p);
+  fg_close(context);
+}
+END_TEST
+
+/* A context that work before us has lost: nothing is compiled anew or called a capture, and the
+ * cache's entries stay. */
+START_TEST(test_load_after_a_loss) {
+  fg_context *context = open_gpu();
+  fg_kernel *kernel;
+  api_kernel(context, SMALL);
+  fg_close(context);
+  context = open_gpu();
+  fg_op *op = api_define(context, SMALL);
+  answer("cuModuleLoadData", 700, 9);
+  FAILS(FG_ECUDA, BEFORE, fg_select(op, &api_shape, NULL, &kernel));
+  ck_assert_int_eq(fake_cuda.times, 8);
+  answer("cuStreamIsCapturing", 700, 1);
+  GOOD(fg_select(op, &api_shape, NULL, &kernel));
+  api_counts(context, 3, 1, 0, 1);
+  fg_close(context);
+}
+END_TEST
+
+START_TEST(test_no_gpu_memory) {
+  fg_context *context = open_gpu();
+  fg_op *op = api_define(context, SMALL);
+  fg_kernel *kernel;
+  void *p;
+  answer("cuModuleLoadData", CU_OUT_OF_MEMORY, 1);
+  FAILS(FG_EMEMORY, "CUDA_ERROR_2", fg_select(op, &api_shape, NULL, &kernel));
+  answer("cuMemAlloc_v2", CU_OUT_OF_MEMORY, 1);
+  FAILS(FG_EMEMORY, "GPU memory: CUDA_ERROR_2",
+        context->device->class->allocate(context->device, 100, &p));
+  GOOD(fg_select(op, &api_shape, NULL, &kernel));
+  fg_close(context);
+}
+END_TEST
+
+/* The application resets the context: nothing of it is used again, and a new one works. */
+START_TEST(test_reset) {
+  fg_context *context = open_gpu();
+  fg_op *op = api_define(context, SMALL), *cold = api_define(context, BACKWARD);
+  fg_kernel *kernel = api_select(op, api_shape), *none;
+  fg_problem *p = api_problem(kernel, api_shape, 1);
+  int launches = fake_cuda.launches, loads = fake_cuda.loads;
+  for (int i = 0; i < 2; i++) {
+    fake_cuda.id += !i;
+    if (i) answer("cuCtxGetId", CU_CONTEXT_DESTROYED, 2);
+    FAILS(FG_ECUDA, "cuda:0: the application has reset the GPU's CUDA context",
+          api_launch(kernel, p));
+    ck_assert_int_eq(fg_select(cold, &api_shape, NULL, &none), FG_ECUDA);
+  }
+  ck_assert_int_eq(fake_cuda.launches, launches);
+  ck_assert_int_eq(fake_cuda.loads, loads);
+  fg_close(context);
+  ck_assert_int_eq(fake_cuda.unloads, 0);
+  context = open_gpu();
+  GOOD(api_launch(api_kernel(context, SMALL), p));
+  fg_close(context);
+}
+END_TEST
+
+/* An entry that the driver does not take, or that lacks the function: made once more. */
+START_TEST(test_bad_entry) {
+  static const struct {
+    const char *call;
+    CUresult result;
+  } rows[] = {{"cuModuleLoadData", 209}, {"cuModuleLoadData", 200}, {"cuModuleGetFunction", 500}};
+  fg_context *context = open_gpu();
+  fg_kernel *kernel;
+  api_kernel(context, SMALL);
+  fg_close(context);
+  for (int again = 0; again < 2; again++) {
+    context = open_gpu();
+    answer(rows[_i].call, rows[_i].result, 1 + again);
+    fg_op *op = api_define(context, SMALL);
+    fg_status status = fg_select(op, &api_shape, NULL, &kernel);
+    api_counts(context, 2, !again, 1, !again);
+    ck_assert_msg(status == (again ? FG_ECOMPILER : FG_OK), "%d: %s", status, fg_error());
+    fg_close(context);
+  }
+}
+END_TEST
+
+/* A driver that finds no GPU is the machine's matter. */
+START_TEST(test_no_gpu) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  config.device = "cuda:0";
+  setenv("FAKE_CUDA_INIT", "100", 1);
+  FAILS(FG_EENVIRONMENT, "device cuda:0: the CUDA driver does not start: CUDA_ERROR_100",
+        fg_open(&config, &context));
+}
+END_TEST
+
+static int required(void) {
+  const char *labels = getenv("FLASHGEN_REQUIRE");
+  return labels && strstr(labels, "compile");
+}
+
+int main(void) {
+  const fg_nvrtc *nvrtc;
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
+    fprintf(stderr, "%s: nothing is compiled\n", fg_error());
+    return required() ? 1 : SKIP;
+  }
+  Suite *suite = suite_create("driver");
+  TCase *cases = tcase_create("driver");
+  tcase_add_checked_fixture(cases, api_enter, api_leave);
+  tcase_add_test(cases, test_no_gpu);
+  tcase_add_test(cases, test_hot);
+  tcase_add_test(cases, test_launch);
+  tcase_add_test(cases, test_load_after_a_loss);
+  tcase_add_test(cases, test_no_gpu_memory);
+  tcase_add_test(cases, test_reset);
+  tcase_add_loop_test(cases, test_bad_entry, 0, 3);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
