@@ -10,17 +10,24 @@
 
 static int is_host(const char *arch) { return !strcmp(arch, "host"); }
 
+fg_status fg_compiler_options(const char *arch, size_t size, char *text) {
+  TRY(fg_arch_check(arch));
+  if (is_host(arch))
+    fg_host_cc_options(size, text);
+  else
+    fg_nvrtc_options_key(size, text);
+  return FG_OK;
+}
+
 fg_status fg_compiler_identity(const char *arch, size_t size, char *text) {
   char identity[8192] = "none", options[1024];
-  TRY(fg_arch_check(arch));
+  TRY(fg_compiler_options(arch, sizeof options, options));
   if (is_host(arch)) {
     fg_status status = fg_host_cc_version(sizeof identity, identity);
     if (status != FG_OK && status != FG_EENVIRONMENT) return status;
     if (status != FG_OK) strcpy(identity, "none");
-    fg_host_cc_options(sizeof options, options);
   } else {
     TRY(fg_nvrtc_identity(sizeof identity, identity));
-    fg_nvrtc_options_key(sizeof options, options);
   }
   if (strcmp(identity, "none"))
     snprintf(text, size, "%s %s", identity, options);

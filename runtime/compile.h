@@ -12,6 +12,9 @@ enum { FG_COMPILER_MAX = 1024 }; /* bytes of an identity */
  * "none": what is compiled already can still be found and run. */
 fg_status fg_compiler_identity(const char *arch, size_t size, char *text);
 
+/* The options alone, which need no compiler to be known. */
+fg_status fg_compiler_options(const char *arch, size_t size, char *text);
+
 /* FG_EENVIRONMENT: there is no compiler, or it does not know the arch. */
 fg_status fg_compiler_check(const char *arch);
 

@@ -41,6 +41,7 @@ static fg_status identify(fg_context *c) {
   fg_status status = fg_gen_digest(c->templates, sizeof digest, digest);
   if (status != FG_OK && (c->jit || status != FG_EENVIRONMENT)) return status;
   TRY(fg_compiler_identity(c->device->arch, sizeof c->compiler, c->compiler));
+  if (!strcmp(c->compiler, "none")) TRY(fg_context_recall(c));
   strcpy(c->digest, digest);
   c->identified = true;
   return FG_OK;
@@ -79,8 +80,8 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
   TRY(open_zoos(c, config));
   TRY(fg_device_open(config->device, &c->device));
   c->device->seed = config->seed;
-  if (!c->n_zoos) TRY(fg_context_identify(c));
-  return fg_cache_open(config->cache, config->warn, config->warn_context, &c->cache);
+  TRY(fg_cache_open(config->cache, config->warn, config->warn_context, &c->cache));
+  return c->n_zoos ? FG_OK : fg_context_identify(c);
 }
 
 fg_status fg_open(const fg_config *given, fg_context **context) {

@@ -64,7 +64,7 @@ struct fg_context {
   unsigned fork_generation;       /* of the process that opened it */
   bool identified;                /* the next two are known; under gen_lock */
   char digest[40];                /* of templates and gen: part of every key */
-  char compiler[FG_COMPILER_MAX]; /* its identity: part of a kernel's key */
+  char compiler[FG_COMPILER_MAX]; /* its identity, or the last one's: part of a kernel's key */
   _Atomic uint64_t choices, compiles, loads, zoo_hits;
 };
 
@@ -79,6 +79,11 @@ fg_status fg_context_gen(fg_context *context);
 
 /* Looks up what parts this machine's kernels from others', once. */
 fg_status fg_context_identify(fg_context *context);
+
+/* The compiler that made a kernel is remembered in the cache; where there is none now, the one that
+ * made the last kernel for the arch and options stands for it in keys: what is cached is found. */
+void fg_context_remember(fg_context *context);
+fg_status fg_context_recall(fg_context *context);
 
 /* The op of a point within restrictions, made by the first call. */
 fg_status fg_context_op(fg_context *context, const fg_point *point, const fg_limits *limits,

@@ -46,7 +46,6 @@ enum {
   X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                              \
   X(cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                               \
   X(cuCtxGetId, (CUcontext context, unsigned long long *id))                                       \
-  X(cuCtxGetCurrent, (CUcontext * context))                                                        \
   X(cuCtxSetCurrent, (CUcontext context))                                                          \
   X(cuModuleLoadData, (CUmodule * module, const void *image))                                      \
   X(cuModuleUnload, (CUmodule module))                                                             \

@@ -12,11 +12,15 @@ static fg_status add_text(fg_key *key, const char *label, const char *text) {
   return fg_key_add(key, label, text, strlen(text));
 }
 
-fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key *key) {
+static fg_status start(const char *what, fg_key *key) {
   const int format = FG_CACHE_FORMAT;
-  TRY(fg_context_identify(c));
   TRY(fg_key_add(key, "format", &format, sizeof format));
-  TRY(add_text(key, "what", what));
+  return add_text(key, "what", what);
+}
+
+fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key *key) {
+  TRY(fg_context_identify(c));
+  TRY(start(what, key));
   TRY(add_text(key, "name", name));
   TRY(add_text(key, "arch", c->device->arch));
   return add_text(key, "templates", c->digest);
@@ -25,6 +29,42 @@ fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key
 fg_status fg_kernel_key(fg_context *c, const char *name, fg_key *key) {
   TRY(fg_key_start(c, "kernel", name, key));
   return add_text(key, "compiler", c->compiler);
+}
+
+/* The compiler that kernels are kept under, for when there is none ----------------------------- */
+
+static fg_status compiler_key(const fg_context *c, fg_key *key) {
+  char options[FG_COMPILER_MAX];
+  TRY(fg_compiler_options(c->device->arch, sizeof options, options));
+  TRY(start("compiler", key));
+  TRY(add_text(key, "arch", c->device->arch));
+  return add_text(key, "options", options);
+}
+
+/* After every compile, so that this entry is never the least recently used one while kernels are
+ * made. To lose it is to lose what a cache is worth without a compiler, nothing else. One in a
+ * shared cache is found first, as its kernels are. */
+void fg_context_remember(fg_context *c) {
+  fg_key key = {0};
+  if (strcmp(c->compiler, "none") && compiler_key(c, &key) == FG_OK)
+    fg_cache_put(c->cache, &key, c->compiler, NULL, 0);
+  fg_key_free(&key);
+}
+
+fg_status fg_context_recall(fg_context *c) {
+  const fg_entry *entry;
+  fg_key key = {0};
+  fg_status status = compiler_key(c, &key);
+  if (status == FG_OK && fg_cache_get(c->cache, &key, &entry)) {
+    if (entry->meta_n && entry->meta_n < sizeof c->compiler) {
+      strcpy(c->compiler, entry->meta);
+      fg_context_tell(c, FG_CACHE, "no compiler here: kernels of \"%s\" are looked for",
+                      c->compiler);
+    }
+    fg_entry_free(entry);
+  }
+  fg_key_free(&key);
+  return status;
 }
 
 /* A producer that says that it runs. */

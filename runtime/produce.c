@@ -47,7 +47,7 @@ static fg_status check_compiler(const fg_context *c) {
   TRY(fg_compiler_identity(c->device->arch, sizeof now, now));
   if (!strcmp(now, c->compiler) || !strcmp(now, "none")) return FG_OK;
   return fg_fail(FG_EENVIRONMENT,
-                 "the compiler was \"%s\" when the context was opened and is \"%s\" now: open "
+                 "the context goes by the compiler \"%s\" and the one here is \"%s\" now: open "
                  "another context",
                  c->compiler, now);
 }
@@ -74,6 +74,7 @@ static fg_status make_kernel(void *context, fg_product *product) {
   double start = seconds();
   TRY_OUT(fg_compile(c->device->arch, o->name, source, &code));
   fg_context_tell(c, FG_COMPILE, "%s: %.3f s, %zu bytes", o->name, seconds() - start, code.size);
+  fg_context_remember(c);
   TRY_OUT(print_meta(source, &code, !strcmp(c->device->arch, "host"), &product->meta));
   product->code = code.data;
   product->code_n = code.size;

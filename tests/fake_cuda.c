@@ -54,14 +54,16 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice device) {
   return device;
 }
 
+/* NULL = the one that is current. */
 CUresult cuCtxGetId(CUcontext c, unsigned long long *id) {
-  *id = fake_cuda.id;
-  return c == context ? answer("cuCtxGetId") : CU_CONTEXT_INVALID;
+  *id = c || !fake_cuda.another ? fake_cuda.id : fake_cuda.id + 100;
+  return !c || c == context ? answer("cuCtxGetId") : CU_CONTEXT_INVALID;
 }
 
-CUresult cuCtxGetCurrent(CUcontext *c) {
-  *c = context;
-  return 0;
+CUresult cuCtxSetCurrent(CUcontext c) {
+  fake_cuda.another = c != context;
+  fake_cuda.sets++;
+  return answer("cuCtxSetCurrent");
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
@@ -131,7 +133,6 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 ANSWER(cuDriverGetVersion, (int *version))
 ANSWER(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))
 ANSWER(cuDevicePrimaryCtxRelease_v2, (CUdevice device))
-ANSWER(cuCtxSetCurrent, (CUcontext c))
 ANSWER(cuFuncSetAttribute, (CUfunction function, int attribute, int value))
 ANSWER(cuStreamCreate, (CUstream * stream, unsigned flags))
 ANSWER(cuStreamDestroy_v2, (CUstream stream))

@@ -13,7 +13,8 @@ extern struct fake_cuda {
   CUresult result;       /* with this, */
   int times;             /* so many times; then nothing fails */
   unsigned long long id; /* of the GPU's context */
-  int launches, loads, unloads;
+  int another;           /* a context of the application's is current, not the GPU's */
+  int launches, loads, unloads, sets;
 } fake_cuda;
 
 #endif

@@ -2,7 +2,9 @@
  * given are its log.
  *
  * FAKE_NVRTC_VERSION=12.4 is what it says it is; FAKE_NVRTC_RESULT=7 is what a compile comes to;
- * its error's text is "result 7". */
+ * its error's text is "result 7". FAKE_NVRTC_SILENT=1: the log has no error when figures are asked
+ * for, as 13.0's when ptxas fails; 2: it never has one. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +30,15 @@ int nvrtcVersion(int *major, int *minor) {
 }
 
 int nvrtcCompileProgram(void *program, int n, const char *const *options) {
-  const char *result = getenv("FAKE_NVRTC_RESULT");
+  const char *result = getenv("FAKE_NVRTC_RESULT"), *silent = getenv("FAKE_NVRTC_SILENT");
   size_t size = 0;
-  for (int i = 0; i < n; i++)
+  bool figures = false;
+  for (int i = 0; i < n; i++) {
     size += (size_t)snprintf(said + size, sizeof said - size, "%s ", options[i]);
-  snprintf(said + size, sizeof said - size, "\nand more");
+    figures = figures || !strcmp(options[i], "-Xptxas=-v");
+  }
+  bool error = !silent || (!figures && !strcmp(silent, "1"));
+  snprintf(said + size, sizeof said - size, error ? "\nan error" : "\nfigures");
   return result ? atoi(result) : 6;
 }
 

@@ -209,49 +209,6 @@ START_TEST(test_forged_compiler) {
 }
 END_TEST
 
-/* The compiler's identity is part of the key: without one, no kernel is known to be the right one.
- * Everything that needs no kernel works, and the sentence says what is missing. */
-START_TEST(test_no_compiler) {
-  for (int warm = 0; warm < 2; warm++) {
-    setenv("FLASHGEN_CC", "/nonexistent/cc", 1);
-    fg_context *context = api_open("cache");
-    fg_op *op = api_define(context, SMALL);
-    fg_kernel *kernel = NULL;
-    FAILS(FG_EENVIRONMENT, "/nonexistent/cc cannot be started: No such file or directory",
-          fg_select(op, &api_shape, NULL, &kernel));
-    ck_assert_ptr_nonnull(strstr(fg_error(), "FLASHGEN_CC"));
-    ck_assert_ptr_null(kernel);
-    api_counts(context, warm, 0, 0, 0);
-    fg_spec spec = api_spec(SMALL);
-    char *text;
-    GOOD(fg_emit(context, &spec, NULL, &text));
-    free(text);
-    fg_close(context);
-    unsetenv("FLASHGEN_CC");
-    if (!warm) ask("", "", SMALL, 1, 1);
-  }
-  ask("", "", SMALL, 2, 0);
-}
-END_TEST
-
-/* A kernel never goes by the name of a compiler that did not make it. */
-START_TEST(test_compiler_changes) {
-  static const char *const first[] = {"/nonexistent/cc", NULL};
-  if (first[_i])
-    setenv("FLASHGEN_CC", first[_i], 1);
-  else
-    api_compiler("compiler", "compiler 1.0", "exec $CC \"$@\"");
-  fg_context *context = api_open("cache");
-  fg_kernel *kernel = NULL;
-  api_compiler("compiler", "compiler 2.0", "exec $CC \"$@\"");
-  FAILS(FG_EENVIRONMENT, "when the context was opened and is \"compiler 2.0 -std=",
-        fg_select(api_define(context, SMALL), &api_shape, NULL, &kernel));
-  ck_assert_int_eq(api_compiled("compiler"), 0);
-  fg_close(context);
-  ask("", "", SMALL, 1, 1);
-}
-END_TEST
-
 /* A directory that cannot be used: memory only, with a warning through the context's own function.
  */
 static int warnings;
@@ -286,8 +243,6 @@ int main(void) {
   tcase_add_test(cases, test_fault_from_cache);
   tcase_add_loop_test(cases, test_forged_entry, 0, FORGED);
   tcase_add_loop_test(cases, test_forged_compiler, 0, 2);
-  tcase_add_test(cases, test_no_compiler);
-  tcase_add_loop_test(cases, test_compiler_changes, 0, 2);
   tcase_add_test(cases, test_memory_only);
   suite_add_tcase(suite, cases);
   return suite_run(suite);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { SKIP = 77 };
 #define SMALL    "head_dim=8 block_q=4"
@@ -115,7 +117,7 @@ START_TEST(test_reset) {
   int launches = fake_cuda.launches, loads = fake_cuda.loads;
   for (int i = 0; i < 2; i++) {
     fake_cuda.id += !i;
-    if (i) answer("cuCtxGetId", CU_CONTEXT_DESTROYED, 2);
+    if (i) answer("cuCtxGetId", CU_CONTEXT_DESTROYED, 4);
     FAILS(FG_ECUDA, "cuda:0: the application has reset the GPU's CUDA context",
           api_launch(kernel, p));
     ck_assert_int_eq(fg_select(cold, &api_shape, NULL, &none), FG_ECUDA);
@@ -126,6 +128,28 @@ START_TEST(test_reset) {
   ck_assert_int_eq(fake_cuda.unloads, 0);
   context = open_gpu();
   GOOD(api_launch(api_kernel(context, SMALL), p));
+  fg_close(context);
+}
+END_TEST
+
+/* A context of the application's is current: ours is, from the next call on, and stays it. */
+START_TEST(test_another_context) {
+  fg_context *context = open_gpu();
+  fg_kernel *kernel = api_kernel(context, SMALL);
+  fg_problem *p = api_problem(kernel, api_shape, 1);
+  for (int i = 0; i < 2; i++) {
+    int sets = fake_cuda.sets, launches = fake_cuda.launches;
+    fake_cuda.another = 1;
+    GOOD(api_launch(kernel, p));
+    GOOD(api_launch(kernel, p));
+    ck_assert_int_eq(fake_cuda.another, 0);
+    ck_assert_int_eq(fake_cuda.sets - sets, 1);
+    ck_assert_int_eq(fake_cuda.launches - launches, 2);
+  }
+  fake_cuda.another = 1;
+  answer("cuCtxSetCurrent", 1, 1);
+  FAILS(FG_ECUDA, "cuCtxSetCurrent: CUDA_ERROR_1", api_launch(kernel, p));
+  fg_problem_free(p);
   fg_close(context);
 }
 END_TEST
@@ -152,6 +176,29 @@ START_TEST(test_bad_entry) {
 }
 END_TEST
 
+/* NVRTC goes away: kernels that it made are found, others end in where it was looked for. */
+START_TEST(test_no_nvrtc) {
+  fg_kernel *kernel;
+  pid_t pid = fork(); /* NVRTC is looked for once a process */
+  if (!pid) {
+    api_kernel(open_gpu(), SMALL);
+    _exit(0);
+  }
+  int state = -1;
+  ck_assert_int_eq(waitpid(pid, &state, 0), pid);
+  ck_assert_int_eq(state, 0);
+  setenv("FLASHGEN_NVRTC", "/nonexistent/libnvrtc.so", 1);
+  fg_context *context = open_gpu();
+  api_kernel(context, SMALL);
+  api_counts(context, 3, 1, 0, 1); /* hits: NVRTC's name, the plans, the kernel */
+  ck_assert_uint_eq(fg_cache_count(context->cache, FG_COUNT_PUBLISHED), 0);
+  FAILS(FG_EENVIRONMENT, "NVRTC is not to be found: tried /nonexistent/libnvrtc.so",
+        fg_select(api_define(context, BACKWARD), &api_shape, NULL, &kernel));
+  api_counts(context, 3, 1, 0, 1);
+  fg_close(context);
+}
+END_TEST
+
 /* A driver that finds no GPU is the machine's matter. */
 START_TEST(test_no_gpu) {
   fg_config config = api_config("cache");
@@ -163,17 +210,23 @@ START_TEST(test_no_gpu) {
 }
 END_TEST
 
-static int required(void) {
-  const char *labels = getenv("FLASHGEN_REQUIRE");
-  return labels && strstr(labels, "compile");
+/* In a process of its own: a test has this one's state. */
+static int no_nvrtc(void) {
+  const fg_nvrtc *nvrtc;
+  pid_t pid = fork();
+  if (!pid) {
+    fg_status status = fg_nvrtc_load(&nvrtc);
+    if (status != FG_OK) fprintf(stderr, "%s: nothing is compiled\n", fg_error());
+    _exit(status != FG_OK);
+  }
+  int state;
+  waitpid(pid, &state, 0);
+  return state != 0;
 }
 
 int main(void) {
-  const fg_nvrtc *nvrtc;
-  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
-    fprintf(stderr, "%s: nothing is compiled\n", fg_error());
-    return required() ? 1 : SKIP;
-  }
+  const char *required = getenv("FLASHGEN_REQUIRE");
+  if (no_nvrtc()) return required && strstr(required, "compile") ? 1 : SKIP;
   Suite *suite = suite_create("driver");
   TCase *cases = tcase_create("driver");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
@@ -183,6 +236,8 @@ int main(void) {
   tcase_add_test(cases, test_load_after_a_loss);
   tcase_add_test(cases, test_no_gpu_memory);
   tcase_add_test(cases, test_reset);
+  tcase_add_test(cases, test_another_context);
+  tcase_add_test(cases, test_no_nvrtc);
   tcase_add_loop_test(cases, test_bad_entry, 0, 3);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
