@@ -63,6 +63,7 @@ struct fg_context {
   fg_op *ops;
   unsigned fork_generation;       /* of the process that opened it */
   bool identified;                /* the next two are known; under gen_lock */
+  bool recalled;                  /* there is no compiler: its name is the cache's */
   char digest[40];                /* of templates and gen: part of every key */
   char compiler[FG_COMPILER_MAX]; /* its identity, or the last one's: part of a kernel's key */
   _Atomic uint64_t choices, compiles, loads, zoo_hits;
@@ -84,6 +85,8 @@ fg_status fg_context_identify(fg_context *context);
  * made the last kernel for the arch and options stands for it in keys: what is cached is found. */
 void fg_context_remember(fg_context *context);
 fg_status fg_context_recall(fg_context *context);
+/* The kernel that the one remembered made, for when the one that is here cannot be used. */
+bool fg_context_earlier(fg_context *context, const char *name, const fg_entry **entry);
 
 /* The op of a point within restrictions, made by the first call. */
 fg_status fg_context_op(fg_context *context, const fg_point *point, const fg_limits *limits,

@@ -26,9 +26,13 @@ fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key
   return add_text(key, "templates", c->digest);
 }
 
-fg_status fg_kernel_key(fg_context *c, const char *name, fg_key *key) {
+static fg_status kernel_key(fg_context *c, const char *name, const char *compiler, fg_key *key) {
   TRY(fg_key_start(c, "kernel", name, key));
-  return add_text(key, "compiler", c->compiler);
+  return add_text(key, "compiler", compiler);
+}
+
+fg_status fg_kernel_key(fg_context *c, const char *name, fg_key *key) {
+  return kernel_key(c, name, c->compiler, key);
 }
 
 /* The compiler that kernels are kept under, for when there is none ----------------------------- */
@@ -51,20 +55,41 @@ void fg_context_remember(fg_context *c) {
   fg_key_free(&key);
 }
 
-fg_status fg_context_recall(fg_context *c) {
+/* Reads the name that was remembered; an empty one where there is none. */
+static fg_status recall(fg_context *c, size_t size, char *compiler) {
   const fg_entry *entry;
   fg_key key = {0};
   fg_status status = compiler_key(c, &key);
+  *compiler = 0;
   if (status == FG_OK && fg_cache_get(c->cache, &key, &entry)) {
-    if (entry->meta_n && entry->meta_n < sizeof c->compiler) {
-      strcpy(c->compiler, entry->meta);
-      fg_context_tell(c, FG_CACHE, "no compiler here: kernels of \"%s\" are looked for",
-                      c->compiler);
-    }
+    if (entry->meta_n < size) strcpy(compiler, entry->meta);
     fg_entry_free(entry);
   }
   fg_key_free(&key);
   return status;
+}
+
+fg_status fg_context_recall(fg_context *c) {
+  char compiler[sizeof c->compiler];
+  TRY(recall(c, sizeof compiler, compiler));
+  c->recalled = true;
+  if (!*compiler) return FG_OK;
+  strcpy(c->compiler, compiler);
+  fg_context_tell(c, FG_CACHE, "no compiler here: kernels of \"%s\" are looked for", compiler);
+  return FG_OK;
+}
+
+bool fg_context_earlier(fg_context *c, const char *name, const fg_entry **entry) {
+  char compiler[sizeof c->compiler];
+  fg_key key = {0};
+  bool found = !c->recalled && recall(c, sizeof compiler, compiler) == FG_OK && *compiler &&
+               strcmp(compiler, c->compiler) && kernel_key(c, name, compiler, &key) == FG_OK &&
+               fg_cache_get(c->cache, &key, entry);
+  if (found)
+    fg_context_tell(c, FG_CACHE, "hit %s, which \"%s\" made: the compiler here cannot be used",
+                    name, compiler);
+  fg_key_free(&key);
+  return found;
 }
 
 /* A producer that says that it runs. */

@@ -176,7 +176,13 @@ static fg_status from_cache(fg_kernel *k) {
   fg_key key = {0};
   fg_status status = FG_OK;
   TRY_OUT(fg_kernel_key(c, k->name, &key));
-  TRY_OUT(fg_context_entry(c, k->name, &key, make_kernel, &o, &entry));
+  status = fg_context_entry(c, k->name, &key, make_kernel, &o, &entry);
+  if (status == FG_EENVIRONMENT) {
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fg_error());
+    status = fg_context_earlier(c, k->name, &entry) ? FG_OK : fg_fail(status, "%s", why);
+  }
+  if (status != FG_OK) goto out;
   if (!entry) {
     status = fg_op_missing(k->op, k->name, k->name);
     goto out;

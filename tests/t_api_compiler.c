@@ -92,6 +92,23 @@ START_TEST(test_last_compiler) {
 }
 END_TEST
 
+/* A compiler that is there when the context looks and cannot be used when it is needed. */
+START_TEST(test_unusable) {
+  api_compiler("first", "compiler 1.0", PASS);
+  ask(SMALL, 0, 1);
+  api_compiler("second", "compiler 2.0", PASS);
+  fg_context *context = api_open("cache");
+  fg_kernel *kernel;
+  GOOD(fg_context_identify(context));
+  ck_assert_int_eq(remove(getenv("FLASHGEN_CC")), 0);
+  api_kernel(context, SMALL);
+  api_counts(context, 3, 1, 0, 1); /* the plans, the name, the first one's kernel */
+  FAILS(FG_EENVIRONMENT, "second",
+        fg_select(api_define(context, "head_dim=16 block_q=4"), &api_shape, NULL, &kernel));
+  fg_close(context);
+}
+END_TEST
+
 /* A compile that fails is nobody's name. */
 START_TEST(test_failed_compile) {
   fg_kernel *kernel;
@@ -191,6 +208,7 @@ int main(void) {
   tcase_add_test(cases, test_cold);
   tcase_add_test(cases, test_warm);
   tcase_add_test(cases, test_last_compiler);
+  tcase_add_test(cases, test_unusable);
   tcase_add_test(cases, test_failed_compile);
   tcase_add_loop_test(cases, test_damaged_name, 0, 6);
   tcase_add_loop_test(cases, test_compiler_changes, 0, 3);
