@@ -40,6 +40,7 @@ function expand.plans(job)
   local plans, refused = {}, {}
   for _, name in ipairs(job.families) do
     local env = environment(job)
+    env.hooks = run(env, "attention/hooks.lua")
     local family = family_of(env, name, job.spec.pass)
     local good, why = family.applies(job.spec, job.arch)
     if good then
@@ -176,7 +177,8 @@ local function comment(out, text)
   for word in text:gmatch("%s*%S+") do
     if #line + #word > WIDTH then
       out[#out + 1] = { text = line }
-      line, word = "//", " " .. (" "):rep(#label) .. word:match("%S+")
+      word = word:match("%S+")
+      line, word = "//", (" "):rep(#word + #label + 3 > WIDTH and 1 or #label + 1) .. word
     elseif line == "//" then
       word = " " .. word
     end
@@ -195,15 +197,15 @@ local function header(s, job, out)
   comment(out, "made by flashgen " .. job.version)
   comment(out, "")
   for _, step in ipairs(d.steps) do
-    comment(out, step.entry and string.format("launch: %s, grid %s, %d threads", step.entry,
-                                              table.concat(step.grid, " x "), step.threads)
+    comment(out, step.entry and string.format("launch: %s, grid %s, %d threads, %d shared bytes",
+                                              step.entry, table.concat(step.grid, " x "), step.threads, step.shared)
                  or "zero:   " .. step.zero)
   end
   for _, region in ipairs(d.regions) do
     comment(out, string.format("scratch: %s, %s floats", region.name, region.count))
   end
   comment(out, "")
-  comment(out, string.format("shared memory, %d bytes:", s.shared_bytes))
+  comment(out, "shared memory:")
   local width = 0
   for _, block in ipairs(s.shared) do width = math.max(width, #block.name) end
   for _, block in ipairs(s.shared) do
@@ -211,14 +213,29 @@ local function header(s, job, out)
   end
 end
 
--- Shared-memory blocks in order, 16-byte aligned: { name, bytes, about } -> offsets.
-local function lay_out(blocks)
-  local map, offset = {}, 0
+-- Appends shared-memory blocks { name, bytes, about } to the map, in order, 16-byte aligned, but those
+-- that another step has put there; returns the bytes of all.
+local function lay_out(blocks, map)
+  local offset = 0
   for _, block in ipairs(blocks) do
-    map[#map + 1] = { name = block[1], offset = offset, about = block[3] }
+    if not map[block[1]] then
+      map[#map + 1] = { name = block[1], offset = offset, about = block[3] }
+      map[block[1]] = offset
+    end
+    assert(map[block[1]] == offset, block[1])
     offset = offset + (block[2] + 15) // 16 * 16
   end
-  return map, offset
+  return offset
+end
+
+-- Steps share one map, or have their own.
+local function lay_out_steps(description)
+  local map = {}
+  local common = lay_out(description.shared, map)
+  for _, step in ipairs(description.steps) do
+    step.shared = not step.entry and 0 or step.shared and lay_out(step.shared, map) or common
+  end
+  return map
 end
 
 local function constants(s, out)
@@ -276,7 +293,7 @@ local function break_at(text, limit)
   local operators = { ["&&"] = true, ["||"] = true, ["?"] = true, [":"] = true, ["+"] = true, ["//"] = true }
   for i = 1, math.min(limit, #text) do
     local c = text:sub(i, i)
-    if c == "(" then depth = depth + 1 elseif c == ")" then depth = depth - 1 end
+    if c:find("[%(%[]") then depth = depth + 1 elseif c:find("[%)%]]") then depth = depth - 1 end
     local word = c == " " and text:match("^ (%S+) ", i)
     local good = word and (operators[word] or text:sub(i - 1, i - 1) == ",")
     if good and i > limit // 3 and depth <= least then best, least = i, depth end
@@ -325,8 +342,7 @@ function expand.expand(job)
   env.hooks = run(env, "attention/hooks.lua")
   local family = family_of(env, job.family, job.spec.pass)
   s.description = family.describe(job.spec, job.plan)
-  s.shared, s.shared_bytes = lay_out(s.description.shared)
-  for _, step in ipairs(s.description.steps) do step.shared = step.entry and s.shared_bytes or 0 end
+  s.shared = lay_out_steps(s.description)
   local params = gen.recipe(s.description)
 
   s.target = run(env, env.target .. "/target.lua")

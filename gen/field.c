@@ -38,8 +38,10 @@ const fg_field fg_fields[FG_FIELDS] = {
      .help = "of dbias; spec = that of bias"},
     {POINT(normalizer), .kind = FG_CHOICE, .fallback = "softmax", .choices = NAMES("softmax"),
      .tags = NAMES(""), .help = "what turns scores into weights"},
+    {POINT(deterministic), .kind = FG_CHOICE, .fallback = "false", .choices = NAMES("false", "true"),
+     .tags = NAMES("", "-det"), .help = "backward: equal launches give equal bits"},
     /* plan fields: `tags` holds the letter that names give them; families in order of preference */
-    {SPEC(family), .kind = FG_CHOICE, .plan = true, .choices = NAMES("simt"), .help = "how"},
+    {SPEC(family), .kind = FG_CHOICE, .plan = true, .choices = NAMES("mma", "simt"), .help = "how"},
     {SPEC(block_q), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("q"),
      .help = "query rows of a tile"},
     {SPEC(block_kv), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("k"),
@@ -48,6 +50,8 @@ const fg_field fg_fields[FG_FIELDS] = {
      .help = "tiles in flight"},
     {SPEC(warps), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("w"),
      .help = "warps of a block"},
+    {SPEC(parts), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("p"),
+     .help = "warps that share the same keys"},
 };
 
 static const char axes[] = "bhqk"; /* bit i of a set of dims is axes[i] */

@@ -19,6 +19,7 @@ static int settle_dtype(int choice, int base) { return choice - 1 == base ? 0 : 
 
 void fg_point_settle(fg_point *p) {
   if (p->pass == FG_PASS_FORWARD && p->bias == FG_BIAS_GRAD) p->bias = FG_BIAS_ON;
+  if (p->pass == FG_PASS_FORWARD) p->deterministic = 0; /* it always is */
   if (p->bias == FG_BIAS_OFF) p->bias_dims = ALL_DIMS, p->bias_dtype = 0;
   p->bias_dtype = settle_dtype(p->bias_dtype, p->dtype);
   int bias_elem = p->bias_dtype ? p->bias_dtype - 1 : p->dtype;

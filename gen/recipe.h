@@ -84,6 +84,8 @@ typedef struct fg_step {
   char entry[48];   /* launch: the entry point */
   fg_expr grid[3];  /* blocks; a zero extent means nothing to launch */
   int threads;      /* of a block */
+  int registers;    /* of a thread, as the family expects */
+  fg_expr work;     /* of a block; any unit, the same for all plans of a spec */
   int shared_bytes; /* dynamic shared memory */
   int region;       /* zero: the region to fill with zero bytes */
 } fg_step;
@@ -92,6 +94,7 @@ enum { FG_TENSOR_MAX = 16, FG_REGION_MAX = 4, FG_STEP_MAX = 8, FG_PARAMETER_MAX 
 typedef struct fg_recipe {
   int n_tensors, n_regions, n_steps, n_parameters;
   int d, dv, params_bytes;
+  int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
   fg_recipe_tensor tensor[FG_TENSOR_MAX];
   fg_region region[FG_REGION_MAX];
   fg_step step[FG_STEP_MAX];
@@ -118,10 +121,11 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  * fg_recipe_parse takes.
  *
  *   head_dim 64 128                               of q and k, of v
+ *   align 16                                      of q k v o and their gradients, in bytes
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
  *   region delta f32: b h * nq *
  *   zero delta
- *   launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192 */
+ *   launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192 registers 80 work nk */
 enum { FG_RECIPE_TEXT = 8192 };
 int fg_recipe_print(const fg_recipe *recipe, size_t size, char *text);
 

@@ -95,6 +95,10 @@ static fg_status read_step(lua_State *L, fg_recipe *r) {
   if (zero) return read_zero(zero, r, step);
   TRY(copy_name(text_at(L, "entry"), sizeof step->entry, step->entry));
   TRY(number_at(L, "threads", &step->threads));
+  TRY(number_at(L, "registers", &step->registers));
+  const char *work = text_at(L, "work");
+  if (!work) return fg_fail(FG_ETEMPLATE, "description: step %s has no work", step->entry);
+  TRY(fg_expr_compile(work, &step->work));
   TRY(number_at(L, "shared", &step->shared_bytes));
   if (lua_getfield(L, -1, "grid") != LUA_TTABLE)
     return fg_fail(FG_ETEMPLATE, "description: step %s has no grid", step->entry);
@@ -130,6 +134,9 @@ fg_status fg_recipe_read(lua_State *L, const fg_point *point, fg_recipe *recipe)
   fg_recipe r = {.d = point->d, .dv = point->dv};
   int top = lua_gettop(L);
   fg_status status = FG_OK;
+  TRY_OUT(number_at(L, "align", &r.align));
+  if (r.align < 2 || r.align & (r.align - 1))
+    TRY_OUT(fg_fail(FG_ETEMPLATE, "description: align must be a power of 2, 2 or more"));
   TRY_OUT(read_tensors(L, "inputs", false, point, &r));
   TRY_OUT(read_tensors(L, "outputs", true, point, &r));
   TRY_OUT(read_list(L, "regions", FG_REGION_MAX, &r.n_regions, read_region, &r));

@@ -49,13 +49,15 @@ static void print_launch(fg_lines *all, const fg_step *s) {
     fg_expr_print(&s->grid[a], sizeof expr, expr);
     fg_lines_add(&l, "%s %s", a ? "," : "", expr);
   }
-  fg_lines_add(all, "%s threads %d shared %d\n", text, s->threads, s->shared_bytes);
+  fg_expr_print(&s->work, sizeof expr, expr);
+  fg_lines_add(all, "%s threads %d shared %d registers %d work %s\n", text, s->threads,
+               s->shared_bytes, s->registers, expr);
 }
 
 int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   fg_lines l = {text, size, 0, false};
   char buffer[EXPR];
-  fg_lines_add(&l, "head_dim %d %d\n", r->d, r->dv);
+  fg_lines_add(&l, "head_dim %d %d\nalign %d\n", r->d, r->dv, r->align);
   for (int i = 0; i < r->n_tensors; i++) {
     fg_recipe_shape_print(r, r->tensor[i].axes, sizeof buffer, buffer);
     fg_lines_add(&l, "tensor %s %s %s %s\n", r->tensor[i].argument->name,
@@ -103,6 +105,12 @@ static fg_status read_name(const char *word, size_t size, char *name) {
     return fg_fail(FG_EIO, "\"%.60s\" is no name", word ? word : "");
   memcpy(name, word, n + 1);
   return FG_OK;
+}
+
+static fg_status read_align(char *rest, fg_recipe *r) {
+  if (r->align) return fg_fail(FG_EIO, "the alignment comes a second time");
+  TRY(read_number(rest, 2, 1 << 10, "the alignment", &r->align));
+  return r->align & (r->align - 1) ? fg_fail(FG_EIO, "the alignment is no power of 2") : FG_OK;
 }
 
 static fg_status read_head_dims(char *rest, fg_recipe *r) {
@@ -183,14 +191,24 @@ static fg_status read_zero(char *rest, fg_recipe *r) {
   return add_step(&step, r);
 }
 
+/* Cuts a launch's line behind its grid at the words that follow, in order; what is after each. */
+static bool cut(char *text, int n, const char *const *words, char **after) {
+  for (int i = 0; i < n; i++) {
+    char *at = strstr(text, words[i]);
+    if (!at) return false;
+    *at = 0;
+    after[i] = text = at + strlen(words[i]);
+  }
+  return true;
+}
+
 static fg_status read_launch(char *rest, fg_recipe *r) {
+  static const char *const words[] = {" threads ", " shared ", " registers ", " work "};
+  char *after[4];
   fg_step step = {.kind = FG_STEP_LAUNCH};
   TRY(read_name(strsep(&rest, " "), sizeof step.entry, step.entry));
-  char *threads = rest ? strstr(rest, " threads ") : NULL;
-  char *shared = threads ? strstr(threads, " shared ") : NULL;
-  if (!shared || strncmp(rest, "grid ", 5) || threads < rest + 5)
-    return fg_fail(FG_EIO, "%s lacks grid, threads or shared", step.entry);
-  *threads = *shared = 0;
+  if (!rest || strncmp(rest, "grid ", 5) || !cut(rest + 5, 4, words, after))
+    return fg_fail(FG_EIO, "%s lacks grid, threads, shared, registers or work", step.entry);
   rest += 5;
   for (int i = 0; i < 3; i++) {
     char *expr = strsep(&rest, ",");
@@ -198,8 +216,10 @@ static fg_status read_launch(char *rest, fg_recipe *r) {
       return fg_fail(FG_EIO, "the grid of %s is not three expressions", step.entry);
     TRY(fg_expr_parse(expr + (i > 0), &step.grid[i]));
   }
-  TRY(read_number(threads + strlen(" threads "), 1, 1024, "threads", &step.threads));
-  TRY(read_number(shared + strlen(" shared "), 0, 1 << 20, "shared", &step.shared_bytes));
+  TRY(read_number(after[0], 1, 1024, "threads", &step.threads));
+  TRY(read_number(after[1], 0, 1 << 20, "shared", &step.shared_bytes));
+  TRY(read_number(after[2], 1, 255, "registers", &step.registers));
+  TRY(fg_expr_parse(after[3], &step.work));
   return add_step(&step, r);
 }
 
@@ -208,6 +228,7 @@ static fg_status read_line(char *text, fg_recipe *r) {
     const char *word;
     fg_status (*read)(char *rest, fg_recipe *r);
   } kinds[] = {{"head_dim", read_head_dims},
+               {"align", read_align},
                {"tensor", read_tensor},
                {"region", read_region},
                {"zero", read_zero},
@@ -243,7 +264,7 @@ fg_status fg_recipe_parse(const char *text, fg_recipe *recipe) {
     if (status != FG_OK) return fg_fail_in(status, "recipe line %d", number);
     at += n + (at[n] == '\n');
   }
-  if (!r.d || !r.n_tensors || !r.n_steps)
+  if (!r.d || !r.align || !r.n_tensors || !r.n_steps)
     return fg_fail(FG_EIO, "recipe line %d: it ends before its first step", number);
   TRY(check_print(text, &r));
   if (fg_recipe_params(&r, sizeof params, params) != FG_OK)

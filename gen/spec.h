@@ -20,6 +20,7 @@ enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256 };
  * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
   int kernel, pass, dtype, d, dv, mask, bias, bias_dims, bias_dtype, grad_dtype, normalizer;
+  int deterministic;
 } fg_point;
 
 typedef enum fg_kind {
@@ -43,7 +44,7 @@ typedef struct fg_field {
   const char *help;
 } fg_field;
 
-enum { FG_FIELDS = 15, FG_SPEC_FIELDS = 10 };
+enum { FG_FIELDS = 17, FG_SPEC_FIELDS = 11 };
 extern const fg_field fg_fields[FG_FIELDS];
 
 /* The row of a name, NULL if there is none. */

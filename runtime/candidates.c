@@ -180,8 +180,15 @@ fg_status fg_op_candidates(fg_op *op) {
   TRY(list_zoos(op));
   if (!op->n_candidates) return list_all(op);
   if (!*op->context->plan || has_forced(op)) return FG_OK;
-  fg_candidate *of_zoos = op->candidate;
-  if (list_all(op) == FG_OK) free(of_zoos);
+  fg_candidate *of_zoos = op->candidate, *unused = of_zoos;
+  int n = op->n_candidates;
+  if (list_all(op) != FG_OK) return FG_OK;
+  if (!has_forced(op)) {
+    unused = op->candidate;
+    op->candidate = of_zoos;
+    op->n_candidates = n;
+  }
+  free(unused);
   return FG_OK;
 }
 

@@ -16,6 +16,7 @@ typedef struct fg_candidate {
   fg_plan plan;
   fg_recipe recipe;
   _Atomic(fg_kernel *) kernel; /* once loaded */
+  atomic_bool refused;         /* by the compiler, or for its spills */
 } fg_candidate;
 
 /* The bounded memo of choices: open addressing, slots filled once and never changed. */

@@ -41,34 +41,48 @@ static _Atomic(fg_choice *) *find_slot(fg_op *op, uint64_t class, fg_choice **ch
 
 /* Choosing ---------------------------------------------------------------------------------- */
 
-/* A first model, in units of one key of one row, from what recipe and plan say: waves of blocks
- * over the multiprocessors, each block's rows rounded up to its tile, and for each key of a tile
- * the loading that rows of a warp share. It knows no clocks: it ranks. The limits are those of
- * sm_80 and newer: 2048 threads, 164 KB of shared memory and 64 K registers a multiprocessor. */
-static double step_cost(const fg_candidate *c, const fg_step *step, const fg_shape *shape,
-                        int multiprocessors) {
-  enum { THREADS = 2048, SHARED = 164 << 10, BLOCKS = 32, LOADING = 2 };
-  uint32_t grid[3];
-  bool empty;
-  if (step->kind != FG_STEP_LAUNCH || fg_step_grid(step, shape, grid, &empty) != FG_OK || empty)
-    return 0;
-  int resident = THREADS / step->threads;
-  if (step->shared_bytes && SHARED / step->shared_bytes < resident)
-    resident = SHARED / step->shared_bytes;
-  if (resident > BLOCKS) resident = BLOCKS;
-  if (resident < 1) resident = 1;
-  double blocks = (double)grid[0] * grid[1] * grid[2];
-  double wave = (double)multiprocessors * resident;
-  double waves = blocks > wave ? blocks / wave : 1;
-  int block_q = c->plan.value[1] ? c->plan.value[1] : 1, warps = step->threads / 32;
-  double rows_of_warp = (double)block_q / warps;
-  return waves * resident * (LOADING + rows_of_warp) * (double)(shape->nk + shape->nq);
+/* KB of shared memory of a multiprocessor (CUDA programming guide, table of compute capabilities).
+ */
+static int shared_kb(const char *arch) {
+  static const struct {
+    const char *arch;
+    int kb;
+  } table[] = {{"sm_80", 164}, {"sm_86", 100}, {"sm_87", 164}, {"sm_89", 100}, {"sm_120", 100}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (!strncmp(arch, table[i].arch, strlen(table[i].arch))) return table[i].kb;
+  return 228;
 }
 
-static double cost(const fg_candidate *c, const fg_shape *shape, int multiprocessors) {
+/* A first model: waves of blocks over the multiprocessors, each as long as the blocks that share a
+ * multiprocessor take one after another. It knows no clocks: it ranks. A block has 1 KB of shared
+ * memory beside its own; a multiprocessor of sm_80 and newer 2048 threads and 64 K registers. */
+static int resident_blocks(const fg_step *step, const char *arch) {
+  enum { THREADS = 2048, REGISTERS = 64 << 10, BLOCKS = 32 };
+  int blocks[] = {THREADS / step->threads, (shared_kb(arch) << 10) / (step->shared_bytes + 1024),
+                  REGISTERS / (step->threads * step->registers)};
+  int least = BLOCKS;
+  for (int i = 0; i < 3; i++)
+    if (blocks[i] < least) least = blocks[i];
+  return least > 1 ? least : 1;
+}
+
+static double step_cost(const fg_step *step, const fg_shape *shape, const fg_device *device) {
+  uint32_t grid[3];
+  int64_t work;
+  bool empty;
+  if (step->kind != FG_STEP_LAUNCH || fg_step_grid(step, shape, grid, &empty) != FG_OK || empty ||
+      fg_expr_eval(&step->work, shape, &work) != FG_OK)
+    return 0;
+  int resident = resident_blocks(step, device->arch), warps = resident * step->threads / 32;
+  double blocks = (double)grid[0] * grid[1] * grid[2];
+  double waves = blocks / ((double)device->multiprocessors * resident);
+  double busy = warps / (warps + 1.0); /* 8 warps hide 1.1 times what 4 do */
+  return (waves > 1 ? waves : 1) * resident * (double)work / busy;
+}
+
+static double cost(const fg_candidate *c, const fg_shape *shape, const fg_device *device) {
   double sum = 0;
-  for (int i = 0; i < c->recipe.n_steps; i++)
-    sum += step_cost(c, &c->recipe.step[i], shape, multiprocessors);
+  for (int i = 0; i < c->recipe.n_steps; i++) sum += step_cost(&c->recipe.step[i], shape, device);
   return sum;
 }
 
@@ -98,13 +112,19 @@ static bool is_named(const fg_op *op, const fg_plan *plan) {
 typedef struct {
   const fg_op *op;
   const fg_shape *shape;
-  bool forced; /* some are */
-  bool better; /* one that may be taken is not simt */
+  const bool *failed; /* by candidate, in this selection; NULL: none */
+  bool forced;        /* some are */
+  bool better;        /* one that may be taken is not simt */
 } contest;
 
 /* Why a candidate is not compared with the others; NULL: it is. */
-static const char *excluded(const contest *t, const fg_plan *plan) {
+static const char *excluded(const contest *t, const fg_candidate *candidate) {
+  const fg_plan *plan = &candidate->plan;
+  int64_t align = t->shape->align ? t->shape->align : 16;
   if (t->forced && !fg_plan_forced(t->op->context->plan, plan)) return "another plan is forced";
+  bool failed = t->failed && t->failed[candidate - t->op->candidate];
+  if (failed || atomic_load(&candidate->refused)) return "the compiler refused it";
+  if (align % candidate->recipe.align) return "tensors are not aligned to what it needs";
   if (t->better && is_simt(plan)) return "simt is for what no other family computes";
   return NULL;
 }
@@ -123,39 +143,54 @@ static void tell(const contest *t, const fg_plan *plan, const char *word, double
                   s->h, s->hk, s->nq, s->nk, name, word, figure);
 }
 
-static contest contest_new(const fg_op *op, const fg_shape *shape) {
-  contest t = {.op = op, .shape = shape};
+static contest contest_new(const fg_op *op, const fg_shape *shape, const bool *failed) {
+  contest t = {.op = op, .shape = shape, .failed = failed};
   for (int i = 0; i < op->n_candidates; i++)
     t.forced |= fg_plan_forced(op->context->plan, &op->candidate[i].plan);
   for (int i = 0; i < op->n_candidates; i++)
-    t.better |= !is_simt(&op->candidate[i].plan) && !excluded(&t, &op->candidate[i].plan);
+    t.better |= !is_simt(&op->candidate[i].plan) && !excluded(&t, &op->candidate[i]);
   return t;
 }
 
-/* The candidate that the cost model expects to be fastest. */
+/* The candidate that the cost model expects to be fastest; -1: there is none. */
 static int cheapest(const contest *t) {
   int best = -1;
   double least = 0;
   for (int i = 0; i < t->op->n_candidates; i++) {
     const fg_candidate *candidate = &t->op->candidate[i];
-    const char *why = excluded(t, &candidate->plan);
+    const char *why = excluded(t, candidate);
     if (why) {
       tell(t, &candidate->plan, why, -1);
       continue;
     }
-    double expected = cost(candidate, t->shape, t->op->context->device->multiprocessors);
+    double expected = cost(candidate, t->shape, t->op->context->device);
     tell(t, &candidate->plan, "possible", expected);
     if (best < 0 || expected < least) best = i, least = expected;
   }
-  tell(t, &t->op->candidate[best].plan, "taken", least);
+  if (best >= 0) tell(t, &t->op->candidate[best].plan, "taken", least);
   return best;
 }
 
-fg_status fg_op_choose(fg_op *op, const fg_shape *shape, int *index) {
-  contest t = contest_new(op, shape);
+/* Every plan that may be taken wants more of the tensors. */
+static fg_status misaligned(const contest *t) {
+  char name[FG_NAME_MAX];
+  fg_point_name(&t->op->point, sizeof name, name);
+  return fg_fail(FG_EARGUMENT,
+                 "%s: no plan that may be taken computes tensors aligned to %" PRId64 " bytes",
+                 name, t->shape->align);
+}
+
+static fg_status choose(fg_op *op, const fg_shape *shape, const bool *failed, int *index) {
+  contest t = contest_new(op, shape, failed);
   if (*op->context->plan && !t.forced) TRY(fg_op_check_forced(op));
-  *index = cheapest(&t);
+  int best = cheapest(&t);
+  if (best < 0) return misaligned(&t);
+  *index = best;
   return FG_OK;
+}
+
+fg_status fg_op_choose(fg_op *op, const fg_shape *shape, int *index) {
+  return choose(op, shape, NULL, index);
 }
 
 /* simt computes everything, slowly ----------------------------------------------------------- */
@@ -232,21 +267,43 @@ static fg_status remember(fg_op *op, uint64_t class, fg_kernel *kernel) {
   return FG_OK;
 }
 
+/* The best kernel that there is. A plan that this compiler refuses (another version may spill)
+ * gives way to the next best; the last one's failure stands, and all are tried again by the next
+ * call: it was the machine's, or the compiler is another by then. */
+static fg_status take_best(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kernel **kernel) {
+  char why[512] = "";
+  bool *failed = calloc((size_t)op->n_candidates, sizeof *failed);
+  fg_status status = failed ? FG_OK : fg_fail(FG_EMEMORY, "no memory for a choice");
+  for (int index; status == FG_OK; failed[index] = true) {
+    status = choose(op, shape, failed, &index);
+    if (status != FG_OK && *why) status = fg_fail(FG_ECOMPILER, "%s", why);
+    TRY_OUT(status);
+    fg_candidate *chosen = &op->candidate[index];
+    TRY_OUT(check_fallback(op, &chosen->plan));
+    if (*why) fg_context_warn(op->context, "another plan is taken: %s", why);
+    status = need_kernel(op, chosen, stream, kernel);
+    if (status == FG_OK) warn_slow(op, &chosen->plan, shape);
+    if (status != FG_ECOMPILER) break;
+    snprintf(why, sizeof why, "%s", fg_error());
+    status = FG_OK;
+  }
+  for (int i = 0; i < op->n_candidates && status == FG_OK; i++)
+    if (failed[i]) atomic_store(&op->candidate[i].refused, true);
+out:
+  free(failed);
+  return status;
+}
+
 static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, fg_stream stream,
                              fg_kernel **result) {
   fg_kernel *kernel;
-  int index;
   pthread_mutex_lock(&op->lock);
   fg_status status = op->n_candidates ? FG_OK : check_capture(op, stream);
   if (status == FG_OK) status = fg_op_candidates(op);
   pthread_mutex_unlock(&op->lock);
   TRY(status);
-  TRY(fg_op_choose(op, shape, &index));
-  fg_candidate *chosen = &op->candidate[index];
-  TRY(check_fallback(op, &chosen->plan));
-  TRY(need_kernel(op, chosen, stream, &kernel));
+  TRY(take_best(op, shape, stream, &kernel));
   TRY(remember(op, class, kernel));
-  warn_slow(op, &chosen->plan, shape);
   op->context->choices++;
   *result = kernel;
   return FG_OK;

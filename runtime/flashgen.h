@@ -61,9 +61,9 @@ const char *fg_error(void);
 typedef struct fg_spec {
   size_t size;
   const char *kernel, *pass, *dtype, *head_dim, *mask, *bias, *bias_dims, *bias_dtype, *grad_dtype;
-  const char *normalizer;
+  const char *normalizer, *deterministic;
   /* restrictions on plans: a list each, "64,128" */
-  const char *family, *block_q, *block_kv, *stages, *warps;
+  const char *family, *block_q, *block_kv, *stages, *warps, *parts;
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key

@@ -29,6 +29,12 @@ fg_status fg_shape_check(const fg_shape *s) {
   return FG_OK;
 }
 
+uint64_t fg_tensor_align(const fg_recipe *recipe, const fg_recipe_tensor *tensor) {
+  uint64_t elem = fg_elem_size(tensor->elem);
+  bool ours = tensor->argument->elem == FG_RULE_SPEC && (uint64_t)recipe->align > elem;
+  return ours ? (uint64_t)recipe->align : elem;
+}
+
 int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
                         const fg_shape *shape) {
   int64_t count = 1;
@@ -54,6 +60,9 @@ static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *
     if (stride == 0 && t->output)
       return fg_fail(FG_EARGUMENT, "%s: a stride is 0: its elements would be written twice",
                      t->argument->name);
+    if (a[1] && ((uint64_t)stride * fg_elem_size(t->elem) & (fg_tensor_align(recipe, t) - 1)))
+      return fg_fail(FG_EARGUMENT, "%s: a stride of %" PRId64 " elements is not a multiple of %d bytes",
+                     t->argument->name, stride, (int)fg_tensor_align(recipe, t));
     if (__builtin_mul_overflow(extent - 1, stride, &reach) ||
         __builtin_add_overflow(last, reach, &last) || last > INT64_MAX / 8)
       return fg_fail(FG_EARGUMENT, "%s: its strides reach beyond 64 bits", t->argument->name);
@@ -68,9 +77,10 @@ static fg_status check_tensor(const fg_recipe *recipe, const fg_recipe_tensor *t
     if (t->argument->optional || fg_tensor_count(recipe, t, shape) == 0) return FG_OK;
     return fg_fail(FG_EARGUMENT, "%s is missing", t->argument->name);
   }
-  if ((uintptr_t)tensor->data % fg_elem_size(t->elem))
+  uint64_t align = fg_tensor_align(recipe, t);
+  if ((uintptr_t)tensor->data & (align - 1))
     return fg_fail(FG_EARGUMENT, "%s: its address is not a multiple of %d", t->argument->name,
-                   (int)fg_elem_size(t->elem));
+                   (int)align);
   return t->argument->packed ? FG_OK : check_strides(recipe, t, shape, tensor);
 }
 

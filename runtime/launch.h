@@ -22,6 +22,9 @@ fg_tensor *fg_args_tensor_of(fg_args *args, const fg_argument *argument);
 int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
                         const fg_shape *shape);
 
+/* Bytes that its address and strides must be multiples of: a power of 2. */
+uint64_t fg_tensor_align(const fg_recipe *recipe, const fg_recipe_tensor *tensor);
+
 /* Bytes of workspace, a multiple of FG_WORKSPACE_ALIGN; and where a region starts in it. */
 fg_status fg_workspace_size(const fg_recipe *recipe, const fg_shape *shape, int64_t *bytes);
 fg_status fg_workspace_region(const fg_recipe *recipe, const fg_shape *shape, int region,

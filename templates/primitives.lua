@@ -60,9 +60,9 @@ all[#all + 1] = { name = "mma",
 -- the thread commits next; groups land in order. The thread that waited for a copy sees it, others
 -- do behind a barrier after that wait.
 local async = { name = "async",
-  -- To shared memory go 16 bytes, of which `bytes` (16 or 0) are read and the rest are zeros.
+  -- To shared memory go 16 bytes, of which `bytes`, an even number, are read and the rest are zeros.
   { "cp_async_16",       "void", "u32 to, const void *from, int bytes" },
-  { "cp_async_4",        "void", "u32 to, const void *from, int bytes" }, -- 4 bytes, of them 4 or 0
+  { "cp_async_4",        "void", "u32 to, const void *from, int bytes" }, -- 4 bytes, of them 4, 2 or 0
   { "cp_async_commit",   "void", "void" },
 }
 for in_flight = 0, 3 do -- until at most that many of the thread's groups have not landed

@@ -160,10 +160,11 @@ static move move_new(const relay *r, int i, const fg_shape *shape, const fg_args
   for (int a = 0; m.tensor->axes[a]; a++)
     m.extent[fg_axis_index(argument->axes, argument->axes[a])] =
         fg_recipe_extent(recipe, m.tensor->axes[a], shape);
-  int64_t span = 1;
+  int64_t span = 1,
+          step = (int64_t)(fg_tensor_align(recipe, m.tensor) / fg_elem_size(m.tensor->elem));
   for (int a = 3; a >= 0; a--) {
     m.moved.stride[a] = span;
-    span = span * m.extent[a] + 3;
+    span = span * m.extent[a] + (3 + step - 1) / step * step;
   }
   size_t bytes = (size_t)span * fg_elem_size(m.tensor->elem);
   m.moved.data = malloc(bytes);

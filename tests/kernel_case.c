@@ -1,22 +1,15 @@
 /* kernel_case.c - words to loaded kernels, and kernels to verdicts. */
 #include "kernel_case.h"
 
+#include "words.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_MAX = 32, WORDS_SIZE = 1024, SKIP = 77 };
-
-static int split(char *text, const char *word[WORDS_MAX]) {
-  int n = 0;
-  for (char *rest, *w = strtok_r(text, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
-    ck_assert_int_lt(n, WORDS_MAX);
-    word[n++] = w;
-  }
-  return n;
-}
+enum { WORDS_SIZE = 2048, SKIP = 77, ALL = -1 };
 
 fg_device *kernel_device(void) {
   static fg_device *device;
@@ -26,68 +19,92 @@ fg_device *kernel_device(void) {
   exit(required && strstr(required, "gpu") ? EXIT_FAILURE : SKIP);
 }
 
-/* The variant that made->list[made->n] describes; made->n counts what there is to free. */
-static fg_status load(fg_gen *gen, kernels *made) {
-  kernel *k = &made->list[made->n++];
-  fg_variant_name(&k->variant, sizeof k->name, k->name);
-  TRY(fg_gen_expand(gen, &k->variant, &k->source));
+fg_status kernel_make(fg_gen *gen, const fg_variant *variant, kernel *k) {
+  *k = (kernel){.variant = *variant};
+  fg_variant_name(variant, sizeof k->name, k->name);
+  TRY(fg_gen_expand(gen, variant, &k->source));
   return fg_module_new(kernel_device(), k->source, k->name, &k->module);
 }
 
-static fg_status load_point(fg_gen *gen, const fg_point *point, const fg_limits *limits,
-                            kernels *made) {
-  fg_plan *plans = NULL;
-  int n;
-  const char *arch = kernel_device()->arch;
-  TRY(fg_gen_plans(gen, point, arch, limits, &plans, &n));
-  fg_status status = FG_OK;
-  made->list = realloc(made->list, (size_t)(made->n + n) * sizeof *made->list);
-  ck_assert_ptr_nonnull(made->list);
-  for (int i = 0; i < n && status == FG_OK; i++) {
-    made->list[made->n] = (kernel){.variant = {.point = *point, .plan = plans[i]}};
-    strcpy(made->list[made->n].variant.arch, arch);
-    status = load(gen, made);
+void kernel_free(kernel *k) {
+  fg_module_free(k->module);
+  fg_source_free(k->source);
+  *k = (kernel){0};
+}
+
+static bool is_simt(const fg_variant *v) { return !strcmp(fg_plan_family(&v->plan), "simt"); }
+
+/* Keeps of each point the plans of simt and, before them, the turn-th of the others; returns how
+ * many variants. */
+static int keep_some(int turn, int n, fg_variant *list) {
+  int kept = 0;
+  for (int from = 0, to; from < n; from = to, turn++) {
+    int others = 0;
+    for (to = from; to < n && fg_point_equal(&list[to].point, &list[from].point); to++)
+      others += !is_simt(&list[to]);
+    int chosen = others ? turn % others : 0;
+    for (int i = from; i < to; i++)
+      if (is_simt(&list[i]) || chosen-- == 0) list[kept++] = list[i];
   }
-  free(plans);
+  return kept;
+}
+
+/* Words to kernels; of all their plans, or as kernels_some with the turn. */
+static fg_status make(const char *templates, const char *words, int turn, kernels *made) {
+  fg_gen *gen;
+  fg_variant *list = NULL;
+  fg_status status = FG_OK;
+  int n;
+  *made = (kernels){0};
+  TRY(fg_gen_new(templates, &gen));
+  TRY_OUT(words_variants(gen, words, kernel_device()->arch, 0, &list, &n));
+  if (turn != ALL) n = keep_some(turn, n, list);
+  made->list = calloc((size_t)n + 1, sizeof *made->list);
+  ck_assert_ptr_nonnull(made->list);
+  while (made->n < n) { /* counted before it is made: what there is to free */
+    kernel *k = &made->list[made->n];
+    TRY_OUT(kernel_make(gen, &list[made->n++], k));
+  }
+out:
+  free(list);
+  fg_gen_free(gen);
   return status;
 }
 
 fg_status kernels_make(const char *templates, const char *words, kernels *made) {
-  char text[WORDS_SIZE];
-  const char *word[WORDS_MAX];
-  fg_grid *grid = NULL;
-  fg_gen *gen = NULL;
-  fg_status status = FG_OK;
-  *made = (kernels){0};
-  snprintf(text, sizeof text, "%s", words);
-  int n = split(text, word);
-  TRY_OUT(fg_grid_read(0, NULL, n, word, &grid));
-  TRY_OUT(fg_gen_new(templates, &gen));
-  for (int i = 0; i < grid->n; i++)
-    TRY_OUT(load_point(gen, &grid->point[i], grid->limits[i], made));
-out:
-  fg_gen_free(gen);
-  fg_grid_free(grid);
-  return status;
+  return make(templates, words, ALL, made);
 }
 
-kernels kernels_new(const char *format, ...) {
+static kernels make_good(int turn, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+static kernels make_good(int turn, const char *format, va_list args) {
   char words[WORDS_SIZE];
   kernels made;
-  va_list args;
-  va_start(args, format);
   vsnprintf(words, sizeof words, format, args);
-  va_end(args);
-  ck_assert_msg(kernels_make(NULL, words, &made) == FG_OK, "%s: %s", words, fg_error());
+  ck_assert_msg(make(NULL, words, turn, &made) == FG_OK, "%s: %s", words, fg_error());
   ck_assert_int_gt(made.n, 0);
   return made;
 }
 
+kernels kernels_new(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  kernels made = make_good(ALL, format, args);
+  va_end(args);
+  return made;
+}
+
+kernels kernels_some(int turn, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  kernels made = make_good(turn, format, args);
+  va_end(args);
+  return made;
+}
+
 void kernels_free(kernels *made) {
-  for (int i = 0; i < made->n; i++) {
-    fg_module_free(made->list[i].module);
-    fg_source_free(made->list[i].source);
-  }
+  for (int i = 0; i < made->n; i++) kernel_free(&made->list[i]);
   free(made->list);
   *made = (kernels){0};
 }

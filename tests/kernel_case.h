@@ -25,6 +25,10 @@ typedef struct kernels {
  * cannot be opened the program ends: skipped, or failed if FLASHGEN_REQUIRE names gpu. */
 fg_device *kernel_device(void);
 
+/* Expands, compiles and loads one. The caller frees what is made, also on failure. */
+fg_status kernel_make(fg_gen *gen, const fg_variant *variant, kernel *k);
+void kernel_free(kernel *k);
+
 /* Every plan of every point of the grid that the words ("pass=backward head_dim=8,40", parted by
  * spaces) describe, expanded and compiled; words of plan fields restrict the plans. templates: the
  * directory to expand, NULL = the built-in ones. The caller frees what is made, also on failure. */
@@ -32,6 +36,10 @@ fg_status kernels_make(const char *templates, const char *words, kernels *made);
 
 /* The same with the built-in templates and words given as to printf; cannot fail. */
 kernels kernels_new(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same with fewer plans, for tests of what plans hardly differ in: of each point those of simt
+ * and, before them, one of the others; `turn` says which, and the next point has the next. */
+kernels kernels_some(int turn, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void kernels_free(kernels *made);
 
 /* The kernel's results on the case are right. */

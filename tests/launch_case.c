@@ -4,6 +4,7 @@
 #include "host/engine.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,17 @@ void launch_run(launch *l, uint64_t seed) {
   l->problem->device->seed = seed;
   fg_status status = fg_problem_run(l->problem, l->kernel->module);
   ck_assert_msg(status == FG_OK, "%s, seed %d: %s", l->kernel->name, (int)seed, fg_error());
+}
+
+void launch_refused(launch *l, const char *tensor, const char *end) {
+  char start[16];
+  fg_status status = fg_problem_run(l->problem, l->kernel->module);
+  int n = snprintf(start, sizeof start, "%s: ", tensor);
+  size_t length = strlen(fg_error()), tail = strlen(end);
+  ck_assert_msg(status == FG_EARGUMENT && !strncmp(fg_error(), start, (size_t)n) && length > tail &&
+                    !strcmp(fg_error() + length - tail, end),
+                "%s: %s: expected \"... %s\", got %d: %s", l->kernel->name, tensor, end, status,
+                status == FG_OK ? "" : fg_error());
 }
 
 void launch_take_forward(launch *backward, const kernel *forward) {

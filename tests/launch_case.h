@@ -31,6 +31,9 @@ void launch_layout(launch *l, const char *name, const char *axes, int gap);
 
 void launch_run(launch *l, uint64_t seed);
 
+/* The launch is refused as FG_EARGUMENT, in a sentence of this tensor that ends so. */
+void launch_refused(launch *l, const char *tensor, const char *end);
+
 /* Gives a backward launch the o and lse of this forward kernel on its own inputs. */
 void launch_take_forward(launch *backward, const kernel *forward);
 

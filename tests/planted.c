@@ -3,6 +3,7 @@
 
 #include "embedded.h"
 #include "scratch.h"
+#include "words.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
@@ -11,14 +12,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char planted_forward[] = "head_dim=40 mask=causal bias=true";
+const char planted_forward[] = "family=simt head_dim=40 mask=causal bias=true";
 const char planted_backward[] =
-    "pass=backward head_dim=40/24 mask=causal bias=grad bias_dims=[h,k]";
+    "family=simt pass=backward head_dim=40/24 mask=causal bias=grad bias_dims=[h,k]";
 
 /* Several tiles of keys and of rows, the last of each partly empty; two blocks' heads side by side.
  */
-static verify_case case_of(uint64_t seed) {
-  return (verify_case){.shape = {.b = 3, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = seed};
+static const verify_case small[] = {{.shape = {.b = 3, .h = 2, .hk = 1, .nq = 47, .nk = 77}},
+                                    {.seed = 0}};
+
+static const char *words_of(const planted_bug *bug) {
+  return bug->words ? bug->words : planted_forward;
+}
+
+static const verify_case *cases_of(const planted_bug *bug) {
+  return bug->cases ? bug->cases : small;
 }
 
 static void put(const char *name, const char *text, size_t size) {
@@ -41,28 +49,41 @@ static int count(const char *text, const char *what) {
 
 static const fg_embedded *file_of(const char *name) {
   const fg_embedded *f = fg_embedded_find(fg_embedded_templates, name);
-  ck_assert_msg(f != NULL, "no template %s", name);
+  if (!f) ck_abort_msg("no template %s", name); /* no ck_assert: suites count before they run */
   return f;
 }
 
-int planted_plant(const planted_bug *bug) {
+int planted_count(const char *file, const char *text) { return count(file_of(file)->text, text); }
+
+/* The nth occurrence of the text in the template as built in. */
+static const char *find(const fg_embedded *f, const char *text, int nth) {
+  int n = count(f->text, text);
+  ck_assert_msg(nth < n, "%s has %d of \"%s\", not %d", f->name, n, text, nth + 1);
+  const char *at = strstr(f->text, text);
+  for (; nth > 0; nth--) at = strstr(at + strlen(text), text);
+  return at;
+}
+
+int planted_line(const char *file, const char *text, int nth) {
+  const fg_embedded *f = file_of(file);
+  int line = 1;
+  for (const char *at = find(f, text, nth), *c = f->text; c < at; c++) line += *c == '\n';
+  return line;
+}
+
+void planted_plant(const planted_bug *bug) {
   const fg_embedded *f = file_of(bug->file);
-  int n = count(f->text, bug->text);
-  ck_assert_msg(bug->nth < n, "%s has %d of \"%s\", not %d", bug->file, n, bug->text, bug->nth + 1);
-  const char *at = strstr(f->text, bug->text);
-  for (int i = 0; i < bug->nth; i++) at = strstr(at + strlen(bug->text), bug->text);
-  const char *rest = at + strlen(bug->text);
+  const char *at = find(f, bug->text, bug->nth), *rest = at + strlen(bug->text);
   size_t size = f->size - strlen(bug->text) + strlen(bug->instead);
   char *made = malloc(size + 1);
   ck_assert_ptr_nonnull(made);
   snprintf(made, size + 1, "%.*s%s%s", (int)(at - f->text), f->text, bug->instead, rest);
   scratch_put(bug->file, made, size);
   free(made);
-  return n;
 }
 
 fg_status planted_make(const planted_bug *bug, kernels *made) {
-  return kernels_make(".", bug->words ? bug->words : planted_forward, made);
+  return kernels_make(".", words_of(bug), made);
 }
 
 /* ---- what was said ---- */
@@ -77,17 +98,7 @@ static int matches(const char *patterns, const char *text) {
   return 0;
 }
 
-/* Line of the first text in the file as built in: a bug changes no line's number, its `instead`
- * has as many lines as its text. */
-static int line_of(planted_place place) {
-  const fg_embedded *f = file_of(place.file);
-  const char *at = strstr(f->text, place.text);
-  ck_assert_msg(at != NULL, "%s has no \"%s\"", place.file, place.text);
-  int line = 1;
-  for (const char *c = f->text; c < at; c++) line += *c == '\n';
-  return line;
-}
-
+/* A bug changes no line's number: its `instead` has as many lines as its text. */
 static int at_place(const planted_bug *bug, const char *said) {
   char want[128];
   if (!bug->place[0].file) {
@@ -95,7 +106,8 @@ static int at_place(const planted_bug *bug, const char *said) {
     return strstr(said, want) != NULL;
   }
   for (int i = 0; i < 2 && bug->place[i].file; i++) {
-    snprintf(want, sizeof want, "%s:%d", bug->place[i].file, line_of(bug->place[i]));
+    snprintf(want, sizeof want, "%s:%d", bug->place[i].file,
+             planted_line(bug->place[i].file, bug->place[i].text, 0));
     const char *at = strstr(said, want);
     if (at && !isdigit((unsigned char)at[strlen(want)])) return 1;
   }
@@ -109,33 +121,77 @@ void planted_said(const planted_bug *bug, const char *where) {
                 fg_error());
 }
 
-static void expect(const planted_bug *bug, const kernel *k, uint64_t seed) {
+/* ---- runs ---- */
+
+/* Does the case show the bug? A fault must be the one expected. */
+static int caught(const planted_bug *bug, const kernel *k, const verify_case *which) {
   char errors[512], where[256];
   int right = 1;
-  verify_case which = case_of(seed);
-  fg_status status = kernel_judge(k, &which, &right, sizeof errors, errors);
-  snprintf(where, sizeof where, "%s[%d], %s, seed %d", bug->text, bug->nth, k->name, (int)seed);
-  if (!bug->fault) {
-    ck_assert_msg(status == FG_OK, "%s: expected wrong numbers, got: %s", where, fg_error());
-    ck_assert_msg(!right, "%s: not caught:%s", where, errors);
-    return;
-  }
-  ck_assert_msg(status != FG_OK, "%s: not caught, numbers %s:%s", where, right ? "right" : "wrong",
-                errors);
-  ck_assert_msg(status == FG_ETEMPLATE, "%s: %s", where, fg_error());
+  fg_status status = kernel_judge(k, which, &right, sizeof errors, errors);
+  if (status == FG_OK) return !right && (!bug->fault || matches(bug->fault, "wrong numbers"));
+  snprintf(where, sizeof where, "%s[%d], %s, seed %d", bug->text, bug->nth, k->name,
+           (int)which->seed);
+  ck_assert_msg(bug->fault && status == FG_ETEMPLATE, "%s: expected %s, got: %s", where,
+                bug->fault ? "a fault" : "wrong numbers", fg_error());
   planted_said(bug, where);
+  return 1;
 }
 
-void planted_expect(const planted_bug *bug, const kernels *made) {
+static void expect(const planted_bug *bug, const kernel *k, uint64_t seed) {
+  const verify_case *which = cases_of(bug);
+  int found = 0;
+  for (; which->shape.b && !found; which++) {
+    verify_case seeded = *which;
+    seeded.seed = seed;
+    found = caught(bug, k, &seeded);
+  }
+  ck_assert_msg(found, "%s[%d], line %d, %s, seed %d: not caught", bug->text, bug->nth,
+                planted_line(bug->file, bug->text, bug->nth), k->name, (int)seed);
+}
+
+/* Runs the variant if the bug changes its text; then 1. */
+static int try_variant(const planted_bug *bug, const fg_variant *v, fg_gen *clean, fg_gen *bugged) {
+  fg_source *before, *after;
+  kernel k;
+  GOOD(fg_gen_expand(clean, v, &before));
+  GOOD(fg_gen_expand(bugged, v, &after));
+  int changed = strcmp(before->text, after->text) != 0;
+  fg_source_free(before);
+  fg_source_free(after);
+  if (!changed) return 0;
   int seeds = bug->seeds ? bug->seeds : PLANTED_SEEDS;
-  for (int i = 0; i < made->n; i++)
-    for (int seed = 0; seed < seeds; seed++) expect(bug, &made->list[i], (uint64_t)seed);
+  GOOD(kernel_make(bugged, v, &k));
+  for (int seed = 0; seed < seeds; seed++) expect(bug, &k, (uint64_t)seed);
+  kernel_free(&k);
+  return 1;
 }
 
-void planted_expect_none(const kernels *made) {
-  for (int i = 0; i < made->n; i++)
-    for (int seed = 0; seed < PLANTED_SEEDS; seed++) {
-      verify_case which = case_of((uint64_t)seed);
-      kernel_verify(&made->list[i], &which);
-    }
+void planted_try(const planted_bug *bug) {
+  fg_gen *clean, *bugged;
+  fg_variant *list;
+  int n, changed = 0;
+  planted_copy();
+  planted_plant(bug);
+  GOOD(fg_gen_new(NULL, &clean));
+  GOOD(fg_gen_new(".", &bugged));
+  GOOD(words_variants(clean, words_of(bug), kernel_device()->arch, 0, &list, &n));
+  for (int i = 0; i < n; i++) changed += try_variant(bug, &list[i], clean, bugged);
+  ck_assert_msg(changed > 0, "%s[%d]: no kernel has it", bug->text, bug->nth);
+  fg_gen_free(clean);
+  fg_gen_free(bugged);
+  free(list);
+}
+
+void planted_try_none(const planted_bug *bug) {
+  kernels made;
+  planted_copy();
+  GOOD(planted_make(bug, &made));
+  for (int i = 0; i < made.n; i++)
+    for (const verify_case *which = cases_of(bug); which->shape.b; which++)
+      for (int seed = 0; seed < (bug->seeds ? bug->seeds : PLANTED_SEEDS); seed++) {
+        verify_case seeded = *which;
+        seeded.seed = (uint64_t)seed;
+        kernel_verify(&made.list[i], &seeded);
+      }
+  kernels_free(&made);
 }

@@ -10,11 +10,14 @@ typedef struct planted_place {
 } planted_place;
 
 /* One bug: the nth occurrence (0 = the first) of `text` in `file` becomes `instead`. It is caught
- * as `fault`, patterns of fnmatch parted by "|", and at one of the places; or, where fault is NULL,
- * as wrong numbers. `words` describe the kernel, NULL = planted_forward. */
+ * as `fault`, patterns of fnmatch parted by "|", and at one of the places; or, where fault is NULL
+ * or has "wrong numbers" among them, as these. `words` describe the kernels, NULL =
+ * planted_forward; those whose text the bug changes must catch it. Of several cases each seed needs
+ * one. */
 typedef struct planted_bug {
   const char *file, *text, *instead, *words, *fault;
-  planted_place place[2]; /* none: any line of `file` */
+  planted_place place[2];   /* none: any line of `file` */
+  const verify_case *cases; /* up to one without rows; NULL = a small one */
   int nth;
   int seeds; /* 0 = PLANTED_SEEDS */
 } planted_bug;
@@ -25,17 +28,22 @@ extern const char planted_forward[], planted_backward[];
 /* The built-in templates to the current directory. */
 void planted_copy(void);
 
-/* Plants the bug there; how often its text occurs in the file is returned. */
-int planted_plant(const planted_bug *bug);
+/* How often a text occurs in a built-in template, and the line of its nth occurrence. */
+int planted_count(const char *file, const char *text);
+int planted_line(const char *file, const char *text, int nth);
+
+/* Plants the bug there. */
+void planted_plant(const planted_bug *bug);
 
 /* The kernels of the templates there. */
 fg_status planted_make(const planted_bug *bug, kernels *made);
 
-/* Runs every plan's kernel under each seed: the bug is caught as it should be. */
-void planted_expect(const planted_bug *bug, const kernels *made);
+/* Copies, plants, and runs every kernel that the bug changes, under each seed: it is caught as it
+ * should be. */
+void planted_try(const planted_bug *bug);
 
-/* Runs them: nothing is wrong. */
-void planted_expect_none(const kernels *made);
+/* Runs the kernels of a bug's words on its cases, without the bug: nothing is wrong. */
+void planted_try_none(const planted_bug *bug);
 
 /* fg_error() matches one of the patterns. */
 void planted_said(const planted_bug *bug, const char *where);

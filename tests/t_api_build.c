@@ -116,7 +116,7 @@ START_TEST(test_build_refused) {
   fg_order order = order_of("zoo");
   fg_built built = FG_INIT(fg_built);
   FAILS(FG_ESPEC, "simt joins a zoo only when named: family=simt",
-        api_build(context, order, "head_dim=8", &built));
+        api_build(context, order, "head_dim=8 block_q=4", &built));
   FAILS(FG_ESPEC, "head_dim: \"7\"", api_build(context, order, "head_dim=7 family=simt", &built));
   FAILS(FG_ESPEC, "no-such.lua", api_build(context, order, "no-such.lua", &built));
   FAILS(FG_ESPEC, "attn_fwd-bf16-d8: no plan fits",

@@ -9,12 +9,15 @@
 #define BACKWARD "pass=backward head_dim=16/8 mask=causal bias=grad bias_dims=[h,q,k]"
 
 static fg_context *context;
-static fg_kernel *forward, *backward;
+static fg_kernel *forward, *backward;         /* simt */
+static fg_kernel *mma_forward, *mma_backward; /* in order, so that launches agree */
 
 static void open_both(void) {
   context = api_open("cache");
-  forward = api_kernel(context, FORWARD);
-  backward = api_kernel(context, BACKWARD);
+  forward = api_kernel(context, FORWARD " family=simt");
+  backward = api_kernel(context, BACKWARD " family=simt");
+  mma_forward = api_kernel(context, FORWARD " family=mma");
+  mma_backward = api_kernel(context, BACKWARD " family=mma deterministic=true");
 }
 
 static void close_both(void) { fg_close(context); }
@@ -28,7 +31,7 @@ static void warm(void) {
 
 static void open_warm(void) {
   open_both();
-  api_counts(context, 4, 2, 0, 2);
+  api_counts(context, 8, 4, 0, 4);
 }
 
 START_TEST(test_numbers) {
@@ -39,6 +42,8 @@ START_TEST(test_numbers) {
       verify_case which = {.shape = shapes[i], .scale = i ? 0.3F : 0, .seed = (uint64_t)i};
       api_verify(forward, (api_layout)layout, &which);
       api_verify(backward, (api_layout)layout, &which);
+      api_verify(mma_forward, (api_layout)layout, &which);
+      api_verify(mma_backward, (api_layout)layout, &which);
     }
 }
 END_TEST
@@ -46,7 +51,7 @@ END_TEST
 /* One argument of a good launch, spoilt. */
 typedef struct {
   const char *tensor;
-  enum { MISSING, MISALIGNED, LAST, NEGATIVE, FAR, OVER, SIZE, NO_WORKSPACE } how;
+  enum { MISSING, MISALIGNED, HALF, STRIDE, LAST, NEGATIVE, FAR, OVER, SIZE, NO_WORKSPACE } how;
   const char *why;
 } spoil;
 
@@ -63,6 +68,12 @@ static void expect_refused(fg_kernel *kernel, const spoil *s) {
     break;
   case MISALIGNED:
     t->data = (char *)t->data + 1;
+    break;
+  case HALF: /* of what tensor cores want */
+    t->data = (char *)t->data + 8;
+    break;
+  case STRIDE:
+    t->stride[2] += 4;
     break;
   case LAST:
     t->stride[3] = 2;
@@ -104,6 +115,14 @@ START_TEST(test_refused) {
       {NULL, SIZE, "args: its size is 0"},
       {"large", SIZE, "args: its size is"},
   };
+  static const spoil aligned[] = {
+      {"q", HALF, "q: its address is not a multiple of 16"},
+      {"k", MISALIGNED, "k: its address is not a multiple of 16"},
+      {"v", STRIDE, "v: a stride of 12 elements is not a multiple of 16 bytes"},
+      {"o", STRIDE, "o: a stride of 20 elements is not a multiple of 16 bytes"},
+      {"bias", MISALIGNED, "bias: its address is not a multiple of 2"},
+      {"lse", MISALIGNED, "lse: its address is not a multiple of 4"},
+  };
   static const spoil forward_only[] = {{"o", MISSING, "o is missing"},
                                        {"lse", MISSING, "lse is missing"}};
   static const spoil backward_only[] = {
@@ -118,6 +137,10 @@ START_TEST(test_refused) {
   for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
     expect_refused(forward, &both[i]);
     expect_refused(backward, &both[i]);
+  }
+  for (size_t i = 0; i < sizeof aligned / sizeof *aligned; i++) {
+    expect_refused(mma_forward, &aligned[i]);
+    expect_refused(mma_backward, &aligned[i]);
   }
   for (size_t i = 0; i < sizeof forward_only / sizeof *forward_only; i++)
     expect_refused(forward, &forward_only[i]);
@@ -143,8 +166,11 @@ START_TEST(test_workspace) {
   fg_shape shape = {2, 2, 1, 20, 37, 0};
   ck_assert_uint_eq(fg_workspace_bytes(forward, &shape), 0);
   ck_assert_uint_eq(fg_workspace_bytes(backward, &shape), 512); /* 2 2 20 floats */
+  ck_assert_uint_eq(fg_workspace_bytes(mma_forward, &shape), 0);
+  ck_assert_uint_gt(fg_workspace_bytes(mma_backward, &shape), 512);
   shape.nq = 0;
   ck_assert_uint_eq(fg_workspace_bytes(backward, &shape), 0);
+  ck_assert_uint_eq(fg_workspace_bytes(mma_backward, &shape), 0);
 }
 END_TEST
 

@@ -1,7 +1,11 @@
 /* t_api_select.c - fg_select: which kernel a shape gets, what is remembered of it, and which shapes
  * and streams are refused. */
 #include "api_case.h"
+#include "scratch.h"
+#include "setting.h"
+#include "templates.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +79,10 @@ START_TEST(test_forced_plan) {
     expect_plan("simt-q16-*", variable, "head_dim=8", sixteen);
     expect_plan("simt-q4-k32-w4", variable, "head_dim=8", four);
     expect_plan("other-*,*-q16-*", variable, "head_dim=8", sixteen);
-    expect_plan("*-q128-*,other-q4-*", variable, "head_dim=8", four);     /* none: as usual */
+    expect_plan("*-q512-*,other-q4-*", variable, "head_dim=8", ".mma-"); /* none: as usual */
+    expect_plan("*-q512-*,other-q4-*", variable, "head_dim=8 family=simt", four);
+    expect_plan("mma-q64-k32-*", variable, "head_dim=8", "mma-q64-k32-s2-w4");
+    expect_plan("mma-q64-k32-*,simt-q4-*", variable, "head_dim=8", "mma-q64-k32-s2-w4");
     expect_plan("simt-q4-*", variable, "head_dim=8 block_q=16", sixteen); /* the spec's own limit */
   }
 }
@@ -137,7 +144,7 @@ static bool always(fg_device *device, void *stream) { return (void)device, strea
 START_TEST(test_capture) {
   fg_context *context = api_open("cache");
   fg_device_class class = *context->device->class;
-  fg_op *op = api_define(context, "head_dim=8");
+  fg_op *op = api_define(context, "head_dim=8 family=simt");
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
   fg_shape near = api_shape, large = api_shape;
   near.nk = 64;
@@ -161,6 +168,220 @@ START_TEST(test_capture) {
 }
 END_TEST
 
+/* Families --------------------------------------------------------------------------------- */
+
+static const char *family_of(const fg_kernel *kernel) {
+  return fg_plan_family(&kernel->variant.plan);
+}
+
+/* What is aligned goes to tensor cores, for any shape; what is not goes to the family that takes
+ * it, as far as the restrictions let it. */
+START_TEST(test_alignment) {
+  static const struct {
+    int64_t align;
+    const char *family;
+  } rows[] = {{0, "mma"},  {16, "mma"}, {32, "mma"}, {48, "mma"}, {1 << 20, "mma"},
+              {2, "simt"}, {4, "simt"}, {8, "simt"}, {24, "simt"}};
+  static const char *const words[] = {"head_dim=8", "head_dim=8 pass=backward",
+                                      "head_dim=8 pass=backward deterministic=true"};
+  fg_context *context = api_open("cache");
+  for (int w = 0; w < 3; w++) {
+    fg_op *op = api_define(context, words[w]);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+      fg_shape shape = api_shape;
+      shape.align = rows[i].align;
+      fg_kernel *kernel = api_select(op, shape);
+      ck_assert_msg(!strcmp(family_of(kernel), rows[i].family), "align %d: %s", (int)rows[i].align,
+                    kernel->name);
+    }
+  }
+  fg_close(context);
+}
+END_TEST
+
+/* The kernel for what is not aligned computes it; the other one says which tensor is wrong. */
+START_TEST(test_misaligned_launch) {
+  fg_context *context = api_open("cache");
+  fg_op *op = api_define(context, "head_dim=8");
+  fg_shape shape = api_shape;
+  fg_kernel *aligned = api_select(op, shape);
+  shape.align = 2;
+  fg_kernel *any = api_select(op, shape);
+  fg_problem *p = api_problem(aligned, (fg_shape){2, 2, 1, 20, 37, 0}, 1);
+  p->args.k.stride[0] -= 4; /* batches overlap: of an input they may */
+  GOOD(api_launch(any, p));
+  FAILS(FG_EARGUMENT, "k: a stride of 292 elements is not a multiple of 16 bytes",
+        api_launch(aligned, p));
+  fg_problem_free(p);
+  fg_close(context);
+}
+END_TEST
+
+START_TEST(test_alignment_refused) {
+  fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
+  fg_shape shape = api_shape;
+  fg_context *context = api_open("cache");
+  shape.align = 2;
+  FAILS(FG_EARGUMENT,
+        "attn_fwd-bf16-d8: no plan that may be taken computes tensors aligned to 2 bytes",
+        fg_select(api_define(context, "head_dim=8 family=mma"), &shape, NULL, &kernel));
+  api_kernel(context, "head_dim=8 family=mma"); /* the same op for another shape */
+  fg_close(context);
+  setenv("FLASHGEN_PLAN", "mma-*", 1);
+  context = api_open("cache");
+  shape.align = 8;
+  FAILS(FG_EARGUMENT, "computes tensors aligned to 8 bytes",
+        fg_select(api_define(context, "head_dim=8"), &shape, NULL, &kernel));
+  fg_close(context);
+  ck_assert_ptr_eq(kernel, untouched);
+}
+END_TEST
+
+/* Where another family computes it, simt is not missed; where only the tensors are in the way, it
+ * is. */
+START_TEST(test_no_fallback_needed) {
+  fg_config config = api_config("cache");
+  fg_kernel *kernel = NULL;
+  fg_context *context;
+  fg_shape shape = api_shape;
+  config.no_fallback = 1;
+  GOOD(fg_open(&config, &context));
+  fg_op *op = api_define(context, "head_dim=8");
+  ck_assert_str_eq(family_of(api_select(op, shape)), "mma");
+  shape.align = 2;
+  FAILS(FG_ESPEC, "attn_fwd-bf16-d8: only simt computes it, and no_fallback is set",
+        fg_select(op, &shape, NULL, &kernel));
+  ck_assert_ptr_null(kernel);
+  fg_close(context);
+}
+END_TEST
+
+/* Plans that the compiler refuses ------------------------------------------------------------ */
+
+static char warned[4096]; /* all sentences */
+static int warnings;
+static void keep_warning(void *context, const char *sentence) {
+  (void)context;
+  size_t n = strlen(warned);
+  snprintf(warned + n, sizeof warned - n, "%s\n", sentence);
+  warnings++;
+}
+
+/* A context on templates of which a kernel with the condition does not compile; each compile is
+ * counted. */
+static fg_context *open_broken(const char *file, const char *condition, int no_fallback) {
+  char from[] = "$(kernel(\"attn_fwd\")) {\n", to[256];
+  fg_config config = api_config("other-cache");
+  fg_context *context;
+  snprintf(to, sizeof to, "%s  @ if %s then\n  broken;\n  @ end\n", from, condition);
+  templates_change(file, from, to);
+  setenv("FLASHGEN_TEMPLATES", "t", 1);
+  api_compiler("compiler", NULL, "exec $CC \"$@\"");
+  config.warn = keep_warning;
+  config.no_fallback = no_fallback;
+  GOOD(fg_open(&config, &context));
+  return context;
+}
+
+#define MMA_FORWARD "attention/mma_forward.cut"
+
+/* One plan of a family is refused: the next best is taken, with a warning, and the refused one is
+ * not tried again for other shapes. */
+START_TEST(test_next_best) {
+  fg_context *context = api_open("cache");
+  char first[FG_NAME_MAX], condition[128];
+  const fg_kernel *usual = api_kernel(context, "head_dim=8");
+  snprintf(first, sizeof first, "%s", usual->name);
+  const int *v = usual->variant.plan.value;
+  snprintf(condition, sizeof condition,
+           "plan.block_q == %d and plan.block_kv == %d and plan.stages == %d and plan.warps == %d",
+           v[1], v[2], v[3], v[4]);
+  fg_close(context);
+  context = open_broken(MMA_FORWARD, condition, 0);
+  fg_op *op = api_define(context, "head_dim=8");
+  fg_kernel *kernel = api_select(op, api_shape);
+  ck_assert_str_eq(family_of(kernel), "mma");
+  ck_assert_str_ne(kernel->name, first);
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_msg(!strncmp(warned, "another plan is taken: attn_fwd-bf16-d8.mma-", 43) &&
+                    strstr(warned, first) && strstr(warned, "refused it (exit 1)"),
+                "%s", warned);
+  api_counts(context, 0, 1, 1, 1);
+  ck_assert_int_eq(api_compiled("compiler"), 2);
+  verify_case which = {.shape = api_shape};
+  api_verify(kernel, API_PADDED, &which);
+  fg_shape other = api_shape;
+  other.nk = 64;
+  ck_assert_ptr_eq(api_select(op, other), kernel);
+  ck_assert_ptr_eq(api_select(op, api_shape), kernel);
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_int_eq(api_compiled("compiler"), 2);
+  fg_close(context);
+}
+END_TEST
+
+/* All plans of a family are: then simt is what computes it, if it may. */
+START_TEST(test_family_refused) {
+  fg_kernel *kernel = NULL;
+  fg_context *context = open_broken(MMA_FORWARD, "true", 0);
+  fg_op *op = api_define(context, "head_dim=8");
+  ck_assert_str_eq(family_of(api_select(op, api_shape)), "simt");
+  int tried = warnings;
+  ck_assert_int_gt(tried, 1); /* a warning for each */
+  ck_assert_int_eq(api_compiled("compiler"), tried + 1);
+  FAILS(FG_ECOMPILER, "refused it (exit 1)",
+        fg_select(api_define(context, "head_dim=8 family=mma"), &api_shape, NULL, &kernel));
+  ck_assert_ptr_null(kernel);
+  fg_close(context);
+  context = open_broken(MMA_FORWARD, "true", 1);
+  FAILS(FG_ESPEC, "only simt computes it, and no_fallback is set",
+        fg_select(api_define(context, "head_dim=8"), &api_shape, NULL, &kernel));
+  fg_close(context);
+}
+END_TEST
+
+/* None compiles: the last one's failure, and each call tries all again. */
+START_TEST(test_all_refused) {
+  fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
+  templates_change("attention/simt_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+                   "$(kernel(\"attn_fwd\")) {\n  broken;\n");
+  fg_context *context = open_broken(MMA_FORWARD, "true", 0);
+  fg_op *op = api_define(context, "head_dim=8");
+  int plans = 0;
+  for (int again = 1; again <= 2; again++) {
+    FAILS(FG_ECOMPILER, "refused it (exit 1)", fg_select(op, &api_shape, NULL, &kernel));
+    ck_assert_ptr_nonnull(strstr(fg_error(), "attn_fwd-bf16-d8.simt-"));
+    if (!plans) plans = api_compiled("compiler");
+    ck_assert_int_gt(plans, 2);
+    ck_assert_int_eq(api_compiled("compiler"), again * plans);
+  }
+  ck_assert_ptr_eq(kernel, untouched);
+  api_counts(context, 0, 0, 0, 0);
+  fg_close(context);
+}
+END_TEST
+
+/* What is no refusal of the compiler is nobody else's to make good. */
+START_TEST(test_other_failures_stand) {
+  fg_kernel *kernel = NULL;
+  setenv("FLASHGEN_CC", "/nonexistent/cc", 1);
+  fg_config config = api_config("cache");
+  fg_context *context;
+  config.warn = keep_warning;
+  GOOD(fg_open(&config, &context));
+  FAILS(FG_EENVIRONMENT, "/nonexistent/cc",
+        fg_select(api_define(context, "head_dim=8"), &api_shape, NULL, &kernel));
+  ck_assert_int_eq(warnings, 0);
+  fg_close(context);
+}
+END_TEST
+
+static void enter_templates(void) {
+  templates_enter();
+  for (int i = 0; i < FG_SETTINGS; i++)
+    if (i != FG_SET_TMPDIR && i != FG_SET_HOME) unsetenv(fg_settings[i].name);
+}
+
 int main(void) {
   Suite *suite = suite_create("api_select");
   TCase *cases = tcase_create("api_select");
@@ -171,6 +392,17 @@ int main(void) {
   tcase_add_test(cases, test_no_fallback);
   tcase_add_test(cases, test_refused_shapes);
   tcase_add_test(cases, test_capture);
+  tcase_add_test(cases, test_alignment);
+  tcase_add_test(cases, test_misaligned_launch);
+  tcase_add_test(cases, test_alignment_refused);
+  tcase_add_test(cases, test_no_fallback_needed);
   suite_add_tcase(suite, cases);
+  TCase *refused = tcase_create("refused plans");
+  tcase_add_checked_fixture(refused, enter_templates, templates_leave);
+  tcase_add_test(refused, test_next_best);
+  tcase_add_test(refused, test_family_refused);
+  tcase_add_test(refused, test_all_refused);
+  tcase_add_test(refused, test_other_failures_stand);
+  suite_add_tcase(suite, refused);
   return suite_run(suite);
 }

@@ -194,16 +194,16 @@ START_TEST(test_jit_off) {
   FAILS(FG_EENVIRONMENT,
         "the plans of attn_fwd-bf16-d8 for host: no zoo and no cache has it, and compiling is "
         "switched off (FLASHGEN_JIT=0, or jit of the context); nor is there another like it",
-        fg_select(api_define(context, "head_dim=8"), &api_shape, NULL, &kernel));
+        fg_select(api_define(context, "head_dim=8 family=simt"), &api_shape, NULL, &kernel));
   api_counts(context, 0, 0, 0, 0);
   fg_close(context);
   context = open_jit(1); /* the API goes first */
-  api_kernel(context, "head_dim=8");
+  api_kernel(context, "head_dim=8 family=simt");
   api_counts(context, 0, 1, 1, 1);
   fg_close(context);
   unsetenv("FLASHGEN_JIT");
   context = open_jit(-1);
-  fg_op *op = api_define(context, "head_dim=8");
+  fg_op *op = api_define(context, "head_dim=8 family=simt");
   api_select(op, api_shape); /* what is there is there */
   api_counts(context, 2, 1, 0, 1);
   FAILS(FG_EENVIRONMENT, D8 ": no zoo and no cache has it, ", /* another plan, listed already */
@@ -243,6 +243,7 @@ START_TEST(test_slow) {
   api_select(api_define(context, "head_dim=8 block_q=16"), at_limit);
   api_select(api_define(context, "head_dim=8 block_q=16 mask=causal"), above);
   api_select(api_define(context, "head_dim=8 block_q=16 family=simt"), longer);
+  api_select(api_define(context, "head_dim=8"), longer); /* tensor cores compute it */
   ck_assert_int_eq(warnings, 0);
   api_select(api_define(context, "head_dim=8 block_q=16"), above);
   ck_assert_int_eq(warnings, 1);
@@ -251,6 +252,56 @@ START_TEST(test_slow) {
                 "%s", warned);
   api_select(api_define(context, "head_dim=8 block_q=16"), longer);
   ck_assert_int_eq(warnings, 1); /* once a context */
+  fg_close(context);
+}
+END_TEST
+
+/* Tensors that tensor cores do not take are as slow. */
+START_TEST(test_slow_tensors) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  config.warn = keep_warning;
+  GOOD(fg_open(&config, &context));
+  api_select(api_define(context, "head_dim=8"), (fg_shape){2, 1, 1, 1 << 14, 1 << 14, 2});
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_msg(strstr(warned, "attn_fwd-bf16-d8: only simt, which uses no tensor cores"), "%s",
+                warned);
+  fg_close(context);
+}
+END_TEST
+
+/* A family joins a zoo unnamed, simt does not join with it; and it is what the zoo gives, unless
+ * the tensors want what the zoo lacks. */
+START_TEST(test_zoo_of_mma) {
+  fg_kernel *kernel = NULL;
+  make_zoo("zoo", "head_dim=8 block_q=64 block_kv=64");
+  setenv("FLASHGEN_CC", "/nonexistent/cc", 1);
+  setenv("FLASHGEN_TEMPLATES", "no-such-directory", 1);
+  fg_context *context = open_with("zoo", NULL, 0);
+  fg_op *op = api_define(context, "head_dim=8");
+  kernel = api_select(op, api_shape);
+  ck_assert_msg(!strncmp(kernel->name, "attn_fwd-bf16-d8.mma-q64-k64-", 29), "%s", kernel->name);
+  expect_zoo_hits(context, 1);
+  verify_case which = {.shape = api_shape};
+  api_verify(kernel, API_PADDED, &which);
+  FAILS(FG_EARGUMENT, "no plan that may be taken computes tensors aligned to 2 bytes",
+        fg_select(op, &(fg_shape){1, 2, 1, 20, 37, 2}, NULL, &kernel));
+  fg_close(context);
+}
+END_TEST
+
+/* Both families in a zoo: the cost model does not come to simt. */
+START_TEST(test_zoo_of_both) {
+  make_zoo("zoo", "head_dim=8 family=mma,simt block_q=64,4");
+  setenv("FLASHGEN_TEMPLATES", "no-such-directory", 1);
+  fg_context *context = open_with("zoo", NULL, 0);
+  fg_op *op = api_define(context, "head_dim=8");
+  ck_assert_ptr_nonnull(strstr(api_select(op, api_shape)->name, ".mma-"));
+  ck_assert_str_eq(api_select(op, (fg_shape){1, 2, 1, 20, 37, 2})->name, D8_FOUR);
+  expect_zoo_hits(context, 2);
+  fg_close(context);
+  context = open_with("zoo", "simt-*", 0);
+  ck_assert_str_eq(api_kernel(context, "head_dim=8")->name, D8_FOUR);
   fg_close(context);
 }
 END_TEST
@@ -289,6 +340,9 @@ int main(void) {
   tcase_add_test(cases, test_jit_off);
   tcase_add_test(cases, test_jit_off_zoo);
   tcase_add_test(cases, test_slow);
+  tcase_add_test(cases, test_slow_tensors);
+  tcase_add_test(cases, test_zoo_of_mma);
+  tcase_add_test(cases, test_zoo_of_both);
   tcase_add_test(cases, test_settings);
   suite_add_tcase(suite, cases);
   return suite_run(suite);

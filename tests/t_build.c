@@ -212,7 +212,7 @@ START_TEST(refusals) {
   program_refuses(2,
                   "simt joins a zoo only when named: family=simt; no other family computes any of "
                   "these",
-                  "build head_dim=8,16 --arch host -o zoo");
+                  "build head_dim=8,16 block_q=4 --arch host -o zoo");
   program_refuses(2, "no variant matches --filter x",
                   "build head_dim=8 family=simt --filter x -o zoo");
   ck_assert_int_eq(build_has(".", "zoo"), 0);

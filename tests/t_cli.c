@@ -34,8 +34,9 @@ static int lines(const char *text) { return program_count(text, "\n"); }
 START_TEST(list_quickstart) {
   program_result r = program_gives(0, "list " ZOO);
   ck_assert_int_eq(lines(r.out), 28);
-  program_says(r.out, "attn_fwd-bf16-d192v128-causal.simt-q16-k32-w4.sm_90a\n");
-  program_says(r.out, "attn_bwd-bf16-d64-causal-biasgrad_hqk.simt-");
+  program_says(r.out, "attn_fwd-bf16-d192v128-causal.mma-");
+  program_says(r.out, "attn_bwd-bf16-d64-causal-biasgrad_hqk.mma-");
+  ck_assert_int_eq(program_count(r.out, ".mma-"), 28);
   ck_assert_int_eq(program_count(r.out, "attn_bwd-"), 16);
   ck_assert_int_eq(program_count(r.out, "-f16-"), 4);
   ck_assert_str_eq(r.err, "28 variants of 28 specs: 40 combinations, 8 rejected by when, 4 equal "
@@ -47,26 +48,35 @@ END_TEST
 START_TEST(list_words_over_files) {
   put("a.lua", "return { head_dim = { 64, 128 }, mask = 'causal' }");
   put("b.lua", "return { { head_dim = 8 }, { head_dim = 16 } }");
-  program_result r = program_gives(0, "list a.lua b.lua dtype=f16");
+  program_result r = program_gives(0, "list a.lua b.lua dtype=f16 family=simt");
   ck_assert_str_eq(r.out, "attn_fwd-f16-d64-causal.simt-q16-k32-w4.sm_90a\n"
                           "attn_fwd-f16-d128-causal.simt-q16-k32-w4.sm_90a\n"
                           "attn_fwd-f16-d8.simt-q16-k32-w4.sm_90a\n"
                           "attn_fwd-f16-d16.simt-q16-k32-w4.sm_90a\n");
-  r = program_gives(0, "list a.lua head_dim=40 mask=full,causal --arch sm_80");
+  r = program_gives(0, "list a.lua head_dim=40 mask=full,causal --arch sm_80 family=simt");
   ck_assert_str_eq(r.out, "attn_fwd-bf16-d40.simt-q16-k32-w4.sm_80\n"
                           "attn_fwd-bf16-d40-causal.simt-q16-k32-w4.sm_80\n");
+  r = program_gives(0, "list head_dim=40 family=mma,simt --arch sm_75"); /* too old for mma */
+  ck_assert_str_eq(r.out, "attn_fwd-bf16-d40.simt-q16-k32-w4.sm_75\n");
+  program_refuses(2,
+                  "attn_fwd-bf16-d40: no plan fits: 2 candidates, none within the restrictions; "
+                  "mma: needs sm_80 or newer, not sm_75",
+                  "list head_dim=40 family=mma --arch sm_75");
 }
 END_TEST
 
 START_TEST(list_filter_and_plans) {
   ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --filter *-causal*").out), 14);
   ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --plans 1").out), 28);
-  ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --plans all pass=forward").out), 24);
+  ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --plans all pass=forward family=simt").out),
+                   24);
   ck_assert_int_eq(lines(program_gives(0, "list head_dim=64 --plans=2").out), 2);
   program_result r = program_gives(0, "list head_dim=64 --plans all --plan simt-q4-*");
   ck_assert_str_eq(r.out, "attn_fwd-bf16-d64.simt-q4-k32-w4.sm_90a\n");
-  r = program_gives(0, "list head_dim=64 block_q=4");
+  r = program_gives(0, "list head_dim=64 block_q=4"); /* only simt has that */
   ck_assert_str_eq(r.out, "attn_fwd-bf16-d64.simt-q4-k32-w4.sm_90a\n");
+  r = program_gives(0, "list head_dim=64 pass=backward deterministic=true parts=2 block_kv=128");
+  ck_assert_str_eq(r.out, "attn_bwd-bf16-d64-det.mma-q64-k128-s2-w8-p2.sm_90a\n");
   r = program_gives(0, "list -v head_dim=128/64 bias=true bias_dims=[h,k]");
   program_says(r.out, "  kernel=attention pass=forward dtype=bf16 head_dim=128/64 mask=full "
                       "bias=true bias_dims=[h,k] ");
@@ -74,7 +84,7 @@ START_TEST(list_filter_and_plans) {
 END_TEST
 
 START_TEST(list_json) {
-  program_result r = program_gives(0, "list " ZOO " --json");
+  program_result r = program_gives(0, "list " ZOO " family=simt --json");
   is_json(r.out);
   ck_assert_int_eq(program_count(r.out, "{\"name\": \"attn_"), 28);
   program_says(r.out, "{\"schema\": 1, \"variants\": [");
@@ -92,11 +102,15 @@ END_TEST
 START_TEST(emit_by_name_and_words) {
   static const struct {
     const char *words, *name;
-  } one[] = {
-      {"head_dim=128 mask=causal --arch sm_80", "attn_fwd-bf16-d128-causal.simt-q16-k32-w4.sm_80"},
-      {"head_dim=64 pass=backward bias=grad dtype=f16 --arch host",
-       "attn_bwd-f16-d64-biasgrad_bhqk.simt-q16-k32-w4.host"}};
-  for (int i = 0; i < 2; i++) {
+  } one[] = {{"head_dim=128 mask=causal family=simt --arch sm_80",
+              "attn_fwd-bf16-d128-causal.simt-q16-k32-w4.sm_80"},
+             {"head_dim=64 pass=backward bias=grad dtype=f16 family=simt --arch host",
+              "attn_bwd-f16-d64-biasgrad_bhqk.simt-q16-k32-w4.host"},
+             {"head_dim=128 mask=causal block_q=64 stages=1 --arch sm_80",
+              "attn_fwd-bf16-d128-causal.mma-q64-k64-s1-w4.sm_80"},
+             {"head_dim=64 pass=backward deterministic=true parts=4 stages=1 --arch host",
+              "attn_bwd-bf16-d64-det.mma-q64-k64-s1-w8-p4.host"}};
+  for (int i = 0; i < 4; i++) {
     char *by_words = strdup(program_gives(0, "emit %s", one[i].words).out);
     program_result r = program_gives(0, "emit %s", one[i].name);
     ck_assert_str_eq(r.out, by_words);
@@ -109,14 +123,15 @@ END_TEST
 
 /* A file each, named and filled as emit alone would print it. */
 START_TEST(emit_to_a_directory) {
-  program_gives(0, "emit head_dim=8,16 -o made");
+  program_gives(0, "emit head_dim=8,16 family=simt -o made");
   ck_assert_int_eq(scratch_files(), 2); /* made, tmp */
-  program_result r = program_gives(0, "emit head_dim=16");
+  program_result r = program_gives(0, "emit head_dim=16 family=simt");
   ck_assert_str_eq(r.out, text_of("made/attn_fwd-bf16-d16.simt-q16-k32-w4.sm_90a.cu"));
-  program_gives(0, "emit head_dim=16 --arch host -omade"); /* the directory may be there */
+  program_gives(0,
+                "emit head_dim=16 family=simt --arch host -omade"); /* the directory may be there */
   ck_assert_int_eq(access("made/attn_fwd-bf16-d16.simt-q16-k32-w4.host.c", R_OK), 0);
-  program_gives(0, "emit head_dim=16 --recipe --output=made");
-  char *recipe = strdup(program_gives(0, "emit head_dim=16 --recipe").out);
+  program_gives(0, "emit head_dim=16 family=simt --recipe --output=made");
+  char *recipe = strdup(program_gives(0, "emit head_dim=16 family=simt --recipe").out);
   ck_assert_str_eq(recipe, text_of("made/attn_fwd-bf16-d16.simt-q16-k32-w4.sm_90a.recipe"));
   program_says(recipe, "attn_fwd");
   ck_assert_ptr_null(strstr(recipe, "for ("));
@@ -132,7 +147,7 @@ START_TEST(emit_refused) {
                   "emit head_dim=8 -o a/b");
   program_refuses(3,
                   "cannot write file/attn_fwd-bf16-d8.simt-q16-k32-w4.sm_90a.cu: Not a directory",
-                  "emit head_dim=8 -o file");
+                  "emit head_dim=8 family=simt -o file");
 }
 END_TEST
 
@@ -201,7 +216,7 @@ START_TEST(words_refused) {
   put("none.lua", "return { head_dim = 64, when = function() return false end }");
   program_refuses(2, "no variant matches --filter x*", "list head_dim=64 --filter x*");
   program_refuses(2, "attn_fwd-bf16-d64: no plan matches --plan x; the first is simt-q16-k32-w4",
-                  "list head_dim=64 --plan x");
+                  "list head_dim=64 family=simt --plan x");
   program_refuses(2, "the grid is empty: `when` rejected all 1 combinations", "list none.lua");
   program_refuses(2, "unknown field \"nq\"", "list head_dim=64 nq=3");
   program_refuses(2, "missing.lua: cannot be opened: No such file or directory",

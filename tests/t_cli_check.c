@@ -30,7 +30,7 @@ static void plant(const char *file, const char *text, const char *instead) {
 }
 
 START_TEST(passes) {
-  program_result r = program_gives(0, "check head_dim=8,40/24 mask=causal " SMALL);
+  program_result r = program_gives(0, "check family=simt head_dim=8,40/24 mask=causal " SMALL);
   program_says(r.out, "device host, seed 7; ");
   program_says(r.out, "\nPASS  attn_fwd-bf16-d8-causal.simt-q16-k32-w4.host     ");
   program_says(r.out, "\nPASS  attn_fwd-bf16-d40v24-causal.simt-q16-k32-w4.host  o ");
@@ -57,13 +57,13 @@ static void told(program_result r, int hits, int misses, int compiles) {
 START_TEST(kernels_are_kept) {
   const program_setup v = {.env = {"FLASHGEN_VERBOSE=cache,compile"}};
   const program_setup off = {.env = {"FLASHGEN_JIT=0"}};
-  told(program_run(&v, "check head_dim=8,16 -q -j 2 " SMALL), 0, 2, 2);
-  told(program_run(&v, "check head_dim=8,16 -q -j 2 " SMALL), 2, 0, 0);
-  told(program_run(&v, "check head_dim=8,24 -q -j 1 " SMALL), 1, 1, 1);
-  told(program_run(&v, "bench head_dim=8 nq=16"), 1, 0, 0);
-  program_result r = program_run(&off, "check head_dim=8,16 -q " SMALL);
+  told(program_run(&v, "check family=simt head_dim=8,16 -q -j 2 " SMALL), 0, 2, 2);
+  told(program_run(&v, "check family=simt head_dim=8,16 -q -j 2 " SMALL), 2, 0, 0);
+  told(program_run(&v, "check family=simt head_dim=8,24 -q -j 1 " SMALL), 1, 1, 1);
+  told(program_run(&v, "bench family=simt head_dim=8 nq=16"), 1, 0, 0);
+  program_result r = program_run(&off, "check family=simt head_dim=8,16 -q " SMALL);
   ck_assert_int_eq(r.code, 0);
-  r = program_run(&off, "check head_dim=32 -q " SMALL);
+  r = program_run(&off, "check family=simt head_dim=32 -q " SMALL);
   ck_assert_int_eq(r.code, 3);
   program_says(r.err, "flashgen: attn_fwd-bf16-d32.simt-q16-k32-w4.host: no zoo and no cache has "
                       "it, and compiling is switched off (FLASHGEN_JIT=0, ");
@@ -71,12 +71,12 @@ START_TEST(kernels_are_kept) {
 END_TEST
 
 START_TEST(fresh_seeds_are_printed) {
-  char *first = strdup(program_gives(0, "check head_dim=8 b=1 nq=3 -q").out);
-  program_result r = program_gives(0, "check head_dim=8 b=1 nq=3 -q");
+  char *first = strdup(program_gives(0, "check family=simt head_dim=8 b=1 nq=3 -q").out);
+  program_result r = program_gives(0, "check family=simt head_dim=8 b=1 nq=3 -q");
   ck_assert_str_ne(r.out, first);
   char *seed = strstr(first, "seed ");
   ck_assert_ptr_nonnull(seed);
-  r = program_gives(0, "check head_dim=8 b=1 nq=3 -q --seed %.*s",
+  r = program_gives(0, "check family=simt head_dim=8 b=1 nq=3 -q --seed %.*s",
                     (int)strspn(seed + 5, "0123456789"), seed + 5);
   ck_assert_str_eq(r.out, first);
   free(first);
@@ -84,7 +84,8 @@ START_TEST(fresh_seeds_are_printed) {
 END_TEST
 
 START_TEST(jobs_change_nothing) {
-  static const char words[] = "check head_dim=8,16,24 mask=full,causal --plans all -q " SMALL;
+  static const char words[] =
+      "check family=simt head_dim=8,16,24 mask=full,causal --plans all -q " SMALL;
   char *one = strdup(program_gives(0, "%s -j 1", words).out);
   ck_assert_int_eq(program_count(one, "PASS"), 12);
   ck_assert_str_eq(program_gives(0, "%s -j3", words).out, one);
@@ -95,7 +96,7 @@ END_TEST
 
 /* Scores that overflow float16 have an unfused error that is not finite: no number in JSON. */
 START_TEST(json) {
-  program_result r = program_gives(0, "check head_dim=16 dtype=f16 --seed 3 --json -q");
+  program_result r = program_gives(0, "check family=simt head_dim=16 dtype=f16 --seed 3 --json -q");
   is_json(r.out);
   program_says(r.out, "{\"schema\": 1, \"device\": \"host\", \"seed\": 3, \"results\": [\n"
                       "  {\"name\": \"attn_fwd-f16-d16.simt-q16-k32-w4.host\", \"result\": "
@@ -108,13 +109,13 @@ END_TEST
 START_TEST(wrong_numbers) {
   plant("attention/simt_forward.cut", "p.scale * s[r]", "1.1f * p.scale * s[r]");
   program_result r =
-      program_run(&with_templates, "check head_dim=16 pass=forward,backward -q " SMALL);
+      program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.");
   program_says(r.out, "\n      first wrong at b=1 h=2 hk=1 nq=21 nk=40\n");
   program_says(r.out, "\nPASS  attn_bwd-bf16-d16.");
   program_says(r.out, "\n2 variants, 2 cases, seed 7: 0 failed, 1 wrong\n");
-  r = program_run(&with_templates, "check head_dim=16 --json " SMALL);
+  r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
   is_json(r.out);
   program_says(r.out, "\"result\": \"FAIL\"");
@@ -124,7 +125,7 @@ END_TEST
 /* A NaN is the worst of errors, and has no JSON. */
 START_TEST(not_a_number) {
   plant("attention/simt_forward.cut", "p.scale * s[r]", "(0.0f / 0.0f) * s[r]");
-  program_result r = program_run(&with_templates, "check head_dim=16 --json " SMALL);
+  program_result r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
   is_json(r.out);
   program_says(r.out, "\"o\": {\"error\": null, ");
@@ -132,7 +133,7 @@ START_TEST(not_a_number) {
 END_TEST
 
 static program_result fails(void) {
-  program_result r = program_run(&with_templates, "check head_dim=16 -q " SMALL);
+  program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
   ck_assert_msg(r.code == 1, "exit %d\n%s%s", r.code, r.out, r.err);
   program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.simt-q16-k32-w4.host\n      ");
   program_says(r.out, "\n1 variants, 0 cases, seed 7: 1 failed, 0 wrong\n");
@@ -178,7 +179,8 @@ END_TEST
 /* A kernel that ends its process takes no other with it. */
 START_TEST(a_crash) {
   plant("attention/simt_forward.cut", "if (lane == 0)", "if (D == 16) abort(); if (lane == 0)");
-  program_result r = program_run(&with_templates, "check head_dim=8,16,24 -q -j 1 " SMALL);
+  program_result r =
+      program_run(&with_templates, "check family=simt head_dim=8,16,24 -q -j 1 " SMALL);
   ck_assert_int_eq(r.code, 1);
   program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.simt-q16-k32-w4.host\n      its process died of "
                       "signal 6\nPASS  attn_fwd-bf16-d24.");

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static const char *const order[] = {"false", "true"}; /* deterministic */
+
 /* Element i of the named output is `value` wherever `where` says so, and finite elsewhere but for
  * an lse of -inf. NULL = everywhere. */
 static void check(const launch *l, const char *name, float value,
@@ -37,8 +39,9 @@ static int in_front_lse(const fg_shape *s, int64_t row) { return row % s->nq + s
 
 START_TEST(test_in_front) {
   const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 45, .nk = 9};
-  kernels forward = kernels_new("head_dim=24 dtype=bf16,f16 mask=causal");
-  kernels backward = kernels_new("pass=backward head_dim=24 dtype=bf16,f16 mask=causal");
+  kernels forward = kernels_some(_i, "head_dim=24 dtype=bf16,f16 mask=causal");
+  kernels backward = kernels_some(
+      _i, "pass=backward head_dim=24 dtype=bf16,f16 mask=causal deterministic=%s", order[_i % 2]);
   ck_assert_int_eq(forward.n, backward.n);
   for (int i = 0; i < forward.n; i++) {
     launch l = launch_new(&forward.list[i], shape, 1);
@@ -78,8 +81,9 @@ static void hide(launch *l) {
 
 START_TEST(test_hidden) {
   const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 21, .nk = 45};
-  kernels forward = kernels_new("head_dim=24 bias=true bias_dtype=f16,f32");
-  kernels backward = kernels_new("pass=backward head_dim=24 bias=grad bias_dtype=f16,f32");
+  kernels forward = kernels_some(_i, "head_dim=24 bias=true bias_dtype=f16,f32");
+  kernels backward = kernels_some(
+      _i, "pass=backward head_dim=24 bias=grad bias_dtype=f16,f32 deterministic=%s", order[_i % 2]);
   ck_assert_int_eq(forward.n, backward.n);
   for (int i = 0; i < forward.n; i++) {
     launch l = launch_new(&forward.list[i], shape, 2);
@@ -118,8 +122,10 @@ START_TEST(test_empty) {
   for (int a = 0; a < 4; a++)
     if (_i >> a & 1)
       n += (size_t)snprintf(dims + n, sizeof dims - n, "%s%c", n ? "," : "", "bhqk"[a]);
-  kernels made = kernels_new(
-      "pass=forward,backward head_dim=24 mask=full,causal bias=grad bias_dims=[%s]", dims);
+  kernels made = kernels_some(_i,
+                              "pass=forward,backward head_dim=24 mask=full,causal bias=grad "
+                              "bias_dims=[%s] deterministic=%s",
+                              dims, order[_i / 2 % 2]);
   for (int i = 0; i < made.n; i++)
     for (size_t j = 0; j < sizeof empty / sizeof *empty; j++) {
       launch l = launch_new(&made.list[i], empty[j], 3);
@@ -134,8 +140,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("edge");
   TCase *cases = tcase_create("edge");
-  tcase_add_test(cases, test_in_front);
-  tcase_add_test(cases, test_hidden);
+  tcase_add_loop_test(cases, test_in_front, 0, 2);
+  tcase_add_loop_test(cases, test_hidden, 0, 2);
   tcase_add_loop_test(cases, test_empty, 0, 16);
   suite_add_tcase(suite, cases);
   return suite_run(suite);

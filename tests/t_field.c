@@ -66,13 +66,14 @@ START_TEST(bias_dims_read_and_print) {
 END_TEST
 
 START_TEST(plan_numbers_read) {
-  static const char *const fields[] = {"block_q", "block_kv", "stages", "warps"};
-  for (int i = 0; i < 4; i++) {
+  static const char *const fields[] = {"block_q", "block_kv", "stages", "warps", "parts"};
+  for (int i = 0; i < 5; i++) {
     accepts(fields[i], "1", "1");
     accepts(fields[i], "176", "176");
     accepts(fields[i], "999999999", "999999999");
   }
-  accepts("family", "simt", "0");
+  accepts("family", "mma", "0");
+  accepts("family", "simt", "1");
 }
 END_TEST
 
@@ -99,8 +100,9 @@ START_TEST(choices_refused) {
   refuses("normalizer", "softmx",
           "normalizer: \"softmx\" is not allowed; expected softmax (did you "
           "mean \"softmax\"?)");
+  refuses("deterministic", "yes", "deterministic: \"yes\" is not allowed; expected false, true");
   refuses("family", "smit",
-          "family: \"smit\" is not allowed; expected simt (did you mean \"simt\"?)");
+          "family: \"smit\" is not allowed; expected mma, simt (did you mean \"simt\"?)");
 }
 END_TEST
 
@@ -242,6 +244,7 @@ START_TEST(unused_fields_settle) {
       {"pass=backward head_dim=64 bias=grad bias_dtype=f32 grad_dtype=f32",
        "pass=backward head_dim=64 bias=grad bias_dtype=f32"},
       {"head_dim=64/64", "head_dim=64"},
+      {"head_dim=64 deterministic=true", "head_dim=64"}, /* forward always is */
   };
   static const char *const different[][2] = {
       {"pass=backward head_dim=64 bias=grad", "pass=backward head_dim=64 bias=true"},
@@ -250,6 +253,7 @@ START_TEST(unused_fields_settle) {
       {"pass=backward head_dim=64 bias=grad bias_dtype=f32 grad_dtype=bf16",
        "pass=backward head_dim=64 bias=grad bias_dtype=f32"},
       {"head_dim=64/128", "head_dim=64"},
+      {"pass=backward head_dim=64 deterministic=true", "pass=backward head_dim=64"},
   };
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
     fg_point a = settled(same[i][0]), b = settled(same[i][1]);

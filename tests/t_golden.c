@@ -1,4 +1,4 @@
-/* t_golden.c - emitted text byte for byte: two golden files, and the same text whoever emits it.
+/* t_golden.c - emitted text byte for byte: golden files, and the same text whoever emits it.
  *
  * After a wanted change of text: FLASHGEN_GOLDEN=write build/tests/t_golden (in the source tree).
  */
@@ -14,6 +14,9 @@
 static const char *const golden[] = {
     "attn_fwd-bf16-d64-causal.simt-q16-k32-w4.sm_90a",
     "attn_bwd-bf16-d64-causal-biasgrad_hqk.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-causal.mma-q128-k96-s2-w4.sm_90a",
+    "attn_bwd-bf16-d64-biasgrad_hqk.mma-q64-k128-s2-w8-p2.sm_80",
+    "attn_bwd-bf16-d64-causal-biasgrad_hqk-det.mma-q64-k64-s2-w4.host",
 };
 enum { GOLDEN = sizeof golden / sizeof *golden };
 

@@ -186,11 +186,13 @@ static const struct {
     FORM(bias_dtype, "f32", "'f32'"),
     FORM(grad_dtype, "f16", "{ 'f16' }"),
     FORM(normalizer, "softmax", "'softmax'"),
+    FORM(deterministic, "true,false", "{ true, false }"),
     FORM(family, "simt", "'simt'"),
     FORM(block_q, "16,4", "{ 16, 4 }"),
     FORM(block_kv, "32", "32"),
     FORM(stages, "2", "'2'"),
     FORM(warps, "4,8", "{ 4, '8' }"),
+    FORM(parts, "2", "2"),
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -216,7 +218,7 @@ START_TEST(three_forms_agree) {
   ck_assert_msg(fg_grid_from_spec(&spec, &grids[2]) == FG_OK, "%s", fg_error());
   for (int g = 0; g < 3; g++) {
     ck_assert_int_eq(grids[g]->n, grids[0]->n);
-    ck_assert_int_eq(grids[g]->combinations, 2 * 2 * 2 * 3 * 2);
+    ck_assert_int_eq(grids[g]->combinations, 2 * 2 * 2 * 3 * 2 * 2);
     for (int i = 0; i < grids[g]->n; i++) {
       ck_assert(fg_point_equal(&grids[g]->point[i], &grids[0]->point[i]));
       ck_assert_mem_eq(grids[g]->limits[i], grids[0]->limits[i], sizeof(fg_limits));

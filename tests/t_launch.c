@@ -115,6 +115,48 @@ static void refuse(const kernel *k, const wrong *w) {
   launch_free(&l);
 }
 
+/* What copies 16 bytes at a time, from or to tensors of the spec's dtype, wants them aligned; and
+ * nothing else of the others than what every kernel does. */
+static const wrong aligned[] = {
+    {"q", MOVED, 2, "q: its address is not a multiple of 16"},
+    {"q", MOVED, 8, "q: its address is not a multiple of 16"},
+    {"k", MOVED, 1, "k: its address is not a multiple of 16"},
+    {"v", MOVED, 4, "v: its address is not a multiple of 16"},
+    {"o", MOVED, 8, "o: its address is not a multiple of 16"},
+    {"do", MOVED, 8, "do: its address is not a multiple of 16"},
+    {"dq", MOVED, 8, "dq: its address is not a multiple of 16"},
+    {"dk", MOVED, 8, "dk: its address is not a multiple of 16"},
+    {"dv", MOVED, 8, "dv: its address is not a multiple of 16"},
+    {"q", STRIDE_H, 12, "q: a stride of 12 elements is not a multiple of 16 bytes"},
+    {"k", STRIDE_N, 17, "k: a stride of 17 elements is not a multiple of 16 bytes"},
+    {"v", STRIDE_B, 116, "v: a stride of 116 elements is not a multiple of 16 bytes"},
+    {"o", STRIDE_N, 36, "o: a stride of 36 elements is not a multiple of 16 bytes"},
+    {"do", STRIDE_H, 9, "do: a stride of 9 elements is not a multiple of 16 bytes"},
+    {"dq", STRIDE_N, 33, "dq: a stride of 33 elements is not a multiple of 16 bytes"},
+    {"dk", STRIDE_B, 113, "dk: a stride of 113 elements is not a multiple of 16 bytes"},
+    {"dv", STRIDE_H, 10, "dv: a stride of 10 elements is not a multiple of 16 bytes"},
+    {"bias", MOVED, 2, "bias: its address is not a multiple of 4"},
+    {"dbias", MOVED, 2, "dbias: its address is not a multiple of 4"},
+    {"lse", MOVED, 2, "lse: its address is not a multiple of 4"},
+    {"q", STRIDE_LAST, 2, "q: its last stride is 2, not 1"},
+    {"v", STRIDE_N, -8, "v: a stride is negative"},
+    {"dq", STRIDE_B, 0, "dq: a stride is 0: its elements would be written twice"},
+};
+
+START_TEST(test_aligned) {
+  static const char *const words[] = {
+      "head_dim=8 bias=true bias_dtype=f32 family=mma",
+      "pass=backward head_dim=8 bias=grad bias_dtype=f32 family=mma",
+      "pass=backward head_dim=8 bias=grad bias_dtype=f32 "
+      "deterministic=true family=mma"};
+  kernels made = kernels_some(_i, "%s", words[_i]);
+  ck_assert_int_eq(made.n, 1);
+  ck_assert_int_eq(made.list->source->recipe.align, 16);
+  for (size_t i = 0; i < sizeof aligned / sizeof *aligned; i++) refuse(made.list, &aligned[i]);
+  kernels_free(&made);
+}
+END_TEST
+
 START_TEST(test_refused) {
   kernels made = kernels_new("pass=backward head_dim=8 bias=grad bias_dtype=f32 block_q=4");
   for (int i = 0; i < LIST; i++) refuse(made.list, &list[i]);
@@ -147,7 +189,9 @@ END_TEST
 
 /* Strides along axes of one element, and pointers to nothing, are of no consequence. */
 START_TEST(test_accepted) {
-  kernels made = kernels_new("head_dim=8 bias=true bias_dims=[q] block_q=4");
+  kernels made = kernels_new("head_dim=8 bias=true bias_dims=[q] %s",
+                             _i ? "family=mma block_kv=96" : "family=simt block_q=4");
+  ck_assert_int_eq(made.n, 1);
   launch l = launch_new(made.list, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 7}, 1);
   fg_args *a = &l.problem->args;
   a->q.stride[0] = a->k.stride[1] = a->o.stride[1] = -7;
@@ -166,8 +210,9 @@ int main(void) {
   Suite *suite = suite_create("launch");
   TCase *cases = tcase_create("launch");
   tcase_add_test(cases, test_refused);
+  tcase_add_loop_test(cases, test_aligned, 0, 3);
   tcase_add_test(cases, test_grid);
-  tcase_add_test(cases, test_accepted);
+  tcase_add_loop_test(cases, test_accepted, 0, 2);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -16,22 +16,22 @@ static int choices(const char *field) {
 
 /* Counts of the mixed-radix number that stands for one point. */
 typedef struct {
-  int radix[11];
+  int radix[12];
   int64_t total;
 } product;
 
 static product points(void) {
   product p = {{choices("kernel"), choices("pass"), choices("dtype"), DIMS, DIMS, choices("mask"),
                 choices("bias"), 16, choices("bias_dtype"), choices("grad_dtype"),
-                choices("normalizer")},
+                choices("normalizer"), choices("deterministic")},
                1};
-  for (int i = 0; i < 11; i++) p.total *= p.radix[i];
+  for (int i = 0; i < 12; i++) p.total *= p.radix[i];
   return p;
 }
 
 static fg_point point_of(const product *p, int64_t number) {
-  int digit[11];
-  for (int i = 0; i < 11; i++) {
+  int digit[12];
+  for (int i = 0; i < 12; i++) {
     digit[i] = (int)(number % p->radix[i]);
     number /= p->radix[i];
   }
@@ -45,7 +45,8 @@ static fg_point point_of(const product *p, int64_t number) {
                     .bias_dims = digit[7],
                     .bias_dtype = digit[8],
                     .grad_dtype = digit[9],
-                    .normalizer = digit[10]};
+                    .normalizer = digit[10],
+                    .deterministic = digit[11]};
   fg_point_settle(&point);
   return point;
 }

@@ -113,7 +113,7 @@ static const planted_bug wrong[] = {
     {FORWARD, "o[r][c] *= $(row.correction);", "", .words = planted_forward},
     {HOOKS, "\"%s <= %s\", k, place(q)", "\"%s < %s\", k, place(q)", .words = planted_forward},
     {HOOKS, "\"%s <= %s + 1\", k1", "\"%s <= %s + 2\", k1", .words = planted_forward},
-    {NORMALIZERS, "$correction * $l + $p", "$l + $p", .words = planted_forward},
+    {NORMALIZERS, "$l *= $correction;", "", .words = planted_forward},
     {BACKWARD, "dq[r], p.scale, D", "dq[r], 1.0f, D", .words = planted_backward},
     {BACKWARD, "add_rows(&dk[0][0], own, sm + SM_LANE_D, PITCH_D, D);", "",
      .words = planted_backward},
@@ -124,38 +124,23 @@ static const planted_bug wrong[] = {
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
-static void try_bug(const planted_bug *bug) {
-  kernels made;
-  planted_copy();
-  planted_plant(bug);
-  GOOD(planted_make(bug, &made));
-  ck_assert_int_gt(made.n, 0);
-  planted_expect(bug, &made);
-  kernels_free(&made);
-}
-
-START_TEST(test_fault) { try_bug(&faults[_i]); }
+START_TEST(test_fault) { planted_try(&faults[_i]); }
 END_TEST
 
-START_TEST(test_wrong) { try_bug(&wrong[_i]); }
+START_TEST(test_wrong) { planted_try(&wrong[_i]); }
 END_TEST
 
 START_TEST(test_dropped) {
   planted_bug bug = dropped[_i];
-  planted_copy();
-  int n = planted_plant(&bug);
-  for (bug.nth = 0; bug.nth < n; bug.nth++) try_bug(&bug);
+  int n = planted_count(bug.file, bug.text);
+  for (bug.nth = 0; bug.nth < n; bug.nth++) planted_try(&bug);
 }
 END_TEST
 
 /* The same templates from a directory, without a bug. */
 START_TEST(test_none) {
   static const char *const words[] = {planted_forward, planted_backward};
-  kernels made;
-  planted_copy();
-  GOOD(planted_make(&(planted_bug){.words = words[_i]}, &made));
-  planted_expect_none(&made);
-  kernels_free(&made);
+  planted_try_none(&(planted_bug){.words = words[_i]});
 }
 END_TEST
 

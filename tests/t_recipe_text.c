@@ -32,7 +32,8 @@ static int same_tensor(const fg_recipe_tensor *a, const fg_recipe_tensor *b) {
 
 static int same_step(const fg_step *a, const fg_step *b) {
   int same = a->kind == b->kind && !strcmp(a->entry, b->entry) && a->threads == b->threads &&
-             a->shared_bytes == b->shared_bytes && a->region == b->region;
+             a->shared_bytes == b->shared_bytes && a->registers == b->registers &&
+             same_expr(&a->work, &b->work) && a->region == b->region;
   for (int i = 0; i < 3; i++) same &= same_expr(&a->grid[i], &b->grid[i]);
   return same;
 }
@@ -44,7 +45,7 @@ static int same_parameter(const fg_parameter *a, const fg_parameter *b) {
 static int same(const fg_recipe *a, const fg_recipe *b) {
   int same = a->n_tensors == b->n_tensors && a->n_regions == b->n_regions &&
              a->n_steps == b->n_steps && a->n_parameters == b->n_parameters && a->d == b->d &&
-             a->dv == b->dv && a->params_bytes == b->params_bytes;
+             a->dv == b->dv && a->align == b->align && a->params_bytes == b->params_bytes;
   for (int i = 0; i < FG_TENSOR_MAX; i++) same &= same_tensor(&a->tensor[i], &b->tensor[i]);
   for (int i = 0; i < FG_REGION_MAX; i++)
     same &= !strcmp(a->region[i].name, b->region[i].name) &&
@@ -144,52 +145,83 @@ START_TEST(mutated) {
 }
 END_TEST
 
-#define HEAD "head_dim 64 64\n"
+#define HEAD "head_dim 64 64\nalign 16\n"
 #define Q    "tensor q in bf16 [b, nq, h, 64]\n"
-#define FWD  "launch f grid 1, 1, 1 threads 32 shared 0\n"
+#define REST " registers 80 work b nk *\n" /* of a launch */
+#define FWD  "launch f grid 1, 1, 1 threads 32 shared 0" REST
 static const struct {
   const char *text, *error;
 } malformed[] = {
     {"", "recipe line 1: it ends before its first step"},
-    {HEAD Q, "recipe line 3: it ends before its first step"},
-    {HEAD FWD, "recipe line 3: it ends before its first step"},
+    {HEAD Q, "recipe line 4: it ends before its first step"},
+    {HEAD FWD, "recipe line 4: it ends before its first step"},
     {"hello\n", "recipe line 1: \"hello\" begins no line of a recipe"},
-    {HEAD "\n", "recipe line 2: \"\" begins no line of a recipe"},
+    {HEAD "\n", "recipe line 3: \"\" begins no line of a recipe"},
     {"head_dim 0 64\n", "recipe line 1: a head dim is not a number from 1 to 65536"},
     {"head_dim 64\n", "recipe line 1: a head dim is not a number from 1 to 65536"},
-    {HEAD HEAD, "recipe line 2: the head dims come a second time"},
-    {HEAD Q Q, "recipe line 3: q comes twice"},
-    {HEAD "tensor x in bf16 []\n", "recipe line 2: no argument is \"x\""},
-    {HEAD "tensor q to bf16 []\n", "recipe line 2: q is neither in nor out"},
-    {HEAD "tensor q in f64 []\n", "recipe line 2: \"f64\" is no element type"},
-    {HEAD "tensor lse in f16 [b, h, nq]\n", "recipe line 2: lse is not f32"},
-    {HEAD "tensor q in bf16 [b, nk, h, 64]\n", "recipe line 2: q has \"nk\" for the axis [nq]"},
-    {HEAD "tensor q in bf16 [1, nq, h, 64]\n", "recipe line 2: q has \"1\" for the axis [b]"},
-    {HEAD "tensor q in bf16 [b, nq, h, 65]\n", "recipe line 2: q has \"65\" for the axis [64]"},
-    {HEAD "tensor q in bf16 [b, nq]\n", "recipe line 2: q has \"\" for the axis [h]"},
-    {HEAD Q "region 1x f32: b\n", "recipe line 3: \"1x\" is no name"},
-    {HEAD Q "region x f32\n", "recipe line 3: region x has no count"},
-    {HEAD Q "region x f32: b *\n", "recipe line 3: \"*\" has too few operands"},
-    {HEAD Q "region x f32: b h\n", "recipe line 3: an expression leaves 2 values, not one"},
-    {HEAD Q "region x f32: b  h *\n", "recipe line 3: an expression has a word of 0 letters"},
-    {HEAD Q "region x f32: nv\n", "recipe line 3: \"nv\" is no word of an expression"},
+    {HEAD "head_dim 64 64\n", "recipe line 3: the head dims come a second time"},
+    {HEAD Q Q, "recipe line 4: q comes twice"},
+    {HEAD "tensor x in bf16 []\n", "recipe line 3: no argument is \"x\""},
+    {HEAD "tensor q to bf16 []\n", "recipe line 3: q is neither in nor out"},
+    {HEAD "tensor q in f64 []\n", "recipe line 3: \"f64\" is no element type"},
+    {HEAD "tensor lse in f16 [b, h, nq]\n", "recipe line 3: lse is not f32"},
+    {HEAD "tensor q in bf16 [b, nk, h, 64]\n", "recipe line 3: q has \"nk\" for the axis [nq]"},
+    {HEAD "tensor q in bf16 [1, nq, h, 64]\n", "recipe line 3: q has \"1\" for the axis [b]"},
+    {HEAD "tensor q in bf16 [b, nq, h, 65]\n", "recipe line 3: q has \"65\" for the axis [64]"},
+    {HEAD "tensor q in bf16 [b, nq]\n", "recipe line 3: q has \"\" for the axis [h]"},
+    {HEAD Q "region 1x f32: b\n", "recipe line 4: \"1x\" is no name"},
+    {HEAD Q "region x f32\n", "recipe line 4: region x has no count"},
+    {HEAD Q "region x f32: b *\n", "recipe line 4: \"*\" has too few operands"},
+    {HEAD Q "region x f32: b h\n", "recipe line 4: an expression leaves 2 values, not one"},
+    {HEAD Q "region x f32: b  h *\n", "recipe line 4: an expression has a word of 0 letters"},
+    {HEAD Q "region x f32: nv\n", "recipe line 4: \"nv\" is no word of an expression"},
     {HEAD Q "region x f32: 9223372036854775808\n",
-     "recipe line 3: 9223372036854775808 is above 2^63 - 1"},
-    {HEAD Q "region x f32: b\nregion x f32: b\n", "recipe line 4: region x comes twice"},
-    {HEAD Q "zero x\n", "recipe line 3: no region is \"x\""},
-    {HEAD Q "launch a-b grid 1, 1, 1 threads 32 shared 0\n", "recipe line 3: \"a-b\" is no name"},
-    {HEAD Q "launch f threads 32 shared 0\n", "recipe line 3: f lacks grid, threads or shared"},
-    {HEAD Q "launch f grid 1, 1 threads 32 shared 0\n",
-     "recipe line 3: the grid of f is not three expressions"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 1025 shared 0\n",
-     "recipe line 3: threads is not a number from 1 to 1024"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared -1\n",
-     "recipe line 3: shared is not a number from 0 to 1048576"},
+     "recipe line 4: 9223372036854775808 is above 2^63 - 1"},
+    {HEAD Q "region x f32: b\nregion x f32: b\n", "recipe line 5: region x comes twice"},
+    {HEAD Q "zero x\n", "recipe line 4: no region is \"x\""},
+    {HEAD Q "launch a-b grid 1, 1, 1 threads 32 shared 0" REST,
+     "recipe line 4: \"a-b\" is no name"},
+    {HEAD Q "launch f threads 32 shared 0" REST,
+     "recipe line 4: f lacks grid, threads, shared, registers or work"},
+    {HEAD Q "launch f grid 1, 1 threads 32 shared 0" REST,
+     "recipe line 4: the grid of f is not three expressions"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 1025 shared 0" REST,
+     "recipe line 4: threads is not a number from 1 to 1024"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared -1" REST,
+     "recipe line 4: shared is not a number from 0 to 1048576"},
     {HEAD Q FWD "tensor k in bf16 [b, nk, hk, 64]\n",
-     "recipe line 3: it is not spelled as a recipe is"},
-    {HEAD Q "launch f grid 01, 1, 1 threads 32 shared 0\n",
-     "recipe line 3: it is not spelled as a recipe is"},
+     "recipe line 4: it is not spelled as a recipe is"},
+    {HEAD Q "launch f grid 01, 1, 1 threads 32 shared 0" REST,
+     "recipe line 4: it is not spelled as a recipe is"},
     {Q HEAD FWD, "recipe line 1: q has \"64\" for the axis [0]"},
+    {"head_dim 64 64\n" Q FWD, "recipe line 4: it ends before its first step"}, /* no alignment */
+    {HEAD "align 16\n", "recipe line 3: the alignment comes a second time"},
+    {"align \n", "recipe line 1: the alignment is not a number from 2 to 1024"},
+    {"align 1\n", "recipe line 1: the alignment is not a number from 2 to 1024"},
+    {"align 2048\n", "recipe line 1: the alignment is not a number from 2 to 1024"},
+    {"align -16\n", "recipe line 1: the alignment is not a number from 2 to 1024"},
+    {"align 16 16\n", "recipe line 1: the alignment is not a number from 2 to 1024"},
+    {"align 24\n", "recipe line 1: the alignment is no power of 2"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0\n",
+     "recipe line 4: f lacks grid, threads, shared, registers or work"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 work nk\n",
+     "recipe line 4: f lacks grid, threads, shared, registers or work"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80\n",
+     "recipe line 4: f lacks grid, threads, shared, registers or work"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 registers 80 shared 0 work nk\n",
+     "recipe line 4: f lacks grid, threads, shared, registers or work"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 0 work nk\n",
+     "recipe line 4: registers is not a number from 1 to 255"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 256 work nk\n",
+     "recipe line 4: registers is not a number from 1 to 255"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 work \n",
+     "recipe line 4: an expression has a word of 0 letters"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 work nk *\n",
+     "recipe line 4: \"*\" has too few operands"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 work rows\n",
+     "recipe line 4: \"rows\" is no word of an expression"},
+    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 080 work nk\n",
+     "recipe line 4: it is not spelled as a recipe is"},
 };
 
 START_TEST(malformed_texts) {
@@ -205,15 +237,15 @@ START_TEST(too_much) {
   char *at = text + strlen(text);
   for (int i = 0; i <= FG_STEP_MAX; i++) at += sprintf(at, "%s", FWD);
   ck_assert_int_eq(refused(text, (int)(at - text)), 1);
-  ck_assert_str_eq(fg_error(), "recipe line 11: too many steps");
+  ck_assert_str_eq(fg_error(), "recipe line 12: too many steps");
   at = text + strlen(HEAD Q);
   for (int i = 0; i <= FG_REGION_MAX; i++) at += sprintf(at, "region r%d f32: b\n", i);
   ck_assert_int_eq(refused(text, (int)(at - text)), 1);
-  ck_assert_str_eq(fg_error(), "recipe line 7: too many regions");
+  ck_assert_str_eq(fg_error(), "recipe line 8: too many regions");
   at = text + sprintf(text, "%sregion r f32: b", HEAD Q);
   for (int i = 0; i < FG_EXPR_MAX; i++) at += sprintf(at, " b");
   ck_assert_int_eq(refused(text, (int)(at - text)), 1);
-  ck_assert_str_eq(fg_error(), "recipe line 3: an expression is too long");
+  ck_assert_str_eq(fg_error(), "recipe line 4: an expression is too long");
   memset(text, 'x', 2000);
   ck_assert_int_eq(refused(text, 2000), 1);
   ck_assert_str_eq(fg_error(), "recipe line 1: it is too long");

@@ -35,7 +35,7 @@ static void judge_gradients(const run_case *c) {
 START_TEST(forward) {
   run_case_put(&usual, "f4");
   program_result r =
-      program_gives(0, "run pass=forward dtype=bf16 mask=causal bias=true "
+      program_gives(0, "run pass=forward dtype=bf16 mask=causal bias=true family=simt "
                        "scale=0.125 " FORWARD " --in bias=bias.npy --out o=o.npy --out lse=lse.npy "
                        "--device host");
   run_case_judge(&usual, "o");
@@ -50,7 +50,8 @@ END_TEST
 
 /* Which plan is taken and why; the second time nothing is compiled, and no Lua lists plans. */
 START_TEST(dispatch) {
-  static const char words[] = "run mask=causal scale=0.125 " FORWARD " --out o=o.npy -q";
+  static const char words[] =
+      "run mask=causal scale=0.125 family=simt " FORWARD " --out o=o.npy -q";
   const program_setup v = {.env = {"FLASHGEN_VERBOSE=dispatch,cache"}};
   const program_setup forced = {.env = {"FLASHGEN_VERBOSE=dispatch", "FLASHGEN_PLAN=simt-q4-*"}};
 #define HERE "flashgen: dispatch: b2 h4/2 19x37 attn_fwd-bf16-d40-causal."

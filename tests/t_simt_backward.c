@@ -1,4 +1,4 @@
-/* t_simt_backward.c - numbers of simt's backward kernels on the host device. */
-#include "simt_case.h"
+/* t_simt_backward.c - numbers of simt's backward kernels against the oracle. */
+#include "numeric_case.h"
 
-int main(void) { return suite_run(simt_suite("backward")); }
+int main(void) { return suite_run(numeric_suite("simt", "backward")); }

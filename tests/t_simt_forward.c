@@ -1,4 +1,4 @@
-/* t_simt_forward.c - numbers of simt's forward kernels on the host device. */
-#include "simt_case.h"
+/* t_simt_forward.c - numbers of simt's forward kernels against the oracle. */
+#include "numeric_case.h"
 
-int main(void) { return suite_run(simt_suite("forward")); }
+int main(void) { return suite_run(numeric_suite("simt", "forward")); }

@@ -18,7 +18,8 @@
 
 enum { ITEMS = 3, CODE = 5000, TEXT = 1 << 15 };
 #define RECIPE                                                                                     \
-  "head_dim 8 8\ntensor q in bf16 [b, nq, h, 8]\nlaunch f grid 1, 1, 1 threads 32 shared 0\n"
+  "head_dim 8 8\nalign 2\ntensor q in bf16 [b, nq, h, 8]\n"                                        \
+  "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 work nk\n"
 
 static const char *const names[ITEMS] = {"attn_fwd-bf16-d16.simt-q16-k32-w4.sm_80",
                                          "attn_fwd-bf16-d8.simt-q16-k32-w4.host",
@@ -268,7 +269,7 @@ START_TEST(crafted_manifests) {
       {" 5000\n", " -5000\n", " is damaged: line 6: expected a digest and a size"},
       {" 5000\n", " 99999999999\n", " is damaged: line 6: expected a digest and a size"},
       {"figures\n", "figure\n", " is damaged: line 7: expected \"figures\""},
-      {"end\n", "", " is damaged: line 10: recipe line 4: \"variant\" begins no line of a recipe"},
+      {"end\n", "", " is damaged: line 10: recipe line 5: \"variant\" begins no line of a recipe"},
       {"head_dim 8 8", "head_dim 8 x",
        " is damaged: line 10: recipe line 1: a head dim is not a number from 1 to 65536"},
       {"recipe\n", "\n", " is damaged: line 8: expected figures, then \"recipe\""},

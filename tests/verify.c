@@ -194,7 +194,8 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   bench b = {.which = which};
   fg_status status = FG_OK;
   module->device->seed = which->seed;
-  TRY(fg_problem_new(module->device, &source->recipe, &which->shape, 24, which->seed, &b.problem));
+  TRY(fg_problem_new(module->device, &source->recipe, &which->shape, which->packed ? 0 : 24,
+                     which->seed, &b.problem));
   TRY_OUT(draw_inputs(&b));
   set_oracle(&b, variant);
   TRY_OUT(run_oracle(&b, variant, plain));

@@ -20,6 +20,7 @@ typedef struct verify_case {
   float scale; /* 0 = 1/sqrt(d) */
   verify_style style;
   uint64_t seed; /* of the inputs, the padding and the host device's order */
+  int packed;    /* no padding: rows and heads follow each other */
 } verify_case;
 
 /* One output tensor: its error, what counts as right, and what a plain unfused computation in the

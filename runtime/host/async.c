@@ -16,7 +16,7 @@ typedef struct copy {
   const void *from; /* NULL: nothing that can change */
   void *pc;         /* of the issue */
   u32 group, next;
-  int bytes;
+  int bytes, read;
 } copy;
 
 typedef struct queue {
@@ -46,18 +46,27 @@ void fgh_async_return(void) {
 
 static void check(const void *from, int bytes, int read) {
   char place[160];
-  if ((bytes != 4 && bytes != 16) || (read != bytes && read))
-    fgh_fault("cp.async of %d bytes that reads %d: want 4 or 16, and all or none", bytes, read);
+  if ((bytes != 4 && bytes != 16) || read < 0 || read > bytes || read % 2)
+    fgh_fault("cp.async of %d bytes that reads %d: want 4 or 16, and an even number of them", bytes,
+              read);
   if ((uintptr_t)from % (unsigned)bytes == 0) return;
   fgh_memory_place(from, place, sizeof place);
   fgh_fault("cp.async misaligned: %d bytes at %s", bytes, place);
+}
+
+/* Returns whether the source can change. Part of a copy is read in elements of 2 bytes. */
+static int read_source(const void *from, u8 *value, int bytes, int read) {
+  int changes = 0;
+  if (read == bytes) return fgh_global_read(from, value, bytes);
+  for (int i = 0; i < read; i += 2) changes |= fgh_global_read((const u8 *)from + i, value + i, 2);
+  return changes;
 }
 
 void fgh_cp_async(u32 to, const void *from, int bytes, int read) {
   FGH_ENTER();
   check(from, bytes, read);
   u8 value[16] = {0};
-  int changes = read && fgh_global_read(from, value, bytes);
+  int changes = read_source(from, value, bytes, read);
   u32 granule = fgh_shared_issue(to, bytes);
   queue *q = &queues[fgh_self->id];
   copy *c = &copies[granule];
@@ -66,6 +75,7 @@ void fgh_cp_async(u32 to, const void *from, int bytes, int read) {
   c->group = q->committed;
   c->next = 0;
   c->bytes = bytes;
+  c->read = read;
   memcpy(c->value, value, sizeof value);
   if (q->first)
     copies[q->last - 1].next = granule + 1;
@@ -80,9 +90,9 @@ void fgh_cp_async_commit(void) {
 }
 
 static void read_again(const copy *c) {
-  u8 value[16];
+  u8 value[16] = {0};
   char place[160];
-  fgh_global_read(c->from, value, c->bytes);
+  read_source(c->from, value, c->bytes, c->read);
   if (!memcmp(value, c->value, (size_t)c->bytes)) return;
   fgh_memory_place(c->from, place, sizeof place);
   fgh_fault("race: %s was stored to while a cp.async of the thread was reading it", place);

@@ -4,14 +4,24 @@
 -- `h` (query head) are in scope, and so are q and k where the hook is given them: global row and key.
 --
 --   score.apply(s, q, k)      the score after all terms; s is the scaled product
+--   score.linear              true: the score is s itself; families may leave its scale to the normaliser
 --   score.grad(ds, s, q, k)   dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
 --   mask.test(q, k)           is the pair visible?
 --   mask.tile(q0, q1, k0, k1) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
 --   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
 --   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1)
+--   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
+--                             the recipe, for the cost model
+--   mask.edges                its borders that cut through tiles: each costs a row's block half a tile each way
 --   norm                      the normaliser: normalizers.lua
 --   input.load(name, q, k)    an input's value for the pair
+--   input.tiled               nil, or the 16-bit input that a family may keep in shared memory, tile by tile:
+--                             { name =, rows = the address of a head's first, stride = between rows,
+--                             aligned = a test that both are multiples of 16 bytes, batched = it differs
+--                             from batch to batch }
+--   input.pairwise            there is an input that differs from pair to pair
+--   input.staged              the family's: input name -> its value as text, where it has it at hand
 --   input.add                 the family's: function(name, value), where it sums an input's gradient
 --   input.store(name, q, k, value)  the statement that stores an element of the gradient
 --   input.names, input.grads  the inputs in order; those that take a gradient: name -> { output =,
@@ -40,7 +50,29 @@ local bias_extents = ("bhqk"):gsub(".", function(axis) return spec.bias_dims:fin
 if spec.bias ~= "false" then input.names[1] = "bias" end
 if spec.bias == "grad" then input.grads.bias = { output = "dbias", extents = bias_extents } end
 
+input.staged = {}
+
+-- The part of the address of an element that its axes among `axes` make up.
+local function offset(name, extents, axes)
+  local terms = {}
+  for axis in extents:gmatch("[" .. axes .. "]") do terms[#terms + 1] = string.format("%s * p.%s_%s", axis, name, axis) end
+  return #terms > 0 and table.concat(terms, " + ") or "0"
+end
+
+if spec.bias ~= "false" and spec.bias_elem ~= "f32" and bias_extents:sub(3) == "qk" then
+  local strides = bias_extents:gsub("[k1]", ""):gsub(".", " | p.bias_%0")
+  input.tiled = {
+    name = "bias",
+    rows = "p.bias + (" .. offset("bias", bias_extents, "bh") .. ")",
+    stride = "p.bias_q",
+    aligned = string.format("(((u64)p.bias | 2 * (u64)(%s)) & 15) == 0", strides:sub(4)),
+    batched = bias_extents:find("b") ~= nil,
+  }
+end
+input.pairwise = spec.bias ~= "false" and bias_extents:sub(3) == "qk"
+
 function input.load(name, q, k)
+  if input.staged[name] then return input.staged[name] end
   local at = element(name, bias_extents, q, k)
   if spec.bias_elem == "f32" then return "ldg_f32(" .. at .. ")" end
   return string.format("%s_to_f32(ldg_u16(%s))", spec.bias_elem, at)
@@ -53,7 +85,7 @@ function input.store(name, q, k, value)
 end
 
 -- The score ----------------------------------------------------------------------------------------
-hooks.score = {}
+hooks.score = { linear = spec.bias == "false" }
 
 function hooks.score.apply(s, q, k)
   if spec.bias == "false" then return s end
@@ -75,6 +107,7 @@ local masks = {
     tile = function(q0, q1, k0, k1) return { never = "0", always = "1" } end,
     keys = function(q0, q1) return "0", "p.nk" end,
     queries = function(k0, k1) return "0", "p.nq" end,
+    keys_seen = "nk", rows_seen = "nq", edges = 0,
   },
   causal = {
     test = function(q, k) return string.format("%s <= %s", k, place(q)) end,
@@ -84,6 +117,7 @@ local masks = {
     end,
     keys = function(q0, q1) return "0", place(q1) end,
     queries = function(k0, k1) return string.format("%s - p.nk + p.nq", k0), "p.nq" end,
+    keys_seen = "max(nk - nq / 2, nk / 2)", rows_seen = "max(nq - nk / 2, nq / 2)", edges = 1,
   },
 }
 hooks.mask = masks[spec.mask]

@@ -3,7 +3,7 @@
 -- pass: 2 products more a gradient than a backward that shares it.
 local family = { template = "attention/simt_backward.cut", library = { "tile/rows.cut" } }
 
-local pitch = run("tile/rows.lua").pitch
+local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt.lua")
 
 function family.applies(spec, arch) return true end
 
@@ -23,25 +23,26 @@ end
 
 function family.describe(spec, plan)
   local threads, block_q = 32 * plan.warps, plan.block_q
-  local function step(entry, blocks)
-    return { entry = entry, grid = { blocks, "1", "1" }, threads = threads }
+  local function step(entry, blocks, length)
+    return { entry = entry, grid = { blocks, "1", "1" }, threads = threads, registers = 80, work = simt.work(length, plan) }
   end
   local inputs, outputs = { "q", "k", "v" }, { "dq", "dk", "dv" }
   local steps = {
-    step("attn_bwd_delta", string.format("cdiv(b * h * nq, %d)", plan.warps)),
-    step("attn_bwd_dk_dv", string.format("cdiv(nk, %d) * hk * b", block_q)),
-    step("attn_bwd_dq", string.format("cdiv(nq, %d) * h * b", block_q)),
+    step("attn_bwd_delta", string.format("cdiv(b * h * nq, %d)", plan.warps), "1"),
+    step("attn_bwd_dk_dv", string.format("cdiv(nk, %d) * hk * b", block_q), "nq * h / max(hk, 1)"),
+    step("attn_bwd_dq", string.format("cdiv(nq, %d) * h * b", block_q), "nk"),
   }
   for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
   for _, x in pairs(hooks.input.grads) do
     outputs[#outputs + 1] = x.output
-    steps[#steps + 1] = step("attn_bwd_" .. x.output, gradient_grid(x.extents, block_q))
+    steps[#steps + 1] = step("attn_bwd_" .. x.output, gradient_grid(x.extents, block_q), "b * h * nk")
   end
   for _, name in ipairs({ "o", hooks.norm.second, "do", "d" .. hooks.norm.second }) do
     inputs[#inputs + 1] = name
   end
   return {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
+    align = 2,
     inputs = inputs,
     outputs = outputs,
     regions = { { name = "delta", count = "b * h * nq" } },

@@ -2,7 +2,7 @@
 -- kernel that others are compared with. A warp owns `rows` query rows; each lane one key of a tile.
 local family = { template = "attention/simt_forward.cut", library = { "tile/rows.cut" } }
 
-local pitch = run("tile/rows.lua").pitch
+local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt.lua")
 
 function family.applies(spec, arch) return true end
 
@@ -18,12 +18,13 @@ function family.describe(spec, plan)
   for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
   return {
     about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
+    align = 2,
     inputs = inputs,
     outputs = { "o", hooks.norm.second },
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },
-        threads = 32 * plan.warps },
+        threads = 32 * plan.warps, registers = 80, work = simt.work("nk", plan) },
     },
     constants = {
       { "D", spec.d, "head dim of q and k" },

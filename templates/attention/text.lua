@@ -13,11 +13,14 @@ end
 
 -- The start of the tile of `size` that a range's first index, which may be below 0, lies in.
 function text.first_tile(first, size)
-  return first == "0" and "0" or string.format("imax(0, %s) / %d * %d", first, size, size)
+  return first == "0" and "0" or string.format("imax(0, %s) / %s * %s", first, size, size)
 end
 
 -- The smaller of a length and the end that a hook gives for a range.
 function text.least(length, last) return last == length and last or string.format("imin(%s, %s)", length, last) end
+
+-- Whether C text has a name as a whole word.
+function text.uses(code, name) return code:find("%f[%w_]" .. name .. "%f[^%w_]") ~= nil end
 
 -- The declarators of a normaliser's state for the warp's rows: "m[ROWS], l[ROWS]".
 function text.row_state(norm)

@@ -2,7 +2,7 @@
  *
  *   overhead [cuda:N]
  *
- * fg_launch against the bare cuLaunchKernel calls of the same recipe, hot fg_select, a kernel from
+ * fg_launch against the bare driver calls of the same recipe, hot fg_select, a kernel from
  * a warm cache to its first launch done, cold compiles. Host clock; medians; the GPU's queue is
  * kept short by a synchronisation every 256 launches, which is outside the timed part. */
 #include "context.h"
@@ -56,9 +56,12 @@ static void *allocate(const bench *b, size_t bytes) {
   return p;
 }
 
+static const char *family; /* of the kernels that are measured */
+
 static fg_op *define(fg_context *context, const char *pass, const char *head_dim) {
   fg_spec spec = FG_INIT(fg_spec);
   fg_op *op;
+  spec.family = family;
   spec.pass = pass;
   spec.head_dim = head_dim;
   GOOD(fg_define(context, &spec, &op));
@@ -83,6 +86,8 @@ typedef struct {
   const fg_cuda *cuda;
   CUfunction function[FG_STEP_MAX];
   uint32_t grid[FG_STEP_MAX][3];
+  CUdeviceptr zero[FG_STEP_MAX]; /* of a step that fills a region, and its bytes */
+  int64_t bytes[FG_STEP_MAX];
   _Alignas(16) char params[FG_PARAMS_MAX];
 } bare;
 
@@ -92,6 +97,12 @@ static void prepare_bare(const bench *b, bare *x) {
   GOOD(fg_cuda_load(&x->cuda));
   GOOD(fg_params_fill(r, &shape, &b->args, b->workspace, x->params));
   for (int i = 0; i < r->n_steps; i++) {
+    if (r->step[i].kind == FG_STEP_ZERO) {
+      int64_t offset;
+      GOOD(fg_workspace_region(r, &shape, r->step[i].region, &offset, &x->bytes[i]));
+      x->zero[i] = (CUdeviceptr)(uintptr_t)b->workspace + (CUdeviceptr)offset;
+      continue;
+    }
     x->function[i] = fg_device_cuda_function(b->kernel->module, i);
     GOOD(fg_step_grid(&r->step[i], &shape, x->grid[i], &empty));
   }
@@ -99,10 +110,15 @@ static void prepare_bare(const bench *b, bare *x) {
 
 static void launch_bare(const bench *b, bare *x) {
   const fg_recipe *r = &b->kernel->source->recipe;
-  for (int i = 0; i < r->n_steps; i++)
-    x->cuda->cuLaunchKernel(x->function[i], x->grid[i][0], x->grid[i][1], x->grid[i][2],
-                            (unsigned)r->step[i].threads, 1, 1, (unsigned)r->step[i].shared_bytes,
-                            NULL, (void *[]){x->params}, NULL);
+  for (int i = 0; i < r->n_steps; i++) {
+    const fg_step *step = &r->step[i];
+    if (step->kind == FG_STEP_ZERO)
+      x->cuda->cuMemsetD8Async(x->zero[i], 0, (size_t)x->bytes[i], NULL);
+    else
+      x->cuda->cuLaunchKernel(x->function[i], x->grid[i][0], x->grid[i][1], x->grid[i][2],
+                              (unsigned)step->threads, 1, 1, (unsigned)step->shared_bytes, NULL,
+                              (void *[]){x->params}, NULL);
+  }
 }
 
 /* Microseconds a launch; the two are timed in turn. */
@@ -125,7 +141,7 @@ static void time_launch(bench *b, const char *pass) {
     ours[round] = (end - again) / BATCH;
   }
   double t = median(theirs, ROUNDS), o = median(ours, ROUNDS);
-  printf("%-9s launch: fg_launch %.2f us, bare cuLaunchKernel x %d %.2f us, ratio %.2f\n", pass,
+  printf("%-9s launch: fg_launch %.2f us, its %d steps by the driver %.2f us, ratio %.2f\n", pass,
          o * 1e6, b->kernel->source->recipe.n_steps, t * 1e6, o / t);
 }
 
@@ -192,13 +208,15 @@ int main(int argc, char **argv) {
   config.device = argc > 1 ? argv[1] : "cuda:0";
   GOOD(fg_open(&config, &b.context));
   printf("device %s, %s\n", b.context->device->name, b.context->device->arch);
-  static const char *const passes[] = {"forward", "backward"};
-  for (int i = 0; i < 2; i++) {
-    bind(&b, passes[i]);
-    time_launch(&b, passes[i]);
+  static const char *const passes[] = {"forward", "backward"}, *const families[] = {"simt", "mma"};
+  for (int i = 0; i < 4; i++) {
+    family = families[i / 2];
+    if (i % 2 == 0) printf("%s\n", family);
+    bind(&b, passes[i % 2]);
+    time_launch(&b, passes[i % 2]);
     time_select(&b);
-    time_warm(config.device, &b, passes[i]);
-    time_cold(&b, passes[i]);
+    time_warm(config.device, &b, passes[i % 2]);
+    time_cold(&b, passes[i % 2]);
   }
   return 0;
 }

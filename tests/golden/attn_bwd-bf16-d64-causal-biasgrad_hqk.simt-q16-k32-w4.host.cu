@@ -5,13 +5,14 @@
 // again:  flashgen emit attn_bwd-bf16-d64-causal-biasgrad_hqk.simt-q16-k32-w4.host
 // made by flashgen 0.1.0
 //
-// launch: attn_bwd_delta, grid cdiv(b * h * nq, 4) x 1 x 1, 128 threads
-// launch: attn_bwd_dk_dv, grid cdiv(nk, 16) * hk * b x 1 x 1, 128 threads
-// launch: attn_bwd_dq, grid cdiv(nq, 16) * h * b x 1 x 1, 128 threads
-// launch: attn_bwd_dbias, grid h * cdiv(nq, 16) * cdiv(nk, 32) x 1 x 1, 128 threads
+// launch: attn_bwd_delta, grid cdiv(b * h * nq, 4) x 1 x 1, 128 threads, 15872 shared bytes
+// launch: attn_bwd_dk_dv, grid cdiv(nk, 16) * hk * b x 1 x 1, 128 threads, 15872 shared bytes
+// launch: attn_bwd_dq, grid cdiv(nq, 16) * h * b x 1 x 1, 128 threads, 15872 shared bytes
+// launch: attn_bwd_dbias, grid h * cdiv(nq, 16) * cdiv(nk, 32) x 1 x 1, 128 threads, 15872 shared
+//         bytes
 // scratch: delta, b * h * nq floats
 //
-// shared memory, 15872 bytes:
+// shared memory:
 //   SM_ROW_D        0  the block's rows of Q or K [BLOCK][D]
 //   SM_ROW_DV    2304  the block's rows of dO or V [BLOCK][DV]
 //   SM_LANE_D    4608  32 rows, one a lane, of K or Q [32][D]
@@ -339,7 +340,8 @@ static void attn_bwd_dk_dv(const Params p) {
           const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
           const float score = p.scale * s[r]
               + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
-          const float weight = lse == NEG_INF ? 0.0f : exp2_f32((score - lse) * LOG2E);
+          const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;
+          const float weight = exp2_f32(score * LOG2E - kept);
           const float ds = weight * (dp[r] - delta);
           weights[r] = weight;
           ds_lane[r] = ds;
@@ -403,7 +405,8 @@ static void attn_bwd_dq(const Params p) {
         const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
         const float score = p.scale * s[r]
             + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
-        const float weight = lse == NEG_INF ? 0.0f : exp2_f32((score - lse) * LOG2E);
+        const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;
+        const float weight = exp2_f32(score * LOG2E - kept);
         const float ds = weight * (dp[r] - delta);
         ds_lane[r] = ds;
       }
@@ -456,7 +459,8 @@ static void attn_bwd_dbias(const Params p) {
           const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
           const float score = p.scale * s[r]
               + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
-          const float weight = lse == NEG_INF ? 0.0f : exp2_f32((score - lse) * LOG2E);
+          const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;
+          const float weight = exp2_f32(score * LOG2E - kept);
           const float ds = weight * (dp[r] - delta);
           sum[r] += ds;
         }

@@ -5,9 +5,9 @@
 // again:  flashgen emit attn_fwd-bf16-d64-causal.simt-q16-k32-w4.sm_90a
 // made by flashgen 0.1.0
 //
-// launch: attn_fwd, grid cdiv(nq, 16) * h * b x 1 x 1, 128 threads
+// launch: attn_fwd, grid cdiv(nq, 16) * h * b x 1 x 1, 128 threads, 13568 shared bytes
 //
-// shared memory, 13568 bytes:
+// shared memory:
 //   SM_Q      0  Q [BLOCK_Q][D]
 //   SM_K   2304  K [32][D]
 //   SM_V   6912  V [32][DV]
@@ -38,6 +38,7 @@ DEV float as_f32(u32 bits) { return __uint_as_float(bits); }
 
 #define NEG_INF as_f32(0xff800000u)
 #define LOG2E 1.4426950408889634f
+#define LN2 0.6931471805599453f
 
 DEV int cdiv(int a, int b) { return a / b + (a % b > 0); }
 
@@ -262,11 +263,12 @@ attn_fwd(const __grid_constant__ Params p) {
     // the row's state moves on; s becomes P
     #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-      const float peak = max_f32(m[r], warp_max(s[r]));
+      const float peak = max_f32(m[r], warp_max(s[r]) * LOG2E);
       const float origin = peak == NEG_INF ? 0.0f : peak;
-      const float correction = exp2_f32((m[r] - origin) * LOG2E);
-      s[r] = exp2_f32((s[r] - origin) * LOG2E);
-      l[r] = correction * l[r] + s[r];
+      const float correction = exp2_f32(m[r] - origin);
+      l[r] *= correction;
+      s[r] = exp2_f32(s[r] * LOG2E - origin);
+      l[r] += s[r];
       m[r] = peak;
       #pragma unroll
       for (int c = 0; c < LANE_DV; c++) { o[r][c] *= correction; }
@@ -283,7 +285,7 @@ attn_fwd(const __grid_constant__ Params p) {
     const int q = q_warp + r;
     const float total = warp_sum(l[r]);
     const float inverse = total == 0.0f ? 0.0f : 1.0f / total;
-    const float lse = total == 0.0f ? NEG_INF : m[r] + log_f32(total);
+    const float lse = total == 0.0f ? NEG_INF : m[r] * LN2 + log_f32(total);
     if (q < p.nq) {
       store_row(p.o + (b * p.o_b + h * p.o_h + q * p.o_n), o[r], inverse, DV);
       if (lane == 0) { stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse); }

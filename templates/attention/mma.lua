@@ -1,0 +1,68 @@
+-- mma.lua: what the passes of the mma family share.
+local mma = {}
+
+local function number(arch) return tonumber(arch:match("%d+")) end
+
+function mma.applies(spec, arch)
+  if arch ~= "host" and number(arch) < 80 then return false, "needs sm_80 or newer, not " .. arch end
+  return true
+end
+
+-- KB of shared memory that a block may have, by architecture (CUDA programming guide, table of compute
+-- capabilities).
+local shared_kb = { [80] = 163, [86] = 99, [87] = 163, [89] = 99, [90] = 227, [100] = 227, [103] = 227, [120] = 99 }
+
+-- Bytes of shared memory that a block may have.
+function mma.shared_limit(arch) return 1024 * (shared_kb[arch == "host" and 90 or number(arch)] or 99) end
+
+-- Bytes of shared-memory blocks.
+function mma.bytes(blocks)
+  local sum = 0
+  for _, block in ipairs(blocks) do sum = sum + (block[2] + 15) // 16 * 16 end
+  return sum
+end
+
+-- The plans of a family whose registers and shared memory fit.
+function mma.that_fit(family, spec, arch, plans)
+  local fit = {}
+  for _, plan in ipairs(plans) do
+    local small = mma.bytes(family.shared(spec, plan)) <= mma.shared_limit(arch)
+    if small and family.registers(spec, plan) <= 255 then fit[#fit + 1] = plan end
+  end
+  return fit
+end
+
+-- Steps of 16 columns to unroll, `most` at most, without a rest.
+function mma.unroll(spec, most)
+  local d, dv = cdiv(spec.d, 16), cdiv(spec.dv, 16)
+  while d % most > 0 or dv % most > 0 do most = most - 1 end
+  return most
+end
+
+-- The arguments of a pass: `first`, the inputs of the score, `last`.
+function mma.arguments(first, last)
+  local names = table.move(hooks.input.names, 1, #hooks.input.names, #first + 1, first)
+  return table.move(last or {}, 1, #(last or {}), #names + 1, names)
+end
+
+-- The score's input that is kept in shared memory, tile by tile, if there is one.
+function mma.add_input_tile(blocks, rows, columns, shape)
+  local tiled = hooks.input.tiled
+  if tiled then blocks[#blocks + 1] = { "SM_INPUT", 2 * rows * columns, tiled.name .. " " .. shape } end
+end
+
+-- Registers beyond what is held: what the loads of the score's inputs take, which ptxas starts ahead, for
+-- `scores` of a thread, and rows that are no multiple of 128 bytes. Fitted to what spills at d 8 to 256
+-- (NVRTC 13.0, sm_80 and sm_90a).
+function mma.surcharge(spec, scores, ragged)
+  local inputs = 0
+  if not hooks.score.linear then
+    inputs = hooks.input.pairwise and not hooks.input.tiled and 2 * scores or scores // 2
+  end
+  return inputs + ((spec.d % 64 > 0 or spec.dv % 64 > 0) and ragged or 0)
+end
+
+-- Blocks begin at multiples of 128 bytes: what rounding the base up may take.
+mma.rounding = { "SM_END", 112, "what rounding the base to 128 bytes may take" }
+
+return mma

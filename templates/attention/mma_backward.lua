@@ -1,0 +1,189 @@
+-- mma_backward.lua: the gradients of attention on the tensor cores of sm_80 and newer. A block owns
+-- block_kv keys of a key/value head, whose dK and dV stay in registers, and goes over the query rows in
+-- tiles of block_q; dQ is summed in float32 in memory, in whatever order blocks come. A deterministic
+-- kernel makes dQ in a pass of its own instead, which computes S and dP again: 7 products, not 5. So
+-- does each gradient of an input.
+local family = { template = "attention/mma_backward.cut", library = { "tile/tiles.cut" } }
+
+local tiles, mma = run("tile/tiles.lua"), run("attention/mma.lua")
+family.applies = mma.applies
+
+local deterministic = spec.deterministic == "true"
+
+-- H200, bf16, n 4096, full, TFLOP/s, 2026-11-20. Warps of 32 keys read each operand half as often as
+-- warps of 16, and two blocks of 4 warps hide each other's waits.
+function family.candidates(spec, arch)
+  return mma.that_fit(family, spec, arch, {
+    { block_q = 64, block_kv = 128, stages = 2, warps = 4 }, -- d 64: 316; with 8 warps 254, and 128 rows 265
+    { block_q = 64, block_kv = 128, stages = 2, warps = 8, parts = 2 }, -- d 128: 347, d 64: 288; without parts 281
+    { block_q = 64, block_kv = 64, stages = 2, warps = 8, parts = 4 }, -- d 256: 270; in 2 parts 226
+    { block_q = 64, block_kv = 64, stages = 1, warps = 8, parts = 4 }, -- less shared memory: sm_80
+    { block_q = 32, block_kv = 64, stages = 2, warps = 8, parts = 2 }, -- d 256 with an input of the score: 206 without
+    { block_q = 32, block_kv = 64, stages = 1, warps = 8, parts = 2 }, -- the same on sm_80
+    { block_q = 64, block_kv = 64, stages = 2, warps = 4 }, -- short sequences; d 128: 266, d 64: 258
+    { block_q = 32, block_kv = 64, stages = 2, warps = 4 }, -- d 128: 248; fits sm_86
+    { block_q = 32, block_kv = 32, stages = 1, warps = 4, parts = 2 }, -- d 256 on sm_86
+  })
+end
+
+-- How a plan divides the work. `parts` warps share keys where a warp cannot hold the whole width of their
+-- dK and dV: they split the queries of S, and the columns of dK and dV.
+local function division(plan)
+  local parts = math.max(1, plan.parts or 1) -- 0 in a plan that does not name them
+  local warp_kv = plan.block_kv * parts // plan.warps
+  return {
+    parts = parts,
+    warp_kv = warp_kv,
+    -- queries of S and dP at a time: what is left of the registers
+    queries = parts > 1 and plan.block_q // parts or warp_kv > 16 and 32 or math.min(64, plan.block_q),
+    warps_q = plan.block_q // 32, -- dQ: warps along the rows, 32 each; the others along the columns
+  }
+end
+
+-- Of a thread: dK, dV, then S and dP or a part of dQ; a step's operands, addresses and the loop. Sums of dQ
+-- go one by one on sm_80.
+function family.registers(spec, plan)
+  local split = division(plan)
+  local function columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * warps) end
+  local grads = split.warp_kv * (columns(spec.d, split.parts) + columns(spec.dv, split.parts)) // 32
+  local scores, dq = split.warp_kv * split.queries // 32, columns(spec.d, plan.warps // split.warps_q)
+  local older = split.parts > 1 and arch ~= "host" and tonumber(arch:match("%d+")) < 90
+  return grads + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 + (older and 12 or 0) +
+    mma.surcharge(spec, scores, 30)
+end
+
+function family.shared(spec, plan)
+  local q, kv, parts = plan.block_q, plan.block_kv, division(plan).parts
+  local blocks = {
+    { "SM_K", tiles.bytes(kv, spec.d), "K [BLOCK_KV][D], then dK" },
+    { "SM_V", tiles.bytes(kv, spec.dv), "V [BLOCK_KV][DV], then dV" },
+    { "SM_Q", plan.stages * tiles.bytes(q, spec.d), "Q [stages][BLOCK_Q][D]" },
+    { "SM_DO", plan.stages * tiles.bytes(q, spec.dv), "dO [stages][BLOCK_Q][DV]" },
+  }
+  if parts > 1 or not deterministic then
+    blocks[#blocks + 1] = { "SM_DS", tiles.bytes(kv, q), "dS^T [BLOCK_KV][BLOCK_Q]" }
+  end
+  if parts > 1 then blocks[#blocks + 1] = { "SM_P", tiles.bytes(kv, q), "P^T [BLOCK_KV][BLOCK_Q]" } end
+  mma.add_input_tile(blocks, plan.stages * q, kv, "[stages][BLOCK_Q][BLOCK_KV]")
+  blocks[#blocks + 1] = { "SM_KEPT", plan.stages * q * 8, "what is kept of a row, and delta [stages][BLOCK_Q][2], float32" }
+  blocks[#blocks + 1] = mma.rounding
+  return blocks
+end
+
+-- The passes whose blocks own rows of queries, 16 a warp, and take tiles of keys as large as fit.
+local function row_tiles(spec, plan, keys)
+  local rows = 16 * plan.warps
+  return {
+    { "SM_ROWS_Q", tiles.bytes(rows, spec.d), "Q [TILE_Q][D], then dQ" },
+    { "SM_ROWS_DO", tiles.bytes(rows, spec.dv), "dO [TILE_Q][DV]" },
+    { "SM_ROWS_K", tiles.bytes(keys, spec.d), "K [TILE_KV][D], then sums" },
+    { "SM_ROWS_V", tiles.bytes(keys, spec.dv), "V [TILE_KV][DV]" },
+    { "SM_ROWS_END", mma.rounding[2], mma.rounding[3] },
+  }
+end
+
+local function tile_keys(spec, plan)
+  local keys = spec.d + spec.dv > 256 and 32 or 64
+  while mma.bytes(row_tiles(spec, plan, keys)) > mma.shared_limit(arch) do keys = keys // 2 end
+  return keys
+end
+
+-- Blocks of the pass that makes an input's gradient: one a tile of the gradient's own extents.
+local function gradient_grid(extents, rows, keys)
+  local axes = { b = "b", h = "h", q = string.format("cdiv(nq, %d)", rows), k = string.format("cdiv(nk, %d)", keys) }
+  local factors = {}
+  for axis in extents:gmatch("[bhqk]") do factors[#factors + 1] = axes[axis] end
+  return #factors > 0 and table.concat(factors, " * ") or "1"
+end
+
+-- Work of a block for a row: hundredths of a clock in which shared memory feeds an mma, on average over the
+-- five products (4 for each 16 x 16 tile of an operand, which a warp uses for all tiles of the other one),
+-- the softmax, for each key; and what the row's sum of dQ takes in memory. It ranks the plans as the
+-- measurements above do: 1.6 clocks at d 64, 1.8 at d 128, 2.1 at d 256, and 2.2 to 2.4 for those that lost.
+local function work_of_row(spec, plan)
+  local split = division(plan)
+  local function product(m, n, a_too) return 400 * ((a_too and m or 0) + n / 2) / (m * n) end
+  local keys, shared = split.warp_kv / 16, split.parts > 1
+  local reads = 2 * product(keys, split.queries / 8, true) + product(keys, spec.d / 8 / split.parts, shared) +
+    product(keys, spec.dv / 8 / split.parts, shared) + product(2, spec.d / 8 * split.warps_q / plan.warps, true)
+  return math.floor((reads / 5 + 30) * (plan.stages > 1 and 1 or 1.08) * plan.block_kv + 20 * spec.d)
+end
+
+local function steps(spec, plan, padded)
+  local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
+  local rows, keys, split = 16 * plan.warps, tile_keys(spec, plan), division(plan)
+  local list = {
+    { entry = "attn_bwd_rows", grid = { string.format("cdiv(b * h * %s, %d)", padded, threads // 8), "1", "1" },
+      threads = threads, registers = 64, work = "1", shared = {} },
+    { entry = "attn_bwd_dk_dv", grid = { string.format("cdiv(nk, %d)", kv), "hk", "b" }, threads = threads,
+      registers = math.min(255, family.registers(spec, plan)),
+      work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edges * (q + kv) // 2,
+                           work_of_row(spec, plan) * (q + 8), q) },
+  }
+  if deterministic then
+    list[#list + 1] = { entry = "attn_bwd_dq", grid = { string.format("cdiv(nq, %d)", rows), "h", "b" },
+      threads = threads, registers = 200, work = "nk * " .. rows, shared = row_tiles(spec, plan, keys) }
+  else
+    table.insert(list, 2, { zero = "dq_sum" })
+    list[#list + 1] = { entry = "attn_bwd_dq",
+      grid = { string.format("cdiv(b * h * %s * %d, %d)", padded, spec.d // 8, 2 * threads), "1", "1" },
+      threads = threads, registers = 32, work = "1", shared = {} }
+  end
+  for _, x in pairs(hooks.input.grads) do
+    list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { gradient_grid(x.extents, rows, keys), "1", "1" },
+      threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, plan, keys) }
+  end
+  return list
+end
+
+function family.describe(spec, plan)
+  local split, threads, keys = division(plan), 32 * plan.warps, tile_keys(spec, plan)
+  local chunks_d, chunks_dv = tiles.chunks(spec.d), tiles.chunks(spec.dv)
+  local padded = string.format("roundup(nq, %d)", plan.block_q)
+  local outputs, regions = { "dq", "dk", "dv" }, { { name = "kept", count = "b * h * " .. padded .. " * 2" } }
+  for _, x in pairs(hooks.input.grads) do outputs[#outputs + 1] = x.output end
+  if not deterministic then
+    regions[2] = { name = "dq_sum", count = string.format("b * h * %s * %d", padded, 8 * chunks_d) }
+  end
+  return {
+    about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
+    align = 16,
+    inputs = mma.arguments({ "q", "k", "v" }, { "o", hooks.norm.second, "do", "d" .. hooks.norm.second }),
+    outputs = outputs,
+    regions = regions,
+    steps = steps(spec, plan, padded),
+    constants = {
+      { "D", spec.d, "head dim of q and k" },
+      { "DV", spec.dv, "head dim of v and o" },
+      { "CHUNKS_D", chunks_d, "16-byte chunks in a row of Q and K" },
+      { "CHUNKS_DV", chunks_dv, "in a row of V and dO" },
+      { "CHUNKS_Q", plan.block_q // 8, "in a row of dS^T" },
+      { "BLOCK_Q", plan.block_q, "query rows of a tile" },
+      { "BLOCK_KV", plan.block_kv, "keys of a block" },
+      { "THREADS", threads },
+      -- 4 spill 8 bytes at d 64 and d 256 (NVRTC 13.0)
+      { "UNROLL", mma.unroll(spec, 2), "steps of a product in a straight line" },
+      { "WARP_KV", split.warp_kv, "keys of a warp" },
+      { "PARTS", split.parts, "warps that share them" },
+      { "M_MAX", math.max(2, split.warp_kv // 16), "tiles of 16 rows of a warp, at most" },
+      { "M_KV", split.warp_kv // 16, "tiles of 16 keys of a warp" },
+      { "ROWS", split.warp_kv // 8, "keys that a lane has a part of" },
+      { "N_Q", split.queries // 8, "tiles of 8 queries of S^T and dP^T at a time" },
+      { "N_DK", 2 * cdiv(chunks_d, 2 * split.parts), "tiles of 8 columns of a warp's dK" },
+      { "N_DV", 2 * cdiv(chunks_dv, 2 * split.parts), "of its dV" },
+      { "WARPS_Q", split.warps_q, "warps along the rows of dQ" },
+      { "WARPS_D", plan.warps // split.warps_q, "warps along its columns" },
+      { "N_DQ", 2 * cdiv(chunks_d, 2 * plan.warps // split.warps_q), "tiles of 8 columns of a warp's dQ" },
+      { "Q_BYTES", tiles.bytes(plan.block_q, spec.d), "of a tile" },
+      { "DO_BYTES", tiles.bytes(plan.block_q, spec.dv), "of a tile" },
+      { "KEPT_BYTES", 8 * plan.block_q, "of a tile" },
+      { "INPUT_BYTES", 2 * plan.block_q * plan.block_kv, "of a tile of an input of the score" },
+      { "TILE_Q", 16 * plan.warps, "query rows of a block that owns rows" },
+      { "TILE_KV", keys, "keys of its tiles" },
+      { "N_KV", keys // 8, "tiles of 8 keys of its S" },
+    },
+    shared = family.shared(spec, plan),
+  }
+end
+
+return family

@@ -1,0 +1,83 @@
+-- mma_forward.lua: attention on the tensor cores of sm_80 and newer. A block owns block_q query rows,
+-- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
+-- tiles of block_kv keys, `stages` of them in flight.
+local family = { template = "attention/mma_forward.cut", library = { "tile/tiles.cut" } }
+
+local tiles, mma = run("tile/tiles.lua"), run("attention/mma.lua")
+family.applies = mma.applies
+
+-- H200, bf16, n 4096, full, TFLOP/s, 2026-11-20. A warp of 32 rows reads K and V half as often as two of
+-- 16; blocks of 4 warps come in pairs that hide each other's softmax.
+function family.candidates(spec, arch)
+  return mma.that_fit(family, spec, arch, {
+    { block_q = 128, block_kv = 96, stages = 2, warps = 4 }, -- d 64: 350; one stage 305, 48 keys 294, 128 spill
+    { block_q = 128, block_kv = 64, stages = 2, warps = 4 }, -- d 64: 331; 3 stages 319
+    { block_q = 128, block_kv = 64, stages = 1, warps = 4 }, -- d 128: 380, d 64: 305
+    { block_q = 128, block_kv = 64, stages = 2, warps = 8 }, -- d 256: 324, d 128: 288; d 256 with 32 keys 277
+    { block_q = 128, block_kv = 64, stages = 1, warps = 8 }, -- less shared memory: sm_80; d 256: 310
+    { block_q = 64, block_kv = 64, stages = 2, warps = 4 }, -- short sequences; d 128: 309, d 64: 297
+    { block_q = 64, block_kv = 64, stages = 1, warps = 4 }, -- d 256: 305, and 244 beside 221 causal at n 1024
+    { block_q = 64, block_kv = 32, stages = 2, warps = 4 }, -- d 128: 279
+  })
+end
+
+-- Of a thread: O and S, a step's operands, the rows' state, addresses and the ring of stages.
+function family.registers(spec, plan)
+  local rows = plan.block_q // plan.warps
+  local held = rows * (16 * cdiv(spec.dv, 16) + plan.block_kv) // 32
+  return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) + mma.surcharge(spec, rows * plan.block_kv // 32, 16)
+end
+
+function family.shared(spec, plan)
+  local rows, keys = plan.block_q, plan.block_kv * plan.stages
+  local blocks = {
+    { "SM_Q", math.max(tiles.bytes(rows, spec.d), tiles.bytes(rows, spec.dv)), "Q [BLOCK_Q][D], then O [BLOCK_Q][DV]" },
+    { "SM_K", tiles.bytes(keys, spec.d), "K [stages][BLOCK_KV][D]" },
+    { "SM_V", tiles.bytes(keys, spec.dv), "V [stages][BLOCK_KV][DV]" },
+  }
+  mma.add_input_tile(blocks, plan.stages * rows, plan.block_kv, "[stages][BLOCK_Q][BLOCK_KV]")
+  blocks[#blocks + 1] = mma.rounding
+  return blocks
+end
+
+function family.describe(spec, plan)
+  local rows, tiled = plan.block_q // plan.warps, hooks.input.tiled
+  -- Batches that share a tile of an input go side by side.
+  local grid = { string.format("cdiv(nq, %d)", plan.block_q), "h", "b" }
+  if tiled and not tiled.batched then grid = { "b", grid[1], "h" } end
+  return {
+    about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
+    align = 16,
+    inputs = mma.arguments({ "q", "k", "v" }),
+    outputs = { "o", hooks.norm.second },
+    regions = {},
+    steps = {
+      { entry = "attn_fwd", grid = grid,
+        threads = 32 * plan.warps, registers = math.min(255, family.registers(spec, plan)),
+        -- operands that a warp's rows share, the barriers of a tile, and loads that nothing hides
+        work = string.format("(%s + %d) * %d / %d", hooks.mask.keys_seen, hooks.mask.edges * (plan.block_q + plan.block_kv) // 2,
+                             (plan.block_q + 16 * plan.warps) * (plan.block_kv + 4 + 8 // plan.stages), plan.block_kv) },
+    },
+    constants = {
+      { "D", spec.d, "head dim of q and k" },
+      { "DV", spec.dv, "head dim of v and o" },
+      { "CHUNKS_D", tiles.chunks(spec.d), "16-byte chunks in a row of Q and K" },
+      { "CHUNKS_DV", tiles.chunks(spec.dv), "in a row of V and O: tiles of 8 columns of O" },
+      { "BLOCK_Q", plan.block_q, "query rows of a block" },
+      { "BLOCK_KV", plan.block_kv, "keys of a tile" },
+      { "THREADS", 32 * plan.warps },
+      -- 2 are 4 % slower, all 8 spill 32 bytes (d 128, H200, NVRTC 13.0, 2026-11-20)
+      { "UNROLL", mma.unroll(spec, 4), "steps of a product in a straight line" },
+      { "WARP_Q", rows, "query rows of a warp" },
+      { "M_MAX", rows // 16, "tiles of 16 rows of a warp" },
+      { "ROWS", rows // 8, "rows that a lane has a part of" },
+      { "N_KV", plan.block_kv // 8, "tiles of 8 columns of S" },
+      { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },
+      { "V_BYTES", tiles.bytes(plan.block_kv, spec.dv), "of a tile" },
+      { "INPUT_BYTES", 2 * plan.block_q * plan.block_kv, "of a tile of an input of the score" },
+    },
+    shared = family.shared(spec, plan),
+  }
+end
+
+return family

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""peers.py - flashgen beside cuDNN, FlashAttention-2 and FlexAttention on one GPU, in one process.
+
+Random normal inputs in [b, n, h, d] layout, 16384 tokens and 2048 / d heads in all. Of each cell every
+contestant is timed in turn, twice round: a pause of 0.1 s, 5 launches to warm up, 20 queued without a
+host sync, the median of their times by events. TFLOP/s count 4 b h n n d forward, half of it when
+causal, 2.5 times that backward (what comes before and after the main kernel included).
+
+Needs PyTorch with a GPU, and flashgen's shared libraries; run it with --help for the choices."""
+
+import argparse
+import concurrent.futures
+import ctypes
+import itertools
+import json
+import math
+import statistics
+import sys
+import time
+
+import torch
+
+TOKENS, WIDTH = 16384, 2048
+PLAN_FIELDS = {"q": "block_q", "k": "block_kv", "s": "stages", "w": "warps", "p": "parts"}
+
+
+# ---- flashgen, through its C API ----
+
+
+def struct(name, fields):
+    return type(name, (ctypes.Structure,), {"_fields_": fields})
+
+
+SPEC_FIELDS = (
+    "kernel pass dtype head_dim mask bias bias_dims bias_dtype grad_dtype normalizer deterministic "
+    "family block_q block_kv stages warps parts"
+).split()
+TENSORS = "q k v o dout dq dk dv bias dbias lse dlse".split()
+Spec = struct("Spec", [("size", ctypes.c_size_t)] + [(f, ctypes.c_char_p) for f in SPEC_FIELDS])
+Shape = struct("Shape", [(f, ctypes.c_int64) for f in "b h hk nq nk align".split()])
+Tensor = struct("Tensor", [("data", ctypes.c_void_p), ("stride", ctypes.c_int64 * 4)])
+Args = struct(
+    "Args", [("size", ctypes.c_size_t)] + [(t, Tensor) for t in TENSORS] + [("scale", ctypes.c_float)]
+)
+Info = struct(
+    "Info",
+    [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("figures", ctypes.c_char_p), ("cached", ctypes.c_int)],
+)
+
+
+class Flashgen:
+    def __init__(self, path):
+        self.lib = ctypes.CDLL(path)
+        self.lib.fg_error.restype = ctypes.c_char_p
+        self.lib.fg_workspace_bytes.restype = ctypes.c_size_t
+        self.context = ctypes.c_void_p()
+        self.check(self.lib.fg_open(None, ctypes.byref(self.context)))
+
+    def check(self, status):
+        if status:
+            raise RuntimeError(self.lib.fg_error().decode())
+
+    def select(self, words, shape):
+        """The kernel of a spec, a dict of field texts; compiled if it has to be."""
+        op, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        spec = Spec(size=ctypes.sizeof(Spec), **{k: v.encode() for k, v in words.items()})
+        self.check(self.lib.fg_define(self.context, ctypes.byref(spec), ctypes.byref(op)))
+        self.check(self.lib.fg_select(op, ctypes.byref(shape), None, ctypes.byref(kernel)))
+        return kernel
+
+    def name(self, kernel):
+        info = Info(size=ctypes.sizeof(Info))
+        self.check(self.lib.fg_kernel_info(kernel, ctypes.byref(info)))
+        return info.name.decode()
+
+    def launcher(self, kernel, shape, tensors):
+        """A function that launches; tensors in the order b h n d, or b h q k, as views."""
+        args = Args(size=ctypes.sizeof(Args))
+        for name, t in tensors.items():
+            strides = tuple(t.stride()) + (0,) * (4 - t.dim())
+            setattr(args, name, Tensor(t.data_ptr(), strides))
+        size = self.lib.fg_workspace_bytes(kernel, ctypes.byref(shape))
+        workspace = torch.empty(max(size, 1), dtype=torch.uint8, device="cuda")
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        at = ctypes.c_void_p(workspace.data_ptr())
+
+        def launch(keep=workspace):
+            self.check(self.lib.fg_launch(kernel, ctypes.byref(shape), ctypes.byref(args), at, stream))
+
+        return launch
+
+
+# ---- one cell: inputs, and a launcher for each contestant ----
+
+
+class Cell:
+    def __init__(self, backward, d, causal, n, dtype):
+        self.backward, self.d, self.causal, self.n = backward, d, causal, n
+        self.b, self.h = TOKENS // n, WIDTH // d
+        self.dtype = dtype
+        self.q, self.k, self.v, self.dout = (self.random() for _ in range(4))
+        self.shape = Shape(b=self.b, h=self.h, hk=self.h, nq=n, nk=n)
+
+    def random(self):
+        shape = (self.b, self.n, self.h, self.d)
+        return torch.randn(shape, device="cuda", dtype=self.dtype).transpose(1, 2)
+
+    def flops(self):
+        return 4 * self.b * self.h * self.n * self.n * self.d * (0.5 if self.causal else 1) * (
+            2.5 if self.backward else 1
+        )
+
+    def words(self, plan=None, more=None):
+        words = {
+            "pass": "backward" if self.backward else "forward",
+            "dtype": "bf16" if self.dtype == torch.bfloat16 else "f16",
+            "head_dim": str(self.d),
+            "mask": "causal" if self.causal else "full",
+            **(more or {}),
+        }
+        if plan:
+            family, *fields = plan.split("-")
+            words["family"] = family
+            words.update({PLAN_FIELDS[f[0]]: f[1:] for f in fields})
+        return words
+
+    def flashgen(self, fg, plan=None, more=None):
+        """Launches our kernel of the plan, or of the chosen one; more: words of the spec besides."""
+        t = {"q": self.q, "k": self.k, "v": self.v}
+        if more and more.get("bias"):
+            t["bias"] = torch.randn((1, self.h, self.n, self.n), device="cuda", dtype=self.dtype)
+        lse = torch.empty(self.b, self.h, self.n, device="cuda")
+        o = torch.empty_like(self.q)
+        if self.backward:
+            forward = {**self.words(None, more), "pass": "forward"}
+            kernel = fg.select(forward, self.shape)
+            fg.launcher(kernel, self.shape, {**t, "o": o, "lse": lse})()
+            t["dout"] = self.dout
+            t.update({"d" + x: torch.empty_like(t[x]) for x in ("q", "k", "v")})
+            if more and more.get("bias") == "grad":
+                t["dbias"] = torch.empty_like(t["bias"])
+        t.update({"o": o, "lse": lse})
+        self.ours = t
+        return fg.launcher(fg.select(self.words(plan, more), self.shape), self.shape, t)
+
+    def fa2(self):
+        aten = torch.ops.aten
+        made = aten._scaled_dot_product_flash_attention(self.q, self.k, self.v, 0.0, self.causal, False)
+        self.reference = made[0]
+        if not self.backward:
+            return lambda: aten._scaled_dot_product_flash_attention(self.q, self.k, self.v, 0.0, self.causal, False)
+        o, lse, cum_q, cum_k, max_q, max_k, seed, offset = made[:8]
+        run = lambda: aten._scaled_dot_product_flash_attention_backward(
+            self.dout, self.q, self.k, self.v, o, lse, cum_q, cum_k, max_q, max_k, 0.0, self.causal, seed, offset
+        )
+        self.reference = run()
+        return run
+
+    def cudnn(self):
+        aten = torch.ops.aten
+        forward = lambda: aten._scaled_dot_product_cudnn_attention(
+            self.q, self.k, self.v, None, self.backward, 0.0, self.causal, False
+        )
+        if not self.backward:
+            return forward
+        o, lse, cum_q, cum_k, max_q, max_k, seed, offset = forward()[:8]
+        return lambda: aten._scaled_dot_product_cudnn_attention_backward(
+            self.dout, self.q, self.k, self.v, o, lse, seed, offset, None, cum_q, cum_k, max_q, max_k, 0.0, self.causal
+        )
+
+    def flex(self):
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+        mask = None
+        if self.causal:
+            mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, self.n, self.n, device="cuda")
+        torch._dynamo.reset()  # or it stops compiling after 8 shapes
+        run = torch.compile(flex_attention, dynamic=False)
+        if not self.backward:
+            return lambda: run(self.q, self.k, self.v, block_mask=mask)
+        leaves = [x.detach().clone().requires_grad_() for x in (self.q, self.k, self.v)]
+        o = run(*leaves, block_mask=mask)
+        return lambda: torch.autograd.grad(o, leaves, self.dout, retain_graph=True)
+
+    def disagreement(self):
+        """Of our results with FlashAttention-2's: the largest norm of a difference, relative."""
+        ours = [self.ours[x] for x in (("dq", "dk", "dv") if self.backward else ("o",))]
+        theirs = self.reference if self.backward else [self.reference]
+        return max(((a - b).float().norm() / b.float().norm()).item() for a, b in zip(ours, theirs))
+
+
+# What else of ours is timed beside the plain kernel: words of the spec, and the dtype.
+ALSO = {
+    "bias": ({"bias": "true", "bias_dims": "h,q,k"}, None),
+    "biasgrad": ({"bias": "grad", "bias_dims": "h,q,k"}, None),
+    "deterministic": ({"deterministic": "true"}, None),
+    "f16": ({}, torch.float16),
+}
+
+
+def measure(launch):
+    torch.cuda.synchronize()
+    time.sleep(0.1)
+    for _ in range(5):
+        launch()
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(21)]
+    events[0].record()
+    for event in events[1:]:
+        launch()
+        event.record()
+    torch.cuda.synchronize()
+    return statistics.median(a.elapsed_time(b) for a, b in zip(events, events[1:]))
+
+
+def contest(cell, launchers):
+    """Mean TFLOP/s of two rounds."""
+    times = {name: [] for name in launchers}
+    for _ in range(2):
+        for name, launch in launchers.items():
+            times[name].append(measure(launch))
+    return {name: cell.flops() / statistics.mean(ms) / 1e9 for name, ms in times.items()}
+
+
+def compile_all(fg, jobs):
+    """Compiles side by side what the cells will ask for; a plan that is refused is told and left out."""
+
+    def one(job):
+        try:
+            return fg.select(*job) and None
+        except RuntimeError as why:
+            return str(why)
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        return list(pool.map(one, jobs))
+
+
+def geometric_mean(values):
+    return math.exp(statistics.mean(map(math.log, values)))
+
+
+def main():
+    split = lambda text: text.split(",")
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--library", default="libflashgen.so.0", help="path of flashgen's shared library")
+    options.add_argument("--passes", type=split, default=["fwd", "bwd"])
+    options.add_argument("--dims", type=split, default=["64", "128", "256"])
+    options.add_argument("--masks", type=split, default=["full", "causal"])
+    options.add_argument("--lengths", type=split, default="512 1024 2048 4096 8192 16384".split())
+    options.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
+    options.add_argument("--peers", type=split, default=["cudnn", "fa2"], help="of cudnn, fa2, flex")
+    options.add_argument("--plans", type=split, default=[], help="plans of ours instead of the chosen one")
+    options.add_argument("--also", type=split, default=[], help="of ours too: " + ", ".join(ALSO))
+    options.add_argument("--json", help="a file for the results")
+    choice = options.parse_args()
+    fg = Flashgen(choice.library)
+    dtype = torch.bfloat16 if choice.dtype == "bf16" else torch.float16
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {choice.dtype}, TFLOP/s", flush=True)
+
+    axes = itertools.product(choice.passes, map(int, choice.dims), choice.masks, map(int, choice.lengths))
+    rows, ours = [], choice.plans or ["flashgen"]
+    for which, d, mask, n in axes:
+        cell = Cell(which == "bwd", d, mask == "causal", n, dtype)
+        jobs = [(cell.words(plan if choice.plans else None), cell.shape) for plan in ours]
+        refused = dict(zip(ours, compile_all(fg, jobs)))
+        launchers = {p: getattr(cell, p)() for p in choice.peers}
+        wrong = {}
+        for plan in ours:
+            if refused[plan]:
+                print(f"  {which} {d} {mask}: {plan}: {refused[plan]}", file=sys.stderr)
+                continue
+            launch = cell.flashgen(fg, plan if choice.plans else None)
+            launch()
+            if "fa2" in choice.peers:
+                wrong[plan] = cell.disagreement()
+            launchers[plan] = launch
+        for extra in choice.also:
+            more, other = ALSO[extra]
+            variant = Cell(which == "bwd", d, mask == "causal", n, other or dtype) if other else cell
+            launchers[extra] = variant.flashgen(fg, None, more)
+        speed = contest(cell, launchers)
+        rows.append({"pass": which, "d": d, "mask": mask, "n": n, "tflops": speed, "differs": wrong})
+        best = max((speed[p] for p in ours if p in speed), default=0)
+        text = "  ".join(f"{name} {x:.0f}" for name, x in speed.items())
+        ratios = "  ".join(f"/{p} {best / speed[p]:.3f}" for p in choice.peers)
+        worst = max(wrong.values(), default=0)
+        print(f"{which} {d:4} {mask:6} {n:6}: {text}  {ratios}  differs {worst:.1e}", flush=True)
+        del cell, launchers
+    for which, peer in itertools.product(choice.passes, choice.peers):
+        part = [r["tflops"] for r in rows if r["pass"] == which]
+        ratios = [max(r[p] for p in ours if p in r) / r[peer] for r in part if any(p in r for p in ours)]
+        if ratios:
+            print(f"{which}: best of ours / {peer}: geometric mean {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    if choice.json:
+        with open(choice.json, "w") as file:
+            json.dump({"device": torch.cuda.get_device_name(), "dtype": choice.dtype, "rows": rows}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+/* mma_planted.h - what the suites of bugs planted in the tensor-core templates share. */
+#ifndef FG_TESTS_MMA_PLANTED_H
+#define FG_TESTS_MMA_PLANTED_H
+
+#include "planted.h"
+
+#define FORWARD      "attention/mma_forward.cut"
+#define BACKWARD     "attention/mma_backward.cut"
+#define BACKWARD_LUA "attention/mma_backward.lua"
+#define ROWS         "attention/mma_rows.cut"
+#define TILES        "tile/tiles.cut"
+#define HOOKS        "attention/hooks.lua"
+#define NORMALIZERS  "attention/normalizers.lua"
+
+/* Widths that end within a pair of chunks, and at a whole line of 128 bytes. */
+#define FWD "family=mma head_dim=40/64 warps=4 block_kv=64 "
+#define BWD "family=mma pass=backward head_dim=40/64 "
+/* Of forward: two stages and one, warps of 16 rows; one stage, warps of 32. */
+#define F_TWO  FWD "block_q=64 stages=2 "
+#define F_ONE  FWD "block_q=64 stages=1 "
+#define F_WIDE FWD "block_q=128 stages=1 "
+/* Of backward: warps that share no keys, two stages, queries at once and in parts; warps that do,
+ * in pairs and in fours, one stage. */
+#define B_TWO   BWD "block_q=32 block_kv=64 "
+#define B_PARTS BWD "block_kv=128 warps=4 "
+#define B_PAIRS BWD "block_kv=32 "
+#define B_FOURS BWD "parts=4 stages=1 "
+
+/* What is said: of order in shared memory, of global loads, of global stores. */
+#define ORDER  "race: shared|never written|still filling it|in flight"
+#define MIXED  ORDER "|wrong numbers"
+#define BEYOND "load past the end of|load touches a gap|load before the start|outside of all"
+#define STORED "store past the end of|store before the start|store touches a gap|race: store at"
+
+/* Tries the bug under some seeds on cases that reach every path: several tiles each way, the last
+ * partly empty, heads that share keys; a negative scale; rows that see no key; no rows; scores of
+ * some hundreds, also of few keys; rows and heads without gaps. */
+void mma_planted_try(planted_bug bug);
+
+/* Without a bug nothing is wrong there. */
+void mma_planted_try_none(const char *words);
+
+/* How many texts there are in the templates of all these bugs; a bug whose nth is the index of one
+ * of them. */
+int mma_planted_occurrences(int n, const planted_bug *bugs);
+planted_bug mma_planted_occurrence(const planted_bug *bugs, int index);
+
+#endif

@@ -1,0 +1,124 @@
+/* t_mma_compile.c - NVRTC takes every plan of the tensor-core family: no error, no warning, no
+ * spill, on every arch family, and about the registers that the plan's model expects.
+ *
+ * Each plan of each head dim is compiled for two of three arches, with masks, biases and dtypes in
+ * turn.
+ * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
+#include "compile_case.h"
+#include "suite.h"
+#include "words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIP = 77, THREADS = 2, SLACK = 16 };
+
+static const fg_nvrtc *nvrtc;
+
+static const char *const archs[] = {"sm_80", "sm_90a", "sm_100"};
+static const char *const dims[] = {"8", "40", "64", "96", "128", "192/128", "192", "256"};
+enum { ARCHS = sizeof archs / sizeof *archs, DIMS = sizeof dims / sizeof *dims };
+
+/* What else a kernel may be asked for, an odd number so that the turns meet every plan and arch. */
+static const char *const forward[] = {"", "mask=causal dtype=f16", "bias=true dtype=f16",
+                                      "mask=causal bias=true",
+                                      "mask=causal bias=true bias_dtype=f32"};
+static const char *const backward[] = {"dtype=f16",
+                                       "mask=causal",
+                                       "mask=causal bias=true",
+                                       "mask=causal bias=grad",
+                                       "bias=grad bias_dims=[h,q,k] dtype=f16 deterministic=true",
+                                       "bias=grad bias_dims=[q]",
+                                       "mask=causal bias=grad bias_dims=[h,k] bias_dtype=f32",
+                                       "mask=causal deterministic=true",
+                                       "mask=causal bias=true bias_dtype=f32 deterministic=true"};
+
+enum { FORWARD = sizeof forward / sizeof *forward, BACKWARD = sizeof backward / sizeof *backward };
+
+static bool same_plan(const fg_variant *a, const fg_variant *b) {
+  return !memcmp(&a->plan, &b->plan, sizeof a->plan);
+}
+
+/* Of each plan in the list one variant, the turn-th of those that have it; every third turn none:
+ * arches begin at different ones. */
+static void pick(fg_gen *gen, int n, const fg_variant *list, int *turn, compile_list *all) {
+  for (int i = 0; i < n; i++) {
+    int first = 1, count = 0;
+    for (int j = 0; j < n; j++) {
+      if (!same_plan(&list[i], &list[j])) continue;
+      first &= j >= i;
+      count++;
+    }
+    if (!first || ++*turn % 3 == 0) continue;
+    int at = i;
+    for (int skip = *turn % count; skip > 0; skip--)
+      while (!same_plan(&list[i], &list[++at])) continue;
+    ck_assert_msg(compile_add(all, gen, 1, &list[at]) == FG_OK, "%s", fg_error());
+  }
+}
+
+static void add_dim(fg_gen *gen, const char *arch, int pass, int dim, int *turn,
+                    compile_list *all) {
+  char words[2048] = "";
+  fg_variant *list;
+  int n, options = pass ? BACKWARD : FORWARD;
+  for (int i = 0; i < options; i++) {
+    size_t at = strlen(words);
+    snprintf(words + at, sizeof words - at, "family=mma pass=%s head_dim=%s %s;",
+             pass ? "backward" : "forward", dims[dim], pass ? backward[i] : forward[i]);
+  }
+  ck_assert_msg(words_variants(gen, words, arch, 0, &list, &n) == FG_OK, "%s", fg_error());
+  pick(gen, n, list, turn, all);
+  free(list);
+}
+
+/* Says what is wrong with one; how many things are. */
+static int judge(const compile_one *one) {
+  if (one->status != FG_OK) return fprintf(stderr, "%s: %s\n", one->name, one->error), 1;
+  if (fg_cubin_accept(one->name, &one->cubin) != FG_OK)
+    return fprintf(stderr, "%s\n", fg_error()), 1;
+  int wrong = 0;
+  for (int i = 0; i < one->cubin.n_entries; i++) {
+    const fg_figures *f = &one->cubin.entry[i];
+    int expected = compile_expected(one, f->entry);
+    bool main_kernel = !strcmp(f->entry, "attn_fwd") || !strcmp(f->entry, "attn_bwd_dk_dv");
+    if (!main_kernel || expected + SLACK >= f->registers) continue;
+    wrong++;
+    fprintf(stderr, "%s: %s has %d registers, %d are expected\n", one->name, f->entry, f->registers,
+            expected);
+  }
+  return wrong;
+}
+
+START_TEST(every_plan_compiles) {
+  int pass = _i % 2, arch = _i / 2, turn = arch, wrong = 0;
+  compile_list all = {0};
+  fg_gen *gen;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  for (int d = 0; d < DIMS; d++) add_dim(gen, archs[arch], pass, d, &turn, &all);
+  fg_gen_free(gen);
+  ck_assert_int_gt(all.n, 2 * DIMS);
+  ck_assert_msg(compile_run(nvrtc, &all, THREADS) == FG_OK, "%s", fg_error());
+  for (int i = 0; i < all.n; i++) wrong += judge(&all.list[i]);
+  ck_assert_msg(!wrong, "%s: of %d variants %d are not right", archs[arch], all.n, wrong);
+  compile_free(&all);
+}
+END_TEST
+
+static int required(void) {
+  const char *labels = getenv("FLASHGEN_REQUIRE");
+  return labels && strstr(labels, "compile");
+}
+
+int main(void) {
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
+    fprintf(stderr, "%s: nothing is compiled\n", fg_error());
+    return required() ? 1 : SKIP;
+  }
+  Suite *suite = suite_create("mma compile");
+  TCase *tests = tcase_create("mma compile");
+  tcase_add_loop_test(tests, every_plan_compiles, 0, 2 * ARCHS);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

@@ -1,0 +1,90 @@
+/* t_mma_order.c - order in the tensor-core templates: every meeting of threads and every step of an
+ * asynchronous copy is dropped in turn, every wait is tried one too weak; the host device reports
+ * each, in every seed and every kernel that has it. So none is there that need not be. */
+#include "mma_planted.h"
+#include "scratch.h"
+
+#include "host/engine.h"
+
+#define CAUSAL   "mask=causal "
+#define BIASED   CAUSAL "bias=true "
+#define F_LINEAR F_TWO CAUSAL ";" F_ONE CAUSAL ";" F_WIDE CAUSAL
+#define F_ALL    F_LINEAR ";" F_TWO BIASED ";" F_WIDE BIASED
+#define B_LINEAR B_PARTS CAUSAL ";" B_PAIRS CAUSAL
+#define B_ALL    B_LINEAR ";" B_PARTS BIASED ";" B_PAIRS BIASED
+#define B_SYNC   B_ALL ";" B_PARTS CAUSAL "deterministic=true;" B_PAIRS CAUSAL "deterministic=true"
+/* The passes that own rows: dQ, and the gradient of an input over axes of each kind. */
+#define R_DQ  B_PAIRS CAUSAL "deterministic=true"
+#define R_ALL R_DQ ";" B_PAIRS CAUSAL "bias=grad bias_dims=[b],[q],[k],[q,k]"
+
+static const planted_bug bugs[] = {
+    {FORWARD, "block_sync();", "(void)0;", .words = F_ALL, .fault = ORDER},
+    {FORWARD, "cp_async_commit();", "(void)0;", .words = F_ALL, .fault = ORDER},
+    {FORWARD, "cp_async_wait_0();", "(void)0;", .words = F_ALL, .fault = ORDER},
+    {FORWARD, "cp_async_wait_0", "cp_async_wait_1", .words = F_ALL, .fault = ORDER},
+    {FORWARD, "cp_async_wait_$(stages - 2)();", "(void)0;", .words = F_ALL, .fault = ORDER},
+    {FORWARD, "cp_async_wait_$(stages - 2)", "cp_async_wait_$(stages - 1)", .words = F_ALL,
+     .fault = ORDER},
+    {BACKWARD, "block_sync();", "(void)0;", .words = B_SYNC, .fault = ORDER},
+    {BACKWARD, "cp_async_commit();", "(void)0;", .words = B_ALL, .fault = ORDER},
+    {BACKWARD, "cp_async_wait_0();", "(void)0;", .words = B_ALL, .fault = ORDER},
+    {BACKWARD, "cp_async_wait_0", "cp_async_wait_1", .words = B_ALL, .fault = ORDER},
+    {ROWS, "block_sync();", "(void)0;", .words = R_ALL, .fault = ORDER},
+    {ROWS, "cp_async_commit();", "(void)0;", .words = R_ALL, .fault = ORDER},
+    {ROWS, "cp_async_wait_0();", "(void)0;", .words = R_ALL, .fault = ORDER},
+    {ROWS, "cp_async_wait_0", "cp_async_wait_1", .words = R_ALL, .fault = ORDER},
+    /* In the main kernel of backward this one stands behind a barrier; nowhere else. */
+    {TILES, "warp_sync(ALL_LANES);", "(void)0;", .words = F_TWO CAUSAL ";" R_DQ,
+     .fault = "no warp_sync or barrier orders|never written"},
+};
+enum { BUGS = sizeof bugs / sizeof *bugs };
+
+START_TEST(test_dropped) { mma_planted_try(mma_planted_occurrence(bugs, _i)); }
+END_TEST
+
+/* Stages that are mistaken for each other. */
+static const planted_bug stages[] = {
+    {FORWARD, "and \"stage = (stage + 1) %", "and \"stage = (stage + 0) %",
+     .words = F_TWO CAUSAL ";" F_TWO BIASED, .fault = MIXED},
+    {FORWARD, "to = (stage + $(stages - 1)) % $(stages);", "to = stage;", .words = F_TWO CAUSAL,
+     .fault = ORDER},
+    {FORWARD, "SM_K, k_lanes$(stages > 1 and \" + (u32)(stage * K_BYTES)\" or \"\")",
+     "SM_K, k_lanes", .words = F_TWO CAUSAL, .fault = MIXED},
+    {FORWARD, "SM_V, v_lanes$(stages > 1 and \" + (u32)(stage * V_BYTES)\" or \"\")",
+     "SM_V, v_lanes", .words = F_TWO CAUSAL, .fault = MIXED},
+    {FORWARD, "input_lanes$(stages > 1 and \" + (u32)(stage * INPUT_BYTES)\" or \"\")",
+     "input_lanes", .words = F_TWO BIASED, .fault = MIXED},
+    {FORWARD, "k_next = k0 + $(stages > 2 and stages - 1 .. \" * \" or \"\")BLOCK_KV",
+     "k_next = k0", .words = F_TWO CAUSAL},
+    {FORWARD, "@ load_k(\"k0 + BLOCK_KV\")", "@ load_k(\"k0\")",
+     .words = F_ONE CAUSAL ";" F_WIDE CAUSAL},
+    {BACKWARD, "stage = 1 - stage;", "(void)0;", .words = B_TWO CAUSAL, .fault = MIXED},
+    {BACKWARD, "@ load_rows(\"h_next\", \"q_next\", \"(1 - stage)\")",
+     "@ load_rows(\"h_next\", \"q_next\", \"stage\")", .words = B_TWO CAUSAL, .fault = ORDER},
+    {BACKWARD, "@ load_rows(\"h_next\", \"q_next\", \"(1 - stage)\")",
+     "@ load_rows(\"h\", \"q0\", \"(1 - stage)\")", .words = B_TWO CAUSAL},
+    {BACKWARD, "input_lanes$(stages > 1 and \" + (u32)(stage * INPUT_BYTES)\" or \"\")",
+     "input_lanes", .words = B_TWO BIASED, .fault = MIXED},
+};
+enum { STAGES = sizeof stages / sizeof *stages };
+
+START_TEST(test_stages) { mma_planted_try(stages[_i]); }
+END_TEST
+
+START_TEST(test_none) {
+  static const char *const words[] = {F_ALL, B_SYNC, R_ALL};
+  mma_planted_try_none(words[_i]);
+}
+END_TEST
+
+int main(void) {
+  fg_host_watchdog_seconds = 1;
+  Suite *suite = suite_create("mma order");
+  TCase *tests = tcase_create("mma order");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_loop_test(tests, test_none, 0, 3);
+  tcase_add_loop_test(tests, test_dropped, 0, mma_planted_occurrences(BUGS, bugs));
+  tcase_add_loop_test(tests, test_stages, 0, STAGES);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

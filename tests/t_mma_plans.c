@@ -1,0 +1,61 @@
+/* t_mma_plans.c - the tensor-core family has a plan for every spec that simt takes, on every arch
+ * that it knows: one whose registers and shared memory fit. */
+#include "suite.h"
+#include "words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const archs[] = {"host",   "sm_80",  "sm_86", "sm_89",
+                                    "sm_90a", "sm_100", "sm_120"};
+enum { ARCHS = sizeof archs / sizeof *archs, WIDEST = 256 };
+
+/* What takes more of a kernel than the plain pass. */
+static const char *const specs[] = {"pass=forward",
+                                    "pass=forward bias=true",
+                                    "pass=forward bias=true bias_dtype=f32",
+                                    "pass=forward bias=true bias_dims=[h]",
+                                    "pass=backward",
+                                    "pass=backward bias=true",
+                                    "pass=backward bias=true bias_dtype=f32",
+                                    "pass=backward bias=grad bias_dims=[h]",
+                                    "pass=backward deterministic=true",
+                                    "pass=backward deterministic=true bias=grad"};
+enum { SPECS = sizeof specs / sizeof *specs };
+
+/* 1, and which, where the widths have no plan. */
+static int missing(fg_gen *gen, const char *arch, const char *spec, int d, int dv) {
+  char words[256];
+  fg_variant *list;
+  int n;
+  snprintf(words, sizeof words, "family=mma mask=causal head_dim=%d/%d %s", d, dv, spec);
+  fg_status status = words_variants(gen, words, arch, 1, &list, &n);
+  free(list);
+  if (status == FG_OK && n == 1) return 0;
+  fprintf(stderr, "%s: %s: %s\n", arch, words, status == FG_OK ? "none" : fg_error());
+  return 1;
+}
+
+/* Equal widths, and the widest beside any: those in between take no more. */
+START_TEST(every_spec_has_a_plan) {
+  fg_gen *gen;
+  int none = 0;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  for (int i = 0; i < SPECS; i++)
+    for (int d = 8; d <= WIDEST; d += 8) {
+      none += missing(gen, archs[_i], specs[i], d, d);
+      if (d < WIDEST) none += missing(gen, archs[_i], specs[i], d, WIDEST);
+      if (d < WIDEST) none += missing(gen, archs[_i], specs[i], WIDEST, d);
+    }
+  fg_gen_free(gen);
+  ck_assert_msg(!none, "%s: %d specs have no plan", archs[_i], none);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("mma plans");
+  TCase *tests = tcase_create("mma plans");
+  tcase_add_loop_test(tests, every_spec_has_a_plan, 0, ARCHS);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

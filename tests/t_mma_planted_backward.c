@@ -1,0 +1,178 @@
+/* t_mma_planted_backward.c - bugs planted in the tensor-core templates of backward: the host device
+ * or the oracle catches each, in every seed. */
+#include "mma_planted.h"
+#include "scratch.h"
+
+#include "host/engine.h"
+
+#define FULL   "mask=full "
+#define CAUSAL "mask=causal "
+#define TILED  "mask=causal bias=true "
+#define LOADED "mask=causal bias=true bias_dtype=f32 "
+/* Four parts, each with several pairs of column tiles, of widths that they divide and do not. */
+#define B_COLUMNS "family=mma pass=backward head_dim=96/72 parts=4 stages=1 mask=causal "
+#define R_DQ      B_PAIRS "mask=causal deterministic=true "
+#define R_GRAD    B_PAIRS "mask=causal bias=grad bias_dims="
+
+static const planted_bug backward[] = {
+    /* products through shared memory */
+    {TILES, "k < a_chunks; k += 2", "k < a_chunks - 2; k += 2", .words = B_FOURS FULL},
+    {TILES, "k < rows; k += 16", "k < rows - 16; k += 16", .words = B_TWO FULL},
+    {TILES, "a_tile + moved(a, a_chunks, 16 * i, k)", "a_tile + moved(a, a_chunks, 0, k)",
+     .words = BWD FULL "block_kv=128 parts=2"},
+    {TILES, "ldmatrix_x4_trans(y, b_tile + moved(b, chunks, 8 * k,",
+     "ldmatrix_x4(y, b_tile + moved(b, chunks, 8 * k,", .words = B_PAIRS FULL},
+    {TILES, "ldmatrix_x4_trans(x + 4 * i, a_tile + moved(a, a_chunks, k, 2 * i));",
+     "ldmatrix_x4(x + 4 * i, a_tile + moved(a, a_chunks, k, 2 * i));", .words = B_TWO FULL},
+    {TILES, "ldmatrix_x4_trans(y, b_tile + moved(b, chunks, k, j / 2 * on));",
+     "ldmatrix_x4(y, b_tile + moved(b, chunks, k, j / 2 * on));", .words = B_TWO FULL},
+    {TILES, "moved(b, chunks, 8 * k, j / 2 * on)", "moved(b, chunks, 8 * k, j)",
+     .words = B_COLUMNS},
+    {TILES, "moved(a, a_chunks, k, 2 * i)", "moved(a, a_chunks, k, 0)", .words = B_TWO FULL},
+    {TILES, "moved(b, chunks, k, j / 2 * on)", "moved(b, chunks, k, j)", .words = B_COLUMNS},
+    {TILES, "chunk0 + i / 2 * on + i % 2", "chunk0 + i", .words = B_COLUMNS, .fault = MIXED},
+    {TILES, "if (row0 + row + r < end && 8 * (chunk + c) < width) {", "if (row0 + row + r < end) {",
+     .words = B_PAIRS FULL, .fault = STORED},
+    {TILES, "(u16)(a[i] >> 16)", "(u16)a[i]", .words = B_TWO FULL},
+    /* which tiles */
+    {BACKWARD, "if (h_next < h_end) {", "if (1) {", .words = B_TWO FULL,
+     .fault = BEYOND "|race: atomic add"},
+    {BACKWARD, "h_end = first_row < row_end ? h + group : h;",
+     "h_end = first_row < row_end ? h + 1 : h;", .words = B_TWO FULL},
+    {HOOKS, "string.format(\"%s - p.nk + p.nq\", k0)",
+     "string.format(\"%s - p.nk + p.nq + 32\", k0)", .words = B_TWO CAUSAL},
+    /* kept and delta */
+    {BACKWARD, "i < BLOCK_Q / 2; i += THREADS", "i < BLOCK_Q / 2 - 1; i += THREADS",
+     .words = B_TWO FULL, .fault = "never written"},
+    {BACKWARD, "item == 1 and \" + 1\"", "item == 0 and \" + 1\"", .words = B_TWO FULL},
+    {BACKWARD, "stg_f32(p.kept + 2 * at + 1, ", "stg_f32(p.kept + 2 * at, ", .words = B_TWO FULL,
+     .fault = "load of an element never written: * kept"},
+    {BACKWARD, "const int there = b < p.b && q < p.nq;", "const int there = b < p.b;",
+     .words = B_TWO FULL, .fault = BEYOND "|wrong numbers"},
+    {BACKWARD, "for (int mask = 4; mask > 0;", "for (int mask = 4; mask > 1;", .words = B_TWO FULL},
+    {NORMALIZERS, "$p * ($dp - $delta)", "$p * $dp", .words = B_TWO FULL ";" R_DQ},
+    {NORMALIZERS, "$lse == NEG_INF ? -NEG_INF : $lse * LOG2E", "$lse * LOG2E",
+     .words = B_TWO CAUSAL},
+    /* bounds and masks */
+    {BACKWARD, "text.all_of(\"k < p.nk\", visible)", "visible", .words = B_TWO FULL},
+    {BACKWARD, "text.all_of(\"k < p.nk\", visible)", "\"k < p.nk\"", .words = B_TWO CAUSAL},
+    {BACKWARD, "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
+     "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = B_TWO CAUSAL},
+    {BACKWARD, "p.scale < 0.0f ? -($(norm.masked)) : $(norm.masked);", "$(norm.masked);",
+     .words = B_TWO CAUSAL},
+    /* the score's input */
+    {BACKWARD, "(u16)(x[j / 4 * 2 + j / 2 % 2] >>", "(u16)(x[j / 4 + j / 2 % 2 * 2] >>",
+     .words = B_TWO TILED},
+    {BACKWARD, "by_chunks(sm, BLOCK_KV / 8, $(from_q), warp_k / 8)",
+     "by_chunks(sm, BLOCK_KV / 8, $(from_q), 0)", .words = B_TWO TILED},
+    {BACKWARD, "moved(input_lanes", "moved(dv_lanes", .words = B_TWO TILED, .fault = MIXED},
+    {BACKWARD, "\" + (u32)(from * (BLOCK_KV / 8) * 16)\" or \"\"", "\"\" or \"\"",
+     .words = B_PARTS TILED},
+    {BACKWARD, "p.nk - k0, input_aligned);", "p.nk, input_aligned);", .words = B_TWO TILED,
+     .fault = BEYOND},
+    {BACKWARD, "text.all_of(tiled and \"1\" or \"q < p.nq\", \"k < p.nk\", visible)",
+     "text.all_of(\"k < p.nk\", visible)", .words = B_TWO LOADED, .fault = BEYOND},
+    /* P and dS through shared memory */
+    {BACKWARD, "@ put(\"SM_DS\", chunked and \"from / 8\" or \"0\", \"dp\")",
+     "@ put(\"SM_DS\", \"0\", \"dp\")", .words = B_PARTS FULL, .fault = MIXED},
+    {BACKWARD, "@ put(\"SM_DS\", \"part * N_Q\", \"dp\")", "@ put(\"SM_DS\", \"0\", \"dp\")",
+     .words = B_PAIRS FULL, .fault = MIXED},
+    {BACKWARD, "@ put(\"SM_P\", \"part * N_Q\", \"s\")", "@ put(\"SM_P\", \"0\", \"s\")",
+     .words = B_PAIRS FULL, .fault = MIXED},
+    {BACKWARD, "CHUNKS_Q, warp_k + 16 * i, $(chunk)", "CHUNKS_Q, warp_k, $(chunk)",
+     .words = B_PARTS FULL, .fault = MIXED},
+    /* parts */
+    {BACKWARD, "@ local part = shared_keys and \"2 * part\" or \"0\"", "@ local part = \"0\"",
+     .words = B_PAIRS FULL, .fault = MIXED},
+    {BACKWARD, "shared_keys and \"part * (8 * N_Q)\" or \"0\"", "\"0\"", .words = B_PAIRS FULL},
+    {BACKWARD, "part = warp % PARTS;", "part = 0;", .words = B_PAIRS FULL, .fault = MIXED},
+    {BACKWARD, "i % N_DQ / 2 * (2 * WARPS_D) + i % 2;", "i % N_DQ;", .words = B_COLUMNS},
+    /* dQ */
+    {BACKWARD_LUA, "table.insert(list, 2, { zero = \"dq_sum\" })", "", .words = B_TWO FULL,
+     .fault = "never written: * dq_sum", .place = {{BACKWARD, "red_add_f32x4(sum"}}},
+    {BACKWARD, "dq_row = warp % WARPS_Q * 32", "dq_row = 0", .words = B_PARTS FULL},
+    {BACKWARD, "dq_chunk = warp / WARPS_Q * 2;", "dq_chunk = 0;", .words = B_TWO FULL},
+    {BACKWARD, "i / N_DQ * CHUNKS_D + chunk", "chunk", .words = B_TWO FULL},
+    {BACKWARD, "padded + q0 + dq_row) / 16", "padded + q0) / 16", .words = B_PARTS FULL},
+    {BACKWARD, "if (CHUNKS_D % (2 * WARPS_D) == 0 || dq_chunk + chunk < CHUNKS_D) {", "if (1) {",
+     .words = B_TWO FULL, .fault = "past the end of|wrong numbers|race: atomic add"},
+    {BACKWARD, "pack(x[2] * p.scale, x[3] * p.scale)", "pack(x[2], x[3])", .words = B_TWO FULL},
+    {BACKWARD, "chunk) * 32 + q % 8 * 4) * 4;", "chunk) * 32 + q % 8) * 4;", .words = B_TWO FULL},
+    {BACKWARD, "if (q < p.nq) { stg_u32x4(to, low); }", "stg_u32x4(to, low);", .words = B_TWO FULL,
+     .fault = STORED},
+    {BACKWARD, "if (q + 8 < p.nq) { stg", "if (q < p.nq) { stg", .words = B_TWO FULL,
+     .fault = STORED},
+    /* what leaves */
+    {BACKWARD, "N_DK, p.scale, p.scale);", "N_DK, 1.0f, 1.0f);", .words = B_TWO FULL},
+    {BACKWARD, "dk + 4 * N_DK * i", "dk", .words = B_PARTS FULL},
+    {BACKWARD, "k0 + row, p.nk, DV, sm + SM_V", "k0, p.nk, DV, sm + SM_V", .words = B_TWO FULL,
+     .fault = "race: store at"},
+};
+enum { BACKWARD_N = sizeof backward / sizeof *backward };
+
+static const planted_bug rows[] = {
+    {ROWS, "SM_ROWS_DO, by_rows(sm, CHUNKS_DV, 16 * warp, 0)",
+     "SM_ROWS_DO, by_rows(sm, CHUNKS_DV, 0, 0)", .words = R_DQ},
+    {ROWS, "kept[r] = q < p.nq ? ldg_f32(row) : -NEG_INF;", "kept[r] = ldg_f32(row);",
+     .words = R_DQ, .fault = BEYOND},
+    {ROWS, "kept[r] = q < p.nq ? ldg_f32(row) : -NEG_INF;",
+     "kept[r] = q < p.nq ? ldg_f32(row + 1) : -NEG_INF;", .words = R_DQ},
+    {ROWS, "text.all_of(\"k < p.nk\", visible)", "visible",
+     .words = B_PAIRS "mask=full deterministic=true"},
+    {ROWS, "text.all_of(\"k < p.nk\", visible)", "\"k < p.nk\"", .words = R_DQ},
+    {ROWS, "if (!($(text.all_of(\"k0 + TILE_KV <= p.nk\", tile.always)))) {",
+     "if (!($(text.all_of(\"k0 + TILE_KV <= p.nk\")))) {", .words = R_DQ},
+    {ROWS, "p.scale < 0.0f ? -($(norm.masked)) : $(norm.masked);", "$(norm.masked);",
+     .words = R_DQ},
+    {ROWS, "text.all_of(\"q < p.nq\", \"k < p.nk\", visible)", "text.all_of(\"k < p.nk\", visible)",
+     .words = R_GRAD "[q,k]", .fault = BEYOND},
+    {ROWS, "by_rows(sm, CHUNKS_D, 0, 0), CHUNKS_D); // dQ += dS K",
+     "by_chunks(sm, CHUNKS_D, 0, 0), CHUNKS_D);", .words = R_DQ},
+    {ROWS, "dq, CHUNKS_D, p.scale, p.scale);", "dq, CHUNKS_D, 1.0f, 1.0f);", .words = R_DQ},
+    {ROWS, "q0 + 16 * warp, p.nq, D, sm", "q0, p.nq, D, sm", .words = R_DQ,
+     .fault = "race: store at", .place = {{TILES, "stg_u32x4(to + (i64)"}}},
+    /* sums over axes that are not kept; those over all keys of a row are 0 with or without a bug,
+     * where no gradient of the LSE is given */
+    {ROWS, "sum[e] += $(value);", "sum[e] = $(value);", .words = R_GRAD "[k],[q,k]"},
+    {ROWS, "2 * N_KV; i++) { sum[2 * r] +=", "N_KV; i++) { sum[2 * r] +=", .words = R_GRAD "[q]"},
+    {ROWS, "sum[2 * r] = quad_sum(sum[2 * r]);", "", .words = R_GRAD "[q]"},
+    {ROWS, "+ sum[4 * (i / 2) + 2 + i % 2];", ";", .words = R_GRAD "[k]"},
+    {ROWS, "for (int mask = 4; mask < 32; mask *= 2) { column",
+     "for (int mask = 8; mask < 32; mask *= 2) { column", .words = R_GRAD "[k]"},
+    {ROWS, "if (lane < 4) { sts_u32", "if (lane < 8) { sts_u32", .words = R_GRAD "[k]",
+     .fault = "race: shared store"},
+    {ROWS, "w < THREADS / 32; w++", "w < THREADS / 32 - 1; w++", .words = R_GRAD "[k]"},
+    {ROWS, "lds_u32(sm + SM_ROWS_K + (u32)(w * TILE_KV + i) * 4)",
+     "lds_u32(sm + SM_ROWS_K + (u32)(w * TILE_KV) * 4)", .words = R_GRAD "[k]"},
+    {ROWS, "\" += \" .. step[axis]", "\" += 2 * \" .. step[axis]", .words = R_GRAD "[k]"},
+    /* where they go */
+    {ROWS, "\"imin(TILE_KV, p.nk - k0)\"", "\"TILE_KV\"", .words = R_GRAD "[k]", .fault = STORED},
+    {ROWS, "if (q < p.nq && k < p.nk) {", "if (k < p.nk) {", .words = R_GRAD "[q,k]",
+     .fault = STORED},
+    {ROWS, "if (q < p.nq && k < p.nk) {", "if (q < p.nq) {", .words = R_GRAD "[q,k]",
+     .fault = STORED},
+    {ROWS, "if (lane % 4 == 0 && q < p.nq) {", "if (q < p.nq) {", .words = R_GRAD "[q]",
+     .fault = STORED},
+    {ROWS, "if (lane % 4 == 0 && q < p.nq) {", "if (lane % 4 == 0) {", .words = R_GRAD "[q]",
+     .fault = STORED},
+    {ROWS, "local size = { b = \"p.b\", h = \"p.h\"", "local size = { b = \"p.h\", h = \"p.b\"",
+     .words = R_GRAD "[h,k]", .fault = STORED},
+};
+enum { ROWS_N = sizeof rows / sizeof *rows };
+
+START_TEST(test_backward) { mma_planted_try(backward[_i]); }
+END_TEST
+
+START_TEST(test_rows) { mma_planted_try(rows[_i]); }
+END_TEST
+
+int main(void) {
+  fg_host_watchdog_seconds = 1;
+  Suite *suite = suite_create("mma planted backward");
+  TCase *tests = tcase_create("mma planted backward");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_loop_test(tests, test_backward, 0, BACKWARD_N);
+  tcase_add_loop_test(tests, test_rows, 0, ROWS_N);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
