@@ -330,10 +330,8 @@ attn_fwd(const __grid_constant__ Params p) {
   int k0 = 0;
 
   load_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q, q_head, p.q_n, q0, p.nq, D);
-  load_tile(sm + SM_K + (u32)(0 * K_BYTES), CHUNKS_D, BLOCK_KV, k_head, p.k_n, k0 + 0 * BLOCK_KV,
-      p.nk, D);
-  load_tile(sm + SM_V + (u32)(0 * V_BYTES), CHUNKS_DV, BLOCK_KV, v_head, p.v_n, k0 + 0 * BLOCK_KV,
-      p.nk, DV);
+  load_tile(sm + SM_K + (u32)(0 * K_BYTES), CHUNKS_D, BLOCK_KV, k_head, p.k_n, k0, p.nk, D);
+  load_tile(sm + SM_V + (u32)(0 * V_BYTES), CHUNKS_DV, BLOCK_KV, v_head, p.v_n, k0, p.nk, DV);
   cp_async_commit();
   const float scale = p.scale < 0.0f ? -p.scale : p.scale;
   if (p.scale < 0.0f) {
@@ -344,15 +342,17 @@ attn_fwd(const __grid_constant__ Params p) {
   float o[M_MAX * CHUNKS_DV * 4], m[ROWS], l[ROWS];
   zero(o, M_MAX * CHUNKS_DV * 4);
   #pragma unroll
-  for (int r = 0; r < ROWS; r++) { m[r] = NEG_INF;
-    l[r] = 0.0f; }
+  for (int r = 0; r < ROWS; r++) {
+    m[r] = NEG_INF;
+    l[r] = 0.0f;
+  }
 
   int stage = 0;
   for (; k0 < key_end; k0 += BLOCK_KV) {
     cp_async_wait_0();
     block_sync(); // K and V are here; the last tiles have been read
     {
-      const int k_next = k0 + 1 * BLOCK_KV, to = (stage + 1) % 2;
+      const int k_next = k0 + BLOCK_KV, to = (stage + 1) % 2;
       if (k_next < key_end) {
         load_tile(sm + SM_K + (u32)(to * K_BYTES), CHUNKS_D, BLOCK_KV, k_head, p.k_n, k_next,
             p.nk, D);
