@@ -11,7 +11,7 @@
 #define F_LINEAR F_TWO CAUSAL ";" F_ONE CAUSAL ";" F_WIDE CAUSAL
 #define F_ALL    F_LINEAR ";" F_TWO BIASED ";" F_WIDE BIASED
 #define B_LINEAR B_PARTS CAUSAL ";" B_PAIRS CAUSAL
-#define B_ALL    B_LINEAR ";" B_PARTS BIASED ";" B_PAIRS BIASED
+#define B_ALL    B_LINEAR ";" B_EIGHT BIASED ";" B_PAIRS BIASED
 #define B_SYNC   B_ALL ";" B_PARTS CAUSAL "deterministic=true;" B_PAIRS CAUSAL "deterministic=true"
 /* The passes that own rows: dQ, and the gradient of an input over axes of each kind. */
 #define R_DQ  B_PAIRS CAUSAL "deterministic=true"
