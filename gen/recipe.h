@@ -84,7 +84,7 @@ typedef struct fg_step {
   char entry[48];   /* launch: the entry point */
   fg_expr grid[3];  /* blocks; a zero extent means nothing to launch */
   int threads;      /* of a block */
-  int registers;    /* of a thread, as the family expects */
+  int registers;    /* of a thread, at least, as the family expects */
   fg_expr work;     /* of a block; any unit, the same for all plans of a spec */
   int shared_bytes; /* dynamic shared memory */
   int region;       /* zero: the region to fill with zero bytes */

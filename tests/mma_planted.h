@@ -23,6 +23,7 @@
  * in pairs and in fours, one stage. */
 #define B_TWO   BWD "block_q=32 block_kv=64 "
 #define B_PARTS "family=mma pass=backward head_dim=64 block_kv=128 warps=4 "
+#define B_HALVES "family=mma pass=backward head_dim=32 block_kv=128 warps=4 "
 #define B_EIGHT BWD "block_kv=128 warps=8 "
 #define B_PAIRS BWD "block_kv=32 "
 #define B_FOURS BWD "parts=4 stages=1 "

@@ -1,5 +1,5 @@
 /* t_mma_compile.c - NVRTC takes every plan of the tensor-core family: no error, no warning, no
- * spill, on every arch family, and about the registers that the plan's model expects.
+ * spill, on every arch family.
  *
  * Each plan of each head dim is compiled for two of three arches, with masks, biases and dtypes in
  * turn.
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIP = 77, THREADS = 2, SLACK = 16 };
+enum { SKIP = 77, THREADS = 2 };
 
 static const fg_nvrtc *nvrtc;
 
@@ -73,22 +73,11 @@ static void add_dim(fg_gen *gen, const char *arch, int pass, int dim, int *turn,
   free(list);
 }
 
-/* Says what is wrong with one; how many things are. */
+/* Says what is wrong with one; 1 if something is. */
 static int judge(const compile_one *one) {
-  if (one->status != FG_OK) return fprintf(stderr, "%s: %s\n", one->name, one->error), 1;
-  if (fg_cubin_accept(one->name, &one->cubin) != FG_OK)
-    return fprintf(stderr, "%s\n", fg_error()), 1;
-  int wrong = 0;
-  for (int i = 0; i < one->cubin.n_entries; i++) {
-    const fg_figures *f = &one->cubin.entry[i];
-    int expected = compile_expected(one, f->entry);
-    bool main_kernel = !strcmp(f->entry, "attn_fwd") || !strcmp(f->entry, "attn_bwd_dk_dv");
-    if (!main_kernel || expected + SLACK >= f->registers) continue;
-    wrong++;
-    fprintf(stderr, "%s: %s has %d registers, %d are expected\n", one->name, f->entry, f->registers,
-            expected);
-  }
-  return wrong;
+  if (one->status == FG_OK && fg_cubin_accept(one->name, &one->cubin) == FG_OK) return 0;
+  fprintf(stderr, "%s: %s\n", one->name, one->status == FG_OK ? fg_error() : one->error);
+  return 1;
 }
 
 START_TEST(every_plan_compiles) {

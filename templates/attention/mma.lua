@@ -1,10 +1,11 @@
 -- mma.lua: what the passes of the mma family share.
 local mma = {}
 
-local function number(arch) return tonumber(arch:match("%d+")) end
+-- The number in an architecture's name; the host's is that of the machine whose plans it runs.
+function mma.number(arch) return arch == "host" and 90 or tonumber(arch:match("%d+")) end
 
 function mma.applies(spec, arch)
-  if arch ~= "host" and number(arch) < 80 then return false, "needs sm_80 or newer, not " .. arch end
+  if mma.number(arch) < 80 then return false, "needs sm_80 or newer, not " .. arch end
   return true
 end
 
@@ -13,7 +14,7 @@ end
 local shared_kb = { [80] = 163, [86] = 99, [87] = 163, [89] = 99, [90] = 227, [100] = 227, [103] = 227, [120] = 99 }
 
 -- Bytes of shared memory that a block may have.
-function mma.shared_limit(arch) return 1024 * (shared_kb[arch == "host" and 90 or number(arch)] or 99) end
+function mma.shared_limit(arch) return 1024 * (shared_kb[mma.number(arch)] or 99) end
 
 -- Bytes of shared-memory blocks.
 function mma.bytes(blocks)

@@ -22,7 +22,7 @@ function family.candidates(spec, arch)
     { block_q = 32, block_kv = 64, stages = 1, warps = 8, parts = 2 }, -- the same on sm_80
     { block_q = 64, block_kv = 64, stages = 2, warps = 4 }, -- short sequences; d 128: 266, d 64: 258
     { block_q = 32, block_kv = 64, stages = 2, warps = 4 }, -- d 128: 248; fits sm_86
-    { block_q = 32, block_kv = 32, stages = 1, warps = 4, parts = 2 }, -- d 256 on sm_86
+    { block_q = 32, block_kv = 32, stages = 1, warps = 4, parts = 2 }, -- d 256 on sm_86; every spec and arch
   })
 end
 
@@ -37,6 +37,7 @@ local function division(plan)
     -- queries of S and dP at a time: what is left of the registers
     queries = parts > 1 and plan.block_q // parts or warp_kv > 16 and 32 or math.min(64, plan.block_q),
     warps_q = plan.block_q // 32, -- dQ: warps along the rows, 32 each; the others along the columns
+    dq_tiles = plan.block_kv > 32 and 2 or 1, -- of 16 rows of dQ at a time: the least plan fits the widest heads
   }
 end
 
@@ -46,10 +47,10 @@ function family.registers(spec, plan)
   local split = division(plan)
   local function columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * warps) end
   local grads = split.warp_kv * (columns(spec.d, split.parts) + columns(spec.dv, split.parts)) // 32
-  local scores, dq = split.warp_kv * split.queries // 32, columns(spec.d, plan.warps // split.warps_q)
-  local older = split.parts > 1 and arch ~= "host" and tonumber(arch:match("%d+")) < 90
+  local scores, dq = split.warp_kv * split.queries // 32, split.dq_tiles * columns(spec.d, plan.warps // split.warps_q) // 2
+  local older = split.parts > 1 and mma.number(arch) < 90
   return grads + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 + (older and 12 or 0) +
-    mma.surcharge(spec, scores, 30)
+    (split.dq_tiles > 1 and mma.surcharge(spec, scores, 30) or 10)
 end
 
 function family.shared(spec, plan)
@@ -171,6 +172,7 @@ function family.describe(spec, plan)
       { "N_Q", split.queries // 8, "tiles of 8 queries of S^T and dP^T at a time" },
       { "N_DK", 2 * cdiv(chunks_d, 2 * split.parts), "tiles of 8 columns of a warp's dK" },
       { "N_DV", 2 * cdiv(chunks_dv, 2 * split.parts), "of its dV" },
+      { "M_DQ", split.dq_tiles, "tiles of 16 rows of dQ at a time" },
       { "WARPS_Q", split.warps_q, "warps along the rows of dQ" },
       { "WARPS_D", plan.warps // split.warps_q, "warps along its columns" },
       { "N_DQ", 2 * cdiv(chunks_d, 2 * plan.warps // split.warps_q), "tiles of 8 columns of a warp's dQ" },

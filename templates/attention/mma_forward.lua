@@ -18,14 +18,18 @@ function family.candidates(spec, arch)
     { block_q = 64, block_kv = 64, stages = 2, warps = 4 }, -- short sequences; d 128: 309, d 64: 297
     { block_q = 64, block_kv = 64, stages = 1, warps = 4 }, -- d 256: 305, and 244 beside 221 causal at n 1024
     { block_q = 64, block_kv = 32, stages = 2, warps = 4 }, -- d 128: 279
+    { block_q = 64, block_kv = 32, stages = 1, warps = 4 }, -- d 256 with an input of the score on sm_86
   })
 end
 
--- Of a thread: O and S, a step's operands, the rows' state, addresses and the ring of stages.
+-- Of a thread: O and S, a step's operands, the rows' state, addresses and the ring of stages. Warps of 32
+-- rows take more on sm_100 (d 64 and d 128 spilled 24 and 256 bytes, NVRTC 13.0).
 function family.registers(spec, plan)
   local rows = plan.block_q // plan.warps
   local held = rows * (16 * cdiv(spec.dv, 16) + plan.block_kv) // 32
-  return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) + mma.surcharge(spec, rows * plan.block_kv // 32, 16)
+  local newer = rows > 16 and mma.number(arch) >= 100
+  return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) + (newer and 32 or 0) +
+    mma.surcharge(spec, rows * plan.block_kv // 32, 16)
 end
 
 function family.shared(spec, plan)

@@ -55,6 +55,7 @@ enum { ROWS = 4 }; // keys that a lane has a part of
 enum { N_Q = 4 }; // tiles of 8 queries of S^T and dP^T at a time
 enum { N_DK = 4 }; // tiles of 8 columns of a warp's dK
 enum { N_DV = 4 }; // of its dV
+enum { M_DQ = 2 }; // tiles of 16 rows of dQ at a time
 enum { WARPS_Q = 2 }; // warps along the rows of dQ
 enum { WARPS_D = 4 }; // warps along its columns
 enum { N_DQ = 2 }; // tiles of 8 columns of a warp's dQ
@@ -621,14 +622,14 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         CHUNKS_D, 2 * part, 2 * PARTS);
 
     // dQ += dS K: the warp's 32 rows and pairs of column tiles
-    float dq[2 * N_DQ * 4];
-    zero(dq, 2 * N_DQ * 4);
-    multiply_tn(dq, 2, N_DQ, SM_DS, ds_lanes, CHUNKS_Q, SM_K, dq_rows, CHUNKS_D, dq_chunk,
+    float dq[M_DQ * N_DQ * 4];
+    zero(dq, M_DQ * N_DQ * 4);
+    multiply_tn(dq, M_DQ, N_DQ, SM_DS, ds_lanes, CHUNKS_Q, SM_K, dq_rows, CHUNKS_D, dq_chunk,
         2 * WARPS_D, BLOCK_KV);
     float *sum = p.dq_sum + ((((i64)b * p.h + h) * padded + q0 + dq_row) / 16 * CHUNKS_D
         + dq_chunk) * 128 + 4 * lane;
     #pragma unroll
-    for (int i = 0; i < 2 * N_DQ; i++) {
+    for (int i = 0; i < M_DQ * N_DQ; i++) {
       const int chunk = i % N_DQ / 2 * (2 * WARPS_D) + i % 2;
       if (CHUNKS_D % (2 * WARPS_D) == 0 || dq_chunk + chunk < CHUNKS_D) {
         red_add_f32x4(sum + 128 * (i / N_DQ * CHUNKS_D + chunk), dq + 4 * i);

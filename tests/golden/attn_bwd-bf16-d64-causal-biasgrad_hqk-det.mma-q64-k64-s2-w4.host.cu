@@ -86,6 +86,7 @@ enum { ROWS = 2 }; // keys that a lane has a part of
 enum { N_Q = 8 }; // tiles of 8 queries of S^T and dP^T at a time
 enum { N_DK = 8 }; // tiles of 8 columns of a warp's dK
 enum { N_DV = 8 }; // of its dV
+enum { M_DQ = 2 }; // tiles of 16 rows of dQ at a time
 enum { WARPS_Q = 2 }; // warps along the rows of dQ
 enum { WARPS_D = 2 }; // warps along its columns
 enum { N_DQ = 4 }; // tiles of 8 columns of a warp's dQ
