@@ -45,6 +45,7 @@ enum {
   X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                        \
   X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                              \
   X(cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                               \
+  X(cuCtxGetCurrent, (CUcontext * context))                                                        \
   X(cuCtxGetId, (CUcontext context, unsigned long long *id))                                       \
   X(cuCtxSetCurrent, (CUcontext context))                                                          \
   X(cuModuleLoadData, (CUmodule * module, const void *image))                                      \

@@ -34,12 +34,12 @@ static fg_status check_context(const gpu *g) {
                  g->base.name);
 }
 
-/* The context is the caller's thread's from here on, as in CUDA's own runtime. Mostly it is so
- * already, and whole: the current context's id says both in one call of the driver. */
+/* The context is the caller's thread's from here on, as in CUDA's own runtime; mostly it is so
+ * already. */
 static fg_status make_current(const gpu *g) {
-  unsigned long long id = 0;
-  if (g->cuda->cuCtxGetId(NULL, &id) == 0 && id == g->id) return FG_OK;
+  CUcontext current = NULL;
   TRY(check_context(g));
+  if (g->cuda->cuCtxGetCurrent(&current) == 0 && current == g->context) return FG_OK;
   return fg_cuda_check_before(g->cuda, g->cuda->cuCtxSetCurrent(g->context), "cuCtxSetCurrent");
 }
 

@@ -54,10 +54,14 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice device) {
   return device;
 }
 
-/* NULL = the one that is current. */
+CUresult cuCtxGetCurrent(CUcontext *c) {
+  *c = fake_cuda.another ? NULL : context;
+  return 0;
+}
+
 CUresult cuCtxGetId(CUcontext c, unsigned long long *id) {
-  *id = c || !fake_cuda.another ? fake_cuda.id : fake_cuda.id + 100;
-  return !c || c == context ? answer("cuCtxGetId") : CU_CONTEXT_INVALID;
+  *id = fake_cuda.id;
+  return c == context ? answer("cuCtxGetId") : CU_CONTEXT_INVALID;
 }
 
 CUresult cuCtxSetCurrent(CUcontext c) {
