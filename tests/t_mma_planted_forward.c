@@ -23,8 +23,8 @@ static const planted_bug tiles[] = {
      "return base + (u32)((row0 + lane % 8 + lane / 16 * 8) * chunks + chunk0 + lane / 8 % 2) * "
      "16;",
      .words = F_TWO FULL, .fault = MIXED},
-    {TILES, "sts_u32(chunk_at(tile, chunks, row, chunk) + pair",
-     "sts_u32(tile + (u32)(row * chunks + chunk) * 16 + pair", .words = F_TWO FULL, .fault = MIXED},
+    {TILES, "sts_u32(moved(to, chunks, 0, chunk)", "sts_u32(to + (u32)(chunk * 16)",
+     .words = F_TWO FULL, .fault = MIXED},
     {TILES, "lds_u32x4(v, chunk_at(tile, chunks, tile_row + row + r, chunk + c));",
      "lds_u32x4(v, tile + (u32)((tile_row + row + r) * chunks + chunk + c) * 16);",
      .words = F_TWO FULL, .fault = MIXED},
@@ -81,8 +81,8 @@ static const planted_bug tiles[] = {
     /* what leaves */
     {TILES, "if (row0 + row + r < end && 8 * (chunk + c) < width) {",
      "if (8 * (chunk + c) < width) {", .words = F_TWO FULL, .fault = STORED},
-    {TILES, "chunk_at(tile, chunks, row + 8, chunk) + pair",
-     "chunk_at(tile, chunks, row, chunk) + pair", .words = F_TWO FULL, .fault = MIXED},
+    {TILES, "moved(to, chunks, 8, chunk)", "moved(to, chunks, 0, chunk)", .words = F_TWO FULL,
+     .fault = MIXED},
     {TILES, "c[4 * i] * low, c[4 * i + 1] * low", "c[4 * i + 1] * low, c[4 * i] * low",
      .words = F_TWO FULL},
     {TILES, "pack(c[4 * i + 2] * high, c[4 * i + 3] * high)",

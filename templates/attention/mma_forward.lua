@@ -30,8 +30,9 @@ function family.registers(spec, plan)
   -- What spilled (NVRTC 13.0) is kept out: warps of 32 rows, or inputs of the score, with a V wider than K,
   -- whose loop over d leaves nothing to wait for (d 64/128: 24 to 72 bytes, 128/256: 56), and on sm_100
   -- (d 64 and d 128: 24 and 256 bytes, d 256 with an input: 12).
-  local dearer = (spec.dv > spec.d and 1 or 0) + (mma.number(arch) >= 100 and 1 or 0)
-  local more = dearer * (rows > 16 and 32 or not hooks.score.linear and plan.block_kv > 32 and scores or 0)
+  local wider, newer = spec.dv > spec.d and 1 or 0, mma.number(arch) >= 100 and 1 or 0
+  local more = rows > 16 and 16 * wider + 32 * newer or
+    not hooks.score.linear and plan.block_kv > 32 and scores * (wider + newer) or 0
   return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) + more + mma.surcharge(spec, scores, 16)
 end
 

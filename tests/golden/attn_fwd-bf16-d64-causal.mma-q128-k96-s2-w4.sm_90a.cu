@@ -209,13 +209,13 @@ DEV void negate_tile(u32 tile, int chunks, int rows) {
 DEV void put_accumulator(u32 tile, int chunks, int row0, int chunk0, int on, const float *c, int n,
     float low, float high) {
   const int row = row0 + (int)threadIdx.x % 32 / 4;
-  const u32 pair = threadIdx.x % 4 * 4;
+  const u32 to = chunk_at(tile, chunks, row, chunk0) + threadIdx.x % 4 * 4;
   #pragma unroll
   for (int i = 0; i < n; i++) {
-    const int chunk = chunk0 + i / 2 * on + i % 2;
-    if (chunks % on == 0 || chunk < chunks) {
-      sts_u32(chunk_at(tile, chunks, row, chunk) + pair, pack(c[4 * i] * low, c[4 * i + 1] * low));
-      sts_u32(chunk_at(tile, chunks, row + 8, chunk) + pair,
+    const int chunk = i / 2 * on + i % 2;
+    if (chunks % on == 0 || chunk0 + chunk < chunks) {
+      sts_u32(moved(to, chunks, 0, chunk), pack(c[4 * i] * low, c[4 * i + 1] * low));
+      sts_u32(moved(to, chunks, 8, chunk),
           pack(c[4 * i + 2] * high, c[4 * i + 3] * high));
     }
   }
