@@ -71,6 +71,13 @@ local function add_text(sink, text, file, line)
   end
 end
 
+-- Parts end without blank lines.
+local function trim_parts(s)
+  for _, part in ipairs(s.order) do
+    while part[1] and part[#part].text == "" do part[#part] = nil end
+  end
+end
+
 -- The state of one expansion: env of the templates, the parts declared so far, entry points.
 local function session(job)
   local s = { env = environment(job), parts = {}, order = {}, entries = {}, sink = {} }
@@ -98,6 +105,16 @@ local function session(job)
     s.order[#s.order + 1] = s.sink
   end
 
+  -- Declares a primitive whose text follows from the caller's numbers: kind and fields of
+  -- instances.lua.
+  function s.env.instance(p)
+    local outside = s.sink
+    s.signatures[p.name] = { p.name, "void", s.instances[p[1]](p), macro = p.scalars and s.env.target == "ptx" }
+    s.env.body[p[1]](p)
+    s.sink = outside
+    trim_parts(s)
+  end
+
   -- The head of an entry point; the targets differ in it.
   function s.env.kernel(name)
     s.entries[#s.entries + 1] = name
@@ -116,9 +133,7 @@ local function load_library(s, name)
   local outside = s.sink
   s.env.include(name)
   s.sink = outside
-  for _, part in ipairs(s.order) do
-    while part[#part].text == "" do part[#part] = nil end
-  end
+  trim_parts(s)
 end
 
 local function code_of(text) return (text:gsub('"[^"]*"', '""'):gsub("//.*", "")) end
@@ -129,9 +144,9 @@ local function identifiers(lines, found)
   end
 end
 
--- The parts that `body` uses, directly or through one another: each behind those that it uses
--- itself, else in the order of their declaration. The types come first and use nothing.
-local function used_parts(s, body)
+-- The parts that the kernels' text and Params use, directly or through one another: each behind those
+-- that it uses itself, else in the order of their declaration. The types come first and use nothing.
+local function used_parts(s, body, params)
   local types = s.parts.types
   local used, done, list = { [types] = true }, { [types] = true }, { types }
   local function mark(word)
@@ -139,6 +154,8 @@ local function used_parts(s, body)
     if not part or used[part] then return end
     used[part] = true
     identifiers(part, mark)
+    local row = s.signatures[part.name]
+    for kind in (row and row[3] or ""):gmatch("([%a_][%w_]*) %*") do mark(kind) end
   end
   local function place(part)
     if not used[part] or done[part] then return end
@@ -147,8 +164,22 @@ local function used_parts(s, body)
     list[#list + 1] = part
   end
   identifiers(body, mark)
+  identifiers(params, mark)
   for _, part in ipairs(s.order) do place(part) end
   return list
+end
+
+-- A macro has the names of the parameters alone; all its lines but the last are continued.
+local function as_macro(row, part)
+  local names = {}
+  for parameter in row[3]:gmatch("[^,]+") do names[#names + 1] = parameter:match("[%w_]+$") end
+  local head = string.format("#define %s(%s) \\", row[1], table.concat(names, ", "))
+  local lines = { { text = head, file = part[1].file, line = part[1].line } }
+  for i, l in ipairs(part) do
+    local text = i < #part and l.text .. " \\" or l.text:match("^(.*);$")
+    lines[#lines + 1] = { text = text, file = l.file, line = l.line }
+  end
+  return lines
 end
 
 -- A primitive's part is its body; the head comes from the table of signatures. A body of one short
@@ -156,6 +187,7 @@ end
 local function with_signature(s, part)
   local row = s.signatures[part.name]
   if not row then return part end
+  if row.macro then return as_macro(row, part) end
   local head = string.format("DEV %s %s(%s) {", row[2], row[1], row[3])
   local first = part[1]
   local short = string.format("%s %s }", head, first.text:match("^%s*(.*)"))
@@ -251,9 +283,10 @@ local function append(out, lines) table.move(lines, 1, #lines, #out + 1, out) en
 local function blank(out) out[#out + 1] = { text = "" } end
 
 local function assemble(s, job, body, params)
-  local out = {}
+  local out, members = {}, {}
   header(s, job, out)
-  for _, part in ipairs(used_parts(s, body)) do
+  add_text(members, (params:gsub("\n$", "")))
+  for _, part in ipairs(used_parts(s, body, members)) do
     local lines = with_signature(s, part)
     local defines = #lines == 1 and lines[1].text:find("^#define") and out[#out].text:find("^#define")
     if not defines then blank(out) end
@@ -262,7 +295,7 @@ local function assemble(s, job, body, params)
   end
   blank(out)
   out[#out + 1] = { text = "typedef struct Params {" }
-  add_text(out, (params:gsub("\n$", "")))
+  append(out, members)
   out[#out + 1] = { text = "} Params;" }
   blank(out)
   append(out, body)
@@ -287,16 +320,17 @@ local function match_pairs(stack, line, code, open, close)
 end
 
 -- Where to break a line that is too long: behind a comma or before an operator, as little nested as
--- can be, and there as late as can be. nil: nowhere.
+-- can be, and there as late as can be; never in a string. nil: nowhere.
 local function break_at(text, limit)
-  local depth, best, least = 0, nil, math.huge
+  local depth, best, least, quoted = 0, nil, math.huge, false
   local operators = { ["&&"] = true, ["||"] = true, ["?"] = true, [":"] = true, ["+"] = true, ["//"] = true }
   for i = 1, math.min(limit, #text) do
     local c = text:sub(i, i)
+    if c == '"' then quoted = not quoted end
     if c:find("[%(%[]") then depth = depth + 1 elseif c:find("[%)%]]") then depth = depth - 1 end
     local word = c == " " and text:match("^ (%S+) ", i)
     local good = word and (operators[word] or text:sub(i - 1, i - 1) == ",")
-    if good and i > limit // 3 and depth <= least then best, least = i, depth end
+    if good and not quoted and i > limit // 3 and depth <= least then best, least = i, depth end
   end
   return best
 end
@@ -347,10 +381,14 @@ function expand.expand(job)
 
   s.target = run(env, env.target .. "/target.lua")
   s.signatures = {}
+  s.instances = run(env, "instances.lua")
+  env.body = {}
   load_library(s, "prelude.cut")
   for _, file in ipairs(run(env, "primitives.lua")) do
-    for _, row in ipairs(file) do s.signatures[row[1]] = row end
-    load_library(s, env.target .. "/" .. file.name .. ".cut")
+    if not file.on or file.on(job.arch) then
+      for _, row in ipairs(file) do s.signatures[row[1]] = row end
+      load_library(s, env.target .. "/" .. file.name .. ".cut")
+    end
   end
   for _, file in ipairs(family.library) do load_library(s, file) end
   for _, c in ipairs(s.description.constants) do env[c[1]] = c[2] end

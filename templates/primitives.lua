@@ -1,7 +1,11 @@
 -- primitives.lua: the functions through which kernels reach the machine: name, result, parameters.
 -- One table for both targets: ptx/<file>.cut and host/<file>.cut give each row its body. Addresses
--- of shared memory are u32; `lanes` is the mask of the lanes of the warp that take part.
+-- of shared memory are u32; `lanes` is the mask of the lanes of the warp that take part. A file whose
+-- `on(arch)` is false is not there; functions named _if do nothing where the predicate is 0, without
+-- a branch: a branch around them would cost the compiler its proof that the warp stays together.
 local all = {}
+local function since(least) return function(arch) return arch == "host" or tonumber(arch:match("%d+")) >= least end end
+local function hopper(arch) return arch == "host" or arch == "sm_90a" end
 
 all[#all + 1] = { name = "base",
   { "shared_base",   "u32",   "void" },                       -- the address of dynamic shared memory
@@ -10,6 +14,7 @@ all[#all + 1] = { name = "base",
   { "lds_u32x4",     "void",  "u32 *v, u32 address" },        -- x4: 16-byte aligned
   { "sts_u32",       "void",  "u32 address, u32 v" },
   { "sts_u32x4",     "void",  "u32 address, const u32 *v" },
+  { "sts_u32x4_if",  "void",  "u32 address, const u32 *v, int predicate" },
   { "ldg_u16",       "u16",   "const u16 *from" },
   { "ldg_u32",       "u32",   "const void *from" },
   { "ldg_u32x4",     "void",  "u32 *v, const void *from" },
@@ -19,6 +24,7 @@ all[#all + 1] = { name = "base",
   { "stg_u32",       "void",  "void *to, u32 v" },
   { "stg_u32x4",     "void",  "void *to, const u32 *v" },
   { "stg_f32",       "void",  "float *to, float v" },
+  { "stg_f32_if",    "void",  "float *to, float v, int predicate" },
   { "stg_f32x4",     "void",  "float *to, const float *v" },
   { "block_sync",    "void",  "void" },
   { "barrier_sync",  "void",  "int id, int threads" },
@@ -26,9 +32,11 @@ all[#all + 1] = { name = "base",
   { "warp_sync",     "void",  "u32 lanes" },
   { "shfl_xor",      "float", "u32 lanes, float v, int mask" }, -- v of lane (own ^ mask)
   { "shfl",          "float", "u32 lanes, float v, int from" },
+  { "shfl_u32",      "u32",   "u32 lanes, u32 v, int from" },
   { "ballot",        "u32",   "u32 lanes, int predicate" },
   { "any_lane",      "int",   "u32 lanes, int predicate" },   -- 1 if that of any lane is not 0
   { "atomic_add",    "float", "float *to, float v" },         -- the old value; order is not fixed
+  { "atomic_add_u32", "u32",  "u32 *to, u32 v" },
   { "red_add_f32",   "void",  "float *to, float v" },         -- the same without it, and cheaper
   { "red_add_f32x4", "void",  "float *to, const float *v" },  -- four sums, not one of four
   { "as_f32",        "float", "u32 bits" },
@@ -69,5 +77,80 @@ for in_flight = 0, 3 do -- until at most that many of the thread's groups have n
   async[#async + 1] = { "cp_async_wait_" .. in_flight, "void", "void" }
 end
 all[#all + 1] = async
+
+-- Of a warp, sm_90 on.
+all[#all + 1] = { name = "warp", on = since(90),
+  -- As ldmatrix_x4, the other way: lane l gives the address of row l % 8 of matrix l / 8.
+  { "stmatrix_x4",       "void", "u32 address, const u32 *r" },
+  { "stmatrix_x4_trans", "void", "u32 address, const u32 *r" },
+  { "elect_one",         "int",  "void" }, -- 1 in one lane of the whole warp, the same each time
+}
+
+-- Barriers in shared memory: 8 bytes, 8-byte aligned. A phase ends when `count` arrivals and all
+-- bytes that were expected have come; then the next one begins. `parity` is that of the phase
+-- waited for: 0 for the first, so a wait for 1 on a new barrier returns at once.
+all[#all + 1] = { name = "barrier", on = since(90),
+  { "mbarrier_init",      "void", "u32 bar, int count" },
+  { "fence_barrier_init", "void", "void" },               -- after them all, then block_sync or cluster_sync
+  { "mbarrier_arrive",    "void", "u32 bar" },
+  { "mbarrier_arrive_if", "void", "u32 bar, int predicate" },
+  { "mbarrier_expect",    "void", "u32 bar, int bytes" }, -- arrives, and so many bytes are to come
+  { "mbarrier_expect_if", "void", "u32 bar, int bytes, int predicate" },
+  { "mbarrier_wait",      "void", "u32 bar, int parity" },
+  { "mbarrier_try",       "int",  "u32 bar, int parity" }, -- 1: the phase has ended
+  -- At the same place in another block of the cluster. It orders this block's memory only.
+  { "mbarrier_arrive_remote",    "void", "u32 bar, int rank" },
+  { "mbarrier_arrive_remote_if", "void", "u32 bar, int rank, int predicate" },
+  -- What this thread stored to shared memory is seen by wgmma and TMA, behind a barrier.
+  { "fence_async",        "void", "void" },
+}
+
+-- Clusters of blocks, and grids that overlap in time.
+all[#all + 1] = { name = "cluster", on = since(90),
+  { "cluster_rank",    "int",  "void" },
+  { "cluster_arrive",  "void", "void" },  -- both of every thread of every block, in turn
+  { "cluster_wait",    "void", "void" },
+  { "cluster_sync",    "void", "void" },
+  { "grid_wait",       "void", "void" },  -- until the grid before has ended and its memory is seen
+  { "grid_launch",     "void", "void" },  -- the next grid may start
+}
+
+-- TMA: boxes of a tensor, by the tensor's map and the coordinates of the box's first element (d,
+-- row, head, batch; of rank 5: column, row, block of columns, head, batch). Elements outside of the
+-- tensor load as zeros and are not stored. Loads arrive at the barrier with the whole box's bytes.
+local tma = { name = "tma", on = since(90), { "tma_prefetch", "void", "const tensor_map *map" } }
+for rank = 4, 5 do
+  local at = { "int c0", "int c1", "int c2", "int c3", rank == 5 and "int c4" or nil }
+  local load = string.format("u32 to, const tensor_map *map, %s, u32 bar, u64 policy", table.concat(at, ", "))
+  local store = string.format("const tensor_map *map, %s, u32 from", table.concat(at, ", "))
+  tma[#tma + 1] = { string.format("tma_load_%dd", rank), "void", load }
+  tma[#tma + 1] = { string.format("tma_load_%dd_if", rank), "void", load .. ", int predicate" }
+  -- To the same places, and to the same barrier, in each block of the mask of ranks.
+  tma[#tma + 1] = { string.format("tma_multicast_%dd", rank), "void", load .. ", int ranks" }
+  tma[#tma + 1] = { string.format("tma_store_%dd", rank), "void", store }
+  tma[#tma + 1] = { string.format("tma_store_%dd_if", rank), "void", store .. ", int predicate" }
+end
+tma[#tma + 1] = { "tma_store_commit", "void", "void" } -- a group, of the thread's stores so far
+for in_flight = 0, 3 do -- of its groups: have been read from shared memory; are written
+  tma[#tma + 1] = { "tma_store_wait_read_" .. in_flight, "void", "void" }
+  tma[#tma + 1] = { "tma_store_wait_" .. in_flight, "void", "void" }
+end
+all[#all + 1] = tma
+
+-- Products by a warpgroup (instances.lua has them), and its registers.
+local wgmma = { name = "wgmma", on = hopper,
+  -- How a product names its operand in shared memory: for tiles, a multiple of 1024 and 16.
+  { "matrix_at", "u32", "u32 address" },
+}
+for in_flight = 0, 3 do -- of the warpgroup's products
+  wgmma[#wgmma + 1] = { "wgmma_wait_" .. in_flight, "void", "void" }
+end
+-- Of each thread of the warpgroup, all of whose warps call it. What dec gives up goes back to the
+-- block's pool, inc waits for it; the pool is what the block was launched with.
+for registers = 24, 256, 8 do
+  wgmma[#wgmma + 1] = { "setmaxnreg_dec_" .. registers, "void", "void" }
+  wgmma[#wgmma + 1] = { "setmaxnreg_inc_" .. registers, "void", "void" }
+end
+all[#all + 1] = wgmma
 
 return all

@@ -39,6 +39,27 @@ typedef struct fgh_dim3 {
   u32 x, y, z;
 } fgh_dim3;
 
+// A tensor as TMA sees it. Axis 0 is the fastest and dense; the strides of the others in bytes.
+typedef struct tensor_map {
+  void *base;
+  i64 stride[4];
+  u32 extent[5];
+  u16 box[5];
+  u8 elem, rank, swizzle, encoded; // elem: bytes; swizzle: bytes of a row, 0 = none; encoded: 1
+} __attribute__((aligned(64))) tensor_map;
+
+// A product by a warpgroup: `steps` of 16 in k. An operand's descriptor is the high word, and the
+// low word of the call plus that of the step.
+typedef struct fgh_operand {
+  int transposed; // rows are of one k
+  u32 high, step[16];
+} fgh_operand;
+
+typedef struct fgh_product {
+  int n, steps, f16;
+  fgh_operand a, b; // a: unless it is in registers
+} fgh_product;
+
 typedef struct fgh_api {
   fgh_dim3 thread_index; // of the running thread; the engine writes it at every switch
   fgh_dim3 block_index, block_dim, grid_dim;
@@ -61,6 +82,33 @@ typedef struct fgh_api {
   void (*cp_async)(u32 to, const void *from, int bytes, int read); // bytes: 4, 16; read: they or 0
   void (*cp_async_commit)(void);
   void (*cp_async_wait)(int in_flight); // groups that need not have landed
+  void (*stmatrix)(u32 address, const u32 *pairs, int transposed);
+      // this and elect: the whole warp
+  int (*elect)(void);
+  void (*mbarrier_init)(u32 bar, int count);
+  void (*fence_barrier_init)(void);
+  void (*mbarrier_arrive)(u32 bar);
+  void (*mbarrier_arrive_remote)(u32 bar, int rank);
+  void (*mbarrier_expect)(u32 bar, int bytes);
+  void (*mbarrier_wait)(u32 bar, int parity);
+  int (*mbarrier_try)(u32 bar, int parity);
+  void (*fence_async)(void);
+  int (*cluster_rank)(void);
+  void (*cluster_arrive)(void);
+  void (*cluster_wait)(void);
+  void (*grid_wait)(void);
+  void (*grid_launch)(void);
+  void (*tma_prefetch)(const tensor_map *map);
+  // rank: coordinates in `at`; ranks: the mask of blocks of the cluster, 0 = the own one
+  void (*tma_load)(u32 to, const tensor_map *map, const int *at, int rank, u32 bar, u64 policy,
+      int ranks);
+  void (*tma_store)(const tensor_map *map, const int *at, int rank, u32 from);
+  void (*tma_store_commit)(void);
+  void (*tma_store_wait)(int in_flight, int read); // read: until shared memory has been read
+  // registers: of a, else NULL; sum: d counts
+  void (*wgmma)(float *d, const u32 *registers, u32 a, u32 b, int sum, const fgh_product *product);
+  void (*wgmma_wait)(int in_flight); // groups
+  void (*setmaxnreg)(int registers, int more);
 } fgh_api;
 #define DEV static inline __attribute__((always_inline))
 #define threadIdx (fgh->thread_index)

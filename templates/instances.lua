@@ -1,0 +1,55 @@
+-- instances.lua: primitives whose text follows from numbers of the caller. A template declares one,
+--   instance { "wgmma", name = "scores", n = 128, k = 64, a = ..., b = ... }
+-- and calls it by its name. Here each kind is checked and completed, for both targets; the bodies are
+-- functions of <target>/*.cut. Returns by kind a function of the description that gives the parameters.
+--
+-- scalars = true: registers are named, not in arrays: an argument s stands for s0, s1, ... (on the host
+-- device for the array s; tile/registers.lua writes either). NVRTC takes 0.64 s for a forward kernel of
+-- d 128 then, 0.87 s with arrays, for the same code (NVRTC 13.0, 2026-11-20).
+local kinds = {}
+
+-- "d += a b" or "d = a b" by a warpgroup, all k steps at once: a group of its own, which wgmma_wait_*
+-- counts. d: n / 2 floats, row and columns as PTX's wgmma has them. Until the wait d and, where it lies
+-- in registers, a must not be touched.
+--   n, k       columns of d, a multiple of 8; the products in a sum, a multiple of 16
+--   a, b       operands in shared memory; no a: k / 4 registers, two numbers each
+--   init       "zero" (d = a b), "sum", or "either": the last argument, sum, says whether d counts
+--   type       "bf16", "f16"; none: the spec's
+-- An operand is tiles of rows of `swizzle` bytes (128, 64, 32), 8 rows to a pattern:
+--   major      "k": a row has k side by side; "mn": a row is of one k
+--   block      bytes from one row's width to the next, where there are more than one
+--   stride     bytes from 8 rows to the next 8; none: 8 * swizzle
+local SWIZZLES = { [128] = 1, [64] = 2, [32] = 3 }
+
+-- The high word of the operand's descriptor, and what each step of 16 in k adds to the low one.
+local function complete(o, extent, k, what)
+  local code = assert(SWIZZLES[o.swizzle], what .. ": swizzle is 128, 64 or 32")
+  assert(o.major == "k" or o.major == "mn", what .. ": major is k or mn")
+  local width, stride = o.swizzle // 2, o.stride or 8 * o.swizzle
+  assert(o.block or (o.major == "k" and k or extent) <= width, what .. ": no block")
+  o.high = stride // 16 | code << 30
+  o.step = {}
+  for at = 0, k - 16, 16 do
+    local bytes = o.major == "mn" and at // 8 * stride or at // width * (o.block or 0) + at % width * 2
+    -- the leading offset, to the next row's width of m or n; with k side by side none is looked at
+    o.step[#o.step + 1] = bytes // 16 + ((o.major == "mn" and o.block or 0) // 16 << 16)
+  end
+end
+
+function kinds.wgmma(p)
+  p.type, p.init = p.type or spec.elem, p.init or "zero"
+  assert(p.n % 8 == 0 and p.n <= 256 and p.k % 16 == 0, p.name .. ": n or k")
+  if p.a then complete(p.a, 64, p.k, p.name .. ": a") end
+  complete(p.b, p.n, p.k, p.name .. ": b")
+  return string.format("float *d, %s, u32 b%s", p.a and "u32 a" or "const u32 *a", p.init == "either" and ", int sum" or "")
+end
+
+-- wgmma_wait_<pending>, and the compiler may move nothing across it that touches the registers
+-- `floats` = { 64, 32 }: of two arrays.
+function kinds.wgmma_wait(p)
+  local list = {}
+  for i = 1, #p.floats do list[i] = "float *d" .. i end
+  return table.concat(list, ", ")
+end
+
+return kinds
