@@ -219,6 +219,14 @@ local function comment(out, text)
   out[#out + 1] = { text = line }
 end
 
+local function launch_words(step)
+  local text = string.format("launch: %s, grid %s, %d threads, %d shared bytes",
+                             step.entry, table.concat(step.grid, " x "), step.threads, step.shared)
+  if step.cluster then text = string.format("%s, clusters of %d", text, step.cluster) end
+  if step.resident then text = string.format("%s, %d a multiprocessor", text, step.resident) end
+  return text .. (step.early and ", early" or "")
+end
+
 local function header(s, job, out)
   local d = s.description
   comment(out, job.name)
@@ -229,9 +237,7 @@ local function header(s, job, out)
   comment(out, "made by flashgen " .. job.version)
   comment(out, "")
   for _, step in ipairs(d.steps) do
-    comment(out, step.entry and string.format("launch: %s, grid %s, %d threads, %d shared bytes",
-                                              step.entry, table.concat(step.grid, " x "), step.threads, step.shared)
-                 or "zero:   " .. step.zero)
+    comment(out, step.entry and launch_words(step) or "zero:   " .. step.zero)
   end
   for _, region in ipairs(d.regions) do
     comment(out, string.format("scratch: %s, %s floats", region.name, region.count))

@@ -84,6 +84,24 @@ int fg_axes_print(const char *axes, size_t size, char *text) {
   return n + snprintf(text + n, size - (size_t)n, "]");
 }
 
+/* What cuTensorMapEncodeTiled would refuse, or no kernel of ours has use for. */
+const char *fg_map_fault(const fg_recipe *r, const fg_map *m) {
+  const fg_recipe_tensor *t = &r->tensor[m->tensor];
+  enum { BOX = 256, UNIT = 16 };
+  int row = m->columns * (int)fg_elem_size(t->elem);
+  if (t->argument->elem != FG_RULE_SPEC) return "its tensor is not of the spec's type";
+  if (r->align < UNIT) return "the recipe's alignment is less than 16";
+  if (m->swizzle && m->swizzle != 32 && m->swizzle != 64 && m->swizzle != 128)
+    return "there are swizzles of 32, 64 and 128 bytes";
+  if (m->columns < 1 || m->columns > BOX || m->rows < 1 || m->rows > BOX || m->blocks > BOX)
+    return "a box has 1 to 256 elements along an axis";
+  if (row % UNIT || (m->swizzle && row != m->swizzle))
+    return "a row is not as wide as the swizzle, or no multiple of 16 bytes";
+  if (m->blocks && fg_recipe_extent(r, t->axes[3], NULL) % m->columns)
+    return "the head dim is no multiple of its columns";
+  return NULL;
+}
+
 /* Appends to the struct's text and to the parameter table at once. */
 typedef struct {
   fg_recipe *recipe;
@@ -100,6 +118,18 @@ static void member(writer *w, fg_parameter p, int bytes) {
   p.offset = r->params_bytes = (r->params_bytes + bytes - 1) / bytes * bytes;
   r->params_bytes += bytes;
   r->parameter[r->n_parameters++] = p;
+}
+
+/* They come first, because they are aligned to 64 bytes. */
+static void maps(writer *w) {
+  for (int i = 0; i < w->recipe->n_maps; i++) {
+    const fg_map *m = &w->recipe->map[i];
+    fg_lines_add(&w->text, "tensor_map %s; // of %s: boxes of %d rows of %d", m->name,
+                 w->recipe->tensor[m->tensor].argument->ident, m->rows, m->columns);
+    if (m->blocks) fg_lines_add(&w->text, ", %d such blocks", m->blocks);
+    fg_lines_add(&w->text, "\n");
+    member(w, (fg_parameter){FG_FROM_MAP, i, 0, 0}, FG_MAP_BYTES);
+  }
 }
 
 static const char *c_type(fg_elem elem) { return elem == FG_ELEM_F32 ? "float" : "u16"; }
@@ -123,6 +153,7 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
   writer w = {r, {text, size, 0, false}, false};
   char shape[64];
   r->n_parameters = r->params_bytes = 0;
+  maps(&w);
   for (int i = 0; i < r->n_tensors; i++) {
     const fg_recipe_tensor *t = &r->tensor[i];
     fg_recipe_shape_print(r, t->axes, sizeof shape, shape);
@@ -139,7 +170,8 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
   fg_lines_add(&w.text, "int b, h, hk, nq, nk;\nfloat scale;\n");
   for (const char *a = extents; *a; a++) member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *a, 0}, 4);
   member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
-  r->params_bytes = (r->params_bytes + 7) / 8 * 8;
+  int unit = r->n_maps ? 64 : 8;
+  r->params_bytes = (r->params_bytes + unit - 1) / unit * unit;
   return w.full || w.text.full ? fg_fail(FG_EBUG, "the Params struct is too large for its tables")
                                : FG_OK;
 }

@@ -63,8 +63,20 @@ typedef struct fg_region {
   fg_expr count;
 } fg_region;
 
+/* What TMA knows of a tensor of the spec's dtype, as a member of Params: it moves boxes of `rows`
+ * rows of `columns` columns, in shared memory one behind the other and swizzled, zero outside of
+ * the tensor. The device makes it from the arguments at launch (tensor_map.h). Axes, fastest first:
+ * d, row, head, batch; with `blocks` the columns are two axes, and a box is so many blocks. */
+typedef struct fg_map {
+  char name[16];
+  int tensor; /* index */
+  int columns, rows, blocks;
+  int swizzle; /* bytes of a box's row, 32, 64 or 128; 0: not swizzled */
+} fg_map;
+
 /* A member of the kernel's Params struct: what goes to which byte of it. */
 typedef enum fg_source_kind {
+  FG_FROM_MAP,    /* map[index]: FG_MAP_BYTES, filled in by the device */
   FG_FROM_TENSOR, /* the data pointer of tensor[index] */
   FG_FROM_STRIDE, /* the stride (64-bit, in elements) of tensor[index] along `axis` */
   FG_FROM_REGION, /* the address of region[index] */
@@ -87,16 +99,28 @@ typedef struct fg_step {
   int registers;    /* of a thread, at least, as the family expects */
   fg_expr work;     /* of a block; any unit, the same for all plans of a spec */
   int shared_bytes; /* dynamic shared memory */
+  int cluster;      /* blocks along x that run together and reach each other's shared memory */
+  int resident;     /* at most so many blocks a multiprocessor are launched; 0: the whole grid */
+  bool early;       /* may start before the step before it in the stream has ended */
   int region;       /* zero: the region to fill with zero bytes */
 } fg_step;
 
-enum { FG_TENSOR_MAX = 16, FG_REGION_MAX = 4, FG_STEP_MAX = 8, FG_PARAMETER_MAX = 72 };
+enum {
+  FG_TENSOR_MAX = 16,
+  FG_REGION_MAX = 4,
+  FG_MAP_MAX = 8,
+  FG_STEP_MAX = 8,
+  FG_PARAMETER_MAX = 80,
+  FG_MAP_BYTES = 128,
+  FG_CLUSTER_MAX = 8
+};
 typedef struct fg_recipe {
-  int n_tensors, n_regions, n_steps, n_parameters;
+  int n_tensors, n_regions, n_maps, n_steps, n_parameters;
   int d, dv, params_bytes;
   int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
   fg_recipe_tensor tensor[FG_TENSOR_MAX];
   fg_region region[FG_REGION_MAX];
+  fg_map map[FG_MAP_MAX];
   fg_step step[FG_STEP_MAX];
   fg_parameter parameter[FG_PARAMETER_MAX];
 } fg_recipe;
@@ -112,8 +136,11 @@ int fg_axes_print(const char *axes, size_t size, char *text);
 int fg_axis_index(const char *axes, char a);
 char fg_axis_suffix(const char *axes, char a);
 
-/* Fixes the Params struct from the tensors and regions: fills `parameter` and params_bytes, and
- * writes the struct's C text (members only, a line each). */
+/* What is wrong with a map of the recipe's tensors; NULL: nothing. */
+const char *fg_map_fault(const fg_recipe *recipe, const fg_map *map);
+
+/* Fixes the Params struct from the maps, tensors and regions: fills `parameter` and params_bytes,
+ * and writes the struct's C text (members only, a line each). */
 fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
 
 /* As people, manifests and cache entries read it: head dims, tensors, regions, steps, a line each.
@@ -124,8 +151,10 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *   align 16                                      of q k v o and their gradients, in bytes
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
  *   region delta f32: b h * nq *
- *   zero delta
- *   launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192 registers 80 work nk */
+ *   map q_map q 64 128 2 swizzle 128              columns and rows of a box, and its blocks of
+ * columns zero delta launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192
+ * registers 80 work nk launch f grid b, 1, 1 threads 384 shared 0 registers 168 cluster 2 resident
+ * 1 early work nk */
 enum { FG_RECIPE_TEXT = 8192 };
 int fg_recipe_print(const fg_recipe *recipe, size_t size, char *text);
 

@@ -82,11 +82,51 @@ static fg_status read_region(lua_State *L, fg_recipe *r) {
   return fg_expr_compile(count, &region->count);
 }
 
+/* The number at a key that may be missing: then `otherwise`. */
+static fg_status optional_at(lua_State *L, const char *key, int otherwise, int *value) {
+  bool missing = lua_getfield(L, -1, key) == LUA_TNIL;
+  lua_pop(L, 1);
+  *value = otherwise;
+  return missing ? FG_OK : number_at(L, key, value);
+}
+
+static fg_status read_map(lua_State *L, fg_recipe *r) {
+  fg_map *m = &r->map[r->n_maps];
+  const char *tensor = text_at(L, "tensor");
+  TRY(copy_name(text_at(L, "name"), sizeof m->name, m->name));
+  while (m->tensor < r->n_tensors &&
+         (!tensor || strcmp(r->tensor[m->tensor].argument->name, tensor)))
+    m->tensor++;
+  if (m->tensor == r->n_tensors)
+    return fg_fail(FG_ETEMPLATE, "description: map %s: no tensor \"%s\"", m->name,
+                   tensor ? tensor : "?");
+  TRY(number_at(L, "columns", &m->columns));
+  TRY(number_at(L, "rows", &m->rows));
+  TRY(optional_at(L, "blocks", 0, &m->blocks));
+  TRY(number_at(L, "swizzle", &m->swizzle));
+  const char *why = fg_map_fault(r, m);
+  return why ? fg_fail(FG_ETEMPLATE, "description: map %s: %s", m->name, why) : FG_OK;
+}
+
 static fg_status read_zero(const char *name, fg_recipe *r, fg_step *step) {
   step->kind = FG_STEP_ZERO;
   for (step->region = 0; step->region < r->n_regions; step->region++)
     if (!strcmp(r->region[step->region].name, name)) return FG_OK;
   return fg_fail(FG_ETEMPLATE, "description: zero: no region \"%s\"", name);
+}
+
+static fg_status read_attributes(lua_State *L, fg_step *step) {
+  TRY(optional_at(L, "cluster", 1, &step->cluster));
+  TRY(optional_at(L, "resident", 0, &step->resident));
+  if (step->cluster < 1 || step->cluster > FG_CLUSTER_MAX || step->resident > 32)
+    return fg_fail(FG_ETEMPLATE,
+                   "description: step %s: a cluster has 1 to %d blocks, a "
+                   "multiprocessor 32 at most",
+                   step->entry, FG_CLUSTER_MAX);
+  lua_getfield(L, -1, "early");
+  step->early = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return FG_OK;
 }
 
 static fg_status read_step(lua_State *L, fg_recipe *r) {
@@ -96,6 +136,7 @@ static fg_status read_step(lua_State *L, fg_recipe *r) {
   TRY(copy_name(text_at(L, "entry"), sizeof step->entry, step->entry));
   TRY(number_at(L, "threads", &step->threads));
   TRY(number_at(L, "registers", &step->registers));
+  TRY(read_attributes(L, step));
   const char *work = text_at(L, "work");
   if (!work) return fg_fail(FG_ETEMPLATE, "description: step %s has no work", step->entry);
   TRY(fg_expr_compile(work, &step->work));
@@ -116,8 +157,12 @@ typedef fg_status (*reader)(lua_State *L, fg_recipe *r);
 
 static fg_status read_list(lua_State *L, const char *key, int most, int *count, reader read,
                            fg_recipe *r) {
-  if (lua_getfield(L, -1, key) != LUA_TTABLE)
-    return fg_fail(FG_ETEMPLATE, "description: %s is missing", key);
+  int kind = lua_getfield(L, -1, key);
+  if (kind == LUA_TNIL && read == read_map) {
+    lua_pop(L, 1);
+    return FG_OK;
+  }
+  if (kind != LUA_TTABLE) return fg_fail(FG_ETEMPLATE, "description: %s is missing", key);
   int n = (int)lua_rawlen(L, -1);
   if (n > most) return fg_fail(FG_ETEMPLATE, "description: more than %d %s", most, key);
   for (int i = 1; i <= n; i++, ++*count) {
@@ -140,6 +185,7 @@ fg_status fg_recipe_read(lua_State *L, const fg_point *point, fg_recipe *recipe)
   TRY_OUT(read_tensors(L, "inputs", false, point, &r));
   TRY_OUT(read_tensors(L, "outputs", true, point, &r));
   TRY_OUT(read_list(L, "regions", FG_REGION_MAX, &r.n_regions, read_region, &r));
+  TRY_OUT(read_list(L, "maps", FG_MAP_MAX, &r.n_maps, read_map, &r));
   TRY_OUT(read_list(L, "steps", FG_STEP_MAX, &r.n_steps, read_step, &r));
   *recipe = r;
 out:

@@ -50,8 +50,17 @@ static void print_launch(fg_lines *all, const fg_step *s) {
     fg_lines_add(&l, "%s %s", a ? "," : "", expr);
   }
   fg_expr_print(&s->work, sizeof expr, expr);
-  fg_lines_add(all, "%s threads %d shared %d registers %d work %s\n", text, s->threads,
-               s->shared_bytes, s->registers, expr);
+  fg_lines_add(&l, " threads %d shared %d registers %d", s->threads, s->shared_bytes, s->registers);
+  if (s->cluster > 1) fg_lines_add(&l, " cluster %d", s->cluster);
+  if (s->resident) fg_lines_add(&l, " resident %d", s->resident);
+  fg_lines_add(all, "%s%s work %s\n", text, s->early ? " early" : "", expr);
+}
+
+static void print_map(fg_lines *l, const fg_recipe *r, const fg_map *m) {
+  char blocks[16] = "";
+  if (m->blocks) snprintf(blocks, sizeof blocks, " %d", m->blocks);
+  fg_lines_add(l, "map %s %s %d %d%s swizzle %d\n", m->name, r->tensor[m->tensor].argument->name,
+               m->columns, m->rows, blocks, m->swizzle);
 }
 
 int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
@@ -68,6 +77,7 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
     fg_lines_add(&l, "region %s %s: %s\n", r->region[i].name, fg_elem_name(r->region[i].elem),
                  buffer);
   }
+  for (int i = 0; i < r->n_maps; i++) print_map(&l, r, &r->map[i]);
   for (int i = 0; i < r->n_steps; i++) {
     if (r->step[i].kind == FG_STEP_ZERO)
       fg_lines_add(&l, "zero %s\n", r->region[r->step[i].region].name);
@@ -179,6 +189,26 @@ static fg_status read_region(char *rest, fg_recipe *r) {
   return FG_OK;
 }
 
+static fg_status read_map(char *rest, fg_recipe *r) {
+  fg_map m = {0};
+  if (r->n_maps == FG_MAP_MAX) return fg_fail(FG_EIO, "too many maps");
+  TRY(read_name(strsep(&rest, " "), sizeof m.name, m.name));
+  const char *tensor = rest ? strsep(&rest, " ") : "";
+  while (m.tensor < r->n_tensors && strcmp(r->tensor[m.tensor].argument->name, tensor)) m.tensor++;
+  if (m.tensor == r->n_tensors) return fg_fail(FG_EIO, "map %s has no tensor", m.name);
+  TRY(read_number(strsep(&rest, " "), 1, 256, "columns", &m.columns));
+  TRY(read_number(strsep(&rest, " "), 1, 256, "rows", &m.rows));
+  if (rest && strncmp(rest, "swizzle ", 8))
+    TRY(read_number(strsep(&rest, " "), 1, 256, "blocks", &m.blocks));
+  if (!rest || strncmp(rest, "swizzle ", 8))
+    return fg_fail(FG_EIO, "map %s has no swizzle", m.name);
+  TRY(read_number(rest + 8, 0, 128, "swizzle", &m.swizzle));
+  const char *why = fg_map_fault(r, &m);
+  if (why) return fg_fail(FG_EIO, "map %s: %s", m.name, why);
+  r->map[r->n_maps++] = m;
+  return FG_OK;
+}
+
 static fg_status add_step(const fg_step *step, fg_recipe *r) {
   if (r->n_steps == FG_STEP_MAX) return fg_fail(FG_EIO, "too many steps");
   r->step[r->n_steps++] = *step;
@@ -202,6 +232,23 @@ static bool cut(char *text, int n, const char *const *words, char **after) {
   return true;
 }
 
+/* "168 cluster 2 resident 1 early", behind "registers ". */
+static fg_status read_attributes(char *rest, fg_step *step) {
+  step->cluster = 1;
+  TRY(read_number(strsep(&rest, " "), 1, 255, "registers", &step->registers));
+  for (char *word; (word = strsep(&rest, " "));) {
+    if (!strcmp(word, "cluster"))
+      TRY(read_number(strsep(&rest, " "), 2, FG_CLUSTER_MAX, "cluster", &step->cluster));
+    else if (!strcmp(word, "resident"))
+      TRY(read_number(strsep(&rest, " "), 1, 32, "resident", &step->resident));
+    else if (!strcmp(word, "early"))
+      step->early = true;
+    else
+      return fg_fail(FG_EIO, "\"%.40s\" is no attribute of a launch", word);
+  }
+  return FG_OK;
+}
+
 static fg_status read_launch(char *rest, fg_recipe *r) {
   static const char *const words[] = {" threads ", " shared ", " registers ", " work "};
   char *after[4];
@@ -218,7 +265,7 @@ static fg_status read_launch(char *rest, fg_recipe *r) {
   }
   TRY(read_number(after[0], 1, 1024, "threads", &step.threads));
   TRY(read_number(after[1], 0, 1 << 20, "shared", &step.shared_bytes));
-  TRY(read_number(after[2], 1, 255, "registers", &step.registers));
+  TRY(read_attributes(after[2], &step));
   TRY(fg_expr_parse(after[3], &step.work));
   return add_step(&step, r);
 }
@@ -227,11 +274,8 @@ static fg_status read_line(char *text, fg_recipe *r) {
   static const struct {
     const char *word;
     fg_status (*read)(char *rest, fg_recipe *r);
-  } kinds[] = {{"head_dim", read_head_dims},
-               {"align", read_align},
-               {"tensor", read_tensor},
-               {"region", read_region},
-               {"zero", read_zero},
+  } kinds[] = {{"head_dim", read_head_dims}, {"align", read_align}, {"tensor", read_tensor},
+               {"region", read_region},      {"map", read_map},     {"zero", read_zero},
                {"launch", read_launch}};
   char *rest = text;
   const char *word = strsep(&rest, " ");

@@ -26,11 +26,35 @@ enum {
   CU_DEVICE_SHARED_OPTIN = 97,    /* most dynamic shared bytes a block can opt in to */
   CU_FUNC_MAX_DYNAMIC_SHARED = 8, /* function attribute: dynamic shared bytes it may be given */
   CU_STREAM_NOT_CAPTURING = 0,
-  CU_OUT_OF_MEMORY = 2, /* results */
+  CU_TENSOR_MAP_F16 = 6, /* data types of a tensor map; its L2 promotion */
+  CU_TENSOR_MAP_BF16 = 9,
+  CU_TENSOR_MAP_L2_256 = 3,
+  CU_LAUNCH_CLUSTER = 4, /* launch attributes: cluster dimension, */
+  CU_LAUNCH_EARLY = 6,   /* programmatic stream serialization */
+  CU_OUT_OF_MEMORY = 2,  /* results */
   CU_CONTEXT_INVALID = 201,
   CU_CONTEXT_DESTROYED = 709,
   CU_CAPTURE_IMPLICIT = 906 /* the default stream, while a stream that waits for it captures */
 };
+
+typedef unsigned int cu_uint32;
+typedef unsigned long long cu_uint64;
+
+typedef struct cu_launch_attribute {
+  int id, pad;
+  union {
+    char bytes[64];
+    unsigned cluster[3];
+    int allow;
+  } value;
+} cu_launch_attribute;
+
+typedef struct cu_launch_config {
+  unsigned grid[3], block[3], shared;
+  CUstream stream;
+  cu_launch_attribute *attributes;
+  unsigned n_attributes;
+} cu_launch_config;
 
 /* name, parameters; all return CUresult. The _v2 names are the ABI's own. */
 #define FG_CUDA_FUNCTIONS(X)                                                                       \
@@ -55,6 +79,12 @@ enum {
   X(cuLaunchKernel,                                                                                \
     (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,         \
      unsigned bz, unsigned shared, CUstream stream, void **params, void **extra))                  \
+  X(cuLaunchKernelEx,                                                                              \
+    (const cu_launch_config *config, CUfunction function, void **params, void **extra))            \
+  X(cuTensorMapEncodeTiled,                                                                        \
+    (void *map, int type, cu_uint32 rank, void *base, const cu_uint64 *extents,                    \
+     const cu_uint64 *strides, const cu_uint32 *box, const cu_uint32 *steps, int interleave,       \
+     int swizzle, int l2, int outside))                                                            \
   X(cuStreamIsCapturing, (CUstream stream, int *status))                                           \
   X(cuStreamCreate, (CUstream * stream, unsigned flags))                                           \
   X(cuStreamDestroy_v2, (CUstream stream))                                                         \

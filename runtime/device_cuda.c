@@ -1,5 +1,5 @@
 /* device_cuda.c - a GPU: NVRTC compiles, the driver loads and launches, in the primary context. */
-#include "cuda.h"
+#include "cuda_launch.h"
 #include "device.h"
 
 #include <stdio.h>
@@ -110,20 +110,18 @@ static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shap
   bool empty;
   TRY(fg_step_grid(step, shape, grid, &empty));
   if (empty) return FG_OK;
-  return fg_cuda_check_before(
-      g->cuda,
-      g->cuda->cuLaunchKernel(k->step[i], grid[0], grid[1], grid[2], (unsigned)step->threads, 1, 1,
-                              (unsigned)step->shared_bytes, stream, (void *[]){params}, NULL),
-      step->entry);
+  fg_step_limit(step, g->base.multiprocessors, grid);
+  return fg_cuda_launch(g->cuda, k->step[i], step, grid, stream, params);
 }
 
 static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args *args,
                         void *workspace, void *stream) {
   const kernel *k = (const kernel *)module;
   const gpu *g = (const gpu *)module->device;
-  _Alignas(16) char params[FG_PARAMS_MAX];
+  _Alignas(64) char params[FG_PARAMS_MAX];
   TRY(fg_params_fill(&module->source->recipe, shape, args, workspace, params));
   TRY(make_current(g));
+  TRY(fg_cuda_encode_maps(g->cuda, &module->source->recipe, shape, args, params));
   for (int i = 0; i < module->source->recipe.n_steps; i++)
     TRY(launch_step(g, k, i, shape, params, workspace, stream));
   return FG_OK;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* dladdr, memfd_create */
 #include "device.h"
 #include "process.h"
+#include "tensor_map.h"
 
 #include "host/engine.h"
 
@@ -160,6 +161,26 @@ static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, cons
   return FG_OK;
 }
 
+static fg_status encode_maps(const fg_recipe *r, const fg_shape *shape, const fg_args *args,
+                             void *params) {
+  for (int i = 0; i < r->n_maps; i++) {
+    fg_map_view v;
+    TRY(fg_map_view_of(r, &r->map[i], shape, args, &v));
+    tensor_map *m = (tensor_map *)params + i;
+    *m = (tensor_map){.base = v.base,
+                      .elem = (u8)fg_elem_size(v.elem),
+                      .rank = (u8)v.rank,
+                      .swizzle = (u8)v.swizzle,
+                      .encoded = 1};
+    for (int a = 0; a < v.rank; a++) {
+      m->extent[a] = (u32)v.extent[a];
+      m->box[a] = (u16)v.box[a];
+      if (a) m->stride[a - 1] = (i64)v.stride[a];
+    }
+  }
+  return FG_OK;
+}
+
 static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const void *params,
                           fg_host_memory *memory) {
   const fg_step *step = &k->base.source->recipe.step[i];
@@ -167,11 +188,13 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const v
                            .block = (uint32_t)step->threads,
                            .shared_bytes = (uint32_t)step->shared_bytes,
                            .seed = k->base.device->seed + (uint64_t)i,
+                           .cluster = (uint32_t)step->cluster,
                            .memory = memory};
   bool empty;
   static fg_host_fault f; /* large, and one launch at a time a process */
   TRY(fg_step_grid(step, shape, launch.grid, &empty));
   if (empty) return FG_OK;
+  fg_step_limit(step, k->base.device->multiprocessors, launch.grid);
   *(void **)&launch.entry = k->entry[i];
   fg_status status = fg_host_run(&launch, &f);
   return status == FG_ETEMPLATE ? fault(k, step->entry, &f) : status;
@@ -182,11 +205,12 @@ static fg_status run_steps(fg_module *module, const fg_shape *shape, const fg_ar
   const kernel *k = (const kernel *)module;
   const fg_recipe *r = &module->source->recipe;
   fg_host_tensor tensors[FG_TENSOR_MAX + FG_REGION_MAX];
-  _Alignas(16) char params[FG_PARAMS_MAX];
+  _Alignas(64) char params[FG_PARAMS_MAX];
   fg_host_memory *memory = NULL;
   int n;
   fg_status status = FG_OK;
   TRY(fg_params_fill(r, shape, args, workspace, params));
+  TRY(encode_maps(r, shape, args, params));
   TRY(describe_memory(r, shape, args, workspace, tensors, &n));
   TRY(fg_host_memory_new(tensors, n, &memory));
   for (int i = 0; i < r->n_steps; i++) {

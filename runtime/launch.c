@@ -61,7 +61,8 @@ static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *
       return fg_fail(FG_EARGUMENT, "%s: a stride is 0: its elements would be written twice",
                      t->argument->name);
     if (a[1] && ((uint64_t)stride * fg_elem_size(t->elem) & (fg_tensor_align(recipe, t) - 1)))
-      return fg_fail(FG_EARGUMENT, "%s: a stride of %" PRId64 " elements is not a multiple of %d bytes",
+      return fg_fail(FG_EARGUMENT,
+                     "%s: a stride of %" PRId64 " elements is not a multiple of %d bytes",
                      t->argument->name, stride, (int)fg_tensor_align(recipe, t));
     if (__builtin_mul_overflow(extent - 1, stride, &reach) ||
         __builtin_add_overflow(last, reach, &last) || last > INT64_MAX / 8)
@@ -126,6 +127,8 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
                           const fg_args *args, void *workspace, char *to) {
   const fg_argument *argument = r->tensor[p->index].argument;
   switch (p->from) {
+  case FG_FROM_MAP:
+    break;
   case FG_FROM_TENSOR:
     memcpy(to, &fg_args_tensor(args, argument)->data, sizeof(void *));
     break;
@@ -179,5 +182,15 @@ fg_status fg_step_grid(const fg_step *step, const fg_shape *shape, uint32_t grid
     grid[i] = (uint32_t)n;
     *empty |= n == 0;
   }
+  if (grid[0] % (uint32_t)step->cluster)
+    return fg_fail(FG_EBUG, "%s: %u blocks along x are not whole clusters of %d", step->entry,
+                   grid[0], step->cluster);
   return FG_OK;
+}
+
+void fg_step_limit(const fg_step *step, int multiprocessors, uint32_t grid[3]) {
+  uint32_t cluster = (uint32_t)step->cluster;
+  uint32_t most = (uint32_t)(step->resident * multiprocessors) / cluster * cluster;
+  if (most < cluster) most = cluster;
+  if (step->resident && grid[0] > most) grid[0] = most;
 }

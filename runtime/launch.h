@@ -7,7 +7,7 @@
 
 #include "recipe.h"
 
-enum { FG_WORKSPACE_ALIGN = 256, FG_PARAMS_MAX = 1024, FG_LENGTH_MAX = 1 << 30 };
+enum { FG_WORKSPACE_ALIGN = 256, FG_PARAMS_MAX = 2048, FG_LENGTH_MAX = 1 << 30 };
 
 /* FG_EARGUMENT naming the field: extents negative, h no multiple of hk, a length >= 2^30, a tensor
  * that is missing or misaligned, whose last stride is not 1 or whose offsets overflow. */
@@ -30,11 +30,14 @@ fg_status fg_workspace_size(const fg_recipe *recipe, const fg_shape *shape, int6
 fg_status fg_workspace_region(const fg_recipe *recipe, const fg_shape *shape, int region,
                               int64_t *offset, int64_t *bytes);
 
-/* Fills the Params struct (params_bytes of the recipe, at most FG_PARAMS_MAX). */
+/* Fills the Params struct (params_bytes of the recipe, at most FG_PARAMS_MAX), but for the tensor
+ * maps, which are the device's. */
 fg_status fg_params_fill(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args,
                          void *workspace, void *params);
 
-/* The grid of a launch step; *empty when it has no block. */
+/* The blocks of a launch step; *empty when it has none. And those of them that are launched where
+ * there are so many multiprocessors: whole clusters. */
 fg_status fg_step_grid(const fg_step *step, const fg_shape *shape, uint32_t grid[3], bool *empty);
+void fg_step_limit(const fg_step *step, int multiprocessors, uint32_t grid[3]);
 
 #endif

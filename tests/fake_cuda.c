@@ -95,6 +95,30 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   return gx && gy && gz && bx && by && bz && params ? result : 1;
 }
 
+CUresult cuLaunchKernelEx(const cu_launch_config *config, CUfunction function, void **params,
+                          void **extra) {
+  CUresult result = answer("cuLaunchKernelEx");
+  fake_cuda.launches += !result;
+  fake_cuda.attributes = config->n_attributes;
+  for (unsigned i = 0; i < config->n_attributes && i < 2; i++)
+    fake_cuda.attribute[i] = config->attributes[i];
+  return function && params && !extra ? result : 1;
+}
+
+CUresult cuTensorMapEncodeTiled(void *map, int type, cu_uint32 rank, void *base,
+                                const cu_uint64 *extents, const cu_uint64 *strides,
+                                const cu_uint32 *box, const cu_uint32 *steps, int interleave,
+                                int swizzle, int l2, int outside) {
+  struct fake_map m = {.type = type, .rank = rank, .base = base, .swizzle = swizzle, .l2 = l2};
+  memcpy(m.extent, extents, rank * sizeof *extents);
+  memcpy(m.stride, strides, (rank - 1) * sizeof *strides);
+  memcpy(m.box, box, rank * sizeof *box);
+  fake_cuda.map = m;
+  if ((uintptr_t)map % 64 || interleave || outside || steps[rank - 1] != 1) return 1;
+  memset(map, 0x5a, 128);
+  return answer("cuTensorMapEncodeTiled");
+}
+
 CUresult cuStreamIsCapturing(CUstream stream, int *status) {
   *status = CU_STREAM_NOT_CAPTURING;
   return answer("cuStreamIsCapturing");

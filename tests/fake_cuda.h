@@ -15,6 +15,14 @@ extern struct fake_cuda {
   unsigned long long id; /* of the GPU's context */
   int another;           /* a context of the application's is current, not the GPU's */
   int launches, loads, unloads, sets;
+  unsigned attributes; /* of the last extended launch, and the last tensor map that was made */
+  cu_launch_attribute attribute[2];
+  struct fake_map {
+    int type, swizzle, l2;
+    unsigned rank, box[5];
+    void *base;
+    cu_uint64 extent[5], stride[4];
+  } map;
 } fake_cuda;
 
 #endif

@@ -29,6 +29,7 @@ static fg_source *expand(const char *name) {
 }
 
 static int size_of(const fg_parameter *p) {
+  if (p->from == FG_FROM_MAP) return FG_MAP_BYTES;
   return p->from == FG_FROM_EXTENT || p->from == FG_FROM_SCALE ? 4 : 8;
 }
 
@@ -36,6 +37,9 @@ static int size_of(const fg_parameter *p) {
 static void ident_of(const fg_recipe *r, const fg_parameter *p, size_t size, char *ident) {
   const fg_argument *argument = r->tensor[p->index].argument;
   switch (p->from) {
+  case FG_FROM_MAP:
+    snprintf(ident, size, "%s", r->map[p->index].name);
+    break;
   case FG_FROM_TENSOR:
     snprintf(ident, size, "%s", argument->ident);
     break;
@@ -67,7 +71,8 @@ static void look_at_offsets(const char *name, const fg_recipe *r) {
     if (p->offset % size_of(p) || p->offset < end) ck_abort_msg("%s: parameter %d", name, i);
     end = p->offset + size_of(p);
   }
-  if (end > r->params_bytes || r->params_bytes - end >= 8 || r->params_bytes % 8)
+  int unit = r->n_maps ? 64 : 8;
+  if (end > r->params_bytes || r->params_bytes - end >= unit || r->params_bytes % unit)
     ck_abort_msg("%s: %d bytes of %d", name, end, r->params_bytes);
 }
 

@@ -33,9 +33,16 @@ static int same_tensor(const fg_recipe_tensor *a, const fg_recipe_tensor *b) {
 static int same_step(const fg_step *a, const fg_step *b) {
   int same = a->kind == b->kind && !strcmp(a->entry, b->entry) && a->threads == b->threads &&
              a->shared_bytes == b->shared_bytes && a->registers == b->registers &&
-             same_expr(&a->work, &b->work) && a->region == b->region;
+             same_expr(&a->work, &b->work) && a->region == b->region &&
+             (a->kind == FG_STEP_ZERO ||
+              (a->cluster == b->cluster && a->resident == b->resident && a->early == b->early));
   for (int i = 0; i < 3; i++) same &= same_expr(&a->grid[i], &b->grid[i]);
   return same;
+}
+
+static int same_map(const fg_map *a, const fg_map *b) {
+  return !strcmp(a->name, b->name) && a->tensor == b->tensor && a->columns == b->columns &&
+         a->rows == b->rows && a->blocks == b->blocks && a->swizzle == b->swizzle;
 }
 
 static int same_parameter(const fg_parameter *a, const fg_parameter *b) {
@@ -44,13 +51,15 @@ static int same_parameter(const fg_parameter *a, const fg_parameter *b) {
 
 static int same(const fg_recipe *a, const fg_recipe *b) {
   int same = a->n_tensors == b->n_tensors && a->n_regions == b->n_regions &&
-             a->n_steps == b->n_steps && a->n_parameters == b->n_parameters && a->d == b->d &&
-             a->dv == b->dv && a->align == b->align && a->params_bytes == b->params_bytes;
+             a->n_steps == b->n_steps && a->n_maps == b->n_maps &&
+             a->n_parameters == b->n_parameters && a->d == b->d && a->dv == b->dv &&
+             a->align == b->align && a->params_bytes == b->params_bytes;
   for (int i = 0; i < FG_TENSOR_MAX; i++) same &= same_tensor(&a->tensor[i], &b->tensor[i]);
   for (int i = 0; i < FG_REGION_MAX; i++)
     same &= !strcmp(a->region[i].name, b->region[i].name) &&
             a->region[i].elem == b->region[i].elem &&
             same_expr(&a->region[i].count, &b->region[i].count);
+  for (int i = 0; i < FG_MAP_MAX; i++) same &= same_map(&a->map[i], &b->map[i]);
   for (int i = 0; i < FG_STEP_MAX; i++) same &= same_step(&a->step[i], &b->step[i]);
   for (int i = 0; i < FG_PARAMETER_MAX; i++)
     same &= same_parameter(&a->parameter[i], &b->parameter[i]);
@@ -90,7 +99,8 @@ START_TEST(every_variant_parses_back) {
 }
 END_TEST
 
-/* The richest text there is: broadcast axes, regions, several steps, and a zero step. */
+/* The richest text there is: broadcast axes, regions, maps, several steps with attributes, and a
+ * zero step. */
 static int rich_text(char text[FG_RECIPE_TEXT]) {
   fg_variant variant;
   ck_assert_int_eq(
@@ -99,6 +109,17 @@ static int rich_text(char text[FG_RECIPE_TEXT]) {
       FG_OK);
   fg_recipe recipe = recipe_of(&variant);
   ck_assert_int_gt(recipe.n_regions, 0);
+  char params[8192];
+  recipe.align = 16;
+  recipe.n_maps = 2;
+  recipe.map[0] = (fg_map){"q_map", 0, 64, 128, 1, 128};
+  recipe.map[1] = (fg_map){"k_map", 1, 16, 256, 0, 32};
+  ck_assert_int_eq(fg_recipe_params(&recipe, sizeof params, params), FG_OK);
+  ck_assert_ptr_nonnull(strstr(params, "tensor_map q_map; // of q: boxes of 128 rows of 64, 1 "));
+  recipe.step[0].cluster = 2;
+  recipe.step[0].resident = 1;
+  recipe.step[0].early = true;
+  recipe.step[1].early = true;
   fg_step *zero = &recipe.step[recipe.n_steps++];
   *zero = (fg_step){.kind = FG_STEP_ZERO, .region = recipe.n_regions - 1};
   parses_to_itself(&recipe);
@@ -224,12 +245,55 @@ static const struct {
      "recipe line 4: it is not spelled as a recipe is"},
 };
 
-START_TEST(malformed_texts) {
+#define MAP(rest) HEAD Q "map q_map q " rest "\n"
+#define TRAIT(text)                                                                                \
+  HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 " text " work nk\n"
+static const struct {
+  const char *text, *error;
+} malformed_maps[] = {
+    {HEAD Q "map 1 q 64 64 swizzle 128\n", "recipe line 4: \"1\" is no name"},
+    {HEAD Q "map q_map k 64 64 swizzle 128\n", "recipe line 4: map q_map has no tensor"},
+    {HEAD Q "map q_map\n", "recipe line 4: map q_map has no tensor"},
+    {MAP("x 64 swizzle 128"), "recipe line 4: columns is not a number from 1 to 256"},
+    {MAP("64 257 swizzle 128"), "recipe line 4: rows is not a number from 1 to 256"},
+    {MAP("64 64 0 swizzle 128"), "recipe line 4: blocks is not a number from 1 to 256"},
+    {MAP("64 64 1"), "recipe line 4: map q_map has no swizzle"},
+    {MAP("64 64 swizzle 129"), "recipe line 4: swizzle is not a number from 0 to 128"},
+    {MAP("64 64 swizzle 16"),
+     "recipe line 4: map q_map: there are swizzles of 32, 64 and 128 bytes"},
+    {MAP("32 64 swizzle 128"),
+     "recipe line 4: map q_map: a row is not as wide as the swizzle, or no multiple of 16 bytes"},
+    {MAP("12 64 swizzle 0"),
+     "recipe line 4: map q_map: a row is not as wide as the swizzle, or no multiple of 16 bytes"},
+    {MAP("48 64 1 swizzle 0"),
+     "recipe line 4: map q_map: the head dim is no multiple of its columns"},
+    {"head_dim 64 64\nalign 8\n" Q "map q_map q 64 64 swizzle 128\n",
+     "recipe line 4: map q_map: the recipe's alignment is less than 16"},
+    {HEAD "tensor lse in f32 [b, h, nq]\nmap x lse 32 64 swizzle 128\n",
+     "recipe line 4: map x: its tensor is not of the spec's type"},
+    {MAP("64 64 swizzle 128") FWD "map k_map q 64 64 swizzle 128\n",
+     "recipe line 5: it is not spelled as a recipe is"},
+    {TRAIT("cluster 1"), "recipe line 4: cluster is not a number from 2 to 8"},
+    {TRAIT("cluster 9"), "recipe line 4: cluster is not a number from 2 to 8"},
+    {TRAIT("resident 0"), "recipe line 4: resident is not a number from 1 to 32"},
+    {TRAIT("late"), "recipe line 4: \"late\" is no attribute of a launch"},
+    {TRAIT("early early"), "recipe line 4: it is not spelled as a recipe is"},
+    {TRAIT("resident 1 cluster 2"), "recipe line 4: it is not spelled as a recipe is"},
+};
+
+static void refused_with(const char *text, const char *error) {
   fg_recipe recipe = {.d = 77};
-  ck_assert_int_eq(fg_recipe_parse(malformed[_i].text, &recipe), FG_EIO);
-  ck_assert_str_eq(fg_error(), malformed[_i].error);
+  ck_assert_int_eq(fg_recipe_parse(text, &recipe), FG_EIO);
+  ck_assert_str_eq(fg_error(), error);
   ck_assert_int_eq(recipe.d, 77); /* left as it was */
 }
+
+START_TEST(malformed_maps_and_traits) {
+  refused_with(malformed_maps[_i].text, malformed_maps[_i].error);
+}
+END_TEST
+
+START_TEST(malformed_texts) { refused_with(malformed[_i].text, malformed[_i].error); }
 END_TEST
 
 START_TEST(too_much) {
@@ -260,6 +324,8 @@ int main(void) {
   tcase_add_test(texts, truncated);
   tcase_add_test(texts, mutated);
   tcase_add_loop_test(texts, malformed_texts, 0, sizeof malformed / sizeof *malformed);
+  tcase_add_loop_test(texts, malformed_maps_and_traits, 0,
+                      sizeof malformed_maps / sizeof *malformed_maps);
   tcase_add_test(texts, too_much);
   suite_add_tcase(suite, texts);
   return suite_run(suite);

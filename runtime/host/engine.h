@@ -38,6 +38,7 @@ typedef struct fg_host_launch {
   uint32_t shared_bytes;   /* at most 227 KB */
   uint64_t seed;           /* orders blocks, warps and lanes; equal seeds, equal runs */
   fg_host_memory *memory;
+  uint32_t cluster; /* blocks along x that run together; 0 and 1: each for itself */
 } fg_host_launch;
 
 /* Where a fault is: the sentence, and the address one past a byte of the instruction in the

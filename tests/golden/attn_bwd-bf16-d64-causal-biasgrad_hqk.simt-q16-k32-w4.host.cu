@@ -105,6 +105,7 @@ typedef struct fgh_api {
 #define DEV static inline __attribute__((always_inline))
 #define threadIdx (fgh->thread_index)
 #define blockIdx (fgh->block_index)
+#define gridDim (fgh->grid_dim)
 static fgh_api *fgh; // the host device, bound when this module is loaded
 void fgh_bind(fgh_api *api);
 void fgh_bind(fgh_api *api) { fgh = api; }

@@ -1,0 +1,155 @@
+/* t_cuda_launch.c - what the driver is given: tensor maps by the recipe and the arguments, launch
+ * attributes by the step. The driver is the tests' own. */
+#include "cuda_launch.h"
+#include "fake_cuda.h"
+#include "suite.h"
+#include "tensor_map.h"
+
+#include <string.h>
+
+static const char text[] =
+    "head_dim 128 64\nalign 16\n"
+    "tensor q in bf16 [b, nq, h, 128]\n"
+    "tensor k in bf16 [b, nk, hk, 128]\n"
+    "tensor v in f16 [b, nk, hk, 64]\n"
+    "map q_map q 64 128 2 swizzle 128\n"
+    "map v_map v 32 256 swizzle 64\n"
+    "launch plain grid b, 1, 1 threads 32 shared 16 registers 80 work nk\n"
+    "launch both grid 4, h, 1 threads 384 shared 99 registers 168 cluster 2 resident 1 early work "
+    "nk\n"
+    "launch early grid b, 1, 1 threads 32 shared 0 registers 80 early work nk\n";
+static const fg_shape shape = {.b = 2, .h = 6, .hk = 3, .nq = 100, .nk = 70};
+
+static fg_recipe recipe;
+static const fg_cuda *cuda;
+static fg_args args;
+static _Alignas(64) char params[FG_PARAMS_MAX];
+
+static void enter(void) {
+  ck_assert_msg(fg_recipe_parse(text, &recipe) == FG_OK, "%s", fg_error());
+  ck_assert_int_eq(fg_cuda_load(&cuda), FG_OK);
+  args = (fg_args)FG_INIT(fg_args);
+  args.q = (fg_tensor){(void *)256, {76800, 128, 768, 1}};
+  args.v = (fg_tensor){(void *)512, {13440, 64, 192, 1}};
+}
+
+static fg_status encode(const fg_shape *s) {
+  return fg_cuda_encode_maps(cuda, &recipe, s, &args, params);
+}
+
+/* The map that was made last. */
+static void is_map(const struct fake_map *want) {
+  const struct fake_map *m = &fake_cuda.map;
+  ck_assert(m->rank == want->rank && m->base == want->base && m->type == want->type);
+  ck_assert(m->swizzle == want->swizzle && m->l2 == CU_TENSOR_MAP_L2_256);
+  for (int i = 0; i < 5; i++)
+    ck_assert_msg(m->extent[i] == want->extent[i] && m->box[i] == want->box[i], "axis %d: %llu, %u",
+                  i, m->extent[i], m->box[i]);
+  for (int i = 0; i < 4; i++) ck_assert_int_eq((long long)m->stride[i], (long long)want->stride[i]);
+}
+
+START_TEST(maps_of_both_ranks) {
+  ck_assert_int_eq(encode(&shape), FG_OK);
+  is_map(&(struct fake_map){.rank = 4,
+                            .base = (void *)512,
+                            .type = CU_TENSOR_MAP_F16,
+                            .swizzle = 2,
+                            .extent = {64, 70, 3, 2},
+                            .stride = {384, 128, 26880},
+                            .box = {32, 256, 1, 1}});
+  for (int i = 0; i < 2 * FG_MAP_BYTES; i++) ck_assert_int_eq(params[i], 0x5a);
+  ck_assert_int_eq(params[2 * FG_MAP_BYTES], 0);
+  recipe.n_maps = 1;
+  ck_assert_int_eq(encode(&shape), FG_OK);
+  is_map(&(struct fake_map){.rank = 5,
+                            .base = (void *)256,
+                            .type = CU_TENSOR_MAP_BF16,
+                            .swizzle = 3,
+                            .extent = {64, 100, 2, 6, 2},
+                            .stride = {1536, 128, 256, 153600},
+                            .box = {64, 128, 2, 1, 1}});
+}
+END_TEST
+
+/* Axes of one element may have any stride, tensors of none no address. */
+START_TEST(nothing_is_a_map_too) {
+  const fg_shape one = {.b = 1, .h = 1, .hk = 1, .nq = 1, .nk = 0};
+  args.q = (fg_tensor){(void *)256, {7, -3, 1LL << 60, 1}};
+  args.v = (fg_tensor){NULL, {0, 0, 0, 0}};
+  ck_assert_int_eq(encode(&one), FG_OK);
+  ck_assert_ptr_nonnull(fake_cuda.map.base);
+  for (unsigned i = 0; i < 4; i++) ck_assert_int_gt((long long)fake_cuda.map.extent[i], 0);
+  recipe.n_maps = 1;
+  ck_assert_int_eq(encode(&one), FG_OK);
+  for (unsigned i = 0; i < 4; i++)
+    ck_assert(fake_cuda.map.stride[i] % 16 == 0 && fake_cuda.map.stride[i] < 1ull << 40);
+}
+END_TEST
+
+START_TEST(refused_maps) {
+  args.q.stride[0] = 1LL << 39;
+  ck_assert_int_eq(encode(&shape), FG_EARGUMENT);
+  ck_assert_str_eq(fg_error(), "q: a stride of 1099511627776 bytes is beyond TMA's 2^40");
+  args.q.stride[0] = 76800;
+  fake_cuda.call = "cuTensorMapEncodeTiled", fake_cuda.result = 1, fake_cuda.times = 1;
+  ck_assert_int_eq(encode(&shape), FG_EARGUMENT);
+  ck_assert_str_eq(fg_error(), "q: a tensor map of it: CUDA_ERROR_1 (an error of the test)");
+  fake_cuda.result = 700, fake_cuda.times = 1;
+  ck_assert_int_eq(encode(&shape), FG_ECUDA);
+}
+END_TEST
+
+static void launch(int step) {
+  uint32_t grid[3];
+  bool empty;
+  fake_cuda.attributes = 99;
+  ck_assert_int_eq(fg_step_grid(&recipe.step[step], &shape, grid, &empty), FG_OK);
+  ck_assert_int_eq(
+      fg_cuda_launch(cuda, (CUfunction)&recipe, &recipe.step[step], grid, NULL, params), FG_OK);
+}
+
+START_TEST(attributes_of_a_launch) {
+  launch(0);
+  ck_assert_int_eq((int)fake_cuda.attributes, 99); /* not by the extended call */
+  launch(1);
+  ck_assert_int_eq((int)fake_cuda.attributes, 2);
+  ck_assert_int_eq(fake_cuda.attribute[0].id, CU_LAUNCH_CLUSTER);
+  ck_assert_int_eq((int)fake_cuda.attribute[0].value.cluster[0], 2);
+  ck_assert_int_eq((int)fake_cuda.attribute[0].value.cluster[2], 1);
+  ck_assert_int_eq(fake_cuda.attribute[1].id, CU_LAUNCH_EARLY);
+  ck_assert_int_eq(fake_cuda.attribute[1].value.allow, 1);
+  launch(2);
+  ck_assert_int_eq((int)fake_cuda.attributes, 1);
+  ck_assert_int_eq(fake_cuda.attribute[0].id, CU_LAUNCH_EARLY);
+}
+END_TEST
+
+START_TEST(whole_clusters) {
+  fg_step *step = &recipe.step[1];
+  uint32_t grid[3] = {100, 1, 1};
+  bool empty;
+  fg_step_limit(step, 7, grid);
+  ck_assert_int_eq((int)grid[0], 6);
+  fg_step_limit(step, 1, grid); /* one multiprocessor is less than a cluster */
+  ck_assert_int_eq((int)grid[0], 2);
+  grid[0] = 100;
+  fg_step_limit(&recipe.step[0], 7, grid);
+  ck_assert_int_eq((int)grid[0], 100);
+  step->cluster = 8;
+  ck_assert_int_eq(fg_step_grid(step, &shape, grid, &empty), FG_EBUG);
+  ck_assert_str_eq(fg_error(), "both: 4 blocks along x are not whole clusters of 8");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("cuda launch");
+  TCase *tests = tcase_create("cuda launch");
+  tcase_add_checked_fixture(tests, enter, NULL);
+  tcase_add_test(tests, maps_of_both_ranks);
+  tcase_add_test(tests, nothing_is_a_map_too);
+  tcase_add_test(tests, refused_maps);
+  tcase_add_test(tests, attributes_of_a_launch);
+  tcase_add_test(tests, whole_clusters);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
