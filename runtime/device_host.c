@@ -189,6 +189,7 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const v
                            .shared_bytes = (uint32_t)step->shared_bytes,
                            .seed = k->base.device->seed + (uint64_t)i,
                            .cluster = (uint32_t)step->cluster,
+                           .early = step->early,
                            .memory = memory};
   bool empty;
   static fg_host_fault f; /* large, and one launch at a time a process */

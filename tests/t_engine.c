@@ -207,7 +207,7 @@ START_TEST(strides_of_every_kind) {
     memcpy(list[2].stride, (int64_t[]){1ll << 30, 8, 1}, sizeof(int64_t[3]));
     list[4].extent[0] = 0;
     ck_assert_int_eq(fg_host_memory_new(list, 5, &memory), FG_OK);
-    fg_host_launch l = {see, &v, {1, 1, 1}, 32, 0, seed, memory, 1};
+    fg_host_launch l = {see, &v, {1, 1, 1}, 32, 0, seed, memory, 1, 0};
     ck_assert_msg(fg_host_run(&l, &fault) == FG_OK, "%s", fault.text);
     for (int i = 0; i < 32; i++) ck_assert(made.out[i] == (float)(63 - i + i % 8));
     fg_host_memory_free(memory);
@@ -236,7 +236,7 @@ END_TEST
 
 START_TEST(bad_launches_are_refused) {
   fg_host_memory *memory = case_make(0);
-  fg_host_launch good = {count, &made, {1, 1, 1}, 32, 232448, 0, memory, 1}, bad[8];
+  fg_host_launch good = {count, &made, {1, 1, 1}, 32, 232448, 0, memory, 1, 0}, bad[8];
   made.strided[COLS - 1] = 0;
   ck_assert_int_eq(fg_host_run(&good, &fault), FG_OK);
   for (int i = 0; i < 8; i++) bad[i] = good;

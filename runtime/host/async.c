@@ -24,7 +24,7 @@ typedef struct queue {
   u32 committed;   /* groups; the next copy belongs to the one with this number */
 } queue;
 
-static copy copies[FGH_GRANULES];
+static copy copies[FGH_MAX_CLUSTER * FGH_GRANULES];
 static queue queues[FGH_MAX_THREADS];
 
 /* Copies that are left belong to a launch that ended in a fault. */
@@ -41,7 +41,7 @@ void fgh_async_return(void) {
   if (!at) return;
   fgh_self->pc = copies[at - 1].pc;
   fgh_fault("the thread ends with a cp.async to shared byte %u in flight: it never waits for it",
-            (at - 1) * FGH_GRANULE);
+            fgh_byte_of(at - 1));
 }
 
 static void check(const void *from, int bytes, int read) {

@@ -1,11 +1,16 @@
-/* block.c - the launch: blocks one after another in a seeded order, their threads interleaved.
+/* block.c - the launch: blocks (clusters) one after another in a seeded order, their threads
+ * interleaved.
  *
  * The scheduler keeps to the first runnable warp of a random ranking, takes any of its lanes, and
  * now and then ranks anew: warps run far ahead of each other, which random picks would not show. */
 #include "block.h"
 
+#include "cluster.h"
+#include "mbarrier.h"
 #include "memory.h"
 #include "shadow.h"
+#include "tma.h"
+#include "warpgroup.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,11 +39,36 @@ fgh_api fgh_table = {
     .cp_async = fgh_cp_async,
     .cp_async_commit = fgh_cp_async_commit,
     .cp_async_wait = fgh_cp_async_wait,
+    .stmatrix = fgh_stmatrix,
+    .elect = fgh_elect,
+    .mbarrier_init = fgh_mbarrier_init,
+    .fence_barrier_init = fgh_fence_barrier_init,
+    .mbarrier_arrive = fgh_mbarrier_arrive,
+    .mbarrier_arrive_remote = fgh_mbarrier_arrive_remote,
+    .mbarrier_expect = fgh_mbarrier_expect,
+    .mbarrier_wait = fgh_mbarrier_wait,
+    .mbarrier_try = fgh_mbarrier_try,
+    .fence_async = fgh_fence_async,
+    .cluster_rank = fgh_cluster_rank,
+    .cluster_arrive = fgh_cluster_arrive,
+    .cluster_wait = fgh_cluster_wait,
+    .grid_wait = fgh_grid_wait,
+    .grid_launch = fgh_grid_launch,
+    .tma_prefetch = fgh_tma_prefetch,
+    .tma_load = fgh_tma_load,
+    .tma_store = fgh_tma_store,
+    .tma_store_commit = fgh_tma_store_commit,
+    .tma_store_wait = fgh_tma_store_wait,
+    .wgmma = fgh_wgmma,
+    .wgmma_wait = fgh_wgmma_wait,
+    .setmaxnreg = fgh_setmaxnreg,
 };
 
 static const fg_host_launch *launch;
-static fgh_context launcher; /* of fg_host_run, while a block runs */
-static u32 alive;            /* threads that have not returned */
+static fgh_context launcher;                  /* of fg_host_run, while a block runs */
+static u32 alive[FGH_MAX_CLUSTER], all_alive; /* threads that have not returned, by block */
+static int early_landings;                    /* copies land now and then, not as late as can be */
+u32 fgh_cluster_blocks;
 
 static u32 warps, ready[FGH_MAX_WARPS]; /* the lanes that can run, by warp */
 static u32 rank[FGH_MAX_WARPS];         /* of a warp; 0 goes first */
@@ -78,7 +108,7 @@ void fgh_fault(const char *format, ...) {
   add(format, args);
   va_end(args);
   fgh_dim3 at = fgh_table.block_index;
-  fgh_report(" [block %u,%u,%u thread %u]", at.x, at.y, at.z, fgh_self->id);
+  fgh_report(" [block %u,%u,%u thread %u]", fgh_self->block, at.y, at.z, fgh_self->local);
   fgh_raise(fgh_self->pc);
 }
 
@@ -102,11 +132,13 @@ void fgh_wake(u32 warp, u32 lanes) {
   if (lanes) runnable |= 1u << rank[warp];
 }
 
-/* The thread to run next, no longer ready; NULL when none is. Of its warp the first lane from a
- * random one on. */
+/* The thread to run next, no longer ready; NULL when none is, and nothing in flight can land. Of
+ * its warp the first lane from a random one on. */
 static fgh_thread *pick(void) {
-  if (!runnable) return NULL;
+  while (!runnable)
+    if (!fgh_tma_land()) return NULL;
   u32 r = fgh_random();
+  if (early_landings && (r >> 8 & 31) == 0) fgh_tma_land();
   if (r % 256 == 0) rerank();
   u32 warp = ranked[__builtin_ctz(runnable)], lanes = ready[warp];
   u32 from = lanes & ~0u << (r >> 27);
@@ -118,7 +150,8 @@ static fgh_thread *pick(void) {
 
 static inline void switch_to(fgh_thread *next, fgh_context *from) {
   fgh_self = next;
-  fgh_table.thread_index.x = next->id;
+  fgh_table.thread_index.x = next->local;
+  fgh_table.block_index.x = next->block;
   fgh_context_switch(from, next->context);
 }
 
@@ -139,29 +172,50 @@ void fgh_yield(void) {
 static void thread_main(void) {
   launch->entry(launch->params);
   fgh_async_return();
+  fgh_tma_return();
+  fgh_wgmma_return();
   fgh_collective_return();
+  fgh_cluster_return();
+  if (--alive[fgh_self->rank] == 0) fgh_tma_block_end();
   fgh_context ended;
-  if (--alive == 0) fgh_context_switch(&ended, launcher);
+  if (--all_alive == 0) fgh_context_switch(&ended, launcher);
   fgh_thread *next = pick();
   if (!next) fgh_deadlock();
   switch_to(next, &ended);
 }
 
-static void run_block(void) {
-  warps = launch->block / 32;
-  alive = launch->block;
+int fgh_block_alive(u32 block) { return alive[block] > 0; }
+
+static void make_threads(u32 block) {
+  all_alive = fgh_cluster_blocks * launch->block;
+  for (u32 i = 0; i < fgh_cluster_blocks; i++) alive[i] = launch->block;
+  for (u32 i = 0; i < all_alive; i++)
+    fgh_threads[i] = (fgh_thread){.context = fgh_context_new(i, thread_main),
+                                  .id = i,
+                                  .warp = i / 32,
+                                  .lane = i % 32,
+                                  .rank = i / launch->block,
+                                  .local = i % launch->block,
+                                  .block = block + i / launch->block};
+}
+
+/* Runs a block, or a cluster of them, from `block` on along x. */
+static void run_block(u32 block) {
+  make_threads(block);
+  warps = all_alive / 32;
   fgh_clock_block(warps);
-  fgh_shared_block(launch->shared_bytes, warps);
-  fgh_collective_block(launch->block);
+  fgh_mbarrier_block();
+  fgh_shared_block(launch->shared_bytes, warps, fgh_cluster_blocks);
+  fgh_collective_block(launch->block, warps);
+  fgh_cluster_block(launch->block, warps, launch->early);
   fgh_async_block();
+  fgh_tma_block();
+  fgh_wgmma_block();
   for (u32 w = 0; w < warps; w++) {
     ready[w] = ~0u;
     ranked[w] = w;
   }
   rerank();
-  for (u32 i = 0; i < launch->block; i++)
-    fgh_threads[i] = (fgh_thread){
-        .context = fgh_context_new(i, thread_main), .id = i, .warp = i / 32, .lane = i % 32};
   fgh_accesses_left = 1 + fgh_random_below(16);
   switch_to(pick(), &launcher);
   fgh_self = NULL;
@@ -183,10 +237,10 @@ static void run_blocks(u32 blocks) {
   do step = 1 + fgh_random_below(blocks);
   while (common_divisor(step, blocks) != 1);
   for (u32 done = 0; done < blocks && !found.text[0]; done++) {
-    u32 x = launch->grid[0], y = launch->grid[1];
-    fgh_table.block_index = (fgh_dim3){at % x, at / x % y, at / x / y};
+    u32 x = launch->grid[0] / fgh_cluster_blocks, y = launch->grid[1];
+    fgh_table.block_index = (fgh_dim3){at % x * fgh_cluster_blocks, at / x % y, at / x / y};
     fgh_watchdog_arm();
-    run_block();
+    run_block(fgh_table.block_index.x);
     at = at < blocks - step ? at + step : at - (blocks - step);
   }
 }
@@ -207,6 +261,12 @@ static fg_status check(const fg_host_launch *l) {
   if (l->block == 0 || l->block % 32 || l->block > FGH_MAX_THREADS)
     return fg_fail(FG_EARGUMENT, "block of %u threads: want a multiple of 32, at most %d", l->block,
                    FGH_MAX_THREADS);
+  u32 cluster = l->cluster ? l->cluster : 1;
+  if (cluster > FGH_MAX_CLUSTER || l->block * cluster > FGH_MAX_THREADS || grid[0] % cluster)
+    return fg_fail(FG_EARGUMENT,
+                   "clusters of %u blocks of %u threads, %u blocks along x: want whole clusters of "
+                   "at most %d blocks and %d threads",
+                   cluster, l->block, grid[0], FGH_MAX_CLUSTER, FGH_MAX_THREADS);
   if (l->shared_bytes > FGH_SHARED_MAX)
     return fg_fail(FG_EARGUMENT, "%u bytes of shared memory: at most %d are there", l->shared_bytes,
                    FGH_SHARED_MAX);
@@ -218,16 +278,19 @@ fg_status fg_host_run(const fg_host_launch *l, fg_host_fault *fault) {
   TRY(check(l));
   TRY(fgh_stacks_map());
   launch = l;
+  if (found.text[0]) fgh_shared_forget();
   found.text[0] = 0;
   found.pc = NULL;
   fgh_random_seed(l->seed);
+  early_landings = l->seed % 3 == 2;
+  fgh_cluster_blocks = l->cluster ? l->cluster : 1;
   fgh_clock_launch();
   fgh_memory_launch(l->memory);
   fgh_table.thread_index = (fgh_dim3){0, 0, 0};
   fgh_table.block_dim = (fgh_dim3){l->block, 1, 1};
   fgh_table.grid_dim = (fgh_dim3){l->grid[0], l->grid[1], l->grid[2]};
   TRY(fgh_signals_install());
-  run_guarded(l->grid[0] * l->grid[1] * l->grid[2]);
+  run_guarded(l->grid[0] / fgh_cluster_blocks * l->grid[1] * l->grid[2]);
   if (!found.text[0]) return FG_OK;
   *fault = found;
   return fg_fail(FG_ETEMPLATE, "%s", found.text);

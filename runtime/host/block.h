@@ -20,7 +20,16 @@ typedef enum fgh_kind {
   FGH_LDMATRIX_TRANS,
   FGH_MMA_BF16,
   FGH_MMA_F16,
-  FGH_BARRIER_SYNC, /* from here on: barriers */
+  FGH_STMATRIX,
+  FGH_STMATRIX_TRANS,
+  FGH_ELECT,
+  FGH_WGMMA,
+  FGH_WGMMA_WAIT,
+  FGH_SETMAXNREG,
+  FGH_CLUSTER_ARRIVE,
+  FGH_CLUSTER_WAIT,
+  FGH_MBARRIER_WAIT, /* no collective: each lane by itself */
+  FGH_BARRIER_SYNC,  /* from here on: barriers */
   FGH_BARRIER_ARRIVE
 } fgh_kind;
 
@@ -28,15 +37,21 @@ typedef enum fgh_kind {
 typedef struct fgh_call {
   fgh_kind kind;
   u32 lanes;       /* who takes part; barriers: all 32 */
-  int id, threads; /* barriers only */
+  int id, threads; /* barriers; else what their primitives say */
 } fgh_call;
 
 typedef struct fgh_thread {
   fgh_context context;
-  void *pc;      /* where its last primitive returns to: what a fault names */
-  fgh_call call; /* its last collective: what a deadlock names */
-  u32 id, warp, lane;
+  void *pc;               /* where its last primitive returns to: what a fault names */
+  fgh_call call;          /* its last collective: what a deadlock names */
+  u32 id, warp, lane;     /* among all that run together: the blocks of a cluster */
+  u32 rank, local, block; /* of its block in the cluster; in its block; of the block along x */
+  u32 shared_base;        /* address of its block's shared memory */
+  u32 fences;             /* calls of fence_async */
 } fgh_thread;
+
+extern u32 fgh_cluster_blocks; /* that run together */
+int fgh_block_alive(u32 rank); /* one of its threads has not ended */
 
 extern fgh_thread *fgh_self; /* NULL between blocks */
 extern fgh_thread fgh_threads[FGH_MAX_THREADS];
@@ -63,7 +78,7 @@ __attribute__((noreturn)) void fgh_raise(void *pc);
 void fgh_found_pc(void *pc); /* for a report from a signal handler */
 
 /* collective.c */
-void fgh_collective_block(u32 threads);
+void fgh_collective_block(u32 block_threads, u32 warps);
 void fgh_collective_return(void); /* the running thread is about to end */
 __attribute__((noreturn)) void fgh_deadlock(void);
 void fgh_barrier_sync(int id, int threads);
@@ -79,6 +94,7 @@ void fgh_wake_others(u32 lanes); /* of the running thread's warp */
 
 /* mma.c */
 void fgh_ldmatrix(u32 *pairs, u32 address, int transposed);
+void fgh_stmatrix(u32 address, const u32 *pairs, int transposed);
 void fgh_mma_bf16(float *d, const u32 *a, const u32 *b);
 void fgh_mma_f16(float *d, const u32 *a, const u32 *b);
 

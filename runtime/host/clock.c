@@ -7,33 +7,49 @@ fgh_clock fgh_clocks[FGH_MAX_WARPS];
 u32 fgh_launch_start, fgh_block_start, fgh_era;
 
 static u32 highest =
-    FGH_IN_FLIGHT; /* no warp has given out a higher stamp, but for those of this block */
+    FGH_MBARRIER; /* nobody has given out a higher stamp, but for those of this block */
+static u32 fills[FGH_MAX_MBARRIERS]; /* the last stamps of what TMA filled */
 
 static void gather(void) {
   for (int i = 0; i < FGH_MAX_WARPS; i++)
     if (fgh_clocks[i].last > highest) highest = fgh_clocks[i].last;
+  for (int i = 0; i < FGH_MAX_MBARRIERS; i++)
+    if (fills[i] > highest) highest = fills[i];
 }
 
 void fgh_clock_launch(void) {
   gather();
   if (highest >= 1u << (FGH_STAMP_BITS - 1)) {
     fgh_era++;
-    highest = FGH_IN_FLIGHT;
-    for (int i = 0; i < FGH_MAX_WARPS; i++) fgh_clocks[i] = (fgh_clock){0};
+    highest = FGH_MBARRIER;
+    memset(fgh_clocks, 0, sizeof fgh_clocks);
+    memset(fills, 0, sizeof fills);
   }
   fgh_launch_start = highest + 1;
 }
 
-/* lane_seen needs no clearing: what it holds is older than the block. */
+/* The rest needs no clearing: what it holds is older than the block. */
 void fgh_clock_block(u32 warps) {
   gather();
   fgh_block_start = highest + 1;
   for (u32 w = 0; w < warps; w++) {
     fgh_clock *clock = &fgh_clocks[w];
     clock->last = fgh_block_start;
-    clock->parted = 0;
-    for (int i = 0; i < 32; i++) clock->stamp[i] = clock->seen[i] = fgh_block_start;
+    clock->parted = clock->apart = 0;
+    for (int i = 0; i < 32; i++) clock->stamp[i] = fgh_block_start;
+    for (int i = 0; i < FGH_ACTORS; i++) clock->seen[i] = fgh_block_start;
   }
+  for (int i = 0; i < FGH_MAX_MBARRIERS; i++) fills[i] = fgh_block_start;
+}
+
+static inline void raise(u32 *to, const u32 *from, int n) {
+  for (int i = 0; i < n; i++) to[i] = from[i] > to[i] ? from[i] : to[i];
+}
+
+/* All lanes of the warp meet: each sees what any of them saw. */
+static void fold(fgh_clock *clock) {
+  for (; clock->apart; clock->apart &= clock->apart - 1)
+    raise(clock->seen, clock->lane_actors[__builtin_ctz(clock->apart)], FGH_ACTORS);
 }
 
 static u32 tick(fgh_clock *clock) {
@@ -46,41 +62,106 @@ void fgh_clock_lanes(u32 warp, u32 lanes) {
   fgh_clock *clock = &fgh_clocks[warp];
   u32 now = tick(clock);
   if (lanes == ~0u) {
+    fold(clock);
     for (int i = 0; i < 32; i++) clock->stamp[i] = now;
     clock->seen[warp] = now;
     clock->parted = 0;
     return;
   }
-  u32 seen[32] = {0}; /* by any of them before, hence by all of them now */
+  u32 seen[32] = {0}, actors[FGH_ACTORS] = {0}; /* by any before, hence by all of them now */
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    for (int i = 0; i < 32; i++)
-      if (clock->lane_seen[lane][i] > seen[i]) seen[i] = clock->lane_seen[lane][i];
+    raise(seen, clock->lane_seen[lane], 32);
+    raise(actors, clock->lane_actors[lane], FGH_ACTORS);
   }
   for (u32 rest = lanes; rest; rest &= rest - 1) seen[__builtin_ctz(rest)] = now;
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     clock->stamp[lane] = now;
-    for (int i = 0; i < 32; i++) clock->lane_seen[lane][i] = seen[i];
+    memcpy(clock->lane_seen[lane], seen, sizeof seen);
+    memcpy(clock->lane_actors[lane], actors, sizeof actors);
   }
   clock->parted |= lanes;
+  clock->apart |= lanes;
+}
+
+void fgh_release_clear(fgh_release *release) {
+  memset(release->all, 0, sizeof release->all);
+  for (; release->lone; release->lone &= release->lone - 1) {
+    u32 w = (u32)__builtin_ctz(release->lone);
+    memset(release->lanes[w], 0, sizeof release->lanes[w]);
+    release->any[w] = 0;
+  }
+}
+
+/* What the warp knows of single lanes of others. */
+static void pass_lanes(const fgh_clock *clock, fgh_release *to) {
+  for (u32 w = 0; w < FGH_MAX_WARPS; w++) {
+    if (clock->any[w] < fgh_block_start) continue;
+    raise(to->lanes[w], clock->known[w], 32);
+    if (clock->any[w] > to->any[w]) to->any[w] = clock->any[w];
+    to->lone |= 1u << w;
+  }
+}
+
+static void take_lanes(fgh_clock *clock, const fgh_release *from) {
+  for (u32 rest = from->lone; rest; rest &= rest - 1) {
+    u32 w = (u32)__builtin_ctz(rest);
+    raise(clock->known[w], from->lanes[w], 32);
+    if (from->any[w] > clock->any[w]) clock->any[w] = from->any[w];
+  }
 }
 
 /* The lanes' stamps rise, so that later accesses are not taken for released ones; seen[warp] does
  * not, because arriving alone orders no lane after another. */
-void fgh_clock_release(u32 warp, u32 *barrier) {
+void fgh_clock_release(u32 warp, fgh_release *to) {
   fgh_clock *clock = &fgh_clocks[warp];
   u32 now = tick(clock);
-  for (int i = 0; i < FGH_MAX_WARPS; i++)
-    if (clock->seen[i] > barrier[i]) barrier[i] = clock->seen[i];
-  barrier[warp] = now;
+  fold(clock);
+  raise(to->all, clock->seen, FGH_ACTORS);
+  to->all[warp] = now;
+  pass_lanes(clock, to);
   for (int i = 0; i < 32; i++) clock->stamp[i] = now;
 }
 
 /* Who waits has released, after all that its lanes did: so seen[warp] rises above that. */
-void fgh_clock_join(u32 warp, const u32 *barrier) {
+void fgh_clock_join(u32 warp, const fgh_release *from) {
   fgh_clock *clock = &fgh_clocks[warp];
-  for (int i = 0; i < FGH_MAX_WARPS; i++)
-    if (barrier[i] > clock->seen[i]) clock->seen[i] = barrier[i];
+  raise(clock->seen, from->all, FGH_ACTORS);
+  take_lanes(clock, from);
   clock->parted = 0;
+}
+
+/* Of the lane's own warp: what all lanes did before they last met, and what the lane itself did or
+ * saw of others. */
+void fgh_clock_release_lane(fgh_release *to) {
+  u32 warp = fgh_self->warp, lane = fgh_self->lane;
+  fgh_clock *clock = &fgh_clocks[warp];
+  u32 now = tick(clock);
+  raise(to->all, clock->seen, FGH_ACTORS);
+  raise(to->all, clock->lane_actors[lane], FGH_ACTORS);
+  pass_lanes(clock, to);
+  raise(to->lanes[warp], clock->lane_seen[lane], 32);
+  to->lanes[warp][lane] = to->any[warp] = now;
+  to->lone |= 1u << warp;
+  clock->stamp[lane] = now;
+}
+
+void fgh_clock_join_lane(const fgh_release *from) {
+  fgh_clock *clock = &fgh_clocks[fgh_self->warp];
+  raise(clock->lane_actors[fgh_self->lane], from->all, FGH_ACTORS);
+  clock->apart |= 1u << fgh_self->lane;
+  take_lanes(clock, from);
+}
+
+void fgh_clock_join_warp(const fgh_release *from) {
+  raise(fgh_clocks[fgh_self->warp].seen, from->all, FGH_ACTORS);
+}
+
+u32 fgh_clock_fill(u32 slot, fgh_release *to) {
+  u32 now = fills[slot]++;
+  if (fills[slot] >> FGH_STAMP_BITS)
+    fgh_fault("more than %d million copies in one launch", 1 << (FGH_STAMP_BITS - 20));
+  if (to->all[FGH_MAX_WARPS + slot] <= now) to->all[FGH_MAX_WARPS + slot] = now + 1;
+  return now;
 }

@@ -4,7 +4,11 @@
  * growing from block to block and launch to launch: so a record left by an earlier block is older
  * than fgh_block_start and no shadow need be cleared. Barriers order whole warps, because all 32
  * lanes come to them; lanes of one warp are ordered by barrier_sync and warp_sync alone: shuffles
- * and ballots do not order memory, and barrier_arrive orders a warp only before those who sync. */
+ * and ballots do not order memory, and barrier_arrive orders a warp only before those who sync. An
+ * mbarrier orders the lanes that arrive before the lanes that wait, each for itself.
+ *
+ * Besides the warps, each mbarrier is an actor: what TMA fills is written by the mbarrier that it
+ * completes on, as if by its thread (FGH_MAX_WARPS + slot) * 32. */
 #ifndef FG_HOST_CLOCK_H
 #define FG_HOST_CLOCK_H
 
@@ -12,7 +16,10 @@
 
 enum {
   FGH_MAX_WARPS = 32,
-  FGH_IN_FLIGHT = 1, /* no access has this stamp, nor 0: all are younger */
+  FGH_MAX_MBARRIERS = 64, /* of all blocks that run together */
+  FGH_ACTORS = FGH_MAX_WARPS + FGH_MAX_MBARRIERS,
+  FGH_IN_FLIGHT = 1, /* no access has one of these stamps, nor 0: all are younger */
+  FGH_MBARRIER = 2,
   /* the shadow packs a stamp with a lane: 33 million syncs a launch at least */
   FGH_STAMP_BITS = 26
 };
@@ -21,11 +28,24 @@ typedef struct fgh_clock {
   u32 stamp[32]; /* of each lane's accesses now */
   /* What all its lanes see: accesses of warp i with stamps below seen[i] happened before. Of its
    * own warp: those before the last synchronisation of all lanes. */
-  u32 seen[FGH_MAX_WARPS];
+  u32 seen[FGH_ACTORS];
   u32 last;              /* the last stamp given out */
+  u32 apart;             /* lanes that waited for an mbarrier since all lanes met */
   u32 parted;            /* lanes that joined in a warp_sync of some lanes since one of all */
   u32 lane_seen[32][32]; /* [observer][lane], likewise, through warp_syncs of some lanes */
+  u32 lane_actors[32][FGH_ACTORS]; /* [observer]: as seen, of a lane that waited for an mbarrier */
+  /* Of single lanes of other warps, which arrived at mbarriers; `any`: the latest of a warp's. Held
+   * for all lanes of the observing warp, though only those that waited know. */
+  u32 known[FGH_MAX_WARPS][32], any[FGH_MAX_WARPS];
 } fgh_clock;
+
+/* What arrivals at a barrier have handed over, zero at first: of whole warps and actors, and of
+ * single lanes. */
+typedef struct fgh_release {
+  u32 all[FGH_ACTORS];
+  u32 lone; /* warps with single lanes */
+  u32 lanes[FGH_MAX_WARPS][32], any[FGH_MAX_WARPS];
+} fgh_release;
 
 extern fgh_clock fgh_clocks[FGH_MAX_WARPS];
 extern u32 fgh_launch_start, fgh_block_start; /* the first stamps of the launch, the block */
@@ -37,16 +57,26 @@ void fgh_clock_block(u32 warps);
 /* The lanes of the mask have met in warp_sync. */
 void fgh_clock_lanes(u32 warp, u32 lanes);
 
-/* A barrier's clock, zero at first: gathers what arriving warps have seen and done, and gives it
- * to those who wait. */
-void fgh_clock_release(u32 warp, u32 *barrier);
-void fgh_clock_join(u32 warp, const u32 *barrier);
+/* Gathers what arriving warps have seen and done, and gives it to those who wait. */
+void fgh_clock_release(u32 warp, fgh_release *to);
+void fgh_clock_join(u32 warp, const fgh_release *from);
+void fgh_release_clear(fgh_release *release);
+
+/* The same of the running lane; and of its warp, once all lanes have joined each for itself. */
+void fgh_clock_release_lane(fgh_release *to);
+void fgh_clock_join_lane(const fgh_release *from);
+void fgh_clock_join_warp(const fgh_release *from);
+
+/* TMA has filled memory and completes on the mbarrier in a slot: the stamp of what it wrote. */
+u32 fgh_clock_fill(u32 slot, fgh_release *to);
 
 /* Whether an access of this block by `thread` happened before what `by` does now. */
 static inline int fgh_ordered(u32 thread, u32 stamp, u32 by) {
   const fgh_clock *clock = &fgh_clocks[by / 32];
   if (stamp < clock->seen[thread / 32] || thread == by) return 1;
-  return thread / 32 == by / 32 && stamp < clock->lane_seen[by % 32][thread % 32];
+  if (thread / 32 == by / 32 && stamp < clock->lane_seen[by % 32][thread % 32]) return 1;
+  if (stamp < clock->lane_actors[by % 32][thread / 32]) return 1;
+  return thread / 32 < FGH_MAX_WARPS && stamp < clock->known[thread / 32][thread % 32];
 }
 
 #endif

@@ -6,6 +6,9 @@
  * is reported at once (equal masks and different calls, two lanes that wait for each other in
  * different calls, a lane that returned) and the rest when nothing can run: deadlock. */
 #include "block.h"
+#include "cluster.h"
+#include "mbarrier.h"
+#include "shadow.h"
 
 #include <stdio.h>
 
@@ -27,20 +30,28 @@ typedef struct warp_state {
 typedef struct barrier {
   int expected, arrived; /* threads; both zero between uses */
   u32 came, waits;       /* warps: arrived or waiting; waiting */
-  u32 clock[FGH_MAX_WARPS];
+  fgh_release clock;
 } barrier;
 
 static warp_state team[FGH_MAX_WARPS];
-static barrier barriers[BARRIERS];
-static u32 threads_in_block;
+static barrier barriers[FGH_MAX_CLUSTER][BARRIERS];
+static u32 threads_in_block, all_warps;
 
-void fgh_collective_block(u32 threads) {
-  threads_in_block = threads;
-  for (u32 w = 0; w < threads / 32; w++) {
+static void reset(barrier *b) {
+  b->expected = b->arrived = 0;
+  b->came = b->waits = 0;
+  fgh_release_clear(&b->clock);
+}
+
+void fgh_collective_block(u32 block_threads, u32 warps) {
+  threads_in_block = block_threads;
+  all_warps = warps;
+  for (u32 w = 0; w < warps; w++) {
     team[w].alive = ~0u;
     team[w].open = 0;
   }
-  memset(barriers, 0, sizeof barriers);
+  for (u32 rank = 0; rank < fgh_cluster_blocks; rank++)
+    for (int i = 0; i < BARRIERS; i++) reset(&barriers[rank][i]);
 }
 
 typedef struct words {
@@ -48,11 +59,17 @@ typedef struct words {
 } words;
 
 static words name(fgh_call call) {
-  static const char *const kind[] = {"warp_sync",   "shuffle",           "ballot",
-                                     "ldmatrix_x4", "ldmatrix_x4_trans", "mma_bf16",
-                                     "mma_f16",     "barrier_sync",      "barrier_arrive"};
+  static const char *const kind[] = {
+      "warp_sync",     "shuffle",      "ballot",        "ldmatrix_x4",       "ldmatrix_x4_trans",
+      "mma_bf16",      "mma_f16",      "stmatrix_x4",   "stmatrix_x4_trans", "elect_one",
+      "wgmma",         "wgmma_wait",   "setmaxnreg",    "cluster_arrive",    "cluster_wait",
+      "mbarrier_wait", "barrier_sync", "barrier_arrive"};
   words w;
-  if (call.kind >= FGH_BARRIER_SYNC)
+  if (call.kind == FGH_MBARRIER_WAIT)
+    snprintf(w.text, sizeof w.text, "mbarrier_wait(byte %d, parity %d)", call.id, call.threads);
+  else if (call.kind == FGH_SETMAXNREG)
+    snprintf(w.text, sizeof w.text, "setmaxnreg_%s_%d", call.threads ? "inc" : "dec", call.id);
+  else if (call.kind >= FGH_BARRIER_SYNC)
     snprintf(w.text, sizeof w.text, "%s(%d, %d)", kind[call.kind], call.id, call.threads);
   else
     snprintf(w.text, sizeof w.text, "%s(%#x)", kind[call.kind], call.lanes);
@@ -167,7 +184,7 @@ static int arrive(barrier *b, fgh_call call) {
   if (b->came >> warp & 1)
     fgh_fault("%s: warp %u comes a second time before the barrier completes, %d of %d threads have",
               name(call).text, warp, b->arrived, b->expected);
-  fgh_clock_release(warp, b->clock);
+  fgh_clock_release(warp, &b->clock);
   b->expected = call.threads;
   b->arrived += 32;
   b->came |= 1u << warp;
@@ -178,17 +195,17 @@ static int arrive(barrier *b, fgh_call call) {
 static void complete(barrier *b) {
   for (u32 rest = b->waits; rest; rest &= rest - 1) {
     u32 warp = (u32)__builtin_ctz(rest);
-    fgh_clock_join(warp, b->clock);
+    fgh_clock_join(warp, &b->clock);
     if (warp != fgh_self->warp) fgh_wake(warp, ~0u);
   }
-  memset(b, 0, sizeof *b);
+  reset(b);
 }
 
 static void come(fgh_kind kind, int id, int threads) {
   fgh_call call = {.kind = kind, .lanes = ~0u, .id = id, .threads = threads};
   check_barrier(call);
   if (!fgh_meet(call)) return;
-  barrier *b = &barriers[id];
+  barrier *b = &barriers[fgh_self->rank][id];
   if (arrive(b, call))
     complete(b);
   else if (kind == FGH_BARRIER_SYNC) {
@@ -244,7 +261,11 @@ static void *report_warp(u32 warp) {
   void *pc = NULL;
   for (u32 lane = 0, end; lane < 32; lane = end) {
     for (end = lane + 1; end < 32 && alike(first + lane, first + end);) end++;
-    fgh_report("\n  warp %u lanes %u-%u ", warp, lane, end - 1);
+    if (fgh_cluster_blocks > 1)
+      fgh_report("\n  block %u", first->rank);
+    else
+      fgh_report("\n ");
+    fgh_report(" warp %u lanes %u-%u ", first->local / 32, lane, end - 1);
     if (!(team[warp].alive >> lane & 1)) {
       fgh_report("returned");
       continue;
@@ -261,11 +282,14 @@ void fgh_deadlock(void) {
   void *pc = NULL;
   fgh_dim3 at = fgh_table.block_index;
   fgh_report("deadlock: no thread can run [block %u,%u,%u]", at.x, at.y, at.z);
-  for (int i = 0; i < BARRIERS; i++)
-    if (barriers[i].arrived)
-      fgh_report("\n  barrier %d: %d of %d threads have come", i, barriers[i].arrived,
-                 barriers[i].expected);
-  for (u32 w = 0; w < threads_in_block / 32; w++) {
+  for (int i = 0; i < (int)fgh_cluster_blocks * BARRIERS; i++) {
+    const barrier *b = &barriers[i / BARRIERS][i % BARRIERS];
+    if (!b->arrived) continue;
+    fgh_report("\n  barrier %d: %d of %d threads have come", i % BARRIERS, b->arrived, b->expected);
+  }
+  fgh_mbarrier_report();
+  fgh_cluster_report();
+  for (u32 w = 0; w < all_warps; w++) {
     void *waiting = report_warp(w);
     if (!pc) pc = waiting;
   }

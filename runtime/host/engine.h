@@ -39,6 +39,7 @@ typedef struct fg_host_launch {
   uint64_t seed;           /* orders blocks, warps and lanes; equal seeds, equal runs */
   fg_host_memory *memory;
   uint32_t cluster; /* blocks along x that run together; 0 and 1: each for itself */
+  uint32_t early;   /* 1: starts before the launch before has ended, and must grid_wait */
 } fg_host_launch;
 
 /* Where a fault is: the sentence, and the address one past a byte of the instruction in the

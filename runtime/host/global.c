@@ -1,6 +1,7 @@
 /* global.c - the primitives of global memory: each access lies in elements of one tensor, which
  * permits it, and is ordered with those of other threads. Blocks are never ordered. */
 #include "block.h"
+#include "cluster.h"
 #include "memory.h"
 
 #include <stdio.h>
@@ -126,6 +127,8 @@ __attribute__((noreturn, noinline)) static void refuse_form(kind k, const void *
 /* The element that an access begins with, and its tensor. */
 static inline fgh_tensor *find(kind k, const void *p, int bytes, size_t *first) {
   fgh_tensor *t = fgh_memory->last_hit[k];
+  if (fgh_grid_waits)
+    fgh_fault("global %s before grid_wait: the grid before may not have ended", verb[k]);
   if (!is_size(bytes) || (uintptr_t)p % (unsigned)bytes) refuse_form(k, p, bytes);
   if (t && holds(t, p, bytes, first) && permits(t, k, *first, bytes)) return t;
   for (int i = 0; i < fgh_memory->n; i++) {
@@ -191,13 +194,17 @@ static inline void note(kind k, const fgh_tensor *t, size_t at, int bytes) {
 
 /* ---- the primitives ---- */
 
-int fgh_global_read(const void *from, void *value, int bytes) {
+int fgh_global_peek(const void *from, void *value, int bytes) {
   size_t at;
-  fgh_preempt();
   const fgh_tensor *t = find(LOAD, from, bytes, &at);
   if (t->records) note(LOAD, t, at, bytes);
   fgh_copy(value, from, bytes);
   return t->records != NULL;
+}
+
+int fgh_global_read(const void *from, void *value, int bytes) {
+  fgh_preempt();
+  return fgh_global_peek(from, value, bytes);
 }
 
 void fgh_global_load(const void *from, void *value, int bytes) {
@@ -205,14 +212,18 @@ void fgh_global_load(const void *from, void *value, int bytes) {
   fgh_global_read(from, value, bytes);
 }
 
-void fgh_global_store(void *to, const void *value, int bytes) {
+void fgh_global_poke(void *to, const void *value, int bytes) {
   size_t at;
-  FGH_ENTER();
-  fgh_preempt();
   const fgh_tensor *t = find(STORE, to, bytes, &at);
   note(STORE, t, at, bytes);
   if (t->stored) mark_stored(t, at, bytes);
   fgh_copy(to, value, bytes);
+}
+
+void fgh_global_store(void *to, const void *value, int bytes) {
+  FGH_ENTER();
+  fgh_preempt();
+  fgh_global_poke(to, value, bytes);
 }
 
 float fgh_atomic_add_f32(float *to, float value) {

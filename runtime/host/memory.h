@@ -60,4 +60,8 @@ void fgh_reduce_f32(float *to, const float *values, int n);
 /* The load of a primitive that does more than load. Returns whether the tensor is writable. */
 int fgh_global_read(const void *from, void *value, int bytes);
 
+/* Load and store without letting others run. */
+int fgh_global_peek(const void *from, void *value, int bytes);
+void fgh_global_poke(void *to, const void *value, int bytes);
+
 #endif

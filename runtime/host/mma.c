@@ -1,9 +1,10 @@
-/* mma.c - the warp's matrix instructions: ldmatrix and mma.m16n8k16, as PTX lays out their
- * fragments. Each lane brings its part and takes its part; the last to come does the work.
+/* mma.c - the warp's matrix instructions: ldmatrix, stmatrix and mma.m16n8k16, as PTX lays out
+ * their fragments. Each lane brings its part and takes its part; the last to come does the work.
  *
  * A lane may bring its part of the next instruction while others have yet to take theirs of this
  * one: so what is brought and what is taken lie apart, or are the same lane's. */
 #include "block.h"
+#include "number.h"
 #include "shadow.h"
 
 enum { M = 16, N = 8, K = 16 };
@@ -14,8 +15,10 @@ typedef struct fragments {
 } fragments;
 
 typedef struct matrices {
-  u16 row[32][8];   /* row r of matrix i is that of lane 8 * i + r */
-  u32 pairs[32][4]; /* by lane */
+  u16 row[32][8];    /* row r of matrix i is that of lane 8 * i + r */
+  u32 pairs[32][4];  /* by lane */
+  u16 stored[32][8]; /* the same of stmatrix */
+  u32 brought[32][4];
 } matrices;
 
 static fragments mma_of[FGH_MAX_WARPS];
@@ -50,29 +53,36 @@ void fgh_ldmatrix(u32 *pairs, u32 address, int transposed) {
   memcpy(pairs, m->pairs[lane], sizeof m->pairs[lane]);
 }
 
+/* ---- stmatrix ---- */
+
+/* Rows from the pairs: as deal, the other way. */
+static void collect(matrices *m, int transposed) {
+  for (u32 lane = 0; lane < 32; lane++) {
+    u32 near = lane / 4, far = 2 * (lane % 4);
+    for (u32 i = 0; i < 4; i++) {
+      u16(*x)[8] = m->stored + 8 * i;
+      u32 pair = m->brought[lane][i];
+      *(transposed ? &x[far][near] : &x[near][far]) = (u16)pair;
+      *(transposed ? &x[far + 1][near] : &x[near][far + 1]) = (u16)(pair >> 16);
+    }
+  }
+}
+
+/* A lane stores the row that it has the address of, when all have brought their pairs. */
+void fgh_stmatrix(u32 address, const u32 *pairs, int transposed) {
+  FGH_ENTER();
+  u32 lane = fgh_self->lane;
+  matrices *m = &matrices_of[fgh_self->warp];
+  fgh_kind kind = transposed ? FGH_STMATRIX_TRANS : FGH_STMATRIX;
+  memcpy(m->brought[lane], pairs, sizeof m->brought[lane]);
+  if (fgh_meet((fgh_call){.kind = kind, .lanes = ~0u})) {
+    collect(m, transposed);
+    fgh_wake_others(~0u);
+  }
+  fgh_shared_write(address, m->stored[lane], 16, "stmatrix");
+}
+
 /* ---- mma ---- */
-
-static inline float float_of(u32 bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-/* Exact. A float16's exponent and fraction go where a float's are; the difference of the biases is
- * added once, and again where they are all ones. A subnormal is its fraction times 2^-24: as a
- * float's bits it would be subnormal too, which processors take a hundred times as long to
- * multiply. Masks and signed numbers, so that loops of it are vector code: with ?: 420 ns an mma
- * instead of 180 (gcc 12, SSE2). */
-static inline float f16_to_f32(u32 x) {
-  int magnitude = x & 0x7fff, bias = 112 << 23, bits;
-  int special = -(magnitude >= 0x7c00), small = -(magnitude < 0x400);
-  float subnormal = (float)magnitude * 0x1p-24f;
-  memcpy(&bits, &subnormal, sizeof bits);
-  int normal = (magnitude << 13) + bias + (bias & special);
-  return float_of((x & 0x8000) << 16 | (u32)((bits & small) | (normal & ~small)));
-}
-
-static inline float bf16_to_f32(u32 x) { return float_of(x << 16); }
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -99,8 +109,8 @@ static inline __attribute__((always_inline)) void multiply(fragments *f, float (
   for (int m = 0; m < M; m += 2) multiply_rows(f->d + m * N, a + m * K, b);
 }
 
-static void multiply_bf16(fragments *f) { multiply(f, bf16_to_f32); }
-static void multiply_f16(fragments *f) { multiply(f, f16_to_f32); }
+static void multiply_bf16(fragments *f) { multiply(f, fgh_bf16_to_f32); }
+static void multiply_f16(fragments *f) { multiply(f, fgh_f16_to_f32); }
 
 /* Lane l has rows l / 4 and l / 4 + 8 of a and d, and column l / 4 of b: there the pair l % 4 along
  * the other axis, and of a and b, which have eight pairs, the pair l % 4 + 4 too. */

@@ -8,39 +8,54 @@
 #include "shadow.h"
 
 #include "block.h"
+#include "mbarrier.h"
 
-enum { GRANULE = FGH_GRANULE, SEVERAL = 32 };
+#include <stdio.h>
 
-typedef struct writer {
-  u32 stamp, thread;
-} writer;
+enum { GRANULE = FGH_GRANULE, SEVERAL = FGH_SEVERAL };
 
-static u8 memory[FGH_SHARED_MAX] __attribute__((aligned(16)));
-static writer writers[FGH_GRANULES];
-/* [granule][warp], dense in the block's warps: stamp * 64 + lane. A launch with another number of
- * warps finds records of other granules here, too old to matter. */
-static u32 readers[FGH_GRANULES * FGH_MAX_WARPS];
-static u32 base, size, warps, era;
+u8 fgh_shared[FGH_MAX_CLUSTER * FGH_SHARED_MAX] __attribute__((aligned(16)));
+fgh_writer fgh_writers[FGH_MAX_CLUSTER * FGH_GRANULES];
+u16 fgh_fenced[FGH_MAX_CLUSTER * FGH_GRANULES];
+/* A launch with another number of warps finds records of other granules here, too old to matter. */
+u32 fgh_readers[FGH_MAX_CLUSTER * FGH_GRANULES * FGH_MAX_WARPS];
+u32 fgh_shared_bytes, fgh_shared_warps;
+static u32 era;
 
-void fgh_shared_block(u32 bytes, u32 block_warps) {
+/* In a cluster the rank lies above the 24 bits of an address in a block. */
+void fgh_shared_block(u32 bytes, u32 warps, u32 blocks) {
   if (era != fgh_era) {
-    memset(writers, 0, sizeof writers);
-    memset(readers, 0, sizeof readers);
+    memset(fgh_writers, 0, sizeof fgh_writers);
+    memset(fgh_readers, 0, sizeof fgh_readers);
     era = fgh_era;
   }
-  base = 1024 + 16 * fgh_random_below(64);
-  size = bytes;
-  warps = block_warps;
-  memset(memory, 0xff, bytes);
+  u32 base = 1024 + 16 * fgh_random_below(64);
+  fgh_shared_bytes = bytes;
+  fgh_shared_warps = warps;
+  for (u32 i = 0; i < warps * 32; i++)
+    fgh_threads[i].shared_base = base | fgh_threads[i].rank << 24;
+  for (u32 rank = 0; rank < blocks; rank++) memset(fgh_shared + rank * FGH_SHARED_MAX, 0xff, bytes);
 }
 
-u32 fgh_shared_base(void) { return base; }
+/* Accesses that went on have stamps that never grow old. */
+void fgh_shared_forget(void) {
+  u32 granules = fgh_shared_bytes / GRANULE;
+  for (u32 rank = 0; rank < FGH_MAX_CLUSTER && granules; rank++) {
+    memset(fgh_writers + rank * FGH_GRANULES, 0, granules * sizeof *fgh_writers);
+    memset(fgh_readers + rank * FGH_GRANULES * fgh_shared_warps, 0,
+           granules * fgh_shared_warps * sizeof *fgh_readers);
+  }
+}
+
+u32 fgh_shared_base(void) { return fgh_self->shared_base; }
 
 __attribute__((noreturn, noinline)) static void misplaced(u32 address, int bytes,
                                                           const char *what) {
-  u32 at = address - base, n = (u32)bytes;
+  u32 base = fgh_self->shared_base, at = address - base, n = (u32)bytes, size = fgh_shared_bytes;
   if (n != 4 && n != 8 && n != 16)
     fgh_fault("shared %s of %d bytes: there are 4, 8 and 16", what, bytes);
+  if (address >> 24 != base >> 24)
+    fgh_fault("shared %s at an address of block %u of the cluster", what, address >> 24);
   if (address < base)
     fgh_fault("shared %s out of bounds: %u bytes before the first", what, base - address);
   if (at >= size || n > size - at)
@@ -50,41 +65,66 @@ __attribute__((noreturn, noinline)) static void misplaced(u32 address, int bytes
 
 /* The first granule of an access. */
 static inline u32 place(u32 address, int bytes, const char *what) {
-  u32 at = address - base, n = (u32)bytes;
-  if ((n != 4 && n != 8 && n != 16) || at >= size || n > size - at || address & (n - 1))
+  u32 at = address - fgh_self->shared_base, n = (u32)bytes;
+  if ((n != 4 && n != 8 && n != 16) || at >= fgh_shared_bytes || n > fgh_shared_bytes - at ||
+      address & (n - 1))
     misplaced(address, bytes, what);
-  return at / GRANULE;
+  return fgh_self->rank * FGH_GRANULES + at / GRANULE;
+}
+
+typedef struct words {
+  char text[64];
+} words;
+
+/* "thread 5", or "TMA for the mbarrier at byte 64". */
+static words name(u32 thread) {
+  words w;
+  if (thread < FGH_MAX_THREADS)
+    snprintf(w.text, sizeof w.text, "thread %u", fgh_threads[thread].local);
+  else
+    snprintf(w.text, sizeof w.text, "TMA for the mbarrier at byte %u",
+             fgh_mbarrier_byte(thread / 32 - FGH_MAX_WARPS));
+  return w;
 }
 
 __attribute__((noreturn)) static void race(const char *what, u32 granule, const char *did,
                                            u32 other) {
   u32 me = fgh_self->id;
-  const char *order = other / 32 == me / 32 ? "warp_sync or barrier" : "barrier";
-  fgh_fault("race: shared %s at byte %u, which thread %u %s: no %s orders the two", what,
-            granule * GRANULE, other, did, order);
+  const char *order = other / 32 == me / 32      ? "warp_sync or barrier"
+                      : other >= FGH_MAX_THREADS ? "wait for it"
+                                                 : "barrier";
+  fgh_fault("race: shared %s at byte %u, which %s %s: no %s orders the two", what,
+            fgh_byte_of(granule), name(other).text, did, order);
 }
 
-__attribute__((noreturn)) static void still_filling(const char *what, u32 granule, u32 thread) {
-  fgh_fault("shared %s at byte %u while a cp.async of thread %u is still filling it", what,
-            granule * GRANULE, thread);
+/* Of stamps that stand for a state, not for a time. */
+static void judge_state(const char *what, u32 granule, fgh_writer w) {
+  u32 byte = fgh_byte_of(granule);
+  if (w.stamp == FGH_MBARRIER)
+    fgh_fault("shared %s at byte %u, which belongs to an mbarrier", what, byte);
+  if (w.stamp == FGH_IN_FLIGHT && w.thread < FGH_MAX_THREADS)
+    fgh_fault("shared %s at byte %u while a cp.async of %s is still filling it", what, byte,
+              name(w.thread).text);
+  if (w.stamp == FGH_IN_FLIGHT)
+    fgh_fault("shared %s at byte %u while %s is still filling it", what, byte, name(w.thread).text);
 }
 
 /* ---- loads ---- */
 
-__attribute__((noinline)) static void judge_loads(u32 granule, u32 end) {
-  for (; granule < end; granule++) {
-    writer w = writers[granule];
-    if (w.stamp == FGH_IN_FLIGHT) still_filling("load", granule, w.thread);
-    if (w.stamp < fgh_block_start)
-      fgh_fault("shared load at byte %u, which was never written", granule * GRANULE);
-    if (!fgh_ordered(w.thread, w.stamp, fgh_self->id)) race("load", granule, "wrote", w.thread);
-  }
+__attribute__((noinline)) void fgh_judge_load(u32 granule, const char *what) {
+  fgh_writer w = fgh_writers[granule];
+  judge_state(what, granule, w);
+  if (w.stamp < fgh_block_start)
+    fgh_fault("shared %s at byte %u, which was never written", what, fgh_byte_of(granule));
+  if (!fgh_ordered(w.thread, w.stamp, fgh_self->id)) race(what, granule, "wrote", w.thread);
 }
 
 /* The warp has read here since its lanes last met: keeps who has, as far as there is room. */
 __attribute__((noinline)) static u32 merge_reader(u32 old, u32 now) {
   u32 lane = old % 64, stamp = old / 64;
   u32 thread = fgh_self->warp * 32 + lane;
+  if (old == FGH_READING) return old;
+  if (lane == FGH_WHOLE_WARP) return now;
   if (lane != SEVERAL && fgh_ordered(thread, stamp, fgh_self->id)) return now;
   return (stamp > now / 64 ? stamp : now / 64) * 64 + SEVERAL;
 }
@@ -96,19 +136,19 @@ void fgh_shared_read(u32 address, void *value, int bytes) {
   const fgh_clock *clock = &fgh_clocks[warp];
   u32 now = clock->stamp[lane] * 64 + lane, met = clock->seen[warp] * 64;
   for (u32 g = first; g < end; g++) {
-    writer w = writers[g];
+    fgh_writer w = fgh_writers[g];
     doubt |=
         (w.stamp < fgh_block_start) | ((w.stamp >= clock->seen[w.thread / 32]) & (w.thread != id));
   }
-  if (doubt) judge_loads(first, end);
-  u32 *reader = &readers[first * warps + warp];
-  for (u32 g = first; g < end; g++, reader += warps) {
+  for (u32 g = first; doubt && g < end; g++) fgh_judge_load(g, "load");
+  u32 *reader = &fgh_readers[first * fgh_shared_warps + warp];
+  for (u32 g = first; g < end; g++, reader += fgh_shared_warps) {
     if (*reader < met)
       *reader = now;
     else if (*reader != now && *reader != now - lane + SEVERAL)
       *reader = merge_reader(*reader, now);
   }
-  fgh_copy(value, memory + first * GRANULE, bytes);
+  fgh_copy(value, fgh_shared + first * GRANULE, bytes);
 }
 
 void fgh_shared_load(u32 address, void *value, int bytes) {
@@ -118,29 +158,47 @@ void fgh_shared_load(u32 address, void *value, int bytes) {
 
 /* ---- stores ---- */
 
-__attribute__((noinline)) static void judge_store(u32 granule, const char *what) {
-  u32 me = fgh_self->id, warp = me / 32;
-  writer w = writers[granule];
-  if (w.stamp == FGH_IN_FLIGHT) still_filling(what, granule, w.thread);
-  if (!fgh_ordered(w.thread, w.stamp, me)) race(what, granule, "wrote", w.thread);
-  for (u32 i = 0; i < warps; i++) {
-    u32 reader = readers[granule * warps + i], lane = reader % 64, stamp = reader / 64;
-    if (lane != SEVERAL) {
-      if (!fgh_ordered(i * 32 + lane, stamp, me)) race(what, granule, "reads", i * 32 + lane);
-    } else if (stamp >= fgh_clocks[warp].seen[i] &&
-               (i != warp || !(fgh_clocks[warp].parted >> me % 32 & 1)))
-      fgh_fault(
-          "race: shared %s at byte %u, which several lanes of warp %u read: no %s orders them",
-          what, granule * GRANULE, i, i == warp ? "warp_sync or barrier" : "barrier");
-  }
+/* All lanes of a warp that have read, and which are not told apart: each must be seen. */
+static int several_seen(const fgh_clock *clock, u32 warp, u32 stamp) {
+  for (int lane = 0; lane < 32; lane++)
+    if (clock->known[warp][lane] <= stamp) return 0;
+  return 1;
+}
+
+static void judge_reader(const char *what, u32 granule, u32 warp, u32 reader) {
+  u32 me = fgh_self->id, lane = reader % 64, stamp = reader / 64;
+  const fgh_clock *clock = &fgh_clocks[me / 32];
+  int own = warp == me / 32;
+  if (stamp < clock->seen[warp] || stamp < clock->lane_actors[me % 32][warp]) return;
+  if (reader == FGH_READING)
+    fgh_fault("race: shared %s at byte %u, which a wgmma or a TMA store of warp %u still reads",
+              what, fgh_byte_of(granule), warp);
+  if (lane == FGH_WHOLE_WARP && !own && stamp >= clock->any[warp])
+    fgh_fault(
+        "race: shared %s at byte %u, which a wgmma of warp %u read: no barrier orders the two",
+        what, fgh_byte_of(granule), warp);
+  if (lane < SEVERAL && !fgh_ordered(warp * 32 + lane, stamp, me))
+    race(what, granule, "reads", warp * 32 + lane);
+  if (lane == SEVERAL &&
+      (own ? !(clock->parted >> me % 32 & 1) : !several_seen(clock, warp, stamp)))
+    fgh_fault("race: shared %s at byte %u, which several lanes of warp %u read: no %s orders them",
+              what, fgh_byte_of(granule), warp, own ? "warp_sync or barrier" : "barrier");
+}
+
+__attribute__((noinline)) void fgh_judge_store(u32 granule, const char *what) {
+  fgh_writer w = fgh_writers[granule];
+  judge_state(what, granule, w);
+  if (!fgh_ordered(w.thread, w.stamp, fgh_self->id)) race(what, granule, "wrote", w.thread);
+  for (u32 i = 0; i < fgh_shared_warps; i++)
+    judge_reader(what, granule, i, fgh_readers[granule * fgh_shared_warps + i]);
 }
 
 /* 0 if all that touched the granule lies before what the whole warp sees: the common case. */
 static inline u32 doubtful(u32 granule, const u32 *seen, u32 id) {
-  const u32 *reader = &readers[granule * warps];
-  writer w = writers[granule];
-  u32 doubt = ((w.stamp >= seen[w.thread / 32]) & (w.thread != id)) | (w.stamp == FGH_IN_FLIGHT);
-  for (u32 i = 0; i < warps; i++) doubt |= reader[i] / 64 >= seen[i];
+  const u32 *reader = &fgh_readers[granule * fgh_shared_warps];
+  fgh_writer w = fgh_writers[granule];
+  u32 doubt = ((w.stamp >= seen[w.thread / 32]) & (w.thread != id)) | (w.stamp - 1 < FGH_MBARRIER);
+  for (u32 i = 0; i < fgh_shared_warps; i++) doubt |= reader[i] / 64 >= seen[i];
   return doubt;
 }
 
@@ -150,24 +208,31 @@ static inline u32 take(u32 address, int bytes, const char *what) {
   u32 id = fgh_self->id;
   const fgh_clock *clock = &fgh_clocks[id / 32];
   for (u32 g = first; g < end; g++) {
-    if (doubtful(g, clock->seen, id)) judge_store(g, what);
-    writers[g] = (writer){clock->stamp[id % 32], id};
+    if (doubtful(g, clock->seen, id)) fgh_judge_store(g, what);
+    fgh_writers[g] = (fgh_writer){clock->stamp[id % 32], id};
+    fgh_fenced[g] = (u16)fgh_self->fences;
   }
   return first;
 }
 
+u32 fgh_shared_take(u32 address, int bytes, const char *what) { return take(address, bytes, what); }
+
+void fgh_shared_write(u32 address, const void *value, int bytes, const char *what) {
+  fgh_preempt();
+  u32 first = take(address, bytes, what);
+  fgh_copy(fgh_shared + first * GRANULE, value, bytes);
+}
+
 void fgh_shared_store(u32 address, const void *value, int bytes) {
   FGH_ENTER();
-  fgh_preempt();
-  u32 first = take(address, bytes, "store");
-  fgh_copy(memory + first * GRANULE, value, bytes);
+  fgh_shared_write(address, value, bytes, "store");
 }
 
 /* ---- asynchronous copies ---- */
 
 static void stamp(u32 granule, int bytes, u32 at) {
   for (u32 end = granule + (u32)bytes / GRANULE; granule < end; granule++)
-    writers[granule].stamp = at;
+    fgh_writers[granule].stamp = at;
 }
 
 u32 fgh_shared_issue(u32 address, int bytes) {
@@ -178,7 +243,7 @@ u32 fgh_shared_issue(u32 address, int bytes) {
 
 void fgh_shared_land(u32 granule, const void *value, int bytes) {
   stamp(granule, bytes, fgh_clocks[fgh_self->warp].stamp[fgh_self->lane]);
-  fgh_copy(memory + granule * GRANULE, value, bytes);
+  fgh_copy(fgh_shared + granule * GRANULE, value, bytes);
 }
 
 void fgh_shared_abandon(u32 granule, int bytes) { stamp(granule, bytes, 0); }

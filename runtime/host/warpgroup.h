@@ -1,0 +1,27 @@
+/* warpgroup.h - products by four warps, on registers that nobody may touch until they are waited
+ * for. */
+#ifndef FG_HOST_WARPGROUP_H
+#define FG_HOST_WARPGROUP_H
+
+#include "engine.h"
+
+void fgh_wgmma_block(void);
+void fgh_wgmma_return(void); /* the running thread is about to end */
+
+void fgh_wgmma(float *d, const u32 *registers, u32 a, u32 b, int sum, const fgh_product *product);
+void fgh_wgmma_wait(int in_flight);
+
+/* descriptor.c: the numbers of an operand in shared memory. */
+enum { FGH_STEP = 16, FGH_UNIT = 16 }; /* of k; bytes that lie together */
+
+/* Calls see(granule, what) for each 16 bytes of `extent` rows of m or n, from `first` on, and all
+ * steps of the product. */
+typedef void (*fgh_unit_visitor)(u32 granule, const char *what);
+void fgh_operand_visit(const fgh_operand *o, u32 low, int steps, u32 first, u32 extent,
+                       const char *what, fgh_unit_visitor see);
+
+/* One step: to[k * pitch_k + row * pitch_row], rows counted from `first`. */
+void fgh_operand_read(const fgh_operand *o, u32 low, int step, u32 first, u32 extent, int f16,
+                      float *to, u32 pitch_row, u32 pitch_k);
+
+#endif

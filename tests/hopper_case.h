@@ -1,0 +1,37 @@
+/* hopper_case.h - small kernels of a test's own, with tensor maps, clusters and all that a recipe
+ * may have, in the place of the simplest family's. For use with the fixture of templates.h.
+ *
+ * A kernel is the text of a template and a Lua table, `case`, which the template sees as a global
+ * and whose fields fill the recipe: maps (a list), threads (128), shared (bytes, 1024), grid ("1"),
+ * cluster, early. Its tensors are q, k, v, o and lse of one head. */
+#ifndef FG_TESTS_HOPPER_CASE_H
+#define FG_TESTS_HOPPER_CASE_H
+
+#include "kernel_case.h"
+#include "problem.h"
+
+typedef struct hopper {
+  kernels made;
+  fg_problem *problem;
+} hopper;
+
+/* Puts the kernel in place. */
+void hopper_write(const char *which, const char *text);
+
+/* Makes it for a head dim and a type ("bf16", "f16"), with tensors for the shape. */
+hopper hopper_new(const char *which, const char *text, const char *type, int d, fg_shape shape);
+void hopper_free(hopper *h);
+
+/* Tensors as arrays of floats, in the order of [b, n, h, d]. */
+void hopper_set(const hopper *h, const char *tensor, const float *values);
+void hopper_get(const hopper *h, const char *tensor, float *values);
+
+void hopper_run(const hopper *h);
+
+/* The kernel's fault has words in it, in order and parted by "*". */
+void hopper_fails(const hopper *h, const char *pattern);
+
+/* Small integers: every sum is exact, in any order. */
+void hopper_fill(float *x, int n);
+
+#endif

@@ -1,0 +1,128 @@
+/* t_wgmma_run.c - the descriptor matrix: products by a warpgroup of operands in every layout, on a
+ * device: a in registers, K-major or MN-major, b K-major or MN-major, each swizzle, many widths.
+ *
+ * The kernel stores its operands by the definition of the layouts, not by descriptors. On the host
+ * device that tries the templates and the engine against each other; on a GPU (label gpu), that
+ * both are what the hardware does. */
+#include "hopper_case.h"
+#include "templates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { M = 64, N_MAX = 256, K_MAX = 192, FLOATS = M * N_MAX };
+
+/* D = Q K^T, 64 x n, into lse. */
+static const char text[] =
+    "@ local n, k, w = case.n, case.k, case.swizzle\n"
+    "@ local a_bytes = cdiv(case.a == 'k' and k or 64, w // 2) * (case.a == 'k' and 64 or k) * w\n"
+    "@ local function rows(major, extent)\n"
+    "@   return { major = major, swizzle = w, block = (major == 'k' and extent or k) * w }\n"
+    "@ end\n"
+    "@ instance { 'wgmma', name = 'product', n = n, k = k, init = case.init,\n"
+    "@            a = case.a ~= 'registers' and rows(case.a, 64) or nil, b = rows(case.b, n) }\n"
+    "// Where row r and column k of `extent` rows lie; two along the one that is dense.\n"
+    "DEV u32 place(int r, int k, int extent, int by_k) {\n"
+    "const int line = by_k ? r : k, column = by_k ? k : r, lines = by_k ? extent : $(k);\n"
+    "const int at = column / $(w // 2) * lines * $(w) + line * $(w) + column % $(w // 2) * 2;\n"
+    "return (u32)(at ^ ((at >> 7 & $(w // 16 - 1)) << 4));\n"
+    "}\n"
+    "DEV void store(u32 to, const u16 *from, i64 pitch, int extent, int by_k) {\n"
+    "for (int i = 2 * (int)threadIdx.x; i < extent * $(k); i += 256) {\n"
+    "const int r = by_k ? i / $(k) : i % extent, c = by_k ? i % $(k) : i / extent;\n"
+    "const u16 low = ldg_u16(from + r * pitch + c);\n"
+    "const u16 high = ldg_u16(by_k ? from + r * pitch + c + 1 : from + (r + 1) * pitch + c);\n"
+    "sts_u32(to + place(r, c, extent, by_k), low | (u32)high << 16);\n"
+    "}\n"
+    "}\n"
+    "$(kernel('attn_fwd')) {\n"
+    "const u32 a_at = (shared_base() + 1023) & ~1023u, b_at = a_at + $(a_bytes);\n"
+    "const int thread = (int)threadIdx.x, warp = thread / 32, lane = thread % 32;\n"
+    "float d[$(n // 2)];\n"
+    "for (int i = 0; i < $(n // 2); i++) { d[i] = 1.0f; }\n"
+    "@ if case.a == 'registers' then\n"
+    "u32 a[$(k // 4)];\n"
+    "for (int i = 0; i < $(k // 4); i++) {\n"
+    "const int r = 16 * warp + lane / 4 + i % 2 * 8, c = i / 4 * 16 + lane % 4 * 2 + i / 2 % 2 * "
+    "8;\n"
+    "a[i] = ldg_u32(p.q + r * p.q_n + c);\n"
+    "}\n"
+    "@ else\n"
+    "store(a_at, p.q, p.q_n, 64, $(case.a == 'k' and 1 or 0));\n"
+    "const u32 a = matrix_at(a_at);\n"
+    "@ end\n"
+    "store(b_at, p.k, p.k_n, $(n), $(case.b == 'k' and 1 or 0));\n"
+    "fence_async();\n"
+    "block_sync();\n"
+    "product(d, a, matrix_at(b_at)$(case.init == 'either' and ', (int)(p.nk > 0)' or ''));\n"
+    "wgmma_wait_0();\n"
+    "for (int i = 0; i < $(n // 2); i++) {\n"
+    "const int r = 16 * warp + lane / 4 + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2 + i % 2;\n"
+    "stg_f32(p.lse + $(n) * r + c, d[i]);\n"
+    "}\n"
+    "}\n";
+
+static const char *const a_layouts[] = {"registers", "k", "mn"};
+static const char *const b_layouts[] = {"k", "mn"};
+static const char *const inits[] = {"zero", "sum", "either"};
+static const int swizzles[] = {128, 64, 32};
+static const int widths[] = {8, 16, 24, 64, 72, 104, 128, 176, 192, 208, 256};
+enum { WIDTHS = sizeof widths / sizeof *widths };
+
+/* Whole rows of the swizzle's width. */
+static int bytes_of(int by_k, int extent, int k, int swizzle) {
+  int wide = swizzle / 2;
+  return by_k ? (k + wide - 1) / wide * extent * swizzle : (extent + wide - 1) / wide * k * swizzle;
+}
+
+static void run_one(int a, int b, int swizzle, int n, int k, int init, const char *type) {
+  static float q[M * N_MAX * K_MAX], keys[N_MAX * K_MAX], got[FLOATS];
+  char which[160];
+  snprintf(which, sizeof which,
+           "{ a = '%s', b = '%s', swizzle = %d, n = %d, k = %d, init = '%s', shared = %d }",
+           a_layouts[a], b_layouts[b], swizzle, n, k, inits[init],
+           1024 + bytes_of(a == 1, M, k, swizzle) + bytes_of(b == 0, n, k, swizzle));
+  hopper h = hopper_new(which, text, type, k,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = (int64_t)M * n, .nk = n});
+  hopper_fill(q, M * k);
+  hopper_fill(keys, n * k);
+  hopper_set(&h, "q", q);
+  hopper_set(&h, "k", keys);
+  hopper_run(&h);
+  hopper_get(&h, "lse", got);
+  for (int r = 0; r < M; r++)
+    for (int c = 0; c < n; c++) {
+      float want = init > 0;
+      for (int i = 0; i < k; i++) want += q[r * k + i] * keys[c * k + i];
+      ck_assert_msg(got[r * n + c] == want, "%s: row %d, column %d: %g, not %g", which, r, c,
+                    (double)got[r * n + c], (double)want);
+    }
+  hopper_free(&h);
+}
+
+/* Widths that a swizzle's rows of n do not divide have no MN-major form. */
+static int width_for(int b, int swizzle, int turn) {
+  while (b == 1 && widths[turn % WIDTHS] % (swizzle / 2)) turn++;
+  return widths[turn % WIDTHS];
+}
+
+START_TEST(every_layout) {
+  int a = _i % 3, b = _i / 3 % 2, swizzle = swizzles[_i / 6];
+  for (int turn = 0; turn < 4; turn++) {
+    int n = width_for(b, swizzle, _i + 3 * turn);
+    int k = a == 0 || turn % 2 ? 16 * (1 + (_i + turn) % 4) : 192;
+    run_one(a, b, swizzle, n, n > 208 && k == 192 ? 128 : k, (_i + turn) % 3,
+            turn % 2 ? "f16" : "bf16");
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("wgmma run");
+  TCase *tests = tcase_create("run");
+  kernel_device();
+  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
+  tcase_add_loop_test(tests, every_layout, 0, 18);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
