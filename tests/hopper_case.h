@@ -28,8 +28,11 @@ void hopper_get(const hopper *h, const char *tensor, float *values);
 
 void hopper_run(const hopper *h);
 
-/* The kernel's fault has words in it, in order and parted by "*". */
-void hopper_fails(const hopper *h, const char *pattern);
+/* The same; whether it ran to its end. */
+int hopper_runs(const hopper *h);
+
+/* The kernel's fault is one of the patterns (fnmatch, parted by "|") and has a template's place. */
+void hopper_fails(const hopper *h, const char *patterns);
 
 /* Small integers: every sum is exact, in any order. */
 void hopper_fill(float *x, int n);
