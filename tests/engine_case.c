@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+struct case_extra case_extra;
 fgh_api *api;
 tensors made;
 fg_host_fault fault;
@@ -78,7 +79,9 @@ fg_status case_launch(job j, u64 seed, fg_host_memory *memory) {
                       .block = j.block,
                       .shared_bytes = 4096,
                       .seed = seed,
-                      .memory = memory};
+                      .memory = memory,
+                      .cluster = case_extra.cluster,
+                      .early = case_extra.early};
   memset(&fault, 0, sizeof fault);
   return fg_host_run(&l, &fault);
 }
@@ -106,6 +109,7 @@ void case_expect(case_fault wrong, u64 seed) {
   ck_assert_str_eq(fault.text, fg_error());
   ck_assert_ptr_nonnull(fault.pc);
   case_drop(memory);
+  case_extra = (struct case_extra){0, 0};
   memory = case_make(seed);
   ck_assert_msg(case_launch((job){innocent, 64, 1}, seed, memory) == FG_OK, "after: %s",
                 fault.text);

@@ -29,6 +29,9 @@ typedef struct case_fault {
   const char *text;
 } case_fault;
 
+/* What launches have besides their jobs. */
+extern struct case_extra { u32 cluster, early; } case_extra;
+
 extern fgh_api *api;
 extern tensors made;
 extern fg_host_fault fault; /* of the last launch */

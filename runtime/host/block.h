@@ -48,6 +48,7 @@ typedef struct fgh_thread {
   u32 rank, local, block; /* of its block in the cluster; in its block; of the block along x */
   u32 shared_base;        /* address of its block's shared memory */
   u32 fences;             /* calls of fence_async */
+  int grid_seen;          /* the grid before has ended, as far as the thread knows */
 } fgh_thread;
 
 extern u32 fgh_cluster_blocks; /* that run together */

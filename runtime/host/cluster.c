@@ -136,9 +136,23 @@ void fgh_setmaxnreg(int count, int more) {
 
 /* ---- grids ---- */
 
+/* Of each warp one lane that has waited, and when; stamp 0: none has. */
+static fgh_writer waited[FGH_MAX_WARPS];
+
 void fgh_grid_wait(void) {
   FGH_ENTER();
-  fgh_grid_waits = 0;
+  fgh_self->grid_seen = 1;
+  waited[fgh_self->warp] =
+      (fgh_writer){fgh_clocks[fgh_self->warp].stamp[fgh_self->lane], fgh_self->id};
+}
+
+/* A thread that has not waited itself may have met one that has. */
+void fgh_grid_check(const char *what) {
+  for (u32 w = 0; w < FGH_MAX_WARPS && !fgh_self->grid_seen; w++)
+    fgh_self->grid_seen = waited[w].stamp >= fgh_block_start &&
+                          fgh_ordered(waited[w].thread, waited[w].stamp, fgh_self->id);
+  if (!fgh_self->grid_seen)
+    fgh_fault("global %s before grid_wait: the grid before may not have ended", what);
 }
 
 void fgh_grid_launch(void) { FGH_ENTER(); }

@@ -5,7 +5,8 @@
 
 #include "engine.h"
 
-extern u32 fgh_grid_waits; /* the launch started early, and its blocks have not waited */
+extern u32 fgh_grid_waits; /* the launch started early: threads must wait, or meet one that has */
+void fgh_grid_check(const char *what);
 
 void fgh_cluster_block(u32 block_threads, u32 warps, u32 early);
 void fgh_cluster_return(void); /* the running thread has ended */

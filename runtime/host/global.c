@@ -127,8 +127,7 @@ __attribute__((noreturn, noinline)) static void refuse_form(kind k, const void *
 /* The element that an access begins with, and its tensor. */
 static inline fgh_tensor *find(kind k, const void *p, int bytes, size_t *first) {
   fgh_tensor *t = fgh_memory->last_hit[k];
-  if (fgh_grid_waits)
-    fgh_fault("global %s before grid_wait: the grid before may not have ended", verb[k]);
+  if (fgh_grid_waits && !fgh_self->grid_seen) fgh_grid_check(verb[k]);
   if (!is_size(bytes) || (uintptr_t)p % (unsigned)bytes) refuse_form(k, p, bytes);
   if (t && holds(t, p, bytes, first) && permits(t, k, *first, bytes)) return t;
   for (int i = 0; i < fgh_memory->n; i++) {
