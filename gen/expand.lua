@@ -109,6 +109,8 @@ local function session(job)
   -- instances.lua.
   function s.env.instance(p)
     local outside = s.sink
+    if not (s.instances[p[1]] and s.env.body[p[1]]) then failf(2, "no instances of '%s' on %s", p[1], job.arch) end
+    if s.parts[p.name] then failf(2, "part '%s' is declared twice", p.name) end
     s.signatures[p.name] = { p.name, "void", s.instances[p[1]](p), macro = p.scalars and s.env.target == "ptx" }
     s.env.body[p[1]](p)
     s.sink = outside

@@ -195,7 +195,8 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const v
   static fg_host_fault f; /* large, and one launch at a time a process */
   TRY(fg_step_grid(step, shape, launch.grid, &empty));
   if (empty) return FG_OK;
-  fg_step_limit(step, k->base.device->multiprocessors, launch.grid);
+  /* blocks of persistent grids by the seed: one that does all, or some that share */
+  fg_step_limit(step, 1 + (int)(launch.seed % 3), launch.grid);
   *(void **)&launch.entry = k->entry[i];
   fg_status status = fg_host_run(&launch, &f);
   return status == FG_ETEMPLATE ? fault(k, step->entry, &f) : status;

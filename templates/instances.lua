@@ -21,12 +21,19 @@ local kinds = {}
 --   stride     bytes from 8 rows to the next 8; none: 8 * swizzle
 local SWIZZLES = { [128] = 1, [64] = 2, [32] = 3 }
 
+-- level: of the template's line, seen from the caller.
+local function check(good, level, ...)
+  if not good then error(string.format(...), level + 1) end
+end
+
 -- The high word of the operand's descriptor, and what each step of 16 in k adds to the low one.
 local function complete(o, extent, k, what)
-  local code = assert(SWIZZLES[o.swizzle], what .. ": swizzle is 128, 64 or 32")
-  assert(o.major == "k" or o.major == "mn", what .. ": major is k or mn")
+  check(o, 4, "%s is missing", what)
+  local code = SWIZZLES[o.swizzle]
+  check(code, 4, "%s: swizzle must be 128, 64 or 32", what)
+  check(o.major == "k" or o.major == "mn", 4, "%s: major must be \"k\" or \"mn\"", what)
   local width, stride = o.swizzle // 2, o.stride or 8 * o.swizzle
-  assert(o.block or (o.major == "k" and k or extent) <= width, what .. ": no block")
+  check(o.block or (o.major == "k" and k or extent) <= width, 4, "%s: block is missing", what)
   o.high = stride // 16 | code << 30
   o.step = {}
   for at = 0, k - 16, 16 do
@@ -38,7 +45,9 @@ end
 
 function kinds.wgmma(p)
   p.type, p.init = p.type or spec.elem, p.init or "zero"
-  assert(p.n % 8 == 0 and p.n <= 256 and p.k % 16 == 0, p.name .. ": n or k")
+  check(p.n % 8 == 0 and p.n > 0 and p.n <= 256, 3, "%s: n must be a multiple of 8 up to 256", p.name)
+  check(p.k % 16 == 0 and p.k > 0 and p.k <= 256, 3, "%s: k must be a multiple of 16 up to 256", p.name)
+  check(p.init == "zero" or p.init == "sum" or p.init == "either", 3, "%s: init is none", p.name)
   if p.a then complete(p.a, 64, p.k, p.name .. ": a") end
   complete(p.b, p.n, p.k, p.name .. ": b")
   return string.format("float *d, %s, u32 b%s", p.a and "u32 a" or "const u32 *a", p.init == "either" and ", int sum" or "")

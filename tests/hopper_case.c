@@ -26,6 +26,14 @@ static const char family[] =
     "end\n"
     "return family\n";
 
+void hopper_device(void) {
+  enum { SKIP = 77 };
+  const char *arch = kernel_device()->arch;
+  if (!strcmp(arch, "host") || !strcmp(arch, "sm_90a")) return;
+  fprintf(stderr, "nothing is run: %s has no wgmma\n", arch);
+  exit(SKIP);
+}
+
 void hopper_write(const char *which, const char *text) {
   char lua[sizeof family + 1024];
   int n = snprintf(lua, sizeof lua, "case = %s\n%s", which, family);

@@ -15,6 +15,9 @@ typedef struct hopper {
   fg_problem *problem;
 } hopper;
 
+/* Ends the program, skipped, where the device is a GPU but no Hopper. */
+void hopper_device(void);
+
 /* Puts the kernel in place. */
 void hopper_write(const char *which, const char *text);
 

@@ -1,11 +1,10 @@
 /* t_hopper_planted.c - the bugs of Hopper's pipelines are reported by the host device, with the
  * template's line, in every order of threads.
  *
- * The kernel is attention's skeleton: a warp that loads, two warpgroups that multiply (S = Q K^T
- * queued with O += P V of the tile before, P in registers), and O by way of Q's place. Each bug is
- * a replacement in its text. */
+ * Each bug is a replacement in the text of hopper_pipeline.h. */
 #include "elem.h"
 #include "hopper_case.h"
+#include "hopper_pipeline.h"
 #include "templates.h"
 
 #include <stdio.h>
@@ -13,105 +12,6 @@
 #include <string.h>
 
 enum { D = 128, NQ = 128, NK_MAX = 320, SEEDS = 6 };
-
-static const char recipe[] =
-    "{ threads = 384, shared = 1024 + 98304 + 128, maps = {\n"
-    "{ name = 'q_map', tensor = 'q', columns = 64, rows = 64, blocks = 2, swizzle = 128 },\n"
-    "{ name = 'k_map', tensor = 'k', columns = 64, rows = 64, blocks = 2, swizzle = 128 },\n"
-    "{ name = 'v_map', tensor = 'v', columns = 64, rows = 64, blocks = 2, swizzle = 128 },\n"
-    "{ name = 'o_map', tensor = 'o', columns = 64, rows = 64, blocks = 2, swizzle = 128 } } }";
-
-static const char pipeline[] =
-    "@ instance { 'wgmma', name = 'scores', n = 64, k = 128, "
-    "a = { major = 'k', swizzle = 128, block = 8192 }, "
-    "b = { major = 'k', swizzle = 128, block = 8192, stride = 1024 } }\n"
-    "@ instance { 'wgmma', name = 'values', n = 128, k = 64, init = 'sum', "
-    "b = { major = 'mn', swizzle = 128, block = 8192 } }\n"
-    "DEV void pack(u32 *x, const float *s) {\n"
-    "for (int i = 0; i < 16; i++) { x[i] = pack_bf16(s[2 * i], s[2 * i + 1]); }\n"
-    "}\n"
-    "$(kernel('attn_fwd')) {\n"
-    "const u32 sm = (shared_base() + 1023) & ~1023u;\n"
-    "const u32 q_at = sm, k_at = sm + 32768, v_at = sm + 65536, bars = sm + 98304;\n"
-    "const u32 q_full = bars, k_full = bars + 16, k_empty = bars + 32, v_full = bars + 48;\n"
-    "const u32 v_empty = bars + 64;\n"
-    "const int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;\n"
-    "const int group = warp / 4, tiles = (p.nk + 63) / 64;\n"
-    "if (thread == 0) {\n"
-    "for (u32 i = 0; i < 16; i += 8) {\n"
-    "mbarrier_init(q_full + i, 1);\n"
-    "mbarrier_init(k_full + i, 1);\n"
-    "mbarrier_init(k_empty + i, 8);\n"
-    "mbarrier_init(v_full + i, 1);\n"
-    "mbarrier_init(v_empty + i, 8);\n"
-    "}\n"
-    "fence_barrier_init();\n"
-    "}\n"
-    "block_sync();\n"
-    "if (group == 0) {\n"
-    "setmaxnreg_dec_40();\n"
-    "if (thread == 0) {\n"
-    "for (int i = 0; i < 2; i++) {\n"
-    "mbarrier_expect(q_full + (u32)(8 * i), 16384);\n"
-    "tma_load_5d(q_at + (u32)(16384 * i), &p.q_map, 0, 64 * i, 0, 0, 0, q_full + (u32)(8 * i), "
-    "L2_FIRST);\n"
-    "}\n"
-    "for (int j = 0; j < tiles; j++) {\n"
-    "const u32 stage = (u32)(j % 2), bar = 8 * stage, at = 16384 * stage;\n"
-    "const int phase = j / 2 % 2 ^ 1;\n"
-    "mbarrier_wait(k_empty + bar, phase);\n"
-    "mbarrier_expect(k_full + bar, 16384);\n"
-    "tma_load_5d(k_at + at, &p.k_map, 0, 64 * j, 0, 0, 0, k_full + bar, L2_LAST);\n"
-    "mbarrier_wait(v_empty + bar, phase);\n"
-    "mbarrier_expect(v_full + bar, 16384);\n"
-    "tma_load_5d(v_at + at, &p.v_map, 0, 64 * j, 0, 0, 0, v_full + bar, L2_LAST);\n"
-    "}\n"
-    "}\n"
-    "} else {\n"
-    "setmaxnreg_inc_232();\n"
-    "const u32 own = (u32)(group - 1), q = matrix_at(q_at + 16384 * own);\n"
-    "const u32 k = matrix_at(k_at), v = matrix_at(v_at);\n"
-    "float s[32], o[64];\n"
-    "u32 x[16];\n"
-    "for (int i = 0; i < 64; i++) { o[i] = 0.0f; }\n"
-    "mbarrier_wait(q_full + 8 * own, 0);\n"
-    "mbarrier_wait(k_full, 0);\n"
-    "scores(s, q, k);\n"
-    "wgmma_wait_0();\n"
-    "mbarrier_arrive_if(k_empty, lane == 0);\n"
-    "pack(x, s);\n"
-    "for (int j = 1; j < tiles; j++) {\n"
-    "const u32 stage = (u32)(j % 2), before = 1 - stage;\n"
-    "const int phase = j / 2 % 2, phase_before = (j - 1) / 2 % 2;\n"
-    "mbarrier_wait(k_full + 8 * stage, phase);\n"
-    "scores(s, q, k + 1024 * stage);\n"
-    "mbarrier_wait(v_full + 8 * before, phase_before);\n"
-    "values(o, x, v + 1024 * before);\n"
-    "wgmma_wait_1(); // scores\n"
-    "mbarrier_arrive_if(k_empty + 8 * stage, lane == 0);\n"
-    "wgmma_wait_0(); // values\n"
-    "mbarrier_arrive_if(v_empty + 8 * before, lane == 0);\n"
-    "pack(x, s);\n"
-    "}\n"
-    "mbarrier_wait(v_full + (u32)(8 * ((tiles - 1) % 2)), (tiles - 1) / 2 % 2);\n"
-    "values(o, x, v + (u32)(1024 * ((tiles - 1) % 2)));\n"
-    "wgmma_wait_0();\n"
-    "const int row = warp % 4 * 16 + lane % 16;\n"
-    "for (int i = 0; i < 8; i++) {\n"
-    "u32 r[4];\n"
-    "for (int e = 0; e < 4; e++) { r[e] = pack_bf16(o[8 * i + 2 * e], o[8 * i + 2 * e + 1]); }\n"
-    "const int chunk = (i % 4 * 2 + lane / 16) ^ (row & 7);\n"
-    "stmatrix_x4(q_at + 16384 * own + (u32)(i / 4 * 8192 + row * 128 + chunk * 16), r);\n"
-    "}\n"
-    "fence_async();\n"
-    "barrier_sync(1 + (int)own, 128);\n"
-    "if (thread % 128 == 0) {\n"
-    "tma_store_5d(&p.o_map, 0, (int)(64 * own), 0, 0, 0, q_at + 16384 * own);\n"
-    "tma_store_commit();\n"
-    "tma_store_wait_read_0();\n"
-    "}\n"
-    "}\n"
-    "}\n";
 
 typedef struct bug {
   const char *from, *to;
@@ -195,8 +95,8 @@ static void fill(float *x, int n) {
 /* Makes the kernel with tensors, and what o should be. */
 static hopper begin(const char *text, int nk, float *want) {
   static float q[NQ * D], k[NK_MAX * D], v[NK_MAX * D];
-  hopper h =
-      hopper_new(recipe, text, "bf16", D, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = NQ, .nk = nk});
+  hopper h = hopper_new(pipeline_recipe, text, "bf16", D,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = NQ, .nk = nk});
   fill(q, NQ * D), fill(k, nk * D), fill(v, nk * D);
   hopper_set(&h, "q", q), hopper_set(&h, "k", k), hopper_set(&h, "v", v);
   memset(want, 0, NQ * D * sizeof *want);

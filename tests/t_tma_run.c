@@ -241,7 +241,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("tma run");
   TCase *tests = tcase_create("run");
-  kernel_device();
+  hopper_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   tcase_add_loop_test(tests, boxes_of_tensors, 0, BOXES);
   tcase_add_test(tests, halves_to_both_blocks);

@@ -5,6 +5,8 @@
  * libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "compile.h"
 #include "expand.h"
+#include "hopper_case.h"
+#include "hopper_pipeline.h"
 #include "nvrtc.h"
 #include "scratch.h"
 #include "suite.h"
@@ -17,7 +19,7 @@
 enum { SKIP = 77 };
 
 /* S = Q K^T, then O = P V or O += P V with P from S: what attention does. CASE is a table. */
-static const char kernel[] =
+static const char products[] =
     "@ local registers = run('tile/registers.lua')\n"
     "@ local function reg(name, i)\n"
     "@   return case.scalars and registers.at(name, i) or name .. '[' .. i .. ']'\n"
@@ -73,11 +75,11 @@ static const char *const cases[] = {
 enum { CASES = sizeof cases / sizeof *cases };
 
 static fg_source *expand(const char *which, const char *name) {
-  char text[sizeof kernel + 256];
+  char text[sizeof products + 256];
   fg_variant variant;
   fg_source *source;
   fg_gen *gen;
-  int n = snprintf(text, sizeof text, "@ local case = %s\n%s", which, kernel);
+  int n = snprintf(text, sizeof text, "@ local case = %s\n%s", which, products);
   scratch_put("t/attention/simt_forward.cut", text, (size_t)n);
   ck_assert_msg(fg_variant_parse(name, &variant) == FG_OK, "%s", fg_error());
   ck_assert_msg(fg_gen_new("t", &gen) == FG_OK, "%s", fg_error());
@@ -85,6 +87,25 @@ static fg_source *expand(const char *which, const char *name) {
   fg_gen_free(gen);
   return source;
 }
+
+/* With TMA, mbarriers and the pool of registers around them. */
+START_TEST(pipeline_compiles) {
+  fg_variant variant;
+  fg_source *source;
+  fg_gen *gen;
+  fg_code code;
+  hopper_write(pipeline_recipe, pipeline);
+  ck_assert_msg(fg_variant_parse("attn_fwd-bf16-d128.simt-q16-k32-w4.sm_90a", &variant) == FG_OK,
+                "%s", fg_error());
+  ck_assert_msg(fg_gen_new("t", &gen) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_gen_expand(gen, &variant, &source) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_compile("sm_90a", "pipeline", source, &code) == FG_OK, "%s", fg_error());
+  ck_assert_ptr_nonnull(strstr(code.figures, "registers 168 "));
+  free(code.data);
+  fg_source_free(source);
+  fg_gen_free(gen);
+}
+END_TEST
 
 START_TEST(products_compile) {
   const char *const name[] = {"attn_fwd-bf16-d64.simt-q16-k32-w4.sm_90a",
@@ -112,6 +133,7 @@ int main(void) {
   TCase *tests = tcase_create("wgmma compile");
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   tcase_add_loop_test(tests, products_compile, 0, CASES);
+  tcase_add_test(tests, pipeline_compiles);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

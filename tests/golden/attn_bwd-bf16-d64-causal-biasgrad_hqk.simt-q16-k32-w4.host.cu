@@ -44,7 +44,7 @@ typedef struct tensor_map {
 // low word of the call plus that of the step.
 typedef struct fgh_operand {
   int transposed; // rows are of one k
-  u32 high, step[16];
+  u32 high, step[16]; // k up to 256
 } fgh_operand;
 
 typedef struct fgh_product {
