@@ -430,6 +430,11 @@ static void past_the_pool(const void *p) {
   api->setmaxnreg(tid() < 128 ? 32 : 240, tid() >= 128);
 }
 
+static void some_warps(const void *p) {
+  (void)p;
+  if (tid() < 96) api->setmaxnreg(40, 0);
+}
+
 static void before_the_wait(const void *p) {
   const tensors *t = p;
   if (tid() == 0) keep(t->out, 1);
@@ -532,6 +537,9 @@ static const struct {
     {{{dec_to_more, 384, 1}, "setmaxnreg_dec_176 of a thread that has 168 *"}, {1, 0}},
     {{{past_the_pool, 384, 1},
       "deadlock: *wants 2304 registers, * are in the block's pool*wait in setmaxnreg_inc_240*"},
+     {1, 0}},
+    {{{some_warps, 128, 1},
+      "setmaxnreg by some warps of a warpgroup: warp 0 has 40 registers, warp 3 256 *"},
      {1, 0}},
     {{{before_the_wait, 32, 1}, "global store before grid_wait: the grid before may not *"},
      {1, 1}},

@@ -19,8 +19,15 @@ static const char text[] =
     "@ local function rows(major, extent)\n"
     "@   return { major = major, swizzle = w, block = (major == 'k' and extent or k) * w }\n"
     "@ end\n"
-    "@ instance { 'wgmma', name = 'product', n = n, k = k, init = case.init,\n"
+    "@ local names = case.scalars and run('tile/registers.lua') or {\n"
+    "@   at = function(name, i) return name .. '[' .. i .. ']' end,\n"
+    "@   declare = function(kind, name, n) return kind .. ' ' .. name .. '[' .. n .. '];' end,\n"
+    "@ }\n"
+    "@ instance { 'wgmma', name = 'product', n = n, k = k, init = case.init, scalars = "
+    "case.scalars,\n"
     "@            a = case.a ~= 'registers' and rows(case.a, 64) or nil, b = rows(case.b, n) }\n"
+    "@ instance { 'wgmma_wait', name = 'settle', pending = 0, floats = { n // 2 },\n"
+    "@            scalars = case.scalars }\n"
     "// Where row r and column k of `extent` rows lie; two along the one that is dense.\n"
     "DEV u32 place(int r, int k, int extent, int by_k) {\n"
     "const int line = by_k ? r : k, column = by_k ? k : r, lines = by_k ? extent : $(k);\n"
@@ -38,15 +45,16 @@ static const char text[] =
     "$(kernel('attn_fwd')) {\n"
     "const u32 a_at = (shared_base() + 1023) & ~1023u, b_at = a_at + $(a_bytes);\n"
     "const int thread = (int)threadIdx.x, warp = thread / 32, lane = thread % 32;\n"
-    "float d[$(n // 2)];\n"
-    "for (int i = 0; i < $(n // 2); i++) { d[i] = 1.0f; }\n"
+    "$(names.declare('float', 'd', n // 2))\n"
+    "@ for i = 0, n // 2 - 1 do\n"
+    "$(names.at('d', i)) = 1.0f;\n"
+    "@ end\n"
     "@ if case.a == 'registers' then\n"
-    "u32 a[$(k // 4)];\n"
-    "for (int i = 0; i < $(k // 4); i++) {\n"
-    "const int r = 16 * warp + lane / 4 + i % 2 * 8, c = i / 4 * 16 + lane % 4 * 2 + i / 2 % 2 * "
-    "8;\n"
-    "a[i] = ldg_u32(p.q + r * p.q_n + c);\n"
-    "}\n"
+    "$(names.declare('u32', 'a', k // 4))\n"
+    "const u16 *own = p.q + (16 * warp + lane / 4) * p.q_n + lane % 4 * 2;\n"
+    "@ for i = 0, k // 4 - 1 do\n"
+    "$(names.at('a', i)) = ldg_u32(own + $(i % 2 * 8) * p.q_n + $(i // 4 * 16 + i // 2 % 2 * 8));\n"
+    "@ end\n"
     "@ else\n"
     "store(a_at, p.q, p.q_n, 64, $(case.a == 'k' and 1 or 0));\n"
     "const u32 a = matrix_at(a_at);\n"
@@ -55,11 +63,11 @@ static const char text[] =
     "fence_async();\n"
     "block_sync();\n"
     "product(d, a, matrix_at(b_at)$(case.init == 'either' and ', (int)(p.nk > 0)' or ''));\n"
-    "wgmma_wait_0();\n"
-    "for (int i = 0; i < $(n // 2); i++) {\n"
-    "const int r = 16 * warp + lane / 4 + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2 + i % 2;\n"
-    "stg_f32(p.lse + $(n) * r + c, d[i]);\n"
-    "}\n"
+    "settle(d);\n"
+    "float *to = p.lse + $(n) * (16 * warp + lane / 4) + lane % 4 * 2;\n"
+    "@ for i = 0, n // 2 - 1 do\n"
+    "stg_f32(to + $(i // 2 % 2 * 8 * n + i // 4 * 8 + i % 2), $(names.at('d', i)));\n"
+    "@ end\n"
     "}\n";
 
 static const char *const a_layouts[] = {"registers", "k", "mn"};
@@ -79,9 +87,10 @@ static void run_one(int a, int b, int swizzle, int n, int k, int init, const cha
   static float q[M * N_MAX * K_MAX], keys[N_MAX * K_MAX], got[FLOATS];
   char which[160];
   snprintf(which, sizeof which,
-           "{ a = '%s', b = '%s', swizzle = %d, n = %d, k = %d, init = '%s', shared = %d }",
+           "{ a = '%s', b = '%s', swizzle = %d, n = %d, k = %d, init = '%s', shared = %d%s }",
            a_layouts[a], b_layouts[b], swizzle, n, k, inits[init],
-           1024 + bytes_of(a == 1, M, k, swizzle) + bytes_of(b == 0, n, k, swizzle));
+           1024 + bytes_of(a == 1, M, k, swizzle) + bytes_of(b == 0, n, k, swizzle),
+           (n + k) / 8 % 2 ? ", scalars = true" : "");
   hopper h = hopper_new(which, text, type, k,
                         (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = (int64_t)M * n, .nk = n});
   hopper_fill(q, M * k);

@@ -20,6 +20,7 @@ static u32 wants[FGH_MAX_WARPS];      /* more, of the block's pool; 0: the warp 
 static u32 wants_lane[FGH_MAX_WARPS]; /* the lane that waits for its warp */
 static u32 elected;
 static u32 lanes_ended[FGH_MAX_WARPS];
+static void *changed[FGH_MAX_WARPS]; /* where the warp's registers were, last */
 
 u32 fgh_grid_waits;
 
@@ -33,6 +34,7 @@ void fgh_cluster_block(u32 block_threads, u32 warps, u32 early) {
   for (u32 w = 0; w < warps; w++) {
     registers[w] = each < MOST ? each : MOST;
     wants[w] = lanes_ended[w] = 0;
+    changed[w] = NULL;
   }
   elected = (u32)(fgh_random_state >> 40) % 32; /* no draw: most kernels do not ask */
   fgh_grid_waits = early;
@@ -91,11 +93,25 @@ void fgh_cluster_wait(void) {
   fgh_wake_others(~0u);
 }
 
+/* setmaxnreg is a call of all four warps of a group. */
+static void check_registers(u32 first) {
+  u32 group = 15u << first;
+  if ((barrier.ended & group) != group || fgh_table.block_dim.x % 128) return;
+  for (u32 w = first + 1; w < first + 4; w++) {
+    if (registers[w] == registers[first]) continue;
+    fgh_self->pc = changed[changed[w] ? w : first];
+    fgh_fault("setmaxnreg by some warps of a warpgroup: warp %u has %u registers, warp %u %u",
+              fgh_threads[first * 32].local / 32, registers[first], fgh_threads[w * 32].local / 32,
+              registers[w]);
+  }
+}
+
 void fgh_cluster_return(void) {
   u32 warp = fgh_self->warp;
   lanes_ended[warp] |= 1u << fgh_self->lane;
   if (lanes_ended[warp] != ~0u) return;
   barrier.ended |= 1u << warp;
+  check_registers(warp - fgh_self->local / 32 % 4);
   complete_if_all();
 }
 
@@ -131,6 +147,7 @@ void fgh_setmaxnreg(int count, int more) {
   else
     give((registers[warp] - n) * 32);
   registers[warp] = n;
+  changed[warp] = fgh_self->pc;
   fgh_wake_others(~0u);
 }
 

@@ -6,7 +6,7 @@
  * a warm cache to its first launch done, cold compiles. Host clock; medians; the GPU's queue is
  * kept short by a synchronisation every 256 launches, which is outside the timed part. */
 #include "context.h"
-#include "cuda.h"
+#include "cuda_launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ typedef struct {
   uint32_t grid[FG_STEP_MAX][3];
   CUdeviceptr zero[FG_STEP_MAX]; /* of a step that fills a region, and its bytes */
   int64_t bytes[FG_STEP_MAX];
-  _Alignas(16) char params[FG_PARAMS_MAX];
+  _Alignas(64) char params[FG_PARAMS_MAX];
 } bare;
 
 static void prepare_bare(const bench *b, bare *x) {
@@ -96,6 +96,7 @@ static void prepare_bare(const bench *b, bare *x) {
   bool empty;
   GOOD(fg_cuda_load(&x->cuda));
   GOOD(fg_params_fill(r, &shape, &b->args, b->workspace, x->params));
+  GOOD(fg_cuda_encode_maps(x->cuda, r, &shape, &b->args, x->params));
   for (int i = 0; i < r->n_steps; i++) {
     if (r->step[i].kind == FG_STEP_ZERO) {
       int64_t offset;
@@ -105,6 +106,7 @@ static void prepare_bare(const bench *b, bare *x) {
     }
     x->function[i] = fg_device_cuda_function(b->kernel->module, i);
     GOOD(fg_step_grid(&r->step[i], &shape, x->grid[i], &empty));
+    fg_step_limit(&r->step[i], b->context->device->multiprocessors, x->grid[i]);
   }
 }
 
@@ -115,9 +117,7 @@ static void launch_bare(const bench *b, bare *x) {
     if (step->kind == FG_STEP_ZERO)
       x->cuda->cuMemsetD8Async(x->zero[i], 0, (size_t)x->bytes[i], NULL);
     else
-      x->cuda->cuLaunchKernel(x->function[i], x->grid[i][0], x->grid[i][1], x->grid[i][2],
-                              (unsigned)step->threads, 1, 1, (unsigned)step->shared_bytes, NULL,
-                              (void *[]){x->params}, NULL);
+      GOOD(fg_cuda_launch(x->cuda, x->function[i], step, x->grid[i], NULL, x->params));
   }
 }
 
