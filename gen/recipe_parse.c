@@ -1,0 +1,239 @@
+/* recipe_parse.c - the text of a recipe (recipe_text.c) back to the recipe.
+ *
+ * The text comes from cache entries and manifests, so nothing in it is trusted: the reader takes
+ * words apart by a lenient grammar and checks every index and range, and in the end prints what it
+ * has read: a text that is not the print of its recipe is refused at the first line that differs.
+ */
+#include "recipe_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static fg_status read_number(const char *word, int least, int most, const char *what, int *n) {
+  errno = 0;
+  long value = word && *word && !word[strspn(word, "0123456789")] ? strtol(word, NULL, 10) : -1;
+  if (errno || value < least || value > most)
+    return fg_fail(FG_EIO, "%s is not a number from %d to %d", what, least, most);
+  *n = (int)value;
+  return FG_OK;
+}
+
+static fg_status read_elem(const char *word, fg_elem *elem) {
+  for (int e = FG_ELEM_BF16; word && e <= FG_ELEM_F32; e++) {
+    if (strcmp(fg_elem_name((fg_elem)e), word)) continue;
+    *elem = (fg_elem)e;
+    return FG_OK;
+  }
+  return fg_fail(FG_EIO, "\"%.40s\" is no element type", word ? word : "");
+}
+
+/* A name of C, which becomes part of a symbol and of messages. */
+static fg_status read_name(const char *word, size_t size, char *name) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+  size_t n = word ? strlen(word) : 0;
+  if (n == 0 || n >= size || word[strspn(word, letters)] || strchr("0123456789", *word))
+    return fg_fail(FG_EIO, "\"%.60s\" is no name", word ? word : "");
+  memcpy(name, word, n + 1);
+  return FG_OK;
+}
+
+static fg_status read_align(char *rest, fg_recipe *r) {
+  if (r->align) return fg_fail(FG_EIO, "the alignment comes a second time");
+  TRY(read_number(rest, 2, 1 << 10, "the alignment", &r->align));
+  return r->align & (r->align - 1) ? fg_fail(FG_EIO, "the alignment is no power of 2") : FG_OK;
+}
+
+static fg_status read_head_dims(char *rest, fg_recipe *r) {
+  if (r->d) return fg_fail(FG_EIO, "the head dims come a second time");
+  TRY(read_number(strsep(&rest, " "), 1, 1 << 16, "a head dim", &r->d));
+  return read_number(strsep(&rest, " "), 1, 1 << 16, "a head dim", &r->dv);
+}
+
+/* The shape's words against the argument's axes: each is the axis, or 1 where a bias may be. */
+static fg_status read_axes(char *rest, const fg_recipe *r, fg_recipe_tensor *t) {
+  bool bias = t->argument->elem == FG_RULE_BIAS || t->argument->elem == FG_RULE_GRAD;
+  for (int i = 0; t->argument->axes[i]; i++) {
+    char axis[2] = {t->argument->axes[i]}, expected[32];
+    char *word = strsep(&rest, " ");
+    fg_recipe_shape_print(r, axis, sizeof expected, expected); /* "[nq]" */
+    if (word) {
+      word += *word == '[';
+      word[strcspn(word, ",]")] = 0;
+    }
+    if (word && strlen(word) == strlen(expected) - 2 && !strncmp(word, expected + 1, strlen(word)))
+      t->axes[i] = *axis;
+    else if (word && bias && !strcmp(word, "1"))
+      t->axes[i] = '1';
+    else
+      return fg_fail(FG_EIO, "%s has \"%.40s\" for the axis %s", t->argument->name,
+                     word ? word : "", expected);
+  }
+  return FG_OK;
+}
+
+static fg_status read_tensor(char *rest, fg_recipe *r) {
+  fg_recipe_tensor t = {0};
+  const char *name = strsep(&rest, " "), *way = strsep(&rest, " ");
+  if (r->n_tensors == FG_TENSOR_MAX) return fg_fail(FG_EIO, "too many tensors");
+  t.argument = name ? fg_argument_find(name) : NULL;
+  if (!t.argument) return fg_fail(FG_EIO, "no argument is \"%.40s\"", name ? name : "");
+  for (int i = 0; i < r->n_tensors; i++)
+    if (r->tensor[i].argument == t.argument) return fg_fail(FG_EIO, "%s comes twice", name);
+  if (!way || (strcmp(way, "in") && strcmp(way, "out")))
+    return fg_fail(FG_EIO, "%s is neither in nor out", name);
+  t.output = !strcmp(way, "out");
+  TRY(read_elem(strsep(&rest, " "), &t.elem));
+  if (t.argument->elem == FG_RULE_F32 && t.elem != FG_ELEM_F32)
+    return fg_fail(FG_EIO, "%s is not f32", name);
+  TRY(read_axes(rest, r, &t));
+  r->tensor[r->n_tensors++] = t;
+  return FG_OK;
+}
+
+static int find_region(const fg_recipe *r, const char *name) {
+  int i = 0;
+  while (i < r->n_regions && strcmp(r->region[i].name, name)) i++;
+  return i;
+}
+
+static fg_status read_region(char *rest, fg_recipe *r) {
+  fg_region region = {0};
+  if (r->n_regions == FG_REGION_MAX) return fg_fail(FG_EIO, "too many regions");
+  TRY(read_name(strsep(&rest, " "), sizeof region.name, region.name));
+  if (find_region(r, region.name) < r->n_regions)
+    return fg_fail(FG_EIO, "region %s comes twice", region.name);
+  TRY(read_elem(strsep(&rest, ":"), &region.elem));
+  if (!rest || *rest != ' ') return fg_fail(FG_EIO, "region %s has no count", region.name);
+  TRY(fg_expr_parse(rest + 1, &region.count));
+  r->region[r->n_regions++] = region;
+  return FG_OK;
+}
+
+static fg_status read_map(char *rest, fg_recipe *r) {
+  fg_map m = {0};
+  if (r->n_maps == FG_MAP_MAX) return fg_fail(FG_EIO, "too many maps");
+  TRY(read_name(strsep(&rest, " "), sizeof m.name, m.name));
+  const char *tensor = rest ? strsep(&rest, " ") : "";
+  while (m.tensor < r->n_tensors && strcmp(r->tensor[m.tensor].argument->name, tensor)) m.tensor++;
+  if (m.tensor == r->n_tensors) return fg_fail(FG_EIO, "map %s has no tensor", m.name);
+  TRY(read_number(strsep(&rest, " "), 1, 256, "columns", &m.columns));
+  TRY(read_number(strsep(&rest, " "), 1, 256, "rows", &m.rows));
+  if (rest && strncmp(rest, "swizzle ", 8))
+    TRY(read_number(strsep(&rest, " "), 1, 256, "blocks", &m.blocks));
+  if (!rest || strncmp(rest, "swizzle ", 8))
+    return fg_fail(FG_EIO, "map %s has no swizzle", m.name);
+  TRY(read_number(rest + 8, 0, 128, "swizzle", &m.swizzle));
+  const char *why = fg_map_fault(r, &m);
+  if (why) return fg_fail(FG_EIO, "map %s: %s", m.name, why);
+  r->map[r->n_maps++] = m;
+  return FG_OK;
+}
+
+static fg_status add_step(const fg_step *step, fg_recipe *r) {
+  if (r->n_steps == FG_STEP_MAX) return fg_fail(FG_EIO, "too many steps");
+  r->step[r->n_steps++] = *step;
+  return FG_OK;
+}
+
+static fg_status read_zero(char *rest, fg_recipe *r) {
+  fg_step step = {.kind = FG_STEP_ZERO, .region = find_region(r, rest)};
+  if (step.region == r->n_regions) return fg_fail(FG_EIO, "no region is \"%.40s\"", rest);
+  return add_step(&step, r);
+}
+
+/* Cuts a launch's line behind its grid at the words that follow, in order; what is after each. */
+static bool cut(char *text, int n, const char *const *words, char **after) {
+  for (int i = 0; i < n; i++) {
+    char *at = strstr(text, words[i]);
+    if (!at) return false;
+    *at = 0;
+    after[i] = text = at + strlen(words[i]);
+  }
+  return true;
+}
+
+/* "168 cluster 2 resident 1 early", behind "registers ". */
+static fg_status read_attributes(char *rest, fg_step *step) {
+  step->cluster = 1;
+  TRY(read_number(strsep(&rest, " "), 1, 255, "registers", &step->registers));
+  for (char *word; (word = strsep(&rest, " "));) {
+    if (!strcmp(word, "cluster"))
+      TRY(read_number(strsep(&rest, " "), 2, FG_CLUSTER_MAX, "cluster", &step->cluster));
+    else if (!strcmp(word, "resident"))
+      TRY(read_number(strsep(&rest, " "), 1, 32, "resident", &step->resident));
+    else if (!strcmp(word, "early"))
+      step->early = true;
+    else
+      return fg_fail(FG_EIO, "\"%.40s\" is no attribute of a launch", word);
+  }
+  return FG_OK;
+}
+
+static fg_status read_launch(char *rest, fg_recipe *r) {
+  static const char *const words[] = {" threads ", " shared ", " registers ", " work "};
+  char *after[4];
+  fg_step step = {.kind = FG_STEP_LAUNCH};
+  TRY(read_name(strsep(&rest, " "), sizeof step.entry, step.entry));
+  if (!rest || strncmp(rest, "grid ", 5) || !cut(rest + 5, 4, words, after))
+    return fg_fail(FG_EIO, "%s lacks grid, threads, shared, registers or work", step.entry);
+  rest += 5;
+  for (int i = 0; i < 3; i++) {
+    char *expr = strsep(&rest, ",");
+    if (!expr || (i && *expr != ' '))
+      return fg_fail(FG_EIO, "the grid of %s is not three expressions", step.entry);
+    TRY(fg_expr_parse(expr + (i > 0), &step.grid[i]));
+  }
+  TRY(read_number(after[0], 1, 1024, "threads", &step.threads));
+  TRY(read_number(after[1], 0, 1 << 20, "shared", &step.shared_bytes));
+  TRY(read_attributes(after[2], &step));
+  TRY(fg_expr_parse(after[3], &step.work));
+  return add_step(&step, r);
+}
+
+static fg_status read_line(char *text, fg_recipe *r) {
+  static const struct {
+    const char *word;
+    fg_status (*read)(char *rest, fg_recipe *r);
+  } kinds[] = {{"head_dim", read_head_dims}, {"align", read_align}, {"tensor", read_tensor},
+               {"region", read_region},      {"map", read_map},     {"zero", read_zero},
+               {"launch", read_launch}};
+  char *rest = text;
+  const char *word = strsep(&rest, " ");
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (rest && !strcmp(word, kinds[i].word)) return kinds[i].read(rest, r);
+  return fg_fail(FG_EIO, "\"%.40s\" begins no line of a recipe", word);
+}
+
+/* The text is the print of the recipe, to the last byte. */
+static fg_status check_print(const char *text, const fg_recipe *r) {
+  char printed[FG_RECIPE_TEXT];
+  int line = 1;
+  const char *a = text, *b = printed;
+  fg_recipe_print(r, sizeof printed, printed);
+  for (; *a && *a == *b; a++, b++) line += *a == '\n';
+  if (*a == *b) return FG_OK;
+  return fg_fail(FG_EIO, "recipe line %d: it is not spelled as a recipe is", line);
+}
+
+fg_status fg_recipe_parse(const char *text, fg_recipe *recipe) {
+  fg_recipe r = {0};
+  char line[FG_RECIPE_LINE], params[FG_RECIPE_TEXT];
+  int number = 1;
+  for (const char *at = text; *at; number++) {
+    size_t n = strcspn(at, "\n");
+    if (n >= sizeof line) return fg_fail(FG_EIO, "recipe line %d: it is too long", number);
+    memcpy(line, at, n);
+    line[n] = 0;
+    fg_status status = read_line(line, &r);
+    if (status != FG_OK) return fg_fail_in(status, "recipe line %d", number);
+    at += n + (at[n] == '\n');
+  }
+  if (!r.d || !r.align || !r.n_tensors || !r.n_steps)
+    return fg_fail(FG_EIO, "recipe line %d: it ends before its first step", number);
+  TRY(check_print(text, &r));
+  if (fg_recipe_params(&r, sizeof params, params) != FG_OK)
+    return fg_fail(FG_EIO, "recipe line %d: it has more than a Params struct holds", number);
+  *recipe = r;
+  return FG_OK;
+}
