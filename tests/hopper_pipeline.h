@@ -1,6 +1,6 @@
-/* hopper_pipeline.h - a kernel for hopper_case.h: attention's skeleton on Hopper, of 128 query rows
- * and head dim 128. A warp that loads, two warpgroups that multiply (S = Q K^T queued with O += P V
- * of the tile before, P = S in registers), and O by way of Q's place. */
+/* hopper_pipeline.h - kernels for hopper_case.h, right ones: attention's skeleton on Hopper, of 128
+ * query rows and head dim 128. A warp that loads, two warpgroups that multiply (S = Q K^T queued
+ * with O += P V of the tile before, P = S in registers), and O by way of Q's place. */
 #ifndef FG_TESTS_HOPPER_PIPELINE_H
 #define FG_TESTS_HOPPER_PIPELINE_H
 
@@ -102,5 +102,43 @@ static const char pipeline[] =
     "}\n"
     "}\n"
     "}\n";
+
+/* Each block loads half of the box, for both; three times over, so that both wait for the places to
+ * be free. */
+static const char halves[] =
+    "$(kernel('attn_fwd')) {\n"
+    "const u32 at = (shared_base() + 1023) & ~1023u, full = at + 2048, empty = full + 8;\n"
+    "const int rank = cluster_rank();\n"
+    "if (threadIdx.x == 0) {\n"
+    "mbarrier_init(full, 1);\n"
+    "mbarrier_init(empty, 2);\n"
+    "fence_barrier_init();\n"
+    "}\n"
+    "cluster_sync();\n"
+    "for (int i = 0; i < 3; i++) {\n"
+    "if (threadIdx.x == 0) {\n"
+    "mbarrier_wait(empty, (i & 1) ^ 1);\n"
+    "mbarrier_expect(full, 2048);\n"
+    "tma_multicast_4d(at + (u32)(1024 * rank), &p.from, 0, 16 * i + 8 * rank, 0, 0, full, "
+    "L2_NORMAL, 3);\n"
+    "}\n"
+    "mbarrier_wait(full, i & 1);\n"
+    "for (int j = 4 * (int)threadIdx.x; j < 2048; j += 512) {\n"
+    "const u32 pair = lds_u32(at + (u32)(j ^ ((j >> 7 & 7) << 4)));\n"
+    "float *to = p.lse + (3 * rank + i) * 1024 + j / 2;\n"
+    "stg_f32_if(to, bf16_to_f32((u16)pair), 1);\n"
+    "stg_f32_if(to + 1, bf16_to_f32((u16)(pair >> 16)), 1);\n"
+    "}\n"
+    "block_sync();\n"
+    "mbarrier_arrive_remote_if(empty, 0, threadIdx.x == 0);\n"
+    "if (threadIdx.x == 0) { mbarrier_arrive_remote(empty, 1); }\n"
+    "}\n"
+    "cluster_arrive();\n"
+    "cluster_wait();\n"
+    "}\n";
+
+static const char halves_recipe[] =
+    "{ grid = '2', cluster = 2, shared = 4096, maps = {\n"
+    "{ name = 'from', tensor = 'k', columns = 64, rows = 8, swizzle = 128 } } }";
 
 #endif

@@ -132,18 +132,18 @@ START_TEST(the_kernel_is_right) {
 }
 END_TEST
 
-static char *plant(const bug *b) {
-  const char *at = strstr(pipeline, b->from);
+static char *plant(const char *right_text, const bug *b) {
+  const char *at = strstr(right_text, b->from);
   ck_assert_msg(at != NULL, "the kernel has no %s", b->from);
-  char *text = malloc(sizeof pipeline + strlen(b->to));
-  sprintf(text, "%.*s%s%s", (int)(at - pipeline), pipeline, b->to, at + strlen(b->from));
+  char *text = malloc(strlen(right_text) + strlen(b->to) + 1);
+  sprintf(text, "%.*s%s%s", (int)(at - right_text), right_text, b->to, at + strlen(b->from));
   return text;
 }
 
 START_TEST(planted_bugs) {
   static float want[NQ * D];
   const bug *b = &bugs[_i];
-  char *text = plant(b);
+  char *text = plant(pipeline, b);
   hopper h = begin(text, NK_MAX, want);
   for (int seed = 0; seed < SEEDS; seed++) {
     kernel_device()->seed = (uint64_t)seed;
@@ -157,6 +157,38 @@ START_TEST(planted_bugs) {
 }
 END_TEST
 
+static const bug cluster_bugs[] = {
+    {"mbarrier_init(empty, 2);", "mbarrier_init(empty, 1);",
+     "*shared TMA load at byte *|*all 1 arrivals of its phase * have come*"},
+    {"mbarrier_arrive_remote_if(empty, 0, threadIdx.x == 0);\n", "",
+     "*deadlock:*of block 0: phase 0, * of 2 arrivals have come*"},
+    {"cluster_sync();\n", "block_sync();\n", "*there is no mbarrier at shared byte * of block *"},
+    {"cluster_arrive();\ncluster_wait();\n", "",
+     "*of the cluster, which has ended*|*the block ends, and nothing makes it wait for block *"},
+    {"mbarrier_expect(full, 2048);", "mbarrier_expect(full, 1024);",
+     "*deadlock:*|*race: shared load at byte *|*still filling it*|*all 1 arrivals of its phase*|"
+     "*shared TMA load*|*never written*"},
+    {"block_sync();\nmbarrier_arrive", "mbarrier_arrive", "*race: shared TMA load at byte *"},
+};
+enum { CLUSTER_BUGS = sizeof cluster_bugs / sizeof *cluster_bugs };
+
+START_TEST(planted_bugs_of_a_cluster) {
+  static float k[64 * 64];
+  const bug *b = &cluster_bugs[_i];
+  char *text = plant(halves, b);
+  hopper h = hopper_new(halves_recipe, text, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 6 * 1024, .nk = 64});
+  fill(k, 64 * 64);
+  hopper_set(&h, "k", k);
+  for (int seed = 0; seed < SEEDS; seed++) {
+    kernel_device()->seed = (uint64_t)seed;
+    hopper_fails(&h, b->says);
+  }
+  hopper_free(&h);
+  free(text);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("hopper planted");
   TCase *tests = tcase_create("planted");
@@ -164,6 +196,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   tcase_add_loop_test(tests, the_kernel_is_right, 0, 6);
   tcase_add_loop_test(tests, planted_bugs, 0, BUGS);
+  tcase_add_loop_test(tests, planted_bugs_of_a_cluster, 0, CLUSTER_BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -5,6 +5,7 @@
  * On the host device that tries the templates and the engine; on a GPU (label gpu), that both are
  * what the hardware does, and that the driver's tensor maps are. */
 #include "hopper_case.h"
+#include "hopper_pipeline.h"
 #include "templates.h"
 
 #include <math.h>
@@ -119,46 +120,10 @@ START_TEST(boxes_of_tensors) {
 }
 END_TEST
 
-/* Each block loads half of the box, for both; three times over, so that both wait for the places to
- * be free. */
-static const char halves[] =
-    "$(kernel('attn_fwd')) {\n"
-    "const u32 at = (shared_base() + 1023) & ~1023u, full = at + 2048, empty = full + 8;\n"
-    "const int rank = cluster_rank();\n"
-    "if (threadIdx.x == 0) {\n"
-    "mbarrier_init(full, 1);\n"
-    "mbarrier_init(empty, 2);\n"
-    "fence_barrier_init();\n"
-    "}\n"
-    "cluster_sync();\n"
-    "for (int i = 0; i < 3; i++) {\n"
-    "if (threadIdx.x == 0) {\n"
-    "mbarrier_wait(empty, (i & 1) ^ 1);\n"
-    "mbarrier_expect(full, 2048);\n"
-    "tma_multicast_4d(at + (u32)(1024 * rank), &p.from, 0, 16 * i + 8 * rank, 0, 0, full, "
-    "L2_NORMAL, 3);\n"
-    "}\n"
-    "mbarrier_wait(full, i & 1);\n"
-    "for (int j = 4 * (int)threadIdx.x; j < 2048; j += 512) {\n"
-    "const u32 pair = lds_u32(at + (u32)(j ^ ((j >> 7 & 7) << 4)));\n"
-    "float *to = p.lse + (3 * rank + i) * 1024 + j / 2;\n"
-    "stg_f32_if(to, bf16_to_f32((u16)pair), 1);\n"
-    "stg_f32_if(to + 1, bf16_to_f32((u16)(pair >> 16)), 1);\n"
-    "}\n"
-    "block_sync();\n"
-    "mbarrier_arrive_remote_if(empty, 0, threadIdx.x == 0);\n"
-    "if (threadIdx.x == 0) { mbarrier_arrive_remote(empty, 1); }\n"
-    "}\n"
-    "cluster_arrive();\n"
-    "cluster_wait();\n"
-    "}\n";
-
 START_TEST(halves_to_both_blocks) {
   static float k[64 * 64], lse[6 * 1024];
-  hopper h =
-      hopper_new("{ grid = '2', cluster = 2, shared = 4096, maps = {\n"
-                 "{ name = 'from', tensor = 'k', columns = 64, rows = 8, swizzle = 128 } } }",
-                 halves, "bf16", 64, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 6 * 1024, .nk = 64});
+  hopper h = hopper_new(halves_recipe, halves, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 6 * 1024, .nk = 64});
   hopper_fill(k, 64 * 64);
   hopper_set(&h, "k", k);
   for (int turn = 0; turn < 10; turn++) {

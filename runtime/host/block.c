@@ -176,7 +176,10 @@ static void thread_main(void) {
   fgh_wgmma_return();
   fgh_collective_return();
   fgh_cluster_return();
-  if (--alive[fgh_self->rank] == 0) fgh_tma_block_end();
+  if (--alive[fgh_self->rank] == 0) {
+    fgh_tma_block_end();
+    fgh_mbarrier_block_end();
+  }
   fgh_context ended;
   if (--all_alive == 0) fgh_context_switch(&ended, launcher);
   fgh_thread *next = pick();

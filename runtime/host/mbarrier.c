@@ -14,6 +14,7 @@ typedef struct mbarrier {
   u32 phase;             /* the current one, from 0 */
   u32 maker, made;       /* the thread that made it, and its stamp then */
   int fenced;            /* since it was made */
+  u32 guest, guest_at;   /* the last arrival from another block: its thread and stamp; 0: none */
   fgh_release now, done; /* what arrivals of all phases gave; of those before the current one */
   u32 waits[FGH_MAX_WARPS], joined[FGH_MAX_WARPS]; /* lanes: wait for the current phase's end;
                                                       have seen the end of the one before */
@@ -78,6 +79,7 @@ void fgh_mbarrier_init(u32 bar, int count) {
   b->bytes = 0;
   b->phase = 0;
   b->fenced = 0;
+  b->guest_at = 0;
   b->maker = fgh_self->id;
   b->made = fgh_writers[granule].stamp;
   for (u32 g = 0; g < BYTES / FGH_GRANULE; g++)
@@ -120,6 +122,10 @@ static void arrive(u32 slot, int bytes, const char *what) {
   if (bytes < 0 || b->bytes + bytes > COUNT_MAX)
     fgh_fault("%s at shared byte %u of %d bytes, %d more are expected already: at most %d", what,
               fgh_mbarrier_byte(slot), bytes, b->bytes, COUNT_MAX);
+  if (b->rank != fgh_self->rank) {
+    b->guest = fgh_self->id;
+    b->guest_at = fgh_clocks[fgh_self->warp].stamp[fgh_self->lane];
+  }
   fgh_clock_release_lane(&b->now);
   b->bytes += bytes;
   b->pending--;
@@ -153,6 +159,26 @@ void fgh_mbarrier_expect(u32 bar, int bytes) {
   FGH_ENTER();
   fgh_preempt();
   arrive(fgh_mbarrier_find(bar, "mbarrier_expect"), bytes, "mbarrier_expect");
+}
+
+/* Some thread of the running one's block knows of the arrival. */
+static int known_here(const mbarrier *b) {
+  u32 first = fgh_self->id - fgh_self->local;
+  for (u32 i = first; i < first + fgh_table.block_dim.x; i++)
+    if (fgh_ordered(b->guest, b->guest_at, i)) return 1;
+  return 0;
+}
+
+void fgh_mbarrier_block_end(void) {
+  for (u32 i = 0; i < n; i++) {
+    const mbarrier *b = &list[i];
+    if (b->rank != fgh_self->rank || !b->guest_at || known_here(b)) continue;
+    fgh_self->pc = fgh_threads[b->guest].pc;
+    fgh_fault(
+        "the block ends, and nothing makes it wait for block %u, which arrives at its mbarrier "
+        "at shared byte %u",
+        fgh_threads[b->guest].rank, fgh_mbarrier_byte(i));
+  }
 }
 
 /* ---- waits ---- */
