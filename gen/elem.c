@@ -10,6 +10,7 @@ static const struct {
     [FG_ELEM_BF16] = {"bf16", 2},
     [FG_ELEM_F16] = {"f16", 2},
     [FG_ELEM_F32] = {"f32", 4},
+    [FG_ELEM_I32] = {"i32", 4},
 };
 
 /* Magnitudes, as the bits of a float. */
@@ -75,6 +76,11 @@ float fg_elem_load(fg_elem elem, const void *p, int64_t i) {
     memcpy(&x, at, sizeof x);
     return x;
   }
+  if (elem == FG_ELEM_I32) {
+    int32_t x;
+    memcpy(&x, at, sizeof x);
+    return (float)x;
+  }
   uint16_t h;
   memcpy(&h, at, sizeof h);
   return elem == FG_ELEM_BF16 ? float_of((uint32_t)h << BF16_FRACTION) : from_f16(h);
@@ -84,6 +90,11 @@ void fg_elem_store(fg_elem elem, void *p, int64_t i, float x) {
   char *at = (char *)p + i * (int64_t)type[elem].size;
   if (elem == FG_ELEM_F32) {
     memcpy(at, &x, sizeof x);
+    return;
+  }
+  if (elem == FG_ELEM_I32) {
+    int32_t whole = x >= 0x1p31f ? INT32_MAX : x >= -0x1p31f ? (int32_t)x : INT32_MIN;
+    memcpy(at, &whole, sizeof whole);
     return;
   }
   uint32_t u = bits_of(x), magnitude = u & 0x7fffffff;

@@ -8,20 +8,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum fg_elem { FG_ELEM_BF16, FG_ELEM_F16, FG_ELEM_F32 } fg_elem;
+typedef enum fg_elem { FG_ELEM_BF16, FG_ELEM_F16, FG_ELEM_F32, FG_ELEM_I32 } fg_elem;
 
 /* Bytes of one element. */
 size_t fg_elem_size(fg_elem elem);
 
-/* "bf16", "f16", "f32". */
+/* "bf16", "f16", "f32", "i32". */
 const char *fg_elem_name(fg_elem elem);
 
-/* Element i of the array at p, exactly; a NaN keeps its sign and payload. p needs no alignment. */
+/* Element i of the array at p, exactly (an i32 above 2^24 rounded); a NaN keeps its sign and
+ * payload. p needs no alignment. */
 float fg_elem_load(fg_elem elem, const void *p, int64_t i);
 
 /* Element i of the array at p = x, rounded to nearest even: subnormals are kept, what rounds above
- * the largest finite value becomes infinite. A NaN stored in 16 bits becomes quiet and keeps its
- * sign and the upper bits of its payload. p needs no alignment. */
+ * the largest finite value becomes infinite; an i32 is x without its fraction, saturating. A NaN
+ * stored in 16 bits becomes quiet and keeps its sign and the upper bits of its payload. p needs no
+ * alignment. */
 void fg_elem_store(fg_elem elem, void *p, int64_t i, float x);
 
 #endif

@@ -90,7 +90,7 @@ static int lua_recipe(lua_State *L) {
   fg_gen *gen = self(L);
   char text[8192] = "";
   lua_settop(L, 1);
-  fg_status status = fg_recipe_read(L, gen->point, gen->recipe);
+  fg_status status = fg_recipe_read(L, &gen->formula, gen->point, gen->recipe);
   if (status == FG_OK) status = fg_recipe_params(gen->recipe, sizeof text, text);
   if (status != FG_OK) return fg_lua_raise(L, status, false);
   lua_pushstring(L, text);
@@ -135,6 +135,7 @@ out:
 void fg_gen_free(fg_gen *gen) {
   if (!gen) return;
   fg_state_free(gen->L);
+  fg_formula_free(&gen->formula);
   free(gen->templates);
   free(gen->handed);
   free(gen);
@@ -189,7 +190,7 @@ static fg_status take_lines(lua_State *L, fg_source *s) {
 
 /* One request for a text; the source is its caller's. */
 typedef struct {
-  const fg_gen *gen;
+  fg_gen *gen;
   const fg_variant *variant;
   const char *name;
   fg_source *source;
@@ -197,8 +198,9 @@ typedef struct {
 } request;
 
 /* job for expand(): the variant's, with its plan and name. */
-static void push_variant(lua_State *L, const fg_variant *variant, const char *name) {
-  fg_gen_push_job(L, &variant->point, variant->arch);
+static void push_variant(fg_gen *gen, const fg_variant *variant, const char *name) {
+  lua_State *L = gen->L;
+  fg_gen_push_job(gen, &variant->point, variant->arch);
   fg_gen_set_text(L, "name", name);
   fg_gen_set_text(L, "family", fg_plan_family(&variant->plan));
   lua_newtable(L);
@@ -210,7 +212,7 @@ static void push_variant(lua_State *L, const fg_variant *variant, const char *na
 static int ask_text(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   fg_gen_push_function(r->gen, "expand");
-  push_variant(L, r->variant, r->name);
+  push_variant(r->gen, r->variant, r->name);
   lua_call(L, 1, 1);
   r->status = take_lines(L, r->source);
   return 0;
@@ -224,6 +226,7 @@ fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **sour
   request r = {.gen = gen, .variant = variant, .name = name, .source = s};
   fg_variant_name(variant, sizeof name, name);
   TRY_OUT(fg_gen_check_plan(gen, variant));
+  TRY_OUT(fg_gen_read_formula(gen, &variant->point));
   gen->point = &variant->point;
   gen->recipe = &s->recipe;
   TRY_OUT(fg_lua_run(gen->L, ask_text, &r, FG_ETEMPLATE));

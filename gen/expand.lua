@@ -23,7 +23,7 @@ local function environment(job)
   local env = {
     assert = assert, error = error, ipairs = ipairs, math = math, pairs = pairs, select = select,
     string = string, table = table, tonumber = tonumber, tostring = tostring, type = type,
-    spec = job.spec, plan = job.plan, arch = job.arch,
+    spec = job.spec, plan = job.plan, arch = job.arch, formula = job.formula,
     target = job.arch == "host" and "host" or "ptx",
     cdiv = function(a, b) return (a + b - 1) // b end,
   }
@@ -229,13 +229,23 @@ local function launch_words(step)
   return text .. (step.early and ", early" or "")
 end
 
+-- What the text can be made by again: its name, or, where that has hashes of expressions, words.
+local function again(job)
+  if not job.name:find("_" .. ("%x"):rep(16)) then return job.name end
+  local words = { job.spec_words, "family=" .. job.family }
+  for _, field in ipairs({ "block_q", "block_kv", "stages", "warps", "parts" }) do
+    if (job.plan[field] or 0) > 0 then words[#words + 1] = field .. "=" .. job.plan[field] end
+  end
+  return table.concat(words, " ") .. " --arch " .. job.arch
+end
+
 local function header(s, job, out)
   local d = s.description
   comment(out, job.name)
   comment(out, "")
   comment(out, d.about)
   comment(out, "spec:   " .. job.spec_words)
-  comment(out, "again:  flashgen emit " .. job.name)
+  comment(out, "again:  flashgen emit " .. again(job))
   comment(out, "made by flashgen " .. job.version)
   comment(out, "")
   for _, step in ipairs(d.steps) do

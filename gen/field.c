@@ -1,7 +1,7 @@
 /* field.c - the table of spec and plan fields: parsing, printing and naming derive from its rows.
  *
  * To add a field: a row here, a member in fg_spec and one in fg_point, and FG_FIELDS. */
-#include "spec.h"
+#include "point_formula.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,14 @@ const fg_field fg_fields[FG_FIELDS] = {
      .tags = NAMES("-bf16", "-f16"), .help = "of q k v o and their gradients; sums are float32"},
     {SPEC(head_dim), .value = offsetof(fg_point, d), .kind = FG_HEAD_DIM,
      .help = "d of q and k, or d/dv: multiples of 8 from 8 to 256"},
-    {POINT(mask), .kind = FG_CHOICE, .fallback = "full", .choices = NAMES("full", "causal"),
-     .tags = NAMES("", "-causal"), .help = "visible keys; causal is aligned at the bottom right"},
+    {POINT(mask), .kind = FG_FORMULA, .fallback = "full", .tags = NAMES("mask"),
+     .help = "visible keys: full, causal, window(1023, 0), k <= p && p - k < width"},
+    {POINT(score), .kind = FG_FORMULA, .fallback = "s", .tags = NAMES("score"),
+     .help = "of s, the scaled product: softcap(30.0), s + slope[h] * (k - p)"},
+    {POINT(inputs), .kind = FG_NAMED, .fallback = "", .tags = NAMES("in"),
+     .help = "what expressions may use: inputs.slope=f32[h] grad, inputs.width=int"},
+    {SPEC(define), .kind = FG_NAMED, .fallback = "",
+     .help = "expressions by a name: define.strided(n)=(q - k) % n == 0"},
     {POINT(bias), .kind = FG_CHOICE, .fallback = "false", .choices = NAMES("false", "true", "grad"),
      .tags = NAMES("", "-bias", "-biasgrad"),
      .help = "adds bias[b,h,q,k] to the score; grad: backward writes dbias too"},
@@ -38,8 +44,9 @@ const fg_field fg_fields[FG_FIELDS] = {
      .help = "of dbias; spec = that of bias"},
     {POINT(normalizer), .kind = FG_CHOICE, .fallback = "softmax", .choices = NAMES("softmax"),
      .tags = NAMES(""), .help = "what turns scores into weights"},
-    {POINT(deterministic), .kind = FG_CHOICE, .fallback = "false", .choices = NAMES("false", "true"),
-     .tags = NAMES("", "-det"), .help = "backward: equal launches give equal bits"},
+    {POINT(deterministic), .kind = FG_CHOICE, .fallback = "false",
+     .choices = NAMES("false", "true"), .tags = NAMES("", "-det"),
+     .help = "backward: equal launches give equal bits"},
     /* plan fields: `tags` holds the letter that names give them; families in order of preference */
     {SPEC(family), .kind = FG_CHOICE, .plan = true, .choices = NAMES("mma", "simt"), .help = "how"},
     {SPEC(block_q), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("q"),
@@ -161,6 +168,10 @@ static fg_status refuse(const fg_field *field, const char *text) {
   case FG_PLAN_INT:
     snprintf(allowed, sizeof allowed, "a positive integer");
     break;
+  case FG_FORMULA:
+  case FG_NAMED:
+    snprintf(allowed, sizeof allowed, "an expression");
+    break;
   case FG_CHOICE:
     for (; field->choices[choices]; choices++)
       n += snprintf(allowed + n, sizeof allowed - (size_t)n, "%s%s", choices ? ", " : "",
@@ -173,7 +184,18 @@ static fg_status refuse(const fg_field *field, const char *text) {
                  near ? near : "", near ? "\"?)" : "");
 }
 
+/* The expression alone; the point's other one stays. */
+static fg_status read_formula(const fg_field *field, const char *text, fg_point *point) {
+  bool mask = field == &fg_fields[FG_FIELD_MASK];
+  fg_point read = {0};
+  TRY(fg_point_set_formula(
+      &read, &(fg_formula_texts){.mask = mask ? text : NULL, .score = mask ? NULL : text}, NULL));
+  *(mask ? &point->mask : &point->score) = mask ? read.mask : read.score;
+  return FG_OK;
+}
+
 fg_status fg_field_read(const fg_field *field, const char *text, fg_point *point, int *plan_value) {
+  if (field->kind == FG_FORMULA) return read_formula(field, text, point);
   int *value = field->plan ? plan_value : place(field, point);
   switch (field->kind) {
   case FG_CHOICE:
@@ -192,14 +214,26 @@ fg_status fg_field_read(const fg_field *field, const char *text, fg_point *point
   case FG_PLAN_INT:
     if (whole_int(text, strlen(text), value) && *value > 0) return FG_OK;
     break;
+  case FG_FORMULA:
+  case FG_NAMED: /* grid.c reads them, all of a table together */
+    return FG_OK;
   }
   return refuse(field, text);
+}
+
+const char *fg_field_text(const fg_field *field, const fg_point *point) {
+  const void *at = (const char *)point + field->value;
+  const char *text = field->value ? *(const char *const *)at : NULL;
+  return text ? text : field->fallback;
 }
 
 int fg_field_print(const fg_field *field, const fg_point *point, size_t size, char *text) {
   const int *value = place(field, (fg_point *)point);
   int n = 0;
   switch (field->kind) {
+  case FG_FORMULA:
+  case FG_NAMED:
+    return snprintf(text, size, "%s", fg_field_text(field, point));
   case FG_CHOICE:
     return snprintf(text, size, "%s", field->choices[*value]);
   case FG_HEAD_DIM:

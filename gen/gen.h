@@ -3,6 +3,7 @@
 #define FG_GEN_H
 
 #include "expand.h"
+#include "formula.h"
 #include "state.h"
 
 struct fg_gen {
@@ -10,6 +11,7 @@ struct fg_gen {
   char *templates;       /* a directory, NULL = the built-in ones */
   int expand;            /* registry reference of expand.lua's table */
   char *handed;          /* a text on its way into Lua, which may find no memory for its copy */
+  fg_formula formula;    /* of the running request */
   const fg_point *point; /* of the running expansion */
   fg_recipe *recipe;
 };
@@ -18,10 +20,13 @@ struct fg_gen {
 void fg_gen_push_function(const fg_gen *gen, const char *name);
 
 /* Inside fg_lua_run: pushes the job table that plans() and expand() share. */
-void fg_gen_push_job(lua_State *L, const fg_point *point, const char *arch);
+void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch);
 /* Sets a member of the table on top. */
 void fg_gen_set_text(lua_State *L, const char *key, const char *text);
 void fg_gen_set_number(lua_State *L, const char *key, int value);
+
+/* Reads the point's expressions into gen->formula, for the job that is pushed next. */
+fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point);
 
 /* FG_EARGUMENT unless the family has the plan for this point: a kernel of other sizes would be
  * expanded without complaint and be wrong. */

@@ -1,6 +1,7 @@
 /* grid.c - tables of texts to the points of a grid: every combination, checked, filtered, merged.
  */
 #include "grid.h"
+#include "grid_formula.h"
 #include "setting.h"
 
 #define XXH_INLINE_ALL
@@ -37,6 +38,7 @@ typedef struct {
   fg_spec_file *file; /* NULL: words only */
   fg_table *own;
   const fg_texts *field[FG_FIELDS];
+  fg_grid_formulas formulas;
   const fg_limits *limits;
   char where[512];
 } source;
@@ -47,13 +49,13 @@ static void check_values(fg_report *errors, const char *where, const fg_field *f
   int value;
   if (field->plan && texts->n > FG_LIMIT_MAX)
     fg_report_add(errors, "%s%s: more than %d values", where, field->name, FG_LIMIT_MAX);
-  for (int i = 0; i < texts->n; i++)
+  for (int i = 0; i < texts->n && field->kind != FG_FORMULA && field->kind != FG_NAMED; i++)
     if (fg_field_read(field, texts->text[i], &scratch, &value) != FG_OK)
       fg_report_add(errors, "%s%s", where, fg_error());
 }
 
 /* Finds what is wrong with the table, besides with the words. */
-static bool check_table(builder *b, const source *s) {
+static bool check_table(builder *b, source *s) {
   int64_t before = b->errors.lines;
   fg_report_append(&b->errors, &s->own->errors);
   for (int i = 0; i < FG_FIELDS; i++) {
@@ -63,6 +65,7 @@ static bool check_table(builder *b, const source *s) {
       fg_report_add(&b->errors, "%s%s: missing; it must be given", s->where, field->name);
     if (texts == &s->own->field[i]) check_values(&b->errors, s->where, field, texts);
   }
+  fg_grid_formulas_check(&s->formulas, s->field, s->own, s->where, &b->errors);
   return b->errors.lines == before;
 }
 
@@ -118,6 +121,7 @@ static fg_status keep_point(builder *b, const source *s, const fg_point *point) 
 }
 
 static int choices(const source *s, int field) {
+  if (fg_fields[field].kind == FG_NAMED) return 1;
   return s->field[field]->n ? s->field[field]->n : 1;
 }
 
@@ -137,11 +141,14 @@ static fg_status count_points(const source *s, int64_t *count) {
   return FG_OK;
 }
 
-static fg_status add_point(builder *b, const source *s, const int *index) {
+static fg_status add_point(builder *b, source *s, const int *index) {
   fg_point point = {0};
   bool keep = true;
   for (int i = 0; i < FG_SPEC_FIELDS; i++)
-    TRY(fg_field_read(&fg_fields[i], choice(s, i, index[i]), &point, NULL));
+    if (fg_fields[i].kind != FG_FORMULA && fg_fields[i].kind != FG_NAMED)
+      TRY(fg_field_read(&fg_fields[i], choice(s, i, index[i]), &point, NULL));
+  TRY(fg_grid_formulas_set(&s->formulas, choice(s, FG_FIELD_MASK, index[FG_FIELD_MASK]),
+                           choice(s, FG_FIELD_SCORE, index[FG_FIELD_SCORE]), &point));
   fg_point_settle(&point);
   if (b->bias_level < point.bias) b->bias_level = point.bias;
   if (s->file) {
@@ -154,7 +161,7 @@ static fg_status add_point(builder *b, const source *s, const int *index) {
 }
 
 /* Every combination of the table's texts, the last field fastest. */
-static fg_status expand_table(builder *b, const source *s) {
+static fg_status expand_table(builder *b, source *s) {
   int index[FG_SPEC_FIELDS] = {0};
   int64_t n = 0;
   TRY(count_points(s, &n));
@@ -196,12 +203,16 @@ static fg_status add_table(builder *b, fg_spec_file *file, fg_table *own) {
     s.field[i] = b->words.field[i].n ? &b->words.field[i] : &own->field[i];
   for (int i = 0; i < BIAS_FIELDS; i++)
     b->given[i] |= s.field[fg_field_find(bias_fields[i].field) - fg_fields]->n > 0;
-  if (!check_table(b, &s) || b->words.errors.lines) return FG_OK;
-  TRY(read_limits(b, &s));
-  fg_status status = expand_table(b, &s);
-  if (status != FG_ESPEC) return status;
-  fg_report_add(&b->errors, "%s", fg_error());
-  return FG_OK;
+  fg_status status = FG_OK;
+  TRY_OUT(fg_grid_formulas_new(own, &b->words, &s.formulas));
+  if (!check_table(b, &s) || b->words.errors.lines) goto out;
+  TRY_OUT(read_limits(b, &s));
+  TRY_OUT(expand_table(b, &s));
+  fg_grid_formulas_unused(&s.formulas, s.where, &b->errors);
+out:
+  if (status == FG_ESPEC) fg_report_add(&b->errors, "%s", fg_error());
+  fg_grid_formulas_free(&s.formulas);
+  return status == FG_ESPEC ? FG_OK : status;
 }
 
 static fg_status add_file(builder *b, const char *path) {

@@ -1,6 +1,9 @@
 /* plans.c - asks expand.lua for the plans of a point. */
 #include "gen.h"
 
+#include "formula_lua.h"
+#include "point_formula.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,30 +18,60 @@ void fg_gen_set_number(lua_State *L, const char *key, int value) {
   lua_setfield(L, -2, key);
 }
 
-/* job.spec: each field's text, and what templates compute with; words: "field=value ..." */
-static void push_spec(lua_State *L, const fg_point *point, size_t size, char *words) {
-  int n = 0;
+/* Pushes the field's text; only an expression may be long. */
+static void push_text(lua_State *L, const fg_field *field, const fg_point *point) {
+  char text[64];
+  if (field->kind == FG_FORMULA || field->kind == FG_NAMED)
+    lua_pushstring(L, fg_field_text(field, point));
+  else
+    lua_pushlstring(L, text, (size_t)fg_field_print(field, point, sizeof text, text));
+}
+
+/* Appends "field=value" to the words on top of the stack, quoted where a shell needs it. */
+static void add_word(lua_State *L, const fg_field *field, const char *text) {
+  const char *quote = strpbrk(text, " ()<>&|*;[]?!") ? "'" : "";
+  const char *space = *lua_tostring(L, -1) ? " " : "";
+  lua_pushfstring(L, "%s%s%s=%s%s", space, quote, field->name, text, quote);
+  lua_concat(L, 2);
+}
+
+/* job.spec: each field's text, and what templates compute with; leaves it, and above it the words
+ * that say the same, "field=value ...". */
+static void push_spec(lua_State *L, const fg_point *point) {
   lua_newtable(L);
+  lua_pushliteral(L, "");
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
-    char text[64];
-    fg_field_print(&fg_fields[i], point, sizeof text, text);
-    fg_gen_set_text(L, fg_fields[i].name, text);
-    if (fg_fields[i].fallback && !strcmp(text, fg_fields[i].fallback)) continue;
-    n += snprintf(words + n, size - (size_t)n, "%s%s=%s", n ? " " : "", fg_fields[i].name, text);
+    push_text(L, &fg_fields[i], point);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -4, fg_fields[i].name);
+    const char *text = lua_tostring(L, -1);
+    bool usual = fg_fields[i].fallback && !strcmp(text, fg_fields[i].fallback);
+    lua_insert(L, -2);
+    if (!usual) add_word(L, &fg_fields[i], text);
+    lua_remove(L, -2);
   }
+  lua_insert(L, -2);
   fg_gen_set_number(L, "d", point->d);
   fg_gen_set_number(L, "dv", point->dv);
   fg_gen_set_text(L, "elem", fg_elem_name(fg_point_elem(point)));
   fg_gen_set_text(L, "bias_elem", fg_elem_name(fg_point_bias_elem(point)));
   fg_gen_set_text(L, "grad_elem", fg_elem_name(fg_point_grad_elem(point)));
+  lua_insert(L, -2);
 }
 
-void fg_gen_push_job(lua_State *L, const fg_point *point, const char *arch) {
-  char words[512];
+fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point) {
+  fg_formula_free(&gen->formula);
+  return fg_point_formula(point, &gen->formula);
+}
+
+void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch) {
+  lua_State *L = gen->L;
   lua_newtable(L);
-  push_spec(L, point, sizeof words, words);
+  push_spec(L, point);
+  lua_setfield(L, -3, "spec_words");
   lua_setfield(L, -2, "spec");
-  fg_gen_set_text(L, "spec_words", words);
+  fg_formula_push(L, &gen->formula);
+  lua_setfield(L, -2, "formula");
   fg_gen_set_text(L, "arch", arch);
   fg_gen_set_text(L, "version", FG_VERSION);
   lua_newtable(L);
@@ -79,7 +112,7 @@ static fg_status read_plan(lua_State *L, fg_plan *plan) {
 
 /* One request for plans; the list is its caller's when it ends well. */
 typedef struct {
-  const fg_gen *gen;
+  fg_gen *gen;
   const fg_point *point;
   const char *arch;
   const fg_limits *limits;
@@ -109,7 +142,7 @@ static fg_status take_plans(lua_State *L, request *r) {
 static int ask_plans(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   fg_gen_push_function(r->gen, "plans");
-  fg_gen_push_job(L, r->point, r->arch);
+  fg_gen_push_job(r->gen, r->point, r->arch);
   lua_call(L, 1, 2);
   r->status = take_plans(L, r);
   return 0;
@@ -118,6 +151,7 @@ static int ask_plans(lua_State *L) {
 fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
                        const fg_limits *limits, fg_plan **plans, int *n) {
   request r = {.gen = gen, .point = point, .arch = arch, .limits = limits};
+  TRY(fg_gen_read_formula(gen, point));
   fg_status status = fg_lua_run(gen->L, ask_plans, &r, FG_ETEMPLATE);
   if (status == FG_OK) status = r.status;
   if (status != FG_OK) {

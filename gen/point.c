@@ -2,6 +2,7 @@
  *
  * The name is the fields' tags in the order of the table: "attn_bwd-f16-d192v128-causal-bias_hqk".
  * It reads back: fg_point_parse(fg_point_name(p)) = p. */
+#include "intern.h"
 #include "spec.h"
 
 #include <stdio.h>
@@ -38,6 +39,20 @@ fg_elem fg_point_grad_elem(const fg_point *p) {
 
 bool fg_point_equal(const fg_point *a, const fg_point *b) { return !memcmp(a, b, sizeof *a); }
 
+/* Is the text a name that stands for itself in names of points? */
+static bool is_plain(const char *text) {
+  return *text != '#' && !text[strspn(text, "abcdefghijklmnopqrstuvwxyz_")];
+}
+
+/* "-causal", or "-mask_" and the hash of a longer text. */
+static int formula_name(const fg_field *field, const char *text, size_t size, char *name) {
+  char hex[FG_INTERN_HEX];
+  if (!text) return 0;
+  if (is_plain(text)) return snprintf(name, size, "-%s", text);
+  fg_intern_hash(text, hex);
+  return snprintf(name, size, "-%s_%s", field->tags[0], hex);
+}
+
 int fg_point_name(const fg_point *p, size_t size, char *text) {
   int n = 0;
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
@@ -57,6 +72,11 @@ int fg_point_name(const fg_point *p, size_t size, char *text) {
       if (p->bias == FG_BIAS_OFF) break;
       n += snprintf(end, room, "_%s%s%s%s%s", *value & 1 ? "b" : "", *value & 2 ? "h" : "",
                     *value & 4 ? "q" : "", *value & 8 ? "k" : "", *value ? "" : "1");
+      break;
+    case FG_FORMULA:
+    case FG_NAMED:
+      if (field->value)
+        n += formula_name(field, *(const char *const *)(const void *)value, room, end);
       break;
     case FG_PLAN_INT:
       break;
@@ -95,11 +115,33 @@ static const char *parse_dims(const char *name, int *set) {
   return *set ? name : NULL;
 }
 
+/* Its inverse; a field that is not named keeps its default. */
+static const char *parse_formula(const fg_field *field, const char *name, const char **text) {
+  char label[16], hex[FG_INTERN_HEX], word[64];
+  fg_point read = {0};
+  *text = NULL;
+  size_t n = (size_t)snprintf(label, sizeof label, "-%s_", field->tags[0]);
+  if (!strncmp(name, label, n)) {
+    if (strspn(name + n, "0123456789abcdef") < FG_INTERN_HEX - 1) return NULL;
+    memcpy(hex, name + n, FG_INTERN_HEX - 1);
+    hex[FG_INTERN_HEX - 1] = 0;
+    return fg_intern_find(hex, text) == FG_OK ? name + n + FG_INTERN_HEX - 1 : NULL;
+  }
+  n = *name == '-' ? strspn(name + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+  if (!n || n >= sizeof word || field->kind != FG_FORMULA) return name;
+  snprintf(word, sizeof word, "%.*s", (int)n, name + 1);
+  if (fg_field_read(field, word, &read, NULL) != FG_OK) return name;
+  *text = field == &fg_fields[FG_FIELD_MASK] ? read.mask : read.score;
+  return *text ? name + 1 + n : name;
+}
+
 const char *fg_point_parse(const char *name, fg_point *point) {
   fg_point p = {0};
   for (int i = 0; i < FG_SPEC_FIELDS && name; i++) {
     const fg_field *field = &fg_fields[i];
     int *value = (int *)(void *)((char *)&p + field->value);
+    if (field->kind == FG_FORMULA || (field->kind == FG_NAMED && field->value))
+      name = parse_formula(field, name, (const char **)(void *)value);
     if (field->kind == FG_CHOICE) name = parse_choice(field, name, value);
     if (field->kind == FG_HEAD_DIM) name = parse_head_dim(name, value);
     if (field->kind == FG_DIMS) {

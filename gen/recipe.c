@@ -21,13 +21,48 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"dbias", "dbias", "bhqk", FG_RULE_GRAD, PLACE(dbias), .help = "gradient of bias"},
 };
 
+#define INPUT(i)                                                                                   \
+  {                                                                                                \
+    {"input", "input", "", FG_RULE_INPUT, PLACE(inputs[i].value), .help = "a declared input"}, {   \
+      "dinput", "dinput", "", FG_RULE_INPUT, PLACE(inputs[i].grad), .help = "its gradient"         \
+    }                                                                                              \
+  }
+static const fg_argument inputs[FG_INPUT_SLOTS][2] = {INPUT(0), INPUT(1), INPUT(2), INPUT(3),
+                                                      INPUT(4), INPUT(5), INPUT(6), INPUT(7)};
+
+const fg_argument *fg_argument_input(int slot, bool gradient) { return &inputs[slot][gradient]; }
+
+void fg_recipe_name(fg_recipe_tensor *t) {
+  t->slot = -1;
+  snprintf(t->name, sizeof t->name, "%s", t->argument->name);
+  snprintf(t->ident, sizeof t->ident, "%s", t->argument->ident);
+}
+
+void fg_recipe_name_input(fg_recipe_tensor *t, const char *input, bool gradient) {
+  const char *d = gradient ? "d" : "";
+  t->argument = fg_argument_input(t->slot, gradient);
+  snprintf(t->name, sizeof t->name, "%s%.*s", d, FG_NAME_SIZE - 5, input);
+  snprintf(t->ident, sizeof t->ident, "%sin_%.*s", d, FG_NAME_SIZE - 5, input);
+}
+
+int fg_tensor_axis(const fg_recipe_tensor *t, int i) {
+  return t->slot >= 0 ? i : fg_axis_index(t->argument->axes, t->argument->axes[i]);
+}
+
 const fg_argument *fg_argument_find(const char *name) {
   for (int i = 0; i < FG_ARGUMENTS; i++)
     if (!strcmp(fg_arguments[i].name, name)) return &fg_arguments[i];
   return NULL;
 }
 
+/* An extent of its own; one that overflows or is negative is none that a tensor can have. */
+static int64_t own_extent(const fg_recipe *recipe, char axis, const fg_shape *shape) {
+  int64_t n;
+  return fg_expr_eval(&recipe->extent[axis - 'A'], shape, &n) == FG_OK && n > 0 ? n : 0;
+}
+
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape) {
+  if (axis >= 'A' && axis < 'A' + FG_EXTENT_MAX) return own_extent(recipe, axis, shape);
   switch (axis) {
   case 'b':
     return shape->b;
@@ -49,6 +84,7 @@ int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *sha
 }
 
 int fg_axis_index(const char *axes, char a) {
+  if (a >= '0' && a < '4' && !*axes) return a - '0';
   bool square = strchr(axes, 'q') && strchr(axes, 'k');
   switch (a) {
   case 'b':
@@ -125,25 +161,28 @@ static void maps(writer *w) {
   for (int i = 0; i < w->recipe->n_maps; i++) {
     const fg_map *m = &w->recipe->map[i];
     fg_lines_add(&w->text, "tensor_map %s; // of %s: boxes of %d rows of %d", m->name,
-                 w->recipe->tensor[m->tensor].argument->ident, m->rows, m->columns);
+                 w->recipe->tensor[m->tensor].ident, m->rows, m->columns);
     if (m->blocks) fg_lines_add(&w->text, ", %d such blocks", m->blocks);
     fg_lines_add(&w->text, "\n");
     member(w, (fg_parameter){FG_FROM_MAP, i, 0, 0}, FG_MAP_BYTES);
   }
 }
 
-static const char *c_type(fg_elem elem) { return elem == FG_ELEM_F32 ? "float" : "u16"; }
+static const char *c_type(fg_elem elem) {
+  return elem == FG_ELEM_F32 ? "float" : elem == FG_ELEM_I32 ? "int" : "u16";
+}
 
 /* "i64 q_b, q_n, q_h;": the strides of every axis but the unit one and broadcast ones. */
 static void strides(writer *w, int index) {
   const fg_recipe_tensor *t = &w->recipe->tensor[index];
   const char *separator = "i64 ";
-  for (const char *a = t->axes; a[1] && !t->argument->packed; a++) {
+  for (const char *a = t->axes; a[0] && a[1] && !t->argument->packed; a++) {
+    char place = (char)('0' + (a - t->axes));
     if (*a == '1') continue;
-    fg_lines_add(&w->text, "%s%s_%c", separator, t->argument->ident,
-                 fg_axis_suffix(t->argument->axes, *a));
+    fg_lines_add(&w->text, "%s%s_%c", separator, t->ident,
+                 t->slot >= 0 ? place : fg_axis_suffix(t->argument->axes, *a));
     separator = ", ";
-    member(w, (fg_parameter){FG_FROM_STRIDE, index, *a, 0}, 8);
+    member(w, (fg_parameter){FG_FROM_STRIDE, index, t->slot >= 0 ? place : *a, 0}, 8);
   }
   if (*separator == ',') fg_lines_add(&w->text, ";\n");
 }
@@ -158,8 +197,7 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
     const fg_recipe_tensor *t = &r->tensor[i];
     fg_recipe_shape_print(r, t->axes, sizeof shape, shape);
     fg_lines_add(&w.text, "%s%s *%s; // %s %s%s\n", t->output ? "" : "const ", c_type(t->elem),
-                 t->argument->ident, shape, fg_elem_name(t->elem),
-                 t->argument->optional ? ", or null" : "");
+                 t->ident, shape, fg_elem_name(t->elem), t->argument->optional ? ", or null" : "");
     member(&w, (fg_parameter){FG_FROM_TENSOR, i, 0, 0}, 8);
     strides(&w, i);
   }
@@ -170,6 +208,10 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
   fg_lines_add(&w.text, "int b, h, hk, nq, nk;\nfloat scale;\n");
   for (const char *a = extents; *a; a++) member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *a, 0}, 4);
   member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
+  for (int i = 0; i < r->n_numbers; i++) {
+    fg_lines_add(&w.text, "%s in_%s;\n", r->number[i].real ? "float" : "int", r->number[i].name);
+    member(&w, (fg_parameter){FG_FROM_NUMBER, i, 0, 0}, 4);
+  }
   int unit = r->n_maps ? 64 : 8;
   r->params_bytes = (r->params_bytes + unit - 1) / unit * unit;
   return w.full || w.text.full ? fg_fail(FG_EBUG, "the Params struct is too large for its tables")

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 /* Postfix code. An operand is a constant (op = FG_OP_CONST) or an extent of the shape. */
-enum { FG_EXPR_MAX = 32, FG_OP_CONST = 0 };
+enum { FG_EXPR_MAX = 64, FG_OP_CONST = 0 };
 typedef struct fg_expr {
   int n;
   unsigned char op[FG_EXPR_MAX];
@@ -33,7 +33,13 @@ fg_status fg_expr_parse(const char *text, fg_expr *expr);
  * axes: storage order of a tensor's axes, slowest first, by letter: b batch, h query heads, g
  * key/value heads, q query rows, k keys, d and v the head dims. The letters before the last have
  * strides unless the tensor is packed (lse, dlse). */
-typedef enum fg_elem_rule { FG_RULE_SPEC, FG_RULE_BIAS, FG_RULE_GRAD, FG_RULE_F32 } fg_elem_rule;
+typedef enum fg_elem_rule {
+  FG_RULE_SPEC,
+  FG_RULE_BIAS,
+  FG_RULE_GRAD,
+  FG_RULE_F32,
+  FG_RULE_INPUT /* as the spec declares it; so are its axes and its name */
+} fg_elem_rule;
 typedef struct fg_argument {
   const char *name;  /* in files, words and messages */
   const char *ident; /* in C and in kernels */
@@ -44,17 +50,31 @@ typedef struct fg_argument {
   size_t place;  /* of the fg_tensor in fg_args */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 12 };
+enum { FG_ARGUMENTS = 12, FG_NAME_SIZE = 32 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 const fg_argument *fg_argument_find(const char *name);
 
-/* A tensor of one variant. An axis letter '1' is broadcast: extent 1, no stride. */
+/* The argument of a declared input's place in fg_args, of its value or its gradient. */
+const fg_argument *fg_argument_input(int slot, bool gradient);
+
+/* A tensor of one variant. An axis letter '1' is broadcast: extent 1, no stride; 'A' on are the
+ * recipe's own extents. `slot` is the place of a declared input in fg_args, -1 for others. */
 typedef struct fg_recipe_tensor {
   const fg_argument *argument;
   fg_elem elem;
   bool output;
+  int slot;
   char axes[5];
+  char name[FG_NAME_SIZE];  /* in files, words and messages */
+  char ident[FG_NAME_SIZE]; /* in kernels */
 } fg_recipe_tensor;
+
+/* A declared input that is a number of the launch. */
+typedef struct fg_recipe_number {
+  int slot;
+  bool real; /* a float, else an int */
+  char name[FG_NAME_SIZE];
+} fg_recipe_number;
 
 /* Scratch of the caller: 256-byte aligned regions of `count` elements. */
 typedef struct fg_region {
@@ -81,7 +101,8 @@ typedef enum fg_source_kind {
   FG_FROM_STRIDE, /* the stride (64-bit, in elements) of tensor[index] along `axis` */
   FG_FROM_REGION, /* the address of region[index] */
   FG_FROM_EXTENT, /* a 32-bit extent of the shape: axis = b h g q k */
-  FG_FROM_SCALE   /* float32 */
+  FG_FROM_SCALE,  /* float32 */
+  FG_FROM_NUMBER  /* number[index]: an int or a float32 */
 } fg_source_kind;
 typedef struct fg_parameter {
   fg_source_kind from;
@@ -106,16 +127,18 @@ typedef struct fg_step {
 } fg_step;
 
 enum {
-  FG_TENSOR_MAX = 16,
-  FG_REGION_MAX = 4,
+  FG_TENSOR_MAX = 28,
+  FG_REGION_MAX = 12,
   FG_MAP_MAX = 8,
-  FG_STEP_MAX = 8,
-  FG_PARAMETER_MAX = 80,
+  FG_STEP_MAX = 24,
+  FG_PARAMETER_MAX = 120,
+  FG_INPUT_SLOTS = 8,
+  FG_EXTENT_MAX = 16,
   FG_MAP_BYTES = 128,
   FG_CLUSTER_MAX = 8
 };
 typedef struct fg_recipe {
-  int n_tensors, n_regions, n_maps, n_steps, n_parameters;
+  int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
   int d, dv, params_bytes;
   int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
   fg_recipe_tensor tensor[FG_TENSOR_MAX];
@@ -123,6 +146,8 @@ typedef struct fg_recipe {
   fg_map map[FG_MAP_MAX];
   fg_step step[FG_STEP_MAX];
   fg_parameter parameter[FG_PARAMETER_MAX];
+  fg_recipe_number number[FG_INPUT_SLOTS];
+  fg_expr extent[FG_EXTENT_MAX]; /* of axes of declared inputs: letter 'A' + i */
 } fg_recipe;
 
 /* The extent of an axis letter for a shape; d and v come from the recipe. */
@@ -135,6 +160,14 @@ int fg_axes_print(const char *axes, size_t size, char *text);
  * tensor with both q and k among its argument's axes; and the letter that order has there. */
 int fg_axis_index(const char *axes, char a);
 char fg_axis_suffix(const char *axes, char a);
+
+/* Fills in names: of the tensor's argument, or (its slot set) of an input or its gradient. */
+void fg_recipe_name(fg_recipe_tensor *tensor);
+void fg_recipe_name_input(fg_recipe_tensor *tensor, const char *input, bool gradient);
+
+/* The place of a tensor's axis i in fg_tensor's strides: a declared input's are in its own order.
+ */
+int fg_tensor_axis(const fg_recipe_tensor *tensor, int i);
 
 /* What is wrong with a map of the recipe's tensors; NULL: nothing. */
 const char *fg_map_fault(const fg_recipe *recipe, const fg_map *map);
@@ -150,12 +183,14 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *   head_dim 64 128                               of q and k, of v
  *   align 16                                      of q k v o and their gradients, in bytes
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
+ *   input 0 slope in f32 [h]                      a declared input, or its gradient (out)
+ *   number 1 width int
  *   region delta f32: b h * nq *
- *   map q_map q 64 128 2 swizzle 128              columns and rows of a box, and its blocks of
- * columns zero delta launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192
- * registers 80 work nk launch f grid b, 1, 1 threads 384 shared 0 registers 168 cluster 2 resident
- * 1 early work nk */
-enum { FG_RECIPE_TEXT = 8192 };
+ *   map q_map q 64 128 2 swizzle 128              columns and rows of a box, its blocks of columns
+ *   zero delta
+ *   launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192 registers 80 work nk
+ *   launch f grid b, 1, 1 threads 384 shared 0 registers 168 cluster 2 resident 1 early work nk */
+enum { FG_RECIPE_TEXT = 16384 };
 int fg_recipe_print(const fg_recipe *recipe, size_t size, char *text);
 
 /* The recipe that fg_recipe_print wrote as this text, its parameters too. FG_EIO names the line of

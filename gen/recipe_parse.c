@@ -20,7 +20,7 @@ static fg_status read_number(const char *word, int least, int most, const char *
 }
 
 static fg_status read_elem(const char *word, fg_elem *elem) {
-  for (int e = FG_ELEM_BF16; word && e <= FG_ELEM_F32; e++) {
+  for (int e = FG_ELEM_BF16; word && e <= FG_ELEM_I32; e++) {
     if (strcmp(fg_elem_name((fg_elem)e), word)) continue;
     *elem = (fg_elem)e;
     return FG_OK;
@@ -73,7 +73,7 @@ static fg_status read_axes(char *rest, const fg_recipe *r, fg_recipe_tensor *t) 
 }
 
 static fg_status read_tensor(char *rest, fg_recipe *r) {
-  fg_recipe_tensor t = {0};
+  fg_recipe_tensor t = {.slot = -1};
   const char *name = strsep(&rest, " "), *way = strsep(&rest, " ");
   if (r->n_tensors == FG_TENSOR_MAX) return fg_fail(FG_EIO, "too many tensors");
   t.argument = name ? fg_argument_find(name) : NULL;
@@ -82,12 +82,61 @@ static fg_status read_tensor(char *rest, fg_recipe *r) {
     if (r->tensor[i].argument == t.argument) return fg_fail(FG_EIO, "%s comes twice", name);
   if (!way || (strcmp(way, "in") && strcmp(way, "out")))
     return fg_fail(FG_EIO, "%s is neither in nor out", name);
+  fg_recipe_name(&t);
   t.output = !strcmp(way, "out");
   TRY(read_elem(strsep(&rest, " "), &t.elem));
   if (t.argument->elem == FG_RULE_F32 && t.elem != FG_ELEM_F32)
     return fg_fail(FG_EIO, "%s is not f32", name);
   TRY(read_axes(rest, r, &t));
   r->tensor[r->n_tensors++] = t;
+  return FG_OK;
+}
+
+/* "[h, nq nk + 1 -]": lengths, 1, or postfix expressions. */
+static fg_status read_own_axes(char *rest, fg_recipe *r, fg_recipe_tensor *t) {
+  static const char letters[] = "bhgqk1";
+  size_t n = rest ? strlen(rest) : 0;
+  if (n < 2 || rest[0] != '[' || rest[n - 1] != ']')
+    return fg_fail(FG_EIO, "%s has no shape", t->name);
+  rest[n - 1] = 0;
+  rest++;
+  for (char *word; rest && *rest && (word = strsep(&rest, ","));) {
+    size_t a = strlen(t->axes);
+    int l = 0;
+    word += *word == ' ';
+    while (letters[l] && strcmp(fg_axis_name(letters[l]), word)) l++;
+    if (a == 4) return fg_fail(FG_EIO, "%s has too many axes", t->name);
+    if (!letters[l] && r->n_extents == FG_EXTENT_MAX) return fg_fail(FG_EIO, "too many extents");
+    t->axes[a] = letters[l] ? letters[l] : (char)('A' + r->n_extents);
+    if (!letters[l]) TRY(fg_expr_parse(word, &r->extent[r->n_extents++]));
+  }
+  return FG_OK;
+}
+
+static fg_status read_input(char *rest, fg_recipe *r) {
+  fg_recipe_tensor t = {0};
+  char name[FG_NAME_SIZE - 4];
+  TRY(read_number(strsep(&rest, " "), 0, FG_INPUT_SLOTS - 1, "an input's place", &t.slot));
+  TRY(read_name(strsep(&rest, " "), sizeof name, name));
+  const char *way = strsep(&rest, " ");
+  if (r->n_tensors == FG_TENSOR_MAX) return fg_fail(FG_EIO, "too many tensors");
+  if (!way || (strcmp(way, "in") && strcmp(way, "out")))
+    return fg_fail(FG_EIO, "%s is neither in nor out", name);
+  t.output = !strcmp(way, "out");
+  TRY(read_elem(strsep(&rest, " "), &t.elem));
+  fg_recipe_name_input(&t, t.output ? name + (*name == 'd') : name, t.output);
+  TRY(read_own_axes(rest, r, &t));
+  r->tensor[r->n_tensors++] = t;
+  return FG_OK;
+}
+
+static fg_status read_scalar(char *rest, fg_recipe *r) {
+  fg_recipe_number x = {0};
+  if (r->n_numbers == FG_INPUT_SLOTS) return fg_fail(FG_EIO, "too many numbers");
+  TRY(read_number(strsep(&rest, " "), 0, FG_INPUT_SLOTS - 1, "an input's place", &x.slot));
+  TRY(read_name(strsep(&rest, " "), sizeof x.name, x.name));
+  x.real = rest && !strcmp(rest, "float");
+  r->number[r->n_numbers++] = x;
   return FG_OK;
 }
 
@@ -115,7 +164,7 @@ static fg_status read_map(char *rest, fg_recipe *r) {
   if (r->n_maps == FG_MAP_MAX) return fg_fail(FG_EIO, "too many maps");
   TRY(read_name(strsep(&rest, " "), sizeof m.name, m.name));
   const char *tensor = rest ? strsep(&rest, " ") : "";
-  while (m.tensor < r->n_tensors && strcmp(r->tensor[m.tensor].argument->name, tensor)) m.tensor++;
+  while (m.tensor < r->n_tensors && strcmp(r->tensor[m.tensor].name, tensor)) m.tensor++;
   if (m.tensor == r->n_tensors) return fg_fail(FG_EIO, "map %s has no tensor", m.name);
   TRY(read_number(strsep(&rest, " "), 1, 256, "columns", &m.columns));
   TRY(read_number(strsep(&rest, " "), 1, 256, "rows", &m.rows));
@@ -195,8 +244,14 @@ static fg_status read_line(char *text, fg_recipe *r) {
   static const struct {
     const char *word;
     fg_status (*read)(char *rest, fg_recipe *r);
-  } kinds[] = {{"head_dim", read_head_dims}, {"align", read_align}, {"tensor", read_tensor},
-               {"region", read_region},      {"map", read_map},     {"zero", read_zero},
+  } kinds[] = {{"head_dim", read_head_dims},
+               {"align", read_align},
+               {"tensor", read_tensor},
+               {"input", read_input},
+               {"number", read_scalar},
+               {"region", read_region},
+               {"map", read_map},
+               {"zero", read_zero},
                {"launch", read_launch}};
   char *rest = text;
   const char *word = strsep(&rest, " ");

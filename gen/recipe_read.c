@@ -13,6 +13,7 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
   case FG_RULE_GRAD:
     return fg_point_grad_elem(point);
   case FG_RULE_F32:
+  case FG_RULE_INPUT:
     break;
   }
   return FG_ELEM_F32;
@@ -51,8 +52,50 @@ static fg_status copy_name(const char *name, size_t size, char *copy) {
   return FG_OK;
 }
 
-static fg_status read_tensors(lua_State *L, const char *key, bool output, const fg_point *point,
-                              fg_recipe *r) {
+/* A declared input's axes: letters of lengths, or extents of its own. */
+static fg_status set_own_axes(const fg_input *x, fg_recipe *r, fg_recipe_tensor *t) {
+  static const char *const names[] = {"b", "h", "hk", "q", "k", "1"};
+  for (int i = 0; i < x->rank; i++) {
+    int n = 0;
+    while (n < 6 && strcmp(names[n], x->extent[i])) n++;
+    t->axes[i] = n < 6 ? "bhgqk1"[n] : (char)('A' + r->n_extents);
+    if (n < 6) continue;
+    if (r->n_extents == FG_EXTENT_MAX)
+      return fg_fail(FG_ESPEC, "inputs: more than %d extents that are expressions", FG_EXTENT_MAX);
+    TRY(fg_expr_compile(x->extent[i], &r->extent[r->n_extents++]));
+  }
+  return FG_OK;
+}
+
+/* "in_slope" or "din_slope": the input of that name, -1 if the formula has none. */
+static int find_input(const fg_formula *f, const char *name, bool output) {
+  const char *prefix = output ? "din_" : "in_";
+  size_t n = strlen(prefix);
+  if (strncmp(name, prefix, n)) return -1;
+  for (int i = 0; i < f->n_inputs; i++)
+    if (f->input[i].tensor && !strcmp(f->input[i].name, name + n)) return i;
+  return -1;
+}
+
+static fg_status add_input(const fg_formula *f, int slot, bool output, fg_recipe *r) {
+  fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
+  t->slot = slot, t->output = output, t->elem = f->input[slot].elem;
+  fg_recipe_name_input(t, f->input[slot].name, output);
+  return set_own_axes(&f->input[slot], r, t);
+}
+
+/* Numbers need no word of the family. */
+static void add_numbers(const fg_formula *f, fg_recipe *r) {
+  for (int i = 0; i < f->n_inputs; i++) {
+    if (f->input[i].tensor) continue;
+    fg_recipe_number *x = &r->number[r->n_numbers++];
+    x->slot = i, x->real = f->input[i].type == FG_TYPE_FLOAT;
+    strcpy(x->name, f->input[i].name);
+  }
+}
+
+static fg_status read_tensors(lua_State *L, const char *key, bool output, const fg_formula *formula,
+                              const fg_point *point, fg_recipe *r) {
   if (lua_getfield(L, -1, key) != LUA_TTABLE)
     return fg_fail(FG_ETEMPLATE, "description: %s is missing", key);
   int n = (int)lua_rawlen(L, -1);
@@ -60,10 +103,17 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
     lua_rawgeti(L, -1, i);
     const char *name = lua_tostring(L, -1);
     const fg_argument *argument = name ? fg_argument_find(name) : NULL;
+    int slot = name && !argument ? find_input(formula, name, output) : -1;
+    if (slot >= 0 && r->n_tensors < FG_TENSOR_MAX) {
+      TRY(add_input(formula, slot, output, r));
+      lua_pop(L, 1);
+      continue;
+    }
     if (!argument || r->n_tensors == FG_TENSOR_MAX)
       return fg_fail(FG_ETEMPLATE, "description: %s: no argument \"%s\"", key, name ? name : "?");
     fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
     t->argument = argument;
+    fg_recipe_name(t);
     t->elem = elem_of(point, argument->elem);
     t->output = output;
     set_axes(t, point);
@@ -95,7 +145,7 @@ static fg_status read_map(lua_State *L, fg_recipe *r) {
   const char *tensor = text_at(L, "tensor");
   TRY(copy_name(text_at(L, "name"), sizeof m->name, m->name));
   while (m->tensor < r->n_tensors &&
-         (!tensor || strcmp(r->tensor[m->tensor].argument->name, tensor)))
+         (!tensor || strcmp(r->tensor[m->tensor].name, tensor)))
     m->tensor++;
   if (m->tensor == r->n_tensors)
     return fg_fail(FG_ETEMPLATE, "description: map %s: no tensor \"%s\"", m->name,
@@ -175,15 +225,17 @@ static fg_status read_list(lua_State *L, const char *key, int most, int *count, 
   return FG_OK;
 }
 
-fg_status fg_recipe_read(lua_State *L, const fg_point *point, fg_recipe *recipe) {
+fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point *point,
+                         fg_recipe *recipe) {
   fg_recipe r = {.d = point->d, .dv = point->dv};
   int top = lua_gettop(L);
   fg_status status = FG_OK;
   TRY_OUT(number_at(L, "align", &r.align));
   if (r.align < 2 || r.align & (r.align - 1))
     TRY_OUT(fg_fail(FG_ETEMPLATE, "description: align must be a power of 2, 2 or more"));
-  TRY_OUT(read_tensors(L, "inputs", false, point, &r));
-  TRY_OUT(read_tensors(L, "outputs", true, point, &r));
+  TRY_OUT(read_tensors(L, "inputs", false, formula, point, &r));
+  TRY_OUT(read_tensors(L, "outputs", true, formula, point, &r));
+  add_numbers(formula, &r);
   TRY_OUT(read_list(L, "regions", FG_REGION_MAX, &r.n_regions, read_region, &r));
   TRY_OUT(read_list(L, "maps", FG_MAP_MAX, &r.n_maps, read_map, &r));
   TRY_OUT(read_list(L, "steps", FG_STEP_MAX, &r.n_steps, read_step, &r));

@@ -22,15 +22,19 @@ void fg_recipe_shape_print(const fg_recipe *r, const char *axes, size_t size, ch
   fg_lines l = {text, size, 0, false};
   for (int i = 0; axes[i]; i++) {
     const char *separator = i ? ", " : "[";
-    if (axes[i] == 'd' || axes[i] == 'v')
+    char own[256];
+    if (axes[i] == 'd' || axes[i] == 'v') {
       fg_lines_add(&l, "%s%d", separator, (int)fg_recipe_extent(r, axes[i], NULL));
-    else
+    } else if (axes[i] >= 'A' && axes[i] < 'A' + FG_EXTENT_MAX) {
+      fg_expr_print(&r->extent[axes[i] - 'A'], sizeof own, own);
+      fg_lines_add(&l, "%s%s", separator, own);
+    } else
       fg_lines_add(&l, "%s%s", separator, fg_axis_name(axes[i]));
   }
   fg_lines_add(&l, "]");
 }
 
-enum { EXPR = 256 };
+enum { EXPR = 768 };
 
 static void print_launch(fg_lines *all, const fg_step *s) {
   char text[FG_RECIPE_LINE], expr[EXPR];
@@ -50,7 +54,7 @@ static void print_launch(fg_lines *all, const fg_step *s) {
 static void print_map(fg_lines *l, const fg_recipe *r, const fg_map *m) {
   char blocks[16] = "";
   if (m->blocks) snprintf(blocks, sizeof blocks, " %d", m->blocks);
-  fg_lines_add(l, "map %s %s %d %d%s swizzle %d\n", m->name, r->tensor[m->tensor].argument->name,
+  fg_lines_add(l, "map %s %s %d %d%s swizzle %d\n", m->name, r->tensor[m->tensor].name,
                m->columns, m->rows, blocks, m->swizzle);
 }
 
@@ -59,10 +63,18 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   char buffer[EXPR];
   fg_lines_add(&l, "head_dim %d %d\nalign %d\n", r->d, r->dv, r->align);
   for (int i = 0; i < r->n_tensors; i++) {
-    fg_recipe_shape_print(r, r->tensor[i].axes, sizeof buffer, buffer);
-    fg_lines_add(&l, "tensor %s %s %s %s\n", r->tensor[i].argument->name,
-                 r->tensor[i].output ? "out" : "in", fg_elem_name(r->tensor[i].elem), buffer);
+    const fg_recipe_tensor *t = &r->tensor[i];
+    fg_recipe_shape_print(r, t->axes, sizeof buffer, buffer);
+    if (t->slot >= 0)
+      fg_lines_add(&l, "input %d ", t->slot);
+    else
+      fg_lines_add(&l, "tensor ");
+    fg_lines_add(&l, "%s %s %s %s\n", t->name, t->output ? "out" : "in", fg_elem_name(t->elem),
+                 *t->axes ? buffer : "[]");
   }
+  for (int i = 0; i < r->n_numbers; i++)
+    fg_lines_add(&l, "number %d %s %s\n", r->number[i].slot, r->number[i].name,
+                 r->number[i].real ? "float" : "int");
   for (int i = 0; i < r->n_regions; i++) {
     fg_expr_print(&r->region[i].count, sizeof buffer, buffer);
     fg_lines_add(&l, "region %s %s: %s\n", r->region[i].name, fg_elem_name(r->region[i].elem),

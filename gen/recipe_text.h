@@ -4,7 +4,7 @@
 
 #include "recipe.h"
 
-enum { FG_RECIPE_LINE = 1024 }; /* bytes a line may have */
+enum { FG_RECIPE_LINE = 4096 }; /* bytes a line may have */
 
 /* A text that grows by whole pieces; `full` once one did not fit, which is then left out. */
 typedef struct fg_lines {

@@ -19,14 +19,18 @@ enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256 };
  * Choices are indices into their field's list; `bias_dims` is a set: bit 0 = b, 1 = h, 2 = q, 3 =
  * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
-  int kernel, pass, dtype, d, dv, mask, bias, bias_dims, bias_dtype, grad_dtype, normalizer;
-  int deterministic;
+  int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, normalizer;
+  int deterministic, unused; /* 0: points are compared as bytes */
+  /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
+  const char *mask, *score, *inputs;
 } fg_point;
 
 typedef enum fg_kind {
   FG_CHOICE,   /* one of `choices`: an index */
   FG_HEAD_DIM, /* "128" or "192/128": d and dv, two ints */
   FG_DIMS,     /* "h,q,k" or "[h,q,k]": a set of axes */
+  FG_FORMULA,  /* a mask, a score: an expression */
+  FG_NAMED,    /* "name=value" each: inputs, definitions; no axis of the grid */
   FG_PLAN_INT  /* a plan field: a positive integer */
 } fg_kind;
 
@@ -44,7 +48,14 @@ typedef struct fg_field {
   const char *help;
 } fg_field;
 
-enum { FG_FIELDS = 17, FG_SPEC_FIELDS = 11 };
+enum {
+  FG_FIELDS = 20,
+  FG_SPEC_FIELDS = 14,
+  FG_FIELD_MASK = 4,
+  FG_FIELD_SCORE,
+  FG_FIELD_INPUTS,
+  FG_FIELD_DEFINE
+};
 extern const fg_field fg_fields[FG_FIELDS];
 
 /* The row of a name, NULL if there is none. */
@@ -55,11 +66,14 @@ const char *fg_nearest(const char *name, const char *const *names, int n);
 const char *fg_field_nearest(const char *name);
 
 /* Reads one text into the field's place in *point (spec fields) or *plan_value. FG_ESPEC with the
- * text and what is allowed. */
+ * text and what is allowed. An expression may use no input here. */
 fg_status fg_field_read(const fg_field *field, const char *text, fg_point *point, int *plan_value);
 
 /* Prints the field's value in its canonical text form; returns the length. */
 int fg_field_print(const fg_field *field, const fg_point *point, size_t size, char *text);
+
+/* The text of a field that is an expression: as long as the process lives. */
+const char *fg_field_text(const fg_field *field, const fg_point *point);
 
 /* The name of the point's spec, "attn_fwd-bf16-d128-causal": appended to text; its inverse returns
  * the first character that it did not take, NULL when the text is no such name. */

@@ -1,5 +1,6 @@
 /* spec_file.c - runs a spec file in its sandbox and takes the texts out of the tables it returns.
  */
+#define _GNU_SOURCE /* asprintf */
 #include "spec_file.h"
 
 #include "grid.h"
@@ -63,19 +64,6 @@ static void read_list(lua_State *L, const char *where, const fg_field *field, fg
   }
 }
 
-/* One field of one table: its value, or a list of values, is on top of the stack. */
-static void read_field(lua_State *L, const char *where, const fg_field *field, fg_table *t) {
-  fg_texts *texts = &t->field[field - fg_fields];
-  if (lua_istable(L, -1)) {
-    read_list(L, where, field, t);
-  } else if (!value_text(L, texts)) {
-    texts->bad = true;
-    fg_report_add(&t->errors,
-                  "%s%s: a %s is no value; expected text, a number, a boolean or a list", where,
-                  field->name, kind(L));
-  }
-}
-
 static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -85,6 +73,43 @@ static const char *key_name(lua_State *L) {
   size_t size;
   const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tolstring(L, -2, &size) : NULL;
   return key && strlen(key) == size ? key : NULL;
+}
+
+/* { name = "value" } on top of the stack: texts "name=value", sorted, since the table has no order.
+ */
+static void read_named(lua_State *L, const char *where, const fg_field *field, fg_table *t) {
+  fg_texts *texts = &t->field[field - fg_fields];
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    fg_texts value = {0};
+    const char *key = key_name(L);
+    char *pair = NULL;
+    texts->bad |= !key || !value_text(L, &value);
+    if (!texts->bad && asprintf(&pair, "%s=%s", key, value.text[0]) >= 0)
+      texts->bad |= fg_texts_add(texts, pair, strlen(pair)) != FG_OK;
+    free(pair);
+    for (int i = 0; i < value.n; i++) free(value.text[i]);
+    free(value.text);
+  }
+  if (texts->n) qsort(texts->text, (size_t)texts->n, sizeof *texts->text, by_text);
+  if (texts->bad)
+    fg_report_add(&t->errors, "%s%s: expected names with texts: { %s }", where, field->name,
+                  field == &fg_fields[FG_FIELD_INPUTS] ? "slope = \"f32[h] grad\""
+                                                       : "[\"strided(n)\"] = \"(q - k) % n == 0\"");
+}
+
+/* One field of one table: its value, or a list of values, is on top of the stack. */
+static void read_field(lua_State *L, const char *where, const fg_field *field, fg_table *t) {
+  fg_texts *texts = &t->field[field - fg_fields];
+  if (field->kind == FG_NAMED && lua_istable(L, -1)) {
+    read_named(L, where, field, t);
+  } else if (lua_istable(L, -1)) {
+    read_list(L, where, field, t);
+  } else if (!value_text(L, texts)) {
+    texts->bad = true;
+    fg_report_add(&t->errors,
+                  "%s%s: a %s is no value; expected text, a number, a boolean or a list", where,
+                  field->name, kind(L));
+  }
 }
 
 /* Keys that are no field. Lua gives them in hash order; the report sorts them. */
@@ -218,7 +243,7 @@ fg_table *fg_spec_file_table(const fg_spec_file *f, int i) { return &f->table[i]
 
 /* `when` sees booleans as booleans, head dims as numbers, all else as its text. */
 static void push_field(lua_State *L, const fg_field *field, const fg_point *point) {
-  char text[64];
+  char text[1024];
   fg_field_print(field, point, sizeof text, text);
   if (field->kind == FG_HEAD_DIM) {
     lua_pushinteger(L, point->d);

@@ -94,16 +94,31 @@ void fg_table_free(fg_table *table) {
   *table = (fg_table){0};
 }
 
+/* The field of "inputs.slope" */
+static const fg_field *find_named(const char *name, const char *dot) {
+  char before[96];
+  snprintf(before, sizeof before, "%.*s", (int)(dot - name), name);
+  const fg_field *field = fg_field_find(before);
+  return field && field->kind == FG_NAMED ? field : NULL;
+}
+
 void fg_table_read_words(fg_table *table, int n_words, const char *const *words) {
   for (int i = 0; i < n_words; i++) {
     const char *equals = strchr(words[i], '=');
-    char name[64];
+    char name[96];
     if (!equals || equals == words[i]) {
       fg_report_add(&table->errors, "\"%.64s\": expected field=value or a spec file", words[i]);
       continue;
     }
     snprintf(name, sizeof name, "%.*s", (int)(equals - words[i]), words[i]);
-    const fg_field *field = fg_field_find(name);
+    const char *dot = strchr(name, '.');
+    const fg_field *field = dot ? find_named(name, dot) : fg_field_find(name);
+    if (field && dot) {
+      const char *pair = words[i] + (dot + 1 - name);
+      if (fg_texts_add(&table->field[field - fg_fields], pair, strlen(pair)) != FG_OK)
+        fg_report_add(&table->errors, "%s", fg_error());
+      continue;
+    }
     if (!field) {
       fg_report_unknown(&table->errors, "", name);
       continue;

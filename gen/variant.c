@@ -52,9 +52,11 @@ static bool point_is_good(const fg_point *point) {
     if (fg_fields[i].kind == FG_HEAD_DIM &&
         (point->d > FG_HEAD_DIM_MAX || point->dv > FG_HEAD_DIM_MAX))
       return false;
+    if (fg_fields[i].kind == FG_FORMULA || fg_fields[i].kind == FG_NAMED) continue;
     fg_field_print(&fg_fields[i], point, sizeof text, text);
     if (fg_field_read(&fg_fields[i], text, &again, NULL) != FG_OK) return false;
   }
+  again.mask = point->mask, again.score = point->score, again.inputs = point->inputs;
   fg_point_settle(&again);
   return fg_point_equal(point, &again);
 }

@@ -1,6 +1,7 @@
 /* build.c - a zoo out of specs: fg_build, one variant after the other. */
 #include "build.h"
 #include "context.h"
+#include "point_formula.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +45,12 @@ out:
 fg_status fg_build_variant(fg_zoo_make *make, fg_gen *gen, const fg_variant *variant,
                            const char *compiler, fg_build_made *made) {
   fg_source *source;
-  char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT];
-  fg_zoo_item item = {.name = name, .expression = "", .compiler = compiler, .recipe = recipe};
+  char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT], expression[FG_ZOO_EXPRESSION];
+  fg_zoo_item item = {
+      .name = name, .expression = expression, .compiler = compiler, .recipe = recipe};
+  if (fg_point_expression(&variant->point, sizeof expression, expression) >= FG_ZOO_EXPRESSION)
+    return fg_fail(FG_ESPEC, "the expressions are longer than %d bytes: too long for a zoo",
+                   FG_ZOO_EXPRESSION - 1);
   fg_variant_name(variant, sizeof name, name);
   TRY(fg_gen_expand(gen, variant, &source));
   fg_recipe_print(&source->recipe, sizeof recipe, recipe);

@@ -2,6 +2,8 @@
  * that the families give, kept in the cache, so that a warm start runs no Lua. */
 #include "context.h"
 
+#include "point_formula.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@ typedef struct {
 
 static fg_status list_plan(listing *l, const fg_plan *plan) {
   fg_variant variant = {.point = l->op->point, .plan = *plan};
-  char name[FG_NAME_MAX], recipe[8192];
+  char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT];
   fg_source *source;
   strcpy(variant.arch, l->op->context->device->arch);
   TRY(fg_gen_expand(l->op->context->gen, &variant, &source));
@@ -58,7 +60,7 @@ static fg_status list_plans(void *context, fg_product *product) {
 }
 
 static fg_status read_candidate(const char *text, size_t length, fg_candidate *candidate) {
-  char name[FG_NAME_MAX + 8], recipe[8192];
+  char name[FG_NAME_MAX + 8], recipe[FG_RECIPE_TEXT];
   fg_variant variant;
   size_t line = strcspn(text, "\n");
   if (line < 6 || line - 5 >= sizeof name || length - line - 1 >= sizeof recipe)
@@ -135,10 +137,11 @@ static bool is_listed(const fg_op *op, const fg_plan *plan) {
   return false;
 }
 
-/* Adds the item if it is a kernel of the op. No spec has an expression that its name lacks. */
+/* Adds the item if it is a kernel of the op. */
 static fg_status add_item(fg_op *op, const fg_zoo_item *item) {
   fg_variant variant;
-  if (*item->expression || fg_variant_parse(item->name, &variant) != FG_OK ||
+  if (!fg_expression_of(item->name, item->expression) ||
+      fg_variant_parse(item->name, &variant) != FG_OK ||
       !fg_point_equal(&variant.point, &op->point) ||
       strcmp(variant.arch, op->context->device->arch) ||
       !fg_limits_allow(&op->limits, &variant.plan) || is_listed(op, &variant.plan))

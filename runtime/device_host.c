@@ -128,7 +128,7 @@ static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, cons
     const fg_tensor *tensor = fg_args_tensor(args, t->argument);
     if (!tensor->data || fg_tensor_count(r, t, shape) == 0) continue;
     fg_host_tensor *h = &list[n++];
-    *h = (fg_host_tensor){.name = t->argument->name,
+    *h = (fg_host_tensor){.name = t->name,
                           .base = tensor->data,
                           .elem = (int)fg_elem_size(t->elem),
                           .writable = t->output,
@@ -138,9 +138,7 @@ static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, cons
     for (int a = h->rank - 1; a >= 0; a--) {
       int64_t extent = fg_recipe_extent(r, t->axes[a], shape);
       h->extent[a] = extent;
-      h->stride[a] = t->argument->packed
-                         ? packed
-                         : tensor->stride[fg_axis_index(t->argument->axes, t->argument->axes[a])];
+      h->stride[a] = t->argument->packed ? packed : tensor->stride[fg_tensor_axis(t, a)];
       packed *= extent;
     }
   }

@@ -64,6 +64,8 @@ typedef struct fg_spec {
   const char *normalizer, *deterministic;
   /* restrictions on plans: a list each, "64,128" */
   const char *family, *block_q, *block_kv, *stages, *warps, *parts;
+  /* expressions and what they use: "slope=f32[h] grad, width=int"; "strided(n)=(q - k) % n == 0" */
+  const char *score, *inputs, *define;
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
@@ -80,6 +82,15 @@ typedef struct fg_tensor {
   int64_t stride[4];
 } fg_tensor;
 
+enum { FG_INPUTS = 8 };
+
+/* A declared input: a tensor, its strides in the order of its own axes, the last one 1, and where
+ * the spec wants it its gradient, like it; or a number. */
+typedef struct fg_input_value {
+  fg_tensor value, grad;
+  double number; /* an int is a whole one, at most 2^30 in size */
+} fg_input_value;
+
 /* Everything a launch may take; data = NULL where not used. In the spec's dtype unless said:
  *
  *   q, dq         [b, h, nq, d]
@@ -89,12 +100,15 @@ typedef struct fg_tensor {
  *   bias, dbias   [b|1, h|1, nq|1, nk|1], in bias_dtype and grad_dtype
  *   lse, dlse     [b, h, nq], float32, contiguous, natural log
  *   scale         0 = 1/sqrt(d)
+ *   inputs        those that the spec declares, in the order of their names; what the spec's mask
+ *                 and score do not use has no place
  *
  * Values of k and v behind a mask must be finite: a weight of 0 times NaN is NaN. */
 typedef struct fg_args {
   size_t size;
   fg_tensor q, k, v, o, dout, dq, dk, dv, bias, dbias, lse, dlse;
   float scale;
+  fg_input_value inputs[FG_INPUTS];
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* dladdr, RTLD_DEEPBIND */
 #include "digest.h"
 #include "entry.h"
+#include "intern.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -75,8 +76,18 @@ fg_status fg_gen_digest(const char *templates, size_t size, char *hex) {
   return passed(entry->digest(templates, size, hex));
 }
 
+/* A point's texts are interned by each library for itself. */
+static fg_status adopt(fg_point *point) {
+  const char **texts[] = {&point->mask, &point->score, &point->inputs};
+  for (int i = 0; i < 3; i++)
+    if (*texts[i]) TRY(fg_intern(*texts[i], texts[i]));
+  return FG_OK;
+}
+
 fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const char *const *words,
                        fg_grid **grid) {
   TRY(need());
-  return passed(entry->grid_read(n_files, files, n_words, words, grid));
+  TRY(passed(entry->grid_read(n_files, files, n_words, words, grid)));
+  for (int i = 0; i < (*grid)->n; i++) TRY(adopt(&(*grid)->point[i]));
+  return FG_OK;
 }

@@ -2,6 +2,7 @@
  * nothing may be made. */
 #include "context.h"
 
+#include "point_formula.h"
 #include "setting.h"
 #include "zoo_text.h"
 
@@ -20,8 +21,14 @@ static fg_status start(const char *what, fg_key *key) {
 
 fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key *key) {
   TRY(fg_context_identify(c));
+  char expression[FG_FORMULA_TEXT];
+  fg_point point;
   TRY(start(what, key));
   TRY(add_text(key, "name", name));
+  if (fg_point_parse(name, &point)) { /* the full text behind the name's hashes */
+    fg_point_expression(&point, sizeof expression, expression);
+    if (*expression) TRY(add_text(key, "expression", expression));
+  }
   TRY(add_text(key, "arch", c->device->arch));
   return add_text(key, "templates", c->digest);
 }

@@ -51,22 +51,21 @@ static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *
   int64_t last = 0;
   for (const char *a = t->axes; *a; a++) {
     int64_t extent = fg_recipe_extent(recipe, *a, shape), reach;
-    int64_t stride = tensor->stride[fg_axis_index(t->argument->axes, *a)];
+    int64_t stride = tensor->stride[fg_tensor_axis(t, (int)(a - t->axes))];
     if (*a == '1' || extent <= 1) continue;
     if (!a[1] && stride != 1)
-      return fg_fail(FG_EARGUMENT, "%s: its last stride is %" PRId64 ", not 1", t->argument->name,
-                     stride);
-    if (stride < 0) return fg_fail(FG_EARGUMENT, "%s: a stride is negative", t->argument->name);
+      return fg_fail(FG_EARGUMENT, "%s: its last stride is %" PRId64 ", not 1", t->name, stride);
+    if (stride < 0) return fg_fail(FG_EARGUMENT, "%s: a stride is negative", t->name);
     if (stride == 0 && t->output)
       return fg_fail(FG_EARGUMENT, "%s: a stride is 0: its elements would be written twice",
-                     t->argument->name);
+                     t->name);
     if (a[1] && ((uint64_t)stride * fg_elem_size(t->elem) & (fg_tensor_align(recipe, t) - 1)))
       return fg_fail(FG_EARGUMENT,
-                     "%s: a stride of %" PRId64 " elements is not a multiple of %d bytes",
-                     t->argument->name, stride, (int)fg_tensor_align(recipe, t));
+                     "%s: a stride of %" PRId64 " elements is not a multiple of %d bytes", t->name,
+                     stride, (int)fg_tensor_align(recipe, t));
     if (__builtin_mul_overflow(extent - 1, stride, &reach) ||
         __builtin_add_overflow(last, reach, &last) || last > INT64_MAX / 8)
-      return fg_fail(FG_EARGUMENT, "%s: its strides reach beyond 64 bits", t->argument->name);
+      return fg_fail(FG_EARGUMENT, "%s: its strides reach beyond 64 bits", t->name);
   }
   return FG_OK;
 }
@@ -76,19 +75,37 @@ static fg_status check_tensor(const fg_recipe *recipe, const fg_recipe_tensor *t
   const fg_tensor *tensor = fg_args_tensor(args, t->argument);
   if (!tensor->data) {
     if (t->argument->optional || fg_tensor_count(recipe, t, shape) == 0) return FG_OK;
-    return fg_fail(FG_EARGUMENT, "%s is missing", t->argument->name);
+    return fg_fail(FG_EARGUMENT, "%s is missing", t->name);
   }
   uint64_t align = fg_tensor_align(recipe, t);
   if ((uintptr_t)tensor->data & (align - 1))
-    return fg_fail(FG_EARGUMENT, "%s: its address is not a multiple of %d", t->argument->name,
-                   (int)align);
+    return fg_fail(FG_EARGUMENT, "%s: its address is not a multiple of %d", t->name, (int)align);
   return t->argument->packed ? FG_OK : check_strides(recipe, t, shape, tensor);
+}
+
+/* Sums of positions and numbers stay within 32 bits. */
+static fg_status check_number(const fg_recipe_number *x, const fg_args *args) {
+  double value = args->inputs[x->slot].number;
+  if (x->real || (value >= -0x1p30 && value <= 0x1p30 && value >= floor(value))) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "%s = %g: expected a whole number of at most 2^30 in size", x->name,
+                 value);
+}
+
+/* A caller that was built with an older header has no inputs to give. */
+static fg_status check_inputs(const fg_recipe *recipe, const fg_args *args) {
+  bool takes = recipe->n_numbers > 0;
+  for (int i = 0; i < recipe->n_tensors; i++) takes |= recipe->tensor[i].slot >= 0;
+  if (!takes || args->size >= sizeof *args) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "args: its size, %zu, has no inputs, which the spec declares",
+                 args->size);
 }
 
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
   TRY(fg_shape_check(shape));
+  TRY(check_inputs(recipe, args));
   for (int i = 0; i < recipe->n_tensors; i++)
     TRY(check_tensor(recipe, &recipe->tensor[i], shape, args));
+  for (int i = 0; i < recipe->n_numbers; i++) TRY(check_number(&recipe->number[i], args));
   return FG_OK;
 }
 
@@ -125,7 +142,8 @@ static fg_status no_workspace(const fg_recipe *recipe, const fg_shape *shape) {
 
 static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_shape *shape,
                           const fg_args *args, void *workspace, char *to) {
-  const fg_argument *argument = r->tensor[p->index].argument;
+  const fg_argument *argument =
+      p->from == FG_FROM_TENSOR || p->from == FG_FROM_STRIDE ? r->tensor[p->index].argument : NULL;
   switch (p->from) {
   case FG_FROM_MAP:
     break;
@@ -152,6 +170,13 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
   case FG_FROM_SCALE: {
     float scale = args->scale != 0 ? args->scale : 1 / sqrtf((float)r->d);
     memcpy(to, &scale, sizeof scale);
+    break;
+  }
+  case FG_FROM_NUMBER: {
+    const fg_recipe_number *x = &r->number[p->index];
+    float real = (float)args->inputs[x->slot].number;
+    int32_t whole = (int32_t)args->inputs[x->slot].number;
+    memcpy(to, x->real ? (void *)&real : (void *)&whole, 4);
     break;
   }
   }

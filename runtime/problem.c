@@ -11,7 +11,7 @@ static int64_t lay_out(const fg_problem *p, const fg_recipe_tensor *t, int gap, 
   int64_t span = 1;
   for (int a = (int)strlen(t->axes) - 1; a >= 0; a--) {
     int64_t extent = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
-    tensor->stride[fg_axis_index(t->argument->axes, t->argument->axes[a])] = span;
+    tensor->stride[fg_tensor_axis(t, a)] = span;
     span *= extent;
     if (!t->argument->packed) span += gap;
   }
@@ -31,14 +31,13 @@ static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   int gap = padding ? (int)(random % (uint64_t)(padding + 1)) : 0;
   gap -= gap % (int)(fg_tensor_align(p->recipe, t) / fg_elem_size(t->elem));
   int64_t count = fg_tensor_count(p->recipe, t, &p->shape);
-  if (count > INT64_MAX / 64)
-    return fg_fail(FG_EARGUMENT, "%s: the shape is too large", t->argument->name);
+  if (count > INT64_MAX / 64) return fg_fail(FG_EARGUMENT, "%s: the shape is too large", t->name);
   if (count == 0) return FG_OK;
   int64_t span = lay_out(p, t, gap, tensor);
   p->bytes[i] = (size_t)(span - (t->argument->packed ? 0 : gap)) * fg_elem_size(t->elem);
   TRY(p->device->class->allocate(p->device, p->bytes[i], &p->buffer[i]));
   if (!(p->staged[i] = malloc(p->bytes[i])))
-    return fg_fail(FG_EMEMORY, "no memory for %s", t->argument->name);
+    return fg_fail(FG_EMEMORY, "no memory for %s", t->name);
   memset(p->staged[i], 0xff, p->bytes[i]); /* NaN in every dtype */
   tensor->data = p->buffer[i];
   return FG_OK;
@@ -75,7 +74,7 @@ void fg_problem_free(fg_problem *p) {
 
 int fg_problem_find(const fg_problem *p, const char *name) {
   for (int i = 0; i < p->recipe->n_tensors; i++)
-    if (!strcmp(p->recipe->tensor[i].argument->name, name)) return i;
+    if (!strcmp(p->recipe->tensor[i].name, name)) return i;
   return -1;
 }
 
@@ -96,7 +95,7 @@ static walk walk_new(const fg_problem *p, int tensor) {
   walk w = {.rank = (int)strlen(t->axes)};
   for (int a = 0; a < w.rank; a++) {
     w.extent[a] = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
-    w.stride[a] = place->stride[fg_axis_index(t->argument->axes, t->argument->axes[a])];
+    w.stride[a] = place->stride[fg_tensor_axis(t, a)];
   }
   return w;
 }
@@ -117,7 +116,7 @@ fg_status fg_problem_set(fg_problem *p, int tensor, const float *values) {
   for (int64_t i = 0; i < count; i++, walk_next(&w)) {
     fg_elem_store(t->elem, p->staged[tensor], w.at, values[i]);
     if (isfinite(values[i]) && !isfinite(fg_elem_load(t->elem, p->staged[tensor], w.at)))
-      return fg_fail(FG_EARGUMENT, "%s: %g overflows %s", t->argument->name, (double)values[i],
+      return fg_fail(FG_EARGUMENT, "%s: %g overflows %s", t->name, (double)values[i],
                      fg_elem_name(t->elem));
   }
   if (!count) return FG_OK;

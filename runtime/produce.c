@@ -2,6 +2,8 @@
  * start runs no Lua and no compiler. */
 #include "context.h"
 
+#include "point_formula.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +30,8 @@ static size_t print_lines(const fg_source *s, size_t size, char *text) {
 }
 
 static fg_status print_meta(const fg_source *s, const fg_code *code, int with_lines, char **meta) {
-  char recipe[8192];
-  size_t size = 16384 + (with_lines ? (size_t)s->n_lines * 24 : 0);
+  char recipe[FG_RECIPE_TEXT];
+  size_t size = 2 * FG_RECIPE_TEXT + (with_lines ? (size_t)s->n_lines * 24 : 0);
   fg_recipe_print(&s->recipe, sizeof recipe, recipe);
   char *text = malloc(size);
   if (!text) return fg_fail(FG_EMEMORY, "no memory for an entry");
@@ -126,7 +128,7 @@ static fg_status new_source(fg_kernel *k, const char *recipe) {
 /* The source that an entry stands for: all but its text. */
 static fg_status read_meta(const char *meta, fg_kernel *k) {
   const char *recipe = strstr(meta, recipe_mark), *lines = strstr(meta, lines_mark);
-  char text[8192];
+  char text[FG_RECIPE_TEXT];
   if (!recipe) return damaged(k->name);
   snprintf(k->figures, sizeof k->figures, "%.*s", (int)(recipe - meta), meta);
   recipe += strlen(recipe_mark);
@@ -203,7 +205,7 @@ const fg_zoo_item *fg_context_zoo(const fg_context *c, const char *name, const f
   for (int i = 0; i < c->n_zoos; i++) {
     const fg_zoo_item *item = fg_zoo_find(c->zoo[i], name);
     *zoo = c->zoo[i];
-    if (item && !*item->expression) return item;
+    if (item && fg_expression_of(name, item->expression)) return item;
   }
   return NULL;
 }

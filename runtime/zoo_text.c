@@ -1,6 +1,8 @@
 /* zoo_text.c - blocks of a manifest to text and back, digests, names of files. */
 #include "zoo_text.h"
 
+#include "point_formula.h"
+
 #define XXH_INLINE_ALL
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +104,7 @@ fg_status fg_zoo_parse(char **at, int *line, fg_zoo_item *item) {
   if (fg_variant_parse(read.name, &variant) != FG_OK) return bad_line(line, "a variant's name");
   if (!(read.expression = take_line(at, line, "expression")))
     return fg_fail(FG_EIO, "expected \"expression\"");
+  TRY(fg_expression_learn(read.expression));
   if (!(read.compiler = take_line(at, line, "compiler")))
     return fg_fail(FG_EIO, "expected \"compiler\"");
   if (!(source = take_line(at, line, "source"))) return fg_fail(FG_EIO, "expected \"source\"");

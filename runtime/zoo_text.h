@@ -9,7 +9,7 @@
 #define FG_ZOO_MANIFEST "manifest.txt"
 
 /* A code file's name: that of the variant, and ".cubin" or ".so". */
-enum { FG_ZOO_NAME = FG_NAME_MAX + 16, FG_ZOO_BLOCK = 12288 };
+enum { FG_ZOO_NAME = FG_NAME_MAX + 16, FG_ZOO_BLOCK = 28672, FG_ZOO_EXPRESSION = 8192 };
 
 void fg_zoo_digest(const void *bytes, size_t n, char hex[FG_DIGEST_HEX]);
 

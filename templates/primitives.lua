@@ -43,6 +43,9 @@ all[#all + 1] = { name = "base",
   { "as_u32",        "u32",   "float v" },
   { "exp2_f32",      "float", "float x" },
   { "log_f32",       "float", "float x" },
+  { "inverse_f32",   "float", "float x" },                    -- 1 / x, to 1 ulp
+  { "sqrt_f32",      "float", "float x" },
+  { "floor_i32",     "int",   "float x" },                    -- the integer below, saturating; 0 of a NaN
   { "max_f32",       "float", "float a, float b" },           -- a NaN loses
   { "f16_to_f32",    "float", "u16 x" },
   { "f32_to_f16",    "u16",   "float x" },                    -- to nearest even

@@ -38,7 +38,7 @@ enum { LEVELS = 20, ROWS_MAX = 400, PICKED_FROM = 3000, MORE_FROM = 500, TOGETHE
 static const char *const dtypes[] = {"bf16", "f16"};
 static const char *const dims[] = {"8", "40", "64", "72", "128", "256", "192/128", "32/96"};
 static const int widths[] = {16, 80, 128, 144, 256, 512, 320, 128}; /* d + dv */
-static const char *const masks[] = {"full", "causal"};
+static const char *const masks[] = {"full", "causal", "window(20,3)"};
 static const char *const biases[] = {"false",
                                      "true",
                                      "true bias_dims=[b,h,k]",

@@ -79,10 +79,39 @@ static int64_t bias_index(const oracle_problem *x, place at, int64_t k) {
   return index;
 }
 
+/* What expressions name at a pair. */
+static void name_pair(const oracle_problem *x, place at, int64_t k, double s,
+                      double name[ORACLE_NAMES]) {
+  const double values[ORACLE_NAMES] = {s,
+                                       (double)at.q,
+                                       (double)k,
+                                       (double)(at.q + x->nk - x->nq),
+                                       (double)at.b,
+                                       (double)at.h,
+                                       (double)(at.kv % x->hk),
+                                       (double)x->nq,
+                                       (double)x->nk,
+                                       (double)x->h};
+  memcpy(name, values, sizeof values);
+}
+
+static int is_visible(const oracle_problem *x, place at, int64_t k) {
+  double name[ORACLE_NAMES];
+  if (x->visible && !x->visible(x, at.b, at.h, at.q, k)) return 0;
+  if (!x->mask) return 1;
+  name_pair(x, at, k, 0, name);
+  return oracle_formula_value(x->mask, name) != 0;
+}
+
 /* The score after bias and mask, math.md section 1. */
 static double score(const oracle_problem *x, place at, int64_t k) {
-  if (x->visible && !x->visible(x, at.b, at.h, at.q, k)) return -INFINITY;
+  if (!is_visible(x, at, k)) return -INFINITY;
   double s = x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);
+  if (x->score) {
+    double name[ORACLE_NAMES];
+    name_pair(x, at, k, rounded(x, s), name);
+    s = oracle_formula_value(x->score, name);
+  }
   if (x->bias) s += x->bias[bias_index(x, at, k)];
   return rounded(x, s);
 }
@@ -165,7 +194,50 @@ static void bias_row(const oracle_problem *x, place at, const scratch *t, double
   if (x->bias_extent[3] == 1) r->dbias_rss[bias_index(x, at, 0)] += within * within;
 }
 
-static void backward_row(const oracle_problem *x, place at, scratch *t, oracle_result *r) {
+/* Where a row's terms of the inputs' gradients go: sums at once, sizes row by row. */
+typedef struct gradient {
+  const oracle_problem *x;
+  oracle_result *r;
+  double *within[ORACLE_INPUTS];
+  double ds, size; /* of the pair */
+} gradient;
+
+static void add_term(void *context, int input, int64_t element, double slope) {
+  gradient *g = context;
+  if (!g->x->grad[input]) return;
+  g->r->dinput[input][element] += rounded(g->x, g->ds * slope);
+  g->within[input][element] += g->size * fabs(slope);
+}
+
+/* d score / d s of the pair; adds its terms to the inputs' gradients. */
+static double through_score(gradient *g, place at, int64_t k) {
+  double name[ORACLE_NAMES];
+  const oracle_problem *x = g->x;
+  if (!x->score) return 1;
+  double s = x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);
+  name_pair(x, at, k, rounded(x, s), name);
+  oracle_formula_value(x->score, name);
+  return oracle_formula_slope(x->score, add_term, g);
+}
+
+static int64_t elements(const oracle_input *in) {
+  int64_t n = 1;
+  for (int i = 0; i < in->rank; i++) n *= in->extent[i];
+  return in->rank < 0 ? 0 : n;
+}
+
+static void end_row(gradient *g) {
+  for (int i = 0; i < g->x->n_inputs; i++) {
+    int64_t n = g->x->grad[i] ? elements(&g->x->inputs[i]) : 0;
+    for (int64_t e = 0; e < n; e++) {
+      g->r->dinput_rss[i][e] += g->within[i][e] * g->within[i][e];
+      g->within[i][e] = 0;
+    }
+  }
+}
+
+static void backward_row(const oracle_problem *x, place at, scratch *t, gradient *g,
+                         oracle_result *r) {
   const double *dout = x->dout ? x->dout + at.row * x->dv : t->zero;
   const double *q = x->q + at.row * x->d;
   double *dq = r->dq + at.row * x->d, *dq_rss = r->dq_rss + at.row * x->d;
@@ -173,14 +245,28 @@ static void backward_row(const oracle_problem *x, place at, scratch *t, oracle_r
   for (int64_t k = 0; k < x->nk; k++) {
     double p = t->p[k], dp = t->dp[k];
     if (p == 0) continue;
-    double ds = x->scale * rounded(x, p * (dp - delta));
-    double size = x->scale * p * (fabs(dp) + fabs(delta));
+    g->ds = rounded(x, p * (dp - delta));
+    g->size = p * (fabs(dp) + fabs(delta));
+    double slope = through_score(g, at, k);
+    double ds = x->scale * rounded(x, g->ds * slope);
+    double size = x->scale * g->size * fabs(slope);
     int64_t key = (at.kv * x->nk + k) * x->d, value = (at.kv * x->nk + k) * x->dv;
     accumulate(x->d, ds, size, x->k + key, dq, dq_rss);
     accumulate(x->d, ds, size, q, r->dk + key, r->dk_rss + key);
     accumulate(x->dv, p, p, dout, r->dv + value, r->dv_rss + value);
   }
   if (x->bias) bias_row(x, at, t, delta, r);
+  end_row(g);
+}
+
+static int renew_inputs(const oracle_problem *x, gradient *g, oracle_result *r) {
+  int ok = 1;
+  for (int i = 0; i < x->n_inputs; i++) {
+    int64_t n = elements(&x->inputs[i]);
+    if (x->grad[i])
+      ok &= renew(&r->dinput[i], n) && renew(&r->dinput_rss[i], n) && renew(&g->within[i], n);
+  }
+  return ok;
 }
 
 int oracle_backward(const oracle_problem *x, oracle_result *r) {
@@ -193,13 +279,18 @@ int oracle_backward(const oracle_problem *x, oracle_result *r) {
            renew(&r->dk, keys * x->d) && renew(&r->dk_rss, keys * x->d) &&
            renew(&r->dv, keys * x->dv) && renew(&r->dv_rss, keys * x->dv);
   if (ok && x->bias) ok = renew(&r->dbias, biases) && renew(&r->dbias_rss, biases);
+  gradient g = {.x = x, .r = r};
+  ok = ok && renew_inputs(x, &g, r);
   if (ok) {
-    for (int64_t row = 0; row < rows; row++) backward_row(x, place_of(x, row), &t, r);
+    for (int64_t row = 0; row < rows; row++) backward_row(x, place_of(x, row), &t, &g, r);
+    for (int i = 0; i < x->n_inputs; i++)
+      if (x->grad[i]) finish(x, elements(&x->inputs[i]), r->dinput[i], r->dinput_rss[i]);
     finish(x, rows * x->d, r->dq, r->dq_rss);
     finish(x, keys * x->d, r->dk, r->dk_rss);
     finish(x, keys * x->dv, r->dv, r->dv_rss);
     finish(x, biases, r->dbias, r->dbias_rss);
   }
+  for (int i = 0; i < ORACLE_INPUTS; i++) free(g.within[i]);
   free(t.p), free(t.dp), free(t.zero);
   return ok ? 0 : -1;
 }
@@ -207,5 +298,6 @@ int oracle_backward(const oracle_problem *x, oracle_result *r) {
 void oracle_free(oracle_result *r) {
   free(r->o), free(r->lse), free(r->dq), free(r->dk), free(r->dv), free(r->dbias);
   free(r->o_rss), free(r->dq_rss), free(r->dk_rss), free(r->dv_rss), free(r->dbias_rss);
+  for (int i = 0; i < ORACLE_INPUTS; i++) free(r->dinput[i]), free(r->dinput_rss[i]);
   memset(r, 0, sizeof *r);
 }

@@ -8,9 +8,11 @@
 #define FG_TESTS_ORACLE_H
 
 #include "elem.h"
+#include "oracle_formula.h"
 
 #include <stdint.h>
 
+enum { ORACLE_INPUTS = 8 };
 struct oracle_problem;
 
 /* Nonzero where query q may see key k. */
@@ -31,6 +33,12 @@ typedef struct oracle_problem {
   const double *o;
   int64_t bias_extent[4];    /* b h q k: each 1 or the full extent */
   oracle_predicate *visible; /* NULL = full */
+  /* A mask and a score as expressions; NULL = none. Their inputs, and which of them take gradients.
+   */
+  oracle_formula *mask, *score;
+  int n_inputs;
+  const oracle_input *inputs;
+  const int *grad;
   /* NULL = exact. Else applied to S, P, dP, dS and every output but LSE (float32 in every dtype):
    * what a plain unfused computation in that dtype gives, overflow and all. */
   double (*round)(double);
@@ -41,6 +49,7 @@ typedef struct oracle_problem {
 typedef struct oracle_result {
   double *o, *lse, *dq, *dk, *dv, *dbias;
   double *o_rss, *dq_rss, *dk_rss, *dv_rss, *dbias_rss;
+  double *dinput[ORACLE_INPUTS], *dinput_rss[ORACLE_INPUTS];
 } oracle_result;
 
 /* o, lse, o_rss. 0, or -1 when memory ran out; what a former call left there is replaced. */

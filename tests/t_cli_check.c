@@ -107,7 +107,7 @@ START_TEST(json) {
 END_TEST
 
 START_TEST(wrong_numbers) {
-  plant("attention/simt_forward.cut", "p.scale * s[r]", "1.1f * p.scale * s[r]");
+  plant("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"1.1f * p.scale\"");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
   ck_assert_int_eq(r.code, 4);
@@ -124,7 +124,7 @@ END_TEST
 
 /* A NaN is the worst of errors, and has no JSON. */
 START_TEST(not_a_number) {
-  plant("attention/simt_forward.cut", "p.scale * s[r]", "(0.0f / 0.0f) * s[r]");
+  plant("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"(0.0f / 0.0f)\"");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
   is_json(r.out);

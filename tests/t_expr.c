@@ -221,7 +221,7 @@ START_TEST(too_long_too_deep) {
     text[2 * depth + 1] = 0;
     ck_assert_int_eq(fg_expr_compile(text, &expr), depth == 30 ? FG_OK : FG_ETEMPLATE);
   }
-  ck_assert_ptr_nonnull(strstr(fg_error(), "column 33: nested too deep"));
+  ck_assert_ptr_nonnull(strstr(fg_error(), "column 65: nested too deep"));
 }
 END_TEST
 

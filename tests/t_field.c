@@ -88,8 +88,9 @@ START_TEST(choices_refused) {
           "dtype: \"f32\" is not allowed; expected bf16, f16 (did you mean "
           "\"f16\"?)");
   refuses("mask", "Causal",
-          "mask: \"Causal\" is not allowed; expected full, causal (did you mean \"causal\"?)");
-  refuses("mask", "window(1)", "mask: \"window(1)\" is not allowed; expected full, causal");
+          "mask: column 1: \"Causal\" is no name, input or definition (did you mean \"causal\"?)\n"
+          "  Causal\n  ^");
+  refuses("mask", "window(1)", "mask: column 1: window does not take 1 value\n  window(1)\n  ^");
   refuses("bias", "", "bias: \"\" is not allowed; expected false, true, grad");
   refuses("bias", "1", "bias: \"1\" is not allowed; expected false, true, grad");
   refuses("bias_dtype", "f23",
@@ -109,8 +110,8 @@ END_TEST
 START_TEST(long_text_is_cut) {
   char text[201] = "", why[256];
   memset(text, 'x', 200);
-  snprintf(why, sizeof why, "mask: \"%.64s\"... is not allowed; expected full, causal", text);
-  refuses("mask", text, why);
+  snprintf(why, sizeof why, "dtype: \"%.64s\"... is not allowed; expected bf16, f16", text);
+  refuses("dtype", text, why);
 }
 END_TEST
 

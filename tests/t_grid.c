@@ -181,6 +181,9 @@ static const struct {
     FORM(dtype, "f16,bf16", "{ 'f16', 'bf16' }"),
     FORM(head_dim, "64,192/128", "{ 64, '192/128' }"),
     FORM(mask, "causal", "'causal'"),
+    FORM(score, "s,s+slope[h]", "{ 's', 's + slope[h]' }"),
+    FORM(inputs, "slope=f32[h]grad", "{ slope = 'f32[h] grad' }"),
+    FORM(define, "near(n)=p-k<n", "{ ['near(n)'] = 'p - k < n' }"),
     FORM(bias, "grad,true,false", "{ 'grad', true, false }"),
     FORM(bias_dims, "[h,q],[k]", "{ 'h,q', 'k' }"),
     FORM(bias_dtype, "f32", "'f32'"),
@@ -218,7 +221,7 @@ START_TEST(three_forms_agree) {
   ck_assert_msg(fg_grid_from_spec(&spec, &grids[2]) == FG_OK, "%s", fg_error());
   for (int g = 0; g < 3; g++) {
     ck_assert_int_eq(grids[g]->n, grids[0]->n);
-    ck_assert_int_eq(grids[g]->combinations, 2 * 2 * 2 * 3 * 2 * 2);
+    ck_assert_int_eq(grids[g]->combinations, 2 * 2 * 2 * 2 * 3 * 2 * 2);
     for (int i = 0; i < grids[g]->n; i++) {
       ck_assert(fg_point_equal(&grids[g]->point[i], &grids[0]->point[i]));
       ck_assert_mem_eq(grids[g]->limits[i], grids[0]->limits[i], sizeof(fg_limits));

@@ -12,7 +12,7 @@
 /* Four parts, each with several pairs of column tiles, of widths that they divide and do not. */
 #define B_COLUMNS "family=mma pass=backward head_dim=96/72 parts=4 stages=1 mask=causal "
 #define R_DQ      B_PAIRS "mask=causal deterministic=true "
-#define R_GRAD    B_PAIRS "mask=causal bias=grad bias_dims="
+#define R_GRAD    B_PAIRS "mask=causal deterministic=true bias=grad bias_dims="
 
 static const planted_bug backward[] = {
     /* products through shared memory */
@@ -40,8 +40,8 @@ static const planted_bug backward[] = {
      .fault = BEYOND "|race: atomic add"},
     {BACKWARD, "h_end = first_row < row_end ? h + group : h;",
      "h_end = first_row < row_end ? h + 1 : h;", .words = B_TWO FULL},
-    {HOOKS, "string.format(\"%s - p.nk + p.nq\", k0)",
-     "string.format(\"%s - p.nk + p.nq + 32\", k0)", .words = B_TWO CAUSAL},
+    {HOOKS, "bound(headless(range.first), { k0 = k0, k1 = k1 }",
+     "bound(headless(range.first), { k0 = k0 .. \" + 32\", k1 = k1 }", .words = B_TWO CAUSAL},
     /* kept and delta */
     {BACKWARD, "i < BLOCK_Q / 2; i += THREADS", "i < BLOCK_Q / 2 - 1; i += THREADS",
      .words = B_TWO FULL, .fault = "never written"},
@@ -55,8 +55,8 @@ static const planted_bug backward[] = {
     {NORMALIZERS, "$lse == NEG_INF ? -NEG_INF : $lse * LOG2E", "$lse * LOG2E",
      .words = B_TWO CAUSAL},
     /* bounds and masks */
-    {BACKWARD, "text.all_of(\"k < p.nk\", visible)", "visible", .words = B_TWO FULL},
-    {BACKWARD, "text.all_of(\"k < p.nk\", visible)", "\"k < p.nk\"", .words = B_TWO CAUSAL},
+    {BACKWARD, "\"k < p.nk\", pair.test)", "pair.test)", .words = B_TWO FULL},
+    {BACKWARD, "\"k < p.nk\", pair.test)", "\"k < p.nk\")", .words = B_TWO CAUSAL},
     {BACKWARD, "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
      "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = B_TWO CAUSAL},
     {BACKWARD, "p.scale < 0.0f ? -($(norm.masked)) : $(norm.masked);", "$(norm.masked);",
@@ -71,8 +71,8 @@ static const planted_bug backward[] = {
      .words = B_HALVES TILED},
     {BACKWARD, "p.nk - k0, input_aligned);", "p.nk, input_aligned);", .words = B_TWO TILED,
      .fault = BEYOND},
-    {BACKWARD, "text.all_of(tiled and \"1\" or \"q < p.nq\", \"k < p.nk\", visible)",
-     "text.all_of(\"k < p.nk\", visible)", .words = B_TWO LOADED, .fault = BEYOND},
+    {BACKWARD, "and \"q < p.nq\" or \"1\", \"k < p.nk\", pair.test)",
+     "and \"1\" or \"1\", \"k < p.nk\", pair.test)", .words = B_TWO LOADED, .fault = BEYOND},
     /* P and dS through shared memory */
     {BACKWARD, "@ put(\"SM_DS\", chunked and \"from / 8\" or \"0\", \"dp\")",
      "@ put(\"SM_DS\", \"0\", \"dp\")", .words = B_PARTS FULL, .fault = MIXED},
@@ -120,15 +120,15 @@ static const planted_bug rows[] = {
      .words = R_DQ, .fault = BEYOND},
     {ROWS, "kept[r] = q < p.nq ? ldg_f32(row) : -NEG_INF;",
      "kept[r] = q < p.nq ? ldg_f32(row + 1) : -NEG_INF;", .words = R_DQ},
-    {ROWS, "text.all_of(\"k < p.nk\", visible)", "visible",
+    {ROWS, "\"k < p.nk\", pair.test)", "pair.test)",
      .words = B_PAIRS "mask=full deterministic=true"},
-    {ROWS, "text.all_of(\"k < p.nk\", visible)", "\"k < p.nk\"", .words = R_DQ},
+    {ROWS, "\"k < p.nk\", pair.test)", "\"k < p.nk\")", .words = R_DQ},
     {ROWS, "if (!($(text.all_of(\"k0 + TILE_KV <= p.nk\", tile.always)))) {",
      "if (!($(text.all_of(\"k0 + TILE_KV <= p.nk\")))) {", .words = R_DQ},
     {ROWS, "p.scale < 0.0f ? -($(norm.masked)) : $(norm.masked);", "$(norm.masked);",
      .words = R_DQ},
-    {ROWS, "text.all_of(\"q < p.nq\", \"k < p.nk\", visible)", "text.all_of(\"k < p.nk\", visible)",
-     .words = R_GRAD "[q,k]", .fault = BEYOND},
+    {ROWS, "and \"q < p.nq\" or \"1\", \"k < p.nk\", pair.test)",
+     "and \"1\" or \"1\", \"k < p.nk\", pair.test)", .words = R_GRAD "[q,k]", .fault = BEYOND},
     {ROWS, "by_rows(sm, CHUNKS_D, 0, 0), CHUNKS_D); // dQ += dS K",
      "by_chunks(sm, CHUNKS_D, 0, 0), CHUNKS_D);", .words = R_DQ},
     {ROWS, "dq, CHUNKS_D, p.scale, p.scale);", "dq, CHUNKS_D, 1.0f, 1.0f);", .words = R_DQ},
@@ -136,7 +136,7 @@ static const planted_bug rows[] = {
      .fault = "race: store at", .place = {{TILES, "stg_u32x4(to + (i64)"}}},
     /* sums over axes that are not kept; those over all keys of a row are 0 with or without a bug,
      * where no gradient of the LSE is given */
-    {ROWS, "sum[e] += $(value);", "sum[e] = $(value);", .words = R_GRAD "[k],[q,k]"},
+    {ROWS, "\"sum[e] += \" .. value", "\"sum[e] = \" .. value", .words = R_GRAD "[k],[q,k]"},
     {ROWS, "2 * N_KV; i++) { sum[2 * r] +=", "N_KV; i++) { sum[2 * r] +=", .words = R_GRAD "[q]"},
     {ROWS, "sum[2 * r] = quad_sum(sum[2 * r]);", "", .words = R_GRAD "[q]"},
     {ROWS, "+ sum[4 * (i / 2) + 2 + i % 2];", ";", .words = R_GRAD "[k]"},

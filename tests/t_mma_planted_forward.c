@@ -98,18 +98,18 @@ enum { TILES_N = sizeof tiles / sizeof *tiles };
 
 static const planted_bug forward[] = {
     /* bounds and masks */
-    {FORWARD, "text.all_of(\"k < p.nk\", visible)", "visible", .words = F_TWO FULL},
-    {FORWARD, "text.all_of(\"k < p.nk\", visible)", "\"k < p.nk\"", .words = F_TWO CAUSAL},
+    {FORWARD, "\"k < p.nk\", pair.test)", "pair.test)", .words = F_TWO FULL},
+    {FORWARD, "\"k < p.nk\", pair.test)", "\"k < p.nk\")", .words = F_TWO CAUSAL},
     {FORWARD, "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
      "if (!($(tile.always))) {", .words = F_TWO FULL},
     {FORWARD, "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
      "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = F_TWO CAUSAL},
     {FORWARD, "\"k0 + BLOCK_KV <= p.nk\", tile.always))) {", "tile.always))) {",
      .words = F_TWO FULL "bias=true"},
-    {HOOKS, "\"%s <= %s\", k, place(q)", "\"%s < %s\", k, place(q)", .words = F_TWO CAUSAL},
-    {HOOKS, "\"%s <= %s + 1\", k1", "\"%s <= %s + 2\", k1", .words = F_TWO CAUSAL},
-    {HOOKS, "return \"0\", place(q1)", "return \"0\", place(q1) .. \" - 64\"",
-     .words = F_TWO CAUSAL},
+    {HOOKS, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = F_TWO CAUSAL},
+    {HOOKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = F_TWO CAUSAL},
+    {HOOKS, "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
+     "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 64\" }", .words = F_TWO CAUSAL},
     /* the state of rows */
     {FORWARD, "*= $(row.correction);", "*= 1.0f;", .words = F_TWO CAUSAL},
     {NORMALIZERS, "$l *= $correction;", "", .words = F_TWO CAUSAL},
@@ -136,10 +136,10 @@ static const planted_bug forward[] = {
      .fault = BEYOND},
     {FORWARD, "const int input_aligned = $(tiled.aligned);", "const int input_aligned = 1;",
      .words = F_TWO TILED, .fault = "cp.async misaligned"},
-    {HOOKS, "terms[#terms + 1] = k end", "terms[#terms + 1] = k .. \" + 1\" end",
+    {HOOKS, "score = texts.values[2]", "score = (texts.values[2]:gsub(' k%)', ' k + 1)'))",
      .words = F_TWO LOADED, .fault = BEYOND "|wrong numbers", .place = {{FORWARD, "$(body)"}}},
-    {FORWARD, "text.all_of(tiled and \"1\" or \"q < p.nq\", \"k < p.nk\", visible)",
-     "text.all_of(\"k < p.nk\", visible)", .words = F_TWO LOADED, .fault = BEYOND},
+    {FORWARD, "and \"q < p.nq\" or \"1\", \"k < p.nk\", pair.test)",
+     "and \"1\" or \"1\", \"k < p.nk\", pair.test)", .words = F_TWO LOADED, .fault = BEYOND},
     /* heads, and what is kept */
     {FORWARD, "g = h / (p.h / p.hk);", "g = h % p.hk;", .words = F_TWO FULL},
     {FORWARD, "if (lane % 4 == 0 && q < p.nq) { stg_f32", "if (q < p.nq) { stg_f32",

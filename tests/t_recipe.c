@@ -30,7 +30,7 @@ static fg_source *expand(const char *name) {
 
 static int size_of(const fg_parameter *p) {
   if (p->from == FG_FROM_MAP) return FG_MAP_BYTES;
-  return p->from == FG_FROM_EXTENT || p->from == FG_FROM_SCALE ? 4 : 8;
+  return p->from >= FG_FROM_EXTENT ? 4 : 8;
 }
 
 /* What the member of a parameter is called in the text. */
@@ -59,6 +59,9 @@ static void ident_of(const fg_recipe *r, const fg_parameter *p, size_t size, cha
     break;
   case FG_FROM_SCALE:
     snprintf(ident, size, "scale");
+    break;
+  case FG_FROM_NUMBER:
+    snprintf(ident, size, "in_%s", r->number[p->index].name);
     break;
   }
 }

@@ -301,17 +301,17 @@ START_TEST(too_much) {
   char *at = text + strlen(text);
   for (int i = 0; i <= FG_STEP_MAX; i++) at += sprintf(at, "%s", FWD);
   ck_assert_int_eq(refused(text, (int)(at - text)), 1);
-  ck_assert_str_eq(fg_error(), "recipe line 12: too many steps");
+  ck_assert_str_eq(fg_error(), "recipe line 28: too many steps");
   at = text + strlen(HEAD Q);
   for (int i = 0; i <= FG_REGION_MAX; i++) at += sprintf(at, "region r%d f32: b\n", i);
   ck_assert_int_eq(refused(text, (int)(at - text)), 1);
-  ck_assert_str_eq(fg_error(), "recipe line 8: too many regions");
+  ck_assert_str_eq(fg_error(), "recipe line 16: too many regions");
   at = text + sprintf(text, "%sregion r f32: b", HEAD Q);
   for (int i = 0; i < FG_EXPR_MAX; i++) at += sprintf(at, " b");
   ck_assert_int_eq(refused(text, (int)(at - text)), 1);
   ck_assert_str_eq(fg_error(), "recipe line 4: an expression is too long");
-  memset(text, 'x', 2000);
-  ck_assert_int_eq(refused(text, 2000), 1);
+  memset(text, 'x', 5000);
+  ck_assert_int_eq(refused(text, 5000), 1);
   ck_assert_str_eq(fg_error(), "recipe line 1: it is too long");
 }
 END_TEST

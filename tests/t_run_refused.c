@@ -230,7 +230,8 @@ END_TEST
 START_TEST(specs) {
   refuses("pass=forward,backward " QKV O, "the words give 2 specs; run takes one");
   refuses("mask=casual " QKV O,
-          "mask: \"casual\" is not allowed; expected full, causal (did you mean \"causal\"?)");
+          "mask: column 1: \"casual\" is no name, input or definition (did you mean \"causal\"?)\n"
+          "  casual\n  ^");
   refuses("maks=full " QKV O, "unknown field \"maks\" (did you mean \"mask\"?)");
   refuses("forward " QKV O, "\"forward\": expected field=value or a spec file");
   refuses("--plan wgmma-* " QKV O,

@@ -145,10 +145,11 @@ START_TEST(words) {
   fails("head_dim=64,", "head_dim: \"\" is not allowed; expected " DIMS);
   fails("=64 head_dim=64", "\"=64\": expected field=value or a spec file");
   fails("head_dim=64 mask=full=causal",
-        "mask: \"full=causal\" is not allowed; expected full, causal");
+        "mask: column 5: expected an operator or the end, found \"=\"\n  full=causal\n      ^");
   put("a.lua", "return { { head_dim = 64 }, { head_dim = 7 } }"); /* a word is wrong once */
   fails("a.lua mask=casual",
-        "mask: \"casual\" is not allowed; expected full, causal (did you mean \"causal\"?)\n"
+        "mask: column 1: \"casual\" is no name, input or definition (did you mean \"causal\"?)\n"
+        "  casual\n  ^\n"
         "a.lua: table 2: head_dim: \"7\" is not allowed; expected d or d/dv, multiples of 8 from 8 "
         "to "
         "256 (128 or 192/128)");

@@ -147,8 +147,8 @@ END_TEST
 START_TEST(mistakes_in_other_files) {
   int line = templates_append("attention/hooks.lua", "x x\n");
   fails("attention/hooks.lua", line, "<eof> expected near 'x'");
-  templates_replace("attention/hooks.lua", "masks[spec.mask]", "masks[nosuch]");
-  line = templates_line("attention/hooks.lua", "masks[spec.mask]");
+  templates_replace("attention/hooks.lua", ")[spec.normalizer]", ")[nosuch]");
+  line = templates_line("attention/hooks.lua", ")[spec.normalizer]");
   fails("attention/hooks.lua", line, "undefined name 'nosuch'");
   templates_replace("attention/hooks.lua", "local hooks = {}", "local hooks = {}");
   templates_replace("tile/rows.cut", "DEV u16 from_f32", "DEV $(u16) from_f32");

@@ -3,8 +3,10 @@
 
 #include "oracle.h"
 #include "problem.h"
+#include "verify_formula.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +16,7 @@ typedef struct {
   double *value[FG_TENSOR_MAX]; /* of each tensor, in the oracle's order */
   oracle_problem oracle;
   oracle_result exact, plain;
+  verify_formula formula;
 } bench;
 
 /* SplitMix64, and a normal number of it. */
@@ -44,7 +47,7 @@ static void reorder(const bench *b, int tensor, int to_oracle, float *stored, do
   const char *axes = r->tensor[tensor].axes;
   int64_t e[4] = {1, 1, 1, 1};
   for (int a = 0; axes[a]; a++) e[a] = fg_recipe_extent(r, axes[a], &b->problem->shape);
-  int swap = axes[2] == 'h' || axes[2] == 'g';
+  int swap = r->tensor[tensor].slot < 0 && (axes[2] == 'h' || axes[2] == 'g');
   for (int64_t i = 0; i < e[0]; i++)
     for (int64_t j = 0; j < e[1]; j++)
       for (int64_t k = 0; k < e[2]; k++) {
@@ -76,7 +79,7 @@ static fg_status put(bench *b, int tensor, double *values) {
 static fg_status draw_inputs(bench *b) {
   const fg_recipe *r = b->problem->recipe;
   for (int i = 0; i < r->n_tensors; i++) {
-    const char *name = r->tensor[i].argument->name;
+    const char *name = r->tensor[i].name;
     int64_t count = fg_problem_count(b->problem, i);
     if (!(b->value[i] = malloc(((size_t)count + 1) * sizeof(double))))
       return fg_fail(FG_EMEMORY, "no memory for inputs");
@@ -88,7 +91,10 @@ static fg_status draw_inputs(bench *b) {
       continue;
     }
     uint64_t state = b->which->seed * 1000003 + (uint64_t)i;
-    for (int64_t j = 0; j < count; j++) b->value[i][j] = draw(b, name, &state);
+    if (r->tensor[i].slot >= 0)
+      verify_formula_draw(r, i, &b->which->shape, &state, b->value[i]);
+    else
+      for (int64_t j = 0; j < count; j++) b->value[i][j] = draw(b, name, &state);
     TRY(put(b, i, b->value[i]));
   }
   return FG_OK;
@@ -99,7 +105,7 @@ static const double *value(const bench *b, const char *name) {
   return i < 0 ? NULL : b->value[i];
 }
 
-static void set_oracle(bench *b, const fg_variant *v) {
+static fg_status set_oracle(bench *b, const fg_variant *v) {
   const fg_shape *s = &b->problem->shape;
   const double scale =
       (double)(b->which->scale != 0 ? b->which->scale : 1 / sqrtf((float)v->point.d));
@@ -118,9 +124,11 @@ static void set_oracle(bench *b, const fg_variant *v) {
   for (int a = 0; a < 4 && bias >= 0; a++)
     b->oracle.bias_extent[a] =
         fg_recipe_extent(b->problem->recipe, b->problem->recipe->tensor[bias].axes[a], s);
-  char mask[32];
-  fg_field_print(fg_field_find("mask"), &v->point, sizeof mask, mask);
-  b->oracle.visible = oracle_visible(mask);
+  TRY(verify_formula_new(&v->point, b->problem, b->value, b->which, &b->formula));
+  b->oracle.mask = b->formula.mask, b->oracle.score = b->formula.score;
+  b->oracle.n_inputs = b->formula.n_inputs;
+  b->oracle.inputs = b->formula.inputs, b->oracle.grad = b->formula.grad;
+  return FG_OK;
 }
 
 /* Backward is judged from the o and lse that the kernel is given: rounded by `put`. */
@@ -137,6 +145,7 @@ static fg_status run_oracle(bench *b, const fg_variant *v, int plain) {
   oracle_problem rounded = b->oracle;
   rounded.round = oracle_round(fg_point_elem(&v->point));
   if (plain && !failed) failed = oracle(&rounded, &b->plain);
+  TRY(verify_formula_check(&b->formula));
   return failed ? fg_fail(FG_EMEMORY, "no memory for the oracle") : FG_OK;
 }
 
@@ -154,6 +163,9 @@ static void find_result(bench *b, const char *name, const double **ref, const do
               {"dbias", b->exact.dbias, b->exact.dbias_rss, b->plain.dbias}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!strcmp(rows[i].name, name)) *ref = rows[i].ref, *rss = rows[i].rss, *plain = rows[i].plain;
+  for (int i = 0; i < b->formula.n_inputs && *name == 'd'; i++)
+    if (!strcmp(b->formula.inputs[i].name, name + 1))
+      *ref = b->exact.dinput[i], *rss = b->exact.dinput_rss[i], *plain = b->plain.dinput[i];
 }
 
 /* By the spec's dtype, in which P and dS were made, unless the output itself is kept in a coarser
@@ -172,7 +184,8 @@ static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
     const double *ref = NULL, *rss = NULL, *plain = NULL;
     verify_error *e = &verdict->tensor[verdict->n++];
     int64_t n = fg_problem_count(b->problem, i);
-    *e = (verify_error){.name = r->tensor[i].argument->name};
+    *e = (verify_error){0};
+    snprintf(e->name, sizeof e->name, "%s", r->tensor[i].name);
     find_result(b, e->name, &ref, &rss, &plain);
     float *stored = malloc(((size_t)n + 1) * sizeof *stored);
     if (!stored) return fg_fail(FG_EMEMORY, "no memory for outputs");
@@ -197,13 +210,14 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   TRY(fg_problem_new(module->device, &source->recipe, &which->shape, which->packed ? 0 : 24,
                      which->seed, &b.problem));
   TRY_OUT(draw_inputs(&b));
-  set_oracle(&b, variant);
+  TRY_OUT(set_oracle(&b, variant));
   TRY_OUT(run_oracle(&b, variant, plain));
   b.problem->args.scale = which->scale;
   TRY_OUT(fg_problem_run(b.problem, module));
   TRY_OUT(judge(&b, variant, verdict));
 out:
   for (int i = 0; i < source->recipe.n_tensors; i++) free(b.value[i]);
+  verify_formula_free(&b.formula);
   fg_problem_free(b.problem);
   oracle_free(&b.exact);
   oracle_free(&b.plain);

@@ -21,16 +21,23 @@ typedef struct verify_case {
   verify_style style;
   uint64_t seed; /* of the inputs, the padding and the host device's order */
   int packed;    /* no padding: rows and heads follow each other */
+  int n_numbers; /* numbers that are set: inputs by name; others are drawn */
+  const struct verify_number *number;
 } verify_case;
+
+typedef struct verify_number {
+  const char *name;
+  double value;
+} verify_number;
 
 /* One output tensor: its error, what counts as right, and what a plain unfused computation in the
  * spec's dtype would give (0 for lse, which is float32 in both). */
 typedef struct verify_error {
-  const char *name;
+  char name[40];
   double error, limit, plain;
 } verify_error;
 
-enum { VERIFY_MAX = 8 };
+enum { VERIFY_MAX = 16 };
 typedef struct verify_verdict {
   int n;
   verify_error tensor[VERIFY_MAX];

@@ -69,12 +69,17 @@ static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
 
 static fg_status check_cases(const job *j, const fg_variant *variant, const fg_source *source,
                              fg_module *module, outcome *o) {
+  verify_number numbers[16];
+  for (int i = 0; i < j->c->n_numbers; i++)
+    numbers[i] = (verify_number){j->c->number[i].name, j->c->number[i].value};
   for (int i = 0; i < j->n_shapes; i++) {
     verify_verdict verdict;
     verify_case which = {.shape = j->shape[i],
                          .scale = (float)j->c->arguments.scale,
                          .style = (verify_style)(i % VERIFY_STYLES),
-                         .seed = j->seed + (uint64_t)i};
+                         .seed = j->seed + (uint64_t)i,
+                         .n_numbers = j->c->n_numbers,
+                         .number = numbers};
     TRY(verify_run(variant, source, module, &which, 1, &verdict));
     o->cases++;
     keep_worst(&o->worst, &verdict);
@@ -255,6 +260,7 @@ const cli_command cli_check = {
         "  flashgen check specs/quickstart.lua\n"
         "  flashgen check head_dim=128 mask=causal pass=forward,backward --plans all\n"
         "  flashgen check head_dim=64 bias=grad pass=backward b=1 h=8 hk=2 nq=300 nk=500\n"
-        "other words: b= h= hk= nq= nk= choose one shape in place of the usual ones; scale=X\n",
+        "other words: b= h= hk= nq= nk= choose one shape in place of the usual ones; scale=X;\n"
+        "width=128 sets an input that is a number\n",
     .takes_arguments = 1,
     .run = run};

@@ -32,6 +32,12 @@ typedef struct cli_arguments {
   double scale;             /* 0: not given */
 } cli_arguments;
 
+/* A word that sets a number that a spec declares as an input. */
+typedef struct cli_number {
+  char name[64];
+  double value;
+} cli_number;
+
 typedef struct cli_command cli_command;
 typedef struct cli {
   const cli_command *command;
@@ -42,6 +48,8 @@ typedef struct cli {
   const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];
   cli_pair in[16], out[16];
   cli_arguments arguments;
+  int n_numbers;
+  cli_number number[16];
 } cli;
 
 struct cli_command {
@@ -64,6 +72,12 @@ int cli_exit_code(fg_status status);
 
 /* Prints the failure to stderr, and gives the exit code of its status. */
 int cli_fail(fg_status status);
+
+/* FG_ESPEC for a word that sets a number which none of the points declares. */
+fg_status cli_numbers_check(const cli *c, int n, const fg_point *point);
+
+/* Numbers of a point's inputs, to a launch: from the words, 1 where they do not say. */
+void cli_numbers_set(const cli *c, const fg_recipe *recipe, fg_args *args);
 
 /* The variants that the command line asks for: of each point the best plan, `N` plans or all
  * (--plans), within restrictions, --plan and --filter. */

@@ -7,8 +7,15 @@
 /* As words that give this spec again: a value with commas is one, not a list. */
 static void print_spec(FILE *to, const fg_point *point) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+    const fg_field *field = &fg_fields[i];
     char text[64];
-    fg_field_print(&fg_fields[i], point, sizeof text, text);
+    if (i >= FG_FIELD_MASK && i <= FG_FIELD_DEFINE) { /* quoted as a shell wants them */
+      const char *formula = fg_field_text(field, point), *quote = strchr(formula, ' ') ? "'" : "";
+      if (i == FG_FIELD_MASK || strcmp(formula, field->fallback))
+        fprintf(to, " %s%s=%s%s", quote, field->name, formula, quote);
+      continue;
+    }
+    fg_field_print(field, point, sizeof text, text);
     int list = strchr(text, ',') != NULL;
     fprintf(to, "%s%s=%s%s%s", i ? " " : "", fg_fields[i].name, list ? "[" : "", text,
             list ? "]" : "");
@@ -25,10 +32,11 @@ static void print_json(const cli_variants *v) {
     printf("%s\n  {\"name\": \"%s\", \"plan\": \"%s\", \"arch\": \"%s\", \"spec\": {", i ? "," : "",
            name, plan, x->arch);
     for (int j = 0; j < FG_SPEC_FIELDS; j++) {
+      bool formula = j >= FG_FIELD_MASK && j <= FG_FIELD_DEFINE;
       char text[64];
-      fg_field_print(&fg_fields[j], &x->point, sizeof text, text);
+      if (!formula) fg_field_print(&fg_fields[j], &x->point, sizeof text, text);
       printf("%s\"%s\": ", j ? ", " : "", fg_fields[j].name);
-      cli_json_string(stdout, text);
+      cli_json_string(stdout, formula ? fg_field_text(&fg_fields[j], &x->point) : text);
     }
     printf("}}");
   }

@@ -183,6 +183,25 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
   return FG_OK;
 }
 
+/* "width=128": whether an input has that name is known when the spec is. */
+static fg_status read_input_number(const char *word, cli *c, int *taken) {
+  const char *value = strchr(word, '=') + 1;
+  size_t n = (size_t)(value - word) - 1;
+  cli_number *x = &c->number[c->n_numbers];
+  char *end;
+  if (!c->command->takes_arguments || n >= sizeof x->name || !*value ||
+      value[strspn(value, "+-.0123456789eE")])
+    return FG_OK;
+  snprintf(x->name, sizeof x->name, "%.*s", (int)n, word);
+  x->value = strtod(value, &end);
+  if (*end || strchr(x->name, '.') || fg_field_find(x->name)) return FG_OK;
+  if (c->n_numbers == (int)(sizeof c->number / sizeof *c->number) - 1)
+    return fg_fail(FG_EARGUMENT, "too many words that set numbers");
+  c->n_numbers++;
+  *taken = 1;
+  return FG_OK;
+}
+
 /* A spec file, a word, or the name of a variant. */
 static fg_status read_positional(const char *text, cli *c) {
   size_t n = strlen(text);
@@ -195,6 +214,7 @@ static fg_status read_positional(const char *text, cli *c) {
     c->files[c->n_files++] = text;
   } else if (strchr(text, '=')) {
     TRY(read_argument(text, c, &taken));
+    if (!taken) TRY(read_input_number(text, c, &taken));
     if (!taken) c->words[c->n_words++] = text;
   } else {
     c->names[c->n_names++] = text;

@@ -4,6 +4,7 @@
  * must agree; nothing is written before all outputs are there. */
 #include "run.h"
 
+#include "point_formula.h"
 #include "problem.h"
 
 #include <assert.h>
@@ -93,18 +94,21 @@ static fg_status choose(const run_job *j, const fg_point *point, int asked, choi
 static fg_status fill(run_job *j, fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &p->recipe->tensor[i];
-    int a = (int)(t->argument - fg_arguments);
+    int a = run_tensor(j, t->name);
     if (t->output) continue;
     if (!j->value[a] && t->argument->optional) {
       fg_problem_drop(p, i);
       continue;
     }
     assert(j->value[a]); /* check_inputs */
+    if (t->slot >= 0 && j->file[a].rank != (int)strlen(t->axes))
+      return fg_fail(FG_EARGUMENT, "%s: its file has %d axes, expected %d", t->name,
+                     j->file[a].rank, (int)strlen(t->axes));
     for (int x = 0; t->axes[x] && j->file[a].real; x++) {
       int64_t want = fg_recipe_extent(p->recipe, t->axes[x], &j->shape);
       if (j->file[a].extent[x] != want)
-        return fg_fail(FG_EARGUMENT, "%s: axis %d has %" PRId64 ", expected %" PRId64,
-                       t->argument->name, x, j->file[a].extent[x], want);
+        return fg_fail(FG_EARGUMENT, "%s: axis %d has %" PRId64 ", expected %" PRId64, t->name, x,
+                       j->file[a].extent[x], want);
     }
     TRY(fg_problem_set(p, i, j->value[a]));
   }
@@ -114,10 +118,10 @@ static fg_status fill(run_job *j, fg_problem *p) {
 /* Outputs become known values. */
 static fg_status take(run_job *j, const fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
-    int a = (int)(p->recipe->tensor[i].argument - fg_arguments);
+    int a = run_tensor(j, p->recipe->tensor[i].name);
     if (!p->recipe->tensor[i].output || j->value[a]) continue;
     j->value[a] = malloc(((size_t)fg_problem_count(p, i) + 1) * sizeof(float));
-    if (!j->value[a]) return fg_fail(FG_EMEMORY, "no memory for %s", fg_arguments[a].name);
+    if (!j->value[a]) return fg_fail(FG_EMEMORY, "no memory for %s", p->recipe->tensor[i].name);
     TRY(fg_problem_get(p, i, j->value[a]));
   }
   return FG_OK;
@@ -134,6 +138,7 @@ static fg_status launch(run_job *j, const choice *chosen, char name[FG_NAME_MAX]
   TRY(fg_problem_new(device, &chosen->candidate->recipe, &j->shape, 0, seed, &problem));
   TRY_OUT(fill(j, problem));
   problem->args.scale = (float)j->c->arguments.scale;
+  cli_numbers_set(j->c, problem->recipe, &problem->args);
   TRY_OUT(fg_kernel_produce(chosen->op, &chosen->candidate->plan, &kernel));
   strcpy(name, kernel->name);
   TRY_OUT(fg_problem_run(problem, kernel->module));
@@ -145,12 +150,13 @@ out:
 }
 
 /* No input is missing; a backward computes o and lse itself. Said before anything is compiled. */
-static fg_status check_inputs(const run_job *j, const fg_recipe *r) {
+static fg_status check_inputs(run_job *j, const fg_recipe *r) {
   for (int i = 0; i < r->n_tensors; i++) {
-    const fg_argument *a = r->tensor[i].argument;
-    if (r->tensor[i].output || a->optional || j->value[a - fg_arguments]) continue;
-    if (strcmp(a->name, "o") && strcmp(a->name, "lse"))
-      return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", a->name, a->name);
+    const char *name = r->tensor[i].name;
+    if (r->tensor[i].output || r->tensor[i].argument->optional || j->value[run_tensor(j, name)])
+      continue;
+    if (strcmp(name, "o") && strcmp(name, "lse"))
+      return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", name, name);
   }
   return FG_OK;
 }
@@ -163,6 +169,7 @@ static fg_status add_forward(run_job *j, const fg_point *backward) {
   if (j->value[run_index("o")] && j->value[run_index("lse")]) return FG_OK;
   forward.pass = FG_PASS_FORWARD;
   fg_point_settle(&forward);
+  TRY(fg_point_forget_gradients(&forward));
   TRY(choose(j, &forward, 0, &chosen));
   return launch(j, &chosen, name);
 }
@@ -195,6 +202,7 @@ static fg_status run_all(run_job *j) {
   TRY(cli_context(j->c->device, &j->context));
   TRY(run_read(j));
   TRY(read_spec(j));
+  TRY(cli_numbers_check(j->c, 1, j->grid->point));
   const fg_point *point = &j->grid->point[0];
   TRY(choose(j, point, 1, &chosen));
   const fg_recipe *recipe = &chosen.candidate->recipe;
@@ -212,7 +220,7 @@ static fg_status run_all(run_job *j) {
 static int run(cli *c) {
   run_job j = {.c = c};
   fg_status status = run_all(&j);
-  for (int i = 0; i < FG_ARGUMENTS; i++) {
+  for (int i = 0; i < RUN_TENSORS; i++) {
     if (j.value[i] != j.file[i].real) free(j.value[i]);
     fg_array_free(&j.file[i]);
   }
@@ -232,6 +240,9 @@ const cli_command cli_run = {
         "      --in v=v.npy --in do=do.npy --out dq=dq.npy --out dk=dk.npy --out dv=dv.npy\n"
         "tensors: q do o dq [b, nq, h, d]  k v dk dv [b, nk, hk, d]  lse dlse [b, h, nq]\n"
         "  bias dbias [b|1, h|1, nq|1, nk|1]; lengths, heads and head dims come from the files\n"
+        "inputs that the spec declares: --in slope=slope.npy, --out dslope=dslope.npy; width=128 "
+        "sets\n"
+        "  one that is a number (default 1)\n"
         "other words: scale=X (default 1/sqrt(d)), b= h= hk= nq= nk= must agree with the files\n",
     .takes_arguments = 1,
     .run = run};

@@ -9,19 +9,26 @@
 /* Axes: batch, heads, key/value heads, rows, keys, head dims. */
 enum { B, H, HK, NQ, NK, D, DV, LETTERS };
 
+enum { RUN_EXTRA = 2 * FG_INPUT_SLOTS + 1, RUN_TENSORS = FG_ARGUMENTS + RUN_EXTRA };
+
 typedef struct run_job {
   const cli *c;
   fg_context *context;
-  fg_array file[FG_ARGUMENTS]; /* what --in gave; rank 0 and no data where it did not */
-  float *value[FG_ARGUMENTS];  /* of a tensor that is known: from a file, or computed */
-  int64_t extent[LETTERS];     /* -1: not known yet */
-  const char *from[LETTERS];   /* the tensor that said so */
+  fg_array file[RUN_TENSORS];          /* what --in gave; rank 0 and no data where it did not */
+  float *value[RUN_TENSORS];           /* of a tensor that is known: from a file, or computed */
+  char extra[RUN_EXTRA][FG_NAME_SIZE]; /* names of the tensors behind FG_ARGUMENTS: of inputs */
+  int n_extra;
+  int64_t extent[LETTERS];   /* -1: not known yet */
+  const char *from[LETTERS]; /* the tensor that said so */
   fg_shape shape;
   fg_grid *grid;
 } run_job;
 
 /* The row of fg_arguments, -1 if there is none. */
 int run_index(const char *name);
+
+/* The tensor of that name; inputs of the spec and their gradients get a place when first named. */
+int run_tensor(run_job *job, const char *name);
 
 /* Reads the files of --in; they and the words give all extents and the shape. */
 fg_status run_read(run_job *job);
@@ -34,6 +41,6 @@ fg_status run_check_names(const run_job *job, const fg_recipe *recipe);
 fg_status run_check_places(const run_job *job);
 
 /* Writes the files of --out: all of them, or none. */
-fg_status run_write(const run_job *job, const fg_recipe *recipe);
+fg_status run_write(run_job *job, const fg_recipe *recipe);
 
 #endif

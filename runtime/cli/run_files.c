@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,24 @@ static const char *const letter_names[] = {
 int run_index(const char *name) {
   const fg_argument *a = fg_argument_find(name);
   return a ? (int)(a - fg_arguments) : -1;
+}
+
+int run_tensor(run_job *j, const char *name) {
+  int i = run_index(name), n = 0;
+  if (i >= 0) return i;
+  while (n < j->n_extra && strcmp(j->extra[n], name)) n++;
+  if (n == j->n_extra && n < RUN_EXTRA - 1)
+    snprintf(j->extra[j->n_extra++], sizeof j->extra[0], "%s", name);
+  return FG_ARGUMENTS + n;
+}
+
+/* May the spec, which is read later, have an input of that name? */
+static int may_be_input(const run_job *j, const char *name) {
+  char word[80];
+  int n = snprintf(word, sizeof word, "inputs.%s=", name), may = j->c->n_files > 0;
+  for (int i = 0; i < j->c->n_words; i++)
+    may |= !strncmp(j->c->words[i], word, (size_t)n) || !strncmp(j->c->words[i], "inputs=", 7);
+  return may && strlen(name) < FG_NAME_SIZE;
 }
 
 static fg_status unknown_tensor(const char *option, const char *name) {
@@ -40,9 +59,23 @@ static fg_status learn(run_job *j, int argument, int axis, int64_t extent) {
                  letter_names[letter], axis, extent, j->from[letter], j->extent[letter]);
 }
 
+/* A declared input: its shape is compared with the recipe's; integers are kept as floats. */
+static fg_status read_declared(run_job *j, const cli_pair *pair) {
+  int i = run_tensor(j, pair->name);
+  fg_array *file = &j->file[i];
+  TRY(fg_npy_read(pair->name, pair->path, file));
+  if (!file->real && !(file->real = malloc(((size_t)file->count + 1) * sizeof *file->real)))
+    return fg_fail(FG_EMEMORY, "no memory for %s", pair->name);
+  for (int64_t e = 0; file->integer && e < file->count; e++)
+    file->real[e] = (float)file->integer[e];
+  j->value[i] = file->real;
+  return FG_OK;
+}
+
 static fg_status read_input(run_job *j, const cli_pair *pair) {
   int i = run_index(pair->name);
-  if (i < 0) return unknown_tensor("--in", pair->name);
+  if (i < 0 && !may_be_input(j, pair->name)) return unknown_tensor("--in", pair->name);
+  if (i < 0) return read_declared(j, pair);
   fg_array *file = &j->file[i];
   TRY(fg_npy_read(pair->name, pair->path, file));
   if (!file->real)
@@ -133,7 +166,7 @@ fg_status run_check_names(const run_job *j, const fg_recipe *r) {
     for (int i = 0; i < (side ? j->c->n_out : j->c->n_in); i++) {
       int found = 0;
       for (int t = 0; t < r->n_tensors; t++)
-        found |= r->tensor[t].output == side && !strcmp(r->tensor[t].argument->name, list[i].name);
+        found |= r->tensor[t].output == side && !strcmp(r->tensor[t].name, list[i].name);
       if (!found && run_index(list[i].name) < 0) return unknown_tensor("--out", list[i].name);
       if (!found)
         return fg_fail(FG_EARGUMENT, "%s: the spec has no such %s", list[i].name,
@@ -143,18 +176,18 @@ fg_status run_check_names(const run_job *j, const fg_recipe *r) {
   return FG_OK;
 }
 
-fg_status run_write(const run_job *j, const fg_recipe *r) {
+fg_status run_write(run_job *j, const fg_recipe *r) {
   char *staged[16] = {NULL};
   int n = 0;
   fg_status status = FG_OK;
   for (int i = 0; i < j->c->n_out; i++) {
     int64_t extent[4];
     int t = 0;
-    while (strcmp(r->tensor[t].argument->name, j->c->out[i].name)) t++;
+    while (strcmp(r->tensor[t].name, j->c->out[i].name)) t++;
     for (int a = 0; r->tensor[t].axes[a]; a++)
       extent[a] = fg_recipe_extent(r, r->tensor[t].axes[a], &j->shape);
     TRY_OUT(fg_npy_stage(j->c->out[i].path, (int)strlen(r->tensor[t].axes), extent,
-                         j->value[r->tensor[t].argument - fg_arguments], &staged[n]));
+                         j->value[run_tensor(j, r->tensor[t].name)], &staged[n]));
     n++;
   }
   for (int i = 0; i < n; i++) {

@@ -86,6 +86,7 @@ static fg_status read_variants(const cli *c, const char *arch, cli_variants *v) 
   }
   if (!c->n_names || c->n_files || c->n_words) {
     TRY(fg_grid_read(c->n_files, c->files, c->n_words, c->words, &v->grid));
+    TRY(cli_numbers_check(c, v->grid->n, v->grid->point));
     TRY(plans_count(c, &most));
     for (int i = 0; i < v->grid->n; i++) TRY(add_plans(c, v, i, arch, most));
   }

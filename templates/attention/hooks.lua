@@ -1,126 +1,282 @@
 -- hooks.lua: what a kernel computes, as text for the families: the plug-in contract.
 -- Families know no mask, score or normaliser by name: they call these hooks with the names of their
--- own variables and emit what comes back. In every text the kernel's `p` (Params), `b` (batch) and
--- `h` (query head) are in scope, and so are q and k where the hook is given them: global row and key.
+-- own variables and emit what comes back. In every text the kernel's `p` (Params), `b` (batch), `h`
+-- (query head) and `g` (its key/value head) are in scope, and so are q and k where the hook is given
+-- them: global row and key. All text comes from the trees of the spec's expressions (`formula`).
 --
---   score.apply(s, q, k)      the score after all terms; s is the scaled product
+--   pair(names)               the texts of a pair: { head =, row =, test =, score = }; head and row are declarations for
+--                             where b and h, and q, are known; names: q, k, s and what formula.emit takes. With
+--                             names.backward also slope, d score / ds, and terms: { name =, read =, slope = } for each
+--                             read of an input with a gradient
 --   score.linear              true: the score is s itself; families may leave its scale to the normaliser
---   score.grad(ds, s, q, k)   dS through the score to the scaled product; calls input.add(name, value)
+--   score.additive            true: it is s and terms that do not depend on s
+--   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
---   mask.test(q, k)           is the pair visible?
---   mask.tile(q0, q1, k0, k1) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
+--   mask.tile(q0, q1, k0, k1, h) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
 --   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
---   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1)
+--   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1), whatever the head
+--   mask.skips                { keys =, queries = }: tiles inside these ranges may be empty too
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
 --                             the recipe, for the cost model
+--   mask.reads                its test reads memory: only of rows that there are
 --   mask.edges                its borders that cut through tiles: each costs a row's block half a tile each way
 --   norm                      the normaliser: normalizers.lua
---   input.load(name, q, k)    an input's value for the pair
 --   input.tiled               nil, or the 16-bit input that a family may keep in shared memory, tile by tile:
---                             { name =, rows = the address of a head's first, stride = between rows,
+--                             { name =, elem =, rows = the address of a head's first, stride = between rows,
 --                             aligned = a test that both are multiples of 16 bytes, batched = it differs
 --                             from batch to batch }
 --   input.pairwise            there is an input that differs from pair to pair
 --   input.staged              the family's: input name -> its value as text, where it has it at hand
 --   input.add                 the family's: function(name, value), where it sums an input's gradient
 --   input.store(name, q, k, value)  the statement that stores an element of the gradient
---   input.names, input.grads  the inputs in order; those that take a gradient: name -> { output =,
---                             extents = "bhqk" with 1 for each axis over which it is summed }
+--   input.names, input.grads  the tensors in order; those that take a gradient, in order: { name =, output =,
+--                             extents = "bhqk" with 1 for each axis over which it is summed, or nil where it is
+--                             indexed in another way, kind = "dense" (q and k), "rows" (q), "keys" (k), "scalar" or
+--                             "indexed", region = and count = of its sums in float32, for families that need them }
+--   input.sum(x, term, q, k)  the address of the pair's element among the sums of gradient x
+--   input.distant(x)          its indices depend on q and k by their distance alone
+--   input.affine(x)           nil, or how its one index follows from the distance of key and row: { factor =, index =
+--                             the text of the index at distance 0, element = of the pass's own element }
+--   input.count(x)            elements of the gradient, in the kernel
+--   input.split(x, at)        the declarations of the indices i1, i2, ... of element `at`
+--   input.store_split(x, value)  the statement that stores the element of those indices
+--   input.finish(x, at)       the statements that store element `at` of the sums as the gradient
 -- Tests are C expressions, "1" and "0" when known; ranges may leave [0, nq) and [0, nk): families
 -- clamp them.
 local hooks = {}
 
+-- The key that row q sits at when both ends align.
+local function place(q) return q .. " + p.nk - p.nq" end
+
+local always = { b = "b", h = "h", hk = "g", nq = "p.nq", nk = "p.nk", nh = "p.h" }
+
+local function emit(nodes, names)
+  for name, text in pairs(always) do names[name] = names[name] or text end
+  if names.q then names.p = place(names.q) end
+  return formula.emit(nodes, names)
+end
+
+-- The text of one node, nothing taken out of it.
+local function text_of(node, names) return emit({ node }, names).values[1] end
+
 -- Inputs ------------------------------------------------------------------------------------------
-local input = { names = {}, grads = {} }
+local input = { names = {}, grads = {}, staged = {} }
 hooks.input = input
+local declared = {} -- by name
 
--- The address of an element of a [b|1, h|1, q|1, k|1] tensor: the last axis has stride 1, a
--- broadcast one no term.
-local function element(name, extents, q, k)
-  local at = { b = "b", h = "h", q = q }
-  local terms = {}
-  for axis in extents:gmatch("[bhq]") do
-    terms[#terms + 1] = string.format("%s * p.%s_%s", at[axis], name, axis)
+local axes = { b = 1, h = 2, q = 3, k = 4 }
+
+-- "bhqk" with 1 for each axis that the read of an input lacks, nil where it is indexed otherwise.
+local function extents_of(x)
+  if #x.reads ~= 1 then return nil end
+  local found = { "1", "1", "1", "1" }
+  for _, axis in ipairs(x.reads[1].axis) do
+    if axis == "other" or found[axes[axis] or 0] == axis then return nil end
+    if axis ~= "1" then found[axes[axis]] = axis end
   end
-  if extents:find("k") then terms[#terms + 1] = k end
-  return string.format("p.%s + (%s)", name, #terms > 0 and table.concat(terms, " + ") or "0")
+  return table.concat(found)
 end
 
-local bias_extents = ("bhqk"):gsub(".", function(axis) return spec.bias_dims:find(axis) and axis or "1" end)
-if spec.bias ~= "false" then input.names[1] = "bias" end
-if spec.bias == "grad" then input.grads.bias = { output = "dbias", extents = bias_extents } end
-
-input.staged = {}
-
--- The part of the address of an element that its axes among `axes` make up.
-local function offset(name, extents, axes)
-  local terms = {}
-  for axis in extents:gmatch("[" .. axes .. "]") do terms[#terms + 1] = string.format("%s * p.%s_%s", axis, name, axis) end
-  return #terms > 0 and table.concat(terms, " + ") or "0"
+for i, x in ipairs(formula.inputs) do
+  local prefix = x.name == "bias" and "" or "in_"
+  declared[x.name] = { at = i, input = x, ident = prefix .. x.name, extents = extents_of(x) }
+  if x.tensor then input.names[#input.names + 1] = prefix .. x.name end
+  if x.grad then
+    local extents, counts = declared[x.name].extents, {}
+    for _, extent in ipairs(x.extents) do
+      local lengths = { b = "b", h = "h", hk = "hk", q = "nq", k = "nk", ["1"] = "1" }
+      counts[#counts + 1] = lengths[extent] or "max(0, " .. extent .. ")"
+    end
+    local kinds = { qk = "dense", ["q1"] = "rows", ["1k"] = "keys", ["11"] = "scalar" }
+    input.grads[#input.grads + 1] = {
+      name = x.name, output = "d" .. prefix .. x.name, extents = extents,
+      kind = extents and kinds[extents:sub(3)] or "indexed", region = "sums" .. i, count = table.concat(counts, " * "),
+    }
+  end
+  for _, read in ipairs(x.reads) do
+    input.pairwise = input.pairwise or formula.uses(read.node, "k") and (formula.uses(read.node, "q") or formula.uses(read.node, "p"))
+  end
 end
 
-if spec.bias ~= "false" and spec.bias_elem ~= "f32" and bias_extents:sub(3) == "qk" then
-  local strides = bias_extents:gsub("[k1]", ""):gsub(".", " | p.bias_%0")
-  input.tiled = {
-    name = "bias",
-    rows = "p.bias + (" .. offset("bias", bias_extents, "bh") .. ")",
-    stride = "p.bias_q",
-    aligned = string.format("(((u64)p.bias | 2 * (u64)(%s)) & 15) == 0", strides:sub(4)),
-    batched = bias_extents:find("b") ~= nil,
-  }
-end
-input.pairwise = spec.bias ~= "false" and bias_extents:sub(3) == "qk"
-
-function input.load(name, q, k)
-  if input.staged[name] then return input.staged[name] end
-  local at = element(name, bias_extents, q, k)
-  if spec.bias_elem == "f32" then return "ldg_f32(" .. at .. ")" end
-  return string.format("%s_to_f32(ldg_u16(%s))", spec.bias_elem, at)
+-- The statement that stores an element of an input's gradient by the texts of its indices.
+local function store(name, index, value)
+  local x = declared[name]
+  local to, elem = formula.address(x.at, true, index), name == "bias" and spec.grad_elem or x.input.elem
+  if elem == "f32" then return string.format("stg_f32(%s, %s);", to, value) end
+  return string.format("stg_u16(%s, f32_to_%s(%s));", to, elem, value)
 end
 
 function input.store(name, q, k, value)
-  local at = element(input.grads[name].output, bias_extents, q, k)
-  if spec.grad_elem == "f32" then return string.format("stg_f32(%s, %s);", at, value) end
-  return string.format("stg_u16(%s, f32_to_%s(%s));", at, spec.grad_elem, value)
+  local at = { b = "b", h = "h", q = q, k = k, ["1"] = "0" }
+  local index = {}
+  for i, axis in ipairs(declared[name].input.reads[1].axis) do index[i] = at[axis] end
+  return store(name, index, value)
+end
+
+-- An axis's length in the kernel.
+local function length_of(extent)
+  local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = "p.nq", k = "p.nk", ["1"] = "1" }
+  return lengths[extent] or "(" .. extent:gsub("%f[%w]n[qk]%f[%W]", "p.%0") .. ")"
+end
+
+function input.sum(x, term, q, k)
+  local own = declared[x.name].input
+  local texts = emit(own.reads[term.read].index, { q = q, k = k }).values
+  local at = "0"
+  for i, extent in ipairs(own.extents) do
+    local index = extent == "1" and "0" or "(" .. texts[i] .. ")"
+    at = at == "0" and "(i64)" .. index or string.format("(%s) * %s + %s", at, length_of(extent), index)
+  end
+  return string.format("p.%s + (%s)", x.region, at)
+end
+
+function input.distant(x)
+  for _, read in ipairs(declared[x.name].input.reads) do
+    if not read.diagonal then return false end
+  end
+  return true
+end
+
+-- Elements of the gradient.
+function input.count(x)
+  local lengths = {}
+  for i, extent in ipairs(declared[x.name].input.extents) do lengths[i] = length_of(extent) end
+  return #lengths > 0 and table.concat(lengths, " * ") or "1"
+end
+
+function input.split(x, at)
+  local lines, extents = { "i64 rest = " .. at .. ";" }, declared[x.name].input.extents
+  for i = #extents, 1, -1 do
+    if extents[i] ~= "1" then
+      lines[#lines + 1] = string.format("const i64 i%d = rest %% %s;", i, length_of(extents[i]))
+      lines[#lines + 1] = i > 1 and string.format("rest /= %s;", length_of(extents[i])) or nil
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+-- The statement that stores the element of those indices.
+function input.store_split(x, value)
+  local index = {}
+  for i, extent in ipairs(declared[x.name].input.extents) do index[i] = extent == "1" and "0" or "i" .. i end
+  return store(x.name, index, value)
+end
+
+function input.finish(x, at)
+  return input.split(x, at) .. "\n" .. input.store_split(x, string.format("ldg_f32(p.%s + %s)", x.region, at))
+end
+
+function input.affine(x)
+  local reads = declared[x.name].input.reads
+  local read = reads[1]
+  if #reads ~= 1 or not read.affine then return nil end
+  local axes = {} -- which of its indices are those of b and h
+  for i, axis in ipairs(read.axis) do axes[axis] = "i" .. i end
+  return { factor = read.affine, index = text_of(read.index[read.affine_axis], { q = "0", k = "0" }),
+           element = "i" .. read.affine_axis, b = axes.b, h = axes.h }
 end
 
 -- The score ----------------------------------------------------------------------------------------
-hooks.score = { linear = spec.bias == "false" }
+local score = { linear = formula.linear, additive = formula.text(formula.slope) == "1.0" }
+hooks.score = score
 
-function hooks.score.apply(s, q, k)
-  if spec.bias == "false" then return s end
-  return string.format("%s + %s", s, input.load("bias", q, k))
+-- A dense 16-bit input of [..., q, k] that an additive score reads once.
+local function find_tiled()
+  for _, x in pairs(declared) do
+    local extents, ident = x.extents, x.ident
+    local whole = extents and extents:sub(3) == "qk" and table.concat(x.input.reads[1].axis):sub(-2) == "qk"
+    if whole and (x.input.elem == "bf16" or x.input.elem == "f16") then
+      local terms, strides = {}, ""
+      for i, axis in ipairs(x.input.reads[1].axis) do
+        local stride = string.format("p.%s_%s", ident, ident == "bias" and ("bhqk"):sub(i, i) or i - 1)
+        if axis == "b" or axis == "h" then terms[#terms + 1] = string.format("%s * %s", axis, stride) end
+        if axis ~= "1" and axis ~= "k" then strides = strides .. " | " .. stride end
+        if axis == "q" then x.stride = stride end
+      end
+      return {
+        name = x.input.name, elem = x.input.elem,
+        rows = string.format("p.%s + (%s)", ident, #terms > 0 and table.concat(terms, " + ") or "0"),
+        stride = x.stride,
+        aligned = string.format("(((u64)p.%s | 2 * (u64)(%s)) & 15) == 0", ident, strides:sub(4)),
+        batched = extents:find("b") ~= nil,
+      }
+    end
+  end
+end
+input.tiled = score.additive and find_tiled() or nil
+
+function hooks.pair(names)
+  local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope }, {}
+  for _, x in ipairs(names.backward and formula.inputs or {}) do
+    for at, read in ipairs(x.grad and x.reads or {}) do
+      nodes[#nodes + 1] = read.slope
+      terms[#terms + 1] = { name = x.name, read = at }
+    end
+  end
+  names.staged = input.staged
+  names.s = names.s or names.s_unit and names.s_unit .. " * " .. names.s_raw
+  local texts = emit(nodes, names)
+  for i, term in ipairs(terms) do term.slope = texts.values[3 + i] end
+  return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[2], slope = texts.values[3], terms = terms }
 end
 
-function hooks.score.grad(ds, s, q, k)
-  if spec.bias == "grad" then input.add("bias", ds) end
-  return ds
+-- x times a factor that may be 1.
+local function times(x, factor) return factor == "1.0f" and x or string.format("%s * (%s)", x, factor) end
+
+function score.grad(ds, pair)
+  for _, term in ipairs(pair.terms) do input.add(term.name, times(ds, term.slope), term) end
+  return times(ds, pair.slope)
 end
 
 -- Masks --------------------------------------------------------------------------------------------
--- The key that row q sits at when both ends align.
-local function place(q) return string.format("%s + p.nk - p.nq", q) end
+local mask = { skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
+hooks.mask = mask
+mask.reads = text_of(formula.mask, { q = "q" }):find("ldg_", 1, true) ~= nil
+if text_of(formula.never, { wide = true }) == "0" then mask.skips = {} end
 
-local masks = {
-  full = {
-    test = function(q, k) return "1" end,
-    tile = function(q0, q1, k0, k1) return { never = "0", always = "1" } end,
-    keys = function(q0, q1) return "0", "p.nk" end,
-    queries = function(k0, k1) return "0", "p.nq" end,
-    keys_seen = "nk", rows_seen = "nq", edges = 0,
-  },
-  causal = {
-    test = function(q, k) return string.format("%s <= %s", k, place(q)) end,
-    tile = function(q0, q1, k0, k1)
-      return { never = string.format("%s >= %s", k0, place(q1)),
-               always = string.format("%s <= %s + 1", k1, place(q0)) }
-    end,
-    keys = function(q0, q1) return "0", place(q1) end,
-    queries = function(k0, k1) return string.format("%s - p.nk + p.nq", k0), "p.nq" end,
-    keys_seen = "max(nk - nq / 2, nk / 2)", rows_seen = "max(nq - nk / 2, nq / 2)", edges = 1,
-  },
-}
-hooks.mask = masks[spec.mask]
+function mask.tile(q0, q1, k0, k1, h)
+  local texts = emit({ formula.never, formula.always }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h, wide = true })
+  return { never = texts.values[1], always = texts.values[2] }
+end
+
+-- A bound as an index: one of 64 bits is cut to what lengths can be.
+local function bound(node, names, default)
+  if not node then return default end
+  names.wide = true
+  local text = text_of(node, names)
+  return text:find("(i64)", 1, true) and "clamp_index(" .. text .. ")" or text
+end
+
+function mask.keys(q0, q1)
+  return bound(formula.keys.first, { q0 = q0, q1 = q1 }, "0"), bound(formula.keys.last, { q0 = q0, q1 = q1 }, "p.nk")
+end
+
+function mask.queries(k0, k1)
+  local function headless(node) return node and not formula.uses(node, "h") and node or nil end
+  local range = formula.queries
+  if headless(range.first) ~= range.first or headless(range.last) ~= range.last then mask.skips.queries = true end
+  return bound(headless(range.first), { k0 = k0, k1 = k1 }, "0"), bound(headless(range.last), { k0 = k0, k1 = k1 }, "p.nq")
+end
+
+-- The length of the range of a row or key in the middle, where it is an expression of lengths and
+-- constants; else all of the other side.
+local function seen(range, names, length)
+  local function side(node)
+    local text = node and formula.text(node)
+    if not text then return nil end
+    for name, value in pairs(names) do text = text:gsub("%f[%w]" .. name .. "%f[%W]", value) end
+    return not text:find("[^%w%s%+%-%*/%(%),]") and not text:find("^%-") and not text:find("[%(,] ?%-") and not text:gsub("%f[%a]%w+", { nq = "", nk = "", min = "", max = "" }):find("%a") and text
+  end
+  local first, last = side(range.first), side(range.last)
+  if first and last then return string.format("max(min(%s, %s) - max(%s, 0), 1)", last, length, first) end
+  if last then return string.format("max(min(%s, %s), 1)", last, length) end
+  return first and string.format("max(%s - max(%s, 0), 1)", length, first) or length
+end
+mask.keys_seen = seen(formula.keys, { q0 = "nq / 2", q1 = "(nq / 2 + 1)" }, "nk")
+mask.rows_seen = seen(formula.queries, { k0 = "nk / 2", k1 = "(nk / 2 + 1)" }, "nq")
+for _, side in ipairs({ "first", "last" }) do
+  if formula.keys[side] then mask.edges = mask.edges + 1 end
+end
 
 hooks.norm = run("attention/normalizers.lua")[spec.normalizer]
 return hooks

@@ -5,10 +5,30 @@
 -- does each gradient of an input.
 local family = { template = "attention/mma_backward.cut", library = { "tile/tiles.cut" } }
 
-local tiles, mma = run("tile/tiles.lua"), run("attention/mma.lua")
-family.applies = mma.applies
+local tiles, mma, grads = run("tile/tiles.lua"), run("attention/mma.lua"), run("attention/input_grads.lua")
+
+function family.applies(spec, arch)
+  local good, why = mma.applies(spec, arch)
+  why = why or grads.refused()
+  return good and not why, why
+end
 
 local deterministic = spec.deterministic == "true"
+
+-- The pass that makes dK and dV adds what its tiles give to the sums of an input's gradient. A dense one
+-- it stores itself where each pair has an element of its own; where batches or heads share elements, a
+-- pass that goes over them computes S and dP again, as do all gradients of a deterministic kernel.
+local function is_summed(x) return not deterministic and x.kind ~= "dense" end
+
+-- 0 where a dense gradient's pairs have elements of their own, else 1, as where there are elements and no
+-- pairs: an expression of the recipe.
+local function is_shared(x)
+  local missing = {}
+  for axis in ("bh"):gmatch(".") do
+    if not x.extents:find(axis) then missing[#missing + 1] = axis end
+  end
+  return #missing == 0 and "0" or string.format("(1 - max(0, 1 - max(%s - 1, 1 - %s)))", table.concat(missing, " * "), table.concat(missing, " * "))
+end
 
 -- H200, bf16, n 4096, full, TFLOP/s, 2026-11-20. Warps of 32 keys read each operand half as often as
 -- warps of 16, and two blocks of 4 warps hide each other's waits.
@@ -130,9 +150,20 @@ local function steps(spec, plan, padded)
       grid = { string.format("cdiv(b * h * %s * %d, %d)", padded, spec.d // 8, 2 * threads), "1", "1" },
       threads = threads, registers = 32, work = "1", shared = {} }
   end
-  for _, x in pairs(hooks.input.grads) do
-    list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { gradient_grid(x.extents, rows, keys), "1", "1" },
-      threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, plan, keys) }
+  for _, x in ipairs(hooks.input.grads) do
+    x.summed, x.stored = is_summed(x), not deterministic and x.kind == "dense"
+    local shared = x.stored and is_shared(x) or "1"
+    if x.stored and mma.leaves_tiles() then
+      table.insert(list, 1, { entry = "attn_bwd_zero_" .. x.output, threads = threads, registers = 40, work = "1", shared = {},
+        grid = { string.format("cdiv(nq * nk, %d) * (1 - %s)", 8 * threads, shared), "h", "b" } })
+    end
+    if x.summed then
+      list[#list + 1] = grads.finish_step(x, threads)
+    elseif shared ~= "0" then
+      list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { gradient_grid(x.extents, rows, keys) .. " * " .. shared, "1", "1" },
+        threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, plan, keys) }
+    end
+    x.shared = shared
   end
   return list
 end
@@ -142,17 +173,19 @@ function family.describe(spec, plan)
   local chunks_d, chunks_dv = tiles.chunks(spec.d), tiles.chunks(spec.dv)
   local padded = string.format("roundup(nq, %d)", plan.block_q)
   local outputs, regions = { "dq", "dk", "dv" }, { { name = "kept", count = "b * h * " .. padded .. " * 2" } }
-  for _, x in pairs(hooks.input.grads) do outputs[#outputs + 1] = x.output end
+  for _, x in ipairs(hooks.input.grads) do outputs[#outputs + 1] = x.output end
   if not deterministic then
     regions[2] = { name = "dq_sum", count = string.format("b * h * %s * %d", padded, 8 * chunks_d) }
   end
+  local list = steps(spec, plan, padded)
+  grads.add_regions(regions, list, is_summed)
   return {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }, { "o", hooks.norm.second, "do", "d" .. hooks.norm.second }),
     outputs = outputs,
     regions = regions,
-    steps = steps(spec, plan, padded),
+    steps = list,
     constants = {
       { "D", spec.d, "head dim of q and k" },
       { "DV", spec.dv, "head dim of v and o" },

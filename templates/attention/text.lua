@@ -6,7 +6,8 @@ function text.all_of(...)
   local terms = {}
   for _, term in ipairs({ ... }) do
     if term == "0" then return "0" end
-    if term ~= "1" then terms[#terms + 1] = term end
+    local loose = term:find("||", 1, true) or term:find("?", 1, true)
+    if term ~= "1" then terms[#terms + 1] = loose and "(" .. term .. ")" or term end
   end
   return #terms > 0 and table.concat(terms, " && ") or "1"
 end
@@ -21,6 +22,19 @@ function text.least(length, last) return last == length and last or string.forma
 
 -- Whether C text has a name as a whole word.
 function text.uses(code, name) return code:find("%f[%w_]" .. name .. "%f[^%w_]") ~= nil end
+
+-- Those of declarations, a line each, that code uses, itself or through one another.
+function text.needed(declarations, code)
+  local lines, kept = {}, {}
+  for line in declarations:gmatch("[^\n]+") do lines[#lines + 1] = line end
+  for i = #lines, 1, -1 do
+    if text.uses(code, lines[i]:match("^const %w+ ([%w_]+)")) then
+      table.insert(kept, 1, lines[i])
+      code = code .. "\n" .. lines[i]
+    end
+  end
+  return table.concat(kept, "\n")
+end
 
 -- The declarators of a normaliser's state for the warp's rows: "m[ROWS], l[ROWS]".
 function text.row_state(norm)

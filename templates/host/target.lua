@@ -5,7 +5,7 @@ return {
     local text = {}
     for _, name in ipairs(entries) do
       text[#text + 1] = string.format("\nvoid %s_entry(const void *params);", name)
-      text[#text + 1] = string.format("void %s_entry(const void *params) { %s(*(const Params *)params); }", name, name)
+      text[#text + 1] = string.format("void %s_entry(const void *params) {\n  %s(*(const Params *)params);\n}", name, name)
     end
     return table.concat(text, "\n")
   end,

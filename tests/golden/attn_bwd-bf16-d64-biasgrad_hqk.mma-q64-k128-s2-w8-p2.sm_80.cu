@@ -11,8 +11,8 @@
 // launch: attn_bwd_dk_dv, grid cdiv(nk, 128) x hk x b, 256 threads, 132208 shared bytes
 // launch: attn_bwd_dq, grid cdiv(b * h * roundup(nq, 64) * 8, 512) x 1 x 1, 256 threads, 0 shared
 //         bytes
-// launch: attn_bwd_dbias, grid h * cdiv(nq, 128) * cdiv(nk, 64) x 1 x 1, 256 threads, 49264 shared
-//         bytes
+// launch: attn_bwd_dbias, grid h * cdiv(nq, 128) * cdiv(nk, 64) * (1 - max(0, 1 - max(b - 1, 1 -
+//         b))) x 1 x 1, 256 threads, 49264 shared bytes
 // scratch: kept, b * h * roundup(nq, 64) * 2 floats
 // scratch: dq_sum, b * h * roundup(nq, 64) * 64 floats
 //
@@ -509,7 +509,8 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   while (h < h_end) {
     cp_async_wait_0();
     block_sync(); // the tile is here; the last one, and its dS, have been read
-    int h_next = h, q_next = q0 + BLOCK_Q;
+    int h_next = h, q_next = q0;
+    q_next += BLOCK_Q;
     if (q_next >= row_end) {
       q_next = first_row;
       h_next++;
@@ -610,6 +611,22 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
       }
     }
     #pragma unroll
+    for (int n = 0; n < N_Q; n++) {
+      #pragma unroll
+      for (int c = 0; c < 2; c++) {
+        const int q = q0 + q_lane + 8 * n + c;
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+          const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
+          const int k = k0 + k_lane + 8 * r;
+          {
+            if (q < p.nq && k < p.nk && p.b <= 1) { stg_u16(p.dbias
+                + (h * p.dbias_h + q * p.dbias_q + k), f32_to_bf16(dp[e])); }
+          }
+        }
+      }
+    }
+    #pragma unroll
     for (int i = 0; i < M_KV; i++) {
       put_accumulator(sm + SM_DS, CHUNKS_Q, warp_k + 16 * i, part * N_Q, 2, dp + 4 * N_Q * i, N_Q,
           1.0f, 1.0f);
@@ -699,8 +716,8 @@ attn_bwd_dbias(const __grid_constant__ Params p) {
   zero(sum, N_KV * 4);
 
   for (int b = 0; b < p.b; b++) {
+    const int g = h / (p.h / p.hk);
     {
-      const int g = h / (p.h / p.hk);
       block_sync(); // the last tile has been read
       load_tile(sm + SM_ROWS_Q, CHUNKS_D, TILE_Q, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0,
           p.nq, D);
@@ -737,8 +754,12 @@ attn_bwd_dbias(const __grid_constant__ Params p) {
             for (int c = 0; c < 2; c++) {
               const int e = 4 * n + 2 * r + c;
               const int k = k0 + k_lane + 8 * n + c;
-              s[e] = p.scale * s[e] + bf16_to_f32(ldg_u16(p.bias
-                  + (h * p.bias_h + q * p.bias_q + k)));
+              const float scored = p.scale * s[e]
+                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+              const float weight = exp2_f32(scored * LOG2E - kept[r]);
+              const float ds = weight * (dp[e] - delta[r]);
+              sum[e] += ds;
+              dp[e] = ds;
             }
           }
         }
@@ -752,20 +773,18 @@ attn_bwd_dbias(const __grid_constant__ Params p) {
             for (int c = 0; c < 2; c++) {
               const int e = 4 * n + 2 * r + c;
               const int k = k0 + k_lane + 8 * n + c;
-              s[e] = q < p.nq && k < p.nk ? p.scale * s[e]
-                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k))) : NEG_INF;
+              if (!(q < p.nq && k < p.nk)) {
+                dp[e] = 0.0f;
+                continue;
+              }
+              const float scored = p.scale * s[e]
+                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+              const float weight = exp2_f32(scored * LOG2E - kept[r]);
+              const float ds = weight * (dp[e] - delta[r]);
+              sum[e] += ds;
+              dp[e] = ds;
             }
           }
-        }
-      }
-      #pragma unroll
-      for (int r = 0; r < 2; r++) {
-        #pragma unroll
-        for (int i = 0; i < 2 * N_KV; i++) {
-          const int e = 4 * (i / 2) + 2 * r + i % 2;
-          const float weight = exp2_f32(s[e] * LOG2E - kept[r]);
-          dp[e] = weight * (dp[e] - delta[r]);
-          sum[e] += dp[e];
         }
       }
     }

@@ -9,8 +9,8 @@
 //         bytes
 // launch: attn_bwd_dk_dv, grid cdiv(nk, 64) x hk x b, 128 threads, 66672 shared bytes
 // launch: attn_bwd_dq, grid cdiv(nq, 64) x h x b, 128 threads, 32880 shared bytes
-// launch: attn_bwd_dbias, grid h * cdiv(nq, 64) * cdiv(nk, 64) x 1 x 1, 128 threads, 32880 shared
-//         bytes
+// launch: attn_bwd_dbias, grid h * cdiv(nq, 64) * cdiv(nk, 64) * 1 x 1 x 1, 128 threads, 32880
+//         shared bytes
 // scratch: kept, b * h * roundup(nq, 64) * 2 floats
 //
 // shared memory:
@@ -488,7 +488,7 @@ static void attn_bwd_dk_dv(const Params p) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int k0 = (int)blockIdx.x * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.z;
   const int group = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
-  const int row_end = p.nq, first_row = imax(0, k0 - p.nk + p.nq) / BLOCK_Q * BLOCK_Q;
+  const int row_end = p.nq, first_row = imax(0, p.nq + k0 - p.nk) / BLOCK_Q * BLOCK_Q;
   const int warp_k = warp * WARP_KV;
   const int k_lane = warp_k + lane / 4;
   const u32 sm = (shared_base() + 127) & ~127u;
@@ -525,7 +525,8 @@ static void attn_bwd_dk_dv(const Params p) {
   while (h < h_end) {
     cp_async_wait_0();
     block_sync(); // the tile is here; the last one, and its dS, have been read
-    int h_next = h, q_next = q0 + BLOCK_Q;
+    int h_next = h, q_next = q0;
+    q_next += BLOCK_Q;
     if (q_next >= row_end) {
       q_next = first_row;
       h_next++;
@@ -550,7 +551,7 @@ static void attn_bwd_dk_dv(const Params p) {
     float s[M_KV * N_Q * 4];
     zero(s, M_KV * N_Q * 4);
     multiply_nt(s, M_KV, N_Q, SM_K, kd_lanes, SM_Q, d_lanes + (u32)(stage * Q_BYTES), CHUNKS_D);
-    if (k0 + BLOCK_KV <= p.nk && k0 + BLOCK_KV <= q0 + p.nk - p.nq + 1) {
+    if (k0 + BLOCK_KV <= p.nk && p.nq + (k0 + BLOCK_KV) <= p.nk + q0 + 1) {
       #pragma unroll
       for (int n = 0; n < N_Q; n += 2) {
         #pragma unroll
@@ -578,9 +579,10 @@ static void attn_bwd_dk_dv(const Params p) {
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
             const int q = q0 + q_lane + 8 * (n + j / 4) + j % 2;
+            const int of_row0 = q + p.nk - p.nq;
             const int k = k0 + k_lane + 16 * i + j / 2 % 2 * 8;
             const u16 bias = (u16)(x[j / 4 * 2 + j / 2 % 2] >> j % 2 * 16);
-            s[e] = k < p.nk && k <= q + p.nk - p.nq ? p.scale * s[e] + bf16_to_f32(bias) : NEG_INF;
+            s[e] = k < p.nk && k <= of_row0 ? p.scale * s[e] + bf16_to_f32(bias) : NEG_INF;
           }
         }
       }
@@ -670,7 +672,7 @@ static void attn_bwd_dq(const Params p) {
   cp_async_commit();
   zero(dq, CHUNKS_D * 4);
 
-  const int key_end = imin(p.nk, imin(q0 + TILE_Q, p.nq) + p.nk - p.nq);
+  const int key_end = imin(p.nk, p.nk + (imin(q0 + TILE_Q, p.nq)) - p.nq);
   for (int k0 = 0; k0 < key_end; k0 += TILE_KV) {
     block_sync(); // the last tile has been read
     load_tile(sm + SM_ROWS_K, CHUNKS_D, TILE_KV, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0,
@@ -687,7 +689,7 @@ static void attn_bwd_dq(const Params p) {
         by_chunks(sm, CHUNKS_D, 0, 0), CHUNKS_D);
     multiply_nt(dp, 1, N_KV, SM_ROWS_DO, by_rows(sm, CHUNKS_DV, 16 * warp, 0), SM_ROWS_V,
         by_chunks(sm, CHUNKS_DV, 0, 0), CHUNKS_DV);
-    if (q0 + TILE_Q <= p.nq && k0 + TILE_KV <= p.nk && k0 + TILE_KV <= q0 + p.nk - p.nq + 1) {
+    if (q0 + TILE_Q <= p.nq && k0 + TILE_KV <= p.nk && p.nq + (k0 + TILE_KV) <= p.nk + q0 + 1) {
       #pragma unroll
       for (int r = 0; r < 2; r++) {
         const int q = q0 + q_lane + 8 * r;
@@ -697,8 +699,12 @@ static void attn_bwd_dq(const Params p) {
           for (int c = 0; c < 2; c++) {
             const int e = 4 * n + 2 * r + c;
             const int k = k0 + k_lane + 8 * n + c;
-            s[e] = p.scale * s[e] + bf16_to_f32(ldg_u16(p.bias
-                + (h * p.bias_h + q * p.bias_q + k)));
+            const float scored = p.scale * s[e]
+                + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+            const float weight = exp2_f32(scored * LOG2E - kept[r]);
+            const float ds = weight * (dp[e] - delta[r]);
+
+            dp[e] = ds;
           }
         }
       }
@@ -706,25 +712,25 @@ static void attn_bwd_dq(const Params p) {
       #pragma unroll
       for (int r = 0; r < 2; r++) {
         const int q = q0 + q_lane + 8 * r;
+        const int of_row0 = q + p.nk - p.nq;
         #pragma unroll
         for (int n = 0; n < N_KV; n++) {
           #pragma unroll
           for (int c = 0; c < 2; c++) {
             const int e = 4 * n + 2 * r + c;
             const int k = k0 + k_lane + 8 * n + c;
-            s[e] = q < p.nq && k < p.nk && k <= q + p.nk - p.nq ? p.scale * s[e]
-                + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k))) : NEG_INF;
+            if (!(q < p.nq && k < p.nk && k <= of_row0)) {
+              dp[e] = 0.0f;
+              continue;
+            }
+            const float scored = p.scale * s[e]
+                + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+            const float weight = exp2_f32(scored * LOG2E - kept[r]);
+            const float ds = weight * (dp[e] - delta[r]);
+
+            dp[e] = ds;
           }
         }
-      }
-    }
-    #pragma unroll
-    for (int r = 0; r < 2; r++) {
-      #pragma unroll
-      for (int i = 0; i < 2 * N_KV; i++) {
-        const int e = 4 * (i / 2) + 2 * r + i % 2;
-        const float weight = exp2_f32(s[e] * LOG2E - kept[r]);
-        dp[e] = weight * (dp[e] - delta[r]);
       }
     }
     multiply_pn(dq, 1, CHUNKS_D, dp, N_KV, SM_ROWS_K, by_rows(sm, CHUNKS_D, 0, 0), CHUNKS_D);
@@ -751,8 +757,8 @@ static void attn_bwd_dbias(const Params p) {
   zero(sum, N_KV * 4);
 
   for (int b = 0; b < p.b; b++) {
-    if (!(k0 >= imin(q0 + TILE_Q, p.nq) + p.nk - p.nq)) {
-      const int g = h / (p.h / p.hk);
+    const int g = h / (p.h / p.hk);
+    if (!(p.nk + (imin(q0 + TILE_Q, p.nq)) < p.nq + k0 + 1)) {
       block_sync(); // the last tile has been read
       load_tile(sm + SM_ROWS_Q, CHUNKS_D, TILE_Q, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0,
           p.nq, D);
@@ -779,7 +785,7 @@ static void attn_bwd_dbias(const Params p) {
           by_chunks(sm, CHUNKS_D, 0, 0), CHUNKS_D);
       multiply_nt(dp, 1, N_KV, SM_ROWS_DO, by_rows(sm, CHUNKS_DV, 16 * warp, 0), SM_ROWS_V,
           by_chunks(sm, CHUNKS_DV, 0, 0), CHUNKS_DV);
-      if (q0 + TILE_Q <= p.nq && k0 + TILE_KV <= p.nk && k0 + TILE_KV <= q0 + p.nk - p.nq + 1) {
+      if (q0 + TILE_Q <= p.nq && k0 + TILE_KV <= p.nk && p.nq + (k0 + TILE_KV) <= p.nk + q0 + 1) {
         #pragma unroll
         for (int r = 0; r < 2; r++) {
           const int q = q0 + q_lane + 8 * r;
@@ -789,8 +795,12 @@ static void attn_bwd_dbias(const Params p) {
             for (int c = 0; c < 2; c++) {
               const int e = 4 * n + 2 * r + c;
               const int k = k0 + k_lane + 8 * n + c;
-              s[e] = p.scale * s[e] + bf16_to_f32(ldg_u16(p.bias
-                  + (h * p.bias_h + q * p.bias_q + k)));
+              const float scored = p.scale * s[e]
+                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+              const float weight = exp2_f32(scored * LOG2E - kept[r]);
+              const float ds = weight * (dp[e] - delta[r]);
+              sum[e] += ds;
+              dp[e] = ds;
             }
           }
         }
@@ -798,26 +808,25 @@ static void attn_bwd_dbias(const Params p) {
         #pragma unroll
         for (int r = 0; r < 2; r++) {
           const int q = q0 + q_lane + 8 * r;
+          const int of_row0 = q + p.nk - p.nq;
           #pragma unroll
           for (int n = 0; n < N_KV; n++) {
             #pragma unroll
             for (int c = 0; c < 2; c++) {
               const int e = 4 * n + 2 * r + c;
               const int k = k0 + k_lane + 8 * n + c;
-              s[e] = q < p.nq && k < p.nk && k <= q + p.nk - p.nq ? p.scale * s[e]
-                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k))) : NEG_INF;
+              if (!(q < p.nq && k < p.nk && k <= of_row0)) {
+                dp[e] = 0.0f;
+                continue;
+              }
+              const float scored = p.scale * s[e]
+                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+              const float weight = exp2_f32(scored * LOG2E - kept[r]);
+              const float ds = weight * (dp[e] - delta[r]);
+              sum[e] += ds;
+              dp[e] = ds;
             }
           }
-        }
-      }
-      #pragma unroll
-      for (int r = 0; r < 2; r++) {
-        #pragma unroll
-        for (int i = 0; i < 2 * N_KV; i++) {
-          const int e = 4 * (i / 2) + 2 * r + i % 2;
-          const float weight = exp2_f32(s[e] * LOG2E - kept[r]);
-          dp[e] = weight * (dp[e] - delta[r]);
-          sum[e] += dp[e];
         }
       }
     }
@@ -840,13 +849,21 @@ static void attn_bwd_dbias(const Params p) {
 }
 
 void attn_bwd_rows_entry(const void *params);
-void attn_bwd_rows_entry(const void *params) { attn_bwd_rows(*(const Params *)params); }
+void attn_bwd_rows_entry(const void *params) {
+  attn_bwd_rows(*(const Params *)params);
+}
 
 void attn_bwd_dk_dv_entry(const void *params);
-void attn_bwd_dk_dv_entry(const void *params) { attn_bwd_dk_dv(*(const Params *)params); }
+void attn_bwd_dk_dv_entry(const void *params) {
+  attn_bwd_dk_dv(*(const Params *)params);
+}
 
 void attn_bwd_dq_entry(const void *params);
-void attn_bwd_dq_entry(const void *params) { attn_bwd_dq(*(const Params *)params); }
+void attn_bwd_dq_entry(const void *params) {
+  attn_bwd_dq(*(const Params *)params);
+}
 
 void attn_bwd_dbias_entry(const void *params);
-void attn_bwd_dbias_entry(const void *params) { attn_bwd_dbias(*(const Params *)params); }
+void attn_bwd_dbias_entry(const void *params) {
+  attn_bwd_dbias(*(const Params *)params);
+}

@@ -361,7 +361,7 @@ static void attn_bwd_dk_dv(const Params p) {
 
   const int q_end = p.nq;
   for (int h = g * group; h < (g + 1) * group; h++) {
-    for (int q0 = imax(0, k0 - p.nk + p.nq) / 32 * 32; q0 < q_end; q0 += 32) {
+    for (int q0 = imax(0, p.nq + k0 - p.nk) / 32 * 32; q0 < q_end; q0 += 32) {
       block_sync(); // the last tile has been read
       load_rows(sm + SM_LANE_D, PITCH_D, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0, 32, p.nq, D);
       load_rows(sm + SM_LANE_DV, PITCH_DV, p.dout + (b * p.dout_b + h * p.dout_h), p.dout_n, q0,
@@ -378,13 +378,15 @@ static void attn_bwd_dk_dv(const Params p) {
       dot_rows(s, sm + SM_ROW_D + row_d, sm + SM_LANE_D + (u32)(lane * PITCH_D), PITCH_D, D);
       dot_rows(dp, sm + SM_ROW_DV + row_dv, sm + SM_LANE_DV + (u32)(lane * PITCH_DV),
           PITCH_DV, DV);
-      const int inside = q0 + 32 <= p.nq && k0 + BLOCK <= p.nk && k0 + BLOCK <= q0 + p.nk - p.nq
+      const int inside = q0 + 32 <= p.nq && k0 + BLOCK <= p.nk && p.nq + (k0 + BLOCK) <= p.nk + q0
           + 1;
       const int q = q0 + lane;
       #pragma unroll
       for (int r = 0; r < ROWS; r++) {
         const int k = k0 + warp * ROWS + r;
-        if (inside || (q < p.nq && k < p.nk && k <= q + p.nk - p.nq)) {
+        const int of_row0 = q + p.nk - p.nq;
+
+        if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
           const i64 row = ((i64)b * p.h + h) * p.nq + q;
           const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
           const float score = p.scale * s[r]
@@ -431,7 +433,7 @@ static void attn_bwd_dq(const Params p) {
     for (int c = 0; c < LANE_D; c++) { dq[r][c] = 0.0f; }
   }
 
-  const int k_end = imin(p.nk, imin(q0 + BLOCK, p.nq) + p.nk - p.nq);
+  const int k_end = imin(p.nk, p.nk + (imin(q0 + BLOCK, p.nq)) - p.nq);
   for (int k0 = 0; k0 < k_end; k0 += 32) {
     block_sync(); // the last tile has been read
     load_rows(sm + SM_LANE_D, PITCH_D, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0, 32, p.nk, D);
@@ -444,12 +446,14 @@ static void attn_bwd_dq(const Params p) {
     const u32 row_d = (u32)(warp * ROWS * PITCH_D), row_dv = (u32)(warp * ROWS * PITCH_DV);
     dot_rows(s, sm + SM_ROW_D + row_d, sm + SM_LANE_D + (u32)(lane * PITCH_D), PITCH_D, D);
     dot_rows(dp, sm + SM_ROW_DV + row_dv, sm + SM_LANE_DV + (u32)(lane * PITCH_DV), PITCH_DV, DV);
-    const int inside = q0 + BLOCK <= p.nq && k0 + 32 <= p.nk && k0 + 32 <= q0 + p.nk - p.nq + 1;
+    const int inside = q0 + BLOCK <= p.nq && k0 + 32 <= p.nk && p.nq + (k0 + 32) <= p.nk + q0 + 1;
     const int k = k0 + lane;
     #pragma unroll
     for (int r = 0; r < ROWS; r++) {
       const int q = q0 + warp * ROWS + r;
-      if (inside || (q < p.nq && k < p.nk && k <= q + p.nk - p.nq)) {
+      const int of_row0 = q + p.nk - p.nq;
+
+      if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
         const i64 row = ((i64)b * p.h + h) * p.nq + q;
         const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
         const float score = p.scale * s[r]
@@ -484,8 +488,8 @@ static void attn_bwd_dbias(const Params p) {
   for (int r = 0; r < ROWS; r++) { sum[r] = 0.0f; }
 
   for (int b = 0; b < p.b; b++) {
-    if (!(k0 >= imin(q0 + BLOCK, p.nq) + p.nk - p.nq)) {
-      const int g = h / (p.h / p.hk);
+    const int g = h / (p.h / p.hk);
+    if (!(p.nk + (imin(q0 + BLOCK, p.nq)) < p.nq + k0 + 1)) {
       block_sync(); // the last tile has been read
       load_rows(sm + SM_ROW_D, PITCH_D, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0, BLOCK, p.nq, D);
       load_rows(sm + SM_ROW_DV, PITCH_DV, p.dout + (b * p.dout_b + h * p.dout_h), p.dout_n, q0,
@@ -498,12 +502,15 @@ static void attn_bwd_dbias(const Params p) {
       dot_rows(s, sm + SM_ROW_D + row_d, sm + SM_LANE_D + (u32)(lane * PITCH_D), PITCH_D, D);
       dot_rows(dp, sm + SM_ROW_DV + row_dv, sm + SM_LANE_DV + (u32)(lane * PITCH_DV),
           PITCH_DV, DV);
-      const int inside = q0 + BLOCK <= p.nq && k0 + 32 <= p.nk && k0 + 32 <= q0 + p.nk - p.nq + 1;
+      const int inside = q0 + BLOCK <= p.nq && k0 + 32 <= p.nk && p.nq + (k0 + 32) <= p.nk + q0
+          + 1;
       const int k = k0 + lane;
       #pragma unroll
       for (int r = 0; r < ROWS; r++) {
         const int q = q0 + warp * ROWS + r;
-        if (inside || (q < p.nq && k < p.nk && k <= q + p.nk - p.nq)) {
+        const int of_row0 = q + p.nk - p.nq;
+
+        if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
           const i64 row = ((i64)b * p.h + h) * p.nq + q;
           const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
           const float score = p.scale * s[r]
@@ -527,13 +534,21 @@ static void attn_bwd_dbias(const Params p) {
 }
 
 void attn_bwd_delta_entry(const void *params);
-void attn_bwd_delta_entry(const void *params) { attn_bwd_delta(*(const Params *)params); }
+void attn_bwd_delta_entry(const void *params) {
+  attn_bwd_delta(*(const Params *)params);
+}
 
 void attn_bwd_dk_dv_entry(const void *params);
-void attn_bwd_dk_dv_entry(const void *params) { attn_bwd_dk_dv(*(const Params *)params); }
+void attn_bwd_dk_dv_entry(const void *params) {
+  attn_bwd_dk_dv(*(const Params *)params);
+}
 
 void attn_bwd_dq_entry(const void *params);
-void attn_bwd_dq_entry(const void *params) { attn_bwd_dq(*(const Params *)params); }
+void attn_bwd_dq_entry(const void *params) {
+  attn_bwd_dq(*(const Params *)params);
+}
 
 void attn_bwd_dbias_entry(const void *params);
-void attn_bwd_dbias_entry(const void *params) { attn_bwd_dbias(*(const Params *)params); }
+void attn_bwd_dbias_entry(const void *params) {
+  attn_bwd_dbias(*(const Params *)params);
+}

@@ -326,7 +326,7 @@ attn_fwd(const __grid_constant__ Params p) {
   const u16 *q_head = p.q + (b * p.q_b + h * p.q_h);
   const u16 *k_head = p.k + (b * p.k_b + g * p.k_h);
   const u16 *v_head = p.v + (b * p.v_b + g * p.v_h);
-  const int key_end = imin(p.nk, imin(q0 + BLOCK_Q, p.nq) + p.nk - p.nq);
+  const int key_end = imin(p.nk, p.nk + (imin(q0 + BLOCK_Q, p.nq)) - p.nq);
   int k0 = 0;
 
   load_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q, q_head, p.q_n, q0, p.nq, D);
@@ -352,7 +352,8 @@ attn_fwd(const __grid_constant__ Params p) {
     cp_async_wait_0();
     block_sync(); // K and V are here; the last tiles have been read
     {
-      const int k_next = k0 + BLOCK_KV, to = (stage + 1) % 2;
+      const int k_next = k0 + BLOCK_KV;
+      const int to = (stage + 1) % 2;
       if (k_next < key_end) {
         load_tile(sm + SM_K + (u32)(to * K_BYTES), CHUNKS_D, BLOCK_KV, k_head, p.k_n, k_next,
             p.nk, D);
@@ -366,17 +367,18 @@ attn_fwd(const __grid_constant__ Params p) {
     float s[M_MAX * N_KV * 4];
     zero(s, M_MAX * N_KV * 4);
     multiply_nt(s, M_MAX, N_KV, SM_Q, q_lanes, SM_K, k_lanes + (u32)(stage * K_BYTES), CHUNKS_D);
-    if (!(k0 + BLOCK_KV <= p.nk && k0 + BLOCK_KV <= q0 + p.nk - p.nq + 1)) {
+    if (!(k0 + BLOCK_KV <= p.nk && p.nq + (k0 + BLOCK_KV) <= p.nk + q0 + 1)) {
       #pragma unroll
       for (int r = 0; r < ROWS; r++) {
         float *own = s + 4 * N_KV * (r / 2) + r % 2 * 2;
         const int q = q_lane + 8 * r;
+        const int of_row0 = q + p.nk - p.nq;
         #pragma unroll
         for (int n = 0; n < N_KV; n++) {
           #pragma unroll
           for (int c = 0; c < 2; c++) {
             const int k = k0 + k_lane + 8 * n + c;
-            if (!(k < p.nk && k <= q + p.nk - p.nq)) { own[4 * n + c] = NEG_INF; }
+            if (!(k < p.nk && k <= of_row0)) { own[4 * n + c] = NEG_INF; }
           }
         }
       }

@@ -240,7 +240,7 @@ attn_fwd(const __grid_constant__ Params p) {
     for (int c = 0; c < LANE_DV; c++) { o[r][c] = 0.0f; }
   }
 
-  const int key_end = imin(p.nk, imin(q0 + BLOCK_Q, p.nq) + p.nk - p.nq);
+  const int key_end = imin(p.nk, p.nk + (imin(q0 + BLOCK_Q, p.nq)) - p.nq);
   for (int k0 = 0; k0 < key_end; k0 += 32) {
     block_sync(); // the last tile has been read
     load_rows(sm + SM_K, PITCH_D, k_head, p.k_n, k0, 32, p.nk, D);
@@ -251,12 +251,14 @@ attn_fwd(const __grid_constant__ Params p) {
     float s[ROWS];
     dot_rows(s, sm + SM_Q + (u32)(warp * ROWS * PITCH_D), sm + SM_K + (u32)(lane * PITCH_D),
         PITCH_D, D);
-    const int inside = q0 + BLOCK_Q <= p.nq && k0 + 32 <= p.nk && k0 + 32 <= q0 + p.nk - p.nq + 1;
+    const int inside = q0 + BLOCK_Q <= p.nq && k0 + 32 <= p.nk && p.nq + (k0 + 32) <= p.nk + q0
+        + 1;
     const int k = k0 + lane;
     #pragma unroll
     for (int r = 0; r < ROWS; r++) {
       const int q = q_warp + r;
-      const int visible = inside || (q < p.nq && k < p.nk && k <= q + p.nk - p.nq);
+      const int of_row0 = q + p.nk - p.nq;
+      const int visible = inside || (q < p.nq && k < p.nk && k <= of_row0);
       s[r] = visible ? p.scale * s[r] : NEG_INF;
     }
 

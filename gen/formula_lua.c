@@ -1,0 +1,305 @@
+/* formula_lua.c - hands trees, bounds, derivatives and C text to the templates. */
+#include "formula_lua.h"
+
+#include "tree_bound.h"
+#include "tree_diff.h"
+#include "tree_emit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static fg_formula *self(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
+
+static void set_node(lua_State *L, const char *key, int node) {
+  if (!node) return;
+  lua_pushinteger(L, node);
+  lua_setfield(L, -2, key);
+}
+
+static void set_text(lua_State *L, const char *key, const char *text) {
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, key);
+}
+
+static void set_bool(lua_State *L, const char *key, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, key);
+}
+
+static int check_node(lua_State *L, int at) {
+  lua_Integer node = luaL_checkinteger(L, at);
+  luaL_argcheck(L, node > 0 && node < self(L)->tree.n, at, "no node");
+  return (int)node;
+}
+
+static int lua_uses(lua_State *L) {
+  const char *name = luaL_checkstring(L, 2);
+  bool found = false;
+  for (int i = 0; i < FG_NAMES; i++)
+    found |= !strcmp(fg_name_text[i], name) &&
+             fg_tree_uses(&self(L)->tree, check_node(L, 1), (fg_name)i);
+  lua_pushboolean(L, found);
+  return 1;
+}
+
+static int lua_text(lua_State *L) {
+  const fg_formula *f = self(L);
+  int node = check_node(L, 1), n = fg_formula_print(f, node, 0, NULL);
+  luaL_Buffer b;
+  char *text = luaL_buffinitsize(L, &b, (size_t)n + 1);
+  fg_formula_print(f, node, (size_t)n + 1, text);
+  luaL_pushresultsize(&b, (size_t)n);
+  return 1;
+}
+
+static const char *text_of(lua_State *L, int table, const char *key) {
+  const char *text = lua_getfield(L, table, key) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  lua_pop(L, 1); /* the table holds it */
+  return text;
+}
+
+static bool flag_of(lua_State *L, int table, const char *key) {
+  lua_getfield(L, table, key);
+  bool flag = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return flag;
+}
+
+static fg_emit_names read_names(lua_State *L, int table) {
+  const fg_formula *f = self(L);
+  fg_emit_names names = {.k_base = text_of(L, table, "k_base"),
+                         .k_offset = text_of(L, table, "k_offset"),
+                         .s_unit = text_of(L, table, "s_unit"),
+                         .s_raw = text_of(L, table, "s_raw"),
+                         .hoist = flag_of(L, table, "hoist"),
+                         .wide = flag_of(L, table, "wide")};
+  for (int i = 0; i < FG_NAMES; i++) {
+    names.name[i] = text_of(L, table, fg_name_text[i]);
+    if (!names.name[i]) names.name[i] = fg_name_text[i];
+  }
+  if (lua_getfield(L, table, "staged") == LUA_TTABLE)
+    for (int i = 0; i < f->n_inputs; i++)
+      names.staged[i] = text_of(L, lua_gettop(L), f->input[i].name);
+  lua_pop(L, 1);
+  return names;
+}
+
+/* The nodes of the list in the first place. */
+static int *read_nodes(lua_State *L, int *n) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  *n = (int)lua_rawlen(L, 1);
+  int *nodes = lua_newuserdatauv(L, (size_t)(*n + 1) * sizeof *nodes, 0);
+  for (int i = 0; i < *n; i++) {
+    lua_rawgeti(L, 1, i + 1);
+    lua_Integer node = lua_tointeger(L, -1);
+    luaL_argcheck(L, node >= 0 && node < self(L)->tree.n, 1, "no node");
+    nodes[i] = (int)node;
+    lua_pop(L, 1);
+  }
+  return nodes;
+}
+
+/* Hands the texts over: protected, so that they are freed when Lua has no memory. */
+static int push_texts(lua_State *L) {
+  const fg_emitted *texts = lua_touserdata(L, 1);
+  lua_createtable(L, 0, 3);
+  set_text(L, "head", texts->head);
+  set_text(L, "row", texts->row);
+  lua_createtable(L, texts->n, 0);
+  for (int i = 0; i < texts->n; i++) {
+    lua_pushstring(L, texts->value[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "values");
+  return 1;
+}
+
+static int lua_emit(lua_State *L) {
+  int n;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  const int *nodes = read_nodes(L, &n);
+  fg_emit_names names = read_names(L, 2);
+  fg_emitted texts;
+  fg_status status = fg_formula_emit(self(L), n, nodes, &names, &texts);
+  if (status != FG_OK) return fg_lua_raise(L, status, false);
+  lua_pushcfunction(L, push_texts);
+  lua_pushlightuserdata(L, &texts);
+  int failed = lua_pcall(L, 1, 1, 0);
+  fg_emitted_free(&texts);
+  return failed ? lua_error(L) : 1;
+}
+
+static int lua_address(lua_State *L) {
+  const fg_formula *f = self(L);
+  lua_Integer i = luaL_checkinteger(L, 1);
+  const char *index[FG_NODE_ARGS] = {NULL};
+  char text[4096];
+  luaL_argcheck(L, i >= 1 && i <= f->n_inputs, 1, "no input");
+  luaL_checktype(L, 3, LUA_TTABLE);
+  for (int a = 0; a < f->input[i - 1].rank; a++) {
+    lua_rawgeti(L, 3, a + 1);
+    index[a] = luaL_checkstring(L, -1);
+  }
+  int n = fg_input_address(&f->input[i - 1], lua_toboolean(L, 2), index, sizeof text, text);
+  luaL_argcheck(L, (size_t)n < sizeof text, 3, "the indices are too long");
+  lua_pushstring(L, text);
+  return 1;
+}
+
+/* ---- reads of inputs ---- */
+
+/* The factors of q and k in an int that is linear in them, p taken as q; false: it is not. */
+static bool linear_in_both(const fg_tree *t, int node, double *q, double *k) {
+  const fg_node *x = &t->node[node];
+  const unsigned both = 1u << FG_NAME_Q | 1u << FG_NAME_K | 1u << FG_NAME_P;
+  double q1 = 0, k1 = 0, q2 = 0, k2 = 0;
+  *q = *k = 0;
+  if (!(x->uses & both)) return true;
+  if (x->op == FG_NODE_NAME) {
+    *q = x->which != FG_NAME_K, *k = x->which == FG_NAME_K;
+    return true;
+  }
+  bool product = x->op == FG_NODE_MULTIPLY && t->node[x->arg[1]].op == FG_NODE_CONSTANT;
+  bool sum = x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT || x->op == FG_NODE_NEGATE;
+  if ((!product && !sum) || !linear_in_both(t, x->arg[0], &q1, &k1)) return false;
+  if (sum && x->arg[1] && !linear_in_both(t, x->arg[1], &q2, &k2)) return false;
+  double a = product ? t->node[x->arg[1]].number : x->op == FG_NODE_NEGATE ? -1 : 1;
+  double b = x->op == FG_NODE_SUBTRACT ? -1 : 1;
+  *q = a * q1 + b * q2, *k = a * k1 + b * k2;
+  return true;
+}
+
+/* Does it depend on q and k by k - q alone? */
+static bool by_distance(const fg_tree *t, int node) {
+  const fg_node *x = &t->node[node];
+  double q, k;
+  if (x->uses >> FG_NAME_S & 1) return false;
+  if (linear_in_both(t, node, &q, &k)) return !(q + k < 0) && !(q + k > 0);
+  if (x->op >= FG_NODE_LESS && x->op <= FG_NODE_DIFFERENT) { /* of two sides, their difference */
+    double q2, k2;
+    if (linear_in_both(t, x->arg[0], &q, &k) && linear_in_both(t, x->arg[1], &q2, &k2))
+      return !(q + k < q2 + k2) && !(q + k > q2 + k2);
+  }
+  for (int i = 0; i < FG_NODE_ARGS && x->arg[i]; i++)
+    if (!by_distance(t, x->arg[i])) return false;
+  return true;
+}
+
+static const char *axis_of(const fg_formula *f, const fg_input *input, int axis, int index) {
+  static const struct {
+    const char *extent;
+    fg_name name;
+  } own[] = {{"b", FG_NAME_B}, {"h", FG_NAME_H}, {"q", FG_NAME_Q}, {"k", FG_NAME_K}};
+  const fg_node *x = &f->tree.node[index];
+  if (!strcmp(input->extent[axis], "1")) return "1";
+  for (int i = 0; i < 4; i++)
+    if (!strcmp(own[i].extent, input->extent[axis]) && x->op == FG_NODE_NAME &&
+        x->which == (int)own[i].name)
+      return own[i].extent;
+  return "other";
+}
+
+static void push_read(lua_State *L, fg_formula *f, int node) {
+  const fg_node x = f->tree.node[node];
+  const fg_input *input = &f->input[x.which];
+  int other = 0, others = 0;
+  bool diagonal = true, plain = true;
+  lua_createtable(L, 0, 7);
+  set_node(L, "node", node);
+  if (input->grad) set_node(L, "slope", fg_tree_diff(&f->tree, f->score, node));
+  lua_createtable(L, input->rank, 0);
+  lua_createtable(L, input->rank, 0);
+  for (int i = 0; i < input->rank; i++) {
+    lua_pushinteger(L, x.arg[i]);
+    lua_rawseti(L, -3, i + 1);
+    const char *axis = axis_of(f, input, i, x.arg[i]);
+    lua_pushstring(L, axis);
+    lua_rawseti(L, -2, i + 1);
+    if (!strcmp(axis, "other")) other = i, others++;
+    plain &= strcmp(axis, "q") && strcmp(axis, "k");
+    diagonal &= by_distance(&f->tree, x.arg[i]);
+  }
+  lua_setfield(L, -3, "axis");
+  lua_setfield(L, -2, "index");
+  set_bool(L, "diagonal", diagonal);
+  double q, k;
+  if (others != 1 || !plain || !linear_in_both(&f->tree, x.arg[other], &q, &k)) return;
+  if (fabs(k) > 1 || fabs(k) < 1 || q + k > 0 || q + k < 0) return;
+  lua_pushinteger(L, k > 0 ? 1 : -1);
+  lua_setfield(L, -2, "affine");
+  lua_pushinteger(L, other + 1);
+  lua_setfield(L, -2, "affine_axis");
+}
+
+/* Is node a part of root? */
+static bool occurs(const fg_tree *t, int root, int node) {
+  if (root == node) return true;
+  for (int i = 0; i < FG_NODE_ARGS && t->node[root].arg[i]; i++)
+    if (occurs(t, t->node[root].arg[i], node)) return true;
+  return false;
+}
+
+static void push_reads(lua_State *L, fg_formula *f, int input) {
+  int count = 0, n = f->tree.n;
+  lua_newtable(L);
+  for (int i = 1; i < n; i++) {
+    const fg_node *x = &f->tree.node[i];
+    if (x->op != FG_NODE_READ || x->which != input || !occurs(&f->tree, f->score, i)) continue;
+    push_read(L, f, i);
+    lua_rawseti(L, -2, ++count);
+  }
+}
+
+static void push_input(lua_State *L, fg_formula *f, int i) {
+  const fg_input *x = &f->input[i];
+  lua_createtable(L, 0, 8);
+  set_text(L, "name", x->name);
+  set_text(L, "type", x->type == FG_TYPE_INT ? "int" : "float");
+  if (x->tensor) set_text(L, "elem", fg_elem_name(x->elem));
+  set_bool(L, "tensor", x->tensor);
+  set_bool(L, "grad", x->grad);
+  lua_createtable(L, x->rank, 0);
+  for (int a = 0; a < x->rank; a++) {
+    lua_pushstring(L, x->extent[a]);
+    lua_rawseti(L, -2, a + 1);
+  }
+  lua_setfield(L, -2, "extents");
+  push_reads(L, f, i);
+  lua_setfield(L, -2, "reads");
+}
+
+static void push_range(lua_State *L, const char *key, fg_visible range) {
+  lua_createtable(L, 0, 3);
+  set_node(L, "first", range.first);
+  set_node(L, "last", range.end);
+  set_bool(L, "exact", range.exact);
+  lua_setfield(L, -2, key);
+}
+
+void fg_formula_push(lua_State *L, fg_formula *f) {
+  static const luaL_Reg functions[] = {{"uses", lua_uses},
+                                       {"text", lua_text},
+                                       {"emit", lua_emit},
+                                       {"address", lua_address},
+                                       {NULL, NULL}};
+  luaL_newlibtable(L, functions);
+  lua_pushlightuserdata(L, f);
+  luaL_setfuncs(L, functions, 1);
+  int s = fg_tree_name(&f->tree, FG_NAME_S);
+  set_node(L, "mask", f->mask);
+  set_node(L, "score", f->score);
+  set_bool(L, "linear", f->score == s);
+  set_node(L, "slope", fg_tree_diff(&f->tree, f->score, s));
+  lua_createtable(L, f->n_inputs, 0);
+  for (int i = 0; i < f->n_inputs; i++) {
+    push_input(L, f, i);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "inputs");
+  fg_tile_test tile = fg_formula_tile(f);
+  set_node(L, "never", tile.never);
+  set_node(L, "always", tile.always);
+  push_range(L, "keys", fg_formula_visible(f, false));
+  push_range(L, "queries", fg_formula_visible(f, true));
+}

@@ -1,0 +1,26 @@
+/* formula_lua.h - a formula as templates see it: the table `formula`. */
+#ifndef FG_FORMULA_LUA_H
+#define FG_FORMULA_LUA_H
+
+#include "formula.h"
+#include "state.h"
+
+/* Inside fg_lua_run: pushes the table, whose functions use the formula as long as they live.
+ *
+ *   mask, score         nodes; slope: of d score / d s; linear: the score is s
+ *   never, always       tests of a tile; keys, queries: { first =, last =, exact = }, nodes or nil
+ *   inputs              in order: { name =, type =, elem =, tensor =, grad =, extents = {...},
+ *                       reads = {...} }: where the score reads it, each { node =, slope =,
+ *                       index = {nodes}, axis = {...}, diagonal = }: an axis is "b", "h", "q" or
+ *                       "k" for that very index, "1" for a broadcast one, else "other"; diagonal:
+ *                       indices depend on q and k by their distance alone; affine = 1 or -1 and
+ *                       affine_axis where one index is that times k - q and something without q
+ *                       and k, and the others are those of b and h or broadcast
+ *   uses(node, name)    does the name occur?
+ *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and
+ *                       k_base, k_offset, s_unit, s_raw, staged = { name = text }, hoist, wide
+ *   address(i, gradient, texts)  of an element of input i by the texts of its indices
+ *   text(node)          the canonical text */
+void fg_formula_push(lua_State *L, fg_formula *formula);
+
+#endif

@@ -1,0 +1,36 @@
+/* tree_address.c - the address of an input's element, and the end of emitted texts. */
+#include "tree_emit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int fg_input_address(const fg_input *input, bool gradient, const char *const *index, size_t size,
+                     char *text) {
+  bool bias = !strcmp(input->name, "bias");
+  const char *prefix = bias ? "" : "in_", *d = gradient ? "d" : "";
+  int n = snprintf(text, size, "p.%s%s%s + (", d, prefix, input->name), terms = 0;
+  for (int i = 0; i < input->rank; i++) {
+    char suffix = bias ? "bhqk"[i] : (char)('0' + i);
+    size_t room = (size_t)n < size ? size - (size_t)n : 0;
+    if (!strcmp(input->extent[i], "1")) continue;
+    const char *sum = terms++ ? " + " : "";
+    bool bare = !strpbrk(index[i], " ");
+    if (i == input->rank - 1)
+      n += snprintf(room ? text + n : NULL, room, bare ? "%s%s" : "%s(%s)", sum, index[i]);
+    else
+      n += snprintf(room ? text + n : NULL, room,
+                    bare ? "%s%s * p.%s%s%s_%c" : "%s(%s) * p.%s%s%s_%c", sum, index[i], d, prefix,
+                    input->name, suffix);
+  }
+  size_t room = (size_t)n < size ? size - (size_t)n : 0;
+  return n + snprintf(room ? text + n : NULL, room, "%s)", terms ? "" : "0");
+}
+
+void fg_emitted_free(fg_emitted *x) {
+  for (int i = 0; x->value && i < x->n; i++) free(x->value[i]);
+  free(x->value);
+  free(x->head);
+  free(x->row);
+  *x = (fg_emitted){0};
+}

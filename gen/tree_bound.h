@@ -1,0 +1,26 @@
+/* tree_bound.h - what a mask is over a tile: tests and ranges derived from its tree.
+ *
+ * A tile is rows q0 to q1 and keys k0 to k1, the ends not included, none of them empty. Integers
+ * are taken to be exact: that they wrap at 32 bits is no part of a bound. */
+#ifndef FG_TREE_BOUND_H
+#define FG_TREE_BOUND_H
+
+#include "formula.h"
+
+/* Nodes of tests of the tile: `never` holds only where no pair is visible, `always` only where all
+ * are. */
+typedef struct fg_tile_test {
+  int never, always;
+} fg_tile_test;
+fg_tile_test fg_formula_tile(fg_formula *formula);
+
+/* Keys that the rows q0 to q1 may see, or (of_queries) rows that may see the keys k0 to k1: first
+ * and end, nodes of ints that may lie outside the tensor; 0 = there is no bound. `exact`: the range
+ * is all that there is to know of which tiles are empty. */
+typedef struct fg_visible {
+  int first, end;
+  bool exact;
+} fg_visible;
+fg_visible fg_formula_visible(fg_formula *formula, bool of_queries);
+
+#endif

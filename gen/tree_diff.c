@@ -1,0 +1,79 @@
+/* tree_diff.c - the rules of differentiation. */
+#include "tree_diff.h"
+
+static int number(fg_tree *t, double x) { return fg_tree_constant(t, FG_TYPE_FLOAT, x); }
+static bool is_zero(const fg_tree *t, int i) {
+  return t->node[i].op == FG_NODE_CONSTANT && !(t->node[i].number > 0) && !(t->node[i].number < 0);
+}
+
+static int add(fg_tree *t, int a, int b) {
+  if (is_zero(t, a)) return b;
+  return fg_tree_binary(t, FG_NODE_ADD, a, b);
+}
+static int subtract(fg_tree *t, int a, int b) {
+  return is_zero(t, b) ? a : fg_tree_binary(t, FG_NODE_SUBTRACT, a, b);
+}
+static int times(fg_tree *t, int a, int b) {
+  if (!a || !b) return 0;
+  if (is_zero(t, a)) return a;
+  return is_zero(t, b) ? b : fg_tree_binary(t, FG_NODE_MULTIPLY, a, b);
+}
+static int over(fg_tree *t, int a, int b) {
+  return !a || is_zero(t, a) ? a : fg_tree_binary(t, FG_NODE_DIVIDE, a, b);
+}
+static int choose(fg_tree *t, fg_node_op op, int x, int y, int a, int b) {
+  return a == b ? a : fg_tree_make(t, FG_NODE_CHOOSE, fg_tree_binary(t, op, x, y), a, b);
+}
+
+/* f'(a) of a function of one float, whose value is `value`. */
+static int slope(fg_tree *t, fg_node_op op, int a, int value) {
+  int zero = number(t, 0), one = number(t, 1);
+  switch (op) {
+  case FG_NODE_EXP:
+    return value;
+  case FG_NODE_LOG:
+    return over(t, one, a);
+  case FG_NODE_TANH:
+    return fg_tree_binary(t, FG_NODE_SUBTRACT, one, times(t, value, value));
+  case FG_NODE_SQRT:
+    return over(t, number(t, 0.5), value);
+  case FG_NODE_SIGMOID:
+    return times(t, value, fg_tree_binary(t, FG_NODE_SUBTRACT, one, value));
+  case FG_NODE_ABS:
+    return choose(t, FG_NODE_LESS, zero, a, one,
+                  choose(t, FG_NODE_LESS, a, zero, number(t, -1), zero));
+  default:
+    return zero;
+  }
+}
+
+int fg_tree_diff(fg_tree *t, int root, int x) {
+  if (!root) return 0;
+  if (root == x) return number(t, 1);
+  const fg_node n = t->node[root];
+  if (n.type != FG_TYPE_FLOAT || n.op <= FG_NODE_READ || n.op == FG_NODE_FLOAT) return number(t, 0);
+  bool test = n.op == FG_NODE_CHOOSE;
+  int a = test ? n.arg[1] : n.arg[0], b = test ? n.arg[2] : n.arg[1];
+  int da = fg_tree_diff(t, a, x), db = b ? fg_tree_diff(t, b, x) : 0;
+  if (!da || (b && !db)) return 0;
+  switch (n.op) {
+  case FG_NODE_NEGATE:
+    return is_zero(t, da) ? da : fg_tree_unary(t, FG_NODE_NEGATE, da);
+  case FG_NODE_ADD:
+    return add(t, da, db);
+  case FG_NODE_SUBTRACT:
+    return subtract(t, da, db);
+  case FG_NODE_MULTIPLY:
+    return add(t, times(t, da, b), times(t, a, db));
+  case FG_NODE_DIVIDE:
+    return subtract(t, over(t, da, b), over(t, times(t, root, db), b));
+  case FG_NODE_CHOOSE:
+    return da == db ? da : fg_tree_make(t, FG_NODE_CHOOSE, n.arg[0], da, db);
+  case FG_NODE_MIN:
+    return choose(t, FG_NODE_LESS, a, b, da, db);
+  case FG_NODE_MAX:
+    return choose(t, FG_NODE_LESS, b, a, da, db);
+  default:
+    return is_zero(t, da) ? da : times(t, slope(t, (fg_node_op)n.op, a, root), da);
+  }
+}

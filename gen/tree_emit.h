@@ -1,0 +1,38 @@
+/* tree_emit.h - expressions as C text.
+ *
+ * What is the same for a row, or for a head, is taken out of a pair's text into declarations that
+ * the caller puts where the row or the head is known. */
+#ifndef FG_TREE_EMIT_H
+#define FG_TREE_EMIT_H
+
+#include "formula.h"
+
+/* How the text names things: C expressions that are sums or tighter. */
+typedef struct fg_emit_names {
+  const char *name[FG_NAMES];
+  /* k = k_base + k_offset, the offset known when loops are unrolled: linear terms in k are made by
+   * increments. NULL: there is no such split. */
+  const char *k_base, *k_offset;
+  /* s = s_unit * s_raw, the unit the same for all pairs: constant factors join it. May be NULL. */
+  const char *s_unit, *s_raw;
+  const char *staged[FG_INPUT_MAX + 1]; /* an input's value where the caller has it, or NULL */
+  bool hoist;                           /* head and row are wanted */
+  bool wide;                            /* sums that may exceed 32 bits are made in 64 */
+} fg_emit_names;
+
+/* Texts of n nodes. The strings are the caller's to free, by fg_emitted_free. */
+typedef struct fg_emitted {
+  char *head, *row; /* declarations, a line each */
+  char **value;
+  int n;
+} fg_emitted;
+fg_status fg_formula_emit(const fg_formula *formula, int n, const int *node,
+                          const fg_emit_names *names, fg_emitted *emitted);
+void fg_emitted_free(fg_emitted *emitted);
+
+/* "p.in_slope + ((i64)h * p.in_slope_0 + ...)": the address of an element by texts of its indices.
+ */
+int fg_input_address(const fg_input *input, bool gradient, const char *const *index, size_t size,
+                     char *text);
+
+#endif

@@ -1,0 +1,88 @@
+/* tree_fold.c - what operators make of constants. */
+#include "tree_fold.h"
+
+#include <math.h>
+
+double fg_tree_wrap(double x) { return (double)(int32_t)(uint32_t)(int64_t)x; }
+
+static double floor_divide(double a, double b) { return b < 0 || b > 0 ? floor(a / b) : 0; }
+
+static double fold_integers(fg_node_op op, double a, double b) {
+  switch (op) {
+  case FG_NODE_ADD:
+    return fg_tree_wrap(a + b);
+  case FG_NODE_SUBTRACT:
+    return fg_tree_wrap(a - b);
+  case FG_NODE_MULTIPLY:
+    return (double)(int32_t)(uint32_t)((uint64_t)(int64_t)a * (uint64_t)(int64_t)b);
+  case FG_NODE_DIVIDE:
+    return fg_tree_wrap(floor_divide(a, b));
+  default:
+    return b < 0 || b > 0 ? a - b * floor_divide(a, b) : 0; /* modulo */
+  }
+}
+
+static double fold_floats(fg_node_op op, double a, double b) {
+  switch (op) {
+  case FG_NODE_ADD:
+    return a + b;
+  case FG_NODE_SUBTRACT:
+    return a - b;
+  case FG_NODE_MULTIPLY:
+    return a * b;
+  default:
+    return a / b;
+  }
+}
+
+static double fold_unary(fg_node_op op, double a) {
+  switch (op) {
+  case FG_NODE_ABS:
+    return fabs(a);
+  case FG_NODE_EXP:
+    return exp(a);
+  case FG_NODE_LOG:
+    return log(a);
+  case FG_NODE_TANH:
+    return tanh(a);
+  case FG_NODE_SQRT:
+    return sqrt(a);
+  case FG_NODE_SIGMOID:
+    return 1 / (1 + exp(-a));
+  default:
+    return a;
+  }
+}
+
+static double saturate(double x) {
+  return isnan(x) ? 0 : x >= 0x1p31 ? 0x1p31 - 1 : x < -0x1p31 ? -0x1p31 : x;
+}
+
+static bool compare(fg_node_op op, double a, double b) {
+  switch (op) {
+  case FG_NODE_LESS:
+    return a < b;
+  case FG_NODE_AT_MOST:
+    return a <= b;
+  case FG_NODE_EQUAL:
+    return a >= b && a <= b;
+  default:
+    return a < b || a > b;
+  }
+}
+
+int fg_tree_fold(fg_tree *t, fg_node_op op, int a, int b) {
+  fg_type type = (fg_type)t->node[a].type;
+  double x = t->node[a].number, y = b ? t->node[b].number : 0, z;
+  if (op >= FG_NODE_LESS && op <= FG_NODE_DIFFERENT)
+    return fg_tree_constant(t, FG_TYPE_BOOL, compare(op, x, y));
+  if (op == FG_NODE_FLOOR) return fg_tree_constant(t, FG_TYPE_INT, saturate(floor(x)));
+  if (op == FG_NODE_FLOAT) return fg_tree_constant(t, FG_TYPE_FLOAT, x);
+  if (op == FG_NODE_MIN || op == FG_NODE_MAX)
+    z = op == FG_NODE_MIN ? fmin(x, y) : fmax(x, y);
+  else if (op >= FG_NODE_ADD && op <= FG_NODE_MODULO)
+    z = type == FG_TYPE_INT ? fold_integers(op, x, y) : fold_floats(op, x, y);
+  else
+    z = type == FG_TYPE_INT ? fg_tree_wrap(fold_unary(op, x)) : fold_unary(op, x);
+  return isfinite(z) && fabs(z) < 1e38 ? fg_tree_constant(t, type, z) : 0;
+}

@@ -1,0 +1,13 @@
+/* tree_fold.h - operators on constants, for the constructors of tree.c. */
+#ifndef FG_TREE_FOLD_H
+#define FG_TREE_FOLD_H
+
+#include "tree.h"
+
+/* The int that a sum or product of ints wraps to. */
+double fg_tree_wrap(double x);
+
+/* A node of constants alone; 0 when its value is none that a text can give (infinite, NaN). */
+int fg_tree_fold(fg_tree *tree, fg_node_op op, int a, int b);
+
+#endif

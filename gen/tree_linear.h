@@ -1,0 +1,48 @@
+/* tree_linear.h - what bounds are made of: linear forms of ints, for tree_bound.c and tree_range.c.
+ */
+#ifndef FG_TREE_LINEAR_H
+#define FG_TREE_LINEAR_H
+
+#include "tree_bound.h"
+
+enum { FG_LINEAR_TERMS = 24 };
+/* The sum of factor[i] * atom[i] + constant; n < 0: it has too many terms. */
+typedef struct fg_linear {
+  int n, atom[FG_LINEAR_TERMS];
+  double factor[FG_LINEAR_TERMS], constant;
+} fg_linear;
+
+typedef struct fg_bounder {
+  fg_formula *f;
+  fg_tree *t;
+} fg_bounder;
+
+static inline int integer(fg_bounder *b, double x) {
+  return fg_tree_constant(b->t, FG_TYPE_INT, x);
+}
+static inline int boolean(fg_bounder *b, bool x) { return fg_tree_constant(b->t, FG_TYPE_BOOL, x); }
+static inline int name(fg_bounder *b, fg_name n) { return fg_tree_name(b->t, n); }
+static inline int make(fg_bounder *b, fg_node_op op, int x, int y) {
+  return fg_tree_binary(b->t, op, x, y);
+}
+
+/* A bound of which a part could not be made is none. */
+static inline bool fg_bound_whole(const fg_formula *f) {
+  return !f->tree.no_memory && !f->tree.too_large;
+}
+
+/* form += factor * node; p is taken apart, so that it meets q. */
+void fg_linear_add(fg_bounder *b, fg_linear *form, int node, double factor);
+
+/* Nodes: the form as an int, and the test that it is not negative, in which no difference can
+ * overflow. */
+int fg_linear_sum(fg_bounder *b, const fg_linear *form);
+int fg_linear_not_negative(fg_bounder *b, const fg_linear *form);
+
+/* What the comparison x <= y, or x < y, is about: it holds where the form is not negative. */
+fg_linear fg_linear_difference(fg_bounder *b, const fg_node *x, bool strict);
+
+/* The least (or greatest) value of a form over the tile, as a form; false: not known. */
+bool fg_linear_extreme(fg_bounder *b, const fg_linear *form, bool least, fg_linear *out);
+
+#endif

@@ -1,0 +1,108 @@
+/* tree_range.c - ranges of keys and rows from comparisons that are linear in them. */
+#include "tree_linear.h"
+
+#include <math.h>
+
+static fg_visible no_range(bool exact) { return (fg_visible){0, 0, exact}; }
+
+/* The one term of l that has the variable, -1 if there is not exactly one. */
+static int only_term(const fg_bounder *b, const fg_linear *l, fg_name v) {
+  int found = -1;
+  for (int i = 0; i < l->n; i++) {
+    bool has = fg_tree_uses(b->t, l->atom[i], v) ||
+               (v == FG_NAME_Q && fg_tree_uses(b->t, l->atom[i], FG_NAME_P));
+    if (!has || !(l->factor[i] < 0 || l->factor[i] > 0)) continue;
+    if (found >= 0) return -1;
+    found = i;
+  }
+  return found;
+}
+
+/* Where l >= 0 can hold somewhere in the tile: bounds of the variable v, over all of the other. A
+ * quotient by m is at least x where its dividend is at least x * m, for m > 0. */
+static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
+  int i = l.n < 0 ? -1 : only_term(b, &l, v);
+  fg_linear rest = l, most;
+  if (i < 0) return no_range(false);
+  double factor = l.factor[i];
+  const fg_node atom = b->t->node[l.atom[i]];
+  rest.factor[i] = 0;
+  if (!fg_linear_extreme(b, &rest, false, &most)) return no_range(false);
+  if (atom.op == FG_NODE_NAME && atom.which == (int)v && fabs(factor) <= 1) {
+    fg_linear least = most, behind = most;
+    for (int j = 0; j < least.n; j++) least.factor[j] = -least.factor[j];
+    least.constant = -least.constant;
+    behind.constant += 1;
+    return factor > 0 ? (fg_visible){fg_linear_sum(b, &least), 0, true}
+                      : (fg_visible){0, fg_linear_sum(b, &behind), true};
+  }
+  int limit = fg_linear_sum(b, &most), size = integer(b, fabs(factor));
+  int end = make(b, FG_NODE_DIVIDE, limit, size); /* the atom is at most this, or at least - this */
+  if (factor > 0) end = fg_tree_unary(b->t, FG_NODE_NEGATE, end);
+  if (!end) return no_range(false);
+  if (atom.op == FG_NODE_NAME && atom.which == (int)v) {
+    if (factor > 0) return (fg_visible){end, 0, true};
+    return (fg_visible){0, make(b, FG_NODE_ADD, end, integer(b, 1)), true};
+  }
+  if (atom.op != FG_NODE_DIVIDE || b->t->node[atom.arg[1]].op != FG_NODE_CONSTANT ||
+      !(b->t->node[atom.arg[1]].number > 0))
+    return no_range(false);
+  int m = atom.arg[1], scaled_end = make(b, FG_NODE_MULTIPLY, end, m);
+  fg_linear inner = {.constant = factor > 0 ? 0 : b->t->node[m].number - 1};
+  fg_linear_add(b, &inner, atom.arg[0], factor > 0 ? 1 : -1);
+  fg_linear_add(b, &inner, scaled_end, factor > 0 ? -1 : 1);
+  return solve(b, inner, v);
+}
+
+static int tighter(fg_bounder *b, fg_node_op op, int x, int y) {
+  return !x ? y : !y ? x : make(b, op, x, y);
+}
+static int looser(fg_bounder *b, fg_node_op op, int x, int y) {
+  return x && y ? make(b, op, x, y) : 0;
+}
+
+static fg_visible meet(fg_bounder *b, fg_visible x, fg_visible y) {
+  return (fg_visible){tighter(b, FG_NODE_MAX, x.first, y.first),
+                      tighter(b, FG_NODE_MIN, x.end, y.end), x.exact && y.exact};
+}
+
+static fg_visible range(fg_bounder *b, int node, fg_name v) {
+  const fg_node x = b->t->node[node];
+  fg_node turned = x;
+  fg_visible y, z;
+  bool integers = x.arg[0] && b->t->node[x.arg[0]].type == FG_TYPE_INT;
+  switch (x.op) {
+  case FG_NODE_CONSTANT:
+    return no_range(x.number > 0);
+  case FG_NODE_LESS:
+  case FG_NODE_AT_MOST:
+    return integers ? solve(b, fg_linear_difference(b, &x, x.op == FG_NODE_LESS), v)
+                    : no_range(false);
+  case FG_NODE_EQUAL:
+    if (!integers) return no_range(false);
+    turned.arg[0] = x.arg[1], turned.arg[1] = x.arg[0];
+    y = meet(b, solve(b, fg_linear_difference(b, &x, false), v),
+             solve(b, fg_linear_difference(b, &turned, false), v));
+    y.exact = false;
+    return y;
+  case FG_NODE_AND:
+  case FG_NODE_GIVEN:
+    return meet(b, range(b, x.arg[0], v), range(b, x.arg[1], v));
+  case FG_NODE_OR:
+    y = range(b, x.arg[0], v), z = range(b, x.arg[1], v);
+    return (fg_visible){looser(b, FG_NODE_MIN, y.first, z.first),
+                        looser(b, FG_NODE_MAX, y.end, z.end), false};
+  case FG_NODE_CHOOSE:
+    y = range(b, x.arg[1], v), z = range(b, x.arg[2], v);
+    return (fg_visible){looser(b, FG_NODE_MIN, y.first, z.first),
+                        looser(b, FG_NODE_MAX, y.end, z.end), false};
+  default:
+    return no_range(false);
+  }
+}
+
+fg_visible fg_formula_visible(fg_formula *f, bool of_queries) {
+  fg_bounder b = {f, &f->tree};
+  fg_visible r = range(&b, f->mask, of_queries ? FG_NAME_Q : FG_NAME_K);
+  return fg_bound_whole(f) ? r : no_range(false);
+}

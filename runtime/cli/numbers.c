@@ -1,0 +1,38 @@
+/* numbers.c - words that set numbers of a spec's inputs. */
+#include "cli.h"
+
+#include "table.h"
+
+#include <string.h>
+
+/* Does the point's list of inputs, "cap=float, width=int", declare the number? */
+static int declares(const fg_point *point, const char *name) {
+  size_t n = strlen(name);
+  for (const char *at = point->inputs; at && *at;
+       at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL)
+    if (!strncmp(at, name, n) && at[n] == '=' &&
+        (!strncmp(at + n + 1, "int", 3) || !strncmp(at + n + 1, "float", 5)))
+      return 1;
+  return 0;
+}
+
+fg_status cli_numbers_check(const cli *c, int n, const fg_point *point) {
+  fg_report report = {0};
+  for (int i = 0; i < c->n_numbers; i++) {
+    int found = 0;
+    for (int j = 0; j < n && !found; j++) found = declares(&point[j], c->number[i].name);
+    if (!found) fg_report_unknown(&report, "", c->number[i].name);
+  }
+  fg_status status = fg_report_raise(&report);
+  fg_report_free(&report);
+  return status;
+}
+
+void cli_numbers_set(const cli *c, const fg_recipe *recipe, fg_args *args) {
+  for (int i = 0; i < recipe->n_numbers; i++) {
+    const fg_recipe_number *x = &recipe->number[i];
+    int j = 0;
+    while (j < c->n_numbers && strcmp(c->number[j].name, x->name)) j++;
+    args->inputs[x->slot].number = j < c->n_numbers ? c->number[j].value : 1;
+  }
+}

@@ -1,0 +1,57 @@
+/* oracle_formula.h - the oracle's own reading of masks and scores: float64, shares nothing with
+ * gen.
+ *
+ * Reads the language of DESIGN.md section 4 without definitions, but for the few names that points
+ * keep; evaluates a pair, and its derivatives by s and by every element that was read. */
+#ifndef FG_TESTS_ORACLE_FORMULA_H
+#define FG_TESTS_ORACLE_FORMULA_H
+
+#include <stdint.h>
+
+enum { ORACLE_RANK = 4, ORACLE_NAMES = 14 };
+
+/* What an expression may name, and the bounds of a tile: s q k p b h hk nq nk nh q0 q1 k0 k1. */
+enum {
+  ORACLE_S,
+  ORACLE_Q,
+  ORACLE_K,
+  ORACLE_P,
+  ORACLE_B,
+  ORACLE_H,
+  ORACLE_HK,
+  ORACLE_NQ,
+  ORACLE_NK,
+  ORACLE_NH,
+  ORACLE_Q0,
+  ORACLE_Q1,
+  ORACLE_K0,
+  ORACLE_K1
+};
+
+/* An input: rank < 0 is a number. Tensors are contiguous. */
+typedef struct oracle_input {
+  const char *name;
+  int is_int, rank;
+  double number;
+  int64_t extent[ORACLE_RANK];
+  const double *values;
+} oracle_input;
+
+typedef struct oracle_formula oracle_formula;
+
+/* NULL when the text is no expression of the language; *column (may be NULL) then says where. */
+oracle_formula *oracle_formula_new(const char *text, int n_inputs, const oracle_input *inputs,
+                                   int *column);
+void oracle_formula_free(oracle_formula *formula);
+
+/* The value at a pair: a test is 0 or 1. An index that leaves its tensor is remembered. */
+double oracle_formula_value(oracle_formula *formula, const double name[ORACLE_NAMES]);
+
+/* After the value: d value / d s, and each element that it read with its derivative. */
+typedef void oracle_slope(void *context, int input, int64_t element, double slope);
+double oracle_formula_slope(oracle_formula *formula, oracle_slope *each, void *context);
+
+/* "ids[b, p]: index 2 is -3, not in 0 to 63" once an index has left its tensor, else NULL. */
+const char *oracle_formula_fault(const oracle_formula *formula);
+
+#endif

@@ -1,0 +1,139 @@
+/* t_formula_error.c - what is wrong with expressions and inputs, by its whole sentence. */
+#include "suite.h"
+
+#include "spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Words of one spec, a list that ends with NULL, and what is said of them. */
+static const struct {
+  const char *word[4], *why;
+} wrong[] = {
+    /* syntax */
+    {{"mask=k <= (p"}, "mask: column 8: expected \")\", found the end\n  k <= (p\n         ^"},
+    {{"mask=k <= "}, "mask: column 5: expected a value, found the end\n  k <=\n      ^"},
+    {{"mask=k <= p)"},
+     "mask: column 7: expected an operator or the end, found \")\"\n  k <= p)\n        ^"},
+    {{"mask=k & p"},
+     "mask: column 3: expected an operator or the end, found \"&\"\n  k & p\n    ^"},
+    {{"mask=k <= 12abc"},
+     "mask: column 6: expected a number, found \"12abc\"\n  k <= 12abc\n       ^"},
+    {{"mask=k <= 9999999999"},
+     "mask: column 6: 9999999999 is no int: it has more than 32 bits\n  k <= 9999999999\n       ^"},
+    {{"score=s; int x"},
+     "score: column 2: expected an operator or the end, found \";\"\n  s; int x\n   ^"},
+    {{"score=s + \"x\""}, "score: column 5: expected a value, found \"\"\"\n  s + \"x\"\n      ^"},
+    /* types */
+    {{"mask=k + p"}, "mask: column 1: the mask is an int, expected a test\n  k + p\n  ^"},
+    {{"score=k <= p"}, "score: column 1: the score is a test, expected a number\n  k <= p\n  ^"},
+    {{"mask=k && p < 3"},
+     "mask: column 3: && takes two tests, found an int and a test\n  k && p < 3\n    ^"},
+    {{"mask=(k < p) + 1 < 2"},
+     "mask: column 9: + takes two numbers, found a test and an int\n  (k < p) + 1 < 2\n          "
+     "^"},
+    {{"mask=!k"}, "mask: column 1: ! takes a test, found an int\n  !k\n  ^"},
+    {{"score=k < p ? s : q < 2"},
+     "score: column 7: ?: has a float and a test, expected one type\n  k < p ? s : q < 2\n        "
+     "^"},
+    {{"score=s % 2"}, "score: column 3: % takes two ints, found a float\n  s % 2\n    ^"},
+    {{"score=k ? s : s"}, "score: column 3: ? takes a test, found an int\n  k ? s : s\n    ^"},
+    {{"score=t[s]", "inputs.t=f32[h]"},
+     "score: column 1: index 1 of t is a float, expected an int\n  t[s]\n  ^"},
+    /* arity */
+    {{"score=exp(s, s)"}, "score: column 1: exp takes 1 value, found 2\n  exp(s, s)\n  ^"},
+    {{"mask=window(3)"}, "mask: column 1: window does not take 1 value\n  window(3)\n  ^"},
+    {{"score=t[h, q] + s", "inputs.t=f32[h]"},
+     "score: column 1: t has 1 axis, found 2 indices\n  t[h, q] + s\n  ^"},
+    {{"score=t + s", "inputs.t=f32[h]"},
+     "score: column 1: t is a tensor: expected t[...]\n  t + s\n  ^"},
+    {{"score=w[h] + s", "inputs.w=int"},
+     "score: column 1: w is no tensor: it has no elements\n  w[h] + s\n  ^"},
+    /* names */
+    {{"mask=casual"},
+     "mask: column 1: \"casual\" is no name, input or definition (did you mean "
+     "\"causal\"?)\n  casual\n  ^"},
+    {{"score=s + slop[h]", "inputs.slope=f32[h]"},
+     "score: column 5: \"slop\" is no name, input or definition (did you mean \"slope\"?)\n  s + "
+     "slop[h]\n      ^"},
+    {{"score=s", "inputs.k=int"}, "inputs.k: the name is taken: it is a name of the language"},
+    {{"score=s", "inputs.exp=int"},
+     "inputs.exp: the name is taken: it is a function of the language"},
+    {{"score=s", "inputs.causal=int"},
+     "inputs.causal: the name is taken: causal is a definition of flashgen"},
+    {{"score=s", "define.window(l, r)=k < l"},
+     "define.window(l, r): the name is taken: it is a definition of flashgen"},
+    {{"score=s", "inputs.w=int", "define.w=k < 2"}, "define.w: the name is taken: it is an input"},
+    {{"mask=f(3)", "define.f(n)=f(n)"}, "mask: in f(n): in f(n): in f(n)"},
+    {{"score=s", "inputs.w=int"}, "inputs.w: declared, but no point uses it"},
+    {{"score=s", "inputs.w=double"},
+     "inputs.w: \"double\" is no type; expected int, float, or f32, bf16, f16, i32 with extents "
+     "(f32[h] grad): b h hk q k, 1, or an expression in nq and nk"},
+    {{"score=s", "inputs.t=f32[h, x + 1]"},
+     "inputs.t: column 1: \"x\" is no name, input or definition"},
+    {{"score=s", "inputs.t=f32[h, q + 1]"},
+     "inputs.t: column 1: an extent is an expression in nq and nk"},
+    {{"score=s", "inputs.t=i32[h] grad"},
+     "inputs.t: \"i32[h] grad\": only a tensor of floats has a gradient"},
+    {{"score=s", "inputs.t=f32[h] monotone"},
+     "inputs.t: \"f32[h] monotone\": only a tensor of i32 can be monotone"},
+    {{"score=s", "define.2x=3"},
+     "define: \"2x\": expected a name, or name(a, b) with at most 6 parameters"},
+    /* what has no meaning */
+    {{"mask=k / 0 < 3"}, "mask: column 3: division by a constant 0\n  k / 0 < 3\n    ^"},
+    {{"score=s / (1.0 - 1.0)"}, "score: column 3: division by a constant 0"},
+    {{"mask=s > 0.0"}, "mask: column 1: a mask cannot use the score s\n  s > 0.0\n  ^"},
+    {{"score=s + floor(t[h])", "inputs.t=f32[h] grad", "pass=backward"},
+     "score: column 5: t has a gradient and cannot stand under floor: it would be 0\n  s + "
+     "floor(t[h])\n      ^"},
+    {{"score=s + u[floor(t[h])]", "inputs.t=f32[h] grad", "inputs.u=f32[h]"},
+     "t has a gradient and cannot stand under floor"},
+    {{"mask=t[h] < 1.0", "inputs.t=f32[h] grad", "pass=backward"},
+     "mask: column 1: t has a gradient and cannot stand in a mask\n  t[h] < 1.0\n  ^"},
+};
+enum { WRONG = sizeof wrong / sizeof *wrong };
+
+static void refused(int n, const char *const *word, const char *why) {
+  fg_grid *grid = NULL;
+  ck_assert_int_eq(fg_grid_read(0, NULL, n, word, &grid), FG_ESPEC);
+  ck_assert_msg(!strncmp(fg_error(), why, strlen(why)) || strstr(fg_error(), why), "%s\nnot\n%s",
+                fg_error(), why);
+}
+
+START_TEST(sentences) {
+  const char *word[5] = {"head_dim=64"};
+  int n = 1;
+  for (int i = 0; i < 4 && wrong[_i].word[i]; i++) word[n++] = wrong[_i].word[i];
+  refused(n, word, wrong[_i].why);
+}
+END_TEST
+
+/* What is large ends with a sentence too, soon and without a crash. */
+START_TEST(large_texts) {
+  enum { SIZE = 1 << 20 };
+  static const char *const repeated[] = {"(",  "!",    "-",  "1+",        "k<",
+                                         "a?", "min(", "x[", "k <= p && "};
+  char *word = malloc(SIZE + 32);
+  for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++) {
+    static const int sizes[] = {1000, 60000, SIZE};
+    for (int s = 0; s < 3; s++) {
+      size_t n = (size_t)sprintf(word, "mask="), piece = strlen(repeated[i]);
+      for (; n + piece < (size_t)sizes[s]; n += piece) memcpy(word + n, repeated[i], piece);
+      strcpy(word + n, "k");
+      refused(2, (const char *const[]){"head_dim=64", word}, "mask: ");
+      ck_assert_int_lt((int)strlen(fg_error()), 600);
+    }
+  }
+  free(word);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("formula_error");
+  TCase *cases = tcase_create("texts");
+  tcase_add_loop_test(cases, sentences, 0, WRONG);
+  tcase_add_test(cases, large_texts);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}

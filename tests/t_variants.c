@@ -1,0 +1,83 @@
+/* t_variants.c - the examples of "Describe your own attention" in the README, each as it stands
+ * there, and the spec file of all named masks and scores. */
+#define _GNU_SOURCE /* mkdtemp */
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXAMPLES = 5, SIZE = 1 << 16 };
+static char readme[SIZE], *example[EXAMPLES + 1];
+
+/* The indented commands of the section, without "flashgen". */
+static int find_examples(void) {
+  FILE *file = fopen(FLASHGEN_SOURCE "/README.md", "r");
+  int n = 0;
+  ck_assert_ptr_nonnull(file);
+  readme[fread(readme, 1, SIZE - 1, file)] = 0;
+  fclose(file);
+  char *section = strstr(readme, "## Describe your own attention");
+  ck_assert_ptr_nonnull(section);
+  char *end = strstr(section + 2, "\n## ");
+  ck_assert_ptr_nonnull(end);
+  *end = 0;
+  for (char *line = strtok(section, "\n"); line; line = strtok(NULL, "\n"))
+    if (!strncmp(line, "    flashgen ", 13) && n <= EXAMPLES) example[n++] = line + 13;
+  return n;
+}
+
+/* As a shell runs it, with a cache of its own. */
+static void passes(const char *words, const char *more) {
+  char line[4096], cache[] = "/tmp/flashgen_variants_XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(cache));
+  snprintf(line, sizeof line,
+           "env -u FLASHGEN_PLAN FLASHGEN_CACHE=%s %s %s %s --device host -q -j 1 > %s/out 2>&1 || "
+           "{ cat %s/out; false; }; code=$?; rm -rf %s; exit $code",
+           cache, FLASHGEN_PROGRAM, words, more, cache, cache, cache);
+  ck_assert_msg(system(line) == 0, "%s", line);
+}
+
+START_TEST(readme_examples) {
+  ck_assert_int_eq(find_examples(), EXAMPLES);
+  passes(example[_i], "--seed 1");
+}
+END_TEST
+
+START_TEST(spec_file) {
+  passes("check " FLASHGEN_SOURCE "/specs/variants.lua",
+         "--seed 2 left=20 right=3 cap=20 width=30 b=2 h=4 hk=2 nq=113 nk=203");
+}
+END_TEST
+
+/* The same on simt, and with one key/value head for each query head and rows that see nothing. */
+START_TEST(spec_file_by_simt) {
+  passes("check " FLASHGEN_SOURCE "/specs/variants.lua",
+         "--seed 3 family=simt dtype=f16 head_dim=16 left=5 right=0 cap=3 width=9 b=1 h=3 hk=3 nq=70 nk=41");
+}
+END_TEST
+
+/* Equal launches give equal bits: of a table by distance too, while buckets have no order. */
+START_TEST(deterministic_gradients) {
+  passes("check pass=backward head_dim=16 deterministic=true",
+         "'score=softcap(relative(t), 4.0),alibi(u)' 'inputs.t=f32[h, nq + nk - 1] grad' "
+         "'inputs.u=f32[h] grad' mask=causal --seed 4");
+  static const char refused[] =
+      FLASHGEN_PROGRAM " list pass=backward head_dim=16 deterministic=true 'score=t5(t, 8, 64)' "
+      "'inputs.t=f32[h, 8] grad' 2>&1 | grep -q \"simt: deterministic=true: t's gradient has no fixed "
+      "order: its index is not affine in q and k\"";
+  ck_assert_int_eq(system(refused), 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("variants");
+  TCase *cases = tcase_create("examples");
+  tcase_set_timeout(cases, 300);
+  tcase_add_loop_test(cases, readme_examples, 0, EXAMPLES);
+  tcase_add_test(cases, spec_file);
+  tcase_add_test(cases, deterministic_gradients);
+  tcase_add_test(cases, spec_file_by_simt);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
