@@ -48,7 +48,8 @@ const fg_field fg_fields[FG_FIELDS] = {
      .choices = NAMES("false", "true"), .tags = NAMES("", "-det"),
      .help = "backward: equal launches give equal bits"},
     /* plan fields: `tags` holds the letter that names give them; families in order of preference */
-    {SPEC(family), .kind = FG_CHOICE, .plan = true, .choices = NAMES("mma", "simt"), .help = "how"},
+    {SPEC(family), .kind = FG_CHOICE, .plan = true, .choices = NAMES("wgmma", "mma", "simt"),
+     .help = "how"},
     {SPEC(block_q), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("q"),
      .help = "query rows of a tile"},
     {SPEC(block_kv), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("k"),

@@ -98,6 +98,13 @@ static const family families[] = {
      .some = 31,
      .several = 203,
      .most = (int64_t)203 * 203 * (512 + 48) * 8},
+    {"wgmma",
+     {{0, 0}, {1, 1}, {63, 2}, {64, 3}, {65, 4}, {128, 3}, {129, 4}, {193, 5}},
+     .lengths = 8,
+     .kinds = 6,
+     .some = 63,
+     .several = 193,
+     .most = (int64_t)203 * 203 * (512 + 48) * 8},
 };
 
 #define COUNT(a) (int)(sizeof(a) / sizeof *(a))

@@ -116,7 +116,7 @@ START_TEST(test_emit) {
   static const struct {
     const char *words, *arch, *name;
   } rows[] = {
-      {"head_dim=64 mask=causal", NULL, "attn_fwd-bf16-d64-causal.mma-q128-k96-s2-w4.host"},
+      {"head_dim=64 mask=causal", NULL, "attn_fwd-bf16-d64-causal.wgmma-q192-k128-s2-w16.host"},
       {"head_dim=64 mask=causal", "sm_75", "attn_fwd-bf16-d64-causal.simt-q16-k32-w4.sm_75"},
       {"head_dim=64 family=simt", NULL, "attn_fwd-bf16-d64.simt-q16-k32-w4.host"},
       {"head_dim=64 pass=backward deterministic=true warps=8 stages=1", "sm_90a",

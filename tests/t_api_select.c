@@ -320,9 +320,15 @@ START_TEST(test_next_best) {
 }
 END_TEST
 
-/* All plans of a family are: then simt is what computes it, if it may. */
+static void break_wgmma(void) {
+  templates_change("attention/wgmma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+                   "$(kernel(\"attn_fwd\")) {\n  broken;\n");
+}
+
+/* All plans of the families are: then simt is what computes it, if it may. */
 START_TEST(test_family_refused) {
   fg_kernel *kernel = NULL;
+  break_wgmma();
   fg_context *context = open_broken(MMA_FORWARD, "true", 0);
   fg_op *op = api_define(context, "head_dim=8");
   ck_assert_str_eq(family_of(api_select(op, api_shape)), "simt");
@@ -345,6 +351,7 @@ START_TEST(test_all_refused) {
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
   templates_change("attention/simt_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                    "$(kernel(\"attn_fwd\")) {\n  broken;\n");
+  break_wgmma();
   fg_context *context = open_broken(MMA_FORWARD, "true", 0);
   fg_op *op = api_define(context, "head_dim=8");
   int plans = 0;

@@ -34,9 +34,10 @@ static int lines(const char *text) { return program_count(text, "\n"); }
 START_TEST(list_quickstart) {
   program_result r = program_gives(0, "list " ZOO);
   ck_assert_int_eq(lines(r.out), 28);
-  program_says(r.out, "attn_fwd-bf16-d192v128-causal.mma-");
+  program_says(r.out, "attn_fwd-bf16-d192v128-causal.wgmma-");
   program_says(r.out, "attn_bwd-bf16-d64-causal-biasgrad_hqk.mma-");
-  ck_assert_int_eq(program_count(r.out, ".mma-"), 28);
+  ck_assert_int_eq(program_count(r.out, ".wgmma-"), 12);
+  ck_assert_int_eq(program_count(r.out, ".mma-"), 16);
   ck_assert_int_eq(program_count(r.out, "attn_bwd-"), 16);
   ck_assert_int_eq(program_count(r.out, "-f16-"), 4);
   ck_assert_str_eq(r.err, "28 variants of 28 specs: 40 combinations, 8 rejected by when, 4 equal "
@@ -60,7 +61,7 @@ START_TEST(list_words_over_files) {
   ck_assert_str_eq(r.out, "attn_fwd-bf16-d40.simt-q16-k32-w4.sm_75\n");
   program_refuses(2,
                   "attn_fwd-bf16-d40: no plan fits: 2 candidates, none within the restrictions; "
-                  "mma: needs sm_80 or newer, not sm_75",
+                  "wgmma: needs sm_90a, not sm_75; mma: needs sm_80 or newer, not sm_75",
                   "list head_dim=40 family=mma --arch sm_75");
 }
 END_TEST

@@ -72,8 +72,8 @@ START_TEST(plan_numbers_read) {
     accepts(fields[i], "176", "176");
     accepts(fields[i], "999999999", "999999999");
   }
-  accepts("family", "mma", "0");
-  accepts("family", "simt", "1");
+  accepts("family", "mma", "1");
+  accepts("family", "simt", "2");
 }
 END_TEST
 
@@ -103,7 +103,7 @@ START_TEST(choices_refused) {
           "mean \"softmax\"?)");
   refuses("deterministic", "yes", "deterministic: \"yes\" is not allowed; expected false, true");
   refuses("family", "smit",
-          "family: \"smit\" is not allowed; expected mma, simt (did you mean \"simt\"?)");
+          "family: \"smit\" is not allowed; expected wgmma, mma, simt (did you mean \"simt\"?)");
 }
 END_TEST
 

@@ -1,8 +1,8 @@
-/* t_mma_compile.c - NVRTC takes every plan of the tensor-core family: no error, no warning, no
+/* t_mma_compile.c - NVRTC takes every plan of the tensor-core families: no error, no warning, no
  * spill, on every arch family.
  *
- * Each plan of each head dim is compiled for two of three arches, with masks, biases and dtypes in
- * turn.
+ * Each plan of mma of each head dim is compiled for two of three arches, with masks, scores, biases
+ * and dtypes in turn; those of wgmma for sm_90a.
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "compile_case.h"
 #include "suite.h"
@@ -18,12 +18,16 @@ static const fg_nvrtc *nvrtc;
 
 static const char *const archs[] = {"sm_80", "sm_90a", "sm_100"};
 static const char *const dims[] = {"8", "40", "64", "96", "128", "192/128", "192", "256"};
-enum { ARCHS = sizeof archs / sizeof *archs, DIMS = sizeof dims / sizeof *dims };
+enum { HOPPER = 1, ARCHS = sizeof archs / sizeof *archs, DIMS = sizeof dims / sizeof *dims };
 
 /* What else a kernel may be asked for, an odd number so that the turns meet every plan and arch. */
-static const char *const forward[] = {"", "mask=causal dtype=f16", "bias=true dtype=f16",
+static const char *const forward[] = {"",
+                                      "mask=causal dtype=f16",
+                                      "bias=true dtype=f16",
                                       "mask=causal bias=true",
-                                      "mask=causal bias=true bias_dtype=f32"};
+                                      "mask=causal bias=true bias_dtype=f32",
+                                      "score=softcap(30.0)",
+                                      "mask=window(63,0) score=alibi"};
 static const char *const backward[] = {"dtype=f16",
                                        "mask=causal",
                                        "mask=causal bias=true",
@@ -58,14 +62,14 @@ static void pick(fg_gen *gen, int n, const fg_variant *list, int *turn, compile_
   }
 }
 
-static void add_dim(fg_gen *gen, const char *arch, int pass, int dim, int *turn,
+static void add_dim(fg_gen *gen, const char *family, const char *arch, int pass, int dim, int *turn,
                     compile_list *all) {
   char words[2048] = "";
   fg_variant *list;
   int n, options = pass ? BACKWARD : FORWARD;
   for (int i = 0; i < options; i++) {
     size_t at = strlen(words);
-    snprintf(words + at, sizeof words - at, "family=mma pass=%s head_dim=%s %s;",
+    snprintf(words + at, sizeof words - at, "family=%s pass=%s head_dim=%s %s;", family,
              pass ? "backward" : "forward", dims[dim], pass ? backward[i] : forward[i]);
   }
   ck_assert_msg(words_variants(gen, words, arch, 0, &list, &n) == FG_OK, "%s", fg_error());
@@ -81,13 +85,15 @@ static int judge(const compile_one *one) {
 }
 
 START_TEST(every_plan_compiles) {
-  int pass = _i % 2, arch = _i / 2, turn = arch, wrong = 0;
+  bool hopper = _i == 2 * ARCHS; /* the last one: wgmma, forward */
+  int pass = _i % 2, arch = hopper ? HOPPER : _i / 2, turn = arch, wrong = 0;
   compile_list all = {0};
   fg_gen *gen;
   ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
-  for (int d = 0; d < DIMS; d++) add_dim(gen, archs[arch], pass, d, &turn, &all);
+  for (int d = 0; d < DIMS; d++)
+    add_dim(gen, hopper ? "wgmma" : "mma", archs[arch], pass, d, &turn, &all);
   fg_gen_free(gen);
-  ck_assert_int_gt(all.n, 2 * DIMS);
+  ck_assert_int_gt(all.n, hopper ? DIMS : 2 * DIMS);
   ck_assert_msg(compile_run(nvrtc, &all, THREADS) == FG_OK, "%s", fg_error());
   for (int i = 0; i < all.n; i++) wrong += judge(&all.list[i]);
   ck_assert_msg(!wrong, "%s: of %d variants %d are not right", archs[arch], all.n, wrong);
@@ -107,7 +113,7 @@ int main(void) {
   }
   Suite *suite = suite_create("mma compile");
   TCase *tests = tcase_create("mma compile");
-  tcase_add_loop_test(tests, every_plan_compiles, 0, 2 * ARCHS);
+  tcase_add_loop_test(tests, every_plan_compiles, 0, 2 * ARCHS + 1);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

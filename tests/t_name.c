@@ -143,7 +143,7 @@ static const char *const bad[] = {
     "attn_fwd-bf16-d64-biasgrad_hqk.simt-q16-k32-w4.host",      /* forward has no gradient */
     "attn_bwd-bf16-d64-bias_hqk-gradf32.simt-q16-k32-w4.host",
     "attn_bwd-bf16-d64-biasgrad_hqk-biasf32-gradf32.simt-q16-k32-w4.host",
-    "attn_fwd-bf16-d64.wgmma-q16-k32-w4.host",
+    "attn_fwd-bf16-d64.tmma-q16-k32-w4.host",
     "attn_fwd-bf16-d64.simtx-q16-k32-w4.host",
     "attn_fwd-bf16-d64.simt-k32-q16-w4.host",
     "attn_fwd-bf16-d64.simt-q16-q16-w4.host",

@@ -114,7 +114,7 @@ START_TEST(params_are_where_the_recipe_says) {
   ck_assert_int_eq(fg_grid_read(0, NULL, 6, words, &grid), FG_OK);
   ck_assert_int_gt(grid->n, 100);
   for (int i = 0; i < grid->n; i++) {
-    fg_variant variant = {.point = grid->point[i], .plan = {{1, 16, 32, 0, 4}}, .arch = "host"};
+    fg_variant variant = {.point = grid->point[i], .plan = {{2, 16, 32, 0, 4}}, .arch = "host"};
     char name[FG_NAME_MAX];
     fg_variant_name(&variant, sizeof name, name);
     fg_source *source = expand(name);

@@ -234,11 +234,11 @@ START_TEST(specs) {
           "  casual\n  ^");
   refuses("maks=full " QKV O, "unknown field \"maks\" (did you mean \"mask\"?)");
   refuses("forward " QKV O, "\"forward\": expected field=value or a spec file");
-  refuses("--plan wgmma-* " QKV O,
-          "attn_fwd-bf16-d16v24: no plan matches --plan wgmma-*; the first "
-          "is mma-q128-k96-s2-w4");
-  refuses("--plan wgmma-* family=simt " QKV O,
-          "attn_fwd-bf16-d16v24: no plan matches --plan wgmma-*; the first "
+  refuses("--plan tmma-* " QKV O,
+          "attn_fwd-bf16-d16v24: no plan matches --plan tmma-*; the first "
+          "is wgmma-q192-k128-s2-w16");
+  refuses("--plan tmma-* family=simt " QKV O,
+          "attn_fwd-bf16-d16v24: no plan matches --plan tmma-*; the first "
           "is simt-q16-k32-w4");
   refuses("--device gpu " QKV O, "device gpu: expected host or cuda:N");
   fg_device *device; /* why not depends on the machine: no driver, or no GPU */

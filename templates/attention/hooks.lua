@@ -14,6 +14,7 @@
 --                             once for each input that takes a gradient, value being the pair's term
 --   mask.tile(q0, q1, k0, k1, h) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
 --   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
+--   mask.exact                of one row, mask.keys(q, q + 1) are the keys it sees and no others
 --   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1), whatever the head
 --   mask.skips                { keys =, queries = }: tiles inside these ranges may be empty too
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
@@ -229,7 +230,7 @@ function score.grad(ds, pair)
 end
 
 -- Masks --------------------------------------------------------------------------------------------
-local mask = { skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
+local mask = { exact = formula.keys.exact, skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
 hooks.mask = mask
 mask.reads = text_of(formula.mask, { q = "q" }):find("ldg_", 1, true) ~= nil
 if text_of(formula.never, { wide = true }) == "0" then mask.skips = {} end

@@ -9,7 +9,10 @@
 --   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s for
 --                       each of them, move the state on, and set r.correction, by which the family
 --                       multiplies what it has accumulated (nil: no such variable, it is always 1)
---   trial               step without a row maximum, and the test that it was safe; nil: none
+--   trial(r, first)     step without a row maximum, nil: none. Statements that set r.p of each score by the
+--                       state as it is, and the test (text) that this was exact; where it holds for all rows
+--                       of a warp the family goes on with accept(r), elsewhere it takes the tile by `step`.
+--                       The first tile has first = true, behind start(r); a first one that fails, init(r).
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
 --                       r.second, the value to keep
 --   merge(a, b)         statements that make a's state that of both, which have seen different keys,
@@ -49,7 +52,8 @@ local function in_log2(unit) return unit and "(" .. unit .. " * LOG2E)" or "LOG2
 
 function softmax.step(r)
   local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = in_log2(r.unit) }
-  names.weights = r.each(fill("$p = exp2_f32($s * $unit - origin);\n$l += $p;", names))
+  names.weights = r.each(fill("$p = exp2_f32($s * $unit - origin);\n" .. (r.part or "$l") .. " += $p;", names))
+  if r.part then names.weights = names.weights .. fill("\n$l += ", names) .. r.part_sum() .. ";" end
   return fill([[
 const float peak = max_f32($m, $max * $unit);
 const float origin = peak == NEG_INF ? 0.0f : peak;
@@ -58,6 +62,26 @@ $l *= $correction;
 $weights
 $m = peak;]], names)
 end
+
+-- Weights are exact whatever m is, as long as no sum overflows and a row's sum is no denormal: bfloat16 has
+-- the exponents of float32. float16 ends at 65504, and below 2^-14 loses digits; a row whose first tile
+-- sums to 1/16 has lost none that count.
+local largest = { bf16 = "65536.0f", f16 = "32768.0f" }
+local least = { bf16 = "1e-12f", f16 = "0.0625f" }
+
+function softmax.start(r) return fill("$m = 0.0f;\n$l = 0.0f;", r) end
+
+function softmax.trial(r, first)
+  local origin = first and "" or " - " .. r.m
+  local names = { s = r.s, p = r.p, unit = in_log2(r.unit), origin = origin, part = r.part }
+  local weights = r.each(fill("$p = exp2_f32($s * $unit$origin);\n$part += $p;", names))
+  local sum = r.part_sum()
+  if not first then return weights, string.format("%s < %s", sum, largest[spec.elem]) end
+  weights = string.format("%s\nconst float %s = %s;", weights, r.total, r.sum(sum))
+  return weights, string.format("%s > %s && %s < %s", r.total, least[spec.elem], r.total, largest[spec.elem])
+end
+
+function softmax.accept(r) return fill("$l += ", r) .. r.part_sum() .. ";" end
 
 function softmax.finish(r)
   return fill([[

@@ -43,4 +43,11 @@ function text.row_state(norm)
   return table.concat(names, ", ")
 end
 
+-- The same of one row whose state is in names that end in its number: "m0, l0".
+function text.state_of(norm, row)
+  local names = {}
+  for _, name in ipairs(norm.state) do names[#names + 1] = name .. row end
+  return table.concat(names, ", ")
+end
+
 return text
