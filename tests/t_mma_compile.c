@@ -27,7 +27,9 @@ static const char *const forward[] = {"",
                                       "mask=causal bias=true",
                                       "mask=causal bias=true bias_dtype=f32",
                                       "score=softcap(30.0)",
-                                      "mask=window(63,0) score=alibi"};
+                                      "mask=window(63,0) score=alibi",
+                                      "mask=k<=p+hk dtype=f16",
+                                      "score=2.0*tanh(s)"};
 static const char *const backward[] = {"dtype=f16",
                                        "mask=causal",
                                        "mask=causal bias=true",
