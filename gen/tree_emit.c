@@ -195,36 +195,6 @@ static int shift_of(const emitter *e, const fg_node *x) {
   return (double)(1 << bits) > m->number ? 0 : bits;
 }
 
-static void emit_read(emitter *e, const fg_node *x) {
-  const fg_input *input = &e->f->input[x->which];
-  const char *staged = e->names->staged[x->which];
-  char *index[FG_NODE_ARGS] = {NULL}, address[4096];
-  if (staged) {
-    add(e, "%s", staged);
-    return;
-  }
-  buffer outside = e->out;
-  for (int i = 0; i < input->rank; i++) {
-    e->out = (buffer){0};
-    emit(e, x->arg[i], LOOSE);
-    outside.failed |= e->out.failed || !e->out.text;
-    outside.no_memory |= e->out.no_memory;
-    index[i] = e->out.text;
-  }
-  e->out = outside;
-  if (!outside.failed) {
-    int n = fg_input_address(input, false, (const char *const *)index, sizeof address, address);
-    e->out.failed = (size_t)n >= sizeof address;
-    if (input->elem == FG_ELEM_I32)
-      add(e, "(int)ldg_u32(%s)", address);
-    else if (input->elem == FG_ELEM_F32)
-      add(e, "ldg_f32(%s)", address);
-    else
-      add(e, "%s_to_f32(ldg_u16(%s))", fg_elem_name(input->elem), address);
-  }
-  for (int i = 0; i < FG_NODE_ARGS; i++) free(index[i]);
-}
-
 /* ---- hoisting ---- */
 
 static const char *c_type(emitter *e, int node) {
@@ -240,19 +210,20 @@ static bool reads_of_row(const emitter *e, int node) {
   return false;
 }
 
-/* Declares `name` at a level; `write` puts the value. */
-static int declare(emitter *e, level to, int node, void (*write)(emitter *e, int node)) {
+/* Declares a value of the node's at a level; `write` puts it. */
+static int declare(emitter *e, level to, int node, const char *type,
+                   void (*write)(emitter *e, int node)) {
   const level outside_context = e->context;
   const int outside_lazy = e->lazy;
   buffer outside = e->out;
-  const char *type = c_type(e, node);
   e->out = (buffer){0};
   e->context = to, e->lazy = 0;
   write(e, node);
   buffer value = e->out;
   e->out = e->declared[to];
   int number = e->count[to]++;
-  add(e, "const %s %s%d = ", type, to == HEAD ? "of_head" : "of_row", number);
+  const char *space = strchr(type, '*') ? "" : " ";
+  add(e, "const %s%s%s%d = ", type, space, to == HEAD ? "of_head" : "of_row", number);
   bool guarded = to == ROW && reads_of_row(e, node); /* a tile has rows that are none */
   if (guarded) add(e, "%s < %s ? ", e->names->name[FG_NAME_Q], e->names->name[FG_NAME_NQ]);
   add(e, "%s%s%s;\n", guarded ? "(" : "", value.text ? value.text : "0", guarded ? ") : 0" : "");
@@ -271,7 +242,7 @@ static bool emit_hoisted(emitter *e, int node) {
   bool lazy_read = e->lazy && fg_tree_reads(&e->f->tree, node);
   if (!e->names->hoist || e->at_base || own >= e->context || is_plain(e, node) || lazy_read)
     return false;
-  if (!e->hoisted[node]) e->hoisted[node] = declare(e, own, node, write_node);
+  if (!e->hoisted[node]) e->hoisted[node] = declare(e, own, node, c_type(e, node), write_node);
   add(e, "%s%d", own == HEAD ? "of_head" : "of_row", e->hoisted[node] - 1);
   return true;
 }
@@ -297,7 +268,7 @@ static bool emit_by_increments(emitter *e, int node) {
   if (at(e, number)->op != FG_NODE_FLOAT || !linear_in_k(e, at(e, number)->arg[0], &factor) ||
       !(fabs(factor) > 0))
     return false;
-  if (!e->based[node]) e->based[node] = declare(e, ROW, node, write_at_base);
+  if (!e->based[node]) e->based[node] = declare(e, ROW, node, c_type(e, node), write_at_base);
   add(e, "(of_row%d + ", e->based[node] - 1);
   if (a) {
     emit(e, a, PRODUCT);
@@ -305,6 +276,83 @@ static bool emit_by_increments(emitter *e, int node) {
   }
   add(e, "(float)(%.0f * (%s)))", factor, e->names->k_offset);
   return true;
+}
+
+/* ---- elements of inputs ---- */
+
+/* Puts the address of an element; where k stands for its base, that of the key there. */
+static void write_address(emitter *e, int node) {
+  const fg_node *x = at(e, node);
+  const fg_input *input = &e->f->input[x->which];
+  char *index[FG_NODE_ARGS] = {NULL}, address[4096];
+  buffer outside = e->out;
+  for (int i = 0; i < input->rank; i++) {
+    e->out = (buffer){0};
+    emit(e, x->arg[i], LOOSE);
+    outside.failed |= e->out.failed || !e->out.text;
+    outside.no_memory |= e->out.no_memory;
+    index[i] = e->out.text;
+  }
+  e->out = outside;
+  if (!outside.failed) {
+    int n = fg_input_address(input, false, (const char *const *)index, sizeof address, address);
+    e->out.failed = (size_t)n >= sizeof address;
+    add(e, "%s", address);
+  }
+  for (int i = 0; i < FG_NODE_ARGS; i++) free(index[i]);
+}
+
+static void write_address_at_base(emitter *e, int node) {
+  e->at_base = true;
+  write_address(e, node);
+  e->at_base = false;
+}
+
+/* "of_row0 + 2 * (offset)": the elements of a row by one pointer, where the last index is linear in
+ * k and the others have no k. No index is read from memory: a row that is none has none. */
+static bool emit_address_by_increments(emitter *e, int node) {
+  const fg_node *x = at(e, node);
+  const fg_input *input = &e->f->input[x->which];
+  int last = x->arg[input->rank - 1];
+  double factor;
+  if (!e->names->hoist || !e->names->k_base || e->at_base || e->context != PAIR) return false;
+  for (int i = 0; i < input->rank; i++)
+    if (fg_tree_reads(&e->f->tree, x->arg[i]) || is_wide(e, x->arg[i]) ||
+        (i < input->rank - 1 && level_of(e, x->arg[i]) == PAIR))
+      return false;
+  if (!strcmp(input->extent[input->rank - 1], "1") || level_of(e, last) != PAIR ||
+      too_big(e, last) || !linear_in_k(e, last, &factor))
+    return false;
+  if (!e->based[node]) {
+    static const char *const type[] = {[FG_ELEM_BF16] = "u16 *",
+                                       [FG_ELEM_F16] = "u16 *",
+                                       [FG_ELEM_F32] = "float *",
+                                       [FG_ELEM_I32] = "int *"};
+    e->based[node] = declare(e, ROW, node, type[input->elem], write_address_at_base);
+  }
+  add(e, "of_row%d + ", e->based[node] - 1);
+  if (factor != 1) add(e, "%.0f * ", factor);
+  add(e, strpbrk(e->names->k_offset, " ") ? "(%s)" : "%s", e->names->k_offset);
+  return true;
+}
+
+static void emit_read(emitter *e, int node) {
+  const fg_node *x = at(e, node);
+  const fg_input *input = &e->f->input[x->which];
+  const char *staged = e->names->staged[x->which];
+  bool halves = input->elem != FG_ELEM_I32 && input->elem != FG_ELEM_F32;
+  if (staged) {
+    add(e, "%s", staged);
+    return;
+  }
+  if (input->elem == FG_ELEM_I32)
+    add(e, "(int)ldg_u32(");
+  else if (input->elem == FG_ELEM_F32)
+    add(e, "ldg_f32(");
+  else
+    add(e, "%s_to_f32(ldg_u16(", fg_elem_name(input->elem));
+  if (!emit_address_by_increments(e, node)) write_address(e, node);
+  add(e, halves ? "))" : ")");
 }
 
 /* The product of s and of what is the same all over a head, "of_head0 * s[e]", times `extra`. */
@@ -334,7 +382,7 @@ static bool emit_scaled_s(emitter *e, int node) {
   if (!e->names->hoist || !e->names->s_unit || x->op == FG_NODE_NAME || !is_scaled_s(e, node) ||
       fg_tree_reads(&e->f->tree, node))
     return false;
-  if (!e->based[node]) e->based[node] = declare(e, HEAD, node, write_unit);
+  if (!e->based[node]) e->based[node] = declare(e, HEAD, node, c_type(e, node), write_unit);
   add(e, "of_head%d * %s", e->based[node] - 1, e->names->s_raw);
   return true;
 }
@@ -356,7 +404,8 @@ static void emit_quotient(emitter *e, int node) {
   level own = level_of(e, x->arg[1]);
   bool lazy_read = e->lazy && fg_tree_reads(&e->f->tree, x->arg[1]);
   bool hoist = e->names->hoist && !e->at_base && own < e->context && !lazy_read;
-  if (hoist && !e->based[node]) e->based[node] = declare(e, own, node, write_inverse);
+  if (hoist && !e->based[node])
+    e->based[node] = declare(e, own, node, c_type(e, node), write_inverse);
   emit(e, x->arg[0], PRODUCT);
   if (hoist) {
     add(e, " * %s%d", own == HEAD ? "of_head" : "of_row", e->based[node] - 1);
@@ -429,7 +478,7 @@ static void write_node(emitter *e, int node) {
     add(e, "p.in_%s", e->f->input[x->which].name);
     return;
   case FG_NODE_READ:
-    emit_read(e, x);
+    emit_read(e, node);
     return;
   case FG_NODE_GIVEN:
     emit(e, x->arg[1], rank_of(e, x->arg[1]));

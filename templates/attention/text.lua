@@ -28,7 +28,7 @@ function text.needed(declarations, code)
   local lines, kept = {}, {}
   for line in declarations:gmatch("[^\n]+") do lines[#lines + 1] = line end
   for i = #lines, 1, -1 do
-    if text.uses(code, lines[i]:match("^const %w+ ([%w_]+)")) then
+    if text.uses(code, lines[i]:match("^const %w+ %*?([%w_]+)")) then
       table.insert(kept, 1, lines[i])
       code = code .. "\n" .. lines[i]
     end

@@ -748,14 +748,13 @@ attn_bwd_dbias(const __grid_constant__ Params p) {
         #pragma unroll
         for (int r = 0; r < 2; r++) {
           const int q = q0 + q_lane + 8 * r;
+          const u16 *of_row0 = p.bias + (h * p.bias_h + q * p.bias_q + (k0 + k_lane));
           #pragma unroll
           for (int n = 0; n < N_KV; n++) {
             #pragma unroll
             for (int c = 0; c < 2; c++) {
               const int e = 4 * n + 2 * r + c;
-              const int k = k0 + k_lane + 8 * n + c;
-              const float scored = p.scale * s[e]
-                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+              const float scored = p.scale * s[e] + bf16_to_f32(ldg_u16(of_row0 + (8 * n + c)));
               const float weight = exp2_f32(scored * LOG2E - kept[r]);
               const float ds = weight * (dp[e] - delta[r]);
               sum[e] += ds;
@@ -767,6 +766,7 @@ attn_bwd_dbias(const __grid_constant__ Params p) {
         #pragma unroll
         for (int r = 0; r < 2; r++) {
           const int q = q0 + q_lane + 8 * r;
+          const u16 *of_row0 = p.bias + (h * p.bias_h + q * p.bias_q + (k0 + k_lane));
           #pragma unroll
           for (int n = 0; n < N_KV; n++) {
             #pragma unroll
@@ -777,8 +777,7 @@ attn_bwd_dbias(const __grid_constant__ Params p) {
                 dp[e] = 0.0f;
                 continue;
               }
-              const float scored = p.scale * s[e]
-                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+              const float scored = p.scale * s[e] + bf16_to_f32(ldg_u16(of_row0 + (8 * n + c)));
               const float weight = exp2_f32(scored * LOG2E - kept[r]);
               const float ds = weight * (dp[e] - delta[r]);
               sum[e] += ds;

@@ -693,14 +693,13 @@ static void attn_bwd_dq(const Params p) {
       #pragma unroll
       for (int r = 0; r < 2; r++) {
         const int q = q0 + q_lane + 8 * r;
+        const u16 *of_row1 = p.bias + (h * p.bias_h + q * p.bias_q + (k0 + k_lane));
         #pragma unroll
         for (int n = 0; n < N_KV; n++) {
           #pragma unroll
           for (int c = 0; c < 2; c++) {
             const int e = 4 * n + 2 * r + c;
-            const int k = k0 + k_lane + 8 * n + c;
-            const float scored = p.scale * s[e]
-                + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+            const float scored = p.scale * s[e] + bf16_to_f32(ldg_u16(of_row1 + (8 * n + c)));
             const float weight = exp2_f32(scored * LOG2E - kept[r]);
             const float ds = weight * (dp[e] - delta[r]);
 
@@ -713,6 +712,7 @@ static void attn_bwd_dq(const Params p) {
       for (int r = 0; r < 2; r++) {
         const int q = q0 + q_lane + 8 * r;
         const int of_row0 = q + p.nk - p.nq;
+        const u16 *of_row1 = p.bias + (h * p.bias_h + q * p.bias_q + (k0 + k_lane));
         #pragma unroll
         for (int n = 0; n < N_KV; n++) {
           #pragma unroll
@@ -723,8 +723,7 @@ static void attn_bwd_dq(const Params p) {
               dp[e] = 0.0f;
               continue;
             }
-            const float scored = p.scale * s[e]
-                + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+            const float scored = p.scale * s[e] + bf16_to_f32(ldg_u16(of_row1 + (8 * n + c)));
             const float weight = exp2_f32(scored * LOG2E - kept[r]);
             const float ds = weight * (dp[e] - delta[r]);
 
@@ -789,14 +788,13 @@ static void attn_bwd_dbias(const Params p) {
         #pragma unroll
         for (int r = 0; r < 2; r++) {
           const int q = q0 + q_lane + 8 * r;
+          const u16 *of_row1 = p.bias + (h * p.bias_h + q * p.bias_q + (k0 + k_lane));
           #pragma unroll
           for (int n = 0; n < N_KV; n++) {
             #pragma unroll
             for (int c = 0; c < 2; c++) {
               const int e = 4 * n + 2 * r + c;
-              const int k = k0 + k_lane + 8 * n + c;
-              const float scored = p.scale * s[e]
-                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+              const float scored = p.scale * s[e] + bf16_to_f32(ldg_u16(of_row1 + (8 * n + c)));
               const float weight = exp2_f32(scored * LOG2E - kept[r]);
               const float ds = weight * (dp[e] - delta[r]);
               sum[e] += ds;
@@ -809,6 +807,7 @@ static void attn_bwd_dbias(const Params p) {
         for (int r = 0; r < 2; r++) {
           const int q = q0 + q_lane + 8 * r;
           const int of_row0 = q + p.nk - p.nq;
+          const u16 *of_row1 = p.bias + (h * p.bias_h + q * p.bias_q + (k0 + k_lane));
           #pragma unroll
           for (int n = 0; n < N_KV; n++) {
             #pragma unroll
@@ -819,8 +818,7 @@ static void attn_bwd_dbias(const Params p) {
                 dp[e] = 0.0f;
                 continue;
               }
-              const float scored = p.scale * s[e]
-                  + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
+              const float scored = p.scale * s[e] + bf16_to_f32(ldg_u16(of_row1 + (8 * n + c)));
               const float weight = exp2_f32(scored * LOG2E - kept[r]);
               const float ds = weight * (dp[e] - delta[r]);
               sum[e] += ds;
