@@ -10,7 +10,7 @@ static fg_status encode(const fg_cuda *cuda, const fg_map_view *v, void *map) {
   cu_uint64 extent[5], stride[4];
   char what[64];
   for (int i = 0; i < v->rank; i++) {
-    extent[i] = v->extent[i] ? v->extent[i] : 1; /* nobody loads from it */
+    extent[i] = v->extent[i] ? v->extent[i] : 1; /* which no kernel loads */
     if (i) stride[i - 1] = v->stride[i];
   }
   snprintf(what, sizeof what, "%s: a tensor map of it", v->name);
@@ -22,12 +22,25 @@ static fg_status encode(const fg_cuda *cuda, const fg_map_view *v, void *map) {
   return status == FG_ECUDA && !fg_cuda_lost(result) ? FG_EARGUMENT : status;
 }
 
+static int has_elements(const fg_map_view *v) {
+  int some = 1;
+  for (int i = 0; i < v->rank; i++) some &= v->extent[i] > 0;
+  return some;
+}
+
+/* A GPU looks up the address of a map even for a box outside of the tensor (H200): what has no
+ * elements, and may have no address, borrows one. */
 fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *r, const fg_shape *shape,
                               const fg_args *args, void *params) {
+  fg_map_view view[FG_MAP_MAX];
+  void *base = NULL;
   for (int i = 0; i < r->n_maps; i++) {
-    fg_map_view view;
-    TRY(fg_map_view_of(r, &r->map[i], shape, args, &view));
-    TRY(encode(cuda, &view, (char *)params + i * FG_MAP_BYTES));
+    TRY(fg_map_view_of(r, &r->map[i], shape, args, &view[i]));
+    if (has_elements(&view[i])) base = view[i].base;
+  }
+  for (int i = 0; i < r->n_maps; i++) {
+    if (base && !has_elements(&view[i])) view[i].base = base;
+    TRY(encode(cuda, &view[i], (char *)params + i * FG_MAP_BYTES));
   }
   return FG_OK;
 }

@@ -35,6 +35,8 @@ static void nobody_waits(const void *p) { one_load(p, NULL, nothing); }
 static void no_map(const void *p) { one_load(p, not_encoded, finish); }
 static void wrong_rank(const void *p) { one_load(p, another_rank, finish); }
 static void past_the_end(const void *p) { one_load(p, too_large, finish); }
+static void without_rows(tensor_map *map) { map->extent[1] = 0; }
+static void no_rows(const void *p) { one_load(p, without_rows, finish); }
 
 static void load_as(const void *p, u32 off, u64 by, int ranks, int fenced) {
   const tensors *t = p;
@@ -166,6 +168,7 @@ static const struct {
     {{{no_map, 64, 1}, "tma_load: its map is none, or not aligned *"}, {1, 0}},
     {{{wrong_rank, 64, 1}, "tma_load of rank 4 by a map of rank 5 *"}, {1, 0}},
     {{{past_the_end, 64, 1}, "tma_load out of bounds: shared bytes * to * of 4096 *"}, {1, 0}},
+    {{{no_rows, 64, 1}, "TMA at the first row of a tensor without elements: *"}, {1, 0}},
     {{{target_askew, 32, 1}, "tma_load misaligned: shared byte *, not a multiple of 128 *"},
      {1, 0}},
     {{{no_policy, 32, 1}, "tma_load by the policy 0x3, which is none *"}, {1, 0}},

@@ -40,6 +40,8 @@ static const bug bugs[] = {
     {"fence_barrier_init();\n", "", "*called no fence_barrier_init after it*"},
     {"tma_store_wait_read_0();\n", "", "*ends with a tma_store * in flight: it never waits*"},
     {"tma_store_commit();\n", "", "*ends with a tma_store * in flight: it never waits*"},
+    {"(int)(64 * own), 0, 0, 0, q_at", "(int)(64 * own) - 1, 0, 0, 0, q_at",
+     "*tma_store to coordinate -1: a GPU stops at one below 0*"},
     /* phases */
     {"mbarrier_wait(k_full + 8 * stage, phase);",
      "mbarrier_wait(k_full + 8 * stage, phase ^ (j & 1));",

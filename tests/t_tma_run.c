@@ -53,14 +53,14 @@ typedef struct box {
 
 static const box list[] = {
     {40, 4, 64, 16, 0, 128, {0, 30, 1, 1}, {0, 4, 2, 0}},
-    {40, 4, 64, 16, 0, 128, {0, -3, 2, 0}, {0, -9, 0, 1}},
+    {40, 4, 64, 16, 0, 128, {0, -3, 2, 0}, {0, 9, 0, 1}},
     {64, 4, 64, 40, 0, 128, {0, 0, 0, 1}, {0, 1, 1, 1}},
     {128, 4, 64, 8, 0, 128, {64, 11, 2, 1}, {96, 597, 2, 1}},
     {96, 4, 32, 24, 0, 64, {64, 20, 1, 0}, {32, 3, 1, 0}},
     {24, 4, 16, 20, 0, 32, {16, 17, 0, 0}, {8, 588, 2, 1}},
-    {48, 4, 24, 7, 0, 0, {24, 33, 2, 1}, {-8, 0, 0, 0}},
+    {48, 4, 24, 7, 0, 0, {24, 33, 2, 1}, {8, 0, 0, 0}},
     {64, 4, 64, 8, 0, 128, {0, 0, 3, 0}, {0, 0, 0, 2}},
-    {128, 5, 64, 24, 2, 128, {0, 20, 1, 1}, {0, -5, 2, 0}},
+    {128, 5, 64, 24, 2, 128, {0, 20, 1, 1}, {0, 5, 2, 0}},
     {96, 5, 32, 13, 3, 64, {0, -2, 2, 1}, {0, 590, 0, 0}},
     {64, 5, 16, 16, 4, 32, {0, 3, 0, 1}, {0, 21, 1, 1}},
 };
@@ -208,7 +208,7 @@ int main(void) {
   TCase *tests = tcase_create("run");
   hopper_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_loop_test(tests, boxes_of_tensors, 0, BOXES);
+  suite_loop(tests, boxes_of_tensors, BOXES);
   tcase_add_test(tests, halves_to_both_blocks);
   tcase_add_test(tests, pieces_of_a_warp);
   suite_add_tcase(suite, tests);

@@ -77,13 +77,17 @@ static void copy_box(const tensor_map *m, const int *at, u32 address, u8 *shared
   u32 row = (u32)m->box[0] * m->elem, rows = box_bytes(m) / row;
   for (u32 r = 0; r < rows; r++, address += row) {
     i64 offset = (i64)at[0] * m->elem;
-    u32 rest = r, inside = 1;
+    u32 rest = r, inside = 1, none = 0;
     for (int i = 1; i < m->rank; i++) {
       i64 place = (i64)at[i] + rest % m->box[i];
       rest /= m->box[i];
-      inside &= place >= 0 && place < m->extent[i];
+      none |= m->extent[i] == 0;
+      inside &= place >= 0 && place < (m->extent[i] ? m->extent[i] : 1);
       offset += place * m->stride[i - 1];
     }
+    if (inside && none)
+      fgh_fault("TMA at the first row of a tensor without elements: a GPU's map cannot say that it "
+                "has none");
     for (u32 i = 0; i < row; i += UNIT) {
       u32 a = m->swizzle ? swizzled(address + i, m->swizzle) : address + i;
       u8 *s = shared + (a - fgh_self->shared_base);
@@ -154,6 +158,8 @@ void fgh_tma_store(const tensor_map *map, const int *at, int rank, u32 from) {
   FGH_ENTER();
   fgh_preempt();
   if (n_stores == STORES) fgh_fault("more than %d TMA stores in flight", STORES);
+  for (int i = 0; i < rank; i++) /* an H200 does; loads may begin there */
+    if (at[i] < 0) fgh_fault("tma_store to coordinate %d: a GPU stops at one below 0", at[i]);
   store *s = &stores[n_stores];
   *s = (store){.map = *check_map(map, rank, what),
                .thread = fgh_self->id,
