@@ -38,7 +38,7 @@ enum { LEVELS = 20, ROWS_MAX = 400, PICKED_FROM = 3000, MORE_FROM = 500, TOGETHE
 static const char *const dtypes[] = {"bf16", "f16"};
 static const char *const dims[] = {"8", "40", "64", "72", "128", "256", "192/128", "32/96"};
 static const int widths[] = {16, 80, 128, 144, 256, 512, 320, 128}; /* d + dv */
-static const char *const masks[] = {"full", "causal", "window(20,3)"};
+static const char *const masks[] = {"full", "causal", "window(20,3)", "chunked(48)"};
 static const char *const biases[] = {"false",
                                      "true",
                                      "true bias_dims=[b,h,k]",
@@ -126,12 +126,13 @@ static int first[ROWS_MAX + 1], n_kernels; /* row of each kernel; then the end *
 
 /* ---- plans ---- */
 
-/* The family's plans for any spec, by their words. What plans a spec has depends on the first four
+/* The family's plans for any spec, by their words. What plans a spec has depends on the first five
  * of these axes: `fits`, by their levels. */
-enum { DECIDE = 5 };
-static const enum axis decide[DECIDE] = {DIMS, ORDER, BIAS, BIAS_ELEM, PLAN};
+enum { DECIDE = 6 };
+static const enum axis decide[DECIDE] = {DIMS, ORDER, MASK, BIAS, BIAS_ELEM, PLAN};
 static char plans[LEVELS][96];
-static unsigned char fits[COUNT(dims)][COUNT(orders)][COUNT(biases)][COUNT(elems)][LEVELS];
+static unsigned char fits[COUNT(dims)][COUNT(orders)][COUNT(masks)][COUNT(biases)][COUNT(elems)]
+                         [LEVELS];
 
 /* Pairs of levels of two of these axes that some spec and plan have. */
 static unsigned char can[DECIDE][LEVELS][DECIDE][LEVELS];
@@ -183,7 +184,7 @@ static void find_plans(fg_gen *gen, const row *r) {
   for (int i = 0; i < n; i++) {
     row with = *r;
     with.level[PLAN] = find_plan(&list[i]);
-    fits[l[DIMS]][l[ORDER]][l[BIAS]][l[BIAS_ELEM]][with.level[PLAN]] = 1;
+    fits[l[DIMS]][l[ORDER]][l[MASK]][l[BIAS]][l[BIAS_ELEM]][with.level[PLAN]] = 1;
     for (int a = 0; a < DECIDE; a++)
       for (int b = 0; b < DECIDE; b++) can[a][with.level[decide[a]]][b][with.level[decide[b]]] = 1;
   }
@@ -199,9 +200,11 @@ static void make_levels(void) {
   need(fg_gen_new(NULL, &gen) == FG_OK);
   for (int d = 0; d < levels[DIMS]; d++)
     for (int o = 0; o < levels[ORDER]; o++)
-      for (int b = 0; b < levels[BIAS]; b++)
-        for (int e = 0; e < levels[BIAS_ELEM]; e++)
-          find_plans(gen, &(row){{[DIMS] = d, [ORDER] = o, [BIAS] = b, [BIAS_ELEM] = e}});
+      for (int m = 0; m < levels[MASK]; m++)
+        for (int b = 0; b < levels[BIAS]; b++)
+          for (int e = 0; e < levels[BIAS_ELEM]; e++)
+            find_plans(gen,
+                       &(row){{[DIMS] = d, [ORDER] = o, [MASK] = m, [BIAS] = b, [BIAS_ELEM] = e}});
   fg_gen_free(gen);
 }
 
@@ -277,7 +280,7 @@ static int pairs(void) {
 
 static int fitting(const row *r) {
   const int *l = r->level;
-  return fits[l[DIMS]][l[ORDER]][l[BIAS]][l[BIAS_ELEM]][l[PLAN]];
+  return fits[l[DIMS]][l[ORDER]][l[MASK]][l[BIAS]][l[BIAS_ELEM]][l[PLAN]];
 }
 
 /* of_kernel: the row whose kernel it is to have; NULL = any. */
@@ -369,7 +372,7 @@ Suite *numeric_suite(const char *of_family, const char *of_pass) {
   Suite *suite = suite_create(of->name);
   TCase *cases = tcase_create(pass);
   tcase_add_test(cases, test_design);
-  tcase_add_loop_test(cases, test_kernel, 0, n_kernels);
+  suite_loop(cases, test_kernel, n_kernels);
   suite_add_tcase(suite, cases);
   return suite;
 }

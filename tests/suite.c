@@ -3,11 +3,21 @@
 
 #include "scratch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Check reads the variable when a test case is created, hence before main(). */
 __attribute__((constructor)) static void set_timeout(void) {
   setenv("CK_DEFAULT_TIMEOUT", "120", 0);
+}
+
+void suite_loop(TCase *cases, const TTest *test, int n) {
+  const char *text = getenv("FLASHGEN_TEST_CASES");
+  int first = 0, last = n - 1;
+  if (text && sscanf(text, "%d-%d", &first, &last) == 1) last = first;
+  if (first < 0) first = 0;
+  if (last >= n) last = n - 1;
+  tcase_add_loop_test(cases, test, first, last + 1);
 }
 
 int suite_run(Suite *suite) {

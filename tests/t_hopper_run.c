@@ -21,7 +21,7 @@ int main(void) {
   TCase *tests = tcase_create("run");
   hopper_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_loop_test(tests, the_kernel_is_right, 0, 6);
+  suite_loop(tests, the_kernel_is_right, 6);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

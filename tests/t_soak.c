@@ -1,4 +1,4 @@
-/* t_soak.c - random specs and shapes: every plan of the tensor-core family beside simt on the same
+/* t_soak.c - random specs and shapes: every plan of a tensor-core family beside simt on the same
  * inputs and the same device, and repeated launches that promise equal bits.
  *
  * simt is judged by the oracle elsewhere; here two kernels that share little may differ by twice
@@ -53,10 +53,14 @@ static void draw_words(int backward, size_t size, char *words) {
                                      "b,h", "h,k", "q,k", "h,q,k", "b,h,q,k"};
   static const char *const biases[] = {"false", "true", "grad"};
   static const char *const elems[] = {"spec", "f32"};
+  static const char *const masks[] = {
+      "full",         "full",         "causal",     "causal",      "causal",    "causal_top_left",
+      "window(70,0)", "window(9,33)", "prefix(40)", "chunked(48)", "dilated(3)"};
+  static const char *const scores[] = {"s", "s", "s", "softcap(5.0)", "alibi", "s-0.02*abs(k-p)"};
   int d = 8 * (1 + below(32)), dv = below(3) ? d : 8 * (1 + below(32)), bias = below(3);
-  int n = snprintf(words, size, "pass=%s dtype=%s head_dim=%d/%d mask=%s bias=%s",
+  int n = snprintf(words, size, "pass=%s dtype=%s head_dim=%d/%d mask=%s score=%s bias=%s",
                    backward ? "backward" : "forward", below(2) ? "bf16" : "f16", d, dv,
-                   below(2) ? "causal" : "full", biases[bias == 2 && !backward ? 1 : bias]);
+                   ONE_OF(masks), ONE_OF(scores), biases[bias == 2 && !backward ? 1 : bias]);
   if (bias)
     n += snprintf(words + n, size - (size_t)n, " bias_dims=[%s] bias_dtype=%s", ONE_OF(dims),
                   ONE_OF(elems));
@@ -109,7 +113,7 @@ static kernel make_simt(fg_gen *gen, const char *words) {
 }
 
 /* 0: NVRTC spills; other versions of it may, and the dispatcher takes another plan then. */
-static int make_mma(fg_gen *gen, const fg_variant *v, kernel *k) {
+static int make_plan(fg_gen *gen, const fg_variant *v, kernel *k) {
   fg_status status = kernel_make(gen, v, k);
   if (status == FG_OK) return 1;
   ck_assert_msg(status == FG_ECOMPILER && !on_host() && strstr(fg_error(), " spills "), "%s",
@@ -119,18 +123,20 @@ static int make_mma(fg_gen *gen, const fg_variant *v, kernel *k) {
   return 0;
 }
 
-/* The plans of mma; n = 0 where none fits, which is judged elsewhere. */
-static fg_variant *mma_plans(fg_gen *gen, const char *words, int *n) {
+/* The plans of one of the families that have any; n = 0 where none fits, which is judged elsewhere.
+ */
+static fg_variant *draw_plans(fg_gen *gen, const char *words, int *n) {
   char all[512];
   fg_variant *list;
-  snprintf(all, sizeof all, "%s family=mma", words);
+  int hopper = !strstr(words, "pass=backward") && below(2);
+  snprintf(all, sizeof all, "%s family=%s", words, hopper ? "wgmma" : "mma");
   fg_status status = words_variants(gen, all, kernel_device()->arch, 0, &list, n);
   ck_assert_msg(status == FG_OK || strstr(fg_error(), "no plan fits"), "%s", fg_error());
   if (status != FG_OK) fprintf(stderr, "skipped: %s: %s\n", all, fg_error());
   return list;
 }
 
-/* ---- mma beside simt ---- */
+/* ---- beside simt ---- */
 
 static void place(const launch *l, size_t size, char *text) {
   const fg_shape *s = &l->problem->shape;
@@ -184,11 +190,11 @@ static void compare(const launch *l, const launch *other, const fg_recipe_tensor
 }
 
 /* One shape: the same inputs for both; of backward, o and lse as simt's forward gives them. */
-static void beside(const kernel *mma, const kernel *simt, const kernel *forward) {
-  const fg_recipe *r = &mma->source->recipe;
-  fg_shape shape = draw_shape(&mma->variant.point);
+static void beside(const kernel *k, const kernel *simt, const kernel *forward) {
+  const fg_recipe *r = &k->source->recipe;
+  fg_shape shape = draw_shape(&k->variant.point);
   uint64_t draw = (uint64_t)below(1 << 30);
-  launch x = launch_new(mma, shape, draw), y = launch_new(simt, shape, draw);
+  launch x = launch_new(k, shape, draw), y = launch_new(simt, shape, draw);
   x.problem->args.scale = y.problem->args.scale = ONE_OF(scales);
   if (forward) {
     launch_take_forward(&x, forward);
@@ -213,7 +219,7 @@ static void forward_words(const char *words, size_t size, char *text) {
 /* One spec, every plan; returns how many launches were compared. */
 static int round_of(fg_gen *gen, uint64_t seed, double end) {
   char words[256], before[256];
-  kernel simt, forward = {0}, mma;
+  kernel simt, forward = {0}, k;
   int n, launches = 0;
   state = seed;
   int backward = below(2);
@@ -225,11 +231,11 @@ static int round_of(fg_gen *gen, uint64_t seed, double end) {
     forward_words(words, sizeof before, before);
     forward = make_simt(gen, before);
   }
-  fg_variant *list = mma_plans(gen, words, &n);
+  fg_variant *list = draw_plans(gen, words, &n);
   for (int i = 0; i < n && now() < end; i++) {
-    if (!make_mma(gen, &list[i], &mma)) continue;
-    for (int s = 0; s < SHAPES; s++, launches++) beside(&mma, &simt, backward ? &forward : NULL);
-    kernel_free(&mma);
+    if (!make_plan(gen, &list[i], &k)) continue;
+    for (int s = 0; s < SHAPES; s++, launches++) beside(&k, &simt, backward ? &forward : NULL);
+    kernel_free(&k);
   }
   free(list);
   kernel_free(&simt);
@@ -237,7 +243,7 @@ static int round_of(fg_gen *gen, uint64_t seed, double end) {
   return launches;
 }
 
-START_TEST(mma_beside_simt) {
+START_TEST(families_beside_simt) {
   double end = now() + seconds();
   uint64_t seed = first_seed();
   int launches = 0, rounds = 0;
@@ -251,8 +257,10 @@ END_TEST
 
 /* ---- equal bits ---- */
 
+/* Sums of dQ and of inputs' gradients have no fixed order unless that is asked for. */
 static int promised(const launch *l, const char *name) {
-  return strcmp(name, "dq") || l->kernel->variant.point.deterministic;
+  if (l->kernel->variant.point.deterministic) return 1;
+  return strcmp(name, "dq") && strcmp(name, "dbias");
 }
 
 /* Weights need not be a softmax's, but finite. */
@@ -294,8 +302,8 @@ START_TEST(repeats_are_equal) {
     state = seed + (uint64_t)turn;
     draw_words(turn % 2, sizeof words, words);
     printf("repeats %" PRIu64 ": %s\n", seed + (uint64_t)turn, words);
-    fg_variant *list = mma_plans(gen, words, &n);
-    if (n && make_mma(gen, &list[below(n)], &k)) {
+    fg_variant *list = draw_plans(gen, words, &n);
+    if (n && make_plan(gen, &list[below(n)], &k)) {
       repeat(&k);
       kernel_free(&k);
     }
@@ -312,7 +320,7 @@ int main(void) {
   Suite *suite = suite_create("soak");
   TCase *tests = tcase_create("soak");
   kernel_device();
-  tcase_add_test(tests, mma_beside_simt);
+  tcase_add_test(tests, families_beside_simt);
   tcase_add_test(tests, repeats_are_equal);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -125,7 +125,7 @@ int main(void) {
   TCase *tests = tcase_create("run");
   hopper_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_loop_test(tests, every_layout, 0, 18);
+  suite_loop(tests, every_layout, 18);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

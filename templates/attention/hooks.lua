@@ -26,7 +26,8 @@
 --                             { name =, elem =, rows = the address of a head's first, stride = between rows,
 --                             aligned = a test that both are multiples of 16 bytes, batched = it differs
 --                             from batch to batch }
---   input.pairwise            there is an input that differs from pair to pair
+--   input.keyed               there is an input that differs from key to key
+--   input.pairwise            and, of those, from pair to pair
 --   input.staged              the family's: input name -> its value as text, where it has it at hand
 --   input.add                 the family's: function(name, value), where it sums an input's gradient
 --   input.store(name, q, k, value)  the statement that stores an element of the gradient
@@ -95,6 +96,7 @@ for i, x in ipairs(formula.inputs) do
     }
   end
   for _, read in ipairs(x.reads) do
+    input.keyed = input.keyed or formula.uses(read.node, "k")
     input.pairwise = input.pairwise or formula.uses(read.node, "k") and (formula.uses(read.node, "q") or formula.uses(read.node, "p"))
   end
 end
@@ -146,9 +148,10 @@ function input.count(x)
 end
 
 function input.split(x, at)
-  local lines, extents = { "i64 rest = " .. at .. ";" }, declared[x.name].input.extents
+  local lines, extents = {}, declared[x.name].input.extents
   for i = #extents, 1, -1 do
     if extents[i] ~= "1" then
+      if #lines == 0 then lines[1] = "i64 rest = " .. at .. ";" end
       lines[#lines + 1] = string.format("const i64 i%d = rest %% %s;", i, length_of(extents[i]))
       lines[#lines + 1] = i > 1 and string.format("rest /= %s;", length_of(extents[i])) or nil
     end
