@@ -63,10 +63,8 @@ function family.candidates(spec, arch)
     { block_q = 128, block_kv = 64, stages = 2, warps = 12 }, -- d 256: 709 / 844, 524 / 827; d 128: 620 / 686
   } do
     local _, most = split(plan)
-    -- d 64, NVRTC 13.0: 56 bytes spill beside an input that differs by pair, 12 to 116 by key under a mask
-    local masked = hooks.mask.edges > 0 or hooks.mask.skips.keys
-    local loads = hooks.input.pairwise or hooks.input.keyed and masked
-    local held = not loads or plan.block_q <= 128
+    -- 12 to 116 bytes spill beside an input that differs by key (d 64, NVRTC 13.0)
+    local held = not hooks.input.keyed or plan.block_q <= 128
     if held and mma.bytes(family.shared(spec, plan)) <= mma.shared_limit(arch) and family.registers(spec, plan) <= most then
       fit[#fit + 1] = plan
     end
