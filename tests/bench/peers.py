@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """peers.py - flashgen beside cuDNN, FlashAttention-2 and FlexAttention on one GPU, in one process.
 
-Random normal inputs in [b, n, h, d] layout, 16384 tokens and 2048 / d heads in all. Of each cell every
+Random normal inputs in [b, n, h, d] layout, 16384 tokens and 2048 / d heads in all, or --heads. Of each cell every
 contestant is timed in turn, twice round: a pause of 0.1 s, 5 launches to warm up, 20 queued without a
-host sync, the median of their times by events. TFLOP/s count 4 b h n n d forward, half of it when
-causal, 2.5 times that backward (what comes before and after the main kernel included).
+host sync, the median of their times by events. TFLOP/s count 2 b h n n (d + dv) forward, half of
+it when causal, 2 b h n n (3 d + 2 dv) backward (what comes before and after the main kernel included).
 
 Needs PyTorch with a GPU, and flashgen's shared libraries; run it with --help for the choices."""
 
@@ -18,104 +18,58 @@ import statistics
 import sys
 import time
 
+import flashgen
 import torch
+from flashgen import Shape
 
 TOKENS, WIDTH = 16384, 2048
 PLAN_FIELDS = {"q": "block_q", "k": "block_kv", "s": "stages", "w": "warps", "p": "parts"}
 
 
-# ---- flashgen, through its C API ----
-
-
-def struct(name, fields):
-    return type(name, (ctypes.Structure,), {"_fields_": fields})
-
-
-SPEC_FIELDS = (
-    "kernel pass dtype head_dim mask bias bias_dims bias_dtype grad_dtype normalizer deterministic "
-    "family block_q block_kv stages warps parts"
-).split()
-TENSORS = "q k v o dout dq dk dv bias dbias lse dlse".split()
-Spec = struct("Spec", [("size", ctypes.c_size_t)] + [(f, ctypes.c_char_p) for f in SPEC_FIELDS])
-Shape = struct("Shape", [(f, ctypes.c_int64) for f in "b h hk nq nk align".split()])
-Tensor = struct("Tensor", [("data", ctypes.c_void_p), ("stride", ctypes.c_int64 * 4)])
-Args = struct(
-    "Args", [("size", ctypes.c_size_t)] + [(t, Tensor) for t in TENSORS] + [("scale", ctypes.c_float)]
-)
-Info = struct(
-    "Info",
-    [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("figures", ctypes.c_char_p), ("cached", ctypes.c_int)],
-)
-
-
-class Flashgen:
-    def __init__(self, path):
-        self.lib = ctypes.CDLL(path)
-        self.lib.fg_error.restype = ctypes.c_char_p
-        self.lib.fg_workspace_bytes.restype = ctypes.c_size_t
-        self.context = ctypes.c_void_p()
-        self.check(self.lib.fg_open(None, ctypes.byref(self.context)))
-
-    def check(self, status):
-        if status:
-            raise RuntimeError(self.lib.fg_error().decode())
-
-    def select(self, words, shape):
-        """The kernel of a spec, a dict of field texts; compiled if it has to be."""
-        op, kernel = ctypes.c_void_p(), ctypes.c_void_p()
-        spec = Spec(size=ctypes.sizeof(Spec), **{k: v.encode() for k, v in words.items()})
-        self.check(self.lib.fg_define(self.context, ctypes.byref(spec), ctypes.byref(op)))
-        self.check(self.lib.fg_select(op, ctypes.byref(shape), None, ctypes.byref(kernel)))
-        return kernel
-
-    def name(self, kernel):
-        info = Info(size=ctypes.sizeof(Info))
-        self.check(self.lib.fg_kernel_info(kernel, ctypes.byref(info)))
-        return info.name.decode()
-
-    def launcher(self, kernel, shape, tensors):
-        """A function that launches; tensors in the order b h n d, or b h q k, as views."""
-        args = Args(size=ctypes.sizeof(Args))
-        for name, t in tensors.items():
-            strides = tuple(t.stride()) + (0,) * (4 - t.dim())
-            setattr(args, name, Tensor(t.data_ptr(), strides))
-        size = self.lib.fg_workspace_bytes(kernel, ctypes.byref(shape))
+class Flashgen(flashgen.Flashgen):
+    def launcher(self, kernel, shape, tensors, inputs=()):
+        """A function that launches. Tensors in the order b h n d, or b h q k, as views; inputs by the order
+        of their names: a number, or a tensor and its gradient, or None."""
+        place = lambda t: t is not None and (t.data_ptr(), tuple(t.stride()) + (0,) * (4 - t.dim()))
+        values = [x if isinstance(x, (int, float)) else (place(x[0]), place(x[1])) for x in inputs]
+        size = self.workspace_bytes(kernel, shape)
         workspace = torch.empty(max(size, 1), dtype=torch.uint8, device="cuda")
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        at = ctypes.c_void_p(workspace.data_ptr())
-
-        def launch(keep=workspace):
-            self.check(self.lib.fg_launch(kernel, ctypes.byref(shape), ctypes.byref(args), at, stream))
-
-        return launch
+        views = {name: place(t) for name, t in tensors.items()}
+        run = self.launch(kernel, shape, views, values, workspace.data_ptr(), stream)
+        keep = (workspace, tensors, inputs)
+        return lambda keep=keep: run()
 
 
 # ---- one cell: inputs, and a launcher for each contestant ----
 
 
 class Cell:
-    def __init__(self, backward, d, causal, n, dtype):
-        self.backward, self.d, self.causal, self.n = backward, d, causal, n
-        self.b, self.h = TOKENS // n, WIDTH // d
-        self.dtype = dtype
-        self.q, self.k, self.v, self.dout = (self.random() for _ in range(4))
-        self.shape = Shape(b=self.b, h=self.h, hk=self.h, nq=n, nk=n)
+    """d: "128", or "192/128", of q and k / of v; heads: "16", or "32/8", of queries / of keys."""
 
-    def random(self):
-        shape = (self.b, self.n, self.h, self.d)
-        return torch.randn(shape, device="cuda", dtype=self.dtype).transpose(1, 2)
+    def __init__(self, backward, d, causal, n, dtype, heads=None, family=None):
+        self.backward, self.causal, self.n, self.dtype, self.family = backward, causal, n, dtype, family
+        self.d, self.dv = (int(x) for x in (d.split("/") * 2)[:2])
+        self.h, self.hk = (int(x) for x in ((heads or str(WIDTH // self.d)).split("/") * 2)[:2])
+        self.b = TOKENS // n
+        self.q, self.k = self.random(self.h, self.d), self.random(self.hk, self.d)
+        self.v, self.dout = self.random(self.hk, self.dv), self.random(self.h, self.dv)
+        self.shape = Shape(b=self.b, h=self.h, hk=self.hk, nq=n, nk=n)
+
+    def random(self, heads, width):
+        return torch.randn((self.b, self.n, heads, width), device="cuda", dtype=self.dtype).transpose(1, 2)
 
     def flops(self):
-        return 4 * self.b * self.h * self.n * self.n * self.d * (0.5 if self.causal else 1) * (
-            2.5 if self.backward else 1
-        )
+        widths = 3 * self.d + 2 * self.dv if self.backward else self.d + self.dv
+        return 2 * self.b * self.h * self.n * self.n * widths * (0.5 if self.causal else 1)
 
     def words(self, plan=None, more=None):
         words = {
             "pass": "backward" if self.backward else "forward",
             "dtype": "bf16" if self.dtype == torch.bfloat16 else "f16",
-            "head_dim": str(self.d),
+            "head_dim": f"{self.d}/{self.dv}",
             "mask": "causal" if self.causal else "full",
+            **({"family": self.family} if self.family else {}),
             **(more or {}),
         }
         if plan:
@@ -125,15 +79,16 @@ class Cell:
         return words
 
     def flashgen(self, fg, plan=None, more=None):
-        """Launches our kernel of the plan, or of the chosen one; more: words of the spec besides."""
+        """Launches our kernel of the plan, or of the chosen one; more: words of the spec besides. The
+        forward that a backward needs is of whatever family has one."""
         t = {"q": self.q, "k": self.k, "v": self.v}
         if more and more.get("bias"):
             t["bias"] = torch.randn((1, self.h, self.n, self.n), device="cuda", dtype=self.dtype)
         lse = torch.empty(self.b, self.h, self.n, device="cuda")
-        o = torch.empty_like(self.q)
+        o = torch.empty_like(self.dout)
         if self.backward:
-            forward = {**self.words(None, more), "pass": "forward"}
-            kernel = fg.select(forward, self.shape)
+            forward = {k: v for k, v in self.words(None, more).items() if k not in ("family", "deterministic")}
+            kernel = fg.select({**forward, "pass": "forward"}, self.shape)
             fg.launcher(kernel, self.shape, {**t, "o": o, "lse": lse})()
             t["dout"] = self.dout
             t.update({"d" + x: torch.empty_like(t[x]) for x in ("q", "k", "v")})
@@ -156,7 +111,26 @@ class Cell:
         self.reference = run()
         return run
 
+    def grouped(self):
+        """cuDNN where query heads share keys: only PyTorch's public function passes that on."""
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        leaves = [x.detach().requires_grad_(self.backward) for x in (self.q, self.k, self.v)]
+
+        def forward():
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    *leaves, is_causal=self.causal, enable_gqa=True
+                )
+
+        if not self.backward:
+            return forward
+        o = forward()
+        return lambda: torch.autograd.grad(o, leaves, self.dout, retain_graph=True)
+
     def cudnn(self):
+        if self.h != self.hk:
+            return self.grouped()
         aten = torch.ops.aten
         forward = lambda: aten._scaled_dot_product_cudnn_attention(
             self.q, self.k, self.v, None, self.backward, 0.0, self.causal, False
@@ -176,10 +150,11 @@ class Cell:
             mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, self.n, self.n, device="cuda")
         torch._dynamo.reset()  # or it stops compiling after 8 shapes
         run = torch.compile(flex_attention, dynamic=False)
+        more = {"block_mask": mask, "enable_gqa": self.h != self.hk}
         if not self.backward:
-            return lambda: run(self.q, self.k, self.v, block_mask=mask)
+            return lambda: run(self.q, self.k, self.v, **more)
         leaves = [x.detach().clone().requires_grad_() for x in (self.q, self.k, self.v)]
-        o = run(*leaves, block_mask=mask)
+        o = run(*leaves, **more)
         return lambda: torch.autograd.grad(o, leaves, self.dout, retain_graph=True)
 
     def disagreement(self):
@@ -234,16 +209,31 @@ def compile_all(fg, jobs):
         return list(pool.map(one, jobs))
 
 
+def peers_of(cell, names):
+    """What launches each peer; one that cannot compute the cell is told and left out."""
+    launchers = {}
+    for name in names:
+        try:
+            launch = getattr(cell, name)()
+            launch()
+            launchers[name] = launch
+        except (RuntimeError, NotImplementedError, ValueError) as why:
+            print(f"  {name}: {str(why).splitlines()[0]}", file=sys.stderr)
+    return launchers
+
+
 def geometric_mean(values):
     return math.exp(statistics.mean(map(math.log, values)))
 
 
 def main():
-    split = lambda text: text.split(",")
+    split = lambda text: [x for x in text.split(",") if x]
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--library", default="libflashgen.so.0", help="path of flashgen's shared library")
     options.add_argument("--passes", type=split, default=["fwd", "bwd"])
-    options.add_argument("--dims", type=split, default=["64", "128", "256"])
+    options.add_argument("--dims", type=split, default=["64", "128", "256"], help="d, or d/dv: 192/128")
+    options.add_argument("--heads", help="H, or H/HK where query heads share keys: 32/8; instead of 2048 / d")
+    options.add_argument("--family", help="of ours: simt, mma, wgmma")
     options.add_argument("--masks", type=split, default=["full", "causal"])
     options.add_argument("--lengths", type=split, default="512 1024 2048 4096 8192 16384".split())
     options.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
@@ -256,13 +246,14 @@ def main():
     dtype = torch.bfloat16 if choice.dtype == "bf16" else torch.float16
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {choice.dtype}, TFLOP/s", flush=True)
 
-    axes = itertools.product(choice.passes, map(int, choice.dims), choice.masks, map(int, choice.lengths))
+    axes = itertools.product(choice.passes, choice.dims, choice.masks, map(int, choice.lengths))
     rows, ours = [], choice.plans or ["flashgen"]
     for which, d, mask, n in axes:
-        cell = Cell(which == "bwd", d, mask == "causal", n, dtype)
+        kind = (which == "bwd", d, mask == "causal", n)
+        cell = Cell(*kind, dtype, choice.heads, choice.family)
         jobs = [(cell.words(plan if choice.plans else None), cell.shape) for plan in ours]
         refused = dict(zip(ours, compile_all(fg, jobs)))
-        launchers = {p: getattr(cell, p)() for p in choice.peers}
+        launchers = peers_of(cell, choice.peers)
         wrong = {}
         for plan in ours:
             if refused[plan]:
@@ -270,23 +261,23 @@ def main():
                 continue
             launch = cell.flashgen(fg, plan if choice.plans else None)
             launch()
-            if "fa2" in choice.peers:
+            if "fa2" in launchers:
                 wrong[plan] = cell.disagreement()
             launchers[plan] = launch
         for extra in choice.also:
             more, other = ALSO[extra]
-            variant = Cell(which == "bwd", d, mask == "causal", n, other or dtype) if other else cell
+            variant = Cell(*kind, other, choice.heads, choice.family) if other else cell
             launchers[extra] = variant.flashgen(fg, None, more)
         speed = contest(cell, launchers)
         rows.append({"pass": which, "d": d, "mask": mask, "n": n, "tflops": speed, "differs": wrong})
         best = max((speed[p] for p in ours if p in speed), default=0)
         text = "  ".join(f"{name} {x:.0f}" for name, x in speed.items())
-        ratios = "  ".join(f"/{p} {best / speed[p]:.3f}" for p in choice.peers)
+        ratios = "  ".join(f"/{p} {best / speed[p]:.3f}" for p in choice.peers if p in speed)
         worst = max(wrong.values(), default=0)
-        print(f"{which} {d:4} {mask:6} {n:6}: {text}  {ratios}  differs {worst:.1e}", flush=True)
+        print(f"{which} {d:>7} {mask:6} {n:6}: {text}  {ratios}  differs {worst:.1e}", flush=True)
         del cell, launchers
     for which, peer in itertools.product(choice.passes, choice.peers):
-        part = [r["tflops"] for r in rows if r["pass"] == which]
+        part = [r["tflops"] for r in rows if r["pass"] == which and peer in r["tflops"]]
         ratios = [max(r[p] for p in ours if p in r) / r[peer] for r in part if any(p in r for p in ours)]
         if ratios:
             print(f"{which}: best of ours / {peer}: geometric mean {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
