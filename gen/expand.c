@@ -4,6 +4,7 @@
 #include "embedded.h"
 #include "recipe_read.h"
 #include "template.h"
+#include "tree_bound.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -218,15 +219,14 @@ static int ask_text(lua_State *L) {
   return 0;
 }
 
-fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
+/* Expands with the formula that gen holds. */
+static fg_status expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
   char name[FG_NAME_MAX];
   fg_status status = FG_OK;
   fg_source *s = calloc(1, sizeof *s);
   if (!s) return fg_fail(FG_EMEMORY, "no memory for a source");
   request r = {.gen = gen, .variant = variant, .name = name, .source = s};
   fg_variant_name(variant, sizeof name, name);
-  TRY_OUT(fg_gen_check_plan(gen, variant));
-  TRY_OUT(fg_gen_read_formula(gen, &variant->point));
   gen->point = &variant->point;
   gen->recipe = &s->recipe;
   TRY_OUT(fg_lua_run(gen->L, ask_text, &r, FG_ETEMPLATE));
@@ -237,4 +237,28 @@ out:
   if (status != FG_OK) fg_fail_in(status, "%s", name);
   fg_source_free(s);
   return status;
+}
+
+static fg_status read_variant(fg_gen *gen, const fg_variant *variant) {
+  char name[FG_NAME_MAX];
+  fg_status status = fg_gen_check_plan(gen, variant);
+  if (status == FG_OK) status = fg_gen_read_formula(gen, &variant->point);
+  if (status == FG_OK) return FG_OK;
+  fg_variant_name(variant, sizeof name, name);
+  return fg_fail_in(status, "%s", name);
+}
+
+fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
+  TRY(read_variant(gen, variant));
+  return expand(gen, variant, source);
+}
+
+fg_status fg_gen_expand_unskipped(fg_gen *gen, const fg_variant *variant, fg_source **source) {
+  TRY(read_variant(gen, variant));
+  if (!fg_formula_bounds(&gen->formula)) {
+    *source = NULL;
+    return FG_OK;
+  }
+  gen->formula.unskipped = true;
+  return expand(gen, variant, source);
 }

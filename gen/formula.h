@@ -24,6 +24,7 @@ typedef struct fg_input {
 typedef struct fg_formula {
   fg_tree tree;
   int mask, score; /* nodes */
+  bool unskipped;  /* of tiles nothing is claimed: each is computed, and each pair of it tested */
   int n_inputs;
   fg_input input[FG_INPUT_MAX + 1]; /* the last place is that of a spec's bias */
 } fg_formula;

@@ -231,3 +231,11 @@ fg_tile_test fg_formula_tile(fg_formula *f) {
   fg_tile_test r = {invert(&b, t.can), t.must};
   return fg_bound_whole(f) ? r : (fg_tile_test){boolean(&b, false), boolean(&b, false)};
 }
+
+bool fg_formula_bounds(fg_formula *f) {
+  int no = fg_tree_constant(&f->tree, FG_TYPE_BOOL, false);
+  if (f->tree.node[f->mask].op == FG_NODE_CONSTANT) return false;
+  fg_tile_test t = fg_formula_tile(f);
+  fg_visible k = fg_formula_visible(f, false), q = fg_formula_visible(f, true);
+  return t.never != no || t.always != no || k.first || k.end || q.first || q.end;
+}

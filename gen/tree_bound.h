@@ -23,4 +23,7 @@ typedef struct fg_visible {
 } fg_visible;
 fg_visible fg_formula_visible(fg_formula *formula, bool of_queries);
 
+/* Is anything known of the tiles of a mask that is not the same for all pairs? */
+bool fg_formula_bounds(fg_formula *formula);
+
 #endif

@@ -26,9 +26,9 @@ static inline int make(fg_bounder *b, fg_node_op op, int x, int y) {
   return fg_tree_binary(b->t, op, x, y);
 }
 
-/* A bound of which a part could not be made is none. */
+/* May bounds be claimed? One of which a part could not be made is none. */
 static inline bool fg_bound_whole(const fg_formula *f) {
-  return !f->tree.no_memory && !f->tree.too_large;
+  return !f->unskipped && !f->tree.no_memory && !f->tree.too_large;
 }
 
 /* form += factor * node; p is taken apart, so that it meets q. */

@@ -188,6 +188,29 @@ START_TEST(a_crash) {
 }
 END_TEST
 
+/* Results are compared with those of the kernel that skips no tile: a range that was stated and
+ * does not hold, and one that was derived wrong. */
+START_TEST(wrong_ranges) {
+  program_result r =
+      program_gives(4, "check family=simt head_dim=16 pass=forward,backward mask=near(32) "
+                       "define.near(n)=given(k<n,k<=p) -q " SMALL);
+  ck_assert_int_eq(program_count(r.out, "first wrong at b=1 h=2 hk=1 nq=21 nk=40: "), 2);
+  program_says(r.out, " elements differ from those of the same kernel without tile skipping, the "
+                      "first at ");
+  ck_assert_int_eq(program_count(r.out, ": the range of given(range, test) does not hold wherever "
+                                        "its test does\n"),
+                   2);
+  program_gives(0, "check family=simt head_dim=16 pass=forward,backward mask=near(40) "
+                   "define.near(n)=given(k<n,k<=p) -q " SMALL);
+  plant("attention/hooks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
+        "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 1\" }");
+  r = program_run(&with_templates,
+                  "check family=simt head_dim=16 mask=causal b=1 h=1 nq=21 nk=33 -q");
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, ": a bound that flashgen derives from the mask is wrong\n");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cli_check");
   TCase *tests = tcase_create("cli_check");
@@ -198,6 +221,7 @@ int main(void) {
   tcase_add_test(tests, jobs_change_nothing);
   tcase_add_test(tests, json);
   tcase_add_test(tests, wrong_numbers);
+  tcase_add_test(tests, wrong_ranges);
   tcase_add_test(tests, not_a_number);
   tcase_add_test(tests, a_race);
   tcase_add_test(tests, no_c);

@@ -4,11 +4,15 @@
 #include "oracle.h"
 #include "problem.h"
 #include "verify_formula.h"
+#include "verify_skip.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Elements that a stride exceeds its contiguous value by, at most. */
+#define PADDING(which) ((which)->packed ? 0 : 24)
 
 typedef struct {
   const verify_case *which;
@@ -177,8 +181,7 @@ static double limit_of(const fg_variant *v, fg_elem elem) {
 
 static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
   const fg_recipe *r = b->problem->recipe;
-  verdict->n = 0;
-  verdict->pass = 1;
+  *verdict = (verify_verdict){.pass = 1};
   for (int i = 0; i < r->n_tensors; i++) {
     if (!r->tensor[i].output) continue;
     const double *ref = NULL, *rss = NULL, *plain = NULL;
@@ -202,19 +205,56 @@ static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
   return FG_OK;
 }
 
+static fg_status compare_tensor(bench *b, const fg_variant *v, const fg_problem *again, int tensor,
+                                verify_verdict *verdict) {
+  const fg_recipe_tensor *t = &b->problem->recipe->tensor[tensor];
+  const double *ref = NULL, *rss = NULL, *plain = NULL;
+  int64_t n = fg_problem_count(b->problem, tensor);
+  float *ours = malloc(((size_t)n + 1) * sizeof *ours),
+        *whole = malloc(((size_t)n + 1) * sizeof *whole);
+  fg_status status = FG_OK;
+  if (!ours || !whole) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for outputs"));
+  find_result(b, t->name, &ref, &rss, &plain);
+  TRY_OUT(fg_problem_get(b->problem, tensor, ours));
+  TRY_OUT(fg_problem_get(again, fg_problem_find(again, t->name), whole));
+  if (!verify_skip_equal(t->name, n, ours, whole, rss, rss ? limit_of(v, t->elem) : 1,
+                         verify_skip_exact(v), sizeof verdict->skipping, verdict->skipping))
+    verdict->pass = 0;
+out:
+  free(ours);
+  free(whole);
+  return status;
+}
+
+/* The same inputs through the kernel without tile skipping; told of the first output that differs.
+ */
+static fg_status compare_unskipped(bench *b, const fg_variant *v, verify_verdict *verdict) {
+  const verify_case *w = b->which;
+  fg_problem *again = NULL;
+  fg_status status = FG_OK;
+  TRY_OUT(
+      verify_skip_run(b->problem, w->unskipped, w->unskipped_module, PADDING(w), w->seed, &again));
+  for (int i = 0; i < b->problem->recipe->n_tensors && !*verdict->skipping; i++)
+    if (b->problem->recipe->tensor[i].output) TRY_OUT(compare_tensor(b, v, again, i, verdict));
+out:
+  fg_problem_free(again);
+  return status;
+}
+
 fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_module *module,
                      const verify_case *which, int plain, verify_verdict *verdict) {
   bench b = {.which = which};
   fg_status status = FG_OK;
   module->device->seed = which->seed;
-  TRY(fg_problem_new(module->device, &source->recipe, &which->shape, which->packed ? 0 : 24,
-                     which->seed, &b.problem));
+  TRY(fg_problem_new(module->device, &source->recipe, &which->shape, PADDING(which), which->seed,
+                     &b.problem));
   TRY_OUT(draw_inputs(&b));
   TRY_OUT(set_oracle(&b, variant));
   TRY_OUT(run_oracle(&b, variant, plain));
   b.problem->args.scale = which->scale;
   TRY_OUT(fg_problem_run(b.problem, module));
   TRY_OUT(judge(&b, variant, verdict));
+  if (which->unskipped) TRY_OUT(compare_unskipped(&b, variant, verdict));
 out:
   for (int i = 0; i < source->recipe.n_tensors; i++) free(b.value[i]);
   verify_formula_free(&b.formula);

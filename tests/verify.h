@@ -23,6 +23,10 @@ typedef struct verify_case {
   int packed;    /* no padding: rows and heads follow each other */
   int n_numbers; /* numbers that are set: inputs by name; others are drawn */
   const struct verify_number *number;
+  /* The same kernel without tile skipping, whose results must be these; NULL: they are not compared
+   */
+  const fg_source *unskipped;
+  fg_module *unskipped_module;
 } verify_case;
 
 typedef struct verify_number {
@@ -42,6 +46,7 @@ typedef struct verify_verdict {
   int n;
   verify_error tensor[VERIFY_MAX];
   int pass;
+  char skipping[384]; /* how skipping tiles changed a result, a sentence; "": it did not */
 } verify_verdict;
 
 /* Runs the variant on the case. A kernel that faults is a failure of the call; wrong numbers are a
