@@ -140,6 +140,8 @@ static process spawn(const program_setup *s, const char *words) {
                .err = memfd_create("err", MFD_CLOEXEC)};
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
+  /* processes share it, and only so do their lines not overwrite each other */
+  ck_assert_int_eq(fcntl(p.err, F_SETFL, O_APPEND), 0);
   split(words, argv);
   memcpy(tmpdir, "TMPDIR=", 7);
   ck_assert_ptr_nonnull(getcwd(tmpdir + 7, sizeof tmpdir - 16));
