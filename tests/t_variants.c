@@ -53,7 +53,8 @@ END_TEST
 /* The same on simt, and with one key/value head for each query head and rows that see nothing. */
 START_TEST(spec_file_by_simt) {
   passes("check " FLASHGEN_SOURCE "/specs/variants.lua",
-         "--seed 3 family=simt dtype=f16 head_dim=16 left=5 right=0 cap=3 width=9 b=1 h=3 hk=3 nq=70 nk=41");
+         "--seed 3 family=simt dtype=f16 head_dim=16 left=5 right=0 cap=3 width=9 b=1 h=3 hk=3 "
+         "nq=70 nk=41");
 }
 END_TEST
 
@@ -64,9 +65,22 @@ START_TEST(deterministic_gradients) {
          "'inputs.u=f32[h] grad' mask=causal --seed 4");
   static const char refused[] =
       FLASHGEN_PROGRAM " list pass=backward head_dim=16 deterministic=true 'score=t5(t, 8, 64)' "
-      "'inputs.t=f32[h, 8] grad' 2>&1 | grep -q \"simt: deterministic=true: t's gradient has no fixed "
-      "order: its index is not affine in q and k\"";
+                       "'inputs.t=f32[h, 8] grad' 2>&1 | grep -q \"simt: deterministic=true: t's "
+                       "gradient has no fixed "
+                       "order: its index is not affine in q and k\"";
   ck_assert_int_eq(system(refused), 0);
+}
+END_TEST
+
+/* An element for each pair: of one batch and of several, under each kind of score, of pairs that
+ * are seen and of those that are not. */
+START_TEST(dense_gradients) {
+  passes("check pass=backward head_dim=16 family=mma,simt --plans 2",
+         "'score=softcap(s + t[q, h, k], 4.0),s + c * t[q, h, k],s + t[q, h, k] / (2.0 + u[q, k] * "
+         "u[q, k])' 'inputs.t=f32[q, h, k] grad' inputs.c=float 'inputs.u=f32[q, k]' "
+         "'mask=dilated(3),causal' --seed 3");
+  passes("check pass=backward head_dim=16 family=mma bias=grad 'bias_dims=[h,q,k],[q,k],[b,q,k]'",
+         "'score=s,softcap(9.0)' 'mask=causal,window(20, 5)' deterministic=false,true --seed 4");
 }
 END_TEST
 
@@ -76,6 +90,7 @@ int main(void) {
   tcase_set_timeout(cases, 300);
   tcase_add_loop_test(cases, readme_examples, 0, EXAMPLES);
   tcase_add_test(cases, spec_file);
+  tcase_add_test(cases, dense_gradients);
   tcase_add_test(cases, deterministic_gradients);
   tcase_add_test(cases, spec_file_by_simt);
   suite_add_tcase(suite, cases);

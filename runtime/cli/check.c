@@ -70,7 +70,8 @@ static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
   if (!worst->n) *worst = *v;
   for (int i = 0; i < v->n; i++) {
     verify_error *w = &worst->tensor[i];
-    if (!(v->tensor[i].error <= w->error)) w->error = v->tensor[i].error; /* a NaN is worst */
+    /* a NaN is worst, and stays */
+    if (w->error <= w->error && !(v->tensor[i].error <= w->error)) w->error = v->tensor[i].error;
     if (v->tensor[i].plain > w->plain) w->plain = v->tensor[i].plain;
   }
 }

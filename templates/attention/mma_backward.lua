@@ -2,7 +2,7 @@
 -- block_kv keys of a key/value head, whose dK and dV stay in registers, and goes over the query rows in
 -- tiles of block_q; dQ is summed in float32 in memory, in whatever order blocks come. A deterministic
 -- kernel makes dQ in a pass of its own instead, which computes S and dP again: 7 products, not 5. So
--- does each gradient of an input.
+-- it does each gradient of an input.
 local family = { template = "attention/mma_backward.cut", library = { "tile/tiles.cut" } }
 
 local tiles, mma, grads = run("tile/tiles.lua"), run("attention/mma.lua"), run("attention/input_grads.lua")
@@ -15,19 +15,29 @@ end
 
 local deterministic = spec.deterministic == "true"
 
--- The pass that makes dK and dV adds what its tiles give to the sums of an input's gradient. A dense one
--- it stores itself where each pair has an element of its own; where batches or heads share elements, a
--- pass that goes over them computes S and dP again, as do all gradients of a deterministic kernel.
-local function is_summed(x) return not deterministic and x.kind ~= "dense" end
-
 -- 0 where a dense gradient's pairs have elements of their own, else 1, as where there are elements and no
--- pairs: an expression of the recipe.
+-- pairs: an expression of the recipe. "0" where every shape is so.
 local function is_shared(x)
   local missing = {}
   for axis in ("bh"):gmatch(".") do
     if not x.extents:find(axis) then missing[#missing + 1] = axis end
   end
   return #missing == 0 and "0" or string.format("(1 - max(0, 1 - max(%s - 1, 1 - %s)))", table.concat(missing, " * "), table.concat(missing, " * "))
+end
+
+-- The pass that makes dK and dV adds what its tiles give to the sums of an input's gradient. A dense one
+-- it stores itself where each pair has an element of its own; where batches or heads share elements it
+-- is summed too. A gradient of a deterministic kernel has a pass that computes S and dP again.
+for _, x in ipairs(hooks.input.grads) do
+  x.stored = not deterministic and x.kind == "dense"
+  x.shared = x.stored and is_shared(x)
+  x.summed = not deterministic and x.shared ~= "0"
+end
+
+-- Blocks of the batches that share a dense gradient's elements follow each other: their sums stay in L2.
+hooks.input.batch_first = false
+for _, x in ipairs(hooks.input.grads) do
+  if x.stored and x.extents:sub(1, 1) == "1" then hooks.input.batch_first = true end
 end
 
 -- H200, bf16, n 4096, full, TFLOP/s, 2026-11-20. Warps of 32 keys read each operand half as often as
@@ -136,7 +146,8 @@ local function steps(spec, plan, padded)
   local list = {
     { entry = "attn_bwd_rows", grid = { string.format("cdiv(b * h * %s, %d)", padded, threads // 8), "1", "1" },
       threads = threads, registers = 64, work = "1", shared = {} },
-    { entry = "attn_bwd_dk_dv", grid = { string.format("cdiv(nk, %d)", kv), "hk", "b" }, threads = threads,
+    { entry = "attn_bwd_dk_dv", threads = threads,
+      grid = hooks.input.batch_first and { string.format("cdiv(nk, %d) * b", kv), "hk", "1" } or { string.format("cdiv(nk, %d)", kv), "hk", "b" },
       registers = math.min(255, family.registers(spec, plan)),
       work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edges * (q + kv) // 2,
                            work_of_row(spec, plan) * (q + 8), q) },
@@ -151,19 +162,16 @@ local function steps(spec, plan, padded)
       threads = threads, registers = 32, work = "1", shared = {} }
   end
   for _, x in ipairs(hooks.input.grads) do
-    x.summed, x.stored = is_summed(x), not deterministic and x.kind == "dense"
-    local shared = x.stored and is_shared(x) or "1"
     if x.stored and mma.leaves_tiles() then
       table.insert(list, 1, { entry = "attn_bwd_zero_" .. x.output, threads = threads, registers = 40, work = "1", shared = {},
-        grid = { string.format("cdiv(nq * nk, %d) * (1 - %s)", 8 * threads, shared), "h", "b" } })
+        grid = { string.format("cdiv(nq * nk, %d) * (1 - %s)", 8 * threads, x.shared), "h", "b" } })
     end
     if x.summed then
       list[#list + 1] = grads.finish_step(x, threads)
-    elseif shared ~= "0" then
-      list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { gradient_grid(x.extents, rows, keys) .. " * " .. shared, "1", "1" },
+    elseif not x.stored then
+      list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { gradient_grid(x.extents, rows, keys), "1", "1" },
         threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, plan, keys) }
     end
-    x.shared = shared
   end
   return list
 end
@@ -178,7 +186,7 @@ function family.describe(spec, plan)
     regions[2] = { name = "dq_sum", count = string.format("b * h * %s * %d", padded, 8 * chunks_d) }
   end
   local list = steps(spec, plan, padded)
-  grads.add_regions(regions, list, is_summed)
+  grads.add_regions(regions, list)
   return {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 16,

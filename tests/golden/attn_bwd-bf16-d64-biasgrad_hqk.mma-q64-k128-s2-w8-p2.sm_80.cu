@@ -5,32 +5,29 @@
 // again:  flashgen emit attn_bwd-bf16-d64-biasgrad_hqk.mma-q64-k128-s2-w8-p2.sm_80
 // made by flashgen 0.1.0
 //
+// zero:   sums1
 // launch: attn_bwd_rows, grid cdiv(b * h * roundup(nq, 64), 32) x 1 x 1, 256 threads, 0 shared
 //         bytes
 // zero:   dq_sum
-// launch: attn_bwd_dk_dv, grid cdiv(nk, 128) x hk x b, 256 threads, 132208 shared bytes
+// launch: attn_bwd_dk_dv, grid cdiv(nk, 128) * b x hk x 1, 256 threads, 132208 shared bytes
 // launch: attn_bwd_dq, grid cdiv(b * h * roundup(nq, 64) * 8, 512) x 1 x 1, 256 threads, 0 shared
 //         bytes
-// launch: attn_bwd_dbias, grid h * cdiv(nq, 128) * cdiv(nk, 64) * (1 - max(0, 1 - max(b - 1, 1 -
-//         b))) x 1 x 1, 256 threads, 49264 shared bytes
+// launch: attn_bwd_dbias, grid h * nq * (1 - max(0, 1 - max(b - 1, 1 - b))) x 1 x 1, 256 threads,
+//         0 shared bytes
 // scratch: kept, b * h * roundup(nq, 64) * 2 floats
 // scratch: dq_sum, b * h * roundup(nq, 64) * 64 floats
+// scratch: sums1, 1 * h * nq * nk * (1 - max(0, 1 - max(b - 1, 1 - b))) floats
 //
 // shared memory:
-//   SM_K             0  K [BLOCK_KV][D], then dK
-//   SM_V         16384  V [BLOCK_KV][DV], then dV
-//   SM_Q         32768  Q [stages][BLOCK_Q][D]
-//   SM_DO        49152  dO [stages][BLOCK_Q][DV]
-//   SM_DS        65536  dS^T [BLOCK_KV][BLOCK_Q]
-//   SM_P         81920  P^T [BLOCK_KV][BLOCK_Q]
-//   SM_INPUT     98304  bias [stages][BLOCK_Q][BLOCK_KV]
-//   SM_KEPT     131072  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
-//   SM_END      132096  what rounding the base to 128 bytes may take
-//   SM_ROWS_Q        0  Q [TILE_Q][D], then dQ
-//   SM_ROWS_DO   16384  dO [TILE_Q][DV]
-//   SM_ROWS_K    32768  K [TILE_KV][D], then sums
-//   SM_ROWS_V    40960  V [TILE_KV][DV]
-//   SM_ROWS_END  49152  what rounding the base to 128 bytes may take
+//   SM_K          0  K [BLOCK_KV][D], then dK
+//   SM_V      16384  V [BLOCK_KV][DV], then dV
+//   SM_Q      32768  Q [stages][BLOCK_Q][D]
+//   SM_DO     49152  dO [stages][BLOCK_Q][DV]
+//   SM_DS     65536  dS^T [BLOCK_KV][BLOCK_Q]
+//   SM_P      81920  P^T [BLOCK_KV][BLOCK_Q]
+//   SM_INPUT  98304  bias [stages][BLOCK_Q][BLOCK_KV]
+//   SM_KEPT  131072  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
+//   SM_END   132096  what rounding the base to 128 bytes may take
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -75,11 +72,6 @@ enum { SM_P = 81920 };
 enum { SM_INPUT = 98304 };
 enum { SM_KEPT = 131072 };
 enum { SM_END = 132096 };
-enum { SM_ROWS_Q = 0 };
-enum { SM_ROWS_DO = 16384 };
-enum { SM_ROWS_K = 32768 };
-enum { SM_ROWS_V = 40960 };
-enum { SM_ROWS_END = 49152 };
 
 #define ALL_LANES 0xffffffffu
 
@@ -429,6 +421,7 @@ typedef struct Params {
   i64 dbias_h, dbias_q;
   float *kept; // scratch
   float *dq_sum; // scratch
+  float *sums1; // scratch
   int b, h, hk, nq, nk;
   float scale;
 } Params;
@@ -464,7 +457,7 @@ attn_bwd_rows(const __grid_constant__ Params p) {
 extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_dk_dv(const __grid_constant__ Params p) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-  const int k0 = (int)blockIdx.x * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.z;
+  const int k0 = (int)blockIdx.x / p.b * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.x % p.b;
   const int group = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const int row_end = p.nq, first_row = 0;
   const int warp_k = warp / PARTS * WARP_KV, part = warp % PARTS;
@@ -473,6 +466,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   const u32 sm = (shared_base() + 127) & ~127u;
 
   const int input_aligned = (((u64)p.bias | 2 * (u64)(p.bias_h | p.bias_q)) & 15) == 0;
+  const int dbias_alone = p.b == 1; // its pairs have elements of their own
   load_tile(sm + SM_K, CHUNKS_D, BLOCK_KV, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0, p.nk, D);
   load_tile(sm + SM_V, CHUNKS_DV, BLOCK_KV, p.v + (b * p.v_b + g * p.v_h), p.v_n, k0, p.nk, DV);
   int h = g * group, q0 = first_row;
@@ -620,8 +614,13 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
           const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
           const int k = k0 + k_lane + 8 * r;
           {
-            if (q < p.nq && k < p.nk && p.b <= 1) { stg_u16(p.dbias
-                + (h * p.dbias_h + q * p.dbias_q + k), f32_to_bf16(dp[e])); }
+            if (q < p.nq && k < p.nk) {
+              if (dbias_alone) {
+                stg_u16(p.dbias + (h * p.dbias_h + q * p.dbias_q + k), f32_to_bf16(dp[e]));
+              } else {
+                red_add_f32(p.sums1 + (((((i64)0) * p.h + (h)) * p.nq + (q)) * p.nk + (k)), dp[e]);
+              }
+            }
           }
         }
       }
@@ -702,105 +701,14 @@ attn_bwd_dq(const __grid_constant__ Params p) {
   }
 }
 
-// dbias [1 h q k]: dS summed over the axes that are 1, in a fixed order
+// dbias from its sums; a block has a row of keys
 extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_dbias(const __grid_constant__ Params p) {
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-  const int q_lane = 16 * warp + lane / 4, k_lane = 2 * (lane % 4),
-      padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
-  const u32 sm = (shared_base() + 127) & ~127u;
-  const int k0 = (int)blockIdx.x % cdiv(p.nk, TILE_KV) * TILE_KV;
-  const int q0 = (int)blockIdx.x / cdiv(p.nk, TILE_KV) % cdiv(p.nq, TILE_Q) * TILE_Q;
-  const int h = (int)blockIdx.x / cdiv(p.nk, TILE_KV) / cdiv(p.nq, TILE_Q) % p.h;
-  float kept[2], delta[2], sum[N_KV * 4];
-  zero(sum, N_KV * 4);
-
-  for (int b = 0; b < p.b; b++) {
-    const int g = h / (p.h / p.hk);
-    {
-      block_sync(); // the last tile has been read
-      load_tile(sm + SM_ROWS_Q, CHUNKS_D, TILE_Q, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0,
-          p.nq, D);
-      load_tile(sm + SM_ROWS_DO, CHUNKS_DV, TILE_Q, p.dout + (b * p.dout_b + h * p.dout_h),
-          p.dout_n, q0, p.nq, DV);
-      #pragma unroll
-      for (int r = 0; r < 2; r++) {
-        const int q = q0 + q_lane + 8 * r;
-        const float *row = p.kept + 2 * (((i64)b * p.h + h) * padded + q);
-        kept[r] = q < p.nq ? ldg_f32(row) : -NEG_INF; // no weight
-        delta[r] = q < p.nq ? ldg_f32(row + 1) : 0.0f;
-      }
-      load_tile(sm + SM_ROWS_K, CHUNKS_D, TILE_KV, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0,
-          p.nk, D);
-      load_tile(sm + SM_ROWS_V, CHUNKS_DV, TILE_KV, p.v + (b * p.v_b + g * p.v_h), p.v_n, k0,
-          p.nk, DV);
-      cp_async_commit();
-      cp_async_wait_0();
-      block_sync();
-      float s[N_KV * 4], dp[N_KV * 4];
-      zero(s, N_KV * 4);
-      zero(dp, N_KV * 4);
-      multiply_nt(s, 1, N_KV, SM_ROWS_Q, by_rows(sm, CHUNKS_D, 16 * warp, 0), SM_ROWS_K,
-          by_chunks(sm, CHUNKS_D, 0, 0), CHUNKS_D);
-      multiply_nt(dp, 1, N_KV, SM_ROWS_DO, by_rows(sm, CHUNKS_DV, 16 * warp, 0), SM_ROWS_V,
-          by_chunks(sm, CHUNKS_DV, 0, 0), CHUNKS_DV);
-      if (q0 + TILE_Q <= p.nq && k0 + TILE_KV <= p.nk) {
-        #pragma unroll
-        for (int r = 0; r < 2; r++) {
-          const int q = q0 + q_lane + 8 * r;
-          const u16 *of_row0 = p.bias + (h * p.bias_h + q * p.bias_q + (k0 + k_lane));
-          #pragma unroll
-          for (int n = 0; n < N_KV; n++) {
-            #pragma unroll
-            for (int c = 0; c < 2; c++) {
-              const int e = 4 * n + 2 * r + c;
-              const float scored = p.scale * s[e] + bf16_to_f32(ldg_u16(of_row0 + (8 * n + c)));
-              const float weight = exp2_f32(scored * LOG2E - kept[r]);
-              const float ds = weight * (dp[e] - delta[r]);
-              sum[e] += ds;
-              dp[e] = ds;
-            }
-          }
-        }
-      } else {
-        #pragma unroll
-        for (int r = 0; r < 2; r++) {
-          const int q = q0 + q_lane + 8 * r;
-          const u16 *of_row0 = p.bias + (h * p.bias_h + q * p.bias_q + (k0 + k_lane));
-          #pragma unroll
-          for (int n = 0; n < N_KV; n++) {
-            #pragma unroll
-            for (int c = 0; c < 2; c++) {
-              const int e = 4 * n + 2 * r + c;
-              const int k = k0 + k_lane + 8 * n + c;
-              if (!(q < p.nq && k < p.nk)) {
-                dp[e] = 0.0f;
-                continue;
-              }
-              const float scored = p.scale * s[e] + bf16_to_f32(ldg_u16(of_row0 + (8 * n + c)));
-              const float weight = exp2_f32(scored * LOG2E - kept[r]);
-              const float ds = weight * (dp[e] - delta[r]);
-              sum[e] += ds;
-              dp[e] = ds;
-            }
-          }
-        }
-      }
-    }
-  }
-
-  #pragma unroll
-  for (int r = 0; r < 2; r++) {
-    const int q = q0 + q_lane + 8 * r;
-    #pragma unroll
-    for (int n = 0; n < N_KV; n++) {
-      #pragma unroll
-      for (int c = 0; c < 2; c++) {
-        const int e = 4 * n + 2 * r + c;
-        const int k = k0 + k_lane + 8 * n + c;
-        if (q < p.nq && k < p.nk) { stg_u16(p.dbias + (h * p.dbias_h + q * p.dbias_q + k),
-            f32_to_bf16(sum[e])); }
-      }
-    }
+  const int q = (int)blockIdx.x % p.nq;
+  const int h = (int)blockIdx.x / p.nq % p.h;
+  #pragma unroll 4
+  for (int k = (int)threadIdx.x; k < p.nk; k += THREADS) {
+    const float sum = ldg_f32(p.sums1 + (((((i64)0) * p.h + (h)) * p.nq + (q)) * p.nk + (k)));
+    stg_u16(p.dbias + (h * p.dbias_h + q * p.dbias_q + k), f32_to_bf16(sum));
   }
 }

@@ -9,8 +9,8 @@
 //         bytes
 // launch: attn_bwd_dk_dv, grid cdiv(nk, 64) x hk x b, 128 threads, 66672 shared bytes
 // launch: attn_bwd_dq, grid cdiv(nq, 64) x h x b, 128 threads, 32880 shared bytes
-// launch: attn_bwd_dbias, grid h * cdiv(nq, 64) * cdiv(nk, 64) * 1 x 1 x 1, 128 threads, 32880
-//         shared bytes
+// launch: attn_bwd_dbias, grid h * cdiv(nq, 64) * cdiv(nk, 64) x 1 x 1, 128 threads, 32880 shared
+//         bytes
 // scratch: kept, b * h * roundup(nq, 64) * 2 floats
 //
 // shared memory:
