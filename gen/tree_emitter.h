@@ -1,0 +1,54 @@
+/* tree_emitter.h - what the parts of tree_emit share: a text that grows, and what is known of
+ * nodes. */
+#ifndef FG_TREE_EMITTER_H
+#define FG_TREE_EMITTER_H
+
+#include "tree_emit.h"
+#include "tree_extent.h"
+
+enum { FG_EMIT_MAX = 1 << 18 }; /* bytes of one text */
+
+/* A text that grows; `failed` when memory ran out or it grew too long. */
+typedef struct {
+  char *text;
+  size_t n, room;
+  bool failed, no_memory;
+} fg_buffer;
+
+/* How often a value changes: once a head, a row, or a pair. */
+typedef enum { HEAD, ROW, PAIR } fg_level;
+
+typedef struct {
+  const fg_formula *f;
+  const fg_emit_names *names;
+  fg_buffer out, declared[2]; /* declarations of HEAD and ROW */
+  fg_level context;           /* of what is being written */
+  int lazy;                   /* inside what may not be evaluated */
+  bool at_base;               /* k stands for its base */
+  fg_extent *extent;          /* of each node */
+  int *hoisted, *based;       /* of each node, the number of its declaration + 1 */
+  int count[2];
+} fg_emitter;
+
+/* How tightly a text holds together: what need not stand in parentheses under an operator. */
+enum { LOOSE, CHOOSE, OR, AND, EQUAL, ORDER, SUM, PRODUCT, UNARY, PRIMARY };
+
+static inline const fg_node *fg_at(const fg_emitter *e, int node) { return &e->f->tree.node[node]; }
+
+void fg_put(fg_emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fg_put_float(fg_emitter *e, double x);
+void fg_put_node(fg_emitter *e, int node, int rank);
+void fg_write_node(fg_emitter *e, int node); /* without parentheses, nothing taken out */
+
+bool fg_too_big(fg_emitter *e, int node); /* beyond 32 bits */
+bool fg_is_wide(fg_emitter *e, int node); /* a text of 64 bits */
+fg_level fg_level_of(const fg_emitter *e, int node);
+
+/* tree_hoist.c. Each puts the node's text and returns true, or leaves it to the caller. */
+bool fg_put_hoisted(fg_emitter *e, int node);
+bool fg_put_by_increments(fg_emitter *e, int node);
+bool fg_put_scaled_s(fg_emitter *e, int node);
+void fg_put_quotient(fg_emitter *e, int node);
+void fg_put_read(fg_emitter *e, int node);
+
+#endif

@@ -1,0 +1,250 @@
+/* tree_hoist.c - what of an expression is made once a head or once a row, and linear terms in k. */
+#include "tree_emitter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_plain(const fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  return x->op == FG_NODE_CONSTANT || x->op == FG_NODE_SCALAR ||
+         (x->op == FG_NODE_NAME && x->which != FG_NAME_P);
+}
+
+/* Is node = factor * k + something without k? */
+static bool linear_in_k(const fg_emitter *e, int node, double *factor) {
+  const fg_node *x = fg_at(e, node);
+  double a = 0, b = 0;
+  *factor = 0;
+  if (!fg_tree_uses(&e->f->tree, node, FG_NAME_K)) return true;
+  if (x->op == FG_NODE_NAME) {
+    *factor = 1;
+    return true;
+  }
+  bool sum = x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT || x->op == FG_NODE_NEGATE;
+  bool product = x->op == FG_NODE_MULTIPLY && fg_at(e, x->arg[1])->op == FG_NODE_CONSTANT;
+  if ((!sum && !product) || !linear_in_k(e, x->arg[0], &a)) return false;
+  if (sum && x->arg[1] && !linear_in_k(e, x->arg[1], &b)) return false;
+  if (product)
+    *factor = a * fg_at(e, x->arg[1])->number;
+  else
+    *factor = x->op == FG_NODE_ADD ? a + b : x->op == FG_NODE_SUBTRACT ? a - b : -a;
+  return fabs(*factor) < 0x1p20;
+}
+
+static const char *c_type(fg_emitter *e, int node) {
+  return fg_at(e, node)->type == FG_TYPE_FLOAT ? "float" : fg_is_wide(e, node) ? "i64" : "int";
+}
+
+/* Has it a read that differs from row to row? */
+static bool reads_of_row(const fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  if (x->op == FG_NODE_READ && fg_level_of(e, node) == ROW) return true;
+  for (int i = 0; i < FG_NODE_ARGS && x->arg[i]; i++)
+    if (reads_of_row(e, x->arg[i])) return true;
+  return false;
+}
+
+/* Declares a value of the node's at a level; `write` puts it. */
+static int declare(fg_emitter *e, fg_level to, int node, const char *type,
+                   void (*write)(fg_emitter *e, int node)) {
+  const fg_level outside_context = e->context;
+  const int outside_lazy = e->lazy;
+  fg_buffer outside = e->out;
+  e->out = (fg_buffer){0};
+  e->context = to, e->lazy = 0;
+  write(e, node);
+  fg_buffer value = e->out;
+  e->out = e->declared[to];
+  int number = e->count[to]++;
+  const char *space = strchr(type, '*') ? "" : " ";
+  fg_put(e, "const %s%s%s%d = ", type, space, to == HEAD ? "of_head" : "of_row", number);
+  bool guarded = to == ROW && reads_of_row(e, node); /* a tile has rows that are none */
+  if (guarded) fg_put(e, "%s < %s ? ", e->names->name[FG_NAME_Q], e->names->name[FG_NAME_NQ]);
+  fg_put(e, "%s%s%s;\n", guarded ? "(" : "", value.text ? value.text : "0", guarded ? ") : 0" : "");
+  e->out.failed |= value.failed;
+  e->out.no_memory |= value.no_memory;
+  e->declared[to] = e->out;
+  free(value.text);
+  e->out = outside, e->context = outside_context, e->lazy = outside_lazy;
+  return number + 1;
+}
+
+bool fg_put_hoisted(fg_emitter *e, int node) {
+  fg_level own = fg_level_of(e, node);
+  bool lazy_read = e->lazy && fg_tree_reads(&e->f->tree, node);
+  if (!e->names->hoist || e->at_base || own >= e->context || is_plain(e, node) || lazy_read)
+    return false;
+  if (!e->hoisted[node]) e->hoisted[node] = declare(e, own, node, c_type(e, node), fg_write_node);
+  fg_put(e, "%s%d", own == HEAD ? "of_head" : "of_row", e->hoisted[node] - 1);
+  return true;
+}
+
+static void write_at_base(fg_emitter *e, int node) {
+  e->at_base = true;
+  fg_write_node(e, node);
+  e->at_base = false;
+}
+
+/* "of_row0 + A * (float)(3 * (offset))" for A * float(linear in k), A the same for a row. */
+bool fg_put_by_increments(fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  double factor;
+  int a = 0, number = node;
+  if (!e->names->hoist || !e->names->k_base || e->at_base || e->context != PAIR || e->lazy)
+    return false;
+  if (x->op == FG_NODE_MULTIPLY) {
+    int first = fg_at(e, x->arg[0])->op == FG_NODE_FLOAT;
+    a = x->arg[first], number = x->arg[!first];
+    if (fg_level_of(e, a) == PAIR) return false;
+  }
+  if (fg_at(e, number)->op != FG_NODE_FLOAT || !linear_in_k(e, fg_at(e, number)->arg[0], &factor) ||
+      !(fabs(factor) > 0))
+    return false;
+  if (!e->based[node]) e->based[node] = declare(e, ROW, node, c_type(e, node), write_at_base);
+  fg_put(e, "(of_row%d + ", e->based[node] - 1);
+  if (a) {
+    fg_put_node(e, a, PRODUCT);
+    fg_put(e, " * ");
+  }
+  fg_put(e, "(float)(%.0f * (%s)))", factor, e->names->k_offset);
+  return true;
+}
+
+/* ---- elements of inputs ---- */
+
+/* Puts the address of an element; where k stands for its base, that of the key there. */
+static void write_address(fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  const fg_input *input = &e->f->input[x->which];
+  char *index[FG_NODE_ARGS] = {NULL}, address[4096];
+  fg_buffer outside = e->out;
+  for (int i = 0; i < input->rank; i++) {
+    e->out = (fg_buffer){0};
+    fg_put_node(e, x->arg[i], LOOSE);
+    outside.failed |= e->out.failed || !e->out.text;
+    outside.no_memory |= e->out.no_memory;
+    index[i] = e->out.text;
+  }
+  e->out = outside;
+  if (!outside.failed) {
+    int n = fg_input_address(input, false, (const char *const *)index, sizeof address, address);
+    e->out.failed = (size_t)n >= sizeof address;
+    fg_put(e, "%s", address);
+  }
+  for (int i = 0; i < FG_NODE_ARGS; i++) free(index[i]);
+}
+
+static void write_address_at_base(fg_emitter *e, int node) {
+  e->at_base = true;
+  write_address(e, node);
+  e->at_base = false;
+}
+
+/* "of_row0 + 2 * (offset)": the elements of a row by one pointer, where the last index is linear in
+ * k and the others have no k. No index is read from memory: a row that is none has none. */
+static bool emit_address_by_increments(fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  const fg_input *input = &e->f->input[x->which];
+  int last = x->arg[input->rank - 1];
+  double factor;
+  if (!e->names->hoist || !e->names->k_base || e->at_base || e->context != PAIR) return false;
+  for (int i = 0; i < input->rank; i++)
+    if (fg_tree_reads(&e->f->tree, x->arg[i]) || fg_is_wide(e, x->arg[i]) ||
+        (i < input->rank - 1 && fg_level_of(e, x->arg[i]) == PAIR))
+      return false;
+  if (!strcmp(input->extent[input->rank - 1], "1") || fg_level_of(e, last) != PAIR ||
+      fg_too_big(e, last) || !linear_in_k(e, last, &factor))
+    return false;
+  if (!e->based[node]) {
+    static const char *const type[] = {[FG_ELEM_BF16] = "u16 *",
+                                       [FG_ELEM_F16] = "u16 *",
+                                       [FG_ELEM_F32] = "float *",
+                                       [FG_ELEM_I32] = "int *"};
+    e->based[node] = declare(e, ROW, node, type[input->elem], write_address_at_base);
+  }
+  fg_put(e, "of_row%d + ", e->based[node] - 1);
+  if (factor != 1) fg_put(e, "%.0f * ", factor);
+  fg_put(e, strpbrk(e->names->k_offset, " ") ? "(%s)" : "%s", e->names->k_offset);
+  return true;
+}
+
+void fg_put_read(fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  const fg_input *input = &e->f->input[x->which];
+  const char *staged = e->names->staged[x->which];
+  bool halves = input->elem != FG_ELEM_I32 && input->elem != FG_ELEM_F32;
+  if (staged) {
+    fg_put(e, "%s", staged);
+    return;
+  }
+  if (input->elem == FG_ELEM_I32)
+    fg_put(e, "(int)ldg_u32(");
+  else if (input->elem == FG_ELEM_F32)
+    fg_put(e, "ldg_f32(");
+  else
+    fg_put(e, "%s_to_f32(ldg_u16(", fg_elem_name(input->elem));
+  if (!emit_address_by_increments(e, node)) write_address(e, node);
+  fg_put(e, halves ? "))" : ")");
+}
+
+/* The product of s and of what is the same all over a head, "of_head0 * s[e]", times `extra`. */
+static bool is_scaled_s(const fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  if (x->op == FG_NODE_NAME) return x->which == FG_NAME_S;
+  if (x->op != FG_NODE_MULTIPLY && x->op != FG_NODE_DIVIDE) return false;
+  bool first = is_scaled_s(e, x->arg[0]), second = is_scaled_s(e, x->arg[1]);
+  if (x->op == FG_NODE_DIVIDE) return first && fg_level_of(e, x->arg[1]) == HEAD;
+  return (first && fg_level_of(e, x->arg[1]) == HEAD) ||
+         (second && fg_level_of(e, x->arg[0]) == HEAD);
+}
+
+static void write_unit(fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  if (x->op == FG_NODE_NAME) {
+    fg_put(e, "%s", e->names->s_unit);
+    return;
+  }
+  bool first = is_scaled_s(e, x->arg[0]);
+  write_unit(e, x->arg[!first]);
+  fg_put(e, x->op == FG_NODE_DIVIDE ? " / " : " * ");
+  fg_put_node(e, x->arg[first], UNARY);
+}
+
+bool fg_put_scaled_s(fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node);
+  if (!e->names->hoist || !e->names->s_unit || x->op == FG_NODE_NAME || !is_scaled_s(e, node) ||
+      fg_tree_reads(&e->f->tree, node))
+    return false;
+  if (!e->based[node]) e->based[node] = declare(e, HEAD, node, c_type(e, node), write_unit);
+  fg_put(e, "of_head%d * %s", e->based[node] - 1, e->names->s_raw);
+  return true;
+}
+
+static void write_inverse(fg_emitter *e, int node) {
+  fg_put(e, "1.0f / ");
+  fg_put_node(e, fg_at(e, node)->arg[1], UNARY);
+}
+
+/* x / m, m the same for a row or a constant: times its inverse. */
+void fg_put_quotient(fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node), *m = fg_at(e, x->arg[1]);
+  if (m->op == FG_NODE_CONSTANT) {
+    fg_put_node(e, x->arg[0], PRODUCT);
+    fg_put(e, " * ");
+    fg_put_float(e, 1 / m->number);
+    return;
+  }
+  fg_level own = fg_level_of(e, x->arg[1]);
+  bool lazy_read = e->lazy && fg_tree_reads(&e->f->tree, x->arg[1]);
+  bool hoist = e->names->hoist && !e->at_base && own < e->context && !lazy_read;
+  if (hoist && !e->based[node])
+    e->based[node] = declare(e, own, node, c_type(e, node), write_inverse);
+  fg_put_node(e, x->arg[0], PRODUCT);
+  if (hoist) {
+    fg_put(e, " * %s%d", own == HEAD ? "of_head" : "of_row", e->based[node] - 1);
+  } else {
+    fg_put(e, " / ");
+    fg_put_node(e, x->arg[1], UNARY);
+  }
+}
