@@ -53,6 +53,24 @@ static int lua_text(lua_State *L) {
   return 1;
 }
 
+/* Appends what tanh is taken of in the node to the list on the stack. */
+static void list_tanhs(lua_State *L, int node) {
+  const fg_node *x = &self(L)->tree.node[node];
+  luaL_checkstack(L, 2, NULL);
+  if (x->op == FG_NODE_TANH) {
+    lua_pushinteger(L, x->arg[0]);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  }
+  for (int i = 0; i < FG_NODE_ARGS && x->arg[i]; i++) list_tanhs(L, x->arg[i]);
+}
+
+static int lua_tanhs(lua_State *L) {
+  int node = check_node(L, 1);
+  lua_newtable(L);
+  list_tanhs(L, node);
+  return 1;
+}
+
 static const char *text_of(lua_State *L, int table, const char *key) {
   const char *text = lua_getfield(L, table, key) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
   lua_pop(L, 1); /* the table holds it */
@@ -72,12 +90,17 @@ static fg_emit_names read_names(lua_State *L, int table) {
                          .k_offset = text_of(L, table, "k_offset"),
                          .s_unit = text_of(L, table, "s_unit"),
                          .s_raw = text_of(L, table, "s_raw"),
+                         .origin = text_of(L, table, "origin"),
+                         .reach = text_of(L, table, "reach"),
                          .hoist = flag_of(L, table, "hoist"),
                          .wide = flag_of(L, table, "wide")};
   for (int i = 0; i < FG_NAMES; i++) {
     names.name[i] = text_of(L, table, fg_name_text[i]);
     if (!names.name[i]) names.name[i] = fg_name_text[i];
   }
+  lua_getfield(L, table, "log2");
+  names.log2 = (int)lua_tointeger(L, -1);
+  lua_pop(L, 1);
   if (lua_getfield(L, table, "staged") == LUA_TTABLE)
     for (int i = 0; i < f->n_inputs; i++)
       names.staged[i] = text_of(L, lua_gettop(L), f->input[i].name);
@@ -278,11 +301,9 @@ static void push_range(lua_State *L, const char *key, fg_visible range) {
 }
 
 void fg_formula_push(lua_State *L, fg_formula *f) {
-  static const luaL_Reg functions[] = {{"uses", lua_uses},
-                                       {"text", lua_text},
-                                       {"emit", lua_emit},
-                                       {"address", lua_address},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"uses", lua_uses},       {"text", lua_text},
+                                       {"tanhs", lua_tanhs},     {"emit", lua_emit},
+                                       {"address", lua_address}, {NULL, NULL}};
   luaL_newlibtable(L, functions);
   lua_pushlightuserdata(L, f);
   luaL_setfuncs(L, functions, 1);

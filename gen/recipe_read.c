@@ -144,8 +144,7 @@ static fg_status read_map(lua_State *L, fg_recipe *r) {
   fg_map *m = &r->map[r->n_maps];
   const char *tensor = text_at(L, "tensor");
   TRY(copy_name(text_at(L, "name"), sizeof m->name, m->name));
-  while (m->tensor < r->n_tensors &&
-         (!tensor || strcmp(r->tensor[m->tensor].name, tensor)))
+  while (m->tensor < r->n_tensors && (!tensor || strcmp(r->tensor[m->tensor].name, tensor)))
     m->tensor++;
   if (m->tensor == r->n_tensors)
     return fg_fail(FG_ETEMPLATE, "description: map %s: no tensor \"%s\"", m->name,

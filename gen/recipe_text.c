@@ -54,8 +54,8 @@ static void print_launch(fg_lines *all, const fg_step *s) {
 static void print_map(fg_lines *l, const fg_recipe *r, const fg_map *m) {
   char blocks[16] = "";
   if (m->blocks) snprintf(blocks, sizeof blocks, " %d", m->blocks);
-  fg_lines_add(l, "map %s %s %d %d%s swizzle %d\n", m->name, r->tensor[m->tensor].name,
-               m->columns, m->rows, blocks, m->swizzle);
+  fg_lines_add(l, "map %s %s %d %d%s swizzle %d\n", m->name, r->tensor[m->tensor].name, m->columns,
+               m->rows, blocks, m->swizzle);
 }
 
 int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {

@@ -126,6 +126,14 @@ static void emit_call(fg_emitter *e, const fg_node *x, const char *name) {
   fg_put(e, ")");
 }
 
+static void emit_small_tanh(fg_emitter *e, const fg_node *x) {
+  const char *reach = e->names->reach;
+  fg_put(e, "tanh_small_f32(");
+  if (*reach) fg_put(e, "reaching_f32(&%s, ", reach);
+  fg_put_node(e, x->arg[0], LOOSE);
+  fg_put(e, *reach ? "))" : ")");
+}
+
 /* A constant power of 2 divides by a shift, which floors. */
 static int shift_of(const fg_emitter *e, const fg_node *x) {
   const fg_node *m = fg_at(e, x->arg[1]);
@@ -231,7 +239,10 @@ void fg_write_node(fg_emitter *e, int node) {
       fg_put(e, " & %d", (1 << shift_of(e, x)) - 1);
   } else {
     bool floats = fg_at(e, x->arg[0])->type == FG_TYPE_FLOAT;
-    emit_call(e, x, floats ? ops[x->op].floats : wide ? ops[x->op].wides : ops[x->op].text);
+    if (x->op == FG_NODE_TANH && e->names->reach && fg_level_of(e, node) == PAIR)
+      emit_small_tanh(e, x);
+    else
+      emit_call(e, x, floats ? ops[x->op].floats : wide ? ops[x->op].wides : ops[x->op].text);
   }
 }
 
@@ -251,7 +262,9 @@ static fg_status take(fg_emitter *e, int n, const int *node, fg_emitted *out) {
   for (int i = 0; i < n; i++) {
     e->out = (fg_buffer){0};
     e->context = PAIR;
-    if (node[i])
+    if (node[i] && i + 1 == e->names->log2)
+      fg_put_log2(e, node[i]);
+    else if (node[i])
       fg_put_node(e, node[i], LOOSE);
     else
       fg_put(e, "0");

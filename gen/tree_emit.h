@@ -17,7 +17,13 @@ typedef struct fg_emit_names {
   const char *s_unit, *s_raw;
   const char *staged[FG_INPUT_MAX + 1]; /* an input's value where the caller has it, or NULL */
   bool hoist;                           /* head and row are wanted */
-  bool wide;                            /* sums that may exceed 32 bits are made in 64 */
+  /* The node of the list, from 1, that is wanted in units of log 2 and less `origin`, which is the
+   * same for a row: 0 none. Constants of the terms and of rows are folded. */
+  int log2;
+  const char *origin;
+  /* tanh is that of small numbers, whose largest goes to this float, "": nowhere. NULL: of any. */
+  const char *reach;
+  bool wide; /* sums that may exceed 32 bits are made in 64 */
 } fg_emit_names;
 
 /* Texts of n nodes. The strings are the caller's to free, by fg_emitted_free. */

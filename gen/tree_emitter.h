@@ -51,4 +51,17 @@ bool fg_put_scaled_s(fg_emitter *e, int node);
 void fg_put_quotient(fg_emitter *e, int node);
 void fg_put_read(fg_emitter *e, int node);
 
+/* A declaration; returns its number + 1. */
+int fg_declare_text(fg_emitter *e, fg_level to, const char *type, const char *text);
+/* Is node = factor * k + something without k? */
+bool fg_linear_in_k(const fg_emitter *e, int node, double *factor);
+/* Is it a product of s and of what is the same all over a head, and that as a text. */
+bool fg_is_scaled_s(const fg_emitter *e, int node);
+void fg_write_unit(fg_emitter *e, int node);
+/* Has it a read that differs from row to row? */
+bool fg_reads_of_row(const fg_emitter *e, int node);
+
+/* tree_sum.c: log2 e times the node, less names->origin. */
+void fg_put_log2(fg_emitter *e, int node);
+
 #endif

@@ -12,7 +12,7 @@ static bool is_plain(const fg_emitter *e, int node) {
 }
 
 /* Is node = factor * k + something without k? */
-static bool linear_in_k(const fg_emitter *e, int node, double *factor) {
+bool fg_linear_in_k(const fg_emitter *e, int node, double *factor) {
   const fg_node *x = fg_at(e, node);
   double a = 0, b = 0;
   *factor = 0;
@@ -23,8 +23,8 @@ static bool linear_in_k(const fg_emitter *e, int node, double *factor) {
   }
   bool sum = x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT || x->op == FG_NODE_NEGATE;
   bool product = x->op == FG_NODE_MULTIPLY && fg_at(e, x->arg[1])->op == FG_NODE_CONSTANT;
-  if ((!sum && !product) || !linear_in_k(e, x->arg[0], &a)) return false;
-  if (sum && x->arg[1] && !linear_in_k(e, x->arg[1], &b)) return false;
+  if ((!sum && !product) || !fg_linear_in_k(e, x->arg[0], &a)) return false;
+  if (sum && x->arg[1] && !fg_linear_in_k(e, x->arg[1], &b)) return false;
   if (product)
     *factor = a * fg_at(e, x->arg[1])->number;
   else
@@ -37,12 +37,24 @@ static const char *c_type(fg_emitter *e, int node) {
 }
 
 /* Has it a read that differs from row to row? */
-static bool reads_of_row(const fg_emitter *e, int node) {
+bool fg_reads_of_row(const fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
   if (x->op == FG_NODE_READ && fg_level_of(e, node) == ROW) return true;
   for (int i = 0; i < FG_NODE_ARGS && x->arg[i]; i++)
-    if (reads_of_row(e, x->arg[i])) return true;
+    if (fg_reads_of_row(e, x->arg[i])) return true;
   return false;
+}
+
+int fg_declare_text(fg_emitter *e, fg_level to, const char *type, const char *text) {
+  fg_buffer outside = e->out;
+  const char *space = strchr(type, '*') ? "" : " ";
+  e->out = e->declared[to];
+  fg_put(e, "const %s%s%s%d = %s;\n", type, space, to == HEAD ? "of_head" : "of_row", e->count[to],
+         text ? text : "0");
+  e->out.failed |= !text;
+  e->declared[to] = e->out;
+  e->out = outside;
+  return ++e->count[to];
 }
 
 /* Declares a value of the node's at a level; `write` puts it. */
@@ -53,27 +65,24 @@ static int declare(fg_emitter *e, fg_level to, int node, const char *type,
   fg_buffer outside = e->out;
   e->out = (fg_buffer){0};
   e->context = to, e->lazy = 0;
+  bool guarded = to == ROW && fg_reads_of_row(e, node); /* a tile has rows that are none */
+  if (guarded) fg_put(e, "%s < %s ? (", e->names->name[FG_NAME_Q], e->names->name[FG_NAME_NQ]);
   write(e, node);
+  if (guarded) fg_put(e, ") : 0");
   fg_buffer value = e->out;
-  e->out = e->declared[to];
-  int number = e->count[to]++;
-  const char *space = strchr(type, '*') ? "" : " ";
-  fg_put(e, "const %s%s%s%d = ", type, space, to == HEAD ? "of_head" : "of_row", number);
-  bool guarded = to == ROW && reads_of_row(e, node); /* a tile has rows that are none */
-  if (guarded) fg_put(e, "%s < %s ? ", e->names->name[FG_NAME_Q], e->names->name[FG_NAME_NQ]);
-  fg_put(e, "%s%s%s;\n", guarded ? "(" : "", value.text ? value.text : "0", guarded ? ") : 0" : "");
+  e->out = outside, e->context = outside_context, e->lazy = outside_lazy;
   e->out.failed |= value.failed;
   e->out.no_memory |= value.no_memory;
-  e->declared[to] = e->out;
+  int number = fg_declare_text(e, to, type, value.failed ? NULL : value.text);
   free(value.text);
-  e->out = outside, e->context = outside_context, e->lazy = outside_lazy;
-  return number + 1;
+  return number;
 }
 
 bool fg_put_hoisted(fg_emitter *e, int node) {
   fg_level own = fg_level_of(e, node);
   bool lazy_read = e->lazy && fg_tree_reads(&e->f->tree, node);
-  if (!e->names->hoist || e->at_base || own >= e->context || is_plain(e, node) || lazy_read)
+  if (!e->names->hoist || (e->at_base && fg_tree_uses(&e->f->tree, node, FG_NAME_K)) ||
+      own >= e->context || is_plain(e, node) || lazy_read)
     return false;
   if (!e->hoisted[node]) e->hoisted[node] = declare(e, own, node, c_type(e, node), fg_write_node);
   fg_put(e, "%s%d", own == HEAD ? "of_head" : "of_row", e->hoisted[node] - 1);
@@ -98,8 +107,8 @@ bool fg_put_by_increments(fg_emitter *e, int node) {
     a = x->arg[first], number = x->arg[!first];
     if (fg_level_of(e, a) == PAIR) return false;
   }
-  if (fg_at(e, number)->op != FG_NODE_FLOAT || !linear_in_k(e, fg_at(e, number)->arg[0], &factor) ||
-      !(fabs(factor) > 0))
+  if (fg_at(e, number)->op != FG_NODE_FLOAT ||
+      !fg_linear_in_k(e, fg_at(e, number)->arg[0], &factor) || !(fabs(factor) > 0))
     return false;
   if (!e->based[node]) e->based[node] = declare(e, ROW, node, c_type(e, node), write_at_base);
   fg_put(e, "(of_row%d + ", e->based[node] - 1);
@@ -154,7 +163,7 @@ static bool emit_address_by_increments(fg_emitter *e, int node) {
         (i < input->rank - 1 && fg_level_of(e, x->arg[i]) == PAIR))
       return false;
   if (!strcmp(input->extent[input->rank - 1], "1") || fg_level_of(e, last) != PAIR ||
-      fg_too_big(e, last) || !linear_in_k(e, last, &factor))
+      fg_too_big(e, last) || !fg_linear_in_k(e, last, &factor))
     return false;
   if (!e->based[node]) {
     static const char *const type[] = {[FG_ELEM_BF16] = "u16 *",
@@ -189,34 +198,34 @@ void fg_put_read(fg_emitter *e, int node) {
 }
 
 /* The product of s and of what is the same all over a head, "of_head0 * s[e]", times `extra`. */
-static bool is_scaled_s(const fg_emitter *e, int node) {
+bool fg_is_scaled_s(const fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
   if (x->op == FG_NODE_NAME) return x->which == FG_NAME_S;
   if (x->op != FG_NODE_MULTIPLY && x->op != FG_NODE_DIVIDE) return false;
-  bool first = is_scaled_s(e, x->arg[0]), second = is_scaled_s(e, x->arg[1]);
+  bool first = fg_is_scaled_s(e, x->arg[0]), second = fg_is_scaled_s(e, x->arg[1]);
   if (x->op == FG_NODE_DIVIDE) return first && fg_level_of(e, x->arg[1]) == HEAD;
   return (first && fg_level_of(e, x->arg[1]) == HEAD) ||
          (second && fg_level_of(e, x->arg[0]) == HEAD);
 }
 
-static void write_unit(fg_emitter *e, int node) {
+void fg_write_unit(fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
   if (x->op == FG_NODE_NAME) {
     fg_put(e, "%s", e->names->s_unit);
     return;
   }
-  bool first = is_scaled_s(e, x->arg[0]);
-  write_unit(e, x->arg[!first]);
+  bool first = fg_is_scaled_s(e, x->arg[0]);
+  fg_write_unit(e, x->arg[!first]);
   fg_put(e, x->op == FG_NODE_DIVIDE ? " / " : " * ");
   fg_put_node(e, x->arg[first], UNARY);
 }
 
 bool fg_put_scaled_s(fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
-  if (!e->names->hoist || !e->names->s_unit || x->op == FG_NODE_NAME || !is_scaled_s(e, node) ||
+  if (!e->names->hoist || !e->names->s_unit || x->op == FG_NODE_NAME || !fg_is_scaled_s(e, node) ||
       fg_tree_reads(&e->f->tree, node))
     return false;
-  if (!e->based[node]) e->based[node] = declare(e, HEAD, node, c_type(e, node), write_unit);
+  if (!e->based[node]) e->based[node] = declare(e, HEAD, node, c_type(e, node), fg_write_unit);
   fg_put(e, "of_head%d * %s", e->based[node] - 1, e->names->s_raw);
   return true;
 }

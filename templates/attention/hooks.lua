@@ -8,6 +8,11 @@
 --                             where b and h, and q, are known; names: q, k, s and what formula.emit takes. With
 --                             names.backward also slope, d score / ds, and terms: { name =, read =, slope = } for each
 --                             read of an input with a gradient
+--                             log2: the score times log2 e less names.origin, which is the same for a row; names.reach:
+--                             tanh is that of numbers up to TANH_SMALL, and the largest goes to that variable
+--   score.bends               there is a tanh in it; bends_scaled: of the product, scaled, and of nothing else
+--   reach(names)              the numbers of a head by which |s_raw| is multiplied for what tanh is taken of:
+--                             { head = declarations, units = texts }; nil: not of bends_scaled
 --   score.linear              true: the score is s itself; families may leave its scale to the normaliser
 --   score.additive            true: it is s and terms that do not depend on s
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
@@ -210,7 +215,8 @@ end
 input.tiled = score.additive and find_tiled() or nil
 
 function hooks.pair(names)
-  local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope }, {}
+  local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope or 0, formula.score }, {}
+  names.log2 = #nodes
   for _, x in ipairs(names.backward and formula.inputs or {}) do
     for at, read in ipairs(x.grad and x.reads or {}) do
       nodes[#nodes + 1] = read.slope
@@ -220,9 +226,26 @@ function hooks.pair(names)
   names.staged = input.staged
   names.s = names.s or names.s_unit and names.s_unit .. " * " .. names.s_raw
   local texts = emit(nodes, names)
-  for i, term in ipairs(terms) do term.slope = texts.values[3 + i] end
-  return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[2], slope = texts.values[3], terms = terms }
+  for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
+  return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[2], slope = texts.values[3], log2 = texts.values[4],
+           terms = terms }
 end
+
+-- What tanh is taken of in the score.
+local tanhs = formula.tanhs(formula.score)
+score.bends = #tanhs > 0
+
+function hooks.reach(names)
+  local texts, list = emit(tanhs, names), {}
+  for i, value in ipairs(texts.values) do
+    local unit = value:match("^(of_head%d+) %* " .. names.s_raw:gsub("%W", "%%%0") .. "$")
+    if not unit then return nil end
+    list[i] = "abs_f32(" .. unit .. ")"
+  end
+  return { head = texts.head, units = list }
+end
+
+score.bends_scaled = score.bends and hooks.reach({ q = "q", s_unit = "p.scale", s_raw = "s", hoist = true }) ~= nil
 
 -- x times a factor that may be 1.
 local function times(x, factor) return factor == "1.0f" and x or string.format("%s * (%s)", x, factor) end

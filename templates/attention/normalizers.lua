@@ -13,6 +13,8 @@
 --                       state as it is, and the test (text) that this was exact; where it holds for all rows
 --                       of a warp the family goes on with accept(r), elsewhere it takes the tile by `step`.
 --                       The first tile has first = true, behind start(r); a first one that fails, init(r).
+--   origin              the state that trial takes off a score in units of log 2: where r.exponent is a
+--                       text, it has done that, and log2 e is in it
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
 --                       r.second, the value to keep
 --   merge(a, b)         statements that make a's state that of both, which have seen different keys,
@@ -41,6 +43,7 @@ local softmax = {
   about = "softmax",
   masked = "NEG_INF",
   state = { "m", "l" },
+  origin = "m",
   second = "lse",
 }
 normalizers.softmax = softmax
@@ -72,9 +75,8 @@ local least = { bf16 = "1e-12f", f16 = "0.0625f" }
 function softmax.start(r) return fill("$m = 0.0f;\n$l = 0.0f;", r) end
 
 function softmax.trial(r, first)
-  local origin = first and "" or " - " .. r.m
-  local names = { s = r.s, p = r.p, unit = in_log2(r.unit), origin = origin, part = r.part }
-  local weights = r.each(fill("$p = exp2_f32($s * $unit$origin);\n$part += $p;", names))
+  local exponent = r.exponent or r.s .. " * " .. in_log2(r.unit) .. (first and "" or " - " .. r.m)
+  local weights = r.each(fill("$p = exp2_f32($exponent);\n$part += $p;", { p = r.p, part = r.part, exponent = exponent }))
   local sum = r.part_sum()
   if not first then return weights, string.format("%s < %s", sum, largest[spec.elem]) end
   weights = string.format("%s\nconst float %s = %s;", weights, r.total, r.sum(sum))

@@ -36,11 +36,17 @@ function family.shared(spec, plan)
   }
 end
 
--- Of a thread that multiplies: S, O, P, the rows' state and addresses. Inputs by key, and a score under a
--- mask with holes, take some more, or 12 to 116 bytes spill (d 64 with 192 rows, dv 200, NVRTC 13.0).
+-- Of a thread that multiplies: S, O, P, the rows' state, addresses and what a score takes, or 4 to 200 bytes
+-- spill (NVRTC 13.0: a cap at d 64 with 192 rows, inputs by key there and at dv 200, a dense input or a cap of
+-- more than the product with 128 keys at d 128).
 function family.registers(spec, plan)
-  local more = hooks.input.keyed or hooks.mask.skips.keys and not hooks.score.linear
-  return plan.block_kv // 2 + columns(spec.dv) // 2 + plan.block_kv // 4 + 32 + (more and 16 or 0)
+  local scores, score, input, more = plan.block_kv // 2, hooks.score, hooks.input, 0
+  if input.pairwise or score.bends and not score.bends_scaled then
+    more = 7 * scores // 8
+  elseif input.keyed or score.bends or hooks.mask.skips.keys and not score.linear then
+    more = 16
+  end
+  return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
 
 -- Registers of the threads that move data, and of the others: what the block was launched with. Movers

@@ -1,0 +1,175 @@
+/* tree_sum.c - an exponent of 2 from a score: a sum whose constants are folded. Its terms that are
+ * the same for a row, the origin too, become one number of the row; log2 e joins the factor of each
+ * of the others, which then costs one fused multiply-add. */
+#include "tree_emitter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TERMS = 16 };
+static const double LOG2_E = 1.4426950408889634;
+
+typedef struct {
+  fg_emitter *e;
+  fg_buffer once;    /* the sum of what a row has once */
+  char *term[TERMS]; /* of a pair */
+  int n;
+} sum;
+
+/* Between the two, e->out is a text of its own. */
+static fg_buffer begin(fg_emitter *e) {
+  fg_buffer outside = e->out;
+  e->out = (fg_buffer){0};
+  return outside;
+}
+
+static char *end(fg_emitter *e, fg_buffer outside) {
+  char *text = e->out.text;
+  outside.failed |= e->out.failed || !text;
+  outside.no_memory |= e->out.no_memory;
+  e->out = outside;
+  return text;
+}
+
+static void put_factor(fg_emitter *e, double factor) {
+  if (factor == 1) return;
+  fg_put_float(e, factor);
+  fg_put(e, " * ");
+}
+
+/* Goes on with the row's sum. */
+static fg_buffer begin_once(sum *s) {
+  fg_buffer outside = s->e->out;
+  s->e->out = s->once;
+  if (s->once.n) fg_put(s->e, " + ");
+  return outside;
+}
+
+static void end_once(sum *s, fg_buffer outside) {
+  s->once = s->e->out;
+  s->e->out = outside;
+}
+
+static void add_term(sum *s, char *text) { s->term[s->n++] = text; }
+
+static const char *name_of(fg_level level) { return level == HEAD ? "of_head" : "of_row"; }
+
+/* Declares factor * node, or the factor alone; puts its name, or the number. */
+static void put_declared(fg_emitter *e, double factor, int node) {
+  if (!node) {
+    fg_put_float(e, factor);
+    return;
+  }
+  fg_level level = fg_level_of(e, node);
+  fg_buffer outside = begin(e);
+  put_factor(e, factor);
+  fg_put_node(e, node, UNARY);
+  char *text = end(e, outside);
+  fg_put(e, "%s%d", name_of(level), fg_declare_text(e, level, "float", text) - 1);
+  free(text);
+}
+
+/* factor * unit * s. */
+static void add_score(sum *s, int node, double factor) {
+  fg_emitter *e = s->e;
+  fg_buffer outside = begin(e);
+  put_factor(e, factor);
+  fg_write_unit(e, node);
+  char *unit = end(e, outside);
+  outside = begin(e);
+  fg_put(e, "of_head%d * %s", fg_declare_text(e, HEAD, "float", unit) - 1, e->names->s_raw);
+  free(unit);
+  add_term(s, end(e, outside));
+}
+
+/* factor * a * float(linear in k): at the base of k once, by the offset for each pair. */
+static bool add_linear(sum *s, int node, double factor) {
+  fg_emitter *e = s->e;
+  const fg_node *x = fg_at(e, node);
+  int a = 0, number = node;
+  double slope;
+  if (!e->names->k_base || fg_reads_of_row(e, node)) return false;
+  if (x->op == FG_NODE_MULTIPLY) {
+    int first = fg_at(e, x->arg[0])->op == FG_NODE_FLOAT;
+    a = x->arg[first], number = x->arg[!first];
+    if (fg_level_of(e, a) == PAIR) return false;
+  }
+  if (fg_at(e, number)->op != FG_NODE_FLOAT ||
+      !fg_linear_in_k(e, fg_at(e, number)->arg[0], &slope) || !(fabs(slope) > 0))
+    return false;
+  fg_buffer outside = begin_once(s);
+  put_factor(e, factor);
+  e->at_base = true;
+  fg_put_node(e, node, UNARY);
+  e->at_base = false;
+  end_once(s, outside);
+  outside = begin(e);
+  put_declared(e, factor * slope, a);
+  fg_put(e, " * (float)(%s)", e->names->k_offset);
+  add_term(s, end(e, outside));
+  return true;
+}
+
+static bool is_number(const fg_emitter *e, int node) {
+  return fg_at(e, node)->op == FG_NODE_CONSTANT;
+}
+
+static void add_node(sum *s, int node, double factor) {
+  fg_emitter *e = s->e;
+  const fg_node *x = fg_at(e, node);
+  bool room = s->n < TERMS / 2;
+  if (room && (x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT)) {
+    add_node(s, x->arg[0], factor);
+    add_node(s, x->arg[1], x->op == FG_NODE_ADD ? factor : -factor);
+    return;
+  }
+  if (x->op == FG_NODE_NEGATE) return add_node(s, x->arg[0], -factor);
+  if (x->op == FG_NODE_MULTIPLY && is_number(e, x->arg[1]))
+    return add_node(s, x->arg[0], factor * fg_at(e, x->arg[1])->number);
+  if (x->op == FG_NODE_DIVIDE && is_number(e, x->arg[1]))
+    return add_node(s, x->arg[0], factor / fg_at(e, x->arg[1])->number);
+  if (fg_level_of(e, node) != PAIR) {
+    fg_buffer outside = begin_once(s);
+    put_factor(e, factor);
+    fg_put_node(e, node, UNARY);
+    end_once(s, outside);
+    return;
+  }
+  if (e->names->s_unit && fg_is_scaled_s(e, node) && !fg_tree_reads(&e->f->tree, node))
+    return add_score(s, node, factor);
+  if (add_linear(s, node, factor)) return;
+  int same = 0; /* which factor of a product is the same for a row */
+  if (x->op == FG_NODE_MULTIPLY)
+    for (int i = 0; i < 2; i++)
+      if (fg_level_of(e, x->arg[i]) != PAIR && !fg_reads_of_row(e, x->arg[i])) same = x->arg[i];
+  fg_buffer outside = begin(e);
+  if (same) {
+    put_declared(e, factor, same);
+    fg_put(e, " * ");
+    fg_put_node(e, same == x->arg[0] ? x->arg[1] : x->arg[0], UNARY);
+  } else {
+    put_factor(e, factor);
+    fg_put_node(e, node, UNARY);
+  }
+  add_term(s, end(e, outside));
+}
+
+void fg_put_log2(fg_emitter *e, int node) {
+  sum s = {.e = e};
+  const char *origin = e->names->origin;
+  add_node(&s, node, LOG2_E);
+  fg_buffer outside = begin_once(&s);
+  if (origin && *origin) fg_put(e, "%s%s", s.once.n ? "- " : "-", origin);
+  end_once(&s, outside);
+  int row = s.once.n ? fg_declare_text(e, ROW, "float", s.once.text) : 0;
+  e->out.failed |= s.once.failed;
+  e->out.no_memory |= s.once.no_memory;
+  for (int i = s.n - 1; i >= 0; i--)
+    fg_put(e, "%s%s%s", s.term[i] ? s.term[i] : "0", i || row ? " + " : "", i ? "(" : "");
+  if (row) fg_put(e, "of_row%d", row - 1);
+  for (int i = 1; i < s.n; i++) fg_put(e, ")");
+  if (!s.n && !row) fg_put(e, "0.0f");
+  for (int i = 0; i < s.n; i++) free(s.term[i]);
+  free(s.once.text);
+}
