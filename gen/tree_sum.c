@@ -159,9 +159,11 @@ void fg_put_log2(fg_emitter *e, int node) {
   sum s = {.e = e};
   const char *origin = e->names->origin;
   add_node(&s, node, LOG2_E);
-  fg_buffer outside = begin_once(&s);
-  if (origin && *origin) fg_put(e, "%s%s", s.once.n ? "- " : "-", origin);
-  end_once(&s, outside);
+  if (origin && *origin) {
+    fg_buffer outside = begin_once(&s);
+    fg_put(e, "-%s", origin);
+    end_once(&s, outside);
+  }
   int row = s.once.n ? fg_declare_text(e, ROW, "float", s.once.text) : 0;
   e->out.failed |= s.once.failed;
   e->out.no_memory |= s.once.no_memory;

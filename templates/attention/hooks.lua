@@ -8,11 +8,11 @@
 --                             where b and h, and q, are known; names: q, k, s and what formula.emit takes. With
 --                             names.backward also slope, d score / ds, and terms: { name =, read =, slope = } for each
 --                             read of an input with a gradient
---                             log2: the score times log2 e less names.origin, which is the same for a row; names.reach:
+--                             with names.exponent log2: the score times log2 e less names.origin, which is the same for a row; names.reach:
 --                             tanh is that of numbers up to TANH_SMALL, and the largest goes to that variable
 --   score.bends               there is a tanh in it; bends_scaled: of the product, scaled, and of nothing else
---   reach(names)              the numbers of a head by which |s_raw| is multiplied for what tanh is taken of:
---                             { head = declarations, units = texts }; nil: not of bends_scaled
+--   small_reach(names)        of bends_scaled: the test that no number is larger than TANH_SMALL, where `reach` is
+--                             the largest |s_raw|
 --   score.linear              true: the score is s itself; families may leave its scale to the normaliser
 --   score.additive            true: it is s and terms that do not depend on s
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
@@ -215,8 +215,8 @@ end
 input.tiled = score.additive and find_tiled() or nil
 
 function hooks.pair(names)
-  local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope or 0, formula.score }, {}
-  names.log2 = #nodes
+  local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope or 0, names.exponent and formula.score or 0 }, {}
+  names.log2 = names.exponent and #nodes or nil
   for _, x in ipairs(names.backward and formula.inputs or {}) do
     for at, read in ipairs(x.grad and x.reads or {}) do
       nodes[#nodes + 1] = read.slope
@@ -227,7 +227,7 @@ function hooks.pair(names)
   names.s = names.s or names.s_unit and names.s_unit .. " * " .. names.s_raw
   local texts = emit(nodes, names)
   for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
-  return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[2], slope = texts.values[3], log2 = texts.values[4],
+  return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[2], slope = texts.values[3], log2 = names.exponent and texts.values[4],
            terms = terms }
 end
 
@@ -235,17 +235,19 @@ end
 local tanhs = formula.tanhs(formula.score)
 score.bends = #tanhs > 0
 
-function hooks.reach(names)
-  local texts, list = emit(tanhs, names), {}
+-- Where tanh is taken of the scaled product alone: a test of `reach`, the largest |s_raw|.
+function hooks.small_reach(names)
+  local texts, tests = emit(tanhs, names), {}
   for i, value in ipairs(texts.values) do
     local unit = value:match("^(of_head%d+) %* " .. names.s_raw:gsub("%W", "%%%0") .. "$")
+    unit = unit and texts.head:match("const float " .. unit .. " = ([^\n]*);")
     if not unit then return nil end
-    list[i] = "abs_f32(" .. unit .. ")"
+    tests[i] = string.format("reach * abs_f32(%s) <= TANH_SMALL", unit)
   end
-  return { head = texts.head, units = list }
+  return table.concat(tests, " && ")
 end
 
-score.bends_scaled = score.bends and hooks.reach({ q = "q", s_unit = "p.scale", s_raw = "s", hoist = true }) ~= nil
+score.bends_scaled = score.bends and hooks.small_reach({ q = "q", s_unit = "p.scale", s_raw = "s", hoist = true }) ~= nil
 
 -- x times a factor that may be 1.
 local function times(x, factor) return factor == "1.0f" and x or string.format("%s * (%s)", x, factor) end

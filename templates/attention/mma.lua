@@ -56,9 +56,9 @@ end
 -- `scores` of a thread, and rows that are no multiple of 128 bytes. Fitted to what spills at d 8 to 256
 -- (NVRTC 13.0, sm_80 and sm_90a).
 function mma.surcharge(spec, scores, ragged)
-  local inputs = 0
+  local input, inputs = hooks.input, 0
   if not hooks.score.linear then
-    inputs = hooks.input.pairwise and not hooks.input.tiled and 2 * scores or scores // 2
+    inputs = input.pairwise and not input.tiled and 2 * scores or input.keyed and scores // 2 or hooks.score.bends and 12 or 4
   end
   return inputs + ((spec.d % 64 > 0 or spec.dv % 64 > 0) and ragged or 0)
 end

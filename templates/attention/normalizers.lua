@@ -23,11 +23,12 @@
 --   delta(dot, dsecond) a row's constant of backward, from dO . O and the gradient of `second`
 --   kept(second)        what `p` takes of a row, from what was kept: once a row
 --   p(s, kept, unit)    the weight again, from the score
+--   weight(exponent)    the same from the score times log2 e less what p takes of the row
 --   ds(p, dp, delta)    the gradient at the score
 --
 -- r names the family's variables: correction, inverse, second, the state's by their names, and those
 -- of one score that its thread holds: s, p, where the score is s * unit (unit nil: s itself; a unit is
--- positive in `step`). And it has functions: each(text) makes text a loop over the thread's scores of
+-- positive in `step`; log2: it has been multiplied by log2 e). And it has functions: each(text) makes text a loop over the thread's scores of
 -- the row; max() is the largest s of the row, sum(x) the sum of all threads' x.
 local normalizers = {}
 
@@ -54,11 +55,12 @@ function softmax.init(r) return fill("$m = NEG_INF;\n$l = 0.0f;", r) end
 local function in_log2(unit) return unit and "(" .. unit .. " * LOG2E)" or "LOG2E" end
 
 function softmax.step(r)
-  local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = in_log2(r.unit) }
-  names.weights = r.each(fill("$p = exp2_f32($s * $unit - origin);\n" .. (r.part or "$l") .. " += $p;", names))
+  local unit = r.log2 and "" or " * " .. in_log2(r.unit)
+  local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit }
+  names.weights = r.each(fill("$p = exp2_f32($s$unit - origin);\n" .. (r.part or "$l") .. " += $p;", names))
   if r.part then names.weights = names.weights .. fill("\n$l += ", names) .. r.part_sum() .. ";" end
   return fill([[
-const float peak = max_f32($m, $max * $unit);
+const float peak = max_f32($m, $max$unit);
 const float origin = peak == NEG_INF ? 0.0f : peak;
 const float $correction = exp2_f32($m - origin);
 $l *= $correction;
@@ -111,6 +113,9 @@ function softmax.kept(second) return fill("$lse == NEG_INF ? -NEG_INF : $lse * L
 function softmax.p(s, kept, unit)
   return fill("exp2_f32($s * $unit - $kept)", { s = s, kept = kept, unit = in_log2(unit) })
 end
+
+-- The same from an exponent: a score times log2 e less what was kept.
+function softmax.weight(exponent) return "exp2_f32(" .. exponent .. ")" end
 
 function softmax.ds(p, dp, delta) return fill("$p * ($dp - $delta)", { p = p, dp = dp, delta = delta }) end
 

@@ -36,6 +36,20 @@ function text.needed(declarations, code)
   return table.concat(kept, "\n")
 end
 
+-- Declarations of what a head has, for a loop over heads: { declared = before it, set = in it, where h is
+-- another one than before }. What takes no function stays in the loop.
+function text.by_head(declarations)
+  if not declarations:find("_%w+%(") then return { declared = "", set = declarations } end
+  local declared, set = { "int h_known = -1;" }, { "if (h != h_known) {", "h_known = h;" }
+  for line in declarations:gmatch("[^\n]+") do
+    local kind, name, value = line:match("^const (%w+ %*?)([%w_]+) = (.*)$")
+    declared[#declared + 1] = (kind:find("*", 1, true) and "const " or "") .. kind .. name .. " = 0;"
+    set[#set + 1] = name .. " = " .. value
+  end
+  set[#set + 1] = "}"
+  return { declared = table.concat(declared, "\n"), set = table.concat(set, "\n") }
+end
+
 -- The declarators of a normaliser's state for the warp's rows: "m[ROWS], l[ROWS]".
 function text.row_state(norm)
   local names = {}
