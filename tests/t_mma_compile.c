@@ -38,7 +38,10 @@ static const char *const backward[] = {"dtype=f16",
                                        "bias=grad bias_dims=[q]",
                                        "mask=causal bias=grad bias_dims=[h,k] bias_dtype=f32",
                                        "mask=causal deterministic=true",
-                                       "mask=causal bias=true bias_dtype=f32 deterministic=true"};
+                                       "mask=causal bias=true bias_dtype=f32 deterministic=true",
+                                       "mask=causal score=softcap(9.0) bias=grad bias_dims=[h,q,k]",
+                                       "score=relative(t) inputs.t=f32[h,nq+nk-1]grad "
+                                       "deterministic=true"};
 
 enum { FORWARD = sizeof forward / sizeof *forward, BACKWARD = sizeof backward / sizeof *backward };
 

@@ -13,9 +13,13 @@
 #define B_LINEAR B_PARTS CAUSAL ";" B_PAIRS CAUSAL
 #define B_ALL    B_LINEAR ";" B_EIGHT BIASED ";" B_PAIRS BIASED
 #define B_SYNC   B_ALL ";" B_PARTS CAUSAL "deterministic=true;" B_PAIRS CAUSAL "deterministic=true"
-/* The passes that own rows: dQ, and the gradient of an input over axes of each kind. */
-#define R_DQ  B_PAIRS CAUSAL "deterministic=true"
-#define R_ALL R_DQ ";" B_PAIRS CAUSAL "deterministic=true bias=grad bias_dims=[b],[q],[k],[q,k]"
+/* The passes that own rows: dQ, and the gradient of an input over axes of each kind, and by
+ * distance. */
+#define R_DQ B_PAIRS CAUSAL "deterministic=true"
+#define R_ALL                                                                                      \
+  R_DQ ";" B_PAIRS CAUSAL                                                                          \
+       "deterministic=true bias=grad bias_dims=[b],[q],[k],[q,k];" B_PAIRS CAUSAL                  \
+       "deterministic=true score=relative(t) inputs.t=f32[h,nq+nk-1]grad"
 
 static const planted_bug bugs[] = {
     {FORWARD, "block_sync();", "(void)0;", .words = F_ALL, .fault = ORDER},
@@ -54,10 +58,9 @@ static const planted_bug stages[] = {
      "SM_V, v_lanes", .words = F_TWO CAUSAL, .fault = MIXED},
     {FORWARD, "input_lanes$(stages > 1 and \" + (u32)(stage * INPUT_BYTES)\" or \"\")",
      "input_lanes", .words = F_TWO BIASED, .fault = MIXED},
-    {FORWARD, "(stages > 2 and stages - 1 .. \" * \" or \"\") .. \"BLOCK_KV;\"",
-     "\"0;\"", .words = F_TWO CAUSAL},
-    {FORWARD, "@ load_k(k_next)", "@ load_k(\"k0\")",
-     .words = F_ONE CAUSAL ";" F_WIDE CAUSAL},
+    {FORWARD, "(stages > 2 and stages - 1 .. \" * \" or \"\") .. \"BLOCK_KV;\"", "\"0;\"",
+     .words = F_TWO CAUSAL},
+    {FORWARD, "@ load_k(k_next)", "@ load_k(\"k0\")", .words = F_ONE CAUSAL ";" F_WIDE CAUSAL},
     {BACKWARD, "stage = 1 - stage;", "(void)0;", .words = B_TWO CAUSAL, .fault = MIXED},
     {BACKWARD, "@ load_rows(\"h_next\", \"q_next\", \"(1 - stage)\")",
      "@ load_rows(\"h_next\", \"q_next\", \"stage\")", .words = B_TWO CAUSAL, .fault = ORDER},

@@ -60,9 +60,14 @@ END_TEST
 
 /* Equal launches give equal bits: of a table by distance too, while buckets have no order. */
 START_TEST(deterministic_gradients) {
-  passes("check pass=backward head_dim=16 deterministic=true",
+  passes("check pass=backward head_dim=16 deterministic=true --plans all",
          "'score=softcap(relative(t), 4.0),alibi(u)' 'inputs.t=f32[h, nq + nk - 1] grad' "
          "'inputs.u=f32[h] grad' mask=causal --seed 4");
+  passes(
+      "check pass=backward head_dim=24/16 family=mma deterministic=true",
+      "'score=s + u[q] * t[q - k + nk],s * t[h % 2 + k - q + nq] + c' 'inputs.t=bf16[2 * nq + 2 * "
+      "nk + 300] grad' 'inputs.u=f32[q] grad' inputs.c=float 'mask=dilated(3),window(40, 9)' "
+      "--seed 5");
   static const char refused[] =
       FLASHGEN_PROGRAM " list pass=backward head_dim=16 deterministic=true 'score=t5(t, 8, 64)' "
                        "'inputs.t=f32[h, 8] grad' 2>&1 | grep -q \"simt: deterministic=true: t's "

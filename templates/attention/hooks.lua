@@ -48,6 +48,10 @@
 --   input.split(x, at)        the declarations of the indices i1, i2, ... of element `at`
 --   input.store_split(x, value)  the statement that stores the element of those indices
 --   input.finish(x, at)       the statements that store element `at` of the sums as the gradient
+--   input.blocks(x, size)     of an affine one: blocks that own `size` elements of its affine axis each, an
+--                             expression of the recipe
+--   input.band(x, size)       the declarations of the first of a block's elements, `first`, and of its other
+--                             indices i1, i2, ...; input.length(x) is how many there are on that axis
 -- Tests are C expressions, "1" and "0" when known; ranges may leave [0, nq) and [0, nk): families
 -- clamp them.
 local hooks = {}
@@ -96,7 +100,7 @@ for i, x in ipairs(formula.inputs) do
     end
     local kinds = { qk = "dense", ["q1"] = "rows", ["1k"] = "keys", ["11"] = "scalar" }
     input.grads[#input.grads + 1] = {
-      name = x.name, output = "d" .. prefix .. x.name, extents = extents,
+      lengths = counts, name = x.name, output = "d" .. prefix .. x.name, extents = extents,
       kind = extents and kinds[extents:sub(3)] or "indexed", region = "sums" .. i, count = table.concat(counts, " * "),
     }
   end
@@ -181,8 +185,29 @@ function input.affine(x)
   if #reads ~= 1 or not read.affine then return nil end
   local axes = {} -- which of its indices are those of b and h
   for i, axis in ipairs(read.axis) do axes[axis] = "i" .. i end
-  return { factor = read.affine, index = text_of(read.index[read.affine_axis], { q = "0", k = "0" }),
+  return { factor = read.affine, axis = read.affine_axis, index = text_of(read.index[read.affine_axis], { q = "0", k = "0" }),
            element = "i" .. read.affine_axis, b = axes.b, h = axes.h }
+end
+
+function input.length(x) return length_of(declared[x.name].input.extents[input.affine(x).axis]) end
+
+function input.blocks(x, size)
+  local factors = table.move(x.lengths, 1, #x.lengths, 1, {})
+  local axis = input.affine(x).axis
+  factors[axis] = string.format("cdiv(%s, %d)", factors[axis], size)
+  return table.concat(factors, " * ")
+end
+
+function input.band(x, size)
+  local bands, extents = string.format("cdiv(%s, %s)", input.length(x), size), declared[x.name].input.extents
+  local lines, place = { string.format("const int first = (int)blockIdx.x %% %s * %s;", bands, size) }, "(int)blockIdx.x / " .. bands
+  for i = #extents, 1, -1 do
+    if i ~= input.affine(x).axis and extents[i] ~= "1" then
+      lines[#lines + 1] = string.format("const int i%d = %s %% %s;", i, place, length_of(extents[i]))
+      place = place .. " / " .. length_of(extents[i])
+    end
+  end
+  return table.concat(lines, "\n")
 end
 
 -- The score ----------------------------------------------------------------------------------------

@@ -25,12 +25,11 @@ function grads.finish_step(x, threads)
 end
 
 -- Why an input's gradient cannot be made in a fixed order, nil if each can: an element is one writer's only
--- where the pairs that read it are known from its index. `affine`: the family can go over those pairs.
-function grads.refused(affine)
+-- where the pairs that read it are known from its index.
+function grads.refused()
   for _, x in ipairs(hooks.input.grads) do
-    if spec.deterministic == "true" and x.kind == "indexed" and not (affine and hooks.input.affine(x)) then
-      local why = hooks.input.affine(x) and "this family sums it as it comes" or "its index is not affine in q and k"
-      return string.format("deterministic=true: %s's gradient has no fixed order: %s", x.name, why)
+    if spec.deterministic == "true" and x.kind == "indexed" and not hooks.input.affine(x) then
+      return string.format("deterministic=true: %s's gradient has no fixed order: its index is not affine in q and k", x.name)
     end
   end
 end

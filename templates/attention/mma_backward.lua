@@ -101,16 +101,28 @@ function family.shared(spec, plan)
   return blocks
 end
 
+-- Elements of a gradient by distance that a block of its pass owns, a multiple of every plan's threads. The
+-- pass makes (TILE_Q + BAND) / BAND of the pairs' S and dP.
+local BAND, banded = 256, false
+for _, x in ipairs(hooks.input.grads) do
+  x.banded = deterministic and x.kind == "indexed"
+  banded = banded or x.banded
+end
+
 -- The passes whose blocks own rows of queries, 16 a warp, and take tiles of keys as large as fit.
 local function row_tiles(spec, plan, keys)
   local rows = 16 * plan.warps
-  return {
+  local blocks = {
     { "SM_ROWS_Q", tiles.bytes(rows, spec.d), "Q [TILE_Q][D], then dQ" },
     { "SM_ROWS_DO", tiles.bytes(rows, spec.dv), "dO [TILE_Q][DV]" },
     { "SM_ROWS_K", tiles.bytes(keys, spec.d), "K [TILE_KV][D], then sums" },
     { "SM_ROWS_V", tiles.bytes(keys, spec.dv), "V [TILE_KV][DV]" },
-    { "SM_ROWS_END", mma.rounding[2], mma.rounding[3] },
   }
+  if banded then
+    blocks[#blocks + 1] = { "SM_ROWS_TERMS", rows * (keys + 1) * 4, "dS [TILE_Q][TILE_KV + 1], float32" }
+  end
+  blocks[#blocks + 1] = { "SM_ROWS_END", mma.rounding[2], mma.rounding[3] }
+  return blocks
 end
 
 local function tile_keys(spec, plan)
@@ -169,7 +181,8 @@ local function steps(spec, plan, padded)
     if x.summed then
       list[#list + 1] = grads.finish_step(x, threads)
     elseif not x.stored then
-      list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { gradient_grid(x.extents, rows, keys), "1", "1" },
+      local blocks = x.banded and hooks.input.blocks(x, BAND) or gradient_grid(x.extents, rows, keys)
+      list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { blocks, "1", "1" },
         threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, plan, keys) }
     end
   end
@@ -224,6 +237,7 @@ function family.describe(spec, plan)
       { "TILE_Q", 16 * plan.warps, "query rows of a block that owns rows" },
       { "TILE_KV", keys, "keys of its tiles" },
       { "N_KV", keys // 8, "tiles of 8 keys of its S" },
+      banded and { "BAND", BAND, "elements of a gradient by distance that a block owns" } or nil,
     },
     shared = family.shared(spec, plan),
   }

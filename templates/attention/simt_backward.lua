@@ -7,7 +7,7 @@ local grads = run("attention/input_grads.lua")
 local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt.lua")
 
 function family.applies(spec, arch)
-  local why = grads.refused(true)
+  local why = grads.refused()
   return not why, why
 end
 
