@@ -86,7 +86,7 @@ static fg_status check_tensor(const fg_recipe *recipe, const fg_recipe_tensor *t
 /* Sums of positions and numbers stay within 32 bits. */
 static fg_status check_number(const fg_recipe_number *x, const fg_args *args) {
   double value = args->inputs[x->slot].number;
-  if (x->real || (value >= -0x1p30 && value <= 0x1p30 && value >= floor(value))) return FG_OK;
+  if (x->real || (value >= -0x1p30 && value <= 0x1p30 && value <= floor(value))) return FG_OK;
   return fg_fail(FG_EARGUMENT, "%s = %g: expected a whole number of at most 2^30 in size", x->name,
                  value);
 }

@@ -1,0 +1,247 @@
+/* t_api_inputs.c - inputs of masks and scores through fg_launch: fg_args.inputs by the order of
+ * their names, gradients, what is missing or wrong in them. On the host device, or on that which
+ * FLASHGEN_TEST_DEVICE names. */
+#include "api_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In the order of names: cap, ids, slope, table, width. The bias has a place of its own. */
+#define WORDS                                                                                      \
+  "head_dim=16/8 mask=window(width,3)&&ids[b,k]>=0 score=softcap(alibi(slope)+table[h,k-q+nq-1],"  \
+  "cap) inputs=width=int,cap=float,slope=f32[h]grad,table=f32[h,nq+nk-1]grad,ids=i32[b,k] "        \
+  "bias=grad bias_dims=[h,q,k] family="
+enum { CAP, IDS, SLOPE, TABLE, WIDTH, N_INPUTS };
+
+enum { SKIP = 77 };
+static fg_context *context;
+static const char *const families[] = {"simt", "mma"};
+static const char *const orders[] = {"", " deterministic=true"};
+
+static fg_kernel *make(const char *pass, const char *family, const char *more) {
+  char words[512];
+  snprintf(words, sizeof words, "pass=%s " WORDS "%s%s", pass, family, more);
+  return api_kernel(context, words);
+}
+
+/* The suite's fixture clears the environment: it is read before that. */
+static char name[32];
+
+static void open_one(void) {
+  api_enter();
+  fg_config config = api_config("cache");
+  config.device = name;
+  GOOD(fg_open(&config, &context));
+}
+
+static void close_one(void) {
+  fg_close(context);
+  api_leave();
+}
+
+/* Through fg_launch; a GPU's device cannot stand in for itself, and is judged by its module. */
+static void judge(fg_kernel *kernel, const verify_case *which) {
+  verify_verdict verdict;
+  if (!strcmp(name, "host")) {
+    api_verify(kernel, API_PADDED, which);
+    return;
+  }
+  GOOD(verify_run(&kernel->variant, kernel->source, kernel->module, which, 0, &verdict));
+  ck_assert_msg(verdict.pass, "%s, seed %d", kernel->name, (int)which->seed);
+}
+
+START_TEST(numbers) {
+  static const fg_shape shapes[] = {
+      {2, 4, 2, 20, 37, 0}, {1, 2, 1, 70, 33, 0}, {1, 2, 2, 150, 150, 0}};
+  static const verify_number chosen[] = {{"width", 18}, {"cap", 3.5}};
+  for (int i = 0; i < 3; i++) {
+    const verify_case which = {.shape = shapes[i],
+                               .scale = i ? 0.3F : 0,
+                               .seed = (uint64_t)i,
+                               .n_numbers = 2,
+                               .number = chosen};
+    judge(make("forward", families[_i], ""), &which);
+    for (int o = 0; o < 2; o++) judge(make("backward", families[_i], orders[o]), &which);
+  }
+}
+END_TEST
+
+/* Ids that are in the tensor, numbers that are in their range. */
+static fg_problem *problem(fg_kernel *kernel) {
+  fg_problem *p = api_problem(kernel, (fg_shape){2, 2, 1, 90, 137, 0}, 1);
+  int ids = fg_problem_find(p, "ids");
+  float values[2 * 137];
+  for (int i = 0; i < 2 * 137; i++) values[i] = (float)(i % 5);
+  ck_assert_int_eq(fg_problem_count(p, ids), 2 * 137);
+  GOOD(fg_problem_set(p, ids, values));
+  p->args.inputs[WIDTH].number = 50;
+  p->args.inputs[CAP].number = 4;
+  return p;
+}
+
+static float *outputs(const fg_problem *p, size_t *n) {
+  float *values = NULL;
+  *n = 0;
+  for (int i = 0; i < p->recipe->n_tensors; i++) {
+    if (!p->recipe->tensor[i].output) continue;
+    size_t count = (size_t)fg_problem_count(p, i);
+    values = realloc(values, (*n + count) * sizeof *values);
+    ck_assert_ptr_nonnull(values);
+    GOOD(fg_problem_get(p, i, values + *n));
+    *n += count;
+  }
+  return values;
+}
+
+/* Equal launches give equal bits, whatever order blocks and threads come in. */
+START_TEST(equal_bits) {
+  fg_kernel *kernel = make("backward", families[_i], " deterministic=true");
+  size_t n, m;
+  float *first = NULL;
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    fg_problem *p = problem(kernel);
+    context->device->seed = seed;
+    GOOD(api_launch(kernel, p));
+    GOOD(context->device->class->synchronize(context->device));
+    float *values = outputs(p, &m);
+    if (!first) {
+      first = values, n = m;
+    } else {
+      ck_assert_uint_eq(n, m);
+      ck_assert_msg(!memcmp(first, values, n * sizeof *first), "%s, seed %d", kernel->name,
+                    (int)seed);
+      free(values);
+    }
+    fg_problem_free(p);
+  }
+  for (size_t i = 0; i < n; i++) ck_assert(isfinite(first[i]));
+  free(first);
+}
+END_TEST
+
+/* One thing wrong with an input; all is right before and after. */
+typedef struct {
+  int input;
+  enum { MISSING, NO_GRAD, MISALIGNED, GRAD_MISALIGNED, LAST, NEGATIVE, TWICE, NUMBER, OLD } how;
+  double number;
+  const char *why;
+} spoil;
+
+static void expect_refused(fg_kernel *kernel, const spoil *s) {
+  fg_problem *p = problem(kernel);
+  fg_args args = p->args;
+  fg_input_value *x = &args.inputs[s->input];
+  switch (s->how) {
+  case MISSING:
+    x->value.data = NULL;
+    break;
+  case NO_GRAD:
+    x->grad.data = NULL;
+    break;
+  case MISALIGNED:
+    x->value.data = (char *)x->value.data + 2;
+    break;
+  case GRAD_MISALIGNED:
+    x->grad.data = (char *)x->grad.data + 2;
+    break;
+  case LAST:
+    x->value.stride[1] = 2;
+    break;
+  case NEGATIVE:
+    x->value.stride[0] = -x->value.stride[0];
+    break;
+  case TWICE:
+    x->grad.stride[0] = 0;
+    break;
+  case NUMBER:
+    x->number = s->number;
+    break;
+  case OLD:
+    args.size = offsetof(fg_args, inputs);
+    break;
+  }
+  fg_status status = fg_launch(kernel, &p->shape, &args, p->workspace, NULL);
+  ck_assert_msg(status == FG_EARGUMENT, "%s, expected \"%s\": status %d", kernel->name, s->why,
+                (int)status);
+  FAILS(FG_EARGUMENT, s->why, status);
+  GOOD(api_launch(kernel, p));
+  GOOD(context->device->class->synchronize(context->device));
+  fg_problem_free(p);
+}
+
+START_TEST(refused) {
+  static const spoil both[] = {
+      {SLOPE, MISSING, 0, "slope is missing"},
+      {TABLE, MISSING, 0, "table is missing"},
+      {IDS, MISSING, 0, "ids is missing"},
+      {TABLE, MISALIGNED, 0, "table: its address is not a multiple of 4"},
+      {IDS, LAST, 0, "ids: its last stride is 2, not 1"},
+      {TABLE, NEGATIVE, 0, "table: a stride is negative"},
+      {WIDTH, NUMBER, 0.5, "width = 0.5: expected a whole number of at most 2^30 in size"},
+      {WIDTH, NUMBER, 3e9, "width = 3e+09: expected a whole number of at most 2^30 in size"},
+      {WIDTH, NUMBER, NAN, "width = nan: expected a whole number of at most 2^30 in size"},
+      {CAP, OLD, 0, "has no inputs, which the spec declares"},
+  };
+  static const spoil backward_only[] = {
+      {SLOPE, NO_GRAD, 0, "dslope is missing"},
+      {TABLE, NO_GRAD, 0, "dtable is missing"},
+      {TABLE, GRAD_MISALIGNED, 0, "dtable: its address is not a multiple of 4"},
+      {TABLE, TWICE, 0, "dtable: a stride is 0: its elements would be written twice"},
+  };
+  fg_kernel *forward = make("forward", "simt", ""), *backward = make("backward", "mma", "");
+  for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+    expect_refused(forward, &both[i]);
+    expect_refused(backward, &both[i]);
+  }
+  for (size_t i = 0; i < sizeof backward_only / sizeof *backward_only; i++)
+    expect_refused(backward, &backward_only[i]);
+}
+END_TEST
+
+/* Names are the spec's affair: one that is not declared, and one that nothing uses. */
+START_TEST(names) {
+  static const struct {
+    const char *words, *why;
+  } wrong[] = {
+      {"head_dim=8 score=s+slop[h] inputs=slope=f32[h]",
+       "\"slop\" is no name, input or definition (did you mean \"slope\"?)"},
+      {"head_dim=8 inputs=slope=f32[h]", "inputs.slope: declared, but no point uses it"},
+      {"head_dim=8 score=s+slope[h] inputs=slope=f32[h],slope=f32[k]", "inputs.slope: given twice"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    const fg_spec spec = api_spec(wrong[i].words);
+    fg_op *op = NULL;
+    FAILS(FG_ESPEC, wrong[i].why, fg_define(context, &spec, &op));
+    ck_assert_ptr_null(op);
+  }
+}
+END_TEST
+
+/* 0: the device is there; else the exit code. */
+static int find_device(void) {
+  const char *given = getenv("FLASHGEN_TEST_DEVICE"), *required = getenv("FLASHGEN_REQUIRE");
+  fg_device *device;
+  snprintf(name, sizeof name, "%s", given && *given ? given : "host");
+  if (fg_device_open(name, &device) == FG_OK) {
+    fg_device_close(device);
+    return 0;
+  }
+  fprintf(stderr, "nothing is run: %s\n", fg_error());
+  return required && strstr(required, "gpu") ? EXIT_FAILURE : SKIP;
+}
+
+int main(void) {
+  int code = find_device();
+  if (code) return code;
+  Suite *suite = suite_create("api_inputs");
+  TCase *cases = tcase_create("api_inputs");
+  tcase_add_checked_fixture(cases, open_one, close_one);
+  tcase_add_loop_test(cases, numbers, 0, 2);
+  tcase_add_loop_test(cases, equal_bits, 0, 2);
+  tcase_add_test(cases, refused);
+  tcase_add_test(cases, names);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
