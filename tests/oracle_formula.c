@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES = 40000, FAULT = 160 };
+enum { NODES = 40000, FAULT = 320 };
 enum { BOOLEAN, INTEGER, REAL };
 
 typedef struct node {
@@ -255,8 +255,11 @@ static double read_element(oracle_formula *f, node *x) {
     if (in->extent[i] == 1) index = 0;
     if (!(index >= 0 && index < (double)in->extent[i])) {
       if (!*f->fault)
-        snprintf(f->fault, FAULT, "%.*s: index %d is %.0f, not in 0 to %d", (int)(x->end - x->from),
-                 x->from, i + 1, index, (int)in->extent[i] - 1);
+        snprintf(f->fault, FAULT,
+                 "%.*s: index %d is %.0f, not in 0 to %d, at b=%.0f h=%.0f q=%.0f k=%.0f",
+                 x->end - x->from < 160 ? (int)(x->end - x->from) : 160, x->from, i + 1, index,
+                 (int)in->extent[i] - 1, f->names[ORACLE_B], f->names[ORACLE_H], f->names[ORACLE_Q],
+                 f->names[ORACLE_K]);
       return 0;
     }
     at = at * in->extent[i] + (int64_t)index;

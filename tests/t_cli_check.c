@@ -211,6 +211,23 @@ START_TEST(wrong_ranges) {
 }
 END_TEST
 
+/* An index that leaves its tensor, with the expression, the index and the pair. */
+START_TEST(wrong_index) {
+#define TABLE "head_dim=16 inputs.t=f32[h,nq+nk-1] b=1 h=2 nq=9 nk=7 -q"
+  program_result r = program_gives(1, "check family=simt score=s+t[h,k-q+nq] " TABLE);
+  program_says(r.out, "      score: an index leaves its tensor: t[h, nq + (k - q)]: index 2 is 15, "
+                      "not in 0 to 14, at b=0 h=0 q=0 k=6\n");
+  r = program_gives(1, "check family=mma pass=backward score=s+t[h,k-q+nq] " TABLE);
+  program_says(r.out, "index 2 is 15, not in 0 to 14, at b=0 h=0 q=0 k=6\n");
+  program_gives(0, "check family=simt score=s+t[h,k-q+nq-1] " TABLE);
+  r = program_gives(1, "check head_dim=16 mask=ids[b,q]==ids[b,k] inputs.ids=i32[b,k] b=1 h=1 "
+                       "nq=9 nk=7 -q");
+  program_says(r.out,
+               "      mask: an index leaves its tensor: ids[b, q]: index 2 is 7, not in 0 to "
+               "6, at b=0 h=0 q=7 k=0\n");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cli_check");
   TCase *tests = tcase_create("cli_check");
@@ -222,6 +239,7 @@ int main(void) {
   tcase_add_test(tests, json);
   tcase_add_test(tests, wrong_numbers);
   tcase_add_test(tests, wrong_ranges);
+  tcase_add_test(tests, wrong_index);
   tcase_add_test(tests, not_a_number);
   tcase_add_test(tests, a_race);
   tcase_add_test(tests, no_c);

@@ -29,7 +29,7 @@ static int find_examples(void) {
 
 /* As a shell runs it, with a cache of its own. */
 static void passes(const char *words, const char *more) {
-  char line[4096], cache[] = "/tmp/flashgen_variants_XXXXXX";
+  char line[8192], cache[] = "/tmp/flashgen_variants_XXXXXX";
   ck_assert_ptr_nonnull(mkdtemp(cache));
   snprintf(line, sizeof line,
            "env -u FLASHGEN_PLAN FLASHGEN_CACHE=%s %s %s %s --device host -q -j 1 > %s/out 2>&1 || "
@@ -89,6 +89,24 @@ START_TEST(dense_gradients) {
 }
 END_TEST
 
+/* So long that kernels evaluate them in a loop. */
+START_TEST(large_expressions) {
+  char score[1024], mask[1024], words[4096];
+  int n = sprintf(score, "s"), m = sprintf(mask, "k <= p && (p - k < 9");
+  for (int i = 1; i < 24; i++) {
+    n += sprintf(score + n, " + 0.%02d * %s", i, i % 2 ? "tanh(s)" : "float((k - p) % 7)");
+    m += sprintf(mask + m, " || (p - k) %% %d == %d", i + 9, i);
+  }
+  snprintf(words, sizeof words,
+           "'score=%s,%s + t[h, k - q + nq - 1] + u[b, k]' 'mask=dilated(3),%s)' "
+           "'inputs.t=f32[h, nq + nk - 1] grad' 'inputs.u=f32[b, k] grad' scale=0.1 --seed 6",
+           score, score, mask);
+  passes("check head_dim=24 pass=forward,backward family=mma", words);
+  passes("check head_dim=24 pass=backward family=mma deterministic=true bias=grad bias_dims=h,q,k",
+         words);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("variants");
   TCase *cases = tcase_create("examples");
@@ -96,6 +114,7 @@ int main(void) {
   tcase_add_loop_test(cases, readme_examples, 0, EXAMPLES);
   tcase_add_test(cases, spec_file);
   tcase_add_test(cases, dense_gradients);
+  tcase_add_test(cases, large_expressions);
   tcase_add_test(cases, deterministic_gradients);
   tcase_add_test(cases, spec_file_by_simt);
   suite_add_tcase(suite, cases);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_MAX = 32, WORDS_SIZE = 2048 };
+enum { WORDS_MAX = 32, WORDS_SIZE = 8192 };
 
 static fg_status read_words(const char *words, fg_grid **grid) {
   char text[WORDS_SIZE];

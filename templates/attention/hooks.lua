@@ -17,6 +17,8 @@
 --   score.additive            true: it is s and terms that do not depend on s
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
+--   large                     score and mask are so long that families do not unroll them: text.rolled
+--   long                      unrolled, its score takes registers: ptxas starts many pairs' terms at once
 --   mask.tile(q0, q1, k0, k1, h) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
 --   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
 --   mask.exact                of one row, mask.keys(q, q + 1) are the keys it sees and no others
@@ -237,7 +239,14 @@ local function find_tiled()
     end
   end
 end
-input.tiled = score.additive and find_tiled() or nil
+
+-- Unrolled over a thread's pairs, 64 terms compile for 20 s, and spill (NVRTC 13.0, mma, d 64): a text
+-- this long is evaluated in a loop, which costs a way through memory and the overlap of its reads. T5's
+-- buckets have 253 characters.
+local of_pair = emit({ formula.mask, formula.score }, { q = "q", k = "k", s = "s", hoist = true }).values
+hooks.large = #of_pair[1] + #of_pair[2] > 300
+hooks.long = not hooks.large and #of_pair[2] > 100 -- 4 terms of tanh
+input.tiled = score.additive and not hooks.large and find_tiled() or nil
 
 function hooks.pair(names)
   local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope or 0, names.exponent and formula.score or 0 }, {}

@@ -50,6 +50,22 @@ function text.by_head(declarations)
   return { declared = table.concat(declared, "\n"), set = table.concat(set, "\n") }
 end
 
+-- Loops over a thread's pairs where expressions are large, else `body` alone: before and behind it the
+-- statements that move the arrays, of `size` each, to memory, where a loop can index them, and back.
+function text.rolled(large, arrays, size)
+  local before, behind = {}, {}
+  for _, name in ipairs(large and arrays or {}) do
+    local copy = string.format("#pragma unroll\nfor (int i = 0; i < %s; i++) { %%s[i] = %%s[i]; }", size)
+    before[#before + 1] = string.format("float %s_pairs[%s];\n", name, size) .. copy:format(name .. "_pairs", name)
+    behind[#behind + 1] = copy:format(name, name .. "_pairs")
+  end
+  if not large then return { before = "", inside = "", behind = "", pragma = "#pragma unroll" } end
+  local inside = {}
+  for i, name in ipairs(arrays) do inside[i] = string.format("float *%s = %s_pairs;", name, name) end
+  return { before = table.concat(before, "\n") .. "\n{", inside = table.concat(inside, "\n"),
+           behind = "}\n" .. table.concat(behind, "\n"), pragma = "#pragma unroll 1" }
+end
+
 -- The declarators of a normaliser's state for the warp's rows: "m[ROWS], l[ROWS]".
 function text.row_state(norm)
   local names = {}

@@ -8,6 +8,7 @@ local ROW = 128 -- bytes of a row of a tile in shared memory: 64 columns, swizzl
 
 function family.applies(spec, arch)
   if arch ~= "host" and arch ~= "sm_90a" then return false, "needs sm_90a, not " .. arch end
+  if hooks.large then return false, "leaves large expressions to mma" end
   return true
 end
 
