@@ -76,8 +76,8 @@ static void add_dim(fg_gen *gen, const char *family, const char *arch, int pass,
                     compile_list *all) {
   char words[2048] = "";
   fg_variant *list;
-  int n,
-      options = pass ? BACKWARD : FORWARD - !strcmp(family, "wgmma"); /* it leaves the last one */
+  bool hopper = !strcmp(family, "wgmma"); /* it leaves the last two to mma */
+  int n, options = pass ? BACKWARD : hopper ? FORWARD - 2 : FORWARD;
   for (int i = 0; i < options; i++) {
     size_t at = strlen(words);
     snprintf(words + at, sizeof words - at, "family=%s pass=%s head_dim=%s %s;", family,

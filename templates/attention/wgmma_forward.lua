@@ -8,7 +8,8 @@ local ROW = 128 -- bytes of a row of a tile in shared memory: 64 columns, swizzl
 
 function family.applies(spec, arch)
   if arch ~= "host" and arch ~= "sm_90a" then return false, "needs sm_90a, not " .. arch end
-  if hooks.large then return false, "leaves large expressions to mma" end
+  -- 4 terms of tanh spill at d 192/128
+  if hooks.large or hooks.long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
   return true
 end
 
