@@ -104,7 +104,7 @@ static const planted_bug forward[] = {
      "if (!($(tile.always))) {", .words = F_TWO FULL},
     {FORWARD, "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
      "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = F_TWO CAUSAL},
-    {FORWARD, "\"k0 + BLOCK_KV <= p.nk\", tile.always))) {", "tile.always))) {",
+    {FORWARD, "p.nq\", \"k0 + BLOCK_KV <= p.nk\", tile.always)", "p.nq\", tile.always)",
      .words = F_TWO FULL "bias=true"},
     {HOOKS, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = F_TWO CAUSAL},
     {HOOKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = F_TWO CAUSAL},
