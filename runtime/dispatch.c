@@ -2,31 +2,16 @@
  * fastest, remembered for each class of shapes. */
 #include "context.h"
 
+#include "cost.h"
+#include "shape.h"
+
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Classes ----------------------------------------------------------------------------------- */
-
-static uint64_t log2_of(uint64_t n) { return n ? 63 - (uint64_t)__builtin_clzll(n) : 0; }
-
-/* Quarter octaves: 0, then 1 + 4 log2 n and the two bits below the leading one. */
-static uint64_t quarters(uint64_t n) {
-  uint64_t octave = log2_of(n);
-  uint64_t below = octave >= 2 ? n >> (octave - 2) & 3 : n << (2 - octave) & 3;
-  return n ? 1 + 4 * octave + below : 0;
-}
-
-/* Never 0. */
-static uint64_t shape_class(const fg_shape *s) {
-  uint64_t align = s->align ? (uint64_t)s->align : 16;
-  align = log2_of(align & (0 - align));
-  return 1 | quarters((uint64_t)s->nq) << 1 | quarters((uint64_t)s->nk) << 9 |
-         log2_of((uint64_t)(s->b * s->h)) << 17 | (align < 4 ? align : 4) << 25 |
-         (uint64_t)(s->h != s->hk) << 28;
-}
+/* Choices that were made ---------------------------------------------------------------------- */
 
 /* The class's slot, or the free one where it belongs; NULL when the memo is full. */
 static _Atomic(fg_choice *) *find_slot(fg_op *op, uint64_t class, fg_choice **choice) {
@@ -40,51 +25,6 @@ static _Atomic(fg_choice *) *find_slot(fg_op *op, uint64_t class, fg_choice **ch
 }
 
 /* Choosing ---------------------------------------------------------------------------------- */
-
-/* KB of shared memory of a multiprocessor (CUDA programming guide, table of compute capabilities).
- */
-static int shared_kb(const char *arch) {
-  static const struct {
-    const char *arch;
-    int kb;
-  } table[] = {{"sm_80", 164}, {"sm_86", 100}, {"sm_87", 164}, {"sm_89", 100}, {"sm_120", 100}};
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (!strncmp(arch, table[i].arch, strlen(table[i].arch))) return table[i].kb;
-  return 228;
-}
-
-/* A first model: waves of blocks over the multiprocessors, each as long as the blocks that share a
- * multiprocessor take one after another. It knows no clocks: it ranks. A block has 1 KB of shared
- * memory beside its own; a multiprocessor of sm_80 and newer 2048 threads and 64 K registers. */
-static int resident_blocks(const fg_step *step, const char *arch) {
-  enum { THREADS = 2048, REGISTERS = 64 << 10, BLOCKS = 32 };
-  int blocks[] = {THREADS / step->threads, (shared_kb(arch) << 10) / (step->shared_bytes + 1024),
-                  REGISTERS / (step->threads * step->registers)};
-  int least = BLOCKS;
-  for (int i = 0; i < 3; i++)
-    if (blocks[i] < least) least = blocks[i];
-  return least > 1 ? least : 1;
-}
-
-static double step_cost(const fg_step *step, const fg_shape *shape, const fg_device *device) {
-  uint32_t grid[3];
-  int64_t work;
-  bool empty;
-  if (step->kind != FG_STEP_LAUNCH || fg_step_grid(step, shape, grid, &empty) != FG_OK || empty ||
-      fg_expr_eval(&step->work, shape, &work) != FG_OK)
-    return 0;
-  int resident = resident_blocks(step, device->arch), warps = resident * step->threads / 32;
-  double blocks = (double)grid[0] * grid[1] * grid[2];
-  double waves = blocks / ((double)device->multiprocessors * resident);
-  double busy = warps / (warps + 1.0); /* 8 warps hide 1.1 times what 4 do */
-  return (waves > 1 ? waves : 1) * resident * (double)work / busy;
-}
-
-static double cost(const fg_candidate *c, const fg_shape *shape, const fg_device *device) {
-  double sum = 0;
-  for (int i = 0; i < c->recipe.n_steps; i++) sum += step_cost(&c->recipe.step[i], shape, device);
-  return sum;
-}
 
 bool fg_plan_forced(const char *globs, const fg_plan *plan) {
   char name[64], glob[128];
@@ -154,6 +94,7 @@ static contest contest_new(const fg_op *op, const fg_shape *shape, const bool *f
 
 /* The candidate that the cost model expects to be fastest; -1: there is none. */
 static int cheapest(const contest *t) {
+  const fg_device *device = t->op->context->device;
   int best = -1;
   double least = 0;
   for (int i = 0; i < t->op->n_candidates; i++) {
@@ -163,7 +104,7 @@ static int cheapest(const contest *t) {
       tell(t, &candidate->plan, why, -1);
       continue;
     }
-    double expected = cost(candidate, t->shape, t->op->context->device);
+    double expected = fg_cost(&candidate->recipe, t->shape, device->arch, device->multiprocessors);
     tell(t, &candidate->plan, "possible", expected);
     if (best < 0 || expected < least) best = i, least = expected;
   }
@@ -313,7 +254,7 @@ fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kerne
   fg_choice *choice;
   TRY(fg_context_check(op->context));
   TRY(fg_shape_check(shape));
-  uint64_t class = shape_class(shape);
+  uint64_t class = fg_shape_class(shape);
   find_slot(op, class, &choice);
   if (!choice || choice->shape_class != class) return select_cold(op, class, shape, stream, kernel);
   *kernel = choice->kernel;

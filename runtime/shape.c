@@ -1,0 +1,29 @@
+/* shape.c - classes of shapes. */
+#include "shape.h"
+
+#include <stdlib.h>
+
+static int log2_of(uint64_t n) { return n ? 63 - __builtin_clzll(n) : 0; }
+
+/* Quarter octaves: 0, then 1 + 4 log2 n and the two bits below the leading one. */
+static int quarters(int64_t length) {
+  uint64_t n = (uint64_t)length;
+  int octave = log2_of(n);
+  uint64_t below = octave >= 2 ? n >> (octave - 2) & 3 : n << (2 - octave) & 3;
+  return n ? 1 + 4 * octave + (int)below : 0;
+}
+
+uint64_t fg_shape_class(const fg_shape *s) {
+  uint64_t align = s->align ? (uint64_t)s->align : 16;
+  int bytes = log2_of(align & (0 - align));
+  return 1 | (uint64_t)quarters(s->nq) << 1 | (uint64_t)quarters(s->nk) << 9 |
+         (uint64_t)log2_of((uint64_t)(s->b * s->h)) << 17 |
+         (uint64_t)(bytes < 4 ? bytes : 4) << 25 | (uint64_t)(s->h != s->hk) << 28;
+}
+
+int fg_shape_distance(const fg_shape *a, const fg_shape *b) {
+  int heads = log2_of((uint64_t)(a->b * a->h)) - log2_of((uint64_t)(b->b * b->h));
+  int sharing = (a->h != a->hk) != (b->h != b->hk);
+  return abs(quarters(a->nq) - quarters(b->nq)) + abs(quarters(a->nk) - quarters(b->nk)) +
+         2 * abs(heads) + 2 * sharing;
+}

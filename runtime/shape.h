@@ -1,0 +1,15 @@
+/* shape.h - classes of shapes: those that share a choice of kernel. */
+#ifndef FG_SHAPE_H
+#define FG_SHAPE_H
+
+#include "flashgen.h"
+
+/* Lengths in quarter octaves, batch times heads in powers of two, whether heads share keys, align.
+ * Never 0. */
+uint64_t fg_shape_class(const fg_shape *shape);
+
+/* How far apart two shapes are, whatever their align: 1 for a quarter octave of a length, 2 for a
+ * factor of 2 in batch times heads and for heads that share keys or do not. 0 within a class. */
+int fg_shape_distance(const fg_shape *a, const fg_shape *b);
+
+#endif
