@@ -394,6 +394,7 @@ function expand.expand(job)
   env.hooks = run(env, "attention/hooks.lua")
   local family = family_of(env, job.family, job.spec.pass)
   s.description = family.describe(job.spec, job.plan)
+  s.description.generation = family.generation -- nil: the first
   s.shared = lay_out_steps(s.description)
   local params = gen.recipe(s.description)
 

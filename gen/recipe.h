@@ -141,6 +141,7 @@ typedef struct fg_recipe {
   int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
   int d, dv, params_bytes;
   int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
+  int generation; /* of the family, from 1: raised when its speed changes; wisdom.h */
   fg_recipe_tensor tensor[FG_TENSOR_MAX];
   fg_region region[FG_REGION_MAX];
   fg_map map[FG_MAP_MAX];
@@ -182,6 +183,7 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *
  *   head_dim 64 128                               of q and k, of v
  *   align 16                                      of q k v o and their gradients, in bytes
+ *   generation 2                                  of the family; without the line 1
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
  *   input 0 slope in f32 [h]                      a declared input, or its gradient (out)
  *   number 1 width int

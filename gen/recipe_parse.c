@@ -44,6 +44,10 @@ static fg_status read_align(char *rest, fg_recipe *r) {
   return r->align & (r->align - 1) ? fg_fail(FG_EIO, "the alignment is no power of 2") : FG_OK;
 }
 
+static fg_status read_generation(char *rest, fg_recipe *r) {
+  return read_number(rest, 2, 1 << 20, "the generation", &r->generation);
+}
+
 static fg_status read_head_dims(char *rest, fg_recipe *r) {
   if (r->d) return fg_fail(FG_EIO, "the head dims come a second time");
   TRY(read_number(strsep(&rest, " "), 1, 1 << 16, "a head dim", &r->d));
@@ -244,14 +248,9 @@ static fg_status read_line(char *text, fg_recipe *r) {
   static const struct {
     const char *word;
     fg_status (*read)(char *rest, fg_recipe *r);
-  } kinds[] = {{"head_dim", read_head_dims},
-               {"align", read_align},
-               {"tensor", read_tensor},
-               {"input", read_input},
-               {"number", read_scalar},
-               {"region", read_region},
-               {"map", read_map},
-               {"zero", read_zero},
+  } kinds[] = {{"head_dim", read_head_dims}, {"align", read_align}, {"generation", read_generation},
+               {"tensor", read_tensor},      {"input", read_input}, {"number", read_scalar},
+               {"region", read_region},      {"map", read_map},     {"zero", read_zero},
                {"launch", read_launch}};
   char *rest = text;
   const char *word = strsep(&rest, " ");
@@ -272,7 +271,7 @@ static fg_status check_print(const char *text, const fg_recipe *r) {
 }
 
 fg_status fg_recipe_parse(const char *text, fg_recipe *recipe) {
-  fg_recipe r = {0};
+  fg_recipe r = {.generation = 1};
   char line[FG_RECIPE_LINE], params[FG_RECIPE_TEXT];
   int number = 1;
   for (const char *at = text; *at; number++) {

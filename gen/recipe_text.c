@@ -62,6 +62,7 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   fg_lines l = {text, size, 0, false};
   char buffer[EXPR];
   fg_lines_add(&l, "head_dim %d %d\nalign %d\n", r->d, r->dv, r->align);
+  if (r->generation > 1) fg_lines_add(&l, "generation %d\n", r->generation);
   for (int i = 0; i < r->n_tensors; i++) {
     const fg_recipe_tensor *t = &r->tensor[i];
     fg_recipe_shape_print(r, t->axes, sizeof buffer, buffer);
