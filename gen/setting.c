@@ -17,6 +17,9 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
                                 "most seconds that NVRTC may take for a kernel", FG_SETTING_NUMBER},
     [FG_SET_PLAN] = {"FLASHGEN_PLAN", "",
                      "globs over plan names: the plans to take where they fit"},
+    [FG_SET_WISDOM] = {"FLASHGEN_WISDOM", "",
+                       "files of measurements to choose plans by, file:file; none: not even those "
+                       "that come with flashgen"},
     [FG_SET_JIT] = {"FLASHGEN_JIT", "1", "0: what no zoo or cache has is an error, not compiled",
                     FG_SETTING_SWITCH},
     [FG_SET_VERBOSE] = {"FLASHGEN_VERBOSE", "",

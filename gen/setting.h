@@ -10,6 +10,7 @@ typedef enum fg_setting {
   FG_SET_NVRTC,
   FG_SET_COMPILE_SECONDS,
   FG_SET_PLAN,
+  FG_SET_WISDOM,
   FG_SET_JIT,
   FG_SET_VERBOSE,
   FG_SET_MAX_POINTS,

@@ -178,8 +178,7 @@ static bool has_forced(const fg_op *op) {
 
 /* A zoo is what somebody chose: its plans are the choice, without a look at what else there could
  * be; unless a plan is forced that it does not have, and can be had. */
-fg_status fg_op_candidates(fg_op *op) {
-  if (op->n_candidates) return FG_OK;
+static fg_status list(fg_op *op) {
   TRY(list_zoos(op));
   if (!op->n_candidates) return list_all(op);
   if (!*op->context->plan || has_forced(op)) return FG_OK;
@@ -193,6 +192,19 @@ fg_status fg_op_candidates(fg_op *op) {
   }
   free(unused);
   return FG_OK;
+}
+
+fg_status fg_op_candidates(fg_op *op) {
+  if (op->n_candidates) return FG_OK;
+  TRY(list(op));
+  fg_status status = fg_op_remember(op);
+  if (status != FG_OK) {
+    free(op->candidate);
+    free(op->memory);
+    op->candidate = NULL, op->memory = NULL;
+    op->n_candidates = op->n_memory = 0;
+  }
+  return status;
 }
 
 /* Forced plans -------------------------------------------------------------------------------- */

@@ -78,6 +78,7 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
   TRY(copy_text(config->plan, FG_SET_PLAN, &c->plan));
   c->jit = config->jit ? config->jit > 0 : fg_setting_number(FG_SET_JIT) != 0;
   TRY(open_zoos(c, config));
+  TRY(fg_context_wisdom(c, config->n_wisdom, config->wisdom));
   TRY(fg_device_open(config->device, &c->device));
   c->device->seed = config->seed;
   TRY(fg_cache_open(config->cache, config->warn, config->warn_context, &c->cache));
@@ -113,6 +114,7 @@ static void free_op(fg_op *op) {
   for (int i = 0; i < FG_MEMO; i++) free(op->memo[i]);
   pthread_mutex_destroy(&op->lock);
   free(op->candidate);
+  free(op->memory);
   free(op);
 }
 
@@ -126,6 +128,7 @@ void fg_close(fg_context *c) {
   if (c->cache) fg_cache_close(c->cache);
   for (int i = 0; i < c->n_zoos; i++) fg_zoo_free(c->zoo[i]);
   free(c->zoo);
+  fg_context_forget(c);
   fg_device_close(c->device);
   pthread_mutex_destroy(&c->gen_lock);
   pthread_mutex_destroy(&c->lock);

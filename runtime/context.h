@@ -1,11 +1,13 @@
 /* context.h - what a context holds: shared by context.c (life, ops), candidates.c (what there is to
- * choose from), dispatch.c (choosing), produce.c (making) and report.c (what it says of all that).
+ * choose from), recall.c (what is known of it), dispatch.c (choosing), produce.c (making) and
+ * report.c (what it says of all that).
  */
 #ifndef FG_CONTEXT_H
 #define FG_CONTEXT_H
 
 #include "cache.h"
 #include "compile.h"
+#include "recall.h"
 #include "zoo.h"
 
 #include <pthread.h>
@@ -17,6 +19,7 @@ typedef struct fg_candidate {
   fg_recipe recipe;
   _Atomic(fg_kernel *) kernel; /* once loaded */
   atomic_bool refused;         /* by the compiler, or for its spills */
+  bool bad;                    /* wisdom has it that its numbers are wrong or its launches break */
 } fg_candidate;
 
 /* The bounded memo of choices: open addressing, slots filled once and never changed. */
@@ -33,7 +36,9 @@ struct fg_op {
   fg_limits limits;
   pthread_mutex_t lock; /* of candidates, and of filling the memo */
   fg_candidate *candidate;
-  int n_candidates; /* 0: not listed yet */
+  int n_candidates;  /* 0: not listed yet */
+  fg_memory *memory; /* times of theirs; listed with them */
+  int n_memory;
   _Atomic(fg_choice *) memo[FG_MEMO];
 };
 
@@ -52,6 +57,9 @@ struct fg_context {
   fg_cache *cache;
   fg_zoo **zoo;
   int n_zoos;
+  fg_wisdom *wisdom; /* files; of two lines for one thing the first file's counts */
+  int n_wisdom;
+  bool shipped;                   /* behind them comes what is built in */
   fg_gen *gen;                    /* opened when first needed, used under gen_lock */
   pthread_mutex_t gen_lock, lock; /* lock: of the list of ops */
   char *templates, *plan;

@@ -1,5 +1,5 @@
-/* dispatch.c - which kernel for which shape: forced, else what the cost model expects to be
- * fastest, remembered for each class of shapes. */
+/* dispatch.c - which kernel for which shape: forced, else what was fastest when it was measured
+ * there or near, else what the cost model expects to be; remembered for each class of shapes. */
 #include "context.h"
 
 #include "cost.h"
@@ -7,6 +7,7 @@
 
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,9 @@ typedef struct {
   const fg_shape *shape;
   const bool *failed; /* by candidate, in this selection; NULL: none */
   bool forced;        /* some are */
+  bool sound;         /* one that may be taken is not known to be bad */
   bool better;        /* one that may be taken is not simt */
+  fg_recalled recalled;
 } contest;
 
 /* Why a candidate is not compared with the others; NULL: it is. */
@@ -65,50 +68,95 @@ static const char *excluded(const contest *t, const fg_candidate *candidate) {
   bool failed = t->failed && t->failed[candidate - t->op->candidate];
   if (failed || atomic_load(&candidate->refused)) return "the compiler refused it";
   if (align % candidate->recipe.align) return "tensors are not aligned to what it needs";
+  if (t->sound && candidate->bad) return "it was wrong or broke when it was measured";
   if (t->better && is_simt(plan)) return "simt is for what no other family computes";
   return NULL;
 }
 
-/* A line for one candidate; without a cost below 0. */
-static void tell(const contest *t, const fg_plan *plan, const char *word, double expected) {
-  char name[FG_NAME_MAX], figure[32] = "";
+/* A line for one candidate. */
+__attribute__((format(printf, 3, 4))) static void tell(const contest *t, const fg_plan *plan,
+                                                       const char *format, ...) {
+  char name[FG_NAME_MAX], words[256];
   const fg_shape *s = t->shape;
+  va_list args;
   if (!fg_context_tells(t->op->context, FG_DISPATCH)) return;
   int n = fg_point_name(&t->op->point, sizeof name, name);
   n += snprintf(name + n, sizeof name - (size_t)n, ".");
   fg_plan_name(plan, sizeof name - (size_t)n, name + n);
-  if (expected >= 0) snprintf(figure, sizeof figure, ", cost %.4g", expected);
+  va_start(args, format);
+  vsnprintf(words, sizeof words, format, args);
+  va_end(args);
   fg_context_tell(t->op->context, FG_DISPATCH,
-                  "b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64 " %s: %s%s", s->b,
-                  s->h, s->hk, s->nq, s->nk, name, word, figure);
+                  "b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64 " %s: %s", s->b,
+                  s->h, s->hk, s->nq, s->nk, name, words);
 }
 
 static contest contest_new(const fg_op *op, const fg_shape *shape, const bool *failed) {
   contest t = {.op = op, .shape = shape, .failed = failed};
+  bool sound = false, better = false;
   for (int i = 0; i < op->n_candidates; i++)
     t.forced |= fg_plan_forced(op->context->plan, &op->candidate[i].plan);
   for (int i = 0; i < op->n_candidates; i++)
-    t.better |= !is_simt(&op->candidate[i].plan) && !excluded(&t, &op->candidate[i]);
+    sound |= !op->candidate[i].bad && !excluded(&t, &op->candidate[i]);
+  t.sound = sound;
+  for (int i = 0; i < op->n_candidates; i++)
+    better |= !is_simt(&op->candidate[i].plan) && !excluded(&t, &op->candidate[i]);
+  t.better = better;
   return t;
 }
 
-/* The candidate that the cost model expects to be fastest; -1: there is none. */
-static int cheapest(const contest *t) {
+/* Asks wisdom about the candidates that may be taken. */
+static fg_status recall(contest *t) {
+  bool *closed = calloc((size_t)t->op->n_candidates, sizeof *closed);
+  if (!closed) return fg_fail(FG_EMEMORY, "no memory for a choice");
+  for (int i = 0; i < t->op->n_candidates; i++) closed[i] = excluded(t, &t->op->candidate[i]);
+  fg_status status = fg_op_recall(t->op, t->shape, closed, &t->recalled);
+  free(closed);
+  return status;
+}
+
+/* "0.1234 ms, 1.07 times the least, at b16 h16/16 1024x1024": of a time that was measured. */
+static void measured_words(const contest *t, int i, size_t size, char *text) {
+  const fg_shape *s = t->recalled.shape;
+  snprintf(text, size,
+           "%.4g ms, %.3g times the least, at b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64
+           "x%" PRId64,
+           t->recalled.ms[i], t->recalled.ratio[i], s->b, s->h, s->hk, s->nq, s->nk);
+}
+
+/* What the candidate is compared by, less being better: measured where some are, else expected;
+ * below 0: it has no place in the comparison. */
+static double figure(const contest *t, int i) {
+  const fg_candidate *candidate = &t->op->candidate[i];
   const fg_device *device = t->op->context->device;
+  const char *why = excluded(t, candidate);
+  char words[128];
+  if (why) return tell(t, &candidate->plan, "%s", why), -1;
+  if (!t->recalled.shape) {
+    double cost = fg_cost(&candidate->recipe, t->shape, device->arch, device->multiprocessors);
+    return tell(t, &candidate->plan, "possible, cost %.4g", cost), cost;
+  }
+  if (t->recalled.ratio[i] <= 0)
+    return tell(t, &candidate->plan, "others were measured near, this was not"), -1;
+  measured_words(t, i, sizeof words, words);
+  return tell(t, &candidate->plan, "possible, %s", words), t->recalled.ratio[i];
+}
+
+/* The index of the candidate that should be fastest; -1: there is none. */
+static int fastest(const contest *t) {
   int best = -1;
   double least = 0;
+  char words[128];
   for (int i = 0; i < t->op->n_candidates; i++) {
-    const fg_candidate *candidate = &t->op->candidate[i];
-    const char *why = excluded(t, candidate);
-    if (why) {
-      tell(t, &candidate->plan, why, -1);
-      continue;
-    }
-    double expected = fg_cost(&candidate->recipe, t->shape, device->arch, device->multiprocessors);
-    tell(t, &candidate->plan, "possible", expected);
-    if (best < 0 || expected < least) best = i, least = expected;
+    double x = figure(t, i);
+    if (x >= 0 && (best < 0 || x < least)) best = i, least = x;
   }
-  if (best >= 0) tell(t, &t->op->candidate[best].plan, "taken", least);
+  if (best < 0) return best;
+  if (t->recalled.shape)
+    measured_words(t, best, sizeof words, words);
+  else
+    snprintf(words, sizeof words, "cost %.4g", least);
+  tell(t, &t->op->candidate[best].plan, "taken, %s", words);
   return best;
 }
 
@@ -124,7 +172,9 @@ static fg_status misaligned(const contest *t) {
 static fg_status choose(fg_op *op, const fg_shape *shape, const bool *failed, int *index) {
   contest t = contest_new(op, shape, failed);
   if (*op->context->plan && !t.forced) TRY(fg_op_check_forced(op));
-  int best = cheapest(&t);
+  TRY(recall(&t));
+  int best = fastest(&t);
+  fg_recalled_free(&t.recalled);
   if (best < 0) return misaligned(&t);
   *index = best;
   return FG_OK;
@@ -141,6 +191,18 @@ static fg_status check_fallback(const fg_op *op, const fg_plan *plan) {
   if (!op->context->no_fallback || !is_simt(plan) || is_named(op, plan)) return FG_OK;
   fg_point_name(&op->point, sizeof name, name);
   return fg_fail(FG_ESPEC, "%s: only simt computes it, and no_fallback is set", name);
+}
+
+/* Wisdom has it that the plan is bad, and there is no other. */
+static void warn_bad(const fg_op *op, const fg_candidate *chosen) {
+  char name[FG_NAME_MAX], plan[64];
+  if (!chosen->bad) return;
+  fg_point_name(&op->point, sizeof name, name);
+  fg_plan_name(&chosen->plan, sizeof plan, plan);
+  fg_context_warn(op->context,
+                  "%s: %s was wrong or broke when it was measured, and no other plan "
+                  "can be taken",
+                  name, plan);
 }
 
 /* Of rows and keys, over all heads. Masks other than the causal one count as full. */
@@ -223,7 +285,7 @@ static fg_status take_best(fg_op *op, const fg_shape *shape, fg_stream stream, f
     TRY_OUT(check_fallback(op, &chosen->plan));
     if (*why) fg_context_warn(op->context, "another plan is taken: %s", why);
     status = need_kernel(op, chosen, stream, kernel);
-    if (status == FG_OK) warn_slow(op, &chosen->plan, shape);
+    if (status == FG_OK) warn_bad(op, chosen), warn_slow(op, &chosen->plan, shape);
     if (status != FG_ECOMPILER) break;
     snprintf(why, sizeof why, "%s", fg_error());
     status = FG_OK;

@@ -134,9 +134,14 @@ typedef struct fg_config {
   int jit; /* 1: what no zoo or cache has is compiled; -1: an error; 0: FLASHGEN_JIT, which is 1 */
   int n_zoos;
   const char *const *zoos; /* directories that fg_build made, searched in order before the cache */
+  /* Files that `flashgen tune` wrote, by which plans are chosen, the first counting most; behind
+   * them counts what comes with flashgen. 0: FLASHGEN_WISDOM; -1: none at all. */
+  int n_wisdom;
+  const char *const *wisdom;
 } fg_config;
 
-/* FG_EENVIRONMENT: the device cannot be used. FG_EIO: a zoo is not there, or damaged. FG_EARGUMENT:
+/* FG_EENVIRONMENT: the device cannot be used. FG_EIO: a zoo or a file of wisdom is not there, or a
+ * zoo is damaged. FG_EARGUMENT:
  * a variable of the environment is not what it should be. config = NULL: all defaults.
  *
  * With zoos, neither compiler nor libflashgen-gen.so is looked for before a kernel is asked for

@@ -1,0 +1,224 @@
+/* recall.c - from lines of wisdom to the times of an op's candidates, and the class that is nearest
+ * to a shape. */
+#include "recall.h"
+
+#include "context.h"
+#include "point_formula.h"
+#include "setting.h"
+#include "shape.h"
+#include "shipped.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The context's files ---------------------------------------------------------------------------
+ */
+
+static void warn_newer(const fg_context *c, const fg_wisdom *w) {
+  const char *line;
+  size_t at = 0, n;
+  bool whole;
+  int newer = 0;
+  while (fg_wisdom_next(w->text, w->n, &at, &line, &n, &whole))
+    newer += n > 2 && line[0] == 'w' && line[1] >= '2' && line[1] <= '9';
+  if (newer)
+    fg_context_warn(c,
+                    "%s: %d lines are of a newer flashgen and not used; this one reads format %d",
+                    w->path, newer, FG_WISDOM_FORMAT);
+}
+
+static fg_status add_file(fg_context *c, const char *path, size_t n, bool optional) {
+  char name[4096];
+  fg_wisdom *grown = realloc(c->wisdom, ((size_t)c->n_wisdom + 1) * sizeof *grown);
+  if (!grown) return fg_fail(FG_EMEMORY, "no memory for a context");
+  c->wisdom = grown;
+  if (n >= sizeof name) return fg_fail(FG_EARGUMENT, "a name of a file of wisdom is too long");
+  snprintf(name, sizeof name, "%.*s", (int)n, path);
+  TRY(fg_wisdom_read(name, optional, &grown[c->n_wisdom]));
+  warn_newer(c, &grown[c->n_wisdom++]);
+  return FG_OK;
+}
+
+fg_status fg_context_wisdom(fg_context *c, int n, const char *const *files) {
+  if (n < -1 || (n > 0 && !files))
+    return fg_fail(FG_EARGUMENT, "config: n_wisdom is %d, wisdom %s", n,
+                   files ? "is given" : "is NULL");
+  c->shipped = n >= 0;
+  for (int i = 0; i < n; i++) TRY(add_file(c, files[i], strlen(files[i]), false));
+  if (n) return FG_OK;
+  const char *at = fg_setting_text(FG_SET_WISDOM, NULL);
+  if (!strcmp(at, "none")) return c->shipped = false, FG_OK;
+  while (*at) { /* a file that is not there is one that tune has not made yet */
+    size_t length = strcspn(at, ":");
+    if (length) TRY(add_file(c, at, length, true));
+    at += length + (at[length] == ':');
+  }
+  return FG_OK;
+}
+
+void fg_context_forget(fg_context *c) {
+  for (int i = 0; i < c->n_wisdom; i++) fg_wisdom_free(&c->wisdom[i]);
+  free(c->wisdom);
+}
+
+/* An op's lines ---------------------------------------------------------------------------------
+ */
+
+typedef struct {
+  fg_op *op;
+  char head[FG_NAME_MAX + 16]; /* "variant=attn_fwd-bf16-d64.": how an op's lines begin */
+  char expression[4096];
+  int64_t *judged; /* when a candidate's numbers or launch were last seen to be good or bad */
+} search;
+
+static int find_candidate(const search *s, const fg_measured *m) {
+  const fg_op *op = s->op;
+  fg_variant v = {.point = op->point};
+  char name[FG_NAME_MAX];
+  strcpy(v.arch, op->context->device->arch);
+  for (int i = 0; i < op->n_candidates; i++) {
+    v.plan = op->candidate[i].plan;
+    fg_variant_name(&v, sizeof name, name);
+    if (!strcmp(name, m->name)) return i;
+  }
+  return -1;
+}
+
+/* The place of the candidate's time at the shape, or a new one. */
+static fg_memory *place(fg_op *op, int candidate, const fg_shape *shape) {
+  for (int i = 0; i < op->n_memory; i++)
+    if (op->memory[i].candidate == candidate && !memcmp(&op->memory[i].shape, shape, sizeof *shape))
+      return &op->memory[i];
+  fg_memory *grown = realloc(op->memory, ((size_t)op->n_memory + 1) * sizeof *grown);
+  if (!grown) return NULL;
+  op->memory = grown;
+  grown[op->n_memory] =
+      (fg_memory){.candidate = candidate, .shape = *shape, .source = INT32_MAX, .when = -1};
+  return &grown[op->n_memory++];
+}
+
+/* Of two lines for one thing: the newer generation, the file that comes first, the later one. */
+static bool replaces(const fg_measured *m, int source, const fg_memory *old) {
+  if (m->generation != old->generation) return m->generation > old->generation;
+  if (source != old->source) return source < old->source;
+  return m->when >= old->when;
+}
+
+static fg_status take_line(search *s, const fg_measured *m, int source) {
+  fg_op *op = s->op;
+  int i = find_candidate(s, m);
+  if (i < 0 || strcmp(m->device, op->context->device->model) ||
+      strcmp(m->expression, s->expression) || m->generation > op->candidate[i].recipe.generation)
+    return FG_OK;
+  fg_candidate *candidate = &op->candidate[i];
+  bool bad = m->status == FG_MEASURED_WRONG || m->status == FG_MEASURED_FAULT;
+  if ((bad || fg_measured_counts(m)) && m->generation == candidate->recipe.generation &&
+      m->when >= s->judged[i])
+    s->judged[i] = m->when, candidate->bad = bad;
+  if (!fg_measured_counts(m)) return FG_OK;
+  fg_memory *memory = place(op, i, &m->shape);
+  if (!memory) return fg_fail(FG_EMEMORY, "no memory for wisdom");
+  if (replaces(m, source, memory))
+    memory->generation = m->generation, memory->source = source, memory->when = m->when,
+    memory->ms = m->ms;
+  return FG_OK;
+}
+
+/* Only the op's lines are taken apart; their variant is the first field. */
+static fg_status take_text(search *s, const char *text, size_t size, int source) {
+  enum { HEAD = 20 }; /* "w1", tab, 16 digits, tab */
+  const size_t head = strlen(s->head);
+  const char *line;
+  size_t at = 0, n;
+  bool whole;
+  while (fg_wisdom_next(text, size, &at, &line, &n, &whole)) {
+    fg_measured m;
+    if (n < HEAD + head || memcmp(line + HEAD, s->head, head)) continue;
+    if (fg_measured_parse(line, n, &m, NULL) == FG_LINE_GOOD) TRY(take_line(s, &m, source));
+  }
+  return FG_OK;
+}
+
+fg_status fg_op_remember(fg_op *op) {
+  const fg_context *c = op->context;
+  search s = {.op = op};
+  fg_status status = FG_OK;
+  if (!c->n_wisdom && !c->shipped) return FG_OK;
+  int n = snprintf(s.head, sizeof s.head, "variant=");
+  n += fg_point_name(&op->point, FG_NAME_MAX, s.head + n);
+  strcpy(s.head + n, ".");
+  if (fg_point_expression(&op->point, sizeof s.expression, s.expression) >=
+      (int)sizeof s.expression)
+    return FG_OK; /* no line holds it */
+  if (!(s.judged = calloc((size_t)op->n_candidates, sizeof *s.judged)))
+    return fg_fail(FG_EMEMORY, "no memory for wisdom");
+  for (int i = 0; i < c->n_wisdom && status == FG_OK; i++)
+    status = take_text(&s, c->wisdom[i].text, c->wisdom[i].n, i);
+  if (status == FG_OK && c->shipped)
+    status = take_text(&s, fg_shipped_wisdom, fg_shipped_wisdom_size, c->n_wisdom);
+  free(s.judged);
+  return status;
+}
+
+/* Recalling -------------------------------------------------------------------------------------
+ */
+
+/* Beyond two octaves of both lengths the model is the better guide. */
+enum { FAR = 16 };
+
+/* The class that is nearest; of two the one with more to compute, where a bad choice costs more. */
+static uint64_t nearest(const fg_op *op, const fg_shape *shape, const bool *closed,
+                        fg_recalled *r) {
+  uint64_t best = 0;
+  for (int i = 0; i < op->n_memory; i++) {
+    const fg_memory *m = &op->memory[i];
+    int distance = fg_shape_distance(&m->shape, shape);
+    uint64_t class = fg_shape_class(&m->shape);
+    if (closed[m->candidate] || distance > FAR) continue;
+    if (best && (distance > r->distance || (distance == r->distance && class <= best))) continue;
+    best = class, r->distance = distance, r->shape = &m->shape;
+  }
+  return best;
+}
+
+/* The least time at the shape of all that are open. */
+static double least_at(const fg_op *op, const fg_shape *shape, const bool *closed) {
+  double least = INFINITY;
+  for (int i = 0; i < op->n_memory; i++) {
+    const fg_memory *m = &op->memory[i];
+    if (!closed[m->candidate] && m->ms < least && !memcmp(&m->shape, shape, sizeof *shape))
+      least = m->ms;
+  }
+  return least;
+}
+
+/* Geometric means over the shapes of the class that a candidate was measured at. */
+static void weigh(const fg_op *op, uint64_t class, const bool *closed, fg_recalled *r) {
+  for (int c = 0; c < op->n_candidates; c++) {
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < op->n_memory && !closed[c]; i++) {
+      const fg_memory *m = &op->memory[i];
+      if (m->candidate != c || fg_shape_class(&m->shape) != class) continue;
+      sum += log(m->ms / least_at(op, &m->shape, closed)), n++;
+      if (!r->ms[c] || !memcmp(&m->shape, r->shape, sizeof m->shape)) r->ms[c] = m->ms;
+    }
+    if (n) r->ratio[c] = exp(sum / n);
+  }
+}
+
+fg_status fg_op_recall(const fg_op *op, const fg_shape *shape, const bool *closed,
+                       fg_recalled *recalled) {
+  *recalled = (fg_recalled){0};
+  uint64_t class = nearest(op, shape, closed, recalled);
+  if (!class) return FG_OK;
+  recalled->ratio = calloc(2 * (size_t)op->n_candidates, sizeof *recalled->ratio);
+  if (!recalled->ratio) return fg_fail(FG_EMEMORY, "no memory for a choice");
+  recalled->ms = recalled->ratio + op->n_candidates;
+  weigh(op, class, closed, recalled);
+  return FG_OK;
+}
+
+void fg_recalled_free(fg_recalled *recalled) { free(recalled->ratio); }

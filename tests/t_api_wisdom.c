@@ -1,0 +1,326 @@
+/* t_api_wisdom.c - which plan wisdom makes the library take: whose lines count, in which class, and
+ * what happens when they are of no use. */
+#include "api_case.h"
+#include "scratch.h"
+#include "setting.h"
+#include "templates.h"
+#include "wisdom.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORDS "head_dim=8 family=mma"
+#define SPEC  "attn_fwd-bf16-d8."
+/* Three plans that no model would take for the shape. */
+#define A "mma-q64-k64-s1-w4"
+#define B "mma-q128-k64-s1-w8"
+#define C "mma-q128-k64-s2-w8"
+
+static const fg_shape shape = {.b = 2, .h = 4, .hk = 4, .nq = 1000, .nk = 1000, .align = 16};
+
+static fg_measured line_of(const char *plan, double ms) {
+  fg_measured m = {.shape = shape, .generation = 1, .ms = ms, .verified = true, .when = 1000};
+  snprintf(m.name, sizeof m.name, SPEC "%s.host", plan);
+  strcpy(m.device, "host");
+  return m;
+}
+
+static void put_in(const char *file, fg_measured m) { GOOD(fg_wisdom_append(file, &m)); }
+static void put(const char *plan, double ms) { put_in("w.txt", line_of(plan, ms)); }
+
+static fg_context *open_with(int n, const char *const *files) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  config.n_wisdom = n, config.wisdom = files;
+  GOOD(fg_open(&config, &context));
+  return context;
+}
+
+static const char *const usual[] = {"w.txt"};
+
+/* The plan that is chosen for the shape; nothing is compiled. */
+static const char *chosen_of(fg_context *context, const char *words, fg_shape of) {
+  static char name[64];
+  int index;
+  fg_op *op = api_define(context, words);
+  GOOD(fg_op_candidates(op));
+  GOOD(fg_op_choose(op, &of, &index));
+  fg_plan_name(&op->candidate[index].plan, sizeof name, name);
+  fg_close(context);
+  return name;
+}
+
+static const char *chosen_at(fg_shape of) { return chosen_of(open_with(1, usual), WORDS, of); }
+static const char *chosen(void) { return chosen_at(shape); }
+
+/* What the model alone takes. */
+static const char *modelled(void) {
+  static char name[64];
+  snprintf(name, sizeof name, "%s", chosen_of(open_with(-1, NULL), WORDS, shape));
+  ck_assert_str_ne(name, A);
+  ck_assert_str_ne(name, B);
+  ck_assert_str_ne(name, C);
+  return name;
+}
+
+START_TEST(least_time_wins) {
+  const char *model = modelled();
+  put(A, 2), put(B, 1), put(model, 3);
+  ck_assert_str_eq(chosen(), B);
+  put(A, 0.5); /* measured again */
+  ck_assert_str_eq(chosen(), A);
+  fg_measured old = line_of(B, 0.1);
+  old.when = 999; /* before the line that is there */
+  put_in("w.txt", old);
+  ck_assert_str_eq(chosen(), A);
+}
+END_TEST
+
+/* D3, D4: lines that say nothing of this device and these kernels, and times that are none. */
+START_TEST(lines_that_do_not_count) {
+  const char *model = modelled();
+  fg_measured m = line_of(A, 0.001);
+  strcpy(m.device, "NVIDIA H200");
+  put_in("w.txt", m);
+  m = line_of(A, 0.001);
+  strcpy(m.name, SPEC A ".sm_90a");
+  put_in("w.txt", m);
+  m = line_of(A, 0.001);
+  m.generation = 2; /* of a flashgen that is newer than this one */
+  put_in("w.txt", m);
+  m = line_of(A, 0.001);
+  m.verified = false;
+  put_in("w.txt", m);
+  m = line_of(A, 0.001);
+  strcpy(m.expression, "mask=k < 7");
+  put_in("w.txt", m);
+  m = line_of(A, 0.001);
+  strcpy(m.name, "attn_fwd-bf16-d80." A ".host");
+  put_in("w.txt", m);
+  const double times[] = {0, -1, NAN, INFINITY, 1e300};
+  for (int i = 0; i < 5; i++) {
+    m = line_of(A, times[i]);
+    m.shape.b = 2;
+    put_in("w.txt", m);
+  }
+  FILE *f = fopen("w.txt", "a");
+  fputs("rubbish\nw2\tof tomorrow\nw1\ttorn", f);
+  fclose(f);
+  ck_assert_str_eq(chosen(), model);
+  put(B, 5); /* however slow, it is all that was measured */
+  ck_assert_str_eq(chosen(), B);
+}
+END_TEST
+
+/* An older generation ranks where nothing newer is known. */
+START_TEST(generations) {
+  const char *model = modelled();
+  templates_change("attention/mma_forward.lua", "local tiles",
+                   "family.generation = 3\nlocal tiles");
+  setenv("FLASHGEN_TEMPLATES", "t", 1);
+  fg_measured m = line_of(A, 1);
+  put_in("w.txt", m);
+  ck_assert_str_eq(chosen(), A);
+  m.generation = 2, m.ms = 7;
+  put_in("w.txt", m); /* replaces it, though slower */
+  put(B, 5);
+  ck_assert_str_eq(chosen(), B);
+  m.generation = 3, m.ms = 4;
+  put_in("w.txt", m);
+  ck_assert_str_eq(chosen(), A);
+  m.generation = 4, m.ms = 9;
+  put_in("w.txt", m); /* not of this flashgen */
+  ck_assert_str_eq(chosen(), A);
+  ck_assert_str_ne(model, A);
+}
+END_TEST
+
+/* The first file counts most, whatever the times of its lines. */
+START_TEST(files_in_order) {
+  static const char *const files[] = {"mine.txt", "theirs.txt"};
+  fg_measured m = line_of(A, 1);
+  put_in("theirs.txt", m);
+  m.ms = 9, m.when = 1;
+  put_in("mine.txt", m);
+  put_in("theirs.txt", line_of(B, 5));
+  ck_assert_str_eq(chosen_of(open_with(2, files), WORDS, shape), B);
+  ck_assert_str_eq(chosen_of(open_with(1, files + 1), WORDS, shape), A);
+  setenv("FLASHGEN_WISDOM", "mine.txt:theirs.txt", 1);
+  ck_assert_str_eq(chosen_of(open_with(0, NULL), WORDS, shape), B);
+  setenv("FLASHGEN_WISDOM", "not_made_yet.txt:theirs.txt:", 1);
+  ck_assert_str_eq(chosen_of(open_with(0, NULL), WORDS, shape), A);
+  ck_assert_str_eq(chosen_of(open_with(1, files), WORDS, shape), A); /* the field goes first */
+  setenv("FLASHGEN_WISDOM", "none", 1);
+  const char *model = modelled();
+  ck_assert_str_eq(chosen_of(open_with(0, NULL), WORDS, shape), model);
+}
+END_TEST
+
+START_TEST(files_that_are_none) {
+  static const char *const missing[] = {"nowhere.txt"}, *const directory[] = {"t"};
+  fg_config config = api_config("cache");
+  fg_context *context = NULL;
+  config.n_wisdom = 1, config.wisdom = missing;
+  FAILS(FG_EIO, "nowhere.txt cannot be read: No such file", fg_open(&config, &context));
+  config.wisdom = directory;
+  FAILS(FG_EIO, "t is no regular file", fg_open(&config, &context));
+  config.wisdom = NULL;
+  FAILS(FG_EARGUMENT, "n_wisdom is 1, wisdom is NULL", fg_open(&config, &context));
+  config.n_wisdom = -2;
+  FAILS(FG_EARGUMENT, "n_wisdom is -2", fg_open(&config, &context));
+  ck_assert_ptr_null(context);
+}
+END_TEST
+
+/* A line of a newer flashgen is said once, and the rest is used. */
+static char warned[1024];
+static int warnings;
+static void keep_warning(void *context, const char *sentence) {
+  (void)context;
+  snprintf(warned, sizeof warned, "%s", sentence);
+  warnings++;
+}
+
+START_TEST(newer_file) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  FILE *f = fopen("w.txt", "w");
+  fputs("w2\tof tomorrow\nw2\tthe same\n", f);
+  fclose(f);
+  put(A, 1);
+  config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;
+  GOOD(fg_open(&config, &context));
+  ck_assert_str_eq(chosen_of(context, WORDS, shape), A);
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_str_eq(warned, "w.txt: 2 lines are of a newer flashgen and not used; this one reads "
+                           "format 1");
+}
+END_TEST
+
+/* The class of the shape, else the nearest; too far away is nowhere. */
+START_TEST(nearest_class) {
+  const char *model = modelled();
+  fg_measured m = line_of(A, 1);
+  fg_shape asked = shape;
+  put_in("w.txt", m); /* 1000 x 1000 */
+  m = line_of(B, 1);
+  m.shape.nq = m.shape.nk = 4000;
+  put_in("w.txt", m);
+  asked.nq = asked.nk = 1010;
+  ck_assert_str_eq(chosen_at(asked), A);
+  asked.nq = asked.nk = 1300;
+  ck_assert_str_eq(chosen_at(asked), A);
+  asked.nq = asked.nk = 3000;
+  ck_assert_str_eq(chosen_at(asked), B);
+  asked.nq = asked.nk = 15000;
+  ck_assert_str_eq(chosen_at(asked), B);
+  asked.nq = asked.nk = 8;
+  char far[64];
+  snprintf(far, sizeof far, "%s", chosen_at(asked));
+  ck_assert_str_ne(far, A);
+  ck_assert_str_eq(far, chosen_of(open_with(-1, NULL), WORDS, asked));
+  ck_assert_str_ne(model, A);
+}
+END_TEST
+
+/* Two shapes of one class: the plan that is good at both. */
+START_TEST(shapes_of_a_class) {
+  for (int i = 0; i < 2; i++) {
+    fg_measured a = line_of(A, i ? 10 : 1), b = line_of(B, i ? 20 : 3),
+                c = line_of(C, i ? 12 : 1.1);
+    a.shape.nq = b.shape.nq = c.shape.nq = 1000 + i;
+    if (i) a.ms = 15;
+    put_in("w.txt", a), put_in("w.txt", b), put_in("w.txt", c);
+  }
+  ck_assert_str_eq(chosen(), C);
+}
+END_TEST
+
+/* Numbers that were wrong and launches that broke keep a plan out, until it is measured again. */
+START_TEST(bad_plans) {
+  const char *model = modelled();
+  char first[64];
+  snprintf(first, sizeof first, "%s", model);
+  fg_measured m = line_of(first, 0);
+  m.status = FG_MEASURED_WRONG, m.verified = false;
+  put_in("w.txt", m);
+  const char *second = chosen();
+  ck_assert_str_ne(second, first);
+  m.status = FG_MEASURED_FAULT, m.when++;
+  put_in("w.txt", m);
+  ck_assert_str_ne(chosen(), first);
+  m = line_of(first, 1);
+  m.when += 10;
+  put_in("w.txt", m);
+  ck_assert_str_eq(chosen(), first);
+}
+END_TEST
+
+/* It is what forces a plan that has the last word, and alignment. */
+START_TEST(what_goes_before_wisdom) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  put(A, 1), put(B, 2);
+  config.n_wisdom = 1, config.wisdom = usual, config.plan = "mma-q64-*";
+  GOOD(fg_open(&config, &context));
+  ck_assert_ptr_nonnull(strstr(chosen_of(context, WORDS, shape), "mma-q64-"));
+  config.plan = "mma-q128-k64-s1-*,other";
+  GOOD(fg_open(&config, &context));
+  ck_assert_str_eq(chosen_of(context, WORDS, shape), B); /* the measured one of two */
+  fg_shape odd = shape;
+  odd.align = 2;
+  ck_assert_ptr_nonnull(
+      strstr(chosen_of(open_with(1, usual), "head_dim=8 block_kv=64,32", odd), "simt-"));
+}
+END_TEST
+
+/* D6: the winner no longer compiles: the next best of those that were measured. */
+START_TEST(winner_is_refused) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  templates_change("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+                   "$(kernel(\"attn_fwd\")) {\n@ if plan.block_q == 64 and plan.stages == 1 then\n  broken;\n@ end\n");
+  setenv("FLASHGEN_TEMPLATES", "t", 1);
+  put(A, 1), put("mma-q64-k32-s2-w4", 2), put(B, 3);
+  config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;
+  GOOD(fg_open(&config, &context));
+  fg_op *op = api_define(context, WORDS);
+  fg_kernel *kernel = api_select(op, shape);
+  ck_assert_str_eq(kernel->name, SPEC "mma-q64-k32-s2-w4.host");
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_msg(!strncmp(warned, "another plan is taken: " SPEC A, 40), "%s", warned);
+  api_counts(context, 0, 1, 1, 1);
+  ck_assert_ptr_eq(api_select(op, shape), kernel); /* remembered */
+  api_counts(context, 0, 1, 1, 1);
+  fg_close(context);
+}
+END_TEST
+
+static void enter(void) {
+  templates_enter();
+  warnings = 0;
+  for (int i = 0; i < FG_SETTINGS; i++)
+    if (i != FG_SET_TMPDIR && i != FG_SET_HOME) unsetenv(fg_settings[i].name);
+}
+
+int main(void) {
+  Suite *suite = suite_create("api_wisdom");
+  TCase *cases = tcase_create("api_wisdom");
+  tcase_add_checked_fixture(cases, enter, templates_leave);
+  tcase_add_test(cases, least_time_wins);
+  tcase_add_test(cases, lines_that_do_not_count);
+  tcase_add_test(cases, generations);
+  tcase_add_test(cases, files_in_order);
+  tcase_add_test(cases, files_that_are_none);
+  tcase_add_test(cases, newer_file);
+  tcase_add_test(cases, nearest_class);
+  tcase_add_test(cases, shapes_of_a_class);
+  tcase_add_test(cases, bad_plans);
+  tcase_add_test(cases, what_goes_before_wisdom);
+  tcase_add_test(cases, winner_is_refused);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
