@@ -18,6 +18,7 @@ fg_status fg_device_open(const char *name, fg_device **device) {
       return status == FG_OK ? FG_OK : fg_fail_in(status, "device %s", name);
     }
   }
+  if (!strncmp(name, "sm_", 3)) return fg_device_none_open(name, device);
   return fg_fail(FG_EARGUMENT, "device %s: expected host or cuda:N", name);
 }
 
@@ -49,17 +50,22 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-fg_status fg_module_time(fg_module *module, const fg_shape *shape, const fg_args *args,
-                         void *workspace, int warm_ups, int n, double *list, double *median) {
+fg_status fg_module_time(fg_module *module, const fg_shape *shape, const fg_timing *timing,
+                         double *median) {
   const struct timespec pause = {.tv_nsec = 100000000};
   fg_device *device = module->device;
-  TRY(fg_launch_check(&module->source->recipe, shape, args));
-  nanosleep(&pause, NULL);
-  for (int i = 0; i < warm_ups; i++)
-    TRY(device->class->launch(module, shape, args, workspace, NULL));
+  double ms[FG_LAUNCHES_MAX];
+  if (timing->launches < 1 || timing->launches > FG_LAUNCHES_MAX)
+    return fg_fail(FG_EBUG, "%d launches to time", timing->launches);
+  for (int i = 0; i < timing->n_args; i++)
+    TRY(fg_launch_check(&module->source->recipe, shape, &timing->args[i]));
+  if (timing->pause) nanosleep(&pause, NULL);
+  for (int i = 0; i < timing->warm_ups; i++)
+    TRY(device->class->launch(module, shape, &timing->args[i % timing->n_args], timing->workspace,
+                              NULL));
   TRY(device->class->synchronize(device));
-  TRY(device->class->time(module, shape, args, workspace, n, list));
-  qsort(list, (size_t)n, sizeof *list, by_value);
-  *median = list[n / 2];
+  TRY(device->class->time(module, shape, timing, ms));
+  qsort(ms, (size_t)timing->launches, sizeof *ms, by_value);
+  *median = ms[timing->launches / 2];
   return FG_OK;
 }

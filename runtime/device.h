@@ -19,6 +19,16 @@ typedef struct fg_code {
       figures[1024]; /* of each entry point: "attn_fwd registers 80 spill 0 stack 0", a line each */
 } fg_code;
 
+/* Launches to be timed: launch i has args[i % n_args], so that inputs need not be in a cache. */
+typedef struct fg_timing {
+  const fg_args *args;
+  int n_args;
+  void *workspace;
+  int warm_ups, launches; /* at most FG_LAUNCHES_MAX */
+  bool pause;             /* 0.1 s before, for the clock of a GPU that was busy */
+} fg_timing;
+enum { FG_LAUNCHES_MAX = 64 };
+
 typedef struct fg_device_class {
   fg_status (*load)(fg_device *device, const char *name, const fg_source *source,
                     const fg_code *code, fg_module **module);
@@ -26,9 +36,8 @@ typedef struct fg_device_class {
   fg_status (*launch)(fg_module *module, const fg_shape *shape, const fg_args *args,
                       void *workspace, void *stream);
   bool (*capturing)(fg_device *device, void *stream); /* is work recorded, not run? */
-  /* Launches n times in a row; ms[i] = the time of launch i on the device. */
-  fg_status (*time)(fg_module *module, const fg_shape *shape, const fg_args *args, void *workspace,
-                    int n, double *ms);
+  /* Launches in a row, without pause and warm-ups; ms[i] = the time of launch i on the device. */
+  fg_status (*time)(fg_module *module, const fg_shape *shape, const fg_timing *timing, double *ms);
   fg_status (*synchronize)(fg_device *device);
   fg_status (*allocate)(fg_device *device, size_t bytes, void **p);
   void (*release)(fg_device *device, void *p, size_t bytes);
@@ -52,7 +61,8 @@ struct fg_module {
   char name[FG_NAME_MAX];
 };
 
-/* "host", "cuda:N", or NULL: cuda:0 where there is a GPU, else host. FG_EENVIRONMENT
+/* "host", "cuda:N", or NULL: cuda:0 where there is a GPU, else host; or an architecture, "sm_90a":
+ * kernels are compiled for it, and running them is an error. FG_EENVIRONMENT
  * with the reason when the named one cannot be used. */
 fg_status fg_device_open(const char *name, fg_device **device);
 void fg_device_close(fg_device *device);
@@ -67,12 +77,13 @@ void fg_module_free(fg_module *module);
 fg_status fg_module_launch(fg_module *module, const fg_shape *shape, const fg_args *args,
                            void *workspace, void *stream);
 
-/* Times launches: a pause of 0.1 s, warm_ups launches, then n queued; *median of list[n], in ms. */
-fg_status fg_module_time(fg_module *module, const fg_shape *shape, const fg_args *args,
-                         void *workspace, int warm_ups, int n, double *list, double *median);
+/* Times launches: the pause, the warm-ups, then all others queued; their median in ms. */
+fg_status fg_module_time(fg_module *module, const fg_shape *shape, const fg_timing *timing,
+                         double *median);
 
-/* The two kinds. */
+/* The kinds. */
 fg_status fg_device_host_open(fg_device **device);
 fg_status fg_device_cuda_open(int ordinal, fg_device **device);
+fg_status fg_device_none_open(const char *arch, fg_device **device);
 
 #endif

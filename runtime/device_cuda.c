@@ -128,20 +128,19 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
 }
 
 /* Events between the launches of one queue: the host is ahead of the device throughout. */
-static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_args *args,
-                               void *workspace, int n, double *ms) {
-  enum { MOST = 64 };
+static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_timing *t,
+                               double *ms) {
   const gpu *g = (const gpu *)module->device;
   const fg_cuda *cuda = g->cuda;
-  CUevent event[MOST + 1] = {NULL};
+  CUevent event[FG_LAUNCHES_MAX + 1] = {NULL};
+  const int n = t->launches;
   fg_status status = FG_OK;
-  if (n > MOST) return fg_fail(FG_EBUG, "more than %d launches to time", MOST);
   TRY(make_current(g));
   for (int i = 0; i <= n; i++)
     TRY_OUT(fg_cuda_check(cuda, cuda->cuEventCreate(&event[i], 0), "an event"));
   TRY_OUT(fg_cuda_check(cuda, cuda->cuEventRecord(event[0], NULL), "an event"));
   for (int i = 0; i < n; i++) {
-    TRY_OUT(launch(module, shape, args, workspace, NULL));
+    TRY_OUT(launch(module, shape, &t->args[i % t->n_args], t->workspace, NULL));
     TRY_OUT(fg_cuda_check(cuda, cuda->cuEventRecord(event[i + 1], NULL), "an event"));
   }
   TRY_OUT(fg_cuda_check(cuda, cuda->cuEventSynchronize(event[n]), "a kernel"));

@@ -241,12 +241,12 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   return status;
 }
 
-static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_args *args,
-                               void *workspace, int n, double *ms) {
-  for (int i = 0; i < n; i++) {
+static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_timing *t,
+                               double *ms) {
+  for (int i = 0; i < t->launches; i++) {
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
-    TRY(launch(module, shape, args, workspace, NULL));
+    TRY(launch(module, shape, &t->args[i % t->n_args], t->workspace, NULL));
     clock_gettime(CLOCK_MONOTONIC, &to);
     ms[i] = (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) * 1e-6;
   }

@@ -123,7 +123,9 @@ typedef void *fg_stream;
 
 typedef struct fg_config {
   size_t size;
-  const char *device;    /* "cuda:N" or "host"; NULL: cuda:0 where it can be used, else host */
+  /* "cuda:N" or "host"; NULL: cuda:0 where it can be used, else host. "sm_90a": none, kernels are
+   * compiled for it into the cache and cannot be launched. */
+  const char *device;
   const char *templates; /* directory; NULL: FLASHGEN_TEMPLATES, else the built-in ones */
   const char *cache;     /* directory; NULL: FLASHGEN_CACHE, else as the README says */
   const char *plan;      /* globs over plan names, "simt-q16-*,simt-*"; NULL: FLASHGEN_PLAN */

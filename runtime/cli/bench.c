@@ -1,12 +1,9 @@
 /* bench.c - `flashgen bench`: how long variants take on a device, and what share of it that is. */
 #include "cli.h"
 
-#include "oracle.h"
-#include "problem.h"
+#include "measure.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What the GPUs that we measured on reach: a bf16 matrix product of 8192^3 by cuBLAS, a copy on the
@@ -19,7 +16,7 @@ static const struct {
 
 /* As many tokens as fill a GPU: 16384, in rows of two lengths, 2048 columns of heads. On the host
  * device a block is a process's work: one small problem. */
-enum { TOKENS = 16384, WIDTH = 2048, WARM_UPS = 5, LAUNCHES = 20 };
+enum { TOKENS = 16384, WIDTH = 2048 };
 static const int64_t lengths[] = {1024, 4096};
 
 typedef struct {
@@ -50,89 +47,15 @@ static int shapes_of(const job *j, const fg_point *point, fg_shape shapes[2]) {
   return 2;
 }
 
-/* Visible pairs of one head, by the oracle's mask; of one that reads tensors all pairs. Rows are
- * taken one of so many that a bench does not wait for it. */
-static double visible_pairs(const job *j, const fg_point *point, const fg_shape *s) {
-  const char *mask = fg_field_text(&fg_fields[FG_FIELD_MASK], point);
-  oracle_input numbers[16];
-  int64_t step = s->nq / 256 + 1, rows = 0;
-  double pairs = 0;
-  for (int i = 0; i < j->c->n_numbers; i++)
-    numbers[i] = (oracle_input){
-        .name = j->c->number[i].name, .is_int = 1, .rank = -1, .number = j->c->number[i].value};
-  oracle_formula *visible = oracle_formula_new(mask, j->c->n_numbers, numbers, NULL);
-  for (int64_t q = step / 2; visible && q < s->nq; q += step, rows++)
-    for (int64_t k = 0; k < s->nk; k++) {
-      const double name[ORACLE_NAMES] = {0,
-                                         (double)q,
-                                         (double)k,
-                                         (double)(q + s->nk - s->nq),
-                                         0,
-                                         0,
-                                         0,
-                                         (double)s->nq,
-                                         (double)s->nk,
-                                         (double)s->h};
-      pairs += oracle_formula_value(visible, name) != 0;
-    }
-  oracle_formula_free(visible);
-  return rows ? pairs / (double)rows * (double)s->nq : (double)s->nq * (double)s->nk;
-}
-
-/* 2 products of 2 flops a pair and column forward, 2.5 times that backward. */
-static double flops(const job *j, const fg_point *p, const fg_shape *s) {
-  double forward = 2.0 * (p->d + p->dv) * visible_pairs(j, p, s) * (double)(s->b * s->h);
-  return p->pass == FG_PASS_BACKWARD ? 2.5 * forward : forward;
-}
-
-/* Every tensor read or written once: the least that memory has to move. */
-static double bytes_moved(const fg_problem *p) {
-  double bytes = 0;
-  for (int i = 0; i < p->recipe->n_tensors; i++)
-    bytes += (double)fg_problem_count(p, i) * (double)fg_elem_size(p->recipe->tensor[i].elem);
-  return bytes;
-}
-
-/* Normal numbers: zeros would run faster than real data. */
-static fg_status fill(fg_problem *p, uint64_t seed) {
-  uint64_t state = seed * 2 + 1;
-  for (int i = 0; i < p->recipe->n_tensors; i++) {
-    int64_t n = fg_problem_count(p, i);
-    if (p->recipe->tensor[i].output || !n) continue;
-    float *values = malloc((size_t)n * sizeof *values);
-    if (!values) return fg_fail(FG_EMEMORY, "no memory for %" PRId64 " random numbers", n);
-    for (int64_t x = 0; x < n; x++) {
-      float sum = 0; /* of 4 uniform numbers: near enough to normal */
-      for (int u = 0; u < 4; u++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        sum += (float)(state >> 40) * 0x1p-24f - 0.5f;
-      }
-      values[x] = 1.7320508f * sum;
-    }
-    if (p->recipe->tensor[i].elem == FG_ELEM_I32) /* documents of 1024 tokens */
-      for (int64_t x = 0; x < n; x++) values[x] = (float)(x / 1024);
-    fg_status status = fg_problem_set(p, i, values);
-    free(values);
-    TRY(status);
-  }
-  return FG_OK;
-}
-
 static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *shape, double *ms,
                          double *bytes) {
-  fg_problem *problem = NULL;
-  double list[LAUNCHES];
-  fg_status status = FG_OK;
-  TRY(fg_problem_new(j->device, &kernel->source->recipe, shape, 0, 1, &problem));
-  problem->args.scale = (float)j->c->arguments.scale;
-  cli_numbers_set(j->c, &kernel->source->recipe, &problem->args);
-  TRY_OUT(fill(problem, j->c->seed >= 0 ? (uint64_t)j->c->seed : 1));
-  int host = !strcmp(j->device->name, "host");
-  TRY_OUT(fg_module_time(kernel->module, shape, &problem->args, problem->workspace,
-                         host ? 1 : WARM_UPS, host ? 3 : LAUNCHES, list, ms));
-  *bytes = bytes_moved(problem);
-out:
-  fg_problem_free(problem);
+  cli_tensors *tensors;
+  const bool host = !strcmp(j->device->name, "host");
+  TRY(cli_tensors_new(j->c, j->device, &kernel->source->recipe, shape, &tensors));
+  *bytes = tensors->bytes;
+  fg_status status = cli_time(tensors, kernel, host ? 1 : CLI_WARM_UPS,
+                              host ? CLI_HOST_LAUNCHES : CLI_LAUNCHES, true, ms);
+  cli_tensors_free(tensors);
   return status;
 }
 
@@ -165,8 +88,8 @@ static fg_status bench_variant(job *j, const fg_variant *variant) {
   for (int i = 0; i < n && !cli_interrupted; i++) {
     double ms, bytes;
     TRY_OUT(measure(j, kernel, &shapes[i], &ms, &bytes));
-    print_row(j, kernel->name, &shapes[i], ms, flops(j, &variant->point, &shapes[i]) / ms * 1e-9,
-              bytes / ms * 1e-9);
+    print_row(j, kernel->name, &shapes[i], ms,
+              cli_flops(j->c, &variant->point, &shapes[i]) / ms * 1e-9, bytes / ms * 1e-9);
     j->rows++;
     cli_flush();
   }
@@ -184,7 +107,7 @@ static fg_status run_all(job *j) {
            j->device->model);
   else
     printf("device %s, %s; medians of %d launches\n", j->device->name, j->device->model,
-           strcmp(j->device->name, "host") ? LAUNCHES : 3);
+           strcmp(j->device->name, "host") ? CLI_LAUNCHES : CLI_HOST_LAUNCHES);
   for (int i = 0; i < j->v.n && !cli_interrupted; i++) {
     fg_status status = bench_variant(j, &j->v.variant[i]);
     if (status == FG_OK) continue;

@@ -1,0 +1,187 @@
+/* measure.c - tensors that launches are timed with, and what the times are of. */
+#include "measure.h"
+
+#include "oracle.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Twice the L2 cache of an H200, and more sets than launches are of no use. */
+enum { CACHES = 128 << 20, SETS = CLI_WARM_UPS + CLI_LAUNCHES };
+
+/* Filling -------------------------------------------------------------------------------------- */
+
+/* Prime, so that no axis of a power of 2 repeats with it. */
+enum { PERIOD = 1000003 };
+
+static float normal(uint64_t *state) {
+  float sum = 0; /* of 4 uniform numbers: near enough */
+  for (int u = 0; u < 4; u++) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    sum += (float)(*state >> 40) * 0x1p-24f - 0.5f;
+  }
+  return 1.7320508f * sum;
+}
+
+/* Zeros would run faster than real data. Integers are documents of 1024 tokens. */
+static fg_status fill(fg_problem *p, int tensor, uint64_t *state) {
+  const fg_elem elem = p->recipe->tensor[tensor].elem;
+  const size_t n = (size_t)fg_problem_count(p, tensor), size = fg_elem_size(elem);
+  const size_t period = elem != FG_ELEM_I32 && n > PERIOD ? PERIOD : n;
+  char *bytes = p->staged[tensor];
+  if (!n) return FG_OK;
+  for (size_t i = 0; i < period; i++)
+    fg_elem_store(elem, bytes, (int64_t)i, elem == FG_ELEM_I32 ? (float)(i / 1024) : normal(state));
+  for (size_t at = period * size; at < n * size; at += period * size)
+    memcpy(bytes + at, bytes, n * size - at < period * size ? n * size - at : period * size);
+  return p->device->class->upload(p->device, p->buffer[tensor], bytes, n * size);
+}
+
+static fg_status add_set(const cli *c, const fg_shape *shape, uint64_t seed, cli_tensors *t) {
+  fg_problem *p;
+  uint64_t state = seed * 2 + 1;
+  TRY(fg_problem_new(t->device, &t->recipe, shape, 0, 1, &p));
+  fg_args *args = &t->args[t->n];
+  t->problem[t->n++] = p;
+  p->args.scale = (float)c->arguments.scale;
+  cli_numbers_set(c, &t->recipe, &p->args);
+  for (int i = 0; i < t->recipe.n_tensors; i++)
+    if (!t->recipe.tensor[i].output) TRY(fill(p, i, &state));
+  *args = p->args;
+  return FG_OK;
+}
+
+static fg_status new_tensors(const cli *c, const fg_shape *shape, cli_tensors *t) {
+  const uint64_t seed = c->seed >= 0 ? (uint64_t)c->seed : 1;
+  for (int i = 0; i < t->recipe.n_tensors; i++)
+    t->bytes += (double)fg_tensor_count(&t->recipe, &t->recipe.tensor[i], shape) *
+                (double)fg_elem_size(t->recipe.tensor[i].elem);
+  double wanted = t->bytes > 0 ? CACHES / t->bytes + 1 : 1;
+  int sets = !strcmp(t->device->name, "host") ? 1 : wanted > SETS ? SETS : (int)wanted;
+  t->problem = calloc((size_t)sets, sizeof(fg_problem *));
+  t->args = calloc((size_t)sets, sizeof *t->args);
+  if (!t->problem || !t->args) return fg_fail(FG_EMEMORY, "no memory for %d sets of tensors", sets);
+  while (t->n < sets) TRY(add_set(c, shape, seed + (uint64_t)t->n, t));
+  return FG_OK;
+}
+
+fg_status cli_tensors_new(const cli *c, fg_device *device, const fg_recipe *recipe,
+                          const fg_shape *shape, cli_tensors **tensors) {
+  cli_tensors *t = calloc(1, sizeof *t);
+  if (!t) return fg_fail(FG_EMEMORY, "no memory for tensors");
+  t->device = device, t->recipe = *recipe;
+  t->recipe.n_regions = 0;
+  fg_status status = new_tensors(c, shape, t);
+  if (status == FG_OK)
+    *tensors = t;
+  else
+    cli_tensors_free(t);
+  return status;
+}
+
+void cli_tensors_free(cli_tensors *t) {
+  if (!t) return;
+  for (int i = 0; i < t->n; i++) fg_problem_free(t->problem[i]);
+  free(t->problem);
+  free(t->args);
+  free(t);
+}
+
+/* Timing --------------------------------------------------------------------------------------- */
+
+fg_status cli_time(const cli_tensors *t, const fg_kernel *kernel, int warm_ups, int launches,
+                   bool pause, double *ms) {
+  const fg_shape *shape = &t->problem[0]->shape;
+  fg_timing timing = {t->args, t->n, NULL, warm_ups, launches, pause};
+  int64_t bytes;
+  TRY(fg_workspace_size(&kernel->source->recipe, shape, &bytes));
+  if (bytes) TRY(t->device->class->allocate(t->device, (size_t)bytes, &timing.workspace));
+  fg_status status = fg_module_time(kernel->module, shape, &timing, ms);
+  if (bytes) t->device->class->release(t->device, timing.workspace, (size_t)bytes);
+  return status;
+}
+
+/* Poison --------------------------------------------------------------------------------------- */
+
+/* Runs of bytes all over an output, its ends among them. */
+enum { SAMPLES = 64, SAMPLE = 256 };
+
+static size_t sample_place(size_t bytes, int i, size_t *n) {
+  *n = bytes < SAMPLE ? bytes : SAMPLE;
+  return (size_t)((double)(bytes - *n) * i / (SAMPLES - 1)) / 16 * 16;
+}
+
+fg_status cli_poison(cli_tensors *t) {
+  char poison[SAMPLE];
+  memset(poison, 0xff, sizeof poison); /* NaN in every dtype */
+  for (int s = 0; s < t->n; s++)
+    for (int i = 0; i < t->recipe.n_tensors; i++) {
+      const fg_problem *p = t->problem[s];
+      for (int x = 0; x < SAMPLES && t->recipe.tensor[i].output && p->bytes[i]; x++) {
+        size_t n, at = sample_place(p->bytes[i], x, &n);
+        TRY(t->device->class->upload(t->device, (char *)p->buffer[i] + at, poison, n));
+      }
+    }
+  return FG_OK;
+}
+
+static bool is_poison(const char *bytes, size_t n, size_t elem) {
+  for (size_t at = 0; at + elem <= n; at += elem) {
+    size_t b = 0;
+    while (b < elem && (unsigned char)bytes[at + b] == 0xff) b++;
+    if (b == elem) return true;
+  }
+  return false;
+}
+
+/* Of the first set, which every protocol launches with. */
+fg_status cli_poison_gone(cli_tensors *t) {
+  const fg_problem *p = t->problem[0];
+  for (int i = 0; i < t->recipe.n_tensors; i++)
+    for (int x = 0; x < SAMPLES && t->recipe.tensor[i].output && p->bytes[i]; x++) {
+      char bytes[SAMPLE];
+      size_t n, at = sample_place(p->bytes[i], x, &n);
+      TRY(t->device->class->download(t->device, bytes, (char *)p->buffer[i] + at, n));
+      if (is_poison(bytes, n, fg_elem_size(t->recipe.tensor[i].elem)))
+        return fg_fail(FG_ETEMPLATE, "%s: elements near byte %zu were not written",
+                       t->recipe.tensor[i].name, at);
+    }
+  return FG_OK;
+}
+
+/* Operations ----------------------------------------------------------------------------------- */
+
+/* Visible pairs of one head, by the oracle's mask; of one that reads tensors all pairs. Rows are
+ * taken one of so many that a bench does not wait for it. */
+static double visible_pairs(const cli *c, const fg_point *point, const fg_shape *s) {
+  const char *mask = fg_field_text(&fg_fields[FG_FIELD_MASK], point);
+  oracle_input numbers[16];
+  int64_t step = s->nq / 256 + 1, rows = 0;
+  double pairs = 0;
+  for (int i = 0; i < c->n_numbers; i++)
+    numbers[i] = (oracle_input){
+        .name = c->number[i].name, .is_int = 1, .rank = -1, .number = c->number[i].value};
+  oracle_formula *visible = oracle_formula_new(mask, c->n_numbers, numbers, NULL);
+  for (int64_t q = step / 2; visible && q < s->nq; q += step, rows++)
+    for (int64_t k = 0; k < s->nk; k++) {
+      const double name[ORACLE_NAMES] = {0,
+                                         (double)q,
+                                         (double)k,
+                                         (double)(q + s->nk - s->nq),
+                                         0,
+                                         0,
+                                         0,
+                                         (double)s->nq,
+                                         (double)s->nk,
+                                         (double)s->h};
+      pairs += oracle_formula_value(visible, name) != 0;
+    }
+  oracle_formula_free(visible);
+  return rows ? pairs / (double)rows * (double)s->nq : (double)s->nq * (double)s->nk;
+}
+
+double cli_flops(const cli *c, const fg_point *p, const fg_shape *s) {
+  double forward = 2.0 * (p->d + p->dv) * visible_pairs(c, p, s) * (double)(s->b * s->h);
+  return p->pass == FG_PASS_BACKWARD ? 2.5 * forward : forward;
+}
