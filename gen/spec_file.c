@@ -259,16 +259,16 @@ static void push_field(lua_State *L, const fg_field *field, const fg_point *poin
   lua_setfield(L, -2, field->name);
 }
 
-/* One question to a table's `when`. */
+/* One question to a `when`. */
 typedef struct {
-  const fg_table *table;
+  int when;
   const fg_point *point;
   bool keep;
 } question;
 
 static int ask_when(lua_State *L) {
   question *q = lua_touserdata(L, 1);
-  lua_rawgeti(L, LUA_REGISTRYINDEX, q->table->when);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, q->when);
   lua_createtable(L, 0, FG_SPEC_FIELDS + 1);
   for (int i = 0; i < FG_SPEC_FIELDS; i++) push_field(L, &fg_fields[i], q->point);
   lua_call(L, 1, 1);
@@ -276,11 +276,15 @@ static int ask_when(lua_State *L) {
   return 0;
 }
 
-fg_status fg_spec_file_when(fg_spec_file *f, const fg_table *t, const fg_point *point, bool *keep) {
-  question q = {t, point, true};
-  if (t->when) TRY(fg_lua_run(f->L, ask_when, &q, FG_ESPEC));
+fg_status fg_spec_ask_when(lua_State *L, int when, const fg_point *point, bool *keep) {
+  question q = {when, point, true};
+  if (when) TRY(fg_lua_run(L, ask_when, &q, FG_ESPEC));
   *keep = q.keep;
   return FG_OK;
+}
+
+fg_status fg_spec_file_when(fg_spec_file *f, const fg_table *t, const fg_point *point, bool *keep) {
+  return fg_spec_ask_when(f->L, t->when, point, keep);
 }
 
 fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const char *const *words,

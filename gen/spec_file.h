@@ -2,6 +2,7 @@
 #ifndef FG_SPEC_FILE_H
 #define FG_SPEC_FILE_H
 
+#include "state.h"
 #include "table.h"
 
 typedef struct fg_spec_file fg_spec_file; /* as in grid.h */
@@ -19,5 +20,8 @@ fg_table *fg_spec_file_table(const fg_spec_file *file, int i);
 /* Calls the table's `when` with the point's fields; no `when` keeps every point. */
 fg_status fg_spec_file_when(fg_spec_file *file, const fg_table *table, const fg_point *point,
                             bool *keep);
+
+/* Calls the function of that reference, 0 for none, with the point's fields. */
+fg_status fg_spec_ask_when(lua_State *L, int when, const fg_point *point, bool *keep);
 
 #endif
