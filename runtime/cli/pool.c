@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { WAITING, RUNNING, DONE, DIED };
+enum { RENEW = 1 }; /* exit code of a worker that was spent */
 enum { TICK = 50 }; /* milliseconds between looks for workers that died */
 
 /* Shared by all processes. */
@@ -37,15 +38,18 @@ typedef struct {
   int reported;
 } run;
 
-static void work(run *r, int worker) {
+static int work(run *r, int worker) {
   board *b = r->board;
+  if (r->pool->start) r->pool->start(r->pool->context, worker);
   for (int i; !b->stop && !*r->pool->stop && (i = atomic_fetch_add(&b->next, 1)) < r->pool->n;) {
     b->job[i].worker = worker;
     b->job[i].state = RUNNING;
     r->pool->job(r->pool->context, i, r->results + (size_t)i * r->pool->result_size);
     b->job[i].state = DONE;
     if (write(r->pipe[1], "", 1) < 0) break;
+    if (r->pool->spent && r->pool->spent(r->pool->context)) return RENEW;
   }
+  return 0;
 }
 
 static fg_status start(run *r, int worker) {
@@ -54,8 +58,7 @@ static fg_status start(run *r, int worker) {
   if (r->pid[worker] < 0) return fg_fail(FG_EIO, "fork: %s", strerror(errno));
   if (r->pid[worker]) return FG_OK;
   prctl(PR_SET_PDEATHSIG, SIGTERM); /* which sets *stop: a second interrupt ends the caller */
-  if (getppid() == r->caller) work(r, worker);
-  _exit(0);
+  _exit(getppid() == r->caller ? work(r, worker) : 0);
 }
 
 /* Hands results on in the order of the jobs. */
@@ -81,6 +84,8 @@ static int reap(run *r) {
       continue;
     }
     r->pid[w] = 0;
+    if (WIFEXITED(state) && WEXITSTATUS(state) == RENEW && !r->board->stop && start(r, w) == FG_OK)
+      running++;
     for (int i = 0; i < r->pool->n && WIFSIGNALED(state); i++) {
       if (r->board->job[i].state != RUNNING || r->board->job[i].worker != w) continue;
       memset(r->results + (size_t)i * r->pool->result_size, 0, r->pool->result_size);
@@ -124,6 +129,7 @@ static fg_status run_here(const fg_pool *pool) {
   void *result = malloc(pool->result_size);
   if (!result) return fg_fail(FG_EMEMORY, "no memory for a result");
   int enough = 0;
+  if (pool->start) pool->start(pool->context, 0);
   for (int i = 0; i < pool->n && !*pool->stop && !enough; i++) {
     memset(result, 0, pool->result_size);
     pool->job(pool->context, i, result);
