@@ -108,4 +108,27 @@ fg_status fg_wisdom_compact(const char *path, fg_wisdom_report *report);
 fg_status fg_wisdom_merge(const char *path, int n, const char *const *files,
                           fg_wisdom_report *report);
 
+/* The measurements of files, of each thing the latest one. */
+typedef struct fg_measured_list {
+  fg_measured **item;
+  int n;
+} fg_measured_list;
+
+/* Adds the good lines of a text to the list; then fg_measured_sort, once. */
+fg_status fg_measured_add(const char *text, size_t n, fg_measured_list *list);
+/* Drops what a later measurement replaces, and sorts by spec, arch, device, expression, shape;
+ * there the newest generation comes first, then times that count, the least first. */
+void fg_measured_sort(fg_measured_list *list);
+void fg_measured_free(fg_measured_list *list);
+
+/* Are both of one spec, arch, device and shape? */
+bool fg_measured_peers(const fg_measured *a, const fg_measured *b);
+/* The one of that name, shape, device and generation; NULL: none. */
+const fg_measured *fg_measured_find(const fg_measured_list *list, const fg_measured *like);
+
+/* Field i as text; its key; whether it is a number or a list of them, "" for one that is not known.
+ * NULL: there are no more. For tables of them. */
+const char *fg_measured_field(const fg_measured *measured, int i, size_t size, char *text,
+                              bool *number);
+
 #endif

@@ -206,3 +206,11 @@ bool fg_measured_same(const fg_measured *a, const fg_measured *b) {
          !strcmp(a->name, b->name) && !strcmp(a->device, b->device) &&
          !strcmp(a->expression, b->expression);
 }
+
+const char *fg_measured_field(const fg_measured *m, int i, size_t size, char *text, bool *number) {
+  if (i >= KEYS) return NULL;
+  *text = 0;
+  *number = keys[i].kind != TEXT && keys[i].kind != STATUS;
+  print_value(keys[i].kind, (const char *)m + keys[i].place, size, text);
+  return keys[i].key;
+}

@@ -41,9 +41,9 @@ typedef struct cli_number {
 typedef struct cli_command cli_command;
 typedef struct cli {
   const cli_command *command;
-  int help, json, quiet, verbose, recipe;
-  const char *device, *arch, *filter, *plan, *plans, *directory;
-  int64_t jobs, seed, size; /* -1: not given */
+  int help, json, csv, quiet, verbose, recipe, all;
+  const char *device, *arch, *filter, *plan, *plans, *directory, *shapes, *wisdom, *shard;
+  int64_t jobs, seed, size, budget; /* -1: not given */
   int n_files, n_words, n_names, n_in, n_out;
   const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];
   cli_pair in[16], out[16];
@@ -61,8 +61,8 @@ struct cli_command {
   int makes_zoo;           /* simt only where it is named */
   int (*run)(cli *c);
 };
-extern const cli_command cli_list, cli_emit, cli_build, cli_run, cli_check, cli_bench, cli_cache,
-    cli_doctor;
+extern const cli_command cli_list, cli_emit, cli_build, cli_run, cli_check, cli_bench, cli_tune,
+    cli_wisdom, cli_cache, cli_doctor;
 
 /* Fills *c from the words behind the subcommand. FG_EARGUMENT with what is wrong. */
 fg_status cli_parse(int argc, char **argv, cli *c);
@@ -102,6 +102,12 @@ int cli_flush(void);
 
 /* A JSON string, quoted and escaped. */
 void cli_json_string(FILE *to, const char *text);
+
+/* A measurement, as an object of a list (`first` of it), a row of a table (NULL: its head), or in
+ * words, without the line's end. */
+void cli_measured_json(const fg_measured *measured, int first);
+void cli_measured_csv(const fg_measured *measured);
+void cli_measured_row(const fg_measured *measured);
 
 /* Set by SIGINT: finish what is under way and stop. A second one ends the program at once. */
 extern volatile int cli_interrupted;

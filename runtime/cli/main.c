@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {&cli_list,  &cli_emit,  &cli_build, &cli_run,
-                                              &cli_check, &cli_bench, &cli_cache, &cli_doctor};
+                                              &cli_check, &cli_bench, &cli_tune,  &cli_wisdom,
+                                              &cli_cache, &cli_doctor};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 volatile int cli_interrupted;

@@ -17,6 +17,7 @@ typedef struct {
 static const option options[] = {
     {"help", "-h", NULL, "this text", FLAG, AT(help)},
     {"json", NULL, NULL, "print one JSON document", FLAG, AT(json)},
+    {"csv", NULL, NULL, "print a table of comma-separated values", FLAG, AT(csv)},
     {"quiet", "-q", NULL, "no progress", FLAG, AT(quiet)},
     {"verbose", "-v", NULL, "more of each result", FLAG, AT(verbose)},
     {"filter", NULL, "GLOB", "only variants whose name matches", TEXT, AT(filter)},
@@ -28,6 +29,11 @@ static const option options[] = {
     {"seed", NULL, "N", "of random inputs and of the host device's order", SEED, AT(seed)},
     {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},
     {"size", NULL, "MIB", "most to keep; default FLASHGEN_CACHE_SIZE", COUNT, AT(size)},
+    {"shapes", NULL, "FILE", "the shapes, a .lua file", TEXT, AT(shapes)},
+    {"wisdom", NULL, "FILE", "where measurements go; default FLASHGEN_WISDOM", TEXT, AT(wisdom)},
+    {"budget", NULL, "SECONDS", "begin nothing after so long", COUNT, AT(budget)},
+    {"shard", NULL, "I/N", "the Ith of N parts of the grid", TEXT, AT(shard)},
+    {"all", NULL, NULL, "every line, not the fastest alone", FLAG, AT(all)},
     {"recipe", NULL, NULL, "print how to launch it, not the text", FLAG, AT(recipe)},
     {"in", NULL, "NAME=FILE", "a tensor from a .npy file", PAIR, 0},
     {"out", NULL, "NAME=FILE", "a tensor to a .npy file", PAIR, 0},
@@ -224,7 +230,7 @@ static fg_status read_positional(const char *text, cli *c) {
 
 fg_status cli_parse(int argc, char **argv, cli *c) {
   int only_words = 0;
-  c->jobs = c->seed = c->size = -1;
+  c->jobs = c->seed = c->size = c->budget = -1;
   c->arguments = (cli_arguments){-1, -1, -1, -1, -1, 0};
   for (int i = 0; i < argc; i++) {
     if (!only_words && !strcmp(argv[i], "--"))

@@ -1,0 +1,429 @@
+/* tune.c - `flashgen tune`: times the plans of specs at shapes and keeps what comes of it. */
+#include "tune.h"
+
+#include "pool.h"
+#include "setting.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The share of a budget after which no more is compiled. */
+static const double COMPILING = 0.5;
+
+typedef struct {
+  tune t;
+  int *list, n_list;   /* cells of this round */
+  int *fault, n_fault; /* plans that broke a GPU in it, and the cells */
+  int *fault_cell;
+  fg_status machine; /* what stopped it: the machine, not a kernel */
+  int finished, best, failed, wrong, late;
+  cli_progress progress;
+} job;
+
+double tune_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool tune_is_late(const tune *t, double share) {
+  return t->deadline > 0 && tune_now() > t->start + share * (t->deadline - t->start);
+}
+
+static int64_t workers_of(const cli *c) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return c->jobs > 0 ? c->jobs : cores > 0 ? cores : 1;
+}
+
+/* Devices ---------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+  fg_status status;
+  char text[1024];
+  tune_device device;
+} probe;
+
+static void probe_device(void *context, int i, void *result) {
+  const tune *t = context;
+  probe *p = result;
+  fg_device *d;
+  const char *name = *t->device[i].name ? t->device[i].name : NULL;
+  p->status = fg_device_open(name, &d);
+  if (p->status != FG_OK) {
+    snprintf(p->text, sizeof p->text, "%s", fg_error());
+    return;
+  }
+  p->device.multiprocessors = d->multiprocessors;
+  strcpy(p->device.name, d->name);
+  strcpy(p->device.arch, d->arch);
+  strcpy(p->device.model, d->model);
+  fg_device_close(d);
+}
+
+static fg_status probed; /* the worst of all */
+static int take_device(void *context, int i, const void *result, int died) {
+  tune *t = context;
+  const probe *p = result;
+  if (died) probed = fg_fail(FG_EENVIRONMENT, "the driver's process died of signal %d", died);
+  if (!died && p->status != FG_OK) probed = fg_fail(p->status, "%s", p->text);
+  if (!died && p->status == FG_OK) t->device[i] = p->device;
+  return probed != FG_OK;
+}
+
+/* In processes of their own: this one stays fit to fork. */
+static fg_status probe_devices(tune *t) {
+  static const volatile int never;
+  fg_pool pool = {.n = t->n_devices,
+                  .workers = t->n_devices,
+                  .result_size = sizeof(probe),
+                  .job = probe_device,
+                  .done = take_device,
+                  .context = t,
+                  .stop = &never};
+  probed = FG_OK;
+  TRY(fg_pool_run(&pool));
+  return probed;
+}
+
+/* "cuda:0,cuda:1" */
+static fg_status read_devices(tune *t) {
+  const char *at = t->c->device ? t->c->device : "";
+  do {
+    size_t n = strcspn(at, ",");
+    if (t->n_devices == TUNE_DEVICES || n >= sizeof t->device[0].name)
+      return fg_fail(FG_EARGUMENT, "--device %s: expected host, or up to %d like cuda:0,cuda:1",
+                     t->c->device, TUNE_DEVICES);
+    snprintf(t->device[t->n_devices++].name, sizeof t->device[0].name, "%.*s", (int)n, at);
+    at += n + (at[n] == ',');
+  } while (*at);
+  TRY(probe_devices(t));
+  for (int i = 1; i < t->n_devices; i++) {
+    const tune_device *a = &t->device[0], *b = &t->device[i];
+    if (!strcmp(b->arch, "host") || strcmp(a->model, b->model))
+      return fg_fail(FG_EARGUMENT,
+                     "--device: %s is %s and %s is %s; only GPUs of one model share a "
+                     "grid",
+                     a->name, a->model, b->name, b->model);
+  }
+  return FG_OK;
+}
+
+/* Compiling -------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+  fg_status status;
+  bool skipped;
+  int generation;
+  double seconds;
+  char text[1024];
+} compiled;
+
+static int generation_of(const tune *t, const fg_variant *variant) {
+  fg_source *source;
+  if (fg_gen_expand(t->gen, variant, &source) != FG_OK) return 1;
+  int generation = source->recipe.generation;
+  fg_source_free(source);
+  return generation;
+}
+
+static void compile_plan(void *context, int i, void *result) {
+  static fg_context *compiling; /* of the process: for the arch alone, no GPU */
+  const job *j = context;
+  const tune_plan *plan = &j->t.plan[j->list[i]];
+  compiled *o = result;
+  fg_kernel *kernel;
+  double start = tune_now();
+  if ((o->skipped = tune_is_late(&j->t, COMPILING))) return;
+  if (!compiling) o->status = cli_context(j->t.device[0].arch, &compiling);
+  if (o->status == FG_OK) o->status = cli_kernel(compiling, &plan->variant, &kernel);
+  if (o->status != FG_OK) {
+    snprintf(o->text, sizeof o->text, "%s", fg_error());
+    o->skipped = cli_interrupted; /* as the compiler was, by the same signal */
+    o->generation = generation_of(&j->t, &plan->variant);
+    return;
+  }
+  o->seconds = kernel->from_cache ? 0 : tune_now() - start;
+  o->generation = kernel->source->recipe.generation;
+  fg_kernel_free(kernel);
+}
+
+static int take_compiled(void *context, int i, const void *result, int died) {
+  job *j = context;
+  const compiled *o = result;
+  tune_plan *plan = &j->t.plan[j->list[i]];
+  if (!died && !o->skipped && cli_exit_code(o->status) == CLI_MACHINE)
+    return j->machine = fg_fail(o->status, "%s", o->text), 1;
+  plan->skipped = !died && o->skipped;
+  plan->failed = died || (o->status != FG_OK && !o->skipped);
+  plan->compile = o->seconds;
+  if (!died && o->generation > 0) plan->generation = o->generation;
+  if (died)
+    snprintf(plan->reason, sizeof plan->reason, "its compiler died of signal %d", died);
+  else
+    snprintf(plan->reason, sizeof plan->reason, "%.*s", FG_REASON_MAX - 1, o->text);
+  cli_progress_step(&j->progress, plan->failed, plan->name);
+  return 0;
+}
+
+static fg_status compile_all(job *j) {
+  tune *t = &j->t;
+  for (int i = 0; i < t->n_plans; i++) {
+    t->plan[i].skipped = true; /* until it was tried */
+    if (t->plan[i].needed) j->list[j->n_list++] = i;
+  }
+  fg_pool pool = {.n = j->n_list,
+                  .workers = workers_of(t->c),
+                  .result_size = sizeof(compiled),
+                  .job = compile_plan,
+                  .done = take_compiled,
+                  .context = j,
+                  .stop = &cli_interrupted};
+  if (!j->n_list) return FG_OK;
+  if (!t->c->quiet) fprintf(stderr, "%d plans to compile\n", j->n_list);
+  cli_progress_start(&j->progress, t->c, j->n_list);
+  fg_status status = fg_pool_run(&pool);
+  cli_progress_end(&j->progress);
+  TRY(status);
+  return j->machine;
+}
+
+/* Measuring -------------------------------------------------------------------------------------
+ */
+
+static void print_cell(const job *j, const tune_cell *cell, const tune_outcome *o, int died) {
+  const tune *t = &j->t;
+  const fg_shape *s = &cell->shape;
+  char shape[64], name[FG_NAME_MAX];
+  if (t->c->json || t->c->csv) return;
+  snprintf(shape, sizeof shape, "b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64, s->b,
+           s->h, s->hk, s->nq, s->nk);
+  fg_point_name(&t->grid->point[cell->point], sizeof name, name);
+  printf("%-24s ", shape);
+  if (died)
+    printf("%s: its process died of signal %d\n", name, died);
+  else if (!*o->best)
+    printf("%s: no plan has a time%s%s\n", name, *o->text ? ": " : "", o->text);
+  else
+    printf("%-56s %10.4f ms %8.2f TFLOP/s", o->best, o->ms,
+           cli_flops(t->c, &t->grid->point[cell->point], s) / o->ms * 1e-9);
+  if (died || !*o->best) return;
+  const struct {
+    int n;
+    const char *word;
+  } counts[] = {{o->known, "known"}, {o->measured, "timed"},  {o->slow, "slow"},
+                {o->wrong, "WRONG"}, {o->refused, "refused"}, {o->broken, "broken"}};
+  const char *separator = "  ";
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    if (counts[i].n) printf("%s%d %s", separator, counts[i].n, counts[i].word), separator = ", ";
+  printf("\n");
+}
+
+static void measure_cell(void *context, int i, void *result) {
+  job *j = context;
+  tune_measure(&j->t, j->list[i], result);
+}
+
+static int spent(void *context) { return tune_measure_spent(context); }
+
+static bool is_machine(fg_status status) {
+  return status == FG_EIO || status == FG_EENVIRONMENT || status == FG_ECUDA;
+}
+
+static int take_cell(void *context, int i, const void *result, int died) {
+  job *j = context;
+  const tune_outcome *o = result;
+  tune_cell *cell = &j->t.cell[j->list[i]];
+  if (o->interrupted) return 1;
+  cell->again = !died && o->again && ++cell->rounds <= cell->n;
+  if (cell->again) {
+    j->fault_cell[j->n_fault] = j->list[i];
+    j->fault[j->n_fault++] = o->fault;
+    return 0;
+  }
+  if (is_machine(o->status)) return j->machine = fg_fail(o->status, "%s", o->text), 1;
+  j->late += o->late;
+  cli_progress_end(&j->progress);
+  if (!o->late || *o->best) print_cell(j, cell, o, died);
+  cli_flush();
+  j->finished += !o->late;
+  j->best += *o->best != 0;
+  j->failed += !o->late && !*o->best;
+  j->wrong += o->wrong;
+  char line[FG_NAME_MAX + 32];
+  snprintf(line, sizeof line, "%s %.4f ms", o->best, o->ms);
+  cli_progress_step(&j->progress, !*o->best, *o->best ? line : "");
+  return 0;
+}
+
+/* The GPU is there: so it was the kernels. The next round passes over them. */
+static fg_status keep_faults(job *j) {
+  for (int i = 0; i < j->n_fault; i++) {
+    fg_measured m;
+    tune_record(&j->t, &j->t.plan[j->fault[i]], &j->t.cell[j->fault_cell[i]].shape, &m);
+    m.status = FG_MEASURED_FAULT;
+    strcpy(m.reason, "its launch ended the GPU's context");
+    TRY(fg_wisdom_append(j->t.wisdom, &m));
+  }
+  j->n_fault = 0;
+  return FG_OK;
+}
+
+static fg_status measure_round(job *j) {
+  fg_pool pool = {.n = j->n_list,
+                  .workers = j->t.n_devices,
+                  .result_size = sizeof(tune_outcome),
+                  .job = measure_cell,
+                  .done = take_cell,
+                  .start = tune_measure_start,
+                  .spent = spent,
+                  .context = j,
+                  .stop = &cli_interrupted};
+  fg_status status = fg_pool_run(&pool);
+  cli_progress_end(&j->progress);
+  TRY(status);
+  if (j->machine != FG_OK) return j->machine;
+  if (j->n_fault) TRY(probe_devices(&j->t));
+  return keep_faults(j);
+}
+
+/* Cells whose process had to end come again. */
+static fg_status measure_all(job *j) {
+  tune *t = &j->t;
+  for (int i = 0; i < t->n_cells; i++) t->cell[i].again = true;
+  if (!t->c->quiet)
+    fprintf(stderr, "%d cells to measure on %d device%s\n", t->n_cells, t->n_devices,
+            t->n_devices > 1 ? "s" : "");
+  cli_progress_start(&j->progress, t->c, t->n_cells);
+  for (;;) {
+    j->n_list = 0;
+    for (int i = 0; i < t->n_cells; i++)
+      if (t->cell[i].again) j->list[j->n_list++] = i, t->cell[i].again = false;
+    if (!j->n_list || cli_interrupted) return FG_OK;
+    TRY(measure_round(j));
+  }
+}
+
+/* What is in the file of this grid's cells. */
+static fg_status print_all(const job *j) {
+  const tune *t = &j->t;
+  fg_measured_list list = {0};
+  fg_wisdom w;
+  int printed = 0;
+  TRY(fg_wisdom_read(t->wisdom, true, &w));
+  fg_status status = fg_measured_add(w.text, w.n, &list);
+  fg_wisdom_free(&w);
+  TRY(status);
+  fg_measured_sort(&list);
+  if (t->c->csv) cli_measured_csv(NULL);
+  for (int c = 0; c < t->n_cells; c++)
+    for (int p = 0; p < t->cell[c].n; p++) {
+      fg_measured like;
+      tune_record(t, &t->plan[t->cell[c].first + p], &t->cell[c].shape, &like);
+      const fg_measured *found = fg_measured_find(&list, &like);
+      if (!found) continue;
+      if (t->c->csv)
+        cli_measured_csv(found);
+      else
+        cli_measured_json(found, printed == 0);
+      printed++;
+    }
+  fg_measured_free(&list);
+  return FG_OK;
+}
+
+static fg_status print_sum(const job *j) {
+  const tune *t = &j->t;
+  const bool complete = j->finished == t->n_cells;
+  if (t->c->json) printf("{\"schema\": 1, \"device\": \"%s\", \"measured\": [", t->device[0].model);
+  if (t->c->json || t->c->csv) TRY(print_all(j));
+  if (t->c->json)
+    printf("\n], \"cells\": %d, \"finished\": %d, \"failed\": %d, \"wrong\": %d, \"complete\": "
+           "%s}\n",
+           t->n_cells, j->finished, j->failed, j->wrong, complete ? "true" : "false");
+  else if (!t->c->csv)
+    printf("%d of %d cells finished, %d have a best plan; %s\n", j->finished, t->n_cells, j->best,
+           t->wisdom);
+  if (complete || t->c->quiet) return FG_OK;
+  fprintf(stderr, "flashgen: %s: the same command goes on where this one ended\n",
+          cli_interrupted ? "interrupted" : "the budget is spent");
+  return FG_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+/* --wisdom, else the first file of FLASHGEN_WISDOM. */
+static fg_status find_file(tune *t) {
+  const char *text = t->c->wisdom ? t->c->wisdom : fg_setting_text(FG_SET_WISDOM, NULL);
+  size_t n = t->c->wisdom ? strlen(text) : strcspn(text, ":");
+  if (!n || (!t->c->wisdom && !strcmp(text, "none")))
+    return fg_fail(FG_EARGUMENT, "tune needs --wisdom FILE, where measurements go, or %s",
+                   fg_settings[FG_SET_WISDOM].name);
+  if (n >= sizeof t->wisdom) return fg_fail(FG_EARGUMENT, "--wisdom: the name is too long");
+  snprintf(t->wisdom, sizeof t->wisdom, "%.*s", (int)n, text);
+  return FG_OK;
+}
+
+static fg_status start(job *j) {
+  tune *t = &j->t;
+  t->start = tune_now();
+  if (t->c->budget > 0) t->deadline = t->start + (double)t->c->budget;
+  if (!t->c->shapes) return fg_fail(FG_EARGUMENT, "tune needs --shapes FILE.lua");
+  if (t->c->json && t->c->csv) return fg_fail(FG_EARGUMENT, "--json and --csv: give one of them");
+  TRY(find_file(t));
+  TRY(read_devices(t));
+  TRY(tune_grid_read(t));
+  TRY(fg_wisdom_check(t->wisdom));
+  if (t->left_out)
+    fprintf(stderr, "flashgen: %d specs are left out: nothing is to be chosen there%s\n",
+            t->left_out, t->c->filter ? " within --filter" : ", only simt computes them");
+  const int most = t->n_plans > t->n_cells ? t->n_plans : t->n_cells;
+  j->list = calloc((size_t)most + 1, sizeof *j->list);
+  j->fault = calloc(2 * (size_t)t->n_cells + 2, sizeof *j->fault);
+  if (!j->list || !j->fault) return fg_fail(FG_EMEMORY, "no memory for %d cells", most);
+  j->fault_cell = j->fault + t->n_cells + 1;
+  return FG_OK;
+}
+
+static int run(cli *c) {
+  static job j; /* large */
+  j.t.c = c;
+  fg_status status = start(&j);
+  if (status == FG_OK) status = compile_all(&j);
+  if (status == FG_OK && !cli_interrupted) status = measure_all(&j);
+  if (status != FG_OK && *j.t.wisdom && j.list) {
+    cli_fail(status);
+    if (!cli_interrupted)
+      fprintf(stderr, "flashgen: what was measured until then is in %s\n", j.t.wisdom);
+  } else if (status != FG_OK) {
+    cli_fail(status);
+  }
+  if (j.list) print_sum(&j);
+  tune_grid_free(&j.t);
+  free(j.list);
+  free(j.fault);
+  if (status != FG_OK) return cli_exit_code(status);
+  return j.wrong ? CLI_NUMBERS : j.failed ? CLI_KERNEL : CLI_OK;
+}
+
+const cli_command cli_tune = {
+    .name = "tune",
+    .line = "times every plan of specs at shapes, and keeps it as wisdom",
+    .usage = "SPEC.lua ... --shapes FILE.lua [WORD ...]",
+    .options = " help json csv quiet filter shapes wisdom device budget shard jobs seed ",
+    .examples =
+        "  flashgen tune specs/training.lua --shapes specs/shapes/llm.lua --wisdom h200.txt\n"
+        "  flashgen tune specs/training.lua --shapes specs/shapes/llm.lua --wisdom h200.txt \\\n"
+        "      --device cuda:0,cuda:1 --budget 500 --filter 'attn_bwd*'\n"
+        "  flashgen tune head_dim=64 --shapes specs/shapes/small.lua --device host --wisdom w.txt\n"
+        "  flashgen tune ... --wisdom part1.txt --shard 1/4      one of four machines; then\n"
+        "  flashgen wisdom merge all.txt part1.txt part2.txt part3.txt part4.txt\n"
+        "What is in the file is not measured again: the same command goes on where one ended.\n"
+        "other words: scale=X; width=128 sets an input that is a number\n",
+    .takes_arguments = 1,
+    .run = run};
