@@ -35,24 +35,30 @@ local function family_of(env, family, pass)
   return run(env, "attention/" .. family .. "_" .. pass .. ".lua")
 end
 
--- Lists the plans of every family for a spec and arch; refused has the reasons of those with none.
+-- Lists the plans of every family for a spec and arch; refused has the reasons of families that do not
+-- apply, unfit the plans that do not fit, each with its reason `why`.
 function expand.plans(job)
-  local plans, refused = {}, {}
+  local plans, refused, unfit = {}, {}, {}
   for _, name in ipairs(job.families) do
     local env = environment(job)
     env.hooks = run(env, "attention/hooks.lua")
     local family = family_of(env, name, job.spec.pass)
     local good, why = family.applies(job.spec, job.arch)
     if good then
-      for _, plan in ipairs(family.candidates(job.spec, job.arch)) do
-        plan.family = name
-        plans[#plans + 1] = plan
+      local function add(list, found)
+        for _, plan in ipairs(found or {}) do
+          plan.family = name
+          list[#list + 1] = plan
+        end
       end
+      local fit, not_fit = family.candidates(job.spec, job.arch)
+      add(plans, fit)
+      add(unfit, not_fit)
     else
       refused[#refused + 1] = name .. ": " .. why
     end
   end
-  return plans, table.concat(refused, "; ")
+  return plans, table.concat(refused, "; "), unfit
 end
 
 -- Emission ---------------------------------------------------------------------------------------

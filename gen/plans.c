@@ -121,8 +121,34 @@ typedef struct {
   fg_status status;
 } request;
 
-/* The list of plans, and above it the refusals' text, are on top of the stack. */
+/* Plans within the limits that do not fit, from the list on top: "; wgmma-q128-...: its tiles need
+ * 321 KB ...", of the first few. */
+static fg_status take_unfit(lua_State *L, const request *r, size_t size, char *text) {
+  enum { FEW = 3 };
+  size_t n = 0;
+  int told = 0;
+  *text = 0;
+  for (int i = 1; i <= (int)lua_rawlen(L, -1) && told < FEW && n < size; i++) {
+    fg_plan plan;
+    char name[64];
+    lua_rawgeti(L, -1, i);
+    TRY(read_plan(L, &plan));
+    lua_getfield(L, -1, "why");
+    if (!r->limits || fg_limits_allow(r->limits, &plan)) {
+      fg_plan_name(&plan, sizeof name, name);
+      n += (size_t)snprintf(text + n, size - n, "; %s: %s", name, lua_tostring(L, -1));
+      told++;
+    }
+    lua_pop(L, 2);
+  }
+  return FG_OK;
+}
+
+/* The list of plans, above it the refusals' text, above that the plans that do not fit. */
 static fg_status take_plans(lua_State *L, request *r) {
+  char unfit[1024];
+  TRY(take_unfit(L, r, sizeof unfit, unfit));
+  lua_pop(L, 1);
   const char *refused = lua_tostring(L, -1);
   int total = (int)lua_rawlen(L, -2);
   if (!(r->list = calloc((size_t)total + 1, sizeof *r->list)))
@@ -135,15 +161,15 @@ static fg_status take_plans(lua_State *L, request *r) {
     r->kept += !r->limits || fg_limits_allow(r->limits, &r->list[r->kept]);
   }
   if (r->kept) return FG_OK;
-  return fg_fail(FG_ESPEC, "no plan fits: %d candidates, none within the restrictions%s%s", total,
-                 *refused ? "; " : "", refused);
+  return fg_fail(FG_ESPEC, "no plan fits: %d candidates, none within the restrictions%s%s%s", total,
+                 *refused ? "; " : "", refused, unfit);
 }
 
 static int ask_plans(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   fg_gen_push_function(r->gen, "plans");
   fg_gen_push_job(r->gen, r->point, r->arch);
-  lua_call(L, 1, 2);
+  lua_call(L, 1, 3);
   r->status = take_plans(L, r);
   return 0;
 }

@@ -23,14 +23,22 @@ function mma.bytes(blocks)
   return sum
 end
 
--- The plans of a family whose registers and shared memory fit.
-function mma.that_fit(family, spec, arch, plans)
-  local fit = {}
+-- The plans of a family whose registers (at most 255, or most(plan)) and shared memory fit, and those
+-- that do not, with their reason.
+function mma.that_fit(family, spec, arch, plans, most)
+  local fit, unfit = {}, {}
   for _, plan in ipairs(plans) do
-    local small = mma.bytes(family.shared(spec, plan)) <= mma.shared_limit(arch)
-    if small and family.registers(spec, plan) <= 255 then fit[#fit + 1] = plan end
+    local bytes, limit = mma.bytes(family.shared(spec, plan)), mma.shared_limit(arch)
+    local registers, held = family.registers(spec, plan), most and most(plan) or 255
+    if bytes > limit then
+      plan.why = string.format("its tiles need %d KB of shared memory, a block of %s has %d", cdiv(bytes, 1024), arch, limit // 1024)
+    elseif registers > held then
+      plan.why = string.format("it needs %d registers a thread, which has %d", registers, held)
+    end
+    local list = plan.why and unfit or fit
+    list[#list + 1] = plan
   end
-  return fit
+  return fit, unfit
 end
 
 -- Steps of 16 columns to unroll, `most` at most, without a rest.

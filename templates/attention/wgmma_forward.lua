@@ -65,19 +65,12 @@ end
 -- each row's range and warpgroups that skip keys which only others see are worth 5 to 20 % (before them 301 /
 -- 565 at d 64, 511 / 710 at d 128, 488 / 737 at d 256).
 function family.candidates(spec, arch)
-  local fit = {}
-  for _, plan in ipairs {
+  return mma.that_fit(family, spec, arch, {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
     { block_q = 128, block_kv = 128, stages = 2, warps = 12 }, -- d 128: 704 / 767, 539 / 755; d 64: 439 / 481
     { block_q = 128, block_kv = 96, stages = 2, warps = 12 }, -- d 192; d 128: 644 / 719, d 64: 406 / 450
     { block_q = 128, block_kv = 64, stages = 2, warps = 12 }, -- d 256: 709 / 844, 524 / 827; d 128: 620 / 686
-  } do
-    local _, most = split(plan)
-    if mma.bytes(family.shared(spec, plan)) <= mma.shared_limit(arch) and family.registers(spec, plan) <= most then
-      fit[#fit + 1] = plan
-    end
-  end
-  return fit
+  }, function(plan) return select(2, split(plan)) end)
 end
 
 -- Work of a block for a key, in mma_forward.lua's units: half of what mma takes, in 14ths of it by what the
