@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct fake_cuda fake_cuda = {.id = 7};
 
@@ -13,7 +14,28 @@ FG_CUDA_FUNCTIONS(FAKE_DECLARE)
 
 static CUcontext const context = (CUcontext)&fake_cuda;
 
+/* Outside the process that links it: FAKE_CUDA_FAIL="cuLaunchKernel 700 30" fails the 30th such
+ * call of each process, and whatever comes then; behind it the name of a file that is made, and as
+ * long as it is there no process finds the GPU. */
+static int lost;
+
+static CUresult planned(const char *call) {
+  static int count;
+  const char *plan = getenv("FAKE_CUDA_FAIL");
+  char name[32], file[256] = "";
+  int result, nth;
+  if (!plan || sscanf(plan, "%31s %d %d %255s", name, &result, &nth, file) < 3) return 0;
+  if (!lost && !strcmp(name, call) && ++count == nth) {
+    FILE *f = *file ? fopen(file, "w") : NULL;
+    if (f) fclose(f);
+    lost = result;
+  }
+  return lost;
+}
+
 static CUresult answer(const char *call) {
+  CUresult result = planned(call);
+  if (result) return result;
   if (!fake_cuda.call || strcmp(call, fake_cuda.call) || fake_cuda.times < 1) return 0;
   fake_cuda.times--;
   return fake_cuda.result;
@@ -21,7 +43,9 @@ static CUresult answer(const char *call) {
 
 /* Outside the process that links it: FAKE_CUDA_INIT is what cuInit answers. */
 CUresult cuInit(unsigned flags) {
-  const char *given = getenv("FAKE_CUDA_INIT");
+  const char *given = getenv("FAKE_CUDA_INIT"), *plan = getenv("FAKE_CUDA_FAIL");
+  char file[256];
+  if (plan && sscanf(plan, "%*s %*d %*d %255s", file) == 1 && access(file, F_OK) == 0) return 100;
   return given ? atoi(given) : (CUresult)flags;
 }
 
@@ -171,4 +195,7 @@ ANSWER(cuEventCreate, (CUevent * event, unsigned flags))
 ANSWER(cuEventDestroy_v2, (CUevent event))
 ANSWER(cuEventRecord, (CUevent event, CUstream stream))
 ANSWER(cuEventSynchronize, (CUevent event))
-ANSWER(cuEventElapsedTime, (float *ms, CUevent from, CUevent to))
+CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to) {
+  *ms = 1;
+  return answer("cuEventElapsedTime");
+}

@@ -1,0 +1,101 @@
+/* t_shape_file.c - files of shapes: what they give, and every mistake in one text. */
+#include "scratch.h"
+#include "shape_file.h"
+#include "suite.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+static fg_status open_text(const char *text, fg_shape_file **file) {
+  scratch_put("s.lua", text, strlen(text));
+  return fg_shape_file_open("s.lua", file);
+}
+
+static void refused(const char *text, const char *sentence) {
+  fg_shape_file *file = NULL;
+  ck_assert_int_eq(open_text(text, &file), FG_ESPEC);
+  ck_assert_msg(!strcmp(fg_error(), sentence), "expected \"%s\", got \"%s\"", sentence, fg_error());
+  ck_assert_ptr_null(file);
+}
+
+START_TEST(defaults) {
+  fg_shape_file *file;
+  ck_assert_int_eq(
+      open_text("return { { h = 8, nq = 100 }, { b = 3, h = 8, hk = 2, nq = 1, nk = 7 } }", &file),
+      FG_OK);
+  ck_assert_int_eq(fg_shape_file_count(file), 2);
+  const fg_shape first = {1, 8, 8, 100, 100, 16}, second = {3, 8, 2, 1, 7, 16};
+  ck_assert(!memcmp(fg_shape_file_at(file, 0), &first, sizeof first));
+  ck_assert(!memcmp(fg_shape_file_at(file, 1), &second, sizeof second));
+  fg_shape_file_free(file);
+}
+END_TEST
+
+START_TEST(when) {
+  fg_shape_file *file;
+  fg_point point = {.d = 64, .dv = 64};
+  bool keep;
+  ck_assert_int_eq(open_text("return { { h = 8, nq = 1, when = function(s) return s.head_dim == 64 "
+                             "and s.pass == 'forward' end }, { h = 8, nq = 1, "
+                             "when = function(s) return s.no.thing end } }",
+                             &file),
+                   FG_OK);
+  ck_assert_int_eq(fg_shape_file_when(file, 0, &point, &keep), FG_OK);
+  ck_assert(keep);
+  point.pass = FG_PASS_BACKWARD;
+  ck_assert_int_eq(fg_shape_file_when(file, 0, &point, &keep), FG_OK);
+  ck_assert(!keep);
+  ck_assert_int_eq(fg_shape_file_when(file, 1, &point, &keep), FG_ESPEC);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "s.lua:1: "));
+  fg_shape_file_free(file);
+}
+END_TEST
+
+START_TEST(mistakes) {
+  refused("return 7", "s.lua: returns no list of shapes; expected { { b = 1, h = 16, nq = 4096 }, "
+                      "... }");
+  refused("return {}", "s.lua: returns no list of shapes; expected { { b = 1, h = 16, nq = 4096 }, "
+                       "... }");
+  refused("return { { h = 8 }, { nq = 4 }, 5, { h = 8.0, nq = 1 }, { h = 8, nq = -1 }, "
+          "{ h = 6, hk = 4, nq = 1 }, { h = 8, nq = 1 << 30 }, { h = 1, nq = 1, when = 3 }, "
+          "{ h = 1, nq = 1, bh = 2 } }",
+          "s.lua: shape 1: nq: is missing\n"
+          "s.lua: shape 2: h: is missing\n"
+          "s.lua: shape 3: it: is no table; expected { b = 1, h = 16, nq = 4096 }\n"
+          "s.lua: shape 4: h: expected an integer from 0 to 2^30 - 1\n"
+          "s.lua: shape 5: nq: expected an integer from 0 to 2^30 - 1\n"
+          "s.lua: shape 6: h: is not a multiple of hk\n"
+          "s.lua: shape 7: nq: expected an integer from 0 to 2^30 - 1\n"
+          "s.lua: shape 8: when: expected a function\n"
+          "s.lua: shape 9: bh: no such field (did you mean \"b\"?); a shape has b, h, hk, nq, nk "
+          "and when");
+}
+END_TEST
+
+/* What no spec file may do either. */
+START_TEST(accidents) {
+  fg_shape_file *file = NULL;
+  ck_assert_int_eq(open_text("while true do end", &file), FG_ESPEC);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "million steps"));
+  ck_assert_int_eq(open_text("return {", &file), FG_ESPEC);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "s.lua:1: "));
+  ck_assert_int_eq(open_text("return os.time()", &file), FG_ESPEC);
+  ck_assert_int_eq(fg_shape_file_open("nowhere.lua", &file), FG_ESPEC);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "nowhere.lua: cannot be opened"));
+  ck_assert_int_eq(mkdir("d.lua", 0700), 0);
+  ck_assert_int_eq(fg_shape_file_open("d.lua", &file), FG_ESPEC);
+  ck_assert_ptr_null(file);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("shape_file");
+  TCase *tests = tcase_create("shape_file");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, defaults);
+  tcase_add_test(tests, when);
+  tcase_add_test(tests, mistakes);
+  tcase_add_test(tests, accidents);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
