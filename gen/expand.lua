@@ -393,6 +393,14 @@ local function indent(lines)
   return out
 end
 
+-- What the cost model is to make of the plan's work, as it was fitted.
+local function cost_of(env, job)
+  local terms = run(env, "attention/cost.lua")[job.family .. "_" .. job.spec.pass]
+  if not terms then return nil end
+  local scale = terms.plans[job.name:match("%.([^.]+)%.")] or terms.scale
+  return { scale = scale, block = terms.block, tail = terms.tail, hide = terms.hide }
+end
+
 -- One variant's text: lines, and for each the template file and line it came from.
 function expand.expand(job)
   local s = session(job)
@@ -401,6 +409,7 @@ function expand.expand(job)
   local family = family_of(env, job.family, job.spec.pass)
   s.description = family.describe(job.spec, job.plan)
   s.description.generation = family.generation -- nil: the first
+  s.description.cost = cost_of(env, job)
   s.shared = lay_out_steps(s.description)
   local params = gen.recipe(s.description)
 

@@ -48,6 +48,18 @@ static fg_status read_generation(char *rest, fg_recipe *r) {
   return read_number(rest, 2, 1 << 20, "the generation", &r->generation);
 }
 
+/* "scale 1000 block 0 tail 0 hide 1000" */
+static fg_status read_cost(char *rest, fg_recipe *r) {
+  static const char *const words[] = {"scale", "block", "tail", "hide"};
+  int *const terms[] = {&r->cost.scale, &r->cost.block, &r->cost.tail, &r->cost.hide};
+  for (int i = 0; i < 4; i++) {
+    const char *word = strsep(&rest, " ");
+    if (!word || strcmp(word, words[i])) return fg_fail(FG_EIO, "the cost lacks %s", words[i]);
+    TRY(read_number(strsep(&rest, " "), i == 0, 1 << 30, word, terms[i]));
+  }
+  return FG_OK;
+}
+
 static fg_status read_head_dims(char *rest, fg_recipe *r) {
   if (r->d) return fg_fail(FG_EIO, "the head dims come a second time");
   TRY(read_number(strsep(&rest, " "), 1, 1 << 16, "a head dim", &r->d));
@@ -248,10 +260,11 @@ static fg_status read_line(char *text, fg_recipe *r) {
   static const struct {
     const char *word;
     fg_status (*read)(char *rest, fg_recipe *r);
-  } kinds[] = {{"head_dim", read_head_dims}, {"align", read_align}, {"generation", read_generation},
-               {"tensor", read_tensor},      {"input", read_input}, {"number", read_scalar},
-               {"region", read_region},      {"map", read_map},     {"zero", read_zero},
-               {"launch", read_launch}};
+  } kinds[] = {
+      {"head_dim", read_head_dims}, {"align", read_align},   {"generation", read_generation},
+      {"cost", read_cost},          {"tensor", read_tensor}, {"input", read_input},
+      {"number", read_scalar},      {"region", read_region}, {"map", read_map},
+      {"zero", read_zero},          {"launch", read_launch}};
   char *rest = text;
   const char *word = strsep(&rest, " ");
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -271,7 +284,7 @@ static fg_status check_print(const char *text, const fg_recipe *r) {
 }
 
 fg_status fg_recipe_parse(const char *text, fg_recipe *recipe) {
-  fg_recipe r = {.generation = 1};
+  fg_recipe r = {.generation = 1, .cost = fg_cost_plain};
   char line[FG_RECIPE_LINE], params[FG_RECIPE_TEXT];
   int number = 1;
   for (const char *at = text; *at; number++) {

@@ -3,6 +3,7 @@
 
 #include "launch.h"
 
+#include <math.h>
 #include <string.h>
 
 /* KB of shared memory of a multiprocessor (CUDA programming guide, table of compute capabilities).
@@ -17,9 +18,10 @@ static int shared_kb(const char *arch) {
   return 228;
 }
 
-/* A first model: waves of blocks over the multiprocessors, each as long as the blocks that share a
- * multiprocessor take one after another. It knows no clocks: it ranks. A block has 1 KB of shared
- * memory beside its own; a multiprocessor of sm_80 and newer 2048 threads and 64 K registers. */
+/* The model: waves of blocks over the multiprocessors, each as long as the blocks that share a
+ * multiprocessor take one after another; constants of templates/attention/cost.lua, which are
+ * fitted to measurements. It knows no clocks: it ranks. A block has 1 KB of shared memory beside
+ * its own; a multiprocessor of sm_80 and newer 2048 threads and 64 K registers. */
 static int resident_blocks(const fg_step *step, const char *arch) {
   enum { THREADS = 2048, REGISTERS = 64 << 10, BLOCKS = 32 };
   int blocks[] = {THREADS / step->threads, (shared_kb(arch) << 10) / (step->shared_bytes + 1024),
@@ -30,25 +32,30 @@ static int resident_blocks(const fg_step *step, const char *arch) {
   return least > 1 ? least : 1;
 }
 
-static double step_cost(const fg_step *step, const fg_shape *shape, const char *arch,
-                        int multiprocessors) {
+static double step_cost(const fg_step *step, const fg_cost_terms *terms, const fg_shape *shape,
+                        const char *arch, int multiprocessors) {
   uint32_t grid[3];
   int64_t work;
   bool empty;
   if (step->kind != FG_STEP_LAUNCH || fg_step_grid(step, shape, grid, &empty) != FG_OK || empty ||
       fg_expr_eval(&step->work, shape, &work) != FG_OK)
     return 0;
-  int resident = resident_blocks(step, arch), warps = resident * step->threads / 32;
-  double blocks = (double)grid[0] * grid[1] * grid[2];
-  double waves = blocks / ((double)multiprocessors * resident);
-  double busy = warps / (warps + 1.0); /* 8 warps hide 1.1 times what 4 do */
-  return (waves > 1 ? waves : 1) * resident * (double)work / busy;
+  const double blocks = (double)grid[0] * grid[1] * grid[2];
+  const double each = ceil(blocks / multiprocessors); /* that a multiprocessor has, if few */
+  double resident = resident_blocks(step, arch);
+  if (each < resident) resident = each;
+  const double warps = resident * step->threads / 32, waves = blocks / (multiprocessors * resident);
+  const double rest = ceil(waves) - waves, length = fmax(1, waves + terms->tail / 1e3 * rest);
+  const double busy = warps / (warps + terms->hide / 1e3); /* 8 warps hide 1.1 times what 4 do */
+  return length * resident * ((double)work + terms->block) / busy;
 }
 
 double fg_cost(const fg_recipe *recipe, const fg_shape *shape, const char *arch,
                int multiprocessors) {
+  enum { H100 = 132 }; /* the host device runs the plans of one: they are ranked as on it */
   double sum = 0;
+  if (!strcmp(arch, "host")) multiprocessors = H100;
   for (int i = 0; i < recipe->n_steps; i++)
-    sum += step_cost(&recipe->step[i], shape, arch, multiprocessors);
-  return sum;
+    sum += step_cost(&recipe->step[i], &recipe->cost, shape, arch, multiprocessors);
+  return sum * recipe->cost.scale / 1e3;
 }

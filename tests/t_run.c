@@ -42,7 +42,7 @@ START_TEST(forward) {
   run_case_judge(&usual, "lse");
   ck_assert_str_eq(r.out, "");
   ck_assert_str_eq(r.err,
-                   "attn_fwd-bf16-d40-causal-bias_bhqk.simt-q16-k32-w4.host: b=2 h=4 hk=2 nq=19 "
+                   "attn_fwd-bf16-d40-causal-bias_bhqk.simt-q4-k32-w4.host: b=2 h=4 hk=2 nq=19 "
                    "nk=37\no -> o.npy\nlse -> lse.npy\n");
   ck_assert_int_eq(scratch_files(), 7 + 2); /* q k v bias do o lse, tmp cache */
 }
