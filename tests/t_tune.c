@@ -320,6 +320,47 @@ START_TEST(wisdom_command) {
 }
 END_TEST
 
+/* The commands of the README's section, but for those that want a GPU, as a shell runs them. */
+START_TEST(readme_example) {
+  static char readme[1 << 17];
+  int commands = 0;
+  FILE *file = fopen(FLASHGEN_SOURCE "/README.md", "r");
+  ck_assert_ptr_nonnull(file);
+  readme[fread(readme, 1, sizeof readme - 1, file)] = 0;
+  fclose(file);
+  char *section = strstr(readme, "## Autotuning");
+  ck_assert_ptr_nonnull(section);
+  char *end = strstr(section, "\n## ");
+  ck_assert_ptr_nonnull(end);
+  *end = 0;
+  ck_assert_int_eq(symlink(FLASHGEN_SOURCE "/specs", "specs"), 0);
+  for (char *line = strtok(section, "\n"); line; line = strtok(NULL, "\n")) {
+    if (strncmp(line, "    flashgen ", 13)) continue;
+    if (!strncmp(line + 13, "tune", 4) && !strstr(line, "--device host")) continue;
+    program_gives(0, "%s", line + 13);
+    commands++;
+  }
+  ck_assert_int_eq(commands, 6);
+  ck_assert_int_eq(count("mine.txt").good, 16);
+  ck_assert_int_eq(count("all.txt").good, 16);
+}
+END_TEST
+
+/* Constants that are fitted to a file reach the recipes. */
+START_TEST(fitted) {
+  const program_setup with = {.env = {"FLASHGEN_TEMPLATES=t"}};
+  program_gives(0, TUNE "-q --wisdom w.txt");
+  ck_assert_int_eq(system(FIT_PROGRAM " -o t/attention/cost.lua w.txt > fit.out"), 0);
+  ck_assert_int_eq(system("grep -q '^8 times of 4 plans, 2 choices$' fit.out"), 0);
+  program_result r = program_run(&with, "emit --recipe " NAME "mma-q64-k32-s1-w4.host");
+  ck_assert_msg(r.code == 0, "%s", r.err);
+  program_says(r.out, "\ncost scale ");
+  r = program_gives(0, "emit --recipe " NAME "mma-q64-k32-s1-w4.host");
+  ck_assert_int_ne(system(FIT_PROGRAM " nowhere.txt 2> fit.err"), 0);
+  ck_assert_int_eq(system("grep -q '^fit: nowhere.txt cannot be read' fit.err"), 0);
+}
+END_TEST
+
 /* A GPU of which a call fails in each process; it computes nothing, so plans that get that far are
  * wrong. */
 static program_result on_gpu(const char *fail) {
@@ -381,6 +422,8 @@ int main(void) {
   tcase_add_test(tests, budget);
   tcase_add_test(tests, two_at_once);
   tcase_add_test(tests, wisdom_command);
+  tcase_add_test(tests, readme_example);
+  tcase_add_test(tests, fitted);
   tcase_add_test(tests, kernels_that_break_a_gpu);
   tcase_add_test(tests, lost_gpu);
   suite_add_tcase(suite, tests);
