@@ -190,6 +190,17 @@ START_TEST(wrong_plan) {
 }
 END_TEST
 
+/* As long as the fastest are wrong, the next ones are tried. */
+START_TEST(most_plans_are_wrong) {
+  program_result r = planted("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+                             "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 or plan.stages "
+                             "== 2 then\n  if (blockIdx.x < 4) return;\n@ end\n");
+  if (r.code != 4) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
+  ck_assert_int_eq(program_count(r.out, NAME "mma-q64-k32-s1-w4.host"), 2);
+  ck_assert_int_gt(having("w.txt", FG_MEASURED_WRONG, "times the error that counts as right"), 0);
+}
+END_TEST
+
 START_TEST(broken_plan) {
   program_result r = planted("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.stages == 1 then\n"
@@ -415,6 +426,7 @@ int main(void) {
   tcase_add_test(tests, tables);
   tcase_add_test(tests, refused_plan);
   tcase_add_test(tests, wrong_plan);
+  tcase_add_test(tests, most_plans_are_wrong);
   tcase_add_test(tests, broken_plan);
   tcase_add_test(tests, bad_words);
   tcase_add_test(tests, unwritable_file);

@@ -246,21 +246,27 @@ static fg_status run_final(race *r, runner *x) {
   return keep(r, x, FG_MEASURED_OK, ms, "");
 }
 
-/* Those behind the better half, or far from the best one, have lost; they are kept first. */
+/* In the order of their times. Once half of them have a time, or one that is near, those that are
+ * behind have lost; as long as the first ones are wrong the next ones run. */
 static fg_status run_finals(race *r) {
-  int racing = 0;
   const int n = r->cell->n;
+  double first = *r->out->best ? r->out->ms : 0; /* of those that are right */
+  int racing = 0;
   qsort(r->runner, (size_t)n, sizeof *r->runner, by_ms);
   while (racing < n && r->runner[racing].ms > 0) racing++;
-  const int half = racing > 4 ? (racing + 1) / 2 : racing;
-  int finalists = 0;
-  while (finalists < half && r->runner[finalists].ms <= NEAR * r->best) finalists++;
-  for (int i = finalists; i < racing; i++)
-    TRY(keep(r, &r->runner[i], FG_MEASURED_SLOW, r->runner[i].ms, ""));
-  for (int i = 0; i < finalists; i++) {
+  const int most = r->out->measured + (racing > 4 ? (racing + 1) / 2 : racing);
+  for (int i = 0; i < racing; i++) {
+    runner *x = &r->runner[i];
+    const int right = r->out->measured;
+    const double ms = x->ms;
+    if (right >= most || (first > 0 && ms > NEAR * first)) {
+      TRY(keep(r, x, FG_MEASURED_SLOW, ms, ""));
+      continue;
+    }
     if (cli_interrupted) return r->out->interrupted = true, FG_OK;
     if (tune_is_late(r->t, 1)) return r->out->late = true, FG_OK;
-    TRY(run_final(r, &r->runner[i]));
+    TRY(run_final(r, x));
+    if (r->out->measured > right && first <= 0) first = ms;
   }
   return FG_OK;
 }
