@@ -162,6 +162,16 @@ START_TEST(tables) {
 }
 END_TEST
 
+START_TEST(bench_table) {
+  program_result r = program_gives(0, "bench head_dim=16 family=simt nq=16 --csv --device host");
+  ck_assert_int_eq(program_count(r.out, "\n"), 2);
+  program_says(r.out, "name,b,h,hk,nq,nk,ms,tflops,tb_per_s\n");
+  program_says(r.out, "\nattn_fwd-bf16-d16.simt-q16-k32-w4.host,1,1,1,16,16,");
+  program_refuses(2, "--json and --csv: give one of them", "bench head_dim=16 --json --csv");
+  program_refuses(2, "--json and --csv: give one of them", TUNE "--wisdom w --json --csv");
+}
+END_TEST
+
 /* Plans that are wrong, broken or do not compile: kept with their reason, and others win. */
 static program_result planted(const char *file, const char *from, const char *to) {
   const program_setup setup = {.env = {"FLASHGEN_TEMPLATES=t"}};
@@ -424,6 +434,7 @@ int main(void) {
   tcase_add_test(tests, library_goes_by_it);
   tcase_add_test(tests, shards);
   tcase_add_test(tests, tables);
+  tcase_add_test(tests, bench_table);
   tcase_add_test(tests, refused_plan);
   tcase_add_test(tests, wrong_plan);
   tcase_add_test(tests, most_plans_are_wrong);

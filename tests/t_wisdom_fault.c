@@ -86,7 +86,7 @@ START_TEST(many_writers) {
     pid[p] = fork();
     if (pid[p]) continue;
     for (int i = p == 0; i < LINES && p < WRITERS; i++) put(p * LINES + i);
-    for (int i = 0; i < 40 && p >= WRITERS; i++)
+    for (int i = 0; i < 20 && p >= WRITERS; i++)
       if (fg_wisdom_compact(FILE_NAME, &r) != FG_OK || r.bad || r.dropped) _exit(1);
     _exit(0);
   }

@@ -64,6 +64,11 @@ static void print_row(const job *j, const char *name, const fg_shape *s, double 
   const double *share = NULL;
   for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
     if (!strcmp(rates[i].gpu, j->device->model)) share = &rates[i].matrix;
+  if (j->c->csv) {
+    printf("%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%.6g,%.6g,%.6g\n", name,
+           s->b, s->h, s->hk, s->nq, s->nk, ms, tflops, tbs);
+    return;
+  }
   if (j->c->json) {
     printf("%s\n  {\"name\": \"%s\", \"b\": %" PRId64 ", \"h\": %" PRId64 ", \"hk\": %" PRId64
            ", \"nq\": %" PRId64 ", \"nk\": %" PRId64
@@ -99,10 +104,13 @@ out:
 }
 
 static fg_status run_all(job *j) {
+  if (j->c->json && j->c->csv) return fg_fail(FG_EARGUMENT, "--json and --csv: give one of them");
   TRY(cli_context(j->c->device, &j->context));
   j->device = j->context->device;
   TRY(cli_variants_read(j->c, j->device->arch, &j->v));
-  if (j->c->json)
+  if (j->c->csv)
+    printf("name,b,h,hk,nq,nk,ms,tflops,tb_per_s\n");
+  else if (j->c->json)
     printf("{\"schema\": 1, \"device\": \"%s\", \"model\": \"%s\", \"rows\": [", j->device->name,
            j->device->model);
   else
@@ -132,7 +140,7 @@ const cli_command cli_bench = {
     .name = "bench",
     .line = "how long variants take",
     .usage = "[NAME ...] [SPEC.lua ...] [WORD ...]",
-    .options = " help json filter plan plans device seed ",
+    .options = " help json csv filter plan plans device seed ",
     .examples =
         "  flashgen bench head_dim=64,128 mask=full,causal pass=forward,backward\n"
         "  flashgen bench head_dim=128 --plans all b=4 h=16 nq=4096 --json\n"
