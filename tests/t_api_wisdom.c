@@ -282,7 +282,8 @@ START_TEST(winner_is_refused) {
   fg_config config = api_config("cache");
   fg_context *context;
   templates_change("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
-                   "$(kernel(\"attn_fwd\")) {\n@ if plan.block_q == 64 and plan.stages == 1 then\n  broken;\n@ end\n");
+                   "$(kernel(\"attn_fwd\")) {\n@ if plan.block_q == 64 and plan.stages == 1 then\n"
+                   "  broken;\n@ end\n");
   setenv("FLASHGEN_TEMPLATES", "t", 1);
   put(A, 1), put("mma-q64-k32-s2-w4", 2), put(B, 3);
   config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;

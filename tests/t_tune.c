@@ -1,59 +1,14 @@
-/* t_tune.c - `flashgen tune` and `flashgen wisdom` on the host device, and on a GPU that fails. */
+/* t_tune.c - `flashgen tune` and `flashgen wisdom` on the host device. */
 #include "json.h"
 #include "npy.h"
-#include "program.h"
 #include "scratch.h"
 #include "templates.h"
-#include "wisdom.h"
+#include "tune_case.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-/* Four plans at two shapes. */
-#define SHAPES FLASHGEN_SOURCE "/specs/shapes/small.lua"
-#define FOUR   "family=mma block_q=64 --shapes " SHAPES " --device host "
-#define TUNE   "tune head_dim=16 " FOUR
-#define NAME   "attn_fwd-bf16-d16."
-
-static fg_wisdom_report count(const char *file) {
-  fg_wisdom w;
-  fg_wisdom_report r;
-  ck_assert_msg(fg_wisdom_read(file, false, &w) == FG_OK, "%s", fg_error());
-  fg_wisdom_count(&w, &r);
-  fg_wisdom_free(&w);
-  return r;
-}
-
-static fg_measured_list list_of(const char *file) {
-  fg_wisdom w;
-  fg_measured_list list = {0};
-  ck_assert_int_eq(fg_wisdom_read(file, false, &w), FG_OK);
-  ck_assert_int_eq(fg_measured_add(w.text, w.n, &list), FG_OK);
-  fg_wisdom_free(&w);
-  fg_measured_sort(&list);
-  return list;
-}
-
-/* Lines of the status, and that all of them have a reason or none. */
-static int having(const char *file, fg_measured_status status, const char *reason) {
-  fg_measured_list list = list_of(file);
-  int n = 0;
-  for (int i = 0; i < list.n; i++) {
-    if (list.item[i]->status != status) continue;
-    n++;
-    if (reason)
-      program_says(list.item[i]->reason, reason);
-    else
-      ck_assert_str_eq(list.item[i]->reason, "");
-  }
-  fg_measured_free(&list);
-  return n;
-}
 
 START_TEST(measures_once) {
   program_result r = program_gives(0, TUNE "--wisdom w.txt");
@@ -63,8 +18,8 @@ START_TEST(measures_once) {
   program_says(r.out, "\n2 of 2 cells finished, 2 have a best plan; w.txt\n");
   program_says(r.err, "4 plans to compile\n");
   program_says(r.err, "2 cells to measure on 1 device\n");
-  ck_assert_int_eq(count("w.txt").good, 8);
-  fg_measured_list list = list_of("w.txt");
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+  fg_measured_list list = tune_list("w.txt");
   for (int i = 0; i < list.n; i++) {
     const fg_measured *m = list.item[i];
     ck_assert_str_eq(m->device, "host");
@@ -77,7 +32,7 @@ START_TEST(measures_once) {
   r = program_gives(0, TUNE "--wisdom w.txt -q");
   ck_assert_str_eq(r.err, "");
   ck_assert_int_eq(program_count(r.out, " 4 known\n"), 2);
-  ck_assert_int_eq(count("w.txt").good, 8); /* not a line more */
+  ck_assert_int_eq(tune_count("w.txt").good, 8); /* not a line more */
 }
 END_TEST
 
@@ -90,7 +45,7 @@ START_TEST(generations) {
   program_result r = program_run(&changed, TUNE "--wisdom w.txt -q");
   ck_assert_msg(r.code == 0, "%s", r.err);
   ck_assert_int_eq(program_count(r.out, " known"), 0);
-  ck_assert_int_eq(count("w.txt").good, 16);
+  ck_assert_int_eq(tune_count("w.txt").good, 16);
   r = program_run(&changed, TUNE "--wisdom w.txt -q");
   ck_assert_int_eq(program_count(r.out, " 4 known\n"), 2);
 }
@@ -100,7 +55,7 @@ END_TEST
 START_TEST(library_goes_by_it) {
   const program_setup with = {.env = {"FLASHGEN_WISDOM=w.txt", "FLASHGEN_VERBOSE=dispatch"}};
   program_gives(0, TUNE "-q --wisdom w.txt");
-  fg_measured_list list = list_of("w.txt");
+  fg_measured_list list = tune_list("w.txt");
   char taken[256];
   int at = 0; /* the shape with nk = 130 */
   while (list.item[at]->shape.nk != 130) at++;
@@ -132,7 +87,7 @@ START_TEST(shards) {
   r = program_gives(0, TUNE "-q --wisdom joined.txt");
   ck_assert_int_eq(program_count(r.out, " 4 known\n"), 2);
   program_gives(0, "wisdom merge joined.txt all.txt");
-  ck_assert_int_eq(count("joined.txt").good, 8);
+  ck_assert_int_eq(tune_count("joined.txt").good, 8);
   program_gives(0, TUNE "-q --wisdom part3.txt --shard 3/3"); /* no cell is left for it */
   program_refuses(2, "--shard 3/2: expected I/N, from 1/N to N/N", TUNE "--wisdom w --shard 3/2");
   program_refuses(2, "--shard 0/2: expected I/N, from 1/N to N/N", TUNE "--wisdom w --shard 0/2");
@@ -185,7 +140,7 @@ START_TEST(refused_plan) {
               "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 then\n  broken;\n@ end\n");
   ck_assert_msg(r.code == 0, "%s", r.err);
   ck_assert_int_eq(program_count(r.out, ", 2 refused\n"), 2);
-  ck_assert_int_eq(having("w.txt", FG_MEASURED_REFUSED, "refused it (exit 1)"), 4);
+  ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_REFUSED, "refused it (exit 1)"), 4);
   ck_assert_int_eq(program_count(r.out, "mma-q64-k32-"), 2);
 }
 END_TEST
@@ -195,7 +150,8 @@ START_TEST(wrong_plan) {
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 then\n"
                              "  if (blockIdx.x == 1) return;\n@ end\n");
   if (r.code != 4) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
-  ck_assert_int_gt(having("w.txt", FG_MEASURED_WRONG, "times the error that counts as right"), 0);
+  ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_WRONG, "times the error that counts as right"),
+                   0);
   ck_assert_int_eq(program_count(r.out, NAME "mma-q64-k32-"), 2); /* the others win */
 }
 END_TEST
@@ -207,7 +163,8 @@ START_TEST(most_plans_are_wrong) {
                              "== 2 then\n  if (blockIdx.x < 4) return;\n@ end\n");
   if (r.code != 4) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
   ck_assert_int_eq(program_count(r.out, NAME "mma-q64-k32-s1-w4.host"), 2);
-  ck_assert_int_gt(having("w.txt", FG_MEASURED_WRONG, "times the error that counts as right"), 0);
+  ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_WRONG, "times the error that counts as right"),
+                   0);
 }
 END_TEST
 
@@ -216,7 +173,7 @@ START_TEST(broken_plan) {
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.stages == 1 then\n"
                              "  if (threadIdx.x == 0) return;\n@ end\n");
   if (r.code != 0) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
-  ck_assert_int_eq(having("w.txt", FG_MEASURED_FAULT, "mma-q64-k"), 4);
+  ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_FAULT, "mma-q64-k"), 4);
   ck_assert_int_eq(program_count(r.out, "-s2-w4.host"), 2);
 }
 END_TEST
@@ -246,75 +203,6 @@ START_TEST(bad_words) {
 }
 END_TEST
 
-/* Said before anything is compiled. */
-START_TEST(unwritable_file) {
-  program_result r = program_gives(3, TUNE "--wisdom no/where.txt");
-  ck_assert_str_eq(r.err, "flashgen: no/where.txt cannot be written: No such file or directory\n");
-  r = program_gives(3, TUNE "--wisdom /dev/full");
-  ck_assert_str_eq(r.err, "flashgen: /dev/full is no regular file, no file of wisdom\n");
-  r = program_gives(3, "tune head_dim=16 --shapes " SHAPES " --wisdom w --device cuda:7");
-  program_says(r.err, "flashgen: device cuda:7: ");
-  ck_assert_int_ne(access("w", F_OK), 0);
-}
-END_TEST
-
-/* Ctrl-C: what was measured stays, and the same command goes on. */
-START_TEST(interrupted) {
-  const program_setup group = {.group = 1};
-  program_result r = program_interrupted(&group, "40x72", SIGINT, 1,
-                                         "tune head_dim=16,24,32,40 " FOUR "-j 1 --wisdom w.txt");
-  ck_assert_msg(r.code == 130, "exit %d: %s%s", r.code, r.out, r.err);
-  program_says(r.err, "interrupted: the same command goes on where this one ended\n");
-  int before = count("w.txt").good;
-  ck_assert_int_ge(before, 4);
-  ck_assert_int_lt(before, 32);
-  ck_assert_int_eq(count("w.txt").bad, 0);
-  r = program_gives(0, "tune head_dim=16,24,32,40 " FOUR "-q --wisdom w.txt");
-  program_says(r.out, " 4 known\n");
-  program_says(r.out, "8 of 8 cells finished");
-  ck_assert_int_eq(count("w.txt").good, 32);
-}
-END_TEST
-
-/* A compiler so slow that the budget is spent on the first kernel. */
-START_TEST(budget) {
-  static const char script[] = "#!/bin/sh\ncase \"$*\" in *kernel.c*) sleep 1.2;; esac\n"
-                               "exec cc \"$@\"\n";
-  char here[2048], cc[2200];
-  ck_assert_ptr_nonnull(getcwd(here, sizeof here));
-  snprintf(cc, sizeof cc, "FLASHGEN_CC=%s/cc.sh", here);
-  scratch_put("cc.sh", script, sizeof script - 1);
-  ck_assert_int_eq(chmod("cc.sh", 0755), 0);
-  const program_setup setup = {.env = {cc}};
-  program_result r = program_run(&setup, TUNE "-j 1 --wisdom w.txt --budget 1");
-  ck_assert_msg(r.code == 0, "exit %d: %s", r.code, r.err);
-  program_says(r.out, "0 of 2 cells finished");
-  program_says(r.err, "the budget is spent: the same command goes on where this one ended\n");
-  r = program_run(&setup, TUNE "--wisdom w.txt");
-  program_says(r.out, "2 of 2 cells finished");
-  ck_assert_int_eq(count("w.txt").good, 8);
-}
-END_TEST
-
-/* Both finish, and each line is whole. */
-START_TEST(two_at_once) {
-  pid_t pid[2];
-  for (int i = 0; i < 2; i++)
-    if (!(pid[i] = fork())) {
-      program_result r = program_run(NULL, "tune head_dim=16,24 " FOUR "-q --wisdom w.txt");
-      _exit(r.code);
-    }
-  for (int i = 0; i < 2; i++) {
-    int state;
-    ck_assert_int_eq(waitpid(pid[i], &state, 0), pid[i]);
-    ck_assert_int_eq(state, 0);
-  }
-  ck_assert_int_eq(count("w.txt").bad, 0);
-  program_gives(0, "wisdom compact w.txt");
-  ck_assert_int_eq(count("w.txt").good, 16);
-}
-END_TEST
-
 START_TEST(wisdom_command) {
   program_gives(0, TUNE "-q --wisdom w.txt");
   FILE *f = fopen("w.txt", "a");
@@ -329,7 +217,7 @@ START_TEST(wisdom_command) {
   program_says(r.out, "the bad lines are in w.txt.bad\n");
   program_gives(0, "wisdom verify w.txt");
   program_gives(0, "wisdom merge other.txt w.txt");
-  ck_assert_int_eq(count("other.txt").newer, 1);
+  ck_assert_int_eq(tune_count("other.txt").newer, 1);
   program_refuses(2,
                   "wisdom: no action \"shwo\" (did you mean \"show\"?); expected show, verify, "
                   "compact, merge",
@@ -362,8 +250,8 @@ START_TEST(readme_example) {
     commands++;
   }
   ck_assert_int_eq(commands, 6);
-  ck_assert_int_eq(count("mine.txt").good, 16);
-  ck_assert_int_eq(count("all.txt").good, 16);
+  ck_assert_int_eq(tune_count("mine.txt").good, 16);
+  ck_assert_int_eq(tune_count("all.txt").good, 16);
 }
 END_TEST
 
@@ -382,49 +270,6 @@ START_TEST(fitted) {
 }
 END_TEST
 
-/* A GPU of which a call fails in each process; it computes nothing, so plans that get that far are
- * wrong. */
-static program_result on_gpu(const char *fail) {
-  static char driver[4200], plan[256];
-  char here[4096];
-  ck_assert_ptr_nonnull(getcwd(here, sizeof here));
-  mkdir("lib", 0700);
-  if (access("lib/libcuda.so.1", F_OK)) ck_assert_int_eq(symlink(FAKE_CUDA, "lib/libcuda.so.1"), 0);
-  snprintf(driver, sizeof driver, "LD_LIBRARY_PATH=%s/lib", here);
-  snprintf(plan, sizeof plan, "FAKE_CUDA_FAIL=%s", fail);
-  const program_setup setup = {
-      .env = {driver, "FLASHGEN_NVRTC=" FAKE_NVRTC, "FAKE_NVRTC_RESULT=0", plan}};
-  return program_run(&setup, "tune head_dim=16 family=mma block_q=64 --shapes " SHAPES
-                             " -q --wisdom w.txt --device cuda:0");
-}
-
-/* Launches that end the GPU's context: another process goes on with the others. */
-START_TEST(kernels_that_break_a_gpu) {
-  program_result r = on_gpu("cuLaunchKernel 700 7"); /* the second plan's second launch or so */
-  ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
-  ck_assert_int_gt(having("w.txt", FG_MEASURED_FAULT, "its launch ended the GPU's context"), 0);
-  ck_assert_int_eq(count("w.txt").good, 8);
-  program_says(r.out, "2 of 2 cells finished, 0 have a best plan");
-}
-END_TEST
-
-/* The GPU is gone after it: nothing is said of the plan, what there was is kept, exit 3. */
-START_TEST(lost_gpu) {
-  program_result r = on_gpu("cuLaunchKernel 700 25 lost");
-  ck_assert_msg(r.code == 3, "exit %d: %s%s", r.code, r.out, r.err);
-  program_says(r.err, "device cuda:0: ");
-  program_says(r.err, "what was measured until then is in w.txt\n");
-  ck_assert_int_eq(having("w.txt", FG_MEASURED_FAULT, ""), 0);
-  ck_assert_int_eq(count("w.txt").bad, 0);
-  int before = count("w.txt").good;
-  ck_assert_int_gt(before, 0);
-  ck_assert_int_eq(unlink("lost"), 0); /* it is there again */
-  r = on_gpu("none 0 0");
-  ck_assert_int_eq(r.code, 4);
-  ck_assert_int_eq(count("w.txt").good, 8);
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("tune");
   TCase *tests = tcase_create("tune");
@@ -440,15 +285,9 @@ int main(void) {
   tcase_add_test(tests, most_plans_are_wrong);
   tcase_add_test(tests, broken_plan);
   tcase_add_test(tests, bad_words);
-  tcase_add_test(tests, unwritable_file);
-  tcase_add_test(tests, interrupted);
-  tcase_add_test(tests, budget);
-  tcase_add_test(tests, two_at_once);
   tcase_add_test(tests, wisdom_command);
   tcase_add_test(tests, readme_example);
   tcase_add_test(tests, fitted);
-  tcase_add_test(tests, kernels_that_break_a_gpu);
-  tcase_add_test(tests, lost_gpu);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -57,6 +57,10 @@ bool tune_is_late(const tune *t, double share);
 fg_status tune_grid_read(tune *t);
 void tune_grid_free(tune *t);
 
+/* Compiles the plans that cells need; those that the budget or an interrupt left out are `skipped`.
+ * A failure is the machine's. */
+fg_status tune_compile(tune *t);
+
 /* What came of a cell. */
 typedef struct tune_outcome {
   fg_status status; /* of the cell, or of the machine: tune_ends() */

@@ -1,0 +1,141 @@
+/* t_tune_fault.c - `flashgen tune` that is interrupted, out of time, not alone, or on a GPU that
+ * fails: what was measured stays, and the next run goes on. */
+#include "scratch.h"
+#include "tune_case.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Said before anything is compiled. */
+START_TEST(unwritable_file) {
+  program_result r = program_gives(3, TUNE "--wisdom no/where.txt");
+  ck_assert_str_eq(r.err, "flashgen: no/where.txt cannot be written: No such file or directory\n");
+  r = program_gives(3, TUNE "--wisdom /dev/full");
+  ck_assert_str_eq(r.err, "flashgen: /dev/full is no regular file, no file of wisdom\n");
+  r = program_gives(3, "tune head_dim=16 --shapes " SHAPES " --wisdom w --device cuda:7");
+  program_says(r.err, "flashgen: device cuda:7: ");
+  ck_assert_int_ne(access("w", F_OK), 0);
+}
+END_TEST
+
+/* Ctrl-C: what was measured stays, and the same command goes on. The second shape takes long. */
+START_TEST(interrupted) {
+  static const char shapes[] = "return { { h = 1, nq = 9 }, { h = 4, nq = 300 } }";
+  static const char words[] = "tune head_dim=16,24,32 family=mma block_q=64 --shapes s.lua "
+                              "--device host --wisdom w.txt -q";
+  const program_setup group = {.group = 1};
+  scratch_put("s.lua", shapes, sizeof shapes - 1);
+  program_result r = program_interrupted(&group, "9x9", SIGINT, 1, words);
+  ck_assert_msg(r.code == 130, "exit %d: %s%s", r.code, r.out, r.err);
+  int before = tune_count("w.txt").good;
+  ck_assert_int_ge(before, 4);
+  ck_assert_int_lt(before, 24);
+  ck_assert_int_eq(tune_count("w.txt").bad, 0);
+  r = program_gives(0, "%s", words);
+  program_says(r.out, " 4 known\n");
+  program_says(r.out, "6 of 6 cells finished");
+  ck_assert_int_eq(tune_count("w.txt").good, 24);
+}
+END_TEST
+
+/* A compiler so slow that the budget is spent on the first kernel. */
+START_TEST(budget) {
+  static const char script[] = "#!/bin/sh\ncase \"$*\" in *kernel.c*) sleep 1.2;; esac\n"
+                               "exec cc \"$@\"\n";
+  char here[2048], cc[2200];
+  ck_assert_ptr_nonnull(getcwd(here, sizeof here));
+  snprintf(cc, sizeof cc, "FLASHGEN_CC=%s/cc.sh", here);
+  scratch_put("cc.sh", script, sizeof script - 1);
+  ck_assert_int_eq(chmod("cc.sh", 0755), 0);
+  const program_setup setup = {.env = {cc}};
+  program_result r = program_run(&setup, TUNE "-j 1 --wisdom w.txt --budget 1");
+  ck_assert_msg(r.code == 0, "exit %d: %s", r.code, r.err);
+  program_says(r.out, "0 of 2 cells finished");
+  program_says(r.err, "the budget is spent: the same command goes on where this one ended\n");
+  r = program_run(&setup, TUNE "--wisdom w.txt");
+  program_says(r.out, "2 of 2 cells finished");
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+}
+END_TEST
+
+/* Both finish, and each line is whole. */
+START_TEST(two_at_once) {
+  pid_t pid[2];
+  for (int i = 0; i < 2; i++)
+    if (!(pid[i] = fork())) {
+      program_result r = program_run(NULL, "tune head_dim=16,24 " FOUR "-q --wisdom w.txt");
+      _exit(r.code);
+    }
+  for (int i = 0; i < 2; i++) {
+    int state;
+    ck_assert_int_eq(waitpid(pid[i], &state, 0), pid[i]);
+    ck_assert_int_eq(state, 0);
+  }
+  ck_assert_int_eq(tune_count("w.txt").bad, 0);
+  program_gives(0, "wisdom compact w.txt");
+  ck_assert_int_eq(tune_count("w.txt").good, 16);
+}
+END_TEST
+
+/* A GPU of which a call fails in each process; it computes nothing, so plans that get that far are
+ * wrong. */
+static program_result on_gpu(const char *fail) {
+  static char driver[4200], plan[256];
+  char here[4096];
+  ck_assert_ptr_nonnull(getcwd(here, sizeof here));
+  mkdir("lib", 0700);
+  if (access("lib/libcuda.so.1", F_OK)) ck_assert_int_eq(symlink(FAKE_CUDA, "lib/libcuda.so.1"), 0);
+  snprintf(driver, sizeof driver, "LD_LIBRARY_PATH=%s/lib", here);
+  snprintf(plan, sizeof plan, "FAKE_CUDA_FAIL=%s", fail);
+  const program_setup setup = {
+      .env = {driver, "FLASHGEN_NVRTC=" FAKE_NVRTC, "FAKE_NVRTC_RESULT=0", plan}};
+  return program_run(&setup, "tune head_dim=16 family=mma block_q=64 --shapes " SHAPES
+                             " -q --wisdom w.txt --device cuda:0");
+}
+
+/* Launches that end the GPU's context: another process goes on with the others. */
+START_TEST(kernels_that_break_a_gpu) {
+  program_result r = on_gpu("cuLaunchKernel 700 7"); /* the second plan's second launch or so */
+  ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
+  ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_FAULT, "its launch ended the GPU's context"),
+                   0);
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+  program_says(r.out, "2 of 2 cells finished, 0 have a best plan");
+}
+END_TEST
+
+/* The GPU is gone after it: nothing is said of the plan, what there was is kept, exit 3. */
+START_TEST(lost_gpu) {
+  program_result r = on_gpu("cuLaunchKernel 700 25 lost");
+  ck_assert_msg(r.code == 3, "exit %d: %s%s", r.code, r.out, r.err);
+  program_says(r.err, "device cuda:0: ");
+  program_says(r.err, "what was measured until then is in w.txt\n");
+  ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_FAULT, ""), 0);
+  ck_assert_int_eq(tune_count("w.txt").bad, 0);
+  int before = tune_count("w.txt").good;
+  ck_assert_int_gt(before, 0);
+  ck_assert_int_eq(unlink("lost"), 0); /* it is there again */
+  r = on_gpu("none 0 0");
+  ck_assert_int_eq(r.code, 4);
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("tune_fault");
+  TCase *tests = tcase_create("tune_fault");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, unwritable_file);
+  tcase_add_test(tests, interrupted);
+  tcase_add_test(tests, budget);
+  tcase_add_test(tests, two_at_once);
+  tcase_add_test(tests, kernels_that_break_a_gpu);
+  tcase_add_test(tests, lost_gpu);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

@@ -1,0 +1,21 @@
+/* tune_case.h - what the suites of `flashgen tune` share: a small grid, and its file of wisdom. */
+#ifndef FG_TESTS_TUNE_CASE_H
+#define FG_TESTS_TUNE_CASE_H
+
+#include "program.h"
+#include "wisdom.h"
+
+/* Four plans at two shapes. */
+#define SHAPES FLASHGEN_SOURCE "/specs/shapes/small.lua"
+#define FOUR   "family=mma block_q=64 --shapes " SHAPES " --device host "
+#define TUNE   "tune head_dim=16 " FOUR
+#define NAME   "attn_fwd-bf16-d16."
+
+/* The lines of the file, and its measurements, for fg_measured_free. */
+fg_wisdom_report tune_count(const char *file);
+fg_measured_list tune_list(const char *file);
+
+/* Lines of the status, whose reasons all hold the text; NULL: are empty. */
+int tune_having(const char *file, fg_measured_status status, const char *reason);
+
+#endif
