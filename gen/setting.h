@@ -9,6 +9,7 @@ typedef enum fg_setting {
   FG_SET_CC,
   FG_SET_NVRTC,
   FG_SET_COMPILE_SECONDS,
+  FG_SET_TUNE_SECONDS,
   FG_SET_PLAN,
   FG_SET_WISDOM,
   FG_SET_JIT,

@@ -18,6 +18,7 @@ static CUcontext const context = (CUcontext)&fake_cuda;
  * call of each process, and whatever comes then; behind it the name of a file that is made, and as
  * long as it is there no process finds the GPU. */
 static int lost;
+enum { HANGS = -1 }; /* a result: the call does not come back */
 
 static CUresult planned(const char *call) {
   static int count;
@@ -28,6 +29,7 @@ static CUresult planned(const char *call) {
   if (!lost && !strcmp(name, call) && ++count == nth) {
     FILE *f = *file ? fopen(file, "w") : NULL;
     if (f) fclose(f);
+    while (result == HANGS) sleep(1);
     lost = result;
   }
   return lost;
@@ -65,17 +67,17 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
   *value = attribute == CU_DEVICE_CAPABILITY_MAJOR   ? 9
            : attribute == CU_DEVICE_CAPABILITY_MINOR ? 0
                                                      : 1;
-  return device;
+  return device < 0;
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
   snprintf(name, (size_t)size, "fake GPU");
-  return device;
+  return device < 0;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice device) {
   *c = context;
-  return device;
+  return device < 0;
 }
 
 CUresult cuCtxGetCurrent(CUcontext *c) {
@@ -169,14 +171,17 @@ CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
   return 0;
 }
 
+/* FAKE_CUDA_GPUS is how many there are, 1 without it. */
 CUresult cuDeviceGetCount(int *count) {
-  *count = 1;
+  const char *given = getenv("FAKE_CUDA_GPUS");
+  *count = given ? atoi(given) : 1;
   return 0;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
-  *device = 0;
-  return ordinal;
+  int count;
+  *device = ordinal;
+  return cuDeviceGetCount(&count) || ordinal >= count;
 }
 
 /* Calls that only answer. */

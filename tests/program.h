@@ -7,7 +7,7 @@
 
 #include "suite.h"
 
-enum { PROGRAM_ENV = 4 };
+enum { PROGRAM_ENV = 5 };
 
 /* Where stdout goes. */
 typedef enum program_stdout {

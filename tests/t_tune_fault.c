@@ -84,7 +84,7 @@ END_TEST
 
 /* A GPU of which a call fails in each process; it computes nothing, so plans that get that far are
  * wrong. */
-static program_result on_gpu(const char *fail) {
+static program_result on_gpu(const char *fail, const char *more) {
   static char driver[4200], plan[256];
   char here[4096];
   ck_assert_ptr_nonnull(getcwd(here, sizeof here));
@@ -93,14 +93,17 @@ static program_result on_gpu(const char *fail) {
   snprintf(driver, sizeof driver, "LD_LIBRARY_PATH=%s/lib", here);
   snprintf(plan, sizeof plan, "FAKE_CUDA_FAIL=%s", fail);
   const program_setup setup = {
-      .env = {driver, "FLASHGEN_NVRTC=" FAKE_NVRTC, "FAKE_NVRTC_RESULT=0", plan}};
-  return program_run(&setup, "tune head_dim=16 family=mma block_q=64 --shapes " SHAPES
-                             " -q --wisdom w.txt --device cuda:0");
+      .env = {driver, "FLASHGEN_NVRTC=" FAKE_NVRTC, "FAKE_NVRTC_RESULT=0", plan, more}};
+  return program_run(&setup,
+                     "tune head_dim=16 family=mma block_q=64 --shapes " SHAPES
+                     " --wisdom w.txt --device %s",
+                     more && strstr(more, "GPUS") ? "cuda:0,cuda:1" : "cuda:0");
 }
 
 /* Launches that end the GPU's context: another process goes on with the others. */
 START_TEST(kernels_that_break_a_gpu) {
-  program_result r = on_gpu("cuLaunchKernel 700 7"); /* the second plan's second launch or so */
+  program_result r =
+      on_gpu("cuLaunchKernel 700 7", NULL); /* the second plan's second launch or so */
   ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
   ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_FAULT, "its launch ended the GPU's context"),
                    0);
@@ -109,9 +112,35 @@ START_TEST(kernels_that_break_a_gpu) {
 }
 END_TEST
 
+/* A launch that never ends: its process does, and the plan counts as broken. */
+START_TEST(kernels_that_hang) {
+  program_result r = on_gpu("cuEventSynchronize -1 3", "FLASHGEN_TUNE_SECONDS=1");
+  ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
+  ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_FAULT,
+                               "its launches did not end within 1 seconds (FLASHGEN_TUNE_SECONDS)"),
+                   0);
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+  program_says(r.out, "2 of 2 cells finished, 0 have a best plan");
+}
+END_TEST
+
+/* Each has a process. */
+START_TEST(two_gpus) {
+  program_result r = on_gpu("none 0 0", "FAKE_CUDA_GPUS=2");
+  ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
+  program_says(r.err, "2 cells to measure on 2 devices\n");
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+  r = on_gpu("none 0 0", "FAKE_CUDA_GPUS=02"); /* all is known */
+  ck_assert_int_eq(program_count(r.out, "no plan has a time\n"), 2);
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+  program_refuses(2, "--device: host is host and host is host; only GPUs of one model share a grid",
+                  "tune head_dim=16 --shapes " SHAPES " --wisdom w --device host,host");
+}
+END_TEST
+
 /* The GPU is gone after it: nothing is said of the plan, what there was is kept, exit 3. */
 START_TEST(lost_gpu) {
-  program_result r = on_gpu("cuLaunchKernel 700 25 lost");
+  program_result r = on_gpu("cuLaunchKernel 700 25 lost", NULL);
   ck_assert_msg(r.code == 3, "exit %d: %s%s", r.code, r.out, r.err);
   program_says(r.err, "device cuda:0: ");
   program_says(r.err, "what was measured until then is in w.txt\n");
@@ -120,7 +149,7 @@ START_TEST(lost_gpu) {
   int before = tune_count("w.txt").good;
   ck_assert_int_gt(before, 0);
   ck_assert_int_eq(unlink("lost"), 0); /* it is there again */
-  r = on_gpu("none 0 0");
+  r = on_gpu("none 0 0", NULL);
   ck_assert_int_eq(r.code, 4);
   ck_assert_int_eq(tune_count("w.txt").good, 8);
 }
@@ -135,6 +164,8 @@ int main(void) {
   tcase_add_test(tests, budget);
   tcase_add_test(tests, two_at_once);
   tcase_add_test(tests, kernels_that_break_a_gpu);
+  tcase_add_test(tests, kernels_that_hang);
+  tcase_add_test(tests, two_gpus);
   tcase_add_test(tests, lost_gpu);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

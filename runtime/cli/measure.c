@@ -104,7 +104,8 @@ fg_status cli_time(const cli_tensors *t, const fg_kernel *kernel, int warm_ups, 
 
 /* Poison --------------------------------------------------------------------------------------- */
 
-/* Runs of bytes all over an output, its ends among them. */
+/* Runs of bytes all over an output, its ends among them; of the first set, which is launched with
+ * in any protocol. */
 enum { SAMPLES = 64, SAMPLE = 256 };
 
 static size_t sample_place(size_t bytes, int i, size_t *n) {
@@ -115,13 +116,11 @@ static size_t sample_place(size_t bytes, int i, size_t *n) {
 fg_status cli_poison(cli_tensors *t) {
   char poison[SAMPLE];
   memset(poison, 0xff, sizeof poison); /* NaN in every dtype */
-  for (int s = 0; s < t->n; s++)
-    for (int i = 0; i < t->recipe.n_tensors; i++) {
-      const fg_problem *p = t->problem[s];
-      for (int x = 0; x < SAMPLES && t->recipe.tensor[i].output && p->bytes[i]; x++) {
-        size_t n, at = sample_place(p->bytes[i], x, &n);
-        TRY(t->device->class->upload(t->device, (char *)p->buffer[i] + at, poison, n));
-      }
+  const fg_problem *p = t->problem[0];
+  for (int i = 0; i < t->recipe.n_tensors; i++)
+    for (int x = 0; x < SAMPLES && t->recipe.tensor[i].output && p->bytes[i]; x++) {
+      size_t n, at = sample_place(p->bytes[i], x, &n);
+      TRY(t->device->class->upload(t->device, (char *)p->buffer[i] + at, poison, n));
     }
   return FG_OK;
 }
@@ -135,7 +134,6 @@ static bool is_poison(const char *bytes, size_t n, size_t elem) {
   return false;
 }
 
-/* Of the first set, which every protocol launches with. */
 fg_status cli_poison_gone(cli_tensors *t) {
   const fg_problem *p = t->problem[0];
   for (int i = 0; i < t->recipe.n_tensors; i++)

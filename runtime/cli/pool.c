@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 enum { WAITING, RUNNING, DONE, DIED };
-enum { RENEW = 1 }; /* exit code of a worker that was spent */
 enum { TICK = 50 }; /* milliseconds between looks for workers that died */
 
 /* Shared by all processes. */
@@ -47,7 +47,7 @@ static int work(run *r, int worker) {
     r->pool->job(r->pool->context, i, r->results + (size_t)i * r->pool->result_size);
     b->job[i].state = DONE;
     if (write(r->pipe[1], "", 1) < 0) break;
-    if (r->pool->spent && r->pool->spent(r->pool->context)) return RENEW;
+    if (r->pool->spent && r->pool->spent(r->pool->context)) return FG_POOL_RENEW;
   }
   return 0;
 }
@@ -84,15 +84,18 @@ static int reap(run *r) {
       continue;
     }
     r->pid[w] = 0;
-    if (WIFEXITED(state) && WEXITSTATUS(state) == RENEW && !r->board->stop && start(r, w) == FG_OK)
-      running++;
-    for (int i = 0; i < r->pool->n && WIFSIGNALED(state); i++) {
+    const bool spent = WIFEXITED(state) && WEXITSTATUS(state) == FG_POOL_RENEW;
+    bool again = spent;
+    for (int i = 0; i < r->pool->n && (spent || WIFSIGNALED(state)); i++) {
       if (r->board->job[i].state != RUNNING || r->board->job[i].worker != w) continue;
-      memset(r->results + (size_t)i * r->pool->result_size, 0, r->pool->result_size);
-      r->board->job[i].signal = WTERMSIG(state);
-      r->board->job[i].state = DIED;
-      if (!r->board->stop && start(r, w) == FG_OK) running++;
+      again = true;
+      if (!spent) {
+        memset(r->results + (size_t)i * r->pool->result_size, 0, r->pool->result_size);
+        r->board->job[i].signal = WTERMSIG(state);
+      }
+      r->board->job[i].state = spent ? DONE : DIED;
     }
+    if (again && !r->board->stop && start(r, w) == FG_OK) running++;
   }
   return running;
 }

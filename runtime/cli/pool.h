@@ -5,6 +5,10 @@
 
 #include "error.h"
 
+/* A job may end its process by _exit(FG_POOL_RENEW): its result counts as it stands, and another
+ * worker takes the process's place. */
+enum { FG_POOL_RENEW = 1 };
+
 typedef struct fg_pool {
   int n;
   int64_t workers; /* no more than n are started; 0: the jobs run in the caller itself */

@@ -11,9 +11,12 @@
 
 typedef struct {
   tune t;
-  int *list, n_list;   /* cells of this round */
-  int *fault, n_fault; /* plans that broke a GPU in it, and the cells */
-  int *fault_cell;
+  int *list, n_list; /* cells of this round */
+  struct fault {
+    int plan, cell;
+    bool hung;
+  } * fault; /* plans that broke a GPU in it */
+  int n_fault;
   fg_status machine; /* what stopped it: the machine, not a kernel */
   int finished, best, failed, wrong, late;
   cli_progress progress;
@@ -152,8 +155,7 @@ static int take_cell(void *context, int i, const void *result, int died) {
   if (o->interrupted) return 1;
   cell->again = !died && o->again && ++cell->rounds <= cell->n;
   if (cell->again) {
-    j->fault_cell[j->n_fault] = j->list[i];
-    j->fault[j->n_fault++] = o->fault;
+    j->fault[j->n_fault++] = (struct fault){o->fault, j->list[i], o->hung};
     return 0;
   }
   if (is_machine(o->status)) return j->machine = fg_fail(o->status, "%s", o->text), 1;
@@ -174,10 +176,15 @@ static int take_cell(void *context, int i, const void *result, int died) {
 /* The GPU is there: so it was the kernels. The next round passes over them. */
 static fg_status keep_faults(job *j) {
   for (int i = 0; i < j->n_fault; i++) {
+    const struct fault *f = &j->fault[i];
     fg_measured m;
-    tune_record(&j->t, &j->t.plan[j->fault[i]], &j->t.cell[j->fault_cell[i]].shape, &m);
+    tune_record(&j->t, &j->t.plan[f->plan], &j->t.cell[f->cell].shape, &m);
     m.status = FG_MEASURED_FAULT;
-    strcpy(m.reason, "its launch ended the GPU's context");
+    if (f->hung)
+      snprintf(m.reason, sizeof m.reason, "its launches did not end within %d seconds (%s)",
+               (int)fg_setting_number(FG_SET_TUNE_SECONDS), fg_settings[FG_SET_TUNE_SECONDS].name);
+    else
+      strcpy(m.reason, "its launch ended the GPU's context");
     TRY(fg_wisdom_append(j->t.wisdom, &m));
   }
   j->n_fault = 0;
@@ -295,9 +302,8 @@ static fg_status start(job *j) {
             t->left_out, t->c->filter ? " within --filter" : ", only simt computes them");
   const int most = t->n_plans > t->n_cells ? t->n_plans : t->n_cells;
   j->list = calloc((size_t)most + 1, sizeof *j->list);
-  j->fault = calloc(2 * (size_t)t->n_cells + 2, sizeof *j->fault);
+  j->fault = calloc((size_t)t->n_cells + 1, sizeof *j->fault);
   if (!j->list || !j->fault) return fg_fail(FG_EMEMORY, "no memory for %d cells", most);
-  j->fault_cell = j->fault + t->n_cells + 1;
   return FG_OK;
 }
 

@@ -66,7 +66,8 @@ typedef struct tune_outcome {
   fg_status status; /* of the cell, or of the machine: tune_ends() */
   char text[1024];
   bool interrupted, late, again;
-  int fault; /* index of the plan that broke the device, if `again` */
+  int fault; /* index of the plan that broke the device, if `again`, */
+  bool hung; /* or whose launch did not end */
   int measured, slow, wrong, refused, broken, known;
   char best[FG_NAME_MAX];
   double ms;

@@ -8,11 +8,15 @@
 
 #include "cost.h"
 #include "point_formula.h"
+#include "pool.h"
+#include "setting.h"
 #include "verify.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A first launch beyond FAR times the best one, and few launches beyond NEAR times, lose. */
 static const double FAR = 3, NEAR = 1.25;
@@ -190,13 +194,38 @@ static fg_status judge(race *r, runner *x, fg_status status) {
   return status;
 }
 
+/* A GPU that hangs lets nobody go: the process ends, and the program hears which plan it was. The
+ * host device finds such kernels itself. */
+static tune_outcome *watched;
+
+static void on_alarm(int signal) {
+  (void)signal;
+  watched->again = watched->hung = true;
+  _exit(FG_POOL_RENEW);
+}
+
+static void watch(const race *r, const runner *x) {
+  struct sigaction action = {.sa_handler = on_alarm};
+  if (r->host) return;
+  watched = r->out, r->out->fault = x->index;
+  sigaction(SIGALRM, &action, NULL);
+  alarm((unsigned)fg_setting_number(FG_SET_TUNE_SECONDS));
+}
+
+static fg_status time_watched(const race *r, const runner *x, int warm_ups, int launches,
+                              bool pause, double *ms) {
+  watch(r, x);
+  fg_status status = cli_time(r->tensors, x->kernel, warm_ups, launches, pause, ms);
+  alarm(0);
+  return status;
+}
+
 /* Few launches; one that is far behind has its time at once. */
 static fg_status run_quick(race *r, runner *x) {
   double ms = 0;
-  fg_status status = cli_time(r->tensors, x->kernel, !r->host, 1, false, &ms);
+  fg_status status = time_watched(r, x, !r->host, 1, false, &ms);
   bool far = r->best > 0 && ms > FAR * r->best;
-  if (status == FG_OK && !far && !r->host)
-    status = cli_time(r->tensors, x->kernel, 0, QUICK, false, &ms);
+  if (status == FG_OK && !far && !r->host) status = time_watched(r, x, 0, QUICK, false, &ms);
   if (status != FG_OK) return judge(r, x, status);
   x->ms = ms;
   if (r->best <= 0 || ms < r->best) r->best = ms;
@@ -233,13 +262,15 @@ static fg_status verify(const race *r, runner *x) {
 static fg_status run_final(race *r, runner *x) {
   const struct verdict *v = &here.verdict[x->index];
   double ms = 0;
+  watch(r, x);
   fg_status status = verify(r, x);
+  alarm(0);
   if (status != FG_OK) return judge(r, x, status);
   if (!v->good) return keep(r, x, FG_MEASURED_WRONG, 0, v->reason);
   status = cli_poison(r->tensors);
   if (status == FG_OK)
-    status = cli_time(r->tensors, x->kernel, r->host ? 0 : CLI_WARM_UPS, r->host ? 1 : CLI_LAUNCHES,
-                      !r->host && r->best > 0.1, &ms);
+    status = time_watched(r, x, r->host ? 0 : CLI_WARM_UPS, r->host ? 1 : CLI_LAUNCHES,
+                          !r->host && r->best > 0.1, &ms);
   if (status == FG_OK) status = cli_poison_gone(r->tensors);
   if (status != FG_OK) return judge(r, x, status);
   note_best(r, x->plan->name, ms);
