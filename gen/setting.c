@@ -15,7 +15,7 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
     [FG_SET_NVRTC] = {"FLASHGEN_NVRTC", "", "file of the NVRTC library"},
     [FG_SET_COMPILE_SECONDS] = {"FLASHGEN_COMPILE_SECONDS", "60",
                                 "most seconds that NVRTC may take for a kernel", FG_SETTING_NUMBER},
-    [FG_SET_TUNE_SECONDS] = {"FLASHGEN_TUNE_SECONDS", "60",
+    [FG_SET_TUNE_SECONDS] = {"FLASHGEN_TUNE_SECONDS", "20",
                              "seconds in which a plan's launches have to end in tune, on a GPU",
                              FG_SETTING_NUMBER},
     [FG_SET_PLAN] = {"FLASHGEN_PLAN", "",

@@ -290,6 +290,7 @@ static fg_status find_file(tune *t) {
 static fg_status start(job *j) {
   tune *t = &j->t;
   t->start = tune_now();
+  t->began = (int64_t)time(NULL);
   if (t->c->budget > 0) t->deadline = t->start + (double)t->c->budget;
   if (!t->c->shapes) return fg_fail(FG_EARGUMENT, "tune needs --shapes FILE.lua");
   if (t->c->json && t->c->csv) return fg_fail(FG_EARGUMENT, "--json and --csv: give one of them");

@@ -46,6 +46,7 @@ typedef struct tune {
   tune_cell *cell;
   int n_plans, n_cells, left_out;
   double start, deadline; /* 0: none */
+  int64_t began;          /* seconds since 1970 */
 } tune;
 
 /* Seconds of a clock that only goes forward; whether there is time to begin something. */

@@ -136,12 +136,14 @@ static double older_time(const fg_measured *like) {
   return 0;
 }
 
-/* Is it in the file already? Then it is not measured again. */
+/* Is it in the file already? Then it is not measured again; failures are, by a later run: the
+ * kernel may be another by then. */
 static bool is_known(race *r, runner *x) {
   fg_measured like;
   tune_record(r->t, x->plan, &r->cell->shape, &like);
   const fg_measured *found = fg_measured_find(&here.known, &like);
   double older = found ? 0 : older_time(&like);
+  if (found && found->status > FG_MEASURED_SLOW && found->when < r->t->began) found = NULL;
   if (older > 0) x->expected = older, x->older = true;
   if (!found) return false;
   r->out->known++;
