@@ -109,6 +109,17 @@ static fg_status read_devices(tune *t) {
 /* Measuring -------------------------------------------------------------------------------------
  */
 
+static void print_counts(const tune_outcome *o) {
+  const struct {
+    int n;
+    const char *word;
+  } counts[] = {{o->known, "known"}, {o->measured, "timed"},  {o->slow, "slow"},
+                {o->wrong, "WRONG"}, {o->refused, "refused"}, {o->broken, "broken"}};
+  const char *separator = "  ";
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    if (counts[i].n) printf("%s%d %s", separator, counts[i].n, counts[i].word), separator = ", ";
+}
+
 static void print_cell(const job *j, const tune_cell *cell, const tune_outcome *o, int died) {
   const tune *t = &j->t;
   const fg_shape *s = &cell->shape;
@@ -119,21 +130,13 @@ static void print_cell(const job *j, const tune_cell *cell, const tune_outcome *
   fg_point_name(&t->grid->point[cell->point], sizeof name, name);
   printf("%-24s ", shape);
   if (died)
-    printf("%s: its process died of signal %d\n", name, died);
+    printf("%s: its process died of signal %d", name, died);
   else if (!*o->best)
-    printf("%s: no plan has a time%s%s\n", name, *o->text ? ": " : "", o->text);
+    printf("%s: no plan has a time%s%s", name, *o->text ? ": " : "", o->text);
   else
     printf("%-56s %10.4f ms %8.2f TFLOP/s", o->best, o->ms,
            cli_flops(t->c, &t->grid->point[cell->point], s) / o->ms * 1e-9);
-  if (died || !*o->best) return;
-  const struct {
-    int n;
-    const char *word;
-  } counts[] = {{o->known, "known"}, {o->measured, "timed"},  {o->slow, "slow"},
-                {o->wrong, "WRONG"}, {o->refused, "refused"}, {o->broken, "broken"}};
-  const char *separator = "  ";
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    if (counts[i].n) printf("%s%d %s", separator, counts[i].n, counts[i].word), separator = ", ";
+  if (!died) print_counts(o);
   printf("\n");
 }
 
