@@ -393,8 +393,9 @@ local function indent(lines)
   return out
 end
 
--- What the cost model is to make of the plan's work, as it was fitted.
+-- What the cost model is to make of the plan's work, as it was fitted to GPUs: the host device is none.
 local function cost_of(env, job)
+  if job.arch == "host" then return nil end
   local terms = run(env, "attention/cost.lua")[job.family .. "_" .. job.spec.pass]
   if not terms then return nil end
   local scale = terms.plans[job.name:match("%.([^.]+)%.")] or terms.scale
