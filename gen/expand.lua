@@ -398,7 +398,10 @@ local function cost_of(env, job)
   if job.arch == "host" then return nil end
   local terms = run(env, "attention/cost.lua")[job.family .. "_" .. job.spec.pass]
   if not terms then return nil end
-  local scale = terms.plans[job.name:match("%.([^.]+)%.")] or terms.scale
+  local width = math.max(job.spec.d, job.spec.dv)
+  local scales = terms.plans[job.name:match("%.([^.]+)%.")] or {}
+  local scale = scales[width <= 64 and 1 or width <= 128 and 2 or 3] or 0
+  if scale == 0 then scale = terms.scale end -- not measured
   return { scale = scale, block = terms.block, tail = terms.tail, hide = terms.hide }
 end
 

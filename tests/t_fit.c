@@ -74,7 +74,7 @@ START_TEST(finds_constants) {
   fclose(f);
   ck_assert_ptr_nonnull(strstr(lua, "mma_forward = {\n"));
   ck_assert_ptr_nonnull(strstr(lua, "mma_backward = {\n"));
-  ck_assert_ptr_nonnull(strstr(lua, "[\"mma-q128-k64-s1-w4\"] = "));
+  ck_assert_ptr_nonnull(strstr(lua, "[\"mma-q128-k64-s1-w4\"] = { "));
 }
 END_TEST
 

@@ -260,7 +260,7 @@ START_TEST(fitted) {
   const program_setup with = {.env = {"FLASHGEN_TEMPLATES=t"}};
   program_gives(0, TUNE "-q --wisdom w.txt");
   ck_assert_int_eq(system(FIT_PROGRAM " -o t/attention/cost.lua w.txt > fit.out"), 0);
-  ck_assert_int_eq(system("grep -q '^8 times of 4 plans, 2 choices$' fit.out"), 0);
+  ck_assert_int_eq(system("grep -q '^8 times of 4 variants, 2 choices$' fit.out"), 0);
   program_result r = program_run(&with, "emit --recipe " NAME "mma-q64-k32-s1-w4.sm_80");
   ck_assert_msg(r.code == 0, "%s", r.err);
   program_says(r.out, "\ncost scale ");

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 32, PLANS = 512, ROUNDS = 60 };
+enum { KINDS = 32, PLANS = 1024, ROUNDS = 60 };
 
 /* A family and pass: "mma_forward". */
 typedef struct {
@@ -25,10 +25,13 @@ typedef struct {
   fg_cost_terms terms;
 } kind;
 
+/* A plan for heads of about one width. */
 typedef struct {
   char name[64]; /* "mma-q128-k64-s1-w4" */
-  int kind, scale;
+  int kind, width, scale;
 } plan;
+
+enum { WIDTHS = 3 }; /* up to 64, 128, 256 */
 
 /* One variant of the file. */
 typedef struct {
@@ -92,12 +95,16 @@ static int kind_of(const fg_variant *v) {
 
 static int plan_of(const fg_variant *v) {
   char name[64];
-  int k = kind_of(v), i = 0;
+  const int k = kind_of(v), most = v->point.d > v->point.dv ? v->point.d : v->point.dv;
+  const int width = most <= 64 ? 0 : most <= 128 ? 1 : 2;
+  int i = 0;
   fg_plan_name(&v->plan, sizeof name, name);
-  while (i < all.n_plans && (all.plan[i].kind != k || strcmp(all.plan[i].name, name))) i++;
+  while (i < all.n_plans &&
+         (all.plan[i].kind != k || all.plan[i].width != width || strcmp(all.plan[i].name, name)))
+    i++;
   if (i == PLANS) good(fg_fail(FG_EBUG, "more than %d plans", PLANS));
   if (i == all.n_plans) {
-    all.plan[all.n_plans++] = (plan){.kind = k, .scale = 1000};
+    all.plan[all.n_plans++] = (plan){.kind = k, .width = width, .scale = 1000};
     strcpy(all.plan[i].name, name);
   }
   return i;
@@ -204,9 +211,8 @@ static double spread(const group *g) {
 
 static double loss(bool with_held_out) {
   double sum = 0;
-  for (int g = 0; g < all.n_groups; g++)
-    if (with_held_out || !all.group[g].held_out)
-      sum += log(chosen(&all.group[g]) / all.group[g].best) + spread(&all.group[g]);
+  for (const group *g = all.group; g < all.group + all.n_groups; g++)
+    if (with_held_out || !g->held_out) sum += log(chosen(g) / g->best) + spread(g);
   return sum;
 }
 
@@ -332,13 +338,28 @@ static void print_quality(void) {
   print_row(&total);
 }
 
+static void write_plans(FILE *to, int k) {
+  for (int p = 0; p < all.n_plans; p++) {
+    const plan *x = &all.plan[p];
+    int scale[WIDTHS] = {0}, first = p;
+    for (int i = 0; i < all.n_plans; i++)
+      if (all.plan[i].kind == k && !strcmp(all.plan[i].name, x->name)) {
+        scale[all.plan[i].width] = all.plan[i].scale;
+        if (i < first) first = i;
+      }
+    if (x->kind == k && first == p)
+      fprintf(to, "      [\"%s\"] = { %d, %d, %d },\n", x->name, scale[0], scale[1], scale[2]);
+  }
+}
+
 static void write_lua(FILE *to) {
   fprintf(
       to,
       "-- cost.lua: what the cost model (runtime/cost.c) makes of the work that families state, "
-      "by family and\n-- pass: `scale` and the plans' own, `tail` and `hide` in thousandths, "
-      "`block` in units of work. Made by\n-- tests/bench/fit from measurements; a family that "
-      "is not here counts as it says.\n-- %d choices on %s.\nreturn {\n",
+      "by family and\n-- pass: `scale`, and the plans' own for heads up to 64, 128 and 256 wide "
+      "(0: not measured), `tail` and\n-- `hide` in thousandths, `block` in units of work. Made "
+      "by tests/bench/fit from measurements; a family\n-- that is not here counts as it says.\n"
+      "-- %d choices on %s.\nreturn {\n",
       all.n_groups, all.list.item[0]->device);
   for (int k = 0; k < all.n_kinds; k++) {
     const fg_cost_terms *t = &all.kind[k].terms;
@@ -348,19 +369,16 @@ static void write_lua(FILE *to) {
       if (all.plan[p].kind == k) sum += log(all.plan[p].scale), n++;
     fprintf(to, "  %s = {\n    scale = %d, block = %d, tail = %d, hide = %d,\n    plans = {\n",
             all.kind[k].name, (int)(exp(sum / n) + 0.5), t->block, t->tail, t->hide);
-    for (int p = 0; p < all.n_plans; p++)
-      if (all.plan[p].kind == k)
-        fprintf(to, "      [\"%s\"] = %d,\n", all.plan[p].name, all.plan[p].scale);
+    write_plans(to, k);
     fprintf(to, "    },\n  },\n");
   }
   fprintf(to, "}\n");
 }
 
 int main(int argc, char **argv) {
-  const char *output = NULL;
-  int first = 1;
+  const char *output = argc > 2 && !strcmp(argv[1], "-o") ? argv[2] : NULL;
+  const int first = output ? 3 : 1;
   fg_gen *gen;
-  if (argc > 2 && !strcmp(argv[1], "-o")) output = argv[2], first = 3;
   if (first >= argc) {
     fprintf(stderr, "usage: fit [-o templates/attention/cost.lua] WISDOM...\n");
     return 2;
@@ -375,16 +393,15 @@ int main(int argc, char **argv) {
   fg_measured_sort(&all.list);
   make_groups(gen);
   if (!all.n_groups) good(fg_fail(FG_EARGUMENT, "no shape has times of two plans"));
-  printf("%d times of %d plans, %d choices\n", all.n_samples, all.n_plans, all.n_groups);
+  printf("%d times of %d variants, %d choices\n", all.n_samples, all.n_variants, all.n_groups);
   fit(false);
   print_quality();
+  fg_gen_free(gen);
   if (!output) return 0;
   forget_fit();
   fit(true);
   FILE *f = fopen(output, "w");
-  if (!f) good(fg_fail(FG_EIO, "%s cannot be written", output));
-  write_lua(f);
-  if (fclose(f)) good(fg_fail(FG_EIO, "%s cannot be written", output));
-  fg_gen_free(gen);
+  if (f) write_lua(f);
+  if (!f || fclose(f)) good(fg_fail(FG_EIO, "%s cannot be written", output));
   return 0;
 }
