@@ -194,8 +194,7 @@ fg_line_kind fg_measured_parse(const char *line, size_t n, fg_measured *measured
   return FG_LINE_GOOD;
 }
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* -------------------------------------------------------------------------------------------- */
 
 bool fg_measured_counts(const fg_measured *m) {
   return m->verified && m->status <= FG_MEASURED_SLOW && m->ms > 0 && m->ms < 1e7;

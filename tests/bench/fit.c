@@ -76,9 +76,6 @@ static void *more(void *list, int n, size_t size) {
   return grown;
 }
 
-/* Reading ---------------------------------------------------------------------------------------
- */
-
 static int kind_of(const fg_variant *v) {
   char name[48];
   snprintf(name, sizeof name, "%s_%s", fg_plan_family(&v->plan),
@@ -173,9 +170,6 @@ static void make_groups(fg_gen *gen) {
   }
 }
 
-/* The model -------------------------------------------------------------------------------------
- */
-
 static double cost_of(const sample *s) {
   fg_recipe *r = &s->v->recipe;
   const plan *p = &all.plan[s->v->plan];
@@ -257,9 +251,6 @@ static void forget_fit(void) {
   for (int p = 0; p < all.n_plans; p++) all.plan[p].scale = 1000;
 }
 
-/* Choices by wisdom -----------------------------------------------------------------------------
- */
-
 /* What dispatch would take for the group, had its spec been measured at the shapes that are not
  * held out alone; where none of them is near, what the model takes. */
 static double recalled(const group *g) {
@@ -290,9 +281,6 @@ static double recalled(const group *g) {
   free(closed);
   return ms;
 }
-
-/* Reports ---------------------------------------------------------------------------------------
- */
 
 typedef struct {
   char name[128];
