@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The context's files --------------------------------------------------------------------------- */
+/* The context's files ----------------------------------------------------------------------- */
 
 static void warn_newer(const fg_context *c, const fg_wisdom *w) {
   const char *line;
@@ -62,7 +62,7 @@ void fg_context_forget(fg_context *c) {
   free(c->wisdom);
 }
 
-/* An op's lines --------------------------------------------------------------------------------- */
+/* An op's lines ----------------------------------------------------------------------------- */
 
 typedef struct {
   fg_op *op;
@@ -160,7 +160,7 @@ fg_status fg_op_remember(fg_op *op) {
   return status;
 }
 
-/* Recalling ------------------------------------------------------------------------------------- */
+/* Recalling --------------------------------------------------------------------------------- */
 
 /* Beyond two octaves of both lengths the model is the better guide. */
 enum { FAR = 16 };

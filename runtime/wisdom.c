@@ -23,7 +23,7 @@ static fg_status failed(const char *path, const char *what) {
   return fg_fail(FG_EIO, "%s cannot be %s: %s", path, what, strerror(errno));
 }
 
-/* Reading -------------------------------------------------------------------------------------- */
+/* Reading ---------------------------------------------------------------------------------- */
 
 static fg_status slurp(int fd, const char *path, fg_wisdom *w) {
   struct stat info;
@@ -105,7 +105,7 @@ void fg_wisdom_count(const fg_wisdom *w, fg_wisdom_report *r) {
   }
 }
 
-/* Writing -------------------------------------------------------------------------------------- */
+/* Writing ---------------------------------------------------------------------------------- */
 
 /* Opens the file that has the name and holds its lock. */
 static fg_status open_locked(const char *path, int *result) {
@@ -165,7 +165,7 @@ fg_status fg_wisdom_append(const char *path, const fg_measured *measured) {
   return status;
 }
 
-/* Joining -------------------------------------------------------------------------------------- */
+/* Joining ---------------------------------------------------------------------------------- */
 
 /* A line that may stay; the texts belong to the files. */
 typedef struct {

@@ -46,7 +46,7 @@ static void checksum(const char *text, size_t n, char hex[HEX + 1]) {
   snprintf(hex, HEX + 1, "%016" PRIx64, (uint64_t)XXH3_64bits(text, n));
 }
 
-/* Writing -------------------------------------------------------------------------------------- */
+/* Writing ---------------------------------------------------------------------------------- */
 
 static int print_value(value_kind kind, const void *place, size_t size, char *text) {
   const fg_shape *s = place;
@@ -91,7 +91,7 @@ int fg_measured_print(const fg_measured *m, char line[FG_WISDOM_LINE]) {
   return n;
 }
 
-/* Reading -------------------------------------------------------------------------------------- */
+/* Reading ---------------------------------------------------------------------------------- */
 
 static bool read_long(const char *text, char end, int64_t *value, const char **rest) {
   size_t digits = strspn(text, "0123456789");
@@ -194,7 +194,7 @@ fg_line_kind fg_measured_parse(const char *line, size_t n, fg_measured *measured
   return FG_LINE_GOOD;
 }
 
-/* -------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------- */
 
 bool fg_measured_counts(const fg_measured *m) {
   return m->verified && m->status <= FG_MEASURED_SLOW && m->ms > 0 && m->ms < 1e7;

@@ -10,7 +10,7 @@
 /* Twice the L2 cache of an H200, and more sets than launches are of no use. */
 enum { CACHES = 128 << 20, SETS = CLI_WARM_UPS + CLI_LAUNCHES };
 
-/* Filling -------------------------------------------------------------------------------------- */
+/* Filling ---------------------------------------------------------------------------------- */
 
 /* Prime, so that no axis of a power of 2 repeats with it. */
 enum { PERIOD = 1000003 };
@@ -88,7 +88,7 @@ void cli_tensors_free(cli_tensors *t) {
   free(t);
 }
 
-/* Timing --------------------------------------------------------------------------------------- */
+/* Timing ----------------------------------------------------------------------------------- */
 
 fg_status cli_time(const cli_tensors *t, const fg_kernel *kernel, int warm_ups, int launches,
                    bool pause, double *ms) {
@@ -102,7 +102,7 @@ fg_status cli_time(const cli_tensors *t, const fg_kernel *kernel, int warm_ups, 
   return status;
 }
 
-/* Poison --------------------------------------------------------------------------------------- */
+/* Poison ----------------------------------------------------------------------------------- */
 
 /* Runs of bytes all over an output, its ends among them; of the first set, which is launched with
  * in any protocol. */
@@ -148,7 +148,7 @@ fg_status cli_poison_gone(cli_tensors *t) {
   return FG_OK;
 }
 
-/* Operations ----------------------------------------------------------------------------------- */
+/* Operations ------------------------------------------------------------------------------- */
 
 /* Visible pairs of one head, by the oracle's mask; of one that reads tensors all pairs. Rows are
  * taken one of so many that a bench does not wait for it. */

@@ -32,7 +32,7 @@ bool tune_is_late(const tune *t, double share) {
   return t->deadline > 0 && tune_now() > t->start + share * (t->deadline - t->start);
 }
 
-/* Devices --------------------------------------------------------------------------------------- */
+/* Devices ----------------------------------------------------------------------------------- */
 
 typedef struct {
   fg_status status;
@@ -105,7 +105,7 @@ static fg_status read_devices(tune *t) {
   return FG_OK;
 }
 
-/* Measuring ------------------------------------------------------------------------------------- */
+/* Measuring --------------------------------------------------------------------------------- */
 
 static void print_counts(const tune_outcome *o) {
   const struct {
@@ -273,7 +273,7 @@ static fg_status print_sum(const job *j) {
   return FG_OK;
 }
 
-/* -------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------- */
 
 /* --wisdom, else the first file of FLASHGEN_WISDOM. */
 static fg_status find_file(tune *t) {

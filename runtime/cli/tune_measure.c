@@ -78,7 +78,7 @@ static fg_status open_process(const tune *t) {
   return cli_context(t->device[here.worker % t->n_devices].name, &here.context);
 }
 
-/* Records --------------------------------------------------------------------------------------- */
+/* Records ----------------------------------------------------------------------------------- */
 
 void tune_record(const tune *t, const tune_plan *plan, const fg_shape *shape, fg_measured *m) {
   *m = (fg_measured){.multiprocessors = t->device[0].multiprocessors,
@@ -122,7 +122,7 @@ static void note_best(race *r, const char *name, double ms) {
   r->out->ms = ms;
 }
 
-/* Before the race ------------------------------------------------------------------------------- */
+/* Before the race --------------------------------------------------------------------------- */
 
 /* The time that an older generation took, 0 if none did. */
 static double older_time(const fg_measured *like) {
@@ -180,7 +180,7 @@ static int by_ms(const void *left, const void *right) {
   return (a->ms > b->ms) - (a->ms < b->ms);
 }
 
-/* The race -------------------------------------------------------------------------------------- */
+/* The race ---------------------------------------------------------------------------------- */
 
 /* What is a kernel's fault is kept; what ended the GPU's context is told to the program, which
  * finds out whether the GPU is still there. */

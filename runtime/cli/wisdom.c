@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tables of measurements, for tune and report too ----------------------------------------------- */
+/* Tables of measurements, for tune and report too ------------------------------------------- */
 
 static void json_field(const char *key, const char *text, bool number, bool first) {
   printf("%s\"%s\": ", first ? "" : ", ", key);
@@ -61,7 +61,7 @@ void cli_measured_row(const fg_measured *m) {
   printf("%-24s %-56s %12s  %s", shape, m->name, time, fg_measured_words[m->status]);
 }
 
-/* Actions --------------------------------------------------------------------------------------- */
+/* Actions ----------------------------------------------------------------------------------- */
 
 static fg_status read_all(const cli *c, fg_measured_list *list) {
   if (c->n_names == 1) TRY(fg_measured_add(fg_shipped_wisdom, fg_shipped_wisdom_size, list));
