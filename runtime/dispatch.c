@@ -25,7 +25,7 @@ static _Atomic(fg_choice *) *find_slot(fg_op *op, uint64_t class, fg_choice **ch
   return NULL;
 }
 
-/* Choosing ------------------------------------------------------------------------------ */
+/* Choosing ---------------------------------------------------------------------------------- */
 
 bool fg_plan_forced(const char *globs, const fg_plan *plan) {
   char name[64], glob[128];
@@ -184,7 +184,7 @@ fg_status fg_op_choose(fg_op *op, const fg_shape *shape, int *index) {
   return choose(op, shape, NULL, index);
 }
 
-/* simt computes everything, slowly ------------------------------------------------------- */
+/* simt computes everything, slowly ----------------------------------------------------------- */
 
 static fg_status check_fallback(const fg_op *op, const fg_plan *plan) {
   char name[FG_NAME_MAX];
@@ -228,7 +228,7 @@ static void warn_slow(const fg_op *op, const fg_plan *plan, const fg_shape *shap
                   name, pairs);
 }
 
-/* Selecting ----------------------------------------------------------------------------- */
+/* Selecting --------------------------------------------------------------------------------- */
 
 static fg_status check_capture(const fg_op *op, fg_stream stream) {
   fg_device *device = op->context->device;

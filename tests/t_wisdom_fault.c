@@ -76,9 +76,9 @@ static void holds_once(int n) {
   free(seen);
 }
 
-/* D2: 8 processes append 1000 lines each while others compact. */
+/* D2: 8 processes append 5000 lines each while others compact. */
 START_TEST(many_writers) {
-  enum { WRITERS = 8, COMPACTERS = 2, LINES = 1000 };
+  enum { WRITERS = 8, COMPACTERS = 2, LINES = 5000 };
   pid_t pid[WRITERS + COMPACTERS];
   fg_wisdom_report r;
   put(0); /* one is there when they start, so that compaction has a file */
