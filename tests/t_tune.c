@@ -226,6 +226,15 @@ START_TEST(wisdom_command) {
   program_refuses(3, "nowhere.txt cannot be read: No such file or directory",
                   "wisdom show nowhere.txt");
   program_gives(0, "wisdom show"); /* what is shipped */
+  fg_measured other = {.shape = {1, 1, 1, 5, 5, 16}, .generation = 7, .ms = 3, .when = 1};
+  strcpy(other.name, "attn_fwd-bf16-d64.wgmma-q1-k2.sm_90a");
+  strcpy(other.device, "another GPU");
+  ck_assert_int_eq(fg_wisdom_append("w.txt", &other), FG_OK); /* unverified: of no use here */
+  r = program_gives(0, "wisdom show w.txt");
+  ck_assert_int_eq(program_count(r.out, "another GPU"), 0);
+  r = program_gives(0, "wisdom show w.txt --all");
+  program_says(r.out,
+               "another GPU\nb1 h1/1 5x5              attn_fwd-bf16-d64.wgmma-q1-k2.sm_90a ");
 }
 END_TEST
 
