@@ -137,31 +137,41 @@ static bool is_listed(const fg_op *op, const fg_plan *plan) {
   return false;
 }
 
-/* Adds the item if it is a kernel of the op. */
-static fg_status add_item(fg_op *op, const fg_zoo_item *item) {
+/* Adds the item if it is a kernel of the op, and one that can be launched. */
+static fg_status add_item(fg_op *op, const fg_zoo *zoo, const fg_zoo_item *item) {
   fg_variant variant;
+  fg_recipe recipe;
   if (!fg_expression_of(item->name, item->expression) ||
       fg_variant_parse(item->name, &variant) != FG_OK ||
       !fg_point_equal(&variant.point, &op->point) ||
       strcmp(variant.arch, op->context->device->arch) ||
       !fg_limits_allow(&op->limits, &variant.plan) || is_listed(op, &variant.plan))
     return FG_OK;
+  if (fg_zoo_recipe(zoo, item, &recipe) != FG_OK) {
+    fg_context_warn(op->context, "a kernel of a zoo cannot be used: %s", fg_error());
+    return FG_OK;
+  }
   size_t n = (size_t)op->n_candidates;
   fg_candidate *grown = realloc(op->candidate, (n + 1) * sizeof *grown);
   if (!grown) return fg_fail(FG_EMEMORY, "no memory for %s", item->name);
   op->candidate = grown;
-  grown[n] = (fg_candidate){.plan = variant.plan};
-  TRY(fg_recipe_parse(item->recipe, &grown[n].recipe));
+  grown[n] = (fg_candidate){.plan = variant.plan, .recipe = recipe};
   op->n_candidates++;
   return FG_OK;
 }
 
+/* Names begin with the point's: the others are not even taken apart. */
 static fg_status list_zoos(fg_op *op) {
   const fg_context *c = op->context;
   fg_status status = FG_OK;
+  char name[FG_NAME_MAX];
+  size_t n = (size_t)fg_point_name(&op->point, sizeof name, name);
   for (int z = 0; z < c->n_zoos; z++)
-    for (int i = 0; i < fg_zoo_count(c->zoo[z]) && status == FG_OK; i++)
-      status = add_item(op, fg_zoo_at(c->zoo[z], i));
+    for (int i = 0; i < fg_zoo_count(c->zoo[z]) && status == FG_OK; i++) {
+      const fg_zoo_item *item = fg_zoo_at(c->zoo[z], i);
+      if (!strncmp(item->name, name, n) && item->name[n] == '.')
+        status = add_item(op, c->zoo[z], item);
+    }
   if (status != FG_OK) {
     free(op->candidate);
     op->candidate = NULL;

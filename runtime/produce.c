@@ -119,10 +119,9 @@ static fg_status read_lines(const char *text, fg_source *s) {
   return FG_OK;
 }
 
-static fg_status new_source(fg_kernel *k, const char *recipe) {
+static fg_status new_source(fg_kernel *k) {
   k->source = calloc(1, sizeof *k->source);
-  if (!k->source) return fg_fail(FG_EMEMORY, "no memory for %s", k->name);
-  return fg_recipe_parse(recipe, &k->source->recipe);
+  return k->source ? FG_OK : fg_fail(FG_EMEMORY, "no memory for %s", k->name);
 }
 
 /* The source that an entry stands for: all but its text. */
@@ -135,7 +134,8 @@ static fg_status read_meta(const char *meta, fg_kernel *k) {
   size_t n = lines ? (size_t)(lines - recipe) : strlen(recipe);
   if (n >= sizeof text) return damaged(k->name);
   snprintf(text, sizeof text, "%.*s", (int)n, recipe);
-  TRY(new_source(k, text));
+  TRY(new_source(k));
+  TRY(fg_recipe_parse(text, &k->source->recipe));
   return lines ? read_lines(lines + strlen(lines_mark), k->source) : FG_OK;
 }
 
@@ -212,10 +212,11 @@ const fg_zoo_item *fg_context_zoo(const fg_context *c, const char *name, const f
 
 static fg_status load_item(fg_kernel *k, const fg_zoo *zoo, const fg_zoo_item *item) {
   fg_code code = {0};
+  TRY(new_source(k));
+  TRY(fg_zoo_recipe(zoo, item, &k->source->recipe));
   TRY(fg_zoo_read(zoo, item, &code));
   snprintf(k->figures, sizeof k->figures, "%s", code.figures);
-  fg_status status = new_source(k, item->recipe);
-  if (status == FG_OK) status = load_code(k, &code);
+  fg_status status = load_code(k, &code);
   free(code.data);
   return status;
 }

@@ -48,7 +48,7 @@ static fg_status read_items(fg_zoo *z) {
   if (!z->item) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", z->dir);
   while (*at) {
     fg_zoo_item *item = &z->item[z->n];
-    if (fg_zoo_parse(&at, &line, item) != FG_OK)
+    if (fg_zoo_split(&at, &line, item) != FG_OK)
       return fg_fail(FG_EIO, "%s/" FG_ZOO_MANIFEST " is damaged: line %d: %s", z->dir, line,
                      fg_error());
     if (z->n && strcmp(item[-1].name, item->name) >= 0)
@@ -102,6 +102,12 @@ static int compare(const void *name, const void *item) {
 
 const fg_zoo_item *fg_zoo_find(const fg_zoo *zoo, const char *name) {
   return bsearch(name, zoo->item, (size_t)zoo->n, sizeof *zoo->item, compare);
+}
+
+fg_status fg_zoo_recipe(const fg_zoo *zoo, const fg_zoo_item *item, fg_recipe *recipe) {
+  if (fg_recipe_parse(item->recipe, recipe) == FG_OK) return FG_OK;
+  return fg_fail(FG_EIO, "%s/" FG_ZOO_MANIFEST " is damaged: %s: %s", zoo->dir, item->name,
+                 fg_error());
 }
 
 fg_status fg_zoo_read(const fg_zoo *zoo, const fg_zoo_item *item, fg_code *code) {

@@ -95,16 +95,20 @@ static fg_status bad_line(int *line, const char *expected) {
   return fg_fail(FG_EIO, "expected %s", expected);
 }
 
-fg_status fg_zoo_parse(char **at, int *line, fg_zoo_item *item) {
+/* A variant's name, as far as it is one of a file. */
+static bool is_name(const char *text) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-.";
+  size_t n = strspn(text, letters);
+  return n > 0 && n < FG_NAME_MAX && !text[n] && *text != '.';
+}
+
+fg_status fg_zoo_split(char **at, int *line, fg_zoo_item *item) {
   fg_zoo_item read = {0};
-  fg_variant variant;
-  fg_recipe recipe;
   char *source, *code;
   if (!(read.name = take_line(at, line, "variant"))) return fg_fail(FG_EIO, "expected \"variant\"");
-  if (fg_variant_parse(read.name, &variant) != FG_OK) return bad_line(line, "a variant's name");
+  if (!is_name(read.name)) return bad_line(line, "a variant's name");
   if (!(read.expression = take_line(at, line, "expression")))
     return fg_fail(FG_EIO, "expected \"expression\"");
-  TRY(fg_expression_learn(read.expression));
   if (!(read.compiler = take_line(at, line, "compiler")))
     return fg_fail(FG_EIO, "expected \"compiler\"");
   if (!(source = take_line(at, line, "source"))) return fg_fail(FG_EIO, "expected \"source\"");
@@ -116,10 +120,20 @@ fg_status fg_zoo_parse(char **at, int *line, fg_zoo_item *item) {
   read.figures = take_lines(at, line, "recipe");
   if (!read.figures || strlen(read.figures) >= sizeof(((fg_code *)0)->figures))
     return fg_fail(FG_EIO, "expected figures, then \"recipe\"");
-  int first = *line;
   if (!(read.recipe = take_lines(at, line, "end")))
     return fg_fail(FG_EIO, "expected a recipe, then \"end\"");
-  if (fg_recipe_parse(read.recipe, &recipe) != FG_OK) return *line = first, FG_EIO;
+  *item = read;
+  return FG_OK;
+}
+
+fg_status fg_zoo_parse(char **at, int *line, fg_zoo_item *item) {
+  fg_zoo_item read;
+  fg_variant variant;
+  fg_recipe recipe;
+  TRY(fg_zoo_split(at, line, &read));
+  if (fg_variant_parse(read.name, &variant) != FG_OK)
+    return fg_fail(FG_EIO, "expected a variant's name");
+  TRY(fg_recipe_parse(read.recipe, &recipe));
   *item = read;
   return FG_OK;
 }

@@ -20,8 +20,11 @@ bool fg_zoo_file_variant(const char *file, char name[FG_NAME_MAX]);
 /* The item's block, from "variant" to "end". FG_EBUG: it is longer than FG_ZOO_BLOCK. */
 fg_status fg_zoo_print(const fg_zoo_item *item, char text[FG_ZOO_BLOCK]);
 
-/* Reads the block at *at, which becomes part of the item, and moves on behind it. FG_EIO says what
- * was expected, and *line in which line; *at is then within the block. */
+/* Takes the block at *at apart, which becomes part of the item, and moves on behind it. FG_EIO says
+ * what was expected, and *line in which line; *at is then within the block. Whether name and recipe
+ * mean something is not looked at: under a manifest's checksum it is the word of who made it. */
+fg_status fg_zoo_split(char **at, int *line, fg_zoo_item *item);
+/* The same with a name and a recipe that are good, for a text without a checksum. */
 fg_status fg_zoo_parse(char **at, int *line, fg_zoo_item *item);
 
 /* A regular file of the directory, whole, with a NUL behind its last byte; *bytes is the caller's.

@@ -4,6 +4,7 @@
 #include "scratch.h"
 #include "setting.h"
 #include "templates.h"
+#include "zoo_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +177,32 @@ START_TEST(test_bad_zoo) {
 }
 END_TEST
 
+/* The recipe of the zoo's only kernel is none, under a checksum that fits. */
+START_TEST(test_bad_recipe) {
+  static char text[1 << 15];
+  char digest[FG_DIGEST_HEX];
+  make_zoo("zoo", "head_dim=8 family=simt block_q=4");
+  FILE *file = fopen("zoo/manifest.txt", "r+");
+  text[fread(text, 1, sizeof text - 1, file)] = 0;
+  memcpy(strstr(text, "\nlaunch "), "\nlunch  ", 8);
+  char *end = strstr(text, "checksum ");
+  fg_zoo_digest(text, (size_t)(end - text), digest);
+  sprintf(end, "checksum %s\n", digest);
+  rewind(file);
+  fputs(text, file);
+  fclose(file);
+  fg_context *context = open_with("zoo", NULL, 0);
+  api_kernel(context, "head_dim=8");
+  expect_zoo_hits(context, 0);
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_msg(strstr(warned,
+                       "a kernel of a zoo cannot be used: zoo/manifest.txt is damaged: " D8_FOUR
+                       ": recipe line "),
+                "%s", warned);
+  fg_close(context);
+}
+END_TEST
+
 /* No compiling ------------------------------------------------------------------------------- */
 
 static fg_context *open_jit(int jit) {
@@ -337,6 +364,7 @@ int main(void) {
   tcase_add_test(cases, test_zoo_forced);
   tcase_add_test(cases, test_forced_refused);
   tcase_add_test(cases, test_bad_zoo);
+  tcase_add_test(cases, test_bad_recipe);
   tcase_add_test(cases, test_jit_off);
   tcase_add_test(cases, test_jit_off_zoo);
   tcase_add_test(cases, test_slow);

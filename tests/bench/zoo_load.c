@@ -1,0 +1,138 @@
+/* zoo_load.c - how long it takes to open a zoo of 1000 variants: prints a table.
+ *
+ *   zoo_load [LIMIT_MS]        fails where the first time is above the limit
+ *
+ * Real variants with their recipes and expressions, forward and backward of three masks; what
+ * stands for their code is 40 KB of noise each, the size of a cubin. In one process, files in
+ * the page cache; the median of 21. */
+#include "expand.h"
+#include "point_formula.h"
+#include "zoo_make.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { VARIANTS = 1000, ROUNDS = 21, CODE = 40000 };
+
+#define GOOD(call)                                                                                 \
+  do {                                                                                             \
+    if ((call) != FG_OK) {                                                                         \
+      fprintf(stderr, "%s: %s\n", #call, fg_error());                                              \
+      exit(1);                                                                                     \
+    }                                                                                              \
+  } while (0)
+
+static const char *const words[] = {"head_dim=64,128,256,192/128,96", "dtype=bf16,f16",
+                                    "mask=full,causal,window(1023, 0)", "bias=false,grad",
+                                    "pass=forward,backward"};
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + 1e-6 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The block of a variant in the manifest, its code staged. */
+static void stage(fg_zoo_make *make, const fg_variant *variant, const fg_source *source,
+                  fg_zoo_record *to) {
+  static char code[CODE], block[FG_ZOO_BLOCK];
+  char recipe[FG_RECIPE_TEXT], expression[FG_ZOO_EXPRESSION];
+  fg_zoo_item item = {.name = to->name,
+                      .expression = expression,
+                      .compiler = "nvrtc 13.0 65be1f0a 08d1cc42 -arch=sm_90a -std=c++17 --minimal",
+                      .figures = "attn registers 168 spill 0 stack 0\n",
+                      .recipe = recipe};
+  const fg_code made = {.data = code, .size = CODE};
+  fg_variant_name(variant, sizeof to->name, to->name);
+  for (int i = 0; i < CODE; i++) code[i] = (char)rand();
+  fg_recipe_print(&source->recipe, sizeof recipe, recipe);
+  fg_point_expression(&variant->point, sizeof expression, expression);
+  fg_zoo_digest(source->text, source->size, item.source);
+  GOOD(fg_zoo_stage(make, &made, &item));
+  GOOD(fg_zoo_print(&item, block));
+  to->block = strdup(block);
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const fg_zoo_record *)a)->name, ((const fg_zoo_record *)b)->name);
+}
+
+/* All plans of one point after the other, until there are enough, each with the recipe of the
+ * first: expansion is what takes time here. */
+static int stage_all(fg_zoo_make *make, fg_zoo_record *records) {
+  fg_gen *gen;
+  fg_grid *grid;
+  int n = 0;
+  GOOD(fg_gen_new(NULL, &gen));
+  GOOD(fg_grid_read(0, NULL, sizeof words / sizeof *words, words, &grid));
+  for (int i = 0; i < grid->n && n < VARIANTS; i++) {
+    fg_variant variant = {.point = grid->point[i], .arch = "sm_90a"};
+    fg_plan *plans;
+    fg_source *source;
+    int count;
+    GOOD(fg_gen_plans(gen, &variant.point, variant.arch, grid->limits[i], &plans, &count));
+    variant.plan = plans[0];
+    GOOD(fg_gen_expand(gen, &variant, &source));
+    for (int p = 0; p < count && n < VARIANTS; p++) {
+      variant.plan = plans[p];
+      stage(make, &variant, source, &records[n++]);
+    }
+    fg_source_free(source);
+    free(plans);
+  }
+  fg_grid_free(grid);
+  fg_gen_free(gen);
+  return n;
+}
+
+static void make_zoo(const char *dir) {
+  static const volatile int never;
+  static fg_zoo_record records[VARIANTS];
+  char note[256];
+  fg_zoo_make *make;
+  int removed;
+  bool changed;
+  GOOD(fg_zoo_make_open(dir, &never, sizeof note, note, &make));
+  int n = stage_all(make, records);
+  if (n != VARIANTS) fprintf(stderr, "only %d variants\n", n), exit(1);
+  qsort(records, (size_t)n, sizeof *records, by_name);
+  GOOD(fg_zoo_finish(make, n, records, &removed, &changed));
+  for (int i = 0; i < n; i++) free(records[i].block);
+  fg_zoo_make_close(make);
+}
+
+static void time_open(const char *dir, double *first, double *median) {
+  double ms[ROUNDS];
+  for (int i = 0; i < ROUNDS; i++) {
+    fg_zoo *zoo;
+    double start = now();
+    GOOD(fg_zoo_open(dir, &zoo));
+    ms[i] = now() - start;
+    if (fg_zoo_count(zoo) != VARIANTS) fprintf(stderr, "not all variants\n"), exit(1);
+    fg_zoo_free(zoo);
+  }
+  *first = ms[0];
+  qsort(ms, ROUNDS, sizeof *ms, by_value);
+  *median = ms[ROUNDS / 2];
+}
+
+int main(int argc, char **argv) {
+  char dir[] = "/tmp/flashgen_zoo_load_XXXXXX", command[128];
+  const double limit = argc > 1 ? atof(argv[1]) : 1e9;
+  if (!mkdtemp(dir)) return perror(dir), 1;
+  make_zoo(dir);
+  double first, median;
+  time_open(dir, &first, &median);
+  printf("a zoo of %d variants is open in %.2f ms, the first time in %.2f\n", VARIANTS, median,
+         first);
+  snprintf(command, sizeof command, "rm -rf %s", dir);
+  if (system(command)) return 1;
+  return first > limit;
+}
