@@ -138,7 +138,7 @@ static bool is_listed(const fg_op *op, const fg_plan *plan) {
 }
 
 /* Adds the item if it is a kernel of the op, and one that can be launched. */
-static fg_status add_item(fg_op *op, const fg_zoo *zoo, const fg_zoo_item *item) {
+static fg_status add_item(fg_op *op, const fg_zoo_reader *zoo, const fg_zoo_item *item) {
   fg_variant variant;
   fg_recipe recipe;
   if (!fg_expression_of(item->name, item->expression) ||

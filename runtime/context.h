@@ -55,7 +55,7 @@ struct fg_kernel {
 struct fg_context {
   fg_device *device;
   fg_cache *cache;
-  fg_zoo **zoo;
+  fg_zoo_reader **zoo;
   int n_zoos;
   fg_wisdom *wisdom; /* files; of two lines for one thing the first file's counts */
   int n_wisdom;
@@ -102,7 +102,8 @@ fg_status fg_context_op(fg_context *context, const fg_point *point, const fg_lim
                         fg_op **op);
 
 /* A variant's code in the context's zoos; NULL: none has it. */
-const fg_zoo_item *fg_context_zoo(const fg_context *context, const char *name, const fg_zoo **zoo);
+const fg_zoo_item *fg_context_zoo(const fg_context *context, const char *name,
+                                  const fg_zoo_reader **zoo);
 
 /* The entry of a key: from the cache, else, if compiling is allowed, from the producer. `what`
  * names it in a line of FLASHGEN_VERBOSE; *entry = NULL: there is none and it may not be produced.

@@ -201,7 +201,8 @@ out:
 
 /* Zoos ---------------------------------------------------------------------------------------- */
 
-const fg_zoo_item *fg_context_zoo(const fg_context *c, const char *name, const fg_zoo **zoo) {
+const fg_zoo_item *fg_context_zoo(const fg_context *c, const char *name,
+                                  const fg_zoo_reader **zoo) {
   for (int i = 0; i < c->n_zoos; i++) {
     const fg_zoo_item *item = fg_zoo_find(c->zoo[i], name);
     *zoo = c->zoo[i];
@@ -210,7 +211,7 @@ const fg_zoo_item *fg_context_zoo(const fg_context *c, const char *name, const f
   return NULL;
 }
 
-static fg_status load_item(fg_kernel *k, const fg_zoo *zoo, const fg_zoo_item *item) {
+static fg_status load_item(fg_kernel *k, const fg_zoo_reader *zoo, const fg_zoo_item *item) {
   fg_code code = {0};
   TRY(new_source(k));
   TRY(fg_zoo_recipe(zoo, item, &k->source->recipe));
@@ -224,7 +225,7 @@ static fg_status load_item(fg_kernel *k, const fg_zoo *zoo, const fg_zoo_item *i
 /* A kernel that is damaged there is looked for elsewhere. */
 static fg_status from_zoo(fg_kernel *k, bool *found) {
   fg_context *c = k->op->context;
-  const fg_zoo *zoo;
+  const fg_zoo_reader *zoo;
   const fg_zoo_item *item = fg_context_zoo(c, k->name, &zoo);
   *found = false;
   if (!item) return FG_OK;

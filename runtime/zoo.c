@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct fg_zoo {
+struct fg_zoo_reader {
   char *dir, *text; /* the manifest: items point into it */
   int fd, n;
   fg_zoo_item *item;
@@ -16,12 +16,12 @@ struct fg_zoo {
 
 static const char header[] = "flashgen zoo ", footer[] = "checksum ";
 
-static fg_status damaged(const fg_zoo *z, const char *what) {
+static fg_status damaged(const fg_zoo_reader *z, const char *what) {
   return fg_fail(FG_EIO, "%s/" FG_ZOO_MANIFEST " is damaged: %s", z->dir, what);
 }
 
 /* Format, length and checksum: nothing between them is looked at before they are right. */
-static fg_status check_frame(fg_zoo *z, size_t n) {
+static fg_status check_frame(fg_zoo_reader *z, size_t n) {
   const size_t foot = strlen(footer) + FG_DIGEST_HEX; /* with its line's end */
   char digest[FG_DIGEST_HEX];
   if (strncmp(z->text, header, strlen(header))) return damaged(z, "it is no manifest of a zoo");
@@ -40,7 +40,7 @@ static fg_status check_frame(fg_zoo *z, size_t n) {
   return FG_OK;
 }
 
-static fg_status read_items(fg_zoo *z) {
+static fg_status read_items(fg_zoo_reader *z) {
   char *at = strchr(z->text, '\n') + 1;
   int line = 2, room = 0;
   for (const char *v = at; (v = strstr(v, "variant ")); v++) room++;
@@ -58,7 +58,7 @@ static fg_status read_items(fg_zoo *z) {
   return FG_OK;
 }
 
-static fg_status open_zoo(fg_zoo *z, const char *dir) {
+static fg_status open_zoo(fg_zoo_reader *z, const char *dir) {
   size_t n;
   if (!(z->dir = strdup(dir))) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", dir);
   z->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -71,8 +71,8 @@ static fg_status open_zoo(fg_zoo *z, const char *dir) {
   return read_items(z);
 }
 
-fg_status fg_zoo_open(const char *dir, fg_zoo **zoo) {
-  fg_zoo *z = calloc(1, sizeof *z);
+fg_status fg_zoo_open(const char *dir, fg_zoo_reader **zoo) {
+  fg_zoo_reader *z = calloc(1, sizeof *z);
   if (!z) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", dir);
   z->fd = -1;
   fg_status status = open_zoo(z, dir);
@@ -83,7 +83,7 @@ fg_status fg_zoo_open(const char *dir, fg_zoo **zoo) {
   return status;
 }
 
-void fg_zoo_free(fg_zoo *z) {
+void fg_zoo_free(fg_zoo_reader *z) {
   if (!z) return;
   if (z->fd >= 0) close(z->fd);
   free(z->item);
@@ -92,25 +92,25 @@ void fg_zoo_free(fg_zoo *z) {
   free(z);
 }
 
-int fg_zoo_count(const fg_zoo *zoo) { return zoo->n; }
+int fg_zoo_count(const fg_zoo_reader *zoo) { return zoo->n; }
 
-const fg_zoo_item *fg_zoo_at(const fg_zoo *zoo, int i) { return &zoo->item[i]; }
+const fg_zoo_item *fg_zoo_at(const fg_zoo_reader *zoo, int i) { return &zoo->item[i]; }
 
 static int compare(const void *name, const void *item) {
   return strcmp(name, ((const fg_zoo_item *)item)->name);
 }
 
-const fg_zoo_item *fg_zoo_find(const fg_zoo *zoo, const char *name) {
+const fg_zoo_item *fg_zoo_find(const fg_zoo_reader *zoo, const char *name) {
   return bsearch(name, zoo->item, (size_t)zoo->n, sizeof *zoo->item, compare);
 }
 
-fg_status fg_zoo_recipe(const fg_zoo *zoo, const fg_zoo_item *item, fg_recipe *recipe) {
+fg_status fg_zoo_recipe(const fg_zoo_reader *zoo, const fg_zoo_item *item, fg_recipe *recipe) {
   if (fg_recipe_parse(item->recipe, recipe) == FG_OK) return FG_OK;
   return fg_fail(FG_EIO, "%s/" FG_ZOO_MANIFEST " is damaged: %s: %s", zoo->dir, item->name,
                  fg_error());
 }
 
-fg_status fg_zoo_read(const fg_zoo *zoo, const fg_zoo_item *item, fg_code *code) {
+fg_status fg_zoo_read(const fg_zoo_reader *zoo, const fg_zoo_item *item, fg_code *code) {
   char file[FG_ZOO_NAME], digest[FG_DIGEST_HEX], *bytes;
   size_t n;
   fg_zoo_file(item->name, file);

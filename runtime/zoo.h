@@ -31,25 +31,25 @@ typedef struct fg_zoo_item {
   uint64_t size;
 } fg_zoo_item;
 
-typedef struct fg_zoo fg_zoo;
+typedef struct fg_zoo_reader fg_zoo_reader;
 
 /* Reads the manifest and takes it apart; no code file is opened and no recipe read, so that a zoo
  * of 1000 variants is open in a few ms. FG_EIO: there is none, it is damaged, or of another format.
  */
-fg_status fg_zoo_open(const char *dir, fg_zoo **zoo);
-void fg_zoo_free(fg_zoo *zoo);
+fg_status fg_zoo_open(const char *dir, fg_zoo_reader **zoo);
+void fg_zoo_free(fg_zoo_reader *zoo);
 
-int fg_zoo_count(const fg_zoo *zoo);
-const fg_zoo_item *fg_zoo_at(const fg_zoo *zoo, int i);
+int fg_zoo_count(const fg_zoo_reader *zoo);
+const fg_zoo_item *fg_zoo_at(const fg_zoo_reader *zoo, int i);
 
 /* NULL: the zoo has no such variant. */
-const fg_zoo_item *fg_zoo_find(const fg_zoo *zoo, const char *name);
+const fg_zoo_item *fg_zoo_find(const fg_zoo_reader *zoo, const char *name);
 
 /* How an item is launched. FG_EIO: the manifest does not say. */
-fg_status fg_zoo_recipe(const fg_zoo *zoo, const fg_zoo_item *item, fg_recipe *recipe);
+fg_status fg_zoo_recipe(const fg_zoo_reader *zoo, const fg_zoo_item *item, fg_recipe *recipe);
 
 /* The code of an item, with its figures; code->data is the caller's to free. FG_EIO: the file is
  * not there or not the one that the manifest describes. */
-fg_status fg_zoo_read(const fg_zoo *zoo, const fg_zoo_item *item, fg_code *code);
+fg_status fg_zoo_read(const fg_zoo_reader *zoo, const fg_zoo_item *item, fg_code *code);
 
 #endif

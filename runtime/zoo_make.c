@@ -19,7 +19,7 @@
 struct fg_zoo_make {
   char *dir;
   int fd, journal;
-  fg_zoo *old;        /* NULL: none, or a damaged one */
+  fg_zoo_reader *old; /* NULL: none, or a damaged one */
   char *journal_text; /* earlier runs': items point into it */
   fg_zoo_item *item;
   int n;

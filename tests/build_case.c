@@ -68,7 +68,7 @@ void build_same(const char *a, const char *b) {
 }
 
 void build_is_whole(const char *dir, int n) {
-  fg_zoo *zoo;
+  fg_zoo_reader *zoo;
   fg_recipe recipe;
   ck_assert_msg(fg_zoo_open(dir, &zoo) == FG_OK, "%s", fg_error());
   ck_assert_int_eq(fg_zoo_count(zoo), n);

@@ -103,7 +103,7 @@ START_TEST(test_build_failing) {
   expect_built(&built, 3, 2, 0, 1, 0);
   ck_assert_int_eq(w.calls, 3);
   ck_assert_int_eq(w.failures, 1);
-  fg_zoo *zoo;
+  fg_zoo_reader *zoo;
   GOOD(fg_zoo_open("zoo", &zoo));
   ck_assert_int_eq(fg_zoo_count(zoo), 2);
   fg_zoo_free(zoo);

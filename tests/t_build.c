@@ -73,7 +73,7 @@ START_TEST(as_list_says) {
   build_gives(0, "build head_dim=8 pass=forward,backward mask=causal --plans 2 " HOST "-o zoo");
   program_result r = program_gives(0, "list head_dim=8 pass=forward,backward mask=causal "
                                       "family=simt --plans 2 --arch host -q");
-  fg_zoo *zoo;
+  fg_zoo_reader *zoo;
   ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_OK);
   ck_assert_int_eq(fg_zoo_count(zoo), program_count(r.out, "\n"));
   for (int i = 0; i < fg_zoo_count(zoo); i++) program_says(r.out, fg_zoo_at(zoo, i)->name);

@@ -23,7 +23,7 @@ START_TEST(same_bytes) {
 END_TEST
 
 START_TEST(figures) {
-  fg_zoo *zoo;
+  fg_zoo_reader *zoo;
   fg_code code;
   int registers, spill;
   program_gives(0, TWO "--arch sm_80 -o zoo");

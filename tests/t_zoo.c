@@ -96,7 +96,7 @@ static const char *path_of(const char *file) {
 }
 
 static void check_whole(void) {
-  fg_zoo *zoo = NULL;
+  fg_zoo_reader *zoo = NULL;
   ck_assert_msg(fg_zoo_open("zoo", &zoo) == FG_OK, "%s", fg_error());
   ck_assert_int_eq(fg_zoo_count(zoo), ITEMS);
   for (int i = 0; i < ITEMS; i++) {
@@ -167,7 +167,7 @@ END_TEST
 /* ---- code files ---- */
 
 static void read_refused(int i, const char *error) {
-  fg_zoo *zoo;
+  fg_zoo_reader *zoo;
   fg_code code = {.size = 77};
   ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_OK);
   ck_assert_int_eq(fg_zoo_read(zoo, fg_zoo_at(zoo, i), &code), FG_EIO);
@@ -211,7 +211,7 @@ END_TEST
 /* ---- manifests ---- */
 
 static int refused(const char *text, size_t n) {
-  fg_zoo *zoo = NULL;
+  fg_zoo_reader *zoo = NULL;
   scratch_put("zoo/manifest.txt", text, n);
   fg_status status = fg_zoo_open("zoo", &zoo);
   fg_zoo_free(zoo);
@@ -277,7 +277,7 @@ START_TEST(crafted_manifests) {
   make_zoo(0);
   ck_assert_int_eq(rename("zoo/manifest.txt", "good.txt"), 0);
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    fg_zoo *zoo;
+    fg_zoo_reader *zoo;
     craft(kinds[i].from, kinds[i].to);
     ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_EIO);
     ck_assert_str_eq(fg_error() + strlen("zoo/manifest.txt"), kinds[i].error);
@@ -296,7 +296,7 @@ START_TEST(crafted_recipe) {
   ck_assert_int_eq(rename("zoo/manifest.txt", "good.txt"), 0);
   for (int i = 0; i < 2; i++) {
     char error[300];
-    fg_zoo *zoo;
+    fg_zoo_reader *zoo;
     fg_recipe recipe;
     craft(kinds[i].from, kinds[i].to);
     ck_assert_msg(fg_zoo_open("zoo", &zoo) == FG_OK, "%s", fg_error());
@@ -310,7 +310,7 @@ START_TEST(crafted_recipe) {
 END_TEST
 
 START_TEST(no_zoo) {
-  fg_zoo *zoo = NULL;
+  fg_zoo_reader *zoo = NULL;
   ck_assert_int_eq(fg_zoo_open("none", &zoo), FG_EIO);
   ck_assert_str_eq(fg_error(), "the zoo none cannot be read: No such file or directory");
   ck_assert_int_eq(mkdir("none", 0777), 0);

@@ -111,7 +111,7 @@ static void make_zoo(const char *dir) {
 static void time_open(const char *dir, double *first, double *median) {
   double ms[ROUNDS];
   for (int i = 0; i < ROUNDS; i++) {
-    fg_zoo *zoo;
+    fg_zoo_reader *zoo;
     double start = now();
     GOOD(fg_zoo_open(dir, &zoo));
     ms[i] = now() - start;
