@@ -189,11 +189,18 @@ static fg_status build_one(job *j, const fg_variant *variant, bool *go_on) {
   return FG_OK;
 }
 
+static fg_status finish(job *j) {
+  const fg_order *o = j->order;
+  bool changed;
+  TRY(fg_zoo_finish(j->make, j->n_records, j->record, &j->built.removed, &changed));
+  if (!o->embed) return FG_OK;
+  return fg_zoo_embed(j->make, o->directory, o->embed, j->n_records, j->record, &changed);
+}
+
 static fg_status build_all(job *j) {
-  bool go_on = true, changed;
+  bool go_on = true;
   for (int i = 0; i < j->n && go_on; i++) TRY(build_one(j, &j->variant[i], &go_on));
-  if (j->n_records + j->built.failed == j->n)
-    TRY(fg_zoo_finish(j->make, j->n_records, j->record, &j->built.removed, &changed));
+  if (j->n_records + j->built.failed == j->n) TRY(finish(j));
   return j->failure == FG_OK ? FG_OK : fg_fail(j->failure, "%s", j->sentence);
 }
 
@@ -215,6 +222,7 @@ fg_status fg_build(fg_context *c, const fg_order *given, fg_built *built) {
   memcpy(&order, given, given->size);
   if (!order.directory || order.n_specs < 0 || (order.n_specs && !order.specs))
     return fg_fail(FG_EARGUMENT, "order: it needs a directory, and specs where n_specs is not 0");
+  if (order.embed) TRY(fg_zoo_embed_check(order.directory, order.embed));
   j.arch = order.arch ? order.arch : c->device->arch;
   fg_status status = start(c, &j);
   if (status == FG_OK) {

@@ -64,8 +64,14 @@ static fg_status open_zoos(fg_context *c, const fg_config *config) {
                    config->zoos ? "is given" : "is NULL");
   c->zoo = calloc((size_t)config->n_zoos + 1, sizeof *c->zoo);
   if (!c->zoo) return fg_fail(FG_EMEMORY, "no memory for a context");
-  for (; c->n_zoos < config->n_zoos; c->n_zoos++)
-    TRY(fg_zoo_open(config->zoos[c->n_zoos], &c->zoo[c->n_zoos]));
+  for (; c->n_zoos < config->n_zoos; c->n_zoos++) {
+    const fg_zoo *given = config->zoos[c->n_zoos];
+    fg_zoo zoo = {0};
+    if (!given) return fg_fail(FG_EARGUMENT, "config: zoos[%d] is NULL", c->n_zoos);
+    TRY(fg_size_check("zoo", given->size, sizeof zoo));
+    memcpy(&zoo, given, given->size);
+    TRY(fg_zoo_open_given(&zoo, &c->zoo[c->n_zoos]));
+  }
   return FG_OK;
 }
 

@@ -121,6 +121,16 @@ typedef struct fg_kernel fg_kernel;
 /* A CUDA stream (CUstream or cudaStream_t; NULL = the default one); the host device has none. */
 typedef void *fg_stream;
 
+/* Kernels that are made already: a directory that fg_build made, or one that is part of the
+ * program, which `flashgen build --embed NAME` declares in NAME.h and which is used where it lies.
+ */
+typedef struct fg_zoo {
+  size_t size;
+  const char *directory;             /* NULL: the rest is the zoo */
+  const char *name;                  /* what messages call it */
+  const void *manifest, *code, *end; /* parts of one piece of memory, the first up to `code` */
+} fg_zoo;
+
 typedef struct fg_config {
   size_t size;
   /* "cuda:N" or "host"; NULL: cuda:0 where it can be used, else host. "sm_90a": none, kernels are
@@ -135,7 +145,7 @@ typedef struct fg_config {
   void *warn_context;
   int jit; /* 1: what no zoo or cache has is compiled; -1: an error; 0: FLASHGEN_JIT, which is 1 */
   int n_zoos;
-  const char *const *zoos; /* directories that fg_build made, searched in order before the cache */
+  const fg_zoo *const *zoos; /* searched in order before the cache */
   /* Files that `flashgen tune` wrote, by which plans are chosen, the first counting most; behind
    * them counts what comes with flashgen. 0: FLASHGEN_WISDOM; -1: none at all. */
   int n_wisdom;
@@ -193,6 +203,7 @@ fg_status fg_emit(fg_context *context, const fg_spec *spec, const char *arch, ch
 typedef struct fg_order {
   size_t size;
   const char *directory; /* made if it is not there */
+  const char *embed;     /* NULL, or NAME: NAME.c and NAME.h go there too */
   const char *const *specs;
   int n_specs;
   const char *arch; /* "sm_80"; NULL: that of the context's device */

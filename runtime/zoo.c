@@ -1,4 +1,5 @@
 /* zoo.c - opens a zoo, finds a variant in it, reads its code. */
+#define _GNU_SOURCE /* asprintf */
 #include "zoo_text.h"
 
 #include <errno.h>
@@ -9,15 +10,16 @@
 #include <unistd.h>
 
 struct fg_zoo_reader {
-  char *dir, *text; /* the manifest: items point into it */
-  int fd, n;
+  char *name, *manifest, *text; /* for messages; the manifest's text: items point into it */
+  int fd, n;                    /* fd: of the directory; -1: in memory */
+  const char *code;             /* in memory */
   fg_zoo_item *item;
 };
 
 static const char header[] = "flashgen zoo ", footer[] = "checksum ";
 
 static fg_status damaged(const fg_zoo_reader *z, const char *what) {
-  return fg_fail(FG_EIO, "%s/" FG_ZOO_MANIFEST " is damaged: %s", z->dir, what);
+  return fg_fail(FG_EIO, "%s is damaged: %s", z->manifest, what);
 }
 
 /* Format, length and checksum: nothing between them is looked at before they are right. */
@@ -27,8 +29,8 @@ static fg_status check_frame(fg_zoo_reader *z, size_t n) {
   if (strncmp(z->text, header, strlen(header))) return damaged(z, "it is no manifest of a zoo");
   int format = atoi(z->text + strlen(header));
   if (format > FG_ZOO_FORMAT)
-    return fg_fail(FG_EIO, "%s/" FG_ZOO_MANIFEST " has format %d; this flashgen reads format %d",
-                   z->dir, format, FG_ZOO_FORMAT);
+    return fg_fail(FG_EIO, "%s has format %d; this flashgen reads format %d", z->manifest, format,
+                   FG_ZOO_FORMAT);
   char *last = n > foot ? z->text + n - foot : z->text;
   if (format < 1) return damaged(z, "it is no manifest of a zoo");
   if (memchr(z->text, 0, n) || z->text[n - 1] != '\n' || strncmp(last, footer, strlen(footer)))
@@ -45,12 +47,11 @@ static fg_status read_items(fg_zoo_reader *z) {
   int line = 2, room = 0;
   for (const char *v = at; (v = strstr(v, "variant ")); v++) room++;
   z->item = calloc((size_t)room + 1, sizeof *z->item);
-  if (!z->item) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", z->dir);
+  if (!z->item) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", z->name);
   while (*at) {
     fg_zoo_item *item = &z->item[z->n];
     if (fg_zoo_split(&at, &line, item) != FG_OK)
-      return fg_fail(FG_EIO, "%s/" FG_ZOO_MANIFEST " is damaged: line %d: %s", z->dir, line,
-                     fg_error());
+      return fg_fail(FG_EIO, "%s is damaged: line %d: %s", z->manifest, line, fg_error());
     if (z->n && strcmp(item[-1].name, item->name) >= 0)
       return damaged(z, "its names are not in order");
     z->n++;
@@ -58,9 +59,16 @@ static fg_status read_items(fg_zoo_reader *z) {
   return FG_OK;
 }
 
-static fg_status open_zoo(fg_zoo_reader *z, const char *dir) {
+static fg_status set_name(fg_zoo_reader *z, const char *name, const char *format) {
+  z->name = strdup(name);
+  if (!z->name || asprintf(&z->manifest, format, name) < 0)
+    return z->manifest = NULL, fg_fail(FG_EMEMORY, "no memory for the zoo %s", name);
+  return FG_OK;
+}
+
+static fg_status open_directory(fg_zoo_reader *z, const char *dir) {
   size_t n;
-  if (!(z->dir = strdup(dir))) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", dir);
+  TRY(set_name(z, dir, "%s/" FG_ZOO_MANIFEST));
   z->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (z->fd < 0) return fg_fail(FG_EIO, "the zoo %s cannot be read: %s", dir, strerror(errno));
   fg_status status = fg_zoo_slurp(z->fd, FG_ZOO_MANIFEST, &z->text, &n);
@@ -71,11 +79,46 @@ static fg_status open_zoo(fg_zoo_reader *z, const char *dir) {
   return read_items(z);
 }
 
-fg_status fg_zoo_open(const char *dir, fg_zoo_reader **zoo) {
+/* Finds each item's code behind the manifest. */
+static fg_status place_code(fg_zoo_reader *z, uint64_t room) {
+  uint64_t at = 0;
+  for (int i = 0; i < z->n; i++) {
+    fg_zoo_item *item = &z->item[i];
+    at = (at + FG_ZOO_ALIGN - 1) / FG_ZOO_ALIGN * FG_ZOO_ALIGN;
+    if (at > room || item->size > room - at) return damaged(z, "its code ends early");
+    item->offset = at;
+    at += item->size;
+  }
+  return FG_OK;
+}
+
+static fg_status open_memory(fg_zoo_reader *z, const fg_zoo *given) {
+  const char *manifest = given->manifest, *end = given->end;
+  z->code = given->code;
+  TRY(set_name(z, given->name ? given->name : "without a name", "the embedded zoo %s"));
+  size_t n = (size_t)(z->code - manifest);
+  while (n && !manifest[n - 1]) n--; /* behind it to its alignment */
+  if (!(z->text = malloc(n + 1))) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", z->name);
+  memcpy(z->text, manifest, n);
+  z->text[n] = 0;
+  TRY(check_frame(z, n));
+  TRY(read_items(z));
+  return place_code(z, (uint64_t)(end - z->code));
+}
+
+static bool is_memory(const fg_zoo *given) {
+  return given->manifest && given->code && given->end &&
+         (const char *)given->manifest <= (const char *)given->code &&
+         (const char *)given->code <= (const char *)given->end;
+}
+
+fg_status fg_zoo_open_given(const fg_zoo *given, fg_zoo_reader **zoo) {
+  if (!given->directory && !is_memory(given))
+    return fg_fail(FG_EARGUMENT, "a zoo has neither a directory nor a place in memory");
   fg_zoo_reader *z = calloc(1, sizeof *z);
-  if (!z) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", dir);
+  if (!z) return fg_fail(FG_EMEMORY, "no memory for a zoo");
   z->fd = -1;
-  fg_status status = open_zoo(z, dir);
+  fg_status status = given->directory ? open_directory(z, given->directory) : open_memory(z, given);
   if (status == FG_OK)
     *zoo = z;
   else
@@ -83,12 +126,18 @@ fg_status fg_zoo_open(const char *dir, fg_zoo_reader **zoo) {
   return status;
 }
 
+fg_status fg_zoo_open(const char *dir, fg_zoo_reader **zoo) {
+  const fg_zoo given = {.directory = dir};
+  return fg_zoo_open_given(&given, zoo);
+}
+
 void fg_zoo_free(fg_zoo_reader *z) {
   if (!z) return;
   if (z->fd >= 0) close(z->fd);
   free(z->item);
   free(z->text);
-  free(z->dir);
+  free(z->manifest);
+  free(z->name);
   free(z);
 }
 
@@ -106,20 +155,30 @@ const fg_zoo_item *fg_zoo_find(const fg_zoo_reader *zoo, const char *name) {
 
 fg_status fg_zoo_recipe(const fg_zoo_reader *zoo, const fg_zoo_item *item, fg_recipe *recipe) {
   if (fg_recipe_parse(item->recipe, recipe) == FG_OK) return FG_OK;
-  return fg_fail(FG_EIO, "%s/" FG_ZOO_MANIFEST " is damaged: %s: %s", zoo->dir, item->name,
-                 fg_error());
+  return fg_fail(FG_EIO, "%s is damaged: %s: %s", zoo->manifest, item->name, fg_error());
+}
+
+static fg_status read_bytes(const fg_zoo_reader *zoo, const fg_zoo_item *item, const char *file,
+                            char **bytes, size_t *n) {
+  if (zoo->fd >= 0) {
+    fg_status status = fg_zoo_slurp(zoo->fd, file, bytes, n);
+    return status == FG_OK ? FG_OK : fg_fail_in(status, "the zoo %s cannot be read", zoo->name);
+  }
+  *n = item->size;
+  if (!(*bytes = malloc(*n + 1))) return fg_fail(FG_EMEMORY, "no memory for %s", item->name);
+  memcpy(*bytes, zoo->code + item->offset, *n);
+  return FG_OK;
 }
 
 fg_status fg_zoo_read(const fg_zoo_reader *zoo, const fg_zoo_item *item, fg_code *code) {
   char file[FG_ZOO_NAME], digest[FG_DIGEST_HEX], *bytes;
   size_t n;
   fg_zoo_file(item->name, file);
-  fg_status status = fg_zoo_slurp(zoo->fd, file, &bytes, &n);
-  if (status != FG_OK) return fg_fail_in(status, "the zoo %s cannot be read", zoo->dir);
+  TRY(read_bytes(zoo, item, file, &bytes, &n));
   fg_zoo_digest(bytes, n, digest);
   if (n != item->size || strcmp(digest, item->digest)) {
     free(bytes);
-    return fg_fail(FG_EIO, "%s/%s is damaged: its %s does not fit the manifest", zoo->dir, file,
+    return fg_fail(FG_EIO, "%s/%s is damaged: its %s does not fit the manifest", zoo->name, file,
                    n == item->size ? "checksum" : "size");
   }
   *code = (fg_code){.data = bytes, .size = n};

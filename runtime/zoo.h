@@ -1,4 +1,5 @@
-/* zoo.h - a directory of compiled kernels that `flashgen build` makes and hosts ship.
+/* zoo.h - compiled kernels that `flashgen build` makes and hosts ship: a directory, or the same as
+ * a part of the program.
  *
  * A code file a variant, NAME.cubin or NAME.so, and manifest.txt, which alone says what is there.
  * Neither holds a date, a host or a path: equal inputs give equal bytes.
@@ -16,19 +17,22 @@
  *   end
  *   checksum 486e...                                         XXH3-128 of all lines above
  *
+ * In a program the manifest and, in its order, the code files follow each other, each at a multiple
+ * of FG_ZOO_ALIGN bytes, zeros between them.
+ *
  * A zoo that is open is read-only and may be used by many threads at once. */
 #ifndef FG_ZOO_H
 #define FG_ZOO_H
 
 #include "device.h"
 
-enum { FG_ZOO_FORMAT = 1, FG_DIGEST_HEX = 33 };
+enum { FG_ZOO_FORMAT = 1, FG_DIGEST_HEX = 33, FG_ZOO_ALIGN = 64 };
 
 /* A block of the manifest. The texts live as long as the zoo. */
 typedef struct fg_zoo_item {
   const char *name, *expression, *compiler, *figures, *recipe;
   char source[FG_DIGEST_HEX], digest[FG_DIGEST_HEX]; /* of the kernel's text, of the code file */
-  uint64_t size;
+  uint64_t size, offset; /* of the code; in a program its first byte's, else 0 */
 } fg_zoo_item;
 
 typedef struct fg_zoo_reader fg_zoo_reader;
@@ -37,6 +41,9 @@ typedef struct fg_zoo_reader fg_zoo_reader;
  * of 1000 variants is open in a few ms. FG_EIO: there is none, it is damaged, or of another format.
  */
 fg_status fg_zoo_open(const char *dir, fg_zoo_reader **zoo);
+/* The same of what a host names; one in memory is used where it lies. FG_EARGUMENT: it is neither.
+ */
+fg_status fg_zoo_open_given(const fg_zoo *given, fg_zoo_reader **zoo);
 void fg_zoo_free(fg_zoo_reader *zoo);
 
 int fg_zoo_count(const fg_zoo_reader *zoo);

@@ -224,17 +224,16 @@ static fg_status place_files(const fg_zoo_make *m, int n, const fg_zoo_record *r
   return FG_OK;
 }
 
-static fg_status place_manifest(const fg_zoo_make *m, const char *text, size_t size,
-                                bool *changed) {
-  char *old = NULL;
+fg_status fg_zoo_place(const fg_zoo_make *m, const char *file, const char *text, size_t size,
+                       bool *changed) {
+  char *old = NULL, staged[FG_ZOO_NAME];
   size_t n;
-  *changed = fg_zoo_slurp(m->fd, FG_ZOO_MANIFEST, &old, &n) != FG_OK || n != size ||
-             memcmp(old, text, size) != 0;
+  *changed = fg_zoo_slurp(m->fd, file, &old, &n) != FG_OK || n != size || memcmp(old, text, size);
   free(old);
   if (!*changed) return FG_OK;
-  TRY(write_file(m, FG_ZOO_MANIFEST STAGED, text, size));
-  if (renameat(m->fd, FG_ZOO_MANIFEST STAGED, m->fd, FG_ZOO_MANIFEST))
-    return failed(m, FG_ZOO_MANIFEST, "renamed");
+  snprintf(staged, sizeof staged, "%s" STAGED, file);
+  TRY(write_file(m, staged, text, size));
+  if (renameat(m->fd, staged, m->fd, file)) return failed(m, file, "renamed");
   fsync(m->fd); /* a directory that cannot be synchronised is as good as ever */
   return FG_OK;
 }
@@ -279,7 +278,7 @@ fg_status fg_zoo_finish(fg_zoo_make *m, int n, const fg_zoo_record *records, int
   *changed = false;
   TRY_OUT(compose(n, records, &text, &size));
   TRY_OUT(place_files(m, n, records));
-  TRY_OUT(place_manifest(m, text, size, changed));
+  TRY_OUT(fg_zoo_place(m, FG_ZOO_MANIFEST, text, size, changed));
   TRY_OUT(remove_stale(m, n, records, removed));
   if (unlinkat(m->fd, JOURNAL, 0) && errno != ENOENT) status = failed(m, JOURNAL, "removed");
 out:

@@ -28,6 +28,11 @@ bool fg_zoo_recall(const fg_zoo_make *make, fg_zoo_item *item);
 /* Writes the item's code file, and its block into the journal. Fills in digest and size. FG_EIO. */
 fg_status fg_zoo_stage(fg_zoo_make *make, const fg_code *code, fg_zoo_item *item);
 
+/* Makes `file` of the zoo's directory hold these bytes, at once or not at all; *changed: it did not
+ * yet. FG_EIO. */
+fg_status fg_zoo_place(const fg_zoo_make *make, const char *file, const char *text, size_t size,
+                       bool *changed);
+
 /* A finished variant: its name and block, as fg_zoo_print wrote it. */
 typedef struct fg_zoo_record {
   char name[FG_NAME_MAX], *block;
@@ -37,5 +42,13 @@ typedef struct fg_zoo_record {
  * *changed: its manifest is another than before, else nothing was written. FG_EIO. */
 fg_status fg_zoo_finish(fg_zoo_make *make, int n, const fg_zoo_record *records, int *removed,
                         bool *changed);
+
+/* What makes the finished zoo a part of a program: NAME.h declares `const fg_zoo NAME`, NAME.c
+ * defines it and takes in the manifest and the code files, by the path `dir` as it stands. Both are
+ * written beside the manifest where they are not there already; *changed as above. FG_EARGUMENT:
+ * the name is none of C, or dir cannot stand in a text of C. FG_EIO. */
+fg_status fg_zoo_embed_check(const char *dir, const char *name);
+fg_status fg_zoo_embed(const fg_zoo_make *make, const char *dir, const char *name, int n,
+                       const fg_zoo_record *records, bool *changed);
 
 #endif

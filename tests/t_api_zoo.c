@@ -41,9 +41,10 @@ static void make_zoo(const char *directory, const char *words) {
 /* Contexts with zoos ------------------------------------------------------------------------ */
 
 static fg_context *open_with(const char *zoo, const char *plan, int jit) {
+  const fg_zoo directory = {.size = sizeof directory, .directory = zoo}, *zoos = &directory;
   fg_config config = api_config("other-cache");
   fg_context *context;
-  config.zoos = &zoo, config.n_zoos = 1;
+  config.zoos = &zoos, config.n_zoos = 1;
   config.plan = plan, config.jit = jit;
   config.warn = keep_warning;
   GOOD(fg_open(&config, &context));
@@ -87,7 +88,8 @@ END_TEST
 
 /* What a zoo lacks is compiled and kept as ever; the first zoo that has a kernel gives it. */
 START_TEST(test_zoo_and_cache) {
-  const char *zoos[] = {"one", "two"};
+  const fg_zoo one = {.size = sizeof one, .directory = "one"},
+               two = {.size = sizeof two, .directory = "two"}, *const zoos[] = {&one, &two};
   fg_config config = api_config("other-cache");
   make_zoo("one", "head_dim=8 family=simt block_q=4");
   make_zoo("two", "head_dim=8,16 family=simt block_q=4");
@@ -151,7 +153,8 @@ END_TEST
 /* A kernel that is no good is looked for elsewhere, with a warning; a zoo that is not is an error.
  */
 START_TEST(test_bad_zoo) {
-  const char *missing = "no-zoo";
+  fg_zoo missing = FG_INIT(fg_zoo);
+  const fg_zoo *zoos = &missing;
   fg_config config = api_config("other-cache");
   fg_context *untouched = (fg_context *)1, *context = untouched;
   make_zoo("zoo", "head_dim=8 family=simt block_q=4");
@@ -166,9 +169,17 @@ START_TEST(test_bad_zoo) {
     ck_assert_int_eq(warnings, 1 + warm);
     fg_close(context);
   }
-  config.zoos = &missing, config.n_zoos = 1;
+  config.zoos = &zoos, config.n_zoos = 1;
   context = untouched;
+  missing.directory = "no-zoo";
   FAILS(FG_EIO, "the zoo no-zoo cannot be read", fg_open(&config, &context));
+  missing.directory = NULL;
+  FAILS(FG_EARGUMENT, "a zoo has neither a directory nor a place in memory",
+        fg_open(&config, &context));
+  missing.size = 0;
+  FAILS(FG_EARGUMENT, "zoo: its size is 0", fg_open(&config, &context));
+  zoos = NULL;
+  FAILS(FG_EARGUMENT, "config: zoos[0] is NULL", fg_open(&config, &context));
   config.n_zoos = -1;
   FAILS(FG_EARGUMENT, "config: n_zoos is -1", fg_open(&config, &context));
   config.zoos = NULL, config.n_zoos = 1;

@@ -141,6 +141,7 @@ static fg_status find_arch(const cli *c, char arch[FG_ARCH_MAX]) {
 static fg_status start(job *j) {
   char arch[FG_ARCH_MAX], note[1024];
   if (!j->c->directory) return fg_fail(FG_EARGUMENT, "build needs -o DIR, the zoo");
+  if (j->c->embed) TRY(fg_zoo_embed_check(j->c->directory, j->c->embed));
   TRY(find_arch(j->c, arch));
   TRY(cli_variants_read(j->c, arch, &j->v));
   if (j->v.left_out)
@@ -153,6 +154,15 @@ static fg_status start(job *j) {
   if (!j->record) return fg_fail(FG_EMEMORY, "no memory for %d variants", j->v.n);
   TRY(fg_zoo_make_open(j->c->directory, &cli_interrupted, sizeof note, note, &j->make));
   if (*note) fprintf(stderr, "flashgen: %s\n", note);
+  return FG_OK;
+}
+
+static fg_status finish(job *j) {
+  bool embedded;
+  TRY(fg_zoo_finish(j->make, j->n_records, j->record, &j->removed, &j->changed));
+  if (!j->c->embed) return FG_OK;
+  TRY(fg_zoo_embed(j->make, j->c->directory, j->c->embed, j->n_records, j->record, &embedded));
+  j->changed |= embedded;
   return FG_OK;
 }
 
@@ -173,7 +183,7 @@ static fg_status build(job *j) {
   TRY(status);
   TRY(j->machine);
   if (j->taken < j->v.n) return FG_OK; /* interrupted: the journal knows what is done */
-  return fg_zoo_finish(j->make, j->n_records, j->record, &j->removed, &j->changed);
+  return finish(j);
 }
 
 static void print_sum(const job *j, fg_status status) {
@@ -215,11 +225,12 @@ const cli_command cli_build = {
     .name = "build",
     .line = "variants compiled into a zoo directory",
     .usage = "[NAME ...] [SPEC.lua ...] [WORD ...] -o DIR",
-    .options = " help json quiet verbose filter plan plans arch device jobs output ",
+    .options = " help json quiet verbose filter plan plans arch device jobs output embed ",
     .examples =
         "  flashgen build specs/quickstart.lua family=simt -o zoo\n"
         "  flashgen build head_dim=64,128 mask=full,causal family=simt --arch host -o zoo\n"
         "  flashgen build specs/quickstart.lua family=simt --arch sm_80 -o zoo -j 4 --json\n"
+        "  flashgen build head_dim=128 --arch sm_90a -o zoo --embed kernels   # zoo/kernels.c, .h\n"
         "what an earlier or interrupted build has made already is kept\n",
     .makes_zoo = 1,
     .run = run};

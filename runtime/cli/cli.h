@@ -42,7 +42,7 @@ typedef struct cli_command cli_command;
 typedef struct cli {
   const cli_command *command;
   int help, json, csv, quiet, verbose, recipe, all;
-  const char *device, *arch, *filter, *plan, *plans, *directory, *shapes, *wisdom, *shard;
+  const char *device, *arch, *filter, *plan, *plans, *directory, *embed, *shapes, *wisdom, *shard;
   int64_t jobs, seed, size, budget; /* -1: not given */
   int n_files, n_words, n_names, n_in, n_out;
   const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];

@@ -28,6 +28,8 @@ static const option options[] = {
     {"jobs", "-j", "N", "worker processes; default one a core", COUNT, AT(jobs)},
     {"seed", NULL, "N", "of random inputs and of the host device's order", SEED, AT(seed)},
     {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},
+    {"embed", NULL, "NAME", "write NAME.c and NAME.h too: the zoo as part of a program", TEXT,
+     AT(embed)},
     {"size", NULL, "MIB", "most to keep; default FLASHGEN_CACHE_SIZE", COUNT, AT(size)},
     {"shapes", NULL, "FILE", "the shapes, a .lua file", TEXT, AT(shapes)},
     {"wisdom", NULL, "FILE", "where measurements go; default FLASHGEN_WISDOM", TEXT, AT(wisdom)},

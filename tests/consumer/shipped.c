@@ -54,7 +54,9 @@ int main(int argc, char **argv) {
   fg_config config = FG_INIT(fg_config);
   fg_context *ctx;
   if (argc != 3) return 2;
-  const char *zoos[] = {argv[2]};
+  fg_zoo zoo = FG_INIT(fg_zoo);
+  const fg_zoo *zoos[] = {&zoo};
+  zoo.directory = argv[2];
   const int making = !strcmp(argv[1], "make");
   config.device = "host";
   if (!making) config.zoos = zoos, config.n_zoos = 1;
