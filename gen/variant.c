@@ -88,6 +88,18 @@ fg_status fg_arch_check(const char *arch) {
                  arch);
 }
 
+fg_status fg_arch_take(const char **list, char arch[FG_ARCH_MAX]) {
+  const char *at = *list;
+  size_t n = strcspn(at, ",");
+  char word[FG_ARCH_MAX];
+  snprintf(word, sizeof word, "%.*s", (int)n, at);
+  if (n >= sizeof word) return fg_arch_check(at);
+  TRY(fg_arch_check(word));
+  strcpy(arch, word);
+  *list = at + n + (at[n] == ',' && at[n + 1]);
+  return FG_OK;
+}
+
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan) {
   for (int i = 0; i < FG_PLAN_FIELDS; i++) {
     bool allowed = limits->n[i] == 0;

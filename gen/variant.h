@@ -28,6 +28,8 @@ fg_status fg_variant_parse(const char *name, fg_variant *variant);
 
 /* FG_EARGUMENT unless it is "host" or sm_NN with an optional a or f. */
 fg_status fg_arch_check(const char *arch);
+/* Takes the first arch off a list, "sm_80,sm_90a"; *list is "" behind the last. */
+fg_status fg_arch_take(const char **list, char arch[FG_ARCH_MAX]);
 
 /* Does the plan lie within the restrictions? */
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan);

@@ -1,4 +1,4 @@
-/* build.h - one variant into a zoo: what fg_build and `flashgen build` share. */
+/* build.h - variants into a zoo: what fg_build and `flashgen build` share. */
 #ifndef FG_BUILD_H
 #define FG_BUILD_H
 
@@ -17,13 +17,25 @@ typedef struct fg_build_made {
   char block[FG_ZOO_BLOCK]; /* of the manifest */
 } fg_build_made;
 
-/* Expands the variant and, unless the zoo has its code already, compiles and stages it. compiler:
- * the identity for its arch. */
-fg_status fg_build_variant(fg_zoo_make *make, fg_gen *gen, const fg_variant *variant,
-                           const char *compiler, fg_build_made *made);
+/* The archs of a zoo's variants, and who compiles for each. */
+enum { FG_BUILD_ARCHS = 16 };
+typedef struct fg_build_compilers {
+  struct {
+    char arch[FG_ARCH_MAX], identity[FG_COMPILER_MAX];
+  } of[FG_BUILD_ARCHS];
+  int n;
+} fg_build_compilers;
 
-/* For qsort: variants by name, as a manifest has them. */
-int fg_build_by_name(const void *left, const void *right);
+/* FG_EENVIRONMENT: one of them is not there. */
+fg_status fg_build_find_compilers(int n, const fg_variant *variants, fg_build_compilers *compilers);
+
+/* Expands the variant and, unless the zoo has its code already, compiles and stages it. In several
+ * threads at once, if each has a gen of its own. */
+fg_status fg_build_variant(fg_zoo_make *make, fg_gen *gen, const fg_variant *variant,
+                           const fg_build_compilers *compilers, fg_build_made *made);
+
+/* By name, as a manifest has them, each once; how many are left. */
+int fg_build_sort(int n, fg_variant *variants);
 
 /* A variant's entry for fg_zoo_finish; its block is the caller's to free. */
 fg_status fg_build_record(const fg_variant *variant, const fg_build_made *made,

@@ -206,17 +206,19 @@ typedef struct fg_order {
   const char *embed;     /* NULL, or NAME: NAME.c and NAME.h go there too */
   const char *const *specs;
   int n_specs;
-  const char *arch; /* "sm_80"; NULL: that of the context's device */
+  const char *arch; /* "sm_80", "sm_80,sm_90a"; NULL: that of the context's device */
   int plans;        /* of each spec so many, best first; 0 = 1, -1 = all */
-  /* After each variant, `done` of `total`; failure = NULL: it is in the zoo. Nonzero: no more. */
+  /* After each variant, in order, `done` of `total`, in the caller's thread; failure = NULL: it is
+   * in the zoo. Nonzero: no more. */
   int (*progress)(void *progress_context, const char *variant, const char *failure, int done,
                   int total);
   void *progress_context;
+  int jobs; /* threads that compile; 0: one a core, at most 8 */
 } fg_order;
 
 typedef struct fg_built {
   size_t size;
-  int variants; /* what the specs give; more than the sum of the next three if progress ended it */
+  int variants; /* what the specs give; more than the sum of the next three if it ended early */
   int made;     /* compiled by this call */
   int kept;     /* there already */
   int failed;   /* not in the zoo */
@@ -224,10 +226,10 @@ typedef struct fg_built {
   int left_out; /* specs of which only simt has a plan, and was not named */
 } fg_built;
 
-/* Makes the zoo be what the order says, one variant after the other, as `flashgen build` does with
- * many processes: what is there already is kept, and what an earlier call left undone goes on.
- * Variants that fail are left out of it, the rest is finished, and the first one's failure
- * returned; *built is filled in then too. The simt family joins only where a spec names it. */
+/* Makes the zoo be what the order says, as `flashgen build` does: what is there already is kept,
+ * and what an earlier call left undone goes on. Variants that fail are left out of it, the rest is
+ * finished, and the first one's failure returned; *built is filled in then too. The simt family
+ * joins only where a spec names it. */
 fg_status fg_build(fg_context *context, const fg_order *order, fg_built *built);
 
 /* What a context has done so far: cache look-ups that were answered, choices made anew, kernels

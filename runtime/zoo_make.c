@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,9 @@
 struct fg_zoo_make {
   char *dir;
   int fd, journal;
-  fg_zoo_reader *old; /* NULL: none, or a damaged one */
-  char *journal_text; /* earlier runs': items point into it */
+  pthread_mutex_t lock; /* of opening the journal */
+  fg_zoo_reader *old;   /* NULL: none, or a damaged one */
+  char *journal_text;   /* earlier runs': items point into it */
   fg_zoo_item *item;
   int n;
 };
@@ -91,6 +93,7 @@ fg_status fg_zoo_make_open(const char *dir, const volatile int *stop, size_t siz
   fg_zoo_make *m = calloc(1, sizeof *m);
   if (!m) return fg_fail(FG_EMEMORY, "no memory for a zoo");
   m->fd = m->journal = -1;
+  pthread_mutex_init(&m->lock, NULL);
   fg_status status = open_make(m, dir, stop, size, note);
   if (status == FG_OK)
     *make = m;
@@ -103,6 +106,7 @@ void fg_zoo_make_close(fg_zoo_make *m) {
   if (!m) return;
   if (m->journal >= 0) close(m->journal);
   if (m->fd >= 0) close(m->fd);
+  pthread_mutex_destroy(&m->lock);
   fg_zoo_free(m->old);
   free(m->item);
   free(m->journal_text);
@@ -179,9 +183,11 @@ static fg_status write_file(const fg_zoo_make *m, const char *file, const char *
 static fg_status enter(fg_zoo_make *m, const fg_zoo_item *item) {
   char text[FG_ZOO_BLOCK + 2] = "\n\n";
   TRY(fg_zoo_print(item, text + 2));
+  pthread_mutex_lock(&m->lock);
   if (m->journal < 0)
     m->journal =
         openat(m->fd, JOURNAL, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+  pthread_mutex_unlock(&m->lock);
   if (m->journal < 0 || !write_all(m->journal, text, strlen(text)))
     return failed(m, JOURNAL, "written");
   return FG_OK;

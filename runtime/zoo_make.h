@@ -5,8 +5,8 @@
  * is replaced, the journal and what is in no manifest any more are removed. Nothing that the
  * journal or an old manifest says is believed before the file's checksum agrees.
  *
- * fg_zoo_recall and fg_zoo_stage may be called in processes forked after fg_zoo_make_open, each for
- * variants of its own. */
+ * fg_zoo_recall and fg_zoo_stage may be called in several threads, and in processes forked after
+ * fg_zoo_make_open, each for variants of its own. */
 #ifndef FG_ZOO_MAKE_H
 #define FG_ZOO_MAKE_H
 

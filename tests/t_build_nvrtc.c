@@ -2,6 +2,7 @@
  *
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "build_case.h"
+#include "flashgen.h"
 #include "nvrtc.h"
 #include "zoo.h"
 
@@ -49,6 +50,28 @@ START_TEST(arch_that_nvrtc_does_not_know) {
 }
 END_TEST
 
+/* One zoo for several GPUs, by the program and by threads of the library. */
+START_TEST(list_of_archs) {
+  static const char *const specs[] = {"head_dim=64", "pass=forward,backward"};
+  fg_config config = FG_INIT(fg_config);
+  fg_order order = FG_INIT(fg_order);
+  fg_built built = FG_INIT(fg_built);
+  fg_context *context;
+  program_gives(0, "build head_dim=64 pass=forward,backward --arch sm_80,sm_90a,sm_80 -q -o a");
+  build_is_whole("a", 4);
+  config.device = "host", config.cache = "cache";
+  order.specs = specs, order.n_specs = 2;
+  order.directory = "b", order.arch = "sm_80,sm_90a";
+  ck_assert_int_eq(fg_open(&config, &context), FG_OK);
+  ck_assert_msg(fg_build(context, &order, &built) == FG_OK, "%s", fg_error());
+  ck_assert_int_eq(built.made, 4);
+  fg_close(context);
+  build_same("a", "b");
+  program_refuses(2, "arch \"\": expected host, or sm_ and a number (sm_80, sm_90a)",
+                  "build head_dim=64 -q -o c --arch sm_80,");
+}
+END_TEST
+
 /* Names bring their arch, and each its compiler. */
 START_TEST(two_archs) {
   program_result r = program_gives(0, "build -q -o zoo attn_fwd-bf16-d8.simt-q16-k32-w4.sm_80 "
@@ -76,6 +99,7 @@ int main(void) {
   tcase_add_test(builds, figures);
   tcase_add_test(builds, arch_that_nvrtc_does_not_know);
   tcase_add_test(builds, two_archs);
+  tcase_add_test(builds, list_of_archs);
   suite_add_tcase(suite, builds);
   return suite_run(suite);
 }

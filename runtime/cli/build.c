@@ -17,15 +17,11 @@ typedef struct {
   fg_build_made made;
 } outcome;
 
-enum { ARCHS = 8 };
 typedef struct {
   const cli *c;
   cli_variants v; /* sorted by name */
   fg_zoo_make *make;
-  struct {
-    char arch[FG_ARCH_MAX], compiler[FG_COMPILER_MAX];
-  } arch[ARCHS];
-  int n_archs;
+  fg_build_compilers compilers;
   fg_zoo_record *record;
   int taken, made, kept, failed, removed, n_records;
   bool changed;      /* the zoo's manifest */
@@ -35,18 +31,11 @@ typedef struct {
 
 /* ---- one variant, in a worker ---- */
 
-static const char *compiler_for(const job *j, const char *arch) {
-  int i = 0;
-  while (strcmp(j->arch[i].arch, arch)) i++;
-  return j->arch[i].compiler;
-}
-
 static void build_variant(void *context, int i, void *result) {
   const job *j = context;
   outcome *o = result;
   const fg_variant *variant = &j->v.variant[i];
-  o->status =
-      fg_build_variant(j->make, j->v.gen, variant, compiler_for(j, variant->arch), &o->made);
+  o->status = fg_build_variant(j->make, j->v.gen, variant, &j->compilers, &o->made);
   o->interrupted =
       o->status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
   if (o->status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
@@ -109,47 +98,31 @@ static int take(void *context, int i, const void *result, int died) {
 
 /* ---- the build ---- */
 
-/* The compilers of all archs are there before anything is made. */
-static fg_status find_compilers(job *j) {
-  for (int i = 0; i < j->v.n; i++) {
-    const char *arch = j->v.variant[i].arch;
-    int a = 0;
-    while (a < j->n_archs && strcmp(j->arch[a].arch, arch)) a++;
-    if (a < j->n_archs) continue;
-    if (a == ARCHS) return fg_fail(FG_EARGUMENT, "variants of more than %d archs", ARCHS);
-    TRY(fg_compiler_check(arch));
-    TRY(fg_compiler_identity(arch, sizeof j->arch[a].compiler, j->arch[a].compiler));
-    strcpy(j->arch[a].arch, arch);
-    j->n_archs++;
-  }
-  return FG_OK;
-}
-
 /* As --arch says, or the device that is there; else that of `flashgen list`. */
-static fg_status find_arch(const cli *c, char arch[FG_ARCH_MAX]) {
+static fg_status find_archs(const cli *c, char of_device[FG_ARCH_MAX], const char **archs) {
   fg_device *device;
   if (c->arch && c->device) return fg_fail(FG_EARGUMENT, "--arch and --device: give one of them");
-  snprintf(arch, FG_ARCH_MAX, "%s", c->arch ? c->arch : "sm_90a");
-  if (c->arch) return fg_arch_check(c->arch);
+  *archs = c->arch ? c->arch : c->device ? of_device : "sm_90a";
   if (!c->device) return FG_OK;
   TRY(fg_device_open(c->device, &device));
-  strcpy(arch, device->arch);
+  strcpy(of_device, device->arch);
   fg_device_close(device); /* its context would not survive the fork */
   return FG_OK;
 }
 
 static fg_status start(job *j) {
-  char arch[FG_ARCH_MAX], note[1024];
+  char of_device[FG_ARCH_MAX], note[1024];
+  const char *archs = NULL;
   if (!j->c->directory) return fg_fail(FG_EARGUMENT, "build needs -o DIR, the zoo");
   if (j->c->embed) TRY(fg_zoo_embed_check(j->c->directory, j->c->embed));
-  TRY(find_arch(j->c, arch));
-  TRY(cli_variants_read(j->c, arch, &j->v));
+  TRY(find_archs(j->c, of_device, &archs));
+  TRY(cli_variants_read(j->c, archs, &j->v));
   if (j->v.left_out)
     fprintf(stderr,
             "flashgen: %d specs are left out: simt joins a zoo only when named: family=simt\n",
             j->v.left_out);
-  qsort(j->v.variant, (size_t)j->v.n, sizeof *j->v.variant, fg_build_by_name);
-  TRY(find_compilers(j));
+  j->v.n = fg_build_sort(j->v.n, j->v.variant);
+  TRY(fg_build_find_compilers(j->v.n, j->v.variant, &j->compilers));
   j->record = calloc((size_t)j->v.n, sizeof *j->record);
   if (!j->record) return fg_fail(FG_EMEMORY, "no memory for %d variants", j->v.n);
   TRY(fg_zoo_make_open(j->c->directory, &cli_interrupted, sizeof note, note, &j->make));

@@ -80,7 +80,7 @@ fg_status cli_numbers_check(const cli *c, int n, const fg_point *point);
 void cli_numbers_set(const cli *c, const fg_recipe *recipe, fg_args *args);
 
 /* The variants that the command line asks for: of each point the best plan, `N` plans or all
- * (--plans), within restrictions, --plan and --filter. */
+ * (--plans) for each arch of "sm_80,sm_90a", within restrictions, --plan and --filter. */
 typedef struct cli_variants {
   fg_gen *gen;
   fg_grid *grid; /* NULL when variants were given by name */
@@ -88,7 +88,7 @@ typedef struct cli_variants {
   int n;
   int left_out; /* specs of which a zoo takes no plan */
 } cli_variants;
-fg_status cli_variants_read(const cli *c, const char *arch, cli_variants *variants);
+fg_status cli_variants_read(const cli *c, const char *archs, cli_variants *variants);
 void cli_variants_free(cli_variants *variants);
 
 /* A variant's kernel, from the cache or compiled into it; the caller's, for fg_kernel_free. */

@@ -75,9 +75,16 @@ static fg_status plans_count(const cli *c, int *most) {
   return FG_OK;
 }
 
-static fg_status read_variants(const cli *c, const char *arch, cli_variants *v) {
+static fg_status check_archs(const char *archs) {
+  char arch[FG_ARCH_MAX];
+  do TRY(fg_arch_take(&archs, arch));
+  while (*archs);
+  return FG_OK;
+}
+
+static fg_status read_variants(const cli *c, const char *archs, cli_variants *v) {
   int most;
-  TRY(fg_arch_check(arch));
+  TRY(check_archs(archs));
   TRY(fg_gen_new(fg_setting_text(FG_SET_TEMPLATES, NULL), &v->gen));
   for (int i = 0; i < c->n_names; i++) {
     fg_variant variant;
@@ -88,16 +95,20 @@ static fg_status read_variants(const cli *c, const char *arch, cli_variants *v) 
     TRY(fg_grid_read(c->n_files, c->files, c->n_words, c->words, &v->grid));
     TRY(cli_numbers_check(c, v->grid->n, v->grid->point));
     TRY(plans_count(c, &most));
-    for (int i = 0; i < v->grid->n; i++) TRY(add_plans(c, v, i, arch, most));
+    do {
+      char arch[FG_ARCH_MAX];
+      TRY(fg_arch_take(&archs, arch));
+      for (int i = 0; i < v->grid->n; i++) TRY(add_plans(c, v, i, arch, most));
+    } while (*archs);
   }
   if (!v->n && v->left_out) return fg_build_nothing();
   if (!v->n) return fg_fail(FG_EARGUMENT, "no variant matches --filter %s", c->filter);
   return FG_OK;
 }
 
-fg_status cli_variants_read(const cli *c, const char *arch, cli_variants *variants) {
+fg_status cli_variants_read(const cli *c, const char *archs, cli_variants *variants) {
   cli_variants v = {0};
-  fg_status status = read_variants(c, arch, &v);
+  fg_status status = read_variants(c, archs, &v);
   if (status == FG_OK)
     *variants = v;
   else
