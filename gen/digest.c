@@ -27,7 +27,8 @@ static int is_template(const char *name) {
   return n > 4 && (!strcmp(name + n - 4, ".cut") || !strcmp(name + n - 4, ".lua"));
 }
 
-static fg_status add_file(XXH3_state_t *state, const char *name, const char *path) {
+static fg_status add_file(void *context, const char *path, const char *name) {
+  XXH3_state_t *state = context;
   char block[16384];
   FILE *file = fopen(path, "rbe");
   if (!file) return fg_fail(FG_ETEMPLATE, "template %s: %s", path, strerror(errno));
@@ -43,7 +44,7 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
   return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static fg_status add_directory(XXH3_state_t *state, const char *directory) {
+fg_status fg_gen_each_template(const char *directory, fg_template_visitor *visit, void *context) {
   char *const roots[] = {(char *)directory, NULL};
   FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
   fg_status status = FG_OK;
@@ -56,7 +57,7 @@ static fg_status add_directory(XXH3_state_t *state, const char *directory) {
       break;
     }
     if (e->fts_info == FTS_F && is_template(e->fts_name))
-      status = add_file(state, e->fts_path + strlen(directory), e->fts_path);
+      status = visit(context, e->fts_path, e->fts_path + strlen(directory));
     else if (e->fts_info == FTS_ERR || e->fts_info == FTS_NS || e->fts_info == FTS_DNR)
       status = fg_fail(FG_ETEMPLATE, "templates %s: %s", e->fts_path, strerror(e->fts_errno));
   }
@@ -71,7 +72,7 @@ fg_status fg_gen_digest(const char *templates, size_t size, char *hex) {
   add(&state, "code", fg_embedded_code, strlen(fg_embedded_code));
   add_list(&state, fg_embedded_gen);
   if (templates && *templates)
-    TRY(add_directory(&state, templates));
+    TRY(fg_gen_each_template(templates, add_file, &state));
   else
     add_list(&state, fg_embedded_templates);
   XXH128_hash_t h = XXH3_128bits_digest(&state);

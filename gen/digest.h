@@ -4,6 +4,12 @@
 
 #include "error.h"
 
+/* Calls `visit` with each template file of the directory, a .cut or .lua: its path, and from where
+ * its name begins in it; in the order of their names, until one fails. FG_ETEMPLATE: it cannot be
+ * read. */
+typedef fg_status fg_template_visitor(void *context, const char *path, const char *name);
+fg_status fg_gen_each_template(const char *directory, fg_template_visitor *visit, void *context);
+
 /* The XXH3-128 of the templates (every .cut and .lua file of the directory, by name; NULL or "" =
  * the built-in ones), of gen's own Lua
  * and C, and of the library's version, as 32 hex digits.

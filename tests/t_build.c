@@ -183,6 +183,42 @@ START_TEST(worker_that_dies) {
 }
 END_TEST
 
+/* For build systems: a file as new as the zoo, and what it depends on. */
+START_TEST(stamp) {
+  static const char spec[] = "return { head_dim = { 8, 16 }, family = \"simt\" }\n";
+  char rule[1 << 14] = "";
+  scratch_put("spec#1$.lua", spec, sizeof spec - 1);
+  build_gives(0, "build spec#1$.lua --arch host -q -o zoo --stamp zoo.stamp");
+  FILE *f = fopen("zoo.stamp.d", "r");
+  ck_assert_ptr_nonnull(f);
+  rule[fread(rule, 1, sizeof rule - 1, f)] = 0;
+  fclose(f);
+  ck_assert_str_eq(rule, "zoo.stamp: \\\n  " FLASHGEN_PROGRAM " \\\n  spec\\#1$$.lua\n");
+  ck_assert_int_eq(system("cp -r " FLASHGEN_SOURCE "/templates ."), 0);
+  const program_setup own = {.env = {build_cc(), "FLASHGEN_TEMPLATES=templates"}};
+  program_result r = program_run(&own, "build head_dim=8 " HOST "-o zoo --stamp other.stamp");
+  ck_assert_int_eq(r.code, 0);
+  f = fopen("other.stamp.d", "r");
+  rule[fread(rule, 1, sizeof rule - 1, f)] = 0;
+  fclose(f);
+  ck_assert_int_eq(strncmp(rule, "other.stamp: ", 13), 0);
+  program_says(rule, " \\\n  templates/attention/simt_forward.cut \\\n");
+  program_says(rule, " \\\n  templates/host/target.lua \\\n");
+  ck_assert_ptr_null(strstr(rule, "spec"));
+}
+END_TEST
+
+/* It is not there, or not touched, where the zoo is not what was ordered. */
+START_TEST(stamp_of_a_failure) {
+  build_gives(1, "build head_dim=8,24 " HOST "-o zoo --stamp zoo.stamp");
+  ck_assert_int_eq(build_has(".", "zoo.stamp") | build_has(".", "zoo.stamp.d"), 0);
+  program_result r = program_gives(3, "build head_dim=8 " HOST "-o zoo --stamp no/zoo.stamp");
+  ck_assert_str_eq(r.err,
+                   "flashgen: no/zoo.stamp.d cannot be written: No such file or directory\n");
+  build_is_whole("zoo", 1);
+}
+END_TEST
+
 START_TEST(json) {
   program_result r = build_gives(1, "build head_dim=8,24 " HOST "-o zoo --json");
   ck_assert_msg(!json_error(r.out), "no JSON at: %s", json_error(r.out));
@@ -263,6 +299,8 @@ int main(void) {
   tcase_add_test(builds, damaged_files);
   tcase_add_test(builds, refused_by_the_compiler);
   tcase_add_test(builds, worker_that_dies);
+  tcase_add_test(builds, stamp);
+  tcase_add_test(builds, stamp_of_a_failure);
   tcase_add_test(builds, json);
   tcase_add_test(builds, progress);
   tcase_add_test(builds, refusals);

@@ -187,6 +187,10 @@ static int run(cli *c) {
   }
   int code = status != FG_OK ? cli_fail(status) : j.failed ? CLI_KERNEL : CLI_OK;
   if (started) print_sum(&j, status);
+  if (code == CLI_OK && c->stamp && j.taken == j.v.n) {
+    status = cli_stamp(c);
+    if (status != FG_OK) code = cli_fail(status);
+  }
   for (int i = 0; i < j.n_records; i++) free(j.record[i].block);
   free(j.record);
   fg_zoo_make_close(j.make);
@@ -198,7 +202,7 @@ const cli_command cli_build = {
     .name = "build",
     .line = "variants compiled into a zoo directory",
     .usage = "[NAME ...] [SPEC.lua ...] [WORD ...] -o DIR",
-    .options = " help json quiet verbose filter plan plans arch device jobs output embed ",
+    .options = " help json quiet verbose filter plan plans arch device jobs output embed stamp ",
     .examples =
         "  flashgen build specs/quickstart.lua family=simt -o zoo\n"
         "  flashgen build head_dim=64,128 mask=full,causal family=simt --arch host -o zoo\n"

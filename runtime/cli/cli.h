@@ -42,7 +42,8 @@ typedef struct cli_command cli_command;
 typedef struct cli {
   const cli_command *command;
   int help, json, csv, quiet, verbose, recipe, all;
-  const char *device, *arch, *filter, *plan, *plans, *directory, *embed, *shapes, *wisdom, *shard;
+  const char *device, *arch, *filter, *plan, *plans, *directory, *embed, *stamp, *shapes, *wisdom,
+      *shard;
   int64_t jobs, seed, size, budget; /* -1: not given */
   int n_files, n_words, n_names, n_in, n_out;
   const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];
@@ -99,6 +100,10 @@ fg_status cli_context(const char *device, fg_context **context);
 
 /* Sends what was printed on its way; 0 when stdout cannot be written, which main() will say. */
 int cli_flush(void);
+
+/* For build systems: touches --stamp's file, after it wrote FILE.d, the file's dependencies as make
+ * reads them: the specs, this program, and the templates if they are files. FG_EIO. */
+fg_status cli_stamp(const cli *c);
 
 /* A JSON string, quoted and escaped. */
 void cli_json_string(FILE *to, const char *text);

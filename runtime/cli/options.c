@@ -31,6 +31,8 @@ static const option options[] = {
     {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},
     {"embed", NULL, "NAME", "write NAME.c and NAME.h too: the zoo as part of a program", TEXT,
      AT(embed)},
+    {"stamp", NULL, "FILE", "touch FILE when all is made; FILE.d: what it depends on", TEXT,
+     AT(stamp)},
     {"size", NULL, "MIB", "most to keep; default FLASHGEN_CACHE_SIZE", COUNT, AT(size)},
     {"shapes", NULL, "FILE", "the shapes, a .lua file", TEXT, AT(shapes)},
     {"wisdom", NULL, "FILE", "where measurements go; default FLASHGEN_WISDOM", TEXT, AT(wisdom)},
