@@ -14,6 +14,7 @@ need() { # need PACKAGE WHAT TEST...: the package is missing unless the test suc
 recent_cmake() { [ "$(printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/[^0-9.]//gp')" | sort -V | head -n 1)" = 3.25 ]; }
 has_libc() { echo '#include <stdio.h>' | cc -E -; }
 library() { pkg-config --exists "$1"; }
+has_numpy() { python3 -c 'import numpy' || /usr/bin/python3 -c 'import numpy'; }
 
 need gcc            "a C compiler"             cc --version
 need libc6-dev      "the C library's headers"  has_libc
@@ -25,6 +26,8 @@ need liblua5.4-dev  "Lua 5.4"                  library lua5.4
 need libxxhash-dev  "xxHash"                   library libxxhash
 need python3        "Python 3 (for a test)"    python3 -c "import ctypes, json"
 need check          "Check (for the tests)"    library check
+need g++            "a C++ compiler (for the tests)" c++ --version
+need python3-numpy  "NumPy (for the tests)"    has_numpy
 
 if [ ${#missing[@]} -eq 0 ]; then
   echo "setup: nothing is missing"

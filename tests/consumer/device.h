@@ -1,0 +1,89 @@
+/* device.h - memory where attention runs, for the programs here: the host's own, or a GPU's by the
+ * CUDA driver, which is opened by hand so that no CUDA header is needed. C11 and C++. */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long device_pointer;
+static struct { void *driver, *context; /* NULL: the host */ } device;
+
+static void device_die(const char *what) {
+  fprintf(stderr, "%s\n", what);
+  exit(1);
+}
+
+/* *call = the driver's function of that name. */
+static void device_function(const char *name, void *call) {
+  void *found = dlsym(device.driver, name);
+  if (!found) device_die(name);
+  memcpy(call, &found, sizeof found);
+}
+
+/* Each thread says that it uses the device. */
+static inline void device_enter(void) {
+  int (*set)(void *);
+  if (!device.driver) return;
+  device_function("cuCtxSetCurrent", &set);
+  if (set(device.context)) device_die("cuCtxSetCurrent");
+}
+
+/* "host", or "cuda:N": its primary context, which flashgen uses too. */
+static inline void device_open(const char *name) {
+  int (*init)(unsigned), (*get)(int *, int), (*retain)(void **, int), gpu;
+  if (strncmp(name, "cuda:", 5)) return;
+  device.driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!device.driver) device_die(dlerror());
+  device_function("cuInit", &init);
+  device_function("cuDeviceGet", &get);
+  device_function("cuDevicePrimaryCtxRetain", &retain);
+  if (init(0) || get(&gpu, atoi(name + 5)) || retain(&device.context, gpu)) device_die(name);
+  device_enter();
+}
+
+/* Memory of the device, with these bytes in it; from = NULL: zeros. Never freed: these programs end
+ * soon. */
+static inline void *device_new(const void *from, size_t bytes) {
+  int (*allocate)(device_pointer *, size_t), (*copy)(device_pointer, const void *, size_t);
+  void *p = calloc(1, bytes + 1);
+  if (!p) device_die("no memory");
+  if (from) memcpy(p, from, bytes);
+  if (!device.driver) return p;
+  device_pointer there;
+  device_function("cuMemAlloc_v2", &allocate);
+  device_function("cuMemcpyHtoD_v2", &copy);
+  if (allocate(&there, bytes + 1) || copy(there, p, bytes + 1)) device_die("no memory of the GPU");
+  free(p);
+  return (void *)(uintptr_t)there;
+}
+
+/* Copies to the host, when all launches are done. */
+static inline void device_read(void *to, const void *from, size_t bytes) {
+  int (*copy)(void *, device_pointer, size_t);
+  if (!device.driver) {
+    memcpy(to, from, bytes);
+    return;
+  }
+  device_function("cuMemcpyDtoH_v2", &copy);
+  if (copy(to, (device_pointer)(uintptr_t)from, bytes)) device_die("a launch failed");
+}
+
+/* bf16 to float and back, rounded to nearest even. */
+static inline float from_bf16(uint16_t x) {
+  const uint32_t bits = (uint32_t)x << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+static inline uint16_t to_bf16(float f) {
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#endif

@@ -1,0 +1,223 @@
+#!/usr/bin/env bash
+# package.sh - host applications, built out of tree against the installed package as the README says.
+#
+#   package.sh zoo|jit|graph|python SOURCE PREFIX WORK
+#
+# SOURCE is flashgen's, PREFIX where it is installed, WORK a directory of the test's own. CC, CXX and
+# CFLAGS are the build's. Runs on the host device, or on FLASHGEN_TEST_DEVICE; 77 where that or what
+# the step needs is not there, unless FLASHGEN_REQUIRE names `host` and the host device is meant.
+set -euo pipefail
+step=$1 source=$2 prefix=$3 work=$4
+device=${FLASHGEN_TEST_DEVICE:-host}
+unset FLASHGEN_TEMPLATES FLASHGEN_JIT FLASHGEN_PLAN FLASHGEN_VERBOSE FLASHGEN_CACHE_RO
+rm -rf "$work" && mkdir -p "$work" && cd "$work"
+
+die() { echo "package.sh $step: $*" >&2; exit 1; }
+skip() {
+  echo "package.sh $step: $*" >&2
+  case $device,${FLASHGEN_REQUIRE:-} in host,*host* | cuda*,*gpu*) exit 1 ;; esac
+  exit 77
+}
+# says TEXT COMMAND...: the command succeeds and prints the text.
+says() {
+  local text=$1 out
+  shift
+  out=$("$@" 2>&1) || die "$*: $out"
+  [[ $out == *"$text"* ]] || die "$* printed: $out; expected: $text"
+}
+# fails TEXT COMMAND...: with this text.
+fails() {
+  local text=$1 out
+  shift
+  ! out=$("$@" 2>&1) || die "$* succeeds: $out"
+  [[ $out == *"$text"* ]] || die "$* printed: $out; expected: $text"
+}
+
+# The package works wherever it is moved to.
+cp -a "$prefix" "$work/moved prefix"
+prefix="$work/moved prefix"
+libdir=$(dirname "$(find "$prefix" -name libflashgen.so)")
+export PATH="$prefix/bin:$PATH" LD_LIBRARY_PATH="$libdir" FLASHGEN_CACHE="$work/cache"
+cp "$source"/tests/consumer/{*.c,*.h,*.cpp,*.py} .
+flags() { # what pkg-config says, and the sanitizers of the build
+  PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config "$@" flashgen
+}
+cc() { command "${CC:-cc}" ${CFLAGS:-} "$@"; }
+# As the README writes it; the prefix has a space in it, which pkg-config escapes for `eval`.
+readme_line() {
+  local line=${1//'$(pkg-config --cflags --libs flashgen)'/$(flags --cflags --libs)}
+  eval "$line"
+}
+
+# blocks SECTION: each indented block of the README's section, to block.1, block.2, ...
+blocks() {
+  awk -v title="## $1" '
+    /^## / { on = $0 == title; next }
+    !on { next }
+    /^    / { if (!inside) n++; for (; blank; blank--) print "" > ("block." n); inside = 1
+              print substr($0, 5) > ("block." n); next }
+    /^$/ { if (inside) blank++; next }
+    { inside = blank = 0 }' "$source/README.md"
+  [ -f block.1 ] || die "the README has no section \"$1\""
+}
+# shown_in BLOCK FILE: the program has every line that the README shows of it.
+shown_in() {
+  local line n=0
+  while read -r line; do
+    [ -n "$line" ] || continue
+    grep -qF -- "$line" "$2" || die "$2 has not the README's line: $line"
+    n=$((n + 1))
+  done <"$1"
+  [ $n -gt 0 ] || die "$1 is empty"
+}
+
+if [ "$device" != host ]; then
+  flashgen build head_dim=64 -q -o probe --device "$device" >/dev/null 2>probe.err || skip "$(cat probe.err)"
+  archs=$(sed -n 's/^variant .*\.//p' probe/manifest.txt | head -n 1)
+else
+  archs="host sm_80 sm_90a"
+  flashgen build head_dim=8 family=simt --arch sm_80 -q -o probe >/dev/null 2>&1 || archs=host # no NVRTC
+fi
+
+# ---- a zoo at build time ----
+
+# ninja_says TEXT: what the build prints next holds it.
+ninja_says() { says "$1" cmake --build app/build -v; }
+# linked: whether the program was linked again since the last call.
+linked() {
+  local now
+  now=$(stat -c %.9Y.%i app/build/embedded)
+  [ "$now" != "${was:-}" ] && was=$now
+}
+
+# Without flashgen's own files, but for the library; without a compiler, NVRTC and Lua.
+runs_alone() {
+  mkdir -p alone
+  cp -L "$libdir/libflashgen.so.0" alone/
+  cp "$1" alone/program
+  (
+    cd alone
+    says "2 kernels of the program, 0 compiled: right" env -i LD_LIBRARY_PATH="$work/alone" \
+      PATH=/nonexistent FLASHGEN_CC=/nonexistent FLASHGEN_NVRTC=/nonexistent \
+      FLASHGEN_CACHE=/nonexistent ./program "$device"
+    says "/alone/libflashgen.so.0" env LD_LIBRARY_PATH="$work/alone" ldd ./program
+    [ -z "$(env LD_LIBRARY_PATH="$work/alone" ldd ./program | grep -E 'lua|nvrtc|libflashgen-gen')" ] ||
+      die "the program is linked with more than libflashgen.so"
+  )
+}
+
+zoo() {
+  blocks "A zoo at build time"
+  mkdir app
+  cp embedded.c device.h app/
+  cp block.1 app/kernels.lua
+  sed "s/sm_80 sm_90a/$archs/" block.2 >app/CMakeLists.txt
+  shown_in block.3 embedded.c
+  grep -q "ARCHS $archs EMBED" app/CMakeLists.txt || die "the README names other archs"
+
+  # with CMake
+  cmake -S app -B app/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_C_FLAGS="${CFLAGS:-}" >configure.log || die "$(cat configure.log)"
+  local n=0 arch
+  for arch in $archs; do n=$((n + 2)); done
+  ninja_says "$n made, 0 kept"
+  linked || die "it was not linked"
+  says "2 kernels of the program, 0 compiled: right" app/build/embedded "$device"
+  runs_alone app/build/embedded
+  ninja_says "no work to do"
+
+  # what depends on a spec is made again, and nothing else
+  echo '-- a remark' >>app/kernels.lua
+  ninja_says "$n variants, nothing to do"
+  linked && die "it was linked again though no kernel changed"
+  sed -i 's/"causal"/{ "causal", "full" }/' app/kernels.lua
+  ninja_says "$n made, $n kept"
+  linked || die "it was not linked with the new kernels"
+  says "2 kernels of the program, 0 compiled: right" app/build/embedded "$device"
+  ninja_says "no work to do"
+
+  # on a template of one's own, and on flashgen
+  cp -r "$source/templates" app/templates
+  sed -i 's/ EMBED)/ TEMPLATES templates FILTER *attn_*-causal.* EMBED)/' app/CMakeLists.txt
+  ninja_says "$n removed"
+  linked || die "it was not linked without the kernels that are gone"
+  for file in app/templates/attention/*_backward.cut; do echo '// a remark' >>"$file"; done
+  ninja_says "$((n / 2)) made, $((n / 2)) kept"
+  linked || die "it was not linked with the changed kernels"
+  ninja_says "no work to do"
+  touch "$prefix/bin/flashgen"
+  ninja_says "$n variants, nothing to do"
+  linked && die "it was linked again though no kernel changed"
+  echo 'return {' >app/kernels.lua
+  fails "kernels.lua:" cmake --build app/build
+
+  # without CMake
+  cp block.1 kernels.lua
+  while read -r line; do readme_line "${line/sm_80,sm_90a/${archs// /,}}"; done <block.4
+  says "2 kernels of the program, 0 compiled: right" ./embedded "$device"
+  [ ! -e "$FLASHGEN_CACHE" ] || die "the cache was used"
+}
+
+# A directory of kernels, for a program that is shipped with it; and what is refused.
+refusals() {
+  mkdir dir
+  cat >dir/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.25)
+project(dir LANGUAGES NONE)
+find_package(flashgen 0.1 CONFIG REQUIRED)
+flashgen_add_zoo(kernels SPECS head_dim=8 family=simt \${flashgen_SPECS}/quickstart.lua \${MORE})
+END
+  local configure=(cmake -S dir -B dir/build -G Ninja -DCMAKE_PREFIX_PATH="$prefix")
+  fails "it needs SPECS and ARCHS" "${configure[@]}"
+  fails "EMBED needs the project's language C" "${configure[@]}" "-DMORE=ARCHS;host;EMBED"
+  fails "not understood: PLAN" "${configure[@]}" "-DMORE=ARCHS;host;FILTER;*;PLAN;1"
+  says "" "${configure[@]}" "-DMORE=ARCHS;host;FILTER;attn_fwd-*-causal.*"
+  says "variants: " cmake --build dir/build -v
+  [ -n "$(ls dir/build/kernels.zoo/attn_fwd-*-causal.*.host.so)" ] || die "no kernel was made"
+}
+
+# ---- JIT inside an application ----
+
+jit() {
+  local line out
+  blocks "JIT inside an application"
+  shown_in block.1 jit.c
+  while read -r line; do
+    case $line in
+      ./*) says "1 compiled" readme_line "$line $device"; says "0 compiled" readme_line "$line $device" ;;
+      *) readme_line "$line" ;;
+    esac
+  done <block.2
+  # where all scores are equal the output is the mean, where they are not it is not
+  out=$(./jit '0.0 * s' "$device") || die "$out"
+  awk 'NR > 1 { sub(",", "", $2); if (($1 - $4) ^ 2 > 1e-5 || ($2 - $5) ^ 2 > 1e-5) exit 1 }' <<<"$out" ||
+    die "no mean: $out"
+  out=$(./jit '30.0 * s' "$device") || die "$out"
+  awk 'NR > 1 { sub(",", "", $2); if (($1 - $4) ^ 2 < 1e-5 && ($2 - $5) ^ 2 < 1e-5) exit 1 }' <<<"$out" ||
+    die "the mean: $out"
+  says "0 compiled" ./jit 's * 30.0' "$device" # the same kernel, spelled otherwise
+  fails "expected a value, found the end" ./jit 's +' "$device"
+  fails "did you mean \"softcap\"" ./jit 'sofcap(s, 30.0)' "$device"
+}
+
+# ---- C++ and Python ----
+
+graph() {
+  "${CXX:-c++}" --version >/dev/null 2>&1 || skip "there is no C++ compiler"
+  eval "${CXX:-c++} -std=c++17 -Wall -Wextra -pedantic -Werror ${CFLAGS:-} graph.cpp $(flags --cflags --libs) -o graph"
+  says "3 replays, each with the bits of a launch" ./graph "$device"
+}
+
+python() {
+  local python
+  for python in python3 /usr/bin/python3 none; do
+    "$python" -c 'import numpy' 2>/dev/null && break
+  done
+  [ $python != none ] || skip "python3-numpy is missing"
+  if [ "$device" != host ]; then
+    "$python" -c 'import torch; torch.zeros(1).cuda()' 2>/dev/null || skip "PyTorch with a GPU is missing"
+  fi
+  says "o and lse are right" "$python" attention.py "$libdir/libflashgen.so" "$device"
+}
+
+$step
