@@ -1,24 +1,27 @@
 # flashgen-zoo.cmake - kernels made by the build of a project.
 #
 #   flashgen_add_zoo(NAME SPECS a.lua b.lua [word=value ...] ARCHS sm_80 sm_90a [host]
-#     [FILTER glob] [PLANS best|N|all] [TEMPLATES dir] [EMBED])
+#     [FILTER glob] [PLANS best|N|all] [TEMPLATES dir] [EMBED [STATIC]])
 #
 # One rule makes the zoo of the specs, as `flashgen build` does: the directory NAME.zoo, which is the
 # target's property FLASHGEN_ZOO. With EMBED the target NAME is a static library with `const fg_zoo
-# NAME` in it, and NAME.h is on the way of what links it; without, it is made with `all`. The rule
-# depends on the specs, on flashgen, and on the templates if they are a directory; where it runs, only
+# NAME` in it, and NAME.h is on the way of what links it, as is flashgen::flashgen or, with STATIC,
+# flashgen::flashgen_static; without, it is made with `all`. The rule depends on the specs, on flashgen, and on the templates if they are a directory; where it runs, only
 # kernels whose text has changed are compiled, and where none has, nothing is linked again.
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.25)
 
 function(flashgen_add_zoo name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EMBED" "FILTER;PLANS;TEMPLATES" "SPECS;ARCHS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EMBED;STATIC" "FILTER;PLANS;TEMPLATES" "SPECS;ARCHS")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "flashgen_add_zoo(${name}): not understood: "
       "${arg_UNPARSED_ARGUMENTS}${arg_KEYWORDS_MISSING_VALUES}")
   endif()
   if(NOT arg_SPECS OR NOT arg_ARCHS)
     message(FATAL_ERROR "flashgen_add_zoo(${name}): it needs SPECS and ARCHS")
+  endif()
+  if(arg_STATIC AND NOT arg_EMBED)
+    message(FATAL_ERROR "flashgen_add_zoo(${name}): STATIC is for EMBED")
   endif()
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
   if(arg_EMBED AND NOT "C" IN_LIST languages)
@@ -64,7 +67,11 @@ function(flashgen_add_zoo name)
     add_library(${name} STATIC ${dir}/${name}.c ${dir}/${name}.h)
     add_dependencies(${name} ${name}_zoo)
     target_include_directories(${name} PUBLIC ${dir})
-    target_link_libraries(${name} PUBLIC flashgen::flashgen)
+    if(arg_STATIC)
+      target_link_libraries(${name} PUBLIC flashgen::flashgen_static)
+    else()
+      target_link_libraries(${name} PUBLIC flashgen::flashgen)
+    endif()
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON LINKER_LANGUAGE C)
   else()
     add_custom_target(${name} ALL DEPENDS ${stamp})

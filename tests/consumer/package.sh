@@ -151,6 +151,16 @@ zoo() {
   echo 'return {' >app/kernels.lua
   fails "kernels.lua:" cmake --build app/build
 
+  # one file: neither libflashgen.so nor anything else of flashgen's
+  cp block.1 app/kernels.lua
+  sed -i 's/ TEMPLATES .* EMBED)/ EMBED STATIC)/' app/CMakeLists.txt
+  cmake --build app/build >build.log || die "$(cat build.log)"
+  mkdir one
+  mv app/build/embedded one/
+  says "2 kernels of the program, 0 compiled: right" env -i PATH=/nonexistent \
+    FLASHGEN_NVRTC=/nonexistent FLASHGEN_CC=/nonexistent one/embedded "$device"
+  ! ldd one/embedded | grep -E 'lua|nvrtc|flashgen' || die "it is not one file"
+
   # without CMake
   cp block.1 kernels.lua
   while read -r line; do readme_line "${line/sm_80,sm_90a/${archs// /,}}"; done <block.4
@@ -170,6 +180,7 @@ END
   local configure=(cmake -S dir -B dir/build -G Ninja -DCMAKE_PREFIX_PATH="$prefix")
   fails "it needs SPECS and ARCHS" "${configure[@]}"
   fails "EMBED needs the project's language C" "${configure[@]}" "-DMORE=ARCHS;host;EMBED"
+  fails "STATIC is for EMBED" "${configure[@]}" "-DMORE=ARCHS;host;STATIC"
   fails "not understood: PLAN" "${configure[@]}" "-DMORE=ARCHS;host;FILTER;*;PLAN;1"
   says "" "${configure[@]}" "-DMORE=ARCHS;host;FILTER;attn_fwd-*-causal.*"
   says "variants: " cmake --build dir/build -v
