@@ -126,9 +126,9 @@ typedef void *fg_stream;
  */
 typedef struct fg_zoo {
   size_t size;
-  const char *directory;             /* NULL: the rest is the zoo */
-  const char *name;                  /* what messages call it */
-  const void *manifest, *code, *end; /* parts of one piece of memory, the first up to `code` */
+  const char *directory;             /* NULL: it is in memory */
+  const char *name;                  /* there: what messages call it; */
+  const void *manifest, *code, *end; /* the manifest ends where the code begins */
 } fg_zoo;
 
 typedef struct fg_config {
@@ -223,7 +223,7 @@ typedef struct fg_built {
   int kept;     /* there already */
   int failed;   /* not in the zoo */
   int removed;  /* code files that are in the zoo no more */
-  int left_out; /* specs of which only simt has a plan, and was not named */
+  int left_out; /* specs of which only simt has a plan, and was not named; for each arch */
 } fg_built;
 
 /* Makes the zoo be what the order says, as `flashgen build` does: what is there already is kept,

@@ -3,7 +3,6 @@
  * The assembler's .incbin reads the manifest and, in its order, each code file, parted by 64 bytes'
  * alignment. The linker maps them from the program's file: a page is read when it is used. The C
  * file holds a digest of them all, so that build systems see when it is another zoo. */
-#define _GNU_SOURCE /* open_memstream */
 #include "zoo_make.h"
 
 #include <ctype.h>

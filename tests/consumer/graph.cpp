@@ -30,7 +30,7 @@ template <class... Parameters> void call(const char *name, Parameters... paramet
 class Graph {
 public:
   Graph() {
-    if (device.driver) call<void **, unsigned>("cuStreamCreate", &stream, 1 /* not blocking */);
+    if (device.driver) call<void **, unsigned>("cuStreamCreate", &stream, 0); // copies wait for it
   }
   template <class Work> void record(Work work) {
     void *graph;

@@ -10,6 +10,7 @@ set -euo pipefail
 step=$1 source=$2 prefix=$3 work=$4
 device=${FLASHGEN_TEST_DEVICE:-host}
 unset FLASHGEN_TEMPLATES FLASHGEN_JIT FLASHGEN_PLAN FLASHGEN_VERBOSE FLASHGEN_CACHE_RO
+loader_path=${LD_LIBRARY_PATH:-} # where a driver may be
 rm -rf "$work" && mkdir -p "$work" && cd "$work"
 
 die() { echo "package.sh $step: $*" >&2; exit 1; }
@@ -37,7 +38,7 @@ fails() {
 cp -a "$prefix" "$work/moved prefix"
 prefix="$work/moved prefix"
 libdir=$(dirname "$(find "$prefix" -name libflashgen.so)")
-export PATH="$prefix/bin:$PATH" LD_LIBRARY_PATH="$libdir" FLASHGEN_CACHE="$work/cache"
+export PATH="$prefix/bin:$PATH" LD_LIBRARY_PATH="$libdir:$loader_path" FLASHGEN_CACHE="$work/cache"
 cp "$source"/tests/consumer/{*.c,*.h,*.cpp,*.py} .
 flags() { # what pkg-config says, and the sanitizers of the build
   PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config "$@" flashgen
@@ -97,7 +98,7 @@ runs_alone() {
   cp "$1" alone/program
   (
     cd alone
-    says "2 kernels of the program, 0 compiled: right" env -i LD_LIBRARY_PATH="$work/alone" \
+    says "2 kernels of the program, 0 compiled: right" env -i LD_LIBRARY_PATH="$work/alone:$loader_path" \
       PATH=/nonexistent FLASHGEN_CC=/nonexistent FLASHGEN_NVRTC=/nonexistent \
       FLASHGEN_CACHE=/nonexistent ./program "$device"
     says "/alone/libflashgen.so.0" env LD_LIBRARY_PATH="$work/alone" ldd ./program
@@ -157,7 +158,7 @@ zoo() {
   cmake --build app/build >build.log || die "$(cat build.log)"
   mkdir one
   mv app/build/embedded one/
-  says "2 kernels of the program, 0 compiled: right" env -i PATH=/nonexistent \
+  says "2 kernels of the program, 0 compiled: right" env -i LD_LIBRARY_PATH="$loader_path" PATH=/nonexistent \
     FLASHGEN_NVRTC=/nonexistent FLASHGEN_CC=/nonexistent one/embedded "$device"
   ! ldd one/embedded | grep -E 'lua|nvrtc|flashgen' || die "it is not one file"
 
@@ -165,6 +166,10 @@ zoo() {
   cp block.1 kernels.lua
   while read -r line; do readme_line "${line/sm_80,sm_90a/${archs// /,}}"; done <block.4
   says "2 kernels of the program, 0 compiled: right" ./embedded "$device"
+  cat >main.cpp <<<'#include "kernels.h"
+int main() { return kernels.size != sizeof(fg_zoo); }'
+  cc -c zoo/kernels.c -Izoo -I"$prefix/include"
+  eval "${CXX:-c++} ${CFLAGS:-} main.cpp kernels.o -Izoo $(flags --cflags --libs) -o main" && ./main
   [ ! -e "$FLASHGEN_CACHE" ] || die "the cache was used"
 }
 
