@@ -2,92 +2,13 @@
  * code is made up. */
 #include "scratch.h"
 #include "suite.h"
-#include "zoo_make.h"
+#include "zoo_case.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-enum { ITEMS = 3, CODE = 5000, TEXT = 1 << 15 };
-#define RECIPE                                                                                     \
-  "head_dim 8 8\nalign 2\ntensor q in bf16 [b, nq, h, 8]\n"                                        \
-  "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 work nk\n"
-
-static const char *const names[ITEMS] = {"attn_fwd-bf16-d16.simt-q16-k32-w4.sm_80",
-                                         "attn_fwd-bf16-d8.simt-q16-k32-w4.host",
-                                         "attn_fwd-f16-d8.simt-q4-k32-w4.sm_90a"};
-static const volatile int never;
-
-static fg_zoo_make *open_make(void) {
-  char note[256];
-  fg_zoo_make *make = NULL;
-  ck_assert_msg(fg_zoo_make_open("zoo", &never, sizeof note, note, &make) == FG_OK, "%s",
-                fg_error());
-  ck_assert_str_eq(note, "");
-  return make;
-}
-
-static fg_code code_of(int i) {
-  static char bytes[CODE];
-  fg_code code = {.data = bytes, .size = CODE - (size_t)i};
-  for (int b = 0; b < CODE; b++) bytes[b] = (char)(b * 7 + b / 256 + i);
-  snprintf(code.figures, sizeof code.figures, "f registers %d spill 0 stack 8\n", 40 + i);
-  return code;
-}
-
-static fg_zoo_item item_of(int i) {
-  fg_zoo_item item = {
-      .name = names[i], .expression = "", .compiler = "cc 1.0 -O1", .recipe = RECIPE};
-  fg_zoo_digest(names[i], strlen(names[i]), item.source);
-  return item;
-}
-
-/* Gives item i, made or recalled; whether it was recalled. */
-static int give(fg_zoo_make *make, int i, fg_zoo_record *record) {
-  static char block[ITEMS][FG_ZOO_BLOCK];
-  fg_code code = code_of(i);
-  fg_zoo_item item = item_of(i);
-  int recalled = fg_zoo_recall(make, &item);
-  if (!recalled) {
-    item.figures = code.figures;
-    ck_assert_msg(fg_zoo_stage(make, &code, &item) == FG_OK, "%s", fg_error());
-  }
-  ck_assert_str_eq(item.figures, code.figures);
-  ck_assert_int_eq(fg_zoo_print(&item, block[i]), FG_OK);
-  snprintf(record->name, sizeof record->name, "%s", names[i]);
-  record->block = block[i];
-  return recalled;
-}
-
-/* Makes the zoo of all items; returns how many were recalled. */
-static bool changed; /* by the last make_zoo */
-static int make_zoo(int expect_removed) {
-  fg_zoo_record record[ITEMS];
-  fg_zoo_make *make = open_make();
-  int recalled = 0, removed;
-  for (int i = 0; i < ITEMS; i++) recalled += give(make, i, &record[i]);
-  ck_assert_msg(fg_zoo_finish(make, ITEMS, record, &removed, &changed) == FG_OK, "%s", fg_error());
-  ck_assert_int_eq(removed, expect_removed);
-  fg_zoo_make_close(make);
-  return recalled;
-}
-
-static size_t slurp(const char *path, char text[TEXT]) {
-  FILE *f = fopen(path, "rb");
-  ck_assert_msg(f != NULL, "no file %s", path);
-  size_t n = fread(text, 1, TEXT - 1, f);
-  text[n] = 0;
-  fclose(f);
-  return n;
-}
 
 static const char *path_of(const char *file) {
   static char path[512];
@@ -98,14 +19,14 @@ static const char *path_of(const char *file) {
 static void check_whole(void) {
   fg_zoo_reader *zoo = NULL;
   ck_assert_msg(fg_zoo_open("zoo", &zoo) == FG_OK, "%s", fg_error());
-  ck_assert_int_eq(fg_zoo_count(zoo), ITEMS);
-  for (int i = 0; i < ITEMS; i++) {
-    const fg_zoo_item *item = fg_zoo_find(zoo, names[i]);
-    fg_code code, made = code_of(i);
+  ck_assert_int_eq(fg_zoo_count(zoo), ZOO_ITEMS);
+  for (int i = 0; i < ZOO_ITEMS; i++) {
+    const fg_zoo_item *item = fg_zoo_find(zoo, zoo_names[i]);
+    fg_code code, made = zoo_code(i);
     ck_assert_ptr_eq(item, fg_zoo_at(zoo, i));
     ck_assert_str_eq(item->compiler, "cc 1.0 -O1");
     ck_assert_str_eq(item->expression, "");
-    ck_assert_str_eq(item->recipe, RECIPE);
+    ck_assert_str_eq(item->recipe, ZOO_RECIPE);
     ck_assert_msg(fg_zoo_read(zoo, item, &code) == FG_OK, "%s", fg_error());
     ck_assert_uint_eq(code.size, made.size);
     ck_assert_mem_eq(code.data, made.data, made.size);
@@ -117,17 +38,10 @@ static void check_whole(void) {
   fg_zoo_free(zoo);
 }
 
-static int files_in_zoo(void) {
-  ck_assert_int_eq(chdir("zoo"), 0);
-  int n = scratch_files();
-  ck_assert_int_eq(chdir(".."), 0);
-  return n;
-}
-
 START_TEST(written_and_read) {
-  ck_assert_int_eq(make_zoo(0), 0);
+  ck_assert_int_eq(zoo_made(0), 0);
   check_whole();
-  ck_assert_int_eq(files_in_zoo(), ITEMS + 1);
+  ck_assert_int_eq(zoo_files(), ZOO_ITEMS + 1);
   fg_zoo_free(NULL);
   fg_zoo_make_close(NULL);
 }
@@ -136,11 +50,11 @@ END_TEST
 /* Made again, nothing is written. */
 START_TEST(second_time) {
   struct stat before, after;
-  make_zoo(0);
-  ck_assert(changed);
+  zoo_made(0);
+  ck_assert(zoo_changed);
   ck_assert_int_eq(stat("zoo/manifest.txt", &before), 0);
-  ck_assert_int_eq(make_zoo(0), ITEMS);
-  ck_assert(!changed);
+  ck_assert_int_eq(zoo_made(0), ZOO_ITEMS);
+  ck_assert(!zoo_changed);
   ck_assert_int_eq(stat("zoo/manifest.txt", &after), 0);
   ck_assert(before.st_ino == after.st_ino && before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
 }
@@ -154,10 +68,10 @@ START_TEST(stale_files_go) {
                                       "manifest.txt.new", "journal.txt"};
   static const char *const others[] = {"README", "notes.txt.new", "libfoo.so", "x.cubin",
                                        "attn_fwd-bf16-d64.simt-q16-k32-w4.sm_80.so"};
-  make_zoo(0);
+  zoo_made(0);
   for (int i = 0; i < 5; i++) scratch_put(path_of(stale[i]), "x", 1);
   for (int i = 0; i < 5; i++) scratch_put(path_of(others[i]), "x", 1);
-  ck_assert_int_eq(make_zoo(1), ITEMS);
+  ck_assert_int_eq(zoo_made(1), ZOO_ITEMS);
   for (int i = 0; i < 5; i++) ck_assert_int_eq(access(path_of(stale[i]), F_OK), -1);
   for (int i = 0; i < 5; i++) ck_assert_int_eq(access(path_of(others[i]), F_OK), 0);
   check_whole();
@@ -178,9 +92,9 @@ static void read_refused(int i, const char *error) {
 
 START_TEST(damaged_code) {
   static const char file[] = "zoo/attn_fwd-bf16-d8.simt-q16-k32-w4.host.so";
-  char text[TEXT], error[300];
-  make_zoo(0);
-  size_t n = slurp(file, text);
+  char text[ZOO_TEXT], error[300];
+  zoo_made(0);
+  size_t n = zoo_slurp(file, text);
   snprintf(error, sizeof error, "%s is damaged: its size does not fit the manifest", file);
   scratch_put(file, text, n - 1);
   read_refused(1, error);
@@ -203,7 +117,7 @@ START_TEST(damaged_code) {
   snprintf(error, sizeof error, "the zoo zoo cannot be read: %s: Invalid argument", file + 4);
   read_refused(1, error);
   unlink(file);
-  ck_assert_int_eq(make_zoo(0), ITEMS - 1);
+  ck_assert_int_eq(zoo_made(0), ZOO_ITEMS - 1);
   check_whole();
 }
 END_TEST
@@ -219,9 +133,9 @@ static int refused(const char *text, size_t n) {
 }
 
 START_TEST(damaged_manifests) {
-  char text[TEXT];
-  make_zoo(0);
-  size_t n = slurp("zoo/manifest.txt", text);
+  char text[ZOO_TEXT];
+  zoo_made(0);
+  size_t n = zoo_slurp("zoo/manifest.txt", text);
   for (size_t i = 0; i < n; i++) ck_assert_msg(refused(text, i), "cut to %zu bytes", i);
   ck_assert_str_eq(fg_error(), "zoo/manifest.txt is damaged: its end is missing");
   for (size_t i = 0; i < n; i += 3) {
@@ -241,9 +155,9 @@ END_TEST
 
 /* The manifest with `from` replaced by `to`, and a checksum that fits. */
 static void craft(const char *from, const char *to) {
-  static char text[TEXT], other[TEXT];
+  static char text[ZOO_TEXT], other[ZOO_TEXT];
   char digest[FG_DIGEST_HEX];
-  slurp("good.txt", text);
+  zoo_slurp("good.txt", text);
   *strstr(text, "checksum ") = 0;
   char *at = strstr(text, from);
   ck_assert_msg(at != NULL, "no %s", from);
@@ -274,7 +188,7 @@ START_TEST(crafted_manifests) {
       {"d8.simt-q16-k32-w4.host", "d16.simt-q16-k32-w4.sm_80",
        " is damaged: its names are not in order"},
   };
-  make_zoo(0);
+  zoo_made(0);
   ck_assert_int_eq(rename("zoo/manifest.txt", "good.txt"), 0);
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     fg_zoo_reader *zoo;
@@ -292,7 +206,7 @@ START_TEST(crafted_recipe) {
   } kinds[] = {
       {"head_dim 8 8", "head_dim 8 x", "recipe line 1: a head dim is not a number from 1 to 65536"},
       {"end\n", "", "recipe line 5: \"variant\" begins no line of a recipe"}};
-  make_zoo(0);
+  zoo_made(0);
   ck_assert_int_eq(rename("zoo/manifest.txt", "good.txt"), 0);
   for (int i = 0; i < 2; i++) {
     char error[300];
@@ -301,9 +215,10 @@ START_TEST(crafted_recipe) {
     craft(kinds[i].from, kinds[i].to);
     ck_assert_msg(fg_zoo_open("zoo", &zoo) == FG_OK, "%s", fg_error());
     ck_assert_int_eq(fg_zoo_recipe(zoo, fg_zoo_at(zoo, 0), &recipe), FG_EIO);
-    snprintf(error, sizeof error, "zoo/manifest.txt is damaged: %s: %s", names[0], kinds[i].why);
+    snprintf(error, sizeof error, "zoo/manifest.txt is damaged: %s: %s", zoo_names[0],
+             kinds[i].why);
     ck_assert_str_eq(fg_error(), error);
-    ck_assert_int_eq(fg_zoo_recipe(zoo, fg_zoo_find(zoo, names[2]), &recipe), FG_OK);
+    ck_assert_int_eq(fg_zoo_recipe(zoo, fg_zoo_find(zoo, zoo_names[2]), &recipe), FG_OK);
     fg_zoo_free(zoo);
   }
 }
@@ -323,102 +238,6 @@ START_TEST(no_zoo) {
 }
 END_TEST
 
-/* ---- making ---- */
-
-/* Of a journal that is cut anywhere all whole blocks but the torn one are used, also behind what a
- * later run has added; figures are never those of another. */
-START_TEST(torn_journal) {
-  static char journal[TEXT], rest[TEXT];
-  fg_zoo_record record[ITEMS];
-  fg_zoo_make *make = open_make();
-  for (int i = 0; i < ITEMS; i++) give(make, i, &record[i]);
-  fg_zoo_make_close(make);
-  size_t n = slurp("zoo/journal.txt", journal), third = n / ITEMS;
-  for (size_t cut = 0; cut <= n; cut += 5) {
-    size_t kept = cut;
-    memcpy(rest, journal, cut);
-    memcpy(rest + cut, journal, third); /* "\n\nvariant ...": the first block, or most of it */
-    scratch_put("zoo/journal.txt", rest, kept + third);
-    make = open_make();
-    int recalled = 0;
-    for (int i = 0; i < ITEMS; i++) {
-      fg_zoo_item item = item_of(i);
-      fg_code code = code_of(i);
-      if (!fg_zoo_recall(make, &item)) continue;
-      recalled++;
-      ck_assert_str_eq(item.figures, code.figures);
-      ck_assert_uint_eq(item.size, code.size);
-    }
-    ck_assert_int_ge(recalled, (int)(cut / (third + 60)));
-    fg_zoo_make_close(make);
-  }
-}
-END_TEST
-
-/* What was staged for another text, or by another compiler, is made again. */
-START_TEST(recall_compares) {
-  make_zoo(0);
-  fg_zoo_make *make = open_make();
-  fg_zoo_item item = item_of(0);
-  ck_assert(fg_zoo_recall(make, &item));
-  item.compiler = "cc 2.0 -O1";
-  ck_assert(!fg_zoo_recall(make, &item));
-  item = item_of(0);
-  item.source[0] ^= 1;
-  ck_assert(!fg_zoo_recall(make, &item));
-  item = item_of(0);
-  item.expression = "causal";
-  ck_assert(!fg_zoo_recall(make, &item));
-  fg_zoo_make_close(make);
-}
-END_TEST
-
-START_TEST(file_too_large) {
-  const struct rlimit small = {CODE / 2, RLIM_INFINITY};
-  struct rlimit usual;
-  fg_zoo_make *make = open_make();
-  fg_code code = code_of(1);
-  fg_zoo_item item = item_of(1);
-  item.figures = code.figures;
-  signal(SIGXFSZ, SIG_IGN);
-  getrlimit(RLIMIT_FSIZE, &usual);
-  setrlimit(RLIMIT_FSIZE, &small);
-  ck_assert_int_eq(fg_zoo_stage(make, &code, &item), FG_EIO);
-  setrlimit(RLIMIT_FSIZE, &usual);
-  ck_assert_str_eq(fg_error(), "zoo/attn_fwd-bf16-d8.simt-q16-k32-w4.host.so.new cannot be "
-                               "written: File too large");
-  ck_assert_int_eq(files_in_zoo(), 0);
-  fg_zoo_make_close(make);
-}
-END_TEST
-
-/* Another process makes it: it is waited for, until the caller has enough. */
-START_TEST(one_at_a_time) {
-  static volatile int enough;
-  char note[256], byte;
-  int ready[2];
-  fg_zoo_make *make = NULL;
-  ck_assert_int_eq(pipe(ready), 0);
-  ck_assert_int_eq(mkdir("zoo", 0777), 0);
-  pid_t other = fork();
-  if (other == 0) {
-    int fd = open("zoo", O_RDONLY);
-    if (flock(fd, LOCK_EX) || write(ready[1], "", 1) < 0) _exit(1);
-    usleep(200000);
-    _exit(0);
-  }
-  ck_assert_int_eq(read(ready[0], &byte, 1), 1);
-  enough = 1;
-  ck_assert_int_eq(fg_zoo_make_open("zoo", &enough, sizeof note, note, &make), FG_EIO);
-  ck_assert_str_eq(fg_error(), "zoo is in use by another process");
-  ck_assert_ptr_null(make);
-  fg_zoo_make_close(open_make());
-  int state;
-  ck_assert_int_eq(waitpid(other, &state, WNOHANG), other);
-  ck_assert_int_eq(state, 0);
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("zoo");
   TCase *zoos = tcase_create("zoos");
@@ -431,10 +250,6 @@ int main(void) {
   tcase_add_test(zoos, crafted_manifests);
   tcase_add_test(zoos, crafted_recipe);
   tcase_add_test(zoos, no_zoo);
-  tcase_add_test(zoos, torn_journal);
-  tcase_add_test(zoos, recall_compares);
-  tcase_add_test(zoos, file_too_large);
-  tcase_add_test(zoos, one_at_a_time);
   suite_add_tcase(suite, zoos);
   return suite_run(suite);
 }
