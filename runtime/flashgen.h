@@ -203,7 +203,6 @@ fg_status fg_emit(fg_context *context, const fg_spec *spec, const char *arch, ch
 typedef struct fg_order {
   size_t size;
   const char *directory; /* made if it is not there */
-  const char *embed;     /* NULL, or NAME: NAME.c and NAME.h go there too */
   const char *const *specs;
   int n_specs;
   const char *arch; /* "sm_80", "sm_80,sm_90a"; NULL: that of the context's device */
@@ -213,7 +212,8 @@ typedef struct fg_order {
   int (*progress)(void *progress_context, const char *variant, const char *failure, int done,
                   int total);
   void *progress_context;
-  int jobs; /* threads that compile; 0: one a core, at most 8 */
+  int jobs;          /* threads that compile; 0: one a core, at most 8 */
+  const char *embed; /* NULL, or NAME: NAME.c and NAME.h go into the directory too */
 } fg_order;
 
 typedef struct fg_built {
