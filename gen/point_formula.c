@@ -139,3 +139,19 @@ bool fg_expression_of(const char *name, const char *expression) {
   if (!fg_point_parse(name, &point)) return false;
   return fg_point_expression(&point, sizeof own, own) < FG_FORMULA_TEXT && !strcmp(own, expression);
 }
+
+fg_status fg_expression_learn(const char *expression) {
+  static const char *const labels[] = {"mask=", "score=", "inputs="};
+  char *copy = strdup(expression), *rest = copy;
+  const char *kept;
+  fg_status status = FG_OK;
+  if (!copy) return fg_fail(FG_EMEMORY, "no memory for an expression");
+  for (char *part; (part = strsep(&rest, ";")) && status == FG_OK;) {
+    part += *part == ' ';
+    for (int i = 0; i < 3 && status == FG_OK; i++)
+      if (!strncmp(part, labels[i], strlen(labels[i])))
+        status = fg_intern(part + strlen(labels[i]), &kept);
+  }
+  free(copy);
+  return status;
+}

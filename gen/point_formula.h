@@ -16,10 +16,11 @@ fg_status fg_point_forget_gradients(fg_point *point);
 fg_status fg_point_formula(const fg_point *point, fg_formula *formula);
 
 /* What the point's name holds hashes of: "mask=...; score=...; inputs=...", "" for nothing. Returns
- * the length, as snprintf does. */
+ * the length, as snprintf does. And back: makes the texts known, so that such names read back. */
 int fg_point_expression(const fg_point *point, size_t size, char *text);
 /* Is it the expression of the point (or variant) of that name? */
 bool fg_expression_of(const char *name, const char *expression);
+fg_status fg_expression_learn(const char *expression);
 
 /* "name=value" texts to pairs, which point into `copy`, a copy of the texts that is cut up. */
 fg_status fg_pairs_split(char *const *text, int n, char *copy, fg_pair *pair);

@@ -131,6 +131,7 @@ fg_status fg_zoo_parse(char **at, int *line, fg_zoo_item *item) {
   fg_variant variant;
   fg_recipe recipe;
   TRY(fg_zoo_split(at, line, &read));
+  TRY(fg_expression_learn(read.expression));
   if (fg_variant_parse(read.name, &variant) != FG_OK)
     return fg_fail(FG_EIO, "expected a variant's name");
   TRY(fg_recipe_parse(read.recipe, &recipe));
