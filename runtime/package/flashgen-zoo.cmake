@@ -3,11 +3,12 @@
 #   flashgen_add_zoo(NAME SPECS a.lua b.lua [word=value ...] ARCHS sm_80 sm_90a [host]
 #     [FILTER glob] [PLANS best|N|all] [TEMPLATES dir] [EMBED [STATIC]])
 #
-# One rule makes the zoo of the specs, as `flashgen build` does: the directory NAME.zoo, which is the
-# target's property FLASHGEN_ZOO. With EMBED the target NAME is a static library with `const fg_zoo
-# NAME` in it, and NAME.h is on the way of what links it, as is flashgen::flashgen or, with STATIC,
-# flashgen::flashgen_static; without, it is made with `all`. The rule depends on the specs, on flashgen, and on the templates if they are a directory; where it runs, only
-# kernels whose text has changed are compiled, and where none has, nothing is linked again.
+# One rule makes the zoo of the specs, as `flashgen build` does: the directory NAME.zoo, which is
+# the target's property FLASHGEN_ZOO. With EMBED the target NAME is a static library with `const
+# fg_zoo NAME` in it; what links it finds NAME.h, and is linked with flashgen::flashgen or, with
+# STATIC, flashgen::flashgen_static. Without EMBED it is made with `all`. The rule depends on the
+# specs, on flashgen, and on the templates if they are a directory; where it runs, only kernels
+# whose text has changed are compiled, and where none has, nothing is linked again.
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.25)
 

@@ -20,7 +20,8 @@ Input = struct("fg_input_value", ("value", Tensor), ("grad", Tensor), ("number",
 TENSORS = "q k v o dout dq dk dv bias dbias lse dlse".split()
 Args = struct("fg_args", ("size", c.c_size_t), *((name, Tensor) for name in TENSORS),
               ("scale", c.c_float), ("inputs", Input * 8))
-FIELDS = "kernel pass dtype head_dim mask bias bias_dims bias_dtype grad_dtype normalizer deterministic"
+FIELDS = ("kernel pass dtype head_dim mask bias bias_dims bias_dtype grad_dtype normalizer "
+          "deterministic")
 Spec = struct("fg_spec", ("size", c.c_size_t), *((name, c.c_char_p) for name in FIELDS.split()))
 Config = struct("fg_config", ("size", c.c_size_t), ("device", c.c_char_p))
 DLTensor = struct("DLTensor", ("data", c.c_void_p), ("device", c.c_int32 * 2), ("ndim", c.c_int32),
@@ -36,7 +37,8 @@ def tensor(array):
     capsule = array.__dlpack__()
     t = DLTensor.from_address(pointer_of(capsule, b"dltensor"))
     shape = t.shape[:t.ndim]
-    stride = t.strides[:t.ndim] if t.strides else [int(np.prod(shape[i + 1:])) for i in range(t.ndim)]
+    packed = [int(np.prod(shape[i + 1:])) for i in range(t.ndim)]
+    stride = t.strides[:t.ndim] if t.strides else packed
     order = (stride[0], stride[2], stride[1], stride[3]) if t.ndim == 4 else (0, 0, 0, 0)
     return Tensor(t.data + t.byte_offset, (c.c_int64 * 4)(*order))
 
@@ -58,7 +60,7 @@ class Attention:
             raise RuntimeError(self.lib.fg_error().decode())
 
     def forward(self, q, k, v, empty, stream=None):
-        """o and lse of q [b, nq, h, d] and k, v [b, nk, hk, d]; empty(shape, dtype) makes an array."""
+        """o and lse of q [b, nq, h, d] and k, v [b, nk, hk, d]; empty(shape, dtype) makes one."""
         (b, nq, h, _), (_, nk, hk, dv) = q.shape, v.shape
         o, lse = empty((b, nq, h, dv), "float16"), empty((b, h, nq), "float32")
         shape, kernel = Shape(b, h, hk, nq, nk, 0), c.c_void_p()
