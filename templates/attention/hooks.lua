@@ -26,7 +26,7 @@
 --   mask.skips                { keys =, queries = }: tiles inside these ranges may be empty too
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
 --                             the recipe, for the cost model
---   mask.reads                its test reads memory: only of rows that there are
+--   mask.reads                its test reads memory: only of rows that there are; mask.given: it uses an input
 --   mask.edges                its borders that cut through tiles: each costs a row's block half a tile each way
 --   norm                      the normaliser: normalizers.lua
 --   input.tiled               nil, or the 16-bit input that a family may keep in shared memory, tile by tile:
@@ -294,7 +294,8 @@ end
 -- Masks --------------------------------------------------------------------------------------------
 local mask = { exact = formula.keys.exact, skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
 hooks.mask = mask
-mask.reads = text_of(formula.mask, { q = "q" }):find("ldg_", 1, true) ~= nil
+local mask_text = text_of(formula.mask, { q = "q" })
+mask.reads, mask.given = mask_text:find("ldg_", 1, true) ~= nil, mask_text:find("p.in_", 1, true) ~= nil
 if text_of(formula.never, { wide = true }) == "0" then mask.skips = {} end
 
 function mask.tile(q0, q1, k0, k1, h)

@@ -67,7 +67,7 @@ function mma.surcharge(spec, scores, ragged)
   local input, inputs = hooks.input, 0
   if not hooks.score.linear then
     inputs = (hooks.long or input.pairwise and not input.tiled) and 2 * scores or input.keyed and scores // 2 or
-      hooks.score.bends and 12 or 4
+      (hooks.score.bends or #input.names > 0) and 12 or 4
   end
   return inputs + ((spec.d % 64 > 0 or spec.dv % 64 > 0) and ragged or 0)
 end
