@@ -385,7 +385,6 @@ static void attn_bwd_dk_dv(const Params p) {
       for (int r = 0; r < ROWS; r++) {
         const int k = k0 + warp * ROWS + r;
         const int of_row0 = q + p.nk - p.nq;
-
         if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
           const i64 row = ((i64)b * p.h + h) * p.nq + q;
           const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
@@ -452,7 +451,6 @@ static void attn_bwd_dq(const Params p) {
     for (int r = 0; r < ROWS; r++) {
       const int q = q0 + warp * ROWS + r;
       const int of_row0 = q + p.nk - p.nq;
-
       if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
         const i64 row = ((i64)b * p.h + h) * p.nq + q;
         const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
@@ -509,7 +507,6 @@ static void attn_bwd_dbias(const Params p) {
       for (int r = 0; r < ROWS; r++) {
         const int q = q0 + warp * ROWS + r;
         const int of_row0 = q + p.nk - p.nq;
-
         if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
           const i64 row = ((i64)b * p.h + h) * p.nq + q;
           const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
