@@ -201,8 +201,10 @@ START_TEST(nearest_class) {
   ck_assert_str_eq(chosen_at(asked), A);
   asked.nq = asked.nk = 3000;
   ck_assert_str_eq(chosen_at(asked), B);
-  asked.nq = asked.nk = 15000;
+  asked.nq = asked.nk = 5500;
   ck_assert_str_eq(chosen_at(asked), B);
+  asked.nq = asked.nk = 15000;
+  ck_assert_str_eq(chosen_at(asked), chosen_of(open_with(-1, NULL), WORDS, asked));
   ck_assert_str_ne(chosen_at(small), A);
   char far[64];
   snprintf(far, sizeof far, "%s", chosen_at(small));
