@@ -51,7 +51,19 @@ static void end_once(sum *s, fg_buffer outside) {
   s->e->out = outside;
 }
 
-static void add_term(sum *s, char *text) { s->term[s->n++] = text; }
+/* The last one takes what there is no room for. */
+static void add_term(sum *s, char *text) {
+  if (s->n < TERMS) {
+    s->term[s->n++] = text;
+    return;
+  }
+  char **last = &s->term[TERMS - 1];
+  fg_buffer outside = begin(s->e);
+  fg_put(s->e, "%s + %s", *last ? *last : "0", text ? text : "0");
+  free(*last);
+  free(text);
+  *last = end(s->e, outside);
+}
 
 static const char *name_of(fg_level level) { return level == HEAD ? "of_head" : "of_row"; }
 
@@ -118,8 +130,7 @@ static bool is_number(const fg_emitter *e, int node) {
 static void add_node(sum *s, int node, double factor) {
   fg_emitter *e = s->e;
   const fg_node *x = fg_at(e, node);
-  bool room = s->n < TERMS / 2;
-  if (room && (x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT)) {
+  if (x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT) {
     add_node(s, x->arg[0], factor);
     add_node(s, x->arg[1], x->op == FG_NODE_ADD ? factor : -factor);
     return;

@@ -136,8 +136,8 @@ static const planted_bug forward[] = {
      .fault = BEYOND},
     {FORWARD, "const int input_aligned = $(tiled.aligned);", "const int input_aligned = 1;",
      .words = F_TWO TILED, .fault = "cp.async misaligned"},
-    {HOOKS, "score = texts.values[2]", "score = (texts.values[2]:gsub(' k%)', ' k + 1)'))",
-     .words = F_TWO LOADED, .fault = BEYOND "|wrong numbers", .place = {{FORWARD, "$(body)"}}},
+    {HOOKS, "log2 = names.exponent and texts.values[4]",
+     "log2 = names.exponent and (texts.values[4]:gsub('c%)', 'c + 1)'))", .words = F_TWO LOADED, .fault = BEYOND "|wrong numbers", .place = {{FORWARD, "$(body)"}}},
     {FORWARD, "and \"q < p.nq\" or \"1\", \"k < p.nk\", pair.test)",
      "and \"1\" or \"1\", \"k < p.nk\", pair.test)", .words = F_TWO LOADED, .fault = BEYOND},
     /* heads, and what is kept */

@@ -66,7 +66,7 @@ end
 function mma.surcharge(spec, scores, ragged)
   local input, inputs = hooks.input, 0
   if not hooks.score.linear then
-    inputs = (hooks.long or input.pairwise and not input.tiled) and 2 * scores or input.keyed and scores // 2 or
+    inputs = (hooks.long or input.pairwise and not input.tiled) and 2 * scores or (hooks.large or input.keyed) and scores // 2 or
       (hooks.score.bends or #input.names > 0) and 12 or 4
   end
   return inputs + ((spec.d % 64 > 0 or spec.dv % 64 > 0) and ragged or 0)

@@ -80,7 +80,7 @@ function family.registers(spec, plan)
   local scores, dq = split.warp_kv * split.queries // 32, split.dq_tiles * columns(spec.d, plan.warps // split.warps_q) // 2
   local older = split.parts > 1 and mma.number(arch) < 90
   return grads + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 + (older and 12 or 0) +
-    (split.dq_tiles > 1 and mma.surcharge(spec, scores, 30) or 10)
+    (deterministic and not hooks.score.linear and 4 or 0) + (split.dq_tiles > 1 and mma.surcharge(spec, scores, 30) or 10)
 end
 
 function family.shared(spec, plan)

@@ -13,8 +13,8 @@
 --                       state as it is, and the test (text) that this was exact; where it holds for all rows
 --                       of a warp the family goes on with accept(r), elsewhere it takes the tile by `step`.
 --                       The first tile has first = true, behind start(r); a first one that fails, init(r).
---   origin              the state that trial takes off a score in units of log 2: where r.exponent is a
---                       text, it has done that, and log2 e is in it
+--                       r.exponent: a text of the score times log2 e, to be made for each weight. In `step`
+--                       r.keep names a test that trial was exact of the row: its bits must be the same.
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
 --                       r.second, the value to keep
 --   merge(a, b)         statements that make a's state that of both, which have seen different keys,
@@ -44,7 +44,6 @@ local softmax = {
   about = "softmax",
   masked = "NEG_INF",
   state = { "m", "l" },
-  origin = "m",
   second = "lse",
 }
 normalizers.softmax = softmax
@@ -57,10 +56,12 @@ local function in_log2(unit) return unit and "(" .. unit .. " * LOG2E)" or "LOG2
 function softmax.step(r)
   local unit = r.log2 and "" or " * " .. in_log2(r.unit)
   local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit }
+  names.peak = fill(r.keep and "$keep ? $m : max_f32($m, $max$unit)" or "max_f32($m, $max$unit)",
+    { keep = r.keep, m = r.m, max = names.max, unit = unit })
   names.weights = r.each(fill("$p = exp2_f32($s$unit - origin);\n" .. (r.part or "$l") .. " += $p;", names))
   if r.part then names.weights = names.weights .. fill("\n$l += ", names) .. r.part_sum() .. ";" end
   return fill([[
-const float peak = max_f32($m, $max$unit);
+const float peak = $peak;
 const float origin = peak == NEG_INF ? 0.0f : peak;
 const float $correction = exp2_f32($m - origin);
 $l *= $correction;
@@ -77,7 +78,7 @@ local least = { bf16 = "1e-12f", f16 = "0.0625f" }
 function softmax.start(r) return fill("$m = 0.0f;\n$l = 0.0f;", r) end
 
 function softmax.trial(r, first)
-  local exponent = r.exponent or r.s .. " * " .. in_log2(r.unit) .. (first and "" or " - " .. r.m)
+  local exponent = (r.exponent or r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and "" or " - " .. r.m)
   local weights = r.each(fill("$p = exp2_f32($exponent);\n$part += $p;", { p = r.p, part = r.part, exponent = exponent }))
   local sum = r.part_sum()
   if not first then return weights, string.format("%s < %s", sum, largest[spec.elem]) end

@@ -39,15 +39,17 @@ function family.shared(spec, plan)
 end
 
 -- Of a thread that multiplies: S, O, P, the rows' state, addresses and what a score takes, or 4 to 270 bytes
--- spill (NVRTC 13.0: a cap, inputs by key and most masks but a plain one at d 64 with 192 rows, a dense input or
--- a cap of more than the product with 128 keys at d 128).
+-- spill (NVRTC 13.0: a cap, inputs by key and most masks but a plain one at any d with 192 rows, a dense input
+-- or a cap of more than the product with 128 keys at d 128).
 function family.registers(spec, plan)
   local scores, score, mask, input, more = plan.block_kv // 2, hooks.score, hooks.mask, hooks.input, 0
   if input.pairwise or score.bends and not score.bends_scaled then
-    more = 7 * scores // 8
+    local wide = plan.block_kv > 96 and (hooks.long or score.bends)
+    more = wide and 2 * scores or 7 * scores // 8
   elseif input.keyed or score.bends or mask.skips.keys or mask.given or mask.edges > 0 and not score.linear then
     more = 16
   end
+  if plan.block_q > 128 then more = 4 * more end
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
 
