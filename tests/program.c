@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* memfd_create, pipe2 */
 #include "program.h"
 
+#include "scratch.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,6 +28,7 @@ enum { WORDS = 64, VARIABLES = 512, LINE = 4096 };
 typedef struct {
   pid_t pid;
   int out, err, terminal; /* memory files; the terminal's other end, -1 if there is none */
+  int adopting;           /* wait for the processes that it leaves, too */
 } process;
 
 static char kept_out[1 << 20], kept_err[1 << 18];
@@ -175,14 +179,22 @@ static int files_in(const char *directory) {
   return n;
 }
 
-static program_result finish(process *p, const char *words, int patience) {
+/* Those that a program ended at once has left, workers and compilers, are ours: they still write.
+ */
+static void wait_for_orphans(void) {
+  while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
+  }
+  ck_assert_int_eq(errno, ECHILD);
+}
+
+static program_result finish(process *p, const char *words) {
   int state;
   if (p->terminal >= 0) read_terminal(p->terminal, sizeof kept_err, kept_err);
   while (waitpid(p->pid, &state, 0) < 0) ck_assert_int_eq(errno, EINTR);
+  if (p->adopting) wait_for_orphans();
   read_kept(p->out, sizeof kept_out, kept_out);
   if (p->terminal < 0) read_kept(p->err, sizeof kept_err, kept_err);
   close(p->out), close(p->err);
-  for (int i = 0; i < patience && files_in("tmp"); i++) nanosleep(&tick, NULL);
   ck_assert_msg(files_in("tmp") == 0, "%s: leaves files in TMPDIR", words);
   return (program_result){.code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state),
                           .out = kept_out,
@@ -205,7 +217,7 @@ static const program_setup usual;
 program_result program_run(const program_setup *setup, const char *format, ...) {
   WORDS_OF(format, words);
   process p = spawn(setup ? setup : &usual, words);
-  return finish(&p, words, 0);
+  return finish(&p, words);
 }
 
 /* The C compiler has made a file of its own in the directory that kernel.c is in. */
@@ -225,7 +237,9 @@ static int compiling(void) {
 
 program_result program_interrupted(const program_setup *setup, const char *text, int signal,
                                    int times, const char *words) {
+  ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   process p = spawn(setup ? setup : &usual, words);
+  p.adopting = 1;
   for (int i = 0;; i++) {
     read_kept(p.out, sizeof kept_out, kept_out);
     if (text ? strstr(kept_out, text) != NULL : compiling()) break;
@@ -237,7 +251,7 @@ program_result program_interrupted(const program_setup *setup, const char *text,
     kill(setup && setup->group ? -p.pid : p.pid, signal);
     nanosleep(&tick, NULL); /* two that wait at once are one */
   }
-  return finish(&p, words, 5000);
+  return finish(&p, words);
 }
 
 program_result program_gives(int code, const char *format, ...) {
@@ -260,6 +274,18 @@ void program_refuses(int code, const char *sentence, const char *format, ...) {
   ck_assert_str_eq(r.out, "");
 }
 
+const char *program_compiler(const char *lines) {
+  static char variable[LINE + 32];
+  char here[LINE], text[LINE];
+  const int n = snprintf(text, sizeof text, "#!/bin/sh\n%s\nexec cc \"$@\"\n", lines);
+  ck_assert_int_lt(n, LINE);
+  scratch_put("cc.sh", text, (size_t)n);
+  ck_assert_int_eq(chmod("cc.sh", 0755), 0);
+  ck_assert_ptr_nonnull(getcwd(here, sizeof here));
+  snprintf(variable, sizeof variable, "FLASHGEN_CC=%s/cc.sh", here);
+  return variable;
+}
+
 void program_says(const char *text, const char *part) {
   ck_assert_msg(strstr(text, part) != NULL, "expected \"%s\" in\n%s", part, text);
 }
@@ -268,4 +294,17 @@ int program_count(const char *text, const char *part) {
   int n = 0;
   for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
   return n;
+}
+
+char *program_text(const char *path) {
+  static char text[1 << 22];
+  FILE *f = fopen(path, "r");
+  ck_assert_msg(f != NULL, "%s", path);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  return text;
+}
+
+void program_page_says(const char *page, const char *part) {
+  ck_assert_msg(strstr(page, part) != NULL, "the page has no \"%s\"", part);
 }

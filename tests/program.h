@@ -37,7 +37,7 @@ program_result program_run(const program_setup *setup, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The same, but once stdout holds `text`, or with NULL once the C compiler is at work on a kernel,
- * the signal is sent `times` times. Files in TMPDIR may go a little after the program. */
+ * the signal is sent `times` times. Ends after the processes that the program may have left. */
 program_result program_interrupted(const program_setup *setup, const char *text, int signal,
                                    int times, const char *words);
 
@@ -50,8 +50,17 @@ program_result program_gives(int code, const char *format, ...)
 void program_refuses(int code, const char *sentence, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A C compiler that runs these lines of shell before cc: "cc.sh" in the current directory, as a
+ * variable for program_setup. Its text lives until the next one is made. */
+const char *program_compiler(const char *lines);
+
 /* The text has the part, n times where n is given. */
 void program_says(const char *text, const char *part);
 int program_count(const char *text, const char *part);
+
+/* The text of a file, of 4 MiB at most, until the next one is read. */
+char *program_text(const char *path);
+/* As program_says, of a text that is too long to be shown. */
+void program_page_says(const char *page, const char *part);
 
 #endif

@@ -13,15 +13,6 @@
 
 static void put(const char *path, const char *text) { scratch_put(path, text, strlen(text)); }
 
-static char *text_of(const char *path) {
-  static char text[1 << 18];
-  FILE *f = fopen(path, "rb");
-  ck_assert_msg(f != NULL, "no file %s", path);
-  text[fread(text, 1, sizeof text - 1, f)] = 0;
-  fclose(f);
-  return text;
-}
-
 static void is_json(const char *text) {
   const char *bad = json_error(text);
   ck_assert_msg(!bad, "no JSON at: %s", bad);
@@ -127,13 +118,13 @@ START_TEST(emit_to_a_directory) {
   program_gives(0, "emit head_dim=8,16 family=simt -o made");
   ck_assert_int_eq(scratch_files(), 2); /* made, tmp */
   program_result r = program_gives(0, "emit head_dim=16 family=simt");
-  ck_assert_str_eq(r.out, text_of("made/attn_fwd-bf16-d16.simt-q16-k32-w4.sm_90a.cu"));
+  ck_assert_str_eq(r.out, program_text("made/attn_fwd-bf16-d16.simt-q16-k32-w4.sm_90a.cu"));
   program_gives(0,
                 "emit head_dim=16 family=simt --arch host -omade"); /* the directory may be there */
   ck_assert_int_eq(access("made/attn_fwd-bf16-d16.simt-q16-k32-w4.host.c", R_OK), 0);
   program_gives(0, "emit head_dim=16 family=simt --recipe --output=made");
   char *recipe = strdup(program_gives(0, "emit head_dim=16 family=simt --recipe").out);
-  ck_assert_str_eq(recipe, text_of("made/attn_fwd-bf16-d16.simt-q16-k32-w4.sm_90a.recipe"));
+  ck_assert_str_eq(recipe, program_text("made/attn_fwd-bf16-d16.simt-q16-k32-w4.sm_90a.recipe"));
   program_says(recipe, "attn_fwd");
   ck_assert_ptr_null(strstr(recipe, "for ("));
   free(recipe);
