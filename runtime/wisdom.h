@@ -48,6 +48,7 @@ typedef struct fg_measured {
   int64_t when;               /* seconds since 1970: of two lines for one thing the later counts */
   char expression[4096];      /* where the name holds hashes: what they are of; point_formula.h */
   char reason[FG_REASON_MAX]; /* of a failure: a sentence */
+  bool outdated;              /* in a sorted list: it has a newer generation of the same */
 } fg_measured;
 
 /* The line, with its end; returns the length. Tabs and line ends in texts become spaces. */
@@ -117,11 +118,14 @@ typedef struct fg_measured_list {
 /* Adds the good lines of a text to the list; then fg_measured_sort, once. */
 fg_status fg_measured_add(const char *text, size_t n, fg_measured_list *list);
 /* Drops what a later measurement replaces, and sorts by spec, arch, device, expression, shape;
- * there the newest generation comes first, then times that count, the least first. */
+ * there times that count come first, the least first, and last what a newer generation outdates.
+ * Generations of different families say nothing of each other. */
 void fg_measured_sort(fg_measured_list *list);
 void fg_measured_free(fg_measured_list *list);
 
-/* Are both of one spec, arch, device and shape? */
+/* Are both of one spec, arch and device? */
+bool fg_measured_kin(const fg_measured *a, const fg_measured *b);
+/* ... and of one shape? */
 bool fg_measured_peers(const fg_measured *a, const fg_measured *b);
 /* The one of that name, shape, device and generation; NULL: none. */
 const fg_measured *fg_measured_find(const fg_measured_list *list, const fg_measured *like);

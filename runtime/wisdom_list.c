@@ -40,12 +40,18 @@ static int by_spec(const char *a, const char *b) {
   return strcmp(strrchr(a, '.') ? strrchr(a, '.') : a, strrchr(b, '.') ? strrchr(b, '.') : b);
 }
 
+static int by_kin(const fg_measured *a, const fg_measured *b) {
+  int order = by_spec(a->name, b->name);
+  if (!order) order = strcmp(a->device, b->device);
+  return order ? order : strcmp(a->expression, b->expression);
+}
+
+bool fg_measured_kin(const fg_measured *a, const fg_measured *b) { return by_kin(a, b) == 0; }
+
 static int by_peers(const fg_measured *a, const fg_measured *b) {
   const int64_t x[] = {a->shape.nk, a->shape.nq, a->shape.b, a->shape.h, a->shape.hk},
                 y[] = {b->shape.nk, b->shape.nq, b->shape.b, b->shape.h, b->shape.hk};
-  int order = by_spec(a->name, b->name);
-  if (!order) order = strcmp(a->device, b->device);
-  if (!order) order = strcmp(a->expression, b->expression);
+  int order = by_kin(a, b);
   for (int i = 0; i < 5 && !order; i++) order = by_int(x[i], y[i]);
   return order ? order : by_int(a->shape.align, b->shape.align);
 }
@@ -55,8 +61,8 @@ bool fg_measured_peers(const fg_measured *a, const fg_measured *b) { return by_p
 static int by_thing(const void *left, const void *right) {
   const fg_measured *a = *(fg_measured *const *)left, *b = *(fg_measured *const *)right;
   int order = by_peers(a, b);
-  if (!order) order = by_int(b->generation, a->generation);
   if (!order) order = strcmp(a->name, b->name);
+  if (!order) order = by_int(b->generation, a->generation);
   return order ? order : by_int(b->when, a->when);
 }
 
@@ -64,10 +70,11 @@ static int by_time(const void *left, const void *right) {
   const fg_measured *a = *(fg_measured *const *)left, *b = *(fg_measured *const *)right;
   const bool x = fg_measured_counts(a), y = fg_measured_counts(b);
   int order = by_peers(a, b);
-  if (!order) order = by_int(b->generation, a->generation);
+  if (!order) order = by_int(a->outdated, b->outdated);
   if (!order) order = by_int(y, x);
   if (!order && x) order = (a->ms > b->ms) - (a->ms < b->ms);
-  return order ? order : strcmp(a->name, b->name);
+  if (!order) order = strcmp(a->name, b->name);
+  return order ? order : by_int(b->generation, a->generation);
 }
 
 void fg_measured_sort(fg_measured_list *list) {
@@ -75,10 +82,13 @@ void fg_measured_sort(fg_measured_list *list) {
   if (!list->n) return;
   qsort(list->item, (size_t)list->n, sizeof *list->item, by_thing);
   for (int i = 0; i < list->n; i++) {
-    if (n && fg_measured_same(list->item[n - 1], list->item[i]))
-      free(list->item[i]);
-    else
-      list->item[n++] = list->item[i];
+    fg_measured *m = list->item[i], *before = n ? list->item[n - 1] : NULL;
+    if (n && fg_measured_same(before, m)) {
+      free(m);
+      continue;
+    }
+    m->outdated = n && !strcmp(before->name, m->name) && fg_measured_peers(before, m);
+    list->item[n++] = m;
   }
   list->n = n;
   qsort(list->item, (size_t)list->n, sizeof *list->item, by_time);

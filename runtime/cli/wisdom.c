@@ -93,7 +93,7 @@ static void show_row(const fg_measured_list *list, int i, const char **device) {
   if (*m->reason) printf(": %s", m->reason);
   bool first = i == 0 || !fg_measured_peers(list->item[i - 1], m);
   if (first && next && fg_measured_peers(m, next) && fg_measured_counts(next) &&
-      fg_measured_counts(m) && next->generation == m->generation)
+      fg_measured_counts(m) && !next->outdated)
     printf(", the next is %.3f times", next->ms / m->ms);
   printf("\n");
 }
