@@ -219,6 +219,14 @@ static int ask_text(lua_State *L) {
   return 0;
 }
 
+static int ask_recipe(lua_State *L) {
+  request *r = lua_touserdata(L, 1);
+  fg_gen_push_function(r->gen, "recipe");
+  push_variant(r->gen, r->variant, r->name);
+  lua_call(L, 1, 0);
+  return 0;
+}
+
 /* Expands with the formula that gen holds. */
 static fg_status expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
   char name[FG_NAME_MAX];
@@ -251,6 +259,20 @@ static fg_status read_variant(fg_gen *gen, const fg_variant *variant) {
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
   TRY(read_variant(gen, variant));
   return expand(gen, variant, source);
+}
+
+fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recipe) {
+  char name[FG_NAME_MAX];
+  fg_recipe made = {0};
+  TRY(read_variant(gen, variant));
+  request r = {.gen = gen, .variant = variant, .name = name};
+  fg_variant_name(variant, sizeof name, name);
+  gen->point = &variant->point;
+  gen->recipe = &made;
+  fg_status status = fg_lua_run(gen->L, ask_recipe, &r, FG_ETEMPLATE);
+  if (status != FG_OK) return fg_fail_in(status, "%s", name);
+  *recipe = made;
+  return FG_OK;
 }
 
 fg_status fg_gen_expand_unskipped(fg_gen *gen, const fg_variant *variant, fg_source **source) {

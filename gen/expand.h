@@ -34,8 +34,10 @@ typedef struct fg_source {
   int *line;      /* the line in that template */
 } fg_source;
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source);
-/* The same kernel without what is derived of its mask's tiles: it skips none and tests each pair, to
- * compare with. *source = NULL: nothing is derived, the two are one. */
+/* The recipe alone, at a fifth of the time: what ranks plans needs no text. */
+fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recipe);
+/* The same kernel without what is derived of its mask's tiles: it skips none and tests each pair,
+ * to compare with. *source = NULL: nothing is derived, the two are one. */
 fg_status fg_gen_expand_unskipped(fg_gen *gen, const fg_variant *variant, fg_source **source);
 void fg_source_free(fg_source *source);
 

@@ -405,8 +405,8 @@ local function cost_of(env, job)
   return { scale = scale, block = terms.block, tail = terms.tail, hide = terms.hide }
 end
 
--- One variant's text: lines, and for each the template file and line it came from.
-function expand.expand(job)
+-- The start of one variant: its session, its family, the members of Params. The recipe is complete.
+local function describe(job)
   local s = session(job)
   local env = s.env
   env.hooks = run(env, "attention/hooks.lua")
@@ -415,8 +415,16 @@ function expand.expand(job)
   s.description.generation = family.generation -- nil: the first
   s.description.cost = cost_of(env, job)
   s.shared = lay_out_steps(s.description)
-  local params = gen.recipe(s.description)
+  return s, family, gen.recipe(s.description)
+end
 
+-- One variant's recipe without its text, which takes five times as long.
+function expand.recipe(job) describe(job) end
+
+-- One variant's text: lines, and for each the template file and line it came from.
+function expand.expand(job)
+  local s, family, params = describe(job)
+  local env = s.env
   s.target = run(env, env.target .. "/target.lua")
   s.signatures = {}
   s.instances = run(env, "instances.lua")

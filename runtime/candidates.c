@@ -19,12 +19,11 @@ typedef struct {
 static fg_status list_plan(listing *l, const fg_plan *plan) {
   fg_variant variant = {.point = l->op->point, .plan = *plan};
   char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT];
-  fg_source *source;
+  fg_recipe made;
   strcpy(variant.arch, l->op->context->device->arch);
-  TRY(fg_gen_expand(l->op->context->gen, &variant, &source));
+  TRY(fg_gen_recipe(l->op->context->gen, &variant, &made));
   fg_variant_name(&variant, sizeof name, name);
-  fg_recipe_print(&source->recipe, sizeof recipe, recipe);
-  fg_source_free(source);
+  fg_recipe_print(&made, sizeof recipe, recipe);
   size_t more = strlen(name) + strlen(recipe) + 16;
   char *text = realloc(l->text, l->n + more);
   if (!text) return fg_fail(FG_EMEMORY, "no memory for a list of plans");

@@ -71,6 +71,10 @@ fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **sour
   return passed(entry->expand(gen, variant, source));
 }
 
+fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recipe) {
+  return passed(entry->recipe(gen, variant, recipe));
+}
+
 fg_status fg_gen_digest(const char *templates, size_t size, char *hex) {
   TRY(need());
   return passed(entry->digest(templates, size, hex));

@@ -5,6 +5,7 @@
 #include "setting.h"
 #include "templates.h"
 #include "wisdom.h"
+#include "words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,8 +24,11 @@ static const fg_shape small = {.b = 2, .h = 4, .hk = 4, .nq = 8, .nk = 8, .align
  */
 static char A[64], B[64], C[64], modelled[64];
 
+static int generation; /* of these kernels */
+
 static fg_measured line_of(const char *plan, double ms) {
-  fg_measured m = {.shape = shape, .generation = 1, .ms = ms, .verified = true, .when = 1000};
+  fg_measured m = {
+      .shape = shape, .generation = generation, .ms = ms, .verified = true, .when = 1000};
   snprintf(m.name, sizeof m.name, SPEC "%s.host", plan);
   strcpy(m.device, "host");
   return m;
@@ -79,7 +83,7 @@ START_TEST(lines_that_do_not_count) {
   snprintf(m.name, sizeof m.name, SPEC "%s.sm_90a", A);
   put_in("w.txt", m);
   m = line_of(A, 0.001);
-  m.generation = 2; /* of a flashgen that is newer than this one */
+  m.generation = generation + 1; /* of a flashgen that is newer than this one */
   put_in("w.txt", m);
   m = line_of(A, 0.001);
   m.verified = false;
@@ -108,19 +112,19 @@ END_TEST
 /* An older generation ranks where nothing newer is known. */
 START_TEST(generations) {
   templates_change("attention/mma_forward.lua", "local tiles",
-                   "family.generation = 3\nlocal tiles");
+                   "family.generation = 1003\nlocal tiles");
   setenv("FLASHGEN_TEMPLATES", "t", 1);
   fg_measured m = line_of(A, 1);
   put_in("w.txt", m);
   ck_assert_str_eq(chosen(), A);
-  m.generation = 2, m.ms = 7;
+  m.generation = 1002, m.ms = 7;
   put_in("w.txt", m); /* replaces it, though slower */
   put(B, 5);
   ck_assert_str_eq(chosen(), B);
-  m.generation = 3, m.ms = 4;
+  m.generation = 1003, m.ms = 4;
   put_in("w.txt", m);
   ck_assert_str_eq(chosen(), A);
-  m.generation = 4, m.ms = 9;
+  m.generation = 1004, m.ms = 9;
   put_in("w.txt", m); /* not of this flashgen */
   ck_assert_str_eq(chosen(), A);
 }
@@ -317,6 +321,7 @@ static void enter(void) {
   for (int i = 0; i < FG_SETTINGS; i++)
     if (i != FG_SET_TMPDIR && i != FG_SET_HOME) unsetenv(fg_settings[i].name);
   find_plans();
+  generation = words_generation(WORDS);
 }
 
 int main(void) {

@@ -14,10 +14,12 @@ static void leave(void) { fg_gen_free(gen); }
 
 static fg_recipe recipe_of(const fg_variant *variant) {
   fg_source *source = NULL;
+  fg_recipe alone;
   ck_assert_msg(fg_gen_expand(gen, variant, &source) == FG_OK, "%s", fg_error());
-  fg_recipe recipe = source->recipe;
+  ck_assert_msg(fg_gen_recipe(gen, variant, &alone) == FG_OK, "%s", fg_error());
+  ck_assert(!memcmp(&source->recipe, &alone, sizeof alone)); /* with the text and without it */
   fg_source_free(source);
-  return recipe;
+  return alone;
 }
 
 static int same_expr(const fg_expr *a, const fg_expr *b) {

@@ -4,6 +4,7 @@
 #include "scratch.h"
 #include "templates.h"
 #include "tune_case.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,11 @@ START_TEST(measures_once) {
   program_says(r.err, "2 cells to measure on 1 device\n");
   ck_assert_int_eq(tune_count("w.txt").good, 8);
   fg_measured_list list = tune_list("w.txt");
+  const int generation = words_generation("head_dim=40 family=mma");
   for (int i = 0; i < list.n; i++) {
     const fg_measured *m = list.item[i];
     ck_assert_str_eq(m->device, "host");
-    ck_assert(m->ms > 0 && m->generation == 1 && m->compile > 0 && m->when > 0);
+    ck_assert(m->ms > 0 && m->generation == generation && m->compile > 0 && m->when > 0);
     ck_assert(m->status == FG_MEASURED_OK || m->status == FG_MEASURED_SLOW);
     ck_assert(m->status == FG_MEASURED_SLOW || (m->verified && m->error > 0 && m->error < 1));
   }
@@ -41,7 +43,7 @@ START_TEST(generations) {
   const program_setup changed = {.env = {"FLASHGEN_TEMPLATES=t"}};
   program_gives(0, TUNE "--wisdom w.txt -q");
   templates_change("attention/mma_forward.lua", "local tiles",
-                   "family.generation = 2\nlocal tiles");
+                   "family.generation = 1000\nlocal tiles");
   program_result r = program_run(&changed, TUNE "--wisdom w.txt -q");
   ck_assert_msg(r.code == 0, "%s", r.err);
   ck_assert_int_eq(program_count(r.out, " known"), 0);
@@ -106,7 +108,10 @@ START_TEST(tables) {
   r = program_gives(0, TUNE "-q --wisdom w.txt --csv");
   ck_assert_int_eq(program_count(r.out, "\n"), 9);
   program_says(r.out, "variant,device,multiprocessors,shape,generation,status,ms,error,");
-  program_says(r.out, ",\"1,2,1,40,72,16\",1,");
+  char shape[64];
+  snprintf(shape, sizeof shape, ",\"1,2,1,40,72,16\",%d,",
+           words_generation("head_dim=40 family=mma"));
+  program_says(r.out, shape);
   r = program_gives(0, "wisdom show w.txt --json --all");
   ck_assert_ptr_null(json_error(r.out));
   ck_assert_int_eq(program_count(r.out, "\"variant\": "), 8);

@@ -61,3 +61,17 @@ fg_status words_variants(fg_gen *gen, const char *words, const char *arch, int m
     status = add_grid(gen, at, arch, most, list, n);
   return status;
 }
+
+int words_generation(const char *words) {
+  fg_variant *list = NULL;
+  fg_recipe recipe = {0};
+  fg_gen *gen;
+  int n = 0;
+  if (fg_gen_new("", &gen) != FG_OK) return 0;
+  if (words_variants(gen, words, "host", 1, &list, &n) != FG_OK || n < 1 ||
+      fg_gen_recipe(gen, list, &recipe) != FG_OK)
+    recipe.generation = 0;
+  free(list);
+  fg_gen_free(gen);
+  return recipe.generation;
+}

@@ -10,4 +10,7 @@
 fg_status words_variants(fg_gen *gen, const char *words, const char *arch, int most,
                          fg_variant **list, int *n);
 
+/* The generation of the first of them on the host device; 0 where there is none. */
+int words_generation(const char *words);
+
 #endif
