@@ -20,7 +20,9 @@ static fg_status load(void) {
                    "libcuda.so.1 is no driver of CUDA 12.0 or newer: it has no " #name);
   FG_CUDA_FUNCTIONS(FIND)
 #undef FIND
-  if (fg_cuda_check(&table, table.cuInit(0), "the CUDA driver does not start") == FG_OK)
+  if (fg_cuda_check(&table, table.cuInit(0), "the CUDA driver does not start") == FG_OK &&
+      fg_cuda_check(&table, table.cuDriverGetVersion(&table.version), "the driver's version") ==
+          FG_OK)
     return FG_OK;
   return FG_EENVIRONMENT; /* whatever its reason is: there is no GPU for us */
 }

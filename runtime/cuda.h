@@ -104,6 +104,7 @@ typedef struct cu_launch_config {
 #define FG_CUDA_MEMBER(name, parameters) CUresult(*name) parameters;
 typedef struct fg_cuda {
   FG_CUDA_FUNCTIONS(FG_CUDA_MEMBER)
+  int version; /* of the driver, as it numbers itself: 12030 */
 } fg_cuda;
 
 /* The driver, initialised: libcuda.so.1 on the loader's path. FG_EENVIRONMENT with the loader's

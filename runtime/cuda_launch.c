@@ -45,6 +45,9 @@ fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *r, const fg_
   return FG_OK;
 }
 
+/* Graphs know edges to kernels that start early since then. */
+enum { CAPTURES_EARLY = 12030 };
+
 /* cuLaunchKernel where there is nothing to add: the oldest drivers' path and the shortest. */
 fg_status fg_cuda_launch(const fg_cuda *cuda, CUfunction function, const fg_step *step,
                          const uint32_t grid[3], CUstream stream, void *params) {
@@ -54,7 +57,8 @@ fg_status fg_cuda_launch(const fg_cuda *cuda, CUfunction function, const fg_step
   if (step->cluster > 1)
     attribute[n++] = (cu_launch_attribute){.id = CU_LAUNCH_CLUSTER,
                                            .value.cluster = {(unsigned)step->cluster, 1, 1}};
-  if (step->early) attribute[n++] = (cu_launch_attribute){.id = CU_LAUNCH_EARLY, .value.allow = 1};
+  if (step->early && cuda->version >= CAPTURES_EARLY)
+    attribute[n++] = (cu_launch_attribute){.id = CU_LAUNCH_EARLY, .value.allow = 1};
   if (!n)
     return fg_cuda_check_before(cuda,
                                 cuda->cuLaunchKernel(function, grid[0], grid[1], grid[2], threads,

@@ -121,6 +121,10 @@ START_TEST(attributes_of_a_launch) {
   launch(2);
   ck_assert_int_eq((int)fake_cuda.attributes, 1);
   ck_assert_int_eq(fake_cuda.attribute[0].id, CU_LAUNCH_EARLY);
+  ck_assert_int_eq(cuda->version, 13000);
+  ((fg_cuda *)cuda)->version = 12020; /* a driver whose graphs do not take it */
+  launch(2);
+  ck_assert_int_eq((int)fake_cuda.attributes, 99);
 }
 END_TEST
 
