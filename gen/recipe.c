@@ -120,12 +120,21 @@ int fg_axes_print(const char *axes, size_t size, char *text) {
   return n + snprintf(text + n, size - (size_t)n, "]");
 }
 
+/* Of rows and keys, last, for each b and h or for some. */
+static bool is_matrix(const fg_recipe_tensor *t) {
+  int n = (int)strlen(t->axes);
+  if (t->argument->packed || t->output || fg_elem_size(t->elem) != 2 || n < 2) return false;
+  for (int i = 0; i < n - 2; i++)
+    if (!strchr("bh1", t->axes[i])) return false;
+  return !strcmp(t->axes + n - 2, "qk");
+}
+
 /* What cuTensorMapEncodeTiled would refuse, or no kernel of ours has use for. */
 const char *fg_map_fault(const fg_recipe *r, const fg_map *m) {
   const fg_recipe_tensor *t = &r->tensor[m->tensor];
   enum { BOX = 256, UNIT = 16 };
   int row = m->columns * (int)fg_elem_size(t->elem);
-  if (t->argument->elem != FG_RULE_SPEC) return "its tensor is not of the spec's type";
+  if (!fg_tensor_aligned(t) && !is_matrix(t)) return "its tensor is no 16-bit one of [.., q, k]";
   if (r->align < UNIT) return "the recipe's alignment is less than 16";
   if (m->swizzle && m->swizzle != 32 && m->swizzle != 64 && m->swizzle != 128)
     return "there are swizzles of 32, 64 and 128 bytes";
@@ -133,6 +142,7 @@ const char *fg_map_fault(const fg_recipe *r, const fg_map *m) {
     return "a box has 1 to 256 elements along an axis";
   if (row % UNIT || (m->swizzle && row != m->swizzle))
     return "a row is not as wide as the swizzle, or no multiple of 16 bytes";
+  if (m->blocks && !fg_tensor_aligned(t)) return "an input's columns are one axis";
   if (m->blocks && fg_recipe_extent(r, t->axes[3], NULL) % m->columns)
     return "the head dim is no multiple of its columns";
   return NULL;
@@ -208,6 +218,11 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
   fg_lines_add(&w.text, "int b, h, hk, nq, nk;\nfloat scale;\n");
   for (const char *a = extents; *a; a++) member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *a, 0}, 4);
   member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
+  for (int i = 0; i < r->n_maps; i++) {
+    if (fg_tensor_aligned(&r->tensor[r->map[i].tensor])) continue;
+    fg_lines_add(&w.text, "int %s_made;\n", r->map[i].name);
+    member(&w, (fg_parameter){FG_FROM_MADE, i, 0, 0}, 4);
+  }
   for (int i = 0; i < r->n_numbers; i++) {
     fg_lines_add(&w.text, "%s in_%s;\n", r->number[i].real ? "float" : "int", r->number[i].name);
     member(&w, (fg_parameter){FG_FROM_NUMBER, i, 0, 0}, 4);

@@ -83,10 +83,13 @@ typedef struct fg_region {
   fg_expr count;
 } fg_region;
 
-/* What TMA knows of a tensor of the spec's dtype, as a member of Params: it moves boxes of `rows`
- * rows of `columns` columns, in shared memory one behind the other and swizzled, zero outside of
- * the tensor. The device makes it from the arguments at launch (tensor_map.h). Axes, fastest first:
- * d, row, head, batch; with `blocks` the columns are two axes, and a box is so many blocks. */
+/* What TMA knows of a tensor, as a member of Params: it moves boxes of `rows` rows of `columns`
+ * columns, in shared memory one behind the other and swizzled, zero outside of the tensor. The
+ * device makes it from the arguments at launch (tensor_map.h). Axes, fastest first: d, row, head,
+ * batch; with `blocks` the columns are two axes, and a box is so many blocks. Of an input of the
+ * score, 16-bit and [.., q, k], the axes are key, row, head, batch, of one element where it has
+ * none of them; such a tensor need not be aligned, and the int NAME_made of Params says whether
+ * there is a map of it. */
 typedef struct fg_map {
   char name[16];
   int tensor; /* index */
@@ -102,7 +105,8 @@ typedef enum fg_source_kind {
   FG_FROM_REGION, /* the address of region[index] */
   FG_FROM_EXTENT, /* a 32-bit extent of the shape: axis = b h g q k */
   FG_FROM_SCALE,  /* float32 */
-  FG_FROM_NUMBER  /* number[index]: an int or a float32 */
+  FG_FROM_NUMBER, /* number[index]: an int or a float32 */
+  FG_FROM_MADE    /* an int: 1 if there is a map[index], else 0 */
 } fg_source_kind;
 typedef struct fg_parameter {
   fg_source_kind from;
@@ -180,6 +184,12 @@ void fg_recipe_name_input(fg_recipe_tensor *tensor, const char *input, bool grad
 /* The place of a tensor's axis i in fg_tensor's strides: a declared input's are in its own order.
  */
 int fg_tensor_axis(const fg_recipe_tensor *tensor, int i);
+
+/* Is the tensor of the spec's dtype, and so aligned to what the recipe needs? Others of a map are
+ * inputs of the score. */
+static inline bool fg_tensor_aligned(const fg_recipe_tensor *tensor) {
+  return tensor->argument->elem == FG_RULE_SPEC;
+}
 
 /* What is wrong with a map of the recipe's tensors; NULL: nothing. */
 const char *fg_map_fault(const fg_recipe *recipe, const fg_map *map);

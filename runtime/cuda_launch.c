@@ -35,10 +35,13 @@ fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *r, const fg_
   fg_map_view view[FG_MAP_MAX];
   void *base = NULL;
   for (int i = 0; i < r->n_maps; i++) {
+    view[i].rank = 0;
+    if (!fg_map_possible(r, &r->map[i], shape, args)) continue;
     TRY(fg_map_view_of(r, &r->map[i], shape, args, &view[i]));
     if (has_elements(&view[i])) base = view[i].base;
   }
   for (int i = 0; i < r->n_maps; i++) {
+    if (!view[i].rank) continue;
     if (base && !has_elements(&view[i])) view[i].base = base;
     TRY(encode(cuda, &view[i], (char *)params + i * FG_MAP_BYTES));
   }

@@ -163,6 +163,7 @@ static fg_status encode_maps(const fg_recipe *r, const fg_shape *shape, const fg
                              void *params) {
   for (int i = 0; i < r->n_maps; i++) {
     fg_map_view v;
+    if (!fg_map_possible(r, &r->map[i], shape, args)) continue;
     TRY(fg_map_view_of(r, &r->map[i], shape, args, &v));
     tensor_map *m = (tensor_map *)params + i;
     *m = (tensor_map){.base = v.base,

@@ -1,6 +1,8 @@
 /* launch.c - checks arguments and fills Params from the recipe's tables. */
 #include "launch.h"
 
+#include "tensor_map.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -147,6 +149,11 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
   switch (p->from) {
   case FG_FROM_MAP:
     break;
+  case FG_FROM_MADE: {
+    int32_t made = fg_map_possible(r, &r->map[p->index], shape, args);
+    memcpy(to, &made, sizeof made);
+    break;
+  }
   case FG_FROM_TENSOR:
     memcpy(to, &fg_args_tensor(args, argument)->data, sizeof(void *));
     break;

@@ -30,6 +30,7 @@ static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   uint64_t random = mix(seed, i);
   int gap = padding ? (int)(random % (uint64_t)(padding + 1)) : 0;
   gap -= gap % (int)(fg_tensor_align(p->recipe, t) / fg_elem_size(t->elem));
+  if (random >> 32 & 1) gap -= gap % 8; /* else few are aligned that need not be */
   int64_t count = fg_tensor_count(p->recipe, t, &p->shape);
   if (count > INT64_MAX / 64) return fg_fail(FG_EARGUMENT, "%s: the shape is too large", t->name);
   if (count == 0) return FG_OK;

@@ -4,6 +4,7 @@
 #include "launch.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static void add_axis(fg_map_view *v, int64_t extent, uint64_t stride, int box) {
   v->extent[v->rank] = (uint64_t)extent;
@@ -11,10 +12,46 @@ static void add_axis(fg_map_view *v, int64_t extent, uint64_t stride, int box) {
   v->box[v->rank++] = (uint32_t)box;
 }
 
+/* The tensor's axes as a map has them: batch, head, row, column. */
+typedef struct {
+  int64_t extent[4], stride[4]; /* in elements */
+} axes;
+
+static axes axes_of(const fg_recipe_tensor *t, const fg_tensor *tensor, const fg_recipe *r,
+                    const fg_shape *shape) {
+  axes a = {{1, 1, 1, 1}, {0, 0, 0, 0}};
+  int n = (int)strlen(t->axes);
+  for (int i = 0; i < n; i++) {
+    int place = i + 4 - n; /* the last ones are row and column of an input */
+    if (fg_tensor_aligned(t))
+      place = fg_axis_index(t->argument->axes, t->axes[i]);
+    else if (place < 2)
+      place = t->axes[i] == 'h';
+    if (t->axes[i] == '1') continue;
+    a.extent[place] = fg_recipe_extent(r, t->axes[i], shape);
+    a.stride[place] = tensor->stride[fg_tensor_axis(t, i)];
+  }
+  return a;
+}
+
+bool fg_map_possible(const fg_recipe *r, const fg_map *map, const fg_shape *shape,
+                     const fg_args *args) {
+  enum { UNIT = 16 };
+  const fg_recipe_tensor *t = &r->tensor[map->tensor];
+  if (fg_tensor_aligned(t)) return true;
+  const fg_tensor *tensor = fg_args_tensor(args, t->argument);
+  const axes a = axes_of(t, tensor, r, shape);
+  int unit = UNIT / (int)fg_elem_size(t->elem);
+  bool good = (uintptr_t)tensor->data % UNIT == 0;
+  for (int i = 0; i < 3; i++) /* the caller's stride may be 0, which is none of TMA's */
+    good &= a.extent[i] <= 1 || (a.stride[i] > 0 && a.stride[i] % unit == 0);
+  return good;
+}
+
 /* The stride of an axis of one element is nobody's concern: the row's width is always legal. */
-static fg_status add_strided(fg_map_view *v, const fg_tensor *tensor, int index, int64_t extent,
-                             int box) {
-  uint64_t elem = v->stride[0], stride = (uint64_t)tensor->stride[index] * elem;
+static fg_status add_strided(fg_map_view *v, const axes *a, int index, int box) {
+  uint64_t elem = v->stride[0], stride = (uint64_t)a->stride[index] * elem;
+  int64_t extent = a->extent[index];
   if (extent <= 1) stride = (uint64_t)v->box[0] * elem;
   if (stride >> 40)
     return fg_fail(FG_EARGUMENT, "%s: a stride of %" PRIu64 " bytes is beyond TMA's 2^40", v->name,
@@ -28,20 +65,18 @@ fg_status fg_map_view_of(const fg_recipe *r, const fg_map *map, const fg_shape *
   const fg_recipe_tensor *t = &r->tensor[map->tensor];
   const fg_tensor *tensor = fg_args_tensor(args, t->argument);
   /* a tensor without elements may have no address; TMA's own unit is as good as any */
-  fg_map_view v = {.name = t->argument->name,
+  fg_map_view v = {.name = t->name,
                    .base = tensor->data ? tensor->data : (void *)(uintptr_t)FG_MAP_BYTES,
                    .elem = t->elem,
                    .swizzle = map->swizzle};
-  int64_t extent[4];
-  for (int i = 0; i < 4; i++) /* batch, head, row, column: as the strides of fg_tensor */
-    extent[fg_axis_index(t->argument->axes, t->axes[i])] = fg_recipe_extent(r, t->axes[i], shape);
+  const axes a = axes_of(t, tensor, r, shape);
   uint64_t elem = fg_elem_size(t->elem);
-  add_axis(&v, map->blocks ? map->columns : extent[3], elem, map->columns);
-  TRY(add_strided(&v, tensor, 2, extent[2], map->rows));
+  add_axis(&v, map->blocks ? map->columns : a.extent[3], elem, map->columns);
+  TRY(add_strided(&v, &a, 2, map->rows));
   if (map->blocks)
-    add_axis(&v, extent[3] / map->columns, (uint64_t)map->columns * elem, map->blocks);
-  TRY(add_strided(&v, tensor, 1, extent[1], 1));
-  TRY(add_strided(&v, tensor, 0, extent[0], 1));
+    add_axis(&v, a.extent[3] / map->columns, (uint64_t)map->columns * elem, map->blocks);
+  TRY(add_strided(&v, &a, 1, 1));
+  TRY(add_strided(&v, &a, 0, 1));
   *view = v;
   return FG_OK;
 }

@@ -15,8 +15,13 @@ typedef struct fg_map_view {
   uint32_t box[5];
 } fg_map_view;
 
-/* FG_EARGUMENT when a stride is beyond what TMA can do. The arguments have passed
- * fg_launch_check. */
+/* Can TMA reach the tensor? One of the spec's dtype is aligned to what the recipe needs; an input
+ * of the score may not be. The arguments have passed fg_launch_check. */
+bool fg_map_possible(const fg_recipe *recipe, const fg_map *map, const fg_shape *shape,
+                     const fg_args *args);
+
+/* FG_EARGUMENT when a stride is beyond what TMA can do. The map is possible.
+ */
 fg_status fg_map_view_of(const fg_recipe *recipe, const fg_map *map, const fg_shape *shape,
                          const fg_args *args, fg_map_view *view);
 

@@ -2,6 +2,7 @@
  * attributes by the step. The driver is the tests' own. */
 #include "cuda_launch.h"
 #include "fake_cuda.h"
+#include "launch.h"
 #include "suite.h"
 #include "tensor_map.h"
 
@@ -12,6 +13,8 @@ static const char text[] =
     "tensor q in bf16 [b, nq, h, 128]\n"
     "tensor k in bf16 [b, nk, hk, 128]\n"
     "tensor v in f16 [b, nk, hk, 64]\n"
+    "tensor bias in f16 [1, h, nq, nk]\n"
+    "map bias_map bias 64 16 swizzle 128\n"
     "map q_map q 64 128 2 swizzle 128\n"
     "map v_map v 32 256 swizzle 64\n"
     "launch plain grid b, 1, 1 threads 32 shared 16 registers 80 work nk\n"
@@ -31,6 +34,7 @@ static void enter(void) {
   args = (fg_args)FG_INIT(fg_args);
   args.q = (fg_tensor){(void *)256, {76800, 128, 768, 1}};
   args.v = (fg_tensor){(void *)512, {13440, 64, 192, 1}};
+  args.bias = (fg_tensor){(void *)1024, {-5, 7200, 72, 1}};
 }
 
 static fg_status encode(const fg_shape *s) {
@@ -57,9 +61,9 @@ START_TEST(maps_of_both_ranks) {
                             .extent = {64, 70, 3, 2},
                             .stride = {384, 128, 26880},
                             .box = {32, 256, 1, 1}});
-  for (int i = 0; i < 2 * FG_MAP_BYTES; i++) ck_assert_int_eq(params[i], 0x5a);
-  ck_assert_int_eq(params[2 * FG_MAP_BYTES], 0);
-  recipe.n_maps = 1;
+  for (int i = 0; i < 3 * FG_MAP_BYTES; i++) ck_assert_int_eq(params[i], 0x5a);
+  ck_assert_int_eq(params[3 * FG_MAP_BYTES], 0);
+  recipe.n_maps = 2;
   ck_assert_int_eq(encode(&shape), FG_OK);
   is_map(&(struct fake_map){.rank = 5,
                             .base = (void *)256,
@@ -71,6 +75,43 @@ START_TEST(maps_of_both_ranks) {
 }
 END_TEST
 
+/* What the kernel is told of the map of the bias. */
+static int made(void) {
+  static char filled[FG_PARAMS_MAX];
+  int32_t value = -1;
+  ck_assert_msg(fg_params_fill(&recipe, &shape, &args, NULL, filled) == FG_OK, "%s", fg_error());
+  for (int i = 0; i < recipe.n_parameters; i++)
+    if (recipe.parameter[i].from == FG_FROM_MADE)
+      memcpy(&value, filled + recipe.parameter[i].offset, sizeof value);
+  return value;
+}
+
+/* Of an input only where it is aligned: else there is none, and the kernel is told. */
+START_TEST(maps_of_inputs) {
+  static const fg_tensor others[] = {{(void *)1032, {0, 7200, 72, 1}},
+                                     {(void *)1024, {0, 7200, 76, 1}},
+                                     {(void *)1024, {0, 7204, 72, 1}},
+                                     {(void *)1024, {0, 0, 72, 1}}};
+  recipe.n_maps = 1;
+  ck_assert_int_eq(encode(&shape), FG_OK);
+  is_map(&(struct fake_map){.rank = 4,
+                            .base = (void *)1024,
+                            .type = CU_TENSOR_MAP_F16,
+                            .swizzle = 3,
+                            .extent = {70, 100, 6, 1},
+                            .stride = {144, 14400, 128},
+                            .box = {64, 16, 1, 1}});
+  ck_assert_int_eq(made(), 1);
+  memset(params, 0, sizeof params);
+  for (int i = 0; i < 4; i++) {
+    args.bias = others[i];
+    ck_assert_int_eq(encode(&shape), FG_OK);
+    ck_assert_int_eq(params[0], 0);
+    ck_assert_int_eq(made(), 0);
+  }
+}
+END_TEST
+
 /* Axes of one element may have any stride, tensors of none no address. */
 START_TEST(nothing_is_a_map_too) {
   const fg_shape one = {.b = 1, .h = 1, .hk = 1, .nq = 1, .nk = 0};
@@ -79,7 +120,7 @@ START_TEST(nothing_is_a_map_too) {
   ck_assert_int_eq(encode(&one), FG_OK);
   ck_assert_ptr_nonnull(fake_cuda.map.base);
   for (unsigned i = 0; i < 4; i++) ck_assert_int_gt((long long)fake_cuda.map.extent[i], 0);
-  recipe.n_maps = 1;
+  recipe.n_maps = 2;
   ck_assert_int_eq(encode(&one), FG_OK);
   for (unsigned i = 0; i < 4; i++)
     ck_assert(fake_cuda.map.stride[i] % 16 == 0 && fake_cuda.map.stride[i] < 1ull << 40);
@@ -87,6 +128,7 @@ START_TEST(nothing_is_a_map_too) {
 END_TEST
 
 START_TEST(refused_maps) {
+  args.bias.data = (void *)1032; /* which has none */
   args.q.stride[0] = 1LL << 39;
   ck_assert_int_eq(encode(&shape), FG_EARGUMENT);
   ck_assert_str_eq(fg_error(), "q: a stride of 1099511627776 bytes is beyond TMA's 2^40");
@@ -150,6 +192,7 @@ int main(void) {
   TCase *tests = tcase_create("cuda launch");
   tcase_add_checked_fixture(tests, enter, NULL);
   tcase_add_test(tests, maps_of_both_ranks);
+  tcase_add_test(tests, maps_of_inputs);
   tcase_add_test(tests, nothing_is_a_map_too);
   tcase_add_test(tests, refused_maps);
   tcase_add_test(tests, attributes_of_a_launch);

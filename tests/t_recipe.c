@@ -63,6 +63,9 @@ static void ident_of(const fg_recipe *r, const fg_parameter *p, size_t size, cha
   case FG_FROM_NUMBER:
     snprintf(ident, size, "in_%s", r->number[p->index].name);
     break;
+  case FG_FROM_MADE:
+    snprintf(ident, size, "%s_made", r->map[p->index].name);
+    break;
   }
 }
 

@@ -278,7 +278,7 @@ static const struct {
     {"head_dim 64 64\nalign 8\n" Q "map q_map q 64 64 swizzle 128\n",
      "recipe line 4: map q_map: the recipe's alignment is less than 16"},
     {HEAD "tensor lse in f32 [b, h, nq]\nmap x lse 32 64 swizzle 128\n",
-     "recipe line 4: map x: its tensor is not of the spec's type"},
+     "recipe line 4: map x: its tensor is no 16-bit one of [.., q, k]"},
     {MAP("64 64 swizzle 128") FWD "map k_map q 64 64 swizzle 128\n",
      "recipe line 5: it is not spelled as a recipe is"},
     {TRAIT("cluster 1"), "recipe line 4: cluster is not a number from 2 to 8"},
