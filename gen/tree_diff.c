@@ -13,10 +13,22 @@ static int add(fg_tree *t, int a, int b) {
 static int subtract(fg_tree *t, int a, int b) {
   return is_zero(t, b) ? a : fg_tree_binary(t, FG_NODE_SUBTRACT, a, b);
 }
+static bool is_number(const fg_tree *t, int i) { return t->node[i].op == FG_NODE_CONSTANT; }
+
+/* Numbers of a product of products become one: in what a cap makes of s / cap they cancel. */
 static int times(fg_tree *t, int a, int b) {
   if (!a || !b) return 0;
   if (is_zero(t, a)) return a;
-  return is_zero(t, b) ? b : fg_tree_binary(t, FG_NODE_MULTIPLY, a, b);
+  if (is_zero(t, b)) return b;
+  if (is_number(t, a)) {
+    int number = a;
+    a = b, b = number;
+  }
+  const fg_node x = t->node[a];
+  if (is_number(t, b) && x.op == FG_NODE_MULTIPLY)
+    for (int i = 0; i < 2; i++)
+      if (is_number(t, x.arg[i])) return times(t, x.arg[!i], times(t, x.arg[i], b));
+  return fg_tree_binary(t, FG_NODE_MULTIPLY, a, b);
 }
 static int over(fg_tree *t, int a, int b) {
   return !a || is_zero(t, a) ? a : fg_tree_binary(t, FG_NODE_DIVIDE, a, b);

@@ -31,6 +31,8 @@ static const char *const forward[] = {
     "mask=window(63,0) score=alibi",
     "mask=k<=p+hk dtype=f16",
     "score=2.0*tanh(s)",
+    "score=relative(t) inputs.t=f32[h,nq+nk-1] dtype=f16",
+    "mask=causal score=softcap(30.0)",
     "score=s+0.1*tanh(s)+0.2*tanh(0.2*s)+0.3*tanh(0.3*s)+tanh(4.0*s)",
     "score=s+0.1*tanh(s)+0.2*tanh(0.2*s)+0.3*tanh(0.3*s)+tanh(4.0*s)"
     "+exp(0.1*s)+exp(0.2*s)+exp(0.3*s)+sqrt(s*s)+sqrt(s*s+1.0)+abs(s"
@@ -46,7 +48,10 @@ static const char *const backward[] = {"dtype=f16",
                                        "mask=causal bias=true bias_dtype=f32 deterministic=true",
                                        "mask=causal score=softcap(9.0) bias=grad bias_dims=[h,q,k]",
                                        "score=relative(t) inputs.t=f32[h,nq+nk-1]grad "
-                                       "deterministic=true"};
+                                       "deterministic=true",
+                                       "mask=causal score=relative(t) "
+                                       "inputs.t=f32[h,nq+nk-1]grad",
+                                       "bias=grad bias_dims=[h,q,k]"};
 
 enum { FORWARD = sizeof forward / sizeof *forward, BACKWARD = sizeof backward / sizeof *backward };
 

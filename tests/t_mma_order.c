@@ -66,8 +66,8 @@ static const planted_bug stages[] = {
      "@ load_rows(\"h_next\", \"q_next\", \"stage\")", .words = B_TWO CAUSAL, .fault = ORDER},
     {BACKWARD, "@ load_rows(\"h_next\", \"q_next\", \"(1 - stage)\")",
      "@ load_rows(\"h\", \"q0\", \"(1 - stage)\")", .words = B_TWO CAUSAL},
-    {BACKWARD, "input_lanes$(stages > 1 and \" + (u32)(stage * INPUT_BYTES)\" or \"\")",
-     "input_lanes", .words = B_TWO BIASED, .fault = MIXED},
+    {BACKWARD, "@ load_input(\"h_next\", \"q_next\")", "@ load_input(\"h\", \"q0\")",
+     .words = B_TWO BIASED},
 };
 enum { STAGES = sizeof stages / sizeof *stages };
 

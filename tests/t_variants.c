@@ -89,6 +89,17 @@ START_TEST(dense_gradients) {
 }
 END_TEST
 
+/* Two inputs of pairs, of which one may wait in shared memory, and one that multiplies it; and the
+ * diagonals of every plan's tiles. */
+START_TEST(inputs_of_pairs) {
+  passes("check pass=forward,backward head_dim=16 family=mma --plans 2",
+         "'score=s + x[q, k] * 2.0 + y[h, q, k],s + y[h, q, k] * z[k]' 'inputs.x=f32[q, k] grad' "
+         "'inputs.y=bf16[h, q, k] grad' 'inputs.z=f32[k] grad' mask=full,causal --seed 5");
+  passes("check pass=backward head_dim=16 family=mma --plans all",
+         "'score=relative(t)' 'inputs.t=f32[h, nq + nk - 1] grad' mask=full,causal --seed 6");
+}
+END_TEST
+
 /* So long that kernels evaluate them in a loop. */
 START_TEST(large_expressions) {
   char score[1024], mask[1024], words[4096];
@@ -114,6 +125,7 @@ int main(void) {
   tcase_add_loop_test(cases, readme_examples, 0, EXAMPLES);
   tcase_add_test(cases, spec_file);
   tcase_add_test(cases, dense_gradients);
+  tcase_add_test(cases, inputs_of_pairs);
   tcase_add_test(cases, large_expressions);
   tcase_add_test(cases, deterministic_gradients);
   tcase_add_test(cases, spec_file_by_simt);

@@ -10,7 +10,7 @@
 --                             read of an input with a gradient
 --                             with names.exponent log2: the score times log2 e less names.origin, which is the same for a row; names.reach:
 --                             tanh is that of numbers up to TANH_SMALL, and the largest goes to that variable
---   score.bends               there is a tanh in it; bends_scaled: of the product, scaled, and of nothing else
+--   score.bends, tanhs        there is a tanh in it, how many; bends_scaled: of the product, scaled, and of nothing else
 --   small_reach(names)        of bends_scaled: the test that no number is larger than TANH_SMALL, where `reach` is
 --                             the largest |s_raw|
 --   score.linear              true: the score is s itself; families may leave its scale to the normaliser
@@ -31,13 +31,17 @@
 --   norm                      the normaliser: normalizers.lua
 --   input.tiled               nil, or the 16-bit input that a family may keep in shared memory, tile by tile:
 --                             { name =, elem =, rows = the address of a head's first, stride = between rows,
---                             aligned = a test that both are multiples of 16 bytes, batched = it differs
---                             from batch to batch }
+--                             aligned = a test that both are multiples of 16 bytes, batched, headed = it
+--                             differs from batch to batch, from head to head }
 --   input.keyed               there is an input that differs from key to key
+--   input.by_row              an input that is not `tiled` is read by the row, which has to be one that there is
+--   input.lone, by_distance   its read is the only one that does; all do by the distance of key and row alone
 --   input.pairwise            and, of those, from pair to pair
 --   input.staged              the family's: input name -> its value as text, where it has it at hand
 --   input.add                 the family's: function(name, value), where it sums an input's gradient
 --   input.store(name, q, k, value)  the statement that stores an element of the gradient
+--   input.place(x, q, k)      the address of that element; input.element(x) its type; input.aligned(x) a test that rows
+--                             of keys begin at multiples of 16 bytes
 --   input.names, input.grads  the tensors in order; those that take a gradient, in order: { name =, output =,
 --                             extents = "bhqk" with 1 for each axis over which it is summed, or nil where it is
 --                             indexed in another way, kind = "dense" (q and k), "rows" (q), "keys" (k), "scalar" or
@@ -107,24 +111,56 @@ for i, x in ipairs(formula.inputs) do
     }
   end
   for _, read in ipairs(x.reads) do
-    input.keyed = input.keyed or formula.uses(read.node, "k")
-    input.pairwise = input.pairwise or formula.uses(read.node, "k") and (formula.uses(read.node, "q") or formula.uses(read.node, "p"))
+    local keyed = formula.uses(read.node, "k")
+    if keyed then
+      input.lone, input.by_distance = not input.keyed, input.by_distance ~= false and read.diagonal
+    end
+    input.keyed = input.keyed or keyed
+    input.pairwise = input.pairwise or keyed and (formula.uses(read.node, "q") or formula.uses(read.node, "p"))
   end
 end
 
+-- The type of a gradient's elements.
+local function grad_elem(name) return name == "bias" and spec.grad_elem or declared[name].input.elem end
+
 -- The statement that stores an element of an input's gradient by the texts of its indices.
 local function store(name, index, value)
-  local x = declared[name]
-  local to, elem = formula.address(x.at, true, index), name == "bias" and spec.grad_elem or x.input.elem
+  local to, elem = formula.address(declared[name].at, true, index), grad_elem(name)
   if elem == "f32" then return string.format("stg_f32(%s, %s);", to, value) end
   return string.format("stg_u16(%s, f32_to_%s(%s));", to, elem, value)
 end
 
-function input.store(name, q, k, value)
+-- The texts of the indices of the pair's element of a gradient that is no indexed one.
+local function index_of(name, q, k)
   local at = { b = "b", h = "h", q = q, k = k, ["1"] = "0" }
   local index = {}
   for i, axis in ipairs(declared[name].input.reads[1].axis) do index[i] = at[axis] end
-  return store(name, index, value)
+  return index
+end
+
+function input.store(name, q, k, value) return store(name, index_of(name, q, k), value) end
+
+function input.place(x, q, k) return formula.address(declared[x.name].at, true, index_of(x.name, q, k)) end
+
+function input.element(x) return grad_elem(x.name) end
+
+-- The stride of an input or a gradient along its i-th axis.
+local function stride_of(ident, i)
+  return string.format("p.%s_%s", ident, ident:match("^d?bias$") and ("bhqk"):sub(i, i) or i - 1)
+end
+
+-- The test that rows of keys begin at multiples of 16 bytes: of an input or a gradient of 16-bit numbers.
+local function aligned_rows(ident, axes)
+  local strides = {}
+  for i, axis in ipairs(axes) do
+    if axis ~= "1" and axis ~= "k" then strides[#strides + 1] = stride_of(ident, i) end
+  end
+  return string.format("(((u64)p.%s | 2 * (u64)(%s)) & 15) == 0", ident, table.concat(strides, " | "))
+end
+
+function input.aligned(x)
+  local axes = declared[x.name].input.reads[1].axis
+  return axes[#axes] == "k" and aligned_rows("d" .. declared[x.name].ident, axes) or "0"
 end
 
 -- An axis's length in the kernel.
@@ -216,25 +252,33 @@ end
 local score = { linear = formula.linear, additive = formula.text(formula.slope) == "1.0" }
 hooks.score = score
 
+-- Is an input of what others' gradients multiply dS by?
+local function in_slopes(ident)
+  for _, x in ipairs(formula.inputs) do
+    for _, read in ipairs(x.grad and x.reads or {}) do
+      if text_of(read.slope, { q = "q", k = "k", s = "s" }):find("p." .. ident .. "[^%w]") then return true end
+    end
+  end
+  return false
+end
+
 -- A dense 16-bit input of [..., q, k] that an additive score reads once.
 local function find_tiled()
-  for _, x in pairs(declared) do
+  for _, input in ipairs(formula.inputs) do
+    local x = declared[input.name]
     local extents, ident = x.extents, x.ident
     local whole = extents and extents:sub(3) == "qk" and table.concat(x.input.reads[1].axis):sub(-2) == "qk"
-    if whole and (x.input.elem == "bf16" or x.input.elem == "f16") then
-      local terms, strides = {}, ""
-      for i, axis in ipairs(x.input.reads[1].axis) do
-        local stride = string.format("p.%s_%s", ident, ident == "bias" and ("bhqk"):sub(i, i) or i - 1)
-        if axis == "b" or axis == "h" then terms[#terms + 1] = string.format("%s * %s", axis, stride) end
-        if axis ~= "1" and axis ~= "k" then strides = strides .. " | " .. stride end
-        if axis == "q" then x.stride = stride end
+    if whole and (input.elem == "bf16" or input.elem == "f16") and not in_slopes(ident) then
+      local terms, axes = {}, x.input.reads[1].axis
+      for i, axis in ipairs(axes) do
+        if axis == "b" or axis == "h" then terms[#terms + 1] = string.format("%s * %s", axis, stride_of(ident, i)) end
+        if axis == "q" then x.stride = stride_of(ident, i) end
       end
       return {
         name = x.input.name, elem = x.input.elem,
         rows = string.format("p.%s + (%s)", ident, #terms > 0 and table.concat(terms, " + ") or "0"),
-        stride = x.stride,
-        aligned = string.format("(((u64)p.%s | 2 * (u64)(%s)) & 15) == 0", ident, strides:sub(4)),
-        batched = extents:find("b") ~= nil,
+        stride = x.stride, aligned = aligned_rows(ident, axes),
+        batched = extents:find("b") ~= nil, headed = extents:find("h") ~= nil,
       }
     end
   end
@@ -247,6 +291,12 @@ local of_pair = emit({ formula.mask, formula.score }, { q = "q", k = "k", s = "s
 hooks.large = #of_pair[1] + #of_pair[2] > 300
 hooks.long = not hooks.large and #of_pair[2] > 100 -- 4 terms of tanh
 input.tiled = score.additive and not hooks.large and find_tiled() or nil
+
+for name, x in pairs(declared) do
+  for _, read in ipairs(name ~= (input.tiled or {}).name and x.input.reads or {}) do
+    input.by_row = input.by_row or formula.uses(read.node, "q") or formula.uses(read.node, "p")
+  end
+end
 
 function hooks.pair(names)
   local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope or 0, names.exponent and formula.score or 0 }, {}
@@ -267,7 +317,7 @@ end
 
 -- What tanh is taken of in the score.
 local tanhs = formula.tanhs(formula.score)
-score.bends = #tanhs > 0
+score.bends, score.tanhs = #tanhs > 0, #tanhs
 
 -- Where tanh is taken of the scaled product alone: a test of `reach`, the largest |s_raw|.
 function hooks.small_reach(names)

@@ -5,21 +5,31 @@ local grads = {}
 -- Where only some shapes have sums, x.shared is 1 for them and else 0.
 local function only_shared(x, count) return x.shared and count .. " * " .. x.shared or count end
 
--- Regions of sums, with their fill of zeros, for the gradients that are `summed`.
+-- How many heads a dense gradient has, an expression of the recipe; the number of one in the kernel.
+function grads.heads_of(x)
+  local heads = { ["11"] = "1", ["1h"] = "h", b1 = "b", bh = "b * h" }
+  return heads[x.extents:sub(1, 2)]
+end
+
+function grads.head_of(x)
+  local numbers = { ["11"] = "0", ["1h"] = "h", b1 = "b", bh = "(b * p.h + h)" }
+  return numbers[x.extents:sub(1, 2)]
+end
+
+-- Regions of sums, with their fill of zeros, for the gradients that are `summed`: x.sums of them, or as many
+-- as the gradient has elements.
 function grads.add_regions(regions, steps)
   for _, x in ipairs(hooks.input.grads) do
     if x.summed then
-      regions[#regions + 1] = { name = x.region, count = only_shared(x, x.count) }
+      regions[#regions + 1] = { name = x.region, count = only_shared(x, x.sums or x.count) }
       table.insert(steps, 1, { zero = x.region })
     end
   end
 end
 
--- The pass that stores the sums as the gradient: a thread an element, or a block a row of keys.
-function grads.finish_step(x, threads)
-  local lengths = { b = "b", h = "h", q = "nq" }
-  local blocks = x.kind ~= "dense" and string.format("cdiv(%s, %d)", x.count, threads) or
-    x.extents:gsub("[1k]", ""):gsub(".", function(axis) return lengths[axis] .. " * " end):sub(1, -4)
+-- The pass that stores the sums as the gradient: a thread an element, or so many `blocks`.
+function grads.finish_step(x, threads, blocks)
+  blocks = blocks or string.format("cdiv(%s, %d)", x.count, threads)
   return { entry = "attn_bwd_" .. x.output, grid = { only_shared(x, blocks), "1", "1" },
            threads = threads, registers = 40, work = "1", shared = {} }
 end

@@ -62,12 +62,12 @@ end
 
 -- Registers beyond what is held: what the loads of the score's inputs take, which ptxas starts ahead, for
 -- `scores` of a thread, and rows that are no multiple of 128 bytes. Fitted to what spills at d 8 to 256
--- (NVRTC 13.0, sm_80 and sm_90a).
+-- (NVRTC 13.0, sm_80 and sm_90a). An input that is read by distance alone is read once a diagonal.
 function mma.surcharge(spec, scores, ragged)
   local input, inputs = hooks.input, 0
   if not hooks.score.linear then
-    inputs = (hooks.long or input.pairwise and not input.tiled) and 2 * scores or (hooks.large or input.keyed) and scores // 2 or
-      (hooks.score.bends or #input.names > 0) and 12 or 4
+    inputs = (hooks.long or input.pairwise and not input.tiled and not input.by_distance) and 2 * scores or
+      (hooks.large or input.keyed) and scores // 2 or (hooks.score.bends or #input.names > 0) and 12 or 4
   end
   return inputs + ((spec.d % 64 > 0 or spec.dv % 64 > 0) and ragged or 0)
 end

@@ -71,6 +71,18 @@ local function division(plan)
   }
 end
 
+-- Scores that take hardly more registers than s itself on sm_90: s and one term, or a cap without a mask. A dense
+-- gradient spills beside a mask, at d 96, or where each pair has an element of its own (8 to 44 bytes, NVRTC 13.0).
+local function is_light()
+  local input, score, masked = hooks.input, hooks.score, hooks.mask.edges > 0 or hooks.mask.skips.keys
+  if hooks.long or hooks.large or mma.number(arch) ~= 90 then return false end
+  if score.bends then return score.bends_scaled and #input.names == 0 and not masked end
+  for _, x in ipairs(input.grads) do
+    if x.stored and (masked or not x.summed or spec.d % 64 > 0 or spec.dv % 64 > 0) then return false end
+  end
+  return score.additive and (not input.keyed or input.lone and (input.tiled or input.by_distance))
+end
+
 -- Of a thread: dK, dV, then S and dP or a part of dQ; a step's operands, addresses and the loop. Sums of dQ
 -- go one by one on sm_80.
 function family.registers(spec, plan)
@@ -79,8 +91,13 @@ function family.registers(spec, plan)
   local grads = split.warp_kv * (columns(spec.d, split.parts) + columns(spec.dv, split.parts)) // 32
   local scores, dq = split.warp_kv * split.queries // 32, split.dq_tiles * columns(spec.d, plan.warps // split.warps_q) // 2
   local older = split.parts > 1 and mma.number(arch) < 90
-  return grads + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 + (older and 12 or 0) +
-    (deterministic and not hooks.score.linear and 4 or 0) + (split.dq_tiles > 1 and mma.surcharge(spec, scores, 30) or 10)
+  local ragged = (spec.d % 64 > 0 or spec.dv % 64 > 0) and 30 or 0
+  local extra = split.warp_kv > 16 and is_light() and 4 + ragged or mma.surcharge(spec, scores, 30)
+  -- Beside a mask 16 to 24 bytes spilled where dK and dV of a deterministic kernel took 160 (d 192/128 and 128/192).
+  local masked = hooks.mask.edges > 0 or hooks.mask.skips.queries
+  local full = deterministic and masked and grads >= 160 and 12 or 0
+  return grads + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 + (older and 12 or 0) + full +
+    (deterministic and not hooks.score.linear and 4 or 0) + (split.dq_tiles > 1 and extra or 10)
 end
 
 function family.shared(spec, plan)
@@ -95,7 +112,7 @@ function family.shared(spec, plan)
     blocks[#blocks + 1] = { "SM_DS", tiles.bytes(kv, q), "dS^T [BLOCK_KV][BLOCK_Q]" }
   end
   if parts > 1 then blocks[#blocks + 1] = { "SM_P", tiles.bytes(kv, q), "P^T [BLOCK_KV][BLOCK_Q]" } end
-  mma.add_input_tile(blocks, plan.stages * q, kv, "[stages][BLOCK_Q][BLOCK_KV]")
+  mma.add_input_tile(blocks, q, kv, "[BLOCK_Q][BLOCK_KV]")
   blocks[#blocks + 1] = { "SM_KEPT", plan.stages * q * 8, "what is kept of a row, and delta [stages][BLOCK_Q][2], float32" }
   blocks[#blocks + 1] = mma.rounding
   return blocks
@@ -103,10 +120,12 @@ end
 
 -- Elements of a gradient by distance that a block of its pass owns, a multiple of every plan's threads. The
 -- pass makes (TILE_Q + BAND) / BAND of the pairs' S and dP.
-local BAND, banded = 256, false
+-- Others sum the diagonals of each tile.
+local BAND, banded, diagonal = 256, false, false
 for _, x in ipairs(hooks.input.grads) do
   x.banded = deterministic and x.kind == "indexed"
-  banded = banded or x.banded
+  x.diagonal = not deterministic and x.kind == "indexed" and hooks.input.distant(x)
+  banded, diagonal = banded or x.banded, diagonal or x.diagonal
 end
 
 -- The passes whose blocks own rows of queries, 16 a warp, and take tiles of keys as large as fit.
@@ -179,7 +198,7 @@ local function steps(spec, plan, padded)
         grid = { string.format("cdiv(nq * nk, %d) * (1 - %s)", 8 * threads, x.shared), "h", "b" } })
     end
     if x.summed then
-      list[#list + 1] = grads.finish_step(x, threads)
+      list[#list + 1] = grads.finish_step(x, threads, x.stored and string.format("%s * %s / 8", grads.heads_of(x), padded))
     elseif not x.stored then
       local blocks = x.banded and hooks.input.blocks(x, BAND) or gradient_grid(x.extents, rows, keys)
       list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { blocks, "1", "1" },
@@ -197,6 +216,9 @@ function family.describe(spec, plan)
   for _, x in ipairs(hooks.input.grads) do outputs[#outputs + 1] = x.output end
   if not deterministic then
     regions[2] = { name = "dq_sum", count = string.format("b * h * %s * %d", padded, 8 * chunks_d) }
+  end
+  for _, x in ipairs(hooks.input.grads) do -- by tiles of S^T, in the order of their fragments
+    x.sums = x.stored and string.format("%s * %s * roundup(nk, %d)", grads.heads_of(x), padded, plan.block_kv) or nil
   end
   local list = steps(spec, plan, padded)
   grads.add_regions(regions, list)
@@ -233,11 +255,11 @@ function family.describe(spec, plan)
       { "Q_BYTES", tiles.bytes(plan.block_q, spec.d), "of a tile" },
       { "DO_BYTES", tiles.bytes(plan.block_q, spec.dv), "of a tile" },
       { "KEPT_BYTES", 8 * plan.block_q, "of a tile" },
-      { "INPUT_BYTES", 2 * plan.block_q * plan.block_kv, "of a tile of an input of the score" },
       { "TILE_Q", 16 * plan.warps, "query rows of a block that owns rows" },
       { "TILE_KV", keys, "keys of its tiles" },
       { "N_KV", keys // 8, "tiles of 8 keys of its S" },
-      banded and { "BAND", BAND, "elements of a gradient by distance that a block owns" } or nil,
+      banded and { "BAND", BAND, "elements of a gradient by distance that a block owns" } or
+        diagonal and { "N_DIAGONAL", plan.block_kv // 8 // plan.warps, "blocks of 8 keys in which a warp's diagonals of dS begin" } or nil,
     },
     shared = family.shared(spec, plan),
   }

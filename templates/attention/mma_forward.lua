@@ -9,7 +9,7 @@ family.applies = mma.applies
 -- H200, bf16, n 4096, full, TFLOP/s, 2026-11-20. A warp of 32 rows reads K and V half as often as two of
 -- 16; blocks of 4 warps come in pairs that hide each other's softmax.
 function family.candidates(spec, arch)
-  return mma.that_fit(family, spec, arch, {
+  local plans = {
     { block_q = 128, block_kv = 96, stages = 2, warps = 4 }, -- d 64: 350; one stage 305, 48 keys 294, 128 spill
     { block_q = 128, block_kv = 64, stages = 2, warps = 4 }, -- d 64: 331; 3 stages 319
     { block_q = 128, block_kv = 64, stages = 1, warps = 4 }, -- d 128: 380, d 64: 305
@@ -19,7 +19,12 @@ function family.candidates(spec, arch)
     { block_q = 64, block_kv = 64, stages = 1, warps = 4 }, -- d 256: 305, and 244 beside 221 causal at n 1024
     { block_q = 64, block_kv = 32, stages = 2, warps = 4 }, -- d 128: 279
     { block_q = 64, block_kv = 32, stages = 1, warps = 4 }, -- d 256 with an input of the score on sm_86
-  })
+  }
+  -- d 128 with a table 318, with a cap 282, where 64 keys spill; beside them 272 and 254
+  if spec.dv > 64 and (hooks.score.bends or hooks.input.by_distance) and mma.number(arch) >= 90 then
+    table.insert(plans, 4, { block_q = 128, block_kv = 48, stages = 1, warps = 4 })
+  end
+  return mma.that_fit(family, spec, arch, plans)
 end
 
 -- Of a thread: O and S, a step's operands, the rows' state, addresses and the ring of stages.
@@ -29,13 +34,14 @@ function family.registers(spec, plan)
   local held = rows * 16 * cdiv(spec.dv, 16) // 32 + scores
   -- What spilled (NVRTC 13.0) is kept out: warps of 32 rows, or inputs of the score, with a V wider than K,
   -- whose loop over d leaves nothing to wait for (d 64/128: 24 to 72 bytes, 128/256: 56), warps of 32 rows
-  -- with a wider K (d 192/128 on sm_80: 236) or rows of no multiple of 128 bytes under a mask (d 96: 72), and
+  -- with a wider K (d 192/128 on sm_80: 236) or rows of no multiple of 128 bytes under a mask (d 96: 72), or, in
+  -- f16, with any score (d 96: 12 to 160), and
   -- on sm_100 (d 64 and d 128: 24 and 256 bytes, d 256 with an input: 12, a cap: 52), or under a mask with holes
   -- (d 64 with documents: 132, dilated: 48) or another and a score (ALiBi: 12, at d 192/128 220), or on sm_80 beside a score (d 64: 56).
   local wider, newer = spec.dv > spec.d and 1 or 0, mma.number(arch) >= 100 and 1 or 0
-  local uneven = hooks.score.linear and (spec.d > spec.dv or spec.dv % 64 > 0) and 1 or 0
+  local uneven = (hooks.score.linear or spec.elem == "f16") and (spec.d > spec.dv or spec.dv % 64 > 0) and 1 or 0
   local older, edges = mma.number(arch) < 90, hooks.mask.edges > 0
-  local pressed = hooks.mask.skips.keys or not hooks.score.linear and (older or edges and (plan.block_kv > 64 or spec.d > spec.dv))
+  local pressed = hooks.mask.skips.keys or not hooks.score.linear and (older or edges and (plan.block_kv > 64 or spec.d > spec.dv or hooks.score.bends and held > 160))
   local holes = pressed and scores // 3 or 0
   local more = rows > 16 and 16 * math.max(wider, uneven) + math.max((hooks.score.bends and 56 or 32) * newer, holes) or
     not hooks.score.linear and plan.block_kv > 32 and scores * (wider + newer) or 0
@@ -56,6 +62,7 @@ end
 
 function family.describe(spec, plan)
   local rows, tiled = plan.block_q // plan.warps, hooks.input.tiled
+  local late = tiled and rows <= 16 and plan.stages == 1 and plan.block_kv // 12 or 0
   -- Batches that share a tile of an input go side by side.
   local grid = { string.format("cdiv(nq, %d)", plan.block_q), "h", "b" }
   if tiled and not tiled.batched then grid = { "b", grid[1], "h" } end
@@ -68,9 +75,10 @@ function family.describe(spec, plan)
     steps = {
       { entry = "attn_fwd", grid = grid,
         threads = 32 * plan.warps, registers = math.min(255, family.registers(spec, plan)),
-        -- operands that a warp's rows share, the barriers of a tile, and loads that nothing hides
+        -- operands that a warp's rows share, the barriers of a tile, and loads that nothing hides: of one stage
+        -- an input's tile too, where K's would come early (d 64 and d 128: 7 %)
         work = string.format("(%s + %d) * %d / %d", hooks.mask.keys_seen, hooks.mask.edges * (plan.block_q + plan.block_kv) // 2,
-                             (plan.block_q + 16 * plan.warps) * (plan.block_kv + 4 + 8 // plan.stages), plan.block_kv) },
+                             (plan.block_q + 16 * plan.warps) * (plan.block_kv + 4 + 8 // plan.stages + late), plan.block_kv) },
     },
     constants = {
       { "D", spec.d, "head dim of q and k" },

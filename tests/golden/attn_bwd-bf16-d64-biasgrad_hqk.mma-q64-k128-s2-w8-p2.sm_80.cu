@@ -9,14 +9,15 @@
 // launch: attn_bwd_rows, grid cdiv(b * h * roundup(nq, 64), 32) x 1 x 1, 256 threads, 0 shared
 //         bytes
 // zero:   dq_sum
-// launch: attn_bwd_dk_dv, grid cdiv(nk, 128) * b x hk x 1, 256 threads, 132208 shared bytes
+// launch: attn_bwd_dk_dv, grid cdiv(nk, 128) * b x hk x 1, 256 threads, 115824 shared bytes
 // launch: attn_bwd_dq, grid cdiv(b * h * roundup(nq, 64) * 8, 512) x 1 x 1, 256 threads, 0 shared
 //         bytes
-// launch: attn_bwd_dbias, grid h * nq * (1 - max(0, 1 - max(b - 1, 1 - b))) x 1 x 1, 256 threads,
-//         0 shared bytes
+// launch: attn_bwd_dbias, grid h * roundup(nq, 64) / 8 * (1 - max(0, 1 - max(b - 1, 1 - b))) x 1 x
+//         1, 256 threads, 0 shared bytes
 // scratch: kept, b * h * roundup(nq, 64) * 2 floats
 // scratch: dq_sum, b * h * roundup(nq, 64) * 64 floats
-// scratch: sums1, 1 * h * nq * nk * (1 - max(0, 1 - max(b - 1, 1 - b))) floats
+// scratch: sums1, h * roundup(nq, 64) * roundup(nk, 128) * (1 - max(0, 1 - max(b - 1, 1 - b)))
+//          floats
 //
 // shared memory:
 //   SM_K          0  K [BLOCK_KV][D], then dK
@@ -25,9 +26,9 @@
 //   SM_DO     49152  dO [stages][BLOCK_Q][DV]
 //   SM_DS     65536  dS^T [BLOCK_KV][BLOCK_Q]
 //   SM_P      81920  P^T [BLOCK_KV][BLOCK_Q]
-//   SM_INPUT  98304  bias [stages][BLOCK_Q][BLOCK_KV]
-//   SM_KEPT  131072  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
-//   SM_END   132096  what rounding the base to 128 bytes may take
+//   SM_INPUT  98304  bias [BLOCK_Q][BLOCK_KV]
+//   SM_KEPT  114688  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
+//   SM_END   115712  what rounding the base to 128 bytes may take
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -59,7 +60,6 @@ enum { N_DQ = 2 }; // tiles of 8 columns of a warp's dQ
 enum { Q_BYTES = 8192 }; // of a tile
 enum { DO_BYTES = 8192 }; // of a tile
 enum { KEPT_BYTES = 512 }; // of a tile
-enum { INPUT_BYTES = 16384 }; // of a tile of an input of the score
 enum { TILE_Q = 128 }; // query rows of a block that owns rows
 enum { TILE_KV = 64 }; // keys of its tiles
 enum { N_KV = 8 }; // tiles of 8 keys of its S
@@ -70,8 +70,8 @@ enum { SM_DO = 49152 };
 enum { SM_DS = 65536 };
 enum { SM_P = 81920 };
 enum { SM_INPUT = 98304 };
-enum { SM_KEPT = 131072 };
-enum { SM_END = 132096 };
+enum { SM_KEPT = 114688 };
+enum { SM_END = 115712 };
 
 #define ALL_LANES 0xffffffffu
 
@@ -480,8 +480,8 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
       const float *from = p.kept + 2 * (((i64)b * p.h + h) * padded + q0) + 4 * i;
       cp_async_16(sm + SM_KEPT + (u32)(0 * KEPT_BYTES) + (u32)(16 * i), from, 16);
     }
-    load_ragged_tile(sm + SM_INPUT + (u32)(0 * INPUT_BYTES), BLOCK_KV / 8, BLOCK_Q, p.bias
-        + (h * p.bias_h) + k0, p.bias_q, q0, p.nq, p.nk - k0, input_aligned);
+    load_ragged_tile(sm + SM_INPUT, BLOCK_KV / 8, BLOCK_Q, p.bias + (h * p.bias_h) + k0, p.bias_q,
+        q0, p.nq, p.nk - k0, input_aligned);
   }
   cp_async_commit();
 
@@ -518,10 +518,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         const float *from = p.kept + 2 * (((i64)b * p.h + h_next) * padded + q_next) + 4 * i;
         cp_async_16(sm + SM_KEPT + (u32)((1 - stage) * KEPT_BYTES) + (u32)(16 * i), from, 16);
       }
-      load_ragged_tile(sm + SM_INPUT + (u32)((1 - stage) * INPUT_BYTES), BLOCK_KV / 8, BLOCK_Q,
-          p.bias + (h_next * p.bias_h) + k0, p.bias_q, q_next, p.nq, p.nk - k0, input_aligned);
     }
-    cp_async_commit();
 
     const int q_lane = part * (8 * N_Q) + 2 * (lane % 4);
 
@@ -535,8 +532,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT
-              + moved(input_lanes + (u32)(stage * INPUT_BYTES), BLOCK_KV / 8, 8 * n, 2 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
@@ -551,8 +547,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT
-              + moved(input_lanes + (u32)(stage * INPUT_BYTES), BLOCK_KV / 8, 8 * n, 2 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
@@ -604,25 +599,31 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         }
       }
     }
-    #pragma unroll
-    for (int n = 0; n < N_Q; n++) {
+    const int sum_bias_1_tile = (h * cdiv(p.nq, BLOCK_Q) + q0 / BLOCK_Q) * cdiv(p.nk, BLOCK_KV)
+        + k0 / BLOCK_KV;
+    float *sum_bias_1 = p.sums1 + (i64)sum_bias_1_tile * (BLOCK_Q * BLOCK_KV)
+        + ((warp_k / 16 * CHUNKS_Q + (part * (8 * N_Q)) / 8) * 128 + 4 * lane);
+    if (dbias_alone) {
       #pragma unroll
-      for (int c = 0; c < 2; c++) {
-        const int q = q0 + q_lane + 8 * n + c;
+      for (int n = 0; n < N_Q; n++) {
         #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-          const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
-          const int k = k0 + k_lane + 8 * r;
-          {
-            if (q < p.nq && k < p.nk) {
-              if (dbias_alone) {
-                stg_u16(p.dbias + (h * p.dbias_h + q * p.dbias_q + k), f32_to_bf16(dp[e]));
-              } else {
-                red_add_f32(p.sums1 + (((((i64)0) * p.h + (h)) * p.nq + (q)) * p.nk + (k)), dp[e]);
-              }
-            }
+        for (int c = 0; c < 2; c++) {
+          const int q = q0 + q_lane + 8 * n + c;
+          #pragma unroll
+          for (int r = 0; r < ROWS; r++) {
+            const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
+            const int k = k0 + k_lane + 8 * r;
+            if (q < p.nq && k < p.nk) { stg_u16(p.dbias + (h * p.dbias_h + q * p.dbias_q + k),
+                f32_to_bf16(dp[e])); }
           }
         }
+      }
+    } else {
+      #pragma unroll
+      for (int i = 0; i < M_KV; i++) {
+        #pragma unroll
+        for (int n = 0; n < N_Q; n++) { red_add_f32x4(sum_bias_1 + (i * CHUNKS_Q + n) * 128, dp
+            + 4 * (N_Q * i + n)); }
       }
     }
     #pragma unroll
@@ -631,6 +632,11 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
           1.0f, 1.0f);
     }
     block_sync(); // P and dS are whole
+    if (h_next < h_end) {
+      load_ragged_tile(sm + SM_INPUT, BLOCK_KV / 8, BLOCK_Q, p.bias + (h_next * p.bias_h) + k0,
+          p.bias_q, q_next, p.nq, p.nk - k0, input_aligned);
+    }
+    cp_async_commit();
     const u32 own_rows = by_rows(sm, CHUNKS_Q, warp_k, 0);
     multiply_nn(dv, M_KV, N_DV, SM_P, own_rows, CHUNKS_Q, SM_DO, dv_rows
         + (u32)(stage * DO_BYTES), CHUNKS_DV, 2 * part, 2 * PARTS);
@@ -701,14 +707,42 @@ attn_bwd_dq(const __grid_constant__ Params p) {
   }
 }
 
-// dbias from its sums; a block has a row of keys
+// dbias from its sums: a block has 8 rows, a lane 16 keys of two of them
 extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_dbias(const __grid_constant__ Params p) {
-  const int q = (int)blockIdx.x % p.nq;
-  const int h = (int)blockIdx.x / p.nq % p.h;
-  #pragma unroll 4
-  for (int k = (int)threadIdx.x; k < p.nk; k += THREADS) {
-    const float sum = ldg_f32(p.sums1 + (((((i64)0) * p.h + (h)) * p.nq + (q)) * p.nk + (k)));
-    stg_u16(p.dbias + (h * p.dbias_h + q * p.dbias_q + k), f32_to_bf16(sum));
+  const int lane = (int)threadIdx.x % 32, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q,
+      tiles = cdiv(p.nk, BLOCK_KV);
+  const int row = (int)blockIdx.x % (padded / 8) * 8;
+  const int h = (int)blockIdx.x / (padded / 8) % p.h;
+  const float *sums = p.sums1 + (i64)((h * (padded / BLOCK_Q)
+      + row / BLOCK_Q) * tiles) * (BLOCK_Q * BLOCK_KV)
+  + (row % BLOCK_Q / 8 * 128 + 4 * (lane % 4));
+  const int aligned = (((u64)p.dbias | 2 * (u64)(p.dbias_h | p.dbias_q)) & 15) == 0;
+  for (int k = (int)threadIdx.x / 4 * 16; k < p.nk; k += THREADS / 4 * 16) {
+    const float *from = sums + (i64)(k / BLOCK_KV) * (BLOCK_Q * BLOCK_KV)
+        + k % BLOCK_KV / 16 * (CHUNKS_Q * 128);
+    float sum[8][4]; // of keys 8 apart, each of two rows
+    #pragma unroll
+    for (int i = 0; i < 8; i++) { ldg_f32x4(sum[i], from + 16 * i); }
+    #pragma unroll
+    for (int r = 0; r < 2; r++) {
+      const int q = row + 2 * (lane % 4) + r;
+      if (aligned && q < p.nq && k + 16 <= p.nk) {
+        #pragma unroll
+        for (int half = 0; half < 2; half++) {
+          u32 v[4];
+          #pragma unroll
+          for (int i = 0; i < 4; i++) { v[i] = pack_bf16(sum[2 * i][2 * half + r],
+              sum[2 * i + 1][2 * half + r]); }
+          stg_u32x4(p.dbias + (h * p.dbias_h + q * p.dbias_q + (k + 8 * half)), v);
+        }
+        continue;
+      }
+      #pragma unroll
+      for (int i = 0; i < 16; i++) {
+        if (q < p.nq && k + i < p.nk) { stg_u16(p.dbias
+            + (h * p.dbias_h + q * p.dbias_q + (k + i)), f32_to_bf16(sum[i % 8][i / 8 * 2 + r])); }
+      }
+    }
   }
 }

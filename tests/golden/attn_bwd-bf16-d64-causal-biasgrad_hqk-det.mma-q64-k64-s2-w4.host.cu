@@ -7,7 +7,7 @@
 //
 // launch: attn_bwd_rows, grid cdiv(b * h * roundup(nq, 64), 16) x 1 x 1, 128 threads, 0 shared
 //         bytes
-// launch: attn_bwd_dk_dv, grid cdiv(nk, 64) x hk x b, 128 threads, 66672 shared bytes
+// launch: attn_bwd_dk_dv, grid cdiv(nk, 64) x hk x b, 128 threads, 58480 shared bytes
 // launch: attn_bwd_dq, grid cdiv(nq, 64) x h x b, 128 threads, 32880 shared bytes
 // launch: attn_bwd_dbias, grid h * cdiv(nq, 64) * cdiv(nk, 64) x 1 x 1, 128 threads, 32880 shared
 //         bytes
@@ -18,9 +18,9 @@
 //   SM_V          8192  V [BLOCK_KV][DV], then dV
 //   SM_Q         16384  Q [stages][BLOCK_Q][D]
 //   SM_DO        32768  dO [stages][BLOCK_Q][DV]
-//   SM_INPUT     49152  bias [stages][BLOCK_Q][BLOCK_KV]
-//   SM_KEPT      65536  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
-//   SM_END       66560  what rounding the base to 128 bytes may take
+//   SM_INPUT     49152  bias [BLOCK_Q][BLOCK_KV]
+//   SM_KEPT      57344  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
+//   SM_END       58368  what rounding the base to 128 bytes may take
 //   SM_ROWS_Q        0  Q [TILE_Q][D], then dQ
 //   SM_ROWS_DO    8192  dO [TILE_Q][DV]
 //   SM_ROWS_K    16384  K [TILE_KV][D], then sums
@@ -142,7 +142,6 @@ enum { N_DQ = 4 }; // tiles of 8 columns of a warp's dQ
 enum { Q_BYTES = 8192 }; // of a tile
 enum { DO_BYTES = 8192 }; // of a tile
 enum { KEPT_BYTES = 512 }; // of a tile
-enum { INPUT_BYTES = 8192 }; // of a tile of an input of the score
 enum { TILE_Q = 64 }; // query rows of a block that owns rows
 enum { TILE_KV = 64 }; // keys of its tiles
 enum { N_KV = 8 }; // tiles of 8 keys of its S
@@ -151,8 +150,8 @@ enum { SM_V = 8192 };
 enum { SM_Q = 16384 };
 enum { SM_DO = 32768 };
 enum { SM_INPUT = 49152 };
-enum { SM_KEPT = 65536 };
-enum { SM_END = 66560 };
+enum { SM_KEPT = 57344 };
+enum { SM_END = 58368 };
 enum { SM_ROWS_Q = 0 };
 enum { SM_ROWS_DO = 8192 };
 enum { SM_ROWS_K = 16384 };
@@ -507,8 +506,8 @@ static void attn_bwd_dk_dv(const Params p) {
       const float *from = p.kept + 2 * (((i64)b * p.h + h) * padded + q0) + 4 * i;
       cp_async_16(sm + SM_KEPT + (u32)(0 * KEPT_BYTES) + (u32)(16 * i), from, 16);
     }
-    load_ragged_tile(sm + SM_INPUT + (u32)(0 * INPUT_BYTES), BLOCK_KV / 8, BLOCK_Q, p.bias
-        + (h * p.bias_h) + k0, p.bias_q, q0, p.nq, p.nk - k0, input_aligned);
+    load_ragged_tile(sm + SM_INPUT, BLOCK_KV / 8, BLOCK_Q, p.bias + (h * p.bias_h) + k0, p.bias_q,
+        q0, p.nq, p.nk - k0, input_aligned);
   }
   cp_async_commit();
 
@@ -540,10 +539,7 @@ static void attn_bwd_dk_dv(const Params p) {
         const float *from = p.kept + 2 * (((i64)b * p.h + h_next) * padded + q_next) + 4 * i;
         cp_async_16(sm + SM_KEPT + (u32)((1 - stage) * KEPT_BYTES) + (u32)(16 * i), from, 16);
       }
-      load_ragged_tile(sm + SM_INPUT + (u32)((1 - stage) * INPUT_BYTES), BLOCK_KV / 8, BLOCK_Q,
-          p.bias + (h_next * p.bias_h) + k0, p.bias_q, q_next, p.nq, p.nk - k0, input_aligned);
     }
-    cp_async_commit();
 
     const int q_lane = 0 + 2 * (lane % 4);
 
@@ -557,8 +553,7 @@ static void attn_bwd_dk_dv(const Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT
-              + moved(input_lanes + (u32)(stage * INPUT_BYTES), BLOCK_KV / 8, 8 * n, 2 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
@@ -573,8 +568,7 @@ static void attn_bwd_dk_dv(const Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT
-              + moved(input_lanes + (u32)(stage * INPUT_BYTES), BLOCK_KV / 8, 8 * n, 2 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
@@ -625,6 +619,12 @@ static void attn_bwd_dk_dv(const Params p) {
       }
     }
     multiply_pn(dk, M_KV, N_DK, dp, N_Q, SM_Q, d_rows + (u32)(stage * Q_BYTES), CHUNKS_D);
+    block_sync(); // dS is whole
+    if (h_next < h_end) {
+      load_ragged_tile(sm + SM_INPUT, BLOCK_KV / 8, BLOCK_Q, p.bias + (h_next * p.bias_h) + k0,
+          p.bias_q, q_next, p.nq, p.nk - k0, input_aligned);
+    }
+    cp_async_commit();
 
     stage = 1 - stage;
     h = h_next;
