@@ -92,6 +92,7 @@ static fg_emit_names read_names(lua_State *L, int table) {
                          .s_raw = text_of(L, table, "s_raw"),
                          .origin = text_of(L, table, "origin"),
                          .reach = text_of(L, table, "reach"),
+                         .join = flag_of(L, table, "join"),
                          .hoist = flag_of(L, table, "hoist"),
                          .wide = flag_of(L, table, "wide")};
   for (int i = 0; i < FG_NAMES; i++) {

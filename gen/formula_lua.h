@@ -19,7 +19,7 @@
  *   uses(node, name)    does the name occur?
  *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and
  *                       k_base, k_offset, s_unit, s_raw, staged = { name = text }, hoist, wide,
- *                       log2, origin, reach (tree_emit.h)
+ *                       log2, origin, reach, join (tree_emit.h)
  *   address(i, gradient, texts)  of an element of input i by the texts of its indices
  *   text(node)          the canonical text
  *   tanhs(node)         what tanh is taken of in it: nodes */

@@ -126,12 +126,22 @@ static void emit_call(fg_emitter *e, const fg_node *x, const char *name) {
   fg_put(e, ")");
 }
 
-static void emit_small_tanh(fg_emitter *e, const fg_node *x) {
+bool fg_is_small_tanh(const fg_emitter *e, int node) {
+  return fg_at(e, node)->op == FG_NODE_TANH && e->names->reach && fg_level_of(e, node) == PAIR;
+}
+
+void fg_put_small_tanh(fg_emitter *e, int node, double factor) {
   const char *reach = e->names->reach;
-  fg_put(e, "tanh_small_f32(");
+  bool alone = !(fabs(factor - 1) > 0);
+  fg_put(e, alone ? "tanh_small_f32(" : "tanh_small_times_f32(");
   if (*reach) fg_put(e, "reaching_f32(&%s, ", reach);
-  fg_put_node(e, x->arg[0], LOOSE);
-  fg_put(e, *reach ? "))" : ")");
+  fg_put_node(e, fg_at(e, node)->arg[0], LOOSE);
+  if (*reach) fg_put(e, ")");
+  if (!alone) {
+    fg_put(e, ", ");
+    fg_put_float(e, factor);
+  }
+  fg_put(e, ")");
 }
 
 /* A constant power of 2 divides by a shift, which floors. */
@@ -239,8 +249,8 @@ void fg_write_node(fg_emitter *e, int node) {
       fg_put(e, " & %d", (1 << shift_of(e, x)) - 1);
   } else {
     bool floats = fg_at(e, x->arg[0])->type == FG_TYPE_FLOAT;
-    if (x->op == FG_NODE_TANH && e->names->reach && fg_level_of(e, node) == PAIR)
-      emit_small_tanh(e, x);
+    if (fg_is_small_tanh(e, node))
+      fg_put_small_tanh(e, node, 1);
     else
       emit_call(e, x, floats ? ops[x->op].floats : wide ? ops[x->op].wides : ops[x->op].text);
   }

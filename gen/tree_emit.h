@@ -23,6 +23,7 @@ typedef struct fg_emit_names {
   const char *origin;
   /* tanh is that of small numbers, whose largest goes to this float, "": nowhere. NULL: of any. */
   const char *reach;
+  bool join; /* a factor of that tanh joins its polynomial: a product less, more constants */
   bool wide; /* sums that may exceed 32 bits are made in 64 */
 } fg_emit_names;
 

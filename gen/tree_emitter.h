@@ -44,6 +44,10 @@ bool fg_too_big(fg_emitter *e, int node); /* beyond 32 bits */
 bool fg_is_wide(fg_emitter *e, int node); /* a text of 64 bits */
 fg_level fg_level_of(const fg_emitter *e, int node);
 
+/* Is it a tanh that is to be that of small numbers? And that times a constant. */
+bool fg_is_small_tanh(const fg_emitter *e, int node);
+void fg_put_small_tanh(fg_emitter *e, int node, double factor);
+
 /* tree_hoist.c. Each puts the node's text and returns true, or leaves it to the caller. */
 bool fg_put_hoisted(fg_emitter *e, int node);
 bool fg_put_by_increments(fg_emitter *e, int node);

@@ -54,7 +54,8 @@ function kinds.wgmma(p)
 end
 
 -- wgmma_wait_<pending>, and the compiler may move nothing across it that touches the registers
--- `floats` = { 64, 32 }: of two arrays.
+-- `floats` = { 64, 32 }: of two arrays. Without pending there is no wait: a warp alone may come to it,
+-- which the other three of its warpgroup would have to follow to a wait.
 function kinds.wgmma_wait(p)
   local list = {}
   for i = 1, #p.floats do list[i] = "float *d" .. i end

@@ -99,8 +99,8 @@ static const family families[] = {
      .several = 203,
      .most = (int64_t)203 * 203 * (512 + 48) * 8},
     {"wgmma",
-     {{0, 0}, {1, 1}, {63, 2}, {64, 3}, {65, 4}, {128, 3}, {129, 4}, {193, 5}},
-     .lengths = 8,
+     {{0, 0}, {1, 1}, {63, 2}, {64, 3}, {65, 4}, {128, 3}, {129, 4}, {193, 5}, {200, 5}},
+     .lengths = 9,
      .kinds = 6,
      .some = 63,
      .several = 193,
@@ -126,13 +126,13 @@ static int first[ROWS_MAX + 1], n_kernels; /* row of each kernel; then the end *
 
 /* ---- plans ---- */
 
-/* The family's plans for any spec, by their words. What plans a spec has depends on the first five
+/* The family's plans for any spec, by their words. What plans a spec has depends on the first six
  * of these axes: `fits`, by their levels. */
-enum { DECIDE = 6 };
-static const enum axis decide[DECIDE] = {DIMS, ORDER, MASK, BIAS, BIAS_ELEM, PLAN};
+enum { DECIDE = 7 };
+static const enum axis decide[DECIDE] = {DTYPE, DIMS, ORDER, MASK, BIAS, BIAS_ELEM, PLAN};
 static char plans[LEVELS][96];
-static unsigned char fits[COUNT(dims)][COUNT(orders)][COUNT(masks)][COUNT(biases)][COUNT(elems)]
-                         [LEVELS];
+static unsigned char fits[COUNT(dtypes)][COUNT(dims)][COUNT(orders)][COUNT(masks)][COUNT(biases)]
+                         [COUNT(elems)][LEVELS];
 
 /* Pairs of levels of two of these axes that some spec and plan have. */
 static unsigned char can[DECIDE][LEVELS][DECIDE][LEVELS];
@@ -184,7 +184,7 @@ static void find_plans(fg_gen *gen, const row *r) {
   for (int i = 0; i < n; i++) {
     row with = *r;
     with.level[PLAN] = find_plan(&list[i]);
-    fits[l[DIMS]][l[ORDER]][l[MASK]][l[BIAS]][l[BIAS_ELEM]][with.level[PLAN]] = 1;
+    fits[l[DTYPE]][l[DIMS]][l[ORDER]][l[MASK]][l[BIAS]][l[BIAS_ELEM]][with.level[PLAN]] = 1;
     for (int a = 0; a < DECIDE; a++)
       for (int b = 0; b < DECIDE; b++) can[a][with.level[decide[a]]][b][with.level[decide[b]]] = 1;
   }
@@ -198,13 +198,15 @@ static void make_levels(void) {
   levels[NQ] = levels[NK] = of->lengths;
   levels[Q_KIND] = levels[K_KIND] = of->kinds;
   need(fg_gen_new(NULL, &gen) == FG_OK);
-  for (int d = 0; d < levels[DIMS]; d++)
-    for (int o = 0; o < levels[ORDER]; o++)
-      for (int m = 0; m < levels[MASK]; m++)
-        for (int b = 0; b < levels[BIAS]; b++)
-          for (int e = 0; e < levels[BIAS_ELEM]; e++)
-            find_plans(gen,
-                       &(row){{[DIMS] = d, [ORDER] = o, [MASK] = m, [BIAS] = b, [BIAS_ELEM] = e}});
+  row r = {0};
+  for (r.level[DTYPE] = 0; r.level[DTYPE] < levels[DTYPE]; r.level[DTYPE]++)
+    for (r.level[DIMS] = 0; r.level[DIMS] < levels[DIMS]; r.level[DIMS]++)
+      for (r.level[ORDER] = 0; r.level[ORDER] < levels[ORDER]; r.level[ORDER]++)
+        for (r.level[MASK] = 0; r.level[MASK] < levels[MASK]; r.level[MASK]++)
+          for (r.level[BIAS] = 0; r.level[BIAS] < levels[BIAS]; r.level[BIAS]++)
+            for (r.level[BIAS_ELEM] = 0; r.level[BIAS_ELEM] < levels[BIAS_ELEM];
+                 r.level[BIAS_ELEM]++)
+              find_plans(gen, &r);
   fg_gen_free(gen);
 }
 
@@ -280,7 +282,7 @@ static int pairs(void) {
 
 static int fitting(const row *r) {
   const int *l = r->level;
-  return fits[l[DIMS]][l[ORDER]][l[MASK]][l[BIAS]][l[BIAS_ELEM]][l[PLAN]];
+  return fits[l[DTYPE]][l[DIMS]][l[ORDER]][l[MASK]][l[BIAS]][l[BIAS_ELEM]][l[PLAN]];
 }
 
 /* of_kernel: the row whose kernel it is to have; NULL = any. */

@@ -65,7 +65,7 @@ static const planted_bug faults[] = {
      .place = {{FORWARD, "s[r] = visible ?"}}},
     {FORWARD, "if (q < p.nq) {", "if (q <= p.nq) {", NULL,
      "store past the end of tensor o|store touches a gap between rows of tensor o|race: store at",
-     .place = {{FORWARD, "store_row(p.o"}}},
+     .place = {{FORWARD, "store_row(p.o"}, {FORWARD, "if (lane == 0) { stg_f32"}}},
     {ROWS, "if (column + 64 * i < width) {", "if (column + 64 * i <= width) {", NULL,
      "store past the end of tensor o|store touches a gap between rows of tensor o|race: store at",
      .place = {{ROWS, "stg_u16(to + column + 64 * i,"},

@@ -13,7 +13,7 @@
 --                       state as it is, and the test (text) that this was exact; where it holds for all rows
 --                       of a warp the family goes on with accept(r), elsewhere it takes the tile by `step`.
 --                       The first tile has first = true, behind start(r); a first one that fails, init(r).
---                       r.exponent: a text of the score times log2 e, to be made for each weight. In `step`
+--                       r.exponent: a text of the score times log2 e less r.m, to be made for each weight. In `step`
 --                       r.keep names a test that trial was exact of the row: its bits must be the same.
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
 --                       r.second, the value to keep
@@ -78,7 +78,7 @@ local least = { bf16 = "1e-12f", f16 = "0.0625f" }
 function softmax.start(r) return fill("$m = 0.0f;\n$l = 0.0f;", r) end
 
 function softmax.trial(r, first)
-  local exponent = (r.exponent or r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and "" or " - " .. r.m)
+  local exponent = r.exponent or (r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and "" or " - " .. r.m)
   local weights = r.each(fill("$p = exp2_f32($exponent);\n$part += $p;", { p = r.p, part = r.part, exponent = exponent }))
   local sum = r.part_sum()
   if not first then return weights, string.format("%s < %s", sum, largest[spec.elem]) end

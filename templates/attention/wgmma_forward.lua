@@ -8,8 +8,9 @@ local ROW = 128 -- bytes of a row of a tile in shared memory: 64 columns, swizzl
 
 function family.applies(spec, arch)
   if arch ~= "host" and arch ~= "sm_90a" then return false, "needs sm_90a, not " .. arch end
-  -- 4 terms of tanh spill at d 192/128
-  if hooks.large or hooks.long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
+  -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
+  local curved = hooks.score.tanhs > 1 and not hooks.score.bends_scaled
+  if hooks.large or curved or hooks.long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
   return true
 end
 
@@ -19,23 +20,35 @@ local function columns(width) return cdiv(width, 16) * 16 end
 
 local function rows_bytes(rows, width) return rows * ROW * blocks(width) end
 
--- Slots for a warpgroup's Q, which its O leaves by: two where they fit.
-local function q_stages(spec, plan)
-  local q = rows_bytes(plan.block_q, math.max(spec.d, spec.dv))
+-- The score's input of which each warp keeps its 16 rows of a tile, if there is one: it loads them itself,
+-- the next ones when it has read these. Where tiles are left out it would have to know which comes next.
+local function tiled_input() return not hooks.mask.skips.keys and hooks.input.tiled or nil end
+
+-- Slots for a warpgroup's Q, which its O leaves by, and for a warp's part of an input: two where they fit.
+local function slots(spec, plan)
+  local q, input = rows_bytes(plan.block_q, math.max(spec.d, spec.dv)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
   local kv = plan.stages * (rows_bytes(plan.block_kv, spec.d) + rows_bytes(plan.block_kv, spec.dv))
-  return 2 * q + kv + 2048 <= mma.shared_limit(arch) and 2 or 1
+  local free = mma.shared_limit(arch) - 2560 - q - kv - input
+  local more_q = free >= q
+  return { q = more_q and 2 or 1, input = free - (more_q and q or 0) >= input and 2 or 1 }
 end
 
 function family.shared(spec, plan)
-  local groups, stages, q = plan.block_q // 64, plan.stages, q_stages(spec, plan)
-  return {
+  local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
+  local q, input = slots.q, tiled_input() and slots.input or 0
+  local blocks = {
     { "SM_Q", q * rows_bytes(plan.block_q, math.max(spec.d, spec.dv)), "Q [Q_STAGES][GROUPS][D / 64][64][64], then O" },
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
-    { "SM_BARRIERS", 8 * (3 * q * groups + 4 * stages + 5), "Q full, Q empty, O full [Q_STAGES][GROUPS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" },
+    { "SM_BARRIERS", 8 * (3 * q * groups + 4 * stages + 5 + 4 * groups * input), "Q full, Q empty, O full [Q_STAGES][GROUPS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
     { "SM_JOBS", 2 * 32, "q0, h, b, -, first and last k0, -, - [2]" },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
+  if input > 0 then
+    local of_input = { "SM_INPUT", input * 2 * plan.block_q * plan.block_kv, tiled_input().name .. " [INPUT_STAGES][GROUPS][4][BLOCK_KV / INPUT_COLUMNS][16][INPUT_COLUMNS]" }
+    table.insert(blocks, 4, of_input)
+  end
+  return blocks
 end
 
 -- Of a thread that multiplies: S, O, P, the rows' state, addresses and what a score takes, or 4 to 270 bytes
@@ -43,13 +56,19 @@ end
 -- or a cap of more than the product with 128 keys at d 128).
 function family.registers(spec, plan)
   local scores, score, mask, input, more = plan.block_kv // 2, hooks.score, hooks.mask, hooks.input, 0
-  if input.pairwise or score.bends and not score.bends_scaled then
+  if tiled_input() then
+    more = 16
+  elseif input.pairwise or score.bends and not score.bends_scaled then
     local wide = plan.block_kv > 96 and (hooks.long or score.bends)
-    more = wide and 2 * scores or 7 * scores // 8
+    local close = plan.block_kv > 64 and columns(spec.dv) > 128 -- a table at d 192: 24
+    more = close and 3 * scores or wide and 2 * scores or 7 * scores // 8
   elseif input.keyed or score.bends or mask.skips.keys or mask.given or mask.edges > 0 and not score.linear then
     more = 16
   end
-  if plan.block_q > 128 then more = 4 * more end
+  -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
+  local holes = mask.tile("q0", "q1", "k0", "k1", "h").always == "0"
+  local uneven = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes)
+  if plan.block_q > 128 and (columns(spec.dv) < 32 or uneven or plan.block_kv > 96 and more > 0) then more = 64 end
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
 
@@ -65,27 +84,44 @@ end
 -- registers are 1 % faster than 40 and 232 (d 128: 704 / 767 beside 691 / 764). Under a mask a fixed turn of
 -- tiles is slower than claims (d 256 causal: 450 / 565), and sections of heads for half the L2 cache, masks by
 -- each row's range and warpgroups that skip keys which only others see are worth 5 to 20 % (before them 301 /
--- 565 at d 64, 511 / 710 at d 128, 488 / 737 at d 256).
+-- 565 at d 64, 511 / 710 at d 128, 488 / 737 at d 256). A launch that starts beside the end of the one before
+-- saves 1.1 us and more where nothing stands between them (n 512, b 1: 10.2 -> 9.1 us at d 128, 8.7 -> 7.5 at d 64;
+-- d 128, b 16, n 1024: 201 -> 196.3; told so at the start of the one before instead of by its end, 198.6, and b 32,
+-- n 512 takes 113.5 beside 110.5): not under a mask, where claims are set to 0 in between. Slower: a flat loop, the
+-- first S of the next rows beside the last O of these (full n 512 -1.6 %, from 2048 on +0.5 %, causal -2 to -5 %).
 function family.candidates(spec, arch)
-  return mma.that_fit(family, spec, arch, {
+  local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
-    { block_q = 128, block_kv = 128, stages = 2, warps = 12 }, -- d 128: 704 / 767, 539 / 755; d 64: 439 / 481
+    { block_q = 128, block_kv = 128, stages = 2, warps = 12 }, -- d 128: 707 / 782, 526 / 752; d 64: 439 / 481
     { block_q = 128, block_kv = 96, stages = 2, warps = 12 }, -- d 192; d 128: 644 / 719, d 64: 406 / 450
     { block_q = 128, block_kv = 64, stages = 2, warps = 12 }, -- d 256: 709 / 844, 524 / 827; d 128: 620 / 686
-  }, function(plan) return select(2, split(plan)) end)
+  }
+  -- d 128 from n 2048 on: 811 / 785 at 8192 (80 keys: 800 / 769, 3 stages 792 / 760); d 96, n 4096: 695, causal 613
+  if columns(spec.dv) > 96 and spec.d <= 128 then table.insert(plans, 2, { block_q = 192, block_kv = 64, stages = 2, warps = 16 }) end
+  -- d 96, n 4096: 734, causal 638, 128 rows 659, 607; d 64 with a cap 2.71 ms, with a bias 1.38, 128 rows 3.01, 1.57
+  local scored = hooks.score.bends or tiled_input()
+  if columns(spec.dv) <= 96 and (columns(spec.dv) > 64 or scored) then table.insert(plans, 2, { block_q = 192, block_kv = 96, stages = 2, warps = 16 }) end
+  return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end)
 end
 
--- Work of a block for a key, in mma_forward.lua's units: half of what mma takes, in 14ths of it by what the
+-- Work of a block for a key, in mma_forward.lua's units: half of what mma takes, in 140ths of it by what the
 -- candidates measure. An input that differs from pair to pair is loaded element by element, which mma does
--- better (d 64: 3.75 ms beside 2.18). The host device runs 3 to 4 times the threads.
+-- better (d 64: 3.75 ms beside 2.18), or if it can be in tiles (1.38 ms); a table of distances is read from the
+-- first cache (d 128: 0.97 ms beside 1.72). The host device runs 3 to 4 times the threads.
 local function work_of_key(plan)
-  local work = plan.block_q > 128 and 6 or plan.block_kv == 128 and 7 or 8
-  return plan.block_q * work * (hooks.input.pairwise and 6 or 2) * (arch == "host" and 8 or 1) // 16
+  local rows, keys = plan.block_q, plan.block_kv
+  local work = rows > 128 and (keys == 128 and 60 or keys == 96 and (columns(spec.dv) > 64 and 63 or 57) or 67) or keys == 128 and 70 or 80
+  if keys == 64 and (hooks.score.bends or tiled_input()) then work = work + 4 end -- d 128: 1.95 ms beside 1.90, 0.95 beside 0.93
+  local read = hooks.input.pairwise and (hooks.input.by_distance and "3" or "6") or "2"
+  local input = tiled_input() and "(3 + 3 * min(nk % 8, 1))" or read
+  return string.format("%d * %s", rows * work * (arch == "host" and 8 or 1) // 16, input)
 end
 
 function family.describe(spec, plan)
   local few, many = split(plan)
+  local slots, tiled, columns_of_box = slots(spec, plan), tiled_input(), plan.block_kv % 64 == 0 and 64 or 32
   local groups, claimed = plan.block_q // 64, hooks.mask.edges > 0
+  local seen_together = hooks.mask.skips.keys and plan.block_q or 64 -- rows that go over the same keys
   local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = ROW } end
   local description = {
     about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
@@ -96,8 +132,8 @@ function family.describe(spec, plan)
     maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) },
     steps = {
       { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },
-        threads = 32 * plan.warps, registers = plan.block_q > 128 and 128 or 168, resident = 1,
-        work = string.format("(%s + %d) * %d", hooks.mask.keys_seen, hooks.mask.edges * (plan.block_q + plan.block_kv) // 2,
+        threads = 32 * plan.warps, registers = plan.block_q > 128 and 128 or 168, resident = 1, early = not claimed,
+        work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edges * (seen_together + plan.block_kv) // 2,
                              work_of_key(plan)) },
     },
     constants = {
@@ -107,7 +143,9 @@ function family.describe(spec, plan)
       { "BLOCK_KV", plan.block_kv, "keys of a tile" },
       { "GROUPS", groups, "warpgroups that multiply, of 64 rows each" },
       { "STAGES", plan.stages, "tiles of K and of V in flight" },
-      { "Q_STAGES", q_stages(spec, plan), "of Q" },
+      { "Q_STAGES", slots.q, "of Q" },
+      { "INPUT_STAGES", tiled and slots.input or 0, "of an input of the score" },
+      { "INPUT_COLUMNS", columns_of_box, "side by side of it" },
       { "MOVER_REGISTERS", few },
       { "REGISTERS", many },
       { "D_STEPS", columns(spec.d), "columns of Q and K that are multiplied" },
@@ -118,6 +156,10 @@ function family.describe(spec, plan)
     },
     shared = family.shared(spec, plan),
   }
+  if tiled then
+    local input_map = { name = "input_map", tensor = tiled.name, columns = columns_of_box, rows = 16, swizzle = 2 * columns_of_box }
+    table.insert(description.maps, input_map)
+  end
   if claimed then table.insert(description.steps, 1, { zero = "claims" }) end
   return description
 end

@@ -1,0 +1,81 @@
+/* t_wgmma_planted.c - bugs planted in wgmma's forward: in the tiles of an input that warps load
+ * themselves, in the keys that a warpgroup leaves to others, in the bits of a mask. The host device
+ * or the oracle catches each. */
+#include "planted.h"
+#include "scratch.h"
+
+#include "host/engine.h"
+
+#define WGMMA  "attention/wgmma_forward.cut"
+#define TILES  "tile/tiles.cut"
+#define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
+#define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
+
+#define RACE  "race: shared|never written|still filling it|wrong numbers"
+#define STUCK "deadlock|second time|more arrivals|has no wait|ends with|still reads"
+
+static const planted_bug bugs[] = {
+    /* a tile of an input: whose it is, when it is read, when it is replaced */
+    {WGMMA, "row0 + 16 * warp, $(tiled.headed", "row0 + 16 * warp + 1, $(tiled.headed",
+     .words = BIAS},
+    {WGMMA, "tiled.headed and \"h\" or \"0\"", "tiled.headed and \"0\" or \"0\"", .words = BIAS},
+    {WGMMA, "mbarrier_wait($(input_barrier(\"inputs\")), $(parity(\"inputs\", INPUT_STAGES)));", "",
+     .words = BIAS, .fault = RACE},
+    {WGMMA, "$(parity(\"inputs\", INPUT_STAGES)));", "$(parity(\"inputs\", INPUT_STAGES)) ^ 1);",
+     .words = BIAS, .fault = RACE "|" STUCK},
+    {WGMMA, "warp_sync(ALL_LANES);\nif (k0 - INPUT_STAGES", "if (k0 - INPUT_STAGES", .words = BIAS,
+     .fault = RACE},
+    {WGMMA, "@ load_input(\"(k0 - INPUT_STAGES * BLOCK_KV)\"", "@ load_input(\"(k0 - BLOCK_KV)\"",
+     .words = BIAS},
+    {WGMMA, "mbarrier_expect_if(bar, 32 * BLOCK_KV,", "mbarrier_expect_if(bar, 16 * BLOCK_KV,",
+     .words = BIAS, .fault = RACE "|" STUCK},
+    {WGMMA, "n % width * 16, n // width * 32", "n % width * 16, n // width * 16", .words = BIAS},
+    {WGMMA, "c == 0 and \"both\" or \"(both >> 16)\"", "c == 1 and \"both\" or \"(both >> 16)\"",
+     .words = BIAS},
+    /* the same by the warp's own hands, where the tensor is not aligned */
+    {TILES, "(column % width / 8 ^ turn)", "(column % width / 8)", .words = BIAS},
+    {TILES, "row < rows && column + 1 < columns", "row < rows", .words = BIAS,
+     .fault = "load past the end of|load touches a gap|outside of all"},
+    {WGMMA, "    warp_sync(ALL_LANES);\n    mbarrier_arrive_if(bar, lane == 0);",
+     "    mbarrier_arrive_if(bar, lane == 0);", .words = BIAS, .fault = RACE},
+    /* keys that only other warpgroups see: the same barriers for all */
+    {WGMMA, "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW, .fault = RACE "|" STUCK},
+    {WGMMA, "  barrier_sync(1 + group, 256);\n  barrier_arrive(1 + (group",
+     "  barrier_arrive(1 + (group", .words = WINDOW, .fault = RACE "|" STUCK},
+    {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
+     "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
+    /* the bits of a mask */
+    {TILES, "below = most / 8 * 2 +", "below = most / 8 * 2 + 1 +", .words = WINDOW},
+    {WGMMA, "\" & ~columns_below(%s - k_lane)\"", "\"\"", .words = WINDOW},
+};
+enum { BUGS = sizeof bugs / sizeof *bugs, SEEDS = 4 };
+
+/* Of several tiles; rows of keys that are a multiple of 16 bytes and others. */
+static const verify_case cases[] = {
+    {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 150, .nk = 520}, .packed = 1},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 400, .nk = 391}},
+    {.seed = 0}};
+
+START_TEST(test_bug) {
+  planted_bug bug = bugs[_i];
+  bug.cases = cases;
+  bug.seeds = SEEDS;
+  planted_try(&bug);
+}
+END_TEST
+
+START_TEST(test_none) {
+  planted_try_none(&(planted_bug){.words = _i ? WINDOW : BIAS, .cases = cases, .seeds = SEEDS});
+}
+END_TEST
+
+int main(void) {
+  fg_host_watchdog_seconds = 1;
+  Suite *suite = suite_create("wgmma planted");
+  TCase *tests = tcase_create("wgmma planted");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_loop_test(tests, test_bug, 0, BUGS);
+  tcase_add_loop_test(tests, test_none, 0, 2);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
