@@ -1,6 +1,7 @@
 /* t_shape_file.c - files of shapes: what they give, and every mistake in one text. */
 #include "scratch.h"
 #include "shape_file.h"
+#include "spec.h"
 #include "suite.h"
 
 #include <string.h>
@@ -28,6 +29,34 @@ START_TEST(defaults) {
   ck_assert(!memcmp(fg_shape_file_at(file, 0), &first, sizeof first));
   ck_assert(!memcmp(fg_shape_file_at(file, 1), &second, sizeof second));
   fg_shape_file_free(file);
+}
+END_TEST
+
+/* Those for specs/hooks.lua are among those that all is tuned at, so that classes are the same. */
+START_TEST(shipped_hooks) {
+  fg_shape_file *all, *hooks;
+  fg_grid *grid;
+  const char *spec = "specs/hooks.lua";
+  int cells = 0;
+  ck_assert_msg(fg_shape_file_open("specs/shapes/llm.lua", &all) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_shape_file_open("specs/shapes/hooks.lua", &hooks) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_grid_read(1, &spec, 0, NULL, &grid) == FG_OK, "%s", fg_error());
+  for (int i = 0; i < fg_shape_file_count(hooks); i++) {
+    const fg_shape *s = fg_shape_file_at(hooks, i);
+    int found = 0;
+    for (int j = 0; j < fg_shape_file_count(all); j++)
+      found += !memcmp(fg_shape_file_at(all, j), s, sizeof *s);
+    ck_assert_msg(found, "shape %d", i);
+    for (int p = 0; p < grid->n; p++) {
+      bool keep;
+      ck_assert_int_eq(fg_shape_file_when(hooks, i, &grid->point[p], &keep), FG_OK);
+      cells += keep;
+    }
+  }
+  ck_assert_int_eq(cells, 2 * grid->n); /* two shapes each */
+  fg_grid_free(grid);
+  fg_shape_file_free(all);
+  fg_shape_file_free(hooks);
 }
 END_TEST
 
@@ -90,12 +119,14 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("shape_file");
-  TCase *tests = tcase_create("shape_file");
+  TCase *tests = tcase_create("shape_file"), *apart = tcase_create("shipped");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, defaults);
   tcase_add_test(tests, when);
+  tcase_add_test(apart, shipped_hooks);
   tcase_add_test(tests, mistakes);
   tcase_add_test(tests, accidents);
   suite_add_tcase(suite, tests);
+  suite_add_tcase(suite, apart);
   return suite_run(suite);
 }

@@ -4,6 +4,7 @@
 -- kernel makes dQ in a pass of its own instead, which computes S and dP again: 7 products, not 5. So
 -- it does each gradient of an input.
 local family = { template = "attention/mma_backward.cut", library = { "tile/tiles.cut" } }
+family.generation = 2
 
 local tiles, mma, grads = run("tile/tiles.lua"), run("attention/mma.lua"), run("attention/input_grads.lua")
 

@@ -2,6 +2,7 @@
 -- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
 -- tiles of block_kv keys, `stages` of them in flight.
 local family = { template = "attention/mma_forward.cut", library = { "tile/tiles.cut" } }
+family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma.lua")
 family.applies = mma.applies

@@ -2,6 +2,7 @@
 -- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
 -- others owns 64 rows, whose O, S and P stay in registers.
 local family = { template = "attention/wgmma_forward.cut", library = { "tile/tiles.cut" } }
+family.generation = 2
 
 local mma = run("attention/mma.lua")
 local ROW = 128 -- bytes of a row of a tile in shared memory: 64 columns, swizzled
