@@ -7,9 +7,7 @@
  * and on the ones held out the plan that is chosen, by the nearest shape that was measured and by
  * the model alone, is compared with the best one that there is: geometric means and the worst. The
  * constants that are written are then fitted to all shapes. */
-#include "context.h"
-#include "cost.h"
-#include "point_formula.h"
+#include "judge.h"
 #include "setting.h"
 
 #include <math.h>
@@ -33,47 +31,19 @@ typedef struct {
 
 enum { WIDTHS = 3 }; /* up to 64, 128, 256 */
 
-/* One variant of the file. */
-typedef struct {
-  char name[FG_NAME_MAX];
-  fg_variant variant;
-  fg_recipe recipe;
-  int plan;
-} variant;
-
-/* One measured time. */
-typedef struct {
-  const fg_measured *m;
-  variant *v;
-} sample;
-
-/* The times of a spec at a shape. */
-typedef struct {
-  int first, n;
-  bool held_out;
-  double best;
-} group;
-
 static struct {
   kind kind[KINDS];
   plan plan[PLANS];
-  variant **variant;
-  sample *sample;
-  group *group;
+  int *plan_of; /* of each variant */
+  fg_judge *judge;
   fg_measured_list list;
-  int n_kinds, n_plans, n_variants, n_samples, n_groups;
+  int n_kinds, n_plans;
 } all;
 
 static void good(fg_status status) {
   if (status == FG_OK) return;
   fprintf(stderr, "fit: %s\n", fg_error());
   exit(1);
-}
-
-static void *more(void *list, int n, size_t size) {
-  void *grown = realloc(list, ((size_t)n + 1) * size);
-  if (!grown) good(fg_fail(FG_EMEMORY, "no memory"));
-  return grown;
 }
 
 static int kind_of(const fg_variant *v) {
@@ -107,94 +77,32 @@ static int plan_of(const fg_variant *v) {
   return i;
 }
 
-static variant *variant_of(fg_gen *gen, const fg_measured *m) {
-  fg_source *source;
-  for (int i = 0; i < all.n_variants; i++)
-    if (!strcmp(all.variant[i]->name, m->name)) return all.variant[i];
-  variant *v = more(NULL, 0, sizeof *v);
-  if (*m->expression) good(fg_expression_learn(m->expression));
-  strcpy(v->name, m->name);
-  good(fg_variant_parse(m->name, &v->variant));
-  v->plan = plan_of(&v->variant);
-  v->recipe = (fg_recipe){0};
-  if (fg_gen_expand(gen, &v->variant, &source) == FG_OK) { /* else a plan that is no more */
-    v->recipe = source->recipe;
-    fg_source_free(source);
+static void find_plans(void) {
+  const fg_judge *j = all.judge;
+  if (!(all.plan_of = calloc((size_t)j->n_variants + 1, sizeof(int))))
+    good(fg_fail(FG_EMEMORY, "no memory for %d variants", j->n_variants));
+  for (int i = 0; i < j->n_variants; i++)
+    if (j->variant[i]->recipe.n_steps) all.plan_of[i] = plan_of(&j->variant[i]->variant);
+}
+
+/* The constants as they stand, to the recipes. */
+static void set_costs(void) {
+  for (int i = 0; i < all.judge->n_variants; i++) {
+    fg_cost_terms *cost = &all.judge->variant[i]->recipe.cost;
+    const plan *p = &all.plan[all.plan_of[i]];
+    *cost = all.kind[p->kind].terms;
+    cost->scale = p->scale;
   }
-  all.variant = more(all.variant, all.n_variants, sizeof *all.variant);
-  return all.variant[all.n_variants++] = v;
-}
-
-static bool has_time(const fg_measured *m) {
-  return m->status <= FG_MEASURED_SLOW && m->ms > 0 && m->ms < 1e7;
-}
-
-static void add_group(int first) {
-  group g = {.first = first, .n = all.n_samples - first, .best = INFINITY};
-  for (int i = first; i < all.n_samples; i++)
-    if (fg_measured_counts(all.sample[i].m) && all.sample[i].m->ms < g.best)
-      g.best = all.sample[i].m->ms;
-  if (g.n < 2 || !isfinite(g.best)) { /* no choice */
-    all.n_samples = first;
-    return;
-  }
-  all.group = more(all.group, all.n_groups, sizeof *all.group);
-  all.group[all.n_groups++] = g;
-}
-
-static bool same_spec(const char *a, const char *b) {
-  size_t n = strcspn(a, ".");
-  return n == strcspn(b, ".") && !strncmp(a, b, n);
-}
-
-/* The list is sorted: groups follow each other, and the groups of a spec. */
-static void make_groups(fg_gen *gen) {
-  int first = 0, of_spec = 0;
-  for (int i = 0; i < all.list.n; i++) {
-    const fg_measured *m = all.list.item[i];
-    if (i && !fg_measured_peers(all.list.item[i - 1], m)) {
-      add_group(first);
-      first = all.n_samples;
-    }
-    if (!has_time(m)) continue;
-    variant *v = variant_of(gen, m);
-    if (!v->recipe.n_steps || v->recipe.generation != m->generation) continue;
-    all.sample = more(all.sample, all.n_samples, sizeof *all.sample);
-    all.sample[all.n_samples++] = (sample){m, v};
-  }
-  add_group(first);
-  for (int g = 0; g < all.n_groups; g++) {
-    const char *name = all.sample[all.group[g].first].m->name;
-    if (!g || !same_spec(name, all.sample[all.group[g - 1].first].m->name)) of_spec = 0;
-    all.group[g].held_out = of_spec++ % 3 == 1;
-  }
-}
-
-static double cost_of(const sample *s) {
-  fg_recipe *r = &s->v->recipe;
-  const plan *p = &all.plan[s->v->plan];
-  r->cost = all.kind[p->kind].terms;
-  r->cost.scale = p->scale;
-  return fg_cost(r, &s->m->shape, s->v->variant.arch, s->m->multiprocessors);
-}
-
-/* What the choice takes, of those whose time counts. */
-static double chosen(const group *g) {
-  double least = INFINITY, ms = g->best;
-  for (int i = g->first; i < g->first + g->n; i++) {
-    double cost = cost_of(&all.sample[i]);
-    if (cost < least) least = cost, ms = all.sample[i].m->ms;
-  }
-  return ms;
 }
 
 /* How far costs are from being proportional to times; plans that are near the best one count. */
-static double spread(const group *g) {
+static double spread(const fg_contest *g) {
   double sum = 0, weights = 0, squares = 0;
   for (int pass = 0; pass < 2; pass++)
     for (int i = g->first; i < g->first + g->n; i++) {
-      double ms = all.sample[i].m->ms, weight = g->best * g->best / (ms * ms);
-      double ratio = log(cost_of(&all.sample[i]) / ms);
+      const fg_trial *t = &all.judge->trial[i];
+      double ms = t->m->ms, weight = g->best * g->best / (ms * ms);
+      double ratio = log(fg_trial_cost(t) / ms);
       if (pass)
         squares += weight * (ratio - sum / weights) * (ratio - sum / weights);
       else
@@ -204,9 +112,11 @@ static double spread(const group *g) {
 }
 
 static double loss(bool with_held_out) {
+  const fg_judge *j = all.judge;
   double sum = 0;
-  for (const group *g = all.group; g < all.group + all.n_groups; g++)
-    if (with_held_out || !g->held_out) sum += log(chosen(g) / g->best) + spread(g);
+  set_costs();
+  for (const fg_contest *g = j->contest; g < j->contest + j->n_contests; g++)
+    if (with_held_out || !g->held_out) sum += log(fg_judge_model(j, g) / g->best) + spread(g);
   return sum;
 }
 
@@ -251,37 +161,6 @@ static void forget_fit(void) {
   for (int p = 0; p < all.n_plans; p++) all.plan[p].scale = 1000;
 }
 
-/* What dispatch would take for the group, had its spec been measured at the shapes that are not
- * held out alone; where none of them is near, what the model takes. */
-static double recalled(const group *g) {
-  fg_candidate *candidates = calloc((size_t)g->n, sizeof *candidates);
-  bool *closed = calloc((size_t)g->n, sizeof *closed);
-  fg_op op = {.candidate = candidates, .n_candidates = g->n};
-  const sample *mine = &all.sample[g->first];
-  fg_recalled r;
-  double least = INFINITY, ms = chosen(g);
-  if (!candidates || !closed) good(fg_fail(FG_EMEMORY, "no memory"));
-  for (int o = 0; o < all.n_groups; o++) {
-    const group *other = &all.group[o];
-    if (other->held_out || !same_spec(all.sample[other->first].m->name, mine->m->name)) continue;
-    for (int i = other->first; i < other->first + other->n; i++)
-      for (int c = 0; c < g->n; c++) {
-        const fg_measured *m = all.sample[i].m;
-        if (strcmp(m->name, mine[c].m->name) || !fg_measured_counts(m)) continue;
-        op.memory = more(op.memory, op.n_memory, sizeof *op.memory);
-        op.memory[op.n_memory++] = (fg_memory){.shape = m->shape, .candidate = c, .ms = m->ms};
-      }
-  }
-  good(fg_op_recall(&op, &mine->m->shape, closed, &r));
-  for (int c = 0; c < g->n && r.shape; c++)
-    if (r.ratio[c] > 0 && r.ratio[c] < least) least = r.ratio[c], ms = mine[c].m->ms;
-  fg_recalled_free(&r);
-  free(op.memory);
-  free(candidates);
-  free(closed);
-  return ms;
-}
-
 typedef struct {
   char name[128];
   int n;
@@ -302,10 +181,13 @@ static void print_row(const row *r) {
 
 static void print_quality(void) {
   row rows[64] = {0}, total = {.name = "all"};
+  const fg_judge *j = all.judge;
   int n = 0;
-  for (int g = 0; g < all.n_groups; g++) {
-    const group *x = &all.group[g];
-    const fg_point *point = &all.sample[x->first].v->variant.point;
+  set_costs();
+  for (int g = 0; g < j->n_contests; g++) {
+    const fg_contest *x = &j->contest[g];
+    const fg_point *point = &j->trial[x->first].v->variant.point;
+    double wisdom, model = fg_judge_model(j, x) / x->best;
     char name[128];
     if (!x->held_out) continue;
     snprintf(name, sizeof name, "%s %.100s",
@@ -315,9 +197,9 @@ static void print_quality(void) {
     while (i < n && strcmp(rows[i].name, name)) i++;
     if (i == 64) continue;
     if (i == n) strcpy(rows[n++].name, name);
-    double wisdom = recalled(x) / x->best, model = chosen(x) / x->best;
-    add_to(&rows[i], wisdom, model);
-    add_to(&total, wisdom, model);
+    good(fg_judge_wisdom(j, x, &wisdom));
+    add_to(&rows[i], wisdom / x->best, model);
+    add_to(&total, wisdom / x->best, model);
   }
   printf("time of the choice / least time, on shapes held out\n%-40s %4s   %13s   %13s\n"
          "%-40s %4s   %6s %6s   %6s %6s\n",
@@ -348,7 +230,7 @@ static void write_lua(FILE *to) {
       "(0: not measured), `tail` and\n-- `hide` in thousandths, `block` in units of work. Made "
       "by tests/bench/fit from measurements; a family\n-- that is not here counts as it says.\n"
       "-- %d choices on %s.\nreturn {\n",
-      all.n_groups, all.list.item[0]->device);
+      all.judge->n_contests, all.list.item[0]->device);
   for (int k = 0; k < all.n_kinds; k++) {
     const fg_cost_terms *t = &all.kind[k].terms;
     double sum = 0;
@@ -379,9 +261,11 @@ int main(int argc, char **argv) {
     fg_wisdom_free(&w);
   }
   fg_measured_sort(&all.list);
-  make_groups(gen);
-  if (!all.n_groups) good(fg_fail(FG_EARGUMENT, "no shape has times of two plans"));
-  printf("%d times of %d variants, %d choices\n", all.n_samples, all.n_variants, all.n_groups);
+  good(fg_judge_new(gen, &all.list, &all.judge));
+  if (!all.judge->n_contests) good(fg_fail(FG_EARGUMENT, "no shape has times of two plans"));
+  printf("%d times of %d variants, %d choices\n", all.judge->n_trials, all.judge->n_variants,
+         all.judge->n_contests);
+  find_plans();
   fit(false);
   print_quality();
   fg_gen_free(gen);
