@@ -188,7 +188,7 @@ START_TEST(options_refused) {
   program_refuses(2, "list takes no option -j", "list head_dim=64 -j 2");
   program_refuses(2, "--jobs needs a value: N", "check head_dim=64 -j");
   program_refuses(2, "--filter needs a value: GLOB", "list head_dim=64 --filter");
-  program_refuses(2, "--json takes no value", "list head_dim=64 --json=1");
+  program_refuses(2, "--quiet takes no value", "list head_dim=64 --quiet=1");
   program_refuses(2, "--jobs: \"0\" is not an integer of at least 1", "check head_dim=64 -j0");
   program_refuses(2, "--jobs: \"2x\" is not an integer of at least 1", "check head_dim=64 -j 2x");
   program_refuses(2, "--jobs: \"+2\" is not an integer of at least 1", "check head_dim=64 -j +2");

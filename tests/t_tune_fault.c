@@ -1,5 +1,6 @@
 /* t_tune_fault.c - `flashgen tune` that is interrupted, out of time, not alone, or on a GPU that
  * fails: what was measured stays, and the next run goes on. */
+#include "json.h"
 #include "scratch.h"
 #include "tune_case.h"
 
@@ -23,6 +24,54 @@ START_TEST(unwritable_file) {
 }
 END_TEST
 
+/* The disk is full after a line or two: they stay, and the same command goes on. */
+START_TEST(full_disk) {
+  enum { LIMIT = 1 << 20, ROOM = 700 }; /* two lines; kernels are smaller than the limit */
+  static char comment[LIMIT - ROOM];
+  memset(comment, '#', sizeof comment);
+  comment[sizeof comment - 1] = '\n';
+  scratch_put("w.txt", comment, sizeof comment);
+  const int code = system("trap '' XFSZ; ulimit -f 2048; " FLASHGEN_PROGRAM " " TUNE
+                          "-q --wisdom w.txt > out.txt 2> err.txt");
+  const char *err = program_text("err.txt");
+  ck_assert_msg(WIFEXITED(code) && WEXITSTATUS(code) == 3, "exit %x: %s", code, err);
+  ck_assert_str_eq(err, "flashgen: w.txt cannot be written: File too large\n"
+                        "flashgen: what was measured until then is in w.txt\n");
+  const fg_wisdom_report before = tune_count("w.txt");
+  ck_assert(before.good > 0 && before.good < 8 && before.bad == 0);
+  program_result r = program_gives(0, TUNE "-q --wisdom w.txt");
+  program_says(r.out, " known");
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+}
+END_TEST
+
+/* Lines that are damaged or of a newer flashgen stay where they are, and stop nobody. */
+START_TEST(lines_of_others) {
+  static const char lines[] = "w2\tof tomorrow\nrubbish\nw1\ttorn";
+  scratch_put("w.txt", lines, sizeof lines - 1);
+  program_gives(0, TUNE "-q --wisdom w.txt");
+  const fg_wisdom_report r = tune_count("w.txt");
+  ck_assert_int_eq(r.good, 8);
+  ck_assert_int_eq(r.newer, 1);
+  ck_assert_int_eq(r.bad, 2);
+}
+END_TEST
+
+START_TEST(empty_grids) {
+  static const char decode[] = "return { { h = 1, nq = 1, nk = 9, when = function(s) return "
+                               "s.head_dim > 999 end } }";
+  scratch_put("s.lua", decode, sizeof decode - 1);
+  program_refuses(2, "s.lua: no shape is for any of these specs",
+                  "tune head_dim=16 family=mma --shapes s.lua --device host --wisdom w.txt");
+  program_refuses(2, "--budget: \"soon\" is not an integer of at least 1",
+                  TUNE "--wisdom w.txt --budget soon");
+  program_result r = program_gives(2, "tune head_dim=16 mask=causal --shapes " SHAPES
+                                      " --device host --wisdom w.txt --filter *simt*");
+  program_says(r.err, "no plan matches --filter *simt*\n");
+  ck_assert_int_ne(access("w.txt", F_OK), 0);
+}
+END_TEST
+
 /* Ctrl-C: what was measured stays, and the same command goes on. The second shape takes long. */
 START_TEST(interrupted) {
   static const char shapes[] = "return { { h = 1, nq = 9 }, { h = 4, nq = 300 } }";
@@ -40,6 +89,27 @@ START_TEST(interrupted) {
   program_says(r.out, " 4 known\n");
   program_says(r.out, "6 of 6 cells finished");
   ck_assert_int_eq(tune_count("w.txt").good, 24);
+}
+END_TEST
+
+/* The file of a table is whole after an interrupt, and not there, nor a part of it, when the
+ * program was ended at once. */
+START_TEST(interrupted_table) {
+  static const char shapes[] = "return { { h = 4, nq = 300 } }";
+  static const char words[] = "tune head_dim=16,24,32 family=mma block_q=64 --shapes s.lua "
+                              "--device host --wisdom w.txt --json=t.json -q";
+  const program_setup group = {.group = 1};
+  scratch_put("s.lua", shapes, sizeof shapes - 1);
+  program_result r = program_interrupted(&group, NULL, SIGINT, 1, words);
+  ck_assert_msg(r.code == 130, "exit %d: %s%s", r.code, r.out, r.err);
+  ck_assert_str_eq(r.out, "");
+  const char *text = program_text("t.json");
+  ck_assert_ptr_null(json_error(text));
+  program_says(text, "\"complete\": false}");
+  ck_assert_int_eq(unlink("t.json"), 0);
+  r = program_interrupted(NULL, NULL, SIGINT, 2, words);
+  ck_assert_msg(r.code == 130, "exit %d: %s%s", r.code, r.out, r.err);
+  ck_assert_int_eq(system("ls | grep -q t.json"), 256); /* no temporary either */
 }
 END_TEST
 
@@ -158,7 +228,11 @@ int main(void) {
   TCase *tests = tcase_create("tune_fault");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, unwritable_file);
+  tcase_add_test(tests, full_disk);
+  tcase_add_test(tests, lines_of_others);
+  tcase_add_test(tests, empty_grids);
   tcase_add_test(tests, interrupted);
+  tcase_add_test(tests, interrupted_table);
   tcase_add_test(tests, budget);
   tcase_add_test(tests, two_at_once);
   tcase_add_test(tests, kernels_that_break_a_gpu);

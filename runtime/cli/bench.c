@@ -104,7 +104,6 @@ out:
 }
 
 static fg_status run_all(job *j) {
-  if (j->c->json && j->c->csv) return fg_fail(FG_EARGUMENT, "--json and --csv: give one of them");
   TRY(cli_context(j->c->device, &j->context));
   j->device = j->context->device;
   TRY(cli_variants_read(j->c, j->device->arch, &j->v));

@@ -43,7 +43,7 @@ typedef struct cli {
   const cli_command *command;
   int help, json, csv, quiet, verbose, recipe, all;
   const char *device, *arch, *filter, *plan, *plans, *directory, *embed, *stamp, *shapes, *wisdom,
-      *shard;
+      *shard, *result;              /* result: the file that results go to; NULL: stdout */
   int64_t jobs, seed, size, budget; /* -1: not given */
   int n_files, n_words, n_names, n_in, n_out;
   const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];
@@ -100,6 +100,15 @@ fg_status cli_context(const char *device, fg_context **context);
 
 /* Sends what was printed on its way; 0 when stdout cannot be written, which main() will say. */
 int cli_flush(void);
+
+/* Results that go to a file: from now on stdout is it. FG_EIO. */
+fg_status cli_result_open(const char *path);
+/* The file, as it was given; NULL: stdout is what it was. */
+const char *cli_result_name(void);
+/* All is flushed: the results become the file, if there are any and they are `good`. FG_EIO. */
+fg_status cli_result_keep(bool good);
+/* The file stays as it was; for signal handlers. */
+void cli_result_drop(void);
 
 /* For build systems: touches --stamp's file, after it wrote FILE.d, the file's dependencies as make
  * reads them: the specs, this program, and the templates if they are files. FG_EIO. */

@@ -20,7 +20,10 @@ volatile int cli_interrupted;
 
 static void on_interrupt(int signal) {
   (void)signal;
-  if (cli_interrupted) _exit(CLI_STOPPED);
+  if (cli_interrupted) {
+    cli_result_drop();
+    _exit(CLI_STOPPED);
+  }
   cli_interrupted = 1;
 }
 
@@ -85,13 +88,16 @@ int cli_flush(void) {
 }
 
 /* Results that did not reach stdout are a failure; a reader that has seen enough is not: a pipe
- * whose reader left polls as an error. */
+ * whose reader left polls as an error. Of a run that broke off a file gets nothing. */
 static int close_output(int code) {
   struct pollfd reader = {.fd = 1, .events = POLLOUT};
-  if (cli_flush() && !ferror(stdout)) return code;
-  if (poll(&reader, 1, 0) > 0 && reader.revents & POLLERR) return code;
-  fprintf(stderr, "flashgen: stdout cannot be written%s%s\n", output_error ? ": " : "",
-          output_error ? strerror(output_error) : "");
+  const char *name = cli_result_name();
+  const bool whole = cli_flush() && !ferror(stdout);
+  const fg_status status = cli_result_keep(whole && code != CLI_USAGE && code != CLI_MACHINE);
+  if (status != FG_OK) return cli_fail(status), code ? code : CLI_MACHINE;
+  if (whole || (poll(&reader, 1, 0) > 0 && reader.revents & POLLERR)) return code;
+  fprintf(stderr, "flashgen: %s cannot be written%s%s\n", name ? name : "stdout",
+          output_error ? ": " : "", output_error ? strerror(output_error) : "");
   return code ? code : CLI_MACHINE;
 }
 
@@ -135,6 +141,7 @@ int main(int argc, char **argv) {
   /* doctor shows what is wrong with them */
   if (c.command != &cli_doctor && fg_settings_check() != FG_OK)
     return close_output(cli_fail(FG_EARGUMENT));
+  if (c.result && cli_result_open(c.result) != FG_OK) return cli_fail(FG_EIO);
   int code = c.command->run(&c);
   return close_output(cli_interrupted ? CLI_STOPPED : code);
 }

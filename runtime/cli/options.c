@@ -6,18 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { FLAG, TEXT, COUNT, SEED, PAIR } form;
+typedef enum { FLAG, TEXT, COUNT, SEED, PAIR, TABLE } form; /* TABLE: a flag, or =FILE */
 typedef struct {
   const char *name, *letter, *value, *help;
   form form;
   size_t place;
+  const char *key; /* by which commands list it; NULL: its name */
 } option;
 
-#define AT(member) offsetof(cli, member)
+#define AT(member)         AT_AS(member, NULL)
+#define AT_AS(member, key) offsetof(cli, member), key
 static const option options[] = {
     {"help", "-h", NULL, "this text", FLAG, AT(help)},
-    {"json", NULL, NULL, "print one JSON document", FLAG, AT(json)},
-    {"csv", NULL, NULL, "print a table of comma-separated values", FLAG, AT(csv)},
+    {"json", NULL, "FILE", "one JSON document, to stdout or FILE", TABLE, AT(json)},
+    {"csv", NULL, "FILE", "comma-separated values, to stdout or FILE", TABLE, AT(csv)},
     {"quiet", "-q", NULL, "no progress", FLAG, AT(quiet)},
     {"verbose", "-v", NULL, "more of each result", FLAG, AT(verbose)},
     {"filter", NULL, "GLOB", "only variants whose name matches", TEXT, AT(filter)},
@@ -29,6 +31,7 @@ static const option options[] = {
     {"jobs", "-j", "N", "worker processes; default one a core", COUNT, AT(jobs)},
     {"seed", NULL, "N", "of random inputs and of the host device's order", SEED, AT(seed)},
     {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},
+    {"output", "-o", "FILE", "where it goes; default stdout", TEXT, AT_AS(result, "result")},
     {"embed", NULL, "NAME", "write NAME.c and NAME.h too: the zoo as part of a program", TEXT,
      AT(embed)},
     {"stamp", NULL, "FILE", "touch FILE when all is made; FILE.d: what it depends on", TEXT,
@@ -40,8 +43,8 @@ static const option options[] = {
     {"shard", NULL, "I/N", "the Ith of N parts of the grid", TEXT, AT(shard)},
     {"all", NULL, NULL, "every line, not the fastest alone", FLAG, AT(all)},
     {"recipe", NULL, NULL, "print how to launch it, not the text", FLAG, AT(recipe)},
-    {"in", NULL, "NAME=FILE", "a tensor from a .npy file", PAIR, 0},
-    {"out", NULL, "NAME=FILE", "a tensor to a .npy file", PAIR, 0},
+    {"in", NULL, "NAME=FILE", "a tensor from a .npy file", PAIR, 0, NULL},
+    {"out", NULL, "NAME=FILE", "a tensor to a .npy file", PAIR, 0, NULL},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 
@@ -55,9 +58,9 @@ static const struct {
     {"nk", offsetof(cli_arguments, nk)}, {"scale", offsetof(cli_arguments, scale)},
 };
 
-static int takes(const cli_command *command, const char *name) {
+static int takes(const cli_command *command, const option *o) {
   char word[32];
-  snprintf(word, sizeof word, " %s ", name);
+  snprintf(word, sizeof word, " %s ", o->key ? o->key : o->name);
   return strstr(command->options, word) != NULL;
 }
 
@@ -65,12 +68,16 @@ void cli_help(FILE *to, const cli_command *command) {
   fprintf(to, "flashgen %s: %s\n\nusage: flashgen %s %s\n\n", command->name, command->line,
           command->name, command->usage);
   for (int i = 0; i < OPTIONS; i++) {
+    const option *o = &options[i];
     char left[64];
-    if (!takes(command, options[i].name)) continue;
-    snprintf(left, sizeof left, "%s%s--%s%s%s", options[i].letter ? options[i].letter : "",
-             options[i].letter ? ", " : "    ", options[i].name, options[i].value ? " " : "",
-             options[i].value ? options[i].value : "");
-    fprintf(to, "  %-26s %s\n", left, options[i].help);
+    if (!takes(command, o)) continue;
+    snprintf(left, sizeof left, "%s%s--%s%s%s%s", o->letter ? o->letter : "",
+             o->letter ? ", " : "    ", o->name,
+             o->form == TABLE ? "[="
+             : o->value       ? " "
+                              : "",
+             o->value ? o->value : "", o->form == TABLE ? "]" : "");
+    fprintf(to, "  %-26s %s\n", left, o->help);
   }
   if (strstr(command->usage, "WORD")) {
     fprintf(to, "\nwords are field=value, or field=value,value for several:\n");
@@ -121,6 +128,11 @@ static fg_status set_option(cli *c, const option *o, const char *value) {
   case FLAG:
     *(int *)(void *)place = 1;
     return FG_OK;
+  case TABLE:
+    *(int *)(void *)place = 1;
+    if (!value) return FG_OK;
+    c->result = value;
+    return *value ? FG_OK : fg_fail(FG_EARGUMENT, "--%s=: no file is named", o->name);
   case TEXT:
     *(const char **)(void *)place = value;
     return FG_OK;
@@ -133,9 +145,10 @@ static fg_status set_option(cli *c, const option *o, const char *value) {
   return FG_OK;
 }
 
-static const option *find_option(const char *text, size_t length) {
+static const option *find_option(const cli_command *command, const char *text, size_t length) {
   for (int i = 0; i < OPTIONS; i++) {
     const option *o = &options[i];
+    if (!takes(command, o)) continue;
     if (o->letter && strlen(o->letter) == length && !strncmp(o->letter, text, length)) return o;
     if (length > 2 && !strncmp(text, "--", 2) && strlen(o->name) == length - 2 &&
         !strncmp(o->name, text + 2, length - 2))
@@ -148,25 +161,25 @@ static fg_status unknown_option(const cli *c, const char *text) {
   const char *names[OPTIONS];
   int n = 0;
   for (int i = 0; i < OPTIONS; i++)
-    if (takes(c->command, options[i].name)) names[n++] = options[i].name;
+    if (takes(c->command, &options[i])) names[n++] = options[i].name;
   const char *bare = text + strspn(text, "-"), *near = fg_nearest(bare, names, n);
   return fg_fail(FG_EARGUMENT, "%s takes no option %s%s%s%s", c->command->name, text,
                  near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "");
 }
 
-/* --name value, --name=value, -n value, -n8 */
+/* --name value, --name=value, -n value, -n8; of a table --name or --name=value */
 static fg_status read_option(int argc, char **argv, int *at, cli *c) {
   const char *text = argv[*at], *equals = strncmp(text, "--", 2) ? NULL : strchr(text, '=');
   size_t length = equals ? (size_t)(equals - text) : strlen(text);
-  const option *o = find_option(text, length);
+  const option *o = find_option(c->command, text, length);
   const char *value = equals ? equals + 1 : NULL;
   if (!o && text[1] != '-' && length > 2) {
-    o = find_option(text, 2);
+    o = find_option(c->command, text, 2);
     value = text + 2;
   }
-  if (!o || !takes(c->command, o->name)) return unknown_option(c, text);
+  if (!o) return unknown_option(c, text);
   if (o->form == FLAG && value) return fg_fail(FG_EARGUMENT, "--%s takes no value", o->name);
-  if (o->form != FLAG && !value) {
+  if (o->form != FLAG && o->form != TABLE && !value) {
     if (*at + 1 >= argc) return fg_fail(FG_EARGUMENT, "--%s needs a value: %s", o->name, o->value);
     value = argv[++*at];
   }
@@ -245,5 +258,7 @@ fg_status cli_parse(int argc, char **argv, cli *c) {
     else
       TRY(read_positional(argv[i], c));
   }
+  if (c->json && c->csv) return fg_fail(FG_EARGUMENT, "--json and --csv: give one of them");
+  if (c->result && !strcmp(c->result, "-")) c->result = NULL;
   return FG_OK;
 }

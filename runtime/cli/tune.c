@@ -293,7 +293,6 @@ static fg_status start(job *j) {
   t->began = (int64_t)time(NULL);
   if (t->c->budget > 0) t->deadline = t->start + (double)t->c->budget;
   if (!t->c->shapes) return fg_fail(FG_EARGUMENT, "tune needs --shapes FILE.lua");
-  if (t->c->json && t->c->csv) return fg_fail(FG_EARGUMENT, "--json and --csv: give one of them");
   TRY(find_file(t));
   TRY(read_devices(t));
   TRY(tune_grid_read(t));

@@ -99,8 +99,6 @@ static void show_row(const fg_measured_list *list, int i, const char **device) {
 }
 
 static int show(cli *c) {
-  if (c->json && c->csv)
-    return cli_fail(fg_fail(FG_EARGUMENT, "--json and --csv: give one of them"));
   fg_measured_list list = {0};
   const char *device = NULL;
   int shown = 0;
