@@ -6,14 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What the GPUs that we measured on reach: a bf16 matrix product of 8192^3 by cuBLAS, a copy on the
- * device counting bytes read and written. No datasheet figure is reached by anything. */
-static const struct {
-  const char *gpu;
-  double matrix, copy; /* TFLOP/s, TB/s */
-  const char *source;
-} rates[] = {{"NVIDIA H200", 785, 4.2, "driver 580.159, CUDA 13.0, 2026-11-20"}};
-
 /* As many tokens as fill a GPU: 16384, in rows of two lengths, 2048 columns of heads. On the host
  * device a block is a process's work: one small problem. */
 enum { TOKENS = 16384, WIDTH = 2048 };
@@ -47,12 +39,10 @@ static int shapes_of(const job *j, const fg_point *point, fg_shape shapes[2]) {
   return 2;
 }
 
-static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *shape, double *ms,
-                         double *bytes) {
+static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *shape, double *ms) {
   cli_tensors *tensors;
   const bool host = !strcmp(j->device->name, "host");
   TRY(cli_tensors_new(j->c, j->device, &kernel->source->recipe, shape, &tensors));
-  *bytes = tensors->bytes;
   fg_status status = cli_time(tensors, kernel, host ? 1 : CLI_WARM_UPS,
                               host ? CLI_HOST_LAUNCHES : CLI_LAUNCHES, true, ms);
   cli_tensors_free(tensors);
@@ -61,9 +51,7 @@ static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *
 
 static void print_row(const job *j, const char *name, const fg_shape *s, double ms, double tflops,
                       double tbs) {
-  const double *share = NULL;
-  for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-    if (!strcmp(rates[i].gpu, j->device->model)) share = &rates[i].matrix;
+  const cli_rates *rates = cli_rates_of(j->device->model);
   if (j->c->csv) {
     printf("%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%.6g,%.6g,%.6g\n", name,
            s->b, s->h, s->hk, s->nq, s->nk, ms, tflops, tbs);
@@ -79,8 +67,9 @@ static void print_row(const job *j, const char *name, const fg_shape *s, double 
   printf("%-52s b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64
          "  %9.3f ms  %8.2f TFLOP/s",
          name, s->b, s->h, s->hk, s->nq, s->nk, ms, tflops);
-  if (share)
-    printf(" %4.1f%%  %6.3f TB/s %4.1f%%", 100 * tflops / share[0], tbs, 100 * tbs / share[1]);
+  if (rates)
+    printf(" %4.1f%%  %6.3f TB/s %4.1f%%", 100 * tflops / rates->matrix, tbs,
+           100 * tbs / rates->copy);
   printf("\n");
 }
 
@@ -91,10 +80,12 @@ static fg_status bench_variant(job *j, const fg_variant *variant) {
   TRY(cli_kernel(j->context, variant, &kernel));
   int n = shapes_of(j, &variant->point, shapes);
   for (int i = 0; i < n && !cli_interrupted; i++) {
-    double ms, bytes;
-    TRY_OUT(measure(j, kernel, &shapes[i], &ms, &bytes));
-    print_row(j, kernel->name, &shapes[i], ms,
-              cli_flops(j->c, &variant->point, &shapes[i]) / ms * 1e-9, bytes / ms * 1e-9);
+    const fg_point *point = &variant->point;
+    const fg_recipe *recipe = &kernel->source->recipe;
+    double ms;
+    TRY_OUT(measure(j, kernel, &shapes[i], &ms));
+    print_row(j, kernel->name, &shapes[i], ms, cli_flops(j->c, point, &shapes[i]) / ms * 1e-9,
+              cli_bytes(j->c, point, recipe, &shapes[i]) / ms * 1e-9);
     j->rows++;
     cli_flush();
   }

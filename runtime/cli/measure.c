@@ -1,9 +1,6 @@
 /* measure.c - tensors that launches are timed with, and what the times are of. */
 #include "measure.h"
 
-#include "oracle.h"
-
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,10 +51,11 @@ static fg_status add_set(const cli *c, const fg_shape *shape, uint64_t seed, cli
 
 static fg_status new_tensors(const cli *c, const fg_shape *shape, cli_tensors *t) {
   const uint64_t seed = c->seed >= 0 ? (uint64_t)c->seed : 1;
+  double bytes = 0;
   for (int i = 0; i < t->recipe.n_tensors; i++)
-    t->bytes += (double)fg_tensor_count(&t->recipe, &t->recipe.tensor[i], shape) *
-                (double)fg_elem_size(t->recipe.tensor[i].elem);
-  double wanted = t->bytes > 0 ? CACHES / t->bytes + 1 : 1;
+    bytes += (double)fg_tensor_count(&t->recipe, &t->recipe.tensor[i], shape) *
+             (double)fg_elem_size(t->recipe.tensor[i].elem);
+  double wanted = bytes > 0 ? CACHES / bytes + 1 : 1;
   int sets = !strcmp(t->device->name, "host") ? 1 : wanted > SETS ? SETS : (int)wanted;
   t->problem = calloc((size_t)sets, sizeof(fg_problem *));
   t->args = calloc((size_t)sets, sizeof *t->args);
@@ -146,40 +144,4 @@ fg_status cli_poison_gone(cli_tensors *t) {
                        t->recipe.tensor[i].name, at);
     }
   return FG_OK;
-}
-
-/* Operations ------------------------------------------------------------------------------- */
-
-/* Visible pairs of one head, by the oracle's mask; of one that reads tensors all pairs. Rows are
- * taken one of so many that a bench does not wait for it. */
-static double visible_pairs(const cli *c, const fg_point *point, const fg_shape *s) {
-  const char *mask = fg_field_text(&fg_fields[FG_FIELD_MASK], point);
-  oracle_input numbers[16];
-  int64_t step = s->nq / 256 + 1, rows = 0;
-  double pairs = 0;
-  for (int i = 0; i < c->n_numbers; i++)
-    numbers[i] = (oracle_input){
-        .name = c->number[i].name, .is_int = 1, .rank = -1, .number = c->number[i].value};
-  oracle_formula *visible = oracle_formula_new(mask, c->n_numbers, numbers, NULL);
-  for (int64_t q = step / 2; visible && q < s->nq; q += step, rows++)
-    for (int64_t k = 0; k < s->nk; k++) {
-      const double name[ORACLE_NAMES] = {0,
-                                         (double)q,
-                                         (double)k,
-                                         (double)(q + s->nk - s->nq),
-                                         0,
-                                         0,
-                                         0,
-                                         (double)s->nq,
-                                         (double)s->nk,
-                                         (double)s->h};
-      pairs += oracle_formula_value(visible, name) != 0;
-    }
-  oracle_formula_free(visible);
-  return rows ? pairs / (double)rows * (double)s->nq : (double)s->nq * (double)s->nk;
-}
-
-double cli_flops(const cli *c, const fg_point *p, const fg_shape *s) {
-  double forward = 2.0 * (p->d + p->dv) * visible_pairs(c, p, s) * (double)(s->b * s->h);
-  return p->pass == FG_PASS_BACKWARD ? 2.5 * forward : forward;
 }

@@ -1,4 +1,4 @@
-/* measure.h - how long a kernel takes: what `bench` and `tune` share. */
+/* measure.h - how long a kernel takes: what `bench`, `tune` and `report` share. */
 #ifndef FG_MEASURE_H
 #define FG_MEASURE_H
 
@@ -18,7 +18,6 @@ typedef struct cli_tensors {
   fg_problem **problem;
   fg_args *args; /* of each */
   int n;
-  double bytes; /* of one: the least that memory has to move */
 } cli_tensors;
 
 /* Inputs are normal numbers of the command line's seed; its scale and numbers are set. FG_ECUDA:
@@ -36,8 +35,25 @@ fg_status cli_time(const cli_tensors *tensors, const fg_kernel *kernel, int warm
 fg_status cli_poison(cli_tensors *tensors);
 fg_status cli_poison_gone(cli_tensors *tensors);
 
+/* What a GPU reaches: a bf16 matrix product of 8192^3 by cuBLAS in TFLOP/s, a copy on the device in
+ * TB/s, counting bytes read and written; and where that was measured. */
+typedef struct cli_rates {
+  const char *gpu;
+  double matrix, copy;
+  const char *source;
+} cli_rates;
+/* Of a device's model; NULL: not known. */
+const cli_rates *cli_rates_of(const char *model);
+
 /* Operations of a launch: 2 products of 2 a visible pair and column forward, 2.5 times that
- * backward. */
+ * backward. Of a mask that reads a tensor, or a number that no word sets, all pairs count as
+ * visible: they are not known. */
 double cli_flops(const cli *c, const fg_point *point, const fg_shape *shape);
+bool cli_flops_known(const cli *c, const fg_point *point);
+
+/* Bytes of a launch's tensors, each once, the keys that no row sees left out where that is known of
+ * the mask: the least that memory has to move. */
+double cli_bytes(const cli *c, const fg_point *point, const fg_recipe *recipe,
+                 const fg_shape *shape);
 
 #endif
