@@ -63,7 +63,7 @@ struct cli_command {
   int (*run)(cli *c);
 };
 extern const cli_command cli_list, cli_emit, cli_build, cli_run, cli_check, cli_bench, cli_tune,
-    cli_wisdom, cli_cache, cli_doctor;
+    cli_wisdom, cli_report, cli_cache, cli_doctor;
 
 /* Fills *c from the words behind the subcommand. FG_EARGUMENT with what is wrong. */
 fg_status cli_parse(int argc, char **argv, cli *c);

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = {&cli_list,  &cli_emit,  &cli_build, &cli_run,
-                                              &cli_check, &cli_bench, &cli_tune,  &cli_wisdom,
-                                              &cli_cache, &cli_doctor};
+static const cli_command *const commands[] = {&cli_list,   &cli_emit,  &cli_build, &cli_run,
+                                              &cli_check,  &cli_bench, &cli_tune,  &cli_wisdom,
+                                              &cli_report, &cli_cache, &cli_doctor};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 volatile int cli_interrupted;
