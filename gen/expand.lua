@@ -98,8 +98,9 @@ local function session(job)
     end
   end
 
-  function s.env.include(name)
-    compile(s.env, name, gen.translate(name, gen.read(name)))(emitter(name))
+  -- Runs another template file, which finds `given` under that name, and gives what that one returns.
+  function s.env.include(name, given)
+    return compile(s.env, name, gen.translate(name, gen.read(name)))(emitter(name), given)
   end
 
   -- What follows, up to the next part or the file's end, is emitted only if the kernels use `name`.

@@ -93,7 +93,7 @@ fg_status fg_template_translate(const char *name, const char *text, size_t size,
   buffer b = {0};
   const char *end = text + size;
   int number = 0;
-  put_text(&b, "local emit = ...; ");
+  put_text(&b, "local emit, given = ...; ");
   while (text < end) {
     const char *newline = memchr(text, '\n', (size_t)(end - text));
     size_t n = (size_t)((newline ? newline : end) - text), blank = 0;

@@ -106,10 +106,12 @@ static int at_place(const planted_bug *bug, const char *said) {
     return strstr(said, want) != NULL;
   }
   for (int i = 0; i < 2 && bug->place[i].file; i++) {
-    snprintf(want, sizeof want, "%s:%d", bug->place[i].file,
-             planted_line(bug->place[i].file, bug->place[i].text, 0));
+    const planted_place *p = &bug->place[i];
+    int n = snprintf(want, sizeof want, "%s:", p->file);
+    if (p->text)
+      snprintf(want + n, sizeof want - (size_t)n, "%d", planted_line(p->file, p->text, 0));
     const char *at = strstr(said, want);
-    if (at && !isdigit((unsigned char)at[strlen(want)])) return 1;
+    if (at && (!p->text || !isdigit((unsigned char)at[strlen(want)]))) return 1;
   }
   return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "kernel_case.h"
 
-/* Where a fault may show: a line of a template, known by a text in it. */
+/* Where a fault may show: a line of a template, known by a text in it; NULL: any. */
 typedef struct planted_place {
   const char *file, *text;
 } planted_place;

@@ -272,13 +272,14 @@ START_TEST(translation_is_line_for_line) {
   char *lua;
   size_t size;
   ck_assert_int_eq(fg_template_translate("n", text, sizeof text - 1, &lua, &size), FG_OK);
-  ck_assert_str_eq(lua, "local emit = ...; emit(1, \"a \", (b), \" c\");\n x()\nemit(3, \"\");\n"
-                        "emit(4, \"\\\"\\\\\\\"\");\nemit(5, \"\", (1), \"\", (2), \"\");\ny\n"
-                        "emit(7, \"last\");\n");
+  ck_assert_str_eq(lua,
+                   "local emit, given = ...; emit(1, \"a \", (b), \" c\");\n x()\nemit(3, \"\");\n"
+                   "emit(4, \"\\\"\\\\\\\"\");\nemit(5, \"\", (1), \"\", (2), \"\");\ny\n"
+                   "emit(7, \"last\");\n");
   ck_assert_uint_eq(size, strlen(lua));
   free(lua);
   ck_assert_int_eq(fg_template_translate("n", "", 0, &lua, &size), FG_OK);
-  ck_assert_str_eq(lua, "local emit = ...; ");
+  ck_assert_str_eq(lua, "local emit, given = ...; ");
   free(lua);
 }
 END_TEST

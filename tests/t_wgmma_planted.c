@@ -7,6 +7,9 @@
 #include "host/engine.h"
 
 #define WGMMA  "attention/wgmma_forward.cut"
+#define SOFT   "attention/wgmma_softmax.cut"
+#define INPUT  "attention/wgmma_input.cut"
+#define MOVERS "attention/wgmma_movers.cut"
 #define TILES  "tile/tiles.cut"
 #define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
 #define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
@@ -16,37 +19,39 @@
 
 static const planted_bug bugs[] = {
     /* a tile of an input: whose it is, when it is read, when it is replaced */
-    {WGMMA, "row0 + 16 * warp, $(tiled.headed", "row0 + 16 * warp + 1, $(tiled.headed",
+    {INPUT, "row0 + 16 * warp, $(tiled.headed", "row0 + 16 * warp + 1, $(tiled.headed",
      .words = BIAS},
-    {WGMMA, "tiled.headed and \"h\" or \"0\"", "tiled.headed and \"0\" or \"0\"", .words = BIAS},
-    {WGMMA, "mbarrier_wait($(input_barrier(\"inputs\")), $(parity(\"inputs\", INPUT_STAGES)));", "",
-     .words = BIAS, .fault = RACE},
-    {WGMMA, "$(parity(\"inputs\", INPUT_STAGES)));", "$(parity(\"inputs\", INPUT_STAGES)) ^ 1);",
-     .words = BIAS, .fault = RACE "|" STUCK},
-    {WGMMA, "warp_sync(ALL_LANES);\nif (k0 - INPUT_STAGES", "if (k0 - INPUT_STAGES", .words = BIAS,
+    {INPUT, "tiled.headed and \"h\" or \"0\"", "tiled.headed and \"0\" or \"0\"", .words = BIAS},
+    {INPUT, "mbarrier_wait($(barrier(\"inputs\")), $(barriers.parity(\"inputs\", INPUT_STAGES)));",
+     "", .words = BIAS, .fault = RACE, .place = {{SOFT}}},
+    {INPUT, "$(barriers.parity(\"inputs\", INPUT_STAGES)));",
+     "$(barriers.parity(\"inputs\", INPUT_STAGES)) ^ 1);", .words = BIAS, .fault = RACE "|" STUCK,
+     .place = {{SOFT}, {MOVERS}}},
+    {INPUT, "warp_sync(ALL_LANES);\nif (k0 - INPUT_STAGES", "if (k0 - INPUT_STAGES", .words = BIAS,
      .fault = RACE},
-    {WGMMA, "@ load_input(\"(k0 - INPUT_STAGES * BLOCK_KV)\"", "@ load_input(\"(k0 - BLOCK_KV)\"",
+    {INPUT, "@ load(\"(k0 - INPUT_STAGES * BLOCK_KV)\"", "@ load(\"(k0 - BLOCK_KV)\"",
      .words = BIAS},
-    {WGMMA, "mbarrier_expect_if(bar, 32 * BLOCK_KV,", "mbarrier_expect_if(bar, 16 * BLOCK_KV,",
-     .words = BIAS, .fault = RACE "|" STUCK},
-    {WGMMA, "n % width * 16, n // width * 32", "n % width * 16, n // width * 16", .words = BIAS},
-    {WGMMA, "c == 0 and \"both\" or \"(both >> 16)\"", "c == 1 and \"both\" or \"(both >> 16)\"",
+    {INPUT, "mbarrier_expect_if(bar, 32 * BLOCK_KV,", "mbarrier_expect_if(bar, 16 * BLOCK_KV,",
+     .words = BIAS, .fault = RACE "|" STUCK, .place = {{SOFT}, {MOVERS}}},
+    {INPUT, "n % width * 16, n // width * 32", "n % width * 16, n // width * 16", .words = BIAS},
+    {INPUT, "c == 0 and \"both\" or \"(both >> 16)\"", "c == 1 and \"both\" or \"(both >> 16)\"",
      .words = BIAS},
     /* the same by the warp's own hands, where the tensor is not aligned */
     {TILES, "(column % width / 8 ^ turn)", "(column % width / 8)", .words = BIAS},
     {TILES, "row < rows && column + 1 < columns", "row < rows", .words = BIAS,
      .fault = "load past the end of|load touches a gap|outside of all"},
-    {WGMMA, "    warp_sync(ALL_LANES);\n    mbarrier_arrive_if(bar, lane == 0);",
-     "    mbarrier_arrive_if(bar, lane == 0);", .words = BIAS, .fault = RACE},
+    {INPUT, "    warp_sync(ALL_LANES);\n    mbarrier_arrive_if(bar, lane == 0);",
+     "    mbarrier_arrive_if(bar, lane == 0);", .words = BIAS, .fault = RACE, .place = {{SOFT}}},
     /* keys that only other warpgroups see: the same barriers for all */
-    {WGMMA, "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW, .fault = RACE "|" STUCK},
+    {WGMMA, "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW, .fault = RACE "|" STUCK,
+     .place = {{WGMMA}, {MOVERS}}},
     {WGMMA, "  barrier_sync(1 + group, 256);\n  barrier_arrive(1 + (group",
      "  barrier_arrive(1 + (group", .words = WINDOW, .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
     /* the bits of a mask */
     {TILES, "below = most / 8 * 2 +", "below = most / 8 * 2 + 1 +", .words = WINDOW},
-    {WGMMA, "\" & ~columns_below(%s - k_lane)\"", "\"\"", .words = WINDOW},
+    {SOFT, "\" & ~columns_below(%s - k_lane)\"", "\"\"", .words = WINDOW},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs, SEEDS = 4 };
 
