@@ -7,6 +7,7 @@
 #define FORWARD      "attention/mma_forward.cut"
 #define BACKWARD     "attention/mma_backward.cut"
 #define BACKWARD_LUA "attention/mma_backward.lua"
+#define PAIRS        "attention/mma_pairs.cut"
 #define ROWS         "attention/mma_rows.cut"
 #define TILES        "tile/tiles.cut"
 #define HOOKS        "attention/hooks.lua"
