@@ -184,12 +184,10 @@ static void look(const char *name, const fg_source *source) {
 }
 
 START_TEST(whole_grid) {
-  for (int w = 0; w < 2; w++) {
-    read_grid(w ? 7 : 6, w ? deep : wide);
-    ck_assert_int_gt(grid->n, 100);
-    for (int i = 0; i < grid->n; i++)
-      for (int a = 0; a < 2; a++) each_plan(&grid->point[i], archs[a], look);
-  }
+  const int w = _i / 2, arch = _i % 2;
+  read_grid(w ? 7 : 6, w ? deep : wide);
+  ck_assert_int_gt(grid->n, 100);
+  for (int i = 0; i < grid->n; i++) each_plan(&grid->point[i], archs[arch], look);
 }
 END_TEST
 
@@ -251,7 +249,7 @@ int main(void) {
   Suite *suite = suite_create("emit");
   TCase *texts = tcase_create("texts");
   tcase_add_checked_fixture(texts, enter, leave);
-  tcase_add_test(texts, whole_grid);
+  tcase_add_loop_test(texts, whole_grid, 0, 4); /* grids by archs */
   tcase_add_test(texts, places_are_right);
   tcase_add_test(texts, every_choice_has_its_hook);
   suite_add_tcase(suite, texts);
