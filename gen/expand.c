@@ -98,22 +98,25 @@ static int lua_recipe(lua_State *L) {
   return 1;
 }
 
-/* Runs expand.lua, the chunk in the first place, and keeps the table that it returns. */
+/* Runs layout.lua and expand.lua, the chunks in the first places, and keeps the table that the last
+ * one returns. */
 static int boot_expand(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"read", lua_read}, {"translate", lua_translate}, {"recipe", lua_recipe}, {NULL, NULL}};
-  fg_gen *gen = lua_touserdata(L, 2);
-  lua_pushvalue(L, 1);
+  fg_gen *gen = lua_touserdata(L, 3);
+  lua_pushvalue(L, 2);
   luaL_newlibtable(L, functions);
   lua_pushlightuserdata(L, gen);
   luaL_setfuncs(L, functions, 1);
-  lua_call(L, 1, 1);
+  lua_pushvalue(L, 1);
+  lua_call(L, 0, 1);
+  lua_call(L, 2, 1);
   gen->expand = luaL_ref(L, LUA_REGISTRYINDEX);
   return 0;
 }
 
 fg_status fg_gen_new(const char *templates, fg_gen **out) {
-  const fg_embedded *boot = fg_embedded_find(fg_embedded_gen, "expand.lua");
+  static const char *const chunks[] = {"layout.lua", "expand.lua"};
   fg_status status = FG_OK;
   fg_gen *gen = calloc(1, sizeof *gen);
   if (!gen || (templates && *templates && !(gen->templates = strdup(templates)))) {
@@ -121,11 +124,15 @@ fg_status fg_gen_new(const char *templates, fg_gen **out) {
     goto out;
   }
   TRY_OUT(fg_template_state_new(&gen->L));
-  TRY_OUT(fg_lua_load(gen->L, "=expand.lua", boot->text, boot->size, FG_EBUG));
   lua_pushcfunction(gen->L, boot_expand);
-  lua_insert(gen->L, -2);
+  for (int i = 0; i < 2; i++) {
+    const fg_embedded *own = fg_embedded_find(fg_embedded_gen, chunks[i]);
+    char name[32];
+    snprintf(name, sizeof name, "=%s", own->name);
+    TRY_OUT(fg_lua_load(gen->L, name, own->text, own->size, FG_EBUG));
+  }
   lua_pushlightuserdata(gen->L, gen);
-  TRY_OUT(fg_lua_call(gen->L, 2, 0, FG_EBUG));
+  TRY_OUT(fg_lua_call(gen->L, 3, 0, FG_EBUG));
   *out = gen;
   gen = NULL;
 out:

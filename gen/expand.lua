@@ -4,7 +4,7 @@
 -- families (all, in order of preference), name, spec_words, version.
 -- gen: what C gives: read(name) -> text; translate(name, text) -> Lua; recipe(description) -> the
 -- members of Params, a line each.
-local gen = ...
+local gen, layout = ... -- layout.lua
 local expand = {}
 
 local function failf(level, format, ...) error(string.format(format, ...), level + 1) end
@@ -145,11 +145,9 @@ local function load_library(s, name)
   trim_parts(s)
 end
 
-local function code_of(text) return (text:gsub('"[^"]*"', '""'):gsub("//.*", "")) end
-
 local function identifiers(lines, found)
   for _, l in ipairs(lines) do
-    for word in code_of(l.text):gmatch("[%a_][%w_]*") do found(word) end
+    for word in layout.code_of(l.text):gmatch("[%a_][%w_]*") do found(word) end
   end
 end
 
@@ -207,68 +205,7 @@ local function with_signature(s, part)
   return lines
 end
 
-local WIDTH = 99 -- columns
-
 -- Assembly ---------------------------------------------------------------------------------------
-
--- A comment; words that do not fit go on under the first one behind the label ("spec:   ").
-local function comment(out, text)
-  local label = text:match("^%l+:%s+") or ""
-  local line = "//"
-  for word in text:gmatch("%s*%S+") do
-    if #line + #word > WIDTH then
-      out[#out + 1] = { text = line }
-      word = word:match("%S+")
-      line, word = "//", (" "):rep(#word + #label + 3 > WIDTH and 1 or #label + 1) .. word
-    elseif line == "//" then
-      word = " " .. word
-    end
-    line = line .. word
-  end
-  out[#out + 1] = { text = line }
-end
-
-local function launch_words(step)
-  local text = string.format("launch: %s, grid %s, %d threads, %d shared bytes",
-                             step.entry, table.concat(step.grid, " x "), step.threads, step.shared)
-  if step.cluster then text = string.format("%s, clusters of %d", text, step.cluster) end
-  if step.resident then text = string.format("%s, %d a multiprocessor", text, step.resident) end
-  return text .. (step.early and ", early" or "")
-end
-
--- What the text can be made by again: its name, or, where that has hashes of expressions, words.
-local function again(job)
-  if not job.name:find("_" .. ("%x"):rep(16)) then return job.name end
-  local words = { job.spec_words, "family=" .. job.family }
-  for _, field in ipairs({ "block_q", "block_kv", "stages", "warps", "parts" }) do
-    if (job.plan[field] or 0) > 0 then words[#words + 1] = field .. "=" .. job.plan[field] end
-  end
-  return table.concat(words, " ") .. " --arch " .. job.arch
-end
-
-local function header(s, job, out)
-  local d = s.description
-  comment(out, job.name)
-  comment(out, "")
-  comment(out, d.about)
-  comment(out, "spec:   " .. job.spec_words)
-  comment(out, "again:  flashgen emit " .. again(job))
-  comment(out, "made by flashgen " .. job.version)
-  comment(out, "")
-  for _, step in ipairs(d.steps) do
-    comment(out, step.entry and launch_words(step) or "zero:   " .. step.zero)
-  end
-  for _, region in ipairs(d.regions) do
-    comment(out, string.format("scratch: %s, %s floats", region.name, region.count))
-  end
-  comment(out, "")
-  comment(out, "shared memory:")
-  local width = 0
-  for _, block in ipairs(s.shared) do width = math.max(width, #block.name) end
-  for _, block in ipairs(s.shared) do
-    comment(out, string.format("  %-" .. width .. "s %6d  %s", block.name, block.offset, block.about))
-  end
-end
 
 -- Appends shared-memory blocks { name, bytes, about } to the map, in order, 16-byte aligned, but those
 -- that another step has put there; returns the bytes of all.
@@ -309,7 +246,7 @@ local function blank(out) out[#out + 1] = { text = "" } end
 
 local function assemble(s, job, body, params)
   local out, members = {}, {}
-  header(s, job, out)
+  layout.header(out, job, s.description, s.shared)
   add_text(members, (params:gsub("\n$", "")))
   for _, part in ipairs(used_parts(s, body, members)) do
     local lines = with_signature(s, part)
@@ -325,72 +262,6 @@ local function assemble(s, job, body, params)
   blank(out)
   append(out, body)
   add_text(out, s.target.finish(s.entries))
-  return out
-end
-
--- Layout -----------------------------------------------------------------------------------------
--- Lines are indented by their brace depth; an open parenthesis continues a line; long lines break;
--- runs of blank lines shrink to one.
-
-local function place(line) return line.file and string.format("%s:%d: ", line.file, line.line) or "" end
-
--- Keeps the stack of lines whose `open` is not closed yet.
-local function match_pairs(stack, line, code, open, close)
-  for c in code:gmatch("[%" .. open .. "%" .. close .. "]") do
-    if c == open then stack[#stack + 1] = line
-    elseif #stack == 0 then error(string.format("%s'%s' closes nothing", place(line), close), 0)
-    else stack[#stack] = nil
-    end
-  end
-end
-
--- Where to break a line that is too long: behind a comma or before an operator, as little nested as
--- can be, and there as late as can be; never in a string. nil: nowhere.
-local function break_at(text, limit)
-  local depth, best, least, quoted = 0, nil, math.huge, false
-  local operators = { ["&&"] = true, ["||"] = true, ["?"] = true, [":"] = true, ["+"] = true, ["//"] = true }
-  for i = 1, math.min(limit, #text) do
-    local c = text:sub(i, i)
-    if c == '"' then quoted = not quoted end
-    if c:find("[%(%[]") then depth = depth + 1 elseif c:find("[%)%]]") then depth = depth - 1 end
-    local word = c == " " and text:match("^ (%S+) ", i)
-    local good = word and (operators[word] or text:sub(i - 1, i - 1) == ",")
-    if good and not quoted and i > limit // 3 and depth <= least then best, least = i, depth end
-  end
-  return best
-end
-
-local function wrap(out, line, lead)
-  local text, indent = line.text, lead
-  while #text + indent > WIDTH and not text:find("^//") do
-    local at = break_at(text, WIDTH - indent)
-    if not at then break end
-    out[#out + 1] = { text = (" "):rep(indent) .. text:sub(1, at - 1), file = line.file, line = line.line }
-    text, indent = text:sub(at + 1), lead + 4
-  end
-  out[#out + 1] = { text = (" "):rep(indent) .. text, file = line.file, line = line.line }
-end
-
-local function indent(lines)
-  local out, braces, parens = {}, {}, {}
-  for _, l in ipairs(lines) do
-    local text = l.text:match("^%s*(.-)%s*$")
-    local code = code_of(text)
-    local level = #braces - (code:find("^}") and 1 or 0)
-    if text ~= "" then
-      local lead = text:find("^#define") and 0 or 2 * level + (#parens > 0 and 4 or 0)
-      wrap(out, { text = text, file = l.file, line = l.line }, lead)
-    elseif out[#out].text ~= "" then
-      out[#out + 1] = { text = "" }
-    end
-    match_pairs(braces, l, code, "{", "}")
-    match_pairs(parens, l, code, "(", ")")
-  end
-  local open = braces[1] or parens[1]
-  if open then
-    error(string.format("%s'%s' is not closed", place(open), braces[1] and "{" or "("), 0)
-  end
-  while out[#out].text == "" do out[#out] = nil end
   return out
 end
 
@@ -443,7 +314,7 @@ function expand.expand(job)
   local body = {}
   s.sink = body
   env.include(family.template)
-  return indent(assemble(s, job, body, params))
+  return layout.indent(assemble(s, job, body, params))
 end
 
 return expand

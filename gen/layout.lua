@@ -1,0 +1,135 @@
+-- layout.lua: how a variant's text looks: its header, indentation and line breaks.
+--
+-- Lines are { text =, file =, line = }, the last two of the template that they came from.
+local layout = {}
+
+-- A line without its strings and its comment.
+function layout.code_of(text) return (text:gsub('"[^"]*"', '""'):gsub("//.*", "")) end
+
+local WIDTH = 99 -- columns
+
+-- A comment; words that do not fit go on under the first one behind the label ("spec:   ").
+local function comment(out, text)
+  local label = text:match("^%l+:%s+") or ""
+  local line = "//"
+  for word in text:gmatch("%s*%S+") do
+    if #line + #word > WIDTH then
+      out[#out + 1] = { text = line }
+      word = word:match("%S+")
+      line, word = "//", (" "):rep(#word + #label + 3 > WIDTH and 1 or #label + 1) .. word
+    elseif line == "//" then
+      word = " " .. word
+    end
+    line = line .. word
+  end
+  out[#out + 1] = { text = line }
+end
+
+local function launch_words(step)
+  local text = string.format("launch: %s, grid %s, %d threads, %d shared bytes",
+                             step.entry, table.concat(step.grid, " x "), step.threads, step.shared)
+  if step.cluster then text = string.format("%s, clusters of %d", text, step.cluster) end
+  if step.resident then text = string.format("%s, %d a multiprocessor", text, step.resident) end
+  return text .. (step.early and ", early" or "")
+end
+
+-- What the text can be made by again: its name, or, where that has hashes of expressions, words.
+local function again(job)
+  if not job.name:find("_" .. ("%x"):rep(16)) then return job.name end
+  local words = { job.spec_words, "family=" .. job.family }
+  for _, field in ipairs({ "block_q", "block_kv", "stages", "warps", "parts" }) do
+    if (job.plan[field] or 0) > 0 then words[#words + 1] = field .. "=" .. job.plan[field] end
+  end
+  return table.concat(words, " ") .. " --arch " .. job.arch
+end
+
+-- What it is, how it is launched and made again: job's name and words; its recipe, `d`; its map of shared
+-- memory.
+function layout.header(out, job, d, shared)
+  comment(out, job.name)
+  comment(out, "")
+  comment(out, d.about)
+  comment(out, "spec:   " .. job.spec_words)
+  comment(out, "again:  flashgen emit " .. again(job))
+  comment(out, "made by flashgen " .. job.version)
+  comment(out, "")
+  for _, step in ipairs(d.steps) do
+    comment(out, step.entry and launch_words(step) or "zero:   " .. step.zero)
+  end
+  for _, region in ipairs(d.regions) do
+    comment(out, string.format("scratch: %s, %s floats", region.name, region.count))
+  end
+  comment(out, "")
+  comment(out, "shared memory:")
+  local width = 0
+  for _, block in ipairs(shared) do width = math.max(width, #block.name) end
+  for _, block in ipairs(shared) do
+    comment(out, string.format("  %-" .. width .. "s %6d  %s", block.name, block.offset, block.about))
+  end
+end
+
+local function place(line) return line.file and string.format("%s:%d: ", line.file, line.line) or "" end
+
+-- Keeps the stack of lines whose `open` is not closed yet.
+local function match_pairs(stack, line, code, open, close)
+  for c in code:gmatch("[%" .. open .. "%" .. close .. "]") do
+    if c == open then stack[#stack + 1] = line
+    elseif #stack == 0 then error(string.format("%s'%s' closes nothing", place(line), close), 0)
+    else stack[#stack] = nil
+    end
+  end
+end
+
+-- Where to break a line that is too long: behind a comma or before an operator, as little nested as
+-- can be, and there as late as can be; never in a string. nil: nowhere.
+local function break_at(text, limit)
+  local depth, best, least, quoted = 0, nil, math.huge, false
+  local operators = { ["&&"] = true, ["||"] = true, ["?"] = true, [":"] = true, ["+"] = true, ["//"] = true }
+  for i = 1, math.min(limit, #text) do
+    local c = text:sub(i, i)
+    if c == '"' then quoted = not quoted end
+    if c:find("[%(%[]") then depth = depth + 1 elseif c:find("[%)%]]") then depth = depth - 1 end
+    local word = c == " " and text:match("^ (%S+) ", i)
+    local good = word and (operators[word] or text:sub(i - 1, i - 1) == ",")
+    if good and not quoted and i > limit // 3 and depth <= least then best, least = i, depth end
+  end
+  return best
+end
+
+local function wrap(out, line, lead)
+  local text, indent = line.text, lead
+  while #text + indent > WIDTH and not text:find("^//") do
+    local at = break_at(text, WIDTH - indent)
+    if not at then break end
+    out[#out + 1] = { text = (" "):rep(indent) .. text:sub(1, at - 1), file = line.file, line = line.line }
+    text, indent = text:sub(at + 1), lead + 4
+  end
+  out[#out + 1] = { text = (" "):rep(indent) .. text, file = line.file, line = line.line }
+end
+
+-- Lines are indented by their brace depth; an open parenthesis continues a line; long lines break;
+-- runs of blank lines shrink to one.
+function layout.indent(lines)
+  local out, braces, parens = {}, {}, {}
+  for _, l in ipairs(lines) do
+    local text = l.text:match("^%s*(.-)%s*$")
+    local code = layout.code_of(text)
+    local level = #braces - (code:find("^}") and 1 or 0)
+    if text ~= "" then
+      local lead = text:find("^#define") and 0 or 2 * level + (#parens > 0 and 4 or 0)
+      wrap(out, { text = text, file = l.file, line = l.line }, lead)
+    elseif out[#out].text ~= "" then
+      out[#out + 1] = { text = "" }
+    end
+    match_pairs(braces, l, code, "{", "}")
+    match_pairs(parens, l, code, "(", ")")
+  end
+  local open = braces[1] or parens[1]
+  if open then
+    error(string.format("%s'%s' is not closed", place(open), braces[1] and "{" or "("), 0)
+  end
+  while out[#out].text == "" do out[#out] = nil end
+  return out
+end
+
+return layout
