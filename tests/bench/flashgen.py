@@ -148,6 +148,22 @@ def aligned(kind, n):
     return (kind * n).from_buffer(raw, offset)
 
 
+def pytorch():
+    """The module, or None: --help needs none."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch
+
+
+def need_gpu(torch):
+    if torch is None:
+        raise SystemExit("PyTorch is not installed: these figures are of flashgen beside what it has")
+    if not torch.cuda.is_available():
+        raise SystemExit("PyTorch finds no GPU")
+
+
 def own_check(library):
     """softmax of (c table[k]) over two keys, q = 0: weights and the table's gradient in closed form."""
     fg, d, c = Flashgen(library, "host"), 8, 1.5

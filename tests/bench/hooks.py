@@ -18,8 +18,10 @@ import json
 import statistics
 import sys
 
-import torch
-from peers import Cell, Flashgen, compile_all, measure
+import flashgen
+from peers import Cell, Flashgen, compile_all, dtype_of, measure
+
+torch = flashgen.pytorch()
 
 WINDOW, CAP = 1023, 30.0
 
@@ -174,7 +176,7 @@ def contest(launchers):
 
 
 def run_hook(fg, name, n, d, choice):
-    dtype = torch.bfloat16 if choice.dtype == "bf16" else torch.float16
+    dtype = dtype_of(choice.dtype)
     cell = Cell("bwd" in choice.passes, d, False, n, dtype, choice.heads, choice.family)
     cell.passes = ["fwd", "bwd"] if cell.backward else ["fwd"]
     hook = HOOKS[name](cell)
@@ -240,6 +242,7 @@ def main():
     options.add_argument("--json", help="a file for the results")
     options.add_argument("--markdown", action="store_true", help="a table at the end")
     choice = options.parse_args()
+    flashgen.need_gpu(torch)
     fg, rows = Flashgen(choice.library), []
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {choice.dtype}", flush=True)
     for hook, d in itertools.product(choice.hooks, choice.dims):

@@ -19,8 +19,9 @@ import sys
 import time
 
 import flashgen
-import torch
 from flashgen import Shape
+
+torch = flashgen.pytorch()
 
 TOKENS, WIDTH = 16384, 2048
 PLAN_FIELDS = {"q": "block_q", "k": "block_kv", "s": "stages", "w": "warps", "p": "parts"}
@@ -164,12 +165,16 @@ class Cell:
         return max(((a - b).float().norm() / b.float().norm()).item() for a, b in zip(ours, theirs))
 
 
+def dtype_of(name):
+    return torch.bfloat16 if name == "bf16" else torch.float16
+
+
 # What else of ours is timed beside the plain kernel: words of the spec, and the dtype.
 ALSO = {
     "bias": ({"bias": "true", "bias_dims": "h,q,k"}, None),
     "biasgrad": ({"bias": "grad", "bias_dims": "h,q,k"}, None),
     "deterministic": ({"deterministic": "true"}, None),
-    "f16": ({}, torch.float16),
+    "f16": ({}, "f16"),
 }
 
 
@@ -242,8 +247,9 @@ def main():
     options.add_argument("--also", type=split, default=[], help="of ours too: " + ", ".join(ALSO))
     options.add_argument("--json", help="a file for the results")
     choice = options.parse_args()
+    flashgen.need_gpu(torch)
     fg = Flashgen(choice.library)
-    dtype = torch.bfloat16 if choice.dtype == "bf16" else torch.float16
+    dtype = dtype_of(choice.dtype)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {choice.dtype}, TFLOP/s", flush=True)
 
     axes = itertools.product(choice.passes, choice.dims, choice.masks, map(int, choice.lengths))
@@ -266,7 +272,7 @@ def main():
             launchers[plan] = launch
         for extra in choice.also:
             more, other = ALSO[extra]
-            variant = Cell(*kind, other, choice.heads, choice.family) if other else cell
+            variant = Cell(*kind, dtype_of(other), choice.heads, choice.family) if other else cell
             launchers[extra] = variant.flashgen(fg, None, more)
         speed = contest(cell, launchers)
         rows.append({"pass": which, "d": d, "mask": mask, "n": n, "tflops": speed, "differs": wrong})
