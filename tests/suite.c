@@ -3,6 +3,7 @@
 
 #include "scratch.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,8 +14,11 @@ __attribute__((constructor)) static void set_timeout(void) {
 
 void suite_loop(TCase *cases, const TTest *test, int n) {
   const char *text = getenv("FLASHGEN_TEST_CASES");
-  int first = 0, last = n - 1;
-  if (text && sscanf(text, "%d-%d", &first, &last) == 1) last = first;
+  int first = 0, last = n - 1, part, parts;
+  if (text && sscanf(text, "%d/%d", &part, &parts) == 2 && part >= 1 && part <= parts)
+    first = (int)((int64_t)n * (part - 1) / parts), last = (int)((int64_t)n * part / parts) - 1;
+  else if (text && sscanf(text, "%d-%d", &first, &last) == 1)
+    last = first;
   if (first < 0) first = 0;
   if (last >= n) last = n - 1;
   tcase_add_loop_test(cases, test, first, last + 1);

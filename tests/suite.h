@@ -7,8 +7,8 @@
 
 #include <check.h>
 
-/* A test for each number below n. FLASHGEN_TEST_CASES=FIRST-LAST leaves others out: a kernel that
- * faults on a GPU takes all later tests of its process with it. */
+/* A test for each number below n. FLASHGEN_TEST_CASES=FIRST-LAST, or I/N for the Ith of N parts,
+ * leaves others out: a kernel that faults on a GPU takes all later tests of its process with it. */
 void suite_loop(TCase *cases, const TTest *test, int n);
 
 /* Runs and frees the suite; returns the exit code, 0 if every test passed, else 1. */

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# gpu.sh - what is claimed of a GPU, tried again on one: first that it is right, then how fast.
+#
+#   tests/bench/gpu.sh BUILD OUT [PART...]
+#
+# BUILD is a build folder, or what is run of it on a machine that cannot build: flashgen, the shared libraries, tests/.
+# Each part leaves OUT/PART.log; a table of how they ended comes last. All parts, with what they take on an H200:
+#
+#   suites    the suites of all families' kernels, in 8 parts each at once              150 s
+#   soak      random specs and shapes beside simt for 180 s, and 100 repeats            200 s, best alone
+#   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck             180 s
+#   compile   seconds to compile, registers, spills                                      15 s, best alone
+#   overhead  what a launch, a selection, a warm and a cold start cost                   10 s, best alone
+#   forward   beside cuDNN and FlashAttention-2 at 36 cells; GQA, d 96 and 192, f16     140 s
+#   mma       the same of mma, both passes                                              180 s
+#   hooks     masks, scores and gradients beside FlexAttention                          180 s
+set -u
+build=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
+cd "$(dirname "$0")/../.."
+shift 2
+parts=("$@")
+[ $# -gt 0 ] || parts=(suites soak sanitize compile overhead forward mma hooks)
+library=$build/libflashgen.so.0
+export LD_LIBRARY_PATH=$build:${LD_LIBRARY_PATH:-} FLASHGEN_TEST_DEVICE=cuda:0 FLASHGEN_REQUIRE=gpu CK_FORK=no
+
+run_suites() {
+  local failed=0 suite part
+  rm -f "$out"/suite-*.log
+  for suite in t_simt_forward t_simt_backward t_mma_forward t_mma_backward t_wgmma_forward; do
+    for part in 1 2 3 4 5 6 7 8; do
+      FLASHGEN_TEST_CASES=$part/8 "$build/tests/$suite" >"$out/suite-$suite-$part.log" 2>&1 &
+    done
+    wait
+  done
+  for suite in t_wgmma_run t_tma_run t_hopper_run t_gpu t_gpu_app; do
+    "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1
+  done
+  grep -aE '^[0-9]+%|:[FE]:' "$out"/suite-*.log
+  for part in "$out"/suite-*.log; do grep -qa '^100%' "$part" || failed=1; done
+  return $failed
+}
+run_soak() { FLASHGEN_SOAK_SECONDS=180 "$build/tests/t_soak"; }
+run_sanitize() {
+  local tool words
+  for tool in synccheck racecheck memcheck; do
+    for words in "head_dim=40,64,128,256 mask=full,causal" "head_dim=64,128 bias=true bias_dims=[h,q,k]"; do
+      compute-sanitizer --tool $tool --error-exitcode 9 "$build/flashgen" check family=wgmma pass=forward \
+        $words --device cuda:0 -q -j 1 || return 1
+    done
+  done
+}
+run_compile() {
+  "$build/tests/compile_time" sm_80,sm_90a 1 1 family=mma pass=forward,backward head_dim=64,128,256 mask=full,causal &&
+    "$build/tests/compile_time" sm_90a 1 1 family=wgmma head_dim=64,96,128,192,256 mask=full,causal
+}
+run_overhead() { "$build/tests/overhead"; }
+run_forward() {
+  local peers=(python3 -B tests/bench/peers.py --library "$library" --passes fwd)
+  "${peers[@]}" --json "$out/forward.json" &&
+    "${peers[@]}" --peers cudnn --dims 96,192,192/128 --lengths 4096,8192 &&
+    "${peers[@]}" --peers cudnn --dims 128 --heads 32/8 --lengths 2048,8192 &&
+    "${peers[@]}" --peers cudnn --dims 64,128,256 --lengths 4096 --also f16
+}
+run_mma() {
+  python3 -B tests/bench/peers.py --library "$library" --family mma --lengths 1024,4096,16384 --json "$out/mma.json"
+}
+run_hooks() {
+  local hooks=(python3 -B tests/bench/hooks.py --library "$library")
+  "${hooks[@]}" --family mma --json "$out/hooks-mma.json" &&
+    "${hooks[@]}" --family wgmma --passes fwd --hooks softcap@4096,alibi@4096,window@8192,bias@4096 \
+      --json "$out/hooks-wgmma.json"
+}
+
+table=() worst=0
+for part in "${parts[@]}"; do
+  declare -F "run_$part" >/dev/null || { echo "gpu.sh: there is no part '$part'" >&2; exit 2; }
+done
+for part in "${parts[@]}"; do
+  begin=$SECONDS
+  if "run_$part" >"$out/$part.log" 2>&1; then said=ok; else said=FAILED worst=1; fi
+  echo "---- $part"
+  tail -n 40 "$out/$part.log"
+  table+=("$(printf '%-9s %-6s %4d s' "$part" "$said" $((SECONDS - begin)))")
+done
+echo "----"
+printf '%s\n' "${table[@]}"
+exit $worst
