@@ -2,8 +2,9 @@
  *
  * First few launches of each plan, in the order that older times or the cost model expect, the
  * first one alone deciding where a plan is far behind; then, for the better half of those that are
- * near the best one, the oracle's verdict on small inputs and the whole protocol. A plan whose
- * launch breaks a GPU ends the process: another one goes on with the others. */
+ * near the best one, the oracle's verdict on small inputs and the whole protocol; and for the best
+ * one of each family, which a spec may ask for alone. A plan whose launch breaks a GPU ends the
+ * process: another one goes on with the others. */
 #include "tune.h"
 
 #include "cost.h"
@@ -43,6 +44,7 @@ typedef struct {
   fg_kernel *kernel;
   double expected, ms; /* ms of few launches; 0: not in the race */
   bool older;          /* `expected` is a time that an older generation took */
+  bool right;          /* has a time that counts */
 } runner;
 
 typedef struct {
@@ -146,6 +148,7 @@ static bool is_known(race *r, runner *x) {
   if (!found) return false;
   r->out->known++;
   if (!fg_measured_counts(found)) return true;
+  x->right = true;
   note_best(r, found->name, found->ms);
   if (r->best <= 0 || found->ms < r->best) r->best = found->ms;
   return true;
@@ -272,12 +275,24 @@ static fg_status run_final(race *r, runner *x) {
                           !r->host && r->best > 0.1, &ms);
   if (status == FG_OK) status = cli_poison_gone(r->tensors);
   if (status != FG_OK) return judge(r, x, status);
+  x->right = true;
   note_best(r, x->plan->name, ms);
   return keep(r, x, FG_MEASURED_OK, ms, "");
 }
 
+/* Has its family no time that counts yet? */
+static bool leads_family(const race *r, const runner *x) {
+  const char *family = fg_plan_family(&x->plan->variant.plan);
+  for (int i = 0; i < r->cell->n; i++) {
+    const runner *other = &r->runner[i];
+    if (other->right && !strcmp(fg_plan_family(&other->plan->variant.plan), family)) return false;
+  }
+  return true;
+}
+
 /* In the order of their times. Once half of them have a time, or one that is near, those that are
- * behind have lost; as long as the first ones are wrong the next ones run. */
+ * behind have lost, but for the first one of a family that is not far behind; as long as the first
+ * ones are wrong the next ones run. */
 static fg_status run_finals(race *r) {
   const int n = r->cell->n;
   double first = *r->out->best ? r->out->ms : 0; /* of those that are right */
@@ -289,7 +304,8 @@ static fg_status run_finals(race *r) {
     runner *x = &r->runner[i];
     const int right = r->out->measured;
     const double ms = x->ms;
-    if (right >= most || (first > 0 && ms > NEAR * first)) {
+    const bool lost = right >= most || (first > 0 && ms > NEAR * first);
+    if (lost && (ms > FAR * first || !leads_family(r, x))) {
       TRY(keep(r, x, FG_MEASURED_SLOW, ms, ""));
       continue;
     }
