@@ -56,7 +56,7 @@ run_compile() {
 run_overhead() { "$build/tests/overhead"; }
 run_forward() {
   local peers=(python3 -B tests/bench/peers.py --library "$library" --passes fwd)
-  "${peers[@]}" --json "$out/forward.json" &&
+  "${peers[@]}" --beside tests/bench/fa3_h200.json --json "$out/forward.json" &&
     "${peers[@]}" --peers cudnn --dims 96,192,192/128 --lengths 4096,8192 &&
     "${peers[@]}" --peers cudnn --dims 128 --heads 32/8 --lengths 2048,8192 &&
     "${peers[@]}" --peers cudnn --dims 64,128,256 --lengths 4096 --also f16

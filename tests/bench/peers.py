@@ -231,6 +231,19 @@ def geometric_mean(values):
     return math.exp(statistics.mean(map(math.log, values)))
 
 
+def leads(rows, ours, file):
+    """Ours against the better one of cuDNN and a peer that is not here: what it made of cuDNN where it was
+    timed, of [cuDNN, peer] by cell, says what it would make of it now."""
+    cells = json.load(file)["cells"]
+    found = {}
+    for row in rows:
+        cell, speed = "{pass} {d} {mask} {n}".format(**row), row["tflops"]
+        if cell in cells and "cudnn" in speed and any(p in speed for p in ours):
+            cudnn, peer = cells[cell]
+            found[cell] = max(speed[p] for p in ours if p in speed) / speed["cudnn"] / max(1, peer / cudnn)
+    return found
+
+
 def main():
     split = lambda text: [x for x in text.split(",") if x]
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -245,6 +258,7 @@ def main():
     options.add_argument("--peers", type=split, default=["cudnn", "fa2"], help="of cudnn, fa2, flex")
     options.add_argument("--plans", type=split, default=[], help="plans of ours instead of the chosen one")
     options.add_argument("--also", type=split, default=[], help="of ours too: " + ", ".join(ALSO))
+    options.add_argument("--beside", type=argparse.FileType(), help="speeds of another peer: fa3_h200.json")
     options.add_argument("--json", help="a file for the results")
     choice = options.parse_args()
     flashgen.need_gpu(torch)
@@ -287,6 +301,11 @@ def main():
         ratios = [max(r[p] for p in ours if p in r) / r[peer] for r in part if any(p in r for p in ours)]
         if ratios:
             print(f"{which}: best of ours / {peer}: geometric mean {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    found = leads(rows, ours, choice.beside) if choice.beside else {}
+    for cell in sorted(found, key=found.get):
+        print(f"  {cell}: {found[cell]:.3f} x the best peer")
+    if found:
+        print(f"ours / the best peer: geometric mean {geometric_mean(found.values()):.3f}, least {min(found.values()):.3f}")
     if choice.json:
         with open(choice.json, "w") as file:
             json.dump({"device": torch.cuda.get_device_name(), "dtype": choice.dtype, "rows": rows}, file, indent=1)
