@@ -1,6 +1,5 @@
-/* minimal.c - attention, forward and backward, through flashgen.h alone: defines the two kernels,
- * selects them for one shape and launches them on the host device. Prints o and dq of the last row.
- */
+/* minimal.c - attention, forward and backward, through flashgen.h alone: defines two kernels,
+ * selects them for a shape, launches them on the host device; prints o and dq of the last row. */
 #include <flashgen.h>
 
 #include <stdint.h>

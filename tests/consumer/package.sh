@@ -233,7 +233,7 @@ python() {
   if [ "$device" != host ]; then
     "$python" -c 'import torch; torch.zeros(1).cuda()' 2>/dev/null || skip "PyTorch with a GPU is missing"
   fi
-  says "o and lse are right" "$python" attention.py "$libdir/libflashgen.so" "$device"
+  says "o and lse are right" "$python" -B check_attention.py "$libdir/libflashgen.so" "$device"
 }
 
 $step
