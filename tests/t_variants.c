@@ -118,6 +118,16 @@ START_TEST(large_expressions) {
 }
 END_TEST
 
+/* A mask's first key that is a choice, by head or where a tensor that is read may be empty, stands
+ * in what a wgmma kernel makes of it as one value. */
+START_TEST(choices_as_bounds) {
+  passes(
+      "check head_dim=64 family=wgmma",
+      "'mask=k >= (h % 2 == 0 ? 20 : 60),starts[b, q] <= k && k < ends[b, q]' 'inputs.starts="
+      "i32[b, q] monotone' 'inputs.ends=i32[b, q] monotone' --seed 7 b=2 h=4 hk=2 nq=113 nk=203");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("variants");
   TCase *cases = tcase_create("examples");
@@ -129,6 +139,7 @@ int main(void) {
   tcase_add_test(cases, large_expressions);
   tcase_add_test(cases, deterministic_gradients);
   tcase_add_test(cases, spec_file_by_simt);
+  tcase_add_test(cases, choices_as_bounds);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }
