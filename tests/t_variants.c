@@ -128,6 +128,17 @@ START_TEST(choices_as_bounds) {
 }
 END_TEST
 
+/* What is the same for a head is declared where a score is nothing else, or only a row's besides.
+ */
+START_TEST(scores_without_s) {
+  passes("check head_dim=64 family=mma,simt --plans 2",
+         "'score=float(b),slope[h] + q,float(k)' 'inputs.slope=f32[h]' mask=full,causal --seed 8 "
+         "b=2 h=4 hk=2 nq=113 nk=203");
+  passes("check head_dim=64 family=wgmma",
+         "'score=float(b),slope[h] + q' 'inputs.slope=f32[h]' --seed 9 b=2 h=4 hk=2 nq=113 nk=203");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("variants");
   TCase *cases = tcase_create("examples");
@@ -140,6 +151,7 @@ int main(void) {
   tcase_add_test(cases, deterministic_gradients);
   tcase_add_test(cases, spec_file_by_simt);
   tcase_add_test(cases, choices_as_bounds);
+  tcase_add_test(cases, scores_without_s);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }
