@@ -139,6 +139,13 @@ START_TEST(scores_without_s) {
 }
 END_TEST
 
+/* A range of so many ends that what a row sees of it has no expression that a recipe can hold. */
+START_TEST(many_ends) {
+  passes("check head_dim=64 pass=forward,backward family=mma",
+         "'mask=given(k >= p - 10, k == p - 10 || k == p)' --seed 10 b=2 h=4 hk=2 nq=113 nk=203");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("variants");
   TCase *cases = tcase_create("examples");
@@ -152,6 +159,7 @@ int main(void) {
   tcase_add_test(cases, spec_file_by_simt);
   tcase_add_test(cases, choices_as_bounds);
   tcase_add_test(cases, scores_without_s);
+  tcase_add_test(cases, many_ends);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

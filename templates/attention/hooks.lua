@@ -372,7 +372,15 @@ function mask.queries(k0, k1)
   return bound(headless(range.first), { k0 = k0, k1 = k1 }, "0"), bound(headless(range.last), { k0 = k0, k1 = k1 }, "p.nq")
 end
 
--- The length of the range of a row or key in the middle, where it is an expression of lengths and
+-- Entries of an expression's code, which is at most 64 long (FG_EXPR_MAX); families put up to 20 around it.
+local LONGEST = 44
+local function entries(text)
+  local _, words = text:gsub("%w+", "")
+  local _, signs = text:gsub("[%+%-%*/]", "")
+  return words + signs
+end
+
+-- The length of the range of a row or key in the middle, where it is a short expression of lengths and
 -- constants; else all of the other side.
 local function seen(range, names, length)
   local function side(node)
@@ -382,9 +390,15 @@ local function seen(range, names, length)
     return not text:find("[^%w%s%+%-%*/%(%),]") and not text:find("^%-") and not text:find("[%(,] ?%-") and not text:gsub("%f[%a]%w+", { nq = "", nk = "", min = "", max = "" }):find("%a") and text
   end
   local first, last = side(range.first), side(range.last)
-  if first and last then return string.format("max(min(%s, %s) - max(%s, 0), 1)", last, length, first) end
-  if last then return string.format("max(min(%s, %s), 1)", last, length) end
-  return first and string.format("max(%s - max(%s, 0), 1)", length, first) or length
+  local text = length
+  if first and last then
+    text = string.format("max(min(%s, %s) - max(%s, 0), 1)", last, length, first)
+  elseif last then
+    text = string.format("max(min(%s, %s), 1)", last, length)
+  elseif first then
+    text = string.format("max(%s - max(%s, 0), 1)", length, first)
+  end
+  return entries(text) <= LONGEST and text or length
 end
 mask.keys_seen = seen(formula.keys, { q0 = "nq / 2", q1 = "(nq / 2 + 1)" }, "nk")
 mask.rows_seen = seen(formula.queries, { k0 = "nk / 2", k1 = "(nk / 2 + 1)" }, "nq")
