@@ -1,6 +1,7 @@
 /* build_order.c - fg_build: a zoo out of specs, by threads that compile. */
 #include "build.h"
 #include "context.h"
+#include "plain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +127,7 @@ static void build_one(job *j, fg_gen *gen, const fg_variant *variant, outcome *o
 static void *work(void *context) {
   job *j = context;
   fg_gen *own = NULL, *gen;
+  fg_plain_begin(); /* for as long as the thread lives */
   pthread_mutex_lock(&j->lock);
   gen = j->gen; /* the first thread takes it */
   j->gen = NULL;
@@ -257,7 +259,9 @@ fg_status fg_build(fg_context *c, const fg_order *given, fg_built *built) {
   j->order = &order;
   pthread_mutex_init(&j->lock, NULL);
   pthread_cond_init(&j->landed, NULL);
+  locale_t own = fg_plain_begin();
   fg_status status = start(j);
+  fg_plain_end(own);
   if (status == FG_OK) {
     status = build_all(j);
     if (built) {

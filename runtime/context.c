@@ -2,6 +2,7 @@
 #include "context.h"
 
 #include "digest.h"
+#include "plain.h"
 #include "setting.h"
 
 #include <stdio.h>
@@ -107,7 +108,9 @@ fg_status fg_open(const fg_config *given, fg_context **context) {
   c->no_fallback = config.no_fallback;
   c->warn = config.warn;
   c->warn_context = config.warn_context;
+  locale_t own = fg_plain_begin();
   fg_status status = open_parts(c, &config);
+  fg_plain_end(own);
   if (status == FG_OK)
     *context = c;
   else
@@ -145,8 +148,10 @@ void fg_close(fg_context *c) {
 
 static fg_status one_point(const fg_spec *spec, fg_point *point, fg_limits *limits) {
   fg_grid *grid;
-  TRY(fg_grid_from_spec(spec, &grid));
-  fg_status status = FG_OK;
+  locale_t own = fg_plain_begin();
+  fg_status status = fg_grid_from_spec(spec, &grid);
+  fg_plain_end(own);
+  TRY(status);
   if (grid->n != 1)
     status = fg_fail(FG_ESPEC, "the spec is %d kernels; a list is for grids", grid->n);
   else
@@ -214,7 +219,9 @@ fg_status fg_emit(fg_context *c, const fg_spec *spec, const char *arch, char **t
   TRY(fg_size_check("spec", spec->size, sizeof *spec));
   TRY(one_point(spec, &point, &limits));
   pthread_mutex_lock(&c->gen_lock);
+  locale_t own = fg_plain_begin();
   fg_status status = emit(c, &point, &limits, arch ? arch : c->device->arch, text);
+  fg_plain_end(own);
   pthread_mutex_unlock(&c->gen_lock);
   return status;
 }

@@ -3,6 +3,7 @@
 #include "context.h"
 
 #include "cost.h"
+#include "plain.h"
 #include "shape.h"
 
 #include <fnmatch.h>
@@ -297,15 +298,23 @@ out:
   return status;
 }
 
-static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, fg_stream stream,
-                             fg_kernel **result) {
-  fg_kernel *kernel;
+static fg_status find_kernel(fg_op *op, const fg_shape *shape, fg_stream stream,
+                             fg_kernel **kernel) {
   pthread_mutex_lock(&op->lock);
   fg_status status = op->n_candidates ? FG_OK : check_capture(op, stream);
   if (status == FG_OK) status = fg_op_candidates(op);
   pthread_mutex_unlock(&op->lock);
   TRY(status);
-  TRY(take_best(op, shape, stream, &kernel));
+  return take_best(op, shape, stream, kernel);
+}
+
+static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, fg_stream stream,
+                             fg_kernel **result) {
+  fg_kernel *kernel;
+  locale_t own = fg_plain_begin();
+  fg_status status = find_kernel(op, shape, stream, &kernel);
+  fg_plain_end(own);
+  TRY(status);
   TRY(remember(op, class, kernel));
   op->context->choices++;
   *result = kernel;

@@ -1,6 +1,7 @@
 /* nvrtc_compile.c - compiles with NVRTC: options, one thread a compile, what its log says of a
  * failure. */
 #include "nvrtc_library.h"
+#include "plain.h"
 #include "setting.h"
 
 #include <pthread.h>
@@ -144,6 +145,7 @@ static void *compile_thread(void *argument) {
   job *j = argument;
   fg_nvrtc_program p = NULL;
   char *log = NULL;
+  fg_plain_begin(); /* for as long as the thread lives */
   j->status = compile_program(j, &p, &log);
   if (j->status != FG_OK) snprintf(j->error, sizeof j->error, "%s", fg_error());
   free(log);

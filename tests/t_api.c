@@ -3,8 +3,11 @@
 #include "api_case.h"
 #include "expand.h"
 
+#include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define SMALL "head_dim=8 block_q=4" /* one plan, the fastest to compile */
 
@@ -149,6 +152,52 @@ START_TEST(test_emit) {
 }
 END_TEST
 
+/* A locale of glibc's with a comma in numbers, which few machines have installed. */
+static void use_comma(void) {
+  static const unsigned char numeric[] = {
+      0x14, 0x11, 0x03, 0x20, 6, 0, 0,  0,   32, 0, 0,  0,   34,  0,   0,   0,   36,  0,
+      0,    0,    40,   0,    0, 0, 44, 0,   0,  0, 48, 0,   0,   0,   ',', 0,   '.', 0,
+      3,    3,    0,    ',',  0, 0, 0,  '.', 0,  0, 0,  'U', 'T', 'F', '-', '8', 0};
+  ck_assert_int_eq(mkdir("comma", 0700), 0);
+  FILE *file = fopen("comma/LC_NUMERIC", "wb");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_uint_eq(fwrite(numeric, 1, sizeof numeric, file), sizeof numeric);
+  fclose(file);
+  setenv("LOCPATH", ".", 1);
+  ck_assert_ptr_nonnull(setlocale(LC_NUMERIC, "comma"));
+  ck_assert_str_eq(localeconv()->decimal_point, ",");
+}
+
+/* A host application's comma reaches no text, and stays the application's. */
+START_TEST(test_locale) {
+  static const struct {
+    const char *words, *arch;
+  } rows[] = {{"head_dim=64 family=wgmma score=softcap(30.5)+0.5*s", "sm_90a"},
+              {"head_dim=64 family=mma pass=backward score=s*1.5 mask=dilated(3)", "sm_80"}};
+  fg_context *context = api_open("cache");
+  fg_built built = FG_INIT(fg_built);
+  char *text, *plain;
+  use_comma();
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    fg_spec spec = api_spec(rows[i].words);
+    GOOD(fg_emit(context, &spec, rows[i].arch, &text));
+    setlocale(LC_NUMERIC, "C");
+    GOOD(fg_emit(context, &spec, rows[i].arch, &plain));
+    setlocale(LC_NUMERIC, "comma");
+    ck_assert_str_eq(text, plain);
+    free(plain);
+    free(text);
+  }
+  api_kernel(context, SMALL " family=simt score=softcap(30.5)");
+  fg_order order = {.size = sizeof order, .directory = "zoo", .arch = "host", .jobs = 2};
+  GOOD(api_build(context, order, SMALL " family=simt score=softcap(30.5)", &built));
+  ck_assert_int_eq(built.made, 1);
+  ck_assert_str_eq(localeconv()->decimal_point, ",");
+  fg_close(context);
+  setlocale(LC_NUMERIC, "C");
+}
+END_TEST
+
 START_TEST(test_info) {
   fg_context *context = api_open("cache");
   fg_kernel *kernel = api_kernel(context, SMALL " dtype=f16");
@@ -177,6 +226,7 @@ int main(void) {
   tcase_add_test(cases, test_define);
   tcase_add_test(cases, test_equal_specs);
   tcase_add_test(cases, test_emit);
+  tcase_add_test(cases, test_locale);
   tcase_add_test(cases, test_info);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
