@@ -246,12 +246,15 @@ static void end(job *j) {
 
 fg_status fg_build(fg_context *c, const fg_order *given, fg_built *built) {
   fg_order order = {0};
+  TRY(FG_GIVEN({"context", c}, {"order", given}));
   TRY(fg_context_check(c));
   TRY(fg_size_check("order", given->size, sizeof order));
   if (built) TRY(fg_size_check("built", built->size, sizeof *built));
   memcpy(&order, given, given->size);
   if (!order.directory || order.n_specs < 0 || (order.n_specs && !order.specs))
     return fg_fail(FG_EARGUMENT, "order: it needs a directory, and specs where n_specs is not 0");
+  for (int i = 0; i < order.n_specs; i++)
+    if (!order.specs[i]) return fg_fail(FG_EARGUMENT, "order: specs[%d] is NULL", i);
   if (order.embed) TRY(fg_zoo_embed_check(order.directory, order.embed));
   job *j = calloc(1, sizeof *j); /* large */
   if (!j) return fg_fail(FG_EMEMORY, "no memory for a zoo");

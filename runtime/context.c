@@ -23,6 +23,12 @@ fg_status fg_context_check(const fg_context *context) {
 
 const char *fg_version(void) { return FG_VERSION; }
 
+fg_status fg_given(size_t n, const fg_must_be *list) {
+  for (size_t i = 0; i < n; i++)
+    if (!list[i].given) return fg_fail(FG_EARGUMENT, "%s is NULL", list[i].name);
+  return FG_OK;
+}
+
 /* Smaller ones are of an older header, and what they lack is zero. */
 fg_status fg_size_check(const char *what, size_t size, size_t known) {
   if (size >= sizeof size && size <= known) return FG_OK;
@@ -94,6 +100,7 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
 
 fg_status fg_open(const fg_config *given, fg_context **context) {
   fg_config config = FG_INIT(fg_config);
+  TRY(FG_GIVEN({"context", context}));
   if (given) {
     TRY(fg_size_check("config", given->size, sizeof config));
     memcpy(&config, given, given->size);
@@ -185,6 +192,7 @@ fg_status fg_context_op(fg_context *c, const fg_point *point, const fg_limits *l
 fg_status fg_define(fg_context *c, const fg_spec *spec, fg_op **result) {
   fg_point point;
   fg_limits limits;
+  TRY(FG_GIVEN({"context", c}, {"spec", spec}, {"op", result}));
   TRY(fg_context_check(c));
   TRY(fg_size_check("spec", spec->size, sizeof *spec));
   TRY(one_point(spec, &point, &limits));
@@ -215,6 +223,7 @@ static fg_status emit(fg_context *c, const fg_point *point, const fg_limits *lim
 fg_status fg_emit(fg_context *c, const fg_spec *spec, const char *arch, char **text) {
   fg_point point;
   fg_limits limits;
+  TRY(FG_GIVEN({"context", c}, {"spec", spec}, {"text", text}));
   TRY(fg_context_check(c));
   TRY(fg_size_check("spec", spec->size, sizeof *spec));
   TRY(one_point(spec, &point, &limits));
@@ -228,6 +237,7 @@ fg_status fg_emit(fg_context *c, const fg_spec *spec, const char *arch, char **t
 
 size_t fg_workspace_bytes(const fg_kernel *kernel, const fg_shape *shape) {
   int64_t bytes;
+  if (FG_GIVEN({"kernel", kernel}, {"shape", shape}) != FG_OK) return 0;
   if (fg_shape_check(shape) != FG_OK) return 0;
   return fg_workspace_size(&kernel->source->recipe, shape, &bytes) == FG_OK ? (size_t)bytes : 0;
 }
@@ -244,12 +254,15 @@ __attribute__((noinline)) static fg_status launch_older(fg_kernel *kernel, const
 
 fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *args, void *workspace,
                     fg_stream stream) {
+  if (!kernel || !shape || !args)
+    return FG_GIVEN({"kernel", kernel}, {"shape", shape}, {"args", args});
   TRY(fg_context_check(kernel->op->context));
   if (args->size != sizeof *args) return launch_older(kernel, shape, args, workspace, stream);
   return fg_module_launch(kernel->module, shape, args, workspace, stream);
 }
 
 fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info) {
+  TRY(FG_GIVEN({"kernel", kernel}, {"info", info}));
   const fg_info all = {info->size, kernel->name, kernel->figures, kernel->from_cache};
   TRY(fg_size_check("info", info->size, sizeof all));
   memcpy(info, &all, info->size);
@@ -257,6 +270,7 @@ fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info) {
 }
 
 void fg_context_counts(const fg_context *c, fg_counts *counts) {
+  if (FG_GIVEN({"context", c}, {"counts", counts}) != FG_OK) return;
   const fg_counts all = {sizeof all, fg_cache_count(c->cache, FG_COUNT_HITS),
                          c->choices, c->compiles,
                          c->loads,   c->zoo_hits};

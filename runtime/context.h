@@ -81,6 +81,15 @@ struct fg_context {
 /* FG_EARGUMENT in a child of the process that opened the context. */
 fg_status fg_context_check(const fg_context *context);
 
+/* What a caller must give: FG_EARGUMENT names the first that is NULL. */
+typedef struct fg_must_be {
+  const char *name;
+  const void *given;
+} fg_must_be;
+fg_status fg_given(size_t n, const fg_must_be *list);
+#define FG_GIVEN(...)                                                                              \
+  fg_given(sizeof((fg_must_be[]){__VA_ARGS__}) / sizeof(fg_must_be), (fg_must_be[]){__VA_ARGS__})
+
 /* A struct of a caller's: FG_EARGUMENT unless its size is of this header or an older one. */
 fg_status fg_size_check(const char *what, size_t size, size_t known);
 

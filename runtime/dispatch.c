@@ -323,6 +323,7 @@ static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, f
 
 fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kernel **kernel) {
   fg_choice *choice;
+  if (!op || !shape || !kernel) return FG_GIVEN({"op", op}, {"shape", shape}, {"kernel", kernel});
   TRY(fg_context_check(op->context));
   TRY(fg_shape_check(shape));
   uint64_t class = fg_shape_class(shape);

@@ -8,9 +8,9 @@
  *
  * Plain C11 and C++, no CUDA header. Every struct that a caller fills starts with `size`; FG_INIT
  * sets it and zeroes the rest, and zero always means "the default". A call that fails returns who
- * must act and leaves its out-parameter alone; fg_error() has the sentence. All functions may be
- * called from many threads at once, but for fg_close. A context must not be used after a fork in
- * the child. */
+ * must act and leaves its out-parameter alone; fg_error() has the sentence. NULL where something
+ * must be given is FG_EARGUMENT. All functions may be called from many threads at once, but for
+ * fg_close. A context must not be used after a fork in the child. */
 #ifndef FLASHGEN_H
 #define FLASHGEN_H
 

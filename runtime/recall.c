@@ -45,6 +45,8 @@ fg_status fg_context_wisdom(fg_context *c, int n, const char *const *files) {
     return fg_fail(FG_EARGUMENT, "config: n_wisdom is %d, wisdom %s", n,
                    files ? "is given" : "is NULL");
   c->shipped = n >= 0;
+  for (int i = 0; i < n; i++)
+    if (!files[i]) return fg_fail(FG_EARGUMENT, "config: wisdom[%d] is NULL", i);
   for (int i = 0; i < n; i++) TRY(add_file(c, files[i], strlen(files[i]), false));
   if (n) return FG_OK;
   const char *at = fg_setting_text(FG_SET_WISDOM, NULL);

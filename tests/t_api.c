@@ -44,6 +44,43 @@ START_TEST(test_open) {
 }
 END_TEST
 
+START_TEST(test_null) {
+  fg_context *context = api_open("cache");
+  fg_op *op = api_define(context, SMALL);
+  fg_kernel *kernel = api_select(op, api_shape), *other;
+  fg_spec spec = api_spec(SMALL);
+  fg_args args = FG_INIT(fg_args);
+  fg_info info = FG_INIT(fg_info);
+  fg_order order = FG_INIT(fg_order);
+  fg_config config = api_config("cache");
+  const char *const none[] = {NULL};
+  char *text;
+  FAILS(FG_EARGUMENT, "context is NULL", fg_open(NULL, NULL));
+  FAILS(FG_EARGUMENT, "context is NULL", fg_define(NULL, &spec, &op));
+  FAILS(FG_EARGUMENT, "spec is NULL", fg_define(context, NULL, &op));
+  FAILS(FG_EARGUMENT, "op is NULL", fg_define(context, &spec, NULL));
+  FAILS(FG_EARGUMENT, "op is NULL", fg_select(NULL, &api_shape, NULL, &other));
+  FAILS(FG_EARGUMENT, "shape is NULL", fg_select(op, NULL, NULL, &other));
+  FAILS(FG_EARGUMENT, "kernel is NULL", fg_select(op, &api_shape, NULL, NULL));
+  FAILS(FG_EARGUMENT, "kernel is NULL", fg_launch(NULL, &api_shape, &args, NULL, NULL));
+  FAILS(FG_EARGUMENT, "shape is NULL", fg_launch(kernel, NULL, &args, NULL, NULL));
+  FAILS(FG_EARGUMENT, "args is NULL", fg_launch(kernel, &api_shape, NULL, NULL, NULL));
+  ck_assert_uint_eq(fg_workspace_bytes(NULL, &api_shape), 0);
+  ck_assert_uint_eq(fg_workspace_bytes(kernel, NULL), 0);
+  FAILS(FG_EARGUMENT, "kernel is NULL", fg_kernel_info(NULL, &info));
+  FAILS(FG_EARGUMENT, "info is NULL", fg_kernel_info(kernel, NULL));
+  FAILS(FG_EARGUMENT, "spec is NULL", fg_emit(context, NULL, NULL, &text));
+  FAILS(FG_EARGUMENT, "text is NULL", fg_emit(context, &spec, NULL, NULL));
+  FAILS(FG_EARGUMENT, "order is NULL", fg_build(context, NULL, NULL));
+  order.directory = "zoo", order.specs = none, order.n_specs = 1;
+  FAILS(FG_EARGUMENT, "specs[0] is NULL", fg_build(context, &order, NULL));
+  fg_context_counts(NULL, NULL);
+  config.wisdom = none, config.n_wisdom = 1;
+  fg_close(context);
+  FAILS(FG_EARGUMENT, "wisdom[0] is NULL", fg_open(&config, &context));
+}
+END_TEST
+
 /* The fields of an older header: the rest has its defaults. */
 START_TEST(test_older_structs) {
   fg_context *context = api_open("cache");
@@ -222,6 +259,7 @@ int main(void) {
   TCase *cases = tcase_create("api");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
   tcase_add_test(cases, test_open);
+  tcase_add_test(cases, test_null);
   tcase_add_test(cases, test_older_structs);
   tcase_add_test(cases, test_define);
   tcase_add_test(cases, test_equal_specs);
