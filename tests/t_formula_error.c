@@ -20,6 +20,7 @@ static const struct {
      "mask: column 3: expected an operator or the end, found \"&\"\n  k & p\n    ^"},
     {{"mask=k <= 12abc"},
      "mask: column 6: expected a number, found \"12abc\"\n  k <= 12abc\n       ^"},
+    {{"score=s * 0x10"}, "score: column 5: expected a number, found \"0x10\"\n  s * 0x10\n      ^"},
     {{"mask=k <= 9999999999"},
      "mask: column 6: 9999999999 is no int: it has more than 32 bits\n  k <= 9999999999\n       ^"},
     {{"score=s; int x"},
@@ -129,11 +130,25 @@ START_TEST(large_texts) {
 }
 END_TEST
 
+/* Each uses the one before twice, and what they come to is always one number. */
+START_TEST(doubling_definitions) {
+  enum { LEVELS = 30 };
+  static char definition[LEVELS][48];
+  const char *word[LEVELS + 3] = {"head_dim=64", "score=s + x29", "define.x0=1.5"};
+  for (int i = 1; i < LEVELS; i++) {
+    snprintf(definition[i], sizeof *definition, "define.x%d=min(x%d, x%d)", i, i - 1, i - 1);
+    word[i + 2] = definition[i];
+  }
+  refused(LEVELS + 2, word, "with its definitions the expression is longer than 1048576 bytes");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("formula_error");
   TCase *cases = tcase_create("texts");
   tcase_add_loop_test(cases, sentences, 0, WRONG);
   tcase_add_test(cases, large_texts);
+  tcase_add_test(cases, doubling_definitions);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }
