@@ -85,3 +85,8 @@ local environment = _G
 globals._G = environment
 for name in next, environment do environment[name] = nil end
 for name, value in next, globals do environment[name] = value end
+
+-- A text that lacks its quotes, mask = causal, would be nil: no field at all, and the default's kernel.
+raw_setmetatable(environment, { __index = function(_, name)
+  error(tostring(name) .. " is no variable (a text stands in quotes)", 2)
+end })
