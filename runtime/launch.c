@@ -51,6 +51,7 @@ int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
 static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *t,
                                const fg_shape *shape, const fg_tensor *tensor) {
   int64_t last = 0;
+  bool empty = fg_tensor_count(recipe, t, shape) == 0; /* a contiguous one has strides of 0 */
   for (const char *a = t->axes; *a; a++) {
     int64_t extent = fg_recipe_extent(recipe, *a, shape), reach;
     int64_t stride = tensor->stride[fg_tensor_axis(t, (int)(a - t->axes))];
@@ -58,7 +59,7 @@ static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *
     if (!a[1] && stride != 1)
       return fg_fail(FG_EARGUMENT, "%s: its last stride is %" PRId64 ", not 1", t->name, stride);
     if (stride < 0) return fg_fail(FG_EARGUMENT, "%s: a stride is negative", t->name);
-    if (stride == 0 && t->output)
+    if (stride == 0 && t->output && !empty)
       return fg_fail(FG_EARGUMENT, "%s: a stride is 0: its elements would be written twice",
                      t->name);
     if (a[1] && ((uint64_t)stride * fg_elem_size(t->elem) & (fg_tensor_align(recipe, t) - 1)))

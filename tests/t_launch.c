@@ -187,7 +187,7 @@ START_TEST(test_grid) {
 }
 END_TEST
 
-/* Strides along axes of one element, and pointers to nothing, are of no consequence. */
+/* Strides along axes of one element, and pointers and strides of nothing, are of no consequence. */
 START_TEST(test_accepted) {
   kernels made = kernels_new("head_dim=8 bias=true bias_dims=[q] %s",
                              _i ? "family=mma block_kv=96" : "family=simt block_q=4");
@@ -200,6 +200,11 @@ START_TEST(test_accepted) {
   launch_free(&l);
   l = launch_new(made.list, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 0}, 1);
   l.problem->args.k = l.problem->args.v = (fg_tensor){0};
+  launch_run(&l, 0);
+  launch_free(&l);
+  /* o is given, contiguous in the order b h n d, and has no rows: its heads lie 0 apart */
+  l = launch_new(made.list, (fg_shape){.b = 2, .h = 2, .hk = 1, .nq = 0, .nk = 7}, 1);
+  l.problem->args.o = (fg_tensor){l.problem->args.k.data, {0, 0, 8, 1}};
   launch_run(&l, 0);
   launch_free(&l);
   kernels_free(&made);
