@@ -1,6 +1,7 @@
 /* tree_bound.c - interval arithmetic over a tile, and ranges from fg_linear comparisons. */
 #include "tree_linear.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct {
@@ -107,6 +108,7 @@ static interval bound_name(fg_bounder *b, fg_name which) {
 }
 
 static interval bound_pair(fg_bounder *b, const fg_node *x) {
+  if (x->op == FG_NODE_MULTIPLY && varies(b, x->arg[0]) && varies(b, x->arg[1])) return unknown();
   interval y = bound(b, x->arg[0]), z = bound(b, x->arg[1]);
   if (!y.lo || !z.lo) return unknown();
   if (x->op == FG_NODE_MULTIPLY) return bound_product(b, y, z);
@@ -130,9 +132,9 @@ static interval bound(fg_bounder *b, int node) {
   case FG_NODE_NEGATE:
     return bound_linear(b, node);
   case FG_NODE_MULTIPLY:
-    if (b->t->node[x.arg[1]].op == FG_NODE_CONSTANT)
-      return scaled(b, bound(b, x.arg[0]), b->t->node[x.arg[1]].number);
-    return bound_pair(b, &x);
+    if (b->t->node[x.arg[1]].op != FG_NODE_CONSTANT) return bound_pair(b, &x);
+    if (fabs(b->t->node[x.arg[1]].number) > FG_FACTOR_MOST) return unknown();
+    return scaled(b, bound(b, x.arg[0]), b->t->node[x.arg[1]].number);
   case FG_NODE_DIVIDE:
   case FG_NODE_MODULO:
   case FG_NODE_MIN:

@@ -36,7 +36,7 @@ void fg_linear_add(fg_bounder *b, fg_linear *l, int node, double factor) {
     fg_linear_add(b, l, x.arg[0], -factor);
     return;
   case FG_NODE_MULTIPLY:
-    if (y.op != FG_NODE_CONSTANT || fabs(factor * y.number) > 1e9) break;
+    if (y.op != FG_NODE_CONSTANT || fabs(factor * y.number) > FG_FACTOR_MOST) break;
     fg_linear_add(b, l, x.arg[0], factor * y.number);
     return;
   case FG_NODE_NAME:

@@ -5,6 +5,10 @@
 
 #include "tree_bound.h"
 
+/* A test wraps at 32 bits, and its bounds do not: nothing is claimed of a product of positions, or
+ * of what grows faster than this with one, so that the two agree for lengths up to 2^20. */
+enum { FG_FACTOR_MOST = 1 << 11 };
+
 enum { FG_LINEAR_TERMS = 24 };
 /* The sum of factor[i] * atom[i] + constant; n < 0: it has too many terms. */
 typedef struct fg_linear {

@@ -139,6 +139,14 @@ START_TEST(scores_without_s) {
 }
 END_TEST
 
+/* Ints wrap at 32 bits, in a test and in what is skipped by it. */
+START_TEST(wrapping_masks) {
+  passes("check head_dim=32 pass=forward,backward family=mma",
+         "'mask=k * 100000000 > 0,(q + 1) * 100000000 > k,(q + 1) * (k + 1) * 1000000 > 5' "
+         "--seed 11 b=1 h=2 hk=1 nq=113 nk=203");
+}
+END_TEST
+
 /* A range of so many ends that what a row sees of it has no expression that a recipe can hold. */
 START_TEST(many_ends) {
   passes("check head_dim=64 pass=forward,backward family=mma",
@@ -159,6 +167,7 @@ int main(void) {
   tcase_add_test(cases, spec_file_by_simt);
   tcase_add_test(cases, choices_as_bounds);
   tcase_add_test(cases, scores_without_s);
+  tcase_add_test(cases, wrapping_masks);
   tcase_add_test(cases, many_ends);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
