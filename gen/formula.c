@@ -2,6 +2,7 @@
 #include "formula.h"
 
 #include "formula_parse.h"
+#include "recipe.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ static fg_status read_extent(const fg_pair *pair, const char *at, size_t n, char
   static const fg_definitions none[2];
   char text[256], field[64];
   fg_formula f = {0};
+  fg_expr size;
   int node;
   while (n && isspace((unsigned char)*at)) at++, n--;
   while (n && isspace((unsigned char)at[n - 1])) n--;
@@ -43,6 +45,11 @@ static fg_status read_extent(const fg_pair *pair, const char *at, size_t n, char
   fg_status status = fg_formula_parse(&f, none, field, FG_IN_EXTENT, text, &node);
   if (status == FG_OK && fg_formula_print(&f, node, 64, out) >= 64)
     status = fg_fail(FG_ESPEC, "%s: the extent \"%s\" is longer than 63 letters", field, text);
+  if (status == FG_OK && fg_expr_compile(out, &size) != FG_OK)
+    status = fg_fail(FG_ESPEC,
+                     "%s: the extent \"%s\" (%s) is none that a launch can work out: + - * / %% "
+                     "min max of nq, nk and numbers, without a sign in front",
+                     field, text, out);
   fg_formula_free(&f);
   return status;
 }
@@ -67,11 +74,19 @@ static fg_status read_marks(const fg_pair *pair, const char *at, fg_input *x) {
   return FG_OK;
 }
 
+/* The length of one extent: up to a comma outside parentheses, or the end of the list. */
+static size_t extent_length(const char *at) {
+  size_t n = 0;
+  for (int depth = 0; at[n] && at[n] != ']' && (depth > 0 || at[n] != ','); n++)
+    depth += (at[n] == '(') - (at[n] == ')');
+  return n;
+}
+
 static fg_status read_axes(const fg_pair *pair, const char *open, fg_input *x) {
   const char *close = strchr(open, ']'), *at = open + 1;
   if (!close) return bad_type(pair);
   for (;;) {
-    size_t n = strcspn(at, ",]");
+    size_t n = extent_length(at);
     if (x->rank == FG_NODE_ARGS)
       return fg_fail(FG_ESPEC, "inputs.%.40s: a tensor has at most %d axes", pair->name,
                      FG_NODE_ARGS);

@@ -75,6 +75,12 @@ static const struct {
      "inputs.t: column 1: \"x\" is no name, input or definition"},
     {{"score=s", "inputs.t=f32[h, q + 1]"},
      "inputs.t: column 1: an extent is an expression in nq and nk"},
+    {{"score=s", "inputs.t=f32[abs(nq - nk)]"},
+     "inputs.t: the extent \"abs(nq - nk)\" (abs(nq - nk)) is none that a launch can work out: + - "
+     "* "
+     "/ % min max of nq, nk and numbers, without a sign in front"},
+    {{"score=s", "inputs.t=f32[0 - 3]"}, "inputs.t: the extent \"0 - 3\" (-3) is none"},
+    {{"score=s", "inputs.t=f32[max(nq, nk]"}, "inputs.t: column 11: expected \")\", found the end"},
     {{"score=s", "inputs.t=i32[h] grad"},
      "inputs.t: \"i32[h] grad\": only a tensor of floats has a gradient"},
     {{"score=s", "inputs.t=f32[h] monotone"},

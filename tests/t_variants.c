@@ -139,6 +139,14 @@ START_TEST(scores_without_s) {
 }
 END_TEST
 
+/* An extent that has a comma in it. */
+START_TEST(extents_of_functions) {
+  passes("check head_dim=16 pass=forward,backward family=mma",
+         "'score=s + t[h, max(q, k)]' 'inputs.t=f32[h, max(nq, nk)] grad' --seed 12 b=1 h=2 hk=1 "
+         "nq=33 nk=20");
+}
+END_TEST
+
 /* Ints wrap at 32 bits, in a test and in what is skipped by it. */
 START_TEST(wrapping_masks) {
   passes("check head_dim=32 pass=forward,backward family=mma",
@@ -167,6 +175,7 @@ int main(void) {
   tcase_add_test(cases, spec_file_by_simt);
   tcase_add_test(cases, choices_as_bounds);
   tcase_add_test(cases, scores_without_s);
+  tcase_add_test(cases, extents_of_functions);
   tcase_add_test(cases, wrapping_masks);
   tcase_add_test(cases, many_ends);
   suite_add_tcase(suite, cases);

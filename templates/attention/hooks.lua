@@ -166,7 +166,7 @@ end
 -- An axis's length in the kernel.
 local function length_of(extent)
   local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = "p.nq", k = "p.nk", ["1"] = "1" }
-  return lengths[extent] or "(" .. extent:gsub("%f[%w]n[qk]%f[%W]", "p.%0") .. ")"
+  return lengths[extent] or "(" .. extent:gsub("%f[%w]n[qk]%f[%W]", "p.%0"):gsub("%f[%w]m[ai][nx]%(", "i%0") .. ")"
 end
 
 function input.sum(x, term, q, k)
