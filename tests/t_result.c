@@ -30,6 +30,27 @@ START_TEST(unwritable_output) {
 }
 END_TEST
 
+/* A slip of the hand costs no measurement and no spec. */
+START_TEST(output_is_an_input) {
+  static const char *const commands[] = {
+      "report w.txt -o w.txt", "report w.txt -o ./link", "wisdom show w.txt --csv=w.txt",
+      TUNE "-q --wisdom w.txt --json=w.txt", "list s.lua --json=s.lua"};
+  scratch_put("s.lua", "return { head_dim = 64 }", 24);
+  program_gives(0, TUNE "-q --wisdom w.txt");
+  ck_assert_int_eq(symlink("w.txt", "link"), 0);
+  const int files = scratch_files();
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    program_result r = program_gives(2, "%s", commands[i]);
+    program_says(r.err, " is what this command works on: results go to another file\n");
+  }
+  program_refuses(2, "new.txt is what this command works on: results go to another file",
+                  TUNE "-q --wisdom new.txt --json=new.txt");
+  ck_assert_int_eq(tune_count("w.txt").good, 8);
+  ck_assert_str_eq(program_text("s.lua"), "return { head_dim = 64 }");
+  ck_assert_int_eq(scratch_files(), files + 1); /* new.txt, which is empty */
+}
+END_TEST
+
 /* A disk that is full half way: the old page is still there, and nothing else. */
 START_TEST(full_disk) {
   scratch_put("page.html", "what was there", 14);
@@ -120,6 +141,7 @@ int main(void) {
   TCase *tests = tcase_create("result");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, unwritable_output);
+  tcase_add_test(tests, output_is_an_input);
   tcase_add_test(tests, full_disk);
   tcase_add_test(tests, output_places);
   tcase_add_test(tests, tables_in_files);

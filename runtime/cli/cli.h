@@ -103,6 +103,9 @@ int cli_flush(void);
 
 /* Results that go to a file: from now on stdout is it. FG_EIO. */
 fg_status cli_result_open(const char *path);
+/* FG_EARGUMENT if the results would take the place of that file, which the command reads or writes.
+ */
+fg_status cli_result_spares(const char *path);
 /* The file, as it was given; NULL: stdout is what it was. */
 const char *cli_result_name(void);
 /* All is flushed: the results become the file, if there are any and they are `good`. FG_EIO. */

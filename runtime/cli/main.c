@@ -108,6 +108,15 @@ static void catch_interrupt(int number) {
   if (before.sa_handler != SIG_IGN) sigaction(number, &action, NULL);
 }
 
+/* None of what is read gives way to what comes of it. */
+static fg_status open_result(const cli *c) {
+  if (!c->result) return FG_OK;
+  TRY(cli_result_open(c->result));
+  for (int i = 0; i < c->n_names; i++) TRY(cli_result_spares(c->names[i]));
+  for (int i = 0; i < c->n_files; i++) TRY(cli_result_spares(c->files[i]));
+  return c->shapes ? cli_result_spares(c->shapes) : FG_OK;
+}
+
 int main(int argc, char **argv) {
   static cli c; /* large */
   hold_streams();
@@ -141,7 +150,7 @@ int main(int argc, char **argv) {
   /* doctor shows what is wrong with them */
   if (c.command != &cli_doctor && fg_settings_check() != FG_OK)
     return close_output(cli_fail(FG_EARGUMENT));
-  if (c.result && cli_result_open(c.result) != FG_OK) return cli_fail(FG_EIO);
-  int code = c.command->run(&c);
+  fg_status status = open_result(&c);
+  int code = status == FG_OK ? c.command->run(&c) : cli_fail(status);
   return close_output(cli_interrupted ? CLI_STOPPED : code);
 }

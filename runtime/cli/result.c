@@ -58,6 +58,15 @@ fg_status cli_result_open(const char *path) {
   return status;
 }
 
+fg_status cli_result_spares(const char *path) {
+  struct stat results, other;
+  if (!*temporary || stat(file, &results) || stat(path, &other) || results.st_ino != other.st_ino ||
+      results.st_dev != other.st_dev)
+    return FG_OK;
+  return fg_fail(FG_EARGUMENT, "%s is what this command works on: results go to another file",
+                 given);
+}
+
 const char *cli_result_name(void) { return given; }
 
 void cli_result_drop(void) {

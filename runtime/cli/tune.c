@@ -297,6 +297,7 @@ static fg_status start(job *j) {
   TRY(read_devices(t));
   TRY(tune_grid_read(t));
   TRY(fg_wisdom_check(t->wisdom));
+  TRY(cli_result_spares(t->wisdom));
   if (t->left_out)
     fprintf(stderr, "flashgen: %d specs are left out: nothing is to be chosen there%s\n",
             t->left_out, t->c->filter ? " within --filter" : ", only simt computes them");
