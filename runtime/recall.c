@@ -21,7 +21,8 @@ static void warn_newer(const fg_context *c, const fg_wisdom *w) {
   bool whole;
   int newer = 0;
   while (fg_wisdom_next(w->text, w->n, &at, &line, &n, &whole))
-    newer += n > 2 && line[0] == 'w' && line[1] >= '2' && line[1] <= '9';
+    newer += n > 2 && line[0] == 'w' && line[1] >= '1' && line[1] <= '9' &&
+             strtol(line + 1, NULL, 10) > FG_WISDOM_FORMAT;
   if (newer)
     fg_context_warn(c,
                     "%s: %d lines are of a newer flashgen and not used; this one reads format %d",

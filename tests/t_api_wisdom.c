@@ -179,7 +179,7 @@ START_TEST(newer_file) {
   fg_config config = api_config("cache");
   fg_context *context;
   FILE *f = fopen("w.txt", "w");
-  fputs("w2\tof tomorrow\nw2\tthe same\n", f);
+  fputs("w2\tof tomorrow\nw10\tof the day after\n", f);
   fclose(f);
   put(A, 1);
   config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;

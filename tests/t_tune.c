@@ -305,7 +305,10 @@ START_TEST(wisdom_command) {
   FILE *f = fopen("w.txt", "a");
   fputs("rubbish\nw2\tof tomorrow\n", f);
   fclose(f);
-  program_result r = program_gives(1, "wisdom verify w.txt");
+  program_result r = program_gives(0, "wisdom show w.txt");
+  program_says(r.err, "w.txt: 1 bad lines are passed over; line 9: it is no line of wisdom\n");
+  program_says(r.err, "w.txt: 1 lines of a newer flashgen are passed over; this one reads ");
+  r = program_gives(1, "wisdom verify w.txt");
   ck_assert_str_eq(r.out, "w.txt: 8 measurements, 1 lines of a newer flashgen, 1 bad lines\n");
   ck_assert_str_eq(r.err, "flashgen: w.txt line 9: it is no line of wisdom\n");
   r = program_gives(3, "wisdom merge other.txt w.txt");

@@ -49,7 +49,11 @@ END_TEST
 START_TEST(lines_of_others) {
   static const char lines[] = "w2\tof tomorrow\nrubbish\nw1\ttorn";
   scratch_put("w.txt", lines, sizeof lines - 1);
-  program_gives(0, TUNE "-q --wisdom w.txt");
+  program_result said = program_gives(0, TUNE "-q --wisdom w.txt");
+  ck_assert_str_eq(said.err,
+                   "flashgen: w.txt: 2 bad lines are passed over; line 2: it is no line of wisdom\n"
+                   "flashgen: w.txt: 1 lines of a newer flashgen are passed over; this one reads "
+                   "format 1\n");
   const fg_wisdom_report r = tune_count("w.txt");
   ck_assert_int_eq(r.good, 8);
   ck_assert_int_eq(r.newer, 1);

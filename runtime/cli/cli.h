@@ -126,6 +126,9 @@ void cli_measured_json(const fg_measured *measured, int first);
 void cli_measured_csv(const fg_measured *measured);
 void cli_measured_row(const fg_measured *measured);
 
+/* Says of a file what is passed over in it, if something is. */
+void cli_wisdom_warn(const char *path, const fg_wisdom_report *lines);
+
 /* Set by SIGINT: finish what is under way and stop. A second one ends the program at once. */
 extern volatile int cli_interrupted;
 

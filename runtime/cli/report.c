@@ -8,17 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Damage is said at once, and on the page. */
-static void warn(const report_file *f) {
-  const fg_wisdom_report *l = &f->lines;
-  if (l->bad)
-    fprintf(stderr, "flashgen: %s: %d bad lines are not in it; line %d: %s\n", f->path, l->bad,
-            l->first_bad, l->why);
-  if (l->newer)
-    fprintf(stderr, "flashgen: %s: %d lines of a newer flashgen are not in it\n", f->path,
-            l->newer);
-}
-
 static fg_status nothing(const report_file *f) {
   const fg_wisdom_report *l = &f->lines;
   if (l->bad)
@@ -41,7 +30,7 @@ static fg_status read_file(report *r, const char *path) {
   fg_wisdom_count(&w, &f->lines);
   fg_status status = f->lines.good ? fg_measured_add(w.text, w.n, &r->list) : nothing(f);
   fg_wisdom_free(&w);
-  if (status == FG_OK) warn(f);
+  if (status == FG_OK) cli_wisdom_warn(path, &f->lines); /* on the page, too */
   return status;
 }
 

@@ -287,6 +287,19 @@ static fg_status find_file(tune *t) {
   return FG_OK;
 }
 
+/* What is in it that this flashgen cannot go on from. */
+static fg_status check_file(const tune *t) {
+  fg_wisdom w;
+  fg_wisdom_report lines;
+  TRY(fg_wisdom_check(t->wisdom));
+  TRY(cli_result_spares(t->wisdom));
+  TRY(fg_wisdom_read(t->wisdom, false, &w));
+  fg_wisdom_count(&w, &lines);
+  fg_wisdom_free(&w);
+  cli_wisdom_warn(t->wisdom, &lines);
+  return FG_OK;
+}
+
 static fg_status start(job *j) {
   tune *t = &j->t;
   t->start = tune_now();
@@ -296,8 +309,7 @@ static fg_status start(job *j) {
   TRY(find_file(t));
   TRY(read_devices(t));
   TRY(tune_grid_read(t));
-  TRY(fg_wisdom_check(t->wisdom));
-  TRY(cli_result_spares(t->wisdom));
+  TRY(check_file(t));
   if (t->left_out)
     fprintf(stderr, "flashgen: %d specs are left out: nothing is to be chosen there%s\n",
             t->left_out, t->c->filter ? " within --filter" : ", only simt computes them");

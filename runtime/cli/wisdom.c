@@ -61,13 +61,27 @@ void cli_measured_row(const fg_measured *m) {
   printf("%-24s %-56s %12s  %s", shape, m->name, time, fg_measured_words[m->status]);
 }
 
+void cli_wisdom_warn(const char *path, const fg_wisdom_report *l) {
+  if (l->bad)
+    fprintf(stderr, "flashgen: %s: %d bad lines are passed over; line %d: %s\n", path, l->bad,
+            l->first_bad, l->why);
+  if (l->newer)
+    fprintf(stderr,
+            "flashgen: %s: %d lines of a newer flashgen are passed over; this one reads format "
+            "%d\n",
+            path, l->newer, FG_WISDOM_FORMAT);
+}
+
 /* Actions ----------------------------------------------------------------------------------- */
 
 static fg_status read_all(const cli *c, fg_measured_list *list) {
   if (c->n_names == 1) TRY(fg_measured_add(fg_shipped_wisdom, fg_shipped_wisdom_size, list));
   for (int i = 1; i < c->n_names; i++) {
     fg_wisdom w;
+    fg_wisdom_report lines;
     TRY(fg_wisdom_read(c->names[i], false, &w));
+    fg_wisdom_count(&w, &lines);
+    cli_wisdom_warn(c->names[i], &lines);
     fg_status status = fg_measured_add(w.text, w.n, list);
     fg_wisdom_free(&w);
     TRY(status);
