@@ -125,6 +125,7 @@ START_TEST(budget) {
   ck_assert_msg(r.code == 0, "exit %d: %s", r.code, r.err);
   program_says(r.out, "0 of 2 cells finished");
   program_says(r.err, "the budget is spent: the same command goes on where this one ended\n");
+  ck_assert_ptr_null(strstr(r.err, "2 failed")); /* what was not begun */
   r = program_run(&setup, TUNE "--wisdom w.txt");
   program_says(r.out, "2 of 2 cells finished");
   ck_assert_int_eq(tune_count("w.txt").good, 8);

@@ -170,7 +170,7 @@ static int take_cell(void *context, int i, const void *result, int died) {
   j->wrong += o->wrong;
   char line[FG_NAME_MAX + 32];
   snprintf(line, sizeof line, "%s %.4f ms", o->best, o->ms);
-  cli_progress_step(&j->progress, !*o->best, *o->best ? line : "");
+  if (!o->late || *o->best) cli_progress_step(&j->progress, !*o->best, *o->best ? line : "");
   return 0;
 }
 
