@@ -185,6 +185,8 @@ START_TEST(shards) {
   program_gives(0, TUNE "-q --wisdom part3.txt --shard 3/3"); /* no cell is left for it */
   program_refuses(2, "--shard 3/2: expected I/N, from 1/N to N/N", TUNE "--wisdom w --shard 3/2");
   program_refuses(2, "--shard 0/2: expected I/N, from 1/N to N/N", TUNE "--wisdom w --shard 0/2");
+  program_refuses(2, "--shard 1/99999999999: expected I/N, from 1/N to N/N",
+                  TUNE "--wisdom w --shard 1/99999999999");
   program_refuses(2, "--shard 1: expected I/N, from 1/N to N/N", TUNE "--wisdom w --shard 1");
 }
 END_TEST

@@ -45,8 +45,9 @@ static fg_status read_shard(const cli *c, int *part, int *parts) {
   int used = 0;
   *part = *parts = 1;
   if (!c->shard) return FG_OK;
-  if (sscanf(c->shard, "%d/%d%n", part, parts, &used) != 2 || c->shard[used] || *part < 1 ||
-      *part > *parts || !strchr("0123456789", *c->shard))
+  if (strspn(c->shard, "0123456789/") != strlen(c->shard) ||
+      sscanf(c->shard, "%9d/%9d%n", part, parts, &used) != 2 || c->shard[used] || *part < 1 ||
+      *part > *parts)
     return fg_fail(FG_EARGUMENT, "--shard %s: expected I/N, from 1/N to N/N", c->shard);
   return FG_OK;
 }
