@@ -3,6 +3,7 @@
 #include "context.h"
 
 #include "cost.h"
+#include "launch.h"
 #include "plain.h"
 #include "shape.h"
 
@@ -56,10 +57,23 @@ typedef struct {
   const fg_shape *shape;
   const bool *failed; /* by candidate, in this selection; NULL: none */
   bool forced;        /* some are */
+  bool fits;          /* one that may be taken can be launched at the shape */
   bool sound;         /* one that may be taken is not known to be bad */
   bool better;        /* one that may be taken is not simt */
   fg_recalled recalled;
 } contest;
+
+/* Has no launch more blocks than CUDA takes? */
+static bool fits(const fg_candidate *candidate, const fg_shape *shape) {
+  const fg_recipe *r = &candidate->recipe;
+  uint32_t grid[3];
+  bool empty;
+  for (int i = 0; i < r->n_steps; i++)
+    if (r->step[i].kind == FG_STEP_LAUNCH &&
+        fg_step_grid(&r->step[i], shape, grid, &empty) != FG_OK)
+      return false;
+  return true;
+}
 
 /* Why a candidate is not compared with the others; NULL: it is. */
 static const char *excluded(const contest *t, const fg_candidate *candidate) {
@@ -69,6 +83,7 @@ static const char *excluded(const contest *t, const fg_candidate *candidate) {
   bool failed = t->failed && t->failed[candidate - t->op->candidate];
   if (failed || atomic_load(&candidate->refused)) return "the compiler refused it";
   if (align % candidate->recipe.align) return "tensors are not aligned to what it needs";
+  if (t->fits && !fits(candidate, t->shape)) return "the shape needs more blocks than it may have";
   if (t->sound && candidate->bad) return "it was wrong or broke when it was measured";
   if (t->better && is_simt(plan)) return "simt is for what no other family computes";
   return NULL;
@@ -94,9 +109,12 @@ __attribute__((format(printf, 3, 4))) static void tell(const contest *t, const f
 
 static contest contest_new(const fg_op *op, const fg_shape *shape, const bool *failed) {
   contest t = {.op = op, .shape = shape, .failed = failed};
-  bool sound = false, better = false;
+  bool can = false, sound = false, better = false;
   for (int i = 0; i < op->n_candidates; i++)
     t.forced |= fg_plan_forced(op->context->plan, &op->candidate[i].plan);
+  for (int i = 0; i < op->n_candidates; i++)
+    can |= !excluded(&t, &op->candidate[i]) && fits(&op->candidate[i], shape);
+  t.fits = can;
   for (int i = 0; i < op->n_candidates; i++)
     sound |= !op->candidate[i].bad && !excluded(&t, &op->candidate[i]);
   t.sound = sound;

@@ -5,6 +5,10 @@
 
 static int log2_of(uint64_t n) { return n ? 63 - __builtin_clzll(n) : 0; }
 
+/* Blocks along y or z (CUDA). A batch beyond it is for the plans that have it along x, whatever
+ * wins below: it is a class of its own. */
+enum { GRID_MAX = 65535 };
+
 /* Quarter octaves: 0, then 1 + 4 log2 n and the two bits below the leading one. */
 static int quarters(int64_t length) {
   uint64_t n = (uint64_t)length;
@@ -18,7 +22,8 @@ uint64_t fg_shape_class(const fg_shape *s) {
   int bytes = log2_of(align & (0 - align));
   return 1 | (uint64_t)quarters(s->nq) << 1 | (uint64_t)quarters(s->nk) << 9 |
          (uint64_t)log2_of((uint64_t)(s->b * s->h)) << 17 |
-         (uint64_t)(bytes < 4 ? bytes : 4) << 25 | (uint64_t)(s->h != s->hk) << 28;
+         (uint64_t)(bytes < 4 ? bytes : 4) << 25 | (uint64_t)(s->h != s->hk) << 28 |
+         (uint64_t)(s->b > GRID_MAX) << 29;
 }
 
 int fg_shape_distance(const fg_shape *a, const fg_shape *b) {

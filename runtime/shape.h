@@ -4,8 +4,8 @@
 
 #include "flashgen.h"
 
-/* Lengths in quarter octaves, batch times heads in powers of two, whether heads share keys, align.
- * Never 0. */
+/* Lengths in quarter octaves, batch times heads in powers of two, whether heads share keys, align,
+ * whether the batch is beyond CUDA's limit of most axes. Never 0. */
 uint64_t fg_shape_class(const fg_shape *shape);
 
 /* How far apart two shapes are, whatever their align: 1 for a quarter octave of a length, 2 for a

@@ -1,6 +1,7 @@
 /* t_api_select.c - fg_select: which kernel a shape gets, what is remembered of it, and which shapes
  * and streams are refused. */
 #include "api_case.h"
+#include "launch.h"
 #include "scratch.h"
 #include "setting.h"
 #include "templates.h"
@@ -29,6 +30,34 @@ START_TEST(test_classes) {
     ck_assert_ptr_eq(api_select(op, other[i]), kernel);
     api_counts(context, 0, 2 + i, 1, 1);
   }
+  fg_close(context);
+}
+END_TEST
+
+/* A batch that some plans have no blocks for goes to one that has, though a plan was taken for as
+ * many heads before; where none has, the launch says it. */
+START_TEST(test_large_batches) {
+  static const fg_shape below = {40000, 2, 2, 1, 1, 0}, beyond = {70000, 1, 1, 1, 1, 0};
+  uint32_t grid[3];
+  bool empty;
+  for (int backward = 0; backward < 2; backward++) {
+    fg_context *context = api_open("cache");
+    fg_op *op = api_define(context, backward ? "head_dim=8 pass=backward" : "head_dim=8");
+    api_select(op, below);
+    const fg_kernel *kernel = api_select(op, beyond);
+    const fg_recipe *r = &kernel->source->recipe;
+    for (int i = 0; i < r->n_steps; i++)
+      if (r->step[i].kind == FG_STEP_LAUNCH) GOOD(fg_step_grid(&r->step[i], &beyond, grid, &empty));
+    fg_close(context);
+  }
+  fg_config config = api_config("cache");
+  fg_context *context;
+  config.plan = "mma-*";
+  GOOD(fg_open(&config, &context));
+  fg_kernel *kernel = api_select(api_define(context, "head_dim=8"), beyond);
+  fg_problem *problem = api_problem(kernel, beyond, 1);
+  FAILS(FG_EARGUMENT, "the shape needs 70000 blocks; at most 65535", api_launch(kernel, problem));
+  fg_problem_free(problem);
   fg_close(context);
 }
 END_TEST
@@ -395,6 +424,7 @@ int main(void) {
   tcase_add_checked_fixture(cases, api_enter, api_leave);
   tcase_add_test(cases, test_classes);
   tcase_add_test(cases, test_many_classes);
+  tcase_add_test(cases, test_large_batches);
   tcase_add_test(cases, test_forced_plan);
   tcase_add_test(cases, test_no_fallback);
   tcase_add_test(cases, test_refused_shapes);
