@@ -25,7 +25,7 @@ typedef enum fg_measured_status {
   FG_MEASURED_OK,      /* by the whole protocol */
   FG_MEASURED_SLOW,    /* clearly slower than another plan: a time of few launches */
   FG_MEASURED_WRONG,   /* its numbers break the accuracy rule */
-  FG_MEASURED_REFUSED, /* it does not compile, or spills */
+  FG_MEASURED_REFUSED, /* it does not compile, spills, or cannot be launched at the shape */
   FG_MEASURED_FAULT,   /* it breaks at launch */
   FG_MEASURED_KINDS
 } fg_measured_status;

@@ -244,6 +244,19 @@ START_TEST(refused_plan) {
 }
 END_TEST
 
+/* A shape that is too much for one plan is measured with the others. */
+START_TEST(plan_that_cannot_launch) {
+  program_result r = planted("attention/mma_forward.lua", "plan.block_q), \"h\", \"b\" }",
+                             "plan.block_q), \"h\", plan.block_kv == 64 and \"b * 70000\" or "
+                             "\"b\" }");
+  if (r.code != 0) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
+  ck_assert_int_eq(program_count(r.out, ", 2 refused\n"), 2);
+  ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_REFUSED, "needs 70000 blocks; at most 65535"),
+                   4);
+  ck_assert_int_eq(program_count(r.out, "mma-q64-k32-"), 2);
+}
+END_TEST
+
 START_TEST(wrong_plan) {
   program_result r = planted("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 then\n"
@@ -396,6 +409,7 @@ int main(void) {
   tcase_add_test(tests, tables);
   tcase_add_test(tests, bench_table);
   tcase_add_test(tests, refused_plan);
+  tcase_add_test(tests, plan_that_cannot_launch);
   tcase_add_test(tests, wrong_plan);
   tcase_add_test(tests, most_plans_are_wrong);
   tcase_add_test(tests, broken_plan);

@@ -41,9 +41,10 @@ void report_failures(const report *r) {
     n[r->list.item[i]->status]++;
     failed += has_failed(r->list.item[i]);
   }
-  page_section("failures", "Failures",
-               "Plans that cannot win: their numbers break the accuracy rule, the compiler refuses "
-               "them or spills registers, or they break at launch.");
+  page_section(
+      "failures", "Failures",
+      "Plans that cannot win: their numbers break the accuracy rule, the compiler refuses "
+      "them or spills registers, the shape is too much for them, or they break at launch.");
   if (!failed) {
     printf("<p>None: all %d measurements have a time.</p>\n</section>\n", r->list.n);
     return;

@@ -190,6 +190,8 @@ static int by_ms(const void *left, const void *right) {
 static fg_status judge(race *r, runner *x, fg_status status) {
   x->ms = 0;
   if (status == FG_ETEMPLATE) return keep(r, x, FG_MEASURED_FAULT, 0, fg_error());
+  if (status == FG_EARGUMENT || status == FG_EMEMORY) /* too many blocks, too large a workspace */
+    return keep(r, x, FG_MEASURED_REFUSED, 0, fg_error());
   if (status != FG_ECUDA) return status;
   r->out->again = true, r->out->fault = x->index;
   here.spent = 1;
