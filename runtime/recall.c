@@ -15,14 +15,22 @@
 
 /* The context's files ----------------------------------------------------------------------- */
 
-static void warn_newer(const fg_context *c, const fg_wisdom *w) {
+/* By how lines begin, whose checksums are for those that are used: a file of which nothing can be
+ * used is a slip of its user's. */
+static void warn_of_file(const fg_context *c, const fg_wisdom *w) {
   const char *line;
   size_t at = 0, n;
   bool whole;
-  int newer = 0;
-  while (fg_wisdom_next(w->text, w->n, &at, &line, &n, &whole))
-    newer += n > 2 && line[0] == 'w' && line[1] >= '1' && line[1] <= '9' &&
-             strtol(line + 1, NULL, 10) > FG_WISDOM_FORMAT;
+  int newer = 0, ours = 0, others = 0;
+  while (fg_wisdom_next(w->text, w->n, &at, &line, &n, &whole)) {
+    const bool any = n > 2 && line[0] == 'w' && line[1] >= '1' && line[1] <= '9';
+    const bool future = any && strtol(line + 1, NULL, 10) > FG_WISDOM_FORMAT;
+    newer += future;
+    ours += any && !future;
+    others += !any && n > 0 && *line != '#' && *line != '\r';
+  }
+  if (others && !ours && !newer)
+    fg_context_warn(c, "%s: none of its %d lines is of wisdom", w->path, others);
   if (newer)
     fg_context_warn(c,
                     "%s: %d lines are of a newer flashgen and not used; this one reads format %d",
@@ -37,7 +45,7 @@ static fg_status add_file(fg_context *c, const char *path, size_t n, bool option
   if (n >= sizeof name) return fg_fail(FG_EARGUMENT, "a name of a file of wisdom is too long");
   snprintf(name, sizeof name, "%.*s", (int)n, path);
   TRY(fg_wisdom_read(name, optional, &grown[c->n_wisdom]));
-  warn_newer(c, &grown[c->n_wisdom++]);
+  warn_of_file(c, &grown[c->n_wisdom++]);
   return FG_OK;
 }
 

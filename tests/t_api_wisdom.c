@@ -191,6 +191,23 @@ START_TEST(newer_file) {
 }
 END_TEST
 
+/* So is that the file is another one. */
+START_TEST(other_file) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  scratch_put("w.txt", "# of mine\n<html>\n</html>\n", 25);
+  config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;
+  GOOD(fg_open(&config, &context));
+  ck_assert_str_eq(chosen_of(context, WORDS, shape), modelled);
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_str_eq(warned, "w.txt: none of its 2 lines is of wisdom");
+  scratch_put("w.txt", "# of mine\n\n", 11);
+  GOOD(fg_open(&config, &context));
+  fg_close(context);
+  ck_assert_int_eq(warnings, 1);
+}
+END_TEST
+
 /* The class of the shape, else the nearest; too far away is nowhere. */
 START_TEST(nearest_class) {
   fg_measured m = line_of(A, 1);
@@ -334,6 +351,7 @@ int main(void) {
   tcase_add_test(cases, files_in_order);
   tcase_add_test(cases, files_that_are_none);
   tcase_add_test(cases, newer_file);
+  tcase_add_test(cases, other_file);
   tcase_add_test(cases, nearest_class);
   tcase_add_test(cases, shapes_of_a_class);
   tcase_add_test(cases, bad_plans);
