@@ -297,6 +297,8 @@ START_TEST(bad_words) {
   program_refuses(2, "tune needs --wisdom FILE, where measurements go, or FLASHGEN_WISDOM", TUNE);
   program_refuses(2, "device cuda:x: expected host or cuda:N",
                   "tune head_dim=16 --shapes s.lua --wisdom w --device cuda:x");
+  program_refuses(2, "--device sm_90a: it compiles only, and nothing is measured there",
+                  "tune head_dim=16 --shapes s.lua --wisdom w --device sm_90a");
   program_result r = program_gives(2, "tune head_dim=16 --shapes s.lua --wisdom w --device host");
   program_says(r.err, "s.lua: shape 1: b_h: no such field");
   program_says(r.err, "s.lua: shape 2: h: is missing\n");

@@ -36,7 +36,8 @@ START_TEST(full_disk) {
   const char *err = program_text("err.txt");
   ck_assert_msg(WIFEXITED(code) && WEXITSTATUS(code) == 3, "exit %x: %s", code, err);
   ck_assert_str_eq(err, "flashgen: w.txt cannot be written: File too large\n"
-                        "flashgen: what was measured until then is in w.txt\n");
+                        "flashgen: what was measured until then is in w.txt; the same command goes "
+                        "on from there\n");
   const fg_wisdom_report before = tune_count("w.txt");
   ck_assert(before.good > 0 && before.good < 8 && before.bad == 0);
   program_result r = program_gives(0, TUNE "-q --wisdom w.txt");
@@ -215,7 +216,9 @@ START_TEST(lost_gpu) {
   program_result r = on_gpu("cuLaunchKernel 700 25 lost", NULL);
   ck_assert_msg(r.code == 3, "exit %d: %s%s", r.code, r.out, r.err);
   program_says(r.err, "device cuda:0: ");
-  program_says(r.err, "what was measured until then is in w.txt\n");
+  program_says(r.err, "what was measured until then is in w.txt; the same command goes on from "
+                      "there\n");
+  ck_assert_ptr_null(strstr(r.err, "budget"));
   ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_FAULT, ""), 0);
   ck_assert_int_eq(tune_count("w.txt").bad, 0);
   int before = tune_count("w.txt").good;

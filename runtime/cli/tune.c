@@ -94,6 +94,10 @@ static fg_status read_devices(tune *t) {
     at += n + (at[n] == ',');
   } while (*at);
   TRY(probe_devices(t));
+  for (int i = 0; i < t->n_devices; i++)
+    if (strcmp(t->device[i].name, "host") && !strcmp(t->device[i].name, t->device[i].arch))
+      return fg_fail(FG_EARGUMENT, "--device %s: it compiles only, and nothing is measured there",
+                     t->device[i].name);
   for (int i = 1; i < t->n_devices; i++) {
     const tune_device *a = &t->device[0], *b = &t->device[i];
     if (!strcmp(b->arch, "host") || strcmp(a->model, b->model))
@@ -255,7 +259,7 @@ static fg_status print_all(const job *j) {
   return FG_OK;
 }
 
-static fg_status print_sum(const job *j) {
+static fg_status print_sum(const job *j, fg_status ended) {
   const tune *t = &j->t;
   const bool complete = j->finished == t->n_cells;
   if (t->c->json) printf("{\"schema\": 1, \"device\": \"%s\", \"measured\": [", t->device[0].model);
@@ -267,7 +271,8 @@ static fg_status print_sum(const job *j) {
   else if (!t->c->csv)
     printf("%d of %d cells finished, %d have a best plan; %s\n", j->finished, t->n_cells, j->best,
            t->wisdom);
-  if (complete || t->c->quiet) return FG_OK;
+  const bool broken = ended != FG_OK && !cli_interrupted; /* which was said */
+  if (complete || t->c->quiet || broken) return FG_OK;
   fprintf(stderr, "flashgen: %s: the same command goes on where this one ended\n",
           cli_interrupted ? "interrupted" : "the budget is spent");
   return FG_OK;
@@ -329,11 +334,14 @@ static int run(cli *c) {
   if (status != FG_OK && *j.t.wisdom && j.list) {
     cli_fail(status);
     if (!cli_interrupted)
-      fprintf(stderr, "flashgen: what was measured until then is in %s\n", j.t.wisdom);
+      fprintf(stderr,
+              "flashgen: what was measured until then is in %s; the same command goes on from "
+              "there\n",
+              j.t.wisdom);
   } else if (status != FG_OK) {
     cli_fail(status);
   }
-  if (j.list) print_sum(&j);
+  if (j.list) print_sum(&j, status);
   tune_grid_free(&j.t);
   free(j.list);
   free(j.fault);
