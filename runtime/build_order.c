@@ -253,6 +253,9 @@ fg_status fg_build(fg_context *c, const fg_order *given, fg_built *built) {
   memcpy(&order, given, given->size);
   if (!order.directory || order.n_specs < 0 || (order.n_specs && !order.specs))
     return fg_fail(FG_EARGUMENT, "order: it needs a directory, and specs where n_specs is not 0");
+  if (order.plans < -1 || order.jobs < 0)
+    return fg_fail(FG_EARGUMENT, "order: plans = %d and jobs = %d: there are no so many",
+                   order.plans, order.jobs);
   for (int i = 0; i < order.n_specs; i++)
     if (!order.specs[i]) return fg_fail(FG_EARGUMENT, "order: specs[%d] is NULL", i);
   if (order.embed) TRY(fg_zoo_embed_check(order.directory, order.embed));

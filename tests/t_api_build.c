@@ -172,7 +172,10 @@ START_TEST(test_build_refused) {
   FAILS(FG_EENVIRONMENT, "NVRTC is not to be found",
         api_build(context, order, "head_dim=8 family=simt", &built));
   ck_assert_int_ne(access("zoo", F_OK), 0);
-  order.arch = NULL, order.directory = "no/zoo";
+  order.arch = NULL, order.plans = -7;
+  FAILS(FG_EARGUMENT,
+        "order: plans = -7 and jobs = ", api_build(context, order, "head_dim=8", &built));
+  order.plans = 0, order.directory = "no/zoo";
   FAILS(FG_EIO, "no/zoo", api_build(context, order, "head_dim=8 family=simt", &built));
   order.directory = NULL;
   FAILS(FG_EARGUMENT, "order: it needs a directory",
