@@ -87,10 +87,9 @@ static fg_status check_tensor(const fg_recipe *recipe, const fg_recipe_tensor *t
 }
 
 /* Sums of positions and numbers stay within 32 bits. */
-static fg_status check_number(const fg_recipe_number *x, const fg_args *args) {
-  double value = args->inputs[x->slot].number;
-  if (x->real || (value >= -0x1p30 && value <= 0x1p30 && value <= floor(value))) return FG_OK;
-  return fg_fail(FG_EARGUMENT, "%s = %g: expected a whole number of at most 2^30 in size", x->name,
+fg_status fg_number_check(const char *name, bool real, double value) {
+  if (real || (value >= -0x1p30 && value <= 0x1p30 && value <= floor(value))) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "%s = %g: expected a whole number of at most 2^30 in size", name,
                  value);
 }
 
@@ -108,7 +107,10 @@ fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const 
   TRY(check_inputs(recipe, args));
   for (int i = 0; i < recipe->n_tensors; i++)
     TRY(check_tensor(recipe, &recipe->tensor[i], shape, args));
-  for (int i = 0; i < recipe->n_numbers; i++) TRY(check_number(&recipe->number[i], args));
+  for (int i = 0; i < recipe->n_numbers; i++) {
+    const fg_recipe_number *x = &recipe->number[i];
+    TRY(fg_number_check(x->name, x->real, args->inputs[x->slot].number));
+  }
   return FG_OK;
 }
 

@@ -12,6 +12,8 @@ enum { FG_WORKSPACE_ALIGN = 256, FG_PARAMS_MAX = 2048, FG_LENGTH_MAX = 1 << 30 }
 /* FG_EARGUMENT naming the field: extents negative, h no multiple of hk, a length >= 2^30, a tensor
  * that is missing or misaligned, whose last stride is not 1 or whose offsets overflow. */
 fg_status fg_shape_check(const fg_shape *shape);
+/* The same of a number of the spec's inputs, of either kind. */
+fg_status fg_number_check(const char *name, bool real, double value);
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args);
 
 /* The argument's tensor in args. */

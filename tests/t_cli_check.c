@@ -44,6 +44,15 @@ START_TEST(passes) {
 }
 END_TEST
 
+/* Numbers of a spec's inputs: at once, not a failure of each variant. */
+START_TEST(bad_numbers) {
+  static const char words[] = "check head_dim=8,16 mask=window(w,0) inputs.w=int w=%s " SMALL;
+  program_refuses(2, "w = 1.5: expected a whole number of at most 2^30 in size", words, "1.5");
+  program_refuses(2, "w = 2e+09: expected a whole number of at most 2^30 in size", words, "2e9");
+  program_gives(0, "check -q family=simt head_dim=8 score=s*c inputs.c=float c=1.5 " SMALL);
+}
+END_TEST
+
 /* Hits, misses and compiles that the program tells of. */
 static void told(program_result r, int hits, int misses, int compiles) {
   ck_assert_msg(r.code == 0, "exit %d\n%s%s", r.code, r.out, r.err);
@@ -233,6 +242,7 @@ int main(void) {
   TCase *tests = tcase_create("cli_check");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, passes);
+  tcase_add_test(tests, bad_numbers);
   tcase_add_test(tests, kernels_are_kept);
   tcase_add_test(tests, fresh_seeds_are_printed);
   tcase_add_test(tests, jobs_change_nothing);

@@ -1,27 +1,32 @@
 /* numbers.c - words that set numbers of a spec's inputs. */
 #include "cli.h"
 
+#include "launch.h"
 #include "table.h"
 
 #include <string.h>
 
-/* Does the point's list of inputs, "cap=float, width=int", declare the number? */
-static int declares(const fg_point *point, const char *name) {
+/* The type that the point's list of inputs, "cap=float, width=int", declares the number with; NULL:
+ * it does not. */
+static const char *type_of(const fg_point *point, const char *name) {
   size_t n = strlen(name);
   for (const char *at = point->inputs; at && *at;
        at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL)
     if (!strncmp(at, name, n) && at[n] == '=' &&
         (!strncmp(at + n + 1, "int", 3) || !strncmp(at + n + 1, "float", 5)))
-      return 1;
-  return 0;
+      return at + n + 1;
+  return NULL;
 }
 
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point) {
   fg_report report = {0};
   for (int i = 0; i < c->n_numbers; i++) {
-    int found = 0;
-    for (int j = 0; j < n && !found; j++) found = declares(&point[j], c->number[i].name);
-    if (!found) fg_report_unknown(&report, "", c->number[i].name);
+    const char *type = NULL;
+    for (int j = 0; j < n && !type; j++) type = type_of(&point[j], c->number[i].name);
+    if (!type)
+      fg_report_unknown(&report, "", c->number[i].name);
+    else if (fg_number_check(c->number[i].name, *type == 'f', c->number[i].value) != FG_OK)
+      fg_report_add(&report, "%s", fg_error());
   }
   fg_status status = fg_report_raise(&report);
   fg_report_free(&report);
