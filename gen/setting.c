@@ -1,6 +1,7 @@
 /* setting.c - the table of environment variables. */
 #include "setting.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,8 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
     [FG_SET_JIT] = {"FLASHGEN_JIT", "1", "0: what no zoo or cache has is an error, not compiled",
                     FG_SETTING_SWITCH},
     [FG_SET_VERBOSE] = {"FLASHGEN_VERBOSE", "",
-                        "dispatch, cache, compile: what the library says of it on stderr"},
+                        "dispatch, cache, compile: what the library says of it on stderr",
+                        FG_SETTING_TOPICS},
     [FG_SET_MAX_POINTS] = {"FLASHGEN_MAX_POINTS", "100000", "most combinations a grid may have",
                            FG_SETTING_NUMBER},
     [FG_SET_SPEC_STEPS] = {"FLASHGEN_SPEC_STEPS", "200",
@@ -54,11 +56,29 @@ const char *fg_setting_text(fg_setting setting, int *from_environment) {
   return given ? value : fg_settings[setting].fallback;
 }
 
+static bool is_topic(const char *word, size_t n) {
+  static const char *const topics[] = {FG_SETTING_TOPIC_NAMES};
+  for (size_t i = 0; i < sizeof topics / sizeof *topics; i++)
+    if (strlen(topics[i]) == n && !strncmp(topics[i], word, n)) return true;
+  return false;
+}
+
+static bool are_topics(const char *at) {
+  while (*at) {
+    size_t n = strcspn(at, ",");
+    if (!is_topic(at, n)) return false;
+    at += n + (at[n] == ',');
+  }
+  return true;
+}
+
 const char *fg_setting_fault(fg_setting setting) {
   const fg_setting_row *row = &fg_settings[setting];
   const char *text = fg_setting_text(setting, NULL);
   char *end;
   if (row->kind == FG_SETTING_TEXT) return NULL;
+  if (row->kind == FG_SETTING_TOPICS)
+    return are_topics(text) ? NULL : "words of dispatch,cache,compile";
   if (row->kind == FG_SETTING_SWITCH)
     return strcmp(text, "0") && strcmp(text, "1") ? "0 or 1" : NULL;
   return strtoll(text, &end, 10) > 0 && !*end ? NULL : "a number above 0";

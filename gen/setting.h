@@ -30,8 +30,10 @@ typedef enum fg_setting {
 typedef enum fg_setting_kind {
   FG_SETTING_TEXT,
   FG_SETTING_NUMBER,
-  FG_SETTING_SWITCH
+  FG_SETTING_SWITCH,
+  FG_SETTING_TOPICS /* words of FG_SETTING_TOPIC_NAMES, parted by commas */
 } fg_setting_kind;
+#define FG_SETTING_TOPIC_NAMES "dispatch", "cache", "compile"
 
 typedef struct fg_setting_row {
   const char *name, *fallback, *help;

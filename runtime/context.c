@@ -86,7 +86,7 @@ static fg_status open_zoos(fg_context *c, const fg_config *config) {
  * context with zoos may never make one. */
 static fg_status open_parts(fg_context *c, const fg_config *config) {
   TRY(fg_settings_check());
-  TRY(fg_context_topics(c));
+  c->topics = fg_context_topics();
   TRY(copy_text(config->templates, FG_SET_TEMPLATES, &c->templates));
   TRY(copy_text(config->plan, FG_SET_PLAN, &c->plan));
   c->jit = config->jit ? config->jit > 0 : fg_setting_number(FG_SET_JIT) != 0;

@@ -154,10 +154,10 @@ fg_status fg_op_choose(fg_op *op, const fg_shape *shape, int *index);
 void fg_context_warn(const fg_context *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What FLASHGEN_VERBOSE asks for: fg_context_tell writes a line on stderr if it asks for the topic.
- * FG_EARGUMENT: it has another word. */
+/* What FLASHGEN_VERBOSE asks for, a set; fg_context_tell writes a line on stderr if it asks for the
+ * topic. */
 typedef enum fg_topic { FG_DISPATCH, FG_CACHE, FG_COMPILE, FG_TOPICS } fg_topic;
-fg_status fg_context_topics(fg_context *context);
+unsigned fg_context_topics(void);
 bool fg_context_tells(const fg_context *context, fg_topic topic);
 void fg_context_tell(const fg_context *context, fg_topic topic, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -353,7 +353,7 @@ START_TEST(test_settings) {
       {"FLASHGEN_LOCK_SECONDS", "0", "FLASHGEN_LOCK_SECONDS: \"0\" is not allowed"},
       {"FLASHGEN_JIT", "off", "FLASHGEN_JIT: \"off\" is not allowed; expected 0 or 1"},
       {"FLASHGEN_VERBOSE", "cache,all",
-       "FLASHGEN_VERBOSE: \"all\" is not allowed; expected words of dispatch,cache,compile"},
+       "FLASHGEN_VERBOSE: \"cache,all\" is not allowed; expected words of dispatch,cache,compile"},
   };
   const fg_config config = api_config("cache");
   fg_context *untouched = (fg_context *)1, *context = untouched;

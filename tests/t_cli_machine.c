@@ -47,6 +47,10 @@ START_TEST(bad_numbers) {
   const program_setup jit = {.env = {"FLASHGEN_JIT=no"}};
   exits(program_run(&jit, "list head_dim=8"), 2, "",
         "flashgen: FLASHGEN_JIT: \"no\" is not allowed; expected 0 or 1\n");
+  const program_setup topics = {.env = {"FLASHGEN_VERBOSE=cache,all"}};
+  exits(program_run(&topics, "check head_dim=8"), 2, "",
+        "flashgen: FLASHGEN_VERBOSE: \"cache,all\" is not allowed; expected words of "
+        "dispatch,cache,compile\n");
 }
 END_TEST
 
