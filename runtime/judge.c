@@ -44,13 +44,9 @@ static fg_status find_variant(fg_judge *j, fg_gen *gen, const fg_measured *m, in
 
 /* Contests ---------------------------------------------------------------------------------- */
 
-static bool has_time(const fg_measured *m) {
-  return m->status <= FG_MEASURED_SLOW && m->ms > 0 && m->ms < 1e7;
-}
-
 static fg_status add_trial(fg_judge *j, fg_gen *gen, const fg_measured *m) {
   int i;
-  if (!has_time(m)) return FG_OK;
+  if (!fg_measured_has_time(m)) return FG_OK;
   TRY(find_variant(j, gen, m, &i));
   const fg_judged *v = j->variant[i];
   if (!v->recipe.n_steps || v->recipe.generation != m->generation) return FG_OK;

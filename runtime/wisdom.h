@@ -64,7 +64,9 @@ typedef enum fg_line_kind {
 /* Fills *measured in for a good line only; *why (may be NULL): what is wrong with a bad one. */
 fg_line_kind fg_measured_parse(const char *line, size_t n, fg_measured *measured, const char **why);
 
-/* May the time win? A time that was verified, and that can be one: 0 < ms < 10^7. */
+/* Is it a failure? Has it a time that can be one, 0 < ms < 10^7? May that win: was it verified? */
+bool fg_measured_failed(const fg_measured *measured);
+bool fg_measured_has_time(const fg_measured *measured);
 bool fg_measured_counts(const fg_measured *measured);
 
 /* Are both of the same variant, shape, device and generation? */

@@ -196,9 +196,13 @@ fg_line_kind fg_measured_parse(const char *line, size_t n, fg_measured *measured
 
 /* ---------------------------------------------------------------------------------------- */
 
-bool fg_measured_counts(const fg_measured *m) {
-  return m->verified && m->status <= FG_MEASURED_SLOW && m->ms > 0 && m->ms < 1e7;
+bool fg_measured_failed(const fg_measured *m) { return m->status > FG_MEASURED_SLOW; }
+
+bool fg_measured_has_time(const fg_measured *m) {
+  return !fg_measured_failed(m) && m->ms > 0 && m->ms < 1e7;
 }
+
+bool fg_measured_counts(const fg_measured *m) { return m->verified && fg_measured_has_time(m); }
 
 bool fg_measured_same(const fg_measured *a, const fg_measured *b) {
   return a->generation == b->generation && !memcmp(&a->shape, &b->shape, sizeof a->shape) &&

@@ -61,8 +61,6 @@ void report_data_free(report *r);
 void report_plan_name(const char *variant, char plan[REPORT_PLAN]);
 void report_family(const char *plan, char family[REPORT_PLAN]);
 const char *report_pass(const fg_measured *m);
-/* Has it a time, whether that counts or not? */
-bool report_has_time(const fg_measured *m);
 /* The best time of the cell / this one. */
 double report_share(const report_cell *cell, const fg_measured *m);
 /* TFLOP/s and TB/s of the best plan; 0: not known. */

@@ -7,12 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool report_has_time(const fg_measured *m) {
-  return m->status <= FG_MEASURED_SLOW && m->ms > 0 && m->ms < 1e7;
-}
-
 double report_share(const report_cell *cell, const fg_measured *m) {
-  return cell->best && report_has_time(m) ? cell->best->ms / m->ms : 0;
+  return cell->best && fg_measured_has_time(m) ? cell->best->ms / m->ms : 0;
 }
 
 double report_tflops(const report_cell *c) { return c->best ? c->flops / c->best->ms * 1e-9 : 0; }

@@ -9,8 +9,6 @@ static const char *const what[FG_MEASURED_KINDS] = {
     [FG_MEASURED_FAULT] = "broke at launch",
 };
 
-static bool has_failed(const fg_measured *m) { return m->status > FG_MEASURED_SLOW; }
-
 static bool alike(const fg_measured *a, const fg_measured *b) {
   return a->status == b->status && !strcmp(a->name, b->name) && !strcmp(a->reason, b->reason);
 }
@@ -39,7 +37,7 @@ void report_failures(const report *r) {
   int n[FG_MEASURED_KINDS] = {0}, failed = 0;
   for (int i = 0; i < r->list.n; i++) {
     n[r->list.item[i]->status]++;
-    failed += has_failed(r->list.item[i]);
+    failed += fg_measured_failed(r->list.item[i]);
   }
   page_section(
       "failures", "Failures",
@@ -54,7 +52,7 @@ void report_failures(const report *r) {
   printf("<div class=\"scroll\"><table>\n<thead><tr><th class=\"l\">what</th><th class=\"l\">"
          "variant</th><th class=\"l\">reason</th><th class=\"l\">at</th></tr></thead>\n<tbody>\n");
   for (int i = 0; i < r->list.n; i++)
-    if (has_failed(r->list.item[i])) row(&r->list, i);
+    if (fg_measured_failed(r->list.item[i])) row(&r->list, i);
   printf("</tbody></table></div>\n</section>\n");
 }
 

@@ -20,7 +20,7 @@ static void heat_title(const report_cell *c, const fg_measured *m, double share)
   page_text(m->name);
   printf(" at ");
   page_shape(&c->shape);
-  if (report_has_time(m)) printf(": %.4g ms", m->ms);
+  if (fg_measured_has_time(m)) printf(": %.4g ms", m->ms);
   if (share > 0) printf(", %.3f times the best", 1 / share);
   if (m->status != FG_MEASURED_OK) printf(", %s", fg_measured_words[m->status]);
   if (m->registers) printf(", %d registers", m->registers);
@@ -37,7 +37,7 @@ static void heat_cell(const report_spec *s, int left, int plan, int cell) {
     snprintf(class, sizeof class, "h%d", shade_of(share));
     snprintf(text, sizeof text, "%.0f", share < 9.99 ? 100 * share : 999);
   } else if (m) {
-    strcpy(class, m->status > FG_MEASURED_SLOW ? "fail" : "none");
+    strcpy(class, fg_measured_failed(m) ? "fail" : "none");
     strcpy(text, marks[m->status]);
   }
   printf("<g class=\"%s\">", class);

@@ -26,8 +26,6 @@ static int count(const fg_measured_list *list, bool (*is)(const fg_measured *)) 
   return n;
 }
 
-static bool has_failed(const fg_measured *m) { return m->status > FG_MEASURED_SLOW; }
-
 static int count_variants(const report *r) {
   int n = 0;
   for (int i = 0; i < r->n_specs; i++) n += r->spec[i].n_plans;
@@ -44,7 +42,7 @@ static void facts(const report *r) {
   snprintf(unit, sizeof unit, "at %d cells", r->n_cells);
   fact("Specs", unit, "%.0f", r->n_specs);
   fact("Variants", "spec and plan", "%.0f", count_variants(r));
-  fact("Failures", "", "%.0f", count(&r->list, has_failed));
+  fact("Failures", "", "%.0f", count(&r->list, fg_measured_failed));
   if (most) {
     const cli_rates *rates = cli_rates_of(most->best->device);
     snprintf(unit, sizeof unit, "TFLOP/s");

@@ -143,7 +143,7 @@ static bool is_known(race *r, runner *x) {
   tune_record(r->t, x->plan, &r->cell->shape, &like);
   const fg_measured *found = fg_measured_find(&here.known, &like);
   double older = found ? 0 : older_time(&like);
-  if (found && found->status > FG_MEASURED_SLOW && found->when < r->t->began) found = NULL;
+  if (found && fg_measured_failed(found) && found->when < r->t->began) found = NULL;
   if (older > 0) x->expected = older, x->older = true;
   if (!found) return false;
   r->out->known++;

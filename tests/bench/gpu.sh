@@ -16,7 +16,7 @@
 #   hooks     masks, scores and gradients beside FlexAttention                          180 s
 set -u
 build=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 shift 2
 parts=("$@")
 [ $# -gt 0 ] || parts=(suites soak sanitize compile overhead forward mma hooks)
