@@ -13,6 +13,7 @@
 #define TILES  "tile/tiles.cut"
 #define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
 #define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
+#define CAPPED "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) "
 
 #define RACE  "race: shared|never written|still filling it|wrong numbers"
 #define STUCK "deadlock|second time|more arrivals|has no wait|ends with|still reads"
@@ -69,8 +70,11 @@ START_TEST(test_bug) {
 }
 END_TEST
 
+/* Without a bug, in orders enough that a wait behind which a slot may go on is met too late in one. */
+static const char *const whole[] = {BIAS, WINDOW, CAPPED};
+
 START_TEST(test_none) {
-  planted_try_none(&(planted_bug){.words = _i ? WINDOW : BIAS, .cases = cases, .seeds = SEEDS});
+  planted_try_none(&(planted_bug){.words = whole[_i], .cases = cases, .seeds = 16});
 }
 END_TEST
 
@@ -80,7 +84,7 @@ int main(void) {
   TCase *tests = tcase_create("wgmma planted");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_loop_test(tests, test_bug, 0, BUGS);
-  tcase_add_loop_test(tests, test_none, 0, 2);
+  tcase_add_loop_test(tests, test_none, 0, sizeof whole / sizeof *whole);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }
