@@ -175,7 +175,7 @@ static program_result on_gpu(const char *fail, const char *more) {
 /* Launches that end the GPU's context: another process goes on with the others. */
 START_TEST(kernels_that_break_a_gpu) {
   program_result r =
-      on_gpu("cuLaunchKernel 700 7", NULL); /* the second plan's second launch or so */
+      on_gpu("cuLaunchKernelEx 700 7", NULL); /* the second plan's second launch or so */
   ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
   ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_FAULT, "its launch ended the GPU's context"),
                    0);
@@ -215,7 +215,7 @@ END_TEST
 
 /* The GPU is gone after it: nothing is said of the plan, what there was is kept, exit 3. */
 START_TEST(lost_gpu) {
-  program_result r = on_gpu("cuLaunchKernel 700 25 lost", NULL);
+  program_result r = on_gpu("cuLaunchKernelEx 700 25 lost", NULL);
   ck_assert_msg(r.code == 3, "exit %d: %s%s", r.code, r.out, r.err);
   program_says(r.err, "device cuda:0: ");
   program_says(r.err, "what was measured until then is in w.txt; the same command goes on from "

@@ -4,6 +4,10 @@ local mma = {}
 -- The number in an architecture's name; the host's is that of the machine whose plans it runs.
 function mma.number(arch) return arch == "host" and 90 or tonumber(arch:match("%d+")) end
 
+-- Whether a launch can start beside the end of the one before; its blocks wait before they touch memory.
+function mma.starts_early() return mma.number(arch) >= 90 end
+function mma.wait_before() return mma.starts_early() and "grid_wait(); // until the grid before has ended" or "" end
+
 function mma.applies(spec, arch)
   if mma.number(arch) < 80 then return false, "needs sm_80 or newer, not " .. arch end
   return true

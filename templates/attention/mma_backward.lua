@@ -94,11 +94,12 @@ function family.registers(spec, plan)
   local older = split.parts > 1 and mma.number(arch) < 90
   local ragged = (spec.d % 64 > 0 or spec.dv % 64 > 0) and 30 or 0
   local extra = split.warp_kv > 16 and is_light() and 4 + ragged or mma.surcharge(spec, scores, 30)
+  local bent = hooks.score.bends and ragged // 2 or 0 -- a cap at d 96: 8 to 24 bytes
   -- Beside a mask 16 to 24 bytes spilled where dK and dV of a deterministic kernel took 160 (d 192/128 and 128/192).
   local masked = hooks.mask.edges > 0 or hooks.mask.skips.queries
   local full = deterministic and masked and grads >= 160 and 12 or 0
   return grads + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 + (older and 12 or 0) + full +
-    (deterministic and not hooks.score.linear and 4 or 0) + (split.dq_tiles > 1 and extra or 10)
+    (deterministic and not hooks.score.linear and 4 or 0) + (split.dq_tiles > 1 and extra + (split.warp_kv > 16 and 0 or bent) or 10)
 end
 
 function family.shared(spec, plan)
@@ -172,13 +173,15 @@ local function work_of_row(spec, plan)
   return math.floor((reads / 5 + 30) * (plan.stages > 1 and 1 or 1.08) * plan.block_kv + 20 * spec.d)
 end
 
+-- Steps start beside the end of those before (d 64 and 128, causal, b 4, h 16, n 512: 58.4 -> 54.5, 103.2 -> 98.4
+-- us, H200, 2026-11-22).
 local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
   local rows, keys, split = 16 * plan.warps, tile_keys(spec, plan), division(plan)
   local list = {
-    { entry = "attn_bwd_rows", grid = { string.format("cdiv(b * h * %s, %d)", padded, threads // 8), "1", "1" },
+    { entry = "attn_bwd_rows", grid = { string.format("cdiv(%s, %d)", padded, threads // 8), "h", "b" },
       threads = threads, registers = 64, work = "1", shared = {} },
-    { entry = "attn_bwd_dk_dv", threads = threads,
+    { entry = "attn_bwd_dk_dv", threads = threads, early = mma.starts_early(),
       grid = hooks.input.batch_first and { string.format("cdiv(nk, %d) * b", kv), "hk", "1" } or { string.format("cdiv(nk, %d)", kv), "hk", "b" },
       registers = math.min(255, family.registers(spec, plan)),
       work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edges * (q + kv) // 2,
@@ -188,10 +191,10 @@ local function steps(spec, plan, padded)
     list[#list + 1] = { entry = "attn_bwd_dq", grid = { string.format("cdiv(nq, %d)", rows), "h", "b" },
       threads = threads, registers = 200, work = "nk * " .. rows, shared = row_tiles(spec, plan, keys) }
   else
-    table.insert(list, 2, { zero = "dq_sum" })
+    table.insert(list, 1, { zero = "dq_sum" })
     list[#list + 1] = { entry = "attn_bwd_dq",
-      grid = { string.format("cdiv(b * h * %s * %d, %d)", padded, spec.d // 8, 2 * threads), "1", "1" },
-      threads = threads, registers = 32, work = "1", shared = {} }
+      grid = { string.format("cdiv(%s * %d, %d)", padded, spec.d // 8, 2 * threads), "h", "b" },
+      threads = threads, registers = 32, work = "1", shared = {}, early = mma.starts_early() }
   end
   for _, x in ipairs(hooks.input.grads) do
     if x.stored and mma.leaves_tiles() then

@@ -6,12 +6,10 @@
 // made by flashgen 0.1.0
 //
 // zero:   sums1
-// launch: attn_bwd_rows, grid cdiv(b * h * roundup(nq, 64), 32) x 1 x 1, 256 threads, 0 shared
-//         bytes
 // zero:   dq_sum
+// launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 32) x h x b, 256 threads, 0 shared bytes
 // launch: attn_bwd_dk_dv, grid cdiv(nk, 128) * b x hk x 1, 256 threads, 115824 shared bytes
-// launch: attn_bwd_dq, grid cdiv(b * h * roundup(nq, 64) * 8, 512) x 1 x 1, 256 threads, 0 shared
-//         bytes
+// launch: attn_bwd_dq, grid cdiv(roundup(nq, 64) * 8, 512) x h x b, 256 threads, 0 shared bytes
 // launch: attn_bwd_dbias, grid h * roundup(nq, 64) / 8 * (1 - max(0, 1 - max(b - 1, 1 - b))) x 1 x
 //         1, 256 threads, 0 shared bytes
 // scratch: kept, b * h * roundup(nq, 64) * 2 floats
@@ -431,9 +429,12 @@ typedef struct Params {
 extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_rows(const __grid_constant__ Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
-  const i64 at = (i64)blockIdx.x * (THREADS / 8) + threadIdx.x / 8;
-  const i64 q = at % padded, h = at / padded % p.h, b = at / padded / p.h;
-  const int there = b < p.b && q < p.nq;
+  const int q = (int)blockIdx.x * (THREADS / 8) + (int)threadIdx.x / 8, h = (int)blockIdx.y,
+      b = (int)blockIdx.z;
+  const i64 head = (i64)b * p.h + h, row = head * p.nq + q;
+  const int there = q < p.nq, first = there && lane == 0;
+  const float lse = first ? ldg_f32(p.lse + row) : NEG_INF;
+  const float dlse = first && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
   float dot = 0.0f;
   if (there) {
     const u16 *o = p.o + (b * p.o_b + h * p.o_h + q * p.o_n);
@@ -442,12 +443,10 @@ attn_bwd_rows(const __grid_constant__ Params p) {
   }
   #pragma unroll
   for (int mask = 4; mask > 0; mask /= 2) { dot += shfl_xor(ALL_LANES, dot, mask); }
-  if (lane == 0 && b < p.b) {
-    const i64 row = (b * p.h + h) * p.nq + q;
-    const float lse = there ? ldg_f32(p.lse + row) : NEG_INF;
-    const float dlse = there && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
-    stg_f32(p.kept + 2 * at, lse == NEG_INF ? -NEG_INF : lse * LOG2E);
-    stg_f32(p.kept + 2 * at + 1, dot - dlse);
+  if (lane == 0) {
+    float *kept = p.kept + 2 * (head * padded + q);
+    stg_f32(kept, lse == NEG_INF ? -NEG_INF : lse * LOG2E);
+    stg_f32(kept + 1, dot - dlse);
   }
 }
 
@@ -686,13 +685,12 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
 extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_dq(const __grid_constant__ Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
-  const i64 at = (i64)blockIdx.x * THREADS + threadIdx.x, row = at / (D / 8);
-  const int chunk = (int)(at % (D / 8));
-  const i64 head = row / (padded / 2), h = head % p.h, b = head / p.h;
-  const int q = (int)(row % (padded / 2)) / 8 * 16 + (int)(row % 8);
-  if (b < p.b) {
-    const float *sum = p.dq_sum + (((head * padded + q) / 16 * CHUNKS_D + chunk) * 32
-        + q % 8 * 4) * 4;
+  const i64 at = (i64)blockIdx.x * THREADS + threadIdx.x;
+  const int h = (int)blockIdx.y, b = (int)blockIdx.z;
+  const int row = (int)(at / (D / 8)), chunk = (int)(at % (D / 8)), q = row / 8 * 16 + row % 8;
+  if (q < padded) {
+    const float *sum = p.dq_sum + (((((i64)b * p.h + h) * padded + q) / 16 * CHUNKS_D
+        + chunk) * 32 + q % 8 * 4) * 4;
     u32 low[4], high[4];
     #pragma unroll
     for (int i = 0; i < 4; i++) {

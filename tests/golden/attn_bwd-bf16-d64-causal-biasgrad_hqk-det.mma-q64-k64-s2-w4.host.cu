@@ -5,9 +5,8 @@
 // again:  flashgen emit attn_bwd-bf16-d64-causal-biasgrad_hqk-det.mma-q64-k64-s2-w4.host
 // made by flashgen 0.1.0
 //
-// launch: attn_bwd_rows, grid cdiv(b * h * roundup(nq, 64), 16) x 1 x 1, 128 threads, 0 shared
-//         bytes
-// launch: attn_bwd_dk_dv, grid cdiv(nk, 64) x hk x b, 128 threads, 58480 shared bytes
+// launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 16) x h x b, 128 threads, 0 shared bytes
+// launch: attn_bwd_dk_dv, grid cdiv(nk, 64) x hk x b, 128 threads, 58480 shared bytes, early
 // launch: attn_bwd_dq, grid cdiv(nq, 64) x h x b, 128 threads, 32880 shared bytes
 // launch: attn_bwd_dbias, grid h * cdiv(nq, 64) * cdiv(nk, 64) x 1 x 1, 128 threads, 32880 shared
 //         bytes
@@ -243,6 +242,8 @@ DEV void cp_async_commit(void) { fgh->cp_async_commit(); }
 
 DEV void cp_async_wait_0(void) { fgh->cp_async_wait(0); }
 
+DEV void grid_wait(void) { fgh->grid_wait(); }
+
 DEV void mma(float *d, const u32 *a, const u32 *b) { mma_bf16(d, a, b); }
 
 DEV u32 pack(float low, float high) { return pack_bf16(low, high); }
@@ -461,9 +462,12 @@ typedef struct Params {
 // of the last tile have weights of 0.
 static void attn_bwd_rows(const Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
-  const i64 at = (i64)blockIdx.x * (THREADS / 8) + threadIdx.x / 8;
-  const i64 q = at % padded, h = at / padded % p.h, b = at / padded / p.h;
-  const int there = b < p.b && q < p.nq;
+  const int q = (int)blockIdx.x * (THREADS / 8) + (int)threadIdx.x / 8, h = (int)blockIdx.y,
+      b = (int)blockIdx.z;
+  const i64 head = (i64)b * p.h + h, row = head * p.nq + q;
+  const int there = q < p.nq, first = there && lane == 0;
+  const float lse = first ? ldg_f32(p.lse + row) : NEG_INF;
+  const float dlse = first && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
   float dot = 0.0f;
   if (there) {
     const u16 *o = p.o + (b * p.o_b + h * p.o_h + q * p.o_n);
@@ -472,18 +476,17 @@ static void attn_bwd_rows(const Params p) {
   }
   #pragma unroll
   for (int mask = 4; mask > 0; mask /= 2) { dot += shfl_xor(ALL_LANES, dot, mask); }
-  if (lane == 0 && b < p.b) {
-    const i64 row = (b * p.h + h) * p.nq + q;
-    const float lse = there ? ldg_f32(p.lse + row) : NEG_INF;
-    const float dlse = there && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
-    stg_f32(p.kept + 2 * at, lse == NEG_INF ? -NEG_INF : lse * LOG2E);
-    stg_f32(p.kept + 2 * at + 1, dot - dlse);
+  if (lane == 0) {
+    float *kept = p.kept + 2 * (head * padded + q);
+    stg_f32(kept, lse == NEG_INF ? -NEG_INF : lse * LOG2E);
+    stg_f32(kept + 1, dot - dlse);
   }
 }
 
 // dK and dV of BLOCK_KV keys of a key/value head: over its query heads, and their rows that see
 // the keys.
 static void attn_bwd_dk_dv(const Params p) {
+  grid_wait(); // until the grid before has ended
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int k0 = (int)blockIdx.x * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.z;
   const int group = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;

@@ -5,7 +5,7 @@
 // again:  flashgen emit attn_fwd-bf16-d64-causal.mma-q128-k96-s2-w4.sm_90a
 // made by flashgen 0.1.0
 //
-// launch: attn_fwd, grid cdiv(nq, 128) x h x b, 128 threads, 65648 shared bytes
+// launch: attn_fwd, grid cdiv(nq, 128) x h x b, 128 threads, 65648 shared bytes, early
 //
 // shared memory:
 //   SM_Q        0  Q [BLOCK_Q][D], then O [BLOCK_Q][DV]
@@ -127,6 +127,8 @@ DEV void cp_async_16(u32 to, const void *from, int bytes) {
 DEV void cp_async_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 DEV void cp_async_wait_0(void) { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+
+DEV void grid_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 DEV void mma(float *d, const u32 *a, const u32 *b) { mma_bf16(d, a, b); }
 
@@ -314,6 +316,7 @@ typedef struct Params {
 
 extern "C" __global__ void __launch_bounds__(128, 1)
 attn_fwd(const __grid_constant__ Params p) {
+  grid_wait(); // until the grid before has ended
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   // rows that a mask leaves most keys go first; g: the key/value head of h
   const int q0 = (cdiv(p.nq, BLOCK_Q) - 1 - (int)blockIdx.x) * BLOCK_Q;
