@@ -37,6 +37,7 @@
 --   input.by_row              an input that is not `tiled` is read by the row, which has to be one that there is
 --   input.lone, by_distance   its read is the only one that does; all do by the distance of key and row alone
 --   input.pairwise            and, of those, from pair to pair
+--   input.number              there is a tensor of one element, in float32
 --   input.staged              the family's: input name -> its value as text, where it has it at hand
 --   input.add                 the family's: function(name, value), where it sums an input's gradient
 --   input.store(name, q, k, value)  the statement that stores an element of the gradient
@@ -98,6 +99,7 @@ for i, x in ipairs(formula.inputs) do
   local prefix = x.name == "bias" and "" or "in_"
   declared[x.name] = { at = i, input = x, ident = prefix .. x.name, extents = extents_of(x) }
   if x.tensor then input.names[#input.names + 1] = prefix .. x.name end
+  if x.tensor and declared[x.name].extents == "1111" and x.elem == "f32" then input.number = true end
   if x.grad then
     local extents, counts = declared[x.name].extents, {}
     for _, extent in ipairs(x.extents) do

@@ -12,6 +12,9 @@ function family.applies(spec, arch)
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
   local curved = hooks.score.tanhs > 1 and not hooks.score.bends_scaled
   if hooks.large or curved or hooks.long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
+  -- C7511 (NVRTC 13.0): the load is moved among the products
+  local divides = hooks.mask.tile("q0", "q1", "k0", "k1", "h").always:find("floor_div", 1, true)
+  if divides and hooks.input.number then return false, "leaves one number in float32 under a mask that divides to mma" end
   return true
 end
 
@@ -69,6 +72,8 @@ function family.registers(spec, plan)
   -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
   local holes = mask.tile("q0", "q1", "k0", "k1", "h").always == "0"
   local uneven = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes)
+  -- 480 to 800 bytes of a number for each key at d 128
+  if input.keyed and not input.pairwise and plan.block_kv > 96 and columns(spec.dv) > 96 then more = 2 * scores end
   if plan.block_q > 128 and (columns(spec.dv) < 32 or uneven or plan.block_kv > 96 and more > 0) then more = 64 end
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
