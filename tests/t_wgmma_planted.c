@@ -8,15 +8,25 @@
 
 #define WGMMA  "attention/wgmma_forward.cut"
 #define SOFT   "attention/wgmma_softmax.cut"
+#define CAP    "attention/cap.lua"
 #define INPUT  "attention/wgmma_input.cut"
 #define MOVERS "attention/wgmma_movers.cut"
 #define TILES  "tile/tiles.cut"
 #define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
 #define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
-#define CAPPED "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) "
+#define CAPPED "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
 
 #define RACE  "race: shared|never written|still filling it|wrong numbers"
 #define STUCK "deadlock|second time|more arrivals|has no wait|ends with|still reads"
+
+/* Products beyond the polynomial on both sides, among few keys and many. */
+static const verify_case wide[] = {
+    {.shape = {.b = 2, .h = 8, .hk = 8, .nq = 1, .nk = 1}, .style = VERIFY_LARGE},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .style = VERIFY_LARGE},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .scale = 0.5f},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .scale = -0.3f},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .scale = 1e-9f},
+    {.seed = 0}};
 
 static const planted_bug bugs[] = {
     /* a tile of an input: whose it is, when it is read, when it is replaced */
@@ -50,6 +60,12 @@ static const planted_bug bugs[] = {
      "  barrier_arrive(1 + (group", .words = WINDOW, .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
+    /* a cap: where its polynomial holds, and what takes its place */
+    {CAP, "2.0 ^ (BITS - 1 - origin)", "2.0 ^ (BITS + 60 - origin)", .words = CAPPED,
+     .cases = wide},
+    {CAP, "LEAST * 2.0 ^ -origin", "-1.0", .words = CAPPED, .cases = wide},
+    {CAP, "number(most * a1)", "number(most * a1 * 1.001)", .words = CAPPED},
+    {SOFT, "if (!whole)\") {\n    @ hide()", "if (!whole)\") {", .words = CAPPED, .cases = wide},
     /* the bits of a mask */
     {TILES, "below = most / 8 * 2 +", "below = most / 8 * 2 + 1 +", .words = WINDOW},
     {SOFT, "\" & ~columns_below(%s - k_lane)\"", "\"\"", .words = WINDOW},
@@ -64,17 +80,20 @@ static const verify_case cases[] = {
 
 START_TEST(test_bug) {
   planted_bug bug = bugs[_i];
-  bug.cases = cases;
+  if (!bug.cases) bug.cases = cases;
   bug.seeds = SEEDS;
   planted_try(&bug);
 }
 END_TEST
 
-/* Without a bug, in orders enough that a wait behind which a slot may go on is met too late in one. */
+/* Without a bug, in orders enough that a wait behind which a slot may go on is met too late in one.
+ */
 static const char *const whole[] = {BIAS, WINDOW, CAPPED};
 
 START_TEST(test_none) {
   planted_try_none(&(planted_bug){.words = whole[_i], .cases = cases, .seeds = 16});
+  if (!strcmp(whole[_i], CAPPED))
+    planted_try_none(&(planted_bug){.words = CAPPED, .cases = wide, .seeds = SEEDS});
 }
 END_TEST
 

@@ -15,6 +15,8 @@
 --                       The first tile has first = true, behind start(r); a first one that fails, init(r).
 --                       r.exponent: a text of the score times log2 e less r.m, to be made for each weight. In `step`
 --                       r.keep names a test that trial was exact of the row: its bits must be the same.
+--                       r.origin: a number that is the reference of all rows, and r.largest the sum at which a
+--                       trial ends: of bounded scores (cap.lua)
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
 --                       r.second, the value to keep
 --   merge(a, b)         statements that make a's state that of both, which have seen different keys,
@@ -54,6 +56,9 @@ function softmax.init(r) return fill("$m = NEG_INF;\n$l = 0.0f;", r) end
 local function in_log2(unit) return unit and "(" .. unit .. " * LOG2E)" or "LOG2E" end
 
 function softmax.step(r)
+  if r.origin then
+    return r.each(fill("$p = exp2_f32($s - $origin);\n$part += $p;", r)) .. fill("\n$l += ", r) .. r.part_sum() .. ";"
+  end
   local unit = r.log2 and "" or " * " .. in_log2(r.unit)
   local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit }
   names.peak = fill(r.keep and "$keep ? $m : max_f32($m, $max$unit)" or "max_f32($m, $max$unit)",
@@ -75,15 +80,16 @@ end
 local largest = { bf16 = "65536.0f", f16 = "32768.0f" }
 local least = { bf16 = "1e-12f", f16 = "0.0625f" }
 
-function softmax.start(r) return fill("$m = 0.0f;\n$l = 0.0f;", r) end
+function softmax.start(r) return fill("$m = ", r) .. (r.origin or "0.0f") .. fill(";\n$l = 0.0f;", r) end
 
 function softmax.trial(r, first)
   local exponent = r.exponent or (r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and "" or " - " .. r.m)
   local weights = r.each(fill("$p = exp2_f32($exponent);\n$part += $p;", { p = r.p, part = r.part, exponent = exponent }))
   local sum = r.part_sum()
-  if not first then return weights, string.format("%s < %s", sum, largest[spec.elem]) end
+  local most = r.largest or largest[spec.elem]
+  if not first then return weights, string.format("%s < %s", sum, most) end
   weights = string.format("%s\nconst float %s = %s;", weights, r.total, r.sum(sum))
-  return weights, string.format("%s > %s && %s < %s", r.total, least[spec.elem], r.total, largest[spec.elem])
+  return weights, (r.origin and "" or string.format("%s > %s && ", r.total, least[spec.elem])) .. string.format("%s < %s", r.total, most)
 end
 
 function softmax.accept(r) return fill("$l += ", r) .. r.part_sum() .. ";" end
