@@ -56,8 +56,8 @@ static const planted_bug bugs[] = {
     /* keys that only other warpgroups see: the same barriers for all */
     {WGMMA, "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW, .fault = RACE "|" STUCK,
      .place = {{WGMMA}, {MOVERS}}},
-    {WGMMA, "  barrier_sync(1 + group, 256);\n  barrier_arrive(1 + (group",
-     "  barrier_arrive(1 + (group", .words = WINDOW, .fault = RACE "|" STUCK},
+    {WGMMA, "  @ take_turn()\n  @ end_turn()", "  @ end_turn()", .words = WINDOW,
+     .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
     /* a cap: where its polynomial holds, and what takes its place */

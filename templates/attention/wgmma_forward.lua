@@ -105,6 +105,8 @@ function family.candidates(spec, arch)
   -- d 128 from n 2048 on: 811 / 785 at 8192 (80 keys: 800 / 769, 3 stages 792 / 760); d 96, n 4096: 695, causal 613
   if columns(spec.dv) > 96 and spec.d <= 128 then
     table.insert(plans, 2, { block_q = 192, block_kv = 64, stages = 2, warps = 16 })
+    -- rows that see few keys: window 1023 at n 8192 0.203 ms beside 0.208; full 1.431 beside 1.385
+    if hooks.mask.edges > 1 and not tiled_input() then table.insert(plans, 2, { block_q = 192, block_kv = 64, stages = 4, warps = 16 }) end
   end
   -- d 96, n 4096: 734, causal 638, 128 rows 659, 607; d 64 with a bias 1.38 ms, 128 rows 1.57; with a
   -- cap by its range 2.71, 128 rows 3.01, and by its polynomial, n 4096, 1.29, 128 keys 1.15, 128 rows 1.35
@@ -119,7 +121,7 @@ end
 -- first cache (d 128: 0.97 ms beside 1.72). The host device runs 3 to 4 times the threads.
 local function work_of_key(plan)
   local rows, keys = plan.block_q, plan.block_kv
-  local work = rows > 128 and (keys == 128 and 60 or keys == 96 and (columns(spec.dv) > 64 and 63 or hooks.score.cap and 67 or 57) or 67) or keys == 128 and 70 or 80
+  local work = rows > 128 and (keys == 128 and 60 or keys == 96 and (columns(spec.dv) > 64 and 63 or hooks.score.cap and 67 or 57) or plan.stages > 2 and 65 or 67) or keys == 128 and 70 or 80
   if keys == 64 and (hooks.score.bends or tiled_input()) then work = work + 4 end -- d 128: 1.95 ms beside 1.90, 0.95 beside 0.93
   local read = hooks.input.pairwise and (hooks.input.by_distance and "3" or "6") or "2"
   local input = tiled_input() and "(3 + 3 * min(nk % 8, 1))" or read

@@ -6,7 +6,7 @@
 # BUILD is a build folder, or what is run of it on a machine that cannot build: flashgen, the shared libraries, tests/.
 # Each part leaves OUT/PART.log; a table of how they ended comes last. All parts, with what they take on an H200:
 #
-#   suites    the suites of all families' kernels, in 8 parts each at once              150 s
+#   suites    the suites of all families' kernels, in 8 parts each at once              280 s
 #   soak      random specs and shapes beside simt for 180 s, and 100 repeats            200 s, best alone
 #   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck             180 s
 #   compile   seconds to compile, registers, spills                                      15 s, best alone
@@ -67,7 +67,7 @@ run_mma() {
 run_hooks() {
   local hooks=(python3 -B tests/bench/hooks.py --library "$library")
   "${hooks[@]}" --family mma --json "$out/hooks-mma.json" &&
-    "${hooks[@]}" --family wgmma --passes fwd --hooks softcap@4096,alibi@4096,window@8192,bias@4096 \
+    "${hooks[@]}" --family wgmma --passes fwd --hooks softcap@8192,alibi@8192,window@8192,bias@4096 \
       --json "$out/hooks-wgmma.json"
 }
 
