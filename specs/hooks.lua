@@ -6,7 +6,7 @@ local both, widths = { "forward", "backward" }, { 128, 64 }
 
 return {
   { pass = both, head_dim = widths, mask = { "causal", "full" }, score = { "softcap(30.0)", "alibi" } },
-  { pass = both, head_dim = widths, mask = "window(1023, 0)", score = "softcap(30.0)" },
+  { pass = both, head_dim = widths, mask = "window(1023, 0)", score = { "s", "softcap(30.0)" } },
   -- a table of its own for each head, and its gradient
   { pass = both, head_dim = widths, score = "relative(table)",
     inputs = { table = "f32[h, nq + nk - 1] grad" } },

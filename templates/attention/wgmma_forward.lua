@@ -12,9 +12,6 @@ function family.applies(spec, arch)
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
   local curved = hooks.score.tanhs > 1 and not hooks.score.bends_scaled
   if hooks.large or curved or hooks.long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
-  -- C7511 (NVRTC 13.0): the load is moved among the products
-  local divides = hooks.mask.tile("q0", "q1", "k0", "k1", "h").always:find("floor_div", 1, true)
-  if divides and hooks.input.number then return false, "leaves one number in float32 under a mask that divides to mma" end
   return true
 end
 
