@@ -97,8 +97,8 @@ function softmax.accept(r) return fill("$l += ", r) .. r.part_sum() .. ";" end
 function softmax.finish(r)
   return fill([[
 const float total = $sum;
-const float $inverse = total == 0.0f ? 0.0f : 1.0f / total;
-const float $second = total == 0.0f ? NEG_INF : $m * LN2 + log_f32(total);]],
+const float $inverse = total == 0.0f ? 0.0f : inverse_f32(total);
+const float $second = total == 0.0f ? NEG_INF : ($m + log2_f32(total)) * LN2;]],
     { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second })
 end
 

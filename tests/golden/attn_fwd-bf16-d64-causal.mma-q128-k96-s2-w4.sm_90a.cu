@@ -92,7 +92,17 @@ DEV float exp2_f32(float x) {
   return r;
 }
 
-DEV float log_f32(float x) { return logf(x); }
+DEV float log2_f32(float x) {
+  float r;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
+DEV float inverse_f32(float x) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
 
 DEV float max_f32(float a, float b) { return fmaxf(a, b); }
 
@@ -424,8 +434,8 @@ attn_fwd(const __grid_constant__ Params p) {
   for (int r = 0; r < ROWS; r++) {
     const int q = q_lane + 8 * r;
     const float total = quad_sum(l[r]);
-    const float inverse = total == 0.0f ? 0.0f : 1.0f / total;
-    const float lse = total == 0.0f ? NEG_INF : m[r] * LN2 + log_f32(total);
+    const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
+    const float lse = total == 0.0f ? NEG_INF : (m[r] + log2_f32(total)) * LN2;
     factor[r] = inverse;
     if (lane % 4 == 0 && q < p.nq) { stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse); }
   }
