@@ -5,7 +5,7 @@ Inputs, shapes and clocks of peers.py. For each hook, written NAME@LENGTH, these
 our kernels with it, the same kernels without (the spec's mask alone, or none), and FlexAttention through
 torch.compile. Passes: fwd; bwd; both, forward and backward together, which is all that FlexAttention's
 backward is timed in. A ratio is time with the hook over time without; for a window that time counts by
-the share of pairs that it shows. The difference is ours to FlexAttention's results, the largest relative norm.
+the share of pairs that it shows, of all pairs and, in parentheses, of those that the causal kernel shows. The difference is ours to FlexAttention's results, the largest relative norm.
 
     hooks.py --library build/libflashgen.so --family mma --markdown
     hooks.py --family wgmma --passes fwd --hooks softcap@8192,alibi@8192,window@8192,bias@4096
@@ -33,6 +33,7 @@ class Hook:
 
     def __init__(self, cell):
         self.share = 1.0  # of the pairs of the kernel without it that are visible
+        self.causal_share = None  # of those of the causal kernel, if it hides more than that does
 
     def tensors(self):
         """Tensors and inputs of our launch, forward; those of the backward besides."""
@@ -67,11 +68,16 @@ class Window(Hook):
 
     def __init__(self, cell):
         seen = min(WINDOW + 1, cell.n)
-        self.share = (seen * cell.n - seen * (seen - 1) / 2) / (cell.n * cell.n)
+        visible = seen * cell.n - seen * (seen - 1) / 2
+        self.share, self.causal_share = visible / cell.n**2, visible / (cell.n * (cell.n + 1) / 2)
 
     @staticmethod
     def mask(b, h, q, k):
         return (k <= q) & (q - k <= WINDOW)
+
+
+class Causal(Hook):
+    words = {"mask": "causal"}
 
 
 class Relative(Hook):
@@ -184,6 +190,9 @@ def run_hook(fg, name, n, d, choice):
     plain, _ = ours(fg, cell, None, choice.deterministic)
     contestants = {("hook", p): x for p, x in launchers.items()}
     contestants.update({("plain", p): x for p, x in plain.items()})
+    if hook.causal_share:
+        causal, _ = ours(fg, cell, Causal(cell), choice.deterministic)
+        contestants.update({("causal", p): x for p, x in causal.items()})
     differs = None
     if not choice.no_flex:
         try:
@@ -198,6 +207,8 @@ def run_hook(fg, name, n, d, choice):
     for (who, which), x in ms.items():
         row["ms"].setdefault(which, {})[who] = x
     row["cost"] = {p: x["hook"] / (x["plain"] * hook.share) for p, x in row["ms"].items()}
+    if hook.causal_share:
+        row["of_causal"] = {p: x["hook"] / (x["causal"] * hook.causal_share) for p, x in row["ms"].items()}
     row["flex"] = {p: x["flex"] / x["hook"] for p, x in row["ms"].items() if "flex" in x}
     return row
 
@@ -207,7 +218,8 @@ def line(row):
     for which, ms in row["ms"].items():
         text = " ".join(f"{who} {x:.3f}" for who, x in ms.items())
         against = f", {row['flex'][which]:.2f} x flex's speed" if which in row["flex"] else ""
-        parts.append(f"{which}: {text} ms, cost {row['cost'][which]:.2f} x{against}")
+        of_causal = f" ({row['of_causal'][which]:.2f} x of causal)" if "of_causal" in row else ""
+        parts.append(f"{which}: {text} ms, cost {row['cost'][which]:.2f} x{of_causal}{against}")
     return "; ".join(parts) + (f"; differs {row['differs']:.1e}" if row["differs"] is not None else "")
 
 
