@@ -289,5 +289,7 @@ fg_status fg_gen_expand_unskipped(fg_gen *gen, const fg_variant *variant, fg_sou
     return FG_OK;
   }
   gen->formula.unskipped = true;
-  return expand(gen, variant, source);
+  TRY(expand(gen, variant, source));
+  (*source)->unskipped = true;
+  return FG_OK;
 }

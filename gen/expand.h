@@ -32,6 +32,7 @@ typedef struct fg_source {
   char **file;    /* template names */
   int *line_file; /* of line i + 1: an index into `file`, -1 = made by the engine */
   int *line;      /* the line in that template */
+  bool unskipped; /* to compare with, and nothing else: its code may spill and draw warnings */
 } fg_source;
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source);
 /* The recipe alone, at a fifth of the time: what ranks plans needs no text. */

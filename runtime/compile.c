@@ -73,7 +73,7 @@ fg_status fg_compile(const char *arch, const char *name, const fg_source *source
   fg_status status = fg_nvrtc_compile(nvrtc, name, source->text, source->size, arch, &cubin);
   if (status == FG_ECOMPILER) return add_places(source);
   TRY(status);
-  status = fg_cubin_accept(name, &cubin);
+  if (!source->unskipped) status = fg_cubin_accept(name, &cubin);
   if (status != FG_OK) {
     fg_cubin_free(&cubin);
     return status;

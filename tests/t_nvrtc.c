@@ -112,6 +112,20 @@ START_TEST(spills_are_refused) {
 }
 END_TEST
 
+/* What `check` compares with is no kernel that ships. */
+START_TEST(unskipped_text_may_warn) {
+  static char text[] = "extern \"C\" __global__ void warn(void) { int unused; }\n";
+  fg_source source = {.text = text, .size = sizeof text - 1};
+  fg_code code;
+  ck_assert_int_eq(fg_compile("sm_90a", "planted", &source, &code), FG_ECOMPILER);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "unused"));
+  source.unskipped = true;
+  ck_assert_msg(fg_compile("sm_90a", "planted", &source, &code) == FG_OK, "%s", fg_error());
+  ck_assert_uint_gt(code.size, 0);
+  free(code.data);
+}
+END_TEST
+
 START_TEST(mistakes_name_their_line) {
   fg_cubin cubin;
   ck_assert_int_eq(
@@ -214,6 +228,7 @@ int main(void) {
   tcase_add_loop_test(tests, backward, 0, 3);
   tcase_add_loop_test(tests, bias_gradient, 0, 2);
   tcase_add_test(tests, spills_are_refused);
+  tcase_add_test(tests, unskipped_text_may_warn);
   tcase_add_test(tests, mistakes_name_their_line);
   tcase_add_test(tests, mistakes_name_their_template);
   if (fg_nvrtc_version(nvrtc) >= 12080) {
