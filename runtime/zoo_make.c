@@ -62,10 +62,25 @@ static fg_status read_journal(fg_zoo_make *m) {
   return FG_OK;
 }
 
+/* Whether the file begins as no manifest does: it may be another program's. */
+static bool is_foreign(const fg_zoo_make *m) {
+  static const char begin[] = "flashgen zoo ";
+  char text[sizeof begin] = "";
+  int fd = openat(m->fd, FG_ZOO_MANIFEST, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof begin - 1);
+  if (fd >= 0) close(fd);
+  return n > 0 && strncmp(text, begin, (size_t)n) != 0;
+}
+
 static fg_status read_manifest(fg_zoo_make *m, size_t size, char *note) {
   struct stat info;
   *note = 0;
   if (fstatat(m->fd, FG_ZOO_MANIFEST, &info, AT_SYMLINK_NOFOLLOW) && errno == ENOENT) return FG_OK;
+  if (is_foreign(m))
+    return fg_fail(FG_EIO,
+                   "%s/" FG_ZOO_MANIFEST " is no manifest of a zoo: remove it, or take "
+                   "another directory",
+                   m->dir);
   fg_status status = fg_zoo_open(m->dir, &m->old);
   if (status == FG_OK || status != FG_EIO) return status;
   if (strstr(fg_error(), "is damaged")) {

@@ -16,7 +16,7 @@ typedef struct fg_zoo_make fg_zoo_make;
 
 /* Makes the directory if it is not there, and waits while another process makes a zoo in it, until
  * *stop is set. A damaged manifest is forgotten: `note` gets the sentence, else "". FG_EIO: the
- * directory cannot be used, or its manifest is of a newer format. */
+ * directory cannot be used, or its manifest is of a newer format or another program's. */
 fg_status fg_zoo_make_open(const char *dir, const volatile int *stop, size_t size, char *note,
                            fg_zoo_make **make);
 void fg_zoo_make_close(fg_zoo_make *make);

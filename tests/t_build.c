@@ -286,6 +286,27 @@ START_TEST(newer_zoo) {
 }
 END_TEST
 
+/* Nor is another program's file of that name; an empty one is what a full disk may leave. */
+START_TEST(foreign_manifest) {
+  static const char foreign[] = "name,size\nmine,1\n";
+  char text[64] = "";
+  ck_assert_int_eq(mkdir("zoo", 0777), 0);
+  scratch_put("zoo/manifest.txt", foreign, sizeof foreign - 1);
+  program_refuses(3,
+                  "zoo/manifest.txt is no manifest of a zoo: remove it, or take another directory",
+                  "build head_dim=8 " HOST "-o zoo");
+  ck_assert_int_eq(build_files("zoo"), 1);
+  FILE *file = fopen("zoo/manifest.txt", "r");
+  ck_assert_uint_eq(fread(text, 1, sizeof text - 1, file), sizeof foreign - 1);
+  fclose(file);
+  ck_assert_str_eq(text, foreign);
+  ck_assert_int_eq(truncate("zoo/manifest.txt", 0), 0);
+  program_result r = program_run(NULL, "build head_dim=8 " HOST "-o zoo -q");
+  ck_assert_int_eq(r.code, 0);
+  program_says(r.err, "zoo/manifest.txt is damaged: it is no manifest of a zoo; it is made anew");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("build");
   TCase *builds = tcase_create("builds");
@@ -306,6 +327,7 @@ int main(void) {
   tcase_add_test(builds, refusals);
   tcase_add_test(builds, no_compiler);
   tcase_add_test(builds, newer_zoo);
+  tcase_add_test(builds, foreign_manifest);
   suite_add_tcase(suite, builds);
   return suite_run(suite);
 }
