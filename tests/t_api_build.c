@@ -151,6 +151,9 @@ START_TEST(test_build_embedded) {
   order.embed = "1";
   FAILS(FG_EARGUMENT, "embed: \"1\" is not a name of C",
         api_build(context, order, "head_dim=8 family=simt", NULL));
+  order.embed = "xor_eq";
+  FAILS(FG_EARGUMENT, "embed: xor_eq is a word of C or C++, no name for a variable",
+        api_build(context, order, "head_dim=8 family=simt", NULL));
   fg_close(context);
 }
 END_TEST
