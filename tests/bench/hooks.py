@@ -5,7 +5,8 @@ Inputs, shapes and clocks of peers.py. For each hook, written NAME@LENGTH, these
 our kernels with it, the same kernels without (the spec's mask alone, or none), and FlexAttention through
 torch.compile. Passes: fwd; bwd; both, forward and backward together, which is all that FlexAttention's
 backward is timed in. A ratio is time with the hook over time without; for a window that time counts by
-the share of pairs that it shows, of all pairs and, in parentheses, of those that the causal kernel shows. The difference is ours to FlexAttention's results, the largest relative norm.
+the share of pairs that it shows, of all pairs and, in parentheses, of those that the causal kernel shows.
+The difference is ours to FlexAttention's results, the largest relative norm.
 
     hooks.py --library build/libflashgen.so --family mma --markdown
     hooks.py --family wgmma --passes fwd --hooks softcap@8192,alibi@8192,window@8192,bias@4096
