@@ -16,7 +16,7 @@ struct fg_zoo_reader {
   fg_zoo_item *item;
 };
 
-static const char header[] = "flashgen zoo ", footer[] = "checksum ";
+static const char header[] = FG_ZOO_HEADER, footer[] = "checksum ";
 
 static fg_status damaged(const fg_zoo_reader *z, const char *what) {
   return fg_fail(FG_EIO, "%s is damaged: %s", z->manifest, what);

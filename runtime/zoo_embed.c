@@ -15,15 +15,14 @@ enum { NAME_MAX_C = 64 };
 /* Of C11 and C++17: the header is read by both. */
 static const char keywords[] =
     " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
-    "char32_t "
-    "class compl const const_cast constexpr continue decltype default delete do double "
-    "dynamic_cast "
-    "else enum explicit export extern false float for friend goto if inline int long mutable "
-    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
-    "reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct "
-    "switch template this thread_local throw true try typedef typeid typename union unsigned using "
-    "virtual void volatile wchar_t while xor xor_eq _Alignas _Alignof _Atomic _Bool _Complex "
-    "_Generic _Imaginary _Noreturn _Static_assert _Thread_local ";
+    "char32_t class compl const const_cast constexpr continue decltype default delete do "
+    "double dynamic_cast else enum explicit export extern false float for friend goto if "
+    "inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq "
+    "private protected public register reinterpret_cast restrict return short signed "
+    "sizeof static static_assert static_cast struct switch template this thread_local "
+    "throw true try typedef typeid typename union unsigned using virtual void volatile "
+    "wchar_t while xor xor_eq _Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary "
+    "_Noreturn _Static_assert _Thread_local ";
 
 static bool is_keyword(const char *name) {
   char word[NAME_MAX_C + 3];

@@ -64,7 +64,7 @@ static fg_status read_journal(fg_zoo_make *m) {
 
 /* Whether the file begins as no manifest does: it may be another program's. */
 static bool is_foreign(const fg_zoo_make *m) {
-  static const char begin[] = "flashgen zoo ";
+  static const char begin[] = FG_ZOO_HEADER;
   char text[sizeof begin] = "";
   int fd = openat(m->fd, FG_ZOO_MANIFEST, O_RDONLY | O_CLOEXEC);
   ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof begin - 1);
@@ -225,7 +225,7 @@ static fg_status compose(int n, const fg_zoo_record *records, char **text, size_
   for (int i = 0; i < n; i++) bytes += strlen(records[i].block);
   char *to = malloc(bytes);
   if (!to) return fg_fail(FG_EMEMORY, "no memory for a manifest");
-  char *at = to + sprintf(to, "flashgen zoo %d\n", FG_ZOO_FORMAT);
+  char *at = to + sprintf(to, FG_ZOO_HEADER "%d\n", FG_ZOO_FORMAT);
   for (int i = 0; i < n; i++) at = stpcpy(at, records[i].block);
   fg_zoo_digest(to, (size_t)(at - to), digest);
   at += sprintf(at, "checksum %s\n", digest);

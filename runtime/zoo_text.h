@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #define FG_ZOO_MANIFEST "manifest.txt"
+#define FG_ZOO_HEADER   "flashgen zoo " /* a manifest begins so, and goes on with its format */
 
 /* A code file's name: that of the variant, and ".cubin" or ".so". */
 enum { FG_ZOO_NAME = FG_NAME_MAX + 16, FG_ZOO_BLOCK = 28672, FG_ZOO_EXPRESSION = 8192 };
