@@ -6,12 +6,12 @@
 # BUILD is a build folder, or what is run of it on a machine that cannot build: flashgen, the shared libraries, tests/.
 # Each part leaves OUT/PART.log; a table of how they ended comes last. All parts, with what they take on an H200:
 #
-#   suites    the suites of all families' kernels, in 8 parts each at once              280 s
+#   suites    the suites of all families' kernels, in 8 parts each at once              150 s
 #   soak      random specs and shapes beside simt for 180 s, and 100 repeats            200 s, best alone
-#   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck             180 s
-#   compile   seconds to compile, the least of 3; registers, spills                      50 s, best alone
+#   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck              30 s
+#   compile   seconds to compile, the least of 3; registers, spills                      70 s, best alone
 #   overhead  what a launch, a selection, a warm and a cold start cost                   10 s, best alone
-#   forward   beside cuDNN and FlashAttention-2 at 36 cells; GQA, d 96 and 192, f16     140 s
+#   forward   beside cuDNN and FlashAttention-2 at 36 cells; GQA, d 96 and 192, f16      90 s
 #   mma       the same of mma, both passes                                              180 s
 #   hooks     masks, scores and gradients beside FlexAttention                          180 s
 set -u
@@ -32,7 +32,7 @@ run_suites() {
     done
     wait
   done
-  for suite in t_wgmma_run t_tma_run t_hopper_run t_gpu t_gpu_app; do
+  for suite in t_wgmma_run t_wgmma_sass t_tma_run t_hopper_run t_gpu t_gpu_app; do
     "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1
   done
   grep -aE '^[0-9]+%|:[FE]:' "$out"/suite-*.log
