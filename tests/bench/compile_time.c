@@ -6,7 +6,7 @@
  *
  * PLANS: of each point, 0 = all, 1 = the first. Seconds are the wall clock's, in one process, of
  * the fastest round: what else a machine does has made single ones take half as much again (16
- * cores beside an H200, 2026-11-22: medians of rounds from 0.38 to 0.66 s). With one thread those
+ * cores beside an H200, 2026-11-22: medians of rounds from 0.47 to 0.66 s). With one thread those
  * of the processor belong to one compile. Entry points follow with their registers and, in
  * parentheses, those that the recipe expects; the last lines are medians and worst cases by pass.
  */
