@@ -71,7 +71,10 @@ function family.registers(spec, plan)
   local uneven = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes)
   -- 480 to 800 bytes of a number for each key at d 128
   if input.keyed and not input.pairwise and plan.block_kv > 96 and columns(spec.dv) > 96 then more = 2 * scores end
-  if plan.block_q > 128 and (columns(spec.dv) < 32 or uneven or plan.block_kv > 96 and more > 0) then more = 64 end
+  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48
+  local factored = not (score.linear or score.additive or score.bends)
+  local narrow = columns(spec.dv) < 32 or factored and columns(spec.dv) < 64 and plan.block_kv > 96
+  if plan.block_q > 128 and (narrow or uneven or plan.block_kv > 96 and more > 0) then more = 64 end
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
 
