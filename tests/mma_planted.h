@@ -16,10 +16,11 @@
 /* Widths that end within a pair of chunks, and at a whole line of 128 bytes. */
 #define FWD "family=mma head_dim=40/64 warps=4 block_kv=64 "
 #define BWD "family=mma pass=backward head_dim=40/64 "
-/* Of forward: two stages and one, warps of 16 rows; one stage, warps of 32. */
+/* Of forward: two stages and one, warps of 16 rows; one stage, warps of 32; eight warps. */
 #define F_TWO  FWD "block_q=64 stages=2 "
 #define F_ONE  FWD "block_q=64 stages=1 "
 #define F_WIDE FWD "block_q=128 stages=1 "
+#define F_EIGHT "family=mma head_dim=40/64 warps=8 block_kv=64 stages=2 "
 /* Of backward: warps that share no keys, two stages, queries at once and in parts; warps that do,
  * in pairs and in fours, one stage. */
 #define B_TWO   BWD "block_q=32 block_kv=64 "

@@ -106,6 +106,8 @@ static const planted_bug forward[] = {
      "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = F_TWO CAUSAL},
     {FORWARD, "p.nq\", \"k0 + BLOCK_KV <= p.nk\", tile.always)", "p.nq\", tile.always)",
      .words = F_TWO FULL "bias=true"},
+    {FORWARD, "imin(q_warp + WARP_Q, p.nq)", "imin(q_warp + 1, p.nq)",
+     .words = F_EIGHT CAUSAL},
     {HOOKS, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = F_TWO CAUSAL},
     {HOOKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = F_TWO CAUSAL},
     {HOOKS, "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
