@@ -1,6 +1,6 @@
 /* t_wgmma_planted.c - bugs planted in wgmma's forward: in the tiles of an input that warps load
- * themselves, in the keys that a warpgroup leaves to others, in the bits of a mask. The host device
- * or the oracle catches each. */
+ * themselves, in the turns of warpgroups and the keys that one leaves to others, in the bits of a mask.
+ * The host device or the oracle catches each. */
 #include "planted.h"
 #include "scratch.h"
 
@@ -58,6 +58,7 @@ static const planted_bug bugs[] = {
      .place = {{WGMMA}, {MOVERS}}},
     {WGMMA, "  @ take_turn()\n  @ end_turn()", "  @ end_turn()", .words = WINDOW,
      .fault = RACE "|" STUCK},
+    {WGMMA, "        @ if spaced then take_turn() end\n", "", .words = CAPPED, .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
     /* a cap: where its polynomial holds, and what takes its place */
