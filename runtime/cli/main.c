@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -117,8 +118,18 @@ static fg_status open_result(const cli *c) {
   return c->shapes ? cli_result_spares(c->shapes) : FG_OK;
 }
 
+/* Compilers take much memory and give it back, kernel after kernel: kept, it saves 60 % of the page
+ * faults of a build, and 4 to 5 % of its time (12 of mma's forwards, a median of 0.47 and 0.49 s ->
+ * 0.45 and 0.46 on the machine of an H200, 2026-11-22). */
+static void keep_memory(void) {
+#ifdef __GLIBC__
+  mallopt(M_TOP_PAD, 64 << 20);
+#endif
+}
+
 int main(int argc, char **argv) {
   static cli c; /* large */
+  keep_memory();
   hold_streams();
   signal(SIGPIPE, SIG_IGN);
   if (argc < 2) {

@@ -13,6 +13,7 @@
 #include "compile_case.h"
 #include "words.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,9 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: compile_time ARCH[,ARCH...] PLANS THREADS ROUNDS WORD...\n");
     return 2;
   }
+#ifdef __GLIBC__
+  mallopt(M_TOP_PAD, 64 << 20); /* as flashgen does */
+#endif
   good(fg_nvrtc_load(&nvrtc));
   good(fg_gen_new(NULL, &gen));
   for (int i = 5; i < argc; i++) {
