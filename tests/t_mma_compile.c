@@ -30,6 +30,8 @@ static const char *const forward[] = {
     "score=softcap(30.0)",
     "mask=window(63,0) score=alibi",
     "mask=k<=p+hk dtype=f16",
+    "mask=causal_top_left",
+    "mask=chunked(48) bias=true dtype=f16",
     "score=2.0*tanh(s)",
     "score=relative(t) inputs.t=f32[h,nq+nk-1] dtype=f16",
     "mask=causal score=softcap(30.0)",

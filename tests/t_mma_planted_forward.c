@@ -7,6 +7,7 @@
 
 #define FULL   "mask=full "
 #define CAUSAL "mask=causal "
+#define TOP_LEFT "mask=causal_top_left "
 #define TILED  "mask=causal bias=true "
 #define LOADED "mask=causal bias=true bias_dtype=f32 "
 
@@ -100,10 +101,12 @@ static const planted_bug forward[] = {
     /* bounds and masks */
     {FORWARD, "\"k < p.nk\", pair.test)", "pair.test)", .words = F_TWO FULL},
     {FORWARD, "\"k < p.nk\", pair.test)", "\"k < p.nk\")", .words = F_TWO CAUSAL},
-    {FORWARD, "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
-     "if (!($(tile.always))) {", .words = F_TWO FULL},
-    {FORWARD, "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
-     "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = F_TWO CAUSAL},
+    {FORWARD, "or text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
+     "or tile.always))) {", .words = F_TWO FULL},
+    {FORWARD, "or text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
+     "or text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = F_TWO CAUSAL},
+    {FORWARD, "text.least(\"p.nk\", bound)", "bound", .words = F_TWO TOP_LEFT},
+    {FORWARD, "text.least(\"p.nk\", bound)", "\"p.nk\"", .words = F_TWO TOP_LEFT},
     {FORWARD, "p.nq\", \"k0 + BLOCK_KV <= p.nk\", tile.always)", "p.nq\", tile.always)",
      .words = F_TWO FULL "bias=true"},
     {FORWARD, "imin(q_warp + WARP_Q, p.nq)", "imin(q_warp + 1, p.nq)",
