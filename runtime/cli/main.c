@@ -119,8 +119,8 @@ static fg_status open_result(const cli *c) {
 }
 
 /* Compilers take much memory and give it back, kernel after kernel: kept, it saves 60 % of the page
- * faults of a build, and 4 to 5 % of its time (12 of mma's forwards, a median of 0.47 and 0.49 s ->
- * 0.45 and 0.46 on the machine of an H200, 2026-11-22). */
+ * faults of a build, and 1 to 6 % of the processor's time (four of mma's forwards, three rounds,
+ * two cores, NVRTC 13.0, 2026-11-22). */
 static void keep_memory(void) {
 #ifdef __GLIBC__
   mallopt(M_TOP_PAD, 64 << 20);

@@ -98,11 +98,12 @@ end
 -- Window 1023, d 64, n 8192, 2026-11-22: 0.265 ms; without masking 0.248, without storing O 0.264, neither 0.2465, at the
 -- plain kernel's rate 0.194: 1.125 of it are whole tiles, the rest the ends of 9 tiles, where the warpgroups all are at
 -- once. Slower: fixed turns instead of claims 0.276 (d 128: 0.217 beside 0.200), masking by groups of columns that a vote
--- leaves out 0.268, half of the first tile left out (the products are serialised, C7511). By clocks read in the kernel the
--- warpgroups' turns follow each other at 540, 540 and 1450 clocks there, at 760 each in the full kernel: they begin
--- their rows at once, and 9 tiles are too few to move apart. Neither faster nor slower than 1 %: rows' ends and the next
--- rows' beginning beside the last products and the store beside the first S (0.265), and with it turns held until O is
--- there (0.266), rows handed to warpgroups from the last to the first (0.269).
+-- leaves out 0.268, half of the first tile left out (the products are serialised, C7511). Where kernels
+-- write down their clocks (0.304 ms, full 1.85) the warpgroups' turns follow each other in 1104, 549 and 787 clocks,
+-- medians, and in 768, 724 and 836 in the full kernel: it seems that they begin their rows at once and that 9 tiles are
+-- too few to move apart. No faster: rows' ends and the next rows' beginning beside the last products and the store
+-- beside the first S (0.265), with it turns held until O is there (0.266), rows handed to warpgroups from the last to
+-- the first (0.269 beside 0.264).
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
