@@ -12,6 +12,7 @@
 #define INPUT  "attention/wgmma_input.cut"
 #define MOVERS "attention/wgmma_movers.cut"
 #define TILES  "tile/tiles.cut"
+#define TEXT   "attention/text.lua"
 #define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
 #define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
 #define CAPPED "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
@@ -69,7 +70,7 @@ static const planted_bug bugs[] = {
     {SOFT, "if (!whole)\") {\n    @ hide()", "if (!whole)\") {", .words = CAPPED, .cases = wide},
     /* the bits of a mask */
     {TILES, "below = most / 8 * 2 +", "below = most / 8 * 2 + 1 +", .words = WINDOW},
-    {SOFT, "\" & ~columns_below(%s - k_lane)\"", "\"\"", .words = WINDOW},
+    {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs, SEEDS = 4 };
 
