@@ -10,6 +10,7 @@
 #define PAIRS        "attention/mma_pairs.cut"
 #define ROWS         "attention/mma_rows.cut"
 #define TILES        "tile/tiles.cut"
+#define TEXT         "attention/text.lua"
 #define HOOKS        "attention/hooks.lua"
 #define NORMALIZERS  "attention/normalizers.lua"
 

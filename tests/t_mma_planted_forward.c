@@ -8,6 +8,7 @@
 #define FULL   "mask=full "
 #define CAUSAL "mask=causal "
 #define TOP_LEFT "mask=causal_top_left "
+#define WINDOW "family=mma head_dim=64 block_kv=96 mask=window(60,5) "
 #define TILED  "mask=causal bias=true "
 #define LOADED "mask=causal bias=true bias_dtype=f32 "
 
@@ -111,6 +112,9 @@ static const planted_bug forward[] = {
      .words = F_TWO FULL "bias=true"},
     {FORWARD, "imin(q_warp + WARP_Q, p.nq)", "imin(q_warp + 1, p.nq)",
      .words = F_EIGHT CAUSAL},
+    {FORWARD, "const int k_from = k0 + k_lane;", "const int k_from = k0;", .words = WINDOW},
+    {FORWARD, "seen >> (2 * n + c) & 1", "seen >> (2 * n) & 1", .words = WINDOW},
+    {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
     {HOOKS, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = F_TWO CAUSAL},
     {HOOKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = F_TWO CAUSAL},
     {HOOKS, "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
