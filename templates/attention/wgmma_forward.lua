@@ -78,9 +78,13 @@ function family.registers(spec, plan)
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
 
+-- Registers that each thread of a block is launched with.
+local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
+
 -- Registers of the threads that move data, and of the others: what the block was launched with. Movers
 -- that look for keys no row sees spill 12 bytes with 24 (NVRTC 13.0).
 local function split(plan)
+  if plan.block_q > 192 then return 32, 112 end
   if plan.block_q > 128 then return 32, 160 end
   if hooks.mask.skips.keys then return 40, 232 end
   return 24, 240
@@ -117,6 +121,9 @@ function family.candidates(spec, arch)
     -- rows that see few keys: window 1023 at n 8192 0.203 ms beside 0.208; full 1.431 beside 1.385
     if hooks.mask.edges > 1 and not tiled_input() then table.insert(plans, 2, { block_q = 192, block_kv = 64, stages = 4, warps = 16 }) end
   end
+  -- d 64: 3 % slower than 192 rows, but few lengths leave rows of 256 over: n 512, 1024, 8192 full 0.072, 0.123, 1.70 ms
+  -- beside 0.075, 0.133, 1.64, causal 0.059, 0.082, 0.884 beside 0.062, 0.093, 0.864; ALiBi 2.00 beside 1.88 (2026-11-22)
+  if columns(spec.dv) <= 64 and hooks.score.linear then table.insert(plans, 2, { block_q = 256, block_kv = 64, stages = 2, warps = 20 }) end
   -- d 96, n 4096: 734, causal 638, 128 rows 659, 607; d 64 with a bias 1.38 ms, 128 rows 1.57; with a
   -- cap by its range 2.71, 128 rows 3.01, and by its polynomial, n 4096, 1.29, 128 keys 1.15, 128 rows 1.35
   local scored = hooks.score.bends or tiled_input()
@@ -130,7 +137,7 @@ end
 -- first cache (d 128: 0.97 ms beside 1.72). The host device runs 3 to 4 times the threads.
 local function work_of_key(plan)
   local rows, keys = plan.block_q, plan.block_kv
-  local work = rows > 128 and (keys == 128 and 60 or keys == 96 and (columns(spec.dv) > 64 and 63 or hooks.score.cap and 67 or 57) or plan.stages > 2 and 65 or 67) or keys == 128 and 70 or 80
+  local work = rows > 192 and 62 or rows > 128 and (keys == 128 and 60 or keys == 96 and (columns(spec.dv) > 64 and 63 or hooks.score.cap and 67 or 57) or plan.stages > 2 and 65 or 67) or keys == 128 and 70 or 80
   if keys == 64 and (hooks.score.bends or tiled_input()) then work = work + 4 end -- d 128: 1.95 ms beside 1.90, 0.95 beside 0.93
   local read = hooks.input.pairwise and (hooks.input.by_distance and "3" or "6") or "2"
   local input = tiled_input() and "(3 + 3 * min(nk % 8, 1))" or read
@@ -152,7 +159,7 @@ function family.describe(spec, plan)
     maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) },
     steps = {
       { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },
-        threads = 32 * plan.warps, registers = plan.block_q > 128 and 128 or 168, resident = 1, early = not claimed,
+        threads = 32 * plan.warps, registers = launched(plan), resident = 1, early = not claimed,
         work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edges * (seen_together + plan.block_kv) // 2,
                              work_of_key(plan)) },
     },
