@@ -99,15 +99,16 @@ end
 -- d 128, b 16, n 1024: 201 -> 196.3; told so at the start of the one before instead of by its end, 198.6, and b 32,
 -- n 512 takes 113.5 beside 110.5): not under a mask, where claims are set to 0 in between. Slower: a flat loop, the
 -- first S of the next rows beside the last O of these (full n 512 -1.6 %, from 2048 on +0.5 %, causal -2 to -5 %).
--- Window 1023, d 64, n 8192, 2026-11-22: 0.265 ms; without masking 0.248, without storing O 0.264, neither 0.2465, at the
--- plain kernel's rate 0.194: 1.125 of it are whole tiles, the rest the ends of 9 tiles, where the warpgroups all are at
--- once. Slower: fixed turns instead of claims 0.276 (d 128: 0.217 beside 0.200), masking by groups of columns that a vote
--- leaves out 0.268, half of the first tile left out (the products are serialised, C7511). Where kernels
--- write down their clocks (0.304 ms, full 1.85) the warpgroups' turns follow each other in 1104, 549 and 787 clocks,
--- medians, and in 768, 724 and 836 in the full kernel: it seems that they begin their rows at once and that 9 tiles are
--- too few to move apart. No faster: rows' ends and the next rows' beginning beside the last products and the store
--- beside the first S (0.265), with it turns held until O is there (0.266), rows handed to warpgroups from the last to
--- the first (0.269 beside 0.264).
+-- Window 1023, d 64, n 8192, 2026-11-22: 0.265 ms; 0.194 by pairs at the plain kernel's rate, 0.217 by tiles of 64 rows
+-- and 128 keys. Over windows of 127 to 4095 time is 0.049 ms and that rate for each tile: rows' ends. In kernels that
+-- write down their clocks 64 rows take 22 700: 7.4 tiles of 2360 (full 2216; two warpgroups 1990, one 1510) and 5240
+-- for the first tile and the ends: its weights 2030 (unmasked 1300) and S 415, tiles that only others see 250 to 890,
+-- words and Q of the rows 760, last products 500, O 412. Without masking 0.248 to 0.256. Slower: fixed turns instead of
+-- claims 0.276 (d 128: 0.217 beside 0.200), masking by groups of columns that a vote leaves out 0.268, rows handed to
+-- warpgroups from the last to the first 0.269, no turns 0.283. No faster: ends beside the last products and the next S
+-- (0.265), with it turns held until O is there (0.266), warpgroups that begin 1500 to 6500 clocks apart, 256 rows and 64
+-- keys with 4 to 8 tiles in flight (0.263). Tiles of others passed without turns take 4 in flight (0.259); the half
+-- tiles at both ends that no row sees left out, 0.258, and causal n 512 and 1024 2.5 % faster, but 8192 1.7 % slower.
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
