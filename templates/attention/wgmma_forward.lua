@@ -81,13 +81,11 @@ end
 -- Registers that each thread of a block is launched with.
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
 
--- Registers of the threads that move data, and of the others: what the block was launched with. Movers
--- that look for keys no row sees spill 12 bytes with 24 (NVRTC 13.0).
+-- Registers of the threads that move data, and of the others: what these leave of it. Movers that look for keys no row
+-- sees spill 12 bytes with 24 (NVRTC 13.0).
 local function split(plan)
-  if plan.block_q > 192 then return 32, 112 end
-  if plan.block_q > 128 then return 32, 160 end
-  if hooks.mask.skips.keys then return 40, 232 end
-  return 24, 240
+  local few, groups = plan.block_q > 128 and 32 or hooks.mask.skips.keys and 40 or 24, plan.block_q // 64
+  return few, (launched(plan) * (groups + 1) - few) // groups // 8 * 8
 end
 
 -- H200, bf16, 16384 tokens, full n 1024 / 8192, causal 1024 / 8192, TFLOP/s, 2026-11-20. 24 and 240
