@@ -42,6 +42,7 @@ all[#all + 1] = { name = "base",
   { "as_f32",        "float", "u32 bits" },
   { "as_u32",        "u32",   "float v" },
   { "exp2_f32",      "float", "float x" },
+  { "exp2_f32_if",   "float", "float x, int predicate" },      -- else 0
   { "log2_f32",      "float", "float x" },                    -- to 2^-22 absolute where x is near 1
   { "log_f32",       "float", "float x" },
   { "inverse_f32",   "float", "float x" },                    -- 1 / x, to 1 ulp

@@ -71,6 +71,9 @@ static const planted_bug bugs[] = {
     /* the bits of a mask */
     {TILES, "below = most / 8 * 2 +", "below = most / 8 * 2 + 1 +", .words = WINDOW},
     {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
+    {SOFT, "(seen0 | seen1) >> 16", "(seen0 | seen1) >> 24", .words = WINDOW},
+    {SOFT, "first and halved then\n  {\n    @ hide()", "first and halved then\n  {",
+     .words = WINDOW, .cases = wide},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs, SEEDS = 4 };
 

@@ -14,7 +14,8 @@
 --                       of a warp the family goes on with accept(r), elsewhere it takes the tile by `step`.
 --                       The first tile has first = true, behind start(r); a first one that fails, init(r).
 --                       r.exponent: a text of the score times log2 e less r.m, to be made for each weight. In `step`
---                       r.keep names a test that trial was exact of the row: its bits must be the same.
+--                       r.keep names a test that trial was exact of the row: its bits must be the same. r.seen: a
+--                       test of a score that is not masked, where the scores do not say so.
 --                       r.origin: a number that is the reference of all rows, and r.largest the sum at which a
 --                       trial ends: of bounded scores (cap.lua)
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
@@ -84,7 +85,8 @@ function softmax.start(r) return fill("$m = ", r) .. (r.origin or "0.0f") .. fil
 
 function softmax.trial(r, first)
   local exponent = r.exponent or (r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and "" or " - " .. r.m)
-  local weights = r.each(fill("$p = exp2_f32($exponent);\n$part += $p;", { p = r.p, part = r.part, exponent = exponent }))
+  local power = fill(r.seen and "exp2_f32_if($exponent, $seen)" or "exp2_f32($exponent)", { exponent = exponent, seen = r.seen })
+  local weights = r.each(fill("$p = $power;\n$part += $p;", { p = r.p, part = r.part, power = power }))
   local sum = r.part_sum()
   local most = r.largest or largest[spec.elem]
   if not first then return weights, string.format("%s < %s", sum, most) end
