@@ -17,6 +17,7 @@
 --                             product is multiplied with before
 --   score.linear              true: the score is s itself; families may leave its scale to the normaliser
 --   score.additive            true: it is s and terms that do not depend on s
+--   score.uneven, chooses     more of it than inputs and a multiple of k differs from key to key: |k - p|; k < n ? s : 0
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
 --   large                     score and mask are so long that families do not unroll them: text.rolled
@@ -255,6 +256,14 @@ end
 -- The score ----------------------------------------------------------------------------------------
 local score = { linear = formula.linear, additive = formula.text(formula.slope) == "1.0" }
 hooks.score = score
+
+-- What is left to do for each key when the row's part is known, without what is read.
+do
+  local text = emit({ formula.score }, { q = "q", k = "KEY", k_base = "BASE", k_offset = "OFFSET", s = "s", hoist = true }).values[1]
+  text = text:gsub("ld[gs]_%w+%b()", "")
+  score.uneven = text:find("KEY") ~= nil or select(2, text:gsub("OFFSET", "")) > 1
+  score.chooses = score.uneven and text:find("?", 1, true) ~= nil
+end
 
 -- Is an input of what others' gradients multiply dS by?
 local function in_slopes(ident)

@@ -68,13 +68,22 @@ function family.registers(spec, plan)
   end
   -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
   local holes = mask.tile("q0", "q1", "k0", "k1", "h").always == "0"
-  local uneven = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes)
-  -- 480 to 800 bytes of a number for each key at d 128
-  if input.keyed and not input.pairwise and plan.block_kv > 96 and columns(spec.dv) > 96 then more = 2 * scores end
-  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48
+  local tight = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes)
+  -- An input by key: 480 to 800 bytes of one number for each at d 128; of any, where keys are masked one by one, 160
+  -- at d 96, 24 to 32 at d 192
+  local by_key = plan.block_kv > 96 and columns(spec.dv) > 96 and not input.pairwise
+  local one_by_one = not mask.exact and columns(spec.dv) > (plan.block_kv > 96 and 64 or plan.block_kv > 64 and 160 or 256)
+  if input.keyed and (by_key or one_by_one) then more = 2 * scores end
+  -- 8 to 1220 bytes of |k - p|, (k - p)^2 and their like
+  if score.uneven then
+    local wide = plan.block_kv > 96 or plan.block_kv > 64 and (columns(spec.dv) > (input.keyed and 64 or 96) or score.chooses)
+    more = math.max(more, wide and 3 * scores or holes and columns(spec.dv) > 192 and 40 or 16)
+  end
+  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 8 of an input at d 32, 32 of one by key at d 64/128
   local factored = not (score.linear or score.additive or score.bends)
-  local narrow = columns(spec.dv) < 32 or factored and columns(spec.dv) < 64 and plan.block_kv > 96
-  if plan.block_q > 128 and (narrow or uneven or plan.block_kv > 96 and more > 0) then more = 64 end
+  local narrow = columns(spec.dv) < (#input.names > 0 and 48 or 32) or factored and columns(spec.dv) < 64 and plan.block_kv > 96
+  narrow = narrow or input.keyed and spec.d <= 64 and columns(spec.dv) > 96
+  if plan.block_q > 128 and (narrow or tight or score.uneven or plan.block_kv > 96 and more > 0) then more = 64 end
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
 
@@ -97,16 +106,18 @@ end
 -- d 128, b 16, n 1024: 201 -> 196.3; told so at the start of the one before instead of by its end, 198.6, and b 32,
 -- n 512 takes 113.5 beside 110.5): not under a mask, where claims are set to 0 in between. Slower: a flat loop, the
 -- first S of the next rows beside the last O of these (full n 512 -1.6 %, from 2048 on +0.5 %, causal -2 to -5 %).
--- Window 1023, d 64, n 8192, 2026-11-22: 0.265 ms; 0.194 by pairs at the plain kernel's rate, 0.217 by tiles of 64 rows
--- and 128 keys. Over windows of 127 to 4095 time is 0.049 ms and that rate for each tile: rows' ends. In kernels that
--- write down their clocks 64 rows take 22 700: 7.4 tiles of 2360 (full 2216; two warpgroups 1990, one 1510) and 5240
--- for the first tile and the ends: its weights 2030 (unmasked 1300) and S 415, tiles that only others see 250 to 890,
--- words and Q of the rows 760, last products 500, O 412. Without masking 0.248 to 0.256. Slower: fixed turns instead of
--- claims 0.276 (d 128: 0.217 beside 0.200), masking by groups of columns that a vote leaves out 0.268, rows handed to
--- warpgroups from the last to the first 0.269, no turns 0.283. No faster: ends beside the last products and the next S
--- (0.265), with it turns held until O is there (0.266), warpgroups that begin 1500 to 6500 clocks apart, 256 rows and 64
--- keys with 4 to 8 tiles in flight (0.263). Tiles of others passed without turns take 4 in flight (0.259); the half
--- tiles at both ends that no row sees left out, 0.258, and causal n 512 and 1024 2.5 % faster, but 8192 1.7 % slower.
+-- Window 1023, d 64, n 8192, 2026-11-22: 0.265 ms (0.259 since first tiles are halved); 0.194 by pairs at the plain
+-- kernel's rate, 0.217 by tiles of 64 rows and 128 keys. Over windows of 127 to 4095 time is 0.049 ms and that rate for
+-- each tile: rows' ends. In kernels that write down their clocks 64 rows take 22 700: 7.4 tiles of 2360 (full 2216; two
+-- warpgroups 1990, one 1510) and 5240 for the first tile and the ends: its weights 2030 (unmasked 1300) and S 415,
+-- tiles that only others see 250 to 890, words and Q of the rows 760, last products 500, O 412. Without masking 0.248
+-- to 0.256. Slower: fixed turns instead of claims 0.276 (d 128: 0.217 beside 0.200), masking by groups of columns that
+-- a vote leaves out 0.268, rows handed to warpgroups from the last to the first 0.269, no turns 0.283, a lock in shared
+-- memory instead, which no tile that is left takes, 0.302 (causal 1.06 beside 0.867), 64 keys with 2 to 8 tiles in
+-- flight 0.295. No faster: ends beside the last products and the next S (0.265), with it turns held until O is there
+-- (0.266), warpgroups that begin 1500 to 6500 clocks apart, 256 rows and 64 keys with 4 to 8 tiles in flight (0.263).
+-- Tiles of others passed without turns take 4 in flight (0.259); the half tiles at both ends that no row sees left out,
+-- 0.258, and causal n 512 and 1024 2.5 % faster, but 8192 1.7 % slower.
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
