@@ -80,6 +80,47 @@ fg_status fg_build_variant(fg_zoo_make *make, fg_gen *gen, const fg_variant *var
   return status;
 }
 
+static const fg_limits *limits_of(const fg_grid *grid, const fg_point *point) {
+  for (int i = 0; i < grid->n; i++)
+    if (!memcmp(&grid->point[i], point, sizeof *point)) return grid->limits[i];
+  return NULL;
+}
+
+static fg_status build_next(fg_zoo_make *make, fg_gen *gen, const fg_limits *limits,
+                            const fg_variant *first, const fg_build_compilers *compilers,
+                            const volatile int *stop, fg_build_made *made) {
+  fg_variant variant = *first;
+  fg_status status = FG_ECOMPILER;
+  fg_plan *plans;
+  int n;
+  TRY(fg_gen_plans(gen, &first->point, first->arch, limits, &plans, &n));
+  for (int i = 0; i < n && status == FG_ECOMPILER && !*stop; i++) {
+    if (!fg_build_takes(limits, &plans[i]) || !memcmp(&plans[i], &first->plan, sizeof *plans))
+      continue;
+    variant.plan = made->plan = plans[i];
+    status = fg_build_variant(make, gen, &variant, compilers, made);
+  }
+  free(plans);
+  return status;
+}
+
+fg_status fg_build_best(fg_zoo_make *make, fg_gen *gen, const fg_grid *grid,
+                        const fg_variant *variant, const fg_build_compilers *compilers,
+                        const volatile int *stop, fg_build_made *made) {
+  const fg_limits *limits = grid ? limits_of(grid, &variant->point) : NULL;
+  made->plan = variant->plan;
+  made->refused[0] = 0;
+  fg_status status = fg_build_variant(make, gen, variant, compilers, made);
+  if (status != FG_ECOMPILER || !limits) return status;
+  snprintf(made->refused, sizeof made->refused, "%s", fg_error());
+  char *why = strdup(fg_error());
+  if (!why) return fg_fail(FG_EMEMORY, "no memory for a failure");
+  status = build_next(make, gen, limits, variant, compilers, stop, made);
+  if (status == FG_ECOMPILER) fg_fail(status, "%s", why);
+  free(why);
+  return status;
+}
+
 static int by_name(const void *left, const void *right) {
   char a[FG_NAME_MAX], b[FG_NAME_MAX];
   fg_variant_name(left, sizeof a, a);
@@ -101,4 +142,19 @@ fg_status fg_build_record(const fg_variant *variant, const fg_build_made *made,
     return fg_fail(FG_EMEMORY, "no memory for a manifest");
   fg_variant_name(variant, sizeof record->name, record->name);
   return FG_OK;
+}
+
+static int by_record_name(const void *left, const void *right) {
+  return strcmp(((const fg_zoo_record *)left)->name, ((const fg_zoo_record *)right)->name);
+}
+
+int fg_build_sort_records(int n, fg_zoo_record *records) {
+  int left = 0;
+  qsort(records, (size_t)n, sizeof *records, by_record_name);
+  for (int i = 0; i < n; i++)
+    if (left && !by_record_name(&records[left - 1], &records[i]))
+      free(records[i].block);
+    else
+      records[left++] = records[i];
+  return left;
 }

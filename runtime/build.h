@@ -15,6 +15,8 @@ typedef struct fg_build_made {
   bool kept; /* it was there already */
   uint64_t size;
   char block[FG_ZOO_BLOCK]; /* of the manifest */
+  fg_plan plan;             /* that of the variant, or the next best */
+  char refused[512];        /* "", or why it is another */
 } fg_build_made;
 
 /* The archs of a zoo's variants, and who compiles for each. */
@@ -34,8 +36,17 @@ fg_status fg_build_find_compilers(int n, const fg_variant *variants, fg_build_co
 fg_status fg_build_variant(fg_zoo_make *make, fg_gen *gen, const fg_variant *variant,
                            const fg_build_compilers *compilers, fg_build_made *made);
 
+/* The same, where the variant has the best plan of a point of the grid, for the best plan that there
+ * is: one that this compiler refuses (another version may spill) gives way to the next within the
+ * point's limits, unless *stop. If none is left the first one's failure stands. grid = NULL: this
+ * plan and no other. */
+fg_status fg_build_best(fg_zoo_make *make, fg_gen *gen, const fg_grid *grid,
+                        const fg_variant *variant, const fg_build_compilers *compilers,
+                        const volatile int *stop, fg_build_made *made);
+
 /* By name, as a manifest has them, each once; how many are left. */
 int fg_build_sort(int n, fg_variant *variants);
+int fg_build_sort_records(int n, fg_zoo_record *records); /* frees the others' blocks */
 
 /* A variant's entry for fg_zoo_finish; its block is the caller's to free. */
 fg_status fg_build_record(const fg_variant *variant, const fg_build_made *made,

@@ -15,7 +15,7 @@ enum { JOBS_MAX = 64, JOBS_DEFAULT = 8, STACK = 8 << 20 };
 typedef struct {
   bool done, kept;
   fg_status status;
-  char *text; /* of a failure */
+  char *text; /* of a failure, or why another plan is taken; NULL */
   fg_zoo_record record;
 } outcome;
 
@@ -36,6 +36,8 @@ typedef struct {
   int next;         /* variant that nobody is at */
   bool stop;
 } job;
+
+static const volatile int never; /* a build that nothing interrupts */
 
 /* What there is to make ------------------------------------------------------------------------ */
 
@@ -98,7 +100,6 @@ static fg_status add_archs(job *j) {
 }
 
 static fg_status start(job *j) {
-  static const volatile int never;
   char note[1024];
   TRY(fg_gen_new(j->context->templates, &j->gen));
   TRY(read_specs(j));
@@ -115,11 +116,16 @@ static fg_status start(job *j) {
 
 /* Making it, in a thread ----------------------------------------------------------------------- */
 
-static void build_one(job *j, fg_gen *gen, const fg_variant *variant, outcome *o) {
+static void build_one(job *j, fg_gen *gen, fg_variant *variant, outcome *o) {
+  const fg_grid *best = j->order->plans == 0 || j->order->plans == 1 ? j->grid : NULL;
   fg_build_made made = {0};
-  o->status = fg_build_variant(j->make, gen, variant, &j->compilers, &made);
-  if (o->status == FG_OK) o->status = fg_build_record(variant, &made, &o->record);
-  if (o->status != FG_OK) o->text = strdup(fg_error());
+  o->status = fg_build_best(j->make, gen, best, variant, &j->compilers, &never, &made);
+  if (o->status == FG_OK) {
+    variant->plan = made.plan;
+    o->status = fg_build_record(variant, &made, &o->record);
+  }
+  if (o->status != FG_OK || *made.refused)
+    o->text = strdup(o->status != FG_OK ? fg_error() : made.refused);
   o->kept = made.kept;
 }
 
@@ -170,6 +176,8 @@ static fg_status take(job *j, int i, fg_status *failure, int *failed, bool *go_o
   j->built.made += o->status == FG_OK && !o->kept;
   j->built.kept += o->status == FG_OK && o->kept;
   if (o->status != FG_OK && !j->built.failed++) *failure = o->status, *failed = i;
+  if (o->status == FG_OK && o->text)
+    fg_context_warn(j->context, "another plan is taken: %s", o->text);
   fg_variant_name(&j->variant[i], sizeof name, name);
   if (order->progress && order->progress(order->progress_context, name, reason_of(o), i + 1, j->n))
     *go_on = false;
@@ -182,11 +190,15 @@ static fg_status finish(job *j) {
   int n = 0;
   bool changed;
   if (!record) return fg_fail(FG_EMEMORY, "no memory for %d variants", j->n);
-  for (int i = 0; i < j->n; i++)
-    if (j->outcome[i].status == FG_OK) record[n++] = j->outcome[i].record;
+  for (int i = 0; i < j->n; i++) {
+    fg_zoo_record *own = &j->outcome[i].record;
+    if (j->outcome[i].status == FG_OK) record[n++] = *own, own->block = NULL;
+  }
+  n = fg_build_sort_records(n, record); /* another plan may have another place */
   fg_status status = fg_zoo_finish(j->make, n, record, &j->built.removed, &changed);
   if (status == FG_OK && o->embed)
     status = fg_zoo_embed(j->make, o->directory, o->embed, n, record, &changed);
+  while (n--) free(record[n].block);
   free(record);
   return status;
 }

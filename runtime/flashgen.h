@@ -227,7 +227,8 @@ typedef struct fg_built {
 } fg_built;
 
 /* Makes the zoo be what the order says, as `flashgen build` does: what is there already is kept,
- * and what an earlier call left undone goes on. Variants that fail are left out of it, the rest is
+ * and what an earlier call left undone goes on. With one plan of each spec, one that the compiler
+ * refuses gives way to the next, with a warning. Variants that fail are left out of it, the rest is
  * finished, and the first one's failure returned; *built is filled in then too. The simt family
  * joins only where a spec names it. */
 fg_status fg_build(fg_context *context, const fg_order *order, fg_built *built);

@@ -9,8 +9,8 @@
 void build_enter(void);
 void build_leave(void);
 
-/* "FLASHGEN_CC=<here>/cc.sh": counts its compiles; kernels whose name holds "d24" it refuses, and
- * with those whose name holds "d32" it kills the process that has called it. */
+/* "FLASHGEN_CC=<here>/cc.sh": counts its compiles; kernels whose name holds "d24" it refuses, of d56
+ * the first plan, and with those whose name holds "d32" it kills the process that has called it. */
 const char *build_cc(void);
 
 /* Compiles that cc.sh has started since the last call. */

@@ -13,6 +13,7 @@
 #define HOST  "family=simt --arch host -q "
 #define THREE "build head_dim=8,16,40 " HOST
 enum { OF_THREE = 3 };
+#define D56_NEXT "attn_fwd-bf16-d56.simt-q4-k32-w4.host"
 #define D8 "attn_fwd-bf16-d8.simt-q16-k32-w4.host"
 
 static const char *first(const char *text) {
@@ -171,6 +172,39 @@ START_TEST(refused_by_the_compiler) {
 }
 END_TEST
 
+/* A best plan that the compiler refuses gives way to the next, for the program and the library. */
+START_TEST(another_plan) {
+  static const char *const specs[] = {"head_dim=8,56", "family=simt"};
+  static const char why[] = "attn_fwd-bf16-d56.simt-q16-k32-w4.host: ";
+  fg_config config = FG_INIT(fg_config);
+  fg_order order = FG_INIT(fg_order);
+  fg_built built = FG_INIT(fg_built);
+  fg_context *context;
+  program_result r = build_gives(0, "build head_dim=8,56 " HOST "-o zoo");
+  program_says(r.out, "made  " D56_NEXT "  ");
+  program_says(r.out, "      instead of another plan: ");
+  program_says(r.out, why);
+  program_says(r.out, "\nzoo: 2 variants: 2 made, 0 kept, 0 failed, 0 removed\n");
+  build_is_whole("zoo", 2);
+  ck_assert_int_eq(build_has("zoo", D56_NEXT ".so"), 1);
+  r = build_gives(0, "build head_dim=8,56 " HOST "-o zoo");
+  program_says(r.out, "kept  " D56_NEXT "  ");
+  r = build_gives(1, "build head_dim=56 " HOST "-o other --plan simt-q16-k32-w4");
+  program_says(r.out, "FAIL  attn_fwd-bf16-d56.simt-q16-k32-w4.host\n");
+  build_gives(1, "build head_dim=56 " HOST "-o other --plans 2");
+  const char *cc = build_cc();
+  setenv("FLASHGEN_CC", strchr(cc, '=') + 1, 1);
+  config.device = "host", config.cache = "cache";
+  order.specs = specs, order.n_specs = 2, order.directory = "library";
+  ck_assert_int_eq(fg_open(&config, &context), FG_OK);
+  ck_assert_int_eq(fg_build(context, &order, &built), FG_OK);
+  ck_assert_int_eq(built.made, 2);
+  fg_close(context);
+  unsetenv("FLASHGEN_CC");
+  build_same("zoo", "library");
+}
+END_TEST
+
 /* A worker that dies takes one variant with it. */
 START_TEST(worker_that_dies) {
   const program_setup own = {.env = {"TMPDIR=.", build_cc()}}; /* where it leaves its files */
@@ -319,6 +353,7 @@ int main(void) {
   tcase_add_test(builds, changed_template);
   tcase_add_test(builds, damaged_files);
   tcase_add_test(builds, refused_by_the_compiler);
+  tcase_add_test(builds, another_plan);
   tcase_add_test(builds, worker_that_dies);
   tcase_add_test(builds, stamp);
   tcase_add_test(builds, stamp_of_a_failure);

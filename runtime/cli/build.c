@@ -31,11 +31,17 @@ typedef struct {
 
 /* ---- one variant, in a worker ---- */
 
+/* Of specs whose best plans are asked for; a name or a filter means that plan. */
+static bool takes_next(const cli *c) {
+  return !c->n_names && !c->plan && !c->filter && (!c->plans || !strcmp(c->plans, "best"));
+}
+
 static void build_variant(void *context, int i, void *result) {
   const job *j = context;
   outcome *o = result;
   const fg_variant *variant = &j->v.variant[i];
-  o->status = fg_build_variant(j->make, j->v.gen, variant, &j->compilers, &o->made);
+  o->status = fg_build_best(j->make, j->v.gen, takes_next(j->c) ? j->v.grid : NULL, variant,
+                            &j->compilers, &cli_interrupted, &o->made);
   o->interrupted =
       o->status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
   if (o->status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
@@ -50,7 +56,7 @@ static const char *word_of(const outcome *o, int died) {
 /* Kept ones are no news. */
 static void print_row(const job *j, const char *name, const outcome *o, int died) {
   int failed = died || o->status != FG_OK;
-  if (o->made.kept && !j->c->verbose) return;
+  if (o->made.kept && !*o->made.refused && !j->c->verbose) return;
   printf("%s  %s", word_of(o, died), name);
   if (!failed) printf("  %" PRIu64 " bytes", o->made.size);
   printf("\n");
@@ -58,13 +64,15 @@ static void print_row(const job *j, const char *name, const outcome *o, int died
     printf("      its process died of signal %d\n", died);
   else if (failed)
     printf("      %s\n", o->text);
+  else if (*o->made.refused)
+    printf("      instead of another plan: %s\n", o->made.refused);
 }
 
 static void print_json_row(const char *name, const outcome *o, int died, int first) {
   printf("%s\n  {\"name\": \"%s\", \"result\": \"%s\", \"bytes\": %" PRIu64
          ", \"signal\": %d, \"text\": ",
          first ? "" : ",", name, word_of(o, died), o->made.size, died);
-  cli_json_string(stdout, o->text);
+  cli_json_string(stdout, !died && o->status == FG_OK ? o->made.refused : o->text);
   printf("}");
 }
 
@@ -75,6 +83,7 @@ static int take(void *context, int i, const void *result, int died) {
   char name[FG_NAME_MAX];
   int failed = died || o->status != FG_OK;
   if (j->machine != FG_OK || o->interrupted) return 1;
+  if (!failed) j->v.variant[i].plan = o->made.plan;
   fg_variant_name(&j->v.variant[i], sizeof name, name);
   if (fg_build_ends(o->status)) return j->machine = fg_fail(o->status, "%s", o->text), 1;
   if (!failed) {
@@ -132,6 +141,7 @@ static fg_status start(job *j) {
 
 static fg_status finish(job *j) {
   bool embedded;
+  j->n_records = fg_build_sort_records(j->n_records, j->record); /* another plan, another place */
   TRY(fg_zoo_finish(j->make, j->n_records, j->record, &j->removed, &j->changed));
   if (!j->c->embed) return FG_OK;
   TRY(fg_zoo_embed(j->make, j->c->directory, j->c->embed, j->n_records, j->record, &embedded));
