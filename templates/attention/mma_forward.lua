@@ -33,13 +33,13 @@ function family.registers(spec, plan)
   local rows = plan.block_q // plan.warps
   local scores = rows * plan.block_kv // 32
   local held = rows * 16 * cdiv(spec.dv, 16) // 32 + scores
-  -- What spilled (NVRTC 13.0) is kept out: warps of 32 rows, or inputs of the score, with a V wider than K,
-  -- whose loop over d leaves nothing to wait for (d 64/128: 24 to 72 bytes, 128/256: 56), warps of 32 rows
-  -- with a wider K (on sm_80 d 192/128: 236, 128/64: 192) or rows of no multiple of 128 bytes under a mask (d 96: 72) or with a
-  -- score (d 96: 12 to 160), and
-  -- on sm_100 (d 64 and d 128: 24 and 256 bytes, d 256 with an input: 12, a cap: 52), or under a mask with holes
-  -- (d 64 with documents: 132, dilated: 48) or another and a score (ALiBi: 12, at d 192/128 220), or |k - p| (d 64: 8), or on sm_80 beside a score (d 64: 56),
-  -- or beside several terms of tanh (d 40: 148).
+  -- What spilled (NVRTC 13.0) is kept out: warps of 32 rows, or inputs of the score, with a V wider than K, whose
+  -- loop over d leaves nothing to wait for (d 64/128: 24 to 72 bytes, 128/256: 56), warps of 32 rows with a wider K
+  -- (on sm_80 d 192/128: 236, 128/64: 192) or rows of no multiple of 128 bytes under a mask (d 96: 72) or with a
+  -- score (d 96: 12 to 160), and on sm_100 (d 64 and d 128: 24 and 256 bytes, d 256 with an input: 12, a cap: 52),
+  -- or under a mask with holes (d 64 with documents: 132, dilated: 48) or another and a score (ALiBi: 12, at d
+  -- 192/128 220), or |k - p| (d 64: 8), or on sm_80 beside a score (d 64: 56), or beside several terms of tanh (d
+  -- 40: 148).
   local wider, newer = spec.dv > spec.d and 1 or 0, mma.number(arch) >= 100 and 1 or 0
   local uneven = spec.d > spec.dv and 2 or spec.dv % 64 > 0 and 1 or 0
   local older, edges = mma.number(arch) < 90, hooks.mask.edges > 0
