@@ -41,11 +41,11 @@ function family.registers(spec, plan)
   -- 192/128 220), or |k - p| (d 64: 8), or on sm_80 beside a score (d 64: 56), or beside several terms of tanh (d
   -- 40: 148).
   local wider, newer = spec.dv > spec.d and 1 or 0, mma.number(arch) >= 100 and 1 or 0
-  local uneven = spec.d > spec.dv and 2 or spec.dv % 64 > 0 and 1 or 0
+  local unlike = spec.d > spec.dv and 2 or spec.dv % 64 > 0 and 1 or 0
   local older, edges = mma.number(arch) < 90, hooks.mask.edges > 0
   local pressed = hooks.mask.skips.keys or hooks.score.uneven or not hooks.score.linear and (older or edges and (plan.block_kv > 64 or spec.d > spec.dv or hooks.score.bends and held > 160))
   local holes = pressed and scores // 3 or hooks.score.tanhs > 1 and plan.block_kv > 64 and scores // 2 or 0
-  local more = rows > 16 and 16 * math.max(wider, uneven) + math.max((hooks.score.bends and 56 or 32) * newer, holes) or
+  local more = rows > 16 and 16 * math.max(wider, unlike) + math.max((hooks.score.bends and 56 or 32) * newer, holes) or
     not hooks.score.linear and plan.block_kv > 32 and scores * (wider + newer) or 0
   return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) + more + mma.surcharge(spec, scores, 16)
 end
