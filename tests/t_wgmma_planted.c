@@ -1,6 +1,6 @@
 /* t_wgmma_planted.c - bugs planted in wgmma's forward: in the tiles of an input that warps load
- * themselves, in the turns of warpgroups and the keys that one leaves to others, in the bits of a mask.
- * The host device or the oracle catches each. */
+ * themselves, in the turns of warpgroups and the keys that one leaves to others, in the bits of a
+ * mask. The host device or the oracle catches each. */
 #include "planted.h"
 #include "scratch.h"
 
@@ -9,6 +9,8 @@
 #define WGMMA  "attention/wgmma_forward.cut"
 #define SOFT   "attention/wgmma_softmax.cut"
 #define CAP    "attention/cap.lua"
+#define HOOKS  "attention/hooks.lua"
+#define NORM   "attention/normalizers.lua"
 #define INPUT  "attention/wgmma_input.cut"
 #define MOVERS "attention/wgmma_movers.cut"
 #define TILES  "tile/tiles.cut"
@@ -16,6 +18,7 @@
 #define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
 #define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
 #define CAPPED "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
+#define SLOPED "family=wgmma head_dim=64 block_kv=128 score=s+0.1*(k-p) mask=causal "
 
 #define RACE  "race: shared|never written|still filling it|wrong numbers"
 #define STUCK "deadlock|second time|more arrivals|has no wait|ends with|still reads"
@@ -28,6 +31,12 @@ static const verify_case wide[] = {
     {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .scale = -0.3f},
     {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .scale = 1e-9f},
     {.seed = 0}};
+
+/* Rows that lie further apart than float32's exponents reach. */
+static const verify_case apart[] = {{.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300},
+                                     .style = VERIFY_LARGE,
+                                     .scale = 2.0f},
+                                    {.seed = 0}};
 
 static const planted_bug bugs[] = {
     /* a tile of an input: whose it is, when it is read, when it is replaced */
@@ -59,7 +68,8 @@ static const planted_bug bugs[] = {
      .place = {{WGMMA}, {MOVERS}}},
     {WGMMA, "  @ take_turn()\n  @ end_turn()", "  @ end_turn()", .words = WINDOW,
      .fault = RACE "|" STUCK},
-    {WGMMA, "        @ if spaced then take_turn() end\n", "", .words = CAPPED, .fault = RACE "|" STUCK},
+    {WGMMA, "        @ if spaced then take_turn() end\n", "", .words = CAPPED,
+     .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
     /* a cap: where its polynomial holds, and what takes its place */
@@ -68,6 +78,13 @@ static const planted_bug bugs[] = {
     {CAP, "LEAST * 2.0 ^ -origin", "-1.0", .words = CAPPED, .cases = wide},
     {CAP, "number(most * a1)", "number(most * a1 * 1.001)", .words = CAPPED},
     {SOFT, "if (!whole)\") {\n    @ hide()", "if (!whole)\") {", .words = CAPPED, .cases = wide},
+    /* rows that share a reference: while they have one, where one is near enough, what they differ
+       in */
+    {NORM, "fill(\" && $m == m$leader\", r)", "\"\"", .words = SLOPED, .cases = wide},
+    {NORM, "local FAR, FARTHEST = \"32.0f\"", "local FAR, FARTHEST = \"1e30f\"", .words = SLOPED,
+     .cases = apart},
+    {HOOKS, "string.format(\"%s - (%s)\", own", "string.format(\"0.0f * (%s) - (%s)\", own",
+     .words = SLOPED},
     /* the bits of a mask */
     {TILES, "below = most / 8 * 2 +", "below = most / 8 * 2 + 1 +", .words = WINDOW},
     {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
@@ -93,12 +110,14 @@ END_TEST
 
 /* Without a bug, in orders enough that a wait behind which a slot may go on is met too late in one.
  */
-static const char *const whole[] = {BIAS, WINDOW, CAPPED};
+static const char *const whole[] = {BIAS, WINDOW, CAPPED, SLOPED};
 
 START_TEST(test_none) {
   planted_try_none(&(planted_bug){.words = whole[_i], .cases = cases, .seeds = 16});
-  if (!strcmp(whole[_i], CAPPED))
-    planted_try_none(&(planted_bug){.words = CAPPED, .cases = wide, .seeds = SEEDS});
+  if (!strcmp(whole[_i], CAPPED) || !strcmp(whole[_i], SLOPED))
+    planted_try_none(&(planted_bug){.words = whole[_i], .cases = wide, .seeds = SEEDS});
+  if (!strcmp(whole[_i], SLOPED))
+    planted_try_none(&(planted_bug){.words = whole[_i], .cases = apart, .seeds = SEEDS});
 }
 END_TEST
 

@@ -9,7 +9,8 @@
 --                             names.backward also slope, d score / ds, and terms: { name =, read =, slope = } for each
 --                             read of an input with a gradient
 --                             with names.exponent log2: the score times log2 e less names.origin, which is the same for a row; names.reach:
---                             tanh is that of numbers up to TANH_SMALL, and the largest goes to that variable
+--                             tanh is that of numbers up to TANH_SMALL, and the largest goes to that variable; a sloped
+--                             one with names.apart: what does not depend on s is one term
 --   score.bends, tanhs        there is a tanh in it, how many; bends_scaled: of the product, scaled, and of nothing else
 --   small_reach(names)        of bends_scaled: the test that no number is larger than TANH_SMALL, where `reach` is
 --                             the largest |s_raw|
@@ -18,6 +19,9 @@
 --   score.linear              true: the score is s itself; families may leave its scale to the normaliser
 --   score.additive            true: it is s and terms that do not depend on s
 --   score.uneven, chooses     more of it than inputs and a multiple of k differs from key to key: |k - p|; k < n ? s : 0
+--   score.sloped              a multiple of s and one of k, the same for a head, and terms of the row: of one key the scores
+--                             of two rows differ by the rows alone
+--   score.above(q, other)     of sloped ones: how much larger row q's are than those of `other`: { head =, row =, value = }
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
 --   large                     score and mask are so long that families do not unroll them: text.rolled
@@ -265,6 +269,17 @@ do
   score.chooses = score.uneven and text:find("?", 1, true) ~= nil
 end
 
+-- The terms of a sloped score in units of log 2.
+local function terms_of(text, offset, s)
+  local names = { OFFSET = offset:gsub("%p", "%%%0"), S = s:gsub("%p", "%%%0") }
+  return text:match((("^([%w_.+-]+ %* %(float%)%(OFFSET%)) %+ %((of_head%d+ %* S) %+ (of_row%d+)%)$"):gsub("%u+", names)))
+end
+do
+  local texts = emit({ formula.score }, { log2 = 1, q = "q", k = "KEY", k_base = "BASE", k_offset = "OFFSET", s_unit = "p.scale", s_raw = "s", hoist = true })
+  local of_key = terms_of(texts.values[1], "OFFSET", "s")
+  score.sloped = of_key ~= nil and not of_key:find("of_row") and not texts.row:find("ldg_")
+end
+
 -- Is an input of what others' gradients multiply dS by?
 local function in_slopes(ident)
   for _, x in ipairs(formula.inputs) do
@@ -324,6 +339,10 @@ function hooks.pair(names)
   names.s = names.s or names.s_unit and names.s_unit .. " * " .. names.s_raw
   local texts = emit(nodes, names)
   for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
+  if names.apart and score.sloped then
+    local of_key, of_s, of_row = terms_of(texts.values[4], names.k_offset, names.s_raw)
+    texts.values[4] = string.format("%s + (%s + %s)", of_s, of_key, of_row)
+  end
   return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[2], slope = texts.values[3], log2 = names.exponent and texts.values[4],
            terms = terms }
 end
@@ -360,6 +379,13 @@ score.cap = find_cap()
 
 -- x times a factor that may be 1.
 local function times(x, factor) return factor == "1.0f" and x or string.format("%s * (%s)", x, factor) end
+
+function score.above(q, other)
+  local function at(row) return emit({ formula.score }, { q = row, k = "(" .. place(other) .. ")", s = "0.0f", hoist = true }) end
+  local own, its = at(q), at(other)
+  local function renamed(text) return (text:gsub("of_row", "of_other")) end
+  return { head = own.head, row = own.row .. "\n" .. renamed(its.row), value = string.format("%s - (%s)", own.values[1], renamed(its.values[1])) }
+end
 
 function score.grad(ds, pair)
   for _, term in ipairs(pair.terms) do input.add(term.name, times(ds, term.slope), term) end

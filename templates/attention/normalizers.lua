@@ -17,9 +17,11 @@
 --                       r.keep names a test that trial was exact of the row: its bits must be the same. r.seen: a
 --                       test of a score that is not masked, where the scores do not say so.
 --                       r.origin: a number that is the reference of all rows, and r.largest the sum at which a
---                       trial ends: of bounded scores (cap.lua)
+--                       trial ends: of bounded scores (cap.lua). r.start: the text of a row's first reference (nil: 0).
+--                       r.leader: the number of a row whose reference is in this row's r.exponent. A trial is exact where
+--                       both have the same, which `step` takes where it leaves the row's weights near enough to 1
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
---                       r.second, the value to keep
+--                       r.second, the value to keep; r.above: what its scores lack (nil: nothing)
 --   merge(a, b)         statements that make a's state that of both, which have seen different keys,
 --                       and set a.correction and b.correction, by which the two accumulators are
 --                       multiplied before they are added
@@ -56,17 +58,27 @@ function softmax.init(r) return fill("$m = NEG_INF;\n$l = 0.0f;", r) end
 -- A score in units of log 2.
 local function in_log2(unit) return unit and "(" .. unit .. " * LOG2E)" or "LOG2E" end
 
+-- Powers of 2 that a row's weights may be from 1 by its leader's reference, in bfloat16, and the sum at which a trial
+-- of it ends.
+local FAR, FARTHEST = "32.0f", "1e12f"
+
 function softmax.step(r)
   if r.origin then
     return r.each(fill("$p = exp2_f32($s - $origin);\n$part += $p;", r)) .. fill("\n$l += ", r) .. r.part_sum() .. ";"
   end
   local unit = r.log2 and "" or " * " .. in_log2(r.unit)
-  local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit }
-  names.peak = fill(r.keep and "$keep ? $m : max_f32($m, $max$unit)" or "max_f32($m, $max$unit)",
-    { keep = r.keep, m = r.m, max = names.max, unit = unit })
+  local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit, keep = r.keep }
+  names.peak = fill("max_f32($m, $max$unit)", names)
+  local mass = ""
+  if r.leader then
+    names.sum, names.leader, names.far = r.sum(r.l), "m" .. r.leader, FAR
+    mass = fill("const float mass = $m + log2_f32($sum);\n", names)
+    names.peak = fill("abs_f32(max_f32(mass, $max$unit) - $leader) < $far ? $leader : ", names) .. names.peak
+  end
+  if r.keep then names.peak = fill("$keep ? $m : ", names) .. names.peak end
   names.weights = r.each(fill("$p = exp2_f32($s$unit - origin);\n" .. (r.part or "$l") .. " += $p;", names))
   if r.part then names.weights = names.weights .. fill("\n$l += ", names) .. r.part_sum() .. ";" end
-  return fill([[
+  return mass .. fill([[
 const float peak = $peak;
 const float origin = peak == NEG_INF ? 0.0f : peak;
 const float $correction = exp2_f32($m - origin);
@@ -81,17 +93,17 @@ end
 local largest = { bf16 = "65536.0f", f16 = "32768.0f" }
 local least = { bf16 = "1e-12f", f16 = "0.0625f" }
 
-function softmax.start(r) return fill("$m = ", r) .. (r.origin or "0.0f") .. fill(";\n$l = 0.0f;", r) end
+function softmax.start(r) return fill("$m = ", r) .. (r.origin or r.start or "0.0f") .. fill(";\n$l = 0.0f;", r) end
 
 function softmax.trial(r, first)
-  local exponent = r.exponent or (r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and "" or " - " .. r.m)
+  local exponent = r.exponent or (r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and not r.start and "" or " - " .. r.m)
   local power = fill(r.seen and "exp2_f32_if($exponent, $seen)" or "exp2_f32($exponent)", { exponent = exponent, seen = r.seen })
   local weights = r.each(fill("$p = $power;\n$part += $p;", { p = r.p, part = r.part, power = power }))
-  local sum = r.part_sum()
-  local most = r.largest or largest[spec.elem]
-  if not first then return weights, string.format("%s < %s", sum, most) end
+  local sum, joined = r.part_sum(), r.leader and r.exponent and fill(" && $m == m$leader", r) or ""
+  local most = r.leader and FARTHEST or r.largest or largest[spec.elem]
+  if not first then return weights, string.format("%s < %s", sum, most) .. joined end
   weights = string.format("%s\nconst float %s = %s;", weights, r.total, r.sum(sum))
-  return weights, (r.origin and "" or string.format("%s > %s && ", r.total, least[spec.elem])) .. string.format("%s < %s", r.total, most)
+  return weights, (r.origin and "" or string.format("%s > %s && ", r.total, least[spec.elem])) .. string.format("%s < %s", r.total, most) .. joined
 end
 
 function softmax.accept(r) return fill("$l += ", r) .. r.part_sum() .. ";" end
@@ -100,8 +112,8 @@ function softmax.finish(r)
   return fill([[
 const float total = $sum;
 const float $inverse = total == 0.0f ? 0.0f : inverse_f32(total);
-const float $second = total == 0.0f ? NEG_INF : ($m + log2_f32(total)) * LN2;]],
-    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second })
+const float $second = total == 0.0f ? NEG_INF : ($m + log2_f32(total)) * LN2$above;]],
+    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, above = r.above and " + (" .. r.above .. ")" or "" })
 end
 
 function softmax.merge(a, b)
