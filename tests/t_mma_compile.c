@@ -35,6 +35,8 @@ static const char *const forward[] = {
     "score=2.0*tanh(s)",
     "score=relative(t) inputs.t=f32[h,nq+nk-1] dtype=f16",
     "mask=causal score=softcap(30.0)",
+    "mask=causal score=s+0.01*k",
+    "score=alibi",
     "score=s-0.02*abs(k-p)",
     "mask=causal score=s-0.1*(k-p)*(k-p) bias=true bias_dims=[b,k] bias_dtype=f32",
     "score=s+0.1*tanh(s)+0.2*tanh(0.2*s)+0.3*tanh(0.3*s)+tanh(4.0*s)",

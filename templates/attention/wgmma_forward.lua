@@ -79,11 +79,12 @@ function family.registers(spec, plan)
     local wide = plan.block_kv > 96 or plan.block_kv > 64 and (columns(spec.dv) > (input.keyed and 64 or 96) or score.chooses)
     more = math.max(more, wide and 3 * scores or holes and columns(spec.dv) > 192 and 40 or 16)
   end
-  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 24 of ALiBi at d 24 and 32, 8 of an input at d 32,
-  -- 32 of one by key at d 64/128
+  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 24 of ALiBi and 16 of s + tanh(s) at d 24 and 32,
+  -- 8 of an input at d 32, 32 of one by key at d 64/128
   local factored = not (score.linear or score.additive or score.bends)
   local narrow = columns(spec.dv) < (#input.names > 0 and 48 or 32) or factored and columns(spec.dv) < 64 and plan.block_kv > 96
-  narrow = narrow or input.keyed and spec.d <= 64 and columns(spec.dv) > 96 or score.sloped and columns(spec.dv) < 48
+  narrow = narrow or input.keyed and spec.d <= 64 and columns(spec.dv) > 96
+  narrow = narrow or (score.sloped or score.bends and not score.bends_scaled) and columns(spec.dv) < 48
   if plan.block_q > 128 and (narrow or tight or score.uneven or plan.block_kv > 96 and more > 0) then more = 64 end
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
