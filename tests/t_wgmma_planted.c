@@ -68,7 +68,7 @@ static const planted_bug bugs[] = {
      .place = {{WGMMA}, {MOVERS}}},
     {WGMMA, "  @ take_turn()\n  @ end_turn()", "  @ end_turn()", .words = WINDOW,
      .fault = RACE "|" STUCK},
-    {WGMMA, "        @ if spaced then take_turn() end\n", "", .words = CAPPED,
+    {WGMMA, "        @ if first_in_turn then take_turn() end\n", "", .words = CAPPED,
      .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
