@@ -52,6 +52,9 @@ function family.shared(spec, plan)
   return blocks
 end
 
+-- A score whose rows share what a key adds: wgmma_softmax.cut.
+local function shares_rows(spec) return hooks.score.sloped and spec.elem == "bf16" end
+
 -- Of a thread that multiplies: S, O, P, the rows' state, addresses and what a score takes, or 4 to 270 bytes
 -- spill (NVRTC 13.0: a cap, inputs by key and most masks but a plain one at any d with 192 rows, a dense input
 -- or a cap of more than the product with 128 keys at d 128).
@@ -63,7 +66,7 @@ function family.registers(spec, plan)
     local wide = plan.block_kv > 96 and (hooks.long or score.bends)
     local close = plan.block_kv > 64 and columns(spec.dv) > 128 -- a table at d 192: 24
     more = close and 3 * scores or wide and 2 * scores or 7 * scores // 8
-  elseif input.keyed or score.bends and not score.cap or mask.skips.keys or mask.given or mask.edges > 0 and not score.linear then
+  elseif input.keyed or score.bends and not score.cap or mask.skips.keys or mask.given or mask.edges > 0 and not score.linear and not shares_rows(spec) then
     more = 16
   end
   -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
@@ -79,12 +82,12 @@ function family.registers(spec, plan)
     local wide = plan.block_kv > 96 or plan.block_kv > 64 and (columns(spec.dv) > (input.keyed and 64 or 96) or score.chooses)
     more = math.max(more, wide and 3 * scores or holes and columns(spec.dv) > 192 and 40 or 16)
   end
-  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 24 of ALiBi and 16 of s + tanh(s) at d 24 and 32,
+  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 8 to 24 of ALiBi at d 24 to 40, 16 of s + tanh(s) to 32,
   -- 8 of an input at d 32, 32 of one by key at d 64/128
   local factored = not (score.linear or score.additive or score.bends)
   local narrow = columns(spec.dv) < (#input.names > 0 and 48 or 32) or factored and columns(spec.dv) < 64 and plan.block_kv > 96
   narrow = narrow or input.keyed and spec.d <= 64 and columns(spec.dv) > 96
-  narrow = narrow or (score.sloped or score.bends and not score.bends_scaled) and columns(spec.dv) < 48
+  narrow = narrow or score.sloped and columns(spec.dv) < 64 or score.bends and not score.bends_scaled and columns(spec.dv) < 48
   if plan.block_q > 128 and (narrow or tight or score.uneven or plan.block_kv > 96 and more > 0) then more = 64 end
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
@@ -119,7 +122,10 @@ end
 -- flight 0.295. No faster: ends beside the last products and the next S (0.265), with it turns held until O is there
 -- (0.266), warpgroups that begin 1500 to 6500 clocks apart, 256 rows and 64 keys with 4 to 8 tiles in flight (0.263).
 -- Tiles of others passed without turns take 4 in flight (0.259); the half tiles at both ends that no row sees left out,
--- 0.258, and causal n 512 and 1024 2.5 % faster, but 8192 1.7 % slower.
+-- 0.258, and causal n 512 and 1024 2.5 % faster, but 8192 1.7 % slower. On top of 0.259, 2026-11-23: the next rows' words
+-- read beside the last products 0.261; masked pairs as what the product is added to, made before the turn, 0.264, causal
+-- 0.882 beside 0.858; first tiles in turn 0.262; tiles of others without turns and 4 in flight 0.260; the weights of far
+-- halves that no row sees left out 0.257; claims set back by the last block instead of before the kernel, 1.2 us less.
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
@@ -134,8 +140,10 @@ function family.candidates(spec, arch)
     if hooks.mask.edges > 1 and not tiled_input() then table.insert(plans, 2, { block_q = 192, block_kv = 64, stages = 4, warps = 16 }) end
   end
   -- d 64: 3 % slower than 192 rows, but few lengths leave rows of 256 over: n 512, 1024, 8192 full 0.072, 0.123, 1.70 ms
-  -- beside 0.075, 0.133, 1.64, causal 0.059, 0.082, 0.884 beside 0.062, 0.093, 0.864; ALiBi 2.00 beside 1.88 (2026-11-22)
-  if columns(spec.dv) <= 64 and hooks.score.linear then table.insert(plans, 2, { block_q = 256, block_kv = 64, stages = 2, warps = 20 }) end
+  -- beside 0.075, 0.133, 1.64, causal 0.059, 0.082, 0.884 beside 0.062, 0.093, 0.864 (2026-11-22). ALiBi under causal, n
+  -- 1024, 8192: 0.178, 0.979 beside 0.214, 0.965 (128 rows 0.219, 1.168), window 1023 at 8192 0.307 beside 0.317 (0.369),
+  -- full 1.86 beside 1.72 (2026-11-23)
+  if columns(spec.dv) <= 64 and (hooks.score.linear or shares_rows(spec) and hooks.mask.edges > 0) then table.insert(plans, 2, { block_q = 256, block_kv = 64, stages = 2, warps = 20 }) end
   -- d 96, n 4096: 734, causal 638, 128 rows 659, 607; d 64 with a bias 1.38 ms, 128 rows 1.57; with a
   -- cap by its range 2.71, 128 rows 3.01, and by its polynomial, n 4096, 1.29, 128 keys 1.15, 128 rows 1.35
   local scored = hooks.score.bends or tiled_input()
