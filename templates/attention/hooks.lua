@@ -20,7 +20,7 @@
 --   score.additive            true: it is s and terms that do not depend on s
 --   score.uneven, chooses     more of it than inputs and a multiple of k differs from key to key: |k - p|; k < n ? s : 0
 --   score.sloped              a multiple of s and one of k, the same for a head, and terms of the row: of one key the scores
---                             of two rows differ by the rows alone
+--                             of two rows differ by the rows alone. In bfloat16, in which rows may share a reference
 --   score.above(q, other)     of sloped ones: how much larger row q's are than those of `other`: { head =, row =, value = }
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
@@ -277,7 +277,7 @@ end
 do
   local texts = emit({ formula.score }, { log2 = 1, q = "q", k = "KEY", k_base = "BASE", k_offset = "OFFSET", s_unit = "p.scale", s_raw = "s", hoist = true })
   local of_key = terms_of(texts.values[1], "OFFSET", "s")
-  score.sloped = of_key ~= nil and not of_key:find("of_row") and not texts.row:find("ldg_")
+  score.sloped = spec.elem == "bf16" and of_key ~= nil and not of_key:find("of_row") and not texts.row:find("ldg_")
 end
 
 -- Is an input of what others' gradients multiply dS by?

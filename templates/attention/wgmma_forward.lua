@@ -52,9 +52,6 @@ function family.shared(spec, plan)
   return blocks
 end
 
--- A score whose rows share what a key adds: wgmma_softmax.cut.
-local function shares_rows(spec) return hooks.score.sloped and spec.elem == "bf16" end
-
 -- Of a thread that multiplies: S, O, P, the rows' state, addresses and what a score takes, or 4 to 270 bytes
 -- spill (NVRTC 13.0: a cap, inputs by key and most masks but a plain one at any d with 192 rows, a dense input
 -- or a cap of more than the product with 128 keys at d 128).
@@ -66,7 +63,7 @@ function family.registers(spec, plan)
     local wide = plan.block_kv > 96 and (hooks.long or score.bends)
     local close = plan.block_kv > 64 and columns(spec.dv) > 128 -- a table at d 192: 24
     more = close and 3 * scores or wide and 2 * scores or 7 * scores // 8
-  elseif input.keyed or score.bends and not score.cap or mask.skips.keys or mask.given or mask.edges > 0 and not score.linear and not shares_rows(spec) then
+  elseif input.keyed or score.bends and not score.cap or mask.skips.keys or mask.given or mask.edges > 0 and not (score.linear or score.sloped) then
     more = 16
   end
   -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
@@ -143,7 +140,7 @@ function family.candidates(spec, arch)
   -- beside 0.075, 0.133, 1.64, causal 0.059, 0.082, 0.884 beside 0.062, 0.093, 0.864 (2026-11-22). ALiBi under causal, n
   -- 1024, 8192: 0.178, 0.979 beside 0.214, 0.965 (128 rows 0.219, 1.168), window 1023 at 8192 0.307 beside 0.317 (0.369),
   -- full 1.86 beside 1.72 (2026-11-23)
-  if columns(spec.dv) <= 64 and (hooks.score.linear or shares_rows(spec) and hooks.mask.edges > 0) then table.insert(plans, 2, { block_q = 256, block_kv = 64, stages = 2, warps = 20 }) end
+  if columns(spec.dv) <= 64 and (hooks.score.linear or hooks.score.sloped and hooks.mask.edges > 0) then table.insert(plans, 2, { block_q = 256, block_kv = 64, stages = 2, warps = 20 }) end
   -- d 96, n 4096: 734, causal 638, 128 rows 659, 607; d 64 with a bias 1.38 ms, 128 rows 1.57; with a
   -- cap by its range 2.71, 128 rows 3.01, and by its polynomial, n 4096, 1.29, 128 keys 1.15, 128 rows 1.35
   local scored = hooks.score.bends or tiled_input()
