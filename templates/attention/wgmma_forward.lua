@@ -108,21 +108,22 @@ end
 -- d 128, b 16, n 1024: 201 -> 196.3; told so at the start of the one before instead of by its end, 198.6, and b 32,
 -- n 512 takes 113.5 beside 110.5): not under a mask, where claims are set to 0 in between. Slower: a flat loop, the
 -- first S of the next rows beside the last O of these (full n 512 -1.6 %, from 2048 on +0.5 %, causal -2 to -5 %).
--- Window 1023, d 64, n 8192, 2026-11-22: 0.265 ms (0.259 since first tiles are halved); 0.194 by pairs at the plain
--- kernel's rate, 0.217 by tiles of 64 rows and 128 keys. Over windows of 127 to 4095 time is 0.049 ms and that rate for
--- each tile: rows' ends. In kernels that write down their clocks 64 rows take 22 700: 7.4 tiles of 2360 (full 2216; two
--- warpgroups 1990, one 1510) and 5240 for the first tile and the ends: its weights 2030 (unmasked 1300) and S 415,
--- tiles that only others see 250 to 890, words and Q of the rows 760, last products 500, O 412. Without masking 0.248
--- to 0.256. Slower: fixed turns instead of claims 0.276 (d 128: 0.217 beside 0.200), masking by groups of columns that
--- a vote leaves out 0.268, rows handed to warpgroups from the last to the first 0.269, no turns 0.283, a lock in shared
--- memory instead, which no tile that is left takes, 0.302 (causal 1.06 beside 0.867), 64 keys with 2 to 8 tiles in
--- flight 0.295. No faster: ends beside the last products and the next S (0.265), with it turns held until O is there
--- (0.266), warpgroups that begin 1500 to 6500 clocks apart, 256 rows and 64 keys with 4 to 8 tiles in flight (0.263).
--- Tiles of others passed without turns take 4 in flight (0.259); the half tiles at both ends that no row sees left out,
--- 0.258, and causal n 512 and 1024 2.5 % faster, but 8192 1.7 % slower. On top of 0.259, 2026-11-23: the next rows' words
--- read beside the last products 0.261; masked pairs as what the product is added to, made before the turn, 0.264, causal
--- 0.882 beside 0.858; first tiles in turn 0.262; tiles of others without turns and 4 in flight 0.260; the weights of far
--- halves that no row sees left out 0.257; claims set back by the last block instead of before the kernel, 1.2 us less.
+-- Window 1023, d 64, n 8192, 2026-11-22 and 23: 0.256 ms, 10 us of it a launch's own; 0.194 by pairs at the plain
+-- kernel's rate, 0.217 by tiles of 64 rows and 128 keys. The rest is rows' ends: of 64 rows' 22 700 clocks 7.4 tiles take
+-- 2360 each (full 2216; two warpgroups 1990, one 1510), the first tile and the ends 5240: its weights 2030 (unmasked
+-- 1300) and S 415, tiles that only others see 250 to 890, words and Q of the rows 760, last products 500, O 412.
+-- Slower, of 0.265: fixed turns instead of claims 0.276, masking by groups of columns that a vote leaves out 0.268, rows
+-- handed to warpgroups from the last to the first 0.269, no turns 0.283, a lock in shared memory instead, which no tile
+-- that is left takes, 0.302, 64 keys with 2 to 8 tiles in flight 0.295. No faster: ends beside the last products and the
+-- next S, with it turns held until O is there, warpgroups that begin 1500 to 6500 clocks apart. The half tiles at both
+-- ends that no row sees left out, 0.258, but causal n 8192 1.7 % slower.
+-- Of 0.259, with first tiles in halves: the next rows' words read beside the last products 0.261; masked pairs as what
+-- the product is added to 0.264; first tiles in turn 0.262; tiles of others without turns and 4 in flight 0.260; claims
+-- set back by the last block instead of before the kernel, 1.2 us less.
+-- Of 0.256, with all heads in a section: 3 or 4 tiles in flight 0.260, 0.257; warpgroups a turn or more behind one
+-- another by 4 and 5 tiles in flight, turns passed at the rows' ends, 0.254 to 0.267; the weights of far halves that no
+-- row sees left out 0.256, masks of the one half that has an edge 0.257 to 0.274; claims set to 0 by a kernel that starts
+-- early, tensor maps fetched before, no less; K and V of 4 heads for 64 of Q 0.254; 256 rows and 64 keys 0.264.
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
@@ -133,7 +134,7 @@ function family.candidates(spec, arch)
   -- d 128 from n 2048 on: 811 / 785 at 8192 (80 keys: 800 / 769, 3 stages 792 / 760); d 96, n 4096: 695, causal 613
   if columns(spec.dv) > 96 and spec.d <= 128 then
     table.insert(plans, 2, { block_q = 192, block_kv = 64, stages = 2, warps = 16 })
-    -- rows that see few keys: window 1023 at n 8192 0.203 ms beside 0.208; full 1.431 beside 1.385
+    -- rows that see few keys: window 1023 at n 8192 0.196 ms beside 0.197; full 1.431 beside 1.385
     if hooks.mask.edges > 1 and not tiled_input() then table.insert(plans, 2, { block_q = 192, block_kv = 64, stages = 4, warps = 16 }) end
   end
   -- d 64: 3 % slower than 192 rows, but few lengths leave rows of 256 over: n 512, 1024, 8192 full 0.072, 0.123, 1.70 ms
