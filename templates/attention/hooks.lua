@@ -33,6 +33,7 @@
 --   mask.skips                { keys =, queries = }: tiles inside these ranges may be empty too
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
 --                             the recipe, for the cost model
+--   mask.slides               the first key moves on with the rows, the same in all heads: rows next to each other see little of K
 --   mask.reads                its test reads memory: only of rows that there are; mask.given: it uses an input
 --   mask.edges                its borders that cut through tiles: each costs a row's block half a tile each way
 --   norm                      the normaliser: normalizers.lua
@@ -398,6 +399,9 @@ hooks.mask = mask
 local mask_text = text_of(formula.mask, { q = "q" })
 mask.reads, mask.given = mask_text:find("ldg_", 1, true) ~= nil, mask_text:find("p.in_", 1, true) ~= nil
 if text_of(formula.never, { wide = true }) == "0" then mask.skips = {} end
+
+local begin = formula.keys.first
+mask.slides = begin ~= nil and not (formula.uses(begin, "b") or formula.uses(begin, "h") or formula.uses(begin, "hk"))
 
 function mask.tile(q0, q1, k0, k1, h)
   local texts = emit({ formula.never, formula.always }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h, wide = true })

@@ -182,7 +182,8 @@ local function steps(spec, plan, padded)
     { entry = "attn_bwd_rows", grid = { string.format("cdiv(%s, %d)", padded, threads // 8), "h", "b" },
       threads = threads, registers = 64, work = "1", shared = {} },
     { entry = "attn_bwd_dk_dv", threads = threads, early = mma.starts_early(),
-      grid = hooks.input.batch_first and { string.format("cdiv(nk, %d) * b", kv), "hk", "1" } or { string.format("cdiv(nk, %d)", kv), "hk", "b" },
+      grid = hooks.input.batch_first and { string.format("cdiv(nk, %d) * b", kv), "hk", "1" } or
+        hooks.mask.slides and { "hk", string.format("cdiv(nk, %d)", kv), "b" } or { string.format("cdiv(nk, %d)", kv), "hk", "b" },
       registers = math.min(255, family.registers(spec, plan)),
       work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edges * (q + kv) // 2,
                            work_of_row(spec, plan) * (q + 8), q) },
