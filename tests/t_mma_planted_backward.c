@@ -90,7 +90,7 @@ static const planted_bug backward[] = {
     {BACKWARD, "part = warp % PARTS;", "part = 0;", .words = B_PAIRS FULL, .fault = MIXED},
     {BACKWARD, "i % N_DQ / 2 * (2 * WARPS_D) + i % 2;", "i % N_DQ;", .words = B_COLUMNS},
     /* dQ */
-    {BACKWARD_LUA, "table.insert(list, 1, { zero = \"dq_sum\" })", "", .words = B_TWO FULL,
+    {BACKWARD, "stg_f32x4(sum + i, zeros);", "", .words = B_TWO FULL,
      .fault = "never written: * dq_sum", .place = {{BACKWARD, "red_add_f32x4(sum"}}},
     {BACKWARD, "dq_row = warp % WARPS_Q * 32", "dq_row = 0", .words = B_PARTS FULL},
     {BACKWARD, "dq_chunk = warp / WARPS_Q * 2;", "dq_chunk = 0;", .words = B_TWO FULL},

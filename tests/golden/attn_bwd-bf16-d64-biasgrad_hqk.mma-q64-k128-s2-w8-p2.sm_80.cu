@@ -6,7 +6,6 @@
 // made by flashgen 0.1.0
 //
 // zero:   sums1
-// zero:   dq_sum
 // launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 32) x h x b, 256 threads, 0 shared bytes
 // launch: attn_bwd_dk_dv, grid cdiv(nk, 128) * b x hk x 1, 256 threads, 115824 shared bytes
 // launch: attn_bwd_dq, grid cdiv(roundup(nq, 64) * 8, 512) x h x b, 256 threads, 0 shared bytes
@@ -125,6 +124,11 @@ DEV void stg_u32x4(void *to, const u32 *v) {
 }
 
 DEV void stg_f32(float *to, float v) { *to = v; }
+
+DEV void stg_f32x4(float *to, const float *v) {
+  const float4 x = {v[0], v[1], v[2], v[3]};
+  *(float4 *)to = x;
+}
 
 DEV void block_sync(void) { asm volatile("bar.sync 0;" ::: "memory"); }
 
@@ -425,7 +429,7 @@ typedef struct Params {
 } Params;
 
 // what is kept of each row, and delta, the constant of its dS; 8 threads a row. Rows up to the end
-// of the last tile have weights of 0.
+// of the last tile have weights of 0. Sums of dQ begin at 0.
 extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_rows(const __grid_constant__ Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
@@ -448,6 +452,9 @@ attn_bwd_rows(const __grid_constant__ Params p) {
     stg_f32(kept, lse == NEG_INF ? -NEG_INF : lse * LOG2E);
     stg_f32(kept + 1, dot - dlse);
   }
+  float *sum = p.dq_sum + (head * padded + q) * (8 * CHUNKS_D);
+  const float zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  for (int i = 4 * lane; i < 8 * CHUNKS_D; i += 32) { stg_f32x4(sum + i, zeros); }
 }
 
 // dK and dV of BLOCK_KV keys of a key/value head: over its query heads, and their rows that see

@@ -5,7 +5,8 @@
 // again:  flashgen emit attn_bwd-bf16-d64-causal-biasgrad_hqk-det.mma-q64-k64-s2-w4.host
 // made by flashgen 0.1.0
 //
-// launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 16) x h x b, 128 threads, 0 shared bytes
+// launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 16) x h x b, 128 threads, 0 shared bytes,
+//         early
 // launch: attn_bwd_dk_dv, grid cdiv(nk, 64) x hk x b, 128 threads, 58480 shared bytes, early
 // launch: attn_bwd_dq, grid cdiv(nq, 64) x h x b, 128 threads, 32880 shared bytes
 // launch: attn_bwd_dbias, grid h * cdiv(nq, 64) * cdiv(nk, 64) x 1 x 1, 128 threads, 32880 shared
@@ -461,6 +462,7 @@ typedef struct Params {
 // what is kept of each row, and delta, the constant of its dS; 8 threads a row. Rows up to the end
 // of the last tile have weights of 0.
 static void attn_bwd_rows(const Params p) {
+  grid_wait(); // until the grid before has ended
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
   const int q = (int)blockIdx.x * (THREADS / 8) + (int)threadIdx.x / 8, h = (int)blockIdx.y,
       b = (int)blockIdx.z;
