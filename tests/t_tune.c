@@ -188,9 +188,9 @@ END_TEST
 
 /* A shape that is too much for one plan is measured with the others. */
 START_TEST(plan_that_cannot_launch) {
-  program_result r = planted("attention/mma_forward.lua", "plan.block_q), \"h\", \"b\" }",
-                             "plan.block_q), \"h\", plan.block_kv == 64 and \"b * 70000\" or "
-                             "\"b\" }");
+  program_result r = planted("attention/mma_forward.lua", "or { row_tiles, \"h\", \"b\" }",
+                             "or { row_tiles, \"h\", plan.block_kv == 64 and \"b * 70000\" "
+                             "or \"b\" }");
   if (r.code != 0) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
   ck_assert_int_eq(program_count(r.out, ", 2 refused\n"), 2);
   ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_REFUSED, "needs 70000 blocks; at most 65535"),
