@@ -9,6 +9,7 @@
  *
  *   mask, score         nodes; slope: of d score / d s; linear: the score is s
  *   never, always       tests of a tile; keys, queries: { first =, last =, exact = }, nodes or nil
+ *   first_key           keys.first, of a kernel that skips no tile too
  *   inputs              in order: { name =, type =, elem =, tensor =, grad =, extents = {...},
  *                       reads = {...} }: where the score reads it, each { node =, slope =,
  *                       index = {nodes}, axis = {...}, diagonal = }: an axis is "b", "h", "q" or

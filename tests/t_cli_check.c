@@ -220,6 +220,21 @@ START_TEST(wrong_ranges) {
 }
 END_TEST
 
+/* Where tiles begin at the first key that rows see, those of the kernel that skips none lie there
+ * too, and none of its keys counts twice. */
+START_TEST(tiles_beside_unskipped) {
+  static const char *const words = "check family=mma head_dim=64 block_kv=96 mask=window(60,5) "
+                                   "b=1 h=1 nq=300 nk=400 -q";
+  program_gives(0, words);
+  plant("attention/mma_forward.cut", "\"k0 < rest ? rest : k0 + BLOCK_KV\"", "\"k0 + BLOCK_KV\"");
+  program_result r = program_run(&with_templates, words);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, " elements differ from those of the same kernel without tile skipping, the ");
+  plant("attention/mma_forward.cut", "\"(k0 >= rest || k < rest)\"", "\"1\"");
+  ck_assert_int_eq(program_run(&with_templates, words).code, 4);
+}
+END_TEST
+
 /* An index that leaves its tensor, with the expression, the index and the pair. */
 START_TEST(wrong_index) {
 #define TABLE "head_dim=16 inputs.t=f32[h,nq+nk-1] b=1 h=2 nq=9 nk=7 -q"
@@ -249,6 +264,7 @@ int main(void) {
   tcase_add_test(tests, json);
   tcase_add_test(tests, wrong_numbers);
   tcase_add_test(tests, wrong_ranges);
+  tcase_add_test(tests, tiles_beside_unskipped);
   tcase_add_test(tests, wrong_index);
   tcase_add_test(tests, not_a_number);
   tcase_add_test(tests, a_race);

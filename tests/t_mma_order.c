@@ -58,7 +58,7 @@ static const planted_bug stages[] = {
      "SM_V, v_lanes", .words = F_TWO CAUSAL, .fault = MIXED},
     {FORWARD, "input_lanes$(stages > 1 and \" + (u32)(stage * INPUT_BYTES)\" or \"\")",
      "input_lanes", .words = F_TWO BIASED, .fault = MIXED},
-    {FORWARD, "(stages > 2 and stages - 1 .. \" * \" or \"\") .. \"BLOCK_KV;\"", "\"0;\"",
+    {FORWARD, "\"const int k_next = \" .. next_key .. \";\"", "\"const int k_next = 0;\"",
      .words = F_TWO CAUSAL},
     {FORWARD, "@ load_k(k_next)", "@ load_k(\"k0\")", .words = F_ONE CAUSAL ";" F_WIDE CAUSAL},
     {BACKWARD, "stage = 1 - stage;", "(void)0;", .words = B_TWO CAUSAL, .fault = MIXED},

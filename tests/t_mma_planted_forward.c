@@ -115,6 +115,7 @@ static const planted_bug forward[] = {
     {FORWARD, "const int k_from = k0 + k_lane;", "const int k_from = k0;", .words = WINDOW},
     {FORWARD, "seen >> (2 * n + c) & 1", "seen >> (2 * n) & 1", .words = WINDOW},
     {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
+    {FORWARD, "mask.first_key(\"q0\",", "mask.first_key(\"q0 + 8\",", .words = WINDOW},
     {HOOKS, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = F_TWO CAUSAL},
     {HOOKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = F_TWO CAUSAL},
     {HOOKS, "bound(formula.keys.last, { q0 = q0, q1 = q1 }",

@@ -28,6 +28,8 @@
 --   long                      unrolled, its score takes registers: ptxas starts many pairs' terms at once
 --   mask.tile(q0, q1, k0, k1, h) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
 --   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
+--   mask.first_key(q0, q1)    nil, or that first key, of a kernel that skips no tile too: its tiles lie where those of one
+--                             that does are
 --   mask.exact                of one row, mask.keys(q, q + 1) are the keys it sees and no others
 --   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1), whatever the head
 --   mask.skips                { keys =, queries = }: tiles inside these ranges may be empty too
@@ -400,7 +402,7 @@ local mask_text = text_of(formula.mask, { q = "q" })
 mask.reads, mask.given = mask_text:find("ldg_", 1, true) ~= nil, mask_text:find("p.in_", 1, true) ~= nil
 if text_of(formula.never, { wide = true }) == "0" then mask.skips = {} end
 
-local begin = formula.keys.first
+local begin = formula.first_key
 mask.slides = begin ~= nil and not (formula.uses(begin, "b") or formula.uses(begin, "h") or formula.uses(begin, "hk"))
 
 function mask.tile(q0, q1, k0, k1, h)
@@ -419,6 +421,8 @@ end
 function mask.keys(q0, q1)
   return bound(formula.keys.first, { q0 = q0, q1 = q1 }, "0"), bound(formula.keys.last, { q0 = q0, q1 = q1 }, "p.nk")
 end
+
+function mask.first_key(q0, q1) return begin and bound(begin, { q0 = q0, q1 = q1 }) end
 
 function mask.queries(k0, k1)
   local function headless(node) return node and not formula.uses(node, "h") and node or nil end
