@@ -235,6 +235,13 @@ START_TEST(tiles_beside_unskipped) {
 }
 END_TEST
 
+/* A cap takes another way through small numbers; no more in the one kernel than in the other. */
+START_TEST(caps_beside_unskipped) {
+  program_gives(0, "check family=mma pass=forward,backward deterministic=true head_dim=64 "
+                   "mask=causal,window(100,0) score=softcap(20.0) b=1 h=2 nq=300 nk=411 -q");
+}
+END_TEST
+
 /* An index that leaves its tensor, with the expression, the index and the pair. */
 START_TEST(wrong_index) {
 #define TABLE "head_dim=16 inputs.t=f32[h,nq+nk-1] b=1 h=2 nq=9 nk=7 -q"
@@ -265,6 +272,7 @@ int main(void) {
   tcase_add_test(tests, wrong_numbers);
   tcase_add_test(tests, wrong_ranges);
   tcase_add_test(tests, tiles_beside_unskipped);
+  tcase_add_test(tests, caps_beside_unskipped);
   tcase_add_test(tests, wrong_index);
   tcase_add_test(tests, not_a_number);
   tcase_add_test(tests, a_race);
