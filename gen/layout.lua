@@ -80,9 +80,10 @@ local function match_pairs(stack, line, code, open, close)
   end
 end
 
--- Where to break a line that is too long: behind a comma or before an operator, as little nested as
--- can be, and there as late as can be; never in a string. nil: nowhere.
+-- Where to break a line that is too long: behind a comma, before an operator or the comment, as little nested
+-- as can be, and there as late as can be; never in a string, nor in a comment but between words. nil: nowhere.
 local function break_at(text, limit)
+  if text:find("^//") then return text:sub(1, limit + 1):match("^// .*() ") end
   local depth, best, least, quoted = 0, nil, math.huge, false
   local operators = { ["&&"] = true, ["||"] = true, ["?"] = true, [":"] = true, ["+"] = true, ["//"] = true }
   for i = 1, math.min(limit, #text) do
@@ -91,18 +92,21 @@ local function break_at(text, limit)
     if c:find("[%(%[]") then depth = depth + 1 elseif c:find("[%)%]]") then depth = depth - 1 end
     local word = c == " " and text:match("^ (%S+) ", i)
     local good = word and (operators[word] or text:sub(i - 1, i - 1) == ",")
-    if good and not quoted and i > limit // 3 and depth <= least then best, least = i, depth end
+    local behind = word == "//" and not quoted
+    if good and not quoted and (i > limit // 3 or behind) and depth <= least then best, least = i, depth end
+    if behind then break end
   end
   return best
 end
 
 local function wrap(out, line, lead)
   local text, indent = line.text, lead
-  while #text + indent > WIDTH and not text:find("^//") do
+  while #text + indent > WIDTH do
     local at = break_at(text, WIDTH - indent)
     if not at then break end
+    local mark = text:match("^// ") or ""
     out[#out + 1] = { text = (" "):rep(indent) .. text:sub(1, at - 1), file = line.file, line = line.line }
-    text, indent = text:sub(at + 1), lead + 4
+    text, indent = mark .. text:sub(at + 1), mark ~= "" and indent or lead + 4
   end
   out[#out + 1] = { text = (" "):rep(indent) .. text, file = line.file, line = line.line }
 end

@@ -87,6 +87,17 @@ START_TEST(text_is_indented) {
 }
 END_TEST
 
+/* Before the comment, and in it between words, which stay a comment. */
+START_TEST(long_lines_break) {
+#define CODE  "int long_name_of_a_variable = another_long_name(of, a, function), and_a_third = 1;"
+#define WORDS "// one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve"
+  makes(CODE " " WORDS "\nint after;\n", "\n" CODE "\n    " WORDS "\nint after;");
+  makes(WORDS ", thirteen, fourteen, fifteen\n", "\n" WORDS ", thirteen, fourteen,\n// fifteen");
+  makes("int x; " WORDS ", thirteen, fourteen\n",
+        "\nint x;\n    " WORDS ", thirteen,\n    // fourteen");
+}
+END_TEST
+
 static const struct {
   const char *lines, *why;
 } mistake[] = {
@@ -294,6 +305,7 @@ int main(void) {
   tcase_add_test(language, lua_lines);
   tcase_add_test(language, lines_of_empty_values);
   tcase_add_test(language, text_is_indented);
+  tcase_add_test(language, long_lines_break);
   tcase_add_test(language, translation_is_line_for_line);
   tcase_add_test(language, directory_replaces_the_built_in);
   suite_add_tcase(suite, language);
