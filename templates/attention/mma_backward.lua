@@ -178,9 +178,10 @@ end
 -- 1023, n 8192: 1.268 -> 1.256 ms, 2026-11-23). Of these 1.256 the pairs take 0.963 at the rate of a full mask, 1.083
 -- in tiles of 64 rows and 128 keys, and the first and the last step 0.068 and 0.050: they move what they must at 4.0
 -- TB/s. Slower: dQ made by the last block that adds to some rows, in parts of 256 or 512 (1.278, 1.263; causal, n 1024
--- 0.763 -> 0.778, n 8192 4.41 -> 4.56). No faster: the last sums first (1.264 beside 1.266), two or four rows of these
--- steps a thread, warps that leave queries which see none of their keys (1.263, but causal 4.42 -> 4.54: a tile waits
--- for its last warp).
+-- 0.763 -> 0.778, n 8192 4.41 -> 4.56); sums that go through shared memory to bulk adds (1.287; d 128, full 9.63 beside
+-- 8.97; without any sums 7.91); two warps and 64 keys, four such blocks a multiprocessor (1.43, more sums). No faster:
+-- the last sums first (1.264 beside 1.266), two or four rows of these steps a thread, warps that leave queries which
+-- see none of their keys (1.263, but causal 4.42 -> 4.54: a tile waits for its last warp).
 local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
   local rows, keys, split = 16 * plan.warps, tile_keys(spec, plan), division(plan)
