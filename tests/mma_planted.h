@@ -12,6 +12,8 @@
 #define TILES        "tile/tiles.cut"
 #define TEXT         "attention/text.lua"
 #define HOOKS        "attention/hooks.lua"
+#define MASKS        "attention/masks.lua"
+#define TREES        "attention/trees.lua"
 #define NORMALIZERS  "attention/normalizers.lua"
 
 /* Widths that end within a pair of chunks, and at a whole line of 128 bytes. */

@@ -211,7 +211,7 @@ START_TEST(wrong_ranges) {
                    2);
   program_gives(0, "check family=simt head_dim=16 pass=forward,backward mask=near(40) "
                    "define.near(n)=given(k<n,k<=p) -q " SMALL);
-  plant("attention/hooks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
+  plant("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
         "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 1\" }");
   r = program_run(&with_templates,
                   "check family=simt head_dim=16 mask=causal b=1 h=1 nq=21 nk=33 -q");

@@ -40,7 +40,7 @@ static const planted_bug backward[] = {
      .fault = BEYOND "|race: atomic add"},
     {BACKWARD, "h_end = first_row < row_end ? h + group : h;",
      "h_end = first_row < row_end ? h + 1 : h;", .words = B_TWO FULL},
-    {HOOKS, "bound(headless(range.first), { k0 = k0, k1 = k1 }",
+    {MASKS, "bound(headless(range.first), { k0 = k0, k1 = k1 }",
      "bound(headless(range.first), { k0 = k0 .. \" + 32\", k1 = k1 }", .words = B_TWO CAUSAL},
     /* kept and delta */
     {BACKWARD, "i < BLOCK_Q / 2; i += THREADS", "i < BLOCK_Q / 2 - 1; i += THREADS",

@@ -116,9 +116,9 @@ static const planted_bug forward[] = {
     {FORWARD, "seen >> (2 * n + c) & 1", "seen >> (2 * n) & 1", .words = WINDOW},
     {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
     {FORWARD, "mask.first_key(\"q0\",", "mask.first_key(\"q0 + 8\",", .words = WINDOW},
-    {HOOKS, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = F_TWO CAUSAL},
-    {HOOKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = F_TWO CAUSAL},
-    {HOOKS, "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
+    {TREES, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = F_TWO CAUSAL},
+    {MASKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = F_TWO CAUSAL},
+    {MASKS, "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
      "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 64\" }", .words = F_TWO CAUSAL},
     /* the state of rows */
     {FORWARD, "*= $(row.correction);", "*= 1.0f;", .words = F_TWO CAUSAL},

@@ -13,6 +13,8 @@
 #define BACKWARD    "attention/simt_backward.cut"
 #define ROWS        "tile/rows.cut"
 #define HOOKS       "attention/hooks.lua"
+#define MASKS       "attention/masks.lua"
+#define TREES       "attention/trees.lua"
 #define NORMALIZERS "attention/normalizers.lua"
 
 /* Meetings of threads: every occurrence in the file is dropped once. */
@@ -111,8 +113,8 @@ static const planted_bug wrong[] = {
     {FORWARD, "SM_K + (u32)(lane * PITCH_D)", "SM_K + (u32)((lane + 1) * PITCH_D)",
      .words = planted_forward},
     {FORWARD, "o[r][c] *= $(row.correction);", "", .words = planted_forward},
-    {HOOKS, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = planted_forward},
-    {HOOKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = planted_forward},
+    {TREES, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = planted_forward},
+    {MASKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = planted_forward},
     {NORMALIZERS, "$l *= $correction;", "", .words = planted_forward},
     {BACKWARD, "dq[r], p.scale, D", "dq[r], 1.0f, D", .words = planted_backward},
     {BACKWARD, "add_rows(&dk[0][0], own, sm + SM_LANE_D, PITCH_D, D);", "",

@@ -161,7 +161,7 @@ START_TEST(mistakes_in_other_files) {
   templates_replace("attention/hooks.lua", ")[spec.normalizer]", ")[nosuch]");
   line = templates_line("attention/hooks.lua", ")[spec.normalizer]");
   fails("attention/hooks.lua", line, "undefined name 'nosuch'");
-  templates_replace("attention/hooks.lua", "local hooks = {}", "local hooks = {}");
+  templates_replace("attention/hooks.lua", "local hooks = {", "local hooks = {");
   templates_replace("tile/rows.cut", "DEV u16 from_f32", "DEV $(u16) from_f32");
   line = templates_line("tile/rows.cut", "DEV u16 from_f32");
   fails("tile/rows.cut", line, "undefined name 'u16'");

@@ -1,0 +1,87 @@
+-- masks.lua: which pairs are visible, as text for the families: hooks.mask.
+--
+--   mask.tile(q0, q1, k0, k1, h) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
+--   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
+--   mask.first_key(q0, q1)    nil, or that first key, of a kernel that skips no tile too: its tiles lie where those of one
+--                             that does are
+--   mask.exact                of one row, mask.keys(q, q + 1) are the keys it sees and no others
+--   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1), whatever the head
+--   mask.skips                { keys =, queries = }: tiles inside these ranges may be empty too
+--   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
+--                             the recipe, for the cost model
+--   mask.slides               the first key moves on with the rows, the same in all heads: rows next to each other see little of K
+--   mask.reads                its test reads memory: only of rows that there are; mask.given: it uses an input
+--   mask.edges                its borders that cut through tiles: each costs a row's block half a tile each way
+-- Ranges may leave [0, nq) and [0, nk): families clamp them.
+local trees = run("attention/trees.lua")
+local emit, text_of = trees.emit, trees.text_of
+
+local mask = { exact = formula.keys.exact, skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
+local mask_text = text_of(formula.mask, { q = "q" })
+mask.reads, mask.given = mask_text:find("ldg_", 1, true) ~= nil, mask_text:find("p.in_", 1, true) ~= nil
+if text_of(formula.never, { wide = true }) == "0" then mask.skips = {} end
+
+local begin = formula.first_key
+mask.slides = begin ~= nil and not (formula.uses(begin, "b") or formula.uses(begin, "h") or formula.uses(begin, "hk"))
+
+function mask.tile(q0, q1, k0, k1, h)
+  local texts = emit({ formula.never, formula.always }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h, wide = true })
+  return { never = texts.values[1], always = texts.values[2] }
+end
+
+-- A bound as an index: one of 64 bits is cut to what lengths can be.
+local function bound(node, names, default)
+  if not node then return default end
+  names.wide = true
+  local text = text_of(node, names)
+  return text:find("(i64)", 1, true) and "clamp_index(" .. text .. ")" or text
+end
+
+function mask.keys(q0, q1)
+  return bound(formula.keys.first, { q0 = q0, q1 = q1 }, "0"), bound(formula.keys.last, { q0 = q0, q1 = q1 }, "p.nk")
+end
+
+function mask.first_key(q0, q1) return begin and bound(begin, { q0 = q0, q1 = q1 }) end
+
+function mask.queries(k0, k1)
+  local function headless(node) return node and not formula.uses(node, "h") and node or nil end
+  local range = formula.queries
+  if headless(range.first) ~= range.first or headless(range.last) ~= range.last then mask.skips.queries = true end
+  return bound(headless(range.first), { k0 = k0, k1 = k1 }, "0"), bound(headless(range.last), { k0 = k0, k1 = k1 }, "p.nq")
+end
+
+-- Entries of an expression's code, which is at most 64 long (FG_EXPR_MAX); families put up to 20 around it.
+local LONGEST = 44
+local function entries(text)
+  local _, words = text:gsub("%w+", "")
+  local _, signs = text:gsub("[%+%-%*/]", "")
+  return words + signs
+end
+
+-- The length of the range of a row or key in the middle, where it is a short expression of lengths and
+-- constants; else all of the other side.
+local function seen(range, names, length)
+  local function side(node)
+    local text = node and formula.text(node)
+    if not text then return nil end
+    for name, value in pairs(names) do text = text:gsub("%f[%w]" .. name .. "%f[%W]", value) end
+    return not text:find("[^%w%s%+%-%*/%(%),]") and not text:find("^%-") and not text:find("[%(,] ?%-") and not text:gsub("%f[%a]%w+", { nq = "", nk = "", min = "", max = "" }):find("%a") and text
+  end
+  local first, last = side(range.first), side(range.last)
+  local text = length
+  if first and last then
+    text = string.format("max(min(%s, %s) - max(%s, 0), 1)", last, length, first)
+  elseif last then
+    text = string.format("max(min(%s, %s), 1)", last, length)
+  elseif first then
+    text = string.format("max(%s - max(%s, 0), 1)", length, first)
+  end
+  return entries(text) <= LONGEST and text or length
+end
+mask.keys_seen = seen(formula.keys, { q0 = "nq / 2", q1 = "(nq / 2 + 1)" }, "nk")
+mask.rows_seen = seen(formula.queries, { k0 = "nk / 2", k1 = "(nk / 2 + 1)" }, "nq")
+for _, side in ipairs({ "first", "last" }) do
+  if formula.keys[side] then mask.edges = mask.edges + 1 end
+end
+
+return mask

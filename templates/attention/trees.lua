@@ -1,0 +1,19 @@
+-- trees.lua: the trees of the spec's expressions as text, in the kernel's names.
+local trees = {}
+
+-- The key that row q sits at when both ends align.
+function trees.place(q) return q .. " + p.nk - p.nq" end
+
+local always = { b = "b", h = "h", hk = "g", nq = "p.nq", nk = "p.nk", nh = "p.h" }
+
+-- What formula.emit gives for these nodes and names; others are the kernel's.
+function trees.emit(nodes, names)
+  for name, text in pairs(always) do names[name] = names[name] or text end
+  if names.q then names.p = trees.place(names.q) end
+  return formula.emit(nodes, names)
+end
+
+-- The text of one node, nothing taken out of it.
+function trees.text_of(node, names) return trees.emit({ node }, names).values[1] end
+
+return trees
