@@ -3,168 +3,37 @@
  * A definition's body is read anew at each use with its parameters standing for what they are
  * given; so a parameter has the type of its argument, and may be a tensor. Nesting is bounded,
  * whether by parentheses or by definitions, and every error has a column. */
-#include "formula_parse.h"
+#include "formula_parser.h"
 
 #include "spec.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NESTING = 100, SHOWN = 72 };
+enum { NESTING = 100 };
 
 /* Bytes of definitions that are read for one expression, 0.1 s at most: of 22 that each use the one
  * before twice, there would be 4 million. */
 enum { READ_MOST = 1 << 20 };
 
-/* What a parameter stands for: a node, or (node 0) an input that is a tensor. */
-typedef struct {
-  const char *name;
-  int node, input;
-} binding;
-
-typedef struct parser {
-  fg_formula *f;
-  const fg_definitions *definitions;
-  const char *field, *text, *at; /* `at` is behind the token */
-  fg_place place;
-  int nesting;
-  size_t *read;     /* bytes of definitions so far */
-  const char *word; /* the token: its start and length; 0 at the end */
-  size_t n;
-  int n_bindings;
-  binding bound[FG_PARAMETER_NAMES];
-} parser;
-
-/* ---- tokens ---- */
-
-static bool is_word(char c) { return fg_formula_word(c); }
-
-static void next(parser *p) {
-  while (*p->at == ' ' || *p->at == '\t' || *p->at == '\n') p->at++;
-  const char *start = p->word = p->at;
-  if (isdigit((unsigned char)*start) || (*start == '.' && isdigit((unsigned char)start[1]))) {
-    char *end;
-    if (start[0] == '0' && (start[1] | 32) == 'x') /* strtod would take it */
-      end = (char *)start + 1;
-    else
-      strtod(start, &end);
-    p->at = end;
-    while (is_word(*p->at)) p->at++;
-  } else if (is_word(*start)) {
-    while (is_word(*p->at)) p->at++;
-  } else if (*start) {
-    static const char *const pairs[] = {"&&", "||", "==", "!=", "<=", ">="};
-    p->at++;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-      if (!strncmp(start, pairs[i], 2)) p->at = start + 2;
-  }
-  p->n = (size_t)(p->at - start);
-}
-
-static bool is(const parser *p, const char *text) {
-  return strlen(text) == p->n && !strncmp(p->word, text, p->n);
-}
-
-/* The sentence, the line of text around the column, and a caret. */
-static fg_status bad_at(const parser *p, const char *where, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static fg_status bad_at(const parser *p, const char *where, const char *format, ...) {
-  char what[256], shown[SHOWN + 1];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(what, sizeof what, format, args);
-  va_end(args);
-  int column = (int)(where - p->text), from = column > SHOWN / 2 ? column - SHOWN / 2 : 0;
-  snprintf(shown, sizeof shown, "%s", p->text + from);
-  for (char *c = shown; *c; c++)
-    if (*c == '\n' || *c == '\t') *c = ' ';
-  return fg_fail(FG_ESPEC, "%s: column %d: %s\n  %s\n  %*s^", p->field, column + 1, what, shown,
-                 column - from, "");
-}
-
-static fg_status unexpected(const parser *p, const char *expected) {
-  if (!p->n) return bad_at(p, p->word, "expected %s, found the end", expected);
-  return bad_at(p, p->word, "expected %s, found \"%.*s\"", expected, (int)(p->n < 24 ? p->n : 24),
-                p->word);
-}
-
-static fg_status expect(parser *p, const char *text) {
-  char quoted[8];
-  snprintf(quoted, sizeof quoted, "\"%s\"", text);
-  if (!is(p, text)) return unexpected(p, quoted);
-  next(p);
-  return FG_OK;
-}
-
-/* ---- types ---- */
-
-static fg_type type_of(const parser *p, int node) { return (fg_type)p->f->tree.node[node].type; }
-
-static const char *type_name(const parser *p, int node) {
-  static const char *const names[] = {"a test", "an int", "a float"};
-  return names[type_of(p, node)];
-}
-
-/* A node that could not be made is an error, at the operator that asked for it. */
-static fg_status made(const parser *p, const char *where, int node, int *out) {
-  if (node) {
-    *out = node;
-    return FG_OK;
-  }
-  fg_status status = fg_tree_check(&p->f->tree, 0);
-  return status == FG_EMEMORY ? status : bad_at(p, where, "%s", fg_error());
-}
-
-static int to_float(parser *p, int node) { return fg_tree_unary(&p->f->tree, FG_NODE_FLOAT, node); }
-
-/* Two numbers become of one type. */
-static void promote(parser *p, int *a, int *b) {
-  if (type_of(p, *a) == type_of(p, *b)) return;
-  if (type_of(p, *a) == FG_TYPE_INT) *a = to_float(p, *a);
-  if (*a && type_of(p, *b) == FG_TYPE_INT) *b = to_float(p, *b);
-}
-
-static fg_status combine(parser *p, const char *where, const char *symbol, fg_node_op op, int a,
-                         int b, int *out) {
-  bool logic = op == FG_NODE_AND || op == FG_NODE_OR;
-  bool tests = type_of(p, a) == FG_TYPE_BOOL || type_of(p, b) == FG_TYPE_BOOL;
-  if (logic && (type_of(p, a) != FG_TYPE_BOOL || type_of(p, b) != FG_TYPE_BOOL))
-    return bad_at(p, where, "%s takes two tests, found %s and %s", symbol, type_name(p, a),
-                  type_name(p, b));
-  if (!logic && tests)
-    return bad_at(p, where, "%s takes two numbers, found %s and %s", symbol, type_name(p, a),
-                  type_name(p, b));
-  if (!logic) promote(p, &a, &b);
-  if (op == FG_NODE_MODULO && a && type_of(p, a) == FG_TYPE_FLOAT)
-    return bad_at(p, where, "%% takes two ints, found a float");
-  const fg_node *divisor = &p->f->tree.node[b];
-  if ((op == FG_NODE_DIVIDE || op == FG_NODE_MODULO) && divisor->op == FG_NODE_CONSTANT &&
-      !(divisor->number < 0 || divisor->number > 0))
-    return bad_at(p, where, "%s by a constant 0", op == FG_NODE_DIVIDE ? "division" : "%");
-  return made(p, where, fg_tree_binary(&p->f->tree, op, a, b), out);
-}
-
-/* ---- grammar ---- */
-
-static fg_status read_choice(parser *p, int *out);
+static fg_status read_choice(fg_parser *p, int *out);
 
 /* "(a, b)" or "[a, b]" behind its opening. */
-static fg_status read_list(parser *p, const char *close, int most, int *n, int *list) {
+static fg_status read_list(fg_parser *p, const char *close, int most, int *n, int *list) {
   *n = 0;
-  if (is(p, close)) {
-    next(p);
+  if (fg_parse_is(p, close)) {
+    fg_parse_next(p);
     return FG_OK;
   }
   for (;;) {
-    if (*n == most) return bad_at(p, p->word, "more than %d values in a list", most);
+    if (*n == most) return fg_parse_bad(p, p->word, "more than %d values in a list", most);
     TRY(read_choice(p, &list[*n]));
     ++*n;
-    if (!is(p, ",")) return expect(p, close);
-    next(p);
+    if (!fg_parse_is(p, ",")) return fg_parse_expect(p, close);
+    fg_parse_next(p);
   }
 }
 
@@ -190,80 +59,82 @@ bool fg_formula_function(const char *name) {
   return false;
 }
 
-static fg_status apply_function(parser *p, const char *where, int i, int n, int *arg, int *out) {
+static fg_status apply_function(fg_parser *p, const char *where, int i, int n, int *arg, int *out) {
   bool tests = functions[i].op == FG_NODE_GIVEN;
   if (n != functions[i].arity)
-    return bad_at(p, where, "%s takes %d value%s, found %d", functions[i].name, functions[i].arity,
-                  functions[i].arity > 1 ? "s" : "", n);
+    return fg_parse_bad(p, where, "%s takes %d value%s, found %d", functions[i].name,
+                        functions[i].arity, functions[i].arity > 1 ? "s" : "", n);
   for (int a = 0; a < n; a++) {
-    if ((type_of(p, arg[a]) == FG_TYPE_BOOL) != tests)
-      return bad_at(p, where, "%s takes %s, found %s", functions[i].name,
-                    tests ? "tests" : "numbers", type_name(p, arg[a]));
+    if ((fg_parse_type(p, arg[a]) == FG_TYPE_BOOL) != tests)
+      return fg_parse_bad(p, where, "%s takes %s, found %s", functions[i].name,
+                          tests ? "tests" : "numbers", fg_parse_type_name(p, arg[a]));
     for (int g = 0; functions[i].op == FG_NODE_FLOOR && g < p->f->n_inputs; g++)
       if (p->f->input[g].grad && fg_tree_takes(&p->f->tree, arg[a], g))
-        return bad_at(p, where, "%s has a gradient and cannot stand under floor: it would be 0",
-                      p->f->input[g].name);
-    if (functions[i].floats) arg[a] = to_float(p, arg[a]);
+        return fg_parse_bad(p, where,
+                            "%s has a gradient and cannot stand under floor: it would be 0",
+                            p->f->input[g].name);
+    if (functions[i].floats) arg[a] = fg_parse_float(p, arg[a]);
   }
-  if (n == 2 && !tests) promote(p, &arg[0], &arg[1]);
-  return made(p, where, fg_tree_make(&p->f->tree, functions[i].op, arg[0], n > 1 ? arg[1] : 0, 0),
-              out);
+  if (n == 2 && !tests) fg_parse_promote(p, &arg[0], &arg[1]);
+  return fg_parse_made(
+      p, where, fg_tree_make(&p->f->tree, functions[i].op, arg[0], n > 1 ? arg[1] : 0, 0), out);
 }
 
-static int find_input(const parser *p, const char *word, size_t n) {
+static int find_input(const fg_parser *p, const char *word, size_t n) {
   for (int i = 0; i < p->f->n_inputs; i++)
     if (strlen(p->f->input[i].name) == n && !strncmp(p->f->input[i].name, word, n)) return i;
   return -1;
 }
 
-static const binding *find_binding(const parser *p, const char *word, size_t n) {
+static const fg_binding *find_binding(const fg_parser *p, const char *word, size_t n) {
   for (int i = 0; i < p->n_bindings; i++)
     if (strlen(p->bound[i].name) == n && !strncmp(p->bound[i].name, word, n)) return &p->bound[i];
   return NULL;
 }
 
 /* A tensor's element, its `[` being the token. */
-static fg_status read_element(parser *p, const char *where, int input, int *out) {
+static fg_status read_element(fg_parser *p, const char *where, int input, int *out) {
   const fg_input *x = &p->f->input[input];
   int index[FG_NODE_ARGS], n;
-  next(p);
+  fg_parse_next(p);
   TRY(read_list(p, "]", FG_NODE_ARGS, &n, index));
   if (n != x->rank)
-    return bad_at(p, where, "%s has %d ax%ss, found %d ind%s", x->name, x->rank,
-                  x->rank == 1 ? "i" : "e", n, n == 1 ? "ex" : "ices");
+    return fg_parse_bad(p, where, "%s has %d ax%ss, found %d ind%s", x->name, x->rank,
+                        x->rank == 1 ? "i" : "e", n, n == 1 ? "ex" : "ices");
   for (int i = 0; i < n; i++) {
-    if (type_of(p, index[i]) != FG_TYPE_INT)
-      return bad_at(p, where, "index %d of %s is %s, expected an int", i + 1, x->name,
-                    type_name(p, index[i]));
+    if (fg_parse_type(p, index[i]) != FG_TYPE_INT)
+      return fg_parse_bad(p, where, "index %d of %s is %s, expected an int", i + 1, x->name,
+                          fg_parse_type_name(p, index[i]));
     for (int g = 0; g < p->f->n_inputs; g++)
       if (p->f->input[g].grad && fg_tree_takes(&p->f->tree, index[i], g))
-        return bad_at(p, where, "%s has a gradient and cannot stand in an index",
-                      p->f->input[g].name);
+        return fg_parse_bad(p, where, "%s has a gradient and cannot stand in an index",
+                            p->f->input[g].name);
   }
-  return made(p, where, fg_tree_read(&p->f->tree, input, x->type, n, index), out);
+  return fg_parse_made(p, where, fg_tree_read(&p->f->tree, input, x->type, n, index), out);
 }
 
-static fg_status use_input(parser *p, const char *where, int input, int *out) {
+static fg_status use_input(fg_parser *p, const char *where, int input, int *out) {
   const fg_input *x = &p->f->input[input];
   if (x->grad && p->place == FG_IN_MASK)
-    return bad_at(p, where, "%s has a gradient and cannot stand in a mask", x->name);
-  if (is(p, "[")) {
-    if (!x->tensor) return bad_at(p, where, "%s is no tensor: it has no elements", x->name);
+    return fg_parse_bad(p, where, "%s has a gradient and cannot stand in a mask", x->name);
+  if (fg_parse_is(p, "[")) {
+    if (!x->tensor) return fg_parse_bad(p, where, "%s is no tensor: it has no elements", x->name);
     return read_element(p, where, input, out);
   }
-  if (x->tensor) return bad_at(p, where, "%s is a tensor: expected %s[...]", x->name, x->name);
-  return made(p, where, fg_tree_scalar(&p->f->tree, input, x->type), out);
+  if (x->tensor)
+    return fg_parse_bad(p, where, "%s is a tensor: expected %s[...]", x->name, x->name);
+  return fg_parse_made(p, where, fg_tree_scalar(&p->f->tree, input, x->type), out);
 }
 
 /* A definition's argument: an expression, or the bare name of a tensor. */
-static fg_status read_argument(parser *p, binding *b) {
+static fg_status read_argument(fg_parser *p, fg_binding *b) {
   const char *word = p->word;
   size_t n = p->n;
-  const binding *bound = find_binding(p, word, n);
+  const fg_binding *bound = find_binding(p, word, n);
   int input = bound ? (bound->node ? -1 : bound->input) : find_input(p, word, n);
   const char *behind = p->at + strspn(p->at, " \t\n");
   if (input >= 0 && p->f->input[input].tensor && (*behind == ',' || *behind == ')')) {
-    next(p);
+    fg_parse_next(p);
     b->node = 0, b->input = input;
     return FG_OK;
   }
@@ -271,13 +142,13 @@ static fg_status read_argument(parser *p, binding *b) {
 }
 
 /* The definition of that name and number of parameters; *named: there is one of that name. */
-static const fg_pair *find_definition(const parser *p, const char *word, size_t n, int arity,
+static const fg_pair *find_definition(const fg_parser *p, const char *word, size_t n, int arity,
                                       fg_head *head, bool *named) {
   *named = false;
   for (int l = 0; l < 2; l++)
     for (int i = 0; i < p->definitions[l].n; i++) {
       const fg_pair *d = &p->definitions[l].list[i];
-      if (strncmp(d->name, word, n) || is_word(d->name[n])) continue;
+      if (strncmp(d->name, word, n) || fg_formula_word(d->name[n])) continue;
       *named = true;
       if (fg_formula_head(d->name, head) == FG_OK && head->n == arity) return d;
     }
@@ -285,7 +156,7 @@ static const fg_pair *find_definition(const parser *p, const char *word, size_t 
 }
 
 /* A name that nothing has, and the nearest that something has. */
-static fg_status unknown(const parser *p, const char *where, size_t length) {
+static fg_status unknown(const fg_parser *p, const char *where, size_t length) {
   const char *list[160], *near;
   char head[128][FG_INPUT_NAME], word[33];
   int n = 0;
@@ -300,63 +171,64 @@ static fg_status unknown(const parser *p, const char *where, size_t length) {
     }
   snprintf(word, sizeof word, "%.*s", (int)length, where);
   near = length > 1 ? fg_nearest(word, list, n) : NULL;
-  return bad_at(p, where, "\"%s\" is no name, input or definition%s%s%s", word,
-                near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+  return fg_parse_bad(p, where, "\"%s\" is no name, input or definition%s%s%s", word,
+                      near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
 /* A definition's use, its name read; its body becomes a node. */
-static fg_status read_definition(parser *p, const char *where, size_t length, int *out) {
-  parser inner = {.f = p->f, .definitions = p->definitions, .place = p->place, .read = p->read};
+static fg_status read_definition(fg_parser *p, const char *where, size_t length, int *out) {
+  fg_parser inner = {.f = p->f, .definitions = p->definitions, .place = p->place, .read = p->read};
   fg_head head;
   char field[160];
   bool named;
   int n = 0;
-  if (is(p, "(")) {
-    next(p);
-    for (; !is(p, ")"); n++) {
-      if (n == FG_PARAMETER_NAMES) return bad_at(p, p->word, "too many values in a list");
+  if (fg_parse_is(p, "(")) {
+    fg_parse_next(p);
+    for (; !fg_parse_is(p, ")"); n++) {
+      if (n == FG_PARAMETER_NAMES) return fg_parse_bad(p, p->word, "too many values in a list");
       TRY(read_argument(p, &inner.bound[n]));
-      if (is(p, ")")) continue;
-      if (!is(p, ",")) return unexpected(p, "\",\" or \")\"");
-      next(p);
+      if (fg_parse_is(p, ")")) continue;
+      if (!fg_parse_is(p, ",")) return fg_parse_unexpected(p, "\",\" or \")\"");
+      fg_parse_next(p);
     }
-    next(p);
+    fg_parse_next(p);
   }
   const fg_pair *d = find_definition(p, where, length, n, &head, &named);
   if (!d && named)
-    return bad_at(p, where, "%.*s does not take %d value%s", (int)length, where, n,
-                  n == 1 ? "" : "s");
+    return fg_parse_bad(p, where, "%.*s does not take %d value%s", (int)length, where, n,
+                        n == 1 ? "" : "s");
   if (!d) return unknown(p, where, length);
   *p->read += strlen(d->value);
   if (*p->read > READ_MOST)
-    return bad_at(p, where, "with its definitions the expression is longer than %d bytes",
-                  READ_MOST);
+    return fg_parse_bad(p, where, "with its definitions the expression is longer than %d bytes",
+                        READ_MOST);
   snprintf(field, sizeof field, "%.80s: in %.60s", p->field, d->name);
   inner.field = field, inner.text = inner.at = d->value;
   inner.nesting = p->nesting + 1;
   inner.n_bindings = n;
   for (int i = 0; i < n; i++) inner.bound[i].name = head.parameter[i];
   if (inner.nesting > NESTING)
-    return bad_at(p, where, "nested deeper than %d: a definition may not use itself", NESTING);
-  next(&inner);
+    return fg_parse_bad(p, where, "nested deeper than %d: a definition may not use itself",
+                        NESTING);
+  fg_parse_next(&inner);
   TRY(read_choice(&inner, out));
-  return inner.n ? unexpected(&inner, "an operator or the end") : FG_OK;
+  return inner.n ? fg_parse_unexpected(&inner, "an operator or the end") : FG_OK;
 }
 
 /* Names that the place does not have. */
-static fg_status use_name(parser *p, const char *where, fg_name name, int *out) {
+static fg_status use_name(fg_parser *p, const char *where, fg_name name, int *out) {
   if (p->place == FG_IN_MASK && name == FG_NAME_S)
-    return bad_at(p, where, "a mask cannot use the score s");
+    return fg_parse_bad(p, where, "a mask cannot use the score s");
   if (p->place == FG_IN_EXTENT && name != FG_NAME_NQ && name != FG_NAME_NK)
-    return bad_at(p, where, "an extent is an expression in nq and nk");
-  return made(p, where, fg_tree_name(&p->f->tree, name), out);
+    return fg_parse_bad(p, where, "an extent is an expression in nq and nk");
+  return fg_parse_made(p, where, fg_tree_name(&p->f->tree, name), out);
 }
 
-static fg_status read_word(parser *p, int *out) {
+static fg_status read_word(fg_parser *p, int *out) {
   const char *word = p->word;
   size_t n = p->n;
-  next(p);
-  const binding *b = find_binding(p, word, n);
+  fg_parse_next(p);
+  const fg_binding *b = find_binding(p, word, n);
   if (b && b->node) {
     *out = b->node;
     return FG_OK;
@@ -366,11 +238,12 @@ static fg_status read_word(parser *p, int *out) {
     if (strlen(fg_name_text[i]) == n && !strncmp(fg_name_text[i], word, n))
       return use_name(p, word, (fg_name)i, out);
   bool yes = n == 4 && !strncmp(word, "true", n), no = n == 5 && !strncmp(word, "false", n);
-  if (yes || no) return made(p, word, fg_tree_constant(&p->f->tree, FG_TYPE_BOOL, yes), out);
+  if (yes || no)
+    return fg_parse_made(p, word, fg_tree_constant(&p->f->tree, FG_TYPE_BOOL, yes), out);
   for (int i = 0; i < FUNCTIONS; i++) {
     int arg[FG_NODE_ARGS], count;
     if (strlen(functions[i].name) != n || strncmp(functions[i].name, word, n)) continue;
-    TRY(expect(p, "("));
+    TRY(fg_parse_expect(p, "("));
     TRY(read_list(p, ")", FG_NODE_ARGS, &count, arg));
     return apply_function(p, word, i, count, arg, out);
   }
@@ -378,50 +251,50 @@ static fg_status read_word(parser *p, int *out) {
   return input >= 0 ? use_input(p, word, input, out) : read_definition(p, word, n, out);
 }
 
-static fg_status read_number(parser *p, double sign, int *out) {
+static fg_status read_number(fg_parser *p, double sign, int *out) {
   char text[64], *end;
   const char *where = p->word;
-  if (p->n >= sizeof text) return bad_at(p, where, "a number has at most 63 digits");
+  if (p->n >= sizeof text) return fg_parse_bad(p, where, "a number has at most 63 digits");
   memcpy(text, p->word, p->n);
   text[p->n] = 0;
   errno = 0;
   double number = sign * strtod(text, &end);
   bool real = strpbrk(text, ".eE") != NULL;
-  if (*end || strpbrk(text, "xX")) return unexpected(p, "a number");
+  if (*end || strpbrk(text, "xX")) return fg_parse_unexpected(p, "a number");
   if (!real && (number > 0x1p31 - 1 || number < -0x1p31))
-    return bad_at(p, where, "%.40s is no int: it has more than 32 bits", text);
+    return fg_parse_bad(p, where, "%.40s is no int: it has more than 32 bits", text);
   if (real && (number > 1e38 || number < -1e38))
-    return bad_at(p, where, "%.40s is above 1e38", text);
-  next(p);
-  return made(p, where, fg_tree_constant(&p->f->tree, real ? FG_TYPE_FLOAT : FG_TYPE_INT, number),
-              out);
+    return fg_parse_bad(p, where, "%.40s is above 1e38", text);
+  fg_parse_next(p);
+  return fg_parse_made(
+      p, where, fg_tree_constant(&p->f->tree, real ? FG_TYPE_FLOAT : FG_TYPE_INT, number), out);
 }
 
-static fg_status read_primary(parser *p, int *out) {
+static fg_status read_primary(fg_parser *p, int *out) {
   char c = p->n ? *p->word : 0;
   if (isdigit((unsigned char)c) || (c == '.' && p->n > 1)) return read_number(p, 1, out);
-  if (is_word(c)) return read_word(p, out);
-  if (!is(p, "(")) return unexpected(p, "a value");
-  next(p);
+  if (fg_formula_word(c)) return read_word(p, out);
+  if (!fg_parse_is(p, "(")) return fg_parse_unexpected(p, "a value");
+  fg_parse_next(p);
   TRY(read_choice(p, out));
-  return expect(p, ")");
+  return fg_parse_expect(p, ")");
 }
 
-static fg_status read_unary(parser *p, int *out) {
+static fg_status read_unary(fg_parser *p, int *out) {
   const char *where = p->word;
-  bool minus = is(p, "-");
-  if (!minus && !is(p, "!")) return read_primary(p, out);
-  next(p);
+  bool minus = fg_parse_is(p, "-");
+  if (!minus && !fg_parse_is(p, "!")) return read_primary(p, out);
+  fg_parse_next(p);
   if (minus && (isdigit((unsigned char)*p->word) || *p->word == '.'))
     return read_number(p, -1, out);
-  if (++p->nesting > NESTING) return bad_at(p, where, "nested deeper than %d", NESTING);
+  if (++p->nesting > NESTING) return fg_parse_bad(p, where, "nested deeper than %d", NESTING);
   TRY(read_unary(p, out));
   p->nesting--;
-  if ((type_of(p, *out) == FG_TYPE_BOOL) == minus)
-    return bad_at(p, where, "%s takes a %s, found %s", minus ? "-" : "!", minus ? "number" : "test",
-                  type_name(p, *out));
-  return made(p, where, fg_tree_unary(&p->f->tree, minus ? FG_NODE_NEGATE : FG_NODE_NOT, *out),
-              out);
+  if ((fg_parse_type(p, *out) == FG_TYPE_BOOL) == minus)
+    return fg_parse_bad(p, where, "%s takes a %s, found %s", minus ? "-" : "!",
+                        minus ? "number" : "test", fg_parse_type_name(p, *out));
+  return fg_parse_made(p, where,
+                       fg_tree_unary(&p->f->tree, minus ? FG_NODE_NEGATE : FG_NODE_NOT, *out), out);
 }
 
 /* Binary operators; `swapped` ones are the other comparison with its operands exchanged. */
@@ -442,42 +315,42 @@ static const struct {
 enum { INFIX = sizeof infix / sizeof *infix };
 
 /* Operators of at least `rank`, left to right. */
-static fg_status read_infix(parser *p, int rank, int *out) {
+static fg_status read_infix(fg_parser *p, int rank, int *out) {
   int a, b;
   TRY(read_unary(p, &a));
   for (;;) {
     int i = 0;
-    while (i < INFIX && !is(p, infix[i].text)) i++;
+    while (i < INFIX && !fg_parse_is(p, infix[i].text)) i++;
     if (i == INFIX || infix[i].rank < rank) break;
     const char *where = p->word;
-    next(p);
+    fg_parse_next(p);
     TRY(read_infix(p, infix[i].rank + 1, &b));
-    TRY(combine(p, where, infix[i].text, infix[i].op, infix[i].swapped ? b : a,
-                infix[i].swapped ? a : b, &a));
+    TRY(fg_parse_combine(p, where, infix[i].text, infix[i].op, infix[i].swapped ? b : a,
+                         infix[i].swapped ? a : b, &a));
   }
   *out = a;
   return FG_OK;
 }
 
 /* test ? a : b, where both have one type */
-static fg_status read_choice(parser *p, int *out) {
+static fg_status read_choice(fg_parser *p, int *out) {
   int test, a, b;
   const char *where = p->word;
-  if (++p->nesting > NESTING) return bad_at(p, where, "nested deeper than %d", NESTING);
+  if (++p->nesting > NESTING) return fg_parse_bad(p, where, "nested deeper than %d", NESTING);
   TRY(read_infix(p, 1, &test));
   where = p->word;
-  if (is(p, "?")) {
-    if (type_of(p, test) != FG_TYPE_BOOL)
-      return bad_at(p, where, "? takes a test, found %s", type_name(p, test));
-    next(p);
+  if (fg_parse_is(p, "?")) {
+    if (fg_parse_type(p, test) != FG_TYPE_BOOL)
+      return fg_parse_bad(p, where, "? takes a test, found %s", fg_parse_type_name(p, test));
+    fg_parse_next(p);
     TRY(read_choice(p, &a));
-    TRY(expect(p, ":"));
+    TRY(fg_parse_expect(p, ":"));
     TRY(read_choice(p, &b));
-    if ((type_of(p, a) == FG_TYPE_BOOL) != (type_of(p, b) == FG_TYPE_BOOL))
-      return bad_at(p, where, "?: has %s and %s, expected one type", type_name(p, a),
-                    type_name(p, b));
-    promote(p, &a, &b);
-    TRY(made(p, where, fg_tree_make(&p->f->tree, FG_NODE_CHOOSE, test, a, b), &test));
+    if ((fg_parse_type(p, a) == FG_TYPE_BOOL) != (fg_parse_type(p, b) == FG_TYPE_BOOL))
+      return fg_parse_bad(p, where, "?: has %s and %s, expected one type", fg_parse_type_name(p, a),
+                          fg_parse_type_name(p, b));
+    fg_parse_promote(p, &a, &b);
+    TRY(fg_parse_made(p, where, fg_tree_make(&p->f->tree, FG_NODE_CHOOSE, test, a, b), &test));
   }
   p->nesting--;
   *out = test;
@@ -488,17 +361,19 @@ fg_status fg_formula_parse(fg_formula *f, const fg_definitions definitions[2], c
                            fg_place place, const char *text, int *node) {
   static const fg_type wanted[] = {FG_TYPE_BOOL, FG_TYPE_FLOAT, FG_TYPE_INT};
   static const char *const kinds[] = {"a test", "a number", "an int"};
-  parser p = {.f = f, .definitions = definitions, .field = field, .text = text, .at = text};
+  fg_parser p = {.f = f, .definitions = definitions, .field = field, .text = text, .at = text};
   size_t read = 0;
   p.place = place;
   p.read = &read;
   if (strlen(text) >= FG_FORMULA_TEXT)
     return fg_fail(FG_ESPEC, "%s: it is longer than %d bytes", field, FG_FORMULA_TEXT - 1);
-  next(&p);
+  fg_parse_next(&p);
   TRY(read_choice(&p, node));
-  if (p.n) return unexpected(&p, "an operator or the end");
-  if (place == FG_IN_SCORE && type_of(&p, *node) == FG_TYPE_INT) *node = to_float(&p, *node);
-  if (*node && type_of(&p, *node) != wanted[place])
-    return bad_at(&p, text, "the %s is %s, expected %s", field, type_name(&p, *node), kinds[place]);
+  if (p.n) return fg_parse_unexpected(&p, "an operator or the end");
+  if (place == FG_IN_SCORE && fg_parse_type(&p, *node) == FG_TYPE_INT)
+    *node = fg_parse_float(&p, *node);
+  if (*node && fg_parse_type(&p, *node) != wanted[place])
+    return fg_parse_bad(&p, text, "the %s is %s, expected %s", field, fg_parse_type_name(&p, *node),
+                        kinds[place]);
   return fg_tree_check(&f->tree, *node);
 }
