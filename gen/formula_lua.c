@@ -324,8 +324,5 @@ void fg_formula_push(lua_State *L, fg_formula *f) {
   set_node(L, "always", tile.always);
   push_range(L, "keys", fg_formula_visible(f, false));
   push_range(L, "queries", fg_formula_visible(f, true));
-  bool unskipped = f->unskipped;
-  f->unskipped = false;
-  set_node(L, "first_key", fg_formula_visible(f, false).first);
-  f->unskipped = unskipped;
+  set_node(L, "first_key", fg_formula_first_key(f));
 }

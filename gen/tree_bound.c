@@ -234,6 +234,14 @@ fg_tile_test fg_formula_tile(fg_formula *f) {
   return fg_bound_whole(f) ? r : (fg_tile_test){boolean(&b, false), boolean(&b, false)};
 }
 
+int fg_formula_first_key(fg_formula *f) {
+  bool unskipped = f->unskipped;
+  f->unskipped = false;
+  int first = fg_formula_visible(f, false).first;
+  f->unskipped = unskipped;
+  return first;
+}
+
 bool fg_formula_bounds(fg_formula *f) {
   int no = fg_tree_constant(&f->tree, FG_TYPE_BOOL, false);
   if (f->tree.node[f->mask].op == FG_NODE_CONSTANT) return false;

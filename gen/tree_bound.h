@@ -23,6 +23,10 @@ typedef struct fg_visible {
 } fg_visible;
 fg_visible fg_formula_visible(fg_formula *formula, bool of_queries);
 
+/* The first key of these, whether or not bounds are claimed of the formula: where tiles may begin.
+ */
+int fg_formula_first_key(fg_formula *formula);
+
 /* Is anything known of the tiles of a mask that is not the same for all pairs? */
 bool fg_formula_bounds(fg_formula *formula);
 
