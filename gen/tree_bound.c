@@ -8,8 +8,7 @@ typedef struct {
   int lo, hi; /* 0 = not known */
 } interval;
 
-/* Does it differ from pair to pair of a tile? */
-static bool varies(const fg_bounder *b, int node) {
+bool fg_varies(const fg_bounder *b, int node) {
   return fg_tree_uses(b->t, node, FG_NAME_Q) || fg_tree_uses(b->t, node, FG_NAME_K) ||
          fg_tree_uses(b->t, node, FG_NAME_P) || fg_tree_uses(b->t, node, FG_NAME_S);
 }
@@ -93,7 +92,7 @@ static interval bound_monotone(fg_bounder *b, const fg_node *read) {
   const fg_input *x = &b->f->input[read->which];
   int length = x->monotone ? length_of(b, x) : 0;
   for (int i = 0; i < x->rank - 1; i++)
-    if (varies(b, read->arg[i])) return unknown();
+    if (fg_varies(b, read->arg[i])) return unknown();
   if (!length) return unknown();
   interval last = bound(b, read->arg[x->rank - 1]);
   if (!last.lo) return last;
@@ -108,20 +107,21 @@ static interval bound_name(fg_bounder *b, fg_name which) {
 }
 
 static interval bound_pair(fg_bounder *b, const fg_node *x) {
-  if (x->op == FG_NODE_MULTIPLY && varies(b, x->arg[0]) && varies(b, x->arg[1])) return unknown();
+  if (x->op == FG_NODE_MULTIPLY && fg_varies(b, x->arg[0]) && fg_varies(b, x->arg[1]))
+    return unknown();
   interval y = bound(b, x->arg[0]), z = bound(b, x->arg[1]);
   if (!y.lo || !z.lo) return unknown();
   if (x->op == FG_NODE_MULTIPLY) return bound_product(b, y, z);
   if (x->op == FG_NODE_MIN || x->op == FG_NODE_MAX)
     return (interval){make(b, (fg_node_op)x->op, y.lo, z.lo),
                       make(b, (fg_node_op)x->op, y.hi, z.hi)};
-  return varies(b, x->arg[1]) ? unknown() : bound_quotient(b, (fg_node_op)x->op, y, x->arg[1]);
+  return fg_varies(b, x->arg[1]) ? unknown() : bound_quotient(b, (fg_node_op)x->op, y, x->arg[1]);
 }
 
 /* The least and the greatest value of an int over the tile. */
 static interval bound(fg_bounder *b, int node) {
   const fg_node x = b->t->node[node];
-  if (!varies(b, node)) return (interval){node, node};
+  if (!fg_varies(b, node)) return (interval){node, node};
   if (x.type != FG_TYPE_INT) return unknown();
   interval y, z;
   switch (x.op) {
@@ -200,7 +200,7 @@ static truth test_choice(fg_bounder *b, const fg_node *x) {
 static truth test(fg_bounder *b, int node) {
   const fg_node x = b->t->node[node];
   truth unsure = {boolean(b, true), boolean(b, false)}, y, z;
-  if (!varies(b, node)) return (truth){node, node};
+  if (!fg_varies(b, node)) return (truth){node, node};
   bool integers = x.arg[0] && b->t->node[x.arg[0]].type == FG_TYPE_INT;
   switch (x.op) {
   case FG_NODE_NOT:

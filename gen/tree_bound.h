@@ -16,10 +16,12 @@ fg_tile_test fg_formula_tile(fg_formula *formula);
 
 /* Keys that the rows q0 to q1 may see, or (of_queries) rows that may see the keys k0 to k1: first
  * and end, nodes of ints that may lie outside the tensor; 0 = there is no bound. `exact`: the range
- * is all that there is to know of which tiles are empty. */
+ * is all that there is to know of which tiles are empty. `by_one`: of one row (key) it is what that
+ * one sees and nothing else; not where an end is a remainder or a choice, of which only an interval
+ * is known. */
 typedef struct fg_visible {
   int first, end;
-  bool exact;
+  bool exact, by_one;
 } fg_visible;
 fg_visible fg_formula_visible(fg_formula *formula, bool of_queries);
 

@@ -30,6 +30,9 @@ static inline int make(fg_bounder *b, fg_node_op op, int x, int y) {
   return fg_tree_binary(b->t, op, x, y);
 }
 
+/* Does it differ from pair to pair of a tile? */
+bool fg_varies(const fg_bounder *b, int node);
+
 /* May bounds be claimed? One of which a part could not be made is none. */
 static inline bool fg_bound_whole(const fg_formula *f) {
   return !f->unskipped && !f->tree.no_memory && !f->tree.too_large;

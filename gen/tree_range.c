@@ -3,7 +3,37 @@
 
 #include <math.h>
 
-static fg_visible no_range(bool exact) { return (fg_visible){0, 0, exact}; }
+static fg_visible no_range(bool exact) { return (fg_visible){0, 0, exact, exact}; }
+
+/* Is the interval of a node over one row and one key its value? */
+static bool is_point(const fg_bounder *b, int node) {
+  const fg_node *x = &b->t->node[node];
+  if (!fg_varies(b, node)) return true;
+  switch (x->op) {
+  case FG_NODE_NAME:
+    return true;
+  case FG_NODE_ADD:
+  case FG_NODE_SUBTRACT:
+  case FG_NODE_NEGATE:
+  case FG_NODE_MULTIPLY:
+  case FG_NODE_DIVIDE:
+  case FG_NODE_MIN:
+  case FG_NODE_MAX:
+  case FG_NODE_ABS:
+  case FG_NODE_READ:
+    for (int i = 0; i < FG_NODE_ARGS; i++)
+      if (x->arg[i] && !is_point(b, x->arg[i])) return false;
+    return true;
+  default:
+    return false;
+  }
+}
+
+static bool are_points(const fg_bounder *b, const fg_linear *l) {
+  for (int i = 0; i < l->n; i++)
+    if ((l->factor[i] < 0 || l->factor[i] > 0) && !is_point(b, l->atom[i])) return false;
+  return true;
+}
 
 /* The one term of l that has the variable, -1 if there is not exactly one. */
 static int only_term(const fg_bounder *b, const fg_linear *l, fg_name v) {
@@ -28,21 +58,22 @@ static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
   const fg_node atom = b->t->node[l.atom[i]];
   rest.factor[i] = 0;
   if (!fg_linear_extreme(b, &rest, false, &most)) return no_range(false);
+  const bool by_one = are_points(b, &rest);
   if (atom.op == FG_NODE_NAME && atom.which == (int)v && fabs(factor) <= 1) {
     fg_linear least = most, behind = most;
     for (int j = 0; j < least.n; j++) least.factor[j] = -least.factor[j];
     least.constant = -least.constant;
     behind.constant += 1;
-    return factor > 0 ? (fg_visible){fg_linear_sum(b, &least), 0, true}
-                      : (fg_visible){0, fg_linear_sum(b, &behind), true};
+    return factor > 0 ? (fg_visible){fg_linear_sum(b, &least), 0, true, by_one}
+                      : (fg_visible){0, fg_linear_sum(b, &behind), true, by_one};
   }
   int limit = fg_linear_sum(b, &most), size = integer(b, fabs(factor));
   int end = make(b, FG_NODE_DIVIDE, limit, size); /* the atom is at most this, or at least - this */
   if (factor > 0) end = fg_tree_unary(b->t, FG_NODE_NEGATE, end);
   if (!end) return no_range(false);
   if (atom.op == FG_NODE_NAME && atom.which == (int)v) {
-    if (factor > 0) return (fg_visible){end, 0, true};
-    return (fg_visible){0, make(b, FG_NODE_ADD, end, integer(b, 1)), true};
+    if (factor > 0) return (fg_visible){end, 0, true, by_one};
+    return (fg_visible){0, make(b, FG_NODE_ADD, end, integer(b, 1)), true, by_one};
   }
   if (atom.op != FG_NODE_DIVIDE || b->t->node[atom.arg[1]].op != FG_NODE_CONSTANT ||
       !(b->t->node[atom.arg[1]].number > 0))
@@ -51,7 +82,9 @@ static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
   fg_linear inner = {.constant = factor > 0 ? 0 : b->t->node[m].number - 1};
   fg_linear_add(b, &inner, atom.arg[0], factor > 0 ? 1 : -1);
   fg_linear_add(b, &inner, scaled_end, factor > 0 ? -1 : 1);
-  return solve(b, inner, v);
+  fg_visible r = solve(b, inner, v);
+  r.by_one = r.by_one && by_one;
+  return r;
 }
 
 static int tighter(fg_bounder *b, fg_node_op op, int x, int y) {
@@ -63,7 +96,8 @@ static int looser(fg_bounder *b, fg_node_op op, int x, int y) {
 
 static fg_visible meet(fg_bounder *b, fg_visible x, fg_visible y) {
   return (fg_visible){tighter(b, FG_NODE_MAX, x.first, y.first),
-                      tighter(b, FG_NODE_MIN, x.end, y.end), x.exact && y.exact};
+                      tighter(b, FG_NODE_MIN, x.end, y.end), x.exact && y.exact,
+                      x.by_one && y.by_one};
 }
 
 static fg_visible range(fg_bounder *b, int node, fg_name v) {
@@ -83,7 +117,7 @@ static fg_visible range(fg_bounder *b, int node, fg_name v) {
     turned.arg[0] = x.arg[1], turned.arg[1] = x.arg[0];
     y = meet(b, solve(b, fg_linear_difference(b, &x, false), v),
              solve(b, fg_linear_difference(b, &turned, false), v));
-    y.exact = false;
+    y.exact = y.by_one = false;
     return y;
   case FG_NODE_AND:
   case FG_NODE_GIVEN:
@@ -91,11 +125,11 @@ static fg_visible range(fg_bounder *b, int node, fg_name v) {
   case FG_NODE_OR:
     y = range(b, x.arg[0], v), z = range(b, x.arg[1], v);
     return (fg_visible){looser(b, FG_NODE_MIN, y.first, z.first),
-                        looser(b, FG_NODE_MAX, y.end, z.end), false};
+                        looser(b, FG_NODE_MAX, y.end, z.end), false, false};
   case FG_NODE_CHOOSE:
     y = range(b, x.arg[1], v), z = range(b, x.arg[2], v);
     return (fg_visible){looser(b, FG_NODE_MIN, y.first, z.first),
-                        looser(b, FG_NODE_MAX, y.end, z.end), false};
+                        looser(b, FG_NODE_MAX, y.end, z.end), false, false};
   default:
     return no_range(false);
   }

@@ -263,9 +263,34 @@ static void check_range(fg_formula *f, oracle_formula *mask, const case_problem 
   }
 }
 
+/* A range that claims to be all of what one row, or one key, sees. */
+static int check_one(fg_formula *f, oracle_formula *mask, const case_problem *x, tile t, int side,
+                     const char *text) {
+  fg_visible range = fg_formula_visible(f, side == 1);
+  if (!range.by_one || (!range.first && !range.end)) return 0;
+  double begin = 0, end = side ? x->nq : x->nk;
+  if (side == 0)
+    t.q1 = t.q0 + 1, t.k0 = 0, t.k1 = x->nk;
+  else
+    t.k1 = t.k0 + 1, t.q0 = 0, t.q1 = x->nq;
+  if (range.first) {
+    oracle_formula *first = case_read(f, range.first, x);
+    begin = fmax(begin, of_tile(first, x, &t));
+    oracle_formula_free(first);
+  }
+  if (range.end) {
+    oracle_formula *last = case_read(f, range.end, x);
+    end = fmin(end, of_tile(last, x, &t));
+    oracle_formula_free(last);
+  }
+  ck_assert_msg(look(mask, x, &t).visible == (int)fmax(0, end - begin), "%s: side %d of one", text,
+                side);
+  return 1;
+}
+
 START_TEST(bounds_hold) {
   uint64_t state = 4;
-  int sure = 0, masks = 0;
+  int sure = 0, masks = 0, of_one = 0;
   for (int i = 0; masks < MASKS && i < 8 * MASKS; i++) {
     char text[CASE_TEXT];
     fg_formula f;
@@ -289,6 +314,7 @@ START_TEST(bounds_hold) {
         sure += no || yes;
         check_range(&f, mask, &x, t, 0, text);
         check_range(&f, mask, &x, t, 1, text);
+        of_one += check_one(&f, mask, &x, t, 0, text) + check_one(&f, mask, &x, t, 1, text);
       }
       oracle_formula_free(mask), oracle_formula_free(never), oracle_formula_free(always);
     }
@@ -296,6 +322,40 @@ START_TEST(bounds_hold) {
   }
   ck_assert_int_eq(masks, MASKS);
   ck_assert_int_gt(sure, MASKS); /* they are worth something */
+  ck_assert_int_gt(of_one, MASKS);
+}
+END_TEST
+
+/* What one row, or key, sees is its range, or it is not said to be. */
+START_TEST(ranges_of_one) {
+  static const struct {
+    const char *text;
+    bool by_row;
+  } masks[] = {{"window(5, 2)", true},
+               {"chunked(8)", false},
+               {"k >= abs(q - 6) && k < min(q, 7) + 2 * h", true},
+               {"k >= (h % 2 == 0 ? 1 : 9) && k <= p", true},
+               {"3 * k <= q * 2 + 5", true},
+               {"k > q % 7", false},
+               {"k <= p && k >= p - p % 8", false},
+               {"k >= (q < 9 ? 0 : q - 3)", false},
+               {"k >= (h % 2 == 0 ? 1 : p - 2) && k <= p", false},
+               {"k <= max(3, (q + 1) % 5)", false}};
+  uint64_t state = 6;
+  for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
+    fg_formula f;
+    ck_assert_msg(read_both(masks[m].text, NULL, &f) == FG_OK, "%s", fg_error());
+    ck_assert_msg(fg_formula_visible(&f, false).by_one == masks[m].by_row, "%s", masks[m].text);
+    for (int i = 0; i < 100; i++) {
+      case_problem x;
+      case_problem_new(&state, &x);
+      oracle_formula *mask = case_read(&f, f.mask, &x);
+      tile t = random_tile(&state, &x);
+      for (int side = 0; side < 2; side++) check_one(&f, mask, &x, t, side, masks[m].text);
+      oracle_formula_free(mask);
+    }
+    fg_formula_free(&f);
+  }
 }
 END_TEST
 
@@ -391,6 +451,7 @@ int main(void) {
   tcase_add_test(cases, derivatives_by_s);
   tcase_add_test(cases, derivatives_by_inputs);
   tcase_add_test(cases, bounds_hold);
+  tcase_add_test(cases, ranges_of_one);
   tcase_add_test(cases, linear_bounds_are_exact);
   tcase_add_test(cases, any_text_ends_well);
   suite_add_tcase(suite, cases);

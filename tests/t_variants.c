@@ -128,6 +128,14 @@ START_TEST(choices_as_bounds) {
 }
 END_TEST
 
+/* Ends of which only an interval is known, of one row too: a remainder, a choice by row. */
+START_TEST(intervals_as_bounds) {
+  passes("check head_dim=64 family=wgmma,mma",
+         "'mask=k <= p && k >= p - p % 64,k > q % 64 && k < p,k >= (q < 64 ? 0 : q - 30),"
+         "k >= (h % 2 == 0 ? 1 : p - 20) && k <= p' --seed 5 b=1 h=2 hk=1 nq=203 nk=113");
+}
+END_TEST
+
 /* What is the same for a head is declared where a score is nothing else, or only a row's besides.
  */
 START_TEST(scores_without_s) {
@@ -174,6 +182,7 @@ int main(void) {
   tcase_add_test(cases, deterministic_gradients);
   tcase_add_test(cases, spec_file_by_simt);
   tcase_add_test(cases, choices_as_bounds);
+  tcase_add_test(cases, intervals_as_bounds);
   tcase_add_test(cases, scores_without_s);
   tcase_add_test(cases, extents_of_functions);
   tcase_add_test(cases, wrapping_masks);

@@ -110,7 +110,7 @@ score.bends_scaled = score.bends and hooks.small_reach({ q = "q", s_unit = "p.sc
 -- A cap of the scaled product and nothing else: in bfloat16, whose exponents need no range, under a mask that
 -- shows a row one range of keys (of others the tests are made twice, and 8 to 136 bytes spill, NVRTC 13.0).
 local function find_cap()
-  if score.tanhs ~= 1 or not score.bends_scaled or spec.elem ~= "bf16" or not formula.keys.exact then return nil end
+  if score.tanhs ~= 1 or not score.bends_scaled or spec.elem ~= "bf16" or not formula.keys.by_one then return nil end
   local texts = emit({ formula.score }, { q = "q", s_unit = "p.scale", s_raw = "s", hoist = true })
   local unit, factor = texts.values[1]:match("^tanh_f32%((of_head%d+) %* s%) %* ([%d.e+-]+)f$")
   local cap = unit and run("attention/cap.lua")(tonumber(factor))

@@ -16,7 +16,7 @@
 local trees = run("attention/trees.lua")
 local emit, text_of = trees.emit, trees.text_of
 
-local mask = { exact = formula.keys.exact, skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
+local mask = { exact = formula.keys.by_one, skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
 local mask_text = text_of(formula.mask, { q = "q" })
 mask.reads, mask.given = mask_text:find("ldg_", 1, true) ~= nil, mask_text:find("p.in_", 1, true) ~= nil
 if text_of(formula.never, { wide = true }) == "0" then mask.skips = {} end
