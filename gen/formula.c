@@ -110,6 +110,8 @@ static fg_status read_input(const fg_pair *pair, fg_input *out) {
                    pair->name, FG_INPUT_NAME - 1);
   strcpy(x.name, pair->name);
   const char *reserved = fg_formula_reserved(x.name);
+  if (!reserved && (fg_argument_find(x.name) || !strcmp(x.name, "scale")))
+    reserved = "an argument of every kernel";
   if (reserved)
     return fg_fail(FG_ESPEC, "inputs.%s: the name is taken: it is %s", x.name, reserved);
   const char *value = pair->value + strspn(pair->value, " ");
@@ -140,6 +142,12 @@ static fg_status read_input(const fg_pair *pair, fg_input *out) {
 static fg_status check_clashes(const fg_formula_texts *texts, const fg_formula *f) {
   fg_definitions builtin = fg_formula_builtin();
   fg_head head, other;
+  for (int i = 0; i < f->n_inputs; i++)
+    for (int j = 0; j < f->n_inputs; j++)
+      if (f->input[j].grad && *f->input[i].name == 'd' &&
+          !strcmp(f->input[i].name + 1, f->input[j].name))
+        return fg_fail(FG_ESPEC, "inputs.%s: the name is taken: it is the gradient of %s",
+                       f->input[i].name, f->input[j].name);
   for (int i = 0; i < f->n_inputs; i++)
     for (int j = 0; j < builtin.n; j++)
       if (fg_formula_head(builtin.list[j].name, &head) == FG_OK &&
@@ -176,14 +184,15 @@ static fg_status read_inputs(const fg_formula_texts *texts, fg_formula *f) {
     return fg_fail(FG_ESPEC, "inputs: more than %d", FG_INPUT_MAX);
   for (int i = 0; i < texts->n_inputs; i++) {
     TRY(read_input(&texts->input[i], &f->input[i]));
-    if (texts->forward) f->input[i].grad = false;
     for (int j = 0; j < i; j++)
       if (!strcmp(f->input[j].name, f->input[i].name))
         return fg_fail(FG_ESPEC, "inputs.%s: given twice", f->input[i].name);
   }
   f->n_inputs = texts->n_inputs;
   qsort(f->input, (size_t)f->n_inputs, sizeof *f->input, by_name);
-  return check_clashes(texts, f);
+  TRY(check_clashes(texts, f));
+  for (int i = 0; i < f->n_inputs && texts->forward; i++) f->input[i].grad = false;
+  return FG_OK;
 }
 
 fg_status fg_formula_check(const fg_formula_texts *texts) {
