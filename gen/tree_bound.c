@@ -31,7 +31,7 @@ static interval scaled(fg_bounder *b, interval x, double factor) {
  */
 bool fg_linear_extreme(fg_bounder *b, const fg_linear *l, bool least, fg_linear *out) {
   *out = (fg_linear){.constant = l->constant};
-  if (l->n < 0) return false;
+  if (l->n < 0 || fabs(l->constant) > FG_CONSTANT_MOST) return false;
   for (int i = 0; i < l->n; i++) {
     if (!(l->factor[i] < 0) && !(l->factor[i] > 0)) continue;
     interval x = bound(b, l->atom[i]);

@@ -9,6 +9,9 @@
  * of what grows faster than this with one, so that the two agree for lengths up to 2^20. */
 enum { FG_FACTOR_MOST = 1 << 11 };
 
+/* Nor of a constant that wraps beside a position, which is less than 2^30. */
+enum { FG_CONSTANT_MOST = 1 << 30 };
+
 enum { FG_LINEAR_TERMS = 24 };
 /* The sum of factor[i] * atom[i] + constant; n < 0: it has too many terms. */
 typedef struct fg_linear {

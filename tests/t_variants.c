@@ -147,6 +147,14 @@ START_TEST(scores_without_s) {
 }
 END_TEST
 
+/* Elements that the score leaves out, whose indices lie outside of the tensor. */
+START_TEST(guarded_indices) {
+  passes("check head_dim=16 pass=backward family=simt,mma",
+         "'score=k > 0 ? s + u[k - 1] : s,s + (abs(k - p) < 20 ? u[k - p + 20] * u[20] : 0.0)' "
+         "'inputs.u=f32[max(nk, 40)] grad' --seed 5 b=1 h=2 hk=1 nq=113 nk=103");
+}
+END_TEST
+
 /* An extent that has a comma in it. */
 START_TEST(extents_of_functions) {
   passes("check head_dim=16 pass=forward,backward family=mma",
@@ -158,7 +166,8 @@ END_TEST
 /* Ints wrap at 32 bits, in a test and in what is skipped by it. */
 START_TEST(wrapping_masks) {
   passes("check head_dim=32 pass=forward,backward family=mma",
-         "'mask=k * 100000000 > 0,(q + 1) * 100000000 > k,(q + 1) * (k + 1) * 1000000 > 5' "
+         "'mask=k * 100000000 > 0,k + 2147483647 > p,-2147483648 < k,(q + 1) * 100000000 > k,(q + "
+         "1) * (k + 1) * 1000000 > 5' "
          "--seed 11 b=1 h=2 hk=1 nq=113 nk=203");
 }
 END_TEST
@@ -184,6 +193,7 @@ int main(void) {
   tcase_add_test(cases, choices_as_bounds);
   tcase_add_test(cases, intervals_as_bounds);
   tcase_add_test(cases, scores_without_s);
+  tcase_add_test(cases, guarded_indices);
   tcase_add_test(cases, extents_of_functions);
   tcase_add_test(cases, wrapping_masks);
   tcase_add_test(cases, many_ends);
