@@ -294,7 +294,7 @@ static void push_input(lua_State *L, fg_formula *f, int i) {
 }
 
 static void push_range(lua_State *L, const char *key, fg_visible range) {
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 4);
   set_node(L, "first", range.first);
   set_node(L, "last", range.end);
   set_bool(L, "exact", range.exact);

@@ -8,7 +8,8 @@
 /* Inside fg_lua_run: pushes the table, whose functions use the formula as long as they live.
  *
  *   mask, score         nodes; slope: of d score / d s; linear: the score is s
- *   never, always       tests of a tile; keys, queries: { first =, last =, exact =, by_one = }, nodes or nil
+ *   never, always       tests of a tile; keys, queries: { first =, last =, exact =, by_one = },
+ *                       nodes or nil
  *   first_key           keys.first, of a kernel that skips no tile too
  *   inputs              in order: { name =, type =, elem =, tensor =, grad =, extents = {...},
  *                       reads = {...} }: where the score reads it, each { node =, slope =,

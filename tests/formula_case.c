@@ -177,6 +177,12 @@ void case_names(const case_problem *x, int b, int h, int q, int k, double s,
   name[ORACLE_S] = s;
 }
 
+fg_status case_formula(const char *mask, const char *score, fg_formula *f) {
+  fg_formula_texts texts = {.mask = mask, .score = score, .n_inputs = CASE_INPUTS};
+  texts.input = case_declared;
+  return fg_formula_read(&texts, f, NULL);
+}
+
 oracle_formula *case_read(const fg_formula *f, int node, const case_problem *x) {
   static char text[1 << 20];
   int n = fg_formula_print(f, node, sizeof text, text);

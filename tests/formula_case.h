@@ -12,6 +12,9 @@
 enum { CASE_INPUTS = 5, CASE_B = 2, CASE_H = 3, CASE_LENGTH = 40 };
 extern const fg_pair case_declared[CASE_INPUTS];
 
+/* Reads a mask, a score or both (NULL: the usual one) with these inputs. */
+fg_status case_formula(const char *mask, const char *score, fg_formula *formula);
+
 /* SplitMix64; and a number in [0, n). */
 uint64_t case_random(uint64_t *state);
 int case_below(uint64_t *state, int n);

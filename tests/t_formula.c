@@ -1,5 +1,5 @@
-/* t_formula.c - what is derived from expressions, against brute force: canonical text, derivatives,
- * bounds of tiles; and any text at all, which must end in a formula or a sentence. */
+/* t_formula.c - what is derived from expressions, against brute force: canonical text and
+ * derivatives; and any text at all, which must end in a formula or a sentence. */
 #include "suite.h"
 
 #include "formula_case.h"
@@ -11,13 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXPRESSIONS = 4000, MASKS = 3000, PAIRS = 6 };
-
-static fg_status read_both(const char *mask, const char *score, fg_formula *f) {
-  fg_formula_texts texts = {.mask = mask, .score = score, .n_inputs = CASE_INPUTS};
-  texts.input = case_declared;
-  return fg_formula_read(&texts, f, NULL);
-}
+enum { EXPRESSIONS = 4000, PAIRS = 6 };
 
 static bool alike(double a, double b, double tolerance) {
   return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= tolerance * (1 + fabs(a) + fabs(b));
@@ -39,7 +33,7 @@ START_TEST(canonical_text_has_the_same_values) {
         (strstr(text, "s") || strstr(text, "t[") || strstr(text, "u[")))
       continue; /* no score and no gradient in a mask; "tanh" and "abs" go with them */
     case_problem_new(&state, &x);
-    if (read_both(test ? text : NULL, test ? NULL : text, &f) != FG_OK) {
+    if (case_formula(test ? text : NULL, test ? NULL : text, &f) != FG_OK) {
       ck_assert_msg(strstr(fg_error(), "by a constant 0") != NULL, "%s: %s", text, fg_error());
       fg_formula_free(&f);
       continue;
@@ -47,10 +41,11 @@ START_TEST(canonical_text_has_the_same_values) {
     good++;
     int node = test ? f.mask : f.score;
     fg_formula_print(&f, node, sizeof first, first);
-    ck_assert_msg(read_both(test ? twin : NULL, test ? NULL : twin, &g) == FG_OK, "%s", fg_error());
+    ck_assert_msg(case_formula(test ? twin : NULL, test ? NULL : twin, &g) == FG_OK, "%s",
+                  fg_error());
     fg_formula_print(&g, test ? g.mask : g.score, sizeof second, second);
     ck_assert_msg(!strcmp(first, second), "%s\n%s\n%s\n%s", text, twin, first, second);
-    ck_assert_msg(read_both(test ? first : NULL, test ? NULL : first, &again) == FG_OK, "%s\n%s",
+    ck_assert_msg(case_formula(test ? first : NULL, test ? NULL : first, &again) == FG_OK, "%s\n%s",
                   first, fg_error());
     fg_formula_print(&again, test ? again.mask : again.score, sizeof second, second);
     ck_assert_msg(!strcmp(first, second), "%s does not read back: %s", first, second);
@@ -83,10 +78,10 @@ START_TEST(spellings_of_one_mask) {
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
     char a[512], b[512];
     fg_formula f;
-    ck_assert_msg(read_both(same[i][0], NULL, &f) == FG_OK, "%s", fg_error());
+    ck_assert_msg(case_formula(same[i][0], NULL, &f) == FG_OK, "%s", fg_error());
     fg_formula_print(&f, f.mask, sizeof a, a);
     fg_formula_free(&f);
-    ck_assert_msg(read_both(same[i][1], NULL, &f) == FG_OK, "%s", fg_error());
+    ck_assert_msg(case_formula(same[i][1], NULL, &f) == FG_OK, "%s", fg_error());
     fg_formula_print(&f, f.mask, sizeof b, b);
     fg_formula_free(&f);
     ck_assert_str_eq(a, b);
@@ -131,7 +126,7 @@ START_TEST(derivatives_by_s) {
     case_problem x;
     case_text(&state, FG_TYPE_FLOAT, 1 + i % 4, text, NULL);
     case_problem_new(&state, &x);
-    if (read_both(NULL, text, &f) == FG_OK) {
+    if (case_formula(NULL, text, &f) == FG_OK) {
       oracle_formula *value = case_read(&f, f.score, &x);
       int slope = fg_tree_diff(&f.tree, f.score, fg_tree_name(&f.tree, FG_NAME_S));
       ck_assert_msg(slope > 0, "%s", text);
@@ -167,7 +162,7 @@ START_TEST(derivatives_by_inputs) {
     case_problem x;
     case_text(&state, FG_TYPE_FLOAT, 1 + i % 4, text, NULL);
     case_problem_new(&state, &x);
-    if (read_both(NULL, text, &f) == FG_OK) {
+    if (case_formula(NULL, text, &f) == FG_OK) {
       case_names(&x, 1, 2, case_below(&state, x.nq), case_below(&state, x.nk), 0.3, name);
       oracle_formula *value = case_read(&f, f.score, &x);
       double got = 0;
@@ -192,213 +187,6 @@ START_TEST(derivatives_by_inputs) {
     fg_formula_free(&f);
   }
   ck_assert_int_gt(compared, EXPRESSIONS / 2);
-}
-END_TEST
-
-/* ---- bounds ---- */
-
-typedef struct {
-  int q0, q1, k0, k1, b, h;
-} tile;
-
-static double of_tile(oracle_formula *f, const case_problem *x, const tile *t) {
-  double name[ORACLE_NAMES];
-  case_names(x, t->b, t->h, 0, 0, 0, name);
-  name[ORACLE_Q0] = t->q0, name[ORACLE_Q1] = t->q1;
-  name[ORACLE_K0] = t->k0, name[ORACLE_K1] = t->k1;
-  return oracle_formula_value(f, name);
-}
-
-/* What brute force finds in a tile: pairs that are visible, the first and the last of keys, rows.
- */
-typedef struct {
-  int visible, first[2], last[2];
-} found;
-
-static found look(oracle_formula *mask, const case_problem *x, const tile *t) {
-  found r = {0, {1 << 30, 1 << 30}, {-1, -1}};
-  double name[ORACLE_NAMES];
-  for (int q = t->q0; q < t->q1; q++)
-    for (int k = t->k0; k < t->k1; k++) {
-      const int at[2] = {k, q};
-      case_names(x, t->b, t->h, q, k, 0, name);
-      if (oracle_formula_value(mask, name) == 0) continue;
-      r.visible++;
-      for (int a = 0; a < 2; a++) {
-        if (at[a] < r.first[a]) r.first[a] = at[a];
-        if (at[a] > r.last[a]) r.last[a] = at[a];
-      }
-    }
-  return r;
-}
-
-static tile random_tile(uint64_t *state, const case_problem *x) {
-  tile t = {.b = case_below(state, x->b), .h = case_below(state, x->h)};
-  t.q0 = case_below(state, x->nq), t.k0 = case_below(state, x->nk);
-  t.q1 = t.q0 + 1 + case_below(state, x->nq - t.q0),
-  t.k1 = t.k0 + 1 + case_below(state, x->nk - t.k0);
-  return t;
-}
-
-/* Of one side: keys that the rows of t see at all (side 0), or rows that see its keys. */
-static void check_range(fg_formula *f, oracle_formula *mask, const case_problem *x, tile t,
-                        int side, const char *text) {
-  fg_visible range = fg_formula_visible(f, side == 1);
-  if (side == 0)
-    t.k0 = 0, t.k1 = x->nk;
-  else
-    t.q0 = 0, t.q1 = x->nq;
-  found r = look(mask, x, &t);
-  if (!r.visible) return;
-  if (range.first) {
-    oracle_formula *first = case_read(f, range.first, x);
-    ck_assert_msg(of_tile(first, x, &t) <= r.first[side], "%s: side %d begins too late", text,
-                  side);
-    oracle_formula_free(first);
-  }
-  if (range.end) {
-    oracle_formula *end = case_read(f, range.end, x);
-    ck_assert_msg(of_tile(end, x, &t) > r.last[side], "%s: side %d ends too early", text, side);
-    oracle_formula_free(end);
-  }
-}
-
-/* A range that claims to be all of what one row, or one key, sees. */
-static int check_one(fg_formula *f, oracle_formula *mask, const case_problem *x, tile t, int side,
-                     const char *text) {
-  fg_visible range = fg_formula_visible(f, side == 1);
-  if (!range.by_one || (!range.first && !range.end)) return 0;
-  double begin = 0, end = side ? x->nq : x->nk;
-  if (side == 0)
-    t.q1 = t.q0 + 1, t.k0 = 0, t.k1 = x->nk;
-  else
-    t.k1 = t.k0 + 1, t.q0 = 0, t.q1 = x->nq;
-  if (range.first) {
-    oracle_formula *first = case_read(f, range.first, x);
-    begin = fmax(begin, of_tile(first, x, &t));
-    oracle_formula_free(first);
-  }
-  if (range.end) {
-    oracle_formula *last = case_read(f, range.end, x);
-    end = fmin(end, of_tile(last, x, &t));
-    oracle_formula_free(last);
-  }
-  ck_assert_msg(look(mask, x, &t).visible == (int)fmax(0, end - begin), "%s: side %d of one", text,
-                side);
-  return 1;
-}
-
-START_TEST(bounds_hold) {
-  uint64_t state = 4;
-  int sure = 0, masks = 0, of_one = 0;
-  for (int i = 0; masks < MASKS && i < 8 * MASKS; i++) {
-    char text[CASE_TEXT];
-    fg_formula f;
-    case_problem x;
-    case_text(&state, FG_TYPE_BOOL, 1 + i % 4, text, NULL);
-    case_problem_new(&state, &x);
-    if (read_both(text, NULL, &f) == FG_OK) {
-      masks++;
-      fg_tile_test test = fg_formula_tile(&f);
-      oracle_formula *mask = case_read(&f, f.mask, &x);
-      oracle_formula *never = case_read(&f, test.never, &x);
-      oracle_formula *always = case_read(&f, test.always, &x);
-      for (int j = 0; j < PAIRS; j++) {
-        tile t = random_tile(&state, &x);
-        found r = look(mask, &x, &t);
-        int pairs = (t.q1 - t.q0) * (t.k1 - t.k0);
-        bool no = of_tile(never, &x, &t) != 0, yes = of_tile(always, &x, &t) != 0;
-        ck_assert_msg(!no || r.visible == 0, "%s: a tile of %d is called empty", text, r.visible);
-        ck_assert_msg(!yes || r.visible == pairs, "%s: %d of %d is called full", text, r.visible,
-                      pairs);
-        sure += no || yes;
-        check_range(&f, mask, &x, t, 0, text);
-        check_range(&f, mask, &x, t, 1, text);
-        of_one += check_one(&f, mask, &x, t, 0, text) + check_one(&f, mask, &x, t, 1, text);
-      }
-      oracle_formula_free(mask), oracle_formula_free(never), oracle_formula_free(always);
-    }
-    fg_formula_free(&f);
-  }
-  ck_assert_int_eq(masks, MASKS);
-  ck_assert_int_gt(sure, MASKS); /* they are worth something */
-  ck_assert_int_gt(of_one, MASKS);
-}
-END_TEST
-
-/* What one row, or key, sees is its range, or it is not said to be. */
-START_TEST(ranges_of_one) {
-  static const struct {
-    const char *text;
-    bool by_row;
-  } masks[] = {{"window(5, 2)", true},
-               {"chunked(8)", false},
-               {"k >= abs(q - 6) && k < min(q, 7) + 2 * h", true},
-               {"k >= (h % 2 == 0 ? 1 : 9) && k <= p", true},
-               {"3 * k <= q * 2 + 5", true},
-               {"k > q % 7", false},
-               {"k <= p && k >= p - p % 8", false},
-               {"k >= (q < 9 ? 0 : q - 3)", false},
-               {"k >= (h % 2 == 0 ? 1 : p - 2) && k <= p", false},
-               {"k <= max(3, (q + 1) % 5)", false}};
-  uint64_t state = 6;
-  for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
-    fg_formula f;
-    ck_assert_msg(read_both(masks[m].text, NULL, &f) == FG_OK, "%s", fg_error());
-    ck_assert_msg(fg_formula_visible(&f, false).by_one == masks[m].by_row, "%s", masks[m].text);
-    for (int i = 0; i < 100; i++) {
-      case_problem x;
-      case_problem_new(&state, &x);
-      oracle_formula *mask = case_read(&f, f.mask, &x);
-      tile t = random_tile(&state, &x);
-      for (int side = 0; side < 2; side++) check_one(&f, mask, &x, t, side, masks[m].text);
-      oracle_formula_free(mask);
-    }
-    fg_formula_free(&f);
-  }
-}
-END_TEST
-
-/* Conjunctions that are linear in k and q: a tile is empty or full when its bounds say so, and the
- * ranges are the least there are. */
-START_TEST(linear_bounds_are_exact) {
-  static const char *const masks[] = {"causal",         "causal_top_left", "window(5, 2)",
-                                      "window(w, 0)",   "k < 9",           "k >= p - 3",
-                                      "2 * k <= q + 5", "prefix(6)",       "chunked(8)"};
-  uint64_t state = 5;
-  for (int m = 0; m < 9; m++) {
-    fg_formula f;
-    ck_assert_msg(read_both(masks[m], NULL, &f) == FG_OK, "%s", fg_error());
-    for (int i = 0; i < 100; i++) {
-      case_problem x;
-      case_problem_new(&state, &x);
-      oracle_input *w = &x.input[4];
-      w->number = fabs(w->number);
-      fg_tile_test test = fg_formula_tile(&f);
-      tile t = random_tile(&state, &x), all = t;
-      all.k0 = 0, all.k1 = x.nk;
-      oracle_formula *mask = case_read(&f, f.mask, &x);
-      oracle_formula *never = case_read(&f, test.never, &x);
-      oracle_formula *always = case_read(&f, test.always, &x);
-      found r = look(mask, &x, &t), whole = look(mask, &x, &all);
-      int pairs = (t.q1 - t.q0) * (t.k1 - t.k0);
-      if (m < 7)
-        ck_assert_msg((r.visible == 0) == (of_tile(never, &x, &t) != 0), "%s: never", masks[m]);
-      if (m < 7)
-        ck_assert_msg((r.visible == pairs) == (of_tile(always, &x, &t) != 0), "%s: always",
-                      masks[m]);
-      fg_visible keys = fg_formula_visible(&f, false);
-      if (whole.visible && keys.end && m != 8) {
-        oracle_formula *end = case_read(&f, keys.end, &x);
-        double got = of_tile(end, &x, &t);
-        ck_assert_msg((got < x.nk ? got : x.nk) == whole.last[0] + 1, "%s: ends at %g", masks[m],
-                      got);
-        oracle_formula_free(end);
-      }
-      oracle_formula_free(mask), oracle_formula_free(never), oracle_formula_free(always);
-    }
-    fg_formula_free(&f);
-  }
 }
 END_TEST
 
@@ -428,7 +216,7 @@ START_TEST(any_text_ends_well) {
     fg_formula f;
     case_text(&state, i % 2 ? FG_TYPE_BOOL : FG_TYPE_FLOAT, 1 + (int)(i % 6), text, NULL);
     if (i % 4) mutate(&state, text);
-    fg_status status = read_both(i % 2 ? text : NULL, i % 2 ? NULL : text, &f);
+    fg_status status = case_formula(i % 2 ? text : NULL, i % 2 ? NULL : text, &f);
     ck_assert_msg(status == FG_OK || status == FG_ESPEC, "%d: %s", status, text);
     if (status == FG_OK) {
       fg_formula_tile(&f);
@@ -450,9 +238,6 @@ int main(void) {
   tcase_add_test(cases, spellings_of_one_mask);
   tcase_add_test(cases, derivatives_by_s);
   tcase_add_test(cases, derivatives_by_inputs);
-  tcase_add_test(cases, bounds_hold);
-  tcase_add_test(cases, ranges_of_one);
-  tcase_add_test(cases, linear_bounds_are_exact);
   tcase_add_test(cases, any_text_ends_well);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
