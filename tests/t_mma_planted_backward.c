@@ -106,7 +106,9 @@ static const planted_bug backward[] = {
      .fault = STORED},
     {BACKWARD, "if (q + 8 < p.nq) { stg", "if (q < p.nq) { stg", .words = B_TWO FULL,
      .fault = STORED},
-    /* what leaves */
+    /* which keys, and what leaves */
+    {TILES, "2 * left + 1;", "2 * left;", .words = B_TWO "mask=window(200,5)",
+     .fault = STORED "|wrong numbers", .place = {{BACKWARD}, {TILES}}},
     {BACKWARD, "N_DK, p.scale, p.scale);", "N_DK, 1.0f, 1.0f);", .words = B_TWO FULL},
     {BACKWARD, "dk + 4 * N_DK * i", "dk", .words = B_PARTS FULL},
     {BACKWARD, "k0 + row, p.nk, DV, sm + SM_V", "k0, p.nk, DV, sm + SM_V", .words = B_TWO FULL,
