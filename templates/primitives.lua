@@ -36,7 +36,8 @@ all[#all + 1] = { name = "base",
   { "ballot",        "u32",   "u32 lanes, int predicate" },
   { "any_lane",      "int",   "u32 lanes, int predicate" },   -- 1 if that of any lane is not 0
   { "atomic_add",    "float", "float *to, float v" },         -- the old value; order is not fixed
-  { "atomic_add_u32", "u32",  "u32 *to, u32 v" },
+  { "atomic_add_u64", "u64",  "u64 *to, u64 v" },
+  { "atomic_cas_u64", "u64",  "u64 *to, u64 from, u64 v" },   -- v where `from` stands; what stood there
   { "red_add_f32",   "void",  "float *to, float v" },         -- the same without it, and cheaper
   { "red_add_f32x4", "void",  "float *to, const float *v" },  -- four sums, not one of four
   { "as_f32",        "float", "u32 bits" },

@@ -75,9 +75,16 @@ static void exchange(const void *p) {
 
 static void count(const void *p) {
   const tensors *t = p;
-  u32 ticket = api->atomic_add_u32(t->count, 1);
+  u64 ticket = api->atomic_add_u64((u64 *)(void *)t->count, 1);
   api->atomic_add_f32(t->strided + COLS - 1, 0.5f);
   keep(t->out + ticket, (float)(api->block_index.x * 32 + lane()));
+}
+
+/* The first of all opens a word that nobody wrote; all count with it. */
+static void open_and_count(const void *p) {
+  u64 *word = (u64 *)(void *)((const tensors *)p)->out, seen = api->atomic_cas_u64(word, 0, 1000);
+  if (seen && seen - 1000 > ALL) api->atomic_cas_u64(word, seen, 1000);
+  api->atomic_add_u64(word, 1);
 }
 
 static void read_out(const void *p) {
@@ -107,6 +114,12 @@ static void check_count(void) {
   ck_assert(made.count[0] == ALL && sum == 2016 && made.strided[COLS - 1] == 32);
 }
 
+static void check_open(void) {
+  u64 word;
+  memcpy(&word, made.out, 8);
+  ck_assert_int_eq((int64_t)word, 1000 + ALL);
+}
+
 static const struct {
   job job;
   void (*check)(void);
@@ -114,7 +127,8 @@ static const struct {
              {{pipeline, 96, 1}, check_pipeline},
              {{halves, 32, 1}, check_halves},
              {{exchange, 32, 1}, check_exchange},
-             {{count, 32, 2}, check_count}};
+             {{count, 32, 2}, check_count},
+             {{open_and_count, 32, 2}, check_open}};
 enum { RIGHT = sizeof right / sizeof *right };
 
 START_TEST(right_kernels_pass) {

@@ -86,13 +86,13 @@ static void plain_and_atomic(const void *p) {
   if (api->block_index.x)
     keep((float *)(void *)t->count, 1);
   else
-    api->atomic_add_u32(t->count, 1);
+    api->atomic_add_u64((u64 *)(void *)t->count, 1);
 }
 
 static void load_and_atomic(const void *p) {
   const tensors *t = p;
   u32 x;
-  api->atomic_add_u32(t->count + tid() % 8, 1);
+  api->atomic_add_u64((u64 *)(void *)t->count + tid() % 8, 1);
   sync_all();
   if (tid() == 0) api->global_load(t->count, &x, 4);
 }
@@ -173,6 +173,25 @@ static void read_only_atomic(const void *p) {
   api->atomic_add_f32((float *)(uintptr_t)((const tensors *)p)->in, 1);
 }
 
+/* The word holds something else: it stays what nobody wrote. */
+static void swap_in_vain(const void *p) {
+  u64 *word = (u64 *)(void *)((const tensors *)p)->out;
+  api->atomic_cas_u64(word, *word + 1, 5);
+  api->atomic_add_u64(word, 1);
+}
+
+static void swap_and_store(const void *p) {
+  const tensors *t = p;
+  if (tid() < 32)
+    api->atomic_cas_u64((u64 *)(void *)t->count, 7, 5);
+  else if (tid() == 40)
+    keep((float *)(void *)(t->count + 1), 1);
+}
+
+static void read_only_swap(const void *p) {
+  api->atomic_cas_u64((u64 *)(uintptr_t)((const tensors *)p)->in, 0, 1);
+}
+
 static void reduce_askew(const void *p) {
   const float x[4] = {0};
   api->reduce_f32(((const tensors *)p)->strided + 2, x, 4);
@@ -231,6 +250,10 @@ static const case_fault wrong[] = {
      "load of an element never written: byte 68 of tensor out, element ?17] *"},
     {{read_only, 32, 1}, "store to a read-only tensor: byte 16 of tensor in, element ?4] *"},
     {{read_only_atomic, 32, 1}, "atomic add to a read-only tensor: byte 0 of tensor in, *"},
+    {{swap_in_vain, 32, 1}, "atomic add of an element never written: byte 0 of tensor out, *"},
+    {{swap_and_store, 64, 1},
+     "race: * at byte * of tensor count, *, which thread * *: no barrier orders *"},
+    {{read_only_swap, 32, 1}, "compare and swap to a read-only tensor: byte 0 of tensor in, *"},
     {{reduce_askew, 32, 1}, "atomic add misaligned: 16 bytes at byte 8 of * of tensor strided *"},
     {{reduce_into_gap, 32, 1},
      "atomic add touches a gap between rows of tensor strided: 16 bytes at byte 32 *"},

@@ -14,6 +14,7 @@
 #define INPUT  "attention/wgmma_input.cut"
 #define MOVERS "attention/wgmma_movers.cut"
 #define TILES  "tile/tiles.cut"
+#define CLAIMS "tile/claims.cut"
 #define TEXT   "attention/text.lua"
 #define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
 #define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
@@ -72,6 +73,12 @@ static const planted_bug bugs[] = {
      .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
+    /* claims of rows: who begins to count, from where, and behind which grid */
+    {MOVERS, "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
+     .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},
+    {MOVERS, "tile = blocks + claim(", "tile = blocks + 1 + claim(", .words = WINDOW},
+    {WGMMA, "  grid_wait();", "  ", .words = WINDOW, .fault = "before grid_wait",
+     .place = {{WGMMA}, {MOVERS}}},
     /* a cap: where its polynomial holds, and what takes its place */
     {CAP, "2.0 ^ (BITS - 1 - origin)", "2.0 ^ (BITS + 60 - origin)", .words = CAPPED,
      .cases = wide},

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-typedef enum kind { LOAD, STORE, ATOMIC } kind;
-static const char *const verb[] = {"load", "store", "atomic add"};
+typedef enum kind { LOAD, STORE, ATOMIC, SWAP } kind;
+static const char *const verb[] = {"load", "store", "atomic add", "compare and swap"};
 
 /* ---- where an access lies ---- */
 
@@ -33,7 +33,7 @@ static inline int holds(const fgh_tensor *t, const void *p, int bytes, size_t *f
 static inline int permits(const fgh_tensor *t, kind k, size_t first, int bytes) {
   u32 need = (1u << ((unsigned)bytes >> t->shift)) - 1;
   if (k != LOAD && !t->records) return 0;
-  return k == STORE || !t->stored || (bits_at(t->stored, first) & need) == need;
+  return k == STORE || k == SWAP || !t->stored || (bits_at(t->stored, first) & need) == need;
 }
 
 static inline void mark_stored(const fgh_tensor *t, size_t first, int bytes) {
@@ -180,10 +180,10 @@ static inline void note(kind k, const fgh_tensor *t, size_t at, int bytes) {
   for (size_t end = at + ((unsigned)bytes >> t->shift); at < end; at++) {
     fgh_record *r = &t->records[at];
     if (!ordered(r->thread, r->stamp)) race(k, t, at, r->thread, r->stamp, "stores to");
-    if (k != ATOMIC) judge(k, t, at, &r->atomics, "adds to");
+    if (k < ATOMIC) judge(k, t, at, &r->atomics, "adds to");
     if (k != LOAD) judge(k, t, at, &r->loads, "loads");
     if (k == LOAD) add(&r->loads, stamp);
-    if (k == ATOMIC) add(&r->atomics, stamp);
+    if (k >= ATOMIC) add(&r->atomics, stamp);
     if (k == STORE) {
       r->thread = fgh_self->id;
       r->stamp = stamp;
@@ -246,13 +246,27 @@ void fgh_reduce_f32(float *to, const float *values, int n) {
   for (int i = 0; i < n; i++) to[i] += values[i];
 }
 
-u32 fgh_atomic_add_u32(u32 *to, u32 value) {
+u64 fgh_atomic_add_u64(u64 *to, u64 value) {
   size_t at;
   FGH_ENTER();
   fgh_preempt();
-  const fgh_tensor *t = find(ATOMIC, to, 4, &at);
-  note(ATOMIC, t, at, 4);
-  u32 old = *to;
+  const fgh_tensor *t = find(ATOMIC, to, 8, &at);
+  note(ATOMIC, t, at, 8);
+  u64 old = *to;
   *to = old + value;
+  return old;
+}
+
+/* May meet what nobody wrote, which then is written if it is exchanged. */
+u64 fgh_atomic_cas_u64(u64 *to, u64 from, u64 value) {
+  size_t at;
+  FGH_ENTER();
+  fgh_preempt();
+  const fgh_tensor *t = find(SWAP, to, 8, &at);
+  note(SWAP, t, at, 8);
+  u64 old = *to;
+  if (old != from) return old;
+  *to = value;
+  if (t->stored) mark_stored(t, at, 8);
   return old;
 }

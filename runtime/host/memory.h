@@ -33,7 +33,7 @@ typedef struct fgh_tensor {
 struct fg_host_memory {
   int n;
   u32 era;                 /* of the stamps in the records */
-  fgh_tensor *last_hit[3]; /* by kind of access: kernels stay with a tensor for a while */
+  fgh_tensor *last_hit[4]; /* by kind of access: kernels stay with a tensor for a while */
   fgh_tensor tensors[];
 };
 
@@ -54,7 +54,8 @@ void fgh_memory_place(const void *address, char *text, size_t size);
 void fgh_global_load(const void *from, void *value, int bytes);
 void fgh_global_store(void *to, const void *value, int bytes);
 float fgh_atomic_add_f32(float *to, float value);
-u32 fgh_atomic_add_u32(u32 *to, u32 value);
+u64 fgh_atomic_add_u64(u64 *to, u64 value);
+u64 fgh_atomic_cas_u64(u64 *to, u64 from, u64 value);
 void fgh_reduce_f32(float *to, const float *values, int n);
 
 /* The load of a primitive that does more than load. Returns whether the tensor is writable. */

@@ -1,7 +1,7 @@
 -- wgmma_forward.lua: attention on the warpgroup products and TMA of sm_90a. A block stays on its
 -- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
 -- others owns 64 rows, whose O, S and P stay in registers.
-local family = { template = "attention/wgmma_forward.cut", library = { "tile/tiles.cut" } }
+local family = { template = "attention/wgmma_forward.cut", library = { "tile/tiles.cut", "tile/claims.cut" } }
 family.generation = 2
 
 local mma = run("attention/mma.lua")
@@ -106,8 +106,10 @@ end
 -- 565 at d 64, 511 / 710 at d 128, 488 / 737 at d 256). A launch that starts beside the end of the one before
 -- saves 1.1 us and more where nothing stands between them (n 512, b 1: 10.2 -> 9.1 us at d 128, 8.7 -> 7.5 at d 64;
 -- d 128, b 16, n 1024: 201 -> 196.3; told so at the start of the one before instead of by its end, 198.6, and b 32,
--- n 512 takes 113.5 beside 110.5): not under a mask, where claims are set to 0 in between. Slower: a flat loop, the
--- first S of the next rows beside the last O of these (full n 512 -1.6 %, from 2048 on +0.5 %, causal -2 to -5 %).
+-- n 512 takes 113.5 beside 110.5). Under a mask, where the claims' word was set to 0 by a launch of its own, 1 us less
+-- without it (causal n 512: 330 -> 333 TFLOP/s at d 64, 369 -> 371 at d 128, 2026-11-23); no more where only those who
+-- load wait for the grid before, or blocks without more rows tell the next. Slower: a flat loop, the first S of the
+-- next rows beside the last O of these (full n 512 -1.6 %, from 2048 on +0.5 %, causal -2 to -5 %).
 -- Window 1023, d 64, n 8192, 2026-11-22 and 23: 0.256 ms, 10 us of it a launch's own; 0.194 by pairs at the plain
 -- kernel's rate, 0.217 by tiles of 64 rows and 128 keys. The rest is rows' ends: of 64 rows' 22 700 clocks 7.4 tiles take
 -- 2360 each (full 2216; two warpgroups 1990, one 1510), the first tile and the ends 5240: its weights 2030 (unmasked
@@ -118,12 +120,13 @@ end
 -- next S, with it turns held until O is there, warpgroups that begin 1500 to 6500 clocks apart. The half tiles at both
 -- ends that no row sees left out, 0.258, but causal n 8192 1.7 % slower.
 -- Of 0.259, with first tiles in halves: the next rows' words read beside the last products 0.261; masked pairs as what
--- the product is added to 0.264; first tiles in turn 0.262; tiles of others without turns and 4 in flight 0.260; claims
--- set back by the last block instead of before the kernel, 1.2 us less.
+-- the product is added to 0.264; first tiles in turn 0.262; tiles of others without turns and 4 in flight 0.260.
 -- Of 0.256, with all heads in a section: 3 or 4 tiles in flight 0.260, 0.257; warpgroups a turn or more behind one
 -- another by 4 and 5 tiles in flight, turns passed at the rows' ends, 0.254 to 0.267; the weights of far halves that no
--- row sees left out 0.256, masks of the one half that has an edge 0.257 to 0.274; claims set to 0 by a kernel that starts
--- early, tensor maps fetched before, no less; K and V of 4 heads for 64 of Q 0.254; 256 rows and 64 keys 0.264.
+-- row sees left out 0.256, masks of the one half that has an edge 0.257 to 0.274; tensor maps fetched before, no
+-- less; K and V of 4 heads for 64 of Q 0.254; 256 rows and 64 keys 0.264; keys that no rows before have seen fetched to
+-- the L2 cache when the rows begin 0.258, all their keys 0.277; turns beside 3 or 4 tiles in flight 0.263. With claims
+-- that need no launch 0.254; with some or all of the short rows first 0.254 to 0.256.
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
@@ -173,11 +176,11 @@ function family.describe(spec, plan)
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
     outputs = { "o", hooks.norm.second },
-    regions = claimed and { { name = "claims", count = "1" } } or {},
+    regions = claimed and { { name = "claims", count = "2" } } or {},
     maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) },
     steps = {
       { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },
-        threads = 32 * plan.warps, registers = launched(plan), resident = 1, early = not claimed,
+        threads = 32 * plan.warps, registers = launched(plan), resident = 1, early = true,
         work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edges * (seen_together + plan.block_kv) // 2,
                              work_of_key(plan)) },
     },
@@ -205,7 +208,6 @@ function family.describe(spec, plan)
     local input_map = { name = "input_map", tensor = tiled.name, columns = columns_of_box, rows = 16, swizzle = 2 * columns_of_box }
     table.insert(description.maps, input_map)
   end
-  if claimed then table.insert(description.steps, 1, { zero = "claims" }) end
   return description
 end
 

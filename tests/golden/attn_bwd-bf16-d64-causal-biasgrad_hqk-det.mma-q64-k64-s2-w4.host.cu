@@ -69,7 +69,8 @@ typedef struct fgh_api {
   void (*global_load)(const void *from, void *value, int bytes);   // bytes: 2, 4, 8, 16
   void (*global_store)(void *to, const void *value, int bytes);
   float (*atomic_add_f32)(float *to, float value); // each returns the old value
-  u32 (*atomic_add_u32)(u32 *to, u32 value);
+  u64 (*atomic_add_u64)(u64 *to, u64 value);
+  u64 (*atomic_cas_u64)(u64 *to, u64 from, u64 value); // `from` may meet what nobody wrote
   void (*reduce_f32)(float *to, const float *values, int n); // n: 1 or 4, aligned to all of them
   void (*barrier_sync)(int id, int threads); // bar.sync: id 0..15, threads a multiple of 32
   void (*barrier_arrive)(int id, int threads);
