@@ -141,9 +141,11 @@ void launch_same(const launch *a, const launch *b, const char *name) {
   int64_t n = launch_count(a, name);
   float *x = launch_get(a, name), *y = launch_get(b, name);
   ck_assert_int_eq(n, launch_count(b, name));
-  for (int64_t i = 0; i < n; i++)
-    ck_assert_msg(!memcmp(x + i, y + i, sizeof *x), "%s: %s[%d]: %.9g and %.9g", a->kernel->name,
-                  name, (int)i, (double)x[i], (double)y[i]);
+  for (int64_t i = 0; i < n; i++) { /* an assertion of its own for each takes a microsecond */
+    if (!memcmp(x + i, y + i, sizeof *x)) continue;
+    ck_abort_msg("%s: %s[%d]: %.9g and %.9g", a->kernel->name, name, (int)i, (double)x[i],
+                 (double)y[i]);
+  }
   free(x);
   free(y);
 }

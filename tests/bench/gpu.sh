@@ -28,12 +28,12 @@ run_suites() {
   rm -f "$out"/suite-*.log
   for suite in t_simt_forward t_simt_backward t_mma_forward t_mma_backward t_wgmma_forward; do
     for part in 1 2 3 4 5 6 7 8; do
-      FLASHGEN_TEST_CASES=$part/8 "$build/tests/$suite" >"$out/suite-$suite-$part.log" 2>&1 &
+      FLASHGEN_TEST_CASES=$part/8 timeout 300 "$build/tests/$suite" >"$out/suite-$suite-$part.log" 2>&1 &
     done
     wait
   done
   for suite in t_wgmma_run t_claims t_wgmma_sass t_tma_run t_hopper_run t_gpu t_gpu_app; do
-    "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1
+    timeout 120 "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1
   done
   grep -aE '^[0-9]+%|:[FE]:' "$out"/suite-*.log
   for part in "$out"/suite-*.log; do grep -qa '^100%' "$part" || failed=1; done
