@@ -224,13 +224,33 @@ static const char *axis_of(const fg_formula *f, const fg_input *input, int axis,
   return "other";
 }
 
+/* read.linear, where each index is: its factors of q and k. */
+static void push_factors(lua_State *L, const fg_formula *f, const fg_node *read, int rank) {
+  double q, k;
+  lua_createtable(L, rank, 0);
+  for (int i = 0; i < rank; i++) {
+    if (!linear_in_both(&f->tree, read->arg[i], &q, &k)) {
+      lua_pop(L, 1);
+      return;
+    }
+    lua_createtable(L, 0, 2);
+    lua_pushinteger(L, (lua_Integer)q);
+    lua_setfield(L, -2, "q");
+    lua_pushinteger(L, (lua_Integer)k);
+    lua_setfield(L, -2, "k");
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "linear");
+}
+
 static void push_read(lua_State *L, fg_formula *f, int node) {
   const fg_node x = f->tree.node[node];
   const fg_input *input = &f->input[x.which];
   int other = 0, others = 0;
   bool diagonal = true, plain = true;
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 8);
   set_node(L, "node", node);
+  push_factors(L, f, &x, input->rank);
   if (input->grad) set_node(L, "slope", fg_tree_diff(&f->tree, f->score, node));
   lua_createtable(L, input->rank, 0);
   lua_createtable(L, input->rank, 0);

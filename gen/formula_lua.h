@@ -15,7 +15,8 @@
  *                       reads = {...} }: where the score reads it, each { node =, slope =,
  *                       index = {nodes}, axis = {...}, diagonal = }: an axis is "b", "h", "q" or
  *                       "k" for that very index, "1" for a broadcast one, else "other"; diagonal:
- *                       indices depend on q and k by their distance alone; affine = 1 or -1 and
+ *                       indices depend on q and k by their distance alone; linear, where each
+ *                       index is so in them, = their factors { q =, k = }; affine = 1 or -1 and
  *                       affine_axis where one index is that times k - q and something without q
  *                       and k, and the others are those of b and h or broadcast
  *   uses(node, name)    does the name occur?

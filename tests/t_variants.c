@@ -68,6 +68,15 @@ START_TEST(deterministic_gradients) {
       "'score=s + u[q] * t[q - k + nk],s * t[h % 2 + k - q + nq] + c' 'inputs.t=bf16[2 * nq + 2 * "
       "nk + 300] grad' 'inputs.u=f32[q] grad' inputs.c=float 'mask=dilated(3),window(40, 9)' "
       "--seed 5");
+  passes(
+      "check pass=backward head_dim=16 deterministic=true 'inputs.t=f32[4 * nq + 4 * nk + 9] grad'",
+      "'score=s + t[q + k],s + t[2 * q + 1] * t[3 * k],s + t[2 * nk + 3 * q - 2 * k],s + t[h + 2]' "
+      "mask=full,causal --seed 6");
+  passes(
+      "check pass=backward head_dim=16 deterministic=true 'inputs.u=f32[b, 2 * nq, nq + nk] grad'",
+      "'score=s + u[b, 2 * q + 1, q + k],softcap(s + u[b, q + nq - 1, q - k + nk], 3.0),s + u[0, "
+      "k, h]' "
+      "mask=causal --seed 7 b=2 nq=40 nk=53");
   static const char refused[] =
       FLASHGEN_PROGRAM " list pass=backward head_dim=16 deterministic=true 'score=t5(t, 8, 64)' "
                        "'inputs.t=f32[h, 8] grad' 2>&1 | grep -q \"simt: deterministic=true: t's "

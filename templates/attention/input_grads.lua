@@ -35,11 +35,13 @@ function grads.finish_step(x, threads, blocks)
 end
 
 -- Why an input's gradient cannot be made in a fixed order, nil if each can: an element is one writer's only
--- where the pairs that read it are known from its index.
-function grads.refused()
+-- where the pairs that read it are known from its index. by_distance: the family knows them from k - q alone.
+function grads.refused(by_distance)
   for _, x in ipairs(hooks.input.grads) do
-    if spec.deterministic == "true" and x.kind == "indexed" and not hooks.input.affine(x) then
-      return string.format("deterministic=true: %s's gradient has no fixed order: its index is not affine in q and k", x.name)
+    if spec.deterministic == "true" and x.kind == "indexed" then
+      local what = string.format("deterministic=true: %s's gradient has no fixed order", x.name)
+      if not hooks.input.linear(x) then return what .. ": its index is not affine in q and k" end
+      if by_distance and not hooks.input.affine(x) then return what .. " here: its index is none of k - q alone" end
     end
   end
 end

@@ -22,6 +22,10 @@
 --   input.distant(x)          its indices depend on q and k by their distance alone
 --   input.affine(x)           nil, or how its one index follows from the distance of key and row: { factor =, index =
 --                             the text of the index at distance 0, element = of the pass's own element }
+--   input.linear(x)           nil, or for each of its reads, whose indices are all linear in q and k, how the pairs of
+--                             an element i1, i2, ... are found: { read = its number, count = turns to try, pair = the
+--                             declarations of q and k by `turn`, test = that they are a pair of the element's, apart =
+--                             what of it needs neither, "" for nothing, b =, h = the element's own, if they are }
 --   input.count(x)            elements of the gradient, in the kernel
 --   input.split(x, at)        the declarations of the indices i1, i2, ... of element `at`
 --   input.store_split(x, value)  the statement that stores the element of those indices
@@ -181,6 +185,65 @@ function input.affine(x)
   for i, axis in ipairs(read.axis) do axes[axis] = "i" .. i end
   return { factor = read.affine, axis = read.affine_axis, index = text_of(read.index[read.affine_axis], { q = "0", k = "0" }),
            element = "i" .. read.affine_axis, b = axes.b, h = axes.h }
+end
+
+-- The index that gives q or k, and which of them: one of that alone, or of both where the other is known.
+local function solvable(read, extents, known, alone)
+  for i, factors in ipairs(read.linear) do
+    for _, axis in ipairs { "k", "q" } do
+      local other = axis == "k" and "q" or "k"
+      local free = factors[other] == 0 or known[other] or not alone
+      if extents[i] ~= "1" and factors[axis] ~= 0 and not known[axis] and free then return i, axis end
+    end
+  end
+end
+
+local function way_of(x, at, read)
+  local extents, known, solved, lines, tests = declared[x.name].input.extents, {}, {}, {}, {}
+  local way = { read = at }
+  local function solve(alone)
+    local i, axis = solvable(read, extents, known, alone)
+    if not i then return false end
+    local factor = read.linear[i][axis]
+    local others = text_of(read.index[i], { q = axis == "q" and "0" or "q", k = axis == "k" and "0" or "k" })
+    lines[#lines + 1] = string.format("const int ahead_%s = (int)i%d - (%s), %s = ahead_%s / %d;", axis, i, others, axis, axis, factor)
+    if math.abs(factor) > 1 then tests[#tests + 1] = string.format("ahead_%s %% %d == 0", axis, math.abs(factor)) end
+    tests[#tests + 1] = string.format("0 <= %s && %s < p.n%s", axis, axis, axis)
+    known[axis], solved[i] = true, true
+    return true
+  end
+  while solve(true) do end
+  if not known.q and not known.k then solve(false) end
+  local apart = {}
+  for i, index in ipairs(read.index) do
+    if read.axis[i] == "b" or read.axis[i] == "h" then
+      way[read.axis[i]] = "(int)i" .. i
+    elseif not solved[i] and extents[i] ~= "1" then
+      local list = read.linear[i].q == 0 and read.linear[i].k == 0 and apart or tests
+      list[#list + 1] = string.format("(%s) == i%d", text_of(index, { q = "q", k = "k" }), i)
+    end
+  end
+  if not known.q and not known.k then
+    way.count = "(i64)p.nq * p.nk"
+    lines[1] = "const int q = (int)(turn / p.nk), k = (int)(turn % p.nk);"
+  elseif not (known.q and known.k) then
+    local axis = known.q and "k" or "q"
+    way.count = "p.n" .. axis
+    table.insert(lines, 1, string.format("const int %s = (int)turn;", axis))
+  else
+    way.count = "1"
+  end
+  way.pair, way.test, way.apart = table.concat(lines, "\n"), table.concat(tests, " && "), table.concat(apart, " && ")
+  return way
+end
+
+function input.linear(x)
+  local ways = {}
+  for at, read in ipairs(declared[x.name].input.reads) do
+    if not read.linear then return nil end
+    ways[at] = way_of(x, at, read)
+  end
+  return ways
 end
 
 function input.length(x) return length_of(declared[x.name].input.extents[input.affine(x).axis]) end

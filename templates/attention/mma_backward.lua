@@ -10,7 +10,7 @@ local tiles, mma, grads = run("tile/tiles.lua"), run("attention/mma.lua"), run("
 
 function family.applies(spec, arch)
   local good, why = mma.applies(spec, arch)
-  why = why or grads.refused()
+  why = why or grads.refused(true)
   return good and not why, why
 end
 
