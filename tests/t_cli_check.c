@@ -238,7 +238,8 @@ END_TEST
 /* A cap takes another way through small numbers; no more in the one kernel than in the other. */
 START_TEST(caps_beside_unskipped) {
   program_gives(0, "check family=mma pass=forward,backward deterministic=true head_dim=64 "
-                   "mask=causal,window(100,0) score=softcap(20.0) b=1 h=2 nq=300 nk=411 -q");
+                   "mask=causal,window(100,0) score=softcap(20.0),softcap(30.0) b=1 h=2 nq=300 "
+                   "nk=411 -q");
 }
 END_TEST
 

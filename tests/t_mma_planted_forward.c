@@ -10,6 +10,7 @@
 #define TOP_LEFT "mask=causal_top_left "
 #define WINDOW "family=mma head_dim=64 block_kv=96 mask=window(60,5) "
 #define TILED  "mask=causal bias=true "
+#define CAPPED "mask=causal score=softcap(30.0) "
 #define LOADED "mask=causal bias=true bias_dtype=f32 "
 
 static const planted_bug tiles[] = {
@@ -131,6 +132,12 @@ static const planted_bug forward[] = {
      .words = F_TWO CAUSAL},
     {FORWARD, "float *own = s + 4 * N_KV * (r / 2)", "float *own = s + 4 * N_KV * (r / 4)",
      .words = F_WIDE FULL},
+    /* a cap: where its polynomial ends, its powers, the rows' one reference */
+    {FORWARD, "small_test = \"reach <= cap_reach\"", "small_test = \"1\"", .words = F_TWO CAPPED},
+    {HOOKS, "cap3 = %s * cap_unit * cap_square,", "cap3 = %s * cap_unit,", .words = F_TWO CAPPED,
+     .place = {{FORWARD}}},
+    {FORWARD, "cap and norm.start(row) or norm.init(row)", "norm.init(row)",
+     .words = F_TWO CAPPED},
     /* a negative scale */
     {FORWARD, "negate_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q);", "", .words = F_TWO CAUSAL},
     {FORWARD, "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",

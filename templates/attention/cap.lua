@@ -3,6 +3,7 @@
 --
 --   odd       the texts of k1, k3, k5: factor * tanh(x) * log2 e is k1 x + k3 x^3 + k5 x^5
 --   origin    the reference of all weights, in units of log 2: scores are bounded, so that no row needs its own
+--   reach     the largest |x| of which that is true
 --   largest   while a row's weights sum to less, no x is so large that the polynomial leaves tanh
 --   least     and where they sum to more, those of an x so far below 0 that it does are nothing beside them
 --
@@ -43,6 +44,6 @@ return function(factor)
   -- weights up to 2^16 where exponents leave room for the least ones
   local origin = math.floor(math.min(most - 16, 120 - most))
   local function number(x) return string.format("%.9ef", x) end
-  return { odd = { number(most * a1), number(most * a3), number(most * a5) }, origin = string.format("%d.0f", origin),
+  return { odd = { number(most * a1), number(most * a3), number(most * a5) }, origin = string.format("%d.0f", origin), reach = number(reach),
            largest = number(2.0 ^ (BITS - 1 - origin)), least = number(LEAST * 2.0 ^ -origin) }
 end

@@ -14,8 +14,9 @@
 --   score.bends, tanhs        there is a tanh in it, how many; bends_scaled: of the product, scaled, and of nothing else
 --   small_reach(names)        of bends_scaled: the test that no number is larger than TANH_SMALL, where `reach` is
 --                             the largest |s_raw|
---   score.cap                 nil, or how weights of a capped product are taken: cap.lua, and unit = what the
---                             product is multiplied with before
+--   score.cap                 nil, or how weights of a capped product are taken: cap.lua, and declare = the text of cap_unit,
+--                             what the product is multiplied with before, and of cap1, cap3, cap5: the polynomial's
+--                             factors with it; ranged_cap: the same where a mask shows a row one range of keys
 --   score.linear              true: the score is s itself; families may leave its scale to the normaliser
 --   score.additive            true: it is s and terms that do not depend on s
 --   score.uneven, chooses     more of it than inputs and a multiple of k differs from key to key: |k - p|; k < n ? s : 0
@@ -107,17 +108,21 @@ end
 
 score.bends_scaled = score.bends and hooks.small_reach({ q = "q", s_unit = "p.scale", s_raw = "s", hoist = true }) ~= nil
 
--- A cap of the scaled product and nothing else: in bfloat16, whose exponents need no range, under a mask that
--- shows a row one range of keys (of others the tests are made twice, and 8 to 136 bytes spill, NVRTC 13.0).
+-- A cap of the scaled product and nothing else: in bfloat16, whose exponents need no range.
 local function find_cap()
-  if score.tanhs ~= 1 or not score.bends_scaled or spec.elem ~= "bf16" or not formula.keys.by_one then return nil end
+  if score.tanhs ~= 1 or not score.bends_scaled or spec.elem ~= "bf16" then return nil end
   local texts = emit({ formula.score }, { q = "q", s_unit = "p.scale", s_raw = "s", hoist = true })
   local unit, factor = texts.values[1]:match("^tanh_f32%((of_head%d+) %* s%) %* ([%d.e+-]+)f$")
   local cap = unit and run("attention/cap.lua")(tonumber(factor))
-  if cap then cap.unit = texts.head:match("const float " .. unit .. " = ([^\n]*);") end
+  if not cap then return nil end
+  cap.declare = string.format([[
+const float cap_unit = %s, cap_square = cap_unit * cap_unit;
+const float cap1 = %s * cap_unit, cap3 = %s * cap_unit * cap_square, cap5 = %s * cap_unit * cap_square * cap_square;]],
+    texts.head:match("const float " .. unit .. " = ([^\n]*);"), table.unpack(cap.odd))
   return cap
 end
 score.cap = find_cap()
+score.ranged_cap = formula.keys.by_one and score.cap or nil
 
 -- x times a factor that may be 1.
 local function times(x, factor) return factor == "1.0f" and x or string.format("%s * (%s)", x, factor) end

@@ -64,7 +64,9 @@ local FAR, FARTHEST = "32.0f", "1e12f"
 
 function softmax.step(r)
   if r.origin then
-    return r.each(fill("$p = exp2_f32($s - $origin);\n$part += $p;", r)) .. fill("\n$l += ", r) .. r.part_sum() .. ";"
+    local names = { p = r.p, part = r.part or r.l, exponent = r.exponent or r.s .. " - " .. r.origin }
+    local weights = r.each(fill("$p = exp2_f32($exponent);\n$part += $p;", names))
+    return r.part and weights .. fill("\n$l += ", r) .. r.part_sum() .. ";" or weights
   end
   local unit = r.log2 and "" or " * " .. in_log2(r.unit)
   local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit, keep = r.keep }

@@ -63,7 +63,7 @@ function family.registers(spec, plan)
     local wide = plan.block_kv > 96 and (hooks.long or score.bends)
     local close = plan.block_kv > 64 and columns(spec.dv) > 128 -- a table at d 192: 24
     more = close and 3 * scores or wide and 2 * scores or 7 * scores // 8
-  elseif input.keyed or score.bends and not score.cap or mask.skips.keys or mask.given or mask.edges > 0 and not (score.linear or score.sloped) then
+  elseif input.keyed or score.bends and not score.ranged_cap or mask.skips.keys or mask.given or mask.edges > 0 and not (score.linear or score.sloped) then
     more = 16
   end
   -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
@@ -158,7 +158,7 @@ end
 -- first cache (d 128: 0.97 ms beside 1.72). The host device runs 3 to 4 times the threads.
 local function work_of_key(plan)
   local rows, keys = plan.block_q, plan.block_kv
-  local work = rows > 192 and 62 or rows > 128 and (keys == 128 and 60 or keys == 96 and (columns(spec.dv) > 64 and 63 or hooks.score.cap and 67 or 57) or plan.stages > 2 and 65 or 67) or keys == 128 and 70 or 80
+  local work = rows > 192 and 62 or rows > 128 and (keys == 128 and 60 or keys == 96 and (columns(spec.dv) > 64 and 63 or hooks.score.ranged_cap and 67 or 57) or plan.stages > 2 and 65 or 67) or keys == 128 and 70 or 80
   if keys == 64 and (hooks.score.bends or tiled_input()) then work = work + 4 end -- d 128: 1.95 ms beside 1.90, 0.95 beside 0.93
   local read = hooks.input.pairwise and (hooks.input.by_distance and "3" or "6") or "2"
   local input = tiled_input() and "(3 + 3 * min(nk % 8, 1))" or read
