@@ -246,7 +246,7 @@ static void push_factors(lua_State *L, const fg_formula *f, const fg_node *read,
 static void push_read(lua_State *L, fg_formula *f, int node) {
   const fg_node x = f->tree.node[node];
   const fg_input *input = &f->input[x.which];
-  int other = 0, others = 0;
+  int other = 0, others = 0, batches = 0, heads = 0;
   bool diagonal = true, plain = true;
   lua_createtable(L, 0, 8);
   set_node(L, "node", node);
@@ -261,7 +261,8 @@ static void push_read(lua_State *L, fg_formula *f, int node) {
     lua_pushstring(L, axis);
     lua_rawseti(L, -2, i + 1);
     if (!strcmp(axis, "other")) other = i, others++;
-    plain &= strcmp(axis, "q") && strcmp(axis, "k");
+    batches += !strcmp(axis, "b"), heads += !strcmp(axis, "h");
+    plain &= strcmp(axis, "q") && strcmp(axis, "k") && batches < 2 && heads < 2;
     diagonal &= by_distance(&f->tree, x.arg[i]);
   }
   lua_setfield(L, -3, "axis");

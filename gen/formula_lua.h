@@ -18,7 +18,7 @@
  *                       indices depend on q and k by their distance alone; linear, where each
  *                       index is so in them, = their factors { q =, k = }; affine = 1 or -1 and
  *                       affine_axis where one index is that times k - q and something without q
- *                       and k, and the others are those of b and h or broadcast
+ *                       and k, and the others are those of b and h, each once, or broadcast
  *   uses(node, name)    does the name occur?
  *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and
  *                       k_base, k_offset, s_unit, s_raw, staged = { name = text }, hoist, wide,

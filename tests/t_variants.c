@@ -77,6 +77,9 @@ START_TEST(deterministic_gradients) {
       "'score=s + u[b, 2 * q + 1, q + k],softcap(s + u[b, q + nq - 1, q - k + nk], 3.0),s + u[0, "
       "k, h]' "
       "mask=causal --seed 7 b=2 nq=40 nk=53");
+  passes("check pass=backward head_dim=16 deterministic=true 'inputs.t=f32[b, b, nq + nk] grad' "
+         "'inputs.u=f32[h, h] grad'",
+         "'score=s + t[b, b, k - q + nq - 1],s + u[h, h]' --seed 8 b=3 nq=20 nk=33");
   static const char refused[] =
       FLASHGEN_PROGRAM " list pass=backward head_dim=16 deterministic=true 'score=t5(t, 8, 64)' "
                        "'inputs.t=f32[h, 8] grad' 2>&1 | grep -q \"simt: deterministic=true: t's "

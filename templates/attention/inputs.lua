@@ -216,8 +216,9 @@ local function way_of(x, at, read)
   if not known.q and not known.k then solve(false) end
   local apart = {}
   for i, index in ipairs(read.index) do
-    if read.axis[i] == "b" or read.axis[i] == "h" then
-      way[read.axis[i]] = "(int)i" .. i
+    local axis = read.axis[i]
+    if (axis == "b" or axis == "h") and not way[axis] then
+      way[axis] = "(int)i" .. i
     elseif not solved[i] and extents[i] ~= "1" then
       local list = read.linear[i].q == 0 and read.linear[i].k == 0 and apart or tests
       list[#list + 1] = string.format("(%s) == i%d", text_of(index, { q = "q", k = "k" }), i)
