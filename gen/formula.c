@@ -138,6 +138,19 @@ static fg_status read_input(const fg_pair *pair, fg_input *out) {
   return bad_type(pair);
 }
 
+/* A parameter hides inputs and definitions of its name, but nothing of the language. */
+static fg_status check_parameters(const char *name, const fg_head *head) {
+  for (int i = 0; i < head->n; i++) {
+    const char *parameter = head->parameter[i], *taken = fg_formula_reserved(parameter);
+    for (int j = 0; j < i; j++)
+      if (!strcmp(head->parameter[j], parameter)) taken = "a parameter before it";
+    if (taken)
+      return fg_fail(FG_ESPEC, "define.%s: the parameter's name %s is taken: it is %s", name,
+                     parameter, taken);
+  }
+  return FG_OK;
+}
+
 /* Names of inputs and definitions are one space, with those of the language. */
 static fg_status check_clashes(const fg_formula_texts *texts, const fg_formula *f) {
   fg_definitions builtin = fg_formula_builtin();
@@ -170,6 +183,7 @@ static fg_status check_clashes(const fg_formula_texts *texts, const fg_formula *
     if (taken)
       return fg_fail(FG_ESPEC, "define.%s: the name is taken: it is %s", texts->definition[d].name,
                      taken);
+    TRY(check_parameters(texts->definition[d].name, &head));
   }
   return FG_OK;
 }

@@ -175,6 +175,11 @@ static fg_status unknown(const fg_parser *p, const char *where, size_t length) {
                       near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
+static bool in_use(const fg_parser *p, const fg_pair *definition) {
+  while (p && p->definition != definition) p = p->outer;
+  return p != NULL;
+}
+
 /* A definition's use, its name read; its body becomes a node. */
 static fg_status read_definition(fg_parser *p, const char *where, size_t length, int *out) {
   fg_parser inner = {.f = p->f, .definitions = p->definitions, .place = p->place, .read = p->read};
@@ -198,18 +203,18 @@ static fg_status read_definition(fg_parser *p, const char *where, size_t length,
     return fg_parse_bad(p, where, "%.*s does not take %d value%s", (int)length, where, n,
                         n == 1 ? "" : "s");
   if (!d) return unknown(p, where, length);
+  if (in_use(p, d)) return fg_parse_bad(p, where, "%.60s uses itself", d->name);
   *p->read += strlen(d->value);
   if (*p->read > READ_MOST)
     return fg_parse_bad(p, where, "with its definitions the expression is longer than %d bytes",
                         READ_MOST);
   snprintf(field, sizeof field, "%.80s: in %.60s", p->field, d->name);
+  inner.outer = p, inner.definition = d;
   inner.field = field, inner.text = inner.at = d->value;
   inner.nesting = p->nesting + 1;
   inner.n_bindings = n;
   for (int i = 0; i < n; i++) inner.bound[i].name = head.parameter[i];
-  if (inner.nesting > NESTING)
-    return fg_parse_bad(p, where, "nested deeper than %d: a definition may not use itself",
-                        NESTING);
+  if (inner.nesting > NESTING) return fg_parse_bad(p, where, "nested deeper than %d", NESTING);
   fg_parse_next(&inner);
   TRY(read_choice(&inner, out));
   return inner.n ? fg_parse_unexpected(&inner, "an operator or the end") : FG_OK;

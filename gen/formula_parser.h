@@ -14,6 +14,8 @@ typedef struct fg_binding {
 typedef struct fg_parser {
   fg_formula *f;
   const fg_definitions *definitions;
+  const struct fg_parser *outer; /* what reads the text that uses this definition, or NULL */
+  const fg_pair *definition;
   const char *field, *text, *at; /* `at` is behind the token */
   fg_place place;
   int nesting;
