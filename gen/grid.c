@@ -194,6 +194,32 @@ static fg_status read_limits(builder *b, source *s) {
   return FG_OK;
 }
 
+/* Of words whose name is no field: those that would set a number which the table declares are
+ * reported as such; the others are left. */
+static void check_unknown(fg_table *words, const fg_names *inputs) {
+  int left = 0;
+  for (int i = 0; i < words->unknown.n; i++) {
+    char *word = words->unknown.text[i], *end;
+    size_t n = strcspn(word, "=");
+    int j = 0;
+    while (j < inputs->n &&
+           (strlen(inputs->pair[j].name) != n || strchr(inputs->pair[j].value, '[') ||
+            strncmp(inputs->pair[j].name, word, n)))
+      j++;
+    if (j == inputs->n) {
+      words->unknown.text[left++] = word;
+      continue;
+    }
+    if (word[n + 1] && (strtod(word + n + 1, &end), !*end))
+      fg_report_add(&words->errors, "%.*s: it is a number of the launch, not of the spec", (int)n,
+                    word);
+    else
+      fg_report_add(&words->errors, "%.*s: \"%.64s\" is no number", (int)n, word, word + n + 1);
+    free(word);
+  }
+  words->unknown.n = left;
+}
+
 /* A table of a file, or (file NULL) the empty one of the words. Its errors are reported; only what
  * is no mistake of a spec fails. */
 static fg_status add_table(builder *b, fg_spec_file *file, fg_table *own) {
@@ -205,7 +231,8 @@ static fg_status add_table(builder *b, fg_spec_file *file, fg_table *own) {
     b->given[i] |= s.field[fg_field_find(bias_fields[i].field) - fg_fields]->n > 0;
   fg_status status = FG_OK;
   TRY_OUT(fg_grid_formulas_new(own, &b->words, &s.formulas));
-  if (!check_table(b, &s) || b->words.errors.lines) goto out;
+  check_unknown(&b->words, &s.formulas.inputs);
+  if (!check_table(b, &s) || b->words.errors.lines || b->words.unknown.n) goto out;
   TRY_OUT(read_limits(b, &s));
   TRY_OUT(expand_table(b, &s));
   fg_grid_formulas_unused(&s.formulas, s.where, &b->errors);
@@ -228,13 +255,29 @@ static fg_status add_file(builder *b, const char *path) {
 
 /* What can be said only of all points together. */
 static void check_whole(builder *b) {
-  if (b->errors.lines) return;
+  if (b->errors.lines || b->words.errors.lines || b->words.unknown.n) return;
   for (int i = 0; i < BIAS_FIELDS; i++)
     if (b->given[i] && b->bias_level < bias_fields[i].level)
       fg_report_add(&b->errors, "%s: given, but %s", bias_fields[i].field, bias_fields[i].unused);
   if (!b->errors.lines && !b->grid->n)
     fg_report_add(&b->errors, "the grid is empty: `when` rejected all %lld combinations",
                   (long long)b->grid->combinations);
+}
+
+/* All that is wrong, with the words first. */
+static fg_status raise_errors(const builder *b) {
+  fg_report whole = {0};
+  for (int i = 0; i < b->words.unknown.n; i++) {
+    const char *word = b->words.unknown.text[i];
+    char name[96];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    fg_report_unknown(&whole, "", name);
+  }
+  fg_report_append(&whole, &b->words.errors);
+  fg_report_append(&whole, &b->errors);
+  fg_status status = fg_report_raise(&whole);
+  fg_report_free(&whole);
+  return status;
 }
 
 /* The grid of all files' tables under b->words; without files, of one table that is all words. */
@@ -247,11 +290,10 @@ static fg_status build(builder *b, int n_files, const char *const *files, fg_gri
   }
   for (int i = 0; i < FG_FIELDS; i++)
     check_values(&b->words.errors, "", &fg_fields[i], &b->words.field[i]);
-  fg_report_append(&b->errors, &b->words.errors);
   if (!n_files) TRY_OUT(add_table(b, NULL, &empty));
   for (int i = 0; i < n_files; i++) TRY_OUT(add_file(b, files[i]));
   check_whole(b);
-  TRY_OUT(fg_report_raise(&b->errors));
+  TRY_OUT(raise_errors(b));
   *grid = b->grid;
   b->grid = NULL;
 out:

@@ -85,11 +85,14 @@ fg_status fg_texts_split(const fg_field *field, const char *value, fg_texts *tex
   return fg_texts_add(texts, start, (size_t)(at - start));
 }
 
+static void free_texts(fg_texts *texts) {
+  for (int i = 0; i < texts->n; i++) free(texts->text[i]);
+  free(texts->text);
+}
+
 void fg_table_free(fg_table *table) {
-  for (int i = 0; i < FG_FIELDS; i++) {
-    for (int j = 0; j < table->field[i].n; j++) free(table->field[i].text[j]);
-    free(table->field[i].text);
-  }
+  for (int i = 0; i < FG_FIELDS; i++) free_texts(&table->field[i]);
+  free_texts(&table->unknown);
   fg_report_free(&table->errors);
   *table = (fg_table){0};
 }
@@ -120,7 +123,8 @@ void fg_table_read_words(fg_table *table, int n_words, const char *const *words)
       continue;
     }
     if (!field) {
-      fg_report_unknown(&table->errors, "", name);
+      if (fg_texts_add(&table->unknown, words[i], strlen(words[i])) != FG_OK)
+        fg_report_add(&table->errors, "%s", fg_error());
       continue;
     }
     fg_texts *texts = &table->field[field - fg_fields];

@@ -41,6 +41,7 @@ typedef struct fg_table {
   fg_texts field[FG_FIELDS]; /* empty where not given */
   int number;                /* 1, 2, ... within its file; 0: words only */
   int when;                  /* a reference in the spec file's Lua state, or 0 */
+  fg_texts unknown;          /* words, "name=value", whose name is no field */
   fg_report errors;          /* of its structure; those of its values are found later */
 } fg_table;
 void fg_table_free(fg_table *table);

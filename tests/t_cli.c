@@ -211,6 +211,8 @@ START_TEST(words_refused) {
                   "list head_dim=64 family=simt --plan x");
   program_refuses(2, "the grid is empty: `when` rejected all 1 combinations", "list none.lua");
   program_refuses(2, "unknown field \"nq\"", "list head_dim=64 nq=3");
+  program_refuses(2, "w: it is a number of the launch, not of the spec",
+                  "list head_dim=64 mask=k<w inputs.w=int w=3");
   program_refuses(2, "missing.lua: cannot be opened: No such file or directory",
                   "list missing.lua");
   program_refuses(2, "attn_fwd-bf16-d8.simt-q16-k32-w4.sm_90a is for sm_90a; the device is host",
