@@ -1,6 +1,7 @@
 /* problem.c - buffers of a launch. */
 #include "problem.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,11 @@ static void walk_next(walk *w) {
   }
 }
 
+static fg_status upload(fg_problem *p, int tensor) {
+  return p->device->class->upload(p->device, p->buffer[tensor], p->staged[tensor],
+                                  p->bytes[tensor]);
+}
+
 fg_status fg_problem_set(fg_problem *p, int tensor, const float *values) {
   const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
   int64_t count = fg_problem_count(p, tensor);
@@ -120,9 +126,19 @@ fg_status fg_problem_set(fg_problem *p, int tensor, const float *values) {
       return fg_fail(FG_EARGUMENT, "%s: %g overflows %s", t->name, (double)values[i],
                      fg_elem_name(t->elem));
   }
-  if (!count) return FG_OK;
-  return p->device->class->upload(p->device, p->buffer[tensor], p->staged[tensor],
-                                  p->bytes[tensor]);
+  return count ? upload(p, tensor) : FG_OK;
+}
+
+fg_status fg_problem_set_ints(fg_problem *p, int tensor, const int64_t *values) {
+  const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
+  int64_t count = fg_problem_count(p, tensor);
+  walk w = walk_new(p, tensor);
+  for (int64_t i = 0; i < count; i++, walk_next(&w)) {
+    if (values[i] != (int32_t)values[i])
+      return fg_fail(FG_EARGUMENT, "%s: %" PRId64 " overflows i32", t->name, values[i]);
+    ((int32_t *)(void *)p->staged[tensor])[w.at] = (int32_t)values[i];
+  }
+  return count ? upload(p, tensor) : FG_OK;
 }
 
 fg_status fg_problem_get(const fg_problem *p, int tensor, float *values) {

@@ -1,5 +1,5 @@
 /* problem.h - one launch with its tensors: a device's buffers for every argument of a recipe,
- * filled from and read as float arrays.
+ * filled from and read as float arrays, or filled from integers.
  *
  * On the host device a buffer lies between guard pages; with padding, its rows and heads lie apart,
  * so that strides are not the contiguous ones and the gaps between them are out of bounds. Outputs
@@ -31,6 +31,8 @@ int64_t fg_problem_count(const fg_problem *problem, int tensor);
 /* Fills tensor i from row-major values in the storage order of its axes, rounded to its dtype.
  * FG_EARGUMENT when a finite value overflows it. */
 fg_status fg_problem_set(fg_problem *problem, int tensor, const float *values);
+/* The same of a tensor of i32; FG_EARGUMENT for a value of more bits. */
+fg_status fg_problem_set_ints(fg_problem *problem, int tensor, const int64_t *values);
 /* Reads it back in the same order. */
 fg_status fg_problem_get(const fg_problem *problem, int tensor, float *values);
 /* Launches the module, which was made from the recipe's source, and waits for it. */

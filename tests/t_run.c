@@ -176,6 +176,26 @@ START_TEST(broadcast_dbias) {
 }
 END_TEST
 
+/* Integers keep all their bits: as floats these ids would be pairs of equal ones. */
+START_TEST(large_integers) {
+  run_case c = usual;
+  c.b = 1, c.nq = c.nk = 19;
+  c.mask = "full", c.bias_axes = NULL;
+  const int64_t extent[] = {1, c.nk};
+  run_case_put(&c, "f4");
+  for (int base = 0; base < 2; base++) {
+    int32_t ids[19];
+    for (int i = 0; i < 19; i++) ids[i] = (base << 30) + i;
+    run_case_file("ids.npy", "<i4", "False", 2, extent, ids, sizeof ids);
+    program_gives(0,
+                  "run mask=document(ids) inputs.ids=i32[b,k] " FORWARD
+                  " --in ids=ids.npy --out o=o%d.npy",
+                  base);
+  }
+  ck_assert(run_case_equal("o0.npy", "o1.npy"));
+}
+END_TEST
+
 START_TEST(seed_and_plan) {
   run_case c = usual;
   c.bias_axes = NULL;
@@ -260,6 +280,7 @@ int main(void) {
   tcase_add_test(tests, backward_computes_the_forward);
   tcase_add_test(tests, backward_uses_what_is_given);
   tcase_add_test(tests, broadcast_dbias);
+  tcase_add_test(tests, large_integers);
   tcase_add_test(tests, seed_and_plan);
   tcase_add_test(tests, spec_file_and_json);
   tcase_add_test(tests, closed_streams);

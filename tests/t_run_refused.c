@@ -202,6 +202,24 @@ START_TEST(f16_overflow) {
 }
 END_TEST
 
+/* Inputs that the spec declares: of their type, numbers by words. */
+START_TEST(declared_inputs) {
+  static const int64_t extent[] = {2, 5};
+  int64_t ids[10] = {[3] = 3, [7] = (int64_t)1 << 31};
+  run_case_zeros("x", "2,5");
+  run_case_file("ids.npy", "<i8", "False", 2, extent, ids, sizeof ids);
+#define IDS "mask=document(ids) inputs.ids=i32[b,k] "
+  refuses(IDS "--in ids=x.npy " QKV O, "ids: x.npy holds floats (f4); expected i4 or i8");
+  refuses(IDS "--in ids=ids.npy " QKV O, "ids: 2147483648 overflows i32");
+  refuses("score=s+x[b,k] inputs.x=f32[b,k] --in x=ids.npy " QKV O,
+          "x: ids.npy holds integers (i8); expected f4 or f2");
+  refuses("mask=k<w inputs.w=int --in w=x.npy " QKV O, "--in w: it is a number; say w=X");
+  refuses("mask=k<w inputs.w=int w=wide " QKV O, "w: \"wide\" is no number");
+  refuses("mask=k<w inputs.w=int w=1.5 " QKV O,
+          "w = 1.5: expected a whole number of at most 2^30 in size");
+}
+END_TEST
+
 #define DIMS "expected d or d/dv, multiples of 8 from 8 to 256 (128 or 192/128)"
 
 START_TEST(head_dims) {
@@ -282,6 +300,7 @@ int main(void) {
   tcase_add_test(tests, bad_files);
   tcase_add_test(tests, files_that_cannot_be_read);
   tcase_add_test(tests, f16_overflow);
+  tcase_add_test(tests, declared_inputs);
   tcase_add_test(tests, head_dims);
   tcase_add_test(tests, bias_that_disagrees);
   tcase_add_test(tests, specs);

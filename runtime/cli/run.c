@@ -96,21 +96,25 @@ static fg_status fill(run_job *j, fg_problem *p) {
     const fg_recipe_tensor *t = &p->recipe->tensor[i];
     int a = run_tensor(j, t->name);
     if (t->output) continue;
-    if (!j->value[a] && t->argument->optional) {
+    const fg_array *file = &j->file[a];
+    if (!run_knows(j, t->name) && t->argument->optional) {
       fg_problem_drop(p, i);
       continue;
     }
-    assert(j->value[a]); /* check_inputs */
-    if (t->slot >= 0 && j->file[a].rank != (int)strlen(t->axes))
-      return fg_fail(FG_EARGUMENT, "%s: its file has %d axes, expected %d", t->name,
-                     j->file[a].rank, (int)strlen(t->axes));
-    for (int x = 0; t->axes[x] && j->file[a].real; x++) {
+    assert(run_knows(j, t->name)); /* check_inputs */
+    if (t->slot >= 0 && file->rank != (int)strlen(t->axes))
+      return fg_fail(FG_EARGUMENT, "%s: its file has %d axes, expected %d", t->name, file->rank,
+                     (int)strlen(t->axes));
+    for (int x = 0; t->axes[x] && !j->value[a]; x++) {
       int64_t want = fg_recipe_extent(p->recipe, t->axes[x], &j->shape);
-      if (j->file[a].extent[x] != want)
+      if (file->extent[x] != want)
         return fg_fail(FG_EARGUMENT, "%s: axis %d has %" PRId64 ", expected %" PRId64, t->name, x,
-                       j->file[a].extent[x], want);
+                       file->extent[x], want);
     }
-    TRY(fg_problem_set(p, i, j->value[a]));
+    if (file->integer)
+      TRY(fg_problem_set_ints(p, i, file->integer));
+    else
+      TRY(fg_problem_set(p, i, file->real ? file->real : j->value[a]));
   }
   return FG_OK;
 }
@@ -119,7 +123,7 @@ static fg_status fill(run_job *j, fg_problem *p) {
 static fg_status take(run_job *j, const fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     int a = run_tensor(j, p->recipe->tensor[i].name);
-    if (!p->recipe->tensor[i].output || j->value[a]) continue;
+    if (!p->recipe->tensor[i].output || run_knows(j, p->recipe->tensor[i].name)) continue;
     j->value[a] = malloc(((size_t)fg_problem_count(p, i) + 1) * sizeof(float));
     if (!j->value[a]) return fg_fail(FG_EMEMORY, "no memory for %s", p->recipe->tensor[i].name);
     TRY(fg_problem_get(p, i, j->value[a]));
@@ -153,8 +157,7 @@ out:
 static fg_status check_inputs(run_job *j, const fg_recipe *r) {
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
-    if (r->tensor[i].output || r->tensor[i].argument->optional || j->value[run_tensor(j, name)])
-      continue;
+    if (r->tensor[i].output || r->tensor[i].argument->optional || run_knows(j, name)) continue;
     if (strcmp(name, "o") && strcmp(name, "lse"))
       return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", name, name);
   }
@@ -166,7 +169,7 @@ static fg_status add_forward(run_job *j, const fg_point *backward) {
   char name[FG_NAME_MAX];
   choice chosen;
   fg_point forward = *backward;
-  if (j->value[run_index("o")] && j->value[run_index("lse")]) return FG_OK;
+  if (run_knows(j, "o") && run_knows(j, "lse")) return FG_OK;
   forward.pass = FG_PASS_FORWARD;
   fg_point_settle(&forward);
   TRY(fg_point_forget_gradients(&forward));
@@ -221,7 +224,7 @@ static int run(cli *c) {
   run_job j = {.c = c};
   fg_status status = run_all(&j);
   for (int i = 0; i < RUN_TENSORS; i++) {
-    if (j.value[i] != j.file[i].real) free(j.value[i]);
+    free(j.value[i]);
     fg_array_free(&j.file[i]);
   }
   fg_grid_free(j.grid);

@@ -15,7 +15,7 @@ typedef struct run_job {
   const cli *c;
   fg_context *context;
   fg_array file[RUN_TENSORS];          /* what --in gave; rank 0 and no data where it did not */
-  float *value[RUN_TENSORS];           /* of a tensor that is known: from a file, or computed */
+  float *value[RUN_TENSORS];           /* of a tensor that was computed */
   char extra[RUN_EXTRA][FG_NAME_SIZE]; /* names of the tensors behind FG_ARGUMENTS: of inputs */
   int n_extra;
   int64_t extent[LETTERS];   /* -1: not known yet */
@@ -30,11 +30,15 @@ int run_index(const char *name);
 /* The tensor of that name; inputs of the spec and their gradients get a place when first named. */
 int run_tensor(run_job *job, const char *name);
 
+/* Is the tensor of that name known, from a file or computed? */
+int run_knows(run_job *job, const char *name);
+
 /* Reads the files of --in; they and the words give all extents and the shape. */
 fg_status run_read(run_job *job);
 
-/* Every tensor that was given is an input of the recipe, every one asked for an output. */
-fg_status run_check_names(const run_job *job, const fg_recipe *recipe);
+/* Every tensor that was given is an input of the recipe and of its type, every one asked for an
+ * output. */
+fg_status run_check_names(run_job *job, const fg_recipe *recipe);
 
 /* What would fail after the run, said before it: two outputs in one file, and a place where no file
  * can be made. */

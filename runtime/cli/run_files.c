@@ -26,6 +26,11 @@ int run_tensor(run_job *j, const char *name) {
   return FG_ARGUMENTS + n;
 }
 
+int run_knows(run_job *j, const char *name) {
+  int i = run_tensor(j, name);
+  return j->value[i] || j->file[i].real || j->file[i].integer;
+}
+
 /* May the spec, which is read later, have an input of that name? */
 static int may_be_input(const run_job *j, const char *name) {
   char word[80];
@@ -59,23 +64,11 @@ static fg_status learn(run_job *j, int argument, int axis, int64_t extent) {
                  letter_names[letter], axis, extent, j->from[letter], j->extent[letter]);
 }
 
-/* A declared input: its shape is compared with the recipe's; integers are kept as floats. */
-static fg_status read_declared(run_job *j, const cli_pair *pair) {
-  int i = run_tensor(j, pair->name);
-  fg_array *file = &j->file[i];
-  TRY(fg_npy_read(pair->name, pair->path, file));
-  if (!file->real && !(file->real = malloc(((size_t)file->count + 1) * sizeof *file->real)))
-    return fg_fail(FG_EMEMORY, "no memory for %s", pair->name);
-  for (int64_t e = 0; file->integer && e < file->count; e++)
-    file->real[e] = (float)file->integer[e];
-  j->value[i] = file->real;
-  return FG_OK;
-}
-
 static fg_status read_input(run_job *j, const cli_pair *pair) {
   int i = run_index(pair->name);
   if (i < 0 && !may_be_input(j, pair->name)) return unknown_tensor("--in", pair->name);
-  if (i < 0) return read_declared(j, pair);
+  /* a declared input: the recipe says its shape */
+  if (i < 0) return fg_npy_read(pair->name, pair->path, &j->file[run_tensor(j, pair->name)]);
   fg_array *file = &j->file[i];
   TRY(fg_npy_read(pair->name, pair->path, file));
   if (!file->real)
@@ -89,7 +82,6 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
                    file->rank, shape);
   }
   for (int a = 0; a < rank; a++) TRY(learn(j, i, a, file->extent[a]));
-  j->value[i] = file->real;
   return FG_OK;
 }
 
@@ -160,17 +152,35 @@ fg_status run_check_places(const run_job *j) {
   return FG_OK;
 }
 
-fg_status run_check_names(const run_job *j, const fg_recipe *r) {
+/* A name that is none of the recipe's tensors on that side. */
+static fg_status bad_name(const fg_recipe *r, const cli_pair *pair, int output) {
+  for (int i = 0; i < r->n_numbers; i++)
+    if (!output && !strcmp(r->number[i].name, pair->name))
+      return fg_fail(FG_EARGUMENT, "--in %s: it is a number; say %s=X", pair->name, pair->name);
+  if (run_index(pair->name) < 0) return unknown_tensor(output ? "--out" : "--in", pair->name);
+  return fg_fail(FG_EARGUMENT, "%s: the spec has no such %s", pair->name,
+                 output ? "output" : "input");
+}
+
+/* Values of a file are never made integers, or of integers floats. */
+static fg_status check_type(const fg_recipe_tensor *t, const fg_array *file, const char *path) {
+  bool integers = t->elem == FG_ELEM_I32;
+  if (integers == (file->integer != NULL)) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "%s: %s holds %s (%s); expected %s", t->name, path,
+                 integers ? "floats" : "integers", file->type, integers ? "i4 or i8" : "f4 or f2");
+}
+
+fg_status run_check_names(run_job *j, const fg_recipe *r) {
   for (int side = 0; side < 2; side++) {
     const cli_pair *list = side ? j->c->out : j->c->in;
     for (int i = 0; i < (side ? j->c->n_out : j->c->n_in); i++) {
-      int found = 0;
-      for (int t = 0; t < r->n_tensors; t++)
-        found |= r->tensor[t].output == side && !strcmp(r->tensor[t].name, list[i].name);
-      if (!found && run_index(list[i].name) < 0) return unknown_tensor("--out", list[i].name);
-      if (!found)
-        return fg_fail(FG_EARGUMENT, "%s: the spec has no such %s", list[i].name,
-                       side ? "output" : "input");
+      int t = 0;
+      while (t < r->n_tensors &&
+             (r->tensor[t].output != side || strcmp(r->tensor[t].name, list[i].name)))
+        t++;
+      if (t == r->n_tensors) return bad_name(r, &list[i], side);
+      const fg_array *file = &j->file[run_tensor(j, list[i].name)];
+      if (!side) TRY(check_type(&r->tensor[t], file, list[i].path));
     }
   }
   return FG_OK;
