@@ -113,7 +113,11 @@ static fg_status compile(const job *j) {
   const char *const files[] = {here, there, "-o", library, source, "-lm", NULL};
   memcpy(argv + 1 + OPTIONS, files, sizeof files);
   TRY(run_compiler(j->dir, argv, sizeof output, output, &code));
-  if (code == 0) return FG_OK;
+  if (code == 0 && !access(library, R_OK)) return FG_OK;
+  if (code == 0)
+    return fg_fail(FG_EENVIRONMENT,
+                   "%s (%s) ends without an error, but makes no library: it is no C compiler",
+                   argv[0], fg_settings[FG_SET_CC].name);
   add_places(j, output, sizeof text, text);
   return fg_fail(FG_ECOMPILER, "%s: %s refused it (exit %d):%s", j->name, argv[0], code, text);
 }

@@ -276,10 +276,13 @@ START_TEST(machine) {
   } lacks[] = {{{.env = {"FLASHGEN_CC=/nonexistent"}},
                 "flashgen: the C compiler of the host device (FLASHGEN_CC): /nonexistent cannot be "
                 "started: No such file or directory\n"},
+               {{.env = {"FLASHGEN_CC=/bin/true"}},
+                "flashgen: /bin/true (FLASHGEN_CC) ends without an error, but makes no library: it "
+                "is no C compiler\n"},
                {{.env = {"TMPDIR=/nonexistent"}},
                 "flashgen: /nonexistent: no temporary directory there: No such file or "
                 "directory\n"}};
-  for (int i = 0; i < 2; i++) {
+  for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
     program_result r = program_run(&lacks[i].setup, "run " QKV O);
     ck_assert_int_eq(r.code, 3);
     ck_assert_str_eq(r.err, lacks[i].sentence);
