@@ -208,7 +208,7 @@ START_TEST(two_gpus) {
   ck_assert_int_gt(wrong, 0);
   r = on_gpu("none 0 0", "FAKE_CUDA_GPUS=2");
   ck_assert_int_eq(tune_count("w.txt").good, 8 + wrong);
-  program_refuses(2, "--device: host is host and host is host; only GPUs of one model share a grid",
+  program_refuses(2, "--device: host is given twice",
                   "tune head_dim=16 --shapes " SHAPES " --wisdom w --device host,host");
 }
 END_TEST

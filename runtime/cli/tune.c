@@ -100,6 +100,9 @@ static fg_status read_devices(tune *t) {
                      t->device[i].name);
   for (int i = 1; i < t->n_devices; i++) {
     const tune_device *a = &t->device[0], *b = &t->device[i];
+    for (int k = 0; k < i; k++)
+      if (!strcmp(t->device[k].name, b->name))
+        return fg_fail(FG_EARGUMENT, "--device: %s is given twice", b->name);
     if (!strcmp(b->arch, "host") || strcmp(a->model, b->model))
       return fg_fail(FG_EARGUMENT,
                      "--device: %s is %s and %s is %s; only GPUs of one model share a "
