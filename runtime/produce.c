@@ -222,8 +222,8 @@ static fg_status load_item(fg_kernel *k, const fg_zoo_reader *zoo, const fg_zoo_
   return status;
 }
 
-/* A kernel that is damaged there is looked for elsewhere. */
-static fg_status from_zoo(fg_kernel *k, bool *found) {
+/* A kernel that is damaged there is looked for elsewhere; why: what is wrong with it. */
+static fg_status from_zoo(fg_kernel *k, bool *found, size_t size, char *why) {
   fg_context *c = k->op->context;
   const fg_zoo_reader *zoo;
   const fg_zoo_item *item = fg_context_zoo(c, k->name, &zoo);
@@ -238,12 +238,14 @@ static fg_status from_zoo(fg_kernel *k, bool *found) {
     return FG_OK;
   }
   if (status == FG_EMEMORY || status == FG_ECUDA) return status;
-  fg_context_warn(c, "a kernel of a zoo cannot be used: %s", fg_error());
+  snprintf(why, size, "%s", fg_error());
+  fg_context_warn(c, "a kernel of a zoo cannot be used: %s", why);
   forget_source(k);
   return FG_OK;
 }
 
 fg_status fg_kernel_produce(fg_op *op, const fg_plan *plan, fg_kernel **kernel) {
+  char why[1024] = "";
   bool found;
   fg_kernel *k = calloc(1, sizeof *k);
   if (!k) return fg_fail(FG_EMEMORY, "no memory for a kernel");
@@ -251,8 +253,12 @@ fg_status fg_kernel_produce(fg_op *op, const fg_plan *plan, fg_kernel **kernel) 
   k->variant = (fg_variant){.point = op->point, .plan = *plan};
   strcpy(k->variant.arch, op->context->device->arch);
   fg_variant_name(&k->variant, sizeof k->name, k->name);
-  fg_status status = from_zoo(k, &found);
-  if (status == FG_OK && !found) status = from_cache(k);
+  fg_status status = from_zoo(k, &found, sizeof why, why);
+  if (status == FG_OK && !found) {
+    status = from_cache(k);
+    if (status != FG_OK && *why)
+      status = fg_fail_in(status, "a kernel of a zoo cannot be used (%s), and elsewhere", why);
+  }
   if (status == FG_OK)
     *kernel = k;
   else

@@ -265,6 +265,13 @@ START_TEST(test_jit_off_zoo) {
                 "%s", fg_error());
   api_counts(context, 0, 1, 0, 1);
   fg_close(context);
+  ck_assert_int_eq(truncate("zoo/" D8 ".so", 100), 0);
+  context = open_with("zoo", NULL, -1);
+  FAILS(FG_EENVIRONMENT, "a kernel of a zoo cannot be used (zoo/" D8 ".so is damaged",
+        fg_select(api_define(context, "head_dim=8"), &api_shape, NULL, &kernel));
+  ck_assert_msg(strstr(fg_error(), "), and elsewhere: " D8 ": no zoo and no cache has it"), "%s",
+                fg_error());
+  fg_close(context);
 }
 END_TEST
 
