@@ -77,8 +77,15 @@ static const planted_bug bugs[] = {
     {MOVERS, "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
      .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},
     {MOVERS, "tile = blocks + claim(", "tile = blocks + 1 + claim(", .words = WINDOW},
-    {WGMMA, "  grid_wait();", "  ", .words = WINDOW, .fault = "before grid_wait",
-     .place = {{WGMMA}, {MOVERS}}},
+    {MOVERS, "@ if not reads then\ngrid_wait();", "@ if not reads then\n", .words = WINDOW,
+     .fault = "before grid_wait", .place = {{MOVERS}, {CLAIMS}}},
+    /* the first loads, which no mover makes again */
+    {MOVERS, "int k_count = 1, v_count = 0;", "int k_count = 0, v_count = 0;", .words = WINDOW,
+     .fault = RACE "|" STUCK "|arrivals of its phase"},
+    {MOVERS, "send(\"k\", \"0\", k_tile(\"k_last\"))", "send(\"k\", \"0\", k_tile(\"k_first\"))",
+     .words = WINDOW},
+    {MOVERS, "if (turn == 0) { continue; } // on its way", "", .words = WINDOW,
+     .fault = RACE "|" STUCK "|arrivals of its phase"},
     /* a cap: where its polynomial holds, and what takes its place */
     {CAP, "2.0 ^ (BITS - 1 - origin)", "2.0 ^ (BITS + 60 - origin)", .words = CAPPED,
      .cases = wide},

@@ -42,7 +42,7 @@ function family.shared(spec, plan)
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
     { "SM_BARRIERS", 8 * (3 * q * groups + 4 * stages + 5 + 4 * groups * input), "Q full, Q empty, O full [Q_STAGES][GROUPS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
-    { "SM_JOBS", 2 * 32, "q0, h, b, -, first and last k0, -, - [2]" },
+    { "SM_JOBS", 2 * 32, "q0, h, b, g, first and last k0, -, - [2]" },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
   if input > 0 then
