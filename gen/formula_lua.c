@@ -346,5 +346,6 @@ void fg_formula_push(lua_State *L, fg_formula *f) {
   set_node(L, "always", tile.always);
   push_range(L, "keys", fg_formula_visible(f, false));
   push_range(L, "queries", fg_formula_visible(f, true));
+  push_range(L, "seen_by_all", fg_formula_seen_by_all(f));
   set_node(L, "first_key", fg_formula_first_key(f));
 }

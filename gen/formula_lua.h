@@ -9,7 +9,7 @@
  *
  *   mask, score         nodes; slope: of d score / d s; linear: the score is s
  *   never, always       tests of a tile; keys, queries: { first =, last =, exact =, by_one = },
- *                       nodes or nil
+ *                       nodes or nil; seen_by_all: the same of keys
  *   first_key           keys.first, of a kernel that skips no tile too
  *   inputs              in order: { name =, type =, elem =, tensor =, grad =, extents = {...},
  *                       reads = {...} }: where the score reads it, each { node =, slope =,

@@ -228,7 +228,7 @@ static truth test(fg_bounder *b, int node) {
 }
 
 fg_tile_test fg_formula_tile(fg_formula *f) {
-  fg_bounder b = {f, &f->tree};
+  fg_bounder b = {f, &f->tree, .for_all = false};
   truth t = test(&b, f->mask);
   fg_tile_test r = {invert(&b, t.can), t.must};
   return fg_bound_whole(f) ? r : (fg_tile_test){boolean(&b, false), boolean(&b, false)};

@@ -22,6 +22,7 @@ typedef struct fg_linear {
 typedef struct fg_bounder {
   fg_formula *f;
   fg_tree *t;
+  bool for_all; /* ranges: what holds with all of the other side, not with some of it */
 } fg_bounder;
 
 static inline int integer(fg_bounder *b, double x) {

@@ -48,8 +48,8 @@ static int only_term(const fg_bounder *b, const fg_linear *l, fg_name v) {
   return found;
 }
 
-/* Where l >= 0 can hold somewhere in the tile: bounds of the variable v, over all of the other. A
- * quotient by m is at least x where its dividend is at least x * m, for m > 0. */
+/* Where l >= 0 can hold somewhere in the tile: bounds of the variable v, over all of the other; or
+ * with b->for_all where it holds for all of that. A quotient by m is at least x where its dividend is at least x * m, for m > 0. */
 static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
   int i = l.n < 0 ? -1 : only_term(b, &l, v);
   fg_linear rest = l, most;
@@ -57,7 +57,7 @@ static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
   double factor = l.factor[i];
   const fg_node atom = b->t->node[l.atom[i]];
   rest.factor[i] = 0;
-  if (!fg_linear_extreme(b, &rest, false, &most)) return no_range(false);
+  if (!fg_linear_extreme(b, &rest, b->for_all, &most)) return no_range(false);
   const bool by_one = are_points(b, &rest);
   if (atom.op == FG_NODE_NAME && atom.which == (int)v && fabs(factor) <= 1) {
     fg_linear least = most, behind = most;
@@ -119,8 +119,10 @@ static fg_visible range(fg_bounder *b, int node, fg_name v) {
              solve(b, fg_linear_difference(b, &turned, false), v));
     y.exact = y.by_one = false;
     return y;
-  case FG_NODE_AND:
   case FG_NODE_GIVEN:
+    if (b->for_all) return range(b, x.arg[1], v);
+    return meet(b, range(b, x.arg[0], v), range(b, x.arg[1], v));
+  case FG_NODE_AND:
     return meet(b, range(b, x.arg[0], v), range(b, x.arg[1], v));
   case FG_NODE_OR:
     y = range(b, x.arg[0], v), z = range(b, x.arg[1], v);
@@ -135,8 +137,14 @@ static fg_visible range(fg_bounder *b, int node, fg_name v) {
   }
 }
 
+fg_visible fg_formula_seen_by_all(fg_formula *f) {
+  fg_bounder b = {f, &f->tree, .for_all = true};
+  fg_visible r = range(&b, f->mask, FG_NAME_K);
+  return r.exact && fg_bound_whole(f) ? r : no_range(false);
+}
+
 fg_visible fg_formula_visible(fg_formula *f, bool of_queries) {
-  fg_bounder b = {f, &f->tree};
+  fg_bounder b = {f, &f->tree, .for_all = false};
   fg_visible r = range(&b, f->mask, of_queries ? FG_NAME_Q : FG_NAME_K);
   return fg_bound_whole(f) ? r : no_range(false);
 }

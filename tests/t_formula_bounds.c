@@ -99,9 +99,39 @@ static int check_one(fg_formula *f, oracle_formula *mask, const case_problem *x,
   return 1;
 }
 
+/* Keys that all rows of t see: each of a range that is known (1, else 0), and where `all` no
+ * others. */
+static int check_seen_by_all(fg_formula *f, oracle_formula *mask, const case_problem *x, tile t,
+                             bool all, const char *text) {
+  fg_visible range = fg_formula_seen_by_all(f);
+  ck_assert_msg(!all || range.exact, "%s: no keys of all rows", text);
+  if (!range.exact) return 0;
+  double begin = 0, end = x->nk;
+  int count = 0;
+  if (range.first) {
+    oracle_formula *first = case_read(f, range.first, x);
+    begin = fmax(begin, of_tile(first, x, &t));
+    oracle_formula_free(first);
+  }
+  if (range.end) {
+    oracle_formula *last = case_read(f, range.end, x);
+    end = fmin(end, of_tile(last, x, &t));
+    oracle_formula_free(last);
+  }
+  for (int k = 0; k < x->nk; k++) {
+    t.k0 = k, t.k1 = k + 1;
+    bool seen = look(mask, x, &t).visible == t.q1 - t.q0;
+    ck_assert_msg(seen || k < begin || k >= end, "%s: key %d is not seen by all", text, k);
+    count += seen;
+  }
+  ck_assert_msg(!all || count == (int)fmax(0, end - begin), "%s: %d keys are seen by all", text,
+                count);
+  return 1;
+}
+
 START_TEST(bounds_hold) {
   uint64_t state = 4;
-  int sure = 0, masks = 0, of_one = 0;
+  int sure = 0, masks = 0, of_one = 0, by_all = 0;
   for (int i = 0; masks < MASKS && i < 8 * MASKS; i++) {
     char text[CASE_TEXT];
     fg_formula f;
@@ -126,6 +156,7 @@ START_TEST(bounds_hold) {
         check_range(&f, mask, &x, t, 0, text);
         check_range(&f, mask, &x, t, 1, text);
         of_one += check_one(&f, mask, &x, t, 0, text) + check_one(&f, mask, &x, t, 1, text);
+        by_all += check_seen_by_all(&f, mask, &x, t, false, text);
       }
       oracle_formula_free(mask), oracle_formula_free(never), oracle_formula_free(always);
     }
@@ -134,6 +165,7 @@ START_TEST(bounds_hold) {
   ck_assert_int_eq(masks, MASKS);
   ck_assert_int_gt(sure, MASKS); /* they are worth something */
   ck_assert_int_gt(of_one, MASKS);
+  ck_assert_int_gt(by_all, MASKS);
 }
 END_TEST
 
@@ -198,6 +230,7 @@ START_TEST(linear_bounds_are_exact) {
       if (m < 7)
         ck_assert_msg((r.visible == pairs) == (of_tile(always, &x, &t) != 0), "%s: always",
                       masks[m]);
+      if (m < 7) check_seen_by_all(&f, mask, &x, t, true, masks[m]);
       fg_visible keys = fg_formula_visible(&f, false);
       if (whole.visible && keys.end && m != 8) {
         oracle_formula *end = case_read(&f, keys.end, &x);

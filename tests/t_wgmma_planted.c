@@ -18,6 +18,7 @@
 #define TEXT   "attention/text.lua"
 #define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
 #define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
+#define WIDE   "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(400,0) "
 #define CAPPED "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
 #define SLOPED "family=wgmma head_dim=64 block_kv=128 score=s+0.1*(k-p) mask=causal "
 
@@ -73,6 +74,12 @@ static const planted_bug bugs[] = {
      .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
+    /* tiles that all rows of a warpgroup see: where the first one begins, and the last */
+    {WGMMA, "const int k_whole = $(far_whole)", "const int k_whole = $(far_whole) - BLOCK_KV",
+     .words = WIDE},
+    {WGMMA, "$(near_whole) - BLOCK_KV + 1", "$(near_whole) + 1", .words = WIDE},
+    {WGMMA, "mask.seen_by_all(table.unpack(own_rows))", "mask.keys(table.unpack(own_rows))",
+     .words = WIDE},
     /* claims of rows: who begins to count, from where, and behind which grid */
     {MOVERS, "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
      .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},
@@ -124,7 +131,7 @@ END_TEST
 
 /* Without a bug, in orders enough that a wait behind which a slot may go on is met too late in one.
  */
-static const char *const whole[] = {BIAS, WINDOW, CAPPED, SLOPED};
+static const char *const whole[] = {BIAS, WINDOW, WIDE, CAPPED, SLOPED};
 
 START_TEST(test_none) {
   planted_try_none(&(planted_bug){.words = whole[_i], .cases = cases, .seeds = 16});

@@ -2,6 +2,7 @@
 --
 --   mask.tile(q0, q1, k0, k1, h) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
 --   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
+--   mask.seen_by_all(q0, q1)  nil, or first and end of the keys that all of these rows see
 --   mask.first_key(q0, q1)    nil, or that first key, of a kernel that skips no tile too: its tiles lie where those of one
 --                             that does are
 --   mask.exact                of one row, mask.keys(q, q + 1) are the keys it sees and no others
@@ -39,6 +40,12 @@ end
 
 function mask.keys(q0, q1)
   return bound(formula.keys.first, { q0 = q0, q1 = q1 }, "0"), bound(formula.keys.last, { q0 = q0, q1 = q1 }, "p.nk")
+end
+
+function mask.seen_by_all(q0, q1)
+  local keys = formula.seen_by_all
+  if not keys.exact then return nil end
+  return bound(keys.first, { q0 = q0, q1 = q1 }, "0"), bound(keys.last, { q0 = q0, q1 = q1 }, "p.nk")
 end
 
 function mask.first_key(q0, q1) return begin and bound(begin, { q0 = q0, q1 = q1 }) end
