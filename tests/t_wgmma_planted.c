@@ -6,21 +6,23 @@
 
 #include "host/engine.h"
 
-#define WGMMA  "attention/wgmma_forward.cut"
-#define SOFT   "attention/wgmma_softmax.cut"
-#define CAP    "attention/cap.lua"
-#define HOOKS  "attention/hooks.lua"
-#define NORM   "attention/normalizers.lua"
-#define INPUT  "attention/wgmma_input.cut"
-#define MOVERS "attention/wgmma_movers.cut"
-#define TILES  "tile/tiles.cut"
-#define CLAIMS "tile/claims.cut"
-#define TEXT   "attention/text.lua"
-#define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
-#define WINDOW "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
-#define WIDE   "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(400,0) "
-#define CAPPED "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
-#define SLOPED "family=wgmma head_dim=64 block_kv=128 score=s+0.1*(k-p) mask=causal "
+#define WGMMA    "attention/wgmma_forward.cut"
+#define SOFT     "attention/wgmma_softmax.cut"
+#define CAP      "attention/cap.lua"
+#define HOOKS    "attention/hooks.lua"
+#define NORM     "attention/normalizers.lua"
+#define INPUT    "attention/wgmma_input.cut"
+#define MOVERS   "attention/wgmma_movers.cut"
+#define TILES    "tile/tiles.cut"
+#define CLAIMS   "tile/claims.cut"
+#define BARRIERS "attention/wgmma_barriers.lua"
+#define TEXT     "attention/text.lua"
+#define BIAS     "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
+#define WINDOW   "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
+#define ROUND    "family=wgmma head_dim=256 block_kv=64 mask=full "
+#define WIDE     "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(400,0) "
+#define CAPPED   "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
+#define SLOPED   "family=wgmma head_dim=64 block_kv=128 score=s+0.1*(k-p) mask=causal "
 
 #define RACE  "race: shared|never written|still filling it|wrong numbers"
 #define STUCK "deadlock|second time|more arrivals|has no wait|ends with|still reads"
@@ -74,6 +76,12 @@ static const planted_bug bugs[] = {
      .fault = RACE "|" STUCK},
     {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
+    /* slots of Q that warpgroups have in turn */
+    {BARRIERS, "/ Q_SLOTS & 1)\", group)", "/ GROUPS & 1)\", group)", .words = ROUND,
+     .fault = RACE "|" STUCK, .place = {{MOVERS}, {WGMMA}}},
+    {BARRIERS, "barriers.at(\"q_full\", \"turn % 2 * GROUPS + \" .. group)",
+     "barriers.at(\"q_full\", barriers.q_slot(group))", .words = ROUND, .fault = RACE "|" STUCK,
+     .place = {{MOVERS}, {WGMMA}}},
     /* tiles that all rows of a warpgroup see: where the first one begins, and the last */
     {WGMMA, "const int k_whole = $(far_whole)", "const int k_whole = $(far_whole) - BLOCK_KV",
      .words = WIDE},
@@ -89,8 +97,7 @@ static const planted_bug bugs[] = {
     /* the first loads, which no mover makes again */
     {MOVERS, "int k_count = 1, v_count = 0;", "int k_count = 0, v_count = 0;", .words = WINDOW,
      .fault = RACE "|" STUCK "|arrivals of its phase"},
-    {MOVERS, "send(\"k\", \"0\", k_tile(\"k_last\"))", "send(\"k\", \"0\", k_tile(\"k_first\"))",
-     .words = WINDOW},
+    {MOVERS, "\"0\", k_tile(\"k_last\"))", "\"0\", k_tile(\"k_first\"))", .words = WINDOW},
     {MOVERS, "if (turn == 0) { continue; } // on its way", "", .words = WINDOW,
      .fault = RACE "|" STUCK "|arrivals of its phase"},
     /* a cap: where its polynomial holds, and what takes its place */
@@ -131,7 +138,7 @@ END_TEST
 
 /* Without a bug, in orders enough that a wait behind which a slot may go on is met too late in one.
  */
-static const char *const whole[] = {BIAS, WINDOW, WIDE, CAPPED, SLOPED};
+static const char *const whole[] = {BIAS, WINDOW, WIDE, ROUND, CAPPED, SLOPED};
 
 START_TEST(test_none) {
   planted_try_none(&(planted_bug){.words = whole[_i], .cases = cases, .seeds = 16});

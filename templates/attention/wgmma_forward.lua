@@ -25,23 +25,26 @@ local function rows_bytes(rows, width) return rows * ROW * blocks(width) end
 -- the next ones when it has read these. Where tiles are left out it would have to know which comes next.
 local function tiled_input() return not hooks.mask.skips.keys and hooks.input.tiled or nil end
 
--- Slots for a warpgroup's Q, which its O leaves by, and for a warp's part of an input: two where they fit.
+-- Slots for Q of 64 rows, which their O leaves by, two for each warpgroup where they fit, then for a warp's part of an
+-- input, two where they fit; what is left of a block's memory goes to Q (a third slot of d 256, for two warpgroups).
 local function slots(spec, plan)
-  local q, input = rows_bytes(plan.block_q, math.max(spec.d, spec.dv)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
+  local groups, q, input = plan.block_q // 64, rows_bytes(64, math.max(spec.d, spec.dv)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
   local kv = plan.stages * (rows_bytes(plan.block_kv, spec.d) + rows_bytes(plan.block_kv, spec.dv))
-  local free = mma.shared_limit(arch) - 2560 - q - kv - input
-  local more_q = free >= q
-  return { q = more_q and 2 or 1, input = free - (more_q and q or 0) >= input and 2 or 1 }
+  local free = mma.shared_limit(arch) - 2560 - groups * q - kv - input
+  local all = free >= groups * q
+  local more_input = free - (all and groups * q or 0) >= input
+  local more_q = all and groups or math.max(0, (free - (more_input and input or 0)) // q)
+  return { q = groups + more_q, input = more_input and 2 or 1 }
 end
 
 function family.shared(spec, plan)
   local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
   local q, input = slots.q, tiled_input() and slots.input or 0
   local blocks = {
-    { "SM_Q", q * rows_bytes(plan.block_q, math.max(spec.d, spec.dv)), "Q [Q_STAGES][GROUPS][D / 64][64][64], then O" },
+    { "SM_Q", q * rows_bytes(64, math.max(spec.d, spec.dv)), "Q [Q_SLOTS][D / 64][64][64], then O" },
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
-    { "SM_BARRIERS", 8 * (3 * q * groups + 4 * stages + 5 + 4 * groups * input), "Q full, Q empty, O full [Q_STAGES][GROUPS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
+    { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + 4 * groups * input), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
     { "SM_JOBS", 2 * 32, "q0, h, b, g, first and last k0, -, - [2]" },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
@@ -196,7 +199,7 @@ function family.describe(spec, plan)
       { "BLOCK_KV", plan.block_kv, "keys of a tile" },
       { "GROUPS", groups, "warpgroups that multiply, of 64 rows each" },
       { "STAGES", plan.stages, "tiles of K and of V in flight" },
-      { "Q_STAGES", slots.q, "of Q" },
+      { "Q_SLOTS", slots.q, "of 64 rows of Q" },
       { "INPUT_STAGES", tiled and slots.input or 0, "of an input of the score" },
       { "INPUT_COLUMNS", columns_of_box, "side by side of it" },
       { "MOVER_REGISTERS", few },
