@@ -58,12 +58,15 @@ Spec, Shape, Tensor, Args, Info, Config, InputValue = (
 
 
 class Flashgen:
-    def __init__(self, path, device=None):
+    def __init__(self, path, device=None, templates=None):
+        """templates: a directory of them instead of the built-in ones."""
         self.lib = ctypes.CDLL(path)
         self.lib.fg_error.restype = ctypes.c_char_p
         self.lib.fg_workspace_bytes.restype = ctypes.c_size_t
         self.context = ctypes.c_void_p()
-        config = Config(size=ctypes.sizeof(Config), device=device and device.encode())
+        config = Config(
+            size=ctypes.sizeof(Config), device=device and device.encode(), templates=templates and templates.encode()
+        )
         self.check(self.lib.fg_open(ctypes.byref(config), ctypes.byref(self.context)))
 
     def check(self, status):
