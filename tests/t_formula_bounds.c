@@ -74,6 +74,21 @@ static void check_range(fg_formula *f, oracle_formula *mask, const case_problem 
   }
 }
 
+/* [begin, end), what a range leaves of it. */
+static void clip(fg_formula *f, const case_problem *x, const tile *t, fg_visible range,
+                 double *begin, double *end) {
+  if (range.first) {
+    oracle_formula *first = case_read(f, range.first, x);
+    *begin = fmax(*begin, of_tile(first, x, t));
+    oracle_formula_free(first);
+  }
+  if (range.end) {
+    oracle_formula *last = case_read(f, range.end, x);
+    *end = fmin(*end, of_tile(last, x, t));
+    oracle_formula_free(last);
+  }
+}
+
 /* A range that claims to be all of what one row, or one key, sees. */
 static int check_one(fg_formula *f, oracle_formula *mask, const case_problem *x, tile t, int side,
                      const char *text) {
@@ -84,16 +99,7 @@ static int check_one(fg_formula *f, oracle_formula *mask, const case_problem *x,
     t.q1 = t.q0 + 1, t.k0 = 0, t.k1 = x->nk;
   else
     t.k1 = t.k0 + 1, t.q0 = 0, t.q1 = x->nq;
-  if (range.first) {
-    oracle_formula *first = case_read(f, range.first, x);
-    begin = fmax(begin, of_tile(first, x, &t));
-    oracle_formula_free(first);
-  }
-  if (range.end) {
-    oracle_formula *last = case_read(f, range.end, x);
-    end = fmin(end, of_tile(last, x, &t));
-    oracle_formula_free(last);
-  }
+  clip(f, x, &t, range, &begin, &end);
   ck_assert_msg(look(mask, x, &t).visible == (int)fmax(0, end - begin), "%s: side %d of one", text,
                 side);
   return 1;
@@ -108,16 +114,7 @@ static int check_seen_by_all(fg_formula *f, oracle_formula *mask, const case_pro
   if (!range.exact) return 0;
   double begin = 0, end = x->nk;
   int count = 0;
-  if (range.first) {
-    oracle_formula *first = case_read(f, range.first, x);
-    begin = fmax(begin, of_tile(first, x, &t));
-    oracle_formula_free(first);
-  }
-  if (range.end) {
-    oracle_formula *last = case_read(f, range.end, x);
-    end = fmin(end, of_tile(last, x, &t));
-    oracle_formula_free(last);
-  }
+  clip(f, x, &t, range, &begin, &end);
   for (int k = 0; k < x->nk; k++) {
     t.k0 = k, t.k1 = k + 1;
     bool seen = look(mask, x, &t).visible == t.q1 - t.q0;
