@@ -222,6 +222,7 @@ START_TEST(any_text_ends_well) {
       fg_formula_tile(&f);
       fg_formula_visible(&f, false);
       fg_formula_visible(&f, true);
+      fg_formula_seen_by_all(&f);
       fg_tree_diff(&f.tree, f.score, fg_tree_name(&f.tree, FG_NAME_S));
     } else {
       ck_assert_msg(strlen(fg_error()) > 10, "%s", text);
