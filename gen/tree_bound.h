@@ -25,7 +25,8 @@ typedef struct fg_visible {
 } fg_visible;
 fg_visible fg_formula_visible(fg_formula *formula, bool of_queries);
 
-/* Keys that all of the rows q0 to q1 see; the same, but `exact`: the range is known, else nothing is. */
+/* Keys that all of the rows q0 to q1 see; the same, but `exact`: the range is known, else nothing
+ * is. */
 fg_visible fg_formula_seen_by_all(fg_formula *formula);
 
 /* The first key of these, whether or not bounds are claimed of the formula: where tiles may begin.

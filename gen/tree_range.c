@@ -49,7 +49,8 @@ static int only_term(const fg_bounder *b, const fg_linear *l, fg_name v) {
 }
 
 /* Where l >= 0 can hold somewhere in the tile: bounds of the variable v, over all of the other; or
- * with b->for_all where it holds for all of that. A quotient by m is at least x where its dividend is at least x * m, for m > 0. */
+ * with b->for_all where it holds for all of that. A quotient by m is at least x where its dividend
+ * is at least x * m, for m > 0. */
 static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
   int i = l.n < 0 ? -1 : only_term(b, &l, v);
   fg_linear rest = l, most;

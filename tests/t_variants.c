@@ -130,13 +130,15 @@ START_TEST(large_expressions) {
 }
 END_TEST
 
-/* A mask's first key that is a choice, by head or where a tensor that is read may be empty, stands
- * in what a wgmma kernel makes of it as one value. */
+/* A mask's first key or its end that is a choice, by head or where a tensor that is read may be
+ * empty, stands in what a wgmma kernel makes of it as one value. */
 START_TEST(choices_as_bounds) {
   passes(
       "check head_dim=64 family=wgmma",
       "'mask=k >= (h % 2 == 0 ? 20 : 60),starts[b, q] <= k && k < ends[b, q]' 'inputs.starts="
       "i32[b, q] monotone' 'inputs.ends=i32[b, q] monotone' --seed 7 b=2 h=4 hk=2 nq=113 nk=203");
+  passes("check head_dim=64,128 family=wgmma",
+         "'mask=k >= 5 && k < (h % 2 == 0 ? 190 : 290)' --seed 7 b=2 h=4 hk=2 nq=113 nk=303");
 }
 END_TEST
 

@@ -85,9 +85,8 @@ static const planted_bug bugs[] = {
     /* tiles that all rows of a warpgroup see: where the first one begins, and the last */
     {WGMMA, "const int k_whole = $(far_whole)", "const int k_whole = $(far_whole) - BLOCK_KV",
      .words = WIDE},
-    {WGMMA, "$(near_whole) - BLOCK_KV + 1", "$(near_whole) + 1", .words = WIDE},
-    {WGMMA, "mask.seen_by_all(table.unpack(own_rows))", "mask.keys(table.unpack(own_rows))",
-     .words = WIDE},
+    {WGMMA, "k_end - BLOCK_KV + 1", "k_end + 1", .words = WIDE},
+    {WGMMA, "mask.seen_by_all(row, row_end)", "mask.keys(row, row_end)", .words = WIDE},
     /* claims of rows: who begins to count, from where, and behind which grid */
     {MOVERS, "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
      .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},

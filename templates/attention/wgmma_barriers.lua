@@ -1,5 +1,6 @@
 -- wgmma_barriers.lua: the mbarriers of wgmma_forward, one behind the other at SM_BARRIERS: in pairs, of a slot
--- that is full and one that is empty, but Q is full for a warpgroup in its turn, whatever its slot; "job", of a tile of rows; "claim", when the next one may be claimed.
+-- that is full and one that is empty, but Q is full for a warpgroup in its turn, whatever its slot; "job", of a
+-- tile of rows; "claim", when the next one may be claimed.
 local barriers, place = {}, 0
 
 -- In order: kind, how many, and how many arrivals each waits for: a mover, a warp, or all readers of a job.
