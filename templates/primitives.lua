@@ -27,6 +27,7 @@ all[#all + 1] = { name = "base",
   { "stg_f32_if",    "void",  "float *to, float v, int predicate" },
   { "stg_f32x4",     "void",  "float *to, const float *v" },
   { "block_sync",    "void",  "void" },
+  { "fence_device",  "void",  "void" },                       -- what the thread knows of is seen by all blocks, and the other way
   { "barrier_sync",  "void",  "int id, int threads" },
   { "barrier_arrive", "void", "int id, int threads" },
   { "warp_sync",     "void",  "u32 lanes" },

@@ -49,6 +49,11 @@ void case_expect(case_fault wrong, u64 seed);
 /* A registered [64] of floats. */
 fg_host_tensor case_vector(const char *name, const void *base, int writable, int initialised);
 
+/* Of a kernel of 3 blocks of 64 threads: each writes 16 elements of `out`, and the one that comes
+ * last, by a count, adds them up behind those. `skip` leaves one of what orders them out. */
+typedef enum case_order { ALL_ORDERED, BARRIER_BEFORE, FENCE_BEFORE, FENCE_BEHIND } case_order;
+void case_hand_over(const tensors *t, case_order skip);
+
 /* For kernels: the thread, a word of shared memory, an element of global memory. */
 u32 tid(void);
 u32 lane(void);

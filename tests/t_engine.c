@@ -87,6 +87,8 @@ static void open_and_count(const void *p) {
   api->atomic_add_u64(word, 1);
 }
 
+static void hand_over(const void *p) { case_hand_over(p, ALL_ORDERED); }
+
 static void read_out(const void *p) {
   const tensors *t = p;
   if (tid() == 0) keep(t->strided, fetch(t->out));
@@ -114,6 +116,10 @@ static void check_count(void) {
   ck_assert(made.count[0] == ALL && sum == 2016 && made.strided[COLS - 1] == 32);
 }
 
+static void check_hand_over(void) {
+  for (int i = 48; i < ALL; i++) ck_assert(made.out[i] == 6);
+}
+
 static void check_open(void) {
   u64 word;
   memcpy(&word, made.out, 8);
@@ -123,11 +129,9 @@ static void check_open(void) {
 static const struct {
   job job;
   void (*check)(void);
-} right[] = {{{reduce, 64, 3}, check_reduce},
-             {{pipeline, 96, 1}, check_pipeline},
-             {{halves, 32, 1}, check_halves},
-             {{exchange, 32, 1}, check_exchange},
-             {{count, 32, 2}, check_count},
+} right[] = {{{reduce, 64, 3}, check_reduce},       {{pipeline, 96, 1}, check_pipeline},
+             {{halves, 32, 1}, check_halves},       {{exchange, 32, 1}, check_exchange},
+             {{hand_over, 64, 3}, check_hand_over}, {{count, 32, 2}, check_count},
              {{open_and_count, 32, 2}, check_open}};
 enum { RIGHT = sizeof right / sizeof *right };
 

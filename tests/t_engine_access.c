@@ -97,6 +97,10 @@ static void load_and_atomic(const void *p) {
   if (tid() == 0) api->global_load(t->count, &x, 4);
 }
 
+static void not_met_before(const void *p) { case_hand_over(p, BARRIER_BEFORE); }
+static void not_fenced_before(const void *p) { case_hand_over(p, FENCE_BEFORE); }
+static void not_fenced_behind(const void *p) { case_hand_over(p, FENCE_BEHIND); }
+
 static void load_and_store(const void *p) {
   const tensors *t = p;
   for (int i = 0; i < 3; i++) {
@@ -231,6 +235,11 @@ static const case_fault wrong[] = {
      "race: store at byte 4 of tensor out, element ?1], which another block stores to: nothing*"},
     {{plain_and_atomic, 32, 2}, "race: * at byte 0 of tensor count, *, which another block *"},
     {{load_and_atomic, 32, 3}, "race: * at byte 0 of tensor count, *, which another block *"},
+    {{not_met_before, 64, 3}, "race: load at * of tensor out, *, which another block stores to*"},
+    {{not_fenced_before, 64, 3},
+     "race: load at * of tensor out, *, which another block stores to*"},
+    {{not_fenced_behind, 64, 3},
+     "race: load at * of tensor out, *, which another block stores to*"},
     {{load_and_store, 64, 3}, "race: * at byte 12 of tensor strided, *, which another block *"},
     {{out_unordered, 64, 1}, "race: load at byte * of tensor out, *|load of an element never*"},
     {{past_shared, 32, 1}, "shared store out of bounds: bytes 4096 to 4099 of 4096 *"},

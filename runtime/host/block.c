@@ -29,6 +29,7 @@ fgh_api fgh_table = {
     .atomic_add_u64 = fgh_atomic_add_u64,
     .atomic_cas_u64 = fgh_atomic_cas_u64,
     .reduce_f32 = fgh_reduce_f32,
+    .fence_device = fgh_fence_device,
     .barrier_sync = fgh_barrier_sync,
     .barrier_arrive = fgh_barrier_arrive,
     .warp_sync = fgh_warp_sync,
@@ -208,6 +209,7 @@ static void run_block(u32 block) {
   make_threads(block);
   warps = all_alive / 32;
   fgh_clock_block(warps);
+  fgh_handover_block();
   fgh_mbarrier_block();
   fgh_shared_block(launch->shared_bytes, warps, fgh_cluster_blocks);
   fgh_collective_block(launch->block, warps);
@@ -289,6 +291,7 @@ fg_status fg_host_run(const fg_host_launch *l, fg_host_fault *fault) {
   early_landings = l->seed % 3 == 2;
   fgh_cluster_blocks = l->cluster ? l->cluster : 1;
   fgh_clock_launch();
+  fgh_handover_launch();
   fgh_memory_launch(l->memory);
   fgh_table.thread_index = (fgh_dim3){0, 0, 0};
   fgh_table.block_dim = (fgh_dim3){l->block, 1, 1};

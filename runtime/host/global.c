@@ -1,5 +1,6 @@
 /* global.c - the primitives of global memory: each access lies in elements of one tensor, which
- * permits it, and is ordered with those of other threads. Blocks are never ordered. */
+ * permits it, and is ordered with those of other threads: of other blocks by fences and atomics
+ * alone. */
 #include "block.h"
 #include "cluster.h"
 #include "memory.h"
@@ -155,7 +156,7 @@ __attribute__((noreturn, noinline)) static void race(kind k, const fgh_tensor *t
 }
 
 static inline int ordered(u32 thread, u32 stamp) {
-  if (stamp < fgh_block_start) return stamp < fgh_launch_start;
+  if (stamp < fgh_block_start) return stamp < fgh_launch_start || fgh_handed_over(thread, stamp);
   return fgh_ordered(thread, stamp, fgh_self->id);
 }
 
@@ -254,6 +255,7 @@ u64 fgh_atomic_add_u64(u64 *to, u64 value) {
   note(ATOMIC, t, at, 8);
   u64 old = *to;
   *to = old + value;
+  fgh_handover(to, 1);
   return old;
 }
 
@@ -265,6 +267,7 @@ u64 fgh_atomic_cas_u64(u64 *to, u64 from, u64 value) {
   const fgh_tensor *t = find(SWAP, to, 8, &at);
   note(SWAP, t, at, 8);
   u64 old = *to;
+  fgh_handover(to, old == from);
   if (old != from) return old;
   *to = value;
   if (t->stored) mark_stored(t, at, 8);

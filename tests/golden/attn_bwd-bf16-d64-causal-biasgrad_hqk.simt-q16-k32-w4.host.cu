@@ -64,6 +64,7 @@ typedef struct fgh_api {
   u64 (*atomic_add_u64)(u64 *to, u64 value);
   u64 (*atomic_cas_u64)(u64 *to, u64 from, u64 value); // `from` may meet what nobody wrote
   void (*reduce_f32)(float *to, const float *values, int n); // n: 1 or 4, aligned to all of them
+  void (*fence_device)(void); // around an atomic it hands memory to other blocks
   void (*barrier_sync)(int id, int threads); // bar.sync: id 0..15, threads a multiple of 32
   void (*barrier_arrive)(int id, int threads);
   void (*warp_sync)(u32 lanes); // `lanes`: the mask of the lanes that take part
