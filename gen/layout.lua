@@ -38,7 +38,7 @@ local function again(job)
   if not job.name:find("_" .. ("%x"):rep(16)) then return job.name end
   local words = { job.spec_words, "family=" .. job.family }
   for _, field in ipairs({ "block_q", "block_kv", "stages", "warps", "parts" }) do
-    if (job.plan[field] or 0) > 0 then words[#words + 1] = field .. "=" .. job.plan[field] end
+    words[#words + 1] = field .. "=" .. math.max(1, job.plan[field] or 0)
   end
   return table.concat(words, " ") .. " --arch " .. job.arch
 end

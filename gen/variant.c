@@ -102,8 +102,10 @@ fg_status fg_arch_take(const char **list, char arch[FG_ARCH_MAX]) {
 
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan) {
   for (int i = 0; i < FG_PLAN_FIELDS; i++) {
+    const bool one = !plan->value[i] && fg_fields[FG_SPEC_FIELDS + i].kind == FG_PLAN_INT;
     bool allowed = limits->n[i] == 0;
-    for (int j = 0; j < limits->n[i]; j++) allowed |= limits->value[i][j] == plan->value[i];
+    for (int j = 0; j < limits->n[i]; j++)
+      allowed |= limits->value[i][j] == plan->value[i] || (one && limits->value[i][j] == 1);
     if (!allowed) return false;
   }
   return true;

@@ -31,7 +31,7 @@ fg_status fg_arch_check(const char *arch);
 /* Takes the first arch off a list, "sm_80,sm_90a"; *list is "" behind the last. */
 fg_status fg_arch_take(const char **list, char arch[FG_ARCH_MAX]);
 
-/* Does the plan lie within the restrictions? */
+/* Does the plan lie within the restrictions? Of a number that it does not name it has 1. */
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan);
 
 #endif

@@ -158,9 +158,8 @@ static int find_plan(const fg_plan *plan) {
   char words[96];
   size_t n = 0;
   for (int i = 1; i < FG_FIELDS - FG_SPEC_FIELDS; i++)
-    if (plan->value[i])
-      n += (size_t)snprintf(words + n, sizeof words - n, " %s=%d",
-                            fg_fields[FG_SPEC_FIELDS + i].name, plan->value[i]);
+    n += (size_t)snprintf(words + n, sizeof words - n, " %s=%d", fg_fields[FG_SPEC_FIELDS + i].name,
+                          plan->value[i] ? plan->value[i] : 1);
   for (int i = 0; i < levels[PLAN]; i++)
     if (!strcmp(plans[i], words)) return i;
   need(levels[PLAN] < LEVELS);
