@@ -144,7 +144,7 @@ static void expect(const planted_bug *bug, const kernel *k, uint64_t seed) {
   int found = 0;
   for (; which->shape.b && !found; which++) {
     verify_case seeded = *which;
-    seeded.seed = seed;
+    seeded.seed += seed;
     found = caught(bug, k, &seeded);
   }
   ck_assert_msg(found, "%s[%d], line %d, %s, seed %d: not caught", bug->text, bug->nth,
@@ -192,7 +192,7 @@ void planted_try_none(const planted_bug *bug) {
     for (const verify_case *which = cases_of(bug); which->shape.b; which++)
       for (int seed = 0; seed < (bug->seeds ? bug->seeds : PLANTED_SEEDS); seed++) {
         verify_case seeded = *which;
-        seeded.seed = (uint64_t)seed;
+        seeded.seed += (uint64_t)seed;
         kernel_verify(&made.list[i], &seeded);
       }
   kernels_free(&made);

@@ -12,8 +12,8 @@ typedef struct planted_place {
 /* One bug: the nth occurrence (0 = the first) of `text` in `file` becomes `instead`. It is caught
  * as `fault`, patterns of fnmatch parted by "|", and at one of the places; or, where fault is NULL
  * or has "wrong numbers" among them, as these. `words` describe the kernels, NULL =
- * planted_forward; those whose text the bug changes must catch it. Of several cases each seed needs
- * one. */
+ * planted_forward; those whose text the bug changes must catch it. Of several cases, whose seeds are
+ * added, each seed needs one. */
 typedef struct planted_bug {
   const char *file, *text, *instead, *words, *fault;
   planted_place place[2];   /* none: any line of `file` */

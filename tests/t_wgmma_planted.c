@@ -13,6 +13,7 @@
 #define NORM     "attention/normalizers.lua"
 #define INPUT    "attention/wgmma_input.cut"
 #define MOVERS   "attention/wgmma_movers.cut"
+#define PARTS    "attention/wgmma_parts.cut"
 #define TILES    "tile/tiles.cut"
 #define CLAIMS   "tile/claims.cut"
 #define BARRIERS "attention/wgmma_barriers.lua"
@@ -21,6 +22,7 @@
 #define WINDOW   "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
 #define ROUND    "family=wgmma head_dim=256 block_kv=64 mask=full "
 #define WIDE     "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(400,0) "
+#define PARTED   "family=wgmma head_dim=16/104 parts=16 "
 #define CAPPED   "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
 #define SLOPED   "family=wgmma head_dim=64 block_kv=128 score=s+0.1*(k-p) mask=causal "
 
@@ -41,6 +43,17 @@ static const verify_case apart[] = {{.shape = {.b = 1, .h = 2, .hk = 2, .nq = 20
                                      .style = VERIFY_LARGE,
                                      .scale = 2.0f},
                                     {.seed = 0}};
+
+/* On two blocks or three, of one seed at least. */
+static const verify_case parted[] = {
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 9, .nk = 1600}, .seed = 1},
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 9, .nk = 1600}, .seed = 2},
+    {.seed = 0}};
+
+static const verify_case parted_far[] = {
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 9, .nk = 1600}, .style = VERIFY_LARGE, .seed = 1},
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 9, .nk = 1600}, .style = VERIFY_LARGE, .seed = 2},
+    {.seed = 0}};
 
 static const planted_bug bugs[] = {
     /* a tile of an input: whose it is, when it is read, when it is replaced */
@@ -90,9 +103,27 @@ static const planted_bug bugs[] = {
     /* claims of rows: who begins to count, from where, and behind which grid */
     {MOVERS, "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
      .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},
-    {MOVERS, "tile = blocks + claim(", "tile = blocks + 1 + claim(", .words = WINDOW},
+    {MOVERS, "$(number) = blocks + claim(", "$(number) = blocks + 1 + claim(", .words = WINDOW},
     {MOVERS, "@ if not reads then\ngrid_wait();", "@ if not reads then\n", .words = WINDOW,
      .fault = "before grid_wait", .place = {{MOVERS}, {CLAIMS}}},
+    /* parts of a tile of rows: which keys each has, what orders them, what the last one adds up */
+    {PARTS, "from_tile = part * key_tiles / shares;", "from_tile = 0;", .words = PARTED,
+     .cases = parted},
+    {PARTS, "barrier_sync(5 + group, 128);\n  if (thread == 0) {", "if (thread == 0) {",
+     .words = PARTED, .cases = parted, .fault = "race: load*another block"},
+    {PARTS, "fence_device(); // behind the barrier, what the warpgroup has written\n", "",
+     .words = PARTED, .cases = parted, .fault = "race: load*another block"},
+    {PARTS, "fence_device();\n    sts_u32", "sts_u32", .words = PARTED, .cases = parted,
+     .fault = "race: load*another block"},
+    {PARTS, "open_claims(word);", "", .words = PARTED, .cases = parted, .fault = "never written",
+     .place = {{PARTS}, {CLAIMS}}},
+    {PARTS, "(place - part) * GROUPS + group);", "(place - part) * GROUPS);", .words = PARTED,
+     .cases = parted, .fault = "never written|race: load*another block|wrong numbers"},
+    {PARTS, "$(norm.init(row))", "", .words = PARTED, .cases = parted},
+    {PARTS, "kept[$(r)] = kept_of_row;", "kept[$(r)] = 1.0f;", .words = PARTED,
+     .cases = parted_far},
+    {MOVERS, "if (shares == 1 || lds_u32(sm + SM_LAST + (u32)slot * 4)) {", "{", .words = PARTED,
+     .cases = parted, .fault = "race: store*another block|never written|wrong numbers"},
     /* the first loads, which no mover makes again */
     {MOVERS, "int k_count = 1, v_count = 0;", "int k_count = 0, v_count = 0;", .words = WINDOW,
      .fault = RACE "|" STUCK "|arrivals of its phase"},

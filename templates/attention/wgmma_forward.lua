@@ -2,7 +2,7 @@
 -- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
 -- others owns 64 rows, whose O, S and P stay in registers.
 local family = { template = "attention/wgmma_forward.cut", library = { "tile/tiles.cut", "tile/claims.cut" } }
-family.generation = 2
+family.generation = 3
 
 local mma = run("attention/mma.lua")
 local ROW = 128 -- bytes of a row of a tile in shared memory: 64 columns, swizzled
@@ -25,8 +25,18 @@ local function rows_bytes(rows, width) return rows * ROW * blocks(width) end
 -- the next ones when it has read these. Where tiles are left out it would have to know which comes next.
 local function tiled_input() return not hooks.mask.skips.keys and hooks.input.tiled or nil end
 
+-- A plan with parts takes the last tiles of rows, where they are fewer than blocks, in up to so many (wgmma_parts.cut);
+-- all rows must see as many keys. Places in the workspace, two for each multiprocessor, and the least tiles of keys of a
+-- part, about as long as it takes to join them.
+local PART_PLACES, PART_TILES = 264, 8
+local function has_parts(plan) return (plan.parts or 0) > 1 end
+-- Floats of a warpgroup's part: of each thread O and its rows' states.
+local function part_floats(spec) return 128 * (columns(spec.dv) // 2 + 4) end
+
 -- Slots for Q of 64 rows, which their O leaves by, two for each warpgroup where they fit, then for a warp's part of an
--- input, two where they fit; what is left of a block's memory goes to Q (a third slot of d 256, for two warpgroups).
+-- input, two where they fit; what is left of a block's memory goes to Q (a third slot of d 256, for two warpgroups: n 512,
+-- 1024, 4096, 16384 full 0.116, 0.196, 0.683, 2.75 -> 0.115, 0.194, 0.681, 2.67 ms, causal 0.0917, 0.127, 0.367, 1.339 ->
+-- 0.0893, 0.124, 0.363, 1.340; d 192, n 4096 0.650 -> 0.645, causal 0.357 -> 0.352; H200, 2026-11-25).
 local function slots(spec, plan)
   local groups, q, input = plan.block_q // 64, rows_bytes(64, math.max(spec.d, spec.dv)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
   local kv = plan.stages * (rows_bytes(plan.block_kv, spec.d) + rows_bytes(plan.block_kv, spec.dv))
@@ -45,9 +55,10 @@ function family.shared(spec, plan)
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
     { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + 4 * groups * input), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
-    { "SM_JOBS", 2 * 32, "q0, h, b, g, first and last k0, -, - [2]" },
+    { "SM_JOBS", 2 * 32, "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, place of this one [2]" or "-, - [2]") },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
+  if has_parts(plan) then table.insert(blocks, #blocks, { "SM_LAST", cdiv(q, 4) * 16, "whether the slot has O, not a part of it [Q_SLOTS]" }) end
   if input > 0 then
     local of_input = { "SM_INPUT", input * 2 * plan.block_q * plan.block_kv, tiled_input().name .. " [INPUT_STAGES][GROUPS][4][BLOCK_KV / INPUT_COLUMNS][16][INPUT_COLUMNS]" }
     table.insert(blocks, 4, of_input)
@@ -135,6 +146,11 @@ end
 -- between launches. Warps seldom wait for code (1.2 % of ncu's samples). No faster: a job's words behind the barrier of
 -- its Q alone (d 64 1 % slower, d 128 1 % faster), turns of passed tiles before the waits for them, tests of mixed tiles
 -- behind the end of a turn, one text for whole and mixed tiles, one partial sum a row, K and V without evict_last.
+-- Two blocks that load half a tile of K and V each for both, without release arrives (2026-11-25), are slower: d 64 full n
+-- 1024, 8192 0.239, 1.66 -> 0.270, 1.76 ms, d 128 n 1024, 8192, 16384 0.189, 1.350, 2.804 -> 0.195, 1.360, 2.817, d 256 n
+-- 4096, 16384 0.673, 2.669 -> 0.671, 2.717. The query heads of a KV head in a block, 64 rows of each (32 heads over 8,
+-- causal): d 128 n 1024, 2048 0.2369, 0.4059 -> 0.2357, 0.4040, n 8192 1.437 -> 1.431 with 128 rows, where 192 take 1.401;
+-- d 64 n 2048, four heads 0.2524 -> 0.2470: left out, as they would have to divide a shape's heads.
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
@@ -157,7 +173,18 @@ function family.candidates(spec, arch)
   -- cap by its range 2.71, 128 rows 3.01, and by its polynomial, n 4096, 1.29, 128 keys 1.15, 128 rows 1.35
   local scored = hooks.score.bends or tiled_input()
   if columns(spec.dv) <= 96 and (columns(spec.dv) > 64 or scored) then table.insert(plans, 2, { block_q = 192, block_kv = 96, stages = 2, warps = 16 }) end
-  return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end)
+  local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end) end
+  -- in parts, where tiles of rows make 10.4 waves: d 128, n 8192, 16384 1.352, 2.85 -> 1.309, 2.63 ms; 0.7 waves: d 64, one
+  -- head, n 16384 0.133 -> 0.119; d 64, n 4096 0.859 (256 rows) -> 0.846, with a cap 1.118 -> 1.090. What finds the parts is
+  -- behind the start, and ptxas puts the main loop in another order: d 128, n 1024 0.189 -> 0.194, d 256 1 % slower, so that
+  -- it is a plan of its own (2026-11-25)
+  local fit, unfit = that_fit(plans)
+  if fit[1] and hooks.mask.edges == 0 and not hooks.mask.skips.keys and not hooks.input.tiled then
+    local first = fit[1]
+    local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, parts = 16 } })
+    table.move(parted, 1, #parted, #fit + 1, fit)
+  end
+  return fit, unfit
 end
 
 -- Work of a block for a key, in mma_forward.lua's units: half of what mma takes, in 140ths of it by what the
@@ -177,20 +204,31 @@ function family.describe(spec, plan)
   local few, many = split(plan)
   local slots, tiled, columns_of_box = slots(spec, plan), tiled_input(), plan.block_kv % 64 == 0 and 64 or 32
   local groups, claimed = plan.block_q // 64, hooks.mask.edges > 0
+  local tiles, regions, share = string.format("cdiv(nq, %d) * h * b", plan.block_q), {}, nil
+  if claimed then regions[1] = { name = "claims", count = "2" } end
   local seen_together = hooks.mask.skips.keys and plan.block_q or 64 -- rows that go over the same keys
+  local work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edges * (seen_together + plan.block_kv) // 2, work_of_key(plan))
+  if has_parts(plan) then -- as many as the kernel may make; the model has those of a turn that is not full, else three
+    local by_keys = string.format("nk / %d", PART_TILES * plan.block_kv)
+    local by_tiles = string.format("%d / max(1, %s)", PART_PLACES // 2, tiles)
+    local places = string.format("min(%d, %s * %d) * min(1, nk / %d)", PART_PLACES, tiles, plan.parts, (2 * PART_TILES - 1) * plan.block_kv)
+    regions[1] = { name = "claims", count = string.format("%s * %d", places, 2 * groups) }
+    regions[2] = { name = "parts", count = string.format("%s * %d", places, groups * part_floats(spec)) }
+    share = string.format("max(max(1, min(min(%d, %s), %s)), 3 * min(1, %s / 5))", plan.parts, by_tiles, by_keys, by_keys)
+    work = string.format("nk * %s / 10 / %s + min(1, %s) * %d", work_of_key(plan), share, by_tiles, PART_TILES * plan.block_kv * plan.block_q)
+  end
   local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = ROW } end
   local description = {
     about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
     outputs = { "o", hooks.norm.second },
-    regions = claimed and { { name = "claims", count = "2" } } or {},
+    regions = regions,
     maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) },
     steps = {
-      { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },
+      { entry = "attn_fwd", grid = { tiles .. (share and " * " .. share or ""), "1", "1" },
         threads = 32 * plan.warps, registers = launched(plan), resident = 1, early = true,
-        work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edges * (seen_together + plan.block_kv) // 2,
-                             work_of_key(plan)) },
+        work = work },
     },
     constants = {
       { "D", spec.d, "head dim of q and k" },
@@ -212,6 +250,15 @@ function family.describe(spec, plan)
     },
     shared = family.shared(spec, plan),
   }
+  if has_parts(plan) then
+    local of_parts = {
+      { "PARTS_MAX", plan.parts, "of a tile of rows" },
+      { "PART_PLACES", PART_PLACES, "of them, in the workspace" },
+      { "PART_TILES", PART_TILES, "tiles of keys that one has, or more" },
+      { "PART_FLOATS", part_floats(spec), "of a warpgroup's" },
+    }
+    table.move(of_parts, 1, #of_parts, #description.constants + 1, description.constants)
+  end
   if tiled then
     local input_map = { name = "input_map", tensor = tiled.name, columns = columns_of_box, rows = 16, swizzle = 2 * columns_of_box }
     table.insert(description.maps, input_map)

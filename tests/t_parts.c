@@ -1,0 +1,102 @@
+/* t_parts.c - wgmma's forward where tiles of rows are fewer than blocks, or do not come out even:
+ * the last ones are taken in parts, some of the keys each. On the host device, which has one to
+ * three blocks by the seed, or on a GPU by the gpu label. */
+#include "launch_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two warpgroups and three; a head dim that leaves columns over; terms that rows share, a cap, and
+ * scores that begin anew in each part. */
+static const char *const words[] = {"family=wgmma head_dim=64 block_q=192 block_kv=128 parts=16",
+                                    "family=wgmma head_dim=16/104 dtype=f16 parts=16",
+                                    "family=wgmma head_dim=40/256 parts=16",
+                                    "family=wgmma head_dim=64 score=s+0.01*(k-p) parts=16",
+                                    "family=wgmma head_dim=64 score=softcap(30.0) parts=16"};
+enum { KERNELS = sizeof words / sizeof *words, SHAPES = 4, SEEDS = 3 };
+
+/* On three blocks: one tile and many keys; two tiles; four; five, whose rest are three of each. On
+ * a GPU of 132 to 148: the same, of more heads. */
+static const fg_shape shapes[2][SHAPES] = {
+    {{1, 1, 1, 70, 2700, 0}, {1, 2, 1, 9, 2100, 0}, {2, 2, 1, 130, 2000, 0}, {1, 5, 5, 5, 5000, 0}},
+    {{1, 1, 1, 70, 9000, 0},
+     {1, 20, 4, 20, 3000, 0},
+     {2, 75, 1, 3, 2700, 0},
+     {1, 220, 1, 2, 6000, 0}}};
+
+static kernels made;
+
+static int on_gpu(void) { return strcmp(kernel_device()->arch, "host") != 0; }
+
+static void make(int i) {
+  if (on_gpu() && strcmp(kernel_device()->arch, "sm_90a")) exit(77);
+  made = kernels_new("%s", words[i]);
+  ck_assert_int_eq(made.n, 1);
+}
+
+START_TEST(numbers_are_right) {
+  make(_i);
+  for (int s = 0; s < SHAPES; s++)
+    for (uint64_t seed = 1; seed < SEEDS; seed++)
+      kernel_verify(made.list, &(verify_case){.shape = shapes[on_gpu()][s],
+                                              .style = seed > 1 ? VERIFY_LARGE : VERIFY_PLAIN,
+                                              .seed = seed});
+  kernels_free(&made);
+}
+END_TEST
+
+/* Fills the workspace, as far as its words of claims may lie. */
+static void fill(const launch *l, uint64_t word) {
+  enum { WORDS = 512 };
+  uint64_t list[WORDS];
+  for (int i = 0; i < WORDS; i++) list[i] = word;
+  const size_t bytes = l->problem->workspace_bytes;
+  GOOD(l->problem->device->class->upload(l->problem->device, l->problem->workspace, list,
+                                         bytes < sizeof list ? bytes : sizeof list));
+}
+
+/* The same bits whichever part comes last, and whatever the workspace holds before: what launches
+ * have left there too. */
+START_TEST(equal_launches_are_equal) {
+  static const uint64_t left[] = {0, UINT64_MAX, UINT64_C(0x3f8000003f800000)};
+  make(_i);
+  for (int s = 0; s < SHAPES; s++)
+    for (uint64_t seed = 1 + (uint64_t)on_gpu(); seed < SEEDS; seed++) {
+      const fg_shape shape = shapes[on_gpu()][s];
+      launch want = launch_new(made.list, shape, 1), l = launch_new(made.list, shape, 1);
+      ck_assert_uint_gt(l.problem->workspace_bytes, 0);
+      launch_run(&want, seed);
+      for (uint64_t turn = 1; turn < (on_gpu() ? 12 : 5); turn++) {
+        launch_fill(&l, "o", NAN);
+        launch_fill(&l, "lse", NAN);
+        if (turn < 4) fill(&l, left[turn - 1]);
+        launch_run(&l, seed + 3 * turn);
+        launch_same_outputs(&l, &want);
+      }
+      launch_free(&want);
+      launch_free(&l);
+    }
+  kernels_free(&made);
+}
+END_TEST
+
+/* Few keys make no parts, and need no workspace. */
+START_TEST(few_keys_take_no_workspace) {
+  make(_i);
+  launch l = launch_new(made.list, (fg_shape){1, 1, 1, 70, 700, 0}, 1);
+  ck_assert_uint_eq(l.problem->workspace_bytes, 0);
+  launch_free(&l);
+  kernels_free(&made);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("parts");
+  TCase *tests = tcase_create("parts");
+  tcase_add_loop_test(tests, numbers_are_right, 0, KERNELS);
+  tcase_add_loop_test(tests, equal_launches_are_equal, 0, KERNELS);
+  tcase_add_loop_test(tests, few_keys_take_no_workspace, 0, KERNELS);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
