@@ -8,8 +8,8 @@
 #
 #   suites    the suites of all families' kernels, in 8 parts each at once              150 s
 #   soak      random specs and shapes beside simt for 180 s, and 100 repeats            200 s, best alone
-#   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck              30 s
-#   compile   seconds to compile, the least of 3; registers, spills                      70 s, best alone
+#   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck             100 s
+#   compile   seconds to compile, the least of 3; registers, spills                      80 s, best alone
 #   overhead  what a launch, a selection, a warm and a cold start cost                   10 s, best alone
 #   forward   beside cuDNN and FlashAttention-2 at 36 cells; GQA, d 96 and 192, f16      90 s
 #   mma       the same of mma, both passes                                              180 s
@@ -48,10 +48,12 @@ run_sanitize() {
         $words --device cuda:0 -q -j 1 || return 1
     done
   done
+  compute-sanitizer --tool memcheck --error-exitcode 9 "$build/tests/t_parts"
 }
 run_compile() {
   "$build/tests/compile_time" sm_80,sm_90a 1 1 3 family=mma pass=forward,backward head_dim=64,128,256 mask=full,causal &&
-    "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma head_dim=64,96,128,192,256 mask=full,causal
+    "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma head_dim=64,96,128,192,256 mask=full,causal &&
+    "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma head_dim=64,96,128,192,256 parts=16
 }
 run_overhead() { "$build/tests/overhead"; }
 run_forward() {
