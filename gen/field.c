@@ -59,7 +59,7 @@ const fg_field fg_fields[FG_FIELDS] = {
     {SPEC(warps), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("w"),
      .help = "warps of a block"},
     {SPEC(parts), .kind = FG_PLAN_INT, .plan = true, .tags = NAMES("p"),
-     .help = "warps that share keys; of the last tiles of rows"},
+     .help = "warps that share keys, or blocks that share rows, at most"},
 };
 
 static const char axes[] = "bhqk"; /* bit i of a set of dims is axes[i] */

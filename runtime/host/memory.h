@@ -56,6 +56,7 @@ void fgh_global_store(void *to, const void *value, int bytes);
 float fgh_atomic_add_f32(float *to, float value);
 u64 fgh_atomic_add_u64(u64 *to, u64 value);
 u64 fgh_atomic_cas_u64(u64 *to, u64 from, u64 value);
+void fgh_reduce_f32(float *to, const float *values, int n);
 
 /* What blocks give each other (handover.c): a fence; an atomic on a word has been done, and has
  * written it or not; is an access of another block of the launch known to what the thread does now?
@@ -65,7 +66,6 @@ void fgh_handover_block(void);
 void fgh_fence_device(void);
 void fgh_handover(const void *word, int writes);
 int fgh_handed_over(u32 thread, u32 stamp);
-void fgh_reduce_f32(float *to, const float *values, int n);
 
 /* The load of a primitive that does more than load. Returns whether the tensor is writable. */
 int fgh_global_read(const void *from, void *value, int bytes);

@@ -27,7 +27,7 @@ local function tiled_input() return not hooks.mask.skips.keys and hooks.input.ti
 
 -- A plan with parts takes the last tiles of rows, where they are fewer than blocks, in up to so many (wgmma_parts.cut);
 -- all rows must see as many keys. Places in the workspace, two for each multiprocessor, and the least tiles of keys of a
--- part, about as long as it takes to join them.
+-- part, which is thought to take as long as to join them: that was not timed by itself.
 local PART_PLACES, PART_TILES = 264, 8
 local function has_parts(plan) return (plan.parts or 0) > 1 end
 -- Floats of a warpgroup's part: of each thread O and its rows' states.
