@@ -75,7 +75,7 @@ function family.registers(spec, plan)
     more = 16
   elseif input.pairwise or score.bends and not score.bends_scaled then
     local wide = plan.block_kv > 96 and (hooks.long or score.bends)
-    local close = plan.block_kv > 64 and columns(spec.dv) > 128 -- a table at d 192: 24
+    local close = columns(spec.dv) > (plan.block_kv > 96 and 96 or plan.block_kv > 64 and 128 or 256) -- a table at d 192: 24, 104: 160
     more = close and 3 * scores or wide and 2 * scores or 7 * scores // 8
   elseif input.keyed or score.bends and not score.ranged_cap or mask.skips.keys or mask.given or mask.edges > 0 and not (score.linear or score.sloped) then
     more = 16
@@ -83,6 +83,9 @@ function family.registers(spec, plan)
   -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
   local holes = mask.tile("q0", "q1", "k0", "k1", "h").always == "0"
   local tight = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes)
+  -- 8 to 96 bytes of scores but a plain one at d 128/192, 128/256
+  local wider = spec.dv > spec.d and columns(spec.dv) > 128 and plan.block_kv > 64
+  if wider and not score.linear then more = 2 * scores end
   -- An input by key: 480 to 800 bytes of one number for each at d 128; of any, where keys are masked one by one, 160
   -- at d 96, 24 to 32 at d 192
   local by_key = plan.block_kv > 96 and columns(spec.dv) > 96 and not input.pairwise
@@ -91,14 +94,15 @@ function family.registers(spec, plan)
   -- 8 to 1220 bytes of |k - p|, (k - p)^2 and their like
   if score.uneven then
     local wide = plan.block_kv > 96 or plan.block_kv > 64 and (columns(spec.dv) > (input.keyed and 64 or 96) or score.chooses)
-    more = math.max(more, wide and 3 * scores or holes and columns(spec.dv) > 192 and 40 or 16)
+    local ragged = columns(spec.dv) == 240 -- |k - p|: 8
+    more = math.max(more, wide and 3 * scores or ragged and 48 or holes and columns(spec.dv) > 192 and 40 or 16)
   end
-  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 8 to 24 of ALiBi at d 24 to 40, 16 of s + tanh(s) to 32,
-  -- 8 of an input at d 32, 32 of one by key at d 64/128
+  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 8 to 24 of ALiBi at d 24 to 40, 16 of s + tanh(s) to 32, 8 at 104,
+  -- 8 of s + k / 100 in f16 at d 24, of an input at d 32, 32 of one by key at d 64/128
   local factored = not (score.linear or score.additive or score.bends)
   local narrow = columns(spec.dv) < (#input.names > 0 and 48 or 32) or factored and columns(spec.dv) < 64 and plan.block_kv > 96
   narrow = narrow or input.keyed and spec.d <= 64 and columns(spec.dv) > 96
-  narrow = narrow or score.sloped and columns(spec.dv) < 64 or score.bends and not score.bends_scaled and columns(spec.dv) < 48
+  narrow = narrow or (score.sloped or score.additive and not score.linear) and columns(spec.dv) < 64 or score.bends and not score.bends_scaled and (columns(spec.dv) < 48 or columns(spec.dv) > 96)
   if plan.block_q > 128 and (narrow or tight or score.uneven or plan.block_kv > 96 and more > 0) then more = 64 end
   return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
 end
@@ -179,7 +183,10 @@ function family.candidates(spec, arch)
   -- behind the start, and ptxas puts the main loop in another order: d 128, n 1024 0.189 -> 0.194, d 256 1 % slower, so that
   -- it is a plan of its own (2026-11-25)
   local fit, unfit = that_fit(plans)
-  if fit[1] and hooks.mask.edges == 0 and not hooks.mask.skips.keys and not hooks.input.tiled then
+  -- Of other scores 8 to 160 bytes would spill beside, of these at more than 160 columns of V 20 to 32
+  local score = hooks.score
+  local roomy = score.linear or score.ranged_cap or columns(spec.dv) <= 160 and (score.sloped or hooks.input.by_distance)
+  if fit[1] and roomy and hooks.mask.edges == 0 and not hooks.mask.skips.keys and not hooks.input.tiled then
     local first = fit[1]
     local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, parts = 16 } })
     table.move(parted, 1, #parted, #fit + 1, fit)
