@@ -2,7 +2,9 @@
  * spill, on every arch family.
  *
  * Each plan of mma of each head dim is compiled for two of three arches, with masks, scores, biases
- * and dtypes in turn; those of wgmma for sm_90a.
+ * and dtypes in turn; those of wgmma for sm_90a, at three head dims more. Of each mask and score
+ * that has a plan of wgmma with parts by keys this one is compiled too: it has the fewest registers
+ * to spare.
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "compile_case.h"
 #include "suite.h"
@@ -17,14 +19,21 @@ enum { SKIP = 77, THREADS = 2 };
 static const fg_nvrtc *nvrtc;
 
 static const char *const archs[] = {"sm_80", "sm_90a", "sm_100"};
-static const char *const dims[] = {"8", "40", "64", "96", "128", "192/128", "192", "256"};
-enum { HOPPER = 1, ARCHS = sizeof archs / sizeof *archs, DIMS = sizeof dims / sizeof *dims };
+static const char *const dims[] = {"8",   "40",  "64",  "96",  "128",    "192/128",
+                                   "192", "256", "104", "224", "128/192"};
+enum { HOPPER = 1, ARCHS = sizeof archs / sizeof *archs, DIMS = 8, HOPPER_DIMS = DIMS + 3 };
+_Static_assert(HOPPER_DIMS == sizeof dims / sizeof *dims, "dims");
+enum { PARTS = FG_PLAN_FIELDS - 1 }; /* field of a plan */
 
 /* What else a kernel may be asked for, an odd number so that the turns meet every plan and arch. */
 static const char *const forward[] = {
     "",
     "mask=causal dtype=f16",
     "bias=true dtype=f16",
+    "bias=true bias_dims=[b,k]",
+    "bias=true bias_dtype=f32",
+    "score=s+0.01*k",
+    "score=s*x[h] inputs.x=f32[h] dtype=f16",
     "mask=causal bias=true",
     "mask=causal bias=true bias_dtype=f32",
     "score=softcap(30.0)",
@@ -66,9 +75,13 @@ static bool same_plan(const fg_variant *a, const fg_variant *b) {
 }
 
 /* Of each plan in the list one variant, the turn-th of those that have it; every third turn none:
- * arches begin at different ones. */
+ * arches begin at different ones. Of plans of wgmma with parts, all. */
 static void pick(fg_gen *gen, int n, const fg_variant *list, int *turn, compile_list *all) {
   for (int i = 0; i < n; i++) {
+    if (list[i].plan.value[PARTS] == 16) {
+      ck_assert_msg(compile_add(all, gen, 1, &list[i]) == FG_OK, "%s", fg_error());
+      continue;
+    }
     int first = 1, count = 0;
     for (int j = 0; j < n; j++) {
       if (!same_plan(&list[i], &list[j])) continue;
@@ -112,7 +125,7 @@ START_TEST(every_plan_compiles) {
   compile_list all = {0};
   fg_gen *gen;
   ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
-  for (int d = 0; d < DIMS; d++)
+  for (int d = 0; d < (hopper ? HOPPER_DIMS : DIMS); d++)
     add_dim(gen, hopper ? "wgmma" : "mma", archs[arch], pass, d, &turn, &all);
   fg_gen_free(gen);
   ck_assert_int_gt(all.n, hopper ? DIMS : 2 * DIMS);
