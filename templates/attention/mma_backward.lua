@@ -182,6 +182,11 @@ end
 -- 8.97; without any sums 7.91); two warps and 64 keys, four such blocks a multiprocessor (1.43, more sums). No faster:
 -- the last sums first (1.264 beside 1.266), two or four rows of these steps a thread, warps that leave queries which
 -- see none of their keys (1.263, but causal 4.42 -> 4.54: a tile waits for its last warp).
+-- Not in yet: warps with a tile of 16 keys in each half of a block's keys, so that all of them take half the work of rows
+-- that see one half alone (all 64 queries at once, dQ of that half's keys in the same text): window 1023 1.244 -> 1.219,
+-- 255 0.574 -> 0.544, d 128 1.351 -> 1.335, but causal n 8192 4.416 -> 4.491 ms, so for windows alone; and whatever runs a
+-- half takes the exact tanh and tests each pair, by which deterministic kernels lose the bits of the unskipped one
+-- (H200, 2026-11-25).
 local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
   local rows, keys, split = 16 * plan.warps, tile_keys(spec, plan), division(plan)
