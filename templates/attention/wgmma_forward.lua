@@ -97,8 +97,8 @@ function family.registers(spec, plan)
     local ragged = columns(spec.dv) == 240 -- |k - p|: 8
     more = math.max(more, wide and 3 * scores or ragged and 48 or holes and columns(spec.dv) > 192 and 40 or 16)
   end
-  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 8 to 24 of ALiBi at d 24 to 40, 16 of s + tanh(s) to 32, 8 at 104,
-  -- 8 of s + k / 100 in f16 at d 24, of an input at d 32, 32 of one by key at d 64/128
+  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 8 to 24 of ALiBi at d 24 to 40, 16 of s + tanh(s) to 32,
+  -- 8 at 104, 8 of s + k / 100 in f16 at d 24, of an input at d 32, 32 of one by key at d 64/128
   local factored = not (score.linear or score.additive or score.bends)
   local narrow = columns(spec.dv) < (#input.names > 0 and 48 or 32) or factored and columns(spec.dv) < 64 and plan.block_kv > 96
   narrow = narrow or input.keyed and spec.d <= 64 and columns(spec.dv) > 96
