@@ -11,14 +11,17 @@
 #define LOADED "mask=causal bias=true bias_dtype=f32 "
 /* Four parts, each with several pairs of column tiles, of widths that they divide and do not. */
 #define B_COLUMNS "family=mma pass=backward head_dim=96/72 parts=4 stages=1 mask=causal "
-#define R_DQ      B_PAIRS "mask=causal deterministic=true "
-#define R_GRAD    B_PAIRS "mask=causal deterministic=true bias=grad bias_dims="
+/* Warps of 32 keys under a window, that share none, and that do. */
+#define WINDOW   "mask=window(70,0) "
+#define B_SHARED "family=mma pass=backward head_dim=64 block_kv=128 warps=8 parts=2 "
+#define R_DQ     B_PAIRS "mask=causal deterministic=true "
+#define R_GRAD   B_PAIRS "mask=causal deterministic=true bias=grad bias_dims="
 
 static const planted_bug backward[] = {
     /* products through shared memory */
     {TILES, "k < a_chunks; k += 2", "k < a_chunks - 2; k += 2", .words = B_FOURS FULL},
     {TILES, "k < rows; k += 16", "k < rows - 16; k += 16", .words = B_TWO FULL},
-    {TILES, "a_tile + moved(a, a_chunks, 16 * i, k)", "a_tile + moved(a, a_chunks, 0, k)",
+    {TILES, "a_tile + moved(a, a_chunks, M_STEP * i, k)", "a_tile + moved(a, a_chunks, 0, k)",
      .words = BWD FULL "block_kv=128 parts=2"},
     {TILES, "ldmatrix_x4_trans(y, b_tile + moved(b, chunks, 8 * k,",
      "ldmatrix_x4(y, b_tile + moved(b, chunks, 8 * k,", .words = B_PAIRS FULL},
@@ -57,8 +60,8 @@ static const planted_bug backward[] = {
     /* bounds and masks */
     {BACKWARD, "\"k < p.nk\", pair.test)", "pair.test)", .words = B_TWO FULL},
     {BACKWARD, "\"k < p.nk\", pair.test)", "\"k < p.nk\")", .words = B_TWO CAUSAL},
-    {BACKWARD, "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
-     "if (!($(text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = B_TWO CAUSAL},
+    {BACKWARD, "text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)",
+     "text.all_of(\"k0 + BLOCK_KV <= p.nk\")", .words = B_TWO CAUSAL},
     {BACKWARD, "p.scale < 0.0f ? -($(norm.masked)) : $(norm.masked);", "$(norm.masked);",
      .words = B_TWO CAUSAL},
     /* the score's input */
@@ -67,21 +70,20 @@ static const planted_bug backward[] = {
     {BACKWARD, "by_chunks(sm, BLOCK_KV / 8, $(from_q), warp_k / 8)",
      "by_chunks(sm, BLOCK_KV / 8, $(from_q), 0)", .words = B_TWO TILED},
     {PAIRS, "moved(input_lanes", "moved(dv_lanes", .words = B_TWO TILED, .fault = MIXED},
-    {BACKWARD, "\" + (u32)(from * (BLOCK_KV / 8) * 16)\" or \"\"", "\"\" or \"\"",
-     .words = B_HALVES TILED},
+    {BACKWARD, "first = from(\"(BLOCK_KV / 8)\")", "first = \"\"", .words = B_HALVES TILED},
     {BACKWARD, "p.nk - k0, input_aligned);", "p.nk, input_aligned);", .words = B_TWO TILED,
      .fault = BEYOND},
     {BACKWARD, "and \"q < p.nq\" or \"1\", \"k < p.nk\", pair.test)",
      "and \"1\" or \"1\", \"k < p.nk\", pair.test)", .words = B_TWO LOADED, .fault = BEYOND,
      .place = {{PAIRS}}},
     /* P and dS through shared memory */
-    {BACKWARD, "@ put(\"SM_DS\", chunked and \"from / 8\" or \"0\", \"dp\")",
+    {BACKWARD, "@ put(\"SM_DS\", turns() and \"from / 8\" or \"0\", \"dp\")",
      "@ put(\"SM_DS\", \"0\", \"dp\")", .words = B_PARTS FULL, .fault = MIXED},
     {BACKWARD, "@ put(\"SM_DS\", \"part * N_Q\", \"dp\")", "@ put(\"SM_DS\", \"0\", \"dp\")",
      .words = B_PAIRS FULL, .fault = MIXED},
     {BACKWARD, "@ put(\"SM_P\", \"part * N_Q\", \"s\")", "@ put(\"SM_P\", \"0\", \"s\")",
      .words = B_PAIRS FULL, .fault = MIXED},
-    {BACKWARD, "CHUNKS_Q, warp_k + 16 * i, $(chunk)", "CHUNKS_Q, warp_k, $(chunk)",
+    {BACKWARD, "CHUNKS_Q, warp_k + M_STEP * i, $(chunk)", "CHUNKS_Q, warp_k, $(chunk)",
      .words = B_PARTS FULL, .fault = MIXED},
     /* parts */
     {BACKWARD, "@ local part = shared_keys and \"2 * part\" or \"0\"", "@ local part = \"0\"",
@@ -106,6 +108,30 @@ static const planted_bug backward[] = {
      .fault = STORED},
     {BACKWARD, "if (q + 8 < p.nq) { stg", "if (q < p.nq) { stg", .words = B_TWO FULL,
      .fault = STORED},
+    /* halves of a block's keys, at a window's bounds: whose warps have keys of their own, or share
+     */
+    {BACKWARD, "(q0 + BLOCK_Q > lower_first &&", "(q0 > lower_first &&", .words = B_PARTS WINDOW},
+    {BACKWARD, "q0 < lower_end) +", "q0 + BLOCK_Q < lower_end) +", .words = B_PARTS WINDOW},
+    {BACKWARD, "(q0 + BLOCK_Q > upper_first &&", "(q0 > upper_first &&", .words = B_PARTS WINDOW},
+    {BACKWARD, "imin(k0 + M_STEP, p.nk)\")", "imin(k0 + 16, p.nk)\")", .words = B_PARTS WINDOW},
+    {BACKWARD, "(u32)(M_STEP * %s * 16)", "(u32)(16 * %s * 16)",
+     .words = B_PARTS WINDOW ";" B_SHARED WINDOW, .fault = MIXED, .place = {{TILES}}},
+    {BACKWARD, "\" + 4 * %s\", n)", "\" + 0 * %s\", n)",
+     .words = B_PARTS WINDOW ";" B_SHARED WINDOW},
+    {BACKWARD, "warp_k + $(pairs_of.half) * M_STEP,", "warp_k,",
+     .words = B_PARTS WINDOW ";" B_SHARED WINDOW, .fault = MIXED},
+    {BACKWARD, "first_key = seen_halves == 1 ? 0 : M_STEP;", "first_key = 0;",
+     .words = B_PARTS WINDOW ";" B_SHARED WINDOW, .fault = MIXED},
+    {BACKWARD, "@ multiply_ds(\"first_key\", \"M_STEP\")", "@ multiply_ds(nil, \"BLOCK_KV\")",
+     .words = B_PARTS WINDOW, .fault = MIXED},
+    {BACKWARD, "const int row = warp_k + M_STEP * i;", "const int row = warp_k + 16 * i;",
+     .words = B_PARTS WINDOW, .fault = MIXED},
+    {BACKWARD, "warp_step = in_halves and \"16\" or", "warp_step =", .words = B_PARTS WINDOW,
+     .fault = MIXED "|" BEYOND "|outside"},
+    {PAIRS, "(r / 2 * M_STEP + r % 2 * 8)", "8 * r", .words = B_PARTS WINDOW ";" B_SHARED WINDOW},
+    {PAIRS, "2 * gives.half, 2 * gives.half + 2)", "0, 2)", .words = B_PARTS WINDOW},
+    {PAIRS, "gives.half and chunked and \"BLOCK_Q / 8\"", "gives.half and chunked and \"N_Q\"",
+     .words = B_PARTS WINDOW, .fault = MIXED, .place = {{TILES}}},
     /* which keys, and what leaves */
     {TILES, "2 * left + 1;", "2 * left;", .words = B_TWO "mask=window(200,5)",
      .fault = STORED "|wrong numbers", .place = {{BACKWARD}, {TILES}}},

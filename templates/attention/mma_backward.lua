@@ -72,6 +72,17 @@ local function division(plan)
   }
 end
 
+-- Under a window warps have a tile of 16 keys in each half of a block's keys, so that all of them take half the work of
+-- rows that see one half alone, at its bounds (H200, 2026-11-25: d 64, n 8192, window 1023 1.244 -> 1.219 ms, 255 0.574 ->
+-- 0.544, d 128 1.351 -> 1.335; a causal mask, of which few tiles are so, 4.416 -> 4.491). A deterministic kernel has the
+-- bits of one that skips no tile, whose tanh may be that of small numbers; gradients of inputs take dS of all keys. Of
+-- terms beside s, other masks, and one stage, 8 to 40 bytes would spill (NVRTC 13.0).
+local function in_halves(plan)
+  local mask, score = hooks.mask, hooks.score
+  return mask.slides and mask.exact and not deterministic and division(plan).warp_kv == 32 and plan.stages > 1 and not hooks.large and
+    (score.linear or score.bends_scaled and #hooks.input.names == 0)
+end
+
 -- Scores that take hardly more registers than s itself on sm_90: s and one term, or a cap without a mask. A dense
 -- gradient spills beside a mask, at d 96, or where each pair has an element of its own (8 to 44 bytes, NVRTC 13.0).
 local function is_light()
@@ -182,11 +193,6 @@ end
 -- 8.97; without any sums 7.91); two warps and 64 keys, four such blocks a multiprocessor (1.43, more sums). No faster:
 -- the last sums first (1.264 beside 1.266), two or four rows of these steps a thread, warps that leave queries which
 -- see none of their keys (1.263, but causal 4.42 -> 4.54: a tile waits for its last warp).
--- Not in yet: warps with a tile of 16 keys in each half of a block's keys, so that all of them take half the work of rows
--- that see one half alone (all 64 queries at once, dQ of that half's keys in the same text): window 1023 1.244 -> 1.219,
--- 255 0.574 -> 0.544, d 128 1.351 -> 1.335, but causal n 8192 4.416 -> 4.491 ms, so for windows alone; and whatever runs a
--- half takes the exact tanh and tests each pair, by which deterministic kernels lose the bits of the unskipped one
--- (H200, 2026-11-25).
 local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
   local rows, keys, split = 16 * plan.warps, tile_keys(spec, plan), division(plan)
@@ -260,6 +266,7 @@ function family.describe(spec, plan)
       { "PARTS", split.parts, "warps that share them" },
       { "M_MAX", math.max(2, split.warp_kv // 16), "tiles of 16 rows of a warp, at most" },
       { "M_KV", split.warp_kv // 16, "tiles of 16 keys of a warp" },
+      { "M_STEP", in_halves(plan) and plan.block_kv // 2 or 16, "keys from one of them to the next" },
       { "ROWS", split.warp_kv // 8, "keys that a lane has a part of" },
       { "N_Q", split.queries // 8, "tiles of 8 queries of S^T and dP^T at a time" },
       { "N_DK", 2 * cdiv(chunks_d, 2 * split.parts), "tiles of 8 columns of a warp's dK" },

@@ -98,6 +98,7 @@ function family.describe(spec, plan)
       { "UNROLL", mma.unroll(spec, 4), "steps of a product in a straight line" },
       { "WARP_Q", rows, "query rows of a warp" },
       { "M_MAX", rows // 16, "tiles of 16 rows of a warp" },
+      { "M_STEP", 16, "rows from one of them to the next" },
       { "ROWS", rows // 8, "rows that a lane has a part of" },
       { "N_KV", plan.block_kv // 8, "tiles of 8 columns of S" },
       { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },

@@ -46,6 +46,7 @@ enum { WARP_KV = 32 }; // keys of a warp
 enum { PARTS = 2 }; // warps that share them
 enum { M_MAX = 2 }; // tiles of 16 rows of a warp, at most
 enum { M_KV = 2 }; // tiles of 16 keys of a warp
+enum { M_STEP = 16 }; // keys from one of them to the next
 enum { ROWS = 4 }; // keys that a lane has a part of
 enum { N_Q = 4 }; // tiles of 8 queries of S^T and dP^T at a time
 enum { N_DK = 4 }; // tiles of 8 columns of a warp's dK
@@ -343,14 +344,17 @@ DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   }
 }
 
-// c[m][n] += A B^T, of m * 16 and n * 8 rows of tiles of one width; a by rows, b by chunks.
+// c[m][n] += A B^T, of m times 16 rows, M_STEP apart, and n * 8 rows of tiles of one width; a by
+// rows, b by chunks.
 // Unrolled in part: in longer straight lines ptxas moves more loads ahead than registers allow.
 DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks) {
   #pragma unroll UNROLL
   for (int k = 0; k < chunks; k += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
-    for (int i = 0; i < m; i++) { ldmatrix_x4(x + 4 * i, a_tile + moved(a, chunks, 16 * i, k)); }
+    for (int i = 0; i < m; i++) {
+      ldmatrix_x4(x + 4 * i, a_tile + moved(a, chunks, M_STEP * i, k));
+    }
     #pragma unroll
     for (int j = 0; j < n; j += 2) {
       ldmatrix_x4(y, b_tile + moved(b, chunks, 8 * j, k));
@@ -359,15 +363,17 @@ DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 
   }
 }
 
-// c[m][n] += A B, of rows of a tile of a_chunks and pairs of chunks, from chunk0 and `on` apart,
-// of a tile of `chunks`; both by rows.
+// c[m][n] += A B, of m times 16 rows, M_STEP apart, of a tile of a_chunks, and pairs of chunks,
+// from chunk0 and `on` apart, of a tile of `chunks`; both by rows.
 DEV void multiply_nn(float *c, int m, int n, u32 a_tile, u32 a, int a_chunks, u32 b_tile, u32 b,
     int chunks, int chunk0, int on) {
   #pragma unroll UNROLL
   for (int k = 0; k < a_chunks; k += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
-    for (int i = 0; i < m; i++) { ldmatrix_x4(x + 4 * i, a_tile + moved(a, a_chunks, 16 * i, k)); }
+    for (int i = 0; i < m; i++) {
+      ldmatrix_x4(x + 4 * i, a_tile + moved(a, a_chunks, M_STEP * i, k));
+    }
     #pragma unroll
     for (int j = 0; j < n; j += 2) {
       if (chunks % on == 0 || chunk0 + j / 2 * on < chunks) {
@@ -538,7 +544,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, M_STEP / 8 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
@@ -553,11 +559,11 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, M_STEP / 8 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
-            const int k = k0 + k_lane + 16 * i + j / 2 % 2 * 8;
+            const int k = k0 + k_lane + M_STEP * i + j / 2 % 2 * 8;
             const u16 bias = (u16)(x[j / 4 * 2 + j / 2 % 2] >> j % 2 * 16);
             s[e] = k < p.nk ? p.scale * s[e] + bf16_to_f32(bias) : NEG_INF;
           }
@@ -582,8 +588,8 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
     }
     #pragma unroll
     for (int i = 0; i < M_KV; i++) {
-      put_accumulator(sm + SM_P, CHUNKS_Q, warp_k + 16 * i, part * N_Q, 2, s + 4 * N_Q * i, N_Q,
-          1.0f, 1.0f);
+      put_accumulator(sm + SM_P, CHUNKS_Q, warp_k + M_STEP * i, part * N_Q, 2, s + 4 * N_Q * i,
+          N_Q, 1.0f, 1.0f);
     }
 
     // dP^T = V dO^T, which becomes dS^T; dK += dS^T Q
@@ -634,8 +640,8 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
     }
     #pragma unroll
     for (int i = 0; i < M_KV; i++) {
-      put_accumulator(sm + SM_DS, CHUNKS_Q, warp_k + 16 * i, part * N_Q, 2, dp + 4 * N_Q * i, N_Q,
-          1.0f, 1.0f);
+      put_accumulator(sm + SM_DS, CHUNKS_Q, warp_k + M_STEP * i, part * N_Q, 2, dp + 4 * N_Q * i,
+          N_Q, 1.0f, 1.0f);
     }
     block_sync(); // P and dS are whole
     if (h_next < h_end) {
@@ -673,7 +679,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   block_sync(); // K and V have been read
   #pragma unroll
   for (int i = 0; i < M_KV; i++) {
-    const int row = warp_k + 16 * i;
+    const int row = warp_k + M_STEP * i;
     put_accumulator(sm + SM_K, CHUNKS_D, row, 2 * part, 2 * PARTS, dk + 4 * N_DK * i, N_DK,
         p.scale, p.scale);
     put_accumulator(sm + SM_V, CHUNKS_DV, row, 2 * part, 2 * PARTS, dv + 4 * N_DV * i, N_DV,

@@ -133,6 +133,7 @@ enum { WARP_KV = 16 }; // keys of a warp
 enum { PARTS = 1 }; // warps that share them
 enum { M_MAX = 2 }; // tiles of 16 rows of a warp, at most
 enum { M_KV = 1 }; // tiles of 16 keys of a warp
+enum { M_STEP = 16 }; // keys from one of them to the next
 enum { ROWS = 2 }; // keys that a lane has a part of
 enum { N_Q = 8 }; // tiles of 8 queries of S^T and dP^T at a time
 enum { N_DK = 8 }; // tiles of 8 columns of a warp's dK
@@ -401,14 +402,17 @@ DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   }
 }
 
-// c[m][n] += A B^T, of m * 16 and n * 8 rows of tiles of one width; a by rows, b by chunks.
+// c[m][n] += A B^T, of m times 16 rows, M_STEP apart, and n * 8 rows of tiles of one width; a by
+// rows, b by chunks.
 // Unrolled in part: in longer straight lines ptxas moves more loads ahead than registers allow.
 DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks) {
   #pragma unroll UNROLL
   for (int k = 0; k < chunks; k += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
-    for (int i = 0; i < m; i++) { ldmatrix_x4(x + 4 * i, a_tile + moved(a, chunks, 16 * i, k)); }
+    for (int i = 0; i < m; i++) {
+      ldmatrix_x4(x + 4 * i, a_tile + moved(a, chunks, M_STEP * i, k));
+    }
     #pragma unroll
     for (int j = 0; j < n; j += 2) {
       ldmatrix_x4(y, b_tile + moved(b, chunks, 8 * j, k));
@@ -560,7 +564,7 @@ static void attn_bwd_dk_dv(const Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, M_STEP / 8 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
@@ -575,13 +579,13 @@ static void attn_bwd_dk_dv(const Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, M_STEP / 8 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
             const int q = q0 + q_lane + 8 * (n + j / 4) + j % 2;
             const int of_row0 = q + p.nk - p.nq;
-            const int k = k0 + k_lane + 16 * i + j / 2 % 2 * 8;
+            const int k = k0 + k_lane + M_STEP * i + j / 2 % 2 * 8;
             const u16 bias = (u16)(x[j / 4 * 2 + j / 2 % 2] >> j % 2 * 16);
             s[e] = k < p.nk && k <= of_row0 ? p.scale * s[e] + bf16_to_f32(bias) : NEG_INF;
           }
@@ -643,7 +647,7 @@ static void attn_bwd_dk_dv(const Params p) {
   block_sync(); // K and V have been read
   #pragma unroll
   for (int i = 0; i < M_KV; i++) {
-    const int row = warp_k + 16 * i;
+    const int row = warp_k + M_STEP * i;
     put_accumulator(sm + SM_K, CHUNKS_D, row, 0, 2 * PARTS, dk + 4 * N_DK * i, N_DK,
         p.scale, p.scale);
     put_accumulator(sm + SM_V, CHUNKS_DV, row, 0, 2 * PARTS, dv + 4 * N_DV * i, N_DV, 1.0f, 1.0f);

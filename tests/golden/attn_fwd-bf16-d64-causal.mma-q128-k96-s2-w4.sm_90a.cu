@@ -29,6 +29,7 @@ enum { THREADS = 128 };
 enum { UNROLL = 4 }; // steps of a product in a straight line
 enum { WARP_Q = 32 }; // query rows of a warp
 enum { M_MAX = 2 }; // tiles of 16 rows of a warp
+enum { M_STEP = 16 }; // rows from one of them to the next
 enum { ROWS = 4 }; // rows that a lane has a part of
 enum { N_KV = 12 }; // tiles of 8 columns of S
 enum { K_BYTES = 12288 }; // of a tile
@@ -278,14 +279,17 @@ DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   }
 }
 
-// c[m][n] += A B^T, of m * 16 and n * 8 rows of tiles of one width; a by rows, b by chunks.
+// c[m][n] += A B^T, of m times 16 rows, M_STEP apart, and n * 8 rows of tiles of one width; a by
+// rows, b by chunks.
 // Unrolled in part: in longer straight lines ptxas moves more loads ahead than registers allow.
 DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks) {
   #pragma unroll UNROLL
   for (int k = 0; k < chunks; k += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
-    for (int i = 0; i < m; i++) { ldmatrix_x4(x + 4 * i, a_tile + moved(a, chunks, 16 * i, k)); }
+    for (int i = 0; i < m; i++) {
+      ldmatrix_x4(x + 4 * i, a_tile + moved(a, chunks, M_STEP * i, k));
+    }
     #pragma unroll
     for (int j = 0; j < n; j += 2) {
       ldmatrix_x4(y, b_tile + moved(b, chunks, 8 * j, k));
