@@ -66,7 +66,9 @@ static const char *const backward[] = {"dtype=f16",
                                        "deterministic=true",
                                        "mask=causal score=relative(t) "
                                        "inputs.t=f32[h,nq+nk-1]grad",
-                                       "bias=grad bias_dims=[h,q,k]"};
+                                       "bias=grad bias_dims=[h,q,k]",
+                                       "mask=window(63,0)",
+                                       "mask=window(1023,5) score=softcap(30.0) dtype=f16"};
 
 enum { FORWARD = sizeof forward / sizeof *forward, BACKWARD = sizeof backward / sizeof *backward };
 

@@ -106,9 +106,10 @@ function family.registers(spec, plan)
   local ragged = (spec.d % 64 > 0 or spec.dv % 64 > 0) and 30 or 0
   local extra = split.warp_kv > 16 and is_light() and 4 + ragged or mma.surcharge(spec, scores, 30)
   local bent = hooks.score.bends and ragged // 2 or 0 -- a cap at d 96: 8 to 24 bytes
-  -- Beside a mask 16 to 24 bytes spilled where dK and dV of a deterministic kernel took 160 (d 192/128 and 128/192).
+  -- Beside a mask 16 to 24 bytes spilled where dK and dV of a deterministic kernel took 160 (d 192/128 and 128/192),
+  -- beside a window 8 to 100 of any (128/192).
   local masked = hooks.mask.edges > 0 or hooks.mask.skips.queries
-  local full = deterministic and masked and grads >= 160 and 12 or 0
+  local full = (hooks.mask.slides or deterministic and masked) and grads >= 160 and 12 or 0
   return grads + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 + (older and 12 or 0) + full +
     (deterministic and not hooks.score.linear and 4 or 0) + (split.dq_tiles > 1 and extra + (split.warp_kv > 16 and 0 or bent) or 10)
 end
