@@ -47,6 +47,8 @@ static const char *const forward[] = {
     "mask=causal score=s+0.01*k",
     "score=alibi",
     "score=s-0.02*abs(k-p)",
+    "mask=document(ids) inputs.ids=i32[b,nk]",
+    "mask=dilated(3)",
     "mask=causal score=s-0.1*(k-p)*(k-p) bias=true bias_dims=[b,k] bias_dtype=f32",
     "score=s+0.1*tanh(s)+0.2*tanh(0.2*s)+0.3*tanh(0.3*s)+tanh(4.0*s)",
     "score=s+0.1*tanh(s)+0.2*tanh(0.2*s)+0.3*tanh(0.3*s)+tanh(4.0*s)"

@@ -80,12 +80,14 @@ function family.registers(spec, plan)
   elseif input.keyed or score.bends and not score.ranged_cap or mask.skips.keys or mask.given or mask.edges > 0 and not (score.linear or score.sloped) then
     more = 16
   end
+  -- 8 to 96 bytes of scores but a plain one at d 128/192, 128/256, there and at 72 and 80 of a mask by numbers of each key
+  local wider = spec.dv > spec.d and columns(spec.dv) > 128 and plan.block_kv > 64
+  local looked_up = mask.reads and not mask.exact
+  if wider and (looked_up or not score.linear) then more = 2 * scores end
   -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
   local holes = mask.tile("q0", "q1", "k0", "k1", "h").always == "0"
-  local tight = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes)
-  -- 8 to 96 bytes of scores but a plain one at d 128/192, 128/256
-  local wider = spec.dv > spec.d and columns(spec.dv) > 128 and plan.block_kv > 64
-  if wider and not score.linear then more = 2 * scores end
+  local tight = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes) or
+    looked_up and columns(spec.dv) == 80
   -- An input by key: 480 to 800 bytes of one number for each at d 128; of any, where keys are masked one by one, 160
   -- at d 96, 24 to 32 at d 192
   local by_key = plan.block_kv > 96 and columns(spec.dv) > 96 and not input.pairwise
@@ -183,10 +185,12 @@ function family.candidates(spec, arch)
   -- behind the start, and ptxas puts the main loop in another order: d 128, n 1024 0.189 -> 0.194, d 256 1 % slower, so that
   -- it is a plan of its own (2026-11-25)
   local fit, unfit = that_fit(plans)
-  -- Of other scores 8 to 160 bytes would spill beside, of these at more than 160 columns of V 20 to 32
+  -- Of other scores 8 to 160 bytes would spill beside, of these at more than 160 columns of V 20 to 32; 8 of masks that
+  -- are tested one by one
   local score = hooks.score
   local roomy = score.linear or score.ranged_cap or columns(spec.dv) <= 160 and (score.sloped or hooks.input.by_distance)
-  if fit[1] and roomy and hooks.mask.edges == 0 and not hooks.mask.skips.keys and not hooks.input.tiled then
+  local shows_all = hooks.mask.tile("q0", "q1", "k0", "k1", "h").always == "1"
+  if fit[1] and roomy and shows_all and not hooks.input.tiled then
     local first = fit[1]
     local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, parts = 16 } })
     table.move(parted, 1, #parted, #fit + 1, fit)
