@@ -37,6 +37,10 @@ static void print_one(const compile_one *one) {
   printf("\n");
 }
 
+static double median(int n, const double *sorted) {
+  return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
 static void print_pass(const compile_list *all, int pass, const char *name) {
   double *wall = calloc((size_t)all->n + 1, sizeof *wall), expand = 0;
   double *busy = calloc((size_t)all->n + 1, sizeof *busy);
@@ -53,7 +57,7 @@ static void print_pass(const compile_list *all, int pass, const char *name) {
     qsort(busy, (size_t)n, sizeof *busy, by_value);
     printf("%s: %d variants, median %.2f s, worst %.2f s; processor %.2f s, %.2f s; expansion "
            "%.1f ms on average\n",
-           name, n, wall[n / 2], wall[n - 1], busy[n / 2], busy[n - 1], 1e3 * expand / n);
+           name, n, median(n, wall), wall[n - 1], median(n, busy), busy[n - 1], 1e3 * expand / n);
   }
   free(wall);
   free(busy);
