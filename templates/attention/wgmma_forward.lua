@@ -157,6 +157,10 @@ end
 -- 4096, 16384 0.673, 2.669 -> 0.671, 2.717. The query heads of a KV head in a block, 64 rows of each (32 heads over 8,
 -- causal): d 128 n 1024, 2048 0.2369, 0.4059 -> 0.2357, 0.4040, n 8192 1.437 -> 1.431 with 128 rows, where 192 take 1.401;
 -- d 64 n 2048, four heads 0.2524 -> 0.2470: left out, as they would have to divide a shape's heads.
+-- Without a mask, d 256, n 16384, a launch of 2.6 ms is at the card's power and its clock falls: seven runs gave 783 to 837
+-- TFLOP/s (cuDNN 722 to 757). With clocks of 1680 to 1965 MHz, medians of 15: fixed turns 796, with parts, which nothing is
+-- divided in here, 822, K and V without evict_last 809, claims as under a mask 830; n 8192: 829, 818, 829, 828 (H200,
+-- 2026-11-25). Claims without a mask have not been timed at d 64 and 128 nor below n 8192.
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
