@@ -8,6 +8,7 @@
 #define BACKWARD     "attention/mma_backward.cut"
 #define BACKWARD_LUA "attention/mma_backward.lua"
 #define PAIRS        "attention/mma_pairs.cut"
+#define WEIGHTS      "attention/mma_weights.cut"
 #define ROWS         "attention/mma_rows.cut"
 #define TILES        "tile/tiles.cut"
 #define TEXT         "attention/text.lua"
@@ -38,6 +39,9 @@
 #define MIXED  ORDER "|wrong numbers"
 #define BEYOND "load past the end of|load touches a gap|load before the start|outside of all"
 #define STORED "store past the end of|store before the start|store touches a gap|race: store at"
+
+/* Of a bug in its loop over tiles of rows, backward shows either file. */
+#define AT_WORK .place = {{BACKWARD}, {WEIGHTS}}
 
 /* Tries the bug under some seeds on cases that reach every path: several tiles each way, the last
  * partly empty, heads that share keys; a negative scale; rows that see no key; no rows; scores of
