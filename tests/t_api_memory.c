@@ -6,7 +6,6 @@
 #include "scratch.h"
 #include "state.h"
 
-#include <lua.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
