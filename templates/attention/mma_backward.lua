@@ -73,8 +73,8 @@ local function division(plan)
 end
 
 -- Under a window warps have a tile of 16 keys in each half of a block's keys, so that all of them take half the work of
--- rows that see one half alone, at its bounds (H200, 2026-11-25: d 64, n 8192, window 1023 1.244 -> 1.219 ms, 255 0.574 ->
--- 0.544, d 128 1.351 -> 1.335; a causal mask, of which few tiles are so, 4.416 -> 4.491). A deterministic kernel has the
+-- rows that see one half alone, at its bounds (H200, 2026-11-25: d 64, n 8192, window 1023 1.245 -> 1.219 ms, 255 0.573 ->
+-- 0.532, d 128 1.349 -> 1.337; a causal mask, of which few tiles are so, 4.416 -> 4.491). A deterministic kernel has the
 -- bits of one that skips no tile, whose tanh may be that of small numbers; gradients of inputs take dS of all keys. Of
 -- terms beside s, other masks, and one stage, 8 to 40 bytes would spill (NVRTC 13.0).
 local function in_halves(plan)
