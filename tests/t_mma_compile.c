@@ -102,14 +102,15 @@ static void pick(fg_gen *gen, int n, const fg_variant *list, int *turn, compile_
 
 static void add_dim(fg_gen *gen, const char *family, const char *arch, int pass, int dim, int *turn,
                     compile_list *all) {
-  char words[2048] = "";
+  char words[4096] = "";
   fg_variant *list;
   bool hopper = !strcmp(family, "wgmma"); /* it leaves the last two to mma */
   int n, options = pass ? BACKWARD : hopper ? FORWARD - 2 : FORWARD;
   for (int i = 0; i < options; i++) {
-    size_t at = strlen(words);
-    snprintf(words + at, sizeof words - at, "family=%s pass=%s head_dim=%s %s;", family,
-             pass ? "backward" : "forward", dims[dim], pass ? backward[i] : forward[i]);
+    size_t at = strlen(words), left = sizeof words - at;
+    int more = snprintf(words + at, left, "family=%s pass=%s head_dim=%s %s;", family,
+                        pass ? "backward" : "forward", dims[dim], pass ? backward[i] : forward[i]);
+    ck_assert_int_lt(more, (int)left);
   }
   ck_assert_msg(words_variants(gen, words, arch, 0, &list, &n) == FG_OK, "%s", fg_error());
   pick(gen, n, list, turn, all);
@@ -123,9 +124,18 @@ static int judge(const compile_one *one) {
   return 1;
 }
 
+/* Compiles all, which is freed. */
+static void expect_right(const char *what, compile_list *all) {
+  int wrong = 0;
+  ck_assert_msg(compile_run(nvrtc, all, THREADS) == FG_OK, "%s", fg_error());
+  for (int i = 0; i < all->n; i++) wrong += judge(&all->list[i]);
+  ck_assert_msg(!wrong, "%s: of %d variants %d are not right", what, all->n, wrong);
+  compile_free(all);
+}
+
 START_TEST(every_plan_compiles) {
   bool hopper = _i == 2 * ARCHS; /* the last one: wgmma, forward */
-  int pass = _i % 2, arch = hopper ? HOPPER : _i / 2, turn = arch, wrong = 0;
+  int pass = _i % 2, arch = hopper ? HOPPER : _i / 2, turn = arch;
   compile_list all = {0};
   fg_gen *gen;
   ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
@@ -133,10 +143,28 @@ START_TEST(every_plan_compiles) {
     add_dim(gen, hopper ? "wgmma" : "mma", archs[arch], pass, d, &turn, &all);
   fg_gen_free(gen);
   ck_assert_int_gt(all.n, hopper ? DIMS : 2 * DIMS);
-  ck_assert_msg(compile_run(nvrtc, &all, THREADS) == FG_OK, "%s", fg_error());
-  for (int i = 0; i < all.n; i++) wrong += judge(&all.list[i]);
-  ck_assert_msg(!wrong, "%s: of %d variants %d are not right", archs[arch], all.n, wrong);
-  compile_free(&all);
+  expect_right(archs[arch], &all);
+}
+END_TEST
+
+/* Specs of which a plan, of dims or masks that the turns above may not meet, has spilled. */
+static const char spilled[] = "family=mma pass=backward head_dim=128/192 mask=window(63,0);"
+                              "family=wgmma head_dim=200,240 dtype=f16 mask=dilated(3);"
+                              "family=wgmma head_dim=72,80 mask=document(ids) inputs.ids=i32[b,nk];"
+                              "family=wgmma head_dim=128/192 mask=x[h,k]>0.0 inputs.x=f32[h,nk];";
+
+START_TEST(none_spills_again) {
+  compile_list all = {0};
+  fg_gen *gen;
+  fg_variant *list;
+  int n;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  ck_assert_msg(words_variants(gen, spilled, archs[HOPPER], 0, &list, &n) == FG_OK, "%s",
+                fg_error());
+  ck_assert_msg(compile_add(&all, gen, n, list) == FG_OK, "%s", fg_error());
+  free(list);
+  fg_gen_free(gen);
+  expect_right("what has spilled", &all);
 }
 END_TEST
 
@@ -153,6 +181,7 @@ int main(void) {
   Suite *suite = suite_create("mma compile");
   TCase *tests = tcase_create("mma compile");
   tcase_add_loop_test(tests, every_plan_compiles, 0, 2 * ARCHS + 1);
+  tcase_add_test(tests, none_spills_again);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }
