@@ -544,7 +544,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, M_STEP / 8 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
@@ -559,11 +559,11 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         #pragma unroll
         for (int i = 0; i < M_KV; i++) {
           u32 x[4]; // of 16 keys and queries, in the layout of s
-          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, M_STEP / 8 * i));
+          ldmatrix_x4_trans(x, SM_INPUT + moved(input_lanes, BLOCK_KV / 8, 8 * n, 2 * i));
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
-            const int k = k0 + k_lane + M_STEP * i + j / 2 % 2 * 8;
+            const int k = k0 + k_lane + 16 * i + j / 2 % 2 * 8;
             const u16 bias = (u16)(x[j / 4 * 2 + j / 2 % 2] >> j % 2 * 16);
             s[e] = k < p.nk ? p.scale * s[e] + bf16_to_f32(bias) : NEG_INF;
           }
