@@ -1,4 +1,4 @@
-/* t_claims.c - wgmma's forward under masks, whose blocks claim their rows by a word of the
+/* t_claims.c - wgmma's forward, whose blocks claim their rows by a word of the
  * workspace: whatever it holds before a launch, and whichever launch left it there, no tile of rows
  * is lost or done twice. On the host device, or on a GPU by the gpu label. */
 #include "launch_case.h"
@@ -35,7 +35,7 @@ static int on_gpu(void) { return strcmp(kernel_device()->arch, "host") != 0; }
 static void make(void) {
   if (on_gpu() && strcmp(kernel_device()->arch, "sm_90a")) exit(77);
   made = kernels_new("family=wgmma head_dim=64 block_q=192 block_kv=128 "
-                     "mask=causal,window(130,0)");
+                     "parts=1 mask=full,causal,window(130,0)");
 }
 
 static void drop(void) { kernels_free(&made); }

@@ -33,6 +33,17 @@ local function has_parts(plan) return (plan.parts or 0) > 1 end
 -- Floats of a warpgroup's part: of each thread O and its rows' states.
 local function part_floats(spec) return 128 * (columns(spec.dv) // 2 + 4) end
 
+-- Blocks claim tiles of rows, or take them in turn: those that share an input's tiles side by side, parts by their number.
+-- Without a mask, in turn -> claimed, n 512, 1024, 2048, 8192 on two cards: d 256 0.1141 to 0.1153 ms -1.1 and -0.4 %,
+-- 0.192 -1.1 and -0.7 %, 0.355 -0.9 and -0.7 %, 1.342 -0.3 %; d 64 0.1358 -1.5 %, 0.237 -0.6 %, 0.448 -0.2 %, 1.69 -0.2 %;
+-- d 192, n 512 0.1168 -0.6 %, 192/128, n 1024 0.1567 -0.1 %; d 96, 192 rows, none. But d 96 and 128 by 128 rows, n 512
+-- 0.1220, 0.1073 -> 0.1266, 0.1100, n 1024 0.1883 -> 0.1910: 15.5 waves of tiles, of which those in turn end together; the
+-- same with claims one tile ahead (H200, 2026-11-25).
+local function has_claims(spec, plan)
+  if has_parts(plan) then return false end
+  return hooks.mask.edges > 0 or not tiled_input() and (spec.d > 128 or plan.block_q > 128)
+end
+
 -- Slots for Q of 64 rows, which their O leaves by, two for each warpgroup where they fit, then for a warp's part of an
 -- input, two where they fit; what is left of a block's memory goes to Q (a third slot of d 256, for two warpgroups: n 512,
 -- 1024, 4096, 16384 full 0.116, 0.196, 0.683, 2.75 -> 0.115, 0.194, 0.681, 2.67 ms, causal 0.0917, 0.127, 0.367, 1.339 ->
@@ -218,7 +229,7 @@ end
 function family.describe(spec, plan)
   local few, many = split(plan)
   local slots, tiled, columns_of_box = slots(spec, plan), tiled_input(), plan.block_kv % 64 == 0 and 64 or 32
-  local groups, claimed = plan.block_q // 64, hooks.mask.edges > 0
+  local groups, claimed = plan.block_q // 64, has_claims(spec, plan)
   local tiles, regions, share = string.format("cdiv(nq, %d) * h * b", plan.block_q), {}, nil
   if claimed then regions[1] = { name = "claims", count = "2" } end
   local seen_together = hooks.mask.skips.keys and plan.block_q or 64 -- rows that go over the same keys
@@ -254,6 +265,7 @@ function family.describe(spec, plan)
       { "STAGES", plan.stages, "tiles of K and of V in flight" },
       { "Q_SLOTS", slots.q, "of 64 rows of Q" },
       { "INPUT_STAGES", tiled and slots.input or 0, "of an input of the score" },
+      { "CLAIMED", claimed and 1 or 0, "0: blocks take tiles of rows in turn" },
       { "INPUT_COLUMNS", columns_of_box, "side by side of it" },
       { "MOVER_REGISTERS", few },
       { "REGISTERS", many },
