@@ -11,7 +11,8 @@
 #   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck              60 s
 #   compile   seconds to compile, the least of 3; registers, spills                      80 s, best alone
 #   overhead  what a launch, a selection, a warm and a cold start cost                   10 s, best alone
-#   forward   beside cuDNN and FlashAttention-2 at 36 cells; GQA, d 96 and 192, f16     110 s
+#   forward   beside cuDNN and FlashAttention-2 at 36 cells; GQA, d 96 and 192, f16,
+#             and at the card's power                                                  130 s
 #   mma       the same of mma, both passes                                              180 s
 #   hooks     masks, scores and gradients beside FlexAttention                          180 s
 set -u
@@ -62,11 +63,12 @@ run_forward() {
     "${peers[@]}" --peers cudnn --dims 96,192,192/128 --lengths 4096,8192 &&
     "${peers[@]}" --peers cudnn --dims 128 --heads 32/8 --lengths 2048,8192 &&
     "${peers[@]}" --peers cudnn --dims 64,128,256 --lengths 4096 --also f16 || return 1
-  # A launch at the card's power, by which its clock falls: 0.956 to 1.050 x the best peer in seven runs on 2026-11-25,
-  # so one says little. Not timed yet: claims without a mask, which gain there (wgmma_forward.lua, `candidates`).
+  # Launches at the card's power: its clock falls within the 25 of a measurement, or does not, so one says little
+  # (wgmma_forward.lua, `candidates`); then what they sustain.
   for _ in 1 2 3 4 5; do
     "${peers[@]}" --peers cudnn --dims 256 --masks full --lengths 16384 --beside tests/bench/fa3_h200.json || return 1
   done
+  "${peers[@]}" --peers cudnn --dims 256 --masks full --lengths 8192,16384 --sustained
 }
 run_mma() {
   python3 -B tests/bench/peers.py --library "$library" --family mma --lengths 1024,4096,16384 --json "$out/mma.json"

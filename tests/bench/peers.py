@@ -3,8 +3,9 @@
 
 Random normal inputs in [b, n, h, d] layout, 16384 tokens and 2048 / d heads in all, or --heads. Of each cell every
 contestant is timed in turn, twice round: a pause of 0.1 s, 5 launches to warm up, 20 queued without a
-host sync, the median of their times by events. TFLOP/s count 2 b h n n (d + dv) forward, half of
-it when causal, 2 b h n n (3 d + 2 dv) backward (what comes before and after the main kernel included).
+host sync, the median of their times by events; or --sustained, what the card's power allows. TFLOP/s count
+2 b h n n (d + dv) forward, half of it when causal, 2 b h n n (3 d + 2 dv) backward (what comes before and
+after the main kernel included).
 
 Needs PyTorch with a GPU, and flashgen's shared libraries; run it with --help for the choices."""
 
@@ -178,26 +179,37 @@ ALSO = {
 }
 
 
-def measure(launch):
+def timed(launch, warm, launches):
+    """Milliseconds of each of so many launches behind a pause and those that warm up."""
     torch.cuda.synchronize()
     time.sleep(0.1)
-    for _ in range(5):
+    for _ in range(warm):
         launch()
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(21)]
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(launches + 1)]
     events[0].record()
     for event in events[1:]:
         launch()
         event.record()
     torch.cuda.synchronize()
-    return statistics.median(a.elapsed_time(b) for a, b in zip(events, events[1:]))
+    return [a.elapsed_time(b) for a, b in zip(events, events[1:])]
 
 
-def contest(cell, launchers):
+def measure(launch):
+    return statistics.median(timed(launch, 5, 20))
+
+
+def measure_sustained(launch):
+    """The mean of 0.5 s behind another 0.5 s: the card's clock has fallen to what its power allows."""
+    launches = math.ceil(500 / measure(launch))
+    return statistics.mean(timed(launch, launches, launches))
+
+
+def contest(cell, launchers, meter):
     """Mean TFLOP/s of two rounds."""
     times = {name: [] for name in launchers}
     for _ in range(2):
         for name, launch in launchers.items():
-            times[name].append(measure(launch))
+            times[name].append(meter(launch))
     return {name: cell.flops() / statistics.mean(ms) / 1e9 for name, ms in times.items()}
 
 
@@ -259,6 +271,7 @@ def main():
     options.add_argument("--plans", type=split, default=[], help="plans of ours instead of the chosen one")
     options.add_argument("--also", type=split, default=[], help="of ours too: " + ", ".join(ALSO))
     options.add_argument("--beside", type=argparse.FileType(), help="speeds of another peer: fa3_h200.json")
+    options.add_argument("--sustained", action="store_true", help="a second of launches, the mean of its second half")
     options.add_argument("--json", help="a file for the results")
     choice = options.parse_args()
     flashgen.need_gpu(torch)
@@ -288,7 +301,7 @@ def main():
             more, other = ALSO[extra]
             variant = Cell(*kind, dtype_of(other), choice.heads, choice.family) if other else cell
             launchers[extra] = variant.flashgen(fg, None, more)
-        speed = contest(cell, launchers)
+        speed = contest(cell, launchers, measure_sustained if choice.sustained else measure)
         rows.append({"pass": which, "d": d, "mask": mask, "n": n, "tflops": speed, "differs": wrong})
         best = max((speed[p] for p in ours if p in speed), default=0)
         text = "  ".join(f"{name} {x:.0f}" for name, x in speed.items())
