@@ -18,9 +18,9 @@ enum { KERNELS = sizeof words / sizeof *words, SHAPES = 4, SEEDS = 3 };
 
 static int on_gpu(void) { return strcmp(kernel_device()->arch, "host") != 0; }
 
-/* On three blocks: one tile, in parts side by side; two, three of each; four, of which one is left;
- * five, of which two are. On a GPU: one tile; a few; 18 more than multiprocessors; two thirds more.
- */
+/* On three blocks: one tile, in parts side by side; two, of which one block has keys of both; four,
+ * of which one is left; five, of which two are. On a GPU: one tile; a few; 18 more than
+ * multiprocessors; two thirds more, of which many blocks have keys of two. */
 static fg_shape shape_of(int i) {
   static const fg_shape shapes[SHAPES] = {{1, 1, 1, 70, 2700, 0},
                                           {1, 2, 1, 9, 5000, 0},

@@ -50,6 +50,13 @@ static const verify_case parted[] = {
     {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 9, .nk = 1600}, .seed = 2},
     {.seed = 0}};
 
+/* Two tiles; one of each three seeds has three blocks for them, of which one has keys of both. */
+static const verify_case parted_across[] = {
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 9, .nk = 1600}, .seed = 1},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 9, .nk = 1600}, .seed = 2},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 9, .nk = 1600}, .seed = 3},
+    {.seed = 0}};
+
 static const verify_case parted_far[] = {
     {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 9, .nk = 1600}, .style = VERIFY_LARGE, .seed = 1},
     {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 9, .nk = 1600}, .style = VERIFY_LARGE, .seed = 2},
@@ -107,8 +114,20 @@ static const planted_bug bugs[] = {
     {MOVERS, "@ if not reads then\ngrid_wait();", "@ if not reads then\n", .words = WINDOW,
      .fault = "before grid_wait", .place = {{MOVERS}, {CLAIMS}}},
     /* parts of a tile of rows: which keys each has, what orders them, what the last one adds up */
-    {PARTS, "from_tile = part * key_tiles / shares;", "from_tile = 0;", .words = PARTED,
+    {PARTS, "from_tile = (int)(from - first);", "from_tile = 0;", .words = PARTED,
      .cases = parted},
+    {PARTS, "turn > 0 ? first : begin", "begin", .words = PARTED, .cases = parted_across,
+     .fault = "never written|wrong numbers"},
+    {PARTS, "begin / (u32)length + turn", "begin / (u32)length", .words = PARTED,
+     .cases = parted_across, .fault = "never written|wrong numbers|" STUCK},
+    {PARTS, "(u32)length - 1) / (u32)span", "(u32)length) / (u32)span", .words = PARTED,
+     .cases = parted, .fault = "never written|wrong numbers"},
+    {PARTS, "+ ((block - first_block) << 16)", "", .words = PARTED, .cases = parted,
+     .fault = "never written|race: load*another block|wrong numbers"},
+    {PARTS, "(int)(block + number +", "(int)(block +", .words = PARTED, .cases = parted_across,
+     .fault = "race: *another block|never written|wrong numbers"},
+    {MOVERS, "if ((int)lds_u32(job) >= 0) { continue; }", "", .words = PARTED,
+     .cases = parted_across, .fault = STUCK},
     {PARTS, "barrier_sync(5 + group, 128);\n  if (thread == 0) {", "if (thread == 0) {",
      .words = PARTED, .cases = parted, .fault = "race: load*another block"},
     {PARTS, "fence_device(); // behind the barrier, what the warpgroup has written\n", "",

@@ -25,18 +25,20 @@ local function rows_bytes(rows, width) return rows * ROW * blocks(width) end
 -- the next ones when it has read these. Where tiles are left out it would have to know which comes next.
 local function tiled_input() return not hooks.mask.skips.keys and hooks.input.tiled or nil end
 
--- A plan with parts takes the last tiles of rows, where they are fewer than blocks, in up to so many (wgmma_parts.cut);
--- all rows must see as many keys. Places in the workspace, two for each multiprocessor, and the least tiles of keys of a
--- part, which is thought to take as long as to join them: that was not timed by itself.
+-- A plan with parts takes the last tiles of rows, where they are fewer than blocks, in parts (wgmma_parts.cut), of few
+-- tiles up to so many of each; all rows must see as many keys. Places in the workspace, two for each multiprocessor, and
+-- the least tiles of keys that a block takes of them, and the least that it is spared: thought to take as long as to join
+-- parts, which was not timed by itself.
 local PART_PLACES, PART_TILES = 264, 8
 local function has_parts(plan) return (plan.parts or 0) > 1 end
 -- Floats of a warpgroup's part: of each thread O and its rows' states.
 local function part_floats(spec) return 128 * (columns(spec.dv) // 2 + 4) end
 
--- Blocks claim tiles of rows, or take them in turn: those that share an input's tiles side by side, parts by their number.
--- Without a mask, in turn -> claimed, n 512, 1024, 2048, 8192 on two cards: d 256 0.1141 to 0.1153 ms -1.1 and -0.4 %,
+-- Blocks claim tiles of rows, or take them in turn: parts, and without a mask those that read tiles of an input, which
+-- heads or batches may share side by side. Without a mask, in turn -> claimed, n 512, 1024, 2048, 8192 on two cards: d 256 0.1141 to 0.1153 ms -1.1 and -0.4 %,
 -- 0.192 -1.1 and -0.7 %, 0.355 -0.9 and -0.7 %, 1.342 -0.3 %; d 64 0.1358 -1.5 %, 0.237 -0.6 %, 0.448 -0.2 %, 1.69 -0.2 %;
--- d 192, n 512 0.1168 -0.6 %, 192/128, n 1024 0.1567 -0.1 %; d 96, 192 rows, none. But d 96 and 128 by 128 rows, n 512
+-- d 192, n 512 0.1168 -0.6 %, 192/128, n 1024 0.1567 -0.1 %; d 96, 192 rows, none; d 64, n
+-- 16384 -4.5 and +8 %, by the card's clock more than by them (`candidates`). But d 96 and 128 by 128 rows, n 512
 -- 0.1220, 0.1073 -> 0.1266, 0.1100, n 1024 0.1883 -> 0.1910: 15.5 waves of tiles, of which those in turn end together; the
 -- same with claims one tile ahead (H200, 2026-11-25).
 local function has_claims(spec, plan)
@@ -66,10 +68,13 @@ function family.shared(spec, plan)
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
     { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + 4 * groups * input), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
-    { "SM_JOBS", 2 * 32, "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, place of this one [2]" or "-, - [2]") },
+    { "SM_JOBS", 2 * 32, "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, number of this one << 16 and its place [2]" or "-, - [2]") },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
-  if has_parts(plan) then table.insert(blocks, #blocks, { "SM_LAST", cdiv(q, 4) * 16, "whether the slot has O, not a part of it [Q_SLOTS]" }) end
+  if has_parts(plan) then
+    table.insert(blocks, #blocks, { "SM_PARTS", 4 * 32, "the block's jobs that are parts, and none [3]; how many tiles are whole" })
+    table.insert(blocks, #blocks, { "SM_LAST", cdiv(q, 4) * 16, "whether the slot has O, not a part of it [Q_SLOTS]" })
+  end
   if input > 0 then
     local of_input = { "SM_INPUT", input * 2 * plan.block_q * plan.block_kv, tiled_input().name .. " [INPUT_STAGES][GROUPS][4][BLOCK_KV / INPUT_COLUMNS][16][INPUT_COLUMNS]" }
     table.insert(blocks, 4, of_input)
@@ -124,9 +129,12 @@ end
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
 
 -- Registers of the threads that move data, and of the others: what these leave of it. Movers that look for keys no row
--- sees spill 12 bytes with 24 (NVRTC 13.0).
+-- sees spill 12 bytes with 24 (NVRTC 13.0). Parts of more than 192 columns of V spill 8 at d 40, and are 2 % slower at d
+-- 256 (n 8192: 829 beside 847 TFLOP/s); plain plans at d 256, 192/128 and parts there are as fast with either (H200,
+-- 2026-11-25).
 local function split(plan)
-  local few, groups = plan.block_q > 128 and 32 or hooks.mask.skips.keys and 40 or 24, plan.block_q // 64
+  local large_parts = has_parts(plan) and columns(spec.dv) > 192
+  local few, groups = (plan.block_q > 128 or large_parts) and 32 or hooks.mask.skips.keys and 40 or 24, plan.block_q // 64
   return few, (launched(plan) * (groups + 1) - few) // groups // 8 * 8
 end
 
@@ -168,10 +176,10 @@ end
 -- 4096, 16384 0.673, 2.669 -> 0.671, 2.717. The query heads of a KV head in a block, 64 rows of each (32 heads over 8,
 -- causal): d 128 n 1024, 2048 0.2369, 0.4059 -> 0.2357, 0.4040, n 8192 1.437 -> 1.431 with 128 rows, where 192 take 1.401;
 -- d 64 n 2048, four heads 0.2524 -> 0.2470: left out, as they would have to divide a shape's heads.
--- Without a mask, d 256, n 16384, a launch of 2.6 ms is at the card's power and its clock falls: seven runs gave 783 to 837
--- TFLOP/s (cuDNN 722 to 757). With clocks of 1680 to 1965 MHz, medians of 15: fixed turns 796, with parts, which nothing is
--- divided in here, 822, K and V without evict_last 809, claims as under a mask 830; n 8192: 829, 818, 829, 828 (H200,
--- 2026-11-25). Claims without a mask have not been timed at d 64 and 128 nor below n 8192.
+-- Without a mask, d 256, n 16384, the card has no power for its clock: after a pause 65 ms of launches run at 1980 MHz and
+-- 832 TFLOP/s, what follows at 1605 and 729 (cuDNN: 56 ms at 752, then 675), so that 25 launches of 2.6 ms are timed in
+-- either state or between them. 400 in a row, 716 to 721 whatever is changed: fixed turns 716, parts 717, claims 716, K
+-- and V without evict_last 715, 80 keys, whose plan is 0.5 % slower before that, 721 (cuDNN 658; H200, 2026-11-25).
 function family.candidates(spec, arch)
   local plans = {
     { block_q = 192, block_kv = 128, stages = 2, warps = 16 }, -- d 64: 519 / 667, 373 / 589
@@ -196,9 +204,11 @@ function family.candidates(spec, arch)
   if columns(spec.dv) <= 96 and (columns(spec.dv) > 64 or scored) then table.insert(plans, 2, { block_q = 192, block_kv = 96, stages = 2, warps = 16 }) end
   local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end) end
   -- in parts, where tiles of rows make 10.4 waves: d 128, n 8192, 16384 1.352, 2.85 -> 1.309, 2.63 ms; 0.7 waves: d 64, one
-  -- head, n 16384 0.133 -> 0.119; d 64, n 4096 0.859 (256 rows) -> 0.846, with a cap 1.118 -> 1.090. What finds the parts is
-  -- behind the start, and ptxas puts the main loop in another order: d 128, n 1024 0.189 -> 0.194, d 256 1 % slower, so that
-  -- it is a plan of its own (2026-11-25)
+  -- head, n 16384 0.160 -> 0.116; 7.8 waves: d 256, n 8192, 16384 1.317, 2.622 -> 1.311, 2.592, 192/128, n 8192 1.041 ->
+  -- 1.033, but shorter ones do not make up for the joins: d 256, n 4096 0.667 -> 0.672; 21.3: d 64, n 4096 0.871 -> 0.865.
+  -- Three parts of each tile instead of spans, where there is room: one head 0.119, none at 7.8 waves. What finds the parts
+  -- is behind the start, and ptxas puts the main loop in another order: d 128, n 1024 0.189 -> 0.194, so that it is a plan
+  -- of its own (H200, 2026-11-25)
   local fit, unfit = that_fit(plans)
   -- Of other scores 8 to 160 bytes would spill beside, of these at more than 160 columns of V 20 to 32; 8 of masks that
   -- are tested one by one
@@ -234,13 +244,13 @@ function family.describe(spec, plan)
   if claimed then regions[1] = { name = "claims", count = "2" } end
   local seen_together = hooks.mask.skips.keys and plan.block_q or 64 -- rows that go over the same keys
   local work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edges * (seen_together + plan.block_kv) // 2, work_of_key(plan))
-  if has_parts(plan) then -- as many as the kernel may make; the model has those of a turn that is not full, else three
+  if has_parts(plan) then -- places for as many as the kernel may make; for the model, as if each tile had so many or three
     local by_keys = string.format("nk / %d", PART_TILES * plan.block_kv)
     local by_tiles = string.format("%d / max(1, %s)", PART_PLACES // 2, tiles)
-    local places = string.format("min(%d, %s * %d) * min(1, nk / %d)", PART_PLACES, tiles, plan.parts, (2 * PART_TILES - 1) * plan.block_kv)
+    local places = string.format("min(%d, %s * %d) * min(1, nk / %d)", PART_PLACES, tiles, plan.parts + 1, (2 * PART_TILES - 1) * plan.block_kv) -- parts, and one that a tile may leave out
     regions[1] = { name = "claims", count = string.format("%s * %d", places, 2 * groups) }
     regions[2] = { name = "parts", count = string.format("%s * %d", places, groups * part_floats(spec)) }
-    share = string.format("max(max(1, min(min(%d, %s), %s)), 3 * min(1, %s / 5))", plan.parts, by_tiles, by_keys, by_keys)
+    share = string.format("max(max(1, min(min(%d, %s), %s)), 3 * min(1, %s / 3))", plan.parts, by_tiles, by_keys, by_keys)
     work = string.format("nk * %s / 10 / %s + min(1, %s) * %d", work_of_key(plan), share, by_tiles, PART_TILES * plan.block_kv * plan.block_q)
   end
   local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = ROW } end
@@ -279,9 +289,9 @@ function family.describe(spec, plan)
   }
   if has_parts(plan) then
     local of_parts = {
-      { "PARTS_MAX", plan.parts, "of a tile of rows" },
+      { "PARTS_MAX", plan.parts, "of each of few tiles of rows" },
       { "PART_PLACES", PART_PLACES, "of them, in the workspace" },
-      { "PART_TILES", PART_TILES, "tiles of keys that one has, or more" },
+      { "PART_TILES", PART_TILES, "of keys that a block takes of them, and is spared, at least" },
       { "PART_FLOATS", part_floats(spec), "of a warpgroup's" },
     }
     table.move(of_parts, 1, #of_parts, #description.constants + 1, description.constants)
