@@ -1,6 +1,6 @@
-/* t_claims.c - wgmma's forward, whose blocks claim their rows by a word of the
- * workspace: whatever it holds before a launch, and whichever launch left it there, no tile of rows
- * is lost or done twice. On the host device, or on a GPU by the gpu label. */
+/* t_claims.c - wgmma's forward, whose blocks claim their rows by a word of the workspace: whatever
+ * it holds before a launch, and whichever launch left it there, no tile of rows is lost or done
+ * twice. On the host device, or on a GPU by the gpu label. */
 #include "launch_case.h"
 
 #include <inttypes.h>

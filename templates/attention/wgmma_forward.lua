@@ -34,13 +34,13 @@ local function has_parts(plan) return (plan.parts or 0) > 1 end
 -- Floats of a warpgroup's part: of each thread O and its rows' states.
 local function part_floats(spec) return 128 * (columns(spec.dv) // 2 + 4) end
 
--- Blocks claim tiles of rows, or take them in turn: parts, and without a mask those that read tiles of an input, which
--- heads or batches may share side by side. Without a mask, in turn -> claimed, n 512, 1024, 2048, 8192 on two cards: d 256 0.1141 to 0.1153 ms -1.1 and -0.4 %,
--- 0.192 -1.1 and -0.7 %, 0.355 -0.9 and -0.7 %, 1.342 -0.3 %; d 64 0.1358 -1.5 %, 0.237 -0.6 %, 0.448 -0.2 %, 1.69 -0.2 %;
--- d 192, n 512 0.1168 -0.6 %, 192/128, n 1024 0.1567 -0.1 %; d 96, 192 rows, none; d 64, n
--- 16384 -4.5 and +8 %, by the card's clock more than by them (`candidates`). But d 96 and 128 by 128 rows, n 512
+-- Blocks claim tiles of rows, or take them in turn: parts, and where no mask has bounds those that read tiles of an input,
+-- which heads or batches may share side by side. Without a mask, in turn -> claimed, n 512, 1024, 2048, 8192, on two cards:
+-- d 256 0.1141 to 0.1153 ms -1.1 and -0.4 %, 0.192 -1.1 and -0.7 %, 0.355 -0.9 and -0.7 %, 1.342 -0.3 %; d 64 0.1358 -1.5
+-- %, 0.237 -0.6 %, 0.448 -0.2 %, 1.69 -0.2 %, n 16384 -4.5 and +8 %, by the card's clock more than by them (`candidates`);
+-- d 192, n 512 0.1168 -0.6 %, 192/128, n 1024 0.1567 -0.1 %; d 96 by 192 rows none. But d 96 and 128 by 128 rows, n 512
 -- 0.1220, 0.1073 -> 0.1266, 0.1100, n 1024 0.1883 -> 0.1910: 15.5 waves of tiles, of which those in turn end together; the
--- same with claims one tile ahead (H200, 2026-11-25).
+-- same with claims one tile ahead (H200, 2026-11-25). Masks without bounds, of documents and the like, were not timed.
 local function has_claims(spec, plan)
   if has_parts(plan) then return false end
   return hooks.mask.edges > 0 or not tiled_input() and (spec.d > 128 or plan.block_q > 128)
@@ -72,7 +72,8 @@ function family.shared(spec, plan)
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
   if has_parts(plan) then
-    table.insert(blocks, #blocks, { "SM_PARTS", 4 * 32, "the block's jobs that are parts, and none [3]; how many tiles are whole" })
+    table.insert(blocks, #blocks, { "SM_PARTS", 3 * 32, "the block's jobs that are parts, and none [3]" })
+    table.insert(blocks, #blocks, { "SM_WHOLE", 16, "how many tiles of rows are whole" })
     table.insert(blocks, #blocks, { "SM_LAST", cdiv(q, 4) * 16, "whether the slot has O, not a part of it [Q_SLOTS]" })
   end
   if input > 0 then
