@@ -21,26 +21,26 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"dbias", "dbias", "bhqk", FG_RULE_GRAD, PLACE(dbias), .help = "gradient of bias"},
 };
 
-#define INPUT(i)                                                                                   \
-  {                                                                                                \
-    {"input", "input", "", FG_RULE_INPUT, PLACE(inputs[i].value), .help = "a declared input"}, {   \
-      "dinput", "dinput", "", FG_RULE_INPUT, PLACE(inputs[i].grad), .help = "its gradient"         \
-    }                                                                                              \
-  }
-static const fg_argument inputs[FG_INPUT_SLOTS][2] = {INPUT(0), INPUT(1), INPUT(2), INPUT(3),
-                                                      INPUT(4), INPUT(5), INPUT(6), INPUT(7)};
+/* Declared inputs have no place in fg_args itself: their slot says which of its inputs they are. */
+static const fg_argument input_value = {
+    "input", "input", "", FG_RULE_INPUT, .place = SIZE_MAX, .help = "a declared input"};
+static const fg_argument input_grad = {"dinput",      "dinput",          "",
+                                       FG_RULE_INPUT, .place = SIZE_MAX, .help = "its gradient"};
 
-const fg_argument *fg_argument_input(int slot, bool gradient) { return &inputs[slot][gradient]; }
+const fg_argument *fg_argument_input(bool gradient) {
+  return gradient ? &input_grad : &input_value;
+}
 
 void fg_recipe_name(fg_recipe_tensor *t) {
   t->slot = -1;
+  t->optional |= t->argument->optional;
   snprintf(t->name, sizeof t->name, "%s", t->argument->name);
   snprintf(t->ident, sizeof t->ident, "%s", t->argument->ident);
 }
 
 void fg_recipe_name_input(fg_recipe_tensor *t, const char *input, bool gradient) {
   const char *d = gradient ? "d" : "";
-  t->argument = fg_argument_input(t->slot, gradient);
+  t->argument = fg_argument_input(gradient);
   snprintf(t->name, sizeof t->name, "%s%.*s", d, FG_NAME_SIZE - 5, input);
   snprintf(t->ident, sizeof t->ident, "%sin_%.*s", d, FG_NAME_SIZE - 5, input);
 }
@@ -207,7 +207,7 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
     const fg_recipe_tensor *t = &r->tensor[i];
     fg_recipe_shape_print(r, t->axes, sizeof shape, shape);
     fg_lines_add(&w.text, "%s%s *%s; // %s %s%s\n", t->output ? "" : "const ", c_type(t->elem),
-                 t->ident, shape, fg_elem_name(t->elem), t->argument->optional ? ", or null" : "");
+                 t->ident, shape, fg_elem_name(t->elem), t->optional ? ", or null" : "");
     member(&w, (fg_parameter){FG_FROM_TENSOR, i, 0, 0}, 8);
     strides(&w, i);
   }

@@ -46,23 +46,25 @@ typedef struct fg_argument {
   const char *axes;
   fg_elem_rule elem;
   bool packed;
-  bool optional; /* may be null at launch */
-  size_t place;  /* of the fg_tensor in fg_args */
+  bool optional; /* may be null at launch, in every kernel */
+  size_t place;  /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
 enum { FG_ARGUMENTS = 12, FG_NAME_SIZE = 32 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 const fg_argument *fg_argument_find(const char *name);
 
-/* The argument of a declared input's place in fg_args, of its value or its gradient. */
-const fg_argument *fg_argument_input(int slot, bool gradient);
+/* The argument that stands for any declared input: its value, or its gradient. */
+const fg_argument *fg_argument_input(bool gradient);
 
 /* A tensor of one variant. An axis letter '1' is broadcast: extent 1, no stride; 'A' on are the
- * recipe's own extents. `slot` is the place of a declared input in fg_args, -1 for others. */
+ * recipe's own extents. `slot` is the place of a declared input among fg_args.inputs, -1 for
+ * others. */
 typedef struct fg_recipe_tensor {
   const fg_argument *argument;
   fg_elem elem;
   bool output;
+  bool optional; /* may be null at launch: the kernel looks */
   int slot;
   char axes[5];
   char name[FG_NAME_SIZE];  /* in files, words and messages */

@@ -90,12 +90,16 @@ static fg_status read_axes(char *rest, const fg_recipe *r, fg_recipe_tensor *t) 
 
 static fg_status read_tensor(char *rest, fg_recipe *r) {
   fg_recipe_tensor t = {.slot = -1};
-  const char *name = strsep(&rest, " "), *way = strsep(&rest, " ");
+  const char *name = strsep(&rest, " ");
+  char *way = strsep(&rest, " ");
   if (r->n_tensors == FG_TENSOR_MAX) return fg_fail(FG_EIO, "too many tensors");
   t.argument = name ? fg_argument_find(name) : NULL;
   if (!t.argument) return fg_fail(FG_EIO, "no argument is \"%.40s\"", name ? name : "");
   for (int i = 0; i < r->n_tensors; i++)
     if (r->tensor[i].argument == t.argument) return fg_fail(FG_EIO, "%s comes twice", name);
+  size_t last = way ? strlen(way) : 0;
+  t.optional = last && way[last - 1] == '?'; /* "out?" */
+  if (t.optional) way[last - 1] = 0;
   if (!way || (strcmp(way, "in") && strcmp(way, "out")))
     return fg_fail(FG_EIO, "%s is neither in nor out", name);
   fg_recipe_name(&t);

@@ -94,6 +94,14 @@ static void add_numbers(const fg_formula *f, fg_recipe *r) {
   }
 }
 
+/* A name of a list: "lse", or "lse?" where the kernel takes NULL. */
+static bool split_optional(const char *text, char name[FG_NAME_SIZE]) {
+  size_t n = strlen(text);
+  bool optional = n && text[n - 1] == '?';
+  snprintf(name, FG_NAME_SIZE, "%.*s", (int)(n - optional), text);
+  return optional;
+}
+
 static fg_status read_tensors(lua_State *L, const char *key, bool output, const fg_formula *formula,
                               const fg_point *point, fg_recipe *r) {
   if (lua_getfield(L, -1, key) != LUA_TTABLE)
@@ -101,18 +109,20 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
   int n = (int)lua_rawlen(L, -1);
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, -1, i);
-    const char *name = lua_tostring(L, -1);
-    const fg_argument *argument = name ? fg_argument_find(name) : NULL;
-    int slot = name && !argument ? find_input(formula, name, output) : -1;
+    char name[FG_NAME_SIZE] = "";
+    bool optional = lua_tostring(L, -1) && split_optional(lua_tostring(L, -1), name);
+    const fg_argument *argument = fg_argument_find(name);
+    int slot = *name && !argument ? find_input(formula, name, output) : -1;
     if (slot >= 0 && r->n_tensors < FG_TENSOR_MAX) {
       TRY(add_input(formula, slot, output, r));
       lua_pop(L, 1);
       continue;
     }
     if (!argument || r->n_tensors == FG_TENSOR_MAX)
-      return fg_fail(FG_ETEMPLATE, "description: %s: no argument \"%s\"", key, name ? name : "?");
+      return fg_fail(FG_ETEMPLATE, "description: %s: no argument \"%s\"", key, *name ? name : "?");
     fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
     t->argument = argument;
+    t->optional = optional;
     fg_recipe_name(t);
     t->elem = elem_of(point, argument->elem);
     t->output = output;

@@ -75,8 +75,9 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
       fg_lines_add(&l, "input %d ", t->slot);
     else
       fg_lines_add(&l, "tensor ");
-    fg_lines_add(&l, "%s %s %s %s\n", t->name, t->output ? "out" : "in", fg_elem_name(t->elem),
-                 *t->axes ? buffer : "[]");
+    bool may = t->optional && !t->argument->optional;
+    fg_lines_add(&l, "%s %s%s %s %s\n", t->name, t->output ? "out" : "in", may ? "?" : "",
+                 fg_elem_name(t->elem), *t->axes ? buffer : "[]");
   }
   for (int i = 0; i < r->n_numbers; i++)
     fg_lines_add(&l, "number %d %s %s\n", r->number[i].slot, r->number[i].name,

@@ -2,6 +2,7 @@
 #include "build.h"
 #include "context.h"
 #include "plain.h"
+#include "sized.h"
 
 #include <stdio.h>
 #include <stdlib.h>

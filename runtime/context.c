@@ -4,6 +4,7 @@
 #include "digest.h"
 #include "plain.h"
 #include "setting.h"
+#include "sized.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +28,6 @@ fg_status fg_given(size_t n, const fg_must_be *list) {
   for (size_t i = 0; i < n; i++)
     if (!list[i].given) return fg_fail(FG_EARGUMENT, "%s is NULL", list[i].name);
   return FG_OK;
-}
-
-/* Smaller ones are of an older header, and what they lack is zero. */
-fg_status fg_size_check(const char *what, size_t size, size_t known) {
-  if (size >= sizeof size && size <= known) return FG_OK;
-  return fg_fail(FG_EARGUMENT, "%s: its size is %zu; expected FG_INIT's, at most %zu", what, size,
-                 known);
 }
 
 static fg_status copy_text(const char *given, fg_setting setting, char **copy) {
@@ -237,8 +231,9 @@ fg_status fg_emit(fg_context *c, const fg_spec *spec, const char *arch, char **t
 
 size_t fg_workspace_bytes(const fg_kernel *kernel, const fg_shape *shape) {
   int64_t bytes;
+  fg_shape own;
   if (FG_GIVEN({"kernel", kernel}, {"shape", shape}) != FG_OK) return 0;
-  if (fg_shape_check(shape) != FG_OK) return 0;
+  if (fg_shape_read(shape, &own, &shape) != FG_OK || fg_shape_check(shape) != FG_OK) return 0;
   return fg_workspace_size(&kernel->source->recipe, shape, &bytes) == FG_OK ? (size_t)bytes : 0;
 }
 
@@ -247,16 +242,18 @@ __attribute__((noinline)) static fg_status launch_older(fg_kernel *kernel, const
                                                         const fg_args *args, void *workspace,
                                                         fg_stream stream) {
   fg_args all = {0};
-  TRY(fg_size_check("args", args->size, sizeof all));
+  TRY(fg_args_size_check(args->size));
   memcpy(&all, args, args->size);
   return fg_module_launch(kernel->module, shape, &all, workspace, stream);
 }
 
 fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *args, void *workspace,
                     fg_stream stream) {
+  fg_shape own;
   if (!kernel || !shape || !args)
     return FG_GIVEN({"kernel", kernel}, {"shape", shape}, {"args", args});
   TRY(fg_context_check(kernel->op->context));
+  TRY(fg_shape_read(shape, &own, &shape));
   if (args->size != sizeof *args) return launch_older(kernel, shape, args, workspace, stream);
   return fg_module_launch(kernel->module, shape, args, workspace, stream);
 }

@@ -90,9 +90,6 @@ fg_status fg_given(size_t n, const fg_must_be *list);
 #define FG_GIVEN(...)                                                                              \
   fg_given(sizeof((fg_must_be[]){__VA_ARGS__}) / sizeof(fg_must_be), (fg_must_be[]){__VA_ARGS__})
 
-/* A struct of a caller's: FG_EARGUMENT unless its size is of this header or an older one. */
-fg_status fg_size_check(const char *what, size_t size, size_t known);
-
 /* The template state, opened by the first call; the caller holds gen_lock. */
 fg_status fg_context_gen(fg_context *context);
 

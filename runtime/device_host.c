@@ -125,7 +125,7 @@ static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, cons
   int n = 0;
   for (int i = 0; i < r->n_tensors; i++) {
     const fg_recipe_tensor *t = &r->tensor[i];
-    const fg_tensor *tensor = fg_args_tensor(args, t->argument);
+    const fg_tensor *tensor = fg_args_tensor(args, t);
     if (!tensor->data || fg_tensor_count(r, t, shape) == 0) continue;
     fg_host_tensor *h = &list[n++];
     *h = (fg_host_tensor){.name = t->name,

@@ -6,6 +6,7 @@
 #include "launch.h"
 #include "plain.h"
 #include "shape.h"
+#include "sized.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -341,8 +342,10 @@ static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, f
 
 fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kernel **kernel) {
   fg_choice *choice;
+  fg_shape own;
   if (!op || !shape || !kernel) return FG_GIVEN({"op", op}, {"shape", shape}, {"kernel", kernel});
   TRY(fg_context_check(op->context));
+  TRY(fg_shape_read(shape, &own, &shape));
   TRY(fg_shape_check(shape));
   uint64_t class = fg_shape_class(shape);
   find_slot(op, class, &choice);

@@ -42,8 +42,15 @@ typedef enum fg_status {
  */
 const char *fg_error(void);
 
-/* An initialiser: fg_spec spec = FG_INIT(fg_spec); all zero but for its size. A struct whose size
- * is 0, or larger than this library's, is refused. */
+/* An initialiser: fg_spec spec = FG_INIT(fg_spec); all zero but for its size. In C members may
+ * follow: fg_shape shape = FG_INIT(fg_shape, .b = 1, .h = 8, .hk = 8, .nq = 100, .nk = 100);
+ *
+ * What stays and what may change. A later version with the same soname only appends members to a
+ * struct, each at a multiple of 8 bytes, and only adds functions and error codes; a program that
+ * was built with an older header keeps working, and what its structs lack is 0. A size of 0, one
+ * that cuts a member in two and one beyond this library's are refused. fg_tensor alone has no size
+ * and never changes. Before 1.0 a new minor version may change anything, and has a soname of its
+ * own. */
 #ifdef __cplusplus
 #define FG_INIT(type)                                                                              \
   [] {                                                                                             \
@@ -52,8 +59,9 @@ const char *fg_error(void);
     return made;                                                                                   \
   }()
 #else
-#define FG_INIT(type)                                                                              \
-  { .size = sizeof(type) }
+#define FG_INIT(...) FG_INIT_MEMBERS(__VA_ARGS__, )
+#define FG_INIT_MEMBERS(type, ...)                                                                 \
+  { .size = sizeof(type), __VA_ARGS__ }
 #endif
 
 /* What a kernel computes, and which plans may compute it: one text value a field, NULL = default.
@@ -72,43 +80,55 @@ typedef struct fg_spec {
  * lengths (each < 2^30). align = bytes that every pointer and row stride is a multiple of; 0 = 16.
  */
 typedef struct fg_shape {
+  size_t size;
   int64_t b, h, hk, nq, nk, align;
 } fg_shape;
 
-/* A tensor: its first element and its strides in elements, in the order b h n d (bias and dbias:
- * b h q k). The last stride is 1; an axis of extent 1 is broadcast whatever its stride. */
+/* A tensor: its first element and its strides in elements, in the order batch, head, row, column
+ * (b h n d; of bias and dbias b h q k), in whatever order they lie in memory: a contiguous
+ * [b, n, h, d] tensor has the strides {n h d, d, h d, 1}. The last stride is 1; an axis of extent 1
+ * is broadcast whatever its stride. Five words, for good: it has no size. */
 typedef struct fg_tensor {
   void *data;
   int64_t stride[4];
 } fg_tensor;
 
-enum { FG_INPUTS = 8 };
-
 /* A declared input: a tensor, its strides in the order of its own axes, the last one 1, and where
- * the spec wants it its gradient, like it; or a number. */
+ * the spec wants it its gradient, like it; or a number. One whose size is 0 counts as not given. */
 typedef struct fg_input_value {
+  size_t size;
   fg_tensor value, grad;
-  double number; /* an int is a whole one, at most 2^30 in size */
+  double number; /* an int is a whole one, at most 2^30 in size; a float fits a float32 */
 } fg_input_value;
 
-/* Everything a launch may take; data = NULL where not used. In the spec's dtype unless said:
+/* Numbers of a launch that count only where fg_args.given names them, because 0 is a value too. One
+ * that is set and not named is refused. */
+enum { FG_GIVEN_SCALE = 1 };
+
+/* Everything a launch may take; data = NULL where not used. In the spec's dtype unless said; axes
+ * in the order in which .npy files have them (strides say how they really lie):
  *
- *   q, dq         [b, h, nq, d]
- *   k, dk         [b, hk, nk, d]
- *   v, dv         [b, hk, nk, dv]
- *   o, dout       [b, h, nq, dv]
- *   bias, dbias   [b|1, h|1, nq|1, nk|1], in bias_dtype and grad_dtype
- *   lse, dlse     [b, h, nq], float32, contiguous, natural log
- *   scale         0 = 1/sqrt(d)
- *   inputs        those that the spec declares, in the order of their names; what the spec's mask
- *                 and score do not use has no place
+ *   q, dq         [b, nq, h, d]
+ *   k, dk         [b, nk, hk, d]
+ *   v, dv         [b, nk, hk, dv]
+ *   o, dout       [b, nq, h, dv]
+ *   bias, dbias   [b|1, h|1, nq|1, nk|1], in bias_dtype and grad_dtype. The spec's bias_dims say
+ *                 which extents are not 1, by default none is: dbias has b h nq nk elements then,
+ *                 and the library cannot see that a buffer for [1, 1, nq, nk] is too small
+ *   lse, dlse     [b, h, nq], float32, contiguous, natural log; forward's lse may be NULL
+ *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
+ *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
+ *                 the spec's mask and score do not use has no place
  *
- * Values of k and v behind a mask must be finite: a weight of 0 times NaN is NaN. */
+ * Outputs may not overlap each other or an input. Values of k and v behind a mask must be finite: a
+ * weight of 0 times NaN is NaN. */
 typedef struct fg_args {
   size_t size;
   fg_tensor q, k, v, o, dout, dq, dk, dv, bias, dbias, lse, dlse;
+  uint32_t given; /* FG_GIVEN_... */
   float scale;
-  fg_input_value inputs[FG_INPUTS];
+  const fg_input_value *inputs;
+  int64_t n_inputs;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -16,7 +16,7 @@ static char reason[1024];
 
 /* Beside the library that this code is in, else where the loader looks. */
 static void *open_library(void) {
-  static const char name[] = "libflashgen-gen.so.0";
+  static const char name[] = "libflashgen-gen.so." FG_SONAME;
   char path[1024];
   Dl_info here;
   const int flags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;

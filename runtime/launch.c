@@ -1,18 +1,29 @@
 /* launch.c - checks arguments and fills Params from the recipe's tables. */
 #include "launch.h"
 
+#include "overlap.h"
 #include "tensor_map.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-const fg_tensor *fg_args_tensor(const fg_args *args, const fg_argument *argument) {
-  return (const fg_tensor *)(const void *)((const char *)args + argument->place);
+/* The inputs of a caller lie as far apart as the first one's size says. */
+static const fg_input_value *input_at(const fg_args *args, int slot) {
+  const char *first = (const char *)args->inputs;
+  return (const fg_input_value *)(const void *)(first + (size_t)slot * args->inputs->size);
 }
 
-fg_tensor *fg_args_tensor_of(fg_args *args, const fg_argument *argument) {
-  return (fg_tensor *)(void *)((char *)args + argument->place);
+const fg_tensor *fg_args_tensor(const fg_args *args, const fg_recipe_tensor *t) {
+  if (t->slot < 0)
+    return (const fg_tensor *)(const void *)((const char *)args + t->argument->place);
+  const fg_input_value *input = input_at(args, t->slot);
+  return t->argument == fg_argument_input(true) ? &input->grad : &input->value;
+}
+
+fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *t) {
+  return (fg_tensor *)(uintptr_t)fg_args_tensor(args, t);
 }
 
 fg_status fg_shape_check(const fg_shape *s) {
@@ -47,9 +58,10 @@ int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
   return count;
 }
 
-/* The furthest element of the tensor lies within 63 bits of bytes. */
+/* The furthest element of the tensor, which is so many behind the first, lies within 63 bits of
+ * bytes. */
 static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *t,
-                               const fg_shape *shape, const fg_tensor *tensor) {
+                               const fg_shape *shape, const fg_tensor *tensor, int64_t *furthest) {
   int64_t last = 0;
   bool empty = fg_tensor_count(recipe, t, shape) == 0; /* a contiguous one has strides of 0 */
   for (const char *a = t->axes; *a; a++) {
@@ -70,48 +82,82 @@ static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *
         __builtin_add_overflow(last, reach, &last) || last > INT64_MAX / 8)
       return fg_fail(FG_EARGUMENT, "%s: its strides reach beyond 64 bits", t->name);
   }
+  if (!empty) *furthest = last;
   return FG_OK;
 }
 
+/* reach: as overlap.h has it. */
 static fg_status check_tensor(const fg_recipe *recipe, const fg_recipe_tensor *t,
-                              const fg_shape *shape, const fg_args *args) {
-  const fg_tensor *tensor = fg_args_tensor(args, t->argument);
+                              const fg_shape *shape, const fg_args *args, int64_t *reach) {
+  *reach = -1;
+  const fg_tensor *tensor = fg_args_tensor(args, t);
   if (!tensor->data) {
-    if (t->argument->optional || fg_tensor_count(recipe, t, shape) == 0) return FG_OK;
+    if (t->optional || fg_tensor_count(recipe, t, shape) == 0) return FG_OK;
     return fg_fail(FG_EARGUMENT, "%s is missing", t->name);
   }
   uint64_t align = fg_tensor_align(recipe, t);
   if ((uintptr_t)tensor->data & (align - 1))
     return fg_fail(FG_EARGUMENT, "%s: its address is not a multiple of %d", t->name, (int)align);
-  return t->argument->packed ? FG_OK : check_strides(recipe, t, shape, tensor);
+  if (!t->argument->packed) return check_strides(recipe, t, shape, tensor, reach);
+  *reach = fg_tensor_count(recipe, t, shape) - 1;
+  return FG_OK;
 }
 
 /* Sums of positions and numbers stay within 32 bits. */
 fg_status fg_number_check(const char *name, bool real, double value) {
-  if (real || (value >= -0x1p30 && value <= 0x1p30 && value <= floor(value))) return FG_OK;
+  if (real && (isinf(value) || fabs(value) <= (double)FLT_MAX)) return FG_OK;
+  if (real) return fg_fail(FG_EARGUMENT, "%s = %g: expected what a float32 can hold", name, value);
+  if (value >= -0x1p30 && value <= 0x1p30 && value <= floor(value)) return FG_OK;
   return fg_fail(FG_EARGUMENT, "%s = %g: expected a whole number of at most 2^30 in size", name,
                  value);
 }
 
-/* A caller that was built with an older header has no inputs to give. */
-static fg_status check_inputs(const fg_recipe *recipe, const fg_args *args) {
-  bool takes = recipe->n_numbers > 0;
-  for (int i = 0; i < recipe->n_tensors; i++) takes |= recipe->tensor[i].slot >= 0;
-  if (!takes || args->size >= sizeof *args) return FG_OK;
-  return fg_fail(FG_EARGUMENT, "args: its size, %zu, has no inputs, which the spec declares",
-                 args->size);
+/* Beyond it products of 16-bit values would overflow float32 before any weight is made of them. */
+fg_status fg_scale_check(double scale) {
+  if (fabs(scale) <= 0x1p64) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "scale = %g: expected a number of at most 2^64 in size", scale);
+}
+
+static fg_status check_scale(const fg_args *args) {
+  if (args->given & ~(uint32_t)FG_GIVEN_SCALE)
+    return fg_fail(FG_EARGUMENT, "args: given = %#x has bits that name nothing", args->given);
+  if (args->given & FG_GIVEN_SCALE) return fg_scale_check((double)args->scale);
+  if (args->scale == 0) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "args: scale = %g does not count: given lacks FG_GIVEN_SCALE",
+                 (double)args->scale);
+}
+
+/* An input's place is filled. A size of 0 is a place that its owner has not come to. */
+static fg_status check_input(const fg_args *args, const char *name, int slot) {
+  const size_t known = sizeof(fg_input_value);
+  if (!args->inputs || slot >= args->n_inputs)
+    return fg_fail(FG_EARGUMENT, "%s is not given: it is args.inputs[%d], and n_inputs is %" PRId64,
+                   name, slot, args->inputs ? args->n_inputs : 0);
+  const bool apart = args->inputs->size == known; /* else the others cannot be found */
+  const size_t size = apart ? input_at(args, slot)->size : args->inputs->size;
+  if (size == known) return FG_OK;
+  if (!apart) slot = 0;
+  if (!size)
+    return fg_fail(FG_EARGUMENT, "%s is not given: the size of args.inputs[%d] is 0", name, slot);
+  return fg_fail(FG_EARGUMENT, "args.inputs[%d]: its size is %zu; expected FG_INIT's, %zu", slot,
+                 size, known);
 }
 
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
+  int64_t reach[FG_TENSOR_MAX];
   TRY(fg_shape_check(shape));
-  TRY(check_inputs(recipe, args));
-  for (int i = 0; i < recipe->n_tensors; i++)
-    TRY(check_tensor(recipe, &recipe->tensor[i], shape, args));
+  TRY(check_scale(args));
+  for (int i = 0; i < recipe->n_tensors; i++) {
+    const fg_recipe_tensor *t = &recipe->tensor[i];
+    if (t->slot >= 0) TRY(check_input(args, t->name, t->slot));
+    TRY(check_tensor(recipe, t, shape, args, &reach[i]));
+  }
   for (int i = 0; i < recipe->n_numbers; i++) {
     const fg_recipe_number *x = &recipe->number[i];
-    TRY(fg_number_check(x->name, x->real, args->inputs[x->slot].number));
+    TRY(check_input(args, x->name, x->slot));
+    TRY(fg_number_check(x->name, x->real, input_at(args, x->slot)->number));
   }
-  return FG_OK;
+  return fg_overlap_check(recipe, shape, args, reach);
 }
 
 fg_status fg_workspace_region(const fg_recipe *recipe, const fg_shape *shape, int region,
@@ -147,8 +193,8 @@ static fg_status no_workspace(const fg_recipe *recipe, const fg_shape *shape) {
 
 static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_shape *shape,
                           const fg_args *args, void *workspace, char *to) {
-  const fg_argument *argument =
-      p->from == FG_FROM_TENSOR || p->from == FG_FROM_STRIDE ? r->tensor[p->index].argument : NULL;
+  const fg_recipe_tensor *t =
+      p->from == FG_FROM_TENSOR || p->from == FG_FROM_STRIDE ? &r->tensor[p->index] : NULL;
   switch (p->from) {
   case FG_FROM_MAP:
     break;
@@ -158,10 +204,10 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
     break;
   }
   case FG_FROM_TENSOR:
-    memcpy(to, &fg_args_tensor(args, argument)->data, sizeof(void *));
+    memcpy(to, &fg_args_tensor(args, t)->data, sizeof(void *));
     break;
   case FG_FROM_STRIDE:
-    memcpy(to, &fg_args_tensor(args, argument)->stride[fg_axis_index(argument->axes, p->axis)],
+    memcpy(to, &fg_args_tensor(args, t)->stride[fg_axis_index(t->argument->axes, p->axis)],
            sizeof(int64_t));
     break;
   case FG_FROM_REGION: {
@@ -178,14 +224,15 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
     break;
   }
   case FG_FROM_SCALE: {
-    float scale = args->scale != 0 ? args->scale : 1 / sqrtf((float)r->d);
+    float scale = args->given & FG_GIVEN_SCALE ? args->scale : 1 / sqrtf((float)r->d);
     memcpy(to, &scale, sizeof scale);
     break;
   }
   case FG_FROM_NUMBER: {
     const fg_recipe_number *x = &r->number[p->index];
-    float real = (float)args->inputs[x->slot].number;
-    int32_t whole = (int32_t)args->inputs[x->slot].number;
+    double number = input_at(args, x->slot)->number;
+    float real = (float)number;
+    int32_t whole = x->real ? 0 : (int32_t)number;
     memcpy(to, x->real ? (void *)&real : (void *)&whole, 4);
     break;
   }

@@ -10,15 +10,19 @@
 enum { FG_WORKSPACE_ALIGN = 256, FG_PARAMS_MAX = 2048, FG_LENGTH_MAX = 1 << 30 };
 
 /* FG_EARGUMENT naming the field: extents negative, h no multiple of hk, a length >= 2^30, a tensor
- * that is missing or misaligned, whose last stride is not 1 or whose offsets overflow. */
+ * that is missing or misaligned, whose last stride is not 1 or whose offsets overflow, an input or
+ * a number that is not given, an output that lies over another tensor. */
 fg_status fg_shape_check(const fg_shape *shape);
-/* The same of a number of the spec's inputs, of either kind. */
+/* The same of a number of the spec's inputs: an int, or real. */
 fg_status fg_number_check(const char *name, bool real, double value);
+/* The same of the scale, which is given. */
+fg_status fg_scale_check(double scale);
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args);
 
-/* The argument's tensor in args. */
-const fg_tensor *fg_args_tensor(const fg_args *args, const fg_argument *argument);
-fg_tensor *fg_args_tensor_of(fg_args *args, const fg_argument *argument);
+/* A recipe's tensor in args; one of a declared input lies in args->inputs, which fg_launch_check
+ * has seen to hold it. */
+const fg_tensor *fg_args_tensor(const fg_args *args, const fg_recipe_tensor *tensor);
+fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *tensor);
 
 /* Elements of a recipe's tensor for a shape. */
 int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,

@@ -27,7 +27,7 @@ static uint64_t mix(uint64_t seed, int i) {
 
 static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   const fg_recipe_tensor *t = &p->recipe->tensor[i];
-  fg_tensor *tensor = fg_args_tensor_of(&p->args, t->argument);
+  fg_tensor *tensor = fg_args_tensor_of(&p->args, t);
   uint64_t random = mix(seed, i);
   int gap = padding ? (int)(random % (uint64_t)(padding + 1)) : 0;
   gap -= gap % (int)(fg_tensor_align(p->recipe, t) / fg_elem_size(t->elem));
@@ -53,6 +53,9 @@ fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_sh
   fg_problem *p = calloc(1, sizeof *p);
   if (!p) return fg_fail(FG_EMEMORY, "no memory for a problem");
   *p = (fg_problem){.device = device, .recipe = recipe, .shape = *shape, .args = FG_INIT(fg_args)};
+  p->shape.size = sizeof p->shape;
+  for (int i = 0; i < FG_INPUT_SLOTS; i++) p->input[i].size = sizeof p->input[i];
+  p->args.inputs = p->input, p->args.n_inputs = FG_INPUT_SLOTS;
   for (int i = 0; i < recipe->n_tensors; i++) TRY_OUT(add_buffer(p, i, padding, seed));
   TRY_OUT(fg_workspace_size(recipe, shape, &bytes));
   p->workspace_bytes = (size_t)bytes;
@@ -93,7 +96,7 @@ typedef struct {
 
 static walk walk_new(const fg_problem *p, int tensor) {
   const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
-  const fg_tensor *place = fg_args_tensor(&p->args, t->argument);
+  const fg_tensor *place = fg_args_tensor(&p->args, t);
   walk w = {.rank = (int)strlen(t->axes)};
   for (int a = 0; a < w.rank; a++) {
     w.extent[a] = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
@@ -158,5 +161,5 @@ fg_status fg_problem_run(fg_problem *p, fg_module *module) {
 }
 
 void fg_problem_drop(fg_problem *p, int tensor) {
-  fg_args_tensor_of(&p->args, p->recipe->tensor[tensor].argument)->data = NULL;
+  fg_args_tensor_of(&p->args, &p->recipe->tensor[tensor])->data = NULL;
 }

@@ -13,7 +13,8 @@ typedef struct fg_problem {
   fg_device *device;
   const fg_recipe *recipe;
   fg_shape shape;
-  fg_args args; /* points into the buffers; scale is the caller's to set */
+  fg_args args; /* points into the buffers and to `input`; scale is the caller's to set */
+  fg_input_value input[FG_INPUT_SLOTS]; /* numbers are the caller's to set */
   void *buffer[FG_TENSOR_MAX], *workspace;
   char *staged[FG_TENSOR_MAX]; /* the host's copy of each buffer */
   size_t bytes[FG_TENSOR_MAX], workspace_bytes;

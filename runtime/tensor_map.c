@@ -39,7 +39,7 @@ bool fg_map_possible(const fg_recipe *r, const fg_map *map, const fg_shape *shap
   enum { UNIT = 16 };
   const fg_recipe_tensor *t = &r->tensor[map->tensor];
   if (fg_tensor_aligned(t)) return true;
-  const fg_tensor *tensor = fg_args_tensor(args, t->argument);
+  const fg_tensor *tensor = fg_args_tensor(args, t);
   const axes a = axes_of(t, tensor, r, shape);
   int unit = UNIT / (int)fg_elem_size(t->elem);
   bool good = (uintptr_t)tensor->data % UNIT == 0;
@@ -63,7 +63,7 @@ static fg_status add_strided(fg_map_view *v, const axes *a, int index, int box) 
 fg_status fg_map_view_of(const fg_recipe *r, const fg_map *map, const fg_shape *shape,
                          const fg_args *args, fg_map_view *view) {
   const fg_recipe_tensor *t = &r->tensor[map->tensor];
-  const fg_tensor *tensor = fg_args_tensor(args, t->argument);
+  const fg_tensor *tensor = fg_args_tensor(args, t);
   /* a tensor without elements may have no address; TMA's own unit is as good as any */
   fg_map_view v = {.name = t->name,
                    .base = tensor->data ? tensor->data : (void *)(uintptr_t)FG_MAP_BYTES,

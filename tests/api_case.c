@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const fg_shape api_shape = {.b = 1, .h = 2, .hk = 1, .nq = 20, .nk = 37};
+const fg_shape api_shape = {.size = sizeof api_shape, .b = 1, .h = 2, .hk = 1, .nq = 20, .nk = 37};
 
 void api_enter(void) {
   for (int i = 0; i < FG_SETTINGS; i++)
@@ -155,7 +155,7 @@ static move move_new(const relay *r, int i, const fg_shape *shape, const fg_args
   const fg_recipe *recipe = &r->base.source->recipe;
   move m = {.tensor = &recipe->tensor[i], .extent = {1, 1, 1, 1}};
   const fg_argument *argument = m.tensor->argument;
-  m.given = fg_args_tensor(args, argument);
+  m.given = fg_args_tensor(args, m.tensor);
   if (!m.given->data || argument->packed) return m;
   for (int a = 0; m.tensor->axes[a]; a++)
     m.extent[fg_axis_index(argument->axes, argument->axes[a])] =
@@ -195,11 +195,15 @@ static fg_status launch_moved(const relay *r, const fg_shape *shape, const fg_ar
   int n = r->base.source->recipe.n_tensors;
   move list[FG_TENSOR_MAX];
   fg_args moved = *args;
+  fg_input_value inputs[FG_INPUT_SLOTS];
+  ck_assert_int_le(args->n_inputs, FG_INPUT_SLOTS);
+  for (int i = 0; i < args->n_inputs; i++) inputs[i] = args->inputs[i];
+  moved.inputs = inputs;
   for (int i = 0; i < n; i++) {
     move *m = &list[i];
     *m = move_new(r, i, shape, args);
     if (!m->moved.data) continue;
-    *fg_args_tensor_of(&moved, m->tensor->argument) = m->moved;
+    *fg_args_tensor_of(&moved, m->tensor) = m->moved;
     if (!m->tensor->output) copy(m, &m->moved, m->given);
   }
   fg_status status = fg_launch(r->kernel, shape, &moved, workspace, NULL);

@@ -78,7 +78,7 @@ void launch_layout(launch *l, const char *name, const char *axes, int gap) {
   fg_problem *p = l->problem;
   int tensor = find(l, name);
   const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
-  fg_tensor *place = fg_args_tensor_of(&p->args, t->argument);
+  fg_tensor *place = fg_args_tensor_of(&p->args, t);
   float *values = launch_get(l, name);
   int64_t extent[4], span = 1;
   for (int a = 0; a < 4; a++)

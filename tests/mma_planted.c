@@ -7,7 +7,9 @@ enum { SEEDS = 3 };
  * corner. */
 static const verify_case cases[] = {
     {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 150, .nk = 212}},
-    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 70, .nk = 90}, .scale = -0.2f},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 70, .nk = 90},
+     .given = FG_GIVEN_SCALE,
+     .scale = -0.2f},
     {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 230, .nk = 40}},
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 0, .nk = 70}},
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 90, .nk = 150}, .style = VERIFY_LARGE},

@@ -342,6 +342,7 @@ static void test_row(const kernel *k, int number) {
   const int *l = r->level, *h = heads[l[HEADS]];
   kernel_verify(
       k, &(verify_case){.shape = {.b = h[0], .h = h[1], .hk = h[2], .nq = nq_of(r), .nk = nk_of(r)},
+                        .given = l[SCALE] ? FG_GIVEN_SCALE : 0,
                         .scale = scales[l[SCALE]],
                         .style = (verify_style)l[STYLE],
                         .seed = 1000 + 2 * (uint64_t)number + (uint64_t)l[SEED]});

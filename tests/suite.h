@@ -7,6 +7,10 @@
 
 #include <check.h>
 
+/* An fg_shape of so many b, h, hk, nq, nk and align. */
+#define SHAPE(...)                                                                                 \
+  { sizeof(fg_shape), __VA_ARGS__ }
+
 /* A test for each number below n. FLASHGEN_TEST_CASES=FIRST-LAST, or I/N for the Ith of N parts,
  * leaves others out: a kernel that faults on a GPU takes all later tests of its process with it. */
 void suite_loop(TCase *cases, const TTest *test, int n);

@@ -87,6 +87,9 @@ START_TEST(test_older_structs) {
   fg_spec spec = api_spec("head_dim=8 warps=3");
   fg_op *op;
   GOOD(open_as("host", "no-such-directory", offsetof(fg_config, templates)));
+  FAILS(FG_EARGUMENT, "config: its size is 9; expected FG_INIT's", open_as("host", NULL, 9));
+  spec.size = offsetof(fg_spec, warps) + 4; /* within a member */
+  FAILS(FG_EARGUMENT, "spec: its size is", fg_define(context, &spec, &op));
   spec.size = offsetof(fg_spec, warps);
   GOOD(fg_define(context, &spec, &op));
   ck_assert_ptr_eq(op, api_define(context, "head_dim=8"));

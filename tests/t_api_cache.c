@@ -94,7 +94,7 @@ START_TEST(test_fault_from_cache) {
     GOOD(fg_open(&config, &context));
     fg_kernel *kernel = api_kernel(context, SMALL);
     api_counts(context, 2 * warm, 1, !warm, 1);
-    fg_problem *p = api_problem(kernel, (fg_shape){1, 1, 1, 8, 100, 0}, 1);
+    fg_problem *p = api_problem(kernel, (fg_shape)SHAPE(1, 1, 1, 8, 100, 0), 1);
     ck_assert_int_eq(api_launch(kernel, p), FG_ETEMPLATE);
     snprintf(said[warm], sizeof said[warm], "%s", fg_error());
     fg_problem_free(p);

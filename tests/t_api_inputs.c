@@ -53,11 +53,12 @@ static void judge(fg_kernel *kernel, const verify_case *which) {
 }
 
 START_TEST(numbers) {
-  static const fg_shape shapes[] = {
-      {2, 4, 2, 20, 37, 0}, {1, 2, 1, 70, 33, 0}, {1, 2, 2, 150, 150, 0}};
+  static const fg_shape shapes[] = {SHAPE(2, 4, 2, 20, 37, 0), SHAPE(1, 2, 1, 70, 33, 0),
+                                    SHAPE(1, 2, 2, 150, 150, 0)};
   static const verify_number chosen[] = {{"width", 18}, {"cap", 3.5}};
   for (int i = 0; i < 3; i++) {
     const verify_case which = {.shape = shapes[i],
+                               .given = i ? FG_GIVEN_SCALE : 0,
                                .scale = i ? 0.3F : 0,
                                .seed = (uint64_t)i,
                                .n_numbers = 2,
@@ -70,14 +71,14 @@ END_TEST
 
 /* Ids that are in the tensor, numbers that are in their range. */
 static fg_problem *problem(fg_kernel *kernel) {
-  fg_problem *p = api_problem(kernel, (fg_shape){2, 2, 1, 90, 137, 0}, 1);
+  fg_problem *p = api_problem(kernel, (fg_shape)SHAPE(2, 2, 1, 90, 137, 0), 1);
   int ids = fg_problem_find(p, "ids");
   float values[2 * 137];
   for (int i = 0; i < 2 * 137; i++) values[i] = (float)(i % 5);
   ck_assert_int_eq(fg_problem_count(p, ids), 2 * 137);
   GOOD(fg_problem_set(p, ids, values));
-  p->args.inputs[WIDTH].number = 50;
-  p->args.inputs[CAP].number = 4;
+  p->input[WIDTH].number = 50;
+  p->input[CAP].number = 4;
   return p;
 }
 
@@ -124,7 +125,20 @@ END_TEST
 /* One thing wrong with an input; all is right before and after. */
 typedef struct {
   int input;
-  enum { MISSING, NO_GRAD, MISALIGNED, GRAD_MISALIGNED, LAST, NEGATIVE, TWICE, NUMBER, OLD } how;
+  enum {
+    MISSING,
+    NO_GRAD,
+    MISALIGNED,
+    GRAD_MISALIGNED,
+    LAST,
+    NEGATIVE,
+    TWICE,
+    NUMBER,
+    OLD,
+    FEW,
+    UNSET,
+    WIDE
+  } how;
   double number;
   const char *why;
 } spoil;
@@ -132,7 +146,7 @@ typedef struct {
 static void expect_refused(fg_kernel *kernel, const spoil *s) {
   fg_problem *p = problem(kernel);
   fg_args args = p->args;
-  fg_input_value *x = &args.inputs[s->input];
+  fg_input_value *x = &p->input[s->input], kept = *x;
   switch (s->how) {
   case MISSING:
     x->value.data = NULL;
@@ -159,13 +173,23 @@ static void expect_refused(fg_kernel *kernel, const spoil *s) {
     x->number = s->number;
     break;
   case OLD:
-    args.size = offsetof(fg_args, inputs);
+    args.size = offsetof(fg_args, inputs); /* an older header's */
+    break;
+  case FEW: /* all before it */
+    args.n_inputs = s->input;
+    break;
+  case UNSET:
+    x->size = 0;
+    break;
+  case WIDE: /* a newer header's */
+    x->size += 8;
     break;
   }
   fg_status status = fg_launch(kernel, &p->shape, &args, p->workspace, NULL);
   ck_assert_msg(status == FG_EARGUMENT, "%s, expected \"%s\": status %d", kernel->name, s->why,
                 (int)status);
   FAILS(FG_EARGUMENT, s->why, status);
+  *x = kept;
   GOOD(api_launch(kernel, p));
   GOOD(context->device->class->synchronize(context->device));
   fg_problem_free(p);
@@ -182,7 +206,13 @@ START_TEST(refused) {
       {WIDTH, NUMBER, 0.5, "width = 0.5: expected a whole number of at most 2^30 in size"},
       {WIDTH, NUMBER, 3e9, "width = 3e+09: expected a whole number of at most 2^30 in size"},
       {WIDTH, NUMBER, NAN, "width = nan: expected a whole number of at most 2^30 in size"},
-      {CAP, OLD, 0, "has no inputs, which the spec declares"},
+      {CAP, NUMBER, 1e39, "cap = 1e+39: expected what a float32 can hold"},
+      {CAP, NUMBER, NAN, "cap = nan: expected what a float32 can hold"},
+      {WIDTH, FEW, 0, "width is not given: it is args.inputs[4], and n_inputs is 4"},
+      {WIDTH, UNSET, 0, "width is not given: the size of args.inputs[4] is 0"},
+      {CAP, UNSET, 0, "is not given: the size of args.inputs[0] is 0"},
+      {TABLE, WIDE, 0, "args.inputs[3]: its size is 104; expected FG_INIT's, 96"},
+      {CAP, OLD, 0, "ids is not given: it is args.inputs[1], and n_inputs is 0"},
   };
   static const spoil backward_only[] = {
       {SLOPE, NO_GRAD, 0, "dslope is missing"},

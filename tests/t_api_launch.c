@@ -3,6 +3,7 @@
 #include "api_case.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FORWARD  "head_dim=16/8 mask=causal bias=true bias_dims=[h,q,k]"
@@ -35,11 +36,14 @@ static void open_warm(void) {
 }
 
 START_TEST(test_numbers) {
-  static const fg_shape shapes[] = {
-      {2, 4, 2, 20, 37, 0}, {1, 2, 2, 33, 17, 0}, {3, 1, 1, 1, 70, 0}};
+  static const fg_shape shapes[] = {SHAPE(2, 4, 2, 20, 37, 0), SHAPE(1, 2, 2, 33, 17, 0),
+                                    SHAPE(3, 1, 1, 1, 70, 0)};
   for (int i = 0; i < 3; i++)
     for (int layout = API_PADDED; layout <= API_TRANSPOSED; layout++) {
-      verify_case which = {.shape = shapes[i], .scale = i ? 0.3F : 0, .seed = (uint64_t)i};
+      verify_case which = {.shape = shapes[i],
+                           .given = i ? FG_GIVEN_SCALE : 0,
+                           .scale = i ? 0.3F : 0,
+                           .seed = (uint64_t)i};
       api_verify(forward, (api_layout)layout, &which);
       api_verify(backward, (api_layout)layout, &which);
       api_verify(mma_forward, (api_layout)layout, &which);
@@ -51,16 +55,28 @@ END_TEST
 /* One argument of a good launch, spoilt. */
 typedef struct {
   const char *tensor;
-  enum { MISSING, MISALIGNED, HALF, STRIDE, LAST, NEGATIVE, FAR, OVER, SIZE, NO_WORKSPACE } how;
+  enum {
+    MISSING,
+    MISALIGNED,
+    HALF,
+    STRIDE,
+    LAST,
+    NEGATIVE,
+    FAR,
+    OVER,
+    CUT,
+    SIZE,
+    NO_WORKSPACE
+  } how;
   const char *why;
 } spoil;
 
 static void expect_refused(fg_kernel *kernel, const spoil *s) {
-  fg_problem *p = api_problem(kernel, (fg_shape){2, 2, 1, 20, 37, 0}, 1);
+  fg_problem *p = api_problem(kernel, (fg_shape)SHAPE(2, 2, 1, 20, 37, 0), 1);
   fg_args args = p->args;
   void *workspace = p->workspace;
   int i = s->tensor ? fg_problem_find(p, s->tensor) : -1;
-  fg_tensor *t = i < 0 ? NULL : fg_args_tensor_of(&args, kernel->source->recipe.tensor[i].argument);
+  fg_tensor *t = i < 0 ? NULL : fg_args_tensor_of(&args, &kernel->source->recipe.tensor[i]);
   ck_assert_msg(t || s->how >= SIZE, "no tensor %s", s->tensor);
   switch (s->how) {
   case MISSING:
@@ -88,6 +104,9 @@ static void expect_refused(fg_kernel *kernel, const spoil *s) {
   case OVER:
     t->stride[2] = INT64_MAX;
     break;
+  case CUT: /* the struct ends within the tensor */
+    args.size = (size_t)((char *)&t->stride[1] - (char *)&args);
+    break;
   case SIZE:
     args.size = s->tensor ? sizeof args + 8 : 0;
     break;
@@ -112,6 +131,7 @@ START_TEST(test_refused) {
       {"q", FAR, "q: its strides reach beyond 64 bits"},
       {"k", OVER, "k: its strides reach beyond 64 bits"},
       {"lse", MISALIGNED, "lse: its address is not a multiple of 4"},
+      {"k", CUT, "args: its size, 64, ends within a tensor"},
       {NULL, SIZE, "args: its size is 0"},
       {"large", SIZE, "args: its size is"},
   };
@@ -123,8 +143,7 @@ START_TEST(test_refused) {
       {"bias", MISALIGNED, "bias: its address is not a multiple of 2"},
       {"lse", MISALIGNED, "lse: its address is not a multiple of 4"},
   };
-  static const spoil forward_only[] = {{"o", MISSING, "o is missing"},
-                                       {"lse", MISSING, "lse is missing"}};
+  static const spoil forward_only[] = {{"o", MISSING, "o is missing"}};
   static const spoil backward_only[] = {
       {"do", MISSING, "do is missing"},
       {"dq", MISSING, "dq is missing"},
@@ -149,11 +168,111 @@ START_TEST(test_refused) {
 }
 END_TEST
 
+/* A forward whose lse nobody wants; every way to the end of a row's work looks at it. */
+START_TEST(test_no_lse) {
+  static const struct {
+    const char *words;
+    int64_t nk;
+  } all[] = {{"head_dim=16/8 mask=causal family=simt", 37},
+             {"head_dim=16/8 mask=causal family=mma", 37},
+             {"head_dim=64 mask=causal family=wgmma", 150},
+             {"head_dim=64 family=wgmma parts=16", 1500}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    fg_kernel *kernel = api_kernel(context, all[i].words);
+    const fg_shape shape = SHAPE(1, 2, 1, 20, all[i].nk, 0);
+    fg_problem *with = api_problem(kernel, shape, 1), *without = api_problem(kernel, shape, 1);
+    int lse = fg_problem_find(without, "lse");
+    fg_problem_drop(without, lse);
+    GOOD(api_launch(kernel, with));
+    GOOD(api_launch(kernel, without));
+    const int o = fg_problem_find(with, "o");
+    size_t n = (size_t)fg_problem_count(with, o);
+    float *x = malloc(n * sizeof *x), *y = malloc(n * sizeof *y);
+    ck_assert(x && y);
+    GOOD(fg_problem_get(with, o, x));
+    GOOD(fg_problem_get(without, o, y));
+    ck_assert_msg(!memcmp(x, y, n * sizeof *x), "%s", kernel->name);
+    free(x);
+    free(y);
+    fg_problem_free(with);
+    fg_problem_free(without);
+  }
+}
+END_TEST
+
+/* The scale counts where it is given, 0 too: all weights are equal then. */
+START_TEST(test_scale) {
+  fg_problem *p = api_problem(forward, api_shape, 1), *q = api_problem(forward, api_shape, 1);
+  const int zeros = fg_problem_find(q, "q");
+  float none[20 * 2 * 16] = {0};
+  p->args.scale = 0.5F;
+  FAILS(FG_EARGUMENT, "args: scale = 0.5 does not count: given lacks FG_GIVEN_SCALE",
+        api_launch(forward, p));
+  p->args.given = 2;
+  FAILS(FG_EARGUMENT, "args: given = 0x2 has bits that name nothing", api_launch(forward, p));
+  p->args.given = FG_GIVEN_SCALE;
+  p->args.scale = NAN;
+  FAILS(FG_EARGUMENT, "scale = nan: expected a number of at most 2^64 in size",
+        api_launch(forward, p));
+  p->args.scale = -1e30F;
+  FAILS(FG_EARGUMENT, "scale = -1e+30: expected a number of at most 2^64 in size",
+        api_launch(forward, p));
+  p->args.scale = 0;
+  GOOD(fg_problem_set(q, zeros, none));
+  GOOD(api_launch(forward, p));
+  GOOD(api_launch(forward, q));
+  api_same_outputs(p, q);
+  fg_problem_free(p);
+  fg_problem_free(q);
+}
+END_TEST
+
+/* Which outputs may lie where: not over each other nor over an input, but between the rows of
+ * another tensor of the same buffer. */
+START_TEST(test_overlap) {
+  enum { AT_FIRST, ONE_ROW_ON, AMONG_ROWS };
+  static const struct {
+    const char *output, *over;
+    int where;
+    const char *why;
+  } all[] = {
+      {"dk", "dv", AT_FIRST, "dv lies over dk, and it is an output"},
+      {"dq", "q", AT_FIRST, "dq lies over q, and it is an output"},
+      {"dv", "v", ONE_ROW_ON, "dv lies over v, and it is an output"},
+      {"dbias", "bias", AT_FIRST, "dbias lies over bias, and it is an output"},
+      {"dq", "lse", AT_FIRST, "dq lies over lse, and it is an output"},
+      {"dk", "k", AMONG_ROWS, NULL},
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    fg_problem *p = api_problem(backward, api_shape, 1);
+    const fg_recipe_tensor *t = backward->source->recipe.tensor;
+    fg_args args = p->args;
+    fg_tensor *output = fg_args_tensor_of(&args, &t[fg_problem_find(p, all[i].output)]);
+    fg_tensor *over = fg_args_tensor_of(&args, &t[fg_problem_find(p, all[i].over)]);
+    char *rows = calloc(2, p->bytes[fg_problem_find(p, all[i].over)]);
+    ck_assert_ptr_nonnull(rows);
+    if (all[i].where == AMONG_ROWS) { /* rows of the one and the other in turn */
+      over->data = rows, output->data = rows + 2 * over->stride[2];
+      over->stride[2] *= 2, output->stride[2] = over->stride[2];
+      GOOD(fg_launch_check(&backward->source->recipe, &api_shape, &args));
+      output->data = rows + 2 * over->stride[2];
+      FAILS(FG_EARGUMENT, "dk lies over k, and it is an output",
+            fg_launch(backward, &api_shape, &args, p->workspace, NULL));
+    } else {
+      output->data = (char *)over->data + (all[i].where == ONE_ROW_ON ? 2 * over->stride[2] : 0);
+      FAILS(FG_EARGUMENT, all[i].why, fg_launch(backward, &api_shape, &args, p->workspace, NULL));
+    }
+    free(rows);
+    fg_problem_free(p);
+  }
+}
+END_TEST
+
 /* Arguments of an older header, which ends before scale: the default scale. */
 START_TEST(test_older_args) {
   fg_problem *a = api_problem(forward, api_shape, 1), *b = api_problem(forward, api_shape, 1);
-  a->args.scale = 7;
-  a->args.size = offsetof(fg_args, scale);
+  a->args.scale = 7, a->args.given = FG_GIVEN_SCALE;
+  a->args.size = offsetof(fg_args, given);
   GOOD(api_launch(forward, a));
   GOOD(api_launch(forward, b));
   api_same_outputs(a, b);
@@ -163,7 +282,7 @@ START_TEST(test_older_args) {
 END_TEST
 
 START_TEST(test_workspace) {
-  fg_shape shape = {2, 2, 1, 20, 37, 0};
+  fg_shape shape = SHAPE(2, 2, 1, 20, 37, 0);
   ck_assert_uint_eq(fg_workspace_bytes(forward, &shape), 0);
   ck_assert_uint_eq(fg_workspace_bytes(backward, &shape), 512); /* 2 2 20 floats */
   ck_assert_uint_eq(fg_workspace_bytes(mma_forward, &shape), 0);
@@ -176,8 +295,8 @@ END_TEST
 
 /* No rows, no batch: success, nothing is asked for. */
 START_TEST(test_empty) {
-  static const fg_shape shapes[] = {
-      {1, 2, 1, 0, 37, 0}, {0, 2, 1, 20, 37, 0}, {1, 0, 0, 20, 37, 0}};
+  static const fg_shape shapes[] = {SHAPE(1, 2, 1, 0, 37, 0), SHAPE(0, 2, 1, 20, 37, 0),
+                                    SHAPE(1, 0, 0, 20, 37, 0)};
   fg_args args = FG_INIT(fg_args);
   for (int i = 0; i < 3; i++) {
     fg_problem *p = api_problem(backward, shapes[i], 1);
@@ -194,13 +313,13 @@ START_TEST(test_empty) {
     GOOD(api_launch(forward, p));
     fg_problem_free(p);
   }
-  GOOD(fg_launch(forward, &(fg_shape){0, 0, 0, 0, 0, 0}, &args, NULL, NULL));
+  GOOD(fg_launch(forward, &(fg_shape)SHAPE(0, 0, 0, 0, 0, 0), &args, NULL, NULL));
 }
 END_TEST
 
 /* No keys: O = 0 and LSE = -inf are written, and no k is asked for. */
 START_TEST(test_no_keys) {
-  fg_problem *p = api_problem(forward, (fg_shape){2, 2, 1, 20, 0, 0}, 1);
+  fg_problem *p = api_problem(forward, (fg_shape)SHAPE(2, 2, 1, 20, 0, 0), 1);
   float o[2 * 2 * 20 * 8], lse[2 * 2 * 20];
   ck_assert_int_eq(fg_problem_count(p, fg_problem_find(p, "o")), sizeof o / sizeof *o);
   GOOD(api_launch(forward, p));
@@ -219,6 +338,9 @@ int main(void) {
   tcase_add_checked_fixture(cases, open_warm, close_both);
   tcase_add_test(cases, test_numbers);
   tcase_add_test(cases, test_refused);
+  tcase_add_test(cases, test_no_lse);
+  tcase_add_test(cases, test_scale);
+  tcase_add_test(cases, test_overlap);
   tcase_add_test(cases, test_older_args);
   tcase_add_test(cases, test_workspace);
   tcase_add_test(cases, test_empty);

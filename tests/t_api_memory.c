@@ -70,7 +70,7 @@ START_TEST(test_bounded_memo) {
   fg_op *op = api_define(context, SMALL);
   long live = 0;
   for (int i = 0; i < 2 * FG_MEMO; i++) {
-    api_select(op, (fg_shape){1, 1, 1, (int64_t)1 << i % 29, (int64_t)1 << i / 29, 0});
+    api_select(op, (fg_shape)SHAPE(1, 1, 1, (int64_t)1 << i % 29, (int64_t)1 << i / 29, 0));
     if (i == FG_MEMO) live = alloc_live();
   }
   ck_assert_int_eq(alloc_live(), live);

@@ -12,10 +12,11 @@
 
 /* One class, one choice; another class, another choice, and a compile only for another plan. */
 START_TEST(test_classes) {
-  static const fg_shape same[] = {
-      {1, 2, 1, 21, 39, 0}, {1, 2, 1, 20, 37, 16}, {1, 3, 1, 23, 36, 32}};
-  static const fg_shape other[] = {{1, 2, 1, 24, 37, 0}, {1, 2, 1, 20, 40, 0}, {2, 2, 1, 20, 37, 0},
-                                   {1, 2, 1, 20, 37, 4}, {1, 2, 2, 20, 37, 0}, {1, 2, 1, 0, 37, 0}};
+  static const fg_shape same[] = {SHAPE(1, 2, 1, 21, 39, 0), SHAPE(1, 2, 1, 20, 37, 16),
+                                  SHAPE(1, 3, 1, 23, 36, 32)};
+  static const fg_shape other[] = {SHAPE(1, 2, 1, 24, 37, 0), SHAPE(1, 2, 1, 20, 40, 0),
+                                   SHAPE(2, 2, 1, 20, 37, 0), SHAPE(1, 2, 1, 20, 37, 4),
+                                   SHAPE(1, 2, 2, 20, 37, 0), SHAPE(1, 2, 1, 0, 37, 0)};
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, SMALL);
   fg_kernel *kernel = api_select(op, api_shape);
@@ -35,7 +36,7 @@ END_TEST
 /* A batch that some plans have no blocks for goes to one that has, though a plan was taken for as
  * many heads before; where none has, the launch says it. */
 START_TEST(test_large_batches) {
-  static const fg_shape below = {40000, 2, 2, 1, 1, 0}, beyond = {70000, 1, 1, 1, 1, 0};
+  static const fg_shape below = SHAPE(40000, 2, 2, 1, 1, 0), beyond = SHAPE(70000, 1, 1, 1, 1, 0);
   uint32_t grid[3];
   bool empty;
   for (int backward = 0; backward < 2; backward++) {
@@ -62,8 +63,8 @@ END_TEST
 
 /* Of n classes the ith: 30 lengths of q, 28 of k, 6 batches. */
 static fg_shape class_of(int i) {
-  return (fg_shape){(int64_t)1 << (i / 840 * 2), 1, 1, (int64_t)1 << i % 30,
-                    (int64_t)1 << i / 30 % 28,   0};
+  return (fg_shape)SHAPE((int64_t)1 << (i / 840 * 2), 1, 1, (int64_t)1 << i % 30,
+                         (int64_t)1 << i / 30 % 28, 0);
 }
 
 /* Many classes are remembered each; beyond what the memo holds they still work. */
@@ -142,14 +143,14 @@ START_TEST(test_refused_shapes) {
     fg_shape shape;
     const char *why;
   } wrong[] = {
-      {{-1, 2, 1, 20, 37, 0}, "b = -1: expected 0 to 2^30 - 1"},
-      {{1, -2, 1, 20, 37, 0}, "h = -2"},
-      {{1, 2, -1, 20, 37, 0}, "hk = -1"},
-      {{1, 2, 1, 1 << 30, 37, 0}, "nq = 1073741824: expected 0 to 2^30 - 1"},
-      {{1, 2, 1, 20, INT64_MAX, 0}, "nk = 9223372036854775807"},
-      {{1, 3, 2, 20, 37, 0}, "h = 3 is not a multiple of hk = 2"},
-      {{1, 2, 0, 20, 37, 0}, "h = 2 is not a multiple of hk = 0"},
-      {{1, 2, 1, 20, 37, -16}, "align = -16: expected 0 or more"},
+      {SHAPE(-1, 2, 1, 20, 37, 0), "b = -1: expected 0 to 2^30 - 1"},
+      {SHAPE(1, -2, 1, 20, 37, 0), "h = -2"},
+      {SHAPE(1, 2, -1, 20, 37, 0), "hk = -1"},
+      {SHAPE(1, 2, 1, 1 << 30, 37, 0), "nq = 1073741824: expected 0 to 2^30 - 1"},
+      {SHAPE(1, 2, 1, 20, INT64_MAX, 0), "nk = 9223372036854775807"},
+      {SHAPE(1, 3, 2, 20, 37, 0), "h = 3 is not a multiple of hk = 2"},
+      {SHAPE(1, 2, 0, 20, 37, 0), "h = 2 is not a multiple of hk = 0"},
+      {SHAPE(1, 2, 1, 20, 37, -16), "align = -16: expected 0 or more"},
   };
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, SMALL);
@@ -160,6 +161,16 @@ START_TEST(test_refused_shapes) {
     FAILS(FG_EARGUMENT, wrong[i].why, fg_launch(kernel, &wrong[i].shape, &args, NULL, NULL));
     ck_assert_uint_eq(fg_workspace_bytes(kernel, &wrong[i].shape), 0);
   }
+  fg_shape sized = api_shape; /* of no header, or within a member */
+  for (sized.size = 0; sized.size < 24; sized.size += 9) {
+    FAILS(FG_EARGUMENT, "shape: its size is", fg_select(op, &sized, NULL, &kernel));
+    FAILS(FG_EARGUMENT, "shape: its size is", fg_launch(kernel, &sized, &args, NULL, NULL));
+    ck_assert_uint_eq(fg_workspace_bytes(kernel, &sized), 0);
+  }
+  ck_assert_ptr_eq(kernel, untouched);
+  sized.align = 3; /* an older header's, which does not count what lies behind it */
+  sized.size = offsetof(fg_shape, align);
+  GOOD(fg_select(op, &sized, NULL, &kernel));
   ck_assert_ptr_eq(kernel, untouched);
   fg_close(context);
 }
@@ -234,7 +245,7 @@ START_TEST(test_misaligned_launch) {
   fg_kernel *aligned = api_select(op, shape);
   shape.align = 2;
   fg_kernel *any = api_select(op, shape);
-  fg_problem *p = api_problem(aligned, (fg_shape){2, 2, 1, 20, 37, 0}, 1);
+  fg_problem *p = api_problem(aligned, (fg_shape)SHAPE(2, 2, 1, 20, 37, 0), 1);
   p->args.k.stride[0] -= 4; /* batches overlap: of an input they may */
   GOOD(api_launch(any, p));
   FAILS(FG_EARGUMENT, "k: a stride of 292 elements is not a multiple of 16 bytes",

@@ -15,9 +15,11 @@
 
 #define WORDS "head_dim=8 family=mma"
 #define SPEC  "attn_fwd-bf16-d8."
-static const fg_shape shape = {.b = 2, .h = 4, .hk = 4, .nq = 1000, .nk = 1000, .align = 16};
+static const fg_shape shape = {
+    .size = sizeof shape, .b = 2, .h = 4, .hk = 4, .nq = 1000, .nk = 1000, .align = 16};
 
-static const fg_shape small = {.b = 2, .h = 4, .hk = 4, .nq = 8, .nk = 8, .align = 16};
+static const fg_shape small = {
+    .size = sizeof small, .b = 2, .h = 4, .hk = 4, .nq = 8, .nk = 8, .align = 16};
 
 /* Plans that the model alone does not take for these shapes, and the one that it does for the
  * first.

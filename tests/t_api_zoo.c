@@ -72,7 +72,7 @@ START_TEST(test_zoo) {
   GOOD(fg_kernel_info(kernel, &info));
   ck_assert_str_eq(info.name, D8_FOUR); /* the cost model chooses: few rows */
   ck_assert_int_eq(info.from_cache, 1);
-  large = api_select(op, (fg_shape){4, 16, 16, 4096, 4096, 0});
+  large = api_select(op, (fg_shape)SHAPE(4, 16, 16, 4096, 4096, 0));
   ck_assert_str_eq(large->name, D8);
   api_counts(context, 0, 2, 0, 2);
   verify_case which = {.shape = api_shape};
@@ -245,7 +245,7 @@ START_TEST(test_jit_off) {
   api_select(op, api_shape); /* what is there is there */
   api_counts(context, 2, 1, 0, 1);
   FAILS(FG_EENVIRONMENT, D8 ": no zoo and no cache has it, ", /* another plan, listed already */
-        fg_select(op, &(fg_shape){4, 16, 16, 4096, 4096, 0}, NULL, &kernel));
+        fg_select(op, &(fg_shape)SHAPE(4, 16, 16, 4096, 4096, 0), NULL, &kernel));
   ck_assert_msg(strstr(fg_error(), "the nearest there are: " D8_FOUR), "%s", fg_error());
   ck_assert_ptr_null(kernel);
   ck_assert_int_eq(api_compiled("compiler"), 1);
@@ -278,9 +278,9 @@ END_TEST
 /* simt ---------------------------------------------------------------------------------------- */
 
 START_TEST(test_slow) {
-  static const fg_shape at_limit = {1, 1, 1, 1 << 14, 1 << 14, 0},
-                        above = {2, 1, 1, 1 << 14, 1 << 14, 0},
-                        longer = {1, 1, 1, 1 << 16, 1 << 16, 0};
+  static const fg_shape at_limit = SHAPE(1, 1, 1, 1 << 14, 1 << 14, 0),
+                        above = SHAPE(2, 1, 1, 1 << 14, 1 << 14, 0),
+                        longer = SHAPE(1, 1, 1, 1 << 16, 1 << 16, 0);
   fg_config config = api_config("cache");
   fg_context *context;
   config.warn = keep_warning;
@@ -307,7 +307,7 @@ START_TEST(test_slow_tensors) {
   fg_context *context;
   config.warn = keep_warning;
   GOOD(fg_open(&config, &context));
-  api_select(api_define(context, "head_dim=8"), (fg_shape){2, 1, 1, 1 << 14, 1 << 14, 2});
+  api_select(api_define(context, "head_dim=8"), (fg_shape)SHAPE(2, 1, 1, 1 << 14, 1 << 14, 2));
   ck_assert_int_eq(warnings, 1);
   ck_assert_msg(strstr(warned, "attn_fwd-bf16-d8: only simt, which uses no tensor cores"), "%s",
                 warned);
@@ -330,7 +330,7 @@ START_TEST(test_zoo_of_mma) {
   verify_case which = {.shape = api_shape};
   api_verify(kernel, API_PADDED, &which);
   FAILS(FG_EARGUMENT, "no plan that may be taken computes tensors aligned to 2 bytes",
-        fg_select(op, &(fg_shape){1, 2, 1, 20, 37, 2}, NULL, &kernel));
+        fg_select(op, &(fg_shape)SHAPE(1, 2, 1, 20, 37, 2), NULL, &kernel));
   fg_close(context);
 }
 END_TEST
@@ -342,7 +342,7 @@ START_TEST(test_zoo_of_both) {
   fg_context *context = open_with("zoo", NULL, 0);
   fg_op *op = api_define(context, "head_dim=8");
   ck_assert_ptr_nonnull(strstr(api_select(op, api_shape)->name, ".mma-"));
-  ck_assert_str_eq(api_select(op, (fg_shape){1, 2, 1, 20, 37, 2})->name, D8_FOUR);
+  ck_assert_str_eq(api_select(op, (fg_shape)SHAPE(1, 2, 1, 20, 37, 2))->name, D8_FOUR);
   expect_zoo_hits(context, 2);
   fg_close(context);
   context = open_with("zoo", "simt-*", 0);

@@ -25,8 +25,8 @@ enum { WORDS = sizeof words / sizeof *words, SHAPES = 3 };
 
 /* Tiles of rows enough that blocks claim more than once; fewer than there are blocks; one. */
 static const fg_shape shapes[2][SHAPES] = {
-    {{2, 2, 1, 260, 100, 0}, {1, 1, 1, 300, 200, 0}, {1, 1, 1, 7, 9, 0}},
-    {{2, 32, 8, 700, 500, 0}, {1, 2, 1, 600, 520, 0}, {1, 1, 1, 7, 9, 0}}};
+    {SHAPE(2, 2, 1, 260, 100, 0), SHAPE(1, 1, 1, 300, 200, 0), SHAPE(1, 1, 1, 7, 9, 0)},
+    {SHAPE(2, 32, 8, 700, 500, 0), SHAPE(1, 2, 1, 600, 520, 0), SHAPE(1, 1, 1, 7, 9, 0)}};
 
 static kernels made;
 

@@ -32,7 +32,7 @@ static void put_times(fg_gen *gen, const char *words) {
       for (int64_t nq = 512; nq <= 16384; nq *= 2) {
         fg_measured m = {
             .multiprocessors = 132, .generation = source->recipe.generation, .verified = true};
-        m.shape = (fg_shape){16384 / nq, 16, 16, nq, nq, 16};
+        m.shape = (fg_shape)SHAPE(16384 / nq, 16, 16, nq, nq, 16);
         m.ms = 1e-7 * slowness(i) * fg_cost(&source->recipe, &m.shape, "sm_90a", 132);
         fg_variant_name(&v, sizeof m.name, m.name);
         strcpy(m.device, "GPU of the test");

@@ -20,7 +20,7 @@
 #define CUDA(call) ck_assert_int_eq((call), 0)
 
 enum { N = 96, D = 64, H = 2, SKIP = 77 };
-static const fg_shape shape = {1, H, H, N, N, 0};
+static const fg_shape shape = SHAPE(1, H, H, N, N, 0);
 
 /* What only these tests need of the driver. */
 typedef struct CUgraph_st *CUgraph;

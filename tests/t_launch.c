@@ -80,7 +80,7 @@ static void spoil_shape(fg_shape *s, const wrong *w) {
 
 static void spoil_tensor(launch *l, const wrong *w) {
   int i = fg_problem_find(l->problem, w->name);
-  fg_tensor *t = fg_args_tensor_of(&l->problem->args, l->problem->recipe->tensor[i].argument);
+  fg_tensor *t = fg_args_tensor_of(&l->problem->args, &l->problem->recipe->tensor[i]);
   if (w->how == MISSING) t->data = NULL;
   if (w->how == MOVED) t->data = (char *)t->data + w->value;
   if (w->how >= STRIDE_B && w->how <= STRIDE_LAST) t->stride[w->how - STRIDE_B] = w->value;

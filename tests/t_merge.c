@@ -48,8 +48,8 @@ static void part_keys(void) {
 
 /* One tile leaves the other state empty; causal leaves rows that neither has seen a key of. */
 START_TEST(parts_are_the_whole) {
-  static const fg_shape shapes[] = {
-      {2, 2, 1, 20, 20, 0}, {1, 2, 2, 50, 70, 0}, {1, 1, 1, 130, 113, 0}, {1, 2, 2, 5, 339, 0}};
+  static const fg_shape shapes[] = {SHAPE(2, 2, 1, 20, 20, 0), SHAPE(1, 2, 2, 50, 70, 0),
+                                    SHAPE(1, 1, 1, 130, 113, 0), SHAPE(1, 2, 2, 5, 339, 0)};
   kernels made;
   part_keys();
   GOOD(kernels_make("t", "head_dim=40 mask=full,causal bias=true family=simt", &made));

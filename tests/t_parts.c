@@ -22,15 +22,12 @@ static int on_gpu(void) { return strcmp(kernel_device()->arch, "host") != 0; }
  * of which one is left; five, of which two are. On a GPU: one tile; a few; 18 more than
  * multiprocessors; two thirds more, of which many blocks have keys of two. */
 static fg_shape shape_of(int i) {
-  static const fg_shape shapes[SHAPES] = {{1, 1, 1, 70, 2700, 0},
-                                          {1, 2, 1, 9, 5000, 0},
-                                          {2, 2, 1, 100, 2000, 0},
-                                          {1, 5, 5, 5, 5000, 0}};
+  static const fg_shape shapes[SHAPES] = {SHAPE(1, 1, 1, 70, 2700, 0), SHAPE(1, 2, 1, 9, 5000, 0),
+                                          SHAPE(2, 2, 1, 100, 2000, 0), SHAPE(1, 5, 5, 5, 5000, 0)};
   const int all = kernel_device()->multiprocessors;
-  const fg_shape of_gpu[SHAPES] = {{1, 1, 1, 70, 9000, 0},
-                                   {1, 20, 4, 20, 3000, 0},
-                                   {1, all + 18, 1, 3, 2700, 0},
-                                   {1, (all < 132 ? all : 132) * 5 / 3, 1, 2, 6000, 0}};
+  const fg_shape of_gpu[SHAPES] = {SHAPE(1, 1, 1, 70, 9000, 0), SHAPE(1, 20, 4, 20, 3000, 0),
+                                   SHAPE(1, all + 18, 1, 3, 2700, 0),
+                                   SHAPE(1, (all < 132 ? all : 132) * 5 / 3, 1, 2, 6000, 0)};
   return on_gpu() ? of_gpu[i] : shapes[i];
 }
 
@@ -106,7 +103,7 @@ END_TEST
 /* Few keys make no parts, and need no workspace. */
 START_TEST(few_keys_take_no_workspace) {
   make(_i);
-  launch l = launch_new(made.list, (fg_shape){1, 1, 1, 70, 700, 0}, 1);
+  launch l = launch_new(made.list, (fg_shape)SHAPE(1, 1, 1, 70, 700, 0), 1);
   ck_assert_uint_eq(l.problem->workspace_bytes, 0);
   launch_free(&l);
   kernels_free(&made);

@@ -25,7 +25,8 @@ START_TEST(defaults) {
       open_text("return { { h = 8, nq = 100 }, { b = 3, h = 8, hk = 2, nq = 1, nk = 7 } }", &file),
       FG_OK);
   ck_assert_int_eq(fg_shape_file_count(file), 2);
-  const fg_shape first = {1, 8, 8, 100, 100, 16}, second = {3, 8, 2, 1, 7, 16};
+  const fg_shape first = {.b = 1, .h = 8, .hk = 8, .nq = 100, .nk = 100, .align = 16};
+  const fg_shape second = {.b = 3, .h = 8, .hk = 2, .nq = 1, .nk = 7, .align = 16};
   ck_assert(!memcmp(fg_shape_file_at(file, 0), &first, sizeof first));
   ck_assert(!memcmp(fg_shape_file_at(file, 1), &second, sizeof second));
   fg_shape_file_free(file);

@@ -196,6 +196,7 @@ static void beside(const kernel *k, const kernel *simt, const kernel *forward) {
   uint64_t draw = (uint64_t)below(1 << 30);
   launch x = launch_new(k, shape, draw), y = launch_new(simt, shape, draw);
   x.problem->args.scale = y.problem->args.scale = ONE_OF(scales);
+  x.problem->args.given = y.problem->args.given = x.problem->args.scale != 0 ? FG_GIVEN_SCALE : 0;
   if (forward) {
     launch_take_forward(&x, forward);
     launch_take_forward(&y, forward);

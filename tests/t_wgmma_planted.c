@@ -33,14 +33,21 @@
 static const verify_case wide[] = {
     {.shape = {.b = 2, .h = 8, .hk = 8, .nq = 1, .nk = 1}, .style = VERIFY_LARGE},
     {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .style = VERIFY_LARGE},
-    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .scale = 0.5f},
-    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .scale = -0.3f},
-    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300}, .scale = 1e-9f},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300},
+     .given = FG_GIVEN_SCALE,
+     .scale = 0.5f},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300},
+     .given = FG_GIVEN_SCALE,
+     .scale = -0.3f},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300},
+     .given = FG_GIVEN_SCALE,
+     .scale = 1e-9f},
     {.seed = 0}};
 
 /* Rows that lie further apart than float32's exponents reach. */
 static const verify_case apart[] = {{.shape = {.b = 1, .h = 2, .hk = 2, .nq = 200, .nk = 300},
                                      .style = VERIFY_LARGE,
+                                     .given = FG_GIVEN_SCALE,
                                      .scale = 2.0f},
                                     {.seed = 0}};
 
@@ -114,8 +121,7 @@ static const planted_bug bugs[] = {
     {MOVERS, "@ if not reads then\ngrid_wait();", "@ if not reads then\n", .words = WINDOW,
      .fault = "before grid_wait", .place = {{MOVERS}, {CLAIMS}}},
     /* parts of a tile of rows: which keys each has, what orders them, what the last one adds up */
-    {PARTS, "from_tile = (int)(from - first);", "from_tile = 0;", .words = PARTED,
-     .cases = parted},
+    {PARTS, "from_tile = (int)(from - first);", "from_tile = 0;", .words = PARTED, .cases = parted},
     {PARTS, "turn > 0 ? first : begin", "begin", .words = PARTED, .cases = parted_across,
      .fault = "never written|wrong numbers"},
     {PARTS, "begin / (u32)length + turn", "begin / (u32)length", .words = PARTED,

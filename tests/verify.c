@@ -111,8 +111,8 @@ static const double *value(const bench *b, const char *name) {
 
 static fg_status set_oracle(bench *b, const fg_variant *v) {
   const fg_shape *s = &b->problem->shape;
-  const double scale =
-      (double)(b->which->scale != 0 ? b->which->scale : 1 / sqrtf((float)v->point.d));
+  const bool given = b->which->given & FG_GIVEN_SCALE;
+  const double scale = (double)(given ? b->which->scale : 1 / sqrtf((float)v->point.d));
   b->oracle = (oracle_problem){.b = s->b,
                                .h = s->h,
                                .hk = s->hk,
@@ -251,7 +251,7 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   TRY_OUT(draw_inputs(&b));
   TRY_OUT(set_oracle(&b, variant));
   TRY_OUT(run_oracle(&b, variant, plain));
-  b.problem->args.scale = which->scale;
+  b.problem->args.given = which->given, b.problem->args.scale = which->scale;
   TRY_OUT(fg_problem_run(b.problem, module));
   TRY_OUT(judge(&b, variant, verdict));
   if (which->unskipped) TRY_OUT(compare_unskipped(&b, variant, verdict));

@@ -17,7 +17,8 @@ typedef enum verify_style {
 
 typedef struct verify_case {
   fg_shape shape;
-  float scale; /* 0 = 1/sqrt(d) */
+  uint32_t given; /* as in fg_args: FG_GIVEN_SCALE, else the scale is 1/sqrt(d) */
+  float scale;
   verify_style style;
   uint64_t seed; /* of the inputs, the padding and the host device's order */
   int packed;    /* no padding: rows and heads follow each other */

@@ -58,7 +58,7 @@ fg_status verify_formula_new(const fg_point *point, fg_problem *problem, double 
     f->inputs[i] = (oracle_input){
         .name = x->name, .is_int = x->type == FG_TYPE_INT, .rank = x->tensor ? x->rank : -1};
     f->grad[i] = x->grad;
-    if (!x->tensor) problem->args.inputs[i].number = f->inputs[i].number = draw_number(x, which, i);
+    if (!x->tensor) problem->input[i].number = f->inputs[i].number = draw_number(x, which, i);
     if (tensor < 0) continue;
     f->inputs[i].values = values[tensor];
     for (int a = 0; a < x->rank; a++)

@@ -26,13 +26,13 @@ fg_status verify_skip_run(const fg_problem *done, const fg_source *twin, fg_modu
     if (t->output) continue;
     if (from < 0)
       return fg_fail(FG_EBUG, "%s: only the kernel without tile skipping takes it", t->name);
-    if (fg_args_tensor(&done->args, t->argument)->data)
+    if (fg_args_tensor(&done->args, t)->data)
       TRY(copy_tensor(done, from, *again, i));
     else
       fg_problem_drop(*again, i);
   }
-  (*again)->args.scale = done->args.scale;
-  for (int i = 0; i < FG_INPUTS; i++) (*again)->args.inputs[i].number = done->args.inputs[i].number;
+  (*again)->args.given = done->args.given, (*again)->args.scale = done->args.scale;
+  for (int i = 0; i < FG_INPUT_SLOTS; i++) (*again)->input[i].number = done->input[i].number;
   return fg_problem_run(*again, module);
 }
 

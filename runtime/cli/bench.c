@@ -34,7 +34,8 @@ static int shapes_of(const job *j, const fg_point *point, fg_shape shapes[2]) {
   }
   for (int i = 0; i < 2; i++) {
     int64_t h = WIDTH / point->d > 0 ? WIDTH / point->d : 1;
-    shapes[i] = (fg_shape){TOKENS / lengths[i], h, h, lengths[i], lengths[i], 0};
+    shapes[i] =
+        (fg_shape){.b = TOKENS / lengths[i], .h = h, .hk = h, .nq = lengths[i], .nk = lengths[i]};
   }
   return 2;
 }

@@ -12,11 +12,11 @@
 
 /* The shapes of a check that names none: tiles cut at both edges, nq != nk both ways, rows that see
  * no key, more batches and head groups than one, a single row. */
-static const fg_shape usual_shapes[] = {{2, 4, 2, 113, 203, 0},
-                                        {1, 2, 1, 203, 113, 0},
-                                        {2, 2, 2, 64, 64, 0},
-                                        {1, 3, 3, 1, 339, 0},
-                                        {3, 2, 1, 3, 1, 0}};
+static const fg_shape usual_shapes[] = {{.b = 2, .h = 4, .hk = 2, .nq = 113, .nk = 203},
+                                        {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 113},
+                                        {.b = 2, .h = 2, .hk = 2, .nq = 64, .nk = 64},
+                                        {.b = 1, .h = 3, .hk = 3, .nq = 1, .nk = 339},
+                                        {.b = 3, .h = 2, .hk = 1, .nq = 3, .nk = 1}};
 enum { SHAPES = sizeof usual_shapes / sizeof *usual_shapes };
 
 /* A kernel, and the same without tile skipping where the mask lets tiles be skipped. */
@@ -97,6 +97,7 @@ static fg_status check_cases(const job *j, const pair *p, outcome *o) {
   for (int i = 0; i < j->n_shapes; i++) {
     verify_verdict verdict;
     verify_case which = {.shape = j->shape[i],
+                         .given = j->c->arguments.has_scale ? FG_GIVEN_SCALE : 0,
                          .scale = (float)j->c->arguments.scale,
                          .style = (verify_style)(i % VERIFY_STYLES),
                          .seed = j->seed + (uint64_t)i,

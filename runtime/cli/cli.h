@@ -7,6 +7,7 @@
 #define FG_CLI_H
 
 #include "context.h"
+#include "problem.h"
 
 #include <stdio.h>
 
@@ -29,7 +30,8 @@ typedef struct cli_pair {
 /* Run-time arguments: words that are never compiled in. */
 typedef struct cli_arguments {
   int64_t b, h, hk, nq, nk; /* -1: not given */
-  double scale;             /* 0: not given */
+  double scale;
+  int has_scale; /* it is given */
 } cli_arguments;
 
 /* A word that sets a number that a spec declares as an input. */
@@ -78,7 +80,7 @@ int cli_fail(fg_status status);
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point);
 
 /* Numbers of a point's inputs, to a launch: from the words, 1 where they do not say. */
-void cli_numbers_set(const cli *c, const fg_recipe *recipe, fg_args *args);
+void cli_numbers_set(const cli *c, fg_problem *problem);
 
 /* The variants that the command line asks for: of each point the best plan, `N` plans or all
  * (--plans) for each arch of "sm_80,sm_90a", within restrictions, --plan and --filter. */

@@ -55,7 +55,7 @@ out:
 
 /* A context of the library on the host device, and its kernel: compiled, or found again. */
 static fg_status select_kernel(int *from_cache) {
-  const fg_shape shape = {1, 1, 1, 8, 8, 0};
+  const fg_shape shape = FG_INIT(fg_shape, .b = 1, .h = 1, .hk = 1, .nq = 8, .nk = 8);
   fg_config config = FG_INIT(fg_config);
   fg_spec spec = FG_INIT(fg_spec);
   fg_info info = FG_INIT(fg_info);

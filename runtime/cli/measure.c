@@ -41,8 +41,7 @@ static fg_status add_set(const cli *c, const fg_shape *shape, uint64_t seed, cli
   TRY(fg_problem_new(t->device, &t->recipe, shape, 0, 1, &p));
   fg_args *args = &t->args[t->n];
   t->problem[t->n++] = p;
-  p->args.scale = (float)c->arguments.scale;
-  cli_numbers_set(c, &t->recipe, &p->args);
+  cli_numbers_set(c, p);
   for (int i = 0; i < t->recipe.n_tensors; i++)
     if (!t->recipe.tensor[i].output) TRY(fill(p, i, &state));
   *args = p->args;

@@ -33,11 +33,13 @@ fg_status cli_numbers_check(const cli *c, int n, const fg_point *point) {
   return status;
 }
 
-void cli_numbers_set(const cli *c, const fg_recipe *recipe, fg_args *args) {
-  for (int i = 0; i < recipe->n_numbers; i++) {
-    const fg_recipe_number *x = &recipe->number[i];
+void cli_numbers_set(const cli *c, fg_problem *problem) {
+  if (c->arguments.has_scale) problem->args.given |= FG_GIVEN_SCALE;
+  problem->args.scale = (float)c->arguments.scale;
+  for (int i = 0; i < problem->recipe->n_numbers; i++) {
+    const fg_recipe_number *x = &problem->recipe->number[i];
     int j = 0;
     while (j < c->n_numbers && strcmp(c->number[j].name, x->name)) j++;
-    args->inputs[x->slot].number = j < c->n_numbers ? c->number[j].value : 1;
+    problem->input[x->slot].number = j < c->n_numbers ? c->number[j].value : 1;
   }
 }

@@ -199,10 +199,11 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
     if (strcmp(arguments[i].name, "scale"))
       return read_number(arguments[i].name, value, 0, (int64_t *)(void *)place);
     double scale = strtod(value, &end);
-    if (!*value || value[strspn(value, "+-.0123456789eE")] || *end ||
-        !(scale > -1e30 && scale < 1e30) || (float)scale == 0)
-      return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number other than 0", value);
+    if (!*value || value[strspn(value, "+-.0123456789eE")] || *end)
+      return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number", value);
     *(double *)(void *)place = scale;
+    c->arguments.has_scale = 1;
+    return fg_scale_check(scale);
   }
   return FG_OK;
 }
@@ -249,7 +250,7 @@ static fg_status read_positional(const char *text, cli *c) {
 fg_status cli_parse(int argc, char **argv, cli *c) {
   int only_words = 0;
   c->jobs = c->seed = c->size = c->budget = -1;
-  c->arguments = (cli_arguments){-1, -1, -1, -1, -1, 0};
+  c->arguments = (cli_arguments){-1, -1, -1, -1, -1, 0, 0};
   for (int i = 0; i < argc; i++) {
     if (!only_words && !strcmp(argv[i], "--"))
       only_words = 1;

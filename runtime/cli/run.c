@@ -97,7 +97,7 @@ static fg_status fill(run_job *j, fg_problem *p) {
     int a = run_tensor(j, t->name);
     if (t->output) continue;
     const fg_array *file = &j->file[a];
-    if (!run_knows(j, t->name) && t->argument->optional) {
+    if (!run_knows(j, t->name) && t->optional) {
       fg_problem_drop(p, i);
       continue;
     }
@@ -141,8 +141,7 @@ static fg_status launch(run_job *j, const choice *chosen, char name[FG_NAME_MAX]
   device->seed = seed;
   TRY(fg_problem_new(device, &chosen->candidate->recipe, &j->shape, 0, seed, &problem));
   TRY_OUT(fill(j, problem));
-  problem->args.scale = (float)j->c->arguments.scale;
-  cli_numbers_set(j->c, problem->recipe, &problem->args);
+  cli_numbers_set(j->c, problem);
   TRY_OUT(fg_kernel_produce(chosen->op, &chosen->candidate->plan, &kernel));
   strcpy(name, kernel->name);
   TRY_OUT(fg_problem_run(problem, kernel->module));
@@ -157,7 +156,7 @@ out:
 static fg_status check_inputs(run_job *j, const fg_recipe *r) {
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
-    if (r->tensor[i].output || r->tensor[i].argument->optional || run_knows(j, name)) continue;
+    if (r->tensor[i].output || r->tensor[i].optional || run_knows(j, name)) continue;
     if (strcmp(name, "o") && strcmp(name, "lse"))
       return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", name, name);
   }

@@ -117,7 +117,11 @@ fg_status run_read(run_job *j) {
   learn_words(j);
   for (int i = 0; i < j->c->n_in; i++) TRY(read_input(j, &j->c->in[i]));
   TRY(known_extents(j));
-  j->shape = (fg_shape){j->extent[B], j->extent[H], j->extent[HK], j->extent[NQ], j->extent[NK], 0};
+  j->shape = (fg_shape){.b = j->extent[B],
+                        .h = j->extent[H],
+                        .hk = j->extent[HK],
+                        .nq = j->extent[NQ],
+                        .nk = j->extent[NK]};
   return check_extents(j);
 }
 

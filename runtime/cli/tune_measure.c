@@ -242,7 +242,8 @@ static fg_status verify(const race *r, runner *x) {
   verify_verdict verdict;
   struct verdict *v = &here.verdict[x->index];
   const cli *c = r->t->c;
-  verify_case which = {.shape = {1, 2, 1, 203, 333, 0},
+  verify_case which = {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 333},
+                       .given = c->arguments.has_scale ? FG_GIVEN_SCALE : 0,
                        .scale = (float)c->arguments.scale,
                        .seed = 2,
                        .n_numbers = c->n_numbers,

@@ -76,7 +76,7 @@ function family.describe(spec, plan)
     about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
-    outputs = { "o", hooks.norm.second },
+    outputs = { "o", hooks.norm.second .. "?" },
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = grid,

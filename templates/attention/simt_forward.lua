@@ -20,7 +20,7 @@ function family.describe(spec, plan)
     about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
     align = 2,
     inputs = inputs,
-    outputs = { "o", hooks.norm.second },
+    outputs = { "o", hooks.norm.second .. "?" },
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },

@@ -259,7 +259,7 @@ function family.describe(spec, plan)
     about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
-    outputs = { "o", hooks.norm.second },
+    outputs = { "o", hooks.norm.second .. "?" },
     regions = regions,
     maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) },
     steps = {

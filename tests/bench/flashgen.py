@@ -20,6 +20,7 @@ PLAIN = {
     "double": ctypes.c_double,
     "size_t": ctypes.c_size_t,
     "int64_t": ctypes.c_int64,
+    "uint32_t": ctypes.c_uint32,
     "uint64_t": ctypes.c_uint64,
 }
 
@@ -97,15 +98,18 @@ class Flashgen:
         args = Args(size=ctypes.sizeof(Args))
         for name, t in tensors.items():
             setattr(args, name, tensor(t))
-        for place, x in enumerate(inputs):
+        values = (InputValue * len(inputs))()
+        for to, x in zip(values, inputs):
+            to.size = ctypes.sizeof(InputValue)
             if isinstance(x, (int, float)):
-                args.inputs[place].number = x
+                to.number = x
                 continue
             value, grad = x
-            args.inputs[place].value = tensor(value)
+            to.value = tensor(value)
             if grad:
-                args.inputs[place].grad = tensor(grad)
-        keep = (kernel, shape, args, workspace, stream)
+                to.grad = tensor(grad)
+        args.inputs, args.n_inputs = ctypes.addressof(values), len(inputs)
+        keep = (kernel, shape, args, values, workspace, stream)
 
         def run(keep=keep):
             self.check(
@@ -170,7 +174,7 @@ def need_gpu(torch):
 def own_check(library):
     """softmax of (c table[k]) over two keys, q = 0: weights and the table's gradient in closed form."""
     fg, d, c = Flashgen(library, "host"), 8, 1.5
-    shape = Shape(b=1, h=1, hk=1, nq=1, nk=2)
+    shape = Shape(ctypes.sizeof(Shape), b=1, h=1, hk=1, nq=1, nk=2)
     arrays = {x: aligned(ctypes.c_uint16, d * (2 if x in ("k", "v", "dk", "dv") else 1)) for x in
               ("q", "k", "v", "o", "dout", "dq", "dk", "dv")}
     arrays["lse"] = aligned(ctypes.c_float, 1)

@@ -40,7 +40,7 @@ static double median(double *list, int n) {
 }
 
 /* A small problem: the time is the host's. */
-static const fg_shape shape = {1, 2, 2, 64, 64, 0};
+static const fg_shape shape = FG_INIT(fg_shape, .b = 1, .h = 2, .hk = 2, .nq = 64, .nk = 64);
 
 typedef struct {
   fg_context *context;
@@ -75,7 +75,7 @@ static void bind(bench *b, const char *pass) {
   for (int i = 0; i < b->kernel->source->recipe.n_tensors; i++) {
     const fg_recipe_tensor *t = &b->kernel->source->recipe.tensor[i];
     if (t->argument->optional) continue;
-    *fg_args_tensor_of(&b->args, t->argument) =
+    *fg_args_tensor_of(&b->args, t) =
         (fg_tensor){allocate(b, 64 * 64 * 2 * 4), {2 * 64 * 64, 64, 2 * 64, 1}};
   }
   b->workspace = allocate(b, fg_workspace_bytes(b->kernel, &shape) + 256);

@@ -56,7 +56,7 @@ class Cell:
         self.b = TOKENS // n
         self.q, self.k = self.random(self.h, self.d), self.random(self.hk, self.d)
         self.v, self.dout = self.random(self.hk, self.dv), self.random(self.h, self.dv)
-        self.shape = Shape(b=self.b, h=self.h, hk=self.hk, nq=n, nk=n)
+        self.shape = Shape(ctypes.sizeof(Shape), b=self.b, h=self.h, hk=self.hk, nq=n, nk=n)
 
     def random(self, heads, width):
         return torch.randn((self.b, self.n, heads, width), device="cuda", dtype=self.dtype).transpose(1, 2)

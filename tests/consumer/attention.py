@@ -14,12 +14,13 @@ def struct(name, *fields):  # of flashgen.h; those that are filled begin with th
     return type(name, (c.Structure,), {"_fields_": list(fields)})
 
 
-Shape = struct("fg_shape", *((axis, c.c_int64) for axis in "b h hk nq nk align".split()))
+Shape = struct("fg_shape", ("size", c.c_size_t),
+               *((axis, c.c_int64) for axis in "b h hk nq nk align".split()))
 Tensor = struct("fg_tensor", ("data", c.c_void_p), ("stride", c.c_int64 * 4))
-Input = struct("fg_input_value", ("value", Tensor), ("grad", Tensor), ("number", c.c_double))
 TENSORS = "q k v o dout dq dk dv bias dbias lse dlse".split()
 Args = struct("fg_args", ("size", c.c_size_t), *((name, Tensor) for name in TENSORS),
-              ("scale", c.c_float), ("inputs", Input * 8))
+              ("given", c.c_uint32), ("scale", c.c_float), ("inputs", c.c_void_p),
+              ("n_inputs", c.c_int64))
 FIELDS = ("kernel pass dtype head_dim mask bias bias_dims bias_dtype grad_dtype normalizer "
           "deterministic")
 Spec = struct("fg_spec", ("size", c.c_size_t), *((name, c.c_char_p) for name in FIELDS.split()))
@@ -63,7 +64,7 @@ class Attention:
         """o and lse of q [b, nq, h, d] and k, v [b, nk, hk, d]; empty(shape, dtype) makes one."""
         (b, nq, h, _), (_, nk, hk, dv) = q.shape, v.shape
         o, lse = empty((b, nq, h, dv), "float16"), empty((b, h, nq), "float32")
-        shape, kernel = Shape(b, h, hk, nq, nk, 0), c.c_void_p()
+        shape, kernel = Shape(c.sizeof(Shape), b, h, hk, nq, nk, 0), c.c_void_p()
         args = Args(c.sizeof(Args), *map(tensor, (q, k, v, o)), lse=tensor(lse))
         self.call("fg_select", self.op, c.byref(shape), stream, c.byref(kernel))
         scratch = empty((self.lib.fg_workspace_bytes(kernel, c.byref(shape)) + 1,), "uint8")

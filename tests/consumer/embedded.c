@@ -11,7 +11,7 @@
 
 enum { H = 2, N = 90, D = 64, COUNT = N * H * D };
 
-static const fg_shape shape = {1, H, H, N, N, 0};
+static const fg_shape shape = FG_INIT(fg_shape, .b = 1, .h = H, .hk = H, .nq = N, .nk = N);
 
 static int fail(void) {
   fprintf(stderr, "%s\n", fg_error());

@@ -14,7 +14,7 @@
 namespace {
 
 constexpr int H = 4, N = 100, D = 64, count = N * H * D;
-constexpr fg_shape shape = {1, H, H, N, N, 0};
+constexpr fg_shape shape = {sizeof(fg_shape), 1, H, H, N, N, 0};
 
 void check(fg_status status) {
   if (status != FG_OK) device_die(fg_error());

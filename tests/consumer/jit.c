@@ -12,7 +12,7 @@
 
 enum { H = 2, N = 60, D = 64, COUNT = N * H * D };
 
-static const fg_shape shape = {1, H, H, N, N, 0};
+static const fg_shape shape = FG_INIT(fg_shape, .b = 1, .h = H, .hk = H, .nq = N, .nk = N);
 static fg_op *op;
 
 typedef struct {

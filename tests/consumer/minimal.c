@@ -39,11 +39,12 @@ static int run(fg_context *ctx, const char *pass, const fg_shape *shape, const f
 }
 
 int main(void) {
-  const fg_shape shape = {B, H, HK, N, N, 0};
+  fg_shape shape = FG_INIT(fg_shape);
   fg_config config = FG_INIT(fg_config);
   fg_args args = FG_INIT(fg_args);
   fg_context *ctx;
   config.device = "host";
+  shape.b = B, shape.h = H, shape.hk = HK, shape.nq = N, shape.nk = N;
   args.q = tensor(H), args.k = tensor(HK), args.v = tensor(HK), args.o = tensor(H);
   args.dout = tensor(H), args.dq = tensor(H), args.dk = tensor(HK), args.dv = tensor(HK);
   args.lse.data = malloc(sizeof(float) * B * H * N);

@@ -94,14 +94,14 @@ linked() {
 # Without flashgen's own files, but for the library; without a compiler, NVRTC and Lua.
 runs_alone() {
   mkdir -p alone
-  cp -L "$libdir/libflashgen.so.0" alone/
+  cp -L "$libdir/libflashgen.so.0.1" alone/
   cp "$1" alone/program
   (
     cd alone
     says "2 kernels of the program, 0 compiled: right" env -i LD_LIBRARY_PATH="$work/alone:$loader_path" \
       PATH=/nonexistent FLASHGEN_CC=/nonexistent FLASHGEN_NVRTC=/nonexistent \
       FLASHGEN_CACHE=/nonexistent ./program "$device"
-    says "/alone/libflashgen.so.0" env LD_LIBRARY_PATH="$work/alone" ldd ./program
+    says "/alone/libflashgen.so.0.1" env LD_LIBRARY_PATH="$work/alone" ldd ./program
     [ -z "$(env LD_LIBRARY_PATH="$work/alone" ldd ./program | grep -E 'lua|nvrtc|libflashgen-gen')" ] ||
       die "the program is linked with more than libflashgen.so"
   )

@@ -28,7 +28,7 @@ static int make(fg_context *ctx, const char *zoo) {
 static int use(fg_context *ctx) {
   static uint16_t q[8], k[8], o[8], v[8] = {0x3f80, 0x4000, 0x4040, 0x4080};
   static float lse[1];
-  const fg_shape shape = {1, 1, 1, 1, 1, 0};
+  const fg_shape shape = FG_INIT(fg_shape, .b = 1, .h = 1, .hk = 1, .nq = 1, .nk = 1);
   const fg_tensor row = {NULL, {8, 8, 8, 1}};
   fg_args args = FG_INIT(fg_args);
   fg_spec spec = FG_INIT(fg_spec);

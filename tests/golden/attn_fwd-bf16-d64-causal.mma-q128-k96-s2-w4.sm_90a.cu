@@ -323,7 +323,7 @@ typedef struct Params {
   i64 v_b, v_n, v_h;
   u16 *o; // [b, nq, h, 64] bf16
   i64 o_b, o_n, o_h;
-  float *lse; // [b, h, nq] f32
+  float *lse; // [b, h, nq] f32, or null
   int b, h, hk, nq, nk;
   float scale;
 } Params;
@@ -441,7 +441,9 @@ attn_fwd(const __grid_constant__ Params p) {
     const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
     const float lse = total == 0.0f ? NEG_INF : (m[r] + log2_f32(total)) * LN2;
     factor[r] = inverse;
-    if (lane % 4 == 0 && q < p.nq) { stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse); }
+    if (lane % 4 == 0 && q < p.nq && p.lse) {
+      stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse);
+    }
   }
   cp_async_wait_0();
   block_sync(); // Q has been read

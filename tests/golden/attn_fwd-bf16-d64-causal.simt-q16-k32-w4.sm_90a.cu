@@ -223,7 +223,7 @@ typedef struct Params {
   i64 v_b, v_n, v_h;
   u16 *o; // [b, nq, h, 64] bf16
   i64 o_b, o_n, o_h;
-  float *lse; // [b, h, nq] f32
+  float *lse; // [b, h, nq] f32, or null
   int b, h, hk, nq, nk;
   float scale;
 } Params;
@@ -300,7 +300,7 @@ attn_fwd(const __grid_constant__ Params p) {
     const float lse = total == 0.0f ? NEG_INF : (m[r] + log2_f32(total)) * LN2;
     if (q < p.nq) {
       store_row(p.o + (b * p.o_b + h * p.o_h + q * p.o_n), o[r], inverse, DV);
-      if (lane == 0) { stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse); }
+      if (lane == 0 && p.lse) { stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse); }
     }
   }
 }

@@ -1,0 +1,28 @@
+/* sized.c - structs that callers fill: their sizes. */
+#include "sized.h"
+
+#include <string.h>
+
+fg_status fg_size_check(const char *what, size_t size, size_t known) {
+  if (size >= sizeof size && size <= known && size % sizeof size == 0) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "%s: its size is %zu; expected FG_INIT's, at most %zu", what, size,
+                 known);
+}
+
+fg_status fg_args_size_check(size_t size) {
+  const size_t first = offsetof(fg_args, q), after = offsetof(fg_args, given);
+  TRY(fg_size_check("args", size, sizeof(fg_args)));
+  if (size < first || size > after || (size - first) % sizeof(fg_tensor) == 0) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "args: its size, %zu, ends within a tensor; expected FG_INIT's",
+                 size);
+}
+
+fg_status fg_shape_read(const fg_shape *given, fg_shape *own, const fg_shape **shape) {
+  *shape = given;
+  if (given->size == sizeof *given) return FG_OK;
+  TRY(fg_size_check("shape", given->size, sizeof *given));
+  memset(own, 0, sizeof *own);
+  memcpy(own, given, given->size);
+  *shape = own;
+  return FG_OK;
+}
