@@ -135,13 +135,16 @@ static fg_status recall(contest *t) {
   return status;
 }
 
-/* "0.1234 ms, 1.07 times the least, at b16 h16/16 1024x1024": of a time that was measured. */
+/* "0.1234 ms, 1.07 times the least, at b16 h16/16 1024x1024 on NVIDIA H200": of a time that was
+ * measured, and where unless it was here. */
 static void measured_words(const contest *t, int i, size_t size, char *text) {
   const fg_shape *s = t->recalled.shape;
+  const char *device = t->recalled.device;
   snprintf(text, size,
            "%.4g ms, %.3g times the least, at b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64
-           "x%" PRId64,
-           t->recalled.ms[i], t->recalled.ratio[i], s->b, s->h, s->hk, s->nq, s->nk);
+           "x%" PRId64 "%s%s",
+           t->recalled.ms[i], t->recalled.ratio[i], s->b, s->h, s->hk, s->nq, s->nk,
+           *device ? " on " : "", device);
 }
 
 /* What the candidate is compared by, less being better: measured where some are, else expected;
@@ -150,7 +153,7 @@ static double figure(const contest *t, int i) {
   const fg_candidate *candidate = &t->op->candidate[i];
   const fg_device *device = t->op->context->device;
   const char *why = excluded(t, candidate);
-  char words[128];
+  char words[192];
   if (why) return tell(t, &candidate->plan, "%s", why), -1;
   if (!t->recalled.shape) {
     double cost = fg_cost(&candidate->recipe, t->shape, device->arch, device->multiprocessors);
@@ -166,7 +169,7 @@ static double figure(const contest *t, int i) {
 static int fastest(const contest *t) {
   int best = -1;
   double least = 0;
-  char words[128];
+  char words[192];
   for (int i = 0; i < t->op->n_candidates; i++) {
     double x = figure(t, i);
     if (x >= 0 && (best < 0 || x < least)) best = i, least = x;

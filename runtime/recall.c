@@ -79,7 +79,10 @@ typedef struct {
   fg_op *op;
   char head[FG_NAME_MAX + 16]; /* "variant=attn_fwd-bf16-d64.": how an op's lines begin */
   char expression[4096];
-  int64_t *judged; /* when a candidate's numbers or launch were last seen to be good or bad */
+  struct judged { /* by candidate: when its numbers or launch were last seen to be good or bad */
+    bool here;    /* on this device, whatever another says later */
+    int64_t when;
+  } * judged;
 } search;
 
 static int find_candidate(const search *s, const fg_measured *m) {
@@ -95,16 +98,26 @@ static int find_candidate(const search *s, const fg_measured *m) {
   return -1;
 }
 
-/* The place of the candidate's time at the shape, or a new one. */
-static fg_memory *place(fg_op *op, int candidate, const fg_shape *shape) {
+bool fg_device_near(const fg_device *device, const fg_measured *line) {
+  enum { PERCENT = 20 };
+  const int ours = device->multiprocessors, theirs = line->multiprocessors;
+  const int most = ours > theirs ? ours : theirs;
+  return 100 * abs(ours - theirs) <= PERCENT * most; /* a line's arch is in its variant's name */
+}
+
+/* The place of the candidate's time at the shape on the device, or a new one. */
+static fg_memory *place(fg_op *op, int candidate, const fg_shape *shape, const char *device) {
   for (int i = 0; i < op->n_memory; i++)
-    if (op->memory[i].candidate == candidate && !memcmp(&op->memory[i].shape, shape, sizeof *shape))
+    if (op->memory[i].candidate == candidate &&
+        !memcmp(&op->memory[i].shape, shape, sizeof *shape) &&
+        !strcmp(op->memory[i].device, device))
       return &op->memory[i];
   fg_memory *grown = realloc(op->memory, ((size_t)op->n_memory + 1) * sizeof *grown);
   if (!grown) return NULL;
   op->memory = grown;
   grown[op->n_memory] =
       (fg_memory){.candidate = candidate, .shape = *shape, .source = INT32_MAX, .when = -1};
+  strcpy(grown[op->n_memory].device, device);
   return &grown[op->n_memory++];
 }
 
@@ -115,19 +128,28 @@ static bool replaces(const fg_measured *m, int source, const fg_memory *old) {
   return m->when >= old->when;
 }
 
+/* A line's verdict on a candidate: numbers that are wrong, or a launch that broke. */
+static void judge(search *s, int i, const fg_measured *m, bool here) {
+  const bool bad = m->status == FG_MEASURED_WRONG || m->status == FG_MEASURED_FAULT;
+  fg_candidate *candidate = &s->op->candidate[i];
+  struct judged *last = &s->judged[i];
+  if ((!bad && !fg_measured_counts(m)) || m->generation != candidate->recipe.generation) return;
+  if (here < last->here || (here == last->here && m->when < last->when)) return;
+  *last = (struct judged){here, m->when};
+  candidate->bad = bad;
+}
+
 static fg_status take_line(search *s, const fg_measured *m, int source) {
   fg_op *op = s->op;
+  const fg_device *device = op->context->device;
+  const bool here = !strcmp(m->device, device->model);
   int i = find_candidate(s, m);
-  if (i < 0 || strcmp(m->device, op->context->device->model) ||
-      strcmp(m->expression, s->expression) || m->generation > op->candidate[i].recipe.generation)
+  if (i < 0 || (!here && !fg_device_near(device, m)) || strcmp(m->expression, s->expression) ||
+      m->generation > op->candidate[i].recipe.generation)
     return FG_OK;
-  fg_candidate *candidate = &op->candidate[i];
-  bool bad = m->status == FG_MEASURED_WRONG || m->status == FG_MEASURED_FAULT;
-  if ((bad || fg_measured_counts(m)) && m->generation == candidate->recipe.generation &&
-      m->when >= s->judged[i])
-    s->judged[i] = m->when, candidate->bad = bad;
+  judge(s, i, m, here);
   if (!fg_measured_counts(m)) return FG_OK;
-  fg_memory *memory = place(op, i, &m->shape);
+  fg_memory *memory = place(op, i, &m->shape, here ? "" : m->device);
   if (!memory) return fg_fail(FG_EMEMORY, "no memory for wisdom");
   if (replaces(m, source, memory))
     memory->generation = m->generation, memory->source = source, memory->when = m->when,
@@ -178,27 +200,29 @@ fg_status fg_op_remember(fg_op *op) {
  * (tests/bench/fit). */
 enum { FAR = 4 };
 
-/* The class that is nearest; of two the one with more to compute, where a bad choice costs more. */
-static uint64_t nearest(const fg_op *op, const fg_shape *shape, const bool *closed,
+/* The class that is nearest, of this device's times or of near devices'; of two the one with more
+ * to compute, where a bad choice costs more. */
+static uint64_t nearest(const fg_op *op, const fg_shape *shape, const bool *closed, bool here,
                         fg_recalled *r) {
   uint64_t best = 0;
   for (int i = 0; i < op->n_memory; i++) {
     const fg_memory *m = &op->memory[i];
     int distance = fg_shape_distance(&m->shape, shape);
     uint64_t class = fg_shape_class(&m->shape);
-    if (closed[m->candidate] || distance > FAR) continue;
+    if (closed[m->candidate] || distance > FAR || here != !*m->device) continue;
     if (best && (distance > r->distance || (distance == r->distance && class <= best))) continue;
-    best = class, r->distance = distance, r->shape = &m->shape;
+    best = class, r->distance = distance, r->shape = &m->shape, r->device = m->device;
   }
   return best;
 }
 
-/* The least time at the shape of all that are open. */
-static double least_at(const fg_op *op, const fg_shape *shape, const bool *closed) {
+/* The least time at the shape of all that are open, on the device that `at` was measured on. */
+static double least_at(const fg_op *op, const fg_memory *at, const bool *closed) {
   double least = INFINITY;
   for (int i = 0; i < op->n_memory; i++) {
     const fg_memory *m = &op->memory[i];
-    if (!closed[m->candidate] && m->ms < least && !memcmp(&m->shape, shape, sizeof *shape))
+    if (!closed[m->candidate] && m->ms < least && !memcmp(&m->shape, &at->shape, sizeof m->shape) &&
+        !strcmp(m->device, at->device))
       least = m->ms;
   }
   return least;
@@ -211,8 +235,9 @@ static void weigh(const fg_op *op, uint64_t class, const bool *closed, fg_recall
     int n = 0;
     for (int i = 0; i < op->n_memory && !closed[c]; i++) {
       const fg_memory *m = &op->memory[i];
-      if (m->candidate != c || fg_shape_class(&m->shape) != class) continue;
-      sum += log(m->ms / least_at(op, &m->shape, closed)), n++;
+      if (m->candidate != c || fg_shape_class(&m->shape) != class || strcmp(m->device, r->device))
+        continue;
+      sum += log(m->ms / least_at(op, m, closed)), n++;
       if (!r->ms[c] || !memcmp(&m->shape, r->shape, sizeof m->shape)) r->ms[c] = m->ms;
     }
     if (n) r->ratio[c] = exp(sum / n);
@@ -222,7 +247,8 @@ static void weigh(const fg_op *op, uint64_t class, const bool *closed, fg_recall
 fg_status fg_op_recall(const fg_op *op, const fg_shape *shape, const bool *closed,
                        fg_recalled *recalled) {
   *recalled = (fg_recalled){0};
-  uint64_t class = nearest(op, shape, closed, recalled);
+  uint64_t class = nearest(op, shape, closed, true, recalled);
+  if (!class) class = nearest(op, shape, closed, false, recalled);
   if (!class) return FG_OK;
   recalled->ratio = calloc(2 * (size_t)op->n_candidates, sizeof *recalled->ratio);
   if (!recalled->ratio) return fg_fail(FG_EMEMORY, "no memory for a choice");

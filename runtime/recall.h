@@ -3,6 +3,7 @@
 #ifndef FG_RECALL_H
 #define FG_RECALL_H
 
+#include "device.h"
 #include "wisdom.h"
 
 typedef struct fg_op fg_op;
@@ -14,6 +15,7 @@ typedef struct fg_memory {
   int candidate, generation, source; /* source: of two the lower counts */
   int64_t when;
   double ms;
+  char device[FG_MODEL_MAX]; /* the near device that it was measured on; "": this one */
 } fg_memory;
 
 /* What the nearest class that was measured says for a shape. */
@@ -22,6 +24,7 @@ typedef struct fg_recalled {
   int distance;          /* fg_shape_distance; 0: the shape's own class */
   double *ratio;         /* of each candidate's time to the best one's; 0: not measured there */
   double *ms;            /* at `shape`, or another of the class */
+  const char *device;    /* whose times they are: a near device's model; "": this one's */
 } fg_recalled;
 
 /* Reads the context's files, config's or those of FLASHGEN_WISDOM. FG_EIO: one that config names
@@ -29,10 +32,16 @@ typedef struct fg_recalled {
 fg_status fg_context_wisdom(fg_context *context, int n, const char *const *files);
 void fg_context_forget(fg_context *context);
 
+/* Does a line of another device say something about this one? It is near where it runs the same
+ * code on about as many multiprocessors: an H200 for an H100. Memory is not compared: plans of one
+ * spec move the same tensors, so that which is fastest hangs on multiprocessors. */
+bool fg_device_near(const fg_device *device, const fg_measured *line);
+
 /* Fills op->memory and marks candidates that were found wrong; the caller holds op->lock. */
 fg_status fg_op_remember(fg_op *op);
 
-/* Of the candidates that are not closed (an array of n_candidates). Free with fg_recalled_free,
+/* Of the candidates that are not closed (an array of n_candidates): times of this device where some
+ * are near, else those of a near one. Free with fg_recalled_free,
  * also after a failure. */
 fg_status fg_op_recall(const fg_op *op, const fg_shape *shape, const bool *closed,
                        fg_recalled *recalled);

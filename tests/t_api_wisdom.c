@@ -111,6 +111,61 @@ START_TEST(lines_that_do_not_count) {
 }
 END_TEST
 
+static fg_measured line_on(const char *device, int multiprocessors, const char *plan, double ms) {
+  fg_measured m = line_of(plan, ms);
+  snprintf(m.device, sizeof m.device, "%s", device);
+  m.multiprocessors = multiprocessors;
+  return m;
+}
+
+/* The words of FLASHGEN_VERBOSE=dispatch for the plan that is taken. */
+static void chosen_and_told(char words[512]) {
+  FILE *kept = stderr, *told = tmpfile();
+  char line[512];
+  *words = 0;
+  ck_assert_ptr_nonnull(told);
+  setenv("FLASHGEN_VERBOSE", "dispatch", 1);
+  stderr = told;
+  chosen();
+  stderr = kept;
+  unsetenv("FLASHGEN_VERBOSE");
+  rewind(told);
+  while (fgets(line, sizeof line, told))
+    if (strstr(line, ": taken, ")) snprintf(words, 512, "%s", strstr(line, ": taken, "));
+  fclose(told);
+}
+
+/* A device of as many multiprocessors speaks where this one has nothing to say. Two that are near
+ * are not mixed: their times say nothing of each other. */
+START_TEST(near_devices) {
+  char words[512];
+  put_in("w.txt", line_on("far away", 2, B, 0.01));
+  ck_assert_str_eq(chosen(), modelled);
+  put_in("w.txt", line_on("the other", 1, A, 2));
+  put_in("w.txt", line_on("the other", 1, modelled, 3));
+  put_in("w.txt", line_on("a third", 1, B, 2.5));
+  put_in("w.txt", line_on("a third", 1, A, 9));
+  ck_assert_str_eq(chosen(), A);
+  chosen_and_told(words);
+  ck_assert_str_eq(words, ": taken, 2 ms, 1 times the least, at b2 h4/4 1000x1000 on the other\n");
+  put(B, 7); /* however slow, it is this one's */
+  ck_assert_str_eq(chosen(), B);
+  chosen_and_told(words);
+  ck_assert_str_eq(words, ": taken, 7 ms, 1 times the least, at b2 h4/4 1000x1000\n");
+}
+END_TEST
+
+/* Wrong numbers there are believed until they have been right here. */
+START_TEST(near_devices_that_were_wrong) {
+  fg_measured m = line_on("the other", 1, modelled, 1);
+  m.status = FG_MEASURED_WRONG, m.verified = false, m.when = 2000;
+  put_in("w.txt", m);
+  ck_assert(strcmp(chosen(), modelled) != 0);
+  put(modelled, 1); /* earlier */
+  ck_assert_str_eq(chosen(), modelled);
+}
+END_TEST
+
 /* An older generation ranks where nothing newer is known. */
 START_TEST(generations) {
   templates_change("attention/mma_forward.lua", "local tiles",
@@ -349,6 +404,8 @@ int main(void) {
   tcase_add_checked_fixture(cases, enter, templates_leave);
   tcase_add_test(cases, least_time_wins);
   tcase_add_test(cases, lines_that_do_not_count);
+  tcase_add_test(cases, near_devices);
+  tcase_add_test(cases, near_devices_that_were_wrong);
   tcase_add_test(cases, generations);
   tcase_add_test(cases, files_in_order);
   tcase_add_test(cases, files_that_are_none);

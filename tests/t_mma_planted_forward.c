@@ -161,9 +161,9 @@ static const planted_bug forward[] = {
      "and \"1\" or \"1\", \"k < p.nk\", pair.test)", .words = F_TWO LOADED, .fault = BEYOND},
     /* heads, and what is kept */
     {FORWARD, "g = h / (p.h / p.hk);", "g = h % p.hk;", .words = F_TWO FULL},
-    {FORWARD, "if (lane % 4 == 0 && q < p.nq) { stg_f32", "if (q < p.nq) { stg_f32",
+    {FORWARD, "if (lane % 4 == 0 && q < p.nq && p.$(norm.second)) {", "if (q < p.nq) {",
      .words = F_TWO CAUSAL, .fault = "race: store at"},
-    {FORWARD, "if (lane % 4 == 0 && q < p.nq) { stg_f32", "if (lane % 4 == 0) { stg_f32",
+    {FORWARD, "if (lane % 4 == 0 && q < p.nq && p.$(norm.second)) {", "if (lane % 4 == 0) {",
      .words = F_TWO CAUSAL, .fault = STORED},
 };
 enum { FORWARD_N = sizeof forward / sizeof *forward };
