@@ -22,7 +22,8 @@ static fg_status damaged(const fg_zoo_reader *z, const char *what) {
   return fg_fail(FG_EIO, "%s is damaged: %s", z->manifest, what);
 }
 
-/* Format, length and checksum: nothing between them is looked at before they are right. */
+/* Format, length and checksum: nothing between them is looked at before they are right. Afterwards
+ * the first line is a line, and what follows it ends where the checksum's begins. */
 static fg_status check_frame(fg_zoo_reader *z, size_t n) {
   const size_t foot = strlen(footer) + FG_DIGEST_HEX; /* with its line's end */
   char digest[FG_DIGEST_HEX];
@@ -31,13 +32,14 @@ static fg_status check_frame(fg_zoo_reader *z, size_t n) {
   if (format > FG_ZOO_FORMAT)
     return fg_fail(FG_EIO, "%s has format %d; this flashgen reads format %d", z->manifest, format,
                    FG_ZOO_FORMAT);
-  char *last = n > foot ? z->text + n - foot : z->text;
+  char *last = n > foot ? z->text + n - foot : z->text, *line_end = memchr(z->text, '\n', n);
   if (format < 1) return damaged(z, "it is no manifest of a zoo");
   if (memchr(z->text, 0, n) || z->text[n - 1] != '\n' || strncmp(last, footer, strlen(footer)))
     return damaged(z, "its end is missing");
   fg_zoo_digest(z->text, (size_t)(last - z->text), digest);
   if (strncmp(last + strlen(footer), digest, FG_DIGEST_HEX - 1))
     return damaged(z, "its checksum does not fit");
+  if (!line_end || line_end >= last) return damaged(z, "its first line does not end");
   *last = 0;
   return FG_OK;
 }

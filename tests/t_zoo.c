@@ -172,6 +172,7 @@ START_TEST(crafted_manifests) {
     const char *from, *to, *error;
   } kinds[] = {
       {"zoo 1", "zoo 2", " has format 2; this flashgen reads format 1"},
+      {"zoo 1\n", "zoo 1", " is damaged: line 2: expected \"variant\""},
       {"zoo 1", "zoo x", " is damaged: it is no manifest of a zoo"},
       {"flashgen", "flaxhgen", " is damaged: it is no manifest of a zoo"},
       {"variant attn_fwd-bf16-d16.", "variant ../../etc/x.",
@@ -195,6 +196,57 @@ START_TEST(crafted_manifests) {
     craft(kinds[i].from, kinds[i].to);
     ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_EIO);
     ck_assert_str_eq(fg_error() + strlen("zoo/manifest.txt"), kinds[i].error);
+  }
+}
+END_TEST
+
+static void craft_all(const char *text, size_t n) {
+  static char whole[ZOO_TEXT + 64];
+  char digest[FG_DIGEST_HEX];
+  memcpy(whole, text, n);
+  fg_zoo_digest(whole, n, digest);
+  n += (size_t)sprintf(whole + n, "checksum %s\n", digest);
+  scratch_put("zoo/manifest.txt", whole, n);
+}
+
+/* A checksum that fits behind all sorts of text: opened or refused, by the reader and by who makes
+ * the zoo anew. */
+START_TEST(crafted_anyhow) {
+  static char good[ZOO_TEXT], text[ZOO_TEXT];
+  uint64_t state = 7;
+  zoo_made(0);
+  zoo_slurp("zoo/manifest.txt", good);
+  *strstr(good, "checksum ") = 0;
+  const size_t n = strlen(good);
+  craft_all(good, strlen("flashgen zoo 1")); /* nothing behind it, not even the line's end */
+  fg_zoo_reader *zoo = NULL;
+  ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_EIO);
+  ck_assert_str_eq(fg_error(), "zoo/manifest.txt is damaged: its first line does not end");
+  char note[256];
+  fg_zoo_make *make;
+  ck_assert_int_eq(fg_zoo_make_open("zoo", &zoo_never, sizeof note, note, &make), FG_OK);
+  ck_assert_str_eq(note,
+                   "zoo/manifest.txt is damaged: its first line does not end; it is made anew");
+  fg_zoo_make_close(make);
+  for (int i = 0; i < 3000; i++) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    size_t at = (size_t)(state >> 33) % n, length = (size_t)(state >> 20) % 40;
+    memcpy(text, good, n);
+    if (at + length > n) length = n - at;
+    if (i % 3 == 0) /* cut to so much, or without some of it, or with another byte */
+      craft_all(text, at);
+    else if (i % 3 == 1)
+      memmove(text + at, text + at + length, n - at - length), craft_all(text, n - length);
+    else
+      text[at] = (char)(1 + (state >> 12) % 255), craft_all(text, n);
+    if (fg_zoo_open("zoo", &zoo) != FG_OK) continue;
+    for (int j = 0; j < fg_zoo_count(zoo); j++) {
+      fg_recipe recipe;
+      fg_code code = {0};
+      fg_zoo_recipe(zoo, fg_zoo_at(zoo, j), &recipe);
+      if (fg_zoo_read(zoo, fg_zoo_at(zoo, j), &code) == FG_OK) free(code.data);
+    }
+    fg_zoo_free(zoo);
   }
 }
 END_TEST
@@ -247,6 +299,7 @@ int main(void) {
   tcase_add_test(zoos, stale_files_go);
   tcase_add_test(zoos, damaged_code);
   tcase_add_test(zoos, damaged_manifests);
+  tcase_add_test(zoos, crafted_anyhow);
   tcase_add_test(zoos, crafted_manifests);
   tcase_add_test(zoos, crafted_recipe);
   tcase_add_test(zoos, no_zoo);
