@@ -119,21 +119,9 @@ fg_status fg_open(const fg_config *given, fg_context **context) {
   return status;
 }
 
-static void free_op(fg_op *op) {
-  for (int i = 0; i < op->n_candidates; i++) fg_kernel_free(op->candidate[i].kernel);
-  for (int i = 0; i < FG_MEMO; i++) free(op->memo[i]);
-  pthread_mutex_destroy(&op->lock);
-  free(op->candidate);
-  free(op->memory);
-  free(op);
-}
-
 void fg_close(fg_context *c) {
   if (!c) return;
-  for (fg_op *op = c->ops, *next; op; op = next) {
-    next = op->next;
-    free_op(op);
-  }
+  fg_ops_free(&c->ops);
   fg_gen_free(c->gen);
   if (c->cache) fg_cache_close(c->cache);
   for (int i = 0; i < c->n_zoos; i++) fg_zoo_free(c->zoo[i]);
@@ -159,28 +147,6 @@ static fg_status one_point(const fg_spec *spec, fg_point *point, fg_limits *limi
     *point = grid->point[0], *limits = *grid->limits[0];
   fg_grid_free(grid);
   return status;
-}
-
-static fg_op *find_op(fg_context *c, const fg_point *point, const fg_limits *limits) {
-  for (fg_op *op = c->ops; op; op = op->next)
-    if (fg_point_equal(&op->point, point) && !memcmp(&op->limits, limits, sizeof *limits))
-      return op;
-  return NULL;
-}
-
-fg_status fg_context_op(fg_context *c, const fg_point *point, const fg_limits *limits,
-                        fg_op **result) {
-  pthread_mutex_lock(&c->lock);
-  fg_op *op = find_op(c, point, limits);
-  if (!op && (op = calloc(1, sizeof *op))) {
-    *op = (fg_op){.context = c, .next = c->ops, .point = *point, .limits = *limits};
-    pthread_mutex_init(&op->lock, NULL);
-    c->ops = op;
-  }
-  pthread_mutex_unlock(&c->lock);
-  if (!op) return fg_fail(FG_EMEMORY, "no memory for an op");
-  *result = op;
-  return FG_OK;
 }
 
 fg_status fg_define(fg_context *c, const fg_spec *spec, fg_op **result) {

@@ -1,5 +1,5 @@
-/* context.h - what a context holds: shared by context.c (life, ops), candidates.c (what there is to
- * choose from), recall.c (what is known of it), dispatch.c (choosing), produce.c (making) and
+/* context.h - what a context holds: shared by context.c (life), ops.c, candidates.c (what there is
+ * to choose from), recall.c (what is known of it), dispatch.c (choosing), produce.c (making) and
  * report.c (what it says of all that).
  */
 #ifndef FG_CONTEXT_H
@@ -31,7 +31,8 @@ typedef struct fg_choice {
 
 struct fg_op {
   fg_context *context;
-  fg_op *next;
+  fg_op *next; /* of the same bucket; under context->lock, as `users` is */
+  int users;   /* calls of fg_define that fg_release has not taken back */
   fg_point point;
   fg_limits limits;
   pthread_mutex_t lock; /* of candidates, and of filling the memo */
@@ -41,6 +42,13 @@ struct fg_op {
   int n_memory;
   _Atomic(fg_choice *) memo[FG_MEMO];
 };
+
+/* Ops by what they compute: chains. */
+typedef struct fg_ops {
+  fg_op **bucket;
+  size_t n_buckets, n; /* n_buckets: 0, or a power of 2 */
+} fg_ops;
+void fg_ops_free(fg_ops *ops);
 
 struct fg_kernel {
   fg_op *op;
@@ -61,7 +69,7 @@ struct fg_context {
   int n_wisdom;
   bool shipped;                   /* behind them comes what is built in */
   fg_gen *gen;                    /* opened when first needed, used under gen_lock */
-  pthread_mutex_t gen_lock, lock; /* lock: of the list of ops */
+  pthread_mutex_t gen_lock, lock; /* lock: of the table of ops */
   char *templates, *plan;
   int no_fallback;
   bool jit;
@@ -69,7 +77,7 @@ struct fg_context {
   void (*warn)(void *context, const char *sentence);
   void *warn_context;
   atomic_flag slow; /* it has been said that simt is */
-  fg_op *ops;
+  fg_ops ops;
   unsigned fork_generation;       /* of the process that opened it */
   bool identified;                /* the next two are known; under gen_lock */
   bool recalled;                  /* there is no compiler: its name is the cache's */
@@ -103,7 +111,7 @@ fg_status fg_context_recall(fg_context *context);
 /* The kernel that the one remembered made, for when the one that is here cannot be used. */
 bool fg_context_earlier(fg_context *context, const char *name, const fg_entry **entry);
 
-/* The op of a point within restrictions, made by the first call. */
+/* The op of a point within restrictions, made by the first call; each call is a use of it. */
 fg_status fg_context_op(fg_context *context, const fg_point *point, const fg_limits *limits,
                         fg_op **op);
 

@@ -186,6 +186,10 @@ void fg_close(fg_context *context);
 /* Checks and copies the spec; the only call that reads its strings. FG_ESPEC with all mistakes, and
  * for a spec that is more than one kernel (a list in a field). Equal specs give equal ops. */
 fg_status fg_define(fg_context *context, const fg_spec *spec, fg_op **op);
+/* Takes one fg_define back. With the last one of an op it is freed with its kernels: none of them
+ * may be running or in a graph. What is never taken back goes with the context; the texts of its
+ * masks and scores stay with the process. NULL is legal. */
+void fg_release(fg_op *op);
 
 /* The best kernel for the shape. Shapes of one class (lengths in quarter octaves, batch times heads
  * in powers of two, align) share one: hot, it takes no lock and allocates nothing. The first time

@@ -155,6 +155,39 @@ static char *expanded(const char *name) {
   return text;
 }
 
+/* An op lives as long as somebody uses it, however many there are. */
+START_TEST(test_release) {
+  enum { SPECS = 3000 };
+  static fg_op *op[SPECS];
+  fg_context *context = api_open("cache");
+  fg_spec spec = api_spec("head_dim=8");
+  char score[32];
+  for (int round = 0; round < 2; round++)
+    for (int i = 0; i < SPECS; i++) {
+      fg_op *again;
+      snprintf(score, sizeof score, "s * %d.5", i);
+      spec.score = score;
+      GOOD(fg_define(context, &spec, &again));
+      if (round) ck_assert_ptr_eq(again, op[i]);
+      op[i] = again;
+    }
+  ck_assert_uint_eq(context->ops.n, SPECS);
+  for (int i = 0; i < 2 * SPECS; i++) {
+    ck_assert_uint_eq(context->ops.n, (size_t)(i < SPECS ? SPECS : 2 * SPECS - i));
+    fg_release(op[i % SPECS]);
+  }
+  ck_assert_uint_eq(context->ops.n, 0);
+  fg_release(NULL);
+  fg_op *used = api_define(context, SMALL);
+  api_select(used, api_shape);
+  api_counts(context, 0, 1, 1, 1);
+  fg_release(used);
+  api_select(api_define(context, SMALL), api_shape); /* loaded anew */
+  api_counts(context, 2, 2, 1, 2);
+  fg_close(context);
+}
+END_TEST
+
 START_TEST(test_emit) {
   static const struct {
     const char *words, *arch, *name;
@@ -266,6 +299,7 @@ int main(void) {
   tcase_add_test(cases, test_older_structs);
   tcase_add_test(cases, test_define);
   tcase_add_test(cases, test_equal_specs);
+  tcase_add_test(cases, test_release);
   tcase_add_test(cases, test_emit);
   tcase_add_test(cases, test_locale);
   tcase_add_test(cases, test_info);

@@ -198,9 +198,15 @@ static int refused(fg_status status) {
          !strcmp(fg_error(), "this context was opened before a fork: the child opens its own");
 }
 
+static fg_op *only_op(const fg_context *context) {
+  size_t i = 0;
+  while (!context->ops.bucket[i]) i++;
+  return context->ops.bucket[i];
+}
+
 static int use_parents(fg_context *context) {
   fg_spec spec = api_spec(SMALL);
-  fg_op *op = context->ops, *other;
+  fg_op *op = only_op(context), *other;
   fg_kernel *kernel = op->candidate[0].kernel;
   fg_args args = FG_INIT(fg_args);
   char *text;
