@@ -151,10 +151,66 @@ static fg_status check_parameters(const char *name, const fg_head *head) {
   return FG_OK;
 }
 
+/* Definitions of one name differ in how many parameters they have; a table finds them by both. */
+typedef struct {
+  fg_head *head; /* of each definition */
+  int *slot;     /* a definition's number + 1; 0: free */
+  size_t slots;  /* a power of 2, more than there are definitions */
+} heads;
+
+/* The number of an earlier definition like definition d, which else is entered; -1: there is none.
+ */
+static int enter_head(heads *h, int d) {
+  const fg_head *head = &h->head[d];
+  size_t i = (size_t)head->n;
+  for (const char *c = head->name; *c; c++) i = i * 31 + (unsigned char)*c;
+  for (i &= h->slots - 1; h->slot[i]; i = (i + 1) & (h->slots - 1)) {
+    const fg_head *other = &h->head[h->slot[i] - 1];
+    if (other->n == head->n && !strcmp(other->name, head->name)) return h->slot[i] - 1;
+  }
+  h->slot[i] = d + 1;
+  return -1;
+}
+
+static fg_status check_definition(const fg_pair *definition, const fg_formula *f, heads *h, int d) {
+  const fg_definitions builtin = fg_formula_builtin();
+  fg_head *head = &h->head[d], other;
+  fg_status status = fg_formula_head(definition->name, head);
+  if (status != FG_OK) return fg_fail_in(status, "define");
+  const char *taken = fg_formula_reserved(head->name);
+  for (int i = 0; i < f->n_inputs; i++)
+    if (!strcmp(f->input[i].name, head->name)) taken = "an input";
+  for (int j = 0; j < builtin.n; j++)
+    if (fg_formula_head(builtin.list[j].name, &other) == FG_OK && !strcmp(other.name, head->name))
+      taken = "a definition of flashgen";
+  if (enter_head(h, d) >= 0) taken = "defined already";
+  if (taken)
+    return fg_fail(FG_ESPEC, "define.%s: the name is taken: it is %s", definition->name, taken);
+  return check_parameters(definition->name, head);
+}
+
+static fg_status check_definitions(const fg_formula_texts *texts, const fg_formula *f) {
+  const int n = texts->n_definitions;
+  heads h = {.slots = 16};
+  fg_status status = FG_OK;
+  if (!n) return FG_OK;
+  if (n > FG_DEFINITION_MAX)
+    return fg_fail(FG_ESPEC, "define: %d definitions; at most %d", n, FG_DEFINITION_MAX);
+  while (h.slots < 2 * (size_t)n) h.slots *= 2;
+  h.head = malloc((size_t)n * sizeof *h.head);
+  h.slot = calloc(h.slots, sizeof *h.slot);
+  if (!h.head || !h.slot) status = fg_fail(FG_EMEMORY, "no memory for definitions");
+  for (int d = 0; d < n && status == FG_OK; d++)
+    status = check_definition(&texts->definition[d], f, &h, d);
+  free(h.head);
+  free(h.slot);
+  return status;
+}
+
 /* Names of inputs and definitions are one space, with those of the language. */
 static fg_status check_clashes(const fg_formula_texts *texts, const fg_formula *f) {
   fg_definitions builtin = fg_formula_builtin();
-  fg_head head, other;
+  fg_head head;
   for (int i = 0; i < f->n_inputs; i++)
     for (int j = 0; j < f->n_inputs; j++)
       if (f->input[j].grad && *f->input[i].name == 'd' &&
@@ -167,25 +223,7 @@ static fg_status check_clashes(const fg_formula_texts *texts, const fg_formula *
           !strcmp(head.name, f->input[i].name))
         return fg_fail(FG_ESPEC, "inputs.%s: the name is taken: %s is a definition of flashgen",
                        head.name, builtin.list[j].name);
-  for (int d = 0; d < texts->n_definitions; d++) {
-    fg_status status = fg_formula_head(texts->definition[d].name, &head);
-    if (status != FG_OK) return fg_fail_in(status, "define");
-    const char *taken = fg_formula_reserved(head.name);
-    for (int i = 0; i < f->n_inputs; i++)
-      if (!strcmp(f->input[i].name, head.name)) taken = "an input";
-    for (int j = 0; j < builtin.n; j++)
-      if (fg_formula_head(builtin.list[j].name, &other) == FG_OK && !strcmp(other.name, head.name))
-        taken = "a definition of flashgen";
-    for (int j = 0; j < d; j++)
-      if (fg_formula_head(texts->definition[j].name, &other) == FG_OK &&
-          !strcmp(other.name, head.name) && other.n == head.n)
-        taken = "defined already";
-    if (taken)
-      return fg_fail(FG_ESPEC, "define.%s: the name is taken: it is %s", texts->definition[d].name,
-                     taken);
-    TRY(check_parameters(texts->definition[d].name, &head));
-  }
-  return FG_OK;
+  return check_definitions(texts, f);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -237,7 +275,7 @@ fg_status fg_formula_read(const fg_formula_texts *texts, fg_formula *f, bool *un
   int kept = 0, left = 0;
   for (int i = 0; i < f->n_inputs; i++) {
     bool used = fg_tree_takes(&f->tree, f->mask, i) || fg_tree_takes(&f->tree, f->score, i);
-    for (int j = 0; used && unused && j < texts->n_inputs; j++)
+    for (int j = 0; f->input[i].named && unused && j < texts->n_inputs; j++)
       if (!strcmp(texts->input[j].name, f->input[i].name)) unused[j] = false;
     *(used ? &f->input[kept++] : &others[left++]) = f->input[i];
   }

@@ -8,7 +8,7 @@
 #include "elem.h"
 #include "tree.h"
 
-enum { FG_INPUT_MAX = 8, FG_INPUT_NAME = 24, FG_FORMULA_TEXT = 1 << 16 };
+enum { FG_INPUT_MAX = 8, FG_INPUT_NAME = 24, FG_FORMULA_TEXT = 1 << 16, FG_DEFINITION_MAX = 10000 };
 
 /* An input: a number of the launch, or a tensor of `rank` axes. An extent is "b", "h", "hk", "q" or
  * "k", the length of that axis; "1"; or an integer expression in nq and nk. */
@@ -16,6 +16,7 @@ typedef struct fg_input {
   char name[FG_INPUT_NAME];
   fg_type type; /* of a value */
   bool tensor, grad, monotone;
+  bool named; /* some text has its name, though folding may have left nothing of it */
   fg_elem elem;
   int rank;
   char extent[FG_NODE_ARGS][64];

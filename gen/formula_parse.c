@@ -115,6 +115,7 @@ static fg_status read_element(fg_parser *p, const char *where, int input, int *o
 
 static fg_status use_input(fg_parser *p, const char *where, int input, int *out) {
   const fg_input *x = &p->f->input[input];
+  p->f->input[input].named = true;
   if (x->grad && p->place == FG_IN_MASK)
     return fg_parse_bad(p, where, "%s has a gradient and cannot stand in a mask", x->name);
   if (fg_parse_is(p, "[")) {
@@ -135,6 +136,7 @@ static fg_status read_argument(fg_parser *p, fg_binding *b) {
   const char *behind = p->at + strspn(p->at, " \t\n");
   if (input >= 0 && p->f->input[input].tensor && (*behind == ',' || *behind == ')')) {
     fg_parse_next(p);
+    p->f->input[input].named = true;
     b->node = 0, b->input = input;
     return FG_OK;
   }

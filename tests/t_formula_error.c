@@ -74,6 +74,8 @@ static const struct {
     {{"score=s", "define.window(l, r)=k < l"},
      "define.window(l, r): the name is taken: it is a definition of flashgen"},
     {{"score=s", "inputs.w=int", "define.w=k < 2"}, "define.w: the name is taken: it is an input"},
+    {{"score=s", "define.f(n)=k < n", "define.f(m)=k < m"},
+     "define.f(m): the name is taken: it is defined already"},
     {{"score=s", "define.f(k)=k < 3"},
      "define.f(k): the parameter's name k is taken: it is a name of the language"},
     {{"score=s", "define.f(n, exp)=n < 3"},

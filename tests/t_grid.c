@@ -56,6 +56,37 @@ START_TEST(one_table) {
 }
 END_TEST
 
+/* An input that some text names may be declared, also where folding leaves nothing of it. */
+START_TEST(inputs_that_fold_away) {
+  put("a.lua", "return { head_dim = 64, inputs = { w = 'i32[h]' },"
+               " mask = { 'k <= p', 'true ? k <= p : w[h] > 0', 'k <= p || never(w)' },"
+               " define = { ['never(x)'] = '3 < 2' } }");
+  reads("a.lua", 1, 3, 0, 2);
+  ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d64-causal");
+  ck_assert_int_eq(read_line("head_dim=64 inputs.w=i32[h] mask=causal"), FG_ESPEC);
+  ck_assert_str_eq(fg_error(), "inputs.w: declared, but no point uses it");
+}
+END_TEST
+
+static void put_definitions(int n) {
+  char *text = malloc((size_t)n * 48 + 128), *at = text;
+  ck_assert_ptr_nonnull(text);
+  at += sprintf(at, "return { head_dim = 64, mask = 'n7(q)', define = {");
+  for (int i = 0; i < n; i++) at += sprintf(at, "['n%d(x)'] = 'k - x < %d', ", i, i);
+  strcpy(at, "} }");
+  put("many.lua", text);
+  free(text);
+}
+
+START_TEST(many_definitions) {
+  put_definitions(10000);
+  reads("many.lua", 1, 1, 0, 0);
+  put_definitions(10001);
+  ck_assert_int_eq(read_line("many.lua"), FG_ESPEC);
+  ck_assert_str_eq(fg_error(), "many.lua: table 1: define: 10001 definitions; at most 10000");
+}
+END_TEST
+
 START_TEST(axes_last_fastest) {
   put("a.lua", "return { pass = { 'forward', 'backward' }, head_dim = { 64, '192/128' },\n"
                "  mask = { 'causal', 'full' } }");
@@ -266,6 +297,8 @@ int main(void) {
   TCase *grids = tcase_create("grids");
   tcase_add_checked_fixture(grids, scratch_enter, leave);
   tcase_add_test(grids, one_table);
+  tcase_add_test(grids, inputs_that_fold_away);
+  tcase_add_test(grids, many_definitions);
   tcase_add_test(grids, axes_last_fastest);
   tcase_add_test(grids, lists_of_tables_and_files);
   tcase_add_test(grids, equal_points_merge);
