@@ -2,10 +2,10 @@
 #define _GNU_SOURCE /* memmem */
 #include "host_cc.h"
 
+#include "host_dir.h"
 #include "process.h"
 #include "setting.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,17 +14,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIR_SIZE = 496, PATH_SIZE = 512, MAP_SIZE = PATH_MAX + 32, OUTPUT = 8192, ERRORS = 5 };
+enum { PATH_SIZE = 512, MAP_SIZE = PATH_MAX + 32, OUTPUT = 8192, ERRORS = 5 };
 
 /* One compile. All that is made, the compiler's own files too, lies in `dir` and goes with it. */
 typedef struct {
   const fg_source *source;
   const char *name;
-  char dir[DIR_SIZE];
+  fg_host_dir dir;
 } job;
 
 static void path_of(const job *j, const char *file, char path[PATH_SIZE]) {
-  snprintf(path, PATH_SIZE, "%s/%s", j->dir, file);
+  snprintf(path, PATH_SIZE, "%s/%s", j->dir.path, file);
 }
 
 static fg_status write_source(const job *j) {
@@ -97,8 +97,30 @@ int fg_host_cc_options(size_t size, char *text) {
  * give equal bytes wherever they are compiled. */
 static void map_paths(const job *j, char here[MAP_SIZE], char there[MAP_SIZE]) {
   char cwd[PATH_MAX];
-  snprintf(here, MAP_SIZE, "-ffile-prefix-map=%s=.", getcwd(cwd, sizeof cwd) ? cwd : j->dir);
-  snprintf(there, MAP_SIZE, "-ffile-prefix-map=%s=.", j->dir);
+  snprintf(here, MAP_SIZE, "-ffile-prefix-map=%s=.", getcwd(cwd, sizeof cwd) ? cwd : j->dir.path);
+  snprintf(there, MAP_SIZE, "-ffile-prefix-map=%s=.", j->dir.path);
+}
+
+/* What a compiler says when the machine fails it, and not the text that it compiles. */
+static fg_status machine_fault(const job *j, const char *compiler, int code, const char *output) {
+  static const struct {
+    const char *words;
+    fg_status status;
+  } faults[] = {{"No space left on device", FG_EIO},
+                {"Disk quota exceeded", FG_EIO},
+                {"Read-only file system", FG_EIO},
+                {"Too many open files", FG_EIO},
+                {"Cannot allocate memory", FG_EMEMORY},
+                {"out of memory", FG_EMEMORY},
+                {"memory exhausted", FG_EMEMORY},
+                {"Killed signal terminated", FG_EMEMORY},
+                {"Resource temporarily unavailable", FG_EIO}};
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    if (strstr(output, faults[i].words))
+      return fg_fail(faults[i].status, "%s: %s, working in %s (TMPDIR), says: %s", j->name,
+                     compiler, fg_setting_text(FG_SET_TMPDIR, NULL), faults[i].words);
+  if (code <= 128) return FG_OK;
+  return fg_fail(FG_EENVIRONMENT, "%s: %s was ended by signal %d", j->name, compiler, code - 128);
 }
 
 static fg_status compile(const job *j) {
@@ -112,12 +134,13 @@ static fg_status compile(const job *j) {
   memcpy(argv + 1, options, sizeof options);
   const char *const files[] = {here, there, "-o", library, source, "-lm", NULL};
   memcpy(argv + 1 + OPTIONS, files, sizeof files);
-  TRY(run_compiler(j->dir, argv, sizeof output, output, &code));
+  TRY(run_compiler(j->dir.path, argv, sizeof output, output, &code));
   if (code == 0 && !access(library, R_OK)) return FG_OK;
   if (code == 0)
     return fg_fail(FG_EENVIRONMENT,
                    "%s (%s) ends without an error, but makes no library: it is no C compiler",
                    argv[0], fg_settings[FG_SET_CC].name);
+  TRY(machine_fault(j, argv[0], code, output));
   add_places(j, output, sizeof text, text);
   return fg_fail(FG_ECOMPILER, "%s: %s refused it (exit %d):%s", j->name, argv[0], code, text);
 }
@@ -141,27 +164,17 @@ static fg_status read_library(const job *j, fg_code *code) {
   return fg_fail(FG_EIO, "%s: cannot be read", path);
 }
 
-static void remove_files(const job *j) {
-  DIR *dir = opendir(j->dir);
-  for (struct dirent *e; dir && (e = readdir(dir));) unlinkat(dirfd(dir), e->d_name, 0);
-  if (dir) closedir(dir);
-  rmdir(j->dir);
-}
-
 fg_status fg_host_cc_compile(const char *name, const fg_source *source, fg_code *code) {
-  job j = {source, name, ""};
+  job j = {.source = source, .name = name};
   fg_code made = {0};
   fg_status status = FG_OK;
-  snprintf(j.dir, sizeof j.dir, "%s/flashgen-XXXXXX", fg_setting_text(FG_SET_TMPDIR, NULL));
-  if (!mkdtemp(j.dir))
-    return fg_fail(FG_EIO, "%s: no temporary directory there: %s",
-                   fg_setting_text(FG_SET_TMPDIR, NULL), strerror(errno));
+  TRY(fg_host_dir_make(&j.dir));
   TRY_OUT(write_source(&j));
   TRY_OUT(compile(&j));
   TRY_OUT(read_library(&j, &made));
   *code = made;
 out:
-  remove_files(&j);
+  fg_host_dir_remove(&j.dir);
   return status;
 }
 

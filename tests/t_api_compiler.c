@@ -4,10 +4,13 @@
 #include "scratch.h"
 #include "zoo_text.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SMALL "head_dim=8 block_q=4"
@@ -124,6 +127,65 @@ START_TEST(test_failed_compile) {
 }
 END_TEST
 
+/* What the machine does to a compiler is no fault of the kernel: another code, and nothing of it is
+ * kept. */
+START_TEST(test_machine_fails) {
+  static const struct {
+    const char *script, *why;
+    fg_status status;
+  } all[] = {
+      {"echo \"kernel.c:3:1: fatal error: error writing to /tmp/x.s: No space left on device\"; "
+       "exit 1",
+       "working in ", FG_EIO},
+      {"echo 'ld: final link failed: Disk quota exceeded'; exit 1", "says: Disk quota exceeded",
+       FG_EIO},
+      {"echo 'cc1: out of memory allocating 65536 bytes'; exit 1", "says: out of memory",
+       FG_EMEMORY},
+      {"echo 'fatal error: Killed signal terminated program cc1'; exit 1", "Killed signal",
+       FG_EMEMORY},
+      {"kill -9 $$", "was ended by signal 9", FG_EENVIRONMENT},
+  };
+  fg_kernel *kernel;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    api_compiler("first", "compiler 1.0", all[i].script);
+    fg_context *context = api_open("cache");
+    FAILS(all[i].status, all[i].why,
+          fg_select(api_define(context, SMALL), &api_shape, NULL, &kernel));
+    fg_close(context);
+  }
+  api_compiler("first", "compiler 1.0", PASS);
+  ask(SMALL, 1, 1); /* the plans were listed */
+}
+END_TEST
+
+static void made_ago(const char *path, time_t seconds) {
+  const struct timespec t[2] = {{time(NULL) - seconds, 0}, {time(NULL) - seconds, 0}};
+  ck_assert_int_eq(utimensat(AT_FDCWD, path, t, 0), 0);
+}
+
+/* Directories of processes that were killed go with the next compile; those in use, young ones and
+ * others' do not. */
+START_TEST(test_left_behind) {
+  static const char *const dirs[] = {"tmp/flashgen-killed", "tmp/flashgen-inuse_",
+                                     "tmp/flashgen-young_", "tmp/flashgen-other_name"};
+  ck_assert_int_eq(mkdir("tmp", 0777), 0);
+  for (int i = 0; i < 4; i++) {
+    char file[64];
+    ck_assert_int_eq(mkdir(dirs[i], 0777), 0);
+    snprintf(file, sizeof file, "%s/kernel.c", dirs[i]);
+    scratch_put(file, "x", 1);
+    if (i != 2) made_ago(dirs[i], 3600);
+  }
+  int held = open(dirs[1], O_RDONLY | O_DIRECTORY);
+  ck_assert(held >= 0 && !flock(held, LOCK_EX));
+  setenv("TMPDIR", "tmp", 1);
+  ask(SMALL, 0, 1);
+  ck_assert_int_ne(access(dirs[0], F_OK), 0);
+  for (int i = 1; i < 4; i++) ck_assert_msg(!access(dirs[i], F_OK), "%s", dirs[i]);
+  close(held);
+}
+END_TEST
+
 static void name_key(fg_key *key) {
   const int format = FG_CACHE_FORMAT;
   char options[1024];
@@ -210,6 +272,8 @@ int main(void) {
   tcase_add_test(cases, test_last_compiler);
   tcase_add_test(cases, test_unusable);
   tcase_add_test(cases, test_failed_compile);
+  tcase_add_test(cases, test_machine_fails);
+  tcase_add_test(cases, test_left_behind);
   tcase_add_loop_test(cases, test_damaged_name, 0, 6);
   tcase_add_loop_test(cases, test_compiler_changes, 0, 3);
   suite_add_tcase(suite, cases);

@@ -46,6 +46,19 @@ START_TEST(full_disk) {
 }
 END_TEST
 
+/* A full TMPDIR says nothing of kernels: no record, and the exit code of a machine. */
+START_TEST(full_tmpdir) {
+  const program_setup full = {
+      .env = {
+          program_compiler("case \"$*\" in *kernel.c*) echo 'cc1: error writing to x.s: No space "
+                           "left on device'; exit 1;; esac")}};
+  program_result r = program_run(&full, TUNE "-q --wisdom w.txt");
+  ck_assert_msg(r.code == 3, "exit %d: %s", r.code, r.err);
+  program_says(r.err, "says: No space left on device");
+  ck_assert(access("w.txt", F_OK) || tune_count("w.txt").good == 0);
+}
+END_TEST
+
 /* Lines that are damaged or of a newer flashgen stay where they are, and stop nobody. */
 START_TEST(lines_of_others) {
   static const char lines[] = "w2\tof tomorrow\nrubbish\nw1\ttorn";
@@ -239,6 +252,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, unwritable_file);
   tcase_add_test(tests, full_disk);
+  tcase_add_test(tests, full_tmpdir);
   tcase_add_test(tests, lines_of_others);
   tcase_add_test(tests, empty_grids);
   tcase_add_test(tests, interrupted);
