@@ -11,13 +11,20 @@ static _Thread_local char sentence[SENTENCE];
 
 const char *fg_error(void) { return sentence; }
 
+/* A sentence may quote what a user gave: nothing of it may move a terminal's cursor. */
+static void keep(char *text) {
+  for (char *c = text; *c; c++)
+    if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f) *c = *c == '\t' ? ' ' : '?';
+  memcpy(sentence, text, strlen(text) + 1);
+}
+
 fg_status fg_fail(fg_status code, const char *format, ...) {
   char text[SENTENCE]; /* an argument may be fg_error() itself */
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  memcpy(sentence, text, strlen(text) + 1);
+  keep(text);
   return code;
 }
 
@@ -28,6 +35,6 @@ fg_status fg_fail_in(fg_status code, const char *format, ...) {
   vsnprintf(context, sizeof context, format, args);
   va_end(args);
   snprintf(text, sizeof text, "%s: %.*s", context, SENTENCE - 520, sentence);
-  memcpy(sentence, text, strlen(text) + 1);
+  keep(text);
   return code;
 }

@@ -106,6 +106,7 @@ fg_status fg_open(const fg_config *given, fg_context **context) {
   pthread_mutex_init(&c->lock, NULL);
   c->fork_generation = generation;
   atomic_flag_clear(&c->slow);
+  atomic_flag_clear(&c->unforced);
   c->no_fallback = config.no_fallback;
   c->warn = config.warn;
   c->warn_context = config.warn_context;

@@ -76,7 +76,8 @@ struct fg_context {
   unsigned topics; /* of FLASHGEN_VERBOSE: a set of fg_topic */
   void (*warn)(void *context, const char *sentence);
   void *warn_context;
-  atomic_flag slow; /* it has been said that simt is */
+  atomic_flag slow;     /* it has been said that simt is */
+  atomic_flag unforced; /* ... that a forced plan is none of a spec's */
   fg_ops ops;
   unsigned fork_generation;       /* of the process that opened it */
   bool identified;                /* the next two are known; under gen_lock */

@@ -5,6 +5,7 @@
 #include "cost.h"
 #include "launch.h"
 #include "plain.h"
+#include "setting.h"
 #include "shape.h"
 #include "sized.h"
 
@@ -192,9 +193,22 @@ static fg_status misaligned(const contest *t) {
                  name, t->shape->align);
 }
 
+/* A plan is forced that this spec has none of, as it may be where another spec is meant; or it is
+ * misspelt, so that it is said once. */
+static fg_status check_unforced(fg_op *op) {
+  char name[FG_NAME_MAX];
+  fg_context *c = op->context;
+  TRY(fg_op_check_forced(op));
+  if (atomic_flag_test_and_set(&c->unforced)) return FG_OK;
+  fg_point_name(&op->point, sizeof name, name);
+  fg_context_warn(c, "%s: none of its plans is \"%s\" (%s or config.plan): one is chosen as usual",
+                  name, c->plan, fg_settings[FG_SET_PLAN].name);
+  return FG_OK;
+}
+
 static fg_status choose(fg_op *op, const fg_shape *shape, const bool *failed, int *index) {
   contest t = contest_new(op, shape, failed);
-  if (*op->context->plan && !t.forced) TRY(fg_op_check_forced(op));
+  if (*op->context->plan && !t.forced) TRY(check_unforced(op));
   TRY(recall(&t));
   int best = fastest(&t);
   fg_recalled_free(&t.recalled);

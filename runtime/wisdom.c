@@ -90,6 +90,9 @@ void fg_wisdom_count(const fg_wisdom *w, fg_wisdom_report *r) {
     switch (fg_measured_parse(line, n, &m, &why)) {
     case FG_LINE_GOOD:
       r->good++;
+      if (!(why = fg_measured_nonsense(&m)) || r->nonsense++) break;
+      r->first_nonsense = number;
+      snprintf(r->what, sizeof r->what, "%s", why);
       break;
     case FG_LINE_COMMENT:
       r->comments++;

@@ -69,6 +69,10 @@ bool fg_measured_failed(const fg_measured *measured);
 bool fg_measured_has_time(const fg_measured *measured);
 bool fg_measured_counts(const fg_measured *measured);
 
+/* What no measurement can have said, though each field has a value of its kind, a sentence; NULL:
+ * nothing. Such a line is kept, never counts, and is told by `flashgen wisdom verify`. */
+const char *fg_measured_nonsense(const fg_measured *measured);
+
 /* Are both of the same variant, shape, device and generation? */
 bool fg_measured_same(const fg_measured *a, const fg_measured *b);
 
@@ -97,6 +101,8 @@ typedef struct fg_wisdom_report {
   int kept, dropped;              /* of the good ones, by compaction and merging */
   int first_bad;                  /* number of that line, from 1 */
   char why[128];                  /* it is bad */
+  int nonsense, first_nonsense;   /* of the good ones, by fg_wisdom_count; and its number */
+  char what[128];                 /* it says */
 } fg_wisdom_report;
 
 /* Counts and checks the lines. */

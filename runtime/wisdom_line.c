@@ -204,6 +204,17 @@ bool fg_measured_has_time(const fg_measured *m) {
 
 bool fg_measured_counts(const fg_measured *m) { return m->verified && fg_measured_has_time(m); }
 
+const char *fg_measured_nonsense(const fg_measured *m) {
+  const fg_shape *s = &m->shape;
+  const char *dot = strchr(m->name, '.');
+  if (!dot || !strchr(dot + 1, '.')) return "its variant is none: spec.plan.arch";
+  if (!s->b || !s->h || !s->hk || s->h % s->hk || !s->nq || !s->nk)
+    return "its shape is none: h is a multiple of hk, and all are 1 at least";
+  if (!fg_measured_failed(m) && !fg_measured_has_time(m)) return "its time is none";
+  if (!(m->error >= 0 && m->compile >= 0)) return "its error or compile time is none";
+  return NULL;
+}
+
 bool fg_measured_same(const fg_measured *a, const fg_measured *b) {
   return a->generation == b->generation && !memcmp(&a->shape, &b->shape, sizeof a->shape) &&
          !strcmp(a->name, b->name) && !strcmp(a->device, b->device) &&

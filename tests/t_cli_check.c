@@ -158,7 +158,7 @@ START_TEST(a_race) {
 END_TEST
 
 START_TEST(no_c) {
-  plant("attention/simt_forward.cut", "if (lane == 0)", "if (lane === 0)");
+  plant("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))", "if (lane === 0)");
   program_result r = fails();
   program_says(r.out, ": cc refused it (exit 1):\n  kernel.c:");
   program_says(r.out, " [attention/simt_forward.cut:");
@@ -187,7 +187,7 @@ END_TEST
 
 /* A kernel that ends its process takes no other with it. */
 START_TEST(a_crash) {
-  plant("attention/simt_forward.cut", "if (lane == 0)", "if (D == 16) abort(); if (lane == 0)");
+  plant("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))", "if (D == 16) abort(); if (lane == 0)");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=8,16,24 -q -j 1 " SMALL);
   ck_assert_int_eq(r.code, 1);

@@ -24,7 +24,7 @@ static void check_page(const char *page, const char *wisdom) {
 /* A measurement of the file. */
 static void put(const char *name, const char *device, int64_t nq, fg_measured_status status,
                 double ms, const char *reason) {
-  fg_measured m = {.shape = {1, 4, 2, nq, nq, 16},
+  fg_measured m = {.shape = {.b = 1, .h = 4, .hk = 2, .nq = nq, .nk = nq, .align = 16},
                    .generation = 1,
                    .status = status,
                    .ms = ms,
@@ -104,7 +104,9 @@ START_TEST(regret) {
   for (int p = 0; p < 2; p++)
     for (int s = 0; s < 3; s++) {
       const int64_t nq = 1024 + 256 * s;
-      fg_measured m = {.shape = {1, 4, 4, nq, nq, 16}, .ms = ms[s][p], .verified = true};
+      fg_measured m = {.shape = {.b = 1, .h = 4, .hk = 4, .nq = nq, .nk = nq, .align = 16},
+                       .ms = ms[s][p],
+                       .verified = true};
       v.plan = plan[p];
       ck_assert_int_eq(fg_gen_recipe(gen, &v, &recipe), FG_OK);
       m.multiprocessors = 132, m.generation = recipe.generation;
@@ -140,7 +142,10 @@ END_TEST
 START_TEST(generations) {
   put(D64("mma-q64-k64-s1-w4"), "GPU", 64, FG_MEASURED_OK, 3, "");
   put(D64("mma-q64-k32-s1-w4"), "GPU", 64, FG_MEASURED_OK, 2, "");
-  fg_measured m = {.shape = {1, 4, 2, 64, 64, 16}, .generation = 2, .verified = true, .ms = 4};
+  fg_measured m = {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 64, .nk = 64, .align = 16},
+                   .generation = 2,
+                   .verified = true,
+                   .ms = 4};
   strcpy(m.name, D64("mma-q64-k32-s1-w4"));
   strcpy(m.device, "GPU");
   ck_assert_int_eq(fg_wisdom_append("w.txt", &m), FG_OK);
@@ -184,7 +189,10 @@ START_TEST(hostile_texts) {
   put("<script>alert(1)</script>&amp;.a\"b.'c'", "\"><img src=x onerror=alert(1)>", 64,
       FG_MEASURED_OK, 1, "");
   put("x.<b>y</b>.z", "]]><!--", 64, FG_MEASURED_WRONG, 0, "\x7f\xff\xc0\x80 <i> & \xe2\x82\xac");
-  fg_measured m = {.shape = {1, 1, 1, 5, 5, 16}, .generation = 1, .ms = 1, .verified = true};
+  fg_measured m = {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 5, .align = 16},
+                   .generation = 1,
+                   .ms = 1,
+                   .verified = true};
   strcpy(m.name, "attn_fwd-bf16-d64-mask_0123456789abcdef.mma-q64-k64-s1-w4.sm_90a");
   strcpy(m.device, "d");
   strcpy(m.expression, "mask=<svg onload=alert(1)>");

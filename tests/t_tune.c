@@ -6,6 +6,7 @@
 #include "tune_case.h"
 #include "words.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,7 +286,10 @@ START_TEST(wisdom_command) {
   program_refuses(3, "nowhere.txt cannot be read: No such file or directory",
                   "wisdom show nowhere.txt");
   program_gives(0, "wisdom show"); /* what is shipped */
-  fg_measured other = {.shape = {1, 1, 1, 5, 5, 16}, .generation = 7, .ms = 3, .when = 1};
+  fg_measured other = {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 5, .align = 16},
+                       .generation = 7,
+                       .ms = 3,
+                       .when = 1};
   strcpy(other.name, "attn_fwd-bf16-d64.wgmma-q1-k2.sm_90a");
   strcpy(other.device, "another GPU");
   ck_assert_int_eq(fg_wisdom_append("w.txt", &other), FG_OK); /* unverified: of no use here */
@@ -294,6 +298,37 @@ START_TEST(wisdom_command) {
   r = program_gives(0, "wisdom show w.txt --all");
   program_says(r.out,
                "another GPU\nb1 h1/1 5x5              attn_fwd-bf16-d64.wgmma-q1-k2.sm_90a ");
+}
+END_TEST
+
+/* Whole lines with values of their kinds, which no measurement can have given. */
+START_TEST(nonsense) {
+  const fg_measured good = {.name = "attn_fwd-bf16-d64.wgmma-q1-k2.sm_90a",
+                            .device = "another GPU",
+                            .shape = {.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 5, .align = 16},
+                            .generation = 7,
+                            .ms = 3,
+                            .when = 1};
+  static const char *const why[] = {"its variant is none: spec.plan.arch",
+                                    "its shape is none: h is a multiple of hk, and all are 1 at "
+                                    "least",
+                                    "its time is none", "its error or compile time is none"};
+  char file[16], expected[256];
+  for (int i = 0; i < 4; i++) {
+    fg_measured bad = good;
+    if (i == 0) strcpy(bad.name, "x.y");
+    if (i == 1) bad.shape.hk = 2;
+    if (i == 2) bad.ms = -1;
+    if (i == 3) bad.error = NAN;
+    snprintf(file, sizeof file, "%d.txt", i);
+    ck_assert_int_eq(fg_wisdom_append(file, &good), FG_OK);
+    ck_assert_int_eq(fg_wisdom_append(file, &bad), FG_OK);
+    program_result r = program_gives(1, "wisdom verify %s", file);
+    snprintf(expected, sizeof expected, "flashgen: %s line 2: %s\n", file, why[i]);
+    ck_assert_str_eq(r.err, expected);
+    program_says(r.out, ": 1 measurement");
+    program_says(r.out, ", 1 lines that can be of none\n");
+  }
 }
 END_TEST
 
@@ -358,6 +393,7 @@ int main(void) {
   tcase_add_test(tests, broken_plan);
   tcase_add_test(tests, bad_words);
   tcase_add_test(tests, wisdom_command);
+  tcase_add_test(tests, nonsense);
   tcase_add_test(tests, readme_example);
   tcase_add_test(tests, fitted);
   suite_add_tcase(suite, tests);

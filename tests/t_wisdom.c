@@ -20,7 +20,7 @@
 
 static fg_measured usual(void) {
   fg_measured m = {.multiprocessors = 132,
-                   .shape = {16, 16, 4, 1024, 2048, 16},
+                   .shape = {.b = 16, .h = 16, .hk = 4, .nq = 1024, .nk = 2048, .align = 16},
                    .generation = 1,
                    .ms = 0.123456,
                    .error = 0.25,

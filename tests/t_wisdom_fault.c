@@ -44,7 +44,10 @@ int rename(const char *from, const char *to) {
 }
 
 static fg_measured usual(int64_t nq) {
-  fg_measured m = {.shape = {1, 1, 1, nq, 1, 16}, .generation = 1, .ms = 1, .verified = true};
+  fg_measured m = {.shape = {.b = 1, .h = 1, .hk = 1, .nq = nq, .nk = 1, .align = 16},
+                   .generation = 1,
+                   .ms = 1,
+                   .verified = true};
   strcpy(m.name, NAME);
   strcpy(m.device, "NVIDIA H200");
   return m;

@@ -35,7 +35,8 @@ static int check_programs(void) {
 /* One small kernel, from its spec to right numbers. */
 static fg_status try_kernel(fg_device *device, verify_verdict *verdict, char name[FG_NAME_MAX]) {
   static const char *const words[] = {"head_dim=64", "mask=causal"};
-  static const verify_case which = {.shape = {1, 2, 1, 40, 50, 0}, .seed = 1};
+  static const verify_case which = {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 40, .nk = 50},
+                                    .seed = 1};
   cli c = {.n_words = 2, .words = {words[0], words[1]}};
   cli_variants v = {0};
   fg_source *source = NULL;

@@ -136,9 +136,10 @@ static int show(cli *c) {
 }
 
 static void print_report(const char *file, const fg_wisdom_report *r) {
-  printf("%s: %d measurements", file, r->good);
+  printf("%s: %d measurements", file, r->good - r->nonsense);
   if (r->dropped) printf(", %d of them replaced by later ones", r->dropped);
   if (r->newer) printf(", %d lines of a newer flashgen", r->newer);
+  if (r->nonsense) printf(", %d lines that can be of none", r->nonsense);
   if (r->bad) printf(", %d bad lines", r->bad);
   printf("\n");
 }
@@ -152,9 +153,11 @@ static int verify(cli *c) {
     fg_wisdom_count(&w, &r);
     fg_wisdom_free(&w);
     print_report(c->names[i], &r);
-    if (!r.bad) continue;
-    fprintf(stderr, "flashgen: %s line %d: %s\n", c->names[i], r.first_bad, r.why);
-    code = CLI_KERNEL;
+    if (r.bad)
+      fprintf(stderr, "flashgen: %s line %d: %s\n", c->names[i], r.first_bad, r.why);
+    if (r.nonsense)
+      fprintf(stderr, "flashgen: %s line %d: %s\n", c->names[i], r.first_nonsense, r.what);
+    if (r.bad || r.nonsense) code = CLI_KERNEL;
   }
   return code;
 }
