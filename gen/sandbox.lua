@@ -34,9 +34,35 @@ end
 local globals = keep(_G, "assert error ipairs pairs pcall rawequal rawget rawlen select tonumber tostring type _VERSION")
 globals.math = keep(math, "abs ceil floor fmod huge log max maxinteger min mininteger modf pi sqrt tointeger type ult")
 globals.string = keep(string, "byte char format len lower rep reverse sub upper")
-globals.table = keep(table, "concat unpack")
+globals.table = {}
+
+-- What these do is bounded by their arguments' size, and by numbers only up to a limit.
+local rep, concat, unpack = string.rep, table.concat, table.unpack
+
+function globals.string.rep(text, n, separator)
+  if text == "" and (separator or "") == "" then return "" end
+  return rep(text, n, separator)
+end
+
+function globals.table.unpack(t, first, last)
+  first, last = first or 1, last or #t
+  if math.type(first) ~= "integer" or math.type(last) ~= "integer" then
+    error("table.unpack: expected a table and two integers", 2)
+  end
+  if first < last and math.ult(999, last - first) then error("table.unpack: more than 1000 values", 2) end
+  return unpack(t, first, last)
+end
 
 -- These walk whole tables: in Lua, the walk counts as steps.
+function globals.table.concat(t, separator, first, last)
+  local words, n = {}, 0
+  for i = first or 1, last or #t do
+    n = n + 1
+    words[n] = t[i]
+  end
+  return concat(words, separator, 1, n)
+end
+
 function globals.table.sort(t, less) sort(t, less or function(a, b) return a < b end) end
 
 function globals.table.insert(t, ...)

@@ -107,6 +107,9 @@ typedef struct fg_grid {
   int64_t merged;       /* points equal to an earlier one, with equal restrictions */
 } fg_grid;
 
+/* Spec files end with FG_ESPEC soon after *flag is set, as by an interrupt; NULL: they do not. */
+void fg_spec_stop_when(const volatile int *flag);
+
 /* Expands spec files (may be none) and words ("field=value", each replacing that field in every
  * table; without a file they make one table). All errors come in one text, a line each: those of
  * the words, then those of each file in the order of its tables. */

@@ -24,6 +24,8 @@ static const char *kind(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING ? "text with a zero byte" : luaL_typename(L, -1);
 }
 
+enum { TEXT_BYTES = 32 }; /* that each text of a table takes besides its letters, about */
+
 /* Takes the text form of the value on top of the stack; false for what has none. Booleans and
  * numbers read as they are written in Lua, so 64.0 is not the integer 64. */
 static bool value_text(lua_State *L, fg_texts *texts) {
@@ -33,7 +35,9 @@ static bool value_text(lua_State *L, fg_texts *texts) {
     text = lua_toboolean(L, -1) ? "true" : "false";
   else if (lua_isstring(L, -1))
     text = lua_tolstring(L, -1, &size);
-  return text && strlen(text) >= size && fg_texts_add(texts, text, strlen(text)) == FG_OK;
+  if (!text || strlen(text) < size) return false;
+  fg_lua_charge(L, strlen(text) + TEXT_BYTES);
+  return fg_texts_add(texts, text, strlen(text)) == FG_OK;
 }
 
 /* How many keys the table on top of the stack has. */
@@ -236,6 +240,8 @@ void fg_spec_file_free(fg_spec_file *f) {
   free(f->path);
   free(f);
 }
+
+void fg_spec_stop_when(const volatile int *flag) { fg_lua_stop_when(flag); }
 
 const char *fg_spec_file_path(const fg_spec_file *f) { return f->path; }
 int fg_spec_file_tables(const fg_spec_file *f) { return f->n; }

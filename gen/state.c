@@ -16,12 +16,19 @@
  * steps are also charged by bytes allocated and by CPU time, 200 million of them being 1.6 s at
  * most. */
 enum { HOOK_STEPS = 1000, STEP_BYTES = 4, STEP_NS = 5, BIG = 1 << 16 };
+
+/* Bytes of a text in a spec: Lua's functions may go over each one between two looks at the budget.
+ */
+enum { TEXT_MAX = 1 << 20 };
+
 typedef struct {
   size_t used, limit;
+  size_t text_max;      /* 0: any */
   int64_t steps, since; /* CPU time when they were last charged, ns */
   bool spent;
   bool bounded;     /* inside a protected call: outside, a refusal would be Lua's panic */
   bool starved;     /* the machine refused a block, not the limit */
+  bool long_text;   /* text_max did */
   fg_status raised; /* by fg_lua_raise; FG_OK = not */
 } budget;
 
@@ -34,7 +41,7 @@ static int64_t cpu_time(void) {
 /* Out of steps only a big block is refused: the hook, which knows the line, is not far. */
 static void *allocate(void *user, void *p, size_t old, size_t size) {
   budget *b = user;
-  size_t before = p ? old : 0;
+  size_t before = p ? old : 0; /* of a new block `old` says what it is for */
   if (size == 0) {
     free(p);
     b->used -= before;
@@ -44,6 +51,8 @@ static void *allocate(void *user, void *p, size_t old, size_t size) {
     b->steps -= (int64_t)((size - before) / STEP_BYTES);
     if (b->steps <= 0 && size > BIG) return NULL;
     if (b->used - before + size > b->limit) return NULL;
+    if (!p && old == LUA_TSTRING && b->text_max && size > b->text_max)
+      return b->long_text = true, NULL;
   }
   void *q = realloc(p, size);
   b->starved |= !q;
@@ -74,9 +83,16 @@ void fg_lua_place(lua_State *L, int level) {
   lua_pushliteral(L, "");
 }
 
+static const volatile int *stop; /* set: what runs in a sandbox ends */
+void fg_lua_stop_when(const volatile int *flag) { stop = flag; }
+
 static void count_steps(lua_State *L, lua_Debug *event) {
   (void)event;
   budget *b = budget_of(L);
+  if (stop && *stop) { /* at each instruction from now on: no pcall keeps it */
+    lua_sethook(L, count_steps, LUA_MASKCOUNT, 1);
+    luaL_error(L, "interrupted");
+  }
   int64_t now = cpu_time(), charge = (now - b->since) / STEP_NS;
   b->since = now;
   b->steps -= b->spent ? 0 : charge > HOOK_STEPS ? charge : HOOK_STEPS;
@@ -137,6 +153,7 @@ out:
 fg_status fg_sandbox_new(lua_State **L) {
   TRY(state_new(true, (size_t)fg_setting_number(FG_SET_SPEC_MEMORY) << 20, L));
   budget_of(*L)->steps = fg_setting_number(FG_SET_SPEC_STEPS) * 1000000;
+  budget_of(*L)->text_max = TEXT_MAX;
   lua_sethook(*L, count_steps, LUA_MASKCOUNT, HOOK_STEPS);
   return FG_OK;
 }
@@ -177,6 +194,8 @@ static fg_status fail_from(lua_State *L, int result, fg_status code) {
     status =
         fg_fail(code, "ran for more than %d million steps (%s raises the limit)",
                 (int)fg_setting_number(FG_SET_SPEC_STEPS), fg_settings[FG_SET_SPEC_STEPS].name);
+  else if (b->long_text)
+    status = fg_fail(code, "a text of more than %d MiB", TEXT_MAX >> 20);
   else if (!b->starved)
     status = fg_fail(code == FG_ESPEC ? code : FG_EMEMORY,
                      "Lua ran out of its %d MiB of memory (%s raises the limit of spec files)",
@@ -190,9 +209,19 @@ static fg_status fail_from(lua_State *L, int result, fg_status code) {
 static void enter(lua_State *L) {
   budget *b = budget_of(L);
   b->bounded = true;
-  b->starved = false;
+  b->starved = b->long_text = false;
   b->raised = FG_OK;
   b->since = cpu_time();
+}
+
+void fg_lua_charge(lua_State *L, size_t bytes) {
+  budget *b = budget_of(L);
+  b->used += bytes;
+  if (b->used <= b->limit) return;
+  fg_fail(FG_ESPEC, "its texts and Lua's need more than %d MiB of memory (%s raises the limit)",
+          (int)(b->limit >> 20), fg_settings[FG_SET_SPEC_MEMORY].name);
+  b->bounded = false; /* room for the message */
+  fg_lua_raise(L, FG_ESPEC, false);
 }
 
 int fg_lua_raise(lua_State *L, fg_status status, bool here) {

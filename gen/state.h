@@ -34,6 +34,13 @@ fg_status fg_lua_run(lua_State *L, lua_CFunction function, void *argument, fg_st
  * its own status; `here` puts the place of the running line in front. */
 int fg_lua_raise(lua_State *L, fg_status status, bool here);
 
+/* In a function that Lua calls: counts bytes that C keeps of what the state holds as the state's own;
+ * raises FG_ESPEC when they are more than it may have. */
+void fg_lua_charge(lua_State *L, size_t bytes);
+
+/* Sandboxed states end with an error soon after *flag is set, by an interrupt. */
+void fg_lua_stop_when(const volatile int *flag);
+
 /* Pushes "file:line: " of the nearest line of a chunk that is running, from `level` up, or "". */
 void fg_lua_place(lua_State *L, int level);
 

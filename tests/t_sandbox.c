@@ -49,6 +49,10 @@ static void runs(const char *text) {
 #define MEMORY                                                                                     \
   "Lua ran out of its 64 MiB of memory (FLASHGEN_SPEC_MEMORY raises the limit of spec files)"
 
+#define LONG "a text of more than 1 MiB"
+#define TEXTS                                                                                      \
+  "its texts and Lua's need more than 64 MiB of memory (FLASHGEN_SPEC_MEMORY raises the limit)"
+
 /* What each chunk that never ends, or asks for too much, is stopped by. */
 static const struct {
   const char *text, *why;
@@ -69,17 +73,34 @@ static const struct {
     {"while true do pcall(error) end", "a.lua:1: " STEPS},
     {"while true do pcall(string.rep, 'x', 50000000) end", "a.lua:1: " STEPS},
     {"local t = {} for i = 1, 1e9 do t[i] = i end", "a.lua: " MEMORY},
-    {"local s = 'x' while true do s = s .. s end", "a.lua: " MEMORY},
+    {"local s = 'x' while true do s = s .. s end", "a.lua: " LONG},
+    {"return { head_dim = 64, mask = ('x'):rep(30000000) }", "a.lua: " LONG},
+    {"local s, t = ('x'):rep(1000000), {} for i = 1, 90000 do t[i] = s end\n"
+     "return { head_dim = t }",
+     "a.lua: " TEXTS},
+    {"local s, t = ('x'):rep(1000000), {} for i = 1, 90 do t['f' .. i] = s end\n"
+     "return { head_dim = 64, define = t }",
+     "a.lua: " TEXTS},
+    {"local s = ('1'):rep(1000000) while true do tonumber(s, 2) end", "a.lua:1: " STEPS},
+    {"return { head_dim = 64, mask = table.concat(setmetatable({}, { __index = function() return "
+     "'' end }), '', 1, 1 << 62) }",
+     "a.lua: " MEMORY},
+    {"local t = setmetatable({}, { __index = table.concat }) return { mask = table.concat(t, '', "
+     "1, "
+     "1 << 62) }",
+     "a.lua:1: " STEPS},
+    {"local x = table.unpack({}, math.mininteger, math.maxinteger)",
+     "a.lua:1: table.unpack: more than 1000 values"},
     {"local s = string.rep('x', 1 << 40)", "a.lua:1: resulting string too large"},
     {"local s = string.rep('x', 1 << 62, 'y')", "a.lua:1: resulting string too large"},
     {"local s = string.format('%s%s', ('x'):rep(40000000), ('y'):rep(40000000))", "a.lua: " MEMORY},
-    {"local s = table.concat({ ('x'):rep(30000000), ('y'):rep(30000000) })", "a.lua: " MEMORY},
+    {"local s = table.concat({ ('x'):rep(600000), ('y'):rep(600000) })", "a.lua: " LONG},
     {"local f\nfunction f() return 1 + f() end f()", "a.lua: " MEMORY},
     {"table.insert(nil, 1)", "a.lua:1: table.insert: expected a table"},
     {"\ntable.sort({ 1, 'x' })", "a.lua:2: attempt to compare string with number"},
     {"for k in pairs(nil) do end",
      "a.lua:1: bad argument #1 to 'for iterator' (table expected, got nil)"},
-    {"table.unpack({}, 1, 10000000)", "a.lua:1: too many results to unpack"},
+    {"table.unpack({}, 1, 10000000)", "a.lua:1: table.unpack: more than 1000 values"},
     {"local s = string.format('%99999d', 1)",
      "a.lua:1: invalid conversion specification: '%99999d'"},
 };
@@ -214,11 +235,22 @@ START_TEST(budgets_are_settings) {
   setenv("FLASHGEN_SPEC_STEPS", "99999999999999999999", 1); /* as good as none */
   runs("for i = 1, 10000000 do end");
   setenv("FLASHGEN_SPEC_MEMORY", "1", 1);
-  fails("local s = ('x'):rep(2000000)",
+  fails("local t = {} for i = 1, 100000 do t[i] = i end",
         "a.lua: Lua ran out of its 1 MiB of memory (FLASHGEN_SPEC_MEMORY raises the limit of spec "
         "files)");
   setenv("FLASHGEN_SPEC_MEMORY", "8", 1);
-  runs("local s = ('x'):rep(2000000)");
+  runs("local t = {} for i = 1, 100000 do t[i] = i end");
+}
+END_TEST
+
+/* An interrupt ends what would run on, whatever a pcall makes of it. */
+START_TEST(interrupted) {
+  static volatile int flag = 1;
+  fg_spec_stop_when(&flag);
+  fails("while true do pcall(function() while true do end end) end", "a.lua: interrupted");
+  flag = 0;
+  runs("for i = 1, 100000 do end");
+  fg_spec_stop_when(NULL);
 }
 END_TEST
 
@@ -275,6 +307,7 @@ int main(void) {
   tcase_add_test(chunks, deep_nesting);
   tcase_add_test(chunks, a_million_points);
   tcase_add_test(chunks, full_memory_at_return);
+  tcase_add_test(chunks, interrupted);
   tcase_add_test(chunks, budgets_are_settings);
   suite_add_tcase(suite, chunks);
   TCase *files = tcase_create("files");

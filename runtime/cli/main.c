@@ -132,6 +132,7 @@ int main(int argc, char **argv) {
   keep_memory();
   hold_streams();
   signal(SIGPIPE, SIG_IGN);
+  fg_spec_stop_when(&cli_interrupted);
   if (argc < 2) {
     usage(stderr);
     return CLI_USAGE;
