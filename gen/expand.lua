@@ -286,6 +286,7 @@ local function describe(job)
   s.description = family.describe(job.spec, job.plan)
   s.description.generation = family.generation -- nil: the first
   s.description.cost = cost_of(env, job)
+  s.description.whole = job.formula.whole -- nil: not known
   s.shared = lay_out_steps(s.description)
   return s, family, gen.recipe(s.description)
 end

@@ -342,6 +342,8 @@ void fg_formula_push(lua_State *L, fg_formula *f) {
   }
   lua_setfield(L, -2, "inputs");
   fg_tile_test tile = fg_formula_tile(f);
+  char whole[256];
+  if (fg_formula_whole(f, sizeof whole, whole)) set_text(L, "whole", whole);
   set_node(L, "never", tile.never);
   set_node(L, "always", tile.always);
   push_range(L, "keys", fg_formula_visible(f, false));

@@ -159,6 +159,7 @@ typedef struct fg_recipe {
   int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
   fg_cost_terms cost;
   int generation; /* of the family, from 1: raised when its speed changes; wisdom.h */
+  fg_expr whole;  /* not negative where the mask hides nothing; n = 0: not known */
   fg_recipe_tensor tensor[FG_TENSOR_MAX];
   fg_region region[FG_REGION_MAX];
   fg_map map[FG_MAP_MAX];

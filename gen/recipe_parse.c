@@ -49,6 +49,8 @@ static fg_status read_generation(char *rest, fg_recipe *r) {
 }
 
 /* "scale 1000 block 0 tail 0 hide 1000" */
+static fg_status read_whole(char *rest, fg_recipe *r) { return fg_expr_parse(rest, &r->whole); }
+
 static fg_status read_cost(char *rest, fg_recipe *r) {
   static const char *const words[] = {"scale", "block", "tail", "hide"};
   int *const terms[] = {&r->cost.scale, &r->cost.block, &r->cost.tail, &r->cost.hide};
@@ -268,7 +270,7 @@ static fg_status read_line(char *text, fg_recipe *r) {
       {"head_dim", read_head_dims}, {"align", read_align},   {"generation", read_generation},
       {"cost", read_cost},          {"tensor", read_tensor}, {"input", read_input},
       {"number", read_scalar},      {"region", read_region}, {"map", read_map},
-      {"zero", read_zero},          {"launch", read_launch}};
+      {"zero", read_zero},          {"launch", read_launch}, {"whole", read_whole}};
   char *rest = text;
   const char *word = strsep(&rest, " ");
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

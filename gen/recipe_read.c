@@ -257,6 +257,7 @@ fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point
   TRY_OUT(optional_at(L, "generation", 1, &r.generation));
   if (r.generation < 1) TRY_OUT(fg_fail(FG_ETEMPLATE, "description: generation must be 1 or more"));
   TRY_OUT(read_cost(L, &r));
+  if (text_at(L, "whole")) TRY_OUT(fg_expr_compile(text_at(L, "whole"), &r.whole));
   TRY_OUT(read_tensors(L, "inputs", false, formula, point, &r));
   TRY_OUT(read_tensors(L, "outputs", true, formula, point, &r));
   add_numbers(formula, &r);

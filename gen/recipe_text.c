@@ -68,6 +68,10 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   if (memcmp(&r->cost, &fg_cost_plain, sizeof r->cost))
     fg_lines_add(&l, "cost scale %d block %d tail %d hide %d\n", r->cost.scale, r->cost.block,
                  r->cost.tail, r->cost.hide);
+  if (r->whole.n) {
+    fg_expr_print(&r->whole, sizeof buffer, buffer);
+    fg_lines_add(&l, "whole %s\n", buffer);
+  }
   for (int i = 0; i < r->n_tensors; i++) {
     const fg_recipe_tensor *t = &r->tensor[i];
     fg_recipe_shape_print(r, t->axes, sizeof buffer, buffer);

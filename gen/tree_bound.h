@@ -33,6 +33,11 @@ fg_visible fg_formula_seen_by_all(fg_formula *formula);
  */
 int fg_formula_first_key(fg_formula *formula);
 
+/* An expression of nq and nk that is not negative where the mask hides nothing of all rows and keys;
+ * returns its length, 0: there is none, or the mask uses an input. It is the least of sums of
+ * lengths, so that over ranges of both it is nowhere less than at their ends. */
+int fg_formula_whole(fg_formula *formula, size_t size, char *text);
+
 /* Is anything known of the tiles of a mask that is not the same for all pairs? */
 bool fg_formula_bounds(fg_formula *formula);
 

@@ -189,6 +189,7 @@ static bool has_forced(const fg_op *op) {
  * be; unless a plan is forced that it does not have, and can be had. */
 static fg_status list(fg_op *op) {
   TRY(list_zoos(op));
+  op->from_zoo = op->n_candidates > 0;
   if (!op->n_candidates) return list_all(op);
   if (!*op->context->plan || has_forced(op)) return FG_OK;
   fg_candidate *of_zoos = op->candidate, *unused = of_zoos;

@@ -221,6 +221,7 @@ fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *arg
     return FG_GIVEN({"kernel", kernel}, {"shape", shape}, {"args", args});
   TRY(fg_context_check(kernel->op->context));
   TRY(fg_shape_read(shape, &own, &shape));
+  if (kernel->adopted) TRY(fg_kernel_check_proved(kernel, shape));
   if (args->size != sizeof *args) return launch_older(kernel, shape, args, workspace, stream);
   return fg_module_launch(kernel->module, shape, args, workspace, stream);
 }

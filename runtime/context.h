@@ -40,6 +40,9 @@ struct fg_op {
   int n_candidates;  /* 0: not listed yet */
   fg_memory *memory; /* times of theirs; listed with them */
   int n_memory;
+  bool from_zoo;      /* the candidates are a zoo's */
+  fg_op *maskless;    /* the spec without its mask, once a shape has proved that it hides nothing */
+  fg_kernel *adopted; /* of its kernels, those that are this op's too */
   _Atomic(fg_choice *) memo[FG_MEMO];
 };
 
@@ -58,6 +61,8 @@ struct fg_kernel {
   char name[FG_NAME_MAX];
   char figures[1024];
   int from_cache;
+  bool adopted;    /* its source and module are those of a kernel of op->maskless */
+  fg_kernel *next; /* of op->adopted */
 };
 
 struct fg_context {
@@ -145,6 +150,14 @@ bool fg_plan_forced(const char *globs, const fg_plan *plan);
 fg_status fg_key_start(fg_context *context, const char *what, const char *name, fg_key *key);
 fg_status fg_kernel_key(fg_context *context, const char *name, fg_key *key);
 fg_status fg_plans_key(const fg_op *op, fg_key *key);
+
+/* The op whose kernels are right at all shapes of the shape's class: the spec without its mask
+ * where this hides nothing there, kernels may be compiled, no zoo has chosen the op's, and wisdom
+ * does not know the op's plans alone; else the op itself. Both have candidates then. */
+fg_op *fg_op_proved(fg_op *op, const fg_shape *shape);
+/* A kernel of op->maskless as one of op's, which fg_launch asks about each shape. */
+fg_status fg_op_adopt(fg_op *op, fg_kernel *of, fg_kernel **kernel);
+fg_status fg_kernel_check_proved(const fg_kernel *kernel, const fg_shape *shape);
 
 /* Makes a plan's kernel, whether dispatch would choose it or not: from a zoo, from the cache, else
  * expanded and compiled; loads it. Not under op->lock; several threads may end up with one each,

@@ -341,7 +341,11 @@ static fg_status find_kernel(fg_op *op, const fg_shape *shape, fg_stream stream,
   if (status == FG_OK) status = fg_op_candidates(op);
   pthread_mutex_unlock(&op->lock);
   TRY(status);
-  return take_best(op, shape, stream, kernel);
+  fg_kernel *of;
+  fg_op *proved = fg_op_proved(op, shape);
+  if (proved == op || find_kernel(proved, shape, stream, &of) != FG_OK)
+    return take_best(op, shape, stream, kernel);
+  return fg_op_adopt(op, of, kernel);
 }
 
 static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, fg_stream stream,

@@ -194,9 +194,11 @@ void fg_release(fg_op *op);
 /* The best kernel for the shape. Shapes of one class (lengths in quarter octaves, batch times heads
  * in powers of two, align) share one: hot, it takes no lock and allocates nothing. The first time
  * it compiles, unless a zoo or the cache has the kernel, and loads. FG_ECAPTURE when that would
- * happen while the stream is capturing: the capture stays valid. FG_ESPEC: no plan fits.
- * FG_EENVIRONMENT: it would have to be compiled, and there is no compiler, or it may not be (jit).
- * FG_EARGUMENT: a plan that is forced names a family that cannot compute the spec. */
+ * happen while the stream is capturing: the capture stays valid. Where the mask hides nothing of
+ * the shape, as causal does for one row, the kernel may be one without it, which fg_launch refuses
+ * for shapes where it does. FG_ESPEC: no plan fits. FG_EENVIRONMENT: it would have to be compiled,
+ * and there is no compiler, or it may not be (jit). FG_EARGUMENT: a plan that is forced names a
+ * family that cannot compute the spec. */
 fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kernel **kernel);
 
 /* Bytes of scratch that a launch needs on the kernel's device; 0 for a shape that is refused. It

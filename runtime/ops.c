@@ -7,6 +7,10 @@
 #include <xxhash.h>
 
 static void free_op(fg_op *op) {
+  for (fg_kernel *own = op->adopted, *next; own; own = next) {
+    next = own->next;
+    free(own);
+  }
   for (int i = 0; i < op->n_candidates; i++) fg_kernel_free(op->candidate[i].kernel);
   for (int i = 0; i < FG_MEMO; i++) free(op->memo[i]);
   pthread_mutex_destroy(&op->lock);
@@ -90,5 +94,7 @@ void fg_release(fg_op *op) {
     c->ops.n--;
   }
   pthread_mutex_unlock(&c->lock);
-  if (last) free_op(op);
+  if (!last) return;
+  fg_release(op->maskless); /* whose kernels the op's own may be */
+  free_op(op);
 }

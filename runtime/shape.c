@@ -17,6 +17,13 @@ static int quarters(int64_t length) {
   return n ? 1 + 4 * octave + (int)below : 0;
 }
 
+/* Of 1 and of 2 and 3 the quarters are single lengths. */
+void fg_shape_lengths(int64_t length, int64_t *least, int64_t *most) {
+  int octave = log2_of((uint64_t)length);
+  int64_t step = octave >= 2 ? (int64_t)1 << (octave - 2) : 1;
+  *least = length / step * step, *most = *least + step - 1;
+}
+
 uint64_t fg_shape_class(const fg_shape *s) {
   uint64_t align = s->align ? (uint64_t)s->align : 16;
   int bytes = log2_of(align & (0 - align));

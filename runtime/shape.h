@@ -8,6 +8,9 @@
  * whether the batch is beyond CUDA's limit of most axes. Never 0. */
 uint64_t fg_shape_class(const fg_shape *shape);
 
+/* The lengths of the class that a length is in. */
+void fg_shape_lengths(int64_t length, int64_t *least, int64_t *most);
+
 /* How far apart two shapes are, whatever their align: 1 for a quarter octave of a length, 2 for a
  * factor of 2 in batch times heads and for heads that share keys or do not. 0 within a class. */
 int fg_shape_distance(const fg_shape *a, const fg_shape *b);

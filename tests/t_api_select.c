@@ -144,6 +144,57 @@ START_TEST(test_forced_in_vain) {
 }
 END_TEST
 
+static const char *name_of(fg_kernel *kernel) {
+  fg_info info = FG_INIT(fg_info);
+  GOOD(fg_kernel_info(kernel, &info));
+  return info.name;
+}
+
+/* One row sees all keys under the causal mask, and a window as long as all of them hides none: the
+ * kernel may be one without a mask. It computes what the other does, and is refused elsewhere. */
+START_TEST(test_mask_hides_nothing) {
+  fg_context *context = api_open("cache");
+  fg_op *causal = api_define(context, SMALL " mask=causal");
+  const fg_shape one = SHAPE(2, 2, 1, 1, 37, 0), two = SHAPE(2, 2, 1, 2, 37, 0);
+  fg_kernel *whole = api_select(causal, one), *masked = api_select(causal, two);
+  ck_assert_str_eq(name_of(whole), "attn_fwd-bf16-d8.simt-q4-k32-w4.host");
+  ck_assert_str_eq(name_of(masked), "attn_fwd-bf16-d8-causal.simt-q4-k32-w4.host");
+  ck_assert_ptr_eq(api_select(causal, one), whole);
+  ck_assert_ptr_ne(api_select(api_define(context, SMALL), one), whole); /* which takes any shape */
+  fg_problem *p = api_problem(whole, one, 3), *q = api_problem(masked, one, 3);
+  GOOD(api_launch(whole, p));
+  GOOD(api_launch(masked, q));
+  api_same_outputs(p, q);
+  fg_problem_free(p);
+  fg_problem_free(q);
+  p = api_problem(whole, two, 3);
+  FAILS(FG_EARGUMENT, "the kernel was selected for a shape at which the mask hides nothing",
+        api_launch(whole, p));
+  fg_problem_free(p);
+  fg_op *window = api_define(context, SMALL " mask=window(47,100)");
+  const fg_shape within = SHAPE(1, 1, 1, 20, 45, 0); /* of its class 47 is the longest */
+  ck_assert_str_eq(name_of(api_select(window, within)), "attn_fwd-bf16-d8.simt-q4-k32-w4.host");
+  const fg_shape beyond = SHAPE(1, 1, 1, 20, 48, 0);
+  ck_assert_ptr_null(strstr(name_of(api_select(window, beyond)), "-d8.simt"));
+  fg_release(causal);
+  fg_close(context);
+}
+END_TEST
+
+/* Where only what is there may be taken, nothing else is looked for. */
+START_TEST(test_mask_without_compiler) {
+  const fg_shape one = SHAPE(1, 1, 1, 1, 37, 0), two = SHAPE(1, 1, 1, 2, 37, 0);
+  fg_context *context = api_open("cache");
+  api_select(api_define(context, SMALL " mask=causal"), two);
+  fg_close(context);
+  setenv("FLASHGEN_JIT", "0", 1);
+  context = api_open("cache");
+  ck_assert_str_eq(name_of(api_select(api_define(context, SMALL " mask=causal"), one)),
+                   "attn_fwd-bf16-d8-causal.simt-q4-k32-w4.host");
+  fg_close(context);
+}
+END_TEST
+
 START_TEST(test_no_fallback) {
   fg_config config = api_config("cache");
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
@@ -331,6 +382,8 @@ int main(void) {
   tcase_add_test(cases, test_large_batches);
   tcase_add_test(cases, test_forced_plan);
   tcase_add_test(cases, test_forced_in_vain);
+  tcase_add_test(cases, test_mask_hides_nothing);
+  tcase_add_test(cases, test_mask_without_compiler);
   tcase_add_test(cases, test_no_fallback);
   tcase_add_test(cases, test_refused_shapes);
   tcase_add_test(cases, test_capture);

@@ -99,7 +99,8 @@ static void untouched(const launch *l) {
 static void refuse(const kernel *k, const wrong *w) {
   launch l = launch_new(k, shape, 1);
   fg_shape spoilt = shape;
-  if (*w->name && !launch_has(&l, w->name)) {
+  int i = *w->name ? fg_problem_find(l.problem, w->name) : 0;
+  if (i < 0 || (w->how == MISSING && l.problem->recipe->tensor[i].optional)) {
     launch_free(&l);
     return;
   }

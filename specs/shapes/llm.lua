@@ -2,7 +2,8 @@
 --
 -- Training and prefill: 16384 tokens in rows of 512 to 16384, 2048 columns of heads, as in the
 -- tables of the README; then heads that share keys 4 to 1. Decode: few rows against many keys,
--- 32 heads over 8, for forward passes alone.
+-- 32 heads over 8, for forward passes alone; one row sees all keys under the causal mask too, which the
+-- full one's plans then compute.
 local shapes = {}
 
 local function add_lengths(lengths, group)
@@ -17,7 +18,7 @@ end
 
 local function add_decode(b, rows, keys)
   shapes[#shapes + 1] = { b = b, h = 32, hk = 8, nq = rows, nk = keys,
-    when = function(s) return s.pass == "forward" and s.mask ~= "full" end }
+    when = function(s) return s.pass == "forward" and (s.mask ~= "full" or rows == 1) end }
 end
 
 add_lengths({ 4096, 1024, 16384, 8192, 2048, 512 }, 1)
