@@ -37,6 +37,25 @@ static int choose(fg_tree *t, fg_node_op op, int x, int y, int a, int b) {
   return a == b ? a : fg_tree_make(t, FG_NODE_CHOOSE, fg_tree_binary(t, op, x, y), a, b);
 }
 
+/* Is it a number for every value of what it names? */
+static bool is_never_nan(const fg_tree *t, int i) {
+  return is_number(t, i) || t->node[i].op == FG_NODE_FLOAT;
+}
+
+/* The slope of min(a, b) or max(a, b), which of the two it takes. A NaN loses, so that the other
+ * has the slope; of two that are equal, b has. */
+static int pick(fg_tree *t, fg_node_op op, int a, int b, int da, int db) {
+  int first = op == FG_NODE_MIN ? a : b, second = op == FG_NODE_MIN ? b : a;
+  if (da == db) return da;
+  if (is_never_nan(t, a) && !is_never_nan(t, b))
+    return fg_tree_make(t, FG_NODE_CHOOSE, fg_tree_binary(t, FG_NODE_AT_MOST, second, first), db,
+                        da);
+  int takes_a = fg_tree_binary(t, FG_NODE_LESS, first, second);
+  if (!is_never_nan(t, b))
+    takes_a = fg_tree_binary(t, FG_NODE_OR, takes_a, fg_tree_binary(t, FG_NODE_DIFFERENT, b, b));
+  return fg_tree_make(t, FG_NODE_CHOOSE, takes_a, da, db);
+}
+
 /* f'(a) of a function of one float, whose value is `value`. */
 static int slope(fg_tree *t, fg_node_op op, int a, int value) {
   int zero = number(t, 0), one = number(t, 1);
@@ -82,9 +101,8 @@ int fg_tree_diff(fg_tree *t, int root, int x) {
   case FG_NODE_CHOOSE:
     return da == db ? da : fg_tree_make(t, FG_NODE_CHOOSE, n.arg[0], da, db);
   case FG_NODE_MIN:
-    return choose(t, FG_NODE_LESS, a, b, da, db);
   case FG_NODE_MAX:
-    return choose(t, FG_NODE_LESS, b, a, da, db);
+    return pick(t, (fg_node_op)n.op, a, b, da, db);
   default:
     return is_zero(t, da) ? da : times(t, slope(t, (fg_node_op)n.op, a, root), da);
   }

@@ -181,10 +181,10 @@ static void push(sweep *w, node *x, double by) {
     push(w, b, -by * v / b->value);
     return;
   case 'm':
-    push(w, a->value < b->value ? a : b, by);
+    push(w, a->value < b->value || isnan(b->value) ? a : b, by); /* a NaN loses */
     return;
   case 'M':
-    push(w, a->value > b->value ? a : b, by);
+    push(w, a->value > b->value || isnan(b->value) ? a : b, by);
     return;
   case '?':
     push(w, a->value != 0 ? b : x->arg[2], by);

@@ -190,6 +190,55 @@ START_TEST(derivatives_by_inputs) {
 }
 END_TEST
 
+/* A NaN loses in min and max, and the gradient goes to the operand that is a number: in each order,
+ * whichever of the two the canonical text puts first. */
+START_TEST(a_nan_takes_no_gradient) {
+  static const struct {
+    const char *score;
+    double s, value, slope;
+  } scores[] = {{"min(s, sqrt(s - 1.0))", 0.5, 0.5, 1},
+                {"min(sqrt(s - 1.0), s)", 0.5, 0.5, 1},
+                {"max(s, sqrt(s - 1.0))", 0.5, 0.5, 1},
+                {"max(sqrt(s - 1.0), s)", 0.5, 0.5, 1},
+                {"min(log(s), 3.0 * s)", -2, -6, 3},
+                {"max(3.0 * s, log(s))", -2, -6, 3},
+                {"min(2.0 * s, log(s))", 1e3, 6.9078, 1e-3},
+                {"max(log(s), 2.0 * s)", 1e3, 2e3, 2},
+                {"min(0.25, sqrt(s))", -1, 0.25, 0},
+                {"max(sqrt(s), 0.25)", -1, 0.25, 0},
+                {"min(float(q), sqrt(s))", -1, 1, 0},
+                {"max(log(s), float(q))", -1, 1, 0},
+                {"max(log(s), float(q))", 8, 2.07944, 0.125},
+                {"min(float(q), sqrt(s))", 0.25, 0.5, 1},
+                {"min(s, c / u[b])", 0.5, 0.5, 1},
+                {"max(c / u[b], s)", 0.5, 0.5, 1}};
+  for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
+    uint64_t state = 8;
+    char printed[1 << 12];
+    double name[ORACLE_NAMES];
+    fg_formula f;
+    case_problem x;
+    case_problem_new(&state, &x);
+    x.input[0].number = x.u[0] = x.u[1] = 0; /* c / u[b] is 0 / 0 */
+    ck_assert_msg(case_formula(NULL, scores[i].score, &f) == FG_OK, "%s", fg_error());
+    case_names(&x, 0, 0, 1, 0, scores[i].s, name);
+    oracle_formula *value = case_read(&f, f.score, &x);
+    ck_assert_msg(alike(oracle_formula_value(value, name), scores[i].value, 1e-5), "%s",
+                  scores[i].score);
+    double swept = oracle_formula_slope(value, NULL, NULL);
+    int slope = fg_tree_diff(&f.tree, f.score, fg_tree_name(&f.tree, FG_NAME_S));
+    fg_formula_print(&f, slope, sizeof printed, printed);
+    oracle_formula *derived = oracle_formula_new(printed, CASE_INPUTS, x.input, NULL);
+    double got = oracle_formula_value(derived, name);
+    ck_assert_msg(alike(swept, scores[i].slope, 1e-5), "%s: the oracle has %g", scores[i].score,
+                  swept);
+    ck_assert_msg(alike(got, scores[i].slope, 1e-5), "%s: %g by %s", scores[i].score, got, printed);
+    oracle_formula_free(value), oracle_formula_free(derived);
+    fg_formula_free(&f);
+  }
+}
+END_TEST
+
 /* ---- any text ---- */
 
 static void mutate(uint64_t *state, char *text) {
@@ -239,6 +288,7 @@ int main(void) {
   tcase_add_test(cases, spellings_of_one_mask);
   tcase_add_test(cases, derivatives_by_s);
   tcase_add_test(cases, derivatives_by_inputs);
+  tcase_add_test(cases, a_nan_takes_no_gradient);
   tcase_add_test(cases, any_text_ends_well);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
