@@ -133,7 +133,9 @@ bool fg_is_small_tanh(const fg_emitter *e, int node) {
 void fg_put_small_tanh(fg_emitter *e, int node, double factor) {
   const char *reach = e->names->reach;
   bool alone = !(fabs(factor - 1) > 0);
-  fg_put(e, alone ? "tanh_small_f32(" : "tanh_small_times_f32(");
+  fg_put(e, !alone                 ? "tanh_small_times_f32("
+            : fg_is_rough(e, node) ? "tanh_small_f32("
+                                   : "tanh_small_exact_f32(");
   if (*reach) fg_put(e, "reaching_f32(&%s, ", reach);
   fg_put_node(e, fg_at(e, node)->arg[0], LOOSE);
   if (*reach) fg_put(e, ")");
@@ -251,6 +253,8 @@ void fg_write_node(fg_emitter *e, int node) {
     bool floats = fg_at(e, x->arg[0])->type == FG_TYPE_FLOAT;
     if (fg_is_small_tanh(e, node))
       fg_put_small_tanh(e, node, 1);
+    else if (x->op == FG_NODE_TANH && !fg_is_rough(e, node))
+      emit_call(e, x, "tanh_exact_f32");
     else
       emit_call(e, x, floats ? ops[x->op].floats : wide ? ops[x->op].wides : ops[x->op].text);
   }
@@ -304,11 +308,16 @@ fg_status fg_formula_emit(const fg_formula *f, int n, const int *node, const fg_
   e.extent = calloc(nodes, sizeof *e.extent);
   e.hoisted = calloc(nodes, sizeof *e.hoisted);
   e.based = calloc(nodes, sizeof *e.based);
+  e.tanhs = calloc(nodes, 1);
   fg_status status = fg_fail(FG_EMEMORY, "no memory for the text of an expression");
-  if (out.value && e.extent && e.hoisted && e.based) status = take(&e, n, node, &out);
+  if (out.value && e.extent && e.hoisted && e.based && e.tanhs) {
+    fg_mark_tanhs(&e);
+    status = take(&e, n, node, &out);
+  }
   free(e.extent);
   free(e.hoisted);
   free(e.based);
+  free(e.tanhs);
   if (status == FG_OK)
     *emitted = out;
   else

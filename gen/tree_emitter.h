@@ -27,6 +27,7 @@ typedef struct {
   bool at_base;               /* k stands for its base */
   fg_extent *extent;          /* of each node */
   int *hoisted, *based;       /* of each node, the number of its declaration + 1 */
+  unsigned char *tanhs;       /* of each node: see tree_rough.c */
   int count[2];
 } fg_emitter;
 
@@ -44,9 +45,14 @@ bool fg_too_big(fg_emitter *e, int node); /* beyond 32 bits */
 bool fg_is_wide(fg_emitter *e, int node); /* a text of 64 bits */
 fg_level fg_level_of(const fg_emitter *e, int node);
 
-/* Is it a tanh that is to be that of small numbers? And that times a constant. */
+/* Is it a tanh that is to be that of small numbers? And that, times a constant if it is rough. */
 bool fg_is_small_tanh(const fg_emitter *e, int node);
 void fg_put_small_tanh(fg_emitter *e, int node, double factor);
+
+/* tree_rough.c. The first looks at the formula's score and mask, for the second: may this tanh, and
+ * that of its slope, be off by 1e-7 of 1, and not of itself? */
+void fg_mark_tanhs(fg_emitter *e);
+bool fg_is_rough(const fg_emitter *e, int node);
 
 /* tree_hoist.c. Each puts the node's text and returns true, or leaves it to the caller. */
 bool fg_put_hoisted(fg_emitter *e, int node);

@@ -30,6 +30,7 @@ static const char primitives[] =
     "static double exp_f32(double x) { return exp(x); }\n"
     "static double log_f32(double x) { return log(x); }\n"
     "static double tanh_f32(double x) { return tanh(x); }\n"
+    "static double tanh_exact_f32(double x) { return tanh(x); }\n"
     "static double sqrt_f32(double x) { return sqrt(x); }\n"
     "static double sigmoid_f32(double x) { return 1 / (1 + exp(-x)); }\n"
     "static double ldg_f32(const double *x) { return *x; }\n"

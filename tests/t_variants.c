@@ -169,6 +169,25 @@ START_TEST(guarded_indices) {
 }
 END_TEST
 
+/* Caps that change little or nothing, the launch's too: tanh is right however small its number is.
+ */
+START_TEST(large_caps) {
+  static const char *const families[] = {"simt", "mma", "wgmma"};
+  for (int i = 0; i < 3; i++) {
+    char words[256];
+    snprintf(words, sizeof words, "check head_dim=64 family=%s b=1 h=2 hk=1 nq=70 nk=90 scale=0.5",
+             families[i]);
+    passes(words, "'score=softcap(100.0),softcap(3000.0),softcap(100000000.0)' --seed 13");
+    passes(words, "'score=softcap(c),s * tanh(s / c) * c' inputs.c=float c=10000000 dtype=f16 "
+                  "mask=causal --seed 14");
+    if (i == 2) break;
+    strcat(words, " pass=backward");
+    passes(words, "'score=softcap(c),softcap(1000000.0)' inputs.c=float c=10000000 dtype=f16 "
+                  "--seed 15");
+  }
+}
+END_TEST
+
 /* An extent that has a comma in it. */
 START_TEST(extents_of_functions) {
   passes("check head_dim=16 pass=forward,backward family=mma",
@@ -208,6 +227,7 @@ int main(void) {
   tcase_add_test(cases, intervals_as_bounds);
   tcase_add_test(cases, scores_without_s);
   tcase_add_test(cases, guarded_indices);
+  tcase_add_test(cases, large_caps);
   tcase_add_test(cases, extents_of_functions);
   tcase_add_test(cases, wrapping_masks);
   tcase_add_test(cases, many_ends);
