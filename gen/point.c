@@ -2,6 +2,7 @@
  *
  * The name is the fields' tags in the order of the table: "attn_bwd-f16-d192v128-causal-bias_hqk".
  * It reads back: fg_point_parse(fg_point_name(p)) = p. */
+#include "formula_parse.h"
 #include "intern.h"
 #include "spec.h"
 
@@ -39,9 +40,13 @@ fg_elem fg_point_grad_elem(const fg_point *p) {
 
 bool fg_point_equal(const fg_point *a, const fg_point *b) { return !memcmp(a, b, sizeof *a); }
 
-/* Is the text a name that stands for itself in names of points? */
+/* Does the text stand for itself in names of points? A definition of flashgen's does, which reads
+ * back; an input's name does not, whatever it is. */
 static bool is_plain(const char *text) {
-  return *text != '#' && !text[strspn(text, "abcdefghijklmnopqrstuvwxyz_")];
+  fg_definitions known = fg_formula_builtin();
+  for (int i = 0; i < known.n; i++)
+    if (!strcmp(known.list[i].name, text)) return !strchr(text, '(');
+  return !strcmp(text, "false");
 }
 
 /* "-causal", or "-mask_" and the hash of a longer text. */

@@ -93,6 +93,58 @@ START_TEST(variants_read_back) {
 }
 END_TEST
 
+/* Masks and scores that are a word or a number, and inputs that are called as tags are: the name of
+ * what a spec gives reads back, and so does that of its other pass. */
+START_TEST(short_texts_read_back) {
+  static const char *const words[][3] = {{"score=x", "inputs.x=float"},
+                                         {"score=x*1.0", "inputs.x=float"},
+                                         {"score=in", "inputs.in=float"},
+                                         {"score=det", "inputs.det=float"},
+                                         {"score=mask", "inputs.mask=float"},
+                                         {"score=score", "inputs.score=int"},
+                                         {"score=biasf", "inputs.biasf=float"},
+                                         {"score=score_a", "inputs.score_a=float"},
+                                         {"score=causal_", "inputs.causal_=float"},
+                                         {"score=x1", "inputs.x1=float"},
+                                         {"score=bwd", "inputs.bwd=float"},
+                                         {"score=d", "inputs.d=float"},
+                                         {"score=alibi_", "inputs.alibi_=float"},
+                                         {"score=1.0"},
+                                         {"score=0.3"},
+                                         {"score=q"},
+                                         {"score=alibi_slope"},
+                                         {"score=alibi_power"},
+                                         {"score=alibi"},
+                                         {"score=s"},
+                                         {"mask=true"},
+                                         {"mask=false"},
+                                         {"mask=full"},
+                                         {"mask=causal", "score=x", "inputs.x=float"},
+                                         {"mask=false", "score=x", "inputs.x=float"},
+                                         {"mask=h==n", "score=n", "inputs.n=int"},
+                                         {"mask=on", "define.on=true"},
+                                         {"score=on", "define.on=1.0"}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const char *word[5] = {"head_dim=64", "pass=forward,backward"};
+    int n = 2;
+    for (int j = 0; j < 3 && words[i][j]; j++) word[n++] = words[i][j];
+    fg_grid *grid = NULL;
+    ck_assert_msg(fg_grid_read(0, NULL, n, word, &grid) == FG_OK, "%s: %s", words[i][0],
+                  fg_error());
+    ck_assert_int_eq(grid->n, 2);
+    for (int j = 0; j < 2; j++) {
+      char name[FG_NAME_MAX];
+      fg_point point = grid->point[j], again;
+      fg_point_name(&point, sizeof name, name);
+      const char *end = fg_point_parse(name, &again);
+      ck_assert_msg(end && !*end && fg_point_equal(&point, &again), "%s: %s does not read back",
+                    words[i][0], name);
+    }
+    fg_grid_free(grid);
+  }
+}
+END_TEST
+
 START_TEST(known_names) {
   static const char *const good[] = {
       "attn_fwd-bf16-d64.simt-q16-k32-w4.host",
@@ -212,6 +264,7 @@ int main(void) {
   TCase *names = tcase_create("names");
   tcase_add_test(names, points_read_back);
   tcase_add_test(names, variants_read_back);
+  tcase_add_test(names, short_texts_read_back);
   tcase_add_test(names, known_names);
   tcase_add_loop_test(names, other_names_are_refused, 0, sizeof bad / sizeof *bad);
   tcase_add_test(names, archs);
