@@ -25,7 +25,7 @@ return {
   ["alibi(slope)"] = "s + slope[h] * (k - p)",
   -- 2^(-8 (h + 1) / heads); of heads that are no power of 2, those of the power below, then every
   -- second one of the power above
-  ["alibi_slope"] = "h < alibi_power ? exp(-5.545177444479562 * (h + 1) / alibi_power) : exp(-2.772588722239781 * (2 * (h - alibi_power) + 1) / alibi_power)",
+  ["alibi_slope"] = "h < alibi_power ? exp(-5.545177444479562 * (h + 1) / alibi_power) : exp(-2.772588722239781 * (2.0 * (h - alibi_power) + 1) / alibi_power)",
   ["alibi_power"] = "floor(exp(0.6931471805599453 * floor(1.4426950408889634 * log(nh) + 0.001)) + 0.5)",
   -- table f32[h, nq + nk - 1]: one number for each distance k - q
   ["relative(table)"] = "s + table[h, k - q + nq - 1]",

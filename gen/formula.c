@@ -3,8 +3,10 @@
 
 #include "formula_parse.h"
 #include "recipe.h"
+#include "tree_extent.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +269,22 @@ static fg_status read_both(const fg_formula_texts *texts, fg_formula *f) {
                           &f->score);
 }
 
+/* FG_ESPEC naming a part that may exceed 64 bits. */
+static fg_status check_sizes(fg_formula *f, const char *field, int root) {
+  char text[160];
+  fg_extent extent = {0};
+  int part = fg_tree_misfit(&f->tree, root, &extent);
+  if (!part) return FG_OK;
+  TRY(fg_tree_check(&f->tree, f->tree.no_memory ? 0 : part));
+  if (fg_formula_print(f, part, sizeof text, text) >= (int)sizeof text)
+    strcpy(text + sizeof text - 4, "...");
+  return fg_fail(
+      FG_ESPEC,
+      "%s: %s may exceed 64 bits: by the ranges of what it names, its size is up to %.1e "
+      "(positions, lengths and int inputs may be 2^30, elements of i32 2^31)",
+      field, text, fmax(fabs(extent.lo), fabs(extent.hi)));
+}
+
 fg_status fg_formula_read(const fg_formula_texts *texts, fg_formula *f, bool *unused) {
   *f = (fg_formula){0};
   TRY(read_inputs(texts, f));
@@ -279,13 +297,15 @@ fg_status fg_formula_read(const fg_formula_texts *texts, fg_formula *f, bool *un
       if (!strcmp(texts->input[j].name, f->input[i].name)) unused[j] = false;
     *(used ? &f->input[kept++] : &others[left++]) = f->input[i];
   }
-  if (!left) return FG_OK;
   /* Nodes have the inputs' numbers: the texts are read again, in which names that folding has
    * removed may still stand, so that these go last and are forgotten behind it. */
-  memcpy(f->input + kept, others, (size_t)left * sizeof *others);
-  TRY(read_both(texts, f));
-  f->n_inputs = kept;
-  return FG_OK;
+  if (left) {
+    memcpy(f->input + kept, others, (size_t)left * sizeof *others);
+    TRY(read_both(texts, f));
+    f->n_inputs = kept;
+  }
+  TRY(check_sizes(f, "mask", f->mask));
+  return check_sizes(f, "score", f->score);
 }
 
 int fg_formula_print(const fg_formula *f, int node, size_t size, char *text) {

@@ -1,9 +1,11 @@
 /* formula_lua.c - hands trees, bounds, derivatives and C text to the templates. */
 #include "formula_lua.h"
 
+#include "formula_parse.h"
 #include "tree_bound.h"
 #include "tree_diff.h"
 #include "tree_emit.h"
+#include "tree_extent.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,6 +42,26 @@ static int lua_uses(lua_State *L) {
     found |= !strcmp(fg_name_text[i], name) &&
              fg_tree_uses(&self(L)->tree, check_node(L, 1), (fg_name)i);
   lua_pushboolean(L, found);
+  return 1;
+}
+
+static int lua_wide(lua_State *L) {
+  lua_pushboolean(L, fg_tree_wide(&self(L)->tree, check_node(L, 1)));
+  return 1;
+}
+
+static bool has_far_constant(const fg_tree *t, int node) {
+  const fg_node *x = &t->node[node];
+  if (x->op == FG_NODE_CONSTANT) return fabs(x->number) > 0x1p30;
+  for (int i = 0; i < FG_NODE_ARGS && x->arg[i]; i++)
+    if (has_far_constant(t, x->arg[i])) return true;
+  return false;
+}
+
+/* May a bound lie so far out that its distance from a position exceeds 32 bits? */
+static int lua_far(lua_State *L) {
+  int node = check_node(L, 1);
+  lua_pushboolean(L, fg_tree_wide(&self(L)->tree, node) || has_far_constant(&self(L)->tree, node));
   return 1;
 }
 
@@ -93,8 +115,7 @@ static fg_emit_names read_names(lua_State *L, int table) {
                          .origin = text_of(L, table, "origin"),
                          .reach = text_of(L, table, "reach"),
                          .join = flag_of(L, table, "join"),
-                         .hoist = flag_of(L, table, "hoist"),
-                         .wide = flag_of(L, table, "wide")};
+                         .hoist = flag_of(L, table, "hoist")};
   for (int i = 0; i < FG_NAMES; i++) {
     names.name[i] = text_of(L, table, fg_name_text[i]);
     if (!names.name[i]) names.name[i] = fg_name_text[i];
@@ -191,7 +212,7 @@ static bool linear_in_both(const fg_tree *t, int node, double *q, double *k) {
   double a = product ? t->node[x->arg[1]].number : x->op == FG_NODE_NEGATE ? -1 : 1;
   double b = x->op == FG_NODE_SUBTRACT ? -1 : 1;
   *q = a * q1 + b * q2, *k = a * k1 + b * k2;
-  return true;
+  return fabs(*q) <= FG_INT_MOST && fabs(*k) <= FG_INT_MOST;
 }
 
 /* Does it depend on q and k by k - q alone? */
@@ -296,6 +317,15 @@ static void push_reads(lua_State *L, fg_formula *f, int input) {
   }
 }
 
+/* May an extent exceed 32 bits? That of an axis does not. */
+static bool is_wide_extent(fg_formula *f, const char *extent) {
+  static const fg_definitions none[2];
+  int node;
+  if (!strpbrk(extent, "*+-/%(")) return false;
+  return fg_formula_parse(f, none, "inputs", FG_IN_EXTENT, extent, &node) != FG_OK ||
+         fg_tree_wide(&f->tree, node);
+}
+
 static void push_input(lua_State *L, fg_formula *f, int i) {
   const fg_input *x = &f->input[i];
   lua_createtable(L, 0, 8);
@@ -310,6 +340,12 @@ static void push_input(lua_State *L, fg_formula *f, int i) {
     lua_rawseti(L, -2, a + 1);
   }
   lua_setfield(L, -2, "extents");
+  lua_createtable(L, x->rank, 0);
+  for (int a = 0; a < x->rank; a++) {
+    lua_pushboolean(L, is_wide_extent(f, x->extent[a]));
+    lua_rawseti(L, -2, a + 1);
+  }
+  lua_setfield(L, -2, "wide");
   push_reads(L, f, i);
   lua_setfield(L, -2, "reads");
 }
@@ -324,9 +360,9 @@ static void push_range(lua_State *L, const char *key, fg_visible range) {
 }
 
 void fg_formula_push(lua_State *L, fg_formula *f) {
-  static const luaL_Reg functions[] = {{"uses", lua_uses},       {"text", lua_text},
-                                       {"tanhs", lua_tanhs},     {"emit", lua_emit},
-                                       {"address", lua_address}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"uses", lua_uses}, {"text", lua_text}, {"tanhs", lua_tanhs},     {"emit", lua_emit},
+      {"wide", lua_wide}, {"far", lua_far},   {"address", lua_address}, {NULL, NULL}};
   luaL_newlibtable(L, functions);
   lua_pushlightuserdata(L, f);
   luaL_setfuncs(L, functions, 1);

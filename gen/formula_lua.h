@@ -11,8 +11,8 @@
  *   never, always       tests of a tile; keys, queries: { first =, last =, exact =, by_one = },
  *                       nodes or nil; seen_by_all: the same of keys
  *   first_key           keys.first, of a kernel that skips no tile too
- *   inputs              in order: { name =, type =, elem =, tensor =, grad =, extents = {...},
- *                       reads = {...} }: where the score reads it, each { node =, slope =,
+ *   inputs              in order: { name =, type =, elem =, tensor =, grad =, extents = {...}, wide =
+ *                       {may each exceed 32 bits?}, reads = {...} }: where the score reads it, each { node =, slope =,
  *                       index = {nodes}, axis = {...}, diagonal = }: an axis is "b", "h", "q" or
  *                       "k" for that very index, "1" for a broadcast one, else "other"; diagonal:
  *                       indices depend on q and k by their distance alone; linear, where each
@@ -21,8 +21,10 @@
  *                       and k, and the others are those of b and h, each once, or broadcast
  *   uses(node, name)    does the name occur?
  *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and
- *                       k_base, k_offset, s_unit, s_raw, staged = { name = text }, hoist, wide,
- *                       log2, origin, reach, join (tree_emit.h)
+ *                       k_base, k_offset, s_unit, s_raw, staged = { name = text }, hoist, log2,
+ *                       origin, reach, join (tree_emit.h)
+ *   wide(node)          is its text one of 64 bits?
+ *   far(node)           that, or may a bound lie further from a position than 32 bits hold?
  *   address(i, gradient, texts)  of an element of input i by the texts of its indices
  *   text(node)          the canonical text
  *   tanhs(node)         what tanh is taken of in it: nodes */

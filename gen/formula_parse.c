@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,8 +269,8 @@ static fg_status read_number(fg_parser *p, double sign, int *out) {
   double number = sign * strtod(text, &end);
   bool real = strpbrk(text, ".eE") != NULL;
   if (*end || strpbrk(text, "xX")) return fg_parse_unexpected(p, "a number");
-  if (!real && (number > 0x1p31 - 1 || number < -0x1p31))
-    return fg_parse_bad(p, where, "%.40s is no int: it has more than 32 bits", text);
+  if (!real && fabs(number) > FG_INT_MOST)
+    return fg_parse_bad(p, where, "%.40s is no int: it is above 2^53 - 1", text);
   if (real && (number > 1e38 || number < -1e38))
     return fg_parse_bad(p, where, "%.40s is above 1e38", text);
   fg_parse_next(p);

@@ -238,9 +238,7 @@ int fg_tree_make(fg_tree *t, fg_node_op op, int a, int b, int c) {
   if (op == FG_NODE_AND || op == FG_NODE_OR) return b ? make_logic(t, op, a, b) : 0;
   if (op == FG_NODE_GIVEN && (is_constant(t, a) || is_constant(t, b))) return b;
   if (op == FG_NODE_NEGATE && is_constant(t, a))
-    return fg_tree_constant(t, (fg_type)t->node[a].type,
-                            t->node[a].type == FG_TYPE_INT ? fg_tree_wrap(-t->node[a].number)
-                                                           : -t->node[a].number);
+    return fg_tree_constant(t, (fg_type)t->node[a].type, -t->node[a].number);
   if (commutes(op) && order(t, b, a) < 0) {
     int swapped = a;
     a = b, b = swapped;

@@ -2,11 +2,10 @@
  *
  * Nodes are made by constructors that bring them into canonical form: constants folded, commutative
  * operands in one order, one spelling of each comparison. What a node means is fixed here: integers
- * have 32 bits and wrap, `/` and `%` of integers floor and give 0 for a divisor of 0, `&&`, `||`
- * and
- * `?:` evaluate only what they need; a NaN loses in min and max. Index 0 is no node: memory ran
- * out, or the tree grew too large; constructors pass it on, so that only the end of a construction
- * need look at it. */
+ * are exact, of at most 64 bits (tree_extent.h finds what may exceed them), `/` and `%` of integers
+ * floor and give 0 for a divisor of 0, `&&`, `||` and `?:` evaluate only what they need; a NaN
+ * loses in min and max. Index 0 is no node: memory ran out, or the tree grew too large;
+ * constructors pass it on, so that only the end of a construction need look at it. */
 #ifndef FG_TREE_H
 #define FG_TREE_H
 
@@ -46,7 +45,7 @@ typedef enum fg_node_op {
   FG_NODE_TANH,
   FG_NODE_SQRT,
   FG_NODE_SIGMOID,
-  FG_NODE_FLOOR, /* of a float: the integer below it; of NaN 0, saturating */
+  FG_NODE_FLOOR, /* of a float: the integer below it; of NaN 0, saturating at 32 bits */
   FG_NODE_FLOAT,
   FG_NODE_GIVEN,
   FG_NODE_OPS
@@ -72,6 +71,9 @@ typedef enum fg_name {
   FG_NAMES
 } fg_name;
 extern const char *const fg_name_text[FG_NAMES];
+
+/* The largest constant of an int: a node has it as a double. */
+#define FG_INT_MOST 9007199254740991.0
 
 enum { FG_NODE_ARGS = 4, FG_TREE_DEPTH = 400, FG_TREE_SIZE = 1 << 16 };
 typedef struct fg_node {

@@ -1,4 +1,5 @@
 /* tree_bound.c - interval arithmetic over a tile, and ranges from fg_linear comparisons. */
+#include "tree_extent.h"
 #include "tree_linear.h"
 
 #include <math.h>
@@ -26,12 +27,9 @@ static interval scaled(fg_bounder *b, interval x, double factor) {
   return factor < 0 ? (interval){hi, lo} : (interval){lo, hi};
 }
 
-/* The least (or greatest) value of a fg_linear form over the tile, as a fg_linear form; false: not
- * known.
- */
 bool fg_linear_extreme(fg_bounder *b, const fg_linear *l, bool least, fg_linear *out) {
   *out = (fg_linear){.constant = l->constant};
-  if (l->n < 0 || fabs(l->constant) > FG_CONSTANT_MOST) return false;
+  if (l->n < 0) return false;
   for (int i = 0; i < l->n; i++) {
     if (!(l->factor[i] < 0) && !(l->factor[i] > 0)) continue;
     interval x = bound(b, l->atom[i]);
@@ -133,7 +131,6 @@ static interval bound(fg_bounder *b, int node) {
     return bound_linear(b, node);
   case FG_NODE_MULTIPLY:
     if (b->t->node[x.arg[1]].op != FG_NODE_CONSTANT) return bound_pair(b, &x);
-    if (fabs(b->t->node[x.arg[1]].number) > FG_FACTOR_MOST) return unknown();
     return scaled(b, bound(b, x.arg[0]), b->t->node[x.arg[1]].number);
   case FG_NODE_DIVIDE:
   case FG_NODE_MODULO:
@@ -230,8 +227,11 @@ static truth test(fg_bounder *b, int node) {
 fg_tile_test fg_formula_tile(fg_formula *f) {
   fg_bounder b = {f, &f->tree, .for_all = false};
   truth t = test(&b, f->mask);
-  fg_tile_test r = {invert(&b, t.can), t.must};
-  return fg_bound_whole(f) ? r : (fg_tile_test){boolean(&b, false), boolean(&b, false)};
+  fg_tile_test r = {invert(&b, t.can), t.must}, none = {boolean(&b, false), boolean(&b, false)};
+  if (!fg_bound_whole(f)) return none;
+  if (!fg_tree_fits(&f->tree, r.never)) r.never = none.never;
+  if (!fg_tree_fits(&f->tree, r.always)) r.always = none.always;
+  return fg_bound_whole(f) ? r : none;
 }
 
 int fg_formula_first_key(fg_formula *f) {

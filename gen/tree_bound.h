@@ -1,7 +1,7 @@
 /* tree_bound.h - what a mask is over a tile: tests and ranges derived from its tree.
  *
- * A tile is rows q0 to q1 and keys k0 to k1, the ends not included, none of them empty. Integers
- * are taken to be exact: that they wrap at 32 bits is no part of a bound. */
+ * A tile is rows q0 to q1 and keys k0 to k1, the ends not included, none of them empty. What might
+ * exceed 64 bits is not claimed. */
 #ifndef FG_TREE_BOUND_H
 #define FG_TREE_BOUND_H
 

@@ -32,16 +32,11 @@ void fg_put(fg_emitter *e, const char *format, ...) {
 /* ---- what is known of a node ---- */
 
 bool fg_too_big(fg_emitter *e, int node) {
-  fg_extent x = fg_tree_extent(&e->f->tree, node, e->extent);
-  return x.hi > 0x1p31 - 1 || x.lo < -0x1p31;
+  return fg_tree_extent(&e->f->tree, node, e->extent).big;
 }
 
-/* Is its text one of 64 bits? */
 bool fg_is_wide(fg_emitter *e, int node) {
-  const fg_node *x = fg_at(e, node);
-  if (!e->names->wide || x->type != FG_TYPE_INT || x->op <= FG_NODE_READ) return false;
-  if (x->op == FG_NODE_CHOOSE) return fg_is_wide(e, x->arg[1]) || fg_is_wide(e, x->arg[2]);
-  return fg_too_big(e, node) || fg_is_wide(e, x->arg[0]) || (x->arg[1] && fg_is_wide(e, x->arg[1]));
+  return fg_tree_extent(&e->f->tree, node, e->extent).wide;
 }
 
 fg_level fg_level_of(const fg_emitter *e, int node) {
@@ -93,28 +88,19 @@ void fg_put_float(fg_emitter *e, double x) {
 static void emit_constant(fg_emitter *e, const fg_node *x) {
   if (x->type == FG_TYPE_FLOAT)
     fg_put_float(e, x->number);
-  else if (x->number <= -0x1p31)
+  else if (x->number <= -0x1p31 && x->number >= -0x1p31)
     fg_put(e, "(-2147483647 - 1)");
   else
     fg_put(e, "%.0f", x->number);
 }
 
-/* Integer arithmetic that may exceed 32 bits: in 64, or wrapping as the language says. */
+/* Integer arithmetic that may exceed 32 bits, in 64. */
 static void emit_big(fg_emitter *e, const fg_node *x) {
-  bool wide = e->names->wide;
-  const char *cast = wide ? "(i64)" : "(u32)";
-  if (!wide) fg_put(e, "(int)(");
-  fg_put(e, "%s", x->arg[1] ? cast : wide ? "-(i64)" : "-(u32)");
+  fg_put(e, x->arg[1] ? "(i64)" : "-(i64)");
   fg_put_node(e, x->arg[0], UNARY);
-  if (x->arg[1]) {
-    fg_put(e, "%s%s", ops[x->op].text, cast);
-    fg_put_node(e, x->arg[1], UNARY);
-  }
-  if (!wide) fg_put(e, ")");
-}
-
-static int big_rank(const fg_emitter *e, const fg_node *x) {
-  return e->names->wide ? ops[x->op].rank : UNARY;
+  if (!x->arg[1]) return;
+  fg_put(e, "%s(i64)", ops[x->op].text);
+  fg_put_node(e, x->arg[1], UNARY);
 }
 
 static void emit_call(fg_emitter *e, const fg_node *x, const char *name) {
@@ -189,8 +175,6 @@ static void emit_name(fg_emitter *e, const fg_node *x) {
 static int rank_of(fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
   bool integers = x->type == FG_TYPE_INT;
-  bool arithmetic = x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT ||
-                    x->op == FG_NODE_MULTIPLY || x->op == FG_NODE_NEGATE;
   if (x->op == FG_NODE_CONSTANT) return x->number < 0 ? UNARY : PRIMARY;
   if (x->op == FG_NODE_NAME) {
     const char *text =
@@ -199,7 +183,6 @@ static int rank_of(fg_emitter *e, int node) {
   }
   if (x->op <= FG_NODE_READ) return UNARY;
   if (x->op == FG_NODE_GIVEN) return rank_of(e, x->arg[1]);
-  if (integers && arithmetic && fg_too_big(e, node)) return big_rank(e, x);
   if (x->op == FG_NODE_DIVIDE && !integers) return PRODUCT;
   if (!fg_is_wide(e, node) && shift_of(e, x)) return x->op == FG_NODE_DIVIDE ? ORDER : LOOSE;
   return ops[x->op].rank;

@@ -24,7 +24,6 @@ typedef struct fg_emit_names {
   /* tanh is that of small numbers, whose largest goes to this float, "": nowhere. NULL: of any. */
   const char *reach;
   bool join; /* a factor of that tanh joins its polynomial: a product less, more constants */
-  bool wide; /* sums that may exceed 32 bits are made in 64 */
 } fg_emit_names;
 
 /* Texts of n nodes. The strings are the caller's to free, by fg_emitted_free. */

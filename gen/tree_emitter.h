@@ -41,8 +41,8 @@ void fg_put_float(fg_emitter *e, double x);
 void fg_put_node(fg_emitter *e, int node, int rank);
 void fg_write_node(fg_emitter *e, int node); /* without parentheses, nothing taken out */
 
-bool fg_too_big(fg_emitter *e, int node); /* beyond 32 bits */
-bool fg_is_wide(fg_emitter *e, int node); /* a text of 64 bits */
+bool fg_too_big(fg_emitter *e, int node); /* fg_extent's big, and wide */
+bool fg_is_wide(fg_emitter *e, int node);
 fg_level fg_level_of(const fg_emitter *e, int node);
 
 /* Is it a tanh that is to be that of small numbers? And that, times a constant if it is rough. */

@@ -3,22 +3,24 @@
 
 #include <math.h>
 
-double fg_tree_wrap(double x) { return (double)(int32_t)(uint32_t)(int64_t)x; }
+static int64_t floor_divide(int64_t a, int64_t b) {
+  return b ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : 0;
+}
 
-static double floor_divide(double a, double b) { return b < 0 || b > 0 ? floor(a / b) : 0; }
-
-static double fold_integers(fg_node_op op, double a, double b) {
+/* Of ints of at most FG_INT_MOST: what is larger than that comes out so, and not exact. */
+static double fold_integers(fg_node_op op, double x, double y) {
+  int64_t a = (int64_t)x, b = (int64_t)y;
   switch (op) {
   case FG_NODE_ADD:
-    return fg_tree_wrap(a + b);
+    return x + y;
   case FG_NODE_SUBTRACT:
-    return fg_tree_wrap(a - b);
+    return x - y;
   case FG_NODE_MULTIPLY:
-    return (double)(int32_t)(uint32_t)((uint64_t)(int64_t)a * (uint64_t)(int64_t)b);
+    return x * y;
   case FG_NODE_DIVIDE:
-    return fg_tree_wrap(floor_divide(a, b));
+    return (double)floor_divide(a, b);
   default:
-    return b < 0 || b > 0 ? a - b * floor_divide(a, b) : 0; /* modulo */
+    return b ? (double)(a - b * floor_divide(a, b)) : 0; /* modulo */
   }
 }
 
@@ -83,6 +85,7 @@ int fg_tree_fold(fg_tree *t, fg_node_op op, int a, int b) {
   else if (op >= FG_NODE_ADD && op <= FG_NODE_MODULO)
     z = type == FG_TYPE_INT ? fold_integers(op, x, y) : fold_floats(op, x, y);
   else
-    z = type == FG_TYPE_INT ? fg_tree_wrap(fold_unary(op, x)) : fold_unary(op, x);
+    z = fold_unary(op, x);
+  if (type == FG_TYPE_INT && fabs(z) > FG_INT_MOST) return 0;
   return isfinite(z) && fabs(z) < 1e38 ? fg_tree_constant(t, type, z) : 0;
 }

@@ -4,10 +4,8 @@
 
 #include "tree.h"
 
-/* The int that a sum or product of ints wraps to. */
-double fg_tree_wrap(double x);
-
-/* A node of constants alone; 0 when its value is none that a text can give (infinite, NaN). */
+/* A node of constants alone; 0 when its value is none that a text can give: infinite, a NaN, an int
+ * above FG_INT_MOST. */
 int fg_tree_fold(fg_tree *tree, fg_node_op op, int a, int b);
 
 #endif

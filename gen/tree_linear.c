@@ -7,9 +7,10 @@ static void add_term(fg_linear *l, int atom, double factor) {
   for (int i = 0; i < l->n; i++) {
     if (l->atom[i] != atom) continue;
     l->factor[i] += factor;
+    if (fabs(l->factor[i]) > FG_INT_MOST) l->n = -1;
     return;
   }
-  if (l->n < 0 || l->n == FG_LINEAR_TERMS) {
+  if (l->n < 0 || l->n == FG_LINEAR_TERMS || fabs(factor) > FG_INT_MOST) {
     l->n = -1;
     return;
   }
@@ -26,6 +27,7 @@ void fg_linear_add(fg_bounder *b, fg_linear *l, int node, double factor) {
   switch (x.op) {
   case FG_NODE_CONSTANT:
     l->constant += factor * x.number;
+    if (fabs(factor * x.number) > FG_INT_MOST || fabs(l->constant) > FG_INT_MOST) l->n = -1;
     return;
   case FG_NODE_ADD:
   case FG_NODE_SUBTRACT:
@@ -36,7 +38,7 @@ void fg_linear_add(fg_bounder *b, fg_linear *l, int node, double factor) {
     fg_linear_add(b, l, x.arg[0], -factor);
     return;
   case FG_NODE_MULTIPLY:
-    if (y.op != FG_NODE_CONSTANT || fabs(factor * y.number) > FG_FACTOR_MOST) break;
+    if (y.op != FG_NODE_CONSTANT || fabs(factor * y.number) > FG_INT_MOST) break;
     fg_linear_add(b, l, x.arg[0], factor * y.number);
     return;
   case FG_NODE_NAME:
@@ -67,7 +69,7 @@ static int side(fg_bounder *b, const fg_linear *l, double sign) {
   return sum ? sum : integer(b, 0);
 }
 
-/* l >= 0, its negative terms on the other side: no difference can overflow. */
+/* l >= 0, its negative terms on the other side. */
 int fg_linear_not_negative(fg_bounder *b, const fg_linear *l) {
   return make(b, FG_NODE_AT_MOST, side(b, l, -1), side(b, l, 1));
 }

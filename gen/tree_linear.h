@@ -5,15 +5,9 @@
 
 #include "tree_bound.h"
 
-/* A test wraps at 32 bits, and its bounds do not: nothing is claimed of a product of positions, or
- * of what grows faster than this with one, so that the two agree for lengths up to 2^20. */
-enum { FG_FACTOR_MOST = 1 << 11 };
-
-/* Nor of a constant that wraps beside a position, which is less than 2^30. */
-enum { FG_CONSTANT_MOST = 1 << 30 };
-
 enum { FG_LINEAR_TERMS = 24 };
-/* The sum of factor[i] * atom[i] + constant; n < 0: it has too many terms. */
+/* The sum of factor[i] * atom[i] + constant; n < 0: it has too many terms, or a number above
+ * FG_INT_MOST. */
 typedef struct fg_linear {
   int n, atom[FG_LINEAR_TERMS];
   double factor[FG_LINEAR_TERMS], constant;
@@ -45,8 +39,7 @@ static inline bool fg_bound_whole(const fg_formula *f) {
 /* form += factor * node; p is taken apart, so that it meets q. */
 void fg_linear_add(fg_bounder *b, fg_linear *form, int node, double factor);
 
-/* Nodes: the form as an int, and the test that it is not negative, in which no difference can
- * overflow. */
+/* Nodes: the form as an int, and the test that it is not negative, which has sums alone. */
 int fg_linear_sum(fg_bounder *b, const fg_linear *form);
 int fg_linear_not_negative(fg_bounder *b, const fg_linear *form);
 

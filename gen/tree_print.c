@@ -90,7 +90,6 @@ static void put_list(printer *p, const fg_node *x, const char *open, const char 
 static bool put_difference(printer *p, const fg_node *x) {
   const fg_node *b = &p->tree->node[x->arg[1]];
   if (x->op != FG_NODE_ADD || b->op != FG_NODE_CONSTANT || !(b->number < 0)) return false;
-  if (b->type == FG_TYPE_INT && b->number <= -0x1p31) return false; /* its negative is no int */
   fg_node positive = *b;
   positive.number = -b->number;
   print(p, x->arg[0], SUM);

@@ -1,4 +1,5 @@
 /* tree_range.c - ranges of keys and rows from comparisons that are linear in them. */
+#include "tree_extent.h"
 #include "tree_linear.h"
 
 #include <math.h>
@@ -138,14 +139,25 @@ static fg_visible range(fg_bounder *b, int node, fg_name v) {
   }
 }
 
+/* The range, less an end that 64 bits may not hold. */
+static fg_visible fitting(fg_formula *f, fg_visible r) {
+  bool first = !r.first || fg_tree_fits(&f->tree, r.first);
+  bool end = !r.end || fg_tree_fits(&f->tree, r.end);
+  if (!first || !end) r.exact = r.by_one = false;
+  if (!first) r.first = 0;
+  if (!end) r.end = 0;
+  return fg_bound_whole(f) ? r : no_range(false);
+}
+
 fg_visible fg_formula_seen_by_all(fg_formula *f) {
   fg_bounder b = {f, &f->tree, .for_all = true};
   fg_visible r = range(&b, f->mask, FG_NAME_K);
+  if (fg_bound_whole(f)) r = fitting(f, r);
   return r.exact && fg_bound_whole(f) ? r : no_range(false);
 }
 
 fg_visible fg_formula_visible(fg_formula *f, bool of_queries) {
   fg_bounder b = {f, &f->tree, .for_all = false};
   fg_visible r = range(&b, f->mask, of_queries ? FG_NAME_Q : FG_NAME_K);
-  return fg_bound_whole(f) ? r : no_range(false);
+  return fg_bound_whole(f) ? fitting(f, r) : no_range(false);
 }

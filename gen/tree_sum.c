@@ -159,7 +159,8 @@ static void add_node(sum *s, int node, double factor) {
     put_declared(e, factor, same);
     fg_put(e, " * ");
     fg_put_node(e, same == x->arg[0] ? x->arg[1] : x->arg[0], UNARY);
-  } else if (e->names->join && fg_is_small_tanh(e, node) && fg_is_rough(e, node)) { /* a last product and sum are one */
+  } else if (e->names->join && fg_is_small_tanh(e, node) &&
+             fg_is_rough(e, node)) { /* a last product and sum are one */
     fg_put_small_tanh(e, node, factor);
   } else {
     put_factor(e, factor);

@@ -53,13 +53,14 @@ static void pair(writer *w, fg_type type, int depth, const char *op, const char 
 
 static void leaf(writer *w, fg_type type) {
   static const char *const tests[] = {"true", "false", "k <= p", "q == k", "h == 1"};
-  static const char *const ints[] = {"q", "k", "p", "b", "h", "hk", "nq", "nk", "nh", "w",
-                                     "k", "p", "q", "0", "1", "2",  "7",  "-3", "64", "ids[b, k]"};
+  static const char *const ints[] = {
+      "q", "k", "p", "b", "h", "hk", "nq", "nk", "nh", "w",         "k",      "p",
+      "q", "0", "1", "2", "7", "w",  "k",  "-3", "64", "ids[b, k]", "100000", "1000000007"};
   static const char *const floats[] = {
       "s",       "s", "c", "0.5", "2.0", "1.25e-1", "t[h, k % 7]", "u[b]", "t[h, (p - k) % 7]",
       "float(q)"};
   both(w, type == FG_TYPE_BOOL  ? tests[case_below(w->state, 5)]
-          : type == FG_TYPE_INT ? ints[case_below(w->state, 20)]
+          : type == FG_TYPE_INT ? ints[case_below(w->state, 24)]
                                 : floats[case_below(w->state, 10)]);
 }
 
@@ -149,7 +150,12 @@ void case_text(uint64_t *state, fg_type type, int depth, char text[CASE_TEXT],
 /* ---- problems ---- */
 
 void case_problem_new(uint64_t *state, case_problem *x) {
-  int run = 0;
+  /* one in three has numbers of any size, so that sums and products pass 32 bits between two keys
+   */
+  const bool large = case_below(state, 3) == 0;
+  const int begin = !large ? 0 : case_below(state, 2) ? INT32_MIN : INT32_MAX - CASE_LENGTH;
+  int run = begin, w = case_below(state, 30) - 5;
+  if (large) w = (case_below(state, 2) ? 1 : -1) * (1 << (12 + case_below(state, 19)));
   *x = (case_problem){.b = CASE_B,
                       .h = CASE_H,
                       .hk = 1,
@@ -158,7 +164,7 @@ void case_problem_new(uint64_t *state, case_problem *x) {
   for (int i = 0; i < CASE_H * 7; i++) x->t[i] = case_below(state, 1000) * 1e-3 - 0.4;
   for (int i = 0; i < CASE_B; i++) x->u[i] = case_below(state, 1000) * 1e-3 + 0.1;
   for (int i = 0; i < x->b * x->nk; i++) {
-    run = i % x->nk ? run + (case_below(state, 6) == 0) : 0;
+    run = i % x->nk ? run + (case_below(state, 6) == 0) : begin;
     x->ids[i] = run;
   }
   x->input[0] =
@@ -166,8 +172,7 @@ void case_problem_new(uint64_t *state, case_problem *x) {
   x->input[1] = (oracle_input){"ids", 1, 2, 0, {x->b, x->nk}, x->ids};
   x->input[2] = (oracle_input){"t", 0, 2, 0, {x->h, 7}, x->t};
   x->input[3] = (oracle_input){"u", 0, 1, 0, {x->b}, x->u};
-  x->input[4] =
-      (oracle_input){.name = "w", .is_int = 1, .rank = -1, .number = case_below(state, 30) - 5};
+  x->input[4] = (oracle_input){.name = "w", .is_int = 1, .rank = -1, .number = w};
 }
 
 void case_names(const case_problem *x, int b, int h, int q, int k, double s,
@@ -190,4 +195,9 @@ oracle_formula *case_read(const fg_formula *f, int node, const case_problem *x) 
   oracle_formula *read = oracle_formula_new(text, CASE_INPUTS, x->input, NULL);
   ck_assert_msg(read != NULL, "the oracle cannot read %.2000s", text);
   return read;
+}
+
+void case_fits(const oracle_formula *f) {
+  const char *fault = oracle_formula_fault(f);
+  ck_assert_msg(!fault || !strstr(fault, "64 bits"), "%s", fault);
 }

@@ -36,6 +36,9 @@ void case_problem_new(uint64_t *state, case_problem *problem);
 void case_names(const case_problem *problem, int b, int h, int q, int k, double s,
                 double name[ORACLE_NAMES]);
 
+/* Fails where an int of the formula's last value exceeded 64 bits. */
+void case_fits(const oracle_formula *formula);
+
 /* The oracle's reading of a node of the formula, by its canonical text. */
 oracle_formula *case_read(const fg_formula *formula, int node, const case_problem *problem);
 

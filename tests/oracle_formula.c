@@ -1,7 +1,9 @@
 /* oracle_formula.c - values and derivatives, by a walk over what has been read. */
 #include "oracle_node.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,48 +15,80 @@ static double alibi_slope(double h, double heads) {
   return h < power ? exp2(-8 * (h + 1) / power) : exp2(-4 * (2 * (h - power) + 1) / power);
 }
 
-static double wrapped(double x) { return (double)(int32_t)(uint32_t)(int64_t)x; }
-
-static double product(double a, double b) {
-  return (double)(int32_t)(uint32_t)((uint64_t)(int64_t)a * (uint64_t)(int64_t)b);
-}
-
 static double evaluate(oracle_formula *f, node *x);
+static int64_t whole(oracle_formula *f, node *x);
 
 static double read_element(oracle_formula *f, node *x) {
   const oracle_input *in = &f->inputs[x->name];
   int64_t at = 0;
   x->element = -1;
   for (int i = 0; i < in->rank; i++) {
-    double index = evaluate(f, x->arg[i]);
+    int64_t index = whole(f, x->arg[i]);
     if (in->extent[i] == 1) index = 0;
-    if (!(index >= 0 && index < (double)in->extent[i])) {
+    if (index < 0 || index >= in->extent[i]) {
       if (!*f->fault)
         snprintf(f->fault, ORACLE_FAULT,
-                 "%.*s: index %d is %.0f, not in 0 to %d, at b=%.0f h=%.0f q=%.0f k=%.0f",
+                 "%.*s: index %d is %" PRId64 ", not in 0 to %d, at b=%.0f h=%.0f q=%.0f k=%.0f",
                  x->end - x->from < 160 ? (int)(x->end - x->from) : 160, x->from, i + 1, index,
                  (int)in->extent[i] - 1, f->names[ORACLE_B], f->names[ORACLE_H], f->names[ORACLE_Q],
                  f->names[ORACLE_K]);
       return 0;
     }
-    at = at * in->extent[i] + (int64_t)index;
+    at = at * in->extent[i] + index;
   }
   x->element = at;
   return in->values[at];
 }
 
-static double of_integers(char op, double a, double b) {
-  switch (op) {
-  case '+':
-    return wrapped(a + b);
-  case '-':
-    return wrapped(a - b);
-  case '*':
-    return product(a, b);
-  case '/':
-    return b != 0 ? wrapped(floor(a / b)) : 0;
-  default:
-    return b != 0 ? a - b * floor(a / b) : 0;
+/* Integers are exact: one that 64 bits do not hold is a fault. */
+static int64_t of_integers(oracle_formula *f, char op, int64_t a, int64_t b) {
+  int64_t r = 0;
+  bool over = false;
+  if (op == '+') over = __builtin_add_overflow(a, b, &r);
+  if (op == '-') over = __builtin_sub_overflow(a, b, &r);
+  if (op == '*') over = __builtin_mul_overflow(a, b, &r);
+  if (over && !*f->fault)
+    snprintf(f->fault, ORACLE_FAULT, "%" PRId64 " %c %" PRId64 " exceeds 64 bits", a, op, b);
+  if (op == 'm') return a < b ? a : b;
+  if (op == 'M') return a > b ? a : b;
+  if (strchr("+-*", op)) return over ? 0 : r;
+  if (b == 0) return 0;
+  if (b == -1) return op == '/' ? of_integers(f, '-', 0, a) : 0;
+  r = a % b;
+  bool below = r != 0 && (r < 0) != (b < 0);
+  return op == '/' ? a / b - below : below ? r + b : r;
+}
+
+static int64_t floor_of(double a) {
+  a = floor(a);
+  return isnan(a) ? 0 : a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : (int64_t)a;
+}
+
+static int64_t whole(oracle_formula *f, node *x) {
+  node **arg = x->arg;
+  switch (x->op) {
+  case 'c':
+    return (int64_t)x->value;
+  case 'n':
+    return (int64_t)f->names[x->name];
+  case 'N':
+    return (int64_t)f->inputs[x->name].number;
+  case 'R':
+    return (int64_t)read_element(f, x);
+  case '?':
+    return whole(f, evaluate(f, arg[0]) != 0 ? arg[1] : arg[2]);
+  case 'f':
+    return arg[0]->type == INTEGER ? whole(f, arg[0]) : floor_of(evaluate(f, arg[0]));
+  case '_':
+    return of_integers(f, '-', 0, whole(f, arg[0]));
+  case 'a': {
+    int64_t a = whole(f, arg[0]);
+    return a < 0 ? of_integers(f, '-', 0, a) : a;
+  }
+  default: {
+    int64_t a = whole(f, arg[0]);
+    return of_integers(f, x->op, a, whole(f, arg[1]));
+  }
   }
 }
 
@@ -62,10 +96,10 @@ static double of_reals(char op, double a, double b) {
   return op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b;
 }
 
-static double of_one(char op, double a, int type) {
+static double of_one(char op, double a) {
   switch (op) {
   case 'a':
-    return type == INTEGER ? wrapped(fabs(a)) : fabs(a);
+    return fabs(a);
   case 'e':
     return exp(a);
   case 'l':
@@ -76,11 +110,8 @@ static double of_one(char op, double a, int type) {
     return sqrt(a);
   case 's':
     return 1 / (1 + exp(-a));
-  case 'f':
-    a = floor(a);
-    return a != a ? 0 : a > INT32_MAX ? INT32_MAX : a < INT32_MIN ? INT32_MIN : a;
   case '_':
-    return type == INTEGER ? wrapped(-a) : -a;
+    return -a;
   case '~':
     return a == 0;
   default:
@@ -88,6 +119,7 @@ static double of_one(char op, double a, int type) {
   }
 }
 
+/* Of reals, or of integers by their difference's sign. */
 static double compare(char op, double a, double b) {
   switch (op) {
   case '=':
@@ -106,6 +138,10 @@ static double compare(char op, double a, double b) {
 }
 
 static double evaluate_pair(oracle_formula *f, node *x) {
+  if (x->type == BOOLEAN && x->arg[0]->type == INTEGER) {
+    int64_t first = whole(f, x->arg[0]), second = whole(f, x->arg[1]);
+    return compare(x->op, (first > second) - (first < second), 0);
+  }
   double a = evaluate(f, x->arg[0]);
   if (x->op == '&' && a == 0) return 0;
   if (x->op == '|' && a != 0) return 1;
@@ -114,13 +150,13 @@ static double evaluate_pair(oracle_formula *f, node *x) {
   if (x->op == 'm') return fmin(a, b);
   if (x->op == 'M') return fmax(a, b);
   if (x->op == 'g') return b;
-  if (strchr("+-*/%", x->op))
-    return x->type == INTEGER ? of_integers(x->op, a, b) : of_reals(x->op, a, b);
+  if (strchr("+-*/", x->op)) return of_reals(x->op, a, b);
   return compare(x->op, a, b);
 }
 
 static double evaluate(oracle_formula *f, node *x) {
   const double *n = f->names;
+  if (x->type == INTEGER) return x->value = x->op == 'c' ? x->value : (double)whole(f, x);
   switch (x->op) {
   case 'c':
     return x->value;
@@ -139,7 +175,7 @@ static double evaluate(oracle_formula *f, node *x) {
     break;
   }
   if (x->n == 2) return x->value = evaluate_pair(f, x);
-  return x->value = of_one(x->op, evaluate(f, x->arg[0]), x->type);
+  return x->value = of_one(x->op, evaluate(f, x->arg[0]));
 }
 
 double oracle_formula_value(oracle_formula *f, const double name[ORACLE_NAMES]) {

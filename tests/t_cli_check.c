@@ -257,6 +257,10 @@ START_TEST(wrong_index) {
   program_says(r.out,
                "      mask: an index leaves its tensor: ids[b, q]: index 2 is 7, not in 0 to "
                "6, at b=0 h=0 q=7 k=0\n");
+  /* one that 32 bits would wrap into the tensor */
+  r = program_gives(1, "check family=simt score=s+t[h,k*4294967296] " TABLE);
+  program_says(r.out, "t[h, k * 4294967296]: index 2 is 4294967296, not in 0 to 14, at b=0 h=0 q=0 "
+                      "k=1\n");
 }
 END_TEST
 

@@ -34,7 +34,8 @@ START_TEST(canonical_text_has_the_same_values) {
       continue; /* no score and no gradient in a mask; "tanh" and "abs" go with them */
     case_problem_new(&state, &x);
     if (case_formula(test ? text : NULL, test ? NULL : text, &f) != FG_OK) {
-      ck_assert_msg(strstr(fg_error(), "by a constant 0") != NULL, "%s: %s", text, fg_error());
+      ck_assert_msg(strstr(fg_error(), "by a constant 0") || strstr(fg_error(), "exceed 64 bits"),
+                    "%s: %s", text, fg_error());
       fg_formula_free(&f);
       continue;
     }
@@ -56,6 +57,7 @@ START_TEST(canonical_text_has_the_same_values) {
       case_names(&x, case_below(&state, x.b), case_below(&state, x.h), case_below(&state, x.nq),
                  case_below(&state, x.nk), case_below(&state, 4000) * 1e-3 - 2, name);
       double a = oracle_formula_value(plain, name), b = oracle_formula_value(made, name);
+      case_fits(plain), case_fits(made);
       ck_assert_msg(alike(a, b, 1e-9), "%s = %g\n%s = %g", text, a, first, b);
     }
     oracle_formula_free(plain), oracle_formula_free(made);

@@ -3,8 +3,10 @@
 
 #include "formula_case.h"
 #include "tree_bound.h"
+#include "tree_extent.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MASKS = 3000, PAIRS = 6 };
 
@@ -17,7 +19,9 @@ static double of_tile(oracle_formula *f, const case_problem *x, const tile *t) {
   case_names(x, t->b, t->h, 0, 0, 0, name);
   name[ORACLE_Q0] = t->q0, name[ORACLE_Q1] = t->q1;
   name[ORACLE_K0] = t->k0, name[ORACLE_K1] = t->k1;
-  return oracle_formula_value(f, name);
+  double value = oracle_formula_value(f, name);
+  case_fits(f);
+  return value;
 }
 
 /* What brute force finds in a tile: pairs that are visible, the first and the last of keys, rows.
@@ -33,7 +37,9 @@ static found look(oracle_formula *mask, const case_problem *x, const tile *t) {
     for (int k = t->k0; k < t->k1; k++) {
       const int at[2] = {k, q};
       case_names(x, t->b, t->h, q, k, 0, name);
-      if (oracle_formula_value(mask, name) == 0) continue;
+      bool seen = oracle_formula_value(mask, name) != 0;
+      case_fits(mask);
+      if (!seen) continue;
       r.visible++;
       for (int a = 0; a < 2; a++) {
         if (at[a] < r.first[a]) r.first[a] = at[a];
@@ -141,6 +147,7 @@ START_TEST(bounds_hold) {
       oracle_formula *mask = case_read(&f, f.mask, &x);
       oracle_formula *never = case_read(&f, test.never, &x);
       oracle_formula *always = case_read(&f, test.always, &x);
+      ck_assert(fg_tree_fits(&f.tree, test.never) && fg_tree_fits(&f.tree, test.always));
       for (int j = 0; j < PAIRS; j++) {
         tile t = random_tile(&state, &x);
         found r = look(mask, &x, &t);
@@ -243,12 +250,74 @@ START_TEST(linear_bounds_are_exact) {
 }
 END_TEST
 
+/* Far out, where products pass 32 bits between two keys. */
+START_TEST(bounds_far_out) {
+  static const char *const masks[] = {"k * nk + q < 1000000000",
+                                      "abs(k - p) * w <= w * 20",
+                                      "k * w <= p * w",
+                                      "k * k <= p * p",
+                                      "k * 100000 + q * 70000 < 3000000000",
+                                      "k * 100000 / 7 <= p * 100000 / 7",
+                                      "(k * 100003 + q) % 65536 < 60000",
+                                      "k * 9000000 - p * 9000000 < w",
+                                      "max(k * 65536, w) <= p * 65536",
+                                      "k * 9007199254740991 / 9007199254740991 <= p"};
+  uint64_t state = 9;
+  int sure = 0;
+  for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
+    fg_formula f;
+    fg_status status = case_formula(masks[m], NULL, &f);
+    ck_assert_int_eq(status, strstr(masks[m], "9007") ? FG_ESPEC : FG_OK);
+    for (int i = 0; status == FG_OK && i < 200; i++) {
+      case_problem x;
+      case_problem_new(&state, &x);
+      x.nq = 30 + case_below(&state, 100), x.nk = 50000;
+      fg_tile_test test = fg_formula_tile(&f);
+      oracle_formula *mask = case_read(&f, f.mask, &x);
+      oracle_formula *never = case_read(&f, test.never, &x);
+      oracle_formula *always = case_read(&f, test.always, &x);
+      tile t = random_tile(&state, &x);
+      if (t.q1 > t.q0 + 4) t.q1 = t.q0 + 4;
+      if (t.k1 > t.k0 + 64) t.k1 = t.k0 + 64;
+      found r = look(mask, &x, &t);
+      int pairs = (t.q1 - t.q0) * (t.k1 - t.k0);
+      bool no = of_tile(never, &x, &t) != 0, yes = of_tile(always, &x, &t) != 0;
+      ck_assert_msg(!no || r.visible == 0, "%s: a tile of %d is called empty", masks[m], r.visible);
+      ck_assert_msg(!yes || r.visible == pairs, "%s: %d of %d", masks[m], r.visible, pairs);
+      sure += no || yes;
+      t.q1 = t.q0 + 1;
+      if (i % 20 == 0) check_range(&f, mask, &x, t, 0, masks[m]);
+      if (i % 20 == 0) check_one(&f, mask, &x, t, 0, masks[m]);
+      oracle_formula_free(mask), oracle_formula_free(never), oracle_formula_free(always);
+    }
+    fg_formula_free(&f);
+  }
+  ck_assert_int_gt(sure, 900);
+}
+END_TEST
+
+/* A mask that 64 bits hold, and bounds of it that they may not: those are not claimed. */
+START_TEST(bounds_beyond_64_bits) {
+  fg_formula f;
+  ck_assert_int_eq(case_formula("k / 7 <= w * w * 4", NULL, &f), FG_OK);
+  fg_visible keys = fg_formula_visible(&f, false), all = fg_formula_seen_by_all(&f);
+  ck_assert(!keys.first && !keys.end && !keys.exact && !keys.by_one && !all.exact);
+  fg_formula_free(&f);
+  ck_assert_int_eq(case_formula("k / 7 <= w * w", NULL, &f), FG_OK);
+  keys = fg_formula_visible(&f, false);
+  ck_assert(keys.end && keys.exact);
+  fg_formula_free(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("formula bounds");
   TCase *cases = tcase_create("bounds");
   tcase_add_test(cases, bounds_hold);
   tcase_add_test(cases, ranges_of_one);
   tcase_add_test(cases, linear_bounds_are_exact);
+  tcase_add_test(cases, bounds_far_out);
+  tcase_add_test(cases, bounds_beyond_64_bits);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

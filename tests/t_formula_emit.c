@@ -91,8 +91,7 @@ static int n_items;
 static void put_function(FILE *to, int i, item *x) {
   fg_emit_names names = {.name = {"x.unit * x.raw", "x.q", "x.k", "x.q + x.nk - x.nq", "x.b", "x.h",
                                   "0", "x.nq", "x.nk", "x.nh", "x.q0", "x.q1", "x.k0", "x.k1"},
-                         .hoist = !x->bounds,
-                         .wide = x->bounds};
+                         .hoist = !x->bounds};
   fg_emitted texts;
   if (i % 2 && !x->bounds) names.k_base = "x.k - 5", names.k_offset = "5";
   if (i % 3) names.s_unit = "x.unit", names.s_raw = "x.raw";
@@ -133,7 +132,8 @@ static void *compile(char *directory) {
   for (int i = 0; i < n_items; i++) put_function(to, i, &items[i]);
   fclose(to);
   snprintf(command, sizeof command,
-           "${FLASHGEN_CC:-cc} -O1 -w -ffp-contract=off -fwrapv -shared -fPIC -o %s/texts.so %s -lm", directory, path);
+           "${FLASHGEN_CC:-cc} -O1 -w -ffp-contract=off -fsanitize=signed-integer-overflow "
+           "-fsanitize-undefined-trap-on-error -shared -fPIC -o %s/texts.so %s -lm", directory, path);
   ck_assert_msg(system(command) == 0, "%s", command);
   snprintf(path, sizeof path, "%s/texts.so", directory);
   void *library = dlopen(path, RTLD_NOW);

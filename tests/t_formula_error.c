@@ -21,8 +21,9 @@ static const struct {
     {{"mask=k <= 12abc"},
      "mask: column 6: expected a number, found \"12abc\"\n  k <= 12abc\n       ^"},
     {{"score=s * 0x10"}, "score: column 5: expected a number, found \"0x10\"\n  s * 0x10\n      ^"},
-    {{"mask=k <= 9999999999"},
-     "mask: column 6: 9999999999 is no int: it has more than 32 bits\n  k <= 9999999999\n       ^"},
+    {{"mask=k <= 9007199254740992"},
+     "mask: column 6: 9007199254740992 is no int: it is above 2^53 - 1\n  k <= "
+     "9007199254740992\n       ^"},
     {{"score=s; int x"},
      "score: column 2: expected an operator or the end, found \";\"\n  s; int x\n   ^"},
     {{"score=s + \"x\""}, "score: column 5: expected a value, found \"\"\"\n  s + \"x\"\n      ^"},
@@ -105,6 +106,20 @@ static const struct {
      "inputs.t: \"f32[h] monotone\": only a tensor of i32 can be monotone"},
     {{"score=s", "define.2x=3"},
      "define: \"2x\": expected a name, or name(a, b) with at most 6 parameters"},
+    /* ints beyond 64 bits */
+    {{"mask=k * k * k < 5"},
+     "mask: k * (k * k) may exceed 64 bits: by the ranges of what it names, its size is up to "
+     "1.2e+27 "
+     "(positions, lengths and int inputs may be 2^30, elements of i32 2^31)"},
+    {{"mask=k < 5 || (q * nk + k) * nh * w / w < 9", "inputs.w=int"},
+     "mask: nh * (k + q * nk) may exceed 64 bits"},
+    {{"score=s + float(t[k] * t[k] * t[k])", "inputs.t=i32[k]"},
+     "score: t[k] * (t[k] * t[k]) may exceed 64 bits: by the ranges of what it names, its size is "
+     "up "
+     "to 9.9e+27"},
+    {{"score=s + u[abs(k - p) * 9007199254740991 % 7]", "inputs.u=f32[7]"},
+     "score: abs(k - p) * 9007199254740991 may exceed 64 bits"},
+    {{"mask=9007199254740991 * 2048 < k"}, "mask: 2048 * 9007199254740991 may exceed 64 bits"},
     /* what has no meaning */
     {{"mask=k / 0 < 3"}, "mask: column 3: division by a constant 0\n  k / 0 < 3\n    ^"},
     {{"score=s / (1.0 - 1.0)"}, "score: column 3: division by a constant 0"},

@@ -123,10 +123,17 @@ function input.aligned(x)
   return axes[#axes] == "k" and aligned_rows("d" .. declared[x.name].ident, axes) or "0"
 end
 
+local wide = {} -- extents that 32 bits may not hold
+for _, x in ipairs(formula.inputs) do
+  for i, extent in ipairs(x.extents) do wide[extent] = x.wide[i] end
+end
+
 -- An axis's length in the kernel.
 local function length_of(extent)
   local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = "p.nq", k = "p.nk", ["1"] = "1" }
-  return lengths[extent] or "(" .. extent:gsub("%f[%w]n[qk]%f[%W]", "p.%0"):gsub("%f[%w]m[ai][nx]%(", "i%0") .. ")"
+  local function names(text, prefix) return (text:gsub("%f[%w]n[qk]%f[%W]", prefix .. "p.%0")) end
+  if wide[extent] then return "(" .. names(extent, "(i64)"):gsub("%f[%w](m[ai][nx])%(", "%164(") .. ")" end
+  return lengths[extent] or "(" .. names(extent, ""):gsub("%f[%w]m[ai][nx]%(", "i%0") .. ")"
 end
 
 function input.sum(x, term, q, k)
@@ -181,6 +188,7 @@ function input.affine(x)
   local reads = declared[x.name].input.reads
   local read = reads[1]
   if #reads ~= 1 or not read.affine then return nil end
+  if wide[declared[x.name].input.extents[read.affine_axis]] or formula.wide(read.index[read.affine_axis]) then return nil end
   local axes = {} -- which of its indices are those of b and h
   for i, axis in ipairs(read.axis) do axes[axis] = "i" .. i end
   return { factor = read.affine, axis = read.affine_axis, index = text_of(read.index[read.affine_axis], { q = "0", k = "0" }),
@@ -206,7 +214,12 @@ local function way_of(x, at, read)
     if not i then return false end
     local factor = read.linear[i][axis]
     local others = text_of(read.index[i], { q = axis == "q" and "0" or "q", k = axis == "k" and "0" or "k" })
-    lines[#lines + 1] = string.format("const int ahead_%s = (int)i%d - (%s), %s = ahead_%s / %d;", axis, i, others, axis, axis, factor)
+    if wide[extents[i]] or formula.wide(read.index[i]) then
+      lines[#lines + 1] = string.format("const i64 ahead_%s = i%d - (%s), all_%s = ahead_%s / %d;", axis, i, others, axis, axis, factor)
+      lines[#lines + 1] = string.format("const int %s = 0 <= all_%s && all_%s < p.n%s ? (int)all_%s : -1;", axis, axis, axis, axis, axis)
+    else
+      lines[#lines + 1] = string.format("const int ahead_%s = (int)i%d - (%s), %s = ahead_%s / %d;", axis, i, others, axis, axis, factor)
+    end
     if math.abs(factor) > 1 then tests[#tests + 1] = string.format("ahead_%s %% %d == 0", axis, math.abs(factor)) end
     tests[#tests + 1] = string.format("0 <= %s && %s < p.n%s", axis, axis, axis)
     known[axis], solved[i] = true, true

@@ -20,22 +20,21 @@ local emit, text_of = trees.emit, trees.text_of
 local mask = { exact = formula.keys.by_one, skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
 local mask_text = text_of(formula.mask, { q = "q" })
 mask.reads, mask.given = mask_text:find("ldg_", 1, true) ~= nil, mask_text:find("p.in_", 1, true) ~= nil
-if text_of(formula.never, { wide = true }) == "0" then mask.skips = {} end
+if text_of(formula.never, {}) == "0" then mask.skips = {} end
 
 local begin = formula.first_key
 mask.slides = begin ~= nil and not (formula.uses(begin, "b") or formula.uses(begin, "h") or formula.uses(begin, "hk"))
 
 function mask.tile(q0, q1, k0, k1, h)
-  local texts = emit({ formula.never, formula.always }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h, wide = true })
+  local texts = emit({ formula.never, formula.always }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h })
   return { never = texts.values[1], always = texts.values[2] }
 end
 
--- A bound as an index: one of 64 bits is cut to what lengths can be.
+-- A bound as an index: one of 64 bits, or far from all positions, is cut to what lengths can be.
 local function bound(node, names, default)
   if not node then return default end
-  names.wide = true
   local text = text_of(node, names)
-  return text:find("(i64)", 1, true) and "clamp_index(" .. text .. ")" or text
+  return formula.far(node) and "clamp_index(" .. text .. ")" or text
 end
 
 function mask.keys(q0, q1)
