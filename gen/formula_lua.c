@@ -359,7 +359,7 @@ static void push_range(lua_State *L, const char *key, fg_visible range) {
   lua_setfield(L, -2, key);
 }
 
-void fg_formula_push(lua_State *L, fg_formula *f) {
+void fg_formula_push(lua_State *L, fg_formula *f, bool backward) {
   static const luaL_Reg functions[] = {
       {"uses", lua_uses}, {"text", lua_text}, {"tanhs", lua_tanhs},     {"emit", lua_emit},
       {"wide", lua_wide}, {"far", lua_far},   {"address", lua_address}, {NULL, NULL}};
@@ -368,7 +368,7 @@ void fg_formula_push(lua_State *L, fg_formula *f) {
   luaL_setfuncs(L, functions, 1);
   int s = fg_tree_name(&f->tree, FG_NAME_S);
   set_node(L, "mask", f->mask);
-  set_node(L, "score", f->score);
+  set_node(L, "score", backward ? fg_formula_backward_score(f) : f->score);
   set_bool(L, "linear", f->score == s);
   set_node(L, "slope", fg_tree_diff(&f->tree, f->score, s));
   lua_createtable(L, f->n_inputs, 0);

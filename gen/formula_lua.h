@@ -7,7 +7,8 @@
 
 /* Inside fg_lua_run: pushes the table, whose functions use the formula as long as they live.
  *
- *   mask, score         nodes; slope: of d score / d s; linear: the score is s
+ *   mask, score         nodes, the score as the pass takes it; slope: of d score / d s; linear: the
+ *                       score is s
  *   never, always       tests of a tile; keys, queries: { first =, last =, exact =, by_one = },
  *                       nodes or nil; seen_by_all: the same of keys
  *   first_key           keys.first, of a kernel that skips no tile too
@@ -28,6 +29,6 @@
  *   address(i, gradient, texts)  of an element of input i by the texts of its indices
  *   text(node)          the canonical text
  *   tanhs(node)         what tanh is taken of in it: nodes */
-void fg_formula_push(lua_State *L, fg_formula *formula);
+void fg_formula_push(lua_State *L, fg_formula *formula, bool backward);
 
 #endif

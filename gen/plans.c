@@ -70,7 +70,7 @@ void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch) {
   push_spec(L, point);
   lua_setfield(L, -3, "spec_words");
   lua_setfield(L, -2, "spec");
-  fg_formula_push(L, &gen->formula);
+  fg_formula_push(L, &gen->formula, point->pass == FG_PASS_BACKWARD);
   lua_setfield(L, -2, "formula");
   fg_gen_set_text(L, "arch", arch);
   fg_gen_set_text(L, "version", FG_VERSION);

@@ -56,6 +56,14 @@ static int pick(fg_tree *t, fg_node_op op, int a, int b, int da, int db) {
   return fg_tree_make(t, FG_NODE_CHOOSE, takes_a, da, db);
 }
 
+/* x, or 2^-100 where it is 0. */
+static int beside_zero(fg_tree *t, int x) {
+  return is_number(t, x)
+             ? x
+             : fg_tree_make(t, FG_NODE_CHOOSE, fg_tree_binary(t, FG_NODE_EQUAL, x, number(t, 0)),
+                            number(t, 0x1p-100), x);
+}
+
 /* f'(a) of a function of one float, whose value is `value`. */
 static int slope(fg_tree *t, fg_node_op op, int a, int value) {
   int zero = number(t, 0), one = number(t, 1);
@@ -63,7 +71,7 @@ static int slope(fg_tree *t, fg_node_op op, int a, int value) {
   case FG_NODE_EXP:
     return value;
   case FG_NODE_LOG:
-    return over(t, one, a);
+    return over(t, one, beside_zero(t, a));
   case FG_NODE_TANH:
     return fg_tree_binary(t, FG_NODE_SUBTRACT, one, times(t, value, value));
   case FG_NODE_SQRT:
@@ -106,4 +114,28 @@ int fg_tree_diff(fg_tree *t, int root, int x) {
   default:
     return is_zero(t, da) ? da : times(t, slope(t, (fg_node_op)n.op, a, root), da);
   }
+}
+
+/* Is there a derivative by something in it? */
+static bool has_slope(const fg_formula *f, int node) {
+  if (fg_tree_uses(&f->tree, node, FG_NAME_S)) return true;
+  for (int i = 0; i < f->n_inputs; i++)
+    if (f->input[i].grad && fg_tree_takes(&f->tree, node, i)) return true;
+  return false;
+}
+
+/* The node with its logs taken beside 0. */
+static int beside_zeros(fg_formula *f, int node) {
+  fg_node x = f->tree.node[node];
+  if (x.op <= FG_NODE_READ || !has_slope(f, node)) return node;
+  for (int i = 0; i < FG_NODE_ARGS && x.arg[i]; i++)
+    if (!(x.arg[i] = beside_zeros(f, x.arg[i]))) return 0;
+  if (x.op == FG_NODE_LOG) x.arg[0] = beside_zero(&f->tree, x.arg[0]);
+  return fg_tree_make(&f->tree, (fg_node_op)x.op, x.arg[0], x.arg[1], x.arg[2]);
+}
+
+int fg_formula_backward_score(fg_formula *f) {
+  for (int i = 1; i < f->tree.n; i++)
+    if (f->tree.node[i].op == FG_NODE_LOG) return beside_zeros(f, f->score);
+  return f->score;
 }

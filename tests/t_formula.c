@@ -241,6 +241,33 @@ START_TEST(a_nan_takes_no_gradient) {
 }
 END_TEST
 
+/* A cap of the launch that is 0 or infinite is none. */
+START_TEST(caps_that_are_none) {
+  static const double caps[] = {0, INFINITY, -INFINITY, 2, -2};
+  for (int i = 0; i < 5; i++) {
+    uint64_t state = 8;
+    char printed[1 << 12];
+    double name[ORACLE_NAMES], c = caps[i], t = tanh(1.5 / c);
+    fg_formula f;
+    case_problem x;
+    case_problem_new(&state, &x);
+    x.input[0].number = c;
+    ck_assert_msg(case_formula(NULL, "softcap(c)", &f) == FG_OK, "%s", fg_error());
+    case_names(&x, 0, 0, 0, 0, 1.5, name);
+    oracle_formula *value = case_read(&f, f.score, &x);
+    double got = oracle_formula_value(value, name), want = i < 3 ? 1.5 : c * t;
+    ck_assert_msg(alike(got, want, 1e-9), "cap %g: %g", c, got);
+    int slope = fg_tree_diff(&f.tree, f.score, fg_tree_name(&f.tree, FG_NAME_S));
+    fg_formula_print(&f, slope, sizeof printed, printed);
+    oracle_formula *derived = oracle_formula_new(printed, CASE_INPUTS, x.input, NULL);
+    got = oracle_formula_value(derived, name);
+    ck_assert_msg(alike(got, i < 3 ? 1 : 1 - t * t, 1e-9), "cap %g: slope %g", c, got);
+    oracle_formula_free(value), oracle_formula_free(derived);
+    fg_formula_free(&f);
+  }
+}
+END_TEST
+
 /* ---- any text ---- */
 
 static void mutate(uint64_t *state, char *text) {
@@ -291,6 +318,7 @@ int main(void) {
   tcase_add_test(cases, derivatives_by_s);
   tcase_add_test(cases, derivatives_by_inputs);
   tcase_add_test(cases, a_nan_takes_no_gradient);
+  tcase_add_test(cases, caps_that_are_none);
   tcase_add_test(cases, any_text_ends_well);
   suite_add_tcase(suite, cases);
   return suite_run(suite);

@@ -5,6 +5,7 @@
 #include "run_case.h"
 #include "scratch.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -177,6 +178,50 @@ START_TEST(broadcast_dbias) {
 END_TEST
 
 /* Integers keep all their bits: as floats these ids would be pairs of equal ones. */
+/* The numbers of a file of float32 that run has written. */
+static void read_floats(const char *path, int n, float *to) {
+  unsigned char head[10];
+  FILE *file = fopen(path, "rb");
+  ck_assert_msg(file != NULL, "%s", path);
+  ck_assert_uint_eq(fread(head, 1, 10, file), 10);
+  ck_assert_int_eq(fseek(file, 10 + head[8] + 256 * head[9], SEEK_SET), 0);
+  ck_assert_int_eq((int)fread(to, sizeof *to, (size_t)n, file), n);
+  fclose(file);
+}
+
+/* A key's weight w[k] that is 0, in the score as log(w[k]): the key is not seen, and the slope by
+ * w[k] is the limit of those beside 0, which differ little. */
+START_TEST(weights_of_zero) {
+  static const char *const families[] = {"simt", "mma"};
+  static const int zeros[] = {0, 5, 36};
+  enum { KEYS = 37 };
+  const int64_t extent[] = {KEYS};
+  run_case c = usual;
+  c.bias_axes = NULL;
+  run_case_put(&c, "f4");
+  for (int i = 0; i < 2; i++) {
+    float w[KEYS], dw[2][KEYS], dq[2];
+    for (int near = 0; near < 2; near++) {
+      for (int k = 0; k < KEYS; k++) w[k] = 0.5f + (float)(k % 7);
+      for (int z = 0; z < 3; z++) w[zeros[z]] = near ? 1e-9f : 0;
+      run_case_file("w.npy", "<f4", "False", 1, extent, w, sizeof w);
+      program_gives(0,
+                    "run pass=backward family=%s mask=causal score=s+log(w[k]) "
+                    "inputs.w=f32[k]grad " BACKWARD " --in w=w.npy --out dw=dw.npy "
+                    "--out dq=dq.npy",
+                    families[i]);
+      read_floats("dw.npy", KEYS, dw[near]);
+      read_floats("dq.npy", 1, &dq[near]);
+    }
+    for (int k = 0; k < KEYS; k++)
+      ck_assert_msg(fabsf(dw[0][k] - dw[1][k]) <= 1e-3f * (1e-2f + fabsf(dw[1][k])),
+                    "%s: dw[%d] is %g, and %g beside 0", families[i], k, (double)dw[0][k],
+                    (double)dw[1][k]);
+    ck_assert(fabsf(dw[0][5]) > 1e-3f && fabsf(dq[0] - dq[1]) < 1e-3f);
+  }
+}
+END_TEST
+
 START_TEST(large_integers) {
   run_case c = usual;
   c.b = 1, c.nq = c.nk = 19;
@@ -280,6 +325,7 @@ int main(void) {
   tcase_add_test(tests, backward_computes_the_forward);
   tcase_add_test(tests, backward_uses_what_is_given);
   tcase_add_test(tests, broadcast_dbias);
+  tcase_add_test(tests, weights_of_zero);
   tcase_add_test(tests, large_integers);
   tcase_add_test(tests, seed_and_plan);
   tcase_add_test(tests, spec_file_and_json);

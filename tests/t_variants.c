@@ -180,6 +180,8 @@ START_TEST(large_caps) {
     passes(words, "'score=softcap(100.0),softcap(3000.0),softcap(100000000.0)' --seed 13");
     passes(words, "'score=softcap(c),s * tanh(s / c) * c' inputs.c=float c=10000000 dtype=f16 "
                   "mask=causal --seed 14");
+    passes(words, "'score=softcap(c)' inputs.c=float c=0 --seed 14");
+    passes(words, "'score=softcap(c)' inputs.c=float c=inf --seed 14");
     if (i == 2) break;
     strcat(words, " pass=backward");
     passes(words, "'score=softcap(c),softcap(1000000.0)' inputs.c=float c=10000000 dtype=f16 "

@@ -214,8 +214,9 @@ static fg_status read_input_number(const char *word, cli *c, int *taken) {
   size_t n = (size_t)(value - word) - 1;
   cli_number *x = &c->number[c->n_numbers];
   char *end;
+  bool infinite = !strcmp(value, "inf") || !strcmp(value, "-inf");
   if (!c->command->takes_arguments || n >= sizeof x->name || !*value ||
-      value[strspn(value, "+-.0123456789eE")])
+      (value[strspn(value, "+-.0123456789eE")] && !infinite))
     return FG_OK;
   snprintf(x->name, sizeof x->name, "%.*s", (int)n, word);
   x->value = strtod(value, &end);
