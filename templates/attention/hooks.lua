@@ -63,9 +63,10 @@ end
 
 -- Unrolled over a thread's pairs, 64 terms compile for 20 s, and spill (NVRTC 13.0, mma, d 64): a text
 -- this long is evaluated in a loop, which costs a way through memory and the overlap of its reads. T5's
--- buckets have 253 characters.
+-- buckets have 253 characters. A quotient of 64 bits counts as much: wgmma compiled for 29 s with one by a variable, and 9 s with
+-- two by constants, which spilled.
 local of_pair = emit({ formula.mask, formula.score }, { q = "q", k = "k", s = "s", hoist = true }).values
-hooks.large = #of_pair[1] + #of_pair[2] > 300
+hooks.large = #of_pair[1] + #of_pair[2] > 300 or (of_pair[1] .. of_pair[2]):find("floor_%a+64") ~= nil
 hooks.long = not hooks.large and #of_pair[2] > 100 -- 4 terms of tanh
 input.find_tiled(score.additive and not hooks.large)
 
