@@ -50,18 +50,19 @@ static int lua_wide(lua_State *L) {
   return 1;
 }
 
-static bool has_far_constant(const fg_tree *t, int node) {
+static bool has_far_part(const fg_tree *t, int node) {
   const fg_node *x = &t->node[node];
   if (x->op == FG_NODE_CONSTANT) return fabs(x->number) > 0x1p30;
+  if (x->op == FG_NODE_READ || x->op == FG_NODE_FLOOR) return x->type == FG_TYPE_INT;
   for (int i = 0; i < FG_NODE_ARGS && x->arg[i]; i++)
-    if (has_far_constant(t, x->arg[i])) return true;
+    if (has_far_part(t, x->arg[i])) return true;
   return false;
 }
 
 /* May a bound lie so far out that its distance from a position exceeds 32 bits? */
 static int lua_far(lua_State *L) {
   int node = check_node(L, 1);
-  lua_pushboolean(L, fg_tree_wide(&self(L)->tree, node) || has_far_constant(&self(L)->tree, node));
+  lua_pushboolean(L, fg_tree_wide(&self(L)->tree, node) || has_far_part(&self(L)->tree, node));
   return 1;
 }
 

@@ -222,6 +222,30 @@ START_TEST(weights_of_zero) {
 }
 END_TEST
 
+/* Bounds that a tensor gives, as far from all positions as an i32 can be. */
+START_TEST(far_bounds) {
+  static const char *const families[] = {"simt", "mma", "wgmma"};
+  static const int32_t first[] = {INT32_MIN, INT32_MIN + 1}, end[] = {INT32_MAX, INT32_MAX};
+  const int64_t extent[] = {2};
+  run_case c = usual;
+  c.bias_axes = NULL;
+  c.mask = "full";
+  c.nk = 300;
+  run_case_put(&c, "f4");
+  run_case_file("first.npy", "<i4", "False", 1, extent, first, sizeof first);
+  run_case_file("end.npy", "<i4", "False", 1, extent, end, sizeof end);
+  for (int i = 0; i < 3; i++) {
+    program_gives(0,
+                  "run family=%s mask=k>=first[b]&&k<end[b] inputs.first=i32[b] "
+                  "inputs.end=i32[b] scale=0.125 " FORWARD
+                  " --in first=first.npy --in end=end.npy --out o=o.npy --out lse=lse.npy",
+                  families[i]);
+    run_case_judge(&c, "o");
+    run_case_judge(&c, "lse");
+  }
+}
+END_TEST
+
 START_TEST(large_integers) {
   run_case c = usual;
   c.b = 1, c.nq = c.nk = 19;
@@ -326,6 +350,7 @@ int main(void) {
   tcase_add_test(tests, backward_uses_what_is_given);
   tcase_add_test(tests, broadcast_dbias);
   tcase_add_test(tests, weights_of_zero);
+  tcase_add_test(tests, far_bounds);
   tcase_add_test(tests, large_integers);
   tcase_add_test(tests, seed_and_plan);
   tcase_add_test(tests, spec_file_and_json);
