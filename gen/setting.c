@@ -9,6 +9,8 @@
 enum { NUMBER_MAX = 1000000000 };
 
 const fg_setting_row fg_settings[FG_SETTINGS] = {
+    [FG_SET_DEVICE] = {"FLASHGEN_DEVICE", "",
+                       "host or cuda:N where none is named; else cuda:0, else host with a warning"},
     [FG_SET_TEMPLATES] = {"FLASHGEN_TEMPLATES", "",
                           "directory used instead of the built-in templates"},
     [FG_SET_CC] = {"FLASHGEN_CC", "cc",

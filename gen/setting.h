@@ -5,6 +5,7 @@
 #include "error.h"
 
 typedef enum fg_setting {
+  FG_SET_DEVICE,
   FG_SET_TEMPLATES,
   FG_SET_CC,
   FG_SET_NVRTC,

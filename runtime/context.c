@@ -87,6 +87,9 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
   TRY(open_zoos(c, config));
   TRY(fg_context_wisdom(c, config->n_wisdom, config->wisdom));
   TRY(fg_device_open(config->device, &c->device));
+  if (*c->device->no_gpu)
+    fg_context_warn(c, "no GPU can be used (%s): kernels run on the host device, which is slow",
+                    c->device->no_gpu);
   c->device->seed = config->seed;
   TRY(fg_cache_open(config->cache, config->warn, config->warn_context, &c->cache));
   return c->n_zoos ? FG_OK : fg_context_identify(c);

@@ -2,14 +2,33 @@
 #include "device.h"
 
 #include "compile.h"
+#include "setting.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+/* A GPU, else the host device with the reason. */
+static fg_status open_best(fg_device **device) {
+  char reason[sizeof(*device)->no_gpu];
+  if (fg_device_cuda_open(0, device) == FG_OK) return FG_OK;
+  snprintf(reason, sizeof reason, "%s", fg_error());
+  TRY(fg_device_host_open(device));
+  strcpy((*device)->no_gpu, reason);
+  return FG_OK;
+}
+
+static fg_status open_unnamed(fg_device **device) {
+  const char *name = fg_setting_text(FG_SET_DEVICE, NULL);
+  if (!*name) return open_best(device);
+  fg_status status = fg_device_open(name, device);
+  return status == FG_OK ? FG_OK : fg_fail_in(status, "%s", fg_settings[FG_SET_DEVICE].name);
+}
+
 fg_status fg_device_open(const char *name, fg_device **device) {
   char *end;
-  if (!name) return fg_device_cuda_open(0, device) == FG_OK ? FG_OK : fg_device_host_open(device);
+  if (!name) return open_unnamed(device);
   if (!strcmp(name, "host")) return fg_device_host_open(device);
   if (!strncmp(name, "cuda:", 5)) {
     long ordinal = strtol(name + 5, &end, 10);

@@ -53,6 +53,7 @@ struct fg_device {
   char model[64];      /* "NVIDIA H200"; of the host device "host" */
   int multiprocessors; /* blocks run on so many at a time */
   uint64_t seed;       /* host: orders blocks, warps and lanes, and places allocations */
+  char no_gpu[512];    /* host: why there is no GPU, where nobody named a device; else "" */
 };
 
 struct fg_module {
@@ -61,9 +62,9 @@ struct fg_module {
   char name[FG_NAME_MAX];
 };
 
-/* "host", "cuda:N", or NULL: cuda:0 where there is a GPU, else host; or an architecture, "sm_90a":
- * kernels are compiled for it, and running them is an error. FG_EENVIRONMENT
- * with the reason when the named one cannot be used. */
+/* "host", "cuda:N", or an architecture, "sm_90a": kernels are compiled for it, and running them is
+ * an error. NULL: FLASHGEN_DEVICE; where that is not set cuda:0, else host, whose no_gpu then says
+ * why. FG_EENVIRONMENT with the reason when the named one cannot be used. */
 fg_status fg_device_open(const char *name, fg_device **device);
 void fg_device_close(fg_device *device);
 

@@ -153,8 +153,9 @@ typedef struct fg_zoo {
 
 typedef struct fg_config {
   size_t size;
-  /* "cuda:N" or "host"; NULL: cuda:0 where it can be used, else host. "sm_90a": none, kernels are
-   * compiled for it into the cache and cannot be launched. */
+  /* "cuda:N" or "host"; NULL: FLASHGEN_DEVICE, else cuda:0, or where that cannot be used host, with
+   * a warning that says why. "sm_90a": none, kernels are compiled for it into the cache and cannot
+   * be launched. */
   const char *device;
   const char *templates; /* directory; NULL: FLASHGEN_TEMPLATES, else the built-in ones */
   const char *cache;     /* directory; NULL: FLASHGEN_CACHE, else as the README says */

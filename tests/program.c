@@ -45,15 +45,15 @@ static void make_environment(const program_setup *s, char *tmpdir, const char **
   int n = 0;
   snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%.*s/cache",
            (int)(strrchr(tmpdir, '/') - strchr(tmpdir, '=') - 1), strchr(tmpdir, '=') + 1);
-  for (char **e = environ; *e && n < VARIABLES - PROGRAM_ENV - 4; e++) {
+  for (char **e = environ; *e && n < VARIABLES - PROGRAM_ENV - 5; e++) {
     int out = !strncmp(*e, "FLASHGEN_", 9) || same_name(*e, "TMPDIR") ||
               same_name(*e, "CUDA_VISIBLE_DEVICES") || same_name(*e, "XDG_CACHE_HOME");
     for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++) out |= same_name(*e, s->env[i]);
     if (!out) to[n++] = *e;
   }
   /* the default device is host on every machine */
-  const char *const ours[] = {cache, "CUDA_VISIBLE_DEVICES=", tmpdir};
-  for (int i = 0; i < 3; i++) {
+  const char *const ours[] = {cache, "CUDA_VISIBLE_DEVICES=", tmpdir, "FLASHGEN_DEVICE=host"};
+  for (int i = 0; i < 4; i++) {
     int out = 0; /* the test takes it away or sets it itself */
     for (int j = 0; j < PROGRAM_ENV && s->env[j]; j++) out |= same_name(ours[i], s->env[j]);
     if (!out) to[n++] = ours[i];

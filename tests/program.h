@@ -1,7 +1,8 @@
 /* program.h - the program `flashgen` run from outside: arguments in; exit code, stdout, stderr out.
  *
- * Its environment is the test's without any FLASHGEN_ variable, and with TMPDIR = "tmp" in the
- * current directory, which must be empty when it has ended. A failure in here fails the test. */
+ * Its environment is the test's without any FLASHGEN_ variable but FLASHGEN_DEVICE = host, and with
+ * TMPDIR = "tmp" in the current directory, which must be empty when it has ended. A failure in here
+ * fails the test. */
 #ifndef FG_TESTS_PROGRAM_H
 #define FG_TESTS_PROGRAM_H
 

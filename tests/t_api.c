@@ -44,6 +44,43 @@ START_TEST(test_open) {
 }
 END_TEST
 
+static int warnings;
+static char warning[1024];
+static void keep_warning(void *context, const char *sentence) {
+  (void)context;
+  warnings++;
+  snprintf(warning, sizeof warning, "%s", sentence);
+}
+
+/* No GPU is said once, with the reason, where nobody named the device. */
+START_TEST(test_no_gpu) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  config.warn = keep_warning;
+  GOOD(fg_open(&config, &context));
+  ck_assert_int_eq(warnings, 0);
+  fg_close(context);
+  config.device = NULL;
+  GOOD(fg_open(&config, &context));
+  const bool host = !strcmp(context->device->name, "host");
+  ck_assert_int_eq(warnings, host);
+  if (host) {
+    ck_assert_msg(!strncmp(warning, "no GPU can be used (", 20), "%s", warning);
+    ck_assert_ptr_nonnull(strstr(warning, context->device->no_gpu));
+    ck_assert(*context->device->no_gpu);
+  }
+  fg_close(context);
+  setenv("FLASHGEN_DEVICE", "host", 1);
+  GOOD(fg_open(&config, &context));
+  ck_assert_str_eq(context->device->name, "host");
+  ck_assert_int_eq(warnings, host);
+  fg_close(context);
+  setenv("FLASHGEN_DEVICE", "toaster", 1);
+  FAILS(FG_EARGUMENT, "FLASHGEN_DEVICE: device toaster: expected host or cuda:N",
+        fg_open(&config, &context));
+}
+END_TEST
+
 START_TEST(test_null) {
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, SMALL);
@@ -295,6 +332,7 @@ int main(void) {
   TCase *cases = tcase_create("api");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
   tcase_add_test(cases, test_open);
+  tcase_add_test(cases, test_no_gpu);
   tcase_add_test(cases, test_null);
   tcase_add_test(cases, test_older_structs);
   tcase_add_test(cases, test_define);

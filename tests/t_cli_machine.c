@@ -55,7 +55,7 @@ START_TEST(bad_numbers) {
 END_TEST
 
 START_TEST(doctor) {
-  const program_setup bare = {.env = {"HOME", "XDG_CACHE_HOME"}};
+  const program_setup bare = {.env = {"HOME", "XDG_CACHE_HOME", "FLASHGEN_DEVICE"}};
   program_result r = program_run(&bare, "doctor");
   exits(r, 0, NULL, "");
   program_says(r.out, "\n  compiler     ok       cc ");

@@ -96,7 +96,7 @@ out:
 }
 
 static fg_status run_all(job *j) {
-  TRY(cli_context(j->c->device, &j->context));
+  TRY(cli_measuring_opened(j->c, cli_context(cli_measuring_device(j->c), &j->context)));
   j->device = j->context->device;
   TRY(cli_variants_read(j->c, j->device->arch, &j->v));
   if (j->c->csv)

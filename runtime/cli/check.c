@@ -226,7 +226,7 @@ static int finish(const job *j) {
 }
 
 static fg_status start(job *j) {
-  TRY(fg_device_open(j->c->device, &j->device));
+  TRY(cli_device_open(j->c, &j->device));
   set_shapes(j);
   for (int i = 0; i < j->n_shapes; i++) TRY(fg_shape_check(&j->shape[i]));
   if (j->c->seed >= 0)

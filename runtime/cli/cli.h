@@ -97,6 +97,14 @@ void cli_variants_free(cli_variants *variants);
 /* A variant's kernel, from the cache or compiled into it; the caller's, for fg_kernel_free. */
 fg_status cli_kernel(fg_context *context, const fg_variant *variant, fg_kernel **kernel);
 
+/* Opens the device that --device names, else the best there is; says so where that is host because
+ * there is no GPU. */
+fg_status cli_device_open(const cli *c, fg_device **device);
+/* For commands that measure: as --device or FLASHGEN_DEVICE says, else "cuda:0". */
+const char *cli_measuring_device(const cli *c);
+/* How its opening ended: where nobody named it, the failure says how host is. */
+fg_status cli_measuring_opened(const cli *c, fg_status status);
+
 /* A context on the device with all else as the environment says. */
 fg_status cli_context(const char *device, fg_context **context);
 

@@ -27,7 +27,7 @@ static const option options[] = {
     {"plans", NULL, "best|N|all", "plans of each spec; default best", TEXT, AT(plans)},
     {"arch", NULL, "ARCH", "host or sm_80, or several: sm_80,sm_90a; default sm_90a", TEXT,
      AT(arch)},
-    {"device", NULL, "DEVICE", "host or cuda:N; default the best there is", TEXT, AT(device)},
+    {"device", NULL, "DEVICE", "host or cuda:N; default FLASHGEN_DEVICE, else cuda:0", TEXT, AT(device)},
     {"jobs", "-j", "N", "worker processes; default one a core", COUNT, AT(jobs)},
     {"seed", NULL, "N", "of random inputs and of the host device's order", SEED, AT(seed)},
     {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},

@@ -44,8 +44,7 @@ static void probe_device(void *context, int i, void *result) {
   const tune *t = context;
   probe *p = result;
   fg_device *d;
-  const char *name = *t->device[i].name ? t->device[i].name : NULL;
-  p->status = fg_device_open(name, &d);
+  p->status = fg_device_open(t->device[i].name, &d);
   if (p->status != FG_OK) {
     snprintf(p->text, sizeof p->text, "%s", fg_error());
     return;
@@ -84,16 +83,16 @@ static fg_status probe_devices(tune *t) {
 
 /* "cuda:0,cuda:1" */
 static fg_status read_devices(tune *t) {
-  const char *at = t->c->device ? t->c->device : "";
+  const char *const names = cli_measuring_device(t->c), *at = names;
   do {
     size_t n = strcspn(at, ",");
     if (t->n_devices == TUNE_DEVICES || n >= sizeof t->device[0].name)
       return fg_fail(FG_EARGUMENT, "--device %s: expected host, or up to %d like cuda:0,cuda:1",
-                     t->c->device, TUNE_DEVICES);
+                     names, TUNE_DEVICES);
     snprintf(t->device[t->n_devices++].name, sizeof t->device[0].name, "%.*s", (int)n, at);
     at += n + (at[n] == ',');
   } while (*at);
-  TRY(probe_devices(t));
+  TRY(cli_measuring_opened(t->c, probe_devices(t)));
   for (int i = 0; i < t->n_devices; i++)
     if (strcmp(t->device[i].name, "host") && !strcmp(t->device[i].name, t->device[i].arch))
       return fg_fail(FG_EARGUMENT, "--device %s: it compiles only, and nothing is measured there",

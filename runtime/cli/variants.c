@@ -130,6 +130,27 @@ fg_status cli_kernel(fg_context *context, const fg_variant *variant, fg_kernel *
   return fg_kernel_produce(op, &variant->plan, kernel);
 }
 
+fg_status cli_device_open(const cli *c, fg_device **device) {
+  TRY(fg_device_open(c->device, device));
+  if (*(*device)->no_gpu)
+    fprintf(stderr, "flashgen: no GPU can be used (%s): --device host\n", (*device)->no_gpu);
+  return FG_OK;
+}
+
+const char *cli_measuring_device(const cli *c) {
+  const char *set = fg_setting_text(FG_SET_DEVICE, NULL);
+  return c->device ? c->device : *set ? set : "cuda:0";
+}
+
+fg_status cli_measuring_opened(const cli *c, fg_status status) {
+  const bool named = c->device || *fg_setting_text(FG_SET_DEVICE, NULL);
+  if (status == FG_OK || named || strncmp(fg_error(), "device cuda:0: ", 15)) return status;
+  char reason[512];
+  snprintf(reason, sizeof reason, "%s", fg_error() + 15);
+  return fg_fail(status, "no GPU to measure on (%s); --device host measures on the host device",
+                 reason);
+}
+
 fg_status cli_context(const char *device, fg_context **context) {
   fg_config config = FG_INIT(fg_config);
   config.device = device;
