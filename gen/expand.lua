@@ -1,7 +1,8 @@
 -- expand.lua: drives the templates. C calls plans(job) and expand(job) of the table this returns.
 --
--- job: spec (the point's fields as text or booleans, and d, dv), plan (its fields), arch, family,
--- families (all, in order of preference), name, spec_words, version.
+-- job: spec (the point's fields as text or booleans, and d, dv), plan (its fields), arch, machine (the
+-- arch's row of arch.c: number, block_kb, mma, wgmma), family, families (all, in order of preference), name,
+-- spec_words, version.
 -- gen: what C gives: read(name) -> text; translate(name, text) -> Lua; recipe(description) -> the
 -- members of Params, a line each.
 local gen, layout = ... -- layout.lua
@@ -23,7 +24,7 @@ local function environment(job)
   local env = {
     assert = assert, error = error, ipairs = ipairs, math = math, pairs = pairs, select = select,
     string = string, table = table, tonumber = tonumber, tostring = tostring, type = type,
-    spec = job.spec, plan = job.plan, arch = job.arch, formula = job.formula,
+    spec = job.spec, plan = job.plan, arch = job.arch, machine = job.machine, formula = job.formula,
     target = job.arch == "host" and "host" or "ptx",
     cdiv = function(a, b) return (a + b - 1) // b end,
   }
@@ -304,7 +305,7 @@ function expand.expand(job)
   env.body = {}
   load_library(s, "prelude.cut")
   for _, file in ipairs(run(env, "primitives.lua")) do
-    if not file.on or file.on(job.arch) then
+    if file.on ~= false then
       for _, row in ipairs(file) do s.signatures[row[1]] = row end
       load_library(s, env.target .. "/" .. file.name .. ".cut")
     end

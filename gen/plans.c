@@ -64,6 +64,17 @@ fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point) {
   return fg_point_formula(point, &gen->formula);
 }
 
+/* What families ask of an architecture. */
+static void push_machine(lua_State *L, const fg_arch *arch) {
+  lua_newtable(L);
+  fg_gen_set_number(L, "number", arch->number);
+  fg_gen_set_number(L, "block_kb", arch->block_kb);
+  lua_pushboolean(L, arch->mma);
+  lua_setfield(L, -2, "mma");
+  lua_pushboolean(L, arch->wgmma);
+  lua_setfield(L, -2, "wgmma");
+}
+
 void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch) {
   lua_State *L = gen->L;
   lua_newtable(L);
@@ -72,6 +83,8 @@ void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch) {
   lua_setfield(L, -2, "spec");
   fg_formula_push(L, &gen->formula, point->pass == FG_PASS_BACKWARD);
   lua_setfield(L, -2, "formula");
+  push_machine(L, fg_arch_find(arch));
+  lua_setfield(L, -2, "machine");
   fg_gen_set_text(L, "arch", arch);
   fg_gen_set_text(L, "version", FG_VERSION);
   lua_newtable(L);
@@ -177,6 +190,7 @@ static int ask_plans(lua_State *L) {
 fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
                        const fg_limits *limits, fg_plan **plans, int *n) {
   request r = {.gen = gen, .point = point, .arch = arch, .limits = limits};
+  TRY(fg_arch_check(arch));
   TRY(fg_gen_read_formula(gen, point));
   fg_status status = fg_lua_run(gen->L, ask_plans, &r, FG_ETEMPLATE);
   if (status == FG_OK) status = r.status;

@@ -61,6 +61,13 @@ static bool point_is_good(const fg_point *point) {
   return fg_point_equal(point, &again);
 }
 
+/* The failure of a name, with that of its arch where there is one. */
+static fg_status name_arch(const char *name, const char *arch) {
+  if (fg_arch_check(arch) == FG_OK)
+    return fg_fail(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
+  return fg_fail_in(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
+}
+
 fg_status fg_variant_parse(const char *name, fg_variant *variant) {
   fg_variant v = {0};
   char again[FG_NAME_MAX];
@@ -75,29 +82,8 @@ fg_status fg_variant_parse(const char *name, fg_variant *variant) {
       return FG_OK;
     }
   }
-  return fg_fail(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
-}
-
-fg_status fg_arch_check(const char *arch) {
-  if (!strcmp(arch, "host")) return FG_OK;
-  size_t digits = strncmp(arch, "sm_", 3) ? 0 : strspn(arch + 3, "0123456789");
-  const char *end = arch + 3 + digits;
-  bool suffix = digits && (*end == 'a' || *end == 'f');
-  if ((digits == 2 || digits == 3) && !end[suffix]) return FG_OK;
-  return fg_fail(FG_EARGUMENT, "arch \"%.32s\": expected host, or sm_ and a number (sm_80, sm_90a)",
-                 arch);
-}
-
-fg_status fg_arch_take(const char **list, char arch[FG_ARCH_MAX]) {
-  const char *at = *list;
-  size_t n = strcspn(at, ",");
-  char word[FG_ARCH_MAX];
-  snprintf(word, sizeof word, "%.*s", (int)n, at);
-  if (n >= sizeof word) return fg_arch_check(at);
-  TRY(fg_arch_check(word));
-  strcpy(arch, word);
-  *list = at + n + (at[n] == ',' && at[n + 1]);
-  return FG_OK;
+  fg_fail(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
+  return at && *at == '.' ? name_arch(name, at + 1) : FG_EARGUMENT;
 }
 
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan) {

@@ -2,6 +2,7 @@
 #ifndef FG_VARIANT_H
 #define FG_VARIANT_H
 
+#include "arch.h"
 #include "spec.h"
 
 /* A plan: its family, and its fields by the rows of fg_fields (index - FG_SPEC_FIELDS; the family
@@ -10,7 +11,7 @@ typedef struct fg_plan {
   int value[FG_PLAN_FIELDS];
 } fg_plan;
 
-enum { FG_ARCH_MAX = 16, FG_NAME_MAX = 160, FG_PLAN_MAX = 1 << 20 };
+enum { FG_NAME_MAX = 160, FG_PLAN_MAX = 1 << 20 };
 typedef struct fg_variant {
   fg_point point;
   fg_plan plan;
@@ -25,11 +26,6 @@ const char *fg_plan_family(const fg_plan *plan);
  * fg_variant_name writes. */
 int fg_variant_name(const fg_variant *variant, size_t size, char *text);
 fg_status fg_variant_parse(const char *name, fg_variant *variant);
-
-/* FG_EARGUMENT unless it is "host" or sm_NN with an optional a or f. */
-fg_status fg_arch_check(const char *arch);
-/* Takes the first arch off a list, "sm_80,sm_90a"; *list is "" behind the last. */
-fg_status fg_arch_take(const char **list, char arch[FG_ARCH_MAX]);
 
 /* Does the plan lie within the restrictions? Of a number that it does not name it has 1. */
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan);

@@ -76,6 +76,32 @@ static fg_status open_zoos(fg_context *c, const fg_config *config) {
   return FG_OK;
 }
 
+static const char *arch_of(const fg_zoo_item *item) {
+  const char *dot = strrchr(item->name, '.');
+  return dot ? dot + 1 : "";
+}
+
+/* A GPU takes kernels of its own arch alone: where no zoo has one, they are shipped for nothing. */
+static void check_zoos(const fg_context *c) {
+  const char *seen[16];
+  char archs[256];
+  int n = 0, length = 0;
+  for (int z = 0; z < c->n_zoos; z++)
+    for (int i = 0; i < fg_zoo_count(c->zoo[z]); i++) {
+      const char *arch = arch_of(fg_zoo_at(c->zoo[z], i));
+      int at = 0;
+      if (!strcmp(arch, c->device->arch)) return;
+      while (at < n && strcmp(seen[at], arch)) at++;
+      if (at < n || n == 16) continue;
+      seen[n++] = arch;
+      length += snprintf(archs + length, sizeof archs - (size_t)length, "%s%.*s", at ? ", " : "",
+                         FG_ARCH_MAX - 4, arch);
+    }
+  if (n)
+    fg_context_warn(c, "no kernel of the zoos is for %s, the arch of %s; they are for %s",
+                    c->device->arch, c->device->name, archs);
+}
+
 /* What a kernel would be made with is looked for at once, so that what is missing is said here; a
  * context with zoos may never make one. */
 static fg_status open_parts(fg_context *c, const fg_config *config) {
@@ -90,6 +116,7 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
   if (*c->device->no_gpu)
     fg_context_warn(c, "no GPU can be used (%s): kernels run on the host device, which is slow",
                     c->device->no_gpu);
+  check_zoos(c);
   c->device->seed = config->seed;
   TRY(fg_cache_open(config->cache, config->warn, config->warn_context, &c->cache));
   return c->n_zoos ? FG_OK : fg_context_identify(c);

@@ -1,21 +1,16 @@
 /* cost.c - the cost model. */
 #include "cost.h"
 
+#include "arch.h"
 #include "launch.h"
 
 #include <math.h>
 #include <string.h>
 
-/* KB of shared memory of a multiprocessor (CUDA programming guide, table of compute capabilities).
- */
+/* Of a multiprocessor; a line of wisdom may be of an arch that is not known any more. */
 static int shared_kb(const char *arch) {
-  static const struct {
-    const char *arch;
-    int kb;
-  } table[] = {{"sm_80", 164}, {"sm_86", 100}, {"sm_87", 164}, {"sm_89", 100}, {"sm_120", 100}};
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (!strncmp(arch, table[i].arch, strlen(table[i].arch))) return table[i].kb;
-  return 228;
+  const fg_arch *row = fg_arch_find(arch);
+  return row ? row->shared_kb : fg_archs[0].shared_kb;
 }
 
 /* The model: waves of blocks over the multiprocessors, each as long as the blocks that share a

@@ -205,7 +205,6 @@ static void close_gpu(fg_device *device) {
   free(g);
 }
 
-/* Architecture-specific code where the chip has it: wgmma needs sm_90a. */
 static fg_status read_arch(gpu *g) {
   int major, minor;
   const fg_cuda *c = g->cuda;
@@ -217,7 +216,14 @@ static fg_status read_arch(gpu *g) {
       c, c->cuDeviceGetAttribute(&g->base.multiprocessors, CU_DEVICE_MULTIPROCESSORS, g->device),
       "GPU"));
   TRY(fg_cuda_check(c, c->cuDeviceGetName(g->base.model, sizeof g->base.model, g->device), "GPU"));
-  snprintf(g->base.arch, sizeof g->base.arch, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
+  const fg_arch *arch = fg_arch_of(major, minor);
+  if (!arch) {
+    char known[256];
+    fg_arch_names(sizeof known, known);
+    return fg_fail(FG_EENVIRONMENT, "%s has compute capability %d.%d; there are kernels for %s",
+                   g->base.model, major, minor, known);
+  }
+  strcpy(g->base.arch, arch->name);
   return FG_OK;
 }
 

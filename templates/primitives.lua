@@ -1,11 +1,11 @@
 -- primitives.lua: the functions through which kernels reach the machine: name, result, parameters.
 -- One table for both targets: ptx/<file>.cut and host/<file>.cut give each row its body. Addresses
 -- of shared memory are u32; `lanes` is the mask of the lanes of the warp that take part. A file whose
--- `on(arch)` is false is not there; functions named _if do nothing where the predicate is 0, without
+-- `on` is false is not there; functions named _if do nothing where the predicate is 0, without
 -- a branch: a branch around them would cost the compiler its proof that the warp stays together.
 local all = {}
-local function since(least) return function(arch) return arch == "host" or tonumber(arch:match("%d+")) >= least end end
-local function hopper(arch) return arch == "host" or arch == "sm_90a" end
+local function since(least) return machine.number >= least end
+local hopper = machine.wgmma
 
 all[#all + 1] = { name = "base",
   { "shared_base",   "u32",   "void" },                       -- the address of dynamic shared memory

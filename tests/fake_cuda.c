@@ -63,9 +63,12 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
   return 0;
 }
 
+/* FAKE_CUDA_CAPABILITY is ten times its compute capability, 90 without it. */
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
-  *value = attribute == CU_DEVICE_CAPABILITY_MAJOR   ? 9
-           : attribute == CU_DEVICE_CAPABILITY_MINOR ? 0
+  const char *given = getenv("FAKE_CUDA_CAPABILITY");
+  const int capability = given ? atoi(given) : 90;
+  *value = attribute == CU_DEVICE_CAPABILITY_MAJOR   ? capability / 10
+           : attribute == CU_DEVICE_CAPABILITY_MINOR ? capability % 10
                                                      : 1;
   return device < 0;
 }

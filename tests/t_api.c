@@ -250,7 +250,8 @@ START_TEST(test_emit) {
     free(text);
     text = NULL;
   }
-  FAILS(FG_EARGUMENT, "sm_9x", fg_emit(context, &spec, "sm_9x", &text));
+  FAILS(FG_EARGUMENT, "arch \"sm_9x\" is not known; expected one of host, sm_75, ",
+        fg_emit(context, &spec, "sm_9x", &text));
   FAILS(FG_EARGUMENT, "long", fg_emit(context, &spec, "a_very_long_architecture", &text));
   spec = api_spec("head_dim=8,16");
   FAILS(FG_ESPEC, "the spec is 2 kernels", fg_emit(context, &spec, NULL, &text));

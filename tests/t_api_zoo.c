@@ -86,6 +86,32 @@ START_TEST(test_zoo) {
 }
 END_TEST
 
+/* Zoos of another arch are of no use to the device, which is said once. */
+START_TEST(test_zoo_of_another_arch) {
+  const fg_zoo one = {.size = sizeof one, .directory = "one"},
+               two = {.size = sizeof two, .directory = "two"}, *const zoos[] = {&one, &two};
+  fg_config config = api_config("other-cache");
+  fg_context *context;
+  make_zoo("one", "head_dim=8 family=simt block_q=4");
+  make_zoo("two", "head_dim=16 family=simt block_q=4");
+  config.zoos = zoos, config.n_zoos = 2;
+  config.warn = keep_warning;
+  GOOD(fg_open(&config, &context));
+  ck_assert_int_eq(warnings, 0);
+  fg_close(context);
+  config.device = "sm_80";
+  GOOD(fg_open(&config, &context));
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_str_eq(warned,
+                   "no kernel of the zoos is for sm_80, the arch of sm_80; they are for host");
+  fg_close(context);
+  config.device = "sm_90";
+  FAILS(FG_EARGUMENT, "arch \"sm_90\" is not known; expected one of host, sm_75, ",
+        fg_open(&config, &context));
+  ck_assert_ptr_nonnull(strstr(fg_error(), "(did you mean \"sm_90a\"?)"));
+}
+END_TEST
+
 /* What a zoo lacks is compiled and kept as ever; the first zoo that has a kernel gives it. */
 START_TEST(test_zoo_and_cache) {
   const fg_zoo one = {.size = sizeof one, .directory = "one"},
@@ -378,6 +404,7 @@ int main(void) {
   TCase *cases = tcase_create("api_zoo");
   tcase_add_checked_fixture(cases, enter, templates_leave);
   tcase_add_test(cases, test_zoo);
+  tcase_add_test(cases, test_zoo_of_another_arch);
   tcase_add_test(cases, test_zoo_and_cache);
   tcase_add_test(cases, test_zoo_forced);
   tcase_add_test(cases, test_forced_refused);

@@ -1,4 +1,5 @@
 /* t_cli.c - `flashgen` list and emit, help, and command lines that are wrong. */
+#include "arch.h"
 #include "json.h"
 #include "program.h"
 #include "scratch.h"
@@ -54,6 +55,34 @@ START_TEST(list_words_over_files) {
                   "attn_fwd-bf16-d40: no plan fits: 2 candidates, none within the restrictions; "
                   "wgmma: needs sm_90a, not sm_75; mma: needs sm_80 or newer, not sm_75",
                   "list head_dim=40 family=mma --arch sm_75");
+}
+END_TEST
+
+/* One table: the README's, --help's and doctor's rows are those of arch.c. */
+START_TEST(archs_are_said) {
+  program_result help = program_gives(0, "build --help");
+  char text[1 << 14];
+  snprintf(text, sizeof text, "%s", help.out);
+  const char *page = program_text(FLASHGEN_SOURCE "/README.md");
+  for (int i = 0; i < fg_n_archs; i++) {
+    const fg_arch *arch = &fg_archs[i];
+    char row[160];
+    snprintf(row, sizeof row, "\n| %s | %s | %s |\n", arch->name, fg_arch_families(arch),
+             arch->gpus);
+    program_page_says(page, row);
+    snprintf(row, sizeof row, "\n  %-12s %-17s %s\n", arch->name, fg_arch_families(arch),
+             arch->gpus);
+    program_says(text, row);
+  }
+  static const char *const commands[] = {
+      "list head_dim=40 --arch sm_999", "emit head_dim=40 --arch sm_90",
+      "list head_dim=40 --arch sm_80,sm_100", "check head_dim=40 --device sm_90"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    program_says(program_gives(2, "%s", commands[i]).err,
+                 " is not known; expected one of host, sm_75, ");
+  program_says(program_gives(2, "emit attn_fwd-bf16-d64.simt-q16-k32-w4.sm_90").err,
+               "\"attn_fwd-bf16-d64.simt-q16-k32-w4.sm_90\" is not the name of a variant: arch "
+               "\"sm_90\" is not known");
 }
 END_TEST
 
@@ -242,6 +271,7 @@ int main(void) {
   tcase_add_test(tests, list_quickstart);
   tcase_add_test(tests, list_words_over_files);
   tcase_add_test(tests, list_filter_and_plans);
+  tcase_add_test(tests, archs_are_said);
   tcase_add_test(tests, list_json);
   tcase_add_test(tests, emit_by_name_and_words);
   tcase_add_test(tests, emit_to_a_directory);

@@ -52,6 +52,26 @@ START_TEST(test_hot) {
 }
 END_TEST
 
+/* A GPU's arch is that of the table's row; one without a row has no kernels. */
+START_TEST(test_archs) {
+  fg_config config = api_config("cache");
+  fg_context *context;
+  config.device = "cuda:0";
+  for (int i = 1; i < fg_n_archs; i++) {
+    char capability[8];
+    snprintf(capability, sizeof capability, "%d", fg_archs[i].number);
+    setenv("FAKE_CUDA_CAPABILITY", capability, 1);
+    GOOD(fg_open(&config, &context));
+    ck_assert_str_eq(context->device->arch, fg_archs[i].name);
+    fg_close(context);
+  }
+  setenv("FAKE_CUDA_CAPABILITY", "70", 1);
+  FAILS(FG_EENVIRONMENT,
+        "device cuda:0: fake GPU has compute capability 7.0; there are kernels for host, sm_75, ",
+        fg_open(&config, &context));
+}
+END_TEST
+
 /* Errors of a launch: those of work before it are not blamed on it. */
 START_TEST(test_launch) {
   static const struct {
@@ -232,6 +252,7 @@ int main(void) {
   tcase_add_checked_fixture(cases, api_enter, api_leave);
   tcase_add_test(cases, test_no_gpu);
   tcase_add_test(cases, test_hot);
+  tcase_add_test(cases, test_archs);
   tcase_add_test(cases, test_launch);
   tcase_add_test(cases, test_load_after_a_loss);
   tcase_add_test(cases, test_no_gpu_memory);

@@ -18,7 +18,7 @@ enum { SKIP = 77, THREADS = 2 };
 
 static const fg_nvrtc *nvrtc;
 
-static const char *const archs[] = {"sm_80", "sm_90a", "sm_100"};
+static const char *const archs[] = {"sm_80", "sm_90a", "sm_100a"};
 static const char *const dims[] = {"8",   "40",  "64",  "96",  "128",    "192/128",
                                    "192", "256", "104", "224", "128/192"};
 enum { HOPPER = 1, ARCHS = sizeof archs / sizeof *archs, DIMS = 8, HOPPER_DIMS = DIMS + 3 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 static const char *const archs[] = {"host",   "sm_80",  "sm_86", "sm_89",
-                                    "sm_90a", "sm_100", "sm_120"};
+                                    "sm_90a", "sm_100a", "sm_120a"};
 enum { ARCHS = sizeof archs / sizeof *archs, WIDEST = 256 };
 
 /* What takes more of a kernel than the plain pass. */

@@ -56,7 +56,7 @@ static void check_grid(const char *arch, int n_words, const char *const *words) 
   fg_gen_free(gen);
 }
 
-static const char *const archs[] = {"sm_80", "sm_90a", "sm_100", "sm_75"};
+static const char *const archs[] = {"sm_80", "sm_90a", "sm_100a", "sm_75"};
 
 START_TEST(forward) {
   const char *const words[] = {"pass=forward", "head_dim=8,128,256,192/128",

@@ -167,6 +167,23 @@ static int check_gpu(void) {
   return code;
 }
 
+/* Which GPUs there are kernels for, and whether NVRTC can compile them here. */
+static void print_archs(void) {
+  const fg_nvrtc *nvrtc;
+  const bool loaded = fg_nvrtc_load(&nvrtc) == FG_OK;
+  printf("\narchs, the families that compute there, and whether NVRTC compiles for them\n");
+  for (int i = 0; i < fg_n_archs; i++) {
+    const fg_arch *arch = &fg_archs[i];
+    const bool host = !strcmp(arch->name, "host");
+    const bool can = loaded && !host && fg_nvrtc_check_arch(nvrtc, arch->name) == FG_OK;
+    printf("  %-12s %-17s %-4s %s\n", arch->name, fg_arch_families(arch),
+           host  ? "-"
+           : can ? "yes"
+                 : "no",
+           arch->gpus);
+  }
+}
+
 static int run(cli *c) {
   (void)c;
   fg_device *host;
@@ -181,6 +198,7 @@ static int run(cli *c) {
     row("a kernel", 0, "not tried: there is no compiler");
   fg_device_close(host);
   int gpu = check_gpu();
+  print_archs();
   check_cache(compiles);
   print_environment();
   return code ? code : gpu ? gpu : missing ? CLI_MACHINE : CLI_OK;

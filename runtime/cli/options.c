@@ -25,9 +25,10 @@ static const option options[] = {
     {"filter", NULL, "GLOB", "only variants whose name matches", TEXT, AT(filter)},
     {"plan", NULL, "GLOB", "only plans whose name matches: simt-q16-*", TEXT, AT(plan)},
     {"plans", NULL, "best|N|all", "plans of each spec; default best", TEXT, AT(plans)},
-    {"arch", NULL, "ARCH", "host or sm_80, or several: sm_80,sm_90a; default sm_90a", TEXT,
-     AT(arch)},
-    {"device", NULL, "DEVICE", "host or cuda:N; default FLASHGEN_DEVICE, else cuda:0", TEXT, AT(device)},
+    {"arch", NULL, "ARCH", "host or sm_80, or several: sm_80,sm_90a; default sm_90a; see below",
+     TEXT, AT(arch)},
+    {"device", NULL, "DEVICE", "host or cuda:N; default FLASHGEN_DEVICE, else cuda:0", TEXT,
+     AT(device)},
     {"jobs", "-j", "N", "worker processes; default one a core", COUNT, AT(jobs)},
     {"seed", NULL, "N", "of random inputs and of the host device's order", SEED, AT(seed)},
     {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},
@@ -78,6 +79,12 @@ void cli_help(FILE *to, const cli_command *command) {
                               : "",
              o->value ? o->value : "", o->form == TABLE ? "]" : "");
     fprintf(to, "  %-26s %s\n", left, o->help);
+  }
+  if (strstr(command->options, " arch ")) {
+    fprintf(to, "\narchs, and which families compute there:\n");
+    for (int i = 0; i < fg_n_archs; i++)
+      fprintf(to, "  %-12s %-17s %s\n", fg_archs[i].name, fg_arch_families(&fg_archs[i]),
+              fg_archs[i].gpus);
   }
   if (strstr(command->usage, "WORD")) {
     fprintf(to, "\nwords are field=value, or field=value,value for several:\n");

@@ -1,24 +1,17 @@
 -- mma.lua: what the passes of the mma family share.
 local mma = {}
 
--- The number in an architecture's name; the host's is that of the machine whose plans it runs.
-function mma.number(arch) return arch == "host" and 90 or tonumber(arch:match("%d+")) end
-
 -- Whether a launch can start beside the end of the one before; its blocks wait before they touch memory.
-function mma.starts_early() return mma.number(arch) >= 90 end
+function mma.starts_early() return machine.number >= 90 end
 function mma.wait_before() return mma.starts_early() and "grid_wait(); // until the grid before has ended" or "" end
 
 function mma.applies(spec, arch)
-  if mma.number(arch) < 80 then return false, "needs sm_80 or newer, not " .. arch end
+  if not machine.mma then return false, "needs sm_80 or newer, not " .. arch end
   return true
 end
 
--- KB of shared memory that a block may have, by architecture (CUDA programming guide, table of compute
--- capabilities).
-local shared_kb = { [80] = 163, [86] = 99, [87] = 163, [89] = 99, [90] = 227, [100] = 227, [103] = 227, [120] = 99 }
-
 -- Bytes of shared memory that a block may have.
-function mma.shared_limit(arch) return 1024 * (shared_kb[mma.number(arch)] or 99) end
+function mma.shared_limit() return 1024 * machine.block_kb end
 
 -- Bytes of shared-memory blocks.
 function mma.bytes(blocks)
@@ -32,7 +25,7 @@ end
 function mma.that_fit(family, spec, arch, plans, most)
   local fit, unfit = {}, {}
   for _, plan in ipairs(plans) do
-    local bytes, limit = mma.bytes(family.shared(spec, plan)), mma.shared_limit(arch)
+    local bytes, limit = mma.bytes(family.shared(spec, plan)), mma.shared_limit()
     local registers, held = family.registers(spec, plan), most and most(plan) or 255
     if bytes > limit then
       plan.why = string.format("its tiles need %d KB of shared memory, a block of %s has %d", cdiv(bytes, 1024), arch, limit // 1024)

@@ -87,7 +87,7 @@ end
 -- gradient spills beside a mask, at d 96, or where each pair has an element of its own (8 to 44 bytes, NVRTC 13.0).
 local function is_light()
   local input, score, masked = hooks.input, hooks.score, hooks.mask.edges > 0 or hooks.mask.skips.keys
-  if hooks.long or hooks.large or mma.number(arch) ~= 90 then return false end
+  if hooks.long or hooks.large or machine.number ~= 90 then return false end
   if score.bends then return score.bends_scaled and #input.names == 0 and not masked end
   for _, x in ipairs(input.grads) do
     if x.stored and (masked or not x.summed or spec.d % 64 > 0 or spec.dv % 64 > 0) then return false end
@@ -102,7 +102,7 @@ function family.registers(spec, plan)
   local function columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * warps) end
   local grads = split.warp_kv * (columns(spec.d, split.parts) + columns(spec.dv, split.parts)) // 32
   local scores, dq = split.warp_kv * split.queries // 32, split.dq_tiles * columns(spec.d, plan.warps // split.warps_q) // 2
-  local older = split.parts > 1 and mma.number(arch) < 90
+  local older = split.parts > 1 and machine.number < 90
   local ragged = (spec.d % 64 > 0 or spec.dv % 64 > 0) and 30 or 0
   local extra = split.warp_kv > 16 and is_light() and 4 + ragged or mma.surcharge(spec, scores, 30)
   local bent = hooks.score.bends and ragged // 2 or 0 -- a cap at d 96: 8 to 24 bytes
@@ -160,7 +160,7 @@ end
 
 local function tile_keys(spec, plan)
   local keys = spec.d + spec.dv > 256 and 32 or 64
-  while mma.bytes(row_tiles(spec, plan, keys)) > mma.shared_limit(arch) do keys = keys // 2 end
+  while mma.bytes(row_tiles(spec, plan, keys)) > mma.shared_limit() do keys = keys // 2 end
   return keys
 end
 

@@ -23,7 +23,7 @@ function family.candidates(spec, arch)
   }
   if hooks.score.cap then table.remove(plans, 1) end -- d 64, n 4096: 1.90 ms, 64 keys 1.83
   -- d 128 with a table 318, with a cap 341, where 64 keys spill; beside them 272
-  if spec.dv > 64 and (hooks.score.bends or hooks.input.by_distance) and mma.number(arch) >= 90 then
+  if spec.dv > 64 and (hooks.score.bends or hooks.input.by_distance) and machine.number >= 90 then
     table.insert(plans, 4, { block_q = 128, block_kv = 48, stages = 1, warps = 4 })
   end
   return mma.that_fit(family, spec, arch, plans)
@@ -41,9 +41,9 @@ function family.registers(spec, plan)
   -- or under a mask with holes (d 64 with documents: 132, dilated: 48) or another and a score (ALiBi: 12, at d
   -- 192/128 220), or |k - p| (d 64: 8), or on sm_80 beside a score (d 64: 56), or beside several terms of tanh (d
   -- 40: 148).
-  local wider, newer = spec.dv > spec.d and 1 or 0, mma.number(arch) >= 100 and 1 or 0
+  local wider, newer = spec.dv > spec.d and 1 or 0, machine.number >= 100 and 1 or 0
   local unlike = spec.d > spec.dv and 2 or spec.dv % 64 > 0 and 1 or 0
-  local older, edges = mma.number(arch) < 90, hooks.mask.edges > 0
+  local older, edges = machine.number < 90, hooks.mask.edges > 0
   local pressed = hooks.mask.skips.keys or hooks.score.uneven or not hooks.score.linear and (older or edges and (plan.block_kv > 64 or spec.d > spec.dv or hooks.score.bends and not hooks.score.cap and held > 160))
   local holes = pressed and scores // 3 or hooks.score.tanhs > 1 and plan.block_kv > 64 and scores // 2 or 0
   local more = rows > 16 and 16 * math.max(wider, unlike) + math.max((hooks.score.bends and 56 or 32) * newer, holes) or

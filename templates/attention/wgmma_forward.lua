@@ -8,7 +8,7 @@ local mma = run("attention/mma.lua")
 local ROW = 128 -- bytes of a row of a tile in shared memory: 64 columns, swizzled
 
 function family.applies(spec, arch)
-  if arch ~= "host" and arch ~= "sm_90a" then return false, "needs sm_90a, not " .. arch end
+  if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
   local curved = hooks.score.tanhs > 1 and not hooks.score.bends_scaled
   if hooks.large or curved or hooks.long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
@@ -53,7 +53,7 @@ end
 local function slots(spec, plan)
   local groups, q, input = plan.block_q // 64, rows_bytes(64, math.max(spec.d, spec.dv)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
   local kv = plan.stages * (rows_bytes(plan.block_kv, spec.d) + rows_bytes(plan.block_kv, spec.dv))
-  local free = mma.shared_limit(arch) - 2560 - groups * q - kv - input
+  local free = mma.shared_limit() - 2560 - groups * q - kv - input
   local all = free >= groups * q
   local more_input = free - (all and groups * q or 0) >= input
   local more_q = all and groups or math.max(0, (free - (more_input and input or 0)) // q)
