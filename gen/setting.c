@@ -1,9 +1,14 @@
 /* setting.c - the table of environment variables. */
 #include "setting.h"
 
-#include <stdbool.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* So that callers may scale a number, by 2^20 say, without overflow. */
 enum { NUMBER_MAX = 1000000000 };
@@ -12,10 +17,10 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
     [FG_SET_DEVICE] = {"FLASHGEN_DEVICE", "",
                        "host or cuda:N where none is named; else cuda:0, else host with a warning"},
     [FG_SET_TEMPLATES] = {"FLASHGEN_TEMPLATES", "",
-                          "directory used instead of the built-in templates"},
-    [FG_SET_CC] = {"FLASHGEN_CC", "cc",
-                   "C compiler of the host device: gcc 12, clang 15, or newer"},
-    [FG_SET_NVRTC] = {"FLASHGEN_NVRTC", "", "file of the NVRTC library"},
+                          "directory used instead of the built-in templates", FG_SETTING_DIRECTORY},
+    [FG_SET_CC] = {"FLASHGEN_CC", "cc", "C compiler of the host device: gcc 12, clang 15, or newer",
+                   FG_SETTING_PROGRAM},
+    [FG_SET_NVRTC] = {"FLASHGEN_NVRTC", "", "file of the NVRTC library", FG_SETTING_FILE},
     [FG_SET_COMPILE_SECONDS] = {"FLASHGEN_COMPILE_SECONDS", "60",
                                 "most seconds that NVRTC may take for a kernel", FG_SETTING_NUMBER},
     [FG_SET_TUNE_SECONDS] = {"FLASHGEN_TUNE_SECONDS", "20",
@@ -25,7 +30,8 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
                      "globs over plan names: the plans to take where they fit"},
     [FG_SET_WISDOM] = {"FLASHGEN_WISDOM", "",
                        "files of measurements to choose plans by, file:file; none: not even those "
-                       "that come with flashgen"},
+                       "that come with flashgen",
+                       FG_SETTING_FILES},
     [FG_SET_JIT] = {"FLASHGEN_JIT", "1", "0: what no zoo or cache has is an error, not compiled",
                     FG_SETTING_SWITCH},
     [FG_SET_VERBOSE] = {"FLASHGEN_VERBOSE", "",
@@ -40,7 +46,8 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
                             FG_SETTING_NUMBER},
     [FG_SET_CACHE] = {"FLASHGEN_CACHE", "",
                       "directory of compiled kernels; ~/.cache/flashgen if none is set"},
-    [FG_SET_CACHE_RO] = {"FLASHGEN_CACHE_RO", "", "more of them, dir:dir, searched first"},
+    [FG_SET_CACHE_RO] = {"FLASHGEN_CACHE_RO", "", "more of them, dir:dir, searched first",
+                         FG_SETTING_DIRECTORIES},
     [FG_SET_CACHE_SIZE] = {"FLASHGEN_CACHE_SIZE", "2048", "MiB of compiled kernels kept",
                            FG_SETTING_NUMBER},
     [FG_SET_LOCK_SECONDS] = {"FLASHGEN_LOCK_SECONDS", "120",
@@ -78,12 +85,83 @@ const char *fg_setting_fault(fg_setting setting) {
   const fg_setting_row *row = &fg_settings[setting];
   const char *text = fg_setting_text(setting, NULL);
   char *end;
-  if (row->kind == FG_SETTING_TEXT) return NULL;
+  if (row->kind == FG_SETTING_TEXT || row->kind >= FG_SETTING_FILE) return NULL;
   if (row->kind == FG_SETTING_TOPICS)
     return are_topics(text) ? NULL : "words of dispatch,cache,compile";
   if (row->kind == FG_SETTING_SWITCH)
     return strcmp(text, "0") && strcmp(text, "1") ? "0 or 1" : NULL;
   return strtoll(text, &end, 10) > 0 && !*end ? NULL : "a number above 0";
+}
+
+/* Why the file or directory cannot be used; 0: it can. */
+static int trouble(const char *path, bool directory, int how) {
+  struct stat info;
+  if (stat(path, &info)) return errno;
+  if (directory != S_ISDIR(info.st_mode)) return directory ? ENOTDIR : EISDIR;
+  return access(path, how) ? errno : 0;
+}
+
+/* A program: by its path, or in one of PATH's directories. */
+static int trouble_of_program(const char *name) {
+  char path[2 * PATH_MAX];
+  const char *at = getenv("PATH");
+  if (strchr(name, '/') || !at) return trouble(name, false, X_OK);
+  for (size_t n; *at; at += n + (at[n] == ':')) {
+    n = strcspn(at, ":");
+    snprintf(path, sizeof path, "%.*s/%s", (int)n, at, name);
+    if (!trouble(path, false, X_OK)) return 0;
+  }
+  return ENOENT;
+}
+
+static int trouble_of(fg_setting_kind kind, const char *name) {
+  switch (kind) {
+  case FG_SETTING_FILE:
+    return strchr(name, '/') ? trouble(name, false, R_OK) : 0;
+  case FG_SETTING_FILES:
+    return trouble(name, false, R_OK);
+  case FG_SETTING_DIRECTORY:
+  case FG_SETTING_DIRECTORIES:
+    return trouble(name, true, R_OK | X_OK);
+  case FG_SETTING_PROGRAM:
+    return trouble_of_program(name);
+  default:
+    return 0;
+  }
+}
+
+bool fg_setting_absent(fg_setting setting, size_t size, char *why) {
+  const fg_setting_kind kind = fg_settings[setting].kind;
+  const bool list = kind == FG_SETTING_FILES || kind == FG_SETTING_DIRECTORIES;
+  int given;
+  const char *at = fg_setting_text(setting, &given);
+  if (!given || (kind == FG_SETTING_FILES && !strcmp(at, "none"))) return false;
+  for (size_t n; *at; at += n + (at[n] == ':')) {
+    char name[PATH_MAX];
+    n = list ? strcspn(at, ":") : strlen(at);
+    snprintf(name, sizeof name, "%.*s", (int)n, at);
+    const int error = n ? trouble_of(kind, name) : 0;
+    if (!error) continue;
+    snprintf(why, size, "%.400s cannot be used: %s", name, strerror(error));
+    return true;
+  }
+  return false;
+}
+
+void fg_settings_warn(fg_setting skip, void (*warn)(void *context, const char *sentence),
+                      void *context) {
+  static atomic_bool said[FG_SETTINGS];
+  char why[512], sentence[640];
+  for (int i = 0; i < FG_SETTINGS; i++) {
+    const bool skipped = (fg_setting)i == skip;
+    if (!skipped && !fg_setting_absent((fg_setting)i, sizeof why, why)) continue;
+    if (atomic_exchange(&said[i], true) || skipped) continue;
+    snprintf(sentence, sizeof sentence, "%s: %s", fg_settings[i].name, why);
+    if (warn)
+      warn(context, sentence);
+    else
+      fprintf(stderr, "flashgen: %s\n", sentence);
+  }
 }
 
 fg_status fg_settings_check(void) {

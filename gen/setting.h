@@ -4,6 +4,8 @@
 
 #include "error.h"
 
+#include <stdbool.h>
+
 typedef enum fg_setting {
   FG_SET_DEVICE,
   FG_SET_TEMPLATES,
@@ -32,7 +34,12 @@ typedef enum fg_setting_kind {
   FG_SETTING_TEXT,
   FG_SETTING_NUMBER,
   FG_SETTING_SWITCH,
-  FG_SETTING_TOPICS /* words of FG_SETTING_TOPIC_NAMES, parted by commas */
+  FG_SETTING_TOPICS, /* words of FG_SETTING_TOPIC_NAMES, separated by commas */
+  FG_SETTING_FILE,   /* a name without a slash is the loader's to find */
+  FG_SETTING_FILES,  /* file:file, or "none" */
+  FG_SETTING_DIRECTORY,
+  FG_SETTING_DIRECTORIES, /* dir:dir */
+  FG_SETTING_PROGRAM      /* a name without a slash is looked for in PATH */
 } fg_setting_kind;
 #define FG_SETTING_TOPIC_NAMES "dispatch", "cache", "compile"
 
@@ -48,6 +55,16 @@ const char *fg_setting_text(fg_setting setting, int *from_environment);
 
 /* What the variable's value should be and is not, "a number above 0"; NULL where it is good. */
 const char *fg_setting_fault(fg_setting setting);
+
+/* Whether the variable is set and names something that is not there; why: of the first such,
+ * "mine.txt cannot be used: No such file or directory". */
+bool fg_setting_absent(fg_setting setting, size_t size, char *why);
+
+/* Says of each variable that names something that is not there, "FLASHGEN_WISDOM: mine.txt cannot
+ * be used: ...", once in a process; warn = NULL: a line on stderr. skip: one that counts as said,
+ * or FG_SETTINGS. */
+void fg_settings_warn(fg_setting skip, void (*warn)(void *context, const char *sentence),
+                      void *context);
 
 /* FG_EARGUMENT naming the first variable whose value is not good. */
 fg_status fg_settings_check(void);

@@ -106,6 +106,7 @@ static void check_zoos(const fg_context *c) {
  * context with zoos may never make one. */
 static fg_status open_parts(fg_context *c, const fg_config *config) {
   TRY(fg_settings_check());
+  fg_settings_warn(FG_SETTINGS, c->warn, c->warn_context);
   c->topics = fg_context_topics();
   TRY(copy_text(config->templates, FG_SET_TEMPLATES, &c->templates));
   TRY(copy_text(config->plan, FG_SET_PLAN, &c->plan));

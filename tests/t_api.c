@@ -81,6 +81,26 @@ START_TEST(test_no_gpu) {
 }
 END_TEST
 
+/* What a variable names and is not there is said once in a process, whoever opens first. */
+START_TEST(test_named_and_not_there) {
+  fg_config config = api_config("cache");
+  fg_context *one, *two;
+  config.warn = keep_warning;
+  setenv("FLASHGEN_WISDOM", "absent.txt", 1);
+  GOOD(fg_open(&config, &one));
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_str_eq(warning,
+                   "FLASHGEN_WISDOM: absent.txt cannot be used: No such file or directory");
+  setenv("FLASHGEN_CACHE_RO", "none-here", 1);
+  GOOD(fg_open(&config, &two));
+  ck_assert_int_eq(warnings, 2);
+  ck_assert_str_eq(warning,
+                   "FLASHGEN_CACHE_RO: none-here cannot be used: No such file or directory");
+  fg_close(one);
+  fg_close(two);
+}
+END_TEST
+
 START_TEST(test_null) {
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, SMALL);
@@ -334,6 +354,7 @@ int main(void) {
   tcase_add_checked_fixture(cases, api_enter, api_leave);
   tcase_add_test(cases, test_open);
   tcase_add_test(cases, test_no_gpu);
+  tcase_add_test(cases, test_named_and_not_there);
   tcase_add_test(cases, test_null);
   tcase_add_test(cases, test_older_structs);
   tcase_add_test(cases, test_define);

@@ -82,18 +82,58 @@ START_TEST(no_compiler) {
   program_result r = program_run(&none, "check head_dim=8,16 -j 2 -q " SMALL);
   ck_assert_int_eq(r.code, 3);
   ck_assert_int_eq(program_count(r.out, "FAIL") + program_count(r.out, "PASS"), 0);
-  ck_assert_int_eq(program_count(r.err, "\n"), 1);
+  ck_assert_int_eq(program_count(r.err, "\n"), 2); /* the variable, and the sentence */
   program_says(r.err, sentence);
   r = program_run(&none, "check head_dim=8,16 --json -q " SMALL);
   ck_assert_int_eq(r.code, 3);
   ck_assert_ptr_null(json_error(r.out));
   r = program_run(&none, "doctor");
   ck_assert_int_eq(r.code, 3);
-  ck_assert_int_eq(program_count(r.out, "/nonexistent"), 2); /* the sentence, and the variable */
+  ck_assert_int_eq(program_count(r.out, "/nonexistent"), 3); /* the sentence, and the variable */
   program_says(r.out, sentence);
   program_says(r.out, "\n  a kernel     missing  not tried: there is no compiler\n");
-  exits(program_run(&none, "list head_dim=8 -q"), 0, NULL, "");
-  exits(program_run(&none, "emit head_dim=8 --arch host"), 0, NULL, "");
+  static const char variable[] = "flashgen: FLASHGEN_CC: /nonexistent cannot be used: No such file "
+                                 "or directory\n";
+  exits(program_run(&none, "list head_dim=8 -q"), 0, NULL, variable);
+  exits(program_run(&none, "emit head_dim=8 --arch host"), 0, NULL, variable);
+}
+END_TEST
+
+/* A variable that names what is not there is said once, whether or not the command needs it. */
+START_TEST(named_and_not_there) {
+  static const struct {
+    const char *variable, *why;
+  } rows[] = {
+      {"FLASHGEN_WISDOM=absent.txt", "absent.txt cannot be used: No such file or directory"},
+      {"FLASHGEN_WISDOM=here.txt:absent.txt",
+       "absent.txt cannot be used: No such file or directory"},
+      {"FLASHGEN_WISDOM=.", ". cannot be used: Is a directory"},
+      {"FLASHGEN_CC=no-such-cc", "no-such-cc cannot be used: No such file or directory"},
+      {"FLASHGEN_CC=./here.txt", "./here.txt cannot be used: Permission denied"},
+      {"FLASHGEN_NVRTC=./absent.so", "./absent.so cannot be used: No such file or directory"},
+      {"FLASHGEN_CACHE_RO=.::absent", "absent cannot be used: No such file or directory"},
+      {"FLASHGEN_TEMPLATES=here.txt", "here.txt cannot be used: Not a directory"}};
+  char sentence[256];
+  scratch_put("here.txt", "", 0);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const program_setup setup = {.env = {rows[i].variable}};
+    snprintf(sentence, sizeof sentence, "flashgen: %.*s: %s\n", (int)strcspn(rows[i].variable, "="),
+             rows[i].variable, rows[i].why);
+    program_result r = program_run(&setup, "check head_dim=8,16 -j 2 -q " SMALL);
+    ck_assert_msg(!strncmp(r.err, sentence, strlen(sentence)), "%s", r.err);
+    ck_assert_int_eq(program_count(r.err, sentence), 1);
+    exits(program_run(&setup, "cache path"), 0, NULL, sentence);
+    snprintf(sentence, sizeof sentence, "  %s\n", rows[i].why);
+    program_says(program_run(&setup, "doctor").out, sentence);
+  }
+  const program_setup own = {.env = {"FLASHGEN_WISDOM=absent.txt"}}; /* tune would make it */
+  exits(program_run(&own, "tune head_dim=8"), 2, "", "flashgen: tune needs --shapes FILE.lua\n");
+  static const char *const good[] = {"FLASHGEN_WISDOM=here.txt:", "FLASHGEN_WISDOM=none",
+                                     "FLASHGEN_CC=cc", "FLASHGEN_CACHE_RO=:."};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    const program_setup setup = {.env = {good[i]}};
+    exits(program_run(&setup, "list head_dim=8 -q"), 0, NULL, "");
+  }
 }
 END_TEST
 
@@ -259,6 +299,7 @@ int main(void) {
   tcase_add_test(tests, doctor);
   tcase_add_test(tests, bad_numbers);
   tcase_add_test(tests, no_compiler);
+  tcase_add_test(tests, named_and_not_there);
   tcase_add_test(tests, compiler_that_fails);
   tcase_add_test(tests, no_directory);
   tcase_add_test(tests, bare_environment);

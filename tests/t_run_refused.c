@@ -273,6 +273,7 @@ START_TEST(machine) {
     program_setup setup;
     const char *sentence;
   } lacks[] = {{{.env = {"FLASHGEN_CC=/nonexistent"}},
+                "flashgen: FLASHGEN_CC: /nonexistent cannot be used: No such file or directory\n"
                 "flashgen: the C compiler of the host device (FLASHGEN_CC): /nonexistent cannot be "
                 "started: No such file or directory\n"},
                {{.env = {"FLASHGEN_CC=/bin/true"}},

@@ -54,6 +54,8 @@ out:
   return status;
 }
 
+static void drop(void *context, const char *sentence) { (void)context, (void)sentence; }
+
 /* A context of the library on the host device, and its kernel: compiled, or found again. */
 static fg_status select_kernel(int *from_cache) {
   const fg_shape shape = FG_INIT(fg_shape, .b = 1, .h = 1, .hk = 1, .nq = 8, .nk = 8);
@@ -65,6 +67,7 @@ static fg_status select_kernel(int *from_cache) {
   fg_kernel *kernel;
   fg_status status = FG_OK;
   config.device = "host";
+  config.warn = drop; /* it has been said above */
   spec.head_dim = "8";
   TRY(fg_open(&config, &context));
   TRY_OUT(fg_define(context, &spec, &op));
@@ -128,7 +131,10 @@ static void print_environment(void) {
     printf("  %-*s  %-*s  %-11s  %s\n", name_width, fg_settings[i].name, value_width,
            *value ? value : "-", given ? "environment" : "default", fg_settings[i].help);
     const char *fault = fg_setting_fault((fg_setting)i);
+    char why[512];
     if (fault) printf("  %-*s  is not allowed; expected %s\n", name_width, "", fault);
+    if (fg_setting_absent((fg_setting)i, sizeof why, why))
+      printf("  %-*s  %s\n", name_width, "", why);
   }
 }
 

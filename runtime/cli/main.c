@@ -162,6 +162,9 @@ int main(int argc, char **argv) {
   /* doctor shows what is wrong with them */
   if (c.command != &cli_doctor && fg_settings_check() != FG_OK)
     return close_output(cli_fail(FG_EARGUMENT));
+  /* tune makes the file that its measurements go to */
+  if (c.command != &cli_doctor)
+    fg_settings_warn(c.command == &cli_tune ? FG_SET_WISDOM : FG_SETTINGS, NULL, NULL);
   fg_status status = open_result(&c);
   int code = status == FG_OK ? c.command->run(&c) : cli_fail(status);
   return close_output(cli_interrupted ? CLI_STOPPED : code);
