@@ -265,6 +265,21 @@ static void push_field(lua_State *L, const fg_field *field, const fg_point *poin
   lua_setfield(L, -2, field->name);
 }
 
+/* A field that there is not, as `s.maks` asks for it: nil would be neither true nor said. */
+static int refuse_field(lua_State *L) {
+  const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2);
+  const fg_field *field = fg_field_find(name);
+  const char *near = fg_field_nearest(name);
+  luaL_where(L, 1);
+  if (field)
+    lua_pushfstring(L, "%s is of plans, and s is a spec", name);
+  else
+    lua_pushfstring(L, "s has no field \"%s\"%s%s%s", name, near ? " (did you mean \"" : "",
+                    near ? near : "", near ? "\"?)" : "");
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
 /* One question to a `when`. */
 typedef struct {
   int when;
@@ -277,6 +292,10 @@ static int ask_when(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, q->when);
   lua_createtable(L, 0, FG_SPEC_FIELDS + 1);
   for (int i = 0; i < FG_SPEC_FIELDS; i++) push_field(L, &fg_fields[i], q->point);
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, refuse_field);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
   lua_call(L, 1, 1);
   q->keep = lua_toboolean(L, -1);
   return 0;

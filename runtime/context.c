@@ -110,6 +110,7 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
   c->topics = fg_context_topics();
   TRY(copy_text(config->templates, FG_SET_TEMPLATES, &c->templates));
   TRY(copy_text(config->plan, FG_SET_PLAN, &c->plan));
+  c->zoos_alone = config->jit < 0;
   c->jit = config->jit ? config->jit > 0 : fg_setting_number(FG_SET_JIT) != 0;
   TRY(open_zoos(c, config));
   TRY(fg_context_wisdom(c, config->n_wisdom, config->wisdom));

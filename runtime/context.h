@@ -78,6 +78,7 @@ struct fg_context {
   char *templates, *plan;
   int no_fallback;
   bool jit;
+  bool zoos_alone; /* the cache is not looked into either */
   unsigned topics; /* of FLASHGEN_VERBOSE: a set of fg_topic */
   void (*warn)(void *context, const char *sentence);
   void *warn_context;

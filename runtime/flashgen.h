@@ -164,7 +164,9 @@ typedef struct fg_config {
   uint64_t seed;   /* host device: orders blocks, warps and lanes */
   void (*warn)(void *warn_context, const char *sentence); /* NULL: a line on stderr */
   void *warn_context;
-  int jit; /* 1: what no zoo or cache has is compiled; -1: an error; 0: FLASHGEN_JIT, which is 1 */
+  /* 1: what no zoo or cache has is compiled. -1: zoos alone, what they lack is an error, whatever
+   * the cache has. 0: FLASHGEN_JIT, which is 1; its 0: what no zoo or cache has is an error. */
+  int jit;
   int n_zoos;
   const fg_zoo *const *zoos; /* searched in order before the cache */
   /* Files that `flashgen tune` wrote, by which plans are chosen, the first counting most; behind

@@ -127,6 +127,10 @@ static fg_status produce_noted(void *context, fg_product *product) {
 fg_status fg_context_entry(fg_context *c, const char *what, const fg_key *key,
                            fg_producer *producer, void *producer_context, const fg_entry **entry) {
   noted n = {c, what, key, producer, producer_context, false};
+  if (c->zoos_alone) {
+    *entry = NULL;
+    return FG_OK;
+  }
   if (c->jit) {
     TRY(fg_cache_produce(c->cache, key, produce_noted, &n, entry));
   } else if (!fg_cache_get(c->cache, key, entry)) {
@@ -194,13 +198,14 @@ static size_t add_cached(fg_op *op, size_t size, char *text) {
 fg_status fg_op_missing(fg_op *op, const char *what, const char *name) {
   char text[1024] = "";
   nearest list = {.n = 0};
-  size_t n = add_cached(op, sizeof text, text);
+  const bool alone = op->context->zoos_alone;
+  size_t n = alone ? 0 : add_cached(op, sizeof text, text);
   consider_zoos(op->context, &list, name);
   for (int i = 0; i < list.n && n < sizeof text; i++)
     n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", list.name[i]);
-  return fg_fail(FG_EENVIRONMENT,
-                 "%s: no zoo and no cache has it, and compiling is switched off (%s=0, or jit of "
-                 "the context); %s%s",
-                 what, fg_settings[FG_SET_JIT].name,
+  return fg_fail(FG_EENVIRONMENT, "%s: %s; %s%s", what,
+                 alone ? "no zoo has it, and jit of the context is -1: zoos alone"
+                       : "no zoo and no cache has it, and compiling is switched off "
+                         "(FLASHGEN_JIT=0)",
                  *text ? "the nearest there are: " : "nor is there another like it", text);
 }

@@ -257,7 +257,7 @@ START_TEST(test_jit_off) {
   fg_context *context = open_jit(0);
   FAILS(FG_EENVIRONMENT,
         "the plans of attn_fwd-bf16-d8 for host: no zoo and no cache has it, and compiling is "
-        "switched off (FLASHGEN_JIT=0, or jit of the context); nor is there another like it",
+        "switched off (FLASHGEN_JIT=0); nor is there another like it",
         fg_select(api_define(context, "head_dim=8 family=simt"), &api_shape, NULL, &kernel));
   api_counts(context, 0, 0, 0, 0);
   fg_close(context);
@@ -265,8 +265,7 @@ START_TEST(test_jit_off) {
   api_kernel(context, "head_dim=8 family=simt");
   api_counts(context, 0, 1, 1, 1);
   fg_close(context);
-  unsetenv("FLASHGEN_JIT");
-  context = open_jit(-1);
+  context = open_jit(0);
   fg_op *op = api_define(context, "head_dim=8 family=simt");
   api_select(op, api_shape); /* what is there is there */
   api_counts(context, 2, 1, 0, 1);
@@ -279,12 +278,39 @@ START_TEST(test_jit_off) {
 }
 END_TEST
 
+/* Zoos alone: the cache has the kernel, and it is not taken. */
+START_TEST(test_zoos_alone) {
+  fg_kernel *kernel = NULL;
+  make_zoo("zoo", "head_dim=16 family=simt block_q=4");
+  fg_context *context = open_jit(1);
+  api_kernel(context, "head_dim=8 block_q=4");
+  fg_close(context);
+  context = open_jit(-1);
+  FAILS(FG_EENVIRONMENT,
+        "the plans of attn_fwd-bf16-d8 for host: no zoo has it, and jit of the context is -1: "
+        "zoos alone; nor is there another like it",
+        fg_select(api_define(context, "head_dim=8 block_q=4"), &api_shape, NULL, &kernel));
+  api_counts(context, 0, 0, 0, 0);
+  fg_close(context);
+  const fg_zoo zoo = {.size = sizeof zoo, .directory = "zoo"}, *const zoos = &zoo;
+  fg_config config = api_config("cache"); /* of the kernel above */
+  config.zoos = &zoos, config.n_zoos = 1, config.jit = -1;
+  GOOD(fg_open(&config, &context));
+  api_kernel(context, "head_dim=16 block_q=4");
+  FAILS(FG_EENVIRONMENT, "no zoo has it, and jit of the context is -1: zoos alone; the nearest",
+        fg_select(api_define(context, "head_dim=8 block_q=4"), &api_shape, NULL, &kernel));
+  ck_assert_ptr_null(kernel);
+  api_counts(context, 0, 1, 0, 1);
+  fg_close(context);
+}
+END_TEST
+
 START_TEST(test_jit_off_zoo) {
   fg_kernel *kernel = NULL;
   make_zoo("zoo", "head_dim=8,16,128 family=simt block_q=16 mask=full,causal");
   fg_context *context = open_with("zoo", NULL, -1);
   api_kernel(context, "head_dim=8");
-  FAILS(FG_EENVIRONMENT, "the plans of attn_fwd-bf16-d120 for host: no zoo and no cache has it",
+  FAILS(FG_EENVIRONMENT, "the plans of attn_fwd-bf16-d120 for host: no zoo has it, ",
         fg_select(api_define(context, "head_dim=120"), &api_shape, NULL, &kernel));
   ck_assert_msg(strstr(fg_error(), "there are: attn_fwd-bf16-d128-causal.simt-q16-k32-w4.host, "
                                    "attn_fwd-bf16-d128.simt-q16-k32-w4.host, attn_fwd-bf16-d16"),
@@ -295,8 +321,7 @@ START_TEST(test_jit_off_zoo) {
   context = open_with("zoo", NULL, -1);
   FAILS(FG_EENVIRONMENT, "a kernel of a zoo cannot be used (zoo/" D8 ".so is damaged",
         fg_select(api_define(context, "head_dim=8"), &api_shape, NULL, &kernel));
-  ck_assert_msg(strstr(fg_error(), "), and elsewhere: " D8 ": no zoo and no cache has it"), "%s",
-                fg_error());
+  ck_assert_msg(strstr(fg_error(), "), and elsewhere: " D8 ": no zoo has it, "), "%s", fg_error());
   fg_close(context);
 }
 END_TEST
@@ -411,6 +436,7 @@ int main(void) {
   tcase_add_test(cases, test_bad_zoo);
   tcase_add_test(cases, test_bad_recipe);
   tcase_add_test(cases, test_jit_off);
+  tcase_add_test(cases, test_zoos_alone);
   tcase_add_test(cases, test_jit_off_zoo);
   tcase_add_test(cases, test_slow);
   tcase_add_test(cases, test_slow_tensors);

@@ -75,7 +75,20 @@ START_TEST(kernels_are_kept) {
   r = program_run(&off, "check family=simt head_dim=32 -q " SMALL);
   ck_assert_int_eq(r.code, 3);
   program_says(r.err, "flashgen: attn_fwd-bf16-d32.simt-q16-k32-w4.host: no zoo and no cache has "
-                      "it, and compiling is switched off (FLASHGEN_JIT=0, ");
+                      "it, and compiling is switched off (FLASHGEN_JIT=0); ");
+}
+END_TEST
+
+/* What measures takes 1 for a number that no word sets, and says so, of each once. */
+START_TEST(numbers_that_count_as_1) {
+  static const char said[] = "flashgen: width is not given and counts as 1; width=NUMBER sets it\n";
+  static const char bench[] = "bench family=simt head_dim=8,16 nq=16 mask=window(width,0) "
+                              "inputs.width=int";
+  ck_assert_str_eq(program_gives(0, "%s", bench).err, said);
+  ck_assert_str_eq(program_gives(0, "%s width=1", bench).err, "");
+  program_result r = program_gives(2, "tune head_dim=8 mask=window(width,0) inputs.width=int "
+                                      "--wisdom w.txt --shapes absent.lua");
+  ck_assert_int_eq(program_count(r.err, said), 1);
 }
 END_TEST
 
@@ -271,6 +284,7 @@ int main(void) {
   tcase_add_test(tests, passes);
   tcase_add_test(tests, bad_numbers);
   tcase_add_test(tests, kernels_are_kept);
+  tcase_add_test(tests, numbers_that_count_as_1);
   tcase_add_test(tests, fresh_seeds_are_printed);
   tcase_add_test(tests, jobs_change_nothing);
   tcase_add_test(tests, json);

@@ -96,6 +96,9 @@ START_TEST(tensors_missing_or_extra) {
   refuses(O, "q is missing: give --in q=FILE.npy");
   refuses("pass=backward " QKV "--out dq=dq.npy", "do is missing: give --in do=FILE.npy");
   refuses("bias=true " QKV O, "bias is missing: give --in bias=FILE.npy");
+  refuses("mask=window(width,0) inputs.width=int " QKV O, "width is missing: give width=NUMBER");
+  refuses("score=softcap(cap)+wide inputs.cap=float inputs.wide=float wide=0 " QKV O,
+          "cap is missing: give cap=NUMBER");
   refuses(QKV DO O, "do: the spec has no such input");
   refuses(QKV "--in dlse=q.npy " O, "dlse: q.npy has 4 axes; expected [b, h, nq]");
   refuses(QKV "--in o=do.npy " O, "o: the spec has no such input");

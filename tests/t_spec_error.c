@@ -71,7 +71,7 @@ START_TEST(all_errors_of_all_files_in_one_text) {
       "a.lua: table 2: head_dim: \"7.5\" is not allowed; expected " DIMS "\n"
       "a.lua: table 3: mask: the list is empty\n"
       "a.lua: table 3: head_dim: missing; it must be given\n"
-      "a.lua: table 4: when: a.lua:5: attempt to index a nil value (field 'x')");
+      "a.lua: table 4: when: a.lua:5: s has no field \"x\"");
 }
 END_TEST
 
@@ -182,7 +182,15 @@ END_TEST
 
 START_TEST(errors_in_when) {
   file_fails("return {\n  head_dim = 64,\n  when = function(s)\n    return s.none.x\n  end,\n}",
-             "a.lua: table 1: when: a.lua:4: attempt to index a nil value (field 'none')");
+             "a.lua: table 1: when: a.lua:4: s has no field \"none\"");
+  file_fails("return { head_dim = 64,\n  when = function(s) return s.maks == 'full' end }",
+             "a.lua: table 1: when: a.lua:2: s has no field \"maks\" (did you mean \"mask\"?)");
+  file_fails("return { head_dim = 64, when = function(s) return s.block_q == nil end }",
+             "a.lua: table 1: when: a.lua:1: block_q is of plans, and s is a spec");
+  file_fails("return { head_dim = 64, when = function(s) return not s[1] end }",
+             "a.lua: table 1: when: a.lua:1: s has no field \"number\"");
+  file_fails("return { head_dim = 64, when = function(s) return not s[{}] end }",
+             "a.lua: table 1: when: a.lua:1: s has no field \"table\"");
   file_fails("return { { head_dim = 64, when = function() error({}) end },\n"
              "  { head_dim = 64, when = function() error('no', 0) end } }",
              "a.lua: table 1: when: a.lua:1: an error that is a table value, not a message\n"

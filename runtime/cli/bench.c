@@ -99,6 +99,7 @@ static fg_status run_all(job *j) {
   TRY(cli_measuring_opened(j->c, cli_context(cli_measuring_device(j->c), &j->context)));
   j->device = j->context->device;
   TRY(cli_variants_read(j->c, j->device->arch, &j->v));
+  if (j->v.grid) cli_numbers_say(j->c, j->v.grid->n, j->v.grid->point);
   if (j->c->csv)
     printf("name,b,h,hk,nq,nk,ms,tflops,tb_per_s\n");
   else if (j->c->json)

@@ -79,6 +79,13 @@ int cli_fail(fg_status status);
 /* FG_ESPEC for a word that sets a number which none of the points declares. */
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point);
 
+/* NULL: no word sets it. */
+const cli_number *cli_number_find(const cli *c, const char *name);
+
+/* For what measures: says on stderr which numbers of the points count as 1, since no word sets
+ * them. */
+void cli_numbers_say(const cli *c, int n, const fg_point *point);
+
 /* Numbers of a point's inputs, to a launch: from the words, 1 where they do not say. */
 void cli_numbers_set(const cli *c, fg_problem *problem);
 

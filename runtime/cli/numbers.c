@@ -33,13 +33,39 @@ fg_status cli_numbers_check(const cli *c, int n, const fg_point *point) {
   return status;
 }
 
+const cli_number *cli_number_find(const cli *c, const char *name) {
+  for (int i = 0; i < c->n_numbers; i++)
+    if (!strcmp(c->number[i].name, name)) return &c->number[i];
+  return NULL;
+}
+
+/* Says of a number that no word sets what it counts as, unless it is in the list already. */
+static void say_unset(const cli *c, const char *name, cli_number *said, int *n) {
+  for (int i = 0; i < *n; i++)
+    if (!strcmp(said[i].name, name)) return;
+  if (cli_number_find(c, name) || *n == FG_INPUT_SLOTS) return;
+  snprintf(said[(*n)++].name, sizeof said->name, "%s", name);
+  fprintf(stderr, "flashgen: %s is not given and counts as 1; %s=NUMBER sets it\n", name, name);
+}
+
+void cli_numbers_say(const cli *c, int n, const fg_point *point) {
+  cli_number said[FG_INPUT_SLOTS];
+  int n_said = 0;
+  for (int j = 0; j < n; j++)
+    for (const char *at = point[j].inputs; at && *at;
+         at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL) {
+      char name[sizeof said->name];
+      snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "="), at);
+      if (type_of(&point[j], name)) say_unset(c, name, said, &n_said);
+    }
+}
+
 void cli_numbers_set(const cli *c, fg_problem *problem) {
   if (c->arguments.has_scale) problem->args.given |= FG_GIVEN_SCALE;
   problem->args.scale = (float)c->arguments.scale;
   for (int i = 0; i < problem->recipe->n_numbers; i++) {
     const fg_recipe_number *x = &problem->recipe->number[i];
-    int j = 0;
-    while (j < c->n_numbers && strcmp(c->number[j].name, x->name)) j++;
-    problem->input[x->slot].number = j < c->n_numbers ? c->number[j].value : 1;
+    const cli_number *given = cli_number_find(c, x->name);
+    problem->input[x->slot].number = given ? given->value : 1;
   }
 }

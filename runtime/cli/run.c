@@ -154,6 +154,10 @@ out:
 
 /* No input is missing; a backward computes o and lse itself. Said before anything is compiled. */
 static fg_status check_inputs(run_job *j, const fg_recipe *r) {
+  for (int i = 0; i < r->n_numbers; i++)
+    if (!cli_number_find(j->c, r->number[i].name))
+      return fg_fail(FG_EARGUMENT, "%s is missing: give %s=NUMBER", r->number[i].name,
+                     r->number[i].name);
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
     if (r->tensor[i].output || r->tensor[i].optional || run_knows(j, name)) continue;
@@ -244,7 +248,7 @@ const cli_command cli_run = {
         "  bias dbias [b|1, h|1, nq|1, nk|1]; lengths, heads and head dims come from the files\n"
         "inputs that the spec declares: --in slope=slope.npy, --out dslope=dslope.npy; width=128 "
         "sets\n"
-        "  one that is a number (default 1)\n"
+        "  one that is a number\n"
         "other words: scale=X (default 1/sqrt(d)), b= h= hk= nq= nk= must agree with the files\n",
     .takes_arguments = 1,
     .run = run};

@@ -96,6 +96,7 @@ fg_status tune_grid_read(tune *t) {
   TRY(fg_gen_new(fg_setting_text(FG_SET_TEMPLATES, NULL), &t->gen));
   TRY(fg_grid_read(c->n_files, c->files, c->n_words, c->words, &t->grid));
   TRY(cli_numbers_check(c, t->grid->n, t->grid->point));
+  if (!c->quiet) cli_numbers_say(c, t->grid->n, t->grid->point);
   TRY(fg_shape_file_open(c->shapes, &shapes));
   if (!(plans = calloc((size_t)t->grid->n + 1, sizeof *plans)))
     TRY_OUT(fg_fail(FG_EMEMORY, "no memory for %d specs", t->grid->n));

@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
   device_open(config.device);
   const fg_zoo *const zoos[] = {&kernels};
   config.zoos = zoos, config.n_zoos = 1;
-  config.jit = -1; /* what is not in it is an error, and not compiled */
+  config.jit = -1; /* what is not in it is an error, whatever the cache has */
   if (fg_open(&config, &ctx)) return fail();
   args.q = tensor(q), args.k = tensor(k), args.v = tensor(v), args.dout = tensor(dout);
   args.o = tensor(NULL), args.dq = tensor(NULL), args.dk = tensor(NULL), args.dv = tensor(NULL);
