@@ -13,6 +13,7 @@
 typedef struct entry {
   struct entry *next;
   uint64_t hash;
+  char *call; /* NULL: not known yet */
   char text[];
 } entry;
 
@@ -39,33 +40,54 @@ static void grow(void) {
   free(old);
 }
 
-static const char *find(uint64_t hash, const char *text) {
+/* lock is held; NULL: it was never interned. */
+static entry *find(const char *text) {
+  uint64_t hash = XXH3_64bits(text, strlen(text));
   entry *e = n_buckets ? *chain(hash) : NULL;
   while (e && (e->hash != hash || strcmp(e->text, text))) e = e->next;
-  return e ? e->text : NULL;
+  return e;
 }
 
-static const char *add(uint64_t hash, const char *text) {
+static entry *add(const char *text) {
+  uint64_t hash = XXH3_64bits(text, strlen(text));
   size_t n = strlen(text) + 1;
   grow();
   entry *e = n_buckets ? malloc(sizeof *e + n) : NULL;
   if (!e) return NULL;
-  e->hash = hash, e->next = *chain(hash);
+  e->hash = hash, e->call = NULL, e->next = *chain(hash);
   memcpy(e->text, text, n);
   *chain(hash) = e;
   n_entries++;
-  return e->text;
+  return e;
 }
 
 fg_status fg_intern(const char *text, const char **kept) {
-  uint64_t hash = XXH3_64bits(text, strlen(text));
   pthread_mutex_lock(&lock);
-  const char *found = find(hash, text);
-  if (!found) found = add(hash, text);
+  const entry *found = find(text);
+  if (!found) found = add(text);
   pthread_mutex_unlock(&lock);
   if (!found) return fg_fail(FG_EMEMORY, "no memory for a text");
-  *kept = found;
+  *kept = found->text;
   return FG_OK;
+}
+
+fg_status fg_intern_call(const char *text, const char *call) {
+  char *copy = strdup(call);
+  if (!copy) return fg_fail(FG_EMEMORY, "no memory for a text");
+  pthread_mutex_lock(&lock);
+  entry *found = find(text);
+  if (found && !found->call) found->call = copy, copy = NULL;
+  pthread_mutex_unlock(&lock);
+  free(copy);
+  return FG_OK;
+}
+
+const char *fg_intern_called(const char *text) {
+  pthread_mutex_lock(&lock);
+  const entry *found = find(text);
+  const char *call = found ? found->call : NULL;
+  pthread_mutex_unlock(&lock);
+  return call;
 }
 
 void fg_intern_hash(const char *text, char hex[FG_INTERN_HEX]) {

@@ -12,6 +12,11 @@ enum { FG_INTERN_HEX = 17 };
 /* The one copy of the text; FG_EMEMORY. Safe from many threads. */
 fg_status fg_intern(const char *text, const char **kept);
 
+/* What stands in names for a text that was interned, in place of its hash; "" for nothing. The
+ * first one counts. FG_EMEMORY. And back: NULL where it is not known yet. */
+fg_status fg_intern_call(const char *text, const char *call);
+const char *fg_intern_called(const char *text);
+
 /* 16 hexadecimal digits of a text that was interned; those of "#<digits>" are these digits. */
 void fg_intern_hash(const char *text, char hex[FG_INTERN_HEX]);
 

@@ -2,6 +2,7 @@
  *
  * The name is the fields' tags in the order of the table: "attn_bwd-f16-d192v128-causal-bias_hqk".
  * It reads back: fg_point_parse(fg_point_name(p)) = p. */
+#include "formula_call.h"
 #include "formula_parse.h"
 #include "intern.h"
 #include "spec.h"
@@ -49,16 +50,19 @@ static bool is_plain(const char *text) {
   return !strcmp(text, "false");
 }
 
-/* "-causal", or "-mask_" and the hash of a longer text. */
-static int formula_name(const fg_field *field, const char *text, size_t size, char *name) {
+/* "-causal", "-window_128_0" unless it is the name before, or "-mask_" and the hash of a text. */
+static int formula_name(const fg_field *field, const char *text, bool before, size_t size,
+                        char *name) {
   char hex[FG_INTERN_HEX];
   if (!text) return 0;
   if (is_plain(text)) return snprintf(name, size, "-%s", text);
+  const char *call = before ? NULL : fg_intern_called(text);
+  if (call && *call) return snprintf(name, size, "-%s", call);
   fg_intern_hash(text, hex);
   return snprintf(name, size, "-%s_%s", field->tags[0], hex);
 }
 
-int fg_point_name(const fg_point *p, size_t size, char *text) {
+static int print_name(const fg_point *p, bool before, size_t size, char *text) {
   int n = 0;
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
@@ -81,13 +85,21 @@ int fg_point_name(const fg_point *p, size_t size, char *text) {
     case FG_FORMULA:
     case FG_NAMED:
       if (field->value)
-        n += formula_name(field, *(const char *const *)(const void *)value, room, end);
+        n += formula_name(field, *(const char *const *)(const void *)value, before, room, end);
       break;
     case FG_PLAN_INT:
       break;
     }
   }
   return n;
+}
+
+int fg_point_name(const fg_point *p, size_t size, char *text) {
+  return print_name(p, false, size, text);
+}
+
+int fg_point_name_before(const fg_point *p, size_t size, char *text) {
+  return print_name(p, true, size, text);
 }
 
 /* The longest tag that `name` begins with. */
@@ -122,7 +134,8 @@ static const char *parse_dims(const char *name, int *set) {
 
 /* Its inverse; a field that is not named keeps its default. */
 static const char *parse_formula(const fg_field *field, const char *name, const char **text) {
-  char label[16], hex[FG_INTERN_HEX], word[64];
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
+  char label[16], hex[FG_INTERN_HEX], word[64], call[128];
   fg_point read = {0};
   *text = NULL;
   size_t n = (size_t)snprintf(label, sizeof label, "-%s_", field->tags[0]);
@@ -132,10 +145,12 @@ static const char *parse_formula(const fg_field *field, const char *name, const 
     hex[FG_INTERN_HEX - 1] = 0;
     return fg_intern_find(hex, text) == FG_OK ? name + n + FG_INTERN_HEX - 1 : NULL;
   }
-  n = *name == '-' ? strspn(name + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+  n = *name == '-' ? strspn(name + 1, letters) : 0;
   if (!n || n >= sizeof word || field->kind != FG_FORMULA) return name;
   snprintf(word, sizeof word, "%.*s", (int)n, name + 1);
-  if (fg_field_read(field, word, &read, NULL) != FG_OK) return name;
+  const bool is_call = fg_formula_call_text(word, sizeof call, call);
+  if (!is_call && !is_plain(word)) return name;
+  if (fg_field_read(field, is_call ? call : word, &read, NULL) != FG_OK) return name;
   *text = field == &fg_fields[FG_FIELD_MASK] ? read.mask : read.score;
   return *text ? name + 1 + n : name;
 }

@@ -2,7 +2,7 @@
  * text, or, where a definition without parameters says the same, as that definition's name. */
 #include "point_formula.h"
 
-#include "formula_parse.h"
+#include "formula_call.h"
 #include "intern.h"
 
 #include <stdio.h>
@@ -22,6 +22,14 @@ static const char *known_name(fg_formula *f, fg_place place, int node) {
   return NULL;
 }
 
+/* Makes known what stands in names for the text, which is interned. */
+static fg_status learn_call(fg_place place, const char *text) {
+  char call[FG_CALL_MAX];
+  if (fg_intern_called(text)) return FG_OK;
+  TRY(fg_formula_call(place, text, call));
+  return fg_intern_call(text, call);
+}
+
 /* NULL for the default, so that points without expressions are zero there. */
 static fg_status keep_node(fg_formula *f, fg_place place, int node, const char *fallback,
                            const char **kept) {
@@ -38,6 +46,7 @@ static fg_status keep_node(fg_formula *f, fg_place place, int node, const char *
   const char *name = known ? known : text;
   *kept = NULL;
   fg_status status = strcmp(name, fallback) ? fg_intern(name, kept) : FG_OK;
+  if (status == FG_OK && *kept && !known) status = learn_call(place, *kept);
   free(text);
   return status;
 }
@@ -149,8 +158,10 @@ fg_status fg_expression_learn(const char *expression) {
   for (char *part; (part = strsep(&rest, ";")) && status == FG_OK;) {
     part += *part == ' ';
     for (int i = 0; i < 3 && status == FG_OK; i++)
-      if (!strncmp(part, labels[i], strlen(labels[i])))
+      if (!strncmp(part, labels[i], strlen(labels[i]))) {
         status = fg_intern(part + strlen(labels[i]), &kept);
+        if (status == FG_OK && i < 2) status = learn_call(i ? FG_IN_SCORE : FG_IN_MASK, kept);
+      }
   }
   free(copy);
   return status;

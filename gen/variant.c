@@ -17,11 +17,19 @@ int fg_plan_name(const fg_plan *plan, size_t size, char *text) {
   return n;
 }
 
-int fg_variant_name(const fg_variant *variant, size_t size, char *text) {
-  int n = fg_point_name(&variant->point, size, text);
+/* Behind the n bytes of the point's name. */
+static int print_plan(const fg_variant *variant, int n, size_t size, char *text) {
   n += snprintf(text + n, size - (size_t)n, ".");
   n += fg_plan_name(&variant->plan, size - (size_t)n, text + n);
   return n + snprintf(text + n, size - (size_t)n, ".%s", variant->arch);
+}
+
+int fg_variant_name(const fg_variant *variant, size_t size, char *text) {
+  return print_plan(variant, fg_point_name(&variant->point, size, text), size, text);
+}
+
+int fg_variant_name_before(const fg_variant *variant, size_t size, char *text) {
+  return print_plan(variant, fg_point_name_before(&variant->point, size, text), size, text);
 }
 
 static const char *parse_plan(const char *name, fg_plan *plan) {
@@ -70,14 +78,15 @@ static fg_status name_arch(const char *name, const char *arch) {
 
 fg_status fg_variant_parse(const char *name, fg_variant *variant) {
   fg_variant v = {0};
-  char again[FG_NAME_MAX];
+  char again[FG_NAME_MAX], before[FG_NAME_MAX];
   const char *at = fg_point_parse(name, &v.point);
   at = at && *at == '.' ? parse_plan(at + 1, &v.plan) : NULL;
   if (at && *at == '.' && strlen(at + 1) < FG_ARCH_MAX && fg_arch_check(at + 1) == FG_OK &&
       point_is_good(&v.point)) {
     strcpy(v.arch, at + 1);
     fg_variant_name(&v, sizeof again, again);
-    if (!strcmp(name, again)) {
+    fg_variant_name_before(&v, sizeof before, before);
+    if (!strcmp(name, again) || !strcmp(name, before)) {
       *variant = v;
       return FG_OK;
     }

@@ -25,6 +25,8 @@ const char *fg_plan_family(const fg_plan *plan);
 /* "attn_fwd-bf16-d128-causal.simt-q16-k32-w4.sm_90a", and back: FG_EARGUMENT if it is no name that
  * fg_variant_name writes. */
 int fg_variant_name(const fg_variant *variant, size_t size, char *text);
+/* As fg_point_name_before; what fg_variant_parse reads, too. */
+int fg_variant_name_before(const fg_variant *variant, size_t size, char *text);
 fg_status fg_variant_parse(const char *name, fg_variant *variant);
 
 /* Does the plan lie within the restrictions? Of a number that it does not name it has 1. */

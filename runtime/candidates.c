@@ -163,12 +163,14 @@ static fg_status add_item(fg_op *op, const fg_zoo_reader *zoo, const fg_zoo_item
 static fg_status list_zoos(fg_op *op) {
   const fg_context *c = op->context;
   fg_status status = FG_OK;
-  char name[FG_NAME_MAX];
+  char name[FG_NAME_MAX], before[FG_NAME_MAX];
   size_t n = (size_t)fg_point_name(&op->point, sizeof name, name);
+  size_t m = (size_t)fg_point_name_before(&op->point, sizeof before, before);
   for (int z = 0; z < c->n_zoos; z++)
     for (int i = 0; i < fg_zoo_count(c->zoo[z]) && status == FG_OK; i++) {
       const fg_zoo_item *item = fg_zoo_at(c->zoo[z], i);
-      if (!strncmp(item->name, name, n) && item->name[n] == '.')
+      if ((!strncmp(item->name, name, n) && item->name[n] == '.') ||
+          (!strncmp(item->name, before, m) && item->name[m] == '.'))
         status = add_item(op, c->zoo[z], item);
     }
   if (status != FG_OK) {

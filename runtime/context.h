@@ -123,7 +123,7 @@ fg_status fg_context_op(fg_context *context, const fg_point *point, const fg_lim
                         fg_op **op);
 
 /* A variant's code in the context's zoos; NULL: none has it. */
-const fg_zoo_item *fg_context_zoo(const fg_context *context, const char *name,
+const fg_zoo_item *fg_context_zoo(const fg_context *context, const fg_variant *variant,
                                   const fg_zoo_reader **zoo);
 
 /* The entry of a key: from the cache, else, if compiling is allowed, from the producer. `what`

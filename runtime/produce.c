@@ -201,12 +201,23 @@ out:
 
 /* Zoos ---------------------------------------------------------------------------------------- */
 
-const fg_zoo_item *fg_context_zoo(const fg_context *c, const char *name,
+/* By its name, or by that which it had before. */
+static const fg_zoo_item *find_item(const fg_zoo_reader *zoo, const fg_variant *variant) {
+  char name[FG_NAME_MAX];
+  fg_variant_name(variant, sizeof name, name);
+  const fg_zoo_item *item = fg_zoo_find(zoo, name);
+  if (item && fg_expression_of(name, item->expression)) return item;
+  fg_variant_name_before(variant, sizeof name, name);
+  item = fg_zoo_find(zoo, name);
+  return item && fg_expression_of(name, item->expression) ? item : NULL;
+}
+
+const fg_zoo_item *fg_context_zoo(const fg_context *c, const fg_variant *variant,
                                   const fg_zoo_reader **zoo) {
   for (int i = 0; i < c->n_zoos; i++) {
-    const fg_zoo_item *item = fg_zoo_find(c->zoo[i], name);
+    const fg_zoo_item *item = find_item(c->zoo[i], variant);
     *zoo = c->zoo[i];
-    if (item && fg_expression_of(name, item->expression)) return item;
+    if (item) return item;
   }
   return NULL;
 }
@@ -226,7 +237,7 @@ static fg_status load_item(fg_kernel *k, const fg_zoo_reader *zoo, const fg_zoo_
 static fg_status from_zoo(fg_kernel *k, bool *found, size_t size, char *why) {
   fg_context *c = k->op->context;
   const fg_zoo_reader *zoo;
-  const fg_zoo_item *item = fg_context_zoo(c, k->name, &zoo);
+  const fg_zoo_item *item = fg_context_zoo(c, &k->variant, &zoo);
   *found = false;
   if (!item) return FG_OK;
   fg_status status = load_item(k, zoo, item);

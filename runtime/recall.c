@@ -77,7 +77,8 @@ void fg_context_forget(fg_context *c) {
 
 typedef struct {
   fg_op *op;
-  char head[FG_NAME_MAX + 16]; /* "variant=attn_fwd-bf16-d64.": how an op's lines begin */
+  char head[2][FG_NAME_MAX + 16]; /* "variant=attn_fwd-bf16-d64.": how an op's lines begin, or did
+                                     before */
   char expression[4096];
   struct judged { /* by candidate: when its numbers or launch were last seen to be good or bad */
     bool here;    /* on this device, whatever another says later */
@@ -157,16 +158,22 @@ static fg_status take_line(search *s, const fg_measured *m, int source) {
   return FG_OK;
 }
 
+static bool begins(const char *line, size_t n, const char *head) {
+  const size_t length = strlen(head);
+  return n >= length && !memcmp(line, head, length);
+}
+
 /* Only the op's lines are taken apart; their variant is the first field. */
 static fg_status take_text(search *s, const char *text, size_t size, int source) {
   enum { HEAD = 20 }; /* "w1", tab, 16 digits, tab */
-  const size_t head = strlen(s->head);
   const char *line;
   size_t at = 0, n;
   bool whole;
   while (fg_wisdom_next(text, size, &at, &line, &n, &whole)) {
     fg_measured m;
-    if (n < HEAD + head || memcmp(line + HEAD, s->head, head)) continue;
+    if (n < HEAD) continue;
+    const char *name = line + HEAD;
+    if (!begins(name, n - HEAD, s->head[0]) && !begins(name, n - HEAD, s->head[1])) continue;
     if (fg_measured_parse(line, n, &m, NULL) == FG_LINE_GOOD) TRY(take_line(s, &m, source));
   }
   return FG_OK;
@@ -177,9 +184,11 @@ fg_status fg_op_remember(fg_op *op) {
   search s = {.op = op};
   fg_status status = FG_OK;
   if (!c->n_wisdom && !c->shipped) return FG_OK;
-  int n = snprintf(s.head, sizeof s.head, "variant=");
-  n += fg_point_name(&op->point, FG_NAME_MAX, s.head + n);
-  strcpy(s.head + n, ".");
+  for (int i = 0; i < 2; i++) {
+    int n = snprintf(s.head[i], sizeof s.head[i], "variant=");
+    n += (i ? fg_point_name_before : fg_point_name)(&op->point, FG_NAME_MAX, s.head[i] + n);
+    strcpy(s.head[i] + n, ".");
+  }
   if (fg_point_expression(&op->point, sizeof s.expression, s.expression) >=
       (int)sizeof s.expression)
     return FG_OK; /* no line holds it */

@@ -5,6 +5,8 @@
 
 #include "wisdom.h"
 
+#include "point_formula.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -175,6 +177,14 @@ static const char *read_line(const char *line, size_t n, fg_measured *m) {
   return read_pairs(copy, m);
 }
 
+/* Lines may hold names as they were while calls stood in names as hashes. */
+static void rename_variant(fg_measured *m) {
+  fg_variant variant;
+  if (!*m->expression || !(strstr(m->name, "-mask_") || strstr(m->name, "-score_"))) return;
+  if (fg_expression_learn(m->expression) == FG_OK && fg_variant_parse(m->name, &variant) == FG_OK)
+    fg_variant_name(&variant, sizeof m->name, m->name);
+}
+
 fg_line_kind fg_measured_parse(const char *line, size_t n, fg_measured *measured,
                                const char **why) {
   fg_measured m = {0};
@@ -190,6 +200,7 @@ fg_line_kind fg_measured_parse(const char *line, size_t n, fg_measured *measured
   if (strtol(line + 1, NULL, 10) > FG_WISDOM_FORMAT) return FG_LINE_NEWER;
   if (strncmp(line, "w1\t", 3)) return *why = "its format is none", FG_LINE_BAD;
   if ((*why = read_line(line, n, &m))) return FG_LINE_BAD;
+  rename_variant(&m);
   *measured = m;
   return FG_LINE_GOOD;
 }

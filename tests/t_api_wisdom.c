@@ -166,6 +166,33 @@ START_TEST(near_devices_that_were_wrong) {
 }
 END_TEST
 
+/* Lines that were written while calls stood in names as hashes. */
+START_TEST(names_from_before) {
+  static const char words[] = "head_dim=8 family=mma mask=window(9,0)";
+  fg_context *context = api_open("cache");
+  fg_op *op = api_define(context, words);
+  char before[FG_NAME_MAX];
+  fg_measured m = line_of(A, 1);
+  fg_point_name_before(&op->point, sizeof before, before);
+  ck_assert_int_eq(strncmp(before, "attn_fwd-bf16-d8-mask_", 22), 0);
+  fg_close(context);
+  const char *of_model = chosen_of(open_with(0, NULL), words, shape);
+  const char *other = strcmp(of_model, A) ? A : B;
+  snprintf(m.name, sizeof m.name, "%.80s.%s.host", before, other);
+  strcpy(m.expression, "mask=k - p <= 0 && p - k <= 9");
+  put_in("w.txt", m);
+  ck_assert_str_eq(chosen_of(open_with(1, usual), words, shape), other);
+  fg_measured_list list = {0}; /* and the tools call it by its name of now */
+  fg_wisdom w;
+  GOOD(fg_wisdom_read("w.txt", false, &w));
+  GOOD(fg_measured_add(w.text, w.n, &list));
+  ck_assert_int_eq(list.n, 1);
+  ck_assert_int_eq(strncmp(list.item[0]->name, "attn_fwd-bf16-d8-window_9_0.", 28), 0);
+  fg_measured_free(&list);
+  fg_wisdom_free(&w);
+}
+END_TEST
+
 /* An older generation ranks where nothing newer is known. */
 START_TEST(generations) {
   templates_change("attention/mma_forward.lua", "local tiles",
@@ -407,6 +434,7 @@ int main(void) {
   tcase_add_test(cases, near_devices);
   tcase_add_test(cases, near_devices_that_were_wrong);
   tcase_add_test(cases, generations);
+  tcase_add_test(cases, names_from_before);
   tcase_add_test(cases, files_in_order);
   tcase_add_test(cases, files_that_are_none);
   tcase_add_test(cases, newer_file);

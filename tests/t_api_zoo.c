@@ -240,6 +240,38 @@ START_TEST(test_bad_recipe) {
 }
 END_TEST
 
+/* The zoo's only kernel as it was called while calls stood in names as hashes. */
+START_TEST(test_names_from_before) {
+  static char text[1 << 15], made[1 << 15];
+  char digest[FG_DIGEST_HEX], before[FG_NAME_MAX], file[FG_NAME_MAX + 16];
+  static const char now[] = "attn_fwd-bf16-d8-window_9_0";
+  make_zoo("zoo", "head_dim=8 family=simt block_q=4 mask=window(9,0)");
+  fg_context *context = open_with("zoo", NULL, -1);
+  fg_op *op = api_define(context, "head_dim=8 mask=window(9,0)");
+  fg_point_name_before(&op->point, sizeof before, before);
+  fg_close(context);
+  FILE *manifest = fopen("zoo/manifest.txt", "r+");
+  text[fread(text, 1, sizeof text - 1, manifest)] = 0;
+  char *at = strstr(text, now);
+  ck_assert_ptr_nonnull(at);
+  int n = snprintf(made, sizeof made, "%.*s%s%s", (int)(at - text), text, before, at + strlen(now));
+  char *end = strstr(made, "checksum ");
+  fg_zoo_digest(made, (size_t)(end - made), digest);
+  sprintf(end, "checksum %s\n", digest);
+  ck_assert_int_lt(n, (int)sizeof made);
+  rewind(manifest);
+  fputs(made, manifest);
+  fclose(manifest);
+  snprintf(file, sizeof file, "zoo/%.100s.simt-q4-k32-w4.host.so", before);
+  ck_assert_int_eq(rename("zoo/attn_fwd-bf16-d8-window_9_0.simt-q4-k32-w4.host.so", file), 0);
+  context = open_with("zoo", NULL, -1);
+  api_kernel(context, "head_dim=8 mask=window(9,0)");
+  expect_zoo_hits(context, 1);
+  api_counts(context, 0, 1, 0, 1);
+  fg_close(context);
+}
+END_TEST
+
 /* No compiling ------------------------------------------------------------------------------- */
 
 static fg_context *open_jit(int jit) {
@@ -435,6 +467,7 @@ int main(void) {
   tcase_add_test(cases, test_forced_refused);
   tcase_add_test(cases, test_bad_zoo);
   tcase_add_test(cases, test_bad_recipe);
+  tcase_add_test(cases, test_names_from_before);
   tcase_add_test(cases, test_jit_off);
   tcase_add_test(cases, test_zoos_alone);
   tcase_add_test(cases, test_jit_off_zoo);

@@ -1,5 +1,6 @@
 /* t_name.c - canonical names: every one reads back, and nothing else reads. */
 #include "intern.h"
+#include "point_formula.h"
 #include "suite.h"
 #include "variant.h"
 
@@ -162,7 +163,74 @@ START_TEST(known_names) {
 }
 END_TEST
 
+/* Calls of shipped definitions with numbers stand as such; equal spellings have one name, which is
+ * a call wherever one is the same, and reads back, as does the name from before calls. */
+START_TEST(calls) {
+  static const struct {
+    const char *mask, *score, *name;
+  } rows[] = {{"window(128, 0)", NULL, "-window_128_0"},
+              {"window(128,0)", NULL, "-window_128_0"},
+              {"p - k <= 128 && k - p <= 0", NULL, "-window_128_0"},
+              {"window(60 + 68, 3 - 3)", NULL, "-window_128_0"},
+              {"window(-5, 9)", NULL, "-window_m5_9"},
+              {"window(7, 7)", NULL, "-window_7_7"},
+              {"window(1048576, 0)", NULL, "-window_1048576_0"},
+              {"prefix(16)", NULL, "-prefix_16"},
+              {"k <= p || 16 > k", NULL, "-prefix_16"},
+              {"chunked(64)", NULL, "-chunked_64"},
+              {"dilated(4)", NULL, "-dilated_4"},
+              {NULL, "softcap(30.0)", "-softcap_30"},
+              {NULL, "softcap(30)", "-softcap_30"},
+              {NULL, "30.0 * tanh(s / 30.0)", "-softcap_30"},
+              {NULL, "softcap(0.5)", "-softcap_0p5"},
+              {NULL, "softcap(1e-9)", "-softcap_1em09"},
+              {NULL, "softcap(1e30)", "-softcap_1e30"},
+              {"window(128, 0)", "softcap(2.5)", "-window_128_0-softcap_2p5"},
+              {"causal", "alibi", "-causal-alibi"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    fg_variant v = {.point = {.d = 64, .dv = 64, .bias_dims = 15}, .arch = "host"}, again;
+    char name[FG_NAME_MAX], before[FG_NAME_MAX], expected[FG_NAME_MAX];
+    const fg_formula_texts texts = {.mask = rows[i].mask, .score = rows[i].score};
+    ck_assert_msg(fg_point_set_formula(&v.point, &texts, NULL) == FG_OK, "%s", fg_error());
+    v.plan = (fg_plan){{2, 16, 32, 0, 4}};
+    snprintf(expected, sizeof expected, "attn_fwd-bf16-d64%s.simt-q16-k32-w4.host", rows[i].name);
+    fg_variant_name(&v, sizeof name, name);
+    ck_assert_str_eq(name, expected);
+    ck_assert_msg(fg_variant_parse(name, &again) == FG_OK, "%s", fg_error());
+    ck_assert(fg_point_equal(&v.point, &again.point));
+    fg_variant_name_before(&v, sizeof before, before);
+    ck_assert(!strstr(before, "softcap") && !strstr(before, "window"));
+    ck_assert_int_le((int)strlen(name), (int)strlen(before));
+    ck_assert_msg(fg_variant_parse(before, &again) == FG_OK, "%s", fg_error());
+    ck_assert(fg_point_equal(&v.point, &again.point));
+  }
+}
+END_TEST
+
+/* What is no call, and one that would be longer than the hash, stays one. */
+START_TEST(no_calls) {
+  static const char *const masks_of[] = {"k <= p && p - k <= 128", "window(1048576, 1048576)",
+                                         "k < 7 && q < 9 && h < 3 && b < 5", "k <= p && h < 3"};
+  for (size_t i = 0; i < sizeof masks_of / sizeof *masks_of; i++) {
+    fg_point point = {.d = 64, .dv = 64};
+    char name[FG_NAME_MAX];
+    const fg_formula_texts texts = {.mask = masks_of[i]};
+    ck_assert_msg(fg_point_set_formula(&point, &texts, NULL) == FG_OK, "%s", fg_error());
+    fg_point_name(&point, sizeof name, name);
+    ck_assert_msg(strstr(name, "-mask_") != NULL, "%s", name);
+  }
+}
+END_TEST
+
 static const char *const bad[] = {
+    "attn_fwd-bf16-d64-window_0128_0.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-window_128.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-window_128_0_0.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-window_128_.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-window__0.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-softcap_30p0.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-softcap_30-window_1_0.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d64-windows_1_0.simt-q16-k32-w4.host",
     "",
     "attn_fwd",
     "attn_fwd-bf16-d64",
@@ -291,6 +359,8 @@ int main(void) {
   tcase_add_test(names, variants_read_back);
   tcase_add_test(names, short_texts_read_back);
   tcase_add_test(names, known_names);
+  tcase_add_test(names, calls);
+  tcase_add_test(names, no_calls);
   tcase_add_loop_test(names, other_names_are_refused, 0, sizeof bad / sizeof *bad);
   tcase_add_test(names, archs);
   tcase_add_test(names, limits);

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "scratch.h"
+#include "shipped.h"
 #include "suite.h"
 #include "wisdom.h"
 
@@ -305,11 +306,29 @@ START_TEST(no_files_of_wisdom) {
 }
 END_TEST
 
+/* What ships was measured while calls stood in names as hashes: it reads as calls. */
+START_TEST(shipped_names) {
+  fg_measured_list list = {0};
+  int windows = 0, caps = 0, hashes = 0;
+  ck_assert_int_eq(fg_measured_add(fg_shipped_wisdom, fg_shipped_wisdom_size, &list), FG_OK);
+  for (int i = 0; i < list.n; i++) {
+    windows += strstr(list.item[i]->name, "-window_1023_0") != NULL;
+    caps += strstr(list.item[i]->name, "-softcap_30") != NULL;
+    hashes += strstr(list.item[i]->name, "-mask_") != NULL;
+  }
+  ck_assert_int_gt(windows, 400);
+  ck_assert_int_gt(caps, 200);
+  ck_assert_int_eq(hashes, 0);
+  fg_measured_free(&list);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("wisdom");
   TCase *tests = tcase_create("wisdom");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, reads_back);
+  tcase_add_test(tests, shipped_names);
   tcase_add_test(tests, texts_are_one_line);
   tcase_add_test(tests, flipped_bits);
   tcase_add_test(tests, cut_at_every_length);
