@@ -235,7 +235,7 @@ typedef struct fg_order {
   const char *const *specs;
   int n_specs;
   const char *arch; /* "sm_80", "sm_80,sm_90a"; NULL: that of the context's device */
-  int plans;        /* of each spec so many, best first; 0 = 1, -1 = all */
+  int plans;        /* of each spec so many, as its family lists them; 0 = 1, -1 = all */
   /* After each variant, in order, `done` of `total`, in the caller's thread; failure = NULL: it is
    * in the zoo. Nonzero: no more. */
   int (*progress)(void *progress_context, const char *variant, const char *failure, int done,

@@ -225,7 +225,11 @@ START_TEST(options_refused) {
                   "check head_dim=64 --seed -1");
   program_refuses(2, "--seed: \"99999999999999999999\" is not an integer of at least 0",
                   "check head_dim=64 --seed 99999999999999999999");
-  program_refuses(2, "--plans 0: expected best, all or a number", "list head_dim=64 --plans 0");
+  program_refuses(2, "--plans 0: expected first, all or a number", "list head_dim=64 --plans 0");
+  program_refuses(2, "--plans best: expected first, all or a number",
+                  "list head_dim=64 --plans best"); /* which is best is a matter of shapes */
+  const char *first = strdup(program_gives(0, "list head_dim=64 -q --plans first").out);
+  ck_assert_str_eq(program_gives(0, "list head_dim=64 -q").out, first);
   program_refuses(2, "device x: expected host or cuda:N", "check head_dim=64 --device x");
   program_result r = program_gives(3, "check head_dim=64 --device cuda:900");
   ck_assert_msg(!strncmp(r.err, "flashgen: device cuda:900: ", 27), "%s", r.err);

@@ -31,9 +31,9 @@ typedef struct {
 
 /* ---- one variant, in a worker ---- */
 
-/* Of specs whose best plans are asked for; a name or a filter means that plan. */
+/* Of specs whose first plans are asked for; a name or a filter means that plan. */
 static bool takes_next(const cli *c) {
-  return !c->n_names && !c->plan && !c->filter && (!c->plans || !strcmp(c->plans, "best"));
+  return !c->n_names && !c->plan && !c->filter && (!c->plans || !strcmp(c->plans, "first"));
 }
 
 static void build_variant(void *context, int i, void *result) {

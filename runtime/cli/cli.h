@@ -89,7 +89,7 @@ void cli_numbers_say(const cli *c, int n, const fg_point *point);
 /* Numbers of a point's inputs, to a launch: from the words, 1 where they do not say. */
 void cli_numbers_set(const cli *c, fg_problem *problem);
 
-/* The variants that the command line asks for: of each point the best plan, `N` plans or all
+/* The variants that the command line asks for: of each point the first plan, `N` plans or all
  * (--plans) for each arch of "sm_80,sm_90a", within restrictions, --plan and --filter. */
 typedef struct cli_variants {
   fg_gen *gen;

@@ -12,7 +12,7 @@ static fg_status add(cli_variants *v, const fg_variant *variant, const char *fil
   char name[FG_NAME_MAX];
   fg_variant_name(variant, sizeof name, name);
   if (filter && fnmatch(filter, name, 0)) return FG_OK;
-  /* A table's points are distinct; under the restrictions of another one best plan may recur. */
+  /* A table's points are distinct; under the restrictions of another a first plan may recur. */
   for (int i = 0; i < v->n && (!v->grid || v->grid->n_tables > 1); i++)
     if (!memcmp(&v->variant[i], variant, sizeof *variant)) return FG_OK;
   fg_variant *grown = realloc(v->variant, sizeof *grown * (size_t)(v->n + 1));
@@ -63,14 +63,14 @@ out:
 static fg_status plans_count(const cli *c, int *most) {
   char *end;
   *most = 1;
-  if (!c->plans || !strcmp(c->plans, "best")) return FG_OK;
+  if (!c->plans || !strcmp(c->plans, "first")) return FG_OK;
   if (!strcmp(c->plans, "all")) {
     *most = 1 << 20;
     return FG_OK;
   }
   long n = strtol(c->plans, &end, 10);
   if (end == c->plans || *end || n < 1 || n > 1 << 20)
-    return fg_fail(FG_EARGUMENT, "--plans %s: expected best, all or a number", c->plans);
+    return fg_fail(FG_EARGUMENT, "--plans %s: expected first, all or a number", c->plans);
   *most = (int)n;
   return FG_OK;
 }

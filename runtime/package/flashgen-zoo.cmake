@@ -1,7 +1,7 @@
 # flashgen-zoo.cmake - kernels made by the build of a project.
 #
 #   flashgen_add_zoo(NAME SPECS a.lua b.lua [word=value ...] ARCHS sm_80 sm_90a [host]
-#     [FILTER glob] [PLANS best|N|all] [TEMPLATES dir] [EMBED [STATIC]])
+#     [FILTER glob] [PLANS first|N|all] [TEMPLATES dir] [EMBED [STATIC]])
 #
 # One rule makes the zoo of the specs, as `flashgen build` does: the directory NAME.zoo, which is
 # the target's property FLASHGEN_ZOO. With EMBED the target NAME is a static library with `const
