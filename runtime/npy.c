@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ enum {
 static const char magic[] = "\x93NUMPY";
 
 /* The element types read; the digit is the size in bytes. */
-static const char type[][3] = {"f2", "f4", "i4", "i8"};
+static const char type[][3] = {"f2", "f4", "f8", "i4", "i8"};
 enum { TYPES = sizeof type / sizeof *type };
 
 /* ---- the header, a Python literal ---- */
@@ -138,7 +139,7 @@ static fg_status parse_descr(reader *r, fg_array *array) {
   char descr[24];
   skip_space(r);
   if (r->at < r->end && *r->at == '[')
-    return refuse(r, "has structured elements; f2, f4, i4 and i8 are read");
+    return refuse(r, "has structured elements; f2, f4, f8, i4 and i8 are read");
   TRY(parse_string(r, sizeof descr, descr));
   const char *order = "<>=|", *name = descr + (*descr && strchr(order, *descr) != NULL);
   for (int t = 0; t < TYPES; t++) {
@@ -147,7 +148,7 @@ static fg_status parse_descr(reader *r, fg_array *array) {
     memcpy(array->type, name, sizeof array->type);
     return FG_OK;
   }
-  return refuse(r, "has elements of type %s; f2, f4, i4 and i8 are read", descr);
+  return refuse(r, "has elements of type %s; f2, f4, f8, i4 and i8 are read", descr);
 }
 
 static fg_status parse_order(reader *r) {
@@ -258,9 +259,26 @@ static fg_status check_size(const reader *r, int64_t elem_size, int64_t offset, 
   return FG_OK;
 }
 
-/* Widens n elements of the array's type into its data, from element `first` on. */
-static void widen(const void *from, int64_t n, int64_t first, fg_array *array) {
+/* Rounds n float64 elements to float32. */
+static fg_status narrow(const reader *r, const void *from, int64_t n, int64_t first,
+                        fg_array *array) {
+  for (int64_t i = 0; i < n; i++) {
+    double x;
+    memcpy(&x, (const char *)from + i * (int64_t)sizeof x, sizeof x);
+    const float rounded = (float)x;
+    if (isinf(rounded) && !isinf(x))
+      return refuse(r, "holds %g (element %" PRId64 "), which float32 does not reach", x,
+                    first + i);
+    array->real[first + i] = rounded;
+  }
+  return FG_OK;
+}
+
+/* Brings n elements of the array's type into its data, from element `first` on. */
+static fg_status convert(const reader *r, const void *from, int64_t n, int64_t first,
+                         fg_array *array) {
   int is_half = array->type[1] == '2', is_int4 = array->type[1] == '4';
+  if (array->real && array->type[1] == '8') return narrow(r, from, n, first, array);
   if (array->real) {
     fg_elem elem = is_half ? FG_ELEM_F16 : FG_ELEM_F32;
     for (int64_t i = 0; i < n; i++) array->real[first + i] = fg_elem_load(elem, from, i);
@@ -273,6 +291,7 @@ static void widen(const void *from, int64_t n, int64_t first, fg_array *array) {
   } else {
     memcpy(array->integer + first, from, (size_t)n * sizeof *array->integer);
   }
+  return FG_OK;
 }
 
 static fg_status read_data(reader *r, int64_t elem_size, int64_t offset, fg_array *array) {
@@ -288,7 +307,7 @@ static fg_status read_data(reader *r, int64_t elem_size, int64_t offset, fg_arra
     n = CHUNK / elem_size;
     if (n > array->count - first) n = array->count - first;
     TRY(read_bytes(r, offset + first * elem_size, n * elem_size, chunk));
-    widen(chunk, n, first, array);
+    TRY(convert(r, chunk, n, first, array));
   }
   return FG_OK;
 }

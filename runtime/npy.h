@@ -1,6 +1,6 @@
 /* npy.h - tensors in NumPy's .npy files.
  *
- * Reads format 1.0, 2.0 and 3.0, C order, little-endian f2, f4, i4 and i8, rank 0 to 4; writes f4
+ * Reads format 1.0, 2.0 and 3.0, C order, little-endian f2, f4, f8, i4, i8, rank 0 to 4; writes f4
  * as 1.0. A failure is one sentence that names the tensor and the file: FG_EARGUMENT if the file is
  * not such a file, FG_EIO if the system would not read or write it, FG_EMEMORY. Thread-safe. */
 #ifndef FG_NPY_H
@@ -15,8 +15,8 @@ typedef struct fg_array {
   int rank;
   int64_t extent[FG_NPY_RANK]; /* 1 from `rank` on */
   int64_t count;               /* the product of the extents: 1 for rank 0, may be 0 */
-  char type[3];                /* as in the file: "f2", "f4", "i4", "i8" */
-  float *real;                 /* [count], of f2 and f4 */
+  char type[3];                /* as in the file: "f2", "f4", "f8", "i4", "i8" */
+  float *real;                 /* [count], of f2, f4 and, rounded, f8 */
   int64_t *integer;            /* [count], of i4 and i8 */
 } fg_array;
 

@@ -5,6 +5,7 @@
 #include "scratch.h"
 #include "suite.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -198,6 +199,19 @@ START_TEST(test_refused_sizes) {
 }
 END_TEST
 
+/* float64, as NumPy makes it unless told otherwise: rounded to float32, which has to reach it. */
+START_TEST(test_float64) {
+  static const double data[] = {0.1, -1e-46, 3.4e38, -(double)INFINITY, 1 + 0x1p-30, 1e39};
+  put_npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (5,), }", data, 5 * sizeof *data);
+  reads();
+  ck_assert_int_eq(array.count, 5);
+  for (int i = 0; i < 5; i++) ck_assert_float_eq(array.real[i], (float)data[i]);
+  fg_array_free(&array);
+  put_npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", data, sizeof data);
+  refuses("q: x.npy holds 1e+39 (element 5), which float32 does not reach");
+}
+END_TEST
+
 START_TEST(test_refused_contents) {
   static const struct {
     const char *dict, *sentence;
@@ -206,14 +220,14 @@ START_TEST(test_refused_contents) {
        "q: x.npy is big-endian (>f4); little-endian is read"},
       {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",
        "q: x.npy is in Fortran order; C order is read (numpy.ascontiguousarray)"},
-      {"{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }",
-       "q: x.npy has elements of type <f8; f2, f4, i4 and i8 are read"},
+      {"{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }",
+       "q: x.npy has elements of type <c8; f2, f4, f8, i4 and i8 are read"},
       {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",
-       "q: x.npy has elements of type |O; f2, f4, i4 and i8 are read"},
+       "q: x.npy has elements of type |O; f2, f4, f8, i4 and i8 are read"},
       {"{'descr': '', 'fortran_order': False, 'shape': (2,), }",
-       "q: x.npy has elements of type ; f2, f4, i4 and i8 are read"},
+       "q: x.npy has elements of type ; f2, f4, f8, i4 and i8 are read"},
       {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
-       "q: x.npy has structured elements; f2, f4, i4 and i8 are read"},
+       "q: x.npy has structured elements; f2, f4, f8, i4 and i8 are read"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 2), }",
        "q: x.npy has rank 5; ranks 0 to 4 are read"},
   };
@@ -298,6 +312,7 @@ int main(void) {
   tcase_add_test(cases, test_refused_lengths);
   tcase_add_test(cases, test_refused_sizes);
   tcase_add_test(cases, test_refused_contents);
+  tcase_add_test(cases, test_float64);
   tcase_add_test(cases, test_refused_headers);
   tcase_add_test(cases, test_mutations);
   suite_add_tcase(suite, cases);

@@ -168,12 +168,12 @@ START_TEST(bad_files) {
   refuses_file("is big-endian (>f4); little-endian is read");
   run_case_file("x.npy", "<f4", "True", 4, extent, data, N * 4);
   refuses_file("is in Fortran order; C order is read (numpy.ascontiguousarray)");
-  run_case_file("x.npy", "<f8", "False", 4, extent, data, N * 8);
-  refuses_file("has elements of type <f8; f2, f4, i4 and i8 are read");
+  run_case_file("x.npy", "<c8", "False", 4, extent, data, N * 8);
+  refuses_file("has elements of type <c8; f2, f4, f8, i4 and i8 are read");
   run_case_file("x.npy", "<i4", "False", 4, extent, data, N * 4);
-  refuses_file("holds integers (i4); expected f4 or f2");
+  refuses_file("holds integers (i4); expected f2, f4 or f8");
   run_case_file("x.npy", "<i8", "False", 4, extent, data, N * 8);
-  refuses_file("holds integers (i8); expected f4 or f2");
+  refuses_file("holds integers (i8); expected f2, f4 or f8");
   run_case_file("x.npy", "<f4", "False", 3, extent, data, 2 * 3 * 4 * 4);
   refuses_file("has 3 axes; expected [b, nq, h, d]");
 }
@@ -215,7 +215,7 @@ START_TEST(declared_inputs) {
   refuses(IDS "--in ids=x.npy " QKV O, "ids: x.npy holds floats (f4); expected i4 or i8");
   refuses(IDS "--in ids=ids.npy " QKV O, "ids: 2147483648 overflows i32");
   refuses("score=s+x[b,k] inputs.x=f32[b,k] --in x=ids.npy " QKV O,
-          "x: ids.npy holds integers (i8); expected f4 or f2");
+          "x: ids.npy holds integers (i8); expected f2, f4 or f8");
   refuses("mask=k<w inputs.w=int --in w=x.npy " QKV O, "--in w: it is a number; say w=X");
   refuses("mask=k<w inputs.w=int w=wide " QKV O, "w: \"wide\" is no number");
   refuses("mask=k<w inputs.w=int w=1.5 " QKV O,

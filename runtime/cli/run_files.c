@@ -72,7 +72,7 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
   fg_array *file = &j->file[i];
   TRY(fg_npy_read(pair->name, pair->path, file));
   if (!file->real)
-    return fg_fail(FG_EARGUMENT, "%s: %s holds integers (%s); expected f4 or f2", pair->name,
+    return fg_fail(FG_EARGUMENT, "%s: %s holds integers (%s); expected f2, f4 or f8", pair->name,
                    pair->path, file->type);
   int rank = (int)strlen(fg_arguments[i].axes);
   if (file->rank != rank) {
@@ -171,7 +171,8 @@ static fg_status check_type(const fg_recipe_tensor *t, const fg_array *file, con
   bool integers = t->elem == FG_ELEM_I32;
   if (integers == (file->integer != NULL)) return FG_OK;
   return fg_fail(FG_EARGUMENT, "%s: %s holds %s (%s); expected %s", t->name, path,
-                 integers ? "floats" : "integers", file->type, integers ? "i4 or i8" : "f4 or f2");
+                 integers ? "floats" : "integers", file->type,
+                 integers ? "i4 or i8" : "f2, f4 or f8");
 }
 
 fg_status run_check_names(run_job *j, const fg_recipe *r) {

@@ -1,0 +1,92 @@
+"""readme.py - runs the README's commands in the README's order, in a fresh copy of what is in the repository.
+
+    readme.py SOURCE WORK
+
+A command is an indented line that begins with one of STARTS, with the lines that a backslash or a
+here-document adds. Those that ELSEWHERE names want what need not be there, or are run by another test,
+and are said; all others must end well."""
+import os, pathlib, re, shutil, subprocess, sys
+
+STARTS = ("./", "build/", "flashgen ", "python3 ", "cc ", "cmake ", "export ")
+ELSEWHERE = {
+    r"cmake --workflow --preset test": "this test is part of it",
+    r"^python3 tests/bench/": "needs PyTorch and a GPU",
+    r"^flashgen tune specs/": "needs a GPU",
+    r"^build/tests/fit ": "needs a GPU's measurements and the tests' programs",
+    r"^flashgen build kernels\.lua|^cc embedded\.c": "the test package_zoo",
+    r"^cc jit\.c|^\./jit ": "the test package_jit",
+    r"^flashgen check head_dim=64 pass=forward,backward '": "the test t_variants",
+}
+LEAST = 12  # that are run: fewer is a README, or a reader of it, that has lost some
+
+
+def commands(text):
+    """The commands, each with its number of line."""
+    lines = text.splitlines()
+    at = 0
+    while at < len(lines):
+        start, line = at, lines[at]
+        at += 1
+        if not (line.startswith("    ") and line[4:].startswith(STARTS)):
+            continue
+        parts = [line[4:]]
+        until = re.search(r"<<'(\w+)'", line)
+        while parts[-1].endswith("\\") or (until and parts[-1] != until.group(1)):
+            parts.append(lines[at][4:])
+            at += 1
+        yield start + 1, "\n".join(parts)
+
+
+def copy_tree(source, work):
+    """What a clone would have: the files that git knows, as they are, and new ones that it does not ignore."""
+    shutil.rmtree(work, ignore_errors=True)
+    listed = subprocess.run(["git", "-C", source, "ls-files", "-coz", "--exclude-standard"],
+                            check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        path = pathlib.Path(source, name)
+        if path.is_file():
+            to = pathlib.Path(work, name)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, to)
+
+
+def path_with_numpy():
+    """The path, first of all where a python3 that has NumPy is: setup.sh says so where the user's has none."""
+    for python in (shutil.which("python3"), "/usr/bin/python3"):
+        if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
+            print(f"python3 is {python}", flush=True)
+            return os.path.dirname(python) + ":" + os.environ["PATH"]
+    sys.exit("no python3 has NumPy: ./setup.sh says what to install")
+
+
+def main(source, work):
+    copy_tree(source, work)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FLASHGEN_")}
+    environment["PATH"] = path_with_numpy()
+    environment["FLASHGEN_CACHE"] = os.path.join(work, "cache")
+    environment["CMAKE_BUILD_PARALLEL_LEVEL"] = "2"
+    run = 0
+    for line, command in commands(pathlib.Path(work, "README.md").read_text()):
+        reason = next((why for what, why in ELSEWHERE.items() if re.search(what, command)), None)
+        first = command.splitlines()[0]
+        if reason:
+            print(f"README.md:{line}: not here ({reason}): {first}", flush=True)
+            continue
+        if command.startswith("export "):  # holds for all that follow
+            name, value = command[len("export "):].split("#")[0].strip().split("=", 1)
+            environment[name] = value.replace("$PWD", work).replace("$PATH", environment["PATH"])
+            continue
+        command = command.replace("./setup.sh && ", "")  # installs packages
+        done = subprocess.run(["bash", "-ec", command], cwd=work, env=environment, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True)
+        if done.returncode:
+            print(done.stdout[-4000:], done.stderr[-4000:])
+            sys.exit(f"README.md:{line}: exit {done.returncode}: {first}")
+        print(f"README.md:{line}: {first}", flush=True)
+        run += 1
+    if run < LEAST:
+        sys.exit(f"README.md: {run} commands were run, expected {LEAST} at least")
+    shutil.rmtree(work)
+
+
+main(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]))
