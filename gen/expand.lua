@@ -10,6 +10,18 @@ local expand = {}
 
 local function failf(level, format, ...) error(string.format(format, ...), level + 1) end
 
+-- In this state string.format takes texts and numbers alone: a nil would become a word of a kernel.
+local format_values = string.format
+function string.format(format, ...)
+  for i = 1, select("#", ...) do
+    local v = select(i, ...)
+    if type(v) ~= "string" and type(v) ~= "number" then
+      error(format_values("value %d of a format is %s", i, v == nil and "nil" or "a " .. type(v)), 2)
+    end
+  end
+  return format_values(format, ...)
+end
+
 local function compile(env, name, text)
   local chunk, why = load(text, "@" .. name, "t", env)
   if not chunk then error(why, 0) end -- it has its place

@@ -80,6 +80,30 @@ local function match_pairs(stack, line, code, open, close)
   end
 end
 
+-- What shows that a value is missing in a line of code: Lua's word for none, a name that nothing was put in place
+-- of, an operator without an operand. A deref, a cast, ++ and -- end and begin like operators and are none.
+local NO_OPERAND = "there is no value in '%s'"
+local MISSING = {
+  { "%f[%w_]nil%f[^%w_]", "'%s' stands where a value belongs" },
+  { "%$[%w_]*", "'%s' has no value" },
+  { "[=<>/%%&|?!~%^]%s*[;,%)%]}]", NO_OPERAND },
+  { "[^%+]%+%s*[;,%)%]}]", NO_OPERAND },
+  { "[^%-]%-%s*[;,%)%]}]", NO_OPERAND },
+  { "%*%s*[;%]}]", NO_OPERAND },
+  { ",%s*[,;%)%]]", NO_OPERAND },
+  { "[%(%[,]%s*[=<>/%%|%?%^,]", NO_OPERAND },
+  { "[=%?]%s+[=<>/%%|%?%^:]", NO_OPERAND },
+  { "%f[%w_]if %(%s*%)", NO_OPERAND },
+  { "%f[%w_]while %(%s*%)", NO_OPERAND },
+}
+
+local function find_missing(line, code)
+  for _, row in ipairs(MISSING) do
+    local found = code:match(row[1])
+    if found then error(place(line) .. string.format(row[2], found), 0) end
+  end
+end
+
 -- Where to break a line that is too long: behind a comma, before an operator or the comment, as little nested
 -- as can be, and there as late as can be; never in a string, nor in a comment but between words. nil: nowhere.
 local function break_at(text, limit)
@@ -125,6 +149,7 @@ function layout.indent(lines)
     elseif out[#out].text ~= "" then
       out[#out + 1] = { text = "" }
     end
+    find_missing(l, code)
     match_pairs(braces, l, code, "{", "}")
     match_pairs(parens, l, code, "(", ")")
   end

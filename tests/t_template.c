@@ -126,6 +126,22 @@ static const struct {
     {"} {\n", "'}' closes nothing"},
     {"f())\n", "')' closes nothing"},
     {"@ part 'warp_max'\n", "part 'warp_max' is declared twice"},
+    {"int x = $(tostring(nil));\n", "'nil' stands where a value belongs"},
+    {"int x = $(plan.block_q .. ' * nil');\n", "'nil' stands where a value belongs"},
+    {"// $(string.format('%s', plan.none))\n", "value 1 of a format is nil"},
+    {"// $(('%d %s'):format(1, {}))\n", "value 2 of a format is a table"},
+    {"// $(string.format('%s', plan.block_q > 1))\n", "value 1 of a format is a boolean"},
+    {"int x = $name;\n", "'$name' has no value"},
+    {"int x = $('');\n", "there is no value in '= ;'"},
+    {"int x = 2 * $('');\n", "there is no value in '* ;'"},
+    {"int x = (2 + $(''));\n", "there is no value in ' + )'"},
+    {"int x = 2 - $('');\n", "there is no value in ' - ;'"},
+    {"f(1, $(''));\n", "there is no value in ', )'"},
+    {"f($(''), 1);\n", "there is no value in '(,'"},
+    {"if ($('')) {\n}\n", "there is no value in 'if ()'"},
+    {"while ($('')) {\n}\n", "there is no value in 'while ()'"},
+    {"int x = y ? $('') : 1;\n", "there is no value in '?  :'"},
+    {"int x = y[$('') / 2];\n", "there is no value in '[ /'"},
     {"$(kernel('nosuch')) {\n}\n", "kernel 'nosuch' is no step of the recipe"},
     {"@ instance { 'nosuch', name = 'f' }\n", "no instances of 'nosuch' on host"},
     {"@ instance { 'wgmma', name = 'f', n = 12, k = 16 }\n",
@@ -151,6 +167,15 @@ static const struct {
 
 START_TEST(mistakes_have_their_line) {
   fails(CUT, templates_append(CUT, mistake[_i].lines), mistake[_i].why);
+}
+END_TEST
+
+/* Code that looks like a missing value and is none. */
+START_TEST(no_value_is_missing) {
+  makes("for (;;) {\nint *x = (int *)y, *z = &x[i++], nil_ = f(), w = -1; f(i++, i--);\n"
+        "asm(\"= ; $x nil\" : \"=r\"(w) : : \"memory\"); // nil $x = ;\n}\n",
+        "\nfor (;;) {\n  int *x = (int *)y, *z = &x[i++], nil_ = f(), w = -1; f(i++, i--);\n"
+        "  asm(\"= ; $x nil\" : \"=r\"(w) : : \"memory\"); // nil $x = ;\n}");
 }
 END_TEST
 
@@ -306,6 +331,7 @@ int main(void) {
   tcase_add_test(language, lines_of_empty_values);
   tcase_add_test(language, text_is_indented);
   tcase_add_test(language, long_lines_break);
+  tcase_add_test(language, no_value_is_missing);
   tcase_add_test(language, translation_is_line_for_line);
   tcase_add_test(language, directory_replaces_the_built_in);
   suite_add_tcase(suite, language);
