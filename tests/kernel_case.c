@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_SIZE = 2048, SKIP = 77, ALL = -1 };
+enum { WORDS_SIZE = 2048, SKIP = 77, ALL = -1, FIRST = -2 };
 
 fg_device *kernel_device(void) {
   static fg_device *device;
@@ -49,7 +49,7 @@ static int keep_some(int turn, int n, fg_variant *list) {
   return kept;
 }
 
-/* Words to kernels; of all their plans, or as kernels_some with the turn. */
+/* Words to kernels; of all their plans, of each point's first, or as kernels_some with the turn. */
 static fg_status make(const char *templates, const char *words, int turn, kernels *made) {
   fg_gen *gen;
   fg_variant *list = NULL;
@@ -57,8 +57,8 @@ static fg_status make(const char *templates, const char *words, int turn, kernel
   int n;
   *made = (kernels){0};
   TRY(fg_gen_new(templates, &gen));
-  TRY_OUT(words_variants(gen, words, kernel_device()->arch, 0, &list, &n));
-  if (turn != ALL) n = keep_some(turn, n, list);
+  TRY_OUT(words_variants(gen, words, kernel_device()->arch, turn == FIRST, &list, &n));
+  if (turn >= 0) n = keep_some(turn, n, list);
   made->list = calloc((size_t)n + 1, sizeof *made->list);
   ck_assert_ptr_nonnull(made->list);
   while (made->n < n) { /* counted before it is made: what there is to free */
@@ -91,6 +91,14 @@ kernels kernels_new(const char *format, ...) {
   va_list args;
   va_start(args, format);
   kernels made = make_good(ALL, format, args);
+  va_end(args);
+  return made;
+}
+
+kernels kernels_first(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  kernels made = make_good(FIRST, format, args);
   va_end(args);
   return made;
 }

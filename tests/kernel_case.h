@@ -37,6 +37,9 @@ fg_status kernels_make(const char *templates, const char *words, kernels *made);
 /* The same with the built-in templates and words given as to printf; cannot fail. */
 kernels kernels_new(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same with the first plan of each point. */
+kernels kernels_first(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* The same with fewer plans, for tests of what plans hardly differ in: of each point those of simt
  * and, before them, one of the others; `turn` says which, and the next point has the next. */
 kernels kernels_some(int turn, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -80,7 +80,6 @@ function hooks.pair(names)
     end
   end
   names.staged = input.staged
-  names.s = names.s or names.s_unit and names.s_unit .. " * " .. names.s_raw
   local texts = emit(nodes, names)
   for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
   if names.apart and score.sloped then

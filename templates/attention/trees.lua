@@ -6,8 +6,10 @@ function trees.place(q) return q .. " + p.nk - p.nq" end
 
 local always = { b = "b", h = "h", hk = "g", nq = "p.nq", nk = "p.nk", nh = "p.h" }
 
--- What formula.emit gives for these nodes and names; others are the kernel's.
+-- What formula.emit gives for these nodes and names; others are the kernel's. Where s is a unit times the raw
+-- product, both say so together: what is found out of a text is then true of the text that is emitted.
 function trees.emit(nodes, names)
+  names.s = names.s or names.s_unit and names.s_unit .. " * " .. names.s_raw
   for name, text in pairs(always) do names[name] = names[name] or text end
   if names.q then names.p = trees.place(names.q) end
   return formula.emit(nodes, names)

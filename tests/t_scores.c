@@ -1,0 +1,40 @@
+/* t_scores.c - scores whose terms meet in one kernel: each family's forward and backward against
+ * the oracle. */
+#include "kernel_case.h"
+
+/* A multiple of s that is read beside a multiple of k; tanh of a multiple that is read. */
+static const char *const score[] = {
+    "score=s*w[h]+w[h]*float(k-p) inputs.w=f32[h]grad",
+    "score=s*w[h]+0.1*float(k) inputs.w=f32[h]",
+    "score=s*w[hk]+0.1*float(k-p) inputs.w=f32[hk]",
+    "score=s*w[h]+alibi_slope*(k-p) inputs.w=f32[h]",
+    "score=s*w[h]+0.01*w[h]*w[h]*float(k-p) inputs.w=f32[h]",
+    "score=tanh(s*w[h])*30.0 inputs.w=f32[h]grad",
+    "score=tanh(w[h]*s*0.1)*30.0+w[h]*float(k-p) inputs.w=f32[h]",
+};
+
+static const char *const family[] = {"simt", "mma", "wgmma"};
+
+/* What passes a family has. */
+static const char *passes(int of) { return of < 2 ? "forward,backward" : "forward"; }
+
+START_TEST(read_factors) {
+  for (int f = 0; f < 3; f++) {
+    kernels made = kernels_first("pass=%s %s head_dim=32 mask=%s family=%s", passes(f), score[_i],
+                                 _i % 2 ? "full" : "causal", family[f]);
+    for (int n = 0; n < made.n; n++)
+      kernel_verify(&made.list[n],
+                    &(verify_case){.shape = {.b = 1, .h = 4, .hk = 2, .nq = 70, .nk = 150},
+                                   .seed = 40 + (uint64_t)_i});
+    kernels_free(&made);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("scores");
+  TCase *cases = tcase_create("scores");
+  suite_loop(cases, read_factors, sizeof score / sizeof *score);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
