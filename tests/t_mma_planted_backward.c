@@ -60,8 +60,8 @@ static const planted_bug backward[] = {
     /* bounds and masks */
     {WEIGHTS, "\"k < p.nk\", pair.test)", "pair.test)", .words = B_TWO FULL},
     {WEIGHTS, "\"k < p.nk\", pair.test)", "\"k < p.nk\")", .words = B_TWO CAUSAL},
-    {WEIGHTS, "text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)",
-     "text.all_of(\"k0 + BLOCK_KV <= p.nk\")", .words = B_TWO CAUSAL},
+    {WEIGHTS, "\"k0 + BLOCK_KV <= p.nk\", tile.always)", "\"k0 + BLOCK_KV <= p.nk\")",
+     .words = B_TWO CAUSAL},
     {WEIGHTS, "p.scale < 0.0f ? -($(norm.masked)) : $(norm.masked);", "$(norm.masked);",
      .words = B_TWO CAUSAL},
     /* the score's input */
@@ -73,9 +73,8 @@ static const planted_bug backward[] = {
     {WEIGHTS, "first = from(\"(BLOCK_KV / 8)\")", "first = \"\"", .words = B_HALVES TILED},
     {BACKWARD, "p.nk - k0, input_aligned);", "p.nk, input_aligned);", .words = B_TWO TILED,
      .fault = BEYOND},
-    {WEIGHTS, "and \"q < p.nq\" or \"1\", \"k < p.nk\", pair.test)",
-     "and \"1\" or \"1\", \"k < p.nk\", pair.test)", .words = B_TWO LOADED, .fault = BEYOND,
-     .place = {{PAIRS}}},
+    {WEIGHTS, "norm.weighs(\"kept\") or \"q < p.nq\"", "\"1\" or \"1\"", .words = B_TWO LOADED,
+     .fault = BEYOND, .place = {{PAIRS}}},
     /* P and dS through shared memory */
     {WEIGHTS, "@ put(\"SM_DS\", turns() and \"from / 8\" or \"0\", \"dp\")",
      "@ put(\"SM_DS\", \"0\", \"dp\")", .words = B_PARTS FULL, .fault = MIXED},

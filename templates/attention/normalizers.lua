@@ -27,6 +27,7 @@
 --                       multiplied before they are added
 --   delta(dot, dsecond) a row's constant of backward, from dO . O and the gradient of `second`
 --   kept(second)        what `p` takes of a row, from what was kept: once a row
+--   weighs(kept)        a test of that: false of a row whose weights are all 0, and of rows beyond the last
 --   p(s, kept, unit)    the weight again, from the score
 --   weight(exponent)    the same from the score times log2 e less what p takes of the row
 --   ds(p, dp, delta)    the gradient at the score
@@ -132,6 +133,8 @@ function softmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
 
 -- Of a row without a visible key every weight is 0.
 function softmax.kept(second) return fill("$lse == NEG_INF ? -NEG_INF : $lse * LOG2E", { lse = second }) end
+
+function softmax.weighs(kept) return kept .. " != -NEG_INF" end
 
 function softmax.p(s, kept, unit)
   return fill("exp2_f32($s * $unit - $kept)", { s = s, kept = kept, unit = in_log2(unit) })

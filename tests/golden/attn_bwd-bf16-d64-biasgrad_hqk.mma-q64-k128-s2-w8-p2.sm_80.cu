@@ -538,7 +538,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
     float s[M_KV * N_Q * 4];
     zero(s, M_KV * N_Q * 4);
     multiply_nt(s, M_KV, N_Q, SM_K, kd_lanes, SM_Q, d_lanes + (u32)(stage * Q_BYTES), CHUNKS_D);
-    if (k0 + BLOCK_KV <= p.nk) {
+    if (q0 + BLOCK_Q <= p.nq && k0 + BLOCK_KV <= p.nk) {
       #pragma unroll
       for (int n = 0; n < N_Q; n += 2) {
         #pragma unroll
@@ -563,9 +563,10 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
           #pragma unroll
           for (int j = 0; j < 8; j++) {
             const int e = 4 * (N_Q * i + n + j / 4) + j % 4;
+            const int q = q0 + q_lane + 8 * (n + j / 4) + j % 2;
             const int k = k0 + k_lane + 16 * i + j / 2 % 2 * 8;
             const u16 bias = (u16)(x[j / 4 * 2 + j / 2 % 2] >> j % 2 * 16);
-            s[e] = k < p.nk ? p.scale * s[e] + bf16_to_f32(bias) : NEG_INF;
+            s[e] = q < p.nq && k < p.nk ? p.scale * s[e] + bf16_to_f32(bias) : NEG_INF;
           }
         }
       }

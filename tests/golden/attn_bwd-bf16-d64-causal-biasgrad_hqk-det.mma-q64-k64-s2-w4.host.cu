@@ -558,7 +558,7 @@ static void attn_bwd_dk_dv(const Params p) {
     float s[M_KV * N_Q * 4];
     zero(s, M_KV * N_Q * 4);
     multiply_nt(s, M_KV, N_Q, SM_K, kd_lanes, SM_Q, d_lanes + (u32)(stage * Q_BYTES), CHUNKS_D);
-    if (k0 + BLOCK_KV <= p.nk && p.nq + (k0 + BLOCK_KV) <= p.nk + q0 + 1) {
+    if (q0 + BLOCK_Q <= p.nq && k0 + BLOCK_KV <= p.nk && p.nq + (k0 + BLOCK_KV) <= p.nk + q0 + 1) {
       #pragma unroll
       for (int n = 0; n < N_Q; n += 2) {
         #pragma unroll
@@ -587,7 +587,8 @@ static void attn_bwd_dk_dv(const Params p) {
             const int of_row0 = q + p.nk - p.nq;
             const int k = k0 + k_lane + 16 * i + j / 2 % 2 * 8;
             const u16 bias = (u16)(x[j / 4 * 2 + j / 2 % 2] >> j % 2 * 16);
-            s[e] = k < p.nk && k <= of_row0 ? p.scale * s[e] + bf16_to_f32(bias) : NEG_INF;
+            s[e] = q < p.nq && k < p.nk && k <= of_row0 ? p.scale * s[e] + bf16_to_f32(bias)
+                : NEG_INF;
           }
         }
       }
