@@ -65,6 +65,9 @@ void fg_put_read(fg_emitter *e, int node);
 int fg_declare_text(fg_emitter *e, fg_level to, const char *type, const char *text);
 /* Is node = factor * k + something without k? */
 bool fg_linear_in_k(const fg_emitter *e, int node, double *factor);
+/* Is a slope by k too steep to be taken as a tile's base and increments? Their sum would lose what
+ * the two have in common: 129 * slope * 2^-24, which lse may be off by 1e-4 (math.md 6). */
+static inline bool fg_is_steep(double slope) { return slope > 4 || slope < -4; }
 /* Is it a product of s and of what is the same all over a head, and that as a text. */
 bool fg_is_scaled_s(const fg_emitter *e, int node);
 void fg_write_unit(fg_emitter *e, int node);

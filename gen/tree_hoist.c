@@ -110,6 +110,8 @@ bool fg_put_by_increments(fg_emitter *e, int node) {
   if (fg_at(e, number)->op != FG_NODE_FLOAT ||
       !fg_linear_in_k(e, fg_at(e, number)->arg[0], &factor) || !(fabs(factor) > 0))
     return false;
+  if (a && fg_at(e, a)->op == FG_NODE_CONSTANT && fg_is_steep(factor * fg_at(e, a)->number))
+    return false; /* the number alone is exact by increments */
   if (!e->based[node]) e->based[node] = declare(e, ROW, node, c_type(e, node), write_at_base);
   fg_put(e, "(of_row%d + ", e->based[node] - 1);
   if (a) {

@@ -108,7 +108,8 @@ static bool add_linear(sum *s, int node, double factor) {
     if (fg_level_of(e, a) == PAIR) return false;
   }
   if (fg_at(e, number)->op != FG_NODE_FLOAT ||
-      !fg_linear_in_k(e, fg_at(e, number)->arg[0], &slope) || !(fabs(slope) > 0))
+      !fg_linear_in_k(e, fg_at(e, number)->arg[0], &slope) || !(fabs(slope) > 0) ||
+      fg_is_steep(factor * slope / LOG2_E))
     return false;
   fg_buffer outside = begin_once(s);
   put_factor(e, factor);

@@ -31,10 +31,34 @@ START_TEST(read_factors) {
 }
 END_TEST
 
+/* Scores that fall by much from key to key: lse is that of the nearest ones. */
+static const char *const steep[] = {
+    "score=s-10.0*float(q-k)",
+    "score=s-30.0*float(q-k)",
+    "score=1000.0*float(k-q)+s",
+    "score=s*0.5-float(7*(p-k))*25.0",
+    "score=softcap(s,20.0)-100.0*float(p-k)",
+    "score=s-float(300*q-300*k)",
+};
+
+START_TEST(steep_slopes) {
+  for (int f = 0; f < 3; f++) {
+    kernels made = kernels_first("pass=%s %s head_dim=32 mask=causal family=%s", passes(f),
+                                 steep[_i], family[f]);
+    for (int n = 0; n < made.n; n++)
+      kernel_verify(&made.list[n],
+                    &(verify_case){.shape = {.b = 1, .h = 2, .hk = 2, .nq = 129, .nk = 129},
+                                   .seed = 60 + (uint64_t)_i});
+    kernels_free(&made);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("scores");
   TCase *cases = tcase_create("scores");
   suite_loop(cases, read_factors, sizeof score / sizeof *score);
+  suite_loop(cases, steep_slopes, sizeof steep / sizeof *steep);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }
