@@ -328,7 +328,7 @@ function expand.expand(job)
   local body = {}
   s.sink = body
   env.include(family.template)
-  return layout.indent(assemble(s, job, body, params))
+  return layout.indent(assemble(s, job, layout.without_unused(body), params))
 end
 
 return expand

@@ -135,6 +135,55 @@ local function wrap(out, line, lead)
   out[#out + 1] = { text = (" "):rep(indent) .. text, file = line.file, line = line.line }
 end
 
+-- Functions whose calls do nothing but give a value, besides loads.
+local PURE = {}
+for name in ([[imin imax iabs min64 max64 abs64 cdiv floor_div floor_mod floor_div64 floor_mod64 clamp_index
+  columns_below floor_i32 exp_f32 exp2_f32 log_f32 log2_f32 tanh_f32 sqrt_f32 sigmoid_f32 inverse_f32 abs_f32 max_f32
+  least_f32 bf16_to_f32 f16_to_f32 ldg_f32 ldg_u16 ldg_i32 int float i64 u32]]):gmatch("%S+") do PURE[name] = true end
+
+-- The name that a line declares and does nothing else, if any.
+local function declared_by(code)
+  local name, value = code:match("^%s*const [%w_]+ %*?([%a_][%w_]*) = (.*);%s*$")
+  if not name or value:find("[;{}]") then return nil end
+  local depth = 0
+  for c in value:gmatch("[%(%),]") do
+    depth = depth + (c == "(" and 1 or c == ")" and -1 or 0)
+    if c == "," and depth == 0 then return nil end
+  end
+  for call in value:gmatch("([%a_][%w_]*)%s*%(") do
+    if not PURE[call] then return nil end
+  end
+  return name
+end
+
+-- The lines without constants that nothing behind them in their block uses: NVRTC warns of these, and its warnings
+-- are errors. What a mask or score needs of a head or row follows from its text; which of it a family takes does not.
+function layout.without_unused(lines)
+  local scopes, kept = { {} }, {}
+  for i = #lines, 1, -1 do
+    local code = layout.code_of(lines[i].text)
+    local name = declared_by(code)
+    local used = scopes[#scopes]
+    if not name or used[name] then
+      if name then used[name] = nil end
+      table.insert(kept, lines[i])
+      for brace in code:reverse():gmatch("[{}]") do
+        if brace == "}" then
+          scopes[#scopes + 1] = {}
+        elseif #scopes > 1 then
+          local inner = table.remove(scopes)
+          for word in pairs(inner) do scopes[#scopes][word] = true end
+        end
+      end
+      for word in code:gmatch("[%a_][%w_]*") do
+        if word ~= name then scopes[#scopes][word] = true end
+      end
+    end
+  end
+  for i = 1, #kept // 2 do kept[i], kept[#kept + 1 - i] = kept[#kept + 1 - i], kept[i] end
+  return kept
+end
+
 -- Lines are indented by their brace depth; an open parenthesis continues a line; long lines break;
 -- runs of blank lines shrink to one.
 function layout.indent(lines)

@@ -69,7 +69,7 @@ static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_
 /* -Og: the engine has the time, not the kernel, and most kernels take less than their compilation
  * (t_variants 192 s of CPU with -O1, 153 with -Og; t_wgmma_forward 98, 70); contraction off: sums
  * round as they are written; the rest turns uninitialised registers, array indices out of bounds
- * and overflow into faults. */
+ * and overflow into faults. What NVRTC warns of is an error there, and so it is here. */
 static const char *const options[] = {
     "-std=gnu11",
     "-Og",
@@ -80,8 +80,13 @@ static const char *const options[] = {
     "-ftrivial-auto-var-init=pattern",
     "-fsanitize=bounds,shift,signed-integer-overflow,integer-divide-by-zero",
     "-fsanitize-undefined-trap-on-error",
-    "-Wall",
     "-Wextra",
+    "-Werror=unused-variable",
+    "-Werror=unused-but-set-variable",
+    "-Werror=unused-value",
+    "-Werror=unused-function",
+    "-Werror=div-by-zero",
+    "-Werror=overflow",
     "-Wno-unknown-pragmas",
     "-Wno-psabi"};
 enum { OPTIONS = sizeof options / sizeof *options };
@@ -126,13 +131,14 @@ static fg_status machine_fault(const job *j, const char *compiler, int code, con
 static fg_status compile(const job *j) {
   char source[PATH_SIZE], library[PATH_SIZE], output[OUTPUT], text[OUTPUT];
   char here[MAP_SIZE], there[MAP_SIZE];
-  const char *argv[OPTIONS + 8] = {fg_setting_text(FG_SET_CC, NULL)};
+  const char *argv[OPTIONS + 9] = {fg_setting_text(FG_SET_CC, NULL)};
   int code;
   map_paths(j, here, there);
   path_of(j, "kernel.c", source);
   path_of(j, "kernel.so", library);
   memcpy(argv + 1, options, sizeof options);
-  const char *const files[] = {here, there, "-o", library, source, "-lm", NULL};
+  const char *severe = j->source->unskipped ? "-w" : "-Wall"; /* as with NVRTC */
+  const char *const files[] = {severe, here, there, "-o", library, source, "-lm", NULL};
   memcpy(argv + 1 + OPTIONS, files, sizeof files);
   TRY(run_compiler(j->dir.path, argv, sizeof output, output, &code));
   if (code == 0 && !access(library, R_OK)) return FG_OK;

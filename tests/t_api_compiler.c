@@ -1,6 +1,7 @@
 /* t_api_compiler.c - kernels from the cache and the compiler that made them: one that changes, and
  * none at all. */
 #include "api_case.h"
+#include "compile.h"
 #include "scratch.h"
 #include "zoo_text.h"
 
@@ -186,6 +187,28 @@ START_TEST(test_left_behind) {
 }
 END_TEST
 
+/* What NVRTC warns of, and refuses therefore, the host device refuses too: text, and what of it. */
+static const char *const strict[][2] = {
+    {"void f(int n) {\n  const int m = 2 * n;\n}\n", "kernel.c:2:13: error: unused variable"},
+    {"void f(int n) {\n  int m;\n  m = 2 * n;\n}\n", "kernel.c:2:7: error: variable"},
+    {"void f(int n) {\n  n + 1;\n}\n", "kernel.c:2:5: error: statement with no effect"},
+    {"static int f(int n) {\n  return n;\n}\n", "kernel.c:1:12: error: "},
+    {"int f(void) {\n  return 1 / 0;\n}\n", "kernel.c:2:12: error: division by zero"},
+    {"int f(void) {\n  return 65536 * 65536;\n}\n", "kernel.c:2:16: error: integer overflow"},
+};
+
+START_TEST(test_strict) {
+  char text[128];
+  fg_source source = {.text = text, .size = strlen(strict[_i][0])};
+  fg_code code;
+  strcpy(text, strict[_i][0]);
+  FAILS(FG_ECOMPILER, strict[_i][1], fg_compile("host", "planted", &source, &code));
+  source.unskipped = true; /* what `check` compares with is no kernel that ships */
+  GOOD(fg_compile("host", "planted", &source, &code));
+  free(code.data);
+}
+END_TEST
+
 static void name_key(fg_key *key) {
   const int format = FG_CACHE_FORMAT;
   char options[1024];
@@ -274,6 +297,7 @@ int main(void) {
   tcase_add_test(cases, test_failed_compile);
   tcase_add_test(cases, test_machine_fails);
   tcase_add_test(cases, test_left_behind);
+  tcase_add_loop_test(cases, test_strict, 0, sizeof strict / sizeof *strict);
   tcase_add_loop_test(cases, test_damaged_name, 0, 6);
   tcase_add_loop_test(cases, test_compiler_changes, 0, 3);
   suite_add_tcase(suite, cases);

@@ -170,6 +170,18 @@ START_TEST(mistakes_have_their_line) {
 }
 END_TEST
 
+/* Constants that nothing uses go, with what only they use; not those of another scope's name, nor
+ * what a call may do. */
+START_TEST(unused_constants_go) {
+  makes("static int f(int n) {\nconst int a = n;\nconst int b = imax(a, 2);\n{\nconst int a = 3;\n"
+        "const int e = a;\nf(e);\n}\nconst int c = n;\nconst float *at = p.q + c;\nif (n) {\n"
+        "return c;\n}\nconst int d = f(n);\nconst int g = 1, h = 2;\nreturn n; // a b at\n}\n",
+        "\nstatic int f(int n) {\n  {\n    const int a = 3;\n    const int e = a;\n    f(e);\n  }\n"
+        "  const int c = n;\n  if (n) {\n    return c;\n  }\n  const int d = f(n);\n"
+        "  const int g = 1, h = 2;\n  return n; // a b at\n}");
+}
+END_TEST
+
 /* Code that looks like a missing value and is none. */
 START_TEST(no_value_is_missing) {
   makes("for (;;) {\nint *x = (int *)y, *z = &x[i++], nil_ = f(), w = -1; f(i++, i--);\n"
@@ -331,6 +343,7 @@ int main(void) {
   tcase_add_test(language, lines_of_empty_values);
   tcase_add_test(language, text_is_indented);
   tcase_add_test(language, long_lines_break);
+  tcase_add_test(language, unused_constants_go);
   tcase_add_test(language, no_value_is_missing);
   tcase_add_test(language, translation_is_line_for_line);
   tcase_add_test(language, directory_replaces_the_built_in);

@@ -1,0 +1,107 @@
+/* t_sweep.c - NVRTC takes the kernels of masks and scores of every make (sweep.lua) without a word:
+ * each through its front end, which is what warns of names that nothing uses, and some all the way.
+ *
+ * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
+#include "suite.h"
+
+#include "expand.h"
+#include "grid.h"
+#include "nvrtc_library.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIP = 77, WHOLE = 29, INVALID_OPTION = 5 };
+
+static const fg_nvrtc *nvrtc;
+
+/* `every`: one of so many points. */
+static const struct {
+  const char *arch, *family, *pass;
+  int every;
+} sweep[] = {
+    {"sm_90a", "simt", "forward", 1},  {"sm_90a", "simt", "backward", 1},
+    {"sm_90a", "mma", "forward", 1},   {"sm_90a", "mma", "backward", 1},
+    {"sm_90a", "wgmma", "forward", 1}, {"sm_80", "mma", "forward", 3},
+    {"sm_80", "mma", "backward", 3},
+};
+
+/* What the front end says of the text; the caller's to free. An NVRTC that has no such option goes
+ * on to the end. */
+static char *read_log(const char *text, const char *arch) {
+  char arch_option[32];
+  const char *options[] = {arch_option, "-std=c++17", "--fdevice-syntax-only"};
+  fg_nvrtc_program p = NULL;
+  size_t size = 0;
+  snprintf(arch_option, sizeof arch_option, "-arch=%s", arch);
+  ck_assert_int_eq(nvrtc->create(&p, text, "kernel.cu", 0, NULL, NULL), 0);
+  int result = nvrtc->compile(p, 3, options);
+  if (result == INVALID_OPTION) result = nvrtc->compile(p, 2, options);
+  nvrtc->log_size(p, &size);
+  char *log = calloc(1, size + 32);
+  ck_assert_ptr_nonnull(log);
+  nvrtc->log(p, log);
+  nvrtc->destroy(&p);
+  if (result && !*log) snprintf(log, 32, "result %d", result);
+  return log;
+}
+
+static void check_whole(const char *name, const fg_source *source, const char *arch) {
+  fg_cubin cubin;
+  ck_assert_msg(fg_nvrtc_compile(nvrtc, name, source->text, source->size, arch, &cubin) == FG_OK,
+                "%s", fg_error());
+  ck_assert_msg(fg_cubin_accept(name, &cubin) == FG_OK, "%s", fg_error());
+  fg_cubin_free(&cubin);
+}
+
+/* The first plan of a point. */
+static void check_point(fg_gen *gen, const fg_grid *grid, int at, const char *arch) {
+  fg_variant variant = {.point = grid->point[at]};
+  fg_plan *plans;
+  fg_source *source;
+  char name[FG_NAME_MAX];
+  int n;
+  snprintf(variant.arch, sizeof variant.arch, "%s", arch);
+  ck_assert_msg(fg_gen_plans(gen, &variant.point, arch, grid->limits[at], &plans, &n) == FG_OK &&
+                    n > 0,
+                "%s", fg_error());
+  variant.plan = plans[0];
+  free(plans);
+  fg_variant_name(&variant, sizeof name, name);
+  ck_assert_msg(fg_gen_expand(gen, &variant, &source) == FG_OK, "%s", fg_error());
+  char *log = read_log(source->text, arch);
+  ck_assert_msg(!*log, "%s: %.900s\n%.600s", name, log, source->text);
+  free(log);
+  if (at % WHOLE == 0) check_whole(name, source, arch);
+  fg_source_free(source);
+}
+
+START_TEST(takes_all) {
+  char family[16], pass[16];
+  const char *const file = "tests/sweep.lua", *const words[] = {family, pass};
+  fg_gen *gen;
+  fg_grid *grid;
+  snprintf(family, sizeof family, "family=%s", sweep[_i].family);
+  snprintf(pass, sizeof pass, "pass=%s", sweep[_i].pass);
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_grid_read(1, &file, 2, words, &grid) == FG_OK, "%s", fg_error());
+  ck_assert_int_gt(grid->n, 150);
+  for (int i = 0; i < grid->n; i += sweep[_i].every) check_point(gen, grid, i, sweep[_i].arch);
+  fg_grid_free(grid);
+  fg_gen_free(gen);
+}
+END_TEST
+
+int main(void) {
+  const char *required = getenv("FLASHGEN_REQUIRE");
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
+    fprintf(stderr, "nothing is compiled: %s\n", fg_error());
+    return required && strstr(required, "compile") ? EXIT_FAILURE : SKIP;
+  }
+  Suite *suite = suite_create("sweep");
+  TCase *cases = tcase_create("sweep");
+  suite_loop(cases, takes_all, sizeof sweep / sizeof *sweep);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
