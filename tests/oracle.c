@@ -249,6 +249,7 @@ static void backward_row(const oracle_problem *x, place at, scratch *t, gradient
     g->size = p * (fabs(dp) + fabs(delta));
     double slope = through_score(g, at, k);
     double ds = x->scale * rounded(x, g->ds * slope);
+    r->largest_ds = fmax(r->largest_ds, fabs(g->ds) * fmax(1, fabs(slope)));
     double size = x->scale * g->size * fabs(slope);
     int64_t key = (at.kv * x->nk + k) * x->d, value = (at.kv * x->nk + k) * x->dv;
     accumulate(x->d, ds, size, x->k + key, dq, dq_rss);
@@ -280,6 +281,7 @@ int oracle_backward(const oracle_problem *x, oracle_result *r) {
            renew(&r->dv, keys * x->dv) && renew(&r->dv_rss, keys * x->dv);
   if (ok && x->bias) ok = renew(&r->dbias, biases) && renew(&r->dbias_rss, biases);
   gradient g = {.x = x, .r = r};
+  r->largest_ds = 0;
   ok = ok && renew_inputs(x, &g, r);
   if (ok) {
     for (int64_t row = 0; row < rows; row++) backward_row(x, place_of(x, row), &t, &g, r);

@@ -277,6 +277,17 @@ START_TEST(wrong_index) {
 }
 END_TEST
 
+/* Of scores whose slope makes dS large: named where f16 cannot hold it, right where it is held. */
+START_TEST(beyond_f16) {
+#define SLOPED "check pass=backward head_dim=16 score=s*1000000.0 scale=1e-6 b=1 h=1 nq=9 nk=40 -q "
+  program_result r = program_gives(4, SLOPED "family=mma dtype=f16 --seed 3");
+  program_says(r.out, "first wrong at b=1 h=1 hk=1 nq=9 nk=40: dS reaches ");
+  program_says(r.out, ", beyond f16's range of 65504\n");
+  program_gives(0, SLOPED "family=mma dtype=bf16 --seed 3");
+  program_gives(0, SLOPED "family=simt dtype=f16 --seed 3");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cli_check");
   TCase *tests = tcase_create("cli_check");
@@ -288,6 +299,7 @@ int main(void) {
   tcase_add_test(tests, fresh_seeds_are_printed);
   tcase_add_test(tests, jobs_change_nothing);
   tcase_add_test(tests, json);
+  tcase_add_test(tests, beyond_f16);
   tcase_add_test(tests, wrong_numbers);
   tcase_add_test(tests, wrong_ranges);
   tcase_add_test(tests, tiles_beside_unskipped);

@@ -205,6 +205,14 @@ static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
   return FG_OK;
 }
 
+/* dS goes to the products of dQ and dK in the spec's dtype. */
+static void find_reason(const bench *b, const fg_variant *v, verify_verdict *verdict) {
+  double most = b->exact.largest_ds;
+  if (!verdict->pass && fg_point_elem(&v->point) == FG_ELEM_F16 && most > 65504)
+    snprintf(verdict->reason, sizeof verdict->reason,
+             "dS reaches %.3g, beyond f16's range of 65504", most);
+}
+
 static fg_status compare_tensor(bench *b, const fg_variant *v, const fg_problem *again, int tensor,
                                 verify_verdict *verdict) {
   const fg_recipe_tensor *t = &b->problem->recipe->tensor[tensor];
@@ -254,6 +262,7 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   b.problem->args.given = which->given, b.problem->args.scale = which->scale;
   TRY_OUT(fg_problem_run(b.problem, module));
   TRY_OUT(judge(&b, variant, verdict));
+  find_reason(&b, variant, verdict);
   if (which->unskipped) TRY_OUT(compare_unskipped(&b, variant, verdict));
 out:
   for (int i = 0; i < source->recipe.n_tensors; i++) free(b.value[i]);

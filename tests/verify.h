@@ -47,6 +47,7 @@ typedef struct verify_verdict {
   int n;
   verify_error tensor[VERIFY_MAX];
   int pass;
+  char reason[96];    /* what of the numbers a kernel cannot hold, where it is wrong; "" */
   char skipping[384]; /* how skipping tiles changed a result, a sentence; "": it did not */
 } verify_verdict;
 

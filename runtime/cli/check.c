@@ -83,7 +83,8 @@ static void tell_wrong(const fg_variant *variant, const fg_shape *s, const verif
                    "first wrong at b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64
                    " nk=%" PRId64,
                    s->b, s->h, s->hk, s->nq, s->nk);
-  if (!*verdict->skipping) return;
+  if (*verdict->reason) snprintf(o->text + n, sizeof o->text - (size_t)n, ": %s", verdict->reason);
+  if (!*verdict->skipping || *verdict->reason) return;
   bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
   snprintf(o->text + n, sizeof o->text - (size_t)n, ": %s: %s", verdict->skipping,
            stated ? "the range of given(range, test) does not hold wherever its test does"
