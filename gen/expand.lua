@@ -106,7 +106,11 @@ local function session(job)
       local pieces, values = {}, select("#", ...) > 1
       for i = 1, select("#", ...) do pieces[i] = value_text((select(i, ...))) end
       local text = table.concat(pieces)
-      if values and not text:find("%S") then return end -- a line of empty values is no line
+      if values then
+        if not text:find("%S") then return end -- a line of empty values is no line
+        local why = layout.missing(text)
+        if why then error(string.format("%s:%d: %s", file, line, why), 0) end
+      end
       add_text(s.sink, text, file, line)
     end
   end

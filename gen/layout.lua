@@ -4,7 +4,7 @@
 local layout = {}
 
 -- A line without its strings and its comment.
-function layout.code_of(text) return (text:gsub('"[^"]*"', '""'):gsub("//.*", "")) end
+function layout.code_of(text) return (text:gsub('"[^"\n]*"', '""'):gsub("//[^\n]*", "")) end
 
 local WIDTH = 99 -- columns
 
@@ -80,7 +80,7 @@ local function match_pairs(stack, line, code, open, close)
   end
 end
 
--- What shows that a value is missing in a line of code: Lua's word for none, a name that nothing was put in place
+-- What shows that a value is missing in code: Lua's word for none, a name that nothing was put in place
 -- of, an operator without an operand. A deref, a cast, ++ and -- end and begin like operators and are none.
 local NO_OPERAND = "there is no value in '%s'"
 local MISSING = {
@@ -97,10 +97,14 @@ local MISSING = {
   { "%f[%w_]while %(%s*%)", NO_OPERAND },
 }
 
-local function find_missing(line, code)
+-- What is wrong with text that has values of a template, if anything. Most text has nothing that begins like it.
+local SUSPECT = "[%+%-=<>/%%&|?!~%^%*,%(%[]%s*[;,%)%]}=<>/%%|%?%^:]"
+function layout.missing(text)
+  if not (text:find(SUSPECT) or text:find("nil", 1, true) or text:find("$", 1, true)) then return nil end
+  local code = layout.code_of(text)
   for _, row in ipairs(MISSING) do
     local found = code:match(row[1])
-    if found then error(place(line) .. string.format(row[2], found), 0) end
+    if found then return string.format(row[2], found) end
   end
 end
 
@@ -143,6 +147,7 @@ for name in ([[imin imax iabs min64 max64 abs64 cdiv floor_div floor_mod floor_d
 
 -- The name that a line declares and does nothing else, if any.
 local function declared_by(code)
+  if not code:find("const ", 1, true) then return nil end
   local name, value = code:match("^%s*const [%w_]+ %*?([%a_][%w_]*) = (.*);%s*$")
   if not name or value:find("[;{}]") then return nil end
   local depth = 0
@@ -198,7 +203,6 @@ function layout.indent(lines)
     elseif out[#out].text ~= "" then
       out[#out + 1] = { text = "" }
     end
-    find_missing(l, code)
     match_pairs(braces, l, code, "{", "}")
     match_pairs(parens, l, code, "(", ")")
   end

@@ -183,7 +183,7 @@ static int rank_of(fg_emitter *e, int node) {
   }
   if (x->op <= FG_NODE_READ) return UNARY;
   if (x->op == FG_NODE_GIVEN) return rank_of(e, x->arg[1]);
-  if (x->op == FG_NODE_DIVIDE && !integers) return PRODUCT;
+  if (x->op == FG_NODE_DIVIDE && !integers) return fg_rank_of_quotient(e, node);
   if (!fg_is_wide(e, node) && shift_of(e, x)) return x->op == FG_NODE_DIVIDE ? ORDER : LOOSE;
   return ops[x->op].rank;
 }
@@ -238,6 +238,8 @@ void fg_write_node(fg_emitter *e, int node) {
       fg_put_small_tanh(e, node, 1);
     else if (x->op == FG_NODE_TANH && !fg_is_rough(e, node))
       emit_call(e, x, "tanh_exact_f32");
+    else if (x->op == FG_NODE_SQRT && fg_is_exact(e))
+      emit_call(e, x, "exact_root_f32");
     else
       emit_call(e, x, floats ? ops[x->op].floats : wide ? ops[x->op].wides : ops[x->op].text);
   }
@@ -248,9 +250,11 @@ void fg_put_node(fg_emitter *e, int node, int rank) {
   const fg_node *x = fg_at(e, node);
   if (x->op == FG_NODE_MULTIPLY || x->op == FG_NODE_FLOAT)
     if (fg_put_by_increments(e, node)) return;
-  bool bare = rank_of(e, node) >= rank;
+  bool bare = rank_of(e, node) >= rank, exact = x->type != FG_TYPE_FLOAT;
   if (!bare) fg_put(e, "(");
+  e->exact += exact;
   if (!fg_put_scaled_s(e, node)) fg_write_node(e, node);
+  e->exact -= exact;
   if (!bare) fg_put(e, ")");
 }
 

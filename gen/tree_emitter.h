@@ -24,6 +24,7 @@ typedef struct {
   fg_buffer out, declared[2]; /* declarations of HEAD and ROW */
   fg_level context;           /* of what is being written */
   int lazy;                   /* inside what may not be evaluated */
+  int exact;                  /* inside a test or an int: what float32 holds comes out exactly */
   bool at_base;               /* k stands for its base */
   fg_extent *extent;          /* of each node */
   int *hoisted, *based;       /* of each node, the number of its declaration + 1 */
@@ -40,6 +41,9 @@ void fg_put(fg_emitter *e, const char *format, ...) __attribute__((format(printf
 void fg_put_float(fg_emitter *e, double x);
 void fg_put_node(fg_emitter *e, int node, int rank);
 void fg_write_node(fg_emitter *e, int node); /* without parentheses, nothing taken out */
+
+/* Once a head the compiler's own operators are exact, and cheap enough. */
+static inline bool fg_is_exact(const fg_emitter *e) { return e->exact && e->context != HEAD; }
 
 bool fg_too_big(fg_emitter *e, int node); /* fg_extent's big, and wide */
 bool fg_is_wide(fg_emitter *e, int node);
@@ -59,6 +63,7 @@ bool fg_put_hoisted(fg_emitter *e, int node);
 bool fg_put_by_increments(fg_emitter *e, int node);
 bool fg_put_scaled_s(fg_emitter *e, int node);
 void fg_put_quotient(fg_emitter *e, int node);
+int fg_rank_of_quotient(const fg_emitter *e, int node);
 void fg_put_read(fg_emitter *e, int node);
 
 /* A declaration; returns its number + 1. */

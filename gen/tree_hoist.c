@@ -237,25 +237,44 @@ static void write_inverse(fg_emitter *e, int node) {
   fg_put_node(e, fg_at(e, node)->arg[1], UNARY);
 }
 
-/* x / m, m the same for a row or a constant: times its inverse. */
+/* How a quotient is made. */
+typedef enum { BY_CONSTANT, BY_INVERSE, BY_OPERATOR, BY_CALL, EXACTLY } division;
+
+static division division_of(const fg_emitter *e, int node) {
+  const fg_node *x = fg_at(e, node), *m = fg_at(e, x->arg[1]);
+  int power;
+  if (m->op == FG_NODE_CONSTANT) /* of an integer a tie matters, and powers of 2 keep it */
+    return fg_is_exact(e) && fg_at(e, x->arg[0])->op == FG_NODE_FLOAT &&
+                   fabs(frexp(m->number, &power)) > 0.5
+               ? EXACTLY
+               : BY_CONSTANT;
+  if (fg_is_exact(e)) return EXACTLY;
+  bool lazy_read = e->lazy && fg_tree_reads(&e->f->tree, x->arg[1]);
+  bool hoist = e->names->hoist && !e->at_base && !lazy_read;
+  if (hoist && fg_level_of(e, x->arg[1]) < e->context) return BY_INVERSE;
+  return e->context == PAIR ? BY_CALL : BY_OPERATOR;
+}
+
+int fg_rank_of_quotient(const fg_emitter *e, int node) {
+  return division_of(e, node) < BY_CALL ? PRODUCT : PRIMARY;
+}
+
+/* x / m: times its inverse where m is a constant or the same for a row. A pair's own is a call: the
+ * compiler's division has a slow path, which unrolled over pairs takes half a minute to compile. */
 void fg_put_quotient(fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node), *m = fg_at(e, x->arg[1]);
-  if (m->op == FG_NODE_CONSTANT) {
-    fg_put_node(e, x->arg[0], PRODUCT);
-    fg_put(e, " * ");
-    fg_put_float(e, 1 / m->number);
-    return;
-  }
   fg_level own = fg_level_of(e, x->arg[1]);
-  bool lazy_read = e->lazy && fg_tree_reads(&e->f->tree, x->arg[1]);
-  bool hoist = e->names->hoist && !e->at_base && own < e->context && !lazy_read;
-  if (hoist && !e->based[node])
+  division by = division_of(e, node);
+  if (by == BY_INVERSE && !e->based[node])
     e->based[node] = declare(e, own, node, c_type(e, node), write_inverse);
-  fg_put_node(e, x->arg[0], PRODUCT);
-  if (hoist) {
-    fg_put(e, " * %s%d", own == HEAD ? "of_head" : "of_row", e->based[node] - 1);
-  } else {
-    fg_put(e, " / ");
-    fg_put_node(e, x->arg[1], UNARY);
-  }
+  if (by >= BY_CALL) fg_put(e, "%s(", by == EXACTLY ? "exact_quotient_f32" : "divide_f32");
+  fg_put_node(e, x->arg[0], by < BY_CALL ? PRODUCT : LOOSE);
+  fg_put(e, by < BY_OPERATOR ? " * " : by == BY_OPERATOR ? " / " : ", ");
+  if (by == BY_CONSTANT)
+    fg_put_float(e, 1 / m->number);
+  else if (by == BY_INVERSE)
+    fg_put(e, "%s%d", own == HEAD ? "of_head" : "of_row", e->based[node] - 1);
+  else
+    fg_put_node(e, x->arg[1], by == BY_OPERATOR ? UNARY : LOOSE);
+  if (by >= BY_CALL) fg_put(e, ")");
 }

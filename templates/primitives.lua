@@ -48,7 +48,9 @@ all[#all + 1] = { name = "base",
   { "log2_f32",      "float", "float x" },                    -- to 2^-22 absolute where x is near 1
   { "log_f32",       "float", "float x" },
   { "inverse_f32",   "float", "float x" },                    -- 1 / x, to 1 ulp
-  { "sqrt_f32",      "float", "float x" },
+  { "sqrt_f32",      "float", "float x" },                    -- to 1 ulp
+  { "fma_f32",       "float", "float a, float b, float x" },  -- a b + x, rounded once
+  { "divide_f32",    "float", "float a, float b" },           -- a / b, to 2 ulp, whatever b
   { "floor_i32",     "int",   "float x" },                    -- the integer below, saturating; 0 of a NaN
   { "max_f32",       "float", "float a, float b" },           -- a NaN loses
   { "f16_to_f32",    "float", "u16 x" },

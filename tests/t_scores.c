@@ -54,11 +54,37 @@ START_TEST(steep_slopes) {
 }
 END_TEST
 
+/* Divisions and roots of a pair's own; and tests of them, of which whole numbers are ties. */
+static const char *const quotient[] = {
+    "score=s/(1.0+abs(s))",
+    "score=s/sqrt(1.0+s*s)",
+    "score=s+float(k)/float(q+k+1)",
+    "score=s*w[h]/(w[h]*w[h]+abs(s)+1.0) inputs.w=f32[h]grad",
+    "mask=float(k)/49.0<1.0||float(k)/49.0>=2.0",
+    "mask=float(k)/float(q+1)<1.0",
+    "mask=sqrt(float(k*k))<=float(p)",
+    "score=floor(float(k)/float(7*(q+1)))>1?s:-s",
+};
+
+START_TEST(quotients) {
+  for (int f = 0; f < 3; f++) {
+    kernels made =
+        kernels_first("pass=%s %s head_dim=32 family=%s", passes(f), quotient[_i], family[f]);
+    for (int n = 0; n < made.n; n++)
+      kernel_verify(&made.list[n],
+                    &(verify_case){.shape = {.b = 1, .h = 2, .hk = 2, .nq = 70, .nk = 150},
+                                   .seed = 80 + (uint64_t)_i});
+    kernels_free(&made);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("scores");
   TCase *cases = tcase_create("scores");
   suite_loop(cases, read_factors, sizeof score / sizeof *score);
   suite_loop(cases, steep_slopes, sizeof steep / sizeof *steep);
+  suite_loop(cases, quotients, sizeof quotient / sizeof *quotient);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -93,6 +93,41 @@ START_TEST(takes_all) {
 }
 END_TEST
 
+/* The bytes of wgmma's kernel of a score. */
+static size_t code_bytes(fg_gen *gen, const char *score) {
+  const char *const words[] = {"family=wgmma", "head_dim=32", score};
+  fg_variant variant = {.arch = "sm_90a"};
+  fg_grid *grid;
+  fg_plan *plans;
+  fg_source *source;
+  fg_cubin cubin;
+  int n;
+  ck_assert_msg(fg_grid_read(0, NULL, 3, words, &grid) == FG_OK, "%s", fg_error());
+  variant.point = grid->point[0];
+  ck_assert_msg(fg_gen_plans(gen, &variant.point, "sm_90a", NULL, &plans, &n) == FG_OK, "%s",
+                fg_error());
+  variant.plan = plans[0];
+  ck_assert_msg(fg_gen_expand(gen, &variant, &source) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_nvrtc_compile(nvrtc, score, source->text, source->size, "sm_90a", &cubin) ==
+                    FG_OK,
+                "%s", fg_error());
+  size_t bytes = cubin.size;
+  fg_cubin_free(&cubin);
+  fg_source_free(source);
+  free(plans);
+  fg_grid_free(grid);
+  return bytes;
+}
+
+/* No slow path of a division or root is unrolled over pairs: 4 times the code, 40 s to compile. */
+START_TEST(divides_in_a_few_instructions) {
+  fg_gen *gen;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  ck_assert_uint_lt(code_bytes(gen, "score=s/sqrt(1.0+s*s)"), 3 * code_bytes(gen, "score=s"));
+  fg_gen_free(gen);
+}
+END_TEST
+
 int main(void) {
   const char *required = getenv("FLASHGEN_REQUIRE");
   if (fg_nvrtc_load(&nvrtc) != FG_OK) {
@@ -102,6 +137,7 @@ int main(void) {
   Suite *suite = suite_create("sweep");
   TCase *cases = tcase_create("sweep");
   suite_loop(cases, takes_all, sizeof sweep / sizeof *sweep);
+  tcase_add_test(cases, divides_in_a_few_instructions);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

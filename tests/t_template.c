@@ -131,7 +131,7 @@ static const struct {
     {"// $(string.format('%s', plan.none))\n", "value 1 of a format is nil"},
     {"// $(('%d %s'):format(1, {}))\n", "value 2 of a format is a table"},
     {"// $(string.format('%s', plan.block_q > 1))\n", "value 1 of a format is a boolean"},
-    {"int x = $name;\n", "'$name' has no value"},
+    {"int x = $('$' .. 'name');\n", "'$name' has no value"},
     {"int x = $('');\n", "there is no value in '= ;'"},
     {"int x = 2 * $('');\n", "there is no value in '* ;'"},
     {"int x = (2 + $(''));\n", "there is no value in ' + )'"},
@@ -184,8 +184,8 @@ END_TEST
 
 /* Code that looks like a missing value and is none. */
 START_TEST(no_value_is_missing) {
-  makes("for (;;) {\nint *x = (int *)y, *z = &x[i++], nil_ = f(), w = -1; f(i++, i--);\n"
-        "asm(\"= ; $x nil\" : \"=r\"(w) : : \"memory\"); // nil $x = ;\n}\n",
+  makes("for (;;) {$('')\n$('')int *x = (int *)y, *z = &x[i++], nil_ = f(), w = -1; f(i++, i--);\n"
+        "$('')asm(\"= ; $x nil\" : \"=r\"(w) : : \"memory\"); // nil $x = ;\n}\n",
         "\nfor (;;) {\n  int *x = (int *)y, *z = &x[i++], nil_ = f(), w = -1; f(i++, i--);\n"
         "  asm(\"= ; $x nil\" : \"=r\"(w) : : \"memory\"); // nil $x = ;\n}");
 }
