@@ -21,7 +21,7 @@ cd "$(dirname "$0")/../.." || exit
 shift 2
 parts=("$@")
 [ $# -gt 0 ] || parts=(suites soak sanitize compile overhead forward mma hooks)
-library=$build/libflashgen.so.0
+library=$build/libflashgen.so
 export LD_LIBRARY_PATH=$build:${LD_LIBRARY_PATH:-} FLASHGEN_TEST_DEVICE=cuda:0 FLASHGEN_REQUIRE=gpu CK_FORK=no
 
 run_suites() {
