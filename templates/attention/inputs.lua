@@ -33,7 +33,8 @@
 --   input.blocks(x, size)     of an affine one: blocks that own `size` elements of its affine axis each, an
 --                             expression of the recipe
 --   input.band(x, size)       the declarations of the first of a block's elements, `first`, and of its other
---                             indices i1, i2, ...; input.length(x) is how many there are on that axis
+--                             indices i1, i2, ...; input.length(x) is how many there are on that axis; input.far(x):
+--                             32 bits may not hold that or the index, then there is `whole` for `first`, in 64
 local trees = run("attention/trees.lua")
 local emit, text_of = trees.emit, trees.text_of
 
@@ -188,7 +189,6 @@ function input.affine(x)
   local reads = declared[x.name].input.reads
   local read = reads[1]
   if #reads ~= 1 or not read.affine then return nil end
-  if wide[declared[x.name].input.extents[read.affine_axis]] or formula.wide(read.index[read.affine_axis]) then return nil end
   local axes = {} -- which of its indices are those of b and h
   for i, axis in ipairs(read.axis) do axes[axis] = "i" .. i end
   return { factor = read.affine, axis = read.affine_axis, index = text_of(read.index[read.affine_axis], { q = "0", k = "0" }),
@@ -262,6 +262,11 @@ end
 
 function input.length(x) return length_of(declared[x.name].input.extents[input.affine(x).axis]) end
 
+function input.far(x)
+  local own, axis = declared[x.name].input, input.affine(x).axis
+  return wide[own.extents[axis]] or formula.wide(own.reads[1].index[axis])
+end
+
 function input.blocks(x, size)
   local factors = table.move(x.lengths, 1, #x.lengths, 1, {})
   local axis = input.affine(x).axis
@@ -271,7 +276,11 @@ end
 
 function input.band(x, size)
   local bands, extents = string.format("cdiv(%s, %s)", input.length(x), size), declared[x.name].input.extents
+  if input.far(x) then bands = string.format("(int)(((i64)%s + %s - 1) / %s)", input.length(x), size, size) end
   local lines, place = { string.format("const int first = (int)blockIdx.x %% %s * %s;", bands, size) }, "(int)blockIdx.x / " .. bands
+  if input.far(x) then
+    lines[1] = string.format("const i64 whole = (i64)((int)blockIdx.x %% %s) * %s;", bands, size)
+  end
   for i = #extents, 1, -1 do
     if i ~= input.affine(x).axis and extents[i] ~= "1" then
       lines[#lines + 1] = string.format("const int i%d = %s %% %s;", i, place, length_of(extents[i]))
