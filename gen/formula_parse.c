@@ -144,15 +144,16 @@ static fg_status read_argument(fg_parser *p, fg_binding *b) {
   return read_choice(p, &b->node);
 }
 
-/* The definition of that name and number of parameters; *named: there is one of that name. */
+/* The definition of that name and number of parameters; *named: one of that name, NULL if there is
+ * none. */
 static const fg_pair *find_definition(const fg_parser *p, const char *word, size_t n, int arity,
-                                      fg_head *head, bool *named) {
-  *named = false;
+                                      fg_head *head, const fg_pair **named) {
+  *named = NULL;
   for (int l = 0; l < 2; l++)
     for (int i = 0; i < p->definitions[l].n; i++) {
       const fg_pair *d = &p->definitions[l].list[i];
       if (strncmp(d->name, word, n) || fg_formula_word(d->name[n])) continue;
-      *named = true;
+      *named = &p->definitions[l].list[i];
       if (fg_formula_head(d->name, head) == FG_OK && head->n == arity) return d;
     }
   return NULL;
@@ -188,7 +189,7 @@ static fg_status read_definition(fg_parser *p, const char *where, size_t length,
   fg_parser inner = {.f = p->f, .definitions = p->definitions, .place = p->place, .read = p->read};
   fg_head head;
   char field[160];
-  bool named;
+  const fg_pair *named;
   int n = 0;
   if (fg_parse_is(p, "(")) {
     fg_parse_next(p);
@@ -203,8 +204,8 @@ static fg_status read_definition(fg_parser *p, const char *where, size_t length,
   }
   const fg_pair *d = find_definition(p, where, length, n, &head, &named);
   if (!d && named)
-    return fg_parse_bad(p, where, "%.*s does not take %d value%s", (int)length, where, n,
-                        n == 1 ? "" : "s");
+    return fg_parse_bad(p, where, "%.*s does not take %d value%s: write %s", (int)length, where, n,
+                        n == 1 ? "" : "s", named->name);
   if (!d) return unknown(p, where, length);
   if (in_use(p, d)) return fg_parse_bad(p, where, "%.60s uses itself", d->name);
   *p->read += strlen(d->value);

@@ -72,6 +72,7 @@ static int by_time(const void *left, const void *right) {
   int order = by_peers(a, b);
   if (!order) order = by_int(a->outdated, b->outdated);
   if (!order) order = by_int(y, x);
+  if (!order && x) order = by_int(a->status, b->status); /* times of a race stand behind */
   if (!order && x) order = (a->ms > b->ms) - (a->ms < b->ms);
   if (!order) order = strcmp(a->name, b->name);
   return order ? order : by_int(b->generation, a->generation);

@@ -119,7 +119,7 @@ START_TEST(changed_spec) {
   build_gives(0, "build head_dim=16,40,48 " HOST "-o fresh");
   build_same("zoo", "fresh");
   r = build_gives(0, "build head_dim=16 " HOST "-o zoo");
-  program_says(r.out, "zoo: 1 variants: 0 made, 1 kept, 0 failed, 2 removed\n");
+  program_says(r.out, "zoo: 1 variant: 0 made, 1 kept, 0 failed, 2 removed\n");
   build_is_whole("zoo", 1);
 }
 END_TEST
@@ -167,7 +167,7 @@ START_TEST(refused_by_the_compiler) {
   r = build_gives(1, "build head_dim=8,24,40 " HOST "-o zoo");
   program_says(r.out, "\nzoo: 3 variants: 0 made, 2 kept, 1 failed, 0 removed\n");
   r = build_gives(1, "build head_dim=24 " HOST "-o zoo");
-  program_says(r.out, "\nzoo: 1 variants: 0 made, 0 kept, 1 failed, 2 removed\n");
+  program_says(r.out, "\nzoo: 1 variant: 0 made, 0 kept, 1 failed, 2 removed\n");
   build_is_whole("zoo", 0);
 }
 END_TEST
@@ -269,7 +269,7 @@ START_TEST(progress) {
   program_result r = build_gives(0, "build head_dim=8 family=simt --arch host -o zoo");
   ck_assert_str_eq(r.err, "1/1 done, 0 failed, 0 s left\n");
   r = build_gives(0, "build " D8 " --device host -o zoo -q"); /* a name is naming the family */
-  ck_assert_str_eq(r.out, "zoo is up to date: 1 variants, nothing to do\n");
+  ck_assert_str_eq(r.out, "zoo is up to date: 1 variant, nothing to do\n");
 }
 END_TEST
 

@@ -3,6 +3,7 @@
 #include "json.h"
 #include "program.h"
 #include "scratch.h"
+#include "spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,48 @@ START_TEST(list_words_over_files) {
                   "attn_fwd-bf16-d40: no plan fits: 2 candidates, none within the restrictions; "
                   "wgmma: needs sm_90a, not sm_75; mma: needs sm_80 or newer, not sm_75",
                   "list head_dim=40 family=mma --arch sm_75");
+}
+END_TEST
+
+/* What to write instead is said. */
+START_TEST(slips) {
+  program_refuses(2,
+                  "\"head_dim\" has no value: write head_dim=VALUE, without spaces\nflashgen list "
+                  "--help says what it takes",
+                  "list head_dim = 64");
+  program_refuses(2,
+                  "\"head_dim=\": write field=value, without spaces\nflashgen list --help says "
+                  "what it takes",
+                  "list head_dim= 64");
+  program_refuses(2,
+                  "\"=64\": write field=value, without spaces\nflashgen list --help says what it "
+                  "takes",
+                  "list mask=causal =64");
+  program_refuses(2,
+                  "mask: column 1: window does not take 1 value: write window(l, r)\n"
+                  "  window(128)\n  ^",
+                  "list head_dim=64 mask=window(128)");
+  program_refuses(2, "unknown field \"widht\" (did you mean \"width\"?)",
+                  "check head_dim=8 mask=window(width,0) inputs.width=int widht=3");
+  program_refuses(2, "unknown field \"scael\" (did you mean \"scale\"?)",
+                  "check head_dim=8 scael=3");
+  program_says(program_gives(2, "vresion").err, "(did you mean \"version\"?)");
+  static const char *const words[] = {"version", "-V", "--version"};
+  for (int i = 0; i < 3; i++)
+    ck_assert_str_eq(program_gives(0, "%s", words[i]).out, "flashgen 0.1.0\n");
+}
+END_TEST
+
+/* --help lists every value of a field that is a choice. */
+START_TEST(values_of_fields) {
+  const char *help = program_gives(0, "list --help").out;
+  for (int i = 0; i < FG_FIELDS; i++) {
+    char list[256] = ":";
+    for (int v = 0; fg_fields[i].kind == FG_CHOICE && fg_fields[i].choices[v]; v++)
+      snprintf(list + strlen(list), sizeof list - strlen(list), "%s %s", v ? "," : "",
+               fg_fields[i].choices[v]);
+    if (fg_fields[i].kind == FG_CHOICE) program_says(help, list);
+  }
 }
 END_TEST
 
@@ -276,6 +319,8 @@ int main(void) {
   tcase_add_test(tests, list_words_over_files);
   tcase_add_test(tests, list_filter_and_plans);
   tcase_add_test(tests, archs_are_said);
+  tcase_add_test(tests, slips);
+  tcase_add_test(tests, values_of_fields);
   tcase_add_test(tests, list_json);
   tcase_add_test(tests, emit_by_name_and_words);
   tcase_add_test(tests, emit_to_a_directory);

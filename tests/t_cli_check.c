@@ -158,7 +158,7 @@ static program_result fails(void) {
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
   ck_assert_msg(r.code == 1, "exit %d\n%s%s", r.code, r.out, r.err);
   program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.simt-q16-k32-w4.host\n      ");
-  program_says(r.out, "\n1 variants, 0 cases, seed 7: 1 failed, 0 wrong\n");
+  program_says(r.out, "\n1 variant, 0 cases, seed 7: 1 failed, 0 wrong\n");
   return r;
 }
 

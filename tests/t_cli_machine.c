@@ -75,6 +75,22 @@ START_TEST(doctor) {
 }
 END_TEST
 
+/* The same as one JSON document. */
+START_TEST(doctor_as_json) {
+  const program_setup bad = {.env = {"FLASHGEN_WISDOM=absent.txt", "FLASHGEN_JIT=no"}};
+  program_result r = program_run(&bad, "doctor --json");
+  ck_assert_msg(json_error(r.out) == NULL, "%s", r.out);
+  ck_assert_str_eq(r.err, "");
+  program_says(r.out, "{\"section\": \"machine\", \"what\": \"compiler\", \"state\": \"ok\", ");
+  program_says(r.out, "{\"section\": \"device host\", \"what\": \"a kernel\", \"state\": ");
+  program_says(r.out, "{\"arch\": \"sm_90a\", \"families\": \"wgmma, mma, simt\", ");
+  program_says(r.out, "\"trouble\": \"absent.txt cannot be used: No such file or directory\"}");
+  program_says(r.out, "{\"name\": \"FLASHGEN_JIT\", \"value\": \"no\", \"origin\": "
+                      "\"environment\", \"expected\": \"0 or 1\", \"trouble\": null}");
+  for (int i = 0; i < FG_SETTINGS; i++) program_says(r.out, fg_settings[i].name);
+}
+END_TEST
+
 START_TEST(no_compiler) {
   const program_setup none = {.env = {"FLASHGEN_CC=/nonexistent"}};
   static const char sentence[] = "the C compiler of the host device (FLASHGEN_CC): /nonexistent "
@@ -254,7 +270,7 @@ START_TEST(interrupt) {
     if (kind[i].text) ck_assert_int_ge(program_count(r.out, "PASS"), 1);
     ck_assert_int_eq(program_count(r.out, "FAIL"), 0); /* though the compiler was interrupted */
     ck_assert_ptr_null(strstr(r.err, "flashgen"));
-    program_says(r.out, " cases, seed 1: 0 failed, 0 wrong\n");
+    program_says(r.out, ", seed 1: 0 failed, 0 wrong\n");
   }
 }
 END_TEST
@@ -298,6 +314,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, doctor);
   tcase_add_test(tests, bad_numbers);
+  tcase_add_test(tests, doctor_as_json);
   tcase_add_test(tests, no_compiler);
   tcase_add_test(tests, named_and_not_there);
   tcase_add_test(tests, compiler_that_fails);

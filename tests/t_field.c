@@ -90,7 +90,8 @@ START_TEST(choices_refused) {
   refuses("mask", "Causal",
           "mask: column 1: \"Causal\" is no name, input or definition (did you mean \"causal\"?)\n"
           "  Causal\n  ^");
-  refuses("mask", "window(1)", "mask: column 1: window does not take 1 value\n  window(1)\n  ^");
+  refuses("mask", "window(1)",
+          "mask: column 1: window does not take 1 value: write window(l, r)\n  window(1)\n  ^");
   refuses("bias", "", "bias: \"\" is not allowed; expected false, true, grad");
   refuses("bias", "1", "bias: \"1\" is not allowed; expected false, true, grad");
   refuses("bias_dtype", "f23",

@@ -45,7 +45,8 @@ static const struct {
      "score: column 1: index 1 of t is a float, expected an int\n  t[s]\n  ^"},
     /* arity */
     {{"score=exp(s, s)"}, "score: column 1: exp takes 1 value, found 2\n  exp(s, s)\n  ^"},
-    {{"mask=window(3)"}, "mask: column 1: window does not take 1 value\n  window(3)\n  ^"},
+    {{"mask=window(3)"},
+     "mask: column 1: window does not take 1 value: write window(l, r)\n  window(3)\n  ^"},
     {{"score=t[h, q] + s", "inputs.t=f32[h]"},
      "score: column 1: t has 1 axis, found 2 indices\n  t[h, q] + s\n  ^"},
     {{"score=t + s", "inputs.t=f32[h]"},

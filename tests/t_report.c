@@ -272,8 +272,8 @@ START_TEST(damaged_file) {
   fputs(more, f);
   fclose(f);
   program_result r = program_gives(0, "report w.txt -o page.html");
-  ck_assert_str_eq(r.err, "flashgen: w.txt: 1 bad lines are passed over; line 2: it is no line of "
-                          "wisdom\nflashgen: w.txt: 1 lines of a newer flashgen are passed over; "
+  ck_assert_str_eq(r.err, "flashgen: w.txt: 1 bad line is passed over; line 2: it is no line of "
+                          "wisdom\nflashgen: w.txt: 1 line of a newer flashgen is passed over; "
                           "this one reads format 1\n");
   check_page("page.html", "w.txt");
   program_page_says(program_text("page.html"),

@@ -46,6 +46,10 @@ START_TEST(forward) {
                    "attn_fwd-bf16-d40-causal-bias_bhqk.simt-q4-k32-w4.host: b=2 h=4 hk=2 nq=19 "
                    "nk=37\no -> o.npy\nlse -> lse.npy\n");
   ck_assert_int_eq(scratch_files(), 7 + 2); /* q k v bias do o lse, tmp cache */
+  r = program_gives(0, "run -v mask=causal bias=true family=simt scale=0.125 " FORWARD
+                       " --in bias=bias.npy --out o=o.npy"); /* why this plan, and where from */
+  program_says(r.err, "flashgen: dispatch: b2 h4/2 19x37 ");
+  program_says(r.err, "flashgen: cache: hit ");
 }
 END_TEST
 

@@ -17,7 +17,7 @@ START_TEST(measures_once) {
   ck_assert_int_eq(program_count(r.out, "\n"), 3);
   program_says(r.out, "b1 h2/1 40x72            " NAME "mma-q64-k");
   program_says(r.out, "b1 h1/1 1x130            " NAME "mma-q64-k");
-  program_says(r.out, "\n2 of 2 cells finished, 2 have a best plan; w.txt\n");
+  program_says(r.out, "\n2 of 2 cells finished, 2 with a best plan; w.txt\n");
   program_says(r.err, "4 plans to compile\n");
   program_says(r.err, "2 cells to measure on 1 device\n");
   ck_assert_int_eq(tune_count("w.txt").good, 8);
@@ -117,7 +117,7 @@ START_TEST(shards) {
   program_gives(0, TUNE "-q --wisdom all.txt");
   for (int i = 1; i <= 2; i++) {
     program_result r = program_gives(0, TUNE "-q --wisdom part%d.txt --shard %d/2", i, i);
-    program_says(r.out, "1 of 1 cells finished");
+    program_says(r.out, "1 of 1 cell finished");
   }
   program_result r = program_gives(0, "wisdom merge joined.txt part1.txt part2.txt");
   ck_assert_str_eq(r.out, "joined.txt: 8 measurements\n");
@@ -266,10 +266,10 @@ START_TEST(wisdom_command) {
   fputs("rubbish\nw2\tof tomorrow\n", f);
   fclose(f);
   program_result r = program_gives(0, "wisdom show w.txt");
-  program_says(r.err, "w.txt: 1 bad lines are passed over; line 9: it is no line of wisdom\n");
-  program_says(r.err, "w.txt: 1 lines of a newer flashgen are passed over; this one reads ");
+  program_says(r.err, "w.txt: 1 bad line is passed over; line 9: it is no line of wisdom\n");
+  program_says(r.err, "w.txt: 1 line of a newer flashgen is passed over; this one reads ");
   r = program_gives(1, "wisdom verify w.txt");
-  ck_assert_str_eq(r.out, "w.txt: 8 measurements, 1 lines of a newer flashgen, 1 bad lines\n");
+  ck_assert_str_eq(r.out, "w.txt: 8 measurements, 1 line of a newer flashgen, 1 bad line\n");
   ck_assert_str_eq(r.err, "flashgen: w.txt line 9: it is no line of wisdom\n");
   r = program_gives(3, "wisdom merge other.txt w.txt");
   program_says(r.err, "w.txt line 9: it is no line of wisdom; nothing was merged");
@@ -327,7 +327,7 @@ START_TEST(nonsense) {
     snprintf(expected, sizeof expected, "flashgen: %s line 2: %s\n", file, why[i]);
     ck_assert_str_eq(r.err, expected);
     program_says(r.out, ": 1 measurement");
-    program_says(r.out, ", 1 lines that can be of none\n");
+    program_says(r.out, ", 1 line that can be of none\n");
   }
 }
 END_TEST

@@ -66,7 +66,7 @@ START_TEST(lines_of_others) {
   program_result said = program_gives(0, TUNE "-q --wisdom w.txt");
   ck_assert_str_eq(said.err,
                    "flashgen: w.txt: 2 bad lines are passed over; line 2: it is no line of wisdom\n"
-                   "flashgen: w.txt: 1 lines of a newer flashgen are passed over; this one reads "
+                   "flashgen: w.txt: 1 line of a newer flashgen is passed over; this one reads "
                    "format 1\n");
   const fg_wisdom_report r = tune_count("w.txt");
   ck_assert_int_eq(r.good, 8);
@@ -193,7 +193,7 @@ START_TEST(kernels_that_break_a_gpu) {
   ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_FAULT, "its launch ended the GPU's context"),
                    0);
   ck_assert_int_eq(tune_count("w.txt").good, 8);
-  program_says(r.out, "2 of 2 cells finished, 0 have a best plan");
+  program_says(r.out, "2 of 2 cells finished, 0 with a best plan");
 }
 END_TEST
 
@@ -205,7 +205,7 @@ START_TEST(kernels_that_hang) {
                                "its launches did not end within 1 seconds (FLASHGEN_TUNE_SECONDS)"),
                    0);
   ck_assert_int_eq(tune_count("w.txt").good, 8);
-  program_says(r.out, "2 of 2 cells finished, 0 have a best plan");
+  program_says(r.out, "2 of 2 cells finished, 0 with a best plan");
 }
 END_TEST
 

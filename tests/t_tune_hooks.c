@@ -53,7 +53,7 @@ START_TEST(hooks) {
   program_result r =
       program_gives(0, "tune s.lua family=mma block_q=64 block_kv=64 --shapes " SHAPES
                        " --device host --wisdom w.txt width=20 cap=20 -q");
-  program_says(r.out, "\n16 of 16 cells finished, 16 have a best plan; w.txt\n");
+  program_says(r.out, "\n16 of 16 cells finished, 16 with a best plan; w.txt\n");
   ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_WRONG, NULL), 0);
   put_npy("q.npy", 4, (const int64_t[]){1, 1, 1, 16});
   put_npy("k.npy", 4, (const int64_t[]){1, 130, 1, 16});

@@ -306,6 +306,40 @@ START_TEST(no_files_of_wisdom) {
 }
 END_TEST
 
+/* The time of a race, of few launches, is not ranked among those of the whole protocol. */
+START_TEST(raced_times) {
+  fg_measured_list list = {0};
+  static const struct {
+    const char *plan;
+    double ms;
+    fg_measured_status status;
+  } rows[] = {{"mma-q64-k64-s1-w4", 1.0, FG_MEASURED_SLOW},
+              {"mma-q64-k64-s2-w4", 3.0, FG_MEASURED_OK},
+              {"mma-q128-k64-s1-w4", 2.0, FG_MEASURED_OK},
+              {"mma-q128-k64-s2-w4", 0.5, FG_MEASURED_SLOW}};
+  static const int order[] = {2, 1, 3, 0};
+  fg_wisdom w;
+  for (int i = 0; i < 4; i++) {
+    fg_measured m = {.shape = {1, 1, 1, 5, 5, 16},
+                     .generation = 1,
+                     .ms = rows[i].ms,
+                     .status = rows[i].status,
+                     .verified = true,
+                     .when = 1};
+    snprintf(m.name, sizeof m.name, "attn_fwd-bf16-d64.%s.sm_90a", rows[i].plan);
+    strcpy(m.device, "a GPU");
+    ck_assert_int_eq(fg_wisdom_append("raced.txt", &m), FG_OK);
+  }
+  ck_assert_int_eq(fg_wisdom_read("raced.txt", false, &w), FG_OK);
+  ck_assert_int_eq(fg_measured_add(w.text, w.n, &list), FG_OK);
+  fg_measured_sort(&list);
+  for (int i = 0; i < 4; i++)
+    ck_assert_ptr_nonnull(strstr(list.item[i]->name, rows[order[i]].plan));
+  fg_measured_free(&list);
+  fg_wisdom_free(&w);
+}
+END_TEST
+
 /* What ships was measured while calls stood in names as hashes: it reads as calls. */
 START_TEST(shipped_names) {
   fg_measured_list list = {0};
@@ -329,6 +363,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, reads_back);
   tcase_add_test(tests, shipped_names);
+  tcase_add_test(tests, raced_times);
   tcase_add_test(tests, texts_are_one_line);
   tcase_add_test(tests, flipped_bits);
   tcase_add_test(tests, cut_at_every_length);

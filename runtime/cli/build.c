@@ -127,9 +127,8 @@ static fg_status start(job *j) {
   TRY(find_archs(j->c, of_device, &archs));
   TRY(cli_variants_read(j->c, archs, &j->v));
   if (j->v.left_out)
-    fprintf(stderr,
-            "flashgen: %d specs are left out: simt joins a zoo only when named: family=simt\n",
-            j->v.left_out);
+    fprintf(stderr, "flashgen: %d spec%s left out: simt joins a zoo only when named: family=simt\n",
+            j->v.left_out, j->v.left_out == 1 ? " is" : "s are");
   j->v.n = fg_build_sort(j->v.n, j->v.variant);
   TRY(fg_build_find_compilers(j->v.n, j->v.variant, &j->compilers));
   j->record = calloc((size_t)j->v.n, sizeof *j->record);
@@ -176,10 +175,11 @@ static void print_sum(const job *j, fg_status status) {
            "%d, \"complete\": %s}\n",
            j->v.n, j->made, j->kept, j->failed, j->removed, complete ? "true" : "false");
   } else if (complete && !j->made && !j->failed && !j->removed && !j->changed) {
-    printf("%s is up to date: %d variants, nothing to do\n", j->c->directory, j->v.n);
+    printf("%s is up to date: %d variant%s, nothing to do\n", j->c->directory, j->v.n,
+           cli_s(j->v.n));
   } else if (complete) {
-    printf("%s: %d variants: %d made, %d kept, %d failed, %d removed\n", j->c->directory, j->v.n,
-           j->made, j->kept, j->failed, j->removed);
+    printf("%s: %d variant%s: %d made, %d kept, %d failed, %d removed\n", j->c->directory, j->v.n,
+           cli_s(j->v.n), j->made, j->kept, j->failed, j->removed);
   }
   if (!complete)
     fprintf(stderr, "flashgen: %d of %d variants are done; the same command goes on from there\n",

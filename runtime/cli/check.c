@@ -214,8 +214,8 @@ static int finish(const job *j) {
     printf("\n], \"variants\": %d, \"cases\": %d, \"failed\": %d, \"wrong\": %d}\n", j->variants,
            j->cases, j->failed, j->wrong);
   } else if (j->machine == FG_OK) {
-    printf("%d variants, %d cases, seed %" PRIu64 ": %d failed, %d wrong\n", j->variants, j->cases,
-           j->seed, j->failed, j->wrong);
+    printf("%d variant%s, %d case%s, seed %" PRIu64 ": %d failed, %d wrong\n", j->variants,
+           cli_s(j->variants), j->cases, cli_s(j->cases), j->seed, j->failed, j->wrong);
   }
   if (j->machine != FG_OK) return cli_fail(j->machine);
   if (j->variants < j->v.n && !cli_interrupted && !ferror(stdout)) {
@@ -256,8 +256,8 @@ static int run(cli *c) {
              j.device->name, j.seed);
     else
       printf("device %s, seed %" PRIu64
-             "; the worst error of each output over %d shapes (%% of its limit)\n",
-             j.device->name, j.seed, j.n_shapes);
+             "; the worst error of each output over %d shape%s (%% of its limit)\n",
+             j.device->name, j.seed, j.n_shapes, cli_s(j.n_shapes));
     cli_flush();
     int cuda = strcmp(j.device->name, "host") != 0; /* a context does not survive a fork */
     cli_progress_start(&j.progress, c, j.v.n);

@@ -134,6 +134,9 @@ void cli_result_drop(void);
  * reads them: the specs, this program, and the templates if they are files. FG_EIO. */
 fg_status cli_stamp(const cli *c);
 
+/* "s", or "" of one: "%d variant%s". */
+static inline const char *cli_s(int64_t n) { return n == 1 ? "" : "s"; }
+
 /* A JSON string, quoted and escaped. */
 void cli_json_string(FILE *to, const char *text);
 

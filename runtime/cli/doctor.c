@@ -13,8 +13,33 @@
 
 static int missing;
 
+/* As a page to read, or as one JSON document. */
+static bool json;
+static const char *section;
+static int rows;
+
+static void begin(const char *title) {
+  section = title;
+  if (!json) printf("\n%s\n", title);
+}
+
+/* What was looked at, what came of it ("ok", "missing", "none"), in which words. */
+static void say(const char *what, const char *state, const char *text) {
+  const char *const pairs[][2] = {
+      {"section", section}, {"what", what}, {"state", state}, {"text", text}};
+  if (!json) {
+    printf("  %-12s %-8s %s\n", what, state, text);
+    return;
+  }
+  for (int i = 0; i < 4; i++) {
+    printf("%s\"%s\": ", i ? ", " : rows++ ? ",\n  {" : "\n  {", pairs[i][0]);
+    cli_json_string(stdout, pairs[i][1]);
+  }
+  printf("}");
+}
+
 static void row(const char *what, int good, const char *text) {
-  printf("  %-12s %-8s %s\n", what, good ? "ok" : "missing", text);
+  say(what, good ? "ok" : "missing", text);
   missing += !good;
 }
 
@@ -89,7 +114,7 @@ static void check_cache(int compiles) {
   fg_cache_report report = {0};
   fg_cache *cache;
   int first = 0, again = 0;
-  printf("\ncache\n");
+  begin("cache");
   if (fg_cache_open(NULL, no_warning, warning, &cache) != FG_OK) {
     row("directory", 0, fg_error());
     return;
@@ -101,10 +126,7 @@ static void check_cache(int compiles) {
   if (status == FG_OK && path && !*warning)
     row("directory", 1, text);
   else /* kernels are compiled anew by each process: slower, not wrong */
-    printf("  %-12s %-8s %s\n", "directory", "none",
-           status != FG_OK ? fg_error()
-           : *warning      ? warning
-                           : text);
+    say("directory", "none", status != FG_OK ? fg_error() : *warning ? warning : text);
   fg_cache_close(cache);
   if (!compiles || !path) return;
   status = select_kernel(&first);
@@ -114,6 +136,32 @@ static void check_cache(int compiles) {
       status != FG_OK ? fg_error()
       : again         ? text
                       : "compiled, and not found again");
+}
+
+/* A member of a JSON object; NULL: null. */
+static void member(const char *key, const char *text, bool first) {
+  printf("%s\"%s\": ", first ? "" : ", ", key);
+  if (text)
+    cli_json_string(stdout, text);
+  else
+    printf("null");
+}
+
+static void print_environment_json(void) {
+  printf("\n], \"environment\": [");
+  for (int i = 0; i < FG_SETTINGS; i++) {
+    char why[512];
+    int given;
+    const char *value = fg_setting_text((fg_setting)i, &given);
+    const char *fault = fg_setting_fault((fg_setting)i);
+    printf("%s\n  {", i ? "," : "");
+    member("name", fg_settings[i].name, true);
+    member("value", value, false);
+    member("origin", given ? "environment" : "default", false);
+    member("expected", fault, false);
+    member("trouble", fg_setting_absent((fg_setting)i, sizeof why, why) ? why : NULL, false);
+    printf("}");
+  }
 }
 
 static void print_environment(void) {
@@ -155,20 +203,20 @@ static int check_gpu(void) {
   fg_device *device;
   char text[640];
   int code = CLI_OK;
-  printf("\nGPU\n");
+  begin("GPU");
   if (fg_nvrtc_load(&nvrtc) == FG_OK) {
     snprintf(text, sizeof text, "%d.%d, %s", fg_nvrtc_version(nvrtc) / 1000,
              fg_nvrtc_version(nvrtc) % 1000 / 10, fg_nvrtc_path(nvrtc));
     row("NVRTC", 1, text);
   } else {
-    printf("  %-12s %-8s %s\n", "NVRTC", "none", fg_error());
+    say("NVRTC", "none", fg_error());
   }
   if (fg_device_open("cuda:0", &device) == FG_OK) {
     row(device->name, 1, device->arch);
     code = check_device(device);
     fg_device_close(device);
   } else {
-    printf("  %-12s %-8s %s\n", "cuda:0", "none", fg_error());
+    say("cuda:0", "none", fg_error());
   }
   return code;
 }
@@ -177,42 +225,60 @@ static int check_gpu(void) {
 static void print_archs(void) {
   const fg_nvrtc *nvrtc;
   const bool loaded = fg_nvrtc_load(&nvrtc) == FG_OK;
-  printf("\narchs, the families that compute there, and whether NVRTC compiles for them\n");
+  if (json)
+    printf("\n], \"archs\": [");
+  else
+    printf("\narchs, the families that compute there, and whether NVRTC compiles for them\n");
   for (int i = 0; i < fg_n_archs; i++) {
     const fg_arch *arch = &fg_archs[i];
     const bool host = !strcmp(arch->name, "host");
     const bool can = loaded && !host && fg_nvrtc_check_arch(nvrtc, arch->name) == FG_OK;
-    printf("  %-12s %-17s %-4s %s\n", arch->name, fg_arch_families(arch),
-           host  ? "-"
-           : can ? "yes"
-                 : "no",
-           arch->gpus);
+    const char *compiles = host ? "-" : can ? "yes" : "no";
+    if (!json) {
+      printf("  %-12s %-17s %-4s %s\n", arch->name, fg_arch_families(arch), compiles, arch->gpus);
+      continue;
+    }
+    printf("%s\n  {", i ? "," : "");
+    member("arch", arch->name, true);
+    member("families", fg_arch_families(arch), false);
+    member("gpus", arch->gpus, false);
+    printf(", \"nvrtc\": %s}", can ? "true" : "false");
   }
 }
 
 static int run(cli *c) {
-  (void)c;
   fg_device *host;
-  printf("flashgen %s\n\nmachine\n", FG_VERSION);
+  json = c->json;
+  if (json)
+    printf("{\"schema\": 1, \"version\": \"%s\", \"checks\": [", FG_VERSION);
+  else
+    printf("flashgen %s\n", FG_VERSION);
+  begin("machine");
   int compiles = check_programs(), code = CLI_MACHINE;
+  begin("device host");
   fg_status status = fg_device_open("host", &host);
   if (status != FG_OK) return cli_fail(status);
-  printf("\ndevice host\n");
   if (compiles)
     code = check_device(host);
   else
     row("a kernel", 0, "not tried: there is no compiler");
   fg_device_close(host);
   int gpu = check_gpu();
-  print_archs();
   check_cache(compiles);
-  print_environment();
-  return code ? code : gpu ? gpu : missing ? CLI_MACHINE : CLI_OK;
+  print_archs();
+  code = code ? code : gpu ? gpu : missing ? CLI_MACHINE : CLI_OK;
+  if (json)
+    print_environment_json();
+  else
+    print_environment();
+  if (json) printf("\n], \"exit\": %d}\n", code);
+  return code;
 }
 
 const cli_command cli_doctor = {.name = "doctor",
                                 .line = "what this machine has, and whether a kernel runs",
                                 .usage = "",
-                                .options = " help ",
-                                .examples = "  flashgen doctor\n",
+                                .options = " help json ",
+                                .examples = "  flashgen doctor\n"
+                                            "  flashgen doctor --json\n",
                                 .run = run};

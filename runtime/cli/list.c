@@ -68,9 +68,10 @@ static int run(cli *c) {
     cli_flush();
     if (v.grid && !c->quiet)
       fprintf(stderr,
-              "%d variants of %d specs: %" PRId64 " combinations, %" PRId64
+              "%d variant%s of %d spec%s: %" PRId64 " combination%s, %" PRId64
               " rejected by when, %" PRId64 " equal to another\n",
-              v.n, v.grid->n, v.grid->combinations, v.grid->rejected, v.grid->merged);
+              v.n, cli_s(v.n), v.grid->n, cli_s(v.grid->n), v.grid->combinations,
+              cli_s(v.grid->combinations), v.grid->rejected, v.grid->merged);
   }
   cli_variants_free(&v);
   return CLI_OK;

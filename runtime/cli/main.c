@@ -32,7 +32,7 @@ static void usage(FILE *to) {
   fprintf(to, "flashgen %s: attention kernels from specs\n\n", FG_VERSION);
   for (int i = 0; i < COMMANDS; i++)
     fprintf(to, "  flashgen %-7s %s\n", commands[i]->name, commands[i]->line);
-  fprintf(to, "\nflashgen COMMAND --help says more; flashgen --version prints the version.\n");
+  fprintf(to, "\nflashgen COMMAND --help says more; flashgen version prints the version.\n");
 }
 
 static const cli_command *find(const char *name) {
@@ -42,9 +42,9 @@ static const cli_command *find(const char *name) {
 }
 
 static int unknown(const char *name) {
-  const char *names[COMMANDS];
-  for (int i = 0; i < COMMANDS; i++) names[i] = commands[i]->name;
-  const char *near = fg_nearest(name, names, COMMANDS);
+  const char *names[COMMANDS + 2] = {"help", "version"};
+  for (int i = 0; i < COMMANDS; i++) names[i + 2] = commands[i]->name;
+  const char *near = fg_nearest(name, names, COMMANDS + 2);
   fprintf(stderr, "flashgen: unknown command \"%s\"%s%s%s\n", name, near ? " (did you mean \"" : "",
           near ? near : "", near ? "\"?)" : "");
   usage(stderr);
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
     usage(stderr);
     return CLI_USAGE;
   }
-  if (!strcmp(argv[1], "--version")) {
+  if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "version")) {
     printf("flashgen %s\n", FG_VERSION);
     return close_output(CLI_OK);
   }

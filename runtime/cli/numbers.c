@@ -18,13 +18,33 @@ static const char *type_of(const fg_point *point, const char *name) {
   return NULL;
 }
 
+/* The nearest of fields, run-time arguments and the points' numbers. */
+static void report_unknown(fg_report *report, const char *name, int n, const fg_point *point) {
+  static const char *const arguments[] = {"b", "h", "hk", "nq", "nk", "scale"};
+  enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
+  char number[FG_INPUTS][64];
+  const char *names[FG_FIELDS + ARGUMENTS + FG_INPUTS];
+  int count = 0, numbers = 0;
+  for (int i = 0; i < FG_FIELDS; i++) names[count++] = fg_fields[i].name;
+  for (int i = 0; i < ARGUMENTS; i++) names[count++] = arguments[i];
+  for (int j = 0; j < n; j++)
+    for (const char *at = point[j].inputs; at && *at && numbers < FG_INPUTS;
+         at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL) {
+      snprintf(number[numbers], sizeof *number, "%.*s", (int)strcspn(at, "="), at);
+      if (type_of(&point[j], number[numbers])) names[count++] = number[numbers++];
+    }
+  const char *near = fg_nearest(name, names, count);
+  fg_report_add(report, "unknown field \"%.64s\"%s%s%s", name, near ? " (did you mean \"" : "",
+                near ? near : "", near ? "\"?)" : "");
+}
+
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point) {
   fg_report report = {0};
   for (int i = 0; i < c->n_numbers; i++) {
     const char *type = NULL;
     for (int j = 0; j < n && !type; j++) type = type_of(&point[j], c->number[i].name);
     if (!type)
-      fg_report_unknown(&report, "", c->number[i].name);
+      report_unknown(&report, c->number[i].name, n, point);
     else if (fg_number_check(c->number[i].name, *type == 'f', c->number[i].value) != FG_OK)
       fg_report_add(&report, "%s", fg_error());
   }

@@ -66,6 +66,14 @@ static int takes(const cli_command *command, const option *o) {
   return strstr(command->options, word) != NULL;
 }
 
+/* "  pass         the result, or ...: forward, backward" */
+static void help_field(FILE *to, const fg_field *field) {
+  fprintf(to, "  %-13s %s%s", field->name, field->help, field->plan ? " (restricts plans)" : "");
+  for (int i = 0; field->kind == FG_CHOICE && field->choices[i]; i++)
+    fprintf(to, "%s%s", i ? ", " : ": ", field->choices[i]);
+  fprintf(to, "\n");
+}
+
 void cli_help(FILE *to, const cli_command *command) {
   fprintf(to, "flashgen %s: %s\n\nusage: flashgen %s %s\n\n", command->name, command->line,
           command->name, command->usage);
@@ -89,9 +97,7 @@ void cli_help(FILE *to, const cli_command *command) {
   }
   if (strstr(command->usage, "WORD")) {
     fprintf(to, "\nwords are field=value, or field=value,value for several:\n");
-    for (int i = 0; i < FG_FIELDS; i++)
-      fprintf(to, "  %-12s %s%s\n", fg_fields[i].name, fg_fields[i].help,
-              fg_fields[i].plan ? " (restricts plans)" : "");
+    for (int i = 0; i < FG_FIELDS; i++) help_field(to, &fg_fields[i]);
   }
   fprintf(to, "\nexamples:\n%s", command->examples);
 }
@@ -236,9 +242,20 @@ static fg_status read_input_number(const char *word, cli *c, int *taken) {
   return FG_OK;
 }
 
+/* "head_dim=", whose value a space has cut off. */
+static bool is_bare_field(const char *text) {
+  char name[32];
+  const size_t n = strcspn(text, "=");
+  if (!text[n] || text[n + 1] || n >= sizeof name) return false;
+  snprintf(name, sizeof name, "%.*s", (int)n, text);
+  return fg_field_find(name) != NULL;
+}
+
 /* A spec file, a word, or the name of a variant. */
 static fg_status read_positional(const char *text, cli *c) {
   size_t n = strlen(text);
+  if (*text == '=' || is_bare_field(text))
+    return fg_fail(FG_EARGUMENT, "\"%s\": write field=value, without spaces", text);
   int lua = n > 4 && !strcmp(text + n - 4, ".lua"), taken = 0;
   if (!*c->command->usage)
     return fg_fail(FG_EARGUMENT, "\"%s\": %s takes options only", text, c->command->name);
@@ -250,6 +267,8 @@ static fg_status read_positional(const char *text, cli *c) {
     TRY(read_argument(text, c, &taken));
     if (!taken) TRY(read_input_number(text, c, &taken));
     if (!taken) c->words[c->n_words++] = text;
+  } else if (fg_field_find(text)) {
+    return fg_fail(FG_EARGUMENT, "\"%s\" has no value: write %s=VALUE, without spaces", text, text);
   } else {
     c->names[c->n_names++] = text;
   }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { HEAT_TOP = 150, CELL_W = 40, CELL_H = 22, MEAN_W = 54 };
+enum { HEAT_TOP = 176, CELL_W = 40, CELL_H = 22, MEAN_W = 54 };
 
 /* The least share of each shade; what is less has the last one. */
 static const double shades[] = {0.995, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5};

@@ -61,6 +61,15 @@ static void grid(const plane *p, bool vertical) {
     }
 }
 
+/* A label that ends at x; where the page's edge would cut it, it begins there, above the line. */
+static void before_or_above(double x, double y, const char *text) {
+  const double width = 6.5 * (double)strlen(text);
+  if (x - width > LEFT)
+    page_label(x, y, "end", text);
+  else
+    page_label(LEFT + 6, y - 12, "start", text);
+}
+
 static void roofs(const plane *p, const cli_rates *rates) {
   const double ridge = rates->matrix / rates->copy, left = pow(10, p->x0), low = pow(10, p->y0);
   double from = fmax(left, low / rates->copy), to = fmin(pow(10, p->x1), ridge);
@@ -72,9 +81,9 @@ static void roofs(const plane *p, const cli_rates *rates) {
     printf("<path class=\"roof\" d=\"M%.1f %.1fH%d\"/>\n", at_x(p, fmax(ridge, left)),
            at_y(p, rates->matrix), WIDTH - RIGHT);
   snprintf(text, sizeof text, "matrix products: %g TFLOP/s", rates->matrix);
-  page_label(at_x(p, fmax(ridge, left)) - 10, at_y(p, rates->matrix) + 4, "end", text);
+  before_or_above(at_x(p, fmax(ridge, left)) - 10, at_y(p, rates->matrix) + 4, text);
   snprintf(text, sizeof text, "copies: %g TB/s", rates->copy);
-  if (from < to) page_label(at_x(p, to / 8) - 12, at_y(p, to / 8 * rates->copy), "end", text);
+  if (from < to) before_or_above(at_x(p, to / 8) - 12, at_y(p, to / 8 * rates->copy), text);
 }
 
 static void point(void *context, const report_spec *s, const report_cell *c) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAP_LEFT = 146, MAP_TOP = 24, BOX_W = 42, BOX_H = 30, LINES_MAX = 256, COLOURS = 6 };
+enum { MAP_LEFT = 190, MAP_TOP = 24, BOX_W = 42, BOX_H = 30, LINES_MAX = 256, COLOURS = 6 };
 
 /* A line has the cells of so many heads, whose rows are as many as keys, or a number. */
 typedef struct {

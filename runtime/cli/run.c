@@ -206,6 +206,7 @@ static fg_status run_all(run_job *j) {
     return fg_fail(FG_EARGUMENT, "\"%s\": expected field=value or a spec file", j->c->names[0]);
   if (!j->c->n_out) return fg_fail(FG_EARGUMENT, "nothing to write: give --out o=FILE.npy");
   TRY(cli_context(j->c->device, &j->context));
+  if (j->c->verbose) j->context->topics = ~0u; /* as FLASHGEN_VERBOSE with all its words */
   TRY(run_read(j));
   TRY(read_spec(j));
   TRY(cli_numbers_check(j->c, 1, j->grid->point));
@@ -239,7 +240,7 @@ const cli_command cli_run = {
     .name = "run",
     .line = "a kernel on real tensors, .npy files in and out",
     .usage = "[SPEC.lua] [WORD ...] --in NAME=FILE ... --out NAME=FILE ...",
-    .options = " help json quiet plan device seed in out ",
+    .options = " help json quiet verbose plan device seed in out ",
     .examples =
         "  flashgen run mask=causal --in q=q.npy --in k=k.npy --in v=v.npy --out o=o.npy\n"
         "  flashgen run pass=backward dtype=f16 scale=0.125 --in q=q.npy --in k=k.npy \\\n"

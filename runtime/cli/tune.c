@@ -221,8 +221,8 @@ static fg_status measure_all(job *j) {
   tune *t = &j->t;
   for (int i = 0; i < t->n_cells; i++) t->cell[i].again = true;
   if (!t->c->quiet)
-    fprintf(stderr, "%d cells to measure on %d device%s\n", t->n_cells, t->n_devices,
-            t->n_devices > 1 ? "s" : "");
+    fprintf(stderr, "%d cell%s to measure on %d device%s\n", t->n_cells, cli_s(t->n_cells),
+            t->n_devices, cli_s(t->n_devices));
   cli_progress_start(&j->progress, t->c, t->n_cells);
   for (;;) {
     j->n_list = 0;
@@ -271,8 +271,8 @@ static fg_status print_sum(const job *j, fg_status ended) {
            "%s}\n",
            t->n_cells, j->finished, j->failed, j->wrong, complete ? "true" : "false");
   else if (!t->c->csv)
-    printf("%d of %d cells finished, %d have a best plan; %s\n", j->finished, t->n_cells, j->best,
-           t->wisdom);
+    printf("%d of %d cell%s finished, %d with a best plan; %s\n", j->finished, t->n_cells,
+           cli_s(t->n_cells), j->best, t->wisdom);
   const bool broken = ended != FG_OK && !cli_interrupted; /* which was said */
   if (complete || t->c->quiet || broken) return FG_OK;
   fprintf(stderr, "flashgen: %s: the same command goes on where this one ended\n",
@@ -318,8 +318,9 @@ static fg_status start(job *j) {
   TRY(tune_grid_read(t));
   TRY(check_file(t));
   if (t->left_out)
-    fprintf(stderr, "flashgen: %d specs are left out: nothing is to be chosen there%s\n",
-            t->left_out, t->c->filter ? " within --filter" : ", only simt computes them");
+    fprintf(stderr, "flashgen: %d spec%s left out: nothing is to be chosen there%s\n", t->left_out,
+            t->left_out == 1 ? " is" : "s are",
+            t->c->filter ? " within --filter" : ", only simt computes them");
   const int most = t->n_plans > t->n_cells ? t->n_plans : t->n_cells;
   j->list = calloc((size_t)most + 1, sizeof *j->list);
   j->fault = calloc((size_t)t->n_cells + 1, sizeof *j->fault);

@@ -63,13 +63,13 @@ void cli_measured_row(const fg_measured *m) {
 
 void cli_wisdom_warn(const char *path, const fg_wisdom_report *l) {
   if (l->bad)
-    fprintf(stderr, "flashgen: %s: %d bad lines are passed over; line %d: %s\n", path, l->bad,
-            l->first_bad, l->why);
+    fprintf(stderr, "flashgen: %s: %d bad line%s passed over; line %d: %s\n", path, l->bad,
+            l->bad == 1 ? " is" : "s are", l->first_bad, l->why);
   if (l->newer)
     fprintf(stderr,
-            "flashgen: %s: %d lines of a newer flashgen are passed over; this one reads format "
+            "flashgen: %s: %d line%s of a newer flashgen %s passed over; this one reads format "
             "%d\n",
-            path, l->newer, FG_WISDOM_FORMAT);
+            path, l->newer, cli_s(l->newer), l->newer == 1 ? "is" : "are", FG_WISDOM_FORMAT);
 }
 
 /* Actions ----------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static void show_row(const fg_measured_list *list, int i, const char **device) {
   if (*m->reason) printf(": %s", m->reason);
   bool first = i == 0 || !fg_measured_peers(list->item[i - 1], m);
   if (first && next && fg_measured_peers(m, next) && fg_measured_counts(next) &&
-      fg_measured_counts(m) && !next->outdated)
+      fg_measured_counts(m) && !next->outdated && next->status == m->status)
     printf(", the next is %.3f times", next->ms / m->ms);
   printf("\n");
 }
@@ -130,17 +130,19 @@ static int show(cli *c) {
     shown++;
   }
   if (status == FG_OK && c->json) printf("\n]}\n");
-  if (status == FG_OK && !c->json && !c->csv) printf("%d of %d measurements\n", shown, list.n);
+  if (status == FG_OK && !c->json && !c->csv)
+    printf("%d of %d measurement%s\n", shown, list.n, cli_s(list.n));
   fg_measured_free(&list);
   return status == FG_OK ? CLI_OK : cli_fail(status);
 }
 
 static void print_report(const char *file, const fg_wisdom_report *r) {
-  printf("%s: %d measurements", file, r->good - r->nonsense);
+  const int measured = r->good - r->nonsense;
+  printf("%s: %d measurement%s", file, measured, cli_s(measured));
   if (r->dropped) printf(", %d of them replaced by later ones", r->dropped);
-  if (r->newer) printf(", %d lines of a newer flashgen", r->newer);
-  if (r->nonsense) printf(", %d lines that can be of none", r->nonsense);
-  if (r->bad) printf(", %d bad lines", r->bad);
+  if (r->newer) printf(", %d line%s of a newer flashgen", r->newer, cli_s(r->newer));
+  if (r->nonsense) printf(", %d line%s that can be of none", r->nonsense, cli_s(r->nonsense));
+  if (r->bad) printf(", %d bad line%s", r->bad, cli_s(r->bad));
   printf("\n");
 }
 
