@@ -78,7 +78,8 @@ const char *fg_field_text(const fg_field *field, const fg_point *point);
 /* The name of the point's spec, "attn_fwd-bf16-d128-causal": appended to text; its inverse returns
  * the first character that it did not take, NULL when the text is no such name. */
 int fg_point_name(const fg_point *point, size_t size, char *text);
-/* The same as it was while calls, window(128, 0), stood in names as hashes: files have such names. */
+/* The same as it was while calls, window(128, 0), stood in names as hashes: files have such names.
+ */
 int fg_point_name_before(const fg_point *point, size_t size, char *text);
 const char *fg_point_parse(const char *name, fg_point *point);
 
