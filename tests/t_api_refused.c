@@ -123,6 +123,23 @@ START_TEST(test_all_refused) {
 }
 END_TEST
 
+/* A compile that fails as late as one may take ends the search of its family: one try of each. */
+START_TEST(test_late) {
+  fg_kernel *kernel = NULL;
+  setenv("FLASHGEN_COMPILE_SECONDS", "1", 1);
+  api_compiler("late", "compiler 1.0", "sleep 1; exit 1");
+  fg_context *context = api_open("cache");
+  FAILS(FG_ECOMPILER, "refused it (exit 1)",
+        fg_select(api_define(context, "head_dim=8 family=mma,simt"), &api_shape, NULL, &kernel));
+  ck_assert_int_eq(api_compiled("late"), 2);
+  FAILS(FG_ECOMPILER, "attn_fwd-bf16-d16.mma-",
+        fg_select(api_define(context, "head_dim=16 family=mma"), &api_shape, NULL, &kernel));
+  ck_assert_int_eq(api_compiled("late"), 3);
+  api_counts(context, 0, 0, 0, 0);
+  fg_close(context);
+}
+END_TEST
+
 /* What is no refusal of the compiler is nobody else's to make good. */
 START_TEST(test_other_failures_stand) {
   fg_kernel *kernel = NULL;
@@ -152,6 +169,7 @@ int main(void) {
   tcase_add_test(cases, test_next_best);
   tcase_add_test(cases, test_family_refused);
   tcase_add_test(cases, test_all_refused);
+  tcase_add_test(cases, test_late);
   tcase_add_test(cases, test_other_failures_stand);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
