@@ -19,10 +19,11 @@ fg_device *kernel_device(void) {
   exit(required && strstr(required, "gpu") ? EXIT_FAILURE : SKIP);
 }
 
-fg_status kernel_make(fg_gen *gen, const fg_variant *variant, kernel *k) {
+fg_status kernel_make(fg_gen *gen, const fg_variant *variant, bool may_warn, kernel *k) {
   *k = (kernel){.variant = *variant};
   fg_variant_name(variant, sizeof k->name, k->name);
   TRY(fg_gen_expand(gen, variant, &k->source));
+  k->source->unskipped |= may_warn;
   return fg_module_new(kernel_device(), k->source, k->name, &k->module);
 }
 
@@ -63,7 +64,7 @@ static fg_status make(const char *templates, const char *words, int turn, kernel
   ck_assert_ptr_nonnull(made->list);
   while (made->n < n) { /* counted before it is made: what there is to free */
     kernel *k = &made->list[made->n];
-    TRY_OUT(kernel_make(gen, &list[made->n++], k));
+    TRY_OUT(kernel_make(gen, &list[made->n++], templates != NULL, k));
   }
 out:
   free(list);

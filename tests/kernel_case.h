@@ -25,8 +25,9 @@ typedef struct kernels {
  * cannot be opened the program ends: skipped, or failed if FLASHGEN_REQUIRE names gpu. */
 fg_device *kernel_device(void);
 
-/* Expands, compiles and loads one. The caller frees what is made, also on failure. */
-fg_status kernel_make(fg_gen *gen, const fg_variant *variant, kernel *k);
+/* Expands, compiles and loads one. may_warn: of templates with a bug, which leaves names unused.
+ * The caller frees what is made, also on failure. */
+fg_status kernel_make(fg_gen *gen, const fg_variant *variant, bool may_warn, kernel *k);
 void kernel_free(kernel *k);
 
 /* Every plan of every point of the grid that the words ("pass=backward head_dim=8,40", parted by

@@ -162,7 +162,7 @@ static int try_variant(const planted_bug *bug, const fg_variant *v, fg_gen *clea
   fg_source_free(after);
   if (!changed) return 0;
   int seeds = bug->seeds ? bug->seeds : PLANTED_SEEDS;
-  GOOD(kernel_make(bugged, v, &k));
+  GOOD(kernel_make(bugged, v, true, &k));
   for (int seed = 0; seed < seeds; seed++) expect(bug, &k, (uint64_t)seed);
   kernel_free(&k);
   return 1;

@@ -107,14 +107,14 @@ static kernel make_simt(fg_gen *gen, const char *words) {
   int n;
   snprintf(all, sizeof all, "%s family=simt", words);
   GOOD(words_variants(gen, all, kernel_device()->arch, 1, &list, &n));
-  GOOD(kernel_make(gen, list, &k));
+  GOOD(kernel_make(gen, list, false, &k));
   free(list);
   return k;
 }
 
 /* 0: NVRTC spills; other versions of it may, and the dispatcher takes another plan then. */
 static int make_plan(fg_gen *gen, const fg_variant *v, kernel *k) {
-  fg_status status = kernel_make(gen, v, k);
+  fg_status status = kernel_make(gen, v, false, k);
   if (status == FG_OK) return 1;
   ck_assert_msg(status == FG_ECOMPILER && !on_host() && strstr(fg_error(), " spills "), "%s",
                 fg_error());
