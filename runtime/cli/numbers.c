@@ -22,13 +22,13 @@ static const char *type_of(const fg_point *point, const char *name) {
 static void report_unknown(fg_report *report, const char *name, int n, const fg_point *point) {
   static const char *const arguments[] = {"b", "h", "hk", "nq", "nk", "scale"};
   enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
-  char number[FG_INPUTS][64];
-  const char *names[FG_FIELDS + ARGUMENTS + FG_INPUTS];
+  char number[FG_INPUT_SLOTS][64];
+  const char *names[FG_FIELDS + ARGUMENTS + FG_INPUT_SLOTS];
   int count = 0, numbers = 0;
   for (int i = 0; i < FG_FIELDS; i++) names[count++] = fg_fields[i].name;
   for (int i = 0; i < ARGUMENTS; i++) names[count++] = arguments[i];
   for (int j = 0; j < n; j++)
-    for (const char *at = point[j].inputs; at && *at && numbers < FG_INPUTS;
+    for (const char *at = point[j].inputs; at && *at && numbers < FG_INPUT_SLOTS;
          at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL) {
       snprintf(number[numbers], sizeof *number, "%.*s", (int)strcspn(at, "="), at);
       if (type_of(&point[j], number[numbers])) names[count++] = number[numbers++];
