@@ -64,17 +64,17 @@ static fg_status add_places(const fg_source *source) {
 
 fg_status fg_compile(const char *arch, const char *name, const fg_source *source, fg_code *code) {
   const fg_nvrtc *nvrtc;
-  fg_cubin cubin;
-  if (is_host(arch)) {
-    *code = (fg_code){0};
-    return fg_host_cc_compile(name, source, code);
-  }
+  fg_cubin cubin = {0};
+  *code = (fg_code){0};
+  if (is_host(arch)) return fg_host_cc_compile(name, source, code);
   TRY(fg_nvrtc_load(&nvrtc));
   fg_status status = fg_nvrtc_compile(nvrtc, name, source->text, source->size, arch, &cubin);
+  code->refused = cubin.refused;
   if (status == FG_ECOMPILER) return add_places(source);
   TRY(status);
   if (!source->unskipped) status = fg_cubin_accept(name, &cubin);
   if (status != FG_OK) {
+    code->refused = true;
     fg_cubin_free(&cubin);
     return status;
   }

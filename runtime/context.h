@@ -19,6 +19,7 @@ typedef struct fg_candidate {
   fg_recipe recipe;
   _Atomic(fg_kernel *) kernel; /* once loaded */
   atomic_bool refused;         /* by the compiler, or for its spills */
+  atomic_bool late;            /* a compile of it took as long as it may */
   bool bad;                    /* wisdom has it that its numbers are wrong or its launches break */
 } fg_candidate;
 

@@ -17,6 +17,7 @@ typedef struct fg_code {
   size_t size;
   char
       figures[1024]; /* of each entry point: "attn_fwd registers 80 spill 0 stack 0", a line each */
+  bool refused;      /* no code, and there will be none: compile.h */
 } fg_code;
 
 /* Launches to be timed: launch i has args[i % n_args], so that inputs need not be in a cache. */

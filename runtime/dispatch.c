@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Choices that were made ------------------------------------------------------------------ */
 
@@ -308,16 +307,11 @@ static fg_status remember(fg_op *op, uint64_t class, fg_kernel *kernel) {
   return FG_OK;
 }
 
-static double seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* What made a compile late is the score or mask, which the family's other plans have as well: they
  * are not tried, or each would take as long. */
-static void leave_family(const fg_op *op, int index, bool *failed) {
+static void leave_late(fg_op *op, int index, bool *failed) {
   const char *family = fg_plan_family(&op->candidate[index].plan);
+  if (!atomic_load(&op->candidate[index].late)) return;
   for (int i = 0; i < op->n_candidates; i++)
     if (!strcmp(fg_plan_family(&op->candidate[i].plan), family)) failed[i] = true;
 }
@@ -336,13 +330,11 @@ static fg_status take_best(fg_op *op, const fg_shape *shape, fg_stream stream, f
     fg_candidate *chosen = &op->candidate[index];
     TRY_OUT(check_fallback(op, &chosen->plan));
     if (*why) fg_context_warn(op->context, "another plan is taken: %s", why);
-    double start = seconds();
     status = need_kernel(op, chosen, stream, kernel);
     if (status == FG_OK) warn_bad(op, chosen), warn_slow(op, &chosen->plan, shape);
     if (status != FG_ECOMPILER) break;
     snprintf(why, sizeof why, "%s", fg_error());
-    if (seconds() - start >= (double)fg_setting_number(FG_SET_COMPILE_SECONDS))
-      leave_family(op, index, failed);
+    leave_late(op, index, failed);
     status = FG_OK;
   }
   for (int i = 0; i < op->n_candidates && status == FG_OK; i++)

@@ -21,6 +21,7 @@ typedef struct {
   const fg_source *source;
   const char *name;
   fg_host_dir dir;
+  bool refused; /* for the text */
 } job;
 
 static void path_of(const job *j, const char *file, char path[PATH_SIZE]) {
@@ -39,8 +40,9 @@ static fg_status write_source(const job *j) {
 }
 
 /* "kernel.c:31:5: error: ..." with the template's place behind it, of the first errors; warnings,
- * notes and source excerpts go. */
-static void add_places(const job *j, const char *output, size_t size, char *text) {
+ * notes and source excerpts go. False: there is none, and the text is all that the compiler said.
+ */
+static bool add_places(const job *j, const char *output, size_t size, char *text) {
   size_t n = 0;
   int errors = 0;
   for (const char *line = output; *line && n < size;) {
@@ -57,6 +59,7 @@ static void add_places(const job *j, const char *output, size_t size, char *text
   if (errors > ERRORS && n < size)
     n += (size_t)snprintf(text + n, size - n, "\n  and %d more", errors - ERRORS);
   if (!n) snprintf(text, size, "\n%.2000s", output);
+  return n > 0;
 }
 
 static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_t size,
@@ -128,7 +131,7 @@ static fg_status machine_fault(const job *j, const char *compiler, int code, con
   return fg_fail(FG_EENVIRONMENT, "%s: %s was ended by signal %d", j->name, compiler, code - 128);
 }
 
-static fg_status compile(const job *j) {
+static fg_status compile(job *j) {
   char source[PATH_SIZE], library[PATH_SIZE], output[OUTPUT], text[OUTPUT];
   char here[MAP_SIZE], there[MAP_SIZE];
   const char *argv[OPTIONS + 9] = {fg_setting_text(FG_SET_CC, NULL)};
@@ -147,7 +150,7 @@ static fg_status compile(const job *j) {
                    "%s (%s) ends without an error, but makes no library: it is no C compiler",
                    argv[0], fg_settings[FG_SET_CC].name);
   TRY(machine_fault(j, argv[0], code, output));
-  add_places(j, output, sizeof text, text);
+  j->refused = add_places(j, output, sizeof text, text);
   return fg_fail(FG_ECOMPILER, "%s: %s refused it (exit %d):%s", j->name, argv[0], code, text);
 }
 
@@ -180,6 +183,7 @@ fg_status fg_host_cc_compile(const char *name, const fg_source *source, fg_code 
   TRY_OUT(read_library(&j, &made));
   *code = made;
 out:
+  code->refused = status == FG_ECOMPILER && j.refused;
   fg_host_dir_remove(&j.dir);
   return status;
 }

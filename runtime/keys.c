@@ -175,7 +175,7 @@ static bool is_cached(fg_context *c, const char *name) {
   const fg_entry *entry;
   fg_key key = {0};
   bool found = fg_kernel_key(c, name, &key) == FG_OK && fg_cache_get(c->cache, &key, &entry);
-  if (found) fg_entry_free(entry);
+  if (found) found = entry->code_n > 0, fg_entry_free(entry); /* none: it was refused */
   fg_key_free(&key);
   return found;
 }

@@ -25,6 +25,7 @@ typedef struct fg_cubin {
   int n_entries;
   fg_figures entry[FG_FIGURES_MAX];
   char warning[512]; /* the first warning of the compiler, "" = none */
+  bool refused;      /* it failed for the text or for the time that it took */
 } fg_cubin;
 
 /* Looks in FLASHGEN_NVRTC, on the loader's path, in $CUDA_HOME and /usr/local/cuda, once a process.

@@ -12,7 +12,12 @@
 #include <time.h>
 
 enum { TEXT_MAX = 1 << 20, STACK = 64 << 20 };
-enum { NVRTC_COMPILATION = 6, NVRTC_BUILTINS = 7, NVRTC_CANCELLED = 16 }; /* of its results */
+enum {
+  NVRTC_MEMORY = 1,
+  NVRTC_COMPILATION = 6,
+  NVRTC_BUILTINS = 7,
+  NVRTC_CANCELLED = 16
+}; /* of its results */
 
 /* Options in order, and the first NVRTC that takes each. ptxas's figures come with -v; no
  * fast-math: templates name the approximate instructions that they want. */
@@ -73,8 +78,11 @@ static int stop_when_late(void *payload, void *reserved) {
 }
 
 static fg_status take_cubin(job *j, fg_nvrtc_program p, const char *log) {
-  if (j->nvrtc->cubin_size(p, &j->cubin->size) || !(j->cubin->data = malloc(j->cubin->size)) ||
-      j->nvrtc->cubin(p, j->cubin->data))
+  if (j->nvrtc->cubin_size(p, &j->cubin->size))
+    return fg_fail(FG_ECOMPILER, "%s: NVRTC gave no cubin", j->name);
+  if (!(j->cubin->data = malloc(j->cubin->size)))
+    return fg_fail(FG_EMEMORY, "%s: no memory for its cubin", j->name);
+  if (j->nvrtc->cubin(p, j->cubin->data))
     return fg_fail(FG_ECOMPILER, "%s: NVRTC gave no cubin", j->name);
   fg_cubin_read_log(j->cubin, log);
   return FG_OK;
@@ -129,6 +137,7 @@ static fg_status compile_program(job *j, fg_nvrtc_program *p, char **log) {
   if ((result == NVRTC_COMPILATION || result == NVRTC_CANCELLED) && !j->late &&
       !strstr(*log, "error"))
     find_error(j, log);
+  j->cubin->refused = j->late;
   if (j->late)
     return fg_fail(FG_ECOMPILER, "%s: its compile took longer than %lld s (%s raises the limit)",
                    j->name, (long long)fg_setting_number(FG_SET_COMPILE_SECONDS),
@@ -136,6 +145,8 @@ static fg_status compile_program(job *j, fg_nvrtc_program *p, char **log) {
   if (result == NVRTC_BUILTINS)
     return fg_fail(FG_EENVIRONMENT, "%s lacks its builtins library, which lies beside it: %.*s",
                    j->nvrtc->path, (int)strcspn(*log, "\n"), *log);
+  if (result == NVRTC_MEMORY) return fg_fail(FG_EMEMORY, "%s: NVRTC ran out of memory", j->name);
+  j->cubin->refused = result == NVRTC_COMPILATION || result == NVRTC_CANCELLED;
   if (result)
     return fg_fail(FG_ECOMPILER, "%s: %s\n%.3000s", j->name, error_name(j->nvrtc, result), *log);
   return take_cubin(j, *p, *log);
@@ -174,6 +185,7 @@ fg_status fg_nvrtc_compile(const fg_nvrtc *nvrtc, const char *name, const char *
   if (failed) return fg_fail(FG_EMEMORY, "%s: no thread to compile it: %s", name, strerror(failed));
   pthread_join(thread, NULL);
   if (j.status != FG_OK) {
+    cubin->refused = result.refused;
     fg_cubin_free(&result);
     return fg_fail(j.status, "%s", j.error);
   }

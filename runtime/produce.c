@@ -1,9 +1,12 @@
 /* produce.c - from a plan to a loaded kernel: from a zoo, else through the cache, so that a warm
  * start runs no Lua and no compiler. */
+#define _GNU_SOURCE /* asprintf */
 #include "context.h"
 
 #include "point_formula.h"
+#include "setting.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +14,10 @@
 
 /* Sections of an entry's meta text. */
 static const char recipe_mark[] = "--- recipe\n", lines_mark[] = "--- lines\n";
+
+/* Of an entry that holds a refusal instead: the seconds that the compile could have taken, 0 if it
+ * was no question of time, and the sentence. */
+static const char refused_mark[] = "--- refused ";
 
 typedef struct {
   fg_op *op;
@@ -60,6 +67,38 @@ static double seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static void set_late(fg_op *op, const fg_plan *plan, bool late) {
+  for (int i = 0; i < op->n_candidates; i++)
+    if (!memcmp(&op->candidate[i].plan, plan, sizeof *plan))
+      atomic_store(&op->candidate[i].late, late);
+}
+
+/* What the compiler refused is kept in the kernel's place: each process that comes to it again
+ * would pay as much to hear the same. Late is what took as long as it may, whatever was said of it.
+ */
+static fg_status keep_refusal(double taken, fg_product *product) {
+  const int64_t limit = fg_setting_number(FG_SET_COMPILE_SECONDS);
+  const int n = asprintf(&product->meta, "%s%" PRId64 "\n%s", refused_mark,
+                         taken >= (double)limit ? limit : 0, fg_error());
+  if (n >= 0) return FG_OK;
+  product->meta = NULL;
+  return fg_fail(FG_EMEMORY, "no memory for a refusal");
+}
+
+static int64_t limit_of(const fg_entry *entry) {
+  return strtoll(entry->meta + strlen(refused_mark), NULL, 10);
+}
+
+/* The sentence of a refusal that an entry holds; NULL: it holds a kernel, or a refusal for the lack
+ * of time that there is now. */
+static const char *refusal_of(const fg_entry *entry) {
+  const size_t n = strlen(refused_mark);
+  if (strncmp(entry->meta, refused_mark, n)) return NULL;
+  const char *sentence = strchr(entry->meta + n, '\n');
+  bool in_time = limit_of(entry) && fg_setting_number(FG_SET_COMPILE_SECONDS) > limit_of(entry);
+  return sentence && !in_time ? sentence + 1 : NULL;
+}
+
 /* A producer: expands and compiles. */
 static fg_status make_kernel(void *context, fg_product *product) {
   order *o = context;
@@ -74,7 +113,15 @@ static fg_status make_kernel(void *context, fg_product *product) {
   if (status != FG_OK) return status;
   TRY_OUT(check_compiler(c));
   double start = seconds();
-  TRY_OUT(fg_compile(c->device->arch, o->name, source, &code));
+  status = fg_compile(c->device->arch, o->name, source, &code);
+  const double taken = seconds() - start;
+  set_late(o->op, &o->variant->plan,
+           status != FG_OK && taken >= (double)fg_setting_number(FG_SET_COMPILE_SECONDS));
+  if (status == FG_ECOMPILER && code.refused) {
+    status = keep_refusal(taken, product);
+    goto out;
+  }
+  TRY_OUT(status);
   fg_context_tell(c, FG_COMPILE, "%s: %.3f s, %zu bytes", o->name, seconds() - start, code.size);
   fg_context_remember(c);
   TRY_OUT(print_meta(source, &code, !strcmp(c->device->arch, "host"), &product->meta));
@@ -147,6 +194,11 @@ static fg_status load_code(fg_kernel *k, const fg_code *code) {
 }
 
 static fg_status load_entry(fg_kernel *k, const fg_entry *entry) {
+  const char *why = refusal_of(entry);
+  if (why) {
+    set_late(k->op, &k->variant.plan, limit_of(entry) > 0);
+    return fg_fail(FG_ECOMPILER, "%s", why);
+  }
   const fg_code code = {.data = (void *)entry->code, .size = entry->code_n};
   TRY(read_meta(entry->meta, k));
   return load_code(k, &code);
@@ -189,11 +241,12 @@ static fg_status from_cache(fg_kernel *k) {
     status = fg_op_missing(k->op, k->name, k->name);
     goto out;
   }
-  status = load_entry(k, entry);
+  const bool refused = refusal_of(entry);
+  status = load_entry(k, entry); /* which fails for a refusal that no longer counts */
   fg_entry_free(entry);
   k->from_cache = !o.produced;
-  if (status != FG_OK && status != FG_EMEMORY && status != FG_ECUDA && !o.produced && c->jit)
-    status = make_again(k, &o, &key);
+  const bool spoilt = status != FG_OK && status != FG_EMEMORY && status != FG_ECUDA;
+  if (spoilt && !refused && !o.produced && c->jit) status = make_again(k, &o, &key);
 out:
   fg_key_free(&key);
   return status;

@@ -101,7 +101,8 @@ START_TEST(test_family_refused) {
 }
 END_TEST
 
-/* None compiles: the last one's failure, and each call tries all again. */
+/* None compiles: the last one's failure. What was refused for its text is kept with the reason: no
+ * later call and no other process compiles it again. */
 START_TEST(test_all_refused) {
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
   templates_change("attention/simt_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
@@ -115,10 +116,20 @@ START_TEST(test_all_refused) {
     ck_assert_ptr_nonnull(strstr(fg_error(), "attn_fwd-bf16-d8.simt-"));
     if (!plans) plans = api_compiled("compiler");
     ck_assert_int_gt(plans, 2);
-    ck_assert_int_eq(api_compiled("compiler"), again * plans);
+    ck_assert_int_eq(api_compiled("compiler"), plans);
+    api_counts(context, (again - 1) * plans, 0, 0, 0);
   }
+  fg_close(context);
+  char said[1024];
+  snprintf(said, sizeof said, "%s", fg_error());
+  ck_assert_ptr_nonnull(strstr(said, "kernel.c:"));
+  fg_config config = api_config("other-cache");
+  GOOD(fg_open(&config, &context));
+  FAILS(FG_ECOMPILER, said,
+        fg_select(api_define(context, "head_dim=8"), &api_shape, NULL, &kernel));
+  ck_assert_int_eq(api_compiled("compiler"), plans);
+  api_counts(context, plans + 1, 0, 0, 0); /* and the list of plans */
   ck_assert_ptr_eq(kernel, untouched);
-  api_counts(context, 0, 0, 0, 0);
   fg_close(context);
 }
 END_TEST
@@ -137,6 +148,27 @@ START_TEST(test_late) {
   ck_assert_int_eq(api_compiled("late"), 3);
   api_counts(context, 0, 0, 0, 0);
   fg_close(context);
+}
+END_TEST
+
+/* Lateness is kept with the time that there was: more of it is another try. What a compiler says of
+ * no line of the text is not kept. */
+START_TEST(test_late_again) {
+  static const char *const said[] = {"echo kernel.c:1:1: error: x", "echo something else"};
+  fg_kernel *kernel = NULL;
+  char script[128];
+  snprintf(script, sizeof script, "%s; sleep 1.1; exit 1", said[_i]);
+  setenv("FLASHGEN_COMPILE_SECONDS", "1", 1);
+  api_compiler("late", "compiler 1.0", script);
+  for (int n = 1; n <= 3; n++) {
+    if (n == 3) setenv("FLASHGEN_COMPILE_SECONDS", "2", 1);
+    fg_context *context = api_open("cache");
+    FAILS(FG_ECOMPILER, "refused it (exit 1)",
+          fg_select(api_define(context, "head_dim=8 family=mma"), &api_shape, NULL, &kernel));
+    const int compiled = api_compiled("late");
+    ck_assert_msg(n == 3 ? compiled > 2 : compiled == (_i ? n : 1), "%d: %d", n, compiled);
+    fg_close(context);
+  }
 }
 END_TEST
 
@@ -170,6 +202,7 @@ int main(void) {
   tcase_add_test(cases, test_family_refused);
   tcase_add_test(cases, test_all_refused);
   tcase_add_test(cases, test_late);
+  tcase_add_loop_test(cases, test_late_again, 0, 2);
   tcase_add_test(cases, test_other_failures_stand);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
