@@ -16,7 +16,7 @@ local masks = {
   { "q % 2 == 0" }, { "q == k" }, { "q != k" }, { "k > p" }, { "k >= p - 10" }, { "k <= p || k < 8" },
   { "k < 8 || k > nk - 8" }, { "hk == 0 || k <= p" }, { "abs(q - k) < 9" }, { "q / 16 == k / 16" },
   { "p / 64 == k / 64 && k <= p" }, { "k <= p && k % 2 == q % 2" }, { "ids[b, k] == 1", "ids" },
-  { "ids[b, q] == ids[b, k]", "ids" }, { "k < ids[b, 0]", "ids" }, { "min(q, 100) >= k" }, { "max(k, 7) <= p" },
+  { "ids[b, q] == ids[b, k]", "ids" }, { "k < ids[b, 0]", "ids" }, { "k >= ids[b, 0] && k < ids[b, 1]", "ids" }, { "min(q, 100) >= k" }, { "max(k, 7) <= p" },
   { "k * k <= q * 3" }, { "k < 0 - 1" }, { "p < 0 || k <= p" }, { "k >= nk - nq && k <= p" },
   { "given(k <= p, k <= p && ids[b, k] == 1)", "ids" }, { "float(k) <= float(p) * 0.5" }, { "floor(cap) < k", "cap" },
   { "causal" }, { "window(20, 3)" }, { "chunked(48)" },

@@ -188,7 +188,7 @@ END
   fails "STATIC is for EMBED" "${configure[@]}" "-DMORE=ARCHS;host;STATIC"
   fails "not understood: PLAN" "${configure[@]}" "-DMORE=ARCHS;host;FILTER;*;PLAN;1"
   says "" "${configure[@]}" "-DMORE=ARCHS;host;FILTER;attn_fwd-*-causal.*"
-  says "variants: " cmake --build dir/build -v
+  says "variant: " cmake --build dir/build -v
   [ -n "$(ls dir/build/kernels.zoo/attn_fwd-*-causal.*.host.so)" ] || die "no kernel was made"
 }
 
