@@ -72,9 +72,9 @@ double (*oracle_round(fg_elem dtype))(double);
  * which a NaN fails. */
 double oracle_error(int64_t n, const double *x, const double *ref, const double *rss);
 
-/* max |x - ref| / (1e-4 + 1e-6 |ref|): an LSE is right up to 1. Equal infinities count 0, any other
- * value that is not finite gives INFINITY. */
-double oracle_lse_excess(int64_t n, const double *x, const double *ref);
+/* |x - ref| where it is worst beside its limit there, 1e-4 + 1e-6 |ref|, both in the unit of LSE
+ * itself. Equal infinities count 0, any other value that is not finite gives INFINITY. */
+double oracle_lse_error(int64_t n, const double *x, const double *ref, double *limit);
 
 /* The largest error that counts as right, by the dtype of the *spec*: a gradient kept in float32
  * was still made from 16-bit P and dS. */

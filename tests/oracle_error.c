@@ -52,12 +52,14 @@ double oracle_error(int64_t n, const double *x, const double *ref, const double 
   return difference == 0 ? 0 : sqrt(difference / fmax(norm, terms));
 }
 
-double oracle_lse_excess(int64_t n, const double *x, const double *ref) {
-  double excess = 0;
+double oracle_lse_error(int64_t n, const double *x, const double *ref, double *limit) {
+  double error = 0;
+  *limit = 1e-4;
   for (int64_t i = 0; i < n; i++) {
     if (isinf(x[i]) && x[i] == ref[i]) continue;
     if (!isfinite(x[i]) || !isfinite(ref[i])) return INFINITY;
-    excess = fmax(excess, fabs(x[i] - ref[i]) / (1e-4 + 1e-6 * fabs(ref[i])));
+    double own = fabs(x[i] - ref[i]), most = 1e-4 + 1e-6 * fabs(ref[i]);
+    if (own / most > error / *limit) error = own, *limit = most;
   }
-  return excess;
+  return error;
 }

@@ -195,9 +195,9 @@ static void compare(const run_case *c, const char *name, const judge *j, int64_t
               {"dv", r->dv, r->dv_rss}, {"dbias", r->dbias, r->dbias_rss}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     if (strcmp(rows[i].name, name)) continue;
+    double limit = oracle_limit(c->dtype);
     double error = rows[i].rss ? oracle_error(n, x, rows[i].ref, rows[i].rss)
-                               : oracle_lse_excess(n, x, rows[i].ref);
-    double limit = rows[i].rss ? oracle_limit(c->dtype) : 1;
+                               : oracle_lse_error(n, x, rows[i].ref, &limit);
     ck_assert_msg(error <= limit, "%s: error %g, limit %g", name, error, limit);
     return;
   }

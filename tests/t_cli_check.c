@@ -134,7 +134,8 @@ START_TEST(wrong_numbers) {
       program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.");
-  program_says(r.out, "\n      first wrong at b=1 h=2 hk=1 nq=21 nk=40\n");
+  program_says(r.out, "\n      first wrong at b=1 h=2 hk=1 nq=21 nk=40: o[0, ");
+  program_says(r.out, ", the furthest off of 672 elements\n");
   program_says(r.out, "\nPASS  attn_bwd-bf16-d16.");
   program_says(r.out, "\n2 variants, 2 cases, seed 7: 0 failed, 1 wrong\n");
   r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
@@ -151,6 +152,55 @@ START_TEST(not_a_number) {
   ck_assert_int_eq(r.code, 4);
   is_json(r.out);
   program_says(r.out, "\"o\": {\"error\": null, ");
+  program_says(r.out, "nq=21 nk=40: o[0, 0, 0, 0] is NaN, expected ");
+  program_says(r.out, ", the first of 672 of 672 elements that are not finite\"");
+}
+END_TEST
+
+/* Numbers that are wrong with and without tile skipping say nothing of a bound, in families too
+ * whose sums have no fixed order. */
+START_TEST(wrong_in_both) {
+  plant("attention/wgmma_forward.cut", "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
+        "const float scale = 0.0f / 0.0f;");
+  program_result r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 "
+                                                  "h=1 nq=130 nk=300 -q");
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, "nq=130 nk=300: o[0, 0, 0, 0] is NaN, expected ");
+  ck_assert_int_eq(program_count(r.out, "bound"), 0);
+  plant("attention/wgmma_forward.cut", "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
+        "const float scale = 1.1f * fabsf(p.scale);");
+  r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 h=1 nq=130 "
+                                   "nk=300 -q");
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, ", the furthest off of 8320 elements\n");
+}
+END_TEST
+
+/* A gradient whose terms cancel is small beside them, so that nothing at all would count as near.
+ */
+START_TEST(nothing_is_written_but_zeros) {
+  static const char words[] = "check family=simt head_dim=16 pass=backward bias=grad "
+                              "bias_dims=[h,q] -q " SMALL;
+  program_gives(0, words);
+  plant("attention/simt_backward.cut", "sum[r] += $(value);", "sum[r] += 0.0f * $(value);");
+  program_result r = program_run(&with_templates, words);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, ": dbias[0, 1, 18, 0] is 0, expected ");
+  program_says(r.out, " elements, which are all 0\n");
+}
+END_TEST
+
+/* lse's error is a difference of its own unit, and its limit depends on the row. */
+START_TEST(lse_in_its_unit) {
+  plant("attention/simt_forward.cut", "+ q), $(norm.second));", "+ q), 0.0625f + $(norm.second));");
+  program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, "  lse 6.2e-02 (");
+  program_says(r.out, "% of 1.0e-04)\n");
+  program_says(r.out, ": lse[0, ");
+  r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
+  program_says(r.out, "\"lse\": {\"error\": 0.062");
+  program_says(r.out, ", \"limit\": 0.00010");
 }
 END_TEST
 
@@ -200,7 +250,8 @@ END_TEST
 
 /* A kernel that ends its process takes no other with it. */
 START_TEST(a_crash) {
-  plant("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))", "if (D == 16) abort(); if (lane == 0)");
+  plant("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))",
+        "if (D == 16) abort(); if (lane == 0)");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=8,16,24 -q -j 1 " SMALL);
   ck_assert_int_eq(r.code, 1);
@@ -306,6 +357,9 @@ int main(void) {
   tcase_add_test(tests, caps_beside_unskipped);
   tcase_add_test(tests, wrong_index);
   tcase_add_test(tests, not_a_number);
+  tcase_add_test(tests, wrong_in_both);
+  tcase_add_test(tests, nothing_is_written_but_zeros);
+  tcase_add_test(tests, lse_in_its_unit);
   tcase_add_test(tests, a_race);
   tcase_add_test(tests, no_c);
   tcase_add_test(tests, many_errors);

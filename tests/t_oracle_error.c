@@ -19,16 +19,25 @@ START_TEST(test_error) {
 }
 END_TEST
 
-START_TEST(test_lse_excess) {
+/* The error, where it is what counts as right so many times. */
+static double lse_error(const double *x, const double *ref, double times) {
+  double limit, error = oracle_lse_error(2, x, ref, &limit);
+  if (times > 0) ck_assert_double_eq_tol(error / limit, times, 1e-8);
+  return error;
+}
+
+START_TEST(test_lse_error) {
   const double ref[] = {1000, -INFINITY}, off[] = {1000 + 2.2e-3, -INFINITY};
   const double finite[] = {1000, -1e30}, other[] = {1000, INFINITY}, nan[] = {NAN, -INFINITY};
-  ck_assert_double_eq(oracle_lse_excess(2, ref, ref), 0);
-  ck_assert_double_eq_tol(oracle_lse_excess(2, off, ref), 2, 1e-8);
-  ck_assert_double_eq(oracle_lse_excess(2, finite, ref), INFINITY);
-  ck_assert_double_eq(oracle_lse_excess(2, ref, finite), INFINITY);
-  ck_assert_double_eq(oracle_lse_excess(2, other, ref), INFINITY);
-  ck_assert_double_eq(oracle_lse_excess(2, nan, ref), INFINITY);
-  ck_assert_double_eq(oracle_lse_excess(2, nan, nan), INFINITY);
+  const double twice[] = {1000 + 3.3e-3, 0}, small[] = {1000, 0};
+  ck_assert_double_eq(lse_error(ref, ref, 0), 0);
+  ck_assert_double_eq_tol(lse_error(off, ref, 2), 2.2e-3, 1e-12);
+  ck_assert_double_eq_tol(lse_error(twice, small, 3), 3.3e-3, 1e-12);
+  ck_assert_double_eq(lse_error(finite, ref, 0), INFINITY);
+  ck_assert_double_eq(lse_error(ref, finite, 0), INFINITY);
+  ck_assert_double_eq(lse_error(other, ref, 0), INFINITY);
+  ck_assert_double_eq(lse_error(nan, ref, 0), INFINITY);
+  ck_assert_double_eq(lse_error(nan, nan, 0), INFINITY);
 }
 END_TEST
 
@@ -57,7 +66,7 @@ int main(void) {
   Suite *suite = suite_create("oracle_error");
   TCase *cases = tcase_create("oracle_error");
   tcase_add_test(cases, test_error);
-  tcase_add_test(cases, test_lse_excess);
+  tcase_add_test(cases, test_lse_error);
   tcase_add_test(cases, test_limits);
   tcase_add_test(cases, test_round);
   tcase_add_test(cases, test_mask_names);

@@ -5,6 +5,7 @@
 #include "problem.h"
 #include "verify_formula.h"
 #include "verify_skip.h"
+#include "verify_wrong.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -47,11 +48,8 @@ static double draw(const bench *b, const char *name, uint64_t *state) {
 /* Tensors are stored b n h d, the oracle's arrays b h n d: copies one to the other, whichever way.
  * Those without a head axis behind the rows are alike. */
 static void reorder(const bench *b, int tensor, int to_oracle, float *stored, double *ordered) {
-  const fg_recipe *r = b->problem->recipe;
-  const char *axes = r->tensor[tensor].axes;
-  int64_t e[4] = {1, 1, 1, 1};
-  for (int a = 0; axes[a]; a++) e[a] = fg_recipe_extent(r, axes[a], &b->problem->shape);
-  int swap = r->tensor[tensor].slot < 0 && (axes[2] == 'h' || axes[2] == 'g');
+  int64_t e[4];
+  const bool swap = verify_wrong_swapped(b->problem->recipe, tensor, &b->problem->shape, e);
   for (int64_t i = 0; i < e[0]; i++)
     for (int64_t j = 0; j < e[1]; j++)
       for (int64_t k = 0; k < e[2]; k++) {
@@ -154,7 +152,7 @@ static fg_status run_oracle(bench *b, const fg_variant *v, int plain) {
 }
 
 /* Where the oracle has an output, its rss and the unfused one. */
-static void find_result(bench *b, const char *name, const double **ref, const double **rss,
+static void find_result(const bench *b, const char *name, const double **ref, const double **rss,
                         const double **plain) {
   const struct {
     const char *name;
@@ -179,28 +177,46 @@ static double limit_of(const fg_variant *v, fg_elem elem) {
   return own > spec ? own : spec;
 }
 
+/* An output's values, in the oracle's order. */
+static fg_status get(bench *b, int tensor) {
+  const int64_t n = fg_problem_count(b->problem, tensor);
+  float *stored = malloc(((size_t)n + 1) * sizeof *stored);
+  if (!stored) return fg_fail(FG_EMEMORY, "no memory for outputs");
+  fg_status status = fg_problem_get(b->problem, tensor, stored);
+  reorder(b, tensor, 1, stored, b->value[tensor]);
+  free(stored);
+  return status;
+}
+
+/* An output's error, from values in the oracle's order. */
+static verify_error measure(const bench *b, const fg_variant *v, int tensor, const double *x) {
+  const fg_recipe_tensor *t = &b->problem->recipe->tensor[tensor];
+  const double *ref = NULL, *rss = NULL, *plain = NULL;
+  const int64_t n = fg_problem_count(b->problem, tensor);
+  find_result(b, t->name, &ref, &rss, &plain);
+  verify_error e = {.own_unit = !rss, .limit = limit_of(v, t->elem)};
+  snprintf(e.name, sizeof e.name, "%s", t->name);
+  e.error = rss ? oracle_error(n, x, ref, rss) : oracle_lse_error(n, x, ref, &e.limit);
+  if (rss && verify_wrong_blank(n, t->elem, x, ref, rss)) e.error = 1; /* of what it should be */
+  e.plain = plain ? oracle_error(n, plain, ref, rss) : 0;
+  return e;
+}
+
 static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
   const fg_recipe *r = b->problem->recipe;
   *verdict = (verify_verdict){.pass = 1};
   for (int i = 0; i < r->n_tensors; i++) {
+    const double *ref = NULL, *rss, *plain;
     if (!r->tensor[i].output) continue;
-    const double *ref = NULL, *rss = NULL, *plain = NULL;
+    TRY(get(b, i));
     verify_error *e = &verdict->tensor[verdict->n++];
-    int64_t n = fg_problem_count(b->problem, i);
-    *e = (verify_error){0};
-    snprintf(e->name, sizeof e->name, "%s", r->tensor[i].name);
+    *e = measure(b, v, i, b->value[i]);
+    if (e->error <= e->limit) continue;
+    verdict->pass = 0;
     find_result(b, e->name, &ref, &rss, &plain);
-    float *stored = malloc(((size_t)n + 1) * sizeof *stored);
-    if (!stored) return fg_fail(FG_EMEMORY, "no memory for outputs");
-    fg_status status = fg_problem_get(b->problem, i, stored);
-    reorder(b, i, 1, stored, b->value[i]);
-    free(stored);
-    if (status != FG_OK) return status;
-    e->limit = rss ? limit_of(v, r->tensor[i].elem) : 1;
-    e->error =
-        rss ? oracle_error(n, b->value[i], ref, rss) : oracle_lse_excess(n, b->value[i], ref);
-    e->plain = plain ? oracle_error(n, plain, ref, rss) : 0;
-    if (!(e->error <= e->limit)) verdict->pass = 0;
+    if (!*verdict->wrong)
+      verify_wrong_tell(r, i, &b->problem->shape, b->value[i], ref, sizeof verdict->wrong,
+                        verdict->wrong);
   }
   return FG_OK;
 }
@@ -211,6 +227,18 @@ static void find_reason(const bench *b, const fg_variant *v, verify_verdict *ver
   if (!verdict->pass && fg_point_elem(&v->point) == FG_ELEM_F16 && most > 65504)
     snprintf(verdict->reason, sizeof verdict->reason,
              "dS reaches %.3g, beyond f16's range of 65504", most);
+}
+
+/* Is what the kernel without tile skipping gives wrong too? Then no bound is to blame. */
+static fg_status wrong_without(const bench *b, const fg_variant *v, int tensor, float *whole,
+                               bool *wrong) {
+  double *x = malloc(((size_t)fg_problem_count(b->problem, tensor) + 1) * sizeof *x);
+  if (!x) return fg_fail(FG_EMEMORY, "no memory for outputs");
+  reorder(b, tensor, 1, whole, x);
+  const verify_error e = measure(b, v, tensor, x);
+  *wrong = !(e.error <= e.limit);
+  free(x);
+  return FG_OK;
 }
 
 static fg_status compare_tensor(bench *b, const fg_variant *v, const fg_problem *again, int tensor,
@@ -225,8 +253,11 @@ static fg_status compare_tensor(bench *b, const fg_variant *v, const fg_problem 
   find_result(b, t->name, &ref, &rss, &plain);
   TRY_OUT(fg_problem_get(b->problem, tensor, ours));
   TRY_OUT(fg_problem_get(again, fg_problem_find(again, t->name), whole));
-  if (!verify_skip_equal(t->name, n, ours, whole, rss, rss ? limit_of(v, t->elem) : 1,
-                         verify_skip_exact(v), sizeof verdict->skipping, verdict->skipping))
+  bool wrong = false;
+  if (!verdict->pass) TRY_OUT(wrong_without(b, v, tensor, whole, &wrong));
+  if (!wrong &&
+      !verify_skip_equal(t->name, n, ours, whole, rss, limit_of(v, t->elem), verify_skip_exact(v),
+                         sizeof verdict->skipping, verdict->skipping))
     verdict->pass = 0;
 out:
   free(ours);

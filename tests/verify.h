@@ -36,10 +36,13 @@ typedef struct verify_number {
 } verify_number;
 
 /* One output tensor: its error, what counts as right, and what a plain unfused computation in the
- * spec's dtype would give (0 for lse, which is float32 in both). */
+ * spec's dtype would give (0 for lse, which is float32 in both). Errors are relative to the whole
+ * tensor (oracle_error) but for those in lse's own unit: of its worst element, with the limit
+ * there. */
 typedef struct verify_error {
   char name[40];
   double error, limit, plain;
+  bool own_unit;
 } verify_error;
 
 enum { VERIFY_MAX = 16 };
@@ -48,6 +51,7 @@ typedef struct verify_verdict {
   verify_error tensor[VERIFY_MAX];
   int pass;
   char reason[96];    /* what of the numbers a kernel cannot hold, where it is wrong; "" */
+  char wrong[320];    /* the element of the first wrong output, a sentence; "": none is wrong */
   char skipping[384]; /* how skipping tiles changed a result, a sentence; "": it did not */
 } verify_verdict;
 

@@ -70,9 +70,11 @@ static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
   if (!worst->n) *worst = *v;
   for (int i = 0; i < v->n; i++) {
     verify_error *w = &worst->tensor[i];
+    const verify_error *e = &v->tensor[i];
+    const double plain = e->plain > w->plain ? e->plain : w->plain;
     /* a NaN is worst, and stays */
-    if (w->error <= w->error && !(v->tensor[i].error <= w->error)) w->error = v->tensor[i].error;
-    if (v->tensor[i].plain > w->plain) w->plain = v->tensor[i].plain;
+    if (w->error <= w->error && !(e->error / e->limit <= w->error / w->limit)) *w = *e;
+    w->plain = plain;
   }
 }
 
@@ -83,8 +85,11 @@ static void tell_wrong(const fg_variant *variant, const fg_shape *s, const verif
                    "first wrong at b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64
                    " nk=%" PRId64,
                    s->b, s->h, s->hk, s->nq, s->nk);
-  if (*verdict->reason) snprintf(o->text + n, sizeof o->text - (size_t)n, ": %s", verdict->reason);
-  if (!*verdict->skipping || *verdict->reason) return;
+  if (!*verdict->skipping || *verdict->reason) {
+    snprintf(o->text + n, sizeof o->text - (size_t)n, ": %s%s%s", verdict->wrong,
+             *verdict->wrong && *verdict->reason ? "; " : "", verdict->reason);
+    return;
+  }
   bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
   snprintf(o->text + n, sizeof o->text - (size_t)n, ": %s: %s", verdict->skipping,
            stated ? "the range of given(range, test) does not hold wherever its test does"
@@ -149,13 +154,15 @@ static const char *verdict_word(const outcome *o, int died) {
   return died || o->status != FG_OK || o->wrong ? "FAIL" : "PASS";
 }
 
-/* One line a variant: the worst error of each output, as the number and as a share of its limit;
- * with -v what a plain unfused computation in the same dtype would have. */
+/* One line a variant: the worst error of each output, as the number and as a share of its limit,
+ * which is told where it depends on the element; with -v what a plain unfused computation in the
+ * same dtype would have. */
 static void print_row(const job *j, const char *name, const outcome *o, int died) {
   printf("%s  %-*s", verdict_word(o, died), j->width, name);
   for (int i = 0; i < o->worst.n; i++) {
     const verify_error *e = &o->worst.tensor[i];
     printf("  %s %.1e (%.0f%%", e->name, e->error, 100 * e->error / e->limit);
+    if (e->own_unit) printf(" of %.1e", e->limit);
     if (j->c->verbose && e->plain > 0) printf(", unfused %.1e", e->plain);
     printf(")");
   }
