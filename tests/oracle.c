@@ -103,9 +103,10 @@ static int is_visible(const oracle_problem *x, place at, int64_t k) {
   return oracle_formula_value(x->mask, name) != 0;
 }
 
-/* The score after bias and mask, math.md section 1. */
-static double score(const oracle_problem *x, place at, int64_t k) {
+/* The score after bias and mask, math.md section 1. Counts what the mask shows. */
+static double score(const oracle_problem *x, place at, int64_t k, int64_t *seen) {
   if (!is_visible(x, at, k)) return -INFINITY;
+  ++*seen;
   double s = x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);
   if (x->score) {
     double name[ORACLE_NAMES];
@@ -116,11 +117,11 @@ static double score(const oracle_problem *x, place at, int64_t k) {
   return rounded(x, s);
 }
 
-/* p[0..nk) = softmax of the row; returns its LSE. */
-static double softmax_row(const oracle_problem *x, place at, double *p) {
+/* p[0..nk) = softmax of the row; returns its LSE. Adds the keys that it sees to *seen. */
+static double softmax_row(const oracle_problem *x, place at, double *p, int64_t *seen) {
   double max = -INFINITY, sum = 0;
   for (int64_t k = 0; k < x->nk; k++) {
-    p[k] = score(x, at, k);
+    p[k] = score(x, at, k, seen);
     if (!(p[k] <= max)) max = p[k]; /* so that a NaN stays one */
   }
   if (max == -INFINITY) {
@@ -136,7 +137,7 @@ static double softmax_row(const oracle_problem *x, place at, double *p) {
 
 static void forward_row(const oracle_problem *x, place at, double *p, oracle_result *r) {
   int64_t out = at.row * x->dv;
-  r->lse[at.row] = softmax_row(x, at, p);
+  r->lse[at.row] = softmax_row(x, at, p, &r->seen);
   for (int64_t k = 0; k < x->nk; k++) {
     const double *v = x->v + (at.kv * x->nk + k) * x->dv;
     if (p[k] != 0) accumulate(x->dv, p[k], p[k], v, r->o + out, r->o_rss + out);
@@ -149,6 +150,7 @@ int oracle_forward(const oracle_problem *x, oracle_result *r) {
   int ok = renew(&p, x->nk) && renew(&r->o, rows * x->dv) && renew(&r->o_rss, rows * x->dv) &&
            renew(&r->lse, rows);
   if (ok) {
+    r->seen = 0;
     for (int64_t row = 0; row < rows; row++) forward_row(x, place_of(x, row), p, r);
     finish(x, rows * x->dv, r->o, r->o_rss);
   }
@@ -167,7 +169,8 @@ typedef struct scratch {
  * unfused softmax backward computes, so that it also holds in a rounded dtype. */
 static double delta_row(const oracle_problem *x, place at, const double *dout, scratch *t) {
   double delta = x->o ? dot(x->dv, dout, x->o + at.row * x->dv) : 0;
-  softmax_row(x, at, t->p);
+  int64_t seen = 0;
+  softmax_row(x, at, t->p, &seen);
   for (int64_t k = 0; k < x->nk; k++) {
     if (t->p[k] == 0) continue;
     t->dp[k] = rounded(x, dot(x->dv, dout, x->v + (at.kv * x->nk + k) * x->dv));

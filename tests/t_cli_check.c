@@ -120,11 +120,14 @@ END_TEST
 START_TEST(json) {
   program_result r = program_gives(0, "check family=simt head_dim=16 dtype=f16 --seed 3 --json -q");
   is_json(r.out);
-  program_says(r.out, "{\"schema\": 1, \"device\": \"host\", \"seed\": 3, \"results\": [\n"
-                      "  {\"name\": \"attn_fwd-f16-d16.simt-q16-k32-w4.host\", \"result\": "
-                      "\"PASS\", \"cases\": 5, \"signal\": 0, \"text\": \"\", \"errors\": {\"o\": "
-                      "{\"error\": ");
-  program_says(r.out, "], \"variants\": 1, \"cases\": 5, \"failed\": 0, \"wrong\": 0}\n");
+  program_says(
+      r.out,
+      "{\"schema\": 1, \"device\": \"host\", \"seed\": 3, \"results\": [\n"
+      "  {\"name\": \"attn_fwd-f16-d16.simt-q16-k32-w4.host\", \"result\": "
+      "\"PASS\", \"cases\": 5, \"signal\": 0, \"seen\": 1, \"text\": \"\", \"errors\": {\"o\": "
+      "{\"error\": ");
+  program_says(r.out,
+               "], \"variants\": 1, \"cases\": 5, \"failed\": 0, \"wrong\": 0, \"empty\": 0}\n");
 }
 END_TEST
 
@@ -196,7 +199,7 @@ START_TEST(lse_in_its_unit) {
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "  lse 6.2e-02 (");
-  program_says(r.out, "% of 1.0e-04)\n");
+  program_says(r.out, "% of 1.0e-04)  sees 100% of pairs\n");
   program_says(r.out, ": lse[0, ");
   r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   program_says(r.out, "\"lse\": {\"error\": 0.062");
@@ -284,6 +287,109 @@ START_TEST(wrong_ranges) {
 }
 END_TEST
 
+/* Integers are drawn where something depends on them: a range that does not hold, or a bound that
+ * is one off, shows under each seed. */
+START_TEST(wrong_ranges_of_lengths) {
+#define LENGTHS "family=simt head_dim=16 inputs.n=i32[b] -q --seed"
+  for (int seed = 1; seed <= 3; seed++) {
+    program_result r = program_gives(4, "check mask=given(k<n[b],k<=n[b]) " LENGTHS " %d", seed);
+    program_says(r.out, ": the range of given(range, test) does not hold wherever its test does\n");
+    program_gives(0, "check mask=given(k<=n[b],k<n[b]) " LENGTHS " %d", seed);
+  }
+  plant("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\")",
+        "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\") .. \" - 1\"");
+  for (int seed = 1; seed <= 3; seed++) {
+    program_result r = program_run(&with_templates, "check mask=k<n[b] " LENGTHS " %d", seed);
+    ck_assert_int_eq(r.code, 4);
+    program_says(r.out, ": a bound that flashgen derives from the mask is wrong\n");
+  }
+}
+END_TEST
+
+/* The share of pairs that a mask shows, in percent. */
+static double sees(const char *words) {
+  program_result r = program_gives(0, "check family=simt head_dim=16 -q --seed 5 %s", words);
+  const char *at = strstr(r.out, "  sees ");
+  ck_assert_ptr_nonnull(at);
+  return strtod(at + strlen("  sees "), NULL);
+}
+
+/* Whatever integers are used for, some pairs are seen and some are not, and indices stay in their
+ * tensors. */
+START_TEST(integers_by_use) {
+  static const char *const words[] = {
+      "mask=k<n[b] inputs.n=i32[b]",
+      "mask=k<16*n[b] inputs.n=i32[b]",
+      "mask=k/16<n[b,h] inputs.n=i32[b,h]",
+      "mask=prefix(n[b]) inputs.n=i32[b]",
+      "mask=k==n[b,q]||n[b,q]<q inputs.n=i32[b,q]",
+      "mask=document(ids) inputs.ids=i32[b,k]",
+      "mask=q_ids[b,q]==k_ids[b,k] inputs.q_ids=i32[b,q] inputs.k_ids=i32[b,k]",
+      "mask=document(starts,ends) inputs.starts=i32[b,k] inputs.ends=i32[b,k]",
+      "mask=ids[k]>=0&&ids[k]>=ids[q*nk/nq] inputs.ids=i32[k]",
+      "mask=use[b,k]!=0 inputs.use=i32[b,k]",
+      "mask=kind[h]==3||k<=p inputs.kind=i32[h]",
+      "mask=k<n[group[b]] inputs.n=i32[3] inputs.group=i32[b]",
+  };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const double share = sees(words[i]);
+    ck_assert_msg(share > 5 && share < 98, "%s: sees %g%%", words[i], share);
+  }
+  sees("score=s+t[map[q],k-start[b]+8] inputs.t=f32[17,nk+16] inputs.map=i32[q] "
+       "inputs.start=i32[b]");
+  sees("score=s+t[h,i] inputs.t=f32[h,7] inputs.i=int");
+  ck_assert_double_eq(sees("mask=full"), 100);
+}
+END_TEST
+
+/* A mask that shows nothing leaves nothing to judge, which is not right numbers. */
+START_TEST(nothing_seen) {
+  program_result r =
+      program_gives(1, "check family=simt head_dim=8,16 mask=k<n inputs.n=int n=0 -q");
+  ck_assert_int_eq(program_count(r.out, "EMPTY  attn_fwd-bf16-d"), 2);
+  program_says(r.out,
+               "  sees 0% of pairs\n      the mask shows no pair of a row and a key in any of "
+               "5 cases, so that nothing was judged: give inputs that show some, as NAME=X or "
+               "--in NAME=FILE\n");
+  program_says(r.out, ": 0 failed, 0 wrong, 2 empty\n");
+  r = program_gives(1, "check family=simt head_dim=8 mask=k<n inputs.n=int n=0 -q --json");
+  is_json(r.out);
+  program_says(r.out,
+               "\"result\": \"EMPTY\", \"cases\": 5, \"signal\": 0, \"seen\": 0, \"text\": ");
+  program_says(r.out, "\"wrong\": 0, \"empty\": 1}\n");
+  r = program_gives(1, "check family=simt head_dim=8 score=s+log(0.0*k) -q");
+  program_says(r.out, "EMPTY");
+  program_says(r.out,
+               "      the exact outputs are 0 in all of 5 cases, so that nothing was judged\n");
+  program_gives(0, "check family=simt head_dim=8 b=1 h=1 nq=5 nk=0 -q");
+}
+END_TEST
+
+/* Values of an input from a file, which fits every shape. */
+START_TEST(values_of_a_file) {
+  static const char words[] = "check family=simt head_dim=16 mask=k<n[b] inputs.n=i32[b] h=1 nq=20 "
+                              "nk=50 -q --in n=n.npy";
+  static const int32_t lengths[] = {10, 30};
+  static const char header[] = "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }";
+  char file[136];
+  memset(file, ' ', sizeof file);
+  memcpy(file, "\x93NUMPY\x01\x00\x76\x00", 10);
+  memcpy(file + 10, header, strlen(header));
+  file[127] = '\n';
+  memcpy(file + 128, lengths, sizeof lengths);
+  scratch_put("n.npy", file, sizeof file);
+  program_says(program_gives(0, "%s b=2", words).out, "  sees 40% of pairs\n");
+  program_refuses(2, "n: axis 0 of its file has 2, the shape 3 (b= h= hk= nq= nk= choose another)",
+                  "%s b=3", words);
+  program_refuses(2, "--in m: no variant has such an input",
+                  "check family=simt head_dim=16 b=2 -q --in m=n.npy");
+  program_refuses(2, "--in lse: check computes it",
+                  "check family=simt head_dim=16 pass=backward b=2 -q --in lse=n.npy");
+  program_refuses(2, "q: its file holds integers (i4), expected floats",
+                  "check family=simt head_dim=16 b=2 -q --in q=n.npy");
+}
+END_TEST
+
 /* Where tiles begin at the first key that rows see, those of the kernel that skips none lie there
  * too, and none of its keys counts twice. */
 START_TEST(tiles_beside_unskipped) {
@@ -353,6 +459,10 @@ int main(void) {
   tcase_add_test(tests, beyond_f16);
   tcase_add_test(tests, wrong_numbers);
   tcase_add_test(tests, wrong_ranges);
+  tcase_add_test(tests, wrong_ranges_of_lengths);
+  tcase_add_test(tests, integers_by_use);
+  tcase_add_test(tests, nothing_seen);
+  tcase_add_test(tests, values_of_a_file);
   tcase_add_test(tests, tiles_beside_unskipped);
   tcase_add_test(tests, caps_beside_unskipped);
   tcase_add_test(tests, wrong_index);

@@ -7,6 +7,7 @@
 #include "verify_skip.h"
 #include "verify_wrong.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,20 @@ static void reorder(const bench *b, int tensor, int to_oracle, float *stored, do
       }
 }
 
+/* Integers are exact in the launch as in the oracle. */
+static fg_status put_integers(bench *b, int tensor, const double *values) {
+  const int64_t count = fg_problem_count(b->problem, tensor);
+  int64_t *whole = malloc(((size_t)count + 1) * sizeof *whole);
+  if (!whole) return fg_fail(FG_EMEMORY, "no memory for inputs");
+  for (int64_t i = 0; i < count; i++) whole[i] = (int64_t)values[i];
+  fg_status status = fg_problem_set_ints(b->problem, tensor, whole);
+  free(whole);
+  return status;
+}
+
 static fg_status put(bench *b, int tensor, double *values) {
+  if (b->problem->recipe->tensor[tensor].elem == FG_ELEM_I32)
+    return put_integers(b, tensor, values);
   size_t count = (size_t)fg_problem_count(b->problem, tensor);
   float *stored = malloc((count + 1) * sizeof *stored);
   if (!stored) return fg_fail(FG_EMEMORY, "no memory for inputs");
@@ -77,28 +91,70 @@ static fg_status put(bench *b, int tensor, double *values) {
   return status;
 }
 
+fg_status verify_array_check(const fg_recipe *recipe, const fg_recipe_tensor *t,
+                             const fg_shape *shape, const fg_array *array) {
+  const bool integers = t->elem == FG_ELEM_I32;
+  if (integers != (array->integer != NULL))
+    return fg_fail(FG_EARGUMENT, "%s: its file holds %s (%s), expected %s", t->name,
+                   integers ? "floats" : "integers", array->type, integers ? "integers" : "floats");
+  if (array->rank != (int)strlen(t->axes))
+    return fg_fail(FG_EARGUMENT, "%s: its file has %d axes, expected %d", t->name, array->rank,
+                   (int)strlen(t->axes));
+  for (int a = 0; a < array->rank; a++) {
+    const int64_t want = fg_recipe_extent(recipe, t->axes[a], shape);
+    if (array->extent[a] != want)
+      return fg_fail(FG_EARGUMENT,
+                     "%s: axis %d of its file has %" PRId64 ", the shape %" PRId64
+                     " (b= h= hk= nq= nk= choose another)",
+                     t->name, a, array->extent[a], want);
+  }
+  return FG_OK;
+}
+
+static const fg_array *given(const bench *b, const char *name) {
+  for (int i = 0; i < b->which->n_arrays; i++)
+    if (!strcmp(b->which->array[i].name, name)) return b->which->array[i].array;
+  return NULL;
+}
+
+/* Values of the case, which are in the order in which tensors are stored. */
+static fg_status copy_given(bench *b, int tensor, const fg_array *array) {
+  const fg_recipe_tensor *t = &b->problem->recipe->tensor[tensor];
+  TRY(verify_array_check(b->problem->recipe, t, &b->problem->shape, array));
+  if (array->integer) {
+    for (int64_t i = 0; i < array->count; i++) b->value[tensor][i] = (double)array->integer[i];
+  } else {
+    reorder(b, tensor, 1, array->real, b->value[tensor]);
+  }
+  return FG_OK;
+}
+
 /* Draws the inputs that are free; o and lse of a backward come from the oracle later. */
-static fg_status draw_inputs(bench *b) {
+static fg_status draw_inputs(bench *b, const fg_plan *plan) {
   const fg_recipe *r = b->problem->recipe;
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
+    const fg_array *array = given(b, name);
     int64_t count = fg_problem_count(b->problem, i);
     if (!(b->value[i] = malloc(((size_t)count + 1) * sizeof(double))))
       return fg_fail(FG_EMEMORY, "no memory for inputs");
     if (r->tensor[i].output || !strcmp(name, "o") || !strcmp(name, "lse")) continue;
-    if (r->tensor[i].argument->optional && b->which->seed % 2) {
+    if (r->tensor[i].argument->optional && b->which->seed % 2 && !array) {
       fg_problem_drop(b->problem, i);
       free(b->value[i]);
       b->value[i] = NULL;
       continue;
     }
     uint64_t state = b->which->seed * 1000003 + (uint64_t)i;
-    if (r->tensor[i].slot >= 0)
-      verify_formula_draw(r, i, &b->which->shape, &state, b->value[i]);
+    if (array)
+      TRY(copy_given(b, i, array));
+    else if (r->tensor[i].slot >= 0)
+      verify_formula_draw(&b->formula, b->problem, b->which, plan, i, b->value[i]);
     else
       for (int64_t j = 0; j < count; j++) b->value[i][j] = draw(b, name, &state);
     TRY(put(b, i, b->value[i]));
   }
+  verify_formula_bind(&b->formula, b->problem, b->value);
   return FG_OK;
 }
 
@@ -107,7 +163,7 @@ static const double *value(const bench *b, const char *name) {
   return i < 0 ? NULL : b->value[i];
 }
 
-static fg_status set_oracle(bench *b, const fg_variant *v) {
+static void set_oracle(bench *b, const fg_variant *v) {
   const fg_shape *s = &b->problem->shape;
   const bool given = b->which->given & FG_GIVEN_SCALE;
   const double scale = (double)(given ? b->which->scale : 1 / sqrtf((float)v->point.d));
@@ -126,11 +182,9 @@ static fg_status set_oracle(bench *b, const fg_variant *v) {
   for (int a = 0; a < 4 && bias >= 0; a++)
     b->oracle.bias_extent[a] =
         fg_recipe_extent(b->problem->recipe, b->problem->recipe->tensor[bias].axes[a], s);
-  TRY(verify_formula_new(&v->point, b->problem, b->value, b->which, &b->formula));
   b->oracle.mask = b->formula.mask, b->oracle.score = b->formula.score;
   b->oracle.n_inputs = b->formula.n_inputs;
   b->oracle.inputs = b->formula.inputs, b->oracle.grad = b->formula.grad;
-  return FG_OK;
 }
 
 /* Backward is judged from the o and lse that the kernel is given: rounded by `put`. */
@@ -202,18 +256,25 @@ static verify_error measure(const bench *b, const fg_variant *v, int tensor, con
   return e;
 }
 
+static bool is_zero(int64_t n, const double *x) {
+  for (int64_t i = 0; i < n; i++)
+    if (!(x[i] >= 0 && x[i] <= 0)) return false;
+  return true;
+}
+
 static fg_status judge(bench *b, const fg_variant *v, verify_verdict *verdict) {
   const fg_recipe *r = b->problem->recipe;
-  *verdict = (verify_verdict){.pass = 1};
+  *verdict = (verify_verdict){.pass = 1, .nothing = true};
   for (int i = 0; i < r->n_tensors; i++) {
-    const double *ref = NULL, *rss, *plain;
+    const double *ref = NULL, *rss = NULL, *plain;
     if (!r->tensor[i].output) continue;
     TRY(get(b, i));
     verify_error *e = &verdict->tensor[verdict->n++];
     *e = measure(b, v, i, b->value[i]);
+    find_result(b, e->name, &ref, &rss, &plain);
+    verdict->nothing &= !rss || is_zero(fg_problem_count(b->problem, i), ref);
     if (e->error <= e->limit) continue;
     verdict->pass = 0;
-    find_result(b, e->name, &ref, &rss, &plain);
     if (!*verdict->wrong)
       verify_wrong_tell(r, i, &b->problem->shape, b->value[i], ref, sizeof verdict->wrong,
                         verdict->wrong);
@@ -287,13 +348,16 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   module->device->seed = which->seed;
   TRY(fg_problem_new(module->device, &source->recipe, &which->shape, PADDING(which), which->seed,
                      &b.problem));
-  TRY_OUT(draw_inputs(&b));
-  TRY_OUT(set_oracle(&b, variant));
+  TRY_OUT(verify_formula_new(&variant->point, b.problem, which, &b.formula));
+  TRY_OUT(draw_inputs(&b, &variant->plan));
+  set_oracle(&b, variant);
   TRY_OUT(run_oracle(&b, variant, plain));
   b.problem->args.given = which->given, b.problem->args.scale = which->scale;
   TRY_OUT(fg_problem_run(b.problem, module));
   TRY_OUT(judge(&b, variant, verdict));
   find_reason(&b, variant, verdict);
+  verdict->pairs = which->shape.b * which->shape.h * which->shape.nq * which->shape.nk;
+  verdict->seen = b.exact.seen;
   if (which->unskipped) TRY_OUT(compare_unskipped(&b, variant, verdict));
 out:
   for (int i = 0; i < source->recipe.n_tensors; i++) free(b.value[i]);

@@ -6,6 +6,7 @@
 #define FG_TESTS_VERIFY_H
 
 #include "device.h"
+#include "npy.h"
 
 /* What is drawn: all from normal numbers, then ... */
 typedef enum verify_style {
@@ -24,6 +25,8 @@ typedef struct verify_case {
   int packed;    /* no padding: rows and heads follow each other */
   int n_numbers; /* numbers that are set: inputs by name; others are drawn */
   const struct verify_number *number;
+  int n_arrays; /* tensors that are given: inputs by name; others are drawn */
+  const struct verify_array *array;
   /* The same kernel without tile skipping, whose results must be these; NULL: they are not compared
    */
   const fg_source *unskipped;
@@ -34,6 +37,11 @@ typedef struct verify_number {
   const char *name;
   double value;
 } verify_number;
+
+typedef struct verify_array {
+  const char *name;
+  const fg_array *array;
+} verify_array;
 
 /* One output tensor: its error, what counts as right, and what a plain unfused computation in the
  * spec's dtype would give (0 for lse, which is float32 in both). Errors are relative to the whole
@@ -50,10 +58,16 @@ typedef struct verify_verdict {
   int n;
   verify_error tensor[VERIFY_MAX];
   int pass;
-  char reason[96];    /* what of the numbers a kernel cannot hold, where it is wrong; "" */
-  char wrong[320];    /* the element of the first wrong output, a sentence; "": none is wrong */
-  char skipping[384]; /* how skipping tiles changed a result, a sentence; "": it did not */
+  bool nothing;        /* all exact outputs are 0 */
+  int64_t pairs, seen; /* all of rows and keys, and those that the mask shows */
+  char reason[96];     /* what of the numbers a kernel cannot hold, where it is wrong; "" */
+  char wrong[320];     /* the element of the first wrong output, a sentence; "": none is wrong */
+  char skipping[384];  /* how skipping tiles changed a result, a sentence; "": it did not */
 } verify_verdict;
+
+/* Has the array the tensor's extents at the shape, and values of its kind? FG_EARGUMENT. */
+fg_status verify_array_check(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
+                             const fg_shape *shape, const fg_array *array);
 
 /* Runs the variant on the case. A kernel that faults is a failure of the call; wrong numbers are a
  * verdict. `plain` asks for the unfused comparison, which costs a second oracle. */

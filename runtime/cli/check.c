@@ -1,10 +1,11 @@
 /* check.c - `flashgen check`: every variant on fresh random inputs, against the float64 oracle. */
 #include "cli.h"
 
+#include "check.h"
 #include "pool.h"
-#include "verify.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -19,6 +20,11 @@ static const fg_shape usual_shapes[] = {{.b = 2, .h = 4, .hk = 2, .nq = 113, .nk
                                         {.b = 3, .h = 2, .hk = 1, .nq = 3, .nk = 1}};
 enum { SHAPES = sizeof usual_shapes / sizeof *usual_shapes };
 
+/* Where integers are drawn: one shape more, of many sequences, which have a length each; of a shape
+ * that is named, as many draws. */
+static const fg_shape many_sequences = {.b = 7, .h = 1, .hk = 1, .nq = 33, .nk = 203};
+enum { DRAWS = 3 };
+
 /* A kernel, and the same without tile skipping where the mask lets tiles be skipped. */
 typedef struct {
   const fg_variant *variant;
@@ -30,6 +36,8 @@ typedef struct {
 /* What one variant's job leaves: the worst of each output over its cases. */
 typedef struct {
   int cases, wrong, interrupted;
+  int judged; /* cases with an exact result that is not 0 */
+  int64_t pairs, seen;
   fg_status status;
   char text[1024]; /* of a failure, or of the first wrong case */
   verify_verdict worst;
@@ -43,7 +51,8 @@ typedef struct {
   uint64_t seed;
   fg_shape shape[SHAPES];
   int n_shapes;
-  int variants, failed, wrong, cases;
+  check_arrays arrays;
+  int variants, failed, wrong, empty, cases;
   fg_status machine; /* what stopped the check: the machine, not a kernel */
   int dead;          /* the device can run nothing any more */
   int width;         /* of the longest name */
@@ -96,26 +105,60 @@ static void tell_wrong(const fg_variant *variant, const fg_shape *s, const verif
                   : "a bound that flashgen derives from the mask is wrong");
 }
 
+/* Does what the kernel sees depend on integers that are drawn? */
+static bool has_integers(const fg_recipe *r) {
+  for (int i = 0; i < r->n_tensors; i++)
+    if (r->tensor[i].elem == FG_ELEM_I32) return true;
+  return false;
+}
+
+/* One case; what it leaves goes to *o. */
+static fg_status check_case(const pair *p, const verify_case *which, outcome *o) {
+  verify_verdict verdict;
+  TRY(verify_run(p->variant, p->kernel->source, p->kernel->module, which, 1, &verdict));
+  o->cases++;
+  o->judged += !verdict.nothing;
+  o->pairs += verdict.pairs, o->seen += verdict.seen;
+  keep_worst(&o->worst, &verdict);
+  if (!verdict.pass && !o->wrong++) tell_wrong(p->variant, &which->shape, &verdict, o);
+  return FG_OK;
+}
+
+/* A kernel under which no case has a result but 0 was not judged. */
+static void tell_empty(outcome *o) {
+  if (o->judged || !o->pairs) return;
+  if (!o->seen)
+    snprintf(o->text, sizeof o->text,
+             "the mask shows no pair of a row and a key in any of %d cases, so that nothing was "
+             "judged: give inputs that show some, as NAME=X or --in NAME=FILE",
+             o->cases);
+  else
+    snprintf(o->text, sizeof o->text,
+             "the exact outputs are 0 in all of %d cases, so that nothing was judged", o->cases);
+}
+
 static fg_status check_cases(const job *j, const pair *p, outcome *o) {
   verify_number numbers[16];
+  const bool integers = has_integers(&p->kernel->source->recipe);
+  const int n = j->n_shapes > 1 ? j->n_shapes + integers : integers ? DRAWS : 1;
   for (int i = 0; i < j->c->n_numbers; i++)
     numbers[i] = (verify_number){j->c->number[i].name, j->c->number[i].value};
-  for (int i = 0; i < j->n_shapes; i++) {
-    verify_verdict verdict;
-    verify_case which = {.shape = j->shape[i],
-                         .given = j->c->arguments.has_scale ? FG_GIVEN_SCALE : 0,
-                         .scale = (float)j->c->arguments.scale,
-                         .style = (verify_style)(i % VERIFY_STYLES),
-                         .seed = j->seed + (uint64_t)i,
-                         .n_numbers = j->c->n_numbers,
-                         .number = numbers,
-                         .unskipped = p->unskipped,
-                         .unskipped_module = p->unskipped_module};
-    TRY(verify_run(p->variant, p->kernel->source, p->kernel->module, &which, 1, &verdict));
-    o->cases++;
-    keep_worst(&o->worst, &verdict);
-    if (!verdict.pass && !o->wrong++) tell_wrong(p->variant, &which.shape, &verdict, o);
+  for (int i = 0; i < n; i++) {
+    const bool more = j->n_shapes > 1 && i == j->n_shapes;
+    const verify_case which = {.shape = more ? many_sequences : j->shape[i % j->n_shapes],
+                               .given = j->c->arguments.has_scale ? FG_GIVEN_SCALE : 0,
+                               .scale = (float)j->c->arguments.scale,
+                               .style = (verify_style)(i % VERIFY_STYLES),
+                               .seed = j->seed + (uint64_t)i,
+                               .n_numbers = j->c->n_numbers,
+                               .number = numbers,
+                               .n_arrays = j->arrays.n,
+                               .array = j->arrays.array,
+                               .unskipped = p->unskipped,
+                               .unskipped_module = p->unskipped_module};
+    TRY(check_case(p, &which, o));
   }
+  if (!o->wrong) tell_empty(o);
   return FG_OK;
 }
 
@@ -150,7 +193,13 @@ static void print_json_number(const char *name, double x) {
     printf("\"%s\": null", name);
 }
 
+/* Nothing of it was judged, and nothing has failed. */
+static bool is_empty(const outcome *o, int died) {
+  return !died && o->status == FG_OK && !o->wrong && o->pairs && !o->judged;
+}
+
 static const char *verdict_word(const outcome *o, int died) {
+  if (is_empty(o, died)) return "EMPTY";
   return died || o->status != FG_OK || o->wrong ? "FAIL" : "PASS";
 }
 
@@ -166,6 +215,7 @@ static void print_row(const job *j, const char *name, const outcome *o, int died
     if (j->c->verbose && e->plain > 0) printf(", unfused %.1e", e->plain);
     printf(")");
   }
+  if (o->pairs) printf("  sees %.3g%% of pairs", 100 * (double)o->seen / (double)o->pairs);
   printf("\n");
   if (died)
     printf("      its process died of signal %d\n", died);
@@ -174,8 +224,10 @@ static void print_row(const job *j, const char *name, const outcome *o, int died
 }
 
 static void print_json_row(const char *name, const outcome *o, int died, int first) {
-  printf("%s\n  {\"name\": \"%s\", \"result\": \"%s\", \"cases\": %d, \"signal\": %d, \"text\": ",
+  printf("%s\n  {\"name\": \"%s\", \"result\": \"%s\", \"cases\": %d, \"signal\": %d, ",
          first ? "" : ",", name, verdict_word(o, died), o->cases, died);
+  print_json_number("seen", o->pairs ? (double)o->seen / (double)o->pairs : NAN);
+  printf(", \"text\": ");
   cli_json_string(stdout, o->text);
   printf(", \"errors\": {");
   for (int i = 0; i < o->worst.n; i++) {
@@ -210,19 +262,22 @@ static int take(void *context, int i, const void *result, int died) {
   j->variants++;
   j->failed += died || o->status != FG_OK;
   j->wrong += o->wrong > 0;
+  j->empty += is_empty(o, died);
   j->cases += o->cases;
-  cli_progress_step(&j->progress, died || o->status != FG_OK || o->wrong, name);
+  cli_progress_step(&j->progress, strcmp(verdict_word(o, died), "PASS") != 0, name);
   j->dead = o->status == FG_ECUDA; /* a kernel's fault ends the GPU's context: nothing runs after */
   return ferror(stdout) || j->dead;
 }
 
 static int finish(const job *j) {
   if (j->c->json) {
-    printf("\n], \"variants\": %d, \"cases\": %d, \"failed\": %d, \"wrong\": %d}\n", j->variants,
-           j->cases, j->failed, j->wrong);
+    printf("\n], \"variants\": %d, \"cases\": %d, \"failed\": %d, \"wrong\": %d, \"empty\": %d}\n",
+           j->variants, j->cases, j->failed, j->wrong, j->empty);
   } else if (j->machine == FG_OK) {
-    printf("%d variant%s, %d case%s, seed %" PRIu64 ": %d failed, %d wrong\n", j->variants,
+    printf("%d variant%s, %d case%s, seed %" PRIu64 ": %d failed, %d wrong", j->variants,
            cli_s(j->variants), j->cases, cli_s(j->cases), j->seed, j->failed, j->wrong);
+    if (j->empty) printf(", %d empty", j->empty);
+    printf("\n");
   }
   if (j->machine != FG_OK) return cli_fail(j->machine);
   if (j->variants < j->v.n && !cli_interrupted && !ferror(stdout)) {
@@ -230,7 +285,7 @@ static int finish(const job *j) {
             j->dead ? ": the kernel that failed ended the GPU's context" : "");
     return cli_fail(FG_EBUG);
   }
-  return j->wrong ? CLI_NUMBERS : j->failed ? CLI_KERNEL : CLI_OK;
+  return j->wrong ? CLI_NUMBERS : j->failed || j->empty ? CLI_KERNEL : CLI_OK;
 }
 
 static fg_status start(job *j) {
@@ -250,7 +305,7 @@ static fg_status start(job *j) {
                      j->device->arch);
     if (n > j->width) j->width = n;
   }
-  return FG_OK;
+  return check_arrays_read(j->c, &j->v, j->n_shapes, j->shape, &j->arrays);
 }
 
 static int run(cli *c) {
@@ -282,6 +337,7 @@ static int run(cli *c) {
     cli_progress_end(&j.progress);
   }
   int code = status == FG_OK ? finish(&j) : cli_fail(status);
+  check_arrays_free(&j.arrays);
   cli_variants_free(&j.v);
   fg_close(j.context);
   fg_device_close(j.device);
@@ -292,14 +348,21 @@ const cli_command cli_check = {
     .name = "check",
     .line = "variants on random inputs against the float64 oracle",
     .usage = "[NAME ...] [SPEC.lua ...] [WORD ...]",
-    .options = " help json quiet verbose filter plan plans device jobs seed ",
+    .options = " help json quiet verbose filter plan plans device jobs seed in ",
     .examples =
         "  flashgen check specs/quickstart.lua\n"
         "  flashgen check head_dim=128 mask=causal pass=forward,backward --plans all\n"
         "  flashgen check head_dim=64 bias=grad pass=backward b=1 h=8 hk=2 nq=300 nk=500\n"
+        "  flashgen check head_dim=64 'mask=k < length[b]' 'inputs.length=i32[b]' b=2 nk=500 \\\n"
+        "      --in length=length.npy\n"
         "other words: b= h= hk= nq= nk= choose one shape in place of the usual ones; scale=X;\n"
-        "width=128 sets an input that is a number. Where a mask lets tiles be skipped, the kernel "
-        "is\n"
-        "also compared with one that skips none, unless FLASHGEN_JIT=0 forbids to compile that.\n",
+        "width=128 sets an input that is a number, --in NAME=FILE the values of one that is a "
+        "tensor.\n"
+        "Others are drawn: integers by what the mask and the score use them for. EMPTY: nothing "
+        "was\n"
+        "judged, for the mask shows no pair in any case. Where a mask lets tiles be skipped, the\n"
+        "kernel is also compared with one that skips none, unless FLASHGEN_JIT=0 forbids to "
+        "compile\n"
+        "that.\n",
     .takes_arguments = 1,
     .run = run};

@@ -1,8 +1,9 @@
 /* cli.h - what the subcommands of `flashgen` share: the parsed command line, and how results and
  * failures leave the program.
  *
- * Results go to stdout, all else to stderr. Exit codes: 0 ok, 1 some kernel failed, 2 usage or bad
- * spec, 3 the machine lacks something, 4 wrong numbers, 130 interrupted. */
+ * Results go to stdout, all else to stderr. Exit codes: 0 ok, 1 some kernel failed or could
+ * not be judged, 2 usage or bad spec, 3 the machine lacks something, 4 wrong numbers, 130
+ * interrupted. */
 #ifndef FG_CLI_H
 #define FG_CLI_H
 
