@@ -191,6 +191,15 @@ static fg_status no_workspace(const fg_recipe *recipe, const fg_shape *shape) {
   return fg_fail(FG_EARGUMENT, "workspace is missing: the launch needs %" PRId64 " bytes", bytes);
 }
 
+/* Kernels multiply what a mask hides, -inf, by the scale, and -inf times 0 is NaN. Products with
+ * this are 0 beside any number that a sum of float32 holds. */
+#define SCALE_OF_NOTHING 0x1p-120f
+
+static float scale_of(const fg_recipe *r, const fg_args *args) {
+  if (!(args->given & FG_GIVEN_SCALE)) return 1 / sqrtf((float)r->d);
+  return fabsf(args->scale) > 0 ? args->scale : SCALE_OF_NOTHING;
+}
+
 static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_shape *shape,
                           const fg_args *args, void *workspace, char *to) {
   const fg_recipe_tensor *t =
@@ -224,7 +233,7 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
     break;
   }
   case FG_FROM_SCALE: {
-    float scale = args->given & FG_GIVEN_SCALE ? args->scale : 1 / sqrtf((float)r->d);
+    float scale = scale_of(r, args);
     memcpy(to, &scale, sizeof scale);
     break;
   }
