@@ -137,12 +137,32 @@ START_TEST(test_empty) {
 }
 END_TEST
 
+/* ---- a scale of 0 ---- */
+
+/* What a mask hides is -inf before it is scaled, and has no weight all the same; each seen key has
+ * the same one. */
+START_TEST(test_no_scale) {
+  kernels made = kernels_some(_i,
+                              "pass=forward,backward head_dim=64 mask=full,causal bias=false,grad "
+                              "deterministic=%s",
+                              order[_i % 2]);
+  for (int i = 0; i < made.n; i++)
+    kernel_verify(&made.list[i],
+                  &(verify_case){.shape = {.b = 1, .h = 2, .hk = 1, .nq = 70, .nk = 45},
+                                 .given = FG_GIVEN_SCALE,
+                                 .scale = _i % 2 ? 0.0f : -0.0f,
+                                 .seed = (uint64_t)_i});
+  kernels_free(&made);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("edge");
   TCase *cases = tcase_create("edge");
   tcase_add_loop_test(cases, test_in_front, 0, 2);
   tcase_add_loop_test(cases, test_hidden, 0, 2);
   tcase_add_loop_test(cases, test_empty, 0, 16);
+  tcase_add_loop_test(cases, test_no_scale, 0, 2);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

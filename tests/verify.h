@@ -23,6 +23,7 @@ typedef struct verify_case {
   verify_style style;
   uint64_t seed; /* of the inputs, the padding and the host device's order */
   int packed;    /* no padding: rows and heads follow each other */
+  int again;     /* what is promised to be equal in equal launches is launched twice */
   int n_numbers; /* numbers that are set: inputs by name; others are drawn */
   const struct verify_number *number;
   int n_arrays; /* tensors that are given: inputs by name; others are drawn */
@@ -59,10 +60,12 @@ typedef struct verify_verdict {
   verify_error tensor[VERIFY_MAX];
   int pass;
   bool nothing;        /* all exact outputs are 0 */
+  bool undefined;      /* an exact output is NaN: of a score that is no number at this scale */
   int64_t pairs, seen; /* all of rows and keys, and those that the mask shows */
   char reason[96];     /* what of the numbers a kernel cannot hold, where it is wrong; "" */
   char wrong[320];     /* the element of the first wrong output, a sentence; "": none is wrong */
   char skipping[384];  /* how skipping tiles changed a result, a sentence; "": it did not */
+  char order[256];     /* how a second launch gave other bits, a sentence; "": none did */
 } verify_verdict;
 
 /* Has the array the tensor's extents at the shape, and values of its kind? FG_EARGUMENT. */

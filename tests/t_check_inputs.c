@@ -1,0 +1,130 @@
+/* t_check_inputs.c - what `flashgen check` gives kernels: integers drawn by their use, values of
+ * files, and what it says where nothing comes of them. */
+#include "json.h"
+#include "program.h"
+#include "scratch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void is_json(const char *text) {
+  const char *bad = json_error(text);
+  ck_assert_msg(!bad, "no JSON at: %s", bad);
+}
+
+/* The share of pairs that a mask shows, in percent. */
+static double sees(const char *words) {
+  program_result r = program_gives(0, "check family=simt head_dim=16 -q --seed 5 %s", words);
+  const char *at = strstr(r.out, "  sees ");
+  ck_assert_ptr_nonnull(at);
+  return strtod(at + strlen("  sees "), NULL);
+}
+
+/* Whatever integers are used for, some pairs are seen and some are not, and indices stay in their
+ * tensors. */
+START_TEST(integers_by_use) {
+  static const char *const words[] = {
+      "mask=k<n[b] inputs.n=i32[b]",
+      "mask=k<16*n[b] inputs.n=i32[b]",
+      "mask=k/16<n[b,h] inputs.n=i32[b,h]",
+      "mask=prefix(n[b]) inputs.n=i32[b]",
+      "mask=k==n[b,q]||n[b,q]<q inputs.n=i32[b,q]",
+      "mask=document(ids) inputs.ids=i32[b,k]",
+      "mask=q_ids[b,q]==k_ids[b,k] inputs.q_ids=i32[b,q] inputs.k_ids=i32[b,k]",
+      "mask=document(starts,ends) inputs.starts=i32[b,k] inputs.ends=i32[b,k]",
+      "mask=ids[k]>=0&&ids[k]>=ids[q*nk/nq] inputs.ids=i32[k]",
+      "mask=use[b,k]!=0 inputs.use=i32[b,k]",
+      "mask=kind[h]==3||k<=p inputs.kind=i32[h]",
+      "mask=k<n[group[b]] inputs.n=i32[3] inputs.group=i32[b]",
+  };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const double share = sees(words[i]);
+    ck_assert_msg(share > 5 && share < 98, "%s: sees %g%%", words[i], share);
+  }
+  sees("score=s+t[map[q],k-start[b]+8] inputs.t=f32[17,nk+16] inputs.map=i32[q] "
+       "inputs.start=i32[b]");
+  sees("score=s+t[h,i] inputs.t=f32[h,7] inputs.i=int");
+  ck_assert_double_eq(sees("mask=full"), 100);
+}
+END_TEST
+
+/* A mask that shows nothing leaves nothing to judge, which is not right numbers. */
+START_TEST(nothing_seen) {
+  program_result r =
+      program_gives(1, "check family=simt head_dim=8,16 mask=k<n inputs.n=int n=0 -q");
+  ck_assert_int_eq(program_count(r.out, "EMPTY  attn_fwd-bf16-d"), 2);
+  program_says(r.out,
+               "  sees 0% of pairs\n      the mask shows no pair of a row and a key in any of "
+               "5 cases, so that nothing was judged: give inputs that show some, as NAME=X or "
+               "--in NAME=FILE\n");
+  program_says(r.out, ": 0 failed, 0 wrong, 2 empty\n");
+  r = program_gives(1, "check family=simt head_dim=8 mask=k<n inputs.n=int n=0 -q --json");
+  is_json(r.out);
+  program_says(r.out,
+               "\"result\": \"EMPTY\", \"cases\": 5, \"signal\": 0, \"seen\": 0, \"text\": ");
+  program_says(r.out, "\"wrong\": 0, \"empty\": 1}\n");
+  r = program_gives(1, "check family=simt head_dim=8 score=s+log(0.0*k) -q");
+  program_says(r.out, "EMPTY");
+  program_says(r.out,
+               "      the exact outputs are 0 in all of 5 cases, so that nothing was judged\n");
+  program_gives(0, "check family=simt head_dim=8 b=1 h=1 nq=5 nk=0 -q");
+}
+END_TEST
+
+/* Values of an input from a file, which fits every shape. */
+START_TEST(values_of_a_file) {
+  static const char words[] = "check family=simt head_dim=16 mask=k<n[b] inputs.n=i32[b] h=1 nq=20 "
+                              "nk=50 -q --in n=n.npy";
+  static const int32_t lengths[] = {10, 30};
+  static const char header[] = "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }";
+  char file[136];
+  memset(file, ' ', sizeof file);
+  memcpy(file, "\x93NUMPY\x01\x00\x76\x00", 10);
+  memcpy(file + 10, header, strlen(header));
+  file[127] = '\n';
+  memcpy(file + 128, lengths, sizeof lengths);
+  scratch_put("n.npy", file, sizeof file);
+  program_says(program_gives(0, "%s b=2", words).out, "  sees 40% of pairs\n");
+  program_refuses(2, "n: axis 0 of its file has 2, the shape 3 (b= h= hk= nq= nk= choose another)",
+                  "%s b=3", words);
+  program_refuses(2, "--in m: no variant has such an input",
+                  "check family=simt head_dim=16 b=2 -q --in m=n.npy");
+  program_refuses(2, "--in lse: check computes it",
+                  "check family=simt head_dim=16 pass=backward b=2 -q --in lse=n.npy");
+  program_refuses(2, "q: its file holds integers (i4), expected floats",
+                  "check family=simt head_dim=16 b=2 -q --in q=n.npy");
+}
+END_TEST
+
+/* An index that leaves its tensor, with the expression, the index and the pair. */
+START_TEST(wrong_index) {
+#define TABLE "head_dim=16 inputs.t=f32[h,nq+nk-1] b=1 h=2 nq=9 nk=7 -q"
+  program_result r = program_gives(1, "check family=simt score=s+t[h,k-q+nq] " TABLE);
+  program_says(r.out, "      score: an index leaves its tensor: t[h, nq + (k - q)]: index 2 is 15, "
+                      "not in 0 to 14, at b=0 h=0 q=0 k=6\n");
+  r = program_gives(1, "check family=mma pass=backward score=s+t[h,k-q+nq] " TABLE);
+  program_says(r.out, "index 2 is 15, not in 0 to 14, at b=0 h=0 q=0 k=6\n");
+  program_gives(0, "check family=simt score=s+t[h,k-q+nq-1] " TABLE);
+  r = program_gives(1, "check head_dim=16 mask=ids[b,q]==ids[b,k] inputs.ids=i32[b,k] b=1 h=1 "
+                       "nq=9 nk=7 -q");
+  program_says(r.out,
+               "      mask: an index leaves its tensor: ids[b, q]: index 2 is 7, not in 0 to "
+               "6, at b=0 h=0 q=7 k=0\n");
+  /* one that 32 bits would wrap into the tensor */
+  r = program_gives(1, "check family=simt score=s+t[h,k*4294967296] " TABLE);
+  program_says(r.out, "t[h, k * 4294967296]: index 2 is 4294967296, not in 0 to 14, at b=0 h=0 q=0 "
+                      "k=1\n");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("check_inputs");
+  TCase *tests = tcase_create("check_inputs");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, integers_by_use);
+  tcase_add_test(tests, nothing_seen);
+  tcase_add_test(tests, values_of_a_file);
+  tcase_add_test(tests, wrong_index);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

@@ -1,0 +1,241 @@
+/* t_check_planted.c - wrong numbers that `flashgen check` must see, planted through
+ * FLASHGEN_TEMPLATES in right kernels, and what it says of each. */
+#include "json.h"
+#include "planted.h"
+#include "program.h"
+#include "scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SMALL "b=1 h=2 hk=1 nq=21 nk=40 --seed 7"
+
+static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
+
+static void is_json(const char *text) {
+  const char *bad = json_error(text);
+  ck_assert_msg(!bad, "no JSON at: %s", bad);
+}
+
+/* The directory "t": the built-in templates with one bug. */
+static void plant(const char *file, const char *text, const char *instead) {
+  const planted_bug bug = {.file = file, .text = text, .instead = instead};
+  mkdir("t", 0777); /* it may be there */
+  ck_assert_int_eq(chdir("t"), 0);
+  planted_copy();
+  planted_plant(&bug);
+  ck_assert_int_eq(chdir(".."), 0);
+}
+
+START_TEST(wrong_numbers) {
+  plant("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"1.1f * p.scale\"");
+  program_result r =
+      program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, "\nFAIL  attn_fwd-bf16-d16.");
+  program_says(r.out, "\n      first wrong at b=1 h=2 hk=1 nq=21 nk=40: o[0, ");
+  program_says(r.out, ", the furthest off of 672 elements\n");
+  program_says(r.out, "\nPASS  attn_bwd-bf16-d16.");
+  program_says(r.out, "\n2 variants, 2 cases, seed 7: 0 failed, 1 wrong\n");
+  r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
+  ck_assert_int_eq(r.code, 4);
+  is_json(r.out);
+  program_says(r.out, "\"result\": \"FAIL\"");
+}
+END_TEST
+
+/* A NaN is the worst of errors, and has no JSON. */
+START_TEST(not_a_number) {
+  plant("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"(0.0f / 0.0f)\"");
+  program_result r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
+  ck_assert_int_eq(r.code, 4);
+  is_json(r.out);
+  program_says(r.out, "\"o\": {\"error\": null, ");
+  program_says(r.out, "nq=21 nk=40: o[0, 0, 0, 0] is NaN, expected ");
+  program_says(r.out, ", the first of 672 of 672 elements that are not finite\"");
+}
+END_TEST
+
+/* Numbers that are wrong with and without tile skipping say nothing of a bound, in families too
+ * whose sums have no fixed order. */
+START_TEST(wrong_in_both) {
+  plant("attention/wgmma_forward.cut", "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
+        "const float scale = 0.0f / 0.0f;");
+  program_result r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 "
+                                                  "h=1 nq=130 nk=300 -q");
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, "nq=130 nk=300: o[0, 0, 0, 0] is NaN, expected ");
+  ck_assert_int_eq(program_count(r.out, "bound"), 0);
+  plant("attention/wgmma_forward.cut", "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
+        "const float scale = 1.1f * fabsf(p.scale);");
+  r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 h=1 nq=130 "
+                                   "nk=300 -q");
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, ", the furthest off of 8320 elements\n");
+}
+END_TEST
+
+/* A gradient whose terms cancel is small beside them, so that nothing at all would count as near.
+ */
+START_TEST(nothing_is_written_but_zeros) {
+  static const char words[] = "check family=simt head_dim=16 pass=backward bias=grad "
+                              "bias_dims=[h,q] -q " SMALL;
+  program_gives(0, words);
+  plant("attention/simt_backward.cut", "sum[r] += $(value);", "sum[r] += 0.0f * $(value);");
+  program_result r = program_run(&with_templates, words);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, ": dbias[0, 1, 18, 0] is 0, expected ");
+  program_says(r.out, " elements, which are all 0\n");
+}
+END_TEST
+
+/* lse's error is a difference of its own unit, and its limit depends on the row. */
+START_TEST(lse_in_its_unit) {
+  plant("attention/simt_forward.cut", "+ q), $(norm.second));", "+ q), 0.0625f + $(norm.second));");
+  program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, "  lse 6.2e-02 (");
+  program_says(r.out, "% of 1.0e-04)  sees 100% of pairs\n");
+  program_says(r.out, ": lse[0, ");
+  r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
+  program_says(r.out, "\"lse\": {\"error\": 0.062");
+  program_says(r.out, ", \"limit\": 0.00010");
+}
+END_TEST
+
+/* Results are compared with those of the kernel that skips no tile: a range that was stated and
+ * does not hold, and one that was derived wrong. */
+START_TEST(wrong_ranges) {
+  program_result r =
+      program_gives(4, "check family=simt head_dim=16 pass=forward,backward mask=near(32) "
+                       "define.near(n)=given(k<n,k<=p) -q " SMALL);
+  ck_assert_int_eq(program_count(r.out, "first wrong at b=1 h=2 hk=1 nq=21 nk=40: "), 2);
+  program_says(r.out, " elements differ from those of the same kernel without tile skipping, the "
+                      "first at ");
+  ck_assert_int_eq(program_count(r.out, ": the range of given(range, test) does not hold wherever "
+                                        "its test does\n"),
+                   2);
+  program_gives(0, "check family=simt head_dim=16 pass=forward,backward mask=near(40) "
+                   "define.near(n)=given(k<n,k<=p) -q " SMALL);
+  plant("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
+        "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 1\" }");
+  r = program_run(&with_templates,
+                  "check family=simt head_dim=16 mask=causal b=1 h=1 nq=21 nk=33 -q");
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, ": a bound that flashgen derives from the mask is wrong\n");
+}
+END_TEST
+
+/* Integers are drawn where something depends on them: a range that does not hold, or a bound that
+ * is one off, shows under each seed. */
+START_TEST(wrong_ranges_of_lengths) {
+#define LENGTHS "family=simt head_dim=16 inputs.n=i32[b] -q --seed"
+  for (int seed = 1; seed <= 3; seed++) {
+    program_result r = program_gives(4, "check mask=given(k<n[b],k<=n[b]) " LENGTHS " %d", seed);
+    program_says(r.out, ": the range of given(range, test) does not hold wherever its test does\n");
+    program_gives(0, "check mask=given(k<=n[b],k<n[b]) " LENGTHS " %d", seed);
+  }
+  plant("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\")",
+        "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\") .. \" - 1\"");
+  for (int seed = 1; seed <= 3; seed++) {
+    program_result r = program_run(&with_templates, "check mask=k<n[b] " LENGTHS " %d", seed);
+    ck_assert_int_eq(r.code, 4);
+    program_says(r.out, ": a bound that flashgen derives from the mask is wrong\n");
+  }
+}
+END_TEST
+
+/* Where tiles begin at the first key that rows see, those of the kernel that skips none lie there
+ * too, and none of its keys counts twice. */
+START_TEST(tiles_beside_unskipped) {
+  static const char *const words = "check family=mma head_dim=64 block_kv=96 mask=window(60,5) "
+                                   "b=1 h=1 nq=300 nk=400 -q";
+  program_gives(0, words);
+  plant("attention/mma_forward.cut", "\"k0 < rest ? rest : k0 + BLOCK_KV\"", "\"k0 + BLOCK_KV\"");
+  program_result r = program_run(&with_templates, words);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, " elements differ from those of the same kernel without tile skipping, the ");
+  plant("attention/mma_forward.cut", "\"(k0 >= rest || k < rest)\"", "\"1\"");
+  ck_assert_int_eq(program_run(&with_templates, words).code, 4);
+}
+END_TEST
+
+/* A cap takes another way through small numbers; no more in the one kernel than in the other. */
+START_TEST(caps_beside_unskipped) {
+  program_gives(0, "check family=mma pass=forward,backward deterministic=true head_dim=64 "
+                   "mask=causal,window(100,0) score=softcap(20.0),softcap(30.0) b=1 h=2 nq=300 "
+                   "nk=411 -q");
+}
+END_TEST
+
+/* None of these shows at the default scale, which is 0.25 at head dim 16, or at a positive one. */
+START_TEST(scales) {
+#define SIMT     "attention/simt_forward.cut"
+#define S_UNIT   "s_unit = \"p.scale\""
+#define GIVES(x) "s_unit = \"(" x ")\""
+  static const struct {
+    const char *file, *text, *instead, *words, *scale;
+  } bugs[] = {
+      {SIMT, S_UNIT, GIVES("0.25f"), "family=simt head_dim=16", "-0.3"},
+      {SIMT, S_UNIT, GIVES("p.scale < 0.0f ? -p.scale : p.scale"), "family=simt head_dim=16",
+       "-0.3"},
+      {SIMT, S_UNIT, GIVES("p.scale > 0.4f ? 0.4f : p.scale"), "family=simt head_dim=16", "0.5"},
+      {SIMT, S_UNIT, GIVES("p.scale > 1e-9f && p.scale < 0.1f ? 0.1f : p.scale"),
+       "family=simt head_dim=16", "0.001"},
+      {SIMT, S_UNIT, GIVES("p.scale >= 0.0f && p.scale < 1e-9f ? 0.25f : p.scale"),
+       "family=simt head_dim=16", "0"},
+      {"attention/simt_backward.cut", "dq[r], p.scale, D", "dq[r], 0.25f, D",
+       "family=simt head_dim=16 pass=backward", "-0.3"},
+      {"attention/mma_forward.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
+       "family=mma head_dim=64", "-0.3"},
+      {"attention/mma_weights.cut", "p.scale < 0.0f ?", "p.scale < -1.0f ?",
+       "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
+      {"attention/wgmma_forward.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
+       "family=wgmma head_dim=64", "-0.3"},
+  };
+  for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
+    char says[64];
+    plant(bugs[i].file, bugs[i].text, bugs[i].instead);
+    program_result r = program_run(&with_templates, "check -q %s", bugs[i].words);
+    ck_assert_msg(r.code == 4, "%s: exit %d\n%s", bugs[i].instead, r.code, r.out);
+    snprintf(says, sizeof says, " scale=%s: ", bugs[i].scale);
+    program_says(r.out, says);
+  }
+}
+END_TEST
+
+/* Sums by atomics, in a kernel that is to have an order. */
+START_TEST(no_order) {
+  static const char words[] = "check -q --seed 1 family=simt head_dim=16 pass=backward "
+                              "deterministic=true score=relative(t) inputs.t=f32[h,nq+nk-1]grad";
+  program_gives(0, words);
+  plant("attention/simt_backward.lua", "and spec.deterministic == \"false\"", "");
+  program_result r = program_run(&with_templates, words);
+  ck_assert_int_eq(r.code, 4);
+  program_says(r.out, "first wrong at b=1 h=2 hk=1 nq=203 nk=113 scale=-0.3: dt: ");
+  program_says(r.out, " elements are others in a second launch, the first at ");
+  program_says(r.out, ": equal launches are to give equal bits\n");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("check_planted");
+  TCase *tests = tcase_create("check_planted");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, wrong_numbers);
+  tcase_add_test(tests, not_a_number);
+  tcase_add_test(tests, wrong_in_both);
+  tcase_add_test(tests, nothing_is_written_but_zeros);
+  tcase_add_test(tests, lse_in_its_unit);
+  tcase_add_test(tests, wrong_ranges);
+  tcase_add_test(tests, wrong_ranges_of_lengths);
+  tcase_add_test(tests, tiles_beside_unskipped);
+  tcase_add_test(tests, caps_beside_unskipped);
+  tcase_add_test(tests, scales);
+  tcase_add_test(tests, no_order);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}

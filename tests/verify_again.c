@@ -1,0 +1,66 @@
+/* verify_again.c - that equal launches give equal bits. */
+#include "verify_again.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool verify_again_promised(const fg_variant *v) {
+  return v->point.pass == FG_PASS_FORWARD || v->point.deterministic;
+}
+
+static void compare(const fg_recipe_tensor *t, int64_t n, const float *first, const float *second,
+                    size_t size, char *text) {
+  int64_t differing = 0, at = 0;
+  for (int64_t i = n - 1; i >= 0; i--)
+    if (memcmp(&first[i], &second[i], sizeof *first)) differing++, at = i;
+  if (differing)
+    snprintf(text, size,
+             "%s: %" PRId64 " of %" PRId64 " elements are others in a second launch, the first at "
+             "%" PRId64 ": %.9g, not %.9g",
+             t->name, differing, n, at, (double)second[at], (double)first[at]);
+}
+
+static fg_status compare_all(fg_problem *p, float *const *first, size_t size, char *text) {
+  for (int i = 0; i < p->recipe->n_tensors && !*text; i++) {
+    const int64_t n = fg_problem_count(p, i);
+    if (!first[i]) continue;
+    float *second = malloc(((size_t)n + 1) * sizeof *second);
+    if (!second) return fg_fail(FG_EMEMORY, "no memory for outputs");
+    fg_status status = fg_problem_get(p, i, second);
+    if (status == FG_OK) compare(&p->recipe->tensor[i], n, first[i], second, size, text);
+    free(second);
+    TRY(status);
+  }
+  return FG_OK;
+}
+
+/* Keeps an output's values, and takes them from the device: what is not written shows. */
+static fg_status take(fg_problem *p, int tensor, float **values) {
+  const size_t n = (size_t)fg_problem_count(p, tensor);
+  float *nothing = malloc((n + 1) * sizeof *nothing);
+  fg_status status = FG_OK;
+  *values = malloc((n + 1) * sizeof **values);
+  if (!*values || !nothing) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for outputs"));
+  memset(nothing, 0xff, n * sizeof *nothing); /* NaN */
+  TRY_OUT(fg_problem_get(p, tensor, *values));
+  TRY_OUT(fg_problem_set(p, tensor, nothing));
+out:
+  free(nothing);
+  return status;
+}
+
+fg_status verify_again(fg_problem *p, fg_module *module, uint64_t seed, size_t size, char *text) {
+  float *first[FG_TENSOR_MAX] = {NULL};
+  fg_status status = FG_OK;
+  *text = 0;
+  for (int i = 0; i < p->recipe->n_tensors; i++)
+    if (p->recipe->tensor[i].output) TRY_OUT(take(p, i, &first[i]));
+  module->device->seed = seed;
+  TRY_OUT(fg_problem_run(p, module));
+  TRY_OUT(compare_all(p, first, size, text));
+out:
+  for (int i = 0; i < p->recipe->n_tensors; i++) free(first[i]);
+  return status;
+}

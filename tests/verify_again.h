@@ -1,0 +1,17 @@
+/* verify_again.h - a launch once more, in another order. */
+#ifndef FG_TESTS_VERIFY_AGAIN_H
+#define FG_TESTS_VERIFY_AGAIN_H
+
+#include "problem.h"
+#include "verify.h"
+
+/* Are equal launches of the variant promised to give equal bits? */
+bool verify_again_promised(const fg_variant *variant);
+
+/* Launches a problem that has been run once more, on the host device with blocks, warps and lanes
+ * in the order of another seed. text: a sentence on the first output whose bits differ from before,
+ * "" where all are the same. The problem's outputs are those of the second launch then. */
+fg_status verify_again(fg_problem *problem, fg_module *module, uint64_t seed, size_t size,
+                       char *text);
+
+#endif
