@@ -3,6 +3,7 @@
 #include "host_cc.h"
 
 #include "host_dir.h"
+#include "host_unset.h"
 #include "process.h"
 #include "setting.h"
 
@@ -32,9 +33,15 @@ static fg_status write_source(const job *j) {
   char path[PATH_SIZE];
   path_of(j, "kernel.c", path);
   FILE *file = fopen(path, "wxe");
+  char *text;
+  size_t size;
   if (!file) return fg_fail(FG_EIO, "%s: %s", path, strerror(errno));
-  size_t n = fwrite(j->source->text, 1, j->source->size, file);
-  if (fclose(file) || n != j->source->size)
+  fg_status status = fg_host_unset(j->source->text, j->source->size, &text, &size);
+  size_t n = status == FG_OK ? fwrite(text, 1, size, file) : 0;
+  int failed = fclose(file);
+  TRY(status);
+  free(text);
+  if (failed || n != size)
     return fg_fail(FG_EIO, "%s: cannot be written: %s", path, strerror(errno));
   return FG_OK;
 }
@@ -81,6 +88,7 @@ static const char *const options[] = {
     "-shared",
     "-ffp-contract=off",
     "-ftrivial-auto-var-init=pattern",
+    FG_HOST_UNSET_OPTIONS,
     "-fsanitize=bounds,shift,signed-integer-overflow,integer-divide-by-zero",
     "-fsanitize-undefined-trap-on-error",
     "-Wextra",
