@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Strides of a tensor whose axes from the last to the first lie `gap` elements further apart than
  * they need to; returns the elements it spans. */
@@ -19,22 +20,96 @@ static int64_t lay_out(const fg_problem *p, const fg_recipe_tensor *t, int gap, 
   return span;
 }
 
+/* The same of one whose axes but the last reach 2^33 elements each, the longest inside. */
+static int64_t lay_out_far(const fg_problem *p, const fg_recipe_tensor *t, fg_tensor *tensor) {
+  const int last = (int)strlen(t->axes) - 1;
+  int64_t extent[4], span = fg_recipe_extent(p->recipe, t->axes[last], &p->shape);
+  for (int a = 0; a < last; a++) extent[a] = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
+  tensor->stride[fg_tensor_axis(t, last)] = 1;
+  for (int n = 0; n < last; n++) {
+    int longest = 0;
+    for (int a = 1; a < last; a++)
+      if (extent[a] > extent[longest]) longest = a;
+    const int64_t steps = extent[longest] - 1, far = ((int64_t)1 << 33) / (steps > 0 ? steps : 1);
+    const int64_t stride = ((span > far ? span : far) / 64 + 1) * 64;
+    tensor->stride[fg_tensor_axis(t, longest)] = stride;
+    span += stride * steps;
+    extent[longest] = 0;
+  }
+  return span;
+}
+
+/* Addresses without memory behind them, until they are touched. */
+static fg_status reserve(fg_problem *p, int i, int64_t span) {
+  const fg_recipe_tensor *t = &p->recipe->tensor[i];
+  p->bytes[i] = (size_t)span * fg_elem_size(t->elem);
+  void *all = mmap(NULL, p->bytes[i], PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED)
+    return fg_fail(FG_EMEMORY, "no addresses for %s, %zu bytes apart", t->name, p->bytes[i]);
+  p->far[i] = true;
+  p->buffer[i] = p->staged[i] = all;
+  return FG_OK;
+}
+
 static uint64_t mix(uint64_t seed, int i) {
   uint64_t x = seed + 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
   return x ^ x >> 31;
 }
 
+/* Goes over a tensor in storage order: index i of the row-major array is element `at` of the
+ * buffer. */
+typedef struct {
+  int rank;
+  int64_t extent[4], stride[4], index[4], at;
+} walk;
+
+static walk walk_new(const fg_problem *p, int tensor) {
+  const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
+  const fg_tensor *place = fg_args_tensor(&p->args, t);
+  walk w = {.rank = (int)strlen(t->axes)};
+  for (int a = 0; a < w.rank; a++) {
+    w.extent[a] = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
+    w.stride[a] = place->stride[fg_tensor_axis(t, a)];
+  }
+  return w;
+}
+
+static void walk_next(walk *w) {
+  for (int a = w->rank - 1; a >= 0; a--) {
+    w->at += w->stride[a];
+    if (++w->index[a] < w->extent[a]) return;
+    w->at -= w->stride[a] * w->extent[a];
+    w->index[a] = 0;
+  }
+}
+
+/* NaN in every dtype. */
+static void poison(const fg_problem *p, int tensor) {
+  const size_t size = fg_elem_size(p->recipe->tensor[tensor].elem);
+  const int64_t count = fg_problem_count(p, tensor);
+  walk w = walk_new(p, tensor);
+  for (int64_t i = 0; i < count; i++, walk_next(&w))
+    memset(p->staged[tensor] + (size_t)w.at * size, 0xff, size);
+}
+
 static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   const fg_recipe_tensor *t = &p->recipe->tensor[i];
   fg_tensor *tensor = fg_args_tensor_of(&p->args, t);
   uint64_t random = mix(seed, i);
-  int gap = padding ? (int)(random % (uint64_t)(padding + 1)) : 0;
+  int gap = padding > 0 ? (int)(random % (uint64_t)(padding + 1)) : 0;
   gap -= gap % (int)(fg_tensor_align(p->recipe, t) / fg_elem_size(t->elem));
   if (random >> 32 & 1) gap -= gap % 8; /* else few are aligned that need not be */
   int64_t count = fg_tensor_count(p->recipe, t, &p->shape);
   if (count > INT64_MAX / 64) return fg_fail(FG_EARGUMENT, "%s: the shape is too large", t->name);
   if (count == 0) return FG_OK;
+  if (padding == FG_PROBLEM_FAR && !t->argument->packed && *t->axes) {
+    TRY(reserve(p, i, lay_out_far(p, t, tensor)));
+    tensor->data = p->buffer[i];
+    poison(p, i);
+    return FG_OK;
+  }
   int64_t span = lay_out(p, t, gap, tensor);
   p->bytes[i] = (size_t)(span - (t->argument->packed ? 0 : gap)) * fg_elem_size(t->elem);
   TRY(p->device->class->allocate(p->device, p->bytes[i], &p->buffer[i]));
@@ -70,6 +145,10 @@ out:
 void fg_problem_free(fg_problem *p) {
   if (!p) return;
   for (int i = 0; i < p->recipe->n_tensors; i++) {
+    if (p->far[i]) {
+      munmap(p->buffer[i], p->bytes[i]);
+      continue;
+    }
     p->device->class->release(p->device, p->buffer[i], p->bytes[i]);
     free(p->staged[i]);
   }
@@ -87,34 +166,8 @@ int64_t fg_problem_count(const fg_problem *p, int tensor) {
   return fg_tensor_count(p->recipe, &p->recipe->tensor[tensor], &p->shape);
 }
 
-/* Goes over a tensor in storage order: index i of the row-major array is element `at` of the
- * buffer. */
-typedef struct {
-  int rank;
-  int64_t extent[4], stride[4], index[4], at;
-} walk;
-
-static walk walk_new(const fg_problem *p, int tensor) {
-  const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
-  const fg_tensor *place = fg_args_tensor(&p->args, t);
-  walk w = {.rank = (int)strlen(t->axes)};
-  for (int a = 0; a < w.rank; a++) {
-    w.extent[a] = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
-    w.stride[a] = place->stride[fg_tensor_axis(t, a)];
-  }
-  return w;
-}
-
-static void walk_next(walk *w) {
-  for (int a = w->rank - 1; a >= 0; a--) {
-    w->at += w->stride[a];
-    if (++w->index[a] < w->extent[a]) return;
-    w->at -= w->stride[a] * w->extent[a];
-    w->index[a] = 0;
-  }
-}
-
 static fg_status upload(fg_problem *p, int tensor) {
+  if (p->far[tensor]) return FG_OK;
   return p->device->class->upload(p->device, p->buffer[tensor], p->staged[tensor],
                                   p->bytes[tensor]);
 }
@@ -148,8 +201,9 @@ fg_status fg_problem_get(const fg_problem *p, int tensor, float *values) {
   int64_t count = fg_problem_count(p, tensor);
   walk w = walk_new(p, tensor);
   if (!count) return FG_OK;
-  TRY(p->device->class->download(p->device, p->staged[tensor], p->buffer[tensor],
-                                 p->bytes[tensor]));
+  if (!p->far[tensor])
+    TRY(p->device->class->download(p->device, p->staged[tensor], p->buffer[tensor],
+                                   p->bytes[tensor]));
   for (int64_t i = 0; i < count; i++, walk_next(&w))
     values[i] = fg_elem_load(p->recipe->tensor[tensor].elem, p->staged[tensor], w.at);
   return FG_OK;

@@ -18,9 +18,14 @@ typedef struct fg_problem {
   void *buffer[FG_TENSOR_MAX], *workspace;
   char *staged[FG_TENSOR_MAX]; /* the host's copy of each buffer */
   size_t bytes[FG_TENSOR_MAX], workspace_bytes;
+  bool far[FG_TENSOR_MAX]; /* staged is the buffer itself */
 } fg_problem;
 
-/* padding: 0, or the most elements that a stride exceeds its contiguous value by. */
+/* padding: 0, or the most elements that a stride exceeds its contiguous value by; FG_PROBLEM_FAR,
+ * on the host device alone: rows, heads and batches lie so far apart that offsets along each exceed
+ * 2^33 elements, in memory that is mapped and but for the rows not touched. FG_EMEMORY where there
+ * are no addresses for that. */
+enum { FG_PROBLEM_FAR = -1 };
 fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_shape *shape,
                          int padding, uint64_t seed, fg_problem **problem);
 void fg_problem_free(fg_problem *problem);

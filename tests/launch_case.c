@@ -127,6 +127,7 @@ void launch_take_forward(launch *backward, const kernel *forward) {
     launch_set(&l, in[i], values);
     free(values);
   }
+  l.problem->args.given = backward->problem->args.given;
   l.problem->args.scale = backward->problem->args.scale;
   launch_run(&l, 0);
   for (int i = 0; i < 2; i++) {

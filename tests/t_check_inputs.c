@@ -55,18 +55,18 @@ START_TEST(nothing_seen) {
   ck_assert_int_eq(program_count(r.out, "EMPTY  attn_fwd-bf16-d"), 2);
   program_says(r.out,
                "  sees 0% of pairs\n      the mask shows no pair of a row and a key in any of "
-               "5 cases, so that nothing was judged: give inputs that show some, as NAME=X or "
+               "6 cases, so that nothing was judged: give inputs that show some, as NAME=X or "
                "--in NAME=FILE\n");
   program_says(r.out, ": 0 failed, 0 wrong, 2 empty\n");
   r = program_gives(1, "check family=simt head_dim=8 mask=k<n inputs.n=int n=0 -q --json");
   is_json(r.out);
   program_says(r.out,
-               "\"result\": \"EMPTY\", \"cases\": 5, \"signal\": 0, \"seen\": 0, \"text\": ");
+               "\"result\": \"EMPTY\", \"cases\": 6, \"signal\": 0, \"seen\": 0, \"text\": ");
   program_says(r.out, "\"wrong\": 0, \"empty\": 1}\n");
   r = program_gives(1, "check family=simt head_dim=8 score=s+log(0.0*k) -q");
   program_says(r.out, "EMPTY");
   program_says(r.out,
-               "      the exact outputs are 0 in all of 5 cases, so that nothing was judged\n");
+               "      the exact outputs are 0 in all of 6 cases, so that nothing was judged\n");
   program_gives(0, "check family=simt head_dim=8 b=1 h=1 nq=5 nk=0 -q");
 }
 END_TEST

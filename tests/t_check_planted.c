@@ -207,6 +207,36 @@ START_TEST(scales) {
 }
 END_TEST
 
+/* Offsets of 32 bits, in each kind of address: a head's, a row's as it is read, one that is
+ * written. */
+START_TEST(offsets) {
+  static const struct {
+    const char *file, *text, *instead, *words;
+  } bugs[] = {
+      {SIMT, "p.q + (b * p.q_b", "p.q + (int)(b * p.q_b", "family=simt head_dim=16"},
+      {SIMT, "p.v + (b * p.v_b", "p.v + (u32)(b * p.v_b", "family=simt head_dim=16"},
+      {SIMT, "store_row(p.o + (b", "store_row(p.o + (int)(b", "family=simt head_dim=16"},
+      {"tile/rows.cut", "from + (i64)(row0 + row) * stride", "from + (int)((row0 + row) * stride)",
+       "family=simt head_dim=16"},
+      {"tile/tiles.cut", "from += (row0 + row) * stride", "from += (int)((row0 + row) * stride)",
+       "family=mma head_dim=64"},
+      {"tile/tiles.cut", "(i64)(row0 + row + r) * stride", "(int)((row0 + row + r) * stride)",
+       "family=mma head_dim=64"},
+      {"attention/mma_backward.cut", "u16 *to = p.dq + (b", "u16 *to = p.dq + (int)(b",
+       "family=mma head_dim=64 pass=backward"},
+  };
+  for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
+    plant(bugs[i].file, bugs[i].text, bugs[i].instead);
+    program_result r = program_run(&with_templates, "check -q %s", bugs[i].words);
+    ck_assert_msg(r.code == 1, "%s: exit %d\n%s", bugs[i].instead, r.code, r.out);
+    ck_assert_msg(strstr(r.out, " outside of all tensors") || strstr(r.out, " of tensor ") ||
+                      strstr(r.out, "memory access fault"),
+                  "%s: %s", bugs[i].instead, r.out);
+    program_says(r.out, bugs[i].file);
+  }
+}
+END_TEST
+
 /* Sums by atomics, in a kernel that is to have an order. */
 START_TEST(no_order) {
   static const char words[] = "check -q --seed 1 family=simt head_dim=16 pass=backward "
@@ -235,6 +265,7 @@ int main(void) {
   tcase_add_test(tests, tiles_beside_unskipped);
   tcase_add_test(tests, caps_beside_unskipped);
   tcase_add_test(tests, scales);
+  tcase_add_test(tests, offsets);
   tcase_add_test(tests, no_order);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -124,10 +124,10 @@ START_TEST(json) {
       r.out,
       "{\"schema\": 1, \"device\": \"host\", \"seed\": 3, \"results\": [\n"
       "  {\"name\": \"attn_fwd-f16-d16.simt-q16-k32-w4.host\", \"result\": "
-      "\"PASS\", \"cases\": 5, \"signal\": 0, \"seen\": 1, \"text\": \"\", \"errors\": {\"o\": "
+      "\"PASS\", \"cases\": 6, \"signal\": 0, \"seen\": 1, \"text\": \"\", \"errors\": {\"o\": "
       "{\"error\": ");
   program_says(r.out,
-               "], \"variants\": 1, \"cases\": 5, \"failed\": 0, \"wrong\": 0, \"empty\": 0}\n");
+               "], \"variants\": 1, \"cases\": 6, \"failed\": 0, \"wrong\": 0, \"empty\": 0}\n");
 }
 END_TEST
 
@@ -192,7 +192,8 @@ END_TEST
 START_TEST(beyond_f16) {
 #define SLOPED "check pass=backward head_dim=16 score=s*1000000.0 scale=1e-6 b=1 h=1 nq=9 nk=40 -q "
   program_result r = program_gives(4, SLOPED "family=mma dtype=f16 --seed 3");
-  program_says(r.out, "first wrong at b=1 h=1 hk=1 nq=9 nk=40: dS reaches ");
+  program_says(r.out, "first wrong at b=1 h=1 hk=1 nq=9 nk=40 scale=1e-06: d");
+  program_says(r.out, "; dS reaches ");
   program_says(r.out, ", beyond f16's range of 65504\n");
   program_gives(0, SLOPED "family=mma dtype=bf16 --seed 3");
   program_gives(0, SLOPED "family=simt dtype=f16 --seed 3");

@@ -171,8 +171,8 @@ static void multiply(launch *l, const char *name, float factor) {
 /* Scores scaled by 1/4 are those of q / 4, to the bit; so are the gradients but dq, a quarter. */
 static void scaled(const kernel *k, const kernel *forward) {
   launch a = launch_new(k, shape, 5), b = launch_new(k, shape, 5);
-  a.problem->args.scale = 0.25f;
-  b.problem->args.scale = 1;
+  a.problem->args.scale = 0.25f, a.problem->args.given = FG_GIVEN_SCALE;
+  b.problem->args.scale = 1, b.problem->args.given = FG_GIVEN_SCALE;
   multiply(&b, "q", 0.25f);
   if (forward) launch_take_forward(&a, forward);
   if (forward) launch_take_forward(&b, forward);
@@ -201,8 +201,8 @@ END_TEST
 /* A negative scale is a positive one of -q, to the bit; so are the gradients, but dq is -dq. */
 static void negated(const kernel *k, const kernel *forward) {
   launch a = launch_new(k, shape, 7), b = launch_new(k, shape, 7);
-  a.problem->args.scale = -0.3f;
-  b.problem->args.scale = 0.3f;
+  a.problem->args.scale = -0.3f, a.problem->args.given = FG_GIVEN_SCALE;
+  b.problem->args.scale = 0.3f, b.problem->args.given = FG_GIVEN_SCALE;
   multiply(&b, "q", -1);
   if (forward) launch_take_forward(&a, forward);
   if (forward) launch_take_forward(&b, forward);
@@ -233,7 +233,7 @@ END_TEST
 /* No scale given is 1/sqrt(d). */
 static void default_scale(const kernel *k) {
   launch a = launch_new(k, shape, 5), b = launch_new(k, shape, 5);
-  a.problem->args.scale = 0.125f;
+  a.problem->args.scale = 0.125f, a.problem->args.given = FG_GIVEN_SCALE;
   launch_run(&a, 0);
   launch_run(&b, 0);
   launch_same_outputs(&a, &b);

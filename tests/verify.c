@@ -369,8 +369,8 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   bench b = {.which = which};
   fg_status status = FG_OK;
   module->device->seed = which->seed;
-  TRY(fg_problem_new(module->device, &source->recipe, &which->shape, PADDING(which), which->seed,
-                     &b.problem));
+  TRY(fg_problem_new(module->device, &source->recipe, &which->shape,
+                     which->far ? FG_PROBLEM_FAR : PADDING(which), which->seed, &b.problem));
   TRY_OUT(verify_formula_new(&variant->point, b.problem, which, &b.formula));
   TRY_OUT(draw_inputs(&b, &variant->plan));
   set_oracle(&b, variant);

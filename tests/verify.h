@@ -23,6 +23,7 @@ typedef struct verify_case {
   verify_style style;
   uint64_t seed; /* of the inputs, the padding and the host device's order */
   int packed;    /* no padding: rows and heads follow each other */
+  int far;       /* offsets exceed 32 bits: FG_PROBLEM_FAR */
   int again;     /* what is promised to be equal in equal launches is launched twice */
   int n_numbers; /* numbers that are set: inputs by name; others are drawn */
   const struct verify_number *number;

@@ -13,58 +13,17 @@
 
 /* The shapes of a check that names none: tiles cut at both edges, nq != nk both ways, rows that see
  * no key, more batches and head groups than one, a single row. */
-static const fg_shape usual_shapes[] = {{.b = 2, .h = 4, .hk = 2, .nq = 113, .nk = 203},
-                                        {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 113},
-                                        {.b = 2, .h = 2, .hk = 2, .nq = 64, .nk = 64},
-                                        {.b = 1, .h = 3, .hk = 3, .nq = 1, .nk = 339},
-                                        {.b = 3, .h = 2, .hk = 1, .nq = 3, .nk = 1}};
-enum { SHAPES = sizeof usual_shapes / sizeof *usual_shapes };
-
-/* Their scales: the default, one that turns the order of scores, none, others; and those of two
- * launches each: with several tiles in both directions, and many of keys. */
-static const struct {
-  uint32_t given;
-  float scale;
-  int again;
-} usual[SHAPES] = {{0, 0, 0},
-                   {FG_GIVEN_SCALE, -0.3f, 1},
-                   {FG_GIVEN_SCALE, 0, 0},
-                   {FG_GIVEN_SCALE, 1e-3f, 1},
-                   {FG_GIVEN_SCALE, 0.5f, 0}};
-
-/* Where integers are drawn: one shape more, of many sequences, which have a length each; of a shape
- * that is named, as many draws. */
-static const fg_shape many_sequences = {.b = 7, .h = 1, .hk = 1, .nq = 33, .nk = 203};
-enum { DRAWS = 3 };
-
-/* A kernel, and the same without tile skipping where the mask lets tiles be skipped. */
+static const fg_shape usual_shapes[CHECK_SHAPES] = {{.b = 2, .h = 4, .hk = 2, .nq = 113, .nk = 203},
+                                                    {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 113},
+                                                    {.b = 2, .h = 2, .hk = 2, .nq = 64, .nk = 64},
+                                                    {.b = 1, .h = 3, .hk = 3, .nq = 1, .nk = 339},
+                                                    {.b = 3, .h = 2, .hk = 1, .nq = 3, .nk = 1}};
 typedef struct {
-  const fg_variant *variant;
-  fg_kernel *kernel;
-  fg_source *unskipped; /* NULL: nothing can be skipped */
-  fg_module *unskipped_module;
-} pair;
-
-/* What one variant's job leaves: the worst of each output over its cases. */
-typedef struct {
-  int cases, wrong, interrupted;
-  int judged; /* cases with an exact result that is not 0 */
-  int64_t pairs, seen;
-  fg_status status;
-  char text[1024]; /* of a failure, or of the first wrong case */
-  verify_verdict worst;
-} outcome;
-
-typedef struct {
-  const cli *c;
+  check_cases cases;
   fg_device *device;
   fg_context *context; /* of the process that runs the jobs: a worker opens its own */
   cli_variants v;
-  uint64_t seed;
-  fg_shape shape[SHAPES];
-  int n_shapes;
-  check_arrays arrays;
-  int variants, failed, wrong, empty, cases;
+  int variants, failed, wrong, empty, tried;
   fg_status machine; /* what stopped the check: the machine, not a kernel */
   int dead;          /* the device can run nothing any more */
   int width;         /* of the longest name */
@@ -73,13 +32,13 @@ typedef struct {
 
 /* One shape from the words, the rest of it from what is usual. */
 static void set_shapes(job *j) {
-  const cli_arguments *w = &j->c->arguments;
+  const cli_arguments *w = &j->cases.c->arguments;
   if (w->b < 0 && w->h < 0 && w->hk < 0 && w->nq < 0 && w->nk < 0) {
-    memcpy(j->shape, usual_shapes, sizeof usual_shapes);
-    j->n_shapes = SHAPES;
+    memcpy(j->cases.shape, usual_shapes, sizeof usual_shapes);
+    j->cases.n_shapes = CHECK_SHAPES;
     return;
   }
-  fg_shape *s = &j->shape[j->n_shapes++];
+  fg_shape *s = &j->cases.shape[j->cases.n_shapes++];
   s->b = w->b >= 0 ? w->b : 1;
   s->h = w->h >= 0 ? w->h : w->hk >= 0 ? w->hk : 2;
   s->hk = w->hk >= 0 ? w->hk : s->h;
@@ -87,109 +46,7 @@ static void set_shapes(job *j) {
   s->nk = w->nk >= 0 ? w->nk : s->nq;
 }
 
-static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
-  if (!worst->n) *worst = *v;
-  for (int i = 0; i < v->n; i++) {
-    verify_error *w = &worst->tensor[i];
-    const verify_error *e = &v->tensor[i];
-    const double plain = e->plain > w->plain ? e->plain : w->plain;
-    /* a NaN is worst, and stays */
-    if (w->error <= w->error && !(e->error / e->limit <= w->error / w->limit)) *w = *e;
-    w->plain = plain;
-  }
-}
-
-/* What is wrong in one case: where, and whose bounds are when skipping tiles changed a result. */
-static void tell_wrong(const fg_variant *variant, const verify_case *which,
-                       const verify_verdict *verdict, outcome *o) {
-  const fg_shape *s = &which->shape;
-  const bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
-  char scale[32] = "";
-  if (which->given & FG_GIVEN_SCALE)
-    snprintf(scale, sizeof scale, " scale=%g", (double)which->scale);
-  int n = snprintf(o->text, sizeof o->text,
-                   "first wrong at b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64
-                   " nk=%" PRId64 "%s: ",
-                   s->b, s->h, s->hk, s->nq, s->nk, scale);
-  if (*verdict->reason)
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s; %s", verdict->wrong, verdict->reason);
-  else if (*verdict->skipping)
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: %s", verdict->skipping,
-             stated ? "the range of given(range, test) does not hold wherever its test does"
-                    : "a bound that flashgen derives from the mask is wrong");
-  else if (*verdict->wrong)
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s", verdict->wrong);
-  else
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: equal launches are to give equal bits",
-             verdict->order);
-}
-
-/* Does what the kernel sees depend on integers that are drawn? */
-static bool has_integers(const fg_recipe *r) {
-  for (int i = 0; i < r->n_tensors; i++)
-    if (r->tensor[i].elem == FG_ELEM_I32) return true;
-  return false;
-}
-
-/* One case; what it leaves goes to *o. A score that is no number at a scale that nobody asked for
- * is judged at the default one. */
-static fg_status check_case(const job *j, const pair *p, verify_case which, outcome *o) {
-  verify_verdict verdict;
-  TRY(verify_run(p->variant, p->kernel->source, p->kernel->module, &which, 1, &verdict));
-  if (verdict.undefined && which.given && !j->c->arguments.has_scale) {
-    which.given = 0, which.scale = 0;
-    return check_case(j, p, which, o);
-  }
-  o->cases++;
-  o->judged += !verdict.nothing;
-  o->pairs += verdict.pairs, o->seen += verdict.seen;
-  keep_worst(&o->worst, &verdict);
-  if (!verdict.pass && !o->wrong++) tell_wrong(p->variant, &which, &verdict, o);
-  return FG_OK;
-}
-
-/* A kernel under which no case has a result but 0 was not judged. */
-static void tell_empty(outcome *o) {
-  if (o->judged || !o->pairs) return;
-  if (!o->seen)
-    snprintf(o->text, sizeof o->text,
-             "the mask shows no pair of a row and a key in any of %d cases, so that nothing was "
-             "judged: give inputs that show some, as NAME=X or --in NAME=FILE",
-             o->cases);
-  else
-    snprintf(o->text, sizeof o->text,
-             "the exact outputs are 0 in all of %d cases, so that nothing was judged", o->cases);
-}
-
-static fg_status check_cases(const job *j, const pair *p, outcome *o) {
-  verify_number numbers[16];
-  const bool integers = has_integers(&p->kernel->source->recipe);
-  const int n = j->n_shapes > 1 ? j->n_shapes + integers : integers ? DRAWS : 1;
-  for (int i = 0; i < j->c->n_numbers; i++)
-    numbers[i] = (verify_number){j->c->number[i].name, j->c->number[i].value};
-  for (int i = 0; i < n; i++) {
-    const bool more = j->n_shapes > 1 && i == j->n_shapes, is_usual = j->n_shapes > 1 && !more;
-    verify_case which = {.shape = more ? many_sequences : j->shape[i % j->n_shapes],
-                         .given = is_usual ? usual[i].given : 0,
-                         .scale = is_usual ? usual[i].scale : 0,
-                         .again = is_usual ? usual[i].again : p->variant->point.deterministic,
-                         .style = (verify_style)(i % VERIFY_STYLES),
-                         .seed = j->seed + (uint64_t)i,
-                         .n_numbers = j->c->n_numbers,
-                         .number = numbers,
-                         .n_arrays = j->arrays.n,
-                         .array = j->arrays.array,
-                         .unskipped = p->unskipped,
-                         .unskipped_module = p->unskipped_module};
-    if (j->c->arguments.has_scale)
-      which.given = FG_GIVEN_SCALE, which.scale = (float)j->c->arguments.scale;
-    TRY(check_case(j, p, which, o));
-  }
-  if (!o->wrong) tell_empty(o);
-  return FG_OK;
-}
-
-static fg_status make_pair(job *j, pair *p) {
+static fg_status make_pair(job *j, check_pair *p) {
   if (!j->context) TRY(cli_context(j->device->name, &j->context));
   TRY(cli_kernel(j->context, p->variant, &p->kernel));
   if (!j->context->jit) return FG_OK; /* and nothing can be compiled to compare with */
@@ -200,10 +57,10 @@ static fg_status make_pair(job *j, pair *p) {
 
 static void check_variant(void *context, int i, void *result) {
   job *j = context;
-  outcome *o = result;
-  pair p = {.variant = &j->v.variant[i]};
+  check_outcome *o = result;
+  check_pair p = {.variant = &j->v.variant[i]};
   fg_status status = make_pair(j, &p);
-  if (status == FG_OK) status = check_cases(j, &p, o);
+  if (status == FG_OK) status = check_cases_run(&j->cases, &p, o);
   o->status = status;
   o->interrupted = status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
   if (status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
@@ -221,11 +78,11 @@ static void print_json_number(const char *name, double x) {
 }
 
 /* Nothing of it was judged, and nothing has failed. */
-static bool is_empty(const outcome *o, int died) {
+static bool is_empty(const check_outcome *o, int died) {
   return !died && o->status == FG_OK && !o->wrong && o->pairs && !o->judged;
 }
 
-static const char *verdict_word(const outcome *o, int died) {
+static const char *verdict_word(const check_outcome *o, int died) {
   if (is_empty(o, died)) return "EMPTY";
   return died || o->status != FG_OK || o->wrong ? "FAIL" : "PASS";
 }
@@ -233,13 +90,13 @@ static const char *verdict_word(const outcome *o, int died) {
 /* One line a variant: the worst error of each output, as the number and as a share of its limit,
  * which is told where it depends on the element; with -v what a plain unfused computation in the
  * same dtype would have. */
-static void print_row(const job *j, const char *name, const outcome *o, int died) {
+static void print_row(const job *j, const char *name, const check_outcome *o, int died) {
   printf("%s  %-*s", verdict_word(o, died), j->width, name);
   for (int i = 0; i < o->worst.n; i++) {
     const verify_error *e = &o->worst.tensor[i];
     printf("  %s %.1e (%.0f%%", e->name, e->error, 100 * e->error / e->limit);
     if (e->own_unit) printf(" of %.1e", e->limit);
-    if (j->c->verbose && e->plain > 0) printf(", unfused %.1e", e->plain);
+    if (j->cases.c->verbose && e->plain > 0) printf(", unfused %.1e", e->plain);
     printf(")");
   }
   if (o->pairs) printf("  sees %.3g%% of pairs", 100 * (double)o->seen / (double)o->pairs);
@@ -250,7 +107,7 @@ static void print_row(const job *j, const char *name, const outcome *o, int died
     printf("      %s\n", o->text);
 }
 
-static void print_json_row(const char *name, const outcome *o, int died, int first) {
+static void print_json_row(const char *name, const check_outcome *o, int died, int first) {
   printf("%s\n  {\"name\": \"%s\", \"result\": \"%s\", \"cases\": %d, \"signal\": %d, ",
          first ? "" : ",", name, verdict_word(o, died), o->cases, died);
   print_json_number("seen", o->pairs ? (double)o->seen / (double)o->pairs : NAN);
@@ -272,7 +129,7 @@ static void print_json_row(const char *name, const outcome *o, int died, int fir
  * reads the results any more. */
 static int take(void *context, int i, const void *result, int died) {
   job *j = context;
-  const outcome *o = result;
+  const check_outcome *o = result;
   char name[FG_NAME_MAX];
   if (j->machine != FG_OK || o->interrupted) return 1;
   if (cli_exit_code(o->status) == CLI_MACHINE && o->status != FG_ECUDA) {
@@ -281,7 +138,7 @@ static int take(void *context, int i, const void *result, int died) {
   }
   fg_variant_name(&j->v.variant[i], sizeof name, name);
   cli_progress_end(&j->progress);
-  if (j->c->json)
+  if (j->cases.c->json)
     print_json_row(name, o, died, i == 0);
   else
     print_row(j, name, o, died);
@@ -290,19 +147,19 @@ static int take(void *context, int i, const void *result, int died) {
   j->failed += died || o->status != FG_OK;
   j->wrong += o->wrong > 0;
   j->empty += is_empty(o, died);
-  j->cases += o->cases;
+  j->tried += o->cases;
   cli_progress_step(&j->progress, strcmp(verdict_word(o, died), "PASS") != 0, name);
   j->dead = o->status == FG_ECUDA; /* a kernel's fault ends the GPU's context: nothing runs after */
   return ferror(stdout) || j->dead;
 }
 
 static int finish(const job *j) {
-  if (j->c->json) {
+  if (j->cases.c->json) {
     printf("\n], \"variants\": %d, \"cases\": %d, \"failed\": %d, \"wrong\": %d, \"empty\": %d}\n",
-           j->variants, j->cases, j->failed, j->wrong, j->empty);
+           j->variants, j->tried, j->failed, j->wrong, j->empty);
   } else if (j->machine == FG_OK) {
-    printf("%d variant%s, %d case%s, seed %" PRIu64 ": %d failed, %d wrong", j->variants,
-           cli_s(j->variants), j->cases, cli_s(j->cases), j->seed, j->failed, j->wrong);
+    printf("%d variants, %d cases, seed %" PRIu64 ": %d failed, %d wrong", j->variants, j->tried,
+           j->cases.seed, j->failed, j->wrong);
     if (j->empty) printf(", %d empty", j->empty);
     printf("\n");
   }
@@ -316,14 +173,15 @@ static int finish(const job *j) {
 }
 
 static fg_status start(job *j) {
-  TRY(cli_device_open(j->c, &j->device));
+  TRY(fg_device_open(j->cases.c->device, &j->device));
+  j->cases.host = !strcmp(j->device->name, "host");
   set_shapes(j);
-  for (int i = 0; i < j->n_shapes; i++) TRY(fg_shape_check(&j->shape[i]));
-  if (j->c->seed >= 0)
-    j->seed = (uint64_t)j->c->seed;
-  else if (getrandom(&j->seed, 4, 0) != 4)
+  for (int i = 0; i < j->cases.n_shapes; i++) TRY(fg_shape_check(&j->cases.shape[i]));
+  if (j->cases.c->seed >= 0)
+    j->cases.seed = (uint64_t)j->cases.c->seed;
+  else if (getrandom(&j->cases.seed, 4, 0) != 4)
     return fg_fail(FG_EIO, "no random seed can be had");
-  TRY(cli_variants_read(j->c, j->device->arch, &j->v));
+  TRY(cli_variants_read(j->cases.c, j->device->arch, &j->v));
   for (int i = 0; i < j->v.n; i++) {
     char name[FG_NAME_MAX];
     int n = fg_variant_name(&j->v.variant[i], sizeof name, name);
@@ -332,30 +190,30 @@ static fg_status start(job *j) {
                      j->device->arch);
     if (n > j->width) j->width = n;
   }
-  return check_arrays_read(j->c, &j->v, j->n_shapes, j->shape, &j->arrays);
+  return check_arrays_read(j->cases.c, &j->v, j->cases.n_shapes, j->cases.shape, &j->cases.arrays);
 }
 
 static int run(cli *c) {
-  job j = {.c = c};
+  job j = {.cases = {.c = c}};
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   fg_status status = start(&j);
   if (status == FG_OK) {
     if (c->json)
       printf("{\"schema\": 1, \"device\": \"%s\", \"seed\": %" PRIu64 ", \"results\": [",
-             j.device->name, j.seed);
+             j.device->name, j.cases.seed);
     else
       printf("device %s, seed %" PRIu64
-             "; the worst error of each output over %d shape%s (%% of its limit)\n",
-             j.device->name, j.seed, j.n_shapes, cli_s(j.n_shapes));
+             "; the worst error of each output over %d shapes (%% of its limit)\n",
+             j.device->name, j.cases.seed, j.cases.n_shapes);
     cli_flush();
-    int cuda = strcmp(j.device->name, "host") != 0; /* a context does not survive a fork */
+    int cuda = !j.cases.host; /* a context does not survive a fork */
     cli_progress_start(&j.progress, c, j.v.n);
     fg_pool pool = {.n = j.v.n,
                     .workers = cuda          ? 0
                                : c->jobs > 0 ? c->jobs
                                : cores > 0   ? cores
                                              : 1,
-                    .result_size = sizeof(outcome),
+                    .result_size = sizeof(check_outcome),
                     .job = check_variant,
                     .done = take,
                     .context = &j,
@@ -364,7 +222,7 @@ static int run(cli *c) {
     cli_progress_end(&j.progress);
   }
   int code = status == FG_OK ? finish(&j) : cli_fail(status);
-  check_arrays_free(&j.arrays);
+  check_arrays_free(&j.cases.arrays);
   cli_variants_free(&j.v);
   fg_close(j.context);
   fg_device_close(j.device);

@@ -5,6 +5,9 @@
 #include "cli.h"
 #include "verify.h"
 
+/* The shapes of a check that names none. */
+enum { CHECK_SHAPES = 5 };
+
 /* Files of --in: tensors that take their values from them in place of random ones. */
 typedef struct check_arrays {
   int n;
@@ -17,5 +20,38 @@ typedef struct check_arrays {
 fg_status check_arrays_read(const cli *c, const cli_variants *variants, int n_shapes,
                             const fg_shape *shapes, check_arrays *arrays);
 void check_arrays_free(check_arrays *arrays);
+
+/* The cases of a check. */
+typedef struct check_cases {
+  const cli *c;
+  bool host; /* the device is the host device */
+  uint64_t seed;
+  fg_shape shape[CHECK_SHAPES];
+  int n_shapes; /* CHECK_SHAPES: the usual ones; 1: that of the words */
+  check_arrays arrays;
+} check_cases;
+
+/* A kernel, and the same without tile skipping where the mask lets tiles be skipped. */
+typedef struct {
+  const fg_variant *variant;
+  fg_kernel *kernel;
+  fg_source *unskipped; /* NULL: nothing can be skipped */
+  fg_module *unskipped_module;
+} check_pair;
+
+/* What one variant's job leaves: the worst of each output over its cases. */
+typedef struct {
+  int cases, wrong, interrupted;
+  int judged; /* cases with an exact result that is not 0 */
+  int64_t pairs, seen;
+  fg_status status;
+  char text[1024]; /* of a failure, or of the first wrong case */
+  verify_verdict worst;
+} check_outcome;
+
+/* Runs a variant's cases: at each shape, more draws and shapes where integers are drawn, and on the
+ * host device one with offsets beyond 32 bits. What comes of them is left in *outcome; a kernel
+ * that faults is a failure of the call. */
+fg_status check_cases_run(const check_cases *cases, const check_pair *pair, check_outcome *outcome);
 
 #endif

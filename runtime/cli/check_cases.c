@@ -1,0 +1,147 @@
+/* check_cases.c - what `flashgen check` tries on one variant, and what it says of it. */
+#include "check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Their scales: the default, one that turns the order of scores, none, others; and those of two
+ * launches each: with several tiles in both directions, and many of keys. */
+static const struct {
+  uint32_t given;
+  float scale;
+  int again;
+} usual[CHECK_SHAPES] = {{0, 0, 0},
+                         {FG_GIVEN_SCALE, -0.3f, 1},
+                         {FG_GIVEN_SCALE, 0, 0},
+                         {FG_GIVEN_SCALE, 1e-3f, 1},
+                         {FG_GIVEN_SCALE, 0.5f, 0}};
+
+/* Where integers are drawn: one shape more, of many sequences, which have a length each; of a shape
+ * that is named, as many draws. */
+static const fg_shape many_sequences = {.b = 7, .h = 1, .hk = 1, .nq = 33, .nk = 203};
+enum { DRAWS = 3 };
+
+/* On the host device: tensors so far apart that offsets exceed 32 bits. */
+static const fg_shape far_apart = {.b = 2, .h = 2, .hk = 2, .nq = 37, .nk = 70};
+
+static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
+  if (!worst->n) *worst = *v;
+  for (int i = 0; i < v->n; i++) {
+    verify_error *w = &worst->tensor[i];
+    const verify_error *e = &v->tensor[i];
+    const double plain = e->plain > w->plain ? e->plain : w->plain;
+    /* a NaN is worst, and stays */
+    if (w->error <= w->error && !(e->error / e->limit <= w->error / w->limit)) *w = *e;
+    w->plain = plain;
+  }
+}
+
+/* What is wrong in one case: where, and whose bounds are when skipping tiles changed a result. */
+static void tell_wrong(const fg_variant *variant, const verify_case *which,
+                       const verify_verdict *verdict, check_outcome *o) {
+  const fg_shape *s = &which->shape;
+  const bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
+  char scale[32] = "";
+  if (which->given & FG_GIVEN_SCALE)
+    snprintf(scale, sizeof scale, " scale=%g", (double)which->scale);
+  int n = snprintf(o->text, sizeof o->text,
+                   "first wrong at b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64
+                   " nk=%" PRId64 "%s%s: ",
+                   s->b, s->h, s->hk, s->nq, s->nk, scale,
+                   which->far ? " with offsets beyond 32 bits" : "");
+  if (*verdict->reason)
+    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s; %s", verdict->wrong, verdict->reason);
+  else if (*verdict->skipping)
+    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: %s", verdict->skipping,
+             stated ? "the range of given(range, test) does not hold wherever its test does"
+                    : "a bound that flashgen derives from the mask is wrong");
+  else if (*verdict->wrong)
+    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s", verdict->wrong);
+  else
+    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: equal launches are to give equal bits",
+             verdict->order);
+}
+
+/* Does what the kernel sees depend on integers that are drawn? */
+static bool has_integers(const fg_recipe *r) {
+  for (int i = 0; i < r->n_tensors; i++)
+    if (r->tensor[i].elem == FG_ELEM_I32) return true;
+  return false;
+}
+
+/* One case; what it leaves goes to *o. A score that is no number at a scale that nobody asked for
+ * is judged at the default one. */
+static fg_status check_case(const check_cases *j, const check_pair *p, verify_case which,
+                            check_outcome *o) {
+  verify_verdict verdict;
+  TRY(verify_run(p->variant, p->kernel->source, p->kernel->module, &which, 1, &verdict));
+  if (verdict.undefined && which.given && !j->c->arguments.has_scale) {
+    which.given = 0, which.scale = 0;
+    return check_case(j, p, which, o);
+  }
+  o->cases++;
+  o->judged += !verdict.nothing;
+  o->pairs += verdict.pairs, o->seen += verdict.seen;
+  keep_worst(&o->worst, &verdict);
+  if (!verdict.pass && !o->wrong++) tell_wrong(p->variant, &which, &verdict, o);
+  return FG_OK;
+}
+
+/* A kernel under which no case has a result but 0 was not judged. */
+static void tell_empty(check_outcome *o) {
+  if (o->judged || !o->pairs) return;
+  if (!o->seen)
+    snprintf(o->text, sizeof o->text,
+             "the mask shows no pair of a row and a key in any of %d cases, so that nothing was "
+             "judged: give inputs that show some, as NAME=X or --in NAME=FILE",
+             o->cases);
+  else
+    snprintf(o->text, sizeof o->text,
+             "the exact outputs are 0 in all of %d cases, so that nothing was judged", o->cases);
+}
+
+/* Where a machine has no addresses for it, that is said. */
+static fg_status check_far(const check_cases *j, const check_pair *p, const verify_number *numbers,
+                           check_outcome *o) {
+  const verify_case which = {.shape = far_apart,
+                             .far = 1,
+                             .seed = j->seed,
+                             .n_numbers = j->c->n_numbers,
+                             .number = numbers};
+  if (j->arrays.n) return FG_OK; /* of other shapes */
+  const fg_status status = check_case(j, p, which, o);
+  if (status != FG_EMEMORY) return status;
+  if (!o->wrong)
+    snprintf(o->text, sizeof o->text, "offsets beyond 32 bits were not tried: %s", fg_error());
+  return FG_OK;
+}
+
+fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outcome *o) {
+  verify_number numbers[16];
+  const bool integers = has_integers(&p->kernel->source->recipe);
+  const int n = j->n_shapes > 1 ? j->n_shapes + integers : integers ? DRAWS : 1;
+  for (int i = 0; i < j->c->n_numbers; i++)
+    numbers[i] = (verify_number){j->c->number[i].name, j->c->number[i].value};
+  for (int i = 0; i < n; i++) {
+    const bool more = j->n_shapes > 1 && i == j->n_shapes, is_usual = j->n_shapes > 1 && !more;
+    verify_case which = {.shape = more ? many_sequences : j->shape[i % j->n_shapes],
+                         .given = is_usual ? usual[i].given : 0,
+                         .scale = is_usual ? usual[i].scale : 0,
+                         .again = is_usual ? usual[i].again : p->variant->point.deterministic,
+                         .style = (verify_style)(i % VERIFY_STYLES),
+                         .seed = j->seed + (uint64_t)i,
+                         .n_numbers = j->c->n_numbers,
+                         .number = numbers,
+                         .n_arrays = j->arrays.n,
+                         .array = j->arrays.array,
+                         .unskipped = p->unskipped,
+                         .unskipped_module = p->unskipped_module};
+    if (j->c->arguments.has_scale)
+      which.given = FG_GIVEN_SCALE, which.scale = (float)j->c->arguments.scale;
+    TRY(check_case(j, p, which, o));
+  }
+  if (j->n_shapes > 1 && j->host) TRY(check_far(j, p, numbers, o));
+  if (!o->wrong) tell_empty(o);
+  return FG_OK;
+}
