@@ -1,6 +1,8 @@
 /* t_launch.c - arguments that no launch accepts: the sentence names the field, nothing is run. */
 #include "launch_case.h"
 
+#include "host/engine.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +214,29 @@ START_TEST(test_accepted) {
 }
 END_TEST
 
+/* A buffer for [1, 1, nq, nk] under the default bias_dims, by which dbias has b h nq nk elements:
+ * the library cannot know, but memory that ends where the buffer does can. */
+START_TEST(test_small_dbias) {
+  const fg_shape many = {.b = 2, .h = 2, .hk = 1, .nq = 45, .nk = 70};
+  kernels made =
+      kernels_new("pass=backward bias=grad head_dim=64 family=%s", _i ? "mma" : "simt block_q=16");
+  const size_t bytes = 45 * 70 * sizeof(uint16_t);
+  for (int i = 0; i < made.n; i++) {
+    launch l = launch_new(&made.list[i], many, 1);
+    fg_tensor *dbias = &l.problem->args.dbias;
+    GOOD(fg_host_guarded_new(bytes, 0, &dbias->data));
+    const int64_t stride[4] = {45 * 70, 45 * 70, 70, 1};
+    memcpy(dbias->stride, stride, sizeof stride);
+    ck_assert_int_eq(fg_problem_run(l.problem, made.list[i].module), FG_ETEMPLATE);
+    const char *said = strstr(fg_error(), "access to unmapped memory: byte ");
+    ck_assert_msg(said && strstr(said, " of tensor dbias"), "%s", fg_error());
+    fg_host_guarded_free(dbias->data, bytes);
+    launch_free(&l);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("launch");
   TCase *cases = tcase_create("launch");
@@ -219,6 +244,7 @@ int main(void) {
   tcase_add_loop_test(cases, test_aligned, 0, 3);
   tcase_add_test(cases, test_grid);
   tcase_add_loop_test(cases, test_accepted, 0, 2);
+  tcase_add_loop_test(cases, test_small_dbias, 0, 2);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

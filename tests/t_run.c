@@ -44,7 +44,8 @@ START_TEST(forward) {
   ck_assert_str_eq(r.out, "");
   ck_assert_str_eq(r.err,
                    "attn_fwd-bf16-d40-causal-bias_bhqk.simt-q4-k32-w4.host: b=2 h=4 hk=2 nq=19 "
-                   "nk=37\no -> o.npy\nlse -> lse.npy\n");
+                   "nk=37\nq is [b=2, nq=19, h=4, d=40], k is [b=2, nk=37, hk=2, d=40]\no -> "
+                   "o.npy\nlse -> lse.npy\n");
   ck_assert_int_eq(scratch_files(), 7 + 2); /* q k v bias do o lse, tmp cache */
   r = program_gives(0, "run -v mask=causal bias=true family=simt scale=0.125 " FORWARD
                        " --in bias=bias.npy --out o=o.npy"); /* why this plan, and where from */

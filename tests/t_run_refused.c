@@ -66,8 +66,22 @@ START_TEST(shapes_that_disagree) {
   refuses_shape("do", "2,4,4,24", w, "do: its query length (axis 1) is 4, but q has 3");
   refuses_shape("do", "2,3,2,24", w, "do: its heads (axis 2) is 2, but q has 4");
   refuses_shape("do", "2,3,4,16", w, "do: its v head dim (axis 3) is 16, but v has 24");
-  refuses_shape("k", "2,5,3,16", Q K "--in v=k.npy " O,
-                "q: its heads are 4, not a multiple of the 3 key/value heads of k");
+  refuses_shape(
+      "k", "2,5,3,16", Q K "--in v=k.npy " O,
+      "q: its heads are 4, not a multiple of the 3 key/value heads of k; heads are axis 2, "
+      "behind the length: [b, n, h, d]");
+}
+END_TEST
+
+/* Arrays [b, h, n, d] whose heads happen to divide are read as other lengths and heads: told. */
+START_TEST(axes_in_another_order) {
+  run_case_zeros("q", "1,4,32,8");
+  run_case_zeros("k", "1,2,32,8");
+  run_case_zeros("v", "1,2,32,8");
+  program_result r = program_gives(0, "run family=simt " QKV O);
+  program_says(r.err,
+               "\nq is [b=1, nq=4, h=32, d=8], k is [b=1, nk=2, hk=32, d=8]: if the files are "
+               "[b, h, n, d], they must be transposed\n");
 }
 END_TEST
 
@@ -299,6 +313,7 @@ int main(void) {
   TCase *tests = tcase_create("run_refused");
   tcase_add_checked_fixture(tests, enter, scratch_leave);
   tcase_add_test(tests, shapes_that_disagree);
+  tcase_add_test(tests, axes_in_another_order);
   tcase_add_test(tests, extents_in_words);
   tcase_add_test(tests, tensors_missing_or_extra);
   tcase_add_test(tests, outputs_asked_for);

@@ -180,6 +180,18 @@ static fg_status add_forward(run_job *j, const fg_point *backward) {
   return launch(j, &chosen, name);
 }
 
+/* How the files were read: arrays in the order b h n d, where no heads disagree, give other lengths
+ * and heads than were meant, and nothing else. */
+static void report_axes(const run_job *j) {
+  const fg_shape *s = &j->shape;
+  fprintf(stderr,
+          "q is [b=%" PRId64 ", nq=%" PRId64 ", h=%" PRId64 ", d=%" PRId64 "], k is [b=%" PRId64
+          ", nk=%" PRId64 ", hk=%" PRId64 ", d=%" PRId64 "]%s\n",
+          s->b, s->nq, s->h, j->extent[D], s->b, s->nk, s->hk, j->extent[D],
+          s->nq < s->h && s->nk < s->hk ? ": if the files are [b, h, n, d], they must be transposed"
+                                        : "");
+}
+
 static void report(const run_job *j, const char *name) {
   if (j->c->json) {
     printf("{\"schema\": 1, \"variant\": \"%s\", \"shape\": {\"b\": %" PRId64 ", \"h\": %" PRId64
@@ -194,6 +206,7 @@ static void report(const run_job *j, const char *name) {
     fprintf(stderr,
             "%s: b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64 " nk=%" PRId64 "\n", name,
             j->shape.b, j->shape.h, j->shape.hk, j->shape.nq, j->shape.nk);
+    report_axes(j);
     for (int i = 0; i < j->c->n_out; i++)
       fprintf(stderr, "%s -> %s\n", j->c->out[i].name, j->c->out[i].path);
   }

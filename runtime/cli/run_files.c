@@ -108,7 +108,7 @@ static fg_status check_extents(const run_job *j) {
   if (j->extent[HK] > 0 && j->extent[H] % j->extent[HK])
     return fg_fail(FG_EARGUMENT,
                    "%s: its heads are %" PRId64 ", not a multiple of the %" PRId64
-                   " key/value heads of %s",
+                   " key/value heads of %s; heads are axis 2, behind the length: [b, n, h, d]",
                    j->from[H], j->extent[H], j->extent[HK], j->from[HK]);
   return fg_shape_check(&j->shape);
 }
