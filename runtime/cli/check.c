@@ -158,8 +158,8 @@ static int finish(const job *j) {
     printf("\n], \"variants\": %d, \"cases\": %d, \"failed\": %d, \"wrong\": %d, \"empty\": %d}\n",
            j->variants, j->tried, j->failed, j->wrong, j->empty);
   } else if (j->machine == FG_OK) {
-    printf("%d variants, %d cases, seed %" PRIu64 ": %d failed, %d wrong", j->variants, j->tried,
-           j->cases.seed, j->failed, j->wrong);
+    printf("%d variant%s, %d case%s, seed %" PRIu64 ": %d failed, %d wrong", j->variants,
+           cli_s(j->variants), j->tried, cli_s(j->tried), j->cases.seed, j->failed, j->wrong);
     if (j->empty) printf(", %d empty", j->empty);
     printf("\n");
   }
