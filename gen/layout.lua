@@ -142,7 +142,8 @@ end
 -- Functions whose calls do nothing but give a value, besides loads.
 local PURE = {}
 for name in ([[imin imax iabs min64 max64 abs64 cdiv floor_div floor_mod floor_div64 floor_mod64 clamp_index
-  columns_below floor_i32 exp_f32 exp2_f32 log_f32 log2_f32 tanh_f32 sqrt_f32 sigmoid_f32 inverse_f32 abs_f32 max_f32
+  columns_below floor_i32 exp_f32 exp2_f32 log_f32 log_approx_f32 log2_f32 tanh_f32 sqrt_f32 sigmoid_f32 inverse_f32
+  abs_f32 max_f32
   least_f32 bf16_to_f32 f16_to_f32 tanh_exact_f32 tanh_small_f32 tanh_small_times_f32 tanh_small_exact_f32 divide_f32
   exact_quotient_f32 exact_root_f32 fma_f32 ldg_f32 ldg_u16 ldg_u32 int float i64 u32]]):gmatch("%S+") do PURE[name] = true end
 

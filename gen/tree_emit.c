@@ -238,6 +238,8 @@ void fg_write_node(fg_emitter *e, int node) {
       fg_put_small_tanh(e, node, 1);
     else if (x->op == FG_NODE_TANH && !fg_is_rough(e, node))
       emit_call(e, x, "tanh_exact_f32");
+    else if (x->op == FG_NODE_LOG && !e->exact) /* the compiler's has a slow path */
+      emit_call(e, x, "log_approx_f32");
     else if (x->op == FG_NODE_SQRT && fg_is_exact(e))
       emit_call(e, x, "exact_root_f32");
     else

@@ -47,6 +47,7 @@ all[#all + 1] = { name = "base",
   { "exp2_f32_if",   "float", "float x, int predicate" },      -- else 0
   { "log2_f32",      "float", "float x" },                    -- to 2^-22 absolute where x is near 1
   { "log_f32",       "float", "float x" },
+  { "log_approx_f32", "float", "float x" },                   -- to 2^-22 absolute where x is near 1, else relative
   { "inverse_f32",   "float", "float x" },                    -- 1 / x, to 1 ulp
   { "sqrt_f32",      "float", "float x" },                    -- to 1 ulp
   { "fma_f32",       "float", "float a, float b, float x" },  -- a b + x, rounded once

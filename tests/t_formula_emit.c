@@ -29,6 +29,7 @@ static const char primitives[] =
     "static double abs_f32(double x) { return x < 0 ? -x : x; }\n"
     "static double exp_f32(double x) { return exp(x); }\n"
     "static double log_f32(double x) { return log(x); }\n"
+    "static double log_approx_f32(double x) { return log(x); }\n"
     "static double tanh_f32(double x) { return tanh(x); }\n"
     "static double tanh_exact_f32(double x) { return tanh(x); }\n"
     "static double sqrt_f32(double x) { return sqrt(x); }\n"

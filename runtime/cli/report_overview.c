@@ -113,18 +113,28 @@ static const report_plan *first_winner(const report_spec *s) {
   return NULL;
 }
 
-static void spec_row(const report_spec *s, int number) {
+static bool has_one_device(const report *r) {
+  for (int i = 1; i < r->n_specs; i++)
+    if (strcmp(r->spec[0].like->device, r->spec[i].like->device) != 0) return false;
+  return true;
+}
+
+static void small_line(const char *text) {
+  printf("<span class=\"expression\">");
+  page_text(text);
+  printf("</span>");
+}
+
+/* A spec that was measured on several devices has a row for each, which names it. */
+static void spec_row(const report_spec *s, int number, bool with_device) {
   const report_cell *most = fastest(s, 1);
   const report_plan *winner = first_winner(s);
   const cli_rates *rates = cli_rates_of(s->like->device);
   printf("<tr><td class=\"l\"><a class=\"name\" href=\"#spec-%d\">", number);
   page_text(s->name);
   printf("</a>");
-  if (*s->like->expression) {
-    printf("<span class=\"expression\">");
-    page_text(s->like->expression);
-    printf("</span>");
-  }
+  if (*s->like->expression) small_line(s->like->expression);
+  if (with_device) small_line(s->like->device);
   printf("</td><td>%d</td><td>%d</td><td class=\"l name\">", s->n_cells, s->n_plans);
   page_text(winner ? winner->name : "none");
   printf("</td><td>%d</td>", winner ? winner->wins : 0);
@@ -149,6 +159,7 @@ void report_overview(const report *r) {
   printf("<div class=\"scroll\"><table>\n<thead><tr><th class=\"l\">spec</th><th>shapes</th>"
          "<th>plans</th><th class=\"l\">most often fastest</th><th>at</th><th>best TFLOP/s</th>"
          "<th>of matrix rate</th><th class=\"l\">at shape</th></tr></thead>\n<tbody>\n");
-  for (int i = 0; i < r->n_specs; i++) spec_row(&r->spec[i], i + 1);
+  const bool with_device = !has_one_device(r);
+  for (int i = 0; i < r->n_specs; i++) spec_row(&r->spec[i], i + 1, with_device);
   printf("</tbody></table></div>\n</section>\n");
 }
