@@ -173,7 +173,7 @@ static int finish(const job *j) {
 }
 
 static fg_status start(job *j) {
-  TRY(fg_device_open(j->cases.c->device, &j->device));
+  TRY(cli_device_open(j->cases.c, &j->device));
   j->cases.host = !strcmp(j->device->name, "host");
   set_shapes(j);
   for (int i = 0; i < j->cases.n_shapes; i++) TRY(fg_shape_check(&j->cases.shape[i]));
@@ -203,8 +203,8 @@ static int run(cli *c) {
              j.device->name, j.cases.seed);
     else
       printf("device %s, seed %" PRIu64
-             "; the worst error of each output over %d shapes (%% of its limit)\n",
-             j.device->name, j.cases.seed, j.cases.n_shapes);
+             "; the worst error of each output over %d shape%s (%% of its limit)\n",
+             j.device->name, j.cases.seed, j.cases.n_shapes, cli_s(j.cases.n_shapes));
     cli_flush();
     int cuda = !j.cases.host; /* a context does not survive a fork */
     cli_progress_start(&j.progress, c, j.v.n);
