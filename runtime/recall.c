@@ -99,7 +99,10 @@ static int find_candidate(const search *s, const fg_measured *m) {
   return -1;
 }
 
-bool fg_device_near(const fg_device *device, const fg_measured *line) {
+/* Does a line of another device say something about this one? It is near where it runs the same
+ * code on about as many multiprocessors: an H200 for an H100. Memory is not compared: plans of one
+ * spec move the same tensors, so that which is fastest hangs on multiprocessors. */
+static bool is_near(const fg_device *device, const fg_measured *line) {
   enum { PERCENT = 20 };
   const int ours = device->multiprocessors, theirs = line->multiprocessors;
   const int most = ours > theirs ? ours : theirs;
@@ -145,7 +148,7 @@ static fg_status take_line(search *s, const fg_measured *m, int source) {
   const fg_device *device = op->context->device;
   const bool here = !strcmp(m->device, device->model);
   int i = find_candidate(s, m);
-  if (i < 0 || (!here && !fg_device_near(device, m)) || strcmp(m->expression, s->expression) ||
+  if (i < 0 || (!here && !is_near(device, m)) || strcmp(m->expression, s->expression) ||
       m->generation > op->candidate[i].recipe.generation)
     return FG_OK;
   judge(s, i, m, here);

@@ -3,7 +3,6 @@
 #ifndef FG_RECALL_H
 #define FG_RECALL_H
 
-#include "device.h"
 #include "wisdom.h"
 
 typedef struct fg_op fg_op;
@@ -31,11 +30,6 @@ typedef struct fg_recalled {
  * cannot be read. */
 fg_status fg_context_wisdom(fg_context *context, int n, const char *const *files);
 void fg_context_forget(fg_context *context);
-
-/* Does a line of another device say something about this one? It is near where it runs the same
- * code on about as many multiprocessors: an H200 for an H100. Memory is not compared: plans of one
- * spec move the same tensors, so that which is fastest hangs on multiprocessors. */
-bool fg_device_near(const fg_device *device, const fg_measured *line);
 
 /* Fills op->memory and marks candidates that were found wrong; the caller holds op->lock. */
 fg_status fg_op_remember(fg_op *op);

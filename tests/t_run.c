@@ -251,6 +251,19 @@ START_TEST(far_bounds) {
 }
 END_TEST
 
+/* As the library would: under the causal mask one row sees all keys. */
+START_TEST(mask_hides_nothing) {
+  run_case c = usual;
+  c.nq = 1, c.bias_axes = NULL;
+  run_case_put(&c, "f4");
+  program_result r = program_gives(0, "run mask=causal family=simt scale=0.125 --json " FORWARD
+                                      " --out o=o.npy --out lse=lse.npy");
+  program_says(r.out, "\"variant\": \"attn_fwd-bf16-d40.simt-");
+  run_case_judge(&c, "o");
+  run_case_judge(&c, "lse");
+}
+END_TEST
+
 START_TEST(large_integers) {
   run_case c = usual;
   c.b = 1, c.nq = c.nk = 19;
@@ -356,6 +369,7 @@ int main(void) {
   tcase_add_test(tests, broadcast_dbias);
   tcase_add_test(tests, weights_of_zero);
   tcase_add_test(tests, far_bounds);
+  tcase_add_test(tests, mask_hides_nothing);
   tcase_add_test(tests, large_integers);
   tcase_add_test(tests, seed_and_plan);
   tcase_add_test(tests, spec_file_and_json);

@@ -86,6 +86,7 @@ static fg_status choose(const run_job *j, const fg_point *point, int asked, choi
   int index;
   TRY(fg_context_op(j->context, point, j->grid->limits[0], &chosen->op));
   TRY(fg_op_candidates(chosen->op));
+  if (!asked || !j->c->plan) chosen->op = fg_op_proved(chosen->op, &j->shape);
   TRY(choose_plan(j, chosen->op, asked, &index));
   chosen->candidate = &chosen->op->candidate[index];
   return FG_OK;
