@@ -1,6 +1,8 @@
 /* json.c - RFC 8259, recognised by descent; UTF-8 is taken as it comes. */
 #include "json.h"
 
+#include "suite.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -91,4 +93,9 @@ const char *json_error(const char *text) {
   value(&r);
   space(&r);
   return r.bad || *r.at ? r.at : NULL;
+}
+
+void json_whole(const char *text) {
+  const char *bad = json_error(text);
+  ck_assert_msg(!bad, "no JSON at: %s", bad);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const char planted_forward[] = "family=simt head_dim=40 mask=causal bias=true";
 const char planted_backward[] =
@@ -80,6 +81,15 @@ void planted_plant(const planted_bug *bug) {
   snprintf(made, size + 1, "%.*s%s%s", (int)(at - f->text), f->text, bug->instead, rest);
   scratch_put(bug->file, made, size);
   free(made);
+}
+
+void planted_in_t(const char *file, const char *text, const char *instead) {
+  const planted_bug bug = {.file = file, .text = text, .instead = instead};
+  mkdir("t", 0777); /* it may be there */
+  ck_assert_int_eq(chdir("t"), 0);
+  planted_copy();
+  planted_plant(&bug);
+  ck_assert_int_eq(chdir(".."), 0);
 }
 
 fg_status planted_make(const planted_bug *bug, kernels *made) {

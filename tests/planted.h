@@ -35,6 +35,9 @@ int planted_line(const char *file, const char *text, int nth);
 /* Plants the bug there. */
 void planted_plant(const planted_bug *bug);
 
+/* The directory "t": the built-in templates with this one change. */
+void planted_in_t(const char *file, const char *text, const char *instead);
+
 /* The kernels of the templates there. */
 fg_status planted_make(const planted_bug *bug, kernels *made);
 

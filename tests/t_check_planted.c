@@ -8,30 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SMALL "b=1 h=2 hk=1 nq=21 nk=40 --seed 7"
 
 static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
 
-static void is_json(const char *text) {
-  const char *bad = json_error(text);
-  ck_assert_msg(!bad, "no JSON at: %s", bad);
-}
-
-/* The directory "t": the built-in templates with one bug. */
-static void plant(const char *file, const char *text, const char *instead) {
-  const planted_bug bug = {.file = file, .text = text, .instead = instead};
-  mkdir("t", 0777); /* it may be there */
-  ck_assert_int_eq(chdir("t"), 0);
-  planted_copy();
-  planted_plant(&bug);
-  ck_assert_int_eq(chdir(".."), 0);
-}
-
 START_TEST(wrong_numbers) {
-  plant("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"1.1f * p.scale\"");
+  planted_in_t("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"1.1f * p.scale\"");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
   ck_assert_int_eq(r.code, 4);
@@ -42,17 +26,17 @@ START_TEST(wrong_numbers) {
   program_says(r.out, "\n2 variants, 2 cases, seed 7: 0 failed, 1 wrong\n");
   r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
-  is_json(r.out);
+  json_whole(r.out);
   program_says(r.out, "\"result\": \"FAIL\"");
 }
 END_TEST
 
 /* A NaN is the worst of errors, and has no JSON. */
 START_TEST(not_a_number) {
-  plant("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"(0.0f / 0.0f)\"");
+  planted_in_t("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"(0.0f / 0.0f)\"");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
-  is_json(r.out);
+  json_whole(r.out);
   program_says(r.out, "\"o\": {\"error\": null, ");
   program_says(r.out, "nq=21 nk=40: o[0, 0, 0, 0] is NaN, expected ");
   program_says(r.out, ", the first of 672 of 672 elements that are not finite\"");
@@ -62,15 +46,17 @@ END_TEST
 /* Numbers that are wrong with and without tile skipping say nothing of a bound, in families too
  * whose sums have no fixed order. */
 START_TEST(wrong_in_both) {
-  plant("attention/wgmma_forward.cut", "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
-        "const float scale = 0.0f / 0.0f;");
+  planted_in_t("attention/wgmma_forward.cut",
+               "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
+               "const float scale = 0.0f / 0.0f;");
   program_result r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 "
                                                   "h=1 nq=130 nk=300 -q");
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "nq=130 nk=300: o[0, 0, 0, 0] is NaN, expected ");
   ck_assert_int_eq(program_count(r.out, "bound"), 0);
-  plant("attention/wgmma_forward.cut", "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
-        "const float scale = 1.1f * fabsf(p.scale);");
+  planted_in_t("attention/wgmma_forward.cut",
+               "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
+               "const float scale = 1.1f * fabsf(p.scale);");
   r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 h=1 nq=130 "
                                    "nk=300 -q");
   ck_assert_int_eq(r.code, 4);
@@ -84,7 +70,7 @@ START_TEST(nothing_is_written_but_zeros) {
   static const char words[] = "check family=simt head_dim=16 pass=backward bias=grad "
                               "bias_dims=[h,q] -q " SMALL;
   program_gives(0, words);
-  plant("attention/simt_backward.cut", "sum[r] += $(value);", "sum[r] += 0.0f * $(value);");
+  planted_in_t("attention/simt_backward.cut", "sum[r] += $(value);", "sum[r] += 0.0f * $(value);");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, ": dbias[0, 1, 18, 0] is 0, expected ");
@@ -94,7 +80,8 @@ END_TEST
 
 /* lse's error is a difference of its own unit, and its limit depends on the row. */
 START_TEST(lse_in_its_unit) {
-  plant("attention/simt_forward.cut", "+ q), $(norm.second));", "+ q), 0.0625f + $(norm.second));");
+  planted_in_t("attention/simt_forward.cut", "+ q), $(norm.second));",
+               "+ q), 0.0625f + $(norm.second));");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "  lse 6.2e-02 (");
@@ -120,8 +107,8 @@ START_TEST(wrong_ranges) {
                    2);
   program_gives(0, "check family=simt head_dim=16 pass=forward,backward mask=near(40) "
                    "define.near(n)=given(k<n,k<=p) -q " SMALL);
-  plant("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
-        "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 1\" }");
+  planted_in_t("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
+               "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 1\" }");
   r = program_run(&with_templates,
                   "check family=simt head_dim=16 mask=causal b=1 h=1 nq=21 nk=33 -q");
   ck_assert_int_eq(r.code, 4);
@@ -138,8 +125,8 @@ START_TEST(wrong_ranges_of_lengths) {
     program_says(r.out, ": the range of given(range, test) does not hold wherever its test does\n");
     program_gives(0, "check mask=given(k<=n[b],k<n[b]) " LENGTHS " %d", seed);
   }
-  plant("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\")",
-        "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\") .. \" - 1\"");
+  planted_in_t("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\")",
+               "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\") .. \" - 1\"");
   for (int seed = 1; seed <= 3; seed++) {
     program_result r = program_run(&with_templates, "check mask=k<n[b] " LENGTHS " %d", seed);
     ck_assert_int_eq(r.code, 4);
@@ -154,11 +141,12 @@ START_TEST(tiles_beside_unskipped) {
   static const char *const words = "check family=mma head_dim=64 block_kv=96 mask=window(60,5) "
                                    "b=1 h=1 nq=300 nk=400 -q";
   program_gives(0, words);
-  plant("attention/mma_forward.cut", "\"k0 < rest ? rest : k0 + BLOCK_KV\"", "\"k0 + BLOCK_KV\"");
+  planted_in_t("attention/mma_forward.cut", "\"k0 < rest ? rest : k0 + BLOCK_KV\"",
+               "\"k0 + BLOCK_KV\"");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, " elements differ from those of the same kernel without tile skipping, the ");
-  plant("attention/mma_forward.cut", "\"(k0 >= rest || k < rest)\"", "\"1\"");
+  planted_in_t("attention/mma_forward.cut", "\"(k0 >= rest || k < rest)\"", "\"1\"");
   ck_assert_int_eq(program_run(&with_templates, words).code, 4);
 }
 END_TEST
@@ -198,7 +186,7 @@ START_TEST(scales) {
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
     char says[64];
-    plant(bugs[i].file, bugs[i].text, bugs[i].instead);
+    planted_in_t(bugs[i].file, bugs[i].text, bugs[i].instead);
     program_result r = program_run(&with_templates, "check -q %s", bugs[i].words);
     ck_assert_msg(r.code == 4, "%s: exit %d\n%s", bugs[i].instead, r.code, r.out);
     snprintf(says, sizeof says, " scale=%s: ", bugs[i].scale);
@@ -226,7 +214,7 @@ START_TEST(offsets) {
        "family=mma head_dim=64 pass=backward"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
-    plant(bugs[i].file, bugs[i].text, bugs[i].instead);
+    planted_in_t(bugs[i].file, bugs[i].text, bugs[i].instead);
     program_result r = program_run(&with_templates, "check -q %s", bugs[i].words);
     ck_assert_msg(r.code == 1, "%s: exit %d\n%s", bugs[i].instead, r.code, r.out);
     ck_assert_msg(strstr(r.out, " outside of all tensors") || strstr(r.out, " of tensor ") ||
@@ -242,7 +230,7 @@ START_TEST(no_order) {
   static const char words[] = "check -q --seed 1 family=simt head_dim=16 pass=backward "
                               "deterministic=true score=relative(t) inputs.t=f32[h,nq+nk-1]grad";
   program_gives(0, words);
-  plant("attention/simt_backward.lua", "and spec.deterministic == \"false\"", "");
+  planted_in_t("attention/simt_backward.lua", "and spec.deterministic == \"false\"", "");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "first wrong at b=1 h=2 hk=1 nq=203 nk=113 scale=-0.3: dt: ");

@@ -7,27 +7,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SMALL "b=1 h=2 hk=1 nq=21 nk=40 --seed 7"
 
 static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
-
-static void is_json(const char *text) {
-  const char *bad = json_error(text);
-  ck_assert_msg(!bad, "no JSON at: %s", bad);
-}
-
-/* The directory "t": the built-in templates with one bug. */
-static void plant(const char *file, const char *text, const char *instead) {
-  const planted_bug bug = {.file = file, .text = text, .instead = instead};
-  mkdir("t", 0777); /* it may be there */
-  ck_assert_int_eq(chdir("t"), 0);
-  planted_copy();
-  planted_plant(&bug);
-  ck_assert_int_eq(chdir(".."), 0);
-}
 
 START_TEST(passes) {
   program_result r = program_gives(0, "check family=simt head_dim=8,40/24 mask=causal " SMALL);
@@ -119,7 +103,7 @@ END_TEST
 /* Scores that overflow float16 have an unfused error that is not finite: no number in JSON. */
 START_TEST(json) {
   program_result r = program_gives(0, "check family=simt head_dim=16 dtype=f16 --seed 3 --json -q");
-  is_json(r.out);
+  json_whole(r.out);
   program_says(
       r.out,
       "{\"schema\": 1, \"device\": \"host\", \"seed\": 3, \"results\": [\n"
@@ -140,7 +124,7 @@ static program_result fails(void) {
 }
 
 START_TEST(a_race) {
-  plant("attention/simt_forward.cut", "block_sync();\n\n", "\n\n");
+  planted_in_t("attention/simt_forward.cut", "block_sync();\n\n", "\n\n");
   program_result r = fails();
   program_says(r.out, "\n  at ");
   program_says(r.out, ".cut:");
@@ -148,7 +132,8 @@ START_TEST(a_race) {
 END_TEST
 
 START_TEST(no_c) {
-  plant("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))", "if (lane === 0)");
+  planted_in_t("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))",
+               "if (lane === 0)");
   program_result r = fails();
   program_says(r.out, ": cc refused it (exit 1):\n  kernel.c:");
   program_says(r.out, " [attention/simt_forward.cut:");
@@ -160,9 +145,9 @@ END_TEST
 
 /* The first errors of many, and how many more there are. */
 START_TEST(many_errors) {
-  plant("attention/simt_forward.cut", "float o[ROWS][LANE_DV];",
-        "float o[R0][R1], x = R2 + R3;"
-        " x = y0; x = y1; x = y2; x = y3; x = y4; x = y5;");
+  planted_in_t("attention/simt_forward.cut", "float o[ROWS][LANE_DV];",
+               "float o[R0][R1], x = R2 + R3;"
+               " x = y0; x = y1; x = y2; x = y3; x = y4; x = y5;");
   program_result r = fails();
   ck_assert_int_eq(program_count(r.out, "\n  kernel.c:"), 5);
   program_says(r.out, "\n  and ");
@@ -170,15 +155,15 @@ START_TEST(many_errors) {
 END_TEST
 
 START_TEST(a_template_that_raises) {
-  plant("attention/simt_forward.cut", "@ local text = run(", "@ local text = rum(");
+  planted_in_t("attention/simt_forward.cut", "@ local text = run(", "@ local text = rum(");
   program_says(fails().out, "attention/simt_forward.cut:3: ");
 }
 END_TEST
 
 /* A kernel that ends its process takes no other with it. */
 START_TEST(a_crash) {
-  plant("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))",
-        "if (D == 16) abort(); if (lane == 0)");
+  planted_in_t("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))",
+               "if (D == 16) abort(); if (lane == 0)");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=8,16,24 -q -j 1 " SMALL);
   ck_assert_int_eq(r.code, 1);
