@@ -36,16 +36,23 @@ static fg_status add_point(fg_gen *gen, const fg_point *point, const char *arch,
   return grown ? FG_OK : fg_fail(FG_EMEMORY, "no memory for %d variants", *n + count);
 }
 
-/* The variants of one grid. */
-static fg_status add_grid(fg_gen *gen, const char *words, const char *arch, int most,
-                          fg_variant **list, int *n) {
-  fg_grid *grid;
-  TRY(read_words(words, &grid));
+/* The variants of one grid, which it frees. */
+static fg_status add_grid(fg_gen *gen, fg_grid *grid, const char *arch, int most, fg_variant **list,
+                          int *n) {
   fg_status status = FG_OK;
   for (int i = 0; i < grid->n && status == FG_OK; i++)
     status = add_point(gen, &grid->point[i], arch, grid->limits[i], most, list, n);
   fg_grid_free(grid);
   return status;
+}
+
+fg_status words_file_variants(fg_gen *gen, const char *path, const char *arch, int most,
+                              fg_variant **list, int *n) {
+  fg_grid *grid;
+  *list = NULL;
+  *n = 0;
+  TRY(fg_grid_read(1, &path, 0, NULL, &grid));
+  return add_grid(gen, grid, arch, most, list, n);
 }
 
 fg_status words_variants(fg_gen *gen, const char *words, const char *arch, int most,
@@ -57,8 +64,11 @@ fg_status words_variants(fg_gen *gen, const char *words, const char *arch, int m
   if (snprintf(text, sizeof text, "%s", words) >= WORDS_SIZE)
     return fg_fail(FG_EARGUMENT, "more than %d bytes of words", WORDS_SIZE);
   for (char *rest, *at = strtok_r(text, ";", &rest); at && status == FG_OK;
-       at = strtok_r(NULL, ";", &rest))
-    status = add_grid(gen, at, arch, most, list, n);
+       at = strtok_r(NULL, ";", &rest)) {
+    fg_grid *grid;
+    status = read_words(at, &grid);
+    if (status == FG_OK) status = add_grid(gen, grid, arch, most, list, n);
+  }
   return status;
 }
 

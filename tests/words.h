@@ -10,6 +10,10 @@
 fg_status words_variants(fg_gen *gen, const char *words, const char *arch, int most,
                          fg_variant **list, int *n);
 
+/* The same of every point of a spec file. */
+fg_status words_file_variants(fg_gen *gen, const char *path, const char *arch, int most,
+                              fg_variant **list, int *n);
+
 /* The generation of the first of them on the host device; 0 where there is none. */
 int words_generation(const char *words);
 

@@ -1,0 +1,1640 @@
+// attn_fwd-bf16-d128-causal.wgmma-q192-k64-s2-w16.sm_90a
+//
+// O = softmax(score(scale Q K^T)) V, and lse of each row.
+// spec:   head_dim=128 mask=causal
+// again:  flashgen emit attn_fwd-bf16-d128-causal.wgmma-q192-k64-s2-w16.sm_90a
+// made by flashgen 0.1.0
+//
+// launch: attn_fwd, grid cdiv(nq, 192) * h * b x 1 x 1, 512 threads, 165168 shared bytes, 1 a
+//         multiprocessor, early
+// scratch: claims, 2 floats
+//
+// shared memory:
+//   SM_Q             0  Q [Q_SLOTS][D / 64][64][64], then O
+//   SM_K         98304  K [stages][D / 64][BLOCK_KV][64]
+//   SM_V        131072  V [stages][DV / 64][BLOCK_KV][64]
+//   SM_BARRIERS 163840  Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full,
+// empty [stages]; job full, empty [2]; claim
+//   SM_JOBS     164096  q0, h, b, g, first and last k0, -, - [2]
+//   SM_END      164160  what rounding the base to 1024 bytes may take
+
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+#define DEV static __device__ __forceinline__
+
+enum { D = 128 }; // head dim of q and k
+enum { DV = 128 }; // head dim of v and o
+enum { BLOCK_Q = 192 }; // query rows of a block
+enum { BLOCK_KV = 64 }; // keys of a tile
+enum { GROUPS = 3 }; // warpgroups that multiply, of 64 rows each
+enum { STAGES = 2 }; // tiles of K and of V in flight
+enum { Q_SLOTS = 6 }; // of 64 rows of Q
+enum { INPUT_STAGES = 0 }; // of an input of the score
+enum { CLAIMED = 1 }; // 0: blocks take tiles of rows in turn
+enum { INPUT_COLUMNS = 64 }; // side by side of it
+enum { MOVER_REGISTERS = 32 };
+enum { REGISTERS = 160 };
+enum { D_STEPS = 128 }; // columns of Q and K that are multiplied
+enum { DV_COLUMNS = 128 }; // columns of O
+enum { Q_BYTES = 16384 }; // of a warpgroup's Q
+enum { K_BYTES = 16384 }; // of a tile
+enum { V_BYTES = 16384 }; // of a tile
+enum { SM_Q = 0 };
+enum { SM_K = 98304 };
+enum { SM_V = 131072 };
+enum { SM_BARRIERS = 163840 };
+enum { SM_JOBS = 164096 };
+enum { SM_END = 164160 };
+
+typedef struct __align__(64) tensor_map { u64 word[16]; } tensor_map; // the driver's, for TMA
+
+#define ALL_LANES 0xffffffffu
+
+DEV float as_f32(u32 bits) { return __uint_as_float(bits); }
+
+#define NEG_INF as_f32(0xff800000u)
+#define L2_FIRST 0x12f0000000000000ull // evicted first: read once
+#define L2_LAST 0x14f0000000000000ull // evicted last: read by many blocks
+#define LOG2E 1.4426950408889634f
+#define LN2 0.6931471805599453f
+
+DEV int cdiv(int a, int b) { return a / b + (a % b > 0); }
+
+DEV int imin(int a, int b) { return a < b ? a : b; }
+
+DEV int imax(int a, int b) { return a > b ? a : b; }
+
+extern __shared__ __align__(16) unsigned char shared_bytes[];
+
+DEV u32 shared_base(void) { return (u32)__cvta_generic_to_shared(shared_bytes); }
+
+DEV u32 lds_u32(u32 address) {
+  u32 v;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+  return v;
+}
+
+DEV void lds_u32x4(u32 *v, u32 address) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(address) : "memory");
+}
+
+DEV void sts_u32x4(u32 address, const u32 *v) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+      :: "r"(address), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+}
+
+DEV void stg_f32_if(float *to, float v, int predicate) {
+  asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.f32 [%0], %1; }"
+      :: "l"(to), "f"(v), "r"(predicate) : "memory");
+}
+
+DEV void block_sync(void) { asm volatile("bar.sync 0;" ::: "memory"); }
+
+DEV void barrier_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
+DEV void barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
+DEV void warp_sync(u32 lanes) { asm volatile("bar.warp.sync %0;" :: "r"(lanes) : "memory"); }
+
+DEV float shfl_xor(u32 lanes, float v, int mask) {
+  float r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, %3;" : "=f"(r) : "f"(v), "r"(mask), "r"(lanes));
+  return r;
+}
+
+DEV u32 shfl_u32(u32 lanes, u32 v, int from) {
+  u32 r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, %3;" : "=r"(r) : "r"(v), "r"(from), "r"(lanes));
+  return r;
+}
+
+DEV int any_lane(u32 lanes, int predicate) {
+  int r;
+  asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; vote.sync.any.pred p, p, %2; "
+      "selp.s32 %0, 1, 0, p; }" : "=r"(r) : "r"(predicate), "r"(lanes));
+  return r;
+}
+
+DEV u64 atomic_add_u64(u64 *to, u64 v) {
+  u64 old;
+  asm volatile("atom.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(to), "l"(v) : "memory");
+  return old;
+}
+
+DEV u64 atomic_cas_u64(u64 *to, u64 from, u64 v) {
+  u64 old;
+  asm volatile("atom.global.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"(to), "l"(from), "l"(v)
+      : "memory");
+  return old;
+}
+
+DEV float exp2_f32(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
+DEV float log2_f32(float x) {
+  float r;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
+DEV float inverse_f32(float x) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
+DEV float max_f32(float a, float b) { return fmaxf(a, b); }
+
+DEV u32 pack_bf16(float low, float high) {
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+
+DEV void stmatrix_x4(u32 address, const u32 *r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+      :: "r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+}
+
+DEV void mbarrier_init(u32 bar, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(bar), "r"(count) : "memory");
+}
+
+DEV void fence_barrier_init(void) {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+DEV void mbarrier_arrive(u32 bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(bar) : "memory");
+}
+
+DEV void mbarrier_arrive_if(u32 bar, int predicate) {
+  asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; "
+      "@p mbarrier.arrive.shared::cta.b64 _, [%0]; }"
+      :: "r"(bar), "r"(predicate) : "memory");
+}
+
+DEV void mbarrier_expect(u32 bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(bar), "r"(bytes)
+      : "memory");
+}
+
+DEV void mbarrier_wait(u32 bar, int parity) {
+  asm volatile("{ .reg .pred p; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; "
+      "@p bra DONE; bra AGAIN; DONE: }" :: "r"(bar), "r"(parity) : "memory");
+}
+
+DEV void fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+DEV void grid_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+DEV void tma_load_4d(u32 to, const tensor_map *map, int c0, int c1, int c2, int c3, u32 bar,
+    u64 policy) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global"
+      ".mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%4, %5, %6, %7}], [%2], %3;"
+      :: "r"(to), "l"(map), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+
+DEV void tma_store_4d(const tensor_map *map, int c0, int c1, int c2, int c3, u32 from) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group "
+      "[%0, {%2, %3, %4, %5}], [%1];" :: "l"(map), "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+          : "memory");
+}
+
+DEV void tma_store_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+DEV void tma_store_wait_read_0(void) {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+DEV void tma_store_wait_0(void) { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+DEV u32 matrix_at(u32 address) {
+  return (address & 0x3ffff) >> 4; // in a cluster the block's rank lies above
+}
+
+DEV void setmaxnreg_dec_32(void) {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 32;" ::: "memory");
+}
+
+DEV void setmaxnreg_inc_160(void) {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 160;" ::: "memory");
+}
+
+// Over the four lanes that hold a row of an accumulator.
+DEV float quad_max(float v) {
+  v = max_f32(v, shfl_xor(ALL_LANES, v, 1));
+  return max_f32(v, shfl_xor(ALL_LANES, v, 2));
+}
+
+DEV float quad_sum(float v) {
+  v += shfl_xor(ALL_LANES, v, 1);
+  return v + shfl_xor(ALL_LANES, v, 2);
+}
+
+// Of a lane's columns 8 * i + c of an accumulator, c = 0 or 1, those before n: bit 2 * i + c.
+DEV u32 columns_below(int n) {
+  const int most = imax(0, imin(n, 128)), below = most / 8 * 2 + imin(most % 8, 2);
+  return below >= 32 ? 0xffffffffu : (1u << below) - 1;
+}
+
+#define CLAIMS 0x7fb5c1a100000000ull // of an open word the high half; the low half counts claims
+
+// Before the first claim of a block. No grid before may claim any more.
+DEV void open_claims(u64 *word) {
+  const u64 seen = atomic_cas_u64(word, 0, CLAIMS);
+  if (seen && seen >> 32 != CLAIMS >> 32) { atomic_cas_u64(word, seen, CLAIMS); }
+      // or another block has opened it
+}
+
+// The claims before this one, of so many that the grid makes in all.
+DEV int claim(u64 *word, int all) {
+  const u64 seen = atomic_add_u64(word, 1);
+  if ((int)seen == all - 1) { atomic_cas_u64(word, seen + 1, 0); }
+  return (int)seen;
+}
+
+#define FLOATS_32 \
+"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, " \
+"%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
+
+#define scores(d, a, b) \
+asm volatile("{ .reg .b64 da, db; .reg .b32 a, b, ha, hb; .reg .pred yes, first;\n" \
+    "setp.eq.u32 yes, 0, 0; mov.b32 hb, 1073741888; mov.b32 ha, 1073741888;\n" \
+    "setp.ne.u32 first, 0, 0;\n" \
+    "wgmma.fence.sync.aligned;\n" \
+    "add.u32 a, %32, 0; mov.b64 da, {a, ha};\n" \
+    "add.u32 b, %33, 0; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+    FLOATS_32 ", da, db, first, 1, 1, 0, 0;\n" \
+    "add.u32 a, %32, 2; mov.b64 da, {a, ha};\n" \
+    "add.u32 b, %33, 2; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+    "add.u32 a, %32, 4; mov.b64 da, {a, ha};\n" \
+    "add.u32 b, %33, 4; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+    "add.u32 a, %32, 6; mov.b64 da, {a, ha};\n" \
+    "add.u32 b, %33, 6; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+    "add.u32 a, %32, 512; mov.b64 da, {a, ha};\n" \
+    "add.u32 b, %33, 512; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+    "add.u32 a, %32, 514; mov.b64 da, {a, ha};\n" \
+    "add.u32 b, %33, 514; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+    "add.u32 a, %32, 516; mov.b64 da, {a, ha};\n" \
+    "add.u32 b, %33, 516; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+    "add.u32 a, %32, 518; mov.b64 da, {a, ha};\n" \
+    "add.u32 b, %33, 518; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+    "wgmma.commit_group.sync.aligned; }" \
+    : "=f"(d##0), "=f"(d##1), "=f"(d##2), "=f"(d##3), "=f"(d##4), "=f"(d##5), \
+    "=f"(d##6), "=f"(d##7), "=f"(d##8), "=f"(d##9), "=f"(d##10), "=f"(d##11), \
+    "=f"(d##12), "=f"(d##13), "=f"(d##14), "=f"(d##15), "=f"(d##16), "=f"(d##17), \
+    "=f"(d##18), "=f"(d##19), "=f"(d##20), "=f"(d##21), "=f"(d##22), "=f"(d##23), \
+    "=f"(d##24), "=f"(d##25), "=f"(d##26), "=f"(d##27), "=f"(d##28), "=f"(d##29), \
+    "=f"(d##30), "=f"(d##31) \
+    : "r"((u32)(a)), "r"((u32)(b)) : "memory")
+
+#define FLOATS_64 \
+"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, " \
+"%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
+"%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, " \
+"%62, %63}"
+
+#define values(d, a, b) \
+asm volatile("{ .reg .b64 da, db; .reg .b32 a, b, ha, hb; .reg .pred yes, first;\n" \
+    "setp.eq.u32 yes, 0, 0; mov.b32 hb, 1073741888;\n" \
+    "wgmma.fence.sync.aligned;\n" \
+    "add.u32 b, %80, 33554432; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
+    FLOATS_64 ", {%64, %65, %66, %67}, db, yes, 1, 1, 1;\n" \
+    "add.u32 b, %80, 33554560; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
+    FLOATS_64 ", {%68, %69, %70, %71}, db, yes, 1, 1, 1;\n" \
+    "add.u32 b, %80, 33554688; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
+    FLOATS_64 ", {%72, %73, %74, %75}, db, yes, 1, 1, 1;\n" \
+    "add.u32 b, %80, 33554816; mov.b64 db, {b, hb};\n" \
+    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
+    FLOATS_64 ", {%76, %77, %78, %79}, db, yes, 1, 1, 1;\n" \
+    "wgmma.commit_group.sync.aligned; }" \
+    : "+f"(d##0), "+f"(d##1), "+f"(d##2), "+f"(d##3), "+f"(d##4), "+f"(d##5), \
+    "+f"(d##6), "+f"(d##7), "+f"(d##8), "+f"(d##9), "+f"(d##10), "+f"(d##11), \
+    "+f"(d##12), "+f"(d##13), "+f"(d##14), "+f"(d##15), "+f"(d##16), "+f"(d##17), \
+    "+f"(d##18), "+f"(d##19), "+f"(d##20), "+f"(d##21), "+f"(d##22), "+f"(d##23), \
+    "+f"(d##24), "+f"(d##25), "+f"(d##26), "+f"(d##27), "+f"(d##28), "+f"(d##29), \
+    "+f"(d##30), "+f"(d##31), "+f"(d##32), "+f"(d##33), "+f"(d##34), "+f"(d##35), \
+    "+f"(d##36), "+f"(d##37), "+f"(d##38), "+f"(d##39), "+f"(d##40), "+f"(d##41), \
+    "+f"(d##42), "+f"(d##43), "+f"(d##44), "+f"(d##45), "+f"(d##46), "+f"(d##47), \
+    "+f"(d##48), "+f"(d##49), "+f"(d##50), "+f"(d##51), "+f"(d##52), "+f"(d##53), \
+    "+f"(d##54), "+f"(d##55), "+f"(d##56), "+f"(d##57), "+f"(d##58), "+f"(d##59), \
+    "+f"(d##60), "+f"(d##61), "+f"(d##62), "+f"(d##63) \
+    : "r"(a##0), "r"(a##1), "r"(a##2), "r"(a##3), "r"(a##4), "r"(a##5), "r"(a##6), \
+    "r"(a##7), "r"(a##8), "r"(a##9), "r"(a##10), "r"(a##11), "r"(a##12), "r"(a##13), \
+    "r"(a##14), "r"(a##15), "r"((u32)(b)) : "memory")
+
+#define wait_scores(d1) \
+asm volatile("wgmma.wait_group.sync.aligned 1;" \
+    : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
+    "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
+    "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
+    "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
+    "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
+    "+f"(d1##30), "+f"(d1##31) :: "memory")
+
+#define renew(d1) \
+asm volatile("" \
+    : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
+    "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
+    "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
+    "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
+    "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
+    "+f"(d1##30), "+f"(d1##31) :: "memory")
+
+#define wait_all(d1, d2) \
+asm volatile("wgmma.wait_group.sync.aligned 0;" \
+    : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
+    "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
+    "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
+    "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
+    "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
+    "+f"(d1##30), "+f"(d1##31), "+f"(d2##0), "+f"(d2##1), "+f"(d2##2), "+f"(d2##3), \
+    "+f"(d2##4), "+f"(d2##5), "+f"(d2##6), "+f"(d2##7), "+f"(d2##8), "+f"(d2##9), \
+    "+f"(d2##10), "+f"(d2##11), "+f"(d2##12), "+f"(d2##13), "+f"(d2##14), "+f"(d2##15), \
+    "+f"(d2##16), "+f"(d2##17), "+f"(d2##18), "+f"(d2##19), "+f"(d2##20), "+f"(d2##21), \
+    "+f"(d2##22), "+f"(d2##23), "+f"(d2##24), "+f"(d2##25), "+f"(d2##26), "+f"(d2##27), \
+    "+f"(d2##28), "+f"(d2##29), "+f"(d2##30), "+f"(d2##31), "+f"(d2##32), "+f"(d2##33), \
+    "+f"(d2##34), "+f"(d2##35), "+f"(d2##36), "+f"(d2##37), "+f"(d2##38), "+f"(d2##39), \
+    "+f"(d2##40), "+f"(d2##41), "+f"(d2##42), "+f"(d2##43), "+f"(d2##44), "+f"(d2##45), \
+    "+f"(d2##46), "+f"(d2##47), "+f"(d2##48), "+f"(d2##49), "+f"(d2##50), "+f"(d2##51), \
+    "+f"(d2##52), "+f"(d2##53), "+f"(d2##54), "+f"(d2##55), "+f"(d2##56), "+f"(d2##57), \
+    "+f"(d2##58), "+f"(d2##59), "+f"(d2##60), "+f"(d2##61), "+f"(d2##62), "+f"(d2##63) :: "memory")
+
+typedef struct Params {
+  tensor_map q_map; // of q: boxes of 64 rows of 64
+  tensor_map k_map; // of k: boxes of 64 rows of 64
+  tensor_map v_map; // of v: boxes of 64 rows of 64
+  tensor_map o_map; // of o: boxes of 64 rows of 64
+  const u16 *q; // [b, nq, h, 128] bf16
+  i64 q_b, q_n, q_h;
+  const u16 *k; // [b, nk, hk, 128] bf16
+  i64 k_b, k_n, k_h;
+  const u16 *v; // [b, nk, hk, 128] bf16
+  i64 v_b, v_n, v_h;
+  u16 *o; // [b, nq, h, 128] bf16
+  i64 o_b, o_n, o_h;
+  float *lse; // [b, h, nq] f32, or null
+  float *claims; // scratch
+  int b, h, hk, nq, nk;
+  float scale;
+} Params;
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+attn_fwd(const __grid_constant__ Params p) {
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x % 128 / 32;
+  const int group = (int)shfl_u32(ALL_LANES, threadIdx.x / 128, 0) - 1; // -1: the movers
+  const u32 sm = (shared_base() + 1023) & ~1023u;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 6; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (0 + i), 1); }
+    for (int i = 0; i < 6; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (6 + i), 1); }
+    for (int i = 0; i < 6; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (12 + i), 4); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (18 + i), 1); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (20 + i), 12); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (22 + i), 1); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (24 + i), 12); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (26 + i), 1); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (28 + i), 15); }
+    for (int i = 0; i < 1; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (30 + i), 1); }
+    fence_barrier_init();
+    const int tile = (int)blockIdx.x;
+    const int q_tiles = cdiv(p.nq, BLOCK_Q);
+    const int heads = p.b * p.h;
+    const int parts = imax(1, heads / imax(1, (5 << 21) / (D + DV) / (p.nk + 1) * (p.h / p.hk)));
+    // the first sections have one more: none is so short that its longest tiles end last
+    const int larger = heads % parts * (heads / parts + 1), behind = tile / q_tiles >= larger;
+    const int wide = heads / parts + 1 - behind, begin = behind * larger;
+    const int from = begin + (tile / q_tiles - begin) / wide * wide, rest = tile - from * q_tiles,
+        head = from + rest % wide;
+    const int q0 = (q_tiles - 1 - rest / wide) * BLOCK_Q;
+    const int b = head / p.h, h = head % p.h;
+    const int g = h / (p.h / p.hk);
+    // a tensor without rows has a map of one: keys behind it are zeros
+    const int k_first = p.nk == 0 ? BLOCK_KV : 0;
+    const int n = cdiv(imin(p.nk, p.nk + (imin(q0 + BLOCK_Q, p.nq)) - p.nq) - k_first, BLOCK_KV);
+    const int k_last = k_first + imax(0, n - 1) * BLOCK_KV;
+    const u32 where[4] = {(u32)q0, (u32)h, (u32)b, (u32)g};
+    const u32 keys[4] = {(u32)k_first, (u32)k_last, 0, 0};
+    sts_u32x4((sm + SM_JOBS), where);
+    sts_u32x4((sm + SM_JOBS) + 16, keys);
+    grid_wait();
+    mbarrier_expect(sm + SM_BARRIERS + 8 * (18 + 0), 16384);
+    tma_load_4d(sm + SM_K + (u32)(0) * K_BYTES, &p.k_map, 0, k_last, g, b, sm + SM_BARRIERS
+        + 8 * (18 + 0), L2_LAST);
+    tma_load_4d(sm + SM_K + (u32)(0) * K_BYTES + 8192, &p.k_map, 64, k_last, g, b, sm
+        + SM_BARRIERS + 8 * (18 + 0), L2_LAST);
+    #pragma unroll 1
+    for (int i = 0; i < GROUPS; i++) {
+      mbarrier_expect(sm + SM_BARRIERS + 8 * (0 + i), 16384);
+      tma_load_4d(sm + SM_Q + (u32)(i) * Q_BYTES, &p.q_map, 0, q0 + 64 * i, h, b, sm + SM_BARRIERS
+          + 8 * (0 + i), L2_FIRST);
+      tma_load_4d(sm + SM_Q + (u32)(i) * Q_BYTES + 8192, &p.q_map, 64, q0 + 64 * i, h, b, sm
+          + SM_BARRIERS + 8 * (0 + i), L2_FIRST);
+    }
+  }
+  block_sync(); // behind the end of that grid, for all
+
+  if (group < 0) {
+    setmaxnreg_dec_32();
+    if (warp == 0 && lane == 0) {
+      int k_count = 1, v_count = 0; // K's first tile is on its way
+      #pragma unroll 1
+      for (int turn = 0;; turn++) {
+        const u32 job = sm + SM_JOBS + turn % 2 * 32;
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (26 + turn % 2), (turn / 2 & 1));
+        u32 where[4], keys[4];
+        lds_u32x4(where, job);
+        if ((int)where[0] < 0) { break; }
+        lds_u32x4(keys, job + 16);
+        mbarrier_arrive(sm + SM_BARRIERS + 8 * (28 + turn % 2));
+        const int b = (int)where[2], g = (int)where[3], k_first = (int)keys[0];
+        int k0 = (int)keys[1], k_before = k0;
+        const int k_claim = imin(k0, k_first + 2 * BLOCK_KV);
+        if (k0 == k_claim) { mbarrier_arrive(sm + SM_BARRIERS + 8 * (30 + 0)); }
+        if (turn > 0) {
+          {
+            const int slot = k_count % STAGES;
+            mbarrier_wait(sm + SM_BARRIERS + 8 * (20 + slot), (k_count / 2 & 1) ^ 1);
+            mbarrier_expect(sm + SM_BARRIERS + 8 * (18 + slot), 16384);
+            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b, sm + SM_BARRIERS
+                + 8 * (18 + slot), L2_LAST);
+            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b, sm
+                + SM_BARRIERS + 8 * (18 + slot), L2_LAST);
+            k_count++;
+          }
+        }
+        k0 -= BLOCK_KV;
+        #pragma unroll 1
+        while (k0 >= k_first) {
+          if (k0 == k_claim) { mbarrier_arrive(sm + SM_BARRIERS + 8 * (30 + 0)); }
+          {
+            const int slot = k_count % STAGES;
+            mbarrier_wait(sm + SM_BARRIERS + 8 * (20 + slot), (k_count / 2 & 1) ^ 1);
+            mbarrier_expect(sm + SM_BARRIERS + 8 * (18 + slot), 16384);
+            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b, sm + SM_BARRIERS
+                + 8 * (18 + slot), L2_LAST);
+            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b, sm
+                + SM_BARRIERS + 8 * (18 + slot), L2_LAST);
+            k_count++;
+          }
+          {
+            const int slot = v_count % STAGES;
+            mbarrier_wait(sm + SM_BARRIERS + 8 * (24 + slot), (v_count / 2 & 1) ^ 1);
+            mbarrier_expect(sm + SM_BARRIERS + 8 * (22 + slot), 16384);
+            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, k_before, g, b, sm
+                + SM_BARRIERS + 8 * (22 + slot), L2_LAST);
+            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, k_before, g, b, sm
+                + SM_BARRIERS + 8 * (22 + slot), L2_LAST);
+            v_count++;
+          }
+          k_before = k0;
+          k0 -= BLOCK_KV;
+        }
+        {
+          const int slot = v_count % STAGES;
+          mbarrier_wait(sm + SM_BARRIERS + 8 * (24 + slot), (v_count / 2 & 1) ^ 1);
+          mbarrier_expect(sm + SM_BARRIERS + 8 * (22 + slot), 16384);
+          tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, k_before, g, b, sm
+              + SM_BARRIERS + 8 * (22 + slot), L2_LAST);
+          tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, k_before, g, b, sm
+              + SM_BARRIERS + 8 * (22 + slot), L2_LAST);
+          v_count++;
+        }
+      }
+    } else if (warp == 1 && lane == 0) {
+      const int q_tiles = cdiv(p.nq, BLOCK_Q);
+      const int blocks = (int)gridDim.x, tiles = q_tiles * p.b * p.h;
+      const int heads = p.b * p.h;
+      const int parts = imax(1, heads / imax(1, (5 << 21) / (D + DV) / (p.nk + 1) * (p.h / p.hk)));
+      #pragma unroll 1
+      for (int turn = 0;; turn++) {
+        mbarrier_arrive(sm + SM_BARRIERS + 8 * (26 + turn % 2));
+        if (turn == 0) { open_claims((u64 *)p.claims); }
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (30 + 0), turn & 1);
+        const int tile = blocks + claim((u64 *)p.claims, tiles);
+        const int slot = (turn + 1) % 2;
+        const u32 job = sm + SM_JOBS + slot * 32;
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (28 + slot), ((turn + 1) / 2 & 1) ^ 1);
+        if (tile >= tiles) {
+          const u32 none[4] = {0xffffffffu, 0, 0, 0};
+          sts_u32x4(job, none);
+          mbarrier_arrive(sm + SM_BARRIERS + 8 * (26 + slot));
+          break;
+        }
+        // the first sections have one more: none is so short that its longest tiles end last
+        const int larger = heads % parts * (heads / parts + 1), behind = tile / q_tiles >= larger;
+        const int wide = heads / parts + 1 - behind, begin = behind * larger;
+        const int from = begin + (tile / q_tiles - begin) / wide * wide,
+            rest = tile - from * q_tiles, head = from + rest % wide;
+        const int q0 = (q_tiles - 1 - rest / wide) * BLOCK_Q;
+        const int b = head / p.h, h = head % p.h;
+        const int g = h / (p.h / p.hk);
+        // a tensor without rows has a map of one: keys behind it are zeros
+        const int k_first = p.nk == 0 ? BLOCK_KV : 0;
+        const int n = cdiv(imin(p.nk, p.nk
+            + (imin(q0 + BLOCK_Q, p.nq)) - p.nq) - k_first, BLOCK_KV);
+        const int k_last = k_first + imax(0, n - 1) * BLOCK_KV;
+        const u32 where[4] = {(u32)q0, (u32)h, (u32)b, (u32)g};
+        const u32 keys[4] = {(u32)k_first, (u32)k_last, 0, 0};
+        sts_u32x4(job, where);
+        sts_u32x4(job + 16, keys);
+      }
+    } else if (warp == 2 && lane == 0) {
+      #pragma unroll 1
+      for (int turn = 0;; turn++) {
+        const u32 job = sm + SM_JOBS + turn % 2 * 32;
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (26 + turn % 2), (turn / 2 & 1));
+        u32 where[4];
+        lds_u32x4(where, job);
+        mbarrier_arrive(sm + SM_BARRIERS + 8 * (28 + turn % 2));
+        if ((int)where[0] < 0) { break; }
+        if (turn == 0) { continue; } // on its way
+        #pragma unroll 1
+        for (int i = 0; i < GROUPS; i++) {
+          const int slot = turn % 2 * GROUPS + i;
+          mbarrier_wait(sm + SM_BARRIERS + 8 * (6 + slot), (turn / 2 & 1) ^ 1);
+          mbarrier_expect(sm + SM_BARRIERS + 8 * (0 + turn % 2 * GROUPS + i), 16384);
+          tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES, &p.q_map, 0, (int)where[0] + 64 * i,
+              (int)where[1], (int)where[2], sm + SM_BARRIERS
+              + 8 * (0 + turn % 2 * GROUPS + i), L2_FIRST);
+          tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES + 8192, &p.q_map, 64, (int)where[0]
+              + 64 * i, (int)where[1], (int)where[2], sm + SM_BARRIERS
+              + 8 * (0 + turn % 2 * GROUPS + i), L2_FIRST);
+        }
+      }
+    } else if (warp == 3 && lane == 0) {
+      #pragma unroll 1
+      for (int turn = 0;; turn++) {
+        const u32 job = sm + SM_JOBS + turn % 2 * 32;
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (26 + turn % 2), (turn / 2 & 1));
+        u32 where[4];
+        lds_u32x4(where, job);
+        mbarrier_arrive(sm + SM_BARRIERS + 8 * (28 + turn % 2));
+        if ((int)where[0] < 0) { break; }
+        #pragma unroll 1
+        for (int i = 0; i < GROUPS; i++) {
+          const int slot = turn % 2 * GROUPS + i;
+          mbarrier_wait(sm + SM_BARRIERS + 8 * (12 + slot), (turn / 2 & 1));
+          tma_store_4d(&p.o_map, 0, (int)where[0] + 64 * i, (int)where[1], (int)where[2], sm
+              + SM_Q + (u32)slot * Q_BYTES);
+          tma_store_4d(&p.o_map, 64, (int)where[0] + 64 * i, (int)where[1], (int)where[2], sm
+              + SM_Q + (u32)slot * Q_BYTES + 8192);
+          tma_store_commit();
+          tma_store_wait_read_0();
+          mbarrier_arrive(sm + SM_BARRIERS + 8 * (6 + slot));
+        }
+      }
+      tma_store_wait_0();
+    }
+  } else {
+    setmaxnreg_inc_160();
+    float s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15, s16, s17, s18,
+        s19, s20, s21, s22, s23, s24, s25, s26, s27, s28, s29, s30, s31;
+    float o0, o1, o2, o3, o4, o5, o6, o7, o8, o9, o10, o11, o12, o13, o14, o15, o16, o17, o18,
+        o19, o20, o21, o22, o23, o24, o25, o26, o27, o28, o29, o30, o31, o32, o33, o34, o35, o36,
+        o37, o38, o39, o40, o41, o42, o43, o44, o45, o46, o47, o48, o49, o50, o51, o52, o53, o54,
+        o55, o56, o57, o58, o59, o60, o61, o62, o63;
+    u32 x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15;
+    const float scale = p.scale < 0.0f ? -p.scale : p.scale;
+    int count = 0; // tiles of V that have been taken, of all rows
+    if (group == GROUPS - 1) { barrier_arrive(1, 256); } // group 0 multiplies first
+    #pragma unroll 1
+    for (int turn = 0;; turn++) {
+      const u32 job = sm + SM_JOBS + turn % 2 * 32;
+      mbarrier_wait(sm + SM_BARRIERS + 8 * (26 + turn % 2), (turn / 2 & 1));
+      const int q0 = (int)shfl_u32(ALL_LANES, lds_u32(job + 0), 0);
+      if (q0 < 0) { break; }
+      const int k_first = (int)shfl_u32(ALL_LANES, lds_u32(job + 16), 0);
+      int k0 = (int)shfl_u32(ALL_LANES, lds_u32(job + 20), 0);
+      const int row0 = q0 + 64 * group, q_lane = row0 + 16 * warp + lane / 4;
+      const int slot = turn % 2 * GROUPS + group;
+      const u32 q_tile = shfl_u32(ALL_LANES, matrix_at(sm + SM_Q + (u32)slot * Q_BYTES), 0);
+      const int k_stop = k_first;
+      float m0, l0, m1, l1;
+      mbarrier_wait(sm + SM_BARRIERS + 8 * (0 + turn % 2 * GROUPS + group), (turn / 2 & 1));
+      if (p.scale < 0.0f) { // the scale's sign goes to Q: weights are taken with a positive one
+        const u32 from = sm + SM_Q + (u32)slot * Q_BYTES + threadIdx.x % 128 * 16;
+        #pragma unroll 1
+        for (int i = 0; i < 16384; i += 2048) {
+          u32 v[4];
+          lds_u32x4(v, from + (u32)i);
+          for (int j = 0; j < 4; j++) { v[j] ^= 0x80008000u; }
+          sts_u32x4(from + (u32)i, v);
+        }
+        fence_async();
+        barrier_sync(5 + group, 128);
+      }
+      #pragma unroll 1
+      for (; k0 > k_first && (p.nk + (imin(row0 + 64, p.nq)) < p.nq + k0 + 1); k0 -= BLOCK_KV,
+          count++) {
+        const int slot = count % STAGES;
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (18 + slot), (count / 2 & 1));
+        warp_sync(ALL_LANES); // all have seen the phase before it can end
+        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (20 + slot), lane == 0);
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (22 + slot), (count / 2 & 1));
+        warp_sync(ALL_LANES); // all have seen the phase before it can end
+        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (24 + slot), lane == 0);
+        barrier_sync(1 + group, 256);
+        barrier_arrive(1 + (group + 1) % GROUPS, 256);
+      }
+      {
+        const int k_slot = count % STAGES;
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (18 + k_slot), (count / 2 & 1));
+        scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
+        wait_all(s, o);
+        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (20 + k_slot), lane == 0);
+        m0 = 0.0f;
+        l0 = 0.0f;
+        m1 = 0.0f;
+        l1 = 0.0f;
+        float part00 = 0.0f, part01 = 0.0f, part10 = 0.0f, part11 = 0.0f;
+        int safe0, safe1;
+        const int k_lane = k0 + 2 * (lane % 4);
+        if (!(p.nq + (imin(k0 + BLOCK_KV, p.nk)) <= p.nk + (imin(row0, p.nq - 1)) + 1 && k0
+            + BLOCK_KV <= p.nk)) {
+          const u32 seen0 = columns_below(imin(p.nk, p.nk + (q_lane + 1) - p.nq) - k_lane);
+          const u32 seen1 = columns_below(imin(p.nk, p.nk + (q_lane + 9) - p.nq) - k_lane);
+          if ((seen0 & 0x1u) == 0) { s0 = NEG_INF; }
+          if ((seen0 & 0x2u) == 0) { s1 = NEG_INF; }
+          if ((seen0 & 0x4u) == 0) { s4 = NEG_INF; }
+          if ((seen0 & 0x8u) == 0) { s5 = NEG_INF; }
+          if ((seen0 & 0x10u) == 0) { s8 = NEG_INF; }
+          if ((seen0 & 0x20u) == 0) { s9 = NEG_INF; }
+          if ((seen0 & 0x40u) == 0) { s12 = NEG_INF; }
+          if ((seen0 & 0x80u) == 0) { s13 = NEG_INF; }
+          if ((seen0 & 0x100u) == 0) { s16 = NEG_INF; }
+          if ((seen0 & 0x200u) == 0) { s17 = NEG_INF; }
+          if ((seen0 & 0x400u) == 0) { s20 = NEG_INF; }
+          if ((seen0 & 0x800u) == 0) { s21 = NEG_INF; }
+          if ((seen0 & 0x1000u) == 0) { s24 = NEG_INF; }
+          if ((seen0 & 0x2000u) == 0) { s25 = NEG_INF; }
+          if ((seen0 & 0x4000u) == 0) { s28 = NEG_INF; }
+          if ((seen0 & 0x8000u) == 0) { s29 = NEG_INF; }
+          if ((seen1 & 0x1u) == 0) { s2 = NEG_INF; }
+          if ((seen1 & 0x2u) == 0) { s3 = NEG_INF; }
+          if ((seen1 & 0x4u) == 0) { s6 = NEG_INF; }
+          if ((seen1 & 0x8u) == 0) { s7 = NEG_INF; }
+          if ((seen1 & 0x10u) == 0) { s10 = NEG_INF; }
+          if ((seen1 & 0x20u) == 0) { s11 = NEG_INF; }
+          if ((seen1 & 0x40u) == 0) { s14 = NEG_INF; }
+          if ((seen1 & 0x80u) == 0) { s15 = NEG_INF; }
+          if ((seen1 & 0x100u) == 0) { s18 = NEG_INF; }
+          if ((seen1 & 0x200u) == 0) { s19 = NEG_INF; }
+          if ((seen1 & 0x400u) == 0) { s22 = NEG_INF; }
+          if ((seen1 & 0x800u) == 0) { s23 = NEG_INF; }
+          if ((seen1 & 0x1000u) == 0) { s26 = NEG_INF; }
+          if ((seen1 & 0x2000u) == 0) { s27 = NEG_INF; }
+          if ((seen1 & 0x4000u) == 0) { s30 = NEG_INF; }
+          if ((seen1 & 0x8000u) == 0) { s31 = NEG_INF; }
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s0 * (scale * LOG2E));
+          part00 += w0;
+          w1 = exp2_f32(s1 * (scale * LOG2E));
+          part00 += w1;
+          x0 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s2 * (scale * LOG2E));
+          part10 += w0;
+          w1 = exp2_f32(s3 * (scale * LOG2E));
+          part10 += w1;
+          x1 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s4 * (scale * LOG2E));
+          part01 += w0;
+          w1 = exp2_f32(s5 * (scale * LOG2E));
+          part01 += w1;
+          x2 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s6 * (scale * LOG2E));
+          part11 += w0;
+          w1 = exp2_f32(s7 * (scale * LOG2E));
+          part11 += w1;
+          x3 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s8 * (scale * LOG2E));
+          part00 += w0;
+          w1 = exp2_f32(s9 * (scale * LOG2E));
+          part00 += w1;
+          x4 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s10 * (scale * LOG2E));
+          part10 += w0;
+          w1 = exp2_f32(s11 * (scale * LOG2E));
+          part10 += w1;
+          x5 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s12 * (scale * LOG2E));
+          part01 += w0;
+          w1 = exp2_f32(s13 * (scale * LOG2E));
+          part01 += w1;
+          x6 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s14 * (scale * LOG2E));
+          part11 += w0;
+          w1 = exp2_f32(s15 * (scale * LOG2E));
+          part11 += w1;
+          x7 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s16 * (scale * LOG2E));
+          part00 += w0;
+          w1 = exp2_f32(s17 * (scale * LOG2E));
+          part00 += w1;
+          x8 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s18 * (scale * LOG2E));
+          part10 += w0;
+          w1 = exp2_f32(s19 * (scale * LOG2E));
+          part10 += w1;
+          x9 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s20 * (scale * LOG2E));
+          part01 += w0;
+          w1 = exp2_f32(s21 * (scale * LOG2E));
+          part01 += w1;
+          x10 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s22 * (scale * LOG2E));
+          part11 += w0;
+          w1 = exp2_f32(s23 * (scale * LOG2E));
+          part11 += w1;
+          x11 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s24 * (scale * LOG2E));
+          part00 += w0;
+          w1 = exp2_f32(s25 * (scale * LOG2E));
+          part00 += w1;
+          x12 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s26 * (scale * LOG2E));
+          part10 += w0;
+          w1 = exp2_f32(s27 * (scale * LOG2E));
+          part10 += w1;
+          x13 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s28 * (scale * LOG2E));
+          part01 += w0;
+          w1 = exp2_f32(s29 * (scale * LOG2E));
+          part01 += w1;
+          x14 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s30 * (scale * LOG2E));
+          part11 += w0;
+          w1 = exp2_f32(s31 * (scale * LOG2E));
+          part11 += w1;
+          x15 = pack_bf16(w0, w1);
+        }const float total0 = quad_sum((part00 + part01));
+        const float total1 = quad_sum((part10 + part11));
+        safe0 = total0 > 1e-12f && total0 < 65536.0f;
+        safe1 = total1 > 1e-12f && total1 < 65536.0f;
+        if (any_lane(ALL_LANES, !(safe0 && safe1))) {
+          renew(s);
+          {
+            const int keep = quad_max(safe0 ? 0.0f : 1.0f) == 0.0f; // whatever the other rows need
+            if (!keep) {
+              m0 = NEG_INF;
+              l0 = 0.0f;
+            }
+            part00 = part01 = 0.0f;
+            float most = NEG_INF;
+            most = max_f32(most, max_f32(s0, s1));
+            most = max_f32(most, max_f32(s4, s5));
+            most = max_f32(most, max_f32(s8, s9));
+            most = max_f32(most, max_f32(s12, s13));
+            most = max_f32(most, max_f32(s16, s17));
+            most = max_f32(most, max_f32(s20, s21));
+            most = max_f32(most, max_f32(s24, s25));
+            most = max_f32(most, max_f32(s28, s29));
+            most = quad_max(most);
+            const float peak = keep ? m0 : max_f32(m0, most * (scale * LOG2E));
+            const float origin = peak == NEG_INF ? 0.0f : peak;
+            const float correction = exp2_f32(m0 - origin);
+            l0 *= correction;
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s0 * (scale * LOG2E) - origin);
+              part00 += w0;
+              w1 = exp2_f32(s1 * (scale * LOG2E) - origin);
+              part00 += w1;
+              x0 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s4 * (scale * LOG2E) - origin);
+              part01 += w0;
+              w1 = exp2_f32(s5 * (scale * LOG2E) - origin);
+              part01 += w1;
+              x2 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s8 * (scale * LOG2E) - origin);
+              part00 += w0;
+              w1 = exp2_f32(s9 * (scale * LOG2E) - origin);
+              part00 += w1;
+              x4 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s12 * (scale * LOG2E) - origin);
+              part01 += w0;
+              w1 = exp2_f32(s13 * (scale * LOG2E) - origin);
+              part01 += w1;
+              x6 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s16 * (scale * LOG2E) - origin);
+              part00 += w0;
+              w1 = exp2_f32(s17 * (scale * LOG2E) - origin);
+              part00 += w1;
+              x8 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s20 * (scale * LOG2E) - origin);
+              part01 += w0;
+              w1 = exp2_f32(s21 * (scale * LOG2E) - origin);
+              part01 += w1;
+              x10 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s24 * (scale * LOG2E) - origin);
+              part00 += w0;
+              w1 = exp2_f32(s25 * (scale * LOG2E) - origin);
+              part00 += w1;
+              x12 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s28 * (scale * LOG2E) - origin);
+              part01 += w0;
+              w1 = exp2_f32(s29 * (scale * LOG2E) - origin);
+              part01 += w1;
+              x14 = pack_bf16(w0, w1);
+            }
+            l0 += (part00 + part01);
+            m0 = peak;
+          }
+          {
+            const int keep = quad_max(safe1 ? 0.0f : 1.0f) == 0.0f; // whatever the other rows need
+            if (!keep) {
+              m1 = NEG_INF;
+              l1 = 0.0f;
+            }
+            part10 = part11 = 0.0f;
+            float most = NEG_INF;
+            most = max_f32(most, max_f32(s2, s3));
+            most = max_f32(most, max_f32(s6, s7));
+            most = max_f32(most, max_f32(s10, s11));
+            most = max_f32(most, max_f32(s14, s15));
+            most = max_f32(most, max_f32(s18, s19));
+            most = max_f32(most, max_f32(s22, s23));
+            most = max_f32(most, max_f32(s26, s27));
+            most = max_f32(most, max_f32(s30, s31));
+            most = quad_max(most);
+            const float peak = keep ? m1 : max_f32(m1, most * (scale * LOG2E));
+            const float origin = peak == NEG_INF ? 0.0f : peak;
+            const float correction = exp2_f32(m1 - origin);
+            l1 *= correction;
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s2 * (scale * LOG2E) - origin);
+              part10 += w0;
+              w1 = exp2_f32(s3 * (scale * LOG2E) - origin);
+              part10 += w1;
+              x1 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s6 * (scale * LOG2E) - origin);
+              part11 += w0;
+              w1 = exp2_f32(s7 * (scale * LOG2E) - origin);
+              part11 += w1;
+              x3 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s10 * (scale * LOG2E) - origin);
+              part10 += w0;
+              w1 = exp2_f32(s11 * (scale * LOG2E) - origin);
+              part10 += w1;
+              x5 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s14 * (scale * LOG2E) - origin);
+              part11 += w0;
+              w1 = exp2_f32(s15 * (scale * LOG2E) - origin);
+              part11 += w1;
+              x7 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s18 * (scale * LOG2E) - origin);
+              part10 += w0;
+              w1 = exp2_f32(s19 * (scale * LOG2E) - origin);
+              part10 += w1;
+              x9 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s22 * (scale * LOG2E) - origin);
+              part11 += w0;
+              w1 = exp2_f32(s23 * (scale * LOG2E) - origin);
+              part11 += w1;
+              x11 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s26 * (scale * LOG2E) - origin);
+              part10 += w0;
+              w1 = exp2_f32(s27 * (scale * LOG2E) - origin);
+              part10 += w1;
+              x13 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s30 * (scale * LOG2E) - origin);
+              part11 += w0;
+              w1 = exp2_f32(s31 * (scale * LOG2E) - origin);
+              part11 += w1;
+              x15 = pack_bf16(w0, w1);
+            }
+            l1 += (part10 + part11);
+            m1 = peak;
+          }
+        } else {
+          l0 += (part00 + part01);
+          l1 += (part10 + part11);
+        }
+      }
+      o0 = o1 = o2 = o3 = 0.0f;
+      o4 = o5 = o6 = o7 = 0.0f;
+      o8 = o9 = o10 = o11 = 0.0f;
+      o12 = o13 = o14 = o15 = 0.0f;
+      o16 = o17 = o18 = o19 = 0.0f;
+      o20 = o21 = o22 = o23 = 0.0f;
+      o24 = o25 = o26 = o27 = 0.0f;
+      o28 = o29 = o30 = o31 = 0.0f;
+      o32 = o33 = o34 = o35 = 0.0f;
+      o36 = o37 = o38 = o39 = 0.0f;
+      o40 = o41 = o42 = o43 = 0.0f;
+      o44 = o45 = o46 = o47 = 0.0f;
+      o48 = o49 = o50 = o51 = 0.0f;
+      o52 = o53 = o54 = o55 = 0.0f;
+      o56 = o57 = o58 = o59 = 0.0f;
+      o60 = o61 = o62 = o63 = 0.0f;
+
+      k0 -= BLOCK_KV;
+      #pragma unroll 1
+      while (k0 >= k_stop) {
+        float part00 = 0.0f, part01 = 0.0f, part10 = 0.0f, part11 = 0.0f;
+        int safe0, safe1;
+        const int v_slot = count % STAGES, k_slot = (count + 1) % STAGES;
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (18 + k_slot), ((count + 1) / 2 & 1));
+        barrier_sync(1 + group, 256);
+        scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (22 + v_slot), (count / 2 & 1));
+        values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
+        wait_scores(s);
+        barrier_arrive(1 + (group + 1) % GROUPS, 256);
+        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (20 + k_slot), lane == 0);
+        wait_all(s, o);
+        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (24 + v_slot), lane == 0);
+        const int k_lane = k0 + 2 * (lane % 4);
+        if (!(p.nq + (imin(k0 + BLOCK_KV, p.nk)) <= p.nk + (imin(row0, p.nq - 1)) + 1)) {
+          const u32 seen0 = columns_below(imin(p.nk, p.nk + (q_lane + 1) - p.nq) - k_lane);
+          const u32 seen1 = columns_below(imin(p.nk, p.nk + (q_lane + 9) - p.nq) - k_lane);
+          if ((seen0 & 0x1u) == 0) { s0 = NEG_INF; }
+          if ((seen0 & 0x2u) == 0) { s1 = NEG_INF; }
+          if ((seen0 & 0x4u) == 0) { s4 = NEG_INF; }
+          if ((seen0 & 0x8u) == 0) { s5 = NEG_INF; }
+          if ((seen0 & 0x10u) == 0) { s8 = NEG_INF; }
+          if ((seen0 & 0x20u) == 0) { s9 = NEG_INF; }
+          if ((seen0 & 0x40u) == 0) { s12 = NEG_INF; }
+          if ((seen0 & 0x80u) == 0) { s13 = NEG_INF; }
+          if ((seen0 & 0x100u) == 0) { s16 = NEG_INF; }
+          if ((seen0 & 0x200u) == 0) { s17 = NEG_INF; }
+          if ((seen0 & 0x400u) == 0) { s20 = NEG_INF; }
+          if ((seen0 & 0x800u) == 0) { s21 = NEG_INF; }
+          if ((seen0 & 0x1000u) == 0) { s24 = NEG_INF; }
+          if ((seen0 & 0x2000u) == 0) { s25 = NEG_INF; }
+          if ((seen0 & 0x4000u) == 0) { s28 = NEG_INF; }
+          if ((seen0 & 0x8000u) == 0) { s29 = NEG_INF; }
+          if ((seen1 & 0x1u) == 0) { s2 = NEG_INF; }
+          if ((seen1 & 0x2u) == 0) { s3 = NEG_INF; }
+          if ((seen1 & 0x4u) == 0) { s6 = NEG_INF; }
+          if ((seen1 & 0x8u) == 0) { s7 = NEG_INF; }
+          if ((seen1 & 0x10u) == 0) { s10 = NEG_INF; }
+          if ((seen1 & 0x20u) == 0) { s11 = NEG_INF; }
+          if ((seen1 & 0x40u) == 0) { s14 = NEG_INF; }
+          if ((seen1 & 0x80u) == 0) { s15 = NEG_INF; }
+          if ((seen1 & 0x100u) == 0) { s18 = NEG_INF; }
+          if ((seen1 & 0x200u) == 0) { s19 = NEG_INF; }
+          if ((seen1 & 0x400u) == 0) { s22 = NEG_INF; }
+          if ((seen1 & 0x800u) == 0) { s23 = NEG_INF; }
+          if ((seen1 & 0x1000u) == 0) { s26 = NEG_INF; }
+          if ((seen1 & 0x2000u) == 0) { s27 = NEG_INF; }
+          if ((seen1 & 0x4000u) == 0) { s30 = NEG_INF; }
+          if ((seen1 & 0x8000u) == 0) { s31 = NEG_INF; }
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s0 * (scale * LOG2E) - m0);
+          part00 += w0;
+          w1 = exp2_f32(s1 * (scale * LOG2E) - m0);
+          part00 += w1;
+          x0 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s2 * (scale * LOG2E) - m1);
+          part10 += w0;
+          w1 = exp2_f32(s3 * (scale * LOG2E) - m1);
+          part10 += w1;
+          x1 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s4 * (scale * LOG2E) - m0);
+          part01 += w0;
+          w1 = exp2_f32(s5 * (scale * LOG2E) - m0);
+          part01 += w1;
+          x2 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s6 * (scale * LOG2E) - m1);
+          part11 += w0;
+          w1 = exp2_f32(s7 * (scale * LOG2E) - m1);
+          part11 += w1;
+          x3 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s8 * (scale * LOG2E) - m0);
+          part00 += w0;
+          w1 = exp2_f32(s9 * (scale * LOG2E) - m0);
+          part00 += w1;
+          x4 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s10 * (scale * LOG2E) - m1);
+          part10 += w0;
+          w1 = exp2_f32(s11 * (scale * LOG2E) - m1);
+          part10 += w1;
+          x5 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s12 * (scale * LOG2E) - m0);
+          part01 += w0;
+          w1 = exp2_f32(s13 * (scale * LOG2E) - m0);
+          part01 += w1;
+          x6 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s14 * (scale * LOG2E) - m1);
+          part11 += w0;
+          w1 = exp2_f32(s15 * (scale * LOG2E) - m1);
+          part11 += w1;
+          x7 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s16 * (scale * LOG2E) - m0);
+          part00 += w0;
+          w1 = exp2_f32(s17 * (scale * LOG2E) - m0);
+          part00 += w1;
+          x8 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s18 * (scale * LOG2E) - m1);
+          part10 += w0;
+          w1 = exp2_f32(s19 * (scale * LOG2E) - m1);
+          part10 += w1;
+          x9 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s20 * (scale * LOG2E) - m0);
+          part01 += w0;
+          w1 = exp2_f32(s21 * (scale * LOG2E) - m0);
+          part01 += w1;
+          x10 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s22 * (scale * LOG2E) - m1);
+          part11 += w0;
+          w1 = exp2_f32(s23 * (scale * LOG2E) - m1);
+          part11 += w1;
+          x11 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s24 * (scale * LOG2E) - m0);
+          part00 += w0;
+          w1 = exp2_f32(s25 * (scale * LOG2E) - m0);
+          part00 += w1;
+          x12 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s26 * (scale * LOG2E) - m1);
+          part10 += w0;
+          w1 = exp2_f32(s27 * (scale * LOG2E) - m1);
+          part10 += w1;
+          x13 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s28 * (scale * LOG2E) - m0);
+          part01 += w0;
+          w1 = exp2_f32(s29 * (scale * LOG2E) - m0);
+          part01 += w1;
+          x14 = pack_bf16(w0, w1);
+        }
+        {
+          float w0, w1;
+
+          w0 = exp2_f32(s30 * (scale * LOG2E) - m1);
+          part11 += w0;
+          w1 = exp2_f32(s31 * (scale * LOG2E) - m1);
+          part11 += w1;
+          x15 = pack_bf16(w0, w1);
+        }
+        safe0 = (part00 + part01) < 65536.0f;
+        safe1 = (part10 + part11) < 65536.0f;
+        if (any_lane(ALL_LANES, !(safe0 && safe1))) {
+          renew(s);
+          {
+            const int keep = quad_max(safe0 ? 0.0f : 1.0f) == 0.0f; // whatever the other rows need
+            part00 = part01 = 0.0f;
+            float most = NEG_INF;
+            most = max_f32(most, max_f32(s0, s1));
+            most = max_f32(most, max_f32(s4, s5));
+            most = max_f32(most, max_f32(s8, s9));
+            most = max_f32(most, max_f32(s12, s13));
+            most = max_f32(most, max_f32(s16, s17));
+            most = max_f32(most, max_f32(s20, s21));
+            most = max_f32(most, max_f32(s24, s25));
+            most = max_f32(most, max_f32(s28, s29));
+            most = quad_max(most);
+            const float peak = keep ? m0 : max_f32(m0, most * (scale * LOG2E));
+            const float origin = peak == NEG_INF ? 0.0f : peak;
+            const float correction = exp2_f32(m0 - origin);
+            l0 *= correction;
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s0 * (scale * LOG2E) - origin);
+              part00 += w0;
+              w1 = exp2_f32(s1 * (scale * LOG2E) - origin);
+              part00 += w1;
+              x0 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s4 * (scale * LOG2E) - origin);
+              part01 += w0;
+              w1 = exp2_f32(s5 * (scale * LOG2E) - origin);
+              part01 += w1;
+              x2 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s8 * (scale * LOG2E) - origin);
+              part00 += w0;
+              w1 = exp2_f32(s9 * (scale * LOG2E) - origin);
+              part00 += w1;
+              x4 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s12 * (scale * LOG2E) - origin);
+              part01 += w0;
+              w1 = exp2_f32(s13 * (scale * LOG2E) - origin);
+              part01 += w1;
+              x6 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s16 * (scale * LOG2E) - origin);
+              part00 += w0;
+              w1 = exp2_f32(s17 * (scale * LOG2E) - origin);
+              part00 += w1;
+              x8 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s20 * (scale * LOG2E) - origin);
+              part01 += w0;
+              w1 = exp2_f32(s21 * (scale * LOG2E) - origin);
+              part01 += w1;
+              x10 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s24 * (scale * LOG2E) - origin);
+              part00 += w0;
+              w1 = exp2_f32(s25 * (scale * LOG2E) - origin);
+              part00 += w1;
+              x12 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s28 * (scale * LOG2E) - origin);
+              part01 += w0;
+              w1 = exp2_f32(s29 * (scale * LOG2E) - origin);
+              part01 += w1;
+              x14 = pack_bf16(w0, w1);
+            }
+            l0 += (part00 + part01);
+            m0 = peak;
+            o0 *= correction;
+            o1 *= correction;
+            o4 *= correction;
+            o5 *= correction;
+            o8 *= correction;
+            o9 *= correction;
+            o12 *= correction;
+            o13 *= correction;
+            o16 *= correction;
+            o17 *= correction;
+            o20 *= correction;
+            o21 *= correction;
+            o24 *= correction;
+            o25 *= correction;
+            o28 *= correction;
+            o29 *= correction;
+            o32 *= correction;
+            o33 *= correction;
+            o36 *= correction;
+            o37 *= correction;
+            o40 *= correction;
+            o41 *= correction;
+            o44 *= correction;
+            o45 *= correction;
+            o48 *= correction;
+            o49 *= correction;
+            o52 *= correction;
+            o53 *= correction;
+            o56 *= correction;
+            o57 *= correction;
+            o60 *= correction;
+            o61 *= correction;
+          }
+          {
+            const int keep = quad_max(safe1 ? 0.0f : 1.0f) == 0.0f; // whatever the other rows need
+            part10 = part11 = 0.0f;
+            float most = NEG_INF;
+            most = max_f32(most, max_f32(s2, s3));
+            most = max_f32(most, max_f32(s6, s7));
+            most = max_f32(most, max_f32(s10, s11));
+            most = max_f32(most, max_f32(s14, s15));
+            most = max_f32(most, max_f32(s18, s19));
+            most = max_f32(most, max_f32(s22, s23));
+            most = max_f32(most, max_f32(s26, s27));
+            most = max_f32(most, max_f32(s30, s31));
+            most = quad_max(most);
+            const float peak = keep ? m1 : max_f32(m1, most * (scale * LOG2E));
+            const float origin = peak == NEG_INF ? 0.0f : peak;
+            const float correction = exp2_f32(m1 - origin);
+            l1 *= correction;
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s2 * (scale * LOG2E) - origin);
+              part10 += w0;
+              w1 = exp2_f32(s3 * (scale * LOG2E) - origin);
+              part10 += w1;
+              x1 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s6 * (scale * LOG2E) - origin);
+              part11 += w0;
+              w1 = exp2_f32(s7 * (scale * LOG2E) - origin);
+              part11 += w1;
+              x3 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s10 * (scale * LOG2E) - origin);
+              part10 += w0;
+              w1 = exp2_f32(s11 * (scale * LOG2E) - origin);
+              part10 += w1;
+              x5 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s14 * (scale * LOG2E) - origin);
+              part11 += w0;
+              w1 = exp2_f32(s15 * (scale * LOG2E) - origin);
+              part11 += w1;
+              x7 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s18 * (scale * LOG2E) - origin);
+              part10 += w0;
+              w1 = exp2_f32(s19 * (scale * LOG2E) - origin);
+              part10 += w1;
+              x9 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s22 * (scale * LOG2E) - origin);
+              part11 += w0;
+              w1 = exp2_f32(s23 * (scale * LOG2E) - origin);
+              part11 += w1;
+              x11 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s26 * (scale * LOG2E) - origin);
+              part10 += w0;
+              w1 = exp2_f32(s27 * (scale * LOG2E) - origin);
+              part10 += w1;
+              x13 = pack_bf16(w0, w1);
+            }
+            {
+              float w0, w1;
+
+              w0 = exp2_f32(s30 * (scale * LOG2E) - origin);
+              part11 += w0;
+              w1 = exp2_f32(s31 * (scale * LOG2E) - origin);
+              part11 += w1;
+              x15 = pack_bf16(w0, w1);
+            }
+            l1 += (part10 + part11);
+            m1 = peak;
+            o2 *= correction;
+            o3 *= correction;
+            o6 *= correction;
+            o7 *= correction;
+            o10 *= correction;
+            o11 *= correction;
+            o14 *= correction;
+            o15 *= correction;
+            o18 *= correction;
+            o19 *= correction;
+            o22 *= correction;
+            o23 *= correction;
+            o26 *= correction;
+            o27 *= correction;
+            o30 *= correction;
+            o31 *= correction;
+            o34 *= correction;
+            o35 *= correction;
+            o38 *= correction;
+            o39 *= correction;
+            o42 *= correction;
+            o43 *= correction;
+            o46 *= correction;
+            o47 *= correction;
+            o50 *= correction;
+            o51 *= correction;
+            o54 *= correction;
+            o55 *= correction;
+            o58 *= correction;
+            o59 *= correction;
+            o62 *= correction;
+            o63 *= correction;
+          }
+        } else {
+          l0 += (part00 + part01);
+          l1 += (part10 + part11);
+        }
+        count++;
+        k0 -= BLOCK_KV;
+      }
+
+      {
+        const int v_slot = count % STAGES;
+        mbarrier_wait(sm + SM_BARRIERS + 8 * (22 + v_slot), (count / 2 & 1));
+        values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
+        wait_all(s, o);
+        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (24 + v_slot), lane == 0);
+        count++;
+      }
+      const int h = (int)shfl_u32(ALL_LANES, lds_u32(job + 4), 0),
+          b = (int)shfl_u32(ALL_LANES, lds_u32(job + 8), 0);
+      float inverse0, inverse1;
+      {
+        const float total = quad_sum(l0);
+        const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
+        const float lse = total == 0.0f ? NEG_INF : (m0 + log2_f32(total)) * LN2;
+        const int q = q_lane + 0;
+        stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse, lane % 4 == 0 && q < p.nq
+            && p.lse);
+        inverse0 = inverse;
+      }
+      {
+        const float total = quad_sum(l1);
+        const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
+        const float lse = total == 0.0f ? NEG_INF : (m1 + log2_f32(total)) * LN2;
+        const int q = q_lane + 8;
+        stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse, lane % 4 == 0 && q < p.nq
+            && p.lse);
+        inverse1 = inverse;
+      }
+      const u32 o_row = sm + SM_Q + (u32)slot * Q_BYTES + (u32)(16 * warp + lane % 16) * 128;
+      {
+        u32 v[4];
+        v[0] = pack_bf16(o0 * inverse0, o1 * inverse0);
+        v[1] = pack_bf16(o2 * inverse1, o3 * inverse1);
+        v[2] = pack_bf16(o4 * inverse0, o5 * inverse0);
+        v[3] = pack_bf16(o6 * inverse1, o7 * inverse1);
+        stmatrix_x4(o_row + 0 + (u32)(((0 + lane / 16) ^ lane % 8) * 16), v);
+      }
+      {
+        u32 v[4];
+        v[0] = pack_bf16(o8 * inverse0, o9 * inverse0);
+        v[1] = pack_bf16(o10 * inverse1, o11 * inverse1);
+        v[2] = pack_bf16(o12 * inverse0, o13 * inverse0);
+        v[3] = pack_bf16(o14 * inverse1, o15 * inverse1);
+        stmatrix_x4(o_row + 0 + (u32)(((2 + lane / 16) ^ lane % 8) * 16), v);
+      }
+      {
+        u32 v[4];
+        v[0] = pack_bf16(o16 * inverse0, o17 * inverse0);
+        v[1] = pack_bf16(o18 * inverse1, o19 * inverse1);
+        v[2] = pack_bf16(o20 * inverse0, o21 * inverse0);
+        v[3] = pack_bf16(o22 * inverse1, o23 * inverse1);
+        stmatrix_x4(o_row + 0 + (u32)(((4 + lane / 16) ^ lane % 8) * 16), v);
+      }
+      {
+        u32 v[4];
+        v[0] = pack_bf16(o24 * inverse0, o25 * inverse0);
+        v[1] = pack_bf16(o26 * inverse1, o27 * inverse1);
+        v[2] = pack_bf16(o28 * inverse0, o29 * inverse0);
+        v[3] = pack_bf16(o30 * inverse1, o31 * inverse1);
+        stmatrix_x4(o_row + 0 + (u32)(((6 + lane / 16) ^ lane % 8) * 16), v);
+      }
+      {
+        u32 v[4];
+        v[0] = pack_bf16(o32 * inverse0, o33 * inverse0);
+        v[1] = pack_bf16(o34 * inverse1, o35 * inverse1);
+        v[2] = pack_bf16(o36 * inverse0, o37 * inverse0);
+        v[3] = pack_bf16(o38 * inverse1, o39 * inverse1);
+        stmatrix_x4(o_row + 8192 + (u32)(((0 + lane / 16) ^ lane % 8) * 16), v);
+      }
+      {
+        u32 v[4];
+        v[0] = pack_bf16(o40 * inverse0, o41 * inverse0);
+        v[1] = pack_bf16(o42 * inverse1, o43 * inverse1);
+        v[2] = pack_bf16(o44 * inverse0, o45 * inverse0);
+        v[3] = pack_bf16(o46 * inverse1, o47 * inverse1);
+        stmatrix_x4(o_row + 8192 + (u32)(((2 + lane / 16) ^ lane % 8) * 16), v);
+      }
+      {
+        u32 v[4];
+        v[0] = pack_bf16(o48 * inverse0, o49 * inverse0);
+        v[1] = pack_bf16(o50 * inverse1, o51 * inverse1);
+        v[2] = pack_bf16(o52 * inverse0, o53 * inverse0);
+        v[3] = pack_bf16(o54 * inverse1, o55 * inverse1);
+        stmatrix_x4(o_row + 8192 + (u32)(((4 + lane / 16) ^ lane % 8) * 16), v);
+      }
+      {
+        u32 v[4];
+        v[0] = pack_bf16(o56 * inverse0, o57 * inverse0);
+        v[1] = pack_bf16(o58 * inverse1, o59 * inverse1);
+        v[2] = pack_bf16(o60 * inverse0, o61 * inverse0);
+        v[3] = pack_bf16(o62 * inverse1, o63 * inverse1);
+        stmatrix_x4(o_row + 8192 + (u32)(((6 + lane / 16) ^ lane % 8) * 16), v);
+      }
+      fence_async();
+      warp_sync(ALL_LANES);
+      mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (12 + slot), lane == 0);
+      mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (28 + turn % 2), lane == 0);
+    }
+  }
+}

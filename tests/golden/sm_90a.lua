@@ -1,0 +1,37 @@
+-- sm_90a.lua: the kernels for sm_90a whose cubins t_cubins compares with cubins.txt: the first plan of
+-- each point. One of each way that the templates can go.
+local both, bf16 = { "forward", "backward" }, "bf16"
+local far = "k <= p && p - k < width" -- a window whose width is known at run time alone
+
+local function wgmma(spec)
+  spec.pass, spec.family, spec.dtype = "forward", "wgmma", spec.dtype or bf16
+  return spec
+end
+local function mma(spec)
+  spec.pass, spec.family, spec.dtype = spec.pass or "backward", "mma", spec.dtype or bf16
+  return spec
+end
+
+return {
+  wgmma { head_dim = { 64, 96, 128, "192/128", 256 }, mask = { "full", "causal" } },
+  wgmma { head_dim = { 40, 128 }, mask = "causal", dtype = "f16" },
+  -- masks: a range of keys for each row, from an input, of either end, not of a range
+  wgmma { head_dim = { 64, 128 }, mask = "window(1023, 0)" },
+  wgmma { head_dim = 64, mask = { far, "window(127, 128)" }, inputs = { width = "int" } },
+  wgmma { head_dim = 64, mask = { "dilated(3) && k <= p", "chunked(64)", "prefix(length[b])", "causal && document(ids)" },
+          inputs = { length = "i32[b]", ids = "i32[b, k] monotone" } },
+  -- scores: by a cap, by the distance, by a table, by dense and keyed inputs
+  wgmma { head_dim = { 64, 128 }, mask = { "full", "causal" }, score = { "softcap(30.0)", "alibi" } },
+  wgmma { head_dim = 64, mask = "window(1023, 0)", score = { "softcap(30.0)", "softcap(alibi(slope), cap)" },
+          inputs = { cap = "float", slope = "f32[h]" } },
+  wgmma { head_dim = 128, score = { "relative(table)", "s + by_key[b, k]", "s * s" },
+          inputs = { table = "f32[h, nq + nk - 1]", by_key = "f32[b, k]" } },
+  wgmma { head_dim = { 64, 128 }, bias = true, bias_dims = "h,q,k" },
+  -- plans that are not the first: rows, tiles in flight, parts
+  wgmma { head_dim = 64, mask = "causal", block_q = { 128, 256 } },
+  wgmma { head_dim = { 64, 128, 256 }, parts = 16 },
+  wgmma { head_dim = 64, score = "alibi", parts = 16 },
+  -- what Hopper takes of mma
+  mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
+  mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },
+}
