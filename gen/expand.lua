@@ -34,7 +34,7 @@ local function run(env, name) return compile(env, name, gen.read(name))() end
 -- The globals of families and templates: pure functions, the job, and nothing that is undefined.
 local function environment(job)
   local env = {
-    assert = assert, error = error, ipairs = ipairs, math = math, pairs = pairs, select = select,
+    assert = assert, error = error, ipairs = ipairs, math = math, pairs = pairs, select = select, setmetatable = setmetatable,
     string = string, table = table, tonumber = tonumber, tostring = tostring, type = type,
     spec = job.spec, plan = job.plan, arch = job.arch, machine = job.machine, formula = job.formula,
     target = job.arch == "host" and "host" or "ptx",
@@ -97,6 +97,25 @@ local function trim_parts(s)
   end
 end
 
+-- The template file and line that the function at this level above was called from.
+local function caller(level)
+  local _, place = pcall(error, "", level + 2)
+  local file, line = place:match("^(.*):(%d+): $")
+  return file, tonumber(line)
+end
+
+-- The lines of a macro: its head, then those of its body. All but the last are continued.
+local function as_macro(name, parameters, body)
+  local head = string.format("#define %s(%s)", name, parameters)
+  local lines = { { text = head, file = body[1].file, line = body[1].line } }
+  table.move(body, 1, #body, 2, lines)
+  for i = 1, #lines - 1 do lines[i] = { text = lines[i].text .. " \\", file = lines[i].file, line = lines[i].line } end
+  if #body == 1 and #head + #body[1].text < layout.WIDTH then
+    return { { text = head .. " " .. body[1].text, file = body[1].file, line = body[1].line } }
+  end
+  return lines
+end
+
 -- The state of one expansion: env of the templates, the parts declared so far, entry points.
 local function session(job)
   local s = { env = environment(job), parts = {}, order = {}, entries = {}, sink = {} }
@@ -115,9 +134,14 @@ local function session(job)
     end
   end
 
-  -- Runs another template file, which finds `given` under that name, and gives what that one returns.
+  -- Runs another template file, which finds `given` under that name, and gives what that one returns. A part that it
+  -- declares ends with it.
   function s.env.include(name, given)
-    return compile(s.env, name, gen.translate(name, gen.read(name)))(emitter(name), given)
+    local outside = s.sink
+    local result = compile(s.env, name, gen.translate(name, gen.read(name)))(emitter(name), given)
+    s.sink = outside
+    trim_parts(s)
+    return result
   end
 
   -- What follows, up to the next part or the file's end, is emitted only if the kernels use `name`.
@@ -127,6 +151,22 @@ local function session(job)
     s.sink = { name = name }
     s.parts[name] = s.sink
     s.order[#s.order + 1] = s.sink
+  end
+
+  -- Declares a macro, a part like any other: `body` is its text in terms of its parameters ("x, a, b") and of names
+  -- that are known where it is used; `about`, if given, is a comment before it. The same macro may be declared again.
+  function s.env.macro(name, parameters, body, about)
+    local file, line = caller(2)
+    local lines = { name = name }
+    add_text(lines, (body:gsub("^%s+", ""):gsub("%s+$", "")), file, line)
+    lines = as_macro(name, parameters, lines)
+    if about then table.insert(lines, 1, { text = "// " .. about, file = file, line = line }) end
+    lines.name, lines.body = name, body
+    local known = s.parts[name]
+    if known and known.body == body then return end
+    if known then failf(2, "part '%s' is declared twice", name) end
+    s.parts[name] = lines
+    s.order[#s.order + 1] = lines
   end
 
   -- Declares a primitive whose text follows from the caller's numbers: kind and fields of
@@ -155,12 +195,7 @@ end
 -- Parts ------------------------------------------------------------------------------------------
 
 -- Library files declare parts; they emit nothing by themselves.
-local function load_library(s, name)
-  local outside = s.sink
-  s.env.include(name)
-  s.sink = outside
-  trim_parts(s)
-end
+local function load_library(s, name) s.env.include(name) end
 
 local function identifiers(lines, found)
   for _, l in ipairs(lines) do
@@ -193,25 +228,17 @@ local function used_parts(s, body, params)
   return list
 end
 
--- A macro has the names of the parameters alone; all its lines but the last are continued.
-local function as_macro(row, part)
-  local names = {}
-  for parameter in row[3]:gmatch("[^,]+") do names[#names + 1] = parameter:match("[%w_]+$") end
-  local head = string.format("#define %s(%s) \\", row[1], table.concat(names, ", "))
-  local lines = { { text = head, file = part[1].file, line = part[1].line } }
-  for i, l in ipairs(part) do
-    local text = i < #part and l.text .. " \\" or l.text:match("^(.*);$")
-    lines[#lines + 1] = { text = text, file = l.file, line = l.line }
-  end
-  return lines
-end
-
 -- A primitive's part is its body; the head comes from the table of signatures. A body of one short
 -- line goes on one line.
 local function with_signature(s, part)
   local row = s.signatures[part.name]
   if not row then return part end
-  if row.macro then return as_macro(row, part) end
+  if row.macro then -- parameters have no types, and the use brings the semicolon
+    local names, body = {}, {}
+    for parameter in row[3]:gmatch("[^,]+") do names[#names + 1] = parameter:match("[%w_]+$") end
+    for i, l in ipairs(part) do body[i] = { text = i < #part and l.text or l.text:match("^(.*);$"), file = l.file, line = l.line } end
+    return as_macro(row[1], table.concat(names, ", "), body)
+  end
   local head = string.format("DEV %s %s(%s) {", row[2], row[1], row[3])
   local first = part[1]
   local short = string.format("%s %s }", head, first.text:match("^%s*(.*)"))
@@ -220,6 +247,17 @@ local function with_signature(s, part)
   table.move(part, 1, #part, 2, lines)
   lines[#lines + 1] = { text = "}", file = first.file, line = first.line }
   return lines
+end
+
+-- The words of a part's text, which a use of its name uses; nil where no part has that name.
+local function words_of(s, name)
+  local part = s.parts[name]
+  if not part then return nil end
+  if not part.words then
+    part.words = {}
+    identifiers(part, function(word) part.words[#part.words + 1] = word end)
+  end
+  return part.words
 end
 
 -- Assembly ---------------------------------------------------------------------------------------
@@ -332,7 +370,7 @@ function expand.expand(job)
   local body = {}
   s.sink = body
   env.include(family.template)
-  return layout.indent(assemble(s, job, layout.without_unused(body), params))
+  return layout.indent(assemble(s, job, layout.without_unused(body, function(word) return words_of(s, word) end), params))
 end
 
 return expand

@@ -7,10 +7,11 @@ local layout = {}
 function layout.code_of(text) return (text:gsub('"[^"\n]*"', '""'):gsub("//[^\n]*", "")) end
 
 local WIDTH = 99 -- columns
+layout.WIDTH = WIDTH
 
 -- A comment; words that do not fit go on under the first one behind the label ("spec:   ").
-local function comment(out, text)
-  local label = text:match("^%l+:%s+") or ""
+local function comment(out, text, label)
+  label = label or text:match("^%l+:%s+") or ""
   local line = "//"
   for word in text:gmatch("%s*%S+") do
     if #line + #word > WIDTH then
@@ -64,7 +65,8 @@ function layout.header(out, job, d, shared)
   local width = 0
   for _, block in ipairs(shared) do width = math.max(width, #block.name) end
   for _, block in ipairs(shared) do
-    comment(out, string.format("  %-" .. width .. "s %6d  %s", block.name, block.offset, block.about))
+    local label = string.format("  %-" .. width .. "s %6d  ", block.name, block.offset)
+    comment(out, label .. block.about, label)
   end
 end
 
@@ -127,16 +129,20 @@ local function break_at(text, limit)
   return best
 end
 
-local function wrap(out, line, lead)
+-- A line of a macro goes on behind a backslash.
+local function wrap(out, line, lead, in_macro)
   local text, indent = line.text, lead
-  while #text + indent > WIDTH do
-    local at = break_at(text, WIDTH - indent)
+  local width, mark_of_break = in_macro and WIDTH - 2 or WIDTH, in_macro and " \\" or ""
+  local goes_on = in_macro and text:find("\\$")
+  if goes_on then text = text:match("^(.-)%s*\\$") end
+  while #text + indent > width do
+    local at = break_at(text, width - indent)
     if not at then break end
     local mark = text:match("^// ") or ""
-    out[#out + 1] = { text = (" "):rep(indent) .. text:sub(1, at - 1), file = line.file, line = line.line }
+    out[#out + 1] = { text = (" "):rep(indent) .. text:sub(1, at - 1) .. mark_of_break, file = line.file, line = line.line }
     text, indent = mark .. text:sub(at + 1), mark ~= "" and indent or lead + 4
   end
-  out[#out + 1] = { text = (" "):rep(indent) .. text, file = line.file, line = line.line }
+  out[#out + 1] = { text = (" "):rep(indent) .. text .. (goes_on and " \\" or ""), file = line.file, line = line.line }
 end
 
 -- Functions whose calls do nothing but give a value, besides loads.
@@ -165,8 +171,15 @@ end
 
 -- The lines without constants that nothing behind them in their block uses: NVRTC warns of these, and its warnings
 -- are errors. What a mask or score needs of a head or row follows from its text; which of it a family takes does not.
-function layout.without_unused(lines)
+-- words_of(name): the words of a macro or function of that name, or nil; a use of it uses them.
+function layout.without_unused(lines, words_of)
   local scopes, kept = { {} }, {}
+  local function use(word)
+    local scope = scopes[#scopes]
+    if scope[word] then return end
+    scope[word] = true
+    for _, inner in ipairs(words_of(word) or {}) do use(inner) end
+  end
   for i = #lines, 1, -1 do
     local code = layout.code_of(lines[i].text)
     local name = declared_by(code)
@@ -183,7 +196,7 @@ function layout.without_unused(lines)
         end
       end
       for word in code:gmatch("[%a_][%w_]*") do
-        if word ~= name then scopes[#scopes][word] = true end
+        if word ~= name then use(word) end
       end
     end
   end
@@ -191,17 +204,19 @@ function layout.without_unused(lines)
   return kept
 end
 
--- Lines are indented by their brace depth; an open parenthesis continues a line; long lines break;
+-- Lines are indented by their brace depth, and in a macro; an open parenthesis continues a line; long lines break;
 -- runs of blank lines shrink to one.
 function layout.indent(lines)
-  local out, braces, parens = {}, {}, {}
+  local out, braces, parens, in_macro = {}, {}, {}, false
   for _, l in ipairs(lines) do
     local text = l.text:match("^%s*(.-)%s*$")
     local code = layout.code_of(text)
     local level = #braces - (code:find("^}") and 1 or 0)
     if text ~= "" then
-      local lead = text:find("^#define") and 0 or 2 * level + (#parens > 0 and 4 or 0)
-      wrap(out, { text = text, file = l.file, line = l.line }, lead)
+      local defines = text:find("^#define")
+      local lead = defines and 0 or 2 * level + (in_macro and 2 or 0) + (#parens > 0 and 4 or 0)
+      wrap(out, { text = text, file = l.file, line = l.line }, lead, defines or in_macro)
+      in_macro = text:find("\\$") ~= nil
     elseif out[#out].text ~= "" then
       out[#out + 1] = { text = "" }
     end

@@ -85,7 +85,7 @@ static const planted_bug bugs[] = {
      .words = BIAS},
     {INPUT, "mbarrier_expect_if(bar, 32 * BLOCK_KV,", "mbarrier_expect_if(bar, 16 * BLOCK_KV,",
      .words = BIAS, .fault = RACE "|" STUCK, .place = {{SOFT}, {MOVERS}}},
-    {INPUT, "n % width * 16, n // width * 32", "n % width * 16, n // width * 16", .words = BIAS},
+    {INPUT, "column, width, 32 * INPUT_COLUMNS", "column, width, 16 * INPUT_COLUMNS", .words = BIAS},
     {INPUT, "c == 0 and \"both\" or \"(both >> 16)\"", "c == 1 and \"both\" or \"(both >> 16)\"",
      .words = BIAS},
     /* the same by the warp's own hands, where the tensor is not aligned */

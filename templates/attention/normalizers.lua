@@ -9,17 +9,12 @@
 --   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s for
 --                       each of them, move the state on, and set r.correction, by which the family
 --                       multiplies what it has accumulated (nil: no such variable, it is always 1)
---   trial(r, first)     step without a row maximum, nil: none. Statements that set r.p of each score by the
---                       state as it is, and the test (text) that this was exact; where it holds for all rows
---                       of a warp the family goes on with accept(r), elsewhere it takes the tile by `step`.
---                       The first tile has first = true, behind start(r); a first one that fails, init(r).
---                       r.exponent: a text of the score times log2 e less r.m, to be made for each weight. In `step`
---                       r.keep names a test that trial was exact of the row: its bits must be the same. r.seen: a
---                       test of a score that is not masked, where the scores do not say so.
---                       r.origin: a number that is the reference of all rows, and r.largest the sum at which a
---                       trial ends: of bounded scores (cap.lua). r.start: the text of a row's first reference (nil: 0).
---                       r.leader: the number of a row whose reference is in this row's r.exponent. A trial is exact where
---                       both have the same, which `step` takes where it leaves the row's weights near enough to 1
+--   trial(r, first)     step without a row maximum, nil: none. { weight =, behind =, safe = }: the statements that set
+--                       r.p of one score by the state as it is, those behind all of them, and the test (text) that
+--                       this was exact. Where it holds for all rows of a warp the family goes on with accept(r),
+--                       elsewhere it takes the tile by `step`. The first tile has first = true, behind start(r); a
+--                       first one that fails, init(r). A trial of a row with a leader is exact where both have the
+--                       same reference, which `step` takes where it leaves the row's weights near enough to 1
 --   finish(r)           statements that set r.inverse, which multiplies the accumulator, and
 --                       r.second, the value to keep; r.above: what its scores lack (nil: nothing)
 --   merge(a, b)         statements that make a's state that of both, which have seen different keys,
@@ -32,11 +27,48 @@
 --   weight(exponent)    the same from the score times log2 e less what p takes of the row
 --   ds(p, dp, delta)    the gradient at the score
 --
--- r names the family's variables: correction, inverse, second, the state's by their names, and those
--- of one score that its thread holds: s, p, where the score is s * unit (unit nil: s itself; a unit is
--- positive in `step`; log2: it has been multiplied by log2 e). And it has functions: each(text) makes text a loop over the thread's scores of
--- the row; max() is the largest s of the row, sum(x) the sum of all threads' x.
+-- r is a row, as row(members) makes it of what a family says: the names of its variables and how it goes over
+-- a row's scores. ROW has the members, and what each says; the state's are there by their own names.
 local normalizers = {}
+
+local ROW = {
+  -- of one score that the thread holds
+  s = "the score's variable", p = "the weight's, which may be the same",
+  unit = "what the score is to be multiplied with, positive; nil: nothing",
+  log2 = "true: the score has been multiplied by log2 e",
+  exponent = "text of the score times log2 e less the row's reference, to be made for each weight; nil: there is none",
+  seen = "test of a score that the mask leaves, where the score does not say so itself; nil: it does",
+  each = "function: a text of one score to a loop over the thread's scores of the row",
+  -- of the row
+  max = "function: the text of its largest score", sum = "function: the text of all threads' sum of a thread's number",
+  correction = "what the family multiplies its accumulator with behind a step; nil: nothing, it is always 1",
+  inverse = "what it multiplies it with at the end", second = "the number that is kept for backward",
+  partial = "a part of the thread's sum of weights, which the family begins at 0; nil: weights go to the state's",
+  partial_sum = "function: the text of all parts of that sum", total = "a variable for the sum of a first trial",
+  -- of its reference
+  keep = "test that the trial was exact, whose weights a step makes again bit by bit; nil: it was not",
+  origin = "the reference of all rows, where scores are bounded (cap.lua); nil: each has its own",
+  largest = "the sum at which a trial ends", start = "the text of the row's first reference; nil: 0",
+  leader = "the number of the row whose reference is in `exponent`; nil: its own is",
+  above = "what its scores lack, added to what is kept; nil: nothing",
+}
+local NEEDED = { "s", "p", "inverse", "second", "each", "max", "sum" }
+
+-- The row of these members, all of which the normaliser `norm` must know; asked for others it fails.
+local function checked_row(norm, members)
+  local state = {}
+  for _, name in ipairs(norm.state) do state[name] = true end
+  local function check(_, name)
+    if not (ROW[name] or state[name]) then error("a row has no member '" .. tostring(name) .. "'", 3) end
+  end
+  for name in pairs(members) do check(members, name) end
+  for _, list in ipairs { NEEDED, norm.state } do
+    for _, name in ipairs(list) do
+      if not members[name] then error("a row needs '" .. name .. "'", 3) end
+    end
+  end
+  return setmetatable(members, { __index = check, __newindex = check })
+end
 
 -- "a $x b" with the values of names: { x = "p[r]" }.
 local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
@@ -54,6 +86,8 @@ local softmax = {
 }
 normalizers.softmax = softmax
 
+function softmax.row(members) return checked_row(softmax, members) end
+
 function softmax.init(r) return fill("$m = NEG_INF;\n$l = 0.0f;", r) end
 
 -- A score in units of log 2.
@@ -65,9 +99,9 @@ local FAR, FARTHEST = "32.0f", "1e12f"
 
 function softmax.step(r)
   if r.origin then
-    local names = { p = r.p, part = r.part or r.l, exponent = r.exponent or r.s .. " - " .. r.origin }
-    local weights = r.each(fill("$p = exp2_f32($exponent);\n$part += $p;", names))
-    return r.part and weights .. fill("\n$l += ", r) .. r.part_sum() .. ";" or weights
+    local names = { p = r.p, partial = r.partial or r.l, exponent = r.exponent or r.s .. " - " .. r.origin }
+    local weights = r.each(fill("$p = exp2_f32($exponent);\n$partial += $p;", names))
+    return r.partial and weights .. fill("\n$l += ", r) .. r.partial_sum() .. ";" or weights
   end
   local unit = r.log2 and "" or " * " .. in_log2(r.unit)
   local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit, keep = r.keep }
@@ -79,8 +113,8 @@ function softmax.step(r)
     names.peak = fill("abs_f32(max_f32(mass, $max$unit) - $leader) < $far ? $leader : ", names) .. names.peak
   end
   if r.keep then names.peak = fill("$keep ? $m : ", names) .. names.peak end
-  names.weights = r.each(fill("$p = exp2_f32($s$unit - origin);\n" .. (r.part or "$l") .. " += $p;", names))
-  if r.part then names.weights = names.weights .. fill("\n$l += ", names) .. r.part_sum() .. ";" end
+  names.weights = r.each(fill("$p = exp2_f32($s$unit - origin);\n" .. (r.partial or "$l") .. " += $p;", names))
+  if r.partial then names.weights = names.weights .. fill("\n$l += ", names) .. r.partial_sum() .. ";" end
   return mass .. fill([[
 const float peak = $peak;
 const float origin = peak == NEG_INF ? 0.0f : peak;
@@ -101,15 +135,15 @@ function softmax.start(r) return fill("$m = ", r) .. (r.origin or r.start or "0.
 function softmax.trial(r, first)
   local exponent = r.exponent or (r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and not r.start and "" or " - " .. r.m)
   local power = fill(r.seen and "exp2_f32_if($exponent, $seen)" or "exp2_f32($exponent)", { exponent = exponent, seen = r.seen })
-  local weights = r.each(fill("$p = $power;\n$part += $p;", { p = r.p, part = r.part, power = power }))
-  local sum, joined = r.part_sum(), r.leader and r.exponent and fill(" && $m == m$leader", r) or ""
+  local weight = fill("$p = $power;\n$partial += $p;", { p = r.p, partial = r.partial, power = power })
+  local sum, joined = r.partial_sum(), r.leader and r.exponent and fill(" && $m == m$leader", r) or ""
   local most = r.leader and FARTHEST or r.largest or largest[spec.elem]
-  if not first then return weights, string.format("%s < %s", sum, most) .. joined end
-  weights = string.format("%s\nconst float %s = %s;", weights, r.total, r.sum(sum))
-  return weights, (r.origin and "" or string.format("%s > %s && ", r.total, least[spec.elem])) .. string.format("%s < %s", r.total, most) .. joined
+  if not first then return { weight = weight, behind = "", safe = string.format("%s < %s", sum, most) .. joined } end
+  local enough = r.origin and "" or string.format("%s > %s && ", r.total, least[spec.elem])
+  return { weight = weight, behind = string.format("const float %s = %s;", r.total, r.sum(sum)), safe = string.format("%s%s < %s", enough, r.total, most) .. joined }
 end
 
-function softmax.accept(r) return fill("$l += ", r) .. r.part_sum() .. ";" end
+function softmax.accept(r) return fill("$l += ", r) .. r.partial_sum() .. ";" end
 
 function softmax.finish(r)
   return fill([[

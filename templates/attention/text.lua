@@ -27,6 +27,25 @@ function text.columns_of(first, last, from)
   return below(text.least("p.nk", last)) .. (first == "0" and "" or " & ~" .. below(first))
 end
 
+-- The texts of a list, those that are nil or false left out.
+function text.joined(list, separator)
+  local kept = {}
+  for i = 1, #list do
+    if list[i] then kept[#kept + 1] = list[i] end
+  end
+  return table.concat(kept, separator)
+end
+
+-- Pieces of text side by side, in lines of at most so many columns.
+function text.filled(pieces, columns)
+  local lines = { "" }
+  for _, piece in ipairs(pieces) do
+    if lines[#lines] ~= "" and #lines[#lines] + 1 + #piece > columns then lines[#lines + 1] = "" end
+    lines[#lines] = lines[#lines] .. (lines[#lines] == "" and "" or " ") .. piece
+  end
+  return table.concat(lines, "\n")
+end
+
 -- Whether C text has a name as a whole word.
 function text.uses(code, name) return code:find("%f[%w_]" .. name .. "%f[^%w_]") ~= nil end
 

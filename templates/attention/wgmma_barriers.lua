@@ -11,14 +11,15 @@ barriers.kinds = {
   { "job_full", 2, 1 }, { "job_empty", 2, 3 + WARPS }, { "claim", 1, 1 }, { "input_full", INPUT_STAGES * WARPS, 1 },
 }
 
-local first = {}
+-- The number of each kind's first one: { constant, number, how many, arrivals }.
+barriers.first = {}
 for _, kind in ipairs(barriers.kinds) do
-  first[kind[1]] = place
+  if kind[2] > 0 then table.insert(barriers.first, { kind[1]:upper(), place, kind[2], kind[3] }) end
   place = place + kind[2]
 end
 
 -- The address of a kind's barrier for slot `index`, an expression.
-function barriers.at(kind, index) return string.format("sm + SM_BARRIERS + 8 * (%d + %s)", first[kind], index) end
+function barriers.at(kind, index) return string.format("BARRIER(%s%s)", kind:upper(), index == "0" and "" or " + " .. index) end
 
 -- The phase's parity of the use that is number `count` of so many slots in turn.
 function barriers.parity(count, stages)

@@ -14,7 +14,7 @@
 //   SM_K         98304  K [stages][D / 64][BLOCK_KV][64]
 //   SM_V        131072  V [stages][DV / 64][BLOCK_KV][64]
 //   SM_BARRIERS 163840  Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full,
-// empty [stages]; job full, empty [2]; claim
+//                       empty [stages]; job full, empty [2]; claim
 //   SM_JOBS     164096  q0, h, b, g, first and last k0, -, - [2]
 //   SM_END      164160  what rounding the base to 1024 bytes may take
 
@@ -249,6 +249,8 @@ DEV u32 columns_below(int n) {
   return below >= 32 ? 0xffffffffu : (1u << below) - 1;
 }
 
+// The bit of a column there, counted from the lane's first one.
+#define COLUMN_BIT(column) (1u << ((column) / 8 * 2 + (column) % 8))
 #define CLAIMS 0x7fb5c1a100000000ull // of an open word the high half; the low half counts claims
 
 // Before the first claim of a block. No grid before may claim any more.
@@ -265,131 +267,261 @@ DEV int claim(u64 *word, int all) {
   return (int)seen;
 }
 
+// F of row 0's pairs of scores, G of row 1's, in turn: x of P, the scores, a sum, the first one's
+// column.
+#define PAIRS(F, G) \
+  F(x0, s0, s1, sum00, 0) G(x1, s2, s3, sum10, 0) F(x2, s4, s5, sum01, 8) \
+  G(x3, s6, s7, sum11, 8) F(x4, s8, s9, sum00, 16) G(x5, s10, s11, sum10, 16) \
+  F(x6, s12, s13, sum01, 24) G(x7, s14, s15, sum11, 24) F(x8, s16, s17, sum00, 32) \
+  G(x9, s18, s19, sum10, 32) F(x10, s20, s21, sum01, 40) G(x11, s22, s23, sum11, 40) \
+  F(x12, s24, s25, sum00, 48) G(x13, s26, s27, sum10, 48) F(x14, s28, s29, sum01, 56) \
+  G(x15, s30, s31, sum11, 56)
+
+// F of each of row 0's pairs of scores.
+#define ROW0_PAIRS(F) \
+  F(x0, s0, s1, sum00, 0) F(x2, s4, s5, sum01, 8) F(x4, s8, s9, sum00, 16) \
+  F(x6, s12, s13, sum01, 24) F(x8, s16, s17, sum00, 32) F(x10, s20, s21, sum01, 40) \
+  F(x12, s24, s25, sum00, 48) F(x14, s28, s29, sum01, 56)
+
+// F of each of row 1's pairs of scores.
+#define ROW1_PAIRS(F) \
+  F(x1, s2, s3, sum10, 0) F(x3, s6, s7, sum11, 8) F(x5, s10, s11, sum10, 16) \
+  F(x7, s14, s15, sum11, 24) F(x9, s18, s19, sum10, 32) F(x11, s22, s23, sum11, 40) \
+  F(x13, s26, s27, sum10, 48) F(x15, s30, s31, sum11, 56)
+
+#define MOST(x, a, b, sum, column) most = max_f32(most, max_f32(a, b));
+
+#define SCALE_O_ROW0(factor) \
+  o0 *= factor; o1 *= factor; o4 *= factor; o5 *= factor; o8 *= factor; o9 *= factor; \
+  o12 *= factor; o13 *= factor; o16 *= factor; o17 *= factor; o20 *= factor; o21 *= factor; \
+  o24 *= factor; o25 *= factor; o28 *= factor; o29 *= factor; o32 *= factor; o33 *= factor; \
+  o36 *= factor; o37 *= factor; o40 *= factor; o41 *= factor; o44 *= factor; o45 *= factor; \
+  o48 *= factor; o49 *= factor; o52 *= factor; o53 *= factor; o56 *= factor; o57 *= factor; \
+  o60 *= factor; o61 *= factor;
+
+#define SCALE_O_ROW1(factor) \
+  o2 *= factor; o3 *= factor; o6 *= factor; o7 *= factor; o10 *= factor; o11 *= factor; \
+  o14 *= factor; o15 *= factor; o18 *= factor; o19 *= factor; o22 *= factor; o23 *= factor; \
+  o26 *= factor; o27 *= factor; o30 *= factor; o31 *= factor; o34 *= factor; o35 *= factor; \
+  o38 *= factor; o39 *= factor; o42 *= factor; o43 *= factor; o46 *= factor; o47 *= factor; \
+  o50 *= factor; o51 *= factor; o54 *= factor; o55 *= factor; o58 *= factor; o59 *= factor; \
+  o62 *= factor; o63 *= factor;
+
 #define FLOATS_32 \
-"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, " \
-"%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, " \
+  "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
 
 #define scores(d, a, b) \
-asm volatile("{ .reg .b64 da, db; .reg .b32 a, b, ha, hb; .reg .pred yes, first;\n" \
-    "setp.eq.u32 yes, 0, 0; mov.b32 hb, 1073741888; mov.b32 ha, 1073741888;\n" \
-    "setp.ne.u32 first, 0, 0;\n" \
-    "wgmma.fence.sync.aligned;\n" \
-    "add.u32 a, %32, 0; mov.b64 da, {a, ha};\n" \
-    "add.u32 b, %33, 0; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
-    FLOATS_32 ", da, db, first, 1, 1, 0, 0;\n" \
-    "add.u32 a, %32, 2; mov.b64 da, {a, ha};\n" \
-    "add.u32 b, %33, 2; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
-    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
-    "add.u32 a, %32, 4; mov.b64 da, {a, ha};\n" \
-    "add.u32 b, %33, 4; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
-    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
-    "add.u32 a, %32, 6; mov.b64 da, {a, ha};\n" \
-    "add.u32 b, %33, 6; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
-    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
-    "add.u32 a, %32, 512; mov.b64 da, {a, ha};\n" \
-    "add.u32 b, %33, 512; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
-    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
-    "add.u32 a, %32, 514; mov.b64 da, {a, ha};\n" \
-    "add.u32 b, %33, 514; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
-    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
-    "add.u32 a, %32, 516; mov.b64 da, {a, ha};\n" \
-    "add.u32 b, %33, 516; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
-    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
-    "add.u32 a, %32, 518; mov.b64 da, {a, ha};\n" \
-    "add.u32 b, %33, 518; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
-    FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
-    "wgmma.commit_group.sync.aligned; }" \
-    : "=f"(d##0), "=f"(d##1), "=f"(d##2), "=f"(d##3), "=f"(d##4), "=f"(d##5), \
-    "=f"(d##6), "=f"(d##7), "=f"(d##8), "=f"(d##9), "=f"(d##10), "=f"(d##11), \
-    "=f"(d##12), "=f"(d##13), "=f"(d##14), "=f"(d##15), "=f"(d##16), "=f"(d##17), \
-    "=f"(d##18), "=f"(d##19), "=f"(d##20), "=f"(d##21), "=f"(d##22), "=f"(d##23), \
-    "=f"(d##24), "=f"(d##25), "=f"(d##26), "=f"(d##27), "=f"(d##28), "=f"(d##29), \
-    "=f"(d##30), "=f"(d##31) \
-    : "r"((u32)(a)), "r"((u32)(b)) : "memory")
+  asm volatile("{ .reg .b64 da, db; .reg .b32 a, b, ha, hb; .reg .pred yes, first;\n" \
+      "setp.eq.u32 yes, 0, 0; mov.b32 hb, 1073741888; mov.b32 ha, 1073741888;\n" \
+      "setp.ne.u32 first, 0, 0;\n" \
+      "wgmma.fence.sync.aligned;\n" \
+      "add.u32 a, %32, 0; mov.b64 da, {a, ha};\n" \
+      "add.u32 b, %33, 0; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+      FLOATS_32 ", da, db, first, 1, 1, 0, 0;\n" \
+      "add.u32 a, %32, 2; mov.b64 da, {a, ha};\n" \
+      "add.u32 b, %33, 2; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+      FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+      "add.u32 a, %32, 4; mov.b64 da, {a, ha};\n" \
+      "add.u32 b, %33, 4; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+      FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+      "add.u32 a, %32, 6; mov.b64 da, {a, ha};\n" \
+      "add.u32 b, %33, 6; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+      FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+      "add.u32 a, %32, 512; mov.b64 da, {a, ha};\n" \
+      "add.u32 b, %33, 512; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+      FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+      "add.u32 a, %32, 514; mov.b64 da, {a, ha};\n" \
+      "add.u32 b, %33, 514; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+      FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+      "add.u32 a, %32, 516; mov.b64 da, {a, ha};\n" \
+      "add.u32 b, %33, 516; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+      FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+      "add.u32 a, %32, 518; mov.b64 da, {a, ha};\n" \
+      "add.u32 b, %33, 518; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " \
+      FLOATS_32 ", da, db, yes, 1, 1, 0, 0;\n" \
+      "wgmma.commit_group.sync.aligned; }" \
+      : "=f"(d##0), "=f"(d##1), "=f"(d##2), "=f"(d##3), "=f"(d##4), "=f"(d##5), \
+      "=f"(d##6), "=f"(d##7), "=f"(d##8), "=f"(d##9), "=f"(d##10), "=f"(d##11), \
+      "=f"(d##12), "=f"(d##13), "=f"(d##14), "=f"(d##15), "=f"(d##16), "=f"(d##17), \
+      "=f"(d##18), "=f"(d##19), "=f"(d##20), "=f"(d##21), "=f"(d##22), "=f"(d##23), \
+      "=f"(d##24), "=f"(d##25), "=f"(d##26), "=f"(d##27), "=f"(d##28), "=f"(d##29), \
+      "=f"(d##30), "=f"(d##31) \
+      : "r"((u32)(a)), "r"((u32)(b)) : "memory")
 
 #define FLOATS_64 \
-"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, " \
-"%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
-"%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, " \
-"%62, %63}"
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, " \
+  "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
+  "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, " \
+  "%62, %63}"
 
 #define values(d, a, b) \
-asm volatile("{ .reg .b64 da, db; .reg .b32 a, b, ha, hb; .reg .pred yes, first;\n" \
-    "setp.eq.u32 yes, 0, 0; mov.b32 hb, 1073741888;\n" \
-    "wgmma.fence.sync.aligned;\n" \
-    "add.u32 b, %80, 33554432; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
-    FLOATS_64 ", {%64, %65, %66, %67}, db, yes, 1, 1, 1;\n" \
-    "add.u32 b, %80, 33554560; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
-    FLOATS_64 ", {%68, %69, %70, %71}, db, yes, 1, 1, 1;\n" \
-    "add.u32 b, %80, 33554688; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
-    FLOATS_64 ", {%72, %73, %74, %75}, db, yes, 1, 1, 1;\n" \
-    "add.u32 b, %80, 33554816; mov.b64 db, {b, hb};\n" \
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
-    FLOATS_64 ", {%76, %77, %78, %79}, db, yes, 1, 1, 1;\n" \
-    "wgmma.commit_group.sync.aligned; }" \
-    : "+f"(d##0), "+f"(d##1), "+f"(d##2), "+f"(d##3), "+f"(d##4), "+f"(d##5), \
-    "+f"(d##6), "+f"(d##7), "+f"(d##8), "+f"(d##9), "+f"(d##10), "+f"(d##11), \
-    "+f"(d##12), "+f"(d##13), "+f"(d##14), "+f"(d##15), "+f"(d##16), "+f"(d##17), \
-    "+f"(d##18), "+f"(d##19), "+f"(d##20), "+f"(d##21), "+f"(d##22), "+f"(d##23), \
-    "+f"(d##24), "+f"(d##25), "+f"(d##26), "+f"(d##27), "+f"(d##28), "+f"(d##29), \
-    "+f"(d##30), "+f"(d##31), "+f"(d##32), "+f"(d##33), "+f"(d##34), "+f"(d##35), \
-    "+f"(d##36), "+f"(d##37), "+f"(d##38), "+f"(d##39), "+f"(d##40), "+f"(d##41), \
-    "+f"(d##42), "+f"(d##43), "+f"(d##44), "+f"(d##45), "+f"(d##46), "+f"(d##47), \
-    "+f"(d##48), "+f"(d##49), "+f"(d##50), "+f"(d##51), "+f"(d##52), "+f"(d##53), \
-    "+f"(d##54), "+f"(d##55), "+f"(d##56), "+f"(d##57), "+f"(d##58), "+f"(d##59), \
-    "+f"(d##60), "+f"(d##61), "+f"(d##62), "+f"(d##63) \
-    : "r"(a##0), "r"(a##1), "r"(a##2), "r"(a##3), "r"(a##4), "r"(a##5), "r"(a##6), \
-    "r"(a##7), "r"(a##8), "r"(a##9), "r"(a##10), "r"(a##11), "r"(a##12), "r"(a##13), \
-    "r"(a##14), "r"(a##15), "r"((u32)(b)) : "memory")
+  asm volatile("{ .reg .b64 da, db; .reg .b32 a, b, ha, hb; .reg .pred yes, first;\n" \
+      "setp.eq.u32 yes, 0, 0; mov.b32 hb, 1073741888;\n" \
+      "wgmma.fence.sync.aligned;\n" \
+      "add.u32 b, %80, 33554432; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
+      FLOATS_64 ", {%64, %65, %66, %67}, db, yes, 1, 1, 1;\n" \
+      "add.u32 b, %80, 33554560; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
+      FLOATS_64 ", {%68, %69, %70, %71}, db, yes, 1, 1, 1;\n" \
+      "add.u32 b, %80, 33554688; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
+      FLOATS_64 ", {%72, %73, %74, %75}, db, yes, 1, 1, 1;\n" \
+      "add.u32 b, %80, 33554816; mov.b64 db, {b, hb};\n" \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " \
+      FLOATS_64 ", {%76, %77, %78, %79}, db, yes, 1, 1, 1;\n" \
+      "wgmma.commit_group.sync.aligned; }" \
+      : "+f"(d##0), "+f"(d##1), "+f"(d##2), "+f"(d##3), "+f"(d##4), "+f"(d##5), \
+      "+f"(d##6), "+f"(d##7), "+f"(d##8), "+f"(d##9), "+f"(d##10), "+f"(d##11), \
+      "+f"(d##12), "+f"(d##13), "+f"(d##14), "+f"(d##15), "+f"(d##16), "+f"(d##17), \
+      "+f"(d##18), "+f"(d##19), "+f"(d##20), "+f"(d##21), "+f"(d##22), "+f"(d##23), \
+      "+f"(d##24), "+f"(d##25), "+f"(d##26), "+f"(d##27), "+f"(d##28), "+f"(d##29), \
+      "+f"(d##30), "+f"(d##31), "+f"(d##32), "+f"(d##33), "+f"(d##34), "+f"(d##35), \
+      "+f"(d##36), "+f"(d##37), "+f"(d##38), "+f"(d##39), "+f"(d##40), "+f"(d##41), \
+      "+f"(d##42), "+f"(d##43), "+f"(d##44), "+f"(d##45), "+f"(d##46), "+f"(d##47), \
+      "+f"(d##48), "+f"(d##49), "+f"(d##50), "+f"(d##51), "+f"(d##52), "+f"(d##53), \
+      "+f"(d##54), "+f"(d##55), "+f"(d##56), "+f"(d##57), "+f"(d##58), "+f"(d##59), \
+      "+f"(d##60), "+f"(d##61), "+f"(d##62), "+f"(d##63) \
+      : "r"(a##0), "r"(a##1), "r"(a##2), "r"(a##3), "r"(a##4), "r"(a##5), "r"(a##6), \
+      "r"(a##7), "r"(a##8), "r"(a##9), "r"(a##10), "r"(a##11), "r"(a##12), "r"(a##13), \
+      "r"(a##14), "r"(a##15), "r"((u32)(b)) : "memory")
 
 #define wait_scores(d1) \
-asm volatile("wgmma.wait_group.sync.aligned 1;" \
-    : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
-    "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
-    "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
-    "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
-    "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
-    "+f"(d1##30), "+f"(d1##31) :: "memory")
+  asm volatile("wgmma.wait_group.sync.aligned 1;" \
+      : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
+      "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
+      "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
+      "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
+      "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
+      "+f"(d1##30), "+f"(d1##31) :: "memory")
 
 #define renew(d1) \
-asm volatile("" \
-    : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
-    "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
-    "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
-    "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
-    "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
-    "+f"(d1##30), "+f"(d1##31) :: "memory")
+  asm volatile("" \
+      : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
+      "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
+      "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
+      "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
+      "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
+      "+f"(d1##30), "+f"(d1##31) :: "memory")
 
 #define wait_all(d1, d2) \
-asm volatile("wgmma.wait_group.sync.aligned 0;" \
-    : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
-    "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
-    "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
-    "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
-    "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
-    "+f"(d1##30), "+f"(d1##31), "+f"(d2##0), "+f"(d2##1), "+f"(d2##2), "+f"(d2##3), \
-    "+f"(d2##4), "+f"(d2##5), "+f"(d2##6), "+f"(d2##7), "+f"(d2##8), "+f"(d2##9), \
-    "+f"(d2##10), "+f"(d2##11), "+f"(d2##12), "+f"(d2##13), "+f"(d2##14), "+f"(d2##15), \
-    "+f"(d2##16), "+f"(d2##17), "+f"(d2##18), "+f"(d2##19), "+f"(d2##20), "+f"(d2##21), \
-    "+f"(d2##22), "+f"(d2##23), "+f"(d2##24), "+f"(d2##25), "+f"(d2##26), "+f"(d2##27), \
-    "+f"(d2##28), "+f"(d2##29), "+f"(d2##30), "+f"(d2##31), "+f"(d2##32), "+f"(d2##33), \
-    "+f"(d2##34), "+f"(d2##35), "+f"(d2##36), "+f"(d2##37), "+f"(d2##38), "+f"(d2##39), \
-    "+f"(d2##40), "+f"(d2##41), "+f"(d2##42), "+f"(d2##43), "+f"(d2##44), "+f"(d2##45), \
-    "+f"(d2##46), "+f"(d2##47), "+f"(d2##48), "+f"(d2##49), "+f"(d2##50), "+f"(d2##51), \
-    "+f"(d2##52), "+f"(d2##53), "+f"(d2##54), "+f"(d2##55), "+f"(d2##56), "+f"(d2##57), \
-    "+f"(d2##58), "+f"(d2##59), "+f"(d2##60), "+f"(d2##61), "+f"(d2##62), "+f"(d2##63) :: "memory")
+  asm volatile("wgmma.wait_group.sync.aligned 0;" \
+      : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
+      "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
+      "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
+      "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
+      "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
+      "+f"(d1##30), "+f"(d1##31), "+f"(d2##0), "+f"(d2##1), "+f"(d2##2), "+f"(d2##3), \
+      "+f"(d2##4), "+f"(d2##5), "+f"(d2##6), "+f"(d2##7), "+f"(d2##8), "+f"(d2##9), \
+      "+f"(d2##10), "+f"(d2##11), "+f"(d2##12), "+f"(d2##13), "+f"(d2##14), "+f"(d2##15), \
+      "+f"(d2##16), "+f"(d2##17), "+f"(d2##18), "+f"(d2##19), "+f"(d2##20), "+f"(d2##21), \
+      "+f"(d2##22), "+f"(d2##23), "+f"(d2##24), "+f"(d2##25), "+f"(d2##26), "+f"(d2##27), \
+      "+f"(d2##28), "+f"(d2##29), "+f"(d2##30), "+f"(d2##31), "+f"(d2##32), "+f"(d2##33), \
+      "+f"(d2##34), "+f"(d2##35), "+f"(d2##36), "+f"(d2##37), "+f"(d2##38), "+f"(d2##39), \
+      "+f"(d2##40), "+f"(d2##41), "+f"(d2##42), "+f"(d2##43), "+f"(d2##44), "+f"(d2##45), \
+      "+f"(d2##46), "+f"(d2##47), "+f"(d2##48), "+f"(d2##49), "+f"(d2##50), "+f"(d2##51), \
+      "+f"(d2##52), "+f"(d2##53), "+f"(d2##54), "+f"(d2##55), "+f"(d2##56), "+f"(d2##57), \
+      "+f"(d2##58), "+f"(d2##59), "+f"(d2##60), "+f"(d2##61), "+f"(d2##62), \
+          "+f"(d2##63) :: "memory")
+
+#define CLEAR_O() \
+  o0 = o1 = o2 = o3 = 0.0f; o4 = o5 = o6 = o7 = 0.0f; o8 = o9 = o10 = o11 = 0.0f; \
+  o12 = o13 = o14 = o15 = 0.0f; o16 = o17 = o18 = o19 = 0.0f; o20 = o21 = o22 = o23 = 0.0f; \
+  o24 = o25 = o26 = o27 = 0.0f; o28 = o29 = o30 = o31 = 0.0f; o32 = o33 = o34 = o35 = 0.0f; \
+  o36 = o37 = o38 = o39 = 0.0f; o40 = o41 = o42 = o43 = 0.0f; o44 = o45 = o46 = o47 = 0.0f; \
+  o48 = o49 = o50 = o51 = 0.0f; o52 = o53 = o54 = o55 = 0.0f; o56 = o57 = o58 = o59 = 0.0f; \
+  o60 = o61 = o62 = o63 = 0.0f;
+
+#define BARRIER(number) (sm + SM_BARRIERS + 8 * (number))
+
+// A score that the mask hides.
+#define HIDE_ROW0_ONE(score, column) if ((seen0 & COLUMN_BIT(column)) == 0) { score = NEG_INF; }
+
+#define HIDE_ROW0(x, a, b, sum, column) \
+  { \
+    HIDE_ROW0_ONE(a, column) \
+    HIDE_ROW0_ONE(b, (column + 1)) \
+  }
+
+// A score that the mask hides.
+#define HIDE_ROW1_ONE(score, column) if ((seen1 & COLUMN_BIT(column)) == 0) { score = NEG_INF; }
+
+#define HIDE_ROW1(x, a, b, sum, column) \
+  { \
+    HIDE_ROW1_ONE(a, column) \
+    HIDE_ROW1_ONE(b, (column + 1)) \
+  }
+
+// A weight of the first tile.
+#define WEIGH_FIRST_ONE(score, column, weight, sum) \
+  weight = exp2_f32(score * (scale * LOG2E)); \
+  sum += weight;
+
+#define WEIGH_FIRST(x, a, b, sum, column) \
+  { \
+    float w0, w1; \
+    WEIGH_FIRST_ONE(a, column, w0, sum) \
+    WEIGH_FIRST_ONE(b, (column + 1), w1, sum) \
+    x = pack_bf16(w0, w1); \
+  }
+
+// A weight by the row's new reference.
+#define REWEIGH_ONE(score, column, weight, sum) \
+  weight = exp2_f32(score * (scale * LOG2E) - origin); \
+  sum += weight;
+
+#define REWEIGH(x, a, b, sum, column) \
+  { \
+    float w0, w1; \
+    REWEIGH_ONE(a, column, w0, sum) \
+    REWEIGH_ONE(b, (column + 1), w1, sum) \
+    x = pack_bf16(w0, w1); \
+  }
+
+// A weight by the row's reference, which is known before the score.
+#define WEIGH_ROW0_ONE(score, column, weight, sum) \
+  weight = exp2_f32(score * (scale * LOG2E) - m0); \
+  sum += weight;
+
+#define WEIGH_ROW0(x, a, b, sum, column) \
+  { \
+    float w0, w1; \
+    WEIGH_ROW0_ONE(a, column, w0, sum) \
+    WEIGH_ROW0_ONE(b, (column + 1), w1, sum) \
+    x = pack_bf16(w0, w1); \
+  }
+
+// A weight by the row's reference, which is known before the score.
+#define WEIGH_ROW1_ONE(score, column, weight, sum) \
+  weight = exp2_f32(score * (scale * LOG2E) - m1); \
+  sum += weight;
+
+#define WEIGH_ROW1(x, a, b, sum, column) \
+  { \
+    float w0, w1; \
+    WEIGH_ROW1_ONE(a, column, w0, sum) \
+    WEIGH_ROW1_ONE(b, (column + 1), w1, sum) \
+    x = pack_bf16(w0, w1); \
+  }
+
+// 16 columns of O to the slot of Q: chunk of 8 in the block of 64.
+#define PUT(block, chunk, lane_of_put, o0, o1, o2, o3, o4, o5, o6, o7) \
+  { \
+    const u32 v[4] = {pack_bf16(o0 * inverse0, o1 * inverse0), \
+        pack_bf16(o2 * inverse1, o3 * inverse1), pack_bf16(o4 * inverse0, o5 * inverse0), \
+        pack_bf16(o6 * inverse1, o7 * inverse1)}; \
+    stmatrix_x4(o_row + block + (u32)(((chunk + lane_of_put / 16) ^ lane_of_put % 8) * 16), v); \
+  }
 
 typedef struct Params {
   tensor_map q_map; // of q: boxes of 64 rows of 64
@@ -410,30 +542,35 @@ typedef struct Params {
   float scale;
 } Params;
 
+enum { Q_FULL = 0, Q_EMPTY = 6, O_FULL = 12, K_FULL = 18, K_EMPTY = 20, V_FULL = 22, V_EMPTY = 24,
+    JOB_FULL = 26, JOB_EMPTY = 28, CLAIM = 30 }; // the first barriers of each kind
+
 extern "C" __global__ void __launch_bounds__(512, 1)
 attn_fwd(const __grid_constant__ Params p) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x % 128 / 32;
   const int group = (int)shfl_u32(ALL_LANES, threadIdx.x / 128, 0) - 1; // -1: the movers
   const u32 sm = (shared_base() + 1023) & ~1023u;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 6; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (0 + i), 1); }
-    for (int i = 0; i < 6; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (6 + i), 1); }
-    for (int i = 0; i < 6; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (12 + i), 4); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (18 + i), 1); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (20 + i), 12); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (22 + i), 1); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (24 + i), 12); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (26 + i), 1); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (28 + i), 15); }
-    for (int i = 0; i < 1; i++) { mbarrier_init(sm + SM_BARRIERS + 8 * (30 + i), 1); }
+    for (int i = 0; i < 6; i++) { mbarrier_init(BARRIER(Q_FULL + i), 1); }
+    for (int i = 0; i < 6; i++) { mbarrier_init(BARRIER(Q_EMPTY + i), 1); }
+    for (int i = 0; i < 6; i++) { mbarrier_init(BARRIER(O_FULL + i), 4); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(K_FULL + i), 1); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(K_EMPTY + i), 12); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(V_FULL + i), 1); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(V_EMPTY + i), 12); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(JOB_FULL + i), 1); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(JOB_EMPTY + i), 15); }
+    for (int i = 0; i < 1; i++) { mbarrier_init(BARRIER(CLAIM + i), 1); }
     fence_barrier_init();
     const int tile = (int)blockIdx.x;
     const int q_tiles = cdiv(p.nq, BLOCK_Q);
     const int heads = p.b * p.h;
-    const int parts = imax(1, heads / imax(1, (5 << 21) / (D + DV) / (p.nk + 1) * (p.h / p.hk)));
+    const int sections = imax(1, heads / imax(1,
+        (5 << 21) / (D + DV) / (p.nk + 1) * (p.h / p.hk)));
     // the first sections have one more: none is so short that its longest tiles end last
-    const int larger = heads % parts * (heads / parts + 1), behind = tile / q_tiles >= larger;
-    const int wide = heads / parts + 1 - behind, begin = behind * larger;
+    const int larger = heads % sections * (heads / sections + 1),
+        behind = tile / q_tiles >= larger;
+    const int wide = heads / sections + 1 - behind, begin = behind * larger;
     const int from = begin + (tile / q_tiles - begin) / wide * wide, rest = tile - from * q_tiles,
         head = from + rest % wide;
     const int q0 = (q_tiles - 1 - rest / wide) * BLOCK_Q;
@@ -448,18 +585,18 @@ attn_fwd(const __grid_constant__ Params p) {
     sts_u32x4((sm + SM_JOBS), where);
     sts_u32x4((sm + SM_JOBS) + 16, keys);
     grid_wait();
-    mbarrier_expect(sm + SM_BARRIERS + 8 * (18 + 0), 16384);
-    tma_load_4d(sm + SM_K + (u32)(0) * K_BYTES, &p.k_map, 0, k_last, g, b, sm + SM_BARRIERS
-        + 8 * (18 + 0), L2_LAST);
-    tma_load_4d(sm + SM_K + (u32)(0) * K_BYTES + 8192, &p.k_map, 64, k_last, g, b, sm
-        + SM_BARRIERS + 8 * (18 + 0), L2_LAST);
+    mbarrier_expect(BARRIER(K_FULL), 16384);
+    tma_load_4d(sm + SM_K + (u32)(0) * K_BYTES, &p.k_map, 0, k_last, g, b,
+        BARRIER(K_FULL), L2_LAST);
+    tma_load_4d(sm + SM_K + (u32)(0) * K_BYTES + 8192, &p.k_map, 64, k_last, g, b,
+        BARRIER(K_FULL), L2_LAST);
     #pragma unroll 1
     for (int i = 0; i < GROUPS; i++) {
-      mbarrier_expect(sm + SM_BARRIERS + 8 * (0 + i), 16384);
-      tma_load_4d(sm + SM_Q + (u32)(i) * Q_BYTES, &p.q_map, 0, q0 + 64 * i, h, b, sm + SM_BARRIERS
-          + 8 * (0 + i), L2_FIRST);
-      tma_load_4d(sm + SM_Q + (u32)(i) * Q_BYTES + 8192, &p.q_map, 64, q0 + 64 * i, h, b, sm
-          + SM_BARRIERS + 8 * (0 + i), L2_FIRST);
+      mbarrier_expect(BARRIER(Q_FULL + i), 16384);
+      tma_load_4d(sm + SM_Q + (u32)(i) * Q_BYTES, &p.q_map, 0, q0 + 64 * i, h, b,
+          BARRIER(Q_FULL + i), L2_FIRST);
+      tma_load_4d(sm + SM_Q + (u32)(i) * Q_BYTES + 8192, &p.q_map, 64, q0 + 64 * i, h, b,
+          BARRIER(Q_FULL + i), L2_FIRST);
     }
   }
   block_sync(); // behind the end of that grid, for all
@@ -471,50 +608,50 @@ attn_fwd(const __grid_constant__ Params p) {
       #pragma unroll 1
       for (int turn = 0;; turn++) {
         const u32 job = sm + SM_JOBS + turn % 2 * 32;
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (26 + turn % 2), (turn / 2 & 1));
+        mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
         u32 where[4], keys[4];
         lds_u32x4(where, job);
         if ((int)where[0] < 0) { break; }
         lds_u32x4(keys, job + 16);
-        mbarrier_arrive(sm + SM_BARRIERS + 8 * (28 + turn % 2));
+        mbarrier_arrive(BARRIER(JOB_EMPTY + turn % 2));
         const int b = (int)where[2], g = (int)where[3], k_first = (int)keys[0];
         int k0 = (int)keys[1], k_before = k0;
         const int k_claim = imin(k0, k_first + 2 * BLOCK_KV);
-        if (k0 == k_claim) { mbarrier_arrive(sm + SM_BARRIERS + 8 * (30 + 0)); }
+        if (k0 == k_claim) { mbarrier_arrive(BARRIER(CLAIM)); }
         if (turn > 0) {
           {
             const int slot = k_count % STAGES;
-            mbarrier_wait(sm + SM_BARRIERS + 8 * (20 + slot), (k_count / 2 & 1) ^ 1);
-            mbarrier_expect(sm + SM_BARRIERS + 8 * (18 + slot), 16384);
-            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b, sm + SM_BARRIERS
-                + 8 * (18 + slot), L2_LAST);
-            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b, sm
-                + SM_BARRIERS + 8 * (18 + slot), L2_LAST);
+            mbarrier_wait(BARRIER(K_EMPTY + slot), (k_count / 2 & 1) ^ 1);
+            mbarrier_expect(BARRIER(K_FULL + slot), 16384);
+            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b,
+                BARRIER(K_FULL + slot), L2_LAST);
+            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b,
+                BARRIER(K_FULL + slot), L2_LAST);
             k_count++;
           }
         }
         k0 -= BLOCK_KV;
         #pragma unroll 1
         while (k0 >= k_first) {
-          if (k0 == k_claim) { mbarrier_arrive(sm + SM_BARRIERS + 8 * (30 + 0)); }
+          if (k0 == k_claim) { mbarrier_arrive(BARRIER(CLAIM)); }
           {
             const int slot = k_count % STAGES;
-            mbarrier_wait(sm + SM_BARRIERS + 8 * (20 + slot), (k_count / 2 & 1) ^ 1);
-            mbarrier_expect(sm + SM_BARRIERS + 8 * (18 + slot), 16384);
-            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b, sm + SM_BARRIERS
-                + 8 * (18 + slot), L2_LAST);
-            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b, sm
-                + SM_BARRIERS + 8 * (18 + slot), L2_LAST);
+            mbarrier_wait(BARRIER(K_EMPTY + slot), (k_count / 2 & 1) ^ 1);
+            mbarrier_expect(BARRIER(K_FULL + slot), 16384);
+            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b,
+                BARRIER(K_FULL + slot), L2_LAST);
+            tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b,
+                BARRIER(K_FULL + slot), L2_LAST);
             k_count++;
           }
           {
             const int slot = v_count % STAGES;
-            mbarrier_wait(sm + SM_BARRIERS + 8 * (24 + slot), (v_count / 2 & 1) ^ 1);
-            mbarrier_expect(sm + SM_BARRIERS + 8 * (22 + slot), 16384);
-            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, k_before, g, b, sm
-                + SM_BARRIERS + 8 * (22 + slot), L2_LAST);
-            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, k_before, g, b, sm
-                + SM_BARRIERS + 8 * (22 + slot), L2_LAST);
+            mbarrier_wait(BARRIER(V_EMPTY + slot), (v_count / 2 & 1) ^ 1);
+            mbarrier_expect(BARRIER(V_FULL + slot), 16384);
+            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, k_before, g, b,
+                BARRIER(V_FULL + slot), L2_LAST);
+            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, k_before, g, b,
+                BARRIER(V_FULL + slot), L2_LAST);
             v_count++;
           }
           k_before = k0;
@@ -522,12 +659,12 @@ attn_fwd(const __grid_constant__ Params p) {
         }
         {
           const int slot = v_count % STAGES;
-          mbarrier_wait(sm + SM_BARRIERS + 8 * (24 + slot), (v_count / 2 & 1) ^ 1);
-          mbarrier_expect(sm + SM_BARRIERS + 8 * (22 + slot), 16384);
-          tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, k_before, g, b, sm
-              + SM_BARRIERS + 8 * (22 + slot), L2_LAST);
-          tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, k_before, g, b, sm
-              + SM_BARRIERS + 8 * (22 + slot), L2_LAST);
+          mbarrier_wait(BARRIER(V_EMPTY + slot), (v_count / 2 & 1) ^ 1);
+          mbarrier_expect(BARRIER(V_FULL + slot), 16384);
+          tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, k_before, g, b,
+              BARRIER(V_FULL + slot), L2_LAST);
+          tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, k_before, g, b,
+              BARRIER(V_FULL + slot), L2_LAST);
           v_count++;
         }
       }
@@ -535,25 +672,27 @@ attn_fwd(const __grid_constant__ Params p) {
       const int q_tiles = cdiv(p.nq, BLOCK_Q);
       const int blocks = (int)gridDim.x, tiles = q_tiles * p.b * p.h;
       const int heads = p.b * p.h;
-      const int parts = imax(1, heads / imax(1, (5 << 21) / (D + DV) / (p.nk + 1) * (p.h / p.hk)));
+      const int sections = imax(1, heads / imax(1,
+          (5 << 21) / (D + DV) / (p.nk + 1) * (p.h / p.hk)));
       #pragma unroll 1
       for (int turn = 0;; turn++) {
-        mbarrier_arrive(sm + SM_BARRIERS + 8 * (26 + turn % 2));
+        mbarrier_arrive(BARRIER(JOB_FULL + turn % 2));
         if (turn == 0) { open_claims((u64 *)p.claims); }
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (30 + 0), turn & 1);
+        mbarrier_wait(BARRIER(CLAIM), turn & 1);
         const int tile = blocks + claim((u64 *)p.claims, tiles);
         const int slot = (turn + 1) % 2;
         const u32 job = sm + SM_JOBS + slot * 32;
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (28 + slot), ((turn + 1) / 2 & 1) ^ 1);
+        mbarrier_wait(BARRIER(JOB_EMPTY + slot), ((turn + 1) / 2 & 1) ^ 1);
         if (tile >= tiles) {
           const u32 none[4] = {0xffffffffu, 0, 0, 0};
           sts_u32x4(job, none);
-          mbarrier_arrive(sm + SM_BARRIERS + 8 * (26 + slot));
+          mbarrier_arrive(BARRIER(JOB_FULL + slot));
           break;
         }
         // the first sections have one more: none is so short that its longest tiles end last
-        const int larger = heads % parts * (heads / parts + 1), behind = tile / q_tiles >= larger;
-        const int wide = heads / parts + 1 - behind, begin = behind * larger;
+        const int larger = heads % sections * (heads / sections + 1),
+            behind = tile / q_tiles >= larger;
+        const int wide = heads / sections + 1 - behind, begin = behind * larger;
         const int from = begin + (tile / q_tiles - begin) / wide * wide,
             rest = tile - from * q_tiles, head = from + rest % wide;
         const int q0 = (q_tiles - 1 - rest / wide) * BLOCK_Q;
@@ -573,45 +712,44 @@ attn_fwd(const __grid_constant__ Params p) {
       #pragma unroll 1
       for (int turn = 0;; turn++) {
         const u32 job = sm + SM_JOBS + turn % 2 * 32;
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (26 + turn % 2), (turn / 2 & 1));
+        mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
         u32 where[4];
         lds_u32x4(where, job);
-        mbarrier_arrive(sm + SM_BARRIERS + 8 * (28 + turn % 2));
+        mbarrier_arrive(BARRIER(JOB_EMPTY + turn % 2));
         if ((int)where[0] < 0) { break; }
         if (turn == 0) { continue; } // on its way
         #pragma unroll 1
         for (int i = 0; i < GROUPS; i++) {
           const int slot = turn % 2 * GROUPS + i;
-          mbarrier_wait(sm + SM_BARRIERS + 8 * (6 + slot), (turn / 2 & 1) ^ 1);
-          mbarrier_expect(sm + SM_BARRIERS + 8 * (0 + turn % 2 * GROUPS + i), 16384);
+          mbarrier_wait(BARRIER(Q_EMPTY + slot), (turn / 2 & 1) ^ 1);
+          mbarrier_expect(BARRIER(Q_FULL + turn % 2 * GROUPS + i), 16384);
           tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES, &p.q_map, 0, (int)where[0] + 64 * i,
-              (int)where[1], (int)where[2], sm + SM_BARRIERS
-              + 8 * (0 + turn % 2 * GROUPS + i), L2_FIRST);
+              (int)where[1], (int)where[2], BARRIER(Q_FULL + turn % 2 * GROUPS + i), L2_FIRST);
           tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES + 8192, &p.q_map, 64, (int)where[0]
-              + 64 * i, (int)where[1], (int)where[2], sm + SM_BARRIERS
-              + 8 * (0 + turn % 2 * GROUPS + i), L2_FIRST);
+              + 64 * i, (int)where[1], (int)where[2],
+              BARRIER(Q_FULL + turn % 2 * GROUPS + i), L2_FIRST);
         }
       }
     } else if (warp == 3 && lane == 0) {
       #pragma unroll 1
       for (int turn = 0;; turn++) {
         const u32 job = sm + SM_JOBS + turn % 2 * 32;
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (26 + turn % 2), (turn / 2 & 1));
+        mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
         u32 where[4];
         lds_u32x4(where, job);
-        mbarrier_arrive(sm + SM_BARRIERS + 8 * (28 + turn % 2));
+        mbarrier_arrive(BARRIER(JOB_EMPTY + turn % 2));
         if ((int)where[0] < 0) { break; }
         #pragma unroll 1
         for (int i = 0; i < GROUPS; i++) {
           const int slot = turn % 2 * GROUPS + i;
-          mbarrier_wait(sm + SM_BARRIERS + 8 * (12 + slot), (turn / 2 & 1));
+          mbarrier_wait(BARRIER(O_FULL + slot), (turn / 2 & 1));
           tma_store_4d(&p.o_map, 0, (int)where[0] + 64 * i, (int)where[1], (int)where[2], sm
               + SM_Q + (u32)slot * Q_BYTES);
           tma_store_4d(&p.o_map, 64, (int)where[0] + 64 * i, (int)where[1], (int)where[2], sm
               + SM_Q + (u32)slot * Q_BYTES + 8192);
           tma_store_commit();
           tma_store_wait_read_0();
-          mbarrier_arrive(sm + SM_BARRIERS + 8 * (6 + slot));
+          mbarrier_arrive(BARRIER(Q_EMPTY + slot));
         }
       }
       tma_store_wait_0();
@@ -631,7 +769,7 @@ attn_fwd(const __grid_constant__ Params p) {
     #pragma unroll 1
     for (int turn = 0;; turn++) {
       const u32 job = sm + SM_JOBS + turn % 2 * 32;
-      mbarrier_wait(sm + SM_BARRIERS + 8 * (26 + turn % 2), (turn / 2 & 1));
+      mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
       const int q0 = (int)shfl_u32(ALL_LANES, lds_u32(job + 0), 0);
       if (q0 < 0) { break; }
       const int k_first = (int)shfl_u32(ALL_LANES, lds_u32(job + 16), 0);
@@ -641,7 +779,7 @@ attn_fwd(const __grid_constant__ Params p) {
       const u32 q_tile = shfl_u32(ALL_LANES, matrix_at(sm + SM_Q + (u32)slot * Q_BYTES), 0);
       const int k_stop = k_first;
       float m0, l0, m1, l1;
-      mbarrier_wait(sm + SM_BARRIERS + 8 * (0 + turn % 2 * GROUPS + group), (turn / 2 & 1));
+      mbarrier_wait(BARRIER(Q_FULL + turn % 2 * GROUPS + group), (turn / 2 & 1));
       if (p.scale < 0.0f) { // the scale's sign goes to Q: weights are taken with a positive one
         const u32 from = sm + SM_Q + (u32)slot * Q_BYTES + threadIdx.x % 128 * 16;
         #pragma unroll 1
@@ -658,210 +796,38 @@ attn_fwd(const __grid_constant__ Params p) {
       for (; k0 > k_first && (p.nk + (imin(row0 + 64, p.nq)) < p.nq + k0 + 1); k0 -= BLOCK_KV,
           count++) {
         const int slot = count % STAGES;
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (18 + slot), (count / 2 & 1));
+        mbarrier_wait(BARRIER(K_FULL + slot), (count / 2 & 1));
         warp_sync(ALL_LANES); // all have seen the phase before it can end
-        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (20 + slot), lane == 0);
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (22 + slot), (count / 2 & 1));
+        mbarrier_arrive_if(BARRIER(K_EMPTY + slot), lane == 0);
+        mbarrier_wait(BARRIER(V_FULL + slot), (count / 2 & 1));
         warp_sync(ALL_LANES); // all have seen the phase before it can end
-        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (24 + slot), lane == 0);
+        mbarrier_arrive_if(BARRIER(V_EMPTY + slot), lane == 0);
         barrier_sync(1 + group, 256);
         barrier_arrive(1 + (group + 1) % GROUPS, 256);
       }
       {
         const int k_slot = count % STAGES;
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (18 + k_slot), (count / 2 & 1));
+        mbarrier_wait(BARRIER(K_FULL + k_slot), (count / 2 & 1));
         scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
         wait_all(s, o);
-        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (20 + k_slot), lane == 0);
+        mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
         m0 = 0.0f;
         l0 = 0.0f;
         m1 = 0.0f;
         l1 = 0.0f;
-        float part00 = 0.0f, part01 = 0.0f, part10 = 0.0f, part11 = 0.0f;
+        float sum00 = 0.0f, sum01 = 0.0f, sum10 = 0.0f, sum11 = 0.0f;
         int safe0, safe1;
         const int k_lane = k0 + 2 * (lane % 4);
         if (!(p.nq + (imin(k0 + BLOCK_KV, p.nk)) <= p.nk + (imin(row0, p.nq - 1)) + 1 && k0
             + BLOCK_KV <= p.nk)) {
           const u32 seen0 = columns_below(imin(p.nk, p.nk + (q_lane + 1) - p.nq) - k_lane);
           const u32 seen1 = columns_below(imin(p.nk, p.nk + (q_lane + 9) - p.nq) - k_lane);
-          if ((seen0 & 0x1u) == 0) { s0 = NEG_INF; }
-          if ((seen0 & 0x2u) == 0) { s1 = NEG_INF; }
-          if ((seen0 & 0x4u) == 0) { s4 = NEG_INF; }
-          if ((seen0 & 0x8u) == 0) { s5 = NEG_INF; }
-          if ((seen0 & 0x10u) == 0) { s8 = NEG_INF; }
-          if ((seen0 & 0x20u) == 0) { s9 = NEG_INF; }
-          if ((seen0 & 0x40u) == 0) { s12 = NEG_INF; }
-          if ((seen0 & 0x80u) == 0) { s13 = NEG_INF; }
-          if ((seen0 & 0x100u) == 0) { s16 = NEG_INF; }
-          if ((seen0 & 0x200u) == 0) { s17 = NEG_INF; }
-          if ((seen0 & 0x400u) == 0) { s20 = NEG_INF; }
-          if ((seen0 & 0x800u) == 0) { s21 = NEG_INF; }
-          if ((seen0 & 0x1000u) == 0) { s24 = NEG_INF; }
-          if ((seen0 & 0x2000u) == 0) { s25 = NEG_INF; }
-          if ((seen0 & 0x4000u) == 0) { s28 = NEG_INF; }
-          if ((seen0 & 0x8000u) == 0) { s29 = NEG_INF; }
-          if ((seen1 & 0x1u) == 0) { s2 = NEG_INF; }
-          if ((seen1 & 0x2u) == 0) { s3 = NEG_INF; }
-          if ((seen1 & 0x4u) == 0) { s6 = NEG_INF; }
-          if ((seen1 & 0x8u) == 0) { s7 = NEG_INF; }
-          if ((seen1 & 0x10u) == 0) { s10 = NEG_INF; }
-          if ((seen1 & 0x20u) == 0) { s11 = NEG_INF; }
-          if ((seen1 & 0x40u) == 0) { s14 = NEG_INF; }
-          if ((seen1 & 0x80u) == 0) { s15 = NEG_INF; }
-          if ((seen1 & 0x100u) == 0) { s18 = NEG_INF; }
-          if ((seen1 & 0x200u) == 0) { s19 = NEG_INF; }
-          if ((seen1 & 0x400u) == 0) { s22 = NEG_INF; }
-          if ((seen1 & 0x800u) == 0) { s23 = NEG_INF; }
-          if ((seen1 & 0x1000u) == 0) { s26 = NEG_INF; }
-          if ((seen1 & 0x2000u) == 0) { s27 = NEG_INF; }
-          if ((seen1 & 0x4000u) == 0) { s30 = NEG_INF; }
-          if ((seen1 & 0x8000u) == 0) { s31 = NEG_INF; }
+          ROW0_PAIRS(HIDE_ROW0)
+          ROW1_PAIRS(HIDE_ROW1)
         }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s0 * (scale * LOG2E));
-          part00 += w0;
-          w1 = exp2_f32(s1 * (scale * LOG2E));
-          part00 += w1;
-          x0 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s2 * (scale * LOG2E));
-          part10 += w0;
-          w1 = exp2_f32(s3 * (scale * LOG2E));
-          part10 += w1;
-          x1 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s4 * (scale * LOG2E));
-          part01 += w0;
-          w1 = exp2_f32(s5 * (scale * LOG2E));
-          part01 += w1;
-          x2 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s6 * (scale * LOG2E));
-          part11 += w0;
-          w1 = exp2_f32(s7 * (scale * LOG2E));
-          part11 += w1;
-          x3 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s8 * (scale * LOG2E));
-          part00 += w0;
-          w1 = exp2_f32(s9 * (scale * LOG2E));
-          part00 += w1;
-          x4 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s10 * (scale * LOG2E));
-          part10 += w0;
-          w1 = exp2_f32(s11 * (scale * LOG2E));
-          part10 += w1;
-          x5 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s12 * (scale * LOG2E));
-          part01 += w0;
-          w1 = exp2_f32(s13 * (scale * LOG2E));
-          part01 += w1;
-          x6 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s14 * (scale * LOG2E));
-          part11 += w0;
-          w1 = exp2_f32(s15 * (scale * LOG2E));
-          part11 += w1;
-          x7 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s16 * (scale * LOG2E));
-          part00 += w0;
-          w1 = exp2_f32(s17 * (scale * LOG2E));
-          part00 += w1;
-          x8 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s18 * (scale * LOG2E));
-          part10 += w0;
-          w1 = exp2_f32(s19 * (scale * LOG2E));
-          part10 += w1;
-          x9 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s20 * (scale * LOG2E));
-          part01 += w0;
-          w1 = exp2_f32(s21 * (scale * LOG2E));
-          part01 += w1;
-          x10 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s22 * (scale * LOG2E));
-          part11 += w0;
-          w1 = exp2_f32(s23 * (scale * LOG2E));
-          part11 += w1;
-          x11 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s24 * (scale * LOG2E));
-          part00 += w0;
-          w1 = exp2_f32(s25 * (scale * LOG2E));
-          part00 += w1;
-          x12 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s26 * (scale * LOG2E));
-          part10 += w0;
-          w1 = exp2_f32(s27 * (scale * LOG2E));
-          part10 += w1;
-          x13 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s28 * (scale * LOG2E));
-          part01 += w0;
-          w1 = exp2_f32(s29 * (scale * LOG2E));
-          part01 += w1;
-          x14 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s30 * (scale * LOG2E));
-          part11 += w0;
-          w1 = exp2_f32(s31 * (scale * LOG2E));
-          part11 += w1;
-          x15 = pack_bf16(w0, w1);
-        }const float total0 = quad_sum((part00 + part01));
-        const float total1 = quad_sum((part10 + part11));
+        PAIRS(WEIGH_FIRST, WEIGH_FIRST)
+        const float total0 = quad_sum((sum00 + sum01));
+        const float total1 = quad_sum((sum10 + sum11));
         safe0 = total0 > 1e-12f && total0 < 65536.0f;
         safe1 = total1 > 1e-12f && total1 < 65536.0f;
         if (any_lane(ALL_LANES, !(safe0 && safe1))) {
@@ -872,94 +838,16 @@ attn_fwd(const __grid_constant__ Params p) {
               m0 = NEG_INF;
               l0 = 0.0f;
             }
-            part00 = part01 = 0.0f;
+            sum00 = sum01 = 0.0f;
             float most = NEG_INF;
-            most = max_f32(most, max_f32(s0, s1));
-            most = max_f32(most, max_f32(s4, s5));
-            most = max_f32(most, max_f32(s8, s9));
-            most = max_f32(most, max_f32(s12, s13));
-            most = max_f32(most, max_f32(s16, s17));
-            most = max_f32(most, max_f32(s20, s21));
-            most = max_f32(most, max_f32(s24, s25));
-            most = max_f32(most, max_f32(s28, s29));
+            ROW0_PAIRS(MOST)
             most = quad_max(most);
             const float peak = keep ? m0 : max_f32(m0, most * (scale * LOG2E));
             const float origin = peak == NEG_INF ? 0.0f : peak;
             const float correction = exp2_f32(m0 - origin);
             l0 *= correction;
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s0 * (scale * LOG2E) - origin);
-              part00 += w0;
-              w1 = exp2_f32(s1 * (scale * LOG2E) - origin);
-              part00 += w1;
-              x0 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s4 * (scale * LOG2E) - origin);
-              part01 += w0;
-              w1 = exp2_f32(s5 * (scale * LOG2E) - origin);
-              part01 += w1;
-              x2 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s8 * (scale * LOG2E) - origin);
-              part00 += w0;
-              w1 = exp2_f32(s9 * (scale * LOG2E) - origin);
-              part00 += w1;
-              x4 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s12 * (scale * LOG2E) - origin);
-              part01 += w0;
-              w1 = exp2_f32(s13 * (scale * LOG2E) - origin);
-              part01 += w1;
-              x6 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s16 * (scale * LOG2E) - origin);
-              part00 += w0;
-              w1 = exp2_f32(s17 * (scale * LOG2E) - origin);
-              part00 += w1;
-              x8 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s20 * (scale * LOG2E) - origin);
-              part01 += w0;
-              w1 = exp2_f32(s21 * (scale * LOG2E) - origin);
-              part01 += w1;
-              x10 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s24 * (scale * LOG2E) - origin);
-              part00 += w0;
-              w1 = exp2_f32(s25 * (scale * LOG2E) - origin);
-              part00 += w1;
-              x12 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s28 * (scale * LOG2E) - origin);
-              part01 += w0;
-              w1 = exp2_f32(s29 * (scale * LOG2E) - origin);
-              part01 += w1;
-              x14 = pack_bf16(w0, w1);
-            }
-            l0 += (part00 + part01);
+            ROW0_PAIRS(REWEIGH)
+            l0 += (sum00 + sum01);
             m0 = peak;
           }
           {
@@ -968,570 +856,86 @@ attn_fwd(const __grid_constant__ Params p) {
               m1 = NEG_INF;
               l1 = 0.0f;
             }
-            part10 = part11 = 0.0f;
+            sum10 = sum11 = 0.0f;
             float most = NEG_INF;
-            most = max_f32(most, max_f32(s2, s3));
-            most = max_f32(most, max_f32(s6, s7));
-            most = max_f32(most, max_f32(s10, s11));
-            most = max_f32(most, max_f32(s14, s15));
-            most = max_f32(most, max_f32(s18, s19));
-            most = max_f32(most, max_f32(s22, s23));
-            most = max_f32(most, max_f32(s26, s27));
-            most = max_f32(most, max_f32(s30, s31));
+            ROW1_PAIRS(MOST)
             most = quad_max(most);
             const float peak = keep ? m1 : max_f32(m1, most * (scale * LOG2E));
             const float origin = peak == NEG_INF ? 0.0f : peak;
             const float correction = exp2_f32(m1 - origin);
             l1 *= correction;
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s2 * (scale * LOG2E) - origin);
-              part10 += w0;
-              w1 = exp2_f32(s3 * (scale * LOG2E) - origin);
-              part10 += w1;
-              x1 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s6 * (scale * LOG2E) - origin);
-              part11 += w0;
-              w1 = exp2_f32(s7 * (scale * LOG2E) - origin);
-              part11 += w1;
-              x3 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s10 * (scale * LOG2E) - origin);
-              part10 += w0;
-              w1 = exp2_f32(s11 * (scale * LOG2E) - origin);
-              part10 += w1;
-              x5 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s14 * (scale * LOG2E) - origin);
-              part11 += w0;
-              w1 = exp2_f32(s15 * (scale * LOG2E) - origin);
-              part11 += w1;
-              x7 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s18 * (scale * LOG2E) - origin);
-              part10 += w0;
-              w1 = exp2_f32(s19 * (scale * LOG2E) - origin);
-              part10 += w1;
-              x9 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s22 * (scale * LOG2E) - origin);
-              part11 += w0;
-              w1 = exp2_f32(s23 * (scale * LOG2E) - origin);
-              part11 += w1;
-              x11 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s26 * (scale * LOG2E) - origin);
-              part10 += w0;
-              w1 = exp2_f32(s27 * (scale * LOG2E) - origin);
-              part10 += w1;
-              x13 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s30 * (scale * LOG2E) - origin);
-              part11 += w0;
-              w1 = exp2_f32(s31 * (scale * LOG2E) - origin);
-              part11 += w1;
-              x15 = pack_bf16(w0, w1);
-            }
-            l1 += (part10 + part11);
+            ROW1_PAIRS(REWEIGH)
+            l1 += (sum10 + sum11);
             m1 = peak;
           }
         } else {
-          l0 += (part00 + part01);
-          l1 += (part10 + part11);
+          l0 += (sum00 + sum01);
+          l1 += (sum10 + sum11);
         }
       }
-      o0 = o1 = o2 = o3 = 0.0f;
-      o4 = o5 = o6 = o7 = 0.0f;
-      o8 = o9 = o10 = o11 = 0.0f;
-      o12 = o13 = o14 = o15 = 0.0f;
-      o16 = o17 = o18 = o19 = 0.0f;
-      o20 = o21 = o22 = o23 = 0.0f;
-      o24 = o25 = o26 = o27 = 0.0f;
-      o28 = o29 = o30 = o31 = 0.0f;
-      o32 = o33 = o34 = o35 = 0.0f;
-      o36 = o37 = o38 = o39 = 0.0f;
-      o40 = o41 = o42 = o43 = 0.0f;
-      o44 = o45 = o46 = o47 = 0.0f;
-      o48 = o49 = o50 = o51 = 0.0f;
-      o52 = o53 = o54 = o55 = 0.0f;
-      o56 = o57 = o58 = o59 = 0.0f;
-      o60 = o61 = o62 = o63 = 0.0f;
+      CLEAR_O()
 
       k0 -= BLOCK_KV;
       #pragma unroll 1
       while (k0 >= k_stop) {
-        float part00 = 0.0f, part01 = 0.0f, part10 = 0.0f, part11 = 0.0f;
+        float sum00 = 0.0f, sum01 = 0.0f, sum10 = 0.0f, sum11 = 0.0f;
         int safe0, safe1;
         const int v_slot = count % STAGES, k_slot = (count + 1) % STAGES;
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (18 + k_slot), ((count + 1) / 2 & 1));
+        mbarrier_wait(BARRIER(K_FULL + k_slot), ((count + 1) / 2 & 1));
         barrier_sync(1 + group, 256);
         scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (22 + v_slot), (count / 2 & 1));
+        mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
         values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
         wait_scores(s);
         barrier_arrive(1 + (group + 1) % GROUPS, 256);
-        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (20 + k_slot), lane == 0);
+        mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
         wait_all(s, o);
-        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (24 + v_slot), lane == 0);
+        mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
         const int k_lane = k0 + 2 * (lane % 4);
         if (!(p.nq + (imin(k0 + BLOCK_KV, p.nk)) <= p.nk + (imin(row0, p.nq - 1)) + 1)) {
           const u32 seen0 = columns_below(imin(p.nk, p.nk + (q_lane + 1) - p.nq) - k_lane);
           const u32 seen1 = columns_below(imin(p.nk, p.nk + (q_lane + 9) - p.nq) - k_lane);
-          if ((seen0 & 0x1u) == 0) { s0 = NEG_INF; }
-          if ((seen0 & 0x2u) == 0) { s1 = NEG_INF; }
-          if ((seen0 & 0x4u) == 0) { s4 = NEG_INF; }
-          if ((seen0 & 0x8u) == 0) { s5 = NEG_INF; }
-          if ((seen0 & 0x10u) == 0) { s8 = NEG_INF; }
-          if ((seen0 & 0x20u) == 0) { s9 = NEG_INF; }
-          if ((seen0 & 0x40u) == 0) { s12 = NEG_INF; }
-          if ((seen0 & 0x80u) == 0) { s13 = NEG_INF; }
-          if ((seen0 & 0x100u) == 0) { s16 = NEG_INF; }
-          if ((seen0 & 0x200u) == 0) { s17 = NEG_INF; }
-          if ((seen0 & 0x400u) == 0) { s20 = NEG_INF; }
-          if ((seen0 & 0x800u) == 0) { s21 = NEG_INF; }
-          if ((seen0 & 0x1000u) == 0) { s24 = NEG_INF; }
-          if ((seen0 & 0x2000u) == 0) { s25 = NEG_INF; }
-          if ((seen0 & 0x4000u) == 0) { s28 = NEG_INF; }
-          if ((seen0 & 0x8000u) == 0) { s29 = NEG_INF; }
-          if ((seen1 & 0x1u) == 0) { s2 = NEG_INF; }
-          if ((seen1 & 0x2u) == 0) { s3 = NEG_INF; }
-          if ((seen1 & 0x4u) == 0) { s6 = NEG_INF; }
-          if ((seen1 & 0x8u) == 0) { s7 = NEG_INF; }
-          if ((seen1 & 0x10u) == 0) { s10 = NEG_INF; }
-          if ((seen1 & 0x20u) == 0) { s11 = NEG_INF; }
-          if ((seen1 & 0x40u) == 0) { s14 = NEG_INF; }
-          if ((seen1 & 0x80u) == 0) { s15 = NEG_INF; }
-          if ((seen1 & 0x100u) == 0) { s18 = NEG_INF; }
-          if ((seen1 & 0x200u) == 0) { s19 = NEG_INF; }
-          if ((seen1 & 0x400u) == 0) { s22 = NEG_INF; }
-          if ((seen1 & 0x800u) == 0) { s23 = NEG_INF; }
-          if ((seen1 & 0x1000u) == 0) { s26 = NEG_INF; }
-          if ((seen1 & 0x2000u) == 0) { s27 = NEG_INF; }
-          if ((seen1 & 0x4000u) == 0) { s30 = NEG_INF; }
-          if ((seen1 & 0x8000u) == 0) { s31 = NEG_INF; }
+          ROW0_PAIRS(HIDE_ROW0)
+          ROW1_PAIRS(HIDE_ROW1)
         }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s0 * (scale * LOG2E) - m0);
-          part00 += w0;
-          w1 = exp2_f32(s1 * (scale * LOG2E) - m0);
-          part00 += w1;
-          x0 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s2 * (scale * LOG2E) - m1);
-          part10 += w0;
-          w1 = exp2_f32(s3 * (scale * LOG2E) - m1);
-          part10 += w1;
-          x1 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s4 * (scale * LOG2E) - m0);
-          part01 += w0;
-          w1 = exp2_f32(s5 * (scale * LOG2E) - m0);
-          part01 += w1;
-          x2 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s6 * (scale * LOG2E) - m1);
-          part11 += w0;
-          w1 = exp2_f32(s7 * (scale * LOG2E) - m1);
-          part11 += w1;
-          x3 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s8 * (scale * LOG2E) - m0);
-          part00 += w0;
-          w1 = exp2_f32(s9 * (scale * LOG2E) - m0);
-          part00 += w1;
-          x4 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s10 * (scale * LOG2E) - m1);
-          part10 += w0;
-          w1 = exp2_f32(s11 * (scale * LOG2E) - m1);
-          part10 += w1;
-          x5 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s12 * (scale * LOG2E) - m0);
-          part01 += w0;
-          w1 = exp2_f32(s13 * (scale * LOG2E) - m0);
-          part01 += w1;
-          x6 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s14 * (scale * LOG2E) - m1);
-          part11 += w0;
-          w1 = exp2_f32(s15 * (scale * LOG2E) - m1);
-          part11 += w1;
-          x7 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s16 * (scale * LOG2E) - m0);
-          part00 += w0;
-          w1 = exp2_f32(s17 * (scale * LOG2E) - m0);
-          part00 += w1;
-          x8 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s18 * (scale * LOG2E) - m1);
-          part10 += w0;
-          w1 = exp2_f32(s19 * (scale * LOG2E) - m1);
-          part10 += w1;
-          x9 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s20 * (scale * LOG2E) - m0);
-          part01 += w0;
-          w1 = exp2_f32(s21 * (scale * LOG2E) - m0);
-          part01 += w1;
-          x10 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s22 * (scale * LOG2E) - m1);
-          part11 += w0;
-          w1 = exp2_f32(s23 * (scale * LOG2E) - m1);
-          part11 += w1;
-          x11 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s24 * (scale * LOG2E) - m0);
-          part00 += w0;
-          w1 = exp2_f32(s25 * (scale * LOG2E) - m0);
-          part00 += w1;
-          x12 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s26 * (scale * LOG2E) - m1);
-          part10 += w0;
-          w1 = exp2_f32(s27 * (scale * LOG2E) - m1);
-          part10 += w1;
-          x13 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s28 * (scale * LOG2E) - m0);
-          part01 += w0;
-          w1 = exp2_f32(s29 * (scale * LOG2E) - m0);
-          part01 += w1;
-          x14 = pack_bf16(w0, w1);
-        }
-        {
-          float w0, w1;
-
-          w0 = exp2_f32(s30 * (scale * LOG2E) - m1);
-          part11 += w0;
-          w1 = exp2_f32(s31 * (scale * LOG2E) - m1);
-          part11 += w1;
-          x15 = pack_bf16(w0, w1);
-        }
-        safe0 = (part00 + part01) < 65536.0f;
-        safe1 = (part10 + part11) < 65536.0f;
+        PAIRS(WEIGH_ROW0, WEIGH_ROW1)
+        safe0 = (sum00 + sum01) < 65536.0f;
+        safe1 = (sum10 + sum11) < 65536.0f;
         if (any_lane(ALL_LANES, !(safe0 && safe1))) {
           renew(s);
           {
             const int keep = quad_max(safe0 ? 0.0f : 1.0f) == 0.0f; // whatever the other rows need
-            part00 = part01 = 0.0f;
+            sum00 = sum01 = 0.0f;
             float most = NEG_INF;
-            most = max_f32(most, max_f32(s0, s1));
-            most = max_f32(most, max_f32(s4, s5));
-            most = max_f32(most, max_f32(s8, s9));
-            most = max_f32(most, max_f32(s12, s13));
-            most = max_f32(most, max_f32(s16, s17));
-            most = max_f32(most, max_f32(s20, s21));
-            most = max_f32(most, max_f32(s24, s25));
-            most = max_f32(most, max_f32(s28, s29));
+            ROW0_PAIRS(MOST)
             most = quad_max(most);
             const float peak = keep ? m0 : max_f32(m0, most * (scale * LOG2E));
             const float origin = peak == NEG_INF ? 0.0f : peak;
             const float correction = exp2_f32(m0 - origin);
             l0 *= correction;
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s0 * (scale * LOG2E) - origin);
-              part00 += w0;
-              w1 = exp2_f32(s1 * (scale * LOG2E) - origin);
-              part00 += w1;
-              x0 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s4 * (scale * LOG2E) - origin);
-              part01 += w0;
-              w1 = exp2_f32(s5 * (scale * LOG2E) - origin);
-              part01 += w1;
-              x2 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s8 * (scale * LOG2E) - origin);
-              part00 += w0;
-              w1 = exp2_f32(s9 * (scale * LOG2E) - origin);
-              part00 += w1;
-              x4 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s12 * (scale * LOG2E) - origin);
-              part01 += w0;
-              w1 = exp2_f32(s13 * (scale * LOG2E) - origin);
-              part01 += w1;
-              x6 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s16 * (scale * LOG2E) - origin);
-              part00 += w0;
-              w1 = exp2_f32(s17 * (scale * LOG2E) - origin);
-              part00 += w1;
-              x8 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s20 * (scale * LOG2E) - origin);
-              part01 += w0;
-              w1 = exp2_f32(s21 * (scale * LOG2E) - origin);
-              part01 += w1;
-              x10 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s24 * (scale * LOG2E) - origin);
-              part00 += w0;
-              w1 = exp2_f32(s25 * (scale * LOG2E) - origin);
-              part00 += w1;
-              x12 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s28 * (scale * LOG2E) - origin);
-              part01 += w0;
-              w1 = exp2_f32(s29 * (scale * LOG2E) - origin);
-              part01 += w1;
-              x14 = pack_bf16(w0, w1);
-            }
-            l0 += (part00 + part01);
+            ROW0_PAIRS(REWEIGH)
+            l0 += (sum00 + sum01);
             m0 = peak;
-            o0 *= correction;
-            o1 *= correction;
-            o4 *= correction;
-            o5 *= correction;
-            o8 *= correction;
-            o9 *= correction;
-            o12 *= correction;
-            o13 *= correction;
-            o16 *= correction;
-            o17 *= correction;
-            o20 *= correction;
-            o21 *= correction;
-            o24 *= correction;
-            o25 *= correction;
-            o28 *= correction;
-            o29 *= correction;
-            o32 *= correction;
-            o33 *= correction;
-            o36 *= correction;
-            o37 *= correction;
-            o40 *= correction;
-            o41 *= correction;
-            o44 *= correction;
-            o45 *= correction;
-            o48 *= correction;
-            o49 *= correction;
-            o52 *= correction;
-            o53 *= correction;
-            o56 *= correction;
-            o57 *= correction;
-            o60 *= correction;
-            o61 *= correction;
+            SCALE_O_ROW0(correction)
           }
           {
             const int keep = quad_max(safe1 ? 0.0f : 1.0f) == 0.0f; // whatever the other rows need
-            part10 = part11 = 0.0f;
+            sum10 = sum11 = 0.0f;
             float most = NEG_INF;
-            most = max_f32(most, max_f32(s2, s3));
-            most = max_f32(most, max_f32(s6, s7));
-            most = max_f32(most, max_f32(s10, s11));
-            most = max_f32(most, max_f32(s14, s15));
-            most = max_f32(most, max_f32(s18, s19));
-            most = max_f32(most, max_f32(s22, s23));
-            most = max_f32(most, max_f32(s26, s27));
-            most = max_f32(most, max_f32(s30, s31));
+            ROW1_PAIRS(MOST)
             most = quad_max(most);
             const float peak = keep ? m1 : max_f32(m1, most * (scale * LOG2E));
             const float origin = peak == NEG_INF ? 0.0f : peak;
             const float correction = exp2_f32(m1 - origin);
             l1 *= correction;
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s2 * (scale * LOG2E) - origin);
-              part10 += w0;
-              w1 = exp2_f32(s3 * (scale * LOG2E) - origin);
-              part10 += w1;
-              x1 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s6 * (scale * LOG2E) - origin);
-              part11 += w0;
-              w1 = exp2_f32(s7 * (scale * LOG2E) - origin);
-              part11 += w1;
-              x3 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s10 * (scale * LOG2E) - origin);
-              part10 += w0;
-              w1 = exp2_f32(s11 * (scale * LOG2E) - origin);
-              part10 += w1;
-              x5 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s14 * (scale * LOG2E) - origin);
-              part11 += w0;
-              w1 = exp2_f32(s15 * (scale * LOG2E) - origin);
-              part11 += w1;
-              x7 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s18 * (scale * LOG2E) - origin);
-              part10 += w0;
-              w1 = exp2_f32(s19 * (scale * LOG2E) - origin);
-              part10 += w1;
-              x9 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s22 * (scale * LOG2E) - origin);
-              part11 += w0;
-              w1 = exp2_f32(s23 * (scale * LOG2E) - origin);
-              part11 += w1;
-              x11 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s26 * (scale * LOG2E) - origin);
-              part10 += w0;
-              w1 = exp2_f32(s27 * (scale * LOG2E) - origin);
-              part10 += w1;
-              x13 = pack_bf16(w0, w1);
-            }
-            {
-              float w0, w1;
-
-              w0 = exp2_f32(s30 * (scale * LOG2E) - origin);
-              part11 += w0;
-              w1 = exp2_f32(s31 * (scale * LOG2E) - origin);
-              part11 += w1;
-              x15 = pack_bf16(w0, w1);
-            }
-            l1 += (part10 + part11);
+            ROW1_PAIRS(REWEIGH)
+            l1 += (sum10 + sum11);
             m1 = peak;
-            o2 *= correction;
-            o3 *= correction;
-            o6 *= correction;
-            o7 *= correction;
-            o10 *= correction;
-            o11 *= correction;
-            o14 *= correction;
-            o15 *= correction;
-            o18 *= correction;
-            o19 *= correction;
-            o22 *= correction;
-            o23 *= correction;
-            o26 *= correction;
-            o27 *= correction;
-            o30 *= correction;
-            o31 *= correction;
-            o34 *= correction;
-            o35 *= correction;
-            o38 *= correction;
-            o39 *= correction;
-            o42 *= correction;
-            o43 *= correction;
-            o46 *= correction;
-            o47 *= correction;
-            o50 *= correction;
-            o51 *= correction;
-            o54 *= correction;
-            o55 *= correction;
-            o58 *= correction;
-            o59 *= correction;
-            o62 *= correction;
-            o63 *= correction;
+            SCALE_O_ROW1(correction)
           }
         } else {
-          l0 += (part00 + part01);
-          l1 += (part10 + part11);
+          l0 += (sum00 + sum01);
+          l1 += (sum10 + sum11);
         }
         count++;
         k0 -= BLOCK_KV;
@@ -1539,10 +943,10 @@ attn_fwd(const __grid_constant__ Params p) {
 
       {
         const int v_slot = count % STAGES;
-        mbarrier_wait(sm + SM_BARRIERS + 8 * (22 + v_slot), (count / 2 & 1));
+        mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
         values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
         wait_all(s, o);
-        mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (24 + v_slot), lane == 0);
+        mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
         count++;
       }
       const int h = (int)shfl_u32(ALL_LANES, lds_u32(job + 4), 0),
@@ -1567,74 +971,18 @@ attn_fwd(const __grid_constant__ Params p) {
         inverse1 = inverse;
       }
       const u32 o_row = sm + SM_Q + (u32)slot * Q_BYTES + (u32)(16 * warp + lane % 16) * 128;
-      {
-        u32 v[4];
-        v[0] = pack_bf16(o0 * inverse0, o1 * inverse0);
-        v[1] = pack_bf16(o2 * inverse1, o3 * inverse1);
-        v[2] = pack_bf16(o4 * inverse0, o5 * inverse0);
-        v[3] = pack_bf16(o6 * inverse1, o7 * inverse1);
-        stmatrix_x4(o_row + 0 + (u32)(((0 + lane / 16) ^ lane % 8) * 16), v);
-      }
-      {
-        u32 v[4];
-        v[0] = pack_bf16(o8 * inverse0, o9 * inverse0);
-        v[1] = pack_bf16(o10 * inverse1, o11 * inverse1);
-        v[2] = pack_bf16(o12 * inverse0, o13 * inverse0);
-        v[3] = pack_bf16(o14 * inverse1, o15 * inverse1);
-        stmatrix_x4(o_row + 0 + (u32)(((2 + lane / 16) ^ lane % 8) * 16), v);
-      }
-      {
-        u32 v[4];
-        v[0] = pack_bf16(o16 * inverse0, o17 * inverse0);
-        v[1] = pack_bf16(o18 * inverse1, o19 * inverse1);
-        v[2] = pack_bf16(o20 * inverse0, o21 * inverse0);
-        v[3] = pack_bf16(o22 * inverse1, o23 * inverse1);
-        stmatrix_x4(o_row + 0 + (u32)(((4 + lane / 16) ^ lane % 8) * 16), v);
-      }
-      {
-        u32 v[4];
-        v[0] = pack_bf16(o24 * inverse0, o25 * inverse0);
-        v[1] = pack_bf16(o26 * inverse1, o27 * inverse1);
-        v[2] = pack_bf16(o28 * inverse0, o29 * inverse0);
-        v[3] = pack_bf16(o30 * inverse1, o31 * inverse1);
-        stmatrix_x4(o_row + 0 + (u32)(((6 + lane / 16) ^ lane % 8) * 16), v);
-      }
-      {
-        u32 v[4];
-        v[0] = pack_bf16(o32 * inverse0, o33 * inverse0);
-        v[1] = pack_bf16(o34 * inverse1, o35 * inverse1);
-        v[2] = pack_bf16(o36 * inverse0, o37 * inverse0);
-        v[3] = pack_bf16(o38 * inverse1, o39 * inverse1);
-        stmatrix_x4(o_row + 8192 + (u32)(((0 + lane / 16) ^ lane % 8) * 16), v);
-      }
-      {
-        u32 v[4];
-        v[0] = pack_bf16(o40 * inverse0, o41 * inverse0);
-        v[1] = pack_bf16(o42 * inverse1, o43 * inverse1);
-        v[2] = pack_bf16(o44 * inverse0, o45 * inverse0);
-        v[3] = pack_bf16(o46 * inverse1, o47 * inverse1);
-        stmatrix_x4(o_row + 8192 + (u32)(((2 + lane / 16) ^ lane % 8) * 16), v);
-      }
-      {
-        u32 v[4];
-        v[0] = pack_bf16(o48 * inverse0, o49 * inverse0);
-        v[1] = pack_bf16(o50 * inverse1, o51 * inverse1);
-        v[2] = pack_bf16(o52 * inverse0, o53 * inverse0);
-        v[3] = pack_bf16(o54 * inverse1, o55 * inverse1);
-        stmatrix_x4(o_row + 8192 + (u32)(((4 + lane / 16) ^ lane % 8) * 16), v);
-      }
-      {
-        u32 v[4];
-        v[0] = pack_bf16(o56 * inverse0, o57 * inverse0);
-        v[1] = pack_bf16(o58 * inverse1, o59 * inverse1);
-        v[2] = pack_bf16(o60 * inverse0, o61 * inverse0);
-        v[3] = pack_bf16(o62 * inverse1, o63 * inverse1);
-        stmatrix_x4(o_row + 8192 + (u32)(((6 + lane / 16) ^ lane % 8) * 16), v);
-      }
+      PUT(0, 0, lane, o0, o1, o2, o3, o4, o5, o6, o7)
+      PUT(0, 2, lane, o8, o9, o10, o11, o12, o13, o14, o15)
+      PUT(0, 4, lane, o16, o17, o18, o19, o20, o21, o22, o23)
+      PUT(0, 6, lane, o24, o25, o26, o27, o28, o29, o30, o31)
+      PUT(8192, 0, lane, o32, o33, o34, o35, o36, o37, o38, o39)
+      PUT(8192, 2, lane, o40, o41, o42, o43, o44, o45, o46, o47)
+      PUT(8192, 4, lane, o48, o49, o50, o51, o52, o53, o54, o55)
+      PUT(8192, 6, lane, o56, o57, o58, o59, o60, o61, o62, o63)
       fence_async();
       warp_sync(ALL_LANES);
-      mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (12 + slot), lane == 0);
-      mbarrier_arrive_if(sm + SM_BARRIERS + 8 * (28 + turn % 2), lane == 0);
+      mbarrier_arrive_if(BARRIER(O_FULL + slot), lane == 0);
+      mbarrier_arrive_if(BARRIER(JOB_EMPTY + turn % 2), lane == 0);
     }
   }
 }
