@@ -7,17 +7,9 @@
 
 #include "context.h"
 #include "problem.h"
+#include "status.h"
 #include "suite.h"
 #include "verify.h"
-
-#define GOOD(call) ck_assert_msg((call) == FG_OK, "%s", fg_error())
-
-/* The call fails with the status, and its sentence holds the text. */
-#define FAILS(status, text, call)                                                                  \
-  do {                                                                                             \
-    ck_assert_int_eq((call), status);                                                              \
-    ck_assert_msg(strstr(fg_error(), text), "expected \"%s\", got: %s", text, fg_error());         \
-  } while (0)
 
 /* A fixture: a scratch directory, and none of flashgen's variables set. */
 void api_enter(void);

@@ -1,20 +1,14 @@
 /* compile_case.c - expands variants, and compiles them by some threads. */
 #include "compile_case.h"
+#include "clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { THREADS_MAX = 16 };
-
-static double now(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static fg_status add_one(fg_gen *gen, const fg_variant *variant, compile_list *all) {
   compile_one *grown = realloc(all->list, (size_t)(all->n + 1) * sizeof *grown);
@@ -23,9 +17,9 @@ static fg_status add_one(fg_gen *gen, const fg_variant *variant, compile_list *a
   compile_one *one = &grown[all->n];
   *one = (compile_one){.variant = *variant};
   fg_variant_name(variant, sizeof one->name, one->name);
-  double start = now(CLOCK_MONOTONIC);
+  double start = clock_seconds(CLOCK_MONOTONIC);
   TRY(fg_gen_expand(gen, variant, &one->source));
-  one->expand_seconds = now(CLOCK_MONOTONIC) - start;
+  one->expand_seconds = clock_seconds(CLOCK_MONOTONIC) - start;
   all->n++;
   return FG_OK;
 }
@@ -45,11 +39,11 @@ static void *compile_some(void *context) {
   work *w = context;
   for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->all->n;) {
     compile_one *one = &w->all->list[i];
-    double start = now(CLOCK_MONOTONIC), busy = now(CLOCK_PROCESS_CPUTIME_ID);
+    double start = clock_seconds(CLOCK_MONOTONIC), busy = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
     one->status = fg_nvrtc_compile(w->nvrtc, one->name, one->source->text, one->source->size,
                                    one->variant.arch, &one->cubin);
-    one->seconds = now(CLOCK_MONOTONIC) - start;
-    one->processor_seconds = now(CLOCK_PROCESS_CPUTIME_ID) - busy;
+    one->seconds = clock_seconds(CLOCK_MONOTONIC) - start;
+    one->processor_seconds = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - busy;
     if (one->status != FG_OK) snprintf(one->error, sizeof one->error, "%s", fg_error());
   }
   return NULL;

@@ -13,14 +13,7 @@ const fg_pair case_declared[CASE_INPUTS] = {{"c", "float"},
                                             {"u", "f32[b] grad"},
                                             {"w", "int"}};
 
-uint64_t case_random(uint64_t *state) {
-  uint64_t x = *state += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
-int case_below(uint64_t *state, int n) { return (int)(case_random(state) % (uint64_t)n); }
+int case_below(uint64_t *state, int n) { return (int)(fg_random_next(state) % (uint64_t)n); }
 
 /* Two texts that grow alike, but for what twins may differ in. */
 typedef struct {

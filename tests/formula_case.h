@@ -4,6 +4,7 @@
 
 #include "formula.h"
 #include "oracle_formula.h"
+#include "random.h"
 
 #include <stddef.h>
 
@@ -15,8 +16,6 @@ extern const fg_pair case_declared[CASE_INPUTS];
 /* Reads a mask, a score or both (NULL: the usual one) with these inputs. */
 fg_status case_formula(const char *mask, const char *score, fg_formula *formula);
 
-/* SplitMix64; and a number in [0, n). */
-uint64_t case_random(uint64_t *state);
 int case_below(uint64_t *state, int n);
 
 /* The text of a random test, int or float. `twin` (may be NULL) gets the same expression with

@@ -4,10 +4,9 @@
 #ifndef FG_TESTS_KERNEL_CASE_H
 #define FG_TESTS_KERNEL_CASE_H
 
+#include "status.h"
 #include "suite.h"
 #include "verify.h"
-
-#define GOOD(call) ck_assert_msg((call) == FG_OK, "%s", fg_error())
 
 typedef struct kernel {
   fg_variant variant;

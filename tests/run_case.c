@@ -1,5 +1,6 @@
 /* run_case.c - draws tensors, writes and reads their files, compares with the oracle. */
 #include "run_case.h"
+#include "random.h"
 
 #include "npy.h"
 #include "oracle.h"
@@ -105,9 +106,8 @@ static void put(const run_case *c, int tensor, const float *values, const char *
 /* A number of about normal size, the same for the same arguments. Eighths up to 3 in size are exact
  * in every dtype; what makes the rounding to dtype seen is added below them. */
 static float draw(int tensor, int64_t i) {
-  uint64_t x = ((uint64_t)i + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t)(tensor + 1) << 40;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  uint64_t x =
+      fg_random_mix(((uint64_t)i + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t)(tensor + 1) << 40);
   float sum = 0;
   for (int k = 0; k < 4; k++) sum += (float)(x >> (16 * k) & 0xffff) / 65536.0f - 0.5f;
   return 1.7f * sum;

@@ -1,7 +1,7 @@
 /* t_formula_emit.c - the C text of random expressions, compiled and run beside the oracle.
  *
- * `float` is double there: what is compared is the text, not its rounding. The functions of integers
- * are those of templates/prelude.cut. */
+ * `float` is double there: what is compared is the text, not its rounding. The functions of
+ * integers are those of templates/prelude.cut. */
 #define _GNU_SOURCE /* asprintf, mkdtemp */
 #include "suite.h"
 
@@ -23,7 +23,8 @@ static const char primitives[] =
     "#define float double\n"
     "typedef unsigned u32; typedef long long i64;\n"
     "#define DEV static inline\n"
-    "double exp(double), log(double), tanh(double), sqrt(double), floor(double), fmax(double, double);\n"
+    "double exp(double), log(double), tanh(double), sqrt(double), floor(double), fmax(double, "
+    "double);\n"
     "static double max_f32(double a, double b) { return fmax(a, b); }\n"
     "static double least_f32(double a, double b) { return -fmax(-a, -b); }\n"
     "static double abs_f32(double x) { return x < 0 ? -x : x; }\n"
@@ -43,7 +44,8 @@ static const char primitives[] =
     "static int imax(int a, int b) { return a > b ? a : b; }\n"
     "static int floor_i32(double x) { double w = floor(x); return w >= 0x1p31 ? 2147483647 : "
     "w >= -0x1p31 ? (int)w : x == x ? -2147483647 - 1 : 0; }\n"
-    "struct params { const double *in_t, *in_u; const int *in_ids; i64 in_t_0, in_ids_0; double in_c; "
+    "struct params { const double *in_t, *in_u; const int *in_ids; i64 in_t_0, in_ids_0; double "
+    "in_c; "
     "int in_w; };\n"
     "struct place { int q, k, b, h, nq, nk, nh, q0, q1, k0, k1; double unit, raw; };\n";
 
@@ -137,7 +139,8 @@ static void *compile(char *directory) {
   fclose(to);
   snprintf(command, sizeof command,
            "${FLASHGEN_CC:-cc} -O1 -w -ffp-contract=off -fsanitize=signed-integer-overflow "
-           "-fsanitize-undefined-trap-on-error -shared -fPIC -o %s/texts.so %s -lm", directory, path);
+           "-fsanitize-undefined-trap-on-error -shared -fPIC -o %s/texts.so %s -lm",
+           directory, path);
   ck_assert_msg(system(command) == 0, "%s", command);
   snprintf(path, sizeof path, "%s/texts.so", directory);
   void *library = dlopen(path, RTLD_NOW);
@@ -159,8 +162,19 @@ static void compare(void *library, int i, item *x, uint64_t *state) {
   for (int v = 0; v < x->n; v++) {
     oracle_formula *want = case_read(&x->f, x->node[v], &c);
     for (int j = 0; j < PAIRS; j++) {
-      place at = {case_below(state, c.nq), case_below(state, c.nk), case_below(state, c.b),
-                  case_below(state, c.h), c.nq, c.nk, c.h, 0, 0, 0, 0, 0.5, 0};
+      place at = {case_below(state, c.nq),
+                  case_below(state, c.nk),
+                  case_below(state, c.b),
+                  case_below(state, c.h),
+                  c.nq,
+                  c.nk,
+                  c.h,
+                  0,
+                  0,
+                  0,
+                  0,
+                  0.5,
+                  0};
       at.q0 = at.q, at.q1 = at.q0 + 1 + case_below(state, c.nq - at.q0);
       at.k0 = at.k, at.k1 = at.k0 + 1 + case_below(state, c.nk - at.k0);
       at.raw = case_below(state, 4000) * 1e-3 - 2;

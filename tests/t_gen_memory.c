@@ -2,6 +2,7 @@
  * nothing lost, and what is left still works.
  *
  * Lua collects garbage and tries again when an allocation fails, so all behind it fail too. */
+#include "status.h"
 #include "suite.h"
 
 #include "alloc_watch.h"
@@ -14,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define GOOD(call) ck_assert_msg((call) == FG_OK, "%s", fg_error())
 
 static char *expected; /* the text, when nothing fails */
 

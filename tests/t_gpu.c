@@ -2,6 +2,7 @@
  *
  * Label gpu: skipped where there is none, unless FLASHGEN_REQUIRE names the label. Runs without
  * forks; tests that need a child make it before they touch CUDA. */
+#include "status.h"
 #include "suite.h"
 
 #include "context.h"
@@ -16,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GOOD(call) ck_assert_msg((call) == FG_OK, "%s", fg_error())
 #define CUDA(call) ck_assert_int_eq((call), 0)
 
 enum { N = 96, D = 64, H = 2, SKIP = 77 };

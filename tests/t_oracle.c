@@ -2,6 +2,7 @@
  *
  * The forward is checked by hand and by properties, the backward by central differences of it. */
 #include "oracle.h"
+#include "random.h"
 #include "suite.h"
 
 #include <math.h>
@@ -13,13 +14,8 @@
 /* The same numbers each run: the tolerances below are those of float64, with room. */
 static uint64_t state;
 
-/* Uniform in [-1, 1), by splitmix64. */
-static double next(void) {
-  uint64_t z = state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return (double)((z ^ z >> 31) >> 11) * 0x1p-52 - 1;
-}
+/* Uniform in [-1, 1). */
+static double next(void) { return (double)(fg_random_next(&state) >> 11) * 0x1p-52 - 1; }
 
 static double *fresh(int64_t n) {
   double *x = malloc((size_t)(n ? n : 1) * sizeof *x);

@@ -4,8 +4,10 @@
  * simt is judged by the oracle elsewhere; here two kernels that share little may differ by twice
  * the accuracy of math.md section 6. FLASHGEN_SOAK_SECONDS says for how long (default 6);
  * FLASHGEN_SOAK_SEED begins with a round that an earlier run has named. */
+#include "clock.h"
 #include "launch_case.h"
 #include "oracle.h"
+#include "random.h"
 #include "words.h"
 
 #include <inttypes.h>
@@ -18,12 +20,6 @@
 enum { SECONDS = 6, SHAPES = 2, HOST_REPEATS = 3, REPEATS = 100 };
 
 static int on_host(void) { return !strcmp(kernel_device()->arch, "host"); }
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double seconds(void) {
   const char *text = getenv("FLASHGEN_SOAK_SECONDS");
@@ -39,12 +35,7 @@ static uint64_t first_seed(void) {
 
 static uint64_t state;
 
-static int below(int n) {
-  state += 0x9e3779b97f4a7c15u;
-  uint64_t x = (state ^ state >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return (int)((x >> 33) % (uint64_t)n);
-}
+static int below(int n) { return (int)((fg_random_next(&state) >> 33) % (uint64_t)n); }
 
 #define ONE_OF(list) (list)[below((int)(sizeof(list) / sizeof *(list)))]
 
@@ -233,7 +224,7 @@ static int round_of(fg_gen *gen, uint64_t seed, double end) {
     forward = make_simt(gen, before);
   }
   fg_variant *list = draw_plans(gen, words, &n);
-  for (int i = 0; i < n && now() < end; i++) {
+  for (int i = 0; i < n && clock_now() < end; i++) {
     if (!make_plan(gen, &list[i], &k)) continue;
     for (int s = 0; s < SHAPES; s++, launches++) beside(&k, &simt, backward ? &forward : NULL);
     kernel_free(&k);
@@ -245,12 +236,12 @@ static int round_of(fg_gen *gen, uint64_t seed, double end) {
 }
 
 START_TEST(families_beside_simt) {
-  double end = now() + seconds();
+  double end = clock_now() + seconds();
   uint64_t seed = first_seed();
   int launches = 0, rounds = 0;
   fg_gen *gen;
   GOOD(fg_gen_new(NULL, &gen));
-  for (; now() < end; rounds++) launches += round_of(gen, seed++, end);
+  for (; clock_now() < end; rounds++) launches += round_of(gen, seed++, end);
   fg_gen_free(gen);
   printf("%d specs, %d launches beside simt\n", rounds, launches);
 }
@@ -292,12 +283,12 @@ static void repeat(const kernel *k) {
 }
 
 START_TEST(repeats_are_equal) {
-  double end = now() + seconds() / 2;
+  double end = clock_now() + seconds() / 2;
   uint64_t seed = first_seed();
   char words[256];
   fg_gen *gen;
   GOOD(fg_gen_new(NULL, &gen));
-  for (int turn = 0; now() < end; turn++) {
+  for (int turn = 0; clock_now() < end; turn++) {
     kernel k;
     int n;
     state = seed + (uint64_t)turn;

@@ -1,5 +1,6 @@
 /* verify.c - draws inputs, runs a variant, compares every output with the oracle. */
 #include "verify.h"
+#include "random.h"
 
 #include "oracle.h"
 #include "problem.h"
@@ -26,24 +27,11 @@ typedef struct {
   verify_formula formula;
 } bench;
 
-/* SplitMix64, and a normal number of it. */
-static double uniform(uint64_t *state) {
-  uint64_t x = *state += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return ((double)((x ^ x >> 31) >> 11) + 0.5) * 0x1p-53;
-}
-
-static double normal(uint64_t *state) {
-  double radius = sqrt(-2 * log(uniform(state)));
-  return radius * cos(6.283185307179586 * uniform(state));
-}
-
 static double draw(const bench *b, const char *name, uint64_t *state) {
-  double x = normal(state);
+  double x = fg_random_normal(state);
   if (b->which->style == VERIFY_LARGE && !strcmp(name, "q")) return 40 * x;
   if (b->which->style != VERIFY_ABSENT || strcmp(name, "bias")) return x;
-  double kind = uniform(state);
+  double kind = fg_random_uniform(state);
   return kind < 0.4 ? -INFINITY : kind < 0.5 ? 3000 * x : x;
 }
 

@@ -1,5 +1,6 @@
 /* verify_formula.c - inputs of expressions, and the oracle's reading of them. */
 #include "verify_formula.h"
+#include "random.h"
 
 #include "point_formula.h"
 #include "verify_use.h"
@@ -7,17 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static double uniform(uint64_t *state) {
-  uint64_t x = *state += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return ((double)((x ^ x >> 31) >> 11) + 0.5) * 0x1p-53;
-}
-
-static double normal(uint64_t *state) {
-  return sqrt(-2 * log(uniform(state))) * cos(6.283185307179586 * uniform(state));
-}
 
 /* What indices permit; 0 where they permit nothing. */
 static double within(const verify_use *use, double x) {
@@ -33,10 +23,10 @@ static double draw_number(const verify_formula *f, const fg_problem *problem,
   uint64_t state = which->seed * 7919 + (uint64_t)slot;
   for (int i = 0; i < which->n_numbers; i++)
     if (!strcmp(which->number[i].name, input->name)) return which->number[i].value;
-  if (input->type != FG_TYPE_INT) return (double)(float)(1 + 4 * uniform(&state));
+  if (input->type != FG_TYPE_INT) return (double)(float)(1 + 4 * fg_random_uniform(&state));
   const verify_use use =
       verify_use_of(&f->formula, slot, problem->recipe, &problem->shape, numbers);
-  return within(&use, floor(1 + uniform(&state) * 60));
+  return within(&use, floor(1 + fg_random_uniform(&state) * 60));
 }
 
 static fg_status read_text(const char *text, const verify_formula *f, oracle_formula **out) {
@@ -88,7 +78,8 @@ static int plan_field(const fg_plan *plan, const char *name) {
  * i-th of a tensor: neighbours are on different sides of an edge. */
 static double draw_compared(const verify_use *use, const int tile[2], int64_t i, uint64_t *state) {
   const double low = use->low > 0 ? use->low - 1 : use->low, high = use->high + 1;
-  const double kind = uniform(state), where = uniform(state), edge = tile[uniform(state) < 0.75];
+  const double kind = fg_random_uniform(state), where = fg_random_uniform(state),
+               edge = tile[fg_random_uniform(state) < 0.75];
   if (kind < 0.05) return low;
   if (kind < 0.15) return high;
   const double x = floor(low + where * (high - low + 1));
@@ -107,15 +98,15 @@ static void draw_row(const verify_use *use, bool monotone, const int tile[2], ui
                      int64_t n, uint64_t *state, double *row) {
   const bool index =
       !use->is_compared && !use->is_id && isfinite(use->least) && isfinite(use->most);
-  double run = use->is_compared && uniform(state) < 0.5 ? fmin(use->low - 1, 0) : 0;
+  double run = use->is_compared && fg_random_uniform(state) < 0.5 ? fmin(use->low - 1, 0) : 0;
   for (int64_t i = 0; i < n; i++) {
-    run += uniform(state) < 0.05;
+    run += fg_random_uniform(state) < 0.05;
     if (index)
-      row[i] = floor(use->least + uniform(state) * (use->most - use->least + 1));
+      row[i] = floor(use->least + fg_random_uniform(state) * (use->most - use->least + 1));
     else if (use->is_compared && !use->is_id)
       row[i] = draw_compared(use, tile, (int64_t)(seed % 3) + i, state);
     else
-      row[i] = seed % 3 == 1 && !monotone ? floor(4 * uniform(state)) : run;
+      row[i] = seed % 3 == 1 && !monotone ? floor(4 * fg_random_uniform(state)) : run;
     row[i] = within(use, row[i]);
   }
   if (monotone) qsort(row, (size_t)n, sizeof *row, by_value);
@@ -132,7 +123,7 @@ void verify_formula_draw(const verify_formula *f, const fg_problem *problem,
   const int tile[2] = {plan_field(plan, "block_q"), plan_field(plan, "block_kv")};
   uint64_t state = which->seed * 1000003 + (uint64_t)tensor;
   if (t->elem != FG_ELEM_I32) {
-    for (int64_t i = 0; i < n; i++) values[i] = normal(&state);
+    for (int64_t i = 0; i < n; i++) values[i] = fg_random_normal(&state);
     return;
   }
   int input = 0;

@@ -10,6 +10,7 @@
  * of the processor belong to one compile. Entry points follow with their registers and, in
  * parentheses, those that the recipe expects; the last lines are medians and worst cases by pass.
  */
+#include "bench.h"
 #include "compile_case.h"
 #include "words.h"
 
@@ -19,11 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static void print_one(const compile_one *one) {
   printf("%5.2f s  %s", one->seconds, one->name);
@@ -35,10 +31,6 @@ static void print_one(const compile_one *one) {
   }
   if (one->status == FG_OK && *one->cubin.warning) printf("  WARNING: %s", one->cubin.warning);
   printf("\n");
-}
-
-static double median(int n, const double *sorted) {
-  return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
 static void print_pass(const compile_list *all, int pass, const char *name) {
@@ -53,11 +45,12 @@ static void print_pass(const compile_list *all, int pass, const char *name) {
     expand += one->expand_seconds;
   }
   if (n) {
-    qsort(wall, (size_t)n, sizeof *wall, by_value);
-    qsort(busy, (size_t)n, sizeof *busy, by_value);
+    qsort(wall, (size_t)n, sizeof *wall, bench_by_value);
+    qsort(busy, (size_t)n, sizeof *busy, bench_by_value);
     printf("%s: %d variants, median %.2f s, worst %.2f s; processor %.2f s, %.2f s; expansion "
            "%.1f ms on average\n",
-           name, n, median(n, wall), wall[n - 1], median(n, busy), busy[n - 1], 1e3 * expand / n);
+           name, n, bench_median(wall, n), wall[n - 1], bench_median(busy, n), busy[n - 1],
+           1e3 * expand / n);
   }
   free(wall);
   free(busy);

@@ -5,6 +5,7 @@
  * fg_launch against the bare driver calls of the same recipe, hot fg_select, a kernel from
  * a warm cache to its first launch done, cold compiles. Host clock; medians; the GPU's queue is
  * kept short by a synchronisation every 256 launches, which is outside the timed part. */
+#include "bench.h"
 #include "context.h"
 #include "cuda_launch.h"
 
@@ -14,30 +15,6 @@
 #include <time.h>
 
 enum { ROUNDS = 41, BATCH = 256 };
-
-#define GOOD(call)                                                                                 \
-  do {                                                                                             \
-    if ((call) != FG_OK) {                                                                         \
-      fprintf(stderr, "%s: %s\n", #call, fg_error());                                              \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *list, int n) {
-  qsort(list, (size_t)n, sizeof *list, by_value);
-  return list[n / 2];
-}
 
 /* A small problem: the time is the host's. */
 static const fg_shape shape = FG_INIT(fg_shape, .b = 1, .h = 2, .hk = 2, .nq = 64, .nk = 64);
@@ -127,20 +104,20 @@ static void time_launch(bench *b, const char *pass) {
   bare x;
   prepare_bare(b, &x);
   for (int round = -5; round < ROUNDS; round++) {
-    double start = now();
+    double start = clock_now();
     for (int i = 0; i < BATCH; i++) launch_bare(b, &x);
-    double middle = now();
+    double middle = clock_now();
     GOOD(b->context->device->class->synchronize(b->context->device));
-    double again = now();
+    double again = clock_now();
     for (int i = 0; i < BATCH; i++)
       GOOD(fg_launch(b->kernel, &shape, &b->args, b->workspace, NULL));
-    double end = now();
+    double end = clock_now();
     GOOD(b->context->device->class->synchronize(b->context->device));
     if (round < 0) continue;
     theirs[round] = (middle - start) / BATCH;
     ours[round] = (end - again) / BATCH;
   }
-  double t = median(theirs, ROUNDS), o = median(ours, ROUNDS);
+  double t = bench_median(theirs, ROUNDS), o = bench_median(ours, ROUNDS);
   printf("%-9s launch: fg_launch %.2f us, its %d steps by the driver %.2f us, ratio %.2f\n", pass,
          o * 1e6, b->kernel->source->recipe.n_steps, t * 1e6, o / t);
 }
@@ -150,15 +127,15 @@ static void time_select(const bench *b) {
   double list[ROUNDS];
   for (int round = 0; round < ROUNDS; round++) {
     fg_kernel *kernel;
-    double start = now();
+    double start = clock_now();
     for (int i = 0; i < CALLS; i++) {
       fg_shape s = shape;
       s.nq += i & 7;
       GOOD(fg_select(b->op, &s, NULL, &kernel));
     }
-    list[round] = (now() - start) / CALLS;
+    list[round] = (clock_now() - start) / CALLS;
   }
-  printf("hot fg_select: %.0f ns\n", median(list, ROUNDS) * 1e9);
+  printf("hot fg_select: %.0f ns\n", bench_median(list, ROUNDS) * 1e9);
 }
 
 /* Another context: its own modules, the same cache and CUDA context. */
@@ -169,17 +146,17 @@ static void time_warm(const char *device, const bench *b, const char *pass) {
     fg_context *context;
     fg_kernel *kernel;
     config.device = device;
-    double start = now();
+    double start = clock_now();
     GOOD(fg_open(&config, &context));
     GOOD(fg_select(define(context, pass, "64"), &shape, NULL, &kernel));
     GOOD(fg_launch(kernel, &shape, &b->args, b->workspace, NULL));
     GOOD(context->device->class->synchronize(context->device));
-    list[round] = now() - start;
+    list[round] = clock_now() - start;
     if (!kernel->from_cache) printf("the cache did not have it\n");
     fg_close(context);
   }
   printf("%-9s fg_open, select from a warm cache, first launch done: %.2f ms\n", pass,
-         median(list, ROUNDS) * 1e3);
+         bench_median(list, ROUNDS) * 1e3);
 }
 
 /* New kernels each: the head dims have not been used. */
@@ -192,12 +169,12 @@ static void time_cold(const bench *b, const char *pass) {
   uint64_t before = counts.compiles;
   for (int i = 0; i < DIMS; i++) {
     fg_kernel *kernel;
-    double start = now();
+    double start = clock_now();
     GOOD(fg_select(define(b->context, pass, dims[i]), &shape, NULL, &kernel));
-    list[i] = now() - start;
+    list[i] = clock_now() - start;
   }
   fg_context_counts(b->context, &counts);
-  double m = median(list, DIMS);
+  double m = bench_median(list, DIMS);
   printf("%-9s cold fg_select, %d compiles: median %.3f s, worst %.3f s\n", pass,
          (int)(counts.compiles - before), m, list[DIMS - 1]);
 }

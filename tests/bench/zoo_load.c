@@ -5,6 +5,7 @@
  * Real variants with their recipes and expressions, forward and backward of three masks; what
  * stands for their code is 40 KB of noise each, the size of a cubin. In one process, files in
  * the page cache; the median of 21. */
+#include "bench.h"
 #include "expand.h"
 #include "point_formula.h"
 #include "zoo_make.h"
@@ -17,28 +18,9 @@
 
 enum { VARIANTS = 1000, ROUNDS = 21, CODE = 40000 };
 
-#define GOOD(call)                                                                                 \
-  do {                                                                                             \
-    if ((call) != FG_OK) {                                                                         \
-      fprintf(stderr, "%s: %s\n", #call, fg_error());                                              \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
-
 static const char *const words[] = {"head_dim=64,128,256,192/128,96", "dtype=bf16,f16",
                                     "mask=full,causal,window(1023, 0)", "bias=false,grad",
                                     "pass=forward,backward"};
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e3 + 1e-6 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 /* The block of a variant in the manifest, its code staged. */
 static void stage(fg_zoo_make *make, const fg_variant *variant, const fg_source *source,
@@ -115,14 +97,14 @@ static double time_open(const char *what, const fg_zoo *given) {
   double ms[ROUNDS], first;
   for (int i = 0; i < ROUNDS; i++) {
     fg_zoo_reader *zoo;
-    double start = now();
+    double start = clock_now();
     GOOD(fg_zoo_open_given(given, &zoo));
-    ms[i] = now() - start;
+    ms[i] = 1e3 * (clock_now() - start);
     if (fg_zoo_count(zoo) != VARIANTS) fprintf(stderr, "not all variants\n"), exit(1);
     fg_zoo_free(zoo);
   }
   first = ms[0];
-  qsort(ms, ROUNDS, sizeof *ms, by_value);
+  qsort(ms, ROUNDS, sizeof *ms, bench_by_value);
   printf("%d variants in %s: open in %.2f ms, the first time in %.2f\n", VARIANTS, what,
          ms[ROUNDS / 2], first);
   return first;
