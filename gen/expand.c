@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static fg_gen *self(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
 
@@ -98,25 +99,59 @@ static int lua_recipe(lua_State *L) {
   return 1;
 }
 
-/* Runs layout.lua and expand.lua, the chunks in the first places, and keeps the table that the last
- * one returns. */
+/* gen.has(name): is there a template of that name? */
+static int lua_has(lua_State *L) {
+  const fg_gen *gen = self(L);
+  const char *name = luaL_checkstring(L, 1);
+  char path[1024];
+  if (gen->templates) snprintf(path, sizeof path, "%s/%s", gen->templates, name);
+  lua_pushboolean(L, gen->templates ? !access(path, F_OK)
+                                    : fg_embedded_find(fg_embedded_templates, name) != NULL);
+  return 1;
+}
+
+/* gen.nearest(name, names) -> the one of the list that is nearest in spelling, or nil */
+static int lua_nearest(lua_State *L) {
+  enum { MOST = 200 };
+  const char *names[MOST];
+  const char *name = luaL_checkstring(L, 1);
+  int n = 0;
+  luaL_checkstack(L, MOST, NULL);
+  for (int i = 1; i <= (int)lua_rawlen(L, 2) && n < MOST; i++) {
+    lua_rawgeti(L, 2, i);
+    names[n++] = lua_tostring(L, -1);
+  }
+  lua_pushstring(L, fg_nearest(name, names, n));
+  return 1;
+}
+
+/* gen.refuse(sentence): raises FG_EARGUMENT; what the user asks for is wrong, not a template. */
+static int lua_refuse(lua_State *L) {
+  return fg_lua_raise(L, fg_fail(FG_EARGUMENT, "%s", luaL_checkstring(L, 1)), false);
+}
+
+/* Runs layout.lua, switches.lua and expand.lua, the chunks in the first places, and keeps the table
+ * that the last one returns. */
 static int boot_expand(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"read", lua_read}, {"translate", lua_translate}, {"recipe", lua_recipe}, {NULL, NULL}};
-  fg_gen *gen = lua_touserdata(L, 3);
-  lua_pushvalue(L, 2);
+      {"read", lua_read}, {"translate", lua_translate}, {"recipe", lua_recipe},
+      {"has", lua_has},   {"nearest", lua_nearest},     {"refuse", lua_refuse},
+      {NULL, NULL}};
+  fg_gen *gen = lua_touserdata(L, 4);
+  lua_pushvalue(L, 3);
   luaL_newlibtable(L, functions);
   lua_pushlightuserdata(L, gen);
   luaL_setfuncs(L, functions, 1);
   lua_pushvalue(L, 1);
   lua_call(L, 0, 1);
-  lua_call(L, 2, 1);
+  lua_pushvalue(L, 2);
+  lua_call(L, 3, 1);
   gen->expand = luaL_ref(L, LUA_REGISTRYINDEX);
   return 0;
 }
 
 fg_status fg_gen_new(const char *templates, fg_gen **out) {
-  static const char *const chunks[] = {"layout.lua", "expand.lua"};
+  static const char *const chunks[] = {"layout.lua", "switches.lua", "expand.lua"};
   fg_status status = FG_OK;
   fg_gen *gen = calloc(1, sizeof *gen);
   if (!gen || (templates && *templates && !(gen->templates = strdup(templates)))) {
@@ -125,14 +160,14 @@ fg_status fg_gen_new(const char *templates, fg_gen **out) {
   }
   TRY_OUT(fg_template_state_new(&gen->L));
   lua_pushcfunction(gen->L, boot_expand);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     const fg_embedded *own = fg_embedded_find(fg_embedded_gen, chunks[i]);
     char name[32];
     snprintf(name, sizeof name, "=%s", own->name);
     TRY_OUT(fg_lua_load(gen->L, name, own->text, own->size, FG_EBUG));
   }
   lua_pushlightuserdata(gen->L, gen);
-  TRY_OUT(fg_lua_call(gen->L, 3, 0, FG_EBUG));
+  TRY_OUT(fg_lua_call(gen->L, 4, 0, FG_EBUG));
   *out = gen;
   gen = NULL;
 out:
@@ -280,6 +315,32 @@ fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recip
   if (status != FG_OK) return fg_fail_in(status, "%s", name);
   *recipe = made;
   return FG_OK;
+}
+
+typedef struct {
+  fg_gen *gen;
+  const fg_variant *variant;
+  const char *name;
+  size_t size;
+  char *text;
+} switches_request;
+
+static int ask_switches(lua_State *L) {
+  switches_request *r = lua_touserdata(L, 1);
+  fg_gen_push_function(r->gen, "switches");
+  push_variant(r->gen, r->variant, r->name);
+  lua_call(L, 1, 1);
+  snprintf(r->text, r->size, "%s", lua_tostring(L, -1));
+  return 0;
+}
+
+fg_status fg_gen_switches(fg_gen *gen, const fg_variant *variant, size_t size, char *text) {
+  char name[FG_NAME_MAX];
+  TRY(read_variant(gen, variant));
+  fg_variant_name(variant, sizeof name, name);
+  switches_request r = {gen, variant, name, size, text};
+  fg_status status = fg_lua_run(gen->L, ask_switches, &r, FG_ETEMPLATE);
+  return status == FG_OK ? FG_OK : fg_fail_in(status, "%s", name);
 }
 
 fg_status fg_gen_expand_unskipped(fg_gen *gen, const fg_variant *variant, fg_source **source) {

@@ -37,6 +37,9 @@ typedef struct fg_source {
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source);
 /* The recipe alone, at a fifth of the time: what ranks plans needs no text. */
 fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recipe);
+/* The decisions that are on in a variant, "begin_at_mask, by_columns"; "" where none is, or the
+ * family has none (gen/switches.lua). */
+fg_status fg_gen_switches(fg_gen *gen, const fg_variant *variant, size_t size, char *text);
 /* The same kernel without what is derived of its mask's tiles: it skips none and tests each pair,
  * to compare with. *source = NULL: nothing is derived, the two are one. */
 fg_status fg_gen_expand_unskipped(fg_gen *gen, const fg_variant *variant, fg_source **source);

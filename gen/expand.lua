@@ -2,13 +2,14 @@
 --
 -- job: spec (the point's fields as text or booleans, and d, dv), plan (its fields), arch, machine (the
 -- arch's row of arch.c: number, block_kb, mma, wgmma), family, families (all, in order of preference), name,
--- spec_words, version.
--- gen: what C gives: read(name) -> text; translate(name, text) -> Lua; recipe(description) -> the
--- members of Params, a line each.
-local gen, layout = ... -- layout.lua
+-- spec_words, version, switches (FLASHGEN_SWITCH).
+-- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; recipe(description) -> the
+-- members of Params, a line each; nearest(name, names); refuse(sentence).
+local gen, layout, load_switches = ... -- layout.lua; the chunk of switches.lua
 local expand = {}
 
-local function failf(level, format, ...) error(string.format(format, ...), level + 1) end
+local function failf(level, format, ...) error(string.format(format, ...), level > 0 and level + 1 or 0) end
+local switches = load_switches(gen, failf)
 
 -- In this state string.format takes texts and numbers alone: a nil would become a word of a kernel.
 local format_values = string.format
@@ -46,6 +47,30 @@ end
 
 local function family_of(env, family, pass)
   return run(env, "attention/" .. family .. "_" .. pass .. ".lua")
+end
+
+-- The rows of a family's decisions; nil: it has none.
+local function switches_of(env, family, pass)
+  local file = string.format("attention/%s_%s_switches.lua", family, pass)
+  return gen.has(file) and switches.checked(file, run(env, file)) or nil
+end
+
+-- What FLASHGEN_SWITCH forces: its names are those of any family and pass.
+local function forced_switches(env, job)
+  if job.switches == "" then return {} end
+  local lists = {}
+  for _, name in ipairs(job.families) do
+    for _, pass in ipairs({ "forward", "backward" }) do lists[#lists + 1] = switches_of(env, name, pass) end
+  end
+  return switches.forced(job.switches, lists)
+end
+
+-- Sets env.use for a plan; returns the names of what is on, nil where the family has no decisions.
+local function decide(env, job, plan)
+  local rows = switches_of(env, job.family, job.spec.pass)
+  local use, on = switches.evaluate(rows or {}, forced_switches(env, job), job.spec, plan, env.hooks)
+  env.use = use
+  return rows and on
 end
 
 -- Lists the plans of every family for a spec and arch; refused has the reasons of families that do not
@@ -338,12 +363,21 @@ local function describe(job)
   local env = s.env
   env.hooks = run(env, "attention/hooks.lua")
   local family = family_of(env, job.family, job.spec.pass)
+  local switched_on = decide(env, job, job.plan)
   s.description = family.describe(job.spec, job.plan)
+  s.description.switches = switched_on
   s.description.generation = family.generation -- nil: the first
   s.description.cost = cost_of(env, job)
   s.description.whole = job.formula.whole -- nil: not known
   s.shared = lay_out_steps(s.description)
   return s, family, gen.recipe(s.description)
+end
+
+-- The decisions that are on in a variant, as text.
+function expand.switches(job)
+  local env = environment(job)
+  env.hooks = run(env, "attention/hooks.lua")
+  return table.concat(decide(env, job, job.plan) or {}, ", ")
 end
 
 -- One variant's recipe without its text, which takes five times as long.

@@ -51,7 +51,8 @@ function layout.header(out, job, d, shared)
   comment(out, "")
   comment(out, d.about)
   comment(out, "spec:   " .. job.spec_words)
-  comment(out, "again:  flashgen emit " .. again(job))
+  comment(out, "again:  " .. (job.switches ~= "" and "FLASHGEN_SWITCH=" .. job.switches .. " " or "") .. "flashgen emit " .. again(job))
+  if d.switches then comment(out, "switches: " .. (#d.switches > 0 and table.concat(d.switches, ", ") or "none")) end
   comment(out, "made by flashgen " .. job.version)
   comment(out, "")
   for _, step in ipairs(d.steps) do

@@ -3,6 +3,7 @@
 
 #include "formula_lua.h"
 #include "point_formula.h"
+#include "setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,7 @@ void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch) {
   lua_setfield(L, -2, "machine");
   fg_gen_set_text(L, "arch", arch);
   fg_gen_set_text(L, "version", FG_VERSION);
+  fg_gen_set_text(L, "switches", fg_switches_forced());
   lua_newtable(L);
   const char *const *families = fg_fields[FG_SPEC_FIELDS].choices;
   for (int i = 0; families[i]; i++) {

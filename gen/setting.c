@@ -28,6 +28,10 @@ const fg_setting_row fg_settings[FG_SETTINGS] = {
                              FG_SETTING_NUMBER},
     [FG_SET_PLAN] = {"FLASHGEN_PLAN", "",
                      "globs over plan names: the plans to take where they fit"},
+    [FG_SET_SWITCH] = {"FLASHGEN_SWITCH", "",
+                       "name=0,other=1: decisions of the templates to take otherwise, to measure "
+                       "them; not for build and tune",
+                       FG_SETTING_SWITCHES},
     [FG_SET_WISDOM] = {"FLASHGEN_WISDOM", "",
                        "files of measurements to choose plans by, file:file; none: not even those "
                        "that come with flashgen",
@@ -81,6 +85,21 @@ static bool are_topics(const char *at) {
   return true;
 }
 
+/* name=0,name=1 */
+static bool are_switches(const char *at) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  while (*at) {
+    const size_t n = strspn(at, letters);
+    if (!n || at[n] != '=' || !strchr("01", at[n + 1]) || !at[n + 1]) return false;
+    at += n + 2;
+    if (*at == ',' && at[1])
+      at++;
+    else if (*at)
+      return false;
+  }
+  return true;
+}
+
 const char *fg_setting_fault(fg_setting setting) {
   const fg_setting_row *row = &fg_settings[setting];
   const char *text = fg_setting_text(setting, NULL);
@@ -88,6 +107,8 @@ const char *fg_setting_fault(fg_setting setting) {
   if (row->kind == FG_SETTING_TEXT || row->kind >= FG_SETTING_FILE) return NULL;
   if (row->kind == FG_SETTING_TOPICS)
     return are_topics(text) ? NULL : "words of dispatch,cache,compile";
+  if (row->kind == FG_SETTING_SWITCHES)
+    return are_switches(text) ? NULL : "name=0 or name=1, separated by commas";
   if (row->kind == FG_SETTING_SWITCH)
     return strcmp(text, "0") && strcmp(text, "1") ? "0 or 1" : NULL;
   return strtoll(text, &end, 10) > 0 && !*end ? NULL : "a number above 0";
@@ -162,6 +183,17 @@ void fg_settings_warn(fg_setting skip, void (*warn)(void *context, const char *s
     else
       fprintf(stderr, "flashgen: %s\n", sentence);
   }
+}
+
+const char *fg_switches_forced(void) {
+  return fg_setting_fault(FG_SET_SWITCH) ? "" : fg_setting_text(FG_SET_SWITCH, NULL);
+}
+
+fg_status fg_switches_refuse(const char *what) {
+  if (!*fg_switches_forced()) return FG_OK;
+  return fg_fail(FG_EARGUMENT,
+                 "%s refuses kernels that are made under %s: their names do not show it; unset it",
+                 what, fg_settings[FG_SET_SWITCH].name);
 }
 
 fg_status fg_settings_check(void) {

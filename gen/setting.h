@@ -14,6 +14,7 @@ typedef enum fg_setting {
   FG_SET_COMPILE_SECONDS,
   FG_SET_TUNE_SECONDS,
   FG_SET_PLAN,
+  FG_SET_SWITCH,
   FG_SET_WISDOM,
   FG_SET_JIT,
   FG_SET_VERBOSE,
@@ -34,9 +35,10 @@ typedef enum fg_setting_kind {
   FG_SETTING_TEXT,
   FG_SETTING_NUMBER,
   FG_SETTING_SWITCH,
-  FG_SETTING_TOPICS, /* words of FG_SETTING_TOPIC_NAMES, separated by commas */
-  FG_SETTING_FILE,   /* a name without a slash is the loader's to find */
-  FG_SETTING_FILES,  /* file:file, or "none" */
+  FG_SETTING_SWITCHES, /* name=0,name=1 */
+  FG_SETTING_TOPICS,   /* words of FG_SETTING_TOPIC_NAMES, separated by commas */
+  FG_SETTING_FILE,     /* a name without a slash is the loader's to find */
+  FG_SETTING_FILES,    /* file:file, or "none" */
   FG_SETTING_DIRECTORY,
   FG_SETTING_DIRECTORIES, /* dir:dir */
   FG_SETTING_PROGRAM      /* a name without a slash is looked for in PATH */
@@ -65,6 +67,13 @@ bool fg_setting_absent(fg_setting setting, size_t size, char *why);
  * or FG_SETTINGS. */
 void fg_settings_warn(fg_setting skip, void (*warn)(void *context, const char *sentence),
                       void *context);
+
+/* What FLASHGEN_SWITCH says, "" where it is not set or not good. Kernels made under it go by the
+ * names of others: what keeps kernels or measurements by name refuses to. */
+const char *fg_switches_forced(void);
+
+/* FG_EARGUMENT naming what is refused while FLASHGEN_SWITCH is set: "build". */
+fg_status fg_switches_refuse(const char *what);
 
 /* FG_EARGUMENT naming the first variable whose value is not good. */
 fg_status fg_settings_check(void);

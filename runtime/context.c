@@ -76,6 +76,14 @@ static fg_status open_zoos(fg_context *c, const fg_config *config) {
   return FG_OK;
 }
 
+/* Their kernels are made without what FLASHGEN_SWITCH forces, under the same names. */
+static void leave_zoos(fg_context *c) {
+  if (!*fg_switches_forced() || !c->n_zoos) return;
+  fg_context_warn(c, "%s is set: zoos, whose kernels are made without it, are not used",
+                  fg_settings[FG_SET_SWITCH].name);
+  while (c->n_zoos) fg_zoo_free(c->zoo[--c->n_zoos]);
+}
+
 static const char *arch_of(const fg_zoo_item *item) {
   const char *dot = strrchr(item->name, '.');
   return dot ? dot + 1 : "";
@@ -113,6 +121,7 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
   c->zoos_alone = config->jit < 0;
   c->jit = config->jit ? config->jit > 0 : fg_setting_number(FG_SET_JIT) != 0;
   TRY(open_zoos(c, config));
+  leave_zoos(c);
   TRY(fg_context_wisdom(c, config->n_wisdom, config->wisdom));
   TRY(fg_device_open(config->device, &c->device));
   if (*c->device->no_gpu)

@@ -30,6 +30,7 @@ fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key
     if (*expression) TRY(add_text(key, "expression", expression));
   }
   TRY(add_text(key, "arch", c->device->arch));
+  if (*fg_switches_forced()) TRY(add_text(key, "switches", fg_switches_forced()));
   return add_text(key, "templates", c->digest);
 }
 

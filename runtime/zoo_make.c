@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* asprintf */
 #include "zoo_make.h"
 
+#include "setting.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -105,6 +107,7 @@ static fg_status open_make(fg_zoo_make *m, const char *dir, const volatile int *
 
 fg_status fg_zoo_make_open(const char *dir, const volatile int *stop, size_t size, char *note,
                            fg_zoo_make **make) {
+  TRY(fg_switches_refuse("build"));
   fg_zoo_make *m = calloc(1, sizeof *m);
   if (!m) return fg_fail(FG_EMEMORY, "no memory for a zoo");
   m->fd = m->journal = -1;

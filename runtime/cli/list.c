@@ -22,6 +22,29 @@ static void print_spec(FILE *to, const fg_point *point) {
   }
 }
 
+/* The decisions that are on in the variant, where its family has any. */
+static fg_status print_switches(fg_gen *gen, const fg_variant *variant) {
+  char text[1024];
+  TRY(fg_gen_switches(gen, variant, sizeof text, text));
+  if (*text) printf("  switches: %s", text);
+  return FG_OK;
+}
+
+static fg_status print_names(const cli *c, const cli_variants *v) {
+  for (int i = 0; i < v->n; i++) {
+    char name[FG_NAME_MAX];
+    fg_variant_name(&v->variant[i], sizeof name, name);
+    printf("%s", name);
+    if (c->verbose) {
+      printf("  ");
+      print_spec(stdout, &v->variant[i].point);
+      TRY(print_switches(v->gen, &v->variant[i]));
+    }
+    printf("\n");
+  }
+  return FG_OK;
+}
+
 static void print_json(const cli_variants *v) {
   printf("{\"schema\": 1, \"variants\": [");
   for (int i = 0; i < v->n; i++) {
@@ -55,18 +78,9 @@ static int run(cli *c) {
   if (c->json) {
     print_json(&v);
   } else {
-    for (int i = 0; i < v.n; i++) {
-      char name[FG_NAME_MAX];
-      fg_variant_name(&v.variant[i], sizeof name, name);
-      printf("%s", name);
-      if (c->verbose) {
-        printf("  ");
-        print_spec(stdout, &v.variant[i].point);
-      }
-      printf("\n");
-    }
+    status = print_names(c, &v);
     cli_flush();
-    if (v.grid && !c->quiet)
+    if (status == FG_OK && v.grid && !c->quiet)
       fprintf(stderr,
               "%d variant%s of %d spec%s: %" PRId64 " combination%s, %" PRId64
               " rejected by when, %" PRId64 " equal to another\n",
@@ -74,7 +88,7 @@ static int run(cli *c) {
               cli_s(v.grid->combinations), v.grid->rejected, v.grid->merged);
   }
   cli_variants_free(&v);
-  return CLI_OK;
+  return status == FG_OK ? CLI_OK : cli_fail(status);
 }
 
 const cli_command cli_list = {

@@ -311,6 +311,7 @@ static fg_status start(job *j) {
   tune *t = &j->t;
   t->start = tune_now();
   t->began = (int64_t)time(NULL);
+  TRY(fg_switches_refuse("tune"));
   if (t->c->budget > 0) t->deadline = t->start + (double)t->c->budget;
   if (!t->c->shapes) return fg_fail(FG_EARGUMENT, "tune needs --shapes FILE.lua");
   TRY(find_file(t));
