@@ -102,7 +102,7 @@ static int count(const char *text, char c) {
   } while (0)
 
 static void look_at_lines(const char *name, const fg_source *source) {
-  int number = 0, braces = 0, parens = 0, blank = 1;
+  int number = 0, braces = 0, parens = 0, blank = 1, macro = 0; /* macro: 2 in one */
   bool host = strstr(name, ".host") != NULL;
   char code[512];
   for (const char *at = source->text, *end; *at; at = end + 1) {
@@ -124,8 +124,10 @@ static void look_at_lines(const char *name, const fg_source *source) {
     EXPECT(!head || !whole || strchr(code, '{'), "no braces");
     int close = code[lead] == '}';
     if (n && !parens && code[lead] && code[lead] != '#' && code[lead] != ':')
-      EXPECT((int)lead == 2 * (braces - close) || (int)lead == 2 * (braces - close) + 4,
+      EXPECT((int)lead == 2 * (braces - close) + macro ||
+                 (int)lead == 2 * (braces - close) + macro + 4,
              "indentation");
+    macro = n && at[n - 1] == '\\' ? 2 : 0;
     braces += count(code, '{') - count(code, '}');
     parens += count(code, '(') - count(code, ')');
     EXPECT(braces >= 0 && parens >= 0, "unbalanced");

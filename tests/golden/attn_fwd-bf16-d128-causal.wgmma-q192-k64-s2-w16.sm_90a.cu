@@ -3,6 +3,7 @@
 // O = softmax(score(scale Q K^T)) V, and lse of each row.
 // spec:   head_dim=128 mask=causal
 // again:  flashgen emit attn_fwd-bf16-d128-causal.wgmma-q192-k64-s2-w16.sm_90a
+// switches: turns, two_sums_a_row, claims, sections_of_heads
 // made by flashgen 0.1.0
 //
 // launch: attn_fwd, grid cdiv(nq, 192) * h * b x 1 x 1, 512 threads, 165168 shared bytes, 1 a
@@ -517,9 +518,11 @@ DEV int claim(u64 *word, int all) {
 // 16 columns of O to the slot of Q: chunk of 8 in the block of 64.
 #define PUT(block, chunk, lane_of_put, o0, o1, o2, o3, o4, o5, o6, o7) \
   { \
-    const u32 v[4] = {pack_bf16(o0 * inverse0, o1 * inverse0), \
-        pack_bf16(o2 * inverse1, o3 * inverse1), pack_bf16(o4 * inverse0, o5 * inverse0), \
-        pack_bf16(o6 * inverse1, o7 * inverse1)}; \
+    u32 v[4]; \
+    v[0] = pack_bf16(o0 * inverse0, o1 * inverse0); \
+    v[1] = pack_bf16(o2 * inverse1, o3 * inverse1); \
+    v[2] = pack_bf16(o4 * inverse0, o5 * inverse0); \
+    v[3] = pack_bf16(o6 * inverse1, o7 * inverse1); \
     stmatrix_x4(o_row + block + (u32)(((chunk + lane_of_put / 16) ^ lane_of_put % 8) * 16), v); \
   }
 
@@ -542,8 +545,10 @@ typedef struct Params {
   float scale;
 } Params;
 
-enum { Q_FULL = 0, Q_EMPTY = 6, O_FULL = 12, K_FULL = 18, K_EMPTY = 20, V_FULL = 22, V_EMPTY = 24,
-    JOB_FULL = 26, JOB_EMPTY = 28, CLAIM = 30 }; // the first barriers of each kind
+enum { // the first barrier of each kind
+  Q_FULL = 0, Q_EMPTY = 6, O_FULL = 12, K_FULL = 18, K_EMPTY = 20, V_FULL = 22,
+  V_EMPTY = 24, JOB_FULL = 26, JOB_EMPTY = 28, CLAIM = 30,
+};
 
 extern "C" __global__ void __launch_bounds__(512, 1)
 attn_fwd(const __grid_constant__ Params p) {
