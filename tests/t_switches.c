@@ -283,17 +283,32 @@ END_TEST
 
 /* ---- each of them, off ---- */
 
+#define WGMMA "family=wgmma head_dim=64 block_q=192 block_kv=128 "
+
 /* A kernel that has the switch on. */
 static const struct decision {
   const char *name, *words;
 } decisions[] = {
-    {"begin_at_mask", "mask=window(70,0) head_dim=64 block_q=64 block_kv=64 stages=2"},
+    {"begin_at_mask", "family=mma mask=window(70,0) head_dim=64 block_q=64 block_kv=64 stages=2"},
+    {"turns", WGMMA "mask=causal"},
+    {"first_tile_in_turn", WGMMA "mask=full"},
+    {"turn_ends_behind_output", WGMMA "score=softcap(30.0)"},
+    {"separate_whole_tiles", "family=wgmma head_dim=64 block_q=128 block_kv=128 mask=causal"},
+    {"whole_tiles_by_range", WGMMA "mask=window(70,0)"},
+    {"first_tile_in_halves", WGMMA "mask=causal"},
+    {"wait_before_weights", "family=wgmma head_dim=64 mask=causal score=softcap(30.0)"},
+    {"two_sums_a_row", WGMMA "mask=full"},
+    {"scale_stays_in_register", WGMMA "mask=causal score=alibi"},
+    {"number_stays_in_register", "family=wgmma head_dim=64 score=s+t[0] inputs.t=f32[1]"},
+    {"lane_of_output_shuffled", "family=wgmma head_dim=64 score=alibi parts=16"},
+    {"claims", WGMMA "mask=causal"},
+    {"sections_of_heads", WGMMA "mask=causal"},
 };
 enum { DECISIONS = sizeof decisions / sizeof *decisions };
 
 static void read_first(const char *words, const char *name, char *text, size_t size) {
   char on[128];
-  kernels made = kernels_first("%s family=mma", words);
+  kernels made = kernels_first("%s", words);
   kernel_verify(
       &made.list[0],
       &(verify_case){
@@ -302,7 +317,9 @@ static void read_first(const char *words, const char *name, char *text, size_t s
   const char *line = strstr(made.list[0].source->text, "\n// switches: ");
   ck_assert_ptr_nonnull(line);
   snprintf(on, sizeof on, "%s", name);
-  snprintf(text, size, "%.*s", (int)strcspn(line + 1, "\n"), line + 1);
+  const char *end = strstr(line, "\n// made by ");
+  ck_assert_ptr_nonnull(end);
+  snprintf(text, size, "%.*s", (int)(end - line), line);
   kernels_free(&made);
 }
 
