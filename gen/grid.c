@@ -49,7 +49,7 @@ static void check_values(fg_report *errors, const char *where, const fg_field *f
   int value;
   if (field->plan && texts->n > FG_LIMIT_MAX)
     fg_report_add(errors, "%s%s: more than %d values", where, field->name, FG_LIMIT_MAX);
-  for (int i = 0; i < texts->n && field->kind != FG_FORMULA && field->kind != FG_NAMED; i++)
+  for (int i = 0; i < texts->n && !field->type->is_expression; i++)
     if (fg_field_read(field, texts->text[i], &scratch, &value) != FG_OK)
       fg_report_add(errors, "%s%s", where, fg_error());
 }
@@ -121,7 +121,7 @@ static fg_status keep_point(builder *b, const source *s, const fg_point *point) 
 }
 
 static int choices(const source *s, int field) {
-  if (fg_fields[field].kind == FG_NAMED) return 1;
+  if (fg_fields[field].type->is_list) return 1;
   return s->field[field]->n ? s->field[field]->n : 1;
 }
 
@@ -145,7 +145,7 @@ static fg_status add_point(builder *b, source *s, const int *index) {
   fg_point point = {0};
   bool keep = true;
   for (int i = 0; i < FG_SPEC_FIELDS; i++)
-    if (fg_fields[i].kind != FG_FORMULA && fg_fields[i].kind != FG_NAMED)
+    if (!fg_fields[i].type->is_expression)
       TRY(fg_field_read(&fg_fields[i], choice(s, i, index[i]), &point, NULL));
   TRY(fg_grid_formulas_set(&s->formulas, choice(s, FG_FIELD_MASK, index[FG_FIELD_MASK]),
                            choice(s, FG_FIELD_SCORE, index[FG_FIELD_SCORE]), &point));

@@ -22,7 +22,7 @@ void fg_gen_set_number(lua_State *L, const char *key, int value) {
 /* Pushes the field's text; only an expression may be long. */
 static void push_text(lua_State *L, const fg_field *field, const fg_point *point) {
   char text[64];
-  if (field->kind == FG_FORMULA || field->kind == FG_NAMED)
+  if (field->type->is_expression)
     lua_pushstring(L, fg_field_text(field, point));
   else
     lua_pushlstring(L, text, (size_t)fg_field_print(field, point, sizeof text, text));

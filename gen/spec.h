@@ -7,9 +7,7 @@
 #define FG_SPEC_H
 
 #include "elem.h"
-#include "error.h"
-
-#include <stdbool.h>
+#include "field_type.h"
 
 enum { FG_BIAS_OFF, FG_BIAS_ON, FG_BIAS_GRAD };
 enum { FG_PASS_FORWARD, FG_PASS_BACKWARD };
@@ -25,26 +23,18 @@ typedef struct fg_point {
   const char *mask, *score, *inputs;
 } fg_point;
 
-typedef enum fg_kind {
-  FG_CHOICE,   /* one of `choices`: an index */
-  FG_HEAD_DIM, /* "128" or "192/128": d and dv, two ints */
-  FG_DIMS,     /* "h,q,k" or "[h,q,k]": a set of axes */
-  FG_FORMULA,  /* a mask, a score: an expression */
-  FG_NAMED,    /* "name=value" each: inputs, definitions; no axis of the grid */
-  FG_PLAN_INT  /* a plan field: a positive integer */
-} fg_kind;
-
 /* One row of the table of fields. A spec field's list is an axis of the grid; a plan field's list
  * is a set that restricts the candidates. */
 typedef struct fg_field {
   const char *name;
-  fg_kind kind;
+  const fg_field_type *type;
   bool plan;
   size_t text;                /* offset of its text in fg_spec */
   size_t value;               /* offset of its first int in fg_point; plan fields: unused */
   const char *fallback;       /* the default's text; NULL = must be given */
   const char *const *choices; /* NULL-terminated */
   const char *const *tags;    /* what each choice adds to a variant's name */
+  size_t with; /* offset of the choice in fg_point that is not its first one where this counts */
   const char *help;
 } fg_field;
 
@@ -68,6 +58,9 @@ const char *fg_field_nearest(const char *name);
 /* Reads one text into the field's place in *point (spec fields) or *plan_value. FG_ESPEC with the
  * text and what is allowed. An expression may use no input here. */
 fg_status fg_field_read(const fg_field *field, const char *text, fg_point *point, int *plan_value);
+
+/* Its place in a point. */
+void *fg_field_place(const fg_field *field, fg_point *point);
 
 /* Prints the field's value in its canonical text form; returns the length. */
 int fg_field_print(const fg_field *field, const fg_point *point, size_t size, char *text);

@@ -104,7 +104,7 @@ static void read_named(lua_State *L, const char *where, const fg_field *field, f
 /* One field of one table: its value, or a list of values, is on top of the stack. */
 static void read_field(lua_State *L, const char *where, const fg_field *field, fg_table *t) {
   fg_texts *texts = &t->field[field - fg_fields];
-  if (field->kind == FG_NAMED && lua_istable(L, -1)) {
+  if (field->type->is_list && lua_istable(L, -1)) {
     read_named(L, where, field, t);
   } else if (lua_istable(L, -1)) {
     read_list(L, where, field, t);
@@ -251,7 +251,7 @@ fg_table *fg_spec_file_table(const fg_spec_file *f, int i) { return &f->table[i]
 static void push_field(lua_State *L, const fg_field *field, const fg_point *point) {
   char text[1024];
   fg_field_print(field, point, sizeof text, text);
-  if (field->kind == FG_HEAD_DIM) {
+  if (field->type == &fg_type_widths) {
     lua_pushinteger(L, point->d);
     lua_setfield(L, -2, "head_dim");
     lua_pushinteger(L, point->dv);

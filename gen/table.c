@@ -72,7 +72,7 @@ fg_status fg_texts_add(fg_texts *texts, const char *text, size_t n) {
 }
 
 fg_status fg_texts_split(const fg_field *field, const char *value, fg_texts *texts) {
-  bool one = field->kind == FG_DIMS && value[strspn(value, " ")] != '[';
+  bool one = field->type == &fg_type_axes && value[strspn(value, " ")] != '[';
   int depth = 0;
   const char *start = value, *at = value;
   for (; *at; at++) {
@@ -102,7 +102,7 @@ static const fg_field *find_named(const char *name, const char *dot) {
   char before[96];
   snprintf(before, sizeof before, "%.*s", (int)(dot - name), name);
   const fg_field *field = fg_field_find(before);
-  return field && field->kind == FG_NAMED ? field : NULL;
+  return field && field->type->is_list ? field : NULL;
 }
 
 void fg_table_read_words(fg_table *table, int n_words, const char *const *words) {

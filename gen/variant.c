@@ -57,10 +57,10 @@ static bool point_is_good(const fg_point *point) {
   fg_point again = {0};
   char text[64];
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
-    if (fg_fields[i].kind == FG_HEAD_DIM &&
+    if (fg_fields[i].type == &fg_type_widths &&
         (point->d > FG_HEAD_DIM_MAX || point->dv > FG_HEAD_DIM_MAX))
       return false;
-    if (fg_fields[i].kind == FG_FORMULA || fg_fields[i].kind == FG_NAMED) continue;
+    if (fg_fields[i].type->is_expression) continue;
     fg_field_print(&fg_fields[i], point, sizeof text, text);
     if (fg_field_read(&fg_fields[i], text, &again, NULL) != FG_OK) return false;
   }
@@ -97,7 +97,7 @@ fg_status fg_variant_parse(const char *name, fg_variant *variant) {
 
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan) {
   for (int i = 0; i < FG_PLAN_FIELDS; i++) {
-    const bool one = !plan->value[i] && fg_fields[FG_SPEC_FIELDS + i].kind == FG_PLAN_INT;
+    const bool one = !plan->value[i] && fg_fields[FG_SPEC_FIELDS + i].type == &fg_type_number;
     bool allowed = limits->n[i] == 0;
     for (int j = 0; j < limits->n[i]; j++)
       allowed |= limits->value[i][j] == plan->value[i] || (one && limits->value[i][j] == 1);

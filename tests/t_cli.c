@@ -88,10 +88,10 @@ START_TEST(values_of_fields) {
   const char *help = program_gives(0, "list --help").out;
   for (int i = 0; i < FG_FIELDS; i++) {
     char list[256] = ":";
-    for (int v = 0; fg_fields[i].kind == FG_CHOICE && fg_fields[i].choices[v]; v++)
+    for (int v = 0; fg_fields[i].type == &fg_type_choice && fg_fields[i].choices[v]; v++)
       snprintf(list + strlen(list), sizeof list - strlen(list), "%s %s", v ? "," : "",
                fg_fields[i].choices[v]);
-    if (fg_fields[i].kind == FG_CHOICE) program_says(help, list);
+    if (fg_fields[i].type == &fg_type_choice) program_says(help, list);
   }
 }
 END_TEST

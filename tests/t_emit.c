@@ -234,7 +234,7 @@ END_TEST
 START_TEST(every_choice_has_its_hook) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
-    for (int c = 0; field->kind == FG_CHOICE && field->choices[c]; c++) {
+    for (int c = 0; field->type == &fg_type_choice && field->choices[c]; c++) {
       char word[64];
       const char *words[] = {word, "head_dim=64", "pass=forward,backward", "bias=grad"};
       int n = !strcmp(field->name, "pass") || !strcmp(field->name, "bias") ? 2 : 4;

@@ -36,7 +36,7 @@ static void refuses(const char *name, const char *text, const char *why) {
 START_TEST(choices_read_and_print) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
-    for (int c = 0; field->kind == FG_CHOICE && field->choices[c]; c++)
+    for (int c = 0; field->type == &fg_type_choice && field->choices[c]; c++)
       accepts(field->name, field->choices[c], field->choices[c]);
     if (field->fallback) accepts(field->name, field->fallback, field->fallback);
   }

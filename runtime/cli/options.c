@@ -69,7 +69,7 @@ static int takes(const cli_command *command, const option *o) {
 /* "  pass         the result, or ...: forward, backward" */
 static void help_field(FILE *to, const fg_field *field) {
   fprintf(to, "  %-13s %s%s", field->name, field->help, field->plan ? " (restricts plans)" : "");
-  for (int i = 0; field->kind == FG_CHOICE && field->choices[i]; i++)
+  for (int i = 0; field->type == &fg_type_choice && field->choices[i]; i++)
     fprintf(to, "%s%s", i ? ", " : ": ", field->choices[i]);
   fprintf(to, "\n");
 }

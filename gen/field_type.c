@@ -1,0 +1,203 @@
+/* field_type.c - choices, head dims, sets of axes, numbers of plans: reading, printing, naming. */
+#include "spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char axes[] = "bhqk"; /* bit i of a set of axes is axes[i] */
+
+/* A decimal integer that is the whole text. */
+static bool whole_int(const char *text, size_t length, int *value) {
+  if (length == 0 || length > 9) return false;
+  int v = 0;
+  for (size_t i = 0; i < length; i++) {
+    if (text[i] < '0' || text[i] > '9') return false;
+    v = 10 * v + (text[i] - '0');
+  }
+  *value = v;
+  return length == 1 || text[0] != '0';
+}
+
+/* ---- one of a list ---- */
+
+static bool read_choice(const fg_field *field, const char *text, void *value) {
+  for (int i = 0; field->choices[i]; i++) {
+    if (strcmp(field->choices[i], text)) continue;
+    *(int *)value = i;
+    return true;
+  }
+  return false;
+}
+
+static int print_choice(const fg_field *field, const void *value, size_t size, char *text) {
+  return snprintf(text, size, "%s", field->choices[*(const int *)value]);
+}
+
+static int allow_choice(const fg_field *field, size_t size, char *text) {
+  int n = 0;
+  for (int i = 0; field->choices[i]; i++)
+    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "", field->choices[i]);
+  return n;
+}
+
+static int tag_choice(const fg_field *field, const void *value, bool before, size_t size,
+                      char *name) {
+  (void)before;
+  return snprintf(name, size, "%s", field->tags[*(const int *)value]);
+}
+
+/* The longest tag that `name` begins with. */
+static const char *untag_choice(const fg_field *field, const char *name, void *value) {
+  size_t longest = 0;
+  bool found = false;
+  for (int i = 0; field->tags[i]; i++) {
+    size_t n = strlen(field->tags[i]);
+    if (strncmp(name, field->tags[i], n) || (found && n <= longest)) continue;
+    *(int *)value = i, longest = n, found = true;
+  }
+  return found ? name + longest : NULL;
+}
+
+const fg_field_type fg_type_choice = {.read = read_choice,
+                                      .print = print_choice,
+                                      .allowed = allow_choice,
+                                      .tag = tag_choice,
+                                      .untag = untag_choice};
+
+/* ---- head dims ---- */
+
+static bool good_dim(int d) {
+  return d >= FG_HEAD_DIM_STEP && d <= FG_HEAD_DIM_MAX && d % FG_HEAD_DIM_STEP == 0;
+}
+
+static bool read_widths(const fg_field *field, const char *text, void *value) {
+  const char *slash = strchr(text, '/');
+  size_t first = slash ? (size_t)(slash - text) : strlen(text);
+  int *dims = value;
+  (void)field;
+  if (!whole_int(text, first, &dims[0])) return false;
+  dims[1] = dims[0];
+  if (slash && !whole_int(slash + 1, strlen(slash + 1), &dims[1])) return false;
+  return good_dim(dims[0]) && good_dim(dims[1]);
+}
+
+static int print_widths(const fg_field *field, const void *value, size_t size, char *text) {
+  const int *dims = value;
+  (void)field;
+  if (dims[0] == dims[1]) return snprintf(text, size, "%d", dims[0]);
+  return snprintf(text, size, "%d/%d", dims[0], dims[1]);
+}
+
+static int allow_widths(const fg_field *field, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "d or d/dv, multiples of %d from %d to %d (128 or 192/128)",
+                  FG_HEAD_DIM_STEP, FG_HEAD_DIM_STEP, FG_HEAD_DIM_MAX);
+}
+
+static int tag_widths(const fg_field *field, const void *value, bool before, size_t size,
+                      char *name) {
+  const int *dims = value;
+  (void)field, (void)before;
+  if (dims[0] == dims[1]) return snprintf(name, size, "-d%d", dims[0]);
+  return snprintf(name, size, "-d%dv%d", dims[0], dims[1]);
+}
+
+/* Its numbers are not bounded by this grammar: fg_variant_parse does. */
+static const char *untag_widths(const fg_field *field, const char *name, void *value) {
+  int *dims = value;
+  char *end;
+  (void)field;
+  if (strncmp(name, "-d", 2) || name[2] < '1' || name[2] > '9') return NULL;
+  dims[0] = dims[1] = (int)strtol(name + 2, &end, 10);
+  if (*end == 'v' && end[1] >= '1' && end[1] <= '9') dims[1] = (int)strtol(end + 1, &end, 10);
+  return end;
+}
+
+const fg_field_type fg_type_widths = {.read = read_widths,
+                                      .print = print_widths,
+                                      .allowed = allow_widths,
+                                      .tag = tag_widths,
+                                      .untag = untag_widths};
+
+/* ---- sets of axes ---- */
+
+/* "h,q,k" or "[h,q,k]", in any order, each axis once; "[]" is one number for all. */
+static bool read_axes(const fg_field *field, const char *text, void *value) {
+  size_t n = strlen(text);
+  bool bracketed = n >= 2 && text[0] == '[' && text[n - 1] == ']';
+  const char *at = text + bracketed, *end = text + n - bracketed;
+  int *set = value;
+  (void)field;
+  *set = 0;
+  if (at == end) return bracketed;
+  for (;; at++) {
+    while (at < end && *at == ' ') at++;
+    const char *axis = at < end && *at ? strchr(axes, *at) : NULL;
+    if (!axis || *set >> (axis - axes) & 1) return false;
+    *set |= 1 << (axis - axes);
+    for (at++; at < end && *at == ' ';) at++;
+    if (at == end) return true;
+    if (*at != ',') return false;
+  }
+}
+
+static int print_axes(const fg_field *field, const void *value, size_t size, char *text) {
+  const int set = *(const int *)value;
+  int n = 0;
+  (void)field;
+  if (set == 0) return snprintf(text, size, "[]");
+  for (int i = 0; i < 4; i++)
+    if (set >> i & 1) n += snprintf(text + n, size - (size_t)n, n ? ",%c" : "%c", axes[i]);
+  return n;
+}
+
+static int allow_axes(const fg_field *field, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "a list of the axes b, h, q, k, each once (h,q,k)");
+}
+
+static int tag_axes(const fg_field *field, const void *value, bool before, size_t size,
+                    char *name) {
+  const int set = *(const int *)value;
+  (void)field, (void)before;
+  return snprintf(name, size, "_%s%s%s%s%s", set & 1 ? "b" : "", set & 2 ? "h" : "",
+                  set & 4 ? "q" : "", set & 8 ? "k" : "", set ? "" : "1");
+}
+
+static const char *untag_axes(const fg_field *field, const char *name, void *value) {
+  int *set = value;
+  (void)field;
+  if (*name++ != '_') return NULL;
+  *set = 0;
+  if (*name == '1') return name + 1;
+  for (int i = 0; i < 4; i++)
+    if (*name == axes[i]) *set |= 1 << i, name++;
+  return *set ? name : NULL;
+}
+
+const fg_field_type fg_type_axes = {.read = read_axes,
+                                    .print = print_axes,
+                                    .allowed = allow_axes,
+                                    .tag = tag_axes,
+                                    .untag = untag_axes};
+
+/* ---- numbers of a plan ---- */
+
+static bool read_number(const fg_field *field, const char *text, void *value) {
+  (void)field;
+  return whole_int(text, strlen(text), value) && *(int *)value > 0;
+}
+
+static int print_number(const fg_field *field, const void *value, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "%d", *(const int *)value);
+}
+
+static int allow_number(const fg_field *field, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "a positive integer");
+}
+
+const fg_field_type fg_type_number = {
+    .read = read_number, .print = print_number, .allowed = allow_number};
