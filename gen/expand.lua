@@ -345,18 +345,6 @@ local function assemble(s, job, body, params)
   return out
 end
 
--- What the cost model is to make of the plan's work, as it was fitted to GPUs: the host device is none.
-local function cost_of(env, job)
-  if job.arch == "host" then return nil end
-  local terms = run(env, "attention/cost.lua")[job.family .. "_" .. job.spec.pass]
-  if not terms then return nil end
-  local width = math.max(job.spec.d, job.spec.dv)
-  local scales = terms.plans[job.name:match("%.([^.]+)%.")] or {}
-  local scale = scales[width <= 64 and 1 or width <= 128 and 2 or 3] or 0
-  if scale == 0 then scale = terms.scale end -- not measured
-  return { scale = scale, block = terms.block, tail = terms.tail, hide = terms.hide }
-end
-
 -- The start of one variant: its session, its family, the members of Params. The recipe is complete.
 local function describe(job)
   local s = session(job)
@@ -367,7 +355,6 @@ local function describe(job)
   s.description = family.describe(job.spec, job.plan)
   s.description.switches = switched_on
   s.description.generation = family.generation -- nil: the first
-  s.description.cost = cost_of(env, job)
   s.description.whole = job.formula.whole -- nil: not known
   s.shared = lay_out_steps(s.description)
   return s, family, gen.recipe(s.description)

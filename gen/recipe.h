@@ -144,20 +144,10 @@ enum {
   FG_CLUSTER_MAX = 8
 };
 
-/* What the cost model makes of the steps' work (runtime/cost.c), in thousandths but for `block`. */
-typedef struct fg_cost_terms {
-  int scale; /* of the plan, to others of its spec */
-  int block; /* added to the work of a block */
-  int tail;  /* share of a last wave that is not full which is waited for */
-  int hide;  /* warps in which a multiprocessor loses half its speed */
-} fg_cost_terms;
-extern const fg_cost_terms fg_cost_plain;
-
 typedef struct fg_recipe {
   int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
   int d, dv, params_bytes;
   int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
-  fg_cost_terms cost;
   int generation; /* of the family, from 1: raised when its speed changes; wisdom.h */
   fg_expr whole;  /* not negative where the mask hides nothing; n = 0: not known */
   fg_recipe_tensor tensor[FG_TENSOR_MAX];
@@ -208,7 +198,6 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *   head_dim 64 128                               of q and k, of v
  *   align 16                                      of q k v o and their gradients, in bytes
  *   generation 2                                  of the family; without the line 1
- *   cost scale 1000 block 0 tail 0 hide 1000      without the line these
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
  *   input 0 slope in f32 [h]                      a declared input, or its gradient (out)
  *   number 1 width int
@@ -220,8 +209,9 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
 enum { FG_RECIPE_TEXT = 16384 };
 int fg_recipe_print(const fg_recipe *recipe, size_t size, char *text);
 
-/* The recipe that fg_recipe_print wrote as this text, its parameters too. FG_EIO names the line of
- * any other text: "recipe line 3: ...". */
+/* The recipe that fg_recipe_print wrote as this text, its parameters too; a line "cost ...", which
+ * recipes had once, is passed over. FG_EIO names the line of any other text: "recipe line 3: ...".
+ */
 fg_status fg_recipe_parse(const char *text, fg_recipe *recipe);
 
 #endif

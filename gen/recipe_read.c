@@ -234,18 +234,6 @@ static fg_status read_list(lua_State *L, const char *key, int most, int *count, 
   return FG_OK;
 }
 
-static fg_status read_cost(lua_State *L, fg_recipe *r) {
-  r->cost = fg_cost_plain;
-  if (lua_getfield(L, -1, "cost") == LUA_TTABLE) {
-    TRY(optional_at(L, "scale", r->cost.scale, &r->cost.scale));
-    TRY(optional_at(L, "block", r->cost.block, &r->cost.block));
-    TRY(optional_at(L, "tail", r->cost.tail, &r->cost.tail));
-    TRY(optional_at(L, "hide", r->cost.hide, &r->cost.hide));
-  }
-  lua_pop(L, 1);
-  return r->cost.scale ? FG_OK : fg_fail(FG_ETEMPLATE, "description: cost.scale must not be 0");
-}
-
 fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point *point,
                          fg_recipe *recipe) {
   fg_recipe r = {.d = point->d, .dv = point->dv};
@@ -256,7 +244,6 @@ fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point
     TRY_OUT(fg_fail(FG_ETEMPLATE, "description: align must be a power of 2, 2 or more"));
   TRY_OUT(optional_at(L, "generation", 1, &r.generation));
   if (r.generation < 1) TRY_OUT(fg_fail(FG_ETEMPLATE, "description: generation must be 1 or more"));
-  TRY_OUT(read_cost(L, &r));
   if (text_at(L, "whole")) TRY_OUT(fg_expr_compile(text_at(L, "whole"), &r.whole));
   TRY_OUT(read_tensors(L, "inputs", false, formula, point, &r));
   TRY_OUT(read_tensors(L, "outputs", true, formula, point, &r));

@@ -34,8 +34,6 @@ void fg_recipe_shape_print(const fg_recipe *r, const char *axes, size_t size, ch
   fg_lines_add(&l, "]");
 }
 
-const fg_cost_terms fg_cost_plain = {.scale = 1000, .hide = 1000};
-
 enum { EXPR = 768 };
 
 static void print_launch(fg_lines *all, const fg_step *s) {
@@ -65,9 +63,6 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   char buffer[EXPR];
   fg_lines_add(&l, "head_dim %d %d\nalign %d\n", r->d, r->dv, r->align);
   if (r->generation > 1) fg_lines_add(&l, "generation %d\n", r->generation);
-  if (memcmp(&r->cost, &fg_cost_plain, sizeof r->cost))
-    fg_lines_add(&l, "cost scale %d block %d tail %d hide %d\n", r->cost.scale, r->cost.block,
-                 r->cost.tail, r->cost.hide);
   if (r->whole.n) {
     fg_expr_print(&r->whole, sizeof buffer, buffer);
     fg_lines_add(&l, "whole %s\n", buffer);

@@ -148,16 +148,24 @@ static void measured_words(const contest *t, int i, size_t size, char *text) {
            *device ? " on " : "", device);
 }
 
+/* The cost model's figure. */
+static double expected(const fg_op *op, const fg_candidate *candidate, const fg_shape *shape) {
+  const fg_device *device = op->context->device;
+  fg_variant variant = {.point = op->point, .plan = candidate->plan};
+  strcpy(variant.arch, device->arch);
+  const fg_cost_terms terms = fg_cost_terms_of(&variant);
+  return fg_cost(&candidate->recipe, &terms, shape, device->arch, device->multiprocessors);
+}
+
 /* What the candidate is compared by, less being better: measured where some are, else expected;
  * below 0: it has no place in the comparison. */
 static double figure(const contest *t, int i) {
   const fg_candidate *candidate = &t->op->candidate[i];
-  const fg_device *device = t->op->context->device;
   const char *why = excluded(t, candidate);
   char words[192];
   if (why) return tell(t, &candidate->plan, "%s", why), -1;
   if (!t->recalled.shape) {
-    double cost = fg_cost(&candidate->recipe, t->shape, device->arch, device->multiprocessors);
+    double cost = expected(t->op, candidate, t->shape);
     return tell(t, &candidate->plan, "possible, cost %.4g", cost), cost;
   }
   if (t->recalled.ratio[i] <= 0)

@@ -2,7 +2,6 @@
 #include "judge.h"
 
 #include "context.h"
-#include "cost.h"
 #include "point_formula.h"
 
 #include <math.h>
@@ -31,9 +30,9 @@ static fg_status add_variant(fg_judge *j, fg_gen *gen, const fg_measured *m) {
   strcpy(v->name, m->name);
   v->index = j->n_variants;
   j->variant[j->n_variants++] = v;
-  if (parse(m, &v->variant) && fg_gen_recipe(gen, &v->variant, &v->recipe) == FG_EMEMORY)
-    return FG_EMEMORY;
-  return FG_OK;
+  if (!parse(m, &v->variant)) return FG_OK;
+  v->cost = fg_cost_terms_of(&v->variant);
+  return fg_gen_recipe(gen, &v->variant, &v->recipe) == FG_EMEMORY ? FG_EMEMORY : FG_OK;
 }
 
 static fg_status find_variant(fg_judge *j, fg_gen *gen, const fg_measured *m, int *at) {
@@ -117,7 +116,8 @@ void fg_judge_free(fg_judge *j) {
 /* Choices ----------------------------------------------------------------------------------- */
 
 double fg_trial_cost(const fg_trial *t) {
-  return fg_cost(&t->v->recipe, &t->m->shape, t->v->variant.arch, t->m->multiprocessors);
+  return fg_cost(&t->v->recipe, &t->v->cost, &t->m->shape, t->v->variant.arch,
+                 t->m->multiprocessors);
 }
 
 double fg_judge_model(const fg_judge *j, const fg_contest *c) {

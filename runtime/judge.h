@@ -6,15 +6,17 @@
 #ifndef FG_JUDGE_H
 #define FG_JUDGE_H
 
+#include "cost.h"
 #include "expand.h"
 #include "wisdom.h"
 
-/* One variant of the list. The model goes by recipe.cost, which may be changed. */
+/* One variant of the list. The model goes by `cost`, which may be changed. */
 typedef struct fg_judged {
   char name[FG_NAME_MAX];
   int index; /* in fg_judge */
   fg_variant variant;
   fg_recipe recipe; /* n_steps = 0: of a plan that is no more */
+  fg_cost_terms cost;
 } fg_judged;
 
 /* One time. */

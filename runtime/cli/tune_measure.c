@@ -164,10 +164,11 @@ static fg_status enter(race *r, runner *x) {
   if (status == FG_ECOMPILER || status == FG_ETEMPLATE)
     return keep(r, x, FG_MEASURED_REFUSED, 0, fg_error());
   TRY(status);
-  x->plan->generation = x->kernel->source->recipe.generation;
+  const fg_recipe *recipe = &x->kernel->source->recipe;
+  const fg_cost_terms terms = fg_cost_terms_of(&x->plan->variant);
+  x->plan->generation = recipe->generation;
   if (!x->older)
-    x->expected =
-        fg_cost(&x->kernel->source->recipe, &r->cell->shape, device->arch, device->multiprocessors);
+    x->expected = fg_cost(recipe, &terms, &r->cell->shape, device->arch, device->multiprocessors);
   return FG_OK;
 }
 

@@ -1,7 +1,7 @@
 /* fit.c - fits the cost model to wisdom, and says how good choices are: a row for each pass and
  * mask.
  *
- *   fit [-o templates/attention/cost.lua] WISDOM...
+ *   fit [-o runtime/cost_table.c] WISDOM...
  *
  * needs no GPU. Of each spec's shapes every third is held out: constants are fitted to the others,
  * and on the ones held out the plan that is chosen, by the nearest shape that was measured and by
@@ -17,9 +17,10 @@
 
 enum { KINDS = 32, PLANS = 1024, ROUNDS = 60 };
 
-/* A family and pass: "mma_forward". */
+/* A family and pass. */
 typedef struct {
-  char name[48];
+  const char *family; /* of the plan field's choices */
+  int pass;
   fg_cost_terms terms;
 } kind;
 
@@ -28,8 +29,6 @@ typedef struct {
   char name[64]; /* "mma-q128-k64-s1-w4" */
   int kind, width, scale;
 } plan;
-
-enum { WIDTHS = 3 }; /* up to 64, 128, 256 */
 
 static struct {
   kind kind[KINDS];
@@ -47,23 +46,19 @@ static void good(fg_status status) {
 }
 
 static int kind_of(const fg_variant *v) {
-  char name[48];
-  snprintf(name, sizeof name, "%s_%s", fg_plan_family(&v->plan),
-           v->point.pass == FG_PASS_BACKWARD ? "backward" : "forward");
+  const char *family = fg_plan_family(&v->plan);
   int i = 0;
-  while (i < all.n_kinds && strcmp(all.kind[i].name, name)) i++;
+  while (i < all.n_kinds &&
+         (all.kind[i].pass != v->point.pass || strcmp(all.kind[i].family, family)))
+    i++;
   if (i == KINDS) good(fg_fail(FG_EBUG, "more than %d families", KINDS));
-  if (i == all.n_kinds) {
-    all.kind[all.n_kinds++].terms = fg_cost_plain;
-    strcpy(all.kind[i].name, name);
-  }
+  if (i == all.n_kinds) all.kind[all.n_kinds++] = (kind){family, v->point.pass, fg_cost_plain};
   return i;
 }
 
 static int plan_of(const fg_variant *v) {
   char name[64];
-  const int k = kind_of(v), most = v->point.d > v->point.dv ? v->point.d : v->point.dv;
-  const int width = most <= 64 ? 0 : most <= 128 ? 1 : 2;
+  const int k = kind_of(v), width = fg_cost_width(&v->point);
   int i = 0;
   fg_plan_name(&v->plan, sizeof name, name);
   while (i < all.n_plans &&
@@ -85,10 +80,10 @@ static void find_plans(void) {
     if (j->variant[i]->recipe.n_steps) all.plan_of[i] = plan_of(&j->variant[i]->variant);
 }
 
-/* The constants as they stand, to the recipes. */
+/* The constants as they stand, to the variants. */
 static void set_costs(void) {
   for (int i = 0; i < all.judge->n_variants; i++) {
-    fg_cost_terms *cost = &all.judge->variant[i]->recipe.cost;
+    fg_cost_terms *cost = &all.judge->variant[i]->cost;
     const plan *p = &all.plan[all.plan_of[i]];
     *cost = all.kind[p->kind].terms;
     cost->scale = p->scale;
@@ -208,41 +203,45 @@ static void print_quality(void) {
   print_row(&total);
 }
 
+static const char *pass_of(const kind *k) {
+  return k->pass == FG_PASS_BACKWARD ? "FG_PASS_BACKWARD" : "FG_PASS_FORWARD";
+}
+
+static void write_family(FILE *to, int k) {
+  const fg_cost_terms *t = &all.kind[k].terms;
+  double sum = 0;
+  int n = 0;
+  for (int p = 0; p < all.n_plans; p++)
+    if (all.plan[p].kind == k) sum += log(all.plan[p].scale), n++;
+  fprintf(to, "    {\"%s\", %s, {%d, %d, %d, %d}},\n", all.kind[k].family, pass_of(&all.kind[k]),
+          (int)(exp(sum / n) + 0.5), t->block, t->tail, t->hide);
+}
+
 static void write_plans(FILE *to, int k) {
   for (int p = 0; p < all.n_plans; p++) {
     const plan *x = &all.plan[p];
-    int scale[WIDTHS] = {0}, first = p;
+    int scale[FG_COST_WIDTHS] = {0}, first = p;
     for (int i = 0; i < all.n_plans; i++)
       if (all.plan[i].kind == k && !strcmp(all.plan[i].name, x->name)) {
         scale[all.plan[i].width] = all.plan[i].scale;
         if (i < first) first = i;
       }
     if (x->kind == k && first == p)
-      fprintf(to, "      [\"%s\"] = { %d, %d, %d },\n", x->name, scale[0], scale[1], scale[2]);
+      fprintf(to, "    {\"%s\", %s, {%d, %d, %d}},\n", x->name, pass_of(&all.kind[k]), scale[0],
+              scale[1], scale[2]);
   }
 }
 
-static void write_lua(FILE *to) {
-  fprintf(
-      to,
-      "-- cost.lua: what the cost model (runtime/cost.c) makes of the work that families state, "
-      "by family and\n-- pass: `scale`, and the plans' own for heads up to 64, 128 and 256 wide "
-      "(0: not measured), `tail` and\n-- `hide` in thousandths, `block` in units of work. Made "
-      "by tests/bench/fit from measurements; a family\n-- that is not here counts as it says.\n"
-      "-- %d choices on %s.\nreturn {\n",
-      all.judge->n_contests, all.list.item[0]->device);
-  for (int k = 0; k < all.n_kinds; k++) {
-    const fg_cost_terms *t = &all.kind[k].terms;
-    double sum = 0;
-    int n = 0;
-    for (int p = 0; p < all.n_plans; p++)
-      if (all.plan[p].kind == k) sum += log(all.plan[p].scale), n++;
-    fprintf(to, "  %s = {\n    scale = %d, block = %d, tail = %d, hide = %d,\n    plans = {\n",
-            all.kind[k].name, (int)(exp(sum / n) + 0.5), t->block, t->tail, t->hide);
-    write_plans(to, k);
-    fprintf(to, "    },\n  },\n");
-  }
-  fprintf(to, "}\n");
+static void write_table(FILE *to) {
+  fprintf(to,
+          "/* cost_table.c - the constants of the cost model. Made by tests/bench/fit from "
+          "measurements:\n * %d choices on %s. */\n#include \"cost.h\"\n\n"
+          "const fg_cost_family fg_cost_families[] = {\n",
+          all.judge->n_contests, all.list.item[0]->device);
+  for (int k = 0; k < all.n_kinds; k++) write_family(to, k);
+  fprintf(to, "    {0},\n};\n\nconst fg_cost_plan fg_cost_plans[] = {\n");
+  for (int k = 0; k < all.n_kinds; k++) write_plans(to, k);
+  fprintf(to, "    {0},\n};\n");
 }
 
 int main(int argc, char **argv) {
@@ -250,7 +249,7 @@ int main(int argc, char **argv) {
   const int first = output ? 3 : 1;
   fg_gen *gen;
   if (first >= argc) {
-    fprintf(stderr, "usage: fit [-o templates/attention/cost.lua] WISDOM...\n");
+    fprintf(stderr, "usage: fit [-o runtime/cost_table.c] WISDOM...\n");
     return 2;
   }
   good(fg_gen_new(fg_setting_text(FG_SET_TEMPLATES, NULL), &gen));
@@ -273,7 +272,7 @@ int main(int argc, char **argv) {
   forget_fit();
   fit(true);
   FILE *f = fopen(output, "w");
-  if (f) write_lua(f);
+  if (f) write_table(f);
   if (!f || fclose(f)) good(fg_fail(FG_EIO, "%s cannot be written", output));
   return 0;
 }
