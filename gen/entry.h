@@ -14,6 +14,8 @@ typedef struct fg_gen_entry {
   void (*gen_free)(fg_gen *gen);
   fg_status (*plans)(fg_gen *gen, const fg_point *point, const char *arch, const fg_limits *limits,
                      fg_plan **plans, int *n);
+  fg_status (*candidates)(fg_gen *gen, const fg_point *point, const char *arch,
+                          const fg_limits *limits, fg_planned **list, int *n);
   fg_status (*expand)(fg_gen *gen, const fg_variant *variant, fg_source **source);
   fg_status (*recipe)(fg_gen *gen, const fg_variant *variant, fg_recipe *recipe);
   fg_status (*digest)(const char *templates, size_t size, char *hex);

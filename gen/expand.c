@@ -95,6 +95,7 @@ static int lua_recipe(lua_State *L) {
   fg_status status = fg_recipe_read(L, &gen->formula, gen->point, gen->recipe);
   if (status == FG_OK) status = fg_recipe_params(gen->recipe, sizeof text, text);
   if (status != FG_OK) return fg_lua_raise(L, status, false);
+  gen->recipe = NULL;
   lua_pushstring(L, text);
   return 1;
 }
@@ -130,13 +131,16 @@ static int lua_refuse(lua_State *L) {
   return fg_lua_raise(L, fg_fail(FG_EARGUMENT, "%s", luaL_checkstring(L, 1)), false);
 }
 
+/* gen.plan(candidate) -> the plan with all its fields, or nil */
+static int lua_plan(lua_State *L) { return fg_gen_take_plan(L, self(L)); }
+
 /* Runs layout.lua, switches.lua and expand.lua, the chunks in the first places, and keeps the table
  * that the last one returns. */
 static int boot_expand(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"read", lua_read}, {"translate", lua_translate}, {"recipe", lua_recipe},
-      {"has", lua_has},   {"nearest", lua_nearest},     {"refuse", lua_refuse},
-      {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"read", lua_read},       {"translate", lua_translate},
+                                       {"recipe", lua_recipe},   {"has", lua_has},
+                                       {"nearest", lua_nearest}, {"refuse", lua_refuse},
+                                       {"plan", lua_plan},       {NULL, NULL}};
   fg_gen *gen = lua_touserdata(L, 4);
   lua_pushvalue(L, 3);
   luaL_newlibtable(L, functions);
@@ -181,6 +185,7 @@ void fg_gen_free(fg_gen *gen) {
   fg_formula_free(&gen->formula);
   free(gen->templates);
   free(gen->handed);
+  free(gen->listed.plan);
   free(gen);
 }
 
@@ -246,9 +251,7 @@ static void push_variant(fg_gen *gen, const fg_variant *variant, const char *nam
   fg_gen_push_job(gen, &variant->point, variant->arch);
   fg_gen_set_text(L, "name", name);
   fg_gen_set_text(L, "family", fg_plan_family(&variant->plan));
-  lua_newtable(L);
-  for (int i = 1; i < FG_PLAN_FIELDS; i++)
-    fg_gen_set_number(L, fg_fields[FG_SPEC_FIELDS + i].name, variant->plan.value[i]);
+  fg_gen_push_plan(L, &variant->plan);
   lua_setfield(L, -2, "plan");
 }
 

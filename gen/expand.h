@@ -23,6 +23,14 @@ const char *fg_gen_lua(void);
 fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
                        const fg_limits *limits, fg_plan **plans, int *n);
 
+/* The same with their recipes, at the time of the list and little more: what is to be ranked. */
+typedef struct fg_planned {
+  fg_plan plan;
+  fg_recipe recipe;
+} fg_planned;
+fg_status fg_gen_candidates(fg_gen *gen, const fg_point *point, const char *arch,
+                            const fg_limits *limits, fg_planned **list, int *n);
+
 /* One variant's text, how to launch it, and where each of its lines comes from. */
 typedef struct fg_source {
   char *text;
@@ -35,7 +43,7 @@ typedef struct fg_source {
   bool unskipped; /* to compare with, and nothing else: its code may spill and draw warnings */
 } fg_source;
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source);
-/* The recipe alone, at a fifth of the time: what ranks plans needs no text. */
+/* The recipe alone, at a fifth of the time. */
 fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recipe);
 /* The decisions that are on in a variant, "begin_at_mask, by_columns"; "" where none is, or the
  * family has none (gen/switches.lua). */

@@ -1,10 +1,12 @@
--- expand.lua: drives the templates. C calls plans(job) and expand(job) of the table this returns.
+-- expand.lua: drives the templates. C calls plans(job), recipe(job), switches(job) and expand(job) of the
+-- table that this returns.
 --
 -- job: spec (the point's fields as text or booleans, and d, dv), plan (its fields), arch, machine (the
 -- arch's row of arch.c: number, block_kb, mma, wgmma), family, families (all, in order of preference), name,
 -- spec_words, version, switches (FLASHGEN_SWITCH).
--- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; recipe(description) -> the
--- members of Params, a line each; nearest(name, names); refuse(sentence).
+-- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
+-- plan with all its fields if C wants its recipe, else nil; recipe(description) -> the members of Params, a
+-- line each; nearest(name, names); refuse(sentence).
 local gen, layout, load_switches = ... -- layout.lua; the chunk of switches.lua
 local expand = {}
 
@@ -45,10 +47,6 @@ local function environment(job)
   return setmetatable(env, { __index = function(_, name) failf(2, "undefined name '%s'", name) end })
 end
 
-local function family_of(env, family, pass)
-  return run(env, "attention/" .. family .. "_" .. pass .. ".lua")
-end
-
 -- The rows of a family's decisions; nil: it has none.
 local function switches_of(env, family, pass)
   local file = string.format("attention/%s_%s_switches.lua", family, pass)
@@ -65,38 +63,22 @@ local function forced_switches(env, job)
   return switches.forced(job.switches, lists)
 end
 
--- Sets env.use for a plan; returns the names of what is on, nil where the family has no decisions.
-local function decide(env, job, plan)
-  local rows = switches_of(env, job.family, job.spec.pass)
-  local use, on = switches.evaluate(rows or {}, forced_switches(env, job), job.spec, plan, env.hooks)
-  env.use = use
-  return rows and on
+-- A family for a spec: its environment with the hooks in it, and what its file returns.
+local function open_family(env, job, name)
+  env.hooks = run(env, "attention/hooks.lua")
+  return { env = env, name = name, family = run(env, "attention/" .. name .. "_" .. job.spec.pass .. ".lua") }
 end
 
--- Lists the plans of every family for a spec and arch; refused has the reasons of families that do not
--- apply, unfit the plans that do not fit, each with its reason `why`.
-function expand.plans(job)
-  local plans, refused, unfit = {}, {}, {}
-  for _, name in ipairs(job.families) do
-    local env = environment(job)
-    env.hooks = run(env, "attention/hooks.lua")
-    local family = family_of(env, name, job.spec.pass)
-    local good, why = family.applies(job.spec, job.arch)
-    if good then
-      local function add(list, found)
-        for _, plan in ipairs(found or {}) do
-          plan.family = name
-          list[#list + 1] = plan
-        end
-      end
-      local fit, not_fit = family.candidates(job.spec, job.arch)
-      add(plans, fit)
-      add(unfit, not_fit)
-    else
-      refused[#refused + 1] = name .. ": " .. why
-    end
+-- Sets env.plan and env.use; returns the names of what is on, nil where the family has no decisions. One
+-- family may be asked for one plan after another.
+local function decide(opened, job, plan)
+  local env = opened.env
+  if not opened.forced then
+    opened.rows, opened.forced = switches_of(env, opened.name, job.spec.pass), forced_switches(env, job)
   end
-  return plans, table.concat(refused, "; "), unfit
+  local use, on = switches.evaluate(opened.rows or {}, opened.forced, job.spec, plan, env.hooks)
+  env.plan, env.use = plan, use
+  return opened.rows and on
 end
 
 -- Emission ---------------------------------------------------------------------------------------
@@ -345,35 +327,57 @@ local function assemble(s, job, body, params)
   return out
 end
 
--- The start of one variant: its session, its family, the members of Params. The recipe is complete.
-local function describe(job)
-  local s = session(job)
-  local env = s.env
-  env.hooks = run(env, "attention/hooks.lua")
-  local family = family_of(env, job.family, job.spec.pass)
-  local switched_on = decide(env, job, job.plan)
-  s.description = family.describe(job.spec, job.plan)
-  s.description.switches = switched_on
-  s.description.generation = family.generation -- nil: the first
-  s.description.whole = job.formula.whole -- nil: not known
-  s.shared = lay_out_steps(s.description)
-  return s, family, gen.recipe(s.description)
+-- A plan's description, the members of Params and the map of shared memory; C has the recipe then.
+local function describe(opened, job, plan)
+  local switched_on = decide(opened, job, plan)
+  local description = opened.family.describe(job.spec, plan)
+  description.switches = switched_on
+  description.generation = opened.family.generation -- nil: the first
+  description.whole = job.formula.whole -- nil: not known
+  local shared = lay_out_steps(description)
+  return description, gen.recipe(description), shared
+end
+
+-- Lists the plans of every family for a spec and arch, with the recipes of those that C wants; returns
+-- the reasons of families that do not apply, and the plans that do not fit, each with its reason `why`.
+function expand.plans(job)
+  local refused, unfit = {}, {}
+  for _, name in ipairs(job.families) do
+    local opened = open_family(environment(job), job, name)
+    local good, why = opened.family.applies(job.spec, job.arch)
+    if good then
+      local fit, not_fit = opened.family.candidates(job.spec, job.arch)
+      for _, candidate in ipairs(fit or {}) do
+        candidate.family = name
+        local plan = gen.plan(candidate)
+        if plan then describe(opened, job, plan) end
+      end
+      for _, candidate in ipairs(not_fit or {}) do
+        candidate.family = name
+        unfit[#unfit + 1] = candidate
+      end
+    else
+      refused[#refused + 1] = name .. ": " .. why
+    end
+  end
+  return table.concat(refused, "; "), unfit
 end
 
 -- The decisions that are on in a variant, as text.
 function expand.switches(job)
-  local env = environment(job)
-  env.hooks = run(env, "attention/hooks.lua")
-  return table.concat(decide(env, job, job.plan) or {}, ", ")
+  return table.concat(decide(open_family(environment(job), job, job.family), job, job.plan) or {}, ", ")
 end
 
 -- One variant's recipe without its text, which takes five times as long.
-function expand.recipe(job) describe(job) end
+function expand.recipe(job) describe(open_family(environment(job), job, job.family), job, job.plan) end
 
 -- One variant's text: lines, and for each the template file and line it came from.
 function expand.expand(job)
-  local s, family, params = describe(job)
+  local s, params = session(job), nil
   local env = s.env
+  local opened = open_family(env, job, job.family)
+  local family = opened.family
+  s.description, params, s.shared = describe(opened, job, job.plan)
   s.target = run(env, env.target .. "/target.lua")
   s.signatures = {}
   s.instances = run(env, "instances.lua")

@@ -104,7 +104,13 @@ void fg_gen_push_function(const fg_gen *gen, const char *name) {
   lua_remove(gen->L, -2);
 }
 
-/* The plan table on top of the stack, as expand.plans gave it. */
+void fg_gen_push_plan(lua_State *L, const fg_plan *plan) {
+  lua_newtable(L);
+  for (int i = 1; i < FG_PLAN_FIELDS; i++)
+    fg_gen_set_number(L, fg_fields[FG_SPEC_FIELDS + i].name, plan->value[i]);
+}
+
+/* The plan table on top of the stack, as a family gives it. */
 static fg_status read_plan(lua_State *L, fg_plan *plan) {
   *plan = (fg_plan){0};
   lua_getfield(L, -1, "family");
@@ -125,16 +131,45 @@ static fg_status read_plan(lua_State *L, fg_plan *plan) {
   return FG_OK;
 }
 
-/* One request for plans; the list is its caller's when it ends well. */
-typedef struct {
+/* One request for plans; the lists are its caller's when it ends well. */
+typedef struct fg_listing {
   fg_gen *gen;
-  const fg_point *point;
-  const char *arch;
   const fg_limits *limits;
-  fg_plan *list;
-  int kept;
+  fg_listed all;       /* every family's */
+  fg_planned *planned; /* those within the limits; NULL: their recipes are not wanted */
+  bool recipes;        /* they are */
+  int kept;            /* within the limits */
   fg_status status;
 } request;
+
+/* Room for one more in both lists. */
+static fg_status grow(request *r) {
+  fg_plan *all = realloc(r->all.plan, ((size_t)r->all.n + 1) * sizeof *all);
+  if (all) r->all.plan = all;
+  fg_planned *planned =
+      r->recipes && all ? realloc(r->planned, ((size_t)r->kept + 1) * sizeof *planned) : NULL;
+  if (planned) r->planned = planned;
+  return all && (planned || !r->recipes)
+             ? FG_OK
+             : fg_fail(FG_EMEMORY, "no memory for %d plans", r->all.n + 1);
+}
+
+int fg_gen_take_plan(lua_State *L, fg_gen *gen) {
+  request *r = gen->listing;
+  fg_plan plan;
+  lua_settop(L, 1);
+  fg_status status = read_plan(L, &plan);
+  if (status == FG_OK) status = grow(r);
+  if (status != FG_OK) return fg_lua_raise(L, status, false);
+  r->all.plan[r->all.n++] = plan;
+  if (r->limits && !fg_limits_allow(r->limits, &plan)) return 0;
+  const int place = r->kept++;
+  if (!r->recipes) return 0;
+  r->planned[place] = (fg_planned){.plan = plan};
+  gen->recipe = &r->planned[place].recipe;
+  fg_gen_push_plan(L, &plan);
+  return 1;
+}
 
 /* Plans within the limits that do not fit, from the list on top: "; wgmma-q128-...: its tiles need
  * 321 KB ...", of the first few. */
@@ -159,55 +194,91 @@ static fg_status take_unfit(lua_State *L, const request *r, size_t size, char *t
   return FG_OK;
 }
 
-/* The list of plans, above it the refusals' text, above that the plans that do not fit. */
-static fg_status take_plans(lua_State *L, request *r) {
+/* The text of refusals, above it the plans that do not fit. */
+static fg_status check_kept(lua_State *L, const request *r) {
   char unfit[1024];
-  TRY(take_unfit(L, r, sizeof unfit, unfit));
-  lua_pop(L, 1);
-  const char *refused = lua_tostring(L, -1);
-  int total = (int)lua_rawlen(L, -2);
-  if (!(r->list = calloc((size_t)total + 1, sizeof *r->list)))
-    return fg_fail(FG_EMEMORY, "no memory for %d plans", total);
-  lua_pushvalue(L, -2);
-  for (int i = 1; i <= total; i++) {
-    lua_rawgeti(L, -1, i);
-    TRY(read_plan(L, &r->list[r->kept]));
-    lua_pop(L, 1);
-    r->kept += !r->limits || fg_limits_allow(r->limits, &r->list[r->kept]);
-  }
   if (r->kept) return FG_OK;
-  return fg_fail(FG_ESPEC, "no plan fits: %d candidates, none within the restrictions%s%s%s", total,
-                 *refused ? "; " : "", refused, unfit);
+  TRY(take_unfit(L, r, sizeof unfit, unfit));
+  const char *refused = lua_tostring(L, -2);
+  return fg_fail(FG_ESPEC, "no plan fits: %d candidates, none within the restrictions%s%s%s",
+                 r->all.n, *refused ? "; " : "", refused, unfit);
 }
 
 static int ask_plans(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   fg_gen_push_function(r->gen, "plans");
-  fg_gen_push_job(r->gen, r->point, r->arch);
-  lua_call(L, 1, 3);
-  r->status = take_plans(L, r);
+  fg_gen_push_job(r->gen, &r->all.point, r->all.arch);
+  lua_call(L, 1, 2);
+  r->status = check_kept(L, r);
   return 0;
+}
+
+/* The plan whose description failed. */
+static fg_status name_failure(const request *r, fg_status status) {
+  char name[FG_NAME_MAX];
+  fg_variant variant = {.point = r->all.point, .plan = r->planned[r->kept - 1].plan};
+  strcpy(variant.arch, r->all.arch);
+  fg_variant_name(&variant, sizeof name, name);
+  return fg_fail_in(status, "%s", name);
+}
+
+/* Fills the request's lists; where all goes well, the gen knows them as the last ones. */
+static fg_status list(request *r, const fg_point *point, const char *arch) {
+  fg_gen *gen = r->gen;
+  TRY(fg_arch_check(arch));
+  TRY(fg_gen_read_formula(gen, point));
+  r->all.point = *point;
+  strcpy(r->all.arch, arch);
+  gen->point = point, gen->recipe = NULL, gen->listing = r;
+  fg_status status = fg_lua_run(gen->L, ask_plans, r, FG_ETEMPLATE);
+  gen->listing = NULL;
+  if (status != FG_OK && gen->recipe) status = name_failure(r, status);
+  if (status == FG_OK) status = r->status;
+  if (status != FG_OK) {
+    free(r->all.plan);
+    free(r->planned);
+    return status;
+  }
+  free(gen->listed.plan);
+  gen->listed = r->all;
+  return FG_OK;
 }
 
 fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
                        const fg_limits *limits, fg_plan **plans, int *n) {
-  request r = {.gen = gen, .point = point, .arch = arch, .limits = limits};
-  TRY(fg_arch_check(arch));
-  TRY(fg_gen_read_formula(gen, point));
-  fg_status status = fg_lua_run(gen->L, ask_plans, &r, FG_ETEMPLATE);
-  if (status == FG_OK) status = r.status;
-  if (status != FG_OK) {
-    free(r.list);
-    return status;
-  }
-  *plans = r.list, *n = r.kept;
+  request r = {.gen = gen, .limits = limits};
+  TRY(list(&r, point, arch));
+  fg_plan *kept = malloc((size_t)r.kept * sizeof *kept);
+  if (!kept) return fg_fail(FG_EMEMORY, "no memory for %d plans", r.kept);
+  *n = 0;
+  for (int i = 0; i < r.all.n; i++)
+    if (!limits || fg_limits_allow(limits, &r.all.plan[i])) kept[(*n)++] = r.all.plan[i];
+  *plans = kept;
   return FG_OK;
+}
+
+fg_status fg_gen_candidates(fg_gen *gen, const fg_point *point, const char *arch,
+                            const fg_limits *limits, fg_planned **planned, int *n) {
+  request r = {.gen = gen, .limits = limits, .recipes = true};
+  TRY(list(&r, point, arch));
+  *planned = r.planned, *n = r.kept;
+  return FG_OK;
+}
+
+static bool was_listed(const fg_listed *listed, const fg_variant *variant) {
+  if (!listed->n || strcmp(listed->arch, variant->arch) ||
+      !fg_point_equal(&listed->point, &variant->point))
+    return false;
+  for (int i = 0; i < listed->n; i++)
+    if (!memcmp(&listed->plan[i], &variant->plan, sizeof variant->plan)) return true;
+  return false;
 }
 
 fg_status fg_gen_check_plan(fg_gen *gen, const fg_variant *variant) {
   fg_limits exact = {0};
   fg_plan *plans = NULL;
   int n = 0;
+  if (was_listed(&gen->listed, variant)) return FG_OK;
   for (int i = 0; i < FG_PLAN_FIELDS; i++)
     exact.n[i] = 1, exact.value[i][0] = variant->plan.value[i];
   fg_status status = fg_gen_plans(gen, &variant->point, variant->arch, &exact, &plans, &n);

@@ -11,19 +11,16 @@
 static const char end_mark[] = "--- end\n"; /* of a plan in a list of candidates */
 
 typedef struct {
-  fg_op *op;
   char *text;
   size_t n;
 } listing;
 
-static fg_status list_plan(listing *l, const fg_plan *plan) {
-  fg_variant variant = {.point = l->op->point, .plan = *plan};
+static fg_status add_plan(listing *l, const fg_op *op, const fg_planned *planned) {
+  fg_variant variant = {.point = op->point, .plan = planned->plan};
   char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT];
-  fg_recipe made;
-  strcpy(variant.arch, l->op->context->device->arch);
-  TRY(fg_gen_recipe(l->op->context->gen, &variant, &made));
+  strcpy(variant.arch, op->context->device->arch);
   fg_variant_name(&variant, sizeof name, name);
-  fg_recipe_print(&made, sizeof recipe, recipe);
+  fg_recipe_print(&planned->recipe, sizeof recipe, recipe);
   size_t more = strlen(name) + strlen(recipe) + 16;
   char *text = realloc(l->text, l->n + more);
   if (!text) return fg_fail(FG_EMEMORY, "no memory for a list of plans");
@@ -34,22 +31,23 @@ static fg_status list_plan(listing *l, const fg_plan *plan) {
 
 /* A producer: every plan within the op's restrictions, and its recipe. */
 static fg_status list_plans(void *context, fg_product *product) {
-  listing l = {.op = context};
-  fg_context *c = l.op->context;
-  fg_plan *plans = NULL;
+  const fg_op *op = context;
+  fg_context *c = op->context;
+  listing l = {0};
+  fg_planned *planned = NULL;
   int n = 0;
   pthread_mutex_lock(&c->gen_lock);
   fg_status status = fg_context_gen(c);
   if (status == FG_OK)
-    status = fg_gen_plans(c->gen, &l.op->point, c->device->arch, &l.op->limits, &plans, &n);
+    status = fg_gen_candidates(c->gen, &op->point, c->device->arch, &op->limits, &planned, &n);
+  pthread_mutex_unlock(&c->gen_lock);
   if (status == FG_ESPEC) {
     char name[FG_NAME_MAX];
-    fg_point_name(&l.op->point, sizeof name, name);
+    fg_point_name(&op->point, sizeof name, name);
     fg_fail_in(status, "%s", name);
   }
-  for (int i = 0; i < n && status == FG_OK; i++) status = list_plan(&l, &plans[i]);
-  pthread_mutex_unlock(&c->gen_lock);
-  free(plans);
+  for (int i = 0; i < n && status == FG_OK; i++) status = add_plan(&l, op, &planned[i]);
+  free(planned);
   if (status != FG_OK) {
     free(l.text);
     return status;

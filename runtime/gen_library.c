@@ -67,6 +67,11 @@ fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
   return passed(entry->plans(gen, point, arch, limits, plans, n));
 }
 
+fg_status fg_gen_candidates(fg_gen *gen, const fg_point *point, const char *arch,
+                            const fg_limits *limits, fg_planned **list, int *n) {
+  return passed(entry->candidates(gen, point, arch, limits, list, n));
+}
+
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
   return passed(entry->expand(gen, variant, source));
 }

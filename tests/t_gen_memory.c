@@ -22,7 +22,12 @@ static char *expected; /* the text, when nothing fails */
 static fg_status emit(fg_gen *gen, char **text) {
   fg_variant variant;
   fg_source *source;
+  fg_planned *planned;
+  int n;
   TRY(fg_variant_parse("attn_fwd-bf16-d8.simt-q4-k32-w4.host", &variant));
+  const fg_limits simt = {.n = {1, 1}, .value = {{variant.plan.value[0]}, {4}}};
+  TRY(fg_gen_candidates(gen, &variant.point, variant.arch, &simt, &planned, &n));
+  free(planned);
   TRY(fg_gen_expand(gen, &variant, &source));
   *text = source->text;
   source->text = NULL;

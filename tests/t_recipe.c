@@ -199,6 +199,32 @@ START_TEST(only_candidates_expand) {
 }
 END_TEST
 
+/* What was listed last is known to be a plan: of that spec, on that arch, and nothing else is. */
+START_TEST(only_what_was_listed_is_known) {
+  fg_variant variant, other;
+  fg_plan *plans = NULL;
+  fg_source *source = NULL;
+  int n = 0;
+  ck_assert_int_eq(fg_variant_parse("attn_fwd-bf16-d64.wgmma.sm_90a", &variant), FG_OK);
+  ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "sm_90a", NULL, &plans, &n), FG_OK);
+  for (int i = 0; i < 3; i++) {
+    other = variant;
+    other.plan = plans[0];
+    if (i == 0) other.plan.value[1]++;
+    if (i == 1) strcpy(other.arch, "sm_80");
+    if (i == 2) other.point.d = other.point.dv = 256;
+    ck_assert_int_eq(fg_gen_expand(gen, &other, &source), FG_EARGUMENT);
+    ck_assert_ptr_nonnull(strstr(fg_error(), " is no plan for this spec and arch: no plan fits: "));
+    free(plans);
+    ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "sm_90a", NULL, &plans, &n), FG_OK);
+  }
+  variant.plan = plans[0];
+  ck_assert_msg(fg_gen_expand(gen, &variant, &source) == FG_OK, "%s", fg_error());
+  fg_source_free(source);
+  free(plans);
+}
+END_TEST
+
 START_TEST(plans_within_restrictions) {
   fg_variant variant;
   fg_plan *plans = NULL, *all = NULL;
@@ -228,6 +254,7 @@ int main(void) {
   tcase_add_test(recipes, backward_recipe);
   tcase_add_test(recipes, arguments);
   tcase_add_test(recipes, only_candidates_expand);
+  tcase_add_test(recipes, only_what_was_listed_is_known);
   tcase_add_test(recipes, plans_within_restrictions);
   suite_add_tcase(suite, recipes);
   return suite_run(suite);

@@ -101,6 +101,39 @@ START_TEST(every_variant_parses_back) {
 }
 END_TEST
 
+/* A family that is asked for plan after plan describes each as if it were the only one. */
+START_TEST(a_listing_has_the_recipes) {
+  static const char *const words[] = {
+      "pass=forward,backward",
+      "head_dim=64,128",
+      "mask=full,window(300, 0)",
+      "score=softcap(s, cap) + slope[h] * (k - p) + table[h, k - p + nq - 1]",
+      "inputs.slope=f32[h] grad",
+      "inputs.table=f32[h, nq + nk - 1] grad",
+      "inputs.cap=float"};
+  static const char *const archs[] = {"host", "sm_80", "sm_90a"};
+  fg_grid *grid = NULL;
+  int count = 0;
+  ck_assert_msg(fg_grid_read(0, NULL, 7, words, &grid) == FG_OK, "%s", fg_error());
+  for (int i = 0; i < 3 * grid->n; i++) {
+    fg_variant variant = {.point = grid->point[i / 3]};
+    fg_planned *list;
+    int n;
+    snprintf(variant.arch, sizeof variant.arch, "%s", archs[i % 3]);
+    ck_assert_int_eq(fg_gen_candidates(gen, &variant.point, variant.arch, NULL, &list, &n), FG_OK);
+    for (int p = 0; p < n; p++, count++) {
+      fg_recipe alone;
+      variant.plan = list[p].plan;
+      ck_assert_int_eq(fg_gen_recipe(gen, &variant, &alone), FG_OK);
+      ck_assert_msg(!memcmp(&list[p].recipe, &alone, sizeof alone), "plan %d of %d", p, n);
+    }
+    free(list);
+  }
+  ck_assert_int_gt(count, 100);
+  fg_grid_free(grid);
+}
+END_TEST
+
 /* The richest text there is: broadcast axes, regions, maps, several steps with attributes, and a
  * zero step. */
 static int rich_text(char text[FG_RECIPE_TEXT]) {
@@ -344,6 +377,7 @@ int main(void) {
   TCase *texts = tcase_create("texts");
   tcase_add_checked_fixture(texts, enter, leave);
   tcase_add_test(texts, every_variant_parses_back);
+  tcase_add_test(texts, a_listing_has_the_recipes);
   tcase_add_test(texts, line_of_former_recipes);
   tcase_add_test(texts, truncated);
   tcase_add_test(texts, mutated);

@@ -258,6 +258,24 @@ START_TEST(mistakes_in_a_description) {
 }
 END_TEST
 
+/* Of a listing that fails, the plan that it was at. */
+START_TEST(listing_names_the_plan) {
+  fg_variant variant;
+  fg_gen *gen;
+  fg_planned *list = NULL;
+  int n = 0;
+  ck_assert_int_eq(fg_variant_parse(FORWARD, &variant), FG_OK);
+  const fg_limits limits = {.n = {1}, .value = {{variant.plan.value[0]}}};
+  templates_replace("attention/simt_forward.lua", description[0].from, description[0].to);
+  ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
+  ck_assert_int_eq(fg_gen_candidates(gen, &variant.point, "host", &limits, &list, &n),
+                   FG_ETEMPLATE);
+  ck_assert_msg(!strncmp(fg_error(), "attn_fwd-bf16-d64.simt-q", 24), "%s", fg_error());
+  ck_assert_ptr_nonnull(strstr(fg_error(), description[0].why));
+  fg_gen_free(gen);
+}
+END_TEST
+
 START_TEST(candidates_are_checked) {
   fg_variant variant;
   fg_gen *gen;
@@ -354,6 +372,7 @@ int main(void) {
   tcase_add_test(mistakes, mistakes_in_other_files);
   tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
                       sizeof description / sizeof *description);
+  tcase_add_test(mistakes, listing_names_the_plan);
   tcase_add_test(mistakes, candidates_are_checked);
   tcase_add_test(mistakes, missing_templates);
   suite_add_tcase(suite, mistakes);
