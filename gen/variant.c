@@ -1,6 +1,7 @@
 /* variant.c - names of plans and variants, both ways, and plan restrictions. */
 #include "variant.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,21 @@
 static const fg_field *plan_field(int i) { return &fg_fields[FG_SPEC_FIELDS + i]; }
 
 const char *fg_plan_family(const fg_plan *plan) { return plan_field(0)->choices[plan->value[0]]; }
+
+bool fg_plan_matches(const char *globs, const fg_plan *plan) {
+  char name[64], glob[128];
+  fg_plan_name(plan, sizeof name, name);
+  for (const char *at = globs; *at;) {
+    size_t n = strcspn(at, ",");
+    if (n < sizeof glob) {
+      memcpy(glob, at, n);
+      glob[n] = 0;
+      if (!fnmatch(glob, name, 0)) return true;
+    }
+    at += n + (at[n] == ',');
+  }
+  return false;
+}
 
 int fg_plan_name(const fg_plan *plan, size_t size, char *text) {
   int n = snprintf(text, size, "%s", fg_plan_family(plan));

@@ -179,9 +179,9 @@ static fg_status list_zoos(fg_op *op) {
   return status;
 }
 
-static bool has_forced(const fg_op *op) {
+bool fg_op_has_forced(const fg_op *op) {
   for (int i = 0; i < op->n_candidates; i++)
-    if (fg_plan_forced(op->context->plan, &op->candidate[i].plan)) return true;
+    if (fg_plan_matches(op->context->plan, &op->candidate[i].plan)) return true;
   return false;
 }
 
@@ -191,11 +191,11 @@ static fg_status list(fg_op *op) {
   TRY(list_zoos(op));
   op->from_zoo = op->n_candidates > 0;
   if (!op->n_candidates) return list_all(op);
-  if (!*op->context->plan || has_forced(op)) return FG_OK;
+  if (!*op->context->plan || fg_op_has_forced(op)) return FG_OK;
   fg_candidate *of_zoos = op->candidate, *unused = of_zoos;
   int n = op->n_candidates;
   if (list_all(op) != FG_OK) return FG_OK;
-  if (!has_forced(op)) {
+  if (!fg_op_has_forced(op)) {
     unused = op->candidate;
     op->candidate = of_zoos;
     op->n_candidates = n;

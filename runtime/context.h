@@ -144,8 +144,8 @@ fg_status fg_op_candidates(fg_op *op);
  * allows and that cannot compute it. */
 fg_status fg_op_check_forced(fg_op *op);
 
-/* Does one of the comma-separated globs match the plan's name? */
-bool fg_plan_forced(const char *globs, const fg_plan *plan);
+/* Is one of the op's candidates forced? */
+bool fg_op_has_forced(const fg_op *op);
 
 /* What every key holds; `what` parts kernels from lists of candidates. The keys of a variant's
  * kernel, and of the op's list of candidates. Freed with fg_key_free, also after a failure. */

@@ -9,7 +9,6 @@
 #include "shape.h"
 #include "sized.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,26 +30,11 @@ static _Atomic(fg_choice *) *find_slot(fg_op *op, uint64_t class, fg_choice **ch
 
 /* Choosing ---------------------------------------------------------------------------------- */
 
-bool fg_plan_forced(const char *globs, const fg_plan *plan) {
-  char name[64], glob[128];
-  fg_plan_name(plan, sizeof name, name);
-  for (const char *at = globs; *at;) {
-    size_t n = strcspn(at, ",");
-    if (n < sizeof glob) {
-      memcpy(glob, at, n);
-      glob[n] = 0;
-      if (!fnmatch(glob, name, 0)) return true;
-    }
-    at += n + (at[n] == ',');
-  }
-  return false;
-}
-
 static bool is_simt(const fg_plan *plan) { return !strcmp(fg_plan_family(plan), "simt"); }
 
 /* Somebody asked for the family: the spec, or whoever forces the plan. */
 static bool is_named(const fg_op *op, const fg_plan *plan) {
-  return op->limits.n[0] || fg_plan_forced(op->context->plan, plan);
+  return op->limits.n[0] || fg_plan_matches(op->context->plan, plan);
 }
 
 /* What an op's candidates are compared under. */
@@ -81,7 +65,7 @@ static bool fits(const fg_candidate *candidate, const fg_shape *shape) {
 static const char *excluded(const contest *t, const fg_candidate *candidate) {
   const fg_plan *plan = &candidate->plan;
   int64_t align = t->shape->align ? t->shape->align : 16;
-  if (t->forced && !fg_plan_forced(t->op->context->plan, plan)) return "another plan is forced";
+  if (t->forced && !fg_plan_matches(t->op->context->plan, plan)) return "another plan is forced";
   bool failed = t->failed && t->failed[candidate - t->op->candidate];
   if (failed || atomic_load(&candidate->refused)) return "the compiler refused it";
   if (align % candidate->recipe.align) return "tensors are not aligned to what it needs";
@@ -109,20 +93,34 @@ __attribute__((format(printf, 3, 4))) static void tell(const contest *t, const f
                   s->h, s->hk, s->nq, s->nk, name, words);
 }
 
+/* What is wished of a candidate, as `fits` is. */
+typedef bool wish(const fg_candidate *candidate, const fg_shape *shape);
+
+static bool is_sound(const fg_candidate *candidate, const fg_shape *shape) {
+  (void)shape;
+  return !candidate->bad;
+}
+
+static bool is_better(const fg_candidate *candidate, const fg_shape *shape) {
+  (void)shape;
+  return !is_simt(&candidate->plan);
+}
+
+/* Does a candidate that is not excluded so far fulfil the wish? */
+static bool can_have(const contest *t, wish *fulfilled) {
+  for (int i = 0; i < t->op->n_candidates; i++)
+    if (!excluded(t, &t->op->candidate[i]) && fulfilled(&t->op->candidate[i], t->shape))
+      return true;
+  return false;
+}
+
+/* A forced plan is an order. The wishes follow by their weight: each is granted only if a candidate
+ * fulfils it together with all that were granted before, so none empties the contest. */
 static contest contest_new(const fg_op *op, const fg_shape *shape, const bool *failed) {
-  contest t = {.op = op, .shape = shape, .failed = failed};
-  bool can = false, sound = false, better = false;
-  for (int i = 0; i < op->n_candidates; i++)
-    t.forced |= fg_plan_forced(op->context->plan, &op->candidate[i].plan);
-  for (int i = 0; i < op->n_candidates; i++)
-    can |= !excluded(&t, &op->candidate[i]) && fits(&op->candidate[i], shape);
-  t.fits = can;
-  for (int i = 0; i < op->n_candidates; i++)
-    sound |= !op->candidate[i].bad && !excluded(&t, &op->candidate[i]);
-  t.sound = sound;
-  for (int i = 0; i < op->n_candidates; i++)
-    better |= !is_simt(&op->candidate[i].plan) && !excluded(&t, &op->candidate[i]);
-  t.better = better;
+  contest t = {.op = op, .shape = shape, .failed = failed, .forced = fg_op_has_forced(op)};
+  t.fits = can_have(&t, fits);
+  t.sound = can_have(&t, is_sound);
+  t.better = can_have(&t, is_better);
   return t;
 }
 
