@@ -4,22 +4,39 @@
 
 #include "digest.h"
 #include "embedded.h"
+#include "essence.h"
+#include "template.h"
 
 #include <errno.h>
 #include <fts.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+typedef struct {
+  XXH3_state_t xxh;
+  bool with_lines;
+} hasher;
+
 /* Name and content, each with its length, so that no two sets of files run together. */
-static void add(XXH3_state_t *state, const char *name, const void *data, size_t size) {
+static void add(hasher *h, const char *name, const void *data, size_t size) {
   const uint64_t lengths[2] = {strlen(name), size};
-  XXH3_128bits_update(state, lengths, sizeof lengths);
-  XXH3_128bits_update(state, name, strlen(name));
-  XXH3_128bits_update(state, data, size);
+  XXH3_128bits_update(&h->xxh, lengths, sizeof lengths);
+  XXH3_128bits_update(&h->xxh, name, strlen(name));
+  XXH3_128bits_update(&h->xxh, data, size);
 }
 
-static void add_list(XXH3_state_t *state, const fg_embedded *list) {
-  for (; list->name; list++) add(state, list->name, list->text, list->size);
+static fg_status add_essence(hasher *h, const char *name, const char *text, size_t size) {
+  char *essence = malloc(size + 1);
+  if (!essence) return fg_fail(FG_EMEMORY, "no memory for template %s", name);
+  add(h, name, essence, fg_template_essence(name, text, size, h->with_lines, essence));
+  free(essence);
+  return FG_OK;
+}
+
+static fg_status add_list(hasher *h, const fg_embedded *list) {
+  for (; list->name; list++) TRY(add_essence(h, list->name, list->text, list->size));
+  return FG_OK;
 }
 
 static int is_template(const char *name) {
@@ -28,16 +45,12 @@ static int is_template(const char *name) {
 }
 
 static fg_status add_file(void *context, const char *path, const char *name) {
-  XXH3_state_t *state = context;
-  char block[16384];
-  FILE *file = fopen(path, "rbe");
-  if (!file) return fg_fail(FG_ETEMPLATE, "template %s: %s", path, strerror(errno));
-  add(state, name, "", 0);
-  for (size_t n; (n = fread(block, 1, sizeof block, file)) > 0;)
-    XXH3_128bits_update(state, block, n);
-  int failed = ferror(file);
-  fclose(file);
-  return failed ? fg_fail(FG_ETEMPLATE, "template %s: cannot be read", path) : FG_OK;
+  char *text;
+  size_t size;
+  TRY(fg_template_read(path, &text, &size));
+  fg_status status = add_essence(context, name, text, size);
+  free(text);
+  return status;
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b) {
@@ -65,17 +78,17 @@ fg_status fg_gen_each_template(const char *directory, fg_template_visitor *visit
   return status;
 }
 
-fg_status fg_gen_digest(const char *templates, size_t size, char *hex) {
-  XXH3_state_t state;
-  XXH3_128bits_reset(&state);
-  add(&state, "version", FG_VERSION, strlen(FG_VERSION));
-  add(&state, "code", fg_embedded_code, strlen(fg_embedded_code));
-  add_list(&state, fg_embedded_gen);
+fg_status fg_gen_digest(const char *templates, bool with_lines, size_t size, char *hex) {
+  hasher h = {.with_lines = with_lines};
+  XXH3_128bits_reset(&h.xxh);
+  add(&h, "version", FG_VERSION, strlen(FG_VERSION));
+  add(&h, "code", fg_embedded_code, strlen(fg_embedded_code));
+  TRY(add_list(&h, fg_embedded_gen));
   if (templates && *templates)
-    TRY(fg_gen_each_template(templates, add_file, &state));
+    TRY(fg_gen_each_template(templates, add_file, &h));
   else
-    add_list(&state, fg_embedded_templates);
-  XXH128_hash_t h = XXH3_128bits_digest(&state);
-  snprintf(hex, size, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+    TRY(add_list(&h, fg_embedded_templates));
+  XXH128_hash_t d = XXH3_128bits_digest(&h.xxh);
+  snprintf(hex, size, "%016llx%016llx", (unsigned long long)d.high64, (unsigned long long)d.low64);
   return FG_OK;
 }

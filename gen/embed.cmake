@@ -23,7 +23,7 @@ foreach(list IN LISTS lists)
 endforeach()
 # What gen's C code is: kernels that another gen made are not taken from a cache.
 set(hashes "")
-file(GLOB code ${GEN}/*.c ${GEN}/*.h)
+file(GLOB_RECURSE code ${GEN}/*.c ${GEN}/*.h)
 list(SORT code)
 foreach(file IN LISTS code)
   file(SHA256 ${file} hash)

@@ -18,7 +18,7 @@ typedef struct fg_gen_entry {
                           const fg_limits *limits, fg_planned **list, int *n);
   fg_status (*expand)(fg_gen *gen, const fg_variant *variant, fg_source **source);
   fg_status (*recipe)(fg_gen *gen, const fg_variant *variant, fg_recipe *recipe);
-  fg_status (*digest)(const char *templates, size_t size, char *hex);
+  fg_status (*digest)(const char *templates, bool with_lines, size_t size, char *hex);
   const char *(*lua)(void);
   fg_status (*grid_read)(int n_files, const char *const *files, int n_words,
                          const char *const *words, fg_grid **grid);

@@ -6,46 +6,12 @@
 #include "template.h"
 #include "tree_bound.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static fg_gen *self(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
-
-static fg_status read_file(const char *directory, const char *name, char **text, size_t *size) {
-  char path[1024];
-  fg_status status = FG_OK;
-  snprintf(path, sizeof path, "%s/%s", directory, name);
-  FILE *file = fopen(path, "rb");
-  if (!file)
-    return fg_fail(errno == ENOMEM ? FG_EMEMORY : FG_ETEMPLATE, "template %s: %s", path,
-                   strerror(errno));
-  char *data = NULL;
-  size_t n = 0, room = 0;
-  do {
-    if (n == room) {
-      char *grown = realloc(data, room = 2 * room + 16384);
-      if (!grown) {
-        status = fg_fail(FG_EMEMORY, "template %s: no memory to read it", path);
-        goto out;
-      }
-      data = grown;
-    }
-    n += fread(data + n, 1, room - n, file);
-  } while (n == room);
-  if (ferror(file)) {
-    status = fg_fail(FG_ETEMPLATE, "template %s: cannot be read", path);
-    goto out;
-  }
-  *text = data, *size = n;
-  data = NULL;
-out:
-  free(data);
-  fclose(file);
-  return status;
-}
 
 /* Returns a text to Lua; while that copies it, the state holds it. */
 static int hand_over(lua_State *L, char *text, size_t size) {
@@ -65,7 +31,9 @@ static int lua_read(lua_State *L) {
   if (gen->templates) {
     char *text;
     size_t size;
-    fg_status status = read_file(gen->templates, name, &text, &size);
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", gen->templates, name);
+    fg_status status = fg_template_read(path, &text, &size);
     if (status != FG_OK) return fg_lua_raise(L, status, true);
     return hand_over(L, text, size);
   }

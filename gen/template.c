@@ -1,6 +1,7 @@
-/* template.c - translates template text to a Lua chunk. */
+/* template.c - reads template files, and translates their text to Lua chunks. */
 #include "template.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,4 +119,35 @@ fg_status fg_template_translate(const char *name, const char *text, size_t size,
   *lua = b.data;
   *lua_size = b.n;
   return FG_OK;
+}
+
+fg_status fg_template_read(const char *path, char **text, size_t *size) {
+  fg_status status = FG_OK;
+  FILE *file = fopen(path, "rbe");
+  if (!file)
+    return fg_fail(errno == ENOMEM ? FG_EMEMORY : FG_ETEMPLATE, "template %s: %s", path,
+                   strerror(errno));
+  char *data = NULL;
+  size_t n = 0, room = 0;
+  do {
+    if (n == room) {
+      char *grown = realloc(data, room = 2 * room + 16384);
+      if (!grown) {
+        status = fg_fail(FG_EMEMORY, "template %s: no memory to read it", path);
+        goto out;
+      }
+      data = grown;
+    }
+    n += fread(data + n, 1, room - n, file);
+  } while (n == room);
+  if (ferror(file)) {
+    status = fg_fail(FG_ETEMPLATE, "template %s: cannot be read", path);
+    goto out;
+  }
+  *text = data, *size = n;
+  data = NULL;
+out:
+  free(data);
+  fclose(file);
+  return status;
 }

@@ -80,9 +80,9 @@ fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recip
   return passed(entry->recipe(gen, variant, recipe));
 }
 
-fg_status fg_gen_digest(const char *templates, size_t size, char *hex) {
+fg_status fg_gen_digest(const char *templates, bool with_lines, size_t size, char *hex) {
   TRY(need());
-  return passed(entry->digest(templates, size, hex));
+  return passed(entry->digest(templates, with_lines, size, hex));
 }
 
 /* A point's texts are interned by each library for itself. */
