@@ -6,6 +6,7 @@
 #include "tree_diff.h"
 #include "tree_emit.h"
 #include "tree_extent.h"
+#include "tree_linear.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -195,43 +196,6 @@ static int lua_address(lua_State *L) {
 
 /* ---- reads of inputs ---- */
 
-/* The factors of q and k in an int that is linear in them, p taken as q; false: it is not. */
-static bool linear_in_both(const fg_tree *t, int node, double *q, double *k) {
-  const fg_node *x = &t->node[node];
-  const unsigned both = 1u << FG_NAME_Q | 1u << FG_NAME_K | 1u << FG_NAME_P;
-  double q1 = 0, k1 = 0, q2 = 0, k2 = 0;
-  *q = *k = 0;
-  if (!(x->uses & both)) return true;
-  if (x->op == FG_NODE_NAME) {
-    *q = x->which != FG_NAME_K, *k = x->which == FG_NAME_K;
-    return true;
-  }
-  bool product = x->op == FG_NODE_MULTIPLY && t->node[x->arg[1]].op == FG_NODE_CONSTANT;
-  bool sum = x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT || x->op == FG_NODE_NEGATE;
-  if ((!product && !sum) || !linear_in_both(t, x->arg[0], &q1, &k1)) return false;
-  if (sum && x->arg[1] && !linear_in_both(t, x->arg[1], &q2, &k2)) return false;
-  double a = product ? t->node[x->arg[1]].number : x->op == FG_NODE_NEGATE ? -1 : 1;
-  double b = x->op == FG_NODE_SUBTRACT ? -1 : 1;
-  *q = a * q1 + b * q2, *k = a * k1 + b * k2;
-  return fabs(*q) <= FG_INT_MOST && fabs(*k) <= FG_INT_MOST;
-}
-
-/* Does it depend on q and k by k - q alone? */
-static bool by_distance(const fg_tree *t, int node) {
-  const fg_node *x = &t->node[node];
-  double q, k;
-  if (x->uses >> FG_NAME_S & 1) return false;
-  if (linear_in_both(t, node, &q, &k)) return !(q + k < 0) && !(q + k > 0);
-  if (x->op >= FG_NODE_LESS && x->op <= FG_NODE_DIFFERENT) { /* of two sides, their difference */
-    double q2, k2;
-    if (linear_in_both(t, x->arg[0], &q, &k) && linear_in_both(t, x->arg[1], &q2, &k2))
-      return !(q + k < q2 + k2) && !(q + k > q2 + k2);
-  }
-  for (int i = 0; i < FG_NODE_ARGS && x->arg[i]; i++)
-    if (!by_distance(t, x->arg[i])) return false;
-  return true;
-}
-
 static const char *axis_of(const fg_formula *f, const fg_input *input, int axis, int index) {
   static const struct {
     const char *extent;
@@ -251,7 +215,7 @@ static void push_factors(lua_State *L, const fg_formula *f, const fg_node *read,
   double q, k;
   lua_createtable(L, rank, 0);
   for (int i = 0; i < rank; i++) {
-    if (!linear_in_both(&f->tree, read->arg[i], &q, &k)) {
+    if (!fg_linear_in_q_and_k(&f->tree, read->arg[i], &q, &k)) {
       lua_pop(L, 1);
       return;
     }
@@ -285,13 +249,13 @@ static void push_read(lua_State *L, fg_formula *f, int node) {
     if (!strcmp(axis, "other")) other = i, others++;
     batches += !strcmp(axis, "b"), heads += !strcmp(axis, "h");
     plain &= strcmp(axis, "q") && strcmp(axis, "k") && batches < 2 && heads < 2;
-    diagonal &= by_distance(&f->tree, x.arg[i]);
+    diagonal &= fg_tree_by_distance(&f->tree, x.arg[i]);
   }
   lua_setfield(L, -3, "axis");
   lua_setfield(L, -2, "index");
   set_bool(L, "diagonal", diagonal);
   double q, k;
-  if (others != 1 || !plain || !linear_in_both(&f->tree, x.arg[other], &q, &k)) return;
+  if (others != 1 || !plain || !fg_linear_in_q_and_k(&f->tree, x.arg[other], &q, &k)) return;
   if (fabs(k) > 1 || fabs(k) < 1 || q + k > 0 || q + k < 0) return;
   lua_pushinteger(L, k > 0 ? 1 : -1);
   lua_setfield(L, -2, "affine");

@@ -1,6 +1,6 @@
 /* tree_bound.c - interval arithmetic over a tile, and ranges from fg_linear comparisons. */
+#include "tree_bounder.h"
 #include "tree_extent.h"
-#include "tree_linear.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,17 +34,17 @@ bool fg_linear_extreme(fg_bounder *b, const fg_linear *l, bool least, fg_linear 
     if (!(l->factor[i] < 0) && !(l->factor[i] > 0)) continue;
     interval x = bound(b, l->atom[i]);
     if (!x.lo) return false;
-    fg_linear_add(b, out, (l->factor[i] > 0) == least ? x.lo : x.hi, l->factor[i]);
+    fg_linear_add(b->t, out, (l->factor[i] > 0) == least ? x.lo : x.hi, l->factor[i]);
   }
   return out->n >= 0;
 }
 
 static interval bound_linear(fg_bounder *b, int node) {
   fg_linear l = {0}, lo, hi;
-  fg_linear_add(b, &l, node, 1);
+  fg_linear_add(b->t, &l, node, 1);
   if (!fg_linear_extreme(b, &l, true, &lo) || !fg_linear_extreme(b, &l, false, &hi))
     return unknown();
-  return (interval){fg_linear_sum(b, &lo), fg_linear_sum(b, &hi)};
+  return (interval){fg_linear_sum(b->t, &lo), fg_linear_sum(b->t, &hi)};
 }
 
 static interval bound_product(fg_bounder *b, interval x, interval y) {
@@ -167,10 +167,10 @@ static truth opposite(fg_bounder *b, truth x) {
 
 /* x <= y or x < y of integers. */
 static truth ordered(fg_bounder *b, const fg_node *x, bool strict) {
-  fg_linear l = fg_linear_difference(b, x, strict), end;
+  fg_linear l = fg_linear_difference(b->t, x, strict), end;
   truth r = {boolean(b, true), boolean(b, false)};
-  if (fg_linear_extreme(b, &l, false, &end)) r.can = fg_linear_not_negative(b, &end);
-  if (fg_linear_extreme(b, &l, true, &end)) r.must = fg_linear_not_negative(b, &end);
+  if (fg_linear_extreme(b, &l, false, &end)) r.can = fg_linear_not_negative(b->t, &end);
+  if (fg_linear_extreme(b, &l, true, &end)) r.must = fg_linear_not_negative(b->t, &end);
   return r;
 }
 

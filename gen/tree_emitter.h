@@ -5,6 +5,7 @@
 
 #include "tree_emit.h"
 #include "tree_extent.h"
+#include "tree_term.h"
 
 enum { FG_EMIT_MAX = 1 << 18 }; /* bytes of one text */
 
@@ -14,9 +15,6 @@ typedef struct {
   size_t n, room;
   bool failed, no_memory;
 } fg_buffer;
-
-/* How often a value changes: once a head, a row, or a pair. */
-typedef enum { HEAD, ROW, PAIR } fg_level;
 
 typedef struct {
   const fg_formula *f;
@@ -68,17 +66,8 @@ void fg_put_read(fg_emitter *e, int node);
 
 /* A declaration; returns its number + 1. */
 int fg_declare_text(fg_emitter *e, fg_level to, const char *type, const char *text);
-/* Is node = factor * k + something without k? */
-bool fg_linear_in_k(const fg_emitter *e, int node, double *factor);
-/* Is a slope by k too steep to be taken as a tile's base and increments? Their sum would lose what
- * the two have in common: 129 * slope * 2^-24, which lse may be off by 1e-4 (math.md 6). */
-static inline bool fg_is_steep(double slope) { return slope > 4 || slope < -4; }
-/* Is it a product of s and of what is the same all over a head, and that as a text. */
-bool fg_is_scaled_s(const fg_emitter *e, int node);
+/* What s_raw is multiplied by in a multiple of s (fg_tree_is_scaled_s). */
 void fg_write_unit(fg_emitter *e, int node);
-/* Has it a read that differs from row to row? */
-bool fg_reads_of_row(const fg_emitter *e, int node);
-
 /* tree_sum.c: log2 e times the node, less names->origin. */
 void fg_put_log2(fg_emitter *e, int node);
 

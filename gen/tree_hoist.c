@@ -1,5 +1,6 @@
 /* tree_hoist.c - what of an expression is made once a head or once a row, and linear terms in k. */
 #include "tree_emitter.h"
+#include "tree_linear.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,38 +12,8 @@ static bool is_plain(const fg_emitter *e, int node) {
          (x->op == FG_NODE_NAME && x->which != FG_NAME_P);
 }
 
-/* Is node = factor * k + something without k? */
-bool fg_linear_in_k(const fg_emitter *e, int node, double *factor) {
-  const fg_node *x = fg_at(e, node);
-  double a = 0, b = 0;
-  *factor = 0;
-  if (!fg_tree_uses(&e->f->tree, node, FG_NAME_K)) return true;
-  if (x->op == FG_NODE_NAME) {
-    *factor = 1;
-    return true;
-  }
-  bool sum = x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT || x->op == FG_NODE_NEGATE;
-  bool product = x->op == FG_NODE_MULTIPLY && fg_at(e, x->arg[1])->op == FG_NODE_CONSTANT;
-  if ((!sum && !product) || !fg_linear_in_k(e, x->arg[0], &a)) return false;
-  if (sum && x->arg[1] && !fg_linear_in_k(e, x->arg[1], &b)) return false;
-  if (product)
-    *factor = a * fg_at(e, x->arg[1])->number;
-  else
-    *factor = x->op == FG_NODE_ADD ? a + b : x->op == FG_NODE_SUBTRACT ? a - b : -a;
-  return fabs(*factor) < 0x1p20;
-}
-
 static const char *c_type(fg_emitter *e, int node) {
   return fg_at(e, node)->type == FG_TYPE_FLOAT ? "float" : fg_is_wide(e, node) ? "i64" : "int";
-}
-
-/* Has it a read that differs from row to row? */
-bool fg_reads_of_row(const fg_emitter *e, int node) {
-  const fg_node *x = fg_at(e, node);
-  if (x->op == FG_NODE_READ && fg_level_of(e, node) == ROW) return true;
-  for (int i = 0; i < FG_NODE_ARGS && x->arg[i]; i++)
-    if (fg_reads_of_row(e, x->arg[i])) return true;
-  return false;
 }
 
 int fg_declare_text(fg_emitter *e, fg_level to, const char *type, const char *text) {
@@ -65,7 +36,8 @@ static int declare(fg_emitter *e, fg_level to, int node, const char *type,
   fg_buffer outside = e->out;
   e->out = (fg_buffer){0};
   e->context = to, e->lazy = 0;
-  bool guarded = to == ROW && fg_reads_of_row(e, node); /* a tile has rows that are none */
+  bool guarded =
+      to == ROW && fg_tree_reads_of_row(&e->f->tree, node); /* a tile has rows that are none */
   if (guarded) fg_put(e, "%s < %s ? (", e->names->name[FG_NAME_Q], e->names->name[FG_NAME_NQ]);
   write(e, node);
   if (guarded) fg_put(e, ") : 0");
@@ -97,28 +69,17 @@ static void write_at_base(fg_emitter *e, int node) {
 
 /* "of_row0 + A * (float)(3 * (offset))" for A * float(linear in k), A the same for a row. */
 bool fg_put_by_increments(fg_emitter *e, int node) {
-  const fg_node *x = fg_at(e, node);
-  double factor;
-  int a = 0, number = node;
-  if (!e->names->hoist || !e->names->k_base || e->at_base || e->context != PAIR || e->lazy)
+  fg_multiple_of_k m;
+  if (!e->names->hoist || !e->names->k_base || e->at_base || e->context != PAIR || e->lazy ||
+      !fg_tree_multiple_of_k(&e->f->tree, node, &m) || !fg_goes_by_increments(&e->f->tree, &m))
     return false;
-  if (x->op == FG_NODE_MULTIPLY) {
-    int first = fg_at(e, x->arg[0])->op == FG_NODE_FLOAT;
-    a = x->arg[first], number = x->arg[!first];
-    if (fg_level_of(e, a) == PAIR) return false;
-  }
-  if (fg_at(e, number)->op != FG_NODE_FLOAT ||
-      !fg_linear_in_k(e, fg_at(e, number)->arg[0], &factor) || !(fabs(factor) > 0))
-    return false;
-  if (a && fg_at(e, a)->op == FG_NODE_CONSTANT && fg_is_steep(factor * fg_at(e, a)->number))
-    return false; /* the number alone is exact by increments */
   if (!e->based[node]) e->based[node] = declare(e, ROW, node, c_type(e, node), write_at_base);
   fg_put(e, "(of_row%d + ", e->based[node] - 1);
-  if (a) {
-    fg_put_node(e, a, PRODUCT);
+  if (m.by) {
+    fg_put_node(e, m.by, PRODUCT);
     fg_put(e, " * ");
   }
-  fg_put(e, "(float)(%.0f * (%s)))", factor, e->names->k_offset);
+  fg_put(e, "(float)(%.0f * (%s)))", m.step, e->names->k_offset);
   return true;
 }
 
@@ -165,7 +126,7 @@ static bool emit_address_by_increments(fg_emitter *e, int node) {
         (i < input->rank - 1 && fg_level_of(e, x->arg[i]) == PAIR))
       return false;
   if (!strcmp(input->extent[input->rank - 1], "1") || fg_level_of(e, last) != PAIR ||
-      fg_too_big(e, last) || !fg_linear_in_k(e, last, &factor))
+      fg_too_big(e, last) || !fg_linear_in_k(&e->f->tree, last, &factor))
     return false;
   if (!e->based[node]) {
     static const char *const type[] = {[FG_ELEM_BF16] = "u16 *",
@@ -199,24 +160,13 @@ void fg_put_read(fg_emitter *e, int node) {
   fg_put(e, halves ? "))" : ")");
 }
 
-/* The product of s and of what is the same all over a head, "of_head0 * s[e]", times `extra`. */
-bool fg_is_scaled_s(const fg_emitter *e, int node) {
-  const fg_node *x = fg_at(e, node);
-  if (x->op == FG_NODE_NAME) return x->which == FG_NAME_S;
-  if (x->op != FG_NODE_MULTIPLY && x->op != FG_NODE_DIVIDE) return false;
-  bool first = fg_is_scaled_s(e, x->arg[0]), second = fg_is_scaled_s(e, x->arg[1]);
-  if (x->op == FG_NODE_DIVIDE) return first && fg_level_of(e, x->arg[1]) == HEAD;
-  return (first && fg_level_of(e, x->arg[1]) == HEAD) ||
-         (second && fg_level_of(e, x->arg[0]) == HEAD);
-}
-
 void fg_write_unit(fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
   if (x->op == FG_NODE_NAME) {
     fg_put(e, "%s", e->names->s_unit);
     return;
   }
-  bool first = fg_is_scaled_s(e, x->arg[0]);
+  bool first = fg_tree_is_scaled_s(&e->f->tree, x->arg[0]);
   fg_write_unit(e, x->arg[!first]);
   fg_put(e, x->op == FG_NODE_DIVIDE ? " / " : " * ");
   fg_put_node(e, x->arg[first], UNARY);
@@ -224,8 +174,8 @@ void fg_write_unit(fg_emitter *e, int node) {
 
 bool fg_put_scaled_s(fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
-  if (!e->names->hoist || !e->names->s_unit || x->op == FG_NODE_NAME || !fg_is_scaled_s(e, node) ||
-      fg_tree_reads(&e->f->tree, node))
+  if (!e->names->hoist || !e->names->s_unit || x->op == FG_NODE_NAME ||
+      !fg_tree_is_scaled_s(&e->f->tree, node) || fg_tree_reads(&e->f->tree, node))
     return false;
   if (!e->based[node]) e->based[node] = declare(e, HEAD, node, c_type(e, node), fg_write_unit);
   fg_put(e, "of_head%d * %s", e->based[node] - 1, e->names->s_raw);

@@ -1,52 +1,40 @@
-/* tree_linear.h - what bounds are made of: linear forms of ints, for tree_bound.c and tree_range.c.
- */
+/* tree_linear.h - linear forms: sums of multiples, from trees and back. Bounds, ranges, texts by
+ * increments and the elements that pairs read are all found by them. */
 #ifndef FG_TREE_LINEAR_H
 #define FG_TREE_LINEAR_H
 
-#include "tree_bound.h"
+#include "tree.h"
 
 enum { FG_LINEAR_TERMS = 24 };
 /* The sum of factor[i] * atom[i] + constant; n < 0: it has too many terms, or a number above
- * FG_INT_MOST. */
+ * FG_INT_MOST. An atom is a node that is no sum and no multiple by a constant. */
 typedef struct fg_linear {
   int n, atom[FG_LINEAR_TERMS];
   double factor[FG_LINEAR_TERMS], constant;
 } fg_linear;
 
-typedef struct fg_bounder {
-  fg_formula *f;
-  fg_tree *t;
-  bool for_all; /* ranges: what holds with all of the other side, not with some of it */
-} fg_bounder;
-
-static inline int integer(fg_bounder *b, double x) {
-  return fg_tree_constant(b->t, FG_TYPE_INT, x);
-}
-static inline int boolean(fg_bounder *b, bool x) { return fg_tree_constant(b->t, FG_TYPE_BOOL, x); }
-static inline int name(fg_bounder *b, fg_name n) { return fg_tree_name(b->t, n); }
-static inline int make(fg_bounder *b, fg_node_op op, int x, int y) {
-  return fg_tree_binary(b->t, op, x, y);
-}
-
-/* Does it differ from pair to pair of a tile? */
-bool fg_varies(const fg_bounder *b, int node);
-
-/* May bounds be claimed? One of which a part could not be made is none. */
-static inline bool fg_bound_whole(const fg_formula *f) {
-  return !f->unskipped && !f->tree.no_memory && !f->tree.too_large;
-}
+/* The form of a node as it is written: p is an atom. */
+fg_linear fg_linear_of(const fg_tree *tree, int node);
 
 /* form += factor * node; p is taken apart, so that it meets q. */
-void fg_linear_add(fg_bounder *b, fg_linear *form, int node, double factor);
+void fg_linear_add(fg_tree *tree, fg_linear *form, int node, double factor);
 
 /* Nodes: the form as an int, and the test that it is not negative, which has sums alone. */
-int fg_linear_sum(fg_bounder *b, const fg_linear *form);
-int fg_linear_not_negative(fg_bounder *b, const fg_linear *form);
+int fg_linear_sum(fg_tree *tree, const fg_linear *form);
+int fg_linear_not_negative(fg_tree *tree, const fg_linear *form);
 
-/* What the comparison x <= y, or x < y, is about: it holds where the form is not negative. */
-fg_linear fg_linear_difference(fg_bounder *b, const fg_node *x, bool strict);
+/* What the comparison x <= y, or x < y, is about: it holds where the form is not negative. The node
+ * is a copy, as the tree may grow. */
+fg_linear fg_linear_difference(fg_tree *tree, const fg_node *x, bool strict);
 
-/* The least (or greatest) value of a form over the tile, as a form; false: not known. */
-bool fg_linear_extreme(fg_bounder *b, const fg_linear *form, bool least, fg_linear *out);
+/* The factors of q and k in a node that is linear in them, p taken as q; false: it is not, and
+ * they are not set. */
+bool fg_linear_in_q_and_k(const fg_tree *tree, int node, double *q, double *k);
+
+/* The factor of k, below 2^20, in a node that is linear in it; false: it is not. */
+bool fg_linear_in_k(const fg_tree *tree, int node, double *factor);
+
+/* Does the node depend on q and k by k - q alone, and not on s? */
+bool fg_tree_by_distance(const fg_tree *tree, int node);
 
 #endif

@@ -1,6 +1,6 @@
 /* tree_range.c - ranges of keys and rows from comparisons that are linear in them. */
+#include "tree_bounder.h"
 #include "tree_extent.h"
-#include "tree_linear.h"
 
 #include <math.h>
 
@@ -66,10 +66,10 @@ static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
     for (int j = 0; j < least.n; j++) least.factor[j] = -least.factor[j];
     least.constant = -least.constant;
     behind.constant += 1;
-    return factor > 0 ? (fg_visible){fg_linear_sum(b, &least), 0, true, by_one}
-                      : (fg_visible){0, fg_linear_sum(b, &behind), true, by_one};
+    return factor > 0 ? (fg_visible){fg_linear_sum(b->t, &least), 0, true, by_one}
+                      : (fg_visible){0, fg_linear_sum(b->t, &behind), true, by_one};
   }
-  int limit = fg_linear_sum(b, &most), size = integer(b, fabs(factor));
+  int limit = fg_linear_sum(b->t, &most), size = integer(b, fabs(factor));
   int end = make(b, FG_NODE_DIVIDE, limit, size); /* the atom is at most this, or at least - this */
   if (factor > 0) end = fg_tree_unary(b->t, FG_NODE_NEGATE, end);
   if (!end) return no_range(false);
@@ -82,8 +82,8 @@ static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
     return no_range(false);
   int m = atom.arg[1], scaled_end = make(b, FG_NODE_MULTIPLY, end, m);
   fg_linear inner = {.constant = factor > 0 ? 0 : b->t->node[m].number - 1};
-  fg_linear_add(b, &inner, atom.arg[0], factor > 0 ? 1 : -1);
-  fg_linear_add(b, &inner, scaled_end, factor > 0 ? -1 : 1);
+  fg_linear_add(b->t, &inner, atom.arg[0], factor > 0 ? 1 : -1);
+  fg_linear_add(b->t, &inner, scaled_end, factor > 0 ? -1 : 1);
   fg_visible r = solve(b, inner, v);
   r.by_one = r.by_one && by_one;
   return r;
@@ -112,13 +112,13 @@ static fg_visible range(fg_bounder *b, int node, fg_name v) {
     return no_range(x.number > 0);
   case FG_NODE_LESS:
   case FG_NODE_AT_MOST:
-    return integers ? solve(b, fg_linear_difference(b, &x, x.op == FG_NODE_LESS), v)
+    return integers ? solve(b, fg_linear_difference(b->t, &x, x.op == FG_NODE_LESS), v)
                     : no_range(false);
   case FG_NODE_EQUAL:
     if (!integers) return no_range(false);
     turned.arg[0] = x.arg[1], turned.arg[1] = x.arg[0];
-    y = meet(b, solve(b, fg_linear_difference(b, &x, false), v),
-             solve(b, fg_linear_difference(b, &turned, false), v));
+    y = meet(b, solve(b, fg_linear_difference(b->t, &x, false), v),
+             solve(b, fg_linear_difference(b->t, &turned, false), v));
     y.exact = y.by_one = false;
     return y;
   case FG_NODE_GIVEN:

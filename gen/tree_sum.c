@@ -98,18 +98,9 @@ static void add_score(sum *s, int node, double factor) {
 /* factor * a * float(linear in k): at the base of k once, by the offset for each pair. */
 static bool add_linear(sum *s, int node, double factor) {
   fg_emitter *e = s->e;
-  const fg_node *x = fg_at(e, node);
-  int a = 0, number = node;
-  double slope;
-  if (!e->names->k_base || fg_reads_of_row(e, node)) return false;
-  if (x->op == FG_NODE_MULTIPLY) {
-    int first = fg_at(e, x->arg[0])->op == FG_NODE_FLOAT;
-    a = x->arg[first], number = x->arg[!first];
-    if (fg_level_of(e, a) == PAIR) return false;
-  }
-  if (fg_at(e, number)->op != FG_NODE_FLOAT ||
-      !fg_linear_in_k(e, fg_at(e, number)->arg[0], &slope) || !(fabs(slope) > 0) ||
-      fg_is_steep(factor * slope / LOG2_E))
+  fg_multiple_of_k m;
+  if (!e->names->k_base || fg_tree_reads_of_row(&e->f->tree, node) ||
+      !fg_tree_multiple_of_k(&e->f->tree, node, &m) || fg_is_steep(factor * m.step / LOG2_E))
     return false;
   fg_buffer outside = begin_once(s);
   put_factor(e, factor);
@@ -118,29 +109,16 @@ static bool add_linear(sum *s, int node, double factor) {
   e->at_base = false;
   end_once(s, outside);
   outside = begin(e);
-  put_declared(e, factor * slope, a);
+  put_declared(e, factor * m.step, m.by);
   fg_put(e, " * (float)(%s)", e->names->k_offset);
   add_term(s, end(e, outside));
   return true;
 }
 
-static bool is_number(const fg_emitter *e, int node) {
-  return fg_at(e, node)->op == FG_NODE_CONSTANT;
-}
-
-static void add_node(sum *s, int node, double factor) {
+static void add_node(void *to, int node, double factor) {
+  sum *s = to;
   fg_emitter *e = s->e;
   const fg_node *x = fg_at(e, node);
-  if (x->op == FG_NODE_ADD || x->op == FG_NODE_SUBTRACT) {
-    add_node(s, x->arg[0], factor);
-    add_node(s, x->arg[1], x->op == FG_NODE_ADD ? factor : -factor);
-    return;
-  }
-  if (x->op == FG_NODE_NEGATE) return add_node(s, x->arg[0], -factor);
-  if (x->op == FG_NODE_MULTIPLY && is_number(e, x->arg[1]))
-    return add_node(s, x->arg[0], factor * fg_at(e, x->arg[1])->number);
-  if (x->op == FG_NODE_DIVIDE && is_number(e, x->arg[1]))
-    return add_node(s, x->arg[0], factor / fg_at(e, x->arg[1])->number);
   if (fg_level_of(e, node) != PAIR) {
     fg_buffer outside = begin_once(s);
     put_factor(e, factor);
@@ -148,13 +126,15 @@ static void add_node(sum *s, int node, double factor) {
     end_once(s, outside);
     return;
   }
-  if (e->names->s_unit && fg_is_scaled_s(e, node) && !fg_tree_reads(&e->f->tree, node))
+  if (e->names->s_unit && fg_tree_is_scaled_s(&e->f->tree, node) &&
+      !fg_tree_reads(&e->f->tree, node))
     return add_score(s, node, factor);
   if (add_linear(s, node, factor)) return;
   int same = 0; /* which factor of a product is the same for a row */
   if (x->op == FG_NODE_MULTIPLY)
     for (int i = 0; i < 2; i++)
-      if (fg_level_of(e, x->arg[i]) != PAIR && !fg_reads_of_row(e, x->arg[i])) same = x->arg[i];
+      if (fg_level_of(e, x->arg[i]) != PAIR && !fg_tree_reads_of_row(&e->f->tree, x->arg[i]))
+        same = x->arg[i];
   fg_buffer outside = begin(e);
   if (same) {
     put_declared(e, factor, same);
@@ -173,7 +153,7 @@ static void add_node(sum *s, int node, double factor) {
 void fg_put_log2(fg_emitter *e, int node) {
   sum s = {.e = e};
   const char *origin = e->names->origin;
-  add_node(&s, node, LOG2_E);
+  fg_tree_each_term(&e->f->tree, node, LOG2_E, add_node, &s);
   if (origin && *origin) {
     fg_buffer outside = begin_once(&s);
     fg_put(e, "-%s", origin);

@@ -1,31 +1,19 @@
 /* tree_whole.c - where a mask hides nothing of all rows and keys, as an expression of lengths. */
 #include "recipe.h"
 #include "tree_bound.h"
+#include "tree_linear.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Sums of lengths and constants times such: they are what their values at the ends of ranges are
- * between. */
-static bool is_linear(const fg_tree *t, int i) {
-  const fg_node *x = &t->node[i];
-  switch (x->op) {
-  case FG_NODE_CONSTANT:
-    return x->type == FG_TYPE_INT;
-  case FG_NODE_NAME:
-    return x->which == FG_NAME_NQ || x->which == FG_NAME_NK;
-  case FG_NODE_ADD:
-  case FG_NODE_SUBTRACT:
-    return is_linear(t, x->arg[0]) && is_linear(t, x->arg[1]);
-  case FG_NODE_NEGATE:
-    return is_linear(t, x->arg[0]);
-  case FG_NODE_MULTIPLY:
-    return (t->node[x->arg[0]].op == FG_NODE_CONSTANT ||
-            t->node[x->arg[1]].op == FG_NODE_CONSTANT) &&
-           is_linear(t, x->arg[0]) && is_linear(t, x->arg[1]);
-  default:
-    return false;
+/* Is it a sum of multiples of lengths? Such sums lie between their values at the ends of ranges. */
+static bool is_sum_of_lengths(const fg_tree *t, int node) {
+  fg_linear form = fg_linear_of(t, node);
+  for (int i = 0; i < form.n; i++) {
+    const fg_node *x = &t->node[form.atom[i]];
+    if (x->op != FG_NODE_NAME || (x->which != FG_NAME_NQ && x->which != FG_NAME_NK)) return false;
   }
+  return form.n >= 0;
 }
 
 /* Appends what is not negative where the test holds, "min(min(a, b), c)" of all that it joins;
@@ -45,7 +33,7 @@ static bool print_slack(fg_formula *f, int test, size_t size, char *text) {
   if (x.op == FG_NODE_CONSTANT)
     return x.number != 0 && snprintf(text + n, size - n, "0") < (int)(size - n);
   if (x.op != FG_NODE_AT_MOST && x.op != FG_NODE_LESS) return false;
-  if (!is_linear(t, x.arg[0]) || !is_linear(t, x.arg[1])) return false;
+  if (!is_sum_of_lengths(t, x.arg[0]) || !is_sum_of_lengths(t, x.arg[1])) return false;
   int more = fg_tree_binary(t, FG_NODE_SUBTRACT, x.arg[1], x.arg[0]);
   if (x.op == FG_NODE_LESS)
     more = fg_tree_binary(t, FG_NODE_SUBTRACT, more, fg_tree_constant(t, FG_TYPE_INT, 1));
