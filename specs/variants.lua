@@ -1,4 +1,4 @@
--- variants.lua: an example of each named mask and score, and the five that the README works out.
+-- variants.lua: an example of each named mask and score, and the five that specs/expressions.md works out.
 --
 --   flashgen check specs/variants.lua
 --
@@ -19,7 +19,7 @@ return {
     inputs = { cap = "float", slope = "f32[h] grad", table = "f32[h, nq + nk - 1] grad" } },
   { head_dim = 64, pass = both, bias = "grad", bias_dims = "h,q,k" },
 
-  -- README, 1: softcap, ALiBi and a window in one
+  -- expressions.md, 1: softcap, ALiBi and a window in one
   { head_dim = 64, pass = both, mask = "window(width, 0)", score = "softcap(alibi(slope), cap)",
     inputs = { width = "int", cap = "float", slope = "f32[h]" } },
   -- 2: T5's buckets of distance, learned

@@ -1,4 +1,5 @@
-"""readme.py - runs the README's commands in the README's order, in a fresh copy of what is in the repository.
+"""readme.py - runs the commands of the README, then of its pages, in their order, in a fresh copy of what is in the
+repository.
 
     readme.py SOURCE WORK
 
@@ -8,15 +9,18 @@ and are said; all others must end well."""
 import os, pathlib, re, shutil, subprocess, sys
 
 STARTS = ("./", "build/", "flashgen ", "python3 ", "cc ", "cmake ", "export ")
+PAGES = ("README.md", "runtime/cli/guide.md", "specs/expressions.md", "runtime/cli/tuning.md",
+         "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md")
 ELSEWHERE = {
     r"cmake --workflow --preset test": "this test is part of it",
-    r"^python3 tests/bench/": "needs PyTorch and a GPU",
+    r"^python3 tests/bench/(peers|hooks|templates)": "needs PyTorch and a GPU",
     r"^flashgen tune specs/": "needs a GPU",
     r"^build/tests/fit ": "needs a GPU's measurements and the tests' programs",
     r"^flashgen build kernels\.lua|^cc embedded\.c": "the test package_zoo",
     r"^cc jit\.c|^\./jit ": "the test package_jit",
     r"^flashgen check head_dim=64 pass=forward,backward '": "the test t_variants",
 }
+MOST_LINES = 300
 LEAST = 12  # that are run: fewer is a README, or a reader of it, that has lost some
 
 
@@ -59,18 +63,38 @@ def path_with_numpy():
     sys.exit("no python3 has NumPy: ./setup.sh says what to install")
 
 
+def check_links(work):
+    """Every link to a file of the repository leads to one, and each page is linked from the README or from another."""
+    linked = set()
+    for page in PAGES:
+        path = pathlib.Path(work, page)
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            to = (path.parent / target).resolve()
+            if not to.exists():
+                sys.exit(f"{page}: it links to {target}, which is not there")
+            linked.add(to)
+    for page in PAGES[1:]:
+        if pathlib.Path(work, page).resolve() not in linked:
+            sys.exit(f"{page}: nothing links to it")
+    lines = pathlib.Path(work, "README.md").read_text().count("\n")
+    if lines > MOST_LINES:
+        sys.exit(f"README.md: {lines} lines; a stranger reads {MOST_LINES} at most")
+
+
 def main(source, work):
     copy_tree(source, work)
+    check_links(work)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FLASHGEN_")}
     environment["PATH"] = path_with_numpy()
     environment["FLASHGEN_CACHE"] = os.path.join(work, "cache")
     environment["CMAKE_BUILD_PARALLEL_LEVEL"] = "2"
     run = 0
-    for line, command in commands(pathlib.Path(work, "README.md").read_text()):
+    listed = [(page, line, command) for page in PAGES for line, command in commands(pathlib.Path(work, page).read_text())]
+    for page, line, command in listed:
         reason = next((why for what, why in ELSEWHERE.items() if re.search(what, command)), None)
         first = command.splitlines()[0]
         if reason:
-            print(f"README.md:{line}: not here ({reason}): {first}", flush=True)
+            print(f"{page}:{line}: not here ({reason}): {first}", flush=True)
             continue
         if command.startswith("export "):  # holds for all that follow
             name, value = command[len("export "):].split("#")[0].strip().split("=", 1)
@@ -81,11 +105,11 @@ def main(source, work):
                               stdin=subprocess.DEVNULL, capture_output=True)
         if done.returncode:
             print(done.stdout[-4000:], done.stderr[-4000:])
-            sys.exit(f"README.md:{line}: exit {done.returncode}: {first}")
-        print(f"README.md:{line}: {first}", flush=True)
+            sys.exit(f"{page}:{line}: exit {done.returncode}: {first}")
+        print(f"{page}:{line}: {first}", flush=True)
         run += 1
     if run < LEAST:
-        sys.exit(f"README.md: {run} commands were run, expected {LEAST} at least")
+        sys.exit(f"{run} commands were run, expected {LEAST} at least")
     shutil.rmtree(work)
 
 

@@ -1,4 +1,4 @@
-/* t_variants.c - the examples of "Describe your own attention" in the README, each as it stands
+/* t_variants.c - the examples of specs/expressions.md, each as it stands
  * there, and the spec file of all named masks and scores. */
 #define _GNU_SOURCE /* mkdtemp */
 #include "suite.h"
@@ -8,21 +8,16 @@
 #include <string.h>
 
 enum { EXAMPLES = 5, SIZE = 1 << 16 };
-static char readme[SIZE], *example[EXAMPLES + 1];
+static char page[SIZE], *example[EXAMPLES + 1];
 
-/* The indented commands of the section, without "flashgen". */
+/* The indented commands of the page, without "flashgen". */
 static int find_examples(void) {
-  FILE *file = fopen(FLASHGEN_SOURCE "/README.md", "r");
+  FILE *file = fopen(FLASHGEN_SOURCE "/specs/expressions.md", "r");
   int n = 0;
   ck_assert_ptr_nonnull(file);
-  readme[fread(readme, 1, SIZE - 1, file)] = 0;
+  page[fread(page, 1, SIZE - 1, file)] = 0;
   fclose(file);
-  char *section = strstr(readme, "## Describe your own attention");
-  ck_assert_ptr_nonnull(section);
-  char *end = strstr(section + 2, "\n## ");
-  ck_assert_ptr_nonnull(end);
-  *end = 0;
-  for (char *line = strtok(section, "\n"); line; line = strtok(NULL, "\n"))
+  for (char *line = strtok(page, "\n"); line; line = strtok(NULL, "\n"))
     if (!strncmp(line, "    flashgen ", 13) && n <= EXAMPLES) example[n++] = line + 13;
   return n;
 }
@@ -38,7 +33,7 @@ static void passes(const char *words, const char *more) {
   ck_assert_msg(system(line) == 0, "%s", line);
 }
 
-START_TEST(readme_examples) {
+START_TEST(page_examples) {
   ck_assert_int_eq(find_examples(), EXAMPLES);
   passes(example[_i], "--seed 1");
 }
@@ -246,7 +241,7 @@ int main(void) {
   Suite *suite = suite_create("variants");
   TCase *cases = tcase_create("examples");
   tcase_set_timeout(cases, 300);
-  tcase_add_loop_test(cases, readme_examples, 0, EXAMPLES);
+  tcase_add_loop_test(cases, page_examples, 0, EXAMPLES);
   tcase_add_test(cases, spec_file);
   tcase_add_test(cases, dense_gradients);
   tcase_add_test(cases, inputs_of_pairs);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# package.sh - host applications, built out of tree against the installed package as the README says.
+# package.sh - host applications, built out of tree against the installed package as the pages say.
 #
 #   package.sh zoo|jit|graph|python SOURCE PREFIX WORK
 #
@@ -44,29 +44,27 @@ flags() { # what pkg-config says, and the sanitizers of the build
   PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config "$@" flashgen
 }
 cc() { command "${CC:-cc}" ${CFLAGS:-} "$@"; }
-# As the README writes it; the prefix has a space in it, which pkg-config escapes for `eval`.
-readme_line() {
+# As the page writes it; the prefix has a space in it, which pkg-config escapes for `eval`.
+page_line() {
   local line=${1//'$(pkg-config --cflags --libs flashgen)'/$(flags --cflags --libs)}
   eval "$line"
 }
 
-# blocks SECTION: each indented block of the README's section, to block.1, block.2, ...
+# blocks PAGE: each indented block of a page of the documentation, to block.1, block.2, ...
 blocks() {
-  awk -v title="## $1" '
-    /^## / { on = $0 == title; next }
-    !on { next }
+  awk '
     /^    / { if (!inside) n++; for (; blank; blank--) print "" > ("block." n); inside = 1
               print substr($0, 5) > ("block." n); next }
     /^$/ { if (inside) blank++; next }
-    { inside = blank = 0 }' "$source/README.md"
-  [ -f block.1 ] || die "the README has no section \"$1\""
+    { inside = blank = 0 }' "$source/$1"
+  [ -f block.1 ] || die "$1 has no block"
 }
-# shown_in BLOCK FILE: the program has every line that the README shows of it.
+# shown_in BLOCK FILE: the program has every line that the page shows of it.
 shown_in() {
   local line n=0
   while read -r line; do
     [ -n "$line" ] || continue
-    grep -qF -- "$line" "$2" || die "$2 has not the README's line: $line"
+    grep -qF -- "$line" "$2" || die "$2 has not the page's line: $line"
     n=$((n + 1))
   done <"$1"
   [ $n -gt 0 ] || die "$1 is empty"
@@ -108,13 +106,13 @@ runs_alone() {
 }
 
 zoo() {
-  blocks "A zoo at build time"
+  blocks runtime/package/zoo.md
   mkdir app
   cp embedded.c device.h app/
   cp block.1 app/kernels.lua
   sed "s/sm_80 sm_90a/$archs/" block.2 >app/CMakeLists.txt
   shown_in block.3 embedded.c
-  grep -q "ARCHS $archs EMBED" app/CMakeLists.txt || die "the README names other archs"
+  grep -q "ARCHS $archs EMBED" app/CMakeLists.txt || die "the page names other archs"
 
   # with CMake
   cmake -S app -B app/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" \
@@ -164,7 +162,7 @@ zoo() {
 
   # without CMake
   cp block.1 kernels.lua
-  while read -r line; do readme_line "${line/sm_80,sm_90a/${archs// /,}}"; done <block.4
+  while read -r line; do page_line "${line/sm_80,sm_90a/${archs// /,}}"; done <block.4
   says "2 kernels of the program, 0 compiled: right" ./embedded "$device"
   cat >main.cpp <<<'#include "kernels.h"
 int main() { return kernels.size != sizeof(fg_zoo); }'
@@ -196,14 +194,14 @@ END
 
 jit() {
   local line out
-  blocks "JIT inside an application"
-  shown_in block.1 jit.c
+  blocks runtime/embedding.md
+  shown_in block.3 jit.c
   while read -r line; do
     case $line in
-      ./*) says "1 compiled" readme_line "$line $device"; says "0 compiled" readme_line "$line $device" ;;
-      *) readme_line "$line" ;;
+      ./*) says "1 compiled" page_line "$line $device"; says "0 compiled" page_line "$line $device" ;;
+      *) page_line "$line" ;;
     esac
-  done <block.2
+  done <block.4
   # where all scores are equal the output is the mean, where they are not it is not
   out=$(./jit '0.0 * s' "$device") || die "$out"
   awk 'NR > 1 { sub(",", "", $2); if (($1 - $4) ^ 2 > 1e-5 || ($2 - $5) ^ 2 > 1e-5) exit 1 }' <<<"$out" ||
