@@ -2,11 +2,13 @@
 --
 --   name      what is true of a kernel whose switch is on: "begin_at_mask"
 --   why       one sentence that says what the decision is good for
---   possible  function(spec, plan, traits): can the kernel be made so at all? Without it every kernel can.
---   when      function(spec, plan, traits): is the kernel made so? false: tried and lost, no template has it any more
---   gain      what was measured, a list of { shape =, without =, with =, unit =, card = or compiler =, date = }
+--   possible  function(spec, plan, traits, use): can the kernel be made so at all? Without it every kernel can.
+--   when      function(spec, plan, traits, use): is the kernel made so? false: tried and lost, no template has it
+--   gain      what was measured, a list of { shape =, without =, with =, unit =, card = or compiler =, date = }, without
+--             `without` where that was not measured
 --
--- traits is what hooks.lua says of the mask, the score and the inputs. Templates read `use`: use.begin_at_mask.
+-- traits is what hooks.lua says of the mask, the score and the inputs; use has the rows before.
+-- Templates and the family's describe() read `use`: use.begin_at_mask.
 -- FLASHGEN_SWITCH, "begin_at_mask=0,other=1", forces switches on where they are possible, or off.
 -- gen: expand.c's table; failf(level, format, ...) raises.
 local gen, failf = ...
@@ -25,7 +27,7 @@ local function fault_of_gain(g)
     if number and type(value) ~= "number" then return key .. " must be a number" end
     if not number and type(value) ~= "string" then return key .. " must be a text" end
   end
-  for _, key in ipairs({ "shape", "without", "with", "unit" }) do
+  for _, key in ipairs({ "shape", "with", "unit" }) do
     if not g[key] then return "a row of gain has no " .. key end
   end
   if not UNITS[g.unit] then return string.format("there is no unit '%s'", g.unit) end
@@ -99,19 +101,20 @@ end
 -- The table `use` of a plan, in which a name that no row has is an error of the line that reads it; and the names of
 -- what is on, in the order of the rows.
 function switches.evaluate(rows, forced, spec, plan, traits)
-  local use, on, names = {}, {}, {}
+  local on, names = {}, {}
+  local use = setmetatable({}, { __index = function(_, name)
+    failf(2, "there is no switch '%s'%s", tostring(name), did_you_mean(tostring(name), names))
+  end })
   for _, row in ipairs(rows) do
     if row.when then
       local is_on = forced[row.name]
-      if is_on == nil then is_on = ask(row, "when", spec, plan, traits) end
-      use[row.name] = is_on and (not row.possible or ask(row, "possible", spec, plan, traits))
+      if is_on == nil then is_on = ask(row, "when", spec, plan, traits, use) end
+      use[row.name] = is_on and (not row.possible or ask(row, "possible", spec, plan, traits, use))
       names[#names + 1] = row.name
       on[#on + 1] = use[row.name] and row.name or nil
     end
   end
-  return setmetatable(use, { __index = function(_, name)
-    failf(2, "there is no switch '%s'%s", tostring(name), did_you_mean(tostring(name), names))
-  end }), on
+  return use, on
 end
 
 return switches

@@ -58,7 +58,7 @@ static void fails(fg_status code, const char *sentence) {
 START_TEST(header_lists_them) {
   fg_source *named = expanded(NAMED), *plain = expanded(PLAIN);
   fg_source *simt = expanded("attn_fwd-bf16-d64.simt-q16-k32-w4.host");
-  ck_assert_ptr_nonnull(strstr(named->text, "\n// switches: begin_at_mask"));
+  ck_assert_ptr_nonnull(strstr(named->text, ", begin_at_mask\n"));
   ck_assert_ptr_null(strstr(plain->text, "begin_at_mask"));
   ck_assert_ptr_nonnull(strstr(plain->text, "\n// switches: "));
   ck_assert_ptr_null(strstr(simt->text, "switches:"));
@@ -98,7 +98,7 @@ START_TEST(forced_on_where_possible) {
 END_TEST
 
 START_TEST(list_says_them) {
-  program_says(program_gives(0, "list --verbose " NAMED).out, "  switches: begin_at_mask");
+  program_says(program_gives(0, "list --verbose " NAMED).out, ", begin_at_mask\n");
   const program_setup setup = {.env = {"FLASHGEN_SWITCH=begin_at_mask=0"}};
   const program_result r = program_run(&setup, "list --verbose " NAMED);
   ck_assert_int_eq(r.code, 0);
@@ -110,8 +110,8 @@ END_TEST
 
 START_TEST(unknown_name_forced) {
   templates_replace(
-      ROWS, "return {",
-      "do return {\n"
+      ROWS, "\nreturn {",
+      "\ndo return {\n"
       "  { name = \"begin_at_mask\", why = \"It is faster.\", when = function() return true end "
       "},\n"
       "  { name = \"by_columns\", why = \"It is faster.\", when = function() return true end },\n"
@@ -161,8 +161,8 @@ static const struct fault {
      "the switch 'begin_at_mask': possible must give true or false, not a number"},
     {"name = 'a', why = 'Good.', when = false, gain = { 1 }",
      ROWS ": the switch 'a': a row of gain is no table"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = 'd 64', with = 1 } }",
-     ROWS ": the switch 'a': a row of gain has no without"},
+    {"name = 'a', why = 'Good.', when = false, gain = { { shape = 'd 64', without = 1 } }",
+     ROWS ": the switch 'a': a row of gain has no with"},
     {"name = 'a', why = 'Good.', when = false, gain = { { shape = 'd 64', without = '2', with = 1 "
      "} }",
      ROWS ": the switch 'a': without must be a number"},
@@ -192,8 +192,8 @@ static const struct fault {
 
 START_TEST(bad_rows) {
   char rows[512];
-  snprintf(rows, sizeof rows, "do return { { %s } } end\nreturn {", faults[_i].row);
-  templates_replace(ROWS, "return {", rows);
+  snprintf(rows, sizeof rows, "\ndo return { { %s } } end\nreturn {", faults[_i].row);
+  templates_replace(ROWS, "\nreturn {", rows);
   fails(FG_ETEMPLATE, faults[_i].said);
 }
 END_TEST
@@ -283,13 +283,35 @@ END_TEST
 
 /* ---- each of them, off ---- */
 
-#define WGMMA "family=wgmma head_dim=64 block_q=192 block_kv=128 "
+#define FORWARD(words)   "family=mma pass=forward " words
+#define BACKWARD(words)  "family=mma pass=backward " words
+#define PLAN(q, k, s, w) " block_q=" #q " block_kv=" #k " stages=" #s " warps=" #w
+#define WGMMA            "family=wgmma head_dim=64 block_q=192 block_kv=128 "
+#define WINDOW           "mask=window(70,0) "
 
-/* A kernel that has the switch on. */
+/* A kernel that has the switch on, on the host device. */
 static const struct decision {
   const char *name, *words;
 } decisions[] = {
-    {"begin_at_mask", "family=mma mask=window(70,0) head_dim=64 block_q=64 block_kv=64 stages=2"},
+    {"starts_early", FORWARD("head_dim=8" PLAN(64, 64, 2, 4))},
+    {"batches_side_by_side", FORWARD("bias=true bias_dims=[h,q,k] head_dim=8" PLAN(64, 64, 2, 4))},
+    {"heads_side_by_side", FORWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
+    {"short_rows_first", FORWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
+    {"first_row_is_shuffled", FORWARD(WINDOW "head_dim=8/72" PLAN(64, 64, 2, 4))},
+    {"begin_at_mask", FORWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
+    {"warps_leave_tiles", FORWARD("mask=causal head_dim=8" PLAN(128, 64, 2, 8))},
+    {"loads_next_k_early", FORWARD("head_dim=8" PLAN(64, 64, 1, 4))},
+    {"one_bound", FORWARD("mask=causal_top_left head_dim=8" PLAN(64, 64, 2, 4))},
+    {"hides_by_columns", FORWARD(WINDOW "head_dim=8" PLAN(128, 96, 2, 4))},
+    {"capped_exponents", FORWARD("score=softcap(30.0) head_dim=8" PLAN(64, 64, 2, 4))},
+    {"small_tanh_in_cut_tiles",
+     FORWARD("mask=causal score=softcap(30.0) head_dim=8" PLAN(64, 64, 2, 4))},
+    {"batches_side_by_side", BACKWARD("bias=grad bias_dims=[h,q,k] head_dim=8" PLAN(64, 64, 2, 4))},
+    {"heads_side_by_side", BACKWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
+    {"some_short_tiles_first", BACKWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
+    {"tiles_in_halves", BACKWARD(WINDOW "head_dim=8" PLAN(64, 128, 2, 4))},
+    {"small_tanh_in_cut_tiles",
+     BACKWARD("mask=causal score=softcap(30.0) head_dim=8" PLAN(64, 64, 2, 4))},
     {"turns", WGMMA "mask=causal"},
     {"first_tile_in_turn", WGMMA "mask=full"},
     {"turn_ends_behind_output", WGMMA "score=softcap(30.0)"},
@@ -306,32 +328,31 @@ static const struct decision {
 };
 enum { DECISIONS = sizeof decisions / sizeof *decisions };
 
-static void read_first(const char *words, const char *name, char *text, size_t size) {
-  char on[128];
-  kernels made = kernels_first("%s", words);
-  kernel_verify(
-      &made.list[0],
-      &(verify_case){
-          .shape = {.size = sizeof(fg_shape), .b = 1, .h = 2, .hk = 1, .nq = 150, .nk = 150},
-          .seed = 5});
-  const char *line = strstr(made.list[0].source->text, "\n// switches: ");
-  ck_assert_ptr_nonnull(line);
-  snprintf(on, sizeof on, "%s", name);
-  const char *end = strstr(line, "\n// made by ");
+/* The line of the header that names what is on in the words' kernel, whose results are right. */
+static void launch(const struct decision *d, size_t size, char *line) {
+  const verify_case which = {
+      .shape = {.size = sizeof(fg_shape), .b = 2, .h = 2, .hk = 1, .nq = 150, .nk = 150},
+      .seed = 5};
+  kernels made = kernels_first("%s", d->words);
+  ck_assert_int_eq(made.n, 1);
+  kernel_verify(&made.list[0], &which);
+  const char *at = strstr(made.list[0].source->text, "\n// switches: ");
+  ck_assert_ptr_nonnull(at);
+  const char *end = strstr(at, "\n// made by ");
   ck_assert_ptr_nonnull(end);
-  snprintf(text, size, "%.*s", (int)(end - line), line);
+  snprintf(line, size, "%.*s", (int)(end - at), at);
   kernels_free(&made);
 }
 
 START_TEST(right_without) {
   const struct decision *d = &decisions[_i];
-  char text[1024], off[64];
-  read_first(d->words, d->name, text, sizeof text);
-  ck_assert_msg(strstr(text, d->name), "%s: %s", d->name, text);
+  char line[1024], off[64];
+  launch(d, sizeof line, line);
+  ck_assert_msg(strstr(line, d->name), "%s: %s", d->words, line);
   snprintf(off, sizeof off, "%s=0", d->name);
   setenv("FLASHGEN_SWITCH", off, 1);
-  read_first(d->words, d->name, text, sizeof text);
-  ck_assert_msg(!strstr(text, d->name), "%s: %s", d->name, text);
+  launch(d, sizeof line, line);
+  ck_assert_msg(!strstr(line, d->name), "%s: %s", d->words, line);
 }
 END_TEST
 

@@ -20,8 +20,8 @@
 --                             "indexed", region = and count = of its sums in float32, for families that need them }
 --   input.sum(x, term, q, k)  the address of the pair's element among the sums of gradient x
 --   input.distant(x)          its indices depend on q and k by their distance alone
---   input.affine(x)           nil, or how its one index follows from the distance of key and row: { factor =, index =
---                             the text of the index at distance 0, element = of the pass's own element }
+--   input.affine(x)           nil, or how its one index follows from the distance of key and row: { rises = with
+--                             the key, index = the text of the index at distance 0, element = of the pass's own element }
 --   input.linear(x)           nil, or for each of its reads, whose indices are all linear in q and k, how the pairs of
 --                             an element i1, i2, ... are found: { read = its number, count = turns to try, pair = the
 --                             declarations of q and k by `turn`, test = that they are a pair of the element's, apart =
@@ -191,7 +191,7 @@ function input.affine(x)
   if #reads ~= 1 or not read.affine then return nil end
   local axes = {} -- which of its indices are those of b and h
   for i, axis in ipairs(read.axis) do axes[axis] = "i" .. i end
-  return { factor = read.affine, axis = read.affine_axis, index = text_of(read.index[read.affine_axis], { q = "0", k = "0" }),
+  return { rises = read.affine > 0, axis = read.affine_axis, index = text_of(read.index[read.affine_axis], { q = "0", k = "0" }),
            element = "i" .. read.affine_axis, b = axes.b, h = axes.h }
 end
 

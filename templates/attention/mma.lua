@@ -1,9 +1,11 @@
 -- mma.lua: what the passes of the mma family share.
 local mma = {}
 
--- Whether a launch can start beside the end of the one before; its blocks wait before they touch memory.
-function mma.starts_early() return machine.number >= 90 end
-function mma.wait_before() return mma.starts_early() and "grid_wait(); // until the grid before has ended" or "" end
+-- Can a launch start beside the end of the one before?
+function mma.can_start_early() return machine.number >= 90 end
+
+-- What blocks of a launch that does so wait for before they touch memory.
+function mma.wait_before() return use.starts_early and "grid_wait(); // until the grid before has ended" or "" end
 
 function mma.applies(spec, arch)
   if not machine.mma then return false, "needs sm_80 or newer, not " .. arch end
@@ -19,6 +21,53 @@ function mma.bytes(blocks)
   for _, block in ipairs(blocks) do sum = sum + (block[2] + 15) // 16 * 16 end
   return sum
 end
+
+-- The plans of a list, each row of which may say of which specs it is one: `when`.
+function mma.candidates(rows, spec)
+  local plans = {}
+  for _, row in ipairs(rows) do
+    if not row.when or row.when(spec, hooks) then
+      plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps, parts = row.parts }
+    end
+  end
+  return plans
+end
+
+-- How a plan's tiles pass through shared memory: `stages` of them, one behind the other. Gives
+--   is_single, is_deep  one stage; more than two
+--   of(bytes, stage)    text: how far behind the first stage's tile of so many bytes that of another one begins
+function mma.ring(plan)
+  local ring = { is_single = plan.stages == 1, is_deep = plan.stages > 2 }
+  function ring.of(bytes, stage)
+    return ring.is_single and "" or string.format(" + (u32)(%s * %s)", stage or "stage", bytes)
+  end
+  return ring
+end
+
+-- How a plan of the backward pass divides the work. `parts` warps share keys where a warp cannot hold the whole width of
+-- their dK and dV: they split the queries of S, and the columns of dK and dV. Gives
+--   parts, warps_share_keys
+--   warp_kv                  keys of a warp
+--   queries                  of S and dP at a time: as many as the registers that are left can hold
+--   queries_in_turns         the warp has more than these
+--   warps_q                  of dQ: warps along the rows, 32 each; the others along the columns
+--   dq_tiles, dq_in_turns    tiles of 16 rows of dQ at a time; one of them: the least plan fits the widest heads
+function mma.division(plan)
+  local parts = math.max(1, plan.parts or 1) -- 0 in a plan that does not name them
+  local warp_kv = plan.block_kv * parts // plan.warps
+  local queries = parts > 1 and plan.block_q // parts or warp_kv > 16 and 32 or math.min(64, plan.block_q)
+  local dq_in_turns = plan.block_kv <= 32
+  return {
+    parts = parts, warps_share_keys = parts > 1,
+    warp_kv = warp_kv,
+    queries = queries, queries_in_turns = plan.block_q > parts * queries,
+    warps_q = plan.block_q // 32,
+    dq_tiles = dq_in_turns and 1 or 2, dq_in_turns = dq_in_turns,
+  }
+end
+
+-- The end of the keys that all rows of a tile see, where the test `always` of a tile is one such bound; else nil.
+function mma.bound_of(always) return always:match("^k0 %+ BLOCK_KV <= ([%w_ +]+)$") end
 
 -- The plans of a family whose registers (at most 255, or most(plan)) and shared memory fit, and those
 -- that do not, with their reason.

@@ -35,52 +35,9 @@ for _, x in ipairs(hooks.input.grads) do
   x.summed = not deterministic and x.shared ~= "0"
 end
 
--- Blocks of the batches that share a dense gradient's elements follow each other: their sums stay in L2.
-hooks.input.batch_first = false
-for _, x in ipairs(hooks.input.grads) do
-  if x.stored and x.extents:sub(1, 1) == "1" then hooks.input.batch_first = true end
-end
-
--- H200, bf16, n 4096, full, TFLOP/s, 2026-11-20. Warps of 32 keys read each operand half as often as
--- warps of 16, and two blocks of 4 warps hide each other's waits.
 function family.candidates(spec, arch)
-  return mma.that_fit(family, spec, arch, {
-    { block_q = 64, block_kv = 128, stages = 2, warps = 4 }, -- d 64: 316; with 8 warps 254, and 128 rows 265
-    { block_q = 64, block_kv = 128, stages = 2, warps = 8, parts = 2 }, -- d 128: 347, d 64: 288; without parts 281
-    { block_q = 64, block_kv = 64, stages = 2, warps = 8, parts = 4 }, -- d 256: 270; in 2 parts 226
-    { block_q = 64, block_kv = 64, stages = 1, warps = 8, parts = 4 }, -- less shared memory: sm_80
-    { block_q = 32, block_kv = 64, stages = 2, warps = 8, parts = 2 }, -- d 256 with an input of the score: 206 without
-    { block_q = 32, block_kv = 64, stages = 1, warps = 8, parts = 2 }, -- the same on sm_80
-    { block_q = 64, block_kv = 64, stages = 2, warps = 4 }, -- short sequences; d 128: 266, d 64: 258
-    { block_q = 32, block_kv = 64, stages = 2, warps = 4 }, -- d 128: 248; fits sm_86
-    { block_q = 32, block_kv = 32, stages = 1, warps = 4, parts = 2 }, -- d 256 on sm_86; every spec and arch
-  })
-end
-
--- How a plan divides the work. `parts` warps share keys where a warp cannot hold the whole width of their
--- dK and dV: they split the queries of S, and the columns of dK and dV.
-local function division(plan)
-  local parts = math.max(1, plan.parts or 1) -- 0 in a plan that does not name them
-  local warp_kv = plan.block_kv * parts // plan.warps
-  return {
-    parts = parts,
-    warp_kv = warp_kv,
-    -- queries of S and dP at a time: what is left of the registers
-    queries = parts > 1 and plan.block_q // parts or warp_kv > 16 and 32 or math.min(64, plan.block_q),
-    warps_q = plan.block_q // 32, -- dQ: warps along the rows, 32 each; the others along the columns
-    dq_tiles = plan.block_kv > 32 and 2 or 1, -- of 16 rows of dQ at a time: the least plan fits the widest heads
-  }
-end
-
--- Under a window warps have a tile of 16 keys in each half of a block's keys, so that all of them take half the work of
--- rows that see one half alone, at its bounds (H200, 2026-11-25: d 64, n 8192, window 1023 1.245 -> 1.219 ms, 255 0.573 ->
--- 0.532, d 128 1.349 -> 1.337; a causal mask, of which few tiles are so, 4.416 -> 4.491). A deterministic kernel has the
--- bits of one that skips no tile, whose tanh may be that of small numbers; gradients of inputs take dS of all keys. Of
--- terms beside s, other masks, and one stage, 8 to 40 bytes would spill (NVRTC 13.0).
-local function in_halves(plan)
-  local mask, score = hooks.mask, hooks.score
-  return mask.slides and mask.exact and not deterministic and division(plan).warp_kv == 32 and plan.stages > 1 and not hooks.large and
-    (score.linear or score.bends_scaled and #hooks.input.names == 0)
+  local list = run("attention/mma_backward_plans.lua").plans
+  return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
 end
 
 -- Scores that take hardly more registers than s itself on sm_90: s and one term, or a cap without a mask. A dense
@@ -98,7 +55,7 @@ end
 -- Of a thread: dK, dV, then S and dP or a part of dQ; a step's operands, addresses and the loop. Sums of dQ
 -- go one by one on sm_80.
 function family.registers(spec, plan)
-  local split = division(plan)
+  local split = mma.division(plan)
   local function columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * warps) end
   local grads = split.warp_kv * (columns(spec.d, split.parts) + columns(spec.dv, split.parts)) // 32
   local scores, dq = split.warp_kv * split.queries // 32, split.dq_tiles * columns(spec.d, plan.warps // split.warps_q) // 2
@@ -115,7 +72,7 @@ function family.registers(spec, plan)
 end
 
 function family.shared(spec, plan)
-  local q, kv, parts = plan.block_q, plan.block_kv, division(plan).parts
+  local q, kv, parts = plan.block_q, plan.block_kv, mma.division(plan).parts
   local blocks = {
     { "SM_K", tiles.bytes(kv, spec.d), "K [BLOCK_KV][D], then dK" },
     { "SM_V", tiles.bytes(kv, spec.dv), "V [BLOCK_KV][DV], then dV" },
@@ -174,10 +131,10 @@ end
 
 -- Work of a block for a row: hundredths of a clock in which shared memory feeds an mma, on average over the
 -- five products (4 for each 16 x 16 tile of an operand, which a warp uses for all tiles of the other one),
--- the softmax, for each key; and what the row's sum of dQ takes in memory. It ranks the plans as the
--- measurements above do: 1.6 clocks at d 64, 1.8 at d 128, 2.1 at d 256, and 2.2 to 2.4 for those that lost.
+-- the softmax, for each key; and what the row's sum of dQ takes in memory. It ranks the plans as
+-- mma_backward_plans.lua's measurements do.
 local function work_of_row(spec, plan)
-  local split = division(plan)
+  local split = mma.division(plan)
   local function product(m, n, a_too) return 400 * ((a_too and m or 0) + n / 2) / (m * n) end
   local keys, shared = split.warp_kv / 16, split.parts > 1
   local reads = 2 * product(keys, split.queries / 8, true) + product(keys, spec.d / 8 / split.parts, shared) +
@@ -185,24 +142,16 @@ local function work_of_row(spec, plan)
   return math.floor((reads / 5 + 30) * (plan.stages > 1 and 1 or 1.08) * plan.block_kv + 20 * spec.d)
 end
 
--- Steps start beside the end of those before (d 64 and 128, causal, b 4, h 16, n 512: 58.4 -> 54.5, 103.2 -> 98.4
--- us, H200, 2026-11-22), the first one too: it sets the sums of dQ to 0 (d 64, b 4, h 32, n 512: 91.0 -> 87.9 us, window
--- 1023, n 8192: 1.268 -> 1.256 ms, 2026-11-23). Of these 1.256 the pairs take 0.963 at the rate of a full mask, 1.083
--- in tiles of 64 rows and 128 keys, and the first and the last step 0.068 and 0.050: they move what they must at 4.0
--- TB/s. Slower: dQ made by the last block that adds to some rows, in parts of 256 or 512 (1.278, 1.263; causal, n 1024
--- 0.763 -> 0.778, n 8192 4.41 -> 4.56); sums that go through shared memory to bulk adds (1.287; d 128, full 9.63 beside
--- 8.97; without any sums 7.91); two warps and 64 keys, four such blocks a multiprocessor (1.43, more sums). No faster:
--- the last sums first (1.264 beside 1.266), two or four rows of these steps a thread, warps that leave queries which
--- see none of their keys (1.263, but causal 4.42 -> 4.54: a tile waits for its last warp).
+-- The launches, in their order.
 local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
-  local rows, keys, split = 16 * plan.warps, tile_keys(spec, plan), division(plan)
+  local rows, keys, split = 16 * plan.warps, tile_keys(spec, plan), mma.division(plan)
   local list = {
     { entry = "attn_bwd_rows", grid = { string.format("cdiv(%s, %d)", padded, threads // 8), "h", "b" },
-      threads = threads, registers = 64, work = "1", shared = {}, early = mma.starts_early() },
-    { entry = "attn_bwd_dk_dv", threads = threads, early = mma.starts_early(),
-      grid = hooks.input.batch_first and { string.format("cdiv(nk, %d) * b", kv), "hk", "1" } or
-        hooks.mask.slides and { "hk", string.format("cdiv(nk, %d)", kv), "b" } or { string.format("cdiv(nk, %d)", kv), "hk", "b" },
+      threads = threads, registers = 64, work = "1", shared = {}, early = use.starts_early },
+    { entry = "attn_bwd_dk_dv", threads = threads, early = use.starts_early,
+      grid = use.batches_side_by_side and { string.format("cdiv(nk, %d) * b", kv), "hk", "1" } or
+        use.heads_side_by_side and { "hk", string.format("cdiv(nk, %d)", kv), "b" } or { string.format("cdiv(nk, %d)", kv), "hk", "b" },
       registers = math.min(255, family.registers(spec, plan)),
       work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edges * (q + kv) // 2,
                            work_of_row(spec, plan) * (q + 8), q) },
@@ -213,7 +162,7 @@ local function steps(spec, plan, padded)
   else
     list[#list + 1] = { entry = "attn_bwd_dq",
       grid = { string.format("cdiv(%s * %d, %d)", padded, spec.d // 8, 2 * threads), "h", "b" },
-      threads = threads, registers = 32, work = "1", shared = {}, early = mma.starts_early() }
+      threads = threads, registers = 32, work = "1", shared = {}, early = use.starts_early }
   end
   for _, x in ipairs(hooks.input.grads) do
     if x.stored and mma.leaves_tiles() then
@@ -232,7 +181,7 @@ local function steps(spec, plan, padded)
 end
 
 function family.describe(spec, plan)
-  local split, threads, keys = division(plan), 32 * plan.warps, tile_keys(spec, plan)
+  local split, threads, keys = mma.division(plan), 32 * plan.warps, tile_keys(spec, plan)
   local chunks_d, chunks_dv = tiles.chunks(spec.d), tiles.chunks(spec.dv)
   local padded = string.format("roundup(nq, %d)", plan.block_q)
   local outputs, regions = { "dq", "dk", "dv" }, { { name = "kept", count = "b * h * " .. padded .. " * 2" } }
@@ -261,13 +210,12 @@ function family.describe(spec, plan)
       { "BLOCK_Q", plan.block_q, "query rows of a tile" },
       { "BLOCK_KV", plan.block_kv, "keys of a block" },
       { "THREADS", threads },
-      -- 4 spill 8 bytes at d 64 and d 256 (NVRTC 13.0)
       { "UNROLL", mma.unroll(spec, 2), "steps of a product in a straight line" },
       { "WARP_KV", split.warp_kv, "keys of a warp" },
       { "PARTS", split.parts, "warps that share them" },
       { "M_MAX", math.max(2, split.warp_kv // 16), "tiles of 16 rows of a warp, at most" },
       { "M_KV", split.warp_kv // 16, "tiles of 16 keys of a warp" },
-      { "M_STEP", in_halves(plan) and plan.block_kv // 2 or 16, "keys from one of them to the next" },
+      { "M_STEP", use.tiles_in_halves and plan.block_kv // 2 or 16, "keys from one of them to the next" },
       { "ROWS", split.warp_kv // 8, "keys that a lane has a part of" },
       { "N_Q", split.queries // 8, "tiles of 8 queries of S^T and dP^T at a time" },
       { "N_DK", 2 * cdiv(chunks_d, 2 * split.parts), "tiles of 8 columns of a warp's dK" },

@@ -7,26 +7,9 @@ family.generation = 2
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma.lua")
 family.applies = mma.applies
 
--- H200, bf16, n 4096, full, TFLOP/s, 2026-11-20. A warp of 32 rows reads K and V half as often as two of
--- 16; blocks of 4 warps come in pairs that hide each other's softmax.
 function family.candidates(spec, arch)
-  local plans = {
-    { block_q = 128, block_kv = 96, stages = 2, warps = 4 }, -- d 64: 350; one stage 305, 48 keys 294, 128 spill
-    { block_q = 128, block_kv = 64, stages = 2, warps = 4 }, -- d 64: 331; 3 stages 319
-    { block_q = 128, block_kv = 64, stages = 1, warps = 4 }, -- d 128: 380, d 64: 305
-    { block_q = 128, block_kv = 64, stages = 2, warps = 8 }, -- d 256: 324, d 128: 288; d 256 with 32 keys 277
-    { block_q = 128, block_kv = 64, stages = 1, warps = 8 }, -- less shared memory: sm_80; d 256: 310
-    { block_q = 64, block_kv = 64, stages = 2, warps = 4 }, -- short sequences; d 128: 309, d 64: 297
-    { block_q = 64, block_kv = 64, stages = 1, warps = 4 }, -- d 256: 305, and 244 beside 221 causal at n 1024
-    { block_q = 64, block_kv = 32, stages = 2, warps = 4 }, -- d 128: 279
-    { block_q = 64, block_kv = 32, stages = 1, warps = 4 }, -- d 256 with an input of the score on sm_86
-  }
-  if hooks.score.cap then table.remove(plans, 1) end -- d 64, n 4096: 1.90 ms, 64 keys 1.83
-  -- d 128 with a table 318, with a cap 341, where 64 keys spill; beside them 272
-  if spec.dv > 64 and (hooks.score.bends or hooks.input.by_distance) and machine.number >= 90 then
-    table.insert(plans, 4, { block_q = 128, block_kv = 48, stages = 1, warps = 4 })
-  end
-  return mma.that_fit(family, spec, arch, plans)
+  local list = run("attention/mma_forward_plans.lua").plans
+  return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
 end
 
 -- Of a thread: O and S, a step's operands, the rows' state, addresses and the ring of stages.
@@ -66,12 +49,9 @@ end
 function family.describe(spec, plan)
   local rows, tiled = plan.block_q // plan.warps, hooks.input.tiled
   local late = tiled and rows <= 16 and plan.stages == 1 and plan.block_kv // 12 or 0
-  -- Batches that share a tile of an input go side by side. So do heads whose rows see little of K at a time: their
-  -- first rows, which see least, come last (window 1023, n 8192: d 64 0.485 -> 0.473 ms, d 128 0.432 -> 0.415; backward
-  -- 1.290 -> 1.268, 1.370 -> 1.348; H200, 2026-11-23).
   local row_tiles = string.format("cdiv(nq, %d)", plan.block_q)
-  local grid = hooks.mask.slides and { "h", row_tiles, "b" } or { row_tiles, "h", "b" }
-  if tiled and not tiled.batched then grid = { "b", row_tiles, "h" } end
+  local grid = use.batches_side_by_side and { "b", row_tiles, "h" } or
+    use.heads_side_by_side and { "h", row_tiles, "b" } or { row_tiles, "h", "b" }
   return {
     about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
     align = 16,
@@ -80,9 +60,9 @@ function family.describe(spec, plan)
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = grid,
-        threads = 32 * plan.warps, registers = math.min(255, family.registers(spec, plan)), early = mma.starts_early(),
-        -- operands that a warp's rows share, the barriers of a tile, and loads that nothing hides: of one stage
-        -- an input's tile too, where K's would come early (d 64 and d 128: 7 %)
+        threads = 32 * plan.warps, registers = math.min(255, family.registers(spec, plan)), early = use.starts_early,
+        -- operands that a warp's rows share, the barriers of a tile, and loads that nothing hides: with one stage
+        -- an input's tile too, where K's would come early
         work = string.format("(%s + %d) * %d / %d", hooks.mask.keys_seen, hooks.mask.edges * (plan.block_q + plan.block_kv) // 2,
                              (plan.block_q + 16 * plan.warps) * (plan.block_kv + 4 + 8 // plan.stages + late), plan.block_kv) },
     },
@@ -94,7 +74,6 @@ function family.describe(spec, plan)
       { "BLOCK_Q", plan.block_q, "query rows of a block" },
       { "BLOCK_KV", plan.block_kv, "keys of a tile" },
       { "THREADS", 32 * plan.warps },
-      -- 2 are 4 % slower, all 8 spill 32 bytes (d 128, H200, NVRTC 13.0, 2026-11-20)
       { "UNROLL", mma.unroll(spec, 4), "steps of a product in a straight line" },
       { "WARP_Q", rows, "query rows of a warp" },
       { "M_MAX", rows // 16, "tiles of 16 rows of a warp" },

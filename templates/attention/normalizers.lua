@@ -77,7 +77,7 @@ local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
 -- of it until `finish`. While a row has seen no visible key m is -inf, and 0 in its place keeps NaN
 -- out. m is rounded before it is used: with exp2(s * unit - max * unit) a fused multiply-add would
 -- leave the product's rounding error, so that an unchanged maximum would still correct l by up to
--- 3e-4 a tile at |m| = 7500 (LSE off by 9e-3 after 25 tiles; H200, 2026-11-20).
+-- 3e-4 a tile at |m| = 7500, and LSE by 9e-3 after 25 tiles.
 local softmax = {
   about = "softmax",
   masked = "NEG_INF",

@@ -165,4 +165,7 @@ return {
     gain = h200("2026-11-20", "ms", { { "d 128, dense bias", 0.93, 1.16 } }) },
   { name = "three_parts_of_each_tile", when = false, why = "Each of the last tiles of rows is taken in three parts where there is room, instead of in spans of all their keys.",
     gain = h200("2026-11-25", "ms", { { "d 64, one head, n 16384", 0.116, 0.119 } }) },
+  { name = "maximum_of_caps", when = false,
+    why = "A row's weights under a cap have its largest score as their reference, not the cap, which bounds them all.",
+    gain = h200("2026-11-22", "ms", { { "d 64, softcap, n 4096, 16384 tokens", 1.150, 1.434 }, { "d 128, softcap, n 4096, 16384 tokens", 0.823, 0.949 } }) },
 }

@@ -3,6 +3,7 @@
 // Gradients of O = softmax(score(scale Q K^T)) V, from dO.
 // spec:   pass=backward head_dim=64 bias=grad bias_dims=h,q,k
 // again:  flashgen emit attn_bwd-bf16-d64-biasgrad_hqk.mma-q64-k128-s2-w8-p2.sm_80
+// switches: batches_side_by_side
 // made by flashgen 0.1.0
 //
 // zero:   sums1

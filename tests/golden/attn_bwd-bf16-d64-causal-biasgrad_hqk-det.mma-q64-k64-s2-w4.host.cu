@@ -3,6 +3,7 @@
 // Gradients of O = softmax(score(scale Q K^T)) V, from dO.
 // spec:   pass=backward head_dim=64 mask=causal bias=grad bias_dims=h,q,k deterministic=true
 // again:  flashgen emit attn_bwd-bf16-d64-causal-biasgrad_hqk-det.mma-q64-k64-s2-w4.host
+// switches: starts_early
 // made by flashgen 0.1.0
 //
 // launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 16) x h x b, 128 threads, 0 shared bytes,

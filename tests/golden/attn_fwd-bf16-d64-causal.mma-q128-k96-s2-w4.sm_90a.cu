@@ -3,7 +3,7 @@
 // O = softmax(score(scale Q K^T)) V, and lse of each row.
 // spec:   head_dim=64 mask=causal
 // again:  flashgen emit attn_fwd-bf16-d64-causal.mma-q128-k96-s2-w4.sm_90a
-// switches: none
+// switches: starts_early
 // made by flashgen 0.1.0
 //
 // launch: attn_fwd, grid cdiv(nq, 128) x h x b, 128 threads, 65648 shared bytes, early
