@@ -1,4 +1,5 @@
 /* expr.c - integer expressions over a launch's extents: infix text to postfix code to numbers. */
+#include "extent.h"
 #include "recipe.h"
 
 #include <ctype.h>
@@ -8,31 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row an operator or extent; a row's index is its op code. */
+/* An op code: 0 a constant, then the extents by their table, then the rows of this one. */
 typedef enum { CONSTANT, EXTENT, INFIX, CALL } form;
+enum { ADD = 1 + FG_EXTENTS, SUB, MUL, DIV, MOD, MIN, MAX, CDIV, ROUNDUP, OPS };
 static const struct {
   const char *text;
   form form;
   int rank; /* of infix operators: higher binds tighter */
-  size_t extent;
-} ops[] = {
-    {"", CONSTANT, 0, 0},
-    {"b", EXTENT, 0, offsetof(fg_shape, b)},
-    {"h", EXTENT, 0, offsetof(fg_shape, h)},
-    {"hk", EXTENT, 0, offsetof(fg_shape, hk)},
-    {"nq", EXTENT, 0, offsetof(fg_shape, nq)},
-    {"nk", EXTENT, 0, offsetof(fg_shape, nk)},
-    {"+", INFIX, 1, 0},
-    {"-", INFIX, 1, 0},
-    {"*", INFIX, 2, 0},
-    {"/", INFIX, 2, 0},
-    {"%", INFIX, 2, 0},
-    {"min", CALL, 0, 0},
-    {"max", CALL, 0, 0},
-    {"cdiv", CALL, 0, 0},
-    {"roundup", CALL, 0, 0},
-};
-enum { ADD = 6, SUB, MUL, DIV, MOD, MIN, MAX, CDIV, ROUNDUP, OPS = sizeof ops / sizeof *ops };
+} operators[] = {{"+", INFIX, 1},  {"-", INFIX, 1},   {"*", INFIX, 2},
+                 {"/", INFIX, 2},  {"%", INFIX, 2},   {"min", CALL, 0},
+                 {"max", CALL, 0}, {"cdiv", CALL, 0}, {"roundup", CALL, 0}};
+
+static form form_of(int op) {
+  return op == FG_OP_CONST ? CONSTANT : op < ADD ? EXTENT : operators[op - ADD].form;
+}
+
+static const char *text_of(int op) {
+  return op < ADD ? fg_extents[op - 1].name : operators[op - ADD].text;
+}
 
 typedef struct {
   const char *text, *at;
@@ -73,6 +67,7 @@ static fg_status read_call(reader *r, int op) {
 }
 
 static fg_status read_operand(reader *r) {
+  char names[64], expected[128];
   skip(r);
   if (*r->at == '(') {
     r->at++;
@@ -91,12 +86,14 @@ static fg_status read_operand(reader *r) {
   size_t n = 0;
   while (isalpha((unsigned char)r->at[n])) n++;
   for (int op = 1; op < OPS; op++) {
-    if (ops[op].form == INFIX || strlen(ops[op].text) != n || strncmp(ops[op].text, r->at, n))
-      continue;
+    const char *word = text_of(op);
+    if (form_of(op) == INFIX || strlen(word) != n || strncmp(word, r->at, n)) continue;
     r->at += n;
-    return ops[op].form == EXTENT ? push(r, op, 0) : read_call(r, op);
+    return form_of(op) == EXTENT ? push(r, op, 0) : read_call(r, op);
   }
-  return bad(r, "expected a number, an extent (b h hk nq nk) or a function");
+  fg_extent_names(" ", sizeof names, names);
+  snprintf(expected, sizeof expected, "expected a number, an extent (%s) or a function", names);
+  return bad(r, expected);
 }
 
 /* Operators of at least `rank`, left to right. */
@@ -106,10 +103,10 @@ static fg_status read_infix(reader *r, int rank) {
   for (;;) {
     skip(r);
     int op = ADD;
-    while (op <= MOD && *r->at != ops[op].text[0]) op++;
-    if (op > MOD || ops[op].rank < rank) break;
+    while (op <= MOD && *r->at != text_of(op)[0]) op++;
+    if (op > MOD || operators[op - ADD].rank < rank) break;
     r->at++;
-    TRY(read_infix(r, ops[op].rank + 1));
+    TRY(read_infix(r, operators[op - ADD].rank + 1));
     TRY(push(r, op, 0));
   }
   r->nesting--;
@@ -155,11 +152,10 @@ fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *valu
   int n = 0;
   for (int i = 0; i < expr->n; i++) {
     int op = expr->op[i];
-    if (ops[op].form == CONSTANT) {
+    if (op == FG_OP_CONST) {
       stack[n++] = expr->constant[i];
-    } else if (ops[op].form == EXTENT) {
-      const char *extents = (const char *)shape;
-      stack[n++] = *(const int64_t *)(const void *)(extents + ops[op].extent);
+    } else if (op < ADD) {
+      stack[n++] = fg_extent_get(&fg_extents[op - 1], shape);
     } else {
       n--;
       if (!apply(op, stack[n - 1], stack[n], &stack[n - 1])) {
@@ -180,7 +176,7 @@ int fg_expr_print(const fg_expr *expr, size_t size, char *text) {
     const char *space = i ? " " : "";
     n += expr->op[i] == FG_OP_CONST
              ? snprintf(text + n, size - (size_t)n, "%s%" PRId64, space, expr->constant[i])
-             : snprintf(text + n, size - (size_t)n, "%s%s", space, ops[expr->op[i]].text);
+             : snprintf(text + n, size - (size_t)n, "%s%s", space, text_of(expr->op[i]));
   }
   return n;
 }
@@ -191,7 +187,7 @@ static fg_status parse_word(const char *word, fg_expr *out) {
   int64_t constant = 0;
   if (out->n == FG_EXPR_MAX) return fg_fail(FG_EIO, "an expression is too long");
   if (word[strspn(word, "0123456789")]) {
-    for (op = 1; op < OPS && strcmp(ops[op].text, word);) op++;
+    for (op = 1; op < OPS && strcmp(text_of(op), word);) op++;
     if (op == OPS) return fg_fail(FG_EIO, "\"%.40s\" is no word of an expression", word);
   } else {
     errno = 0;
@@ -214,7 +210,7 @@ fg_status fg_expr_parse(const char *text, fg_expr *expr) {
     memcpy(word, at, n);
     word[n] = 0;
     TRY(parse_word(word, &out));
-    form kind = ops[out.op[out.n - 1]].form;
+    form kind = form_of(out.op[out.n - 1]);
     depth += kind == CONSTANT || kind == EXTENT ? 1 : -1;
     if (depth < 1) return fg_fail(FG_EIO, "\"%s\" has too few operands", word);
     at += n;

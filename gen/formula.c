@@ -1,6 +1,7 @@
 /* formula.c - declarations of inputs, and a point's mask and score as trees. */
 #include "formula.h"
 
+#include "extent.h"
 #include "formula_parse.h"
 #include "recipe.h"
 #include "tree_extent.h"
@@ -27,7 +28,6 @@ static fg_status bad_type(const fg_pair *pair) {
 
 /* One extent, n bytes at `at`, in canonical form. */
 static fg_status read_extent(const fg_pair *pair, const char *at, size_t n, char out[64]) {
-  static const char *const axes[] = {"b", "h", "hk", "q", "k", "1"};
   static const fg_definitions none[2];
   char text[256], field[64];
   fg_formula f = {0};
@@ -35,11 +35,11 @@ static fg_status read_extent(const fg_pair *pair, const char *at, size_t n, char
   int node;
   while (n && isspace((unsigned char)*at)) at++, n--;
   while (n && isspace((unsigned char)at[n - 1])) n--;
-  for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
-    if (strlen(axes[i]) == n && !strncmp(axes[i], at, n)) {
-      strcpy(out, axes[i]);
-      return FG_OK;
-    }
+  const fg_extent_row *axis = fg_extent_of_axis(at, n);
+  if (axis || (n == 1 && *at == '1')) {
+    strcpy(out, axis ? axis->axis : "1");
+    return FG_OK;
+  }
   if (!n || n >= sizeof text) return bad_type(pair);
   memcpy(text, at, n);
   text[n] = 0;

@@ -1,6 +1,8 @@
 /* recipe.c - the table of kernel arguments, and the Params struct that follows from a recipe. */
 #include "recipe_text.h"
 
+#include "extent.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -63,24 +65,9 @@ static int64_t own_extent(const fg_recipe *recipe, char axis, const fg_shape *sh
 
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape) {
   if (axis >= 'A' && axis < 'A' + FG_EXTENT_MAX) return own_extent(recipe, axis, shape);
-  switch (axis) {
-  case 'b':
-    return shape->b;
-  case 'h':
-    return shape->h;
-  case 'g':
-    return shape->hk;
-  case 'q':
-    return shape->nq;
-  case 'k':
-    return shape->nk;
-  case 'd':
-    return recipe->d;
-  case 'v':
-    return recipe->dv;
-  default:
-    return 1;
-  }
+  const fg_extent_row *extent = fg_extent_of(axis);
+  if (extent) return fg_extent_get(extent, shape);
+  return axis == 'd' ? recipe->d : axis == 'v' ? recipe->dv : 1;
 }
 
 int fg_axis_index(const char *axes, char a) {
@@ -107,10 +94,8 @@ char fg_axis_suffix(const char *axes, char a) {
 }
 
 const char *fg_axis_name(char axis) {
-  static const char letters[] = "bhgqkdv";
-  static const char *const names[] = {"b", "h", "hk", "nq", "nk", "d", "dv"};
-  const char *at = strchr(letters, axis);
-  return at ? names[at - letters] : "1";
+  const fg_extent_row *extent = fg_extent_of(axis);
+  return extent ? extent->name : axis == 'd' ? "d" : axis == 'v' ? "dv" : "1";
 }
 
 int fg_axes_print(const char *axes, size_t size, char *text) {
@@ -198,9 +183,8 @@ static void strides(writer *w, int index) {
 }
 
 fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
-  static const char extents[] = "bhgqk";
   writer w = {r, {text, size, 0, false}, false};
-  char shape[64];
+  char shape[64], names[64];
   r->n_parameters = r->params_bytes = 0;
   maps(&w);
   for (int i = 0; i < r->n_tensors; i++) {
@@ -215,8 +199,10 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
     fg_lines_add(&w.text, "%s *%s; // scratch\n", c_type(r->region[i].elem), r->region[i].name);
     member(&w, (fg_parameter){FG_FROM_REGION, i, 0, 0}, 8);
   }
-  fg_lines_add(&w.text, "int b, h, hk, nq, nk;\nfloat scale;\n");
-  for (const char *a = extents; *a; a++) member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *a, 0}, 4);
+  fg_extent_names(", ", sizeof names, names);
+  fg_lines_add(&w.text, "int %s;\nfloat scale;\n", names);
+  for (int i = 0; i < FG_EXTENTS; i++)
+    member(&w, (fg_parameter){FG_FROM_EXTENT, 0, fg_extents[i].letter, 0}, 4);
   member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
   for (int i = 0; i < r->n_maps; i++) {
     if (fg_tensor_aligned(&r->tensor[r->map[i].tensor])) continue;

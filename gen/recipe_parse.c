@@ -6,6 +6,8 @@
  */
 #include "recipe_text.h"
 
+#include "extent.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +106,6 @@ static fg_status read_tensor(char *rest, fg_recipe *r) {
 
 /* "[h, nq nk + 1 -]": lengths, 1, or postfix expressions. */
 static fg_status read_own_axes(char *rest, fg_recipe *r, fg_recipe_tensor *t) {
-  static const char letters[] = "bhgqk1";
   size_t n = rest ? strlen(rest) : 0;
   if (n < 2 || rest[0] != '[' || rest[n - 1] != ']')
     return fg_fail(FG_EIO, "%s has no shape", t->name);
@@ -112,13 +113,14 @@ static fg_status read_own_axes(char *rest, fg_recipe *r, fg_recipe_tensor *t) {
   rest++;
   for (char *word; rest && *rest && (word = strsep(&rest, ","));) {
     size_t a = strlen(t->axes);
-    int l = 0;
     word += *word == ' ';
-    while (letters[l] && strcmp(fg_axis_name(letters[l]), word)) l++;
+    const fg_extent_row *extent = fg_extent_find(word);
+    const bool one = !strcmp(word, "1");
     if (a == 4) return fg_fail(FG_EIO, "%s has too many axes", t->name);
-    if (!letters[l] && r->n_extents == FG_EXTENT_MAX) return fg_fail(FG_EIO, "too many extents");
-    t->axes[a] = letters[l] ? letters[l] : (char)('A' + r->n_extents);
-    if (!letters[l]) TRY(fg_expr_parse(word, &r->extent[r->n_extents++]));
+    t->axes[a] = extent ? extent->letter : one ? '1' : (char)('A' + r->n_extents);
+    if (extent || one) continue;
+    if (r->n_extents == FG_EXTENT_MAX) return fg_fail(FG_EIO, "too many extents");
+    TRY(fg_expr_parse(word, &r->extent[r->n_extents++]));
   }
   return FG_OK;
 }

@@ -1,6 +1,8 @@
 /* recipe_read.c - reads the description that a family gives of its launch. */
 #include "recipe_read.h"
 
+#include "extent.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -54,12 +56,11 @@ static fg_status copy_name(const char *name, size_t size, char *copy) {
 
 /* A declared input's axes: letters of lengths, or extents of its own. */
 static fg_status set_own_axes(const fg_input *x, fg_recipe *r, fg_recipe_tensor *t) {
-  static const char *const names[] = {"b", "h", "hk", "q", "k", "1"};
   for (int i = 0; i < x->rank; i++) {
-    int n = 0;
-    while (n < 6 && strcmp(names[n], x->extent[i])) n++;
-    t->axes[i] = n < 6 ? "bhgqk1"[n] : (char)('A' + r->n_extents);
-    if (n < 6) continue;
+    const fg_extent_row *axis = fg_extent_of_axis(x->extent[i], strlen(x->extent[i]));
+    const bool one = !strcmp(x->extent[i], "1");
+    t->axes[i] = axis ? axis->letter : one ? '1' : (char)('A' + r->n_extents);
+    if (axis || one) continue;
     if (r->n_extents == FG_EXTENT_MAX)
       return fg_fail(FG_ESPEC, "inputs: more than %d extents that are expressions", FG_EXTENT_MAX);
     TRY(fg_expr_compile(x->extent[i], &r->extent[r->n_extents++]));

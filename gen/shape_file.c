@@ -1,6 +1,7 @@
 /* shape_file.c - runs a file of shapes in the sandbox of spec files and takes the numbers out. */
 #include "shape_file.h"
 
+#include "extent.h"
 #include "spec_file.h"
 #include "spec_text.h"
 #include "state.h"
@@ -23,19 +24,7 @@ struct fg_shape_file {
   fg_report report;
 };
 
-static const struct {
-  const char *name;
-  size_t place;
-} extents[] = {{"b", offsetof(fg_shape, b)},
-               {"h", offsetof(fg_shape, h)},
-               {"hk", offsetof(fg_shape, hk)},
-               {"nq", offsetof(fg_shape, nq)},
-               {"nk", offsetof(fg_shape, nk)}};
-enum { EXTENTS = sizeof extents / sizeof *extents, MOST = (1 << 30) - 1 };
-
-static int64_t *place(fg_shape *s, int i) {
-  return (int64_t *)(void *)((char *)s + extents[i].place);
-}
+enum { MOST = (1 << 30) - 1 };
 
 static void complain(fg_shape_file *f, int number, const char *key, const char *what) {
   fg_report_add(&f->report, "%s: shape %d: %s: %s", f->path, number, key, what);
@@ -69,17 +58,20 @@ static void read_when(fg_shape_file *f, item *x, int number) {
 
 /* Keys that are no extent. */
 static void read_unknown(fg_shape_file *f, int number) {
-  static const char *const known[] = {"b", "h", "hk", "nq", "nk", "when"};
+  const char *known[FG_EXTENTS + 1];
   lua_State *L = f->L;
+  for (int i = 0; i < FG_EXTENTS; i++) known[i] = fg_extents[i].name;
+  known[FG_EXTENTS] = "when";
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "a key";
     int k = 0;
-    while (k < 6 && strcmp(known[k], key)) k++;
-    if (k < 6) continue;
-    char text[128];
-    const char *near = fg_nearest(key, known, 6);
-    snprintf(text, sizeof text, "no such field%s%s%s; a shape has b, h, hk, nq, nk and when",
-             near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+    while (k <= FG_EXTENTS && strcmp(known[k], key)) k++;
+    if (k <= FG_EXTENTS) continue;
+    char text[128], names[64];
+    const char *near = fg_nearest(key, known, FG_EXTENTS + 1);
+    fg_extent_names(", ", sizeof names, names);
+    snprintf(text, sizeof text, "no such field%s%s%s; a shape has %s and when",
+             near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", names);
     complain(f, number, key, text);
   }
 }
@@ -87,7 +79,8 @@ static void read_unknown(fg_shape_file *f, int number) {
 /* The table on top of the stack. */
 static void read_shape(fg_shape_file *f, item *x, int number) {
   fg_shape *s = &x->shape;
-  for (int i = 0; i < EXTENTS; i++) *place(s, i) = read_extent(f, number, extents[i].name);
+  for (int i = 0; i < FG_EXTENTS; i++)
+    fg_extent_set(&fg_extents[i], s, read_extent(f, number, fg_extents[i].name));
   read_when(f, x, number);
   read_unknown(f, number);
   s->align = 16;

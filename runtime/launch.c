@@ -1,6 +1,7 @@
 /* launch.c - checks arguments and fills Params from the recipe's tables. */
 #include "launch.h"
 
+#include "extent.h"
 #include "overlap.h"
 #include "tensor_map.h"
 
@@ -27,14 +28,12 @@ fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *t) {
 }
 
 fg_status fg_shape_check(const fg_shape *s) {
-  const struct {
-    const char *name;
-    int64_t value;
-  } extents[] = {{"b", s->b}, {"h", s->h}, {"hk", s->hk}, {"nq", s->nq}, {"nk", s->nk}};
-  for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
-    if (extents[i].value < 0 || extents[i].value >= FG_LENGTH_MAX)
-      return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": expected 0 to 2^30 - 1", extents[i].name,
-                     extents[i].value);
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    const int64_t n = fg_extent_get(&fg_extents[i], s);
+    if (n < 0 || n >= FG_LENGTH_MAX)
+      return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": expected 0 to 2^30 - 1", fg_extents[i].name,
+                     n);
+  }
   if (s->align < 0)
     return fg_fail(FG_EARGUMENT, "align = %" PRId64 ": expected 0 or more", s->align);
   if (s->h > 0 && (s->hk == 0 || s->h % s->hk))

@@ -1,6 +1,10 @@
 /* shape.c - classes of shapes. */
 #include "shape.h"
 
+#include "extent.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int log2_of(uint64_t n) { return n ? 63 - __builtin_clzll(n) : 0; }
@@ -38,4 +42,11 @@ int fg_shape_distance(const fg_shape *a, const fg_shape *b) {
   int sharing = (a->h != a->hk) != (b->h != b->hk);
   return abs(quarters(a->nq) - quarters(b->nq)) + abs(quarters(a->nk) - quarters(b->nk)) +
          2 * abs(heads) + 2 * sharing;
+}
+
+int fg_shape_print(const fg_shape *s, size_t size, char *text) {
+  int n = 0;
+  for (int i = 0; i < FG_EXTENTS; i++)
+    n += snprintf(text + n, size - (size_t)n, "%" PRId64 ",", fg_extent_get(&fg_extents[i], s));
+  return n + snprintf(text + n, size - (size_t)n, "%" PRId64, s->align ? s->align : 16);
 }

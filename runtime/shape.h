@@ -4,6 +4,11 @@
 
 #include "flashgen.h"
 
+/* "4,16,16,1024,1024,16": the extents in the order of their table, and align; returns the length.
+ */
+enum { FG_SHAPE_TEXT = 128 };
+int fg_shape_print(const fg_shape *shape, size_t size, char *text);
+
 /* Lengths in quarter octaves, batch times heads in powers of two, whether heads share keys, align,
  * whether the batch is beyond CUDA's limit of most axes. Never 0. */
 uint64_t fg_shape_class(const fg_shape *shape);

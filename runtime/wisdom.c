@@ -8,6 +8,8 @@
 
 #include "wisdom.h"
 
+#include "shape.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -190,11 +192,10 @@ typedef struct {
 
 static XXH128_hash_t key_of(const fg_measured *m) {
   char text[FG_WISDOM_LINE];
-  const fg_shape *s = &m->shape;
-  const long long shape[] = {s->b, s->h, s->hk, s->nq, s->nk, s->align};
-  int n = snprintf(text, sizeof text, "%s\t%s\t%d\t%s\t", m->name, m->device, m->generation,
-                   m->expression);
-  for (int i = 0; i < 6; i++) n += snprintf(text + n, sizeof text - (size_t)n, "%lld,", shape[i]);
+  char shape[FG_SHAPE_TEXT];
+  fg_shape_print(&m->shape, sizeof shape, shape);
+  int n = snprintf(text, sizeof text, "%s\t%s\t%d\t%s\t%s", m->name, m->device, m->generation,
+                   m->expression, shape);
   return XXH3_128bits(text, (size_t)n);
 }
 

@@ -5,7 +5,9 @@
 
 #include "wisdom.h"
 
+#include "extent.h"
 #include "point_formula.h"
+#include "shape.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -64,9 +66,7 @@ static int print_value(value_kind kind, const void *place, size_t size, char *te
   case FLAG:
     return snprintf(text, size, "%d", *(const bool *)place);
   case SHAPE:
-    return snprintf(text, size,
-                    "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, s->b,
-                    s->h, s->hk, s->nq, s->nk, s->align ? s->align : 16);
+    return fg_shape_print(s, size, text);
   case STATUS:
     return snprintf(text, size, "%s", fg_measured_words[*(const fg_measured_status *)place]);
   }
@@ -104,9 +104,12 @@ static bool read_long(const char *text, char end, int64_t *value, const char **r
 }
 
 static bool read_shape(const char *text, fg_shape *s) {
-  int64_t *value[] = {&s->b, &s->h, &s->hk, &s->nq, &s->nk, &s->align};
-  for (int i = 0; i < 6; i++)
-    if (!read_long(text, i < 5 ? ',' : 0, value[i], &text)) return false;
+  int64_t n;
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    if (!read_long(text, ',', &n, &text)) return false;
+    fg_extent_set(&fg_extents[i], s, n);
+  }
+  if (!read_long(text, 0, &s->align, &text)) return false;
   return s->h < INT64_MAX >> 32 && s->b < INT64_MAX >> 32;
 }
 

@@ -20,16 +20,10 @@ typedef struct {
 } job;
 
 static int shapes_of(const job *j, const fg_point *point, fg_shape shapes[2]) {
-  const cli_arguments *w = &j->c->arguments;
+  const fg_shape *w = &j->c->arguments.shape;
   int host = !strcmp(j->device->name, "host");
-  if (host || w->b >= 0 || w->h >= 0 || w->hk >= 0 || w->nq >= 0 || w->nk >= 0) {
-    fg_shape *s = shapes;
-    s->b = w->b >= 0 ? w->b : 1;
-    s->h = w->h >= 0 ? w->h : w->hk >= 0 ? w->hk : host ? 1 : WIDTH / point->d;
-    s->hk = w->hk >= 0 ? w->hk : s->h;
-    s->nq = w->nq >= 0 ? w->nq : w->nk >= 0 ? w->nk : host ? 128 : lengths[0];
-    s->nk = w->nk >= 0 ? w->nk : s->nq;
-    s->align = 0;
+  if (host || cli_shape_is_given(w)) {
+    cli_shape_fill(w, host ? 1 : WIDTH / point->d, host ? 128 : lengths[0], shapes);
     return 1;
   }
   for (int i = 0; i < 2; i++) {

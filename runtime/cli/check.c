@@ -32,18 +32,13 @@ typedef struct {
 
 /* One shape from the words, the rest of it from what is usual. */
 static void set_shapes(job *j) {
-  const cli_arguments *w = &j->cases.c->arguments;
-  if (w->b < 0 && w->h < 0 && w->hk < 0 && w->nq < 0 && w->nk < 0) {
+  const fg_shape *w = &j->cases.c->arguments.shape;
+  if (!cli_shape_is_given(w)) {
     memcpy(j->cases.shape, usual_shapes, sizeof usual_shapes);
     j->cases.n_shapes = CHECK_SHAPES;
     return;
   }
-  fg_shape *s = &j->cases.shape[j->cases.n_shapes++];
-  s->b = w->b >= 0 ? w->b : 1;
-  s->h = w->h >= 0 ? w->h : w->hk >= 0 ? w->hk : 2;
-  s->hk = w->hk >= 0 ? w->hk : s->h;
-  s->nq = w->nq >= 0 ? w->nq : w->nk >= 0 ? w->nk : 128;
-  s->nk = w->nk >= 0 ? w->nk : s->nq;
+  cli_shape_fill(w, 2, 128, &j->cases.shape[j->cases.n_shapes++]);
 }
 
 static fg_status make_pair(job *j, check_pair *p) {

@@ -30,7 +30,7 @@ typedef struct cli_pair {
 
 /* Run-time arguments: words that are never compiled in. */
 typedef struct cli_arguments {
-  int64_t b, h, hk, nq, nk; /* -1: not given */
+  fg_shape shape; /* an extent is -1: not given */
   double scale;
   int has_scale; /* it is given */
 } cli_arguments;
@@ -76,6 +76,12 @@ int cli_exit_code(fg_status status);
 
 /* Prints the failure to stderr, and gives the exit code of its status. */
 int cli_fail(fg_status status);
+
+/* Do the words give an extent of the shape? */
+bool cli_shape_is_given(const fg_shape *words);
+/* The whole shape: an extent that no word gives is that of its fellow (hk of h, nk of nq, and
+ * back), else the usual one: a batch of 1, h heads, n rows. */
+void cli_shape_fill(const fg_shape *words, int64_t h, int64_t n, fg_shape *shape);
 
 /* FG_ESPEC for a word that sets a number which none of the points declares. */
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point);

@@ -1,10 +1,26 @@
-/* numbers.c - words that set numbers of a spec's inputs. */
+/* numbers.c - words that set numbers: the extents of a shape, and those of a spec's inputs. */
 #include "cli.h"
 
+#include "extent.h"
 #include "launch.h"
 #include "table.h"
 
 #include <string.h>
+
+bool cli_shape_is_given(const fg_shape *words) {
+  for (int i = 0; i < FG_EXTENTS; i++)
+    if (fg_extent_get(&fg_extents[i], words) >= 0) return true;
+  return false;
+}
+
+void cli_shape_fill(const fg_shape *w, int64_t h, int64_t n, fg_shape *shape) {
+  shape->align = 0;
+  shape->b = w->b >= 0 ? w->b : 1;
+  shape->h = w->h >= 0 ? w->h : w->hk >= 0 ? w->hk : h;
+  shape->hk = w->hk >= 0 ? w->hk : shape->h;
+  shape->nq = w->nq >= 0 ? w->nq : w->nk >= 0 ? w->nk : n;
+  shape->nk = w->nk >= 0 ? w->nk : shape->nq;
+}
 
 /* The type that the point's list of inputs, "cap=float, width=int", declares the number with; NULL:
  * it does not. */
@@ -20,13 +36,12 @@ static const char *type_of(const fg_point *point, const char *name) {
 
 /* The nearest of fields, run-time arguments and the points' numbers. */
 static void report_unknown(fg_report *report, const char *name, int n, const fg_point *point) {
-  static const char *const arguments[] = {"b", "h", "hk", "nq", "nk", "scale"};
-  enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
   char number[FG_INPUT_SLOTS][64];
-  const char *names[FG_FIELDS + ARGUMENTS + FG_INPUT_SLOTS];
+  const char *names[FG_FIELDS + FG_EXTENTS + 1 + FG_INPUT_SLOTS];
   int count = 0, numbers = 0;
   for (int i = 0; i < FG_FIELDS; i++) names[count++] = fg_fields[i].name;
-  for (int i = 0; i < ARGUMENTS; i++) names[count++] = arguments[i];
+  for (int i = 0; i < FG_EXTENTS; i++) names[count++] = fg_extents[i].name;
+  names[count++] = "scale";
   for (int j = 0; j < n; j++)
     for (const char *at = point[j].inputs; at && *at && numbers < FG_INPUT_SLOTS;
          at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL) {

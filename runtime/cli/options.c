@@ -2,6 +2,8 @@
  * run-time arguments and variant names. */
 #include "cli.h"
 
+#include "extent.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,16 +51,6 @@ static const option options[] = {
     {"out", NULL, "NAME=FILE", "a tensor to a .npy file", PAIR, 0, NULL},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
-
-/* The run-time arguments that a word can set. */
-static const struct {
-  const char *name;
-  size_t place; /* in cli_arguments; int64_t but for the scale */
-} arguments[] = {
-    {"b", offsetof(cli_arguments, b)},   {"h", offsetof(cli_arguments, h)},
-    {"hk", offsetof(cli_arguments, hk)}, {"nq", offsetof(cli_arguments, nq)},
-    {"nk", offsetof(cli_arguments, nk)}, {"scale", offsetof(cli_arguments, scale)},
-};
 
 static int takes(const cli_command *command, const option *o) {
   char word[32];
@@ -206,20 +198,24 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
   size_t length = (size_t)(value - word) - 1;
   *taken = 0;
   if (!c->command->takes_arguments) return FG_OK;
-  for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
-    if (strlen(arguments[i].name) != length || strncmp(arguments[i].name, word, length)) continue;
-    char *place = (char *)&c->arguments + arguments[i].place, *end;
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    const fg_extent_row *extent = &fg_extents[i];
+    int64_t n;
+    if (strlen(extent->name) != length || strncmp(extent->name, word, length)) continue;
+    TRY(read_number(extent->name, value, 0, &n));
+    fg_extent_set(extent, &c->arguments.shape, n);
     *taken = 1;
-    if (strcmp(arguments[i].name, "scale"))
-      return read_number(arguments[i].name, value, 0, (int64_t *)(void *)place);
-    double scale = strtod(value, &end);
-    if (!*value || value[strspn(value, "+-.0123456789eE")] || *end)
-      return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number", value);
-    *(double *)(void *)place = scale;
-    c->arguments.has_scale = 1;
-    return fg_scale_check(scale);
+    return FG_OK;
   }
-  return FG_OK;
+  if (length != 5 || strncmp(word, "scale", length)) return FG_OK;
+  char *end;
+  double scale = strtod(value, &end);
+  *taken = 1;
+  if (!*value || value[strspn(value, "+-.0123456789eE")] || *end)
+    return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number", value);
+  c->arguments.scale = scale;
+  c->arguments.has_scale = 1;
+  return fg_scale_check(scale);
 }
 
 /* "width=128": whether an input has that name is known when the spec is. */
@@ -278,7 +274,7 @@ static fg_status read_positional(const char *text, cli *c) {
 fg_status cli_parse(int argc, char **argv, cli *c) {
   int only_words = 0;
   c->jobs = c->seed = c->size = c->budget = -1;
-  c->arguments = (cli_arguments){-1, -1, -1, -1, -1, 0, 0};
+  for (int i = 0; i < FG_EXTENTS; i++) fg_extent_set(&fg_extents[i], &c->arguments.shape, -1);
   for (int i = 0; i < argc; i++) {
     if (!only_words && !strcmp(argv[i], "--"))
       only_words = 1;

@@ -40,20 +40,21 @@ static fg_status read_spec(run_job *j) {
   char head_dim[64];
   int n = j->c->n_words;
   memcpy(words, j->c->words, sizeof *words * (size_t)n);
-  snprintf(head_dim, sizeof head_dim, "head_dim=%" PRId64 "/%" PRId64, j->extent[D], j->extent[DV]);
+  snprintf(head_dim, sizeof head_dim, "head_dim=%" PRId64 "/%" PRId64, j->extent[RUN_D],
+           j->extent[RUN_DV]);
   if (!has_word(j->c, "head_dim")) words[n++] = head_dim;
   fg_status status = fg_grid_read(j->c->n_files, j->c->files, n, words, &j->grid);
   if (status == FG_ESPEC && words[n - 1] == head_dim && strstr(fg_error(), "head_dim:"))
-    return fg_fail_in(status, "q has head dim %" PRId64 ", v has %" PRId64, j->extent[D],
-                      j->extent[DV]);
+    return fg_fail_in(status, "q has head dim %" PRId64 ", v has %" PRId64, j->extent[RUN_D],
+                      j->extent[RUN_DV]);
   TRY(status);
   if (j->grid->n != 1)
     return fg_fail(FG_EARGUMENT, "the words give %d specs; run takes one", j->grid->n);
   fg_point *p = &j->grid->point[0];
-  if (p->d != j->extent[D] || p->dv != j->extent[DV])
+  if (p->d != j->extent[RUN_D] || p->dv != j->extent[RUN_DV])
     return fg_fail(FG_EARGUMENT,
                    "q has head dim %" PRId64 ", v has %" PRId64 ", but head_dim is %d/%d",
-                   j->extent[D], j->extent[DV], p->d, p->dv);
+                   j->extent[RUN_D], j->extent[RUN_DV], p->d, p->dv);
   if (j->file[run_index("bias")].real && p->bias == FG_BIAS_OFF)
     return fg_fail(FG_EARGUMENT, "bias is given, but the spec has bias=false: say bias=true");
   settle_bias(j, p);
@@ -188,7 +189,7 @@ static void report_axes(const run_job *j) {
   fprintf(stderr,
           "q is [b=%" PRId64 ", nq=%" PRId64 ", h=%" PRId64 ", d=%" PRId64 "], k is [b=%" PRId64
           ", nk=%" PRId64 ", hk=%" PRId64 ", d=%" PRId64 "]%s\n",
-          s->b, s->nq, s->h, j->extent[D], s->b, s->nk, s->hk, j->extent[D],
+          s->b, s->nq, s->h, j->extent[RUN_D], s->b, s->nk, s->hk, j->extent[RUN_D],
           s->nq < s->h && s->nk < s->hk ? ": if the files are [b, h, n, d], they must be transposed"
                                         : "");
 }

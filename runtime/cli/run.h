@@ -4,10 +4,11 @@
 
 #include "cli.h"
 
+#include "extent.h"
 #include "npy.h"
 
-/* Axes: batch, heads, key/value heads, rows, keys, head dims. */
-enum { B, H, HK, NQ, NK, D, DV, LETTERS };
+/* Axes: the extents of a launch in the order of their table, then the head dims. */
+enum { RUN_D = FG_EXTENTS, RUN_DV, RUN_AXES };
 
 enum { RUN_EXTRA = 2 * FG_INPUT_SLOTS + 1, RUN_TENSORS = FG_ARGUMENTS + RUN_EXTRA };
 
@@ -18,8 +19,8 @@ typedef struct run_job {
   float *value[RUN_TENSORS];           /* of a tensor that was computed */
   char extra[RUN_EXTRA][FG_NAME_SIZE]; /* names of the tensors behind FG_ARGUMENTS: of inputs */
   int n_extra;
-  int64_t extent[LETTERS];   /* -1: not known yet */
-  const char *from[LETTERS]; /* the tensor that said so */
+  int64_t extent[RUN_AXES];   /* -1: not known yet */
+  const char *from[RUN_AXES]; /* the tensor that said so */
   fg_shape shape;
   fg_grid *grid;
 } run_job;

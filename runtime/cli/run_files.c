@@ -8,9 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char letters[] = "bhgqkdv"; /* axes: batch, heads, key/value heads, rows, keys, dims */
-static const char *const letter_names[] = {
-    "batch", "heads", "key/value heads", "query length", "key length", "head dim", "v head dim"};
+/* An axis' place in run_job: the extents of a launch by their table, then the head dims. */
+static int axis_of(char letter) {
+  const fg_extent_row *extent = fg_extent_of(letter);
+  return extent ? (int)(extent - fg_extents) : letter == 'd' ? RUN_D : RUN_DV;
+}
+
+static const char *title_of(int axis) {
+  return axis < FG_EXTENTS ? fg_extents[axis].title : axis == RUN_D ? "head dim" : "v head dim";
+}
 
 int run_index(const char *name) {
   const fg_argument *a = fg_argument_find(name);
@@ -52,7 +58,7 @@ static fg_status unknown_tensor(const char *option, const char *name) {
  * have 1 instead. */
 static fg_status learn(run_job *j, int argument, int axis, int64_t extent) {
   const fg_argument *a = &fg_arguments[argument];
-  int letter = (int)(strchr(letters, a->axes[axis]) - letters);
+  int letter = axis_of(a->axes[axis]);
   int bias = a->elem == FG_RULE_BIAS;
   if (bias) return FG_OK; /* it is compared with the recipe, when bias_dims is known */
   if (j->extent[letter] < 0) {
@@ -61,7 +67,7 @@ static fg_status learn(run_job *j, int argument, int axis, int64_t extent) {
   }
   if (j->extent[letter] == extent) return FG_OK;
   return fg_fail(FG_EARGUMENT, "%s: its %s (axis %d) is %" PRId64 ", but %s has %" PRId64, a->name,
-                 letter_names[letter], axis, extent, j->from[letter], j->extent[letter]);
+                 title_of(letter), axis, extent, j->from[letter], j->extent[letter]);
 }
 
 static fg_status read_input(run_job *j, const cli_pair *pair) {
@@ -87,17 +93,17 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
 
 /* Extents that words gave come first, so that a file that disagrees is the one named. */
 static void learn_words(run_job *j) {
-  const cli_arguments *w = &j->c->arguments;
-  const int64_t given[LETTERS] = {w->b, w->h, w->hk, w->nq, w->nk, -1, -1};
-  for (int i = 0; i < LETTERS; i++) {
-    j->extent[i] = given[i];
-    if (given[i] >= 0) j->from[i] = "the command line";
+  const fg_shape *w = &j->c->arguments.shape;
+  for (int i = 0; i < RUN_AXES; i++) {
+    j->extent[i] = i < FG_EXTENTS ? fg_extent_get(&fg_extents[i], w) : -1;
+    if (j->extent[i] >= 0) j->from[i] = "the command line";
   }
 }
 
 static fg_status known_extents(const run_job *j) {
-  for (int i = 0; i < LETTERS; i++) {
-    const char *needs = strchr("gkd", letters[i]) ? "k" : letters[i] == 'v' ? "v" : "q";
+  for (int i = 0; i < RUN_AXES; i++) {
+    const bool keys = i == RUN_D || (i < FG_EXTENTS && strchr("gk", fg_extents[i].letter));
+    const char *needs = keys ? "k" : i == RUN_DV ? "v" : "q";
     if (j->extent[i] < 0)
       return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", needs, needs);
   }
@@ -105,11 +111,12 @@ static fg_status known_extents(const run_job *j) {
 }
 
 static fg_status check_extents(const run_job *j) {
-  if (j->extent[HK] > 0 && j->extent[H] % j->extent[HK])
+  const int h = axis_of('h'), hk = axis_of('g');
+  if (j->extent[hk] > 0 && j->extent[h] % j->extent[hk])
     return fg_fail(FG_EARGUMENT,
                    "%s: its heads are %" PRId64 ", not a multiple of the %" PRId64
                    " key/value heads of %s; heads are axis 2, behind the length: [b, n, h, d]",
-                   j->from[H], j->extent[H], j->extent[HK], j->from[HK]);
+                   j->from[h], j->extent[h], j->extent[hk], j->from[hk]);
   return fg_shape_check(&j->shape);
 }
 
@@ -117,11 +124,7 @@ fg_status run_read(run_job *j) {
   learn_words(j);
   for (int i = 0; i < j->c->n_in; i++) TRY(read_input(j, &j->c->in[i]));
   TRY(known_extents(j));
-  j->shape = (fg_shape){.b = j->extent[B],
-                        .h = j->extent[H],
-                        .hk = j->extent[HK],
-                        .nq = j->extent[NQ],
-                        .nk = j->extent[NK]};
+  for (int i = 0; i < FG_EXTENTS; i++) fg_extent_set(&fg_extents[i], &j->shape, j->extent[i]);
   return check_extents(j);
 }
 
