@@ -1,18 +1,18 @@
 -- wgmma_forward_switches.lua: the decisions of wgmma_forward, and what they gained (gen/switches.lua says what the columns
 -- are). Rows with when = false were tried and lost.
-local shape = run("attention/wgmma_shape.lua")
+local shape, measured = run("attention/wgmma_shape.lua"), run("measured.lua")
 local columns, has_parts = shape.columns, shape.has_parts
 
 -- Measurements of one day on an H200, each { shape, without, with }.
 local function h200(date, unit, rows)
   local gain = {}
-  for i, row in ipairs(rows) do gain[i] = { shape = row[1], without = row[2], with = row[3], unit = unit, card = "H200", date = date } end
+  for i, row in ipairs(rows) do gain[i] = measured.h200(date, row[1], row[2], row[3], unit) end
   return gain
 end
 -- Bytes that spill with NVRTC 13.0, the same way.
 local function spilled(rows)
   local gain = {}
-  for i, row in ipairs(rows) do gain[i] = { shape = row[1], without = row[2], with = row[3], unit = "bytes spilled", compiler = "NVRTC 13.0" } end
+  for i, row in ipairs(rows) do gain[i] = measured.spills(row[1], row[2], row[3]) end
   return gain
 end
 local function all(...)
