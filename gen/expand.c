@@ -102,28 +102,29 @@ static int lua_refuse(lua_State *L) {
 /* gen.plan(candidate) -> the plan with all its fields, or nil */
 static int lua_plan(lua_State *L) { return fg_gen_take_plan(L, self(L)); }
 
-/* Runs layout.lua, switches.lua and expand.lua, the chunks in the first places, and keeps the table
- * that the last one returns. */
+/* gen's own chunks: expand.lua, which is given those behind it. */
+static const char *const chunks[] = {"expand.lua", "layout.lua", "switches.lua", "family.lua"};
+enum { CHUNKS = sizeof chunks / sizeof *chunks };
+
+/* Runs the first of the chunks below `gen` with the functions that it may call and the other chunks,
+ * and keeps the table that it returns. */
 static int boot_expand(lua_State *L) {
   static const luaL_Reg functions[] = {{"read", lua_read},       {"translate", lua_translate},
                                        {"recipe", lua_recipe},   {"has", lua_has},
                                        {"nearest", lua_nearest}, {"refuse", lua_refuse},
                                        {"plan", lua_plan},       {NULL, NULL}};
-  fg_gen *gen = lua_touserdata(L, 4);
-  lua_pushvalue(L, 3);
+  fg_gen *gen = lua_touserdata(L, CHUNKS + 1);
+  lua_pushvalue(L, 1);
   luaL_newlibtable(L, functions);
   lua_pushlightuserdata(L, gen);
   luaL_setfuncs(L, functions, 1);
-  lua_pushvalue(L, 1);
-  lua_call(L, 0, 1);
-  lua_pushvalue(L, 2);
-  lua_call(L, 3, 1);
+  for (int i = 2; i <= CHUNKS; i++) lua_pushvalue(L, i);
+  lua_call(L, CHUNKS, 1);
   gen->expand = luaL_ref(L, LUA_REGISTRYINDEX);
   return 0;
 }
 
 fg_status fg_gen_new(const char *templates, fg_gen **out) {
-  static const char *const chunks[] = {"layout.lua", "switches.lua", "expand.lua"};
   fg_status status = FG_OK;
   fg_gen *gen = calloc(1, sizeof *gen);
   if (!gen || (templates && *templates && !(gen->templates = strdup(templates)))) {
@@ -132,14 +133,14 @@ fg_status fg_gen_new(const char *templates, fg_gen **out) {
   }
   TRY_OUT(fg_template_state_new(&gen->L));
   lua_pushcfunction(gen->L, boot_expand);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < CHUNKS; i++) {
     const fg_embedded *own = fg_embedded_find(fg_embedded_gen, chunks[i]);
     char name[32];
     snprintf(name, sizeof name, "=%s", own->name);
     TRY_OUT(fg_lua_load(gen->L, name, own->text, own->size, FG_EBUG));
   }
   lua_pushlightuserdata(gen->L, gen);
-  TRY_OUT(fg_lua_call(gen->L, 4, 0, FG_EBUG));
+  TRY_OUT(fg_lua_call(gen->L, CHUNKS + 1, 0, FG_EBUG));
   *out = gen;
   gen = NULL;
 out:

@@ -7,11 +7,12 @@
 -- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
 -- plan with all its fields if C wants its recipe, else nil; recipe(description) -> the members of Params, a
 -- line each; nearest(name, names); refuse(sentence).
-local gen, layout, load_switches = ... -- layout.lua; the chunk of switches.lua
+local gen, load_layout, load_switches, load_contract = ... -- the chunks of layout.lua, switches.lua and family.lua
+local layout = load_layout()
 local expand = {}
 
 local function failf(level, format, ...) error(string.format(format, ...), level > 0 and level + 1 or 0) end
-local switches = load_switches(gen, failf)
+local switches, contract = load_switches(gen, failf), load_contract(gen, failf)
 
 -- In this state string.format takes texts and numbers alone: a nil would become a word of a kernel.
 local format_values = string.format
@@ -47,26 +48,31 @@ local function environment(job)
   return setmetatable(env, { __index = function(_, name) failf(2, "undefined name '%s'", name) end })
 end
 
--- The rows of a family's decisions; nil: it has none.
-local function switches_of(env, family, pass)
-  local file = string.format("attention/%s_%s_switches.lua", family, pass)
+-- The row of kinds.lua.
+local function kind_of(env, job) return run(env, "kinds.lua")[job.spec.kernel] end
+
+-- The rows of a family's decisions; nil: it has none. file: the family's, without its ending.
+local function switches_of(env, file)
+  file = file .. "_switches.lua"
   return gen.has(file) and switches.checked(file, run(env, file)) or nil
 end
 
--- What FLASHGEN_SWITCH forces: its names are those of any family and pass.
-local function forced_switches(env, job)
+-- What FLASHGEN_SWITCH forces: its names are those of any family and pass of the kind.
+local function forced_switches(env, job, kind)
   if job.switches == "" then return {} end
   local lists = {}
-  for _, name in ipairs(job.families) do
-    for _, pass in ipairs({ "forward", "backward" }) do lists[#lists + 1] = switches_of(env, name, pass) end
+  for _, pass in ipairs({ "forward", "backward" }) do
+    for _, name in ipairs(kind.families[pass]) do lists[#lists + 1] = switches_of(env, kind.family(name, pass)) end
   end
   return switches.forced(job.switches, lists)
 end
 
 -- A family for a spec: its environment with the hooks in it, and what its file returns.
 local function open_family(env, job, name)
-  env.hooks = run(env, "attention/hooks.lua")
-  return { env = env, name = name, family = run(env, "attention/" .. name .. "_" .. job.spec.pass .. ".lua") }
+  local kind = kind_of(env, job)
+  local file = kind.family(name, job.spec.pass)
+  env.hooks = run(env, kind.hooks)
+  return { env = env, name = name, file = file, kind = kind, family = contract.family(file .. ".lua", run(env, file .. ".lua")) }
 end
 
 -- Sets env.plan and env.use; returns the names of what is on, nil where the family has no decisions. One
@@ -74,7 +80,7 @@ end
 local function decide(opened, job, plan)
   local env = opened.env
   if not opened.forced then
-    opened.rows, opened.forced = switches_of(env, opened.name, job.spec.pass), forced_switches(env, job)
+    opened.rows, opened.forced = switches_of(env, opened.file), forced_switches(env, job, opened.kind)
   end
   local use, on = switches.evaluate(opened.rows or {}, opened.forced, job.spec, plan, env.hooks)
   env.plan, env.use = plan, use
@@ -330,7 +336,7 @@ end
 -- A plan's description, the members of Params and the map of shared memory; C has the recipe then.
 local function describe(opened, job, plan)
   local switched_on = decide(opened, job, plan)
-  local description = opened.family.describe(job.spec, plan)
+  local description = contract.description(opened.file .. ".lua", opened.family.describe(job.spec, plan))
   description.switches = switched_on
   description.generation = opened.family.generation -- nil: the first
   description.whole = job.formula.whole -- nil: not known
@@ -341,8 +347,13 @@ end
 -- Lists the plans of every family for a spec and arch, with the recipes of those that C wants; returns
 -- the reasons of families that do not apply, and the plans that do not fit, each with its reason `why`.
 function expand.plans(job)
-  local refused, unfit = {}, {}
+  local refused, unfit, computes = {}, {}, {}
+  for _, name in ipairs(kind_of(environment(job), job).families[job.spec.pass]) do computes[name] = true end
   for _, name in ipairs(job.families) do
+    if not computes[name] then
+      refused[#refused + 1] = string.format("%s: has no %s pass", name, job.spec.pass)
+      goto next
+    end
     local opened = open_family(environment(job), job, name)
     local good, why = opened.family.applies(job.spec, job.arch)
     if good then
@@ -359,6 +370,7 @@ function expand.plans(job)
     else
       refused[#refused + 1] = name .. ": " .. why
     end
+    ::next::
   end
   return table.concat(refused, "; "), unfit
 end

@@ -67,10 +67,7 @@ static budget *budget_of(lua_State *L) {
 }
 
 /* Chunks that are part of the library: their lines are no place that an author knows. */
-static bool is_own(const char *place) {
-  return !strncmp(place, "sandbox.lua", 11) || !strncmp(place, "expand.lua", 10) ||
-         !strncmp(place, "layout.lua", 10);
-}
+static bool is_own(const char *name) { return fg_embedded_find(fg_embedded_gen, name) != NULL; }
 
 void fg_lua_place(lua_State *L, int level) {
   lua_Debug at;

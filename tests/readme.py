@@ -10,7 +10,7 @@ import os, pathlib, re, shutil, subprocess, sys
 
 STARTS = ("./", "build/", "flashgen ", "python3 ", "cc ", "cmake ", "export ")
 PAGES = ("README.md", "runtime/cli/guide.md", "specs/expressions.md", "runtime/cli/tuning.md",
-         "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md")
+         "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md", "templates/family.md")
 ELSEWHERE = {
     r"cmake --workflow --preset test": "this test is part of it",
     r"^python3 tests/bench/(peers|hooks|templates)": "needs PyTorch and a GPU",

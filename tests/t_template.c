@@ -211,7 +211,9 @@ END_TEST
 static const struct {
   const char *from, *to, *why;
 } description[] = {
-    {"outputs = {", "outs = {", "description: outputs is missing"},
+    {"outputs = {", "output = {",
+     "attention/simt_forward.lua: a description has no 'output'; did you mean 'outputs'?"},
+    {"outputs = {", "inputs = {", "description: outputs is missing"},
     {"outputs = { \"o\"", "outputs = { \"out\"", "description: outputs: no argument \"out\""},
     {"outputs = { \"o\"", "outputs = { {}", "description: outputs: no argument \"?\""},
     {"regions = {},", "regions = { {} },", "description: a name is missing or longer than 15"},
@@ -232,7 +234,9 @@ static const struct {
     {"align = 2,", "", "description: align must be an integer, not negative"},
     {"align = 2,", "align = 1,", "description: align must be a power of 2, 2 or more"},
     {"align = 2,", "align = 24,", "description: align must be a power of 2, 2 or more"},
-    {"grid = {", "grids = {", "description: step attn_fwd has no grid"},
+    {"grid = {", "grids = {",
+     "attention/simt_forward.lua: step 1 has no 'grids'; did you mean 'grid'?"},
+    {"grid = {", "work = {", "description: step attn_fwd has no grid"},
     {"threads = ", "cluster = 9, threads = ",
      "description: step attn_fwd: a cluster has 1 to 8 blocks, a multiprocessor 32 at most"},
     {"threads = ", "resident = 33, threads = ",
@@ -255,6 +259,29 @@ static const struct {
 START_TEST(mistakes_in_a_description) {
   templates_replace("attention/simt_forward.lua", description[_i].from, description[_i].to);
   fails(NULL, 0, description[_i].why);
+}
+END_TEST
+
+static const struct {
+  const char *from, *to, *why;
+} family[] = {
+    {"function family.applies", "function family.apply",
+     "a family needs a function as 'applies', not a nil"},
+    {"function family.applies", "family.name = 'simt'\nfunction family.applies",
+     "a family has no 'name'"},
+    {"library = { \"tile/rows.cut\" }", "library = 'tile/rows.cut'",
+     "a family needs a table as 'library', not a string"},
+    {"return family", "return 7", "it returns a number, not a family"},
+    {"return {\n    about", "return 7, {\n    about",
+     "describe gives a number, not a description"},
+};
+
+/* Each is a sentence with the file's name, from the listing of plans as from an expansion. */
+START_TEST(mistakes_in_a_family) {
+  char why[256];
+  snprintf(why, sizeof why, "attention/simt_forward.lua: %s", family[_i].why);
+  templates_replace("attention/simt_forward.lua", family[_i].from, family[_i].to);
+  fails(NULL, 0, why);
 }
 END_TEST
 
@@ -285,8 +312,8 @@ START_TEST(candidates_are_checked) {
   static const char *const wrong[] = {"16.5", "'x'", "-1", "1 << 40"};
   for (int i = 0; i < 4; i++) {
     char to[64];
-    snprintf(to, sizeof to, "{ { block_q = %s, ", wrong[i]);
-    templates_replace("attention/simt_forward.lua", "{ { block_q = 16, ", to);
+    snprintf(to, sizeof to, "{ block_q = %s, ", wrong[i]);
+    templates_replace("attention/simt_forward.lua", "{ block_q = 16, ", to);
     ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
     ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "host", NULL, &plans, &n), FG_ETEMPLATE);
     ck_assert_str_eq(fg_error(), "a candidate of simt: block_q must be an integer up to 1048576");
@@ -372,6 +399,7 @@ int main(void) {
   tcase_add_test(mistakes, mistakes_in_other_files);
   tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
                       sizeof description / sizeof *description);
+  tcase_add_loop_test(mistakes, mistakes_in_a_family, 0, sizeof family / sizeof *family);
   tcase_add_test(mistakes, listing_names_the_plan);
   tcase_add_test(mistakes, candidates_are_checked);
   tcase_add_test(mistakes, missing_templates);
