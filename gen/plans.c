@@ -70,10 +70,10 @@ static void push_machine(lua_State *L, const fg_arch *arch) {
   lua_newtable(L);
   fg_gen_set_number(L, "number", arch->number);
   fg_gen_set_number(L, "block_kb", arch->block_kb);
-  lua_pushboolean(L, arch->mma);
-  lua_setfield(L, -2, "mma");
-  lua_pushboolean(L, arch->wgmma);
-  lua_setfield(L, -2, "wgmma");
+  for (const fg_feature_name *x = fg_feature_names; x->name; x++) {
+    lua_pushboolean(L, fg_arch_has(arch, x->feature));
+    lua_setfield(L, -2, x->name);
+  }
 }
 
 void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch) {

@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int is_host(const char *arch) { return !strcmp(arch, "host"); }
-
 fg_status fg_compiler_options(const char *arch, size_t size, char *text) {
   TRY(fg_arch_check(arch));
-  if (is_host(arch))
+  if (fg_arch_is_host(arch))
     fg_host_cc_options(size, text);
   else
     fg_nvrtc_options_key(size, text);
@@ -22,7 +20,7 @@ fg_status fg_compiler_options(const char *arch, size_t size, char *text) {
 fg_status fg_compiler_identity(const char *arch, size_t size, char *text) {
   char identity[8192] = "none", options[1024];
   TRY(fg_compiler_options(arch, sizeof options, options));
-  if (is_host(arch)) {
+  if (fg_arch_is_host(arch)) {
     fg_status status = fg_host_cc_version(sizeof identity, identity);
     if (status != FG_OK && status != FG_EENVIRONMENT) return status;
     if (status != FG_OK) strcpy(identity, "none");
@@ -40,7 +38,7 @@ fg_status fg_compiler_check(const char *arch) {
   char version[8192];
   const fg_nvrtc *nvrtc;
   TRY(fg_arch_check(arch));
-  if (is_host(arch)) return fg_host_cc_version(sizeof version, version);
+  if (fg_arch_is_host(arch)) return fg_host_cc_version(sizeof version, version);
   TRY(fg_nvrtc_load(&nvrtc));
   return fg_nvrtc_check_arch(nvrtc, arch);
 }
@@ -66,7 +64,7 @@ fg_status fg_compile(const char *arch, const char *name, const fg_source *source
   const fg_nvrtc *nvrtc;
   fg_cubin cubin = {0};
   *code = (fg_code){0};
-  if (is_host(arch)) return fg_host_cc_compile(name, source, code);
+  if (fg_arch_is_host(arch)) return fg_host_cc_compile(name, source, code);
   TRY(fg_nvrtc_load(&nvrtc));
   fg_status status = fg_nvrtc_compile(nvrtc, name, source->text, source->size, arch, &cubin);
   code->refused = cubin.refused;

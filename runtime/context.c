@@ -39,7 +39,7 @@ static fg_status copy_text(const char *given, fg_setting setting, char **copy) {
 /* Where nothing is made, nothing that is missing for it is an error: look-ups are misses. */
 static fg_status identify(fg_context *c) {
   char digest[sizeof c->digest] = "none";
-  const bool keeps_lines = !strcmp(c->device->arch, "host");
+  const bool keeps_lines = fg_arch_is_host(c->device->arch);
   fg_status status = fg_gen_digest(c->templates, keeps_lines, sizeof digest, digest);
   if (status != FG_OK && (c->jit || status != FG_EENVIRONMENT)) return status;
   TRY(fg_compiler_identity(c->device->arch, sizeof c->compiler, c->compiler));

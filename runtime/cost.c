@@ -30,7 +30,7 @@ static const fg_cost_plan *find_plan(const fg_variant *v) {
 }
 
 fg_cost_terms fg_cost_terms_of(const fg_variant *v) {
-  const fg_cost_family *family = strcmp(v->arch, "host") ? find_family(v) : NULL;
+  const fg_cost_family *family = fg_arch_is_host(v->arch) ? NULL : find_family(v);
   if (!family) return fg_cost_plain;
   fg_cost_terms terms = family->terms;
   const fg_cost_plan *plan = find_plan(v);
@@ -81,7 +81,7 @@ double fg_cost(const fg_recipe *recipe, const fg_cost_terms *terms, const fg_sha
                const char *arch, int multiprocessors) {
   enum { H100 = 132 }; /* the host device runs the plans of one: they are ranked as on it */
   double sum = 0;
-  if (!strcmp(arch, "host")) multiprocessors = H100;
+  if (fg_arch_is_host(arch)) multiprocessors = H100;
   for (int i = 0; i < recipe->n_steps; i++)
     sum += step_cost(&recipe->step[i], terms, shape, arch, multiprocessors);
   return sum * terms->scale / 1e3;

@@ -37,7 +37,7 @@ fg_status fg_device_open(const char *name, fg_device **device) {
       return status == FG_OK ? FG_OK : fg_fail_in(status, "device %s", name);
     }
   }
-  if (!strncmp(name, "sm_", 3)) return fg_device_none_open(name, device);
+  if (!strncmp(name, "sm_", 3)) return fg_device_none_open(name, device); /* or what it is near */
   return fg_fail(FG_EARGUMENT, "device %s: expected host or cuda:N", name);
 }
 

@@ -1,5 +1,7 @@
 /* nvrtc.c - finds NVRTC and says what it is. */
 #include "nvrtc_library.h"
+
+#include "arch.h"
 #include "setting.h"
 
 #include <dlfcn.h>
@@ -114,7 +116,9 @@ fg_status fg_nvrtc_check_arch(const fg_nvrtc *nvrtc, const char *arch) {
   char known[256], padded[264], number[16];
   fg_nvrtc_archs(nvrtc, sizeof known, known);
   snprintf(padded, sizeof padded, " %s ", known);
-  snprintf(number, sizeof number, " %d ", strncmp(arch, "sm_", 3) ? 0 : atoi(arch + 3));
+  const fg_arch *row = fg_arch_find(arch);
+  const bool is_gpu = row && !fg_arch_has(row, FG_HAS_ENGINE);
+  snprintf(number, sizeof number, " %d ", is_gpu ? row->number : 0);
   if (strstr(padded, number)) return FG_OK;
   return fg_fail(FG_EENVIRONMENT, "NVRTC %d.%d cannot compile for %s; it knows %s",
                  nvrtc->number / 1000, nvrtc->number % 1000 / 10, arch, known);

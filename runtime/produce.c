@@ -52,7 +52,7 @@ static fg_status print_meta(const fg_source *s, const fg_code *code, int with_li
  * made must not go by it. One that is gone fails by itself; NVRTC is loaded once a process. */
 static fg_status check_compiler(const fg_context *c) {
   char now[sizeof c->compiler];
-  if (strcmp(c->device->arch, "host")) return FG_OK;
+  if (!fg_arch_is_host(c->device->arch)) return FG_OK;
   TRY(fg_compiler_identity(c->device->arch, sizeof now, now));
   if (!strcmp(now, c->compiler) || !strcmp(now, "none")) return FG_OK;
   return fg_fail(FG_EENVIRONMENT,
@@ -124,7 +124,7 @@ static fg_status make_kernel(void *context, fg_product *product) {
   TRY_OUT(status);
   fg_context_tell(c, FG_COMPILE, "%s: %.3f s, %zu bytes", o->name, seconds() - start, code.size);
   fg_context_remember(c);
-  TRY_OUT(print_meta(source, &code, !strcmp(c->device->arch, "host"), &product->meta));
+  TRY_OUT(print_meta(source, &code, fg_arch_is_host(c->device->arch), &product->meta));
   product->code = code.data;
   product->code_n = code.size;
   code.data = NULL;

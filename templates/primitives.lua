@@ -4,8 +4,6 @@
 -- `on` is false is not there; functions named _if do nothing where the predicate is 0, without
 -- a branch: a branch around them would cost the compiler its proof that the warp stays together.
 local all = {}
-local function since(least) return machine.number >= least end
-local hopper = machine.wgmma
 
 all[#all + 1] = { name = "base",
   { "shared_base",   "u32",   "void" },                       -- the address of dynamic shared memory
@@ -89,7 +87,7 @@ end
 all[#all + 1] = async
 
 -- Of a warp, sm_90 on.
-all[#all + 1] = { name = "warp", on = since(90),
+all[#all + 1] = { name = "warp", on = machine.tma,
   -- As ldmatrix_x4, the other way: lane l gives the address of row l % 8 of matrix l / 8.
   { "stmatrix_x4",       "void", "u32 address, const u32 *r" },
   { "stmatrix_x4_trans", "void", "u32 address, const u32 *r" },
@@ -99,7 +97,7 @@ all[#all + 1] = { name = "warp", on = since(90),
 -- Barriers in shared memory: 8 bytes, 8-byte aligned. A phase ends when `count` arrivals and all
 -- bytes that were expected have come; then the next one begins. `parity` is that of the phase
 -- waited for: 0 for the first, so a wait for 1 on a new barrier returns at once.
-all[#all + 1] = { name = "barrier", on = since(90),
+all[#all + 1] = { name = "barrier", on = machine.tma,
   { "mbarrier_init",      "void", "u32 bar, int count" },
   { "fence_barrier_init", "void", "void" },               -- after them all, then block_sync or cluster_sync
   { "mbarrier_arrive",    "void", "u32 bar" },
@@ -116,7 +114,7 @@ all[#all + 1] = { name = "barrier", on = since(90),
 }
 
 -- Clusters of blocks, and grids that overlap in time.
-all[#all + 1] = { name = "cluster", on = since(90),
+all[#all + 1] = { name = "cluster", on = machine.cluster,
   { "cluster_rank",    "int",  "void" },
   { "cluster_arrive",  "void", "void" },  -- both of every thread of every block, in turn
   { "cluster_wait",    "void", "void" },
@@ -128,7 +126,7 @@ all[#all + 1] = { name = "cluster", on = since(90),
 -- TMA: boxes of a tensor, by the tensor's map and the coordinates of the box's first element (d,
 -- row, head, batch; of rank 5: column, row, block of columns, head, batch). Elements outside of the
 -- tensor load as zeros and are not stored. Loads arrive at the barrier with the whole box's bytes.
-local tma = { name = "tma", on = since(90), { "tma_prefetch", "void", "const tensor_map *map" } }
+local tma = { name = "tma", on = machine.tma, { "tma_prefetch", "void", "const tensor_map *map" } }
 for rank = 4, 5 do
   local at = { "int c0", "int c1", "int c2", "int c3", rank == 5 and "int c4" or nil }
   local load = string.format("u32 to, const tensor_map *map, %s, u32 bar, u64 policy", table.concat(at, ", "))
@@ -148,7 +146,7 @@ end
 all[#all + 1] = tma
 
 -- Products by a warpgroup (instances.lua has them), and its registers.
-local wgmma = { name = "wgmma", on = hopper,
+local wgmma = { name = "wgmma", on = machine.wgmma,
   -- How a product names its operand in shared memory: for tiles, a multiple of 1024 and 16.
   { "matrix_at", "u32", "u32 address" },
 }

@@ -64,10 +64,12 @@ START_TEST(archs_of_the_table) {
     const fg_arch *arch = &fg_archs[i];
     if (fg_nvrtc_check_arch(nvrtc, arch->name) != FG_OK) continue;
     program_gives(0, "build head_dim=64 pass=forward,backward family=%s --arch %s -q -o %s",
-                  arch->mma ? "mma" : "simt", arch->name, arch->name);
+                  fg_arch_has(arch, FG_HAS_MMA) ? "mma" : "simt", arch->name, arch->name);
     build_is_whole(arch->name, 2);
-    program_gives(arch->mma ? 0 : 2, "list head_dim=64 family=mma --arch %s -q", arch->name);
-    program_gives(arch->wgmma ? 0 : 2, "list head_dim=64 family=wgmma --arch %s -q", arch->name);
+    program_gives(fg_arch_has(arch, FG_HAS_MMA) ? 0 : 2, "list head_dim=64 family=mma --arch %s -q",
+                  arch->name);
+    program_gives(fg_arch_has(arch, FG_HAS_WGMMA) ? 0 : 2,
+                  "list head_dim=64 family=wgmma --arch %s -q", arch->name);
   }
 }
 END_TEST

@@ -21,7 +21,7 @@ typedef struct {
 
 static int shapes_of(const job *j, const fg_point *point, fg_shape shapes[2]) {
   const fg_shape *w = &j->c->arguments.shape;
-  int host = !strcmp(j->device->name, "host");
+  int host = fg_arch_is_host(j->device->arch);
   if (host || cli_shape_is_given(w)) {
     cli_shape_fill(w, host ? 1 : WIDTH / point->d, host ? 128 : lengths[0], shapes);
     return 1;
@@ -36,7 +36,7 @@ static int shapes_of(const job *j, const fg_point *point, fg_shape shapes[2]) {
 
 static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *shape, double *ms) {
   cli_tensors *tensors;
-  const bool host = !strcmp(j->device->name, "host");
+  const bool host = fg_arch_is_host(j->device->arch);
   TRY(cli_tensors_new(j->c, j->device, &kernel->source->recipe, shape, &tensors));
   fg_status status = cli_time(tensors, kernel, host ? 1 : CLI_WARM_UPS,
                               host ? CLI_HOST_LAUNCHES : CLI_LAUNCHES, true, ms);
@@ -101,7 +101,7 @@ static fg_status run_all(job *j) {
            j->device->model);
   else
     printf("device %s, %s; medians of %d launches\n", j->device->name, j->device->model,
-           strcmp(j->device->name, "host") ? CLI_LAUNCHES : CLI_HOST_LAUNCHES);
+           fg_arch_is_host(j->device->arch) ? CLI_HOST_LAUNCHES : CLI_LAUNCHES);
   for (int i = 0; i < j->v.n && !cli_interrupted; i++) {
     fg_status status = bench_variant(j, &j->v.variant[i]);
     if (status == FG_OK) continue;

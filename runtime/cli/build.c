@@ -111,7 +111,7 @@ static int take(void *context, int i, const void *result, int died) {
 static fg_status find_archs(const cli *c, char of_device[FG_ARCH_MAX], const char **archs) {
   fg_device *device;
   if (c->arch && c->device) return fg_fail(FG_EARGUMENT, "--arch and --device: give one of them");
-  *archs = c->arch ? c->arch : c->device ? of_device : "sm_90a";
+  *archs = c->arch ? c->arch : c->device ? of_device : FG_ARCH_USUAL;
   if (!c->device) return FG_OK;
   TRY(fg_device_open(c->device, &device));
   strcpy(of_device, device->arch);

@@ -169,7 +169,7 @@ static int finish(const job *j) {
 
 static fg_status start(job *j) {
   TRY(cli_device_open(j->cases.c, &j->device));
-  j->cases.host = !strcmp(j->device->name, "host");
+  j->cases.host = fg_arch_is_host(j->device->arch);
   set_shapes(j);
   for (int i = 0; i < j->cases.n_shapes; i++) TRY(fg_shape_check(&j->cases.shape[i]));
   if (j->cases.c->seed >= 0)

@@ -231,7 +231,7 @@ static void print_archs(void) {
     printf("\narchs, the families that compute there, and whether NVRTC compiles for them\n");
   for (int i = 0; i < fg_n_archs; i++) {
     const fg_arch *arch = &fg_archs[i];
-    const bool host = !strcmp(arch->name, "host");
+    const bool host = fg_arch_has(arch, FG_HAS_ENGINE);
     const bool can = loaded && !host && fg_nvrtc_check_arch(nvrtc, arch->name) == FG_OK;
     const char *compiles = host ? "-" : can ? "yes" : "no";
     if (!json) {

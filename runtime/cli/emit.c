@@ -10,7 +10,7 @@
 /* A file that cannot be written whole is not left behind. */
 static fg_status write_text(const cli *c, const char *name, const char *arch, const char *text) {
   char path[PATH_MAX];
-  const char *suffix = c->recipe ? "recipe" : strcmp(arch, "host") ? "cu" : "c";
+  const char *suffix = c->recipe ? "recipe" : fg_arch_is_host(arch) ? "c" : "cu";
   int n = snprintf(path, sizeof path, "%s/%s.%s", c->directory, name, suffix);
   errno = ENAMETOOLONG;
   FILE *file = n < (int)sizeof path ? fopen(path, "wbe") : NULL;
@@ -40,7 +40,7 @@ static fg_status emit(const cli *c, const cli_variants *v, int i) {
 
 static int run(cli *c) {
   cli_variants v;
-  fg_status status = cli_variants_read(c, c->arch ? c->arch : "sm_90a", &v);
+  fg_status status = cli_variants_read(c, c->arch ? c->arch : FG_ARCH_USUAL, &v);
   if (status != FG_OK) return cli_fail(status);
   if (c->directory && mkdir(c->directory, 0777) && errno != EEXIST)
     status = fg_fail(FG_EIO, "cannot make the directory %s: %s", c->directory, strerror(errno));

@@ -73,7 +73,7 @@ static void print_json(const cli_variants *v) {
 
 static int run(cli *c) {
   cli_variants v;
-  fg_status status = cli_variants_read(c, c->arch ? c->arch : "sm_90a", &v);
+  fg_status status = cli_variants_read(c, c->arch ? c->arch : FG_ARCH_USUAL, &v);
   if (status != FG_OK) return cli_fail(status);
   if (c->json) {
     print_json(&v);

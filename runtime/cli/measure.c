@@ -55,7 +55,7 @@ static fg_status new_tensors(const cli *c, const fg_shape *shape, cli_tensors *t
     bytes += (double)fg_tensor_count(&t->recipe, &t->recipe.tensor[i], shape) *
              (double)fg_elem_size(t->recipe.tensor[i].elem);
   double wanted = bytes > 0 ? CACHES / bytes + 1 : 1;
-  int sets = !strcmp(t->device->name, "host") ? 1 : wanted > SETS ? SETS : (int)wanted;
+  int sets = fg_arch_is_host(t->device->arch) ? 1 : wanted > SETS ? SETS : (int)wanted;
   t->problem = calloc((size_t)sets, sizeof(fg_problem *));
   t->args = calloc((size_t)sets, sizeof *t->args);
   if (!t->problem || !t->args) return fg_fail(FG_EMEMORY, "no memory for %d sets of tensors", sets);

@@ -94,7 +94,7 @@ static fg_status read_devices(tune *t) {
   } while (*at);
   TRY(cli_measuring_opened(t->c, probe_devices(t)));
   for (int i = 0; i < t->n_devices; i++)
-    if (strcmp(t->device[i].name, "host") && !strcmp(t->device[i].name, t->device[i].arch))
+    if (!fg_arch_is_host(t->device[i].arch) && !strcmp(t->device[i].name, t->device[i].arch))
       return fg_fail(FG_EARGUMENT, "--device %s: it compiles only, and nothing is measured there",
                      t->device[i].name);
   for (int i = 1; i < t->n_devices; i++) {
@@ -102,7 +102,7 @@ static fg_status read_devices(tune *t) {
     for (int k = 0; k < i; k++)
       if (!strcmp(t->device[k].name, b->name))
         return fg_fail(FG_EARGUMENT, "--device: %s is given twice", b->name);
-    if (!strcmp(b->arch, "host") || strcmp(a->model, b->model))
+    if (fg_arch_is_host(b->arch) || strcmp(a->model, b->model))
       return fg_fail(FG_EARGUMENT,
                      "--device: %s is %s and %s is %s; only GPUs of one model share a "
                      "grid",

@@ -347,7 +347,7 @@ void tune_measure(void *context, int i, void *result) {
     return;
   }
   TRY_OUT(open_process(t));
-  r.host = !strcmp(here.context->device->name, "host");
+  r.host = fg_arch_is_host(here.context->device->arch);
   r.runner = calloc((size_t)r.cell->n, sizeof *r.runner);
   if (!r.runner) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for %d plans", r.cell->n));
   for (int p = 0; p < r.cell->n; p++)

@@ -5,11 +5,12 @@
 #ifndef FG_HOST_SHADOW_H
 #define FG_HOST_SHADOW_H
 
+#include "arch.h"
 #include "clock.h"
 #include "engine.h"
 
 enum {
-  FGH_SHARED_MAX = 227 << 10, /* bytes a block may have: sm_90 */
+  FGH_SHARED_MAX = FG_ARCH_HOST_BLOCK_KB << 10, /* bytes that a block may have */
   FGH_GRANULE = 4,
   FGH_GRANULES = FGH_SHARED_MAX / FGH_GRANULE,
   FGH_MAX_CLUSTER = 8,

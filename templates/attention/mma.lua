@@ -2,7 +2,7 @@
 local mma = {}
 
 -- Can a launch start beside the end of the one before?
-function mma.can_start_early() return machine.number >= 90 end
+function mma.can_start_early() return machine.pdl end
 
 -- What blocks of a launch that does so wait for before they touch memory.
 function mma.wait_before() return use.starts_early and "grid_wait(); // until the grid before has ended" or "" end

@@ -143,7 +143,7 @@ local function work_of_key(plan)
   local work = type(row.work) == "function" and row.work(spec, hooks) or row.work
   local read = hooks.input.pairwise and (hooks.input.by_distance and "3" or "6") or "2"
   local input = tiled_input() and "(3 + 3 * min(nk % 8, 1))" or read
-  return string.format("%d * %s", plan.block_q * work * (arch == "host" and 8 or 1) // 16, input)
+  return string.format("%d * %s", plan.block_q * work * (machine.engine and 8 or 1) // 16, input)
 end
 
 function family.describe(spec, plan)
