@@ -1,7 +1,7 @@
 /* arch.c - the table of architectures. */
 #include "arch.h"
 
-#include "spec.h"
+#include "spelling.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 
 #include "embedded.h"
 #include "recipe_read.h"
+#include "spelling.h"
 #include "template.h"
 #include "tree_bound.h"
 

@@ -6,6 +6,7 @@
 #include "formula_parser.h"
 
 #include "spec.h"
+#include "spelling.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -162,6 +162,9 @@ typedef struct fg_recipe {
 /* The extent of an axis letter for a shape; d and v come from the recipe. */
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape);
 
+/* "nq" for the axis letter q; "1" for one that is broadcast. */
+const char *fg_axis_name(char axis);
+
 /* "[b, nq, hk, d]" for the axes "bqgd". */
 int fg_axes_print(const char *axes, size_t size, char *text);
 
@@ -177,6 +180,12 @@ void fg_recipe_name_input(fg_recipe_tensor *tensor, const char *input, bool grad
 /* The place of a tensor's axis i in fg_tensor's strides: a declared input's are in its own order.
  */
 int fg_tensor_axis(const fg_recipe_tensor *tensor, int i);
+
+/* A declared input of args by its slot. A recipe's tensor in args; one of a declared input lies in
+ * args->inputs, which fg_launch_check has seen to hold it. */
+const fg_input_value *fg_args_input(const fg_args *args, int slot);
+const fg_tensor *fg_args_tensor(const fg_args *args, const fg_recipe_tensor *tensor);
+fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *tensor);
 
 /* Is the tensor of the spec's dtype, and so aligned to what the recipe needs? Others of a map are
  * inputs of the score. */

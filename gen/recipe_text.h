@@ -15,9 +15,6 @@ typedef struct fg_lines {
 } fg_lines;
 void fg_lines_add(fg_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "nq" for the axis letter q; "1" for one that is broadcast. */
-const char *fg_axis_name(char axis);
-
 /* As fg_axes_print, but the recipe's head dims as numbers: "[b, nq, h, 128]". */
 void fg_recipe_shape_print(const fg_recipe *recipe, const char *axes, size_t size, char *text);
 

@@ -4,6 +4,7 @@
 #include "extent.h"
 #include "spec_file.h"
 #include "spec_text.h"
+#include "spelling.h"
 #include "state.h"
 
 #include <inttypes.h>

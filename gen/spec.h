@@ -52,7 +52,6 @@ extern const fg_field fg_fields[FG_FIELDS];
 const fg_field *fg_field_find(const char *name);
 
 /* The known field nearest to `name` in spelling, NULL when none is near. */
-const char *fg_nearest(const char *name, const char *const *names, int n);
 const char *fg_field_nearest(const char *name);
 
 /* Reads one text into the field's place in *point (spec fields) or *plan_value. FG_ESPEC with the

@@ -10,23 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The inputs of a caller lie as far apart as the first one's size says. */
-static const fg_input_value *input_at(const fg_args *args, int slot) {
-  const char *first = (const char *)args->inputs;
-  return (const fg_input_value *)(const void *)(first + (size_t)slot * args->inputs->size);
-}
-
-const fg_tensor *fg_args_tensor(const fg_args *args, const fg_recipe_tensor *t) {
-  if (t->slot < 0)
-    return (const fg_tensor *)(const void *)((const char *)args + t->argument->place);
-  const fg_input_value *input = input_at(args, t->slot);
-  return t->argument == fg_argument_input(true) ? &input->grad : &input->value;
-}
-
-fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *t) {
-  return (fg_tensor *)(uintptr_t)fg_args_tensor(args, t);
-}
-
 fg_status fg_shape_check(const fg_shape *s) {
   for (int i = 0; i < FG_EXTENTS; i++) {
     const int64_t n = fg_extent_get(&fg_extents[i], s);
@@ -133,7 +116,7 @@ static fg_status check_input(const fg_args *args, const char *name, int slot) {
     return fg_fail(FG_EARGUMENT, "%s is not given: it is args.inputs[%d], and n_inputs is %" PRId64,
                    name, slot, args->inputs ? args->n_inputs : 0);
   const bool apart = args->inputs->size == known; /* else the others cannot be found */
-  const size_t size = apart ? input_at(args, slot)->size : args->inputs->size;
+  const size_t size = apart ? fg_args_input(args, slot)->size : args->inputs->size;
   if (size == known) return FG_OK;
   if (!apart) slot = 0;
   if (!size)
@@ -154,7 +137,7 @@ fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const 
   for (int i = 0; i < recipe->n_numbers; i++) {
     const fg_recipe_number *x = &recipe->number[i];
     TRY(check_input(args, x->name, x->slot));
-    TRY(fg_number_check(x->name, x->real, input_at(args, x->slot)->number));
+    TRY(fg_number_check(x->name, x->real, fg_args_input(args, x->slot)->number));
   }
   return fg_overlap_check(recipe, shape, args, reach);
 }
@@ -238,7 +221,7 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
   }
   case FG_FROM_NUMBER: {
     const fg_recipe_number *x = &r->number[p->index];
-    double number = input_at(args, x->slot)->number;
+    double number = fg_args_input(args, x->slot)->number;
     float real = (float)number;
     int32_t whole = x->real ? 0 : (int32_t)number;
     memcpy(to, x->real ? (void *)&real : (void *)&whole, 4);

@@ -19,11 +19,6 @@ fg_status fg_number_check(const char *name, bool real, double value);
 fg_status fg_scale_check(double scale);
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args);
 
-/* A recipe's tensor in args; one of a declared input lies in args->inputs, which fg_launch_check
- * has seen to hold it. */
-const fg_tensor *fg_args_tensor(const fg_args *args, const fg_recipe_tensor *tensor);
-fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *tensor);
-
 /* Elements of a recipe's tensor for a shape. */
 int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
                         const fg_shape *shape);

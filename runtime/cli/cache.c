@@ -3,6 +3,7 @@
 
 #include "cache.h"
 #include "setting.h"
+#include "spelling.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 
 #include "extent.h"
 #include "launch.h"
+#include "spelling.h"
 #include "table.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include "extent.h"
+#include "spelling.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
  * come out. */
 #include "run.h"
 
+#include "spelling.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include "shipped.h"
+#include "spelling.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -155,8 +156,7 @@ static int verify(cli *c) {
     fg_wisdom_count(&w, &r);
     fg_wisdom_free(&w);
     print_report(c->names[i], &r);
-    if (r.bad)
-      fprintf(stderr, "flashgen: %s line %d: %s\n", c->names[i], r.first_bad, r.why);
+    if (r.bad) fprintf(stderr, "flashgen: %s line %d: %s\n", c->names[i], r.first_bad, r.why);
     if (r.nonsense)
       fprintf(stderr, "flashgen: %s line %d: %s\n", c->names[i], r.first_nonsense, r.what);
     if (r.bad || r.nonsense) code = CLI_KERNEL;

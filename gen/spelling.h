@@ -1,0 +1,8 @@
+/* spelling.h - "did you mean": what a word that is not known may have been meant to be. */
+#ifndef FG_SPELLING_H
+#define FG_SPELLING_H
+
+/* The name of the list that is nearest to `name` in spelling, NULL when none is near. */
+const char *fg_nearest(const char *name, const char *const *names, int n);
+
+#endif
