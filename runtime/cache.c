@@ -1,53 +1,12 @@
-/* cache.c - open, get, put, produce; counts and warnings. */
+/* cache.c - open, get, put, produce. */
 #include "cache.h"
 #include "cache_internal.h"
 #include "setting.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* --- counts, warnings, clocks --- */
-
-void fg_cache_add(fg_cache *cache, fg_count count, uint64_t n) {
-  atomic_fetch_add_explicit(&cache->count[count], n, memory_order_relaxed);
-}
-
-uint64_t fg_cache_count(const fg_cache *cache, fg_count count) { return cache->count[count]; }
-
-static void warn_stderr(void *context, const char *sentence) {
-  (void)context;
-  fprintf(stderr, "flashgen: %s\n", sentence);
-}
-
-static void say(fg_cache *cache, const char *format, va_list args) {
-  char sentence[8192]; /* a path of PATH_MAX and more */
-  vsnprintf(sentence, sizeof sentence, format, args);
-  cache->warn(cache->warn_context, sentence);
-}
-
-void fg_cache_say(fg_cache *cache, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  say(cache, format, args);
-  va_end(args);
-}
-
-void fg_cache_say_once(fg_cache *cache, fg_trouble trouble, const char *format, ...) {
-  if (atomic_fetch_or(&cache->warned, 1u << trouble) & 1u << trouble) return;
-  va_list args;
-  va_start(args, format);
-  say(cache, format, args);
-  va_end(args);
-}
-
-int64_t fg_seconds(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return t.tv_sec;
-}
 
 /* --- open, close --- */
 
@@ -83,7 +42,7 @@ static fg_status open_shared(fg_cache *cache) {
 fg_status fg_cache_open(const char *dir, fg_cache_warn *warn, void *context, fg_cache **cache) {
   fg_cache *fresh = calloc(1, sizeof *fresh);
   if (!fresh) return fg_fail(FG_EMEMORY, "no memory for the kernel cache");
-  fresh->warn = warn ? warn : warn_stderr;
+  fresh->warn = warn ? warn : fg_cache_warn_stderr;
   fresh->warn_context = context;
   fresh->cap = (uint64_t)fg_setting_number(FG_SET_CACHE_SIZE) << 20;
   fresh->lock_seconds = fg_setting_number(FG_SET_LOCK_SECONDS);

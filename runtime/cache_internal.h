@@ -1,12 +1,13 @@
 /* cache_internal.h - what the files of the cache share; nobody else includes it.
  *
- *   cache.c          open, get, put, produce; counts and warnings
+ *   cache.c          open, get, put, produce
  *   cache_dir.c      which directory, and whether it can be trusted
  *   cache_entry.c    the format of an entry, and keys
  *   cache_find.c     look-up of one entry in one directory
  *   cache_flight.c   one producer a key: threads of this process; entries kept in memory
  *   cache_lock.c     the same between processes
  *   cache_publish.c  writing an entry
+ *   cache_report.c   counts, warnings, the clock: below all others
  *   cache_sweep.c    all entries: stat, verify, gc, clear */
 #ifndef FG_CACHE_INTERNAL_H
 #define FG_CACHE_INTERNAL_H
@@ -70,7 +71,8 @@ struct fg_cache {
   atomic_flag sweeping;
 };
 
-/* cache.c */
+/* cache_report.c */
+void fg_cache_warn_stderr(void *context, const char *sentence);
 void fg_cache_add(fg_cache *cache, fg_count count, uint64_t n);
 void fg_cache_say(fg_cache *cache, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Once for each trouble. */

@@ -125,6 +125,10 @@ fg_status cli_context(const char *device, fg_context **context);
 /* Sends what was printed on its way; 0 when stdout cannot be written, which main() will say. */
 int cli_flush(void);
 
+/* Ends the output of a command that gives `code`: the exit code, another where it did not arrive.
+ */
+int cli_output_close(int code);
+
 /* Results that go to a file: from now on stdout is it. FG_EIO. */
 fg_status cli_result_open(const char *path);
 /* FG_EARGUMENT if the results would take the place of that file, which the command reads or writes.

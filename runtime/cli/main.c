@@ -3,11 +3,11 @@
 #include "cli.h"
 
 #include "setting.h"
+#include "spelling.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,8 +16,6 @@ static const cli_command *const commands[] = {&cli_list,   &cli_emit,  &cli_buil
                                               &cli_check,  &cli_bench, &cli_tune,  &cli_wisdom,
                                               &cli_report, &cli_cache, &cli_doctor};
 enum { COMMANDS = sizeof commands / sizeof *commands };
-
-volatile int cli_interrupted;
 
 static void on_interrupt(int signal) {
   (void)signal;
@@ -51,55 +49,12 @@ static int unknown(const char *name) {
   return CLI_USAGE;
 }
 
-int cli_exit_code(fg_status status) {
-  switch (status) {
-  case FG_OK:
-    return CLI_OK;
-  case FG_EARGUMENT:
-  case FG_ESPEC:
-    return CLI_USAGE;
-  case FG_ETEMPLATE:
-  case FG_ECOMPILER:
-  case FG_EBUG:
-    return CLI_KERNEL;
-  default:
-    return CLI_MACHINE;
-  }
-}
-
-int cli_fail(fg_status status) {
-  if (!cli_interrupted) fprintf(stderr, "flashgen: %s\n", fg_error()); /* else its consequence */
-  return cli_exit_code(status);
-}
-
 /* A standard stream that is closed gets a place that cannot be used, so that no file of ours is
  * opened in its stead and receives what is printed. */
 static void hold_streams(void) {
   for (int fd = 0; fd < 3; fd++)
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY); /* the lowest that is free: fd */
-}
-
-static int output_error; /* of the first flush that failed: later ones may have nothing to write */
-
-int cli_flush(void) {
-  int failed = fflush(stdout) != 0;
-  if (failed && !output_error) output_error = errno;
-  return !failed;
-}
-
-/* Results that did not reach stdout are a failure; a reader that has seen enough is not: a pipe
- * whose reader left polls as an error. Of a run that broke off a file gets nothing. */
-static int close_output(int code) {
-  struct pollfd reader = {.fd = 1, .events = POLLOUT};
-  const char *name = cli_result_name();
-  const bool whole = cli_flush() && !ferror(stdout);
-  const fg_status status = cli_result_keep(whole && code != CLI_USAGE && code != CLI_MACHINE);
-  if (status != FG_OK) return cli_fail(status), code ? code : CLI_MACHINE;
-  if (whole || (poll(&reader, 1, 0) > 0 && reader.revents & POLLERR)) return code;
-  fprintf(stderr, "flashgen: %s cannot be written%s%s\n", name ? name : "stdout",
-          output_error ? ": " : "", output_error ? strerror(output_error) : "");
-  return code ? code : CLI_MACHINE;
 }
 
 /* An interrupt that the caller has switched off, as nohup does, stays off. */
@@ -139,12 +94,12 @@ int main(int argc, char **argv) {
   }
   if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "version")) {
     printf("flashgen %s\n", FG_VERSION);
-    return close_output(CLI_OK);
+    return cli_output_close(CLI_OK);
   }
   int help = !strcmp(argv[1], "help");
   if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (help && argc == 2)) {
     usage(stdout);
-    return close_output(CLI_OK);
+    return cli_output_close(CLI_OK);
   }
   c.command = find(argv[help ? 2 : 1]);
   if (!c.command) return unknown(argv[help ? 2 : 1]);
@@ -157,15 +112,15 @@ int main(int argc, char **argv) {
   }
   if (help || c.help) {
     cli_help(stdout, c.command);
-    return close_output(CLI_OK);
+    return cli_output_close(CLI_OK);
   }
   /* doctor shows what is wrong with them */
   if (c.command != &cli_doctor && fg_settings_check() != FG_OK)
-    return close_output(cli_fail(FG_EARGUMENT));
+    return cli_output_close(cli_fail(FG_EARGUMENT));
   /* tune makes the file that its measurements go to */
   if (c.command != &cli_doctor)
     fg_settings_warn(c.command == &cli_tune ? FG_SET_WISDOM : FG_SETTINGS, NULL, NULL);
   fg_status status = open_result(&c);
   int code = status == FG_OK ? c.command->run(&c) : cli_fail(status);
-  return close_output(cli_interrupted ? CLI_STOPPED : code);
+  return cli_output_close(cli_interrupted ? CLI_STOPPED : code);
 }
