@@ -5,8 +5,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static const char *const archs[] = {"host",   "sm_80",  "sm_86", "sm_89",
+static const char *const archs[] = {"host",   "sm_80",   "sm_86",  "sm_89",
                                     "sm_90a", "sm_100a", "sm_120a"};
 enum { ARCHS = sizeof archs / sizeof *archs, WIDEST = 256 };
 
@@ -52,10 +53,36 @@ START_TEST(every_spec_has_a_plan) {
 }
 END_TEST
 
+/* What a compiler refused is no plan, and the reason says of which kernels that is. */
+START_TEST(refused_plans) {
+  static const struct {
+    const char *name, *why;
+  } refused[] = {
+      {"attn_fwd-bf16-d128-causal.mma-q128-k64-s1-w4.sm_100a",
+       "mma-q128-k64-s1-w4: NVRTC 13.0 spills in it: warps of 32 rows on sm_100"},
+      {"attn_fwd-bf16-d40v64-prefix_64.mma-q128-k96-s2-w4.sm_90a",
+       "mma-q128-k96-s2-w4: NVRTC 13.0 spills in it: warps of 32 rows with a V wider than K, whose "
+       "loop over d leaves nothing to wait for; warps of 32 rows under a mask with holes"},
+  };
+  fg_gen *gen;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    fg_variant variant;
+    fg_source *source;
+    ck_assert_msg(fg_variant_parse(refused[i].name, &variant) == FG_OK, "%s", fg_error());
+    ck_assert_int_eq(fg_gen_expand(gen, &variant, &source), FG_EARGUMENT);
+    const char *at = strstr(fg_error(), refused[i].why);
+    ck_assert_msg(at && !at[strlen(refused[i].why)], "%s", fg_error());
+  }
+  fg_gen_free(gen);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("mma plans");
   TCase *tests = tcase_create("mma plans");
   tcase_add_loop_test(tests, every_spec_has_a_plan, 0, ARCHS);
+  tcase_add_test(tests, refused_plans);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -1,5 +1,5 @@
 -- mma.lua: what the passes of the mma family share.
-local mma = {}
+local mma, tiles = {}, run("tile/tiles.lua")
 
 -- Can a launch start beside the end of the one before?
 function mma.can_start_early() return machine.pdl end
@@ -69,8 +69,32 @@ end
 -- The end of the keys that all rows of a tile see, where the test `always` of a tile is one such bound; else nil.
 function mma.bound_of(always) return always:match("^k0 %+ BLOCK_KV <= ([%w_ +]+)$") end
 
--- The plans of a family whose registers (at most 255, or most(plan)) and shared memory fit, and those
--- that do not, with their reason.
+-- Columns of a matrix, `width` wide, that each of so many warps has.
+function mma.columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * warps) end
+
+-- Registers of a thread of the backward pass that hold dK and dV.
+function mma.gradients(spec, plan)
+  local split = mma.division(plan)
+  return split.warp_kv * (mma.columns(spec.d, split.parts) + mma.columns(spec.dv, split.parts)) // 32
+end
+
+-- The sentence of why a compiler refuses a plan that leaves so many registers free, by the rows of `refused`
+-- (mma_forward_refused.lua says what they are); nil: it does not.
+local function refusal(refused, spec, plan, free)
+  local most, total, what = {}, 0, {}
+  for _, row in ipairs(refused.rows) do
+    if row.when(spec, plan, hooks) then
+      local spare = type(row.spare) == "function" and row.spare(plan) or row.spare
+      total = total + math.max(0, spare - (most[row.cause] or 0))
+      most[row.cause] = math.max(spare, most[row.cause] or 0)
+      what[#what + 1] = row.what
+    end
+  end
+  return free < total and string.format("%s spills in it: %s", refused.compiler, table.concat(what, "; ")) or nil
+end
+
+-- The plans of a family whose registers (at most 255, or most(plan)) and shared memory fit, which no compiler refuses,
+-- and those that do not, with their reason.
 function mma.that_fit(family, spec, arch, plans, most)
   local fit, unfit = {}, {}
   for _, plan in ipairs(plans) do
@@ -80,6 +104,8 @@ function mma.that_fit(family, spec, arch, plans, most)
       plan.why = string.format("its tiles need %d KB of shared memory, a block of %s has %d", cdiv(bytes, 1024), arch, limit // 1024)
     elseif registers > held then
       plan.why = string.format("it needs %d registers a thread, which has %d", registers, held)
+    elseif family.refused then
+      plan.why = refusal(family.refused, spec, plan, held - registers)
     end
     local list = plan.why and unfit or fit
     list[#list + 1] = plan

@@ -40,8 +40,8 @@ function family.candidates(spec, arch)
   return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
 end
 
--- Scores that take hardly more registers than s itself on sm_90: s and one term, or a cap without a mask. A dense
--- gradient spills beside a mask, at d 96, or where each pair has an element of its own (8 to 44 bytes, NVRTC 13.0).
+-- Does the score take hardly more registers than s itself on sm_90? So do s and one term, and a cap without a mask, but no
+-- dense gradient beside a mask, with ragged rows, or where each pair has an element of its own.
 local function is_light()
   local input, score, masked = hooks.input, hooks.score, hooks.mask.edges > 0 or hooks.mask.skips.keys
   if hooks.long or hooks.large or machine.number ~= 90 then return false end
@@ -52,24 +52,18 @@ local function is_light()
   return score.additive and (not input.keyed or input.lone and (input.tiled or input.by_distance))
 end
 
--- Of a thread: dK, dV, then S and dP or a part of dQ; a step's operands, addresses and the loop. Sums of dQ
--- go one by one on sm_80.
+-- Registers of a thread, coarsely: dK, dV, then S and dP or a part of dQ; a step's operands, addresses and the loop.
+-- Sums of dQ go one by one on sm_80. What spills all the same stands in mma_backward_refused.lua.
 function family.registers(spec, plan)
   local split = mma.division(plan)
-  local function columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * warps) end
-  local grads = split.warp_kv * (columns(spec.d, split.parts) + columns(spec.dv, split.parts)) // 32
-  local scores, dq = split.warp_kv * split.queries // 32, split.dq_tiles * columns(spec.d, plan.warps // split.warps_q) // 2
-  local older = split.parts > 1 and machine.number < 90
-  local ragged = (spec.d % 64 > 0 or spec.dv % 64 > 0) and 30 or 0
-  local extra = split.warp_kv > 16 and is_light() and 4 + ragged or mma.surcharge(spec, scores, 30)
-  local bent = hooks.score.bends and ragged // 2 or 0 -- a cap at d 96: 8 to 24 bytes
-  -- Beside a mask 16 to 24 bytes spilled where dK and dV of a deterministic kernel took 160 (d 192/128 and 128/192),
-  -- beside a window 8 to 100 of any (128/192).
-  local masked = hooks.mask.edges > 0 or hooks.mask.skips.queries
-  local full = (hooks.mask.slides or deterministic and masked) and grads >= 160 and 12 or 0
-  return grads + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 + (older and 12 or 0) + full +
-    (deterministic and not hooks.score.linear and 4 or 0) + (split.dq_tiles > 1 and extra + (split.warp_kv > 16 and 0 or bent) or 10)
+  local scores, dq = split.warp_kv * split.queries // 32, split.dq_tiles * mma.columns(spec.d, plan.warps // split.warps_q) // 2
+  local adds_one_by_one = split.warps_share_keys and machine.number < 90
+  local is_ragged = spec.d % 64 > 0 or spec.dv % 64 > 0
+  local inputs = split.warp_kv > 16 and is_light() and 4 + (is_ragged and 30 or 0) or mma.surcharge(spec, scores, 30)
+  return mma.gradients(spec, plan) + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 +
+    (adds_one_by_one and 12 or 0) + (split.dq_in_turns and 10 or inputs)
 end
+family.refused = run("attention/mma_backward_refused.lua")
 
 function family.shared(spec, plan)
   local q, kv, parts = plan.block_q, plan.block_kv, mma.division(plan).parts

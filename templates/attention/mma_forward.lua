@@ -12,27 +12,15 @@ function family.candidates(spec, arch)
   return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
 end
 
--- Of a thread: O and S, a step's operands, the rows' state, addresses and the ring of stages.
+-- Registers of a thread, coarsely: O and S, a step's operands, the rows' state, addresses and the ring of stages.
+-- What spills all the same stands in mma_forward_refused.lua.
 function family.registers(spec, plan)
   local rows = plan.block_q // plan.warps
   local scores = rows * plan.block_kv // 32
-  local held = rows * 16 * cdiv(spec.dv, 16) // 32 + scores
-  -- What spilled (NVRTC 13.0) is kept out: warps of 32 rows, or inputs of the score, with a V wider than K, whose
-  -- loop over d leaves nothing to wait for (d 64/128: 24 to 72 bytes, 128/256: 56), warps of 32 rows with a wider K
-  -- (on sm_80 d 192/128: 236, 128/64: 192) or rows of no multiple of 128 bytes under a mask (d 96: 72) or with a
-  -- score (d 96: 12 to 160), and on sm_100 (d 64 and d 128: 24 and 256 bytes, d 256 with an input: 12, a cap: 52),
-  -- or under a mask with holes (d 64 with documents: 132, dilated: 48) or another and a score (ALiBi: 12, at d
-  -- 192/128 220), or |k - p| (d 64: 8), or on sm_80 beside a score (d 64: 56), or beside several terms of tanh (d
-  -- 40: 148).
-  local wider, newer = spec.dv > spec.d and 1 or 0, machine.number >= 100 and 1 or 0
-  local unlike = spec.d > spec.dv and 2 or spec.dv % 64 > 0 and 1 or 0
-  local older, edges = machine.number < 90, hooks.mask.edges > 0
-  local pressed = hooks.mask.skips.keys or hooks.score.uneven or not hooks.score.linear and (older or edges and (plan.block_kv > 64 or spec.d > spec.dv or hooks.score.bends and not hooks.score.cap and held > 160))
-  local holes = pressed and scores // 3 or hooks.score.tanhs > 1 and plan.block_kv > 64 and scores // 2 or 0
-  local more = rows > 16 and 16 * math.max(wider, unlike) + math.max((hooks.score.bends and 56 or 32) * newer, holes) or
-    not hooks.score.linear and plan.block_kv > 32 and scores * (wider + newer) or 0
-  return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) + more + mma.surcharge(spec, scores, 16)
+  return rows * 16 * cdiv(spec.dv, 16) // 32 + scores + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) +
+    mma.surcharge(spec, scores, 16)
 end
+family.refused = run("attention/mma_forward_refused.lua")
 
 function family.shared(spec, plan)
   local rows, keys = plan.block_q, plan.block_kv * plan.stages
