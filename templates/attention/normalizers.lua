@@ -58,16 +58,17 @@ local NEEDED = { "s", "p", "inverse", "second", "each", "max", "sum" }
 local function checked_row(norm, members)
   local state = {}
   for _, name in ipairs(norm.state) do state[name] = true end
-  local function check(_, name)
+  local function check(name) -- for a caller whose own caller is at fault
     if not (ROW[name] or state[name]) then error("a row has no member '" .. tostring(name) .. "'", 3) end
   end
-  for name in pairs(members) do check(members, name) end
+  local function refuse(_, name) check(name) end
+  for name in pairs(members) do check(name) end
   for _, list in ipairs { NEEDED, norm.state } do
     for _, name in ipairs(list) do
       if not members[name] then error("a row needs '" .. name .. "'", 3) end
     end
   end
-  return setmetatable(members, { __index = check, __newindex = check })
+  return setmetatable(members, { __index = refuse, __newindex = refuse })
 end
 
 -- "a $x b" with the values of names: { x = "p[r]" }.
