@@ -8,7 +8,7 @@ local contract = {}
 -- member = its type, "?" where it may be missing
 local FAMILY = {
   template = "string", library = "table", applies = "function", candidates = "function", describe = "function",
-  generation = "number?", shared = "function?", registers = "function?",
+  generation = "number?", shared = "function?", registers = "function?", refused = "table?",
 }
 local DESCRIPTION = { "about", "align", "inputs", "outputs", "regions", "maps", "steps", "constants", "shared" }
 local STEP = { "entry", "zero", "grid", "threads", "registers", "work", "cluster", "resident", "early", "shared" }
