@@ -57,48 +57,13 @@ function family.shared(spec, plan)
   return blocks
 end
 
--- Of a thread that multiplies: S, O, P, the rows' state, addresses and what a score takes, or 4 to 270 bytes
--- spill (NVRTC 13.0: a cap, inputs by key and most masks but a plain one at any d with 192 rows, a dense input
--- or a cap of more than the product with 128 keys at d 128).
+-- Registers of a thread that multiplies, coarsely: S, O, P, the rows' state and addresses. What spills all the same stands in
+-- wgmma_forward_refused.lua.
 function family.registers(spec, plan)
-  local scores, score, mask, input, more = plan.block_kv // 2, hooks.score, hooks.mask, hooks.input, 0
-  if tiled_input() then
-    more = 16
-  elseif input.pairwise or score.bends and not score.bends_scaled then
-    local wide = plan.block_kv > 96 and (hooks.long or score.bends)
-    local close = columns(spec.dv) > (plan.block_kv > 96 and 96 or plan.block_kv > 64 and 128 or 256) -- a table at d 192: 24, 104: 160
-    more = close and 3 * scores or wide and 2 * scores or 7 * scores // 8
-  elseif input.keyed or score.bends and not score.ranged_cap or mask.skips.keys or mask.given or mask.edges > 0 and not (score.linear or score.sloped) then
-    more = 16
-  end
-  -- 8 to 96 bytes of scores but a plain one at d 128/192, 128/256, there and at 72 and 80 of a mask by numbers of each key
-  local wider = spec.dv > spec.d and columns(spec.dv) > 128 and plan.block_kv > 64
-  local looked_up = mask.reads and not mask.exact
-  if wider and (looked_up or not score.linear) then more = 2 * scores end
-  -- 8 to 40 bytes with 192 rows: narrow heads, a score at d 72 and 80, or under a mask that leaves no tile whole
-  local holes = mask.tile("q0", "q1", "k0", "k1", "h").always == "0"
-  local tight = not score.linear and not tiled_input() and (columns(spec.dv) > 64 and plan.block_kv > 64 or holes) or
-    looked_up and columns(spec.dv) == 80
-  -- An input by key: 480 to 800 bytes of one number for each at d 128; of any, where keys are masked one by one, 160
-  -- at d 96, 24 to 32 at d 192
-  local by_key = plan.block_kv > 96 and columns(spec.dv) > 96 and not input.pairwise
-  local one_by_one = not mask.exact and columns(spec.dv) > (plan.block_kv > 96 and 64 or plan.block_kv > 64 and 160 or 256)
-  if input.keyed and (by_key or one_by_one) then more = 2 * scores end
-  -- 8 to 1220 bytes of |k - p|, (k - p)^2 and their like
-  if score.uneven then
-    local wide = plan.block_kv > 96 or plan.block_kv > 64 and (columns(spec.dv) > (input.keyed and 64 or 96) or score.chooses)
-    local ragged = columns(spec.dv) == 240 -- |k - p|: 8
-    more = math.max(more, wide and 3 * scores or ragged and 48 or holes and columns(spec.dv) > 192 and 40 or 16)
-  end
-  -- 16 to 48 bytes of s * s, -s, exp(s) and their like at d 24 to 48, 8 to 24 of ALiBi at d 24 to 40, 16 of s + tanh(s) to 32,
-  -- 8 at 104, 8 of s + k / 100 in f16 at d 24, of an input at d 32, 32 of one by key at d 64/128
-  local factored = not (score.linear or score.additive or score.bends)
-  local narrow = columns(spec.dv) < (#input.names > 0 and 48 or 32) or factored and columns(spec.dv) < 64 and plan.block_kv > 96
-  narrow = narrow or input.keyed and spec.d <= 64 and columns(spec.dv) > 96
-  narrow = narrow or (score.sloped or score.additive and not score.linear) and columns(spec.dv) < 64 or score.bends and not score.bends_scaled and (columns(spec.dv) < 48 or columns(spec.dv) > 96)
-  if plan.block_q > 128 and (narrow or tight or score.uneven or plan.block_kv > 96 and more > 0) then more = 64 end
-  return scores + columns(spec.dv) // 2 + scores // 2 + 28 + more
+  local scores = plan.block_kv // 2
+  return scores + columns(spec.dv) // 2 + scores // 2 + 28
 end
+family.refused = run("attention/wgmma_forward_refused.lua")
 
 local rows = run("attention/wgmma_forward_plans.lua")
 
