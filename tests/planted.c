@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { PLACES = sizeof((planted_bug *)0)->place / sizeof(planted_place) };
+
 const char planted_forward[] = "family=simt head_dim=40 mask=causal bias=true";
 const char planted_backward[] =
     "family=simt pass=backward head_dim=40/24 mask=causal bias=grad bias_dims=[h,k]";
@@ -30,16 +32,9 @@ static const verify_case *cases_of(const planted_bug *bug) {
   return bug->cases ? bug->cases : small;
 }
 
-static void put(const char *name, const char *text, size_t size) {
-  char dir[64];
-  const char *slash = strchr(name, '/');
-  snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - name) : 0, name);
-  if (slash) mkdir(dir, 0777); /* it may be there */
-  scratch_put(name, text, size);
-}
-
 void planted_copy(void) {
-  for (const fg_embedded *f = fg_embedded_templates; f->name; f++) put(f->name, f->text, f->size);
+  for (const fg_embedded *f = fg_embedded_templates; f->name; f++)
+    scratch_put(f->name, f->text, f->size);
 }
 
 static int count(const char *text, const char *what) {
@@ -115,7 +110,7 @@ static int at_place(const planted_bug *bug, const char *said) {
     snprintf(want, sizeof want, "%s:", bug->file);
     return strstr(said, want) != NULL;
   }
-  for (int i = 0; i < 2 && bug->place[i].file; i++) {
+  for (size_t i = 0; i < PLACES && bug->place[i].file; i++) {
     const planted_place *p = &bug->place[i];
     int n = snprintf(want, sizeof want, "%s:", p->file);
     if (p->text)

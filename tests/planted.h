@@ -16,7 +16,7 @@ typedef struct planted_place {
  * added, each seed needs one. */
 typedef struct planted_bug {
   const char *file, *text, *instead, *words, *fault;
-  planted_place place[2];   /* none: any line of `file` */
+  planted_place place[3];   /* none: any line of `file` */
   const verify_case *cases; /* up to one without rows; NULL = a small one */
   int nth;
   int seeds; /* 0 = PLANTED_SEEDS */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char run[4096], directory[4160];
@@ -45,7 +46,16 @@ void scratch_leave(void) {
   ck_assert_int_eq(remove_all(directory), 0);
 }
 
+static void make_folders(const char *path) {
+  char folder[1024];
+  for (const char *slash = path; (slash = strchr(slash + 1, '/'));) {
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    mkdir(folder, 0777); /* it may be there */
+  }
+}
+
 void scratch_put(const char *path, const void *bytes, size_t n) {
+  make_folders(path);
   FILE *f = fopen(path, "wb");
   ck_assert_ptr_nonnull(f);
   ck_assert_uint_eq(fwrite(bytes, 1, n, f), n);

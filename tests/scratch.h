@@ -18,7 +18,7 @@ void scratch_enter(void);
 /* Removes it with all that it holds. */
 void scratch_leave(void);
 
-/* Writes n bytes to the file `path`. */
+/* Writes n bytes to the file `path`, whose folders are made where they are not there. */
 void scratch_put(const char *path, const void *bytes, size_t n);
 
 /* How many names the current directory holds, hidden ones too. */

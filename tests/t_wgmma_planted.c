@@ -7,6 +7,7 @@
 #include "host/engine.h"
 
 #define WGMMA    "attention/wgmma_forward.cut"
+#define JOB      "attention/wgmma_job.cut"
 #define SOFT     "attention/wgmma_softmax.cut"
 #define CAP      "attention/cap.lua"
 #define HOOKS    "attention/hooks.lua"
@@ -85,7 +86,8 @@ static const planted_bug bugs[] = {
      .words = BIAS},
     {INPUT, "mbarrier_expect_if(bar, 32 * BLOCK_KV,", "mbarrier_expect_if(bar, 16 * BLOCK_KV,",
      .words = BIAS, .fault = RACE "|" STUCK, .place = {{SOFT}, {MOVERS}}},
-    {INPUT, "column, width, 32 * INPUT_COLUMNS", "column, width, 16 * INPUT_COLUMNS", .words = BIAS},
+    {INPUT, "column, width, 32 * INPUT_COLUMNS", "column, width, 16 * INPUT_COLUMNS",
+     .words = BIAS},
     {INPUT, "c == 0 and \"both\" or \"(both >> 16)\"", "c == 1 and \"both\" or \"(both >> 16)\"",
      .words = BIAS},
     /* the same by the warp's own hands, where the tensor is not aligned */
@@ -95,25 +97,26 @@ static const planted_bug bugs[] = {
     {INPUT, "    warp_sync(ALL_LANES);\n    mbarrier_arrive_if(bar, lane == 0);",
      "    mbarrier_arrive_if(bar, lane == 0);", .words = BIAS, .fault = RACE, .place = {{SOFT}}},
     /* keys that only other warpgroups see: the same barriers for all */
-    {WGMMA, "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW, .fault = RACE "|" STUCK,
-     .place = {{WGMMA}, {MOVERS}}},
-    {WGMMA, "  @ take_turn()\n  @ end_turn()", "  @ end_turn()", .words = WINDOW,
+    {JOB, "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW, .fault = RACE "|" STUCK,
+     .place = {{WGMMA}, {JOB}, {MOVERS}}},
+    {JOB, "  @ job.take_turn()\n  @ job.end_turn()", "  @ job.end_turn()", .words = WINDOW,
      .fault = RACE "|" STUCK},
-    {WGMMA, "        @ if first_in_turn then take_turn() end\n", "", .words = CAPPED,
-     .fault = RACE "|" STUCK},
-    {WGMMA, "text.first_tile(far_keys, \"BLOCK_KV\")",
+    {WGMMA, "@ if use.first_tile_in_turn then job.take_turn() end\n", "", .words = CAPPED,
+     .fault = RACE "|" STUCK, .place = {{JOB}}},
+    {JOB, "text.first_tile(far_keys, \"BLOCK_KV\")",
      "text.first_tile(far_keys, \"BLOCK_KV\") .. \" + BLOCK_KV\"", .words = WINDOW},
     /* slots of Q that warpgroups have in turn */
     {BARRIERS, "/ Q_SLOTS & 1)\", group)", "/ GROUPS & 1)\", group)", .words = ROUND,
-     .fault = RACE "|" STUCK, .place = {{MOVERS}, {WGMMA}}},
+     .fault = RACE "|" STUCK, .place = {{MOVERS}, {JOB}, {WGMMA}}},
     {BARRIERS, "barriers.at(\"q_full\", \"turn % 2 * GROUPS + \" .. group)",
      "barriers.at(\"q_full\", barriers.q_slot(group))", .words = ROUND, .fault = RACE "|" STUCK,
-     .place = {{MOVERS}, {WGMMA}}},
+     .place = {{MOVERS}, {JOB}, {WGMMA}}},
     /* tiles that all rows of a warpgroup see: where the first one begins, and the last */
-    {WGMMA, "const int k_whole = $(far_whole)", "const int k_whole = $(far_whole) - BLOCK_KV",
+    {JOB, "const int k_whole = $(far_whole)", "const int k_whole = $(far_whole) - BLOCK_KV",
      .words = WIDE},
-    {WGMMA, "k_end - BLOCK_KV + 1", "k_end + 1", .words = WIDE},
-    {WGMMA, "mask.seen_by_all(row, row_end)", "mask.keys(row, row_end)", .words = WIDE},
+    {JOB, "k_end - BLOCK_KV + 1", "k_end + 1", .words = WIDE},
+    {JOB, "mask.seen_by_all(given.row, given.row_end)", "mask.keys(given.row, given.row_end)",
+     .words = WIDE},
     /* claims of rows: who begins to count, from where, and behind which grid */
     {MOVERS, "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
      .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},
@@ -172,8 +175,8 @@ static const planted_bug bugs[] = {
     {TILES, "below = most / 8 * 2 +", "below = most / 8 * 2 + 1 +", .words = WINDOW},
     {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
     {SOFT, "(seen0 | seen1) >> 16", "(seen0 | seen1) >> 24", .words = WINDOW},
-    {SOFT, "first and halved then\n  {\n    @ hide()", "first and halved then\n  {",
-     .words = WINDOW, .cases = wide},
+    {SOFT, "first and use.first_tile_in_halves then\n  {\n    @ hide()",
+     "first and use.first_tile_in_halves then\n  {", .words = WINDOW, .cases = wide},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs, SEEDS = 4 };
 

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char *path_of(const char *name) {
   static char path[256];
@@ -16,32 +14,13 @@ static const char *path_of(const char *name) {
   return path;
 }
 
-/* Makes the directory of the path, or removes it where it is empty. */
-static void directory_of(const char *path, int remove) {
-  char directory[256];
-  snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(path, '/') - path), path);
-  if (remove)
-    rmdir(directory);
-  else
-    mkdir(directory, 0700);
-}
-
 void templates_enter(void) {
   scratch_enter();
-  mkdir("t", 0700);
-  for (const fg_embedded *file = fg_embedded_templates; file->name; file++) {
-    directory_of(path_of(file->name), 0);
+  for (const fg_embedded *file = fg_embedded_templates; file->name; file++)
     scratch_put(path_of(file->name), file->text, file->size);
-  }
 }
 
-void templates_leave(void) {
-  for (const fg_embedded *file = fg_embedded_templates; file->name; file++) {
-    remove(path_of(file->name));
-    directory_of(path_of(file->name), 1);
-  }
-  scratch_leave();
-}
+void templates_leave(void) { scratch_leave(); }
 
 static const fg_embedded *built_in(const char *name) {
   const fg_embedded *file = fg_embedded_find(fg_embedded_templates, name);

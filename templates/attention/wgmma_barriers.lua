@@ -21,6 +21,23 @@ end
 -- The address of a kind's barrier for slot `index`, an expression.
 function barriers.at(kind, index) return string.format("BARRIER(%s%s)", kind:upper(), index == "0" and "" or " + " .. index) end
 
+-- Before the kernel: their numbers, as constants.
+function barriers.declarations()
+  local lines = { "enum { // the first barrier of each kind" }
+  for _, kind in ipairs(barriers.first) do lines[#lines + 1] = string.format("%s = %d,", kind[1], kind[2]) end
+  macro("BARRIER", "number", "(sm + SM_BARRIERS + 8 * (number))")
+  return lines[1] .. "\n" .. run("attention/text.lua").filled(table.move(lines, 2, #lines, 1, {}), 80) .. "\n};"
+end
+
+-- What one thread does to make them.
+function barriers.initialisations()
+  local lines = {}
+  for i, kind in ipairs(barriers.first) do
+    lines[i] = string.format("for (int i = 0; i < %d; i++) { mbarrier_init(BARRIER(%s + i), %d); }", kind[3], kind[1], kind[4])
+  end
+  return table.concat(lines, "\n") .. "\nfence_barrier_init();"
+end
+
 -- The phase's parity of the use that is number `count` of so many slots in turn.
 function barriers.parity(count, stages)
   return stages == 1 and "(" .. count .. " & 1)" or string.format("(%s / %s & 1)", count, stages)

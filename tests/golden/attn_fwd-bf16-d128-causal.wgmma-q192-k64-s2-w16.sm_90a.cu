@@ -435,14 +435,6 @@ DEV int claim(u64 *word, int all) {
       "+f"(d2##58), "+f"(d2##59), "+f"(d2##60), "+f"(d2##61), "+f"(d2##62), \
           "+f"(d2##63) :: "memory")
 
-#define CLEAR_O() \
-  o0 = o1 = o2 = o3 = 0.0f; o4 = o5 = o6 = o7 = 0.0f; o8 = o9 = o10 = o11 = 0.0f; \
-  o12 = o13 = o14 = o15 = 0.0f; o16 = o17 = o18 = o19 = 0.0f; o20 = o21 = o22 = o23 = 0.0f; \
-  o24 = o25 = o26 = o27 = 0.0f; o28 = o29 = o30 = o31 = 0.0f; o32 = o33 = o34 = o35 = 0.0f; \
-  o36 = o37 = o38 = o39 = 0.0f; o40 = o41 = o42 = o43 = 0.0f; o44 = o45 = o46 = o47 = 0.0f; \
-  o48 = o49 = o50 = o51 = 0.0f; o52 = o53 = o54 = o55 = 0.0f; o56 = o57 = o58 = o59 = 0.0f; \
-  o60 = o61 = o62 = o63 = 0.0f;
-
 #define BARRIER(number) (sm + SM_BARRIERS + 8 * (number))
 
 // A score that the mask hides.
@@ -488,6 +480,14 @@ DEV int claim(u64 *word, int all) {
     REWEIGH_ONE(b, (column + 1), w1, sum) \
     x = pack_bf16(w0, w1); \
   }
+
+#define CLEAR_O() \
+  o0 = o1 = o2 = o3 = 0.0f; o4 = o5 = o6 = o7 = 0.0f; o8 = o9 = o10 = o11 = 0.0f; \
+  o12 = o13 = o14 = o15 = 0.0f; o16 = o17 = o18 = o19 = 0.0f; o20 = o21 = o22 = o23 = 0.0f; \
+  o24 = o25 = o26 = o27 = 0.0f; o28 = o29 = o30 = o31 = 0.0f; o32 = o33 = o34 = o35 = 0.0f; \
+  o36 = o37 = o38 = o39 = 0.0f; o40 = o41 = o42 = o43 = 0.0f; o44 = o45 = o46 = o47 = 0.0f; \
+  o48 = o49 = o50 = o51 = 0.0f; o52 = o53 = o54 = o55 = 0.0f; o56 = o57 = o58 = o59 = 0.0f; \
+  o60 = o61 = o62 = o63 = 0.0f;
 
 // A weight by the row's reference, which is known before the score.
 #define WEIGH_ROW0_ONE(score, column, weight, sum) \
