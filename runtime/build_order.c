@@ -1,6 +1,6 @@
 /* build_order.c - fg_build: a zoo out of specs, by threads that compile. */
 #include "build.h"
-#include "context.h"
+#include "kernels.h"
 #include "plain.h"
 #include "sized.h"
 

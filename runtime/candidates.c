@@ -1,6 +1,7 @@
 /* candidates.c - what there is to choose from for an op: the plans that the zoos have, else those
  * that the families give, kept in the cache, so that a warm start runs no Lua. */
-#include "context.h"
+#include "kernels.h"
+#include "ops.h"
 
 #include "point_formula.h"
 

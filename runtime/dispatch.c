@@ -1,6 +1,7 @@
 /* dispatch.c - which kernel for which shape: forced, else what was fastest when it was measured
  * there or near, else what the cost model expects to be; remembered for each class of shapes. */
-#include "context.h"
+#include "kernels.h"
+#include "ops.h"
 
 #include "cost.h"
 #include "launch.h"

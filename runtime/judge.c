@@ -1,7 +1,7 @@
 /* judge.c - measurements as choices between plans, and what those come to. */
 #include "judge.h"
 
-#include "context.h"
+#include "ops.h"
 #include "point_formula.h"
 
 #include <math.h>

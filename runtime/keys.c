@@ -1,6 +1,7 @@
 /* keys.c - what a context's entries are kept under, and the look-up: hit, miss, or missing where
  * nothing may be made. */
-#include "context.h"
+#include "kernels.h"
+#include "ops.h"
 
 #include "point_formula.h"
 #include "setting.h"
@@ -9,90 +10,36 @@
 #include <stdio.h>
 #include <string.h>
 
-static fg_status add_text(fg_key *key, const char *label, const char *text) {
-  return fg_key_add(key, label, text, strlen(text));
-}
-
-static fg_status start(const char *what, fg_key *key) {
-  const int format = FG_CACHE_FORMAT;
-  TRY(fg_key_add(key, "format", &format, sizeof format));
-  return add_text(key, "what", what);
-}
-
 fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key *key) {
   TRY(fg_context_identify(c));
   char expression[FG_FORMULA_TEXT];
   fg_point point;
-  TRY(start(what, key));
-  TRY(add_text(key, "name", name));
+  TRY(fg_key_begin(what, key));
+  TRY(fg_key_text(key, "name", name));
   if (fg_point_parse(name, &point)) { /* the full text behind the name's hashes */
     fg_point_expression(&point, sizeof expression, expression);
-    if (*expression) TRY(add_text(key, "expression", expression));
+    if (*expression) TRY(fg_key_text(key, "expression", expression));
   }
-  TRY(add_text(key, "arch", c->device->arch));
-  if (*fg_switches_forced()) TRY(add_text(key, "switches", fg_switches_forced()));
-  return add_text(key, "templates", c->digest);
+  TRY(fg_key_text(key, "arch", c->device->arch));
+  if (*fg_switches_forced()) TRY(fg_key_text(key, "switches", fg_switches_forced()));
+  return fg_key_text(key, "templates", c->digest);
 }
 
 static fg_status kernel_key(fg_context *c, const char *name, const char *compiler, fg_key *key) {
   TRY(fg_key_start(c, "kernel", name, key));
-  return add_text(key, "compiler", compiler);
+  return fg_key_text(key, "compiler", compiler);
 }
 
 fg_status fg_kernel_key(fg_context *c, const char *name, fg_key *key) {
   return kernel_key(c, name, c->compiler, key);
 }
 
-/* The compiler that kernels are kept under, for when there is none ----------------------------- */
-
-static fg_status compiler_key(const fg_context *c, fg_key *key) {
-  char options[FG_COMPILER_MAX];
-  TRY(fg_compiler_options(c->device->arch, sizeof options, options));
-  TRY(start("compiler", key));
-  TRY(add_text(key, "arch", c->device->arch));
-  return add_text(key, "options", options);
-}
-
-/* After every compile, so that this entry is never the least recently used one while kernels are
- * made. To lose it is to lose what a cache is worth without a compiler, nothing else. One in a
- * shared cache is found first, as its kernels are. */
-void fg_context_remember(fg_context *c) {
-  fg_key key = {0};
-  if (strcmp(c->compiler, "none") && compiler_key(c, &key) == FG_OK)
-    fg_cache_put(c->cache, &key, c->compiler, NULL, 0);
-  fg_key_free(&key);
-}
-
-/* Reads the name that was remembered; an empty one where there is none. */
-static fg_status recall(fg_context *c, size_t size, char *compiler) {
-  const fg_entry *entry;
-  fg_key key = {0};
-  fg_status status = compiler_key(c, &key);
-  *compiler = 0;
-  if (status == FG_OK && fg_cache_get(c->cache, &key, &entry)) {
-    if (entry->meta_n < size) strcpy(compiler, entry->meta);
-    fg_entry_free(entry);
-  }
-  fg_key_free(&key);
-  return status;
-}
-
-fg_status fg_context_recall(fg_context *c) {
-  char compiler[sizeof c->compiler];
-  TRY(recall(c, sizeof compiler, compiler));
-  c->recalled = true;
-  if (!*compiler) return FG_OK;
-  strcpy(c->compiler, compiler);
-  fg_context_tell(c, FG_CACHE, "no compiler here: kernels of \"%s\" are looked for", compiler);
-  return FG_OK;
-}
-
 bool fg_context_earlier(fg_context *c, const char *name, const fg_entry **entry) {
   char compiler[sizeof c->compiler];
   fg_key key = {0};
-  bool found = !c->recalled && recall(c, sizeof compiler, compiler) == FG_OK && *compiler &&
-               strcmp(compiler, c->compiler) && kernel_key(c, name, compiler, &key) == FG_OK &&
-               fg_cache_get(c->cache, &key, entry);
+  bool found = !c->recalled && fg_compiler_recall(c, sizeof compiler, compiler) == FG_OK &&
+               *compiler && strcmp(compiler, c->compiler) &&
+               kernel_key(c, name, compiler, &key) == FG_OK && fg_cache_get(c->cache, &key, entry);
   if (found)
     fg_context_tell(c, FG_CACHE, "hit %s, which \"%s\" made: the compiler here cannot be used",
                     name, compiler);

@@ -1,6 +1,8 @@
 /* ops.c - the ops of a context: found by what they compute, counted by their users. */
 #define XXH_INLINE_ALL
-#include "context.h"
+#include "ops.h"
+
+#include "kernels.h"
 
 #include <stdlib.h>
 #include <string.h>

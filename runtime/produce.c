@@ -1,7 +1,8 @@
 /* produce.c - from a plan to a loaded kernel: from a zoo, else through the cache, so that a warm
  * start runs no Lua and no compiler. */
 #define _GNU_SOURCE /* asprintf */
-#include "context.h"
+#include "kernels.h"
+#include "ops.h"
 
 #include "point_formula.h"
 #include "setting.h"

@@ -1,6 +1,7 @@
 /* proved.c - what a shape proves of a mask: where it hides nothing, the spec without it has the
  * same results, and may have plans that the spec has not. */
-#include "context.h"
+#include "kernels.h"
+#include "ops.h"
 #include "shape.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * to a shape. */
 #include "recall.h"
 
-#include "context.h"
+#include "ops.h"
 #include "point_formula.h"
 #include "setting.h"
 #include "shape.h"

@@ -5,7 +5,8 @@
 #ifndef FG_TESTS_API_CASE_H
 #define FG_TESTS_API_CASE_H
 
-#include "context.h"
+#include "kernels.h"
+#include "ops.h"
 #include "problem.h"
 #include "status.h"
 #include "suite.h"

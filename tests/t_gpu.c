@@ -5,7 +5,8 @@
 #include "status.h"
 #include "suite.h"
 
-#include "context.h"
+#include "kernels.h"
+#include "ops.h"
 #include "cuda.h"
 #include "scratch.h"
 

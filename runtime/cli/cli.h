@@ -7,7 +7,7 @@
 #ifndef FG_CLI_H
 #define FG_CLI_H
 
-#include "context.h"
+#include "kernels.h"
 #include "problem.h"
 
 #include <stdio.h>

@@ -4,6 +4,7 @@
  * must agree; nothing is written before all outputs are there. */
 #include "run.h"
 
+#include "ops.h"
 #include "point_formula.h"
 #include "problem.h"
 

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include "build.h"
+#include "ops.h"
 #include "setting.h"
 
 #include <fnmatch.h>

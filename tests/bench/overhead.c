@@ -6,7 +6,8 @@
  * a warm cache to its first launch done, cold compiles. Host clock; medians; the GPU's queue is
  * kept short by a synchronisation every 256 launches, which is outside the timed part. */
 #include "bench.h"
-#include "context.h"
+#include "kernels.h"
+#include "ops.h"
 #include "cuda_launch.h"
 
 #include <stdio.h>
