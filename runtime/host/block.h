@@ -51,8 +51,10 @@ typedef struct fgh_thread {
   int grid_seen;          /* the grid before has ended, as far as the thread knows */
 } fgh_thread;
 
-extern u32 fgh_cluster_blocks; /* that run together */
-int fgh_block_alive(u32 rank); /* one of its threads has not ended */
+/* fault.c */
+extern u32 fgh_cluster_blocks;         /* that run together */
+extern u32 fgh_alive[FGH_MAX_CLUSTER]; /* threads of each of them that have not returned */
+extern fgh_context fgh_launcher;       /* of fg_host_run, while a block runs */
 
 extern fgh_thread *fgh_self; /* NULL between blocks */
 extern fgh_thread fgh_threads[FGH_MAX_THREADS];
@@ -60,6 +62,18 @@ extern fgh_api fgh_table;
 
 /* Every primitive opens with this, in its own body: inlined, it would name the engine. */
 #define FGH_ENTER() ((void)(fgh_self->pc = __builtin_return_address(0)))
+
+/* schedule.c ------------------------------------------------------------------------------- */
+
+/* What is done when no thread can run: one copy lands, 0 if none is in flight; and the end. */
+typedef struct fgh_idle {
+  int (*land)(void);
+  void (*deadlock)(void) __attribute__((noreturn));
+} fgh_idle;
+/* Runs the threads of so many warps until they have ended, or one has a fault. */
+void fgh_start(u32 warps, int lands_early, const fgh_idle *when_idle);
+void fgh_end_thread(void); /* another goes on in place of the running one */
+int fgh_land(void);        /* as the launch's idle does */
 
 /* Lets others run in the midst of memory accesses, so that orders show which no barrier promises.
  * The interval is random, 1 to 16 accesses. */
@@ -76,12 +90,15 @@ __attribute__((noreturn, format(printf, 1, 2))) void fgh_fault(const char *forma
 /* The same in two steps, for reports of several lines. */
 __attribute__((format(printf, 1, 2))) void fgh_report(const char *format, ...);
 __attribute__((noreturn)) void fgh_raise(void *pc);
-void fgh_found_pc(void *pc); /* for a report from a signal handler */
+void fgh_found_pc(void *pc);          /* for a report from a signal handler */
+const fg_host_fault *fgh_found(void); /* NULL: all is well */
+void fgh_found_clear(void);
 
 /* collective.c */
 void fgh_collective_block(u32 block_threads, u32 warps);
 void fgh_collective_return(void); /* the running thread is about to end */
-__attribute__((noreturn)) void fgh_deadlock(void);
+void fgh_barriers_report(void);   /* those that wait for more threads */
+void *fgh_waiting_report(void);   /* each thread's place; returns where the first one waits */
 void fgh_barrier_sync(int id, int threads);
 void fgh_barrier_arrive(int id, int threads);
 void fgh_warp_sync(u32 lanes);

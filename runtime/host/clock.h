@@ -16,6 +16,7 @@
 
 enum {
   FGH_MAX_WARPS = 32,
+  FGH_MAX_CLUSTER = 8,
   FGH_MAX_MBARRIERS = 64, /* of all blocks that run together */
   FGH_ACTORS = FGH_MAX_WARPS + FGH_MAX_MBARRIERS,
   FGH_IN_FLIGHT = 1, /* no access has one of these stamps, nor 0: all are younger */

@@ -7,7 +7,6 @@
  * different calls, a lane that returned) and the rest when nothing can run: deadlock. */
 #include "block.h"
 #include "cluster.h"
-#include "mbarrier.h"
 #include "shadow.h"
 
 #include <stdio.h>
@@ -278,20 +277,19 @@ static void *report_warp(u32 warp) {
   return pc;
 }
 
-void fgh_deadlock(void) {
-  void *pc = NULL;
-  fgh_dim3 at = fgh_table.block_index;
-  fgh_report("deadlock: no thread can run [block %u,%u,%u]", at.x, at.y, at.z);
+void fgh_barriers_report(void) {
   for (int i = 0; i < (int)fgh_cluster_blocks * BARRIERS; i++) {
     const barrier *b = &barriers[i / BARRIERS][i % BARRIERS];
     if (!b->arrived) continue;
     fgh_report("\n  barrier %d: %d of %d threads have come", i % BARRIERS, b->arrived, b->expected);
   }
-  fgh_mbarrier_report();
-  fgh_cluster_report();
+}
+
+void *fgh_waiting_report(void) {
+  void *pc = NULL;
   for (u32 w = 0; w < all_warps; w++) {
     void *waiting = report_warp(w);
     if (!pc) pc = waiting;
   }
-  fgh_raise(pc);
+  return pc;
 }

@@ -3,12 +3,11 @@
 
 #include "block.h"
 #include "shadow.h"
-#include "tma.h"
 
 enum { BYTES = 8, COUNT_MAX = (1 << 20) - 1 };
 
 typedef struct mbarrier {
-  u32 granule, rank;     /* where it lies */
+  u32 rank;              /* of the block that it lies in */
   int count, pending;    /* arrivals of a phase; those that are still to come */
   int bytes;             /* that are still to come; below 0: they came before they were expected */
   u32 phase;             /* the current one, from 0 */
@@ -27,16 +26,14 @@ static u32 n;
 void fgh_mbarrier_block(void) {
   for (u32 i = 0; i < n; i++)
     for (u32 g = 0; g < BYTES / FGH_GRANULE; g++)
-      fgh_writers[list[i].granule + g] = (fgh_writer){0, 0};
+      fgh_writers[fgh_mbarrier_at[i] + g] = (fgh_writer){0, 0};
   n = 0;
 }
-
-u32 fgh_mbarrier_byte(u32 slot) { return fgh_byte_of(list[slot].granule); }
 
 u32 fgh_mbarrier_find(u32 bar, const char *what) {
   u32 granule = fgh_region(bar, BYTES, BYTES, what);
   fgh_writer w = fgh_writers[granule];
-  if (w.stamp != FGH_MBARRIER || list[w.thread].granule != granule)
+  if (w.stamp != FGH_MBARRIER || fgh_mbarrier_at[w.thread] != granule)
     fgh_fault("%s: there is no mbarrier at shared byte %u", what, fgh_byte_of(granule));
   const mbarrier *b = &list[w.thread];
   if (!fgh_ordered(b->maker, b->made, fgh_self->id))
@@ -47,9 +44,9 @@ u32 fgh_mbarrier_find(u32 bar, const char *what) {
 }
 
 u32 fgh_mbarrier_twin(u32 slot, u32 rank, const char *what) {
-  u32 granule = fgh_region_in(rank, list[slot].granule);
+  u32 granule = fgh_region_in(rank, fgh_mbarrier_at[slot]);
   fgh_writer w = fgh_writers[granule];
-  if (!fgh_block_alive(rank))
+  if (!fgh_alive[rank])
     fgh_fault("%s at shared byte %u of block %u of the cluster, which has ended", what,
               fgh_byte_of(granule), rank);
   if (w.stamp != FGH_MBARRIER ||
@@ -73,7 +70,7 @@ void fgh_mbarrier_init(u32 bar, int count) {
   fgh_release_clear(&b->done);
   memset(b->waits, 0, sizeof b->waits);
   memset(b->joined, 0, sizeof b->joined);
-  b->granule = granule;
+  fgh_mbarrier_at[n] = granule;
   b->rank = fgh_self->rank;
   b->count = b->pending = count;
   b->bytes = 0;
@@ -97,7 +94,7 @@ void fgh_mbarrier_async(u32 slot) {
   if (!list[slot].fenced)
     fgh_fault("TMA completes on the mbarrier at shared byte %u, whose maker, thread %u, called no "
               "fence_barrier_init after it",
-              fgh_mbarrier_byte(slot), fgh_threads[list[slot].maker].local);
+              fgh_byte_of(fgh_mbarrier_at[slot]), fgh_threads[list[slot].maker].local);
 }
 
 /* ---- phases ---- */
@@ -118,10 +115,10 @@ static void arrive(u32 slot, int bytes, const char *what) {
   mbarrier *b = &list[slot];
   if (!b->pending)
     fgh_fault("%s at shared byte %u: all %d arrivals of its phase %u have come, %d bytes have not",
-              what, fgh_mbarrier_byte(slot), b->count, b->phase, b->bytes);
+              what, fgh_byte_of(fgh_mbarrier_at[slot]), b->count, b->phase, b->bytes);
   if (bytes < 0 || b->bytes + bytes > COUNT_MAX)
     fgh_fault("%s at shared byte %u of %d bytes, %d more are expected already: at most %d", what,
-              fgh_mbarrier_byte(slot), bytes, b->bytes, COUNT_MAX);
+              fgh_byte_of(fgh_mbarrier_at[slot]), bytes, b->bytes, COUNT_MAX);
   if (b->rank != fgh_self->rank) {
     b->guest = fgh_self->id;
     b->guest_at = fgh_clocks[fgh_self->warp].stamp[fgh_self->lane];
@@ -177,7 +174,7 @@ void fgh_mbarrier_block_end(void) {
     fgh_fault(
         "the block ends, and nothing makes it wait for block %u, which arrives at its mbarrier "
         "at shared byte %u",
-        fgh_threads[b->guest].rank, fgh_mbarrier_byte(i));
+        fgh_threads[b->guest].rank, fgh_byte_of(fgh_mbarrier_at[i]));
   }
 }
 
@@ -201,8 +198,9 @@ void fgh_mbarrier_wait(u32 bar, int parity) {
   FGH_ENTER();
   fgh_preempt();
   mbarrier *b = find_to_wait(bar, parity, "mbarrier_wait");
-  fgh_self->call =
-      (fgh_call){.kind = FGH_MBARRIER_WAIT, .id = (int)fgh_byte_of(b->granule), .threads = parity};
+  fgh_self->call = (fgh_call){.kind = FGH_MBARRIER_WAIT,
+                              .id = (int)fgh_byte_of(fgh_mbarrier_at[b - list]),
+                              .threads = parity};
   while ((b->phase & 1) == (u32)parity) {
     b->waits[fgh_self->warp] |= 1u << fgh_self->lane;
     fgh_wait();
@@ -216,7 +214,7 @@ int fgh_mbarrier_try(u32 bar, int parity) {
   fgh_yield();
   mbarrier *b = find_to_wait(bar, parity, "mbarrier_try");
   if ((b->phase & 1) == (u32)parity) {
-    if (fgh_random_below(8) == 0) fgh_tma_land();
+    if (fgh_random_below(8) == 0) fgh_land();
     return 0;
   }
   join(b);
@@ -231,7 +229,7 @@ void fgh_fence_async(void) {
 void fgh_mbarrier_report(void) {
   for (u32 i = 0; i < n; i++) {
     const mbarrier *b = &list[i];
-    fgh_report("\n  mbarrier at byte %u", fgh_mbarrier_byte(i));
+    fgh_report("\n  mbarrier at byte %u", fgh_byte_of(fgh_mbarrier_at[i]));
     if (fgh_cluster_blocks > 1) fgh_report(" of block %u", b->rank);
     fgh_report(": phase %u, %d of %d arrivals have come", b->phase, b->count - b->pending,
                b->count);

@@ -8,7 +8,6 @@
 
 void fgh_mbarrier_block(void);
 void fgh_mbarrier_block_end(void); /* of the running thread: who arrives here must have done so */
-u32 fgh_mbarrier_byte(u32 slot);
 
 /* The slot of the barrier at an address of the running thread's block; and of the barrier at the
  * same place in another block of the cluster. */

@@ -8,7 +8,6 @@
 #include "shadow.h"
 
 #include "block.h"
-#include "mbarrier.h"
 
 #include <stdio.h>
 
@@ -16,6 +15,7 @@ enum { GRANULE = FGH_GRANULE, SEVERAL = FGH_SEVERAL };
 
 u8 fgh_shared[FGH_MAX_CLUSTER * FGH_SHARED_MAX] __attribute__((aligned(16)));
 fgh_writer fgh_writers[FGH_MAX_CLUSTER * FGH_GRANULES];
+u32 fgh_mbarrier_at[FGH_MAX_MBARRIERS];
 u16 fgh_fenced[FGH_MAX_CLUSTER * FGH_GRANULES];
 /* A launch with another number of warps finds records of other granules here, too old to matter. */
 u32 fgh_readers[FGH_MAX_CLUSTER * FGH_GRANULES * FGH_MAX_WARPS];
@@ -83,7 +83,7 @@ static words name(u32 thread) {
     snprintf(w.text, sizeof w.text, "thread %u", fgh_threads[thread].local);
   else
     snprintf(w.text, sizeof w.text, "TMA for the mbarrier at byte %u",
-             fgh_mbarrier_byte(thread / 32 - FGH_MAX_WARPS));
+             fgh_byte_of(fgh_mbarrier_at[thread / 32 - FGH_MAX_WARPS]));
   return w;
 }
 

@@ -13,7 +13,6 @@ enum {
   FGH_SHARED_MAX = FG_ARCH_HOST_BLOCK_KB << 10, /* bytes that a block may have */
   FGH_GRANULE = 4,
   FGH_GRANULES = FGH_SHARED_MAX / FGH_GRANULE,
-  FGH_MAX_CLUSTER = 8,
   /* who has read, where it is no lane: several of them, all of the warp (a wgmma that has ended);
    * and the whole record of a read that goes on */
   FGH_SEVERAL = 32,
@@ -29,6 +28,7 @@ typedef struct fgh_writer {
  * dense in the warps that run, stamp * 64 + lane. */
 extern u8 fgh_shared[FGH_MAX_CLUSTER * FGH_SHARED_MAX];
 extern fgh_writer fgh_writers[FGH_MAX_CLUSTER * FGH_GRANULES];
+extern u32 fgh_mbarrier_at[FGH_MAX_MBARRIERS]; /* the granule of an mbarrier, by its slot */
 extern u16 fgh_fenced[FGH_MAX_CLUSTER * FGH_GRANULES];
 extern u32 fgh_readers[FGH_MAX_CLUSTER * FGH_GRANULES * FGH_MAX_WARPS];
 extern u32 fgh_shared_bytes, fgh_shared_warps;

@@ -1,25 +1,18 @@
-/* block.c - the launch: blocks (clusters) one after another in a seeded order, their threads
- * interleaved.
- *
- * The scheduler keeps to the first runnable warp of a random ranking, takes any of its lanes, and
- * now and then ranks anew: warps run far ahead of each other, which random picks would not show. */
+/* engine.c - the launch: blocks (clusters) one after another in a seeded order, and the functions
+ * that kernels find in the engine's table. */
 #include "block.h"
 
 #include "cluster.h"
+#include "deadlock.h"
 #include "mbarrier.h"
 #include "memory.h"
 #include "shadow.h"
 #include "tma.h"
 #include "warpgroup.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <pthread.h>
 
-fgh_thread *fgh_self;
-fgh_thread fgh_threads[FGH_MAX_THREADS];
-u32 fgh_accesses_left;
-
-fgh_api fgh_table = {
+static const fgh_api functions = {
     .shared_base = fgh_shared_base,
     .shared_load = fgh_shared_load,
     .shared_store = fgh_shared_store,
@@ -67,109 +60,17 @@ fgh_api fgh_table = {
 };
 
 static const fg_host_launch *launch;
-static fgh_context launcher;                  /* of fg_host_run, while a block runs */
-static u32 alive[FGH_MAX_CLUSTER], all_alive; /* threads that have not returned, by block */
-static int early_landings;                    /* copies land now and then, not as late as can be */
-u32 fgh_cluster_blocks;
+static u32 all_alive;      /* threads that have not returned */
+static int early_landings; /* copies land now and then, not as late as can be */
+static const fgh_idle when_idle = {fgh_tma_land, fgh_deadlock};
 
-static u32 warps, ready[FGH_MAX_WARPS]; /* the lanes that can run, by warp */
-static u32 rank[FGH_MAX_WARPS];         /* of a warp; 0 goes first */
-static u32 ranked[FGH_MAX_WARPS];       /* the warp of a rank */
-static u32 runnable;                    /* the ranks whose warps have ready lanes */
+static void fill_table(void) { fgh_table = functions; }
 
-static fg_host_fault found; /* text: empty while all is well */
-
-fgh_api *fg_host_api(void) { return &fgh_table; }
-
-/* ---- faults ---- */
-
-static void add(const char *format, va_list args) {
-  size_t used = strlen(found.text);
-  vsnprintf(found.text + used, sizeof found.text - used, format, args);
+fgh_api *fg_host_api(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, fill_table);
+  return &fgh_table;
 }
-
-void fgh_report(const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  add(format, args);
-  va_end(args);
-}
-
-void fgh_found_pc(void *pc) { found.pc = pc; }
-
-void fgh_raise(void *pc) {
-  fgh_context abandoned;
-  found.pc = pc;
-  fgh_context_switch(&abandoned, launcher);
-  __builtin_unreachable();
-}
-
-void fgh_fault(const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  add(format, args);
-  va_end(args);
-  fgh_dim3 at = fgh_table.block_index;
-  fgh_report(" [block %u,%u,%u thread %u]", fgh_self->block, at.y, at.z, fgh_self->local);
-  fgh_raise(fgh_self->pc);
-}
-
-/* ---- the scheduler ---- */
-
-static void rerank(void) {
-  for (u32 i = warps - 1; i > 0; i--) {
-    u32 j = fgh_random_below(i + 1), warp = ranked[i];
-    ranked[i] = ranked[j];
-    ranked[j] = warp;
-  }
-  runnable = 0;
-  for (u32 i = 0; i < warps; i++) {
-    rank[ranked[i]] = i;
-    runnable |= (u32)(ready[ranked[i]] != 0) << i;
-  }
-}
-
-void fgh_wake(u32 warp, u32 lanes) {
-  ready[warp] |= lanes;
-  if (lanes) runnable |= 1u << rank[warp];
-}
-
-/* The thread to run next, no longer ready; NULL when none is, and nothing in flight can land. Of
- * its warp the first lane from a random one on. */
-static fgh_thread *pick(void) {
-  while (!runnable)
-    if (!fgh_tma_land()) return NULL;
-  u32 r = fgh_random();
-  if (early_landings && (r >> 8 & 31) == 0) fgh_tma_land();
-  if (r % 256 == 0) rerank();
-  u32 warp = ranked[__builtin_ctz(runnable)], lanes = ready[warp];
-  u32 from = lanes & ~0u << (r >> 27);
-  u32 lane = (u32)__builtin_ctz(from ? from : lanes);
-  ready[warp] = lanes & ~(1u << lane);
-  if (!ready[warp]) runnable &= ~(1u << rank[warp]);
-  return &fgh_threads[warp * 32 + lane];
-}
-
-static inline void switch_to(fgh_thread *next, fgh_context *from) {
-  fgh_self = next;
-  fgh_table.thread_index.x = next->local;
-  fgh_table.block_index.x = next->block;
-  fgh_context_switch(from, next->context);
-}
-
-void fgh_wait(void) {
-  fgh_thread *me = fgh_self, *next = pick();
-  if (!next) fgh_deadlock();
-  if (next != me) switch_to(next, &me->context);
-}
-
-void fgh_yield(void) {
-  fgh_accesses_left = 1 + fgh_random_below(16);
-  fgh_wake(fgh_self->warp, 1u << fgh_self->lane);
-  fgh_wait();
-}
-
-/* ---- blocks ---- */
 
 static void thread_main(void) {
   launch->entry(launch->params);
@@ -178,22 +79,18 @@ static void thread_main(void) {
   fgh_wgmma_return();
   fgh_collective_return();
   fgh_cluster_return();
-  if (--alive[fgh_self->rank] == 0) {
+  if (--fgh_alive[fgh_self->rank] == 0) {
     fgh_tma_block_end();
     fgh_mbarrier_block_end();
   }
   fgh_context ended;
-  if (--all_alive == 0) fgh_context_switch(&ended, launcher);
-  fgh_thread *next = pick();
-  if (!next) fgh_deadlock();
-  switch_to(next, &ended);
+  if (--all_alive == 0) fgh_context_switch(&ended, fgh_launcher);
+  fgh_end_thread();
 }
-
-int fgh_block_alive(u32 block) { return alive[block] > 0; }
 
 static void make_threads(u32 block) {
   all_alive = fgh_cluster_blocks * launch->block;
-  for (u32 i = 0; i < fgh_cluster_blocks; i++) alive[i] = launch->block;
+  for (u32 i = 0; i < fgh_cluster_blocks; i++) fgh_alive[i] = launch->block;
   for (u32 i = 0; i < all_alive; i++)
     fgh_threads[i] = (fgh_thread){.context = fgh_context_new(i, thread_main),
                                   .id = i,
@@ -207,7 +104,7 @@ static void make_threads(u32 block) {
 /* Runs a block, or a cluster of them, from `block` on along x. */
 static void run_block(u32 block) {
   make_threads(block);
-  warps = all_alive / 32;
+  const u32 warps = all_alive / 32;
   fgh_clock_block(warps);
   fgh_handover_block();
   fgh_mbarrier_block();
@@ -217,14 +114,7 @@ static void run_block(u32 block) {
   fgh_async_block();
   fgh_tma_block();
   fgh_wgmma_block();
-  for (u32 w = 0; w < warps; w++) {
-    ready[w] = ~0u;
-    ranked[w] = w;
-  }
-  rerank();
-  fgh_accesses_left = 1 + fgh_random_below(16);
-  switch_to(pick(), &launcher);
-  fgh_self = NULL;
+  fgh_start(warps, early_landings, &when_idle);
 }
 
 static u32 common_divisor(u32 a, u32 b) {
@@ -242,7 +132,7 @@ static void run_blocks(u32 blocks) {
   u32 at = fgh_random_below(blocks), step;
   do step = 1 + fgh_random_below(blocks);
   while (common_divisor(step, blocks) != 1);
-  for (u32 done = 0; done < blocks && !found.text[0]; done++) {
+  for (u32 done = 0; done < blocks && !fgh_found(); done++) {
     u32 x = launch->grid[0] / fgh_cluster_blocks, y = launch->grid[1];
     fgh_table.block_index = (fgh_dim3){at % x * fgh_cluster_blocks, at / x % y, at / x / y};
     fgh_watchdog_arm();
@@ -284,9 +174,8 @@ fg_status fg_host_run(const fg_host_launch *l, fg_host_fault *fault) {
   TRY(check(l));
   TRY(fgh_stacks_map());
   launch = l;
-  if (found.text[0]) fgh_shared_forget();
-  found.text[0] = 0;
-  found.pc = NULL;
+  if (fgh_found()) fgh_shared_forget();
+  fgh_found_clear();
   fgh_random_seed(l->seed);
   early_landings = l->seed % 3 == 2;
   fgh_cluster_blocks = l->cluster ? l->cluster : 1;
@@ -298,7 +187,7 @@ fg_status fg_host_run(const fg_host_launch *l, fg_host_fault *fault) {
   fgh_table.grid_dim = (fgh_dim3){l->grid[0], l->grid[1], l->grid[2]};
   TRY(fgh_signals_install());
   run_guarded(l->grid[0] / fgh_cluster_blocks * l->grid[1] * l->grid[2]);
-  if (!found.text[0]) return FG_OK;
-  *fault = found;
-  return fg_fail(FG_ETEMPLATE, "%s", found.text);
+  if (!fgh_found()) return FG_OK;
+  *fault = *fgh_found();
+  return fg_fail(FG_ETEMPLATE, "%s", fault->text);
 }

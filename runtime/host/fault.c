@@ -1,0 +1,52 @@
+/* fault.c - the ground of the engine: the running thread, the table that kernels call through, and
+ * faults, which abandon the block. */
+#include "block.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+fgh_thread *fgh_self;
+fgh_thread fgh_threads[FGH_MAX_THREADS];
+fgh_api fgh_table;
+fgh_context fgh_launcher;
+u32 fgh_cluster_blocks, fgh_alive[FGH_MAX_CLUSTER];
+
+static fg_host_fault found; /* text: empty while all is well */
+
+const fg_host_fault *fgh_found(void) { return found.text[0] ? &found : NULL; }
+
+void fgh_found_clear(void) {
+  found.text[0] = 0;
+  found.pc = NULL;
+}
+
+static void add(const char *format, va_list args) {
+  size_t used = strlen(found.text);
+  vsnprintf(found.text + used, sizeof found.text - used, format, args);
+}
+
+void fgh_report(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  add(format, args);
+  va_end(args);
+}
+
+void fgh_found_pc(void *pc) { found.pc = pc; }
+
+void fgh_raise(void *pc) {
+  fgh_context abandoned;
+  found.pc = pc;
+  fgh_context_switch(&abandoned, fgh_launcher);
+  __builtin_unreachable();
+}
+
+void fgh_fault(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  add(format, args);
+  va_end(args);
+  fgh_dim3 at = fgh_table.block_index;
+  fgh_report(" [block %u,%u,%u thread %u]", fgh_self->block, at.y, at.z, fgh_self->local);
+  fgh_raise(fgh_self->pc);
+}
