@@ -12,7 +12,7 @@
 
 static void open_own(fg_cache *cache, const char *dir) {
   fg_root *own = &cache->own;
-  if (fg_place(dir, &own->path) == FG_OK && fg_root_open(own) == FG_OK) return;
+  if (fg_cache_place(dir, &own->path) == FG_OK && fg_root_open(own) == FG_OK) return;
   fg_cache_say_once(cache, FG_TROUBLE_PLACE, "%s; compiled kernels are kept in memory only",
                     fg_error());
   free(own->path);

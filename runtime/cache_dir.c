@@ -46,7 +46,7 @@ static fg_status absolute(const char *dir, char **path) {
   return n < 0 ? no_memory() : FG_OK;
 }
 
-fg_status fg_place(const char *dir, char **path) {
+fg_status fg_cache_place(const char *dir, char **path) {
   if (!dir || !*dir) dir = fg_setting_text(FG_SET_CACHE, NULL);
   if (*dir) return absolute(dir, path);
   const char *xdg = fg_setting_text(FG_SET_XDG_CACHE_HOME, NULL);

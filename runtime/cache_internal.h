@@ -101,7 +101,7 @@ typedef enum fg_read {
 fg_read fg_image_read(int file, uint64_t size, const fg_slot *slot, fg_image **image);
 
 /* cache_dir.c */
-fg_status fg_place(const char *dir, char **path);
+fg_status fg_cache_place(const char *dir, char **path);
 /* Opens the directory if it is there. A failure says what is wrong with it and how to mend it. */
 fg_status fg_root_open(fg_root *root);
 /* The descriptor of the own directory, which is made if it is not there; -1: fg_error() says why.
