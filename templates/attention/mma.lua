@@ -5,7 +5,9 @@ local mma, tiles = {}, run("tile/tiles.lua")
 function mma.can_start_early() return machine.pdl end
 
 -- What blocks of a launch that does so wait for before they touch memory.
-function mma.wait_before() return use.starts_early and "grid_wait(); // until the grid before has ended" or "" end
+function mma.wait_before()
+  return use.starts_early and "grid_wait(); // until the grid before has ended" or ""
+end
 
 function mma.applies(spec, arch)
   if not machine.mma then return false, "needs sm_80 or newer, not " .. arch end
@@ -27,15 +29,16 @@ function mma.candidates(rows, spec)
   local plans = {}
   for _, row in ipairs(rows) do
     if not row.when or row.when(spec, hooks) then
-      plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps, parts = row.parts }
+      plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages,
+                            warps = row.warps, parts = row.parts }
     end
   end
   return plans
 end
 
--- How a plan's tiles pass through shared memory: `stages` of them, one behind the other. Gives
---   is_single, is_deep  one stage; more than two
---   of(bytes, stage)    text: how far behind the first stage's tile of so many bytes that of another one begins
+-- How a plan's tiles pass through shared memory, `stages` of them one behind the other. Gives
+--   is_single, is_deep  there is one stage; there are more than two
+--   of(bytes, stage)    text: how far behind the first stage's tile, of so many bytes, another stage's begins
 function mma.ring(plan)
   local ring = { is_single = plan.stages == 1, is_deep = plan.stages > 2 }
   function ring.of(bytes, stage)
@@ -44,8 +47,8 @@ function mma.ring(plan)
   return ring
 end
 
--- How a plan of the backward pass divides the work. `parts` warps share keys where a warp cannot hold the whole width of
--- their dK and dV: they split the queries of S, and the columns of dK and dV. Gives
+-- How a plan of the backward pass divides the work. `parts` warps share keys where a warp cannot hold the
+-- whole width of their dK and dV: they split the queries of S, and the columns of dK and dV. Gives
 --   parts, warps_share_keys
 --   warp_kv                  keys of a warp
 --   queries                  of S and dP at a time: as many as the registers that are left can hold
@@ -66,7 +69,7 @@ function mma.division(plan)
   }
 end
 
--- The end of the keys that all rows of a tile see, where the test `always` of a tile is one such bound; else nil.
+-- The end of the keys that all rows of a tile see, where the tile's test `always` is one bound; else nil.
 function mma.bound_of(always) return always:match("^k0 %+ BLOCK_KV <= ([%w_ +]+)$") end
 
 -- Columns of a matrix, `width` wide, that each of so many warps has.
@@ -78,8 +81,8 @@ function mma.gradients(spec, plan)
   return split.warp_kv * (mma.columns(spec.d, split.parts) + mma.columns(spec.dv, split.parts)) // 32
 end
 
--- The sentence of why a compiler refuses a plan that leaves so many registers free, by the rows of `refused`
--- (mma_forward_refused.lua says what they are); nil: it does not.
+-- The sentence that says why a compiler refuses a plan that leaves so many registers free, by the rows of
+-- `refused` (mma_forward_refused.lua says what they are); nil: it does not.
 local function refusal(refused, spec, plan, free)
   local most, total, what = {}, 0, {}
   for _, row in ipairs(refused.rows) do
@@ -87,21 +90,22 @@ local function refusal(refused, spec, plan, free)
       local spare = type(row.spare) == "function" and row.spare(plan) or row.spare
       total = total + math.max(0, spare - (most[row.cause] or 0))
       most[row.cause] = math.max(spare, most[row.cause] or 0)
-      what[#what + 1] = row.what
+      if spare > 0 then what[#what + 1] = row.what end
     end
   end
   return free < total and string.format("%s spills in it: %s", refused.compiler, table.concat(what, "; ")) or nil
 end
 
--- The plans of a family whose registers (at most 255, or most(plan)) and shared memory fit, which no compiler refuses,
--- and those that do not, with their reason.
+-- The plans of a family whose registers (at most 255, or most(plan)) and shared memory fit and which no
+-- compiler refuses; and the other plans, each with its reason `why`.
 function mma.that_fit(family, spec, arch, plans, most)
   local fit, unfit = {}, {}
   for _, plan in ipairs(plans) do
     local bytes, limit = mma.bytes(family.shared(spec, plan)), mma.shared_limit()
     local registers, held = family.registers(spec, plan), most and most(plan) or 255
     if bytes > limit then
-      plan.why = string.format("its tiles need %d KB of shared memory, a block of %s has %d", cdiv(bytes, 1024), arch, limit // 1024)
+      plan.why = string.format("its tiles need %d KB of shared memory, a block of %s has %d",
+                               cdiv(bytes, 1024), arch, limit // 1024)
     elseif registers > held then
       plan.why = string.format("it needs %d registers a thread, which has %d", registers, held)
     elseif family.refused then
@@ -132,16 +136,35 @@ function mma.add_input_tile(blocks, rows, columns, shape)
   if tiled then blocks[#blocks + 1] = { "SM_INPUT", 2 * rows * columns, tiled.name .. " " .. shape } end
 end
 
--- Registers beyond what is held: what the loads of the score's inputs take, which ptxas starts ahead, for
--- `scores` of a thread, and rows that are no multiple of 128 bytes. Fitted to what spills at d 8 to 256
--- (NVRTC 13.0, sm_80 and sm_90a). An input that is read by distance alone is read once a diagonal.
-function mma.surcharge(spec, scores, ragged)
-  local input, inputs = hooks.input, 0
-  if not hooks.score.linear then
-    inputs = (hooks.long or input.pairwise and not input.tiled and not input.by_distance) and 2 * scores or
-      (hooks.large or input.keyed) and scores // 2 or (hooks.score.bends or #input.names > 0) and 12 or 4
+-- Are there rows of no multiple of 128 bytes?
+function mma.is_ragged(spec) return spec.d % 64 > 0 or spec.dv % 64 > 0 end
+
+-- Registers that the loads of the score's inputs take, which ptxas starts ahead, beside `scores` of a thread. An
+-- input that is read by distance alone is read once a diagonal.
+function mma.registers_of_inputs(scores)
+  local score, input = hooks.score, hooks.input
+  if score.linear then return 0 end
+  if hooks.long or input.pairwise and not input.tiled and not input.by_distance then return 2 * scores end
+  if hooks.large or input.keyed then return scores // 2 end
+  return (score.bends or #input.names > 0) and 12 or 4
+end
+
+-- Does the score take hardly more registers than s itself on sm_90? So do s and one term, and a cap without a mask.
+local function score_is_light()
+  local input, score = hooks.input, hooks.score
+  if hooks.long or hooks.large or machine.number ~= 90 then return false end
+  if score.bends then
+    return score.bends_scaled and #input.names == 0 and hooks.mask.edges == 0 and not hooks.mask.skips.keys
   end
-  return inputs + ((spec.d % 64 > 0 or spec.dv % 64 > 0) and ragged or 0)
+  return score.additive and (not input.keyed or input.lone and (input.tiled or input.by_distance)) and true or false
+end
+
+-- The same of the backward pass, in whose warps of 32 keys a light score takes few; and what ragged rows take. The
+-- second result: what the score would take were it not light.
+function mma.registers_of_score(spec, plan)
+  local split, ragged = mma.division(plan), mma.is_ragged(spec) and 30 or 0
+  local usual = mma.registers_of_inputs(split.warp_kv * split.queries // 32) + ragged
+  return split.warp_kv > 16 and score_is_light() and 4 + ragged or usual, usual
 end
 
 -- Blocks begin at multiples of 128 bytes: what rounding the base up may take.

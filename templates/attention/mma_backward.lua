@@ -1,12 +1,13 @@
 -- mma_backward.lua: the gradients of attention on the tensor cores of sm_80 and newer. A block owns
 -- block_kv keys of a key/value head, whose dK and dV stay in registers, and goes over the query rows in
 -- tiles of block_q; dQ is summed in float32 in memory, in whatever order blocks come. A deterministic
--- kernel makes dQ in a pass of its own instead, which computes S and dP again: 7 products, not 5. So
--- it does each gradient of an input.
+-- kernel makes dQ, and each gradient of an input, in a pass of its own instead, which computes S and dP
+-- again: 7 products, not 5.
 local family = { template = "attention/mma_backward.cut", library = { "tile/tiles.cut" } }
 family.generation = 2
 
-local tiles, mma, grads = run("tile/tiles.lua"), run("attention/mma.lua"), run("attention/input_grads.lua")
+local tiles, mma = run("tile/tiles.lua"), run("attention/mma.lua")
+local grads = run("attention/input_grads.lua")
 
 function family.applies(spec, arch)
   local good, why = mma.applies(spec, arch)
@@ -23,7 +24,8 @@ local function is_shared(x)
   for axis in ("bh"):gmatch(".") do
     if not x.extents:find(axis) then missing[#missing + 1] = axis end
   end
-  return #missing == 0 and "0" or string.format("(1 - max(0, 1 - max(%s - 1, 1 - %s)))", table.concat(missing, " * "), table.concat(missing, " * "))
+  local sharing = table.concat(missing, " * ")
+  return #missing == 0 and "0" or string.format("(1 - max(0, 1 - max(%s - 1, 1 - %s)))", sharing, sharing)
 end
 
 -- The pass that makes dK and dV adds what its tiles give to the sums of an input's gradient. A dense one
@@ -40,28 +42,17 @@ function family.candidates(spec, arch)
   return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
 end
 
--- Does the score take hardly more registers than s itself on sm_90? So do s and one term, and a cap without a mask, but no
--- dense gradient beside a mask, with ragged rows, or where each pair has an element of its own.
-local function is_light()
-  local input, score, masked = hooks.input, hooks.score, hooks.mask.edges > 0 or hooks.mask.skips.keys
-  if hooks.long or hooks.large or machine.number ~= 90 then return false end
-  if score.bends then return score.bends_scaled and #input.names == 0 and not masked end
-  for _, x in ipairs(input.grads) do
-    if x.stored and (masked or not x.summed or spec.d % 64 > 0 or spec.dv % 64 > 0) then return false end
-  end
-  return score.additive and (not input.keyed or input.lone and (input.tiled or input.by_distance))
-end
-
--- Registers of a thread, coarsely: dK, dV, then S and dP or a part of dQ; a step's operands, addresses and the loop.
--- Sums of dQ go one by one on sm_80. What spills all the same stands in mma_backward_refused.lua.
+-- Registers of a thread, coarsely: dK, dV, then S and dP or a part of dQ; a step's operands, addresses
+-- and the loop. Sums of dQ go one by one on sm_80. What spills all the same stands in
+-- mma_backward_refused.lua.
 function family.registers(spec, plan)
   local split = mma.division(plan)
-  local scores, dq = split.warp_kv * split.queries // 32, split.dq_tiles * mma.columns(spec.d, plan.warps // split.warps_q) // 2
+  local scores = split.warp_kv * split.queries // 32
+  local dq = split.dq_tiles * mma.columns(spec.d, plan.warps // split.warps_q) // 2
   local adds_one_by_one = split.warps_share_keys and machine.number < 90
-  local is_ragged = spec.d % 64 > 0 or spec.dv % 64 > 0
-  local inputs = split.warp_kv > 16 and is_light() and 4 + (is_ragged and 30 or 0) or mma.surcharge(spec, scores, 30)
-  return mma.gradients(spec, plan) + math.max(2 * scores, deterministic and 0 or dq) + 4 * (split.warp_kv // 16) + 48 +
-    (adds_one_by_one and 12 or 0) + (split.dq_in_turns and 10 or inputs)
+  local held = mma.gradients(spec, plan) + math.max(2 * scores, deterministic and 0 or dq)
+  return held + 4 * (split.warp_kv // 16) + 48 + (adds_one_by_one and 12 or 0) +
+    (split.dq_in_turns and 10 or mma.registers_of_score(spec, plan))
 end
 family.refused = run("attention/mma_backward_refused.lua")
 
@@ -83,9 +74,9 @@ function family.shared(spec, plan)
   return blocks
 end
 
--- Elements of a gradient by distance that a block of its pass owns, a multiple of every plan's threads. The
--- pass makes (TILE_Q + BAND) / BAND of the pairs' S and dP.
--- Others sum the diagonals of each tile.
+-- A gradient by distance is indexed by the distance of key and row. Where it has a pass of its own, a block
+-- owns BAND of its elements, a multiple of every plan's threads, and the pass makes (TILE_Q + BAND) / BAND
+-- of the pairs' S and dP. Elsewhere the diagonals of each tile are summed.
 local BAND, banded, diagonal = 256, false, false
 for _, x in ipairs(hooks.input.grads) do
   x.banded = deterministic and x.kind == "indexed"
@@ -115,7 +106,7 @@ local function tile_keys(spec, plan)
   return keys
 end
 
--- Blocks of the pass that makes an input's gradient: one a tile of the gradient's own extents.
+-- How many blocks make an input's gradient in its pass: one for each tile of the gradient's own extents.
 local function gradient_grid(extents, rows, keys)
   local axes = { b = "b", h = "h", q = string.format("cdiv(nq, %d)", rows), k = string.format("cdiv(nk, %d)", keys) }
   local factors = {}
@@ -139,13 +130,13 @@ end
 -- The launches, in their order.
 local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
-  local rows, keys, split = 16 * plan.warps, tile_keys(spec, plan), mma.division(plan)
+  local rows, keys, key_tiles = 16 * plan.warps, tile_keys(spec, plan), string.format("cdiv(nk, %d)", kv)
   local list = {
     { entry = "attn_bwd_rows", grid = { string.format("cdiv(%s, %d)", padded, threads // 8), "h", "b" },
       threads = threads, registers = 64, work = "1", shared = {}, early = use.starts_early },
     { entry = "attn_bwd_dk_dv", threads = threads, early = use.starts_early,
-      grid = use.batches_side_by_side and { string.format("cdiv(nk, %d) * b", kv), "hk", "1" } or
-        use.heads_side_by_side and { "hk", string.format("cdiv(nk, %d)", kv), "b" } or { string.format("cdiv(nk, %d)", kv), "hk", "b" },
+      grid = use.batches_side_by_side and { key_tiles .. " * b", "hk", "1" } or
+        use.heads_side_by_side and { "hk", key_tiles, "b" } or { key_tiles, "hk", "b" },
       registers = math.min(255, family.registers(spec, plan)),
       work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edges * (q + kv) // 2,
                            work_of_row(spec, plan) * (q + 8), q) },

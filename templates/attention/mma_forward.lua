@@ -12,13 +12,14 @@ function family.candidates(spec, arch)
   return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
 end
 
--- Registers of a thread, coarsely: O and S, a step's operands, the rows' state, addresses and the ring of stages.
--- What spills all the same stands in mma_forward_refused.lua.
+-- Registers of a thread, coarsely: O and S, a step's operands, the rows' state, addresses and the ring of
+-- stages. What spills all the same stands in mma_forward_refused.lua.
 function family.registers(spec, plan)
   local rows = plan.block_q // plan.warps
   local scores = rows * plan.block_kv // 32
-  return rows * 16 * cdiv(spec.dv, 16) // 32 + scores + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) +
-    mma.surcharge(spec, scores, 16)
+  local held = rows * 16 * cdiv(spec.dv, 16) // 32 + scores
+  return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) +
+    mma.registers_of_inputs(scores) + (mma.is_ragged(spec) and 16 or 0)
 end
 family.refused = run("attention/mma_forward_refused.lua")
 
