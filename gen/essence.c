@@ -8,7 +8,9 @@
 /* Members that hold remarks, by the end of a file's name. */
 static const struct {
   const char *ending, *member[2];
-} remarks[] = {{"_switches.lua", {"why", "gain"}}, {"_plans.lua", {"measured", "about"}}};
+} remarks[] = {{"_switches.lua", {"why", "gain"}},
+               {"_plans.lua", {"measured", "about"}},
+               {"_refused.lua", {"spilled", NULL}}};
 enum { REMARKS = sizeof remarks / sizeof *remarks };
 
 typedef struct {
@@ -117,7 +119,7 @@ static bool enter_remark(reader *r) {
   const char *before = last(r);
   if (!r->member || !before || !strchr("{,;", *before)) return false;
   while (n < most && is_word(r->at[n])) n++;
-  for (int i = 0; i < 2 && n; i++) {
+  for (int i = 0; i < 2 && n && r->member[i]; i++) {
     if (strlen(r->member[i]) != n || strncmp(r->member[i], r->at, n)) continue;
     while (n < most && r->at[n] == ' ') n++;
     if (n + 1 >= most || r->at[n] != '=' || r->at[n + 1] == '=') return false;

@@ -2,8 +2,8 @@
  *
  * Remarks are the comments of Lua, in .lua files and on the @ lines of .cut files, and the members
  * of a table that hold reasons and measurements: `why` and `gain` in files *_switches.lua,
- * `measured` and `about` in files *_plans.lua. Nothing that is emitted may come of those members.
- * The text of a kernel is none: comments in it are emitted. */
+ * `measured` and `about` in files *_plans.lua, `spilled` in files *_refused.lua. Nothing that is
+ * emitted may come of those members. The text of a kernel is none: comments in it are emitted. */
 #ifndef FG_ESSENCE_H
 #define FG_ESSENCE_H
 

@@ -1,11 +1,12 @@
--- switches.lua: the decisions of a family as data. `attention/<family>_<pass>_switches.lua` returns a list of rows:
+-- switches.lua: the decisions of a family as data. `attention/<family>_<pass>_switches.lua` returns a list
+-- of rows:
 --
 --   name      what is true of a kernel whose switch is on: "begin_at_mask"
 --   why       one sentence that says what the decision is good for
 --   possible  function(spec, plan, traits, use): can the kernel be made so at all? Without it every kernel can.
 --   when      function(spec, plan, traits, use): is the kernel made so? false: tried and lost, no template has it
---   gain      what was measured, a list of { shape =, without =, with =, unit =, card = or compiler =, date = }, without
---             `without` where that was not measured
+--   gain      what was measured, a list of { shape =, without =, with =, unit =, card = or compiler =,
+--             date = }; `without` is absent where it was not measured
 --
 -- traits is what hooks.lua says of the mask, the score and the inputs; use has the rows before.
 -- Templates and the family's describe() read `use`: use.begin_at_mask.
@@ -56,7 +57,9 @@ end
 function switches.checked(file, rows)
   local known = {}
   for i, row in ipairs(rows) do
-    if type(row.name) ~= "string" or not row.name:find("^%l[%l%d_]*$") then failf(0, "%s: row %d needs a name of small letters", file, i) end
+    if type(row.name) ~= "string" or not row.name:find("^%l[%l%d_]*$") then
+      failf(0, "%s: row %d needs a name of small letters", file, i)
+    end
     if known[row.name] then failf(0, "%s: the switch '%s' has two rows", file, row.name) end
     known[row.name] = true
     local fault = fault_of_row(row)
@@ -70,22 +73,23 @@ local function did_you_mean(name, names)
   return near and string.format("; did you mean '%s'?", near) or ""
 end
 
--- What FLASHGEN_SWITCH forces: by name, true or false. lists: the rows of every family, one of which must have each
--- name, and must not have lost it.
+-- What FLASHGEN_SWITCH forces: by name, true or false. lists: the rows of every family, one of which must
+-- have each name with a `when` of its own.
 function switches.forced(text, lists)
-  local forced, names, lost = {}, {}, {}
+  local forced, names, is_known, is_lost = {}, {}, {}, {}
   for _, rows in ipairs(lists) do
     for _, row in ipairs(rows) do
-      if row.when then names[#names + 1] = row.name else lost[row.name] = true end
+      if row.when and not is_known[row.name] then names[#names + 1] = row.name end
+      if row.when then is_known[row.name] = true else is_lost[row.name] = true end
     end
   end
   table.sort(names)
-  for _, name in ipairs(names) do names[name] = true end
   for name, value in text:gmatch("([%w_]+)=([01])") do
-    if not names[name] then
-      local near = did_you_mean(name, names)
-      gen.refuse(lost[name] and string.format("FLASHGEN_SWITCH: '%s' was tried and lost: no template has it any more", name) or
-        string.format("FLASHGEN_SWITCH: there is no switch '%s'%s; there are: %s", name, near, table.concat(names, ", ")))
+    if not is_known[name] and is_lost[name] then
+      gen.refuse(string.format("FLASHGEN_SWITCH: '%s' was tried and lost: no template has it any more", name))
+    elseif not is_known[name] then
+      gen.refuse(string.format("FLASHGEN_SWITCH: there is no switch '%s'%s; there are: %s", name,
+                               did_you_mean(name, names), table.concat(names, ", ")))
     end
     forced[name] = value == "1"
   end
@@ -94,12 +98,14 @@ end
 
 local function ask(row, which, ...)
   local answer = row[which](...)
-  if type(answer) ~= "boolean" then failf(0, "the switch '%s': %s must give true or false, not a %s", row.name, which, type(answer)) end
+  if type(answer) ~= "boolean" then
+    failf(0, "the switch '%s': %s must give true or false, not a %s", row.name, which, type(answer))
+  end
   return answer
 end
 
--- The table `use` of a plan, in which a name that no row has is an error of the line that reads it; and the names of
--- what is on, in the order of the rows.
+-- The table `use` of a plan, in which a name that no row has is an error of the line that reads it; and the
+-- names of the switches that are on, in the order of the rows.
 function switches.evaluate(rows, forced, spec, plan, traits)
   local on, names = {}, {}
   local use = setmetatable({}, { __index = function(_, name)

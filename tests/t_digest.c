@@ -47,6 +47,8 @@ static const struct {
     {"x_switches.lua", "{ a, gain = 'b -- c\n", "{ a, 'b -- c\n", "{ a, 'b -- c\n"},
     {"x_plans.lua", "{ block_q = 1, measured = { { 'd', 350 } }, about = 'a', when = f }",
      "{ block_q = 1, when = f }", "{ block_q = 1, when = f }"},
+    {"x_refused.lua", "{ spare = 16, spilled = { { 'd', 72 } }, what = 'a' }",
+     "{ spare = 16, what = 'a' }", "{ spare = 16, what = 'a' }"},
     {"x.lua", "{ why = 'a', gain = 2 }", "{ why = 'a', gain = 2 }", "{ why = 'a', gain = 2 }"},
 };
 

@@ -5,13 +5,13 @@
 
 #include "host/engine.h"
 
-#define FULL   "mask=full "
-#define CAUSAL "mask=causal "
+#define FULL     "mask=full "
+#define CAUSAL   "mask=causal "
 #define TOP_LEFT "mask=causal_top_left "
-#define WINDOW "family=mma head_dim=64 block_kv=96 mask=window(60,5) "
-#define TILED  "mask=causal bias=true "
-#define CAPPED "mask=causal score=softcap(30.0) "
-#define LOADED "mask=causal bias=true bias_dtype=f32 "
+#define WINDOW   "family=mma head_dim=64 block_kv=96 mask=window(60,5) "
+#define TILED    "mask=causal bias=true "
+#define CAPPED   "mask=causal score=softcap(30.0) "
+#define LOADED   "mask=causal bias=true bias_dtype=f32 "
 
 static const planted_bug tiles[] = {
     /* how chunks are mixed, on one side only */
@@ -103,16 +103,15 @@ static const planted_bug forward[] = {
     /* bounds and masks */
     {FORWARD, "\"k < p.nk\", pair.test)", "pair.test)", .words = F_TWO FULL},
     {FORWARD, "\"k < p.nk\", pair.test)", "\"k < p.nk\")", .words = F_TWO CAUSAL},
-    {FORWARD, "or text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
-     "or tile.always))) {", .words = F_TWO FULL},
+    {FORWARD, "or text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {", "or tile.always))) {",
+     .words = F_TWO FULL},
     {FORWARD, "or text.all_of(\"k0 + BLOCK_KV <= p.nk\", tile.always)))) {",
      "or text.all_of(\"k0 + BLOCK_KV <= p.nk\")))) {", .words = F_TWO CAUSAL},
     {FORWARD, "text.least(\"p.nk\", bound)", "bound", .words = F_TWO TOP_LEFT},
     {FORWARD, "text.least(\"p.nk\", bound)", "\"p.nk\"", .words = F_TWO TOP_LEFT},
-    {FORWARD, "p.nq\", \"k0 + BLOCK_KV <= p.nk\", tile.always)", "p.nq\", tile.always)",
-     .words = F_TWO FULL "bias=true"},
-    {FORWARD, "imin(q_warp + WARP_Q, p.nq)", "imin(q_warp + 1, p.nq)",
-     .words = F_EIGHT CAUSAL},
+    {FORWARD, "rows_are_whole, \"k0 + BLOCK_KV <= p.nk\", tile.always)",
+     "rows_are_whole, tile.always)", .words = F_TWO FULL "bias=true"},
+    {FORWARD, "imin(q_warp + WARP_Q, p.nq)", "imin(q_warp + 1, p.nq)", .words = F_EIGHT CAUSAL},
     {FORWARD, "const int k_from = k0 + k_lane;", "const int k_from = k0;", .words = WINDOW},
     {FORWARD, "seen >> (2 * n + c) & 1", "seen >> (2 * n) & 1", .words = WINDOW},
     {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
@@ -136,8 +135,7 @@ static const planted_bug forward[] = {
     {FORWARD, "small_test = \"reach <= cap_reach\"", "small_test = \"1\"", .words = F_TWO CAPPED},
     {HOOKS, "cap3 = %s * cap_unit * cap_square,", "cap3 = %s * cap_unit,", .words = F_TWO CAPPED,
      .place = {{FORWARD}}},
-    {FORWARD, "cap and norm.start(row) or norm.init(row)", "norm.init(row)",
-     .words = F_TWO CAPPED},
+    {FORWARD, "cap and norm.start(row) or norm.init(row)", "norm.init(row)", .words = F_TWO CAPPED},
     /* a negative scale */
     {FORWARD, "negate_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q);", "", .words = F_TWO CAUSAL},
     {FORWARD, "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
@@ -156,7 +154,8 @@ static const planted_bug forward[] = {
     {FORWARD, "const int input_aligned = $(tiled.aligned);", "const int input_aligned = 1;",
      .words = F_TWO TILED, .fault = "cp.async misaligned"},
     {HOOKS, "log2 = names.exponent and texts.values[4]",
-     "log2 = names.exponent and (texts.values[4]:gsub('c%)', 'c + 1)'))", .words = F_TWO LOADED, .fault = BEYOND "|wrong numbers", .place = {{FORWARD, "$(body)"}}},
+     "log2 = names.exponent and (texts.values[4]:gsub('c%)', 'c + 1)'))", .words = F_TWO LOADED,
+     .fault = BEYOND "|wrong numbers", .place = {{FORWARD, "$(body)"}}},
     {FORWARD, "and \"q < p.nq\" or \"1\", \"k < p.nk\", pair.test)",
      "and \"1\" or \"1\", \"k < p.nk\", pair.test)", .words = F_TWO LOADED, .fault = BEYOND},
     /* heads, and what is kept */

@@ -7,7 +7,8 @@ local function always() return true end
 
 return {
   { name = "starts_early",
-    why = "A step starts beside the end of the one before, the first one too, and waits before it touches memory.",
+    why = "A step starts beside the end of the one before, the first one too, and waits before " ..
+      "it touches memory.",
     possible = mma.can_start_early,
     when = always,
     gain = {
@@ -18,7 +19,8 @@ return {
     } },
 
   { name = "batches_side_by_side",
-    why = "Blocks of the batches that share a dense gradient's elements follow each other, so that its sums stay in L2.",
+    why = "Blocks of the batches that share a dense gradient's elements follow each other, so " ..
+      "that its sums stay in L2.",
     possible = function(spec, plan, traits)
       for _, x in ipairs(traits.input.grads) do
         if x.stored and x.extents:sub(1, 1) == "1" then return true end
@@ -37,7 +39,8 @@ return {
     } },
 
   { name = "some_short_tiles_first",
-    why = "Half of the tiles of the first batch that few rows see start first, so that the last blocks to start are not the ones that end last.",
+    why = "Half of the tiles of the first batch that few rows see start first, so that the last " ..
+      "blocks to start are not the ones that end last.",
     possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.slides end,
     when = always,
     gain = {
@@ -57,7 +60,8 @@ return {
     } },
 
   { name = "short_tiles_of_all_batches_first",
-    why = "Half of the tiles that few rows see start first in every batch, not in the first one alone.",
+    why = "Half of the tiles that few rows see start first in every batch, not in the first one " ..
+      "alone.",
     when = false,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 1.246, 1.248),
@@ -67,7 +71,8 @@ return {
     } },
 
   { name = "tiles_in_halves",
-    why = "A warp has a tile of 16 keys in each half of a block's keys, so that all warps take half the work of rows that see one half alone; a causal mask has few such rows.",
+    why = "A warp has a tile of 16 keys in each half of a block's keys, so that all warps take " ..
+      "half the work of rows that see one half alone; a causal mask has few such rows.",
     -- A deterministic kernel has the bits of one that skips no tile, whose tanh may be that of small numbers;
     -- gradients of inputs take dS of all keys, and loops over a tiled input's pairs their keys in a row.
     possible = function(spec, plan, traits)
@@ -88,7 +93,9 @@ return {
     } },
 
   { name = "small_tanh_in_cut_tiles",
-    why = "tanh is a polynomial in tiles of small numbers that are not whole too. Under a mask it must be: a kernel that skips no tile takes none as whole, and gives the same bits.",
+    why = "tanh is a polynomial in tiles of small numbers that are not whole too. Under a mask " ..
+      "it must be: a kernel that skips no tile takes none as whole, and gives the same " ..
+      "bits.",
     possible = function(spec, plan, traits) return traits.score.bends_scaled and not traits.large end,
     when = function(spec, plan, traits)
       return traits.mask.tile("q0", "q0 + BLOCK_Q", "k0", "k0 + BLOCK_KV").always ~= "1"
@@ -104,7 +111,8 @@ return {
     } },
 
   { name = "warps_leave_queries",
-    why = "Warps leave the products of queries that see none of their keys, but a tile waits for its last warp.",
+    why = "Warps leave the products of queries that see none of their keys, but a tile waits " ..
+      "for its last warp.",
     when = false,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 1.256, 1.263),
@@ -114,7 +122,8 @@ return {
     } },
 
   { name = "dq_by_last_block",
-    why = "The last block that adds to some rows of dQ makes them, in parts of 256 or 512 rows, not a step of its own.",
+    why = "The last block that adds to some rows of dQ makes them, in parts of 256 or 512 rows, " ..
+      "not a step of its own.",
     when = false,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192, parts of 256", 1.256, 1.278),
@@ -124,7 +133,8 @@ return {
     } },
 
   { name = "dq_by_bulk_adds",
-    why = "Sums of dQ go through shared memory to adds of whole tiles. Without any sums the full mask of d 128 would take 7.91.",
+    why = "Sums of dQ go through shared memory to adds of whole tiles. Without any sums the " ..
+      "full mask of d 128 would take 7.91.",
     when = false,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 1.256, 1.287),
@@ -132,7 +142,8 @@ return {
     } },
 
   { name = "small_blocks",
-    why = "Blocks have two warps and 64 keys, four of them a multiprocessor, and so more sums of dQ.",
+    why = "Blocks have two warps and 64 keys, four of them a multiprocessor, and so more sums " ..
+      "of dQ.",
     when = false,
     gain = { h200("2026-11-23", "d 64, window 1023, n 8192", 1.256, 1.43) } },
 
@@ -146,7 +157,8 @@ return {
     when = false },
 
   { name = "heads_from_the_last",
-    why = "The first and the last step take heads and batches from the last to the first, for sums of dQ that L2 has.",
+    why = "The first and the last step take heads and batches from the last to the first, for " ..
+      "sums of dQ that L2 has.",
     when = false,
     gain = {
       h200("2026-11-25", "d 64, window 1023, n 8192", 1.2443, 1.2439),

@@ -12,14 +12,16 @@ return {
     when = always },
 
   { name = "batches_side_by_side",
-    why = "Blocks of the batches that share a tile of an input follow each other, so that it stays in L2.",
+    why = "Blocks of the batches that share a tile of an input follow each other, so that it " ..
+      "stays in L2.",
     possible = function(spec, plan, traits)
       return traits.input.tiled ~= nil and not traits.input.tiled.batched
     end,
     when = always },
 
   { name = "heads_side_by_side",
-    why = "Heads whose rows see little of K at a time follow each other, so that their first rows, which see least, come last.",
+    why = "Heads whose rows see little of K at a time follow each other, so that their first " ..
+      "rows, which see least, come last.",
     possible = function(spec, plan, traits, use) return not use.batches_side_by_side end,
     when = function(spec, plan, traits) return traits.mask.slides end,
     gain = {
@@ -28,7 +30,8 @@ return {
     } },
 
   { name = "short_rows_first",
-    why = "Rows of the first batch that see few keys start first, so that the last blocks to start are not the ones that end last.",
+    why = "Rows of the first batch that see few keys start first, so that the last blocks to " ..
+      "start are not the ones that end last.",
     possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.slides end,
     when = function(spec, plan, traits) return traits.score.linear end,
     gain = {
@@ -48,7 +51,8 @@ return {
     } },
 
   { name = "first_row_is_shuffled",
-    why = "A block's first row passes a shuffle, so that ptxas does not take the sum that gives it apart and hold its terms.",
+    why = "A block's first row passes a shuffle, so that ptxas does not take the sum that gives " ..
+      "it apart and hold its terms.",
     possible = function(spec, plan, traits, use) return use.short_rows_first end,
     when = function(spec) return spec.dv > 64 end,
     gain = {
@@ -56,7 +60,8 @@ return {
     } },
 
   { name = "begin_at_mask",
-    why = "Tiles of keys begin at the first key that a row of the block may see, not at a multiple of their size, so that fewer tiles are cut by the mask.",
+    why = "Tiles of keys begin at the first key that a row of the block may see, not at a " ..
+      "multiple of their size, so that fewer tiles are cut by the mask.",
     possible = function(spec, plan, traits)
       return formula.first_key ~= nil and not traits.input.tiled and plan.stages < 3
     end,
@@ -66,7 +71,8 @@ return {
     } },
 
   { name = "warps_leave_tiles",
-    why = "A warp leaves the products of a tile that only other warps of its block see, where another warp shares its scheduler.",
+    why = "A warp leaves the products of a tile that only other warps of its block see, where " ..
+      "another warp shares its scheduler.",
     possible = function(spec, plan, traits) return traits.mask.tile("q0", "q1", "k0", "k1").never ~= "0" end,
     when = function(spec, plan, traits) return plan.warps > 4 and traits.score.linear end,
     gain = {
@@ -78,7 +84,8 @@ return {
     } },
 
   { name = "loads_next_k_early",
-    why = "With one stage the copy of the next tile of K starts before the softmax, as soon as K has been read; warps of 32 rows have no registers left for its addresses.",
+    why = "With one stage the copy of the next tile of K starts before the softmax, as soon as " ..
+      "K has been read; warps of 32 rows have no registers left for its addresses.",
     possible = function(spec, plan, traits) return plan.stages == 1 and not traits.input.tiled end,
     when = function(spec, plan) return plan.block_q // plan.warps <= 16 end,
     gain = {
@@ -86,7 +93,8 @@ return {
     } },
 
   { name = "one_bound",
-    why = "Where all rows see the keys below one bound, a tile is tested once against the lesser of it and the number of keys.",
+    why = "Where all rows see the keys below one bound, a tile is tested once against the " ..
+      "lesser of it and the number of keys.",
     possible = function(spec, plan, traits)
       return mma.bound_of(traits.mask.tile("q0", "q0 + BLOCK_Q", "k0", "k0 + BLOCK_KV").always) ~= nil
     end,
@@ -96,7 +104,8 @@ return {
     } },
 
   { name = "hides_by_columns",
-    why = "Where a row sees one range of keys, a bit of each key says what the mask leaves of S: cheaper than two tests a pair, dearer than one.",
+    why = "Where a row sees one range of keys, a bit of each key says what the mask leaves of " ..
+      "S: cheaper than two tests a pair, dearer than one.",
     possible = function(spec, plan, traits)
       return traits.score.linear and traits.mask.exact and not traits.mask.reads and plan.block_kv <= 128
     end,
@@ -108,7 +117,8 @@ return {
     } },
 
   { name = "warps_test_whole_tiles",
-    why = "Each warp tests for its own rows whether all of a tile is seen, and so masks fewer tiles, but all warps wait for the slowest one in each tile.",
+    why = "Each warp tests for its own rows whether all of a tile is seen, and so masks fewer " ..
+      "tiles, but all warps wait for the slowest one in each tile.",
     when = false,
     gain = {
       h200("2026-11-25", "d 64, window 1023, n 8192", 0.4510, 0.4490),
@@ -116,7 +126,8 @@ return {
     } },
 
   { name = "capped_exponents",
-    why = "The product becomes the exponents of a capped score in one polynomial, and the cap bounds them, so that rows need no maximum.",
+    why = "The product becomes the exponents of a capped score in one polynomial, and the cap " ..
+      "bounds them, so that rows need no maximum.",
     possible = function(spec, plan, traits) return traits.score.cap ~= nil end,
     when = always,
     gain = {
@@ -127,7 +138,9 @@ return {
     } },
 
   { name = "small_tanh_in_cut_tiles",
-    why = "tanh is a polynomial in tiles of small numbers that are not whole too. Under a mask it must be: a kernel that skips no tile takes none as whole, and gives the same bits.",
+    why = "tanh is a polynomial in tiles of small numbers that are not whole too. Under a mask " ..
+      "it must be: a kernel that skips no tile takes none as whole, and gives the same " ..
+      "bits.",
     possible = function(spec, plan, traits)
       return traits.score.cap ~= nil or traits.score.bends_scaled and not traits.large
     end,
