@@ -30,11 +30,13 @@
 --   mask                      what pairs are visible: masks.lua
 --   input                     what mask and score read, and its gradients: inputs.lua
 --   norm                      the normaliser: normalizers.lua
+--   seq                       how sequences lie in memory: sequence/dense.lua
 -- Tests are C expressions, "1" and "0" when known.
 local hooks = {
   input = run("attention/inputs.lua"),
   mask = run("attention/masks.lua"),
   norm = run("attention/normalizers.lua")[spec.normalizer],
+  seq = run("attention/sequence/dense.lua"),
 }
 local trees, input = run("attention/trees.lua"), hooks.input
 local place, emit = trees.place, trees.emit

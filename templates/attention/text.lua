@@ -20,11 +20,11 @@ end
 -- The smaller of a length and the end that a hook gives for a range.
 function text.least(length, last) return last == length and last or string.format("imin(%s, %s)", length, last) end
 
--- Of a lane's columns of an accumulator, the first of which is key `from`, those of the keys [first, last): a bit
--- of each as tiles.cut's columns_below has them.
-function text.columns_of(first, last, from)
+-- The bits of a lane's columns of an accumulator that are keys [first, last), as tiles.cut's columns_below has them: the
+-- lane's first column is key `from`, and there are nk keys.
+function text.columns_of(first, last, from, nk)
   local function below(key) return string.format("columns_below(%s - %s)", key:find("?", 1, true) and "(" .. key .. ")" or key, from) end
-  return below(text.least("p.nk", last)) .. (first == "0" and "" or " & ~" .. below(first))
+  return below(text.least(nk, last)) .. (first == "0" and "" or " & ~" .. below(first))
 end
 
 -- The texts of a list, those that are nil or false left out.
