@@ -76,6 +76,7 @@ static const char *near_to(const char *name) {
   return *digits ? (same ? same->name : NULL) : fg_nearest(name, &host, 1);
 }
 
+/* The sentence names the archs, and the one that is near. */
 fg_status fg_arch_check(const char *name) {
   char known[256];
   if (fg_arch_find(name)) return FG_OK;
@@ -85,6 +86,7 @@ fg_status fg_arch_check(const char *name) {
                  near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
+/* A comma that ends the list stays in it, and the next call refuses the arch without a name. */
 fg_status fg_arch_take(const char **list, char arch[FG_ARCH_MAX]) {
   const char *at = *list;
   size_t n = strcspn(at, ",");

@@ -70,6 +70,7 @@ int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *sha
   return axis == 'd' ? recipe->d : axis == 'v' ? recipe->dv : 1;
 }
 
+/* A digit is an axis of a declared input, whose strides are in its own order. */
 int fg_axis_index(const char *axes, char a) {
   if (a >= '0' && a < '4' && !*axes) return a - '0';
   bool square = strchr(axes, 'q') && strchr(axes, 'k');

@@ -44,6 +44,7 @@ static int is_template(const char *name) {
   return n > 4 && (!strcmp(name + n - 4, ".cut") || !strcmp(name + n - 4, ".lua"));
 }
 
+/* A visitor: adds the essence of one file. */
 static fg_status add_file(void *context, const char *path, const char *name) {
   char *text;
   size_t size;
@@ -57,6 +58,7 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
   return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
+/* Goes through the directory by name, so that the order of the file system is nowhere seen. */
 fg_status fg_gen_each_template(const char *directory, fg_template_visitor *visit, void *context) {
   char *const roots[] = {(char *)directory, NULL};
   FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
@@ -78,6 +80,7 @@ fg_status fg_gen_each_template(const char *directory, fg_template_visitor *visit
   return status;
 }
 
+/* Version, C, Lua of gen, templates, in this order. */
 fg_status fg_gen_digest(const char *templates, bool with_lines, size_t size, char *hex) {
   hasher h = {.with_lines = with_lines};
   XXH3_128bits_reset(&h.xxh);

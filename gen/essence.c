@@ -197,6 +197,7 @@ static bool ends_with(const char *name, const char *ending) {
   return n >= m && !strcmp(name + n - m, ending);
 }
 
+/* Reads the whole text; what a string or comment that does not end leaves unread is copied. */
 size_t fg_template_essence(const char *name, const char *text, size_t size, bool with_lines,
                            char *essence) {
   reader r = {.at = text, .end = text + size, .out = essence, .with_lines = with_lines};

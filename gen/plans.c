@@ -76,6 +76,7 @@ static void push_machine(lua_State *L, const fg_arch *arch) {
   }
 }
 
+/* All that a family may know of a spec and an arch; the plan is added by whoever asks for one. */
 void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch) {
   lua_State *L = gen->L;
   lua_newtable(L);
@@ -154,6 +155,7 @@ static fg_status grow(request *r) {
              : fg_fail(FG_EMEMORY, "no memory for %d plans", r->all.n + 1);
 }
 
+/* Keeps the plan; returns it with all its fields to Lua, which then describes it, or nothing. */
 int fg_gen_take_plan(lua_State *L, fg_gen *gen) {
   request *r = gen->listing;
   fg_plan plan;
@@ -204,6 +206,7 @@ static fg_status check_kept(lua_State *L, const request *r) {
                  r->all.n, *refused ? "; " : "", refused, unfit);
 }
 
+/* Runs expand.plans, which calls back for each plan. */
 static int ask_plans(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   fg_gen_push_function(r->gen, "plans");
@@ -244,6 +247,7 @@ static fg_status list(request *r, const fg_point *point, const char *arch) {
   return FG_OK;
 }
 
+/* Lists all plans and copies those within the limits. */
 fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
                        const fg_limits *limits, fg_plan **plans, int *n) {
   request r = {.gen = gen, .limits = limits};
@@ -265,6 +269,7 @@ fg_status fg_gen_candidates(fg_gen *gen, const fg_point *point, const char *arch
   return FG_OK;
 }
 
+/* Is the variant's plan one of the last listing? */
 static bool was_listed(const fg_listed *listed, const fg_variant *variant) {
   if (!listed->n || strcmp(listed->arch, variant->arch) ||
       !fg_point_equal(&listed->point, &variant->point))
@@ -274,6 +279,7 @@ static bool was_listed(const fg_listed *listed, const fg_variant *variant) {
   return false;
 }
 
+/* Lists the plan's equals, unless the last listing has it. */
 fg_status fg_gen_check_plan(fg_gen *gen, const fg_variant *variant) {
   fg_limits exact = {0};
   fg_plan *plans = NULL;

@@ -41,6 +41,7 @@ typedef struct {
   bool full; /* the table is */
 } writer;
 
+/* Gives a member the next offset that its size divides, and a row of the table. */
 static void member(writer *w, fg_parameter p, int bytes) {
   fg_recipe *r = w->recipe;
   if (r->n_parameters == FG_PARAMETER_MAX) {
@@ -83,6 +84,7 @@ static void strides(writer *w, int index) {
   if (*separator == ',') fg_lines_add(&w->text, ";\n");
 }
 
+/* The order of the members is part of what kernels are compiled with. */
 fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
   writer w = {r, {text, size, 0, false}, false};
   char shape[64], names[64];

@@ -48,6 +48,7 @@ int fg_variant_name_before(const fg_variant *variant, size_t size, char *text) {
   return print_plan(variant, fg_point_name_before(&variant->point, size, text), size, text);
 }
 
+/* Returns what follows the plan in the name; NULL: there is no plan. */
 static const char *parse_plan(const char *name, fg_plan *plan) {
   size_t n = strcspn(name, "-.");
   int family = 0;
@@ -92,6 +93,7 @@ static fg_status name_arch(const char *name, const char *arch) {
   return fg_fail_in(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
 }
 
+/* A name is taken only if fg_variant_name, or that of before, writes it. */
 fg_status fg_variant_parse(const char *name, fg_variant *variant) {
   fg_variant v = {0};
   char again[FG_NAME_MAX], before[FG_NAME_MAX];
@@ -111,6 +113,7 @@ fg_status fg_variant_parse(const char *name, fg_variant *variant) {
   return at && *at == '.' ? name_arch(name, at + 1) : FG_EARGUMENT;
 }
 
+/* Every field that is restricted has one of its values. */
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan) {
   for (int i = 0; i < FG_PLAN_FIELDS; i++) {
     const bool one = !plan->value[i] && fg_fields[FG_SPEC_FIELDS + i].type == &fg_type_number;

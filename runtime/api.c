@@ -18,6 +18,8 @@ static fg_status copy_text(const char *given, fg_setting setting, char **copy) {
   return *copy ? FG_OK : fg_fail(FG_EMEMORY, "no memory for a context");
 }
 
+/* Opens the zoos of the config in order; those that are open at a failure are the context's to
+ * close. */
 static fg_status open_zoos(fg_context *c, const fg_config *config) {
   if (config->n_zoos < 0 || (config->n_zoos && !config->zoos))
     return fg_fail(FG_EARGUMENT, "config: n_zoos is %d, zoos %s", config->n_zoos,
@@ -92,6 +94,7 @@ static fg_status open_parts(fg_context *c, const fg_config *config) {
   return c->n_zoos ? FG_OK : fg_context_identify(c);
 }
 
+/* A context that fails half-way is closed like one that is open. */
 fg_status fg_open(const fg_config *given, fg_context **context) {
   fg_config config = FG_INIT(fg_config);
   TRY(FG_GIVEN({"context", context}));
@@ -119,6 +122,7 @@ fg_status fg_open(const fg_config *given, fg_context **context) {
   return status;
 }
 
+/* Takes a context that is open in part, too; kernels go with their ops, before the device. */
 void fg_close(fg_context *c) {
   if (!c) return;
   fg_ops_free(&c->ops);
@@ -135,6 +139,7 @@ void fg_close(fg_context *c) {
   free(c);
 }
 
+/* The one point of a spec, and its restrictions; a spec of several is refused. */
 static fg_status one_point(const fg_spec *spec, fg_point *point, fg_limits *limits) {
   fg_grid *grid;
   locale_t own = fg_plain_begin();
@@ -149,6 +154,7 @@ static fg_status one_point(const fg_spec *spec, fg_point *point, fg_limits *limi
   return status;
 }
 
+/* Reads the spec's strings, and is the only call that does. */
 fg_status fg_define(fg_context *c, const fg_spec *spec, fg_op **result) {
   fg_point point;
   fg_limits limits;
@@ -180,6 +186,7 @@ static fg_status emit(fg_context *c, const fg_point *point, const fg_limits *lim
   return FG_OK;
 }
 
+/* The text is the caller's to free; nothing is cached. */
 fg_status fg_emit(fg_context *c, const fg_spec *spec, const char *arch, char **text) {
   fg_point point;
   fg_limits limits;
@@ -213,6 +220,7 @@ __attribute__((noinline)) static fg_status launch_older(fg_kernel *kernel, const
   return fg_module_launch(kernel->module, shape, &all, workspace, stream);
 }
 
+/* Hot: it looks at numbers alone, and takes no lock. */
 fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *args, void *workspace,
                     fg_stream stream) {
   fg_shape own;
@@ -233,6 +241,7 @@ fg_status fg_kernel_info(const fg_kernel *kernel, fg_info *info) {
   return FG_OK;
 }
 
+/* Counts go on while they are read: each is right by itself. */
 void fg_context_counts(const fg_context *c, fg_counts *counts) {
   if (FG_GIVEN({"context", c}, {"counts", counts}) != FG_OK) return;
   const fg_counts all = {sizeof all, fg_cache_count(c->cache, FG_COUNT_HITS),

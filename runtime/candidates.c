@@ -16,6 +16,7 @@ typedef struct {
   size_t n;
 } listing;
 
+/* Appends the plan and its recipe to the text of an entry; read_candidate takes it apart. */
 static fg_status add_plan(listing *l, const fg_op *op, const fg_planned *planned) {
   fg_variant variant = {.point = op->point, .plan = planned->plan};
   char name[FG_NAME_MAX], recipe[FG_RECIPE_TEXT];
@@ -57,6 +58,7 @@ static fg_status list_plans(void *context, fg_product *product) {
   return FG_OK;
 }
 
+/* One plan of an entry; FG_EIO where the text is none that add_plan wrote. */
 static fg_status read_candidate(const char *text, size_t length, fg_candidate *candidate) {
   char name[FG_NAME_MAX + 8], recipe[FG_RECIPE_TEXT];
   fg_variant variant;
@@ -70,6 +72,7 @@ static fg_status read_candidate(const char *text, size_t length, fg_candidate *c
   return fg_recipe_parse(recipe, &candidate->recipe);
 }
 
+/* The candidates of an entry become the op's; at a failure it has none. */
 static fg_status read_candidates(fg_op *op, const char *meta) {
   int room = 0, n = 0;
   for (const char *at = meta; (at = strstr(at, end_mark)); at += strlen(end_mark)) room++;
@@ -106,6 +109,7 @@ static fg_status relist(fg_op *op, const fg_key *key) {
   return status;
 }
 
+/* The families' plans, from the cache if it has them; a damaged entry is made again. */
 static fg_status list_all(fg_op *op) {
   const fg_entry *entry;
   fg_key key = {0};
@@ -205,6 +209,7 @@ static fg_status list(fg_op *op) {
   return FG_OK;
 }
 
+/* Lists once; at a failure the next call tries again. */
 fg_status fg_op_candidates(fg_op *op) {
   if (op->n_candidates) return FG_OK;
   TRY(list(op));
@@ -247,6 +252,7 @@ static bool allows_family(const fg_limits *limits, int family) {
   return allowed;
 }
 
+/* Asks each family that a glob names, to have its reason. */
 fg_status fg_op_check_forced(fg_op *op) {
   const char *const *families = fg_fields[FG_SPEC_FIELDS].choices;
   char name[FG_NAME_MAX];

@@ -29,6 +29,7 @@ static const fg_cost_plan *find_plan(const fg_variant *v) {
   return NULL;
 }
 
+/* A plan that was not measured for the width of the heads has its family's scale. */
 fg_cost_terms fg_cost_terms_of(const fg_variant *v) {
   const fg_cost_family *family = fg_arch_is_host(v->arch) ? NULL : find_family(v);
   if (!family) return fg_cost_plain;
@@ -59,6 +60,7 @@ static int resident_blocks(const fg_step *step, const char *arch) {
   return least > 1 ? least : 1;
 }
 
+/* The time of one launch, in units of its family's work; 0: nothing is launched. */
 static double step_cost(const fg_step *step, const fg_cost_terms *terms, const fg_shape *shape,
                         const char *arch, int multiprocessors) {
   uint32_t grid[3];
@@ -77,6 +79,7 @@ static double step_cost(const fg_step *step, const fg_cost_terms *terms, const f
   return length * resident * ((double)work + terms->block) / busy;
 }
 
+/* The steps one after another. */
 double fg_cost(const fg_recipe *recipe, const fg_cost_terms *terms, const fg_shape *shape,
                const char *arch, int multiprocessors) {
   enum { H100 = 132 }; /* the host device runs the plans of one: they are ranked as on it */

@@ -213,6 +213,7 @@ static fg_status check_unforced(fg_op *op) {
   return FG_OK;
 }
 
+/* The candidate by its index; FG_EARGUMENT where none may be taken. */
 static fg_status choose(fg_op *op, const fg_shape *shape, const bool *failed, int *index) {
   contest t = contest_new(op, shape, failed);
   if (*op->context->plan && !t.forced) TRY(check_unforced(op));
@@ -351,6 +352,7 @@ out:
   return status;
 }
 
+/* Where the shape proves that the mask hides nothing, a kernel without it is tried first. */
 static fg_status find_kernel(fg_op *op, const fg_shape *shape, fg_stream stream,
                              fg_kernel **kernel) {
   pthread_mutex_lock(&op->lock);
@@ -365,6 +367,7 @@ static fg_status find_kernel(fg_op *op, const fg_shape *shape, fg_stream stream,
   return fg_op_adopt(op, of, kernel);
 }
 
+/* Chooses, makes and loads, and remembers the kernel for the class of shapes. */
 static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, fg_stream stream,
                              fg_kernel **result) {
   fg_kernel *kernel;
@@ -378,6 +381,7 @@ static fg_status select_cold(fg_op *op, uint64_t class, const fg_shape *shape, f
   return FG_OK;
 }
 
+/* Hot: one probe of the memo, without a lock. */
 fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kernel **kernel) {
   fg_choice *choice;
   fg_shape own;

@@ -48,6 +48,7 @@ fg_status fg_compiler_recall(fg_context *c, size_t size, char *compiler) {
   return status;
 }
 
+/* There is no compiler: from now on the one that is remembered stands for it. */
 fg_status fg_context_recall(fg_context *c) {
   char compiler[sizeof c->compiler];
   TRY(fg_compiler_recall(c, sizeof compiler, compiler));

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* All that a text depends on, but for the plan, which the name of a kernel has. */
 fg_status fg_key_start(fg_context *c, const char *what, const char *name, fg_key *key) {
   TRY(fg_context_identify(c));
   char expression[FG_FORMULA_TEXT];
@@ -34,6 +35,7 @@ fg_status fg_kernel_key(fg_context *c, const char *name, fg_key *key) {
   return kernel_key(c, name, c->compiler, key);
 }
 
+/* Looks the kernel up under the compiler that is remembered, unless that is the one here. */
 bool fg_context_earlier(fg_context *c, const char *name, const fg_entry **entry) {
   char compiler[sizeof c->compiler];
   fg_key key = {0};
@@ -72,6 +74,7 @@ static fg_status produce_noted(void *context, fg_product *product) {
   return n->producer(n->producer_context, product);
 }
 
+/* Says hit or miss, by whether the producer ran. */
 fg_status fg_context_entry(fg_context *c, const char *what, const fg_key *key,
                            fg_producer *producer, void *producer_context, const fg_entry **entry) {
   noted n = {c, what, key, producer, producer_context, false};
@@ -99,6 +102,7 @@ typedef struct {
   int n;
 } nearest;
 
+/* Keeps the names that begin most like the missing one, the nearest first. */
 static void consider(nearest *list, const char *missing, const char *name) {
   size_t common = 0;
   while (name[common] && name[common] == missing[common]) common++;
@@ -119,6 +123,7 @@ static void consider_zoos(const fg_context *c, nearest *list, const char *missin
       consider(list, missing, fg_zoo_at(c->zoo[z], i)->name);
 }
 
+/* Is there a kernel of that name in the cache, and not a refusal? */
 static bool is_cached(fg_context *c, const char *name) {
   const fg_entry *entry;
   fg_key key = {0};
@@ -143,6 +148,7 @@ static size_t add_cached(fg_op *op, size_t size, char *text) {
   return n;
 }
 
+/* The sentence names what was looked for, and the nearest kernels there are. */
 fg_status fg_op_missing(fg_op *op, const char *what, const char *name) {
   char text[1024] = "";
   nearest list = {.n = 0};

@@ -7,6 +7,7 @@
 
 volatile int cli_interrupted;
 
+/* Who must act decides: the user, whoever wrote the kernel, or the machine's owner. */
 int cli_exit_code(fg_status status) {
   switch (status) {
   case FG_OK:

@@ -14,6 +14,7 @@ bool cli_shape_is_given(const fg_shape *words) {
   return false;
 }
 
+/* Fills all extents; align is the usual one. */
 void cli_shape_fill(const fg_shape *w, int64_t h, int64_t n, fg_shape *shape) {
   shape->align = 0;
   shape->b = w->b >= 0 ? w->b : 1;
@@ -54,6 +55,7 @@ static void report_unknown(fg_report *report, const char *name, int n, const fg_
                 near ? near : "", near ? "\"?)" : "");
 }
 
+/* All mistakes come in one report. */
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point) {
   fg_report report = {0};
   for (int i = 0; i < c->n_numbers; i++) {

@@ -72,6 +72,7 @@ fgh_api *fg_host_api(void) {
   return &fgh_table;
 }
 
+/* What a fiber runs: the kernel, then the checks of a thread that has ended. */
 static void thread_main(void) {
   launch->entry(launch->params);
   fgh_async_return();
@@ -88,6 +89,7 @@ static void thread_main(void) {
   fgh_end_thread();
 }
 
+/* The threads of the blocks that run together, each with a fresh fiber. */
 static void make_threads(u32 block) {
   all_alive = fgh_cluster_blocks * launch->block;
   for (u32 i = 0; i < fgh_cluster_blocks; i++) fgh_alive[i] = launch->block;
@@ -117,6 +119,7 @@ static void run_block(u32 block) {
   fgh_start(warps, early_landings, &when_idle);
 }
 
+/* The greatest common divisor (Euclid). */
 static u32 common_divisor(u32 a, u32 b) {
   while (b) {
     u32 rest = a % b;
@@ -148,6 +151,7 @@ static void run_guarded(u32 blocks) {
   fgh_self = NULL;
 }
 
+/* Launches that the engine cannot run are refused before anything is touched. */
 static fg_status check(const fg_host_launch *l) {
   const u32 *grid = l->grid;
   u64 blocks = grid[0];
@@ -170,6 +174,7 @@ static fg_status check(const fg_host_launch *l) {
   return FG_OK;
 }
 
+/* One launch at a time: the engine's state is the process's. */
 fg_status fg_host_run(const fg_host_launch *l, fg_host_fault *fault) {
   TRY(check(l));
   TRY(fgh_stacks_map());

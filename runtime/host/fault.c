@@ -41,6 +41,7 @@ void fgh_raise(void *pc) {
   __builtin_unreachable();
 }
 
+/* The sentence, the place of the running thread, and the end of the block. */
 void fgh_fault(const char *format, ...) {
   va_list args;
   va_start(args, format);

@@ -13,6 +13,7 @@ static u32 runnable;                    /* the ranks whose warps have ready lane
 static const fgh_idle *idle;
 static int early_landings;
 
+/* Draws a new ranking of the warps; which of them can run stays as it is. */
 static void rerank(void) {
   for (u32 i = warps - 1; i > 0; i--) {
     u32 j = fgh_random_below(i + 1), warp = ranked[i];
