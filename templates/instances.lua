@@ -44,7 +44,7 @@ local function complete(o, extent, k, what)
 end
 
 function kinds.wgmma(p)
-  p.type, p.init = p.type or spec.elem, p.init or "zero"
+  p.type, p.init = p.type or types.q.name, p.init or "zero"
   check(p.n % 8 == 0 and p.n > 0 and p.n <= 256, 3, "%s: n must be a multiple of 8 up to 256", p.name)
   check(p.k % 16 == 0 and p.k > 0 and p.k <= 256, 3, "%s: k must be a multiple of 16 up to 256", p.name)
   check(p.init == "zero" or p.init == "sum" or p.init == "either", 3, "%s: init is none", p.name)

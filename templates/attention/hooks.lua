@@ -60,7 +60,7 @@ end
 do
   local texts = emit({ formula.score }, { log2 = 1, q = "q", k = "KEY", k_base = "BASE", k_offset = "OFFSET", s_unit = "p.scale", s_raw = "s", hoist = true })
   local of_key = terms_of(texts.values[1], "OFFSET", "s")
-  score.sloped = spec.elem == "bf16" and of_key ~= nil and not of_key:find("of_row") and not texts.row:find("ldg_")
+  score.sloped = types.p.has_range_of_f32 and of_key ~= nil and not of_key:find("of_row") and not texts.row:find("ldg_")
 end
 
 -- Unrolled over a thread's pairs, 64 terms compile for 20 s, and spill (NVRTC 13.0, mma, d 64): a text
@@ -112,7 +112,7 @@ score.bends_scaled = score.bends and hooks.small_reach({ q = "q", s_unit = "p.sc
 
 -- A cap of the scaled product and nothing else: in bfloat16, whose exponents need no range.
 local function find_cap()
-  if score.tanhs ~= 1 or not score.bends_scaled or spec.elem ~= "bf16" then return nil end
+  if score.tanhs ~= 1 or not score.bends_scaled or not types.p.has_range_of_f32 then return nil end
   local texts = emit({ formula.score }, { q = "q", s_unit = "p.scale", s_raw = "s", hoist = true })
   local unit, factor = texts.values[1]:match("^tanh_f32%((of_head%d+) %* s%) %* ([%d.e+-]+)f$")
   local cap = unit and run("attention/cap.lua")(tonumber(factor))

@@ -138,9 +138,9 @@ function softmax.trial(r, first)
   local power = fill(r.seen and "exp2_f32_if($exponent, $seen)" or "exp2_f32($exponent)", { exponent = exponent, seen = r.seen })
   local weight = fill("$p = $power;\n$partial += $p;", { p = r.p, partial = r.partial, power = power })
   local sum, joined = r.partial_sum(), r.leader and r.exponent and fill(" && $m == m$leader", r) or ""
-  local most = r.leader and FARTHEST or r.largest or largest[spec.elem]
+  local most = r.leader and FARTHEST or r.largest or largest[types.p.name]
   if not first then return { weight = weight, behind = "", safe = string.format("%s < %s", sum, most) .. joined } end
-  local enough = r.origin and "" or string.format("%s > %s && ", r.total, least[spec.elem])
+  local enough = r.origin and "" or string.format("%s > %s && ", r.total, least[types.p.name])
   return { weight = weight, behind = string.format("const float %s = %s;", r.total, r.sum(sum)), safe = string.format("%s%s < %s", enough, r.total, most) .. joined }
 end
 

@@ -1,9 +1,9 @@
 -- wgmma_shape.lua: how wide tiles are for warpgroup products, and what the score keeps in them.
-local shape = { ROW = 128 } -- bytes of a row of a tile in shared memory: 64 columns, swizzled
+local shape = { ROW = 128 } -- bytes of a row of a tile in shared memory, swizzled
 
--- Blocks of 64 columns, and columns that a product takes.
-function shape.blocks(width) return cdiv(width, 64) end
-function shape.columns(width) return cdiv(width, 16) * 16 end
+-- Blocks of so many columns as a row has, and columns that a product takes.
+function shape.blocks(width) return cdiv(width, shape.ROW // types.q.bytes) end
+function shape.columns(width) return cdiv(width, types.q.k_step) * types.q.k_step end
 
 -- Bytes of so many rows of a tile.
 function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(width) end

@@ -1,0 +1,13 @@
+-- types.lua: the element types of attention's tensors and of P, as the global `types`: types.q, k, v, p, o. A type:
+--
+--   name, bytes, ctype   "bf16", 2, "u16": how it is called, how large it is, what C knows of it
+--   k_step               columns that a step of a product on tensor cores takes
+--   pack, to_f32, from_f32   primitives: two float32 to a pair, one to float32 and back
+--   has_range_of_f32     whether it has the exponents of float32, so that no weight leaves its range
+local ROWS = {
+  bf16 = { name = "bf16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_bf16", to_f32 = "bf16_to_f32", from_f32 = "f32_to_bf16", has_range_of_f32 = true },
+  f16 = { name = "f16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_f16", to_f32 = "f16_to_f32", from_f32 = "f32_to_f16", has_range_of_f32 = false },
+}
+
+local of_spec = ROWS[spec.elem]
+return { q = of_spec, k = of_spec, v = of_spec, p = of_spec, o = of_spec }
