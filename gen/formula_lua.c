@@ -1,34 +1,21 @@
 /* formula_lua.c - hands trees, bounds, derivatives and C text to the templates. */
 #include "formula_lua.h"
 
-#include "formula_parse.h"
+#include "formula_lua_set.h"
+#include "recipe.h"
 #include "tree_bound.h"
 #include "tree_diff.h"
 #include "tree_emit.h"
 #include "tree_extent.h"
-#include "tree_linear.h"
+#include "tree_recipe.h"
+#include "tree_term.h"
+#include "tree_traits.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static fg_formula *self(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
-
-static void set_node(lua_State *L, const char *key, int node) {
-  if (!node) return;
-  lua_pushinteger(L, node);
-  lua_setfield(L, -2, key);
-}
-
-static void set_text(lua_State *L, const char *key, const char *text) {
-  lua_pushstring(L, text);
-  lua_setfield(L, -2, key);
-}
-
-static void set_bool(lua_State *L, const char *key, bool value) {
-  lua_pushboolean(L, value);
-  lua_setfield(L, -2, key);
-}
 
 static int check_node(lua_State *L, int at) {
   lua_Integer node = luaL_checkinteger(L, at);
@@ -43,6 +30,26 @@ static int lua_uses(lua_State *L) {
     found |= !strcmp(fg_name_text[i], name) &&
              fg_tree_uses(&self(L)->tree, check_node(L, 1), (fg_name)i);
   lua_pushboolean(L, found);
+  return 1;
+}
+
+static int lua_takes(lua_State *L) {
+  lua_Integer i = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, i >= 1 && i <= self(L)->n_inputs, 2, "no input");
+  lua_pushboolean(L, fg_tree_takes(&self(L)->tree, check_node(L, 1), (int)i - 1));
+  return 1;
+}
+
+static int lua_reads(lua_State *L) {
+  lua_pushboolean(L, fg_tree_reads_memory(&self(L)->tree, check_node(L, 1)));
+  return 1;
+}
+
+/* A test that is known. */
+static int lua_known(lua_State *L) {
+  const fg_node *x = &self(L)->tree.node[check_node(L, 1)];
+  if (x->op != FG_NODE_CONSTANT || x->type != FG_TYPE_BOOL) return 0;
+  lua_pushboolean(L, x->number > 0);
   return 1;
 }
 
@@ -116,6 +123,9 @@ static fg_emit_names read_names(lua_State *L, int table) {
                          .s_raw = text_of(L, table, "s_raw"),
                          .origin = text_of(L, table, "origin"),
                          .reach = text_of(L, table, "reach"),
+                         .of_head = text_of(L, table, "of_head"),
+                         .of_row = text_of(L, table, "of_row"),
+                         .s_first = flag_of(L, table, "s_first"),
                          .join = flag_of(L, table, "join"),
                          .hoist = flag_of(L, table, "hoist")};
   for (int i = 0; i < FG_NAMES; i++) {
@@ -162,6 +172,12 @@ static int push_texts(lua_State *L) {
   return 1;
 }
 
+/* The same for one text. */
+static int push_text(lua_State *L) {
+  lua_pushstring(L, lua_touserdata(L, 1));
+  return 1;
+}
+
 static int lua_emit(lua_State *L) {
   int n;
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -175,6 +191,46 @@ static int lua_emit(lua_State *L) {
   int failed = lua_pcall(L, 1, 1, 0);
   fg_emitted_free(&texts);
   return failed ? lua_error(L) : 1;
+}
+
+static int lua_unit(lua_State *L) {
+  const fg_formula *f = self(L);
+  int node = check_node(L, 1);
+  char *text;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  fg_emit_names names = read_names(L, 2);
+  luaL_argcheck(L, fg_tree_is_scaled_s(&f->tree, node) && !fg_tree_reads(&f->tree, node), 1,
+                "no scaled s");
+  luaL_argcheck(L, names.s_unit != NULL, 2, "no s_unit");
+  fg_status status = fg_formula_emit_unit(f, node, &names, &text);
+  if (status != FG_OK) return fg_lua_raise(L, status, false);
+  lua_pushcfunction(L, push_text);
+  lua_pushlightuserdata(L, text);
+  int failed = lua_pcall(L, 1, 1, 0);
+  free(text);
+  return failed ? lua_error(L) : 1;
+}
+
+static int lua_recipe(lua_State *L) {
+  fg_formula *f = self(L);
+  fg_node_text at[FG_NAMES];
+  char text[FG_LENGTHS_TEXT];
+  int node = check_node(L, 1), n = 0;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  for (int i = 0; i < FG_NAMES; i++) {
+    const char *lengths = text_of(L, 2, fg_name_text[i]);
+    if (lengths) at[n++] = (fg_node_text){(fg_name)i, lengths};
+  }
+  if (!fg_formula_recipe(f, node, n, at, sizeof text, text)) return 0;
+  lua_pushstring(L, text);
+  return 1;
+}
+
+static int lua_entries(lua_State *L) {
+  fg_expr expr;
+  if (fg_expr_compile(luaL_checkstring(L, 1), &expr) != FG_OK) return 0;
+  lua_pushinteger(L, expr.n);
+  return 1;
 }
 
 static int lua_address(lua_State *L) {
@@ -194,127 +250,6 @@ static int lua_address(lua_State *L) {
   return 1;
 }
 
-/* ---- reads of inputs ---- */
-
-static const char *axis_of(const fg_formula *f, const fg_input *input, int axis, int index) {
-  static const struct {
-    const char *extent;
-    fg_name name;
-  } own[] = {{"b", FG_NAME_B}, {"h", FG_NAME_H}, {"q", FG_NAME_Q}, {"k", FG_NAME_K}};
-  const fg_node *x = &f->tree.node[index];
-  if (!strcmp(input->extent[axis], "1")) return "1";
-  for (int i = 0; i < 4; i++)
-    if (!strcmp(own[i].extent, input->extent[axis]) && x->op == FG_NODE_NAME &&
-        x->which == (int)own[i].name)
-      return own[i].extent;
-  return "other";
-}
-
-/* read.linear, where each index is: its factors of q and k. */
-static void push_factors(lua_State *L, const fg_formula *f, const fg_node *read, int rank) {
-  double q, k;
-  lua_createtable(L, rank, 0);
-  for (int i = 0; i < rank; i++) {
-    if (!fg_linear_in_q_and_k(&f->tree, read->arg[i], &q, &k)) {
-      lua_pop(L, 1);
-      return;
-    }
-    lua_createtable(L, 0, 2);
-    lua_pushinteger(L, (lua_Integer)q);
-    lua_setfield(L, -2, "q");
-    lua_pushinteger(L, (lua_Integer)k);
-    lua_setfield(L, -2, "k");
-    lua_rawseti(L, -2, i + 1);
-  }
-  lua_setfield(L, -2, "linear");
-}
-
-static void push_read(lua_State *L, fg_formula *f, int node) {
-  const fg_node x = f->tree.node[node];
-  const fg_input *input = &f->input[x.which];
-  int other = 0, others = 0, batches = 0, heads = 0;
-  bool diagonal = true, plain = true;
-  lua_createtable(L, 0, 8);
-  set_node(L, "node", node);
-  push_factors(L, f, &x, input->rank);
-  if (input->grad) set_node(L, "slope", fg_tree_diff(&f->tree, f->score, node));
-  lua_createtable(L, input->rank, 0);
-  lua_createtable(L, input->rank, 0);
-  for (int i = 0; i < input->rank; i++) {
-    lua_pushinteger(L, x.arg[i]);
-    lua_rawseti(L, -3, i + 1);
-    const char *axis = axis_of(f, input, i, x.arg[i]);
-    lua_pushstring(L, axis);
-    lua_rawseti(L, -2, i + 1);
-    if (!strcmp(axis, "other")) other = i, others++;
-    batches += !strcmp(axis, "b"), heads += !strcmp(axis, "h");
-    plain &= strcmp(axis, "q") && strcmp(axis, "k") && batches < 2 && heads < 2;
-    diagonal &= fg_tree_by_distance(&f->tree, x.arg[i]);
-  }
-  lua_setfield(L, -3, "axis");
-  lua_setfield(L, -2, "index");
-  set_bool(L, "diagonal", diagonal);
-  double q, k;
-  if (others != 1 || !plain || !fg_linear_in_q_and_k(&f->tree, x.arg[other], &q, &k)) return;
-  if (fabs(k) > 1 || fabs(k) < 1 || q + k > 0 || q + k < 0) return;
-  lua_pushinteger(L, k > 0 ? 1 : -1);
-  lua_setfield(L, -2, "affine");
-  lua_pushinteger(L, other + 1);
-  lua_setfield(L, -2, "affine_axis");
-}
-
-/* Is node a part of root? */
-static bool occurs(const fg_tree *t, int root, int node) {
-  if (root == node) return true;
-  for (int i = 0; i < FG_NODE_ARGS && t->node[root].arg[i]; i++)
-    if (occurs(t, t->node[root].arg[i], node)) return true;
-  return false;
-}
-
-static void push_reads(lua_State *L, fg_formula *f, int input) {
-  int count = 0, n = f->tree.n;
-  lua_newtable(L);
-  for (int i = 1; i < n; i++) {
-    const fg_node *x = &f->tree.node[i];
-    if (x->op != FG_NODE_READ || x->which != input || !occurs(&f->tree, f->score, i)) continue;
-    push_read(L, f, i);
-    lua_rawseti(L, -2, ++count);
-  }
-}
-
-/* May an extent exceed 32 bits? That of an axis does not. */
-static bool is_wide_extent(fg_formula *f, const char *extent) {
-  static const fg_definitions none[2];
-  int node;
-  if (!strpbrk(extent, "*+-/%(")) return false;
-  return fg_formula_parse(f, none, "inputs", FG_IN_EXTENT, extent, &node) != FG_OK ||
-         fg_tree_wide(&f->tree, node);
-}
-
-static void push_input(lua_State *L, fg_formula *f, int i) {
-  const fg_input *x = &f->input[i];
-  lua_createtable(L, 0, 8);
-  set_text(L, "name", x->name);
-  set_text(L, "type", x->type == FG_TYPE_INT ? "int" : "float");
-  if (x->tensor) set_text(L, "elem", fg_elem_name(x->elem));
-  set_bool(L, "tensor", x->tensor);
-  set_bool(L, "grad", x->grad);
-  lua_createtable(L, x->rank, 0);
-  for (int a = 0; a < x->rank; a++) {
-    lua_pushstring(L, x->extent[a]);
-    lua_rawseti(L, -2, a + 1);
-  }
-  lua_setfield(L, -2, "extents");
-  lua_createtable(L, x->rank, 0);
-  for (int a = 0; a < x->rank; a++) {
-    lua_pushboolean(L, is_wide_extent(f, x->extent[a]));
-    lua_rawseti(L, -2, a + 1);
-  }
-  lua_setfield(L, -2, "wide");
-  push_reads(L, f, i);
-  lua_setfield(L, -2, "reads");
-}
-
 static void push_range(lua_State *L, const char *key, fg_visible range) {
   lua_createtable(L, 0, 4);
   set_node(L, "first", range.first);
@@ -324,31 +259,70 @@ static void push_range(lua_State *L, const char *key, fg_visible range) {
   lua_setfield(L, -2, key);
 }
 
+static void push_traits(lua_State *L, const fg_traits *x) {
+  const struct {
+    const char *name;
+    bool value;
+  } bools[] = {{"is_s", x->is_s},
+               {"adds_to_s", x->adds_to_s},
+               {"is_linear_in_s_and_k", x->is_linear_in_s_and_k},
+               {"is_uneven_in_k", x->is_uneven_in_k},
+               {"chooses_unevenly", x->chooses_unevenly},
+               {"tanhs_are_of_scaled_s", x->tanhs_are_of_scaled_s},
+               {"mask_reads", x->mask_reads},
+               {"mask_uses_inputs", x->mask_uses_inputs},
+               {"has_wide_quotient", x->has_wide_quotient}};
+  lua_createtable(L, 0, 16);
+  for (size_t i = 0; i < sizeof bools / sizeof *bools; i++)
+    set_bool(L, bools[i].name, bools[i].value);
+  set_node(L, "tanh_count", x->tanh_count);
+  set_node(L, "mask_size", x->mask_size);
+  set_node(L, "score_size", x->score_size);
+  if (fabs(x->cap) > 0) {
+    lua_pushnumber(L, x->cap);
+    lua_setfield(L, -2, "cap");
+  }
+  lua_setfield(L, -2, "traits");
+}
+
+/* Raises why a node could not be made. */
+static void check_made(lua_State *L, const fg_formula *f, int node) {
+  fg_status status = fg_tree_check(&f->tree, node);
+  if (status != FG_OK) fg_lua_raise(L, status, false);
+}
+
 void fg_formula_push(lua_State *L, fg_formula *f, bool backward) {
   static const luaL_Reg functions[] = {
-      {"uses", lua_uses}, {"text", lua_text}, {"tanhs", lua_tanhs},     {"emit", lua_emit},
-      {"wide", lua_wide}, {"far", lua_far},   {"address", lua_address}, {NULL, NULL}};
+      {"uses", lua_uses},       {"takes", lua_takes}, {"reads", lua_reads}, {"known", lua_known},
+      {"wide", lua_wide},       {"far", lua_far},     {"text", lua_text},   {"recipe", lua_recipe},
+      {"entries", lua_entries}, {"tanhs", lua_tanhs}, {"emit", lua_emit},   {"unit", lua_unit},
+      {"address", lua_address}, {NULL, NULL}};
   luaL_newlibtable(L, functions);
   lua_pushlightuserdata(L, f);
   luaL_setfuncs(L, functions, 1);
-  int s = fg_tree_name(&f->tree, FG_NAME_S);
+  const int score = backward ? fg_formula_backward_score(f) : f->score;
+  const int slope = fg_tree_diff(&f->tree, f->score, fg_tree_name(&f->tree, FG_NAME_S));
+  if (backward) check_made(L, f, score), check_made(L, f, slope);
   set_node(L, "mask", f->mask);
-  set_node(L, "score", backward ? fg_formula_backward_score(f) : f->score);
-  set_bool(L, "linear", f->score == s);
-  set_node(L, "slope", fg_tree_diff(&f->tree, f->score, s));
+  set_node(L, "score", score);
+  set_node(L, "slope", slope);
   lua_createtable(L, f->n_inputs, 0);
   for (int i = 0; i < f->n_inputs; i++) {
-    push_input(L, f, i);
+    fg_formula_push_input(L, f, i);
     lua_rawseti(L, -2, i + 1);
   }
   lua_setfield(L, -2, "inputs");
+  fg_traits traits = fg_formula_traits(f, score);
+  push_traits(L, &traits);
   fg_tile_test tile = fg_formula_tile(f);
   char whole[256];
   if (fg_formula_whole(f, sizeof whole, whole)) set_text(L, "whole", whole);
   set_node(L, "never", tile.never);
   set_node(L, "always", tile.always);
+  set_node(L, "always_end", fg_formula_always_end(f));
   push_range(L, "keys", fg_formula_visible(f, false));
   push_range(L, "queries", fg_formula_visible(f, true));
   push_range(L, "seen_by_all", fg_formula_seen_by_all(f));
   set_node(L, "first_key", fg_formula_first_key(f));
+  check_made(L, f, f->tree.no_memory ? 0 : f->score);
 }

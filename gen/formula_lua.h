@@ -5,30 +5,52 @@
 #include "formula.h"
 #include "state.h"
 
-/* Inside fg_lua_run: pushes the table, whose functions use the formula as long as they live.
+/* Inside fg_lua_run: pushes the table, whose functions use the formula as long as they live. Raises
+ * FG_ESPEC where a derivative is too large, FG_EMEMORY.
  *
- *   mask, score         nodes, the score as the pass takes it; slope: of d score / d s; linear: the
- *                       score is s
- *   never, always       tests of a tile; keys, queries: { first =, last =, exact =, by_one = },
- *                       nodes or nil; seen_by_all: the same of keys
- *   first_key           keys.first, of a kernel that skips no tile too
- *   inputs              in order: { name =, type =, elem =, tensor =, grad =, extents = {...}, wide =
- *                       {may each exceed 32 bits?}, reads = {...} }: where the score reads it, each { node =, slope =,
- *                       index = {nodes}, axis = {...}, diagonal = }: an axis is "b", "h", "q" or
- *                       "k" for that very index, "1" for a broadcast one, else "other"; diagonal:
- *                       indices depend on q and k by their distance alone; linear, where each
- *                       index is so in them, = their factors { q =, k = }; affine = 1 or -1 and
- *                       affine_axis where one index is that times k - q and something without q
- *                       and k, and the others are those of b and h, each once, or broadcast
+ * Nodes are integers. Members that are nodes:
+ *
+ *   mask, score    the score as the pass takes it; slope: of d score / d s
+ *   never, always  tests of a tile; always_end: nil, or `always` is that k1 is at most this
+ *   keys, queries  { first =, last =, exact =, by_one = }, nodes or nil (fg_visible)
+ *   seen_by_all    the same of keys
+ *   first_key      keys.first, of a kernel that skips no tile too
+ *
+ * Others:
+ *
+ *   traits         what both are: the members of fg_traits; tanh_count and cap are nil for none
+ *   inputs         a list of { name =, type =, elem =, tensor =, grad =, extents =, wide =, reads = };
+ *                  wide: for each extent, may it exceed 32 bits? reads: where the score reads it
+ *
+ * A read is { node =, slope =, index = nodes, axis =, diagonal =, linear =, affine =, affine_axis = }:
+ *
+ *   axis           for each index "b", "h", "q" or "k" for that very one, "1" for a broadcast one,
+ *                  else "other"
+ *   diagonal       indices depend on q and k by their distance alone
+ *   linear         nil, or each index is linear in q and k, and these are their factors { q =, k = }
+ *   affine         1 or -1 where the index at affine_axis is that times k - q and something without
+ *                  q and k, and the others are those of b and h, each once, or broadcast
+ *
+ * Functions that ask:
+ *
  *   uses(node, name)    does the name occur?
- *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and
- *                       k_base, k_offset, s_unit, s_raw, staged = { name = text }, hoist, log2,
- *                       origin, reach, join (tree_emit.h)
+ *   takes(node, i)      does input i occur?
+ *   reads(node)         does a test or value read memory?
+ *   known(node)         true or false for a test that is known, else nil
  *   wide(node)          is its text one of 64 bits?
  *   far(node)           that, or may a bound lie further from a position than 32 bits hold?
+ *   tanhs(node)         the nodes that tanh is taken of in it
+ *
+ * and functions that write:
+ *
+ *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and the
+ *                       members of fg_emit_names
+ *   unit(node, names)   the factor of s_raw in a multiple of s (fg_formula_emit_unit)
  *   address(i, gradient, texts)  of an element of input i by the texts of its indices
  *   text(node)          the canonical text
- *   tanhs(node)         what tanh is taken of in it: nodes */
+ *   recipe(node, names) an expression of a recipe, nil where the node is none (fg_formula_recipe);
+ *                       names: of bounds of a tile to texts in nq and nk
+ *   entries(text)       of an expression of a recipe: how long its code is, nil: too long */
 void fg_formula_push(lua_State *L, fg_formula *formula, bool backward);
 
 #endif

@@ -233,3 +233,18 @@ fg_tile_test fg_formula_tile(fg_formula *f) {
   if (!fg_tree_fits(&f->tree, r.always)) r.always = none.always;
   return fg_bound_whole(f) ? r : none;
 }
+
+/* Sums of a tile's bounds and of constants that are not negative. */
+static bool is_sum_of_bounds(const fg_tree *t, int node) {
+  const fg_node *x = &t->node[node];
+  if (x->op == FG_NODE_CONSTANT) return x->number >= 0;
+  if (x->op == FG_NODE_NAME) return x->which >= FG_NAME_Q0 && x->which <= FG_NAME_K1;
+  return x->op == FG_NODE_ADD && is_sum_of_bounds(t, x->arg[0]) && is_sum_of_bounds(t, x->arg[1]);
+}
+
+int fg_formula_always_end(fg_formula *f) {
+  int end = fg_tree_name(&f->tree, FG_NAME_K1), always = fg_formula_tile(f).always;
+  const fg_node *x = &f->tree.node[always];
+  bool ends = x->op == FG_NODE_AT_MOST && x->arg[0] == end;
+  return ends && is_sum_of_bounds(&f->tree, x->arg[1]) ? x->arg[1] : 0;
+}

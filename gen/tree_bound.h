@@ -13,6 +13,9 @@ typedef struct fg_tile_test {
   int never, always;
 } fg_tile_test;
 fg_tile_test fg_formula_tile(fg_formula *formula);
+/* Where `always` is that the tile's keys end before a sum of its other bounds and constants: that
+ * sum; else 0. */
+int fg_formula_always_end(fg_formula *formula);
 
 /* Keys that the rows q0 to q1 may see, or (of_queries) rows that may see the keys k0 to k1: first
  * and end, nodes of ints that may lie outside the tensor; 0 = there is no bound. `exact`: the range
@@ -33,9 +36,9 @@ fg_visible fg_formula_seen_by_all(fg_formula *formula);
  */
 int fg_formula_first_key(fg_formula *formula);
 
-/* An expression of nq and nk that is not negative where the mask hides nothing of all rows and keys;
- * returns its length, 0: there is none, or the mask uses an input. It is the least of sums of
- * lengths, so that over ranges of both it is nowhere less than at their ends. */
+/* tree_whole.c. An expression of nq and nk that is not negative where the mask hides nothing of all
+ * rows and keys; returns its length, 0: there is none, or the mask uses an input. It is the least
+ * of sums of lengths, so that over ranges of both it is nowhere less than at their ends. */
 int fg_formula_whole(fg_formula *formula, size_t size, char *text);
 
 /* Is anything known of the tiles of a mask that is not the same for all pairs? */

@@ -260,6 +260,12 @@ void fg_put_node(fg_emitter *e, int node, int rank) {
   if (!bare) fg_put(e, ")");
 }
 
+static fg_status text_failed(bool no_memory) {
+  if (no_memory) return fg_fail(FG_EMEMORY, "no memory for the text of an expression");
+  return fg_fail(FG_ESPEC, "an expression or its derivative is longer than %d bytes of C",
+                 FG_EMIT_MAX / 2);
+}
+
 static fg_status take(fg_emitter *e, int n, const int *node, fg_emitted *out) {
   bool failed = false, no_memory = false;
   for (int i = 0; i < n; i++) {
@@ -283,33 +289,61 @@ static fg_status take(fg_emitter *e, int n, const int *node, fg_emitted *out) {
     e->declared[l] = e->out;
   }
   out->head = e->declared[HEAD].text, out->row = e->declared[ROW].text;
-  if (!failed) return FG_OK;
-  if (no_memory) return fg_fail(FG_EMEMORY, "no memory for the text of an expression");
-  return fg_fail(FG_ESPEC, "an expression or its derivative is longer than %d bytes of C",
-                 FG_EMIT_MAX / 2);
+  return failed ? text_failed(no_memory) : FG_OK;
+}
+
+/* ---- emitters ---- */
+
+static void close_emitter(fg_emitter *e) {
+  free(e->extent);
+  free(e->hoisted);
+  free(e->based);
+  free(e->tanhs);
+}
+
+static fg_status open_emitter(fg_emitter *e, const fg_formula *f, const fg_emit_names *names) {
+  size_t nodes = (size_t)f->tree.n + 1;
+  *e = (fg_emitter){.f = f, .names = names};
+  e->extent = calloc(nodes, sizeof *e->extent);
+  e->hoisted = calloc(nodes, sizeof *e->hoisted);
+  e->based = calloc(nodes, sizeof *e->based);
+  e->tanhs = calloc(nodes, 1);
+  if (e->extent && e->hoisted && e->based && e->tanhs) {
+    fg_mark_tanhs(e);
+    return FG_OK;
+  }
+  close_emitter(e);
+  return fg_fail(FG_EMEMORY, "no memory for the text of an expression");
 }
 
 fg_status fg_formula_emit(const fg_formula *f, int n, const int *node, const fg_emit_names *names,
                           fg_emitted *emitted) {
-  size_t nodes = (size_t)f->tree.n + 1;
   fg_emitted out = {.value = calloc((size_t)n + 1, sizeof *out.value), .n = n};
-  fg_emitter e = {.f = f, .names = names};
-  e.extent = calloc(nodes, sizeof *e.extent);
-  e.hoisted = calloc(nodes, sizeof *e.hoisted);
-  e.based = calloc(nodes, sizeof *e.based);
-  e.tanhs = calloc(nodes, 1);
-  fg_status status = fg_fail(FG_EMEMORY, "no memory for the text of an expression");
-  if (out.value && e.extent && e.hoisted && e.based && e.tanhs) {
-    fg_mark_tanhs(&e);
+  fg_emitter e;
+  if (!out.value) return fg_fail(FG_EMEMORY, "no memory for the text of an expression");
+  fg_status status = open_emitter(&e, f, names);
+  if (status == FG_OK) {
     status = take(&e, n, node, &out);
+    close_emitter(&e);
   }
-  free(e.extent);
-  free(e.hoisted);
-  free(e.based);
-  free(e.tanhs);
   if (status == FG_OK)
     *emitted = out;
   else
     fg_emitted_free(&out);
   return status;
+}
+
+fg_status fg_formula_emit_unit(const fg_formula *f, int node, const fg_emit_names *names,
+                               char **text) {
+  fg_emitter e;
+  TRY(open_emitter(&e, f, names));
+  e.context = HEAD;
+  fg_write_unit(&e, node);
+  close_emitter(&e);
+  if (!e.out.failed) {
+    *text = e.out.text;
+    return FG_OK;
+  }
+  free(e.out.text);
+  return text_failed(e.out.no_memory);
 }

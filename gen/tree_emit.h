@@ -23,6 +23,8 @@ typedef struct fg_emit_names {
   const char *origin;
   /* tanh is that of small numbers, whose largest goes to this float, "": nowhere. NULL: of any. */
   const char *reach;
+  bool s_first;                 /* of log2: what is beside the multiple of s is one term */
+  const char *of_head, *of_row; /* what names of declarations begin with; NULL: these words */
   bool join; /* a factor of that tanh joins its polynomial: a product less, more constants */
 } fg_emit_names;
 
@@ -34,6 +36,10 @@ typedef struct fg_emitted {
 } fg_emitted;
 fg_status fg_formula_emit(const fg_formula *formula, int n, const int *node,
                           const fg_emit_names *names, fg_emitted *emitted);
+/* The factor of the raw product in a node that is a scaled s (tree_term.h) and has no read, the
+ * same for a head; the text is the caller's to free. */
+fg_status fg_formula_emit_unit(const fg_formula *formula, int node, const fg_emit_names *names,
+                               char **text);
 void fg_emitted_free(fg_emitted *emitted);
 
 /* "p.in_slope + ((i64)h * p.in_slope_0 + ...)": the address of an element by texts of its indices.

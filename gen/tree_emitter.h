@@ -25,7 +25,7 @@ typedef struct {
   int exact;                  /* inside a test or an int: what float32 holds comes out exactly */
   bool at_base;               /* k stands for its base */
   fg_extent *extent;          /* of each node */
-  int *hoisted, *based;       /* of each node, the number of its declaration + 1 */
+  int *hoisted, *based;       /* of each node, the number of its declaration, from 1 */
   unsigned char *tanhs;       /* of each node: see tree_rough.c */
   int count[2];
 } fg_emitter;
@@ -64,7 +64,9 @@ void fg_put_quotient(fg_emitter *e, int node);
 int fg_rank_of_quotient(const fg_emitter *e, int node);
 void fg_put_read(fg_emitter *e, int node);
 
-/* A declaration; returns its number + 1. */
+/* Puts the name of the declaration that has this number, from 1. */
+void fg_put_declared(fg_emitter *e, fg_level level, int number);
+/* A declaration; returns its number, from 1. */
 int fg_declare_text(fg_emitter *e, fg_level to, const char *type, const char *text);
 /* What s_raw is multiplied by in a multiple of s (fg_tree_is_scaled_s). */
 void fg_write_unit(fg_emitter *e, int node);

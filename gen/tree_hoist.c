@@ -16,12 +16,20 @@ static const char *c_type(fg_emitter *e, int node) {
   return fg_at(e, node)->type == FG_TYPE_FLOAT ? "float" : fg_is_wide(e, node) ? "i64" : "int";
 }
 
+static const char *name_of(const fg_emitter *e, fg_level level) {
+  const char *own = level == HEAD ? e->names->of_head : e->names->of_row;
+  return own ? own : level == HEAD ? "of_head" : "of_row";
+}
+
+void fg_put_declared(fg_emitter *e, fg_level level, int number) {
+  fg_put(e, "%s%d", name_of(e, level), number - 1);
+}
+
 int fg_declare_text(fg_emitter *e, fg_level to, const char *type, const char *text) {
   fg_buffer outside = e->out;
   const char *space = strchr(type, '*') ? "" : " ";
   e->out = e->declared[to];
-  fg_put(e, "const %s%s%s%d = %s;\n", type, space, to == HEAD ? "of_head" : "of_row", e->count[to],
-         text ? text : "0");
+  fg_put(e, "const %s%s%s%d = %s;\n", type, space, name_of(e, to), e->count[to], text ? text : "0");
   e->out.failed |= !text;
   e->declared[to] = e->out;
   e->out = outside;
@@ -57,7 +65,7 @@ bool fg_put_hoisted(fg_emitter *e, int node) {
       own >= e->context || is_plain(e, node) || lazy_read)
     return false;
   if (!e->hoisted[node]) e->hoisted[node] = declare(e, own, node, c_type(e, node), fg_write_node);
-  fg_put(e, "%s%d", own == HEAD ? "of_head" : "of_row", e->hoisted[node] - 1);
+  fg_put_declared(e, own, e->hoisted[node]);
   return true;
 }
 
@@ -74,7 +82,9 @@ bool fg_put_by_increments(fg_emitter *e, int node) {
       !fg_tree_multiple_of_k(&e->f->tree, node, &m) || !fg_goes_by_increments(&e->f->tree, &m))
     return false;
   if (!e->based[node]) e->based[node] = declare(e, ROW, node, c_type(e, node), write_at_base);
-  fg_put(e, "(of_row%d + ", e->based[node] - 1);
+  fg_put(e, "(");
+  fg_put_declared(e, ROW, e->based[node]);
+  fg_put(e, " + ");
   if (m.by) {
     fg_put_node(e, m.by, PRODUCT);
     fg_put(e, " * ");
@@ -135,7 +145,8 @@ static bool emit_address_by_increments(fg_emitter *e, int node) {
                                        [FG_ELEM_I32] = "int *"};
     e->based[node] = declare(e, ROW, node, type[input->elem], write_address_at_base);
   }
-  fg_put(e, "of_row%d + ", e->based[node] - 1);
+  fg_put_declared(e, ROW, e->based[node]);
+  fg_put(e, " + ");
   if (factor != 1) fg_put(e, "%.0f * ", factor);
   fg_put(e, strpbrk(e->names->k_offset, " ") ? "(%s)" : "%s", e->names->k_offset);
   return true;
@@ -178,7 +189,8 @@ bool fg_put_scaled_s(fg_emitter *e, int node) {
       !fg_tree_is_scaled_s(&e->f->tree, node) || fg_tree_reads(&e->f->tree, node))
     return false;
   if (!e->based[node]) e->based[node] = declare(e, HEAD, node, c_type(e, node), fg_write_unit);
-  fg_put(e, "of_head%d * %s", e->based[node] - 1, e->names->s_raw);
+  fg_put_declared(e, HEAD, e->based[node]);
+  fg_put(e, " * %s", e->names->s_raw);
   return true;
 }
 
@@ -223,7 +235,7 @@ void fg_put_quotient(fg_emitter *e, int node) {
   if (by == BY_CONSTANT)
     fg_put_float(e, 1 / m->number);
   else if (by == BY_INVERSE)
-    fg_put(e, "%s%d", own == HEAD ? "of_head" : "of_row", e->based[node] - 1);
+    fg_put_declared(e, own, e->based[node]);
   else
     fg_put_node(e, x->arg[1], by == BY_OPERATOR ? UNARY : LOOSE);
   if (by >= BY_CALL) fg_put(e, ")");

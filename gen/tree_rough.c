@@ -3,10 +3,6 @@
 
 #include <math.h>
 
-/* What a rough tanh may be multiplied by. Off by 1e-7 of 1, or where it is that of small numbers by
- * 2.2e-6 of itself, it leaves 9e-5 in the score. Caps of models are 30 and 50. */
-static const double FACTOR_MOST = 70;
-
 enum { ROUGH = 1, EXACT = 2 };
 
 /* Follows what adds, chooses, and scales by constants, whose product is `factor`; it is infinite
@@ -14,7 +10,7 @@ enum { ROUGH = 1, EXACT = 2 };
 static void mark(fg_emitter *e, int node, double factor) {
   const fg_node *x = fg_at(e, node), *last = x->arg[1] ? fg_at(e, x->arg[1]) : x;
   double inner = INFINITY;
-  if (x->op == FG_NODE_TANH) e->tanhs[node] |= factor <= FACTOR_MOST ? ROUGH : EXACT;
+  if (x->op == FG_NODE_TANH) e->tanhs[node] |= factor <= FG_ROUGH_TANH_MOST ? ROUGH : EXACT;
   switch (x->op) {
   case FG_NODE_NEGATE:
   case FG_NODE_ADD:

@@ -14,7 +14,7 @@ typedef struct {
   fg_emitter *e;
   fg_buffer once;    /* the sum of what a row has once */
   char *term[TERMS]; /* of a pair */
-  int n;
+  int n, of_s;       /* terms; the last one that is a multiple of s */
 } sum;
 
 /* Between the two, e->out is a text of its own. */
@@ -51,7 +51,7 @@ static void end_once(sum *s, fg_buffer outside) {
   s->e->out = outside;
 }
 
-/* The last one takes what there is no room for. */
+/* The last place takes what there is no room for. */
 static void add_term(sum *s, char *text) {
   if (s->n < TERMS) {
     s->term[s->n++] = text;
@@ -65,8 +65,6 @@ static void add_term(sum *s, char *text) {
   *last = end(s->e, outside);
 }
 
-static const char *name_of(fg_level level) { return level == HEAD ? "of_head" : "of_row"; }
-
 /* Declares factor * node, or the factor alone; puts its name, or the number. */
 static void put_declared(fg_emitter *e, double factor, int node) {
   if (!node) {
@@ -78,7 +76,7 @@ static void put_declared(fg_emitter *e, double factor, int node) {
   put_factor(e, factor);
   fg_put_node(e, node, UNARY);
   char *text = end(e, outside);
-  fg_put(e, "%s%d", name_of(level), fg_declare_text(e, level, "float", text) - 1);
+  fg_put_declared(e, level, fg_declare_text(e, level, "float", text));
   free(text);
 }
 
@@ -90,8 +88,10 @@ static void add_score(sum *s, int node, double factor) {
   fg_write_unit(e, node);
   char *unit = end(e, outside);
   outside = begin(e);
-  fg_put(e, "of_head%d * %s", fg_declare_text(e, HEAD, "float", unit) - 1, e->names->s_raw);
+  fg_put_declared(e, HEAD, fg_declare_text(e, HEAD, "float", unit));
+  fg_put(e, " * %s", e->names->s_raw);
   free(unit);
+  s->of_s = s->n;
   add_term(s, end(e, outside));
 }
 
@@ -150,6 +150,13 @@ static void add_node(void *to, int node, double factor) {
   add_term(s, end(e, outside));
 }
 
+static void swap(char **a, char **b) {
+  char *kept = *a;
+  *a = *b, *b = kept;
+}
+
+/* The last term of a pair comes first, and the row's sum last: each addition is then one of a pair
+ * to what the terms behind it gave. */
 void fg_put_log2(fg_emitter *e, int node) {
   sum s = {.e = e};
   const char *origin = e->names->origin;
@@ -162,9 +169,10 @@ void fg_put_log2(fg_emitter *e, int node) {
   int row = s.once.n ? fg_declare_text(e, ROW, "float", s.once.text) : 0;
   e->out.failed |= s.once.failed;
   e->out.no_memory |= s.once.no_memory;
+  if (e->names->s_first && s.n) swap(&s.term[s.of_s], &s.term[s.n - 1]);
   for (int i = s.n - 1; i >= 0; i--)
     fg_put(e, "%s%s%s", s.term[i] ? s.term[i] : "0", i || row ? " + " : "", i ? "(" : "");
-  if (row) fg_put(e, "of_row%d", row - 1);
+  if (row) fg_put_declared(e, ROW, row);
   for (int i = 1; i < s.n; i++) fg_put(e, ")");
   if (!s.n && !row) fg_put(e, "0.0f");
   for (int i = 0; i < s.n; i++) free(s.term[i]);

@@ -30,6 +30,10 @@ static inline bool fg_is_steep(double slope) { return slope > 4 || slope < -4; }
 /* Is the multiple taken by increments where it stands alone? A number alone is exact so. */
 bool fg_goes_by_increments(const fg_tree *tree, const fg_multiple_of_k *multiple);
 
+/* What a rough tanh may be multiplied by. Off by 1e-7 of 1, or where it is that of small numbers by
+ * 2.2e-6 of itself, it leaves 9e-5 in the score. Caps of models are 30 and 50. */
+enum { FG_ROUGH_TANH_MOST = 70 };
+
 /* Calls take(to, term, its factor) for each term of factor * node, the first one first: sums are
  * taken apart, and constant factors. */
 typedef void fg_take_term(void *to, int node, double factor);

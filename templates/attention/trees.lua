@@ -6,14 +6,20 @@ function trees.place(q) return q .. " + p.nk - p.nq" end
 
 local always = { b = "b", h = "h", hk = "g", nq = "p.nq", nk = "p.nk", nh = "p.h" }
 
--- What formula.emit gives for these nodes and names; others are the kernel's. Where s is a unit times the raw
--- product, both say so together: what is found out of a text is then true of the text that is emitted.
-function trees.emit(nodes, names)
+-- The names with the kernel's own for what they leave out. Where s is a unit times the raw product, s is made of
+-- these two.
+local function completed(names)
   names.s = names.s or names.s_unit and names.s_unit .. " * " .. names.s_raw
   for name, text in pairs(always) do names[name] = names[name] or text end
   if names.q then names.p = trees.place(names.q) end
-  return formula.emit(nodes, names)
+  return names
 end
+
+-- What formula.emit gives for these nodes and names.
+function trees.emit(nodes, names) return formula.emit(nodes, completed(names)) end
+
+-- The text of the factor of the raw product in a node that is s times values of a head: formula.unit.
+function trees.unit(node, names) return formula.unit(node, completed(names)) end
 
 -- The text of one node, nothing taken out of it.
 function trees.text_of(node, names) return trees.emit({ node }, names).values[1] end

@@ -1,0 +1,43 @@
+/* tree_traits.h - what a formula's score and mask are: what templates choose by how to compute
+ * them.
+ *
+ * A value is a head's, a row's or a pair's by what it depends on (tree_term.h). What a pair
+ * computes is what is left when the values of its head and row are known, each named once. */
+#ifndef FG_TREE_TRAITS_H
+#define FG_TREE_TRAITS_H
+
+#include "formula.h"
+
+typedef struct fg_traits {
+  /* The score is s; it is s and terms that do not depend on it. */
+  bool is_s, adds_to_s;
+  /* It is a multiple of s, one of k, both the same for a head, and terms of the row that read
+   * nothing of a row: of one key the scores of two rows differ by the rows alone. */
+  bool is_linear_in_s_and_k;
+  /* Besides what it reads, more than one multiple of k differs from key to key: |k - p|, and what
+   * is evaluated only for some keys; such, and a choice is among what a pair computes. */
+  bool is_uneven_in_k, chooses_unevenly;
+  /* How many tanh there are; there are some, and each is that of s times or over a head's values
+   * that are not read from memory: at least one, so that s has no such tanh alone. */
+  int tanh_count;
+  bool tanhs_are_of_scaled_s;
+  /* The factor of a tanh as above that is all of the score, whose result may be off by 1e-7; 0: the
+   * score is no such cap. */
+  double cap;
+  /* A pair's test reads memory; it uses an input, a number or a tensor. */
+  bool mask_reads, mask_uses_inputs;
+  /* What a pair computes: sizes of mask and score, see tree_traits.c; an integer quotient or
+   * remainder of 64 bits is in it. */
+  int mask_size, score_size;
+  bool has_wide_quotient;
+} fg_traits;
+
+/* Of a formula whose score is taken as `score`: backward passes have one of their own. */
+fg_traits fg_formula_traits(fg_formula *formula, int score);
+
+/* Does a test or value read memory, or use an input, where it is evaluated? What given(range, test)
+ * says of its range is not. */
+bool fg_tree_reads_memory(const fg_tree *tree, int node);
+bool fg_tree_uses_inputs(const fg_tree *tree, int node);
+
+#endif
