@@ -1,6 +1,7 @@
 -- masks.lua: which pairs are visible, as text for the families: hooks.mask.
 --
---   mask.tile(q0, q1, k0, k1, h) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither
+--   mask.tile(q0, q1, k0, k1, h) { never =, always = } of the tile [q0, q1) x [k0, k1), mixed if neither; always_end: nil,
+--                             or `always` is that k1 is at most this
 --   mask.keys(q0, q1)         first and end of the keys that rows [q0, q1) may see
 --   mask.seen_by_all(q0, q1)  nil, or first and end of the keys that all of these rows see
 --   mask.first_key(q0, q1)    nil, or that first key, of a kernel that skips no tile too: its tiles lie where those of one
@@ -11,6 +12,7 @@
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
 --                             the recipe, for the cost model
 --   mask.slides               the first key moves on with the rows, the same in all heads: rows next to each other see little of K
+--   mask.keys_are_read, last_key_is_of_head  ends of mask.keys read memory; the last one depends on batch or head
 --   mask.reads                its test reads memory: only of rows that there are; mask.given: it uses an input
 --   mask.edges                its borders that cut through tiles: each costs a row's block half a tile each way
 -- Ranges may leave [0, nq) and [0, nk): families clamp them.
@@ -18,16 +20,25 @@ local trees = run("attention/trees.lua")
 local emit, text_of = trees.emit, trees.text_of
 
 local mask = { exact = formula.keys.by_one, skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
-local mask_text = text_of(formula.mask, { q = "q" })
-mask.reads, mask.given = mask_text:find("ldg_", 1, true) ~= nil, mask_text:find("p.in_", 1, true) ~= nil
-if text_of(formula.never, {}) == "0" then mask.skips = {} end
+mask.reads, mask.given = formula.traits.mask_reads, formula.traits.mask_uses_inputs
+if formula.known(formula.never) == false then mask.skips = {} end
+
+-- Does a node, if there is one, depend on the batch or head?
+local function is_of_head(node)
+  return node ~= nil and (formula.uses(node, "b") or formula.uses(node, "h") or formula.uses(node, "hk"))
+end
+mask.last_key_is_of_head = is_of_head(formula.keys.last)
+for _, side in ipairs({ "first", "last" }) do
+  local node = formula.keys[side]
+  if node then mask.edges, mask.keys_are_read = mask.edges + 1, mask.keys_are_read or formula.reads(node) end
+end
 
 local begin = formula.first_key
-mask.slides = begin ~= nil and not (formula.uses(begin, "b") or formula.uses(begin, "h") or formula.uses(begin, "hk"))
+mask.slides = begin ~= nil and not is_of_head(begin)
 
 function mask.tile(q0, q1, k0, k1, h)
-  local texts = emit({ formula.never, formula.always }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h })
-  return { never = texts.values[1], always = texts.values[2] }
+  local texts = emit({ formula.never, formula.always, formula.always_end }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h })
+  return { never = texts.values[1], always = texts.values[2], always_end = texts.values[3] }
 end
 
 -- A bound as an index: one of 64 bits, or far from all positions, is cut to what lengths can be.
@@ -58,21 +69,11 @@ end
 
 -- Entries of an expression's code, which is at most 64 long (FG_EXPR_MAX); families put up to 20 around it.
 local LONGEST = 44
-local function entries(text)
-  local _, words = text:gsub("%w+", "")
-  local _, signs = text:gsub("[%+%-%*/]", "")
-  return words + signs
-end
 
 -- The length of the range of a row or key in the middle, where it is a short expression of lengths and
 -- constants; else all of the other side.
 local function seen(range, names, length)
-  local function side(node)
-    local text = node and formula.text(node)
-    if not text then return nil end
-    for name, value in pairs(names) do text = text:gsub("%f[%w]" .. name .. "%f[%W]", value) end
-    return not text:find("[^%w%s%+%-%*/%(%),]") and not text:find("^%-") and not text:find("[%(,] ?%-") and not text:gsub("%f[%a]%w+", { nq = "", nk = "", min = "", max = "" }):find("%a") and text
-  end
+  local function side(node) return node and formula.recipe(node, names) end
   local first, last = side(range.first), side(range.last)
   local text = length
   if first and last then
@@ -82,12 +83,9 @@ local function seen(range, names, length)
   elseif first then
     text = string.format("max(%s - max(%s, 0), 1)", length, first)
   end
-  return entries(text) <= LONGEST and text or length
+  return (formula.entries(text) or math.huge) <= LONGEST and text or length
 end
-mask.keys_seen = seen(formula.keys, { q0 = "nq / 2", q1 = "(nq / 2 + 1)" }, "nk")
-mask.rows_seen = seen(formula.queries, { k0 = "nk / 2", k1 = "(nk / 2 + 1)" }, "nq")
-for _, side in ipairs({ "first", "last" }) do
-  if formula.keys[side] then mask.edges = mask.edges + 1 end
-end
+mask.keys_seen = seen(formula.keys, { q0 = "nq / 2", q1 = "nq / 2 + 1" }, "nk")
+mask.rows_seen = seen(formula.queries, { k0 = "nk / 2", k1 = "nk / 2 + 1" }, "nq")
 
 return mask
