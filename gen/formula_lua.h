@@ -19,8 +19,9 @@
  * Others:
  *
  *   traits         what both are: the members of fg_traits; tanh_count and cap are nil for none
- *   inputs         a list of { name =, type =, elem =, tensor =, grad =, extents =, wide =, reads = };
- *                  wide: for each extent, may it exceed 32 bits? reads: where the score reads it
+ *   inputs         a list of { name =, type =, elem =, tensor =, grad =, extents =, lengths =,
+ *                  reads = }: the texts of its extents, the same with nodes for those that are no
+ *                  axis's, and where the score reads it
  *
  * A read is { node =, slope =, index = nodes, axis =, diagonal =, linear =, affine =, affine_axis = }:
  *

@@ -2,9 +2,7 @@
 #include "formula_lua_set.h"
 #include "formula_parse.h"
 #include "tree_diff.h"
-#include "tree_extent.h"
 #include "tree_linear.h"
-#include "tree_traits.h"
 
 #include <math.h>
 #include <string.h>
@@ -100,13 +98,29 @@ static void push_reads(lua_State *L, fg_formula *f, int input) {
   }
 }
 
-/* May an extent exceed 32 bits? That of an axis does not. */
-static bool is_wide_extent(fg_formula *f, const char *extent) {
+/* Is an extent the length of an axis, or 1, and no expression? */
+static bool is_axis(const char *extent) {
+  static const char *const axes[] = {"b", "h", "hk", "q", "k", "1"};
+  for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
+    if (!strcmp(axes[i], extent)) return true;
+  return false;
+}
+
+/* The list of an input's extents: a text for an axis, a node for an expression. */
+static void push_lengths(lua_State *L, fg_formula *f, const fg_input *x) {
   static const fg_definitions none[2];
   int node;
-  if (!strpbrk(extent, "*+-/%(")) return false;
-  return fg_formula_parse(f, none, "inputs", FG_IN_EXTENT, extent, &node) != FG_OK ||
-         fg_tree_wide(&f->tree, node);
+  lua_createtable(L, x->rank, 0);
+  for (int a = 0; a < x->rank; a++) {
+    if (is_axis(x->extent[a])) {
+      lua_pushstring(L, x->extent[a]);
+    } else {
+      fg_status status = fg_formula_parse(f, none, "inputs", FG_IN_EXTENT, x->extent[a], &node);
+      if (status != FG_OK) fg_lua_raise(L, status, false);
+      lua_pushinteger(L, node);
+    }
+    lua_rawseti(L, -2, a + 1);
+  }
 }
 
 void fg_formula_push_input(lua_State *L, fg_formula *f, int i) {
@@ -123,12 +137,8 @@ void fg_formula_push_input(lua_State *L, fg_formula *f, int i) {
     lua_rawseti(L, -2, a + 1);
   }
   lua_setfield(L, -2, "extents");
-  lua_createtable(L, x->rank, 0);
-  for (int a = 0; a < x->rank; a++) {
-    lua_pushboolean(L, is_wide_extent(f, x->extent[a]));
-    lua_rawseti(L, -2, a + 1);
-  }
-  lua_setfield(L, -2, "wide");
+  push_lengths(L, f, x);
+  lua_setfield(L, -2, "lengths");
   push_reads(L, f, i);
   lua_setfield(L, -2, "reads");
 }

@@ -107,7 +107,7 @@ function input.element(x) return grad_elem(x.name) end
 
 -- The stride of an input or a gradient along its i-th axis.
 local function stride_of(ident, i)
-  return string.format("p.%s_%s", ident, ident:match("^d?bias$") and ("bhqk"):sub(i, i) or i - 1)
+  return string.format("p.%s_%s", ident, (ident == "bias" or ident == "dbias") and ("bhqk"):sub(i, i) or i - 1)
 end
 
 -- The test that rows of keys begin at multiples of 16 bytes: of an input or a gradient of 16-bit numbers.
@@ -124,17 +124,18 @@ function input.aligned(x)
   return axes[#axes] == "k" and aligned_rows("d" .. declared[x.name].ident, axes) or "0"
 end
 
-local wide = {} -- extents that 32 bits may not hold
+local nodes, wide = {}, {} -- by an extent that is an expression: its node, and whether 32 bits may not hold it
 for _, x in ipairs(formula.inputs) do
-  for i, extent in ipairs(x.extents) do wide[extent] = x.wide[i] end
+  for i, extent in ipairs(x.extents) do
+    local length = x.lengths[i]
+    if length ~= extent then nodes[extent], wide[extent] = length, formula.wide(length) end
+  end
 end
 
 -- An axis's length in the kernel.
 local function length_of(extent)
   local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = "p.nq", k = "p.nk", ["1"] = "1" }
-  local function names(text, prefix) return (text:gsub("%f[%w]n[qk]%f[%W]", prefix .. "p.%0")) end
-  if wide[extent] then return "(" .. names(extent, "(i64)"):gsub("%f[%w](m[ai][nx])%(", "%164(") .. ")" end
-  return lengths[extent] or "(" .. names(extent, ""):gsub("%f[%w]m[ai][nx]%(", "i%0") .. ")"
+  return lengths[extent] or "(" .. text_of(nodes[extent], {}) .. ")"
 end
 
 function input.sum(x, term, q, k)
@@ -290,11 +291,11 @@ function input.band(x, size)
   return table.concat(lines, "\n")
 end
 
--- Is an input of what others' gradients multiply dS by?
-local function in_slopes(ident)
+-- Is an input among what gradients of inputs multiply dS by?
+local function in_slopes(at)
   for _, x in ipairs(formula.inputs) do
     for _, read in ipairs(x.grad and x.reads or {}) do
-      if text_of(read.slope, { q = "q", k = "k", s = "s" }):find("p." .. ident .. "[^%w]") then return true end
+      if formula.takes(read.slope, at) then return true end
     end
   end
   return false
@@ -306,7 +307,7 @@ local function find_dense()
     local x = declared[input.name]
     local extents, ident = x.extents, x.ident
     local whole = extents and extents:sub(3) == "qk" and table.concat(x.input.reads[1].axis):sub(-2) == "qk"
-    if whole and (input.elem == "bf16" or input.elem == "f16") and not in_slopes(ident) then
+    if whole and (input.elem == "bf16" or input.elem == "f16") and not in_slopes(x.at) then
       local terms, axes = {}, x.input.reads[1].axis
       for i, axis in ipairs(axes) do
         if axis == "b" or axis == "h" then terms[#terms + 1] = string.format("%s * %s", axis, stride_of(ident, i)) end
