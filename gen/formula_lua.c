@@ -45,6 +45,11 @@ static int lua_reads(lua_State *L) {
   return 1;
 }
 
+static int lua_reads_or_calls(lua_State *L) {
+  lua_pushboolean(L, fg_formula_reads_or_calls(self(L), check_node(L, 1)));
+  return 1;
+}
+
 /* A test that is known. */
 static int lua_known(lua_State *L) {
   const fg_node *x = &self(L)->tree.node[check_node(L, 1)];
@@ -292,11 +297,21 @@ static void check_made(lua_State *L, const fg_formula *f, int node) {
 }
 
 void fg_formula_push(lua_State *L, fg_formula *f, bool backward) {
-  static const luaL_Reg functions[] = {
-      {"uses", lua_uses},       {"takes", lua_takes}, {"reads", lua_reads}, {"known", lua_known},
-      {"wide", lua_wide},       {"far", lua_far},     {"text", lua_text},   {"recipe", lua_recipe},
-      {"entries", lua_entries}, {"tanhs", lua_tanhs}, {"emit", lua_emit},   {"unit", lua_unit},
-      {"address", lua_address}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"uses", lua_uses},
+                                       {"takes", lua_takes},
+                                       {"reads", lua_reads},
+                                       {"reads_or_calls", lua_reads_or_calls},
+                                       {"known", lua_known},
+                                       {"wide", lua_wide},
+                                       {"far", lua_far},
+                                       {"text", lua_text},
+                                       {"recipe", lua_recipe},
+                                       {"entries", lua_entries},
+                                       {"tanhs", lua_tanhs},
+                                       {"emit", lua_emit},
+                                       {"unit", lua_unit},
+                                       {"address", lua_address},
+                                       {NULL, NULL}};
   luaL_newlibtable(L, functions);
   lua_pushlightuserdata(L, f);
   luaL_setfuncs(L, functions, 1);

@@ -37,6 +37,7 @@
  *   uses(node, name)    does the name occur?
  *   takes(node, i)      does input i occur?
  *   reads(node)         does a test or value read memory?
+ *   reads_or_calls(node)  does a pair read memory for it, or call a function of floats?
  *   known(node)         true or false for a test that is known, else nil
  *   wide(node)          is its text one of 64 bits?
  *   far(node)           that, or may a bound lie further from a position than 32 bits hold?

@@ -37,7 +37,7 @@ typedef struct {
   fg_formula *f;
   int lazy, in_read, in_multiple; /* inside of what the walk is */
   int size, multiples_of_k;
-  bool uses_k, chooses, has_wide_quotient;
+  bool uses_k, chooses, has_wide_quotient, reads, calls;
 } walk;
 
 /* A constant, or a name that stands for itself: nothing is gained by naming it. */
@@ -65,6 +65,15 @@ static bool is_wide_quotient(const walk *w, int node) {
   return quotient && x->type == FG_TYPE_INT && fg_tree_wide(&w->f->tree, node);
 }
 
+/* Is it a function of floats, or a quotient whose divisor is a pair's own? */
+static bool is_call(const walk *w, int node) {
+  const fg_tree *t = &w->f->tree;
+  const fg_node *x = &t->node[node];
+  if (x->type != FG_TYPE_FLOAT) return false;
+  if (x->op == FG_NODE_DIVIDE) return fg_tree_level(t, x->arg[1]) == PAIR;
+  return x->op >= FG_NODE_MIN && x->op <= FG_NODE_SIGMOID;
+}
+
 /* An index of an element is widened, multiplied by a stride, and added. */
 enum { OPERATIONS_OF_INDEX = 3 };
 
@@ -76,6 +85,8 @@ static void visit(walk *w, int node) {
   bool read = x->op == FG_NODE_READ, choice = x->op == FG_NODE_CHOOSE;
   bool multiple = is_multiple_of_k(w, node) && !w->in_multiple;
   bool both = x->op == FG_NODE_AND || x->op == FG_NODE_OR;
+  w->reads |= read;
+  w->calls |= is_call(w, node);
   w->uses_k |= x->op == FG_NODE_NAME && x->which == FG_NAME_K && !w->in_read && !w->in_multiple;
   w->chooses |= choice && !w->in_read;
   w->has_wide_quotient |= is_wide_quotient(w, node);
@@ -96,6 +107,11 @@ static walk visited(fg_formula *f, int node) {
   walk w = {.f = f};
   visit(&w, node);
   return w;
+}
+
+bool fg_formula_reads_or_calls(fg_formula *f, int node) {
+  walk w = visited(f, node);
+  return w.reads || w.calls;
 }
 
 /* ---- terms of a score ---- */

@@ -35,6 +35,10 @@ typedef struct fg_traits {
 /* Of a formula whose score is taken as `score`: backward passes have one of their own. */
 fg_traits fg_formula_traits(fg_formula *formula, int score);
 
+/* Does a pair read memory for the node, or call a function of floats? Else its value is finite
+ * where those of head and row are. */
+bool fg_formula_reads_or_calls(fg_formula *formula, int node);
+
 /* Does a test or value read memory, or use an input, where it is evaluated? What given(range, test)
  * says of its range is not. */
 bool fg_tree_reads_memory(const fg_tree *tree, int node);

@@ -125,6 +125,36 @@ START_TEST(scores_have_their_traits_and_no_others) {
 }
 END_TEST
 
+/* ---- values of a pair ---- */
+
+static const struct {
+  const char *value;
+  bool reads_or_calls;
+} values[] = {
+    {"s * 2.0 + q", false},
+    {"s > 0.0 ? 1.0 : 0.1", false},
+    {"s * exp(slope[h])", false},
+    {"s + row[q]", false},
+    {"s / cap", false},
+    {"s / 3.0", false},
+    {"s + float(k / 3)", false},
+    {"exp(s)", true},
+    {"abs(s)", true},
+    {"max(s, 0.0)", true},
+    {"s / (1.0 + s * s)", true},
+    {"s + key[k]", true},
+    {"s > 0.0 ? row[q] : 1.0", true},
+};
+
+START_TEST(pairs_read_or_call) {
+  fg_formula f;
+  read_texts("true", values[_i].value, &f);
+  ck_assert_msg(fg_formula_reads_or_calls(&f, f.score) == values[_i].reads_or_calls, "%s",
+                values[_i].value);
+  fg_formula_free(&f);
+}
+END_TEST
+
 /* ---- masks ---- */
 
 static const struct {
@@ -178,7 +208,7 @@ static const struct {
     {"k < 9", "s + slope[h] * (k - p)", 3, 8}, /* s, +, a name, *, float, k, -, a name */
     {"true", "s + both[q, k]", 1, 11},         /* an index takes 3 operations */
     {"true", "s + one[0, k]", 1, 7},           /* a broadcast one none */
-    {"true", "k < 9 ? row[q] : 0.0", 1, 10},    /* read where it is wanted */
+    {"true", "k < 9 ? row[q] : 0.0", 1, 10},   /* read where it is wanted */
     {"given(k < q * 9, k < 9)", "s", 3, 1},
 };
 
@@ -276,6 +306,7 @@ int main(void) {
   Suite *suite = suite_create("formula traits");
   TCase *cases = tcase_create("traits");
   ADD(cases, scores_have_their_traits_and_no_others, scores);
+  ADD(cases, pairs_read_or_call, values);
   ADD(cases, masks_have_their_traits, masks);
   ADD(cases, sizes_count_what_a_pair_computes, sizes);
   ADD(cases, forms_are_linear_where_their_factors_are_constants, forms);

@@ -6,8 +6,9 @@
 --
 --   pair(names)               the texts of a pair: { head =, row =, test =, score = }; head and row are declarations for
 --                             where b and h, and q, are known; names: q, k, s and what formula.emit takes. With
---                             names.backward also slope, d score / ds, and terms: { name =, read =, slope = } for each
---                             read of an input with a gradient
+--                             names.backward also slope, d score / ds, and terms: { name =, read =, slope =,
+--                             has_score_slope =, reads_or_calls = } for each read of an input with a gradient: is its
+--                             slope the score's; does a pair read memory or call a function of floats for it
 --                             with names.exponent log2: the score times log2 e less names.origin, which is the same for a row; names.reach:
 --                             tanh is that of numbers up to TANH_SMALL, and the largest goes to that variable; with
 --                             names.s_first the multiple of s comes first, and what does not depend on s is one term
@@ -62,7 +63,8 @@ function hooks.pair(names)
   for _, x in ipairs(names.backward and formula.inputs or {}) do
     for at, read in ipairs(x.grad and x.reads or {}) do
       nodes[#nodes + 1] = read.slope
-      terms[#terms + 1] = { name = x.name, read = at }
+      terms[#terms + 1] = { name = x.name, read = at, has_score_slope = read.slope == formula.slope,
+                            reads_or_calls = formula.reads_or_calls(read.slope) }
     end
   end
   names.staged = input.staged

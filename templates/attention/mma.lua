@@ -69,9 +69,6 @@ function mma.division(plan)
   }
 end
 
--- The end of the keys that all rows of a tile see, where the tile's test `always` is one bound; else nil.
-function mma.bound_of(always) return always:match("^k0 %+ BLOCK_KV <= ([%w_ +]+)$") end
-
 -- Columns of a matrix, `width` wide, that each of so many warps has.
 function mma.columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * warps) end
 

@@ -95,9 +95,7 @@ return {
   { name = "one_bound",
     why = "Where all rows see the keys below one bound, a tile is tested once against the " ..
       "lesser of it and the number of keys.",
-    possible = function(spec, plan, traits)
-      return mma.bound_of(traits.mask.tile("q0", "q0 + BLOCK_Q", "k0", "k0 + BLOCK_KV").always) ~= nil
-    end,
+    possible = function() return formula.always_end ~= nil end,
     when = always,
     gain = {
       spills("d 128, causal_top_left, sm_90a", 196, 0),
