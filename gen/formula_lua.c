@@ -260,7 +260,7 @@ static void push_range(lua_State *L, const char *key, fg_visible range) {
   set_node(L, "first", range.first);
   set_node(L, "last", range.end);
   set_bool(L, "exact", range.exact);
-  set_bool(L, "by_one", range.by_one);
+  set_bool(L, "exact_for_one", range.exact_for_one);
   lua_setfield(L, -2, key);
 }
 

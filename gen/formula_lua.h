@@ -12,7 +12,7 @@
  *
  *   mask, score    the score as the pass takes it; slope: of d score / d s
  *   never, always  tests of a tile; always_end: nil, or `always` is that k1 is at most this
- *   keys, queries  { first =, last =, exact =, by_one = }, nodes or nil (fg_visible)
+ *   keys, queries  { first =, last =, exact =, exact_for_one = }, nodes or nil (fg_visible)
  *   seen_by_all    the same of keys
  *   first_key      keys.first, of a kernel that skips no tile too
  *
@@ -23,11 +23,11 @@
  *                  reads = }: the texts of its extents, the same with nodes for those that are no
  *                  axis's, and where the score reads it
  *
- * A read is { node =, slope =, index = nodes, axis =, diagonal =, linear =, affine =, affine_axis = }:
+ * A read is { node =, slope =, index = nodes, axis =, is_by_distance =, linear =, affine =, affine_axis = }:
  *
  *   axis           for each index "b", "h", "q" or "k" for that very one, "1" for a broadcast one,
  *                  else "other"
- *   diagonal       indices depend on q and k by their distance alone
+ *   is_by_distance indices depend on q and k by their distance alone
  *   linear         nil, or each index is linear in q and k, and these are their factors { q =, k = }
  *   affine         1 or -1 where the index at affine_axis is that times k - q and something without
  *                  q and k, and the others are those of b and h, each once, or broadcast

@@ -44,7 +44,7 @@ static void push_read(lua_State *L, fg_formula *f, int node) {
   const fg_node x = f->tree.node[node];
   const fg_input *input = &f->input[x.which];
   int other = 0, others = 0, batches = 0, heads = 0;
-  bool diagonal = true, plain = true;
+  bool by_distance = true, plain = true;
   lua_createtable(L, 0, 8);
   set_node(L, "node", node);
   push_factors(L, f, &x, input->rank);
@@ -65,11 +65,11 @@ static void push_read(lua_State *L, fg_formula *f, int node) {
     if (!strcmp(axis, "other")) other = i, others++;
     batches += !strcmp(axis, "b"), heads += !strcmp(axis, "h");
     plain &= strcmp(axis, "q") && strcmp(axis, "k") && batches < 2 && heads < 2;
-    diagonal &= fg_tree_by_distance(&f->tree, x.arg[i]);
+    by_distance &= fg_tree_by_distance(&f->tree, x.arg[i]);
   }
   lua_setfield(L, -3, "axis");
   lua_setfield(L, -2, "index");
-  set_bool(L, "diagonal", diagonal);
+  set_bool(L, "is_by_distance", by_distance);
   double q, k;
   if (others != 1 || !plain || !fg_linear_in_q_and_k(&f->tree, x.arg[other], &q, &k)) return;
   if (fabs(k) > 1 || fabs(k) < 1 || q + k > 0 || q + k < 0) return;

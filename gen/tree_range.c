@@ -60,22 +60,22 @@ static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
   const fg_node atom = b->t->node[l.atom[i]];
   rest.factor[i] = 0;
   if (!fg_linear_extreme(b, &rest, b->for_all, &most)) return no_range(false);
-  const bool by_one = are_points(b, &rest);
+  const bool exact_for_one = are_points(b, &rest);
   if (atom.op == FG_NODE_NAME && atom.which == (int)v && fabs(factor) <= 1) {
     fg_linear least = most, behind = most;
     for (int j = 0; j < least.n; j++) least.factor[j] = -least.factor[j];
     least.constant = -least.constant;
     behind.constant += 1;
-    return factor > 0 ? (fg_visible){fg_linear_sum(b->t, &least), 0, true, by_one}
-                      : (fg_visible){0, fg_linear_sum(b->t, &behind), true, by_one};
+    return factor > 0 ? (fg_visible){fg_linear_sum(b->t, &least), 0, true, exact_for_one}
+                      : (fg_visible){0, fg_linear_sum(b->t, &behind), true, exact_for_one};
   }
   int limit = fg_linear_sum(b->t, &most), size = integer(b, fabs(factor));
   int end = make(b, FG_NODE_DIVIDE, limit, size); /* the atom is at most this, or at least - this */
   if (factor > 0) end = fg_tree_unary(b->t, FG_NODE_NEGATE, end);
   if (!end) return no_range(false);
   if (atom.op == FG_NODE_NAME && atom.which == (int)v) {
-    if (factor > 0) return (fg_visible){end, 0, true, by_one};
-    return (fg_visible){0, make(b, FG_NODE_ADD, end, integer(b, 1)), true, by_one};
+    if (factor > 0) return (fg_visible){end, 0, true, exact_for_one};
+    return (fg_visible){0, make(b, FG_NODE_ADD, end, integer(b, 1)), true, exact_for_one};
   }
   if (atom.op != FG_NODE_DIVIDE || b->t->node[atom.arg[1]].op != FG_NODE_CONSTANT ||
       !(b->t->node[atom.arg[1]].number > 0))
@@ -85,7 +85,7 @@ static fg_visible solve(fg_bounder *b, fg_linear l, fg_name v) {
   fg_linear_add(b->t, &inner, atom.arg[0], factor > 0 ? 1 : -1);
   fg_linear_add(b->t, &inner, scaled_end, factor > 0 ? -1 : 1);
   fg_visible r = solve(b, inner, v);
-  r.by_one = r.by_one && by_one;
+  r.exact_for_one = r.exact_for_one && exact_for_one;
   return r;
 }
 
@@ -99,7 +99,7 @@ static int looser(fg_bounder *b, fg_node_op op, int x, int y) {
 static fg_visible meet(fg_bounder *b, fg_visible x, fg_visible y) {
   return (fg_visible){tighter(b, FG_NODE_MAX, x.first, y.first),
                       tighter(b, FG_NODE_MIN, x.end, y.end), x.exact && y.exact,
-                      x.by_one && y.by_one};
+                      x.exact_for_one && y.exact_for_one};
 }
 
 static fg_visible range(fg_bounder *b, int node, fg_name v) {
@@ -119,7 +119,7 @@ static fg_visible range(fg_bounder *b, int node, fg_name v) {
     turned.arg[0] = x.arg[1], turned.arg[1] = x.arg[0];
     y = meet(b, solve(b, fg_linear_difference(b->t, &x, false), v),
              solve(b, fg_linear_difference(b->t, &turned, false), v));
-    y.exact = y.by_one = false;
+    y.exact = y.exact_for_one = false;
     return y;
   case FG_NODE_GIVEN:
     if (b->for_all) return range(b, x.arg[1], v);
@@ -143,7 +143,7 @@ static fg_visible range(fg_bounder *b, int node, fg_name v) {
 static fg_visible fitting(fg_formula *f, fg_visible r) {
   bool first = !r.first || fg_tree_fits(&f->tree, r.first);
   bool end = !r.end || fg_tree_fits(&f->tree, r.end);
-  if (!first || !end) r.exact = r.by_one = false;
+  if (!first || !end) r.exact = r.exact_for_one = false;
   if (!first) r.first = 0;
   if (!end) r.end = 0;
   return fg_bound_whole(f) ? r : no_range(false);

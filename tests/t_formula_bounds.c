@@ -99,7 +99,7 @@ static void clip(fg_formula *f, const case_problem *x, const tile *t, fg_visible
 static int check_one(fg_formula *f, oracle_formula *mask, const case_problem *x, tile t, int side,
                      const char *text) {
   fg_visible range = fg_formula_visible(f, side == 1);
-  if (!range.by_one || (!range.first && !range.end)) return 0;
+  if (!range.exact_for_one || (!range.first && !range.end)) return 0;
   double begin = 0, end = side ? x->nq : x->nk;
   if (side == 0)
     t.q1 = t.q0 + 1, t.k0 = 0, t.k1 = x->nk;
@@ -192,7 +192,7 @@ START_TEST(ranges_of_one) {
   for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
     fg_formula f;
     ck_assert_msg(case_formula(masks[m].text, NULL, &f) == FG_OK, "%s", fg_error());
-    ck_assert_msg(fg_formula_visible(&f, false).by_one == masks[m].by_row, "%s", masks[m].text);
+    ck_assert_msg(fg_formula_visible(&f, false).exact_for_one == masks[m].by_row, "%s", masks[m].text);
     for (int i = 0; i < 100; i++) {
       case_problem x;
       case_problem_new(&state, &x);
@@ -301,7 +301,7 @@ START_TEST(bounds_beyond_64_bits) {
   fg_formula f;
   ck_assert_int_eq(case_formula("k / 7 <= w * w * 4", NULL, &f), FG_OK);
   fg_visible keys = fg_formula_visible(&f, false), all = fg_formula_seen_by_all(&f);
-  ck_assert(!keys.first && !keys.end && !keys.exact && !keys.by_one && !all.exact);
+  ck_assert(!keys.first && !keys.end && !keys.exact && !keys.exact_for_one && !all.exact);
   fg_formula_free(&f);
   ck_assert_int_eq(case_formula("k / 7 <= w * w", NULL, &f), FG_OK);
   keys = fg_formula_visible(&f, false);

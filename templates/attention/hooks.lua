@@ -12,22 +12,26 @@
 --                             with names.exponent log2: the score times log2 e less names.origin, which is the same for a row; names.reach:
 --                             tanh is that of numbers up to TANH_SMALL, and the largest goes to that variable; with
 --                             names.s_first the multiple of s comes first, and what does not depend on s is one term
---   score.bends, tanhs        there is a tanh in it, how many; bends_scaled: of the product, scaled, and of nothing else
---   small_reach(names)        of bends_scaled: the test that no number is larger than TANH_SMALL, where `reach` is
---                             the largest |s_raw|
+--   score.is_s                it is s itself; families may leave its scale to the normaliser
+--   score.adds_to_s           it is s and terms that do not depend on s
+--   score.is_uneven_in_k      more of it than inputs and one multiple of k differs from key to key: |k - p|
+--   score.chooses_unevenly    that, and a choice is made for each pair: k < n ? s : 0
+--   score.rows_share_terms    it is a multiple of s and one of k, the same for a head, and terms of the row: of one key
+--                             the scores of two rows differ by the rows alone. In bfloat16, in which rows may share a
+--                             reference
+--   score.above(q, other)     of such: how much larger row q's are than those of `other`: { head =, row =, value = }
+--   score.has_tanh, tanh_count  there is a tanh in it; how many
+--   score.tanhs_are_of_scaled_s  there is, and each is that of the scaled product, times values of the head
+--   small_reach(names)        of such: the test that no number is larger than TANH_SMALL, where `reach` is the largest
+--                             |s_raw|
 --   score.cap                 nil, or how weights of a capped product are taken: cap.lua, and declare = the text of cap_unit,
 --                             what the product is multiplied with before, and of cap1, cap3, cap5: the polynomial's
---                             factors with it; ranged_cap: the same where a mask shows a row one range of keys
---   score.linear              true: the score is s itself; families may leave its scale to the normaliser
---   score.additive            true: it is s and terms that do not depend on s
---   score.uneven, chooses     more of it than inputs and a multiple of k differs from key to key: |k - p|; k < n ? s : 0
---   score.sloped              a multiple of s and one of k, the same for a head, and terms of the row: of one key the scores
---                             of two rows differ by the rows alone. In bfloat16, in which rows may share a reference
---   score.above(q, other)     of sloped ones: how much larger row q's are than those of `other`: { head =, row =, value = }
+--                             factors with it
+--   score.cap_of_ranges       the same where a mask shows a row one range of keys, else nil
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
---   large                     score and mask are so long that families do not unroll them: text.rolled
---   long                      unrolled, its score takes registers: ptxas starts many pairs' terms at once
+--   pairs_are_looped          score and mask are so large that families do not unroll them: text.rolled
+--   score_is_long             unrolled, the score takes registers: ptxas starts many pairs' terms at once
 --   mask                      what pairs are visible: masks.lua
 --   input                     what mask and score read, and its gradients: inputs.lua
 --   norm                      the normaliser: normalizers.lua
@@ -43,9 +47,9 @@ local trees, input, traits = run("attention/trees.lua"), hooks.input, formula.tr
 local place, emit = trees.place, trees.emit
 
 local score = {
-  linear = traits.is_s, additive = traits.adds_to_s, uneven = traits.is_uneven_in_k, chooses = traits.chooses_unevenly,
-  sloped = spec.elem == "bf16" and traits.is_linear_in_s_and_k,
-  bends = traits.tanh_count ~= nil, tanhs = traits.tanh_count or 0, bends_scaled = traits.tanhs_are_of_scaled_s,
+  is_s = traits.is_s, adds_to_s = traits.adds_to_s, is_uneven_in_k = traits.is_uneven_in_k, chooses_unevenly = traits.chooses_unevenly,
+  rows_share_terms = spec.elem == "bf16" and traits.is_linear_in_s_and_k,
+  has_tanh = traits.tanh_count ~= nil, tanh_count = traits.tanh_count or 0, tanhs_are_of_scaled_s = traits.tanhs_are_of_scaled_s,
 }
 hooks.score = score
 
@@ -53,9 +57,9 @@ hooks.score = score
 -- is evaluated in a loop, which costs a way through memory and the overlap of its reads. T5's buckets are of size 50
 -- to 56. A quotient of 64 bits counts as much: wgmma compiled for 29 s with one by a variable, and 9 s with two by
 -- constants, which spilled.
-hooks.large = traits.mask_size + traits.score_size > 64 or traits.has_wide_quotient
-hooks.long = not hooks.large and traits.score_size > 20 -- 5 terms of tanh
-input.find_tiled(score.additive and not hooks.large)
+hooks.pairs_are_looped = traits.mask_size + traits.score_size > 64 or traits.has_wide_quotient
+hooks.score_is_long = not hooks.pairs_are_looped and traits.score_size > 20 -- 5 terms of tanh
+input.find_tiled(score.adds_to_s and not hooks.pairs_are_looped)
 
 function hooks.pair(names)
   local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope or 0, names.exponent and formula.score or 0 }, {}
@@ -93,7 +97,7 @@ const float cap1 = %s * cap_unit, cap3 = %s * cap_unit * cap_square, cap5 = %s *
   return cap
 end
 score.cap = find_cap()
-score.ranged_cap = formula.keys.by_one and score.cap or nil
+score.cap_of_ranges = formula.keys.exact_for_one and score.cap or nil
 
 -- x times a factor that may be 1.
 local function times(x, factor) return factor == "1.0f" and x or string.format("%s * (%s)", x, factor) end

@@ -40,8 +40,8 @@ function grads.refused(by_distance)
   for _, x in ipairs(hooks.input.grads) do
     if spec.deterministic == "true" and x.kind == "indexed" then
       local what = string.format("deterministic=true: %s's gradient has no fixed order", x.name)
-      if not hooks.input.linear(x) then return what .. ": its index is not affine in q and k" end
-      if by_distance and not hooks.input.affine(x) then return what .. " here: its index is none of k - q alone" end
+      if not hooks.input.pairs_of_element(x) then return what .. ": its index is not affine in q and k" end
+      if by_distance and not hooks.input.index_by_distance(x) then return what .. " here: its index is none of k - q alone" end
     end
   end
 end

@@ -4,11 +4,12 @@
 --                             { name =, elem =, rows = the address of a head's first, stride = between rows,
 --                             aligned = a test that both are multiples of 16 bytes, batched, headed = it
 --                             differs from batch to batch, from head to head }
---   input.keyed               there is an input that differs from key to key
---   input.by_row              an input that is not `tiled` is read by the row, which has to be one that there is
---   input.lone, by_distance   its read is the only one that does; all do by the distance of key and row alone
---   input.pairwise            and, of those, from pair to pair
---   input.number              there is a tensor of one element, in float32
+--   input.differs_by_key      there is an input that differs from key to key
+--   input.is_read_by_row      an input that is not `tiled` is read by the row, which has to be one that there is
+--   input.one_differs_by_key  its read is the only one that does
+--   input.differs_by_distance all that do, do by the distance of key and row alone
+--   input.differs_by_pair     and, of those, from pair to pair
+--   input.has_f32_number      there is a tensor of one element, in float32
 --   input.staged              the family's: input name -> its value as text, where it has it at hand
 --   input.add                 the family's: function(name, value), where it sums an input's gradient
 --   input.store(name, q, k, value)  the statement that stores an element of the gradient
@@ -19,10 +20,10 @@
 --                             indexed in another way, kind = "dense" (q and k), "rows" (q), "keys" (k), "scalar" or
 --                             "indexed", region = and count = of its sums in float32, for families that need them }
 --   input.sum(x, term, q, k)  the address of the pair's element among the sums of gradient x
---   input.distant(x)          its indices depend on q and k by their distance alone
---   input.affine(x)           nil, or how its one index follows from the distance of key and row: { rises = with
+--   input.is_by_distance(x)   its indices depend on q and k by their distance alone
+--   input.index_by_distance(x)  nil, or how its one index follows from the distance of key and row: { rises = with
 --                             the key, index = the text of the index at distance 0, element = of the pass's own element }
---   input.linear(x)           nil, or for each of its reads, whose indices are all linear in q and k, how the pairs of
+--   input.pairs_of_element(x) nil, or for each of its reads, whose indices are all linear in q and k, how the pairs of
 --                             an element i1, i2, ... are found: { read = its number, count = turns to try, pair = the
 --                             declarations of q and k by `turn`, test = that they are a pair of the element's, apart =
 --                             what of it needs neither, "" for nothing, b =, h = the element's own, if they are }
@@ -58,7 +59,7 @@ for i, x in ipairs(formula.inputs) do
   local prefix = x.name == "bias" and "" or "in_"
   declared[x.name] = { at = i, input = x, ident = prefix .. x.name, extents = extents_of(x) }
   if x.tensor then input.names[#input.names + 1] = prefix .. x.name end
-  if x.tensor and declared[x.name].extents == "1111" and x.elem == "f32" then input.number = true end
+  if x.tensor and declared[x.name].extents == "1111" and x.elem == "f32" then input.has_f32_number = true end
   if x.grad then
     local extents, counts = declared[x.name].extents, {}
     for _, extent in ipairs(x.extents) do
@@ -74,10 +75,10 @@ for i, x in ipairs(formula.inputs) do
   for _, read in ipairs(x.reads) do
     local keyed = formula.uses(read.node, "k")
     if keyed then
-      input.lone, input.by_distance = not input.keyed, input.by_distance ~= false and read.diagonal
+      input.one_differs_by_key, input.differs_by_distance = not input.differs_by_key, input.differs_by_distance ~= false and read.is_by_distance
     end
-    input.keyed = input.keyed or keyed
-    input.pairwise = input.pairwise or keyed and (formula.uses(read.node, "q") or formula.uses(read.node, "p"))
+    input.differs_by_key = input.differs_by_key or keyed
+    input.differs_by_pair = input.differs_by_pair or keyed and (formula.uses(read.node, "q") or formula.uses(read.node, "p"))
   end
 end
 
@@ -149,9 +150,9 @@ function input.sum(x, term, q, k)
   return string.format("p.%s + (%s)", x.region, at)
 end
 
-function input.distant(x)
+function input.is_by_distance(x)
   for _, read in ipairs(declared[x.name].input.reads) do
-    if not read.diagonal then return false end
+    if not read.is_by_distance then return false end
   end
   return true
 end
@@ -186,7 +187,7 @@ function input.finish(x, at)
   return input.split(x, at) .. "\n" .. input.store_split(x, string.format("ldg_f32(p.%s + %s)", x.region, at))
 end
 
-function input.affine(x)
+function input.index_by_distance(x)
   local reads = declared[x.name].input.reads
   local read = reads[1]
   if #reads ~= 1 or not read.affine then return nil end
@@ -252,7 +253,7 @@ local function way_of(x, at, read)
   return way
 end
 
-function input.linear(x)
+function input.pairs_of_element(x)
   local ways = {}
   for at, read in ipairs(declared[x.name].input.reads) do
     if not read.linear then return nil end
@@ -261,16 +262,16 @@ function input.linear(x)
   return ways
 end
 
-function input.length(x) return length_of(declared[x.name].input.extents[input.affine(x).axis]) end
+function input.length(x) return length_of(declared[x.name].input.extents[input.index_by_distance(x).axis]) end
 
 function input.far(x)
-  local own, axis = declared[x.name].input, input.affine(x).axis
+  local own, axis = declared[x.name].input, input.index_by_distance(x).axis
   return wide[own.extents[axis]] or formula.wide(own.reads[1].index[axis])
 end
 
 function input.blocks(x, size)
   local factors = table.move(x.lengths, 1, #x.lengths, 1, {})
-  local axis = input.affine(x).axis
+  local axis = input.index_by_distance(x).axis
   factors[axis] = string.format("cdiv(%s, %d)", factors[axis], size)
   return table.concat(factors, " * ")
 end
@@ -283,7 +284,7 @@ function input.band(x, size)
     lines[1] = string.format("const i64 whole = (i64)((int)blockIdx.x %% %s) * %s;", bands, size)
   end
   for i = #extents, 1, -1 do
-    if i ~= input.affine(x).axis and extents[i] ~= "1" then
+    if i ~= input.index_by_distance(x).axis and extents[i] ~= "1" then
       lines[#lines + 1] = string.format("const int i%d = %s %% %s;", i, place, length_of(extents[i]))
       place = place .. " / " .. length_of(extents[i])
     end
@@ -323,12 +324,12 @@ local function find_dense()
   end
 end
 
--- input.tiled, if the score allows one, and input.by_row of the others.
+-- input.tiled, if the score allows one, and input.is_read_by_row of the others.
 function input.find_tiled(allowed)
   input.tiled = allowed and find_dense() or nil
   for name, x in pairs(declared) do
     for _, read in ipairs(name ~= (input.tiled or {}).name and x.input.reads or {}) do
-      input.by_row = input.by_row or formula.uses(read.node, "q") or formula.uses(read.node, "p")
+      input.is_read_by_row = input.is_read_by_row or formula.uses(read.node, "q") or formula.uses(read.node, "p")
     end
   end
 end

@@ -6,22 +6,22 @@
 --   mask.seen_by_all(q0, q1)  nil, or first and end of the keys that all of these rows see
 --   mask.first_key(q0, q1)    nil, or that first key, of a kernel that skips no tile too: its tiles lie where those of one
 --                             that does are
---   mask.exact                of one row, mask.keys(q, q + 1) are the keys it sees and no others
+--   mask.row_sees_a_range     of one row, mask.keys(q, q + 1) are the keys it sees and no others
 --   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1), whatever the head
---   mask.skips                { keys =, queries = }: tiles inside these ranges may be empty too
+--   mask.has_gaps             { keys =, queries = }: tiles inside these ranges may be empty too
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
 --                             the recipe, for the cost model
---   mask.slides               the first key moves on with the rows, the same in all heads: rows next to each other see little of K
+--   mask.first_key_moves      the first key moves on with the rows, the same in all heads: rows next to each other see little of K
 --   mask.keys_are_read, last_key_is_of_head  ends of mask.keys read memory; the last one depends on batch or head
---   mask.reads                its test reads memory: only of rows that there are; mask.given: it uses an input
---   mask.edges                its borders that cut through tiles: each costs a row's block half a tile each way
+--   mask.reads_memory         its test reads memory: only of rows that there are; mask.uses_inputs: it uses an input
+--   mask.edge_count           its borders that cut through tiles: each costs a row's block half a tile each way
 -- Ranges may leave [0, nq) and [0, nk): families clamp them.
 local trees = run("attention/trees.lua")
 local emit, text_of = trees.emit, trees.text_of
 
-local mask = { exact = formula.keys.by_one, skips = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edges = 0 }
-mask.reads, mask.given = formula.traits.mask_reads, formula.traits.mask_uses_inputs
-if formula.known(formula.never) == false then mask.skips = {} end
+local mask = { row_sees_a_range = formula.keys.exact_for_one, has_gaps = { keys = not formula.keys.exact, queries = not formula.queries.exact }, edge_count = 0 }
+mask.reads_memory, mask.uses_inputs = formula.traits.mask_reads, formula.traits.mask_uses_inputs
+if formula.known(formula.never) == false then mask.has_gaps = {} end
 
 -- Does a node, if there is one, depend on the batch or head?
 local function is_of_head(node)
@@ -30,11 +30,11 @@ end
 mask.last_key_is_of_head = is_of_head(formula.keys.last)
 for _, side in ipairs({ "first", "last" }) do
   local node = formula.keys[side]
-  if node then mask.edges, mask.keys_are_read = mask.edges + 1, mask.keys_are_read or formula.reads(node) end
+  if node then mask.edge_count, mask.keys_are_read = mask.edge_count + 1, mask.keys_are_read or formula.reads(node) end
 end
 
 local begin = formula.first_key
-mask.slides = begin ~= nil and not is_of_head(begin)
+mask.first_key_moves = begin ~= nil and not is_of_head(begin)
 
 function mask.tile(q0, q1, k0, k1, h)
   local texts = emit({ formula.never, formula.always, formula.always_end }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h })
@@ -63,7 +63,7 @@ function mask.first_key(q0, q1) return begin and bound(begin, { q0 = q0, q1 = q1
 function mask.queries(k0, k1)
   local function headless(node) return node and not formula.uses(node, "h") and node or nil end
   local range = formula.queries
-  if headless(range.first) ~= range.first or headless(range.last) ~= range.last then mask.skips.queries = true end
+  if headless(range.first) ~= range.first or headless(range.last) ~= range.last then mask.has_gaps.queries = true end
   return bound(headless(range.first), { k0 = k0, k1 = k1 }, "0"), bound(headless(range.last), { k0 = k0, k1 = k1 }, "p.nq")
 end
 

@@ -140,20 +140,20 @@ function mma.is_ragged(spec) return spec.d % 64 > 0 or spec.dv % 64 > 0 end
 -- input that is read by distance alone is read once a diagonal.
 function mma.registers_of_inputs(scores)
   local score, input = hooks.score, hooks.input
-  if score.linear then return 0 end
-  if hooks.long or input.pairwise and not input.tiled and not input.by_distance then return 2 * scores end
-  if hooks.large or input.keyed then return scores // 2 end
-  return (score.bends or #input.names > 0) and 12 or 4
+  if score.is_s then return 0 end
+  if hooks.score_is_long or input.differs_by_pair and not input.tiled and not input.differs_by_distance then return 2 * scores end
+  if hooks.pairs_are_looped or input.differs_by_key then return scores // 2 end
+  return (score.has_tanh or #input.names > 0) and 12 or 4
 end
 
 -- Does the score take hardly more registers than s itself on sm_90? So do s and one term, and a cap without a mask.
 local function score_is_light()
   local input, score = hooks.input, hooks.score
-  if hooks.long or hooks.large or machine.number ~= 90 then return false end
-  if score.bends then
-    return score.bends_scaled and #input.names == 0 and hooks.mask.edges == 0 and not hooks.mask.skips.keys
+  if hooks.score_is_long or hooks.pairs_are_looped or machine.number ~= 90 then return false end
+  if score.has_tanh then
+    return score.tanhs_are_of_scaled_s and #input.names == 0 and hooks.mask.edge_count == 0 and not hooks.mask.has_gaps.keys
   end
-  return score.additive and (not input.keyed or input.lone and (input.tiled or input.by_distance)) and true or false
+  return score.adds_to_s and (not input.differs_by_key or input.one_differs_by_key and (input.tiled or input.differs_by_distance)) and true or false
 end
 
 -- The same of the backward pass, in whose warps of 32 keys a light score takes few; and what ragged rows take. The
@@ -170,7 +170,7 @@ mma.rounding = { "SM_END", 112, "what rounding the base to 128 bytes may take" }
 -- Are there tiles of S that no block makes?
 function mma.leaves_tiles()
   local range = formula.queries
-  return range.first ~= nil or range.last ~= nil or hooks.mask.skips.queries ~= nil and hooks.mask.skips.queries
+  return range.first ~= nil or range.last ~= nil or hooks.mask.has_gaps.queries ~= nil and hooks.mask.has_gaps.queries
 end
 
 return mma

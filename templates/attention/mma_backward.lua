@@ -80,7 +80,7 @@ end
 local BAND, banded, diagonal = 256, false, false
 for _, x in ipairs(hooks.input.grads) do
   x.banded = deterministic and x.kind == "indexed"
-  x.diagonal = not deterministic and x.kind == "indexed" and hooks.input.distant(x)
+  x.diagonal = not deterministic and x.kind == "indexed" and hooks.input.is_by_distance(x)
   banded, diagonal = banded or x.banded, diagonal or x.diagonal
 end
 
@@ -138,7 +138,7 @@ local function steps(spec, plan, padded)
       grid = use.batches_side_by_side and { key_tiles .. " * b", "hk", "1" } or
         use.heads_side_by_side and { "hk", key_tiles, "b" } or { key_tiles, "hk", "b" },
       registers = math.min(255, family.registers(spec, plan)),
-      work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edges * (q + kv) // 2,
+      work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edge_count * (q + kv) // 2,
                            work_of_row(spec, plan) * (q + 8), q) },
   }
   if deterministic then

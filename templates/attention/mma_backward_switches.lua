@@ -32,7 +32,7 @@ return {
   { name = "heads_side_by_side",
     why = "Heads whose keys see few rows at a time follow each other.",
     possible = function(spec, plan, traits, use) return not use.batches_side_by_side end,
-    when = function(spec, plan, traits) return traits.mask.slides end,
+    when = function(spec, plan, traits) return traits.mask.first_key_moves end,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 1.290, 1.268),
       h200("2026-11-23", "d 128, window 1023, n 8192", 1.370, 1.348),
@@ -41,7 +41,7 @@ return {
   { name = "some_short_tiles_first",
     why = "Half of the tiles of the first batch that few rows see start first, so that the last " ..
       "blocks to start are not the ones that end last.",
-    possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.slides end,
+    possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.first_key_moves end,
     when = always,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 1.267, 1.246),
@@ -76,13 +76,13 @@ return {
     -- A deterministic kernel has the bits of one that skips no tile, whose tanh may be that of small numbers;
     -- gradients of inputs take dS of all keys, and loops over a tiled input's pairs their keys in a row.
     possible = function(spec, plan, traits)
-      return traits.mask.exact and spec.deterministic ~= "true" and mma.division(plan).warp_kv == 32 and
-        not traits.large and not traits.input.tiled and #traits.input.grads == 0
+      return traits.mask.row_sees_a_range and spec.deterministic ~= "true" and mma.division(plan).warp_kv == 32 and
+        not traits.pairs_are_looped and not traits.input.tiled and #traits.input.grads == 0
     end,
     when = function(spec, plan, traits)
       local score = traits.score
-      return traits.mask.slides and plan.stages > 1 and
-        (score.linear or score.bends_scaled and #traits.input.names == 0)
+      return traits.mask.first_key_moves and plan.stages > 1 and
+        (score.is_s or score.tanhs_are_of_scaled_s and #traits.input.names == 0)
     end,
     gain = {
       h200("2026-11-25", "d 64, window 1023, n 8192", 1.245, 1.219),
@@ -96,7 +96,7 @@ return {
     why = "tanh is a polynomial in tiles of small numbers that are not whole too. Under a mask " ..
       "it must be: a kernel that skips no tile takes none as whole, and gives the same " ..
       "bits.",
-    possible = function(spec, plan, traits) return traits.score.bends_scaled and not traits.large end,
+    possible = function(spec, plan, traits) return traits.score.tanhs_are_of_scaled_s and not traits.pairs_are_looped end,
     when = function(spec, plan, traits)
       return traits.mask.tile("q0", "q0 + BLOCK_Q", "k0", "k0 + BLOCK_KV").always ~= "1"
     end,

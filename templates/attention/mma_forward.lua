@@ -52,7 +52,7 @@ function family.describe(spec, plan)
         threads = 32 * plan.warps, registers = math.min(255, family.registers(spec, plan)), early = use.starts_early,
         -- operands that a warp's rows share, the barriers of a tile, and loads that nothing hides: with one stage
         -- an input's tile too, where K's would come early
-        work = string.format("(%s + %d) * %d / %d", hooks.mask.keys_seen, hooks.mask.edges * (plan.block_q + plan.block_kv) // 2,
+        work = string.format("(%s + %d) * %d / %d", hooks.mask.keys_seen, hooks.mask.edge_count * (plan.block_q + plan.block_kv) // 2,
                              (plan.block_q + 16 * plan.warps) * (plan.block_kv + 4 + 8 // plan.stages + late), plan.block_kv) },
     },
     constants = {

@@ -6,7 +6,7 @@
 -- A warp of 32 rows reads K and V half as often as two of 16; blocks of 4 warps come in pairs that
 -- hide each other's softmax.
 local function spills_with_64_keys(spec, traits)
-  return spec.dv > 64 and (traits.score.bends or traits.input.by_distance) and machine.number >= 90
+  return spec.dv > 64 and (traits.score.has_tanh or traits.input.differs_by_distance) and machine.number >= 90
 end
 
 local plans = {

@@ -11,8 +11,8 @@ local COMPILER = "NVRTC 13.0"
 local function has_32_rows(plan) return plan.block_q // plan.warps > 16 end
 local function scores(plan) return plan.block_q // plan.warps * plan.block_kv // 32 end
 local function third_of_scores(plan) return scores(plan) // 3 end
-local function is_scored(traits) return not traits.score.linear end
-local function is_masked(traits) return traits.mask.edges > 0 end
+local function is_scored(traits) return not traits.score.is_s end
+local function is_masked(traits) return traits.mask.edge_count > 0 end
 
 local rows = {
   { cause = "widths", what = "warps of 32 rows with a V wider than K, whose loop over d leaves nothing to wait for",
@@ -34,7 +34,7 @@ local rows = {
     when = function(spec, plan) return has_32_rows(plan) and machine.number >= 100 end,
     spare = 32, spilled = { { "d 64", 24 }, { "d 128", 256 } } },
   { cause = "scores", what = "warps of 32 rows with a score of tanh on sm_100",
-    when = function(spec, plan, traits) return has_32_rows(plan) and machine.number >= 100 and traits.score.bends end,
+    when = function(spec, plan, traits) return has_32_rows(plan) and machine.number >= 100 and traits.score.has_tanh end,
     spare = 56, spilled = { { "d 128, a cap", 52 } } },
   { cause = "scores of sm_100", what = "warps of 16 rows with a score on sm_100",
     when = function(spec, plan, traits)
@@ -42,10 +42,10 @@ local rows = {
     end,
     spare = scores, spilled = { { "d 256, an input", 12 }, { "d 256, a cap", 52 } } },
   { cause = "scores", what = "warps of 32 rows under a mask with holes",
-    when = function(spec, plan, traits) return has_32_rows(plan) and (traits.mask.skips.keys or false) end,
+    when = function(spec, plan, traits) return has_32_rows(plan) and (traits.mask.has_gaps.keys or false) end,
     spare = third_of_scores, spilled = { { "d 64, documents", 132 }, { "d 64, dilated", 48 } } },
   { cause = "scores", what = "warps of 32 rows with a score that differs from key to key, as |k - p|",
-    when = function(spec, plan, traits) return has_32_rows(plan) and traits.score.uneven end,
+    when = function(spec, plan, traits) return has_32_rows(plan) and traits.score.is_uneven_in_k end,
     spare = third_of_scores, spilled = { { "d 64", 8 } } },
   { cause = "scores", what = "warps of 32 rows with a score on sm_80",
     when = function(spec, plan, traits) return has_32_rows(plan) and is_scored(traits) and machine.number < 90 end,
@@ -62,14 +62,14 @@ local rows = {
     spare = third_of_scores, spilled = { { "d 192/128, causal, ALiBi", 220 } } },
   { cause = "scores", what = "warps of 32 rows whose O and S are large, with a mask and tanh that is no cap",
     when = function(spec, plan, traits)
-      return has_32_rows(plan) and is_masked(traits) and traits.score.bends and not traits.score.cap and
+      return has_32_rows(plan) and is_masked(traits) and traits.score.has_tanh and not traits.score.cap and
         16 * cdiv(spec.dv, 16) + plan.block_kv > 160
     end,
     spare = third_of_scores, spilled = {} },
   { cause = "scores", what = "warps of 32 rows and more than 64 keys with several terms of tanh, and no mask",
     when = function(spec, plan, traits)
-      return has_32_rows(plan) and traits.score.tanhs > 1 and plan.block_kv > 64 and not is_masked(traits) and
-        not traits.mask.skips.keys and not traits.score.uneven and machine.number >= 90
+      return has_32_rows(plan) and traits.score.tanh_count > 1 and plan.block_kv > 64 and not is_masked(traits) and
+        not traits.mask.has_gaps.keys and not traits.score.is_uneven_in_k and machine.number >= 90
     end,
     spare = function(plan) return scores(plan) // 2 end, spilled = { { "d 40", 148 } } },
 }

@@ -23,7 +23,7 @@ return {
     why = "Heads whose rows see little of K at a time follow each other, so that their first " ..
       "rows, which see least, come last.",
     possible = function(spec, plan, traits, use) return not use.batches_side_by_side end,
-    when = function(spec, plan, traits) return traits.mask.slides end,
+    when = function(spec, plan, traits) return traits.mask.first_key_moves end,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 0.485, 0.473),
       h200("2026-11-23", "d 128, window 1023, n 8192", 0.432, 0.415),
@@ -32,8 +32,8 @@ return {
   { name = "short_rows_first",
     why = "Rows of the first batch that see few keys start first, so that the last blocks to " ..
       "start are not the ones that end last.",
-    possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.slides end,
-    when = function(spec, plan, traits) return traits.score.linear end,
+    possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.first_key_moves end,
+    when = function(spec, plan, traits) return traits.score.is_s end,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 0.454, 0.447),
       h200("2026-11-23", "d 64, window 1023, n 16384, b 1", 0.469, 0.466),
@@ -74,7 +74,7 @@ return {
     why = "A warp leaves the products of a tile that only other warps of its block see, where " ..
       "another warp shares its scheduler.",
     possible = function(spec, plan, traits) return traits.mask.tile("q0", "q1", "k0", "k1").never ~= "0" end,
-    when = function(spec, plan, traits) return plan.warps > 4 and traits.score.linear end,
+    when = function(spec, plan, traits) return plan.warps > 4 and traits.score.is_s end,
     gain = {
       h200("2026-11-22", "d 256, causal, n 1024", 0.305, 0.290),
       h200("2026-11-22", "d 256, causal, n 4096", 1.019, 0.994),
@@ -105,9 +105,9 @@ return {
     why = "Where a row sees one range of keys, a bit of each key says what the mask leaves of " ..
       "S: cheaper than two tests a pair, dearer than one.",
     possible = function(spec, plan, traits)
-      return traits.score.linear and traits.mask.exact and not traits.mask.reads and plan.block_kv <= 128
+      return traits.score.is_s and traits.mask.row_sees_a_range and not traits.mask.reads_memory and plan.block_kv <= 128
     end,
-    when = function(spec, plan, traits) return traits.mask.edges > 1 and plan.block_kv > 64 end,
+    when = function(spec, plan, traits) return traits.mask.edge_count > 1 and plan.block_kv > 64 end,
     gain = {
       h200("2026-11-22", "d 64, window 1023, n 8192, 96 keys", 0.502, 0.487),
       h200("2026-11-22", "d 64, causal, n 8192, 96 keys", 1.607, 1.628),
@@ -140,7 +140,7 @@ return {
       "it must be: a kernel that skips no tile takes none as whole, and gives the same " ..
       "bits.",
     possible = function(spec, plan, traits)
-      return traits.score.cap ~= nil or traits.score.bends_scaled and not traits.large
+      return traits.score.cap ~= nil or traits.score.tanhs_are_of_scaled_s and not traits.pairs_are_looped
     end,
     when = function(spec, plan, traits)
       return traits.mask.tile("q0", "q0 + BLOCK_Q", "k0", "k0 + BLOCK_KV").always ~= "1"

@@ -10,8 +10,8 @@ local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_by
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
-  local curved = hooks.score.tanhs > 1 and not hooks.score.bends_scaled
-  if hooks.large or curved or hooks.long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
+  local curved = hooks.score.tanh_count > 1 and not hooks.score.tanhs_are_of_scaled_s
+  if hooks.pairs_are_looped or curved or hooks.score_is_long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
   return true
 end
 
@@ -74,7 +74,7 @@ local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
 -- sees need 40; the others of many rows cannot use what 24 would leave.
 local function split(plan)
   local many_rows = plan.block_q > 128 or has_parts(plan) and columns(spec.dv) > 192
-  local few, groups = many_rows and 32 or hooks.mask.skips.keys and 40 or 24, plan.block_q // 64
+  local few, groups = many_rows and 32 or hooks.mask.has_gaps.keys and 40 or 24, plan.block_q // 64
   return few, (launched(plan) * (groups + 1) - few) // groups // 8 * 8
 end
 
@@ -88,7 +88,7 @@ function family.candidates(spec, arch)
   end
   local fit, unfit = that_fit(plans)
   local score, first = hooks.score, fit[1]
-  local parts_fit = score.linear or score.ranged_cap or columns(spec.dv) <= 160 and (score.sloped or hooks.input.by_distance)
+  local parts_fit = score.is_s or score.cap_of_ranges or columns(spec.dv) <= 160 and (score.rows_share_terms or hooks.input.differs_by_distance)
   local shows_all = hooks.mask.tile("q0", "q1", "k0", "k1", "h").always == "1"
   if first and parts_fit and shows_all and not hooks.input.tiled then
     local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, parts = 16 } })
@@ -106,7 +106,7 @@ local function work_of_key(plan)
     row = row or x.block_q == plan.block_q and x.block_kv == plan.block_kv and x.stages == plan.stages and x or nil
   end
   local work = type(row.work) == "function" and row.work(spec, hooks) or row.work
-  local read = hooks.input.pairwise and (hooks.input.by_distance and "3" or "6") or "2"
+  local read = hooks.input.differs_by_pair and (hooks.input.differs_by_distance and "3" or "6") or "2"
   local input = tiled_input() and "(3 + 3 * min(nk % 8, 1))" or read
   return string.format("%d * %s", plan.block_q * work * (machine.engine and 8 or 1) // 16, input)
 end
@@ -117,8 +117,8 @@ function family.describe(spec, plan)
   local groups, claimed = plan.block_q // 64, use.claims
   local tiles, regions, share = string.format("cdiv(nq, %d) * h * b", plan.block_q), {}, nil
   if claimed then regions[1] = { name = "claims", count = "2" } end
-  local seen_together = hooks.mask.skips.keys and plan.block_q or 64 -- rows that go over the same keys
-  local work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edges * (seen_together + plan.block_kv) // 2, work_of_key(plan))
+  local seen_together = hooks.mask.has_gaps.keys and plan.block_q or 64 -- rows that go over the same keys
+  local work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edge_count * (seen_together + plan.block_kv) // 2, work_of_key(plan))
   if has_parts(plan) then -- places for as many as the kernel may make; for the model, as if each tile had so many or three
     local by_keys = string.format("nk / %d", PART_TILES * plan.block_kv)
     local by_tiles = string.format("%d / max(1, %s)", PART_PLACES // 2, tiles)

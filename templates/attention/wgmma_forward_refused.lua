@@ -13,13 +13,13 @@ local function has_most_keys(plan) return plan.block_kv > 96 end
 local function has_more_keys(plan) return plan.block_kv > 64 end
 
 local function leaves_no_tile_whole(traits) return traits.mask.tile("q0", "q1", "k0", "k1", "h").always == "0" end
-local function reads_keys_one_by_one(traits) return traits.mask.reads and not traits.mask.exact end
+local function reads_keys_one_by_one(traits) return traits.mask.reads_memory and not traits.mask.row_sees_a_range end
 -- An input of pairs that is no tile, or a tanh of more than the product.
 local function is_loaded_by_pairs(traits)
-  return not tiled_input() and (traits.input.pairwise or traits.score.bends and not traits.score.bends_scaled)
+  return not tiled_input() and (traits.input.differs_by_pair or traits.score.has_tanh and not traits.score.tanhs_are_of_scaled_s)
 end
 -- More than s and terms beside it, without a tanh: s * s, -s, exp(s).
-local function is_factored(traits) return not (traits.score.linear or traits.score.additive or traits.score.bends) end
+local function is_factored(traits) return not (traits.score.is_s or traits.score.adds_to_s or traits.score.has_tanh) end
 
 -- What any plan spares.
 local rows = {
@@ -28,7 +28,7 @@ local rows = {
     when = function(_, _, traits) return is_loaded_by_pairs(traits) end,
     spare = function(plan) return 7 * scores(plan) // 8 end, spilled = { { "d 128, a cap of a biased product, 128 keys", 270 } } },
   { cause = "score", what = "the same with a long score or tanh and 128 keys",
-    when = function(_, plan, traits) return is_loaded_by_pairs(traits) and has_most_keys(plan) and (traits.long or traits.score.bends) end,
+    when = function(_, plan, traits) return is_loaded_by_pairs(traits) and has_most_keys(plan) and (traits.score_is_long or traits.score.has_tanh) end,
     spare = twice_scores, spilled = {} },
   { cause = "score", what = "the same with many columns of V",
     when = function(spec, plan, traits)
@@ -38,33 +38,33 @@ local rows = {
   { cause = "score", what = "an input by key, tanh that is no cap by its range, or a mask with more than one bound or with inputs",
     when = function(_, _, traits)
       local score, mask = traits.score, traits.mask
-      return traits.input.keyed or score.bends and not score.ranged_cap or mask.skips.keys or mask.given or
-        mask.edges > 0 and not (score.linear or score.sloped)
+      return traits.input.differs_by_key or score.has_tanh and not score.cap_of_ranges or mask.has_gaps.keys or mask.uses_inputs or
+        mask.edge_count > 0 and not (score.is_s or score.rows_share_terms)
     end,
     spare = 16, spilled = { { "the least", 4 } } },
   { cause = "score", what = "a V wider than K with a score, or with a mask that is read for each key",
     when = function(spec, plan, traits)
-      return spec.dv > spec.d and columns(spec.dv) > 128 and has_more_keys(plan) and (reads_keys_one_by_one(traits) or not traits.score.linear)
+      return spec.dv > spec.d and columns(spec.dv) > 128 and has_more_keys(plan) and (reads_keys_one_by_one(traits) or not traits.score.is_s)
     end,
     spare = twice_scores, spilled = { { "d 128/192 and 128/256, the least", 8 }, { "d 128/192 and 128/256, the most", 96 } } },
   { cause = "score", what = "an input by key with 128 keys and many columns of V, or under a mask that is tested key by key",
     when = function(spec, plan, traits)
-      local by_key = has_most_keys(plan) and columns(spec.dv) > 96 and not traits.input.pairwise
-      local one_by_one = not traits.mask.exact and columns(spec.dv) > (has_most_keys(plan) and 64 or has_more_keys(plan) and 160 or 256)
-      return traits.input.keyed and (by_key or one_by_one)
+      local by_key = has_most_keys(plan) and columns(spec.dv) > 96 and not traits.input.differs_by_pair
+      local one_by_one = not traits.mask.row_sees_a_range and columns(spec.dv) > (has_most_keys(plan) and 64 or has_more_keys(plan) and 160 or 256)
+      return traits.input.differs_by_key and (by_key or one_by_one)
     end,
     spare = twice_scores, spilled = { { "d 128, one number for each key, the most", 800 }, { "d 96, any, under such a mask", 160 }, { "d 192, the same", 32 } } },
   { cause = "score", what = "a score that differs from key to key: |k - p|, (k - p)^2",
-    when = function(_, _, traits) return traits.score.uneven end, spare = 16, spilled = { { "the least", 8 }, { "the most", 1220 } } },
+    when = function(_, _, traits) return traits.score.is_uneven_in_k end, spare = 16, spilled = { { "the least", 8 }, { "the most", 1220 } } },
   { cause = "score", what = "the same under a mask that leaves no tile whole, with many columns of V",
-    when = function(spec, _, traits) return traits.score.uneven and leaves_no_tile_whole(traits) and columns(spec.dv) > 192 end,
+    when = function(spec, _, traits) return traits.score.is_uneven_in_k and leaves_no_tile_whole(traits) and columns(spec.dv) > 192 end,
     spare = 40, spilled = {} },
-  { cause = "score", what = "the same with 240 columns of V", when = function(spec, _, traits) return traits.score.uneven and columns(spec.dv) == 240 end,
+  { cause = "score", what = "the same with 240 columns of V", when = function(spec, _, traits) return traits.score.is_uneven_in_k and columns(spec.dv) == 240 end,
     spare = 48, spilled = { { "d 240, |k - p|", 8 } } },
   { cause = "score", what = "the same with 128 keys, or with 96 and many columns of V or a choice",
     when = function(spec, plan, traits)
-      local many = columns(spec.dv) > (traits.input.keyed and 64 or 96)
-      return traits.score.uneven and (has_most_keys(plan) or has_more_keys(plan) and (many or traits.score.chooses))
+      local many = columns(spec.dv) > (traits.input.differs_by_key and 64 or 96)
+      return traits.score.is_uneven_in_k and (has_most_keys(plan) or has_more_keys(plan) and (many or traits.score.chooses_unevenly))
     end,
     spare = thrice_scores, spilled = {} },
 }
@@ -80,10 +80,10 @@ local of_many_rows = {
       return false
     end,
     spilled = {} },
-  { what = "a score that differs from key to key", when = function(_, _, traits) return traits.score.uneven end, spilled = {} },
+  { what = "a score that differs from key to key", when = function(_, _, traits) return traits.score.is_uneven_in_k end, spilled = {} },
   { what = "a score and more than 64 columns of V and 64 keys, or under a mask that leaves no tile whole",
     when = function(spec, plan, traits)
-      return not traits.score.linear and not tiled_input() and (columns(spec.dv) > 64 and has_more_keys(plan) or leaves_no_tile_whole(traits))
+      return not traits.score.is_s and not tiled_input() and (columns(spec.dv) > 64 and has_more_keys(plan) or leaves_no_tile_whole(traits))
     end,
     spilled = { { "d 72 and 80, the most", 40 } } },
   { what = "80 columns of V and a mask that is read for each key",
@@ -94,15 +94,15 @@ local of_many_rows = {
     when = function(spec, plan, traits) return is_factored(traits) and columns(spec.dv) < 64 and has_most_keys(plan) end,
     spilled = { { "d 24 to 48, s * s, -s, exp(s), the most", 48 } } },
   { what = "an input by key, a narrow K and a wide V",
-    when = function(spec, _, traits) return traits.input.keyed and spec.d <= 64 and columns(spec.dv) > 96 end, spilled = { { "d 64/128", 32 } } },
+    when = function(spec, _, traits) return traits.input.differs_by_key and spec.d <= 64 and columns(spec.dv) > 96 end, spilled = { { "d 64/128", 32 } } },
   { what = "a score of s and terms beside it, and few columns of V",
     when = function(spec, _, traits)
-      return (traits.score.sloped or traits.score.additive and not traits.score.linear) and columns(spec.dv) < 64
+      return (traits.score.rows_share_terms or traits.score.adds_to_s and not traits.score.is_s) and columns(spec.dv) < 64
     end,
     spilled = { { "d 24 to 40, ALiBi, the most", 24 }, { "d 24, s + k / 100, f16", 8 } } },
   { what = "tanh of more than the product, and few or many columns of V",
     when = function(spec, _, traits)
-      return traits.score.bends and not traits.score.bends_scaled and (columns(spec.dv) < 48 or columns(spec.dv) > 96)
+      return traits.score.has_tanh and not traits.score.tanhs_are_of_scaled_s and (columns(spec.dv) < 48 or columns(spec.dv) > 96)
     end,
     spilled = { { "d 24 to 32, s + tanh(s)", 16 }, { "d 104, s + tanh(s)", 8 } } },
 }

@@ -25,13 +25,13 @@ local function groups(plan) return plan.block_q // 64 end
 -- "1", "0" or a test: whether a warpgroup's rows see all of a tile.
 local function rows_see_all(traits) return traits.mask.tile("q0", "q1", "k0", "k1", "h").always end
 local function knows_range(traits) return (traits.mask.seen_by_all("q", "q1")) ~= nil end
-local function is_capped(traits) return traits.score.ranged_cap ~= nil end
+local function is_capped(traits) return traits.score.cap_of_ranges ~= nil end
 
 local function takes_turns(_, plan) return plan.stages < 3 end
 local function first_takes_turn(spec, plan, traits)
-  return takes_turns(spec, plan) and groups(plan) == 3 and plan.block_kv > 64 and traits.mask.edges == 0 and (is_capped(traits) or not traits.score.bends)
+  return takes_turns(spec, plan) and groups(plan) == 3 and plan.block_kv > 64 and traits.mask.edge_count == 0 and (is_capped(traits) or not traits.score.has_tanh)
 end
-local function has_bounds(_, _, traits) return traits.mask.edges > 0 end
+local function has_bounds(_, _, traits) return traits.mask.edge_count > 0 end
 
 local WINDOW = "d 64, window 1023, n 8192"
 
@@ -60,11 +60,11 @@ return {
   { name = "separate_whole_tiles",
     possible = function(_, _, traits) -- some tiles may be whole, others not
       local always = rows_see_all(traits)
-      return always ~= "0" and (always ~= "1" or traits.mask.reads or #traits.input.names > 0)
+      return always ~= "0" and (always ~= "1" or traits.mask.reads_memory or #traits.input.names > 0)
     end,
     when = function(spec, plan, traits)
-      local pays = spec.d < 192 and (plan.block_kv > 64 or groups(plan) > 3 and traits.mask.edges < 2)
-      return pays and (traits.score.linear or groups(plan) < 3 and (traits.score.bends_scaled or not traits.score.bends))
+      local pays = spec.d < 192 and (plan.block_kv > 64 or groups(plan) > 3 and traits.mask.edge_count < 2)
+      return pays and (traits.score.is_s or groups(plan) < 3 and (traits.score.tanhs_are_of_scaled_s or not traits.score.has_tanh))
     end,
     why = "Tiles that the rows see whole have code of their own: without a test between, weights are made beside the last products.",
     gain = all(h200("2026-11-20", "TFLOP/s", { { "d 128, full, n 4096", 742, 773 }, { "d 128, causal, n 4096", 686, 713 } }),
@@ -72,16 +72,16 @@ return {
                h200("2026-11-22", "ms", { { "d 64, causal, n 1024, 256 rows", 0.152, 0.150 }, { "d 64, causal, n 4096, 256 rows", 0.465, 0.460 }, { "d 64, window 1023, n 8192, 256 rows", 0.269, 0.270 }, { "d 64, window 1023, n 8192, 256 rows, 4 tiles in flight", 0.262, 0.268 } }),
                h200("2026-11-25", "ms", { { "d 192, causal, n 1024", 0.1216, 0.1214 }, { "d 192, causal, n 4096", 0.3510, 0.3504 }, { "d 192, causal, n 8192", 0.6651, 0.6647 } }),
                spilled { { "other scores, the least", 0, 16 }, { "other scores, the most", 0, 650 } }) },
-  { name = "whole_tiles_by_range", possible = function(_, _, traits) return knows_range(traits) and not traits.mask.skips.keys end,
-    when = function(_, _, traits) return traits.mask.edges > 1 end,
+  { name = "whole_tiles_by_range", possible = function(_, _, traits) return knows_range(traits) and not traits.mask.has_gaps.keys end,
+    when = function(_, _, traits) return traits.mask.edge_count > 1 end,
     why = "Where rows see keys between two bounds, which tiles they see at all and which they see whole is known once for all tiles instead of tested one by one.",
     gain = h200("2026-11-24", "ms", { { WINDOW, 0.256, 0.249 }, { "d 64, window 255, n 8192", 0.121, 0.117 }, { "d 128, window 1023, n 8192", 0.198, 0.194 }, { "d 64, causal, n 8192", 0.852, 0.889 } }) },
   { name = "first_tile_in_halves",
-    possible = function(_, plan, traits) return traits.score.linear and traits.mask.exact == true and plan.block_kv > 64 end,
+    possible = function(_, plan, traits) return traits.score.is_s and traits.mask.row_sees_a_range == true and plan.block_kv > 64 end,
     when = has_bounds,
     why = "Under a mask half of a warpgroup's first tile is often behind all that its rows see, and bits that are tested beside exp2 cost less than before it.",
     gain = h200("2026-11-23", "ms", { { "d 64, causal, n 1024", 0.0931, 0.0894 }, { "d 64, causal, n 8192", 0.871, 0.865 }, { WINDOW, 0.264, 0.259 }, { "d 192/128, causal, n 1024", 0.0852, 0.0834 } }) },
-  { name = "wait_before_weights", when = function(_, plan, traits) return groups(plan) > 2 and traits.score.bends end,
+  { name = "wait_before_weights", when = function(_, plan, traits) return groups(plan) > 2 and traits.score.has_tanh end,
     why = "A wait that is over stands before the weights of a score with tanh: weights that are made beside the products take registers that are not there.",
     gain = all(spilled { { "d 64, softcap by tanh, 192 rows", 16, 0 } }, h200("2026-11-20", "ms", { { "d 64, softcap, n 8192, 64 keys", 3.56, 2.92 } })) },
 
@@ -92,14 +92,14 @@ return {
   { name = "caps_by_range_under_other_masks", when = false,
     why = "Weights of a cap are taken by its polynomial where a mask shows a row more than one range of keys: its tests are made twice.",
     gain = spilled { { "the least", 0, 8 }, { "the most", 0, 136 } } },
-  { name = "scale_stays_in_register", when = function(_, _, traits) return traits.score.sloped end,
+  { name = "scale_stays_in_register", when = function(_, _, traits) return traits.score.rows_share_terms end,
     why = "The scale is shuffled where rows share terms; otherwise each tile multiplies it by log2 e and moves the product to a uniform register.",
     gain = h200("2026-11-23", "ms", { { "d 128, ALiBi, causal, n 8192", 0.739, 0.729 } }) },
-  { name = "number_stays_in_register", when = function(_, _, traits) return traits.input.number == true end,
+  { name = "number_stays_in_register", when = function(_, _, traits) return traits.input.has_f32_number == true end,
     why = "A number of the score is shuffled, so that its load stays before the loop; among the products it serialises them (NVRTC 13.0, C7511 under chunked(48)).",
     gain = {} },
   { name = "lane_of_output_shuffled", possible = function(_, plan) return has_parts(plan) end,
-    when = function(spec, _, traits) return columns(spec.dv) > 192 or traits.score.sloped end,
+    when = function(spec, _, traits) return columns(spec.dv) > 192 or traits.score.rows_share_terms end,
     why = "The lane that writes O is shuffled, so that what is made of it is not kept from before the loop over jobs.",
     gain = spilled { { "d 256, parts", 4, 0 }, { "d 64, s + k / 100, parts", 8, 0 } } },
   { name = "movers_of_few_registers", when = false,
@@ -111,7 +111,7 @@ return {
   -- which rows a block takes
   { name = "claims", possible = function(_, plan) return not has_parts(plan) end,
     when = function(spec, plan, traits)
-      return traits.mask.edges > 0 or not shape.tiled_input() and (spec.d > 128 or plan.block_q > 128)
+      return traits.mask.edge_count > 0 or not shape.tiled_input() and (spec.d > 128 or plan.block_q > 128)
     end,
     why = "Blocks claim tiles of rows instead of taking them in turn; where they read tiles of an input, heads or batches share those side by side if blocks take turns.",
     gain = h200("2026-11-25", "ms", { { "d 256, full, n 512", 0.1153, 0.1141 }, { "d 256, full, n 8192", 1.342, 1.338 }, { "d 64, full, n 512", 0.1358, 0.1338 }, { "d 64, full, n 2048", 0.448, 0.447 }, { "d 64, full, n 8192", 1.69, 1.687 }, { "d 192, full, n 512", 0.1168, 0.1161 },

@@ -10,7 +10,7 @@ function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(wi
 
 -- The score's input of which each warp keeps its 16 rows of a tile, if there is one: it loads them itself, the next ones
 -- when it has read the ones before. Where tiles are left out it would have to know which comes next.
-function shape.tiled_input() return not hooks.mask.skips.keys and hooks.input.tiled or nil end
+function shape.tiled_input() return not hooks.mask.has_gaps.keys and hooks.input.tiled or nil end
 
 -- Whether the last tiles of rows are taken in parts (wgmma_parts.cut).
 function shape.has_parts(plan) return (plan.parts or 0) > 1 end
