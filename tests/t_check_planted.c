@@ -80,8 +80,8 @@ END_TEST
 
 /* lse's error is a difference of its own unit, and its limit depends on the row. */
 START_TEST(lse_in_its_unit) {
-  planted_in_t("attention/simt_forward.cut", "+ q), $(norm.second));",
-               "+ q), 0.0625f + $(norm.second));");
+  planted_in_t("attention/simt_forward.cut", "\"q\")), $(norm.second));",
+               "\"q\")), 0.0625f + $(norm.second));");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "  lse 6.2e-02 (");
@@ -162,6 +162,7 @@ END_TEST
 /* None of these shows at the default scale, which is 0.25 at head dim 16, or at a positive one. */
 START_TEST(scales) {
 #define SIMT     "attention/simt_forward.cut"
+#define DENSE    "attention/sequence/dense.lua"
 #define S_UNIT   "s_unit = \"p.scale\""
 #define GIVES(x) "s_unit = \"(" x ")\""
   static const struct {
@@ -181,7 +182,7 @@ START_TEST(scales) {
        "family=mma head_dim=64", "-0.3"},
       {"attention/mma_weights.cut", "p.scale < 0.0f ?", "p.scale < -1.0f ?",
        "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
-      {"attention/wgmma_forward.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
+      {"attention/wgmma_job.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
        "family=wgmma head_dim=64", "-0.3"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
@@ -199,19 +200,22 @@ END_TEST
  * written. */
 START_TEST(offsets) {
   static const struct {
-    const char *file, *text, *instead, *words;
+    const char *file, *text, *instead, *words, *where;
   } bugs[] = {
-      {SIMT, "p.q + (b * p.q_b", "p.q + (int)(b * p.q_b", "family=simt head_dim=16"},
-      {SIMT, "p.v + (b * p.v_b", "p.v + (u32)(b * p.v_b", "family=simt head_dim=16"},
-      {SIMT, "store_row(p.o + (b", "store_row(p.o + (int)(b", "family=simt head_dim=16"},
+      {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h)", "p.%s + (int)(b * p.%s_b + %s * p.%s_h)",
+       "family=simt head_dim=16", SIMT},
+      {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h)", "p.%s + (u32)(b * p.%s_b + %s * p.%s_h)",
+       "family=simt head_dim=16", SIMT},
+      {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h + ", "p.%s + (int)(b * p.%s_b + %s * p.%s_h + ",
+       "family=simt head_dim=16", SIMT},
       {"tile/rows.cut", "from + (i64)(row0 + row) * stride", "from + (int)((row0 + row) * stride)",
-       "family=simt head_dim=16"},
+       "family=simt head_dim=16", NULL},
       {"tile/tiles.cut", "from += (row0 + row) * stride", "from += (int)((row0 + row) * stride)",
-       "family=mma head_dim=64"},
+       "family=mma head_dim=64", NULL},
       {"tile/tiles.cut", "(i64)(row0 + row + r) * stride", "(int)((row0 + row + r) * stride)",
-       "family=mma head_dim=64"},
-      {"attention/mma_backward.cut", "u16 *to = p.dq + (b", "u16 *to = p.dq + (int)(b",
-       "family=mma head_dim=64 pass=backward"},
+       "family=mma head_dim=64", NULL},
+      {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h + ", "p.%s + (int)(b * p.%s_b + %s * p.%s_h + ",
+       "family=mma head_dim=64 pass=backward", "attention/mma_backward.cut"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
     planted_in_t(bugs[i].file, bugs[i].text, bugs[i].instead);
@@ -220,7 +224,7 @@ START_TEST(offsets) {
     ck_assert_msg(strstr(r.out, " outside of all tensors") || strstr(r.out, " of tensor ") ||
                       strstr(r.out, "memory access fault"),
                   "%s: %s", bugs[i].instead, r.out);
-    program_says(r.out, bugs[i].file);
+    program_says(r.out, bugs[i].where ? bugs[i].where : bugs[i].file);
   }
 }
 END_TEST

@@ -121,8 +121,8 @@ static const planted_bug bugs[] = {
     {MOVERS, "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
      .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},
     {MOVERS, "$(number) = blocks + claim(", "$(number) = blocks + 1 + claim(", .words = WINDOW},
-    {MOVERS, "@ if not reads then\ngrid_wait();", "@ if not reads then\n", .words = WINDOW,
-     .fault = "before grid_wait", .place = {{MOVERS}, {CLAIMS}}},
+    {MOVERS, "@ if not mask.keys_are_read then\ngrid_wait();", "@ if not mask.keys_are_read then\n",
+     .words = WINDOW, .fault = "before grid_wait", .place = {{MOVERS}, {CLAIMS}}},
     /* parts of a tile of rows: which keys each has, what orders them, what the last one adds up */
     {PARTS, "from_tile = (int)(from - first);", "from_tile = 0;", .words = PARTED, .cases = parted},
     {PARTS, "turn > 0 ? first : begin", "begin", .words = PARTED, .cases = parted_across,

@@ -48,7 +48,7 @@ local place, emit = trees.place, trees.emit
 
 local score = {
   is_s = traits.is_s, adds_to_s = traits.adds_to_s, is_uneven_in_k = traits.is_uneven_in_k, chooses_unevenly = traits.chooses_unevenly,
-  rows_share_terms = spec.elem == "bf16" and traits.is_linear_in_s_and_k,
+  rows_share_terms = types.p.has_range_of_f32 and traits.is_linear_in_s_and_k,
   has_tanh = traits.tanh_count ~= nil, tanh_count = traits.tanh_count or 0, tanhs_are_of_scaled_s = traits.tanhs_are_of_scaled_s,
 }
 hooks.score = score
@@ -88,7 +88,7 @@ end
 
 -- A cap of the scaled product and nothing else: in bfloat16, whose exponents need no range.
 local function find_cap()
-  local cap = spec.elem == "bf16" and traits.cap and run("attention/cap.lua")(traits.cap)
+  local cap = types.p.has_range_of_f32 and traits.cap and run("attention/cap.lua")(traits.cap)
   if not cap then return nil end
   cap.declare = string.format([[
 const float cap_unit = %s, cap_square = cap_unit * cap_unit;
