@@ -3,7 +3,7 @@
 #include "ops.h"
 
 #include "plain.h"
-#include "setting.h"
+#include "base/setting.h"
 #include "sized.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* build.c - what joins a zoo, and how one variant gets into it. */
 #include "build.h"
 
-#include "point_formula.h"
+#include "spec/point_formula.h"
 
 #include <stdio.h>
 #include <stdlib.h>

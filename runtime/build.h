@@ -2,8 +2,8 @@
 #ifndef FG_BUILD_H
 #define FG_BUILD_H
 
-#include "compile.h"
-#include "zoo_make.h"
+#include "device/compile.h"
+#include "zoo/zoo_make.h"
 
 /* simt computes everything slowly: it joins a zoo only where the restrictions name the family. */
 bool fg_build_takes(const fg_limits *limits, const fg_plan *plan);

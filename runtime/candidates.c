@@ -3,7 +3,7 @@
 #include "kernels.h"
 #include "ops.h"
 
-#include "point_formula.h"
+#include "spec/point_formula.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
 #ifndef FG_CONTEXT_H
 #define FG_CONTEXT_H
 
-#include "cache.h"
-#include "compile.h"
-#include "wisdom.h"
-#include "zoo.h"
+#include "cache/cache.h"
+#include "device/compile.h"
+#include "wisdom/wisdom.h"
+#include "zoo/zoo.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,10 +3,10 @@
 #include "kernels.h"
 #include "ops.h"
 
-#include "cost.h"
+#include "wisdom/cost.h"
 #include "launch.h"
 #include "plain.h"
-#include "setting.h"
+#include "base/setting.h"
 #include "shape.h"
 #include "sized.h"
 

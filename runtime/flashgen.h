@@ -65,7 +65,7 @@ const char *fg_error(void);
 #endif
 
 /* What a kernel computes, and which plans may compute it: one text value a field, NULL = default.
- * The texts are those of spec files and command lines; the table of fields is gen/field.c. */
+ * The texts are those of spec files and command lines; the table of fields is gen/spec/field.c. */
 typedef struct fg_spec {
   size_t size;
   const char *kernel, *pass, *dtype, *head_dim, *mask, *bias, *bias_dims, *bias_dtype, *grad_dtype;

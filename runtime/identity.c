@@ -2,7 +2,7 @@
  * the one that made what is cached where there is none. */
 #include "kernels.h"
 
-#include "digest.h"
+#include "expand/digest.h"
 
 #include <string.h>
 

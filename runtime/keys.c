@@ -3,9 +3,9 @@
 #include "kernels.h"
 #include "ops.h"
 
-#include "point_formula.h"
-#include "setting.h"
-#include "zoo_text.h"
+#include "spec/point_formula.h"
+#include "base/setting.h"
+#include "zoo/zoo_text.h"
 
 #include <stdio.h>
 #include <string.h>

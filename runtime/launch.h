@@ -5,7 +5,7 @@
 #ifndef FG_LAUNCH_H
 #define FG_LAUNCH_H
 
-#include "recipe.h"
+#include "recipe/recipe.h"
 
 enum { FG_WORKSPACE_ALIGN = 256, FG_PARAMS_MAX = 2048, FG_LENGTH_MAX = 1 << 30 };
 

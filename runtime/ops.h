@@ -4,7 +4,7 @@
 #define FG_OPS_H
 
 #include "context.h"
-#include "recall.h"
+#include "wisdom/recall.h"
 
 /* What there is to choose from for an op: plans with their recipes, made once. */
 typedef struct fg_candidate {

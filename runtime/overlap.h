@@ -2,7 +2,7 @@
 #ifndef FG_OVERLAP_H
 #define FG_OVERLAP_H
 
-#include "recipe.h"
+#include "recipe/recipe.h"
 
 /* FG_EARGUMENT where the first element of a tensor is also an element of another and one of the two
  * is an output. Tensors whose elements lie between each other's, as slices of one buffer do, are

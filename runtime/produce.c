@@ -4,8 +4,8 @@
 #include "kernels.h"
 #include "ops.h"
 
-#include "point_formula.h"
-#include "setting.h"
+#include "spec/point_formula.h"
+#include "base/setting.h"
 
 #include <inttypes.h>
 #include <stdio.h>

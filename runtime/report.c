@@ -1,7 +1,7 @@
 /* report.c - what a context says: warnings, and the lines that FLASHGEN_VERBOSE asks for. */
 #include "context.h"
 
-#include "setting.h"
+#include "base/setting.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* shape.c - classes of shapes. */
 #include "shape.h"
 
-#include "extent.h"
+#include "recipe/extent.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef FG_SIZED_H
 #define FG_SIZED_H
 
-#include "error.h"
+#include "base/error.h"
 
 /* FG_EARGUMENT unless `size` can be that of a struct, of which this library knows `known` bytes:
  * whole words, at most so many. */

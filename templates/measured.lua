@@ -1,4 +1,4 @@
--- measured.lua: rows of `gain` (gen/switches.lua), as switches write them.
+-- measured.lua: rows of `gain` (gen/expand/switches.lua), as switches write them.
 local measured = {}
 
 -- A time on an H200; of the unit, or ms.

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* realpath */
 #include "api_case.h"
 #include "scratch.h"
-#include "setting.h"
+#include "base/setting.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,10 +7,10 @@
 
 #include "kernels.h"
 #include "ops.h"
-#include "problem.h"
+#include "reference/problem.h"
 #include "status.h"
 #include "suite.h"
-#include "verify.h"
+#include "reference/verify.h"
 
 /* A fixture: a scratch directory, and none of flashgen's variables set. */
 void api_enter(void);

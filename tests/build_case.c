@@ -2,7 +2,7 @@
 #include "build_case.h"
 
 #include "scratch.h"
-#include "zoo.h"
+#include "zoo/zoo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

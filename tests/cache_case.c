@@ -1,9 +1,9 @@
 /* cache_case.c - what the suites of the kernel cache share. */
 #define _GNU_SOURCE /* setgroups, nftw */
 #include "cache_case.h"
-#include "cache_internal.h"
+#include "cache/cache_internal.h"
 #include "scratch.h"
-#include "setting.h"
+#include "base/setting.h"
 
 #include <dirent.h>
 #include <ftw.h>

@@ -6,7 +6,7 @@
 #ifndef FG_TESTS_CACHE_CASE_H
 #define FG_TESTS_CACHE_CASE_H
 
-#include "cache.h"
+#include "cache/cache.h"
 #include "cache_fault.h"
 #include "suite.h"
 

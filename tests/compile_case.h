@@ -4,8 +4,8 @@
 #ifndef FG_TESTS_COMPILE_CASE_H
 #define FG_TESTS_COMPILE_CASE_H
 
-#include "expand.h"
-#include "nvrtc.h"
+#include "expand/expand.h"
+#include "cuda/nvrtc.h"
 
 typedef struct compile_one {
   fg_variant variant;

@@ -6,7 +6,7 @@
 #ifndef FG_TESTS_FAKE_CUDA_H
 #define FG_TESTS_FAKE_CUDA_H
 
-#include "cuda.h"
+#include "cuda/cuda.h"
 
 extern struct fake_cuda {
   const char *call;      /* fails, NULL: none does */

@@ -2,9 +2,9 @@
 #ifndef FG_TESTS_FORMULA_CASE_H
 #define FG_TESTS_FORMULA_CASE_H
 
-#include "formula.h"
-#include "oracle_formula.h"
-#include "random.h"
+#include "formula/formula.h"
+#include "reference/oracle_formula.h"
+#include "base/random.h"
 
 #include <stddef.h>
 

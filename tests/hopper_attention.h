@@ -3,7 +3,7 @@
 #ifndef FG_TESTS_HOPPER_ATTENTION_H
 #define FG_TESTS_HOPPER_ATTENTION_H
 
-#include "elem.h"
+#include "base/elem.h"
 #include "hopper_case.h"
 #include "hopper_pipeline.h"
 

@@ -8,7 +8,7 @@
 #define FG_TESTS_HOPPER_CASE_H
 
 #include "kernel_case.h"
-#include "problem.h"
+#include "reference/problem.h"
 
 typedef struct hopper {
   kernels made;

@@ -6,7 +6,7 @@
 
 #include "status.h"
 #include "suite.h"
-#include "verify.h"
+#include "reference/verify.h"
 
 typedef struct kernel {
   fg_variant variant;

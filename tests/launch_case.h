@@ -6,7 +6,7 @@
 #define FG_TESTS_LAUNCH_CASE_H
 
 #include "kernel_case.h"
-#include "problem.h"
+#include "reference/problem.h"
 
 typedef struct launch {
   const kernel *kernel;

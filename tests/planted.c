@@ -1,7 +1,7 @@
 /* planted.c - copies templates, plants a bug, runs the kernels made of them. */
 #include "planted.h"
 
-#include "embedded.h"
+#include "expand/embedded.h"
 #include "scratch.h"
 #include "words.h"
 

@@ -1,9 +1,9 @@
 /* run_case.c - draws tensors, writes and reads their files, compares with the oracle. */
 #include "run_case.h"
-#include "random.h"
+#include "base/random.h"
 
-#include "npy.h"
-#include "oracle.h"
+#include "reference/npy.h"
+#include "reference/oracle.h"
 #include "scratch.h"
 #include "suite.h"
 

@@ -2,7 +2,7 @@
 #ifndef FG_TESTS_RUN_CASE_H
 #define FG_TESTS_RUN_CASE_H
 
-#include "elem.h"
+#include "base/elem.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* t_api.c - contexts and ops through flashgen.h: what opens, what is refused and by which sentence,
  * what text a spec has, and what is said of a kernel. */
 #include "api_case.h"
-#include "expand.h"
+#include "expand/expand.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* t_api_build.c - fg_build: what it makes, keeps, leaves out and refuses. */
 #include "api_case.h"
 #include "scratch.h"
-#include "zoo.h"
+#include "zoo/zoo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

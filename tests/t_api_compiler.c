@@ -1,9 +1,9 @@
 /* t_api_compiler.c - kernels from the cache and the compiler that made them: one that changes, and
  * none at all. */
 #include "api_case.h"
-#include "compile.h"
+#include "device/compile.h"
 #include "scratch.h"
-#include "zoo_text.h"
+#include "zoo/zoo_text.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "alloc_watch.h"
 #include "api_case.h"
 #include "scratch.h"
-#include "state.h"
+#include "expand/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

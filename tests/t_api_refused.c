@@ -2,7 +2,7 @@
  * nobody else's to make good fails. */
 #include "api_case.h"
 #include "scratch.h"
-#include "setting.h"
+#include "base/setting.h"
 #include "templates.h"
 
 #include <stdio.h>

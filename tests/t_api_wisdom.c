@@ -2,9 +2,9 @@
  * what happens when they are of no use. */
 #include "api_case.h"
 #include "scratch.h"
-#include "setting.h"
+#include "base/setting.h"
 #include "templates.h"
-#include "wisdom.h"
+#include "wisdom/wisdom.h"
 #include "words.h"
 
 #include <math.h>

@@ -2,9 +2,9 @@
  * happens where compiling is switched off. */
 #include "api_case.h"
 #include "scratch.h"
-#include "setting.h"
+#include "base/setting.h"
 #include "templates.h"
-#include "zoo_text.h"
+#include "zoo/zoo_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "build_case.h"
 #include "flashgen.h"
-#include "nvrtc.h"
-#include "zoo.h"
+#include "cuda/nvrtc.h"
+#include "zoo/zoo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

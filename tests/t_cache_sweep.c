@@ -1,6 +1,6 @@
 /* t_cache_sweep.c - the kernel cache as a whole: stat, verify, clear, and what eviction takes. */
 #include "cache_case.h"
-#include "cache_internal.h"
+#include "cache/cache_internal.h"
 #include "scratch.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* t_cli.c - `flashgen` list and emit, help, and command lines that are wrong. */
-#include "arch.h"
+#include "recipe/arch.h"
 #include "json.h"
 #include "program.h"
 #include "scratch.h"
-#include "spec.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* t_cli_cache.c - `flashgen cache`: what it counts, removes, and says. */
-#include "cache.h"
+#include "cache/cache.h"
 #include "json.h"
 #include "program.h"
 #include "scratch.h"

@@ -3,7 +3,7 @@
 #include "json.h"
 #include "program.h"
 #include "scratch.h"
-#include "setting.h"
+#include "base/setting.h"
 
 #include <signal.h>
 #include <stdio.h>

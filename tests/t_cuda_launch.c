@@ -1,10 +1,10 @@
 /* t_cuda_launch.c - what the driver is given: tensor maps by the recipe and the arguments, launch
  * attributes by the step. The driver is the tests' own. */
-#include "cuda_launch.h"
+#include "cuda/cuda_launch.h"
 #include "fake_cuda.h"
 #include "launch.h"
 #include "suite.h"
-#include "tensor_map.h"
+#include "device/tensor_map.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* t_cuts.c - where decisions and measurements of templates stand: no .cut compares a size with a
  * number, and no comment has a timing or a date. Both belong to rows of switches and plans. */
-#include "embedded.h"
+#include "expand/embedded.h"
 #include "suite.h"
 
 #include <regex.h>

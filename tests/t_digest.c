@@ -1,10 +1,10 @@
 /* t_digest.c - what moves the digest of templates and what does not. */
-#include "digest.h"
-#include "essence.h"
-#include "expand.h"
+#include "expand/digest.h"
+#include "expand/essence.h"
+#include "expand/expand.h"
 #include "scratch.h"
 #include "suite.h"
-#include "template.h"
+#include "expand/template.h"
 #include "templates.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "alloc_watch.h"
 #include "api_case.h"
 #include "fake_cuda.h"
-#include "nvrtc.h"
+#include "cuda/nvrtc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

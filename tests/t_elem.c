@@ -1,5 +1,5 @@
 /* t_elem.c - 16-bit elements: every value, and the rounding between them. */
-#include "elem.h"
+#include "base/elem.h"
 #include "suite.h"
 
 #include <math.h>

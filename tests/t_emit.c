@@ -1,7 +1,7 @@
 /* t_emit.c - the emitted text over a grid of specs: one style, nothing unused, and lines that
  * know where they come from. */
-#include "embedded.h"
-#include "expand.h"
+#include "expand/embedded.h"
+#include "expand/expand.h"
 #include "scratch.h"
 #include "suite.h"
 

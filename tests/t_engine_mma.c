@@ -1,6 +1,6 @@
 /* t_engine_mma.c - the host device's engine on ldmatrix and mma: fragments lie as PTX says, and
  * every 16-bit number is read exactly. */
-#include "elem.h"
+#include "base/elem.h"
 #include "engine_case.h"
 
 #include <math.h>

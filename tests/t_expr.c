@@ -1,6 +1,6 @@
 /* t_expr.c - integer expressions: against plain C, their postfix text, and every way to be wrong.
  */
-#include "recipe.h"
+#include "recipe/recipe.h"
 #include "suite.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* t_field.c - the table of fields: one text form for every value, exact, refused by name. */
-#include "spec.h"
+#include "spec/spec.h"
 #include "suite.h"
 
 #include <stdio.h>

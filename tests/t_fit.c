@@ -1,9 +1,9 @@
 /* t_fit.c - the fit of the cost model finds constants that made the times it is given. */
-#include "cost.h"
-#include "expand.h"
+#include "wisdom/cost.h"
+#include "expand/expand.h"
 #include "scratch.h"
 #include "suite.h"
-#include "wisdom.h"
+#include "wisdom/wisdom.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include "suite.h"
 
 #include "formula_case.h"
-#include "tree_bound.h"
-#include "tree_diff.h"
+#include "formula/tree_bound.h"
+#include "formula/tree_diff.h"
 
 #include <math.h>
 #include <stdio.h>

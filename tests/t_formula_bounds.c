@@ -2,8 +2,8 @@
 #include "suite.h"
 
 #include "formula_case.h"
-#include "tree_bound.h"
-#include "tree_extent.h"
+#include "formula/tree_bound.h"
+#include "formula/tree_extent.h"
 
 #include <math.h>
 #include <string.h>

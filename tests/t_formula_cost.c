@@ -5,9 +5,9 @@
 #include "compile_case.h"
 #include "suite.h"
 
-#include "formula.h"
-#include "tree_bound.h"
-#include "tree_diff.h"
+#include "formula/formula.h"
+#include "formula/tree_bound.h"
+#include "formula/tree_diff.h"
 #include "words.h"
 
 #include <stdio.h>

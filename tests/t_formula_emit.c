@@ -6,8 +6,8 @@
 #include "suite.h"
 
 #include "formula_case.h"
-#include "tree_bound.h"
-#include "tree_emit.h"
+#include "formula/tree_bound.h"
+#include "formula/tree_emit.h"
 
 #include <dlfcn.h>
 #include <math.h>

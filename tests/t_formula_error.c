@@ -1,7 +1,7 @@
 /* t_formula_error.c - what is wrong with expressions and inputs, by its whole sentence. */
 #include "suite.h"
 
-#include "spec.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  * ones that miss it by little. */
 #include "suite.h"
 
-#include "tree_bound.h"
-#include "tree_linear.h"
-#include "tree_recipe.h"
-#include "tree_traits.h"
+#include "formula/tree_bound.h"
+#include "formula/tree_linear.h"
+#include "formula/tree_recipe.h"
+#include "formula/tree_traits.h"
 
 #include <stdio.h>
 #include <string.h>

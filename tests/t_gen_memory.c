@@ -6,10 +6,10 @@
 #include "suite.h"
 
 #include "alloc_watch.h"
-#include "expand.h"
-#include "grid.h"
+#include "expand/expand.h"
+#include "spec/grid.h"
 #include "scratch.h"
-#include "state.h"
+#include "expand/state.h"
 #include "templates.h"
 
 #include <stdio.h>

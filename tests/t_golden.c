@@ -2,7 +2,7 @@
  *
  * After a wanted change of text: FLASHGEN_GOLDEN=write build/tests/t_golden (in the source tree).
  */
-#include "expand.h"
+#include "expand/expand.h"
 #include "suite.h"
 
 #include <stdio.h>

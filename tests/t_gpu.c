@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 #include "ops.h"
-#include "cuda.h"
+#include "cuda/cuda.h"
 #include "scratch.h"
 
 #include <dlfcn.h>

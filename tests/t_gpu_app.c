@@ -6,8 +6,8 @@
  */
 #include "alloc_watch.h"
 #include "api_case.h"
-#include "cuda.h"
-#include "nvrtc.h"
+#include "cuda/cuda.h"
+#include "cuda/nvrtc.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

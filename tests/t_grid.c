@@ -1,6 +1,6 @@
 /* t_grid.c - grids: axes, `when`, merging, words over files, and that all three forms agree. */
 #include "scratch.h"
-#include "spec.h"
+#include "spec/spec.h"
 #include "suite.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* t_host_unset.c - which declarations of a kernel's text get the value of registers that are not
  * set. */
-#include "host_unset.h"
+#include "device/host_unset.h"
 #include "suite.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* t_name.c - canonical names: every one reads back, and nothing else reads. */
-#include "intern.h"
-#include "point_formula.h"
+#include "base/intern.h"
+#include "spec/point_formula.h"
 #include "suite.h"
-#include "variant.h"
+#include "spec/variant.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* t_npy.c - reading .npy files: what NumPy writes is read, and every refusal is the sentence that
  * it should be. */
-#include "error.h"
-#include "npy.h"
+#include "base/error.h"
+#include "reference/npy.h"
 #include "scratch.h"
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* t_npy_write.c - writing .npy files: what is written comes back, whole or not at all. */
-#include "error.h"
-#include "npy.h"
+#include "base/error.h"
+#include "reference/npy.h"
 #include "scratch.h"
 #include "suite.h"
 

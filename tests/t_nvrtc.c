@@ -3,9 +3,9 @@
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "suite.h"
 
-#include "compile.h"
-#include "expand.h"
-#include "nvrtc.h"
+#include "device/compile.h"
+#include "expand/expand.h"
+#include "cuda/nvrtc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

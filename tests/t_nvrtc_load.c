@@ -2,7 +2,7 @@
  * that each version gets. The tests bring their own: fake_nvrtc.c. */
 #include "suite.h"
 
-#include "nvrtc.h"
+#include "cuda/nvrtc.h"
 #include "scratch.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* t_oracle.c - the oracle against answers known by hand, finite differences and properties.
  *
  * The forward is checked by hand and by properties, the backward by central differences of it. */
-#include "oracle.h"
-#include "random.h"
+#include "reference/oracle.h"
+#include "base/random.h"
 #include "suite.h"
 
 #include <math.h>

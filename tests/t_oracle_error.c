@@ -1,5 +1,5 @@
 /* t_oracle_error.c - the measures of error, the limits, and the masks' names. */
-#include "oracle.h"
+#include "reference/oracle.h"
 #include "suite.h"
 
 #include <math.h>

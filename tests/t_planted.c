@@ -1,6 +1,6 @@
 /* t_planted.c - bugs planted in the real templates: the host device or the oracle catches each, in
  * every seed; faults name what is wrong and the template's line. Without a bug nothing is said. */
-#include "embedded.h"
+#include "expand/embedded.h"
 #include "planted.h"
 #include "scratch.h"
 

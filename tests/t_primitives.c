@@ -4,9 +4,9 @@
  * The kernel takes the place of the simplest family's, so that nothing else of it need be made.
  * Label compile: without libnvrtc only the host's half is run, and the suite counts as skipped
  * unless FLASHGEN_REQUIRE names the label. */
-#include "compile.h"
-#include "expand.h"
-#include "nvrtc.h"
+#include "device/compile.h"
+#include "expand/expand.h"
+#include "cuda/nvrtc.h"
 #include "scratch.h"
 #include "suite.h"
 #include "templates.h"

@@ -4,9 +4,9 @@
  * On the host device it checks the templates against the engine; on a GPU (label gpu), that the
  * engine's model of fragments is the hardware's. The kernels take the place of the simplest
  * family's. */
-#include "elem.h"
+#include "base/elem.h"
 #include "kernel_case.h"
-#include "problem.h"
+#include "reference/problem.h"
 #include "scratch.h"
 #include "templates.h"
 

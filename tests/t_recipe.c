@@ -1,6 +1,6 @@
 /* t_recipe.c - the recipe agrees with the text: Params' members lie where the launcher writes them.
  */
-#include "expand.h"
+#include "expand/expand.h"
 #include "scratch.h"
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* t_recipe_text.c - a recipe's text parses back to the recipe; any other text is refused by line.
  */
-#include "expand.h"
+#include "expand/expand.h"
 #include "suite.h"
 
 #include <stdio.h>

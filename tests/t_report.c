@@ -1,5 +1,5 @@
 /* t_report.c - `flashgen report`: its numbers, its markup, and files that are bad or hostile. */
-#include "expand.h"
+#include "expand/expand.h"
 #include "scratch.h"
 #include "tune_case.h"
 

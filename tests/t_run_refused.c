@@ -1,6 +1,6 @@
 /* t_run_refused.c - bad input of `flashgen run`: one sentence that names the tensor, the exit code,
  * and no file made, changed or left behind. */
-#include "device.h"
+#include "device/device.h"
 #include "program.h"
 #include "run_case.h"
 #include "scratch.h"

@@ -1,7 +1,7 @@
 /* t_sandbox.c - spec files that hang, hoard or are no text end soon, with a sentence. */
 #include "clock.h"
 #include "scratch.h"
-#include "spec.h"
+#include "spec/spec.h"
 #include "suite.h"
 
 #include <stdio.h>

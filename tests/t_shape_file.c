@@ -1,7 +1,7 @@
 /* t_shape_file.c - files of shapes: what they give, and every mistake in one text. */
 #include "scratch.h"
-#include "shape_file.h"
-#include "spec.h"
+#include "spec/shape_file.h"
+#include "spec/spec.h"
 #include "suite.h"
 
 #include <string.h>

@@ -6,8 +6,8 @@
  * FLASHGEN_SOAK_SEED begins with a round that an earlier run has named. */
 #include "clock.h"
 #include "launch_case.h"
-#include "oracle.h"
-#include "random.h"
+#include "reference/oracle.h"
+#include "base/random.h"
 #include "words.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* t_spec_error.c - everything wrong with specs, in one text, each with its place and what is right.
  */
 #include "scratch.h"
-#include "spec.h"
+#include "spec/spec.h"
 #include "suite.h"
 
 #include <stdio.h>

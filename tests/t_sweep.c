@@ -4,9 +4,9 @@
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "suite.h"
 
-#include "expand.h"
-#include "grid.h"
-#include "nvrtc_library.h"
+#include "expand/expand.h"
+#include "spec/grid.h"
+#include "cuda/nvrtc_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

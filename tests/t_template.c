@@ -1,8 +1,8 @@
 /* t_template.c - the template language: what it makes, and that every mistake has its line. */
-#include "expand.h"
+#include "expand/expand.h"
 #include "scratch.h"
 #include "suite.h"
-#include "template.h"
+#include "expand/template.h"
 #include "templates.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* t_tune.c - `flashgen tune` and `flashgen wisdom` on the host device. */
 #include "json.h"
-#include "npy.h"
+#include "reference/npy.h"
 #include "scratch.h"
 #include "templates.h"
 #include "tune_case.h"

@@ -1,6 +1,6 @@
 /* t_tune_hooks.c - `flashgen tune` of specs with scores, masks and biases: numbers of words,
  * tensors, gradients, both passes; and what the library then chooses. */
-#include "npy.h"
+#include "reference/npy.h"
 #include "scratch.h"
 #include "tune_case.h"
 

@@ -3,11 +3,11 @@
  *
  * The kernel takes the place of the simplest family's. Label compile: skipped where there is no
  * libnvrtc, unless FLASHGEN_REQUIRE names the label. */
-#include "compile.h"
-#include "expand.h"
+#include "device/compile.h"
+#include "expand/expand.h"
 #include "hopper_case.h"
 #include "hopper_pipeline.h"
-#include "nvrtc.h"
+#include "cuda/nvrtc.h"
 #include "scratch.h"
 #include "suite.h"
 #include "templates.h"

@@ -4,9 +4,9 @@
 #include <xxhash.h>
 
 #include "scratch.h"
-#include "shipped.h"
+#include "wisdom/shipped.h"
 #include "suite.h"
-#include "wisdom.h"
+#include "wisdom/wisdom.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "scratch.h"
 #include "suite.h"
-#include "wisdom.h"
+#include "wisdom/wisdom.h"
 
 #include <errno.h>
 #include <signal.h>

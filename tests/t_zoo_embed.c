@@ -2,7 +2,7 @@
  * the directory is; what is damaged is said. */
 #include "build_case.h"
 #include "scratch.h"
-#include "zoo.h"
+#include "zoo/zoo.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* templates.c - a copy of the built-in templates that a test may damage. */
 #include "templates.h"
-#include "embedded.h"
+#include "expand/embedded.h"
 #include "scratch.h"
 #include "suite.h"
 

@@ -3,7 +3,7 @@
 #define FG_TESTS_TUNE_CASE_H
 
 #include "program.h"
-#include "wisdom.h"
+#include "wisdom/wisdom.h"
 
 /* Four plans at two shapes. */
 #define SHAPES FLASHGEN_SOURCE "/specs/shapes/small.lua"

@@ -3,7 +3,7 @@
 #ifndef FG_TESTS_WORDS_H
 #define FG_TESTS_WORDS_H
 
-#include "expand.h"
+#include "expand/expand.h"
 
 /* The first `most` plans (0 = all) of every point of the words' grids. *list is the caller's to
  * free, also on failure. */

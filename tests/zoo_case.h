@@ -3,7 +3,7 @@
 #ifndef FG_TESTS_ZOO_CASE_H
 #define FG_TESTS_ZOO_CASE_H
 
-#include "zoo_make.h"
+#include "zoo/zoo_make.h"
 
 enum { ZOO_ITEMS = 3, ZOO_CODE = 5000, ZOO_TEXT = 1 << 15 };
 #define ZOO_RECIPE                                                                                 \

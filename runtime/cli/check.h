@@ -3,7 +3,7 @@
 #define FG_CLI_CHECK_H
 
 #include "cli.h"
-#include "verify.h"
+#include "reference/verify.h"
 
 /* The shapes of a check that names none. */
 enum { CHECK_SHAPES = 5 };

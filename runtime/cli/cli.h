@@ -8,7 +8,7 @@
 #define FG_CLI_H
 
 #include "kernels.h"
-#include "problem.h"
+#include "reference/problem.h"
 
 #include <stdio.h>
 

@@ -1,12 +1,12 @@
 /* doctor.c - `flashgen doctor`: what this machine has, and whether a kernel compiles and runs. */
 #include "cli.h"
 
-#include "cache.h"
-#include "host_cc.h"
-#include "nvrtc.h"
-#include "process.h"
-#include "setting.h"
-#include "verify.h"
+#include "cache/cache.h"
+#include "device/host_cc.h"
+#include "cuda/nvrtc.h"
+#include "device/process.h"
+#include "base/setting.h"
+#include "reference/verify.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
-#include "setting.h"
-#include "spelling.h"
+#include "base/setting.h"
+#include "base/spelling.h"
 
 #include <errno.h>
 #include <fcntl.h>

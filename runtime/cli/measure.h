@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-#include "problem.h"
+#include "reference/problem.h"
 
 /* The protocol: launches to warm up, launches that are timed. The host device runs a model, whose
  * times mean little. */

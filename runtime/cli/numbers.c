@@ -1,10 +1,10 @@
 /* numbers.c - words that set numbers: the extents of a shape, and those of a spec's inputs. */
 #include "cli.h"
 
-#include "extent.h"
+#include "recipe/extent.h"
 #include "launch.h"
-#include "spelling.h"
-#include "table.h"
+#include "base/spelling.h"
+#include "spec/table.h"
 
 #include <string.h>
 

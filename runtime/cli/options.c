@@ -2,8 +2,8 @@
  * run-time arguments and variant names. */
 #include "cli.h"
 
-#include "extent.h"
-#include "spelling.h"
+#include "recipe/extent.h"
+#include "base/spelling.h"
 
 #include <errno.h>
 #include <stdlib.h>

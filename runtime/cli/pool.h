@@ -3,7 +3,7 @@
 #ifndef FG_POOL_H
 #define FG_POOL_H
 
-#include "error.h"
+#include "base/error.h"
 
 /* A job may end its process by _exit(FG_POOL_RENEW): its result counts as it stands, and another
  * worker takes the process's place. */

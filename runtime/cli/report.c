@@ -1,8 +1,8 @@
 /* report.c - `flashgen report`: files of wisdom as a page to look at. */
 #include "report.h"
 
-#include "setting.h"
-#include "shipped.h"
+#include "base/setting.h"
+#include "wisdom/shipped.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "measure.h"
 
-#include "judge.h"
+#include "wisdom/judge.h"
 
 enum { REPORT_PLAN = 64 };
 

@@ -1,7 +1,7 @@
 /* report_data.c - measurements by spec, shape and plan. */
 #include "report.h"
 
-#include "point_formula.h"
+#include "spec/point_formula.h"
 
 #include <math.h>
 #include <stdlib.h>

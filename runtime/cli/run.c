@@ -5,8 +5,8 @@
 #include "run.h"
 
 #include "ops.h"
-#include "point_formula.h"
-#include "problem.h"
+#include "spec/point_formula.h"
+#include "reference/problem.h"
 
 #include <assert.h>
 #include <fnmatch.h>

@@ -4,8 +4,8 @@
 
 #include "cli.h"
 
-#include "extent.h"
-#include "npy.h"
+#include "recipe/extent.h"
+#include "reference/npy.h"
 
 /* Axes: the extents of a launch in the order of their table, then the head dims. */
 enum { RUN_D = FG_EXTENTS, RUN_DV, RUN_AXES };

@@ -2,7 +2,7 @@
  * come out. */
 #include "run.h"
 
-#include "spelling.h"
+#include "base/spelling.h"
 
 #include <inttypes.h>
 #include <stdio.h>

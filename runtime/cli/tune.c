@@ -2,7 +2,7 @@
 #include "tune.h"
 
 #include "pool.h"
-#include "setting.h"
+#include "base/setting.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "tune.h"
 
 #include "build.h"
-#include "setting.h"
-#include "shape_file.h"
+#include "base/setting.h"
+#include "spec/shape_file.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

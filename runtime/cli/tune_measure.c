@@ -7,11 +7,11 @@
  * process: another one goes on with the others. */
 #include "tune.h"
 
-#include "cost.h"
-#include "point_formula.h"
+#include "wisdom/cost.h"
+#include "spec/point_formula.h"
 #include "pool.h"
-#include "setting.h"
-#include "verify.h"
+#include "base/setting.h"
+#include "reference/verify.h"
 
 #include <signal.h>
 #include <stdlib.h>

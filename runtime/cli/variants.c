@@ -3,7 +3,7 @@
 
 #include "build.h"
 #include "ops.h"
-#include "setting.h"
+#include "base/setting.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #define FG_HOST_ENGINE_H
 
 #include "../../templates/host/api.cut"
-#include "error.h"
+#include "base/error.h"
 
 /* A tensor or workspace region that kernels may touch: elements of `elem` bytes (2 or 4) at
  * base + elem * sum(index[i] * stride[i]), index[i] < extent[i]. Only those elements may be

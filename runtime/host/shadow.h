@@ -5,7 +5,7 @@
 #ifndef FG_HOST_SHADOW_H
 #define FG_HOST_SHADOW_H
 
-#include "arch.h"
+#include "recipe/arch.h"
 #include "clock.h"
 #include "engine.h"
 

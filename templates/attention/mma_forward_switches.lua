@@ -1,4 +1,4 @@
--- mma_forward_switches.lua: the decisions of mma_forward and what they gained. gen/switches.lua says
+-- mma_forward_switches.lua: the decisions of mma_forward and what they gained. gen/expand/switches.lua says
 -- what the columns are.
 local mma, measured = run("attention/mma.lua"), run("measured.lua")
 local h200, spills = measured.h200, measured.spills

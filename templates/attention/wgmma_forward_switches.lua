@@ -1,4 +1,4 @@
--- wgmma_forward_switches.lua: the decisions of wgmma_forward, and what they gained (gen/switches.lua says what the columns
+-- wgmma_forward_switches.lua: the decisions of wgmma_forward, and what they gained (gen/expand/switches.lua says what the columns
 -- are). Rows with when = false were tried and lost.
 local shape, measured = run("attention/wgmma_shape.lua"), run("measured.lua")
 local columns, has_parts = shape.columns, shape.has_parts

@@ -1,14 +1,14 @@
 /* fit.c - fits the cost model to wisdom, and says how good choices are: a row for each pass and
  * mask.
  *
- *   fit [-o runtime/cost_table.c] WISDOM...
+ *   fit [-o runtime/wisdom/cost_table.c] WISDOM...
  *
  * needs no GPU. Of each spec's shapes every third is held out: constants are fitted to the others,
  * and on the ones held out the plan that is chosen, by the nearest shape that was measured and by
  * the model alone, is compared with the best one that there is: geometric means and the worst. The
  * constants that are written are then fitted to all shapes. */
-#include "judge.h"
-#include "setting.h"
+#include "wisdom/judge.h"
+#include "base/setting.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -249,7 +249,7 @@ int main(int argc, char **argv) {
   const int first = output ? 3 : 1;
   fg_gen *gen;
   if (first >= argc) {
-    fprintf(stderr, "usage: fit [-o runtime/cost_table.c] WISDOM...\n");
+    fprintf(stderr, "usage: fit [-o runtime/wisdom/cost_table.c] WISDOM...\n");
     return 2;
   }
   good(fg_gen_new(fg_setting_text(FG_SET_TEMPLATES, NULL), &gen));

@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "kernels.h"
 #include "ops.h"
-#include "cuda_launch.h"
+#include "cuda/cuda_launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

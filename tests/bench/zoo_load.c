@@ -6,9 +6,9 @@
  * stands for their code is 40 KB of noise each, the size of a cubin. In one process, files in
  * the page cache; the median of 21. */
 #include "bench.h"
-#include "expand.h"
-#include "point_formula.h"
-#include "zoo_make.h"
+#include "expand/expand.h"
+#include "spec/point_formula.h"
+#include "zoo/zoo_make.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

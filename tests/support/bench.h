@@ -3,7 +3,7 @@
 #define FG_TESTS_BENCH_H
 
 #include "clock.h"
-#include "error.h"
+#include "base/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

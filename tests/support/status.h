@@ -2,7 +2,7 @@
 #ifndef FG_TESTS_STATUS_H
 #define FG_TESTS_STATUS_H
 
-#include "error.h"
+#include "base/error.h"
 
 #include <check.h>
 #include <string.h>

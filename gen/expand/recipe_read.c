@@ -1,0 +1,259 @@
+/* recipe_read.c - reads the description that a family gives of its launch. */
+#include "recipe_read.h"
+
+#include "recipe/extent.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
+  switch (rule) {
+  case FG_RULE_SPEC:
+    return fg_point_elem(point);
+  case FG_RULE_BIAS:
+    return fg_point_bias_elem(point);
+  case FG_RULE_GRAD:
+    return fg_point_grad_elem(point);
+  case FG_RULE_F32:
+  case FG_RULE_INPUT:
+    break;
+  }
+  return FG_ELEM_F32;
+}
+
+/* The axes of a bias that the spec does not name are broadcast. */
+static void set_axes(fg_recipe_tensor *t, const fg_point *point) {
+  strcpy(t->axes, t->argument->axes);
+  if (t->argument->elem != FG_RULE_BIAS && t->argument->elem != FG_RULE_GRAD) return;
+  for (int i = 0; i < 4; i++)
+    if (!(point->bias_dims >> i & 1)) t->axes[i] = '1';
+}
+
+/* The string at key of the table on top; NULL when it is none. Valid while the table holds it. */
+static const char *text_at(lua_State *L, const char *key) {
+  const char *text = lua_getfield(L, -1, key) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+  lua_pop(L, 1);
+  return text;
+}
+
+static fg_status number_at(lua_State *L, const char *key, int *value) {
+  int good;
+  lua_getfield(L, -1, key);
+  lua_Integer n = lua_tointegerx(L, -1, &good);
+  lua_pop(L, 1);
+  if (!good || n < 0 || n > 1 << 30)
+    return fg_fail(FG_ETEMPLATE, "description: %s must be an integer, not negative", key);
+  *value = (int)n;
+  return FG_OK;
+}
+
+static fg_status copy_name(const char *name, size_t size, char *copy) {
+  if (!name || strlen(name) >= size)
+    return fg_fail(FG_ETEMPLATE, "description: a name is missing or longer than %d", (int)size - 1);
+  strcpy(copy, name);
+  return FG_OK;
+}
+
+/* A declared input's axes: letters of lengths, or extents of its own. */
+static fg_status set_own_axes(const fg_input *x, fg_recipe *r, fg_recipe_tensor *t) {
+  for (int i = 0; i < x->rank; i++) {
+    const fg_extent_row *axis = fg_extent_of_axis(x->extent[i], strlen(x->extent[i]));
+    const bool one = !strcmp(x->extent[i], "1");
+    t->axes[i] = axis ? axis->letter : one ? '1' : (char)('A' + r->n_extents);
+    if (axis || one) continue;
+    if (r->n_extents == FG_EXTENT_MAX)
+      return fg_fail(FG_ESPEC, "inputs: more than %d extents that are expressions", FG_EXTENT_MAX);
+    TRY(fg_expr_compile(x->extent[i], &r->extent[r->n_extents++]));
+  }
+  return FG_OK;
+}
+
+/* "in_slope" or "din_slope": the input of that name, -1 if the formula has none. */
+static int find_input(const fg_formula *f, const char *name, bool output) {
+  const char *prefix = output ? "din_" : "in_";
+  size_t n = strlen(prefix);
+  if (strncmp(name, prefix, n)) return -1;
+  for (int i = 0; i < f->n_inputs; i++)
+    if (f->input[i].tensor && !strcmp(f->input[i].name, name + n)) return i;
+  return -1;
+}
+
+static fg_status add_input(const fg_formula *f, int slot, bool output, fg_recipe *r) {
+  fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
+  t->slot = slot, t->output = output, t->elem = f->input[slot].elem;
+  fg_recipe_name_input(t, f->input[slot].name, output);
+  return set_own_axes(&f->input[slot], r, t);
+}
+
+/* Numbers need no word of the family. */
+static void add_numbers(const fg_formula *f, fg_recipe *r) {
+  for (int i = 0; i < f->n_inputs; i++) {
+    if (f->input[i].tensor) continue;
+    fg_recipe_number *x = &r->number[r->n_numbers++];
+    x->slot = i, x->real = f->input[i].type == FG_TYPE_FLOAT;
+    strcpy(x->name, f->input[i].name);
+  }
+}
+
+/* A name of a list: "lse", or "lse?" where the kernel takes NULL. */
+static bool split_optional(const char *text, char name[FG_NAME_SIZE]) {
+  size_t n = strlen(text);
+  bool optional = n && text[n - 1] == '?';
+  snprintf(name, FG_NAME_SIZE, "%.*s", (int)(n - optional), text);
+  return optional;
+}
+
+static fg_status read_tensors(lua_State *L, const char *key, bool output, const fg_formula *formula,
+                              const fg_point *point, fg_recipe *r) {
+  if (lua_getfield(L, -1, key) != LUA_TTABLE)
+    return fg_fail(FG_ETEMPLATE, "description: %s is missing", key);
+  int n = (int)lua_rawlen(L, -1);
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, -1, i);
+    char name[FG_NAME_SIZE] = "";
+    bool optional = lua_tostring(L, -1) && split_optional(lua_tostring(L, -1), name);
+    const fg_argument *argument = fg_argument_find(name);
+    int slot = *name && !argument ? find_input(formula, name, output) : -1;
+    if (slot >= 0 && r->n_tensors < FG_TENSOR_MAX) {
+      TRY(add_input(formula, slot, output, r));
+      lua_pop(L, 1);
+      continue;
+    }
+    if (!argument || r->n_tensors == FG_TENSOR_MAX)
+      return fg_fail(FG_ETEMPLATE, "description: %s: no argument \"%s\"", key, *name ? name : "?");
+    fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
+    t->argument = argument;
+    t->optional = optional;
+    fg_recipe_name(t);
+    t->elem = elem_of(point, argument->elem);
+    t->output = output;
+    set_axes(t, point);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return FG_OK;
+}
+
+static fg_status read_region(lua_State *L, fg_recipe *r) {
+  fg_region *region = &r->region[r->n_regions];
+  TRY(copy_name(text_at(L, "name"), sizeof region->name, region->name));
+  const char *count = text_at(L, "count");
+  if (!count) return fg_fail(FG_ETEMPLATE, "description: region %s has no count", region->name);
+  region->elem = FG_ELEM_F32;
+  return fg_expr_compile(count, &region->count);
+}
+
+/* The number at a key that may be missing: then `otherwise`. */
+static fg_status optional_at(lua_State *L, const char *key, int otherwise, int *value) {
+  bool missing = lua_getfield(L, -1, key) == LUA_TNIL;
+  lua_pop(L, 1);
+  *value = otherwise;
+  return missing ? FG_OK : number_at(L, key, value);
+}
+
+static fg_status read_map(lua_State *L, fg_recipe *r) {
+  fg_map *m = &r->map[r->n_maps];
+  const char *tensor = text_at(L, "tensor");
+  TRY(copy_name(text_at(L, "name"), sizeof m->name, m->name));
+  while (m->tensor < r->n_tensors && (!tensor || strcmp(r->tensor[m->tensor].name, tensor)))
+    m->tensor++;
+  if (m->tensor == r->n_tensors)
+    return fg_fail(FG_ETEMPLATE, "description: map %s: no tensor \"%s\"", m->name,
+                   tensor ? tensor : "?");
+  TRY(number_at(L, "columns", &m->columns));
+  TRY(number_at(L, "rows", &m->rows));
+  TRY(optional_at(L, "blocks", 0, &m->blocks));
+  TRY(number_at(L, "swizzle", &m->swizzle));
+  const char *why = fg_map_fault(r, m);
+  return why ? fg_fail(FG_ETEMPLATE, "description: map %s: %s", m->name, why) : FG_OK;
+}
+
+static fg_status read_zero(const char *name, fg_recipe *r, fg_step *step) {
+  step->kind = FG_STEP_ZERO;
+  for (step->region = 0; step->region < r->n_regions; step->region++)
+    if (!strcmp(r->region[step->region].name, name)) return FG_OK;
+  return fg_fail(FG_ETEMPLATE, "description: zero: no region \"%s\"", name);
+}
+
+static fg_status read_attributes(lua_State *L, fg_step *step) {
+  TRY(optional_at(L, "cluster", 1, &step->cluster));
+  TRY(optional_at(L, "resident", 0, &step->resident));
+  if (step->cluster < 1 || step->cluster > FG_CLUSTER_MAX || step->resident > 32)
+    return fg_fail(FG_ETEMPLATE,
+                   "description: step %s: a cluster has 1 to %d blocks, a "
+                   "multiprocessor 32 at most",
+                   step->entry, FG_CLUSTER_MAX);
+  lua_getfield(L, -1, "early");
+  step->early = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return FG_OK;
+}
+
+static fg_status read_step(lua_State *L, fg_recipe *r) {
+  fg_step *step = &r->step[r->n_steps];
+  const char *zero = text_at(L, "zero");
+  if (zero) return read_zero(zero, r, step);
+  TRY(copy_name(text_at(L, "entry"), sizeof step->entry, step->entry));
+  TRY(number_at(L, "threads", &step->threads));
+  TRY(number_at(L, "registers", &step->registers));
+  TRY(read_attributes(L, step));
+  const char *work = text_at(L, "work");
+  if (!work) return fg_fail(FG_ETEMPLATE, "description: step %s has no work", step->entry);
+  TRY(fg_expr_compile(work, &step->work));
+  TRY(number_at(L, "shared", &step->shared_bytes));
+  if (lua_getfield(L, -1, "grid") != LUA_TTABLE)
+    return fg_fail(FG_ETEMPLATE, "description: step %s has no grid", step->entry);
+  for (int i = 0; i < 3; i++) {
+    lua_rawgeti(L, -1, i + 1);
+    const char *text = lua_tostring(L, -1);
+    TRY(fg_expr_compile(text ? text : "1", &step->grid[i]));
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return FG_OK;
+}
+
+typedef fg_status (*reader)(lua_State *L, fg_recipe *r);
+
+static fg_status read_list(lua_State *L, const char *key, int most, int *count, reader read,
+                           fg_recipe *r) {
+  int kind = lua_getfield(L, -1, key);
+  if (kind == LUA_TNIL && read == read_map) {
+    lua_pop(L, 1);
+    return FG_OK;
+  }
+  if (kind != LUA_TTABLE) return fg_fail(FG_ETEMPLATE, "description: %s is missing", key);
+  int n = (int)lua_rawlen(L, -1);
+  if (n > most) return fg_fail(FG_ETEMPLATE, "description: more than %d %s", most, key);
+  for (int i = 1; i <= n; i++, ++*count) {
+    if (lua_rawgeti(L, -1, i) != LUA_TTABLE)
+      return fg_fail(FG_ETEMPLATE, "description: an item of %s is no table", key);
+    TRY(read(L, r));
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return FG_OK;
+}
+
+fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point *point,
+                         fg_recipe *recipe) {
+  fg_recipe r = {.d = point->d, .dv = point->dv};
+  int top = lua_gettop(L);
+  fg_status status = FG_OK;
+  TRY_OUT(number_at(L, "align", &r.align));
+  if (r.align < 2 || r.align & (r.align - 1))
+    TRY_OUT(fg_fail(FG_ETEMPLATE, "description: align must be a power of 2, 2 or more"));
+  TRY_OUT(optional_at(L, "generation", 1, &r.generation));
+  if (r.generation < 1) TRY_OUT(fg_fail(FG_ETEMPLATE, "description: generation must be 1 or more"));
+  if (text_at(L, "whole")) TRY_OUT(fg_expr_compile(text_at(L, "whole"), &r.whole));
+  TRY_OUT(read_tensors(L, "inputs", false, formula, point, &r));
+  TRY_OUT(read_tensors(L, "outputs", true, formula, point, &r));
+  add_numbers(formula, &r);
+  TRY_OUT(read_list(L, "regions", FG_REGION_MAX, &r.n_regions, read_region, &r));
+  TRY_OUT(read_list(L, "maps", FG_MAP_MAX, &r.n_maps, read_map, &r));
+  TRY_OUT(read_list(L, "steps", FG_STEP_MAX, &r.n_steps, read_step, &r));
+  *recipe = r;
+out:
+  lua_settop(L, top);
+  return status;
+}

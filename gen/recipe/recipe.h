@@ -1,0 +1,226 @@
+/* recipe.h - how to launch a variant, as data; launcher, devices and reports read nothing else.
+ *
+ * Numbers that depend on the shape are integer expressions over b h hk nq nk, in a postfix form
+ * with one evaluator. */
+#ifndef FG_RECIPE_H
+#define FG_RECIPE_H
+
+#include "base/elem.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+
+/* Postfix code. An operand is a constant (op = FG_OP_CONST) or an extent of the shape. */
+enum { FG_EXPR_MAX = 64, FG_OP_CONST = 0 };
+typedef struct fg_expr {
+  int n;
+  unsigned char op[FG_EXPR_MAX];
+  int64_t constant[FG_EXPR_MAX];
+} fg_expr;
+
+/* Compiles infix text: integers, b h hk nq nk, + - * / % and parentheses, min max cdiv(a, b) =
+ * ceil(a / b) roundup(a, b). Division truncates. FG_ETEMPLATE with the place. */
+fg_status fg_expr_compile(const char *text, fg_expr *expr);
+
+/* FG_EARGUMENT when it overflows 64 bits or divides by what is not positive. */
+fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *value);
+
+/* Its postfix text, "nq 16 cdiv h *"; returns the length. And back: FG_EIO with what is wrong. */
+int fg_expr_print(const fg_expr *expr, size_t size, char *text);
+fg_status fg_expr_parse(const char *text, fg_expr *expr);
+
+/* One row of the table of kernel arguments: what every kernel may take, and where fg_args has it.
+ * axes: storage order of a tensor's axes, slowest first, by letter: b batch, h query heads, g
+ * key/value heads, q query rows, k keys, d and v the head dims. The letters before the last have
+ * strides unless the tensor is packed (lse, dlse). */
+typedef enum fg_elem_rule {
+  FG_RULE_SPEC,
+  FG_RULE_BIAS,
+  FG_RULE_GRAD,
+  FG_RULE_F32,
+  FG_RULE_INPUT /* as the spec declares it; so are its axes and its name */
+} fg_elem_rule;
+typedef struct fg_argument {
+  const char *name;  /* in files, words and messages */
+  const char *ident; /* in C and in kernels */
+  const char *axes;
+  fg_elem_rule elem;
+  bool packed;
+  bool optional; /* may be null at launch, in every kernel */
+  size_t place;  /* of the fg_tensor in fg_args; a declared input has none */
+  const char *help;
+} fg_argument;
+enum { FG_ARGUMENTS = 12, FG_NAME_SIZE = 32 };
+extern const fg_argument fg_arguments[FG_ARGUMENTS];
+const fg_argument *fg_argument_find(const char *name);
+
+/* The argument that stands for any declared input: its value, or its gradient. */
+const fg_argument *fg_argument_input(bool gradient);
+
+/* A tensor of one variant. An axis letter '1' is broadcast: extent 1, no stride; 'A' on are the
+ * recipe's own extents. `slot` is the place of a declared input among fg_args.inputs, -1 for
+ * others. */
+typedef struct fg_recipe_tensor {
+  const fg_argument *argument;
+  fg_elem elem;
+  bool output;
+  bool optional; /* may be null at launch: the kernel looks */
+  int slot;
+  char axes[5];
+  char name[FG_NAME_SIZE];  /* in files, words and messages */
+  char ident[FG_NAME_SIZE]; /* in kernels */
+} fg_recipe_tensor;
+
+/* A declared input that is a number of the launch. */
+typedef struct fg_recipe_number {
+  int slot;
+  bool real; /* a float, else an int */
+  char name[FG_NAME_SIZE];
+} fg_recipe_number;
+
+/* Scratch of the caller: 256-byte aligned regions of `count` elements. */
+typedef struct fg_region {
+  char name[16];
+  fg_elem elem;
+  fg_expr count;
+} fg_region;
+
+/* What TMA knows of a tensor, as a member of Params: it moves boxes of `rows` rows of `columns`
+ * columns, in shared memory one behind the other and swizzled, zero outside of the tensor. The
+ * device makes it from the arguments at launch (tensor_map.h). Axes, fastest first: d, row, head,
+ * batch; with `blocks` the columns are two axes, and a box is so many blocks. Of an input of the
+ * score, 16-bit and [.., q, k], the axes are key, row, head, batch, of one element where it has
+ * none of them; such a tensor need not be aligned, and the int NAME_made of Params says whether
+ * there is a map of it. */
+typedef struct fg_map {
+  char name[16];
+  int tensor; /* index */
+  int columns, rows, blocks;
+  int swizzle; /* bytes of a box's row, 32, 64 or 128; 0: not swizzled */
+} fg_map;
+
+/* A member of the kernel's Params struct: what goes to which byte of it. */
+typedef enum fg_source_kind {
+  FG_FROM_MAP,    /* map[index]: FG_MAP_BYTES, filled in by the device */
+  FG_FROM_TENSOR, /* the data pointer of tensor[index] */
+  FG_FROM_STRIDE, /* the stride (64-bit, in elements) of tensor[index] along `axis` */
+  FG_FROM_REGION, /* the address of region[index] */
+  FG_FROM_EXTENT, /* a 32-bit extent of the shape: axis = b h g q k */
+  FG_FROM_SCALE,  /* float32 */
+  FG_FROM_NUMBER, /* number[index]: an int or a float32 */
+  FG_FROM_MADE    /* an int: 1 if there is a map[index], else 0 */
+} fg_source_kind;
+typedef struct fg_parameter {
+  fg_source_kind from;
+  int index;
+  char axis;
+  int offset;
+} fg_parameter;
+
+typedef enum fg_step_kind { FG_STEP_LAUNCH, FG_STEP_ZERO } fg_step_kind;
+typedef struct fg_step {
+  fg_step_kind kind;
+  char entry[48];   /* launch: the entry point */
+  fg_expr grid[3];  /* blocks; a zero extent means nothing to launch */
+  int threads;      /* of a block */
+  int registers;    /* of a thread, at least, as the family expects */
+  fg_expr work;     /* of a block; any unit, the same for all plans of a spec */
+  int shared_bytes; /* dynamic shared memory */
+  int cluster;      /* blocks along x that run together and reach each other's shared memory */
+  int resident;     /* at most so many blocks a multiprocessor are launched; 0: the whole grid */
+  bool early;       /* may start before the step before it in the stream has ended */
+  int region;       /* zero: the region to fill with zero bytes */
+} fg_step;
+
+enum {
+  FG_TENSOR_MAX = 28,
+  FG_REGION_MAX = 12,
+  FG_MAP_MAX = 8,
+  FG_STEP_MAX = 24,
+  FG_PARAMETER_MAX = 120,
+  FG_INPUT_SLOTS = 8,
+  FG_EXTENT_MAX = 16,
+  FG_MAP_BYTES = 128,
+  FG_CLUSTER_MAX = 8
+};
+
+typedef struct fg_recipe {
+  int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
+  int d, dv, params_bytes;
+  int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
+  int generation; /* of the family, from 1: raised when its speed changes; wisdom.h */
+  fg_expr whole;  /* not negative where the mask hides nothing; n = 0: not known */
+  fg_recipe_tensor tensor[FG_TENSOR_MAX];
+  fg_region region[FG_REGION_MAX];
+  fg_map map[FG_MAP_MAX];
+  fg_step step[FG_STEP_MAX];
+  fg_parameter parameter[FG_PARAMETER_MAX];
+  fg_recipe_number number[FG_INPUT_SLOTS];
+  fg_expr extent[FG_EXTENT_MAX]; /* of axes of declared inputs: letter 'A' + i */
+} fg_recipe;
+
+/* The extent of an axis letter for a shape; d and v come from the recipe. */
+int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape);
+
+/* "nq" for the axis letter q; "1" for one that is broadcast. */
+const char *fg_axis_name(char axis);
+
+/* "[b, nq, hk, d]" for the axes "bqgd". */
+int fg_axes_print(const char *axes, size_t size, char *text);
+
+/* The place of axis letter a in fg_tensor's strides, whose order is b h n d, or b h q k for a
+ * tensor with both q and k among its argument's axes; and the letter that order has there. */
+int fg_axis_index(const char *axes, char a);
+char fg_axis_suffix(const char *axes, char a);
+
+/* Fills in names: of the tensor's argument, or (its slot set) of an input or its gradient. */
+void fg_recipe_name(fg_recipe_tensor *tensor);
+void fg_recipe_name_input(fg_recipe_tensor *tensor, const char *input, bool gradient);
+
+/* The place of a tensor's axis i in fg_tensor's strides: a declared input's are in its own order.
+ */
+int fg_tensor_axis(const fg_recipe_tensor *tensor, int i);
+
+/* A declared input of args by its slot. A recipe's tensor in args; one of a declared input lies in
+ * args->inputs, which fg_launch_check has seen to hold it. */
+const fg_input_value *fg_args_input(const fg_args *args, int slot);
+const fg_tensor *fg_args_tensor(const fg_args *args, const fg_recipe_tensor *tensor);
+fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *tensor);
+
+/* Is the tensor of the spec's dtype, and so aligned to what the recipe needs? Others of a map are
+ * inputs of the score. */
+static inline bool fg_tensor_aligned(const fg_recipe_tensor *tensor) {
+  return tensor->argument->elem == FG_RULE_SPEC;
+}
+
+/* What is wrong with a map of the recipe's tensors; NULL: nothing. */
+const char *fg_map_fault(const fg_recipe *recipe, const fg_map *map);
+
+/* Fixes the Params struct from the maps, tensors and regions: fills `parameter` and params_bytes,
+ * and writes the struct's C text (members only, a line each). */
+fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
+
+/* As people, manifests and cache entries read it: head dims, tensors, regions, steps, a line each.
+ * Returns the length; whole lines only when it does not fit, FG_RECIPE_TEXT holds any recipe that
+ * fg_recipe_parse takes.
+ *
+ *   head_dim 64 128                               of q and k, of v
+ *   align 16                                      of q k v o and their gradients, in bytes
+ *   generation 2                                  of the family; without the line 1
+ *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
+ *   input 0 slope in f32 [h]                      a declared input, or its gradient (out)
+ *   number 1 width int
+ *   region delta f32: b h * nq *
+ *   map q_map q 64 128 2 swizzle 128              columns and rows of a box, its blocks of columns
+ *   zero delta
+ *   launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192 registers 80 work nk
+ *   launch f grid b, 1, 1 threads 384 shared 0 registers 168 cluster 2 resident 1 early work nk */
+enum { FG_RECIPE_TEXT = 16384 };
+int fg_recipe_print(const fg_recipe *recipe, size_t size, char *text);
+
+/* The recipe that fg_recipe_print wrote as this text, its parameters too; a line "cost ...", which
+ * recipes had once, is passed over. FG_EIO names the line of any other text: "recipe line 3: ...".
+ */
+fg_status fg_recipe_parse(const char *text, fg_recipe *recipe);
+
+#endif

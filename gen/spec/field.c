@@ -1,0 +1,112 @@
+/* field.c - the table of spec and plan fields: parsing, printing and naming derive from its rows.
+ *
+ * To add a field: a row here, a member in fg_spec and one in fg_point, and FG_FIELDS. */
+#include "point_formula.h"
+
+#include "base/spelling.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define SPEC(n)    .name = #n, .text = offsetof(fg_spec, n)
+#define POINT(n)   SPEC(n), .value = offsetof(fg_point, n)
+
+/* Rows are in the order of names. A tag of a later row must not begin with one of an earlier row
+ * that may be empty, or a name would not read back. */
+const fg_field fg_fields[FG_FIELDS] = {
+    {POINT(kernel), .type = &fg_type_choice, .fallback = "attention", .choices = NAMES("attention"),
+     .tags = NAMES("attn"), .help = "what is computed"},
+    {POINT(pass), .type = &fg_type_choice, .fallback = "forward",
+     .choices = NAMES("forward", "backward"), .tags = NAMES("_fwd", "_bwd"),
+     .help = "the result, or the gradients of its inputs"},
+    {POINT(dtype), .type = &fg_type_choice, .fallback = "bf16", .choices = NAMES("bf16", "f16"),
+     .tags = NAMES("-bf16", "-f16"), .help = "of q k v o and their gradients; sums are float32"},
+    {SPEC(head_dim), .value = offsetof(fg_point, d), .type = &fg_type_widths,
+     .help = "d of q and k, or d/dv: multiples of 8 from 8 to 256"},
+    {POINT(mask), .type = &fg_type_formula, .fallback = "full", .tags = NAMES("mask"),
+     .help = "visible keys: full, causal, window(1023, 0), k <= p && p - k < width"},
+    {POINT(score), .type = &fg_type_formula, .fallback = "s", .tags = NAMES("score"),
+     .help = "of s, the scaled product: softcap(30.0), s + slope[h] * (k - p)"},
+    {POINT(inputs), .type = &fg_type_named, .fallback = "", .tags = NAMES("in"),
+     .help = "what expressions may use: inputs.slope=f32[h] grad, inputs.width=int"},
+    {SPEC(define), .type = &fg_type_named, .fallback = "",
+     .help = "expressions by a name: define.strided(n)=(q - k) % n == 0"},
+    {POINT(bias), .type = &fg_type_choice, .fallback = "false",
+     .choices = NAMES("false", "true", "grad"), .tags = NAMES("", "-bias", "-biasgrad"),
+     .help = "adds bias[b,h,q,k] to the score; grad: backward writes dbias too"},
+    {POINT(bias_dims), .type = &fg_type_axes, .with = offsetof(fg_point, bias),
+     .fallback = "b,h,q,k", .help = "the axes of the bias that are not broadcast: of b,h,q,k"},
+    {POINT(bias_dtype), .type = &fg_type_choice, .fallback = "spec",
+     .choices = NAMES("spec", "bf16", "f16", "f32"),
+     .tags = NAMES("", "-biasbf16", "-biasf16", "-biasf32"), .help = "of bias; spec = dtype"},
+    {POINT(grad_dtype), .type = &fg_type_choice, .fallback = "spec",
+     .choices = NAMES("spec", "bf16", "f16", "f32"),
+     .tags = NAMES("", "-gradbf16", "-gradf16", "-gradf32"),
+     .help = "of dbias; spec = that of bias"},
+    {POINT(normalizer), .type = &fg_type_choice, .fallback = "softmax", .choices = NAMES("softmax"),
+     .tags = NAMES(""), .help = "what turns scores into weights"},
+    {POINT(deterministic), .type = &fg_type_choice, .fallback = "false",
+     .choices = NAMES("false", "true"), .tags = NAMES("", "-det"),
+     .help = "backward: equal launches give equal bits"},
+    /* plan fields: `tags` holds the letter that names give them; families in order of preference */
+    {SPEC(family), .type = &fg_type_choice, .plan = true, .choices = NAMES("wgmma", "mma", "simt"),
+     .help = "how"},
+    {SPEC(block_q), .type = &fg_type_number, .plan = true, .tags = NAMES("q"),
+     .help = "query rows of a tile"},
+    {SPEC(block_kv), .type = &fg_type_number, .plan = true, .tags = NAMES("k"),
+     .help = "keys of a tile"},
+    {SPEC(stages), .type = &fg_type_number, .plan = true, .tags = NAMES("s"),
+     .help = "tiles in flight"},
+    {SPEC(warps), .type = &fg_type_number, .plan = true, .tags = NAMES("w"),
+     .help = "warps of a block"},
+    {SPEC(parts), .type = &fg_type_number, .plan = true, .tags = NAMES("p"),
+     .help = "warps that share keys, or blocks that share rows, at most"},
+};
+
+const fg_field *fg_field_find(const char *name) {
+  for (int i = 0; i < FG_FIELDS; i++)
+    if (!strcmp(fg_fields[i].name, name)) return &fg_fields[i];
+  return NULL;
+}
+
+const char *fg_field_nearest(const char *name) {
+  const char *names[FG_FIELDS];
+  for (int i = 0; i < FG_FIELDS; i++) names[i] = fg_fields[i].name;
+  return fg_nearest(name, names, FG_FIELDS);
+}
+
+static fg_status refuse(const fg_field *field, const char *text) {
+  char allowed[256];
+  int choices = 0;
+  field->type->allowed(field, sizeof allowed, allowed);
+  while (field->choices && field->choices[choices]) choices++;
+  const char *near = choices ? fg_nearest(text, field->choices, choices) : NULL;
+  return fg_fail(FG_ESPEC, "%s: \"%.64s\"%s is not allowed; expected %s%s%s%s", field->name, text,
+                 strlen(text) > 64 ? "..." : "", allowed, near ? " (did you mean \"" : "",
+                 near ? near : "", near ? "\"?)" : "");
+}
+
+fg_status fg_field_read(const fg_field *field, const char *text, fg_point *point, int *plan_value) {
+  void *value = field->plan ? plan_value : fg_field_place(field, point);
+  if (field->type->read(field, text, value)) return FG_OK;
+  return field->type->is_expression ? FG_ESPEC : refuse(field, text); /* it has its sentence */
+}
+
+void *fg_field_place(const fg_field *field, fg_point *point) {
+  return (char *)point + field->value;
+}
+
+/* A field without a place, definitions, has its default's text. */
+const char *fg_field_text(const fg_field *field, const fg_point *point) {
+  const char *const *text = fg_field_place(field, (fg_point *)(uintptr_t)point);
+  return field->value && *text ? *text : field->fallback;
+}
+
+int fg_field_print(const fg_field *field, const fg_point *point, size_t size, char *text) {
+  if (field->plan) return 0; /* it has no place in a point */
+  if (!field->value && field->type->is_expression)
+    return snprintf(text, size, "%s", field->fallback);
+  return field->type->print(field, fg_field_place(field, (fg_point *)(uintptr_t)point), size, text);
+}

@@ -1,0 +1,166 @@
+/* shape_file.c - runs a file of shapes in the sandbox of spec files and takes the numbers out. */
+#include "shape_file.h"
+
+#include "recipe/extent.h"
+#include "spec_file.h"
+#include "spec_text.h"
+#include "base/spelling.h"
+#include "expand/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  fg_shape shape;
+  int when; /* a reference in the state; 0: for all points */
+} item;
+
+struct fg_shape_file {
+  const char *path; /* while it is read */
+  lua_State *L;
+  item *item;
+  int n;
+  fg_report report;
+};
+
+enum { MOST = (1 << 30) - 1 };
+
+static void complain(fg_shape_file *f, int number, const char *key, const char *what) {
+  fg_report_add(&f->report, "%s: shape %d: %s: %s", f->path, number, key, what);
+}
+
+/* The extent at a key of the table on top; -1: not given. */
+static int64_t read_extent(fg_shape_file *f, int number, const char *key) {
+  lua_State *L = f->L;
+  lua_pushstring(L, key);
+  lua_rawget(L, -2);
+  int64_t value = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : -1;
+  if (!lua_isnil(L, -1) && (value < 0 || value > MOST)) {
+    complain(f, number, key, "expected an integer from 0 to 2^30 - 1");
+    value = 0;
+  }
+  lua_pop(L, 1);
+  return value;
+}
+
+static void read_when(fg_shape_file *f, item *x, int number) {
+  lua_State *L = f->L;
+  lua_pushliteral(L, "when");
+  int type = lua_rawget(L, -2);
+  if (type == LUA_TFUNCTION) {
+    x->when = luaL_ref(L, LUA_REGISTRYINDEX);
+    return;
+  }
+  if (type != LUA_TNIL) complain(f, number, "when", "expected a function");
+  lua_pop(L, 1);
+}
+
+/* Keys that are no extent. */
+static void read_unknown(fg_shape_file *f, int number) {
+  const char *known[FG_EXTENTS + 1];
+  lua_State *L = f->L;
+  for (int i = 0; i < FG_EXTENTS; i++) known[i] = fg_extents[i].name;
+  known[FG_EXTENTS] = "when";
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "a key";
+    int k = 0;
+    while (k <= FG_EXTENTS && strcmp(known[k], key)) k++;
+    if (k <= FG_EXTENTS) continue;
+    char text[128], names[64];
+    const char *near = fg_nearest(key, known, FG_EXTENTS + 1);
+    fg_extent_names(", ", sizeof names, names);
+    snprintf(text, sizeof text, "no such field%s%s%s; a shape has %s and when",
+             near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", names);
+    complain(f, number, key, text);
+  }
+}
+
+/* The table on top of the stack. */
+static void read_shape(fg_shape_file *f, item *x, int number) {
+  fg_shape *s = &x->shape;
+  for (int i = 0; i < FG_EXTENTS; i++)
+    fg_extent_set(&fg_extents[i], s, read_extent(f, number, fg_extents[i].name));
+  read_when(f, x, number);
+  read_unknown(f, number);
+  s->align = 16;
+  if (s->b < 0) s->b = 1;
+  if (s->h < 0) complain(f, number, "h", "is missing");
+  if (s->nq < 0) complain(f, number, "nq", "is missing");
+  if (s->hk < 0) s->hk = s->h;
+  if (s->nk < 0) s->nk = s->nq;
+  if (s->h >= 0 && (s->hk ? s->h % s->hk : s->h))
+    complain(f, number, "h", "is not a multiple of hk");
+}
+
+/* What the chunk returned is in the first place. */
+static int take_shapes(lua_State *L) {
+  fg_shape_file *f = lua_touserdata(L, 2);
+  lua_settop(L, 1);
+  int n = lua_istable(L, 1) ? (int)lua_rawlen(L, 1) : 0;
+  if (n == 0) {
+    fg_report_add(&f->report,
+                  "%s: returns no list of shapes; expected { { b = 1, h = 16, nq = "
+                  "4096 }, ... }",
+                  f->path);
+    return 0;
+  }
+  if (!(f->item = calloc((size_t)n, sizeof *f->item))) return luaL_error(L, "no memory");
+  for (f->n = 0; f->n < n; f->n++) {
+    lua_rawgeti(L, 1, f->n + 1);
+    if (lua_istable(L, -1))
+      read_shape(f, &f->item[f->n], f->n + 1);
+    else
+      complain(f, f->n + 1, "it", "is no table; expected { b = 1, h = 16, nq = 4096 }");
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+static fg_status run(fg_shape_file *f, const char *path) {
+  char *text = NULL, name[4096];
+  size_t size = 0;
+  fg_status status = FG_OK;
+  f->path = path;
+  snprintf(name, sizeof name, "@%s", path);
+  TRY_OUT(fg_spec_text_read(path, &text, &size));
+  TRY_OUT(fg_sandbox_new(&f->L));
+  TRY_OUT(fg_lua_load(f->L, name, text, size, FG_ESPEC));
+  TRY_OUT(fg_lua_call(f->L, 0, 1, FG_ESPEC));
+  lua_pushcfunction(f->L, take_shapes);
+  lua_insert(f->L, -2);
+  lua_pushlightuserdata(f->L, f);
+  TRY_OUT(fg_lua_call(f->L, 2, 0, FG_ESPEC));
+  status = fg_report_raise(&f->report);
+out:
+  free(text);
+  return status;
+}
+
+fg_status fg_shape_file_open(const char *path, fg_shape_file **file) {
+  fg_shape_file *f = calloc(1, sizeof *f);
+  if (!f) return fg_fail(FG_EMEMORY, "%s: no memory to run it", path);
+  fg_status status = run(f, path);
+  f->path = NULL;
+  if (status == FG_OK)
+    *file = f;
+  else
+    fg_shape_file_free(f);
+  return status;
+}
+
+void fg_shape_file_free(fg_shape_file *f) {
+  if (!f) return;
+  fg_state_free(f->L);
+  fg_report_free(&f->report);
+  free(f->item);
+  free(f);
+}
+
+int fg_shape_file_count(const fg_shape_file *f) { return f->n; }
+const fg_shape *fg_shape_file_at(const fg_shape_file *f, int i) { return &f->item[i].shape; }
+
+fg_status fg_shape_file_when(fg_shape_file *f, int i, const fg_point *point, bool *keep) {
+  return fg_spec_ask_when(f->L, f->item[i].when, point, keep);
+}

@@ -1,0 +1,118 @@
+/* spec.h - what a kernel computes: the table of fields, checked points, and grids of them.
+ *
+ * Every value has one text form, read by one parser whether it comes from a spec file, from a word
+ * on a command line or from fg_spec. A spec is a table of lists of such texts; a grid is every
+ * combination of them, checked, filtered by `when`, and with equal points merged. */
+#ifndef FG_SPEC_H
+#define FG_SPEC_H
+
+#include "base/elem.h"
+#include "field_type.h"
+
+enum { FG_BIAS_OFF, FG_BIAS_ON, FG_BIAS_GRAD };
+enum { FG_PASS_FORWARD, FG_PASS_BACKWARD };
+enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256 };
+
+/* One point of a grid: every field a checked number, so that points compare field by field.
+ * Choices are indices into their field's list; `bias_dims` is a set: bit 0 = b, 1 = h, 2 = q, 3 =
+ * k. Fields that a point does not use hold their default. */
+typedef struct fg_point {
+  int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, normalizer;
+  int deterministic, unused; /* 0: points are compared as bytes */
+  /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
+  const char *mask, *score, *inputs;
+} fg_point;
+
+/* One row of the table of fields. A spec field's list is an axis of the grid; a plan field's list
+ * is a set that restricts the candidates. */
+typedef struct fg_field {
+  const char *name;
+  const fg_field_type *type;
+  bool plan;
+  size_t text;                /* offset of its text in fg_spec */
+  size_t value;               /* offset of its first int in fg_point; plan fields: unused */
+  const char *fallback;       /* the default's text; NULL = must be given */
+  const char *const *choices; /* NULL-terminated */
+  const char *const *tags;    /* what each choice adds to a variant's name */
+  size_t with; /* offset of the choice in fg_point that is not its first one where this counts */
+  const char *help;
+} fg_field;
+
+enum {
+  FG_FIELDS = 20,
+  FG_SPEC_FIELDS = 14,
+  FG_FIELD_MASK = 4,
+  FG_FIELD_SCORE,
+  FG_FIELD_INPUTS,
+  FG_FIELD_DEFINE
+};
+extern const fg_field fg_fields[FG_FIELDS];
+
+/* The row of a name, NULL if there is none. */
+const fg_field *fg_field_find(const char *name);
+
+/* The known field nearest to `name` in spelling, NULL when none is near. */
+const char *fg_field_nearest(const char *name);
+
+/* Reads one text into the field's place in *point (spec fields) or *plan_value. FG_ESPEC with the
+ * text and what is allowed. An expression may use no input here. */
+fg_status fg_field_read(const fg_field *field, const char *text, fg_point *point, int *plan_value);
+
+/* Its place in a point. */
+void *fg_field_place(const fg_field *field, fg_point *point);
+
+/* Prints the field's value in its canonical text form; returns the length. */
+int fg_field_print(const fg_field *field, const fg_point *point, size_t size, char *text);
+
+/* The text of a field that is an expression: as long as the process lives. */
+const char *fg_field_text(const fg_field *field, const fg_point *point);
+
+/* The name of the point's spec, "attn_fwd-bf16-d128-causal": appended to text; its inverse returns
+ * the first character that it did not take, NULL when the text is no such name. */
+int fg_point_name(const fg_point *point, size_t size, char *text);
+/* The same as it was while calls, window(128, 0), stood in names as hashes: files have such names.
+ */
+int fg_point_name_before(const fg_point *point, size_t size, char *text);
+const char *fg_point_parse(const char *name, fg_point *point);
+
+/* Gives fields that the point does not use their default, so that equal kernels are equal points.
+ */
+void fg_point_settle(fg_point *point);
+
+/* The element types of q k v o, of bias and of dbias. */
+fg_elem fg_point_elem(const fg_point *point);
+fg_elem fg_point_bias_elem(const fg_point *point);
+fg_elem fg_point_grad_elem(const fg_point *point);
+bool fg_point_equal(const fg_point *a, const fg_point *b);
+
+/* Plan restrictions: for each plan field the values that are allowed, none = all. */
+enum { FG_PLAN_FIELDS = FG_FIELDS - FG_SPEC_FIELDS, FG_LIMIT_MAX = 32 };
+typedef struct fg_limits {
+  int value[FG_PLAN_FIELDS][FG_LIMIT_MAX], n[FG_PLAN_FIELDS];
+} fg_limits;
+
+/* The points of a grid, each with the plan restrictions of its table. */
+typedef struct fg_grid {
+  fg_point *point;
+  const fg_limits **limits; /* of point i, one of `table_limits` */
+  fg_limits **table_limits;
+  int n, n_tables;
+  int64_t combinations; /* before `when` and merging */
+  int64_t rejected;     /* by `when` */
+  int64_t merged;       /* points equal to an earlier one, with equal restrictions */
+} fg_grid;
+
+/* Spec files end with FG_ESPEC soon after *flag is set, as by an interrupt; NULL: they do not. */
+void fg_spec_stop_when(const volatile int *flag);
+
+/* Expands spec files (may be none) and words ("field=value", each replacing that field in every
+ * table; without a file they make one table). All errors come in one text, a line each: those of
+ * the words, then those of each file in the order of its tables. */
+fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const char *const *words,
+                       fg_grid **grid);
+
+/* The same from the C struct; lists are allowed. */
+fg_status fg_grid_from_spec(const fg_spec *spec, fg_grid **grid);
+void fg_grid_free(fg_grid *grid);
+
+#endif

@@ -1,0 +1,74 @@
+/* cuda_launch.c - tensor maps and launches as the CUDA driver takes them. */
+#include "cuda_launch.h"
+
+#include "device/tensor_map.h"
+
+#include <stdio.h>
+
+static fg_status encode(const fg_cuda *cuda, const fg_map_view *v, void *map) {
+  const cu_uint32 steps[5] = {1, 1, 1, 1, 1};
+  cu_uint64 extent[5], stride[4];
+  char what[64];
+  for (int i = 0; i < v->rank; i++) {
+    extent[i] = v->extent[i] ? v->extent[i] : 1; /* which no kernel loads */
+    if (i) stride[i - 1] = v->stride[i];
+  }
+  snprintf(what, sizeof what, "%s: a tensor map of it", v->name);
+  CUresult result = cuda->cuTensorMapEncodeTiled(
+      map, v->elem == FG_ELEM_F16 ? CU_TENSOR_MAP_F16 : CU_TENSOR_MAP_BF16, (unsigned)v->rank,
+      v->base, extent, stride, v->box, steps, 0,
+      v->swizzle ? __builtin_ctz((unsigned)v->swizzle) - 4 : 0, CU_TENSOR_MAP_L2_256, 0);
+  fg_status status = fg_cuda_check_before(cuda, result, what);
+  return status == FG_ECUDA && !fg_cuda_lost(result) ? FG_EARGUMENT : status;
+}
+
+static int has_elements(const fg_map_view *v) {
+  int some = 1;
+  for (int i = 0; i < v->rank; i++) some &= v->extent[i] > 0;
+  return some;
+}
+
+/* A GPU looks up the address of a map even for a box outside of the tensor (H200): what has no
+ * elements, and may have no address, borrows one. */
+fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *r, const fg_shape *shape,
+                              const fg_args *args, void *params) {
+  fg_map_view view[FG_MAP_MAX];
+  void *base = NULL;
+  for (int i = 0; i < r->n_maps; i++) {
+    view[i].rank = 0;
+    if (!fg_map_possible(r, &r->map[i], shape, args)) continue;
+    TRY(fg_map_view_of(r, &r->map[i], shape, args, &view[i]));
+    if (has_elements(&view[i])) base = view[i].base;
+  }
+  for (int i = 0; i < r->n_maps; i++) {
+    if (!view[i].rank) continue;
+    if (base && !has_elements(&view[i])) view[i].base = base;
+    TRY(encode(cuda, &view[i], (char *)params + i * FG_MAP_BYTES));
+  }
+  return FG_OK;
+}
+
+/* Graphs know edges to kernels that start early since then. */
+enum { CAPTURES_EARLY = 12030 };
+
+/* cuLaunchKernel where there is nothing to add: the oldest drivers' path and the shortest. */
+fg_status fg_cuda_launch(const fg_cuda *cuda, CUfunction function, const fg_step *step,
+                         const uint32_t grid[3], CUstream stream, void *params) {
+  void *list[] = {params};
+  cu_launch_attribute attribute[2];
+  unsigned n = 0, threads = (unsigned)step->threads, shared = (unsigned)step->shared_bytes;
+  if (step->cluster > 1)
+    attribute[n++] = (cu_launch_attribute){.id = CU_LAUNCH_CLUSTER,
+                                           .value.cluster = {(unsigned)step->cluster, 1, 1}};
+  if (step->early && cuda->version >= CAPTURES_EARLY)
+    attribute[n++] = (cu_launch_attribute){.id = CU_LAUNCH_EARLY, .value.allow = 1};
+  if (!n)
+    return fg_cuda_check_before(cuda,
+                                cuda->cuLaunchKernel(function, grid[0], grid[1], grid[2], threads,
+                                                     1, 1, shared, stream, list, NULL),
+                                step->entry);
+  const cu_launch_config config = {
+      {grid[0], grid[1], grid[2]}, {threads, 1, 1}, shared, stream, attribute, n};
+  return fg_cuda_check_before(cuda, cuda->cuLaunchKernelEx(&config, function, list, NULL),
+                              step->entry);
+}

@@ -1,0 +1,84 @@
+/* oracle.h - the attention that kernels are judged by: plain float64, and the measures of error.
+ *
+ * Written from math.md sections 1 to 3 (softmax) and 6 alone; it shares nothing with the templates.
+ * One thread, O(nq nk (d + dv)) time, O(nk) memory beside the results. A row with no visible key,
+ * or whose visible scores are all -inf, has O = 0, LSE = -inf and gradients 0; nk = 0 is every row.
+ * All arrays are contiguous. */
+#ifndef FG_TESTS_ORACLE_H
+#define FG_TESTS_ORACLE_H
+
+#include "base/elem.h"
+#include "oracle_formula.h"
+
+#include <stdint.h>
+
+enum { ORACLE_INPUTS = 8 };
+struct oracle_problem;
+
+/* Nonzero where query q may see key k. */
+typedef int oracle_predicate(const struct oracle_problem *, int64_t b, int64_t h, int64_t q,
+                             int64_t k);
+
+typedef struct oracle_problem {
+  int64_t b, h, hk, nq, nk, d, dv; /* h is a multiple of hk */
+  double scale;
+  const double *q;    /* [b, h, nq, d] */
+  const double *k;    /* [b, hk, nk, d] */
+  const double *v;    /* [b, hk, nk, dv] */
+  const double *bias; /* bias_extent, or NULL */
+  const double *dout; /* [b, h, nq, dv]; NULL = 0 */
+  const double *dlse; /* [b, h, nq]; NULL = 0 */
+  /* [b, h, nq, dv]: the o that backward is given, of which Delta is made: its rounding is no error
+   * of backward's, and where few keys are visible it exceeds all others. NULL = the exact one. */
+  const double *o;
+  int64_t bias_extent[4];    /* b h q k: each 1 or the full extent */
+  oracle_predicate *visible; /* NULL = full */
+  /* A mask and a score as expressions; NULL = none. Their inputs, and which of them take gradients.
+   */
+  oracle_formula *mask, *score;
+  int n_inputs;
+  const oracle_input *inputs;
+  const int *grad;
+  /* NULL = exact. Else applied to S, P, dP, dS and every output but LSE (float32 in every dtype):
+   * what a plain unfused computation in that dtype gives, overflow and all. */
+  double (*round)(double);
+} oracle_problem;
+
+/* Zero-initialised by the caller; each array has the shape of what it belongs to. `_rss` is the
+ * size of the terms behind each element, math.md section 6. */
+typedef struct oracle_result {
+  double *o, *lse, *dq, *dk, *dv, *dbias;
+  double *o_rss, *dq_rss, *dk_rss, *dv_rss, *dbias_rss;
+  double *dinput[ORACLE_INPUTS], *dinput_rss[ORACLE_INPUTS];
+  double largest_ds; /* |dS| of all pairs, at the score and through it to s */
+  int64_t seen; /* by forward: pairs of a row and a key that the mask shows */
+} oracle_result;
+
+/* o, lse, o_rss. 0, or -1 when memory ran out; what a former call left there is replaced. */
+int oracle_forward(const oracle_problem *problem, oracle_result *result);
+
+/* dq, dk, dv, dbias (only with a bias) and their rss; needs no forward first. Returns as above. */
+int oracle_backward(const oracle_problem *problem, oracle_result *result);
+
+/* Frees every array and zeroes the result. */
+void oracle_free(oracle_result *result);
+
+/* The predicate of "full" or "causal" (bottom-right), NULL if the name is unknown. */
+oracle_predicate *oracle_visible(const char *mask);
+
+/* The rounding of a dtype, for oracle_problem.round: through float32, in which it accumulates. */
+double (*oracle_round(fg_elem dtype))(double);
+
+/* ||x - ref|| / max(||ref||, ||rss||); 0 / 0 = 0, NaN if x has one. Judge it by !(error <= limit),
+ * which a NaN fails. */
+double oracle_error(int64_t n, const double *x, const double *ref, const double *rss);
+
+/* |x - ref| where it is worst beside its limit there, 1e-4 + 1e-6 |ref|, both in the unit of LSE
+ * itself. Equal infinities count 0, any other value that is not finite gives INFINITY. */
+double oracle_lse_error(int64_t n, const double *x, const double *ref, double *limit);
+
+/* The largest error that counts as right, by the dtype of the *spec*: a gradient kept in float32
+ * was still made from 16-bit P and dS. */
+double oracle_limit(fg_elem dtype);
+
+#endif

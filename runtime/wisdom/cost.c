@@ -1,0 +1,91 @@
+/* cost.c - the cost model. */
+#include "cost.h"
+
+#include "recipe/arch.h"
+#include "launch.h"
+
+#include <math.h>
+#include <string.h>
+
+const fg_cost_terms fg_cost_plain = {.scale = 1000, .hide = 1000};
+
+int fg_cost_width(const fg_point *point) {
+  const int width = point->d > point->dv ? point->d : point->dv;
+  return width <= 64 ? 0 : width <= 128 ? 1 : 2;
+}
+
+static const fg_cost_family *find_family(const fg_variant *v) {
+  const char *name = fg_plan_family(&v->plan);
+  for (const fg_cost_family *row = fg_cost_families; row->name; row++)
+    if (row->pass == v->point.pass && !strcmp(row->name, name)) return row;
+  return NULL;
+}
+
+static const fg_cost_plan *find_plan(const fg_variant *v) {
+  char name[64];
+  fg_plan_name(&v->plan, sizeof name, name);
+  for (const fg_cost_plan *row = fg_cost_plans; row->name; row++)
+    if (row->pass == v->point.pass && !strcmp(row->name, name)) return row;
+  return NULL;
+}
+
+/* A plan that was not measured for the width of the heads has its family's scale. */
+fg_cost_terms fg_cost_terms_of(const fg_variant *v) {
+  const fg_cost_family *family = fg_arch_is_host(v->arch) ? NULL : find_family(v);
+  if (!family) return fg_cost_plain;
+  fg_cost_terms terms = family->terms;
+  const fg_cost_plan *plan = find_plan(v);
+  const int scale = plan ? plan->scale[fg_cost_width(&v->point)] : 0;
+  if (scale) terms.scale = scale;
+  return terms;
+}
+
+/* Of a multiprocessor; a line of wisdom may be of an arch that is not known any more. */
+static int shared_kb(const char *arch) {
+  const fg_arch *row = fg_arch_find(arch);
+  return row ? row->shared_kb : fg_archs[0].shared_kb;
+}
+
+/* The model: waves of blocks over the multiprocessors, each as long as the blocks that share a
+ * multiprocessor take one after another; the constants are
+ * fitted to measurements (cost_table.c). It knows no clocks: it ranks. A block has 1 KB of shared
+ * memory beside its own; a multiprocessor of sm_80 and newer 2048 threads and 64 K registers. */
+static int resident_blocks(const fg_step *step, const char *arch) {
+  enum { THREADS = 2048, REGISTERS = 64 << 10, BLOCKS = 32 };
+  int blocks[] = {THREADS / step->threads, (shared_kb(arch) << 10) / (step->shared_bytes + 1024),
+                  REGISTERS / (step->threads * step->registers)};
+  int least = BLOCKS;
+  for (int i = 0; i < 3; i++)
+    if (blocks[i] < least) least = blocks[i];
+  return least > 1 ? least : 1;
+}
+
+/* The time of one launch, in units of its family's work; 0: nothing is launched. */
+static double step_cost(const fg_step *step, const fg_cost_terms *terms, const fg_shape *shape,
+                        const char *arch, int multiprocessors) {
+  uint32_t grid[3];
+  int64_t work;
+  bool empty;
+  if (step->kind != FG_STEP_LAUNCH || fg_step_grid(step, shape, grid, &empty) != FG_OK || empty ||
+      fg_expr_eval(&step->work, shape, &work) != FG_OK)
+    return 0;
+  const double blocks = (double)grid[0] * grid[1] * grid[2];
+  const double each = ceil(blocks / multiprocessors); /* that a multiprocessor has, if few */
+  double resident = resident_blocks(step, arch);
+  if (each < resident) resident = each;
+  const double warps = resident * step->threads / 32, waves = blocks / (multiprocessors * resident);
+  const double rest = ceil(waves) - waves, length = fmax(1, waves + terms->tail / 1e3 * rest);
+  const double busy = warps / (warps + terms->hide / 1e3); /* 8 warps hide 1.1 times what 4 do */
+  return length * resident * ((double)work + terms->block) / busy;
+}
+
+/* The steps one after another. */
+double fg_cost(const fg_recipe *recipe, const fg_cost_terms *terms, const fg_shape *shape,
+               const char *arch, int multiprocessors) {
+  enum { H100 = 132 }; /* the host device runs the plans of one: they are ranked as on it */
+  double sum = 0;
+  if (fg_arch_is_host(arch)) multiprocessors = H100;
+  for (int i = 0; i < recipe->n_steps; i++)
+    sum += step_cost(&recipe->step[i], terms, shape, arch, multiprocessors);
+  return sum * terms->scale / 1e3;
+}
