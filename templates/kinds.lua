@@ -5,8 +5,8 @@
 --   family    the name of a family's file for a pass, without its ending; what belongs to it has the same beginning
 return {
   attention = {
-    hooks = "attention/hooks.lua",
+    hooks = "attention/contract.lua",
     families = { forward = { "wgmma", "mma", "simt" }, backward = { "mma", "simt" } },
-    family = function(name, pass) return string.format("attention/%s_%s", name, pass) end,
+    family = function(name, pass) return string.format("attention/%s/%s", name, pass) end,
   },
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char family[] =
-    "local family = { template = 'attention/simt_forward.cut', library = {} }\n"
+    "local family = { template = 'attention/simt/forward.cut', library = {} }\n"
     "function family.applies() return true end\n"
     "function family.candidates() return { { block_q = 16, block_kv = 32, warps = 4 } } end\n"
     "function family.describe(spec, plan)\n"
@@ -38,8 +38,8 @@ void hopper_write(const char *which, const char *text) {
   char lua[sizeof family + 1024];
   int n = snprintf(lua, sizeof lua, "case = %s\n%s", which, family);
   ck_assert_int_lt(n, (int)sizeof lua);
-  scratch_put("t/attention/simt_forward.lua", lua, (size_t)n);
-  scratch_put("t/attention/simt_forward.cut", text, strlen(text));
+  scratch_put("t/attention/simt/forward.lua", lua, (size_t)n);
+  scratch_put("t/attention/simt/forward.cut", text, strlen(text));
 }
 
 hopper hopper_new(const char *which, const char *text, const char *type, int d, fg_shape shape) {
@@ -80,7 +80,7 @@ void hopper_fails(const hopper *h, const char *patterns) {
   ck_assert_msg(status == FG_ETEMPLATE, "no fault, want %s", patterns);
   for (char *one; (one = strsep(&rest, "|"));) found |= fnmatch(one, fg_error(), 0) == 0;
   ck_assert_msg(found, "%s\nwant %s", fg_error(), patterns);
-  ck_assert_msg(strstr(fg_error(), "\n  at attention/simt_forward.cut:"), "no place: %s",
+  ck_assert_msg(strstr(fg_error(), "\n  at attention/simt/forward.cut:"), "no place: %s",
                 fg_error());
 }
 

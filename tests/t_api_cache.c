@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SMALL   "head_dim=8 block_q=4"
-#define FORWARD "attention/simt_forward.cut"
+#define FORWARD "attention/simt/forward.cut"
 
 static void enter(void) {
   api_enter();

@@ -38,7 +38,7 @@ static fg_context *open_broken(const char *file, const char *condition, int no_f
   return context;
 }
 
-#define MMA_FORWARD "attention/mma_forward.cut"
+#define MMA_FORWARD "attention/mma/forward.cut"
 
 /* One plan of a family is refused: the next best is taken, with a warning, and the refused one is
  * not tried again for other shapes. */
@@ -76,7 +76,7 @@ START_TEST(test_next_best) {
 END_TEST
 
 static void break_wgmma(void) {
-  templates_change("attention/wgmma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+  templates_change("attention/wgmma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                    "$(kernel(\"attn_fwd\")) {\n  broken;\n");
 }
 
@@ -105,7 +105,7 @@ END_TEST
  * later call and no other process compiles it again. */
 START_TEST(test_all_refused) {
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
-  templates_change("attention/simt_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+  templates_change("attention/simt/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                    "$(kernel(\"attn_fwd\")) {\n  broken;\n");
   break_wgmma();
   fg_context *context = open_broken(MMA_FORWARD, "true", 0);

@@ -195,7 +195,7 @@ END_TEST
 
 /* An older generation ranks where nothing newer is known. */
 START_TEST(generations) {
-  templates_change("attention/mma_forward.lua", "local tiles",
+  templates_change("attention/mma/forward.lua", "local tiles",
                    "family.generation = 1003\nlocal tiles");
   setenv("FLASHGEN_TEMPLATES", "t", 1);
   fg_measured m = line_of(A, 1);
@@ -381,7 +381,7 @@ START_TEST(winner_is_refused) {
            "$(kernel(\"attn_fwd\")) {\n@ if plan.block_q == %d and plan.block_kv == %d and "
            "plan.stages == %d and plan.warps == %d then\n  broken;\n@ end\n",
            v[1], v[2], v[3], v[4]);
-  templates_change("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n", broken);
+  templates_change("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n", broken);
   setenv("FLASHGEN_TEMPLATES", "t", 1);
   put(A, 1), put(B, 2), put(C, 3);
   config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;

@@ -161,7 +161,7 @@ END_TEST
 START_TEST(test_forced_refused) {
   fg_kernel *kernel = NULL;
   make_zoo("zoo", "head_dim=8 family=simt");
-  templates_replace("attention/simt_forward.lua", "return true",
+  templates_replace("attention/simt/forward.lua", "return true",
                     "return false, \"it is out of order\"");
   setenv("FLASHGEN_TEMPLATES", "t", 1);
   fg_context *context = open_with("zoo", "simt-q99-*", 0);

@@ -130,7 +130,7 @@ START_TEST(changed_template) {
   ck_assert_int_eq(system("cp -r " FLASHGEN_SOURCE "/templates ."), 0);
   build_gives(0, "build head_dim=8 pass=forward,backward " HOST "-o zoo");
   ck_assert_int_eq(build_compiles(), 2);
-  ck_assert_int_eq(system("echo '// more' >>templates/attention/simt_forward.cut"), 0);
+  ck_assert_int_eq(system("echo '// more' >>templates/attention/simt/forward.cut"), 0);
   program_result r = program_run(&own, "build head_dim=8 pass=forward,backward " HOST "-o zoo");
   program_says(r.out, "zoo: 2 variants: 1 made, 1 kept, 0 failed, 0 removed\n");
   ck_assert_int_eq(build_compiles(), 1);
@@ -236,7 +236,7 @@ START_TEST(stamp) {
   rule[fread(rule, 1, sizeof rule - 1, f)] = 0;
   fclose(f);
   ck_assert_int_eq(strncmp(rule, "other.stamp: ", 13), 0);
-  program_says(rule, " \\\n  templates/attention/simt_forward.cut \\\n");
+  program_says(rule, " \\\n  templates/attention/simt/forward.cut \\\n");
   program_says(rule, " \\\n  templates/host/target.lua \\\n");
   ck_assert_ptr_null(strstr(rule, "spec"));
 }

@@ -15,7 +15,7 @@
 static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
 
 START_TEST(wrong_numbers) {
-  planted_in_t("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"1.1f * p.scale\"");
+  planted_in_t("attention/simt/forward.cut", "s_unit = \"p.scale\"", "s_unit = \"1.1f * p.scale\"");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
   ck_assert_int_eq(r.code, 4);
@@ -33,7 +33,7 @@ END_TEST
 
 /* A NaN is the worst of errors, and has no JSON. */
 START_TEST(not_a_number) {
-  planted_in_t("attention/simt_forward.cut", "s_unit = \"p.scale\"", "s_unit = \"(0.0f / 0.0f)\"");
+  planted_in_t("attention/simt/forward.cut", "s_unit = \"p.scale\"", "s_unit = \"(0.0f / 0.0f)\"");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
   json_whole(r.out);
@@ -46,7 +46,7 @@ END_TEST
 /* Numbers that are wrong with and without tile skipping say nothing of a bound, in families too
  * whose sums have no fixed order. */
 START_TEST(wrong_in_both) {
-  planted_in_t("attention/wgmma_forward.cut",
+  planted_in_t("attention/wgmma/forward.cut",
                "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
                "const float scale = 0.0f / 0.0f;");
   program_result r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 "
@@ -54,7 +54,7 @@ START_TEST(wrong_in_both) {
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "nq=130 nk=300: o[0, 0, 0, 0] is NaN, expected ");
   ck_assert_int_eq(program_count(r.out, "bound"), 0);
-  planted_in_t("attention/wgmma_forward.cut",
+  planted_in_t("attention/wgmma/forward.cut",
                "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
                "const float scale = 1.1f * fabsf(p.scale);");
   r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 h=1 nq=130 "
@@ -70,7 +70,7 @@ START_TEST(nothing_is_written_but_zeros) {
   static const char words[] = "check family=simt head_dim=16 pass=backward bias=grad "
                               "bias_dims=[h,q] -q " SMALL;
   program_gives(0, words);
-  planted_in_t("attention/simt_backward.cut", "sum[r] += $(value);", "sum[r] += 0.0f * $(value);");
+  planted_in_t("attention/simt/backward.cut", "sum[r] += $(value);", "sum[r] += 0.0f * $(value);");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, ": dbias[0, 1, 18, 0] is 0, expected ");
@@ -80,7 +80,7 @@ END_TEST
 
 /* lse's error is a difference of its own unit, and its limit depends on the row. */
 START_TEST(lse_in_its_unit) {
-  planted_in_t("attention/simt_forward.cut", "\"q\")), $(norm.second));",
+  planted_in_t("attention/simt/forward.cut", "\"q\")), $(norm.second));",
                "\"q\")), 0.0625f + $(norm.second));");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
   ck_assert_int_eq(r.code, 4);
@@ -107,7 +107,7 @@ START_TEST(wrong_ranges) {
                    2);
   program_gives(0, "check family=simt head_dim=16 pass=forward,backward mask=near(40) "
                    "define.near(n)=given(k<n,k<=p) -q " SMALL);
-  planted_in_t("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
+  planted_in_t("expr/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
                "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 1\" }");
   r = program_run(&with_templates,
                   "check family=simt head_dim=16 mask=causal b=1 h=1 nq=21 nk=33 -q");
@@ -125,7 +125,7 @@ START_TEST(wrong_ranges_of_lengths) {
     program_says(r.out, ": the range of given(range, test) does not hold wherever its test does\n");
     program_gives(0, "check mask=given(k<=n[b],k<n[b]) " LENGTHS " %d", seed);
   }
-  planted_in_t("attention/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\")",
+  planted_in_t("expr/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\")",
                "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\") .. \" - 1\"");
   for (int seed = 1; seed <= 3; seed++) {
     program_result r = program_run(&with_templates, "check mask=k<n[b] " LENGTHS " %d", seed);
@@ -141,12 +141,12 @@ START_TEST(tiles_beside_unskipped) {
   static const char *const words = "check family=mma head_dim=64 block_kv=96 mask=window(60,5) "
                                    "b=1 h=1 nq=300 nk=400 -q";
   program_gives(0, words);
-  planted_in_t("attention/mma_forward.cut", "\"k0 < rest ? rest : k0 + BLOCK_KV\"",
+  planted_in_t("attention/mma/forward.cut", "\"k0 < rest ? rest : k0 + BLOCK_KV\"",
                "\"k0 + BLOCK_KV\"");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, " elements differ from those of the same kernel without tile skipping, the ");
-  planted_in_t("attention/mma_forward.cut", "\"(k0 >= rest || k < rest)\"", "\"1\"");
+  planted_in_t("attention/mma/forward.cut", "\"(k0 >= rest || k < rest)\"", "\"1\"");
   ck_assert_int_eq(program_run(&with_templates, words).code, 4);
 }
 END_TEST
@@ -161,7 +161,7 @@ END_TEST
 
 /* None of these shows at the default scale, which is 0.25 at head dim 16, or at a positive one. */
 START_TEST(scales) {
-#define SIMT     "attention/simt_forward.cut"
+#define SIMT     "attention/simt/forward.cut"
 #define DENSE    "attention/sequence/dense.lua"
 #define S_UNIT   "s_unit = \"p.scale\""
 #define GIVES(x) "s_unit = \"(" x ")\""
@@ -176,13 +176,13 @@ START_TEST(scales) {
        "family=simt head_dim=16", "0.001"},
       {SIMT, S_UNIT, GIVES("p.scale >= 0.0f && p.scale < 1e-9f ? 0.25f : p.scale"),
        "family=simt head_dim=16", "0"},
-      {"attention/simt_backward.cut", "dq[r], p.scale, D", "dq[r], 0.25f, D",
+      {"attention/simt/backward.cut", "dq[r], p.scale, D", "dq[r], 0.25f, D",
        "family=simt head_dim=16 pass=backward", "-0.3"},
-      {"attention/mma_forward.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
+      {"attention/mma/forward.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
        "family=mma head_dim=64", "-0.3"},
-      {"attention/mma_weights.cut", "p.scale < 0.0f ?", "p.scale < -1.0f ?",
+      {"attention/mma/weights.cut", "p.scale < 0.0f ?", "p.scale < -1.0f ?",
        "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
-      {"attention/wgmma_job.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
+      {"attention/wgmma/job.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
        "family=wgmma head_dim=64", "-0.3"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
@@ -215,7 +215,7 @@ START_TEST(offsets) {
       {"tile/tiles.cut", "(i64)(row0 + row + r) * stride", "(int)((row0 + row + r) * stride)",
        "family=mma head_dim=64", NULL},
       {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h + ", "p.%s + (int)(b * p.%s_b + %s * p.%s_h + ",
-       "family=mma head_dim=64 pass=backward", "attention/mma_backward.cut"},
+       "family=mma head_dim=64 pass=backward", "attention/mma/backward.cut"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
     planted_in_t(bugs[i].file, bugs[i].text, bugs[i].instead);
@@ -234,7 +234,7 @@ START_TEST(no_order) {
   static const char words[] = "check -q --seed 1 family=simt head_dim=16 pass=backward "
                               "deterministic=true score=relative(t) inputs.t=f32[h,nq+nk-1]grad";
   program_gives(0, words);
-  planted_in_t("attention/simt_backward.lua", "and spec.deterministic == \"false\"", "");
+  planted_in_t("attention/simt/backward.lua", "and spec.deterministic == \"false\"", "");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "first wrong at b=1 h=2 hk=1 nq=203 nk=113 scale=-0.3: dt: ");

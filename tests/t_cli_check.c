@@ -124,7 +124,7 @@ static program_result fails(void) {
 }
 
 START_TEST(a_race) {
-  planted_in_t("attention/simt_forward.cut", "block_sync();\n\n", "\n\n");
+  planted_in_t("attention/simt/forward.cut", "block_sync();\n\n", "\n\n");
   program_result r = fails();
   program_says(r.out, "\n  at ");
   program_says(r.out, ".cut:");
@@ -132,11 +132,11 @@ START_TEST(a_race) {
 END_TEST
 
 START_TEST(no_c) {
-  planted_in_t("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))",
+  planted_in_t("attention/simt/forward.cut", "if (lane == 0 && p.$(norm.second))",
                "if (lane === 0)");
   program_result r = fails();
   program_says(r.out, ": cc refused it (exit 1):\n  kernel.c:");
-  program_says(r.out, " [attention/simt_forward.cut:");
+  program_says(r.out, " [attention/simt/forward.cut:");
   /* no notes, no excerpts of the source */
   ck_assert_int_eq(program_count(r.out, "kernel.c:"), program_count(r.out, ": error: "));
   ck_assert_ptr_null(strstr(r.out, " | "));
@@ -145,7 +145,7 @@ END_TEST
 
 /* The first errors of many, and how many more there are. */
 START_TEST(many_errors) {
-  planted_in_t("attention/simt_forward.cut", "float o[ROWS][LANE_DV];",
+  planted_in_t("attention/simt/forward.cut", "float o[ROWS][LANE_DV];",
                "float o[R0][R1], x = R2 + R3;"
                " x = y0; x = y1; x = y2; x = y3; x = y4; x = y5;");
   program_result r = fails();
@@ -155,14 +155,14 @@ START_TEST(many_errors) {
 END_TEST
 
 START_TEST(a_template_that_raises) {
-  planted_in_t("attention/simt_forward.cut", "@ local text = run(", "@ local text = rum(");
-  program_says(fails().out, "attention/simt_forward.cut:3: ");
+  planted_in_t("attention/simt/forward.cut", "@ local text = run(", "@ local text = rum(");
+  program_says(fails().out, "attention/simt/forward.cut:3: ");
 }
 END_TEST
 
 /* A kernel that ends its process takes no other with it. */
 START_TEST(a_crash) {
-  planted_in_t("attention/simt_forward.cut", "if (lane == 0 && p.$(norm.second))",
+  planted_in_t("attention/simt/forward.cut", "if (lane == 0 && p.$(norm.second))",
                "if (D == 16) abort(); if (lane == 0)");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=8,16,24 -q -j 1 " SMALL);

@@ -83,17 +83,17 @@ START_TEST(comments) {
   char digest[2][40] = {"", ""};
   ck_assert(moved(digest));
   ck_assert(!moved(digest));
-  templates_change("attention/simt_forward.lua", "\nlocal ", " -- of words\nlocal ");
+  templates_change("attention/simt/forward.lua", "\nlocal ", " -- of words\nlocal ");
   ck_assert(!moved(digest));
-  templates_change("attention/simt_forward.lua", " -- of words\n", " -- of other words\n");
+  templates_change("attention/simt/forward.lua", " -- of words\n", " -- of other words\n");
   ck_assert(!moved(digest));
-  templates_change("attention/simt_forward.lua", "block_q = 16", "block_q = 32");
+  templates_change("attention/simt/forward.lua", "block_q = 16", "block_q = 32");
   ck_assert(moved(digest));
-  templates_append("attention/simt_forward.cut", "@ local x = 1 -- one\n");
+  templates_append("attention/simt/forward.cut", "@ local x = 1 -- one\n");
   ck_assert(moved(digest));
-  templates_change("attention/simt_forward.cut", "-- one\n", "-- a number\n");
+  templates_change("attention/simt/forward.cut", "-- one\n", "-- a number\n");
   ck_assert(!moved(digest));
-  templates_change("attention/simt_forward.cut", "// O += P V", "// O is the sum of P V");
+  templates_change("attention/simt/forward.cut", "// O += P V", "// O is the sum of P V");
   ck_assert(moved(digest));
 }
 END_TEST
@@ -103,7 +103,7 @@ START_TEST(lines) {
   char digest[2][40] = {"", ""}, before[2][40];
   ck_assert(moved(digest));
   memcpy(before, digest, sizeof before);
-  templates_change("attention/simt_forward.lua", "\nlocal ", "\n-- of words\n--\nlocal ");
+  templates_change("attention/simt/forward.lua", "\nlocal ", "\n-- of words\n--\nlocal ");
   ck_assert(moved(digest));
   ck_assert_str_eq(digest[0], before[0]);
   ck_assert_str_ne(digest[1], before[1]);

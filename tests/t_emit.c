@@ -213,7 +213,7 @@ START_TEST(places_are_right) {
   char place[64] = "x";
   ck_assert_int_eq(fg_variant_parse("attn_fwd-bf16-d64.simt-q16-k32-w4.host", &variant), FG_OK);
   ck_assert_int_eq(fg_gen_expand(gen, &variant, &source), FG_OK);
-  has_place(source, "// O += P V", "attention/simt_forward.cut", "// O += P V");
+  has_place(source, "// O += P V", "attention/simt/forward.cut", "// O += P V");
   has_place(source, "DEV void add_rows(", "tile/rows.cut", "DEV void add_rows(");
   has_place(source, "DEV float to_f32(", "tile/rows.cut", "DEV float to_f32(");
   has_place(source, "fgh->shared_load(address, v, 16);", "host/base.cut",

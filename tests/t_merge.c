@@ -6,7 +6,7 @@
 #include "templates.h"
 
 static void part_keys(void) {
-  static const char file[] = "attention/simt_forward.cut";
+  static const char file[] = "attention/simt/forward.cut";
   templates_change(file, "  float $(text.row_state(norm));\n  float o[ROWS][LANE_DV];\n",
                    "  float m[ROWS], l[ROWS], m_b[ROWS], l_b[ROWS];\n"
                    "  float o[ROWS][LANE_DV], o_b[ROWS][LANE_DV];\n");

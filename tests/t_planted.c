@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FORWARD     "attention/simt_forward.cut"
-#define BACKWARD    "attention/simt_backward.cut"
+#define FORWARD     "attention/simt/forward.cut"
+#define BACKWARD    "attention/simt/backward.cut"
 #define ROWS        "tile/rows.cut"
-#define HOOKS       "attention/hooks.lua"
-#define MASKS       "attention/masks.lua"
-#define TREES       "attention/trees.lua"
-#define NORMALIZERS "attention/normalizers.lua"
+#define HOOKS       "attention/contract.lua"
+#define MASKS       "expr/masks.lua"
+#define TREES       "expr/trees.lua"
+#define NORMALIZERS "attention/normalizers/softmax.lua"
 
 /* Meetings of threads: every occurrence in the file is dropped once. */
 static const planted_bug dropped[] = {

@@ -88,8 +88,8 @@ static fg_source *expand(const char *arch) {
   fg_variant variant;
   fg_source *source;
   fg_gen *gen;
-  templates_replace("attention/simt_forward.lua", "function family.describe(spec, plan)\n", watch);
-  scratch_put("t/attention/simt_forward.cut", kernel, sizeof kernel - 1);
+  templates_replace("attention/simt/forward.lua", "function family.describe(spec, plan)\n", watch);
+  scratch_put("t/attention/simt/forward.cut", kernel, sizeof kernel - 1);
   snprintf(name, sizeof name, "attn_fwd-bf16-d64.simt-q16-k32-w4.%s", arch);
   ck_assert_msg(fg_variant_parse(name, &variant) == FG_OK, "%s", fg_error());
   ck_assert_msg(fg_gen_new("t", &gen) == FG_OK, "%s", fg_error());

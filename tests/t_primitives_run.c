@@ -88,7 +88,7 @@ typedef struct run {
 static run begin(const char *text, const char *words, int dtype, fg_shape shape) {
   char all[128];
   run r;
-  scratch_put("t/attention/simt_forward.cut", text, strlen(text));
+  scratch_put("t/attention/simt/forward.cut", text, strlen(text));
   snprintf(all, sizeof all, "dtype=%s family=simt block_q=16 head_dim=16 %s", dtypes[dtype], words);
   GOOD(kernels_make("t", all, &r.made));
   ck_assert_int_eq(r.made.n, 1);

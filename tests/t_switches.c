@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUT   "attention/mma_forward.cut"
-#define ROWS  "attention/mma_forward_switches.lua"
+#define CUT   "attention/mma/forward.cut"
+#define ROWS  "attention/mma/forward_switches.lua"
 #define NAMED "attn_fwd-bf16-d64-window_70_0.mma-q64-k64-s2-w4.host"
 #define PLAIN "attn_fwd-bf16-d64.mma-q64-k64-s2-w4.host"
 

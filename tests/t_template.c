@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define FORWARD "attn_fwd-bf16-d64.simt-q16-k32-w4.host"
-#define CUT     "attention/simt_forward.cut"
+#define CUT     "attention/simt/forward.cut"
 
 /* Expands a variant with the templates of directory t. */
 static fg_status expand(const char *name, fg_source **source) {
@@ -193,12 +193,12 @@ END_TEST
 
 /* Mistakes far from the kernel's own file. */
 START_TEST(mistakes_in_other_files) {
-  int line = templates_append("attention/hooks.lua", "x x\n");
-  fails("attention/hooks.lua", line, "<eof> expected near 'x'");
-  templates_replace("attention/hooks.lua", ")[spec.normalizer]", ")[nosuch]");
-  line = templates_line("attention/hooks.lua", ")[spec.normalizer]");
-  fails("attention/hooks.lua", line, "undefined name 'nosuch'");
-  templates_replace("attention/hooks.lua", "local hooks = {", "local hooks = {");
+  int line = templates_append("attention/contract.lua", "x x\n");
+  fails("attention/contract.lua", line, "<eof> expected near 'x'");
+  templates_replace("attention/contract.lua", "/\" .. spec.normalizer", "/\" .. nosuch");
+  line = templates_line("attention/contract.lua", "/\" .. spec.normalizer");
+  fails("attention/contract.lua", line, "undefined name 'nosuch'");
+  templates_replace("attention/contract.lua", "local hooks = {", "local hooks = {");
   templates_replace("tile/rows.cut", "DEV u16 from_f32", "DEV $(u16) from_f32");
   line = templates_line("tile/rows.cut", "DEV u16 from_f32");
   fails("tile/rows.cut", line, "undefined name 'u16'");
@@ -212,7 +212,7 @@ static const struct {
   const char *from, *to, *why;
 } description[] = {
     {"outputs = {", "output = {",
-     "attention/simt_forward.lua: a description has no 'output'; did you mean 'outputs'?"},
+     "attention/simt/forward.lua: a description has no 'output'; did you mean 'outputs'?"},
     {"outputs = {", "inputs = {", "description: outputs is missing"},
     {"outputs = { \"o\"", "outputs = { \"out\"", "description: outputs: no argument \"out\""},
     {"outputs = { \"o\"", "outputs = { {}", "description: outputs: no argument \"?\""},
@@ -235,7 +235,7 @@ static const struct {
     {"align = 2,", "align = 1,", "description: align must be a power of 2, 2 or more"},
     {"align = 2,", "align = 24,", "description: align must be a power of 2, 2 or more"},
     {"grid = {", "grids = {",
-     "attention/simt_forward.lua: step 1 has no 'grids'; did you mean 'grid'?"},
+     "attention/simt/forward.lua: step 1 has no 'grids'; did you mean 'grid'?"},
     {"grid = {", "work = {", "description: step attn_fwd has no grid"},
     {"threads = ", "cluster = 9, threads = ",
      "description: step attn_fwd: a cluster has 1 to 8 blocks, a multiprocessor 32 at most"},
@@ -257,7 +257,7 @@ static const struct {
 };
 
 START_TEST(mistakes_in_a_description) {
-  templates_replace("attention/simt_forward.lua", description[_i].from, description[_i].to);
+  templates_replace("attention/simt/forward.lua", description[_i].from, description[_i].to);
   fails(NULL, 0, description[_i].why);
 }
 END_TEST
@@ -279,8 +279,8 @@ static const struct {
 /* Each is a sentence with the file's name, from the listing of plans as from an expansion. */
 START_TEST(mistakes_in_a_family) {
   char why[256];
-  snprintf(why, sizeof why, "attention/simt_forward.lua: %s", family[_i].why);
-  templates_replace("attention/simt_forward.lua", family[_i].from, family[_i].to);
+  snprintf(why, sizeof why, "attention/simt/forward.lua: %s", family[_i].why);
+  templates_replace("attention/simt/forward.lua", family[_i].from, family[_i].to);
   fails(NULL, 0, why);
 }
 END_TEST
@@ -293,7 +293,7 @@ START_TEST(listing_names_the_plan) {
   int n = 0;
   ck_assert_int_eq(fg_variant_parse(FORWARD, &variant), FG_OK);
   const fg_limits limits = {.n = {1}, .value = {{variant.plan.value[0]}}};
-  templates_replace("attention/simt_forward.lua", description[0].from, description[0].to);
+  templates_replace("attention/simt/forward.lua", description[0].from, description[0].to);
   ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
   ck_assert_int_eq(fg_gen_candidates(gen, &variant.point, "host", &limits, &list, &n),
                    FG_ETEMPLATE);
@@ -313,7 +313,7 @@ START_TEST(candidates_are_checked) {
   for (int i = 0; i < 4; i++) {
     char to[64];
     snprintf(to, sizeof to, "{ block_q = %s, ", wrong[i]);
-    templates_replace("attention/simt_forward.lua", "{ block_q = 16, ", to);
+    templates_replace("attention/simt/forward.lua", "{ block_q = 16, ", to);
     ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
     ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "host", NULL, &plans, &n), FG_ETEMPLATE);
     ck_assert_str_eq(fg_error(), "a candidate of simt: block_q must be an integer up to 1048576");
@@ -327,11 +327,11 @@ START_TEST(missing_templates) {
   fails(NULL, 0, "template t/tile/rows.cut: No such file or directory");
   ck_assert_int_eq(unlink("t/prelude.cut"), 0);
   fails(NULL, 0, "template t/prelude.cut: No such file or directory");
-  ck_assert_int_eq(unlink("t/attention/simt_forward.lua"), 0);
+  ck_assert_int_eq(unlink("t/attention/simt/forward.lua"), 0);
   fg_source *source = NULL;
   ck_assert_int_eq(expand(FORWARD, &source), FG_ETEMPLATE);
   ck_assert_str_eq(fg_error(),
-                   FORWARD ": template t/attention/simt_forward.lua: No such file or directory");
+                   FORWARD ": template t/attention/simt/forward.lua: No such file or directory");
 }
 END_TEST
 

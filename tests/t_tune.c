@@ -43,7 +43,7 @@ END_TEST
 START_TEST(generations) {
   const program_setup changed = {.env = {"FLASHGEN_TEMPLATES=t"}};
   program_gives(0, TUNE "--wisdom w.txt -q");
-  templates_change("attention/mma_forward.lua", "local tiles",
+  templates_change("attention/mma/forward.lua", "local tiles",
                    "family.generation = 1000\nlocal tiles");
   program_result r = program_run(&changed, TUNE "--wisdom w.txt -q");
   ck_assert_msg(r.code == 0, "%s", r.err);
@@ -178,7 +178,7 @@ static program_result planted(const char *file, const char *from, const char *to
 
 START_TEST(refused_plan) {
   program_result r =
-      planted("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+      planted("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
               "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 then\n  broken;\n@ end\n");
   ck_assert_msg(r.code == 0, "%s", r.err);
   ck_assert_int_eq(program_count(r.out, ", 2 refused\n"), 2);
@@ -189,7 +189,7 @@ END_TEST
 
 /* A shape that is too much for one plan is measured with the others. */
 START_TEST(plan_that_cannot_launch) {
-  program_result r = planted("attention/mma_forward.lua", "or { row_tiles, \"h\", \"b\" }",
+  program_result r = planted("attention/mma/forward.lua", "or { row_tiles, \"h\", \"b\" }",
                              "or { row_tiles, \"h\", plan.block_kv == 64 and \"b * 70000\" "
                              "or \"b\" }");
   if (r.code != 0) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
@@ -201,7 +201,7 @@ START_TEST(plan_that_cannot_launch) {
 END_TEST
 
 START_TEST(wrong_plan) {
-  program_result r = planted("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+  program_result r = planted("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 then\n"
                              "  if (blockIdx.x == 1) return;\n@ end\n");
   if (r.code != 4) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
@@ -213,7 +213,7 @@ END_TEST
 
 /* As long as the fastest are wrong, the next ones are tried. */
 START_TEST(most_plans_are_wrong) {
-  program_result r = planted("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+  program_result r = planted("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 or plan.stages "
                              "== 2 then\n  if (blockIdx.x < 4) return;\n@ end\n");
   if (r.code != 4) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);
@@ -224,7 +224,7 @@ START_TEST(most_plans_are_wrong) {
 END_TEST
 
 START_TEST(broken_plan) {
-  program_result r = planted("attention/mma_forward.cut", "$(kernel(\"attn_fwd\")) {\n",
+  program_result r = planted("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.stages == 1 then\n"
                              "  if (threadIdx.x == 0) return;\n@ end\n");
   if (r.code != 0) ck_abort_msg("exit %d: %s%s", r.code, r.out, r.err);

@@ -80,7 +80,7 @@ static fg_source *expand(const char *which, const char *name) {
   fg_source *source;
   fg_gen *gen;
   int n = snprintf(text, sizeof text, "@ local case = %s\n%s", which, products);
-  scratch_put("t/attention/simt_forward.cut", text, (size_t)n);
+  scratch_put("t/attention/simt/forward.cut", text, (size_t)n);
   ck_assert_msg(fg_variant_parse(name, &variant) == FG_OK, "%s", fg_error());
   ck_assert_msg(fg_gen_new("t", &gen) == FG_OK, "%s", fg_error());
   ck_assert_msg(fg_gen_expand(gen, &variant, &source) == FG_OK, "%s", fg_error());

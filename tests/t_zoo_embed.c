@@ -113,7 +113,7 @@ START_TEST(written_when_new) {
   ck_assert_int_eq(build_has("zoo", "kernels.h"), 1);
   /* another kernel under the same name: the C file must differ */
   ck_assert_int_eq(system("cp -r " FLASHGEN_SOURCE "/templates . && "
-                          "echo '// more' >>templates/attention/simt_forward.cut"),
+                          "echo '// more' >>templates/attention/simt/forward.cut"),
                    0);
   const program_setup own = {.env = {build_cc(), "FLASHGEN_TEMPLATES=templates"}};
   program_result r = program_run(&own, TWO);

@@ -53,7 +53,7 @@ fg_status fg_gen_switches(fg_gen *gen, const fg_variant *variant, size_t size, c
 fg_status fg_gen_expand_unskipped(fg_gen *gen, const fg_variant *variant, fg_source **source);
 void fg_source_free(fg_source *source);
 
-/* "attention/simt_forward.cut:31" for a line of the text (1-based), "" when it has no template. */
+/* "attention/simt/forward.cut:31" for a line of the text (1-based), "" when it has no template. */
 int fg_source_place(const fg_source *source, int line, size_t size, char *text);
 
 #endif

@@ -1,4 +1,4 @@
--- switches.lua: the decisions of a family as data. `attention/<family>_<pass>_switches.lua` returns a list
+-- switches.lua: the decisions of a family as data. `attention/<family>/<pass>_switches.lua` returns a list
 -- of rows:
 --
 --   name      what is true of a kernel whose switch is on: "begin_at_mask"

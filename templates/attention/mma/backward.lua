@@ -1,0 +1,225 @@
+-- backward.lua: the gradients of attention on the tensor cores of sm_80 and newer. A block owns
+-- block_kv keys of a key/value head, whose dK and dV stay in registers, and goes over the query rows in
+-- tiles of block_q; dQ is summed in float32 in memory, in whatever order blocks come. A deterministic
+-- kernel makes dQ, and each gradient of an input, in a pass of its own instead, which computes S and dP
+-- again: 7 products, not 5.
+local family = { template = "attention/mma/backward.cut", library = { "tile/tiles.cut" } }
+family.generation = 2
+
+local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
+local grads = run("attention/backward/input_grads.lua")
+
+function family.applies(spec, arch)
+  local good, why = mma.applies(spec, arch)
+  why = why or grads.refused(true)
+  return good and not why, why
+end
+
+local deterministic = spec.deterministic == "true"
+
+-- 0 where a dense gradient's pairs have elements of their own, else 1, as where there are elements and no
+-- pairs: an expression of the recipe. "0" where every shape is so.
+local function is_shared(x)
+  local missing = {}
+  for axis in ("bh"):gmatch(".") do
+    if not x.extents:find(axis) then missing[#missing + 1] = axis end
+  end
+  local sharing = table.concat(missing, " * ")
+  return #missing == 0 and "0" or string.format("(1 - max(0, 1 - max(%s - 1, 1 - %s)))", sharing, sharing)
+end
+
+-- The pass that makes dK and dV adds what its tiles give to the sums of an input's gradient. A dense one
+-- it stores itself where each pair has an element of its own; where batches or heads share elements it
+-- is summed too. A gradient of a deterministic kernel has a pass that computes S and dP again.
+for _, x in ipairs(hooks.input.grads) do
+  x.stored = not deterministic and x.kind == "dense"
+  x.shared = x.stored and is_shared(x)
+  x.summed = not deterministic and x.shared ~= "0"
+end
+
+function family.candidates(spec, arch)
+  local list = run("attention/mma/backward_plans.lua").plans
+  return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
+end
+
+-- Registers of a thread, coarsely: dK, dV, then S and dP or a part of dQ; a step's operands, addresses
+-- and the loop. Sums of dQ go one by one on sm_80. What spills all the same stands in
+-- backward_refused.lua.
+function family.registers(spec, plan)
+  local split = mma.division(plan)
+  local scores = split.warp_kv * split.queries // 32
+  local dq = split.dq_tiles * mma.columns(spec.d, plan.warps // split.warps_q) // 2
+  local adds_one_by_one = split.warps_share_keys and machine.number < 90
+  local held = mma.gradients(spec, plan) + math.max(2 * scores, deterministic and 0 or dq)
+  return held + 4 * (split.warp_kv // 16) + 48 + (adds_one_by_one and 12 or 0) +
+    (split.dq_in_turns and 10 or mma.registers_of_score(spec, plan))
+end
+family.refused = run("attention/mma/backward_refused.lua")
+
+function family.shared(spec, plan)
+  local q, kv, parts = plan.block_q, plan.block_kv, mma.division(plan).parts
+  local blocks = {
+    { "SM_K", tiles.bytes(kv, spec.d), "K [BLOCK_KV][D], then dK" },
+    { "SM_V", tiles.bytes(kv, spec.dv), "V [BLOCK_KV][DV], then dV" },
+    { "SM_Q", plan.stages * tiles.bytes(q, spec.d), "Q [stages][BLOCK_Q][D]" },
+    { "SM_DO", plan.stages * tiles.bytes(q, spec.dv), "dO [stages][BLOCK_Q][DV]" },
+  }
+  if parts > 1 or not deterministic then
+    blocks[#blocks + 1] = { "SM_DS", tiles.bytes(kv, q), "dS^T [BLOCK_KV][BLOCK_Q]" }
+  end
+  if parts > 1 then blocks[#blocks + 1] = { "SM_P", tiles.bytes(kv, q), "P^T [BLOCK_KV][BLOCK_Q]" } end
+  mma.add_input_tile(blocks, q, kv, "[BLOCK_Q][BLOCK_KV]")
+  blocks[#blocks + 1] = { "SM_KEPT", plan.stages * q * 8, "what is kept of a row, and delta [stages][BLOCK_Q][2], float32" }
+  blocks[#blocks + 1] = mma.rounding
+  return blocks
+end
+
+-- A gradient by distance is indexed by the distance of key and row. Where it has a pass of its own, a block
+-- owns BAND of its elements, a multiple of every plan's threads, and the pass makes (TILE_Q + BAND) / BAND
+-- of the pairs' S and dP. Elsewhere the diagonals of each tile are summed.
+local BAND, banded, diagonal = 256, false, false
+for _, x in ipairs(hooks.input.grads) do
+  x.banded = deterministic and x.kind == "indexed"
+  x.diagonal = not deterministic and x.kind == "indexed" and hooks.input.is_by_distance(x)
+  banded, diagonal = banded or x.banded, diagonal or x.diagonal
+end
+
+-- The passes whose blocks own rows of queries, 16 a warp, and take tiles of keys as large as fit.
+local function row_tiles(spec, plan, keys)
+  local rows = 16 * plan.warps
+  local blocks = {
+    { "SM_ROWS_Q", tiles.bytes(rows, spec.d), "Q [TILE_Q][D], then dQ" },
+    { "SM_ROWS_DO", tiles.bytes(rows, spec.dv), "dO [TILE_Q][DV]" },
+    { "SM_ROWS_K", tiles.bytes(keys, spec.d), "K [TILE_KV][D], then sums" },
+    { "SM_ROWS_V", tiles.bytes(keys, spec.dv), "V [TILE_KV][DV]" },
+  }
+  if banded then
+    blocks[#blocks + 1] = { "SM_ROWS_TERMS", rows * (keys + 1) * 4, "dS [TILE_Q][TILE_KV + 1], float32" }
+  end
+  blocks[#blocks + 1] = { "SM_ROWS_END", mma.rounding[2], mma.rounding[3] }
+  return blocks
+end
+
+local function tile_keys(spec, plan)
+  local keys = spec.d + spec.dv > 256 and 32 or 64
+  while mma.bytes(row_tiles(spec, plan, keys)) > mma.shared_limit() do keys = keys // 2 end
+  return keys
+end
+
+-- How many blocks make an input's gradient in its pass: one for each tile of the gradient's own extents.
+local function gradient_grid(extents, rows, keys)
+  local axes = { b = "b", h = "h", q = string.format("cdiv(nq, %d)", rows), k = string.format("cdiv(nk, %d)", keys) }
+  local factors = {}
+  for axis in extents:gmatch("[bhqk]") do factors[#factors + 1] = axes[axis] end
+  return #factors > 0 and table.concat(factors, " * ") or "1"
+end
+
+-- Work of a block for a row: hundredths of a clock in which shared memory feeds an mma, on average over the
+-- five products (4 for each 16 x 16 tile of an operand, which a warp uses for all tiles of the other one),
+-- the softmax, for each key; and what the row's sum of dQ takes in memory. It ranks the plans as
+-- backward_plans.lua's measurements do.
+local function work_of_row(spec, plan)
+  local split = mma.division(plan)
+  local function product(m, n, a_too) return 400 * ((a_too and m or 0) + n / 2) / (m * n) end
+  local keys, shared = split.warp_kv / 16, split.parts > 1
+  local reads = 2 * product(keys, split.queries / 8, true) + product(keys, spec.d / 8 / split.parts, shared) +
+    product(keys, spec.dv / 8 / split.parts, shared) + product(2, spec.d / 8 * split.warps_q / plan.warps, true)
+  return math.floor((reads / 5 + 30) * (plan.stages > 1 and 1 or 1.08) * plan.block_kv + 20 * spec.d)
+end
+
+-- The launches, in their order.
+local function steps(spec, plan, padded)
+  local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
+  local rows, keys, key_tiles = 16 * plan.warps, tile_keys(spec, plan), string.format("cdiv(nk, %d)", kv)
+  local list = {
+    { entry = "attn_bwd_rows", grid = { string.format("cdiv(%s, %d)", padded, threads // 8), "h", "b" },
+      threads = threads, registers = 64, work = "1", shared = {}, early = use.starts_early },
+    { entry = "attn_bwd_dk_dv", threads = threads, early = use.starts_early,
+      grid = use.batches_side_by_side and { key_tiles .. " * b", "hk", "1" } or
+        use.heads_side_by_side and { "hk", key_tiles, "b" } or { key_tiles, "hk", "b" },
+      registers = math.min(255, family.registers(spec, plan)),
+      work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edge_count * (q + kv) // 2,
+                           work_of_row(spec, plan) * (q + 8), q) },
+  }
+  if deterministic then
+    list[#list + 1] = { entry = "attn_bwd_dq", grid = { string.format("cdiv(nq, %d)", rows), "h", "b" },
+      threads = threads, registers = 200, work = "nk * " .. rows, shared = row_tiles(spec, plan, keys) }
+  else
+    list[#list + 1] = { entry = "attn_bwd_dq",
+      grid = { string.format("cdiv(%s * %d, %d)", padded, spec.d // 8, 2 * threads), "h", "b" },
+      threads = threads, registers = 32, work = "1", shared = {}, early = use.starts_early }
+  end
+  for _, x in ipairs(hooks.input.grads) do
+    if x.stored and mma.leaves_tiles() then
+      table.insert(list, 1, { entry = "attn_bwd_zero_" .. x.output, threads = threads, registers = 40, work = "1", shared = {},
+        grid = { string.format("cdiv(nq * nk, %d) * (1 - %s)", 8 * threads, x.shared), "h", "b" } })
+    end
+    if x.summed then
+      list[#list + 1] = grads.finish_step(x, threads, x.stored and string.format("%s * %s / 8", grads.heads_of(x), padded))
+    elseif not x.stored then
+      local blocks = x.banded and hooks.input.blocks(x, BAND) or gradient_grid(x.extents, rows, keys)
+      list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { blocks, "1", "1" },
+        threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, plan, keys) }
+    end
+  end
+  return list
+end
+
+function family.describe(spec, plan)
+  local split, threads, keys = mma.division(plan), 32 * plan.warps, tile_keys(spec, plan)
+  local chunks_d, chunks_dv = tiles.chunks(spec.d), tiles.chunks(spec.dv)
+  local padded = string.format("roundup(nq, %d)", plan.block_q)
+  local outputs, regions = { "dq", "dk", "dv" }, { { name = "kept", count = "b * h * " .. padded .. " * 2" } }
+  for _, x in ipairs(hooks.input.grads) do outputs[#outputs + 1] = x.output end
+  if not deterministic then
+    regions[2] = { name = "dq_sum", count = string.format("b * h * %s * %d", padded, 8 * chunks_d) }
+  end
+  for _, x in ipairs(hooks.input.grads) do -- by tiles of S^T, in the order of their fragments
+    x.sums = x.stored and string.format("%s * %s * roundup(nk, %d)", grads.heads_of(x), padded, plan.block_kv) or nil
+  end
+  local list = steps(spec, plan, padded)
+  grads.add_regions(regions, list)
+  return {
+    about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
+    align = 16,
+    inputs = mma.arguments({ "q", "k", "v" }, { "o", hooks.norm.second, "do", "d" .. hooks.norm.second }),
+    outputs = outputs,
+    regions = regions,
+    steps = list,
+    constants = {
+      { "D", spec.d, "head dim of q and k" },
+      { "DV", spec.dv, "head dim of v and o" },
+      { "CHUNKS_D", chunks_d, "16-byte chunks in a row of Q and K" },
+      { "CHUNKS_DV", chunks_dv, "in a row of V and dO" },
+      { "CHUNKS_Q", plan.block_q // 8, "in a row of dS^T" },
+      { "BLOCK_Q", plan.block_q, "query rows of a tile" },
+      { "BLOCK_KV", plan.block_kv, "keys of a block" },
+      { "THREADS", threads },
+      { "UNROLL", mma.unroll(spec, 2), "steps of a product in a straight line" },
+      { "WARP_KV", split.warp_kv, "keys of a warp" },
+      { "PARTS", split.parts, "warps that share them" },
+      { "M_MAX", math.max(2, split.warp_kv // 16), "tiles of 16 rows of a warp, at most" },
+      { "M_KV", split.warp_kv // 16, "tiles of 16 keys of a warp" },
+      { "M_STEP", use.tiles_in_halves and plan.block_kv // 2 or 16, "keys from one of them to the next" },
+      { "ROWS", split.warp_kv // 8, "keys that a lane has a part of" },
+      { "N_Q", split.queries // 8, "tiles of 8 queries of S^T and dP^T at a time" },
+      { "N_DK", 2 * cdiv(chunks_d, 2 * split.parts), "tiles of 8 columns of a warp's dK" },
+      { "N_DV", 2 * cdiv(chunks_dv, 2 * split.parts), "of its dV" },
+      { "M_DQ", split.dq_tiles, "tiles of 16 rows of dQ at a time" },
+      { "WARPS_Q", split.warps_q, "warps along the rows of dQ" },
+      { "WARPS_D", plan.warps // split.warps_q, "warps along its columns" },
+      { "N_DQ", 2 * cdiv(chunks_d, 2 * plan.warps // split.warps_q), "tiles of 8 columns of a warp's dQ" },
+      { "Q_BYTES", tiles.bytes(plan.block_q, spec.d), "of a tile" },
+      { "DO_BYTES", tiles.bytes(plan.block_q, spec.dv), "of a tile" },
+      { "KEPT_BYTES", 8 * plan.block_q, "of a tile" },
+      { "TILE_Q", 16 * plan.warps, "query rows of a block that owns rows" },
+      { "TILE_KV", keys, "keys of its tiles" },
+      { "N_KV", keys // 8, "tiles of 8 keys of its S" },
+      banded and { "BAND", BAND, "elements of a gradient by distance that a block owns" } or
+        diagonal and { "N_DIAGONAL", plan.block_kv // 8 // plan.warps, "blocks of 8 keys in which a warp's diagonals of dS begin" } or nil,
+    },
+    shared = family.shared(spec, plan),
+  }
+end
+
+return family

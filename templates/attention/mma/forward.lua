@@ -1,0 +1,80 @@
+-- forward.lua: attention on the tensor cores of sm_80 and newer. A block owns block_q query rows,
+-- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
+-- tiles of block_kv keys, `stages` of them in flight.
+local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut" } }
+family.generation = 2
+
+local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
+family.applies = mma.applies
+
+function family.candidates(spec, arch)
+  local list = run("attention/mma/forward_plans.lua").plans
+  return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
+end
+
+-- Registers of a thread, coarsely: O and S, a step's operands, the rows' state, addresses and the ring of
+-- stages. What spills all the same stands in forward_refused.lua.
+function family.registers(spec, plan)
+  local rows = plan.block_q // plan.warps
+  local scores = rows * plan.block_kv // 32
+  local held = rows * 16 * cdiv(spec.dv, 16) // 32 + scores
+  return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) +
+    mma.registers_of_inputs(scores) + (mma.is_ragged(spec) and 16 or 0)
+end
+family.refused = run("attention/mma/forward_refused.lua")
+
+function family.shared(spec, plan)
+  local rows, keys = plan.block_q, plan.block_kv * plan.stages
+  local blocks = {
+    { "SM_Q", math.max(tiles.bytes(rows, spec.d), tiles.bytes(rows, spec.dv)), "Q [BLOCK_Q][D], then O [BLOCK_Q][DV]" },
+    { "SM_K", tiles.bytes(keys, spec.d), "K [stages][BLOCK_KV][D]" },
+    { "SM_V", tiles.bytes(keys, spec.dv), "V [stages][BLOCK_KV][DV]" },
+  }
+  mma.add_input_tile(blocks, plan.stages * rows, plan.block_kv, "[stages][BLOCK_Q][BLOCK_KV]")
+  blocks[#blocks + 1] = mma.rounding
+  return blocks
+end
+
+function family.describe(spec, plan)
+  local rows, tiled = plan.block_q // plan.warps, hooks.input.tiled
+  local late = tiled and rows <= 16 and plan.stages == 1 and plan.block_kv // 12 or 0
+  local row_tiles = string.format("cdiv(nq, %d)", plan.block_q)
+  local grid = use.batches_side_by_side and { "b", row_tiles, "h" } or
+    use.heads_side_by_side and { "h", row_tiles, "b" } or { row_tiles, "h", "b" }
+  return {
+    about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
+    align = 16,
+    inputs = mma.arguments({ "q", "k", "v" }),
+    outputs = { "o", hooks.norm.second .. "?" },
+    regions = {},
+    steps = {
+      { entry = "attn_fwd", grid = grid,
+        threads = 32 * plan.warps, registers = math.min(255, family.registers(spec, plan)), early = use.starts_early,
+        -- operands that a warp's rows share, the barriers of a tile, and loads that nothing hides: with one stage
+        -- an input's tile too, where K's would come early
+        work = string.format("(%s + %d) * %d / %d", hooks.mask.keys_seen, hooks.mask.edge_count * (plan.block_q + plan.block_kv) // 2,
+                             (plan.block_q + 16 * plan.warps) * (plan.block_kv + 4 + 8 // plan.stages + late), plan.block_kv) },
+    },
+    constants = {
+      { "D", spec.d, "head dim of q and k" },
+      { "DV", spec.dv, "head dim of v and o" },
+      { "CHUNKS_D", tiles.chunks(spec.d), "16-byte chunks in a row of Q and K" },
+      { "CHUNKS_DV", tiles.chunks(spec.dv), "in a row of V and O: tiles of 8 columns of O" },
+      { "BLOCK_Q", plan.block_q, "query rows of a block" },
+      { "BLOCK_KV", plan.block_kv, "keys of a tile" },
+      { "THREADS", 32 * plan.warps },
+      { "UNROLL", mma.unroll(spec, 4), "steps of a product in a straight line" },
+      { "WARP_Q", rows, "query rows of a warp" },
+      { "M_MAX", rows // 16, "tiles of 16 rows of a warp" },
+      { "M_STEP", 16, "rows from one of them to the next" },
+      { "ROWS", rows // 8, "rows that a lane has a part of" },
+      { "N_KV", plan.block_kv // 8, "tiles of 8 columns of S" },
+      { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },
+      { "V_BYTES", tiles.bytes(plan.block_kv, spec.dv), "of a tile" },
+      { "INPUT_BYTES", 2 * plan.block_q * plan.block_kv, "of a tile of an input of the score" },
+    },
+    shared = family.shared(spec, plan),
+  }
+end
+
+return family

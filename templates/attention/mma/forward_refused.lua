@@ -1,0 +1,77 @@
+-- forward_refused.lua: plans of mma_forward that compilers refuse, because they spill. Rows:
+--   what      of which kernels, in words
+--   when      function(spec, plan, traits): which they are
+--   spare     registers that family.registers() must leave free there, or the plan is refused: a number, or
+--             function(plan)
+--   cause     of the rows of one cause the largest spare counts, and those of several causes add up
+--   spilled   bytes, by kernel
+--   compiler  the one that refused
+local COMPILER = "NVRTC 13.0"
+
+local function has_32_rows(plan) return plan.block_q // plan.warps > 16 end
+local function scores(plan) return plan.block_q // plan.warps * plan.block_kv // 32 end
+local function third_of_scores(plan) return scores(plan) // 3 end
+local function is_scored(traits) return not traits.score.is_s end
+local function is_masked(traits) return traits.mask.edge_count > 0 end
+
+local rows = {
+  { cause = "widths", what = "warps of 32 rows with a V wider than K, whose loop over d leaves nothing to wait for",
+    when = function(spec, plan) return has_32_rows(plan) and spec.dv > spec.d end,
+    spare = 16, spilled = { { "d 64/128", 72 }, { "d 128/256", 56 } } },
+  { cause = "widths", what = "the same with warps of 16 rows and a score",
+    when = function(spec, plan, traits)
+      return not has_32_rows(plan) and is_scored(traits) and plan.block_kv > 32 and spec.dv > spec.d
+    end,
+    spare = scores, spilled = { { "d 64/128, a score", 72 } } },
+  { cause = "widths", what = "warps of 32 rows with a K wider than V",
+    when = function(spec, plan) return has_32_rows(plan) and spec.d > spec.dv end,
+    spare = 32, spilled = { { "d 192/128, sm_80", 236 }, { "d 128/64, sm_80", 192 } } },
+  { cause = "widths", what = "warps of 32 rows whose V has rows of no multiple of 128 bytes",
+    when = function(spec, plan) return has_32_rows(plan) and spec.dv % 64 > 0 end,
+    spare = 16, spilled = { { "d 96, a mask", 72 }, { "d 96, a score", 160 } } },
+
+  { cause = "scores", what = "warps of 32 rows on sm_100",
+    when = function(spec, plan) return has_32_rows(plan) and machine.number >= 100 end,
+    spare = 32, spilled = { { "d 64", 24 }, { "d 128", 256 } } },
+  { cause = "scores", what = "warps of 32 rows with a score of tanh on sm_100",
+    when = function(spec, plan, traits) return has_32_rows(plan) and machine.number >= 100 and traits.score.has_tanh end,
+    spare = 56, spilled = { { "d 128, a cap", 52 } } },
+  { cause = "scores of sm_100", what = "warps of 16 rows with a score on sm_100",
+    when = function(spec, plan, traits)
+      return not has_32_rows(plan) and is_scored(traits) and plan.block_kv > 32 and machine.number >= 100
+    end,
+    spare = scores, spilled = { { "d 256, an input", 12 }, { "d 256, a cap", 52 } } },
+  { cause = "scores", what = "warps of 32 rows under a mask with holes",
+    when = function(spec, plan, traits) return has_32_rows(plan) and (traits.mask.has_gaps.keys or false) end,
+    spare = third_of_scores, spilled = { { "d 64, documents", 132 }, { "d 64, dilated", 48 } } },
+  { cause = "scores", what = "warps of 32 rows with a score that differs from key to key, as |k - p|",
+    when = function(spec, plan, traits) return has_32_rows(plan) and traits.score.is_uneven_in_k end,
+    spare = third_of_scores, spilled = { { "d 64", 8 } } },
+  { cause = "scores", what = "warps of 32 rows with a score on sm_80",
+    when = function(spec, plan, traits) return has_32_rows(plan) and is_scored(traits) and machine.number < 90 end,
+    spare = third_of_scores, spilled = { { "d 64", 56 } } },
+  { cause = "scores", what = "warps of 32 rows and more than 64 keys with a mask and a score",
+    when = function(spec, plan, traits)
+      return has_32_rows(plan) and is_scored(traits) and is_masked(traits) and plan.block_kv > 64
+    end,
+    spare = third_of_scores, spilled = { { "d 64, causal, ALiBi", 12 } } },
+  { cause = "scores", what = "warps of 32 rows with a K wider than V, a mask and a score",
+    when = function(spec, plan, traits)
+      return has_32_rows(plan) and is_scored(traits) and is_masked(traits) and spec.d > spec.dv
+    end,
+    spare = third_of_scores, spilled = { { "d 192/128, causal, ALiBi", 220 } } },
+  { cause = "scores", what = "warps of 32 rows whose O and S are large, with a mask and tanh that is no cap",
+    when = function(spec, plan, traits)
+      return has_32_rows(plan) and is_masked(traits) and traits.score.has_tanh and not traits.score.cap and
+        16 * cdiv(spec.dv, 16) + plan.block_kv > 160
+    end,
+    spare = third_of_scores, spilled = {} },
+  { cause = "scores", what = "warps of 32 rows and more than 64 keys with several terms of tanh, and no mask",
+    when = function(spec, plan, traits)
+      return has_32_rows(plan) and traits.score.tanh_count > 1 and plan.block_kv > 64 and not is_masked(traits) and
+        not traits.mask.has_gaps.keys and not traits.score.is_uneven_in_k and machine.number >= 90
+    end,
+    spare = function(plan) return scores(plan) // 2 end, spilled = { { "d 40", 148 } } },
+}
+
+return { rows = rows, compiler = COMPILER }

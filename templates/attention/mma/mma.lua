@@ -1,0 +1,176 @@
+-- mma.lua: what the passes of the mma family share.
+local mma, tiles = {}, run("tile/tiles.lua")
+
+-- Can a launch start beside the end of the one before?
+function mma.can_start_early() return machine.pdl end
+
+-- What blocks of a launch that does so wait for before they touch memory.
+function mma.wait_before()
+  return use.starts_early and "grid_wait(); // until the grid before has ended" or ""
+end
+
+function mma.applies(spec, arch)
+  if not machine.mma then return false, "needs sm_80 or newer, not " .. arch end
+  return true
+end
+
+-- Bytes of shared memory that a block may have.
+function mma.shared_limit() return 1024 * machine.block_kb end
+
+-- Bytes of shared-memory blocks.
+function mma.bytes(blocks)
+  local sum = 0
+  for _, block in ipairs(blocks) do sum = sum + (block[2] + 15) // 16 * 16 end
+  return sum
+end
+
+-- The plans of a list, each row of which may say of which specs it is one: `when`.
+function mma.candidates(rows, spec)
+  local plans = {}
+  for _, row in ipairs(rows) do
+    if not row.when or row.when(spec, hooks) then
+      plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages,
+                            warps = row.warps, parts = row.parts }
+    end
+  end
+  return plans
+end
+
+-- How a plan's tiles pass through shared memory, `stages` of them one behind the other. Gives
+--   is_single, is_deep  there is one stage; there are more than two
+--   of(bytes, stage)    text: how far behind the first stage's tile, of so many bytes, another stage's begins
+function mma.ring(plan)
+  local ring = { is_single = plan.stages == 1, is_deep = plan.stages > 2 }
+  function ring.of(bytes, stage)
+    return ring.is_single and "" or string.format(" + (u32)(%s * %s)", stage or "stage", bytes)
+  end
+  return ring
+end
+
+-- How a plan of the backward pass divides the work. `parts` warps share keys where a warp cannot hold the
+-- whole width of their dK and dV: they split the queries of S, and the columns of dK and dV. Gives
+--   parts, warps_share_keys
+--   warp_kv                  keys of a warp
+--   queries                  of S and dP at a time: as many as the registers that are left can hold
+--   queries_in_turns         the warp has more than these
+--   warps_q                  of dQ: warps along the rows, 32 each; the others along the columns
+--   dq_tiles, dq_in_turns    tiles of 16 rows of dQ at a time; one of them: the least plan fits the widest heads
+function mma.division(plan)
+  local parts = math.max(1, plan.parts or 1) -- 0 in a plan that does not name them
+  local warp_kv = plan.block_kv * parts // plan.warps
+  local queries = parts > 1 and plan.block_q // parts or warp_kv > 16 and 32 or math.min(64, plan.block_q)
+  local dq_in_turns = plan.block_kv <= 32
+  return {
+    parts = parts, warps_share_keys = parts > 1,
+    warp_kv = warp_kv,
+    queries = queries, queries_in_turns = plan.block_q > parts * queries,
+    warps_q = plan.block_q // 32,
+    dq_tiles = dq_in_turns and 1 or 2, dq_in_turns = dq_in_turns,
+  }
+end
+
+-- Columns of a matrix, `width` wide, that each of so many warps has.
+function mma.columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * warps) end
+
+-- Registers of a thread of the backward pass that hold dK and dV.
+function mma.gradients(spec, plan)
+  local split = mma.division(plan)
+  return split.warp_kv * (mma.columns(spec.d, split.parts) + mma.columns(spec.dv, split.parts)) // 32
+end
+
+-- The sentence that says why a compiler refuses a plan that leaves so many registers free, by the rows of
+-- `refused` (forward_refused.lua says what they are); nil: it does not.
+local function refusal(refused, spec, plan, free)
+  local most, total, what = {}, 0, {}
+  for _, row in ipairs(refused.rows) do
+    if row.when(spec, plan, hooks) then
+      local spare = type(row.spare) == "function" and row.spare(plan) or row.spare
+      total = total + math.max(0, spare - (most[row.cause] or 0))
+      most[row.cause] = math.max(spare, most[row.cause] or 0)
+      if spare > 0 then what[#what + 1] = row.what end
+    end
+  end
+  return free < total and string.format("%s spills in it: %s", refused.compiler, table.concat(what, "; ")) or nil
+end
+
+-- The plans of a family whose registers (at most 255, or most(plan)) and shared memory fit and which no
+-- compiler refuses; and the other plans, each with its reason `why`.
+function mma.that_fit(family, spec, arch, plans, most)
+  local fit, unfit = {}, {}
+  for _, plan in ipairs(plans) do
+    local bytes, limit = mma.bytes(family.shared(spec, plan)), mma.shared_limit()
+    local registers, held = family.registers(spec, plan), most and most(plan) or 255
+    if bytes > limit then
+      plan.why = string.format("its tiles need %d KB of shared memory, a block of %s has %d",
+                               cdiv(bytes, 1024), arch, limit // 1024)
+    elseif registers > held then
+      plan.why = string.format("it needs %d registers a thread, which has %d", registers, held)
+    elseif family.refused then
+      plan.why = refusal(family.refused, spec, plan, held - registers)
+    end
+    local list = plan.why and unfit or fit
+    list[#list + 1] = plan
+  end
+  return fit, unfit
+end
+
+-- Steps of 16 columns to unroll, `most` at most, without a rest.
+function mma.unroll(spec, most)
+  local d, dv = cdiv(spec.d, 16), cdiv(spec.dv, 16)
+  while d % most > 0 or dv % most > 0 do most = most - 1 end
+  return most
+end
+
+-- The arguments of a pass: `first`, the inputs of the score, `last`.
+function mma.arguments(first, last)
+  local names = table.move(hooks.input.names, 1, #hooks.input.names, #first + 1, first)
+  return table.move(last or {}, 1, #(last or {}), #names + 1, names)
+end
+
+-- The score's input that is kept in shared memory, tile by tile, if there is one.
+function mma.add_input_tile(blocks, rows, columns, shape)
+  local tiled = hooks.input.tiled
+  if tiled then blocks[#blocks + 1] = { "SM_INPUT", 2 * rows * columns, tiled.name .. " " .. shape } end
+end
+
+-- Are there rows of no multiple of 128 bytes?
+function mma.is_ragged(spec) return spec.d % 64 > 0 or spec.dv % 64 > 0 end
+
+-- Registers that the loads of the score's inputs take, which ptxas starts ahead, beside `scores` of a thread. An
+-- input that is read by distance alone is read once a diagonal.
+function mma.registers_of_inputs(scores)
+  local score, input = hooks.score, hooks.input
+  if score.is_s then return 0 end
+  if hooks.score_is_long or input.differs_by_pair and not input.tiled and not input.differs_by_distance then return 2 * scores end
+  if hooks.pairs_are_looped or input.differs_by_key then return scores // 2 end
+  return (score.has_tanh or #input.names > 0) and 12 or 4
+end
+
+-- Does the score take hardly more registers than s itself on sm_90? So do s and one term, and a cap without a mask.
+local function score_is_light()
+  local input, score = hooks.input, hooks.score
+  if hooks.score_is_long or hooks.pairs_are_looped or machine.number ~= 90 then return false end
+  if score.has_tanh then
+    return score.tanhs_are_of_scaled_s and #input.names == 0 and hooks.mask.edge_count == 0 and not hooks.mask.has_gaps.keys
+  end
+  return score.adds_to_s and (not input.differs_by_key or input.one_differs_by_key and (input.tiled or input.differs_by_distance)) and true or false
+end
+
+-- The same of the backward pass, in whose warps of 32 keys a light score takes few; and what ragged rows take. The
+-- second result: what the score would take were it not light.
+function mma.registers_of_score(spec, plan)
+  local split, ragged = mma.division(plan), mma.is_ragged(spec) and 30 or 0
+  local usual = mma.registers_of_inputs(split.warp_kv * split.queries // 32) + ragged
+  return split.warp_kv > 16 and score_is_light() and 4 + ragged or usual, usual
+end
+
+-- Blocks begin at multiples of 128 bytes: what rounding the base up may take.
+mma.rounding = { "SM_END", 112, "what rounding the base to 128 bytes may take" }
+
+-- Are there tiles of S that no block makes?
+function mma.leaves_tiles()
+  local range = formula.queries
+  return range.first ~= nil or range.last ~= nil or hooks.mask.has_gaps.queries ~= nil and hooks.mask.has_gaps.queries
+end
+
+return mma

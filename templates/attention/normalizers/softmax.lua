@@ -1,0 +1,112 @@
+-- softmax.lua: the normaliser of math.md section 2; what its members are stands in row.lua.
+local checked_row = run("attention/normalizers/row.lua")
+
+-- "a $x b" with the values of names: { x = "p[r]" }.
+local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
+
+-- Softmax: m is the largest score so far in units of log 2, l the sum of exp2(s - m), each thread's part
+-- of it until `finish`. While a row has seen no visible key m is -inf, and 0 in its place keeps NaN
+-- out. m is rounded before it is used: with exp2(s * unit - max * unit) a fused multiply-add would
+-- leave the product's rounding error, so that an unchanged maximum would still correct l by up to
+-- 3e-4 a tile at |m| = 7500, and LSE by 9e-3 after 25 tiles.
+local softmax = {
+  about = "softmax",
+  masked = "NEG_INF",
+  state = { "m", "l" },
+  second = "lse",
+}
+
+function softmax.row(members) return checked_row(softmax, members) end
+
+function softmax.init(r) return fill("$m = NEG_INF;\n$l = 0.0f;", r) end
+
+-- A score in units of log 2.
+local function in_log2(unit) return unit and "(" .. unit .. " * LOG2E)" or "LOG2E" end
+
+-- Powers of 2 that a row's weights may be from 1 by its leader's reference, in bfloat16, and the sum at which a trial
+-- of it ends.
+local FAR, FARTHEST = "32.0f", "1e12f"
+
+function softmax.step(r)
+  if r.origin then
+    local names = { p = r.p, partial = r.partial or r.l, exponent = r.exponent or r.s .. " - " .. r.origin }
+    local weights = r.each(fill("$p = exp2_f32($exponent);\n$partial += $p;", names))
+    return r.partial and weights .. fill("\n$l += ", r) .. r.partial_sum() .. ";" or weights
+  end
+  local unit = r.log2 and "" or " * " .. in_log2(r.unit)
+  local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit, keep = r.keep }
+  names.peak = fill("max_f32($m, $max$unit)", names)
+  local mass = ""
+  if r.leader then
+    names.sum, names.leader, names.far = r.sum(r.l), "m" .. r.leader, FAR
+    mass = fill("const float mass = $m + log2_f32($sum);\n", names)
+    names.peak = fill("abs_f32(max_f32(mass, $max$unit) - $leader) < $far ? $leader : ", names) .. names.peak
+  end
+  if r.keep then names.peak = fill("$keep ? $m : ", names) .. names.peak end
+  names.weights = r.each(fill("$p = exp2_f32($s$unit - origin);\n" .. (r.partial or "$l") .. " += $p;", names))
+  if r.partial then names.weights = names.weights .. fill("\n$l += ", names) .. r.partial_sum() .. ";" end
+  return mass .. fill([[
+const float peak = $peak;
+const float origin = peak == NEG_INF ? 0.0f : peak;
+const float $correction = exp2_f32($m - origin);
+$l *= $correction;
+$weights
+$m = peak;]], names)
+end
+
+-- Weights are exact whatever m is, as long as no sum overflows and a row's sum is no denormal: bfloat16 has
+-- the exponents of float32. float16 ends at 65504, and below 2^-14 loses digits; a row whose first tile
+-- sums to 1/16 has lost none that count.
+local largest = { bf16 = "65536.0f", f16 = "32768.0f" }
+local least = { bf16 = "1e-12f", f16 = "0.0625f" }
+
+function softmax.start(r) return fill("$m = ", r) .. (r.origin or r.start or "0.0f") .. fill(";\n$l = 0.0f;", r) end
+
+function softmax.trial(r, first)
+  local exponent = r.exponent or (r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and not r.start and "" or " - " .. r.m)
+  local power = fill(r.seen and "exp2_f32_if($exponent, $seen)" or "exp2_f32($exponent)", { exponent = exponent, seen = r.seen })
+  local weight = fill("$p = $power;\n$partial += $p;", { p = r.p, partial = r.partial, power = power })
+  local sum, joined = r.partial_sum(), r.leader and r.exponent and fill(" && $m == m$leader", r) or ""
+  local most = r.leader and FARTHEST or r.largest or largest[types.p.name]
+  if not first then return { weight = weight, behind = "", safe = string.format("%s < %s", sum, most) .. joined } end
+  local enough = r.origin and "" or string.format("%s > %s && ", r.total, least[types.p.name])
+  return { weight = weight, behind = string.format("const float %s = %s;", r.total, r.sum(sum)), safe = string.format("%s%s < %s", enough, r.total, most) .. joined }
+end
+
+function softmax.accept(r) return fill("$l += ", r) .. r.partial_sum() .. ";" end
+
+function softmax.finish(r)
+  return fill([[
+const float total = $sum;
+const float $inverse = total == 0.0f ? 0.0f : inverse_f32(total);
+const float $second = total == 0.0f ? NEG_INF : ($m + log2_f32(total)) * LN2$above;]],
+    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, above = r.above and " + (" .. r.above .. ")" or "" })
+end
+
+function softmax.merge(a, b)
+  return fill([[
+const float peak = max_f32($am, $bm);
+const float origin = peak == NEG_INF ? 0.0f : peak;
+const float $ac = exp2_f32($am - origin);
+const float $bc = exp2_f32($bm - origin);
+$al = $ac * $al + $bc * $bl;
+$am = peak;]], { am = a.m, al = a.l, ac = a.correction, bm = b.m, bl = b.l, bc = b.correction })
+end
+
+function softmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
+
+-- Of a row without a visible key every weight is 0.
+function softmax.kept(second) return fill("$lse == NEG_INF ? -NEG_INF : $lse * LOG2E", { lse = second }) end
+
+function softmax.weighs(kept) return kept .. " != -NEG_INF" end
+
+function softmax.p(s, kept, unit)
+  return fill("exp2_f32($s * $unit - $kept)", { s = s, kept = kept, unit = in_log2(unit) })
+end
+
+-- The same from an exponent: a score times log2 e less what was kept.
+function softmax.weight(exponent) return "exp2_f32(" .. exponent .. ")" end
+
+function softmax.ds(p, dp, delta) return fill("$p * ($dp - $delta)", { p = p, dp = dp, delta = delta }) end
+
+return softmax

@@ -1,0 +1,85 @@
+-- backward.lua: the gradients of simt_forward, each with one writer and sums in a fixed order:
+-- deterministic, without atomics and without an accumulator in memory. S is computed again in each
+-- pass: 2 products more a gradient than a backward that shares it.
+local family = { template = "attention/simt/backward.cut", library = { "tile/rows.cut" } }
+
+local grads = run("attention/backward/input_grads.lua")
+local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt/simt.lua")
+
+function family.applies(spec, arch)
+  local why = grads.refused()
+  return not why, why
+end
+
+-- As simt_forward's.
+function family.candidates(spec, arch)
+  return {
+    { block_q = 16, block_kv = 32, warps = 4, measured = { "TFLOP/s, b 4, h 16, n 4096, d 128", 7.8, 14.5 } },
+    { block_q = 4, block_kv = 32, warps = 4, measured = { "us, b 1, h 4, n 128, d 128", 61, 40 } },
+  }
+end
+
+-- Blocks of the pass that makes an input's gradient: one a tile of the gradient's own extents.
+local function gradient_grid(extents, block_q)
+  local axes = { b = "b", h = "h", q = string.format("cdiv(nq, %d)", block_q), k = "cdiv(nk, 32)" }
+  local factors = {}
+  for axis in extents:gmatch("[bhqk]") do factors[#factors + 1] = axes[axis] end
+  return #factors > 0 and table.concat(factors, " * ") or "1"
+end
+
+function family.describe(spec, plan)
+  local threads, block_q = 32 * plan.warps, plan.block_q
+  local function step(entry, blocks, length)
+    return { entry = entry, grid = { blocks, "1", "1" }, threads = threads, registers = 80, work = simt.work(length, plan) }
+  end
+  local inputs, outputs = { "q", "k", "v" }, { "dq", "dk", "dv" }
+  local steps = {
+    step("attn_bwd_delta", string.format("cdiv(b * h * nq, %d)", plan.warps), "1"),
+    step("attn_bwd_dk_dv", string.format("cdiv(nk, %d) * hk * b", block_q), "nq * h / max(hk, 1)"),
+    step("attn_bwd_dq", string.format("cdiv(nq, %d) * h * b", block_q), "nk"),
+  }
+  for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
+  -- Inputs that are read by an index of the pair are summed in memory, by the pass that makes dQ.
+  -- In a deterministic kernel an element goes over the pairs that read it.
+  for _, x in ipairs(hooks.input.grads) do
+    outputs[#outputs + 1] = x.output
+    x.summed = x.kind == "indexed" and spec.deterministic == "false"
+    steps[#steps + 1] = x.summed and grads.finish_step(x, threads) or
+      x.kind == "indexed" and step("attn_bwd_" .. x.output, string.format("cdiv(%s, %d)", x.count, plan.warps), "b * h * nk") or
+      step("attn_bwd_" .. x.output, gradient_grid(x.extents, block_q), "b * h * nk")
+  end
+  local regions = { { name = "delta", count = "b * h * nq" } }
+  grads.add_regions(regions, steps)
+  for _, name in ipairs({ "o", hooks.norm.second, "do", "d" .. hooks.norm.second }) do
+    inputs[#inputs + 1] = name
+  end
+  return {
+    about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
+    align = 2,
+    inputs = inputs,
+    outputs = outputs,
+    regions = regions,
+    steps = steps,
+    constants = {
+      { "D", spec.d, "head dim of q and k" },
+      { "DV", spec.dv, "head dim of v and o" },
+      { "BLOCK", block_q, "rows of a block: queries, or keys where dK and dV are made" },
+      { "ROWS", block_q // plan.warps, "rows of a warp" },
+      { "LANE_D", 2 * cdiv(spec.d, 64), "columns that a lane holds of each row of dQ or dK" },
+      { "LANE_DV", 2 * cdiv(spec.dv, 64), "the same of dV" },
+      { "WARPS", plan.warps },
+      { "THREADS", threads },
+      { "PITCH_D", pitch(spec.d), "bytes between rows of Q and K tiles" },
+      { "PITCH_DV", pitch(spec.dv), "bytes between rows of V and dO tiles" },
+    },
+    shared = {
+      { "SM_ROW_D", block_q * pitch(spec.d), "the block's rows of Q or K [BLOCK][D]" },
+      { "SM_ROW_DV", block_q * pitch(spec.dv), "the block's rows of dO or V [BLOCK][DV]" },
+      { "SM_LANE_D", 32 * pitch(spec.d), "32 rows, one a lane, of K or Q [32][D]" },
+      { "SM_LANE_DV", 32 * pitch(spec.dv), "32 rows, one a lane, of V or dO [32][DV]" },
+      { "SM_W", block_q * 32 * 4, "weights [BLOCK][32], float32, a warp's rows its own" },
+    },
+  }
+end
+
+return family

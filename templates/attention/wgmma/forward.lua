@@ -1,0 +1,181 @@
+-- forward.lua: attention on the warpgroup products and TMA of sm_90a. A block stays on its
+-- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
+-- others owns 64 rows, whose O, S and P stay in registers.
+local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut" } }
+family.generation = 3
+
+local mma, shape = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua")
+local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_bytes, shape.tiled_input, shape.has_parts
+
+function family.applies(spec, arch)
+  if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
+  -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
+  local curved = hooks.score.tanh_count > 1 and not hooks.score.tanhs_are_of_scaled_s
+  if hooks.pairs_are_looped or curved or hooks.score_is_long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
+  return true
+end
+
+-- A plan with parts takes the last tiles of rows, where they are fewer than blocks, in parts (parts.cut); all rows
+-- must see as many keys. PART_PLACES: places in the workspace, two for each multiprocessor. PART_TILES: the least tiles of
+-- keys that a block takes of them, and the least that it is spared, thought to take as long as joining parts.
+local PART_PLACES, PART_TILES = 264, 8
+-- Floats of a warpgroup's part: of each thread O and its rows' states.
+local function part_floats(spec) return 128 * (columns(spec.dv) // 2 + 4) end
+
+-- Slots for Q of 64 rows, which their O leaves by, two for each warpgroup where they fit, then for a warp's part of an
+-- input, two where they fit; what is left of a block's memory goes to Q.
+local function slots(spec, plan)
+  local groups, q, input = plan.block_q // 64, rows_bytes(64, math.max(spec.d, spec.dv)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
+  local kv = plan.stages * (rows_bytes(plan.block_kv, spec.d) + rows_bytes(plan.block_kv, spec.dv))
+  local free = mma.shared_limit() - 2560 - groups * q - kv - input
+  local all = free >= groups * q
+  local more_input = free - (all and groups * q or 0) >= input
+  local more_q = all and groups or math.max(0, (free - (more_input and input or 0)) // q)
+  return { q = groups + more_q, input = more_input and 2 or 1 }
+end
+
+function family.shared(spec, plan)
+  local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
+  local q, input = slots.q, tiled_input() and slots.input or 0
+  local blocks = {
+    { "SM_Q", q * rows_bytes(64, math.max(spec.d, spec.dv)), "Q [Q_SLOTS][D / 64][64][64], then O" },
+    { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
+    { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
+    { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + 4 * groups * input), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
+    { "SM_JOBS", 2 * 32, "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, number of this one << 16 and its place [2]" or "-, - [2]") },
+    { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
+  }
+  if has_parts(plan) then
+    table.insert(blocks, #blocks, { "SM_PARTS", 3 * 32, "the block's jobs that are parts, and none [3]" })
+    table.insert(blocks, #blocks, { "SM_WHOLE", 16, "how many tiles of rows are whole" })
+    table.insert(blocks, #blocks, { "SM_LAST", cdiv(q, 4) * 16, "whether the slot has O, not a part of it [Q_SLOTS]" })
+  end
+  if input > 0 then
+    local of_input = { "SM_INPUT", input * 2 * plan.block_q * plan.block_kv, tiled_input().name .. " [INPUT_STAGES][GROUPS][4][BLOCK_KV / INPUT_COLUMNS][16][INPUT_COLUMNS]" }
+    table.insert(blocks, 4, of_input)
+  end
+  return blocks
+end
+
+-- Registers of a thread that multiplies, coarsely: S, O, P, the rows' state and addresses. What spills all the same stands in
+-- forward_refused.lua.
+function family.registers(spec, plan)
+  local scores = plan.block_kv // 2
+  return scores + columns(spec.dv) // 2 + scores // 2 + 28
+end
+family.refused = run("attention/wgmma/forward_refused.lua")
+
+local rows = run("attention/wgmma/forward_plans.lua")
+
+-- Registers that each thread of a block is launched with.
+local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
+
+-- Registers of the threads that move data, and of the others, who have what is left. Movers that look for keys no row
+-- sees need 40; the others of many rows cannot use what 24 would leave.
+local function split(plan)
+  local many_rows = plan.block_q > 128 or has_parts(plan) and columns(spec.dv) > 192
+  local few, groups = many_rows and 32 or hooks.mask.has_gaps.keys and 40 or 24, plan.block_q // 64
+  return few, (launched(plan) * (groups + 1) - few) // groups // 8 * 8
+end
+
+-- The plans that fit, in order of preference, with the first one in parts behind them where it may be: without a mask,
+-- and for scores beside which parts do not spill.
+function family.candidates(spec, arch)
+  local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end) end
+  local plans = {}
+  for _, row in ipairs(rows) do
+    if not row.when or row.when(spec, hooks) then plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps } end
+  end
+  local fit, unfit = that_fit(plans)
+  local score, first = hooks.score, fit[1]
+  local parts_fit = score.is_s or score.cap_of_ranges or columns(spec.dv) <= 160 and (score.rows_share_terms or hooks.input.differs_by_distance)
+  local shows_all = hooks.mask.tile("q0", "q1", "k0", "k1", "h").always == "1"
+  if first and parts_fit and shows_all and not hooks.input.tiled then
+    local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, parts = 16 } })
+    table.move(parted, 1, #parted, #fit + 1, fit)
+  end
+  return fit, unfit
+end
+
+-- Work of a block for a key, in forward.lua's units. An input that differs from pair to pair is loaded element by
+-- element, or in tiles where it can be; a table of distances is read from the first cache. The host device runs 3 to 4
+-- times the threads.
+local function work_of_key(plan)
+  local row
+  for _, x in ipairs(rows) do
+    row = row or x.block_q == plan.block_q and x.block_kv == plan.block_kv and x.stages == plan.stages and x or nil
+  end
+  local work = type(row.work) == "function" and row.work(spec, hooks) or row.work
+  local read = hooks.input.differs_by_pair and (hooks.input.differs_by_distance and "3" or "6") or "2"
+  local input = tiled_input() and "(3 + 3 * min(nk % 8, 1))" or read
+  return string.format("%d * %s", plan.block_q * work * (machine.engine and 8 or 1) // 16, input)
+end
+
+function family.describe(spec, plan)
+  local few, many = split(plan)
+  local slots, tiled, columns_of_box = slots(spec, plan), tiled_input(), plan.block_kv % 64 == 0 and 64 or 32
+  local groups, claimed = plan.block_q // 64, use.claims
+  local tiles, regions, share = string.format("cdiv(nq, %d) * h * b", plan.block_q), {}, nil
+  if claimed then regions[1] = { name = "claims", count = "2" } end
+  local seen_together = hooks.mask.has_gaps.keys and plan.block_q or 64 -- rows that go over the same keys
+  local work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edge_count * (seen_together + plan.block_kv) // 2, work_of_key(plan))
+  if has_parts(plan) then -- places for as many as the kernel may make; for the model, as if each tile had so many or three
+    local by_keys = string.format("nk / %d", PART_TILES * plan.block_kv)
+    local by_tiles = string.format("%d / max(1, %s)", PART_PLACES // 2, tiles)
+    local places = string.format("min(%d, %s * %d) * min(1, nk / %d)", PART_PLACES, tiles, plan.parts + 1, (2 * PART_TILES - 1) * plan.block_kv) -- parts, and one that a tile may leave out
+    regions[1] = { name = "claims", count = string.format("%s * %d", places, 2 * groups) }
+    regions[2] = { name = "parts", count = string.format("%s * %d", places, groups * part_floats(spec)) }
+    share = string.format("max(max(1, min(min(%d, %s), %s)), 3 * min(1, %s / 3))", plan.parts, by_tiles, by_keys, by_keys)
+    work = string.format("nk * %s / 10 / %s + min(1, %s) * %d", work_of_key(plan), share, by_tiles, PART_TILES * plan.block_kv * plan.block_q)
+  end
+  local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW } end
+  local description = {
+    about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
+    align = 16,
+    inputs = mma.arguments({ "q", "k", "v" }),
+    outputs = { "o", hooks.norm.second .. "?" },
+    regions = regions,
+    maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) },
+    steps = {
+      { entry = "attn_fwd", grid = { tiles .. (share and " * " .. share or ""), "1", "1" },
+        threads = 32 * plan.warps, registers = launched(plan), resident = 1, early = true,
+        work = work },
+    },
+    constants = {
+      { "D", spec.d, "head dim of q and k" },
+      { "DV", spec.dv, "head dim of v and o" },
+      { "BLOCK_Q", plan.block_q, "query rows of a block" },
+      { "BLOCK_KV", plan.block_kv, "keys of a tile" },
+      { "GROUPS", groups, "warpgroups that multiply, of 64 rows each" },
+      { "STAGES", plan.stages, "tiles of K and of V in flight" },
+      { "Q_SLOTS", slots.q, "of 64 rows of Q" },
+      { "INPUT_STAGES", tiled and slots.input or 0, "of an input of the score" },
+      { "CLAIMED", claimed and 1 or 0, "0: blocks take tiles of rows in turn" },
+      { "INPUT_COLUMNS", columns_of_box, "side by side of it" },
+      { "MOVER_REGISTERS", few },
+      { "REGISTERS", many },
+      { "D_STEPS", columns(spec.d), "columns of Q and K that are multiplied" },
+      { "DV_COLUMNS", columns(spec.dv), "columns of O" },
+      { "Q_BYTES", rows_bytes(64, math.max(spec.d, spec.dv)), "of a warpgroup's Q" },
+      { "K_BYTES", rows_bytes(plan.block_kv, spec.d), "of a tile" },
+      { "V_BYTES", rows_bytes(plan.block_kv, spec.dv), "of a tile" },
+    },
+    shared = family.shared(spec, plan),
+  }
+  if has_parts(plan) then
+    local of_parts = {
+      { "PARTS_MAX", plan.parts, "of each of few tiles of rows" },
+      { "PART_PLACES", PART_PLACES, "of them, in the workspace" },
+      { "PART_TILES", PART_TILES, "of keys that a block takes of them, and is spared, at least" },
+      { "PART_FLOATS", part_floats(spec), "of a warpgroup's" },
+    }
+    table.move(of_parts, 1, #of_parts, #description.constants + 1, description.constants)
+  end
+  if tiled then
+    local input_map = { name = "input_map", tensor = tiled.name, columns = columns_of_box, rows = 16, swizzle = 2 * columns_of_box }
+    table.insert(description.maps, input_map)
+  end
+  return description
+end
+
+return family

@@ -1,0 +1,115 @@
+-- forward_refused.lua: plans of wgmma_forward that compilers refuse, because they spill. forward_refused.lua says what
+-- the columns of a row are. A plan of three warpgroups or more has few registers to spare: there a row refuses all that it
+-- names.
+local COMPILER = "NVRTC 13.0"
+local columns, tiled_input = run("attention/wgmma/shape.lua").columns, run("attention/wgmma/shape.lua").tiled_input
+
+-- Numbers of S that a thread has.
+local function scores(plan) return plan.block_kv // 2 end
+local function twice_scores(plan) return 2 * scores(plan) end
+local function thrice_scores(plan) return 3 * scores(plan) end
+local function has_many_rows(plan) return plan.block_q > 128 end
+local function has_most_keys(plan) return plan.block_kv > 96 end
+local function has_more_keys(plan) return plan.block_kv > 64 end
+
+local function leaves_no_tile_whole(traits) return traits.mask.tile("q0", "q1", "k0", "k1", "h").always == "0" end
+local function reads_keys_one_by_one(traits) return traits.mask.reads_memory and not traits.mask.row_sees_a_range end
+-- An input of pairs that is no tile, or a tanh of more than the product.
+local function is_loaded_by_pairs(traits)
+  return not tiled_input() and (traits.input.differs_by_pair or traits.score.has_tanh and not traits.score.tanhs_are_of_scaled_s)
+end
+-- More than s and terms beside it, without a tanh: s * s, -s, exp(s).
+local function is_factored(traits) return not (traits.score.is_s or traits.score.adds_to_s or traits.score.has_tanh) end
+
+-- What any plan spares.
+local rows = {
+  { cause = "score", what = "a dense input in tiles", when = function() return tiled_input() ~= nil end, spare = 16, spilled = { { "the least", 4 } } },
+  { cause = "score", what = "an input of pairs, or tanh of more than the product",
+    when = function(_, _, traits) return is_loaded_by_pairs(traits) end,
+    spare = function(plan) return 7 * scores(plan) // 8 end, spilled = { { "d 128, a cap of a biased product, 128 keys", 270 } } },
+  { cause = "score", what = "the same with a long score or tanh and 128 keys",
+    when = function(_, plan, traits) return is_loaded_by_pairs(traits) and has_most_keys(plan) and (traits.score_is_long or traits.score.has_tanh) end,
+    spare = twice_scores, spilled = {} },
+  { cause = "score", what = "the same with many columns of V",
+    when = function(spec, plan, traits)
+      return is_loaded_by_pairs(traits) and columns(spec.dv) > (has_most_keys(plan) and 96 or has_more_keys(plan) and 128 or 256)
+    end,
+    spare = thrice_scores, spilled = { { "d 192, a table", 24 }, { "d 104, a table", 160 } } },
+  { cause = "score", what = "an input by key, tanh that is no cap by its range, or a mask with more than one bound or with inputs",
+    when = function(_, _, traits)
+      local score, mask = traits.score, traits.mask
+      return traits.input.differs_by_key or score.has_tanh and not score.cap_of_ranges or mask.has_gaps.keys or mask.uses_inputs or
+        mask.edge_count > 0 and not (score.is_s or score.rows_share_terms)
+    end,
+    spare = 16, spilled = { { "the least", 4 } } },
+  { cause = "score", what = "a V wider than K with a score, or with a mask that is read for each key",
+    when = function(spec, plan, traits)
+      return spec.dv > spec.d and columns(spec.dv) > 128 and has_more_keys(plan) and (reads_keys_one_by_one(traits) or not traits.score.is_s)
+    end,
+    spare = twice_scores, spilled = { { "d 128/192 and 128/256, the least", 8 }, { "d 128/192 and 128/256, the most", 96 } } },
+  { cause = "score", what = "an input by key with 128 keys and many columns of V, or under a mask that is tested key by key",
+    when = function(spec, plan, traits)
+      local by_key = has_most_keys(plan) and columns(spec.dv) > 96 and not traits.input.differs_by_pair
+      local one_by_one = not traits.mask.row_sees_a_range and columns(spec.dv) > (has_most_keys(plan) and 64 or has_more_keys(plan) and 160 or 256)
+      return traits.input.differs_by_key and (by_key or one_by_one)
+    end,
+    spare = twice_scores, spilled = { { "d 128, one number for each key, the most", 800 }, { "d 96, any, under such a mask", 160 }, { "d 192, the same", 32 } } },
+  { cause = "score", what = "a score that differs from key to key: |k - p|, (k - p)^2",
+    when = function(_, _, traits) return traits.score.is_uneven_in_k end, spare = 16, spilled = { { "the least", 8 }, { "the most", 1220 } } },
+  { cause = "score", what = "the same under a mask that leaves no tile whole, with many columns of V",
+    when = function(spec, _, traits) return traits.score.is_uneven_in_k and leaves_no_tile_whole(traits) and columns(spec.dv) > 192 end,
+    spare = 40, spilled = {} },
+  { cause = "score", what = "the same with 240 columns of V", when = function(spec, _, traits) return traits.score.is_uneven_in_k and columns(spec.dv) == 240 end,
+    spare = 48, spilled = { { "d 240, |k - p|", 8 } } },
+  { cause = "score", what = "the same with 128 keys, or with 96 and many columns of V or a choice",
+    when = function(spec, plan, traits)
+      local many = columns(spec.dv) > (traits.input.differs_by_key and 64 or 96)
+      return traits.score.is_uneven_in_k and (has_most_keys(plan) or has_more_keys(plan) and (many or traits.score.chooses_unevenly))
+    end,
+    spare = thrice_scores, spilled = {} },
+}
+
+-- What plans of more than two warpgroups refuse besides.
+local ALL = 64 -- more than any of them has over
+local of_many_rows = {
+  { what = "128 keys and any of the rows above",
+    when = function(spec, plan, traits)
+      for _, row in ipairs(rows) do
+        if row.cause == "score" and has_most_keys(plan) and row.when(spec, plan, traits) then return true end
+      end
+      return false
+    end,
+    spilled = {} },
+  { what = "a score that differs from key to key", when = function(_, _, traits) return traits.score.is_uneven_in_k end, spilled = {} },
+  { what = "a score and more than 64 columns of V and 64 keys, or under a mask that leaves no tile whole",
+    when = function(spec, plan, traits)
+      return not traits.score.is_s and not tiled_input() and (columns(spec.dv) > 64 and has_more_keys(plan) or leaves_no_tile_whole(traits))
+    end,
+    spilled = { { "d 72 and 80, the most", 40 } } },
+  { what = "80 columns of V and a mask that is read for each key",
+    when = function(spec, _, traits) return reads_keys_one_by_one(traits) and columns(spec.dv) == 80 end, spilled = { { "d 72 and 80", 8 } } },
+  { what = "few columns of V", when = function(spec, _, traits) return columns(spec.dv) < (#traits.input.names > 0 and 48 or 32) end,
+    spilled = { { "d 24", 48 }, { "d 32, an input", 8 } } },
+  { what = "a score of more than s and terms beside it, few columns of V and 128 keys",
+    when = function(spec, plan, traits) return is_factored(traits) and columns(spec.dv) < 64 and has_most_keys(plan) end,
+    spilled = { { "d 24 to 48, s * s, -s, exp(s), the most", 48 } } },
+  { what = "an input by key, a narrow K and a wide V",
+    when = function(spec, _, traits) return traits.input.differs_by_key and spec.d <= 64 and columns(spec.dv) > 96 end, spilled = { { "d 64/128", 32 } } },
+  { what = "a score of s and terms beside it, and few columns of V",
+    when = function(spec, _, traits)
+      return (traits.score.rows_share_terms or traits.score.adds_to_s and not traits.score.is_s) and columns(spec.dv) < 64
+    end,
+    spilled = { { "d 24 to 40, ALiBi, the most", 24 }, { "d 24, s + k / 100, f16", 8 } } },
+  { what = "tanh of more than the product, and few or many columns of V",
+    when = function(spec, _, traits)
+      return traits.score.has_tanh and not traits.score.tanhs_are_of_scaled_s and (columns(spec.dv) < 48 or columns(spec.dv) > 96)
+    end,
+    spilled = { { "d 24 to 32, s + tanh(s)", 16 }, { "d 104, s + tanh(s)", 8 } } },
+}
+local all = table.move(rows, 1, #rows, 1, {})
+for _, row in ipairs(of_many_rows) do
+  all[#all + 1] = { cause = "rows", what = row.what, spilled = row.spilled, spare = ALL,
+                    when = function(spec, plan, traits) return has_many_rows(plan) and row.when(spec, plan, traits) end }
+end
+
+return { rows = all, compiler = COMPILER }

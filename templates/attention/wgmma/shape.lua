@@ -1,0 +1,18 @@
+-- shape.lua: how wide tiles are for warpgroup products, and what the score keeps in them.
+local shape = { ROW = 128 } -- bytes of a row of a tile in shared memory, swizzled
+
+-- Blocks of so many columns as a row has, and columns that a product takes.
+function shape.blocks(width) return cdiv(width, shape.ROW // types.q.bytes) end
+function shape.columns(width) return cdiv(width, types.q.k_step) * types.q.k_step end
+
+-- Bytes of so many rows of a tile.
+function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(width) end
+
+-- The score's input of which each warp keeps its 16 rows of a tile, if there is one: it loads them itself, the next ones
+-- when it has read the ones before. Where tiles are left out it would have to know which comes next.
+function shape.tiled_input() return not hooks.mask.has_gaps.keys and hooks.input.tiled or nil end
+
+-- Whether the last tiles of rows are taken in parts (parts.cut).
+function shape.has_parts(plan) return (plan.parts or 0) > 1 end
+
+return shape
