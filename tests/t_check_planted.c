@@ -125,8 +125,8 @@ START_TEST(wrong_ranges_of_lengths) {
     program_says(r.out, ": the range of given(range, test) does not hold wherever its test does\n");
     program_gives(0, "check mask=given(k<=n[b],k<n[b]) " LENGTHS " %d", seed);
   }
-  planted_in_t("expr/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\")",
-               "bound(formula.keys.last, { q0 = q0, q1 = q1 }, \"p.nk\") .. \" - 1\"");
+  planted_in_t("expr/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, seq.nk)",
+               "bound(formula.keys.last, { q0 = q0, q1 = q1 }, seq.nk) .. \" - 1\"");
   for (int seed = 1; seed <= 3; seed++) {
     program_result r = program_run(&with_templates, "check mask=k<n[b] " LENGTHS " %d", seed);
     ck_assert_int_eq(r.code, 4);

@@ -119,7 +119,7 @@ static const planted_bug forward[] = {
     {FORWARD, "mask.first_key(\"q0\",", "mask.first_key(\"q0 + 8\",", .words = WINDOW},
     {TILES, "turn < few ? turn : left + few", "turn < few ? turn : left", .words = WINDOW,
      .fault = STORED "|wrong numbers", .place = {{FORWARD}}},
-    {TREES, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = F_TWO CAUSAL},
+    {TREES, "\" - \" .. seq.nq end", "\" - 1 - \" .. seq.nq end", .words = F_TWO CAUSAL},
     {MASKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = F_TWO CAUSAL},
     {MASKS, "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
      "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 64\" }", .words = F_TWO CAUSAL},

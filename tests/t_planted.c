@@ -118,7 +118,7 @@ static const planted_bug wrong[] = {
     {FORWARD, "SM_K + (u32)(lane * PITCH_D)", "SM_K + (u32)((lane + 1) * PITCH_D)",
      .words = planted_forward},
     {FORWARD, "o[r][c] *= $(row.correction);", "", .words = planted_forward},
-    {TREES, "q .. \" + p.nk - p.nq\"", "q .. \" + p.nk - p.nq - 1\"", .words = planted_forward},
+    {TREES, "\" - \" .. seq.nq end", "\" - 1 - \" .. seq.nq end", .words = planted_forward},
     {MASKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = planted_forward},
     {NORMALIZERS, "$l *= $correction;", "", .words = planted_forward},
     {BACKWARD, "dq[r], p.scale, D", "dq[r], 1.0f, D", .words = planted_backward},

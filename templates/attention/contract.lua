@@ -35,13 +35,11 @@
 --   mask                      what pairs are visible: masks.lua
 --   input                     what mask and score read, and its gradients: inputs.lua
 --   norm                      the normaliser: normalizers/row.lua says what one is
---   seq                       how sequences lie in memory: sequence/dense.lua
 -- Tests are C expressions, "1" and "0" when known.
 local hooks = {
   input = run("expr/inputs.lua"),
   mask = run("expr/masks.lua"),
   norm = run("attention/normalizers/" .. spec.normalizer .. ".lua"),
-  seq = run("attention/sequence/dense.lua"),
 }
 local trees, input, traits = run("expr/trees.lua"), hooks.input, formula.traits
 local place, emit = trees.place, trees.emit

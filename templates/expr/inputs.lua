@@ -135,7 +135,7 @@ end
 
 -- An axis's length in the kernel.
 local function length_of(extent)
-  local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = "p.nq", k = "p.nk", ["1"] = "1" }
+  local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = seq.nq, k = seq.nk, ["1"] = "1" }
   return lengths[extent] or "(" .. text_of(nodes[extent], {}) .. ")"
 end
 
@@ -240,8 +240,8 @@ local function way_of(x, at, read)
     end
   end
   if not known.q and not known.k then
-    way.count = "(i64)p.nq * p.nk"
-    lines[1] = "const int q = (int)(turn / p.nk), k = (int)(turn % p.nk);"
+    way.count = string.format("(i64)%s * %s", seq.nq, seq.nk)
+    lines[1] = string.format("const int q = (int)(turn / %s), k = (int)(turn %% %s);", seq.nk, seq.nk)
   elseif not (known.q and known.k) then
     local axis = known.q and "k" or "q"
     way.count = "p.n" .. axis

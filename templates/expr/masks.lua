@@ -49,13 +49,13 @@ local function bound(node, names, default)
 end
 
 function mask.keys(q0, q1)
-  return bound(formula.keys.first, { q0 = q0, q1 = q1 }, "0"), bound(formula.keys.last, { q0 = q0, q1 = q1 }, "p.nk")
+  return bound(formula.keys.first, { q0 = q0, q1 = q1 }, "0"), bound(formula.keys.last, { q0 = q0, q1 = q1 }, seq.nk)
 end
 
 function mask.seen_by_all(q0, q1)
   local keys = formula.seen_by_all
   if not keys.exact then return nil end
-  return bound(keys.first, { q0 = q0, q1 = q1 }, "0"), bound(keys.last, { q0 = q0, q1 = q1 }, "p.nk")
+  return bound(keys.first, { q0 = q0, q1 = q1 }, "0"), bound(keys.last, { q0 = q0, q1 = q1 }, seq.nk)
 end
 
 function mask.first_key(q0, q1) return begin and bound(begin, { q0 = q0, q1 = q1 }) end
@@ -64,7 +64,7 @@ function mask.queries(k0, k1)
   local function headless(node) return node and not formula.uses(node, "h") and node or nil end
   local range = formula.queries
   if headless(range.first) ~= range.first or headless(range.last) ~= range.last then mask.has_gaps.queries = true end
-  return bound(headless(range.first), { k0 = k0, k1 = k1 }, "0"), bound(headless(range.last), { k0 = k0, k1 = k1 }, "p.nq")
+  return bound(headless(range.first), { k0 = k0, k1 = k1 }, "0"), bound(headless(range.last), { k0 = k0, k1 = k1 }, seq.nq)
 end
 
 -- Entries of an expression's code, which is at most 64 long (FG_EXPR_MAX); families put up to 20 around it.

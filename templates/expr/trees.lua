@@ -2,9 +2,9 @@
 local trees = {}
 
 -- The key that row q sits at when both ends align.
-function trees.place(q) return q .. " + p.nk - p.nq" end
+function trees.place(q) return q .. " + " .. seq.nk .. " - " .. seq.nq end
 
-local always = { b = "b", h = "h", hk = "g", nq = "p.nq", nk = "p.nk", nh = "p.h" }
+local always = { b = "b", h = "h", hk = "g", nq = seq.nq, nk = seq.nk, nh = "p.h" }
 
 -- The names with the kernel's own for what they leave out. Where s is a unit times the raw product, s is made of
 -- these two.
