@@ -1,4 +1,5 @@
--- primitives.lua: the functions through which kernels reach the machine: name, result, parameters.
+-- primitives.lua: the functions through which kernels reach the machine: name, result, parameters; pure = true: a call
+-- does nothing but give a value, so that a value that nobody uses is not emitted.
 -- One table for both targets: ptx/<file>.cut and host/<file>.cut give each row its body. Addresses
 -- of shared memory are u32; `lanes` is the mask of the lanes of the warp that take part. A file whose
 -- `on` is false is not there; functions named _if do nothing where the predicate is 0, without
@@ -13,10 +14,10 @@ all[#all + 1] = { name = "base",
   { "sts_u32",       "void",  "u32 address, u32 v" },
   { "sts_u32x4",     "void",  "u32 address, const u32 *v" },
   { "sts_u32x4_if",  "void",  "u32 address, const u32 *v, int predicate" },
-  { "ldg_u16",       "u16",   "const u16 *from" },
-  { "ldg_u32",       "u32",   "const void *from" },
+  { "ldg_u16",       "u16",   "const u16 *from", pure = true },
+  { "ldg_u32",       "u32",   "const void *from", pure = true },
   { "ldg_u32x4",     "void",  "u32 *v, const void *from" },
-  { "ldg_f32",       "float", "const float *from" },
+  { "ldg_f32",       "float", "const float *from", pure = true },
   { "ldg_f32x4",     "void",  "float *v, const float *from" },
   { "stg_u16",       "void",  "u16 *to, u16 v" },
   { "stg_u32",       "void",  "void *to, u32 v" },
@@ -39,23 +40,23 @@ all[#all + 1] = { name = "base",
   { "atomic_cas_u64", "u64",  "u64 *to, u64 from, u64 v" },   -- v where `from` stands; what stood there
   { "red_add_f32",   "void",  "float *to, float v" },         -- the same without it, and cheaper
   { "red_add_f32x4", "void",  "float *to, const float *v" },  -- four sums, not one of four
-  { "as_f32",        "float", "u32 bits" },
-  { "as_u32",        "u32",   "float v" },
-  { "exp2_f32",      "float", "float x" },
+  { "as_f32",        "float", "u32 bits", pure = true },
+  { "as_u32",        "u32",   "float v", pure = true },
+  { "exp2_f32",      "float", "float x", pure = true },
   { "exp2_f32_if",   "float", "float x, int predicate" },      -- else 0
-  { "log2_f32",      "float", "float x" },                    -- to 2^-22 absolute where x is near 1
-  { "log_f32",       "float", "float x" },
-  { "log_approx_f32", "float", "float x" },                   -- to 2^-22 absolute where x is near 1, else relative
-  { "inverse_f32",   "float", "float x" },                    -- 1 / x, to 1 ulp
-  { "sqrt_f32",      "float", "float x" },                    -- to 1 ulp
-  { "fma_f32",       "float", "float a, float b, float x" },  -- a b + x, rounded once
-  { "divide_f32",    "float", "float a, float b" },           -- a / b, to 2 ulp, whatever b
-  { "floor_i32",     "int",   "float x" },                    -- the integer below, saturating; 0 of a NaN
-  { "max_f32",       "float", "float a, float b" },           -- a NaN loses
-  { "f16_to_f32",    "float", "u16 x" },
-  { "f32_to_f16",    "u16",   "float x" },                    -- to nearest even
-  { "bf16_to_f32",   "float", "u16 x" },
-  { "f32_to_bf16",   "u16",   "float x" },
+  { "log2_f32",      "float", "float x", pure = true },                    -- to 2^-22 absolute where x is near 1
+  { "log_f32",       "float", "float x", pure = true },
+  { "log_approx_f32", "float", "float x", pure = true },                   -- to 2^-22 absolute where x is near 1, else relative
+  { "inverse_f32",   "float", "float x", pure = true },                    -- 1 / x, to 1 ulp
+  { "sqrt_f32",      "float", "float x", pure = true },                    -- to 1 ulp
+  { "fma_f32",       "float", "float a, float b, float x", pure = true },  -- a b + x, rounded once
+  { "divide_f32",    "float", "float a, float b", pure = true },           -- a / b, to 2 ulp, whatever b
+  { "floor_i32",     "int",   "float x", pure = true },                    -- the integer below, saturating; 0 of a NaN
+  { "max_f32",       "float", "float a, float b", pure = true },           -- a NaN loses
+  { "f16_to_f32",    "float", "u16 x", pure = true },
+  { "f32_to_f16",    "u16",   "float x", pure = true },                    -- to nearest even
+  { "bf16_to_f32",   "float", "u16 x", pure = true },
+  { "f32_to_bf16",   "u16",   "float x", pure = true },
 }
 
 -- Tensor cores of sm_80 on. ldmatrix and mma are calls of the whole warp. Fragments are PTX's of

@@ -275,6 +275,29 @@ local function words_of(s, name)
   return part.words
 end
 
+-- Whether a call of this function, or a cast of that name, does nothing but give a value: a primitive says so of itself, any other
+-- function calls pure ones alone.
+local CASTS = { int = true, float = true, i64 = true, u32 = true }
+local function is_pure(s, name)
+  local row, part = s.signatures[name], s.parts[name]
+  if CASTS[name] then return true end
+  if row then return row.pure == true end
+  if not part then return false end
+  if part.pure == nil then
+    part.pure = true -- while it is looked at, for what calls itself
+    local text = {}
+    for i, l in ipairs(part) do text[i] = layout.code_of(l.text) end
+    text = table.concat(text, "\n")
+    local head, body = text:match("^%s*DEV (%w+ [%w_]+%b()) (%b{})%s*$")
+    local pure = head ~= nil and not head:find("^void ") and not body:find("asm", 1, true)
+    for call in (body or ""):gmatch("([%a_][%w_]*)%s*%(") do
+      pure = pure and (call == "if" or call == "for" or call == "while" or call == "return" or is_pure(s, call))
+    end
+    part.pure = pure
+  end
+  return part.pure
+end
+
 -- Assembly ---------------------------------------------------------------------------------------
 
 -- Appends shared-memory blocks { name, bytes, about } to the map, in order, 16-byte aligned, but those
@@ -409,7 +432,7 @@ function expand.expand(job)
   local body = {}
   s.sink = body
   env.include(family.template)
-  return layout.indent(assemble(s, job, layout.without_unused(body, function(word) return words_of(s, word) end), params))
+  return layout.indent(assemble(s, job, layout.without_unused(body, function(word) return words_of(s, word) end, function(name) return is_pure(s, name) end), params))
 end
 
 return expand

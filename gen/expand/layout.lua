@@ -146,16 +146,8 @@ local function wrap(out, line, lead, in_macro)
   out[#out + 1] = { text = (" "):rep(indent) .. text .. (goes_on and " \\" or ""), file = line.file, line = line.line }
 end
 
--- Functions whose calls do nothing but give a value, besides loads.
-local PURE = {}
-for name in ([[imin imax iabs min64 max64 abs64 cdiv floor_div floor_mod floor_div64 floor_mod64 clamp_index
-  columns_below floor_i32 exp_f32 exp2_f32 log_f32 log_approx_f32 log2_f32 tanh_f32 sqrt_f32 sigmoid_f32 inverse_f32
-  abs_f32 max_f32
-  least_f32 bf16_to_f32 f16_to_f32 tanh_exact_f32 tanh_small_f32 tanh_small_times_f32 tanh_small_exact_f32 divide_f32
-  exact_quotient_f32 exact_root_f32 fma_f32 ldg_f32 ldg_u16 ldg_u32 int float i64 u32]]):gmatch("%S+") do PURE[name] = true end
-
--- The name that a line declares and does nothing else, if any.
-local function declared_by(code)
+-- The name that a line declares and does nothing else, if any. is_pure(name): a call of that function only gives a value.
+local function declared_by(code, is_pure)
   if not code:find("const ", 1, true) then return nil end
   local name, value = code:match("^%s*const [%w_]+ %*?([%a_][%w_]*) = (.*);%s*$")
   if not name or value:find("[;{}]") then return nil end
@@ -165,7 +157,7 @@ local function declared_by(code)
     if c == "," and depth == 0 then return nil end
   end
   for call in value:gmatch("([%a_][%w_]*)%s*%(") do
-    if not PURE[call] then return nil end
+    if not is_pure(call) then return nil end
   end
   return name
 end
@@ -173,7 +165,7 @@ end
 -- The lines without constants that nothing behind them in their block uses: NVRTC warns of these, and its warnings
 -- are errors. What a mask or score needs of a head or row follows from its text; which of it a family takes does not.
 -- words_of(name): the words of a macro or function of that name, or nil; a use of it uses them.
-function layout.without_unused(lines, words_of)
+function layout.without_unused(lines, words_of, is_pure)
   local scopes, kept = { {} }, {}
   local function use(word)
     local scope = scopes[#scopes]
@@ -183,7 +175,7 @@ function layout.without_unused(lines, words_of)
   end
   for i = #lines, 1, -1 do
     local code = layout.code_of(lines[i].text)
-    local name = declared_by(code)
+    local name = declared_by(code, is_pure)
     local used = scopes[#scopes]
     if not name or used[name] then
       if name then used[name] = nil end
