@@ -1,11 +1,11 @@
 /* expand.c - hands a variant to expand.lua and takes plans, text, map and recipe back. */
 #include "gen.h"
 
-#include "embedded.h"
-#include "recipe_read.h"
 #include "base/spelling.h"
-#include "template.h"
+#include "embedded.h"
 #include "formula/tree_bound.h"
+#include "recipe_read.h"
+#include "template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,11 +104,12 @@ static int lua_refuse(lua_State *L) {
 static int lua_plan(lua_State *L) { return fg_gen_take_plan(L, self(L)); }
 
 /* gen's own chunks: expand.lua, which is given those behind it. */
-static const char *const chunks[] = {"expand.lua", "layout.lua", "switches.lua", "family.lua"};
+static const char *const chunks[] = {"expand.lua", "layout.lua", "switches.lua", "family.lua",
+                                     "parts.lua"};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
-/* Runs the first of the chunks below `gen` with the functions that it may call and the other chunks,
- * and keeps the table that it returns. */
+/* Runs the first of the chunks below `gen` with the functions that it may call and the other
+ * chunks, and keeps the table that it returns. */
 static int boot_expand(lua_State *L) {
   static const luaL_Reg functions[] = {{"read", lua_read},       {"translate", lua_translate},
                                        {"recipe", lua_recipe},   {"has", lua_has},

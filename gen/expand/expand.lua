@@ -7,8 +7,9 @@
 -- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
 -- plan with all its fields if C wants its recipe, else nil; recipe(description) -> the members of Params, a
 -- line each; nearest(name, names); refuse(sentence).
-local gen, load_layout, load_switches, load_contract = ... -- the chunks of layout.lua, switches.lua and family.lua
+local gen, load_layout, load_switches, load_contract, load_parts = ... -- the chunks that expand.c names
 local layout = load_layout()
+local parts = load_parts(layout)
 local expand = {}
 
 local function failf(level, format, ...) error(string.format(format, ...), level > 0 and level + 1 or 0) end
@@ -119,18 +120,6 @@ local function caller(level)
   return file, tonumber(line)
 end
 
--- The lines of a macro: its head, then those of its body. All but the last are continued.
-local function as_macro(name, parameters, body)
-  local head = string.format("#define %s(%s)", name, parameters)
-  local lines = { { text = head, file = body[1].file, line = body[1].line } }
-  table.move(body, 1, #body, 2, lines)
-  for i = 1, #lines - 1 do lines[i] = { text = lines[i].text .. " \\", file = lines[i].file, line = lines[i].line } end
-  if #body == 1 and #head + #body[1].text < layout.WIDTH then
-    return { { text = head .. " " .. body[1].text, file = body[1].file, line = body[1].line } }
-  end
-  return lines
-end
-
 -- The state of one expansion: env of the templates, the parts declared so far, entry points.
 local function session(job)
   local s = { env = environment(job), parts = {}, order = {}, entries = {}, sink = {} }
@@ -174,7 +163,7 @@ local function session(job)
     local file, line = caller(2)
     local lines = { name = name }
     add_text(lines, (body:gsub("^%s+", ""):gsub("%s+$", "")), file, line)
-    lines = as_macro(name, parameters, lines)
+    lines = parts.macro(name, parameters, lines)
     if about then table.insert(lines, 1, { text = "// " .. about, file = file, line = line }) end
     lines.name, lines.body = name, body
     local known = s.parts[name]
@@ -207,98 +196,10 @@ local function session(job)
   return s
 end
 
--- Parts ------------------------------------------------------------------------------------------
+-- Assembly ---------------------------------------------------------------------------------------
 
 -- Library files declare parts; they emit nothing by themselves.
 local function load_library(s, name) s.env.include(name) end
-
-local function identifiers(lines, found)
-  for _, l in ipairs(lines) do
-    for word in layout.code_of(l.text):gmatch("[%a_][%w_]*") do found(word) end
-  end
-end
-
--- The parts that the kernels' text and Params use, directly or through one another: each behind those
--- that it uses itself, else in the order of their declaration. The types come first and use nothing.
-local function used_parts(s, body, params)
-  local types = s.parts.types
-  local used, done, list = { [types] = true }, { [types] = true }, { types }
-  local function mark(word)
-    local part = s.parts[word]
-    if not part or used[part] then return end
-    used[part] = true
-    identifiers(part, mark)
-    local row = s.signatures[part.name]
-    for kind in (row and row[3] or ""):gmatch("([%a_][%w_]*) %*") do mark(kind) end
-  end
-  local function place(part)
-    if not used[part] or done[part] then return end
-    done[part] = true
-    identifiers(part, function(word) if s.parts[word] then place(s.parts[word]) end end)
-    list[#list + 1] = part
-  end
-  identifiers(body, mark)
-  identifiers(params, mark)
-  for _, part in ipairs(s.order) do place(part) end
-  return list
-end
-
--- A primitive's part is its body; the head comes from the table of signatures. A body of one short
--- line goes on one line.
-local function with_signature(s, part)
-  local row = s.signatures[part.name]
-  if not row then return part end
-  if row.macro then -- parameters have no types, and the use brings the semicolon
-    local names, body = {}, {}
-    for parameter in row[3]:gmatch("[^,]+") do names[#names + 1] = parameter:match("[%w_]+$") end
-    for i, l in ipairs(part) do body[i] = { text = i < #part and l.text or l.text:match("^(.*);$"), file = l.file, line = l.line } end
-    return as_macro(row[1], table.concat(names, ", "), body)
-  end
-  local head = string.format("DEV %s %s(%s) {", row[2], row[1], row[3])
-  local first = part[1]
-  local short = string.format("%s %s }", head, first.text:match("^%s*(.*)"))
-  if #part == 1 and #short < 100 then return { { text = short, file = first.file, line = first.line } } end
-  local lines = { { text = head, file = first.file, line = first.line } }
-  table.move(part, 1, #part, 2, lines)
-  lines[#lines + 1] = { text = "}", file = first.file, line = first.line }
-  return lines
-end
-
--- The words of a part's text, which a use of its name uses; nil where no part has that name.
-local function words_of(s, name)
-  local part = s.parts[name]
-  if not part then return nil end
-  if not part.words then
-    part.words = {}
-    identifiers(part, function(word) part.words[#part.words + 1] = word end)
-  end
-  return part.words
-end
-
--- Whether a call of this function, or a cast of that name, does nothing but give a value: a primitive says so of itself, any other
--- function calls pure ones alone.
-local CASTS = { int = true, float = true, i64 = true, u32 = true }
-local function is_pure(s, name)
-  local row, part = s.signatures[name], s.parts[name]
-  if CASTS[name] then return true end
-  if row then return row.pure == true end
-  if not part then return false end
-  if part.pure == nil then
-    part.pure = true -- while it is looked at, for what calls itself
-    local text = {}
-    for i, l in ipairs(part) do text[i] = layout.code_of(l.text) end
-    text = table.concat(text, "\n")
-    local head, body = text:match("^%s*DEV (%w+ [%w_]+%b()) (%b{})%s*$")
-    local pure = head ~= nil and not head:find("^void ") and not body:find("asm", 1, true)
-    for call in (body or ""):gmatch("([%a_][%w_]*)%s*%(") do
-      pure = pure and (call == "if" or call == "for" or call == "while" or call == "return" or is_pure(s, call))
-    end
-    part.pure = pure
-  end
-  return part.pure
-end
-
--- Assembly ---------------------------------------------------------------------------------------
 
 -- Appends shared-memory blocks { name, bytes, about } to the map, in order, 16-byte aligned, but those
 -- that another step has put there; returns the bytes of all.
@@ -341,8 +242,8 @@ local function assemble(s, job, body, params)
   local out, members = {}, {}
   layout.header(out, job, s.description, s.shared)
   add_text(members, (params:gsub("\n$", "")))
-  for _, part in ipairs(used_parts(s, body, members)) do
-    local lines = with_signature(s, part)
+  for _, part in ipairs(parts.used(s, body, members)) do
+    local lines = parts.text(s, part)
     local defines = #lines == 1 and lines[1].text:find("^#define") and out[#out].text:find("^#define")
     if not defines then blank(out) end
     append(out, lines)
@@ -432,7 +333,7 @@ function expand.expand(job)
   local body = {}
   s.sink = body
   env.include(family.template)
-  return layout.indent(assemble(s, job, layout.without_unused(body, function(word) return words_of(s, word) end, function(name) return is_pure(s, name) end), params))
+  return layout.indent(assemble(s, job, layout.without_unused(body, function(word) return parts.words(s, word) end, function(name) return parts.is_pure(s, name) end), params))
 end
 
 return expand
