@@ -12,9 +12,18 @@ __attribute__((constructor)) static void set_timeout(void) {
   setenv("CK_DEFAULT_TIMEOUT", "120", 0);
 }
 
+bool suite_is_quick(void) {
+  const char *text = getenv("FLASHGEN_TEST_QUICK");
+  return text && *text == '1';
+}
+
 void suite_loop(TCase *cases, const TTest *test, int n) {
   const char *text = getenv("FLASHGEN_TEST_CASES");
   int first = 0, last = n - 1, part, parts;
+  if (text && sscanf(text, "%d%%%d", &part, &parts) == 2 && part >= 0 && parts >= 1) {
+    for (int i = part; i < n; i += parts) tcase_add_loop_test(cases, test, i, i + 1);
+    return;
+  }
   if (text && sscanf(text, "%d/%d", &part, &parts) == 2 && part >= 1 && part <= parts)
     first = (int)((int64_t)n * (part - 1) / parts), last = (int)((int64_t)n * part / parts) - 1;
   else if (text && sscanf(text, "%d-%d", &first, &last) == 1)

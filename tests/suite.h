@@ -6,13 +6,19 @@
 #define FG_TESTS_SUITE_H
 
 #include <check.h>
+#include <stdbool.h>
 
 /* An fg_shape of so many b, h, hk, nq, nk and align. */
 #define SHAPE(...)                                                                                 \
   { sizeof(fg_shape), __VA_ARGS__ }
 
+/* Is this the selection for the inner loop, FLASHGEN_TEST_QUICK=1? Then one kernel stands for all
+ * that a case is about, and two seeds for many. */
+bool suite_is_quick(void);
+
 /* A test for each number below n. FLASHGEN_TEST_CASES=FIRST-LAST, or I/N for the Ith of N parts,
- * leaves others out: a kernel that faults on a GPU takes all later tests of its process with it. */
+ * leaves others out: a kernel that faults on a GPU takes all later tests of its process with it.
+ * I%N takes each Nth number from I on. */
 void suite_loop(TCase *cases, const TTest *test, int n);
 
 /* Runs and frees the suite; returns the exit code, 0 if every test passed, else 1. */

@@ -149,8 +149,8 @@ int main(void) {
   TCase *tests = tcase_create("planted");
   kernel_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_loop_test(tests, planted_bugs, 0, BUGS);
-  tcase_add_loop_test(tests, planted_bugs_of_a_cluster, 0, CLUSTER_BUGS);
+  suite_loop(tests, planted_bugs, BUGS);
+  suite_loop(tests, planted_bugs_of_a_cluster, CLUSTER_BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

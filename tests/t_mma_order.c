@@ -85,9 +85,9 @@ int main(void) {
   Suite *suite = suite_create("mma order");
   TCase *tests = tcase_create("mma order");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_loop_test(tests, test_none, 0, 3);
-  tcase_add_loop_test(tests, test_dropped, 0, mma_planted_occurrences(BUGS, bugs));
-  tcase_add_loop_test(tests, test_stages, 0, STAGES);
+  suite_loop(tests, test_none, 3);
+  suite_loop(tests, test_dropped, mma_planted_occurrences(BUGS, bugs));
+  suite_loop(tests, test_stages, STAGES);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -205,8 +205,8 @@ int main(void) {
   Suite *suite = suite_create("mma planted backward");
   TCase *tests = tcase_create("mma planted backward");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_loop_test(tests, test_backward, 0, BACKWARD_N);
-  tcase_add_loop_test(tests, test_rows, 0, ROWS_N);
+  suite_loop(tests, test_backward, BACKWARD_N);
+  suite_loop(tests, test_rows, ROWS_N);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

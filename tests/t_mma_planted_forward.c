@@ -179,8 +179,8 @@ int main(void) {
   Suite *suite = suite_create("mma planted forward");
   TCase *tests = tcase_create("mma planted forward");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_loop_test(tests, test_tiles, 0, TILES_N);
-  tcase_add_loop_test(tests, test_forward, 0, FORWARD_N);
+  suite_loop(tests, test_tiles, TILES_N);
+  suite_loop(tests, test_forward, FORWARD_N);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -188,11 +188,11 @@ int main(void) {
   Suite *suite = suite_create("planted");
   TCase *cases = tcase_create("planted");
   tcase_add_checked_fixture(cases, scratch_enter, scratch_leave);
-  tcase_add_loop_test(cases, test_none, 0, 2);
-  tcase_add_loop_test(cases, test_dropped, 0, DROPPED);
-  tcase_add_loop_test(cases, test_fault, 0, FAULTS);
-  tcase_add_loop_test(cases, test_wrong, 0, WRONG);
-  tcase_add_loop_test(cases, test_refused, 0, 4);
+  suite_loop(cases, test_none, 2);
+  suite_loop(cases, test_dropped, DROPPED);
+  suite_loop(cases, test_fault, FAULTS);
+  suite_loop(cases, test_wrong, WRONG);
+  suite_loop(cases, test_refused, 4);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -212,8 +212,8 @@ int main(void) {
   Suite *suite = suite_create("wgmma planted");
   TCase *tests = tcase_create("wgmma planted");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_loop_test(tests, test_bug, 0, BUGS);
-  tcase_add_loop_test(tests, test_none, 0, sizeof whole / sizeof *whole);
+  suite_loop(tests, test_bug, BUGS);
+  suite_loop(tests, test_none, (int)(sizeof whole / sizeof *whole));
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }
