@@ -2,8 +2,8 @@
 #include "kernels.h"
 #include "ops.h"
 
-#include "plain.h"
 #include "base/setting.h"
+#include "plain.h"
 #include "sized.h"
 
 #include <stdio.h>

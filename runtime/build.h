@@ -36,10 +36,10 @@ fg_status fg_build_find_compilers(int n, const fg_variant *variants, fg_build_co
 fg_status fg_build_variant(fg_zoo_make *make, fg_gen *gen, const fg_variant *variant,
                            const fg_build_compilers *compilers, fg_build_made *made);
 
-/* The same, where the variant has the best plan of a point of the grid, for the best plan that there
- * is: one that this compiler refuses (another version may spill) gives way to the next within the
- * point's limits, unless *stop. If none is left the first one's failure stands. grid = NULL: this
- * plan and no other. */
+/* The same, where the variant has the best plan of a point of the grid, for the best plan that
+ * there is: one that this compiler refuses (another version may spill) gives way to the next within
+ * the point's limits, unless *stop. If none is left the first one's failure stands. grid = NULL:
+ * this plan and no other. */
 fg_status fg_build_best(fg_zoo_make *make, fg_gen *gen, const fg_grid *grid,
                         const fg_variant *variant, const fg_build_compilers *compilers,
                         const volatile int *stop, fg_build_made *made);

@@ -3,12 +3,12 @@
 #include "kernels.h"
 #include "ops.h"
 
-#include "wisdom/cost.h"
+#include "base/setting.h"
 #include "launch.h"
 #include "plain.h"
-#include "base/setting.h"
 #include "shape.h"
 #include "sized.h"
+#include "wisdom/cost.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -250,7 +250,7 @@ static void warn_bad(const fg_op *op, const fg_candidate *chosen) {
                   name, plan);
 }
 
-/* Of rows and keys, over all heads. Masks other than the causal one count as full. */
+/* Pairs of rows and keys, over all heads. Masks other than the causal one count as full. */
 static double visible_pairs(const fg_point *point, const fg_shape *s) {
   char mask[64];
   double q = (double)s->nq, k = (double)s->nk, pairs = q * k;

@@ -1,9 +1,9 @@
 /* gen_library.c - gen's functions in libflashgen.so: each opens libflashgen-gen.so if that has not
  * happened yet, and passes the call on. A program that links gen itself does not link this file. */
 #define _GNU_SOURCE /* dladdr, RTLD_DEEPBIND */
+#include "base/intern.h"
 #include "expand/digest.h"
 #include "expand/entry.h"
-#include "base/intern.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

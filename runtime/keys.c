@@ -3,8 +3,8 @@
 #include "kernels.h"
 #include "ops.h"
 
-#include "spec/point_formula.h"
 #include "base/setting.h"
+#include "spec/point_formula.h"
 #include "zoo/zoo_text.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* launch.c - checks arguments and fills Params from the recipe's tables. */
 #include "launch.h"
 
-#include "recipe/extent.h"
-#include "overlap.h"
 #include "device/tensor_map.h"
+#include "overlap.h"
+#include "recipe/extent.h"
 
 #include <float.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
 #include "kernels.h"
 #include "ops.h"
 
-#include "spec/point_formula.h"
 #include "base/setting.h"
+#include "spec/point_formula.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 /* Sections of an entry's meta text. */
 static const char recipe_mark[] = "--- recipe\n", lines_mark[] = "--- lines\n";
 
-/* Of an entry that holds a refusal instead: the seconds that the compile could have taken, 0 if it
+/* For an entry that holds a refusal instead: the seconds that the compile could have taken, 0 if it
  * was no question of time, and the sentence. */
 static const char refused_mark[] = "--- refused ";
 

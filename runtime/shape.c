@@ -21,7 +21,7 @@ static int quarters(int64_t length) {
   return n ? 1 + 4 * octave + (int)below : 0;
 }
 
-/* Of 1 and of 2 and 3 the quarters are single lengths. */
+/* The quarters of 1, and of 2 and 3, are single lengths. */
 void fg_shape_lengths(int64_t length, int64_t *least, int64_t *most) {
   int octave = log2_of((uint64_t)length);
   int64_t step = octave >= 2 ? (int64_t)1 << (octave - 2) : 1;

@@ -87,7 +87,7 @@ for in_flight = 0, 3 do -- until at most that many of the thread's groups have n
 end
 all[#all + 1] = async
 
--- Of a warp, sm_90 on.
+-- Calls of a whole warp, sm_90 on.
 all[#all + 1] = { name = "warp", on = machine.tma,
   -- As ldmatrix_x4, the other way: lane l gives the address of row l % 8 of matrix l / 8.
   { "stmatrix_x4",       "void", "u32 address, const u32 *r" },

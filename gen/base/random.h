@@ -23,7 +23,7 @@ static inline double fg_random_uniform(uint64_t *state) {
   return ((double)(fg_random_next(state) >> 11) + 0.5) * 0x1p-53;
 }
 
-/* Of mean 0 and variance 1 (Box and Muller). */
+/* Normal, with mean 0 and variance 1 (Box and Muller). */
 static inline double fg_random_normal(uint64_t *state) {
   double radius = sqrt(-2 * log(fg_random_uniform(state)));
   return radius * cos(6.283185307179586 * fg_random_uniform(state));

@@ -1,8 +1,6 @@
 /* formula_lua.c - hands trees, bounds, derivatives and C text to the templates. */
 #include "formula_lua.h"
 
-#include "formula_lua_set.h"
-#include "recipe/recipe.h"
 #include "formula/tree_bound.h"
 #include "formula/tree_diff.h"
 #include "formula/tree_emit.h"
@@ -10,6 +8,8 @@
 #include "formula/tree_recipe.h"
 #include "formula/tree_term.h"
 #include "formula/tree_traits.h"
+#include "formula_lua_set.h"
+#include "recipe/recipe.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -23,13 +23,14 @@
  *                  reads = }: the texts of its extents, the same with nodes for those that are no
  *                  axis's, and where the score reads it
  *
- * A read is { node =, slope =, index = nodes, axis =, is_by_distance =, linear =, affine =, affine_axis = }:
+ * A read is { node =, slope =, index = nodes, axis =, is_by_distance =, linear =, affine =,
+ * affine_axis = }:
  *
  *   axis           for each index "b", "h", "q" or "k" for that very one, "1" for a broadcast one,
  *                  else "other"
  *   is_by_distance indices depend on q and k by their distance alone
- *   linear         nil, or each index is linear in q and k, and these are their factors { q =, k = }
- *   affine         1 or -1 where the index at affine_axis is that times k - q and something without
+ *   linear         nil, or each index is linear in q and k, and these are their factors { q =, k =
+ * } affine         1 or -1 where the index at affine_axis is that times k - q and something without
  *                  q and k, and the others are those of b and h, each once, or broadcast
  *
  * Functions that ask:
@@ -45,13 +46,11 @@
  *
  * and functions that write:
  *
- *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and the
- *                       members of fg_emit_names
- *   unit(node, names)   the factor of s_raw in a multiple of s (fg_formula_emit_unit)
- *   address(i, gradient, texts)  of an element of input i by the texts of its indices
- *   text(node)          the canonical text
- *   recipe(node, names) an expression of a recipe, nil where the node is none (fg_formula_recipe);
- *                       names: of bounds of a tile to texts in nq and nk
+ *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and
+ * the members of fg_emit_names unit(node, names)   the factor of s_raw in a multiple of s
+ * (fg_formula_emit_unit) address(i, gradient, texts)  of an element of input i by the texts of its
+ * indices text(node)          the canonical text recipe(node, names) an expression of a recipe, nil
+ * where the node is none (fg_formula_recipe); names: of bounds of a tile to texts in nq and nk
  *   entries(text)       of an expression of a recipe: how long its code is, nil: too long */
 void fg_formula_push(lua_State *L, fg_formula *formula, bool backward);
 

@@ -1,8 +1,8 @@
 /* formula_lua_inputs.c - what templates know of an input: its type, extents, and reads. */
-#include "formula_lua_set.h"
 #include "formula/formula_parse.h"
 #include "formula/tree_diff.h"
 #include "formula/tree_linear.h"
+#include "formula_lua_set.h"
 
 #include <math.h>
 #include <string.h>

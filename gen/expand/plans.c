@@ -1,9 +1,9 @@
 /* plans.c - asks expand.lua for the plans of a point. */
 #include "gen.h"
 
+#include "base/setting.h"
 #include "formula_lua.h"
 #include "spec/point_formula.h"
-#include "base/setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* state.c - Lua states with bounds, and the protected call. */
 #include "state.h"
 
-#include "embedded.h"
 #include "base/setting.h"
+#include "embedded.h"
 
 #include <stdbool.h>
 #include <stdint.h>

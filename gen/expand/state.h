@@ -34,8 +34,8 @@ fg_status fg_lua_run(lua_State *L, lua_CFunction function, void *argument, fg_st
  * its own status; `here` puts the place of the running line in front. */
 int fg_lua_raise(lua_State *L, fg_status status, bool here);
 
-/* In a function that Lua calls: counts bytes that C keeps of what the state holds as the state's own;
- * raises FG_ESPEC when they are more than it may have. */
+/* In a function that Lua calls: counts bytes that C keeps of what the state holds as the state's
+ * own; raises FG_ESPEC when they are more than it may have. */
 void fg_lua_charge(lua_State *L, size_t bytes);
 
 /* Sandboxed states end with an error soon after *flag is set, by an interrupt. */

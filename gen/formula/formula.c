@@ -1,8 +1,8 @@
 /* formula.c - declarations of inputs, and a point's mask and score as trees. */
 #include "formula.h"
 
-#include "recipe/extent.h"
 #include "formula_parse.h"
+#include "recipe/extent.h"
 #include "recipe/recipe.h"
 #include "tree_extent.h"
 

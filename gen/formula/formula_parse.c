@@ -5,8 +5,8 @@
  * whether by parentheses or by definitions, and every error has a column. */
 #include "formula_parser.h"
 
-#include "spec/spec.h"
 #include "base/spelling.h"
+#include "spec/spec.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -85,7 +85,7 @@ static int element_at(fg_bounder *b, const fg_node *read, int last, int length) 
   return fg_tree_make(b->t, FG_NODE_CHOOSE, make(b, FG_NODE_LESS, zero, length), element, zero);
 }
 
-/* Of a tensor that grows along its last axis. */
+/* The bounds of a tensor that grows along its last axis. */
 static interval bound_monotone(fg_bounder *b, const fg_node *read) {
   const fg_input *x = &b->f->input[read->which];
   int length = x->monotone ? length_of(b, x) : 0;

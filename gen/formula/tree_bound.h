@@ -19,9 +19,9 @@ int fg_formula_always_end(fg_formula *formula);
 
 /* Keys that the rows q0 to q1 may see, or (of_queries) rows that may see the keys k0 to k1: first
  * and end, nodes of ints that may lie outside the tensor; 0 = there is no bound. `exact`: the range
- * is all that there is to know of which tiles are empty. `exact_for_one`: of one row (key) it is what that
- * one sees and nothing else; not where an end is a remainder or a choice, of which only an interval
- * is known. */
+ * is all that there is to know of which tiles are empty. `exact_for_one`: of one row (key) it is
+ * what that one sees and nothing else; not where an end is a remainder or a choice, of which only
+ * an interval is known. */
 typedef struct fg_visible {
   int first, end;
   bool exact, exact_for_one;

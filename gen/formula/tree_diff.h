@@ -8,9 +8,9 @@
  * smooth has a derivative of one side; tests, indices and floor have none. */
 int fg_tree_diff(fg_tree *tree, int root, int x);
 
-/* The score as backward takes it. A key with log(x) in its score, x = 0, has no weight and an infinite
- * slope, of whose product there is a limit: with 2^-100 for that 0, in slopes too, it comes out, and
- * the key's weight still adds nothing elsewhere. */
+/* The score as backward takes it. A key with log(x) in its score, x = 0, has no weight and an
+ * infinite slope, of whose product there is a limit: with 2^-100 for that 0, in slopes too, it
+ * comes out, and the key's weight still adds nothing elsewhere. */
 int fg_formula_backward_score(fg_formula *formula);
 
 #endif

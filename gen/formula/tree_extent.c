@@ -33,7 +33,7 @@ static fg_extent absolute(fg_extent a) {
   return between(a.lo > 0 ? a.lo : a.hi < 0 ? -a.hi : 0, size_of(a));
 }
 
-/* Of floats, but for what they round to; NaN has no part in it. */
+/* The range of floats, but for what they round to; NaN has no part in it. */
 static fg_extent float_extent(const fg_node *x, fg_extent a, fg_extent b) {
   switch (x->op) {
   case FG_NODE_MULTIPLY:
@@ -57,7 +57,8 @@ static fg_extent float_extent(const fg_node *x, fg_extent a, fg_extent b) {
   }
 }
 
-/* Of a float, or 0 of a NaN: kept within 32 bits. Functions of floats are off by less than this. */
+/* The range of the integer of a float, 0 for a NaN: kept within 32 bits. Functions of floats are
+ * off by less than this. */
 static fg_extent floor_extent(fg_extent a) {
   double lo = floor(a.lo - 1 - 1e-4 * fabs(a.lo)), hi = floor(a.hi + 1 + 1e-4 * fabs(a.hi));
   return between(fmin(0, fmax(lo, -0x1p31)), fmax(0, fmin(hi, 0x1p31 - 1)));

@@ -7,7 +7,7 @@ static int64_t floor_divide(int64_t a, int64_t b) {
   return b ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : 0;
 }
 
-/* Of ints of at most FG_INT_MOST: what is larger than that comes out so, and not exact. */
+/* For ints of at most FG_INT_MOST: what is larger than that comes out so, and not exact. */
 static double fold_integers(fg_node_op op, double x, double y) {
   int64_t a = (int64_t)x, b = (int64_t)y;
   switch (op) {

@@ -32,7 +32,8 @@ typedef struct fg_traits {
   bool has_wide_quotient;
 } fg_traits;
 
-/* Of a formula whose score is taken as `score`: backward passes have one of their own. */
+/* The traits of a formula whose score is taken as `score`: backward passes have one of their own.
+ */
 fg_traits fg_formula_traits(fg_formula *formula, int score);
 
 /* Does a pair read memory for the node, or call a function of floats? Else its value is finite

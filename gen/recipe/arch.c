@@ -41,7 +41,7 @@ const fg_arch *fg_arch_find(const char *name) {
   return NULL;
 }
 
-/* Of a GPU: the host device's row does not count. */
+/* Rows of GPUs: the host device's does not count. */
 static const fg_arch *find_number(int number) {
   for (int i = 0; i < fg_n_archs; i++)
     if (fg_archs[i].number == number && !fg_arch_has(&fg_archs[i], FG_HAS_ENGINE))
@@ -68,7 +68,7 @@ int fg_arch_names(size_t size, char *text) {
   return n;
 }
 
-/* Of "sm_90" and "90": the one of that number; of "Host" by its letters. */
+/* The row that is near: for "sm_90" and "90" the one of that number, for "Host" by its letters. */
 static const char *near_to(const char *name) {
   const char *digits = name + strcspn(name, "0123456789");
   const fg_arch *same = strlen(digits) < 8 ? find_number(atoi(digits)) : NULL;

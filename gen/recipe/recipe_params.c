@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Of rows and keys, last, for each b and h or for some. */
+/* Is it a tensor of rows and keys, these last, for each b and h or for some? */
 static bool is_matrix(const fg_recipe_tensor *t) {
   int n = (int)strlen(t->axes);
   if (t->argument->packed || t->output || fg_elem_size(t->elem) != 2 || n < 2) return false;

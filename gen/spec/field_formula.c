@@ -1,8 +1,8 @@
 /* field_formula.c - fields whose values are expressions: their texts, and their names in a
  * kernel's, which are a word, a call, or a hash of the text. */
+#include "base/intern.h"
 #include "formula/formula_call.h"
 #include "formula/formula_parse.h"
-#include "base/intern.h"
 #include "point_formula.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* grid.c - tables of texts to the points of a grid: every combination, checked, filtered, merged.
  */
 #include "grid.h"
-#include "grid_formula.h"
 #include "base/setting.h"
+#include "grid_formula.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -194,8 +194,8 @@ static fg_status read_limits(builder *b, source *s) {
   return FG_OK;
 }
 
-/* Of words whose name is no field: those that would set a number which the table declares are
- * reported as such; the others are left. */
+/* Reports, among words whose name is no field, those that would set a number which the table
+ * declares; the others are left. */
 static void check_unknown(fg_table *words, const fg_names *inputs) {
   int left = 0;
   for (int i = 0; i < words->unknown.n; i++) {

@@ -2,8 +2,8 @@
  * text, or, where a definition without parameters says the same, as that definition's name. */
 #include "point_formula.h"
 
-#include "formula/formula_call.h"
 #include "base/intern.h"
+#include "formula/formula_call.h"
 
 #include <stdio.h>
 #include <stdlib.h>

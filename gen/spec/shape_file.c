@@ -1,11 +1,11 @@
 /* shape_file.c - runs a file of shapes in the sandbox of spec files and takes the numbers out. */
 #include "shape_file.h"
 
+#include "base/spelling.h"
+#include "expand/state.h"
 #include "recipe/extent.h"
 #include "spec_file.h"
 #include "spec_text.h"
-#include "base/spelling.h"
-#include "expand/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

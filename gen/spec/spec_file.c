@@ -3,9 +3,9 @@
 #define _GNU_SOURCE /* asprintf */
 #include "spec_file.h"
 
+#include "expand/state.h"
 #include "grid.h"
 #include "spec_text.h"
-#include "expand/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

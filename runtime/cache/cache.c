@@ -1,7 +1,7 @@
 /* cache.c - open, get, put, produce. */
 #include "cache.h"
-#include "cache_internal.h"
 #include "base/setting.h"
+#include "cache_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ static void open_own(fg_cache *cache, const char *dir) {
   own->path = NULL;
 }
 
-/* Of dir:dir:dir; relative and empty ones are meant from the current directory, as everywhere. */
+/* Reads dir:dir:dir; relative and empty ones are meant from the current directory, as everywhere.
+ */
 static fg_status open_shared(fg_cache *cache) {
   const char *list = fg_setting_text(FG_SET_CACHE_RO, NULL);
   if (!*list) return FG_OK;

@@ -5,8 +5,8 @@
  * Every descriptor is opened relative to the one before and checked after it is open, so that
  * nothing can be exchanged in between. The directory itself may be reached through links. */
 #define _GNU_SOURCE /* asprintf */
-#include "cache_internal.h"
 #include "base/setting.h"
+#include "cache_internal.h"
 
 #include <assert.h>
 #include <errno.h>

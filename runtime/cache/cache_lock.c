@@ -6,8 +6,8 @@
  * it with the process. flock would lock the whole file; fcntl's older locks belong to the process,
  * and closing any descriptor of the file drops them. */
 #define _GNU_SOURCE /* F_OFD_SETLK */
-#include "cache_internal.h"
 #include "base/setting.h"
+#include "cache_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

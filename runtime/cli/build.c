@@ -31,7 +31,7 @@ typedef struct {
 
 /* ---- one variant, in a worker ---- */
 
-/* Of specs whose first plans are asked for; a name or a filter means that plan. */
+/* For specs whose first plans are asked for; a name or a filter means that plan. */
 static bool takes_next(const cli *c) {
   return !c->n_names && !c->plan && !c->filter && (!c->plans || !strcmp(c->plans, "first"));
 }

@@ -1,9 +1,9 @@
 /* cache.c - `flashgen cache`: what the cache of compiled kernels holds, and tidying it. */
 #include "cli.h"
 
-#include "cache/cache.h"
 #include "base/setting.h"
 #include "base/spelling.h"
+#include "cache/cache.h"
 
 #include <inttypes.h>
 #include <string.h>

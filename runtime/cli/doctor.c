@@ -1,11 +1,11 @@
 /* doctor.c - `flashgen doctor`: what this machine has, and whether a kernel compiles and runs. */
 #include "cli.h"
 
-#include "cache/cache.h"
-#include "device/host_cc.h"
-#include "cuda/nvrtc.h"
-#include "device/process.h"
 #include "base/setting.h"
+#include "cache/cache.h"
+#include "cuda/nvrtc.h"
+#include "device/host_cc.h"
+#include "device/process.h"
 #include "reference/verify.h"
 
 #include <inttypes.h>

@@ -42,7 +42,7 @@ typedef struct cli_rates {
   double matrix, copy;
   const char *source;
 } cli_rates;
-/* Of a device's model; NULL: not known. */
+/* The rates of a device's model; NULL: not known. */
 const cli_rates *cli_rates_of(const char *model);
 
 /* Operations of a launch: 2 products of 2 a visible pair and column forward, 2.5 times that

@@ -1,9 +1,9 @@
 /* numbers.c - words that set numbers: the extents of a shape, and those of a spec's inputs. */
 #include "cli.h"
 
-#include "recipe/extent.h"
-#include "launch.h"
 #include "base/spelling.h"
+#include "launch.h"
+#include "recipe/extent.h"
 #include "spec/table.h"
 
 #include <string.h>

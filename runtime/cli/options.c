@@ -2,8 +2,8 @@
  * run-time arguments and variant names. */
 #include "cli.h"
 
-#include "recipe/extent.h"
 #include "base/spelling.h"
+#include "recipe/extent.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@ typedef struct fg_pool {
   int64_t workers; /* no more than n are started; 0: the jobs run in the caller itself */
   size_t result_size;
   void (*job)(void *context, int i, void *result); /* in a worker */
-  /* Of a worker, both may be NULL: called when it starts, with its number below `workers`; and
-   * after a job: nonzero, another process takes its place. */
+  /* A worker's functions, both may be NULL: called when it starts, with its number below `workers`;
+   * and after a job: nonzero, another process takes its place. */
   void (*start)(void *context, int worker);
   int (*spent)(void *context);
   /* in the caller, in order; nonzero: no new job starts */

@@ -57,7 +57,7 @@ typedef struct report {
 fg_status report_data_new(report *r);
 void report_data_free(report *r);
 
-/* Of a variant's name: "wgmma-q128-k96-s2-w12", "wgmma". */
+/* Parts of a variant's name: "wgmma-q128-k96-s2-w12", "wgmma". */
 void report_plan_name(const char *variant, char plan[REPORT_PLAN]);
 void report_family(const char *plan, char family[REPORT_PLAN]);
 const char *report_pass(const fg_measured *m);

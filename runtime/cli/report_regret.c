@@ -9,7 +9,7 @@
 /* The picture: a line for each spec that has shapes held out, regret from 1 on. */
 enum { AXIS = 520, RIGHT = 24, TOP = 40, LINE = 22 };
 
-/* Of one spec, or all. */
+/* For one spec, or all. */
 typedef struct {
   const report_spec *spec; /* NULL: all */
   int number, n, right[2]; /* right: times that the fastest plan was taken */

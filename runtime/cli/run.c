@@ -5,8 +5,8 @@
 #include "run.h"
 
 #include "ops.h"
-#include "spec/point_formula.h"
 #include "reference/problem.h"
+#include "spec/point_formula.h"
 
 #include <assert.h>
 #include <fnmatch.h>

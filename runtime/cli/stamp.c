@@ -5,8 +5,8 @@
  * it may become the best for a spec. What did not change is not compiled again in any case. */
 #include "cli.h"
 
-#include "expand/digest.h"
 #include "base/setting.h"
+#include "expand/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>

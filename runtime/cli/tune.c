@@ -1,8 +1,8 @@
 /* tune.c - `flashgen tune`: times the plans of specs at shapes and keeps what comes of it. */
 #include "tune.h"
 
-#include "pool.h"
 #include "base/setting.h"
+#include "pool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

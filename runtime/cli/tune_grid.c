@@ -1,8 +1,8 @@
 /* tune_grid.c - from spec and shape files to cells. */
 #include "tune.h"
 
-#include "build.h"
 #include "base/setting.h"
+#include "build.h"
 #include "spec/shape_file.h"
 
 #include <fnmatch.h>

@@ -7,11 +7,11 @@
  * process: another one goes on with the others. */
 #include "tune.h"
 
-#include "wisdom/cost.h"
-#include "spec/point_formula.h"
-#include "pool.h"
 #include "base/setting.h"
+#include "pool.h"
 #include "reference/verify.h"
+#include "spec/point_formula.h"
+#include "wisdom/cost.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 static const double FAR = 3, NEAR = 1.25;
 enum { QUICK = 3 };
 
-/* Of the process: its device, and what was verified there. */
+/* What a process keeps: its device, and what was verified there. */
 typedef struct {
   int worker;
   fg_context *context;

@@ -1,9 +1,9 @@
 /* variants.c - from the command line to variants; the device; small output helpers. */
 #include "cli.h"
 
+#include "base/setting.h"
 #include "build.h"
 #include "ops.h"
-#include "base/setting.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static fg_status no_plan(const cli *c, const char *name, const fg_plan *first) {
   return fg_fail(FG_ESPEC, "%s: no plan matches --plan %s; the first is %s", name, c->plan, plan);
 }
 
-/* Of each point the first `most` plans that --plan lets through. */
+/* The first `most` plans of each point that --plan lets through. */
 static fg_status add_plans(const cli *c, cli_variants *v, int point, const char *arch, int most) {
   fg_variant variant = {.point = v->grid->point[point]};
   char name[FG_NAME_MAX];

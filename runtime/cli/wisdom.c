@@ -1,8 +1,8 @@
 /* wisdom.c - `flashgen wisdom`: files of measurements, shown, checked, joined. */
 #include "cli.h"
 
-#include "wisdom/shipped.h"
 #include "base/spelling.h"
+#include "wisdom/shipped.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>

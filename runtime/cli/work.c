@@ -1,9 +1,9 @@
 /* work.c - what a launch has to do, whatever the plan: operations, and bytes to move. */
 #include "measure.h"
 
+#include "formula/tree_bound.h"
 #include "reference/oracle.h"
 #include "spec/point_formula.h"
-#include "formula/tree_bound.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* nvrtc.c - finds NVRTC and says what it is. */
 #include "nvrtc_library.h"
 
-#include "recipe/arch.h"
 #include "base/setting.h"
+#include "recipe/arch.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

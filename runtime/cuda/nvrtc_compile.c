@@ -1,8 +1,8 @@
 /* nvrtc_compile.c - compiles with NVRTC: options, one thread a compile, what its log says of a
  * failure. */
+#include "base/setting.h"
 #include "nvrtc_library.h"
 #include "plain.h"
-#include "base/setting.h"
 
 #include <pthread.h>
 #include <stdint.h>

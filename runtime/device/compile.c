@@ -1,8 +1,8 @@
 /* compile.c - NVRTC or the host compiler, by arch. */
 #include "compile.h"
 
-#include "host_cc.h"
 #include "cuda/nvrtc.h"
+#include "host_cc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,8 +19,8 @@ fg_status fg_compiler_options(const char *arch, size_t size, char *text);
 fg_status fg_compiler_check(const char *arch);
 
 /* FG_ECOMPILER: the compiler refuses the text, or the code of one that is not `unskipped` spills or
- * draws a warning; code->refused says whether it would again whenever it is asked. code->data is the
- * caller's to free. */
+ * draws a warning; code->refused says whether it would again whenever it is asked. code->data is
+ * the caller's to free. */
 fg_status fg_compile(const char *arch, const char *name, const fg_source *source, fg_code *code);
 
 #endif

@@ -1,8 +1,8 @@
 /* device.c - opens devices by name; what both kinds share. */
 #include "device.h"
 
-#include "compile.h"
 #include "base/setting.h"
+#include "compile.h"
 
 #include <stdio.h>
 #include <stdlib.h>

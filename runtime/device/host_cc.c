@@ -2,10 +2,10 @@
 #define _GNU_SOURCE /* memmem */
 #include "host_cc.h"
 
+#include "base/setting.h"
 #include "host_dir.h"
 #include "host_unset.h"
 #include "process.h"
-#include "base/setting.h"
 
 #include <errno.h>
 #include <limits.h>

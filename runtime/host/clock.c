@@ -132,7 +132,7 @@ void fgh_clock_join(u32 warp, const fgh_release *from) {
   clock->parted = 0;
 }
 
-/* Of the lane's own warp: what all lanes did before they last met, and what the lane itself did or
+/* In the lane's own warp: what all lanes did before they last met, and what the lane itself did or
  * saw of others. */
 void fgh_clock_release_lane(fgh_release *to) {
   u32 warp = fgh_self->warp, lane = fgh_self->lane;

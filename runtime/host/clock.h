@@ -35,8 +35,8 @@ typedef struct fgh_clock {
   u32 parted;            /* lanes that joined in a warp_sync of some lanes since one of all */
   u32 lane_seen[32][32]; /* [observer][lane], likewise, through warp_syncs of some lanes */
   u32 lane_actors[32][FGH_ACTORS]; /* [observer]: as seen, of a lane that waited for an mbarrier */
-  /* Of single lanes of other warps, which arrived at mbarriers; `any`: the latest of a warp's. Held
-   * for all lanes of the observing warp, though only those that waited know. */
+  /* What is known of single lanes of other warps, which arrived at mbarriers; `any`: the latest of
+   * a warp's. Held for all lanes of the observing warp, though only those that waited know. */
   u32 known[FGH_MAX_WARPS][32], any[FGH_MAX_WARPS];
 } fgh_clock;
 

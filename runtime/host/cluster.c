@@ -6,7 +6,7 @@
 
 enum { FILE_REGISTERS = 64 << 10, MOST = 256, LEAST = 24, UNIT = 8 };
 
-/* Of the cluster: warps that have arrived, wait, are in between, have ended. */
+/* The cluster's warps that have arrived, wait, are in between, have ended. */
 static struct {
   u32 arrived, between, waits, ended, all, phase;
   fgh_release clock, done;
@@ -153,7 +153,7 @@ void fgh_setmaxnreg(int count, int more) {
 
 /* ---- grids ---- */
 
-/* Of each warp one lane that has waited, and when; stamp 0: none has. */
+/* One lane of each warp that has waited, and when; stamp 0: none has. */
 static fgh_writer waited[FGH_MAX_WARPS];
 
 void fgh_grid_wait(void) {

@@ -97,7 +97,7 @@ __attribute__((noreturn)) static void race(const char *what, u32 granule, const 
             fgh_byte_of(granule), name(other).text, did, order);
 }
 
-/* Of stamps that stand for a state, not for a time. */
+/* Numbers of stamps that stand for a state, not for a time. */
 static void judge_state(const char *what, u32 granule, fgh_writer w) {
   u32 byte = fgh_byte_of(granule);
   if (w.stamp == FGH_MBARRIER)

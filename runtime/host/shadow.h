@@ -5,9 +5,9 @@
 #ifndef FG_HOST_SHADOW_H
 #define FG_HOST_SHADOW_H
 
-#include "recipe/arch.h"
 #include "clock.h"
 #include "engine.h"
+#include "recipe/arch.h"
 
 enum {
   FGH_SHARED_MAX = FG_ARCH_HOST_BLOCK_KB << 10, /* bytes that a block may have */

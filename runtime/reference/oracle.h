@@ -51,7 +51,7 @@ typedef struct oracle_result {
   double *o_rss, *dq_rss, *dk_rss, *dv_rss, *dbias_rss;
   double *dinput[ORACLE_INPUTS], *dinput_rss[ORACLE_INPUTS];
   double largest_ds; /* |dS| of all pairs, at the score and through it to s */
-  int64_t seen; /* by forward: pairs of a row and a key that the mask shows */
+  int64_t seen;      /* by forward: pairs of a row and a key that the mask shows */
 } oracle_result;
 
 /* o, lse, o_rss. 0, or -1 when memory ran out; what a former call left there is replaced. */

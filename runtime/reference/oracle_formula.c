@@ -119,7 +119,7 @@ static double of_one(char op, double a) {
   }
 }
 
-/* Of reals, or of integers by their difference's sign. */
+/* Compares reals, or integers by their difference's sign. */
 static double compare(char op, double a, double b) {
   switch (op) {
   case '=':

@@ -14,8 +14,9 @@ typedef struct verify_use {
   double least, most; /* what indices permit; infinite: anything */
 } verify_use;
 
-/* Of one integer input of the formula at a shape. number[i]: the value of input i, where it is a
- * number. Positions are sampled; expressions that are too large to evaluate often say nothing. */
+/* How one integer input of the formula is used at a shape. number[i]: the value of input i, where
+ * it is a number. Positions are sampled; expressions that are too large to evaluate often say
+ * nothing. */
 verify_use verify_use_of(const fg_formula *formula, int input, const fg_recipe *recipe,
                          const fg_shape *shape, const double *number);
 

@@ -1,8 +1,8 @@
 /* cost.c - the cost model. */
 #include "cost.h"
 
-#include "recipe/arch.h"
 #include "launch.h"
+#include "recipe/arch.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,7 +40,8 @@ fg_cost_terms fg_cost_terms_of(const fg_variant *v) {
   return terms;
 }
 
-/* Of a multiprocessor; a line of wisdom may be of an arch that is not known any more. */
+/* Shared memory of a multiprocessor; a line of wisdom may be of an arch that is not known any more.
+ */
 static int shared_kb(const char *arch) {
   const fg_arch *row = fg_arch_find(arch);
   return row ? row->shared_kb : fg_archs[0].shared_kb;

@@ -39,8 +39,8 @@ typedef struct fg_judge {
   int n_variants, n_trials, n_contests;
 } fg_judge;
 
-/* Of a list that is sorted, and outlives it. Times of other generations than the plans now have,
- * and of variants that do not exist, are passed over. FG_EMEMORY. */
+/* Made of a list that is sorted, and outlives it. Times of other generations than the plans now
+ * have, and of variants that do not exist, are passed over. FG_EMEMORY. */
 fg_status fg_judge_new(fg_gen *gen, const fg_measured_list *list, fg_judge **judge);
 void fg_judge_free(fg_judge *judge);
 

@@ -2,11 +2,11 @@
  * to a shape. */
 #include "recall.h"
 
-#include "ops.h"
-#include "spec/point_formula.h"
 #include "base/setting.h"
+#include "ops.h"
 #include "shape.h"
 #include "shipped.h"
+#include "spec/point_formula.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -125,7 +125,8 @@ static fg_memory *place(fg_op *op, int candidate, const fg_shape *shape, const c
   return &grown[op->n_memory++];
 }
 
-/* Of two lines for one thing: the newer generation, the file that comes first, the later one. */
+/* Which of two lines for one thing counts: the newer generation, the file that comes first, the
+ * later one. */
 static bool replaces(const fg_measured *m, int source, const fg_memory *old) {
   if (m->generation != old->generation) return m->generation > old->generation;
   if (source != old->source) return source < old->source;

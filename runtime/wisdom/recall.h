@@ -34,9 +34,8 @@ void fg_context_forget(fg_context *context);
 /* Fills op->memory and marks candidates that were found wrong; the caller holds op->lock. */
 fg_status fg_op_remember(fg_op *op);
 
-/* Of the candidates that are not closed (an array of n_candidates): times of this device where some
- * are near, else those of a near one. Free with fg_recalled_free,
- * also after a failure. */
+/* For the candidates that are not closed (an array of n_candidates): times of this device where
+ * some are near, else those of a near one. Free with fg_recalled_free, also after a failure. */
 fg_status fg_op_recall(const fg_op *op, const fg_shape *shape, const bool *closed,
                        fg_recalled *recalled);
 void fg_recalled_free(fg_recalled *recalled);

@@ -258,7 +258,7 @@ static int by_order(const void *left, const void *right) {
   return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Of lines for one thing the latest stays; comments all do. */
+/* The latest of the lines for one thing stays; all comments do. */
 static void drop(joint *j) {
   qsort(j->item, (size_t)j->n, sizeof *j->item, by_key);
   for (int i = 0; i + 1 < j->n; i++) {

@@ -6,8 +6,8 @@
 #include "wisdom.h"
 
 #include "recipe/extent.h"
-#include "spec/point_formula.h"
 #include "shape.h"
+#include "spec/point_formula.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -12,7 +12,7 @@
 
 enum { NAME_MAX_C = 64 };
 
-/* Of C11 and C++17: the header is read by both. */
+/* The words of both C11 and C++17: the header is read by both. */
 static const char keywords[] =
     " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
     "char32_t class compl const const_cast constexpr continue decltype default delete do "
@@ -95,7 +95,7 @@ static void print_code(FILE *f, const char *dir, const char *name, int n,
           name, name, name, name, name);
 }
 
-/* Of all blocks, and with them of all code files. */
+/* The hash of all blocks, and with them of all code files. */
 static fg_status digest_of(int n, const fg_zoo_record *records, char digest[FG_DIGEST_HEX]) {
   size_t size = 0, at = 0;
   for (int i = 0; i < n; i++) size += strlen(records[i].block);

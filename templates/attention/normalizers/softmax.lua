@@ -95,7 +95,7 @@ end
 
 function softmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
 
--- Of a row without a visible key every weight is 0.
+-- Every weight of a row without a visible key is 0.
 function softmax.kept(second) return fill("$lse == NEG_INF ? -NEG_INF : $lse * LOG2E", { lse = second }) end
 
 function softmax.weighs(kept) return kept .. " != -NEG_INF" end
