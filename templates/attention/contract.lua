@@ -56,7 +56,7 @@ hooks.score = score
 -- to 56. A quotient of 64 bits counts as much: wgmma compiled for 29 s with one by a variable, and 9 s with two by
 -- constants, which spilled.
 hooks.pairs_are_looped = traits.mask_size + traits.score_size > 64 or traits.has_wide_quotient
-hooks.score_is_long = not hooks.pairs_are_looped and traits.score_size > 20 -- 5 terms of tanh
+hooks.score_is_long = not hooks.pairs_are_looped and traits.score_size > 24 -- s and 4 terms of tanh
 input.find_tiled(score.adds_to_s and not hooks.pairs_are_looped)
 
 function hooks.pair(names)

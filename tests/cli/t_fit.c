@@ -1,8 +1,8 @@
 /* t_fit.c - the fit of the cost model finds constants that made the times it is given. */
-#include "wisdom/cost.h"
 #include "expand/expand.h"
 #include "scratch.h"
 #include "suite.h"
+#include "wisdom/cost.h"
 #include "wisdom/wisdom.h"
 
 #include <math.h>
@@ -77,7 +77,8 @@ START_TEST(finds_constants) {
   ck_assert_ptr_nonnull(strstr(table, "    {\"mma\", FG_PASS_BACKWARD, {"));
   ck_assert_ptr_nonnull(strstr(table, "    {\"mma-q128-k64-s1-w4\", FG_PASS_FORWARD, {"));
   ck_assert_int_eq(system("cc -std=c11 -Wall -Werror -c cost_table.c -I " FLASHGEN_SOURCE
-                          "/runtime -I " FLASHGEN_SOURCE "/gen"),
+                          "/runtime/wisdom -I " FLASHGEN_SOURCE "/runtime -I " FLASHGEN_SOURCE
+                          "/gen"),
                    0);
 }
 END_TEST

@@ -213,7 +213,7 @@ DEV void zero(float *x, int n) {
 // The chunks of a row that are mixed: with 8 / span rows in 128 bytes.
 DEV int mixed_chunks(int chunks) { return chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2; }
 
-// Of 8 numbers and 8 others, both 16-byte aligned.
+// The dot product of 8 numbers and 8 others, both 16-byte aligned.
 DEV float dot_u16x8(const u16 *x, const u16 *y) {
   u32 a[4], b[4];
   float dot = 0.0f;

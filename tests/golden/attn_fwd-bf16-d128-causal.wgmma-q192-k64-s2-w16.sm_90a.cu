@@ -244,7 +244,7 @@ DEV float quad_sum(float v) {
   return v + shfl_xor(ALL_LANES, v, 2);
 }
 
-// Of a lane's columns 8 * i + c of an accumulator, c = 0 or 1, those before n: bit 2 * i + c.
+// The columns of a lane, 8 * i + c with c = 0 or 1, that lie before n: bit 2 * i + c.
 DEV u32 columns_below(int n) {
   const int most = imax(0, imin(n, 128)), below = most / 8 * 2 + imin(most % 8, 2);
   return below >= 32 ? 0xffffffffu : (1u << below) - 1;

@@ -18,6 +18,12 @@ local function reads_keys_one_by_one(traits) return traits.mask.reads_memory and
 local function is_loaded_by_pairs(traits)
   return not tiled_input() and (traits.input.differs_by_pair or traits.score.has_tanh and not traits.score.tanhs_are_of_scaled_s)
 end
+local function has_16_bit_input()
+  for _, x in ipairs(formula.inputs) do
+    if x.elem == "bf16" or x.elem == "f16" then return true end
+  end
+  return false
+end
 -- More than s and terms beside it, without a tanh: s * s, -s, exp(s).
 local function is_factored(traits) return not (traits.score.is_s or traits.score.adds_to_s or traits.score.has_tanh) end
 
@@ -35,6 +41,12 @@ local rows = {
       return is_loaded_by_pairs(traits) and columns(spec.dv) > (has_most_keys(plan) and 96 or has_more_keys(plan) and 128 or 256)
     end,
     spare = thrice_scores, spilled = { { "d 192, a table", 24 }, { "d 104, a table", 160 } } },
+  { cause = "score", what = "tanh and an input of pairs of 16 bits, and more than 128 columns of K or V",
+    when = function(spec, _, traits)
+      local of_pairs = traits.input.differs_by_pair and not traits.input.differs_by_distance and has_16_bit_input()
+      return of_pairs and traits.score.has_tanh and math.max(spec.d, spec.dv) > 128
+    end,
+    spare = 255, spilled = { { "d 192/128, window 255, a cap, a dense bias", 16 }, { "d 256, window 255, a cap, a dense bias", 16 } } },
   { cause = "score", what = "an input by key, tanh that is no cap by its range, or a mask with more than one bound or with inputs",
     when = function(_, _, traits)
       local score, mask = traits.score, traits.mask
