@@ -64,7 +64,7 @@ run_forward() {
     "${peers[@]}" --peers cudnn --dims 128 --heads 32/8 --lengths 2048,8192 &&
     "${peers[@]}" --peers cudnn --dims 64,128,256 --lengths 4096 --also f16 || return 1
   # Launches at the card's power: its clock falls within the 25 of a measurement, or does not, so one says little
-  # (wgmma_forward.lua, `candidates`); then what they sustain.
+  # (templates/attention/wgmma/forward_plans.lua); then what they sustain.
   for _ in 1 2 3 4 5; do
     "${peers[@]}" --peers cudnn --dims 256 --masks full --lengths 16384 --beside tests/bench/fa3_h200.json || return 1
   done
