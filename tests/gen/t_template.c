@@ -1,8 +1,8 @@
 /* t_template.c - the template language: what it makes, and that every mistake has its line. */
 #include "expand/expand.h"
+#include "expand/template.h"
 #include "scratch.h"
 #include "suite.h"
-#include "expand/template.h"
 #include "templates.h"
 
 #include <stdio.h>
@@ -13,35 +13,11 @@
 #define FORWARD "attn_fwd-bf16-d64.simt-q16-k32-w4.host"
 #define CUT     "attention/simt/forward.cut"
 
-/* Expands a variant with the templates of directory t. */
-static fg_status expand(const char *name, fg_source **source) {
-  fg_variant variant;
-  fg_gen *gen;
-  ck_assert_msg(fg_variant_parse(name, &variant) == FG_OK, "%s", fg_error());
-  ck_assert_msg(fg_gen_new("t", &gen) == FG_OK, "%s", fg_error());
-  fg_status status = fg_gen_expand(gen, &variant, source);
-  fg_gen_free(gen);
-  return status;
-}
-
-/* The forward kernel fails with this message of a template's line; line 0: of none. */
-static void fails(const char *file, int line, const char *message) {
-  char why[512];
-  fg_source *source = NULL;
-  if (line)
-    snprintf(why, sizeof why, "%s: %s:%d: %s", FORWARD, file, line, message);
-  else
-    snprintf(why, sizeof why, "%s: %s", FORWARD, message);
-  ck_assert_int_eq(expand(FORWARD, &source), FG_ETEMPLATE);
-  ck_assert_str_eq(fg_error(), why);
-  ck_assert_ptr_null(source);
-}
-
 /* Appends lines to the forward kernel's file; `text` must be how they come out. */
 static void makes(const char *lines, const char *text) {
   fg_source *source = NULL;
   templates_append(CUT, lines);
-  ck_assert_msg(expand(FORWARD, &source) == FG_OK, "%s", fg_error());
+  ck_assert_msg(templates_expand(FORWARD, &source) == FG_OK, "%s", fg_error());
   const char *end = strstr(source->text, "\n\nvoid attn_fwd_entry");
   ck_assert_ptr_nonnull(end);
   size_t n = strlen(text);
@@ -166,7 +142,7 @@ static const struct {
 };
 
 START_TEST(mistakes_have_their_line) {
-  fails(CUT, templates_append(CUT, mistake[_i].lines), mistake[_i].why);
+  templates_fail(FORWARD, CUT, templates_append(CUT, mistake[_i].lines), mistake[_i].why);
 }
 END_TEST
 
@@ -194,142 +170,28 @@ END_TEST
 /* Mistakes far from the kernel's own file. */
 START_TEST(mistakes_in_other_files) {
   int line = templates_append("attention/contract.lua", "x x\n");
-  fails("attention/contract.lua", line, "<eof> expected near 'x'");
+  templates_fail(FORWARD, "attention/contract.lua", line, "<eof> expected near 'x'");
   templates_replace("attention/contract.lua", "/\" .. spec.normalizer", "/\" .. nosuch");
   line = templates_line("attention/contract.lua", "/\" .. spec.normalizer");
-  fails("attention/contract.lua", line, "undefined name 'nosuch'");
+  templates_fail(FORWARD, "attention/contract.lua", line, "undefined name 'nosuch'");
   templates_replace("attention/contract.lua", "local hooks = {", "local hooks = {");
   templates_replace("tile/rows.cut", "DEV u16 from_f32", "DEV $(u16) from_f32");
   line = templates_line("tile/rows.cut", "DEV u16 from_f32");
-  fails("tile/rows.cut", line, "undefined name 'u16'");
+  templates_fail(FORWARD, "tile/rows.cut", line, "undefined name 'u16'");
   templates_replace("tile/rows.cut", "DEV float to_f32(u16 x) {", "DEV float to_f32(u16 x) {{");
   line = templates_line("tile/rows.cut", "DEV float to_f32(u16 x) {");
-  fails("tile/rows.cut", line, "'{' is not closed");
-}
-END_TEST
-
-static const struct {
-  const char *from, *to, *why;
-} description[] = {
-    {"outputs = {", "output = {",
-     "attention/simt/forward.lua: a description has no 'output'; did you mean 'outputs'?"},
-    {"outputs = {", "inputs = {", "description: outputs is missing"},
-    {"outputs = { \"o\"", "outputs = { \"out\"", "description: outputs: no argument \"out\""},
-    {"outputs = { \"o\"", "outputs = { {}", "description: outputs: no argument \"?\""},
-    {"regions = {},", "regions = { {} },", "description: a name is missing or longer than 15"},
-    {"regions = {},", "regions = { { name = 'x' } },", "description: region x has no count"},
-    {"regions = {},", "regions = { 7 },", "description: an item of regions is no table"},
-    {"regions = {},", "regions = { { name = 'x', count = 'b * q' } },",
-     "expression \"b * q\", column 5: expected a number, an extent (b h hk nq nk) or a function"},
-    {"threads = 32 * plan.warps,", "threads = 32.5,",
-     "description: threads must be an integer, not negative"},
-    {"threads = 32 * plan.warps,", "threads = -32,",
-     "description: threads must be an integer, not negative"},
-    {"registers = 80", "registers = 80.5",
-     "description: registers must be an integer, not negative"},
-    {"registers = 80, ", "", "description: registers must be an integer, not negative"},
-    {"work = simt.work(\"nk\", plan)", "work = nil", "description: step attn_fwd has no work"},
-    {"work = simt.work(\"nk\", plan)", "work = 'rows'",
-     "expression \"rows\", column 1: expected a number, an extent (b h hk nq nk) or a function"},
-    {"align = 2,", "", "description: align must be an integer, not negative"},
-    {"align = 2,", "align = 1,", "description: align must be a power of 2, 2 or more"},
-    {"align = 2,", "align = 24,", "description: align must be a power of 2, 2 or more"},
-    {"grid = {", "grids = {",
-     "attention/simt/forward.lua: step 1 has no 'grids'; did you mean 'grid'?"},
-    {"grid = {", "work = {", "description: step attn_fwd has no grid"},
-    {"threads = ", "cluster = 9, threads = ",
-     "description: step attn_fwd: a cluster has 1 to 8 blocks, a multiprocessor 32 at most"},
-    {"threads = ", "resident = 33, threads = ",
-     "description: step attn_fwd: a cluster has 1 to 8 blocks, a multiprocessor 32 at most"},
-    {"regions = {},", "regions = {}, maps = 3,", "description: maps is missing"},
-    {"regions = {},", "regions = {}, maps = { { name = 'm', tensor = 'dq' } },",
-     "description: map m: no tensor \"dq\""},
-    {"regions = {},", "regions = {}, maps = { { name = 'm', tensor = 'q', columns = 64 } },",
-     "description: rows must be an integer, not negative"},
-    {"regions = {},",
-     "regions = {}, maps = { { name = 'm', tensor = 'q', columns = 64, rows = 1, swizzle = 128 } "
-     "},",
-     "description: map m: the recipe's alignment is less than 16"},
-    {"{ entry = \"attn_fwd\"", "{ zero = 'x' }, { entry = \"attn_fwd\"",
-     "description: zero: no region \"x\""},
-    {"cdiv(nq, %d) * h * b", "cdiv(nq, %d * h * b",
-     "expression \"cdiv(nq, 16 * h * b\", column 20: expected )"},
-};
-
-START_TEST(mistakes_in_a_description) {
-  templates_replace("attention/simt/forward.lua", description[_i].from, description[_i].to);
-  fails(NULL, 0, description[_i].why);
-}
-END_TEST
-
-static const struct {
-  const char *from, *to, *why;
-} family[] = {
-    {"function family.applies", "function family.apply",
-     "a family needs a function as 'applies', not a nil"},
-    {"function family.applies", "family.name = 'simt'\nfunction family.applies",
-     "a family has no 'name'"},
-    {"library = { \"tile/rows.cut\" }", "library = 'tile/rows.cut'",
-     "a family needs a table as 'library', not a string"},
-    {"return family", "return 7", "it returns a number, not a family"},
-    {"return {\n    about", "return 7, {\n    about",
-     "describe gives a number, not a description"},
-};
-
-/* Each is a sentence with the file's name, from the listing of plans as from an expansion. */
-START_TEST(mistakes_in_a_family) {
-  char why[256];
-  snprintf(why, sizeof why, "attention/simt/forward.lua: %s", family[_i].why);
-  templates_replace("attention/simt/forward.lua", family[_i].from, family[_i].to);
-  fails(NULL, 0, why);
-}
-END_TEST
-
-/* Of a listing that fails, the plan that it was at. */
-START_TEST(listing_names_the_plan) {
-  fg_variant variant;
-  fg_gen *gen;
-  fg_planned *list = NULL;
-  int n = 0;
-  ck_assert_int_eq(fg_variant_parse(FORWARD, &variant), FG_OK);
-  const fg_limits limits = {.n = {1}, .value = {{variant.plan.value[0]}}};
-  templates_replace("attention/simt/forward.lua", description[0].from, description[0].to);
-  ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
-  ck_assert_int_eq(fg_gen_candidates(gen, &variant.point, "host", &limits, &list, &n),
-                   FG_ETEMPLATE);
-  ck_assert_msg(!strncmp(fg_error(), "attn_fwd-bf16-d64.simt-q", 24), "%s", fg_error());
-  ck_assert_ptr_nonnull(strstr(fg_error(), description[0].why));
-  fg_gen_free(gen);
-}
-END_TEST
-
-START_TEST(candidates_are_checked) {
-  fg_variant variant;
-  fg_gen *gen;
-  fg_plan *plans = NULL;
-  int n = 0;
-  ck_assert_int_eq(fg_variant_parse(FORWARD, &variant), FG_OK);
-  static const char *const wrong[] = {"16.5", "'x'", "-1", "1 << 40"};
-  for (int i = 0; i < 4; i++) {
-    char to[64];
-    snprintf(to, sizeof to, "{ block_q = %s, ", wrong[i]);
-    templates_replace("attention/simt/forward.lua", "{ block_q = 16, ", to);
-    ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
-    ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "host", NULL, &plans, &n), FG_ETEMPLATE);
-    ck_assert_str_eq(fg_error(), "a candidate of simt: block_q must be an integer up to 1048576");
-    fg_gen_free(gen);
-  }
+  templates_fail(FORWARD, "tile/rows.cut", line, "'{' is not closed");
 }
 END_TEST
 
 START_TEST(missing_templates) {
   ck_assert_int_eq(unlink("t/tile/rows.cut"), 0);
-  fails(NULL, 0, "template t/tile/rows.cut: No such file or directory");
+  templates_fail(FORWARD, NULL, 0, "template t/tile/rows.cut: No such file or directory");
   ck_assert_int_eq(unlink("t/prelude.cut"), 0);
-  fails(NULL, 0, "template t/prelude.cut: No such file or directory");
+  templates_fail(FORWARD, NULL, 0, "template t/prelude.cut: No such file or directory");
   ck_assert_int_eq(unlink("t/attention/simt/forward.lua"), 0);
   fg_source *source = NULL;
-  ck_assert_int_eq(expand(FORWARD, &source), FG_ETEMPLATE);
+  ck_assert_int_eq(templates_expand(FORWARD, &source), FG_ETEMPLATE);
   ck_assert_str_eq(fg_error(),
                    FORWARD ": template t/attention/simt/forward.lua: No such file or directory");
 }
@@ -357,6 +219,43 @@ START_TEST(directory_replaces_the_built_in) {
   fg_source_free(built_in);
   fg_source_free(copy);
   fg_source_free(changed);
+}
+END_TEST
+
+/* A macro is emitted where its name is used, with its comment, and has one text. */
+START_TEST(macros) {
+  static const char twice[] = "@ macro(\"TWICE\", \"x\", \"x += x;\", \"Doubles.\")\n";
+  char two[256];
+  fg_source *source = NULL;
+  templates_append(CUT, twice);
+  ck_assert_msg(templates_expand(FORWARD, &source) == FG_OK, "%s", fg_error());
+  ck_assert_ptr_null(strstr(source->text, "TWICE"));
+  fg_source_free(source);
+  templates_append(CUT, twice);
+  templates_append(CUT, "// TWICE\n");
+  ck_assert_msg(templates_expand(FORWARD, &source) == FG_OK, "%s", fg_error());
+  ck_assert_ptr_null(strstr(source->text, "#define TWICE")); /* a comment is no use */
+  fg_source_free(source);
+  templates_append(CUT, "static int a; TWICE(a)\n");
+  ck_assert_msg(templates_expand(FORWARD, &source) == FG_OK, "%s", fg_error());
+  ck_assert_ptr_nonnull(strstr(source->text, "\n\n// Doubles.\n#define TWICE(x) x += x;\n"));
+  fg_source_free(source);
+  templates_replace(CUT, "@ -- forward.cut", "@ -- forward.cut");
+  snprintf(two, sizeof two, "%s@ macro(\"TWICE\", \"x\", \"x *= 2;\")\n", twice);
+  int line = templates_append(CUT, two);
+  templates_fail(FORWARD, CUT, line + 1, "part 'TWICE' is declared twice");
+}
+END_TEST
+
+/* A body of several lines goes on behind backslashes. */
+START_TEST(macros_of_many_lines) {
+  fg_source *source = NULL;
+  templates_append(CUT, "@ macro(\"SWAP\", \"a, b\", \"{\\nint c = a;\\na = b;\\nb = c;\\n}\")\n");
+  templates_append(CUT, "static int a, b; SWAP(a, b)\n");
+  ck_assert_msg(templates_expand(FORWARD, &source) == FG_OK, "%s", fg_error());
+  ck_assert_ptr_nonnull(strstr(source->text, "\n#define SWAP(a, b) \\\n  { \\\n    int c = a; \\\n"
+                                             "    a = b; \\\n    b = c; \\\n  }\n"));
+  fg_source_free(source);
 }
 END_TEST
 
@@ -390,6 +289,8 @@ int main(void) {
   tcase_add_test(language, long_lines_break);
   tcase_add_test(language, unused_constants_go);
   tcase_add_test(language, no_value_is_missing);
+  tcase_add_test(language, macros);
+  tcase_add_test(language, macros_of_many_lines);
   tcase_add_test(language, translation_is_line_for_line);
   tcase_add_test(language, directory_replaces_the_built_in);
   suite_add_tcase(suite, language);
@@ -397,11 +298,6 @@ int main(void) {
   tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
   tcase_add_loop_test(mistakes, mistakes_have_their_line, 0, sizeof mistake / sizeof *mistake);
   tcase_add_test(mistakes, mistakes_in_other_files);
-  tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
-                      sizeof description / sizeof *description);
-  tcase_add_loop_test(mistakes, mistakes_in_a_family, 0, sizeof family / sizeof *family);
-  tcase_add_test(mistakes, listing_names_the_plan);
-  tcase_add_test(mistakes, candidates_are_checked);
   tcase_add_test(mistakes, missing_templates);
   suite_add_tcase(suite, mistakes);
   return suite_run(suite);

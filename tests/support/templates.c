@@ -78,3 +78,25 @@ int templates_line(const char *name, const char *text) {
   ck_assert_msg(at != NULL, "%s does not hold %s", name, text);
   return count_lines(file->text, at);
 }
+
+fg_status templates_expand(const char *name, fg_source **source) {
+  fg_variant variant;
+  fg_gen *gen;
+  ck_assert_msg(fg_variant_parse(name, &variant) == FG_OK, "%s", fg_error());
+  ck_assert_msg(fg_gen_new("t", &gen) == FG_OK, "%s", fg_error());
+  fg_status status = fg_gen_expand(gen, &variant, source);
+  fg_gen_free(gen);
+  return status;
+}
+
+void templates_fail(const char *variant, const char *file, int line, const char *message) {
+  char why[512];
+  fg_source *source = NULL;
+  if (line)
+    snprintf(why, sizeof why, "%s: %s:%d: %s", variant, file, line, message);
+  else
+    snprintf(why, sizeof why, "%s: %s", variant, message);
+  ck_assert_int_eq(templates_expand(variant, &source), FG_ETEMPLATE);
+  ck_assert_str_eq(fg_error(), why);
+  ck_assert_ptr_null(source);
+}

@@ -5,6 +5,8 @@
 #ifndef FG_TESTS_TEMPLATES_H
 #define FG_TESTS_TEMPLATES_H
 
+#include "expand/expand.h"
+
 void templates_enter(void);
 void templates_leave(void);
 
@@ -19,5 +21,11 @@ void templates_change(const char *name, const char *from, const char *to);
 
 /* The number of the first line of the built-in template that holds `text`. */
 int templates_line(const char *name, const char *text);
+
+/* Expands the variant of that name with the copy; *source is the caller's. */
+fg_status templates_expand(const char *variant, fg_source **source);
+
+/* Its expansion fails with this message of a template's line; line 0: of none. */
+void templates_fail(const char *variant, const char *file, int line, const char *message);
 
 #endif

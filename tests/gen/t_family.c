@@ -1,0 +1,136 @@
+/* t_family.c - what a family of kernels has to provide: each mistake in it is a sentence. */
+#include "expand/expand.h"
+#include "suite.h"
+#include "templates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORWARD "attn_fwd-bf16-d64.simt-q16-k32-w4.host"
+
+static const struct {
+  const char *from, *to, *why;
+} description[] = {
+    {"outputs = {", "output = {",
+     "attention/simt/forward.lua: a description has no 'output'; did you mean 'outputs'?"},
+    {"outputs = {", "inputs = {", "description: outputs is missing"},
+    {"outputs = { \"o\"", "outputs = { \"out\"", "description: outputs: no argument \"out\""},
+    {"outputs = { \"o\"", "outputs = { {}", "description: outputs: no argument \"?\""},
+    {"regions = {},", "regions = { {} },", "description: a name is missing or longer than 15"},
+    {"regions = {},", "regions = { { name = 'x' } },", "description: region x has no count"},
+    {"regions = {},", "regions = { 7 },", "description: an item of regions is no table"},
+    {"regions = {},", "regions = { { name = 'x', count = 'b * q' } },",
+     "expression \"b * q\", column 5: expected a number, an extent (b h hk nq nk) or a function"},
+    {"threads = 32 * plan.warps,", "threads = 32.5,",
+     "description: threads must be an integer, not negative"},
+    {"threads = 32 * plan.warps,", "threads = -32,",
+     "description: threads must be an integer, not negative"},
+    {"registers = 80", "registers = 80.5",
+     "description: registers must be an integer, not negative"},
+    {"registers = 80, ", "", "description: registers must be an integer, not negative"},
+    {"work = simt.work(\"nk\", plan)", "work = nil", "description: step attn_fwd has no work"},
+    {"work = simt.work(\"nk\", plan)", "work = 'rows'",
+     "expression \"rows\", column 1: expected a number, an extent (b h hk nq nk) or a function"},
+    {"align = 2,", "", "description: align must be an integer, not negative"},
+    {"align = 2,", "align = 1,", "description: align must be a power of 2, 2 or more"},
+    {"align = 2,", "align = 24,", "description: align must be a power of 2, 2 or more"},
+    {"grid = {", "grids = {",
+     "attention/simt/forward.lua: step 1 has no 'grids'; did you mean 'grid'?"},
+    {"grid = {", "work = {", "description: step attn_fwd has no grid"},
+    {"threads = ", "cluster = 9, threads = ",
+     "description: step attn_fwd: a cluster has 1 to 8 blocks, a multiprocessor 32 at most"},
+    {"threads = ", "resident = 33, threads = ",
+     "description: step attn_fwd: a cluster has 1 to 8 blocks, a multiprocessor 32 at most"},
+    {"regions = {},", "regions = {}, maps = 3,", "description: maps is missing"},
+    {"regions = {},", "regions = {}, maps = { { name = 'm', tensor = 'dq' } },",
+     "description: map m: no tensor \"dq\""},
+    {"regions = {},", "regions = {}, maps = { { name = 'm', tensor = 'q', columns = 64 } },",
+     "description: rows must be an integer, not negative"},
+    {"regions = {},",
+     "regions = {}, maps = { { name = 'm', tensor = 'q', columns = 64, rows = 1, swizzle = 128 } "
+     "},",
+     "description: map m: the recipe's alignment is less than 16"},
+    {"{ entry = \"attn_fwd\"", "{ zero = 'x' }, { entry = \"attn_fwd\"",
+     "description: zero: no region \"x\""},
+    {"cdiv(nq, %d) * h * b", "cdiv(nq, %d * h * b",
+     "expression \"cdiv(nq, 16 * h * b\", column 20: expected )"},
+};
+
+START_TEST(mistakes_in_a_description) {
+  templates_replace("attention/simt/forward.lua", description[_i].from, description[_i].to);
+  templates_fail(FORWARD, NULL, 0, description[_i].why);
+}
+END_TEST
+
+static const struct {
+  const char *from, *to, *why;
+} family[] = {
+    {"function family.applies", "function family.apply",
+     "a family needs a function as 'applies', not a nil"},
+    {"function family.applies", "family.name = 'simt'\nfunction family.applies",
+     "a family has no 'name'"},
+    {"library = { \"tile/rows.cut\" }", "library = 'tile/rows.cut'",
+     "a family needs a table as 'library', not a string"},
+    {"return family", "return 7", "it returns a number, not a family"},
+    {"return {\n    about", "return 7, {\n    about", "describe gives a number, not a description"},
+};
+
+/* Each is a sentence with the file's name, from the listing of plans as from an expansion. */
+START_TEST(mistakes_in_a_family) {
+  char why[256];
+  snprintf(why, sizeof why, "attention/simt/forward.lua: %s", family[_i].why);
+  templates_replace("attention/simt/forward.lua", family[_i].from, family[_i].to);
+  templates_fail(FORWARD, NULL, 0, why);
+}
+END_TEST
+
+/* Of a listing that fails, the plan that it was at. */
+START_TEST(listing_names_the_plan) {
+  fg_variant variant;
+  fg_gen *gen;
+  fg_planned *list = NULL;
+  int n = 0;
+  ck_assert_int_eq(fg_variant_parse(FORWARD, &variant), FG_OK);
+  const fg_limits limits = {.n = {1}, .value = {{variant.plan.value[0]}}};
+  templates_replace("attention/simt/forward.lua", description[0].from, description[0].to);
+  ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
+  ck_assert_int_eq(fg_gen_candidates(gen, &variant.point, "host", &limits, &list, &n),
+                   FG_ETEMPLATE);
+  ck_assert_msg(!strncmp(fg_error(), "attn_fwd-bf16-d64.simt-q", 24), "%s", fg_error());
+  ck_assert_ptr_nonnull(strstr(fg_error(), description[0].why));
+  fg_gen_free(gen);
+}
+END_TEST
+
+START_TEST(candidates_are_checked) {
+  fg_variant variant;
+  fg_gen *gen;
+  fg_plan *plans = NULL;
+  int n = 0;
+  ck_assert_int_eq(fg_variant_parse(FORWARD, &variant), FG_OK);
+  static const char *const wrong[] = {"16.5", "'x'", "-1", "1 << 40"};
+  for (int i = 0; i < 4; i++) {
+    char to[64];
+    snprintf(to, sizeof to, "{ block_q = %s, ", wrong[i]);
+    templates_replace("attention/simt/forward.lua", "{ block_q = 16, ", to);
+    ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
+    ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "host", NULL, &plans, &n), FG_ETEMPLATE);
+    ck_assert_str_eq(fg_error(), "a candidate of simt: block_q must be an integer up to 1048576");
+    fg_gen_free(gen);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("family");
+  TCase *mistakes = tcase_create("mistakes");
+  tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
+  tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
+                      sizeof description / sizeof *description);
+  tcase_add_loop_test(mistakes, mistakes_in_a_family, 0, sizeof family / sizeof *family);
+  tcase_add_test(mistakes, listing_names_the_plan);
+  tcase_add_test(mistakes, candidates_are_checked);
+  suite_add_tcase(suite, mistakes);
+  return suite_run(suite);
+}
