@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool fg_build_takes(const fg_limits *limits, const fg_plan *plan) {
-  return limits->n[0] || strcmp(fg_plan_family(plan), "simt") != 0;
+bool fg_build_takes(const fg_point *point, const fg_limits *limits, const fg_plan *plan) {
+  return limits->n[0] || !fg_plan_is_fallback(point, plan);
 }
 
 fg_status fg_build_nothing(void) {
@@ -95,7 +95,8 @@ static fg_status build_next(fg_zoo_make *make, fg_gen *gen, const fg_limits *lim
   int n;
   TRY(fg_gen_plans(gen, &first->point, first->arch, limits, &plans, &n));
   for (int i = 0; i < n && status == FG_ECOMPILER && !*stop; i++) {
-    if (!fg_build_takes(limits, &plans[i]) || !memcmp(&plans[i], &first->plan, sizeof *plans))
+    if (!fg_build_takes(&first->point, limits, &plans[i]) ||
+        !memcmp(&plans[i], &first->plan, sizeof *plans))
       continue;
     variant.plan = made->plan = plans[i];
     status = fg_build_variant(make, gen, &variant, compilers, made);

@@ -5,8 +5,9 @@
 #include "device/compile.h"
 #include "zoo/zoo_make.h"
 
-/* simt computes everything slowly: it joins a zoo only where the restrictions name the family. */
-bool fg_build_takes(const fg_limits *limits, const fg_plan *plan);
+/* The fallback, simt, computes everything slowly: it joins a zoo only where the restrictions name
+ * the family. */
+bool fg_build_takes(const fg_point *point, const fg_limits *limits, const fg_plan *plan);
 
 /* FG_ESPEC: nothing is left but simt that nobody named. */
 fg_status fg_build_nothing(void);

@@ -80,7 +80,7 @@ static fg_status add_point(job *j, const fg_point *point, const fg_limits *limit
   fg_point_name(point, sizeof name, name);
   if (status != FG_OK) return fg_fail_in(status, "%s", name);
   for (int i = 0; i < n && taken < most && status == FG_OK; i++) {
-    if (!fg_build_takes(limits, &plans[i])) continue;
+    if (!fg_build_takes(point, limits, &plans[i])) continue;
     status = add_variant(j, point, &plans[i], arch);
     taken++;
   }

@@ -6,6 +6,7 @@
 #include "base/setting.h"
 #include "launch.h"
 #include "plain.h"
+#include "recipe/extent.h"
 #include "shape.h"
 #include "sized.h"
 #include "wisdom/cost.h"
@@ -31,8 +32,6 @@ static _Atomic(fg_choice *) *find_slot(fg_op *op, uint64_t class, fg_choice **ch
 
 /* Choosing ---------------------------------------------------------------------------------- */
 
-static bool is_simt(const fg_plan *plan) { return !strcmp(fg_plan_family(plan), "simt"); }
-
 /* Somebody asked for the family: the spec, or whoever forces the plan. */
 static bool is_named(const fg_op *op, const fg_plan *plan) {
   return op->limits.n[0] || fg_plan_matches(op->context->plan, plan);
@@ -46,18 +45,18 @@ typedef struct {
   bool forced;        /* some are */
   bool fits;          /* one that may be taken can be launched at the shape */
   bool sound;         /* one that may be taken is not known to be bad */
-  bool better;        /* one that may be taken is not simt */
+  bool better;        /* one that may be taken is not the fallback */
   fg_recalled recalled;
 } contest;
 
 /* Has no launch more blocks than CUDA takes? */
-static bool fits(const fg_candidate *candidate, const fg_shape *shape) {
+static bool fits(const contest *t, const fg_candidate *candidate) {
   const fg_recipe *r = &candidate->recipe;
   uint32_t grid[3];
   bool empty;
   for (int i = 0; i < r->n_steps; i++)
     if (r->step[i].kind == FG_STEP_LAUNCH &&
-        fg_step_grid(&r->step[i], shape, grid, &empty) != FG_OK)
+        fg_step_grid(&r->step[i], t->shape, grid, &empty) != FG_OK)
       return false;
   return true;
 }
@@ -70,17 +69,17 @@ static const char *excluded(const contest *t, const fg_candidate *candidate) {
   bool failed = t->failed && t->failed[candidate - t->op->candidate];
   if (failed || atomic_load(&candidate->refused)) return "the compiler refused it";
   if (align % candidate->recipe.align) return "tensors are not aligned to what it needs";
-  if (t->fits && !fits(candidate, t->shape)) return "the shape needs more blocks than it may have";
+  if (t->fits && !fits(t, candidate)) return "the shape needs more blocks than it may have";
   if (t->sound && candidate->bad) return "it was wrong or broke when it was measured";
-  if (t->better && is_simt(plan)) return "simt is for what no other family computes";
+  if (t->better && fg_plan_is_fallback(&t->op->point, plan))
+    return "simt is for what no other family computes";
   return NULL;
 }
 
 /* A line for one candidate. */
 __attribute__((format(printf, 3, 4))) static void tell(const contest *t, const fg_plan *plan,
                                                        const char *format, ...) {
-  char name[FG_NAME_MAX], words[256];
-  const fg_shape *s = t->shape;
+  char name[FG_NAME_MAX], words[256], shape[FG_BRIEF_MAX];
   va_list args;
   if (!fg_context_tells(t->op->context, FG_DISPATCH)) return;
   int n = fg_point_name(&t->op->point, sizeof name, name);
@@ -89,29 +88,26 @@ __attribute__((format(printf, 3, 4))) static void tell(const contest *t, const f
   va_start(args, format);
   vsnprintf(words, sizeof words, format, args);
   va_end(args);
-  fg_context_tell(t->op->context, FG_DISPATCH,
-                  "b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64 " %s: %s", s->b,
-                  s->h, s->hk, s->nq, s->nk, name, words);
+  fg_shape_brief(t->shape, sizeof shape, shape);
+  fg_context_tell(t->op->context, FG_DISPATCH, "%s %s: %s", shape, name, words);
 }
 
 /* What is wished of a candidate, as `fits` is. */
-typedef bool wish(const fg_candidate *candidate, const fg_shape *shape);
+typedef bool wish(const contest *t, const fg_candidate *candidate);
 
-static bool is_sound(const fg_candidate *candidate, const fg_shape *shape) {
-  (void)shape;
+static bool is_sound(const contest *t, const fg_candidate *candidate) {
+  (void)t;
   return !candidate->bad;
 }
 
-static bool is_better(const fg_candidate *candidate, const fg_shape *shape) {
-  (void)shape;
-  return !is_simt(&candidate->plan);
+static bool is_better(const contest *t, const fg_candidate *candidate) {
+  return !fg_plan_is_fallback(&t->op->point, &candidate->plan);
 }
 
 /* Does a candidate that is not excluded so far fulfil the wish? */
 static bool can_have(const contest *t, wish *fulfilled) {
   for (int i = 0; i < t->op->n_candidates; i++)
-    if (!excluded(t, &t->op->candidate[i]) && fulfilled(&t->op->candidate[i], t->shape))
-      return true;
+    if (!excluded(t, &t->op->candidate[i]) && fulfilled(t, &t->op->candidate[i])) return true;
   return false;
 }
 
@@ -138,13 +134,11 @@ static fg_status recall(contest *t) {
 /* "0.1234 ms, 1.07 times the least, at b16 h16/16 1024x1024 on NVIDIA H200": of a time that was
  * measured, and where unless it was here. */
 static void measured_words(const contest *t, int i, size_t size, char *text) {
-  const fg_shape *s = t->recalled.shape;
   const char *device = t->recalled.device;
-  snprintf(text, size,
-           "%.4g ms, %.3g times the least, at b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64
-           "x%" PRId64 "%s%s",
-           t->recalled.ms[i], t->recalled.ratio[i], s->b, s->h, s->hk, s->nq, s->nk,
-           *device ? " on " : "", device);
+  char shape[FG_BRIEF_MAX];
+  fg_shape_brief(t->recalled.shape, sizeof shape, shape);
+  snprintf(text, size, "%.4g ms, %.3g times the least, at %s%s%s", t->recalled.ms[i],
+           t->recalled.ratio[i], shape, *device ? " on " : "", device);
 }
 
 /* The cost model's figure. */
@@ -233,7 +227,8 @@ fg_status fg_op_choose(fg_op *op, const fg_shape *shape, int *index) {
 
 static fg_status check_fallback(const fg_op *op, const fg_plan *plan) {
   char name[FG_NAME_MAX];
-  if (!op->context->no_fallback || !is_simt(plan) || is_named(op, plan)) return FG_OK;
+  if (!op->context->no_fallback || !fg_plan_is_fallback(&op->point, plan) || is_named(op, plan))
+    return FG_OK;
   fg_point_name(&op->point, sizeof name, name);
   return fg_fail(FG_ESPEC, "%s: only simt computes it, and no_fallback is set", name);
 }
@@ -264,7 +259,8 @@ static void warn_slow(const fg_op *op, const fg_plan *plan, const fg_shape *shap
   char name[FG_NAME_MAX];
   fg_context *c = op->context;
   double pairs = visible_pairs(&op->point, shape);
-  if (!is_simt(plan) || is_named(op, plan) || pairs <= 0x1p28 || atomic_flag_test_and_set(&c->slow))
+  if (!fg_plan_is_fallback(&op->point, plan) || is_named(op, plan) || pairs <= 0x1p28 ||
+      atomic_flag_test_and_set(&c->slow))
     return;
   fg_point_name(&op->point, sizeof name, name);
   fg_context_warn(c,
@@ -388,7 +384,7 @@ fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kerne
   if (!op || !shape || !kernel) return FG_GIVEN({"op", op}, {"shape", shape}, {"kernel", kernel});
   TRY(fg_context_check(op->context));
   TRY(fg_shape_read(shape, &own, &shape));
-  TRY(fg_shape_check(shape));
+  TRY(fg_shape_check_of(fg_point_kind(&op->point), shape));
   uint64_t class = fg_shape_class(shape);
   find_slot(op, class, &choice);
   if (!choice || choice->shape_class != class) return select_cold(op, class, shape, stream, kernel);

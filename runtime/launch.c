@@ -24,6 +24,16 @@ fg_status fg_shape_check(const fg_shape *s) {
   return FG_OK;
 }
 
+fg_status fg_shape_check_of(const fg_kind *kind, const fg_shape *s) {
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    const int64_t n = fg_extent_get(&fg_extents[i], s);
+    if (n && !fg_form_has(kind->form, fg_extents[i].letter))
+      return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": kernel=%s has no such extent",
+                     fg_extents[i].name, n, kind->name);
+  }
+  return fg_shape_check(s);
+}
+
 uint64_t fg_tensor_align(const fg_recipe *recipe, const fg_recipe_tensor *tensor) {
   uint64_t elem = fg_elem_size(tensor->elem);
   bool ours = tensor->argument->elem == FG_RULE_SPEC && (uint64_t)recipe->align > elem;
@@ -100,9 +110,11 @@ fg_status fg_scale_check(double scale) {
   return fg_fail(FG_EARGUMENT, "scale = %g: expected a number of at most 2^64 in size", scale);
 }
 
-static fg_status check_scale(const fg_args *args) {
+static fg_status check_scale(const fg_kind *kind, const fg_args *args) {
   if (args->given & ~(uint32_t)FG_GIVEN_SCALE)
     return fg_fail(FG_EARGUMENT, "args: given = %#x has bits that name nothing", args->given);
+  if (args->given & FG_GIVEN_SCALE && !kind->has_scale)
+    return fg_fail(FG_EARGUMENT, "args: a scale is given, and kernel=%s has none", kind->name);
   if (args->given & FG_GIVEN_SCALE) return fg_scale_check((double)args->scale);
   if (args->scale == 0) return FG_OK;
   return fg_fail(FG_EARGUMENT, "args: scale = %g does not count: given lacks FG_GIVEN_SCALE",
@@ -127,8 +139,8 @@ static fg_status check_input(const fg_args *args, const char *name, int slot) {
 
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
   int64_t reach[FG_TENSOR_MAX];
-  TRY(fg_shape_check(shape));
-  TRY(check_scale(args));
+  TRY(fg_shape_check_of(recipe->kind, shape));
+  TRY(check_scale(recipe->kind, args));
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
     if (t->slot >= 0) TRY(check_input(args, t->name, t->slot));
@@ -178,7 +190,7 @@ static fg_status no_workspace(const fg_recipe *recipe, const fg_shape *shape) {
 #define SCALE_OF_NOTHING 0x1p-120f
 
 static float scale_of(const fg_recipe *r, const fg_args *args) {
-  if (!(args->given & FG_GIVEN_SCALE)) return 1 / sqrtf((float)r->d);
+  if (!(args->given & FG_GIVEN_SCALE)) return 1 / sqrtf((float)r->width[0]);
   return fabsf(args->scale) > 0 ? args->scale : SCALE_OF_NOTHING;
 }
 

@@ -45,8 +45,12 @@ int fg_shape_distance(const fg_shape *a, const fg_shape *b) {
 }
 
 int fg_shape_print(const fg_shape *s, size_t size, char *text) {
+  const fg_shape_form *form = fg_shape_form_of(s);
   int n = 0;
-  for (int i = 0; i < FG_EXTENTS; i++)
-    n += snprintf(text + n, size - (size_t)n, "%" PRId64 ",", fg_extent_get(&fg_extents[i], s));
+  for (const char *letter = form->letters; *letter; letter++) {
+    const fg_extent_row *extent = fg_extent_of(*letter);
+    if (form != fg_shape_forms) n += snprintf(text + n, size - (size_t)n, "%s=", extent->name);
+    n += snprintf(text + n, size - (size_t)n, "%" PRId64 ",", fg_extent_get(extent, s));
+  }
   return n + snprintf(text + n, size - (size_t)n, "%" PRId64, s->align ? s->align : 16);
 }

@@ -4,8 +4,8 @@
 
 #include "flashgen.h"
 
-/* "4,16,16,1024,1024,16": the extents in the order of their table, and align; returns the length.
- */
+/* "4,16,16,1024,1024,16": the extents of the shape's form in order, behind their names unless the
+ * form is the first one, and align; returns the length. */
 enum { FG_SHAPE_TEXT = 128 };
 int fg_shape_print(const fg_shape *shape, size_t size, char *text);
 

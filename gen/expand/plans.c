@@ -36,12 +36,21 @@ static void add_word(lua_State *L, const fg_field *field, const char *text) {
   lua_concat(L, 2);
 }
 
+/* The point's widths as numbers under their names: d and dv. */
+static void push_widths(lua_State *L, const fg_point *point) {
+  const char *letters = fg_point_kind(point)->widths;
+  int width[FG_WIDTHS_MAX];
+  fg_point_widths(point, width);
+  for (int i = 0; letters[i]; i++) fg_gen_set_number(L, fg_axis_name(letters[i]), width[i]);
+}
+
 /* job.spec: each field's text, and what templates compute with; leaves it, and above it the words
  * that say the same, "field=value ...". */
 static void push_spec(lua_State *L, const fg_point *point) {
   lua_newtable(L);
   lua_pushliteral(L, "");
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+    if (!fg_field_belongs(&fg_fields[i], point)) continue;
     push_text(L, &fg_fields[i], point);
     lua_pushvalue(L, -1);
     lua_setfield(L, -4, fg_fields[i].name);
@@ -52,8 +61,7 @@ static void push_spec(lua_State *L, const fg_point *point) {
     lua_remove(L, -2);
   }
   lua_insert(L, -2);
-  fg_gen_set_number(L, "d", point->d);
-  fg_gen_set_number(L, "dv", point->dv);
+  push_widths(L, point);
   fg_gen_set_text(L, "elem", fg_elem_name(fg_point_elem(point)));
   fg_gen_set_text(L, "bias_elem", fg_elem_name(fg_point_bias_elem(point)));
   fg_gen_set_text(L, "grad_elem", fg_elem_name(fg_point_grad_elem(point)));

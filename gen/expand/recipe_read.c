@@ -237,9 +237,10 @@ static fg_status read_list(lua_State *L, const char *key, int most, int *count, 
 
 fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point *point,
                          fg_recipe *recipe) {
-  fg_recipe r = {.d = point->d, .dv = point->dv};
+  fg_recipe r = {.kind = fg_point_kind(point)};
   int top = lua_gettop(L);
   fg_status status = FG_OK;
+  fg_point_widths(point, r.width);
   TRY_OUT(number_at(L, "align", &r.align));
   if (r.align < 2 || r.align & (r.align - 1))
     TRY_OUT(fg_fail(FG_ETEMPLATE, "description: align must be a power of 2, 2 or more"));

@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Names of the letters of kinds' widths. */
+static const struct {
+  char letter;
+  const char *name;
+} widths[] = {{'d', "d"}, {'v', "dv"}};
+
 #define PLACE(member) .place = offsetof(fg_args, member)
 const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"q", "q", "bqhd", FG_RULE_SPEC, PLACE(q), .help = "queries"},
@@ -67,7 +73,8 @@ int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *sha
   if (axis >= 'A' && axis < 'A' + FG_EXTENT_MAX) return own_extent(recipe, axis, shape);
   const fg_extent_row *extent = fg_extent_of(axis);
   if (extent) return fg_extent_get(extent, shape);
-  return axis == 'd' ? recipe->d : axis == 'v' ? recipe->dv : 1;
+  const char *width = axis ? strchr(recipe->kind->widths, axis) : NULL;
+  return width ? recipe->width[width - recipe->kind->widths] : 1;
 }
 
 /* A digit is an axis of a declared input, whose strides are in its own order. */
@@ -96,7 +103,10 @@ char fg_axis_suffix(const char *axes, char a) {
 
 const char *fg_axis_name(char axis) {
   const fg_extent_row *extent = fg_extent_of(axis);
-  return extent ? extent->name : axis == 'd' ? "d" : axis == 'v' ? "dv" : "1";
+  if (extent) return extent->name;
+  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+    if (widths[i].letter == axis) return widths[i].name;
+  return "1";
 }
 
 int fg_axes_print(const char *axes, size_t size, char *text) {

@@ -91,7 +91,7 @@ static fg_status read_operand(reader *r) {
     r->at += n;
     return form_of(op) == EXTENT ? push(r, op, 0) : read_call(r, op);
   }
-  fg_extent_names(" ", sizeof names, names);
+  fg_extent_names(NULL, " ", sizeof names, names);
   snprintf(expected, sizeof expected, "expected a number, an extent (%s) or a function", names);
   return bad(r, expected);
 }

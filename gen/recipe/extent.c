@@ -1,19 +1,69 @@
 /* extent.c - the table of a launch's extents. */
 #include "extent.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 const fg_extent_row fg_extents[FG_EXTENTS] = {
-    {"b", "b", 'b', "batch", offsetof(fg_shape, b)},
-    {"h", "h", 'h', "heads", offsetof(fg_shape, h)},
-    {"hk", "hk", 'g', "key/value heads", offsetof(fg_shape, hk)},
-    {"nq", "q", 'q', "query length", offsetof(fg_shape, nq)},
-    {"nk", "k", 'k', "key length", offsetof(fg_shape, nk)},
+    {"b", "b", 'b', "batch", 0, offsetof(fg_shape, b)},
+    {"h", "h", 'h', "heads", 'g', offsetof(fg_shape, h)},
+    {"hk", "hk", 'g', "key/value heads", 'h', offsetof(fg_shape, hk)},
+    {"nq", "q", 'q', "query length", 'k', offsetof(fg_shape, nq)},
+    {"nk", "k", 'k', "key length", 'q', offsetof(fg_shape, nk)},
 };
 
 _Static_assert(sizeof(fg_shape) == sizeof(size_t) + (FG_EXTENTS + 1) * sizeof(int64_t),
                "each member of fg_shape but its size and align has a row");
+
+const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS] = {
+    {.letters = "bhgqk", .brief = "b$b h$h/$g $qx$k", .length = 'k'},
+};
+
+bool fg_form_has(const fg_shape_form *form, char letter) {
+  return letter && strchr(form->letters, letter) != NULL;
+}
+
+const fg_shape_form *fg_shape_form_of(const fg_shape *shape) {
+  for (int i = 0; i < FG_SHAPE_FORMS; i++) {
+    bool all = true;
+    for (int x = 0; x < FG_EXTENTS; x++)
+      all &= !fg_extent_get(&fg_extents[x], shape) ||
+             fg_form_has(&fg_shape_forms[i], fg_extents[x].letter);
+    if (all) return &fg_shape_forms[i];
+  }
+  return fg_shape_forms;
+}
+
+bool fg_shape_is_full(const fg_shape *shape) {
+  bool full = true;
+  for (const char *letter = fg_shape_form_of(shape)->letters; *letter; letter++)
+    full &= fg_extent_get(fg_extent_of(*letter), shape) > 0;
+  return full;
+}
+
+int fg_shape_words(const fg_shape *shape, size_t size, char *text) {
+  int n = 0;
+  for (const char *letter = fg_shape_form_of(shape)->letters; *letter; letter++) {
+    const fg_extent_row *extent = fg_extent_of(*letter);
+    n += snprintf(text + n, size - (size_t)n, "%s%s=%" PRId64, n ? " " : "", extent->name,
+                  fg_extent_get(extent, shape));
+  }
+  return n;
+}
+
+int fg_shape_brief(const fg_shape *shape, size_t size, char *text) {
+  int n = 0;
+  for (const char *at = fg_shape_form_of(shape)->brief; *at; at++) {
+    const size_t room = (size_t)n < size ? size - (size_t)n : 0;
+    char *to = room ? text + n : NULL;
+    if (*at == '$')
+      n += snprintf(to, room, "%" PRId64, fg_extent_get(fg_extent_of(*++at), shape));
+    else
+      n += snprintf(to, room, "%c", *at);
+  }
+  return n;
+}
 
 const fg_extent_row *fg_extent_find(const char *name) {
   for (int i = 0; i < FG_EXTENTS; i++)
@@ -42,9 +92,10 @@ void fg_extent_set(const fg_extent_row *extent, fg_shape *shape, int64_t value) 
   *(int64_t *)(void *)((char *)shape + extent->place) = value;
 }
 
-int fg_extent_names(const char *separator, size_t size, char *text) {
+int fg_extent_names(const char *letters, const char *separator, size_t size, char *text) {
   int n = 0;
   for (int i = 0; i < FG_EXTENTS; i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? separator : "", fg_extents[i].name);
+    if (!letters || strchr(letters, fg_extents[i].letter))
+      n += snprintf(text + n, size - (size_t)n, "%s%s", n ? separator : "", fg_extents[i].name);
   return n;
 }

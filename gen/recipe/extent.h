@@ -1,19 +1,47 @@
 /* extent.h - the extents of a launch: one row each. Words, files, expressions, axes of tensors, and
- * the members of a kernel's Params derive from it. */
+ * the members of a kernel's Params derive from it. A kind of kernel has some of them: a form. */
 #ifndef FG_EXTENT_H
 #define FG_EXTENT_H
 
 #include "flashgen.h"
+
+#include <stdbool.h>
 
 typedef struct fg_extent_row {
   const char *name;  /* in words, files, kernels, and expressions over a shape: "nq" */
   const char *axis;  /* as an axis of a declared input: "q" */
   char letter;       /* as an axis of an argument: 'q' */
   const char *title; /* for people: "query length" */
+  char fellow;       /* the extent that it equals where a command line gives only that; 0: none */
   size_t place;      /* in fg_shape, an int64_t */
 } fg_extent_row;
 enum { FG_EXTENTS = 5 };
 extern const fg_extent_row fg_extents[FG_EXTENTS];
+
+/* Which extents a shape has. Kinds of kernels share forms. */
+typedef struct fg_shape_form {
+  const char *letters; /* of its extents, in the order of Params */
+  const char *brief;   /* a shape in a word, with $ before letters: "b$b h$h/$g $qx$k" */
+  char length;         /* the extent by which shapes are put in order, on axes of charts */
+} fg_shape_form;
+enum { FG_SHAPE_FORMS = 1 };
+extern const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS];
+
+/* The form that has all extents of the shape that are not 0; the first one where all are. */
+const fg_shape_form *fg_shape_form_of(const fg_shape *shape);
+/* Has the form the extent of that letter? */
+bool fg_form_has(const fg_shape_form *form, char letter);
+
+/* Is no extent of the shape's form 0? */
+bool fg_shape_is_full(const fg_shape *shape);
+
+/* A shape as words, "b=4 h=16 hk=16 nq=1024 nk=1024"; returns the length. */
+enum { FG_SHAPE_WORDS = 160 };
+int fg_shape_words(const fg_shape *shape, size_t size, char *text);
+
+/* A shape for people, "b4 h16/16 1024x1024"; returns the length. */
+enum { FG_BRIEF_MAX = 128 };
+int fg_shape_brief(const fg_shape *shape, size_t size, char *text);
 
 /* The row of a name, of a letter; NULL: it is no extent of a launch. */
 const fg_extent_row *fg_extent_find(const char *name);
@@ -24,7 +52,7 @@ const fg_extent_row *fg_extent_of_axis(const char *axis, size_t n);
 int64_t fg_extent_get(const fg_extent_row *extent, const fg_shape *shape);
 void fg_extent_set(const fg_extent_row *extent, fg_shape *shape, int64_t value);
 
-/* "b, h, hk, nq, nk"; returns the length. */
-int fg_extent_names(const char *separator, size_t size, char *text);
+/* "b, h, hk, nq, nk" for the letters "bhgqk", NULL: all; returns the length. */
+int fg_extent_names(const char *letters, const char *separator, size_t size, char *text);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/elem.h"
 #include "base/error.h"
+#include "kind.h"
 
 #include <stdbool.h>
 
@@ -146,7 +147,9 @@ enum {
 
 typedef struct fg_recipe {
   int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
-  int d, dv, params_bytes;
+  int params_bytes;
+  const fg_kind *kind;
+  int width[FG_WIDTHS_MAX]; /* by the kind's letters: of attention d and dv */
   int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
   int generation; /* of the family, from 1: raised when its speed changes; wisdom.h */
   fg_expr whole;  /* not negative where the mask hides nothing; n = 0: not known */
@@ -159,7 +162,7 @@ typedef struct fg_recipe {
   fg_expr extent[FG_EXTENT_MAX]; /* of axes of declared inputs: letter 'A' + i */
 } fg_recipe;
 
-/* The extent of an axis letter for a shape; d and v come from the recipe. */
+/* The extent of an axis letter for a shape; widths come from the recipe. */
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape);
 
 /* "nq" for the axis letter q; "1" for one that is broadcast. */
@@ -204,7 +207,8 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  * Returns the length; whole lines only when it does not fit, FG_RECIPE_TEXT holds any recipe that
  * fg_recipe_parse takes.
  *
- *   head_dim 64 128                               of q and k, of v
+ *   kernel logsoftmax                             the kind; without the line attention
+ *   head_dim 64 128                               the widths, under their field's name
  *   align 16                                      of q k v o and their gradients, in bytes
  *   generation 2                                  of the family; without the line 1
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast

@@ -52,10 +52,20 @@ static fg_status read_generation(char *rest, fg_recipe *r) {
 
 static fg_status read_whole(char *rest, fg_recipe *r) { return fg_expr_parse(rest, &r->whole); }
 
-static fg_status read_head_dims(char *rest, fg_recipe *r) {
-  if (r->d) return fg_fail(FG_EIO, "the head dims come a second time");
-  TRY(read_number(strsep(&rest, " "), 1, 1 << 16, "a head dim", &r->d));
-  return read_number(strsep(&rest, " "), 1, 1 << 16, "a head dim", &r->dv);
+static fg_status read_kind(char *rest, fg_recipe *r) {
+  const fg_kind *kind = fg_kind_find(rest);
+  if (!kind) return fg_fail(FG_EIO, "\"%.40s\" is no kind of kernel", rest);
+  r->kind = kind;
+  return FG_OK;
+}
+
+/* "head_dim 64 128", where the kind's word for its widths is head_dim. */
+static fg_status read_widths(char *rest, fg_recipe *r) {
+  if (r->width[0]) return fg_fail(FG_EIO, "the %s comes a second time", r->kind->width_field);
+  for (size_t i = 0; i < strlen(r->kind->widths); i++)
+    TRY(read_number(strsep(&rest, " "), 1, 1 << 20, fg_axis_name(r->kind->widths[i]),
+                    &r->width[i]));
+  return FG_OK;
 }
 
 /* The shape's words against the argument's axes: each is the axis, or 1 where a bias may be. */
@@ -256,13 +266,13 @@ static fg_status read_line(char *text, fg_recipe *r) {
   static const struct {
     const char *word;
     fg_status (*read)(char *rest, fg_recipe *r);
-  } kinds[] = {
-      {"head_dim", read_head_dims}, {"align", read_align},   {"generation", read_generation},
-      {"whole", read_whole},        {"tensor", read_tensor}, {"input", read_input},
-      {"number", read_scalar},      {"region", read_region}, {"map", read_map},
-      {"zero", read_zero},          {"launch", read_launch}};
+  } kinds[] = {{"kernel", read_kind},   {"align", read_align},   {"generation", read_generation},
+               {"whole", read_whole},   {"tensor", read_tensor}, {"input", read_input},
+               {"number", read_scalar}, {"region", read_region}, {"map", read_map},
+               {"zero", read_zero},     {"launch", read_launch}};
   char *rest = text;
   const char *word = strsep(&rest, " ");
+  if (rest && !strcmp(word, r->kind->width_field)) return read_widths(rest, r);
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (rest && !strcmp(word, kinds[i].word)) return kinds[i].read(rest, r);
   return fg_fail(FG_EIO, "\"%.40s\" begins no line of a recipe", word);
@@ -292,7 +302,7 @@ static fg_status check_print(const char *text, const fg_recipe *r) {
 }
 
 fg_status fg_recipe_parse(const char *text, fg_recipe *recipe) {
-  fg_recipe r = {.generation = 1};
+  fg_recipe r = {.kind = fg_kinds, .generation = 1};
   char line[FG_RECIPE_LINE], params[FG_RECIPE_TEXT];
   int number = 1;
   for (const char *at = text; *at; number++) {
@@ -304,7 +314,7 @@ fg_status fg_recipe_parse(const char *text, fg_recipe *recipe) {
     if (status != FG_OK) return fg_fail_in(status, "recipe line %d", number);
     at += n + (at[n] == '\n');
   }
-  if (!r.d || !r.align || !r.n_tensors || !r.n_steps)
+  if (!r.width[0] || !r.align || !r.n_tensors || !r.n_steps)
     return fg_fail(FG_EIO, "recipe line %d: it ends before its first step", number);
   TRY(check_print(text, &r));
   if (fg_recipe_params(&r, sizeof params, params) != FG_OK)

@@ -16,8 +16,7 @@
 /* Rows are in the order of names. A tag of a later row must not begin with one of an earlier row
  * that may be empty, or a name would not read back. */
 const fg_field fg_fields[FG_FIELDS] = {
-    {POINT(kernel), .type = &fg_type_choice, .fallback = "attention", .choices = NAMES("attention"),
-     .tags = NAMES("attn"), .help = "what is computed"},
+    {POINT(kernel), .type = &fg_type_kind, .fallback = "attention", .help = "what is computed"},
     {POINT(pass), .type = &fg_type_choice, .fallback = "forward",
      .choices = NAMES("forward", "backward"), .tags = NAMES("_fwd", "_bwd"),
      .help = "the result, or the gradients of its inputs"},
@@ -78,11 +77,13 @@ const char *fg_field_nearest(const char *name) {
 }
 
 static fg_status refuse(const fg_field *field, const char *text) {
+  enum { MOST = 32 };
   char allowed[256];
-  int choices = 0;
+  const char *choices[MOST];
+  int n = 0;
   field->type->allowed(field, sizeof allowed, allowed);
-  while (field->choices && field->choices[choices]) choices++;
-  const char *near = choices ? fg_nearest(text, field->choices, choices) : NULL;
+  while (field->type->choice && n < MOST && (choices[n] = field->type->choice(field, n))) n++;
+  const char *near = n ? fg_nearest(text, choices, n) : NULL;
   return fg_fail(FG_ESPEC, "%s: \"%.64s\"%s is not allowed; expected %s%s%s%s", field->name, text,
                  strlen(text) > 64 ? "..." : "", allowed, near ? " (did you mean \"" : "",
                  near ? near : "", near ? "\"?)" : "");

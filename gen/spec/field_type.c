@@ -21,9 +21,12 @@ static bool whole_int(const char *text, size_t length, int *value) {
 
 /* ---- one of a list ---- */
 
+static const char *choice(const fg_field *field, int i) { return field->choices[i]; }
+static const char *choice_tag(const fg_field *field, int i) { return field->tags[i]; }
+
 static bool read_choice(const fg_field *field, const char *text, void *value) {
-  for (int i = 0; field->choices[i]; i++) {
-    if (strcmp(field->choices[i], text)) continue;
+  for (int i = 0; field->type->choice(field, i); i++) {
+    if (strcmp(field->type->choice(field, i), text)) continue;
     *(int *)value = i;
     return true;
   }
@@ -31,35 +34,58 @@ static bool read_choice(const fg_field *field, const char *text, void *value) {
 }
 
 static int print_choice(const fg_field *field, const void *value, size_t size, char *text) {
-  return snprintf(text, size, "%s", field->choices[*(const int *)value]);
+  return snprintf(text, size, "%s", field->type->choice(field, *(const int *)value));
 }
 
 static int allow_choice(const fg_field *field, size_t size, char *text) {
   int n = 0;
-  for (int i = 0; field->choices[i]; i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "", field->choices[i]);
+  for (int i = 0; field->type->choice(field, i); i++)
+    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "", field->type->choice(field, i));
   return n;
 }
 
 static int tag_choice(const fg_field *field, const void *value, bool before, size_t size,
                       char *name) {
   (void)before;
-  return snprintf(name, size, "%s", field->tags[*(const int *)value]);
+  return snprintf(name, size, "%s", field->type->choice_tag(field, *(const int *)value));
 }
 
 /* The longest tag that `name` begins with. */
 static const char *untag_choice(const fg_field *field, const char *name, void *value) {
   size_t longest = 0;
   bool found = false;
-  for (int i = 0; field->tags[i]; i++) {
-    size_t n = strlen(field->tags[i]);
-    if (strncmp(name, field->tags[i], n) || (found && n <= longest)) continue;
+  for (int i = 0; field->type->choice(field, i); i++) {
+    const char *tag = field->type->choice_tag(field, i);
+    const size_t n = strlen(tag);
+    if (strncmp(name, tag, n) || (found && n <= longest)) continue;
     *(int *)value = i, longest = n, found = true;
   }
   return found ? name + longest : NULL;
 }
 
-const fg_field_type fg_type_choice = {.read = read_choice,
+/* ---- kinds of kernels ---- */
+
+static const char *kind_name(const fg_field *field, int i) {
+  (void)field;
+  return i < FG_KINDS ? fg_kinds[i].name : NULL;
+}
+
+static const char *kind_tag(const fg_field *field, int i) {
+  (void)field;
+  return fg_kinds[i].tag;
+}
+
+const fg_field_type fg_type_kind = {.choice = kind_name,
+                                    .choice_tag = kind_tag,
+                                    .read = read_choice,
+                                    .print = print_choice,
+                                    .allowed = allow_choice,
+                                    .tag = tag_choice,
+                                    .untag = untag_choice};
+
+const fg_field_type fg_type_choice = {.choice = choice,
+                                      .choice_tag = choice_tag,
+                                      .read = read_choice,
                                       .print = print_choice,
                                       .allowed = allow_choice,
                                       .tag = tag_choice,

@@ -16,6 +16,9 @@ struct fg_point;
 typedef struct fg_field_type {
   bool is_expression; /* its value is a text, which grids read with all of its table */
   bool is_list;       /* its values are "name=value" each: no axis of a grid */
+  /* Of a list of choices number i and its tag in names; NULL behind the last. Else NULL. */
+  const char *(*choice)(const struct fg_field *field, int i);
+  const char *(*choice_tag)(const struct fg_field *field, int i);
   /* Is the text one of its values? */
   bool (*read)(const struct fg_field *field, const char *text, void *value);
   int (*print)(const struct fg_field *field, const void *value, size_t size, char *text);
@@ -29,6 +32,7 @@ typedef struct fg_field_type {
 } fg_field_type;
 
 extern const fg_field_type fg_type_choice; /* one of `choices`: an index */
+extern const fg_field_type fg_type_kind;   /* a row of fg_kinds: an index */
 extern const fg_field_type fg_type_widths; /* "128" or "192/128": d and dv, two ints */
 extern const fg_field_type fg_type_axes;   /* "h,q,k" or "[h,q,k]": a set of axes */
 extern const fg_field_type fg_type_number; /* of a plan: a positive integer */

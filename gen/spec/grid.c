@@ -31,6 +31,7 @@ typedef struct {
   size_t slots;   /* a power of two */
   int bias_level; /* the highest of any combination */
   bool given[BIAS_FIELDS];
+  bool belongs[FG_FIELDS]; /* to a kernel of some table */
 } builder;
 
 /* A table under the words that replace its fields: where it is, and who answers its `when`. */
@@ -54,17 +55,37 @@ static void check_values(fg_report *errors, const char *where, const fg_field *f
       fg_report_add(errors, "%s%s", where, fg_error());
 }
 
+/* Has one of the table's kernels the field? Of a kernel that there is not another line tells. */
+static bool has_field(const source *s, const fg_field *field) {
+  const fg_texts *kernels = s->field[FG_FIELD_KERNEL];
+  const char *const *usual = &fg_fields[FG_FIELD_KERNEL].fallback;
+  for (int i = 0; i < (kernels->n ? kernels->n : 1); i++) {
+    const fg_kind *kind = fg_kind_find(kernels->n ? kernels->text[i] : *usual);
+    if (!kind || field->plan || fg_kind_has_field(kind, field->name)) return true;
+  }
+  return false;
+}
+
+/* A field that none of the table's kernels has is a mistake where the table gives it; where words
+ * give it to many tables, one must have it. */
+static void check_field(builder *b, source *s, int i) {
+  const fg_field *field = &fg_fields[i];
+  const fg_texts *texts = s->field[i];
+  const bool own = texts == &s->own->field[i], has = has_field(s, field);
+  if (has && !texts->n && !texts->bad && !field->plan && !field->fallback)
+    fg_report_add(&b->errors, "%s%s: missing; it must be given", s->where, field->name);
+  if (!has && own && texts->n)
+    fg_report_add(&b->errors, "%s%s: kernel=%s has no such field", s->where, field->name,
+                  s->field[FG_FIELD_KERNEL]->text[0]);
+  b->belongs[i] |= has;
+  if (own) check_values(&b->errors, s->where, field, texts);
+}
+
 /* Finds what is wrong with the table, besides with the words. */
 static bool check_table(builder *b, source *s) {
   int64_t before = b->errors.lines;
   fg_report_append(&b->errors, &s->own->errors);
-  for (int i = 0; i < FG_FIELDS; i++) {
-    const fg_field *field = &fg_fields[i];
-    const fg_texts *texts = s->field[i];
-    if (!texts->n && !texts->bad && !field->plan && !field->fallback)
-      fg_report_add(&b->errors, "%s%s: missing; it must be given", s->where, field->name);
-    if (texts == &s->own->field[i]) check_values(&b->errors, s->where, field, texts);
-  }
+  for (int i = 0; i < FG_FIELDS; i++) check_field(b, s, i);
   fg_grid_formulas_check(&s->formulas, s->field, s->own, s->where, &b->errors);
   return b->errors.lines == before;
 }
@@ -121,7 +142,7 @@ static fg_status keep_point(builder *b, const source *s, const fg_point *point) 
 }
 
 static int choices(const source *s, int field) {
-  if (fg_fields[field].type->is_list) return 1;
+  if (fg_fields[field].type->is_list || !has_field(s, &fg_fields[field])) return 1;
   return s->field[field]->n ? s->field[field]->n : 1;
 }
 
@@ -145,7 +166,7 @@ static fg_status add_point(builder *b, source *s, const int *index) {
   fg_point point = {0};
   bool keep = true;
   for (int i = 0; i < FG_SPEC_FIELDS; i++)
-    if (!fg_fields[i].type->is_expression)
+    if (!fg_fields[i].type->is_expression && fg_field_belongs(&fg_fields[i], &point))
       TRY(fg_field_read(&fg_fields[i], choice(s, i, index[i]), &point, NULL));
   TRY(fg_grid_formulas_set(&s->formulas, choice(s, FG_FIELD_MASK, index[FG_FIELD_MASK]),
                            choice(s, FG_FIELD_SCORE, index[FG_FIELD_SCORE]), &point));
@@ -256,6 +277,9 @@ static fg_status add_file(builder *b, const char *path) {
 /* What can be said only of all points together. */
 static void check_whole(builder *b) {
   if (b->errors.lines || b->words.errors.lines || b->words.unknown.n) return;
+  for (int i = 0; i < FG_FIELDS; i++)
+    if (b->words.field[i].n && !b->belongs[i])
+      fg_report_add(&b->errors, "%s: no kernel of the spec has such a field", fg_fields[i].name);
   for (int i = 0; i < BIAS_FIELDS; i++)
     if (b->given[i] && b->bias_level < bias_fields[i].level)
       fg_report_add(&b->errors, "%s: given, but %s", bias_fields[i].field, bias_fields[i].unused);

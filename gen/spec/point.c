@@ -32,8 +32,21 @@ fg_elem fg_point_grad_elem(const fg_point *p) {
 
 bool fg_point_equal(const fg_point *a, const fg_point *b) { return !memcmp(a, b, sizeof *a); }
 
-/* Does the field count in this point? */
+const fg_kind *fg_point_kind(const fg_point *p) { return &fg_kinds[p->kernel]; }
+
+bool fg_field_belongs(const fg_field *field, const fg_point *p) {
+  return fg_kind_has_field(fg_point_kind(p), field->name);
+}
+
+void fg_point_widths(const fg_point *p, int width[FG_WIDTHS_MAX]) {
+  const fg_kind *kind = fg_point_kind(p);
+  const fg_field *field = fg_field_find(kind->width_field);
+  memcpy(width, (const char *)p + field->value, strlen(kind->widths) * sizeof *width);
+}
+
+/* Does the field count in this point, whose kernel is known? */
 static bool counts(const fg_field *field, const fg_point *p) {
+  if (!fg_field_belongs(field, p)) return false;
   return !field->with || *(const int *)(const void *)((const char *)p + field->with);
 }
 

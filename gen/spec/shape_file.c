@@ -70,7 +70,7 @@ static void read_unknown(fg_shape_file *f, int number) {
     if (k <= FG_EXTENTS) continue;
     char text[128], names[64];
     const char *near = fg_nearest(key, known, FG_EXTENTS + 1);
-    fg_extent_names(", ", sizeof names, names);
+    fg_extent_names(NULL, ", ", sizeof names, names);
     snprintf(text, sizeof text, "no such field%s%s%s; a shape has %s and when",
              near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", names);
     complain(f, number, key, text);

@@ -8,6 +8,7 @@
 
 #include "base/elem.h"
 #include "field_type.h"
+#include "recipe/kind.h"
 
 enum { FG_BIAS_OFF, FG_BIAS_ON, FG_BIAS_GRAD };
 enum { FG_PASS_FORWARD, FG_PASS_BACKWARD };
@@ -41,6 +42,7 @@ typedef struct fg_field {
 enum {
   FG_FIELDS = 20,
   FG_SPEC_FIELDS = 14,
+  FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 4,
   FG_FIELD_SCORE,
   FG_FIELD_INPUTS,
@@ -74,6 +76,12 @@ int fg_point_name(const fg_point *point, size_t size, char *text);
  */
 int fg_point_name_before(const fg_point *point, size_t size, char *text);
 const char *fg_point_parse(const char *name, fg_point *point);
+
+/* The point's kind of kernel, and whether a field counts for it. */
+const fg_kind *fg_point_kind(const fg_point *point);
+bool fg_field_belongs(const fg_field *field, const fg_point *point);
+/* The point's widths, in the order of its kind's letters. */
+void fg_point_widths(const fg_point *point, int width[FG_WIDTHS_MAX]);
 
 /* Gives fields that the point does not use their default, so that equal kernels are equal points.
  */

@@ -247,17 +247,26 @@ const char *fg_spec_file_path(const fg_spec_file *f) { return f->path; }
 int fg_spec_file_tables(const fg_spec_file *f) { return f->n; }
 fg_table *fg_spec_file_table(const fg_spec_file *f, int i) { return &f->table[i]; }
 
-/* `when` sees booleans as booleans, head dims as numbers, all else as its text. */
+/* The widths of the point's kind: head_dim and head_dim_v. */
+static void push_widths(lua_State *L, const fg_field *field, const fg_point *point) {
+  int width[FG_WIDTHS_MAX];
+  const size_t n = strlen(fg_point_kind(point)->widths);
+  fg_point_widths(point, width);
+  for (size_t i = 0; i < n; i++) {
+    lua_pushfstring(L, "%s%s", field->name, i ? "_v" : "");
+    lua_pushinteger(L, width[i]);
+    lua_settable(L, -3);
+  }
+}
+
+/* `when` sees booleans as booleans, widths as numbers, all else as its text. */
 static void push_field(lua_State *L, const fg_field *field, const fg_point *point) {
   char text[1024];
-  fg_field_print(field, point, sizeof text, text);
-  if (field->type == &fg_type_widths) {
-    lua_pushinteger(L, point->d);
-    lua_setfield(L, -2, "head_dim");
-    lua_pushinteger(L, point->dv);
-    lua_setfield(L, -2, "head_dim_v");
+  if (!strcmp(field->name, fg_point_kind(point)->width_field)) {
+    push_widths(L, field, point);
     return;
   }
+  fg_field_print(field, point, sizeof text, text);
   if (!strcmp(text, "true") || !strcmp(text, "false"))
     lua_pushboolean(L, text[0] == 't');
   else
@@ -271,8 +280,10 @@ static int refuse_field(lua_State *L) {
   const fg_field *field = fg_field_find(name);
   const char *near = fg_field_nearest(name);
   luaL_where(L, 1);
-  if (field)
+  if (field && field->plan)
     lua_pushfstring(L, "%s is of plans, and s is a spec", name);
+  else if (field)
+    lua_pushfstring(L, "s is of a kernel that has no %s", name);
   else
     lua_pushfstring(L, "s has no field \"%s\"%s%s%s", name, near ? " (did you mean \"" : "",
                     near ? near : "", near ? "\"?)" : "");
@@ -291,7 +302,8 @@ static int ask_when(lua_State *L) {
   question *q = lua_touserdata(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, q->when);
   lua_createtable(L, 0, FG_SPEC_FIELDS + 1);
-  for (int i = 0; i < FG_SPEC_FIELDS; i++) push_field(L, &fg_fields[i], q->point);
+  for (int i = 0; i < FG_SPEC_FIELDS; i++)
+    if (fg_field_belongs(&fg_fields[i], q->point)) push_field(L, &fg_fields[i], q->point);
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, refuse_field);
   lua_setfield(L, -2, "__index");

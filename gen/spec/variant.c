@@ -10,6 +10,11 @@ static const fg_field *plan_field(int i) { return &fg_fields[FG_SPEC_FIELDS + i]
 
 const char *fg_plan_family(const fg_plan *plan) { return plan_field(0)->choices[plan->value[0]]; }
 
+bool fg_plan_is_fallback(const fg_point *point, const fg_plan *plan) {
+  const char *fallback = fg_point_kind(point)->fallback;
+  return fallback && !strcmp(fg_plan_family(plan), fallback);
+}
+
 bool fg_plan_matches(const char *globs, const fg_plan *plan) {
   char name[64], glob[128];
   fg_plan_name(plan, sizeof name, name);
@@ -74,6 +79,7 @@ static bool point_is_good(const fg_point *point) {
   fg_point again = {0};
   char text[64];
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+    if (!fg_field_belongs(&fg_fields[i], point)) continue;
     if (fg_fields[i].type == &fg_type_widths &&
         (point->d > FG_HEAD_DIM_MAX || point->dv > FG_HEAD_DIM_MAX))
       return false;

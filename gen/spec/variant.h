@@ -21,6 +21,8 @@ typedef struct fg_variant {
 /* "simt-q16-k32-w4"; returns the length. */
 int fg_plan_name(const fg_plan *plan, size_t size, char *text);
 const char *fg_plan_family(const fg_plan *plan);
+/* Is its family the one that answers for the point's kind when no other does? */
+bool fg_plan_is_fallback(const fg_point *point, const fg_plan *plan);
 /* Does one of the comma-separated globs match the plan's name? */
 bool fg_plan_matches(const char *globs, const fg_plan *plan);
 

@@ -2,14 +2,11 @@
 #include "cli.h"
 
 #include "measure.h"
+#include "recipe/extent.h"
+#include "work.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-/* As many tokens as fill a GPU: 16384, in rows of two lengths, 2048 columns of heads. On the host
- * device a block is a process's work: one small problem. */
-enum { TOKENS = 16384, WIDTH = 2048 };
-static const int64_t lengths[] = {1024, 4096};
 
 typedef struct {
   const cli *c;
@@ -17,21 +14,26 @@ typedef struct {
   fg_device *device; /* the context's */
   cli_variants v;
   int failed, rows;
+  bool has[FG_EXTENTS]; /* of a variant's kind: columns */
 } job;
 
-static int shapes_of(const job *j, const fg_point *point, fg_shape shapes[2]) {
-  const fg_shape *w = &j->c->arguments.shape;
-  int host = fg_arch_is_host(j->device->arch);
-  if (host || cli_shape_is_given(w)) {
-    cli_shape_fill(w, host ? 1 : WIDTH / point->d, host ? 128 : lengths[0], shapes);
-    return 1;
+static void print_columns(job *j) {
+  printf("name");
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    for (int v = 0; v < j->v.n; v++)
+      j->has[i] |= fg_form_has(fg_point_kind(&j->v.variant[v].point)->form, fg_extents[i].letter);
+    if (j->has[i]) printf(",%s", fg_extents[i].name);
   }
-  for (int i = 0; i < 2; i++) {
-    int64_t h = WIDTH / point->d > 0 ? WIDTH / point->d : 1;
-    shapes[i] =
-        (fg_shape){.b = TOKENS / lengths[i], .h = h, .hk = h, .nq = lengths[i], .nk = lengths[i]};
-  }
-  return 2;
+  printf(",ms,tflops,tb_per_s\n");
+}
+
+static fg_status shapes_of(const job *j, const fg_point *point, int *n,
+                           fg_shape shapes[CLI_BENCH_SHAPES]) {
+  *n = cli_work_of(point)->bench(point, fg_arch_is_host(j->device->arch), shapes);
+  if (!cli_shape_is_given(&j->c->arguments.shape)) return FG_OK;
+  const fg_shape usual = shapes[0];
+  *n = 1;
+  return cli_shape_fill(j->c, point, &usual, shapes);
 }
 
 static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *shape, double *ms) {
@@ -44,24 +46,32 @@ static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *
   return status;
 }
 
+/* A row of a table or an object of a list. A table has a column for each extent that one of the
+ * variants has. */
+static void print_data(const job *j, const char *name, const fg_shape *s, double ms, double tflops,
+                       double tbs) {
+  if (j->c->json) printf("%s\n  {\"name\": \"%s\"", j->rows ? "," : "", name);
+  if (j->c->csv) printf("%s", name);
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    const int64_t n = fg_extent_get(&fg_extents[i], s);
+    const bool own = fg_form_has(fg_shape_form_of(s), fg_extents[i].letter);
+    if (j->c->csv && j->has[i]) printf(",%" PRId64, n);
+    if (j->c->json && own) printf(", \"%s\": %" PRId64, fg_extents[i].name, n);
+  }
+  printf(j->c->csv ? ",%.6g,%.6g,%.6g\n" : ", \"ms\": %.6g, \"tflops\": %.6g, \"tb_per_s\": %.6g}",
+         ms, tflops, tbs);
+}
+
 static void print_row(const job *j, const char *name, const fg_shape *s, double ms, double tflops,
                       double tbs) {
   const cli_rates *rates = cli_rates_of(j->device->model);
-  if (j->c->csv) {
-    printf("%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%.6g,%.6g,%.6g\n", name,
-           s->b, s->h, s->hk, s->nq, s->nk, ms, tflops, tbs);
+  char shape[FG_BRIEF_MAX];
+  if (j->c->csv || j->c->json) {
+    print_data(j, name, s, ms, tflops, tbs);
     return;
   }
-  if (j->c->json) {
-    printf("%s\n  {\"name\": \"%s\", \"b\": %" PRId64 ", \"h\": %" PRId64 ", \"hk\": %" PRId64
-           ", \"nq\": %" PRId64 ", \"nk\": %" PRId64
-           ", \"ms\": %.6g, \"tflops\": %.6g, \"tb_per_s\": %.6g}",
-           j->rows ? "," : "", name, s->b, s->h, s->hk, s->nq, s->nk, ms, tflops, tbs);
-    return;
-  }
-  printf("%-52s b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64
-         "  %9.3f ms  %8.2f TFLOP/s",
-         name, s->b, s->h, s->hk, s->nq, s->nk, ms, tflops);
+  fg_shape_brief(s, sizeof shape, shape);
+  printf("%-52s %s  %9.3f ms  %8.2f TFLOP/s", name, shape, ms, tflops);
   if (rates)
     printf(" %4.1f%%  %6.3f TB/s %4.1f%%", 100 * tflops / rates->matrix, tbs,
            100 * tbs / rates->copy);
@@ -70,10 +80,11 @@ static void print_row(const job *j, const char *name, const fg_shape *s, double 
 
 static fg_status bench_variant(job *j, const fg_variant *variant) {
   fg_kernel *kernel;
-  fg_shape shapes[2];
+  fg_shape shapes[CLI_BENCH_SHAPES];
+  int n;
   fg_status status = FG_OK;
+  TRY(shapes_of(j, &variant->point, &n, shapes));
   TRY(cli_kernel(j->context, variant, &kernel));
-  int n = shapes_of(j, &variant->point, shapes);
   for (int i = 0; i < n && !cli_interrupted; i++) {
     const fg_point *point = &variant->point;
     const fg_recipe *recipe = &kernel->source->recipe;
@@ -95,7 +106,7 @@ static fg_status run_all(job *j) {
   TRY(cli_variants_read(j->c, j->device->arch, &j->v));
   if (j->v.grid) cli_numbers_say(j->c, j->v.grid->n, j->v.grid->point);
   if (j->c->csv)
-    printf("name,b,h,hk,nq,nk,ms,tflops,tb_per_s\n");
+    print_columns(j);
   else if (j->c->json)
     printf("{\"schema\": 1, \"device\": \"%s\", \"model\": \"%s\", \"rows\": [", j->device->name,
            j->device->model);

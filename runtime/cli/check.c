@@ -11,13 +11,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* The shapes of a check that names none: tiles cut at both edges, nq != nk both ways, rows that see
- * no key, more batches and head groups than one, a single row. */
-static const fg_shape usual_shapes[CHECK_SHAPES] = {{.b = 2, .h = 4, .hk = 2, .nq = 113, .nk = 203},
-                                                    {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 113},
-                                                    {.b = 2, .h = 2, .hk = 2, .nq = 64, .nk = 64},
-                                                    {.b = 1, .h = 3, .hk = 3, .nq = 1, .nk = 339},
-                                                    {.b = 3, .h = 2, .hk = 1, .nq = 3, .nk = 1}};
 typedef struct {
   check_cases cases;
   fg_device *device;
@@ -30,15 +23,13 @@ typedef struct {
   cli_progress progress;
 } job;
 
-/* One shape from the words, the rest of it from what is usual. */
-static void set_shapes(job *j) {
-  const fg_shape *w = &j->cases.c->arguments.shape;
-  if (!cli_shape_is_given(w)) {
-    memcpy(j->cases.shape, usual_shapes, sizeof usual_shapes);
-    j->cases.n_shapes = CHECK_SHAPES;
-    return;
-  }
-  cli_shape_fill(w, 2, 128, &j->cases.shape[j->cases.n_shapes++]);
+/* What can be said of the shapes before a kernel is made. */
+static fg_status try_shapes(const job *j) {
+  fg_shape shapes[CLI_CHECK_SHAPES];
+  int n;
+  for (int i = 0; i < j->v.n; i++)
+    TRY(check_shapes(j->cases.c, &j->v.variant[i].point, &n, shapes));
+  return FG_OK;
 }
 
 static fg_status make_pair(job *j, check_pair *p) {
@@ -170,8 +161,6 @@ static int finish(const job *j) {
 static fg_status start(job *j) {
   TRY(cli_device_open(j->cases.c, &j->device));
   j->cases.host = fg_arch_is_host(j->device->arch);
-  set_shapes(j);
-  for (int i = 0; i < j->cases.n_shapes; i++) TRY(fg_shape_check(&j->cases.shape[i]));
   if (j->cases.c->seed >= 0)
     j->cases.seed = (uint64_t)j->cases.c->seed;
   else if (getrandom(&j->cases.seed, 4, 0) != 4)
@@ -185,7 +174,8 @@ static fg_status start(job *j) {
                      j->device->arch);
     if (n > j->width) j->width = n;
   }
-  return check_arrays_read(j->cases.c, &j->v, j->cases.n_shapes, j->cases.shape, &j->cases.arrays);
+  TRY(try_shapes(j));
+  return check_arrays_read(j->cases.c, &j->v, &j->cases.arrays);
 }
 
 static int run(cli *c) {
@@ -193,13 +183,14 @@ static int run(cli *c) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   fg_status status = start(&j);
   if (status == FG_OK) {
+    const int shapes = cli_shape_is_given(&c->arguments.shape) ? 1 : CLI_CHECK_SHAPES;
     if (c->json)
       printf("{\"schema\": 1, \"device\": \"%s\", \"seed\": %" PRIu64 ", \"results\": [",
              j.device->name, j.cases.seed);
     else
       printf("device %s, seed %" PRIu64
              "; the worst error of each output over %d shape%s (%% of its limit)\n",
-             j.device->name, j.cases.seed, j.cases.n_shapes, cli_s(j.cases.n_shapes));
+             j.device->name, j.cases.seed, shapes, cli_s(shapes));
     cli_flush();
     int cuda = !j.cases.host; /* a context does not survive a fork */
     cli_progress_start(&j.progress, c, j.v.n);

@@ -4,9 +4,12 @@
 
 #include "cli.h"
 #include "reference/verify.h"
+#include "work.h"
 
-/* The shapes of a check that names none. */
-enum { CHECK_SHAPES = 5 };
+/* The shapes of a point's cases, the one that words name or the usual ones of its kind; *n = how
+ * many. */
+fg_status check_shapes(const cli *c, const fg_point *point, int *n,
+                       fg_shape shapes[CLI_CHECK_SHAPES]);
 
 /* Files of --in: tensors that take their values from them in place of random ones. */
 typedef struct check_arrays {
@@ -17,8 +20,7 @@ typedef struct check_arrays {
 
 /* Reads them. Each must fit, at every shape, every variant that has such an input, and there must
  * be one. FG_EARGUMENT. */
-fg_status check_arrays_read(const cli *c, const cli_variants *variants, int n_shapes,
-                            const fg_shape *shapes, check_arrays *arrays);
+fg_status check_arrays_read(const cli *c, const cli_variants *variants, check_arrays *arrays);
 void check_arrays_free(check_arrays *arrays);
 
 /* The cases of a check. */
@@ -26,8 +28,6 @@ typedef struct check_cases {
   const cli *c;
   bool host; /* the device is the host device */
   uint64_t seed;
-  fg_shape shape[CHECK_SHAPES];
-  int n_shapes; /* CHECK_SHAPES: the usual ones; 1: that of the words */
   check_arrays arrays;
 } check_cases;
 

@@ -11,8 +11,11 @@ static const fg_recipe_tensor *find(const fg_recipe *r, const char *name) {
   return NULL;
 }
 
-static fg_status check_fit(const fg_recipe *recipe, const check_arrays *a, int n_shapes,
-                           const fg_shape *shapes, bool *taken) {
+static fg_status check_fit(const cli *c, const fg_point *point, const fg_recipe *recipe,
+                           const check_arrays *a, bool *taken) {
+  fg_shape shapes[CLI_CHECK_SHAPES];
+  int n_shapes;
+  TRY(check_shapes(c, point, &n_shapes, shapes));
   for (int i = 0; i < a->n; i++) {
     const fg_recipe_tensor *t = find(recipe, a->array[i].name);
     taken[i] |= t != NULL;
@@ -22,15 +25,14 @@ static fg_status check_fit(const fg_recipe *recipe, const check_arrays *a, int n
   return FG_OK;
 }
 
-static fg_status check_all(const cli_variants *v, const check_arrays *a, int n_shapes,
-                           const fg_shape *shapes) {
+static fg_status check_all(const cli *c, const cli_variants *v, const check_arrays *a) {
   bool taken[16] = {false};
   fg_recipe *recipe = malloc(sizeof *recipe);
   fg_status status = FG_OK;
   if (!recipe) return fg_fail(FG_EMEMORY, "no memory for a recipe");
   for (int i = 0; i < v->n; i++) {
     TRY_OUT(fg_gen_recipe(v->gen, &v->variant[i], recipe));
-    TRY_OUT(check_fit(recipe, a, n_shapes, shapes, taken));
+    TRY_OUT(check_fit(c, &v->variant[i].point, recipe, a, taken));
   }
   for (int i = 0; i < a->n; i++)
     if (!taken[i])
@@ -40,8 +42,7 @@ out:
   return status;
 }
 
-fg_status check_arrays_read(const cli *c, const cli_variants *variants, int n_shapes,
-                            const fg_shape *shapes, check_arrays *a) {
+fg_status check_arrays_read(const cli *c, const cli_variants *variants, check_arrays *a) {
   for (int i = 0; i < c->n_in; i++) {
     const char *name = c->in[i].name;
     if (!strcmp(name, "o") || !strcmp(name, "lse"))
@@ -49,7 +50,7 @@ fg_status check_arrays_read(const cli *c, const cli_variants *variants, int n_sh
     TRY(fg_npy_read(name, c->in[i].path, &a->file[i]));
     a->array[a->n++] = (verify_array){.name = name, .array = &a->file[i]};
   }
-  return a->n ? check_all(variants, a, n_shapes, shapes) : FG_OK;
+  return a->n ? check_all(c, variants, a) : FG_OK;
 }
 
 void check_arrays_free(check_arrays *a) {

@@ -11,19 +11,25 @@ static const struct {
   uint32_t given;
   float scale;
   int again;
-} usual[CHECK_SHAPES] = {{0, 0, 0},
-                         {FG_GIVEN_SCALE, -0.3f, 1},
-                         {FG_GIVEN_SCALE, 0, 0},
-                         {FG_GIVEN_SCALE, 1e-3f, 1},
-                         {FG_GIVEN_SCALE, 0.5f, 0}};
+} usual[CLI_CHECK_SHAPES] = {{0, 0, 0},
+                             {FG_GIVEN_SCALE, -0.3f, 1},
+                             {FG_GIVEN_SCALE, 0, 0},
+                             {FG_GIVEN_SCALE, 1e-3f, 1},
+                             {FG_GIVEN_SCALE, 0.5f, 0}};
 
 /* Where integers are drawn: one shape more, of many sequences, which have a length each; of a shape
  * that is named, as many draws. */
-static const fg_shape many_sequences = {.b = 7, .h = 1, .hk = 1, .nq = 33, .nk = 203};
 enum { DRAWS = 3 };
 
-/* On the host device: tensors so far apart that offsets exceed 32 bits. */
-static const fg_shape far_apart = {.b = 2, .h = 2, .hk = 2, .nq = 37, .nk = 70};
+fg_status check_shapes(const cli *c, const fg_point *point, int *n,
+                       fg_shape shapes[CLI_CHECK_SHAPES]) {
+  const cli_work *work = cli_work_of(point);
+  memcpy(shapes, work->check, sizeof work->check);
+  *n = CLI_CHECK_SHAPES;
+  if (!cli_shape_is_given(&c->arguments.shape)) return FG_OK;
+  *n = 1;
+  return cli_shape_fill(c, point, &work->one, shapes);
+}
 
 static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
   if (!worst->n) *worst = *v;
@@ -40,15 +46,12 @@ static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
 /* What is wrong in one case: where, and whose bounds are when skipping tiles changed a result. */
 static void tell_wrong(const fg_variant *variant, const verify_case *which,
                        const verify_verdict *verdict, check_outcome *o) {
-  const fg_shape *s = &which->shape;
   const bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
-  char scale[32] = "";
+  char scale[32] = "", shape[FG_SHAPE_WORDS];
+  fg_shape_words(&which->shape, sizeof shape, shape);
   if (which->given & FG_GIVEN_SCALE)
     snprintf(scale, sizeof scale, " scale=%g", (double)which->scale);
-  int n = snprintf(o->text, sizeof o->text,
-                   "first wrong at b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64
-                   " nk=%" PRId64 "%s%s: ",
-                   s->b, s->h, s->hk, s->nq, s->nk, scale,
+  int n = snprintf(o->text, sizeof o->text, "first wrong at %s%s%s: ", shape, scale,
                    which->far ? " with offsets beyond 32 bits" : "");
   if (*verdict->reason)
     snprintf(o->text + n, sizeof o->text - (size_t)n, "%s; %s", verdict->wrong, verdict->reason);
@@ -104,7 +107,7 @@ static void tell_empty(check_outcome *o) {
 /* Where a machine has no addresses for it, that is said. */
 static fg_status check_far(const check_cases *j, const check_pair *p, const verify_number *numbers,
                            check_outcome *o) {
-  const verify_case which = {.shape = far_apart,
+  const verify_case which = {.shape = cli_work_of(&p->variant->point)->far,
                              .far = 1,
                              .seed = j->seed,
                              .n_numbers = j->c->n_numbers,
@@ -120,14 +123,20 @@ static fg_status check_far(const check_cases *j, const check_pair *p, const veri
 fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outcome *o) {
   verify_number numbers[16];
   const bool integers = has_integers(&p->kernel->source->recipe);
-  const int n = j->n_shapes > 1 ? j->n_shapes + integers : integers ? DRAWS : 1;
+  const fg_kind *kind = fg_point_kind(&p->variant->point);
+  fg_shape shapes[CLI_CHECK_SHAPES];
+  int n_shapes;
+  TRY(check_shapes(j->c, &p->variant->point, &n_shapes, shapes));
+  const int n = n_shapes > 1 ? n_shapes + integers : integers ? DRAWS : 1;
   for (int i = 0; i < j->c->n_numbers; i++)
     numbers[i] = (verify_number){j->c->number[i].name, j->c->number[i].value};
   for (int i = 0; i < n; i++) {
-    const bool more = j->n_shapes > 1 && i == j->n_shapes, is_usual = j->n_shapes > 1 && !more;
-    verify_case which = {.shape = more ? many_sequences : j->shape[i % j->n_shapes],
-                         .given = is_usual ? usual[i].given : 0,
-                         .scale = is_usual ? usual[i].scale : 0,
+    const bool more = n_shapes > 1 && i == n_shapes, is_usual = n_shapes > 1 && !more;
+    const bool scaled = is_usual && kind->has_scale;
+    verify_case which = {.shape =
+                             more ? cli_work_of(&p->variant->point)->many : shapes[i % n_shapes],
+                         .given = scaled ? usual[i].given : 0,
+                         .scale = scaled ? usual[i].scale : 0,
                          .again = is_usual ? usual[i].again : p->variant->point.deterministic,
                          .style = (verify_style)(i % VERIFY_STYLES),
                          .seed = j->seed + (uint64_t)i,
@@ -141,7 +150,7 @@ fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outco
       which.given = FG_GIVEN_SCALE, which.scale = (float)j->c->arguments.scale;
     TRY(check_case(j, p, which, o));
   }
-  if (j->n_shapes > 1 && j->host) TRY(check_far(j, p, numbers, o));
+  if (n_shapes > 1 && j->host) TRY(check_far(j, p, numbers, o));
   if (!o->wrong) tell_empty(o);
   return FG_OK;
 }

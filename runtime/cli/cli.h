@@ -79,10 +79,6 @@ int cli_fail(fg_status status);
 
 /* Do the words give an extent of the shape? */
 bool cli_shape_is_given(const fg_shape *words);
-/* The whole shape: an extent that no word gives is that of its fellow (hk of h, nk of nq, and
- * back), else the usual one: a batch of 1, h heads, n rows. */
-void cli_shape_fill(const fg_shape *words, int64_t h, int64_t n, fg_shape *shape);
-
 /* FG_ESPEC for a word that sets a number which none of the points declares. */
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point);
 

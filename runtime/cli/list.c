@@ -9,6 +9,7 @@ static void print_spec(FILE *to, const fg_point *point) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
     char text[64];
+    if (!fg_field_belongs(field, point)) continue;
     if (i >= FG_FIELD_MASK && i <= FG_FIELD_DEFINE) { /* quoted as a shell wants them */
       const char *formula = fg_field_text(field, point), *quote = strchr(formula, ' ') ? "'" : "";
       if (i == FG_FIELD_MASK || strcmp(formula, field->fallback))
@@ -57,6 +58,7 @@ static void print_json(const cli_variants *v) {
     for (int j = 0; j < FG_SPEC_FIELDS; j++) {
       bool formula = j >= FG_FIELD_MASK && j <= FG_FIELD_DEFINE;
       char text[64];
+      if (!fg_field_belongs(&fg_fields[j], &x->point)) continue;
       if (!formula) fg_field_print(&fg_fields[j], &x->point, sizeof text, text);
       printf("%s\"%s\": ", j ? ", " : "", fg_fields[j].name);
       cli_json_string(stdout, formula ? fg_field_text(&fg_fields[j], &x->point) : text);

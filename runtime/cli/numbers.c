@@ -14,16 +14,6 @@ bool cli_shape_is_given(const fg_shape *words) {
   return false;
 }
 
-/* Fills all extents; align is the usual one. */
-void cli_shape_fill(const fg_shape *w, int64_t h, int64_t n, fg_shape *shape) {
-  shape->align = 0;
-  shape->b = w->b >= 0 ? w->b : 1;
-  shape->h = w->h >= 0 ? w->h : w->hk >= 0 ? w->hk : h;
-  shape->hk = w->hk >= 0 ? w->hk : shape->h;
-  shape->nq = w->nq >= 0 ? w->nq : w->nk >= 0 ? w->nk : n;
-  shape->nk = w->nk >= 0 ? w->nk : shape->nq;
-}
-
 /* The type that the point's list of inputs, "cap=float, width=int", declares the number with; NULL:
  * it does not. */
 static const char *type_of(const fg_point *point, const char *name) {

@@ -44,8 +44,9 @@ void page_text(const char *text) {
 }
 
 void page_shape(const fg_shape *s) {
-  printf("b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "×%" PRId64, s->b, s->h, s->hk, s->nq,
-         s->nk);
+  char text[FG_BRIEF_MAX];
+  fg_shape_brief(s, sizeof text, text);
+  for (const char *c = text; *c; c++) printf(*c == 'x' ? "×" : "%c", *c);
   if (s->align && s->align != 16) printf(" align %" PRId64, s->align);
 }
 

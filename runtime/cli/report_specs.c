@@ -9,6 +9,7 @@ static void words(const report_spec *s) {
   bool any = false;
   for (int i = 0; i < FG_SPEC_FIELDS && s->known; i++) {
     const fg_field *field = &fg_fields[i];
+    if (!fg_field_belongs(field, &s->point)) continue;
     const bool formula = i >= FG_FIELD_MASK && i <= FG_FIELD_DEFINE;
     char text[64];
     if (!formula) fg_field_print(field, &s->point, sizeof text, text);

@@ -1,6 +1,8 @@
 /* report_winners.c - who wins where: the fastest plan of a spec, by heads and length. */
 #include "report.h"
 
+#include "recipe/extent.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@ typedef struct {
 
 typedef struct {
   line line[LINES_MAX];
-  int64_t length[LINES_MAX]; /* nk */
+  int64_t length[LINES_MAX];
   int n_lines, n_lengths;
 } map;
 
@@ -27,11 +29,17 @@ static int line_of(map *m, const fg_shape *s) {
   return i;
 }
 
-static int length_of(map *m, int64_t nk) {
+/* The extent by which shapes of the form are put in order: keys, rows. */
+static const fg_extent_row *length_extent(const fg_shape *s) {
+  return fg_extent_of(fg_shape_form_of(s)->length);
+}
+
+static int length_of(map *m, const fg_shape *s) {
+  const int64_t length = fg_extent_get(length_extent(s), s);
   int i = 0;
-  while (i < m->n_lengths && m->length[i] != nk) i++;
+  while (i < m->n_lengths && m->length[i] != length) i++;
   if (i == LINES_MAX) return -1;
-  if (i == m->n_lengths) m->length[m->n_lengths++] = nk;
+  if (i == m->n_lengths) m->length[m->n_lengths++] = length;
   return i;
 }
 
@@ -54,7 +62,7 @@ static void map_new(const report_spec *s, map *m) {
   m->n_lines = m->n_lengths = 0;
   for (int c = 0; c < s->n_cells; c++) {
     line_of(m, &s->cell[c].shape);
-    length_of(m, s->cell[c].shape.nk);
+    length_of(m, &s->cell[c].shape);
   }
   qsort(m->line, (size_t)m->n_lines, sizeof *m->line, by_line);
   qsort(m->length, (size_t)m->n_lengths, sizeof *m->length, by_length);
@@ -78,13 +86,13 @@ static void letter(int rank, char text[2]) {
 /* Cells of one line and length, of several batches, share a box. */
 static void box(const report_spec *s, map *m, int cell) {
   const report_cell *x = &s->cell[cell];
-  const int l = line_of(m, &x->shape), k = length_of(m, x->shape.nk);
+  const int l = line_of(m, &x->shape), k = length_of(m, &x->shape);
   int n = 0, at = 0;
   char text[2] = "-", class[16] = "none";
   if (l < 0 || k < 0) return;
   for (int c = 0; c < s->n_cells; c++) {
     const fg_shape *other = &s->cell[c].shape;
-    if (line_of(m, other) != l || other->nk != x->shape.nk) continue;
+    if (line_of(m, other) != l || length_of(m, other) != k) continue;
     at += c < cell, n++;
   }
   const report_plan *winner = winner_of(s, x);
@@ -105,10 +113,11 @@ static void box(const report_spec *s, map *m, int cell) {
          MAP_TOP + l * BOX_H + 18, text);
 }
 
-static void map_axes(const map *m) {
+static void map_axes(const map *m, const fg_extent_row *length) {
   char text[64];
   for (int i = 0; i < m->n_lines; i++) {
     const line *x = &m->line[i];
+    if (!x->h) continue; /* a kind of kernel without heads has one line */
     int n = snprintf(text, sizeof text, "%" PRId64 " on %" PRId64 " heads", x->h, x->hk);
     if (x->nq >= 0)
       snprintf(text + n, sizeof text - (size_t)n, ", %" PRId64 " row%s", x->nq,
@@ -121,7 +130,7 @@ static void map_axes(const map *m) {
     page_length(m->length[i]);
     printf("</text>\n");
   }
-  page_label(MAP_LEFT - 8, MAP_TOP - 8, "end", "keys:");
+  page_label(MAP_LEFT - 8, MAP_TOP - 8, "end", length->title);
 }
 
 static void legend(const report_spec *s) {
@@ -147,7 +156,7 @@ void report_winners(const report_spec *s) {
   printf("<h4>Fastest plan, by heads and length</h4>\n");
   page_picture("The fastest plan, by heads and length", MAP_LEFT + m.n_lengths * BOX_W,
                MAP_TOP + m.n_lines * BOX_H);
-  map_axes(&m);
+  map_axes(&m, length_extent(&s->cell[0].shape));
   for (int c = 0; c < s->n_cells; c++) box(s, &m, c);
   page_picture_end();
   legend(s);

@@ -117,10 +117,9 @@ static void print_counts(const tune_outcome *o) {
 static void print_cell(const job *j, const tune_cell *cell, const tune_outcome *o, int died) {
   const tune *t = &j->t;
   const fg_shape *s = &cell->shape;
-  char shape[64], name[FG_NAME_MAX];
+  char shape[FG_BRIEF_MAX], name[FG_NAME_MAX];
   if (t->c->json || t->c->csv) return;
-  snprintf(shape, sizeof shape, "b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64, s->b,
-           s->h, s->hk, s->nq, s->nk);
+  fg_shape_brief(s, sizeof shape, shape);
   fg_point_name(&t->grid->point[cell->point], sizeof name, name);
   printf("%-24s ", shape);
   if (died)

@@ -29,7 +29,7 @@ static fg_status add_plans(tune *t, int point, int *n_of_point) {
   for (int i = 0; i < n; i++) {
     v.plan = plans[i];
     fg_variant_name(&v, sizeof name, name);
-    if (!fg_build_takes(t->grid->limits[point], &plans[i])) continue;
+    if (!fg_build_takes(&v.point, t->grid->limits[point], &plans[i])) continue;
     if (t->c->filter && fnmatch(t->c->filter, name, 0)) continue;
     tune_plan *added = &t->plan[t->n_plans++];
     *added = (tune_plan){.variant = v, .generation = 1};

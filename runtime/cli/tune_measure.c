@@ -12,6 +12,7 @@
 #include "reference/verify.h"
 #include "spec/point_formula.h"
 #include "wisdom/cost.h"
+#include "work.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -237,13 +238,12 @@ static fg_status run_quick(race *r, runner *x) {
   return FG_OK;
 }
 
-/* Two tiles of any plan in each direction, cut at both edges, heads that share keys. */
 static fg_status verify(const race *r, runner *x) {
   verify_number numbers[16];
   verify_verdict verdict;
   struct verdict *v = &here.verdict[x->index];
   const cli *c = r->t->c;
-  verify_case which = {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 333},
+  verify_case which = {.shape = cli_work_of(&x->plan->variant.point)->tune,
                        .given = c->arguments.has_scale ? FG_GIVEN_SCALE : 0,
                        .scale = (float)c->arguments.scale,
                        .seed = 2,

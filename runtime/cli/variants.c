@@ -23,8 +23,9 @@ static fg_status add(cli_variants *v, const fg_variant *variant, const char *fil
   return FG_OK;
 }
 
-static int is_taken(const cli *c, const fg_limits *limits, const fg_plan *plan) {
-  return !c->command || !c->command->makes_zoo || fg_build_takes(limits, plan);
+static int is_taken(const cli *c, const fg_point *point, const fg_limits *limits,
+                    const fg_plan *plan) {
+  return !c->command || !c->command->makes_zoo || fg_build_takes(point, limits, plan);
 }
 
 static fg_status no_plan(const cli *c, const char *name, const fg_plan *first) {
@@ -49,7 +50,7 @@ static fg_status add_plans(const cli *c, cli_variants *v, int point, const char 
     fg_plan_name(&plans[i], sizeof plan, plan);
     if (c->plan && fnmatch(c->plan, plan, 0)) continue;
     seen++;
-    if (!is_taken(c, v->grid->limits[point], &plans[i])) continue;
+    if (!is_taken(c, &variant.point, v->grid->limits[point], &plans[i])) continue;
     variant.plan = plans[i];
     taken++;
     TRY_OUT(add(v, &variant, c->filter));

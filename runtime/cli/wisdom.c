@@ -54,10 +54,8 @@ void cli_measured_csv(const fg_measured *m) {
 }
 
 void cli_measured_row(const fg_measured *m) {
-  const fg_shape *s = &m->shape;
-  char shape[64], time[32] = "";
-  snprintf(shape, sizeof shape, "b%" PRId64 " h%" PRId64 "/%" PRId64 " %" PRId64 "x%" PRId64, s->b,
-           s->h, s->hk, s->nq, s->nk);
+  char shape[FG_BRIEF_MAX], time[32] = "";
+  fg_shape_brief(&m->shape, sizeof shape, shape);
   if (m->ms > 0) snprintf(time, sizeof time, "%.4f ms", m->ms);
   printf("%-24s %-56s %12s  %s", shape, m->name, time, fg_measured_words[m->status]);
 }

@@ -1,142 +1,27 @@
-/* work.c - what a launch has to do, whatever the plan: operations, and bytes to move. */
+/* work.c - the rows of work.h, and what follows from them. */
+#include "work.h"
+
 #include "measure.h"
 
-#include "formula/tree_bound.h"
-#include "reference/oracle.h"
-#include "spec/point_formula.h"
+#include "recipe/extent.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* A mask as the oracle reads it, and what gen knows of it for a run of keys. */
-typedef struct {
-  oracle_formula *visible, *never, *always; /* they point to the numbers */
-  oracle_input number[sizeof((cli *)0)->number / sizeof *((cli *)0)->number];
-  int n_numbers, left; /* runs that may still be halved */
-  double name[ORACLE_NAMES];
-} counter;
+/* In the order of fg_kinds. */
+static const cli_work *const rows[FG_KINDS] = {&cli_work_attention};
 
-static void read_mask(const cli *c, const fg_point *point, counter *x) {
-  *x = (counter){.n_numbers = c->n_numbers};
-  for (int i = 0; i < c->n_numbers; i++)
-    x->number[i] = (oracle_input){
-        .name = c->number[i].name, .is_int = 1, .rank = -1, .number = c->number[i].value};
-  const char *text = fg_field_text(&fg_fields[FG_FIELD_MASK], point);
-  x->visible = oracle_formula_new(text, x->n_numbers, x->number, NULL);
-}
-
-static oracle_formula *read_node(const counter *x, const fg_formula *formula, int node) {
-  int n = node ? fg_formula_print(formula, node, 0, NULL) : 0;
-  char *text = n ? malloc((size_t)n + 1) : NULL;
-  if (!text) return NULL;
-  fg_formula_print(formula, node, (size_t)n + 1, text);
-  oracle_formula *read = oracle_formula_new(text, x->n_numbers, x->number, NULL);
-  free(text);
-  return read;
-}
-
-/* Without bounds pairs are counted one by one. */
-static void read_bounds(const fg_point *point, counter *x) {
-  fg_formula formula;
-  if (fg_point_formula(point, &formula) == FG_OK) {
-    fg_tile_test test = fg_formula_tile(&formula);
-    x->never = read_node(x, &formula, test.never);
-    x->always = read_node(x, &formula, test.always);
-  }
-  fg_formula_free(&formula);
-}
-
-static bool holds(counter *x, oracle_formula *test, int64_t k0, int64_t k1) {
-  x->name[ORACLE_K0] = (double)k0, x->name[ORACLE_K1] = (double)k1;
-  return test && oracle_formula_value(test, x->name) != 0;
-}
-
-/* Keys k0 to k1 that the row sees: halves, until a bound says or few are left. Of a row so long
- * that there are too many runs without a bound, some keys stand for the rest. */
-static double count(counter *x, int64_t k0, int64_t k1) {
-  enum { FEW = 8, MANY = 509 };
-  double n = 0, looked = 0;
-  if (k1 - k0 > FEW && x->left-- > 0) {
-    if (holds(x, x->never, k0, k1)) return 0;
-    if (holds(x, x->always, k0, k1)) return (double)(k1 - k0);
-    const int64_t middle = k0 + (k1 - k0) / 2;
-    return count(x, k0, middle) + count(x, middle, k1);
-  }
-  for (int64_t k = k0; k < k1; k += (k1 - k0) / MANY + 1, looked++) {
-    x->name[ORACLE_K] = (double)k;
-    n += oracle_formula_value(x->visible, x->name) != 0;
-  }
-  return looked > 0 ? n / looked * (double)(k1 - k0) : 0;
-}
-
-static void name_shape(counter *x, const fg_shape *s) {
-  x->name[ORACLE_NQ] = (double)s->nq, x->name[ORACLE_NK] = (double)s->nk;
-  x->name[ORACLE_NH] = (double)s->h;
-}
-
-/* Visible pairs of one head; of a mask that reads tensors all pairs. Rows are taken one of so many
- * that nobody waits for it. */
-static double visible_pairs(const cli *c, const fg_point *point, const fg_shape *s) {
-  counter x;
-  enum { RUNS = 1 << 15 }; /* of a row: 2^17 keys one by one */
-  int64_t step = s->nq / 256 + 1, rows = 0;
-  double pairs = 0;
-  read_mask(c, point, &x);
-  if (x.visible) read_bounds(point, &x);
-  name_shape(&x, s);
-  for (int64_t q = step / 2; x.visible && q < s->nq; q += step, rows++) {
-    x.name[ORACLE_Q] = x.name[ORACLE_Q0] = (double)q, x.name[ORACLE_Q1] = (double)q + 1;
-    x.name[ORACLE_P] = (double)(q + s->nk - s->nq);
-    x.left = RUNS;
-    pairs += count(&x, 0, s->nk);
-  }
-  oracle_formula_free(x.visible), oracle_formula_free(x.never), oracle_formula_free(x.always);
-  return rows ? pairs / (double)rows * (double)s->nq : (double)s->nq * (double)s->nk;
-}
-
-bool cli_flops_known(const cli *c, const fg_point *p) {
-  counter x;
-  read_mask(c, p, &x);
-  oracle_formula_free(x.visible);
-  return x.visible != NULL;
-}
+const cli_work *cli_work_of(const fg_point *point) { return rows[point->kernel]; }
 
 double cli_flops(const cli *c, const fg_point *p, const fg_shape *s) {
-  double forward = 2.0 * (p->d + p->dv) * visible_pairs(c, p, s) * (double)(s->b * s->h);
-  return p->pass == FG_PASS_BACKWARD ? 2.5 * forward : forward;
+  return cli_work_of(p)->flops(c, p, s);
 }
 
-/* The value of a node of the shape alone; `without` if there is none, or it is not known. */
-static double value_at(counter *x, const fg_formula *formula, int node, double without) {
-  oracle_formula *read = read_node(x, formula, node);
-  const double value = read ? oracle_formula_value(read, x->name) : without;
-  oracle_formula_free(read);
-  return value;
-}
-
-/* Keys from the first to the last one that some row sees, as a share of all. */
-static double seen_keys(const cli *c, const fg_point *point, const fg_shape *s) {
-  const double nk = (double)s->nk;
-  double first = 0, end = nk;
-  fg_formula formula;
-  counter x;
-  read_mask(c, point, &x);
-  name_shape(&x, s);
-  x.name[ORACLE_Q1] = (double)s->nq;
-  if (x.visible && s->nk && fg_point_formula(point, &formula) == FG_OK) {
-    fg_visible range = fg_formula_visible(&formula, false);
-    first = fmax(0, value_at(&x, &formula, range.first, 0));
-    end = fmin(nk, value_at(&x, &formula, range.end, nk));
-    fg_formula_free(&formula);
-  }
-  oracle_formula_free(x.visible);
-  return s->nk ? fmax(0, end - first) / nk : 1;
-}
+bool cli_flops_known(const cli *c, const fg_point *p) { return cli_work_of(p)->flops_known(c, p); }
 
 double cli_bytes(const cli *c, const fg_point *point, const fg_recipe *recipe,
                  const fg_shape *shape) {
-  const double seen = seen_keys(c, point, shape);
+  const cli_work *work = cli_work_of(point);
+  const double seen = work->seen_keys ? work->seen_keys(c, point, shape) : 1;
   double bytes = 0;
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
@@ -145,4 +30,26 @@ double cli_bytes(const cli *c, const fg_point *point, const fg_recipe *recipe,
              (by_keys ? seen : 1);
   }
   return bytes;
+}
+
+/* The extent that words give under its own name or its fellow's; -1: neither. */
+static int64_t given(const fg_shape *words, const fg_extent_row *extent) {
+  const int64_t own = fg_extent_get(extent, words);
+  return own >= 0 || !extent->fellow ? own : fg_extent_get(fg_extent_of(extent->fellow), words);
+}
+
+fg_status cli_shape_fill(const cli *c, const fg_point *point, const fg_shape *usual,
+                         fg_shape *shape) {
+  const fg_shape *words = &c->arguments.shape;
+  const fg_kind *kind = fg_point_kind(point);
+  *shape = (fg_shape){.size = usual->size};
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    const fg_extent_row *extent = &fg_extents[i];
+    const int64_t word = given(words, extent), other = fg_extent_get(extent, usual);
+    if (fg_form_has(kind->form, extent->letter))
+      fg_extent_set(extent, shape, word >= 0 ? word : extent->letter == 'b' ? 1 : other);
+    else if (fg_extent_get(extent, words) >= 0)
+      return fg_fail(FG_EARGUMENT, "%s: kernel=%s has no such extent", extent->name, kind->name);
+  }
+  return fg_shape_check(shape);
 }

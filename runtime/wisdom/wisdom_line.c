@@ -103,11 +103,28 @@ static bool read_long(const char *text, char end, int64_t *value, const char **r
   return true;
 }
 
+/* "rows=": the name of the extent, where the text has names. */
+static bool read_name(const fg_extent_row *extent, const char **text) {
+  const size_t n = strlen(extent->name);
+  if (strncmp(*text, extent->name, n) || (*text)[n] != '=') return false;
+  *text += n + 1;
+  return true;
+}
+
+/* As fg_shape_print wrote it. */
 static bool read_shape(const char *text, fg_shape *s) {
+  const fg_shape_form *form = fg_shape_forms;
+  const bool named = *text >= 'a' && *text <= 'z';
   int64_t n;
-  for (int i = 0; i < FG_EXTENTS; i++) {
+  for (int i = 1; i < FG_SHAPE_FORMS && named; i++) {
+    const char *at = text;
+    if (read_name(fg_extent_of(*fg_shape_forms[i].letters), &at)) form = &fg_shape_forms[i];
+  }
+  for (const char *letter = form->letters; *letter; letter++) {
+    const fg_extent_row *extent = fg_extent_of(*letter);
+    if (named && !read_name(extent, &text)) return false;
     if (!read_long(text, ',', &n, &text)) return false;
-    fg_extent_set(&fg_extents[i], s, n);
+    fg_extent_set(extent, s, n);
   }
   if (!read_long(text, 0, &s->align, &text)) return false;
   return s->h < INT64_MAX >> 32 && s->b < INT64_MAX >> 32;
@@ -222,7 +239,7 @@ const char *fg_measured_nonsense(const fg_measured *m) {
   const fg_shape *s = &m->shape;
   const char *dot = strchr(m->name, '.');
   if (!dot || !strchr(dot + 1, '.')) return "its variant is none: spec.plan.arch";
-  if (!s->b || !s->h || !s->hk || s->h % s->hk || !s->nq || !s->nk)
+  if (!fg_shape_is_full(s) || (s->hk && s->h % s->hk))
     return "its shape is none: h is a multiple of hk, and all are 1 at least";
   if (!fg_measured_failed(m) && !fg_measured_has_time(m)) return "its time is none";
   if (!(m->error >= 0 && m->compile >= 0)) return "its error or compile time is none";

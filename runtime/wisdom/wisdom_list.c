@@ -1,6 +1,8 @@
 /* wisdom_list.c - the measurements of files in an order that reports and tables go by. */
 #include "wisdom.h"
 
+#include "recipe/extent.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,10 +51,11 @@ static int by_kin(const fg_measured *a, const fg_measured *b) {
 bool fg_measured_kin(const fg_measured *a, const fg_measured *b) { return by_kin(a, b) == 0; }
 
 static int by_peers(const fg_measured *a, const fg_measured *b) {
-  const int64_t x[] = {a->shape.nk, a->shape.nq, a->shape.b, a->shape.h, a->shape.hk},
-                y[] = {b->shape.nk, b->shape.nq, b->shape.b, b->shape.h, b->shape.hk};
+  static const char letters[] = "kqbhg";
   int order = by_kin(a, b);
-  for (int i = 0; i < 5 && !order; i++) order = by_int(x[i], y[i]);
+  for (const char *letter = letters; *letter && !order; letter++)
+    order = by_int(fg_extent_get(fg_extent_of(*letter), &a->shape),
+                   fg_extent_get(fg_extent_of(*letter), &b->shape));
   return order ? order : by_int(a->shape.align, b->shape.align);
 }
 

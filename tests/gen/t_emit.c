@@ -234,11 +234,11 @@ END_TEST
 START_TEST(every_choice_has_its_hook) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
-    for (int c = 0; field->type == &fg_type_choice && field->choices[c]; c++) {
+    for (int c = 0; field->type->choice && field->type->choice(field, c); c++) {
       char word[64];
       const char *words[] = {word, "head_dim=64", "pass=forward,backward", "bias=grad"};
       int n = !strcmp(field->name, "pass") || !strcmp(field->name, "bias") ? 2 : 4;
-      snprintf(word, sizeof word, "%s=%s", field->name, field->choices[c]);
+      snprintf(word, sizeof word, "%s=%s", field->name, field->type->choice(field, c));
       read_grid(n, words);
       for (int p = 0; p < grid->n; p++)
         for (int a = 0; a < 2; a++) each_plan(&grid->point[p], archs[a], look_at_lines);

@@ -36,8 +36,8 @@ static void refuses(const char *name, const char *text, const char *why) {
 START_TEST(choices_read_and_print) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
-    for (int c = 0; field->type == &fg_type_choice && field->choices[c]; c++)
-      accepts(field->name, field->choices[c], field->choices[c]);
+    for (int c = 0; field->type->choice && field->type->choice(field, c); c++)
+      accepts(field->name, field->type->choice(field, c), field->type->choice(field, c));
     if (field->fallback) accepts(field->name, field->fallback, field->fallback);
   }
 }

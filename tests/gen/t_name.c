@@ -12,7 +12,8 @@ enum { DIMS = sizeof dims / sizeof *dims };
 
 static int choices(const char *field) {
   int n = 0;
-  while (fg_field_find(field)->choices[n]) n++;
+  const fg_field *row = fg_field_find(field);
+  while (row->type->choice(row, n)) n++;
   return n;
 }
 

@@ -54,8 +54,9 @@ static int same_parameter(const fg_parameter *a, const fg_parameter *b) {
 static int same(const fg_recipe *a, const fg_recipe *b) {
   int same = a->n_tensors == b->n_tensors && a->n_regions == b->n_regions &&
              a->n_steps == b->n_steps && a->n_maps == b->n_maps &&
-             a->n_parameters == b->n_parameters && a->generation == b->generation && a->d == b->d &&
-             a->dv == b->dv && a->align == b->align && a->params_bytes == b->params_bytes;
+             a->n_parameters == b->n_parameters && a->generation == b->generation &&
+             a->kind == b->kind && !memcmp(a->width, b->width, sizeof a->width) &&
+             a->align == b->align && a->params_bytes == b->params_bytes;
   for (int i = 0; i < FG_TENSOR_MAX; i++) same &= same_tensor(&a->tensor[i], &b->tensor[i]);
   for (int i = 0; i < FG_REGION_MAX; i++)
     same &= !strcmp(a->region[i].name, b->region[i].name) &&
@@ -229,9 +230,9 @@ static const struct {
     {HEAD FWD, "recipe line 4: it ends before its first step"},
     {"hello\n", "recipe line 1: \"hello\" begins no line of a recipe"},
     {HEAD "\n", "recipe line 3: \"\" begins no line of a recipe"},
-    {"head_dim 0 64\n", "recipe line 1: a head dim is not a number from 1 to 65536"},
-    {"head_dim 64\n", "recipe line 1: a head dim is not a number from 1 to 65536"},
-    {HEAD "head_dim 64 64\n", "recipe line 3: the head dims come a second time"},
+    {"head_dim 0 64\n", "recipe line 1: d is not a number from 1 to 1048576"},
+    {"head_dim 64\n", "recipe line 1: dv is not a number from 1 to 1048576"},
+    {HEAD "head_dim 64 64\n", "recipe line 3: the head_dim comes a second time"},
     {HEAD Q Q, "recipe line 4: q comes twice"},
     {HEAD "tensor x in bf16 []\n", "recipe line 3: no argument is \"x\""},
     {HEAD "tensor q to bf16 []\n", "recipe line 3: q is neither in nor out"},
@@ -338,10 +339,10 @@ static const struct {
 };
 
 static void refused_with(const char *text, const char *error) {
-  fg_recipe recipe = {.d = 77};
+  fg_recipe recipe = {.width = {77}};
   ck_assert_int_eq(fg_recipe_parse(text, &recipe), FG_EIO);
   ck_assert_str_eq(fg_error(), error);
-  ck_assert_int_eq(recipe.d, 77); /* left as it was */
+  ck_assert_int_eq(recipe.width[0], 77); /* left as it was */
 }
 
 START_TEST(malformed_maps_and_traits) {

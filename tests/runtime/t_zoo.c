@@ -256,7 +256,7 @@ START_TEST(crafted_recipe) {
   static const struct {
     const char *from, *to, *why;
   } kinds[] = {
-      {"head_dim 8 8", "head_dim 8 x", "recipe line 1: a head dim is not a number from 1 to 65536"},
+      {"head_dim 8 8", "head_dim 8 x", "recipe line 1: dv is not a number from 1 to 1048576"},
       {"end\n", "", "recipe line 5: \"variant\" begins no line of a recipe"}};
   zoo_made(0);
   ck_assert_int_eq(rename("zoo/manifest.txt", "good.txt"), 0);

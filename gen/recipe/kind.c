@@ -1,0 +1,39 @@
+/* kind.c - the table of kinds of kernels. */
+#include "kind.h"
+
+#include <string.h>
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+const fg_kind fg_kinds[FG_KINDS] = {
+    {.name = "attention",
+     .tag = "attn",
+     .fields =
+         NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define", "bias",
+               "bias_dims", "bias_dtype", "grad_dtype", "normalizer", "deterministic"),
+     .form = &fg_shape_forms[0],
+     .width_field = "head_dim",
+     .widths = "dv",
+     .has_scale = true,
+     .fallback = "simt"},
+};
+
+bool fg_kind_has_field(const fg_kind *kind, const char *field) {
+  for (const char *const *name = kind->fields; *name; name++)
+    if (!strcmp(*name, field)) return true;
+  return false;
+}
+
+const fg_kind *fg_kind_of_name(const char *name) {
+  for (int i = 0; i < FG_KINDS; i++) {
+    const size_t n = strlen(fg_kinds[i].tag);
+    if (!strncmp(name, fg_kinds[i].tag, n) && name[n] == '_') return &fg_kinds[i];
+  }
+  return NULL;
+}
+
+const fg_kind *fg_kind_find(const char *kernel) {
+  for (int i = 0; i < FG_KINDS; i++)
+    if (!strcmp(fg_kinds[i].name, kernel)) return &fg_kinds[i];
+  return NULL;
+}

@@ -1,0 +1,56 @@
+/* reference.h - what a kind of kernel is judged by: a row each of how inputs are drawn and what the
+ * float64 oracle makes of them. verify.c does the rest for every kind. */
+#ifndef FG_REFERENCE_H
+#define FG_REFERENCE_H
+
+#include "problem.h"
+#include "verify.h"
+
+/* One verification under way. */
+typedef struct reference_case {
+  const fg_variant *variant;
+  const verify_case *which;
+  fg_problem *problem;
+  /* Of each tensor, in the oracle's order: heads before rows. An input's as the kernel sees them,
+   * rounded; NULL: an optional one that is not given. */
+  double *value[FG_TENSOR_MAX];
+  void *own; /* the kind's */
+} reference_case;
+
+/* An output as it should be. rss: the size of the terms behind each element (math.md section 6),
+ * NULL: it is a log-sum-exp, judged in its own unit. plain: by an unfused computation in the spec's
+ * dtype; NULL: none. */
+typedef struct reference_values {
+  const double *ref, *rss, *plain;
+} reference_values;
+
+typedef struct reference {
+  /* Inputs of a backward that its forward leaves: they are not drawn, `solve` puts them. */
+  const char *const *saved;
+  /* Before inputs are drawn: makes `own`, sets numbers of the launch. */
+  fg_status (*start)(reference_case *c);
+  /* The values of an input; its dtype's rounding follows. */
+  void (*draw)(const reference_case *c, int tensor, double *values);
+  /* Solves the case; `plain` asks for the unfused results too. */
+  fg_status (*solve)(reference_case *c, int plain);
+  reference_values (*find)(const reference_case *c, const char *name);
+  /* Fills in what the verdict says besides errors: pairs, seen, reason. */
+  void (*tell)(const reference_case *c, verify_verdict *verdict);
+  void (*free)(reference_case *c);
+} reference;
+
+/* The row of a kind. */
+const reference *reference_of(const fg_kind *kind);
+extern const reference reference_attention;
+
+/* The values of the tensor of that name; NULL: there is none. */
+double *reference_value(const reference_case *c, const char *name);
+
+/* Values of a tensor as a launch has them, to the oracle's order or back. */
+void reference_reorder(const reference_case *c, int tensor, int to_oracle, float *stored,
+                       double *ordered);
+
+/* Puts an input's values, in the oracle's order, and reads them back rounded. */
+fg_status reference_put(reference_case *c, int tensor, double *values);
+
+#endif
