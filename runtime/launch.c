@@ -139,8 +139,8 @@ static fg_status check_input(const fg_args *args, const char *name, int slot) {
 
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
   int64_t reach[FG_TENSOR_MAX];
-  TRY(fg_shape_check_of(recipe->kind, shape));
-  TRY(check_scale(recipe->kind, args));
+  TRY(fg_shape_check_of(fg_recipe_kind(recipe), shape));
+  TRY(check_scale(fg_recipe_kind(recipe), args));
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
     if (t->slot >= 0) TRY(check_input(args, t->name, t->slot));

@@ -237,7 +237,7 @@ static fg_status read_list(lua_State *L, const char *key, int most, int *count, 
 
 fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point *point,
                          fg_recipe *recipe) {
-  fg_recipe r = {.kind = fg_point_kind(point)};
+  fg_recipe r = {.kernel = point->kernel};
   int top = lua_gettop(L);
   fg_status status = FG_OK;
   fg_point_widths(point, r.width);

@@ -63,6 +63,8 @@ const fg_argument *fg_argument_find(const char *name) {
   return NULL;
 }
 
+const fg_kind *fg_recipe_kind(const fg_recipe *recipe) { return &fg_kinds[recipe->kernel]; }
+
 /* An extent of its own; one that overflows or is negative is none that a tensor can have. */
 static int64_t own_extent(const fg_recipe *recipe, char axis, const fg_shape *shape) {
   int64_t n;
@@ -73,8 +75,9 @@ int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *sha
   if (axis >= 'A' && axis < 'A' + FG_EXTENT_MAX) return own_extent(recipe, axis, shape);
   const fg_extent_row *extent = fg_extent_of(axis);
   if (extent) return fg_extent_get(extent, shape);
-  const char *width = axis ? strchr(recipe->kind->widths, axis) : NULL;
-  return width ? recipe->width[width - recipe->kind->widths] : 1;
+  const char *letters = fg_recipe_kind(recipe)->widths;
+  const char *width = axis ? strchr(letters, axis) : NULL;
+  return width ? recipe->width[width - letters] : 1;
 }
 
 /* A digit is an axis of a declared input, whose strides are in its own order. */

@@ -148,7 +148,7 @@ enum {
 typedef struct fg_recipe {
   int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
   int params_bytes;
-  const fg_kind *kind;
+  int kernel;               /* row of fg_kinds; both libraries have that table: no pointer */
   int width[FG_WIDTHS_MAX]; /* by the kind's letters: of attention d and dv */
   int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
   int generation; /* of the family, from 1: raised when its speed changes; wisdom.h */
@@ -161,6 +161,8 @@ typedef struct fg_recipe {
   fg_recipe_number number[FG_INPUT_SLOTS];
   fg_expr extent[FG_EXTENT_MAX]; /* of axes of declared inputs: letter 'A' + i */
 } fg_recipe;
+
+const fg_kind *fg_recipe_kind(const fg_recipe *recipe);
 
 /* The extent of an axis letter for a shape; widths come from the recipe. */
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape);

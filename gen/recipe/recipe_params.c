@@ -102,11 +102,11 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
     fg_lines_add(&w.text, "%s *%s; // scratch\n", c_type(r->region[i].elem), r->region[i].name);
     member(&w, (fg_parameter){FG_FROM_REGION, i, 0, 0}, 8);
   }
-  fg_extent_names(r->kind->form->letters, ", ", sizeof names, names);
+  fg_extent_names(fg_recipe_kind(r)->form->letters, ", ", sizeof names, names);
   fg_lines_add(&w.text, "int %s;\n", names);
-  for (const char *letter = r->kind->form->letters; *letter; letter++)
+  for (const char *letter = fg_recipe_kind(r)->form->letters; *letter; letter++)
     member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *letter, 0}, 4);
-  if (r->kind->has_scale) {
+  if (fg_recipe_kind(r)->has_scale) {
     fg_lines_add(&w.text, "float scale;\n");
     member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
   }

@@ -55,15 +55,16 @@ static fg_status read_whole(char *rest, fg_recipe *r) { return fg_expr_parse(res
 static fg_status read_kind(char *rest, fg_recipe *r) {
   const fg_kind *kind = fg_kind_find(rest);
   if (!kind) return fg_fail(FG_EIO, "\"%.40s\" is no kind of kernel", rest);
-  r->kind = kind;
+  r->kernel = (int)(kind - fg_kinds);
   return FG_OK;
 }
 
 /* "head_dim 64 128", where the kind's word for its widths is head_dim. */
 static fg_status read_widths(char *rest, fg_recipe *r) {
-  if (r->width[0]) return fg_fail(FG_EIO, "the %s comes a second time", r->kind->width_field);
-  for (size_t i = 0; i < strlen(r->kind->widths); i++)
-    TRY(read_number(strsep(&rest, " "), 1, 1 << 20, fg_axis_name(r->kind->widths[i]),
+  if (r->width[0])
+    return fg_fail(FG_EIO, "the %s comes a second time", fg_recipe_kind(r)->width_field);
+  for (size_t i = 0; i < strlen(fg_recipe_kind(r)->widths); i++)
+    TRY(read_number(strsep(&rest, " "), 1, 1 << 20, fg_axis_name(fg_recipe_kind(r)->widths[i]),
                     &r->width[i]));
   return FG_OK;
 }
@@ -272,7 +273,7 @@ static fg_status read_line(char *text, fg_recipe *r) {
                {"zero", read_zero},     {"launch", read_launch}};
   char *rest = text;
   const char *word = strsep(&rest, " ");
-  if (rest && !strcmp(word, r->kind->width_field)) return read_widths(rest, r);
+  if (rest && !strcmp(word, fg_recipe_kind(r)->width_field)) return read_widths(rest, r);
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (rest && !strcmp(word, kinds[i].word)) return kinds[i].read(rest, r);
   return fg_fail(FG_EIO, "\"%.40s\" begins no line of a recipe", word);
@@ -302,7 +303,7 @@ static fg_status check_print(const char *text, const fg_recipe *r) {
 }
 
 fg_status fg_recipe_parse(const char *text, fg_recipe *recipe) {
-  fg_recipe r = {.kind = fg_kinds, .generation = 1};
+  fg_recipe r = {.generation = 1};
   char line[FG_RECIPE_LINE], params[FG_RECIPE_TEXT];
   int number = 1;
   for (const char *at = text; *at; number++) {

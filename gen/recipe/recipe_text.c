@@ -23,7 +23,7 @@ void fg_recipe_shape_print(const fg_recipe *r, const char *axes, size_t size, ch
   for (int i = 0; axes[i]; i++) {
     const char *separator = i ? ", " : "[";
     char own[256];
-    if (axes[i] != '1' && strchr(r->kind->widths, axes[i])) {
+    if (axes[i] != '1' && strchr(fg_recipe_kind(r)->widths, axes[i])) {
       fg_lines_add(&l, "%s%d", separator, (int)fg_recipe_extent(r, axes[i], NULL));
     } else if (axes[i] >= 'A' && axes[i] < 'A' + FG_EXTENT_MAX) {
       fg_expr_print(&r->extent[axes[i] - 'A'], sizeof own, own);
@@ -61,9 +61,10 @@ static void print_map(fg_lines *l, const fg_recipe *r, const fg_map *m) {
 int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   fg_lines l = {text, size, 0, false};
   char buffer[EXPR];
-  if (r->kind != fg_kinds) fg_lines_add(&l, "kernel %s\n", r->kind->name);
-  fg_lines_add(&l, "%s", r->kind->width_field);
-  for (size_t i = 0; i < strlen(r->kind->widths); i++) fg_lines_add(&l, " %d", r->width[i]);
+  if (r->kernel) fg_lines_add(&l, "kernel %s\n", fg_recipe_kind(r)->name);
+  fg_lines_add(&l, "%s", fg_recipe_kind(r)->width_field);
+  for (size_t i = 0; i < strlen(fg_recipe_kind(r)->widths); i++)
+    fg_lines_add(&l, " %d", r->width[i]);
   fg_lines_add(&l, "\nalign %d\n", r->align);
   if (r->generation > 1) fg_lines_add(&l, "generation %d\n", r->generation);
   if (r->whole.n) {

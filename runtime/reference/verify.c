@@ -20,7 +20,7 @@ typedef reference_case bench;
 static fg_status wrong_axis(const fg_recipe *recipe, const fg_recipe_tensor *t, int axis,
                             int64_t extent, int64_t want) {
   char words[64];
-  fg_extent_names(recipe->kind->form->letters, "= ", sizeof words, words);
+  fg_extent_names(fg_recipe_kind(recipe)->form->letters, "= ", sizeof words, words);
   return fg_fail(FG_EARGUMENT,
                  "%s: axis %d of its file has %" PRId64 ", the shape %" PRId64
                  " (%s= choose another)",

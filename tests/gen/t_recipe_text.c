@@ -55,7 +55,7 @@ static int same(const fg_recipe *a, const fg_recipe *b) {
   int same = a->n_tensors == b->n_tensors && a->n_regions == b->n_regions &&
              a->n_steps == b->n_steps && a->n_maps == b->n_maps &&
              a->n_parameters == b->n_parameters && a->generation == b->generation &&
-             a->kind == b->kind && !memcmp(a->width, b->width, sizeof a->width) &&
+             a->kernel == b->kernel && !memcmp(a->width, b->width, sizeof a->width) &&
              a->align == b->align && a->params_bytes == b->params_bytes;
   for (int i = 0; i < FG_TENSOR_MAX; i++) same &= same_tensor(&a->tensor[i], &b->tensor[i]);
   for (int i = 0; i < FG_REGION_MAX; i++)
