@@ -56,6 +56,7 @@ static fg_status read_specs(job *j) {
       word[words++] = o->specs[i];
   }
   fg_status status = fg_grid_read(files, text, words, word, &j->grid);
+  if (status == FG_OK) status = fg_grid_without_launch(j->grid);
   free(text);
   return status;
 }

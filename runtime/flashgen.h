@@ -74,14 +74,16 @@ typedef struct fg_spec {
   const char *family, *block_q, *block_kv, *stages, *warps, *parts;
   /* expressions and what they use: "slope=f32[h] grad, width=int"; "strided(n)=(q - k) % n == 0" */
   const char *score, *inputs, *define;
+  const char *width; /* of kernel=logsoftmax: columns of a row */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
  * lengths (each < 2^30). align = bytes that every pointer and row stride is a multiple of; 0 = 16.
- */
+ * kernel=logsoftmax has rows alone; extents that a kernel does not have are 0. */
 typedef struct fg_shape {
   size_t size;
   int64_t b, h, hk, nq, nk, align;
+  int64_t rows;
 } fg_shape;
 
 /* A tensor: its first element and its strides in elements, in the order batch, head, row, column
@@ -116,6 +118,9 @@ enum { FG_GIVEN_SCALE = 1 };
  *                 which extents are not 1, by default none is: dbias has b h nq nk elements then,
  *                 and the library cannot see that a buffer for [1, 1, nq, nk] is too small
  *   lse, dlse     [b, h, nq], float32, contiguous, natural log; forward's lse may be NULL
+ *   x, y, dy, dx  [rows, width], of kernel=logsoftmax: y = x - LSE(x) of each row; backward takes y
+ *                 and dy. Where x is -inf y is -inf and dx is 0. Their strides are the third, of a
+ *                 row, and the fourth, 1
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
  *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
  *                 the spec's mask and score do not use has no place
@@ -129,6 +134,7 @@ typedef struct fg_args {
   float scale;
   const fg_input_value *inputs;
   int64_t n_inputs;
+  fg_tensor x, y, dy, dx;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -24,14 +24,19 @@ fg_status fg_shape_check(const fg_shape *s) {
   return FG_OK;
 }
 
-fg_status fg_shape_check_of(const fg_kind *kind, const fg_shape *s) {
+fg_status fg_shape_fits(const fg_kind *kind, const fg_shape *s) {
   for (int i = 0; i < FG_EXTENTS; i++) {
     const int64_t n = fg_extent_get(&fg_extents[i], s);
     if (n && !fg_form_has(kind->form, fg_extents[i].letter))
       return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": kernel=%s has no such extent",
                      fg_extents[i].name, n, kind->name);
   }
-  return fg_shape_check(s);
+  return FG_OK;
+}
+
+fg_status fg_shape_check_of(const fg_kind *kind, const fg_shape *shape) {
+  TRY(fg_shape_fits(kind, shape));
+  return fg_shape_check(shape);
 }
 
 uint64_t fg_tensor_align(const fg_recipe *recipe, const fg_recipe_tensor *tensor) {

@@ -13,7 +13,9 @@ enum { FG_WORKSPACE_ALIGN = 256, FG_PARAMS_MAX = 2048, FG_LENGTH_MAX = 1 << 30 }
  * that is missing or misaligned, whose last stride is not 1 or whose offsets overflow, an input or
  * a number that is not given, an output that lies over another tensor. */
 fg_status fg_shape_check(const fg_shape *shape);
-/* The same, and that the shape has no extent but the kind's. */
+/* The shape has no extent but the kind's, so far as they are not 0; FG_EARGUMENT names another. */
+fg_status fg_shape_fits(const fg_kind *kind, const fg_shape *shape);
+/* Both. */
 fg_status fg_shape_check_of(const fg_kind *kind, const fg_shape *shape);
 /* The same of a number of the spec's inputs: an int, or real. */
 fg_status fg_number_check(const char *name, bool real, double value);

@@ -34,14 +34,14 @@ uint64_t fg_shape_class(const fg_shape *s) {
   return 1 | (uint64_t)quarters(s->nq) << 1 | (uint64_t)quarters(s->nk) << 9 |
          (uint64_t)log2_of((uint64_t)(s->b * s->h)) << 17 |
          (uint64_t)(bytes < 4 ? bytes : 4) << 25 | (uint64_t)(s->h != s->hk) << 28 |
-         (uint64_t)(s->b > GRID_MAX) << 29;
+         (uint64_t)(s->b > GRID_MAX) << 29 | (uint64_t)quarters(s->rows) << 30;
 }
 
 int fg_shape_distance(const fg_shape *a, const fg_shape *b) {
   int heads = log2_of((uint64_t)(a->b * a->h)) - log2_of((uint64_t)(b->b * b->h));
   int sharing = (a->h != a->hk) != (b->h != b->hk);
   return abs(quarters(a->nq) - quarters(b->nq)) + abs(quarters(a->nk) - quarters(b->nk)) +
-         2 * abs(heads) + 2 * sharing;
+         abs(quarters(a->rows) - quarters(b->rows)) + 2 * abs(heads) + 2 * sharing;
 }
 
 int fg_shape_print(const fg_shape *s, size_t size, char *text) {

@@ -1,6 +1,7 @@
 /* sized.c - structs that callers fill: their sizes. */
 #include "sized.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 fg_status fg_size_check(const char *what, size_t size, size_t known) {
@@ -10,9 +11,13 @@ fg_status fg_size_check(const char *what, size_t size, size_t known) {
 }
 
 fg_status fg_args_size_check(size_t size) {
-  const size_t first = offsetof(fg_args, q), after = offsetof(fg_args, given);
+  static const size_t runs[][2] = {{offsetof(fg_args, q), offsetof(fg_args, given)},
+                                   {offsetof(fg_args, x), sizeof(fg_args)}};
+  bool whole = true;
   TRY(fg_size_check("args", size, sizeof(fg_args)));
-  if (size < first || size > after || (size - first) % sizeof(fg_tensor) == 0) return FG_OK;
+  for (int i = 0; i < 2; i++)
+    whole &= size < runs[i][0] || size > runs[i][1] || (size - runs[i][0]) % sizeof(fg_tensor) == 0;
+  if (whole) return FG_OK;
   return fg_fail(FG_EARGUMENT, "args: its size, %zu, ends within a tensor; expected FG_INIT's",
                  size);
 }

@@ -1,14 +1,21 @@
 -- kinds.lua: what each kind of kernel (spec field `kernel`) is made of.
 --
---   hooks     the file that gives its families what a spec means, as the global `hooks`
+--   hooks     the file that gives its families what a spec means, as the global `hooks`; nil: its fields say all
+--   tensors   names of tensors that have a type: the members of the global `types`
 --   sequence  the file of the layout of sequences, the global `seq`; nil: a kind without sequences
 --   families  for each pass those that compute it, in order of preference
 --   family    the name of a family's file for a pass, without its ending; what belongs to it has the same beginning
 return {
   attention = {
     hooks = "attention/contract.lua",
+    tensors = { "q", "k", "v", "p", "o" },
     sequence = "attention/sequence/dense.lua",
     families = { forward = { "wgmma", "mma", "simt" }, backward = { "mma", "simt" } },
     family = function(name, pass) return string.format("attention/%s/%s", name, pass) end,
+  },
+  logsoftmax = {
+    tensors = { "x" },
+    families = { forward = { "simt" }, backward = { "simt" } },
+    family = function(name, pass) return string.format("logsoftmax/%s/%s", name, pass) end,
   },
 }

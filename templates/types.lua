@@ -1,4 +1,4 @@
--- types.lua: the element types of attention's tensors and of P, as the global `types`: types.q, k, v, p, o. A type:
+-- types.lua: the element types of a kind's tensors, as the global `types`: of attention types.q, k, v, p, o. A type:
 --
 --   name, bytes, ctype   "bf16", 2, "u16": how it is called, how large it is, what C knows of it
 --   k_step               columns that a step of a product on tensor cores takes
@@ -10,4 +10,9 @@ local ROWS = {
 }
 
 local of_spec = ROWS[spec.elem]
-return { q = of_spec, k = of_spec, v = of_spec, p = of_spec, o = of_spec }
+-- names: the kind's tensors (kinds.lua).
+return function(names)
+  local types = {}
+  for _, name in ipairs(names) do types[name] = of_spec end
+  return types
+end

@@ -72,9 +72,9 @@ end
 local function open_family(env, job, name)
   local kind = kind_of(env, job)
   local file = kind.family(name, job.spec.pass)
-  env.types = run(env, "types.lua")
+  env.types = run(env, "types.lua")(kind.tensors)
   env.seq = kind.sequence and run(env, kind.sequence)
-  env.hooks = run(env, kind.hooks)
+  env.hooks = kind.hooks and run(env, kind.hooks) or {}
   return { env = env, name = name, file = file, kind = kind, family = contract.family(file .. ".lua", run(env, file .. ".lua")) }
 end
 

@@ -233,7 +233,9 @@ static int lua_recipe(lua_State *L) {
 
 static int lua_entries(lua_State *L) {
   fg_expr expr;
-  if (fg_expr_compile(luaL_checkstring(L, 1), &expr) != FG_OK) return 0;
+  if (fg_expr_compile(luaL_checkstring(L, 1), fg_shape_forms[FG_FORM_PAIRS].letters, &expr) !=
+      FG_OK)
+    return 0;
   lua_pushinteger(L, expr.n);
   return 1;
 }

@@ -61,6 +61,7 @@ function layout.header(out, job, d, shared)
   for _, region in ipairs(d.regions) do
     comment(out, string.format("scratch: %s, %s floats", region.name, region.count))
   end
+  if #shared == 0 then return end
   comment(out, "")
   comment(out, "shared memory:")
   local width = 0

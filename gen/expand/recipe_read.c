@@ -54,6 +54,11 @@ static fg_status copy_name(const char *name, size_t size, char *copy) {
   return FG_OK;
 }
 
+/* An expression over the extents of the recipe's kind. */
+static fg_status compile(const char *text, const fg_recipe *r, fg_expr *expr) {
+  return fg_expr_compile(text, fg_recipe_kind(r)->form->letters, expr);
+}
+
 /* A declared input's axes: letters of lengths, or extents of its own. */
 static fg_status set_own_axes(const fg_input *x, fg_recipe *r, fg_recipe_tensor *t) {
   for (int i = 0; i < x->rank; i++) {
@@ -63,7 +68,7 @@ static fg_status set_own_axes(const fg_input *x, fg_recipe *r, fg_recipe_tensor 
     if (axis || one) continue;
     if (r->n_extents == FG_EXTENT_MAX)
       return fg_fail(FG_ESPEC, "inputs: more than %d extents that are expressions", FG_EXTENT_MAX);
-    TRY(fg_expr_compile(x->extent[i], &r->extent[r->n_extents++]));
+    TRY(compile(x->extent[i], r, &r->extent[r->n_extents++]));
   }
   return FG_OK;
 }
@@ -112,7 +117,7 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
     lua_rawgeti(L, -1, i);
     char name[FG_NAME_SIZE] = "";
     bool optional = lua_tostring(L, -1) && split_optional(lua_tostring(L, -1), name);
-    const fg_argument *argument = fg_argument_find(name);
+    const fg_argument *argument = fg_argument_find(fg_point_kind(point), name);
     int slot = *name && !argument ? find_input(formula, name, output) : -1;
     if (slot >= 0 && r->n_tensors < FG_TENSOR_MAX) {
       TRY(add_input(formula, slot, output, r));
@@ -140,7 +145,7 @@ static fg_status read_region(lua_State *L, fg_recipe *r) {
   const char *count = text_at(L, "count");
   if (!count) return fg_fail(FG_ETEMPLATE, "description: region %s has no count", region->name);
   region->elem = FG_ELEM_F32;
-  return fg_expr_compile(count, &region->count);
+  return compile(count, r, &region->count);
 }
 
 /* The number at a key that may be missing: then `otherwise`. */
@@ -199,14 +204,14 @@ static fg_status read_step(lua_State *L, fg_recipe *r) {
   TRY(read_attributes(L, step));
   const char *work = text_at(L, "work");
   if (!work) return fg_fail(FG_ETEMPLATE, "description: step %s has no work", step->entry);
-  TRY(fg_expr_compile(work, &step->work));
+  TRY(compile(work, r, &step->work));
   TRY(number_at(L, "shared", &step->shared_bytes));
   if (lua_getfield(L, -1, "grid") != LUA_TTABLE)
     return fg_fail(FG_ETEMPLATE, "description: step %s has no grid", step->entry);
   for (int i = 0; i < 3; i++) {
     lua_rawgeti(L, -1, i + 1);
     const char *text = lua_tostring(L, -1);
-    TRY(fg_expr_compile(text ? text : "1", &step->grid[i]));
+    TRY(compile(text ? text : "1", r, &step->grid[i]));
     lua_pop(L, 1);
   }
   lua_pop(L, 1);
@@ -246,7 +251,7 @@ fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point
     TRY_OUT(fg_fail(FG_ETEMPLATE, "description: align must be a power of 2, 2 or more"));
   TRY_OUT(optional_at(L, "generation", 1, &r.generation));
   if (r.generation < 1) TRY_OUT(fg_fail(FG_ETEMPLATE, "description: generation must be 1 or more"));
-  if (text_at(L, "whole")) TRY_OUT(fg_expr_compile(text_at(L, "whole"), &r.whole));
+  if (text_at(L, "whole")) TRY_OUT(compile(text_at(L, "whole"), &r, &r.whole));
   TRY_OUT(read_tensors(L, "inputs", false, formula, point, &r));
   TRY_OUT(read_tensors(L, "outputs", true, formula, point, &r));
   add_numbers(formula, &r);

@@ -47,7 +47,8 @@ static fg_status read_extent(const fg_pair *pair, const char *at, size_t n, char
   fg_status status = fg_formula_parse(&f, none, field, FG_IN_EXTENT, text, &node);
   if (status == FG_OK && fg_formula_print(&f, node, 64, out) >= 64)
     status = fg_fail(FG_ESPEC, "%s: the extent \"%s\" is longer than 63 letters", field, text);
-  if (status == FG_OK && fg_expr_compile(out, &size) != FG_OK)
+  if (status == FG_OK &&
+      fg_expr_compile(out, fg_shape_forms[FG_FORM_PAIRS].letters, &size) != FG_OK)
     status = fg_fail(FG_ESPEC,
                      "%s: the extent \"%s\" (%s) is none that a launch can work out: + - * / %% "
                      "min max of nq, nk and numbers, without a sign in front",
@@ -99,6 +100,14 @@ static fg_status read_axes(const fg_pair *pair, const char *open, fg_input *x) {
   }
 }
 
+/* Is it an argument of a kind of kernel whose specs declare inputs? */
+static bool is_argument(const char *name) {
+  bool is = !strcmp(name, "scale");
+  for (int i = 0; i < FG_KINDS; i++)
+    is |= fg_kind_has_field(&fg_kinds[i], "inputs") && fg_argument_find(&fg_kinds[i], name);
+  return is;
+}
+
 static fg_status read_input(const fg_pair *pair, fg_input *out) {
   static const struct {
     const char *name;
@@ -112,8 +121,7 @@ static fg_status read_input(const fg_pair *pair, fg_input *out) {
                    pair->name, FG_INPUT_NAME - 1);
   strcpy(x.name, pair->name);
   const char *reserved = fg_formula_reserved(x.name);
-  if (!reserved && (fg_argument_find(x.name) || !strcmp(x.name, "scale")))
-    reserved = "an argument of every kernel";
+  if (!reserved && is_argument(x.name)) reserved = "an argument of every kernel";
   if (reserved)
     return fg_fail(FG_ESPEC, "inputs.%s: the name is taken: it is %s", x.name, reserved);
   const char *value = pair->value + strspn(pair->value, " ");

@@ -53,7 +53,8 @@ int fg_formula_whole(fg_formula *f, size_t size, char *text) {
   always = fg_tree_replace(t, always, fg_tree_name(t, FG_NAME_K0), zero);
   for (int i = 0; i < 2; i++)
     always = fg_tree_replace(t, always, fg_tree_name(t, ends[i][0]), fg_tree_name(t, ends[i][1]));
-  if (!always || !print_slack(f, always, size, text) || fg_expr_compile(text, &expr) != FG_OK)
+  if (!always || !print_slack(f, always, size, text) ||
+      fg_expr_compile(text, fg_shape_forms[FG_FORM_PAIRS].letters, &expr) != FG_OK)
     *text = 0;
   return (int)strlen(text);
 }

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names of the letters of kinds' widths. */
-static const struct {
+/* Names of the letters of kinds' widths, in programs and for people. */
+typedef struct {
   char letter;
-  const char *name;
-} widths[] = {{'d', "d"}, {'v', "dv"}};
+  const char *name, *title;
+} width_row;
+static const width_row widths[] = {
+    {'d', "d", "head dim"}, {'v', "dv", "v head dim"}, {'w', "width", "width"}};
 
 #define PLACE(member) .place = offsetof(fg_args, member)
 const fg_argument fg_arguments[FG_ARGUMENTS] = {
@@ -27,6 +29,10 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"dk", "dk", "bkgd", FG_RULE_SPEC, PLACE(dk), .help = "gradient of k"},
     {"dv", "dv", "bkgv", FG_RULE_SPEC, PLACE(dv), .help = "gradient of v"},
     {"dbias", "dbias", "bhqk", FG_RULE_GRAD, PLACE(dbias), .help = "gradient of bias"},
+    {"x", "x", "rw", FG_RULE_SPEC, PLACE(x), .help = "rows"},
+    {"y", "y", "rw", FG_RULE_SPEC, PLACE(y), .help = "the result, a row for each of x"},
+    {"dy", "dy", "rw", FG_RULE_SPEC, PLACE(dy), .help = "gradient of y"},
+    {"dx", "dx", "rw", FG_RULE_SPEC, PLACE(dx), .help = "gradient of x"},
 };
 
 /* Declared inputs have no place in fg_args itself: their slot says which of its inputs they are. */
@@ -57,9 +63,16 @@ int fg_tensor_axis(const fg_recipe_tensor *t, int i) {
   return t->slot >= 0 ? i : fg_axis_index(t->argument->axes, t->argument->axes[i]);
 }
 
-const fg_argument *fg_argument_find(const char *name) {
+static bool has_axes(const fg_kind *kind, const char *axes) {
+  bool all = true;
+  for (; *axes; axes++) all &= fg_form_has(kind->form, *axes) || strchr(kind->widths, *axes);
+  return all;
+}
+
+const fg_argument *fg_argument_find(const fg_kind *kind, const char *name) {
   for (int i = 0; i < FG_ARGUMENTS; i++)
-    if (!strcmp(fg_arguments[i].name, name)) return &fg_arguments[i];
+    if (!strcmp(fg_arguments[i].name, name) && has_axes(kind, fg_arguments[i].axes))
+      return &fg_arguments[i];
   return NULL;
 }
 
@@ -91,6 +104,7 @@ int fg_axis_index(const char *axes, char a) {
   case 'g':
     return 1;
   case 'q':
+  case 'r':
     return 2;
   case 'k':
     return square ? 3 : 2;
@@ -104,12 +118,22 @@ char fg_axis_suffix(const char *axes, char a) {
   return (square ? "bhqk" : "bhnd")[fg_axis_index(axes, a)];
 }
 
+static const width_row *find_width(char letter) {
+  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+    if (widths[i].letter == letter) return &widths[i];
+  return NULL;
+}
+
 const char *fg_axis_name(char axis) {
   const fg_extent_row *extent = fg_extent_of(axis);
-  if (extent) return extent->name;
-  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-    if (widths[i].letter == axis) return widths[i].name;
-  return "1";
+  const width_row *width = find_width(axis);
+  return extent ? extent->name : width ? width->name : "1";
+}
+
+const char *fg_axis_title(char axis) {
+  const fg_extent_row *extent = fg_extent_of(axis);
+  const width_row *width = find_width(axis);
+  return extent ? extent->title : width ? width->title : "axis";
 }
 
 int fg_axes_print(const char *axes, size_t size, char *text) {

@@ -28,8 +28,20 @@ static const char *text_of(int op) {
   return op < ADD ? fg_extents[op - 1].name : operators[op - ADD].text;
 }
 
+/* The op of a word, n bytes long, where the extents are those of the letters; OPS: it is none. */
+static int find_op(const char *word, size_t n, const char *letters) {
+  int op = 1;
+  for (; op < OPS; op++) {
+    const char *text = text_of(op);
+    const bool is_there = op >= ADD || strchr(letters, fg_extents[op - 1].letter);
+    if (is_there && strlen(text) == n && !strncmp(word, text, n)) break;
+  }
+  return op;
+}
+
 typedef struct {
   const char *text, *at;
+  const char *letters;
   fg_expr *out;
   int nesting;
 } reader;
@@ -85,13 +97,12 @@ static fg_status read_operand(reader *r) {
   }
   size_t n = 0;
   while (isalpha((unsigned char)r->at[n])) n++;
-  for (int op = 1; op < OPS; op++) {
-    const char *word = text_of(op);
-    if (form_of(op) == INFIX || strlen(word) != n || strncmp(word, r->at, n)) continue;
+  const int op = n ? find_op(r->at, n, r->letters) : OPS;
+  if (op < OPS) {
     r->at += n;
     return form_of(op) == EXTENT ? push(r, op, 0) : read_call(r, op);
   }
-  fg_extent_names(NULL, " ", sizeof names, names);
+  fg_extent_names(r->letters, " ", sizeof names, names);
   snprintf(expected, sizeof expected, "expected a number, an extent (%s) or a function", names);
   return bad(r, expected);
 }
@@ -113,9 +124,9 @@ static fg_status read_infix(reader *r, int rank) {
   return FG_OK;
 }
 
-fg_status fg_expr_compile(const char *text, fg_expr *expr) {
+fg_status fg_expr_compile(const char *text, const char *letters, fg_expr *expr) {
   fg_expr out = {0};
-  reader r = {text, text, &out, 0};
+  reader r = {text, text, letters, &out, 0};
   TRY(read_infix(&r, 1));
   skip(&r);
   if (*r.at) return bad(&r, "unexpected text");
@@ -182,12 +193,12 @@ int fg_expr_print(const fg_expr *expr, size_t size, char *text) {
 }
 
 /* Appends one word of postfix text. */
-static fg_status parse_word(const char *word, fg_expr *out) {
+static fg_status parse_word(const char *word, const char *letters, fg_expr *out) {
   int op = FG_OP_CONST;
   int64_t constant = 0;
   if (out->n == FG_EXPR_MAX) return fg_fail(FG_EIO, "an expression is too long");
   if (word[strspn(word, "0123456789")]) {
-    for (op = 1; op < OPS && strcmp(text_of(op), word);) op++;
+    op = find_op(word, strlen(word), letters);
     if (op == OPS) return fg_fail(FG_EIO, "\"%.40s\" is no word of an expression", word);
   } else {
     errno = 0;
@@ -199,7 +210,7 @@ static fg_status parse_word(const char *word, fg_expr *out) {
   return FG_OK;
 }
 
-fg_status fg_expr_parse(const char *text, fg_expr *expr) {
+fg_status fg_expr_parse(const char *text, const char *letters, fg_expr *expr) {
   fg_expr out = {0};
   int depth = 0; /* operands on the stack; an operator takes two and leaves one */
   for (const char *at = text;; at++) {
@@ -209,7 +220,7 @@ fg_status fg_expr_parse(const char *text, fg_expr *expr) {
       return fg_fail(FG_EIO, "an expression has a word of %zu letters", n);
     memcpy(word, at, n);
     word[n] = 0;
-    TRY(parse_word(word, &out));
+    TRY(parse_word(word, letters, &out));
     form kind = form_of(out.op[out.n - 1]);
     depth += kind == CONSTANT || kind == EXTENT ? 1 : -1;
     if (depth < 1) return fg_fail(FG_EIO, "\"%s\" has too few operands", word);

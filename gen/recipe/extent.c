@@ -11,13 +11,15 @@ const fg_extent_row fg_extents[FG_EXTENTS] = {
     {"hk", "hk", 'g', "key/value heads", 'h', offsetof(fg_shape, hk)},
     {"nq", "q", 'q', "query length", 'k', offsetof(fg_shape, nq)},
     {"nk", "k", 'k', "key length", 'q', offsetof(fg_shape, nk)},
+    {"rows", NULL, 'r', "rows", 0, offsetof(fg_shape, rows)},
 };
 
 _Static_assert(sizeof(fg_shape) == sizeof(size_t) + (FG_EXTENTS + 1) * sizeof(int64_t),
                "each member of fg_shape but its size and align has a row");
 
 const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS] = {
-    {.letters = "bhgqk", .brief = "b$b h$h/$g $qx$k", .length = 'k'},
+    [FG_FORM_PAIRS] = {.letters = "bhgqk", .brief = "b$b h$h/$g $qx$k", .length = 'k'},
+    [FG_FORM_ROWS] = {.letters = "r", .brief = "$r rows", .length = 'r'},
 };
 
 bool fg_form_has(const fg_shape_form *form, char letter) {
@@ -79,7 +81,8 @@ const fg_extent_row *fg_extent_of(char letter) {
 
 const fg_extent_row *fg_extent_of_axis(const char *axis, size_t n) {
   for (int i = 0; i < FG_EXTENTS; i++)
-    if (strlen(fg_extents[i].axis) == n && !strncmp(fg_extents[i].axis, axis, n))
+    if (fg_extents[i].axis && strlen(fg_extents[i].axis) == n &&
+        !strncmp(fg_extents[i].axis, axis, n))
       return &fg_extents[i];
   return NULL;
 }

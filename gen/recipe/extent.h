@@ -9,13 +9,13 @@
 
 typedef struct fg_extent_row {
   const char *name;  /* in words, files, kernels, and expressions over a shape: "nq" */
-  const char *axis;  /* as an axis of a declared input: "q" */
+  const char *axis;  /* as an axis of a declared input: "q"; NULL: it is none */
   char letter;       /* as an axis of an argument: 'q' */
   const char *title; /* for people: "query length" */
   char fellow;       /* the extent that it equals where a command line gives only that; 0: none */
   size_t place;      /* in fg_shape, an int64_t */
 } fg_extent_row;
-enum { FG_EXTENTS = 5 };
+enum { FG_EXTENTS = 6 };
 extern const fg_extent_row fg_extents[FG_EXTENTS];
 
 /* Which extents a shape has. Kinds of kernels share forms. */
@@ -24,7 +24,8 @@ typedef struct fg_shape_form {
   const char *brief;   /* a shape in a word, with $ before letters: "b$b h$h/$g $qx$k" */
   char length;         /* the extent by which shapes are put in order, on axes of charts */
 } fg_shape_form;
-enum { FG_SHAPE_FORMS = 1 };
+/* Sequences, of pairs of which expressions speak; rows. */
+enum { FG_FORM_PAIRS, FG_FORM_ROWS, FG_SHAPE_FORMS };
 extern const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS];
 
 /* The form that has all extents of the shape that are not 0; the first one where all are. */

@@ -11,11 +11,17 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .fields =
          NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define", "bias",
                "bias_dims", "bias_dtype", "grad_dtype", "normalizer", "deterministic"),
-     .form = &fg_shape_forms[0],
+     .form = &fg_shape_forms[FG_FORM_PAIRS],
      .width_field = "head_dim",
      .widths = "dv",
      .has_scale = true,
      .fallback = "simt"},
+    {.name = "logsoftmax",
+     .tag = "logsoftmax",
+     .fields = NAMES("kernel", "pass", "dtype", "width"),
+     .form = &fg_shape_forms[FG_FORM_ROWS],
+     .width_field = "width",
+     .widths = "w"},
 };
 
 bool fg_kind_has_field(const fg_kind *kind, const char *field) {

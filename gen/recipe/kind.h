@@ -23,7 +23,7 @@ typedef struct fg_kind {
   const char *fallback;      /* the family that answers when no other does, slowly; NULL: none */
 } fg_kind;
 
-enum { FG_KINDS = 1 };
+enum { FG_KINDS = 2 };
 extern const fg_kind fg_kinds[FG_KINDS];
 
 /* Does a spec field of that name count for the kind? */

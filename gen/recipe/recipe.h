@@ -19,21 +19,22 @@ typedef struct fg_expr {
   int64_t constant[FG_EXPR_MAX];
 } fg_expr;
 
-/* Compiles infix text: integers, b h hk nq nk, + - * / % and parentheses, min max cdiv(a, b) =
- * ceil(a / b) roundup(a, b). Division truncates. FG_ETEMPLATE with the place. */
-fg_status fg_expr_compile(const char *text, fg_expr *expr);
+/* Compiles infix text: integers, extents, of attention b h hk nq nk, + - * / % and parentheses, min
+ * max cdiv(a, b) = ceil(a / b) roundup(a, b). Division truncates. letters: of the extents that
+ * there are (extent.h). FG_ETEMPLATE with the place. */
+fg_status fg_expr_compile(const char *text, const char *letters, fg_expr *expr);
 
 /* FG_EARGUMENT when it overflows 64 bits or divides by what is not positive. */
 fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *value);
 
 /* Its postfix text, "nq 16 cdiv h *"; returns the length. And back: FG_EIO with what is wrong. */
 int fg_expr_print(const fg_expr *expr, size_t size, char *text);
-fg_status fg_expr_parse(const char *text, fg_expr *expr);
+fg_status fg_expr_parse(const char *text, const char *letters, fg_expr *expr);
 
 /* One row of the table of kernel arguments: what every kernel may take, and where fg_args has it.
  * axes: storage order of a tensor's axes, slowest first, by letter: b batch, h query heads, g
- * key/value heads, q query rows, k keys, d and v the head dims. The letters before the last have
- * strides unless the tensor is packed (lse, dlse). */
+ * key/value heads, q query rows, k keys, d and v the head dims; r rows, w their width. The letters
+ * before the last have strides unless the tensor is packed (lse, dlse). */
 typedef enum fg_elem_rule {
   FG_RULE_SPEC,
   FG_RULE_BIAS,
@@ -51,9 +52,10 @@ typedef struct fg_argument {
   size_t place;  /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 12, FG_NAME_SIZE = 32 };
+enum { FG_ARGUMENTS = 16, FG_NAME_SIZE = 32 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
-const fg_argument *fg_argument_find(const char *name);
+/* The argument of that name that the kind has: all its axes are the kind's; NULL: it has none. */
+const fg_argument *fg_argument_find(const fg_kind *kind, const char *name);
 
 /* The argument that stands for any declared input: its value, or its gradient. */
 const fg_argument *fg_argument_input(bool gradient);
@@ -169,6 +171,8 @@ int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *sha
 
 /* "nq" for the axis letter q; "1" for one that is broadcast. */
 const char *fg_axis_name(char axis);
+/* The same for people: "query length", "head dim". */
+const char *fg_axis_title(char axis);
 
 /* "[b, nq, hk, d]" for the axes "bqgd". */
 int fg_axes_print(const char *axes, size_t size, char *text);

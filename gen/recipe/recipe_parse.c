@@ -50,14 +50,19 @@ static fg_status read_generation(char *rest, fg_recipe *r) {
   return read_number(rest, 2, 1 << 20, "the generation", &r->generation);
 }
 
-static fg_status read_whole(char *rest, fg_recipe *r) { return fg_expr_parse(rest, &r->whole); }
-
 static fg_status read_kind(char *rest, fg_recipe *r) {
   const fg_kind *kind = fg_kind_find(rest);
   if (!kind) return fg_fail(FG_EIO, "\"%.40s\" is no kind of kernel", rest);
   r->kernel = (int)(kind - fg_kinds);
   return FG_OK;
 }
+
+/* Of the recipe's kind, which stands before all expressions. */
+static fg_status read_expr(const char *text, const fg_recipe *r, fg_expr *expr) {
+  return fg_expr_parse(text, fg_recipe_kind(r)->form->letters, expr);
+}
+
+static fg_status read_whole(char *rest, fg_recipe *r) { return read_expr(rest, r, &r->whole); }
 
 /* "head_dim 64 128", where the kind's word for its widths is head_dim. */
 static fg_status read_widths(char *rest, fg_recipe *r) {
@@ -96,7 +101,7 @@ static fg_status read_tensor(char *rest, fg_recipe *r) {
   const char *name = strsep(&rest, " ");
   char *way = strsep(&rest, " ");
   if (r->n_tensors == FG_TENSOR_MAX) return fg_fail(FG_EIO, "too many tensors");
-  t.argument = name ? fg_argument_find(name) : NULL;
+  t.argument = name ? fg_argument_find(fg_recipe_kind(r), name) : NULL;
   if (!t.argument) return fg_fail(FG_EIO, "no argument is \"%.40s\"", name ? name : "");
   for (int i = 0; i < r->n_tensors; i++)
     if (r->tensor[i].argument == t.argument) return fg_fail(FG_EIO, "%s comes twice", name);
@@ -131,7 +136,7 @@ static fg_status read_own_axes(char *rest, fg_recipe *r, fg_recipe_tensor *t) {
     t->axes[a] = extent ? extent->letter : one ? '1' : (char)('A' + r->n_extents);
     if (extent || one) continue;
     if (r->n_extents == FG_EXTENT_MAX) return fg_fail(FG_EIO, "too many extents");
-    TRY(fg_expr_parse(word, &r->extent[r->n_extents++]));
+    TRY(read_expr(word, r, &r->extent[r->n_extents++]));
   }
   return FG_OK;
 }
@@ -177,7 +182,7 @@ static fg_status read_region(char *rest, fg_recipe *r) {
     return fg_fail(FG_EIO, "region %s comes twice", region.name);
   TRY(read_elem(strsep(&rest, ":"), &region.elem));
   if (!rest || *rest != ' ') return fg_fail(FG_EIO, "region %s has no count", region.name);
-  TRY(fg_expr_parse(rest + 1, &region.count));
+  TRY(read_expr(rest + 1, r, &region.count));
   r->region[r->n_regions++] = region;
   return FG_OK;
 }
@@ -254,12 +259,12 @@ static fg_status read_launch(char *rest, fg_recipe *r) {
     char *expr = strsep(&rest, ",");
     if (!expr || (i && *expr != ' '))
       return fg_fail(FG_EIO, "the grid of %s is not three expressions", step.entry);
-    TRY(fg_expr_parse(expr + (i > 0), &step.grid[i]));
+    TRY(read_expr(expr + (i > 0), r, &step.grid[i]));
   }
   TRY(read_number(after[0], 1, 1024, "threads", &step.threads));
   TRY(read_number(after[1], 0, 1 << 20, "shared", &step.shared_bytes));
   TRY(read_attributes(after[2], &step));
-  TRY(fg_expr_parse(after[3], &step.work));
+  TRY(read_expr(after[3], r, &step.work));
   return add_step(&step, r);
 }
 

@@ -24,6 +24,7 @@ const fg_field fg_fields[FG_FIELDS] = {
      .tags = NAMES("-bf16", "-f16"), .help = "of q k v o and their gradients; sums are float32"},
     {SPEC(head_dim), .value = offsetof(fg_point, d), .type = &fg_type_widths,
      .help = "d of q and k, or d/dv: multiples of 8 from 8 to 256"},
+    {POINT(width), .type = &fg_type_width, .tags = NAMES("-w"), .help = "columns of a row"},
     {POINT(mask), .type = &fg_type_formula, .fallback = "full", .tags = NAMES("mask"),
      .help = "visible keys: full, causal, window(1023, 0), k <= p && p - k < width"},
     {POINT(score), .type = &fg_type_formula, .fallback = "s", .tags = NAMES("score"),

@@ -146,6 +146,46 @@ const fg_field_type fg_type_widths = {.read = read_widths,
                                       .tag = tag_widths,
                                       .untag = untag_widths};
 
+/* ---- one width ---- */
+
+static bool read_width(const fg_field *field, const char *text, void *value) {
+  int *width = value;
+  (void)field;
+  return whole_int(text, strlen(text), width) && *width > 0 && *width <= FG_WIDTH_MAX;
+}
+
+static int print_width(const fg_field *field, const void *value, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "%d", *(const int *)value);
+}
+
+static int allow_width(const fg_field *field, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "an integer from 1 to %d", FG_WIDTH_MAX);
+}
+
+static int tag_width(const fg_field *field, const void *value, bool before, size_t size,
+                     char *name) {
+  (void)before;
+  return snprintf(name, size, "%s%d", field->tags[0], *(const int *)value);
+}
+
+static const char *untag_width(const fg_field *field, const char *name, void *value) {
+  const size_t n = strlen(field->tags[0]);
+  char *end;
+  if (strncmp(name, field->tags[0], n) || name[n] < '1' || name[n] > '9') return NULL;
+  const long width = strtol(name + n, &end, 10);
+  if (width > FG_WIDTH_MAX) return NULL;
+  *(int *)value = (int)width;
+  return end;
+}
+
+const fg_field_type fg_type_width = {.read = read_width,
+                                     .print = print_width,
+                                     .allowed = allow_width,
+                                     .tag = tag_width,
+                                     .untag = untag_width};
+
 /* ---- sets of axes ---- */
 
 /* "h,q,k" or "[h,q,k]", in any order, each axis once; "[]" is one number for all. */

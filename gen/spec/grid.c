@@ -22,6 +22,8 @@ static const struct {
                    {"grad_dtype", FG_BIAS_GRAD, "no backward point has bias=grad"}};
 enum { BIAS_FIELDS = sizeof bias_fields / sizeof *bias_fields };
 
+#define NO_FIELD "it is a number of the launch, not of the spec"
+
 typedef struct {
   const fg_spec_reader *reader;
   fg_grid *grid;
@@ -31,7 +33,8 @@ typedef struct {
   size_t slots;   /* a power of two */
   int bias_level; /* the highest of any combination */
   bool given[BIAS_FIELDS];
-  bool belongs[FG_FIELDS]; /* to a kernel of some table */
+  bool belongs[FG_FIELDS];   /* to a kernel of some table */
+  bool is_number[FG_FIELDS]; /* a table whose kernels lack the field declares a number so */
 } builder;
 
 /* A table under the words that replace its fields: where it is, and who answers its `when`. */
@@ -66,6 +69,14 @@ static bool has_field(const source *s, const fg_field *field) {
   return false;
 }
 
+/* Does a table declare a number of that name, n bytes long? */
+static bool find_number(const fg_names *inputs, const char *name, size_t n) {
+  for (int i = 0; i < inputs->n; i++)
+    if (strlen(inputs->pair[i].name) == n && !strncmp(inputs->pair[i].name, name, n))
+      return !strchr(inputs->pair[i].value, '[');
+  return false;
+}
+
 /* A field that none of the table's kernels has is a mistake where the table gives it; where words
  * give it to many tables, one must have it. */
 static void check_field(builder *b, source *s, int i) {
@@ -77,8 +88,10 @@ static void check_field(builder *b, source *s, int i) {
   if (!has && own && texts->n)
     fg_report_add(&b->errors, "%s%s: kernel=%s has no such field", s->where, field->name,
                   s->field[FG_FIELD_KERNEL]->text[0]);
-  b->belongs[i] |= has;
   if (own) check_values(&b->errors, s->where, field, texts);
+  if (!own && has && !b->belongs[i]) check_values(&b->words.errors, "", field, texts);
+  b->belongs[i] |= has;
+  b->is_number[i] |= !has && find_number(&s->formulas.inputs, field->name, strlen(field->name));
 }
 
 /* Finds what is wrong with the table, besides with the words. */
@@ -222,18 +235,12 @@ static void check_unknown(fg_table *words, const fg_names *inputs) {
   for (int i = 0; i < words->unknown.n; i++) {
     char *word = words->unknown.text[i], *end;
     size_t n = strcspn(word, "=");
-    int j = 0;
-    while (j < inputs->n &&
-           (strlen(inputs->pair[j].name) != n || strchr(inputs->pair[j].value, '[') ||
-            strncmp(inputs->pair[j].name, word, n)))
-      j++;
-    if (j == inputs->n) {
+    if (!find_number(inputs, word, n)) {
       words->unknown.text[left++] = word;
       continue;
     }
     if (word[n + 1] && (strtod(word + n + 1, &end), !*end))
-      fg_report_add(&words->errors, "%.*s: it is a number of the launch, not of the spec", (int)n,
-                    word);
+      fg_report_add(&words->errors, "%.*s: " NO_FIELD, (int)n, word);
     else
       fg_report_add(&words->errors, "%.*s: \"%.64s\" is no number", (int)n, word, word + n + 1);
     free(word);
@@ -277,9 +284,13 @@ static fg_status add_file(builder *b, const char *path) {
 /* What can be said only of all points together. */
 static void check_whole(builder *b) {
   if (b->errors.lines || b->words.errors.lines || b->words.unknown.n) return;
-  for (int i = 0; i < FG_FIELDS; i++)
-    if (b->words.field[i].n && !b->belongs[i])
+  for (int i = 0; i < FG_FIELDS; i++) {
+    if (!b->words.field[i].n || b->belongs[i]) continue;
+    if (b->is_number[i])
+      b->grid->launch_number = fg_fields[i].name;
+    else
       fg_report_add(&b->errors, "%s: no kernel of the spec has such a field", fg_fields[i].name);
+  }
   for (int i = 0; i < BIAS_FIELDS; i++)
     if (b->given[i] && b->bias_level < bias_fields[i].level)
       fg_report_add(&b->errors, "%s: given, but %s", bias_fields[i].field, bias_fields[i].unused);
@@ -312,8 +323,6 @@ static fg_status build(builder *b, int n_files, const char *const *files, fg_gri
     status = fg_fail(FG_EMEMORY, "no memory for a grid");
     goto out;
   }
-  for (int i = 0; i < FG_FIELDS; i++)
-    check_values(&b->words.errors, "", &fg_fields[i], &b->words.field[i]);
   if (!n_files) TRY_OUT(add_table(b, NULL, &empty));
   for (int i = 0; i < n_files; i++) TRY_OUT(add_file(b, files[i]));
   check_whole(b);
@@ -335,6 +344,11 @@ fg_status fg_grid_read_with(const fg_spec_reader *reader, int n_files, const cha
   return build(&b, n_files, files, grid);
 }
 
+fg_status fg_grid_without_launch(const fg_grid *grid) {
+  const char *name = grid->launch_number;
+  return name ? fg_fail(FG_ESPEC, "%s: " NO_FIELD, name) : FG_OK;
+}
+
 fg_status fg_grid_from_spec(const fg_spec *spec, fg_grid **grid) {
   builder b = {0};
   for (int i = 0; i < FG_FIELDS; i++) {
@@ -346,7 +360,14 @@ fg_status fg_grid_from_spec(const fg_spec *spec, fg_grid **grid) {
     fg_table_free(&b.words);
     return status;
   }
-  return build(&b, 0, NULL, grid);
+  fg_grid *made = NULL;
+  fg_status status = build(&b, 0, NULL, &made);
+  if (status == FG_OK) status = fg_grid_without_launch(made);
+  if (status != FG_OK)
+    fg_grid_free(made);
+  else
+    *grid = made;
+  return status;
 }
 
 void fg_grid_free(fg_grid *grid) {

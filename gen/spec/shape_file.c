@@ -14,6 +14,7 @@
 
 typedef struct {
   fg_shape shape;
+  const fg_shape_form *form;
   int when; /* a reference in the state; 0: for all points */
 } item;
 
@@ -77,19 +78,40 @@ static void read_unknown(fg_shape_file *f, int number) {
   }
 }
 
+/* The form that has the first extent that is given. */
+static const fg_shape_form *form_of(const int64_t extent[FG_EXTENTS]) {
+  for (int x = 0; x < FG_EXTENTS; x++)
+    for (int i = 0; extent[x] >= 0 && i < FG_SHAPE_FORMS; i++)
+      if (fg_form_has(&fg_shape_forms[i], fg_extents[x].letter)) return &fg_shape_forms[i];
+  return fg_shape_forms;
+}
+
+/* An extent that is not given is 1 for a batch, for another its fellow's, which stands before it.
+ */
+static int64_t default_extent(const fg_extent_row *extent, const int64_t given[FG_EXTENTS]) {
+  const fg_extent_row *fellow = extent->fellow ? fg_extent_of(extent->fellow) : NULL;
+  if (extent->letter == 'b') return 1;
+  return fellow && fellow < extent ? given[fellow - fg_extents] : -1;
+}
+
 /* The table on top of the stack. */
 static void read_shape(fg_shape_file *f, item *x, int number) {
   fg_shape *s = &x->shape;
-  for (int i = 0; i < FG_EXTENTS; i++)
-    fg_extent_set(&fg_extents[i], s, read_extent(f, number, fg_extents[i].name));
+  int64_t given[FG_EXTENTS];
+  for (int i = 0; i < FG_EXTENTS; i++) given[i] = read_extent(f, number, fg_extents[i].name);
   read_when(f, x, number);
   read_unknown(f, number);
+  x->form = form_of(given);
   s->align = 16;
-  if (s->b < 0) s->b = 1;
-  if (s->h < 0) complain(f, number, "h", "is missing");
-  if (s->nq < 0) complain(f, number, "nq", "is missing");
-  if (s->hk < 0) s->hk = s->h;
-  if (s->nk < 0) s->nk = s->nq;
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    const fg_extent_row *extent = &fg_extents[i];
+    const bool has = fg_form_has(x->form, extent->letter);
+    const int64_t n = has && given[i] < 0 ? default_extent(extent, given) : given[i];
+    const bool missing = n < 0 && !(extent->fellow && fg_extent_of(extent->fellow) < extent);
+    if (has && missing) complain(f, number, extent->name, "is missing");
+    if (!has && n >= 0) complain(f, number, extent->name, "does not go with the others");
+    fg_extent_set(extent, s, has ? n : 0);
+  }
   if (s->h >= 0 && (s->hk ? s->h % s->hk : s->h))
     complain(f, number, "h", "is not a multiple of hk");
 }
@@ -162,5 +184,6 @@ int fg_shape_file_count(const fg_shape_file *f) { return f->n; }
 const fg_shape *fg_shape_file_at(const fg_shape_file *f, int i) { return &f->item[i].shape; }
 
 fg_status fg_shape_file_when(fg_shape_file *f, int i, const fg_point *point, bool *keep) {
-  return fg_spec_ask_when(f->L, f->item[i].when, point, keep);
+  *keep = f->item[i].form == fg_point_kind(point)->form;
+  return *keep ? fg_spec_ask_when(f->L, f->item[i].when, point, keep) : FG_OK;
 }

@@ -1,8 +1,11 @@
 /* shape_file.h - a file of shapes: a Lua chunk that returns a list of them, as a spec file returns
  * specs.
  *
- *   return { { b = 4, h = 32, hk = 8, nq = 4096 },                   hk = h, nk = nq, b = 1 if not
- * given { b = 1, h = 16, nq = 1, nk = 8192, when = function(s) return s.head_dim == 128 end } }
+ *   return {
+ *     { b = 4, h = 32, hk = 8, nq = 4096 }, -- hk = h, nk = nq, b = 1 if not given
+ *     { h = 16, nq = 1, nk = 8192, when = function(s) return s.head_dim == 128 end },
+ *     { rows = 4096 }, -- of kernel=logsoftmax
+ *   }
  */
 #ifndef FG_SHAPE_FILE_H
 #define FG_SHAPE_FILE_H
@@ -19,7 +22,8 @@ void fg_shape_file_free(fg_shape_file *file);
 int fg_shape_file_count(const fg_shape_file *file);
 const fg_shape *fg_shape_file_at(const fg_shape_file *file, int i);
 
-/* Is shape i for the point? Calls its `when`, which sees what that of a spec does. */
+/* Is shape i for the point? It has the extents of the point's kind, and its `when`, which sees what
+ * that of a spec does, says yes. */
 fg_status fg_shape_file_when(fg_shape_file *file, int i, const fg_point *point, bool *keep);
 
 #endif

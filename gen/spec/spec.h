@@ -12,14 +12,14 @@
 
 enum { FG_BIAS_OFF, FG_BIAS_ON, FG_BIAS_GRAD };
 enum { FG_PASS_FORWARD, FG_PASS_BACKWARD };
-enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256 };
+enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256, FG_WIDTH_MAX = 1 << 18 };
 
 /* One point of a grid: every field a checked number, so that points compare field by field.
  * Choices are indices into their field's list; `bias_dims` is a set: bit 0 = b, 1 = h, 2 = q, 3 =
  * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
   int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, normalizer;
-  int deterministic, unused; /* 0: points are compared as bytes */
+  int deterministic, width;
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
 } fg_point;
@@ -40,10 +40,10 @@ typedef struct fg_field {
 } fg_field;
 
 enum {
-  FG_FIELDS = 20,
-  FG_SPEC_FIELDS = 14,
+  FG_FIELDS = 21,
+  FG_SPEC_FIELDS = 15,
   FG_FIELD_KERNEL = 0,
-  FG_FIELD_MASK = 4,
+  FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,
   FG_FIELD_INPUTS,
   FG_FIELD_DEFINE
@@ -108,6 +108,9 @@ typedef struct fg_grid {
   int64_t combinations; /* before `when` and merging */
   int64_t rejected;     /* by `when` */
   int64_t merged;       /* points equal to an earlier one, with equal restrictions */
+  /* A word "width=30" that gives no field of any kernel, but a number which a table declares: it is
+   * for the launch. NULL: there is none. A row of fg_fields has the name. */
+  const char *launch_number;
 } fg_grid;
 
 /* Spec files end with FG_ESPEC soon after *flag is set, as by an interrupt; NULL: they do not. */
@@ -122,5 +125,8 @@ fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const
 /* The same from the C struct; lists are allowed. */
 fg_status fg_grid_from_spec(const fg_spec *spec, fg_grid **grid);
 void fg_grid_free(fg_grid *grid);
+
+/* FG_ESPEC where a word is for the launch, and there is none. */
+fg_status fg_grid_without_launch(const fg_grid *grid);
 
 #endif

@@ -48,8 +48,11 @@ typedef struct cli {
   const char *device, *arch, *filter, *plan, *plans, *directory, *embed, *stamp, *shapes, *wisdom,
       *shard, *result;              /* result: the file that results go to; NULL: stdout */
   int64_t jobs, seed, size, budget; /* -1: not given */
-  int n_files, n_words, n_names, n_in, n_out;
+  int n_files, n_words, n_either, n_names, n_in, n_out;
   const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];
+  /* Words "width=30" that are a field of an unusual kind of kernel, or a number of the launch:
+   * among `number` too. */
+  const char *either[CLI_LIST_MAX];
   cli_pair in[16], out[16];
   cli_arguments arguments;
   int n_numbers;
@@ -79,6 +82,9 @@ int cli_fail(fg_status status);
 
 /* Do the words give an extent of the shape? */
 bool cli_shape_is_given(const fg_shape *words);
+/* The grid of the command line's files and words, and of n words more. FG_ESPEC for a word that
+ * sets a number which no spec declares, or that a command without launches does not take. */
+fg_status cli_grid_read(const cli *c, int n, const char *const *more, fg_grid **grid);
 /* FG_ESPEC for a word that sets a number which none of the points declares. */
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point);
 

@@ -62,7 +62,7 @@ static fg_status try_kernel(fg_device *device, verify_verdict *verdict, char nam
   static const char *const words[] = {"head_dim=64", "mask=causal"};
   static const verify_case which = {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 40, .nk = 50},
                                     .seed = 1};
-  cli c = {.n_words = 2, .words = {words[0], words[1]}};
+  cli c = {.command = &cli_doctor, .n_words = 2, .words = {words[0], words[1]}};
   cli_variants v = {0};
   fg_source *source = NULL;
   fg_module *module = NULL;

@@ -45,12 +45,23 @@ static void report_unknown(fg_report *report, const char *name, int n, const fg_
                 near ? near : "", near ? "\"?)" : "");
 }
 
+fg_status cli_grid_read(const cli *c, int n, const char *const *more, fg_grid **grid) {
+  const char *words[3 * CLI_LIST_MAX];
+  int count = 0;
+  for (int i = 0; i < c->n_words; i++) words[count++] = c->words[i];
+  for (int i = 0; i < c->n_either; i++) words[count++] = c->either[i];
+  for (int i = 0; i < n && i < CLI_LIST_MAX; i++) words[count++] = more[i];
+  TRY(fg_grid_read(c->n_files, c->files, count, words, grid));
+  return c->command->takes_arguments ? FG_OK : fg_grid_without_launch(*grid);
+}
+
 /* All mistakes come in one report. */
 fg_status cli_numbers_check(const cli *c, int n, const fg_point *point) {
   fg_report report = {0};
   for (int i = 0; i < c->n_numbers; i++) {
     const char *type = NULL;
     for (int j = 0; j < n && !type; j++) type = type_of(&point[j], c->number[i].name);
+    if (!type && fg_field_find(c->number[i].name)) continue; /* a field; the grid judged it */
     if (!type)
       report_unknown(&report, c->number[i].name, n, point);
     else if (fg_number_check(c->number[i].name, *type == 'f', c->number[i].value) != FG_OK)

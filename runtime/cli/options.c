@@ -220,7 +220,13 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
   return fg_scale_check(scale);
 }
 
-/* "width=128": whether an input has that name is known when the spec is. */
+/* Does every spec that names no kind have the field? */
+static bool is_usual(const fg_field *field) {
+  return field->plan || fg_kind_has_field(fg_kinds, field->name);
+}
+
+/* "width=128": whether an input has that name, or a kernel that field, is known when the spec is.
+ */
 static fg_status read_input_number(const char *word, cli *c, int *taken) {
   const char *value = strchr(word, '=') + 1;
   size_t n = (size_t)(value - word) - 1;
@@ -232,7 +238,9 @@ static fg_status read_input_number(const char *word, cli *c, int *taken) {
     return FG_OK;
   snprintf(x->name, sizeof x->name, "%.*s", (int)n, word);
   x->value = strtod(value, &end);
-  if (*end || strchr(x->name, '.') || fg_field_find(x->name)) return FG_OK;
+  const fg_field *field = fg_field_find(x->name);
+  if (*end || strchr(x->name, '.') || (field && is_usual(field))) return FG_OK;
+  if (field && c->n_either < CLI_LIST_MAX) c->either[c->n_either++] = word;
   if (c->n_numbers == (int)(sizeof c->number / sizeof *c->number) - 1)
     return fg_fail(FG_EARGUMENT, "too many words that set numbers");
   c->n_numbers++;

@@ -6,6 +6,7 @@
 
 #include "ops.h"
 #include "reference/problem.h"
+#include "reference/reference.h"
 #include "spec/point_formula.h"
 
 #include <assert.h>
@@ -14,19 +15,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int has_word(const cli *c, const char *field) {
+/* The value of a word field=value; NULL: there is none. */
+static const char *word_of(const cli *c, const char *field) {
   size_t n = strlen(field);
-  for (int i = 0; i < c->n_words; i++)
-    if (!strncmp(c->words[i], field, n) && c->words[i][n] == '=') return 1;
-  return 0;
+  for (int i = 0; i < c->n_words + c->n_either; i++) {
+    const char *word = i < c->n_words ? c->words[i] : c->either[i - c->n_words];
+    if (!strncmp(word, field, n) && word[n] == '=') return word + n + 1;
+  }
+  return NULL;
 }
 
 /* Unless a word says which of its axes are broadcast, the bias file does. */
-static void settle_bias(const run_job *j, fg_point *point) {
-  const fg_array *bias = &j->file[run_index("bias")];
+static void settle_bias(run_job *j, fg_point *point) {
+  const fg_array *bias = &j->file[run_tensor(j, "bias")];
   const int64_t full[4] = {j->shape.b, j->shape.h, j->shape.nq, j->shape.nk};
   int agrees = 1, dims = 0;
-  if (!bias->real || point->bias == FG_BIAS_OFF || has_word(j->c, "bias_dims")) return;
+  if (!bias->real || point->bias == FG_BIAS_OFF || word_of(j->c, "bias_dims")) return;
   for (int i = 0; i < 4; i++) {
     int kept = point->bias_dims >> i & 1;
     agrees &= bias->extent[i] == (kept ? full[i] : 1);
@@ -35,28 +39,69 @@ static void settle_bias(const run_job *j, fg_point *point) {
   if (!agrees) point->bias_dims = dims;
 }
 
-/* The spec of words and files: exactly one point. */
+/* The specs of words and files; unless a word gives the widths, `widths` does. */
+static fg_status read_grid(const run_job *j, const fg_kind *kind, const char *widths,
+                           fg_grid **grid) {
+  return cli_grid_read(j->c, word_of(j->c, kind->width_field) == NULL, &widths, grid);
+}
+
+/* The kind that the spec is of: the files of --in tell its widths, but which tensors they may be
+ * depends on it. A spec that is wrong is of the first kind until read_spec says what is wrong. */
+static const fg_kind *find_kind(const run_job *j) {
+  const char *word = word_of(j->c, "kernel");
+  const fg_kind *found = word ? fg_kind_find(word) : NULL;
+  if (found) return found;
+  found = fg_kinds;
+  for (int i = 0; i < FG_KINDS; i++) {
+    fg_grid *grid = NULL;
+    char any[64];
+    snprintf(any, sizeof any, "%s=16", fg_kinds[i].width_field);
+    if (read_grid(j, &fg_kinds[i], any, &grid) == FG_OK) found = fg_point_kind(grid->point);
+    fg_grid_free(grid);
+  }
+  return found;
+}
+
+/* "16/24", of what the files say or of the point; returns the length. */
+static int print_widths(const run_job *j, const fg_point *point, size_t size, char *text) {
+  int n = 0, width[FG_WIDTHS_MAX];
+  if (point) fg_point_widths(point, width);
+  for (int i = 0; j->kind->widths[i]; i++) {
+    const int64_t learned = j->extent[(int)j->kind->widths[i]];
+    n += snprintf(text + n, size - (size_t)n, "%s%" PRId64, i ? "/" : "",
+                  point ? width[i] : learned);
+  }
+  return n;
+}
+
+/* "q has head dim 16, v has 24": which files said so. */
+static const char *tell_widths(const run_job *j, size_t size, char *text) {
+  int n = 0;
+  for (const char *letter = j->kind->widths; *letter; letter++)
+    n += snprintf(text + n, size - (size_t)n, "%s%s has %s%s%" PRId64, n ? ", " : "",
+                  j->from[(int)*letter], n ? "" : fg_axis_title(*letter), n ? "" : " ",
+                  j->extent[(int)*letter]);
+  return text;
+}
+
+/* The spec of words and files: exactly one point, whose widths are those of the files. */
 static fg_status read_spec(run_job *j) {
-  const char *words[CLI_LIST_MAX + 1];
-  char head_dim[64];
-  int n = j->c->n_words;
-  memcpy(words, j->c->words, sizeof *words * (size_t)n);
-  snprintf(head_dim, sizeof head_dim, "head_dim=%" PRId64 "/%" PRId64, j->extent[RUN_D],
-           j->extent[RUN_DV]);
-  if (!has_word(j->c, "head_dim")) words[n++] = head_dim;
-  fg_status status = fg_grid_read(j->c->n_files, j->c->files, n, words, &j->grid);
-  if (status == FG_ESPEC && words[n - 1] == head_dim && strstr(fg_error(), "head_dim:"))
-    return fg_fail_in(status, "q has head dim %" PRId64 ", v has %" PRId64, j->extent[RUN_D],
-                      j->extent[RUN_DV]);
+  const char *field = j->kind->width_field;
+  char word[64], learned[48], own[48], told[160], complaint[40];
+  print_widths(j, NULL, sizeof learned, learned);
+  snprintf(word, sizeof word, "%s=%s", field, learned);
+  fg_status status = read_grid(j, j->kind, word, &j->grid);
+  snprintf(complaint, sizeof complaint, "%s:", field);
+  if (status == FG_ESPEC && !word_of(j->c, field) && strstr(fg_error(), complaint))
+    return fg_fail_in(status, "%s", tell_widths(j, sizeof told, told));
   TRY(status);
   if (j->grid->n != 1)
     return fg_fail(FG_EARGUMENT, "the words give %d specs; run takes one", j->grid->n);
   fg_point *p = &j->grid->point[0];
-  if (p->d != j->extent[RUN_D] || p->dv != j->extent[RUN_DV])
-    return fg_fail(FG_EARGUMENT,
-                   "q has head dim %" PRId64 ", v has %" PRId64 ", but head_dim is %d/%d",
-                   j->extent[RUN_D], j->extent[RUN_DV], p->d, p->dv);
-  if (j->file[run_index("bias")].real && p->bias == FG_BIAS_OFF)
+  print_widths(j, p, sizeof own, own);
+  if (strcmp(own, learned))
+    return fg_fail(FG_EARGUMENT, "%s, but %s is %s", tell_widths(j, sizeof told, told), field, own);
+  if (j->file[run_tensor(j, "bias")].real && p->bias == FG_BIAS_OFF)
     return fg_fail(FG_EARGUMENT, "bias is given, but the spec has bias=false: say bias=true");
   settle_bias(j, p);
   return FG_OK;
@@ -155,7 +200,14 @@ out:
   return status;
 }
 
-/* No input is missing; a backward computes o and lse itself. Said before anything is compiled. */
+/* Does a backward compute it itself, by its forward? */
+static bool is_saved(const run_job *j, const char *name) {
+  const char *const *saved = reference_of(j->kind)->saved;
+  while (*saved && strcmp(*saved, name)) saved++;
+  return *saved != NULL;
+}
+
+/* No input is missing. Said before anything is compiled. */
 static fg_status check_inputs(run_job *j, const fg_recipe *r) {
   for (int i = 0; i < r->n_numbers; i++)
     if (!cli_number_find(j->c, r->number[i].name))
@@ -164,51 +216,59 @@ static fg_status check_inputs(run_job *j, const fg_recipe *r) {
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
     if (r->tensor[i].output || r->tensor[i].optional || run_knows(j, name)) continue;
-    if (strcmp(name, "o") && strcmp(name, "lse"))
+    if (!is_saved(j, name))
       return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", name, name);
   }
   return FG_OK;
 }
 
-/* A backward needs the forward's results: what is not given is computed. */
-static fg_status add_forward(run_job *j, const fg_point *backward) {
-  char name[FG_NAME_MAX];
-  choice chosen;
+/* Is something that the recipe takes from a forward not given? */
+static bool needs_forward(run_job *j, const fg_recipe *r) {
+  bool needs = false;
+  for (int i = 0; i < r->n_tensors; i++)
+    needs |=
+        !r->tensor[i].output && is_saved(j, r->tensor[i].name) && !run_knows(j, r->tensor[i].name);
+  return needs;
+}
+
+/* The forward that computes what a backward needs and is not given. */
+static fg_status choose_forward(const run_job *j, const fg_point *backward, choice *chosen) {
   fg_point forward = *backward;
-  if (run_knows(j, "o") && run_knows(j, "lse")) return FG_OK;
   forward.pass = FG_PASS_FORWARD;
   fg_point_settle(&forward);
   TRY(fg_point_forget_gradients(&forward));
-  TRY(choose(j, &forward, 0, &chosen));
-  return launch(j, &chosen, name);
+  return choose(j, &forward, 0, chosen);
 }
 
 /* How the files were read: arrays in the order b h n d, where no heads disagree, give other lengths
  * and heads than were meant, and nothing else. */
 static void report_axes(const run_job *j) {
   const fg_shape *s = &j->shape;
+  if (!fg_form_has(j->kind->form, 'h')) return;
   fprintf(stderr,
           "q is [b=%" PRId64 ", nq=%" PRId64 ", h=%" PRId64 ", d=%" PRId64 "], k is [b=%" PRId64
           ", nk=%" PRId64 ", hk=%" PRId64 ", d=%" PRId64 "]%s\n",
-          s->b, s->nq, s->h, j->extent[RUN_D], s->b, s->nk, s->hk, j->extent[RUN_D],
+          s->b, s->nq, s->h, j->extent['d'], s->b, s->nk, s->hk, j->extent['d'],
           s->nq < s->h && s->nk < s->hk ? ": if the files are [b, h, n, d], they must be transposed"
                                         : "");
 }
 
 static void report(const run_job *j, const char *name) {
   if (j->c->json) {
-    printf("{\"schema\": 1, \"variant\": \"%s\", \"shape\": {\"b\": %" PRId64 ", \"h\": %" PRId64
-           ", \"hk\": %" PRId64 ", \"nq\": %" PRId64 ", \"nk\": %" PRId64 "}, \"outputs\": {",
-           name, j->shape.b, j->shape.h, j->shape.hk, j->shape.nq, j->shape.nk);
+    printf("{\"schema\": 1, \"variant\": \"%s\", \"shape\": {", name);
+    for (const char *letter = j->kind->form->letters; *letter; letter++)
+      printf("%s\"%s\": %" PRId64, letter == j->kind->form->letters ? "" : ", ",
+             fg_axis_name(*letter), j->extent[(int)*letter]);
+    printf("}, \"outputs\": {");
     for (int i = 0; i < j->c->n_out; i++) {
       printf("%s\"%s\": ", i ? ", " : "", j->c->out[i].name);
       cli_json_string(stdout, j->c->out[i].path);
     }
     printf("}}\n");
   } else if (!j->c->quiet) {
-    fprintf(stderr,
-            "%s: b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64 " nk=%" PRId64 "\n", name,
-            j->shape.b, j->shape.h, j->shape.hk, j->shape.nq, j->shape.nk);
+    char words[FG_SHAPE_WORDS];
+    fg_shape_words(&j->shape, sizeof words, words);
+    fprintf(stderr, "%s: %s\n", name, words);
     report_axes(j);
     for (int i = 0; i < j->c->n_out; i++)
       fprintf(stderr, "%s -> %s\n", j->c->out[i].name, j->c->out[i].path);
@@ -217,22 +277,26 @@ static void report(const run_job *j, const char *name) {
 
 static fg_status run_all(run_job *j) {
   char name[FG_NAME_MAX];
-  choice chosen;
+  choice chosen, before = {0};
   if (j->c->n_names)
     return fg_fail(FG_EARGUMENT, "\"%s\": expected field=value or a spec file", j->c->names[0]);
   if (!j->c->n_out) return fg_fail(FG_EARGUMENT, "nothing to write: give --out o=FILE.npy");
   TRY(cli_context(j->c->device, &j->context));
   if (j->c->verbose) j->context->topics = ~0u; /* as FLASHGEN_VERBOSE with all its words */
+  j->kind = find_kind(j);
   TRY(run_read(j));
   TRY(read_spec(j));
   TRY(cli_numbers_check(j->c, 1, j->grid->point));
   const fg_point *point = &j->grid->point[0];
   TRY(choose(j, point, 1, &chosen));
   const fg_recipe *recipe = &chosen.candidate->recipe;
-  TRY(run_check_names(j, recipe));
+  if (needs_forward(j, recipe)) TRY(choose_forward(j, point, &before));
+  const fg_recipe *first = before.op ? &before.candidate->recipe : NULL;
+  TRY(run_check_names(j, recipe, first));
   TRY(check_inputs(j, recipe));
+  if (first) TRY(check_inputs(j, first));
   TRY(run_check_places(j));
-  if (point->pass == FG_PASS_BACKWARD) TRY(add_forward(j, point));
+  if (first) TRY(launch(j, &before, name));
   if (!cli_interrupted) TRY(launch(j, &chosen, name));
   if (cli_interrupted) return FG_OK; /* nothing is written, nothing said */
   TRY(run_write(j, recipe));
@@ -263,9 +327,11 @@ const cli_command cli_run = {
         "      --in v=v.npy --in do=do.npy --out dq=dq.npy --out dk=dk.npy --out dv=dv.npy\n"
         "tensors: q do o dq [b, nq, h, d]  k v dk dv [b, nk, hk, d]  lse dlse [b, h, nq]\n"
         "  bias dbias [b|1, h|1, nq|1, nk|1]; lengths, heads and head dims come from the files\n"
+        "  kernel=logsoftmax: x y dy dx [rows, width]\n"
         "inputs that the spec declares: --in slope=slope.npy, --out dslope=dslope.npy; width=128 "
         "sets\n"
         "  one that is a number\n"
-        "other words: scale=X (default 1/sqrt(d)), b= h= hk= nq= nk= must agree with the files\n",
+        "other words: scale=X (default 1/sqrt(d)), b= h= hk= nq= nk= rows= must agree with the "
+        "files\n",
     .takes_arguments = 1,
     .run = run};

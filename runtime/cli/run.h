@@ -7,8 +7,8 @@
 #include "recipe/extent.h"
 #include "reference/npy.h"
 
-/* Axes: the extents of a launch in the order of their table, then the head dims. */
-enum { RUN_D = FG_EXTENTS, RUN_DV, RUN_AXES };
+/* Axes are known by their letters: extents of a launch and widths of kinds. */
+enum { RUN_LETTERS = 128 };
 
 enum { RUN_EXTRA = 2 * FG_INPUT_SLOTS + 1, RUN_TENSORS = FG_ARGUMENTS + RUN_EXTRA };
 
@@ -19,14 +19,15 @@ typedef struct run_job {
   float *value[RUN_TENSORS];           /* of a tensor that was computed */
   char extra[RUN_EXTRA][FG_NAME_SIZE]; /* names of the tensors behind FG_ARGUMENTS: of inputs */
   int n_extra;
-  int64_t extent[RUN_AXES];   /* -1: not known yet */
-  const char *from[RUN_AXES]; /* the tensor that said so */
+  const fg_kind *kind;           /* of the spec */
+  int64_t extent[RUN_LETTERS];   /* by letter; -1: not known yet */
+  const char *from[RUN_LETTERS]; /* the tensor that said so */
   fg_shape shape;
   fg_grid *grid;
 } run_job;
 
-/* The row of fg_arguments, -1 if there is none. */
-int run_index(const char *name);
+/* The row of fg_arguments, -1 if the kind has no tensor of that name. */
+int run_index(const run_job *job, const char *name);
 
 /* The tensor of that name; inputs of the spec and their gradients get a place when first named. */
 int run_tensor(run_job *job, const char *name);
@@ -37,9 +38,9 @@ int run_knows(run_job *job, const char *name);
 /* Reads the files of --in; they and the words give all extents and the shape. */
 fg_status run_read(run_job *job);
 
-/* Every tensor that was given is an input of the recipe and of its type, every one asked for an
- * output. */
-fg_status run_check_names(run_job *job, const fg_recipe *recipe);
+/* Every tensor that was given is an input of the recipe, or of the one that runs before it (NULL:
+ * none does), and of its type; every one asked for is an output. */
+fg_status run_check_names(run_job *job, const fg_recipe *recipe, const fg_recipe *before);
 
 /* What would fail after the run, said before it: two outputs in one file, and a place where no file
  * can be made. */

@@ -10,23 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* An axis' place in run_job: the extents of a launch by their table, then the head dims. */
-static int axis_of(char letter) {
-  const fg_extent_row *extent = fg_extent_of(letter);
-  return extent ? (int)(extent - fg_extents) : letter == 'd' ? RUN_D : RUN_DV;
-}
-
-static const char *title_of(int axis) {
-  return axis < FG_EXTENTS ? fg_extents[axis].title : axis == RUN_D ? "head dim" : "v head dim";
-}
-
-int run_index(const char *name) {
-  const fg_argument *a = fg_argument_find(name);
+int run_index(const run_job *j, const char *name) {
+  const fg_argument *a = fg_argument_find(j->kind, name);
   return a ? (int)(a - fg_arguments) : -1;
 }
 
 int run_tensor(run_job *j, const char *name) {
-  int i = run_index(name), n = 0;
+  int i = run_index(j, name), n = 0;
   if (i >= 0) return i;
   while (n < j->n_extra && strcmp(j->extra[n], name)) n++;
   if (n == j->n_extra && n < RUN_EXTRA - 1)
@@ -48,10 +38,12 @@ static int may_be_input(const run_job *j, const char *name) {
   return may && strlen(name) < FG_NAME_SIZE;
 }
 
-static fg_status unknown_tensor(const char *option, const char *name) {
+static fg_status unknown_tensor(const run_job *j, const char *option, const char *name) {
   const char *names[FG_ARGUMENTS];
-  for (int i = 0; i < FG_ARGUMENTS; i++) names[i] = fg_arguments[i].name;
-  const char *near = fg_nearest(name, names, FG_ARGUMENTS);
+  int n = 0;
+  for (int i = 0; i < FG_ARGUMENTS; i++)
+    if (run_index(j, fg_arguments[i].name) == i) names[n++] = fg_arguments[i].name;
+  const char *near = fg_nearest(name, names, n);
   return fg_fail(FG_EARGUMENT, "%s %s: there is no tensor of that name%s%s%s", option, name,
                  near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
@@ -60,7 +52,7 @@ static fg_status unknown_tensor(const char *option, const char *name) {
  * have 1 instead. */
 static fg_status learn(run_job *j, int argument, int axis, int64_t extent) {
   const fg_argument *a = &fg_arguments[argument];
-  int letter = axis_of(a->axes[axis]);
+  const int letter = a->axes[axis];
   int bias = a->elem == FG_RULE_BIAS;
   if (bias) return FG_OK; /* it is compared with the recipe, when bias_dims is known */
   if (j->extent[letter] < 0) {
@@ -69,12 +61,12 @@ static fg_status learn(run_job *j, int argument, int axis, int64_t extent) {
   }
   if (j->extent[letter] == extent) return FG_OK;
   return fg_fail(FG_EARGUMENT, "%s: its %s (axis %d) is %" PRId64 ", but %s has %" PRId64, a->name,
-                 title_of(letter), axis, extent, j->from[letter], j->extent[letter]);
+                 fg_axis_title((char)letter), axis, extent, j->from[letter], j->extent[letter]);
 }
 
 static fg_status read_input(run_job *j, const cli_pair *pair) {
-  int i = run_index(pair->name);
-  if (i < 0 && !may_be_input(j, pair->name)) return unknown_tensor("--in", pair->name);
+  int i = run_index(j, pair->name);
+  if (i < 0 && !may_be_input(j, pair->name)) return unknown_tensor(j, "--in", pair->name);
   /* a declared input: the recipe says its shape */
   if (i < 0) return fg_npy_read(pair->name, pair->path, &j->file[run_tensor(j, pair->name)]);
   fg_array *file = &j->file[i];
@@ -94,26 +86,29 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
 }
 
 /* Extents that words gave come first, so that a file that disagrees is the one named. */
-static void learn_words(run_job *j) {
-  const fg_shape *w = &j->c->arguments.shape;
-  for (int i = 0; i < RUN_AXES; i++) {
-    j->extent[i] = i < FG_EXTENTS ? fg_extent_get(&fg_extents[i], w) : -1;
-    if (j->extent[i] >= 0) j->from[i] = "the command line";
+static fg_status learn_words(run_job *j) {
+  for (int i = 0; i < RUN_LETTERS; i++) j->extent[i] = -1;
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    const int64_t n = fg_extent_get(&fg_extents[i], &j->c->arguments.shape);
+    if (n < 0) continue;
+    j->extent[(int)fg_extents[i].letter] = n;
+    j->from[(int)fg_extents[i].letter] = "the command line";
+    fg_extent_set(&fg_extents[i], &j->shape, n);
   }
+  return fg_shape_fits(j->kind, &j->shape);
 }
 
-static fg_status known_extents(const run_job *j) {
-  for (int i = 0; i < RUN_AXES; i++) {
-    const bool keys = i == RUN_D || (i < FG_EXTENTS && strchr("gk", fg_extents[i].letter));
-    const char *needs = keys ? "k" : i == RUN_DV ? "v" : "q";
-    if (j->extent[i] < 0)
-      return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", needs, needs);
-  }
-  return FG_OK;
+/* An extent is known, or the first tensor that would say it is missing. */
+static fg_status check_known(const run_job *j, int letter) {
+  int a = 0;
+  if (j->extent[letter] >= 0) return FG_OK;
+  while (!strchr(fg_arguments[a].axes, letter)) a++;
+  return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", fg_arguments[a].name,
+                 fg_arguments[a].name);
 }
 
 static fg_status check_extents(const run_job *j) {
-  const int h = axis_of('h'), hk = axis_of('g');
+  const int h = 'h', hk = 'g';
   if (j->extent[hk] > 0 && j->extent[h] % j->extent[hk])
     return fg_fail(FG_EARGUMENT,
                    "%s: its heads are %" PRId64 ", not a multiple of the %" PRId64
@@ -123,10 +118,13 @@ static fg_status check_extents(const run_job *j) {
 }
 
 fg_status run_read(run_job *j) {
-  learn_words(j);
+  TRY(learn_words(j));
   for (int i = 0; i < j->c->n_in; i++) TRY(read_input(j, &j->c->in[i]));
-  TRY(known_extents(j));
-  for (int i = 0; i < FG_EXTENTS; i++) fg_extent_set(&fg_extents[i], &j->shape, j->extent[i]);
+  for (const char *letter = j->kind->form->letters; *letter; letter++) {
+    TRY(check_known(j, *letter));
+    fg_extent_set(fg_extent_of(*letter), &j->shape, j->extent[(int)*letter]);
+  }
+  for (const char *letter = j->kind->widths; *letter; letter++) TRY(check_known(j, *letter));
   return check_extents(j);
 }
 
@@ -162,11 +160,11 @@ fg_status run_check_places(const run_job *j) {
 }
 
 /* A name that is none of the recipe's tensors on that side. */
-static fg_status bad_name(const fg_recipe *r, const cli_pair *pair, int output) {
+static fg_status bad_name(const run_job *j, const fg_recipe *r, const cli_pair *pair, int output) {
   for (int i = 0; i < r->n_numbers; i++)
     if (!output && !strcmp(r->number[i].name, pair->name))
       return fg_fail(FG_EARGUMENT, "--in %s: it is a number; say %s=X", pair->name, pair->name);
-  if (run_index(pair->name) < 0) return unknown_tensor(output ? "--out" : "--in", pair->name);
+  if (run_index(j, pair->name) < 0) return unknown_tensor(j, output ? "--out" : "--in", pair->name);
   return fg_fail(FG_EARGUMENT, "%s: the spec has no such %s", pair->name,
                  output ? "output" : "input");
 }
@@ -180,19 +178,23 @@ static fg_status check_type(const fg_recipe_tensor *t, const fg_array *file, con
                  integers ? "i4 or i8" : "f2, f4 or f8");
 }
 
-fg_status run_check_names(run_job *j, const fg_recipe *r) {
-  for (int side = 0; side < 2; side++) {
-    const cli_pair *list = side ? j->c->out : j->c->in;
-    for (int i = 0; i < (side ? j->c->n_out : j->c->n_in); i++) {
-      int t = 0;
-      while (t < r->n_tensors &&
-             (r->tensor[t].output != side || strcmp(r->tensor[t].name, list[i].name)))
-        t++;
-      if (t == r->n_tensors) return bad_name(r, &list[i], side);
-      const fg_array *file = &j->file[run_tensor(j, list[i].name)];
-      if (!side) TRY(check_type(&r->tensor[t], file, list[i].path));
-    }
+/* The recipe's tensor of that name on that side; NULL: it has none, or there is no recipe. */
+static const fg_recipe_tensor *find(const fg_recipe *r, const char *name, bool output) {
+  for (int t = 0; r && t < r->n_tensors; t++)
+    if (r->tensor[t].output == output && !strcmp(r->tensor[t].name, name)) return &r->tensor[t];
+  return NULL;
+}
+
+fg_status run_check_names(run_job *j, const fg_recipe *r, const fg_recipe *before) {
+  for (int i = 0; i < j->c->n_in; i++) {
+    const cli_pair *in = &j->c->in[i];
+    const fg_recipe_tensor *t = find(r, in->name, false);
+    if (!t) t = find(before, in->name, false);
+    if (!t) return bad_name(j, r, in, 0);
+    TRY(check_type(t, &j->file[run_tensor(j, in->name)], in->path));
   }
+  for (int i = 0; i < j->c->n_out; i++)
+    if (!find(r, j->c->out[i].name, true)) return bad_name(j, r, &j->c->out[i], 1);
   return FG_OK;
 }
 

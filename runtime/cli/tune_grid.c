@@ -94,7 +94,7 @@ fg_status tune_grid_read(tune *t) {
   range *plans = NULL;
   fg_status status = FG_OK;
   TRY(fg_gen_new(fg_setting_text(FG_SET_TEMPLATES, NULL), &t->gen));
-  TRY(fg_grid_read(c->n_files, c->files, c->n_words, c->words, &t->grid));
+  TRY(cli_grid_read(c, 0, NULL, &t->grid));
   TRY(cli_numbers_check(c, t->grid->n, t->grid->point));
   if (!c->quiet) cli_numbers_say(c, t->grid->n, t->grid->point);
   TRY(fg_shape_file_open(c->shapes, &shapes));

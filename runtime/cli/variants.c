@@ -94,7 +94,7 @@ static fg_status read_variants(const cli *c, const char *archs, cli_variants *v)
     TRY(add(v, &variant, c->filter));
   }
   if (!c->n_names || c->n_files || c->n_words) {
-    TRY(fg_grid_read(c->n_files, c->files, c->n_words, c->words, &v->grid));
+    TRY(cli_grid_read(c, 0, NULL, &v->grid));
     TRY(cli_numbers_check(c, v->grid->n, v->grid->point));
     TRY(plans_count(c, &most));
     do {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* In the order of fg_kinds. */
-static const cli_work *const rows[FG_KINDS] = {&cli_work_attention};
+static const cli_work *const rows[FG_KINDS] = {&cli_work_attention, &cli_work_logsoftmax};
 
 const cli_work *cli_work_of(const fg_point *point) { return rows[point->kernel]; }
 

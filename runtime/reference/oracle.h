@@ -69,7 +69,7 @@ oracle_predicate *oracle_visible(const char *mask);
 /* The rounding of a dtype, for oracle_problem.round: through float32, in which it accumulates. */
 double (*oracle_round(fg_elem dtype))(double);
 
-/* ||x - ref|| / max(||ref||, ||rss||); 0 / 0 = 0, NaN if x has one. Judge it by !(error <= limit),
+/* ||x - ref|| / max(||ref||, ||rss||) over all but equal infinities; 0 / 0 = 0, NaN if x has one. Judge it by !(error <= limit),
  * which a NaN fails. */
 double oracle_error(int64_t n, const double *x, const double *ref, const double *rss);
 

@@ -41,7 +41,7 @@ typedef struct reference {
 
 /* The row of a kind. */
 const reference *reference_of(const fg_kind *kind);
-extern const reference reference_attention;
+extern const reference reference_attention, reference_logsoftmax;
 
 /* The values of the tensor of that name; NULL: there is none. */
 double *reference_value(const reference_case *c, const char *name);

@@ -2,6 +2,6 @@
 #include "reference.h"
 
 /* In the order of fg_kinds. */
-static const reference *const rows[FG_KINDS] = {&reference_attention};
+static const reference *const rows[FG_KINDS] = {&reference_attention, &reference_logsoftmax};
 
 const reference *reference_of(const fg_kind *kind) { return rows[kind - fg_kinds]; }

@@ -51,7 +51,7 @@ static int by_kin(const fg_measured *a, const fg_measured *b) {
 bool fg_measured_kin(const fg_measured *a, const fg_measured *b) { return by_kin(a, b) == 0; }
 
 static int by_peers(const fg_measured *a, const fg_measured *b) {
-  static const char letters[] = "kqbhg";
+  static const char letters[] = "kqbhgr";
   int order = by_kin(a, b);
   for (const char *letter = letters; *letter && !order; letter++)
     order = by_int(fg_extent_get(fg_extent_of(*letter), &a->shape),

@@ -14,7 +14,11 @@
 namespace {
 
 constexpr int H = 4, N = 100, D = 64, count = N * H * D;
-constexpr fg_shape shape = {sizeof(fg_shape), 1, H, H, N, N, 0};
+const fg_shape shape = [] {
+  fg_shape s = FG_INIT(fg_shape);
+  s.b = 1, s.h = s.hk = H, s.nq = s.nk = N;
+  return s;
+}();
 
 void check(fg_status status) {
   if (status != FG_OK) device_die(fg_error());

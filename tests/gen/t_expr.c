@@ -10,10 +10,15 @@
 
 static const fg_shape shape = {.b = 2, .h = 6, .hk = 3, .nq = 1000, .nk = 77};
 
+/* Of attention. */
+static fg_status compile(const char *text, fg_expr *expr) {
+  return fg_expr_compile(text, fg_kinds[0].form->letters, expr);
+}
+
 static int64_t value_of(const char *text, const fg_shape *at) {
   fg_expr expr;
   int64_t value = -1;
-  ck_assert_msg(fg_expr_compile(text, &expr) == FG_OK, "%s", fg_error());
+  ck_assert_msg(compile(text, &expr) == FG_OK, "%s", fg_error());
   ck_assert_msg(fg_expr_eval(&expr, at, &value) == FG_OK, "%s", fg_error());
   return value;
 }
@@ -147,7 +152,7 @@ START_TEST(postfix_text) {
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     fg_expr expr;
     char text[128], cut[6];
-    ck_assert_int_eq(fg_expr_compile(row[i][0], &expr), FG_OK);
+    ck_assert_int_eq(compile(row[i][0], &expr), FG_OK);
     ck_assert_int_eq(fg_expr_print(&expr, sizeof text, text), (int)strlen(row[i][1]));
     ck_assert_str_eq(text, row[i][1]);
     fg_expr_print(&expr, sizeof cut, cut);
@@ -199,9 +204,28 @@ START_TEST(syntax_errors) {
   before = expr;
   snprintf(why, sizeof why, "expression \"%s\", column %d: %s", bad[_i].text, bad[_i].column,
            bad[_i].why);
-  ck_assert_msg(fg_expr_compile(bad[_i].text, &expr) == FG_ETEMPLATE, "%s compiles", bad[_i].text);
+  ck_assert_msg(compile(bad[_i].text, &expr) == FG_ETEMPLATE, "%s compiles", bad[_i].text);
   ck_assert_str_eq(fg_error(), why);
   ck_assert_mem_eq(&expr, &before, sizeof expr);
+}
+END_TEST
+
+/* A kind of kernel has its own extents. */
+START_TEST(extents_of_rows) {
+  const char *letters = fg_kind_find("logsoftmax")->form->letters;
+  const fg_shape rows = {.rows = 41};
+  fg_expr expr;
+  int64_t value;
+  ck_assert_int_eq(fg_expr_compile("cdiv(rows, 4)", letters, &expr), FG_OK);
+  ck_assert_int_eq(fg_expr_eval(&expr, &rows, &value), FG_OK);
+  ck_assert_int_eq(value, 11);
+  ck_assert_int_eq(fg_expr_compile("nq", letters, &expr), FG_ETEMPLATE);
+  ck_assert_str_eq(fg_error(),
+                   "expression \"nq\", column 1: expected a number, an extent (rows) or "
+                   "a function");
+  ck_assert_int_eq(fg_expr_parse("rows 4 cdiv", letters, &expr), FG_OK);
+  ck_assert_int_eq(fg_expr_parse("nq 4 cdiv", letters, &expr), FG_EIO);
+  ck_assert_str_eq(fg_error(), "\"nq\" is no word of an expression");
 }
 END_TEST
 
@@ -209,17 +233,17 @@ START_TEST(too_long_too_deep) {
   fg_expr expr;
   char text[512] = "b";
   for (int i = 1; i < (FG_EXPR_MAX + 1) / 2; i++) strcat(text, "+b");
-  ck_assert_int_eq(fg_expr_compile(text, &expr), FG_OK);
+  ck_assert_int_eq(compile(text, &expr), FG_OK);
   strcat(text, "+b");
   strcat(text, "+b");
-  ck_assert_int_eq(fg_expr_compile(text, &expr), FG_ETEMPLATE);
+  ck_assert_int_eq(compile(text, &expr), FG_ETEMPLATE);
   ck_assert_ptr_nonnull(strstr(fg_error(), "the expression is too long"));
   for (int depth = 30; depth <= 200; depth += 170) {
     memset(text, '(', (size_t)depth);
     text[depth] = 'b';
     memset(text + depth + 1, ')', (size_t)depth);
     text[2 * depth + 1] = 0;
-    ck_assert_int_eq(fg_expr_compile(text, &expr), depth == 30 ? FG_OK : FG_ETEMPLATE);
+    ck_assert_int_eq(compile(text, &expr), depth == 30 ? FG_OK : FG_ETEMPLATE);
   }
   ck_assert_ptr_nonnull(strstr(fg_error(), "column 65: nested too deep"));
 }
@@ -240,7 +264,7 @@ START_TEST(overflow_and_division) {
     fg_expr expr;
     char postfix[128], why[256];
     int64_t value = 7;
-    ck_assert_int_eq(fg_expr_compile(wrong[i], &expr), FG_OK);
+    ck_assert_int_eq(compile(wrong[i], &expr), FG_OK);
     fg_expr_print(&expr, sizeof postfix, postfix);
     snprintf(why, sizeof why, "the launch size \"%s\" overflows or divides by 0 for this shape",
              postfix);
@@ -260,6 +284,7 @@ int main(void) {
   tcase_add_test(exprs, postfix_text);
   tcase_add_loop_test(exprs, syntax_errors, 0, sizeof bad / sizeof *bad);
   tcase_add_test(exprs, too_long_too_deep);
+  tcase_add_test(exprs, extents_of_rows);
   tcase_add_test(exprs, overflow_and_division);
   suite_add_tcase(suite, exprs);
   return suite_run(suite);

@@ -78,7 +78,7 @@ START_TEST(plan_numbers_read) {
 END_TEST
 
 START_TEST(choices_refused) {
-  refuses("kernel", "attn", "kernel: \"attn\" is not allowed; expected attention");
+  refuses("kernel", "attn", "kernel: \"attn\" is not allowed; expected attention, logsoftmax");
   refuses(
       "pass", "foward",
       "pass: \"foward\" is not allowed; expected forward, backward (did you mean \"forward\"?)");

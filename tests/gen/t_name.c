@@ -1,8 +1,8 @@
 /* t_name.c - canonical names: every one reads back, and nothing else reads. */
 #include "base/intern.h"
 #include "spec/point_formula.h"
-#include "suite.h"
 #include "spec/variant.h"
+#include "suite.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ typedef struct {
 
 static product points(void) {
   intern_masks();
-  product p = {{choices("kernel"), choices("pass"), choices("dtype"), DIMS, DIMS, MASKS,
+  product p = {{1 /* kernel */, choices("pass"), choices("dtype"), DIMS, DIMS, MASKS,
                 choices("bias"), 16, choices("bias_dtype"), choices("grad_dtype"),
                 choices("normalizer"), choices("deterministic")},
                1};
@@ -64,18 +64,34 @@ static fg_point point_of(const product *p, int64_t number) {
   return point;
 }
 
+static void point_reads_back(const fg_point *point) {
+  fg_point again;
+  char name[FG_NAME_MAX];
+  int n = fg_point_name(point, sizeof name, name);
+  if ((size_t)n != strlen(name)) ck_abort_msg("%s: length %d", name, n);
+  const char *end = fg_point_parse(name, &again);
+  if (!end || *end || !fg_point_equal(point, &again)) ck_abort_msg("%s does not read back", name);
+}
+
 START_TEST(points_read_back) {
   product all = points();
   ck_assert_int_gt(all.total, 100000);
   for (int64_t i = 0; i < all.total; i++) {
-    fg_point point = point_of(&all, i), again;
-    char name[FG_NAME_MAX];
-    int n = fg_point_name(&point, sizeof name, name);
-    if ((size_t)n != strlen(name)) ck_abort_msg("%s: length %d", name, n);
-    const char *end = fg_point_parse(name, &again);
-    if (!end || *end || !fg_point_equal(&point, &again))
-      ck_abort_msg("%s does not read back", name);
+    const fg_point point = point_of(&all, i);
+    point_reads_back(&point);
   }
+}
+END_TEST
+
+START_TEST(rows_read_back) {
+  const fg_kind *kind = fg_kind_find("logsoftmax");
+  for (int i = 0; i < 4; i++)
+    for (int width = 1; width <= 262144; width += 1 + width / 7) {
+      fg_point point = {
+          .kernel = (int)(kind - fg_kinds), .pass = i & 1, .dtype = i >> 1, .width = width};
+      fg_point_settle(&point);
+      point_reads_back(&point);
+    }
 }
 END_TEST
 
@@ -357,6 +373,7 @@ int main(void) {
   Suite *suite = suite_create("name");
   TCase *names = tcase_create("names");
   tcase_add_test(names, points_read_back);
+  tcase_add_test(names, rows_read_back);
   tcase_add_test(names, variants_read_back);
   tcase_add_test(names, short_texts_read_back);
   tcase_add_test(names, known_names);

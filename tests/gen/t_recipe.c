@@ -169,8 +169,10 @@ END_TEST
 
 START_TEST(arguments) {
   for (int i = 0; i < FG_ARGUMENTS; i++)
-    ck_assert_ptr_eq(fg_argument_find(fg_arguments[i].name), &fg_arguments[i]);
-  ck_assert_ptr_null(fg_argument_find("dout")); /* files say "do" */
+    ck_assert_int_eq((fg_argument_find(&fg_kinds[0], fg_arguments[i].name) == &fg_arguments[i]) +
+                         (fg_argument_find(&fg_kinds[1], fg_arguments[i].name) == &fg_arguments[i]),
+                     1);
+  ck_assert_ptr_null(fg_argument_find(&fg_kinds[0], "dout")); /* files say "do" */
   ck_assert_int_eq(fg_axis_index("bkgd", 'g'), 1);
   ck_assert_int_eq(fg_axis_index("bkgd", 'k'), 2);
   ck_assert_int_eq(fg_axis_index("bhqk", 'k'), 3);

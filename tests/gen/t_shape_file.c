@@ -22,13 +22,17 @@ static void refused(const char *text, const char *sentence) {
 START_TEST(defaults) {
   fg_shape_file *file;
   ck_assert_int_eq(
-      open_text("return { { h = 8, nq = 100 }, { b = 3, h = 8, hk = 2, nq = 1, nk = 7 } }", &file),
+      open_text(
+          "return { { h = 8, nq = 100 }, { b = 3, h = 8, hk = 2, nq = 1, nk = 7 }, { rows = 9 } }",
+          &file),
       FG_OK);
-  ck_assert_int_eq(fg_shape_file_count(file), 2);
+  ck_assert_int_eq(fg_shape_file_count(file), 3);
   const fg_shape first = {.b = 1, .h = 8, .hk = 8, .nq = 100, .nk = 100, .align = 16};
   const fg_shape second = {.b = 3, .h = 8, .hk = 2, .nq = 1, .nk = 7, .align = 16};
   ck_assert(!memcmp(fg_shape_file_at(file, 0), &first, sizeof first));
   ck_assert(!memcmp(fg_shape_file_at(file, 1), &second, sizeof second));
+  const fg_shape third = {.rows = 9, .align = 16};
+  ck_assert(!memcmp(fg_shape_file_at(file, 2), &third, sizeof third));
   fg_shape_file_free(file);
 }
 END_TEST
@@ -88,7 +92,7 @@ START_TEST(mistakes) {
                        "... }");
   refused("return { { h = 8 }, { nq = 4 }, 5, { h = 8.0, nq = 1 }, { h = 8, nq = -1 }, "
           "{ h = 6, hk = 4, nq = 1 }, { h = 8, nq = 1 << 30 }, { h = 1, nq = 1, when = 3 }, "
-          "{ h = 1, nq = 1, bh = 2 } }",
+          "{ h = 1, nq = 1, bh = 2 }, { h = 1, nq = 1, rows = 3 } }",
           "s.lua: shape 1: nq: is missing\n"
           "s.lua: shape 2: h: is missing\n"
           "s.lua: shape 3: it: is no table; expected { b = 1, h = 16, nq = 4096 }\n"
@@ -97,8 +101,9 @@ START_TEST(mistakes) {
           "s.lua: shape 6: h: is not a multiple of hk\n"
           "s.lua: shape 7: nq: expected an integer from 0 to 2^30 - 1\n"
           "s.lua: shape 8: when: expected a function\n"
-          "s.lua: shape 9: bh: no such field (did you mean \"b\"?); a shape has b, h, hk, nq, nk "
-          "and when");
+          "s.lua: shape 9: bh: no such field (did you mean \"b\"?); a shape has b, h, hk, nq, nk, "
+          "rows and when\n"
+          "s.lua: shape 10: rows: does not go with the others");
 }
 END_TEST
 

@@ -29,4 +29,6 @@ return {
   of("simt", { head_dim = 64, mask = "causal" }),
   of("simt", { head_dim = 72, dtype = "f16", score = "softcap(alibi(slope), cap)", bias = "grad", bias_dims = "h,q,k",
                inputs = { slope = "f32[h] grad", cap = "float" } }),
+  -- rows: a warp each, a block each
+  { kernel = "logsoftmax", width = { 1000, 5000 }, pass = { "forward", "backward" }, dtype = "f16" },
 }

@@ -34,4 +34,6 @@ return {
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
   mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },
+  -- rows: a warp each, a block each
+  { kernel = "logsoftmax", width = { 1000, 5000 }, pass = { "forward", "backward" } },
 }

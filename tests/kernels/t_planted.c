@@ -12,6 +12,7 @@
 #define FORWARD     "attention/simt/forward.cut"
 #define BACKWARD    "attention/simt/backward.cut"
 #define ROWS        "tile/rows.cut"
+#define WARP        "tile/warp.cut"
 #define HOOKS       "attention/contract.lua"
 #define MASKS       "expr/masks.lua"
 #define TREES       "expr/trees.lua"
@@ -31,9 +32,9 @@ enum { DROPPED = sizeof dropped / sizeof *dropped };
 static const planted_bug faults[] = {
     /* meetings */
     {"prelude.cut", "0xffffffffu", "0xffffu", NULL, "not in its mask|not in the mask",
-     .place = {{ROWS, "v = max_f32("}}},
+     .place = {{WARP, "v = max_f32("}}},
     {"prelude.cut", "0xffffffffu", "0x7fffffffu", NULL, "not in its mask|not in the mask",
-     .place = {{ROWS, "v = max_f32("}}},
+     .place = {{WARP, "v = max_f32("}}},
     {FORWARD, "block_sync(); // the last", "if (lane < 16) { block_sync(); } // the last",
      .fault = "divergence|race: shared|never written"},
     {FORWARD, "if (lane == 0 && p.$(norm.second)) { stg_f32",
@@ -112,8 +113,8 @@ enum { FAULTS = sizeof faults / sizeof *faults };
 
 /* What no rule forbids: only the numbers say it. */
 static const planted_bug wrong[] = {
-    {ROWS, "mask = 16", "mask = 8", .words = planted_forward},
-    {ROWS, "shfl_xor(ALL_LANES, v, mask)", "shfl_xor(ALL_LANES, v, mask & 30)",
+    {WARP, "mask = 16", "mask = 8", .words = planted_forward},
+    {WARP, "shfl_xor(ALL_LANES, v, mask)", "shfl_xor(ALL_LANES, v, mask & 30)",
      .words = planted_forward, .nth = 1},
     {FORWARD, "SM_K + (u32)(lane * PITCH_D)", "SM_K + (u32)((lane + 1) * PITCH_D)",
      .words = planted_forward},

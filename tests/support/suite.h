@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /* An fg_shape of so many b, h, hk, nq, nk and align. */
-#define SHAPE(...)                                                                                 \
-  { sizeof(fg_shape), __VA_ARGS__ }
+#define SHAPE(B, H, HK, NQ, NK, ALIGN)                                                             \
+  { .size = sizeof(fg_shape), .b = B, .h = H, .hk = HK, .nq = NQ, .nk = NK, .align = ALIGN }
 
 /* Is this the selection for the inner loop, FLASHGEN_TEST_QUICK=1? Then one kernel stands for all
  * that a case is about, and two seeds for many. */

@@ -1,0 +1,127 @@
+/* reference_logsoftmax.c - log-softmax of rows in float64 (math.md section 5). */
+#include "reference.h"
+
+#include "base/random.h"
+#include "oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Arrays are [rows, width]. Of a backward x is this file's own: the kernel is given y. */
+typedef struct {
+  int64_t rows, width;
+  double *x, *result, *rss, *plain; /* result: y, then dx */
+} logsoftmax;
+
+static bool is_backward(const reference_case *c) {
+  return c->variant->point.pass == FG_PASS_BACKWARD;
+}
+
+static fg_status start(reference_case *c) {
+  logsoftmax *s = c->own = calloc(1, sizeof *s);
+  if (!s) return fg_fail(FG_EMEMORY, "no memory for the oracle");
+  s->rows = c->problem->shape.rows, s->width = c->variant->point.width;
+  const size_t bytes = ((size_t)(s->rows * s->width) + 1) * sizeof(double);
+  s->x = malloc(bytes), s->result = malloc(bytes), s->rss = malloc(bytes), s->plain = malloc(bytes);
+  return s->x && s->result && s->rss && s->plain ? FG_OK
+                                                 : fg_fail(FG_EMEMORY, "no memory for the oracle");
+}
+
+/* Normal numbers; large ones; or many of -inf, every seventh row nothing else. */
+static void draw_x(const reference_case *c, uint64_t state, double *x) {
+  const logsoftmax *s = c->own;
+  const verify_style style = c->which->style;
+  for (int64_t i = 0; i < s->rows * s->width; i++) {
+    x[i] = fg_random_normal(&state) * (style == VERIFY_LARGE ? 40 : 1);
+    const bool absent = fg_random_uniform(&state) < 0.4 || i / s->width % 7 == 3;
+    if (style == VERIFY_ABSENT && absent) x[i] = -INFINITY;
+  }
+}
+
+static void draw(const reference_case *c, int tensor, double *values) {
+  const logsoftmax *s = c->own;
+  uint64_t state = c->which->seed * 1000003 + (uint64_t)tensor;
+  if (!is_backward(c)) {
+    draw_x(c, state, values);
+    return;
+  }
+  for (int64_t i = 0; i < s->rows * s->width; i++) values[i] = fg_random_normal(&state);
+}
+
+static double log_sum_exp(const double *x, int64_t n) {
+  double most = -INFINITY, sum = 0;
+  for (int64_t i = 0; i < n; i++) most = fmax(most, x[i]);
+  for (int64_t i = 0; i < n && most > -INFINITY; i++) sum += exp(x[i] - most);
+  return most > -INFINITY ? most + log(sum) : -INFINITY;
+}
+
+static void forward(logsoftmax *s, double (*round)(double)) {
+  for (int64_t r = 0; r < s->rows; r++) {
+    const double *x = s->x + r * s->width, lse = log_sum_exp(x, s->width);
+    for (int64_t i = 0, at = r * s->width; i < s->width; i++, at++) {
+      const bool finite = x[i] > -INFINITY;
+      s->result[at] = finite ? x[i] - lse : -INFINITY;
+      s->rss[at] = finite ? fabs(x[i]) + fabs(lse) : 0;
+      s->plain[at] = finite ? round(round(x[i]) - round(lse)) : -INFINITY;
+    }
+  }
+}
+
+/* y is what the kernel is given. */
+static void backward(logsoftmax *s, const double *y, const double *dy, double (*round)(double)) {
+  for (int64_t r = 0; r < s->rows; r++) {
+    double sum = 0;
+    const int64_t first = r * s->width;
+    for (int64_t at = first; at < first + s->width; at++)
+      if (y[at] > -INFINITY) sum += dy[at];
+    for (int64_t at = first; at < first + s->width; at++) {
+      const bool finite = y[at] > -INFINITY;
+      const double p = finite ? exp(y[at]) : 0;
+      s->result[at] = finite ? dy[at] - p * sum : 0;
+      s->rss[at] = finite ? fabs(dy[at]) + p * fabs(sum) : 0;
+      s->plain[at] = finite ? round(dy[at] - round(round(p) * round(sum))) : 0;
+    }
+  }
+}
+
+/* Backward is judged from the y that the kernel is given: rounded by reference_put. */
+static fg_status solve(reference_case *c, int plain) {
+  logsoftmax *s = c->own;
+  double (*round)(double) = oracle_round(fg_point_elem(&c->variant->point));
+  (void)plain; /* it costs nothing here */
+  if (is_backward(c)) {
+    draw_x(c, c->which->seed * 7919 + 1, s->x);
+  } else {
+    memcpy(s->x, reference_value(c, "x"), (size_t)(s->rows * s->width) * sizeof *s->x);
+  }
+  forward(s, round);
+  if (!is_backward(c)) return FG_OK;
+  double *y = reference_value(c, "y");
+  memcpy(y, s->result, (size_t)(s->rows * s->width) * sizeof *y);
+  TRY(reference_put(c, fg_problem_find(c->problem, "y"), y));
+  backward(s, y, reference_value(c, "dy"), round);
+  return FG_OK;
+}
+
+static reference_values find(const reference_case *c, const char *name) {
+  const logsoftmax *s = c->own;
+  const bool is_output = !strcmp(name, is_backward(c) ? "dx" : "y");
+  return is_output ? (reference_values){s->result, s->rss, s->plain} : (reference_values){0};
+}
+
+/* There are no pairs. */
+static void tell(const reference_case *c, verify_verdict *verdict) { (void)c, (void)verdict; }
+
+static void free_own(reference_case *c) {
+  logsoftmax *s = c->own;
+  if (!s) return;
+  free(s->x);
+  free(s->result);
+  free(s->rss);
+  free(s->plain);
+  free(s);
+}
+
+static const char *const saved[] = {"y", NULL};
+const reference reference_logsoftmax = {saved, start, draw, solve, find, tell, free_own};

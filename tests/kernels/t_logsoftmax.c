@@ -1,0 +1,76 @@
+/* t_logsoftmax.c - log-softmax of rows on a device: every plan, forward and backward, against the
+ * oracle; and what the kernels may not touch. */
+#include "launch_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define PASSES "kernel=logsoftmax pass=forward,backward "
+
+/* One column; fewer than a warp, as many, one more; several a lane; a row for a whole block. */
+#define WIDTHS "width=1,7,32,33,1000,5000 "
+
+/* No row, one, as many as a block has, one more, and many. */
+static const int64_t rows[] = {0, 1, 4, 5, 37};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+START_TEST(every_plan) {
+  static const char *const dtype[] = {"bf16", "f16"};
+  kernels made = kernels_new(PASSES WIDTHS "dtype=%s", dtype[_i]);
+  ck_assert_int_eq(made.n, 2 * 6 * 2); /* passes, widths, plans */
+  for (int n = 0; n < made.n; n++)
+    for (int r = 0; r < ROWS; r++)
+      for (int style = 0; style < VERIFY_STYLES; style++)
+        kernel_verify(&made.list[n], &(verify_case){.shape = {.rows = rows[r]},
+                                                    .style = (verify_style)style,
+                                                    .packed = r % 2,
+                                                    .far = r == 3,
+                                                    .seed = 90 + (uint64_t)(7 * r + style)});
+  kernels_free(&made);
+}
+END_TEST
+
+/* A NaN or an infinity in a row is that row's alone. */
+static void check_rows(launch *l, const char *input, const char *output, float value) {
+  const int64_t width = l->kernel->variant.point.width, n = launch_count(l, input);
+  float *x = launch_get(l, input);
+  for (int64_t i = 0; i < n; i++) x[i] = -1.0f - (float)(i % 5);
+  x[2 * width + 1] = value;
+  launch_set(l, input, x);
+  free(x);
+  launch_run(l, 3);
+  x = launch_get(l, output);
+  int odd = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const bool in_row = i / width == 2;
+    ck_assert_msg(in_row || isfinite(x[i]), "%s: %s, row %d, column %d: %g", l->kernel->name,
+                  output, (int)(i / width), (int)(i % width), (double)x[i]);
+    odd += in_row && !isfinite(x[i]);
+  }
+  ck_assert_msg(odd > 0, "%s: %s shows nothing of it", l->kernel->name, output);
+  free(x);
+}
+
+START_TEST(nonfinite) {
+  kernels made = kernels_new(PASSES "width=33");
+  for (int n = 0; n < made.n; n++) {
+    const bool backward = made.list[n].variant.point.pass == FG_PASS_BACKWARD;
+    for (int i = 0; i < 2; i++) {
+      launch l = launch_new(&made.list[n], (fg_shape){.rows = 6}, 5);
+      check_rows(&l, backward ? "dy" : "x", backward ? "dx" : "y", i ? NAN : INFINITY);
+      launch_free(&l);
+    }
+  }
+  kernels_free(&made);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("logsoftmax");
+  TCase *tests = tcase_create("logsoftmax");
+  tcase_set_timeout(tests, 300);
+  tcase_add_loop_test(tests, every_plan, 0, 2);
+  tcase_add_test(tests, nonfinite);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
