@@ -50,6 +50,7 @@ static uint32_t to_bf16(uint32_t magnitude) {
   return round_shift(magnitude, BF16_FRACTION);
 }
 
+/* Magnitude bits of a float to those of f16, rounded to nearest even. */
 static uint32_t to_f16(uint32_t magnitude) {
   if (magnitude > INFINITE) return 0x7e00 | ((magnitude >> F16_FRACTION) & 0x3ff); /* quiet */
   if (magnitude >= F16_OVERFLOW) return 0x7c00;
@@ -59,6 +60,7 @@ static uint32_t to_f16(uint32_t magnitude) {
   return round_shift((magnitude & 0x7fffff) | 0x800000, shift);
 }
 
+/* Exact: every f16 is a float. */
 static float from_f16(uint32_t h) {
   uint32_t sign = (h & 0x8000) << 16, magnitude = (h & 0x7fff) << F16_FRACTION;
   if (h & 0x7c00) {

@@ -48,6 +48,7 @@ static entry *find(const char *text) {
   return e;
 }
 
+/* lock is held; NULL: no memory. */
 static entry *add(const char *text) {
   uint64_t hash = XXH3_64bits(text, strlen(text));
   size_t n = strlen(text) + 1;

@@ -1,7 +1,7 @@
-/* intern.h - texts that are kept once and for good, so that equal texts are equal pointers.
+/* intern.h - one copy of each text, kept for good, so that equal texts are equal pointers.
  *
- * The canonical texts of masks, scores and inputs: a process meets few of them, and points hold
- * them as values. Their hashes stand for them in names. */
+ * The texts are the canonical masks, scores and inputs, of which a process meets few. Points hold
+ * them as values; names hold their hashes. */
 #ifndef FG_INTERN_H
 #define FG_INTERN_H
 
@@ -12,12 +12,13 @@ enum { FG_INTERN_HEX = 17 };
 /* The one copy of the text; FG_EMEMORY. Safe from many threads. */
 fg_status fg_intern(const char *text, const char **kept);
 
-/* What stands in names for a text that was interned, in place of its hash; "" for nothing. The
- * first one counts. FG_EMEMORY. And back: NULL where it is not known yet. */
+/* Records the call that stands in names in place of the hash of an interned text; "" for none. The
+ * first call of a text counts. FG_EMEMORY. fg_intern_called gives it back, NULL where none is
+ * recorded. */
 fg_status fg_intern_call(const char *text, const char *call);
 const char *fg_intern_called(const char *text);
 
-/* 16 hexadecimal digits of a text that was interned; those of "#<digits>" are these digits. */
+/* The hash of an interned text as 16 hexadecimal digits; that of "#<digits>" is those digits. */
 void fg_intern_hash(const char *text, char hex[FG_INTERN_HEX]);
 
 /* The text with that hash, "#<digits>" if none is known. */

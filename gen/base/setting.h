@@ -58,18 +58,18 @@ const char *fg_setting_text(fg_setting setting, int *from_environment);
 /* What the variable's value should be and is not, "a number above 0"; NULL where it is good. */
 const char *fg_setting_fault(fg_setting setting);
 
-/* Whether the variable is set and names something that is not there; why: of the first such,
- * "mine.txt cannot be used: No such file or directory". */
+/* Is the variable set to a name of something that does not exist? why: a sentence about the first
+ * such name, "mine.txt cannot be used: No such file or directory". */
 bool fg_setting_absent(fg_setting setting, size_t size, char *why);
 
-/* Says of each variable that names something that is not there, "FLASHGEN_WISDOM: mine.txt cannot
- * be used: ...", once in a process; warn = NULL: a line on stderr. skip: one that counts as said,
- * or FG_SETTINGS. */
+/* Warns once in a process of each variable that names something that does not exist,
+ * "FLASHGEN_WISDOM: mine.txt cannot be used: ..."; warn = NULL: on stderr. skip: a variable that
+ * has been warned of elsewhere, or FG_SETTINGS. */
 void fg_settings_warn(fg_setting skip, void (*warn)(void *context, const char *sentence),
                       void *context);
 
-/* What FLASHGEN_SWITCH says, "" where it is not set or not good. Kernels made under it go by the
- * names of others: what keeps kernels or measurements by name refuses to. */
+/* The value of FLASHGEN_SWITCH, "" where it is not set or not valid. Kernels made under it have the
+ * names of other kernels, so that code which keeps kernels or measurements by name must refuse. */
 const char *fg_switches_forced(void);
 
 /* FG_EARGUMENT naming what is refused while FLASHGEN_SWITCH is set: "build". */
@@ -78,8 +78,8 @@ fg_status fg_switches_refuse(const char *what);
 /* FG_EARGUMENT naming the first variable whose value is not good. */
 fg_status fg_settings_check(void);
 
-/* The same as a number, from 1 to 10^9 (a larger one reads as 10^9), or of a switch 0 or 1; one
- * that is not good as the default. */
+/* The value as a number, from 1 to 10^9 (a larger one reads as 10^9), of a switch 0 or 1. A value
+ * that is not valid counts as the default. */
 int64_t fg_setting_number(fg_setting setting);
 
 #endif

@@ -1,4 +1,4 @@
-/* spelling.h - "did you mean": what a word that is not known may have been meant to be. */
+/* spelling.h - "did you mean": the known word that an unknown one may have been meant to be. */
 #ifndef FG_SPELLING_H
 #define FG_SPELLING_H
 

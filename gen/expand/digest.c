@@ -58,7 +58,7 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
   return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Goes through the directory by name, so that the order of the file system is nowhere seen. */
+/* Sorted by name, so that the order of the file system has no effect. */
 fg_status fg_gen_each_template(const char *directory, fg_template_visitor *visit, void *context) {
   char *const roots[] = {(char *)directory, NULL};
   FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);

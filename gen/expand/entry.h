@@ -1,4 +1,4 @@
-/* entry.h - libflashgen-gen.so's one exported symbol: what the runtime calls of gen.
+/* entry.h - libflashgen-gen.so's one exported symbol: the functions of gen that the runtime calls.
  *
  * The runtime opens the library only when something must be expanded, and privately, so that a host
  * with another Lua in it is safe. Both sides are of one build: `version` says so. */

@@ -1,5 +1,5 @@
-/* essence.c - reads Lua no further than needed to tell comments and strings from the rest: a text
- * in which a string does not end is taken as it is from there on. */
+/* essence.c - reads Lua no further than needed to tell comments and strings from the rest: from
+ * a string or comment that does not end on, the text counts as it is. */
 #include "essence.h"
 
 #include <ctype.h>
@@ -28,7 +28,7 @@ static void put(reader *r, const char *text, size_t n) {
   r->n += n;
 }
 
-/* One blank stands for several; a line's end is one, unless lines count. */
+/* Writes one blank for several. A line's end is a blank too, unless lines count. */
 static void put_blank(reader *r, char c) {
   if (c == '\n' && r->with_lines)
     r->out[r->n++] = '\n';

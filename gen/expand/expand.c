@@ -263,6 +263,8 @@ out:
   return status;
 }
 
+/* Checks that the plan is one of the point's and makes its formula the current one. Errors begin
+ * with the name of the variant. */
 static fg_status read_variant(fg_gen *gen, const fg_variant *variant) {
   char name[FG_NAME_MAX];
   fg_status status = fg_gen_check_plan(gen, variant);

@@ -23,7 +23,7 @@ const char *fg_gen_lua(void);
 fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
                        const fg_limits *limits, fg_plan **plans, int *n);
 
-/* The same with their recipes, at the time of the list and little more: what is to be ranked. */
+/* The same with their recipes, for ranking; hardly slower than the list of plans. */
 typedef struct fg_planned {
   fg_plan plan;
   fg_recipe recipe;
@@ -40,7 +40,7 @@ typedef struct fg_source {
   char **file;    /* template names */
   int *line_file; /* of line i + 1: an index into `file`, -1 = made by the engine */
   int *line;      /* the line in that template */
-  bool unskipped; /* to compare with, and nothing else: its code may spill and draw warnings */
+  bool unskipped; /* made for comparisons alone: its code may spill and draw warnings */
 } fg_source;
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source);
 /* The recipe alone, at a fifth of the time. */
@@ -48,8 +48,8 @@ fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recip
 /* The decisions that are on in a variant, "begin_at_mask, by_columns"; "" where none is, or the
  * family has none (gen/expand/switches.lua). */
 fg_status fg_gen_switches(fg_gen *gen, const fg_variant *variant, size_t size, char *text);
-/* The same kernel without what is derived of its mask's tiles: it skips none and tests each pair,
- * to compare with. *source = NULL: nothing is derived, the two are one. */
+/* The same kernel for comparisons: nothing is derived about its mask's tiles, so that it skips no
+ * tile and tests each pair. *source = NULL: the two kernels are one. */
 fg_status fg_gen_expand_unskipped(fg_gen *gen, const fg_variant *variant, fg_source **source);
 void fg_source_free(fg_source *source);
 

@@ -23,6 +23,7 @@ static int check_node(lua_State *L, int at) {
   return (int)node;
 }
 
+/* formula.uses(node, "k"): does the value depend on that name? */
 static int lua_uses(lua_State *L) {
   const char *name = luaL_checkstring(L, 2);
   bool found = false;
@@ -50,7 +51,7 @@ static int lua_reads_or_calls(lua_State *L) {
   return 1;
 }
 
-/* A test that is known. */
+/* formula.known(node): true or false for a test that is constant, else nil. */
 static int lua_known(lua_State *L) {
   const fg_node *x = &self(L)->tree.node[check_node(L, 1)];
   if (x->op != FG_NODE_CONSTANT || x->type != FG_TYPE_BOOL) return 0;
@@ -63,6 +64,7 @@ static int lua_wide(lua_State *L) {
   return 1;
 }
 
+/* Has the expression a number that may lie beyond 2^30, which float32 does not hold exactly? */
 static bool has_far_part(const fg_tree *t, int node) {
   const fg_node *x = &t->node[node];
   if (x->op == FG_NODE_CONSTANT) return fabs(x->number) > 0x1p30;
@@ -79,6 +81,7 @@ static int lua_far(lua_State *L) {
   return 1;
 }
 
+/* formula.text(node): as users write it. */
 static int lua_text(lua_State *L) {
   const fg_formula *f = self(L);
   int node = check_node(L, 1), n = fg_formula_print(f, node, 0, NULL);
@@ -120,6 +123,8 @@ static bool flag_of(lua_State *L, int table, const char *key) {
   return flag;
 }
 
+/* The names that the families give: texts stay in the table's strings, which outlive the call. A
+ * name that is not given stands for itself. */
 static fg_emit_names read_names(lua_State *L, int table) {
   const fg_formula *f = self(L);
   fg_emit_names names = {.k_base = text_of(L, table, "k_base"),
@@ -183,6 +188,7 @@ static int push_text(lua_State *L) {
   return 1;
 }
 
+/* formula.emit(nodes, names): the C texts of the values, and the declarations before them. */
 static int lua_emit(lua_State *L) {
   int n;
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -198,6 +204,7 @@ static int lua_emit(lua_State *L) {
   return failed ? lua_error(L) : 1;
 }
 
+/* formula.unit(node, names): the factor between s and a scaled s, of which the node is one. */
 static int lua_unit(lua_State *L) {
   const fg_formula *f = self(L);
   int node = check_node(L, 1);
@@ -216,6 +223,8 @@ static int lua_unit(lua_State *L) {
   return failed ? lua_error(L) : 1;
 }
 
+/* formula.recipe(node, at): the node as an expression over the extents of a launch, names
+ * replaced by the texts of `at`; nil where it is none. */
 static int lua_recipe(lua_State *L) {
   fg_formula *f = self(L);
   fg_node_text at[FG_NAMES];
@@ -231,6 +240,8 @@ static int lua_recipe(lua_State *L) {
   return 1;
 }
 
+/* formula.entries(text): how many entries the compiled expression of a recipe has; nil where the
+ * text is none. */
 static int lua_entries(lua_State *L) {
   fg_expr expr;
   if (fg_expr_compile(luaL_checkstring(L, 1), fg_shape_forms[FG_FORM_PAIRS].letters, &expr) !=
@@ -240,6 +251,7 @@ static int lua_entries(lua_State *L) {
   return 1;
 }
 
+/* formula.address(input, gradient, indices): the C text of an element's address. */
 static int lua_address(lua_State *L) {
   const fg_formula *f = self(L);
   lua_Integer i = luaL_checkinteger(L, 1);
@@ -257,6 +269,7 @@ static int lua_address(lua_State *L) {
   return 1;
 }
 
+/* Sets table[key] to the range of keys or rows that a mask leaves visible. */
 static void push_range(lua_State *L, const char *key, fg_visible range) {
   lua_createtable(L, 0, 4);
   set_node(L, "first", range.first);
@@ -266,6 +279,7 @@ static void push_range(lua_State *L, const char *key, fg_visible range) {
   lua_setfield(L, -2, key);
 }
 
+/* Sets table.traits (tree_traits.h says what each means). */
 static void push_traits(lua_State *L, const fg_traits *x) {
   const struct {
     const char *name;

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+/* How an axis of an input is read: by "b", "h", "q" or "k" where the index is just that name and
+ * the extent is its own; "1" where it is broadcast; else "other". */
 static const char *axis_of(const fg_formula *f, const fg_input *input, int axis, int index) {
   static const struct {
     const char *extent;
@@ -40,6 +42,9 @@ static void push_factors(lua_State *L, const fg_formula *f, const fg_node *read,
   lua_setfield(L, -2, "linear");
 }
 
+/* One place where the score reads the input: its indices, what each follows, its factors in the
+ * score and, of an input with a gradient, the derivative there. `affine` and `affine_axis` are
+ * set where one other axis is read by k - q or q - k alone. */
 static void push_read(lua_State *L, fg_formula *f, int node) {
   const fg_node x = f->tree.node[node];
   const fg_input *input = &f->input[x.which];
@@ -87,6 +92,7 @@ static bool occurs(const fg_tree *t, int root, int node) {
   return false;
 }
 
+/* The list of places where the score reads the input. */
 static void push_reads(lua_State *L, fg_formula *f, int input) {
   int count = 0, n = f->tree.n;
   lua_newtable(L);

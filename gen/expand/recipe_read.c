@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The element type that the rule gives in this point; that of a declared input is read with it. */
 static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
   switch (rule) {
   case FG_RULE_SPEC:
@@ -36,6 +37,7 @@ static const char *text_at(lua_State *L, const char *key) {
   return text;
 }
 
+/* The integer at a key of the table on top, at most 2^30. */
 static fg_status number_at(lua_State *L, const char *key, int *value) {
   int good;
   lua_getfield(L, -1, key);
@@ -108,6 +110,8 @@ static bool split_optional(const char *text, char name[FG_NAME_SIZE]) {
   return optional;
 }
 
+/* The names at the key, inputs or outputs: arguments of the kind, declared inputs and their
+ * gradients. */
 static fg_status read_tensors(lua_State *L, const char *key, bool output, const fg_formula *formula,
                               const fg_point *point, fg_recipe *r) {
   if (lua_getfield(L, -1, key) != LUA_TTABLE)
@@ -139,6 +143,7 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
   return FG_OK;
 }
 
+/* These readers take the table on top of the stack to the next free row of the recipe. */
 static fg_status read_region(lua_State *L, fg_recipe *r) {
   fg_region *region = &r->region[r->n_regions];
   TRY(copy_name(text_at(L, "name"), sizeof region->name, region->name));
@@ -156,6 +161,7 @@ static fg_status optional_at(lua_State *L, const char *key, int otherwise, int *
   return missing ? FG_OK : number_at(L, key, value);
 }
 
+/* Its tensor is an input or output that was read before. */
 static fg_status read_map(lua_State *L, fg_recipe *r) {
   fg_map *m = &r->map[r->n_maps];
   const char *tensor = text_at(L, "tensor");
@@ -180,6 +186,7 @@ static fg_status read_zero(const char *name, fg_recipe *r, fg_step *step) {
   return fg_fail(FG_ETEMPLATE, "description: zero: no region \"%s\"", name);
 }
 
+/* What a launch may have besides its grid and threads. */
 static fg_status read_attributes(lua_State *L, fg_step *step) {
   TRY(optional_at(L, "cluster", 1, &step->cluster));
   TRY(optional_at(L, "resident", 0, &step->resident));
@@ -220,6 +227,7 @@ static fg_status read_step(lua_State *L, fg_recipe *r) {
 
 typedef fg_status (*reader)(lua_State *L, fg_recipe *r);
 
+/* A list of tables, each taken by `read`; only maps may be missing. */
 static fg_status read_list(lua_State *L, const char *key, int most, int *count, reader read,
                            fg_recipe *r) {
   int kind = lua_getfield(L, -1, key);

@@ -123,6 +123,7 @@ static int open_libraries(lua_State *L) {
   return 0;
 }
 
+/* A state with the libraries that specs, or templates, may use; memory: its limit in bytes. */
 static fg_status state_new(bool spec, size_t memory, lua_State **state) {
   const fg_embedded *boot = fg_embedded_find(fg_embedded_gen, "sandbox.lua");
   budget *b = calloc(1, sizeof *b);
@@ -178,6 +179,8 @@ static int describe(lua_State *L) {
   return 1;
 }
 
+/* Takes the error value off the stack and makes it a sentence: what ran out, and which variable
+ * raises the limit. */
 static fg_status fail_from(lua_State *L, int result, fg_status code) {
   const char *text = lua_tostring(L, -1);
   const budget *b = budget_of(L);

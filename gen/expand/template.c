@@ -13,6 +13,7 @@ typedef struct {
   int failed;
 } buffer;
 
+/* Appends; once memory is lacking the buffer has failed, and stays so. */
 static void put(buffer *b, const char *text, size_t n) {
   if (b->n + n + 1 > b->room) {
     size_t room = 2 * (b->n + n) + 256;

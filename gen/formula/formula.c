@@ -85,6 +85,7 @@ static size_t extent_length(const char *at) {
   return n;
 }
 
+/* "[h, nq + nk - 1] grad", from its bracket on. */
 static fg_status read_axes(const fg_pair *pair, const char *open, fg_input *x) {
   const char *close = strchr(open, ']'), *at = open + 1;
   if (!close) return bad_type(pair);
@@ -108,6 +109,7 @@ static bool is_argument(const char *name) {
   return is;
 }
 
+/* One declaration, "slope=f32[h] grad" or "width=int". */
 static fg_status read_input(const fg_pair *pair, fg_input *out) {
   static const struct {
     const char *name;
@@ -305,8 +307,8 @@ fg_status fg_formula_read(const fg_formula_texts *texts, fg_formula *f, bool *un
       if (!strcmp(texts->input[j].name, f->input[i].name)) unused[j] = false;
     *(used ? &f->input[kept++] : &others[left++]) = f->input[i];
   }
-  /* Nodes have the inputs' numbers: the texts are read again, in which names that folding has
-   * removed may still stand, so that these go last and are forgotten behind it. */
+  /* Nodes hold the numbers of inputs, so the texts are read again. They may still name inputs that
+   * folding has removed: those go last, and are forgotten afterwards. */
   if (left) {
     memcpy(f->input + kept, others, (size_t)left * sizeof *others);
     TRY(read_both(texts, f));

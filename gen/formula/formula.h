@@ -16,7 +16,7 @@ typedef struct fg_input {
   char name[FG_INPUT_NAME];
   fg_type type; /* of a value */
   bool tensor, grad, monotone;
-  bool named; /* some text has its name, though folding may have left nothing of it */
+  bool named; /* some text names it, though folding may have removed it */
   fg_elem elem;
   int rank;
   char extent[FG_NODE_ARGS][64];
@@ -25,7 +25,7 @@ typedef struct fg_input {
 typedef struct fg_formula {
   fg_tree tree;
   int mask, score; /* nodes */
-  bool unskipped;  /* of tiles nothing is claimed: each is computed, and each pair of it tested */
+  bool unskipped;  /* no tile is skipped or known to be whole: each pair is tested */
   int n_inputs;
   fg_input input[FG_INPUT_MAX + 1]; /* the last place is that of a spec's bias */
 } fg_formula;
@@ -47,7 +47,7 @@ typedef struct fg_texts_of_formula {
 fg_status fg_formula_read(const fg_formula_texts *texts, fg_formula *formula, bool *unused);
 void fg_formula_free(fg_formula *formula);
 
-/* Is the text a head of a definition, is it an input's declaration? For errors before any use. */
+/* Checks declarations and heads of definitions, so that errors come before any use. */
 fg_status fg_formula_check(const fg_formula_texts *texts);
 
 /* Canonical texts: of a node, and of the inputs ("slope=f32[h] grad, width=int"). Lengths as

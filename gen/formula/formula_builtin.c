@@ -26,6 +26,7 @@ static const char *quoted(const char **at, char **to) {
   return copy;
 }
 
+/* Reads the lines ["head"] = "text" of definitions.lua; other lines are comments. Runs once. */
 static void read_all(void) {
   char *to = texts;
   for (const char *at = fg_definitions_text; *at && n < DEFINITIONS_MAX;) {

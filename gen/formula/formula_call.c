@@ -55,6 +55,8 @@ static size_t unspell(const char *spelt, size_t n, size_t size, char *text) {
   return n;
 }
 
+/* The call as text, "window(1023, 0)", and as it stands in names, "window_1023_0"; call: ""
+ * where that is too long. */
 static void print_call(const fg_head *head, const double *number, const int *chosen, size_t size,
                        char *text, char call[FG_CALL_MAX]) {
   char spelt[64 * (ARGUMENTS + 1)];

@@ -17,8 +17,8 @@
 
 enum { NESTING = 100 };
 
-/* Bytes of definitions that are read for one expression, 0.1 s at most: of 22 that each use the one
- * before twice, there would be 4 million. */
+/* Bytes of definitions that are read for one expression, 0.1 s at most: 22
+ * definitions that each use the one before twice would be 4 million. */
 enum { READ_MOST = 1 << 20 };
 
 static fg_status read_choice(fg_parser *p, int *out);
@@ -160,7 +160,7 @@ static const fg_pair *find_definition(const fg_parser *p, const char *word, size
   return NULL;
 }
 
-/* A name that nothing has, and the nearest that something has. */
+/* Refuses an unknown name, and says which known one is near. */
 static fg_status unknown(const fg_parser *p, const char *where, size_t length) {
   const char *list[160], *near;
   char head[128][FG_INPUT_NAME], word[33];
@@ -225,7 +225,7 @@ static fg_status read_definition(fg_parser *p, const char *where, size_t length,
   return inner.n ? fg_parse_unexpected(&inner, "an operator or the end") : FG_OK;
 }
 
-/* Names that the place does not have. */
+/* Refuses a name that the place does not have. */
 static fg_status use_name(fg_parser *p, const char *where, fg_name name, int *out) {
   if (p->place == FG_IN_MASK && name == FG_NAME_S)
     return fg_parse_bad(p, where, "a mask cannot use the score s");
@@ -261,6 +261,7 @@ static fg_status read_word(fg_parser *p, int *out) {
   return input >= 0 ? use_input(p, word, input, out) : read_definition(p, word, n, out);
 }
 
+/* The word at hand; sign: the minus before it, so that -2^31 is a number. */
 static fg_status read_number(fg_parser *p, double sign, int *out) {
   char text[64], *end;
   const char *where = p->word;
@@ -280,6 +281,7 @@ static fg_status read_number(fg_parser *p, double sign, int *out) {
       p, where, fg_tree_constant(&p->f->tree, real ? FG_TYPE_FLOAT : FG_TYPE_INT, number), out);
 }
 
+/* A number, a name, a call, or an expression in parentheses. */
 static fg_status read_primary(fg_parser *p, int *out) {
   char c = p->n ? *p->word : 0;
   if (isdigit((unsigned char)c) || (c == '.' && p->n > 1)) return read_number(p, 1, out);
@@ -290,6 +292,7 @@ static fg_status read_primary(fg_parser *p, int *out) {
   return fg_parse_expect(p, ")");
 }
 
+/* A minus takes a number, a ! takes a test. */
 static fg_status read_unary(fg_parser *p, int *out) {
   const char *where = p->word;
   bool minus = fg_parse_is(p, "-");

@@ -129,6 +129,8 @@ static bool is_number(const fg_tree *t, int i, double x) {
 
 static int boolean(fg_tree *t, bool value) { return fg_tree_constant(t, FG_TYPE_BOOL, value); }
 
+/* Pushes the negation inwards. A comparison of floats is left under it: of a NaN both it and its
+ * opposite fail. */
 static int make_not(fg_tree *t, int a) {
   const fg_node x = t->node[a];
   bool integers = x.arg[0] && t->node[x.arg[0]].type != FG_TYPE_FLOAT; /* a NaN is not ordered */

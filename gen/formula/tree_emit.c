@@ -85,6 +85,7 @@ void fg_put_float(fg_emitter *e, double x) {
   fg_put(e, "%s%sf", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
+/* C has no literal for -2^31: it negates a number that does not fit. */
 static void emit_constant(fg_emitter *e, const fg_node *x) {
   if (x->type == FG_TYPE_FLOAT)
     fg_put_float(e, x->number);
@@ -103,6 +104,7 @@ static void emit_big(fg_emitter *e, const fg_node *x) {
   fg_put_node(e, x->arg[1], UNARY);
 }
 
+/* NAME(first, second), of as many arguments as the node has. */
 static void emit_call(fg_emitter *e, const fg_node *x, const char *name) {
   fg_put(e, "%s(", name);
   for (int i = 0; i < 2 && x->arg[i]; i++) {
@@ -144,6 +146,8 @@ static int shift_of(const fg_emitter *e, const fg_node *x) {
 
 /* ---- nodes ---- */
 
+/* Operands of a lower rank get parentheses. What && and || guard may not be computed before
+ * them: `lazy`. */
 static void emit_operator(fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
   int rank = ops[x->op].rank;
@@ -157,6 +161,7 @@ static void emit_operator(fg_emitter *e, int node) {
   e->lazy -= logic;
 }
 
+/* Neither arm may be computed before the test: `lazy`. */
 static void emit_choose(fg_emitter *e, const fg_node *x) {
   fg_put_node(e, x->arg[0], EQUAL);
   e->lazy++;
@@ -172,6 +177,8 @@ static void emit_name(fg_emitter *e, const fg_node *x) {
   fg_put(e, "%s", base ? e->names->k_base : e->names->name[x->which]);
 }
 
+/* How tight the text of the node binds. Names and quotients bind as the text does that stands
+ * for them. */
 static int rank_of(fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node);
   bool integers = x->type == FG_TYPE_INT;
@@ -266,6 +273,8 @@ static fg_status text_failed(bool no_memory) {
                  FG_EMIT_MAX / 2);
 }
 
+/* The texts of the nodes, then the declarations that they brought about, which `out` owns even
+ * on failure. */
 static fg_status take(fg_emitter *e, int n, const int *node, fg_emitted *out) {
   bool failed = false, no_memory = false;
   for (int i = 0; i < n; i++) {
@@ -301,6 +310,7 @@ static void close_emitter(fg_emitter *e) {
   free(e->tanhs);
 }
 
+/* Room for what is known of each node; nothing is kept on failure. */
 static fg_status open_emitter(fg_emitter *e, const fg_formula *f, const fg_emit_names *names) {
   size_t nodes = (size_t)f->tree.n + 1;
   *e = (fg_emitter){.f = f, .names = names};

@@ -11,6 +11,8 @@ static fg_extent between(double lo, double hi) { return (fg_extent){.lo = lo, .h
 static fg_extent symmetric(double most) { return between(-most, most); }
 static fg_extent any(void) { return symmetric(INFINITY); }
 
+/* Positions and integers of the launch are below 2^30 in size, elements of tensors fit 32 bits;
+ * floats have no bound. */
 static fg_extent leaf_extent(const fg_node *x) {
   if (x->op == FG_NODE_CONSTANT) return between(x->number, x->number);
   if (x->type != FG_TYPE_INT) return any();
@@ -23,6 +25,7 @@ static double size_of(fg_extent a) { return fmax(fabs(a.lo), fabs(a.hi)); }
 /* 0 times what has no bound is 0. */
 static double times(double a, double b) { return a < 0 || a > 0 ? b < 0 || b > 0 ? a * b : 0 : 0; }
 
+/* The least and most of the four products of ends. */
 static fg_extent product(fg_extent a, fg_extent b) {
   double z[4] = {times(a.lo, b.lo), times(a.lo, b.hi), times(a.hi, b.lo), times(a.hi, b.hi)};
   return between(fmin(fmin(z[0], z[1]), fmin(z[2], z[3])),
@@ -64,6 +67,7 @@ static fg_extent floor_extent(fg_extent a) {
   return between(fmin(0, fmax(lo, -0x1p31)), fmax(0, fmin(hi, 0x1p31 - 1)));
 }
 
+/* The interval of a node by those of its arguments. */
 static fg_extent value_extent(const fg_node *x, fg_extent a, fg_extent b, fg_extent c) {
   switch (x->op) {
   case FG_NODE_NEGATE:
@@ -99,6 +103,7 @@ static fg_extent chosen(const fg_tree *t, const fg_node *x, fg_extent first, fg_
   return between(first.lo, fmin(first.hi, fg_tree_extent(t, test->arg[1], known).hi));
 }
 
+/* Besides the interval: does an int fit 32 bits, need 64 in some part, fit 64? */
 static fg_extent find_extent(const fg_tree *t, const fg_node *x, fg_extent *known) {
   fg_extent part[FG_NODE_ARGS] = {{.lo = 0}}, r = {.lo = 0};
   bool fits = true, wide = false, integer = x->type == FG_TYPE_INT;

@@ -37,6 +37,7 @@ static double fold_floats(fg_node_op op, double a, double b) {
   }
 }
 
+/* The function of a constant; an operation that is none gives it back. */
 static double fold_unary(fg_node_op op, double a) {
   switch (op) {
   case FG_NODE_ABS:
@@ -60,6 +61,7 @@ static double saturate(double x) {
   return isnan(x) ? 0 : x >= 0x1p31 ? 0x1p31 - 1 : x < -0x1p31 ? -0x1p31 : x;
 }
 
+/* As IEEE compares: a NaN is different from all, and nothing else. */
 static bool compare(fg_node_op op, double a, double b) {
   switch (op) {
   case FG_NODE_LESS:

@@ -202,6 +202,8 @@ static void write_inverse(fg_emitter *e, int node) {
 /* How a quotient is made. */
 typedef enum { BY_CONSTANT, BY_INVERSE, BY_OPERATOR, BY_CALL, EXACTLY } division;
 
+/* How a float division is done: exactly where a result decides a test, else by what is cheapest
+ * where the divisor is known. */
 static division division_of(const fg_emitter *e, int node) {
   const fg_node *x = fg_at(e, node), *m = fg_at(e, x->arg[1]);
   int power;

@@ -102,6 +102,8 @@ static fg_visible meet(fg_bounder *b, fg_visible x, fg_visible y) {
                       x.exact_for_one && y.exact_for_one};
 }
 
+/* The range of name v outside of which the test of a node fails, whatever the other names are. 0
+ * stands for no bound. */
 static fg_visible range(fg_bounder *b, int node, fg_name v) {
   const fg_node x = b->t->node[node];
   fg_node turned = x;

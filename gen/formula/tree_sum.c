@@ -115,6 +115,8 @@ static bool add_linear(sum *s, int node, double factor) {
   return true;
 }
 
+/* Adds factor * node. What is the same for a head or row is summed once outside; a scaled s and
+ * what is linear in k go to sums of their own. */
 static void add_node(void *to, int node, double factor) {
   sum *s = to;
   fg_emitter *e = s->e;

@@ -35,7 +35,7 @@ bool fg_tree_uses_inputs(const fg_tree *t, int node) {
 /* A walk over it, and what was found. */
 typedef struct {
   fg_formula *f;
-  int lazy, in_read, in_multiple; /* inside of what the walk is */
+  int lazy, in_read, in_multiple; /* how many such nodes the walk is inside of */
   int size, multiples_of_k;
   bool uses_k, chooses, has_wide_quotient, reads, calls;
 } walk;

@@ -1,4 +1,4 @@
-/* tree_traits.h - what a formula's score and mask are: what templates choose by how to compute
+/* tree_traits.h - facts about a formula's score and mask, by which templates choose how to compute
  * them.
  *
  * A value is a head's, a row's or a pair's by what it depends on (tree_term.h). What a pair
@@ -14,15 +14,15 @@ typedef struct fg_traits {
   /* It is a multiple of s, one of k, both the same for a head, and terms of the row that read
    * nothing of a row: of one key the scores of two rows differ by the rows alone. */
   bool is_linear_in_s_and_k;
-  /* Besides what it reads, more than one multiple of k differs from key to key: |k - p|, and what
-   * is evaluated only for some keys; such, and a choice is among what a pair computes. */
+  /* Besides reads of memory, more than a multiple of k differs from key to key: |k - p|, or a part
+   * that is evaluated only for some keys. The second: and a pair computes a choice. */
   bool is_uneven_in_k, chooses_unevenly;
-  /* How many tanh there are; there are some, and each is that of s times or over a head's values
-   * that are not read from memory: at least one, so that s has no such tanh alone. */
+  /* How many tanh there are; whether there are some, and each takes s times or over at least one
+   * value of a head that is not read from memory. */
   int tanh_count;
   bool tanhs_are_of_scaled_s;
-  /* The factor of a tanh as above that is all of the score, whose result may be off by 1e-7; 0: the
-   * score is no such cap. */
+  /* The factor of such a tanh that is all of the score and may be off by 1e-7; 0: the score is no
+   * such cap. */
   double cap;
   /* A pair's test reads memory; it uses an input, a number or a tensor. */
   bool mask_reads, mask_uses_inputs;

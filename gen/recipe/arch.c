@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shared memory by the CUDA programming guide's table of compute capabilities. From 9.0 on code
- * that only one GPU takes ("a") is what this GPU is given: wgmma is not in the other. */
+/* Shared memory by the CUDA programming guide's table of compute capabilities. From 9.0 on a
+ * GPU is given the code that no other GPU takes ("sm_90a"): other code has no wgmma. */
 enum {
   AMPERE = FG_HAS_BF16 | FG_HAS_MMA,
   HOPPER = AMPERE | FG_HAS_RED_V4 | FG_HAS_PDL | FG_HAS_CLUSTER | FG_HAS_TMA
@@ -41,7 +41,7 @@ const fg_arch *fg_arch_find(const char *name) {
   return NULL;
 }
 
-/* Rows of GPUs: the host device's does not count. */
+/* The row of a GPU's number; the host device's row does not count. */
 static const fg_arch *find_number(int number) {
   for (int i = 0; i < fg_n_archs; i++)
     if (fg_archs[i].number == number && !fg_arch_has(&fg_archs[i], FG_HAS_ENGINE))
@@ -68,7 +68,8 @@ int fg_arch_names(size_t size, char *text) {
   return n;
 }
 
-/* The row that is near: for "sm_90" and "90" the one of that number, for "Host" by its letters. */
+/* The arch that a wrong name may mean: for "sm_90" and "90" by the number, for "Host" by the
+ * letters. */
 static const char *near_to(const char *name) {
   const char *digits = name + strcspn(name, "0123456789");
   const fg_arch *same = strlen(digits) < 8 ? find_number(atoi(digits)) : NULL;
@@ -76,7 +77,7 @@ static const char *near_to(const char *name) {
   return *digits ? (same ? same->name : NULL) : fg_nearest(name, &host, 1);
 }
 
-/* The sentence names the archs, and the one that is near. */
+/* The sentence lists the archs, and names the one that may be meant. */
 fg_status fg_arch_check(const char *name) {
   char known[256];
   if (fg_arch_find(name)) return FG_OK;

@@ -78,6 +78,7 @@ static fg_status read_call(reader *r, int op) {
   return push(r, op, 0);
 }
 
+/* A number, an extent, a call of two arguments, or an expression in parentheses. */
 static fg_status read_operand(reader *r) {
   char names[64], expected[128];
   skip(r);

@@ -27,7 +27,8 @@ fg_status fg_expr_compile(const char *text, const char *letters, fg_expr *expr);
 /* FG_EARGUMENT when it overflows 64 bits or divides by what is not positive. */
 fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *value);
 
-/* Its postfix text, "nq 16 cdiv h *"; returns the length. And back: FG_EIO with what is wrong. */
+/* Its postfix text, "nq 16 cdiv h *"; returns the length. fg_expr_parse is the inverse; FG_EIO says
+ * what is wrong. */
 int fg_expr_print(const fg_expr *expr, size_t size, char *text);
 fg_status fg_expr_parse(const char *text, const char *letters, fg_expr *expr);
 
@@ -177,8 +178,8 @@ const char *fg_axis_title(char axis);
 /* "[b, nq, hk, d]" for the axes "bqgd". */
 int fg_axes_print(const char *axes, size_t size, char *text);
 
-/* The place of axis letter a in fg_tensor's strides, whose order is b h n d, or b h q k for a
- * tensor with both q and k among its argument's axes; and the letter that order has there. */
+/* The index of axis letter a among fg_tensor's strides. Their order is b h n d, or b h q k for a
+ * tensor that has both q and k. fg_axis_suffix: the letter of that order at the index. */
 int fg_axis_index(const char *axes, char a);
 char fg_axis_suffix(const char *axes, char a);
 
@@ -202,7 +203,7 @@ static inline bool fg_tensor_aligned(const fg_recipe_tensor *tensor) {
   return tensor->argument->elem == FG_RULE_SPEC;
 }
 
-/* What is wrong with a map of the recipe's tensors; NULL: nothing. */
+/* A sentence on what is wrong with a map of the recipe's tensors; NULL: nothing is. */
 const char *fg_map_fault(const fg_recipe *recipe, const fg_map *map);
 
 /* Fixes the Params struct from the maps, tensors and regions: fills `parameter` and params_bytes,

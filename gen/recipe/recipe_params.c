@@ -15,7 +15,7 @@ static bool is_matrix(const fg_recipe_tensor *t) {
   return !strcmp(t->axes + n - 2, "qk");
 }
 
-/* What cuTensorMapEncodeTiled would refuse, or no kernel of ours has use for. */
+/* Refuses maps that cuTensorMapEncodeTiled would refuse, and those that no kernel has a use for. */
 const char *fg_map_fault(const fg_recipe *r, const fg_map *m) {
   const fg_recipe_tensor *t = &r->tensor[m->tensor];
   enum { BOX = 256, UNIT = 16 };
@@ -38,7 +38,7 @@ const char *fg_map_fault(const fg_recipe *r, const fg_map *m) {
 typedef struct {
   fg_recipe *recipe;
   fg_lines text;
-  bool full; /* the table is */
+  bool full; /* the table has no room left */
 } writer;
 
 /* Gives a member the next offset that its size divides, and a row of the table. */

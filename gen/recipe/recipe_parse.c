@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Decimal digits alone; what: the subject of the error. */
 static fg_status read_number(const char *word, int least, int most, const char *what, int *n) {
   errno = 0;
   long value = word && *word && !word[strspn(word, "0123456789")] ? strtol(word, NULL, 10) : -1;
@@ -96,6 +97,7 @@ static fg_status read_axes(char *rest, const fg_recipe *r, fg_recipe_tensor *t) 
   return FG_OK;
 }
 
+/* "q in bf16 [b, nq, h, 64]". The readers take what follows the first word of a line. */
 static fg_status read_tensor(char *rest, fg_recipe *r) {
   fg_recipe_tensor t = {.slot = -1};
   const char *name = strsep(&rest, " ");
@@ -141,6 +143,7 @@ static fg_status read_own_axes(char *rest, fg_recipe *r, fg_recipe_tensor *t) {
   return FG_OK;
 }
 
+/* "0 slope in f32 [h]", or "0 dslope out f32 [h]". */
 static fg_status read_input(char *rest, fg_recipe *r) {
   fg_recipe_tensor t = {0};
   char name[FG_NAME_SIZE - 4];
@@ -158,6 +161,7 @@ static fg_status read_input(char *rest, fg_recipe *r) {
   return FG_OK;
 }
 
+/* "1 width int" */
 static fg_status read_scalar(char *rest, fg_recipe *r) {
   fg_recipe_number x = {0};
   if (r->n_numbers == FG_INPUT_SLOTS) return fg_fail(FG_EIO, "too many numbers");
@@ -174,6 +178,7 @@ static int find_region(const fg_recipe *r, const char *name) {
   return i;
 }
 
+/* "delta f32: b h * nq *" */
 static fg_status read_region(char *rest, fg_recipe *r) {
   fg_region region = {0};
   if (r->n_regions == FG_REGION_MAX) return fg_fail(FG_EIO, "too many regions");
@@ -187,6 +192,7 @@ static fg_status read_region(char *rest, fg_recipe *r) {
   return FG_OK;
 }
 
+/* "q_map q 64 128 2 swizzle 128"; the tensor stands before its maps. */
 static fg_status read_map(char *rest, fg_recipe *r) {
   fg_map m = {0};
   if (r->n_maps == FG_MAP_MAX) return fg_fail(FG_EIO, "too many maps");
@@ -247,6 +253,7 @@ static fg_status read_attributes(char *rest, fg_step *step) {
   return FG_OK;
 }
 
+/* "attn_fwd grid EXPR, EXPR, EXPR threads 128 shared 0 registers 80 work EXPR" */
 static fg_status read_launch(char *rest, fg_recipe *r) {
   static const char *const words[] = {" threads ", " shared ", " registers ", " work "};
   char *after[4];
@@ -268,6 +275,7 @@ static fg_status read_launch(char *rest, fg_recipe *r) {
   return add_step(&step, r);
 }
 
+/* Dispatches on the first word of a line. */
 static fg_status read_line(char *text, fg_recipe *r) {
   static const struct {
     const char *word;

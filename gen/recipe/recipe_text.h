@@ -1,4 +1,4 @@
-/* recipe_text.h - what the texts of a recipe and of its Params struct are written with. */
+/* recipe_text.h - helpers that write the texts of a recipe and of its Params struct. */
 #ifndef FG_RECIPE_TEXT_H
 #define FG_RECIPE_TEXT_H
 

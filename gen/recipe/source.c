@@ -1,4 +1,4 @@
-/* source.c - what is done with a source once it is made; needs no Lua. */
+/* source.c - the functions of a source that need no Lua. */
 #include "expand/expand.h"
 
 #include <stdio.h>

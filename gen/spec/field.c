@@ -77,6 +77,7 @@ const char *fg_field_nearest(const char *name) {
   return fg_nearest(name, names, FG_FIELDS);
 }
 
+/* The sentence says what is allowed and, among choices, which is near. */
 static fg_status refuse(const fg_field *field, const char *text) {
   enum { MOST = 32 };
   char allowed[256];
@@ -93,7 +94,8 @@ static fg_status refuse(const fg_field *field, const char *text) {
 fg_status fg_field_read(const fg_field *field, const char *text, fg_point *point, int *plan_value) {
   void *value = field->plan ? plan_value : fg_field_place(field, point);
   if (field->type->read(field, text, value)) return FG_OK;
-  return field->type->is_expression ? FG_ESPEC : refuse(field, text); /* it has its sentence */
+  return field->type->is_expression ? FG_ESPEC
+                                    : refuse(field, text); /* which has its own sentence */
 }
 
 void *fg_field_place(const fg_field *field, fg_point *point) {

@@ -24,6 +24,7 @@ static bool whole_int(const char *text, size_t length, int *value) {
 static const char *choice(const fg_field *field, int i) { return field->choices[i]; }
 static const char *choice_tag(const fg_field *field, int i) { return field->tags[i]; }
 
+/* The value is the index of the text among the choices. */
 static bool read_choice(const fg_field *field, const char *text, void *value) {
   for (int i = 0; field->type->choice(field, i); i++) {
     if (strcmp(field->type->choice(field, i), text)) continue;
@@ -97,6 +98,7 @@ static bool good_dim(int d) {
   return d >= FG_HEAD_DIM_STEP && d <= FG_HEAD_DIM_MAX && d % FG_HEAD_DIM_STEP == 0;
 }
 
+/* "64" is 64/64. */
 static bool read_widths(const fg_field *field, const char *text, void *value) {
   const char *slash = strchr(text, '/');
   size_t first = slash ? (size_t)(slash - text) : strlen(text);
@@ -170,6 +172,7 @@ static int tag_width(const fg_field *field, const void *value, bool before, size
   return snprintf(name, size, "%s%d", field->tags[0], *(const int *)value);
 }
 
+/* A width has no leading zero in a name, so that equal points have one name. */
 static const char *untag_width(const fg_field *field, const char *name, void *value) {
   const size_t n = strlen(field->tags[0]);
   char *end;
@@ -208,6 +211,7 @@ static bool read_axes(const fg_field *field, const char *text, void *value) {
   }
 }
 
+/* The axes in the order of the table, whatever the order in which they were given. */
 static int print_axes(const fg_field *field, const void *value, size_t size, char *text) {
   const int set = *(const int *)value;
   int n = 0;
@@ -231,6 +235,7 @@ static int tag_axes(const fg_field *field, const void *value, bool before, size_
                   set & 4 ? "q" : "", set & 8 ? "k" : "", set ? "" : "1");
 }
 
+/* "_hqk", or "_1" for no axis; the order is fixed, so that equal points have one name. */
 static const char *untag_axes(const fg_field *field, const char *name, void *value) {
   int *set = value;
   (void)field;

@@ -16,7 +16,8 @@ struct fg_point;
 typedef struct fg_field_type {
   bool is_expression; /* its value is a text, which grids read with all of its table */
   bool is_list;       /* its values are "name=value" each: no axis of a grid */
-  /* Of a list of choices number i and its tag in names; NULL behind the last. Else NULL. */
+  /* The text of choice i and its tag in names, NULL behind the last. A type without choices has no
+   * such functions. */
   const char *(*choice)(const struct fg_field *field, int i);
   const char *(*choice_tag)(const struct fg_field *field, int i);
   /* Is the text one of its values? */

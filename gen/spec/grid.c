@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields that have a meaning only where a bias is at least `level`: of no use at any point, they
- * are a mistake. */
+/* Fields that mean something only where a bias is at least `level`. A spec that gives one and has
+ * no such point is wrong. */
 static const struct {
   const char *field;
   int level;
@@ -47,6 +47,8 @@ typedef struct {
   char where[512];
 } source;
 
+/* Reports each text that is no value of the field. Expressions are judged elsewhere, with their
+ * inputs. */
 static void check_values(fg_report *errors, const char *where, const fg_field *field,
                          const fg_texts *texts) {
   fg_point scratch;
@@ -58,7 +60,8 @@ static void check_values(fg_report *errors, const char *where, const fg_field *f
       fg_report_add(errors, "%s%s", where, fg_error());
 }
 
-/* Has one of the table's kernels the field? Of a kernel that there is not another line tells. */
+/* Has one of the table's kernels the field? A name that is no kernel counts as having it: that
+ * error has a sentence of its own. */
 static bool has_field(const source *s, const fg_field *field) {
   const fg_texts *kernels = s->field[FG_FIELD_KERNEL];
   const char *const *usual = &fg_fields[FG_FIELD_KERNEL].fallback;
@@ -140,6 +143,7 @@ static fg_status grow(builder *b) {
   return FG_OK;
 }
 
+/* Adds the point unless an equal one with equal restrictions is there. */
 static fg_status keep_point(builder *b, const source *s, const fg_point *point) {
   fg_grid *g = b->grid;
   if (2 * (size_t)g->n >= b->slots) TRY(grow(b));
@@ -163,6 +167,7 @@ static const char *choice(const source *s, int field, int i) {
   return s->field[field]->n ? s->field[field]->text[i] : fg_fields[field].fallback;
 }
 
+/* The combinations of the table; more than the limit are an error before anything is expanded. */
 static fg_status count_points(const source *s, int64_t *count) {
   int64_t limit = fg_setting_number(FG_SET_MAX_POINTS), n = 1;
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
@@ -175,6 +180,7 @@ static fg_status count_points(const source *s, int64_t *count) {
   return FG_OK;
 }
 
+/* The point of one combination: index[i] is the value of spec field i. */
 static fg_status add_point(builder *b, source *s, const int *index) {
   fg_point point = {0};
   bool keep = true;
@@ -270,6 +276,7 @@ out:
   return status == FG_ESPEC ? FG_OK : status;
 }
 
+/* Mistakes in the file are reported; the status is for what is no mistake of a spec. */
 static fg_status add_file(builder *b, const char *path) {
   fg_spec_file *file = NULL;
   fg_status status = b->reader->open(path, &file);
@@ -281,7 +288,7 @@ static fg_status add_file(builder *b, const char *path) {
   return status;
 }
 
-/* What can be said only of all points together. */
+/* Mistakes that show only in all points together. */
 static void check_whole(builder *b) {
   if (b->errors.lines || b->words.errors.lines || b->words.unknown.n) return;
   for (int i = 0; i < FG_FIELDS; i++) {

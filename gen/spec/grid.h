@@ -1,5 +1,5 @@
-/* grid.h - how grids come by spec files: through a table of functions, so that grids of words and
- * of fg_spec need no Lua. */
+/* grid.h - grids read spec files through a table of functions, so that grids of words and of
+ * fg_spec need no Lua. */
 #ifndef FG_GRID_H
 #define FG_GRID_H
 

@@ -16,7 +16,7 @@ void fg_grid_formulas_free(fg_grid_formulas *f) {
   free_names(&f->definitions);
 }
 
-/* Those of the words take the place of the table's of the same name. */
+/* Pairs of the words replace the table's pairs of the same name; returns how many are left. */
 static int replace(const fg_names *x, int own) {
   int kept = own;
   for (int i = own; i < x->n; i++) {
@@ -27,6 +27,7 @@ static int replace(const fg_names *x, int own) {
   return kept;
 }
 
+/* The pairs of the table and of the words, where a name of the words replaces that of the table. */
 static fg_status join(const fg_texts *own, const fg_texts *words, fg_names *out) {
   int n = own->n + words->n;
   size_t bytes = 1;
@@ -69,6 +70,7 @@ static fg_formula_texts texts_of(const fg_grid_formulas *f, const char *mask, co
                             .definition = f->definitions.pair};
 }
 
+/* Reads each mask, or score, beside the plain other one, so that an error names what is wrong. */
 static void check_list(const fg_grid_formulas *f, const fg_texts *list, bool mask,
                        const char *where, fg_report *errors) {
   for (int i = 0; i < list->n; i++) {

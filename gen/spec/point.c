@@ -55,6 +55,7 @@ static bool is_named(const fg_field *field) {
   return field->type->tag && (field->value || !field->type->is_list);
 }
 
+/* The tags of all fields in their order; before: as earlier versions spelled them. */
 static int print_name(const fg_point *p, bool before, size_t size, char *text) {
   int n = 0;
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {

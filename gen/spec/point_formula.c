@@ -22,7 +22,7 @@ static const char *known_name(fg_formula *f, fg_place place, int node) {
   return NULL;
 }
 
-/* Makes known what stands in names for the text, which is interned. */
+/* Records the call that stands in names for the interned text. */
 static fg_status learn_call(fg_place place, const char *text) {
   char call[FG_CALL_MAX];
   if (fg_intern_called(text)) return FG_OK;

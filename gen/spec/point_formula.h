@@ -15,8 +15,9 @@ fg_status fg_point_forget_gradients(fg_point *point);
 /* The point's trees and inputs, its bias among them. Free it in any case. */
 fg_status fg_point_formula(const fg_point *point, fg_formula *formula);
 
-/* What the point's name holds hashes of: "mask=...; score=...; inputs=...", "" for nothing. Returns
- * the length, as snprintf does. And back: makes the texts known, so that such names read back. */
+/* The texts whose hashes stand in the point's name, "mask=...; score=...; inputs=...", "" for none.
+ * Returns the length, as snprintf does. Its inverse makes the texts known, so that such names read
+ * back. */
 int fg_point_expression(const fg_point *point, size_t size, char *text);
 /* Is it the expression of the point (or variant) of that name? */
 bool fg_expression_of(const char *name, const char *expression);

@@ -46,6 +46,7 @@ static int64_t read_extent(fg_shape_file *f, int number, const char *key) {
   return value;
 }
 
+/* Keeps the function at the key `when` of the table on top, where there is one. */
 static void read_when(fg_shape_file *f, item *x, int number) {
   lua_State *L = f->L;
   lua_pushliteral(L, "when");
@@ -116,7 +117,7 @@ static void read_shape(fg_shape_file *f, item *x, int number) {
     complain(f, number, "h", "is not a multiple of hk");
 }
 
-/* What the chunk returned is in the first place. */
+/* Reads the value that the chunk returned, the first on the stack. */
 static int take_shapes(lua_State *L) {
   fg_shape_file *f = lua_touserdata(L, 2);
   lua_settop(L, 1);
@@ -140,6 +141,8 @@ static int take_shapes(lua_State *L) {
   return 0;
 }
 
+/* Runs the chunk under the limits of spec files and takes its shapes; all mistakes are one
+ * error. */
 static fg_status run(fg_shape_file *f, const char *path) {
   char *text = NULL, name[4096];
   size_t size = 0;

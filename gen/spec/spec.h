@@ -35,7 +35,8 @@ typedef struct fg_field {
   const char *fallback;       /* the default's text; NULL = must be given */
   const char *const *choices; /* NULL-terminated */
   const char *const *tags;    /* what each choice adds to a variant's name */
-  size_t with; /* offset of the choice in fg_point that is not its first one where this counts */
+  size_t
+      with; /* offset in fg_point of a choice: where that is its first, this field does not count */
   const char *help;
 } fg_field;
 

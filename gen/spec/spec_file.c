@@ -19,12 +19,12 @@ struct fg_spec_file {
   fg_status status; /* of reading the tables */
 };
 
-/* What the value on top of the stack is, for messages. */
+/* The type of the value on top of the stack, for messages. */
 static const char *kind(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING ? "text with a zero byte" : luaL_typename(L, -1);
 }
 
-enum { TEXT_BYTES = 32 }; /* that each text of a table takes besides its letters, about */
+enum { TEXT_BYTES = 32 }; /* about what a text of a table takes besides its letters */
 
 /* Takes the text form of the value on top of the stack; false for what has none. Booleans and
  * numbers read as they are written in Lua, so 64.0 is not the integer 64. */
@@ -72,7 +72,7 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The name that the key below the top of the stack may be of a field, NULL when it is no text. */
+/* The key below the top of the stack, NULL when it is no text and so no field's name. */
 static const char *key_name(lua_State *L) {
   size_t size;
   const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tolstring(L, -2, &size) : NULL;
@@ -187,7 +187,7 @@ static fg_status read_tables(fg_spec_file *f) {
   return FG_OK;
 }
 
-/* What the chunk returned is in the first place. */
+/* Reads the value that the chunk returned, the first on the stack. */
 static int take_tables(lua_State *L) {
   fg_spec_file *f = lua_touserdata(L, 2);
   lua_settop(L, 1);
@@ -274,7 +274,7 @@ static void push_field(lua_State *L, const fg_field *field, const fg_point *poin
   lua_setfield(L, -2, field->name);
 }
 
-/* A field that there is not, as `s.maks` asks for it: nil would be neither true nor said. */
+/* Raises on a field that does not exist, `s.maks`: nil would silently count as false. */
 static int refuse_field(lua_State *L) {
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2);
   const fg_field *field = fg_field_find(name);
@@ -298,6 +298,8 @@ typedef struct {
   bool keep;
 } question;
 
+/* Calls `when` with a table of the fields of the point's kind; another name in it is an error of
+ * the spec. */
 static int ask_when(lua_State *L) {
   question *q = lua_touserdata(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, q->when);

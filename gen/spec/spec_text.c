@@ -1,4 +1,4 @@
-/* spec_text.c - reads a spec file: what is no text of a spec is named for what it is. */
+/* spec_text.c - reads a spec file, and says what a file that is no text is instead. */
 #include "spec_text.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ out:
   return status;
 }
 
-/* What Lua would misread, or take without a check. */
+/* Refuses bytes that Lua would misread, or take without a check. */
 static fg_status check_text(const char *path, const char *text, size_t size) {
   const char *what = NULL;
   if (size >= 1 && text[0] == '\x1b')

@@ -38,7 +38,7 @@ int fg_plan_name(const fg_plan *plan, size_t size, char *text) {
   return n;
 }
 
-/* Behind the n bytes of the point's name. */
+/* Appends plan and arch to the n bytes of the point's name. */
 static int print_plan(const fg_variant *variant, int n, size_t size, char *text) {
   n += snprintf(text + n, size - (size_t)n, ".");
   n += fg_plan_name(&variant->plan, size - (size_t)n, text + n);
@@ -74,7 +74,7 @@ static const char *parse_plan(const char *name, fg_plan *plan) {
   return name;
 }
 
-/* The head dims of a name are numbers that its grammar does not bound. */
+/* Are the widths, which the grammar of names does not bound, ones that a spec may have? */
 static bool point_is_good(const fg_point *point) {
   fg_point again = {0};
   char text[64];

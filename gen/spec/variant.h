@@ -33,7 +33,7 @@ int fg_variant_name(const fg_variant *variant, size_t size, char *text);
 int fg_variant_name_before(const fg_variant *variant, size_t size, char *text);
 fg_status fg_variant_parse(const char *name, fg_variant *variant);
 
-/* Does the plan lie within the restrictions? Of a number that it does not name it has 1. */
+/* Does the plan lie within the restrictions? A number that it does not name is 1. */
 bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan);
 
 #endif
