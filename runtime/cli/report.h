@@ -77,6 +77,9 @@ void page_start(const report *r);
 void page_end(void);
 /* <section> with its title and what it says first. */
 void page_section(const char *id, const char *title, const char *lead);
+/* A sentence for each kind of kernel that the report has: how its shapes read, or what counts as
+ * operations. */
+void page_kinds(const report *r, bool operations);
 /* A picture of so many units, and what it shows to who cannot see it. */
 void page_picture(const char *label, double width, double height);
 void page_picture_end(void);

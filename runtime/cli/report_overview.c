@@ -151,9 +151,8 @@ static void spec_row(const report_spec *s, int number, bool with_device) {
 
 void report_overview(const report *r) {
   page_section("overview", "Overview",
-               "A spec is what a kernel computes, a plan how; a cell is a spec at a shape. A "
-               "shape reads b4 h32/8 1024×4096: 4 sequences, 32 query heads on 8 key heads, 1024 "
-               "rows against 4096 keys.");
+               "A spec is what a kernel computes, a plan how; a cell is a spec at a shape.");
+  page_kinds(r, false);
   facts(r);
   families(r);
   printf("<div class=\"scroll\"><table>\n<thead><tr><th class=\"l\">spec</th><th>shapes</th>"

@@ -4,6 +4,7 @@
  * It is HTML and XML at once, so that any reader of XML can look through it. Whatever comes out of
  * a file goes through page_text. */
 #include "report.h"
+#include "work.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -108,6 +109,19 @@ static void contents(const report *r) {
   printf("</ol></li>\n<li><a href=\"#files\">Files and words</a></li>\n</ol></nav>\n");
 }
 
+void page_kinds(const report *r, bool operations) {
+  bool told[FG_KINDS] = {false};
+  printf("<p>");
+  for (int i = 0; i < r->n_specs; i++) {
+    const fg_point *point = &r->spec[i].point;
+    if (!r->spec[i].known || told[point->kernel]) continue;
+    const cli_work *work = cli_work_of(point);
+    printf("%s ", operations ? work->operation_words : work->shape_words);
+    told[point->kernel] = true;
+  }
+  printf("</p>\n");
+}
+
 void page_start(const report *r) {
   printf("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
          "<meta charset=\"utf-8\"/>\n"
@@ -117,7 +131,7 @@ void page_start(const report *r) {
   print_devices(r);
   printf("</title>\n<style>\n%s</style>\n</head>\n<body>\n", fg_report_style);
   contents(r);
-  printf("<main>\n<header>\n<h1>Attention kernels on ");
+  printf("<main>\n<header>\n<h1>Kernels on ");
   print_devices(r);
   printf("</h1>\n<p class=\"soft\">What was measured, which plan is fastest where, and how good "
          "choices between them are%s",

@@ -184,10 +184,10 @@ static void device(const report *r, const char *name) {
 
 void report_roofs(const report *r) {
   page_section("roofs", "Speed against the device",
-               "Each point is the fastest plan of a cell. Operations are two products of two a "
-               "visible pair and column, 2.5 times that backward; bytes are those of the tensors "
-               "that some row needs, each moved once. The lines are what cuBLAS and a copy reach "
-               "on this device, not what a data sheet says.");
+               "Each point is the fastest plan of a cell. Bytes are those of the tensors that some "
+               "row needs, each moved once. The lines are what cuBLAS and a copy reach on this "
+               "device, not what a data sheet says.");
+  page_kinds(r, true);
   for (int i = 0; i < r->n_specs; i++) {
     bool seen = false;
     for (int j = 0; j < i; j++) seen |= !strcmp(r->spec[j].like->device, r->spec[i].like->device);

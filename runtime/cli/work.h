@@ -19,6 +19,8 @@ typedef struct cli_work {
   /* Operations of a launch, and whether they are known. */
   double (*flops)(const cli *c, const fg_point *point, const fg_shape *shape);
   bool (*flops_known)(const cli *c, const fg_point *point);
+  /* A sentence each for people: how a shape reads, and what counts as operations. */
+  const char *shape_words, *operation_words;
   /* The share of the keys that some row sees; NULL: there are no keys. */
   double (*seen_keys)(const cli *c, const fg_point *point, const fg_shape *shape);
 } cli_work;

@@ -153,16 +153,22 @@ static int bench(const fg_point *point, bool host, fg_shape shapes[CLI_BENCH_SHA
 /* Shapes of a check: tiles cut at both edges, nq != nk both ways, rows that see no key, more
  * batches and head groups than one, a single row. Of `tune`: two tiles of any plan in each
  * direction, cut at both edges, heads that share keys. */
-const cli_work cli_work_attention = {.check = {{.b = 2, .h = 4, .hk = 2, .nq = 113, .nk = 203},
-                                               {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 113},
-                                               {.b = 2, .h = 2, .hk = 2, .nq = 64, .nk = 64},
-                                               {.b = 1, .h = 3, .hk = 3, .nq = 1, .nk = 339},
-                                               {.b = 3, .h = 2, .hk = 1, .nq = 3, .nk = 1}},
-                                     .one = {.b = 1, .h = 2, .hk = 2, .nq = 128, .nk = 128},
-                                     .many = {.b = 7, .h = 1, .hk = 1, .nq = 33, .nk = 203},
-                                     .far = {.b = 2, .h = 2, .hk = 2, .nq = 37, .nk = 70},
-                                     .tune = {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 333},
-                                     .bench = bench,
-                                     .flops = flops,
-                                     .flops_known = flops_known,
-                                     .seen_keys = seen_keys};
+const cli_work cli_work_attention = {
+    .check = {{.b = 2, .h = 4, .hk = 2, .nq = 113, .nk = 203},
+              {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 113},
+              {.b = 2, .h = 2, .hk = 2, .nq = 64, .nk = 64},
+              {.b = 1, .h = 3, .hk = 3, .nq = 1, .nk = 339},
+              {.b = 3, .h = 2, .hk = 1, .nq = 3, .nk = 1}},
+    .one = {.b = 1, .h = 2, .hk = 2, .nq = 128, .nk = 128},
+    .many = {.b = 7, .h = 1, .hk = 1, .nq = 33, .nk = 203},
+    .far = {.b = 2, .h = 2, .hk = 2, .nq = 37, .nk = 70},
+    .tune = {.b = 1, .h = 2, .hk = 1, .nq = 203, .nk = 333},
+    .bench = bench,
+    .flops = flops,
+    .flops_known = flops_known,
+    .shape_words =
+        "A shape of attention reads b4 h32/8 1024×4096: 4 sequences, 32 query heads on 8 "
+        "key heads, 1024 rows against 4096 keys.",
+    .operation_words = "Attention does four operations for each visible pair and column of a head, "
+                       "2.5 times that backward.",
+    .seen_keys = seen_keys};

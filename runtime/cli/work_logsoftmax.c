@@ -30,4 +30,6 @@ const cli_work cli_work_logsoftmax = {
     .tune = {.rows = 41},
     .bench = bench,
     .flops = flops,
-    .flops_known = flops_known};
+    .flops_known = flops_known,
+    .shape_words = "A shape of log-softmax reads 4096 rows.",
+    .operation_words = "Log-softmax does five operations for each element, four backward."};

@@ -159,6 +159,8 @@ START_TEST(tune) {
   program_gives(0, "wisdom verify w.txt");
   program_gives(0, "report w.txt -o w.html");
   program_page_says(program_text("w.html"), "40 rows");
+  program_page_says(program_text("w.html"), "<p>A shape of log-softmax reads 4096 rows. </p>");
+  program_page_says(program_text("w.html"), "<p>Log-softmax does five operations for each element");
 }
 END_TEST
 

@@ -178,7 +178,7 @@ START_TEST(failures) {
   program_page_says(
       page, "it spills 8 bytes</td><td class=\"l wrap\">b1 h4/2 64×64, b1 h4/2 128×128</td>");
   program_page_says(page, "no reason is given</td>");
-  program_page_says(page, "<h1>Attention kernels on GPU A, GPU B</h1>");
+  program_page_says(page, "<h1>Kernels on GPU A, GPU B</h1>");
   program_page_says(page, "no spec of this flashgen");
   program_page_says(page, "There is nothing to hold out");
 }
