@@ -1,6 +1,7 @@
 /* kernel_case.c - words to loaded kernels, and kernels to verdicts. */
 #include "kernel_case.h"
 
+#include "recipe/extent.h"
 #include "words.h"
 
 #include <inttypes.h>
@@ -118,12 +119,11 @@ void kernels_free(kernels *made) {
   *made = (kernels){0};
 }
 
-static void describe(const verify_case *c, size_t size, char *text) {
-  const fg_shape *s = &c->shape;
-  snprintf(text, size,
-           "b=%" PRId64 " h=%" PRId64 " hk=%" PRId64 " nq=%" PRId64 " nk=%" PRId64
-           " scale=%g style=%d seed=%" PRIu64,
-           s->b, s->h, s->hk, s->nq, s->nk, (double)c->scale, (int)c->style, c->seed);
+static void describe(const verify_case *which, size_t size, char *text) {
+  char shape[FG_SHAPE_WORDS];
+  fg_shape_words(&which->shape, sizeof shape, shape);
+  snprintf(text, size, "%s scale=%g style=%d seed=%" PRIu64, shape, (double)which->scale,
+           which->style, which->seed);
 }
 
 fg_status kernel_judge(const kernel *k, const verify_case *which, int *right, size_t size,
