@@ -70,11 +70,13 @@ typedef struct fg_spec {
   size_t size;
   const char *kernel, *pass, *dtype, *head_dim, *mask, *bias, *bias_dims, *bias_dtype, *grad_dtype;
   const char *normalizer, *deterministic;
-  /* restrictions on plans: a list each, "64,128" */
+  /* restrictions on plans: a list each, "64,128"; parts: the former name of warps_per_key beside
+   * family mma, of key_parts beside wgmma */
   const char *family, *block_q, *block_kv, *stages, *warps, *parts;
   /* expressions and what they use: "slope=f32[h] grad, width=int"; "strided(n)=(q - k) % n == 0" */
   const char *score, *inputs, *define;
-  const char *width; /* of kernel=logsoftmax: columns of a row */
+  const char *width;                     /* of kernel=logsoftmax: columns of a row */
+  const char *warps_per_key, *key_parts; /* more restrictions on plans */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key

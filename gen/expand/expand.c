@@ -224,6 +224,8 @@ static void push_variant(fg_gen *gen, const fg_variant *variant, const char *nam
   fg_gen_set_text(L, "family", fg_plan_family(&variant->plan));
   fg_gen_push_plan(L, &variant->plan);
   lua_setfield(L, -2, "plan");
+  fg_gen_push_plan_fields(L, &variant->plan);
+  lua_setfield(L, -2, "plan_fields");
 }
 
 static int ask_text(lua_State *L) {

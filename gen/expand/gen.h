@@ -42,8 +42,10 @@ fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point);
 
 /* gen.plan(candidate) of expand.lua, while fg_gen_plans or fg_gen_candidates runs. */
 int fg_gen_take_plan(lua_State *L, fg_gen *gen);
-/* Pushes a plan as templates know it: all its fields by name, but for the family. */
+/* Pushes a plan as templates know it: the fields of its family by name, but for the family. */
 void fg_gen_push_plan(lua_State *L, const fg_plan *plan);
+/* Pushes the names of these fields, in the order of the table. */
+void fg_gen_push_plan_fields(lua_State *L, const fg_plan *plan);
 
 /* FG_EARGUMENT unless the family has the plan for this point: a kernel of other sizes would be
  * expanded without complaint and be wrong. A plan that was listed last costs no second listing. */

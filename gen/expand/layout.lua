@@ -38,7 +38,7 @@ end
 local function again(job)
   if not job.name:find("_" .. ("%x"):rep(16)) then return job.name end
   local words = { job.spec_words, "family=" .. job.family }
-  for _, field in ipairs({ "block_q", "block_kv", "stages", "warps", "parts" }) do
+  for _, field in ipairs(job.plan_fields) do
     words[#words + 1] = field .. "=" .. math.max(1, job.plan[field] or 0)
   end
   return table.concat(words, " ") .. " --arch " .. job.arch

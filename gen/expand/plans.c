@@ -116,7 +116,20 @@ void fg_gen_push_function(const fg_gen *gen, const char *name) {
 void fg_gen_push_plan(lua_State *L, const fg_plan *plan) {
   lua_newtable(L);
   for (int i = 1; i < FG_PLAN_FIELDS; i++)
-    fg_gen_set_number(L, fg_fields[FG_SPEC_FIELDS + i].name, plan->value[i]);
+    if (fg_field_is_of(&fg_fields[FG_SPEC_FIELDS + i], fg_plan_family(plan)))
+      fg_gen_set_number(L, fg_fields[FG_SPEC_FIELDS + i].name, plan->value[i]);
+}
+
+/* Pushes the names of the fields that plans of the family have, in the order of names. */
+void fg_gen_push_plan_fields(lua_State *L, const fg_plan *plan) {
+  int n = 0;
+  lua_newtable(L);
+  for (int i = 1; i < FG_PLAN_FIELDS; i++) {
+    const fg_field *field = &fg_fields[FG_SPEC_FIELDS + i];
+    if (!fg_field_is_of(field, fg_plan_family(plan))) continue;
+    lua_pushstring(L, field->name);
+    lua_rawseti(L, -2, ++n);
+  }
 }
 
 /* The plan table on top of the stack, as a family gives it. */
@@ -128,9 +141,14 @@ static fg_status read_plan(lua_State *L, fg_plan *plan) {
     return fg_fail_in(FG_ETEMPLATE, "a candidate");
   lua_pop(L, 1);
   for (int i = 1; i < FG_PLAN_FIELDS; i++) {
-    const char *name = fg_fields[FG_SPEC_FIELDS + i].name;
-    int good = lua_getfield(L, -1, name) == LUA_TNIL;
+    const fg_field *field = &fg_fields[FG_SPEC_FIELDS + i];
+    const char *name = field->name;
+    const int absent = lua_getfield(L, -1, name) == LUA_TNIL;
+    int good = absent;
     lua_Integer value = good ? 0 : lua_tointegerx(L, -1, &good);
+    if (!absent && !fg_field_is_of(field, fg_plan_family(plan)))
+      return fg_fail(FG_ETEMPLATE, "a candidate of %s: its plans have no field %s",
+                     fg_plan_family(plan), name);
     if (!good || value < 0 || value > FG_PLAN_MAX)
       return fg_fail(FG_ETEMPLATE, "a candidate of %s: %s must be an integer up to %d",
                      fg_plan_family(plan), name, FG_PLAN_MAX);

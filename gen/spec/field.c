@@ -1,6 +1,7 @@
 /* field.c - the table of spec and plan fields: parsing, printing and naming derive from its rows.
  *
- * To add a field: a row here, a member in fg_spec and one in fg_point, and FG_FIELDS. */
+ * To add a field: a row here, a member in fg_spec and one in fg_point, and FG_FIELDS. To rename
+ * one: its old name as a row behind the others, and as its `former`. */
 #include "point_formula.h"
 
 #include "base/spelling.h"
@@ -14,8 +15,9 @@
 #define POINT(n)   SPEC(n), .value = offsetof(fg_point, n)
 
 /* Rows are in the order of names. A tag of a later row must not begin with one of an earlier row
- * that may be empty, or a name would not read back. */
-const fg_field fg_fields[FG_FIELDS] = {
+ * that may be empty, or a name would not read back; plan fields of different families may share a
+ * tag. */
+const fg_field fg_fields[FG_FIELD_ROWS] = {
     {POINT(kernel), .type = &fg_type_kind, .fallback = "attention", .help = "what is computed"},
     {POINT(pass), .type = &fg_type_choice, .fallback = "forward",
      .choices = NAMES("forward", "backward"), .tags = NAMES("_fwd", "_bwd"),
@@ -61,12 +63,17 @@ const fg_field fg_fields[FG_FIELDS] = {
      .help = "tiles in flight"},
     {SPEC(warps), .type = &fg_type_number, .plan = true, .tags = NAMES("w"),
      .help = "warps of a block"},
-    {SPEC(parts), .type = &fg_type_number, .plan = true, .tags = NAMES("p"),
-     .help = "warps that share keys, or blocks that share rows, at most"},
+    {SPEC(warps_per_key), .type = &fg_type_number, .plan = true, .tags = NAMES("p"),
+     .families = NAMES("mma"), .former = "parts", .help = "warps that share the same keys"},
+    {SPEC(key_parts), .type = &fg_type_number, .plan = true, .tags = NAMES("p"),
+     .families = NAMES("wgmma"), .former = "parts",
+     .help = "parts of the keys of the last rows, a block each, at most"},
+    /* former names */
+    {SPEC(parts), .type = &fg_type_number, .plan = true},
 };
 
 const fg_field *fg_field_find(const char *name) {
-  for (int i = 0; i < FG_FIELDS; i++)
+  for (int i = 0; i < FG_FIELD_ROWS; i++)
     if (!strcmp(fg_fields[i].name, name)) return &fg_fields[i];
   return NULL;
 }
@@ -75,6 +82,13 @@ const char *fg_field_nearest(const char *name) {
   const char *names[FG_FIELDS];
   for (int i = 0; i < FG_FIELDS; i++) names[i] = fg_fields[i].name;
   return fg_nearest(name, names, FG_FIELDS);
+}
+
+bool fg_field_is_of(const fg_field *field, const char *family) {
+  if (!field->families) return true;
+  for (int i = 0; field->families[i]; i++)
+    if (!strcmp(field->families[i], family)) return true;
+  return false;
 }
 
 /* The sentence says what is allowed and, among choices, which is near. */

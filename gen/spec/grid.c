@@ -2,6 +2,7 @@
  */
 #include "grid.h"
 #include "base/setting.h"
+#include "grid_former.h"
 #include "grid_formula.h"
 
 #define XXH_INLINE_ALL
@@ -33,15 +34,15 @@ typedef struct {
   size_t slots;   /* a power of two */
   int bias_level; /* the highest of any combination */
   bool given[BIAS_FIELDS];
-  bool belongs[FG_FIELDS];   /* to a kernel of some table */
-  bool is_number[FG_FIELDS]; /* a table whose kernels lack the field declares a number so */
+  bool belongs[FG_FIELD_ROWS];   /* to a kernel of some table */
+  bool is_number[FG_FIELD_ROWS]; /* a table whose kernels lack the field declares a number so */
 } builder;
 
 /* A table under the words that replace its fields: where it is, and who answers its `when`. */
 typedef struct {
   fg_spec_file *file; /* NULL: words only */
   fg_table *own;
-  const fg_texts *field[FG_FIELDS];
+  const fg_texts *field[FG_FIELD_ROWS];
   fg_grid_formulas formulas;
   const fg_limits *limits;
   char where[512];
@@ -92,7 +93,8 @@ static void check_field(builder *b, source *s, int i) {
     fg_report_add(&b->errors, "%s%s: kernel=%s has no such field", s->where, field->name,
                   s->field[FG_FIELD_KERNEL]->text[0]);
   if (own) check_values(&b->errors, s->where, field, texts);
-  if (!own && has && !b->belongs[i]) check_values(&b->words.errors, "", field, texts);
+  if (texts == &b->words.field[i] && has && !b->belongs[i])
+    check_values(&b->words.errors, "", field, texts);
   b->belongs[i] |= has;
   b->is_number[i] |= !has && find_number(&s->formulas.inputs, field->name, strlen(field->name));
 }
@@ -101,7 +103,8 @@ static void check_field(builder *b, source *s, int i) {
 static bool check_table(builder *b, source *s) {
   int64_t before = b->errors.lines;
   fg_report_append(&b->errors, &s->own->errors);
-  for (int i = 0; i < FG_FIELDS; i++) check_field(b, s, i);
+  fg_grid_take_former(s->field, b->words.field, s->where, &b->errors);
+  for (int i = 0; i < FG_FIELD_ROWS; i++) check_field(b, s, i);
   fg_grid_formulas_check(&s->formulas, s->field, s->own, s->where, &b->errors);
   return b->errors.lines == before;
 }
@@ -259,7 +262,7 @@ static void check_unknown(fg_table *words, const fg_names *inputs) {
 static fg_status add_table(builder *b, fg_spec_file *file, fg_table *own) {
   source s = {.file = file, .own = own};
   if (file) snprintf(s.where, sizeof s.where, "%s: table %d: ", b->reader->path(file), own->number);
-  for (int i = 0; i < FG_FIELDS; i++)
+  for (int i = 0; i < FG_FIELD_ROWS; i++)
     s.field[i] = b->words.field[i].n ? &b->words.field[i] : &own->field[i];
   for (int i = 0; i < BIAS_FIELDS; i++)
     b->given[i] |= s.field[fg_field_find(bias_fields[i].field) - fg_fields]->n > 0;
@@ -358,7 +361,7 @@ fg_status fg_grid_without_launch(const fg_grid *grid) {
 
 fg_status fg_grid_from_spec(const fg_spec *spec, fg_grid **grid) {
   builder b = {0};
-  for (int i = 0; i < FG_FIELDS; i++) {
+  for (int i = 0; i < FG_FIELD_ROWS; i++) {
     const char *text = NULL;
     if (fg_fields[i].text + sizeof text <= spec->size)
       memcpy(&text, (const char *)spec + fg_fields[i].text, sizeof text);

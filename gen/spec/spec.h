@@ -37,11 +37,16 @@ typedef struct fg_field {
   const char *const *tags;    /* what each choice adds to a variant's name */
   size_t
       with; /* offset in fg_point of a choice: where that is its first, this field does not count */
+  const char *const *families; /* of a plan field: who has it, NULL-terminated; NULL: all */
+  const char *former;          /* the name of a row of its own behind the fields; NULL: none */
   const char *help;
 } fg_field;
 
+/* Behind the fields stand rows of the names that fields had before. What is given by one is that of
+ * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 21,
+  FG_FIELDS = 22,
+  FG_FIELD_ROWS = FG_FIELDS + 1,
   FG_SPEC_FIELDS = 15,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
@@ -49,13 +54,16 @@ enum {
   FG_FIELD_INPUTS,
   FG_FIELD_DEFINE
 };
-extern const fg_field fg_fields[FG_FIELDS];
+extern const fg_field fg_fields[FG_FIELD_ROWS];
 
-/* The row of a name, NULL if there is none. */
+/* The row of a name, a former one too; NULL if there is none. */
 const fg_field *fg_field_find(const char *name);
 
 /* The known field nearest to `name` in spelling, NULL when none is near. */
 const char *fg_field_nearest(const char *name);
+
+/* Has a plan of the family this plan field? */
+bool fg_field_is_of(const fg_field *field, const char *family);
 
 /* Reads one text into the field's place in *point (spec fields) or *plan_value. FG_ESPEC with the
  * text and what is allowed. An expression may use no input here. */

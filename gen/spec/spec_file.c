@@ -143,7 +143,7 @@ static fg_status read_table(const fg_spec_file *f, fg_table *t) {
   lua_State *L = f->L;
   char where[512];
   snprintf(where, sizeof where, "%s: table %d: ", f->path, t->number);
-  for (int i = 0; i < FG_FIELDS; i++) {
+  for (int i = 0; i < FG_FIELD_ROWS; i++) {
     lua_pushstring(L, fg_fields[i].name);
     if (lua_rawget(L, -2) != LUA_TNIL) read_field(L, where, &fg_fields[i], t);
     lua_pop(L, 1);

@@ -91,7 +91,7 @@ static void free_texts(fg_texts *texts) {
 }
 
 void fg_table_free(fg_table *table) {
-  for (int i = 0; i < FG_FIELDS; i++) free_texts(&table->field[i]);
+  for (int i = 0; i < FG_FIELD_ROWS; i++) free_texts(&table->field[i]);
   free_texts(&table->unknown);
   fg_report_free(&table->errors);
   *table = (fg_table){0};

@@ -38,11 +38,11 @@ fg_status fg_texts_add(fg_texts *texts, const char *text, size_t n);
 fg_status fg_texts_split(const fg_field *field, const char *value, fg_texts *texts);
 
 typedef struct fg_table {
-  fg_texts field[FG_FIELDS]; /* empty where not given */
-  int number;                /* 1, 2, ... within its file; 0: words only */
-  int when;                  /* a reference in the spec file's Lua state, or 0 */
-  fg_texts unknown;          /* words, "name=value", whose name is no field */
-  fg_report errors;          /* of its structure; those of its values are found later */
+  fg_texts field[FG_FIELD_ROWS]; /* empty where not given */
+  int number;                    /* 1, 2, ... within its file; 0: words only */
+  int when;                      /* a reference in the spec file's Lua state, or 0 */
+  fg_texts unknown;              /* words, "name=value", whose name is no field */
+  fg_report errors;              /* of its structure; those of its values are found later */
 } fg_table;
 void fg_table_free(fg_table *table);
 

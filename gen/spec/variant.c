@@ -53,7 +53,8 @@ int fg_variant_name_before(const fg_variant *variant, size_t size, char *text) {
   return print_plan(variant, fg_point_name_before(&variant->point, size, text), size, text);
 }
 
-/* Returns what follows the plan in the name; NULL: there is no plan. */
+/* Returns what follows the plan in the name; NULL: there is no plan. A tag is that of the family's
+ * own field. */
 static const char *parse_plan(const char *name, fg_plan *plan) {
   size_t n = strcspn(name, "-.");
   int family = 0;
@@ -64,7 +65,9 @@ static const char *parse_plan(const char *name, fg_plan *plan) {
   plan->value[0] = family;
   name += n;
   for (int i = 1; i < FG_PLAN_FIELDS; i++) {
-    if (name[0] != '-' || name[1] != plan_field(i)->tags[0][0]) continue;
+    if (name[0] != '-' || name[1] != plan_field(i)->tags[0][0] ||
+        !fg_field_is_of(plan_field(i), choices[family]))
+      continue;
     char *end;
     long value = strtol(name + 2, &end, 10);
     if (end == name + 2 || value <= 0 || value > FG_PLAN_MAX) return NULL;

@@ -60,9 +60,13 @@ static int takes(const cli_command *command, const option *o) {
   return strstr(command->options, word) != NULL;
 }
 
-/* "  pass         the result, or ...: forward, backward" */
+/* "  pass         the result, or ...: forward, backward"; "  key_parts ... (restricts plans of
+ * wgmma)" */
 static void help_field(FILE *to, const fg_field *field) {
-  fprintf(to, "  %-13s %s%s", field->name, field->help, field->plan ? " (restricts plans)" : "");
+  fprintf(to, "  %-13s %s%s", field->name, field->help, field->plan ? " (restricts plans" : "");
+  for (int i = 0; field->families && field->families[i]; i++)
+    fprintf(to, "%s%s", i ? ", " : " of ", field->families[i]);
+  if (field->plan) fprintf(to, ")");
   for (int i = 0; field->type == &fg_type_choice && field->choices[i]; i++)
     fprintf(to, "%s%s", i ? ", " : ": ", field->choices[i]);
   fprintf(to, "\n");

@@ -54,7 +54,7 @@ run_sanitize() {
 run_compile() {
   "$build/tests/compile_time" sm_80,sm_90a 1 1 3 family=mma pass=forward,backward head_dim=64,128,256 mask=full,causal &&
     "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma head_dim=64,96,128,192,256 mask=full,causal &&
-    "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma head_dim=64,96,128,192,256 parts=16
+    "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma head_dim=64,96,128,192,256 key_parts=16
 }
 run_overhead() { "$build/tests/overhead"; }
 run_forward() {

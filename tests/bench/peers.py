@@ -25,7 +25,8 @@ from flashgen import Shape
 torch = flashgen.pytorch()
 
 TOKENS, WIDTH = 16384, 2048
-PLAN_FIELDS = {"q": "block_q", "k": "block_kv", "s": "stages", "w": "warps", "p": "parts"}
+PLAN_FIELDS = {"q": "block_q", "k": "block_kv", "s": "stages", "w": "warps"}
+SHARED_KEYS = {"mma": "warps_per_key", "wgmma": "key_parts"}  # the field that "p" is of a family
 
 
 class Flashgen(flashgen.Flashgen):
@@ -77,7 +78,7 @@ class Cell:
         if plan:
             family, *fields = plan.split("-")
             words["family"] = family
-            words.update({PLAN_FIELDS[f[0]]: f[1:] for f in fields})
+            words.update({PLAN_FIELDS.get(f[0]) or SHARED_KEYS[family]: f[1:] for f in fields})
         return words
 
     def flashgen(self, fg, plan=None, more=None):

@@ -1,7 +1,7 @@
 /* t_cli.c - `flashgen` list and emit, help, and command lines that are wrong. */
-#include "recipe/arch.h"
 #include "json.h"
 #include "program.h"
+#include "recipe/arch.h"
 #include "scratch.h"
 #include "spec/spec.h"
 
@@ -93,6 +93,8 @@ START_TEST(values_of_fields) {
                fg_fields[i].choices[v]);
     if (fg_fields[i].type == &fg_type_choice) program_says(help, list);
   }
+  program_says(help, "tiles in flight (restricts plans)\n");
+  program_says(help, "warps that share the same keys (restricts plans of mma)\n");
 }
 END_TEST
 
@@ -134,7 +136,8 @@ START_TEST(list_filter_and_plans) {
   ck_assert_str_eq(r.out, "attn_fwd-bf16-d64.simt-q4-k32-w4.sm_90a\n");
   r = program_gives(0, "list head_dim=64 block_q=4"); /* only simt has that */
   ck_assert_str_eq(r.out, "attn_fwd-bf16-d64.simt-q4-k32-w4.sm_90a\n");
-  r = program_gives(0, "list head_dim=64 pass=backward deterministic=true parts=2 block_kv=128");
+  r = program_gives(
+      0, "list head_dim=64 pass=backward deterministic=true warps_per_key=2 block_kv=128");
   ck_assert_str_eq(r.out, "attn_bwd-bf16-d64-det.mma-q64-k128-s2-w8-p2.sm_90a\n");
   r = program_gives(0, "list -v head_dim=128/64 bias=true bias_dims=[h,k]");
   program_says(r.out, "  kernel=attention pass=forward dtype=bf16 head_dim=128/64 mask=full "
@@ -167,7 +170,7 @@ START_TEST(emit_by_name_and_words) {
               "attn_bwd-f16-d64-biasgrad_bhqk.simt-q16-k32-w4.host"},
              {"head_dim=128 mask=causal block_q=64 stages=1 --arch sm_80",
               "attn_fwd-bf16-d128-causal.mma-q64-k64-s1-w4.sm_80"},
-             {"head_dim=64 pass=backward deterministic=true parts=4 stages=1 --arch host",
+             {"head_dim=64 pass=backward deterministic=true warps_per_key=4 stages=1 --arch host",
               "attn_bwd-bf16-d64-det.mma-q64-k64-s1-w8-p4.host"}};
   for (int i = 0; i < 4; i++) {
     char *by_words = strdup(program_gives(0, "emit %s", one[i].words).out);

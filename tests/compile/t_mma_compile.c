@@ -23,7 +23,7 @@ static const char *const dims[] = {"8",   "40",  "64",  "96",  "128",    "192/12
                                    "192", "256", "104", "224", "128/192"};
 enum { HOPPER = 1, ARCHS = sizeof archs / sizeof *archs, DIMS = 8, HOPPER_DIMS = DIMS + 3 };
 _Static_assert(HOPPER_DIMS == sizeof dims / sizeof *dims, "dims");
-enum { PARTS = FG_PLAN_FIELDS - 1 }; /* field of a plan */
+enum { KEY_PARTS = FG_PLAN_FIELDS - 1 }; /* field of a plan */
 
 /* What else a kernel may be asked for, an odd number so that the turns meet every plan and arch. */
 static const char *const forward[] = {
@@ -82,7 +82,7 @@ static bool same_plan(const fg_variant *a, const fg_variant *b) {
  * arches begin at different ones. Of plans of wgmma with parts, all. */
 static void pick(fg_gen *gen, int n, const fg_variant *list, int *turn, compile_list *all) {
   for (int i = 0; i < n; i++) {
-    if (list[i].plan.value[PARTS] == 16) {
+    if (list[i].plan.value[KEY_PARTS] == 16) {
       ck_assert_msg(compile_add(all, gen, 1, &list[i]) == FG_OK, "%s", fg_error());
       continue;
     }

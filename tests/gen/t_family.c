@@ -119,6 +119,12 @@ START_TEST(candidates_are_checked) {
     ck_assert_str_eq(fg_error(), "a candidate of simt: block_q must be an integer up to 1048576");
     fg_gen_free(gen);
   }
+  templates_replace("attention/simt/forward.lua", "{ block_q = 16, ",
+                    "{ key_parts = 2, block_q = 16, ");
+  ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
+  ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "host", NULL, &plans, &n), FG_ETEMPLATE);
+  ck_assert_str_eq(fg_error(), "a candidate of simt: its plans have no field key_parts");
+  fg_gen_free(gen);
 }
 END_TEST
 

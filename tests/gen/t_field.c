@@ -66,8 +66,9 @@ START_TEST(bias_dims_read_and_print) {
 END_TEST
 
 START_TEST(plan_numbers_read) {
-  static const char *const fields[] = {"block_q", "block_kv", "stages", "warps", "parts"};
-  for (int i = 0; i < 5; i++) {
+  static const char *const fields[] = {"block_q", "block_kv",      "stages",
+                                       "warps",   "warps_per_key", "key_parts"};
+  for (int i = 0; i < 6; i++) {
     accepts(fields[i], "1", "1");
     accepts(fields[i], "176", "176");
     accepts(fields[i], "999999999", "999999999");

@@ -227,7 +227,8 @@ static const struct {
     FORM(block_kv, "32", "32"),
     FORM(stages, "2", "'2'"),
     FORM(warps, "4,8", "{ 4, '8' }"),
-    FORM(parts, "2", "2"),
+    FORM(warps_per_key, "2", "2"),
+    FORM(key_parts, "16,1", "{ 16, 1 }"),
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 

@@ -290,6 +290,7 @@ static const char *const bad[] = {
     "attn_fwd-bf16-d64.simt-q016-k32-w4.host",
     "attn_fwd-bf16-d64.simt-q1048577-k32-w4.host",
     "attn_fwd-bf16-d64.simt-q16-k32-w4-z1.host",
+    "attn_fwd-bf16-d64.simt-q16-k32-w4-p2.host", /* of other families */
     "attn_fwd-bf16-d64.simt-q16-k32-w4.HOST",
     "attn_fwd-bf16-d64.simt-q16-k32-w4.hosts",
     "attn_fwd-bf16-d64.simt-q16-k32-w4.host ",

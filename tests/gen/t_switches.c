@@ -322,7 +322,7 @@ static const struct decision {
     {"two_sums_a_row", WGMMA "mask=full"},
     {"scale_stays_in_register", WGMMA "mask=causal score=alibi"},
     {"number_stays_in_register", "family=wgmma head_dim=64 score=s+t[0] inputs.t=f32[1]"},
-    {"lane_of_output_shuffled", "family=wgmma head_dim=64 score=alibi parts=16"},
+    {"lane_of_output_shuffled", "family=wgmma head_dim=64 score=alibi key_parts=16"},
     {"claims", WGMMA "mask=causal"},
     {"sections_of_heads", WGMMA "mask=causal"},
 };

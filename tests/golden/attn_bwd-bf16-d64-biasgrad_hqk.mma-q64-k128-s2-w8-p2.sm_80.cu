@@ -44,7 +44,7 @@ enum { BLOCK_KV = 128 }; // keys of a block
 enum { THREADS = 256 };
 enum { UNROLL = 2 }; // steps of a product in a straight line
 enum { WARP_KV = 32 }; // keys of a warp
-enum { PARTS = 2 }; // warps that share them
+enum { WARPS_PER_KEY = 2 }; // warps that share them
 enum { M_MAX = 2 }; // tiles of 16 rows of a warp, at most
 enum { M_KV = 2 }; // tiles of 16 keys of a warp
 enum { M_STEP = 16 }; // keys from one of them to the next
@@ -473,7 +473,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   const int k0 = (int)blockIdx.x / p.b * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.x % p.b;
   const int group = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const int row_end = p.nq, first_row = 0;
-  const int warp_k = warp / PARTS * WARP_KV, part = warp % PARTS;
+  const int warp_k = warp / WARPS_PER_KEY * WARP_KV, part = warp % WARPS_PER_KEY;
       // of the warps that share these keys
   const int k_lane = warp_k + lane / 4;
   const u32 sm = (shared_base() + 127) & ~127u;
@@ -653,9 +653,9 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
     cp_async_commit();
     const u32 own_rows = by_rows(sm, CHUNKS_Q, warp_k, 0);
     multiply_nn(dv, M_KV, N_DV, SM_P, own_rows, CHUNKS_Q, SM_DO, dv_rows
-        + (u32)(stage * DO_BYTES), CHUNKS_DV, 2 * part, 2 * PARTS);
+        + (u32)(stage * DO_BYTES), CHUNKS_DV, 2 * part, 2 * WARPS_PER_KEY);
     multiply_nn(dk, M_KV, N_DK, SM_DS, own_rows, CHUNKS_Q, SM_Q, d_rows + (u32)(stage * Q_BYTES),
-        CHUNKS_D, 2 * part, 2 * PARTS);
+        CHUNKS_D, 2 * part, 2 * WARPS_PER_KEY);
 
     // dQ += dS K: the warp's 32 rows and pairs of column tiles
     float dq[M_DQ * N_DQ * 4];
@@ -682,10 +682,10 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   #pragma unroll
   for (int i = 0; i < M_KV; i++) {
     const int row = warp_k + M_STEP * i;
-    put_accumulator(sm + SM_K, CHUNKS_D, row, 2 * part, 2 * PARTS, dk + 4 * N_DK * i, N_DK,
-        p.scale, p.scale);
-    put_accumulator(sm + SM_V, CHUNKS_DV, row, 2 * part, 2 * PARTS, dv + 4 * N_DV * i, N_DV,
-        1.0f, 1.0f);
+    put_accumulator(sm + SM_K, CHUNKS_D, row, 2 * part, 2 * WARPS_PER_KEY, dk + 4 * N_DK * i,
+        N_DK, p.scale, p.scale);
+    put_accumulator(sm + SM_V, CHUNKS_DV, row, 2 * part, 2 * WARPS_PER_KEY, dv + 4 * N_DV * i,
+        N_DV, 1.0f, 1.0f);
   }
   block_sync();
   for (int row = 16 * warp; row < BLOCK_KV; row += THREADS / 2) {

@@ -131,7 +131,7 @@ enum { BLOCK_KV = 64 }; // keys of a block
 enum { THREADS = 128 };
 enum { UNROLL = 2 }; // steps of a product in a straight line
 enum { WARP_KV = 16 }; // keys of a warp
-enum { PARTS = 1 }; // warps that share them
+enum { WARPS_PER_KEY = 1 }; // warps that share them
 enum { M_MAX = 2 }; // tiles of 16 rows of a warp, at most
 enum { M_KV = 1 }; // tiles of 16 keys of a warp
 enum { M_STEP = 16 }; // keys from one of them to the next
@@ -650,9 +650,10 @@ static void attn_bwd_dk_dv(const Params p) {
   #pragma unroll
   for (int i = 0; i < M_KV; i++) {
     const int row = warp_k + M_STEP * i;
-    put_accumulator(sm + SM_K, CHUNKS_D, row, 0, 2 * PARTS, dk + 4 * N_DK * i, N_DK,
+    put_accumulator(sm + SM_K, CHUNKS_D, row, 0, 2 * WARPS_PER_KEY, dk + 4 * N_DK * i, N_DK,
         p.scale, p.scale);
-    put_accumulator(sm + SM_V, CHUNKS_DV, row, 0, 2 * PARTS, dv + 4 * N_DV * i, N_DV, 1.0f, 1.0f);
+    put_accumulator(sm + SM_V, CHUNKS_DV, row, 0, 2 * WARPS_PER_KEY, dv + 4 * N_DV * i, N_DV,
+        1.0f, 1.0f);
   }
   block_sync();
   for (int row = 16 * warp; row < BLOCK_KV; row += THREADS / 2) {

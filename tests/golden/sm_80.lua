@@ -23,7 +23,7 @@ return {
   -- gradients that are the same bits in every launch
   mma { head_dim = { 64, 128 }, mask = "causal", pass = "backward", deterministic = true },
   -- plans that are not the first
-  mma { head_dim = 64, mask = "causal", pass = "backward", parts = 2 },
+  mma { head_dim = 64, mask = "causal", pass = "backward", warps_per_key = 2 },
   mma { head_dim = 128, mask = "causal", pass = "backward", block_kv = 64 },
   mma { head_dim = 64, mask = "causal", pass = "forward", stages = 1 },
   of("simt", { head_dim = 64, mask = "causal" }),

@@ -29,8 +29,8 @@ return {
   wgmma { head_dim = { 64, 128 }, bias = true, bias_dims = "h,q,k" },
   -- plans that are not the first: rows, tiles in flight, parts
   wgmma { head_dim = 64, mask = "causal", block_q = { 128, 256 } },
-  wgmma { head_dim = { 64, 128, 256 }, parts = 16 },
-  wgmma { head_dim = 64, score = "alibi", parts = 16 },
+  wgmma { head_dim = { 64, 128, 256 }, key_parts = 16 },
+  wgmma { head_dim = 64, score = "alibi", key_parts = 16 },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
   mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },

@@ -35,7 +35,7 @@ static int on_gpu(void) { return strcmp(kernel_device()->arch, "host") != 0; }
 static void make(void) {
   if (on_gpu() && strcmp(kernel_device()->arch, "sm_90a")) exit(77);
   made = kernels_new("family=wgmma head_dim=64 block_q=192 block_kv=128 "
-                     "parts=1 mask=full,causal,window(130,0)");
+                     "key_parts=1 mask=full,causal,window(130,0)");
 }
 
 static void drop(void) { kernels_free(&made); }

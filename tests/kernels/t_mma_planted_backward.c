@@ -10,10 +10,10 @@
 #define TILED  "mask=causal bias=true "
 #define LOADED "mask=causal bias=true bias_dtype=f32 "
 /* Four parts, each with several pairs of column tiles, of widths that they divide and do not. */
-#define B_COLUMNS "family=mma pass=backward head_dim=96/72 parts=4 stages=1 mask=causal "
+#define B_COLUMNS "family=mma pass=backward head_dim=96/72 warps_per_key=4 stages=1 mask=causal "
 /* Warps of 32 keys under a window, that share none, and that do. */
 #define WINDOW   "mask=window(70,0) "
-#define B_SHARED "family=mma pass=backward head_dim=64 block_kv=128 warps=8 parts=2 "
+#define B_SHARED "family=mma pass=backward head_dim=64 block_kv=128 warps=8 warps_per_key=2 "
 #define R_DQ     B_PAIRS "mask=causal deterministic=true "
 #define R_GRAD   B_PAIRS "mask=causal deterministic=true bias=grad bias_dims="
 
@@ -22,7 +22,7 @@ static const planted_bug backward[] = {
     {TILES, "k < a_chunks; k += 2", "k < a_chunks - 2; k += 2", .words = B_FOURS FULL},
     {TILES, "k < rows; k += 16", "k < rows - 16; k += 16", .words = B_TWO FULL},
     {TILES, "a_tile + moved(a, a_chunks, M_STEP * i, k)", "a_tile + moved(a, a_chunks, 0, k)",
-     .words = BWD FULL "block_kv=128 parts=2"},
+     .words = BWD FULL "block_kv=128 warps_per_key=2"},
     {TILES, "ldmatrix_x4_trans(y, b_tile + moved(b, chunks, 8 * k,",
      "ldmatrix_x4(y, b_tile + moved(b, chunks, 8 * k,", .words = B_PAIRS FULL},
     {TILES, "ldmatrix_x4_trans(x + 4 * i, a_tile + moved(a, a_chunks, k, 2 * i));",
@@ -90,7 +90,8 @@ static const planted_bug backward[] = {
      "@ local part = \"0\"", .words = B_PAIRS FULL, .fault = MIXED},
     {BACKWARD, "split.warps_share_keys and \"part * (8 * N_Q)\" or \"0\"", "\"0\"",
      .words = B_PAIRS FULL},
-    {BACKWARD, "part = warp % PARTS;", "part = 0;", .words = B_PAIRS FULL, .fault = MIXED, AT_WORK},
+    {BACKWARD, "part = warp % WARPS_PER_KEY;", "part = 0;", .words = B_PAIRS FULL, .fault = MIXED,
+     AT_WORK},
     {BACKWARD, "i % N_DQ / 2 * (2 * WARPS_D) + i % 2;", "i % N_DQ;", .words = B_COLUMNS},
     /* dQ */
     {BACKWARD, "stg_f32x4(sum + i, zeros);", "", .words = B_TWO FULL,

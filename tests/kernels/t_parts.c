@@ -9,11 +9,12 @@
 
 /* Two warpgroups and three; a head dim that leaves columns over; terms that rows share, a cap, and
  * scores that begin anew in each part. */
-static const char *const words[] = {"family=wgmma head_dim=64 block_q=192 block_kv=128 parts=16",
-                                    "family=wgmma head_dim=16/104 dtype=f16 parts=16",
-                                    "family=wgmma head_dim=40/256 parts=16",
-                                    "family=wgmma head_dim=64 score=s+0.01*(k-p) parts=16",
-                                    "family=wgmma head_dim=64 score=softcap(30.0) parts=16"};
+static const char *const words[] = {
+    "family=wgmma head_dim=64 block_q=192 block_kv=128 key_parts=16",
+    "family=wgmma head_dim=16/104 dtype=f16 key_parts=16",
+    "family=wgmma head_dim=40/256 key_parts=16",
+    "family=wgmma head_dim=64 score=s+0.01*(k-p) key_parts=16",
+    "family=wgmma head_dim=64 score=softcap(30.0) key_parts=16"};
 enum { KERNELS = sizeof words / sizeof *words, SHAPES = 4, SEEDS = 3 };
 
 static int on_gpu(void) { return strcmp(kernel_device()->arch, "host") != 0; }

@@ -23,7 +23,7 @@
 #define WINDOW   "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(127,0) "
 #define ROUND    "family=wgmma head_dim=256 block_kv=64 mask=full "
 #define WIDE     "family=wgmma head_dim=64 block_q=192 block_kv=128 mask=window(400,0) "
-#define PARTED   "family=wgmma head_dim=16/104 parts=16 "
+#define PARTED   "family=wgmma head_dim=16/104 key_parts=16 "
 #define CAPPED   "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
 #define SLOPED   "family=wgmma head_dim=64 block_kv=128 score=s+0.1*(k-p) mask=causal "
 

@@ -176,7 +176,7 @@ START_TEST(test_no_lse) {
   } all[] = {{"head_dim=16/8 mask=causal family=simt", 37},
              {"head_dim=16/8 mask=causal family=mma", 37},
              {"head_dim=64 mask=causal family=wgmma", 150},
-             {"head_dim=64 family=wgmma parts=16", 1500}};
+             {"head_dim=64 family=wgmma key_parts=16", 1500}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     fg_kernel *kernel = api_kernel(context, all[i].words);
     const fg_shape shape = SHAPE(1, 2, 1, 20, all[i].nk, 0);

@@ -32,7 +32,7 @@
 #define B_HALVES "family=mma pass=backward head_dim=32 block_kv=128 warps=4 "
 #define B_EIGHT  BWD "block_kv=128 warps=8 "
 #define B_PAIRS  BWD "block_kv=32 "
-#define B_FOURS  BWD "parts=4 stages=1 "
+#define B_FOURS  BWD "warps_per_key=4 stages=1 "
 
 /* What is said: of order in shared memory, of global loads, of global stores. */
 #define ORDER  "race: shared|never written|still filling it|in flight"

@@ -57,17 +57,17 @@ end
 family.refused = run("attention/mma/backward_refused.lua")
 
 function family.shared(spec, plan)
-  local q, kv, parts = plan.block_q, plan.block_kv, mma.division(plan).parts
+  local q, kv, keys_are_shared = plan.block_q, plan.block_kv, mma.division(plan).warps_share_keys
   local blocks = {
     { "SM_K", tiles.bytes(kv, spec.d), "K [BLOCK_KV][D], then dK" },
     { "SM_V", tiles.bytes(kv, spec.dv), "V [BLOCK_KV][DV], then dV" },
     { "SM_Q", plan.stages * tiles.bytes(q, spec.d), "Q [stages][BLOCK_Q][D]" },
     { "SM_DO", plan.stages * tiles.bytes(q, spec.dv), "dO [stages][BLOCK_Q][DV]" },
   }
-  if parts > 1 or not deterministic then
+  if keys_are_shared or not deterministic then
     blocks[#blocks + 1] = { "SM_DS", tiles.bytes(kv, q), "dS^T [BLOCK_KV][BLOCK_Q]" }
   end
-  if parts > 1 then blocks[#blocks + 1] = { "SM_P", tiles.bytes(kv, q), "P^T [BLOCK_KV][BLOCK_Q]" } end
+  if keys_are_shared then blocks[#blocks + 1] = { "SM_P", tiles.bytes(kv, q), "P^T [BLOCK_KV][BLOCK_Q]" } end
   mma.add_input_tile(blocks, q, kv, "[BLOCK_Q][BLOCK_KV]")
   blocks[#blocks + 1] = { "SM_KEPT", plan.stages * q * 8, "what is kept of a row, and delta [stages][BLOCK_Q][2], float32" }
   blocks[#blocks + 1] = mma.rounding
@@ -121,9 +121,9 @@ end
 local function work_of_row(spec, plan)
   local split = mma.division(plan)
   local function product(m, n, a_too) return 400 * ((a_too and m or 0) + n / 2) / (m * n) end
-  local keys, shared = split.warp_kv / 16, split.parts > 1
-  local reads = 2 * product(keys, split.queries / 8, true) + product(keys, spec.d / 8 / split.parts, shared) +
-    product(keys, spec.dv / 8 / split.parts, shared) + product(2, spec.d / 8 * split.warps_q / plan.warps, true)
+  local keys, shared = split.warp_kv / 16, split.warps_share_keys
+  local reads = 2 * product(keys, split.queries / 8, true) + product(keys, spec.d / 8 / split.warps_per_key, shared) +
+    product(keys, spec.dv / 8 / split.warps_per_key, shared) + product(2, spec.d / 8 * split.warps_q / plan.warps, true)
   return math.floor((reads / 5 + 30) * (plan.stages > 1 and 1 or 1.08) * plan.block_kv + 20 * spec.d)
 end
 
@@ -197,14 +197,14 @@ function family.describe(spec, plan)
       { "THREADS", threads },
       { "UNROLL", mma.unroll(spec, 2), "steps of a product in a straight line" },
       { "WARP_KV", split.warp_kv, "keys of a warp" },
-      { "PARTS", split.parts, "warps that share them" },
+      { "WARPS_PER_KEY", split.warps_per_key, "warps that share them" },
       { "M_MAX", math.max(2, split.warp_kv // 16), "tiles of 16 rows of a warp, at most" },
       { "M_KV", split.warp_kv // 16, "tiles of 16 keys of a warp" },
       { "M_STEP", use.tiles_in_halves and plan.block_kv // 2 or 16, "keys from one of them to the next" },
       { "ROWS", split.warp_kv // 8, "keys that a lane has a part of" },
       { "N_Q", split.queries // 8, "tiles of 8 queries of S^T and dP^T at a time" },
-      { "N_DK", 2 * cdiv(chunks_d, 2 * split.parts), "tiles of 8 columns of a warp's dK" },
-      { "N_DV", 2 * cdiv(chunks_dv, 2 * split.parts), "of its dV" },
+      { "N_DK", 2 * cdiv(chunks_d, 2 * split.warps_per_key), "tiles of 8 columns of a warp's dK" },
+      { "N_DV", 2 * cdiv(chunks_dv, 2 * split.warps_per_key), "of its dV" },
       { "M_DQ", split.dq_tiles, "tiles of 16 rows of dQ at a time" },
       { "WARPS_Q", split.warps_q, "warps along the rows of dQ" },
       { "WARPS_D", plan.warps // split.warps_q, "warps along its columns" },

@@ -4,23 +4,23 @@
 -- other's waits.
 local plans = {
   { block_q = 64, block_kv = 128, stages = 2, warps = 4, measured = { { "d 64", 316 } } },
-  { block_q = 64, block_kv = 128, stages = 2, warps = 8, parts = 2, measured = { { "d 64", 288 }, { "d 128", 347 } } },
-  { block_q = 64, block_kv = 64, stages = 2, warps = 8, parts = 4, measured = { { "d 256", 270 } } },
-  { block_q = 64, block_kv = 64, stages = 1, warps = 8, parts = 4, about = "less shared memory: sm_80" },
-  { block_q = 32, block_kv = 64, stages = 2, warps = 8, parts = 2, measured = { { "d 256", 206 } },
+  { block_q = 64, block_kv = 128, stages = 2, warps = 8, warps_per_key = 2, measured = { { "d 64", 288 }, { "d 128", 347 } } },
+  { block_q = 64, block_kv = 64, stages = 2, warps = 8, warps_per_key = 4, measured = { { "d 256", 270 } } },
+  { block_q = 64, block_kv = 64, stages = 1, warps = 8, warps_per_key = 4, about = "less shared memory: sm_80" },
+  { block_q = 32, block_kv = 64, stages = 2, warps = 8, warps_per_key = 2, measured = { { "d 256", 206 } },
     about = "d 256 with an input of the score" },
-  { block_q = 32, block_kv = 64, stages = 1, warps = 8, parts = 2, about = "the same on sm_80" },
+  { block_q = 32, block_kv = 64, stages = 1, warps = 8, warps_per_key = 2, about = "the same on sm_80" },
   { block_q = 64, block_kv = 64, stages = 2, warps = 4, measured = { { "d 64", 258 }, { "d 128", 266 } },
     about = "short sequences" },
   { block_q = 32, block_kv = 64, stages = 2, warps = 4, measured = { { "d 128", 248 } }, about = "fits sm_86" },
-  { block_q = 32, block_kv = 32, stages = 1, warps = 4, parts = 2, about = "d 256 on sm_86; every spec and arch" },
+  { block_q = 32, block_kv = 32, stages = 1, warps = 4, warps_per_key = 2, about = "d 256 on sm_86; every spec and arch" },
 }
 
 -- Plans that lost to one of those.
 local lost = {
   { block_q = 64, block_kv = 128, stages = 2, warps = 8, measured = { { "d 64", 254 }, { "d 128", 281 } } },
   { block_q = 128, block_kv = 128, stages = 2, warps = 4, measured = { { "d 64", 265 } } },
-  { block_q = 64, block_kv = 64, stages = 2, warps = 8, parts = 2, measured = { { "d 256", 226 } } },
+  { block_q = 64, block_kv = 64, stages = 2, warps = 8, warps_per_key = 2, measured = { { "d 256", 226 } } },
 }
 
 return { plans = plans, lost = lost, card = "H200", date = "2026-11-20" }

@@ -30,7 +30,7 @@ function mma.candidates(rows, spec)
   for _, row in ipairs(rows) do
     if not row.when or row.when(spec, hooks) then
       plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages,
-                            warps = row.warps, parts = row.parts }
+                            warps = row.warps, warps_per_key = row.warps_per_key }
     end
   end
   return plans
@@ -47,23 +47,24 @@ function mma.ring(plan)
   return ring
 end
 
--- How a plan of the backward pass divides the work. `parts` warps share keys where a warp cannot hold the
--- whole width of their dK and dV: they split the queries of S, and the columns of dK and dV. Gives
---   parts, warps_share_keys
+-- How a plan of the backward pass divides the work. `warps_per_key` warps share keys where a warp cannot
+-- hold the whole width of their dK and dV: they split the queries of S, and the columns of dK and dV. Gives
+--   warps_per_key, warps_share_keys
 --   warp_kv                  keys of a warp
 --   queries                  of S and dP at a time: as many as the registers that are left can hold
 --   queries_in_turns         the warp has more than these
 --   warps_q                  of dQ: warps along the rows, 32 each; the others along the columns
 --   dq_tiles, dq_in_turns    tiles of 16 rows of dQ at a time; one of them: the least plan fits the widest heads
 function mma.division(plan)
-  local parts = math.max(1, plan.parts or 1) -- 0 in a plan that does not name them
-  local warp_kv = plan.block_kv * parts // plan.warps
-  local queries = parts > 1 and plan.block_q // parts or warp_kv > 16 and 32 or math.min(64, plan.block_q)
+  local warps_per_key = math.max(1, plan.warps_per_key or 1) -- 0 in a plan that does not name them
+  local warp_kv = plan.block_kv * warps_per_key // plan.warps
+  local usual_queries = warp_kv > 16 and 32 or math.min(64, plan.block_q)
+  local queries = warps_per_key > 1 and plan.block_q // warps_per_key or usual_queries
   local dq_in_turns = plan.block_kv <= 32
   return {
-    parts = parts, warps_share_keys = parts > 1,
+    warps_per_key = warps_per_key, warps_share_keys = warps_per_key > 1,
     warp_kv = warp_kv,
-    queries = queries, queries_in_turns = plan.block_q > parts * queries,
+    queries = queries, queries_in_turns = plan.block_q > warps_per_key * queries,
     warps_q = plan.block_q // 32,
     dq_tiles = dq_in_turns and 1 or 2, dq_in_turns = dq_in_turns,
   }
@@ -75,7 +76,7 @@ function mma.columns(width, warps) return 16 * cdiv(tiles.chunks(width), 2 * war
 -- Registers of a thread of the backward pass that hold dK and dV.
 function mma.gradients(spec, plan)
   local split = mma.division(plan)
-  return split.warp_kv * (mma.columns(spec.d, split.parts) + mma.columns(spec.dv, split.parts)) // 32
+  return split.warp_kv * (mma.columns(spec.d, split.warps_per_key) + mma.columns(spec.dv, split.warps_per_key)) // 32
 end
 
 -- The sentence that says why a compiler refuses a plan that leaves so many registers free, by the rows of

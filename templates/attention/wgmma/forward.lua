@@ -91,7 +91,7 @@ function family.candidates(spec, arch)
   local parts_fit = score.is_s or score.cap_of_ranges or columns(spec.dv) <= 160 and (score.rows_share_terms or hooks.input.differs_by_distance)
   local shows_all = hooks.mask.tile("q0", "q1", "k0", "k1", "h").always == "1"
   if first and parts_fit and shows_all and not hooks.input.tiled then
-    local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, parts = 16 } })
+    local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, key_parts = 16 } })
     table.move(parted, 1, #parted, #fit + 1, fit)
   end
   return fit, unfit
@@ -122,10 +122,10 @@ function family.describe(spec, plan)
   if has_parts(plan) then -- places for as many as the kernel may make; for the model, as if each tile had so many or three
     local by_keys = string.format("nk / %d", PART_TILES * plan.block_kv)
     local by_tiles = string.format("%d / max(1, %s)", PART_PLACES // 2, tiles)
-    local places = string.format("min(%d, %s * %d) * min(1, nk / %d)", PART_PLACES, tiles, plan.parts + 1, (2 * PART_TILES - 1) * plan.block_kv) -- parts, and one that a tile may leave out
+    local places = string.format("min(%d, %s * %d) * min(1, nk / %d)", PART_PLACES, tiles, plan.key_parts + 1, (2 * PART_TILES - 1) * plan.block_kv) -- parts, and one that a tile may leave out
     regions[1] = { name = "claims", count = string.format("%s * %d", places, 2 * groups) }
     regions[2] = { name = "parts", count = string.format("%s * %d", places, groups * part_floats(spec)) }
-    share = string.format("max(max(1, min(min(%d, %s), %s)), 3 * min(1, %s / 3))", plan.parts, by_tiles, by_keys, by_keys)
+    share = string.format("max(max(1, min(min(%d, %s), %s)), 3 * min(1, %s / 3))", plan.key_parts, by_tiles, by_keys, by_keys)
     work = string.format("nk * %s / 10 / %s + min(1, %s) * %d", work_of_key(plan), share, by_tiles, PART_TILES * plan.block_kv * plan.block_q)
   end
   local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW } end
@@ -164,7 +164,7 @@ function family.describe(spec, plan)
   }
   if has_parts(plan) then
     local of_parts = {
-      { "PARTS_MAX", plan.parts, "of each of few tiles of rows" },
+      { "PARTS_MAX", plan.key_parts, "of each of few tiles of rows" },
       { "PART_PLACES", PART_PLACES, "of them, in the workspace" },
       { "PART_TILES", PART_TILES, "of keys that a block takes of them, and is spared, at least" },
       { "PART_FLOATS", part_floats(spec), "of a warpgroup's" },

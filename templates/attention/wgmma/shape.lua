@@ -13,6 +13,6 @@ function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(wi
 function shape.tiled_input() return not hooks.mask.has_gaps.keys and hooks.input.tiled or nil end
 
 -- Whether the last tiles of rows are taken in parts (parts.cut).
-function shape.has_parts(plan) return (plan.parts or 0) > 1 end
+function shape.has_parts(plan) return (plan.key_parts or 0) > 1 end
 
 return shape
