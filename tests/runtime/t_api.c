@@ -44,36 +44,28 @@ START_TEST(test_open) {
 }
 END_TEST
 
-static int warnings;
-static char warning[1024];
-static void keep_warning(void *context, const char *sentence) {
-  (void)context;
-  warnings++;
-  snprintf(warning, sizeof warning, "%s", sentence);
-}
-
 /* No GPU is said once, with the reason, where nobody named the device. */
 START_TEST(test_no_gpu) {
   fg_config config = api_config("cache");
   fg_context *context;
-  config.warn = keep_warning;
+  config.warn = api_keep_warning;
   GOOD(fg_open(&config, &context));
-  ck_assert_int_eq(warnings, 0);
+  ck_assert_int_eq(api_warnings, 0);
   fg_close(context);
   config.device = NULL;
   GOOD(fg_open(&config, &context));
   const bool host = !strcmp(context->device->name, "host");
-  ck_assert_int_eq(warnings, host);
+  ck_assert_int_eq(api_warnings, host);
   if (host) {
-    ck_assert_msg(!strncmp(warning, "no GPU can be used (", 20), "%s", warning);
-    ck_assert_ptr_nonnull(strstr(warning, context->device->no_gpu));
+    ck_assert_msg(!strncmp(api_warned, "no GPU can be used (", 20), "%s", api_warned);
+    ck_assert_ptr_nonnull(strstr(api_warned, context->device->no_gpu));
     ck_assert(*context->device->no_gpu);
   }
   fg_close(context);
   setenv("FLASHGEN_DEVICE", "host", 1);
   GOOD(fg_open(&config, &context));
   ck_assert_str_eq(context->device->name, "host");
-  ck_assert_int_eq(warnings, host);
+  ck_assert_int_eq(api_warnings, host);
   fg_close(context);
   setenv("FLASHGEN_DEVICE", "toaster", 1);
   FAILS(FG_EARGUMENT, "FLASHGEN_DEVICE: device toaster: expected host or cuda:N",
@@ -85,16 +77,16 @@ END_TEST
 START_TEST(test_named_and_not_there) {
   fg_config config = api_config("cache");
   fg_context *one, *two;
-  config.warn = keep_warning;
+  config.warn = api_keep_warning;
   setenv("FLASHGEN_WISDOM", "absent.txt", 1);
   GOOD(fg_open(&config, &one));
-  ck_assert_int_eq(warnings, 1);
-  ck_assert_str_eq(warning,
+  ck_assert_int_eq(api_warnings, 1);
+  ck_assert_str_eq(api_warned,
                    "FLASHGEN_WISDOM: absent.txt cannot be used: No such file or directory");
   setenv("FLASHGEN_CACHE_RO", "none-here", 1);
   GOOD(fg_open(&config, &two));
-  ck_assert_int_eq(warnings, 2);
-  ck_assert_str_eq(warning,
+  ck_assert_int_eq(api_warnings, 2);
+  ck_assert_str_eq(api_warned,
                    "FLASHGEN_CACHE_RO: none-here cannot be used: No such file or directory");
   fg_close(one);
   fg_close(two);

@@ -2,7 +2,6 @@
  * nobody else's to make good fails. */
 #include "api_case.h"
 #include "scratch.h"
-#include "base/setting.h"
 #include "templates.h"
 
 #include <stdio.h>
@@ -190,8 +189,7 @@ END_TEST
 
 static void enter_templates(void) {
   templates_enter();
-  for (int i = 0; i < FG_SETTINGS; i++)
-    if (i != FG_SET_TMPDIR && i != FG_SET_HOME) unsetenv(fg_settings[i].name);
+  api_reset();
 }
 
 int main(void) {

@@ -116,30 +116,23 @@ START_TEST(test_forced_plan) {
 }
 END_TEST
 
-static char warned[512];
-static int warnings;
-static void keep_warning(void *unused, const char *sentence) {
-  (void)unused;
-  snprintf(warned, sizeof warned, "%s", sentence);
-  warnings++;
-}
-
 /* A plan that matches nothing may be meant for another spec: one warning, whatever is asked for. */
 START_TEST(test_forced_in_vain) {
   fg_config config = api_config("cache");
   fg_context *context;
-  config.plan = "mma-q46-*", config.warn = keep_warning;
+  config.plan = "mma-q46-*", config.warn = api_keep_warning;
   GOOD(fg_open(&config, &context));
   api_kernel(context, "head_dim=8");
-  ck_assert_str_eq(warned, "attn_fwd-bf16-d8: none of its plans is \"mma-q46-*\" (FLASHGEN_PLAN or "
-                           "config.plan): one is chosen as usual");
+  ck_assert_str_eq(api_warned,
+                   "attn_fwd-bf16-d8: none of its plans is \"mma-q46-*\" (FLASHGEN_PLAN or "
+                   "config.plan): one is chosen as usual");
   api_kernel(context, "head_dim=8 dtype=f16");
-  ck_assert_int_eq(warnings, 1);
+  ck_assert_int_eq(api_warnings, 1);
   fg_close(context);
   config.plan = "mma-q64-*";
   GOOD(fg_open(&config, &context));
   api_kernel(context, "head_dim=8");
-  ck_assert_int_eq(warnings, 1);
+  ck_assert_int_eq(api_warnings, 1);
   fg_close(context);
 }
 END_TEST

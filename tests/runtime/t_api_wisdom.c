@@ -2,7 +2,6 @@
  * what happens when they are of no use. */
 #include "api_case.h"
 #include "scratch.h"
-#include "base/setting.h"
 #include "templates.h"
 #include "wisdom/wisdom.h"
 #include "words.h"
@@ -166,54 +165,6 @@ START_TEST(near_devices_that_were_wrong) {
 }
 END_TEST
 
-/* Lines that were written while calls stood in names as hashes. */
-START_TEST(names_from_before) {
-  static const char words[] = "head_dim=8 family=mma mask=window(9,0)";
-  fg_context *context = api_open("cache");
-  fg_op *op = api_define(context, words);
-  char before[FG_NAME_MAX];
-  fg_measured m = line_of(A, 1);
-  fg_point_name_before(&op->point, sizeof before, before);
-  ck_assert_int_eq(strncmp(before, "attn_fwd-bf16-d8-mask_", 22), 0);
-  fg_close(context);
-  const char *of_model = chosen_of(open_with(0, NULL), words, shape);
-  const char *other = strcmp(of_model, A) ? A : B;
-  snprintf(m.name, sizeof m.name, "%.80s.%s.host", before, other);
-  strcpy(m.expression, "mask=k - p <= 0 && p - k <= 9");
-  put_in("w.txt", m);
-  ck_assert_str_eq(chosen_of(open_with(1, usual), words, shape), other);
-  fg_measured_list list = {0}; /* and the tools call it by its name of now */
-  fg_wisdom w;
-  GOOD(fg_wisdom_read("w.txt", false, &w));
-  GOOD(fg_measured_add(w.text, w.n, &list));
-  ck_assert_int_eq(list.n, 1);
-  ck_assert_int_eq(strncmp(list.item[0]->name, "attn_fwd-bf16-d8-window_9_0.", 28), 0);
-  fg_measured_free(&list);
-  fg_wisdom_free(&w);
-}
-END_TEST
-
-/* An older generation ranks where nothing newer is known. */
-START_TEST(generations) {
-  templates_change("attention/mma/forward.lua", "local tiles",
-                   "family.generation = 1003\nlocal tiles");
-  setenv("FLASHGEN_TEMPLATES", "t", 1);
-  fg_measured m = line_of(A, 1);
-  put_in("w.txt", m);
-  ck_assert_str_eq(chosen(), A);
-  m.generation = 1002, m.ms = 7;
-  put_in("w.txt", m); /* replaces it, though slower */
-  put(B, 5);
-  ck_assert_str_eq(chosen(), B);
-  m.generation = 1003, m.ms = 4;
-  put_in("w.txt", m);
-  ck_assert_str_eq(chosen(), A);
-  m.generation = 1004, m.ms = 9;
-  put_in("w.txt", m); /* not of this flashgen */
-  ck_assert_str_eq(chosen(), A);
-}
-END_TEST
-
 /* The first file counts most, whatever the times of its lines. */
 START_TEST(files_in_order) {
   static const char *const files[] = {"mine.txt", "theirs.txt"};
@@ -251,14 +202,6 @@ START_TEST(files_that_are_none) {
 END_TEST
 
 /* A line of a newer flashgen is said once, and the rest is used. */
-static char warned[1024];
-static int warnings;
-static void keep_warning(void *context, const char *sentence) {
-  (void)context;
-  snprintf(warned, sizeof warned, "%s", sentence);
-  warnings++;
-}
-
 START_TEST(newer_file) {
   fg_config config = api_config("cache");
   fg_context *context;
@@ -266,12 +209,13 @@ START_TEST(newer_file) {
   fputs("w2\tof tomorrow\nw10\tof the day after\n", f);
   fclose(f);
   put(A, 1);
-  config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;
+  config.n_wisdom = 1, config.wisdom = usual, config.warn = api_keep_warning;
   GOOD(fg_open(&config, &context));
   ck_assert_str_eq(chosen_of(context, WORDS, shape), A);
-  ck_assert_int_eq(warnings, 1);
-  ck_assert_str_eq(warned, "w.txt: 2 lines are of a newer flashgen and not used; this one reads "
-                           "format 1");
+  ck_assert_int_eq(api_warnings, 1);
+  ck_assert_str_eq(api_warned,
+                   "w.txt: 2 lines are of a newer flashgen and not used; this one reads "
+                   "format 1");
 }
 END_TEST
 
@@ -280,15 +224,15 @@ START_TEST(other_file) {
   fg_config config = api_config("cache");
   fg_context *context;
   scratch_put("w.txt", "# of mine\n<html>\n</html>\n", 25);
-  config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;
+  config.n_wisdom = 1, config.wisdom = usual, config.warn = api_keep_warning;
   GOOD(fg_open(&config, &context));
   ck_assert_str_eq(chosen_of(context, WORDS, shape), modelled);
-  ck_assert_int_eq(warnings, 1);
-  ck_assert_str_eq(warned, "w.txt: none of its 2 lines is of wisdom");
+  ck_assert_int_eq(api_warnings, 1);
+  ck_assert_str_eq(api_warned, "w.txt: none of its 2 lines is of wisdom");
   scratch_put("w.txt", "# of mine\n\n", 11);
   GOOD(fg_open(&config, &context));
   fg_close(context);
-  ck_assert_int_eq(warnings, 1);
+  ck_assert_int_eq(api_warnings, 1);
 }
 END_TEST
 
@@ -384,15 +328,15 @@ START_TEST(winner_is_refused) {
   templates_change("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n", broken);
   setenv("FLASHGEN_TEMPLATES", "t", 1);
   put(A, 1), put(B, 2), put(C, 3);
-  config.n_wisdom = 1, config.wisdom = usual, config.warn = keep_warning;
+  config.n_wisdom = 1, config.wisdom = usual, config.warn = api_keep_warning;
   GOOD(fg_open(&config, &context));
   fg_op *op = api_define(context, WORDS);
   fg_kernel *kernel = api_select(op, shape);
   snprintf(name, sizeof name, SPEC "%s.host", B);
   ck_assert_str_eq(kernel->name, name);
-  ck_assert_int_eq(warnings, 1);
+  ck_assert_int_eq(api_warnings, 1);
   snprintf(name, sizeof name, "another plan is taken: " SPEC "%s", A);
-  ck_assert_msg(!strncmp(warned, name, strlen(name)), "%s", warned);
+  ck_assert_msg(!strncmp(api_warned, name, strlen(name)), "%s", api_warned);
   api_counts(context, 0, 1, 1, 1);
   ck_assert_ptr_eq(api_select(op, shape), kernel); /* remembered */
   api_counts(context, 0, 1, 1, 1);
@@ -418,9 +362,7 @@ static void find_plans(void) {
 
 static void enter(void) {
   templates_enter();
-  warnings = 0;
-  for (int i = 0; i < FG_SETTINGS; i++)
-    if (i != FG_SET_TMPDIR && i != FG_SET_HOME) unsetenv(fg_settings[i].name);
+  api_reset();
   find_plans();
   generation = words_generation(WORDS);
 }
@@ -433,8 +375,6 @@ int main(void) {
   tcase_add_test(cases, lines_that_do_not_count);
   tcase_add_test(cases, near_devices);
   tcase_add_test(cases, near_devices_that_were_wrong);
-  tcase_add_test(cases, generations);
-  tcase_add_test(cases, names_from_before);
   tcase_add_test(cases, files_in_order);
   tcase_add_test(cases, files_that_are_none);
   tcase_add_test(cases, newer_file);

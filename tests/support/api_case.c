@@ -1,8 +1,8 @@
 /* api_case.c - contexts and launches through the public functions. */
 #define _GNU_SOURCE /* realpath */
 #include "api_case.h"
-#include "scratch.h"
 #include "base/setting.h"
+#include "scratch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,9 +13,23 @@
 
 const fg_shape api_shape = {.size = sizeof api_shape, .b = 1, .h = 2, .hk = 1, .nq = 20, .nk = 37};
 
-void api_enter(void) {
+char api_warned[2048];
+int api_warnings;
+
+void api_keep_warning(void *context, const char *sentence) {
+  (void)context;
+  snprintf(api_warned, sizeof api_warned, "%s", sentence);
+  api_warnings++;
+}
+
+void api_reset(void) {
   for (int i = 0; i < FG_SETTINGS; i++)
     if (i != FG_SET_TMPDIR && i != FG_SET_HOME) unsetenv(fg_settings[i].name);
+  api_warnings = 0;
+}
+
+void api_enter(void) {
+  api_reset();
   scratch_enter();
 }
 

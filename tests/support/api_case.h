@@ -8,13 +8,21 @@
 #include "kernels.h"
 #include "ops.h"
 #include "reference/problem.h"
+#include "reference/verify.h"
 #include "status.h"
 #include "suite.h"
-#include "reference/verify.h"
 
-/* A fixture: a scratch directory, and none of flashgen's variables set. */
+/* A fixture: a scratch directory, none of flashgen's variables set, and no warnings yet. */
 void api_enter(void);
 void api_leave(void);
+
+/* None of flashgen's variables set, and no warnings yet, without the directory. */
+void api_reset(void);
+
+/* A context's `warn`: keeps the sentence in api_warned and counts it. */
+void api_keep_warning(void *context, const char *sentence);
+extern char api_warned[2048]; /* the last one */
+extern int api_warnings;
 
 /* A context on the host device; cache and the rest of config as given, warnings are dropped. */
 fg_config api_config(const char *cache);
