@@ -4,6 +4,7 @@
 #define FG_KERNELS_H
 
 #include "context.h"
+#include "tools.h"
 
 struct fg_kernel {
   fg_op *op;
@@ -63,6 +64,5 @@ fg_status fg_op_missing(fg_op *op, const char *what, const char *name);
  * expanded and compiled; loads it. Not under op->lock; several threads may end up with one each,
  * which is theirs to free. */
 fg_status fg_kernel_produce(fg_op *op, const fg_plan *plan, fg_kernel **kernel);
-void fg_kernel_free(fg_kernel *kernel);
 
 #endif

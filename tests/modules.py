@@ -5,6 +5,8 @@
 Exit code 1 with a line for each rule that is broken:
 - gen/ includes no header of runtime/ but the public one and uses nothing of it, and runtime/ neither of the
   command line;
+- the command line knows contexts, ops and kernels by the public header, as every program does, and by tools.h:
+  it includes no header that says what they hold;
 - what an architecture can do is asked of its row in arch.c, not of its name;
 - headers do not include each other in a circle;
 - files of C do not use each other's functions and variables in a circle, but for those of CIRCLES, each of
@@ -17,6 +19,7 @@ import re
 import sys
 
 PUBLIC = "flashgen.h"
+OPAQUE = {"context.h", "ops.h", "kernels.h"}  # what the structs hold that the public header only names
 
 # What may be a circle, and why. Files of a circle that is none any more are an error too.
 CIRCLES = {
@@ -100,6 +103,17 @@ def check_includes(files):
                 yield f"{name} of runtime/ includes {header} of the command line"
 
 
+def check_command_line(files):
+    for name in (n for n, (part, _) in files.items() if part == "cli"):
+        seen, ahead = set(), [name]
+        while ahead:
+            part, text = files[ahead.pop()]
+            ahead += {h for h in (resolve(files, part, h) for h in includes(text)) if h in files} - seen
+            seen.update(ahead)
+        for header in sorted(seen & OPAQUE):
+            yield f"{name} of the command line includes {header}, itself or by another header"
+
+
 def check_headers(files):
     graph = {name: [h for h in (resolve(files, part, h) for h in includes(text)) if h in files]
              for name, (part, text) in files.items() if name.endswith(".h")}
@@ -160,8 +174,8 @@ def main():
     if PUBLIC not in files or "cli/cli.h" not in files:
         sys.exit(f"{sys.argv[1]} holds no gen/ and runtime/")
     graph = uses(files)
-    broken = [*check_includes(files), *check_headers(files), *check_floors(files, graph), *check_archs(files),
-              *check_uses(files, graph)]
+    broken = [*check_includes(files), *check_command_line(files), *check_headers(files),
+              *check_floors(files, graph), *check_archs(files), *check_uses(files, graph)]
     print("\n".join(broken) or f"{len(files)} files, none above what uses it")
     sys.exit(1 if broken else 0)
 

@@ -39,7 +39,7 @@ static fg_status shapes_of(const job *j, const fg_point *point, int *n,
 static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *shape, double *ms) {
   cli_tensors *tensors;
   const bool host = fg_arch_is_host(j->device->arch);
-  TRY(cli_tensors_new(j->c, j->device, &kernel->source->recipe, shape, &tensors));
+  TRY(cli_tensors_new(j->c, j->device, fg_kernel_recipe(kernel), shape, &tensors));
   fg_status status = cli_time(tensors, kernel, host ? 1 : CLI_WARM_UPS,
                               host ? CLI_HOST_LAUNCHES : CLI_LAUNCHES, true, ms);
   cli_tensors_free(tensors);
@@ -84,13 +84,14 @@ static fg_status bench_variant(job *j, const fg_variant *variant) {
   int n;
   fg_status status = FG_OK;
   TRY(shapes_of(j, &variant->point, &n, shapes));
-  TRY(cli_kernel(j->context, variant, &kernel));
+  TRY(fg_variant_kernel(j->context, variant, &kernel));
   for (int i = 0; i < n && !cli_interrupted; i++) {
     const fg_point *point = &variant->point;
-    const fg_recipe *recipe = &kernel->source->recipe;
+    const fg_recipe *recipe = fg_kernel_recipe(kernel);
     double ms;
     TRY_OUT(measure(j, kernel, &shapes[i], &ms));
-    print_row(j, kernel->name, &shapes[i], ms, cli_flops(j->c, point, &shapes[i]) / ms * 1e-9,
+    print_row(j, cli_info(kernel).name, &shapes[i], ms,
+              cli_flops(j->c, point, &shapes[i]) / ms * 1e-9,
               cli_bytes(j->c, point, recipe, &shapes[i]) / ms * 1e-9);
     j->rows++;
     cli_flush();
@@ -102,7 +103,7 @@ out:
 
 static fg_status run_all(job *j) {
   TRY(cli_measuring_opened(j->c, cli_context(cli_measuring_device(j->c), &j->context)));
-  j->device = j->context->device;
+  j->device = fg_context_device(j->context);
   TRY(cli_variants_read(j->c, j->device->arch, &j->v));
   if (j->v.grid) cli_numbers_say(j->c, j->v.grid->n, j->v.grid->point);
   if (j->c->csv)

@@ -34,11 +34,13 @@ static fg_status try_shapes(const job *j) {
 
 static fg_status make_pair(job *j, check_pair *p) {
   if (!j->context) TRY(cli_context(j->device->name, &j->context));
-  TRY(cli_kernel(j->context, p->variant, &p->kernel));
-  if (!j->context->jit) return FG_OK; /* and nothing can be compiled to compare with */
+  TRY(fg_variant_kernel(j->context, p->variant, &p->kernel));
+  if (!fg_context_compiles(j->context))
+    return FG_OK; /* and nothing can be compiled to compare with */
   TRY(fg_gen_expand_unskipped(j->v.gen, p->variant, &p->unskipped));
   if (!p->unskipped) return FG_OK;
-  return fg_module_new(j->context->device, p->unskipped, p->kernel->name, &p->unskipped_module);
+  return fg_module_new(fg_context_device(j->context), p->unskipped, cli_info(p->kernel).name,
+                       &p->unskipped_module);
 }
 
 static void check_variant(void *context, int i, void *result) {

@@ -78,7 +78,8 @@ static bool has_integers(const fg_recipe *r) {
 static fg_status check_case(const check_cases *j, const check_pair *p, verify_case which,
                             check_outcome *o) {
   verify_verdict verdict;
-  TRY(verify_run(p->variant, p->kernel->source, p->kernel->module, &which, 1, &verdict));
+  TRY(verify_run(p->variant, fg_kernel_source(p->kernel), fg_kernel_module(p->kernel), &which, 1,
+                 &verdict));
   if (verdict.undefined && which.given && !j->c->arguments.has_scale) {
     which.given = 0, which.scale = 0;
     return check_case(j, p, which, o);
@@ -122,7 +123,7 @@ static fg_status check_far(const check_cases *j, const check_pair *p, const veri
 
 fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outcome *o) {
   verify_number numbers[16];
-  const bool integers = has_integers(&p->kernel->source->recipe);
+  const bool integers = has_integers(fg_kernel_recipe(p->kernel));
   const fg_kind *kind = fg_point_kind(&p->variant->point);
   fg_shape shapes[CLI_CHECK_SHAPES];
   int n_shapes;

@@ -7,8 +7,9 @@
 #ifndef FG_CLI_H
 #define FG_CLI_H
 
-#include "kernels.h"
 #include "reference/problem.h"
+#include "tools.h"
+#include "wisdom/wisdom.h"
 
 #include <stdio.h>
 
@@ -110,8 +111,8 @@ typedef struct cli_variants {
 fg_status cli_variants_read(const cli *c, const char *archs, cli_variants *variants);
 void cli_variants_free(cli_variants *variants);
 
-/* A variant's kernel, from the cache or compiled into it; the caller's, for fg_kernel_free. */
-fg_status cli_kernel(fg_context *context, const fg_variant *variant, fg_kernel **kernel);
+/* What fg_kernel_info says of the kernel. */
+fg_info cli_info(const fg_kernel *kernel);
 
 /* Opens the device that --device names, else the best there is; says so where that is host because
  * there is no GPU. */

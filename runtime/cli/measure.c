@@ -92,9 +92,9 @@ fg_status cli_time(const cli_tensors *t, const fg_kernel *kernel, int warm_ups, 
   const fg_shape *shape = &t->problem[0]->shape;
   fg_timing timing = {t->args, t->n, NULL, warm_ups, launches, pause};
   int64_t bytes;
-  TRY(fg_workspace_size(&kernel->source->recipe, shape, &bytes));
+  TRY(fg_workspace_size(fg_kernel_recipe(kernel), shape, &bytes));
   if (bytes) TRY(t->device->class->allocate(t->device, (size_t)bytes, &timing.workspace));
-  fg_status status = fg_module_time(kernel->module, shape, &timing, ms);
+  fg_status status = fg_module_time(fg_kernel_module(kernel), shape, &timing, ms);
   if (bytes) t->device->class->release(t->device, timing.workspace, (size_t)bytes);
   return status;
 }

@@ -4,13 +4,11 @@
  * must agree; nothing is written before all outputs are there. */
 #include "run.h"
 
-#include "ops.h"
 #include "reference/problem.h"
 #include "reference/reference.h"
 #include "spec/point_formula.h"
 
 #include <assert.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,38 +105,6 @@ static fg_status read_spec(run_job *j) {
   return FG_OK;
 }
 
-/* What a pass is computed by. */
-typedef struct {
-  fg_op *op;
-  const fg_candidate *candidate;
-} choice;
-
-/* The first plan that --plan lets through, else the one that the library would choose; for a pass
- * that was not asked for, always that. */
-static fg_status choose_plan(const run_job *j, fg_op *op, int asked, int *index) {
-  char plan[64], name[FG_NAME_MAX];
-  if (!asked || !j->c->plan) return fg_op_choose(op, &j->shape, index);
-  for (int i = 0; i < op->n_candidates; i++) {
-    fg_plan_name(&op->candidate[i].plan, sizeof plan, plan);
-    *index = i;
-    if (!fnmatch(j->c->plan, plan, 0)) return FG_OK;
-  }
-  fg_plan_name(&op->candidate[0].plan, sizeof plan, plan);
-  fg_point_name(&op->point, sizeof name, name);
-  return fg_fail(FG_ESPEC, "%s: no plan matches --plan %s; the first is %s", name, j->c->plan,
-                 plan);
-}
-
-static fg_status choose(const run_job *j, const fg_point *point, int asked, choice *chosen) {
-  int index;
-  TRY(fg_context_op(j->context, point, j->grid->limits[0], &chosen->op));
-  TRY(fg_op_candidates(chosen->op));
-  if (!asked || !j->c->plan) chosen->op = fg_op_proved(chosen->op, &j->shape);
-  TRY(choose_plan(j, chosen->op, asked, &index));
-  chosen->candidate = &chosen->op->candidate[index];
-  return FG_OK;
-}
-
 static fg_status fill(run_job *j, fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &p->recipe->tensor[i];
@@ -180,19 +146,19 @@ static fg_status take(run_job *j, const fg_problem *p) {
 }
 
 /* Runs one pass on what is known. name: of the variant that did. */
-static fg_status launch(run_job *j, const choice *chosen, char name[FG_NAME_MAX]) {
+static fg_status launch(run_job *j, const fg_pick *pick, char name[FG_NAME_MAX]) {
   fg_kernel *kernel = NULL;
   fg_problem *problem = NULL;
-  fg_device *device = j->context->device;
+  fg_device *device = fg_context_device(j->context);
   uint64_t seed = j->c->seed < 0 ? 0 : (uint64_t)j->c->seed;
   fg_status status = FG_OK;
   device->seed = seed;
-  TRY(fg_problem_new(device, &chosen->candidate->recipe, &j->shape, 0, seed, &problem));
+  TRY(fg_problem_new(device, pick->recipe, &j->shape, 0, seed, &problem));
   TRY_OUT(fill(j, problem));
   cli_numbers_set(j->c, problem);
-  TRY_OUT(fg_kernel_produce(chosen->op, &chosen->candidate->plan, &kernel));
-  strcpy(name, kernel->name);
-  TRY_OUT(fg_problem_run(problem, kernel->module));
+  TRY_OUT(fg_pick_kernel(pick, &kernel));
+  snprintf(name, FG_NAME_MAX, "%s", cli_info(kernel).name);
+  TRY_OUT(fg_problem_run(problem, fg_kernel_module(kernel)));
   TRY_OUT(take(j, problem));
 out:
   fg_kernel_free(kernel);
@@ -232,12 +198,12 @@ static bool needs_forward(run_job *j, const fg_recipe *r) {
 }
 
 /* The forward that computes what a backward needs and is not given. */
-static fg_status choose_forward(const run_job *j, const fg_point *backward, choice *chosen) {
+static fg_status choose_forward(const run_job *j, const fg_point *backward, fg_pick *pick) {
   fg_point forward = *backward;
   forward.pass = FG_PASS_FORWARD;
   fg_point_settle(&forward);
   TRY(fg_point_forget_gradients(&forward));
-  return choose(j, &forward, 0, chosen);
+  return fg_pick_plan(j->context, &forward, j->grid->limits[0], &j->shape, NULL, pick);
 }
 
 /* How the files were read: arrays in the order b h n d, where no heads disagree, give other lengths
@@ -277,27 +243,27 @@ static void report(const run_job *j, const char *name) {
 
 static fg_status run_all(run_job *j) {
   char name[FG_NAME_MAX];
-  choice chosen, before = {0};
+  fg_pick pick, before = {0};
   if (j->c->n_names)
     return fg_fail(FG_EARGUMENT, "\"%s\": expected field=value or a spec file", j->c->names[0]);
   if (!j->c->n_out) return fg_fail(FG_EARGUMENT, "nothing to write: give --out o=FILE.npy");
   TRY(cli_context(j->c->device, &j->context));
-  if (j->c->verbose) j->context->topics = ~0u; /* as FLASHGEN_VERBOSE with all its words */
+  if (j->c->verbose) fg_context_tell_all(j->context);
   j->kind = find_kind(j);
   TRY(run_read(j));
   TRY(read_spec(j));
   TRY(cli_numbers_check(j->c, 1, j->grid->point));
   const fg_point *point = &j->grid->point[0];
-  TRY(choose(j, point, 1, &chosen));
-  const fg_recipe *recipe = &chosen.candidate->recipe;
+  TRY(fg_pick_plan(j->context, point, j->grid->limits[0], &j->shape, j->c->plan, &pick));
+  const fg_recipe *recipe = pick.recipe;
   if (needs_forward(j, recipe)) TRY(choose_forward(j, point, &before));
-  const fg_recipe *first = before.op ? &before.candidate->recipe : NULL;
+  const fg_recipe *first = before.recipe;
   TRY(run_check_names(j, recipe, first));
   TRY(check_inputs(j, recipe));
   if (first) TRY(check_inputs(j, first));
   TRY(run_check_places(j));
   if (first) TRY(launch(j, &before, name));
-  if (!cli_interrupted) TRY(launch(j, &chosen, name));
+  if (!cli_interrupted) TRY(launch(j, &pick, name));
   if (cli_interrupted) return FG_OK; /* nothing is written, nothing said */
   TRY(run_write(j, recipe));
   report(j, name);

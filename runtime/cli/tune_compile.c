@@ -47,15 +47,15 @@ static void compile_plan(void *context, int i, void *result) {
   double start = tune_now();
   if ((o->skipped = tune_is_late(j->t, COMPILING))) return;
   if (!compiling) o->status = cli_context(j->t->device[0].arch, &compiling);
-  if (o->status == FG_OK) o->status = cli_kernel(compiling, &plan->variant, &kernel);
+  if (o->status == FG_OK) o->status = fg_variant_kernel(compiling, &plan->variant, &kernel);
   if (o->status != FG_OK) {
     snprintf(o->text, sizeof o->text, "%s", fg_error());
     o->skipped = cli_interrupted; /* as the compiler was, by the same signal */
     o->generation = generation_of(j->t, &plan->variant);
     return;
   }
-  o->seconds = kernel->from_cache ? 0 : tune_now() - start;
-  o->generation = kernel->source->recipe.generation;
+  o->seconds = cli_info(kernel).from_cache ? 0 : tune_now() - start;
+  o->generation = fg_kernel_recipe(kernel)->generation;
   fg_kernel_free(kernel);
 }
 

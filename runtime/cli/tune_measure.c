@@ -110,7 +110,7 @@ static fg_status keep(const race *r, const runner *x, fg_measured_status status,
   const struct verdict *v = &here.verdict[x->index];
   tune_record(r->t, x->plan, &r->cell->shape, &m);
   m.status = status, m.ms = ms;
-  if (x->kernel) read_figures(x->kernel->figures, &m);
+  if (x->kernel) read_figures(cli_info(x->kernel).figures, &m);
   if (v->known) m.verified = v->good, m.error = v->error;
   snprintf(m.reason, sizeof m.reason, "%.*s", (int)strcspn(reason, "\n"), reason);
   int *const count[FG_MEASURED_KINDS] = {&r->out->measured, &r->out->slow, &r->out->wrong,
@@ -157,15 +157,15 @@ static bool is_known(race *r, runner *x) {
 
 /* Loads the plan's kernel, unless it is known or does not compile. */
 static fg_status enter(race *r, runner *x) {
-  const fg_device *device = here.context->device;
+  const fg_device *device = fg_context_device(here.context);
   if (x->plan->skipped) return r->out->late = true, FG_OK;
   if (is_known(r, x)) return FG_OK;
   if (x->plan->failed) return keep(r, x, FG_MEASURED_REFUSED, 0, x->plan->reason);
-  fg_status status = cli_kernel(here.context, &x->plan->variant, &x->kernel);
+  fg_status status = fg_variant_kernel(here.context, &x->plan->variant, &x->kernel);
   if (status == FG_ECOMPILER || status == FG_ETEMPLATE)
     return keep(r, x, FG_MEASURED_REFUSED, 0, fg_error());
   TRY(status);
-  const fg_recipe *recipe = &x->kernel->source->recipe;
+  const fg_recipe *recipe = fg_kernel_recipe(x->kernel);
   const fg_cost_terms terms = fg_cost_terms_of(&x->plan->variant);
   x->plan->generation = recipe->generation;
   if (!x->older)
@@ -252,7 +252,8 @@ static fg_status verify(const race *r, runner *x) {
   if (v->known) return FG_OK;
   for (int i = 0; i < c->n_numbers; i++)
     numbers[i] = (verify_number){c->number[i].name, c->number[i].value};
-  TRY(verify_run(&x->plan->variant, x->kernel->source, x->kernel->module, &which, 0, &verdict));
+  TRY(verify_run(&x->plan->variant, fg_kernel_source(x->kernel), fg_kernel_module(x->kernel),
+                 &which, 0, &verdict));
   v->known = true, v->good = verdict.pass, v->error = 0;
   for (int i = 0; i < verdict.n; i++) {
     double share = verdict.tensor[i].error / verdict.tensor[i].limit;
@@ -331,7 +332,7 @@ static fg_status run_race(race *r) {
     if (cli_interrupted) return r->out->interrupted = true, FG_OK;
     if (tune_is_late(r->t, 1)) return r->out->late = true, FG_OK;
     if (!r->tensors)
-      TRY(cli_tensors_new(r->t->c, here.context->device, &x->kernel->source->recipe,
+      TRY(cli_tensors_new(r->t->c, fg_context_device(here.context), fg_kernel_recipe(x->kernel),
                           &r->cell->shape, &r->tensors));
     TRY(run_quick(r, x));
   }
@@ -347,7 +348,7 @@ void tune_measure(void *context, int i, void *result) {
     return;
   }
   TRY_OUT(open_process(t));
-  r.host = fg_arch_is_host(here.context->device->arch);
+  r.host = fg_arch_is_host(fg_context_device(here.context)->arch);
   r.runner = calloc((size_t)r.cell->n, sizeof *r.runner);
   if (!r.runner) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for %d plans", r.cell->n));
   for (int p = 0; p < r.cell->n; p++)

@@ -3,7 +3,6 @@
 
 #include "base/setting.h"
 #include "build.h"
-#include "ops.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -125,11 +124,11 @@ void cli_variants_free(cli_variants *v) {
   *v = (cli_variants){0};
 }
 
-fg_status cli_kernel(fg_context *context, const fg_variant *variant, fg_kernel **kernel) {
-  const fg_limits none = {0};
-  fg_op *op;
-  TRY(fg_context_op(context, &variant->point, &none, &op));
-  return fg_kernel_produce(op, &variant->plan, kernel);
+/* fg_kernel_info fails only without a kernel. */
+fg_info cli_info(const fg_kernel *kernel) {
+  fg_info info = FG_INIT(fg_info);
+  fg_kernel_info(kernel, &info);
+  return info;
 }
 
 fg_status cli_device_open(const cli *c, fg_device **device) {
