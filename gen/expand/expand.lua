@@ -2,7 +2,7 @@
 -- table that this returns.
 --
 -- job: spec (the point's fields as text or booleans, and d, dv), plan (its fields), arch, machine (the
--- arch's row of arch.c: number, block_kb, and each feature by its name), family, families (all, in order of preference), name,
+-- arch's row of arch.c: block_kb, and each feature by its name), family, families (all, in order of preference), name,
 -- spec_words, version, switches (FLASHGEN_SWITCH).
 -- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
 -- plan with all its fields if C wants its recipe, else nil; recipe(description) -> the members of Params, a
@@ -41,7 +41,8 @@ local function environment(job)
   local env = {
     assert = assert, error = error, ipairs = ipairs, math = math, pairs = pairs, select = select, setmetatable = setmetatable,
     string = string, table = table, tonumber = tonumber, tostring = tostring, type = type,
-    spec = job.spec, plan = job.plan, arch = job.arch, machine = job.machine, formula = job.formula,
+    spec = job.spec, plan = job.plan, arch = job.arch, formula = job.formula,
+    machine = setmetatable(job.machine, { __index = function(_, name) failf(2, "no machine has a '%s'", name) end }),
     target = job.machine.engine and "host" or "ptx",
     cdiv = function(a, b) return (a + b - 1) // b end,
   }

@@ -76,7 +76,6 @@ fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point) {
 /* What families ask of an architecture. */
 static void push_machine(lua_State *L, const fg_arch *arch) {
   lua_newtable(L);
-  fg_gen_set_number(L, "number", arch->number);
   fg_gen_set_number(L, "block_kb", arch->block_kb);
   for (const fg_feature_name *x = fg_feature_names; x->name; x++) {
     lua_pushboolean(L, fg_arch_has(arch, x->feature));

@@ -10,30 +10,41 @@
 /* Shared memory by the CUDA programming guide's table of compute capabilities. From 9.0 on a
  * GPU is given the code that no other GPU takes ("sm_90a"): other code has no wgmma. */
 enum {
-  AMPERE = FG_HAS_BF16 | FG_HAS_MMA,
-  HOPPER = AMPERE | FG_HAS_RED_V4 | FG_HAS_PDL | FG_HAS_CLUSTER | FG_HAS_TMA
+  SINCE_AMPERE = FG_HAS_BF16 | FG_HAS_MMA,
+  SINCE_HOPPER = SINCE_AMPERE | FG_HAS_RED_V4 | FG_HAS_PDL | FG_HAS_CLUSTER | FG_HAS_TMA,
+  AMPERE = SINCE_AMPERE | FG_HAS_AMPERE_CODE,
+  HOPPER = SINCE_HOPPER | FG_HAS_HOPPER_CODE | FG_HAS_WGMMA,
+  BLACKWELL = SINCE_HOPPER | FG_HAS_BLACKWELL_CODE
 };
 const fg_arch fg_archs[] = {
-    {"host", 90, FG_ARCH_HOST_BLOCK_KB, 228, HOPPER | FG_HAS_WGMMA | FG_HAS_ENGINE,
+    {"host", 90, FG_ARCH_HOST_BLOCK_KB, 228, HOPPER | FG_HAS_ENGINE,
      "the host device, on any machine"},
     {"sm_75", 75, 64, 64, 0, "T4, RTX 20"},
     {"sm_80", 80, 163, 164, AMPERE, "A100, A30"},
     {"sm_86", 86, 99, 100, AMPERE, "A10, A40, RTX A6000, RTX 30"},
     {"sm_87", 87, 163, 164, AMPERE, "Jetson Orin"},
     {"sm_89", 89, 99, 100, AMPERE, "L4, L40, RTX 6000 Ada, RTX 40"},
-    {"sm_90a", 90, 227, 228, HOPPER | FG_HAS_WGMMA, "H100, H200, GH200"},
-    {"sm_100a", 100, 227, 228, HOPPER, "B200, GB200"},
-    {"sm_103a", 103, 227, 228, HOPPER, "B300, GB300"},
-    {"sm_110a", 110, 227, 228, HOPPER, "Jetson Thor"},
-    {"sm_120a", 120, 99, 100, HOPPER, "RTX PRO 6000 Blackwell, RTX 50"},
-    {"sm_121a", 121, 99, 100, HOPPER, "GB10 (DGX Spark)"},
+    {"sm_90a", 90, 227, 228, HOPPER, "H100, H200, GH200"},
+    {"sm_100a", 100, 227, 228, BLACKWELL, "B200, GB200"},
+    {"sm_103a", 103, 227, 228, BLACKWELL, "B300, GB300"},
+    {"sm_110a", 110, 227, 228, BLACKWELL, "Jetson Thor"},
+    {"sm_120a", 120, 99, 100, BLACKWELL, "RTX PRO 6000 Blackwell, RTX 50"},
+    {"sm_121a", 121, 99, 100, BLACKWELL, "GB10 (DGX Spark)"},
 };
 const int fg_n_archs = sizeof fg_archs / sizeof *fg_archs;
 
-const fg_feature_name fg_feature_names[] = {
-    {"bf16", FG_HAS_BF16},   {"mma", FG_HAS_MMA},         {"red_v4", FG_HAS_RED_V4},
-    {"pdl", FG_HAS_PDL},     {"cluster", FG_HAS_CLUSTER}, {"tma", FG_HAS_TMA},
-    {"wgmma", FG_HAS_WGMMA}, {"engine", FG_HAS_ENGINE},   {NULL, 0}};
+const fg_feature_name fg_feature_names[] = {{"bf16", FG_HAS_BF16},
+                                            {"mma", FG_HAS_MMA},
+                                            {"red_v4", FG_HAS_RED_V4},
+                                            {"pdl", FG_HAS_PDL},
+                                            {"cluster", FG_HAS_CLUSTER},
+                                            {"tma", FG_HAS_TMA},
+                                            {"wgmma", FG_HAS_WGMMA},
+                                            {"engine", FG_HAS_ENGINE},
+                                            {"ampere", FG_HAS_AMPERE_CODE},
+                                            {"hopper", FG_HAS_HOPPER_CODE},
+                                            {"blackwell", FG_HAS_BLACKWELL_CODE},
+                                            {NULL, 0}};
 
 const fg_arch *fg_arch_find(const char *name) {
   for (int i = 0; i < fg_n_archs; i++)

@@ -19,7 +19,11 @@ typedef enum fg_feature {
   FG_HAS_CLUSTER = 1 << 4,
   FG_HAS_TMA = 1 << 5, /* and the barriers that count its bytes, stmatrix */
   FG_HAS_WGMMA = 1 << 6,
-  FG_HAS_ENGINE = 1 << 7 /* it is no GPU: the engine of the host device runs its kernels */
+  FG_HAS_ENGINE = 1 << 7, /* it is no GPU: the engine of the host device runs its kernels */
+  /* Its instruction set, as NVIDIA names them; compilers give registers in each in another way. */
+  FG_HAS_AMPERE_CODE = 1 << 8,
+  FG_HAS_HOPPER_CODE = 1 << 9,
+  FG_HAS_BLACKWELL_CODE = 1 << 10
 } fg_feature;
 
 typedef struct fg_arch {

@@ -85,6 +85,20 @@ START_TEST(mistakes_in_a_family) {
 }
 END_TEST
 
+/* A feature that no architecture has, asked for by a family or named by a row of its plans. */
+START_TEST(features_of_the_machine) {
+  templates_replace("attention/simt/forward.lua", "(spec, arch) return true",
+                    "(spec, arch) return machine.mmaa");
+  templates_fail(FORWARD, "attention/simt/forward.lua",
+                 templates_line("attention/simt/forward.lua", "function family.applies"),
+                 "no machine has a 'mmaa'");
+  templates_replace("attention/mma/forward_plans.lua", "on = { \"hopper\"", "on = { \"hoper\"");
+  templates_fail("attn_fwd-bf16-d64.mma-q128-k64-s2-w4.host", "attention/mma/mma.lua",
+                 templates_line("attention/mma/mma.lua", "machine[set]"),
+                 "no machine has a 'hoper'");
+}
+END_TEST
+
 /* Of a listing that fails, the plan that it was at. */
 START_TEST(listing_names_the_plan) {
   fg_variant variant;
@@ -135,6 +149,7 @@ int main(void) {
   tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
                       sizeof description / sizeof *description);
   tcase_add_loop_test(mistakes, mistakes_in_a_family, 0, sizeof family / sizeof *family);
+  tcase_add_test(mistakes, features_of_the_machine);
   tcase_add_test(mistakes, listing_names_the_plan);
   tcase_add_test(mistakes, candidates_are_checked);
   suite_add_tcase(suite, mistakes);

@@ -43,13 +43,13 @@ function family.candidates(spec, arch)
 end
 
 -- Registers of a thread, coarsely: dK, dV, then S and dP or a part of dQ; a step's operands, addresses
--- and the loop. Sums of dQ go one by one on sm_80. What spills all the same stands in
--- backward_refused.lua.
+-- and the loop. Sums of dQ go one by one where the machine does not add four at once. What spills all the
+-- same stands in backward_refused.lua.
 function family.registers(spec, plan)
   local split = mma.division(plan)
   local scores = split.warp_kv * split.queries // 32
   local dq = split.dq_tiles * mma.columns(spec.d, plan.warps // split.warps_q) // 2
-  local adds_one_by_one = split.warps_share_keys and machine.number < 90
+  local adds_one_by_one = split.warps_share_keys and not machine.red_v4
   local held = mma.gradients(spec, plan) + math.max(2 * scores, deterministic and 0 or dq)
   return held + 4 * (split.warp_kv // 16) + 48 + (adds_one_by_one and 12 or 0) +
     (split.dq_in_turns and 10 or mma.registers_of_score(spec, plan))

@@ -1,12 +1,13 @@
 -- forward_plans.lua: the plans of mma_forward, best guess first, and how fast they were. Columns
 -- besides a plan's:
+--   on        instruction sets of the machines that it is for (`machine`: "hopper"); absent: all
 --   when      function(spec, traits): of which specs the plan is a candidate; absent: of all
 --   measured  { what, TFLOP/s }: bf16, n 4096, full
 --   about     what it is good for
 -- A warp of 32 rows reads K and V half as often as two of 16; blocks of 4 warps come in pairs that
 -- hide each other's softmax.
 local function spills_with_64_keys(spec, traits)
-  return spec.dv > 64 and (traits.score.has_tanh or traits.input.differs_by_distance) and machine.number >= 90
+  return spec.dv > 64 and (traits.score.has_tanh or traits.input.differs_by_distance)
 end
 
 local plans = {
@@ -15,10 +16,10 @@ local plans = {
   { block_q = 128, block_kv = 64, stages = 2, warps = 4, measured = { { "d 64", 331 } } },
   { block_q = 128, block_kv = 64, stages = 1, warps = 4, measured = { { "d 64", 305 }, { "d 128", 380 } } },
   { block_q = 128, block_kv = 48, stages = 1, warps = 4, measured = { { "d 128, a table", 318 } },
-    when = function(spec, traits) return spills_with_64_keys(spec, traits) and not traits.score.cap end },
+    on = { "hopper", "blackwell" }, when = function(spec, traits) return spills_with_64_keys(spec, traits) and not traits.score.cap end },
   { block_q = 128, block_kv = 64, stages = 2, warps = 8, measured = { { "d 128", 288 }, { "d 256", 324 } } },
   { block_q = 128, block_kv = 48, stages = 1, warps = 4, measured = { { "d 128, a cap", 341 } },
-    when = function(spec, traits) return spills_with_64_keys(spec, traits) and traits.score.cap ~= nil end },
+    on = { "hopper", "blackwell" }, when = function(spec, traits) return spills_with_64_keys(spec, traits) and traits.score.cap ~= nil end },
   { block_q = 128, block_kv = 64, stages = 1, warps = 8, measured = { { "d 256", 310 } },
     about = "less shared memory: sm_80" },
   { block_q = 64, block_kv = 64, stages = 2, warps = 4, measured = { { "d 64", 297 }, { "d 128", 309 } },

@@ -1,5 +1,6 @@
 -- forward_refused.lua: plans of mma_forward that compilers refuse, because they spill. Rows:
 --   what      of which kernels, in words
+--   on        instruction sets of the machines where they do (`machine`: "hopper"); absent: all
 --   when      function(spec, plan, traits): which they are
 --   spare     registers that family.registers() must leave free there, or the plan is refused: a number, or
 --             function(plan)
@@ -30,16 +31,14 @@ local rows = {
     when = function(spec, plan) return has_32_rows(plan) and spec.dv % 64 > 0 end,
     spare = 16, spilled = { { "d 96, a mask", 72 }, { "d 96, a score", 160 } } },
 
-  { cause = "scores", what = "warps of 32 rows on sm_100",
-    when = function(spec, plan) return has_32_rows(plan) and machine.number >= 100 end,
+  { cause = "scores", what = "warps of 32 rows on sm_100", on = { "blackwell" },
+    when = function(spec, plan) return has_32_rows(plan) end,
     spare = 32, spilled = { { "d 64", 24 }, { "d 128", 256 } } },
-  { cause = "scores", what = "warps of 32 rows with a score of tanh on sm_100",
-    when = function(spec, plan, traits) return has_32_rows(plan) and machine.number >= 100 and traits.score.has_tanh end,
+  { cause = "scores", what = "warps of 32 rows with a score of tanh on sm_100", on = { "blackwell" },
+    when = function(spec, plan, traits) return has_32_rows(plan) and traits.score.has_tanh end,
     spare = 56, spilled = { { "d 128, a cap", 52 } } },
-  { cause = "scores of sm_100", what = "warps of 16 rows with a score on sm_100",
-    when = function(spec, plan, traits)
-      return not has_32_rows(plan) and is_scored(traits) and plan.block_kv > 32 and machine.number >= 100
-    end,
+  { cause = "scores of sm_100", what = "warps of 16 rows with a score on sm_100", on = { "blackwell" },
+    when = function(spec, plan, traits) return not has_32_rows(plan) and is_scored(traits) and plan.block_kv > 32 end,
     spare = scores, spilled = { { "d 256, an input", 12 }, { "d 256, a cap", 52 } } },
   { cause = "scores", what = "warps of 32 rows under a mask with holes",
     when = function(spec, plan, traits) return has_32_rows(plan) and (traits.mask.has_gaps.keys or false) end,
@@ -47,8 +46,8 @@ local rows = {
   { cause = "scores", what = "warps of 32 rows with a score that differs from key to key, as |k - p|",
     when = function(spec, plan, traits) return has_32_rows(plan) and traits.score.is_uneven_in_k end,
     spare = third_of_scores, spilled = { { "d 64", 8 } } },
-  { cause = "scores", what = "warps of 32 rows with a score on sm_80",
-    when = function(spec, plan, traits) return has_32_rows(plan) and is_scored(traits) and machine.number < 90 end,
+  { cause = "scores", what = "warps of 32 rows with a score on sm_80", on = { "ampere" },
+    when = function(spec, plan, traits) return has_32_rows(plan) and is_scored(traits) end,
     spare = third_of_scores, spilled = { { "d 64", 56 } } },
   { cause = "scores", what = "warps of 32 rows and more than 64 keys with a mask and a score",
     when = function(spec, plan, traits)
@@ -67,9 +66,10 @@ local rows = {
     end,
     spare = third_of_scores, spilled = {} },
   { cause = "scores", what = "warps of 32 rows and more than 64 keys with several terms of tanh, and no mask",
+    on = { "hopper", "blackwell" },
     when = function(spec, plan, traits)
       return has_32_rows(plan) and traits.score.tanh_count > 1 and plan.block_kv > 64 and not is_masked(traits) and
-        not traits.mask.has_gaps.keys and not traits.score.is_uneven_in_k and machine.number >= 90
+        not traits.mask.has_gaps.keys and not traits.score.is_uneven_in_k
     end,
     spare = function(plan) return scores(plan) // 2 end, spilled = { { "d 40", 148 } } },
 }

@@ -24,11 +24,19 @@ function mma.bytes(blocks)
   return sum
 end
 
--- The plans of a list, each row of which may say of which specs it is one: `when`.
+-- Is the row of plans, or of plans that are refused, for this machine? `on`: instruction sets; absent: all.
+local function is_for_machine(row)
+  for _, set in ipairs(row.on or {}) do
+    if machine[set] then return true end
+  end
+  return not row.on
+end
+
+-- The plans of a list, each row of which may say of which machines and specs it is one: `on`, `when`.
 function mma.candidates(rows, spec)
   local plans = {}
   for _, row in ipairs(rows) do
-    if not row.when or row.when(spec, hooks) then
+    if is_for_machine(row) and (not row.when or row.when(spec, hooks)) then
       plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages,
                             warps = row.warps, warps_per_key = row.warps_per_key }
     end
@@ -84,7 +92,7 @@ end
 local function refusal(refused, spec, plan, free)
   local most, total, what = {}, 0, {}
   for _, row in ipairs(refused.rows) do
-    if row.when(spec, plan, hooks) then
+    if is_for_machine(row) and row.when(spec, plan, hooks) then
       local spare = type(row.spare) == "function" and row.spare(plan) or row.spare
       total = total + math.max(0, spare - (most[row.cause] or 0))
       most[row.cause] = math.max(spare, most[row.cause] or 0)
@@ -147,10 +155,10 @@ function mma.registers_of_inputs(scores)
   return (score.has_tanh or #input.names > 0) and 12 or 4
 end
 
--- Does the score take hardly more registers than s itself on sm_90? So do s and one term, and a cap without a mask.
+-- Does the score take hardly more registers than s itself on Hopper? So do s and one term, and a cap without a mask.
 local function score_is_light()
   local input, score = hooks.input, hooks.score
-  if hooks.score_is_long or hooks.pairs_are_looped or machine.number ~= 90 then return false end
+  if hooks.score_is_long or hooks.pairs_are_looped or not machine.hopper then return false end
   if score.has_tanh then
     return score.tanhs_are_of_scaled_s and #input.names == 0 and hooks.mask.edge_count == 0 and not hooks.mask.has_gaps.keys
   end
