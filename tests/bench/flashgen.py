@@ -2,11 +2,12 @@
 """flashgen.py - flashgen's C API for the scripts here. The structs are read from runtime/flashgen.h
 itself, so they do not drift from it.
 
-Run by itself it has a C compiler confirm the structs, and launches kernels on the host device with arrays of its own, forward and backward, with
-a score that has an input with a gradient and a number, and compares with the formula: no GPU, no
-PyTorch."""
+Run by itself it has a C compiler confirm the structs, launches kernels on the host device with arrays of its own, forward and
+backward, with a score that has an input with a gradient and a number, and compares with the formula; and it takes one kernel
+under a switch: no GPU, no PyTorch."""
 
 import argparse
+import contextlib
 import ctypes
 import math
 import os
@@ -58,6 +59,20 @@ Spec, Shape, Tensor, Args, Info, Config, InputValue = (
 )
 
 
+@contextlib.contextmanager
+def under_switches(text):
+    """What is opened, emitted and compiled meanwhile is so under FLASHGEN_SWITCH=text; "": as usual."""
+    before = os.environ.get("FLASHGEN_SWITCH")
+    os.environ["FLASHGEN_SWITCH"] = text
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["FLASHGEN_SWITCH"]
+        else:
+            os.environ["FLASHGEN_SWITCH"] = before
+
+
 class Flashgen:
     def __init__(self, path, device=None, templates=None):
         """templates: a directory of them instead of the built-in ones."""
@@ -86,6 +101,15 @@ class Flashgen:
         info = Info(size=ctypes.sizeof(Info))
         self.check(self.lib.fg_kernel_info(kernel, ctypes.byref(info)))
         return info.name.decode()
+
+    def text(self, words):
+        """The text of a spec's kernel, but for the command that makes it again, which has the switches in it."""
+        spec = Spec(size=ctypes.sizeof(Spec), **{k: v.encode() for k, v in words.items()})
+        text, free = ctypes.c_void_p(), ctypes.CDLL(None).free
+        self.check(self.lib.fg_emit(self.context, ctypes.byref(spec), None, ctypes.byref(text)))
+        whole = ctypes.string_at(text).decode()
+        free(text)
+        return re.sub(r"^// again:.*\n(?://   .*\n)*", "", whole, flags=re.M)
 
     def launch(self, kernel, shape, tensors, inputs, workspace, stream=None):
         """A function that launches. tensors: name -> (address, strides); inputs, in the order of their
@@ -203,6 +227,18 @@ def own_check(library):
         print(f"{name} {found:.4f}, by the formula {right:.4f}")
 
 
+def check_switches(library):
+    """A switch that is turned off is another text of the same kernel, and one that is off already is none."""
+    words, texts = {"head_dim": "64", "family": "mma"}, {}
+    for switches in ("", "starts_early=0", "heads_side_by_side=0"):
+        with under_switches(switches):
+            texts[switches] = Flashgen(library, "host").text(words)
+    usual, without, same = texts.values()
+    if "starts_early" not in usual or "starts_early" in without or same != usual:
+        raise SystemExit("the texts of kernels do not differ as their switches do")
+    print("a switch that is on makes another text when it is turned off, one that is off does not")
+
+
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--library", default="libflashgen.so.0", help="path of flashgen's shared library")
@@ -210,3 +246,4 @@ if __name__ == "__main__":
     choice = options.parse_args()
     check_sizes(choice.cc)
     own_check(choice.library)
+    check_switches(choice.library)
