@@ -70,6 +70,7 @@ static void push_spec(lua_State *L, const fg_point *point) {
 
 fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point) {
   fg_formula_free(&gen->formula);
+  TRY(fg_point_learn(point));
   return fg_point_formula(point, &gen->formula);
 }
 

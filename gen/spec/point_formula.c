@@ -149,19 +149,31 @@ bool fg_expression_of(const char *name, const char *expression) {
   return fg_point_expression(&point, sizeof own, own) < FG_FORMULA_TEXT && !strcmp(own, expression);
 }
 
+/* NULL: there is none. */
+static fg_status learn(fg_place place, const char *text) {
+  const char *kept;
+  if (!text) return FG_OK;
+  TRY(fg_intern(text, &kept));
+  return learn_call(place, kept);
+}
+
+fg_status fg_point_learn(const fg_point *point) {
+  TRY(learn(FG_IN_MASK, point->mask));
+  return learn(FG_IN_SCORE, point->score);
+}
+
 fg_status fg_expression_learn(const char *expression) {
   static const char *const labels[] = {"mask=", "score=", "inputs="};
   char *copy = strdup(expression), *rest = copy;
-  const char *kept;
   fg_status status = FG_OK;
   if (!copy) return fg_fail(FG_EMEMORY, "no memory for an expression");
   for (char *part; (part = strsep(&rest, ";")) && status == FG_OK;) {
     part += *part == ' ';
-    for (int i = 0; i < 3 && status == FG_OK; i++)
-      if (!strncmp(part, labels[i], strlen(labels[i]))) {
-        status = fg_intern(part + strlen(labels[i]), &kept);
-        if (status == FG_OK && i < 2) status = learn_call(i ? FG_IN_SCORE : FG_IN_MASK, kept);
-      }
+    for (int i = 0; i < 3 && status == FG_OK; i++) {
+      const char *kept, *text = part + strlen(labels[i]);
+      if (!strncmp(part, labels[i], strlen(labels[i])))
+        status = i < 2 ? learn(i ? FG_IN_SCORE : FG_IN_MASK, text) : fg_intern(text, &kept);
+    }
   }
   free(copy);
   return status;

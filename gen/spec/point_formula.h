@@ -12,6 +12,10 @@ fg_status fg_point_set_formula(fg_point *point, const fg_formula_texts *texts, b
 /* The inputs without their gradients, as a forward has them. */
 fg_status fg_point_forget_gradients(fg_point *point);
 
+/* Makes known what stands in names for the texts of a point that another library has read, whose
+ * names are not this one's. */
+fg_status fg_point_learn(const fg_point *point);
+
 /* The point's trees and inputs, its bias among them. Free it in any case. */
 fg_status fg_point_formula(const fg_point *point, fg_formula *formula);
 

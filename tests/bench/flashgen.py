@@ -3,8 +3,8 @@
 itself, so they do not drift from it.
 
 Run by itself it has a C compiler confirm the structs, launches kernels on the host device with arrays of its own, forward and
-backward, with a score that has an input with a gradient and a number, and compares with the formula; and it takes one kernel
-under a switch: no GPU, no PyTorch."""
+backward, with a score that has an input with a gradient and a number, and compares with the formula; it looks at a kernel's name
+in its text, and takes a kernel under a switch: no GPU, no PyTorch."""
 
 import argparse
 import contextlib
@@ -227,6 +227,16 @@ def own_check(library):
         print(f"{name} {found:.4f}, by the formula {right:.4f}")
 
 
+def check_names(library):
+    """What libflashgen-gen.so writes into a text is the name that libflashgen.so gives the kernel."""
+    fg, words = Flashgen(library, "host"), {"head_dim": "8", "mask": "window(3, 0)", "family": "simt"}
+    name = fg.name(fg.select(words, Shape(ctypes.sizeof(Shape), b=1, h=1, hk=1, nq=4, nk=4)))
+    text = fg.text({**words, "block_q": "4"}).splitlines()[0]
+    if "window_3_0" not in name or text.split(".")[0] != "// " + name.split(".")[0]:
+        raise SystemExit(f"a kernel is called {name}, its text {text}")
+    print(f"{name}: so in its text")
+
+
 def check_switches(library):
     """A switch that is turned off is another text of the same kernel, and one that is off already is none."""
     words, texts = {"head_dim": "64", "family": "mma"}, {}
@@ -246,4 +256,5 @@ if __name__ == "__main__":
     choice = options.parse_args()
     check_sizes(choice.cc)
     own_check(choice.library)
+    check_names(choice.library)
     check_switches(choice.library)
