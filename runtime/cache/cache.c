@@ -10,6 +10,7 @@
 
 /* --- open, close --- */
 
+/* Opens the cache's own directory; one that cannot be used leaves the cache memory only. */
 static void open_own(fg_cache *cache, const char *dir) {
   fg_root *own = &cache->own;
   if (fg_cache_place(dir, &own->path) == FG_OK && fg_root_open(own) == FG_OK) return;
@@ -19,8 +20,9 @@ static void open_own(fg_cache *cache, const char *dir) {
   own->path = NULL;
 }
 
-/* Reads dir:dir:dir; relative and empty ones are meant from the current directory, as everywhere.
- */
+/* Opens the directories of $FLASHGEN_CACHE_RO, which ':' separates. A relative path starts at the
+ * current directory. Nothing is read from an empty path, or from a directory that cannot be
+ * used. */
 static fg_status open_shared(fg_cache *cache) {
   const char *list = fg_setting_text(FG_SET_CACHE_RO, NULL);
   if (!*list) return FG_OK;
@@ -84,6 +86,7 @@ const char *fg_cache_path(const fg_cache *cache) { return cache->own.path; }
 
 /* --- get, put, produce --- */
 
+/* The entry, shared directories first, memory last; NULL: there is none. */
 static fg_image *find(fg_cache *cache, const fg_slot *slot, const fg_key *key) {
   fg_image *image = NULL;
   for (int i = 0; i < cache->shared_n && !image; i++)
@@ -101,6 +104,7 @@ bool fg_cache_get(fg_cache *cache, const fg_key *key, const fg_entry **entry) {
   return image != NULL;
 }
 
+/* Whether the entry is in the directory now; otherwise memory keeps it. */
 static bool keep(fg_cache *cache, const fg_slot *slot, fg_image *image) {
   bool published = fg_publish(cache, slot, image);
   if (!published) fg_keep(cache, slot, image);
@@ -131,6 +135,7 @@ typedef struct request {
   void *context;
 } request;
 
+/* Runs the producer once and keeps its product. *image is set only with FG_OK. */
 static fg_status run_producer(const request *r, fg_image **image) {
   fg_product product = {0};
   fg_cache_add(r->cache, FG_COUNT_MISSES, 1);
@@ -145,8 +150,9 @@ static fg_status run_producer(const request *r, fg_image **image) {
   return FG_OK;
 }
 
-/* What the one thread does that leads. Since it looked, another thread may have landed, or the
- * process that had the lock may have written the entry: so it looks again. */
+/* The work of the one thread that produces for all others. It looks again first: since its first
+ * look another thread may have landed, or the process that held the lock may have written the
+ * entry. */
 static fg_status lead(void *context, fg_image **image) {
   const request *r = context;
   int lock = fg_lock_take(r->cache, r->slot);

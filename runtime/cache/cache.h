@@ -2,8 +2,8 @@
  *
  * An entry is (key text, meta text, code bytes); the cache knows nothing of what they mean. It only
  * ever saves work: whatever is wrong with the directory, an entry or the disk, a look-up is a miss,
- * the code is produced again, and the caller gets bytes that are right. What went wrong is counted,
- * and said in one sentence for each kind of trouble, once a cache.
+ * the code is produced again, and the caller gets bytes that are right. Every trouble is
+ * counted, and one sentence is said about each kind of trouble, once a cache.
  *
  *   directory   `dir`, else $FLASHGEN_CACHE, else $XDG_CACHE_HOME/flashgen, else ~/.cache/flashgen;
  *               never /tmp. Made when the first entry is written, mode 0700. One that belongs to
@@ -14,8 +14,8 @@
  *   size        FLASHGEN_CACHE_SIZE MiB; the least recently used entries go first.
  *
  * Without a directory (memory only), and for entries that could not be written, the last 64 MiB are
- * kept in the process. Every function is safe to call from many threads at once, fg_cache_close
- * apart. A cache must not be used on both sides of a fork. */
+ * kept in the process. Every function is safe to call from many threads at once, except
+ * fg_cache_close. A cache must not be used on both sides of a fork. */
 #ifndef FG_CACHE_H
 #define FG_CACHE_H
 
@@ -23,7 +23,7 @@
 
 #include <stdbool.h>
 
-/* Part of the key of whoever uses the cache: two formats never meet at one name. */
+/* Users of the cache make it a part of their keys: entries of two formats never share a name. */
 enum { FG_CACHE_FORMAT = 1 };
 
 /* The text of a key: labelled fields, each with its length before it, so that no two lists of
@@ -38,7 +38,8 @@ typedef struct fg_key {
 fg_status fg_key_add(fg_key *key, const char *label, const void *bytes, size_t n);
 void fg_key_free(fg_key *key);
 
-/* What was found or produced. Shared between those who asked for it; each frees it once. */
+/* An entry that was found or produced. All callers that asked for it share it; each frees it
+ * once, in any thread. */
 typedef struct fg_entry {
   const char *meta; /* ends in NUL, which meta_n does not count */
   const void *code; /* aligned to 16 bytes */
@@ -46,7 +47,7 @@ typedef struct fg_entry {
 } fg_entry;
 void fg_entry_free(const fg_entry *entry);
 
-/* What a producer gives: from malloc, and the cache frees it; meta may be NULL for "". */
+/* The result of a producer: both from malloc, and the cache frees them; meta may be NULL for "". */
 typedef struct fg_product {
   char *meta;
   void *code;
@@ -64,10 +65,11 @@ typedef struct fg_cache fg_cache;
 fg_status fg_cache_open(const char *dir, fg_cache_warn *warn, void *context, fg_cache **cache);
 void fg_cache_close(fg_cache *cache);
 
-/* Whether there is an entry; then *entry is it. Writes nothing but the time of use. */
+/* Whether there is an entry, which *entry then is. Writes nothing but the time of use. */
 bool fg_cache_get(fg_cache *cache, const fg_key *key, const fg_entry **entry);
 
-/* Keeps an entry; meta = NULL for "". Whether it is in the directory now. */
+/* Keeps an entry of n bytes of code; meta = NULL for "". Gives whether it is in the directory
+ * now. */
 bool fg_cache_put(fg_cache *cache, const fg_key *key, const char *meta, const void *code, size_t n);
 
 /* The entry, from the cache or from the producer, which runs once for all threads that ask for one

@@ -1,7 +1,8 @@
 /* cache_dir.c - which directory holds the cache, and whether it can be trusted.
  *
- * What an entry says is run on the GPU, so nobody else may be able to write one: the directory, and
- * those in it, belong to us (shared ones: or to root), and neither group nor others can write.
+ * The code of an entry runs on the GPU, so nobody else may be able to write an entry. The own
+ * directory belongs to us, a shared directory to us or to root, the files and directories in it to
+ * us or to root; neither group nor others can write any of them.
  * Every descriptor is opened relative to the one before and checked after it is open, so that
  * nothing can be exchanged in between. The directory itself may be reached through links. */
 #define _GNU_SOURCE /* asprintf */
@@ -34,7 +35,7 @@ static char *home(void) {
   return found->pw_dir && found->pw_dir[0] == '/' ? strdup(found->pw_dir) : NULL;
 }
 
-/* A relative one is meant from where we are now. */
+/* The absolute path of `dir`, new; a relative one starts at the current directory. */
 static fg_status absolute(const char *dir, char **path) {
   if (dir[0] == '/') return (*path = strdup(dir)) ? FG_OK : no_memory();
   char *here = getcwd(NULL, 0);
@@ -68,6 +69,7 @@ bool fg_is_trusted(const struct stat *info) {
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & OTHERS_WRITE);
 }
 
+/* FG_EENVIRONMENT, with the cure, if the owner or the mode of a root lets others write entries. */
 static fg_status judge(const fg_root *root, const struct stat *info) {
   long owner = info->st_uid, me = geteuid();
   if (owner != me && (root->own || owner != 0))
@@ -84,8 +86,9 @@ static fg_status judge(const fg_root *root, const struct stat *info) {
   return FG_OK;
 }
 
-/* Opens the directory; -1 and errno, ENOENT only if nothing has its name. Another process may make
- * it between two calls. */
+/* Opens the directory; -1 and errno, ENOENT if nothing has its name or if the name is a link to
+ * nothing (*dangling). Another process may make the directory between two calls, hence two
+ * tries. */
 static int open_root(const char *path, bool *dangling) {
   struct stat info;
   int fd = -1;
@@ -98,7 +101,7 @@ static int open_root(const char *path, bool *dangling) {
   return fd;
 }
 
-/* *fd = -1: it is not there. */
+/* Opens and judges the directory. *fd = -1 with FG_OK: it is not there. */
 static fg_status root_try(const fg_root *root, int *fd) {
   struct stat info;
   bool dangling;
@@ -126,7 +129,8 @@ fg_status fg_root_open(fg_root *root) {
 
 /* --- making it --- */
 
-/* Like mkdir -p. An errno is not the last word: whether the directory opens is. */
+/* Like mkdir -p. Whether it worked is for the caller to find out, by opening the directory; errno
+ * is that of the last mkdir. */
 static void make_path(char *path) {
   if (mkdir(path, OURS_ALONE) == 0 || errno != ENOENT) return;
   char *slash = strrchr(path, '/');
@@ -137,6 +141,7 @@ static void make_path(char *path) {
   mkdir(path, OURS_ALONE);
 }
 
+/* Makes the directory and opens it; *fd is valid with FG_OK only. */
 static fg_status root_new(fg_root *root, int *fd) {
   char *path = strdup(root->path);
   if (!path) return no_memory();
@@ -149,8 +154,8 @@ static fg_status root_new(fg_root *root, int *fd) {
                  strerror(why));
 }
 
-/* A removed directory has no links left. Its number is given to the new one in one step: other
- * threads are using it. */
+/* A removed directory has no links left. dup3 gives the number of its descriptor to the new
+ * directory in one step, because other threads may be using that number. */
 int fg_root_make(fg_cache *cache) {
   struct stat info;
   int fd = cache->own.fd, fresh;

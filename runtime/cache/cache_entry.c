@@ -10,7 +10,7 @@
  *       64         key text; meta text and a NUL; zeros up to a multiple of 16; code
  *
  * Every format keeps the first 12 bytes and the last 8 of the header, so that an entry of a newer
- * format is told from a damaged one. Nothing is believed, or allocated, before the header's own
+ * format can be told from a damaged one. Nothing is believed, or allocated, before the header's own
  * checksum and the file's size agree with it. */
 #include "cache_internal.h"
 
@@ -46,6 +46,7 @@ static void hash(const void *bytes, size_t n, unsigned char digest[16]) {
 
 static uint64_t header_check(const header *h) { return XXH3_64bits(h, offsetof(header, check)); }
 
+/* Where the code begins in the file, in bytes. */
 static uint64_t code_at(const header *h) {
   uint64_t end = sizeof *h + (uint64_t)h->key_n + h->meta_n + 1;
   return (end + CODE_ALIGN - 1) / CODE_ALIGN * CODE_ALIGN;
@@ -80,6 +81,7 @@ void fg_key_free(fg_key *key) {
 
 /* --- names --- */
 
+/* Sets bucket and file from the digest. */
 static void slot_name(fg_slot *slot) {
   char hex[33];
   for (int i = 0; i < 16; i++) snprintf(hex + 2 * i, 3, "%02x", slot->digest[i]);
@@ -174,7 +176,8 @@ bool fg_image_is_for(const fg_image *image, const fg_key *key) {
   return h->key_n == key->n && memcmp(image->bytes + sizeof *h, key->text, key->n) == 0;
 }
 
-/* Whether n bytes from `at` were read; a shorter file is FG_READ_CORRUPT. */
+/* Reads n bytes at offset `at`: FG_READ_CORRUPT if the file is shorter, FG_READ_FAILED and errno if
+ * it cannot be read. */
 static fg_read read_at(int file, void *to, size_t n, size_t at) {
   for (size_t got = 0; got < n;) {
     ssize_t one = pread(file, (char *)to + got, n - got, (off_t)(at + got));
@@ -186,7 +189,8 @@ static fg_read read_at(int file, void *to, size_t n, size_t at) {
   return FG_READ_OK;
 }
 
-/* What the header alone says of the file; FG_READ_OK: the body may be read. */
+/* Judges a file of `size` bytes by its header alone; FG_READ_OK: the body may be allocated and
+ * read. */
 static fg_read judge(const header *h, uint64_t size, const fg_slot *slot) {
   if (memcmp(h->magic, magic, sizeof magic) != 0 || h->check != header_check(h))
     return FG_READ_CORRUPT;

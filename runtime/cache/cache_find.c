@@ -1,8 +1,8 @@
 /* cache_find.c - look-up of one entry in one directory.
  *
  * An entry is opened by its exact name, never found by listing. Nothing is written but the time of
- * use, for the order of eviction: set explicitly, because file systems keep it only roughly or not
- * at all, and with O_NOATIME, so that nothing else sets it. */
+ * use, which orders eviction. It is set explicitly, because file systems keep it only roughly or
+ * not at all; O_NOATIME keeps reads from setting it. */
 #define _GNU_SOURCE /* O_NOATIME */
 #include "cache_internal.h"
 
@@ -15,11 +15,12 @@
 static int open_entry(int bucket, const char *file_name) {
   const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   int file = openat(bucket, file_name, flags | O_NOATIME, 0);
-  if (file < 0 && errno == EPERM) file = openat(bucket, file_name, flags, 0); /* root's */
+  if (file < 0 && errno == EPERM) file = openat(bucket, file_name, flags, 0); /* root's file */
   return file;
 }
 
-/* A file that was evicted since has no link left, and is as good as before. */
+/* A file that was evicted after it was opened has no link left. Its bytes are still good: only a
+ * second link is refused. */
 fg_read fg_entry_open(int bucket, const char *file_name, int *file, struct stat *info) {
   *file = open_entry(bucket, file_name);
   if (*file < 0) {
@@ -52,7 +53,8 @@ static void touch(int file) {
   futimens(file, times); /* best effort: the order of eviction suffers, nothing else */
 }
 
-/* Counts and says what came of a look-up that found something, but no entry. */
+/* Counts a file that was found but gives no entry, and warns once of each kind of trouble. errno
+ * `why` explains FG_READ_FAILED. */
 static void complain(fg_cache *cache, const fg_root *root, const fg_slot *slot, fg_read result,
                      int why) {
   const char *path = root->path, *bucket = slot->bucket, *file = slot->file;
@@ -75,6 +77,8 @@ static void complain(fg_cache *cache, const fg_root *root, const fg_slot *slot, 
   }
 }
 
+/* Reads the entry in the slot, whichever key it has; errno explains FG_READ_FAILED. In the own
+ * directory it sets the time of use and, unless `again`, removes a damaged file. */
 static fg_read look(fg_root *root, const fg_slot *slot, bool again, fg_image **image) {
   struct stat info;
   int file, bucket = fg_bucket_open(root->fd, slot->bucket, false);

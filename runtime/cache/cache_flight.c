@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most that is kept in memory: some 600 cubins of 0.1 MB. */
+/* Bytes kept in memory at most: some 600 cubins of 0.1 MB. */
 enum { KEPT_MAX = 64 << 20 };
 
 typedef struct fg_kept {
@@ -32,6 +32,8 @@ static void kept_drop(fg_kept **link) {
   free(k);
 }
 
+/* The newest entry is kept, and as many of the older ones as KEPT_MAX allows; one with the same
+ * digest as the newest is replaced. */
 void fg_keep(fg_cache *cache, const fg_slot *slot, fg_image *image) {
   fg_kept *fresh = malloc(sizeof *fresh);
   if (!fresh || image->n > KEPT_MAX) {
@@ -63,14 +65,14 @@ typedef struct fg_flight {
   struct fg_flight *next;
   fg_slot slot;
   const fg_key *key; /* the leader's, valid while the flight is listed */
-  int aboard;        /* threads that will still read it */
+  int aboard;        /* threads that will still read the flight; guarded by the mutex */
   bool landed;
   fg_status status;
   char *error; /* the leader's sentence */
   fg_image *image;
 } fg_flight;
 
-/* With the mutex held. */
+/* With the mutex held: the last thread to leave frees the flight. */
 static void leave(fg_flight *f) {
   if (--f->aboard) return;
   if (f->image) fg_entry_free(&f->image->entry);
@@ -78,6 +80,7 @@ static void leave(fg_flight *f) {
   free(f);
 }
 
+/* With the mutex held: the flight of the key, or NULL. */
 static fg_flight *find_flight(fg_cache *cache, const fg_slot *slot, const fg_key *key) {
   for (fg_flight *f = cache->flights; f; f = f->next)
     if (same(&f->slot, slot) && f->key->n == key->n && !memcmp(f->key->text, key->text, key->n))
@@ -85,7 +88,7 @@ static fg_flight *find_flight(fg_cache *cache, const fg_slot *slot, const fg_key
   return NULL;
 }
 
-/* With the mutex held: waits for the leader, takes what it got. */
+/* With the mutex held: waits for the leader, then takes its image, or its failure and sentence. */
 static fg_status ride(fg_cache *cache, fg_flight *f, fg_image **image) {
   f->aboard++;
   fg_cache_add(cache, FG_COUNT_JOINED, 1);
@@ -99,6 +102,8 @@ static fg_status ride(fg_cache *cache, fg_flight *f, fg_image **image) {
   return status;
 }
 
+/* Takes the leader's flight off the list and wakes its riders; image = NULL where status is a
+ * failure, whose sentence is fg_error(). */
 static void land(fg_cache *cache, fg_flight *f, fg_status status, fg_image *image) {
   char *error = status == FG_OK ? NULL : strdup(fg_error());
   pthread_mutex_lock(&cache->mutex);

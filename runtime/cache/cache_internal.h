@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Where the entry of a key lives: k/<bucket>/<file>, both from the digest. */
+/* The place of a key's entry: k/<bucket>/<file>, both from the digest. */
 typedef struct fg_slot {
   unsigned char digest[16];
   char bucket[3], file[33];
@@ -54,7 +54,7 @@ struct fg_cache {
   int shared_n;
   fg_cache_warn *warn;
   void *warn_context;
-  atomic_uint warned; /* bits of fg_trouble */
+  atomic_uint warned; /* bit 1 << fg_trouble: said already */
   atomic_ullong count[FG_COUNTS];
   uint64_t cap;         /* bytes */
   int64_t lock_seconds; /* longest wait for another process */
@@ -75,17 +75,18 @@ struct fg_cache {
 void fg_cache_warn_stderr(void *context, const char *sentence);
 void fg_cache_add(fg_cache *cache, fg_count count, uint64_t n);
 void fg_cache_say(fg_cache *cache, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Once for each trouble. */
+/* Says the first sentence about each kind of trouble, and no further one. */
 void fg_cache_say_once(fg_cache *cache, fg_trouble trouble, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int64_t fg_seconds(clockid_t clock);
 
 /* cache_entry.c */
 void fg_slot_of(const char *key_text, size_t n, fg_slot *slot);
-/* Whether the names are those of an entry; nothing else in a bucket is ever read. */
+/* Whether the two names are an entry's; nothing else in a bucket is ever read. */
 bool fg_slot_parse(const char *bucket, const char *file, fg_slot *slot);
 fg_status fg_image_make(const fg_key *key, const char *meta, const void *code, size_t code_n,
                         fg_image **image);
+/* One more use of the image; fg_entry_free ends one. */
 fg_image *fg_image_share(fg_image *image);
 bool fg_image_is_for(const fg_image *image, const fg_key *key);
 
@@ -94,18 +95,19 @@ typedef enum fg_read {
   FG_READ_ABSENT,
   FG_READ_CORRUPT,
   FG_READ_NEWER,   /* whole, but of a newer format */
-  FG_READ_REFUSED, /* no regular file of ours alone */
+  FG_READ_REFUSED, /* not a regular file that only its owner can write */
   FG_READ_FAILED   /* errno says why */
 } fg_read;
 /* Reads and checks the `size` bytes of a file; *image only with FG_READ_OK. */
 fg_read fg_image_read(int file, uint64_t size, const fg_slot *slot, fg_image **image);
 
 /* cache_dir.c */
+/* The absolute path of the directory, new, by the rule in cache.h; nothing is made or opened. */
 fg_status fg_cache_place(const char *dir, char **path);
 /* Opens the directory if it is there. A failure says what is wrong with it and how to mend it. */
 fg_status fg_root_open(fg_root *root);
-/* The descriptor of the own directory, which is made if it is not there; -1: fg_error() says why.
- */
+/* The descriptor of the own directory, which is made if it is not there; -1: fg_error() says
+ * why. */
 int fg_root_make(fg_cache *cache);
 /* Opens a directory in another one, made first if asked for; -1 and errno, EPERM for one that is
  * not ours or can be written by others. */
@@ -119,15 +121,19 @@ bool fg_is_trusted(const struct stat *info);
 fg_read fg_entry_open(int bucket, const char *file_name, int *file, struct stat *info);
 /* Removes the file if it is still the one that `info` describes. */
 bool fg_unlink_same(int bucket, const char *file_name, const struct stat *info);
-/* again: a second look for the same request, which counts, warns and removes nothing. */
+/* The entry of the key in one directory, or NULL. again: a second look for the same request, which
+ * counts, warns and removes nothing. */
 fg_image *fg_find(fg_cache *cache, fg_root *root, const fg_slot *slot, const fg_key *key,
                   bool again);
 
 /* cache_flight.c */
+/* Entries kept in memory: find gives a use of its own, or NULL; keep takes one, and does nothing
+ * where memory is short. */
 fg_image *fg_kept_find(fg_cache *cache, const fg_slot *slot, const fg_key *key);
 void fg_keep(fg_cache *cache, const fg_slot *slot, fg_image *image);
 void fg_kept_free(fg_cache *cache);
-/* Runs `work` once for all threads that are in here with the same key. */
+/* Runs `work` once for all threads that are in fg_fly with the same key; each gets a use of its
+ * image, or its failure and sentence. No lock is held while it runs. */
 typedef fg_status fg_flight_work(void *context, fg_image **image);
 fg_status fg_fly(fg_cache *cache, const fg_slot *slot, const fg_key *key, fg_flight_work *work,
                  void *context, fg_image **image);

@@ -1,10 +1,10 @@
 /* cache_lock.c - a key's lock between processes: it saves work and nothing depends on it.
  *
- * There are 256 files, locks/<2 hex>, made when first needed and never removed (removing one while
- * it is held would make two of it). A key's lock is one byte of its file, so that two keys wait for
- * each other only by a chance of 2^-30. The lock belongs to the open file (OFD): the kernel drops
- * it with the process. flock would lock the whole file; fcntl's older locks belong to the process,
- * and closing any descriptor of the file drops them. */
+ * There are 256 files, locks/<2 hex>, made when first needed and never removed (a file removed
+ * while its lock is held would be made again, and locked a second time). A key's lock is one byte
+ * of its file, so that two keys wait for each other only by a chance of 2^-30. The lock belongs to
+ * the open file (OFD): the kernel drops it with the process. flock would lock the whole file;
+ * fcntl's older locks belong to the process, and closing any descriptor of the file drops them. */
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "base/setting.h"
 #include "cache_internal.h"
@@ -14,9 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Between attempts, in ns: from 1 ms, doubling, to 32 ms; a compile takes 300 ms. */
+/* Pauses between attempts, in ns: from 1 ms, doubling, to 32 ms; a compile takes 300 ms. */
 enum { PAUSE_MIN = 1000000, PAUSE_MAX = 32000000 };
 
+/* Opens the file that holds the locks of a bucket, and makes it if it is not there; -1: no lock can
+ * be had. */
 static int lock_file(fg_cache *cache, const char *bucket) {
   int root = fg_root_make(cache);
   if (root < 0) return -1;
@@ -27,7 +29,8 @@ static int lock_file(fg_cache *cache, const char *bucket) {
   return file;
 }
 
-/* Whether somebody else holds it, or none can be had (errno). */
+/* Whether the lock is ours now. If not, errno is EAGAIN or EACCES where somebody else holds it; any
+ * other means that no lock can be had. */
 static bool try_lock(int file, const fg_slot *slot) {
   uint32_t place;
   memcpy(&place, slot->digest + 8, sizeof place);

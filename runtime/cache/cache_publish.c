@@ -33,6 +33,7 @@ static int open_temporary(int bucket, char name[64]) {
   return file;
 }
 
+/* Writes all n bytes; false and errno if that fails. */
 static bool write_all(int file, const unsigned char *from, size_t n) {
   while (n > 0) {
     ssize_t put = write(file, from, n);
@@ -55,7 +56,8 @@ static bool is_newer(int bucket, const fg_slot *slot) {
   return result == FG_READ_NEWER;
 }
 
-/* What could not be done, with errno; NULL: the entry is there. */
+/* Writes the entry and gives it its name. NULL on success; otherwise errno and the step that
+ * failed, as a participle for the sentence "could not be ...". */
 static const char *write_entry(int bucket, const fg_slot *slot, const fg_image *image) {
   char name[64];
   const char *failed = NULL;
@@ -71,7 +73,9 @@ static const char *write_entry(int bucket, const fg_slot *slot, const fg_image *
   return failed;
 }
 
-/* The directory may be removed at any moment; then everything is made again, once. */
+/* Like write_entry, but makes the directory where it is not there; "" where the directory cannot be
+ * used: fg_error() says why. Another process may remove the directory at any moment; then
+ * everything is made again, once. *newer: an entry of a newer format is there, and stays. */
 static const char *attempt(fg_cache *cache, const fg_slot *slot, const fg_image *image,
                            bool *newer) {
   const char *failed = NULL;
@@ -93,7 +97,7 @@ static const char *attempt(fg_cache *cache, const fg_slot *slot, const fg_image 
   return failed;
 }
 
-/* The sentence is in fg_error() where the directory could not even be opened. */
+/* Counts a failed attempt and warns once. After a full disk nothing is written for FULL_PAUSE. */
 static void complain(fg_cache *cache, const fg_slot *slot, const char *failed, int why) {
   fg_cache_add(cache, FG_COUNT_PUBLISH_FAILED, 1);
   bool full = *failed && (why == ENOSPC || why == EDQUOT);

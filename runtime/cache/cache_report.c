@@ -10,7 +10,7 @@ void fg_cache_add(fg_cache *cache, fg_count count, uint64_t n) {
 
 uint64_t fg_cache_count(const fg_cache *cache, fg_count count) { return cache->count[count]; }
 
-/* What is warned with unless the opener says otherwise. */
+/* The warning function of a cache that was opened with none. */
 void fg_cache_warn_stderr(void *context, const char *sentence) {
   (void)context;
   fprintf(stderr, "flashgen: %s\n", sentence);

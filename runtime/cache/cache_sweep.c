@@ -3,9 +3,10 @@
  * Only names of entries and temporaries are ever touched. Other processes read, write and evict at
  * the same time, so every file may vanish between two calls, and that is no error.
  *
- * Clocks jump, and those of file servers differ from ours. Ages are taken from the files' stamps
- * alone: a stamp in the future says nothing about age, so such entries go before others, in their
- * own order; after a clock went back they are the old ones indeed. None goes before it must. */
+ * Clocks jump, and clocks of file servers differ from ours. Ages are taken from the files' stamps
+ * alone. A stamp in the future says nothing about age, so entries with one are evicted before all
+ * others, in the order of their stamps; after a clock was set back they are in fact the oldest. No
+ * entry is evicted before the size demands it. */
 #include "cache_internal.h"
 
 #include <dirent.h>
@@ -17,12 +18,12 @@
 #include <unistd.h>
 
 enum {
-  UNIT = 4096,      /* bytes that files are counted in: what they take on most disks */
+  UNIT = 4096,      /* bytes: a file is counted in whole blocks, as most disks store it */
   GRACE = 60,       /* seconds that a new entry is safe from eviction */
   STALE = 3600,     /* seconds after which a temporary's writer is taken for dead */
-  SWEEP_SHARE = 16, /* of the size: written since the last look before the next one */
+  SWEEP_SHARE = 16, /* the size is looked at again after 1/16 of it was written */
   KEEP_NUM = 7,
-  KEEP_DEN = 8, /* of the size: what eviction leaves, so that it is not needed soon */
+  KEEP_DEN = 8, /* eviction leaves 7/8 of the size, so that the next one is not due soon */
 };
 
 typedef struct file_seen {
@@ -50,6 +51,7 @@ static uint64_t units(const struct stat *info) {
 
 static int64_t stamp(struct timespec t) { return t.tv_sec * INT64_C(1000000000) + t.tv_nsec; }
 
+/* The later of the two stamps, in ns since 1970: a file may be written but never read. */
 static int64_t last_use(const struct stat *info) {
   int64_t used = stamp(info->st_atim), made = stamp(info->st_mtim);
   return used < made ? made : used;
@@ -63,6 +65,7 @@ static void remove_file(sweep *s, int bucket, const char *name, uint64_t bytes) 
 
 /* --- the walk --- */
 
+/* Visits all entries and temporaries of one bucket until a visit fails; none if it is not there. */
 static fg_status walk_bucket(sweep *s, int all, const char *name, visitor *visit) {
   int bucket = fg_dir_at(all, name, false);
   if (bucket < 0 && errno == ENOENT) return FG_OK;
@@ -86,6 +89,7 @@ static fg_status walk_bucket(sweep *s, int all, const char *name, visitor *visit
   return status;
 }
 
+/* Clears the report and visits all entries and temporaries until a visit fails. */
 static fg_status walk(sweep *s, visitor *visit) {
   *s->report = (fg_cache_report){0};
   s->now = fg_seconds(CLOCK_REALTIME);
@@ -134,6 +138,8 @@ fg_status fg_cache_clear(fg_cache *cache, fg_cache_report *report) {
 
 /* --- verify --- */
 
+/* Counts an entry that is whole, warns of one that is bad, and removes it if it is still the
+ * same. */
 static fg_status visit_verify(sweep *s, int bucket, const char *name, const fg_slot *slot,
                               const struct stat *info) {
   if (!slot) return visit_stat(s, bucket, name, slot, info);
@@ -164,6 +170,7 @@ fg_status fg_cache_verify(fg_cache *cache, fg_cache_report *report) {
 
 /* --- gc --- */
 
+/* Counts a file; removes a stale temporary; lists an entry that is old enough to be evicted. */
 static fg_status visit_gc(sweep *s, int bucket, const char *name, const fg_slot *slot,
                           const struct stat *info) {
   visit_stat(s, bucket, name, slot, info);
@@ -188,7 +195,7 @@ static fg_status visit_gc(sweep *s, int bucket, const char *name, const fg_slot 
   return FG_OK;
 }
 
-/* The order in which they go. */
+/* The order of eviction: entries with a stamp in the future, then the least recently used. */
 static int compare(const void *left, const void *right) {
   const file_seen *a = left, *b = right;
   if (a->future != b->future) return a->future ? -1 : 1;
@@ -196,7 +203,8 @@ static int compare(const void *left, const void *right) {
   return memcmp(a->slot.digest, b->slot.digest, sizeof a->slot.digest);
 }
 
-/* Whether it is not there any more; one that was used since it was listed stays. */
+/* Whether the entry is gone, through this call or another process. An entry that was used since it
+ * was listed stays. */
 static bool evict(sweep *s, int root, const file_seen *f) {
   struct stat info;
   int bucket = fg_bucket_open(root, f->slot.bucket, false);
@@ -228,7 +236,8 @@ fg_status fg_cache_gc(fg_cache *cache, uint64_t bytes, fg_cache_report *report) 
   return status;
 }
 
-/* A failure is no news to who only wanted a kernel; `flashgen cache gc` says it. */
+/* A failure is not reported: the caller only wanted a kernel, and `flashgen cache gc` reports
+ * it. */
 void fg_sweep_if_due(fg_cache *cache) {
   fg_cache_report report;
   if (cache->unswept <= cache->cap / SWEEP_SHARE || atomic_flag_test_and_set(&cache->sweeping))
