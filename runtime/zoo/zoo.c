@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 struct fg_zoo_reader {
-  char *name, *manifest, *text; /* for messages; the manifest's text: items point into it */
-  int fd, n;                    /* fd: of the directory; -1: in memory */
-  const char *code;             /* in memory */
+  char *name, *manifest, *text; /* two for messages; text: the manifest's, which items point into */
+  int fd, n;                    /* fd: the directory's; -1: the zoo is in memory */
+  const char *code;             /* of a zoo in memory: its first byte; else NULL */
   fg_zoo_item *item;
 };
 
@@ -22,8 +22,9 @@ static fg_status damaged(const fg_zoo_reader *z, const char *what) {
   return fg_fail(FG_EIO, "%s is damaged: %s", z->manifest, what);
 }
 
-/* Format, length and checksum: nothing between them is looked at before they are right. Afterwards
- * the first line is a line, and what follows it ends where the checksum's begins. */
+/* Checks format, length and checksum; nothing between them is looked at before they are right.
+ * Afterwards the first line ends in a newline, and the text ends where the line of the checksum
+ * began. */
 static fg_status check_frame(fg_zoo_reader *z, size_t n) {
   const size_t foot = strlen(footer) + FG_DIGEST_HEX; /* with its line's end */
   char digest[FG_DIGEST_HEX];
@@ -44,6 +45,7 @@ static fg_status check_frame(fg_zoo_reader *z, size_t n) {
   return FG_OK;
 }
 
+/* Splits the blocks of a checked manifest, in place, into items sorted by name. */
 static fg_status read_items(fg_zoo_reader *z) {
   char *at = strchr(z->text, '\n') + 1;
   int line = 2, room = 0;
@@ -61,6 +63,8 @@ static fg_status read_items(fg_zoo_reader *z) {
   return FG_OK;
 }
 
+/* Sets both names for messages; `format` makes the name of the manifest from the name of the
+ * zoo. */
 static fg_status set_name(fg_zoo_reader *z, const char *name, const char *format) {
   z->name = strdup(name);
   if (!z->name || asprintf(&z->manifest, format, name) < 0)
@@ -68,6 +72,7 @@ static fg_status set_name(fg_zoo_reader *z, const char *name, const char *format
   return FG_OK;
 }
 
+/* FG_EIO: dir cannot be read, has no manifest, or has a damaged one. */
 static fg_status open_directory(fg_zoo_reader *z, const char *dir) {
   size_t n;
   TRY(set_name(z, dir, "%s/" FG_ZOO_MANIFEST));
@@ -81,7 +86,8 @@ static fg_status open_directory(fg_zoo_reader *z, const char *dir) {
   return read_items(z);
 }
 
-/* Finds each item's code behind the manifest. */
+/* Sets the offset of each item: the code files lie in the order of the manifest, each aligned,
+ * within `room` bytes. */
 static fg_status place_code(fg_zoo_reader *z, uint64_t room) {
   uint64_t at = 0;
   for (int i = 0; i < z->n; i++) {
@@ -94,12 +100,13 @@ static fg_status place_code(fg_zoo_reader *z, uint64_t room) {
   return FG_OK;
 }
 
+/* Copies the manifest, because reading ends its lines in place; the code stays where it lies. */
 static fg_status open_memory(fg_zoo_reader *z, const fg_zoo *given) {
   const char *manifest = given->manifest, *end = given->end;
   z->code = given->code;
   TRY(set_name(z, given->name ? given->name : "without a name", "the embedded zoo %s"));
   size_t n = (size_t)(z->code - manifest);
-  while (n && !manifest[n - 1]) n--; /* behind it to its alignment */
+  while (n && !manifest[n - 1]) n--; /* zeros between the manifest and the code */
   if (!(z->text = malloc(n + 1))) return fg_fail(FG_EMEMORY, "no memory for the zoo %s", z->name);
   memcpy(z->text, manifest, n);
   z->text[n] = 0;
@@ -108,6 +115,7 @@ static fg_status open_memory(fg_zoo_reader *z, const fg_zoo *given) {
   return place_code(z, (uint64_t)(end - z->code));
 }
 
+/* Whether the three addresses are there and in order. */
 static bool is_memory(const fg_zoo *given) {
   return given->manifest && given->code && given->end &&
          (const char *)given->manifest <= (const char *)given->code &&
@@ -160,6 +168,7 @@ fg_status fg_zoo_recipe(const fg_zoo_reader *zoo, const fg_zoo_item *item, fg_re
   return fg_fail(FG_EIO, "%s is damaged: %s: %s", zoo->manifest, item->name, fg_error());
 }
 
+/* The bytes of a code file, new, from the directory or from memory; not checked yet. */
 static fg_status read_bytes(const fg_zoo_reader *zoo, const fg_zoo_item *item, const char *file,
                             char **bytes, size_t *n) {
   if (zoo->fd >= 0) {

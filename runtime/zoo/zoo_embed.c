@@ -1,8 +1,8 @@
-/* zoo_embed.c - a zoo as a part of a program: a file of C that takes it in, and its header.
+/* zoo_embed.c - a zoo as a part of a program: a C file that includes its bytes, and a header.
  *
- * The assembler's .incbin reads the manifest and, in its order, each code file, parted by 64 bytes'
- * alignment. The linker maps them from the program's file: a page is read when it is used. The C
- * file holds a digest of them all, so that build systems see when it is another zoo. */
+ * The assembler's .incbin reads the manifest and, in its order, each code file, each aligned to
+ * 64 bytes. They are mapped from the program's file: a page is read when it is used. The C file
+ * holds a digest of them all, so that it changes, and build systems notice, when the zoo does. */
 #include "zoo_make.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 
 enum { NAME_MAX_C = 64 };
 
-/* The words of both C11 and C++17: the header is read by both. */
+/* The words of C11 and of C++17: compilers of both read the header. */
 static const char keywords[] =
     " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t "
     "char32_t class compl const const_cast constexpr continue decltype default delete do "
@@ -68,7 +68,8 @@ static void print_file(FILE *f, const char *dir, const char *file) {
   fprintf(f, "        \".balign 64\\n.incbin \\\"%s/%s\\\"\\n\"\n", dir, file);
 }
 
-/* One asm: the compiler may not part or reorder what is in it. */
+/* The C file. One asm statement holds everything, because the compiler may separate or reorder
+ * two. */
 static void print_code(FILE *f, const char *dir, const char *name, int n,
                        const fg_zoo_record *records, const char *digest) {
   fprintf(f,
@@ -95,7 +96,7 @@ static void print_code(FILE *f, const char *dir, const char *name, int n,
           name, name, name, name, name);
 }
 
-/* The hash of all blocks, and with them of all code files. */
+/* The digest of all blocks. A block holds the digest of its code file, so the code counts too. */
 static fg_status digest_of(int n, const fg_zoo_record *records, char digest[FG_DIGEST_HEX]) {
   size_t size = 0, at = 0;
   for (int i = 0; i < n; i++) size += strlen(records[i].block);

@@ -22,30 +22,32 @@
 struct fg_zoo_make {
   char *dir;
   int fd, journal;
-  pthread_mutex_t lock; /* of opening the journal */
+  pthread_mutex_t lock; /* held while the journal is opened */
   fg_zoo_reader *old;   /* NULL: none, or a damaged one */
-  char *journal_text;   /* earlier runs': items point into it */
+  char *journal_text;   /* of earlier runs; items point into it */
   fg_zoo_item *item;
   int n;
 };
 
+/* FG_EIO: "DIR/FILE cannot be WHAT: errno". */
 static fg_status failed(const fg_zoo_make *m, const char *file, const char *what) {
   return fg_fail(FG_EIO, "%s/%s cannot be %s: %s", m->dir, file, what, strerror(errno));
 }
 
-/* ---- what is there ---- */
+/* ---- what earlier runs left ---- */
 
-/* A process that was killed may have workers that still write: they hold the lock too. */
+/* Waits for the lock of the directory; FG_EIO once *stop is set. The workers of a killed process
+ * hold its lock too, because they may still write. */
 static fg_status lock(const fg_zoo_make *m, const volatile int *stop) {
   const struct timespec tick = {.tv_nsec = 20000000};
   while (flock(m->fd, LOCK_EX | LOCK_NB) && (errno == EWOULDBLOCK || errno == EINTR)) {
     if (*stop) return fg_fail(FG_EIO, "%s is in use by another process", m->dir);
     nanosleep(&tick, NULL);
   }
-  return FG_OK; /* a file system without locks is used without */
+  return FG_OK; /* on a file system without locks the zoo is made without one */
 }
 
-/* Blocks that a full disk or a kill has torn are passed over. */
+/* Reads the items of earlier runs; blocks that a full disk or a kill has torn are skipped. */
 static fg_status read_journal(fg_zoo_make *m) {
   size_t n;
   int line = 0, room = 0;
@@ -64,7 +66,7 @@ static fg_status read_journal(fg_zoo_make *m) {
   return FG_OK;
 }
 
-/* Whether the file begins as no manifest does: it may be another program's. */
+/* Whether the file begins as no manifest does; another program may have written it. */
 static bool is_foreign(const fg_zoo_make *m) {
   static const char begin[] = FG_ZOO_HEADER;
   char text[sizeof begin] = "";
@@ -74,6 +76,7 @@ static bool is_foreign(const fg_zoo_make *m) {
   return n > 0 && strncmp(text, begin, (size_t)n) != 0;
 }
 
+/* Opens the manifest that is there; a damaged one is left out, and `note` says so. */
 static fg_status read_manifest(fg_zoo_make *m, size_t size, char *note) {
   struct stat info;
   *note = 0;
@@ -137,6 +140,7 @@ static void staged_name(const char *name, char file[FG_ZOO_NAME]) {
   strcat(file, STAGED); /* FG_ZOO_NAME has room for it */
 }
 
+/* Whether the file is whole: its size and digest are the item's. */
 static bool has_code(const fg_zoo_make *m, const char *file, const fg_zoo_item *item) {
   char digest[FG_DIGEST_HEX], *bytes;
   size_t n;
@@ -146,7 +150,8 @@ static bool has_code(const fg_zoo_make *m, const char *file, const fg_zoo_item *
   return n == item->size && !strcmp(digest, item->digest);
 }
 
-/* Afterwards a staged file is there only if it is the one to take. */
+/* Whether `old` describes the item and its code is there; then fills in the rest of the item.
+ * Afterwards a staged file of that name is there only if it is the one to take. */
 static bool take_old(const fg_zoo_make *m, const fg_zoo_item *old, fg_zoo_item *item) {
   char file[FG_ZOO_NAME], staged[FG_ZOO_NAME];
   if (!old || strcmp(old->name, item->name) || strcmp(old->source, item->source) ||
@@ -171,8 +176,9 @@ bool fg_zoo_recall(const fg_zoo_make *m, fg_zoo_item *item) {
   return false;
 }
 
-/* ---- what is new ---- */
+/* ---- new code files ---- */
 
+/* Writes all n bytes; false and errno if that fails. */
 static bool write_all(int fd, const char *bytes, size_t n) {
   while (n > 0) {
     ssize_t put = write(fd, bytes, n);
@@ -183,7 +189,7 @@ static bool write_all(int fd, const char *bytes, size_t n) {
   return true;
 }
 
-/* A file that cannot be written whole is not left behind. */
+/* Writes a new file and brings it to the disk. A file that cannot be written whole is removed. */
 static fg_status write_file(const fg_zoo_make *m, const char *file, const char *bytes, size_t n) {
   if (unlinkat(m->fd, file, 0) && errno != ENOENT) return failed(m, file, "replaced");
   int fd = openat(m->fd, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -197,7 +203,8 @@ static fg_status write_file(const fg_zoo_make *m, const char *file, const char *
   return failed(m, file, "written");
 }
 
-/* One write a block: those of many processes do not mix. Empty lines part it from a torn one. */
+/* Appends the item's block to the journal in one write, so that blocks of several processes do not
+ * mix. Empty lines before it separate it from a torn block. */
 static fg_status enter(fg_zoo_make *m, const fg_zoo_item *item) {
   char text[FG_ZOO_BLOCK + 2] = "\n\n";
   TRY(fg_zoo_print(item, text + 2));
@@ -220,8 +227,9 @@ fg_status fg_zoo_stage(fg_zoo_make *m, const fg_code *code, fg_zoo_item *item) {
   return enter(m, item);
 }
 
-/* ---- the end ---- */
+/* ---- the finished zoo ---- */
 
+/* The text of the manifest, new, without a NUL that *size counts. */
 static fg_status compose(int n, const fg_zoo_record *records, char **text, size_t *size) {
   char digest[FG_DIGEST_HEX];
   size_t bytes = 128;
@@ -237,7 +245,7 @@ static fg_status compose(int n, const fg_zoo_record *records, char **text, size_
   return FG_OK;
 }
 
-/* Staged files get their names. */
+/* Gives staged files their names; a file without a staged one has its name already. */
 static fg_status place_files(const fg_zoo_make *m, int n, const fg_zoo_record *records) {
   for (int i = 0; i < n; i++) {
     char file[FG_ZOO_NAME], staged[FG_ZOO_NAME];
@@ -258,7 +266,7 @@ fg_status fg_zoo_place(const fg_zoo_make *m, const char *file, const char *text,
   snprintf(staged, sizeof staged, "%s" STAGED, file);
   TRY(write_file(m, staged, text, size));
   if (renameat(m->fd, staged, m->fd, file)) return failed(m, file, "renamed");
-  fsync(m->fd); /* a directory that cannot be synchronised is as good as ever */
+  fsync(m->fd); /* best effort: without it a power failure may undo the renaming */
   return FG_OK;
 }
 
@@ -266,7 +274,8 @@ static int compare(const void *name, const void *record) {
   return strcmp(name, ((const fg_zoo_record *)record)->name);
 }
 
-/* Whether the file is one that only a zoo has and this one does not. */
+/* Whether only a zoo makes a file of this name, and this zoo has none. *code: it is a code file
+ * under its final name. */
 static bool is_stale(const char *file, int n, const fg_zoo_record *records, bool *code) {
   char bare[FG_ZOO_NAME], name[FG_NAME_MAX];
   size_t length = strlen(file), tail = strlen(STAGED);
@@ -279,6 +288,7 @@ static bool is_stale(const char *file, int n, const fg_zoo_record *records, bool
   return !*code || !bsearch(name, records, (size_t)n, sizeof *records, compare);
 }
 
+/* Removes stale files of the directory and counts the code files in *removed. */
 static fg_status remove_stale(const fg_zoo_make *m, int n, const fg_zoo_record *records,
                               int *removed) {
   int fd = openat(m->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

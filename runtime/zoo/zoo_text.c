@@ -14,7 +14,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* What a crafted file can make us allocate; a cubin has 0.1 MB, a block of a manifest 2 KB. */
+/* Bounds the bytes that a crafted file makes us allocate; a cubin has 0.1 MB, a block of a manifest
+ * 2 KB. */
 enum { FILE_MAX = 256 << 20 };
 
 void fg_zoo_digest(const void *bytes, size_t n, char hex[FG_DIGEST_HEX]) {
@@ -47,7 +48,8 @@ fg_status fg_zoo_print(const fg_zoo_item *item, char text[FG_ZOO_BLOCK]) {
   return n < FG_ZOO_BLOCK ? FG_OK : fg_fail(FG_EBUG, "%s: its block is too long", item->name);
 }
 
-/* "WORD value\n": the value, ended in place; NULL when another line is there. */
+/* Takes the line "WORD value\n" at *at: the value, ended in place, or NULL if another line is
+ * there; then nothing moves. */
 static char *take_line(char **at, int *line, const char *word) {
   size_t n = strlen(word);
   char *value = *at + n, *end = strchr(*at, '\n');
@@ -58,7 +60,8 @@ static char *take_line(char **at, int *line, const char *word) {
   return value == end ? value : value + 1;
 }
 
-/* The lines up to the one that is `mark`, none of them empty, ended in place; moves behind that. */
+/* Takes the lines at *at up to the line `mark`, none of them empty: their text, ended in place,
+ * with *at behind the mark; NULL if there is no such line. */
 static char *take_lines(char **at, int *line, const char *mark) {
   char *text = *at;
   size_t n = strlen(mark);
@@ -77,7 +80,7 @@ static bool is_digest(const char *text) {
   return strspn(text, "0123456789abcdef") == FG_DIGEST_HEX - 1 && !text[FG_DIGEST_HEX - 1];
 }
 
-/* "DIGEST SIZE" */
+/* Reads "DIGEST SIZE" into the item. */
 static bool read_code(char *text, fg_zoo_item *item) {
   char *size = strchr(text, ' ');
   if (!size || !size[1] || size[1 + strspn(size + 1, "0123456789")] || strlen(size) > 12)
@@ -89,13 +92,14 @@ static bool read_code(char *text, fg_zoo_item *item) {
   return item->size <= FILE_MAX;
 }
 
-/* The line before is not what it should be. */
+/* FG_EIO about the value of a line that was taken already: *line goes back to it. */
 static fg_status bad_line(int *line, const char *expected) {
   --*line;
   return fg_fail(FG_EIO, "expected %s", expected);
 }
 
-/* A variant's name, as far as it is one of a file. */
+/* Whether the text may be the name of a variant and of its file; that its fields have a meaning is
+ * not checked. */
 static bool is_name(const char *text) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-.";
   size_t n = strspn(text, letters);

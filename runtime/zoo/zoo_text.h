@@ -1,4 +1,4 @@
-/* zoo_text.h - the text of a manifest, shared by who reads a zoo and who makes one. */
+/* zoo_text.h - the text of a manifest, shared by the reader and the maker of a zoo. */
 #ifndef FG_ZOO_TEXT_H
 #define FG_ZOO_TEXT_H
 
@@ -7,29 +7,29 @@
 #include <stdbool.h>
 
 #define FG_ZOO_MANIFEST "manifest.txt"
-#define FG_ZOO_HEADER   "flashgen zoo " /* a manifest begins so, and goes on with its format */
+#define FG_ZOO_HEADER   "flashgen zoo " /* a manifest's first bytes; its format follows */
 
-/* A code file's name: that of the variant, and ".cubin" or ".so". */
+/* Bytes of texts: FG_ZOO_NAME has room for a variant's name, ".cubin" or ".so", and ".new". */
 enum { FG_ZOO_NAME = FG_NAME_MAX + 16, FG_ZOO_BLOCK = 28672, FG_ZOO_EXPRESSION = 8192 };
 
 void fg_zoo_digest(const void *bytes, size_t n, char hex[FG_DIGEST_HEX]);
 
 void fg_zoo_file(const char *name, char file[FG_ZOO_NAME]);
-/* The variant whose code file has this name; false if it is none's. */
+/* The variant whose code file has this name; false if no variant's file has it. */
 bool fg_zoo_file_variant(const char *file, char name[FG_NAME_MAX]);
 
 /* The item's block, from "variant" to "end". FG_EBUG: it is longer than FG_ZOO_BLOCK. */
 fg_status fg_zoo_print(const fg_zoo_item *item, char text[FG_ZOO_BLOCK]);
 
-/* Takes the block at *at apart, which becomes part of the item, and moves on behind it. FG_EIO says
- * what was expected, and *line in which line; *at is then within the block. Whether name and recipe
- * mean something is not looked at: under a manifest's checksum it is the word of who made it. */
+/* Splits the block at *at in place; the item points into it, and *at moves behind it. FG_EIO says
+ * what was expected, and *line in which line; *at is then within the block. Name and recipe are not
+ * parsed: a manifest's checksum shows that they are as their writer left them. */
 fg_status fg_zoo_split(char **at, int *line, fg_zoo_item *item);
-/* The same with a name and a recipe that are good, for a text without a checksum. */
+/* The same for a text without a checksum: name and recipe are parsed as well. */
 fg_status fg_zoo_parse(char **at, int *line, fg_zoo_item *item);
 
-/* A regular file of the directory, whole, with a NUL behind its last byte; *bytes is the caller's.
- * errno says what is wrong; FG_EIO. */
+/* The bytes of a regular file in the directory `dir`, and a NUL behind them; the caller frees
+ * *bytes. FG_EIO, and errno says why. */
 fg_status fg_zoo_slurp(int dir, const char *file, char **bytes, size_t *n);
 
 #endif
