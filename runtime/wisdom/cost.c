@@ -14,6 +14,7 @@ int fg_cost_width(const fg_point *point) {
   return width <= 64 ? 0 : width <= 128 ? 1 : 2;
 }
 
+/* The fitted row of the variant's family and pass, or NULL. */
 static const fg_cost_family *find_family(const fg_variant *v) {
   const char *name = fg_plan_family(&v->plan);
   for (const fg_cost_family *row = fg_cost_families; row->name; row++)
@@ -21,6 +22,7 @@ static const fg_cost_family *find_family(const fg_variant *v) {
   return NULL;
 }
 
+/* The fitted row of the variant's plan and pass, or NULL. */
 static const fg_cost_plan *find_plan(const fg_variant *v) {
   char name[64];
   fg_plan_name(&v->plan, sizeof name, name);
@@ -29,7 +31,8 @@ static const fg_cost_plan *find_plan(const fg_variant *v) {
   return NULL;
 }
 
-/* A plan that was not measured for the width of the heads has its family's scale. */
+/* The scale is that of the plan's row where it was measured at this width of heads, else that of
+ * its family's row. */
 fg_cost_terms fg_cost_terms_of(const fg_variant *v) {
   const fg_cost_family *family = fg_arch_is_host(v->arch) ? NULL : find_family(v);
   if (!family) return fg_cost_plain;
@@ -40,17 +43,16 @@ fg_cost_terms fg_cost_terms_of(const fg_variant *v) {
   return terms;
 }
 
-/* Shared memory of a multiprocessor; a line of wisdom may be of an arch that is not known any more.
- */
+/* KB of shared memory of a multiprocessor. A line of wisdom may name an arch that is not known any
+ * more; it counts as the first one. */
 static int shared_kb(const char *arch) {
   const fg_arch *row = fg_arch_find(arch);
   return row ? row->shared_kb : fg_archs[0].shared_kb;
 }
 
-/* The model: waves of blocks over the multiprocessors, each as long as the blocks that share a
- * multiprocessor take one after another; the constants are
- * fitted to measurements (cost_table.c). It knows no clocks: it ranks. A block has 1 KB of shared
- * memory beside its own; a multiprocessor of sm_80 and newer 2048 threads and 64 K registers. */
+/* The blocks of a step that run on one multiprocessor at a time, 1 at least. The driver takes 1 KB
+ * of shared memory for each block besides its own; a multiprocessor of sm_80 and newer has 2048
+ * threads and 64 K registers. */
 static int resident_blocks(const fg_step *step, const char *arch) {
   enum { THREADS = 2048, REGISTERS = 64 << 10, BLOCKS = 32 };
   int blocks[] = {THREADS / step->threads, (shared_kb(arch) << 10) / (step->shared_bytes + 1024),
@@ -61,7 +63,10 @@ static int resident_blocks(const fg_step *step, const char *arch) {
   return least > 1 ? least : 1;
 }
 
-/* The time of one launch, in units of its family's work; 0: nothing is launched. */
+/* The time of one launch, in units of its family's work; 0: nothing is launched. The model is waves
+ * of blocks over the multiprocessors; a wave lasts as long as the blocks that share a
+ * multiprocessor take one after another. The constants are fitted to measurements
+ * (cost_table.c). */
 static double step_cost(const fg_step *step, const fg_cost_terms *terms, const fg_shape *shape,
                         const char *arch, int multiprocessors) {
   uint32_t grid[3];
@@ -71,19 +76,19 @@ static double step_cost(const fg_step *step, const fg_cost_terms *terms, const f
       fg_expr_eval(&step->work, shape, &work) != FG_OK)
     return 0;
   const double blocks = (double)grid[0] * grid[1] * grid[2];
-  const double each = ceil(blocks / multiprocessors); /* that a multiprocessor has, if few */
+  const double each = ceil(blocks / multiprocessors); /* blocks of the busiest multiprocessor */
   double resident = resident_blocks(step, arch);
   if (each < resident) resident = each;
   const double warps = resident * step->threads / 32, waves = blocks / (multiprocessors * resident);
   const double rest = ceil(waves) - waves, length = fmax(1, waves + terms->tail / 1e3 * rest);
-  const double busy = warps / (warps + terms->hide / 1e3); /* 8 warps hide 1.1 times what 4 do */
+  const double busy = warps / (warps + terms->hide / 1e3); /* share of the full speed */
   return length * resident * ((double)work + terms->block) / busy;
 }
 
-/* The steps one after another. */
+/* Steps run one after another, so that their costs add. */
 double fg_cost(const fg_recipe *recipe, const fg_cost_terms *terms, const fg_shape *shape,
                const char *arch, int multiprocessors) {
-  enum { H100 = 132 }; /* the host device runs the plans of one: they are ranked as on it */
+  enum { H100 = 132 }; /* the host device has none, and ranks plans as an H100 does */
   double sum = 0;
   if (fg_arch_is_host(arch)) multiprocessors = H100;
   for (int i = 0; i < recipe->n_steps; i++)

@@ -1,29 +1,29 @@
-/* cost.h - what a plan is expected to take, for shapes and GPUs that nothing was measured on: from
- * the work that its recipe states, and constants that were fitted to measurements. */
+/* cost.h - the time that a plan is expected to take, for shapes and GPUs without a measurement:
+ * computed from the work that its recipe states and from constants fitted to measurements. */
 #ifndef FG_COST_H
 #define FG_COST_H
 
 #include "recipe/recipe.h"
 #include "spec/variant.h"
 
-/* What the model makes of the work, in thousandths but for `block`. */
+/* The constants of the model, in thousandths except `block`. */
 typedef struct fg_cost_terms {
-  int scale; /* of the plan, to others of its spec */
-  int block; /* added to the work of a block */
-  int tail;  /* share of a last wave that is not full which is waited for */
-  int hide;  /* warps in which a multiprocessor loses half its speed */
+  int scale; /* of the plan's time, relative to other plans of its spec */
+  int block; /* added to the work of each block, in units of that work */
+  int tail;  /* how much of the empty part of the last wave counts as time */
+  int hide;  /* warps on a multiprocessor at which it has half its full speed */
 } fg_cost_terms;
 
-/* The work as it is stated: the terms of a family that was not measured, and of all plans on the
- * host device, which is no GPU. */
+/* The terms of a family that was not measured, and of all plans on the host device, which is no
+ * GPU: they leave the stated work as it is. */
 extern const fg_cost_terms fg_cost_plain;
 
-/* Wider heads are other kernels: plans have a scale for heads up to 64, 128 and 256 wide. */
+/* A plan has one scale for heads up to 64 wide, one up to 128, one for wider heads: 0, 1, 2. */
 enum { FG_COST_WIDTHS = 3 };
-int fg_cost_width(const fg_point *point); /* from 0 */
+int fg_cost_width(const fg_point *point);
 
-/* What was fitted, of one pass (FG_PASS_...): for a family, whose `scale` counts for plans that
- * were not measured, and for a plan, scale 0 where it was not measured for heads of that width. */
+/* The fitted rows, each for one pass (FG_PASS_...). The `scale` of a family counts for plans that
+ * were not measured; a plan has scale 0 for widths of heads that it was not measured at. */
 typedef struct fg_cost_family {
   const char *name;
   int pass;
@@ -39,7 +39,7 @@ extern const fg_cost_plan fg_cost_plans[];
 /* The terms of a variant's plan. */
 fg_cost_terms fg_cost_terms_of(const fg_variant *variant);
 
-/* It has no unit: it ranks the plans of one spec on one device. */
+/* The cost of a launch. It has no unit: it ranks the plans of one spec on one device. */
 double fg_cost(const fg_recipe *recipe, const fg_cost_terms *terms, const fg_shape *shape,
                const char *arch, int multiprocessors);
 

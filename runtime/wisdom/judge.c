@@ -1,4 +1,4 @@
-/* judge.c - measurements as choices between plans, and what those come to. */
+/* judge.c - measurements as choices between plans, and the times that the choices cost. */
 #include "judge.h"
 
 #include "ops.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The list with room for one more than n; NULL: there is no memory, which is said. */
+/* The list with room for n + 1 elements of `size` bytes; NULL after an FG_EMEMORY. */
 static void *more(void *list, int n, size_t size) {
   void *grown = realloc(list, ((size_t)n + 1) * size);
   if (!grown) fg_fail(FG_EMEMORY, "no memory for %d measurements", n + 1);
@@ -17,11 +17,13 @@ static void *more(void *list, int n, size_t size) {
 
 /* Variants ---------------------------------------------------------------------------------- */
 
+/* Whether the name of the line is a variant of today. */
 static bool parse(const fg_measured *m, fg_variant *variant) {
   if (*m->expression && fg_expression_learn(m->expression) != FG_OK) return false;
   return fg_variant_parse(m->name, variant) == FG_OK;
 }
 
+/* A variant that does not exist any more is added too, with a recipe without steps. */
 static fg_status add_variant(fg_judge *j, fg_gen *gen, const fg_measured *m) {
   fg_judged **list = more(j->variant, j->n_variants, sizeof *list), *v;
   if (!list) return FG_EMEMORY;
@@ -35,6 +37,7 @@ static fg_status add_variant(fg_judge *j, fg_gen *gen, const fg_measured *m) {
   return fg_gen_recipe(gen, &v->variant, &v->recipe) == FG_EMEMORY ? FG_EMEMORY : FG_OK;
 }
 
+/* *at: the index of the line's variant, which is added if it is new. */
 static fg_status find_variant(fg_judge *j, fg_gen *gen, const fg_measured *m, int *at) {
   for (*at = 0; *at < j->n_variants; ++*at)
     if (!strcmp(j->variant[*at]->name, m->name)) return FG_OK;
@@ -43,6 +46,7 @@ static fg_status find_variant(fg_judge *j, fg_gen *gen, const fg_measured *m, in
 
 /* Contests ---------------------------------------------------------------------------------- */
 
+/* Leaves out lines without a time, and those of variants or generations that do not exist. */
 static fg_status add_trial(fg_judge *j, fg_gen *gen, const fg_measured *m) {
   int i;
   if (!fg_measured_has_time(m)) return FG_OK;
@@ -56,12 +60,13 @@ static fg_status add_trial(fg_judge *j, fg_gen *gen, const fg_measured *m) {
   return FG_OK;
 }
 
-/* One of its measurements. */
+/* The first measurement of a contest. */
 static const fg_measured *of(const fg_judge *j, const fg_contest *c) {
   return j->trial[c->first].m;
 }
 
-/* The trials from `first` on. */
+/* Makes a contest of the trials from `first` on, or drops them where they offer no choice. *of_spec
+ * counts the contests of one spec. */
 static fg_status add_contest(fg_judge *j, int first, int *of_spec) {
   fg_contest c = {.first = first, .n = j->n_trials - first, .best = INFINITY};
   for (int i = first; i < j->n_trials; i++)
@@ -80,7 +85,8 @@ static fg_status add_contest(fg_judge *j, int first, int *of_spec) {
   return FG_OK;
 }
 
-/* The list is sorted: contests follow each other, and those of a spec. */
+/* The list is sorted, so that the lines of a contest follow each other, and so do the contests of a
+ * spec. */
 static fg_status fill(fg_judge *j, fg_gen *gen, const fg_measured_list *list) {
   int first = 0, of_spec = 0;
   for (int i = 0; i < list->n; i++) {
@@ -129,7 +135,8 @@ double fg_judge_model(const fg_judge *j, const fg_contest *c) {
   return ms;
 }
 
-/* What `other` says of the plans of `c`, as an op would remember it. */
+/* Adds to op->memory the times that the contest `other` has of plans of `c`; candidates are the
+ * trials of `c`, by index. */
 static fg_status remember(const fg_judge *j, const fg_contest *c, const fg_contest *other,
                           fg_op *op) {
   for (int i = other->first; i < other->first + other->n; i++)

@@ -1,8 +1,8 @@
-/* judge.h - how good choices of plans are, by files in which all plans were measured: for the fit
- * of the cost model, and for reports.
+/* judge.h - how good choices of plans are, judged by files in which all plans were measured: for
+ * the fit of the cost model, and for reports.
  *
- * Every third shape of a spec is held out: choices there are judged by what was measured at the
- * other shapes alone. */
+ * Every third shape of a spec is held out: a choice there may use only the times that were measured
+ * at the other shapes. */
 #ifndef FG_JUDGE_H
 #define FG_JUDGE_H
 
@@ -10,26 +10,26 @@
 #include "expand/expand.h"
 #include "wisdom.h"
 
-/* One variant of the list. The model goes by `cost`, which may be changed. */
+/* One variant of the list. The model reads `cost`, which a fit may change. */
 typedef struct fg_judged {
   char name[FG_NAME_MAX];
-  int index; /* in fg_judge */
+  int index; /* in fg_judge.variant */
   fg_variant variant;
-  fg_recipe recipe; /* n_steps = 0: of a plan that is no more */
+  fg_recipe recipe; /* n_steps = 0: the plan does not exist any more */
   fg_cost_terms cost;
 } fg_judged;
 
-/* One time. */
+/* One measured time. */
 typedef struct fg_trial {
-  const fg_measured *m; /* the list's */
+  const fg_measured *m; /* owned by the list */
   const fg_judged *v;
 } fg_trial;
 
-/* The times of a spec at a shape, of two plans at least. */
+/* The times of a spec at one shape on one device, of two plans at least. */
 typedef struct fg_contest {
-  int first, n; /* trials */
+  int first, n; /* its trials in fg_judge.trial */
   bool held_out;
-  double best; /* ms, of those that count; with one that counts at least */
+  double best; /* ms: the least of the times that count (fg_measured_counts), one at least */
 } fg_contest;
 
 typedef struct fg_judge {
@@ -39,19 +39,19 @@ typedef struct fg_judge {
   int n_variants, n_trials, n_contests;
 } fg_judge;
 
-/* Made of a list that is sorted, and outlives it. Times of other generations than the plans now
- * have, and of variants that do not exist, are passed over. FG_EMEMORY. */
+/* Reads a sorted list, which must outlive the judge. Skips times of generations that the plans do
+ * not have now, and of variants that do not exist. FG_EMEMORY. */
 fg_status fg_judge_new(fg_gen *gen, const fg_measured_list *list, fg_judge **judge);
 void fg_judge_free(fg_judge *judge);
 
 /* The cost model's figure for a trial. */
 double fg_trial_cost(const fg_trial *trial);
 
-/* ms of the plan that the model takes. */
+/* ms of the plan that the cost model chooses. */
 double fg_judge_model(const fg_judge *judge, const fg_contest *contest);
 
-/* ms of the plan that dispatch takes when the spec was measured at the shapes that are not held out
- * alone; where none of them is near, the model's. FG_EMEMORY. */
+/* ms of the plan that dispatch would choose if only the shapes that are not held out had been
+ * measured; where none of them is near, of the model's choice. FG_EMEMORY. */
 fg_status fg_judge_wisdom(const fg_judge *judge, const fg_contest *contest, double *ms);
 
 #endif

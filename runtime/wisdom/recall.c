@@ -1,5 +1,5 @@
-/* recall.c - from lines of wisdom to the times of an op's candidates, and the class that is nearest
- * to a shape. */
+/* recall.c - reads the times of an op's candidates from lines of wisdom, and finds the measured
+ * class that is nearest to a shape. */
 #include "recall.h"
 
 #include "base/setting.h"
@@ -15,8 +15,9 @@
 
 /* The context's files ----------------------------------------------------------------------- */
 
-/* By how lines begin, whose checksums are for those that are used: a file of which nothing can be
- * used is a slip of its user's. */
+/* Warns of a file without any line of wisdom, which is probably the wrong file, and of lines in a
+ * newer format. Only the beginnings of lines are read; the checksum of a line is checked when the
+ * line is used. */
 static void warn_of_file(const fg_context *c, const fg_wisdom *w) {
   const char *line;
   size_t at = 0, n;
@@ -37,6 +38,7 @@ static void warn_of_file(const fg_context *c, const fg_wisdom *w) {
                     w->path, newer, FG_WISDOM_FORMAT);
 }
 
+/* Reads the file whose path is the n bytes at `path`, and adds it to the context. */
 static fg_status add_file(fg_context *c, const char *path, size_t n, bool optional) {
   char name[4096];
   fg_wisdom *grown = realloc(c->wisdom, ((size_t)c->n_wisdom + 1) * sizeof *grown);
@@ -60,7 +62,7 @@ fg_status fg_context_wisdom(fg_context *c, int n, const char *const *files) {
   if (n) return FG_OK;
   const char *at = fg_setting_text(FG_SET_WISDOM, NULL);
   if (!strcmp(at, "none")) return c->shipped = false, FG_OK;
-  while (*at) { /* a file that is not there is one that tune has not made yet */
+  while (*at) { /* a file may be missing: tune has not made it yet */
     size_t length = strcspn(at, ":");
     if (length) TRY(add_file(c, at, length, true));
     at += length + (at[length] == ':');
@@ -77,15 +79,16 @@ void fg_context_forget(fg_context *c) {
 
 typedef struct {
   fg_op *op;
-  char head[2][FG_NAME_MAX + 16]; /* "variant=attn_fwd-bf16-d64.": how an op's lines begin, or did
-                                     before */
+  char head[2][FG_NAME_MAX + 16]; /* "variant=attn_fwd-bf16-d64.": how the op's lines begin, now and
+                                     in older files */
   char expression[4096];
-  struct judged { /* by candidate: when its numbers or launch were last seen to be good or bad */
-    bool here;    /* on this device, whatever another says later */
+  struct judged { /* by candidate: the last verdict on its numbers or launch */
+    bool here;    /* by this device, whose verdict outweighs later ones of others */
     int64_t when;
   } * judged;
 } search;
 
+/* The index of the candidate that the line names, or -1. */
 static int find_candidate(const search *s, const fg_measured *m) {
   const fg_op *op = s->op;
   fg_variant v = {.point = op->point};
@@ -99,17 +102,19 @@ static int find_candidate(const search *s, const fg_measured *m) {
   return -1;
 }
 
-/* Does a line of another device say something about this one? It is near where it runs the same
- * code on about as many multiprocessors: an H200 for an H100. Memory is not compared: plans of one
- * spec move the same tensors, so that which is fastest hangs on multiprocessors. */
+/* Whether a line of another device says something about this device: both run the same code, and
+ * have about as many multiprocessors, such as an H200 and an H100. Memory is not compared: plans of
+ * one spec move the same tensors, so the number of multiprocessors decides which plan is
+ * fastest. */
 static bool is_near(const fg_device *device, const fg_measured *line) {
   enum { PERCENT = 20 };
   const int ours = device->multiprocessors, theirs = line->multiprocessors;
   const int most = ours > theirs ? ours : theirs;
-  return 100 * abs(ours - theirs) <= PERCENT * most; /* a line's arch is in its variant's name */
+  return 100 * abs(ours - theirs) <= PERCENT * most; /* the variant's name holds the arch */
 }
 
-/* The place of the candidate's time at the shape on the device, or a new one. */
+/* The entry for the candidate's time at the shape on the device, or a new one, which any line
+ * replaces; NULL: no memory. */
 static fg_memory *place(fg_op *op, int candidate, const fg_shape *shape, const char *device) {
   for (int i = 0; i < op->n_memory; i++)
     if (op->memory[i].candidate == candidate &&
@@ -125,15 +130,16 @@ static fg_memory *place(fg_op *op, int candidate, const fg_shape *shape, const c
   return &grown[op->n_memory++];
 }
 
-/* Which of two lines for one thing counts: the newer generation, the file that comes first, the
- * later one. */
+/* Whether the line replaces an older one of the same candidate, shape and device: the newer
+ * generation counts, then the file that comes first, then the later time. */
 static bool replaces(const fg_measured *m, int source, const fg_memory *old) {
   if (m->generation != old->generation) return m->generation > old->generation;
   if (source != old->source) return source < old->source;
   return m->when >= old->when;
 }
 
-/* A line's verdict on a candidate: numbers that are wrong, or a launch that broke. */
+/* Marks candidate i as bad where its last verdict, the line's included, is wrong numbers or a
+ * broken launch. */
 static void judge(search *s, int i, const fg_measured *m, bool here) {
   const bool bad = m->status == FG_MEASURED_WRONG || m->status == FG_MEASURED_FAULT;
   fg_candidate *candidate = &s->op->candidate[i];
@@ -144,6 +150,8 @@ static void judge(search *s, int i, const fg_measured *m, bool here) {
   candidate->bad = bad;
 }
 
+/* Uses a line for the candidate that it names, if the line is of this device or a near one, of the
+ * same expression, and of no newer generation than the candidate. */
 static fg_status take_line(search *s, const fg_measured *m, int source) {
   fg_op *op = s->op;
   const fg_device *device = op->context->device;
@@ -167,7 +175,8 @@ static bool begins(const char *line, size_t n, const char *head) {
   return n >= length && !memcmp(line, head, length);
 }
 
-/* Only the op's lines are taken apart; their variant is the first field. */
+/* Uses the op's lines of a text. Only these are parsed: the variant is the first field of a line.
+ * source: place of the text among the files, from 0. */
 static fg_status take_text(search *s, const char *text, size_t size, int source) {
   enum { HEAD = 20 }; /* "w1", tab, 16 digits, tab */
   const char *line;
@@ -208,13 +217,13 @@ fg_status fg_op_remember(fg_op *op) {
 
 /* Recalling --------------------------------------------------------------------------------- */
 
-/* Beyond an octave of one length the model is the better guide: on shapes held out of the wisdom of
- * an H200 choices are 1.01 x the least time at worst, and 1.62 x with four octaves
- * (tests/bench/fit). */
+/* The largest fg_shape_distance of a class that is near: an octave of one length. Beyond it the
+ * cost model chooses better than wisdom, as tests/bench/fit shows on shapes that are held out. */
 enum { FAR = 4 };
 
-/* The class that is nearest, of this device's times or of near devices'; of two the one with more
- * to compute, where a bad choice costs more. */
+/* The class nearest to the shape among the times of this device (`here`) or of near devices, with
+ * its distance, shape and device in *r; 0: none is near. Of two classes at one distance it is the
+ * one with more to compute, where a bad choice costs more. */
 static uint64_t nearest(const fg_op *op, const fg_shape *shape, const bool *closed, bool here,
                         fg_recalled *r) {
   uint64_t best = 0;
@@ -229,7 +238,7 @@ static uint64_t nearest(const fg_op *op, const fg_shape *shape, const bool *clos
   return best;
 }
 
-/* The least time at the shape of all that are open, on the device that `at` was measured on. */
+/* The least time of the candidates that are not closed, at the shape and on the device of `at`. */
 static double least_at(const fg_op *op, const fg_memory *at, const bool *closed) {
   double least = INFINITY;
   for (int i = 0; i < op->n_memory; i++) {
@@ -241,7 +250,8 @@ static double least_at(const fg_op *op, const fg_memory *at, const bool *closed)
   return least;
 }
 
-/* Geometric means over the shapes of the class that a candidate was measured at. */
+/* Fills in r->ratio and r->ms. A ratio is the geometric mean over the shapes of the class at which
+ * the candidate was measured. */
 static void weigh(const fg_op *op, uint64_t class, const bool *closed, fg_recalled *r) {
   for (int c = 0; c < op->n_candidates; c++) {
     double sum = 0;

@@ -1,7 +1,7 @@
 /* wisdom.c - files of measurements: reading, appending, compacting, merging.
  *
- * Writers hold a lock of the file that they write (flock): whoever has waited for it looks whether
- * the file still has its name, since compaction puts another one there. */
+ * Writers hold a lock of the file that they write (flock). Compaction puts a new file in its place,
+ * so a writer that has the lock checks whether the file still has its name. */
 #define _GNU_SOURCE
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -19,14 +19,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_MAX = 1 << 30 }; /* some millions of lines */
+enum { FILE_MAX = 1 << 30 }; /* bytes: some millions of lines */
 
+/* FG_EIO: "PATH cannot be WHAT: errno". */
 static fg_status failed(const char *path, const char *what) {
   return fg_fail(FG_EIO, "%s cannot be %s: %s", path, what, strerror(errno));
 }
 
 /* Reading ---------------------------------------------------------------------------------- */
 
+/* Reads a regular file from its beginning. After a failure fg_wisdom_free frees what *w holds. */
 static fg_status slurp(int fd, const char *path, fg_wisdom *w) {
   struct stat info;
   if (fstat(fd, &info)) return failed(path, "read");
@@ -41,7 +43,7 @@ static fg_status slurp(int fd, const char *path, fg_wisdom *w) {
     ssize_t got = pread(fd, w->text + w->n, (size_t)info.st_size - w->n, (off_t)w->n);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed(path, "read");
-    if (got == 0) break; /* it has become shorter */
+    if (got == 0) break; /* the file became shorter */
     w->n += (size_t)got;
   }
   w->text[w->n] = 0;
@@ -81,7 +83,7 @@ bool fg_wisdom_next(const char *text, size_t size, size_t *at, const char **line
   return true;
 }
 
-/* A line without its end may be one that is being written: it counts if it is good. */
+/* A last line without its end may still be in writing; it counts if it is good. */
 void fg_wisdom_count(const fg_wisdom *w, fg_wisdom_report *r) {
   fg_measured m;
   const char *line, *why = NULL;
@@ -112,7 +114,8 @@ void fg_wisdom_count(const fg_wisdom *w, fg_wisdom_report *r) {
 
 /* Writing ---------------------------------------------------------------------------------- */
 
-/* Opens the file that has the name and holds its lock. */
+/* Opens the file that has the name now, made if there is none, and takes its lock; closing it drops
+ * the lock. */
 static fg_status open_locked(const char *path, int *result) {
   for (;;) {
     struct stat mine, named;
@@ -127,7 +130,7 @@ static fg_status open_locked(const char *path, int *result) {
       *result = fd;
       return FG_OK;
     }
-    close(fd); /* its name went to another one meanwhile */
+    close(fd); /* another file got the name meanwhile */
   }
 }
 
@@ -138,6 +141,7 @@ fg_status fg_wisdom_check(const char *path) {
   return FG_OK;
 }
 
+/* Writes all n bytes; false and errno if that fails. */
 static bool write_all(int fd, const char *text, size_t n) {
   while (n) {
     ssize_t put = write(fd, text, n);
@@ -148,7 +152,8 @@ static bool write_all(int fd, const char *text, size_t n) {
   return true;
 }
 
-/* Behind a line that was torn comes a line's end first. */
+/* Appends a line to the locked file. If the file ends in a torn line, a line's end comes first.
+ * After a failure the file is cut back to its length. */
 static fg_status append(int fd, const char *path, const char *text, size_t n) {
   char last = '\n', line[FG_WISDOM_LINE + 1];
   off_t end = lseek(fd, 0, SEEK_END);
@@ -172,11 +177,11 @@ fg_status fg_wisdom_append(const char *path, const fg_measured *measured) {
 
 /* Joining ---------------------------------------------------------------------------------- */
 
-/* A line that may stay; the texts belong to the files. */
+/* A line that may stay. Its text belongs to the file. */
 typedef struct {
-  XXH128_hash_t key; /* of what was measured; of the line itself if that is not known */
+  XXH128_hash_t key; /* of the thing measured; in lines that are not good, of the line itself */
   int64_t when;
-  int order;
+  int order; /* among all lines read, from 0 */
   bool good, dropped;
   const char *line;
   size_t n;
@@ -185,11 +190,12 @@ typedef struct {
 typedef struct {
   item *item;
   int n, room;
-  char *bad; /* lines */
+  char *bad; /* the bad lines, each with its end */
   size_t bad_n;
   fg_wisdom_report *report;
 } joint;
 
+/* Equal for lines of the same variant, device, generation and shape. */
 static XXH128_hash_t key_of(const fg_measured *m) {
   char text[FG_WISDOM_LINE];
   char shape[FG_SHAPE_TEXT];
@@ -199,6 +205,7 @@ static XXH128_hash_t key_of(const fg_measured *m) {
   return XXH3_128bits(text, (size_t)n);
 }
 
+/* Appends the item and numbers it. */
 static fg_status add_item(joint *j, item added) {
   if (j->n == j->room) {
     j->room = 2 * j->room + 64;
@@ -221,6 +228,8 @@ static fg_status add_bad(joint *j, const char *line, size_t n) {
   return FG_OK;
 }
 
+/* Sorts a line into the items or the bad lines, and counts it. Comments stay only in the `own`
+ * file. */
 static fg_status add_line(joint *j, const char *line, size_t n, bool own) {
   fg_measured m;
   const fg_line_kind kind = fg_measured_parse(line, n, &m, NULL);
@@ -245,6 +254,7 @@ static fg_status add_lines(joint *j, const fg_wisdom *w, bool own) {
   return FG_OK;
 }
 
+/* The latest line of one thing comes last among its equals. */
 static int by_key(const void *left, const void *right) {
   const item *a = left, *b = right;
   int order = XXH128_cmp(&a->key, &b->key);
@@ -258,7 +268,7 @@ static int by_order(const void *left, const void *right) {
   return (a->order > b->order) - (a->order < b->order);
 }
 
-/* The latest of the lines for one thing stays; all comments do. */
+/* Marks all lines of one thing but the latest as dropped; no comment is. Items keep their order. */
 static void drop(joint *j) {
   qsort(j->item, (size_t)j->n, sizeof *j->item, by_key);
   for (int i = 0; i + 1 < j->n; i++) {
@@ -270,6 +280,7 @@ static void drop(joint *j) {
   qsort(j->item, (size_t)j->n, sizeof *j->item, by_order);
 }
 
+/* Appends the bad lines to PATH.bad. */
 static fg_status put_bad(const joint *j, const char *path) {
   char name[4096];
   if (!j->bad_n) return FG_OK;
@@ -282,6 +293,7 @@ static fg_status put_bad(const joint *j, const char *path) {
   return FG_OK;
 }
 
+/* Writes the lines that stay, and brings them to the disk. */
 static fg_status put_items(const joint *j, int fd, const char *path) {
   char buffer[1 << 16];
   size_t n = 0;
@@ -293,7 +305,7 @@ static fg_status put_items(const joint *j, int fd, const char *path) {
       n = 0;
     }
     if (!x) break;
-    if (x->n + 1 > sizeof buffer) { /* of a newer format: ours are shorter */
+    if (x->n + 1 > sizeof buffer) { /* a line of a newer format: lines of this one are shorter */
       if (!write_all(fd, x->line, x->n) || !write_all(fd, "\n", 1)) return failed(path, "written");
       continue;
     }
@@ -304,14 +316,14 @@ static fg_status put_items(const joint *j, int fd, const char *path) {
   return fsync(fd) ? failed(path, "written") : FG_OK;
 }
 
-/* A new file in the old one's place, whose lock is held. */
+/* Puts a new file with the lines that stay in the place of the old one, whose lock is held. */
 static fg_status replace(const joint *j, const char *path, int old) {
   char name[4096];
   struct stat info;
   if (fstat(old, &info)) return failed(path, "read");
   if (snprintf(name, sizeof name, "%s.tmp.%ld", path, (long)getpid()) >= (int)sizeof name)
     return fg_fail(FG_EIO, "%s: the name is too long", path);
-  unlink(name); /* of an earlier process of this number */
+  unlink(name); /* of an earlier process with this number */
   int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, info.st_mode & 0777);
   if (fd < 0) return failed(name, "written");
   fg_status status = put_items(j, fd, name);
@@ -321,7 +333,7 @@ static fg_status replace(const joint *j, const char *path, int old) {
   return status;
 }
 
-/* `added`: n files that are good. */
+/* Rewrites the locked file `old` with its own lines and those of n files without bad lines. */
 static fg_status join(const char *path, int old, int n, const fg_wisdom *added,
                       fg_wisdom_report *report) {
   joint j = {.report = report};
@@ -341,7 +353,7 @@ out:
   return status;
 }
 
-/* The file itself where `path` is a link to it. */
+/* Locks and joins. If `path` is a link, the file that it leads to is replaced. */
 static fg_status join_at(const char *path, int n, const fg_wisdom *added,
                          fg_wisdom_report *report) {
   int fd;
@@ -359,6 +371,7 @@ fg_status fg_wisdom_compact(const char *path, fg_wisdom_report *report) {
   return join_at(path, 0, NULL, report);
 }
 
+/* FG_EIO, with the file and the line, if the file has a bad line. */
 static fg_status check_good(const fg_wisdom *w) {
   fg_wisdom_report r;
   fg_wisdom_count(w, &r);

@@ -20,7 +20,8 @@ enum { HEX = 16 };
 const char *const fg_measured_words[FG_MEASURED_KINDS] = {"ok", "slow", "wrong", "refused",
                                                           "fault"};
 
-/* The table of keys. Texts are of `size` bytes; a required key must be there. */
+/* The table of keys, in the order of a line. `size`: bytes of the member; a line without a required
+ * key is bad. */
 typedef enum { TEXT, INT, LONG, REAL, FLAG, SHAPE, STATUS } value_kind;
 #define KEY(key, member, kind, required)                                                           \
   { key, kind, offsetof(fg_measured, member), sizeof(((fg_measured *)0)->member), required }
@@ -52,6 +53,8 @@ static void checksum(const char *text, size_t n, char hex[HEX + 1]) {
 
 /* Writing ---------------------------------------------------------------------------------- */
 
+/* Prints a member as text and returns its length; 0: the value is not known, and the key is left
+ * out. */
 static int print_value(value_kind kind, const void *place, size_t size, char *text) {
   const fg_shape *s = place;
   switch (kind) {
@@ -61,7 +64,7 @@ static int print_value(value_kind kind, const void *place, size_t size, char *te
     return *(const int *)place ? snprintf(text, size, "%d", *(const int *)place) : 0;
   case LONG:
     return snprintf(text, size, "%" PRId64, *(const int64_t *)place);
-  case REAL: /* also what is no number: the reader judges */
+  case REAL: /* a NaN too: the reader judges it */
     return *(const double *)place != 0 ? snprintf(text, size, "%.6g", *(const double *)place) : 0;
   case FLAG:
     return snprintf(text, size, "%d", *(const bool *)place);
@@ -95,6 +98,7 @@ int fg_measured_print(const fg_measured *m, char line[FG_WISDOM_LINE]) {
 
 /* Reading ---------------------------------------------------------------------------------- */
 
+/* Reads 1 to 18 digits and `end` behind them; *rest is behind both. */
 static bool read_long(const char *text, char end, int64_t *value, const char **rest) {
   size_t digits = strspn(text, "0123456789");
   if (digits == 0 || digits > 18 || text[digits] != end) return false;
@@ -103,7 +107,7 @@ static bool read_long(const char *text, char end, int64_t *value, const char **r
   return true;
 }
 
-/* "rows=": the name of the extent, where the text has names. */
+/* Reads "rows=", the name of the extent and a sign, and moves behind both. */
 static bool read_name(const fg_extent_row *extent, const char **text) {
   const size_t n = strlen(extent->name);
   if (strncmp(*text, extent->name, n) || (*text)[n] != '=') return false;
@@ -111,7 +115,7 @@ static bool read_name(const fg_extent_row *extent, const char **text) {
   return true;
 }
 
-/* As fg_shape_print wrote it. */
+/* Reads a shape as fg_shape_print writes it. With names the first one tells the form. */
 static bool read_shape(const char *text, fg_shape *s) {
   const fg_shape_form *form = fg_shape_forms;
   const bool named = *text >= 'a' && *text <= 'z';
@@ -136,6 +140,7 @@ static bool read_status(const char *text, fg_measured_status *status) {
   return false;
 }
 
+/* Reads the value of key i into its member; false if it is not of its kind. */
 static bool read_value(int i, const char *text, fg_measured *m) {
   void *place = (char *)m + keys[i].place;
   int64_t value;
@@ -165,7 +170,8 @@ static bool read_value(int i, const char *text, fg_measured *m) {
   return false;
 }
 
-/* Cuts `text` up; keys that are not known are passed over. */
+/* Cuts `text` up and reads its pairs; keys that are not known are skipped. What is wrong, or
+ * NULL. */
 static const char *read_pairs(char *text, fg_measured *m) {
   unsigned seen = 0;
   for (char *pair; (pair = strsep(&text, "\t"));) {
@@ -184,6 +190,7 @@ static const char *read_pairs(char *text, fg_measured *m) {
   return m->generation ? NULL : "its generation is 0";
 }
 
+/* Checks the checksum of a line of format 1, then reads its pairs. What is wrong, or NULL. */
 static const char *read_line(const char *line, size_t n, fg_measured *m) {
   char hex[HEX + 1], copy[FG_WISDOM_LINE];
   const size_t head = 3 + HEX + 1; /* "w1", tab, digits, tab */
@@ -197,7 +204,7 @@ static const char *read_line(const char *line, size_t n, fg_measured *m) {
   return read_pairs(copy, m);
 }
 
-/* Lines may hold names as they were while calls stood in names as hashes. */
+/* Gives the line the variant's present name: older lines have hashes where names now have calls. */
 static void rename_variant(fg_measured *m) {
   fg_variant variant;
   if (!*m->expression || !(strstr(m->name, "-mask_") || strstr(m->name, "-score_"))) return;
@@ -210,7 +217,7 @@ fg_line_kind fg_measured_parse(const char *line, size_t n, fg_measured *measured
   fg_measured m = {0};
   const char *unused;
   if (!why) why = &unused;
-  if (n && line[n - 1] == '\r') n--; /* an editor's */
+  if (n && line[n - 1] == '\r') n--; /* an editor added it */
   if (n == 0 || *line == '#') return FG_LINE_COMMENT;
   size_t digits = *line == 'w' && n > 2 ? strspn(line + 1, "0123456789") : 0;
   if (digits == 0 || digits > 6 || digits + 1 >= n || line[1 + digits] != '\t') {
@@ -225,7 +232,7 @@ fg_line_kind fg_measured_parse(const char *line, size_t n, fg_measured *measured
   return FG_LINE_GOOD;
 }
 
-/* ---------------------------------------------------------------------------------------- */
+/* Judging ---------------------------------------------------------------------------------- */
 
 bool fg_measured_failed(const fg_measured *m) { return m->status > FG_MEASURED_SLOW; }
 

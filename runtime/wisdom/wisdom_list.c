@@ -1,4 +1,4 @@
-/* wisdom_list.c - the measurements of files in an order that reports and tables go by. */
+/* wisdom_list.c - the measurements of files, sorted for reports and tables. */
 #include "wisdom.h"
 
 #include "recipe/extent.h"
@@ -34,7 +34,7 @@ void fg_measured_free(fg_measured_list *list) {
 
 static int by_int(int64_t a, int64_t b) { return (a > b) - (a < b); }
 
-/* Names are SPEC.PLAN.ARCH. */
+/* Orders names, which are SPEC.PLAN.ARCH, by spec, then by arch. */
 static int by_spec(const char *a, const char *b) {
   size_t n = strcspn(a, "."), m = strcspn(b, ".");
   int order = strncmp(a, b, n < m ? n : m);
@@ -61,6 +61,8 @@ static int by_peers(const fg_measured *a, const fg_measured *b) {
 
 bool fg_measured_peers(const fg_measured *a, const fg_measured *b) { return by_peers(a, b) == 0; }
 
+/* Brings the lines of one thing together, the latest first; newer generations come before older
+ * ones. */
 static int by_thing(const void *left, const void *right) {
   const fg_measured *a = *(fg_measured *const *)left, *b = *(fg_measured *const *)right;
   int order = by_peers(a, b);
@@ -69,13 +71,14 @@ static int by_thing(const void *left, const void *right) {
   return order ? order : by_int(b->when, a->when);
 }
 
+/* The order of a sorted list: see fg_measured_sort. */
 static int by_time(const void *left, const void *right) {
   const fg_measured *a = *(fg_measured *const *)left, *b = *(fg_measured *const *)right;
   const bool x = fg_measured_counts(a), y = fg_measured_counts(b);
   int order = by_peers(a, b);
   if (!order) order = by_int(a->outdated, b->outdated);
   if (!order) order = by_int(y, x);
-  if (!order && x) order = by_int(a->status, b->status); /* times of a race stand behind */
+  if (!order && x) order = by_int(a->status, b->status); /* a time of few launches ranks behind */
   if (!order && x) order = (a->ms > b->ms) - (a->ms < b->ms);
   if (!order) order = strcmp(a->name, b->name);
   return order ? order : by_int(b->generation, a->generation);
