@@ -11,6 +11,7 @@ static fg_cuda table;
 static fg_status loaded;
 static char reason[512];
 
+/* Fills the table; FG_EENVIRONMENT if any of the functions is missing. */
 static fg_status load(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return fg_fail(FG_EENVIRONMENT, "no CUDA driver: %s", dlerror());
@@ -24,7 +25,7 @@ static fg_status load(void) {
       fg_cuda_check(&table, table.cuDriverGetVersion(&table.version), "the driver's version") ==
           FG_OK)
     return FG_OK;
-  return FG_EENVIRONMENT; /* whatever its reason is: there is no GPU for us */
+  return FG_EENVIRONMENT; /* for any reason that the driver gives: there is no usable GPU */
 }
 
 static void load_once(void) {
@@ -59,6 +60,7 @@ bool fg_cuda_lost(CUresult result) {
   return false;
 }
 
+/* Fails with "what: NAME (text)" and `more`, from the driver's own names. */
 static fg_status fail(const fg_cuda *cuda, CUresult result, fg_status status, const char *what,
                       const char *more) {
   const char *name = NULL, *text = NULL;

@@ -18,7 +18,7 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 
-/* Values of the driver's enums that are used. */
+/* Values of the driver's enums. */
 enum {
   CU_DEVICE_MULTIPROCESSORS = 16,
   CU_DEVICE_CAPABILITY_MAJOR = 75,
@@ -56,7 +56,7 @@ typedef struct cu_launch_config {
   unsigned n_attributes;
 } cu_launch_config;
 
-/* name, parameters; all return CUresult. The _v2 names are the ABI's own. */
+/* X(name, parameters); every function returns CUresult. The ABI itself has the _v2 names. */
 #define FG_CUDA_FUNCTIONS(X)                                                                       \
   X(cuInit, (unsigned flags))                                                                      \
   X(cuDriverGetVersion, (int *version))                                                            \
@@ -104,15 +104,15 @@ typedef struct cu_launch_config {
 #define FG_CUDA_MEMBER(name, parameters) CUresult(*name) parameters;
 typedef struct fg_cuda {
   FG_CUDA_FUNCTIONS(FG_CUDA_MEMBER)
-  int version; /* of the driver, as it numbers itself: 12030 */
+  int version; /* of the driver: 1000 * major + 10 * minor, 12030 */
 } fg_cuda;
 
-/* The driver, initialised: libcuda.so.1 on the loader's path. FG_EENVIRONMENT with the loader's
- * reason, or the driver's when it does not start. Thread-safe. */
+/* The driver, initialised: libcuda.so.1 on the loader's path. FG_EENVIRONMENT: it is not there, too
+ * old, or does not start; the reason is the loader's or the driver's. Thread-safe. */
 fg_status fg_cuda_load(const fg_cuda **cuda);
 
-/* The context of a GPU's device, and the function of step i of a module that it has loaded: for
- * tests and measurements. */
+/* For tests and measurements: the context of a device that is a GPU, and the function of step i of
+ * a module that it has loaded. */
 struct fg_device;
 struct fg_module;
 CUcontext fg_device_cuda_context(const struct fg_device *device);
@@ -124,8 +124,8 @@ fg_status fg_cuda_check(const fg_cuda *cuda, CUresult result, const char *what);
 /* Whether a result means that a context is gone: every later call in it fails as well. */
 bool fg_cuda_lost(CUresult result);
 
-/* The same as fg_cuda_check for calls that wait for no kernel: a loss that they report is one of
- * work before them, the application's or ours, and the sentence says so. */
+/* Like fg_cuda_check, for calls that do not wait for a kernel. If such a call reports a lost
+ * context, earlier work of the application or of flashgen has lost it, and the sentence says so. */
 fg_status fg_cuda_check_before(const fg_cuda *cuda, CUresult result, const char *what);
 
 #endif

@@ -1,16 +1,18 @@
-/* cuda_launch.c - tensor maps and launches as the CUDA driver takes them. */
+/* cuda_launch.c - encodes tensor maps and launches kernels through the CUDA driver. */
 #include "cuda_launch.h"
 
 #include "device/tensor_map.h"
 
 #include <stdio.h>
 
+/* Encodes one map of FG_MAP_BYTES bytes. The driver refuses a map only for what the caller gave:
+ * FG_EARGUMENT. */
 static fg_status encode(const fg_cuda *cuda, const fg_map_view *v, void *map) {
   const cu_uint32 steps[5] = {1, 1, 1, 1, 1};
   cu_uint64 extent[5], stride[4];
   char what[64];
   for (int i = 0; i < v->rank; i++) {
-    extent[i] = v->extent[i] ? v->extent[i] : 1; /* which no kernel loads */
+    extent[i] = v->extent[i] ? v->extent[i] : 1; /* no kernel loads an empty axis */
     if (i) stride[i - 1] = v->stride[i];
   }
   snprintf(what, sizeof what, "%s: a tensor map of it", v->name);
@@ -28,8 +30,8 @@ static int has_elements(const fg_map_view *v) {
   return some;
 }
 
-/* A GPU looks up the address of a map even for a box outside of the tensor (H200): what has no
- * elements, and may have no address, borrows one. */
+/* A GPU looks up the address of a map even for a box outside of the tensor. A tensor without
+ * elements may have no address, so its map gets the address of another tensor. */
 fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *r, const fg_shape *shape,
                               const fg_args *args, void *params) {
   fg_map_view view[FG_MAP_MAX];
@@ -48,10 +50,10 @@ fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *r, const fg_
   return FG_OK;
 }
 
-/* Graphs know edges to kernels that start early since then. */
+/* The first driver whose graphs have edges to kernels that start early. */
 enum { CAPTURES_EARLY = 12030 };
 
-/* cuLaunchKernel where there is nothing to add: the oldest drivers' path and the shortest. */
+/* Without attributes cuLaunchKernel is used: every driver has it, and it is the shortest path. */
 fg_status fg_cuda_launch(const fg_cuda *cuda, CUfunction function, const fg_step *step,
                          const uint32_t grid[3], CUstream stream, void *params) {
   void *list[] = {params};

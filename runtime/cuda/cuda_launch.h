@@ -1,16 +1,17 @@
-/* cuda_launch.h - tensor maps and launches as the CUDA driver takes them. */
+/* cuda_launch.h - encodes tensor maps and launches kernels through the CUDA driver. */
 #ifndef FG_CUDA_LAUNCH_H
 #define FG_CUDA_LAUNCH_H
 
 #include "cuda.h"
 #include "launch.h"
 
-/* Fills the tensor maps of Params, which is aligned to 64 bytes: about 0.1 us each, so none is kept
- * from launch to launch. */
+/* Encodes the tensor maps at the beginning of Params, which is aligned to 64 bytes. A map takes
+ * about 0.1 us, so none is kept from launch to launch. FG_EARGUMENT: the driver refuses a map. */
 fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *recipe, const fg_shape *shape,
                               const fg_args *args, void *params);
 
-/* Launches a step; `what` is for messages. */
+/* Launches a step on the stream; a programmatic early start is left out where the driver cannot
+ * capture it. */
 fg_status fg_cuda_launch(const fg_cuda *cuda, CUfunction function, const fg_step *step,
                          const uint32_t grid[3], CUstream stream, void *params);
 

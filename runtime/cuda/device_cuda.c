@@ -11,17 +11,18 @@ typedef struct {
   const fg_cuda *cuda;
   CUdevice device;
   CUcontext context;
-  unsigned long long id; /* the context's: no other one of this process ever has it */
+  unsigned long long id; /* of the context; unique in the process */
 } gpu;
 
 typedef struct {
-  fg_module base; /* first: a fg_module is one of these */
+  fg_module base; /* first: a fg_module * of this device is a kernel * */
   CUmodule module;
-  CUfunction step[FG_STEP_MAX];
+  CUfunction step[FG_STEP_MAX]; /* NULL for a step that is no launch */
 } kernel;
 
-/* The primary context is the application's too: a cudaDeviceReset of its own ends our modules, and
- * to launch one of them then is undefined. */
+/* FG_ECUDA if the context is not the one that was opened. The application shares the primary
+ * context: a cudaDeviceReset of its own ends our modules, and launching one of them is undefined
+ * afterwards. */
 static fg_status check_context(const gpu *g) {
   unsigned long long id = 0;
   CUresult result = g->cuda->cuCtxGetId(g->context, &id);
@@ -34,8 +35,8 @@ static fg_status check_context(const gpu *g) {
                  g->base.name);
 }
 
-/* The context is the caller's thread's from here on, as in CUDA's own runtime; mostly it is so
- * already. */
+/* Makes the context the current one of the calling thread, and leaves it so, as CUDA's own runtime
+ * does. */
 static fg_status make_current(const gpu *g) {
   CUcontext current = NULL;
   TRY(check_context(g));
@@ -43,13 +44,14 @@ static fg_status make_current(const gpu *g) {
   return fg_cuda_check_before(g->cuda, g->cuda->cuCtxSetCurrent(g->context), "cuCtxSetCurrent");
 }
 
-/* A cubin that the driver does not take is its compiler's; a lost context and memory are not. */
+/* FG_ECOMPILER if the driver refuses the cubin; lost contexts and lack of memory keep their own
+ * codes. */
 static fg_status check_load(const gpu *g, CUresult result, const char *what) {
   fg_status status = fg_cuda_check_before(g->cuda, result, what);
   return status == FG_ECUDA && !fg_cuda_lost(result) ? FG_ECOMPILER : status;
 }
 
-/* Finds the entry point and opts in to its shared memory: 48 KB come without asking. */
+/* Finds the entry point and opts in to its shared memory: up to 48 KB need no opt-in. */
 static fg_status find_entry(const gpu *g, kernel *k, int i) {
   const fg_step *step = &k->base.source->recipe.step[i];
   char what[144];
@@ -74,6 +76,7 @@ static void unload(fg_module *module) {
   free(k);
 }
 
+/* Loads the cubin and finds the entry of every launch step. */
 static fg_status load(fg_device *device, const char *name, const fg_source *source,
                       const fg_code *code, fg_module **module) {
   const gpu *g = (const gpu *)device;
@@ -94,6 +97,7 @@ out:
   return status;
 }
 
+/* Queues step i, a launch or a zero-fill of a region. An empty grid launches nothing. */
 static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shape *shape,
                              void *params, void *workspace, CUstream stream) {
   const fg_recipe *r = &k->base.source->recipe;
@@ -114,6 +118,7 @@ static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shap
   return fg_cuda_launch(g->cuda, k->step[i], step, grid, stream, params);
 }
 
+/* Fills Params on the stack and queues all steps; shape and arguments are checked already. */
 static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args *args,
                         void *workspace, void *stream) {
   const kernel *k = (const kernel *)module;
@@ -127,7 +132,8 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   return FG_OK;
 }
 
-/* Events between the launches of one queue: the host is ahead of the device throughout. */
+/* Records events between the launches of one queue. Nothing waits in between, so that the host
+ * stays ahead of the GPU. */
 static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_timing *t,
                                double *ms) {
   const gpu *g = (const gpu *)module->device;
@@ -156,10 +162,11 @@ out:
   return status;
 }
 
+/* Also true of the default stream while another stream that waits for it captures. */
 static bool capturing(fg_device *device, void *stream) {
   const gpu *g = (const gpu *)device;
   int status = CU_STREAM_NOT_CAPTURING;
-  if (make_current(g) != FG_OK) return false; /* what comes next says why */
+  if (make_current(g) != FG_OK) return false; /* the next call says why */
   CUresult result = g->cuda->cuStreamIsCapturing(stream, &status);
   return result == CU_CAPTURE_IMPLICIT || status != CU_STREAM_NOT_CAPTURING;
 }
@@ -170,6 +177,8 @@ static fg_status synchronize(fg_device *device) {
   return fg_cuda_check(g->cuda, g->cuda->cuStreamSynchronize(NULL), "a kernel");
 }
 
+/* New memory holds bytes of 0xff, NaNs in every dtype, so that a kernel that reads it unwritten is
+ * found. */
 static fg_status allocate(fg_device *device, size_t bytes, void **p) {
   const gpu *g = (const gpu *)device;
   CUdeviceptr at;
@@ -205,6 +214,7 @@ static void close_gpu(fg_device *device) {
   free(g);
 }
 
+/* Reads arch, model and multiprocessors. FG_EENVIRONMENT: there are no kernels for this GPU. */
 static fg_status read_arch(gpu *g) {
   int major, minor;
   const fg_cuda *c = g->cuda;

@@ -1,4 +1,4 @@
-/* nvrtc.c - finds NVRTC and says what it is. */
+/* nvrtc.c - finds NVRTC and tells its version and archs. */
 #include "nvrtc_library.h"
 
 #include "base/setting.h"
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST = 12030 };
+enum { OLDEST = 12030 }; /* CUDA 12.3 */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static fg_nvrtc table;
 static fg_status loaded;
 static char reason[2048];
 
-/* Name of the symbol, where it goes, whether an old NVRTC may lack it. */
+/* Name of the symbol, its place in the table, whether an old NVRTC may lack it. */
 static const struct {
   const char *name;
   size_t place;
@@ -37,6 +37,7 @@ static const struct {
     {"nvrtcSetFlowCallback", offsetof(fg_nvrtc, set_flow), true},
 };
 
+/* Fills the table; FG_EENVIRONMENT if the library is no NVRTC or too old. */
 static fg_status take_symbols(void *library) {
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *symbol = dlsym(library, symbols[i].name);
@@ -53,7 +54,7 @@ static fg_status take_symbols(void *library) {
                  table.path, major, minor);
 }
 
-/* Opens one place; remembers it among those that were tried, with the reason where something is
+/* Opens the library at one place, or adds the place to `tried`, with the reason unless no file is
  * there. */
 static void *try_place(const char *place, char *tried, size_t size) {
   void *library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
@@ -69,6 +70,8 @@ static void *try_place(const char *place, char *tried, size_t size) {
   return NULL;
 }
 
+/* Takes the first NVRTC found, the newest name first in each place; a forced one alone if a setting
+ * names it. */
 static fg_status load(void) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
   const char *forced = fg_setting_text(FG_SET_NVRTC, NULL);

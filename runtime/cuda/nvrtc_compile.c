@@ -1,5 +1,4 @@
-/* nvrtc_compile.c - compiles with NVRTC: options, one thread a compile, what its log says of a
- * failure. */
+/* nvrtc_compile.c - compiles with NVRTC: its options, a thread for each compile, and its log. */
 #include "base/setting.h"
 #include "nvrtc_library.h"
 #include "plain.h"
@@ -11,16 +10,16 @@
 #include <string.h>
 #include <time.h>
 
-enum { TEXT_MAX = 1 << 20, STACK = 64 << 20 };
+enum { TEXT_MAX = 1 << 20, STACK = 64 << 20 }; /* bytes */
 enum {
   NVRTC_MEMORY = 1,
   NVRTC_COMPILATION = 6,
   NVRTC_BUILTINS = 7,
   NVRTC_CANCELLED = 16
-}; /* of its results */
+}; /* results of NVRTC */
 
-/* Options in order, and the first NVRTC that takes each. ptxas's figures come with -v; no
- * fast-math: templates name the approximate instructions that they want. */
+/* Options in order, and the first NVRTC that takes each. -v makes ptxas print its figures. There is
+ * no fast-math option: templates name the approximate instructions that they use. */
 #define FIGURES "-Xptxas=-v"
 static const struct {
   const char *text;
@@ -43,6 +42,8 @@ int fg_nvrtc_options_key(size_t size, char *text) {
   return n;
 }
 
+/* The options that this NVRTC takes, joined by spaces; `figures`: with the one for ptxas's
+ * figures. */
 static int print_options(const fg_nvrtc *nvrtc, const char *arch, bool figures, size_t size,
                          char *text) {
   int n = snprintf(text, size, "-arch=%s", arch);
@@ -57,8 +58,8 @@ typedef struct {
   const fg_nvrtc *nvrtc;
   const char *name, *text, *arch;
   fg_cubin *cubin;
-  double deadline;
-  bool late; /* our own flag */
+  double deadline; /* seconds, as now() */
+  bool late;       /* the deadline has passed, and NVRTC was told to stop */
   fg_status status;
   char error[4096];
 } job;
@@ -69,7 +70,7 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* NVRTC asks every now and then whether to go on. */
+/* NVRTC calls it now and then: 1 = stop compiling. */
 static int stop_when_late(void *payload, void *reserved) {
   job *j = payload;
   (void)reserved;
@@ -77,6 +78,7 @@ static int stop_when_late(void *payload, void *reserved) {
   return j->late;
 }
 
+/* Copies the cubin and reads the figures from the log. */
 static fg_status take_cubin(job *j, fg_nvrtc_program p, const char *log) {
   if (j->nvrtc->cubin_size(p, &j->cubin->size))
     return fg_fail(FG_ECOMPILER, "%s: NVRTC gave no cubin", j->name);
@@ -88,13 +90,15 @@ static fg_status take_cubin(job *j, fg_nvrtc_program p, const char *log) {
   return FG_OK;
 }
 
-/* We cancel by our own flag alone: behind a cancel, NVRTC 13.0 calls failures of ptxas in the same
- * thread cancelled too. */
+/* NVRTC's text for a result. After a cancel, NVRTC 13.0 also calls failures of ptxas in the same
+ * thread cancelled; j->late alone tells a real cancel, so here that result reads as a failed
+ * compilation. */
 static const char *error_name(const fg_nvrtc *nvrtc, int result) {
   return nvrtc->error(result == NVRTC_CANCELLED ? NVRTC_COMPILATION : result);
 }
 
-/* *p and *log are the caller's, whatever comes of it. */
+/* Compiles once: *result is NVRTC's. The caller destroys *p and frees *log, also after a
+ * failure. */
 static fg_status attempt(job *j, bool figures, fg_nvrtc_program *p, int *result, char **log) {
   char all[512];
   const char *list[OPTIONS + 1];
@@ -116,8 +120,8 @@ static fg_status attempt(job *j, bool figures, fg_nvrtc_program *p, int *result,
   return FG_OK;
 }
 
-/* Where ptxas fails, NVRTC 13.0's log has the figures that were asked for and lacks the error: one
- * more attempt, without them, gets it. */
+/* Where ptxas fails, the log of NVRTC 13.0 has the figures but not the error. One more attempt
+ * without the figures gets the error, and its log takes the place of *log. */
 static void find_error(job *j, char **log) {
   fg_nvrtc_program p = NULL;
   char *other = NULL;
@@ -131,6 +135,7 @@ static void find_error(job *j, char **log) {
   if (p) j->nvrtc->destroy(&p);
 }
 
+/* The whole compile. j->cubin->refused tells whether the text is to blame, or the time it took. */
 static fg_status compile_program(job *j, fg_nvrtc_program *p, char **log) {
   int result;
   TRY(attempt(j, true, p, &result, log));
@@ -156,7 +161,7 @@ static void *compile_thread(void *argument) {
   job *j = argument;
   fg_nvrtc_program p = NULL;
   char *log = NULL;
-  fg_plain_begin(); /* for as long as the thread lives */
+  fg_plain_begin(); /* until the thread ends */
   j->status = compile_program(j, &p, &log);
   if (j->status != FG_OK) snprintf(j->error, sizeof j->error, "%s", fg_error());
   free(log);

@@ -1,4 +1,5 @@
-/* nvrtc_identity.c - which NVRTC would compile, read from its files: a warm start loads none. */
+/* nvrtc_identity.c - tells which NVRTC would compile, from its files: a warm start loads no
+ * NVRTC. */
 #include "nvrtc.h"
 
 #include "base/setting.h"
@@ -47,7 +48,8 @@ out:
   return found;
 }
 
-/* The file that would be opened, where the places that a loader searches say so; resolved. */
+/* The resolved path of the file that the loader would probably open; false: it is in none of the
+ * usual places. */
 static bool find_file(char path[PATH_MAX]) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
   static const char *const usual[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
@@ -70,7 +72,8 @@ static bool find_file(char path[PATH_MAX]) {
   return false;
 }
 
-/* libnvrtc-builtins lies beside it and holds part of the compiler. */
+/* Appends the ids of libnvrtc-builtins, which lies beside NVRTC and holds part of the compiler.
+ * Changes `nvrtc`, a path. */
 static void add_builtins(char *nvrtc, size_t size, char *text) {
   char pattern[PATH_MAX], id[96];
   glob_t found;
@@ -91,10 +94,10 @@ fg_status fg_nvrtc_identity(size_t size, char *text) {
     add_builtins(path, size, text);
     return FG_OK;
   }
-  const fg_nvrtc *nvrtc; /* found by the loader alone: its version is all that is known of it */
+  const fg_nvrtc *nvrtc; /* only the loader finds it: its version has to do */
   if (fg_nvrtc_load(&nvrtc) == FG_OK)
     snprintf(text, size, "nvrtc %d", fg_nvrtc_version(nvrtc));
   else
-    snprintf(text, size, "none"); /* what a cache or zoo has can still be run */
+    snprintf(text, size, "none"); /* kernels in a cache or zoo can still run */
   return FG_OK;
 }

@@ -1,5 +1,5 @@
-/* nvrtc_library.h - the NVRTC that was found: its functions, declared here because no CUDA header
- * is needed; shared by nvrtc.c (finding it) and nvrtc_compile.c (using it). */
+/* nvrtc_library.h - the functions of the NVRTC that was found, declared here because no CUDA header
+ * is needed to build; nvrtc.c finds it, nvrtc_compile.c uses it. */
 #ifndef FG_NVRTC_LIBRARY_H
 #define FG_NVRTC_LIBRARY_H
 

@@ -1,12 +1,12 @@
-/* nvrtc_log.c - what the compiler said of a cubin. */
+/* nvrtc_log.c - reads figures and warnings of a cubin from the compiler's log. */
 #include "nvrtc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "Compiling entry function 'x'", then "N bytes stack frame, N bytes spill stores, N bytes spill
- * loads", then "Used N registers": ptxas -v, CUDA 12 and 13. */
+/* Reads the lines of ptxas -v, CUDA 12 and 13: "Compiling entry function 'x'", then "N bytes stack
+ * frame, N bytes spill stores, N bytes spill loads", then "Used N registers". */
 void fg_cubin_read_log(fg_cubin *cubin, const char *text) {
   fg_figures *entry = NULL;
   for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
