@@ -1,4 +1,4 @@
-/* compile.c - NVRTC or the host compiler, by arch. */
+/* compile.c - chooses NVRTC or the host compiler by the arch. */
 #include "compile.h"
 
 #include "cuda/nvrtc.h"
@@ -43,8 +43,8 @@ fg_status fg_compiler_check(const char *arch) {
   return fg_nvrtc_check_arch(nvrtc, arch);
 }
 
-/* NVRTC's messages name lines of the text, "kernel.cu(31): error: ..."; the template's go behind.
- */
+/* Fails as before, with the template's place behind each line of NVRTC's messages that names a line
+ * of the text: "kernel.cu(31): error: ...". */
 static fg_status add_places(const fg_source *source) {
   char log[4096], text[8192];
   size_t n = 0;

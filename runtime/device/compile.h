@@ -1,4 +1,4 @@
-/* compile.h - a source to code for an arch, by NVRTC or the host device's compiler; no device of
+/* compile.h - compiles a source for an arch, with NVRTC or the host device's compiler; no device of
  * that kind is needed. */
 #ifndef FG_COMPILE_H
 #define FG_COMPILE_H
@@ -7,20 +7,20 @@
 
 enum { FG_COMPILER_MAX = 1024 }; /* bytes of an identity */
 
-/* Who compiles for the arch here, and with which options, in a line: what makes the same text the
- * same code. NVRTC is not loaded for it where its files say what it is. Without a compiler it is
- * "none": what is compiled already can still be found and run. */
+/* One line that names the compiler for the arch and its options: with equal lines, equal texts give
+ * equal code. NVRTC is not loaded where its files tell which one it is. Without a compiler the line
+ * is "none": code that is compiled already can still be found and run. */
 fg_status fg_compiler_identity(const char *arch, size_t size, char *text);
 
-/* The options alone, which need no compiler to be known. */
+/* The options alone; no compiler is needed to know them. */
 fg_status fg_compiler_options(const char *arch, size_t size, char *text);
 
 /* FG_EENVIRONMENT: there is no compiler, or it does not know the arch. */
 fg_status fg_compiler_check(const char *arch);
 
-/* FG_ECOMPILER: the compiler refuses the text, or the code of one that is not `unskipped` spills or
- * draws a warning; code->refused says whether it would again whenever it is asked. code->data is
- * the caller's to free. */
+/* FG_ECOMPILER: the compiler refuses the text, or the code spills or gives a warning although the
+ * source is not `unskipped`. Then code->refused tells whether the compiler would refuse it every
+ * time. code->data is the caller's to free. */
 fg_status fg_compile(const char *arch, const char *name, const fg_source *source, fg_code *code);
 
 #endif

@@ -1,4 +1,4 @@
-/* device.c - opens devices by name; what both kinds share. */
+/* device.c - opens devices by name; the functions that all kinds share. */
 #include "device.h"
 
 #include "base/setting.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A GPU, else the host device with the reason. */
+/* Opens the first GPU, else the host device with the reason. */
 static fg_status open_best(fg_device **device) {
   char reason[sizeof(*device)->no_gpu];
   if (fg_device_cuda_open(0, device) == FG_OK) return FG_OK;
@@ -19,6 +19,7 @@ static fg_status open_best(fg_device **device) {
   return FG_OK;
 }
 
+/* The device of the setting if there is one, else the best that is there. */
 static fg_status open_unnamed(fg_device **device) {
   const char *name = fg_setting_text(FG_SET_DEVICE, NULL);
   if (!*name) return open_best(device);
@@ -37,7 +38,7 @@ fg_status fg_device_open(const char *name, fg_device **device) {
       return status == FG_OK ? FG_OK : fg_fail_in(status, "device %s", name);
     }
   }
-  if (!strncmp(name, "sm_", 3)) return fg_device_none_open(name, device); /* or what it is near */
+  if (!strncmp(name, "sm_", 3)) return fg_device_none_open(name, device); /* checks the name */
   return fg_fail(FG_EARGUMENT, "device %s: expected host or cuda:N", name);
 }
 

@@ -1,4 +1,4 @@
-/* device.h - where kernels are compiled and run: one table of functions a kind of device.
+/* device.h - where kernels are compiled and run: one table of functions for each kind of device.
  *
  * "host" (the system's C compiler and the engine of runtime/host/) and "cuda:N" (NVRTC and the
  * driver). Modules and memory belong to their device and end before it. */
@@ -17,16 +17,17 @@ typedef struct fg_code {
   size_t size;
   char
       figures[1024]; /* of each entry point: "attn_fwd registers 80 spill 0 stack 0", a line each */
-  bool refused;      /* no code, and there will be none: compile.h */
+  bool refused;      /* there is no code, and never will be: compile.h */
 } fg_code;
 
-/* Launches to be timed: launch i has args[i % n_args], so that inputs need not be in a cache. */
+/* Launches to be timed. Launch i has args[i % n_args], so that its inputs need not be in a
+ * cache. */
 typedef struct fg_timing {
   const fg_args *args;
   int n_args;
   void *workspace;
   int warm_ups, launches; /* at most FG_LAUNCHES_MAX */
-  bool pause;             /* 0.1 s before, for the clock of a GPU that was busy */
+  bool pause;             /* 0.1 s before the first, in which the clock of a busy GPU recovers */
 } fg_timing;
 enum { FG_LAUNCHES_MAX = 64 };
 
@@ -36,8 +37,9 @@ typedef struct fg_device_class {
   void (*unload)(fg_module *module);
   fg_status (*launch)(fg_module *module, const fg_shape *shape, const fg_args *args,
                       void *workspace, void *stream);
-  bool (*capturing)(fg_device *device, void *stream); /* is work recorded, not run? */
-  /* Launches in a row, without pause and warm-ups; ms[i] = the time of launch i on the device. */
+  bool (*capturing)(fg_device *device, void *stream); /* whether work is recorded, not run */
+  /* Runs launches in a row, without pause and warm-ups; ms[i] is the time of launch i on the
+   * device. */
   fg_status (*time)(fg_module *module, const fg_shape *shape, const fg_timing *timing, double *ms);
   fg_status (*synchronize)(fg_device *device);
   fg_status (*allocate)(fg_device *device, size_t bytes, void **p);
@@ -51,21 +53,22 @@ struct fg_device {
   const fg_device_class *class;
   char name[16]; /* "host", "cuda:0" */
   char arch[FG_ARCH_MAX];
-  char model[64];      /* "NVIDIA H200"; of the host device "host" */
-  int multiprocessors; /* blocks run on so many at a time */
+  char model[64];      /* "NVIDIA H200"; "host" for the host device */
+  int multiprocessors; /* how many run blocks at a time */
   uint64_t seed;       /* host: orders blocks, warps and lanes, and places allocations */
-  char no_gpu[512];    /* host: why there is no GPU, where nobody named a device; else "" */
+  char no_gpu[512];    /* why the host device was opened, where no device was named; else "" */
 };
 
 struct fg_module {
   fg_device *device;
-  const fg_source *source; /* its recipe, and its lines for messages; outlives the module */
+  const fg_source *source; /* the recipe, and lines for messages; outlives the module */
   char name[FG_NAME_MAX];
 };
 
-/* "host", "cuda:N", or an architecture, "sm_90a": kernels are compiled for it, and running them is
- * an error. NULL: FLASHGEN_DEVICE; where that is not set cuda:0, else host, whose no_gpu then says
- * why. FG_EENVIRONMENT with the reason when the named one cannot be used. */
+/* "host", "cuda:N", or an architecture such as "sm_90a", for which kernels are compiled but cannot
+ * run. NULL: FLASHGEN_DEVICE, or if that is not set cuda:0, or if that cannot be used the host
+ * device, whose no_gpu says why. FG_EENVIRONMENT, with the reason: the named device cannot be
+ * used. */
 fg_status fg_device_open(const char *name, fg_device **device);
 void fg_device_close(fg_device *device);
 
@@ -79,11 +82,12 @@ void fg_module_free(fg_module *module);
 fg_status fg_module_launch(fg_module *module, const fg_shape *shape, const fg_args *args,
                            void *workspace, void *stream);
 
-/* Times launches: the pause, the warm-ups, then all others queued; their median in ms. */
+/* Times launches: the pause, the warm-ups, then the others, queued without a wait. Gives their
+ * median in ms; of an even number the upper one. */
 fg_status fg_module_time(fg_module *module, const fg_shape *shape, const fg_timing *timing,
                          double *median);
 
-/* The kinds. */
+/* One for each kind of device. */
 fg_status fg_device_host_open(fg_device **device);
 fg_status fg_device_cuda_open(int ordinal, fg_device **device);
 fg_status fg_device_none_open(const char *arch, fg_device **device);

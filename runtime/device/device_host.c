@@ -1,5 +1,5 @@
-/* device_host.c - the host device: shared objects on the engine (runtime/host/). One launch at a
- * time a process; a launch has run when it returns. */
+/* device_host.c - the host device: shared objects on the engine (runtime/host/). A process runs one
+ * launch at a time; a launch is over when its call returns. */
 #define _GNU_SOURCE /* dladdr, memfd_create */
 #include "device.h"
 #include "process.h"
@@ -22,10 +22,11 @@ enum { OUTPUT = 8192 };
 typedef struct {
   fg_module base;
   void *library;
-  void *entry[FG_STEP_MAX]; /* of each launch step */
+  void *entry[FG_STEP_MAX]; /* by step; NULL for a step that is no launch */
   int file; /* the library's bytes in memory, open for addr2line: no file is left behind */
 } kernel;
 
+/* Finds NAME_entry of each launch step; FG_ETEMPLATE if one is missing. */
 static fg_status find_entries(kernel *k) {
   const fg_recipe *r = &k->base.source->recipe;
   char symbol[64];
@@ -38,6 +39,7 @@ static fg_status find_entries(kernel *k) {
   return FG_OK;
 }
 
+/* Writes the code to the memory file; FG_EIO if that fails. */
 static fg_status write_all(int fd, const fg_code *code, const char *name) {
   for (size_t n = 0; n < code->size;) {
     ssize_t put = write(fd, (const char *)code->data + n, code->size - n);
@@ -48,6 +50,8 @@ static fg_status write_all(int fd, const fg_code *code, const char *name) {
   return FG_OK;
 }
 
+/* Loads the code from a memory file and binds it to the engine. After a failure unload frees the
+ * kernel. */
 static fg_status open_library(kernel *k, const fg_code *code) {
   char path[64];
   k->file = memfd_create("flashgen-kernel", MFD_CLOEXEC);
@@ -88,8 +92,8 @@ static fg_status load(fg_device *device, const char *name, const fg_source *sour
   return status;
 }
 
-/* The template places of an address in the module, innermost first, calls joined by " < ". Places
- * in the primitives' own bodies say nothing and are left out. */
+/* The template places of an address in the module, innermost first, joined by " < "; "" if they are
+ * not known. Places in the bodies of primitives are left out: they say nothing about the kernel. */
 static void places_of(const kernel *k, void *pc, size_t size, char *text) {
   char library[64], address[32], output[OUTPUT];
   Dl_info info;
@@ -112,6 +116,7 @@ static void places_of(const kernel *k, void *pc, size_t size, char *text) {
   }
 }
 
+/* FG_ETEMPLATE with the engine's sentence and the template places of the access. */
 static fg_status fault(const kernel *k, const char *entry, const fg_host_fault *f) {
   char places[512];
   places_of(k, f->pc, sizeof places, places);
@@ -119,7 +124,8 @@ static fg_status fault(const kernel *k, const char *entry, const fg_host_fault *
                  *places ? "\n  at " : "", places);
 }
 
-/* What the engine may let the kernels touch: the tensors that are there, and the regions. */
+/* Lists all that the kernels may touch: the tensors that are there, and the regions of the
+ * workspace. An output and a region count as not initialised. */
 static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, const fg_args *args,
                                  void *workspace, fg_host_tensor *list, int *count) {
   int n = 0;
@@ -159,6 +165,7 @@ static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, cons
   return FG_OK;
 }
 
+/* Fills in the tensor maps at the beginning of Params, in the form of the host primitives. */
 static fg_status encode_maps(const fg_recipe *r, const fg_shape *shape, const fg_args *args,
                              void *params) {
   for (int i = 0; i < r->n_maps; i++) {
@@ -180,6 +187,8 @@ static fg_status encode_maps(const fg_recipe *r, const fg_shape *shape, const fg
   return FG_OK;
 }
 
+/* Runs a launch step on the engine; the step's number varies the seed. FG_ETEMPLATE: the engine
+ * found a fault. */
 static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const void *params,
                           fg_host_memory *memory) {
   const fg_step *step = &k->base.source->recipe.step[i];
@@ -194,13 +203,15 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const v
   static fg_host_fault f; /* large, and one launch at a time a process */
   TRY(fg_step_grid(step, shape, launch.grid, &empty));
   if (empty) return FG_OK;
-  /* blocks of persistent grids by the seed: one that does all, or some that share */
+  /* the seed chooses the blocks of a persistent grid: 1, 2 or 3 of them share the work */
   fg_step_limit(step, 1 + (int)(launch.seed % 3), launch.grid);
   *(void **)&launch.entry = k->entry[i];
   fg_status status = fg_host_run(&launch, &f);
   return status == FG_ETEMPLATE ? fault(k, step->entry, &f) : status;
 }
 
+/* Runs all steps over one description of the memory, so that a step may read what an earlier one
+ * wrote. */
 static fg_status run_steps(fg_module *module, const fg_shape *shape, const fg_args *args,
                            void *workspace) {
   const kernel *k = (const kernel *)module;
@@ -230,7 +241,7 @@ out:
   return status;
 }
 
-/* The engine's state is the process's. */
+/* Guards the engine, whose state is global to the process. */
 static pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
 
 static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args *args,
@@ -242,6 +253,7 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   return status;
 }
 
+/* Wall-clock time, which includes the checking of the engine. */
 static fg_status time_launches(fg_module *module, const fg_shape *shape, const fg_timing *t,
                                double *ms) {
   for (int i = 0; i < t->launches; i++) {
@@ -265,7 +277,8 @@ static fg_status synchronize(fg_device *device) {
   return FG_OK;
 }
 
-/* Between guard pages; each allocation's seed is another, so that both ends are tried. */
+/* Allocates between guard pages. Each allocation has another seed, so that both of its ends get to
+ * lie at a guard page. */
 static fg_status allocate(fg_device *device, size_t bytes, void **p) {
   return fg_host_guarded_new(bytes, device->seed++, p);
 }

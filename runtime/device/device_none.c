@@ -1,5 +1,5 @@
-/* device_none.c - an architecture without its GPU: kernels are compiled for it, by processes that
- * must not touch the driver or on machines that have none, and nothing runs. */
+/* device_none.c - an architecture without its GPU: kernels are compiled for it and nothing runs.
+ * For processes that must not touch the driver, and for machines without one. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -9,6 +9,7 @@ static fg_status refuse(const fg_device *device) {
   return fg_fail(FG_EENVIRONMENT, "the device %s compiles only: nothing runs on it", device->name);
 }
 
+/* A module that can be asked for its recipe only. */
 static fg_status load(fg_device *device, const char *name, const fg_source *source,
                       const fg_code *code, fg_module **module) {
   fg_module *m = calloc(1, sizeof *m);

@@ -17,18 +17,19 @@
 
 enum { PATH_SIZE = 512, MAP_SIZE = PATH_MAX + 32, OUTPUT = 8192, ERRORS = 5 };
 
-/* One compile. All that is made, the compiler's own files too, lies in `dir` and goes with it. */
+/* One compile. Its directory holds all files, the compiler's own too, and is removed with them. */
 typedef struct {
   const fg_source *source;
   const char *name;
   fg_host_dir dir;
-  bool refused; /* for the text */
+  bool refused; /* the compiler found an error in the text */
 } job;
 
 static void path_of(const job *j, const char *file, char path[PATH_SIZE]) {
   snprintf(path, PATH_SIZE, "%s/%s", j->dir.path, file);
 }
 
+/* Writes kernel.c, with unset registers made NaNs. FG_EIO, FG_EMEMORY. */
 static fg_status write_source(const job *j) {
   char path[PATH_SIZE];
   path_of(j, "kernel.c", path);
@@ -46,9 +47,9 @@ static fg_status write_source(const job *j) {
   return FG_OK;
 }
 
-/* "kernel.c:31:5: error: ..." with the template's place behind it, of the first errors; warnings,
- * notes and source excerpts go. False: there is none, and the text is all that the compiler said.
- */
+/* Keeps the first errors of the compiler's output, "kernel.c:31:5: error: ...", each with its place
+ * in the templates; warnings, notes and excerpts of the source are left out. False: there is no
+ * error, and `text` gets the whole output. */
 static bool add_places(const job *j, const char *output, size_t size, char *text) {
   size_t n = 0;
   int errors = 0;
@@ -69,6 +70,7 @@ static bool add_places(const job *j, const char *output, size_t size, char *text
   return n > 0;
 }
 
+/* Runs the compiler; FG_EENVIRONMENT, with the name of the setting, if it cannot be started. */
 static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_t size,
                               char *output, int *code) {
   fg_status status = fg_process_run_in(tmpdir, argv, size, output, code);
@@ -76,10 +78,10 @@ static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_
   return fg_fail_in(status, "the C compiler of the host device (%s)", fg_settings[FG_SET_CC].name);
 }
 
-/* -Og: the engine has the time, not the kernel, and most kernels take less than their compilation
- * (t_variants 192 s of CPU with -O1, 153 with -Og; t_wgmma_forward 98, 70); contraction off: sums
- * round as they are written; the rest turns uninitialised registers, array indices out of bounds
- * and overflow into faults. What NVRTC warns of is an error there, and so it is here. */
+/* -Og, because the engine takes most of the time and most kernels run for less time than they
+ * compile. Contraction is off: sums round as they are written. The sanitizers turn uninitialised
+ * registers, array indices out of bounds and overflow into faults. A warning that NVRTC would give
+ * is an error here. */
 static const char *const options[] = {
     "-std=gnu11",
     "-Og",
@@ -109,15 +111,16 @@ int fg_host_cc_options(size_t size, char *text) {
   return n;
 }
 
-/* Debug information names the source and the current directory: both as ".", so that equal texts
- * give equal bytes wherever they are compiled. */
+/* Debug information names the source and the current directory. Both options replace them by ".",
+ * so that equal texts give equal bytes wherever they are compiled. */
 static void map_paths(const job *j, char here[MAP_SIZE], char there[MAP_SIZE]) {
   char cwd[PATH_MAX];
   snprintf(here, MAP_SIZE, "-ffile-prefix-map=%s=.", getcwd(cwd, sizeof cwd) ? cwd : j->dir.path);
   snprintf(there, MAP_SIZE, "-ffile-prefix-map=%s=.", j->dir.path);
 }
 
-/* What a compiler says when the machine fails it, and not the text that it compiles. */
+/* Fails if the compiler's output or exit status tells that the machine is at fault, not the text;
+ * FG_OK if it is not. */
 static fg_status machine_fault(const job *j, const char *compiler, int code, const char *output) {
   static const struct {
     const char *words;
@@ -139,6 +142,8 @@ static fg_status machine_fault(const job *j, const char *compiler, int code, con
   return fg_fail(FG_EENVIRONMENT, "%s: %s was ended by signal %d", j->name, compiler, code - 128);
 }
 
+/* Makes kernel.so of kernel.c. FG_ECOMPILER: the compiler refuses the text; any other code: it
+ * could not do its work. */
 static fg_status compile(job *j) {
   char source[PATH_SIZE], library[PATH_SIZE], output[OUTPUT], text[OUTPUT];
   char here[MAP_SIZE], there[MAP_SIZE];
@@ -148,7 +153,7 @@ static fg_status compile(job *j) {
   path_of(j, "kernel.c", source);
   path_of(j, "kernel.so", library);
   memcpy(argv + 1, options, sizeof options);
-  const char *severe = j->source->unskipped ? "-w" : "-Wall"; /* as with NVRTC */
+  const char *severe = j->source->unskipped ? "-w" : "-Wall"; /* as it is for NVRTC's warnings */
   const char *const files[] = {severe, here, there, "-o", library, source, "-lm", NULL};
   memcpy(argv + 1 + OPTIONS, files, sizeof files);
   TRY(run_compiler(j->dir.path, argv, sizeof output, output, &code));
@@ -162,6 +167,7 @@ static fg_status compile(job *j) {
   return fg_fail(FG_ECOMPILER, "%s: %s refused it (exit %d):%s", j->name, argv[0], code, text);
 }
 
+/* The bytes of kernel.so; code->data is new. FG_EIO. */
 static fg_status read_library(const job *j, fg_code *code) {
   char path[PATH_SIZE];
   struct stat info;

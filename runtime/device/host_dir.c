@@ -1,5 +1,5 @@
-/* host_dir.c - temporary directories of the host device's compiler: made, locked, removed, and
- * those of killed processes swept. */
+/* host_dir.c - temporary directories of the host device's compiler: made, locked and removed; those
+ * of killed processes are swept. */
 #define _GNU_SOURCE /* mkdtemp, flock */
 #include "host_dir.h"
 
@@ -20,12 +20,12 @@
 
 static const char prefix[] = "flashgen-";
 enum {
-  RANDOM = 6, /* letters behind it */
+  RANDOM = 6, /* letters behind the prefix */
   YOUNG = 60, /* seconds in which a directory may still be without its lock */
   OPEN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 };
 
-/* The files in it, which fd is. */
+/* Removes the files in the directory fd. */
 static void remove_files(int fd) {
   int copy = openat(fd, ".", OPEN);
   DIR *dir = copy < 0 ? NULL : fdopendir(copy);
@@ -38,7 +38,7 @@ static bool is_ours(const char *name) {
   return !strncmp(name, prefix, strlen(prefix)) && strlen(name) == strlen(prefix) + RANDOM;
 }
 
-/* One that nobody holds any more, and that is ours to remove. */
+/* Removes the directory if it is our user's, is not new, and nobody holds its lock. */
 static void sweep_one(int root, const char *name) {
   struct stat info;
   int fd = openat(root, name, OPEN);
@@ -49,6 +49,7 @@ static void sweep_one(int root, const char *name) {
   close(fd);
 }
 
+/* Removes the directories in TMPDIR that killed processes have left behind. */
 static void sweep(void) {
   int root = open(fg_setting_text(FG_SET_TMPDIR, NULL), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = root < 0 ? NULL : fdopendir(root);
@@ -67,7 +68,7 @@ fg_status fg_host_dir_make(fg_host_dir *dir) {
   if (n >= (int)sizeof dir->path || !mkdtemp(dir->path))
     return fg_fail(FG_EIO, "%s: no temporary directory there: %s", root, strerror(errno));
   dir->fd = open(dir->path, OPEN);
-  if (dir->fd >= 0) flock(dir->fd, LOCK_EX); /* where there are no locks nothing is swept either */
+  if (dir->fd >= 0) flock(dir->fd, LOCK_EX); /* without locks nothing is swept either */
   return FG_OK;
 }
 

@@ -1,7 +1,7 @@
 /* host_dir.h - temporary directories of the host device's compiler, under TMPDIR.
  *
- * Each is locked by the process that made it for as long as it lives: what a killed process left
- * behind is known by its lock being free, and goes when a later process compiles. */
+ * The process that makes a directory holds its lock until it removes it. A directory whose lock is
+ * free was left behind by a killed process, and a later process that compiles removes it. */
 #ifndef FG_HOST_DIR_H
 #define FG_HOST_DIR_H
 
@@ -13,7 +13,7 @@ typedef struct fg_host_dir {
   int fd; /* holds the lock */
 } fg_host_dir;
 
-/* Makes one, and the first time in a process removes those that were left behind. FG_EIO. */
+/* Makes a directory. The first call in a process removes the directories left behind. FG_EIO. */
 fg_status fg_host_dir_make(fg_host_dir *dir);
 void fg_host_dir_remove(const fg_host_dir *dir);
 

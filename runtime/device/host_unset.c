@@ -1,7 +1,8 @@
 /* host_unset.c - finds the declarations of a kernel's text.
  *
  * Emitted text has one form: a declaration begins a statement of a function with its type, and
- * each of its names is a variable or an array. What else begins so has an initialiser. */
+ * each of its names is a variable or an array. Any other statement that begins with a type has an
+ * initialiser. */
 #include "host_unset.h"
 
 #include <ctype.h>
@@ -15,15 +16,15 @@ enum { DEPTH = 64 };
 typedef struct scan {
   const char *at, *end;
   FILE *to;
-  int braces;       /* open */
-  bool code[DEPTH]; /* does the nth brace hold statements? */
-  bool begins;      /* a statement begins here */
-  char last[16];    /* the last token's beginning: what a brace is depends on it */
+  int braces;       /* open ones, however deep */
+  bool code[DEPTH]; /* whether the nth open brace holds statements */
+  bool begins;      /* whether a statement begins here */
+  char last[16];    /* the first letters of the last token, which tells the kind of a brace */
 } scan;
 
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* Behind a comment, a string or a directive that begins at `at`; NULL: none does. */
+/* The end of a comment, a string or a directive that begins at s->at; NULL: none of them does. */
 static const char *behind_gap(const scan *s, bool line_start) {
   const char *p = s->at;
   if (!strncmp(p, "//", 2)) return p + strcspn(p, "\n");
@@ -43,7 +44,8 @@ static const char *behind_gap(const scan *s, bool line_start) {
 
 /* ---- declarations ---- */
 
-/* "x[2][N]" of a declarator's text gets " = {[0 ... (2) - 1] = {[0 ... (N) - 1] = value}}". */
+/* Puts a declarator of the text and its value: "x[2][N]" becomes "x[2][N] = {[0 ... (2) - 1] = {[0
+ * ... (N) - 1] = value}}". */
 static void put_declarator(FILE *to, const char *from, const char *end, const char *value) {
   const char *dims = memchr(from, '[', (size_t)(end - from));
   int n = 0;
@@ -59,7 +61,8 @@ static void put_declarator(FILE *to, const char *from, const char *end, const ch
   while (n--) fputc('}', to);
 }
 
-/* The names of a declaration, from behind its type to its semicolon. */
+/* Puts the names of a declaration, from behind its type up to its semicolon, each with the value
+ * unless it has one. */
 static void put_declaration(scan *s, const char *value) {
   const char *from = s->at;
   int depth = 0;
@@ -81,6 +84,7 @@ static void put_declaration(scan *s, const char *value) {
   }
 }
 
+/* Puts a word and, if it is the type of a declaration, the names behind it. */
 static void put_word(scan *s) {
   static const struct {
     const char *type, *value;
@@ -99,7 +103,8 @@ static void put_word(scan *s) {
 
 /* ---- the text ---- */
 
-/* A brace holds statements behind ")", "else" and "do", and where a statement begins. */
+/* A brace opens. It holds statements if it stands behind ")", "else" or "do", or where a statement
+ * begins. */
 static void open_brace(scan *s) {
   const bool inside = s->braces > 0 && s->braces <= DEPTH && s->code[s->braces - 1];
   const bool code = *s->last == ')' ||
@@ -108,6 +113,7 @@ static void open_brace(scan *s) {
   s->braces++;
 }
 
+/* Puts one character that belongs to no word, and keeps count of braces and statements. */
 static void put_sign(scan *s) {
   const char c = *s->at++;
   fputc(c, s->to);

@@ -1,4 +1,4 @@
-/* process.c - posix_spawn with the output in a pipe. */
+/* process.c - runs programs by posix_spawn, with their output in a pipe. */
 #define _GNU_SOURCE /* pipe2 */
 #include "process.h"
 
@@ -14,7 +14,8 @@
 
 extern char **environ;
 
-/* Reads all; what does not fit is thrown away, so that the program never blocks on a full pipe. */
+/* Reads to the end. Bytes that do not fit are thrown away, so that the program never blocks on a
+ * full pipe. */
 static void drain(int fd, size_t size, char *output) {
   size_t n = 0;
   char rest[4096];
@@ -28,7 +29,7 @@ static void drain(int fd, size_t size, char *output) {
   output[n] = 0;
 }
 
-/* SIGPIPE as usual, though flashgen ignores it. */
+/* The program gets the usual SIGPIPE, which flashgen ignores. */
 static void set_attributes(posix_spawnattr_t *attributes) {
   sigset_t usual;
   sigemptyset(&usual);
@@ -38,8 +39,8 @@ static void set_attributes(posix_spawnattr_t *attributes) {
   posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
 }
 
-/* The environment with messages in English, which callers read, and with another TMPDIR
- * ("TMPDIR=x"; NULL = as it is); the caller frees it. */
+/* Our environment with English messages, which callers read, and with `tmpdir`, "TMPDIR=x", if it
+ * is not NULL. The caller frees the list, but not its strings. */
 static char **environment_with(char *tmpdir) {
   static char language[] = "LC_ALL=C";
   size_t n = 0, kept = 0;

@@ -12,17 +12,18 @@ static void add_axis(fg_map_view *v, int64_t extent, uint64_t stride, int box) {
   v->box[v->rank++] = (uint32_t)box;
 }
 
-/* The tensor's axes as a map has them: batch, head, row, column. */
+/* The tensor's axes in the order of a map: batch, head, row, column. */
 typedef struct {
   int64_t extent[4], stride[4]; /* in elements */
 } axes;
 
+/* An axis that the tensor does not have, or has of extent 1, gets extent 1 and stride 0. */
 static axes axes_of(const fg_recipe_tensor *t, const fg_tensor *tensor, const fg_recipe *r,
                     const fg_shape *shape) {
   axes a = {{1, 1, 1, 1}, {0, 0, 0, 0}};
   int n = (int)strlen(t->axes);
   for (int i = 0; i < n; i++) {
-    int place = i + 4 - n; /* the last ones are row and column of an input */
+    int place = i + 4 - n; /* an input's last two axes are row and column */
     if (fg_tensor_aligned(t))
       place = fg_axis_index(t->argument->axes, t->axes[i]);
     else if (place < 2)
@@ -43,12 +44,13 @@ bool fg_map_possible(const fg_recipe *r, const fg_map *map, const fg_shape *shap
   const axes a = axes_of(t, tensor, r, shape);
   int unit = UNIT / (int)fg_elem_size(t->elem);
   bool good = (uintptr_t)tensor->data % UNIT == 0;
-  for (int i = 0; i < 3; i++) /* the caller's stride may be 0, which is none of TMA's */
+  for (int i = 0; i < 3; i++) /* a stride may be 0, which TMA cannot do */
     good &= a.extent[i] <= 1 || (a.stride[i] > 0 && a.stride[i] % unit == 0);
   return good;
 }
 
-/* The stride of an axis of one element is nobody's concern: the row's width is always legal. */
+/* Adds axis `index`. An axis of one element may have any stride, so the row's width, which is
+ * always legal, is used. */
 static fg_status add_strided(fg_map_view *v, const axes *a, int index, int box) {
   uint64_t elem = v->stride[0], stride = (uint64_t)a->stride[index] * elem;
   int64_t extent = a->extent[index];
