@@ -170,9 +170,17 @@ static int *read_nodes(lua_State *L, int *n) {
 /* Hands the texts over: protected, so that they are freed when Lua has no memory. */
 static int push_texts(lua_State *L) {
   const fg_emitted *texts = lua_touserdata(L, 1);
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 5);
   set_text(L, "head", texts->head);
   set_text(L, "row", texts->row);
+  lua_pushboolean(L, texts->row_reads);
+  lua_setfield(L, -2, "row_reads");
+  lua_createtable(L, texts->n, 0);
+  for (int i = 0; i < texts->n; i++) {
+    lua_pushboolean(L, texts->reads[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "reads");
   lua_createtable(L, texts->n, 0);
   for (int i = 0; i < texts->n; i++) {
     lua_pushstring(L, texts->value[i]);

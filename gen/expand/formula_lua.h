@@ -46,11 +46,17 @@
  *
  * and functions that write:
  *
- *   emit(nodes, names)  { head =, row =, values = {...} }; names: of the language to C text, and
- * the members of fg_emit_names unit(node, names)   the factor of s_raw in a multiple of s
- * (fg_formula_emit_unit) address(i, gradient, texts)  of an element of input i by the texts of its
- * indices text(node)          the canonical text recipe(node, names) an expression of a recipe, nil
- * where the node is none (fg_formula_recipe); names: of bounds of a tile to texts in nq and nk
+ *   emit(nodes, names)  { head =, row =, row_reads =, values = {...}, reads = {...} }: fg_emitted
+ *
+ * (names: of the language to C text, and the members of fg_emit_names)
+ *
+ *   unit(node, names)   the factor of s_raw in a multiple of s: fg_formula_emit_unit
+ *   address(i, gradient, texts)  of an element of input i by the texts of its indices
+ *   text(node)          the canonical text
+ *   recipe(node, names)  an expression of a recipe, nil where the node is none: fg_formula_recipe
+ *
+ * (names: of bounds of a tile to texts in nq and nk)
+ *
  *   entries(text)       of an expression of a recipe: how long its code is, nil: too long */
 void fg_formula_push(lua_State *L, fg_formula *formula, bool backward);
 

@@ -30,6 +30,7 @@ int fg_input_address(const fg_input *input, bool gradient, const char *const *in
 void fg_emitted_free(fg_emitted *x) {
   for (int i = 0; x->value && i < x->n; i++) free(x->value[i]);
   free(x->value);
+  free(x->reads);
   free(x->head);
   free(x->row);
   *x = (fg_emitted){0};

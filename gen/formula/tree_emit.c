@@ -280,6 +280,7 @@ static fg_status take(fg_emitter *e, int n, const int *node, fg_emitted *out) {
   for (int i = 0; i < n; i++) {
     e->out = (fg_buffer){0};
     e->context = PAIR;
+    e->reads[PAIR] = 0;
     if (node[i] && i + 1 == e->names->log2)
       fg_put_log2(e, node[i]);
     else if (node[i])
@@ -289,6 +290,7 @@ static fg_status take(fg_emitter *e, int n, const int *node, fg_emitted *out) {
     failed |= e->out.failed || !e->out.text;
     no_memory |= e->out.no_memory;
     out->value[i] = e->out.text;
+    out->reads[i] = e->reads[PAIR] > 0;
   }
   for (int l = HEAD; l <= ROW; l++) {
     e->out = e->declared[l];
@@ -298,6 +300,7 @@ static fg_status take(fg_emitter *e, int n, const int *node, fg_emitted *out) {
     e->declared[l] = e->out;
   }
   out->head = e->declared[HEAD].text, out->row = e->declared[ROW].text;
+  out->row_reads = e->reads[ROW] > 0;
   return failed ? text_failed(no_memory) : FG_OK;
 }
 
@@ -328,10 +331,14 @@ static fg_status open_emitter(fg_emitter *e, const fg_formula *f, const fg_emit_
 
 fg_status fg_formula_emit(const fg_formula *f, int n, const int *node, const fg_emit_names *names,
                           fg_emitted *emitted) {
-  fg_emitted out = {.value = calloc((size_t)n + 1, sizeof *out.value), .n = n};
+  fg_emitted out = {.value = calloc((size_t)n + 1, sizeof *out.value),
+                    .reads = calloc((size_t)n + 1, sizeof *out.reads),
+                    .n = n};
   fg_emitter e;
-  if (!out.value) return fg_fail(FG_EMEMORY, "no memory for the text of an expression");
-  fg_status status = open_emitter(&e, f, names);
+  fg_status status = FG_OK;
+  if (!out.value || !out.reads)
+    status = fg_fail(FG_EMEMORY, "no memory for the text of an expression");
+  if (status == FG_OK) status = open_emitter(&e, f, names);
   if (status == FG_OK) {
     status = take(&e, n, node, &out);
     close_emitter(&e);

@@ -32,6 +32,7 @@ typedef struct fg_emit_names {
 typedef struct fg_emitted {
   char *head, *row; /* declarations, a line each */
   char **value;
+  bool *reads, row_reads; /* does that value, or a declaration of the row, read memory? */
   int n;
 } fg_emitted;
 fg_status fg_formula_emit(const fg_formula *formula, int n, const int *node,

@@ -28,6 +28,7 @@ typedef struct {
   int *hoisted, *based;       /* of each node, the number of its declaration, from 1 */
   unsigned char *tanhs;       /* of each node: see tree_rough.c */
   int count[2];
+  int reads[3]; /* of memory, in declarations of HEAD and ROW and in values */
 } fg_emitter;
 
 /* How tightly a text holds together: what need not stand in parentheses under an operator. */

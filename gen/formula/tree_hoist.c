@@ -161,6 +161,7 @@ void fg_put_read(fg_emitter *e, int node) {
     fg_put(e, "%s", staged);
     return;
   }
+  e->reads[e->context]++;
   if (input->elem == FG_ELEM_I32)
     fg_put(e, "(int)ldg_u32(");
   else if (input->elem == FG_ELEM_F32)
