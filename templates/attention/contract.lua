@@ -5,21 +5,28 @@
 -- them: global row and key. All text comes from the trees of the spec's expressions (`formula`).
 --
 --   pair(names)               the texts of a pair: { head =, row =, test =, score = }; head and row are declarations for
---                             where b and h, and q, are known; names: q, k, s and what formula.emit takes. With
+--                             where b and h, and q, are known; score_reads, row_reads: do score or row read memory;
+--                             names: q, k, s and what formula.emit takes. With
 --                             names.backward also slope, d score / ds, and terms: { name =, read =, slope =,
 --                             has_score_slope =, reads_or_calls = } for each read of an input with a gradient: is its
---                             slope the score's; does a pair read memory or call a function of floats for it
---                             with names.exponent log2: the score times log2 e less names.origin, which is the same for a row; names.reach:
---                             tanh is that of numbers up to TANH_SMALL, and the largest goes to that variable; with
---                             names.s_first the multiple of s comes first, and what does not depend on s is one term
---   score.is_s                it is s itself; families may leave its scale to the normaliser
+--                             slope the score's; does a pair read memory or call a function of floats for it. An input
+--                             for which names.leaves_out(name) is true has no terms.
+--                             With names.exponent the score is that times log2 e less names.origin, which is the same
+--                             for a row. names.reach: tanh is that of numbers up to TANH_SMALL, and the largest goes to
+--                             that variable; with names.s_first the multiple of s comes first, and what does not depend
+--                             on s is one term. Declarations that nothing uses are no lines of the text: a family
+--                             emits all of head and row
+--   score.is_s                it is s itself; families may leave its scale to the normaliser, which takes a positive one:
+--                             scale_is_negative is a test, positive_scale its size; the sign goes to the product, or
+--                             masked_product is what a product is where the mask hides it
 --   score.adds_to_s           it is s and terms that do not depend on s
 --   score.is_uneven_in_k      more of it than inputs and one multiple of k differs from key to key: |k - p|
 --   score.chooses_unevenly    that, and a choice is made for each pair: k < n ? s : 0
 --   score.rows_share_terms    it is a multiple of s and one of k, the same for a head, and terms of the row: of one key
 --                             the scores of two rows differ by the rows alone. In bfloat16, in which rows may share a
 --                             reference
---   score.above(q, other)     of such: how much larger row q's are than those of `other`: { head =, row =, value = }
+--   score.above(q, other)     of such: how much larger row q's are than those of `other`: { head =, row =, value = }; nil:
+--                             they are the same
 --   score.has_tanh, tanh_count  there is a tanh in it; how many
 --   score.tanhs_are_of_scaled_s  there is, and each is that of the scaled product, times values of the head
 --   small_reach(names)        of such: the test that no number is larger than TANH_SMALL, where `reach` is the largest
@@ -30,23 +37,28 @@
 --   score.cap_of_ranges       the same where a mask shows a row one range of keys, else nil
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
+--   ds_follows_from_p         dS of a pair follows from its weight and dP: the score is s and terms beside it, and a pair
+--                             without weight has no gradient; else both are made where the score is
 --   pairs_are_looped          score and mask are so large that families do not unroll them: text.rolled
 --   score_is_long             unrolled, the score takes registers: ptxas starts many pairs' terms at once
+--   uses(name)                whether mask or score use the head's "b", "h" or "hk"
 --   mask                      what pairs are visible: masks.lua
 --   input                     what mask and score read, and its gradients: inputs.lua
---   norm                      the normaliser: normalizers/row.lua says what one is
+--   norm                      the normaliser: normalizer.lua says what one is
 -- Tests are C expressions, "1" and "0" when known.
 local hooks = {
   input = run("expr/inputs.lua"),
   mask = run("expr/masks.lua"),
-  norm = run("attention/normalizers/" .. spec.normalizer .. ".lua"),
+  norm = run("attention/normalizer.lua")(spec.normalizer),
 }
 local trees, input, traits = run("expr/trees.lua"), hooks.input, formula.traits
 local place, emit = trees.place, trees.emit
 
 local score = {
+  scale_is_negative = "p.scale < 0.0f", positive_scale = "p.scale < 0.0f ? -p.scale : p.scale",
+  masked_product = string.format("p.scale < 0.0f ? -(%s) : %s", hooks.norm.masked, hooks.norm.masked),
   is_s = traits.is_s, adds_to_s = traits.adds_to_s, is_uneven_in_k = traits.is_uneven_in_k, chooses_unevenly = traits.chooses_unevenly,
-  rows_share_terms = types.p.has_range_of_f32 and traits.is_linear_in_s_and_k,
+  rows_share_terms = hooks.norm.trial ~= nil and types.p.has_range_of_f32 and traits.is_linear_in_s_and_k,
   has_tanh = traits.tanh_count ~= nil, tanh_count = traits.tanh_count or 0, tanhs_are_of_scaled_s = traits.tanhs_are_of_scaled_s,
 }
 hooks.score = score
@@ -57,13 +69,17 @@ hooks.score = score
 -- constants, which spilled.
 hooks.pairs_are_looped = traits.mask_size + traits.score_size > 64 or traits.has_wide_quotient
 hooks.score_is_long = not hooks.pairs_are_looped and traits.score_size > 24 -- s and 4 terms of tanh
-input.find_tiled(score.adds_to_s and not hooks.pairs_are_looped)
+-- dS follows from P and dP: the score is s and terms beside it, and what has no weight has no gradient.
+hooks.ds_follows_from_p = (score.is_s or score.adds_to_s) and hooks.norm.ds_is_0_without_weight
+input.find_tiled(score.adds_to_s and not hooks.pairs_are_looped and (spec.pass == "forward" or hooks.ds_follows_from_p))
 
 function hooks.pair(names)
+  -- The score itself comes first: its declarations keep their order, whether its exponent is asked for or not.
   local nodes, terms = { formula.mask, formula.score, names.backward and formula.slope or 0, names.exponent and formula.score or 0 }, {}
   names.log2 = names.exponent and #nodes or nil
   for _, x in ipairs(names.backward and formula.inputs or {}) do
-    for at, read in ipairs(x.grad and x.reads or {}) do
+    local is_taken = x.grad and not (names.leaves_out and names.leaves_out(x.name))
+    for at, read in ipairs(is_taken and x.reads or {}) do
       nodes[#nodes + 1] = read.slope
       terms[#terms + 1] = { name = x.name, read = at, has_score_slope = read.slope == formula.slope,
                             reads_or_calls = formula.reads_or_calls(read.slope) }
@@ -72,8 +88,8 @@ function hooks.pair(names)
   names.staged = input.staged
   local texts = emit(nodes, names)
   for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
-  return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[2], slope = texts.values[3], log2 = names.exponent and texts.values[4],
-           terms = terms }
+  return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[names.exponent and 4 or 2], slope = texts.values[3],
+           terms = terms, score_reads = texts.reads[2], row_reads = texts.row_reads }
 end
 
 -- Where tanh is taken of the scaled product alone: a test of `reach`, the largest |s_raw|.
@@ -86,7 +102,7 @@ end
 
 -- A cap of the scaled product and nothing else: in bfloat16, whose exponents need no range.
 local function find_cap()
-  local cap = types.p.has_range_of_f32 and traits.cap and run("attention/cap.lua")(traits.cap)
+  local cap = hooks.norm.trial and types.p.has_range_of_f32 and traits.cap and run("attention/cap.lua")(traits.cap)
   if not cap then return nil end
   cap.declare = string.format([[
 const float cap_unit = %s, cap_square = cap_unit * cap_unit;
@@ -97,10 +113,13 @@ end
 score.cap = find_cap()
 score.cap_of_ranges = formula.keys.exact_for_one and score.cap or nil
 
+function hooks.uses(name) return formula.uses(formula.mask, name) or formula.uses(formula.score, name) end
+
 -- x times a factor that may be 1.
 local function times(x, factor) return factor == "1.0f" and x or string.format("%s * (%s)", x, factor) end
 
 function score.above(q, other)
+  if not (formula.uses(formula.score, "q") or formula.uses(formula.score, "p")) then return nil end
   local function at(row, of_row) return emit({ formula.score }, { q = row, k = "(" .. place(other) .. ")", s = "0.0f", hoist = true, of_row = of_row }) end
   local own, its = at(q), at(other, "of_other")
   return { head = own.head, row = own.row .. "\n" .. its.row, value = string.format("%s - (%s)", own.values[1], its.values[1]) }

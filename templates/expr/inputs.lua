@@ -3,7 +3,7 @@
 --   input.tiled               nil, or the 16-bit input that a family may keep in shared memory, tile by tile:
 --                             { name =, elem =, rows = the address of a head's first, stride = between rows,
 --                             aligned = a test that both are multiples of 16 bytes, batched, headed = it
---                             differs from batch to batch, from head to head }
+--                             differs from batch to batch, from head to head, is_in_mask = the mask reads it too }
 --   input.differs_by_key      there is an input that differs from key to key
 --   input.is_read_by_row      an input that is not `tiled` is read by the row, which has to be one that there is
 --   input.one_differs_by_key  its read is the only one that does
@@ -319,6 +319,7 @@ local function find_dense()
         rows = string.format("p.%s + (%s)", ident, #terms > 0 and table.concat(terms, " + ") or "0"),
         stride = x.stride, aligned = aligned_rows(ident, axes),
         batched = extents:find("b") ~= nil, headed = extents:find("h") ~= nil,
+        is_in_mask = formula.takes(formula.mask, x.at),
       }
     end
   end

@@ -12,7 +12,8 @@
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
 --                             the recipe, for the cost model
 --   mask.first_key_moves      the first key moves on with the rows, the same in all heads: rows next to each other see little of K
---   mask.keys_are_read, last_key_is_of_head  ends of mask.keys read memory; the last one depends on batch or head
+--   mask.keys_are_read, last_key_is_read, last_key_is_of_head  ends of mask.keys, or the last one, read memory; the last
+--                             one depends on batch or head
 --   mask.reads_memory         its test reads memory: only of rows that there are; mask.uses_inputs: it uses an input
 --   mask.edge_count           its borders that cut through tiles: each costs a row's block half a tile each way
 -- Ranges may leave [0, nq) and [0, nk): families clamp them.
@@ -28,6 +29,7 @@ local function is_of_head(node)
   return node ~= nil and (formula.uses(node, "b") or formula.uses(node, "h") or formula.uses(node, "hk"))
 end
 mask.last_key_is_of_head = is_of_head(formula.keys.last)
+mask.last_key_is_read = formula.keys.last ~= nil and formula.reads(formula.keys.last)
 for _, side in ipairs({ "first", "last" }) do
   local node = formula.keys[side]
   if node then mask.edge_count, mask.keys_are_read = mask.edge_count + 1, mask.keys_are_read or formula.reads(node) end

@@ -46,15 +46,13 @@ function text.filled(pieces, columns)
   return table.concat(lines, "\n")
 end
 
--- Whether C text has a name as a whole word.
-function text.uses(code, name) return code:find("%f[%w_]" .. name .. "%f[^%w_]") ~= nil end
-
--- Those of declarations, a line each, that code uses, itself or through one another.
-function text.needed(declarations, code)
+-- Those of declarations, a line each, whose name code has as a word, or one that has.
+local function used_by(code, declarations)
   local lines, kept = {}, {}
   for line in declarations:gmatch("[^\n]+") do lines[#lines + 1] = line end
   for i = #lines, 1, -1 do
-    if text.uses(code, lines[i]:match("^const %w+ %*?([%w_]+)")) then
+    local name = lines[i]:match("^const %w+ %*?([%w_]+)")
+    if code:find("%f[%w_]" .. name .. "%f[^%w_]") then
       table.insert(kept, 1, lines[i])
       code = code .. "\n" .. lines[i]
     end
@@ -62,9 +60,12 @@ function text.needed(declarations, code)
   return table.concat(kept, "\n")
 end
 
--- Declarations of what a head has, for a loop over heads: { declared = before it, set = in it, where h is
--- another one than before }. What takes no function stays in the loop.
-function text.by_head(declarations)
+-- The declarations of what a head has, for a loop over heads: { declared = before it, set = in it, where h is another
+-- one than before }. What takes no function stays in the loop. These are no constants, of which those that nothing uses
+-- are no lines of the text: pair, and the list of texts that are taken of it, say which are used.
+function text.by_head(pair, taken)
+  local values = table.concat(taken, " ")
+  local declarations = used_by(values .. " " .. used_by(values, pair.row), pair.head)
   if not declarations:find("_%w+%(") then return { declared = "", set = declarations } end
   local declared, set = { "int h_known = -1;" }, { "if (h != h_known) {", "h_known = h;" }
   for line in declarations:gmatch("[^\n]+") do
@@ -92,18 +93,7 @@ function text.rolled(large, arrays, size)
            behind = "}\n" .. table.concat(behind, "\n"), pragma = "#pragma unroll 1" }
 end
 
--- The declarators of a normaliser's state for the warp's rows: "m[ROWS], l[ROWS]".
-function text.row_state(norm)
-  local names = {}
-  for _, name in ipairs(norm.state) do names[#names + 1] = name .. "[ROWS]" end
-  return table.concat(names, ", ")
-end
-
--- The same of one row whose state is in names that end in its number: "m0, l0".
-function text.state_of(norm, row)
-  local names = {}
-  for _, name in ipairs(norm.state) do names[#names + 1] = name .. row end
-  return table.concat(names, ", ")
-end
+-- The declaration of floats, "" where there are none.
+function text.floats(names) return #names > 0 and "float " .. table.concat(names, ", ") .. ";" or "" end
 
 return text

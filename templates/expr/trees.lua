@@ -15,8 +15,12 @@ local function completed(names)
   return names
 end
 
--- What formula.emit gives for these nodes and names.
-function trees.emit(nodes, names) return formula.emit(nodes, completed(names)) end
+-- What formula.emit gives for these nodes and names; declarations end without a line's end.
+function trees.emit(nodes, names)
+  local texts = formula.emit(nodes, completed(names))
+  texts.head, texts.row = texts.head:gsub("\n$", ""), texts.row:gsub("\n$", "")
+  return texts
+end
 
 -- The text of the factor of the raw product in a node that is s times values of a head: formula.unit.
 function trees.unit(node, names) return formula.unit(node, completed(names)) end

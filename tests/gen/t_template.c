@@ -171,8 +171,8 @@ END_TEST
 START_TEST(mistakes_in_other_files) {
   int line = templates_append("attention/contract.lua", "x x\n");
   templates_fail(FORWARD, "attention/contract.lua", line, "<eof> expected near 'x'");
-  templates_replace("attention/contract.lua", "/\" .. spec.normalizer", "/\" .. nosuch");
-  line = templates_line("attention/contract.lua", "/\" .. spec.normalizer");
+  templates_replace("attention/contract.lua", "(spec.normalizer)", "(nosuch)");
+  line = templates_line("attention/contract.lua", "(spec.normalizer)");
   templates_fail(FORWARD, "attention/contract.lua", line, "undefined name 'nosuch'");
   templates_replace("attention/contract.lua", "local hooks = {", "local hooks = {");
   templates_replace("tile/rows.cut", "DEV u16 from_f32", "DEV $(u16) from_f32");

@@ -442,8 +442,10 @@ attn_bwd_rows(const __grid_constant__ Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
   const int q = (int)blockIdx.x * (THREADS / 8) + (int)threadIdx.x / 8, h = (int)blockIdx.y,
       b = (int)blockIdx.z;
-  const i64 head = (i64)b * p.h + h, row = head * p.nq + q;
-  const int there = q < p.nq, first = there && lane == 0;
+  const i64 head = (i64)b * p.h + h;
+  const i64 row = head * p.nq + q;
+  const int there = q < p.nq;
+  const int first = there && lane == 0;
   const float lse = first ? ldg_f32(p.lse + row) : NEG_INF;
   const float dlse = first && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
   float dot = 0.0f;

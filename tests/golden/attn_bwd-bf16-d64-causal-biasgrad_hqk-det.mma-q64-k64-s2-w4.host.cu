@@ -473,8 +473,10 @@ static void attn_bwd_rows(const Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
   const int q = (int)blockIdx.x * (THREADS / 8) + (int)threadIdx.x / 8, h = (int)blockIdx.y,
       b = (int)blockIdx.z;
-  const i64 head = (i64)b * p.h + h, row = head * p.nq + q;
-  const int there = q < p.nq, first = there && lane == 0;
+  const i64 head = (i64)b * p.h + h;
+  const i64 row = head * p.nq + q;
+  const int there = q < p.nq;
+  const int first = there && lane == 0;
   const float lse = first ? ldg_f32(p.lse + row) : NEG_INF;
   const float dlse = first && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
   float dot = 0.0f;
@@ -680,7 +682,7 @@ static void attn_bwd_dq(const Params p) {
   for (int r = 0; r < 2; r++) {
     const int q = q0 + q_lane + 8 * r;
     const float *row = p.kept + 2 * (((i64)b * p.h + h) * padded + q);
-    kept[r] = q < p.nq ? ldg_f32(row) : -NEG_INF; // no weight
+    kept[r] = q < p.nq ? ldg_f32(row) : -NEG_INF; // no weight, or no row that is stored
     delta[r] = q < p.nq ? ldg_f32(row + 1) : 0.0f;
   }
   cp_async_commit();
@@ -781,7 +783,7 @@ static void attn_bwd_dbias(const Params p) {
       for (int r = 0; r < 2; r++) {
         const int q = q0 + q_lane + 8 * r;
         const float *row = p.kept + 2 * (((i64)b * p.h + h) * padded + q);
-        kept[r] = q < p.nq ? ldg_f32(row) : -NEG_INF; // no weight
+        kept[r] = q < p.nq ? ldg_f32(row) : -NEG_INF; // no weight, or no row that is stored
         delta[r] = q < p.nq ? ldg_f32(row + 1) : 0.0f;
       }
       load_tile(sm + SM_ROWS_K, CHUNKS_D, TILE_KV, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0,

@@ -389,7 +389,8 @@ static void attn_bwd_dk_dv(const Params p) {
         const int of_row0 = q + p.nk - p.nq;
         if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
           const i64 row = ((i64)b * p.h + h) * p.nq + q;
-          const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
+          const float lse = ldg_f32(p.lse + row);
+          const float delta = ldg_f32(p.delta + row);
           const float score = p.scale * s[r]
               + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
           const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;
@@ -455,7 +456,8 @@ static void attn_bwd_dq(const Params p) {
       const int of_row0 = q + p.nk - p.nq;
       if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
         const i64 row = ((i64)b * p.h + h) * p.nq + q;
-        const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
+        const float lse = ldg_f32(p.lse + row);
+        const float delta = ldg_f32(p.delta + row);
         const float score = p.scale * s[r]
             + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
         const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;
@@ -511,7 +513,8 @@ static void attn_bwd_dbias(const Params p) {
         const int of_row0 = q + p.nk - p.nq;
         if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
           const i64 row = ((i64)b * p.h + h) * p.nq + q;
-          const float lse = ldg_f32(p.lse + row), delta = ldg_f32(p.delta + row);
+          const float lse = ldg_f32(p.lse + row);
+          const float delta = ldg_f32(p.delta + row);
           const float score = p.scale * s[r]
               + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
           const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;

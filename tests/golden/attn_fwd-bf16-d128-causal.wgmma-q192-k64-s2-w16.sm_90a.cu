@@ -783,7 +783,7 @@ attn_fwd(const __grid_constant__ Params p) {
       const int slot = turn % 2 * GROUPS + group;
       const u32 q_tile = shfl_u32(ALL_LANES, matrix_at(sm + SM_Q + (u32)slot * Q_BYTES), 0);
       const int k_stop = k_first;
-      float m0, l0, m1, l1;
+      float m0, m1, l0, l1;
       mbarrier_wait(BARRIER(Q_FULL + turn % 2 * GROUPS + group), (turn / 2 & 1));
       if (p.scale < 0.0f) { // the scale's sign goes to Q: weights are taken with a positive one
         const u32 from = sm + SM_Q + (u32)slot * Q_BYTES + threadIdx.x % 128 * 16;

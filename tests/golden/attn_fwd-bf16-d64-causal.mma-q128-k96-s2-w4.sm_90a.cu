@@ -357,7 +357,8 @@ attn_fwd(const __grid_constant__ Params p) {
     negate_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q);
   }
 
-  float o[M_MAX * CHUNKS_DV * 4], m[ROWS], l[ROWS];
+  float o[M_MAX * CHUNKS_DV * 4];
+  float m[ROWS], l[ROWS];
   zero(o, M_MAX * CHUNKS_DV * 4);
   #pragma unroll
   for (int r = 0; r < ROWS; r++) {

@@ -7,7 +7,9 @@
 
 static void part_keys(void) {
   static const char file[] = "attention/simt/forward.cut";
-  templates_change(file, "  float $(text.row_state(norm));\n  float o[ROWS][LANE_DV];\n",
+  templates_change(file,
+                   "  $(text.floats(norm.states(function(name) return name .. \"[ROWS]\" end)))\n"
+                   "  float o[ROWS][LANE_DV];\n",
                    "  float m[ROWS], l[ROWS], m_b[ROWS], l_b[ROWS];\n"
                    "  float o[ROWS][LANE_DV], o_b[ROWS][LANE_DV];\n");
   templates_change(file, "    $(norm.init(row))\n",

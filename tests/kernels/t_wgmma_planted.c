@@ -8,7 +8,7 @@
 
 #define WGMMA    "attention/wgmma/forward.cut"
 #define JOB      "attention/wgmma/job.cut"
-#define SOFT     "attention/wgmma/softmax.cut"
+#define SOFT     "attention/wgmma/weights.cut"
 #define CAP      "attention/cap.lua"
 #define HOOKS    "attention/contract.lua"
 #define NORM     "attention/normalizers/softmax.lua"
@@ -163,7 +163,7 @@ static const planted_bug bugs[] = {
      .cases = wide},
     {CAP, "LEAST * 2.0 ^ -origin", "-1.0", .words = CAPPED, .cases = wide},
     {CAP, "number(most * a1)", "number(most * a1 * 1.001)", .words = CAPPED},
-    {SOFT, "if (!whole)\") {\n    @ hide()", "if (!whole)\") {", .words = CAPPED, .cases = wide},
+    {SOFT, "if (!whole)\") {\n  @ hide()", "if (!whole)\") {", .words = CAPPED, .cases = wide},
     /* rows that share a reference: while they have one, where one is near enough, what they differ
        in */
     {NORM, "fill(\" && $m == m$leader\", r)", "\"\"", .words = SLOPED, .cases = wide},
@@ -175,8 +175,8 @@ static const planted_bug bugs[] = {
     {TILES, "below = most / 8 * 2 +", "below = most / 8 * 2 + 1 +", .words = WINDOW},
     {TEXT, "\" & ~\" .. below(first)", "\"\"", .words = WINDOW},
     {SOFT, "(seen0 | seen1) >> 16", "(seen0 | seen1) >> 24", .words = WINDOW},
-    {SOFT, "first and use.first_tile_in_halves then\n  {\n    @ hide()",
-     "first and use.first_tile_in_halves then\n  {", .words = WINDOW, .cases = wide},
+    {SOFT, "first and use.first_tile_in_halves then\n{\n  @ hide()",
+     "first and use.first_tile_in_halves then\n{", .words = WINDOW, .cases = wide},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs, SEEDS = 4 };
 

@@ -182,7 +182,7 @@ function family.describe(spec, plan)
   return {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 16,
-    inputs = mma.arguments({ "q", "k", "v" }, { "o", hooks.norm.second, "do", "d" .. hooks.norm.second }),
+    inputs = mma.arguments({ "q", "k", "v" }, hooks.norm.backward_inputs),
     outputs = outputs,
     regions = regions,
     steps = list,

@@ -42,10 +42,10 @@ function family.describe(spec, plan)
   local grid = use.batches_side_by_side and { "b", row_tiles, "h" } or
     use.heads_side_by_side and { "h", row_tiles, "b" } or { row_tiles, "h", "b" }
   return {
-    about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
+    about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
-    outputs = { "o", hooks.norm.second .. "?" },
+    outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = grid,

@@ -1,5 +1,4 @@
--- softmax.lua: the normaliser of math.md section 2; what its members are stands in row.lua.
-local checked_row = run("attention/normalizers/row.lua")
+-- softmax.lua: the normaliser of math.md section 2; what its members are stands in attention/normalizer.lua.
 
 -- "a $x b" with the values of names: { x = "p[r]" }.
 local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
@@ -11,12 +10,15 @@ local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
 -- 3e-4 a tile at |m| = 7500, and LSE by 9e-3 after 25 tiles.
 local softmax = {
   about = "softmax",
+  unit = "log2",
   masked = "NEG_INF",
   state = { "m", "l" },
+  has_correction = true,
   second = "lse",
+  empty = "NEG_INF",
+  no_weight = "-NEG_INF",
+  ds_is_0_without_weight = true,
 }
-
-function softmax.row(members) return checked_row(softmax, members) end
 
 function softmax.init(r) return fill("$m = NEG_INF;\n$l = 0.0f;", r) end
 
@@ -97,8 +99,6 @@ function softmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
 
 -- Every weight of a row without a visible key is 0.
 function softmax.kept(second) return fill("$lse == NEG_INF ? -NEG_INF : $lse * LOG2E", { lse = second }) end
-
-function softmax.weighs(kept) return kept .. " != -NEG_INF" end
 
 function softmax.p(s, kept, unit)
   return fill("exp2_f32($s * $unit - $kept)", { s = s, kept = kept, unit = in_log2(unit) })

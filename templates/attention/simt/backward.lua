@@ -50,9 +50,7 @@ function family.describe(spec, plan)
   end
   local regions = { { name = "delta", count = "b * h * nq" } }
   grads.add_regions(regions, steps)
-  for _, name in ipairs({ "o", hooks.norm.second, "do", "d" .. hooks.norm.second }) do
-    inputs[#inputs + 1] = name
-  end
+  for _, name in ipairs(hooks.norm.backward_inputs) do inputs[#inputs + 1] = name end
   return {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 2,

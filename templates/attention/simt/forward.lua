@@ -19,10 +19,10 @@ function family.describe(spec, plan)
   local inputs = { "q", "k", "v" }
   for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
   return {
-    about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
+    about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 2,
     inputs = inputs,
-    outputs = { "o", hooks.norm.second .. "?" },
+    outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },

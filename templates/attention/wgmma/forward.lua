@@ -130,10 +130,10 @@ function family.describe(spec, plan)
   end
   local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW } end
   local description = {
-    about = string.format("O = %s(score(scale Q K^T)) V, and %s of each row.", hooks.norm.about, hooks.norm.second),
+    about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
-    outputs = { "o", hooks.norm.second .. "?" },
+    outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
     regions = regions,
     maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) },
     steps = {

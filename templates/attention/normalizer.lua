@@ -1,0 +1,135 @@
+-- normalizer.lua: what turns a row's scores into weights, forward and backward (math.md sections 2 to 4).
+-- A normaliser is a file of attention/normalizers/: the spec's field `normalizer` is its name. It returns a table of
+-- texts, and of functions that give texts:
+--
+--   about               what it computes, for the header of the text
+--   unit                "log2": it wants scores in units of log 2; nil: as they are
+--   masked              the score that stands for a masked pair; times any positive number it is itself
+--   state               the names of the row's variables; {}: it has none
+--   has_correction      step changes the state's reference, so that what was accumulated before is multiplied
+--   second              the output that keeps the row for backward: "lse", float32 [b, h, nq]; nil: there is none
+--   empty               its value of a row that sees no key
+--   init(r)             statements that set the state before the first key
+--   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s for each of them,
+--                       move the state on, and set r.correction, by which the family multiplies what it has accumulated
+--   finish(r)           statements that set r.inverse, which multiplies the accumulator, and r.second, the value to
+--                       keep; r.above: what its scores lack (nil: nothing)
+--   merge(a, b)         statements that make a's state that of both, which have seen different keys, and set
+--                       a.correction and b.correction, by which the two accumulators are multiplied before they are
+--                       added
+--
+-- A step without a row maximum; all three or none:
+--
+--   trial(r, first)     { weight =, behind =, safe = }: the statements that set r.p of one score by the state as it is,
+--                       those behind all of them, and the test (text) that this was exact. Where it holds for all rows
+--                       of a warp the family goes on with accept(r), elsewhere it takes the tile by `step`. The first
+--                       tile has first = true, behind start(r); a first one that fails, init(r). A trial of a row with
+--                       a leader is exact where both have the same reference, which `step` takes where it leaves the
+--                       row's weights near enough to 1
+--   start(r), accept(r)
+--
+-- Backward:
+--
+--   delta(dot, dsecond) a row's constant of the gradient, from dO . O and the gradient of `second`; nil: there is none
+--   kept(second)        what p and ds take of a row, from what was kept: once a row
+--   no_weight           kept(empty) of a row whose weights are 0 whatever its scores; nil: there is no such number
+--   p(s, kept, unit)    the weight again, from the score; unit: what s is to be multiplied with, nil: nothing
+--   weight(exponent)    the same from the score times log2 e less what was kept; nil: there is no such way
+--   ds(p, dp, delta, kept)  the gradient at the score
+--   ds_is_0_without_weight  it is 0 where the weight is
+--
+-- r is a row, as row(members) makes it of what a family says: the names of its variables and how it goes over
+-- a row's scores. ROW has the members, and what each says; the state's are there by their own names.
+local ROW = {
+  -- of one score that the thread holds
+  s = "the score's variable", p = "the weight's, which may be the same",
+  unit = "what the score is to be multiplied with, positive; nil: nothing",
+  log2 = "true: the score has been multiplied by log2 e",
+  exponent = "text of the score times log2 e less the row's reference, to be made for each weight; nil: there is none",
+  seen = "test of a score that the mask leaves, where the score does not say so itself; nil: it does",
+  each = "function: a text of one score to a loop over the thread's scores of the row",
+  -- of the row
+  max = "function: the text of its largest score", sum = "function: the text of all threads' sum of a thread's number",
+  correction = "what the family multiplies its accumulator with behind a step; nil: nothing, it is always 1",
+  inverse = "what it multiplies it with at the end", second = "the number that is kept for backward",
+  partial = "a part of the thread's sum of weights, which the family begins at 0; nil: weights go to the state's",
+  partial_sum = "function: the text of all parts of that sum", total = "a variable for the sum of a first trial",
+  -- of its reference
+  keep = "test that the trial was exact, whose weights a step makes again bit by bit; nil: it was not",
+  origin = "the reference of all rows, where scores are bounded (cap.lua); nil: each has its own",
+  largest = "the sum at which a trial ends", start = "the text of the row's first reference; nil: 0",
+  leader = "the number of the row whose reference is in `exponent`; nil: its own is",
+  above = "what its scores lack, added to what is kept; nil: nothing",
+}
+local NEEDED = { "s", "p", "inverse", "each", "max", "sum" }
+
+-- member = its type, "?" where it may be missing
+local NORMALIZER = {
+  about = "string", unit = "string?", masked = "string", state = "table", has_correction = "boolean", second = "string?", empty = "string?",
+  init = "function", step = "function", finish = "function", merge = "function",
+  trial = "function?", start = "function?", accept = "function?",
+  delta = "function?", kept = "function?", no_weight = "string?", p = "function", weight = "function?", ds = "function",
+  ds_is_0_without_weight = "boolean",
+}
+-- Members of which a normaliser has all or none.
+local TOGETHER = { { "trial", "start", "accept" }, { "second", "empty", "kept" } }
+
+-- The table that a normaliser's file returned: whether it has what it needs and nothing else.
+local function check(file, norm)
+  local function fail(format, ...) error(string.format("%s: " .. format, file, ...), 0) end
+  if type(norm) ~= "table" then fail("it returns a %s, not a normaliser", type(norm)) end
+  for name, kind in pairs(NORMALIZER) do
+    local is, wanted = type(norm[name]), kind:match("%a+")
+    if is ~= wanted and not (is == "nil" and kind:find("?", 1, true)) then
+      fail("a normaliser needs a %s as '%s', not a %s", wanted, name, is)
+    end
+  end
+  for name in pairs(norm) do
+    if not NORMALIZER[name] then fail("a normaliser has no member '%s'", tostring(name)) end
+  end
+  for _, names in ipairs(TOGETHER) do
+    for i = 2, #names do
+      if (norm[names[i]] == nil) ~= (norm[names[1]] == nil) then fail("it has one of '%s' and '%s' alone", names[1], names[i]) end
+    end
+  end
+  if norm.unit and norm.unit ~= "log2" then fail("there is no unit '%s'", norm.unit) end
+end
+
+-- The row of these members, all of which the normaliser `norm` must know; asked for others it fails.
+local function checked_row(norm, members)
+  local state = {}
+  for _, name in ipairs(norm.state) do state[name] = true end
+  local function check(name) -- for a caller whose own caller is at fault
+    if not (ROW[name] or state[name]) then error("a row has no member '" .. tostring(name) .. "'", 3) end
+  end
+  local function refuse(_, name) check(name) end
+  for name in pairs(members) do check(name) end
+  for _, list in ipairs { NEEDED, norm.state, { norm.second and "second" } } do
+    for _, name in ipairs(list) do
+      if not members[name] then error("a row needs '" .. name .. "'", 3) end
+    end
+  end
+  return setmetatable(members, { __index = refuse, __newindex = refuse })
+end
+
+-- The normaliser of that name, and what follows from it: row(members), states(name_of, row), second_in_words, for a
+-- sentence on what is computed, and backward_inputs, what backward reads of forward's results and their gradients.
+return function(name)
+  local file = "attention/normalizers/" .. name .. ".lua"
+  local norm = run(file)
+  check(file, norm)
+  -- The names of states, as name_of("m") makes them: "m[r]"; with `row` they become members of it.
+  function norm.states(name_of, row)
+    local names = {}
+    for i, name in ipairs(norm.state) do
+      names[i] = name_of(name)
+      if row then row[name] = names[i] end
+    end
+    return names
+  end
+  function norm.row(members) return checked_row(norm, members) end
+  norm.second_in_words = norm.second and ", and " .. norm.second .. " of each row" or ""
+  norm.backward_inputs = norm.second and { "o", norm.second, "do", "d" .. norm.second } or { "o", "do" }
+  norm.kept = norm.kept or function() return "0.0f" end -- nobody reads it
+  return norm
+end

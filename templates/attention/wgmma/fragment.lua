@@ -1,0 +1,85 @@
+-- fragment.lua: a thread's scores of a tile of keys in wgmma_forward, and macros that go over them.
+-- s[4 * n + 2 * r + c] is of the thread's row r, which is row lane / 4 + 8 * r of its warp, and of column
+-- 8 * n + 2 * (lane % 4) + c. Macros take neighbours together: F(x, a, b, sum, column) is used for each pair, whose
+-- weights go to x, the place of P that the product takes them from, and to one of the row's sums; a is `column` behind
+-- k_lane. Given tiles of an input (input.cut), of which there may be none, it gives
+--
+--   each(r, F)                 the text that uses macro F for the pairs of row r
+--   of_score(name, bodies, reads_input)   declares a macro for pairs of each row; gives the names. bodies[r]: statements
+--                              of one `score`, which may use `column`; reads_input: and `staged`, the input's number
+--   of_weight(name, bodies, reads_input)  the same with statements that make `weight`, and may add to `sum`
+--   sums(r)                    the names of the row's sums
+local text, at = run("expr/text.lua"), run("tile/registers.lua").at
+local PAIRS, NEAR = BLOCK_KV // 4, 64 // 4 -- those of 64 columns are near
+local SUMS = use.two_sums_a_row and 2 or 1
+
+-- What macros do with a score.
+local ABOUT = {
+  MAKE_SCORE = "The score of a product.", MAKE_SEEN_SCORE = "The score of a product, where the mask shows it.",
+  HIDE = "A score that the mask hides.", REWEIGH = "A weight by the row's new reference.",
+  WEIGH = "A weight by the row's reference, which is known before the score.", WEIGH_FIRST = "A weight of the first tile.",
+  WEIGH_SEEN = "A weight, 0 where the mask hides the score.", WEIGH_CAPPED = "A weight by the cap's polynomial.",
+  SCORE_AND_WEIGH = "A weight, right from the product.",
+}
+
+-- The macro `name` of pairs first to last, of one row or of both in turn.
+local function list(name, first, last, row, about)
+  local uses = {}
+  for e = first, last do
+    local r = e % 2
+    if r == (row or r) then
+      local f = r == 1 and not row and "G" or "F"
+      uses[#uses + 1] = string.format("%s(%s, %s, %s, sum%d%d, %d)", f, at("x", e), at("s", 2 * e), at("s", 2 * e + 1), r,
+                                      e // 2 % SUMS, e // 2 * 8)
+    end
+  end
+  macro(name, row and "F" or "F, G", text.filled(uses, 90), about)
+end
+
+return function(input)
+  local fragment = {}
+  list("PAIRS", 0, PAIRS - 1, nil,
+       "F of row 0's pairs of scores, G of row 1's, in turn: x of P, the scores, a sum, the first one's column.")
+  list("FAR_PAIRS", NEAR, PAIRS - 1)
+  for r = 0, 1 do
+    list("ROW" .. r .. "_PAIRS", 0, PAIRS - 1, r, "F of each of row " .. r .. "'s pairs of scores.")
+    list("ROW" .. r .. "_NEAR_PAIRS", 0, NEAR - 1, r)
+    list("ROW" .. r .. "_FAR_PAIRS", NEAR, PAIRS - 1, r)
+  end
+
+  function fragment.each(r, name) return string.format("ROW%d_PAIRS(%s)", r, name) end
+
+  function fragment.sums(r)
+    local names = {}
+    for i = 1, SUMS do names[i] = string.format("sum%d%d", r, i - 1) end
+    return names
+  end
+
+  local function of_pair(what, name, r, body, weighs, reads_input)
+    local parameters = { "score, column", reads_input and "staged", weighs and "weight, sum" }
+    macro(name .. "_ONE", text.joined(parameters, ", "), body, ABOUT[what])
+    local lines = { "{", weighs and "float w0, w1;", reads_input and input.read_pair("column", r) }
+    for c = 0, 1 do
+      local given = { c == 0 and "a, column" or "b, (column + 1)", reads_input and input.staged(c),
+                      weighs and string.format("w%d, sum", c) }
+      lines[#lines + 1] = string.format("%s_ONE(%s)", name, text.joined(given, ", "))
+    end
+    lines[#lines + 1] = weighs and string.format("x = %s(w0, w1);", types.p.pack)
+    lines[#lines + 1] = "}"
+    macro(name, "x, a, b, sum, column", text.joined(lines, "\n"))
+  end
+
+  -- One macro of the same statements for both rows has no row in its name; each row has its place in an input's tile.
+  local function of_pairs(name, bodies, weighs, reads_input)
+    local names = {}
+    reads_input = reads_input and input.tiled
+    for r = 0, 1 do
+      names[r] = (reads_input or bodies[0] ~= bodies[1]) and name .. "_ROW" .. r or name
+      of_pair(name, names[r], r, bodies[r], weighs, reads_input)
+    end
+    return names
+  end
+  function fragment.of_score(name, bodies, reads_input) return of_pairs(name, bodies, false, reads_input) end
+  function fragment.of_weight(name, bodies, reads_input) return of_pairs(name, bodies, true, reads_input) end
+  return fragment
+end
