@@ -3,6 +3,7 @@
 --   hooks     the file that gives its families what a spec means, as the global `hooks`; nil: its fields say all
 --   tensors   names of tensors that have a type: the members of the global `types`
 --   sequence  the file of the layout of sequences, the global `seq`; nil: a kind without sequences
+--   files     the fields of a spec that name Lua files of a folder: { name =, folder = }; nil: there are none
 --   families  for each pass those that compute it, in order of preference
 --   family    the name of a family's file for a pass, without its ending; what belongs to it has the same beginning
 return {
@@ -10,6 +11,7 @@ return {
     hooks = "attention/contract.lua",
     tensors = { "q", "k", "v", "p", "o" },
     sequence = "attention/sequence/dense.lua",
+    files = { { name = "normalizer", folder = "attention/normalizers" } },
     families = { forward = { "wgmma", "mma", "simt" }, backward = { "mma", "simt" } },
     family = function(name, pass) return string.format("attention/%s/%s", name, pass) end,
   },

@@ -7,6 +7,7 @@
 #include "recipe_read.h"
 #include "template.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,43 @@ static int lua_has(lua_State *L) {
   return 1;
 }
 
+/* A text of names, a line each. */
+typedef struct {
+  char text[4096];
+  size_t n;
+} file_names;
+
+/* Adds the name of a file that ends so, without its ending; others, and what has no room, are left
+ * out. */
+static void add_name(file_names *list, const char *name, const char *ending) {
+  const size_t n = strlen(name), end = strlen(ending);
+  if (n <= end || strcmp(name + n - end, ending) || list->n + n > sizeof list->text) return;
+  list->n += (size_t)snprintf(list->text + list->n, sizeof list->text - list->n, "%.*s\n",
+                              (int)(n - end), name);
+}
+
+/* gen.files(folder) -> the names of its Lua files, a line each, in any order */
+static int lua_files(lua_State *L) {
+  const fg_gen *gen = self(L);
+  const char *folder = luaL_checkstring(L, 1);
+  file_names list = {.n = 0};
+  if (gen->templates) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", gen->templates, folder);
+    DIR *directory = opendir(path);
+    for (struct dirent *e; directory && (e = readdir(directory));)
+      add_name(&list, e->d_name, ".lua");
+    if (directory) closedir(directory);
+  } else {
+    const size_t n = strlen(folder);
+    for (const fg_embedded *file = fg_embedded_templates; file->name; file++)
+      if (!strncmp(file->name, folder, n) && file->name[n] == '/')
+        add_name(&list, file->name + n + 1, ".lua");
+  }
+  lua_pushlstring(L, list.text, list.n);
+  return 1;
+}
+
 /* gen.nearest(name, names) -> the one of the list that is nearest in spelling, or nil */
 static int lua_nearest(lua_State *L) {
   enum { MOST = 200 };
@@ -100,6 +138,11 @@ static int lua_refuse(lua_State *L) {
   return fg_lua_raise(L, fg_fail(FG_EARGUMENT, "%s", luaL_checkstring(L, 1)), false);
 }
 
+/* gen.refuse_spec(sentence): raises FG_ESPEC. */
+static int lua_refuse_spec(lua_State *L) {
+  return fg_lua_raise(L, fg_fail(FG_ESPEC, "%s", luaL_checkstring(L, 1)), false);
+}
+
 /* gen.plan(candidate) -> the plan with all its fields, or nil */
 static int lua_plan(lua_State *L) { return fg_gen_take_plan(L, self(L)); }
 
@@ -111,10 +154,13 @@ enum { CHUNKS = sizeof chunks / sizeof *chunks };
 /* Runs the first of the chunks below `gen` with the functions that it may call and the other
  * chunks, and keeps the table that it returns. */
 static int boot_expand(lua_State *L) {
-  static const luaL_Reg functions[] = {{"read", lua_read},       {"translate", lua_translate},
-                                       {"recipe", lua_recipe},   {"has", lua_has},
-                                       {"nearest", lua_nearest}, {"refuse", lua_refuse},
-                                       {"plan", lua_plan},       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"read", lua_read},     {"translate", lua_translate},
+      {"recipe", lua_recipe}, {"has", lua_has},
+      {"files", lua_files},   {"nearest", lua_nearest},
+      {"refuse", lua_refuse}, {"refuse_spec", lua_refuse_spec},
+      {"plan", lua_plan},     {NULL, NULL},
+  };
   fg_gen *gen = lua_touserdata(L, CHUNKS + 1);
   lua_pushvalue(L, 1);
   luaL_newlibtable(L, functions);

@@ -6,7 +6,8 @@
 -- spec_words, version, switches (FLASHGEN_SWITCH).
 -- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
 -- plan with all its fields if C wants its recipe, else nil; recipe(description) -> the members of Params, a
--- line each; nearest(name, names); refuse(sentence).
+-- line each; files(folder) -> names of its Lua files, a line each; nearest(name, names); refuse(sentence), and
+-- refuse_spec(sentence) where the spec is wrong.
 local gen, load_layout, load_switches, load_contract, load_parts = ... -- the chunks that expand.c names
 local layout = load_layout()
 local parts = load_parts(layout)
@@ -69,10 +70,25 @@ local function forced_switches(env, job, kind)
   return switches.forced(job.switches, lists)
 end
 
+-- Refuses a spec whose field names no file of its folder (kinds.lua).
+local function check_files(kind, spec)
+  for _, field in ipairs(kind.files or {}) do
+    local name, names = spec[field.name], {}
+    if not gen.has(string.format("%s/%s.lua", field.folder, name)) then
+      for found in gen.files(field.folder):gmatch("[^\n]+") do names[#names + 1] = found end
+      table.sort(names)
+      local near = gen.nearest(name, names)
+      gen.refuse_spec(string.format('%s: there is no "%s"%s; there are: %s', field.name, name,
+                                    near and string.format(' (did you mean "%s"?)', near) or "", table.concat(names, ", ")))
+    end
+  end
+end
+
 -- A family for a spec: its environment with the hooks in it, and what its file returns.
 local function open_family(env, job, name)
   local kind = kind_of(env, job)
   local file = kind.family(name, job.spec.pass)
+  check_files(kind, job.spec)
   env.types = run(env, "types.lua")(kind.tensors)
   env.seq = kind.sequence and run(env, kind.sequence)
   env.hooks = kind.hooks and run(env, kind.hooks) or {}

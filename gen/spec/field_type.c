@@ -1,5 +1,8 @@
-/* field_type.c - choices, head dims, sets of axes, numbers of plans: reading, printing, naming. */
+/* field_type.c - choices, head dims, sets of axes, numbers of plans, files: reading, printing,
+ * naming. */
 #include "spec.h"
+
+#include "base/intern.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,3 +275,63 @@ static int allow_number(const fg_field *field, size_t size, char *text) {
 
 const fg_field_type fg_type_number = {
     .read = read_number, .print = print_number, .allowed = allow_number};
+
+/* ---- files of the templates ---- */
+
+/* A word names a file; which ones there are is known where templates are read (kinds.lua). */
+static const char word_letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+enum { WORD_MAX = 24 };
+
+/* The length of the word that the text begins with, 0 where it begins with none. */
+static size_t word_length(const char *text) {
+  const size_t n = strspn(text, word_letters);
+  return n <= WORD_MAX && *text >= 'a' && *text <= 'z' ? n : 0;
+}
+
+/* NULL for the default, so that points without the field are zero there. */
+static bool keep_word(const fg_field *field, const char *word, const char **kept) {
+  *kept = NULL;
+  return !strcmp(word, field->fallback) || fg_intern(word, kept) == FG_OK;
+}
+
+static bool read_file(const fg_field *field, const char *text, void *value) {
+  const size_t n = word_length(text);
+  return n && !text[n] && keep_word(field, text, value);
+}
+
+static int print_file(const fg_field *field, const void *value, size_t size, char *text) {
+  const char *word = *(const char *const *)value;
+  return snprintf(text, size, "%s", word ? word : field->fallback);
+}
+
+static int allow_file(const fg_field *field, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "a word of at most %d letters a-z, digits and _", WORD_MAX);
+}
+
+/* "-norm_none"; nothing for the default. */
+static int tag_file(const fg_field *field, const void *value, bool before, size_t size,
+                    char *name) {
+  const char *word = *(const char *const *)value;
+  (void)before;
+  if (!word) return 0;
+  return snprintf(name, size, "-%s_%s", field->tags[0], word);
+}
+
+/* The default has no name of its own. */
+static const char *untag_file(const fg_field *field, const char *name, void *value) {
+  char label[16], word[WORD_MAX + 1];
+  const char **kept = value;
+  const size_t begin = (size_t)snprintf(label, sizeof label, "-%s_", field->tags[0]);
+  *kept = NULL;
+  if (strncmp(name, label, begin)) return name;
+  const size_t n = word_length(name + begin);
+  snprintf(word, sizeof word, "%.*s", (int)n, name + begin);
+  return n && keep_word(field, word, kept) && *kept ? name + begin + n : NULL;
+}
+
+const fg_field_type fg_type_file = {.read = read_file,
+                                    .print = print_file,
+                                    .allowed = allow_file,
+                                    .tag = tag_file,
+                                    .untag = untag_file};

@@ -38,6 +38,7 @@ extern const fg_field_type fg_type_widths; /* "128" or "192/128": d and dv, two 
 extern const fg_field_type fg_type_width;  /* a positive integer, with the tag before it in names */
 extern const fg_field_type fg_type_axes;   /* "h,q,k" or "[h,q,k]": a set of axes */
 extern const fg_field_type fg_type_number; /* of a plan: a positive integer */
+extern const fg_field_type fg_type_file;   /* a file of the templates, which are not known here */
 /* field_formula.c */
 extern const fg_field_type fg_type_formula; /* a mask, a score: an expression */
 extern const fg_field_type fg_type_named;   /* inputs, definitions: "name=value" each */

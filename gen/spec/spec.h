@@ -18,10 +18,11 @@ enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256, FG_WIDTH_MAX = 1 << 18 };
  * Choices are indices into their field's list; `bias_dims` is a set: bit 0 = b, 1 = h, 2 = q, 3 =
  * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
-  int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, normalizer;
-  int deterministic, width;
+  int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, deterministic, width;
+  int unused; /* 0: points are compared as bytes, which have no hole */
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
+  const char *normalizer; /* a word, interned; NULL: softmax */
 } fg_point;
 
 /* One row of the table of fields. A spec field's list is an axis of the grid; a plan field's list

@@ -100,9 +100,13 @@ START_TEST(choices_refused) {
           "(did you mean \"f32\"?)");
   refuses("grad_dtype", "double",
           "grad_dtype: \"double\" is not allowed; expected spec, bf16, f16, f32");
-  refuses("normalizer", "softmx",
-          "normalizer: \"softmx\" is not allowed; expected softmax (did you "
-          "mean \"softmax\"?)");
+  refuses("normalizer", "Softmax",
+          "normalizer: \"Softmax\" is not allowed; expected a word of at most 24 letters a-z, "
+          "digits and _");
+  refuses(
+      "normalizer", "a_normaliser_of_25_letters",
+      "normalizer: \"a_normaliser_of_25_letters\" is not allowed; expected a word of at most 24 "
+      "letters a-z, digits and _");
   refuses("deterministic", "yes", "deterministic: \"yes\" is not allowed; expected false, true");
   refuses("family", "smit",
           "family: \"smit\" is not allowed; expected wgmma, mma, simt (did you mean \"simt\"?)");

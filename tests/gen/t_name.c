@@ -21,7 +21,10 @@ static int choices(const char *field) {
 enum { MASKS = 3 };
 static const char *masks[MASKS];
 
-static void intern_masks(void) {
+static const char *normalizers[2];
+
+static void intern_texts(void) {
+  ck_assert_int_eq(fg_intern("none", &normalizers[1]), FG_OK);
   ck_assert_int_eq(fg_intern("causal", &masks[1]), FG_OK);
   ck_assert_int_eq(fg_intern("k <= p && h < 3", &masks[2]), FG_OK);
 }
@@ -33,10 +36,10 @@ typedef struct {
 } product;
 
 static product points(void) {
-  intern_masks();
+  intern_texts();
   product p = {{1 /* kernel */, choices("pass"), choices("dtype"), DIMS, DIMS, MASKS,
-                choices("bias"), 16, choices("bias_dtype"), choices("grad_dtype"),
-                choices("normalizer"), choices("deterministic")},
+                choices("bias"), 16, choices("bias_dtype"), choices("grad_dtype"), 2,
+                choices("deterministic")},
                1};
   for (int i = 0; i < 12; i++) p.total *= p.radix[i];
   return p;
@@ -58,7 +61,7 @@ static fg_point point_of(const product *p, int64_t number) {
                     .bias_dims = digit[7],
                     .bias_dtype = digit[8],
                     .grad_dtype = digit[9],
-                    .normalizer = digit[10],
+                    .normalizer = normalizers[digit[10]],
                     .deterministic = digit[11]};
   fg_point_settle(&point);
   return point;
