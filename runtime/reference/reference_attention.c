@@ -16,7 +16,12 @@ typedef struct {
   verify_formula formula;
 } attention;
 
+/* The oracle knows the default normaliser alone. */
 static fg_status start(reference_case *c) {
+  const char *normalizer = c->variant->point.normalizer;
+  if (normalizer)
+    return fg_fail(FG_ESPEC, "normalizer=%s: there is nothing to compare it with, only for %s",
+                   normalizer, fg_field_find("normalizer")->fallback);
   attention *a = c->own = calloc(1, sizeof *a);
   if (!a) return fg_fail(FG_EMEMORY, "no memory for the oracle");
   return verify_formula_new(&c->variant->point, c->problem, c->which, &a->formula);

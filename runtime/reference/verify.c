@@ -232,9 +232,6 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   bench b = {.variant = variant, .which = which};
   const reference *row = row_of(&b);
   fg_status status = FG_OK;
-  if (variant->point.normalizer)
-    return fg_fail(FG_ESPEC, "normalizer=%s: there is nothing to compare it with; there is for %s",
-                   variant->point.normalizer, fg_field_find("normalizer")->fallback);
   module->device->seed = which->seed;
   TRY(fg_problem_new(module->device, &source->recipe, &which->shape,
                      which->far ? FG_PROBLEM_FAR : PADDING(which), which->seed, &b.problem));

@@ -129,7 +129,10 @@ return function(name)
   end
   function norm.row(members) return checked_row(norm, members) end
   norm.second_in_words = norm.second and ", and " .. norm.second .. " of each row" or ""
-  norm.backward_inputs = norm.second and { "o", norm.second, "do", "d" .. norm.second } or { "o", "do" }
+  norm.backward_inputs = {}
+  for _, input in ipairs { norm.delta and "o" or false, norm.second or false, "do", norm.second and "d" .. norm.second or false } do
+    if input then table.insert(norm.backward_inputs, input) end
+  end
   norm.kept = norm.kept or function() return "0.0f" end -- nobody reads it
   return norm
 end

@@ -674,7 +674,8 @@ static void attn_bwd_dq(const Params p) {
   const int g = h / (p.h / p.hk), padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const int q_lane = 16 * warp + lane / 4, k_lane = 2 * (lane % 4);
   const u32 sm = (shared_base() + 127) & ~127u;
-  float kept[2], delta[2], dq[CHUNKS_D * 4];
+  float kept[2], delta[2];
+  float dq[CHUNKS_D * 4];
   load_tile(sm + SM_ROWS_Q, CHUNKS_D, TILE_Q, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0, p.nq, D);
   load_tile(sm + SM_ROWS_DO, CHUNKS_DV, TILE_Q, p.dout + (b * p.dout_b + h * p.dout_h), p.dout_n,
       q0, p.nq, DV);
@@ -768,7 +769,8 @@ static void attn_bwd_dbias(const Params p) {
   const int k0 = (int)blockIdx.x % cdiv(p.nk, TILE_KV) * TILE_KV;
   const int q0 = (int)blockIdx.x / cdiv(p.nk, TILE_KV) % cdiv(p.nq, TILE_Q) * TILE_Q;
   const int h = (int)blockIdx.x / cdiv(p.nk, TILE_KV) / cdiv(p.nq, TILE_Q) % p.h;
-  float kept[2], delta[2], sum[N_KV * 4];
+  float kept[2], delta[2];
+  float sum[N_KV * 4];
   zero(sum, N_KV * 4);
 
   for (int b = 0; b < p.b; b++) {

@@ -331,7 +331,9 @@ static void attn_bwd_delta(const Params p) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const i64 row = (i64)blockIdx.x * WARPS + warp;
   if (row >= (i64)p.b * p.h * p.nq) { return; }
-  const i64 q = row % p.nq, h = row / p.nq % p.h, b = row / p.nq / p.h;
+  const i64 q = row % p.nq;
+  const i64 h = row / p.nq % p.h;
+  const i64 b = row / p.nq / p.h;
   const u16 *o = p.o + (b * p.o_b + h * p.o_h + q * p.o_n);
   const u16 *d_o = p.dout + (b * p.dout_b + h * p.dout_h + q * p.dout_n);
   float dot = 0.0f;

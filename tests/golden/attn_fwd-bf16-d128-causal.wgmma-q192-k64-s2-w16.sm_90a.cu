@@ -954,8 +954,8 @@ attn_fwd(const __grid_constant__ Params p) {
         mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
         count++;
       }
-      const int h = (int)shfl_u32(ALL_LANES, lds_u32(job + 4), 0),
-          b = (int)shfl_u32(ALL_LANES, lds_u32(job + 8), 0);
+      const int h = (int)shfl_u32(ALL_LANES, lds_u32(job + 4), 0);
+      const int b = (int)shfl_u32(ALL_LANES, lds_u32(job + 8), 0);
       float inverse0, inverse1;
       {
         const float total = quad_sum(l0);

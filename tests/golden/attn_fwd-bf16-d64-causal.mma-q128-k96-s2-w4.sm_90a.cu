@@ -336,7 +336,8 @@ attn_fwd(const __grid_constant__ Params p) {
   // rows that a mask leaves most keys go first; g: the key/value head of h
   const int q0 = (cdiv(p.nq, BLOCK_Q) - 1 - (int)blockIdx.x) * BLOCK_Q;
   const int h = (int)blockIdx.y, b = (int)blockIdx.z, g = h / (p.h / p.hk);
-  const int q_lane = q0 + warp * WARP_Q + lane / 4, k_lane = 2 * (lane % 4);
+  const int q_lane = q0 + warp * WARP_Q + lane / 4;
+  const int k_lane = 2 * (lane % 4);
   const u32 sm = (shared_base() + 127) & ~127u;
   const u32 q_lanes = by_rows(sm, CHUNKS_D, warp * WARP_Q, 0),
       k_lanes = by_chunks(sm, CHUNKS_D, 0, 0);

@@ -52,7 +52,8 @@ static int keep_some(int turn, int n, fg_variant *list) {
 }
 
 /* Words to kernels; of all their plans, of each point's first, or as kernels_some with the turn. */
-static fg_status make(const char *templates, const char *words, int turn, kernels *made) {
+static fg_status make(const char *templates, bool may_warn, const char *words, int turn,
+                      kernels *made) {
   fg_gen *gen;
   fg_variant *list = NULL;
   fg_status status = FG_OK;
@@ -65,7 +66,7 @@ static fg_status make(const char *templates, const char *words, int turn, kernel
   ck_assert_ptr_nonnull(made->list);
   while (made->n < n) { /* counted before it is made: what there is to free */
     kernel *k = &made->list[made->n];
-    TRY_OUT(kernel_make(gen, &list[made->n++], templates != NULL, k));
+    TRY_OUT(kernel_make(gen, &list[made->n++], may_warn, k));
   }
 out:
   free(list);
@@ -74,17 +75,17 @@ out:
 }
 
 fg_status kernels_make(const char *templates, const char *words, kernels *made) {
-  return make(templates, words, ALL, made);
+  return make(templates, templates != NULL, words, ALL, made);
 }
 
-static kernels make_good(int turn, const char *format, va_list args)
-    __attribute__((format(printf, 2, 0)));
+static kernels make_good(const char *templates, int turn, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
 
-static kernels make_good(int turn, const char *format, va_list args) {
+static kernels make_good(const char *templates, int turn, const char *format, va_list args) {
   char words[WORDS_SIZE];
   kernels made;
   vsnprintf(words, sizeof words, format, args);
-  ck_assert_msg(make(NULL, words, turn, &made) == FG_OK, "%s: %s", words, fg_error());
+  ck_assert_msg(make(templates, false, words, turn, &made) == FG_OK, "%s: %s", words, fg_error());
   ck_assert_int_gt(made.n, 0);
   return made;
 }
@@ -92,7 +93,7 @@ static kernels make_good(int turn, const char *format, va_list args) {
 kernels kernels_new(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  kernels made = make_good(ALL, format, args);
+  kernels made = make_good(NULL, ALL, format, args);
   va_end(args);
   return made;
 }
@@ -100,7 +101,15 @@ kernels kernels_new(const char *format, ...) {
 kernels kernels_first(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  kernels made = make_good(FIRST, format, args);
+  kernels made = make_good(NULL, FIRST, format, args);
+  va_end(args);
+  return made;
+}
+
+kernels kernels_first_of(const char *templates, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  kernels made = make_good(templates, FIRST, format, args);
   va_end(args);
   return made;
 }
@@ -108,7 +117,7 @@ kernels kernels_first(const char *format, ...) {
 kernels kernels_some(int turn, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  kernels made = make_good(turn, format, args);
+  kernels made = make_good(NULL, turn, format, args);
   va_end(args);
   return made;
 }

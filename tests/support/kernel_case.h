@@ -4,9 +4,9 @@
 #ifndef FG_TESTS_KERNEL_CASE_H
 #define FG_TESTS_KERNEL_CASE_H
 
+#include "reference/verify.h"
 #include "status.h"
 #include "suite.h"
-#include "reference/verify.h"
 
 typedef struct kernel {
   fg_variant variant;
@@ -39,6 +39,10 @@ kernels kernels_new(const char *format, ...) __attribute__((format(printf, 1, 2)
 
 /* The same with the first plan of each point. */
 kernels kernels_first(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same with the templates of a directory. */
+kernels kernels_first_of(const char *templates, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The same with fewer plans, for tests of what plans hardly differ in: of each point those of simt
  * and, before them, one of the others; `turn` says which, and the next point has the next. */

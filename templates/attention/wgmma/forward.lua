@@ -20,7 +20,7 @@ end
 -- keys that a block takes of them, and the least that it is spared, thought to take as long as joining parts.
 local PART_PLACES, PART_TILES = 264, 8
 -- Floats of a warpgroup's part: of each thread O and its rows' states.
-local function part_floats(spec) return 128 * (columns(spec.dv) // 2 + 4) end
+local function part_floats(spec) return 128 * (columns(spec.dv) // 2 + 4 * shape.state_chunks()) end
 
 -- Slots for Q of 64 rows, which their O leaves by, two for each warpgroup where they fit, then for a warp's part of an
 -- input, two where they fit; what is left of a block's memory goes to Q.

@@ -77,7 +77,9 @@ return {
     why = "Where rows see keys between two bounds, which tiles they see at all and which they see whole is known once for all tiles instead of tested one by one.",
     gain = h200("2026-11-24", "ms", { { WINDOW, 0.256, 0.249 }, { "d 64, window 255, n 8192", 0.121, 0.117 }, { "d 128, window 1023, n 8192", 0.198, 0.194 }, { "d 64, causal, n 8192", 0.852, 0.889 } }) },
   { name = "first_tile_in_halves",
-    possible = function(_, plan, traits) return traits.score.is_s and traits.mask.row_sees_a_range == true and plan.block_kv > 64 end,
+    possible = function(_, plan, traits)
+      return traits.norm.trial ~= nil and traits.score.is_s and traits.mask.row_sees_a_range == true and plan.block_kv > 64
+    end,
     when = has_bounds,
     why = "Under a mask half of a warpgroup's first tile is often behind all that its rows see, and bits that are tested beside exp2 cost less than before it.",
     gain = h200("2026-11-23", "ms", { { "d 64, causal, n 1024", 0.0931, 0.0894 }, { "d 64, causal, n 8192", 0.871, 0.865 }, { WINDOW, 0.264, 0.259 }, { "d 192/128, causal, n 1024", 0.0852, 0.0834 } }) },

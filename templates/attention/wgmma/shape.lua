@@ -15,4 +15,7 @@ function shape.tiled_input() return not hooks.mask.has_gaps.keys and hooks.input
 -- Whether the last tiles of rows are taken in parts (parts.cut).
 function shape.has_parts(plan) return (plan.key_parts or 0) > 1 end
 
+-- Four numbers each that the states of a thread's two rows take in a part.
+function shape.state_chunks() return cdiv(2 * #hooks.norm.state, 4) end
+
 return shape

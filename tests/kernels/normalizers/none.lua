@@ -1,0 +1,24 @@
+-- none.lua: P = S. There is no state, no constant of a row, and nothing is kept for backward.
+local none = {
+  about = "none",
+  masked = "0.0f",
+  state = {},
+  has_correction = false,
+  ds_is_0_without_weight = false, -- a score of 0 has a gradient
+}
+
+local function times(s, unit) return unit and s .. " * " .. unit or s end
+
+function none.init() return "" end
+
+function none.step(r) return r.each(string.format("%s = %s;", r.p, times(r.s, r.unit))) end
+
+function none.finish(r) return string.format("const float %s = 1.0f;", r.inverse) end
+
+function none.merge(a, b) return string.format("const float %s = 1.0f, %s = 1.0f;", a.correction, b.correction) end
+
+function none.p(s, _, unit) return times(s, unit) end
+
+function none.ds(_, dp) return dp end
+
+return none
