@@ -1,6 +1,7 @@
 /* essence.c - reads Lua no further than needed to tell comments and strings from the rest: from
  * a string or comment that does not end on, the text counts as it is. */
 #include "essence.h"
+#include "spot.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -159,9 +160,15 @@ static bool read_lua(reader *r) {
   return true;
 }
 
-/* An @ line, with its end: Lua that ends on it, else false and nothing is written. */
+/* An @ line, with its end: a spot, or Lua that ends on it, else false and nothing is written. */
 static bool read_line(reader *r, const char *end) {
   const size_t n = r->n;
+  const char *name;
+  if (fg_template_spot(r->at, (size_t)(end - r->at) - (end[-1] == '\n'), &name, &(size_t){0})) {
+    r->at = end;
+    if (r->with_lines) put(r, "@\n", 2);
+    return true;
+  }
   const char *const start = r->at, *const all = r->end;
   r->end = end;
   const bool whole = read_lua(r);

@@ -1,10 +1,10 @@
 /* essence.h - a template's essence: the text that can change what is emitted, without remarks.
  *
- * Remarks are the comments of Lua, in .lua files and on the @ lines of .cut files, and the members
- * of a table that hold reasons and measurements: `why` and `gain` in files *_switches.lua,
- * `measured` and `about` in files *_plans.lua, `spilled` in files *_refused.lua. Nothing that is
- * emitted may depend on those members. Comments in the text of a kernel are emitted, and so count.
- */
+ * Remarks are the comments of Lua, in .lua files and on the @ lines of .cut files, spots (spot.h),
+ * and the members of a table that hold reasons and measurements: `why` and `gain` in files
+ * *_switches.lua, `measured` and `about` in files *_plans.lua, `spilled` in files *_refused.lua.
+ * Nothing that is emitted may depend on those members. Comments in the text of a kernel are emitted,
+ * and so count. */
 #ifndef FG_ESSENCE_H
 #define FG_ESSENCE_H
 

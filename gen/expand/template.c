@@ -1,5 +1,6 @@
 /* template.c - reads template files, and translates their text to Lua chunks. */
 #include "template.h"
+#include "spot.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -98,11 +99,12 @@ fg_status fg_template_translate(const char *name, const char *text, size_t size,
   put_text(&b, "local emit, given = ...; ");
   while (text < end) {
     const char *newline = memchr(text, '\n', (size_t)(end - text));
-    size_t n = (size_t)((newline ? newline : end) - text), blank = 0;
+    size_t n = (size_t)((newline ? newline : end) - text), blank = 0, spot_n;
+    const char *spot;
     number++;
     while (blank < n && (text[blank] == ' ' || text[blank] == '\t')) blank++;
     if (blank < n && text[blank] == '@') {
-      put(&b, text + blank + 1, n - blank - 1);
+      if (!fg_template_spot(text, n, &spot, &spot_n)) put(&b, text + blank + 1, n - blank - 1);
     } else {
       fg_status status = put_line(&b, name, number, text, n);
       if (status != FG_OK) {

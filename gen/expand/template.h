@@ -10,7 +10,7 @@ fg_status fg_template_read(const char *path, char **text, size_t *size);
 /* A `.cut` text to a Lua chunk with the same number of lines. The chunk is called with an emitter
  * and calls it as emit(line, piece, ...) for each line of text, literals and values in turn. A line
  * whose first non-blank is @ is Lua, which may use `given`, what the includer handed on; $(expr) is
- * a value. *lua is the caller's to free.
+ * a value. A spot (spot.h) becomes an empty line. *lua is the caller's to free.
  * FG_ETEMPLATE: "name:line: ..." for a $( that is not closed on its line. */
 fg_status fg_template_translate(const char *name, const char *text, size_t size, char **lua,
                                 size_t *lua_size);

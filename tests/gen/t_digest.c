@@ -34,6 +34,11 @@ static const struct {
     {"a.cut", "@ a = '--' -- b", "@ a = '--'\n", "@ a = '--'\n"},
     {"a.cut", "@ a -- b\n@ --[[ open\n@ c -- d\n", "@ a\n@ --[[ open\n@ c -- d\n",
      "@ a\n@ --[[ open\n@ c -- d\n"},
+    /* Spots, and what is none. */
+    {"a.cut", "  @ spot \"a.b\"\nx;\n", "x;\n", "@\nx;\n"},
+    {"a.cut", "@ spot \"a.b\" \"c\"\nx;\n", "@ spot \"a.b\" \"c\"\nx;\n",
+     "@ spot \"a.b\" \"c\"\nx;\n"},
+    {"a.lua", "-- spot \"a.b\"\na = 1", "a = 1", "\na = 1"},
     /* Reasons and measurements. */
     {"x_switches.lua",
      "{ name = 'a', why = \"b, } --\", when = c,\n  gain = {\n h(1, 2), { 3 } } }",

@@ -49,6 +49,14 @@ START_TEST(lua_lines) {
 }
 END_TEST
 
+/* Between lines of Lua that are one statement too. */
+START_TEST(spots_make_nothing) {
+  makes("// one\n@ spot \"a.first_1\"\n// two\n@ local x = {\n  @\tspot  \"b\"\t\n@ 'three' }\n// "
+        "$(x[1])\n",
+        "\n// one\n// two\n// three");
+}
+END_TEST
+
 START_TEST(lines_of_empty_values) {
   makes("// one\n  $('')$('')\n// two $('')\n$('// three\\n// four')\n",
         "\n// one\n// two\n// three\n// four");
@@ -92,6 +100,7 @@ static const struct {
     {"// $(1 2)\n", "')' expected near '2'"},
     {"@ x = = 1\n", "unexpected symbol near '='"},
     {"@ end\n", "<eof> expected near 'end'"},
+    {"@ spot \"a.B\"\n", "undefined name 'spot'"},
     {"@ error('mine')\n", "mine"},
     {"@ error({})\n", "an error that is a table value, not a message"},
     {"@ local x = plan.block_q .. {}\n", "attempt to concatenate a table value"},
@@ -284,6 +293,7 @@ int main(void) {
   tcase_add_test(language, parentheses_and_strings_in_values);
   tcase_add_test(language, text_is_kept);
   tcase_add_test(language, lua_lines);
+  tcase_add_test(language, spots_make_nothing);
   tcase_add_test(language, lines_of_empty_values);
   tcase_add_test(language, text_is_indented);
   tcase_add_test(language, long_lines_break);
