@@ -42,6 +42,7 @@ return function(factor)
   -- weights up to 2^16 where exponents leave room for the least ones
   local origin = math.floor(math.min(most - 16, 120 - most))
   local function number(x) return string.format("%.9ef", x) end
+  -- spot "cap.limits"
   return { odd = { number(most * a1), number(most * a3), number(most * a5) }, origin = string.format("%d.0f", origin), reach = number(reach),
            largest = number(2.0 ^ (BITS - 1 - origin)), least = number(LEAST * 2.0 ^ -origin) }
 end

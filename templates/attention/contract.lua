@@ -88,6 +88,7 @@ function hooks.pair(names)
   names.staged = input.staged
   local texts = emit(nodes, names)
   for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
+  -- spot "contract.pair"
   return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[names.exponent and 4 or 2], slope = texts.values[3],
            terms = terms, score_reads = texts.reads[2], row_reads = texts.row_reads }
 end
@@ -104,6 +105,7 @@ end
 local function find_cap()
   local cap = hooks.norm.trial and types.p.has_range_of_f32 and traits.cap and run("attention/cap.lua")(traits.cap)
   if not cap then return nil end
+  -- spot "contract.cap_powers"
   cap.declare = string.format([[
 const float cap_unit = %s, cap_square = cap_unit * cap_unit;
 const float cap1 = %s * cap_unit, cap3 = %s * cap_unit * cap_square, cap5 = %s * cap_unit * cap_square * cap_square;]],
@@ -122,6 +124,7 @@ function score.above(q, other)
   if not (formula.uses(formula.score, "q") or formula.uses(formula.score, "p")) then return nil end
   local function at(row, of_row) return emit({ formula.score }, { q = row, k = "(" .. place(other) .. ")", s = "0.0f", hoist = true, of_row = of_row }) end
   local own, its = at(q), at(other, "of_other")
+  -- spot "contract.difference_of_rows"
   return { head = own.head, row = own.row .. "\n" .. its.row, value = string.format("%s - (%s)", own.values[1], its.values[1]) }
 end
 

@@ -39,6 +39,7 @@ local begin = formula.first_key
 mask.first_key_moves = begin ~= nil and not is_of_head(begin)
 
 function mask.tile(q0, q1, k0, k1, h)
+  -- spot "expr.masks.tile"
   local texts = emit({ formula.never, formula.always, formula.always_end }, { q0 = q0, q1 = q1, k0 = k0, k1 = k1, h = h })
   return { never = texts.values[1], always = texts.values[2], always_end = texts.values[3] }
 end
@@ -51,6 +52,7 @@ local function bound(node, names, default)
 end
 
 function mask.keys(q0, q1)
+  -- spot "expr.masks.keys"
   return bound(formula.keys.first, { q0 = q0, q1 = q1 }, "0"), bound(formula.keys.last, { q0 = q0, q1 = q1 }, seq.nk)
 end
 
@@ -66,6 +68,7 @@ function mask.queries(k0, k1)
   local function headless(node) return node and not formula.uses(node, "h") and node or nil end
   local range = formula.queries
   if headless(range.first) ~= range.first or headless(range.last) ~= range.last then mask.has_gaps.queries = true end
+  -- spot "expr.masks.queries"
   return bound(headless(range.first), { k0 = k0, k1 = k1 }, "0"), bound(headless(range.last), { k0 = k0, k1 = k1 }, seq.nq)
 end
 

@@ -24,6 +24,7 @@ function text.least(length, last) return last == length and last or string.forma
 -- lane's first column is key `from`, and there are nk keys.
 function text.columns_of(first, last, from, nk)
   local function below(key) return string.format("columns_below(%s - %s)", key:find("?", 1, true) and "(" .. key .. ")" or key, from) end
+  -- spot "expr.text.seen_columns"
   return below(text.least(nk, last)) .. (first == "0" and "" or " & ~" .. below(first))
 end
 

@@ -2,6 +2,7 @@
 local trees = {}
 
 -- The key that row q sits at when both ends align.
+-- spot "expr.trees.place"
 function trees.place(q) return q .. " + " .. seq.nk .. " - " .. seq.nq end
 
 local always = { b = "b", h = "h", hk = "g", nq = seq.nq, nk = seq.nk, nh = "p.h" }

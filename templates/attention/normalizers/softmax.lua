@@ -20,6 +20,7 @@ local softmax = {
   ds_is_0_without_weight = true,
 }
 
+-- spot "normalizers.softmax.init"
 function softmax.init(r) return fill("$m = NEG_INF;\n$l = 0.0f;", r) end
 
 -- A score in units of log 2.
@@ -27,6 +28,7 @@ local function in_log2(unit) return unit and "(" .. unit .. " * LOG2E)" or "LOG2
 
 -- Powers of 2 that a row's weights may be from 1 by its leader's reference, in bfloat16, and the sum at which a trial
 -- of it ends.
+-- spot "normalizers.softmax.far"
 local FAR, FARTHEST = "32.0f", "1e12f"
 
 function softmax.step(r)
@@ -47,6 +49,7 @@ function softmax.step(r)
   if r.keep then names.peak = fill("$keep ? $m : ", names) .. names.peak end
   names.weights = r.each(fill("$p = exp2_f32($s$unit - origin);\n" .. (r.partial or "$l") .. " += $p;", names))
   if r.partial then names.weights = names.weights .. fill("\n$l += ", names) .. r.partial_sum() .. ";" end
+  -- spot "normalizers.softmax.step"
   return mass .. fill([[
 const float peak = $peak;
 const float origin = peak == NEG_INF ? 0.0f : peak;
@@ -68,6 +71,7 @@ function softmax.trial(r, first)
   local exponent = r.exponent or (r.log2 and r.s or r.s .. " * " .. in_log2(r.unit)) .. (first and not r.start and "" or " - " .. r.m)
   local power = fill(r.seen and "exp2_f32_if($exponent, $seen)" or "exp2_f32($exponent)", { exponent = exponent, seen = r.seen })
   local weight = fill("$p = $power;\n$partial += $p;", { p = r.p, partial = r.partial, power = power })
+  -- spot "normalizers.softmax.trial"
   local sum, joined = r.partial_sum(), r.leader and r.exponent and fill(" && $m == m$leader", r) or ""
   local most = r.leader and FARTHEST or r.largest or largest[types.p.name]
   if not first then return { weight = weight, behind = "", safe = string.format("%s < %s", sum, most) .. joined } end
@@ -98,6 +102,7 @@ end
 function softmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
 
 -- Every weight of a row without a visible key is 0.
+-- spot "normalizers.softmax.kept"
 function softmax.kept(second) return fill("$lse == NEG_INF ? -NEG_INF : $lse * LOG2E", { lse = second }) end
 
 function softmax.p(s, kept, unit)
@@ -107,6 +112,7 @@ end
 -- The same from an exponent: a score times log2 e less what was kept.
 function softmax.weight(exponent) return "exp2_f32(" .. exponent .. ")" end
 
+-- spot "normalizers.softmax.ds"
 function softmax.ds(p, dp, delta) return fill("$p * ($dp - $delta)", { p = p, dp = dp, delta = delta }) end
 
 return softmax

@@ -43,6 +43,7 @@ function family.describe(spec, plan)
   -- In a deterministic kernel an element goes over the pairs that read it.
   for _, x in ipairs(hooks.input.grads) do
     outputs[#outputs + 1] = x.output
+    -- spot "simt.backward.order"
     x.summed = x.kind == "indexed" and spec.deterministic == "false"
     steps[#steps + 1] = x.summed and grads.finish_step(x, threads) or
       x.kind == "indexed" and step("attn_bwd_" .. x.output, string.format("cdiv(%s, %d)", x.count, plan.warps), "b * h * nk") or

@@ -49,6 +49,7 @@ function barriers.q_slot(group)
   return rounds and string.format("turn %% %d * GROUPS + %s", rounds, group) or string.format("(turn * GROUPS + %s) %% Q_SLOTS", group)
 end
 function barriers.q_parity(group)
+  -- spot "wgmma.barriers.slots_of_q"
   return rounds and barriers.parity("turn", rounds) or string.format("((turn * GROUPS + %s) / Q_SLOTS & 1)", group)
 end
 -- A warpgroup sees each phase of these, two jobs are listed at most: of a slot that it has in turn with others it would
