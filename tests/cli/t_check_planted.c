@@ -4,6 +4,7 @@
 #include "planted.h"
 #include "program.h"
 #include "scratch.h"
+#include "spot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
 
 START_TEST(wrong_numbers) {
-  planted_in_t("attention/simt/forward.cut", "s_unit = \"p.scale\"", "s_unit = \"1.1f * p.scale\"");
+  planted_in_t("simt.forward.tile", "p.scale", "1.1f * p.scale");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
   ck_assert_int_eq(r.code, 4);
@@ -33,7 +34,7 @@ END_TEST
 
 /* A NaN is the worst of errors, and has no JSON. */
 START_TEST(not_a_number) {
-  planted_in_t("attention/simt/forward.cut", "s_unit = \"p.scale\"", "s_unit = \"(0.0f / 0.0f)\"");
+  planted_in_t("simt.forward.tile", "p.scale", "(0.0f / 0.0f)");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
   json_whole(r.out);
@@ -46,17 +47,13 @@ END_TEST
 /* Numbers that are wrong with and without tile skipping say nothing of a bound, in families too
  * whose sums have no fixed order. */
 START_TEST(wrong_in_both) {
-  planted_in_t("attention/wgmma/forward.cut",
-               "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
-               "const float scale = 0.0f / 0.0f;");
+  planted_in_t("wgmma.forward.scale", "-p.scale : p.scale", "0.0f : 0.0f / 0.0f");
   program_result r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 "
                                                   "h=1 nq=130 nk=300 -q");
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "nq=130 nk=300: o[0, 0, 0, 0] is NaN, expected ");
   ck_assert_int_eq(program_count(r.out, "bound"), 0);
-  planted_in_t("attention/wgmma/forward.cut",
-               "const float scale = p.scale < 0.0f ? -p.scale : p.scale;",
-               "const float scale = 1.1f * fabsf(p.scale);");
+  planted_in_t("wgmma.forward.scale", ": p.scale", ": 1.1f * p.scale");
   r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 h=1 nq=130 "
                                    "nk=300 -q");
   ck_assert_int_eq(r.code, 4);
@@ -70,7 +67,7 @@ START_TEST(nothing_is_written_but_zeros) {
   static const char words[] = "check family=simt head_dim=16 pass=backward bias=grad "
                               "bias_dims=[h,q] -q " SMALL;
   program_gives(0, words);
-  planted_in_t("attention/simt/backward.cut", "sum[r] += $(value);", "sum[r] += 0.0f * $(value);");
+  planted_in_t("simt.backward.sum_pairs", "+= ", "+= 0.0f * ");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, ": dbias[0, 1, 18, 0] is 0, expected ");
@@ -80,8 +77,7 @@ END_TEST
 
 /* lse's error is a difference of its own unit, and its limit depends on the row. */
 START_TEST(lse_in_its_unit) {
-  planted_in_t("attention/simt/forward.cut", "\"q\")), $(norm.second));",
-               "\"q\")), 0.0625f + $(norm.second));");
+  planted_in_t("simt.forward.store_o", "), $(norm", "), 0.0625f + $(norm");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "  lse 6.2e-02 (");
@@ -107,8 +103,7 @@ START_TEST(wrong_ranges) {
                    2);
   program_gives(0, "check family=simt head_dim=16 pass=forward,backward mask=near(40) "
                    "define.near(n)=given(k<n,k<=p) -q " SMALL);
-  planted_in_t("expr/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }",
-               "bound(formula.keys.last, { q0 = q0, q1 = q1 .. \" - 1\" }");
+  planted_in_t("expr.masks.keys", " }, seq", " .. \" - 1\" }, seq");
   r = program_run(&with_templates,
                   "check family=simt head_dim=16 mask=causal b=1 h=1 nq=21 nk=33 -q");
   ck_assert_int_eq(r.code, 4);
@@ -125,8 +120,7 @@ START_TEST(wrong_ranges_of_lengths) {
     program_says(r.out, ": the range of given(range, test) does not hold wherever its test does\n");
     program_gives(0, "check mask=given(k<=n[b],k<n[b]) " LENGTHS " %d", seed);
   }
-  planted_in_t("expr/masks.lua", "bound(formula.keys.last, { q0 = q0, q1 = q1 }, seq.nk)",
-               "bound(formula.keys.last, { q0 = q0, q1 = q1 }, seq.nk) .. \" - 1\"");
+  planted_in_t("expr.masks.keys", "seq.nk)", "seq.nk) .. \" - 1\"");
   for (int seed = 1; seed <= 3; seed++) {
     program_result r = program_run(&with_templates, "check mask=k<n[b] " LENGTHS " %d", seed);
     ck_assert_int_eq(r.code, 4);
@@ -141,12 +135,11 @@ START_TEST(tiles_beside_unskipped) {
   static const char *const words = "check family=mma head_dim=64 block_kv=96 mask=window(60,5) "
                                    "b=1 h=1 nq=300 nk=400 -q";
   program_gives(0, words);
-  planted_in_t("attention/mma/forward.cut", "\"k0 < rest ? rest : k0 + BLOCK_KV\"",
-               "\"k0 + BLOCK_KV\"");
+  planted_in_t("mma.forward.first_tile", "k0 < rest ? rest : ", "");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, " elements differ from those of the same kernel without tile skipping, the ");
-  planted_in_t("attention/mma/forward.cut", "\"(k0 >= rest || k < rest)\"", "\"1\"");
+  planted_in_t("mma.forward.seen", "(k0 >= rest || k < rest)", "1");
   ck_assert_int_eq(program_run(&with_templates, words).code, 4);
 }
 END_TEST
@@ -161,33 +154,27 @@ END_TEST
 
 /* None of these shows at the default scale, which is 0.25 at head dim 16, or at a positive one. */
 START_TEST(scales) {
-#define SIMT     "attention/simt/forward.cut"
-#define DENSE    "attention/sequence/dense.lua"
-#define S_UNIT   "s_unit = \"p.scale\""
-#define GIVES(x) "s_unit = \"(" x ")\""
+#define UNIT "simt.forward.tile", "p.scale"
   static const struct {
-    const char *file, *text, *instead, *words, *scale;
+    const char *where, *text, *instead, *words, *scale;
   } bugs[] = {
-      {SIMT, S_UNIT, GIVES("0.25f"), "family=simt head_dim=16", "-0.3"},
-      {SIMT, S_UNIT, GIVES("p.scale < 0.0f ? -p.scale : p.scale"), "family=simt head_dim=16",
+      {UNIT, "(0.25f)", "family=simt head_dim=16", "-0.3"},
+      {UNIT, "(p.scale < 0.0f ? -p.scale : p.scale)", "family=simt head_dim=16", "-0.3"},
+      {UNIT, "(p.scale > 0.4f ? 0.4f : p.scale)", "family=simt head_dim=16", "0.5"},
+      {UNIT, "(p.scale > 1e-9f && p.scale < 0.1f ? 0.1f : p.scale)", "family=simt head_dim=16",
+       "0.001"},
+      {UNIT, "(p.scale >= 0.0f && p.scale < 1e-9f ? 0.25f : p.scale)", "family=simt head_dim=16",
+       "0"},
+      {"simt.backward.store_dq", "p.scale", "0.25f", "family=simt head_dim=16 pass=backward",
        "-0.3"},
-      {SIMT, S_UNIT, GIVES("p.scale > 0.4f ? 0.4f : p.scale"), "family=simt head_dim=16", "0.5"},
-      {SIMT, S_UNIT, GIVES("p.scale > 1e-9f && p.scale < 0.1f ? 0.1f : p.scale"),
-       "family=simt head_dim=16", "0.001"},
-      {SIMT, S_UNIT, GIVES("p.scale >= 0.0f && p.scale < 1e-9f ? 0.25f : p.scale"),
-       "family=simt head_dim=16", "0"},
-      {"attention/simt/backward.cut", "dq[r], p.scale, D", "dq[r], 0.25f, D",
-       "family=simt head_dim=16 pass=backward", "-0.3"},
-      {"attention/mma/forward.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
-       "family=mma head_dim=64", "-0.3"},
-      {"attention/mma/weights.cut", "p.scale < 0.0f ?", "p.scale < -1.0f ?",
-       "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
-      {"attention/wgmma/job.cut", "if (p.scale < 0.0f) {", "if (p.scale < -1.0f) {",
-       "family=wgmma head_dim=64", "-0.3"},
+      {"mma.forward.sign_of_scale", "< 0.0f)", "< -1.0f)", "family=mma head_dim=64", "-0.3"},
+      {"mma.weights.hide", "< 0.0f", "< -1.0f", "family=mma head_dim=64 mask=causal pass=backward",
+       "-0.3"},
+      {"wgmma.job.sign_of_scale", "< 0.0f", "< -1.0f", "family=wgmma head_dim=64", "-0.3"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
     char says[64];
-    planted_in_t(bugs[i].file, bugs[i].text, bugs[i].instead);
+    planted_in_t(bugs[i].where, bugs[i].text, bugs[i].instead);
     program_result r = program_run(&with_templates, "check -q %s", bugs[i].words);
     ck_assert_msg(r.code == 4, "%s: exit %d\n%s", bugs[i].instead, r.code, r.out);
     snprintf(says, sizeof says, " scale=%s: ", bugs[i].scale);
@@ -199,32 +186,30 @@ END_TEST
 /* Offsets of 32 bits, in each kind of address: a head's, a row's as it is read, one that is
  * written. */
 START_TEST(offsets) {
+#define SIMT "attention/simt/forward.cut"
   static const struct {
-    const char *file, *text, *instead, *words, *where;
+    const char *where, *text, *instead, *words, *shows; /* where it shows; NULL: where it is */
   } bugs[] = {
-      {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h)", "p.%s + (int)(b * p.%s_b + %s * p.%s_h)",
-       "family=simt head_dim=16", SIMT},
-      {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h)", "p.%s + (u32)(b * p.%s_b + %s * p.%s_h)",
-       "family=simt head_dim=16", SIMT},
-      {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h + ", "p.%s + (int)(b * p.%s_b + %s * p.%s_h + ",
-       "family=simt head_dim=16", SIMT},
-      {"tile/rows.cut", "from + (i64)(row0 + row) * stride", "from + (int)((row0 + row) * stride)",
+      {"sequence.dense.head", "+ (b", "+ (int)(b", "family=simt head_dim=16", SIMT},
+      {"sequence.dense.head", "+ (b", "+ (u32)(b", "family=simt head_dim=16", SIMT},
+      {"sequence.dense.row", "+ (b", "+ (int)(b", "family=simt head_dim=16", SIMT},
+      {"tile.rows.load", "(i64)(row0 + row) * stride", "(int)((row0 + row) * stride)",
        "family=simt head_dim=16", NULL},
-      {"tile/tiles.cut", "from += (row0 + row) * stride", "from += (int)((row0 + row) * stride)",
+      {"tile.tiles.load", "(row0 + row) * stride", "(int)((row0 + row) * stride)",
        "family=mma head_dim=64", NULL},
-      {"tile/tiles.cut", "(i64)(row0 + row + r) * stride", "(int)((row0 + row + r) * stride)",
+      {"tile.tiles.store", "(i64)(row0 + row + r) * stride", "(int)((row0 + row + r) * stride)",
        "family=mma head_dim=64", NULL},
-      {DENSE, "p.%s + (b * p.%s_b + %s * p.%s_h + ", "p.%s + (int)(b * p.%s_b + %s * p.%s_h + ",
-       "family=mma head_dim=64 pass=backward", "attention/mma/backward.cut"},
+      {"sequence.dense.row", "+ (b", "+ (int)(b", "family=mma head_dim=64 pass=backward",
+       "attention/mma/backward.cut"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
-    planted_in_t(bugs[i].file, bugs[i].text, bugs[i].instead);
+    planted_in_t(bugs[i].where, bugs[i].text, bugs[i].instead);
     program_result r = program_run(&with_templates, "check -q %s", bugs[i].words);
     ck_assert_msg(r.code == 1, "%s: exit %d\n%s", bugs[i].instead, r.code, r.out);
     ck_assert_msg(strstr(r.out, " outside of all tensors") || strstr(r.out, " of tensor ") ||
                       strstr(r.out, "memory access fault"),
                   "%s: %s", bugs[i].instead, r.out);
-    program_says(r.out, bugs[i].where ? bugs[i].where : bugs[i].file);
+    program_says(r.out, bugs[i].shows ? bugs[i].shows : spot_of(bugs[i].where).file->name);
   }
 }
 END_TEST
@@ -234,7 +219,7 @@ START_TEST(no_order) {
   static const char words[] = "check -q --seed 1 family=simt head_dim=16 pass=backward "
                               "deterministic=true score=relative(t) inputs.t=f32[h,nq+nk-1]grad";
   program_gives(0, words);
-  planted_in_t("attention/simt/backward.lua", "and spec.deterministic == \"false\"", "");
+  planted_in_t("simt.backward.order", " and spec.deterministic == \"false\"", "");
   program_result r = program_run(&with_templates, words);
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "first wrong at b=1 h=2 hk=1 nq=203 nk=113 scale=-0.3: dt: ");

@@ -4,7 +4,9 @@
 #include "planted.h"
 #include "program.h"
 #include "scratch.h"
+#include "spot.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -124,7 +126,7 @@ static program_result fails(void) {
 }
 
 START_TEST(a_race) {
-  planted_in_t("attention/simt/forward.cut", "block_sync();\n\n", "\n\n");
+  planted_in_t("simt.forward.load_tile", "block_sync();\n", "\n");
   program_result r = fails();
   program_says(r.out, "\n  at ");
   program_says(r.out, ".cut:");
@@ -132,8 +134,7 @@ START_TEST(a_race) {
 END_TEST
 
 START_TEST(no_c) {
-  planted_in_t("attention/simt/forward.cut", "if (lane == 0 && p.$(norm.second))",
-               "if (lane === 0)");
+  planted_in_t("simt.forward.store_o", "lane == 0", "lane === 0");
   program_result r = fails();
   program_says(r.out, ": cc refused it (exit 1):\n  kernel.c:");
   program_says(r.out, " [attention/simt/forward.cut:");
@@ -145,9 +146,8 @@ END_TEST
 
 /* The first errors of many, and how many more there are. */
 START_TEST(many_errors) {
-  planted_in_t("attention/simt/forward.cut", "float o[ROWS][LANE_DV];",
-               "float o[R0][R1], x = R2 + R3;"
-               " x = y0; x = y1; x = y2; x = y3; x = y4; x = y5;");
+  planted_in_t("simt.forward.state", "o[ROWS][LANE_DV];",
+               "o[R0][R1], x = R2 + R3; x = y0; x = y1; x = y2; x = y3; x = y4; x = y5;");
   program_result r = fails();
   ck_assert_int_eq(program_count(r.out, "\n  kernel.c:"), 5);
   program_says(r.out, "\n  and ");
@@ -155,15 +155,17 @@ START_TEST(many_errors) {
 END_TEST
 
 START_TEST(a_template_that_raises) {
-  planted_in_t("attention/simt/forward.cut", "@ local text = run(", "@ local text = rum(");
-  program_says(fails().out, "attention/simt/forward.cut:3: ");
+  const spot tile = spot_of("simt.forward.tile");
+  char place[64];
+  planted_in_t("simt.forward.tile", "mask.tile", "mask.tiles");
+  snprintf(place, sizeof place, "%s:%d: ", tile.file->name, spot_line(&tile, tile.text));
+  program_says(fails().out, place);
 }
 END_TEST
 
 /* A kernel that ends its process takes no other with it. */
 START_TEST(a_crash) {
-  planted_in_t("attention/simt/forward.cut", "if (lane == 0 && p.$(norm.second))",
-               "if (D == 16) abort(); if (lane == 0)");
+  planted_in_t("simt.forward.store_o", "if (lane == 0", "if (D == 16) abort(); if (lane == 0");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=8,16,24 -q -j 1 " SMALL);
   ck_assert_int_eq(r.code, 1);

@@ -1,6 +1,6 @@
 /* t_mma_order.c - order in the tensor-core templates: every meeting of threads and every step of an
  * asynchronous copy is dropped in turn, every wait is tried one too weak; the host device reports
- * each, in every seed and every kernel that has it. So none is there that need not be. */
+ * each, in a kernel of each kind that has it. So none is there that need not be. */
 #include "mma_planted.h"
 #include "scratch.h"
 
@@ -26,9 +26,9 @@ static const planted_bug bugs[] = {
     {FORWARD, "cp_async_commit();", "(void)0;", .words = F_ALL, .fault = ORDER},
     {FORWARD, "cp_async_wait_0();", "(void)0;", .words = F_ALL, .fault = ORDER},
     {FORWARD, "cp_async_wait_0", "cp_async_wait_1", .words = F_ALL, .fault = ORDER},
-    {FORWARD, "cp_async_wait_$(plan.stages - 2)();", "(void)0;", .words = F_ALL, .fault = ORDER},
-    {FORWARD, "cp_async_wait_$(plan.stages - 2)", "cp_async_wait_$(plan.stages - 1)",
-     .words = F_ALL, .fault = ORDER},
+    {"mma.forward.wait_for_stage", "cp_async_wait_$(plan.stages - 2)()", "(void)0", .words = F_ALL,
+     .fault = ORDER},
+    {"mma.forward.wait_for_stage", "stages - 2", "stages - 1", .words = F_ALL, .fault = ORDER},
     {BACKWARD, "block_sync();", "(void)0;", .words = B_SYNC, .fault = ORDER, AT_WORK},
     {BACKWARD, "cp_async_commit();", "(void)0;", .words = B_ALL, .fault = ORDER, AT_WORK},
     {BACKWARD, "cp_async_wait_0();", "(void)0;", .words = B_ALL, .fault = ORDER, AT_WORK},
@@ -43,31 +43,28 @@ static const planted_bug bugs[] = {
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
-START_TEST(test_dropped) { mma_planted_try(mma_planted_occurrence(bugs, _i)); }
+START_TEST(test_dropped) { mma_planted_try(mma_planted_call(bugs, _i)); }
 END_TEST
 
 /* Stages that are mistaken for each other. */
 static const planted_bug stages[] = {
-    {FORWARD, "or \"stage = (stage + 1) %", "or \"stage = (stage + 0) %",
-     .words = F_TWO CAUSAL ";" F_TWO BIASED, .fault = MIXED},
-    {FORWARD, "to = (stage + $(plan.stages - 1)) % $(plan.stages);", "to = stage;",
+    {"mma.forward.add_values", "stage + 1", "stage + 0", .words = F_TWO CAUSAL ";" F_TWO BIASED,
+     .fault = MIXED},
+    {"mma.forward.next_tile", "(stage + $(plan.stages - 1)) % $(plan.stages)", "stage",
      .words = F_TWO CAUSAL, .fault = ORDER},
-    {FORWARD, "SM_K, k_lanes$(ring.of(\"K_BYTES\"))", "SM_K, k_lanes", .words = F_TWO CAUSAL,
+    {"mma.forward.scores", "$(ring.of(\"K_BYTES\"))", "", .words = F_TWO CAUSAL, .fault = MIXED},
+    {"mma.forward.add_values", "$(ring.of(\"V_BYTES\"))", "", .words = F_TWO CAUSAL,
      .fault = MIXED},
-    {FORWARD, "SM_V, v_lanes$(ring.of(\"V_BYTES\"))", "SM_V, v_lanes", .words = F_TWO CAUSAL,
+    {"mma.forward.input_tile", "$(ring.of(\"INPUT_BYTES\"))", "", .words = F_TWO BIASED,
      .fault = MIXED},
-    {FORWARD, "input_lanes$(ring.of(\"INPUT_BYTES\"))", "input_lanes", .words = F_TWO BIASED,
+    {"mma.forward.next_tile", "next_key", "\"0\"", .words = F_TWO CAUSAL},
+    {"mma.forward.load_next_keys", "k_next", "\"k0\"", .words = F_ONE CAUSAL ";" F_WIDE CAUSAL},
+    {"mma.backward.next_stage", "stage = 1 - stage", "(void)0", .words = B_TWO CAUSAL,
      .fault = MIXED},
-    {FORWARD, "or next_key);", "or \"0\");", .words = F_TWO CAUSAL},
-    {FORWARD, "@ load_k(k_next)", "@ load_k(\"k0\")", .words = F_ONE CAUSAL ";" F_WIDE CAUSAL},
-    {BACKWARD, "stage = 1 - stage;", "(void)0;", .words = B_TWO CAUSAL, .fault = MIXED},
-    {BACKWARD, "@ load_rows(\"h_next\", \"q_next\", \"(1 - stage)\")",
-     "@ load_rows(\"h_next\", \"q_next\", \"stage\")", .words = B_TWO CAUSAL, .fault = ORDER,
+    {"mma.backward.load_next", "(1 - stage)", "stage", .words = B_TWO CAUSAL, .fault = ORDER,
      AT_WORK},
-    {BACKWARD, "@ load_rows(\"h_next\", \"q_next\", \"(1 - stage)\")",
-     "@ load_rows(\"h\", \"q0\", \"(1 - stage)\")", .words = B_TWO CAUSAL},
-    {BACKWARD, "@ load_input(\"h_next\", \"q_next\")", "@ load_input(\"h\", \"q0\")",
-     .words = B_TWO BIASED},
+    {"mma.backward.load_next", "h_next\", \"q_next", "h\", \"q0", .words = B_TWO CAUSAL},
+    {"mma.backward.load_next_input", "h_next\", \"q_next", "h\", \"q0", .words = B_TWO BIASED},
 };
 enum { STAGES = sizeof stages / sizeof *stages };
 
@@ -86,7 +83,7 @@ int main(void) {
   TCase *tests = tcase_create("mma order");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   suite_loop(tests, test_none, 3);
-  suite_loop(tests, test_dropped, mma_planted_occurrences(BUGS, bugs));
+  suite_loop(tests, test_dropped, mma_planted_calls(BUGS, bugs));
   suite_loop(tests, test_stages, STAGES);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

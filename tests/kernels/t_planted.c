@@ -1,5 +1,5 @@
-/* t_planted.c - bugs planted in the real templates: the host device or the oracle catches each, in
- * every seed; faults name what is wrong and the template's line. Without a bug nothing is said. */
+/* t_planted.c - bugs planted in the real templates: the host device or the oracle catches each;
+ * faults name what is wrong and the template's line. Without a bug nothing is said. */
 #include "expand/embedded.h"
 #include "planted.h"
 #include "scratch.h"
@@ -9,14 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FORWARD     "attention/simt/forward.cut"
-#define BACKWARD    "attention/simt/backward.cut"
-#define ROWS        "tile/rows.cut"
-#define WARP        "tile/warp.cut"
-#define HOOKS       "attention/contract.lua"
-#define MASKS       "expr/masks.lua"
-#define TREES       "expr/trees.lua"
-#define NORMALIZERS "attention/normalizers/softmax.lua"
+#define FORWARD  "attention/simt/forward.cut"
+#define BACKWARD "attention/simt/backward.cut"
+#define ROWS     "tile/rows.cut"
 
 /* Meetings of threads: every occurrence in the file is dropped once. */
 static const planted_bug dropped[] = {
@@ -31,107 +26,103 @@ enum { DROPPED = sizeof dropped / sizeof *dropped };
 
 static const planted_bug faults[] = {
     /* meetings */
-    {"prelude.cut", "0xffffffffu", "0xffffu", NULL, "not in its mask|not in the mask",
-     .place = {{WARP, "v = max_f32("}}},
-    {"prelude.cut", "0xffffffffu", "0x7fffffffu", NULL, "not in its mask|not in the mask",
-     .place = {{WARP, "v = max_f32("}}},
-    {FORWARD, "block_sync(); // the last", "if (lane < 16) { block_sync(); } // the last",
+    {"prelude.all_lanes", "0xffffffffu", "0xffffu", NULL, "not in its mask|not in the mask",
+     .place = {{"tile.warp.max", "max_f32"}}},
+    {"prelude.all_lanes", "0xffffffffu", "0x7fffffffu", NULL, "not in its mask|not in the mask",
+     .place = {{"tile.warp.max", "max_f32"}}},
+    {"simt.forward.load_tile", "block_sync(); //", "if (lane < 16) { block_sync(); } //",
      .fault = "divergence|race: shared|never written"},
-    {FORWARD, "if (lane == 0 && p.$(norm.second)) { stg_f32",
-     "if (lane == 0) { block_sync(); } if (lane == 0) { stg_f32",
+    {"simt.forward.store_o", "if (lane == 0", "if (lane == 0) { block_sync(); } if (lane == 0",
      .fault = "divergence: lane *barrier_sync"},
-    {FORWARD, "block_sync(); // the last", "if (warp < 3) { block_sync(); } // the last",
+    {"simt.forward.load_tile", "block_sync(); //", "if (warp < 3) { block_sync(); } //",
      .fault = "deadlock|race: shared|never written"},
-    {FORWARD, "inverse, DV);", "inverse, DV); if (warp < 3) { block_sync(); }", NULL,
+    {"simt.forward.store_o", "DV);", "DV); if (warp < 3) { block_sync(); }", NULL,
      "deadlock: no thread can run*barrier 0: * of 128 threads have come*returned",
-     .place = {{FORWARD, "inverse, DV);"}}},
+     .place = {{"simt.forward.store_o", "inverse"}}},
     /* shared memory */
-    {FORWARD,
-     "load_rows(sm + SM_V, PITCH_DV, v_head, $(seq.stride(\"v\")), k0, 32, $(seq.nk), DV);",
-     "(void)v_head;", NULL, "which was never written",
-     .place = {{ROWS, "const u32 pair = lds_u32(z"}}},
-    {ROWS, "sts_u32(to + (u32)(row * pitch", "sts_u32(to + (u32)((row + 1) * pitch",
-     .fault = "race: shared|never written"},
-    {ROWS, "sts_u32(weights + (u32)(r * 32", "sts_u32(weights + (u32)((r + 1) * 32",
+    {"simt.forward.load_tile",
+     "load_rows(sm + SM_V, PITCH_DV, v_head, $(seq.stride(\"v\")), k0, 32, $(seq.nk), DV)",
+     "(void)v_head", NULL, "which was never written", .place = {{"tile.rows.add", "const"}}},
+    {"tile.rows.load", "row *", "(row + 1) *", .fault = "race: shared|never written"},
+    {"tile.rows.put_weights", "(r", "((r + 1)",
      .fault = "out of bounds|race: shared|never written"},
-    {ROWS, "lds_u32(z + (u32)((j + jj)", "lds_u32(z + (u32)((j + jj + 1)", NULL,
-     "race: shared|never written",
-     .place = {{ROWS, "const u32 pair = lds_u32(z"}, {ROWS, "sts_u32(weights +"}}},
-    {ROWS, "(r * 32 + (int)threadIdx.x % 32)", "(r * 32)", NULL, "race: shared store",
-     .place = {{ROWS, "sts_u32(weights +"}}},
-    {FORWARD, "sm + SM_Q + (u32)(warp * ROWS * PITCH_D)", "sm - PITCH_D", NULL,
-     "shared load out of bounds: * before the first", .place = {{ROWS, "load_f32x8(xs, x"}}},
+    {"tile.rows.add", "jj)", "jj + 1)", NULL, "race: shared|never written",
+     .place = {{"tile.rows.add", "const"}, {"tile.rows.put_weights", "sts_u32"}}},
+    {"tile.rows.put_weights", " + (int)threadIdx.x % 32", "", NULL, "race: shared store",
+     .place = {{"tile.rows.put_weights", "sts_u32"}}},
+    {"simt.forward.scores", "+ SM_Q + (u32)(warp * ROWS * PITCH_D)", "- PITCH_D", NULL,
+     "shared load out of bounds: * before the first", .place = {{"tile.rows.dots", "load_f32x8"}}},
     /* global memory */
-    {ROWS, "if (row0 + row < end)", "if (row0 + row <= end)", NULL,
+    {"tile.rows.load", " end", "= end", NULL,
      "load past the end of tensor|load touches a gap between rows of tensor",
-     .place = {{ROWS, "pair = (u32)ldg_u16(at)"}}},
-    {HOOKS, "score = texts.values[2]", "score = (texts.values[2]:gsub(' k%)', ' k + 1)'))", NULL,
+     .place = {{"tile.rows.load", "pair = ("}}},
+    {"contract.pair", "texts.values[names.exponent and 4 or 2]",
+     "(texts.values[names.exponent and 4 or 2]:gsub(' k%)', ' k + 1)'))", NULL,
      "load past the end of tensor bias|load touches a gap between rows of tensor bias",
-     .place = {{FORWARD, "s[r] = visible ?"}}},
-    {FORWARD, "if (q < $(seq.nq)) {", "if (q <= $(seq.nq)) {", NULL,
+     .place = {{"simt.forward.hide", "visible"}}},
+    {"simt.forward.store_o", "q <", "q <=", NULL,
      "store past the end of tensor o|store touches a gap between rows of tensor o|race: store at",
-     .place = {{FORWARD, "store_row($(seq.row(\"o\""},
-               {FORWARD, "if (lane == 0 && p.$(norm.second)) { stg_f32"}}},
-    {ROWS, "if (column + 64 * i < width) {", "if (column + 64 * i <= width) {", NULL,
+     .place = {{"simt.forward.store_o", ".row"}, {"simt.forward.store_o", "lane"}}},
+    {"tile.rows.store", "i <", "i <=", NULL,
      "store past the end of tensor o|store touches a gap between rows of tensor o|race: store at",
-     .place = {{ROWS, "stg_u16(to + column + 64 * i,"},
-               {ROWS, "stg_u16(to + column + 64 * i + 1,"}},
-     .nth = 1},
-    {FORWARD, "if (lane == 0 && p.$(norm.second)) { stg_f32", "if (lane >= 0) { stg_f32", NULL,
+     .place = {{"tile.rows.store", "column + 64 * i,"}, {"tile.rows.store", "column + 64 * i +"}}},
+    {"simt.forward.store_o", "== 0 && p.$(norm.second)", ">= 0", NULL,
      "race: store at * lse*, which thread * stores to",
-     .place = {{FORWARD, "if (lane == 0 && p.$(norm.second)) { stg_f32"}}},
+     .place = {{"simt.forward.store_o", "lane"}}},
     /* plain C */
-    {FORWARD, "c < LANE_DV; c++) { o[r][c] = 0.0f; }", "c <= LANE_DV; c++) { o[r][c] = 0.0f; }",
-     NULL, "undefined behaviour: array index", .place = {{FORWARD, "{ o[r][c] = 0.0f; }"}}},
-    {FORWARD, "g = h / (p.h / p.hk)", "g = h / (p.hk - p.hk)", NULL,
-     "integer division by zero|undefined behaviour", .place = {{FORWARD, "g = h / (p.h / p.hk)"}}},
-    {FORWARD, "block_sync(); // the last", "for (volatile int spin = 1; spin;) { } // the last",
-     "head_dim=40 block_q=16", "no progress: no thread met another for 1 s, one spins", .seeds = 2},
+    {"simt.forward.zero_o", "c <", "c <=", NULL, "undefined behaviour: array index",
+     .place = {{"simt.forward.zero_o", "{"}}},
+    {"simt.forward.heads", "p.h /", "p.hk -", NULL, "integer division by zero|undefined behaviour",
+     .place = {{"simt.forward.heads", "hk"}}},
+    {"simt.forward.load_tile", "block_sync(); //", "for (volatile int spin = 1; spin;) { } //",
+     .words = "head_dim=40 block_q=16",
+     .fault = "no progress: no thread met another for 1 s, one spins"},
     /* backward */
-    {BACKWARD, "if (row >= (i64)", "if (row > (i64)", planted_backward,
-     "load past the end of tensor", .place = {{BACKWARD, "dot += to_f32("}}},
-    {BACKWARD, "if (lane == 0) {", "if (lane >= 0) {", planted_backward, "race: store at * delta",
-     .place = {{BACKWARD, "stg_f32(p.delta + row"}}},
-    {BACKWARD, "stg_f32(p.delta + row, $(norm.delta(\"dot\", \"d\" .. second)));",
-     "(void)d$(second);", planted_backward, "load of an element never written: * delta",
-     .place = {{BACKWARD, "delta = ldg_f32(p.delta"}}},
-    {BACKWARD, "ldg_f32(p.$(second) + row)", "ldg_f32(p.$(second) + row + 1)", planted_backward,
-     "load past the end of tensor lse", .place = {{BACKWARD, "const float $(second) = ldg_f32"}}},
-    {BACKWARD, "if (k < $(seq.nk)) {", "if (k <= $(seq.nk)) {", planted_backward,
+    {"simt.backward.sum_delta", ">= (i64", "> (i64", planted_backward,
+     "load past the end of tensor", .place = {{"simt.backward.sum_delta", "dot +"}}},
+    {"simt.backward.store_delta", "lane ==", "lane >=", planted_backward, "race: store at * delta",
+     .place = {{"simt.backward.store_delta", "stg_f32"}}},
+    {"simt.backward.store_delta",
+     "stg_f32(p.delta + row, $(norm.delta and norm.delta(\"dot\", second and \"d\" .. second) or "
+     "\"0.0f\")",
+     "(void)(d$(second)", planted_backward, "load of an element never written: * delta",
+     .place = {{"simt.backward.load_kept", ".delta"}}},
+    {"simt.backward.load_kept", "$(second) + row)", "$(second) + row + 1)", planted_backward,
+     "load past the end of tensor lse", .place = {{"simt.backward.load_kept", "float $"}}},
+    {"simt.backward.store_dk", "k <", "k <=", planted_backward,
      "store past the end of tensor dk|store touches a gap between rows of tensor dk|race: store at",
-     .place = {{BACKWARD, "store_row($(seq.row(\"dk\""}}},
-    {BACKWARD, "if (warp == 0 && $(k_good))", "if ($(k_good))", planted_backward,
-     "race: store at *dbias", .place = {{BACKWARD, "$(input.store(name, \"0\""}}},
-    {BACKWARD, "and seq.has_k(\"k\") or", "and seq.all_k(\"k\") or", planted_backward,
+     .place = {{"simt.backward.store_dk", "row(\"dk"}}},
+    {"simt.backward.store_sum", "warp == 0 && ", "", planted_backward, "race: store at *dbias",
+     .place = {{"simt.backward.store_sum", "name"}}},
+    {"simt.backward.has_key", "seq.has_k", "seq.all_k", planted_backward,
      "store past the end of tensor dbias|store touches a gap between rows of tensor dbias|race: "
      "store at",
-     .place = {{BACKWARD, "$(input.store(name, \"0\""}}},
+     .place = {{"simt.backward.store_sum", "name"}}},
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
 
-#define UNSET_MAXIMUM "\"$m = NEG_INF;\\n$l = 0.0f;\"", "\"$l = 0.0f;\""
-
 /* What no rule forbids: only the numbers say it. */
 static const planted_bug wrong[] = {
-    {WARP, "mask = 16", "mask = 8", .words = planted_forward},
-    {WARP, "shfl_xor(ALL_LANES, v, mask)", "shfl_xor(ALL_LANES, v, mask & 30)",
-     .words = planted_forward, .nth = 1},
-    {FORWARD, "SM_K + (u32)(lane * PITCH_D)", "SM_K + (u32)((lane + 1) * PITCH_D)",
-     .words = planted_forward},
-    {FORWARD, "o[r][c] *= $(row.correction);", "", .words = planted_forward},
-    {TREES, "\" - \" .. seq.nq end", "\" - 1 - \" .. seq.nq end", .words = planted_forward},
-    {MASKS, "k1 = k1, h = h", "k1 = k1 .. \" - 1\", h = h", .words = planted_forward},
-    {NORMALIZERS, "$l *= $correction;", "", .words = planted_forward},
-    {BACKWARD, "dq[r], p.scale, D", "dq[r], 1.0f, D", .words = planted_backward},
-    {BACKWARD, "add_rows(&dk[0][0], own, sm + SM_LANE_D, PITCH_D, D);", "",
+    {"tile.warp.max", "16; mask", "8; mask", .words = planted_forward},
+    {"tile.warp.sum", "mask)", "mask & 30)", .words = planted_forward},
+    {"simt.forward.scores", "(lane", "((lane + 1)", .words = planted_forward},
+    {"tile.rows.dots", "ys[i]", "ys[0]", .words = planted_forward},
+    {"simt.forward.hide", "$(norm.masked)", "0.0f", .words = planted_forward},
+    {"simt.forward.correct_o", "o[r][c] *= $(row.correction);", "", .words = planted_forward},
+    {"expr.trees.place", "- \" .. seq", "- 1 - \" .. seq", .words = planted_forward},
+    {"expr.masks.tile", ", h", " .. \" - 1\", h", .words = planted_forward},
+    {"normalizers.softmax.step", "$l *= $correction;", "", .words = planted_forward},
+    {"simt.backward.store_dq", "p.scale", "1.0f", .words = planted_backward},
+    {"simt.backward.add_dk", "add_rows(&dk[0][0], own, sm + SM_LANE_D, PITCH_D, D);", "",
      .words = planted_backward},
-    {BACKWARD, "{ dq[r][c] = 0.0f; }", "{ }", .words = planted_backward},
-    {BACKWARD, "sum[r] += $(value);", "sum[r] = $(value);", .words = planted_backward},
-    {BACKWARD, "h < (g + 1) * group", "h < g * group + 1", .words = planted_backward},
+    {"simt.backward.zero_dq", "dq[r][c] = 0.0f; ", "", .words = planted_backward},
+    {"simt.backward.sum_pairs", "r] +=", "r] =", .words = planted_backward},
+    {"simt.backward.heads", "(g + 1) * group", "g * group + 1", .words = planted_backward},
     /* a maximum that is never set: garbage on a GPU, which may be small enough to be right */
-    {NORMALIZERS, UNSET_MAXIMUM, .words = "family=simt head_dim=40 mask=causal"},
-    {NORMALIZERS, UNSET_MAXIMUM, .words = "family=mma head_dim=64"},
-    {NORMALIZERS, "$p * ($dp - $delta)", "$p * $dp", .words = planted_backward},
+    {"normalizers.softmax.init", "m = NEG_INF;\\n$", "",
+     .words = "family=simt head_dim=40 mask=causal"},
+    {"normalizers.softmax.init", "m = NEG_INF;\\n$", "", .words = "family=mma head_dim=64"},
+    {"normalizers.softmax.ds", "($dp - $delta)", "$dp", .words = planted_backward},
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
@@ -143,7 +134,7 @@ END_TEST
 
 START_TEST(test_dropped) {
   planted_bug bug = dropped[_i];
-  int n = planted_count(bug.file, bug.text);
+  const int n = planted_count(&bug);
   for (bug.nth = 0; bug.nth < n; bug.nth++) planted_try(&bug);
 }
 END_TEST
@@ -151,7 +142,7 @@ END_TEST
 /* The same templates from a directory, without a bug. */
 START_TEST(test_none) {
   static const char *const words[] = {planted_forward, planted_backward};
-  planted_try_none(&(planted_bug){.words = words[_i]});
+  planted_try_none(&(planted_bug){.words = words[_i], .seeds = 10});
 }
 END_TEST
 
@@ -161,17 +152,17 @@ START_TEST(test_refused) {
     planted_bug bug;
     fg_status status;
   } refused[] = {
-      {{FORWARD, "float s[ROWS];", "float s[ROWS] = missing;", NULL, "error*missing",
-        .place = {{FORWARD, "float s[ROWS];"}}},
+      {{"simt.forward.scores", "ROWS]", "ROWS] = missing", NULL, "error*missing",
+        .place = {{"simt.forward.scores", "float"}}},
        FG_ECOMPILER},
-      {{ROWS, "const int row = i / width,", "const int row = i // width,", NULL, "error: expected",
-        .place = {{ROWS, "if (row0 + row < end)"}, {ROWS, "u32 pair = 0;"}}},
+      {{"tile.rows.load", "i /", "i //", NULL, "error: expected",
+        .place = {{"tile.rows.load", "end"}, {"tile.rows.load", "u32 pair"}}},
        FG_ECOMPILER},
-      {{FORWARD, "mask.tile(", "mask.tiles(", NULL, "nil value (field 'tiles')",
-        .place = {{FORWARD, "mask.tile("}}},
+      {{"simt.forward.tile", "mask.tile", "mask.tiles", NULL, "nil value (field 'tiles')",
+        .place = {{"simt.forward.tile", "mask"}}},
        FG_ETEMPLATE},
-      {{FORWARD, "$(row.correction)", "$(row.corection.x)", NULL, "corection",
-        .place = {{FORWARD, "$(row.correction)"}}},
+      {{"simt.forward.correct_o", "row.correction", "row.corection.x", NULL, "corection",
+        .place = {{"simt.forward.correct_o", "row"}}},
        FG_ETEMPLATE},
   };
   kernels made;
@@ -179,7 +170,7 @@ START_TEST(test_refused) {
   planted_copy();
   planted_plant(bug);
   ck_assert_int_eq(planted_make(bug, &made), refused[_i].status);
-  planted_said(bug, bug->text);
+  planted_said(bug, bug->where);
   kernels_free(&made);
 }
 END_TEST

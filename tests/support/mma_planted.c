@@ -1,8 +1,6 @@
 /* mma_planted.c - cases for bugs in the tensor-core templates. */
 #include "mma_planted.h"
 
-enum { SEEDS = 3 };
-
 /* The first one's lengths differ by 2 less than a tile: the edge of a causal mask lies at a
  * corner. */
 static const verify_case cases[] = {
@@ -20,22 +18,21 @@ static const verify_case cases[] = {
 
 void mma_planted_try(planted_bug bug) {
   bug.cases = cases;
-  bug.seeds = SEEDS;
   planted_try(&bug);
 }
 
 void mma_planted_try_none(const char *words) {
-  planted_try_none(&(planted_bug){.words = words, .cases = cases, .seeds = SEEDS});
+  planted_try_none(&(planted_bug){.words = words, .cases = cases, .seeds = 3});
 }
 
-int mma_planted_occurrences(int n, const planted_bug *bugs) {
+int mma_planted_calls(int n, const planted_bug *bugs) {
   int sum = 0;
-  for (int i = 0; i < n; i++) sum += planted_count(bugs[i].file, bugs[i].text);
+  for (int i = 0; i < n; i++) sum += planted_count(&bugs[i]);
   return sum;
 }
 
-planted_bug mma_planted_occurrence(const planted_bug *bugs, int index) {
-  for (int n; index >= (n = planted_count(bugs->file, bugs->text)); bugs++) index -= n;
+planted_bug mma_planted_call(const planted_bug *bugs, int index) {
+  for (int n; index >= (n = planted_count(bugs)); bugs++) index -= n;
   planted_bug bug = *bugs;
   bug.nth = index;
   return bug;

@@ -4,18 +4,12 @@
 
 #include "planted.h"
 
-#define FORWARD      "attention/mma/forward.cut"
-#define BACKWARD     "attention/mma/backward.cut"
-#define BACKWARD_LUA "attention/mma/backward.lua"
-#define PAIRS        "attention/mma/pairs.cut"
-#define WEIGHTS      "attention/mma/weights.cut"
-#define ROWS         "attention/mma/rows.cut"
-#define TILES        "tile/tiles.cut"
-#define TEXT         "expr/text.lua"
-#define HOOKS        "attention/contract.lua"
-#define MASKS        "expr/masks.lua"
-#define TREES        "expr/trees.lua"
-#define NORMALIZERS  "attention/normalizers/softmax.lua"
+#define FORWARD  "attention/mma/forward.cut"
+#define BACKWARD "attention/mma/backward.cut"
+#define PAIRS    "attention/mma/pairs.cut"
+#define WEIGHTS  "attention/mma/weights.cut"
+#define ROWS     "attention/mma/rows.cut"
+#define TILES    "tile/tiles.cut"
 
 /* Widths that end within a pair of chunks, and at a whole line of 128 bytes. */
 #define FWD "family=mma head_dim=40/64 warps=4 block_kv=64 "
@@ -40,10 +34,10 @@
 #define BEYOND "load past the end of|load touches a gap|load before the start|outside of all"
 #define STORED "store past the end of|store before the start|store touches a gap|race: store at"
 
-/* Of a bug in its loop over tiles of rows, backward shows either file. */
+/* A bug in backward's loop over tiles of rows shows in either file. */
 #define AT_WORK .place = {{BACKWARD}, {WEIGHTS}}
 
-/* Tries the bug under some seeds on cases that reach every path: several tiles each way, the last
+/* Tries the bug on cases that reach every path: several tiles each way, the last
  * partly empty, heads that share keys; a negative scale; rows that see no key; no rows; scores of
  * some hundreds, also of few keys; rows and heads without gaps. */
 void mma_planted_try(planted_bug bug);
@@ -51,9 +45,8 @@ void mma_planted_try(planted_bug bug);
 /* Without a bug nothing is wrong there. */
 void mma_planted_try_none(const char *words);
 
-/* How many texts there are in the templates of all these bugs; a bug whose nth is the index of one
- * of them. */
-int mma_planted_occurrences(int n, const planted_bug *bugs);
-planted_bug mma_planted_occurrence(const planted_bug *bugs, int index);
+/* How many calls all these bugs are planted in; a bug whose nth is the index of one of them. */
+int mma_planted_calls(int n, const planted_bug *bugs);
+planted_bug mma_planted_call(const planted_bug *bugs, int index);
 
 #endif

@@ -4,48 +4,50 @@
 
 #include "kernel_case.h"
 
-/* Where a fault may show: a line of a template, known by a text in it; NULL: any. */
+/* Where a fault may show: the first line of a spot, or of a file, with the text; NULL: any line. */
 typedef struct planted_place {
-  const char *file, *text;
+  const char *where, *text;
 } planted_place;
 
-/* One bug: the nth occurrence (0 = the first) of `text` in `file` becomes `instead`. It is caught
- * as `fault`, patterns of fnmatch parted by "|", and at one of the places; or, where fault is NULL
- * or has "wrong numbers" among them, as these. `words` describe the kernels, NULL =
- * planted_forward; those whose text the bug changes must catch it. Of several cases, whose seeds are
- * added, each seed needs one. */
+/* One bug: in the lines that a spot marks, `text`, which stands there once, becomes `instead`. Bugs
+ * of meetings and waits name a file and a call of a primitive, and are planted in each of its calls
+ * in turn: the nth (0 = the first). A bug is caught as `fault`, patterns of fnmatch separated by
+ * "|", and at one of the places; or, where fault is NULL or has "wrong numbers" among them, as
+ * wrong numbers. `words` describe the kernels, NULL = planted_forward; of each point of their grids
+ * the first kernel whose text the bug changes must catch it, under each seed. Of several cases,
+ * whose seeds are added, each seed needs one. */
 typedef struct planted_bug {
-  const char *file, *text, *instead, *words, *fault;
-  planted_place place[3];   /* none: any line of `file` */
+  const char *where, *text, *instead, *words, *fault;
+  planted_place place[3];   /* none: any line of the bug's file */
   const verify_case *cases; /* up to one without rows; NULL = a small one */
   int nth;
-  int seeds; /* 0 = PLANTED_SEEDS */
+  int seeds; /* 0 = PLANTED_SEEDS, or 1 where only the numbers may show it, in any order */
 } planted_bug;
 
-enum { PLANTED_SEEDS = 10 };
+/* Orders of threads that a fault must show in: two, so that it is not one order's luck. */
+enum { PLANTED_SEEDS = 2 };
 extern const char planted_forward[], planted_backward[];
 
 /* The built-in templates to the current directory. */
 void planted_copy(void);
 
-/* How often a text occurs in a built-in template, and the line of its nth occurrence. */
-int planted_count(const char *file, const char *text);
-int planted_line(const char *file, const char *text, int nth);
+/* How many calls the bug is planted in; 1 where it names a spot. */
+int planted_count(const planted_bug *bug);
 
 /* Plants the bug there. */
 void planted_plant(const planted_bug *bug);
 
 /* The directory "t": the built-in templates with this one change. */
-void planted_in_t(const char *file, const char *text, const char *instead);
+void planted_in_t(const char *where, const char *text, const char *instead);
 
 /* The kernels of the templates there. */
 fg_status planted_make(const planted_bug *bug, kernels *made);
 
-/* Copies, plants, and runs every kernel that the bug changes, under each seed: it is caught as it
- * should be. */
+/* Copies, plants, and runs those kernels: the bug is caught as it should be. */
 void planted_try(const planted_bug *bug);
 
-/* Runs the kernels of a bug's words on its cases, without the bug: nothing is wrong. */
+/* Runs the first kernel of each point of a bug's words on its cases, without the bug: nothing is
+ * wrong. */
 void planted_try_none(const planted_bug *bug);
 
 /* fg_error() matches one of the patterns. */

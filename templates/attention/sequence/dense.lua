@@ -24,11 +24,11 @@ function seq.has_k(k) return k .. " < p.nk" end
 function seq.all_q(x) return x .. " <= p.nq" end
 function seq.all_k(x) return x .. " <= p.nk" end
 
-function seq.head(tensor, h) return string.format("p.%s + (b * p.%s_b + %s * p.%s_h)", tensor, tensor, h or HEADS[tensor], tensor) end
 -- spot "sequence.dense.head"
+function seq.head(tensor, h) return string.format("p.%s + (b * p.%s_b + %s * p.%s_h)", tensor, tensor, h or HEADS[tensor], tensor) end
+-- spot "sequence.dense.row"
 function seq.row(tensor, i)
   return string.format("p.%s + (b * p.%s_b + %s * p.%s_h + %s * p.%s_n)", tensor, tensor, HEADS[tensor], tensor, i, tensor)
--- spot "sequence.dense.row"
 end
 function seq.stride(tensor) return string.format("p.%s_n", tensor) end
 
