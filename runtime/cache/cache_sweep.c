@@ -209,8 +209,9 @@ static bool evict(sweep *s, int root, const file_seen *f) {
   struct stat info;
   int bucket = fg_bucket_open(root, f->slot.bucket, false);
   if (bucket < 0) return errno == ENOENT;
-  bool gone = fstatat(bucket, f->slot.file, &info, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
-  if (!gone && last_use(&info) == f->used) {
+  const bool seen = fstatat(bucket, f->slot.file, &info, AT_SYMLINK_NOFOLLOW) == 0;
+  bool gone = !seen && errno == ENOENT;
+  if (seen && last_use(&info) == f->used) {
     gone = unlinkat(bucket, f->slot.file, 0) == 0;
     if (gone) {
       s->report->removed++, s->report->removed_bytes += f->bytes;

@@ -48,6 +48,12 @@ out:
   return found;
 }
 
+/* Adds ":dir/sub" to the list, as far as there is room. */
+static void add_dir(size_t size, char *list, const char *dir, const char *sub) {
+  const size_t n = strlen(list);
+  snprintf(list + n, size - n, "%s%s%s", n ? ":" : "", dir, sub);
+}
+
 /* The resolved path of the file that the loader would probably open; false: it is in none of the
  * usual places. */
 static bool find_file(char path[PATH_MAX]) {
@@ -55,13 +61,13 @@ static bool find_file(char path[PATH_MAX]) {
   static const char *const usual[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                       "/usr/lib64", "/usr/lib", NULL};
   const char *forced = fg_setting_text(FG_SET_NVRTC, NULL), *home = getenv("CUDA_HOME");
-  char dirs[4096], place[PATH_MAX];
+  char dirs[4096] = "", place[PATH_MAX];
   if (*forced) return realpath(forced, path) != NULL;
   const char *loader = getenv("LD_LIBRARY_PATH");
-  int n = snprintf(dirs, sizeof dirs, "%s", loader ? loader : "");
-  for (int i = 0; usual[i]; i++) n += snprintf(dirs + n, sizeof dirs - (size_t)n, ":%s", usual[i]);
-  if (home) n += snprintf(dirs + n, sizeof dirs - (size_t)n, ":%s/lib64", home);
-  snprintf(dirs + n, sizeof dirs - (size_t)n, ":/usr/local/cuda/lib64");
+  if (loader) add_dir(sizeof dirs, dirs, loader, "");
+  for (int i = 0; usual[i]; i++) add_dir(sizeof dirs, dirs, usual[i], "");
+  if (home) add_dir(sizeof dirs, dirs, home, "/lib64");
+  add_dir(sizeof dirs, dirs, "/usr/local/cuda", "/lib64");
   char *rest, *dir = strtok_r(dirs, ":", &rest);
   for (; dir; dir = strtok_r(NULL, ":", &rest)) {
     for (int i = 0; i < 3; i++) {

@@ -49,7 +49,7 @@ fg_status fg_zoo_embed_check(const char *dir, const char *name) {
 
 static void print_header(FILE *f, const char *name, int n) {
   fprintf(f,
-          "/* %s.h - %d attention kernels, made by flashgen build; config.zoos takes &%s. */\n"
+          "/* %s.h - %d kernels, made by flashgen build; config.zoos takes &%s. */\n"
           "#ifndef FG_ZOO_%s_H\n#define FG_ZOO_%s_H\n\n#include <flashgen.h>\n\n"
           "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
           "extern const fg_zoo %s;\n\n"

@@ -24,6 +24,7 @@ static void part_keys(void) {
   templates_change(file,
                    "      $(norm.step(row))\n"
                    "      @ if row.correction then\n"
+                   "      @ spot \"simt.forward.correct_o\"\n"
                    "      #pragma unroll\n"
                    "      for (int c = 0; c < LANE_DV; c++) { o[r][c] *= $(row.correction); }\n"
                    "      @ end\n",
