@@ -47,13 +47,14 @@ END_TEST
 /* Numbers that are wrong with and without tile skipping say nothing of a bound, in families too
  * whose sums have no fixed order. */
 START_TEST(wrong_in_both) {
-  planted_in_t("wgmma.forward.scale", "-p.scale : p.scale", "0.0f : 0.0f / 0.0f");
+  planted_in_t("wgmma.forward.scale", "$(score.positive_scale)",
+               "p.scale < 0.0f ? 0.0f : 0.0f / 0.0f");
   program_result r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 "
                                                   "h=1 nq=130 nk=300 -q");
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "nq=130 nk=300: o[0, 0, 0, 0] is NaN, expected ");
   ck_assert_int_eq(program_count(r.out, "bound"), 0);
-  planted_in_t("wgmma.forward.scale", ": p.scale", ": 1.1f * p.scale");
+  planted_in_t("wgmma.forward.scale", "$(score.positive_scale)", "1.1f * p.scale");
   r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 h=1 nq=130 "
                                    "nk=300 -q");
   ck_assert_int_eq(r.code, 4);
@@ -167,10 +168,13 @@ START_TEST(scales) {
        "0"},
       {"simt.backward.store_dq", "p.scale", "0.25f", "family=simt head_dim=16 pass=backward",
        "-0.3"},
-      {"mma.forward.sign_of_scale", "< 0.0f)", "< -1.0f)", "family=mma head_dim=64", "-0.3"},
-      {"mma.weights.hide", "< 0.0f", "< -1.0f", "family=mma head_dim=64 mask=causal pass=backward",
-       "-0.3"},
-      {"wgmma.job.sign_of_scale", "< 0.0f", "< -1.0f", "family=wgmma head_dim=64", "-0.3"},
+      {"mma.forward.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
+       "family=mma head_dim=64", "-0.3"},
+      {"mma.weights.hide", "$(score.masked_product)",
+       "p.scale < -1.0f ? -($(norm.masked)) : $(norm.masked)",
+       "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
+      {"wgmma.job.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
+       "family=wgmma head_dim=64", "-0.3"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
     char says[64];

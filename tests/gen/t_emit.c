@@ -231,8 +231,22 @@ START_TEST(places_are_right) {
 END_TEST
 
 /* Every choice of a field has its hook: all expand, each to a text of its own. */
+START_TEST(every_kind_has_its_texts) {
+  for (int i = 0; i < FG_KINDS; i++) {
+    char kind[64], width[64];
+    const char *words[] = {kind, width, "pass=forward,backward"};
+    snprintf(kind, sizeof kind, "kernel=%s", fg_kinds[i].name);
+    snprintf(width, sizeof width, "%s=64", fg_kinds[i].width_field);
+    read_grid(3, words);
+    for (int p = 0; p < grid->n; p++)
+      for (int a = 0; a < 2; a++) each_plan(&grid->point[p], archs[a], look_at_lines);
+  }
+}
+END_TEST
+
+/* Of attention. */
 START_TEST(every_choice_has_its_hook) {
-  for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+  for (int i = FG_FIELD_KERNEL + 1; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
     for (int c = 0; field->type->choice && field->type->choice(field, c); c++) {
       char word[64];
@@ -253,6 +267,7 @@ int main(void) {
   tcase_add_checked_fixture(texts, enter, leave);
   tcase_add_loop_test(texts, whole_grid, 0, 4); /* grids by archs */
   tcase_add_test(texts, places_are_right);
+  tcase_add_test(texts, every_kind_has_its_texts);
   tcase_add_test(texts, every_choice_has_its_hook);
   suite_add_tcase(suite, texts);
   return suite_run(suite);
