@@ -232,6 +232,39 @@ START_TEST(no_order) {
 }
 END_TEST
 
+/* Log-softmax: a row for a warp, and for a block; a fault of the order ends with 1, wrong numbers
+ * with 4. */
+START_TEST(rows) {
+#define BY_WARP  "kernel=logsoftmax width=33 family=simt block_q=4"
+#define BY_BLOCK "kernel=logsoftmax width=300 family=simt block_q=1"
+#define BACKWARD " pass=backward"
+  static const struct {
+    const char *where, *text, *instead, *words;
+    int code;
+  } bugs[] = {
+      {"logsoftmax.forward.most", "from + c", "from", BY_WARP, 4}, /* exp of large numbers */
+      {"logsoftmax.forward.sum", " - most", "", BY_WARP, 4},
+      {"logsoftmax.forward.lse", "most + ", "", BY_WARP, 4},
+      {"logsoftmax.forward.store", "c < WIDTH", "c <= WIDTH", BY_WARP, 1},
+      {"logsoftmax.forward.store", "x > NEG_INF ? x - lse : NEG_INF", "x - lse + 1.0f", BY_WARP, 4},
+      {"logsoftmax.backward.sum", "> NEG_INF ? dy : 0.0f", "> NEG_INF ? dy : dy", BY_WARP BACKWARD,
+       4},
+      {"logsoftmax.backward.store", "y > NEG_INF ? dy - exp_f32(y) * sum : 0.0f",
+       "dy - exp_f32(y) * sum", BY_WARP BACKWARD, 4},
+      {"logsoftmax.backward.store", "exp_f32(y)", "y", BY_WARP BACKWARD, 4},
+      {"logsoftmax.rows.join", "block_sync(); //", "//", BY_BLOCK, 1},
+      {"logsoftmax.rows.join", "threadIdx.x / 32 * 4", "0", BY_BLOCK, 1},
+      {"logsoftmax.rows.join", "i = 1", "i = 2", BY_BLOCK, 4},
+  };
+  for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
+    planted_in_t(bugs[i].where, bugs[i].text, bugs[i].instead);
+    program_result r = program_run(&with_templates, "check -q --seed 1 %s", bugs[i].words);
+    ck_assert_msg(r.code == bugs[i].code, "%s -> %s: exit %d\n%s%s", bugs[i].text, bugs[i].instead,
+                  r.code, r.out, r.err);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("check_planted");
   TCase *tests = tcase_create("check_planted");
@@ -248,6 +281,7 @@ int main(void) {
   tcase_add_test(tests, scales);
   tcase_add_test(tests, offsets);
   tcase_add_test(tests, no_order);
+  tcase_add_test(tests, rows);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

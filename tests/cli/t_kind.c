@@ -137,6 +137,10 @@ START_TEST(run_refused) {
   REFUSES("dx: the spec has no such output", "--in x=x.npy --out dx=dx.npy");
   REFUSES("mask: no kernel of the spec has such a field", "mask=full --in x=x.npy --out y=y.npy");
   program_refuses(2, "width: missing; it must be given", "list kernel=logsoftmax");
+  program_refuses(2,
+                  "attn_fwd-bf16-d64-norm_sofmax: normalizer: there is no \"sofmax\" (did you mean "
+                  "\"softmax\"?); there are: softmax",
+                  "list head_dim=64 normalizer=sofmax");
   program_refuses(2, "width: no kernel of the spec has such a field", "list head_dim=64 width=3");
   program_refuses(2, "width: \"0\" is not allowed; expected an integer from 1 to 262144",
                   "list kernel=logsoftmax width=0");
