@@ -30,6 +30,7 @@ typedef struct {
   bool starved;     /* the machine refused a block, not the limit */
   bool long_text;   /* text_max did */
   fg_status raised; /* by fg_lua_raise; FG_OK = not */
+  char place[96];   /* where the hook last looked, "a.lua:2: "; "" for none */
 } budget;
 
 static int64_t cpu_time(void) {
@@ -38,7 +39,8 @@ static int64_t cpu_time(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Out of steps only a big block is refused: the hook, which knows the line, is not far. */
+/* Out of steps only a big block is refused: the hook, which ends the run at its line, is not far.
+ */
 static void *allocate(void *user, void *p, size_t old, size_t size) {
   budget *b = user;
   size_t before = p ? old : 0; /* of a new block `old` says what it is for */
@@ -69,15 +71,22 @@ static budget *budget_of(lua_State *L) {
 /* Chunks that are part of the library: their lines are no place that an author knows. */
 static bool is_own(const char *name) { return fg_embedded_find(fg_embedded_gen, name) != NULL; }
 
-void fg_lua_place(lua_State *L, int level) {
+/* The line of the author's that runs, from the level on; takes no memory of Lua's. */
+static void find_place(lua_State *L, int level, size_t size, char *text) {
   lua_Debug at;
+  *text = 0;
   for (; lua_getstack(L, level, &at); level++) {
     lua_getinfo(L, "Sl", &at);
     if (at.currentline <= 0 || is_own(at.short_src)) continue;
-    lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
+    snprintf(text, size, "%s:%d: ", at.short_src, at.currentline);
     return;
   }
-  lua_pushliteral(L, "");
+}
+
+void fg_lua_place(lua_State *L, int level) {
+  char text[LUA_IDSIZE + 16];
+  find_place(L, level, sizeof text, text);
+  lua_pushstring(L, text);
 }
 
 static const volatile int *stop; /* set: what runs in a sandbox ends */
@@ -90,6 +99,7 @@ static void count_steps(lua_State *L, lua_Debug *event) {
     lua_sethook(L, count_steps, LUA_MASKCOUNT, 1);
     luaL_error(L, "interrupted");
   }
+  find_place(L, 0, sizeof b->place, b->place);
   int64_t now = cpu_time(), charge = (now - b->since) / STEP_NS;
   b->since = now;
   b->steps -= b->spent ? 0 : charge > HOOK_STEPS ? charge : HOOK_STEPS;
@@ -192,7 +202,7 @@ static fg_status fail_from(lua_State *L, int result, fg_status code) {
         fg_fail(b->raised ? b->raised : code, "%s", text ? text : "an error without a message");
   else if (b->steps <= 0)
     status =
-        fg_fail(code, "ran for more than %d million steps (%s raises the limit)",
+        fg_fail(code, "%sran for more than %d million steps (%s raises the limit)", b->place,
                 (int)fg_setting_number(FG_SET_SPEC_STEPS), fg_settings[FG_SET_SPEC_STEPS].name);
   else if (b->long_text)
     status = fg_fail(code, "a text of more than %d MiB", TEXT_MAX >> 20);
@@ -211,6 +221,7 @@ static void enter(lua_State *L) {
   b->bounded = true;
   b->starved = b->long_text = false;
   b->raised = FG_OK;
+  b->place[0] = 0;
   b->since = cpu_time();
 }
 

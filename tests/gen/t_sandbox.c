@@ -67,6 +67,7 @@ static const struct {
     {"while true do pcall(error) end", "a.lua:1: " STEPS},
     {"while true do pcall(string.rep, 'x', 50000000) end", "a.lua:1: " STEPS},
     {"local t = {} for i = 1, 1e9 do t[i] = i end", "a.lua: " MEMORY},
+    {"while true do local t = {} for i = 1, 1000000 do t[i] = i end end", "a.lua:1: " STEPS},
     {"local s = 'x' while true do s = s .. s end", "a.lua: " LONG},
     {"return { head_dim = 64, mask = ('x'):rep(30000000) }", "a.lua: " LONG},
     {"local s, t = ('x'):rep(1000000), {} for i = 1, 90000 do t[i] = s end\n"
