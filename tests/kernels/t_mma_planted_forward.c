@@ -130,7 +130,8 @@ static const planted_bug forward[] = {
      "(texts.values[names.exponent and 4 or 2]:gsub('c%)', 'c + 1)'))", .words = F_TWO LOADED,
      .fault = BEYOND "|wrong numbers", .place = {{"mma.forward.each_pair", "(body)"}}},
     {"mma.forward.each_pair", "n + c", "n", .words = F_TWO LOADED},
-    {"mma.forward.seen", "seq.has_q(\"q\")", "\"1\"", .words = F_TWO LOADED, .fault = BEYOND},
+    {"mma.forward.seen", "seq.has_q(\"q\")", "\"1\"", .words = F_TWO LOADED, .fault = BEYOND,
+     .place = {{SCORES}}},
     /* heads, and what is kept */
     {"mma.forward.heads", "/ (p.h / p.hk)", "% p.hk", .words = F_TWO FULL},
     {"mma.forward.finish_rows", "lane % 4 == 0 && q < $(seq.nq) && p.$(norm.second", "q < $(seq.nq",

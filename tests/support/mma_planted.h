@@ -5,6 +5,7 @@
 #include "planted.h"
 
 #define FORWARD  "attention/mma/forward.cut"
+#define SCORES   "attention/mma/scores.cut"
 #define BACKWARD "attention/mma/backward.cut"
 #define PAIRS    "attention/mma/pairs.cut"
 #define WEIGHTS  "attention/mma/weights.cut"
