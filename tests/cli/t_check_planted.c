@@ -170,7 +170,7 @@ START_TEST(scales) {
        "-0.3"},
       {"mma.forward.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
        "family=mma head_dim=64", "-0.3"},
-      {"mma.weights.hide", "$(score.masked_product)",
+      {"backward.weights.hide", "$(score.masked_product)",
        "p.scale < -1.0f ? -($(norm.masked)) : $(norm.masked)",
        "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
       {"wgmma.job.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
@@ -204,7 +204,7 @@ START_TEST(offsets) {
       {"tile.tiles.store", "(i64)(row0 + row + r) * stride", "(int)((row0 + row + r) * stride)",
        "family=mma head_dim=64", NULL},
       {"sequence.dense.row", "+ (b", "+ (int)(b", "family=mma head_dim=64 pass=backward",
-       "attention/mma/backward.cut"},
+       "attention/backward/kept.cut"},
   };
   for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
     planted_in_t(bugs[i].where, bugs[i].text, bugs[i].instead);

@@ -575,7 +575,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
       }
     }
 
-    // s becomes P^T; dV += P^T dO
+    // s becomes P^T
     #pragma unroll
     for (int n = 0; n < N_Q; n++) {
       u32 row[4]; // kept and delta of the lane's two queries

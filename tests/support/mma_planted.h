@@ -7,7 +7,7 @@
 #define FORWARD  "attention/mma/forward.cut"
 #define SCORES   "attention/mma/scores.cut"
 #define BACKWARD "attention/mma/backward.cut"
-#define PAIRS    "attention/mma/pairs.cut"
+#define PAIRS    "attention/backward/pairs.cut"
 #define WEIGHTS  "attention/mma/weights.cut"
 #define ROWS     "attention/mma/rows.cut"
 #define TILES    "tile/tiles.cut"

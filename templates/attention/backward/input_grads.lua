@@ -2,6 +2,28 @@
 -- families' backward passes share.
 local grads = {}
 
+-- 0 where a dense gradient's pairs have elements of their own, else 1, as where there are elements and no
+-- pairs: an expression of the recipe. "0" where every shape is so.
+local function is_shared(x)
+  local missing = {}
+  for axis in ("bh"):gmatch(".") do
+    if not x.extents:find(axis) then missing[#missing + 1] = axis end
+  end
+  local sharing = table.concat(missing, " * ")
+  return #missing == 0 and "0" or string.format("(1 - max(0, 1 - max(%s - 1, 1 - %s)))", sharing, sharing)
+end
+
+-- The pass that makes dK and dV adds what its tiles give to the sums of an input's gradient. A dense one
+-- it stores itself where each pair has an element of its own; where batches or heads share elements it
+-- is summed too. A gradient of a deterministic kernel has a pass that computes S and dP again.
+function grads.sum_in_tiles(deterministic)
+  for _, x in ipairs(hooks.input.grads) do
+    x.stored = not deterministic and x.kind == "dense"
+    x.shared = x.stored and is_shared(x)
+    x.summed = not deterministic and x.shared ~= "0"
+  end
+end
+
 -- Where only some shapes have sums, x.shared is 1 for them and else 0.
 local function only_shared(x, count) return x.shared and count .. " * " .. x.shared or count end
 

@@ -7,7 +7,7 @@ local family = { template = "attention/mma/backward.cut", library = { "tile/tile
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
-local grads = run("attention/backward/input_grads.lua")
+local grads, passes = run("attention/backward/input_grads.lua"), run("attention/backward/passes.lua")
 
 function family.applies(spec, arch)
   local good, why = mma.applies(spec, arch)
@@ -17,25 +17,7 @@ end
 
 local deterministic = spec.deterministic == "true"
 
--- 0 where a dense gradient's pairs have elements of their own, else 1, as where there are elements and no
--- pairs: an expression of the recipe. "0" where every shape is so.
-local function is_shared(x)
-  local missing = {}
-  for axis in ("bh"):gmatch(".") do
-    if not x.extents:find(axis) then missing[#missing + 1] = axis end
-  end
-  local sharing = table.concat(missing, " * ")
-  return #missing == 0 and "0" or string.format("(1 - max(0, 1 - max(%s - 1, 1 - %s)))", sharing, sharing)
-end
-
--- The pass that makes dK and dV adds what its tiles give to the sums of an input's gradient. A dense one
--- it stores itself where each pair has an element of its own; where batches or heads share elements it
--- is summed too. A gradient of a deterministic kernel has a pass that computes S and dP again.
-for _, x in ipairs(hooks.input.grads) do
-  x.stored = not deterministic and x.kind == "dense"
-  x.shared = x.stored and is_shared(x)
-  x.summed = not deterministic and x.shared ~= "0"
-end
+grads.sum_in_tiles(deterministic)
 
 function family.candidates(spec, arch)
   local list = run("attention/mma/backward_plans.lua").plans
@@ -132,8 +114,7 @@ local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
   local rows, keys, key_tiles = 16 * plan.warps, tile_keys(spec, plan), string.format("cdiv(nk, %d)", kv)
   local list = {
-    { entry = "attn_bwd_rows", grid = { string.format("cdiv(%s, %d)", padded, threads // 8), "h", "b" },
-      threads = threads, registers = 64, work = "1", shared = {}, early = use.starts_early },
+    passes.kept(padded, threads, use.starts_early),
     { entry = "attn_bwd_dk_dv", threads = threads, early = use.starts_early,
       grid = use.batches_side_by_side and { key_tiles .. " * b", "hk", "1" } or
         use.heads_side_by_side and { "hk", key_tiles, "b" } or { key_tiles, "hk", "b" },
@@ -145,9 +126,7 @@ local function steps(spec, plan, padded)
     list[#list + 1] = { entry = "attn_bwd_dq", grid = { string.format("cdiv(nq, %d)", rows), "h", "b" },
       threads = threads, registers = 200, work = "nk * " .. rows, shared = row_tiles(spec, plan, keys) }
   else
-    list[#list + 1] = { entry = "attn_bwd_dq",
-      grid = { string.format("cdiv(%s * %d, %d)", padded, spec.d // 8, 2 * threads), "h", "b" },
-      threads = threads, registers = 32, work = "1", shared = {}, early = use.starts_early }
+    list[#list + 1] = passes.dq(padded, threads, use.starts_early)
   end
   for _, x in ipairs(hooks.input.grads) do
     if x.stored and mma.leaves_tiles() then
@@ -169,11 +148,7 @@ function family.describe(spec, plan)
   local split, threads, keys = mma.division(plan), 32 * plan.warps, tile_keys(spec, plan)
   local chunks_d, chunks_dv = tiles.chunks(spec.d), tiles.chunks(spec.dv)
   local padded = string.format("roundup(nq, %d)", plan.block_q)
-  local outputs, regions = { "dq", "dk", "dv" }, { { name = "kept", count = "b * h * " .. padded .. " * 2" } }
-  for _, x in ipairs(hooks.input.grads) do outputs[#outputs + 1] = x.output end
-  if not deterministic then
-    regions[2] = { name = "dq_sum", count = string.format("b * h * %s * %d", padded, 8 * chunks_d) }
-  end
+  local regions = passes.regions(padded, not deterministic)
   for _, x in ipairs(hooks.input.grads) do -- by tiles of S^T, in the order of their fragments
     x.sums = x.stored and string.format("%s * %s * roundup(nk, %d)", grads.heads_of(x), padded, plan.block_kv) or nil
   end
@@ -183,7 +158,7 @@ function family.describe(spec, plan)
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }, hooks.norm.backward_inputs),
-    outputs = outputs,
+    outputs = passes.outputs(),
     regions = regions,
     steps = list,
     constants = {
