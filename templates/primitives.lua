@@ -146,6 +146,12 @@ for in_flight = 0, 3 do -- of its groups: have been read from shared memory; are
 end
 all[#all + 1] = tma
 
+-- Copies of plain bytes behind the threads' backs, which arrive at the barrier with as many as they
+-- have. Addresses and `bytes` are multiples of 16.
+all[#all + 1] = { name = "bulk", on = machine.tma,
+  { "bulk_load", "void", "u32 to, const void *from, int bytes, u32 bar" }, -- global to shared memory
+}
+
 -- Products by a warpgroup (instances.lua has them), and its registers.
 local wgmma = { name = "wgmma", on = machine.wgmma,
   -- How a product names its operand in shared memory: for tiles, a multiple of 1024 and 16.

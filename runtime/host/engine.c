@@ -51,6 +51,7 @@ static const fgh_api functions = {
     .grid_launch = fgh_grid_launch,
     .tma_prefetch = fgh_tma_prefetch,
     .tma_load = fgh_tma_load,
+    .bulk_load = fgh_bulk_load,
     .tma_store = fgh_tma_store,
     .tma_store_commit = fgh_tma_store_commit,
     .tma_store_wait = fgh_tma_store_wait,

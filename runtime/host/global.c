@@ -202,6 +202,19 @@ int fgh_global_peek(const void *from, void *value, int bytes) {
   return t->records != NULL;
 }
 
+void fgh_global_unchanged(const void *from, const void *value, int bytes, const char *what) {
+  size_t first;
+  const fgh_tensor *t = find(LOAD, from, bytes, &first);
+  const size_t end = first + ((unsigned)bytes >> t->shift);
+  for (size_t at = first; t->records && at < end; at++) {
+    const fgh_record *r = &t->records[at];
+    if (!ordered(r->thread, r->stamp)) race(LOAD, t, at, r->thread, r->stamp, "stores to");
+  }
+  if (memcmp(from, value, (size_t)bytes))
+    fgh_fault("race: %s was stored to while a %s of the thread was reading it",
+              element(t, first).text, what);
+}
+
 int fgh_global_read(const void *from, void *value, int bytes) {
   fgh_preempt();
   return fgh_global_peek(from, value, bytes);

@@ -74,4 +74,7 @@ int fgh_global_read(const void *from, void *value, int bytes);
 int fgh_global_peek(const void *from, void *value, int bytes);
 void fgh_global_poke(void *to, const void *value, int bytes);
 
+/* What an asynchronous copy of the running thread has read is there still. Else a fault. */
+void fgh_global_unchanged(const void *from, const void *value, int bytes, const char *what);
+
 #endif

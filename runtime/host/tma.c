@@ -4,7 +4,8 @@
  * A load's numbers are read at its issue and lie where they will land, swizzled, but in another
  * memory; from the issue on nobody may touch the place. It lands when no thread can run (or, of
  * every third launch, at random), and then completes on its mbarrier. A store is read, and written,
- * when its thread waits: until then nobody may change its source. */
+ * when its thread waits: until then nobody may change its source. The source of a box that is
+ * loaded may change unseen; that of bulk_load (bulk.c) may not. */
 #include "tma.h"
 
 #include "block.h"
@@ -14,10 +15,6 @@
 
 enum { LOADS = 256, STORES = 64, AXES = 5, UNIT = 16, ALIGN = 128 };
 
-typedef struct load {
-  u32 granule, bytes, slot;
-} load;
-
 typedef struct store {
   tensor_map map;
   int at[AXES];
@@ -26,7 +23,7 @@ typedef struct store {
 } store;
 
 static u8 landing[sizeof fgh_shared];
-static load loads[LOADS];
+static fgh_load loads[LOADS];
 static store stores[STORES]; /* oldest first */
 static u32 n_loads, n_stores;
 static u32 committed[FGH_MAX_THREADS]; /* groups of stores */
@@ -109,11 +106,13 @@ static void check_policy(u64 policy) {
   fgh_fault("tma_load by the policy %#llx, which is none", policy);
 }
 
-static void issue(u32 granule, u32 bytes, u32 slot) {
-  fgh_mbarrier_async(slot);
+u8 *fgh_load_data(u32 granule) { return landing + granule * FGH_GRANULE; }
+
+void fgh_load_issue(fgh_load load) {
+  fgh_mbarrier_async(load.slot);
   if (n_loads == LOADS) fgh_fault("more than %d TMA loads in flight", LOADS);
-  fgh_fill_issue(granule, bytes, slot);
-  loads[n_loads++] = (load){granule, bytes, slot};
+  fgh_fill_issue(load.granule, load.bytes, load.slot);
+  loads[n_loads++] = load;
 }
 
 void fgh_tma_load(u32 to, const tensor_map *map, const int *at, int rank, u32 bar, u64 policy,
@@ -130,19 +129,21 @@ void fgh_tma_load(u32 to, const tensor_map *map, const int *at, int rank, u32 ba
   copy_box(m, at, to, landing + own * FGH_SHARED_MAX, 0);
   for (u32 r = 0; r < fgh_cluster_blocks; r++) {
     if (ranks ? !(ranks >> r & 1) : r != own) continue;
-    u32 there = fgh_region_in(r, granule);
-    issue(there, bytes, r == own ? slot : fgh_mbarrier_twin(slot, r, what));
-    if (r != own) memcpy(landing + there * FGH_GRANULE, landing + granule * FGH_GRANULE, bytes);
+    fgh_load there = {.granule = fgh_region_in(r, granule), .bytes = bytes, .what = what};
+    there.slot = r == own ? slot : fgh_mbarrier_twin(slot, r, what);
+    fgh_load_issue(there);
+    if (r != own) memcpy(fgh_load_data(there.granule), fgh_load_data(granule), bytes);
   }
 }
 
 int fgh_tma_land(void) {
   if (!n_loads) return 0;
   u32 i = fgh_random_below(n_loads);
-  load l = loads[i];
+  fgh_load l = loads[i];
   loads[i] = loads[--n_loads];
+  if (l.from) fgh_bulk_check(&l);
   u32 stamp = fgh_mbarrier_complete(l.slot, l.bytes);
-  fgh_fill_land(l.granule, l.bytes, landing + l.granule * FGH_GRANULE, l.slot, stamp);
+  fgh_fill_land(l.granule, l.bytes, fgh_load_data(l.granule), l.slot, stamp);
   return 1;
 }
 
@@ -214,6 +215,6 @@ void fgh_tma_return(void) {
 void fgh_tma_block_end(void) {
   for (u32 i = 0; i < n_loads; i++)
     if (loads[i].granule / FGH_GRANULES == fgh_self->rank)
-      fgh_fault("the block ends with a tma_load to shared byte %u in flight: nobody waits for it",
-                fgh_byte_of(loads[i].granule));
+      fgh_fault("the block ends with a %s to shared byte %u in flight: nobody waits for it",
+                loads[i].what, fgh_byte_of(loads[i].granule));
 }

@@ -1,4 +1,4 @@
-/* tma.h - copies of boxes of tensors that go on behind the threads' backs. */
+/* tma.h - copies of boxes of tensors, and of plain bytes, that go on behind the threads' backs. */
 #ifndef FG_HOST_TMA_H
 #define FG_HOST_TMA_H
 
@@ -7,6 +7,18 @@
 void fgh_tma_block(void);
 void fgh_tma_return(void);    /* the running thread is about to end */
 void fgh_tma_block_end(void); /* its block has: no load to it may be in flight */
+
+/* A copy to shared memory in flight: its numbers lie in fgh_load_data(granule) until it lands. */
+typedef struct fgh_load {
+  const char *what;         /* the primitive, for messages */
+  u32 granule, bytes, slot; /* where it lands; the mbarrier that it completes on */
+  const u8 *from;           /* global memory that must not change until then; NULL: none */
+  u32 thread;               /* with `from`: who issued the copy, and where */
+  void *pc;
+} fgh_load;
+
+u8 *fgh_load_data(u32 granule);
+void fgh_load_issue(fgh_load load);
 
 /* Lands one of the loads in flight; returns 0 when there is none. */
 int fgh_tma_land(void);
@@ -17,5 +29,9 @@ void fgh_tma_load(u32 to, const tensor_map *map, const int *at, int rank, u32 ba
 void fgh_tma_store(const tensor_map *map, const int *at, int rank, u32 from);
 void fgh_tma_store_commit(void);
 void fgh_tma_store_wait(int in_flight, int read);
+
+/* bulk.c: the second lies behind the landing of a load with `from`: nobody has changed that. */
+void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar);
+void fgh_bulk_check(const fgh_load *load);
 
 #endif

@@ -1,6 +1,6 @@
 /* t_tma_run.c - TMA, mbarriers, clusters and what a warp does together, on a device: boxes in and
  * out of tensors, beyond their edges, in every swizzle; halves of boxes sent to both blocks of a
- * cluster.
+ * cluster; rows of plain bytes.
  *
  * On the host device that tries the templates and the engine; on a GPU (label gpu), that both are
  * what the hardware does, and that the driver's tensor maps are. */
@@ -138,6 +138,43 @@ START_TEST(halves_to_both_blocks) {
 }
 END_TEST
 
+/* Rows of k, a copy each, to lse. */
+static const char rows[] =
+    "$(kernel('attn_fwd')) {\n"
+    "const u32 at = shared_base() + 16, bar = shared_base() + 16400;\n"
+    "const int thread = (int)threadIdx.x;\n"
+    "if (thread == 0) {\n"
+    "mbarrier_init(bar, 1);\n"
+    "fence_barrier_init();\n"
+    "}\n"
+    "block_sync();\n"
+    "if (thread == 0) { mbarrier_expect(bar, 128 * p.nk); }\n"
+    "if (thread < p.nk) { bulk_load(at + (u32)(128 * thread), p.k + thread * p.k_n, 128, bar); }\n"
+    "mbarrier_wait(bar, 0);\n"
+    "for (int i = thread; i < 32 * p.nk; i += 128) {\n"
+    "const u32 pair = lds_u32(at + (u32)(4 * i));\n"
+    "stg_f32(p.lse + 2 * i, bf16_to_f32((u16)pair));\n"
+    "stg_f32(p.lse + 2 * i + 1, bf16_to_f32((u16)(pair >> 16)));\n"
+    "}\n"
+    "}\n";
+
+START_TEST(rows_of_bytes) {
+  static float k[100 * 64], lse[100 * 64];
+  hopper h = hopper_new("{ shared = 16 + 16384 + 16 }", rows, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 100 * 64, .nk = 100});
+  hopper_fill(k, 100 * 64);
+  hopper_set(&h, "k", k);
+  for (int turn = 0; turn < 4; turn++) {
+    kernel_device()->seed = (uint64_t)turn;
+    hopper_run(&h);
+    hopper_get(&h, "lse", lse);
+    for (int i = 0; i < 100 * 64; i++)
+      ck_assert_msg(lse[i] == k[i], "number %d: %g, not %g", i, (double)lse[i], (double)k[i]);
+  }
+  hopper_free(&h);
+}
+END_TEST
+
 /* A warpgroup gives up registers and another takes them; matrices stored and read back, straight
  * and transposed; a tile is claimed by an atomic, whose number all warps get through shared memory.
  */
@@ -212,6 +249,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   suite_loop(tests, boxes_of_tensors, BOXES);
   tcase_add_test(tests, halves_to_both_blocks);
+  tcase_add_test(tests, rows_of_bytes);
   tcase_add_test(tests, pieces_of_a_warp);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
