@@ -12,7 +12,7 @@ return {
     tensors = { "q", "k", "v", "p", "o" },
     sequence = "attention/sequence/dense.lua",
     files = { { name = "normalizer", folder = "attention/normalizers" } },
-    families = { forward = { "wgmma", "mma", "simt" }, backward = { "mma", "simt" } },
+    families = { forward = { "wgmma", "mma", "simt" }, backward = { "wgmma", "mma", "simt" } },
     family = function(name, pass) return string.format("attention/%s/%s", name, pass) end,
   },
   logsoftmax = {

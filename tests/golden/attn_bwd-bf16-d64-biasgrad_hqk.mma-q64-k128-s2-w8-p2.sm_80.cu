@@ -473,7 +473,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_dk_dv(const __grid_constant__ Params p) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int k0 = (int)blockIdx.x / p.b * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.x % p.b;
-  const int group = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
+  const int heads = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const int row_end = p.nq, first_row = 0;
   const int warp_k = warp / WARPS_PER_KEY * WARP_KV, part = warp % WARPS_PER_KEY;
       // of the warps that share these keys
@@ -484,8 +484,8 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   const int dbias_alone = p.b == 1; // its pairs have elements of their own
   load_tile(sm + SM_K, CHUNKS_D, BLOCK_KV, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0, p.nk, D);
   load_tile(sm + SM_V, CHUNKS_DV, BLOCK_KV, p.v + (b * p.v_b + g * p.v_h), p.v_n, k0, p.nk, DV);
-  int h = g * group, q0 = first_row;
-  const int h_end = first_row < row_end ? h + group : h;
+  int h = g * heads, q0 = first_row;
+  const int h_end = first_row < row_end ? h + heads : h;
   if (h < h_end) {
     load_tile(sm + SM_Q + (u32)(0 * Q_BYTES), CHUNKS_D, BLOCK_Q, p.q + (b * p.q_b + h * p.q_h),
         p.q_n, q0, p.nq, D);

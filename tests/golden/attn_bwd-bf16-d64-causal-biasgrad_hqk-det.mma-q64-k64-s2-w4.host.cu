@@ -105,6 +105,7 @@ typedef struct fgh_api {
   // rank: coordinates in `at`; ranks: the mask of blocks of the cluster, 0 = the own one
   void (*tma_load)(u32 to, const tensor_map *map, const int *at, int rank, u32 bar, u64 policy,
       int ranks);
+  void (*bulk_load)(u32 to, const void *from, int bytes, u32 bar); // all multiples of 16
   void (*tma_store)(const tensor_map *map, const int *at, int rank, u32 from);
   void (*tma_store_commit)(void);
   void (*tma_store_wait)(int in_flight, int read); // read: until shared memory has been read
@@ -500,7 +501,7 @@ static void attn_bwd_dk_dv(const Params p) {
   grid_wait(); // until the grid before has ended
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int k0 = (int)blockIdx.x * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.z;
-  const int group = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
+  const int heads = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const int row_end = p.nq, first_row = imax(0, p.nq + k0 - p.nk) / BLOCK_Q * BLOCK_Q;
   const int warp_k = warp * WARP_KV;
   const int k_lane = warp_k + lane / 4;
@@ -509,8 +510,8 @@ static void attn_bwd_dk_dv(const Params p) {
   const int input_aligned = (((u64)p.bias | 2 * (u64)(p.bias_h | p.bias_q)) & 15) == 0;
   load_tile(sm + SM_K, CHUNKS_D, BLOCK_KV, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0, p.nk, D);
   load_tile(sm + SM_V, CHUNKS_DV, BLOCK_KV, p.v + (b * p.v_b + g * p.v_h), p.v_n, k0, p.nk, DV);
-  int h = g * group, q0 = first_row;
-  const int h_end = first_row < row_end ? h + group : h;
+  int h = g * heads, q0 = first_row;
+  const int h_end = first_row < row_end ? h + heads : h;
   if (h < h_end) {
     load_tile(sm + SM_Q + (u32)(0 * Q_BYTES), CHUNKS_D, BLOCK_Q, p.q + (b * p.q_b + h * p.q_h),
         p.q_n, q0, p.nq, D);

@@ -96,6 +96,7 @@ typedef struct fgh_api {
   // rank: coordinates in `at`; ranks: the mask of blocks of the cluster, 0 = the own one
   void (*tma_load)(u32 to, const tensor_map *map, const int *at, int rank, u32 bar, u64 policy,
       int ranks);
+  void (*bulk_load)(u32 to, const void *from, int bytes, u32 bar); // all multiples of 16
   void (*tma_store)(const tensor_map *map, const int *at, int rank, u32 from);
   void (*tma_store_commit)(void);
   void (*tma_store_wait)(int in_flight, int read); // read: until shared memory has been read

@@ -4,7 +4,7 @@ local both, bf16 = { "forward", "backward" }, "bf16"
 local far = "k <= p && p - k < width" -- a window whose width is known at run time alone
 
 local function wgmma(spec)
-  spec.pass, spec.family, spec.dtype = "forward", "wgmma", spec.dtype or bf16
+  spec.pass, spec.family, spec.dtype = spec.pass or "forward", "wgmma", spec.dtype or bf16
   return spec
 end
 local function mma(spec)
@@ -31,6 +31,12 @@ return {
   wgmma { head_dim = 64, mask = "causal", block_q = { 128, 256 } },
   wgmma { head_dim = { 64, 128, 256 }, key_parts = 16 },
   wgmma { head_dim = 64, score = "alibi", key_parts = 16 },
+  -- gradients: of each width, mask, score, and input
+  wgmma { pass = "backward", head_dim = { 64, 96, 128, "64/128" }, mask = { "full", "causal" } },
+  wgmma { pass = "backward", head_dim = { 40, 128 }, mask = { "window(1023, 0)", "dilated(3) && k <= p" }, dtype = "f16" },
+  wgmma { pass = "backward", head_dim = { 64, 128 }, mask = "causal", score = { "softcap(30.0)", "alibi", "relative(table)" },
+          inputs = { table = "f32[h, nq + nk - 1] grad" } },
+  wgmma { pass = "backward", head_dim = { 64, 128 }, bias = "grad", bias_dims = "h,q,k" },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
   mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },

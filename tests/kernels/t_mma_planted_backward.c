@@ -34,7 +34,7 @@ static const planted_bug backward[] = {
     /* which tiles */
     {"mma.backward.load_next", "h_next < h_end", "1", .words = B_TWO FULL,
      .fault = BEYOND "|race: atomic add"},
-    {"mma.backward.heads", "group", "1", .words = B_TWO FULL},
+    {"backward.walk.heads", "h + heads", "h + 1", .words = B_TWO FULL},
     {"expr.masks.queries", ", k1 = k1 }, \"", " .. \" + 32\", k1 = k1 }, \"",
      .words = B_TWO CAUSAL},
     /* kept and delta */

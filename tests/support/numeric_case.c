@@ -184,12 +184,17 @@ static void find_plans(fg_gen *gen, const row *r) {
   char words[384], *rest;
   const char *word[16];
   fg_grid *grid;
-  fg_plan *list;
+  fg_plan *list = NULL;
   int n = 0;
   spec_words(r, sizeof words, words);
   for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) word[n++] = w;
   need(fg_grid_read(0, NULL, n, word, &grid) == FG_OK);
-  need(fg_gen_plans(gen, grid->point, kernel_device()->arch, grid->limits[0], &list, &n) == FG_OK);
+  if (fg_gen_plans(gen, grid->point, kernel_device()->arch, grid->limits[0], &list, &n) ==
+      FG_ESPEC) { /* the family leaves the spec to others */
+    fg_grid_free(grid);
+    return;
+  }
+  need(list != NULL);
   for (int i = 0; i < n; i++) {
     row with = *r;
     with.level[PLAN] = find_plan(&list[i]);
@@ -256,6 +261,7 @@ static int can_meet(int a, int x, int b, int y) {
   int i = 0, j = 0;
   while (i < DECIDE && (int)decide[i] != a) i++;
   while (j < DECIDE && (int)decide[j] != b) j++;
+  if ((i < DECIDE && !can[i][x][i][x]) || (j < DECIDE && !can[j][y][j][y])) return 0;
   return i == DECIDE || j == DECIDE || can[i][x][j][y];
 }
 

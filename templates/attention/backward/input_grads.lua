@@ -49,6 +49,18 @@ function grads.add_regions(regions, steps)
   end
 end
 
+-- Are there tiles of S that no block makes?
+function grads.leaves_tiles()
+  local range = formula.queries
+  return range.first ~= nil or range.last ~= nil or hooks.mask.has_gaps.queries ~= nil and hooks.mask.has_gaps.queries
+end
+
+-- The pass that stores zeros there as a dense gradient whose pairs have elements of their own.
+function grads.zero_step(x, threads)
+  return { entry = "attn_bwd_zero_" .. x.output, threads = threads, registers = 40, work = "1", shared = {},
+           grid = { string.format("cdiv(nq * nk, %d) * (1 - %s)", 8 * threads, x.shared), "h", "b" } }
+end
+
 -- The pass that stores the sums as the gradient: a thread an element, or so many `blocks`.
 function grads.finish_step(x, threads, blocks)
   blocks = blocks or string.format("cdiv(%s, %d)", x.count, threads)

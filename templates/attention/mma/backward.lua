@@ -129,10 +129,7 @@ local function steps(spec, plan, padded)
     list[#list + 1] = passes.dq(padded, threads, use.starts_early)
   end
   for _, x in ipairs(hooks.input.grads) do
-    if x.stored and mma.leaves_tiles() then
-      table.insert(list, 1, { entry = "attn_bwd_zero_" .. x.output, threads = threads, registers = 40, work = "1", shared = {},
-        grid = { string.format("cdiv(nq * nk, %d) * (1 - %s)", 8 * threads, x.shared), "h", "b" } })
-    end
+    if x.stored and grads.leaves_tiles() then table.insert(list, 1, grads.zero_step(x, threads)) end
     if x.summed then
       list[#list + 1] = grads.finish_step(x, threads, x.stored and string.format("%s * %s / 8", grads.heads_of(x), padded))
     elseif not x.stored then

@@ -176,10 +176,4 @@ end
 -- Blocks begin at multiples of 128 bytes: what rounding the base up may take.
 mma.rounding = { "SM_END", 112, "what rounding the base to 128 bytes may take" }
 
--- Are there tiles of S that no block makes?
-function mma.leaves_tiles()
-  local range = formula.queries
-  return range.first ~= nil or range.last ~= nil or hooks.mask.has_gaps.queries ~= nil and hooks.mask.has_gaps.queries
-end
-
 return mma

@@ -1,0 +1,134 @@
+-- backward.lua: the gradients of attention on the warpgroup products and TMA of sm_90a. A block owns block_kv keys of a
+-- key/value head, 64 for each warpgroup, whose dK and dV stay in registers, and goes over the query rows in tiles of block_q;
+-- dQ is summed in float32 in memory, in whatever order blocks come.
+local family = { template = "attention/wgmma/backward.cut", library = { "tile/tiles.cut" } }
+
+local mma, shape, tiles = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua"), run("tile/tiles.lua")
+local grads, passes = run("attention/backward/input_grads.lua"), run("attention/backward/passes.lua")
+local columns, rows_bytes = shape.columns, shape.rows_bytes
+
+function family.applies(spec, arch)
+  if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
+  if spec.deterministic == "true" then return false, "leaves deterministic=true to mma" end
+  if math.max(spec.d, spec.dv) > 128 then return false, "leaves heads wider than 128 to mma" end
+  return true
+end
+
+grads.sum_in_tiles(false)
+
+-- Threads of a block of the passes beside.
+local PASS_THREADS = 256
+-- Tiles of dS in flight: one more than tiles of rows, so that one which is free for rows is free for their dS.
+local function ds_stages(plan) return plan.stages + 1 end
+-- Columns of dQ that a warpgroup makes at a time: all of 64 rows, or its share of them.
+local function dq_columns(spec, plan)
+  if plan.block_q == plan.block_kv then return columns(spec.d) end
+  return spec.d > 64 and 64 or 32
+end
+-- Bytes of K's rows from the columns of one warpgroup's dQ to those of the next: a block of columns, or half of one.
+local function dq_step(spec, plan) return spec.d > 64 and rows_bytes(plan.block_kv, 64) or 2 * dq_columns(spec, plan) end
+
+function family.shared(spec, plan)
+  local q, kv, stages = plan.block_q, plan.block_kv, plan.stages
+  return {
+    { "SM_K", rows_bytes(kv, spec.d), "K [D / 64][BLOCK_KV][64], then dK" },
+    { "SM_V", rows_bytes(kv, spec.dv), "V [DV / 64][BLOCK_KV][64], then dV" },
+    { "SM_Q", stages * rows_bytes(q, spec.d), "Q [STAGES][D / 64][BLOCK_Q][64]" },
+    { "SM_DO", stages * rows_bytes(q, spec.dv), "dO [STAGES][DV / 64][BLOCK_Q][64]" },
+    { "SM_DS", ds_stages(plan) * rows_bytes(q, kv), "dS [DS_STAGES][BLOCK_KV / 64][BLOCK_Q][64]" },
+    { "SM_KEPT", stages * q * 8, "what is kept of a row, and delta [STAGES][BLOCK_Q][2], float32" },
+    { "SM_BARRIERS", 8 * (2 + 3 * stages + ds_stages(plan)), "K, V full; Q, dO full, rows empty [STAGES]; dS full [DS_STAGES]" },
+    { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
+  }
+end
+
+-- Registers that each thread of a block is launched with; of the thread that moves data, and of the others.
+local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
+local function split(plan)
+  local few, groups = 24, plan.block_kv // 64
+  return few, math.min(240, (launched(plan) * (groups + 1) - few) // groups // 8 * 8)
+end
+
+-- Registers of a thread that multiplies, coarsely: dK, dV, S and dP, and addresses.
+function family.registers(spec, plan)
+  return (columns(spec.d) + columns(spec.dv)) // 2 + plan.block_q + 28
+end
+
+function family.candidates(spec, arch)
+  local plans = {}
+  for _, row in ipairs(run("attention/wgmma/backward_plans.lua")) do
+    if not row.when or row.when(spec, hooks) then plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps } end
+  end
+  return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end)
+end
+
+-- The launches, in their order.
+local function steps(spec, plan, padded)
+  local q, kv, few_early = plan.block_q, plan.block_kv, use.starts_early
+  local key_tiles = string.format("cdiv(nk, %d)", kv)
+  local list = {
+    passes.kept(padded, PASS_THREADS, few_early),
+    { entry = "attn_bwd_dk_dv", threads = 32 * plan.warps, early = few_early, grid = use.heads_side_by_side and { "hk", key_tiles, "b" } or { key_tiles, "hk", "b" },
+      registers = launched(plan),
+      work = string.format("(%s + %d) * h / max(hk, 1) * %d", hooks.mask.rows_seen, hooks.mask.edge_count * (q + kv) // 2, 40 * kv) },
+    passes.dq(padded, PASS_THREADS, few_early),
+  }
+  for _, x in ipairs(hooks.input.grads) do
+    if x.stored and grads.leaves_tiles() then table.insert(list, 1, grads.zero_step(x, PASS_THREADS)) end
+    if x.summed then
+      list[#list + 1] = grads.finish_step(x, PASS_THREADS, x.stored and string.format("%s * %s / 8", grads.heads_of(x), padded))
+    end
+  end
+  return list
+end
+
+function family.describe(spec, plan)
+  local few, many = split(plan)
+  local q, kv, padded = plan.block_q, plan.block_kv, string.format("roundup(nq, %d)", plan.block_q)
+  local regions = passes.regions(padded, true)
+  for _, x in ipairs(hooks.input.grads) do -- by tiles of S^T, in the order of their fragments
+    x.sums = x.stored and string.format("%s * %s * roundup(nk, %d)", grads.heads_of(x), padded, kv) or nil
+  end
+  local list = steps(spec, plan, padded)
+  grads.add_regions(regions, list)
+  local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW } end
+  return {
+    about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
+    align = 16,
+    inputs = mma.arguments({ "q", "k", "v" }, hooks.norm.backward_inputs),
+    outputs = passes.outputs(),
+    regions = regions,
+    maps = { map("q_map", "q", q), map("k_map", "k", kv), map("v_map", "v", kv), map("do_map", "do", q), map("dk_map", "dk", 64), map("dv_map", "dv", 64) },
+    steps = list,
+    constants = {
+      { "D", spec.d, "head dim of q and k" },
+      { "DV", spec.dv, "head dim of v and o" },
+      { "CHUNKS_D", tiles.chunks(spec.d), "16-byte chunks in a row of dQ" },
+      { "CHUNKS_Q", q // 8, "in a row of dS^T" },
+      { "BLOCK_Q", q, "query rows of a tile" },
+      { "BLOCK_KV", kv, "keys of a block" },
+      { "GROUPS", kv // 64, "warpgroups that multiply, of 64 keys each" },
+      { "STAGES", plan.stages, "tiles of Q and of dO in flight" },
+      { "DS_STAGES", ds_stages(plan), "tiles of dS" },
+      { "MOVER_REGISTERS", few },
+      { "REGISTERS", many },
+      { "THREADS", PASS_THREADS, "of a block of the passes before and behind" },
+      { "D_COLUMNS", columns(spec.d), "columns of Q and K that are multiplied" },
+      { "DV_COLUMNS", columns(spec.dv), "of V and dO" },
+      { "DQ_COLUMNS", dq_columns(spec, plan), "of dQ that a warpgroup makes" },
+      { "DQ_STEP", dq_step(spec, plan), "bytes from K's columns of one warpgroup's dQ to those of the next one" },
+      { "M_KV", 1, "tiles of 16 keys of a warp" },
+      { "ROWS", 2, "keys that a lane has a part of" },
+      { "N_Q", q // 8, "tiles of 8 queries of S^T and dP^T" },
+      { "K_BYTES", rows_bytes(kv, spec.d), "of a tile" },
+      { "V_BYTES", rows_bytes(kv, spec.dv), "of a tile" },
+      { "Q_BYTES", rows_bytes(q, spec.d), "of a tile" },
+      { "DO_BYTES", rows_bytes(q, spec.dv), "of a tile" },
+      { "DS_BYTES", rows_bytes(q, kv), "of a tile" },
+      { "KEPT_BYTES", 8 * q, "of a tile" },
+    },
+    shared = family.shared(spec, plan),
+  }
+end
+
+return family

@@ -1,0 +1,16 @@
+-- backward_plans.lua: the plans of wgmma_backward in order of preference, and what they were measured at. The columns are
+-- those of forward_plans.lua.
+local columns = run("attention/wgmma/shape.lua").columns
+
+-- Does the score take hardly more registers than s itself?
+local function is_light(traits)
+  local dense_gradient = false
+  for _, x in ipairs(traits.input.grads) do dense_gradient = dense_gradient or x.kind == "dense" end
+  return traits.ds_follows_from_p and not traits.input.differs_by_key and not dense_gradient
+end
+
+return {
+  { block_q = 128, block_kv = 128, stages = 2, warps = 12,
+    when = function(spec, traits) return columns(spec.d) <= 64 and columns(spec.dv) <= 64 and is_light(traits) end },
+  { block_q = 64, block_kv = 128, stages = 2, warps = 12 },
+}
