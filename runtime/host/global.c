@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-typedef enum kind { LOAD, STORE, ATOMIC, SWAP } kind;
 static const char *const verb[] = {"load", "store", "atomic add", "compare and swap"};
 
 /* ---- where an access lies ---- */
@@ -31,10 +30,11 @@ static inline int holds(const fgh_tensor *t, const void *p, int bytes, size_t *f
   return (bits_at(t->exists, at) & need) == need;
 }
 
-static inline int permits(const fgh_tensor *t, kind k, size_t first, int bytes) {
+static inline int permits(const fgh_tensor *t, fgh_access k, size_t first, int bytes) {
   u32 need = (1u << ((unsigned)bytes >> t->shift)) - 1;
-  if (k != LOAD && !t->records) return 0;
-  return k == STORE || k == SWAP || !t->stored || (bits_at(t->stored, first) & need) == need;
+  if (k != FGH_LOAD && !t->records) return 0;
+  return k == FGH_STORE || k == FGH_SWAP || !t->stored ||
+         (bits_at(t->stored, first) & need) == need;
 }
 
 static inline void mark_stored(const fgh_tensor *t, size_t first, int bytes) {
@@ -88,7 +88,7 @@ static words element(const fgh_tensor *t, size_t at) {
 }
 
 /* No tensor has the elements: says how the access misses the nearest one. */
-__attribute__((noreturn)) static void miss(kind k, const void *p, int bytes) {
+__attribute__((noreturn)) static void miss(fgh_access k, const void *p, int bytes) {
   const fgh_tensor *t = fgh_memory_nearest(p);
   if (!t) fgh_fault("%s of %d bytes outside of all tensors, at %p", verb[k], bytes, p);
   i64 at = (const u8 *)p - t->low, all = fgh_span_bytes(t);
@@ -105,12 +105,12 @@ __attribute__((noreturn)) static void miss(kind k, const void *p, int bytes) {
 }
 
 /* Some tensor has the elements, none permits the access; or none has them. */
-__attribute__((noreturn, noinline)) static void refuse(kind k, const void *p, int bytes) {
+__attribute__((noreturn, noinline)) static void refuse(fgh_access k, const void *p, int bytes) {
   size_t first;
   for (int i = 0; i < fgh_memory->n; i++) {
     const fgh_tensor *t = &fgh_memory->tensors[i];
     if (!holds(t, p, bytes, &first)) continue;
-    if (k != LOAD && !t->records)
+    if (k != FGH_LOAD && !t->records)
       fgh_fault("%s to a read-only tensor: %s", verb[k], element(t, first).text);
     while (bits_at(t->stored, first) & 1) first++;
     fgh_fault("%s of an element never written: %s", verb[k], element(t, first).text);
@@ -118,7 +118,8 @@ __attribute__((noreturn, noinline)) static void refuse(kind k, const void *p, in
   miss(k, p, bytes);
 }
 
-__attribute__((noreturn, noinline)) static void refuse_form(kind k, const void *p, int bytes) {
+__attribute__((noreturn, noinline)) static void refuse_form(fgh_access k, const void *p,
+                                                            int bytes) {
   char place[160];
   if (!is_size(bytes)) fgh_fault("%s of %d bytes: there are 2, 4, 8 and 16", verb[k], bytes);
   fgh_memory_place(p, place, sizeof place);
@@ -126,7 +127,7 @@ __attribute__((noreturn, noinline)) static void refuse_form(kind k, const void *
 }
 
 /* The element that an access begins with, and its tensor. */
-static inline fgh_tensor *find(kind k, const void *p, int bytes, size_t *first) {
+static inline fgh_tensor *find(fgh_access k, const void *p, int bytes, size_t *first) {
   fgh_tensor *t = fgh_memory->last_hit[k];
   if (fgh_grid_waits && !fgh_self->grid_seen) fgh_grid_check(verb[k]);
   if (!is_size(bytes) || (uintptr_t)p % (unsigned)bytes) refuse_form(k, p, bytes);
@@ -145,7 +146,7 @@ static inline int of_another_block(u32 stamp) {
   return stamp < fgh_block_start && stamp >= fgh_launch_start;
 }
 
-__attribute__((noreturn, noinline)) static void race(kind k, const fgh_tensor *t, size_t at,
+__attribute__((noreturn, noinline)) static void race(fgh_access k, const fgh_tensor *t, size_t at,
                                                      u32 thread, u32 stamp, const char *did) {
   words place = element(t, at);
   if (of_another_block(stamp))
@@ -160,7 +161,7 @@ static inline int ordered(u32 thread, u32 stamp) {
   return fgh_ordered(thread, stamp, fgh_self->id);
 }
 
-static inline void judge(kind k, const fgh_tensor *t, size_t at, const fgh_trace *x,
+static inline void judge(fgh_access k, const fgh_tensor *t, size_t at, const fgh_trace *x,
                          const char *did) {
   for (int i = 0; i < 2; i++)
     if (!ordered(x->thread[i], x->stamp[i])) race(k, t, at, x->thread[i], x->stamp[i], did);
@@ -176,39 +177,49 @@ static inline void add(fgh_trace *x, u32 stamp) {
   x->stamp[0] = stamp;
 }
 
-static inline void note(kind k, const fgh_tensor *t, size_t at, int bytes) {
+static inline void note(fgh_access k, const fgh_tensor *t, size_t at, int bytes) {
   u32 stamp = fgh_clocks[fgh_self->warp].stamp[fgh_self->lane];
   for (size_t end = at + ((unsigned)bytes >> t->shift); at < end; at++) {
     fgh_record *r = &t->records[at];
     if (!ordered(r->thread, r->stamp)) race(k, t, at, r->thread, r->stamp, "stores to");
-    if (k < ATOMIC) judge(k, t, at, &r->atomics, "adds to");
-    if (k != LOAD) judge(k, t, at, &r->loads, "loads");
-    if (k == LOAD) add(&r->loads, stamp);
-    if (k >= ATOMIC) add(&r->atomics, stamp);
-    if (k == STORE) {
+    if (k < FGH_ATOMIC) judge(k, t, at, &r->atomics, "adds to");
+    if (k != FGH_LOAD) judge(k, t, at, &r->loads, "loads");
+    if (k == FGH_LOAD) add(&r->loads, stamp);
+    if (k >= FGH_ATOMIC) add(&r->atomics, stamp);
+    if (k == FGH_STORE) {
       r->thread = fgh_self->id;
       r->stamp = stamp;
     }
   }
 }
 
+fgh_tensor *fgh_global_touch(fgh_access k, const void *p, int bytes) {
+  size_t at;
+  fgh_tensor *t = find(k, p, bytes, &at);
+  if (t->records) note(k, t, at, bytes);
+  if (k == FGH_STORE && t->stored) mark_stored(t, at, bytes);
+  return t;
+}
+
+void fgh_global_mark(const fgh_tensor *t, const void *p, int bytes) {
+  if (t->stored) mark_stored(t, (size_t)((const u8 *)p - t->low) >> t->shift, bytes);
+}
+
 /* ---- the primitives ---- */
 
 int fgh_global_peek(const void *from, void *value, int bytes) {
-  size_t at;
-  const fgh_tensor *t = find(LOAD, from, bytes, &at);
-  if (t->records) note(LOAD, t, at, bytes);
+  const fgh_tensor *t = fgh_global_touch(FGH_LOAD, from, bytes);
   fgh_copy(value, from, bytes);
   return t->records != NULL;
 }
 
 void fgh_global_unchanged(const void *from, const void *value, int bytes, const char *what) {
   size_t first;
-  const fgh_tensor *t = find(LOAD, from, bytes, &first);
+  const fgh_tensor *t = find(FGH_LOAD, from, bytes, &first);
   const size_t end = first + ((unsigned)bytes >> t->shift);
   for (size_t at = first; t->records && at < end; at++) {
     const fgh_record *r = &t->records[at];
-    if (!ordered(r->thread, r->stamp)) race(LOAD, t, at, r->thread, r->stamp, "stores to");
+    if (!ordered(r->thread, r->stamp)) race(FGH_LOAD, t, at, r->thread, r->stamp, "stores to");
   }
   if (memcmp(from, value, (size_t)bytes))
     fgh_fault("race: %s was stored to while a %s of the thread was reading it",
@@ -226,10 +237,7 @@ void fgh_global_load(const void *from, void *value, int bytes) {
 }
 
 void fgh_global_poke(void *to, const void *value, int bytes) {
-  size_t at;
-  const fgh_tensor *t = find(STORE, to, bytes, &at);
-  note(STORE, t, at, bytes);
-  if (t->stored) mark_stored(t, at, bytes);
+  fgh_global_touch(FGH_STORE, to, bytes);
   fgh_copy(to, value, bytes);
 }
 
@@ -237,52 +245,4 @@ void fgh_global_store(void *to, const void *value, int bytes) {
   FGH_ENTER();
   fgh_preempt();
   fgh_global_poke(to, value, bytes);
-}
-
-float fgh_atomic_add_f32(float *to, float value) {
-  size_t at;
-  FGH_ENTER();
-  fgh_preempt();
-  const fgh_tensor *t = find(ATOMIC, to, 4, &at);
-  note(ATOMIC, t, at, 4);
-  float old = *to;
-  *to = old + value;
-  return old;
-}
-
-/* One access, but each sum is atomic by itself. */
-void fgh_reduce_f32(float *to, const float *values, int n) {
-  size_t at;
-  FGH_ENTER();
-  fgh_preempt();
-  const fgh_tensor *t = find(ATOMIC, to, 4 * n, &at);
-  note(ATOMIC, t, at, 4 * n);
-  for (int i = 0; i < n; i++) to[i] += values[i];
-}
-
-u64 fgh_atomic_add_u64(u64 *to, u64 value) {
-  size_t at;
-  FGH_ENTER();
-  fgh_preempt();
-  const fgh_tensor *t = find(ATOMIC, to, 8, &at);
-  note(ATOMIC, t, at, 8);
-  u64 old = *to;
-  *to = old + value;
-  fgh_handover(to, 1);
-  return old;
-}
-
-/* May meet what nobody wrote, which then is written if it is exchanged. */
-u64 fgh_atomic_cas_u64(u64 *to, u64 from, u64 value) {
-  size_t at;
-  FGH_ENTER();
-  fgh_preempt();
-  const fgh_tensor *t = find(SWAP, to, 8, &at);
-  note(SWAP, t, at, 8);
-  u64 old = *to;
-  fgh_handover(to, old == from);
-  if (old != from) return old;
-  *to = value;
-  if (t->stored) mark_stored(t, at, 8);
-  return old;
 }

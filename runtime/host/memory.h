@@ -30,10 +30,12 @@ typedef struct fgh_tensor {
   fgh_record *records; /* NULL: not writable */
 } fgh_tensor;
 
+typedef enum fgh_access { FGH_LOAD, FGH_STORE, FGH_ATOMIC, FGH_SWAP, FGH_ACCESSES } fgh_access;
+
 struct fg_host_memory {
   int n;
-  u32 era;                 /* of the stamps in the records */
-  fgh_tensor *last_hit[4]; /* by kind of access: kernels stay with a tensor for a while */
+  u32 era;                            /* of the stamps in the records */
+  fgh_tensor *last_hit[FGH_ACCESSES]; /* kernels stay with a tensor for a while */
   fgh_tensor tensors[];
 };
 
@@ -53,6 +55,8 @@ void fgh_memory_place(const void *address, char *text, size_t size);
 /* global.c */
 void fgh_global_load(const void *from, void *value, int bytes);
 void fgh_global_store(void *to, const void *value, int bytes);
+
+/* atomic.c */
 float fgh_atomic_add_f32(float *to, float value);
 u64 fgh_atomic_add_u64(u64 *to, u64 value);
 u64 fgh_atomic_cas_u64(u64 *to, u64 from, u64 value);
@@ -66,6 +70,11 @@ void fgh_handover_block(void);
 void fgh_fence_device(void);
 void fgh_handover(const void *word, int writes);
 int fgh_handed_over(u32 thread, u32 stamp);
+
+/* What an access does but the move itself: it lies in a tensor that permits it, nothing races with
+ * it, its stores count as written (a swap's when fgh_global_mark says so). Else a fault. */
+fgh_tensor *fgh_global_touch(fgh_access kind, const void *p, int bytes);
+void fgh_global_mark(const fgh_tensor *t, const void *p, int bytes);
 
 /* The load of a primitive that does more than load. Returns whether the tensor is writable. */
 int fgh_global_read(const void *from, void *value, int bytes);
