@@ -59,6 +59,16 @@ all[#all + 1] = { name = "base",
   { "f32_to_bf16",   "u16",   "float x", pure = true },
 }
 
+-- Counters in global memory by which blocks of a grid tell each other. What a thread knows of when it
+-- releases is seen by who acquires the word later.
+all[#all + 1] = { name = "flags",
+  { "atomic_add_u32",    "u32",  "u32 *to, u32 v" },   -- the old value; orders nothing
+  { "red_release_u32",   "void", "u32 *to, u32 v" },   -- adds
+  { "store_release_u32", "void", "u32 *to, u32 v" },
+  { "load_acquire_u32",  "u32",  "const u32 *from" },
+  { "flag_wait", "void", "const u32 *flag, u32 until" }, -- acquires, again until (int)(word - until) >= 0
+}
+
 -- Tensor cores of sm_80 on. ldmatrix and mma are calls of the whole warp. Fragments are PTX's of
 -- mma.m16n8k16: lane l holds rows l / 4 and l / 4 + 8 of d[4] and a[4], column l / 4 of b[2].
 all[#all + 1] = { name = "mma",

@@ -28,8 +28,9 @@ typedef enum fgh_kind {
   FGH_SETMAXNREG,
   FGH_CLUSTER_ARRIVE,
   FGH_CLUSTER_WAIT,
-  FGH_MBARRIER_WAIT, /* no collective: each lane by itself */
-  FGH_BARRIER_SYNC,  /* from here on: barriers */
+  FGH_MBARRIER_WAIT, /* no collective, as the next: each lane by itself */
+  FGH_FLAG_WAIT,
+  FGH_BARRIER_SYNC, /* from here on: barriers */
   FGH_BARRIER_ARRIVE
 } fgh_kind;
 

@@ -59,13 +59,15 @@ typedef struct words {
 
 static words name(fgh_call call) {
   static const char *const kind[] = {
-      "warp_sync",     "shuffle",      "ballot",        "ldmatrix_x4",       "ldmatrix_x4_trans",
-      "mma_bf16",      "mma_f16",      "stmatrix_x4",   "stmatrix_x4_trans", "elect_one",
-      "wgmma",         "wgmma_wait",   "setmaxnreg",    "cluster_arrive",    "cluster_wait",
-      "mbarrier_wait", "barrier_sync", "barrier_arrive"};
+      "warp_sync",     "shuffle",    "ballot",       "ldmatrix_x4",       "ldmatrix_x4_trans",
+      "mma_bf16",      "mma_f16",    "stmatrix_x4",  "stmatrix_x4_trans", "elect_one",
+      "wgmma",         "wgmma_wait", "setmaxnreg",   "cluster_arrive",    "cluster_wait",
+      "mbarrier_wait", "flag_wait",  "barrier_sync", "barrier_arrive"};
   words w;
   if (call.kind == FGH_MBARRIER_WAIT)
     snprintf(w.text, sizeof w.text, "mbarrier_wait(byte %d, parity %d)", call.id, call.threads);
+  else if (call.kind == FGH_FLAG_WAIT)
+    snprintf(w.text, sizeof w.text, "flag_wait(until %u)", (u32)call.id);
   else if (call.kind == FGH_SETMAXNREG)
     snprintf(w.text, sizeof w.text, "setmaxnreg_%s_%d", call.threads ? "inc" : "dec", call.id);
   else if (call.kind >= FGH_BARRIER_SYNC)

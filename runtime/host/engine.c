@@ -4,6 +4,7 @@
 
 #include "cluster.h"
 #include "deadlock.h"
+#include "flag.h"
 #include "mbarrier.h"
 #include "memory.h"
 #include "shadow.h"
@@ -21,6 +22,10 @@ static const fgh_api functions = {
     .atomic_add_f32 = fgh_atomic_add_f32,
     .atomic_add_u64 = fgh_atomic_add_u64,
     .atomic_cas_u64 = fgh_atomic_cas_u64,
+    .atomic_add_u32 = fgh_atomic_add_u32,
+    .store_release_u32 = fgh_store_release_u32,
+    .load_acquire_u32 = fgh_load_acquire_u32,
+    .flag_wait = fgh_flag_wait,
     .reduce_f32 = fgh_reduce_f32,
     .fence_device = fgh_fence_device,
     .barrier_sync = fgh_barrier_sync,
@@ -110,6 +115,7 @@ static void run_block(u32 block) {
   const u32 warps = all_alive / 32;
   fgh_clock_block(warps);
   fgh_handover_block();
+  fgh_flag_block();
   fgh_mbarrier_block();
   fgh_shared_block(launch->shared_bytes, warps, fgh_cluster_blocks);
   fgh_collective_block(launch->block, warps);

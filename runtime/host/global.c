@@ -7,7 +7,14 @@
 
 #include <stdio.h>
 
-static const char *const verb[] = {"load", "store", "atomic add", "compare and swap"};
+/* What an access is called, and whether it writes, whether what it meets must have been written,
+ * and whether what it leaves has been. */
+static const struct {
+  const char *verb;
+  int writes, reads, stores;
+} act[FGH_ACCESSES] = {{"load", 0, 1, 0},         {"store", 1, 0, 1},
+                       {"atomic add", 1, 1, 0},   {"compare and swap", 1, 0, 0},
+                       {"load_acquire", 0, 1, 0}, {"store_release", 1, 0, 1}};
 
 /* ---- where an access lies ---- */
 
@@ -32,9 +39,8 @@ static inline int holds(const fgh_tensor *t, const void *p, int bytes, size_t *f
 
 static inline int permits(const fgh_tensor *t, fgh_access k, size_t first, int bytes) {
   u32 need = (1u << ((unsigned)bytes >> t->shift)) - 1;
-  if (k != FGH_LOAD && !t->records) return 0;
-  return k == FGH_STORE || k == FGH_SWAP || !t->stored ||
-         (bits_at(t->stored, first) & need) == need;
+  if (act[k].writes && !t->records) return 0;
+  return !act[k].reads || !t->stored || (bits_at(t->stored, first) & need) == need;
 }
 
 static inline void mark_stored(const fgh_tensor *t, size_t first, int bytes) {
@@ -87,21 +93,31 @@ static words element(const fgh_tensor *t, size_t at) {
   return w;
 }
 
+void fgh_global_place(const void *p, char *text, size_t size) {
+  size_t first;
+  for (int i = 0; i < fgh_memory->n; i++)
+    if (holds(&fgh_memory->tensors[i], p, fgh_memory->tensors[i].is.elem, &first)) {
+      snprintf(text, size, "%s", element(&fgh_memory->tensors[i], first).text);
+      return;
+    }
+  fgh_memory_place(p, text, size);
+}
+
 /* No tensor has the elements: says how the access misses the nearest one. */
 __attribute__((noreturn)) static void miss(fgh_access k, const void *p, int bytes) {
   const fgh_tensor *t = fgh_memory_nearest(p);
-  if (!t) fgh_fault("%s of %d bytes outside of all tensors, at %p", verb[k], bytes, p);
+  if (!t) fgh_fault("%s of %d bytes outside of all tensors, at %p", act[k].verb, bytes, p);
   i64 at = (const u8 *)p - t->low, all = fgh_span_bytes(t);
   if (at < 0)
-    fgh_fault("%s before the start of tensor %s: %lld bytes before", verb[k], t->name, -at);
+    fgh_fault("%s before the start of tensor %s: %lld bytes before", act[k].verb, t->name, -at);
   if (at + bytes > all)
-    fgh_fault("%s past the end of tensor %s: byte %lld of %lld", verb[k], t->name,
+    fgh_fault("%s past the end of tensor %s: byte %lld of %lld", act[k].verb, t->name,
               at < all ? all : at, all);
   if (bytes < t->is.elem || at % t->is.elem)
     fgh_fault("%s of part of an element of tensor %s: %d bytes at byte %lld, elements have %d",
-              verb[k], t->name, bytes, at, t->is.elem);
-  fgh_fault("%s touches a gap between rows of tensor %s: %d bytes at byte %lld", verb[k], t->name,
-            bytes, at);
+              act[k].verb, t->name, bytes, at, t->is.elem);
+  fgh_fault("%s touches a gap between rows of tensor %s: %d bytes at byte %lld", act[k].verb,
+            t->name, bytes, at);
 }
 
 /* Some tensor has the elements, none permits the access; or none has them. */
@@ -110,10 +126,10 @@ __attribute__((noreturn, noinline)) static void refuse(fgh_access k, const void 
   for (int i = 0; i < fgh_memory->n; i++) {
     const fgh_tensor *t = &fgh_memory->tensors[i];
     if (!holds(t, p, bytes, &first)) continue;
-    if (k != FGH_LOAD && !t->records)
-      fgh_fault("%s to a read-only tensor: %s", verb[k], element(t, first).text);
+    if (act[k].writes && !t->records)
+      fgh_fault("%s to a read-only tensor: %s", act[k].verb, element(t, first).text);
     while (bits_at(t->stored, first) & 1) first++;
-    fgh_fault("%s of an element never written: %s", verb[k], element(t, first).text);
+    fgh_fault("%s of an element never written: %s", act[k].verb, element(t, first).text);
   }
   miss(k, p, bytes);
 }
@@ -121,15 +137,15 @@ __attribute__((noreturn, noinline)) static void refuse(fgh_access k, const void 
 __attribute__((noreturn, noinline)) static void refuse_form(fgh_access k, const void *p,
                                                             int bytes) {
   char place[160];
-  if (!is_size(bytes)) fgh_fault("%s of %d bytes: there are 2, 4, 8 and 16", verb[k], bytes);
+  if (!is_size(bytes)) fgh_fault("%s of %d bytes: there are 2, 4, 8 and 16", act[k].verb, bytes);
   fgh_memory_place(p, place, sizeof place);
-  fgh_fault("%s misaligned: %d bytes at %s", verb[k], bytes, place);
+  fgh_fault("%s misaligned: %d bytes at %s", act[k].verb, bytes, place);
 }
 
 /* The element that an access begins with, and its tensor. */
 static inline fgh_tensor *find(fgh_access k, const void *p, int bytes, size_t *first) {
   fgh_tensor *t = fgh_memory->last_hit[k];
-  if (fgh_grid_waits && !fgh_self->grid_seen) fgh_grid_check(verb[k]);
+  if (fgh_grid_waits && !fgh_self->grid_seen) fgh_grid_check(act[k].verb);
   if (!is_size(bytes) || (uintptr_t)p % (unsigned)bytes) refuse_form(k, p, bytes);
   if (t && holds(t, p, bytes, first) && permits(t, k, *first, bytes)) return t;
   for (int i = 0; i < fgh_memory->n; i++) {
@@ -150,10 +166,10 @@ __attribute__((noreturn, noinline)) static void race(fgh_access k, const fgh_ten
                                                      u32 thread, u32 stamp, const char *did) {
   words place = element(t, at);
   if (of_another_block(stamp))
-    fgh_fault("race: %s at %s, which another block %s: nothing orders blocks", verb[k], place.text,
-              did);
-  fgh_fault("race: %s at %s, which thread %u %s: no %s orders the two", verb[k], place.text, thread,
-            did, thread / 32 == fgh_self->warp ? "warp_sync or barrier" : "barrier");
+    fgh_fault("race: %s at %s, which another block %s: nothing orders blocks", act[k].verb,
+              place.text, did);
+  fgh_fault("race: %s at %s, which thread %u %s: no %s orders the two", act[k].verb, place.text,
+            thread, did, thread / 32 == fgh_self->warp ? "warp_sync or barrier" : "barrier");
 }
 
 static inline int ordered(u32 thread, u32 stamp) {
@@ -167,9 +183,11 @@ static inline void judge(fgh_access k, const fgh_tensor *t, size_t at, const fgh
     if (!ordered(x->thread[i], x->stamp[i])) race(k, t, at, x->thread[i], x->stamp[i], did);
 }
 
-/* What another block did stays in the second place: it is a race with any store to come. */
+/* What another block did stays in the second place until this thread knows of it: a store to come
+ * may not. */
 static inline void add(fgh_trace *x, u32 stamp) {
-  if (!ordered(x->thread[0], x->stamp[0]) && !of_another_block(x->stamp[1])) {
+  if (!ordered(x->thread[0], x->stamp[0]) &&
+      (!of_another_block(x->stamp[1]) || ordered(x->thread[1], x->stamp[1]))) {
     x->thread[1] = x->thread[0];
     x->stamp[1] = x->stamp[0];
   }
@@ -183,7 +201,7 @@ static inline void note(fgh_access k, const fgh_tensor *t, size_t at, int bytes)
     fgh_record *r = &t->records[at];
     if (!ordered(r->thread, r->stamp)) race(k, t, at, r->thread, r->stamp, "stores to");
     if (k < FGH_ATOMIC) judge(k, t, at, &r->atomics, "adds to");
-    if (k != FGH_LOAD) judge(k, t, at, &r->loads, "loads");
+    if (act[k].writes) judge(k, t, at, &r->loads, "loads");
     if (k == FGH_LOAD) add(&r->loads, stamp);
     if (k >= FGH_ATOMIC) add(&r->atomics, stamp);
     if (k == FGH_STORE) {
@@ -197,7 +215,7 @@ fgh_tensor *fgh_global_touch(fgh_access k, const void *p, int bytes) {
   size_t at;
   fgh_tensor *t = find(k, p, bytes, &at);
   if (t->records) note(k, t, at, bytes);
-  if (k == FGH_STORE && t->stored) mark_stored(t, at, bytes);
+  if (act[k].stores && t->stored) mark_stored(t, at, bytes);
   return t;
 }
 

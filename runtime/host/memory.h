@@ -30,7 +30,15 @@ typedef struct fgh_tensor {
   fgh_record *records; /* NULL: not writable */
 } fgh_tensor;
 
-typedef enum fgh_access { FGH_LOAD, FGH_STORE, FGH_ATOMIC, FGH_SWAP, FGH_ACCESSES } fgh_access;
+typedef enum fgh_access {
+  FGH_LOAD,
+  FGH_STORE,
+  FGH_ATOMIC, /* from here on: accesses that may meet each other */
+  FGH_SWAP,
+  FGH_ACQUIRE, /* a load */
+  FGH_RELEASE, /* a store */
+  FGH_ACCESSES
+} fgh_access;
 
 struct fg_host_memory {
   int n;
@@ -63,12 +71,14 @@ u64 fgh_atomic_cas_u64(u64 *to, u64 from, u64 value);
 void fgh_reduce_f32(float *to, const float *values, int n);
 
 /* What blocks give each other (handover.c): a fence; an atomic on a word has been done, and has
- * written it or not; is an access of another block of the launch known to what the thread does now?
- */
+ * written it or not; a load that acquires; a store or an atomic that releases; is an access of
+ * another block of the launch known to what the thread does now? */
 void fgh_handover_launch(void);
 void fgh_handover_block(void);
 void fgh_fence_device(void);
 void fgh_handover(const void *word, int writes);
+void fgh_handover_acquire(const void *word);
+void fgh_handover_release(const void *word, int stores);
 int fgh_handed_over(u32 thread, u32 stamp);
 
 /* What an access does but the move itself: it lies in a tensor that permits it, nothing races with
@@ -82,6 +92,9 @@ int fgh_global_read(const void *from, void *value, int bytes);
 /* Load and store without letting others run. */
 int fgh_global_peek(const void *from, void *value, int bytes);
 void fgh_global_poke(void *to, const void *value, int bytes);
+
+/* "byte 64 of tensor o, element [0,0,2,0]" of an element that is there. */
+void fgh_global_place(const void *p, char *text, size_t size);
 
 /* What an asynchronous copy of the running thread has read is there still. Else a fault. */
 void fgh_global_unchanged(const void *from, const void *value, int bytes, const char *what);

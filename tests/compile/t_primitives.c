@@ -4,9 +4,9 @@
  * The kernel takes the place of the simplest family's, so that nothing else of it need be made.
  * Label compile: without libnvrtc only the host's half is run, and the suite counts as skipped
  * unless FLASHGEN_REQUIRE names the label. */
+#include "cuda/nvrtc.h"
 #include "device/compile.h"
 #include "expand/expand.h"
-#include "cuda/nvrtc.h"
 #include "scratch.h"
 #include "suite.h"
 #include "templates.h"
@@ -54,6 +54,8 @@ static const char kernel[] =
     "@   ['int parity'] = '0', ['int rank'] = '0', ['int ranks'] = '1', ['u64 policy'] = "
     "'L2_LAST',\n"
     "@   ['const tensor_map *map'] = '(const tensor_map *)p.q',\n"
+    "@   ['u32 *to'] = '(u32 *)p.lse', ['const u32 *from'] = '(const u32 *)p.lse',\n"
+    "@   ['const u32 *flag'] = '(const u32 *)p.lse', ['u32 until'] = '1',\n"
     "@ }\n"
     "@ for i = 0, 4 do argument['int c' .. i] = tostring(i) end\n"
     "@ local called = {}\n"

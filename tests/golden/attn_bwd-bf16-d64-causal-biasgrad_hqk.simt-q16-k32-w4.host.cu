@@ -63,6 +63,11 @@ typedef struct fgh_api {
   float (*atomic_add_f32)(float *to, float value); // each returns the old value
   u64 (*atomic_add_u64)(u64 *to, u64 value);
   u64 (*atomic_cas_u64)(u64 *to, u64 from, u64 value); // `from` may meet what nobody wrote
+  // Words by which blocks tell each other. release: what the thread knows of is given with it
+  u32 (*atomic_add_u32)(u32 *to, u32 value, int release);
+  void (*store_release_u32)(u32 *to, u32 value);
+  u32 (*load_acquire_u32)(const u32 *from); // takes what was given with the word
+  void (*flag_wait)(const u32 *flag, u32 until);
   void (*reduce_f32)(float *to, const float *values, int n); // n: 1 or 4, aligned to all of them
   void (*fence_device)(void); // around an atomic it hands memory to other blocks
   void (*barrier_sync)(int id, int threads); // bar.sync: id 0..15, threads a multiple of 32
