@@ -122,6 +122,8 @@ all[#all + 1] = { name = "barrier", on = machine.tma,
   { "mbarrier_arrive_remote_if", "void", "u32 bar, int rank, int predicate" },
   -- What this thread stored to shared memory is seen by wgmma and TMA, behind a barrier.
   { "fence_async",        "void", "void" },
+  -- What threads wrote to global memory, and this thread knows of, is seen by its loads of TMA.
+  { "fence_async_global", "void", "void" },
 }
 
 -- Clusters of blocks, and grids that overlap in time.

@@ -49,6 +49,7 @@ typedef struct fgh_thread {
   u32 rank, local, block; /* of its block in the cluster; in its block; of the block along x */
   u32 shared_base;        /* address of its block's shared memory */
   u32 fences;             /* calls of fence_async */
+  u32 global_fence;       /* the number of its last fence_async_global; 0: none */
   int grid_seen;          /* the grid before has ended, as far as the thread knows */
 } fgh_thread;
 

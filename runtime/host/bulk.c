@@ -33,7 +33,7 @@ void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar) {
                    .pc = fgh_self->pc};
   u8 *data = fgh_load_data(load.granule);
   for (int i = 0; i < bytes; i += UNIT)
-    if (fgh_global_peek((const u8 *)from + i, data + i, UNIT)) load.from = from;
+    if (fgh_global_fetch((const u8 *)from + i, data + i, UNIT)) load.from = from;
   fgh_load_issue(load);
 }
 

@@ -49,6 +49,7 @@ static const fgh_api functions = {
     .mbarrier_wait = fgh_mbarrier_wait,
     .mbarrier_try = fgh_mbarrier_try,
     .fence_async = fgh_fence_async,
+    .fence_async_global = fgh_fence_async_global,
     .cluster_rank = fgh_cluster_rank,
     .cluster_arrive = fgh_cluster_arrive,
     .cluster_wait = fgh_cluster_wait,
@@ -193,6 +194,7 @@ fg_status fg_host_run(const fg_host_launch *l, fg_host_fault *fault) {
   fgh_cluster_blocks = l->cluster ? l->cluster : 1;
   fgh_clock_launch();
   fgh_handover_launch();
+  fgh_global_launch();
   fgh_memory_launch(l->memory);
   fgh_table.thread_index = (fgh_dim3){0, 0, 0};
   fgh_table.block_dim = (fgh_dim3){l->block, 1, 1};

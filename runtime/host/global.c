@@ -205,16 +205,58 @@ static inline void note(fgh_access k, const fgh_tensor *t, size_t at, int bytes)
     if (k == FGH_LOAD) add(&r->loads, stamp);
     if (k >= FGH_ATOMIC) add(&r->atomics, stamp);
     if (k == FGH_STORE) {
-      r->thread = fgh_self->id;
+      r->thread = (u16)fgh_self->id;
       r->stamp = stamp;
     }
   }
 }
 
+/* ---- two proxies: what threads wrote is not TMA's to read before a fence of who asks for it ----
+ */
+
+enum { FENCES_MAX = 0xffff }; /* from there on nothing is said */
+static u32 fences;            /* of the launch, those with writes before them; from 1 */
+static int written_since;
+
+void fgh_global_launch(void) {
+  fences = 1;
+  written_since = 0;
+}
+
+void fgh_fence_async_global(void) {
+  FGH_ENTER();
+  if (written_since && fences < FENCES_MAX) fences++;
+  written_since = 0;
+  fgh_self->global_fence = fences;
+}
+
+static void write_by(const fgh_tensor *t, size_t at, int bytes, u32 proxy_fences) {
+  for (size_t end = at + ((unsigned)bytes >> t->shift); at < end; at++)
+    t->records[at].written = (u16)proxy_fences;
+}
+
+static void check_fenced(const fgh_tensor *t, size_t at, int bytes) {
+  for (size_t end = at + ((unsigned)bytes >> t->shift); at < end; at++) {
+    const fgh_record *r = &t->records[at];
+    if (r->written < fgh_self->global_fence || !r->written ||
+        (r->stamp < fgh_launch_start && r->atomics.stamp[0] < fgh_launch_start))
+      continue;
+    fgh_fault("TMA reads %s, which a thread of this grid wrote, and this one called no "
+              "fence_async_global since",
+              element(t, at).text);
+  }
+}
+
+/* ---- accesses ---- */
+
 fgh_tensor *fgh_global_touch(fgh_access k, const void *p, int bytes) {
   size_t at;
   fgh_tensor *t = find(k, p, bytes, &at);
   if (t->records) note(k, t, at, bytes);
+  if (act[k].writes) {
+    write_by(t, at, bytes, fences < FENCES_MAX ? fences : 0);
+    written_since = 1;
+  }
   if (act[k].stores && t->stored) mark_stored(t, at, bytes);
   return t;
 }
@@ -223,12 +265,17 @@ void fgh_global_mark(const fgh_tensor *t, const void *p, int bytes) {
   if (t->stored) mark_stored(t, (size_t)((const u8 *)p - t->low) >> t->shift, bytes);
 }
 
-/* ---- the primitives ---- */
-
-int fgh_global_peek(const void *from, void *value, int bytes) {
+int fgh_global_fetch(const void *from, void *value, int bytes) {
   const fgh_tensor *t = fgh_global_touch(FGH_LOAD, from, bytes);
+  if (t->records) check_fenced(t, (size_t)((const u8 *)from - t->low) >> t->shift, bytes);
   fgh_copy(value, from, bytes);
   return t->records != NULL;
+}
+
+void fgh_global_deliver(void *to, const void *value, int bytes) {
+  const fgh_tensor *t = fgh_global_touch(FGH_STORE, to, bytes);
+  write_by(t, (size_t)((u8 *)to - t->low) >> t->shift, bytes, 0);
+  fgh_copy(to, value, bytes);
 }
 
 void fgh_global_unchanged(const void *from, const void *value, int bytes, const char *what) {
@@ -246,7 +293,9 @@ void fgh_global_unchanged(const void *from, const void *value, int bytes, const 
 
 int fgh_global_read(const void *from, void *value, int bytes) {
   fgh_preempt();
-  return fgh_global_peek(from, value, bytes);
+  const fgh_tensor *t = fgh_global_touch(FGH_LOAD, from, bytes);
+  fgh_copy(value, from, bytes);
+  return t->records != NULL;
 }
 
 void fgh_global_load(const void *from, void *value, int bytes) {
@@ -254,13 +303,9 @@ void fgh_global_load(const void *from, void *value, int bytes) {
   fgh_global_read(from, value, bytes);
 }
 
-void fgh_global_poke(void *to, const void *value, int bytes) {
-  fgh_global_touch(FGH_STORE, to, bytes);
-  fgh_copy(to, value, bytes);
-}
-
 void fgh_global_store(void *to, const void *value, int bytes) {
   FGH_ENTER();
   fgh_preempt();
-  fgh_global_poke(to, value, bytes);
+  fgh_global_touch(FGH_STORE, to, bytes);
+  fgh_copy(to, value, bytes);
 }

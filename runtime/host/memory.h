@@ -17,7 +17,9 @@ typedef struct fgh_trace {
 
 typedef struct fgh_record {
   fgh_trace loads, atomics;
-  u32 stamp, thread; /* of the last plain store */
+  u32 stamp; /* of the last plain store */
+  u16 thread;
+  u16 written; /* fence_async_global's count when a thread last wrote; 0: TMA did, or not known */
 } fgh_record;
 
 typedef struct fgh_tensor {
@@ -61,6 +63,7 @@ const fgh_tensor *fgh_memory_nearest(const void *p);
 void fgh_memory_place(const void *address, char *text, size_t size);
 
 /* global.c */
+void fgh_global_launch(void);
 void fgh_global_load(const void *from, void *value, int bytes);
 void fgh_global_store(void *to, const void *value, int bytes);
 
@@ -89,9 +92,10 @@ void fgh_global_mark(const fgh_tensor *t, const void *p, int bytes);
 /* The load of a primitive that does more than load. Returns whether the tensor is writable. */
 int fgh_global_read(const void *from, void *value, int bytes);
 
-/* Load and store without letting others run. */
-int fgh_global_peek(const void *from, void *value, int bytes);
-void fgh_global_poke(void *to, const void *value, int bytes);
+/* Load and store of the asynchronous proxy, which let no others run. */
+int fgh_global_fetch(const void *from, void *value, int bytes);
+void fgh_global_deliver(void *to, const void *value, int bytes);
+void fgh_fence_async_global(void);
 
 /* "byte 64 of tensor o, element [0,0,2,0]" of an element that is there. */
 void fgh_global_place(const void *p, char *text, size_t size);

@@ -59,12 +59,12 @@ static void copy_unit(const tensor_map *m, u8 *global, int first, u8 *shared, in
   if (to > UNIT / elem) to = UNIT / elem;
   if (!out) memset(shared, 0, UNIT);
   if (from == 0 && to == UNIT / elem && (uintptr_t)global % UNIT == 0) {
-    out ? fgh_global_poke(global, shared, UNIT) : (void)fgh_global_peek(global, shared, UNIT);
+    out ? fgh_global_deliver(global, shared, UNIT) : (void)fgh_global_fetch(global, shared, UNIT);
     return;
   }
   for (int i = from; i < to; i++) {
     u8 *g = global + i * elem, *s = shared + i * elem;
-    out ? fgh_global_poke(g, s, elem) : (void)fgh_global_peek(g, s, elem);
+    out ? fgh_global_deliver(g, s, elem) : (void)fgh_global_fetch(g, s, elem);
   }
 }
 

@@ -101,6 +101,7 @@ typedef struct fgh_api {
   void (*mbarrier_wait)(u32 bar, int parity);
   int (*mbarrier_try)(u32 bar, int parity);
   void (*fence_async)(void);
+  void (*fence_async_global)(void);
   int (*cluster_rank)(void);
   void (*cluster_arrive)(void);
   void (*cluster_wait)(void);

@@ -33,10 +33,29 @@ static float of_loads(u32 thread) {
   return thread < 32 ? (float)bits : NAN;
 }
 
+/* Bytes that the block itself has written, by stores and by an atomic. */
+static void loads_own(const void *p) {
+  const tensors *t = p;
+  begin();
+  if (tid() < 8) keep(t->strided + tid(), 2);
+  if (tid() == 8) api->atomic_add_f32(t->strided + PITCH, 0);
+  sync_all();
+  if (tid() == 0) api->fence_async_global();
+  copy(8, t->strided, 32, 32);
+  api->mbarrier_wait(bar(0), 0);
+  sync_all();
+  if (tid() == 0) api->mbarrier_expect(bar(0), 16);
+  if (tid() == 0) api->bulk_load(at(16), t->strided + PITCH, 16, bar(0));
+  api->mbarrier_wait(bar(0), 1);
+  if (tid() < 8) keep(t->out + tid(), (float)(get(8 + tid()) >> 23));
+}
+
+static float of_own(u32 thread) { return thread < 8 ? 128 : NAN; }
+
 static const struct {
   job job;
   float (*expected)(u32 thread);
-} right[] = {{{loads, 64, 1}, of_loads}};
+} right[] = {{{loads, 64, 1}, of_loads}, {{loads_own, 64, 1}, of_own}};
 enum { RIGHT = sizeof right / sizeof *right };
 
 START_TEST(right_kernels) {
@@ -131,7 +150,50 @@ static void changes_unordered(const void *p) {
   api->mbarrier_wait(bar(0), 0);
 }
 
+static void behind_stores(const tensors *t, int fence_by) {
+  begin();
+  if (tid() == 40) keep(t->strided + 3, 2);
+  if (tid() == 40 && fence_by == 40) api->fence_async_global();
+  sync_all();
+  if (tid() == 32 && fence_by == 32) api->fence_async_global();
+  copy(0, t->strided, 32, 32);
+  api->mbarrier_wait(bar(0), 0);
+}
+
+static void stored_unfenced(const void *p) { behind_stores(p, -1); }
+static void fenced_by_storer(const void *p) { behind_stores(p, 40); }
+static void fenced_elsewhere(const void *p) { behind_stores(p, 32); }
+
+static void added_unfenced(const void *p) {
+  const tensors *t = p;
+  begin();
+  if (tid() == 0) api->fence_async_global();
+  if (tid() == 0) api->atomic_add_f32(t->strided + 7, 2);
+  copy(0, t->strided, 32, 32);
+  api->mbarrier_wait(bar(0), 0);
+}
+
+static void box_unfenced(const void *p) {
+  const tensors *t = p;
+  tensor_map map = map_of(t->out, 16, 2);
+  begin();
+  keep(t->out + tid(), 1);
+  sync_all();
+  if (tid()) return;
+  api->mbarrier_expect(bar(0), 128);
+  load(0, &map, 0, 0, 0);
+  api->mbarrier_wait(bar(0), 0);
+}
+
 static const case_fault wrong[] = {
+    {{stored_unfenced, 64, 1},
+     "TMA reads byte 12 of tensor strided, element ?0,3], which a thread of *"},
+    {{fenced_by_storer, 64, 1}, "TMA reads byte 12 of tensor strided, element ?0,3], which a *"},
+    {{fenced_elsewhere, 64, 1}, "TMA reads byte 12 of tensor strided, element ?0,3], which a *"},
+    {{added_unfenced, 64, 1},
+     "TMA reads byte 28 of tensor strided, element ?0,7], which a thread of this grid wrote, and "
+     "this one called no fence_async_global since *"},
+    {{box_unfenced, 64, 1}, "TMA reads byte 0 of tensor out, element ?0], which a thread of *"},
     {{source_askew, 32, 1}, "bulk_load misaligned: its source is byte 8 of 256 of tensor in *"},
     {{target_askew, 32, 1}, "bulk_load misaligned: shared byte 4, *, not a multiple of 16 *"},
     {{odd_bytes, 32, 1}, "bulk_load of 24 bytes: want a multiple of 16 *"},
