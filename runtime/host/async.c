@@ -24,8 +24,13 @@ typedef struct queue {
   u32 committed;   /* groups; the next copy belongs to the one with this number */
 } queue;
 
-static copy copies[FGH_MAX_CLUSTER * FGH_GRANULES];
-static queue queues[FGH_MAX_THREADS];
+static copy all_copies[FGH_MAX_BLOCKS * FGH_GRANULES], *copies = all_copies;
+static queue all_queues[FGH_MAX_SEATS][FGH_MAX_THREADS], *queues = all_queues[0];
+
+void fgh_async_seat(u32 seat) {
+  copies = all_copies + seat * fgh_cluster_blocks * FGH_GRANULES;
+  queues = all_queues[seat];
+}
 
 /* Copies that are left belong to a launch that ended in a fault. */
 void fgh_async_block(void) {

@@ -54,12 +54,13 @@ typedef struct fgh_thread {
 } fgh_thread;
 
 /* fault.c */
-extern u32 fgh_cluster_blocks;         /* that run together */
-extern u32 fgh_alive[FGH_MAX_CLUSTER]; /* threads of each of them that have not returned */
-extern fgh_context fgh_launcher;       /* of fg_host_run, while a block runs */
+extern u32 fgh_cluster_blocks;   /* of each cluster of the launch; 1: there are none */
+extern u32 *fgh_alive;           /* threads of each of its blocks that have not returned */
+extern fgh_context fgh_launcher; /* of fg_host_run, while a block runs */
 
 extern fgh_thread *fgh_self; /* NULL between blocks */
-extern fgh_thread fgh_threads[FGH_MAX_THREADS];
+extern fgh_thread *fgh_threads;
+void fgh_threads_seat(u32 seat);
 extern fgh_api fgh_table;
 
 /* Every primitive opens with this, in its own body: inlined, it would name the engine. */
@@ -67,15 +68,18 @@ extern fgh_api fgh_table;
 
 /* schedule.c ------------------------------------------------------------------------------- */
 
-/* What is done when no thread can run: one copy lands, 0 if none is in flight; and the end. */
-typedef struct fgh_idle {
-  int (*land)(void);
-  void (*deadlock)(void) __attribute__((noreturn));
-} fgh_idle;
-/* Runs the threads of so many warps until they have ended, or one has a fault. */
-void fgh_start(u32 warps, int lands_early, const fgh_idle *when_idle);
+/* A launch begins: so many seats, their clusters of so many warps; when no thread of one can run,
+ * one of its copies in flight lands, or the function returns 0. */
+void fgh_schedule_launch(u32 seats, u32 warps, int lands_early, int (*land)(void));
+void fgh_schedule_block(void); /* all threads can run */
+void fgh_schedule_seat(u32 seat);
+
+/* Runs the seat's threads until none can, all have ended, one steps aside or has a fault. */
+void fgh_run(void);
+int fgh_can_run(u32 seat);
 void fgh_end_thread(void); /* another goes on in place of the running one */
-int fgh_land(void);        /* as the launch's idle does */
+void fgh_step_aside(void); /* now and then another seat's turn comes; the thread goes on later */
+int fgh_land(void);        /* one copy of the seat's; 0: none is in flight */
 
 /* Lets others run in the midst of memory accesses, so that orders show which no barrier promises.
  * The interval is random, 1 to 16 accesses. */
@@ -85,8 +89,9 @@ static inline void fgh_preempt(void) {
   if (--fgh_accesses_left == 0) fgh_yield();
 }
 
-void fgh_wait(void); /* until fgh_wake; when nobody can run, that is a deadlock */
+void fgh_wait(void); /* until fgh_wake; when nobody in the seat can run, the launcher goes on */
 void fgh_wake(u32 warp, u32 lanes);
+void fgh_wake_in(u32 seat, u32 warp, u32 lanes);
 
 __attribute__((noreturn, format(printf, 1, 2))) void fgh_fault(const char *format, ...);
 /* The same in two steps, for reports of several lines. */
@@ -98,6 +103,7 @@ void fgh_found_clear(void);
 
 /* collective.c */
 void fgh_collective_block(u32 block_threads, u32 warps);
+void fgh_collective_seat(u32 seat);
 void fgh_collective_return(void); /* the running thread is about to end */
 void fgh_barriers_report(void);   /* those that wait for more threads */
 void *fgh_waiting_report(void);   /* each thread's place; returns where the first one waits */
@@ -120,6 +126,7 @@ void fgh_mma_f16(float *d, const u32 *a, const u32 *b);
 
 /* async.c */
 void fgh_async_block(void);
+void fgh_async_seat(u32 seat);
 void fgh_async_return(void); /* the running thread is about to end */
 void fgh_cp_async(u32 to, const void *from, int bytes, int read);
 void fgh_cp_async_commit(void);
@@ -129,7 +136,7 @@ void fgh_cp_async_wait(int in_flight);
 extern sigjmp_buf fgh_signal_return;
 fg_status fgh_signals_install(void);
 void fgh_signals_restore(void);
-void fgh_watchdog_arm(void);  /* a block begins: progress */
+void fgh_watchdog_arm(void);  /* a block begins or goes on: progress */
 extern uint64_t fgh_progress; /* meetings that completed: a block that meets does not spin */
 
 /* A value of 2, 4, 8 or 16 bytes: constant sizes become plain moves. */

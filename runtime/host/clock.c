@@ -3,18 +3,31 @@
 
 #include "block.h"
 
-fgh_clock fgh_clocks[FGH_MAX_WARPS];
+static fgh_clock clocks[FGH_MAX_SEATS][FGH_MAX_WARPS];
+static u32 all_fills[FGH_MAX_SEATS][FGH_MAX_MBARRIERS], starts[FGH_MAX_SEATS];
+
+u32 fgh_seat;
+fgh_clock *fgh_clocks = clocks[0];
 u32 fgh_launch_start, fgh_block_start, fgh_era;
 
 static u32 highest =
-    FGH_MBARRIER; /* nobody has given out a higher stamp, but for those of this block */
-static u32 fills[FGH_MAX_MBARRIERS]; /* the last stamps of what TMA filled */
+    FGH_MBARRIER;                 /* when a block last began, nobody had given out a higher stamp */
+static u32 *fills = all_fills[0]; /* the last stamps of what TMA filled */
+
+void fgh_clock_seat(u32 seat) {
+  fgh_seat = seat;
+  fgh_clocks = clocks[seat];
+  fills = all_fills[seat];
+  fgh_block_start = starts[seat];
+}
 
 static void gather(void) {
-  for (int i = 0; i < FGH_MAX_WARPS; i++)
-    if (fgh_clocks[i].last > highest) highest = fgh_clocks[i].last;
-  for (int i = 0; i < FGH_MAX_MBARRIERS; i++)
-    if (fills[i] > highest) highest = fills[i];
+  for (int s = 0; s < FGH_MAX_SEATS; s++) {
+    for (int i = 0; i < FGH_MAX_WARPS; i++)
+      if (clocks[s][i].last > highest) highest = clocks[s][i].last;
+    for (int i = 0; i < FGH_MAX_MBARRIERS; i++)
+      if (all_fills[s][i] > highest) highest = all_fills[s][i];
+  }
 }
 
 void fgh_clock_launch(void) {
@@ -22,8 +35,8 @@ void fgh_clock_launch(void) {
   if (highest >= 1u << (FGH_STAMP_BITS - 1)) {
     fgh_era++;
     highest = FGH_MBARRIER;
-    memset(fgh_clocks, 0, sizeof fgh_clocks);
-    memset(fills, 0, sizeof fills);
+    memset(clocks, 0, sizeof clocks);
+    memset(all_fills, 0, sizeof all_fills);
   }
   fgh_launch_start = highest + 1;
 }
@@ -31,7 +44,7 @@ void fgh_clock_launch(void) {
 /* The rest needs no clearing: what it holds is older than the block. */
 void fgh_clock_block(u32 warps) {
   gather();
-  fgh_block_start = highest + 1;
+  fgh_block_start = starts[fgh_seat] = highest + 1;
   for (u32 w = 0; w < warps; w++) {
     fgh_clock *clock = &fgh_clocks[w];
     clock->last = fgh_block_start;

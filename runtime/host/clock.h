@@ -1,5 +1,8 @@
 /* clock.h - happens-before between the threads of a block: logical clocks of warps and lanes.
  *
+ * A seat is the place of a cluster of blocks, or of one block, that runs; more than one is taken
+ * where blocks wait for each other. Warps, threads and mbarriers are numbered in each anew.
+ *
  * An access is known by (thread, stamp). A warp's stamps grow at its synchronisations, and go on
  * growing from block to block and launch to launch: so a record left by an earlier block is older
  * than fgh_block_start and no shadow need be cleared. Barriers order whole warps, because all 32
@@ -17,7 +20,9 @@
 enum {
   FGH_MAX_WARPS = 32,
   FGH_MAX_CLUSTER = 8,
-  FGH_MAX_MBARRIERS = 64, /* of all blocks that run together */
+  FGH_MAX_SEATS = FG_HOST_RESIDENT_MAX,
+  FGH_MAX_BLOCKS = FG_HOST_BLOCKS_MAX, /* of all seats */
+  FGH_MAX_MBARRIERS = 64,              /* of a seat */
   FGH_ACTORS = FGH_MAX_WARPS + FGH_MAX_MBARRIERS,
   FGH_IN_FLIGHT = 1, /* no access has one of these stamps, nor 0: all are younger */
   FGH_MBARRIER = 2,
@@ -48,12 +53,17 @@ typedef struct fgh_release {
   u32 lanes[FGH_MAX_WARPS][32], any[FGH_MAX_WARPS];
 } fgh_release;
 
-extern fgh_clock fgh_clocks[FGH_MAX_WARPS];
-extern u32 fgh_launch_start, fgh_block_start; /* the first stamps of the launch, the block */
+/* These, and all else that a header does not say to be of the launch, are of the seat whose turn it
+ * is: each module's function fgh_*_seat changes to another. */
+extern u32 fgh_seat;
+extern fgh_clock *fgh_clocks;
+extern u32 fgh_launch_start, fgh_block_start; /* the first stamps of the launch, the block; no two
+                                                 blocks of a launch begin with the same */
 extern u32 fgh_era; /* grows when stamps start again: older records must be cleared */
 
 void fgh_clock_launch(void);
 void fgh_clock_block(u32 warps);
+void fgh_clock_seat(u32 seat);
 
 /* The lanes of the mask have met in warp_sync. */
 void fgh_clock_lanes(u32 warp, u32 lanes);

@@ -9,6 +9,7 @@ extern u32 fgh_grid_waits; /* the launch started early: threads must wait, or me
 void fgh_grid_check(const char *what);
 
 void fgh_cluster_block(u32 block_threads, u32 warps, u32 early);
+void fgh_cluster_seat(u32 seat);
 void fgh_cluster_return(void); /* the running thread has ended */
 void fgh_cluster_report(void);
 

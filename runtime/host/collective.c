@@ -32,9 +32,15 @@ typedef struct barrier {
   fgh_release clock;
 } barrier;
 
-static warp_state team[FGH_MAX_WARPS];
-static barrier barriers[FGH_MAX_CLUSTER][BARRIERS];
+static warp_state teams[FGH_MAX_SEATS][FGH_MAX_WARPS], *team = teams[0];
+static barrier all_barriers[FGH_MAX_SEATS][FGH_MAX_CLUSTER][BARRIERS];
+static barrier (*barriers)[BARRIERS] = all_barriers[0]; /* by block of the cluster */
 static u32 threads_in_block, all_warps;
+
+void fgh_collective_seat(u32 seat) {
+  team = teams[seat];
+  barriers = all_barriers[seat];
+}
 
 static void reset(barrier *b) {
   b->expected = b->arrived = 0;

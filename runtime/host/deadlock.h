@@ -1,8 +1,11 @@
-/* deadlock.h - what is said when no thread of a block can run. */
+/* deadlock.h - what is said when no thread of the blocks that run can. */
 #ifndef FG_HOST_DEADLOCK_H
 #define FG_HOST_DEADLOCK_H
 
-/* Reports who waits for what, as a fault. */
-__attribute__((noreturn)) void fgh_deadlock(void);
+#include "engine.h"
+
+/* Reports who waits for what in so many seats, as a fault; and that so many clusters of blocks have
+ * not begun. */
+void fgh_deadlock(const u32 *seats, u32 n, u32 not_begun);
 
 #endif

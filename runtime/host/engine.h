@@ -31,6 +31,9 @@ void fg_host_memory_free(fg_host_memory *memory);
 /* The recipe's zero-fill of a region counts as writing it. */
 void fg_host_memory_written(fg_host_memory *memory, const void *base);
 
+/* Clusters (blocks, where there are none) that may run together; blocks of them all. */
+enum { FG_HOST_RESIDENT_MAX = 4, FG_HOST_BLOCKS_MAX = 8 };
+
 typedef struct fg_host_launch {
   void (*entry)(const void *params);
   const void *params;
@@ -40,6 +43,8 @@ typedef struct fg_host_launch {
   fg_host_memory *memory;
   uint32_t cluster; /* blocks along x that run together; 0 and 1: each for itself */
   uint32_t early;   /* 1: starts before the launch before has ended, and must grid_wait */
+  /* Clusters that may run together: one begins while others wait for flags. 0 counts as 1. */
+  uint32_t resident;
 } fg_host_launch;
 
 /* Where a fault is: the sentence, and the address one past a byte of the instruction in the

@@ -6,12 +6,19 @@
 #include <stdio.h>
 
 fgh_thread *fgh_self;
-fgh_thread fgh_threads[FGH_MAX_THREADS];
+static fgh_thread threads[FGH_MAX_SEATS][FGH_MAX_THREADS];
+static u32 alive[FGH_MAX_SEATS][FGH_MAX_CLUSTER];
+fgh_thread *fgh_threads = threads[0];
 fgh_api fgh_table;
 fgh_context fgh_launcher;
-u32 fgh_cluster_blocks, fgh_alive[FGH_MAX_CLUSTER];
+u32 fgh_cluster_blocks, *fgh_alive = alive[0];
 
 static fg_host_fault found; /* text: empty while all is well */
+
+void fgh_threads_seat(u32 seat) {
+  fgh_threads = threads[seat];
+  fgh_alive = alive[seat];
+}
 
 const fg_host_fault *fgh_found(void) { return found.text[0] ? &found : NULL; }
 

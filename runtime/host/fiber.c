@@ -4,12 +4,14 @@
  * of a ucontext_t that lies on the stack). */
 #include "fiber.h"
 
+#include "clock.h"
+
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static u8 *stacks;  /* FGH_MAX_THREADS times: a guard page, then the stack */
-static size_t page; /* bytes */
+static u8 *stacks[FGH_MAX_SEATS]; /* FGH_MAX_THREADS times: a guard page, then the stack */
+static size_t page;               /* bytes */
 
 u64 fgh_random_state = 1;
 
@@ -21,31 +23,40 @@ void fgh_random_seed(u64 seed) {
   fgh_random_state = (x ^ x >> 31) | 1;
 }
 
-fg_status fgh_stacks_map(void) {
-  if (stacks) return FG_OK;
-  page = (size_t)sysconf(_SC_PAGESIZE);
+static fg_status map(u8 **of_seat) {
   size_t each = FGH_STACK_BYTES + page;
-  void *map = mmap(NULL, FGH_MAX_THREADS * each, PROT_READ | PROT_WRITE,
+  void *all = mmap(NULL, FGH_MAX_THREADS * each, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (map == MAP_FAILED) return fg_fail(FG_EMEMORY, "no memory for the host device's stacks");
+  if (all == MAP_FAILED) return fg_fail(FG_EMEMORY, "no memory for the host device's stacks");
   for (size_t i = 0; i < FGH_MAX_THREADS; i++)
-    if (mprotect((u8 *)map + i * each, page, PROT_NONE)) {
-      munmap(map, FGH_MAX_THREADS * each);
+    if (mprotect((u8 *)all + i * each, page, PROT_NONE)) {
+      munmap(all, FGH_MAX_THREADS * each);
       return fg_fail(FG_EMEMORY, "no guard pages for the host device's stacks");
     }
-  stacks = map;
+  *of_seat = all;
+  return FG_OK;
+}
+
+fg_status fgh_stacks_map(u32 seats) {
+  page = (size_t)sysconf(_SC_PAGESIZE);
+  for (u32 i = 0; i < seats; i++)
+    if (!stacks[i]) TRY(map(&stacks[i]));
   return FG_OK;
 }
 
 int fgh_stack_guards(const void *address) {
-  size_t at = (size_t)((const u8 *)address - stacks), each = FGH_STACK_BYTES + page;
-  return at < FGH_MAX_THREADS * each && at % each < page;
+  size_t each = FGH_STACK_BYTES + page;
+  for (u32 i = 0; i < FGH_MAX_SEATS; i++) {
+    size_t at = (size_t)((const u8 *)address - stacks[i]);
+    if (stacks[i] && at < FGH_MAX_THREADS * each) return at % each < page;
+  }
+  return 0;
 }
 
 /* Where a stack begins, downwards. Staggered by a few cache lines from one thread to the next (at
  * most 4 KB are lost): tops at equal page offsets would compete for the same sets of the cache. */
-static u8 *stack_top(u32 index) {
-  return stacks + (size_t)(index + 1) * (FGH_STACK_BYTES + page) - (size_t)(index % 16) * 256;
+static u8 *stack_top(u32 seat, u32 index) {
+  return stacks[seat] + (size_t)(index + 1) * (FGH_STACK_BYTES + page) - (size_t)(index % 16) * 256;
 }
 
 #if defined(__x86_64__) && !defined(FGH_PORTABLE_FIBERS)
@@ -77,8 +88,8 @@ __asm__(".pushsection .text\n"
 
 /* The frame that the switch pops: six registers, then the address it returns to. The return leaves
  * the stack pointer at 8 modulo 16, as a call would. */
-fgh_context fgh_context_new(u32 index, void (*run)(void)) {
-  void **frame = (void **)(void *)stack_top(index) - 8;
+fgh_context fgh_context_new(u32 seat, u32 index, void (*run)(void)) {
+  void **frame = (void **)(void *)stack_top(seat, index) - 8;
   memset(frame, 0, 8 * sizeof *frame);
   memcpy(&frame[6], &run, sizeof run);
   return frame;
@@ -121,8 +132,8 @@ __asm__(".pushsection .text\n"
         ".popsection\n");
 
 /* The frame that the switch pops, twenty registers: it returns through x30, the twelfth. */
-fgh_context fgh_context_new(u32 index, void (*run)(void)) {
-  void **frame = (void **)(void *)stack_top(index) - 20;
+fgh_context fgh_context_new(u32 seat, u32 index, void (*run)(void)) {
+  void **frame = (void **)(void *)stack_top(seat, index) - 20;
   memset(frame, 0, 20 * sizeof *frame);
   memcpy(&frame[11], &run, sizeof run);
   return frame;
@@ -139,10 +150,10 @@ void fgh_context_switch(fgh_context *from, fgh_context to) {
 }
 
 /* The ucontext_t lies at the top, and the stack ends below it. */
-fgh_context fgh_context_new(u32 index, void (*run)(void)) {
+fgh_context fgh_context_new(u32 seat, u32 index, void (*run)(void)) {
   size_t room = (sizeof(ucontext_t) + 63) / 64 * 64;
-  u8 *base = stacks + (size_t)index * (FGH_STACK_BYTES + page) + page;
-  ucontext_t *context = (ucontext_t *)(void *)(stack_top(index) - room);
+  u8 *base = stacks[seat] + (size_t)index * (FGH_STACK_BYTES + page) + page;
+  ucontext_t *context = (ucontext_t *)(void *)(stack_top(seat, index) - room);
   getcontext(context);
   context->uc_stack.ss_sp = base;
   context->uc_stack.ss_size = (size_t)((u8 *)context - base);

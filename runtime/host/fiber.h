@@ -7,19 +7,20 @@
 
 #include "engine.h"
 
-enum { FGH_MAX_THREADS = 1024, FGH_STACK_BYTES = 64 << 10 };
+enum { FGH_MAX_THREADS = 1024 /* of a seat */, FGH_STACK_BYTES = 64 << 10 };
 
 typedef void *fgh_context;
 
 /* Stops here, to be resumed when someone switches to *from; goes on with `to`. */
 void fgh_context_switch(fgh_context *from, fgh_context to);
 
-/* Maps the stacks, each above a guard page, once a process. */
-fg_status fgh_stacks_map(void);
-
-/* A context that will call run(), which must not return, on stack `index`. What ran there is gone.
+/* Maps the stacks of so many seats, FGH_MAX_THREADS each, above a guard page each: once a process.
  */
-fgh_context fgh_context_new(u32 index, void (*run)(void));
+fg_status fgh_stacks_map(u32 seats);
+
+/* A context that will call run(), which must not return, on stack `index` of a seat. What ran there
+ * is gone. */
+fgh_context fgh_context_new(u32 seat, u32 index, void (*run)(void));
 
 /* Whether an address lies in a guard page below a stack. */
 int fgh_stack_guards(const void *address);

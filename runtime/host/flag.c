@@ -7,13 +7,19 @@
 
 typedef struct wait {
   const u32 *word;
-  u32 until, thread;
+  u32 until, seat, thread;
 } wait;
 
-static wait waits[FGH_MAX_THREADS];
+static wait waits[FGH_MAX_SEATS * FGH_MAX_THREADS]; /* of the launch */
 static u32 n_waits;
 
-void fgh_flag_block(void) { n_waits = 0; }
+void fgh_flag_launch(void) { n_waits = 0; }
+
+int fgh_flag_waits(void) {
+  for (u32 i = 0; i < n_waits; i++)
+    if (waits[i].seat == fgh_seat) return 1;
+  return 0;
+}
 
 static int reached(u32 word, u32 until) { return (int)(word - until) >= 0; }
 
@@ -22,7 +28,7 @@ static void written(const u32 *word) {
   u32 kept = 0;
   for (u32 i = 0; i < n_waits; i++)
     if (waits[i].word == word && reached(*word, waits[i].until))
-      fgh_wake(waits[i].thread / 32, 1u << waits[i].thread % 32);
+      fgh_wake_in(waits[i].seat, waits[i].thread / 32, 1u << waits[i].thread % 32);
     else
       waits[kept++] = waits[i];
   n_waits = kept;
@@ -30,6 +36,7 @@ static void written(const u32 *word) {
 
 u32 fgh_atomic_add_u32(u32 *to, u32 value, int release) {
   FGH_ENTER();
+  fgh_step_aside();
   fgh_preempt();
   fgh_global_touch(FGH_ATOMIC, to, 4);
   u32 old = *to;
@@ -44,6 +51,7 @@ u32 fgh_atomic_add_u32(u32 *to, u32 value, int release) {
 
 void fgh_store_release_u32(u32 *to, u32 value) {
   FGH_ENTER();
+  fgh_step_aside();
   fgh_preempt();
   fgh_global_touch(FGH_RELEASE, to, 4);
   *to = value;
@@ -54,6 +62,7 @@ void fgh_store_release_u32(u32 *to, u32 value) {
 /* A lane that asks again and again lets others run, TMA among them. */
 u32 fgh_load_acquire_u32(const u32 *from) {
   FGH_ENTER();
+  fgh_step_aside();
   fgh_yield();
   if (fgh_random_below(8) == 0) fgh_land();
   fgh_global_touch(FGH_ACQUIRE, from, 4);
@@ -63,10 +72,11 @@ u32 fgh_load_acquire_u32(const u32 *from) {
 
 void fgh_flag_wait(const u32 *flag, u32 until) {
   FGH_ENTER();
+  fgh_step_aside();
   fgh_preempt();
   fgh_self->call = (fgh_call){.kind = FGH_FLAG_WAIT, .id = (int)until};
   for (fgh_global_touch(FGH_ACQUIRE, flag, 4); !reached(*flag, until);) {
-    waits[n_waits++] = (wait){flag, until, fgh_self->id};
+    waits[n_waits++] = (wait){flag, until, fgh_seat, fgh_self->id};
     fgh_wait();
     fgh_global_touch(FGH_ACQUIRE, flag, 4);
   }

@@ -4,7 +4,8 @@
 
 #include "engine.h"
 
-void fgh_flag_block(void);
+void fgh_flag_launch(void);
+int fgh_flag_waits(void);   /* a thread of the seat waits for one */
 void fgh_flag_report(void); /* those that threads wait for */
 
 u32 fgh_atomic_add_u32(u32 *to, u32 value, int release);

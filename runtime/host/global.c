@@ -158,23 +158,32 @@ static inline fgh_tensor *find(fgh_access k, const void *p, int bytes, size_t *f
 
 /* ---- races ---- */
 
-static inline int of_another_block(u32 stamp) {
-  return stamp < fgh_block_start && stamp >= fgh_launch_start;
+/* Records know a thread by its seat too. */
+static inline u16 in_seat(u32 thread) { return (u16)(fgh_seat * FGH_SEAT_THREADS + thread); }
+
+static inline int of_this_block(u32 thread, u32 stamp) {
+  return thread / FGH_SEAT_THREADS == fgh_seat && stamp >= fgh_block_start;
+}
+
+static inline int of_another_block(u32 thread, u32 stamp) {
+  return stamp >= fgh_launch_start && !of_this_block(thread, stamp);
 }
 
 __attribute__((noreturn, noinline)) static void race(fgh_access k, const fgh_tensor *t, size_t at,
                                                      u32 thread, u32 stamp, const char *did) {
   words place = element(t, at);
-  if (of_another_block(stamp))
+  if (of_another_block(thread, stamp))
     fgh_fault("race: %s at %s, which another block %s: nothing orders blocks", act[k].verb,
               place.text, did);
+  thread %= FGH_SEAT_THREADS;
   fgh_fault("race: %s at %s, which thread %u %s: no %s orders the two", act[k].verb, place.text,
             thread, did, thread / 32 == fgh_self->warp ? "warp_sync or barrier" : "barrier");
 }
 
 static inline int ordered(u32 thread, u32 stamp) {
-  if (stamp < fgh_block_start) return stamp < fgh_launch_start || fgh_handed_over(thread, stamp);
-  return fgh_ordered(thread, stamp, fgh_self->id);
+  if (stamp < fgh_launch_start) return 1;
+  if (!of_this_block(thread, stamp)) return fgh_handed_over(thread, stamp);
+  return fgh_ordered(thread % FGH_SEAT_THREADS, stamp, fgh_self->id);
 }
 
 static inline void judge(fgh_access k, const fgh_tensor *t, size_t at, const fgh_trace *x,
@@ -187,11 +196,11 @@ static inline void judge(fgh_access k, const fgh_tensor *t, size_t at, const fgh
  * may not. */
 static inline void add(fgh_trace *x, u32 stamp) {
   if (!ordered(x->thread[0], x->stamp[0]) &&
-      (!of_another_block(x->stamp[1]) || ordered(x->thread[1], x->stamp[1]))) {
+      (!of_another_block(x->thread[1], x->stamp[1]) || ordered(x->thread[1], x->stamp[1]))) {
     x->thread[1] = x->thread[0];
     x->stamp[1] = x->stamp[0];
   }
-  x->thread[0] = (u16)fgh_self->id;
+  x->thread[0] = in_seat(fgh_self->id);
   x->stamp[0] = stamp;
 }
 
@@ -205,7 +214,7 @@ static inline void note(fgh_access k, const fgh_tensor *t, size_t at, int bytes)
     if (k == FGH_LOAD) add(&r->loads, stamp);
     if (k >= FGH_ATOMIC) add(&r->atomics, stamp);
     if (k == FGH_STORE) {
-      r->thread = (u16)fgh_self->id;
+      r->thread = in_seat(fgh_self->id);
       r->stamp = stamp;
     }
   }

@@ -20,7 +20,7 @@ typedef struct set {
 
 typedef struct gift {
   const void *word; /* NULL: it has been stored to since */
-  u32 run;          /* the first stamp of the blocks that ran then */
+  u32 seat, run;    /* of who gave it, and the first stamp of its blocks */
   fgh_release what;
   set knows;
 } gift;
@@ -36,11 +36,17 @@ typedef struct take {
   set knows;
 } take;
 
+/* What the blocks of a seat have done for it. */
+typedef struct seat {
+  fence *fences;
+  take *takes;
+  int n_fences, n_takes, room_fences, room_takes;
+  int last_take, last_gift; /* what told handed_over that all is well; -1: nothing has */
+} seat;
+
 static gift *gifts; /* of the launch */
-static fence *fences;
-static take *takes; /* these of the block, or of a cluster's */
-static int n_gifts, n_fences, n_takes, room_gifts, room_fences, room_takes;
-static struct { int take, gift; } last; /* what told handed_over that all is well */
+static int n_gifts, room_gifts;
+static seat seats[FGH_MAX_SEATS], *here = seats;
 
 /* The list with room for one more; what is new of it is zero. */
 static void *grown(void *list, int n, int *room, size_t size) {
@@ -85,9 +91,11 @@ static int holds_all(const set *s, const set *of) {
 void fgh_handover_launch(void) { n_gifts = 0; }
 
 void fgh_handover_block(void) {
-  n_fences = n_takes = 0;
-  last.take = -1;
+  here->n_fences = here->n_takes = 0;
+  here->last_take = -1;
 }
+
+void fgh_handover_seat(u32 number) { here = &seats[number]; }
 
 static int visible(const take *t) {
   return t->stamp && fgh_ordered(t->thread, t->stamp, fgh_self->id);
@@ -96,14 +104,15 @@ static int visible(const take *t) {
 /* All that others gave and the running thread knows of. */
 static void gather(set *to) {
   to->n = 0;
-  for (int i = 0; i < n_takes; i++)
-    if (visible(&takes[i])) join(to, &takes[i].knows);
+  for (int i = 0; i < here->n_takes; i++)
+    if (visible(&here->takes[i])) join(to, &here->takes[i].knows);
 }
 
 static gift *new_gift(const void *word) {
   gifts = grown(gifts, n_gifts, &room_gifts, sizeof *gifts);
   gift *g = &gifts[n_gifts++];
   g->word = word;
+  g->seat = fgh_seat;
   g->run = fgh_block_start;
   return g;
 }
@@ -117,8 +126,8 @@ static void join_own(const take *t) {
 
 /* Of the word as it is now. A take that adds nothing to one of the thread's is none. */
 static void new_take(const void *word, u32 stamp) {
-  takes = grown(takes, n_takes, &room_takes, sizeof *takes);
-  take *t = &takes[n_takes];
+  here->takes = grown(here->takes, here->n_takes, &here->room_takes, sizeof *here->takes);
+  take *t = &here->takes[here->n_takes];
   *t = (take){fgh_self->id, stamp, {t->knows.bits, 0, t->knows.room}};
   for (int i = 0; i < n_gifts; i++)
     if (gifts[i].word == word) {
@@ -126,17 +135,17 @@ static void new_take(const void *word, u32 stamp) {
       join(&t->knows, &gifts[i].knows);
     }
   if (t->knows.n == 0) return;
-  for (int i = 0; i < n_takes; i++)
-    if (takes[i].thread == t->thread && (takes[i].stamp || !stamp) &&
-        holds_all(&takes[i].knows, &t->knows))
+  for (int i = 0; i < here->n_takes; i++)
+    if (here->takes[i].thread == t->thread && (here->takes[i].stamp || !stamp) &&
+        holds_all(&here->takes[i].knows, &t->knows))
       return;
-  n_takes++;
+  here->n_takes++;
   if (stamp) join_own(t);
 }
 
 static fence *fence_of(u32 thread) {
-  for (int i = 0; i < n_fences; i++)
-    if (fences[i].thread == thread) return &fences[i];
+  for (int i = 0; i < here->n_fences; i++)
+    if (here->fences[i].thread == thread) return &here->fences[i];
   return NULL;
 }
 
@@ -145,14 +154,14 @@ void fgh_fence_device(void) {
   fgh_preempt();
   fence *f = fence_of(fgh_self->id);
   if (!f) {
-    fences = grown(fences, n_fences, &room_fences, sizeof *fences);
-    f = &fences[n_fences++];
+    here->fences = grown(here->fences, here->n_fences, &here->room_fences, sizeof *here->fences);
+    f = &here->fences[here->n_fences++];
     f->thread = fgh_self->id;
   }
-  for (int i = 0; i < n_takes; i++) {
-    if (takes[i].thread != fgh_self->id || takes[i].stamp) continue;
-    takes[i].stamp = fgh_clocks[fgh_self->warp].stamp[fgh_self->lane];
-    join_own(&takes[i]);
+  for (int i = 0; i < here->n_takes; i++) {
+    if (here->takes[i].thread != fgh_self->id || here->takes[i].stamp) continue;
+    here->takes[i].stamp = fgh_clocks[fgh_self->warp].stamp[fgh_self->lane];
+    join_own(&here->takes[i]);
   }
   memset(&f->what, 0, sizeof f->what);
   fgh_clock_release_lane(&f->what);
@@ -185,25 +194,26 @@ void fgh_handover_release(const void *word, int stores) {
 /* ---- what has been given ---- */
 
 static int knew(const gift *g, u32 thread, u32 stamp) {
-  const u32 warp = thread / 32;
-  if (stamp < g->run) return 0;
+  const u32 warp = thread % FGH_SEAT_THREADS / 32;
+  if (thread / FGH_SEAT_THREADS != g->seat || stamp < g->run) return 0;
   return stamp < g->what.all[warp] ||
          (warp < FGH_MAX_WARPS && stamp < g->what.lanes[warp][thread % 32]);
 }
 
 /* Threads touch what others gave them in long runs: what was found last is tried first. */
 int fgh_handed_over(u32 thread, u32 stamp) {
-  if (last.take >= 0 && visible(&takes[last.take]) && knew(&gifts[last.gift], thread, stamp))
+  if (here->last_take >= 0 && visible(&here->takes[here->last_take]) &&
+      knew(&gifts[here->last_gift], thread, stamp))
     return 1;
-  for (int i = n_takes - 1; i >= 0; i--) {
-    if (!visible(&takes[i])) continue;
-    const set *s = &takes[i].knows;
+  for (int i = here->n_takes - 1; i >= 0; i--) {
+    if (!visible(&here->takes[i])) continue;
+    const set *s = &here->takes[i].knows;
     for (int w = 0; w < s->n; w++)
       for (u64 rest = s->bits[w]; rest; rest &= rest - 1) {
         int g = 64 * w + __builtin_ctzll(rest);
         if (!knew(&gifts[g], thread, stamp)) continue;
-        last.take = i;
-        last.gift = g;
+        here->last_take = i;
+        here->last_gift = g;
         return 1;
       }
   }

@@ -19,15 +19,20 @@ typedef struct mbarrier {
                                                       have seen the end of the one before */
 } mbarrier;
 
-static mbarrier list[FGH_MAX_MBARRIERS];
-static u32 n;
+static mbarrier lists[FGH_MAX_SEATS][FGH_MAX_MBARRIERS], *list = lists[0];
+static u32 numbers[FGH_MAX_SEATS], *n = numbers;
+
+void fgh_mbarrier_seat(u32 seat) {
+  list = lists[seat];
+  n = &numbers[seat];
+}
 
 /* Records with the stamp of an mbarrier are not old by themselves. */
 void fgh_mbarrier_block(void) {
-  for (u32 i = 0; i < n; i++)
+  for (u32 i = 0; i < *n; i++)
     for (u32 g = 0; g < BYTES / FGH_GRANULE; g++)
       fgh_writers[fgh_mbarrier_at[i] + g] = (fgh_writer){0, 0};
-  n = 0;
+  *n = 0;
 }
 
 u32 fgh_mbarrier_find(u32 bar, const char *what) {
@@ -63,14 +68,14 @@ void fgh_mbarrier_init(u32 bar, int count) {
   if (count < 1 || count > COUNT_MAX) fgh_fault("mbarrier_init for %d arrivals", count);
   if (fgh_writers[granule].stamp == FGH_MBARRIER)
     fgh_fault("mbarrier_init at shared byte %u, where there is one", fgh_byte_of(granule));
-  if (n == FGH_MAX_MBARRIERS) fgh_fault("more than %d mbarriers", FGH_MAX_MBARRIERS);
+  if (*n == FGH_MAX_MBARRIERS) fgh_fault("more than %d mbarriers", FGH_MAX_MBARRIERS);
   fgh_shared_take(bar, BYTES, "mbarrier_init");
-  mbarrier *b = &list[n];
+  mbarrier *b = &list[*n];
   fgh_release_clear(&b->now);
   fgh_release_clear(&b->done);
   memset(b->waits, 0, sizeof b->waits);
   memset(b->joined, 0, sizeof b->joined);
-  fgh_mbarrier_at[n] = granule;
+  fgh_mbarrier_at[*n] = granule;
   b->rank = fgh_self->rank;
   b->count = b->pending = count;
   b->bytes = 0;
@@ -80,13 +85,13 @@ void fgh_mbarrier_init(u32 bar, int count) {
   b->maker = fgh_self->id;
   b->made = fgh_writers[granule].stamp;
   for (u32 g = 0; g < BYTES / FGH_GRANULE; g++)
-    fgh_writers[granule + g] = (fgh_writer){FGH_MBARRIER, n};
-  n++;
+    fgh_writers[granule + g] = (fgh_writer){FGH_MBARRIER, *n};
+  (*n)++;
 }
 
 void fgh_fence_barrier_init(void) {
   FGH_ENTER();
-  for (u32 i = 0; i < n; i++)
+  for (u32 i = 0; i < *n; i++)
     if (list[i].maker == fgh_self->id) list[i].fenced = 1;
 }
 
@@ -167,7 +172,7 @@ static int known_here(const mbarrier *b) {
 }
 
 void fgh_mbarrier_block_end(void) {
-  for (u32 i = 0; i < n; i++) {
+  for (u32 i = 0; i < *n; i++) {
     const mbarrier *b = &list[i];
     if (b->rank != fgh_self->rank || !b->guest_at || known_here(b)) continue;
     fgh_self->pc = fgh_threads[b->guest].pc;
@@ -227,7 +232,7 @@ void fgh_fence_async(void) {
 }
 
 void fgh_mbarrier_report(void) {
-  for (u32 i = 0; i < n; i++) {
+  for (u32 i = 0; i < *n; i++) {
     const mbarrier *b = &list[i];
     fgh_report("\n  mbarrier at byte %u", fgh_byte_of(fgh_mbarrier_at[i]));
     if (fgh_cluster_blocks > 1) fgh_report(" of block %u", b->rank);

@@ -7,6 +7,7 @@
 #include "engine.h"
 
 void fgh_mbarrier_block(void);
+void fgh_mbarrier_seat(u32 seat);
 void fgh_mbarrier_block_end(void); /* of the running thread: who arrives here must have done so */
 
 /* The slot of the barrier at an address of the running thread's block; and of the barrier at the

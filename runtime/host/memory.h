@@ -9,6 +9,8 @@
 
 #include "engine.h"
 
+enum { FGH_SEAT_THREADS = 4096 }; /* records of global memory have seat * that + thread */
+
 /* Who last did one kind of access, and the one before, when nothing orders the two. */
 typedef struct fgh_trace {
   u32 stamp[2];
@@ -78,11 +80,12 @@ void fgh_reduce_f32(float *to, const float *values, int n);
  * another block of the launch known to what the thread does now? */
 void fgh_handover_launch(void);
 void fgh_handover_block(void);
+void fgh_handover_seat(u32 seat);
 void fgh_fence_device(void);
 void fgh_handover(const void *word, int writes);
 void fgh_handover_acquire(const void *word);
 void fgh_handover_release(const void *word, int stores);
-int fgh_handed_over(u32 thread, u32 stamp);
+int fgh_handed_over(u32 thread, u32 stamp); /* as records of global memory have them */
 
 /* What an access does but the move itself: it lies in a tensor that permits it, nothing races with
  * it, its stores count as written (a swap's when fgh_global_mark says so). Else a fault. */

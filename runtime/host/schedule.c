@@ -6,45 +6,59 @@
 
 u32 fgh_accesses_left;
 
-static u32 warps, ready[FGH_MAX_WARPS]; /* the lanes that can run, by warp */
-static u32 rank[FGH_MAX_WARPS];         /* of a warp; 0 goes first */
-static u32 ranked[FGH_MAX_WARPS];       /* the warp of a rank */
-static u32 runnable;                    /* the ranks whose warps have ready lanes */
-static const fgh_idle *idle;
+/* Whose turn it is in a seat. */
+typedef struct turns {
+  u32 ready[FGH_MAX_WARPS];  /* the lanes that can run, by warp */
+  u32 rank[FGH_MAX_WARPS];   /* of a warp; 0 goes first */
+  u32 ranked[FGH_MAX_WARPS]; /* the warp of a rank */
+  u32 runnable;              /* the ranks whose warps have ready lanes */
+} turns;
+
+static turns all[FGH_MAX_SEATS], *here = all;
+static u32 seats, warps; /* of the launch; of a seat */
+static int (*land_one)(void);
 static int early_landings;
+
+void fgh_schedule_seat(u32 seat) { here = &all[seat]; }
 
 /* Draws a new ranking of the warps; which of them can run stays as it is. */
 static void rerank(void) {
   for (u32 i = warps - 1; i > 0; i--) {
-    u32 j = fgh_random_below(i + 1), warp = ranked[i];
-    ranked[i] = ranked[j];
-    ranked[j] = warp;
+    u32 j = fgh_random_below(i + 1), warp = here->ranked[i];
+    here->ranked[i] = here->ranked[j];
+    here->ranked[j] = warp;
   }
-  runnable = 0;
+  here->runnable = 0;
   for (u32 i = 0; i < warps; i++) {
-    rank[ranked[i]] = i;
-    runnable |= (u32)(ready[ranked[i]] != 0) << i;
+    here->rank[here->ranked[i]] = i;
+    here->runnable |= (u32)(here->ready[here->ranked[i]] != 0) << i;
   }
 }
 
-void fgh_wake(u32 warp, u32 lanes) {
-  ready[warp] |= lanes;
-  if (lanes) runnable |= 1u << rank[warp];
+static void wake(turns *t, u32 warp, u32 lanes) {
+  t->ready[warp] |= lanes;
+  if (lanes) t->runnable |= 1u << t->rank[warp];
 }
+
+void fgh_wake(u32 warp, u32 lanes) { wake(here, warp, lanes); }
+
+void fgh_wake_in(u32 seat, u32 warp, u32 lanes) { wake(&all[seat], warp, lanes); }
+
+int fgh_can_run(u32 seat) { return all[seat].runnable != 0; }
 
 /* The thread to run next, no longer ready; NULL when none is, and nothing in flight can land. Of
  * its warp the first lane from a random one on. */
 static fgh_thread *pick(void) {
-  while (!runnable)
-    if (!idle->land()) return NULL;
+  while (!here->runnable)
+    if (!land_one()) return NULL;
   u32 r = fgh_random();
-  if (early_landings && (r >> 8 & 31) == 0) idle->land();
+  if (early_landings && (r >> 8 & 31) == 0) land_one();
   if (r % 256 == 0) rerank();
-  u32 warp = ranked[__builtin_ctz(runnable)], lanes = ready[warp];
+  u32 warp = here->ranked[__builtin_ctz(here->runnable)], lanes = here->ready[warp];
   u32 from = lanes & ~0u << (r >> 27);
   u32 lane = (u32)__builtin_ctz(from ? from : lanes);
-  ready[warp] = lanes & ~(1u << lane);
-  if (!ready[warp]) runnable &= ~(1u << rank[warp]);
+  here->ready[warp] = lanes & ~(1u << lane);
+  if (!here->ready[warp]) here->runnable &= ~(1u << here->rank[warp]);
   return &fgh_threads[warp * 32 + lane];
 }
 
@@ -57,8 +71,10 @@ static inline void switch_to(fgh_thread *next, fgh_context *from) {
 
 void fgh_wait(void) {
   fgh_thread *me = fgh_self, *next = pick();
-  if (!next) idle->deadlock();
-  if (next != me) switch_to(next, &me->context);
+  if (!next)
+    fgh_context_switch(&me->context, fgh_launcher);
+  else if (next != me)
+    switch_to(next, &me->context);
 }
 
 void fgh_yield(void) {
@@ -67,16 +83,28 @@ void fgh_yield(void) {
   fgh_wait();
 }
 
-int fgh_land(void) { return idle->land(); }
+void fgh_step_aside(void) {
+  if (seats == 1 || fgh_random_below(4)) return;
+  fgh_wake(fgh_self->warp, 1u << fgh_self->lane);
+  fgh_context_switch(&fgh_self->context, fgh_launcher);
+}
 
-void fgh_start(u32 n_warps, int lands_early, const fgh_idle *when_idle) {
-  warps = n_warps, early_landings = lands_early, idle = when_idle;
+int fgh_land(void) { return land_one(); }
+
+void fgh_schedule_launch(u32 n_seats, u32 n_warps, int lands_early, int (*land)(void)) {
+  seats = n_seats, warps = n_warps, early_landings = lands_early, land_one = land;
+}
+
+void fgh_schedule_block(void) {
   for (u32 w = 0; w < warps; w++) {
-    ready[w] = ~0u;
-    ranked[w] = w;
+    here->ready[w] = ~0u;
+    here->ranked[w] = w;
   }
   rerank();
   fgh_accesses_left = 1 + fgh_random_below(16);
+}
+
+void fgh_run(void) {
   switch_to(pick(), &fgh_launcher);
   fgh_self = NULL;
 }
@@ -84,6 +112,6 @@ void fgh_start(u32 n_warps, int lands_early, const fgh_idle *when_idle) {
 void fgh_end_thread(void) {
   fgh_context ended;
   fgh_thread *next = pick();
-  if (!next) idle->deadlock();
+  if (!next) fgh_context_switch(&ended, fgh_launcher);
   switch_to(next, &ended);
 }

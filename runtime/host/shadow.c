@@ -13,37 +13,55 @@
 
 enum { GRANULE = FGH_GRANULE, SEVERAL = FGH_SEVERAL };
 
-u8 fgh_shared[FGH_MAX_CLUSTER * FGH_SHARED_MAX] __attribute__((aligned(16)));
-fgh_writer fgh_writers[FGH_MAX_CLUSTER * FGH_GRANULES];
-u32 fgh_mbarrier_at[FGH_MAX_MBARRIERS];
-u16 fgh_fenced[FGH_MAX_CLUSTER * FGH_GRANULES];
+static u8 shared[FGH_MAX_BLOCKS * FGH_SHARED_MAX] __attribute__((aligned(16)));
+static fgh_writer writers[FGH_MAX_BLOCKS * FGH_GRANULES];
+static u32 mbarrier_at[FGH_MAX_SEATS][FGH_MAX_MBARRIERS];
+static u16 fenced[FGH_MAX_BLOCKS * FGH_GRANULES];
 /* A launch with another number of warps finds records of other granules here, too old to matter. */
-u32 fgh_readers[FGH_MAX_CLUSTER * FGH_GRANULES * FGH_MAX_WARPS];
-u32 fgh_shared_bytes, fgh_shared_warps;
+static u32 readers[FGH_MAX_BLOCKS * FGH_GRANULES * FGH_MAX_WARPS];
 static u32 era;
 
-/* In a cluster the rank lies above the 24 bits of an address in a block. */
-void fgh_shared_block(u32 bytes, u32 warps, u32 blocks) {
-  if (era != fgh_era) {
-    memset(fgh_writers, 0, sizeof fgh_writers);
-    memset(fgh_readers, 0, sizeof fgh_readers);
-    era = fgh_era;
-  }
-  u32 base = 1024 + 16 * fgh_random_below(64);
+u8 *fgh_shared = shared;
+fgh_writer *fgh_writers = writers;
+u32 *fgh_mbarrier_at = mbarrier_at[0];
+u16 *fgh_fenced = fenced;
+u32 *fgh_readers = readers;
+u32 fgh_shared_bytes, fgh_shared_warps;
+
+void fgh_shared_seat(u32 seat) {
+  u32 block = seat * fgh_cluster_blocks;
+  fgh_shared = shared + block * FGH_SHARED_MAX;
+  fgh_writers = writers + block * FGH_GRANULES;
+  fgh_mbarrier_at = mbarrier_at[seat];
+  fgh_fenced = fenced + block * FGH_GRANULES;
+  fgh_readers = readers + block * FGH_GRANULES * fgh_shared_warps;
+}
+
+void fgh_shared_launch(u32 bytes, u32 warps) {
   fgh_shared_bytes = bytes;
   fgh_shared_warps = warps;
-  for (u32 i = 0; i < warps * 32; i++)
+  if (era == fgh_era) return;
+  memset(writers, 0, sizeof writers);
+  memset(readers, 0, sizeof readers);
+  era = fgh_era;
+}
+
+/* In a cluster the rank lies above the 24 bits of an address in a block. */
+void fgh_shared_block(void) {
+  u32 base = 1024 + 16 * fgh_random_below(64);
+  for (u32 i = 0; i < fgh_shared_warps * 32; i++)
     fgh_threads[i].shared_base = base | fgh_threads[i].rank << 24;
-  for (u32 rank = 0; rank < blocks; rank++) memset(fgh_shared + rank * FGH_SHARED_MAX, 0xff, bytes);
+  for (u32 rank = 0; rank < fgh_cluster_blocks; rank++)
+    memset(fgh_shared + rank * FGH_SHARED_MAX, 0xff, fgh_shared_bytes);
 }
 
 /* Accesses that went on have stamps that never grow old. */
 void fgh_shared_forget(void) {
   u32 granules = fgh_shared_bytes / GRANULE;
-  for (u32 rank = 0; rank < FGH_MAX_CLUSTER && granules; rank++) {
-    memset(fgh_writers + rank * FGH_GRANULES, 0, granules * sizeof *fgh_writers);
-    memset(fgh_readers + rank * FGH_GRANULES * fgh_shared_warps, 0,
-           granules * fgh_shared_warps * sizeof *fgh_readers);
+  for (u32 block = 0; block < FGH_MAX_BLOCKS && granules; block++) {
+    memset(writers + block * FGH_GRANULES, 0, granules * sizeof *writers);
+    memset(readers + block * FGH_GRANULES * fgh_shared_warps, 0,
+           granules * fgh_shared_warps * sizeof *readers);
   }
 }
 

@@ -26,15 +26,17 @@ typedef struct fgh_writer {
 
 /* fenced: the low bits of how many fence_async the writer had called. readers: by granule and warp,
  * dense in the warps that run, stamp * 64 + lane. */
-extern u8 fgh_shared[FGH_MAX_CLUSTER * FGH_SHARED_MAX];
-extern fgh_writer fgh_writers[FGH_MAX_CLUSTER * FGH_GRANULES];
-extern u32 fgh_mbarrier_at[FGH_MAX_MBARRIERS]; /* the granule of an mbarrier, by its slot */
-extern u16 fgh_fenced[FGH_MAX_CLUSTER * FGH_GRANULES];
-extern u32 fgh_readers[FGH_MAX_CLUSTER * FGH_GRANULES * FGH_MAX_WARPS];
-extern u32 fgh_shared_bytes, fgh_shared_warps;
+extern u8 *fgh_shared;
+extern fgh_writer *fgh_writers;
+extern u32 *fgh_mbarrier_at; /* the granule of an mbarrier, by its slot */
+extern u16 *fgh_fenced;
+extern u32 *fgh_readers;
+extern u32 fgh_shared_bytes, fgh_shared_warps; /* of a block; of a seat */
 
+void fgh_shared_launch(u32 bytes, u32 warps);
 /* Blocks begin: nothing is written, the base address is drawn anew. */
-void fgh_shared_block(u32 bytes, u32 warps, u32 blocks);
+void fgh_shared_block(void);
+void fgh_shared_seat(u32 seat);
 
 void fgh_shared_forget(void); /* a launch has ended in a fault: what it left in flight is gone */
 

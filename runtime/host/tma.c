@@ -22,15 +22,24 @@ typedef struct store {
   void *pc;
 } store;
 
-static u8 landing[sizeof fgh_shared];
-static fgh_load loads[LOADS];
-static store stores[STORES]; /* oldest first */
-static u32 n_loads, n_stores;
-static u32 committed[FGH_MAX_THREADS]; /* groups of stores */
+typedef struct seat {
+  fgh_load loads[LOADS];
+  store stores[STORES]; /* oldest first */
+  u32 n_loads, n_stores;
+  u32 committed[FGH_MAX_THREADS]; /* groups of stores */
+} seat;
+
+static seat seats[FGH_MAX_SEATS], *here = seats;
+static u8 all_landing[FGH_MAX_BLOCKS * FGH_SHARED_MAX], *landing = all_landing;
+
+void fgh_tma_seat(u32 number) {
+  here = &seats[number];
+  landing = all_landing + number * fgh_cluster_blocks * FGH_SHARED_MAX;
+}
 
 void fgh_tma_block(void) {
-  n_loads = n_stores = 0;
-  memset(committed, 0, sizeof committed);
+  here->n_loads = here->n_stores = 0;
+  memset(here->committed, 0, sizeof here->committed);
 }
 
 /* ---- boxes ---- */
@@ -110,9 +119,9 @@ u8 *fgh_load_data(u32 granule) { return landing + granule * FGH_GRANULE; }
 
 void fgh_load_issue(fgh_load load) {
   fgh_mbarrier_async(load.slot);
-  if (n_loads == LOADS) fgh_fault("more than %d TMA loads in flight", LOADS);
+  if (here->n_loads == LOADS) fgh_fault("more than %d TMA loads in flight", LOADS);
   fgh_fill_issue(load.granule, load.bytes, load.slot);
-  loads[n_loads++] = load;
+  here->loads[here->n_loads++] = load;
 }
 
 void fgh_tma_load(u32 to, const tensor_map *map, const int *at, int rank, u32 bar, u64 policy,
@@ -137,10 +146,10 @@ void fgh_tma_load(u32 to, const tensor_map *map, const int *at, int rank, u32 ba
 }
 
 int fgh_tma_land(void) {
-  if (!n_loads) return 0;
-  u32 i = fgh_random_below(n_loads);
-  fgh_load l = loads[i];
-  loads[i] = loads[--n_loads];
+  if (!here->n_loads) return 0;
+  u32 i = fgh_random_below(here->n_loads);
+  fgh_load l = here->loads[i];
+  here->loads[i] = here->loads[--here->n_loads];
   if (l.from) fgh_bulk_check(&l);
   u32 stamp = fgh_mbarrier_complete(l.slot, l.bytes);
   fgh_fill_land(l.granule, l.bytes, fgh_load_data(l.granule), l.slot, stamp);
@@ -158,25 +167,25 @@ void fgh_tma_store(const tensor_map *map, const int *at, int rank, u32 from) {
   static const char what[] = "tma_store";
   FGH_ENTER();
   fgh_preempt();
-  if (n_stores == STORES) fgh_fault("more than %d TMA stores in flight", STORES);
+  if (here->n_stores == STORES) fgh_fault("more than %d TMA stores in flight", STORES);
   for (int i = 0; i < rank; i++) /* an H200 does; loads may begin there */
     if (at[i] < 0) fgh_fault("tma_store to coordinate %d: a GPU stops at one below 0", at[i]);
-  store *s = &stores[n_stores];
+  store *s = &here->stores[here->n_stores];
   *s = (store){.map = *check_map(map, rank, what),
                .thread = fgh_self->id,
-               .group = committed[fgh_self->id],
+               .group = here->committed[fgh_self->id],
                .from = from,
                .pc = fgh_self->pc};
   s->bytes = box_bytes(&s->map);
   s->granule = fgh_region(from, s->bytes, ALIGN, what);
   memcpy(s->at, at, (size_t)rank * sizeof *at);
   fgh_async_read_begin(s->granule, s->bytes, what);
-  n_stores++;
+  here->n_stores++;
 }
 
 void fgh_tma_store_commit(void) {
   FGH_ENTER();
-  committed[fgh_self->id]++;
+  here->committed[fgh_self->id]++;
 }
 
 static void finish(const store *s) {
@@ -191,30 +200,31 @@ void fgh_tma_store_wait(int in_flight, int read) {
   FGH_ENTER();
   (void)read;
   fgh_preempt();
-  for (u32 i = 0; i < n_stores; i++) {
-    if (stores[i].thread == me && stores[i].group + (u32)in_flight < committed[me])
-      finish(&stores[i]);
+  for (u32 i = 0; i < here->n_stores; i++) {
+    if (here->stores[i].thread == me &&
+        here->stores[i].group + (u32)in_flight < here->committed[me])
+      finish(&here->stores[i]);
     else
-      stores[kept++] = stores[i];
+      here->stores[kept++] = here->stores[i];
   }
-  n_stores = kept;
+  here->n_stores = kept;
 }
 
 /* ---- ends ---- */
 
 void fgh_tma_return(void) {
-  for (u32 i = 0; i < n_stores; i++) {
-    if (stores[i].thread != fgh_self->id) continue;
-    fgh_self->pc = stores[i].pc;
+  for (u32 i = 0; i < here->n_stores; i++) {
+    if (here->stores[i].thread != fgh_self->id) continue;
+    fgh_self->pc = here->stores[i].pc;
     fgh_fault(
         "the thread ends with a tma_store from shared byte %u in flight: it never waits for it",
-        fgh_byte_of(stores[i].granule));
+        fgh_byte_of(here->stores[i].granule));
   }
 }
 
 void fgh_tma_block_end(void) {
-  for (u32 i = 0; i < n_loads; i++)
-    if (loads[i].granule / FGH_GRANULES == fgh_self->rank)
+  for (u32 i = 0; i < here->n_loads; i++)
+    if (here->loads[i].granule / FGH_GRANULES == fgh_self->rank)
       fgh_fault("the block ends with a %s to shared byte %u in flight: nobody waits for it",
-                loads[i].what, fgh_byte_of(loads[i].granule));
+                here->loads[i].what, fgh_byte_of(here->loads[i].granule));
 }

@@ -5,6 +5,7 @@
 #include "engine.h"
 
 void fgh_tma_block(void);
+void fgh_tma_seat(u32 seat);
 void fgh_tma_return(void);    /* the running thread is about to end */
 void fgh_tma_block_end(void); /* its block has: no load to it may be in flight */
 

@@ -50,7 +50,9 @@ typedef struct warp_state {
   sum sums[32][SUMS];
 } warp_state;
 
-static warp_state state[FGH_MAX_WARPS];
+static warp_state states[FGH_MAX_SEATS][FGH_MAX_WARPS], *state = states[0];
+
+void fgh_wgmma_seat(u32 seat) { state = states[seat]; }
 
 void fgh_wgmma_block(void) {
   for (u32 w = 0; w < fgh_shared_warps; w++) {

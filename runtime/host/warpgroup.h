@@ -6,6 +6,7 @@
 #include "engine.h"
 
 void fgh_wgmma_block(void);
+void fgh_wgmma_seat(u32 seat);
 void fgh_wgmma_return(void); /* the running thread is about to end */
 
 void fgh_wgmma(float *d, const u32 *registers, u32 a, u32 b, int sum, const fgh_product *product);

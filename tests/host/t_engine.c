@@ -225,7 +225,7 @@ START_TEST(strides_of_every_kind) {
     memcpy(list[2].stride, (int64_t[]){1ll << 30, 8, 1}, sizeof(int64_t[3]));
     list[4].extent[0] = 0;
     ck_assert_int_eq(fg_host_memory_new(list, 5, &memory), FG_OK);
-    fg_host_launch l = {see, &v, {1, 1, 1}, 32, 0, seed, memory, 1, 0};
+    fg_host_launch l = {see, &v, {1, 1, 1}, 32, 0, seed, memory, 1, 0, 1};
     ck_assert_msg(fg_host_run(&l, &fault) == FG_OK, "%s", fault.text);
     for (int i = 0; i < 32; i++) ck_assert(made.out[i] == (float)(63 - i + i % 8));
     fg_host_memory_free(memory);
@@ -254,10 +254,10 @@ END_TEST
 
 START_TEST(bad_launches_are_refused) {
   fg_host_memory *memory = case_make(0);
-  fg_host_launch good = {count, &made, {1, 1, 1}, 32, 232448, 0, memory, 1, 0}, bad[8];
+  fg_host_launch good = {count, &made, {1, 1, 1}, 32, 232448, 0, memory, 1, 0, 1}, bad[10];
   made.strided[COLS - 1] = 0;
   ck_assert_int_eq(fg_host_run(&good, &fault), FG_OK);
-  for (int i = 0; i < 8; i++) bad[i] = good;
+  for (int i = 0; i < 10; i++) bad[i] = good;
   bad[0].block = 0;
   bad[1].block = 48;
   bad[2].block = 1056;
@@ -266,6 +266,8 @@ START_TEST(bad_launches_are_refused) {
   bad[5].grid[0] = bad[5].grid[2] = 1u << 31;
   bad[6].entry = NULL;
   bad[7].memory = NULL;
+  bad[8].resident = 5;
+  bad[9].cluster = bad[9].grid[0] = 4, bad[9].resident = 3;
   static const char *const text[] = {"block of 0 threads",
                                      "block of 48 threads",
                                      "block of 1056 threads",
@@ -273,8 +275,10 @@ START_TEST(bad_launches_are_refused) {
                                      "grid 1,0,1",
                                      "grid 2147483648,1,2147483648",
                                      "without entry",
-                                     "or memory"};
-  for (int i = 0; i < 8; i++) {
+                                     "or memory",
+                                     "5 clusters of 1 blocks resident together",
+                                     "3 clusters of 4 blocks resident together: at most 4, and 8"};
+  for (int i = 0; i < 10; i++) {
     ck_assert_int_eq(fg_host_run(&bad[i], &fault), FG_EARGUMENT);
     ck_assert_msg(strstr(fg_error(), text[i]) != NULL, "%s", fg_error());
   }

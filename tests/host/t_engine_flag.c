@@ -12,7 +12,10 @@ static void last_sums(const void *p) {
   if (tid() >= 32 && tid() < 40) keep(t->out + 8 * api->block_index.x + tid() - 32, (float)tid());
   sync_all();
   if (tid() == 0) api->atomic_add_u32(t->count, 1, 1);
-  if (tid() == 0) put(0, api->load_acquire_u32(t->count));
+  if (tid() == 0) {
+    u32 last = api->atomic_add_u32(t->count + 1, 1, 0) == api->grid_dim.x - 1;
+    put(0, last ? api->load_acquire_u32(t->count) : 0);
+  }
   sync_all();
   if (get(0) != api->grid_dim.x || tid() >= 8) return;
   float sum = 0;
@@ -81,18 +84,74 @@ static void wraps(const void *p) {
 
 static float of_wraps(u32 i) { return i < 32 ? 1 : NAN; }
 
+/* Two blocks write in turns what the other one reads. */
+static void in_turns(const void *p) {
+  const tensors *t = p;
+  u32 own = api->block_index.x;
+  u32 *flag = t->count + own, *other = t->count + (1 - own);
+  float x = 0;
+  for (u32 i = 0; i < 5; i++) {
+    if (own || i) {
+      if (tid() == 5) api->flag_wait(other, i + own);
+      sync_all();
+      x = fetch(t->out + tid() % 32 + 32 * (1 - own));
+    }
+    sync_all();
+    if (tid() < 32) keep(t->out + 32 * own + tid(), x + 1);
+    sync_all();
+    if (tid() == 60) api->atomic_add_u32(flag, 1, 1);
+  }
+}
+
+static float of_turns(u32 i) { return i < 32 ? 9 : 10; }
+
+/* Each block needs what the one that begins after it writes; the threads ask again and again. */
+static void needs_later(const void *p) {
+  const tensors *t = p;
+  u32 number = ticket(t);
+  if (tid() == 3 && number + 1 < api->grid_dim.x)
+    while (api->load_acquire_u32(t->count + number + 2) == 0) continue;
+  sync_all();
+  float x = number + 1 < api->grid_dim.x ? fetch(t->out + number + 1) : 0;
+  sync_all();
+  if (tid() == 9) keep(t->out + number, x + 1);
+  if (tid() == 9) api->store_release_u32(t->count + number + 1, 1);
+}
+
+static float of_later(u32 i) { return i < 4 ? (float)(4 - i) : NAN; }
+
+/* Clusters in place of blocks, of which each waits for the other's first block. */
+static void clusters_wait(const void *p) {
+  const tensors *t = p;
+  u32 own = api->block_index.x / 2;
+  if (api->cluster_rank() == 0 && tid() == 0) {
+    keep(t->out + own, 7);
+    api->atomic_add_u32(t->count + own, 1, 1);
+  }
+  if (api->cluster_rank() == 1 && tid() == 0) {
+    api->flag_wait(t->count + (1 - own), 1);
+    keep(t->out + 2 + own, fetch(t->out + (1 - own)));
+  }
+}
+
+static float of_clusters(u32 i) { return i < 4 ? 7 : NAN; }
+
 static const struct {
   job job;
   float (*expected)(u32 i);
-} right[] = {{{last_sums, 64, 5}, of_last},
-             {{chain, 64, 5}, of_chain},
-             {{own_block, 64, 1}, of_own},
-             {{wraps, 64, 1}, of_wraps}};
+  struct case_extra extra;
+} right[] = {
+    {{last_sums, 64, 5}, of_last, {1, 0, 1}},    {{last_sums, 64, 5}, of_last, {1, 0, 3}},
+    {{chain, 64, 5}, of_chain, {1, 0, 1}},       {{chain, 64, 5}, of_chain, {1, 0, 2}},
+    {{chain, 64, 5}, of_chain, {1, 0, 4}},       {{own_block, 64, 1}, of_own, {1, 0, 1}},
+    {{wraps, 64, 1}, of_wraps, {1, 0, 1}},       {{in_turns, 64, 2}, of_turns, {1, 0, 2}},
+    {{needs_later, 64, 4}, of_later, {1, 0, 4}}, {{clusters_wait, 32, 4}, of_clusters, {2, 0, 2}}};
 enum { RIGHT = sizeof right / sizeof *right };
 
 START_TEST(right_kernels) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
+    case_extra = right[_i].extra;
     ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
                   fault.text);
     for (u32 i = 0; i < ALL; i++) {
@@ -110,6 +169,39 @@ static void never_reached(const void *p) {
   const tensors *t = p;
   if (tid() == 0) api->atomic_add_u32(t->count + 2, 1, 1);
   if (tid() == 40) api->flag_wait(t->count + 2, 3);
+}
+
+static void waits_for_later(const void *p) {
+  const tensors *t = p;
+  u32 number = ticket(t);
+  if (tid() == 3 && number < 3) api->flag_wait(t->count + number + 2, 1);
+  sync_all();
+  if (tid() == 9) api->store_release_u32(t->count + number + 1, 1);
+}
+
+/* One of three blocks reads the sum of all when it knows of another's part alone. */
+static void reads_early(const void *p) {
+  const tensors *t = p;
+  u32 number = ticket(t);
+  if (tid()) return;
+  if (number == 0) {
+    api->flag_wait(t->count + 1, 1);
+    fetch(t->strided);
+  } else {
+    api->atomic_add_f32(t->strided, 1);
+    api->atomic_add_u32(t->count + number, 1, 1);
+  }
+}
+
+/* Two blocks that run together write one element. */
+static void stores_together(const void *p) {
+  const tensors *t = p;
+  u32 own = api->block_index.x;
+  if (tid()) return;
+  if (own == 0) keep(t->out, 1);
+  api->atomic_add_u32(t->count + own, 1, own == 1);
+  if (own == 1) keep(t->out, 2);
+  api->flag_wait(t->count + (1 - own), 1);
 }
 
 /* What an element of the block before holds, each step but one done rightly. */
@@ -158,28 +250,67 @@ static void plain_store(const void *p) {
   if (tid() == 33) api->load_acquire_u32(t->count);
 }
 
-static const case_fault wrong[] = {
-    {{never_reached, 64, 1},
-     "deadlock: no thread can run *flag at byte 8 of tensor count, element ?2]: it is 1, awaited "
-     "is "
-     "3\n*warp 1 lanes 8-8 wait in flag_wait(until 3)\n*"},
-    {{not_met_before, 64, 3},
-     "race: load at byte 0 of tensor out, *, which another block stores to*"},
-    {{not_released, 64, 3},
-     "race: load at byte 0 of tensor out, *, which another block stores to*"},
-    {{not_acquired, 64, 3}, "race: load at byte 4 of tensor count, *, which * adds to: *"},
-    {{not_met_behind, 64, 3},
-     "race: load at byte 0 of tensor out, *, which another block stores to*"},
-    {{stored_over, 64, 3}, "race: load at byte 0 of tensor out, *, which another block stores to*"},
-    {{flag_askew, 32, 1}, "load_acquire misaligned: 4 bytes at byte 2 of 256 of tensor count *"},
-    {{flag_unwritten, 32, 1}, "load_acquire of an element never written: byte 0 of tensor out, *"},
-    {{flag_read_only, 32, 1}, "store_release to a read-only tensor: byte 0 of tensor in, *"},
-    {{plain_store, 64, 1}, "race: * at byte 0 of tensor count, *, which thread * *: no barrier *"},
+static const struct {
+  case_fault wrong;
+  u32 resident;
+} list[] = {
+    {{{never_reached, 64, 1},
+      "deadlock: no thread can run ?block 0,0,0]\n  flag at byte 8 of tensor count, element ?2]: "
+      "it "
+      "is 1, awaited is 3\n*warp 1 lanes 8-8 wait in flag_wait(until 3)\n*"},
+     1},
+    {{{waits_for_later, 64, 4},
+      "deadlock: no thread can run *flag at byte 8 of tensor count, element ?2]: it is 0, awaited "
+      "is 1\n  3 more are to come when one of the 1 that run has ended\n*"},
+     1},
+    {{{waits_for_later, 64, 4},
+      "deadlock: no thread can run *flag at byte * of tensor count, element ?[234]]: it is 0, "
+      "awaited is 1\n*  1 more are to come when one of the 3 that run has ended\n*"},
+     3},
+    {{{reads_early, 64, 3},
+      "race: load at byte 0 of tensor strided, *, which another block adds to: *|race: atomic add "
+      "at byte 0 of tensor strided, *, which another block loads: *"},
+     3},
+    {{{stores_together, 64, 2},
+      "race: store at byte 0 of tensor out, element ?0], which another block stores to: *"},
+     2},
+    {{{not_met_before, 64, 3},
+      "race: load at byte 0 of tensor out, *, which another block stores to*"},
+     1},
+    {{{not_met_before, 64, 3},
+      "race: load at byte 0 of tensor out, *, which another block stores to*|load of an element "
+      "never written: byte 0 of tensor out, *|race: store at byte 0 of tensor out, *, which "
+      "another "
+      "block loads: *"},
+     3},
+    {{{not_released, 64, 3},
+      "race: load at byte 0 of tensor out, *, which another block stores to*"},
+     1},
+    {{{not_released, 64, 3},
+      "race: load at byte 0 of tensor out, *, which another block stores to*"},
+     3},
+    {{{not_acquired, 64, 3}, "race: load at byte 4 of tensor count, *, which * adds to: *"}, 1},
+    {{{not_met_behind, 64, 3},
+      "race: load at byte 0 of tensor out, *, which another block stores to*"},
+     1},
+    {{{stored_over, 64, 3},
+      "race: load at byte 0 of tensor out, *, which another block stores to*"},
+     1},
+    {{{flag_askew, 32, 1}, "load_acquire misaligned: 4 bytes at byte 2 of 256 of tensor count *"},
+     1},
+    {{{flag_unwritten, 32, 1}, "load_acquire of an element never written: byte 0 of tensor out, *"},
+     1},
+    {{{flag_read_only, 32, 1}, "store_release to a read-only tensor: byte 0 of tensor in, *"}, 1},
+    {{{plain_store, 64, 1}, "race: * at byte 0 of tensor count, *, which thread * *: no barrier *"},
+     1},
 };
-enum { WRONG = sizeof wrong / sizeof *wrong };
+enum { WRONG = sizeof list / sizeof *list };
 
 START_TEST(wrong_kernels) {
-  for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
+  for (u64 seed = 0; seed < SEEDS; seed++) {
+    case_extra = (struct case_extra){1, 0, list[_i].resident};
+    case_expect(list[_i].wrong, seed);
+  }
 }
 END_TEST
 
@@ -189,6 +320,7 @@ static void nothing_skipped(const void *p) { pass_on(p, NOTHING); }
 START_TEST(nothing_is_wrong) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
+    case_extra.resident = 1 + (u32)seed % 3;
     ck_assert_msg(case_launch((job){nothing_skipped, 64, 3}, seed, memory) == FG_OK, "%s",
                   fault.text);
     case_drop(memory);

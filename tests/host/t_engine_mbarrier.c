@@ -129,7 +129,7 @@ enum { RIGHT = sizeof right / sizeof *right };
 START_TEST(right_kernels) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
-    case_extra = (struct case_extra){right[_i].cluster, right[_i].job.kernel == waits_elsewhere};
+    case_extra = (struct case_extra){right[_i].cluster, right[_i].job.kernel == waits_elsewhere, 1};
     ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
                   fault.text);
     for (u32 i = 0; i < ALL; i++) {

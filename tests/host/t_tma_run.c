@@ -1,6 +1,6 @@
 /* t_tma_run.c - TMA, mbarriers, clusters and what a warp does together, on a device: boxes in and
  * out of tensors, beyond their edges, in every swizzle; halves of boxes sent to both blocks of a
- * cluster; rows of plain bytes.
+ * cluster; rows of plain bytes; words that order warps.
  *
  * On the host device that tries the templates and the engine; on a GPU (label gpu), that both are
  * what the hardware does, and that the driver's tensor maps are. */
@@ -175,6 +175,53 @@ START_TEST(rows_of_bytes) {
 }
 END_TEST
 
+/* Each warp waits for the one before, by a word of global memory, and adds to what that has left;
+ * at the end a bulk copy reads it all. */
+static const char words[] =
+    "$(kernel('attn_fwd')) {\n"
+    "const u32 sm = shared_base(), bar = sm + 16;\n"
+    "const int thread = (int)threadIdx.x, warp = thread / 32;\n"
+    "u32 *word = (u32 *)p.lse;\n"
+    "if (thread == 0) {\n"
+    "mbarrier_init(bar, 1);\n"
+    "fence_barrier_init();\n"
+    "store_release_u32(word, 0xfffffffeu);\n"
+    "}\n"
+    "block_sync();\n"
+    "if (thread % 32 == 0) {\n"
+    "flag_wait(word, (u32)warp - 2);\n"
+    "stg_u32(p.lse + 64 + warp, warp ? ldg_u32(p.lse + 63 + warp) * 10 + 1 : 1);\n"
+    "red_release_u32(word, 1);\n"
+    "}\n"
+    "if (thread == 96) {\n"
+    "while (load_acquire_u32(word) != 2) { }\n"
+    "fence_async_global();\n"
+    "mbarrier_expect(bar, 16);\n"
+    "bulk_load(sm, p.lse + 64, 16, bar);\n"
+    "stg_f32(p.lse + 4, (float)atomic_add_u32(word, 7));\n"
+    "stg_f32(p.lse + 5, (float)atomic_add_u32(word, 0));\n"
+    "}\n"
+    "mbarrier_wait(bar, 0);\n"
+    "if (thread < 4) { stg_f32(p.lse + 8 + thread, (float)lds_u32(sm + (u32)(4 * thread))); }\n"
+    "}\n";
+
+START_TEST(words_order_warps) {
+  static float lse[128];
+  static const float want[] = {1, 11, 111, 1111};
+  hopper h = hopper_new("{ shared = 32 }", words, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 128, .nk = 1});
+  for (int turn = 0; turn < 10; turn++) {
+    kernel_device()->seed = (uint64_t)turn;
+    hopper_run(&h);
+    hopper_get(&h, "lse", lse);
+    ck_assert_msg(lse[4] == 2 && lse[5] == 9, "%g, %g", (double)lse[4], (double)lse[5]);
+    for (int i = 0; i < 4; i++)
+      ck_assert_msg(lse[8 + i] == want[i], "%d: %g", i, (double)lse[8 + i]);
+  }
+  hopper_free(&h);
+}
+END_TEST
+
 /* A warpgroup gives up registers and another takes them; matrices stored and read back, straight
  * and transposed; a tile is claimed by an atomic, whose number all warps get through shared memory.
  */
@@ -250,6 +297,7 @@ int main(void) {
   suite_loop(tests, boxes_of_tensors, BOXES);
   tcase_add_test(tests, halves_to_both_blocks);
   tcase_add_test(tests, rows_of_bytes);
+  tcase_add_test(tests, words_order_warps);
   tcase_add_test(tests, pieces_of_a_warp);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

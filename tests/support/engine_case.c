@@ -81,7 +81,8 @@ fg_status case_launch(job j, u64 seed, fg_host_memory *memory) {
                       .seed = seed,
                       .memory = memory,
                       .cluster = case_extra.cluster,
-                      .early = case_extra.early};
+                      .early = case_extra.early,
+                      .resident = case_extra.resident};
   memset(&fault, 0, sizeof fault);
   return fg_host_run(&l, &fault);
 }
@@ -109,7 +110,7 @@ void case_expect(case_fault wrong, u64 seed) {
   ck_assert_str_eq(fault.text, fg_error());
   ck_assert_ptr_nonnull(fault.pc);
   case_drop(memory);
-  case_extra = (struct case_extra){0, 0};
+  case_extra = (struct case_extra){0, 0, 0};
   memory = case_make(seed);
   ck_assert_msg(case_launch((job){innocent, 64, 1}, seed, memory) == FG_OK, "after: %s",
                 fault.text);

@@ -30,7 +30,7 @@ typedef struct case_fault {
 } case_fault;
 
 /* What launches have besides their jobs. */
-extern struct case_extra { u32 cluster, early; } case_extra;
+extern struct case_extra { u32 cluster, early, resident; } case_extra;
 
 extern fgh_api *api;
 extern tensors made;
