@@ -2,6 +2,9 @@
 #include "clock.h"
 
 #include "block.h"
+#include "gift.h"
+
+#include <stdlib.h>
 
 static fgh_clock clocks[FGH_MAX_SEATS][FGH_MAX_WARPS];
 static u32 all_fills[FGH_MAX_SEATS][FGH_MAX_MBARRIERS], starts[FGH_MAX_SEATS];
@@ -9,6 +12,12 @@ static u32 all_fills[FGH_MAX_SEATS][FGH_MAX_MBARRIERS], starts[FGH_MAX_SEATS];
 u32 fgh_seat;
 fgh_clock *fgh_clocks = clocks[0];
 u32 fgh_launch_start, fgh_block_start, fgh_era;
+
+/* The first stamps of the launch's blocks, by seat, ascending. */
+static struct runs {
+  u32 *first;
+  u32 n, room;
+} runs[FGH_MAX_SEATS];
 
 static u32 highest =
     FGH_MBARRIER;                 /* when a block last began, nobody had given out a higher stamp */
@@ -39,16 +48,42 @@ void fgh_clock_launch(void) {
     memset(all_fills, 0, sizeof all_fills);
   }
   fgh_launch_start = highest + 1;
+  for (int s = 0; s < FGH_MAX_SEATS; s++) runs[s].n = 0;
+}
+
+static void add_run(struct runs *r, u32 first) {
+  if (r->n == r->room) {
+    r->room = 2 * r->n + 8;
+    r->first = realloc(r->first, r->room * sizeof *r->first);
+    if (!r->first) fgh_fault("no memory for a list of blocks");
+  }
+  r->first[r->n++] = first;
+}
+
+u32 fgh_clock_run(u32 seat, u32 stamp) {
+  const struct runs *r = &runs[seat];
+  u32 low = 0, high = r->n; /* the run is one of these, the last of them most often */
+  if (stamp >= starts[seat]) return starts[seat];
+  while (high - low > 1) {
+    u32 middle = (low + high) / 2;
+    if (r->first[middle] <= stamp)
+      low = middle;
+    else
+      high = middle;
+  }
+  return r->first[low];
 }
 
 /* The rest needs no clearing: what it holds is older than the block. */
 void fgh_clock_block(u32 warps) {
   gather();
   fgh_block_start = starts[fgh_seat] = highest + 1;
+  add_run(&runs[fgh_seat], fgh_block_start);
   for (u32 w = 0; w < warps; w++) {
     fgh_clock *clock = &fgh_clocks[w];
     clock->last = fgh_block_start;
-    clock->parted = clock->apart = 0;
+    clock->parted = clock->apart = clock->gifts = 0;
+    memset(clock->lane_gifts, 0, sizeof clock->lane_gifts);
     for (int i = 0; i < 32; i++) clock->stamp[i] = fgh_block_start;
     for (int i = 0; i < FGH_ACTORS; i++) clock->seen[i] = fgh_block_start;
   }
@@ -61,8 +96,12 @@ static inline void raise(u32 *to, const u32 *from, int n) {
 
 /* All lanes of the warp meet: each sees what any of them saw. */
 static void fold(fgh_clock *clock) {
-  for (; clock->apart; clock->apart &= clock->apart - 1)
-    raise(clock->seen, clock->lane_actors[__builtin_ctz(clock->apart)], FGH_ACTORS);
+  for (; clock->apart; clock->apart &= clock->apart - 1) {
+    int lane = __builtin_ctz(clock->apart);
+    raise(clock->seen, clock->lane_actors[lane], FGH_ACTORS);
+    clock->gifts = fgh_gifts_join(clock->gifts, clock->lane_gifts[lane]);
+    clock->lane_gifts[lane] = 0;
+  }
 }
 
 static u32 tick(fgh_clock *clock) {
@@ -82,10 +121,12 @@ void fgh_clock_lanes(u32 warp, u32 lanes) {
     return;
   }
   u32 seen[32] = {0}, actors[FGH_ACTORS] = {0}; /* by any before, hence by all of them now */
+  u32 gifts = 0;
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     raise(seen, clock->lane_seen[lane], 32);
     raise(actors, clock->lane_actors[lane], FGH_ACTORS);
+    gifts = fgh_gifts_join(gifts, clock->lane_gifts[lane]);
   }
   for (u32 rest = lanes; rest; rest &= rest - 1) seen[__builtin_ctz(rest)] = now;
   for (u32 rest = lanes; rest; rest &= rest - 1) {
@@ -93,12 +134,14 @@ void fgh_clock_lanes(u32 warp, u32 lanes) {
     clock->stamp[lane] = now;
     memcpy(clock->lane_seen[lane], seen, sizeof seen);
     memcpy(clock->lane_actors[lane], actors, sizeof actors);
+    clock->lane_gifts[lane] = gifts;
   }
   clock->parted |= lanes;
   clock->apart |= lanes;
 }
 
 void fgh_release_clear(fgh_release *release) {
+  release->gifts = 0;
   memset(release->all, 0, sizeof release->all);
   for (; release->lone; release->lone &= release->lone - 1) {
     u32 w = (u32)__builtin_ctz(release->lone);
@@ -133,6 +176,7 @@ void fgh_clock_release(u32 warp, fgh_release *to) {
   fold(clock);
   raise(to->all, clock->seen, FGH_ACTORS);
   to->all[warp] = now;
+  to->gifts = fgh_gifts_join(to->gifts, clock->gifts);
   pass_lanes(clock, to);
   for (int i = 0; i < 32; i++) clock->stamp[i] = now;
 }
@@ -141,6 +185,7 @@ void fgh_clock_release(u32 warp, fgh_release *to) {
 void fgh_clock_join(u32 warp, const fgh_release *from) {
   fgh_clock *clock = &fgh_clocks[warp];
   raise(clock->seen, from->all, FGH_ACTORS);
+  clock->gifts = fgh_gifts_join(clock->gifts, from->gifts);
   take_lanes(clock, from);
   clock->parted = 0;
 }
@@ -153,6 +198,7 @@ void fgh_clock_release_lane(fgh_release *to) {
   u32 now = tick(clock);
   raise(to->all, clock->seen, FGH_ACTORS);
   raise(to->all, clock->lane_actors[lane], FGH_ACTORS);
+  to->gifts = fgh_gifts_join(to->gifts, fgh_clock_gifts());
   pass_lanes(clock, to);
   raise(to->lanes[warp], clock->lane_seen[lane], 32);
   to->lanes[warp][lane] = to->any[warp] = now;
@@ -163,12 +209,26 @@ void fgh_clock_release_lane(fgh_release *to) {
 void fgh_clock_join_lane(const fgh_release *from) {
   fgh_clock *clock = &fgh_clocks[fgh_self->warp];
   raise(clock->lane_actors[fgh_self->lane], from->all, FGH_ACTORS);
-  clock->apart |= 1u << fgh_self->lane;
+  fgh_clock_learn(from->gifts);
   take_lanes(clock, from);
 }
 
 void fgh_clock_join_warp(const fgh_release *from) {
-  raise(fgh_clocks[fgh_self->warp].seen, from->all, FGH_ACTORS);
+  fgh_clock *clock = &fgh_clocks[fgh_self->warp];
+  raise(clock->seen, from->all, FGH_ACTORS);
+  clock->gifts = fgh_gifts_join(clock->gifts, from->gifts);
+}
+
+u32 fgh_clock_gifts(void) {
+  const fgh_clock *clock = &fgh_clocks[fgh_self->warp];
+  return fgh_gifts_join(clock->gifts, clock->lane_gifts[fgh_self->lane]);
+}
+
+void fgh_clock_learn(u32 gifts) {
+  fgh_clock *clock = &fgh_clocks[fgh_self->warp];
+  u32 *own = &clock->lane_gifts[fgh_self->lane];
+  *own = fgh_gifts_join(*own, gifts);
+  clock->apart |= 1u << fgh_self->lane;
 }
 
 u32 fgh_clock_fill(u32 slot, fgh_release *to) {

@@ -43,6 +43,8 @@ typedef struct fgh_clock {
   /* What is known of single lanes of other warps, which arrived at mbarriers; `any`: the latest of
    * a warp's. Held for all lanes of the observing warp, though only those that waited know. */
   u32 known[FGH_MAX_WARPS][32], any[FGH_MAX_WARPS];
+  /* What other blocks gave (gift.h): known to all lanes; to one that has joined by itself. */
+  u32 gifts, lane_gifts[32];
 } fgh_clock;
 
 /* What arrivals at a barrier have handed over, zero at first: of whole warps and actors, and of
@@ -51,6 +53,7 @@ typedef struct fgh_release {
   u32 all[FGH_ACTORS];
   u32 lone; /* warps with single lanes */
   u32 lanes[FGH_MAX_WARPS][32], any[FGH_MAX_WARPS];
+  u32 gifts;
 } fgh_release;
 
 /* These, and all else that a header does not say to be of the launch, are of the seat whose turn it
@@ -65,6 +68,9 @@ void fgh_clock_launch(void);
 void fgh_clock_block(u32 warps);
 void fgh_clock_seat(u32 seat);
 
+/* The first stamp of the blocks that were in a seat at a stamp of the launch. */
+u32 fgh_clock_run(u32 seat, u32 stamp);
+
 /* The lanes of the mask have met in warp_sync. */
 void fgh_clock_lanes(u32 warp, u32 lanes);
 
@@ -77,6 +83,10 @@ void fgh_release_clear(fgh_release *release);
 void fgh_clock_release_lane(fgh_release *to);
 void fgh_clock_join_lane(const fgh_release *from);
 void fgh_clock_join_warp(const fgh_release *from);
+
+/* The gifts that the running lane knows of; it learns of more. */
+u32 fgh_clock_gifts(void);
+void fgh_clock_learn(u32 gifts);
 
 /* TMA has filled memory and completes on the mbarrier in a slot: the stamp of what it wrote. */
 u32 fgh_clock_fill(u32 slot, fgh_release *to);
