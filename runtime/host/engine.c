@@ -58,6 +58,7 @@ static const fgh_api functions = {
     .tma_prefetch = fgh_tma_prefetch,
     .tma_load = fgh_tma_load,
     .bulk_load = fgh_bulk_load,
+    .bulk_copy_remote = fgh_bulk_copy_remote,
     .tma_store = fgh_tma_store,
     .tma_store_commit = fgh_tma_store_commit,
     .tma_store_wait = fgh_tma_store_wait,

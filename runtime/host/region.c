@@ -42,14 +42,14 @@ static inline u32 doubtful(u32 granule, const u32 *seen, const u32 *any) {
     u32 stamp = reader[i] / 64;
     doubt |= stamp >= seen[i] && (reader[i] % 64 != FGH_WHOLE_WARP || stamp >= any[i]);
   }
-  return doubt;
+  return doubt | fgh_copy_reads(granule);
 }
 
-void fgh_fill_issue(u32 granule, u32 bytes, u32 slot) {
+void fgh_fill_issue(u32 granule, u32 bytes, u32 slot, const char *what) {
   const fgh_clock *clock = &fgh_clocks[fgh_self->warp];
   for (u32 g = granule, end = granule + bytes / FGH_GRANULE; g < end; g++) {
-    if (doubtful(g, clock->seen, clock->any)) fgh_judge_store(g, "TMA load");
-    if (unfenced(g)) refuse_unfenced("TMA load", g);
+    if (doubtful(g, clock->seen, clock->any)) fgh_judge_store(g, what);
+    if (unfenced(g)) refuse_unfenced(what, g);
     fgh_writers[g] = (fgh_writer){FGH_IN_FLIGHT, (FGH_MAX_WARPS + slot) * 32};
   }
   memset(fgh_shared + granule * FGH_GRANULE, 0xff, bytes);
@@ -63,14 +63,18 @@ void fgh_fill_land(u32 granule, u32 bytes, const void *data, u32 slot, u32 stamp
 
 /* ---- reads ---- */
 
-void fgh_async_read_begin(u32 granule, u32 bytes, const char *what) {
-  u32 warp = fgh_self->warp;
-  const fgh_clock *clock = &fgh_clocks[warp];
+/* The granules are written, known to the running thread, and fenced. */
+static void judge_read(u32 granule, u32 bytes, const char *what) {
+  const fgh_clock *clock = &fgh_clocks[fgh_self->warp];
   for (u32 g = granule, end = granule + bytes / FGH_GRANULE; g < end; g++) {
     fgh_writer w = fgh_writers[g];
     if (w.stamp < fgh_block_start || w.stamp >= clock->seen[w.thread / 32]) fgh_judge_load(g, what);
     if (unfenced(g)) refuse_unfenced(what, g);
   }
+}
+
+void fgh_async_read_begin(u32 granule, u32 bytes, const char *what) {
+  judge_read(granule, bytes, what);
   fgh_async_read_again(granule, bytes);
 }
 
@@ -83,4 +87,20 @@ void fgh_async_read_end(u32 granule, u32 bytes, u32 stamp, u32 reader_is) {
   u32 *reader = &fgh_readers[granule * fgh_shared_warps + fgh_self->warp];
   for (u32 n = bytes / FGH_GRANULE; n; n--, reader += fgh_shared_warps)
     *reader = stamp * 64 + reader_is;
+}
+
+static void mark(u32 granule, u32 bytes, u32 read) {
+  for (u32 g = granule, end = granule + bytes / FGH_GRANULE; g < end; g++) fgh_copied[g] = read;
+}
+
+void fgh_copy_read_begin(u32 granule, u32 bytes, const char *what) {
+  judge_read(granule, bytes, what);
+  fgh_copies_made = 1;
+  mark(granule, bytes, FGH_READING);
+}
+
+void fgh_copy_read_again(u32 granule, u32 bytes) { mark(granule, bytes, FGH_READING); }
+
+void fgh_copy_read_end(u32 granule, u32 bytes, u32 stamp, u32 slot) {
+  mark(granule, bytes, stamp * 64 + slot);
 }

@@ -19,6 +19,7 @@ static u32 mbarrier_at[FGH_MAX_SEATS][FGH_MAX_MBARRIERS];
 static u16 fenced[FGH_MAX_BLOCKS * FGH_GRANULES];
 /* A launch with another number of warps finds records of other granules here, too old to matter. */
 static u32 readers[FGH_MAX_BLOCKS * FGH_GRANULES * FGH_MAX_WARPS];
+static u32 copied[FGH_MAX_BLOCKS * FGH_GRANULES];
 static u32 era;
 
 u8 *fgh_shared = shared;
@@ -26,6 +27,8 @@ fgh_writer *fgh_writers = writers;
 u32 *fgh_mbarrier_at = mbarrier_at[0];
 u16 *fgh_fenced = fenced;
 u32 *fgh_readers = readers;
+u32 *fgh_copied = copied;
+int fgh_copies_made;
 u32 fgh_shared_bytes, fgh_shared_warps;
 
 void fgh_shared_seat(u32 seat) {
@@ -35,11 +38,14 @@ void fgh_shared_seat(u32 seat) {
   fgh_mbarrier_at = mbarrier_at[seat];
   fgh_fenced = fenced + block * FGH_GRANULES;
   fgh_readers = readers + block * FGH_GRANULES * fgh_shared_warps;
+  fgh_copied = copied + block * FGH_GRANULES;
 }
 
 void fgh_shared_launch(u32 bytes, u32 warps) {
   fgh_shared_bytes = bytes;
   fgh_shared_warps = warps;
+  if (fgh_copies_made) memset(copied, 0, sizeof copied);
+  fgh_copies_made = 0;
   if (era == fgh_era) return;
   memset(writers, 0, sizeof writers);
   memset(readers, 0, sizeof readers);
@@ -203,12 +209,26 @@ static void judge_reader(const char *what, u32 granule, u32 warp, u32 reader) {
               what, fgh_byte_of(granule), warp, own ? "warp_sync or barrier" : "barrier");
 }
 
+/* What is ordered is forgotten. */
+static void judge_copy(const char *what, u32 granule) {
+  u32 read = fgh_copied[granule], slot = read % 64, byte = fgh_byte_of(granule);
+  if (read == FGH_READING)
+    fgh_fault("race: shared %s at byte %u, which a bulk_copy_remote still reads", what, byte);
+  if (read / 64 >= fgh_block_start &&
+      !fgh_ordered((FGH_MAX_WARPS + slot) * 32, read / 64, fgh_self->id))
+    fgh_fault("race: shared %s at byte %u, which a bulk_copy_remote has read: nobody who waited for "
+              "it has told this thread",
+              what, byte);
+  fgh_copied[granule] = 0;
+}
+
 __attribute__((noinline)) void fgh_judge_store(u32 granule, const char *what) {
   fgh_writer w = fgh_writers[granule];
   judge_state(what, granule, w);
   if (!fgh_ordered(w.thread, w.stamp, fgh_self->id)) race(what, granule, "wrote", w.thread);
   for (u32 i = 0; i < fgh_shared_warps; i++)
     judge_reader(what, granule, i, fgh_readers[granule * fgh_shared_warps + i]);
+  if (fgh_copy_reads(granule)) judge_copy(what, granule);
 }
 
 /* 0 if all that touched the granule lies before what the whole warp sees: the common case. */
@@ -217,7 +237,7 @@ static inline u32 doubtful(u32 granule, const u32 *seen, u32 id) {
   fgh_writer w = fgh_writers[granule];
   u32 doubt = ((w.stamp >= seen[w.thread / 32]) & (w.thread != id)) | (w.stamp - 1 < FGH_MBARRIER);
   for (u32 i = 0; i < fgh_shared_warps; i++) doubt |= reader[i] / 64 >= seen[i];
-  return doubt;
+  return doubt | fgh_copy_reads(granule);
 }
 
 /* Makes the running thread the writer of the granules. Returns the first. */

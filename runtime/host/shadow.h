@@ -31,6 +31,10 @@ extern fgh_writer *fgh_writers;
 extern u32 *fgh_mbarrier_at; /* the granule of an mbarrier, by its slot */
 extern u16 *fgh_fenced;
 extern u32 *fgh_readers;
+/* The last read of a bulk copy to another block: FGH_READING, or stamp * 64 + slot of the mbarrier that
+ * it completed on; 0: none. fgh_copies_made: the launch has made one. */
+extern u32 *fgh_copied;
+extern int fgh_copies_made;
 extern u32 fgh_shared_bytes, fgh_shared_warps; /* of a block; of a seat */
 
 void fgh_shared_launch(u32 bytes, u32 warps);
@@ -71,7 +75,7 @@ u32 fgh_region(u32 address, u32 bytes, u32 align, const char *what);
 u32 fgh_region_in(u32 rank, u32 granule);
 
 /* What TMA fills for the mbarrier in a slot: from the issue on no other access may touch it. */
-void fgh_fill_issue(u32 granule, u32 bytes, u32 slot);
+void fgh_fill_issue(u32 granule, u32 bytes, u32 slot, const char *what);
 void fgh_fill_land(u32 granule, u32 bytes, const void *data, u32 slot, u32 stamp);
 
 /* What wgmma and TMA's stores read for the running warp: from the begin to the end no access may
@@ -79,5 +83,13 @@ void fgh_fill_land(u32 granule, u32 bytes, const void *data, u32 slot, u32 stamp
 void fgh_async_read_begin(u32 granule, u32 bytes, const char *what);
 void fgh_async_read_again(u32 granule, u32 bytes); /* goes on after all */
 void fgh_async_read_end(u32 granule, u32 bytes, u32 stamp, u32 reader);
+
+/* The same of a bulk copy to another block. It ends with what it filled, at the stamp of that. */
+void fgh_copy_read_begin(u32 granule, u32 bytes, const char *what);
+void fgh_copy_read_again(u32 granule, u32 bytes);
+void fgh_copy_read_end(u32 granule, u32 bytes, u32 stamp, u32 slot);
+
+/* Whether a store may meet such a read. */
+static inline u32 fgh_copy_reads(u32 granule) { return fgh_copies_made && fgh_copied[granule]; }
 
 #endif

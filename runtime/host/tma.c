@@ -120,7 +120,7 @@ u8 *fgh_load_data(u32 granule) { return landing + granule * FGH_GRANULE; }
 void fgh_load_issue(fgh_load load) {
   fgh_mbarrier_async(load.slot);
   if (here->n_loads == LOADS) fgh_fault("more than %d TMA loads in flight", LOADS);
-  fgh_fill_issue(load.granule, load.bytes, load.slot);
+  fgh_fill_issue(load.granule, load.bytes, load.slot, load.reads_shared ? load.what : "TMA load");
   here->loads[here->n_loads++] = load;
 }
 
@@ -145,6 +145,14 @@ void fgh_tma_load(u32 to, const tensor_map *map, const int *at, int rank, u32 ba
   }
 }
 
+/* Other copies may still read the same. */
+static void end_read(const fgh_load *l, u32 stamp) {
+  fgh_copy_read_end(l->source, l->bytes, stamp, l->slot);
+  for (u32 i = 0; i < here->n_loads; i++)
+    if (here->loads[i].reads_shared)
+      fgh_copy_read_again(here->loads[i].source, here->loads[i].bytes);
+}
+
 int fgh_tma_land(void) {
   if (!here->n_loads) return 0;
   u32 i = fgh_random_below(here->n_loads);
@@ -153,6 +161,7 @@ int fgh_tma_land(void) {
   if (l.from) fgh_bulk_check(&l);
   u32 stamp = fgh_mbarrier_complete(l.slot, l.bytes);
   fgh_fill_land(l.granule, l.bytes, fgh_load_data(l.granule), l.slot, stamp);
+  if (l.reads_shared) end_read(&l, stamp);
   return 1;
 }
 
@@ -223,8 +232,14 @@ void fgh_tma_return(void) {
 }
 
 void fgh_tma_block_end(void) {
-  for (u32 i = 0; i < here->n_loads; i++)
-    if (here->loads[i].granule / FGH_GRANULES == fgh_self->rank)
+  for (u32 i = 0; i < here->n_loads; i++) {
+    const fgh_load *l = &here->loads[i];
+    if (l->granule / FGH_GRANULES == fgh_self->rank)
       fgh_fault("the block ends with a %s to shared byte %u in flight: nobody waits for it",
-                here->loads[i].what, fgh_byte_of(here->loads[i].granule));
+                l->what, fgh_byte_of(l->granule));
+    if (l->reads_shared && l->source / FGH_GRANULES == fgh_self->rank)
+      fgh_fault("the block ends with a %s from shared byte %u in flight: nothing makes it wait for "
+                "the one that gets it",
+                l->what, fgh_byte_of(l->source));
+  }
 }

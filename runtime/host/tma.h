@@ -14,6 +14,8 @@ typedef struct fgh_load {
   const char *what;         /* the primitive, for messages */
   u32 granule, bytes, slot; /* where it lands; the mbarrier that it completes on */
   const u8 *from;           /* global memory that must not change until then; NULL: none */
+  int reads_shared;         /* it reads as many bytes from `source` on */
+  u32 source;               /* a granule */
   u32 thread;               /* with `from`: who issued the copy, and where */
   void *pc;
 } fgh_load;
@@ -31,8 +33,9 @@ void fgh_tma_store(const tensor_map *map, const int *at, int rank, u32 from);
 void fgh_tma_store_commit(void);
 void fgh_tma_store_wait(int in_flight, int read);
 
-/* bulk.c: the second lies behind the landing of a load with `from`: nobody has changed that. */
+/* bulk.c: before a load with `from` lands, nobody has changed that. */
 void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar);
+void fgh_bulk_copy_remote(u32 to, u32 from, int bytes, u32 bar, int rank);
 void fgh_bulk_check(const fgh_load *load);
 
 #endif

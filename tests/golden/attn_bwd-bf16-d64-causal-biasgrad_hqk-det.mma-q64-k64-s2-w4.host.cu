@@ -112,6 +112,8 @@ typedef struct fgh_api {
   void (*tma_load)(u32 to, const tensor_map *map, const int *at, int rank, u32 bar, u64 policy,
       int ranks);
   void (*bulk_load)(u32 to, const void *from, int bytes, u32 bar); // all multiples of 16
+  // within the cluster: to the same places in block `rank`, all addresses being of the own block
+  void (*bulk_copy_remote)(u32 to, u32 from, int bytes, u32 bar, int rank);
   void (*tma_store)(const tensor_map *map, const int *at, int rank, u32 from);
   void (*tma_store_commit)(void);
   void (*tma_store_wait)(int in_flight, int read); // read: until shared memory has been read

@@ -127,6 +127,48 @@ static const bug cluster_bugs[] = {
 };
 enum { CLUSTER_BUGS = sizeof cluster_bugs / sizeof *cluster_bugs };
 
+static const bug exchange_bugs[] = {
+    {"mbarrier_expect(full + 8 * place, 1024);", "mbarrier_arrive(full + 8 * place);",
+     "*while TMA for * is still filling it*|*race: shared load at byte *|*never written*|"
+     "*deadlock:*bytes have not*|*bulk_copy_remote at byte *"},
+    {"mbarrier_expect(full + 8 * place, 1024);\n", "", "*deadlock:*-1024 bytes have not*"},
+    {"fence_async();\n", "",
+     "*bulk_copy_remote at shared byte *stored without a fence_async after*"},
+    {"fence_async();\nblock_sync();\n", "fence_async();\n",
+     "*race: shared bulk_copy_remote at byte *|*never written*|*stored without a fence_async*|"
+     "*which a bulk_copy_remote still reads*"},
+    {"mbarrier_wait(full + 8 * place, phase);\n", "",
+     "*while TMA for * is still filling it*|*never written*|*race: shared load at byte *"},
+    {"mbarrier_wait(empty + 8 * place, phase ^ 1);\n", "",
+     "*which a bulk_copy_remote *|*race: shared bulk_copy_remote at byte *"},
+    {"mbarrier_init(empty + i, 3);", "mbarrier_init(empty + i, 2);",
+     "*all 2 arrivals of its phase * have come*|*which a bulk_copy_remote *|*race: shared *"},
+    {"thread == 0);\n}\nfor", "0);\n}\nfor", "*deadlock:*2 of 3 arrivals have come*"},
+    {"1 - rank, thread % 32 == 0);", "rank, thread % 32 == 0);",
+     "*which a bulk_copy_remote *|*race: shared bulk_copy_remote at byte *"},
+    {"warp_sync(ALL_LANES);\nmbarrier_arrive", "mbarrier_arrive",
+     "*race: shared bulk_copy_remote at byte *"},
+    {"cluster_sync();\nu32 v", "block_sync();\nu32 v", "*there is no mbarrier at shared byte *"},
+    {"(float)v[e]); }\ncluster_sync();\n", "(float)v[e]); }\n",
+     "*of the cluster, which has ended*|*the block ends, and nothing makes it wait for block *|"
+     "*the block ends with a bulk_copy_remote from *"},
+};
+enum { EXCHANGE_BUGS = sizeof exchange_bugs / sizeof *exchange_bugs };
+
+START_TEST(planted_bugs_of_an_exchange) {
+  const bug *b = &exchange_bugs[_i];
+  char *text = plant(exchange, b);
+  hopper h = hopper_new(exchange_recipe, text, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 512, .nk = 1});
+  for (int seed = 0; seed < SEEDS; seed++) {
+    kernel_device()->seed = (uint64_t)seed;
+    hopper_fails(&h, b->says);
+  }
+  hopper_free(&h);
+  free(text);
+}
+END_TEST
+
 START_TEST(planted_bugs_of_a_cluster) {
   static float k[64 * 64];
   const bug *b = &cluster_bugs[_i];
@@ -151,6 +193,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   suite_loop(tests, planted_bugs, BUGS);
   suite_loop(tests, planted_bugs_of_a_cluster, CLUSTER_BUGS);
+  suite_loop(tests, planted_bugs_of_an_exchange, EXCHANGE_BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

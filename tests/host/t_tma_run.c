@@ -1,6 +1,7 @@
 /* t_tma_run.c - TMA, mbarriers, clusters and what a warp does together, on a device: boxes in and
  * out of tensors, beyond their edges, in every swizzle; halves of boxes sent to both blocks of a
- * cluster; rows of plain bytes; words that order warps.
+ * cluster; rows of plain bytes; numbers that blocks of a
+ * cluster exchange; words that order warps.
  *
  * On the host device that tries the templates and the engine; on a GPU (label gpu), that both are
  * what the hardware does, and that the driver's tensor maps are. */
@@ -133,6 +134,25 @@ START_TEST(halves_to_both_blocks) {
     for (int i = 0; i < 6 * 1024; i++)
       ck_assert_msg(lse[i] == k[i % 3072], "block %d, number %d: %g, not %g", i / 3072, i % 3072,
                     (double)lse[i], (double)k[i % 3072]);
+  }
+  hopper_free(&h);
+}
+END_TEST
+
+/* After five rounds each number has been added to by the ranks in turns. */
+START_TEST(blocks_exchange_numbers) {
+  static float lse[512];
+  hopper h = hopper_new(exchange_recipe, exchange, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 512, .nk = 1});
+  for (int turn = 0; turn < 10; turn++) {
+    kernel_device()->seed = (uint64_t)turn;
+    hopper_run(&h);
+    hopper_get(&h, "lse", lse);
+    for (int i = 0; i < 512; i++) {
+      int rank = i / 256, element = i % 4, thread = i % 256 / 4;
+      int want = (element == 3 ? thread : 1000 * element) + 7 + rank;
+      ck_assert_msg(lse[i] == (float)want, "%d: %g, not %d", i, (double)lse[i], want);
+    }
   }
   hopper_free(&h);
 }
@@ -296,6 +316,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   suite_loop(tests, boxes_of_tensors, BOXES);
   tcase_add_test(tests, halves_to_both_blocks);
+  tcase_add_test(tests, blocks_exchange_numbers);
   tcase_add_test(tests, rows_of_bytes);
   tcase_add_test(tests, words_order_warps);
   tcase_add_test(tests, pieces_of_a_warp);

@@ -1,7 +1,7 @@
 /* hopper_pipeline.h - kernels for hopper_case.h, right ones: attention's skeleton on Hopper, of 128
  * query rows and head dim 128: a warp that loads, two warpgroups that multiply (S = Q K^T queued
- * with O += P V of the tile before, P = S in registers), and O by way of Q's place; and halves of a
- * box for both blocks of a cluster.
+ * with O += P V of the tile before, P = S in registers), and O by way of Q's place; halves of a box
+ * for both blocks of a cluster; and numbers that two blocks exchange.
  *
  * The shuffle tells ptxas that a warp has one number, elect_one that one thread loads: descriptors
  * and coordinates are in uniform registers then (without: 36 moves to them and a loop around each
@@ -142,6 +142,45 @@ static const char halves[] =
     "cluster_arrive();\n"
     "cluster_wait();\n"
     "}\n";
+
+/* Each block adds its rank + 1 to what the other one has sent, five times over, in two places. */
+static const char exchange[] =
+    "$(kernel('attn_fwd')) {\n"
+    "const u32 at = (shared_base() + 1023) & ~1023u, full = at + 4096, empty = full + 16;\n"
+    "const int rank = cluster_rank(), thread = (int)threadIdx.x;\n"
+    "if (thread == 0) {\n"
+    "for (u32 i = 0; i < 16; i += 8) {\n"
+    "mbarrier_init(full + i, 1);\n"
+    "mbarrier_init(empty + i, 3);\n"
+    "}\n"
+    "fence_barrier_init();\n"
+    "}\n"
+    "cluster_sync();\n"
+    "u32 v[4] = {0, 1000, 2000, (u32)thread};\n"
+    "for (int i = 0; i < 5; i++) {\n"
+    "const u32 place = (u32)(i & 1), out = at + 1024 * place, in = out + 2048;\n"
+    "const int phase = i >> 1 & 1;\n"
+    "mbarrier_wait(empty + 8 * place, phase ^ 1);\n"
+    "sts_u32x4(out + (u32)(16 * thread), v);\n"
+    "fence_async();\n"
+    "block_sync();\n"
+    "if (thread == 0) {\n"
+    "mbarrier_expect(full + 8 * place, 1024);\n"
+    "bulk_copy_remote(in, out, 1024, full + 8 * place, 1 - rank);\n"
+    "}\n"
+    "mbarrier_wait(full + 8 * place, phase);\n"
+    "lds_u32x4(v, in + (u32)(16 * thread));\n"
+    "for (int e = 0; e < 4; e++) { v[e] += (u32)rank + 1; }\n"
+    "warp_sync(ALL_LANES);\n"
+    "mbarrier_arrive_remote_if(empty + 8 * place, 1 - rank, thread % 32 == 0);\n"
+    "mbarrier_arrive_if(empty + 8 * place, thread == 0);\n"
+    "}\n"
+    "for (int e = 0; e < 4; e++) { stg_f32(p.lse + 256 * rank + 4 * thread + e, (float)v[e]); }\n"
+    "cluster_sync();\n"
+    "}\n";
+
+static const char exchange_recipe[] =
+    "{ grid = '2', cluster = 2, threads = 64, shared = 1024 + 4096 + 32 }";
 
 static const char halves_recipe[] =
     "{ grid = '2', cluster = 2, shared = 4096, maps = {\n"
