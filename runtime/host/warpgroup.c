@@ -212,11 +212,23 @@ static void bring(float *d, const u32 *registers, const args *mine) {
   take_sum(w->sums[lane], d, is->n / 2, mine->sum);
 }
 
+/* An operand's word is its address / 16, of which the hardware takes 14 bits: what lies above would
+ * be the leading offset. In a cluster the rank of the block does. */
+static void check_operand(u32 word, const char *which) {
+  if (word >> 14)
+    fgh_fault(
+        "wgmma: %s is named by %#x, more than 14 bits of an address / 16: matrix_at takes the "
+        "rank of the block away",
+        which, word);
+}
+
 void fgh_wgmma(float *d, const u32 *registers, u32 a, u32 b, int counts, const fgh_product *is) {
   FGH_ENTER();
   fgh_preempt();
   warp_state *w = &state[fgh_self->warp];
   args mine = {is, registers ? 0 : a, b, counts != 0, registers != NULL};
+  check_operand(mine.a, "its a");
+  check_operand(mine.b, "its b");
   u32 number = w->issued;
   product *p = &w->ring[number % RING];
   bring(d, registers, &mine);

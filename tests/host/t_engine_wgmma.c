@@ -66,15 +66,27 @@ static void in_flight(const void *p) {
 
 static float of_in_flight(u32 i) { return (float)(164 + 1000 * (33 + i % 4)); }
 
+/* In a cluster addresses have the rank above their 24 bits. */
+static void adds_in_cluster(const void *p) {
+  const tensors *t = p;
+  lane_state s = begin();
+  api->wgmma(s.d, s.a, 0, low() & 0x3fff, 1, &small);
+  api->wgmma_wait(0);
+  if (tid() < 8) api->global_store(t->out + 32 * api->block_index.x + 4 * tid(), s.d, 16);
+}
+
 static const struct {
   job job;
   float (*expected)(u32 i);
-} right[] = {{{adds, 128, 1}, of_adds}, {{in_flight, 256, 1}, of_in_flight}};
+} right[] = {{{adds, 128, 1}, of_adds},
+             {{in_flight, 256, 1}, of_in_flight},
+             {{adds_in_cluster, 128, 2}, of_adds}};
 enum { RIGHT = sizeof right / sizeof *right };
 
 START_TEST(right_kernels) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
+    case_extra.cluster = right[_i].job.grid;
     ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
                   fault.text);
     for (u32 i = 0; i < ALL; i++) ck_assert_float_eq(made.out[i], right[_i].expected(i));
@@ -95,6 +107,16 @@ static void no_swizzle(const void *p) { (void)p, call(&plain); }
 static void base_offset(const void *p) { (void)p, call(&shifted); }
 static void out_of_bounds(const void *p) { (void)p, call(&far); }
 static void never_written(const void *p) { (void)p, call(&wide); }
+
+/* The second block's addresses are taken as they are. */
+static void b_unmasked(const void *p) { (void)p, call(&small); }
+
+static void a_unmasked(const void *p) {
+  (void)p;
+  if (api->cluster_rank() == 0) return;
+  lane_state s = begin();
+  api->wgmma(s.d, NULL, low(), low() & 0x3fff, 1, &shared_a);
+}
 
 static void lanes_differ(const void *p) {
   lane_state s = begin();
@@ -229,6 +251,9 @@ static const case_fault wrong[] = {
     {{base_offset, 128, 1}, "wgmma by a descriptor with a base offset: *"},
     {{out_of_bounds, 128, 1}, "wgmma reads out of bounds: shared byte * of 4096 *"},
     {{never_written, 128, 1}, "shared wgmma's b at byte *, which was never written *"},
+    {{b_unmasked, 128, 2},
+     "wgmma: its b is named by 0x100*, more than 14 bits of an address / 16: matrix_at *"},
+    {{a_unmasked, 128, 2}, "wgmma: its a is named by 0x100*, more than 14 bits of an address *"},
     {{lanes_differ, 128, 1}, "wgmma: the lanes of the warp make different calls *"},
     {{warps_differ, 128, 1}, "wgmma: warp * of the warpgroup made another call *"},
     {{a_warp_stays_away, 128, 1}, "deadlock: *warp 0 lanes 0-31 returned\n*wait in wgmma_wait*"},
@@ -261,7 +286,10 @@ static const case_fault wrong[] = {
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
 START_TEST(wrong_kernels) {
-  for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
+  for (u64 seed = 0; seed < SEEDS; seed++) {
+    case_extra.cluster = wrong[_i].job.grid;
+    case_expect(wrong[_i], seed);
+  }
 }
 END_TEST
 
