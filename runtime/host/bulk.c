@@ -1,5 +1,5 @@
-/* bulk.c - copies of plain bytes by the asynchronous proxy: from global memory to shared memory, and
- * from one block's to another's.
+/* bulk.c - copies of plain bytes by the asynchronous proxy: from global memory to shared memory,
+ * and from one block's to another's.
  *
  * They land as TMA loads do: as late as the waits allow, and then complete on their mbarrier. The
  * source is checked and read at the issue. Global memory must still be the same at the landing;

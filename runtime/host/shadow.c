@@ -216,9 +216,10 @@ static void judge_copy(const char *what, u32 granule) {
     fgh_fault("race: shared %s at byte %u, which a bulk_copy_remote still reads", what, byte);
   if (read / 64 >= fgh_block_start &&
       !fgh_ordered((FGH_MAX_WARPS + slot) * 32, read / 64, fgh_self->id))
-    fgh_fault("race: shared %s at byte %u, which a bulk_copy_remote has read: nobody who waited for "
-              "it has told this thread",
-              what, byte);
+    fgh_fault(
+        "race: shared %s at byte %u, which a bulk_copy_remote has read: nobody who waited for "
+        "it has told this thread",
+        what, byte);
   fgh_copied[granule] = 0;
 }
 

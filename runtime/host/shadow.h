@@ -31,8 +31,8 @@ extern fgh_writer *fgh_writers;
 extern u32 *fgh_mbarrier_at; /* the granule of an mbarrier, by its slot */
 extern u16 *fgh_fenced;
 extern u32 *fgh_readers;
-/* The last read of a bulk copy to another block: FGH_READING, or stamp * 64 + slot of the mbarrier that
- * it completed on; 0: none. fgh_copies_made: the launch has made one. */
+/* The last read of a bulk copy to another block: FGH_READING, or stamp * 64 + slot of the mbarrier
+ * that it completed on; 0: none. fgh_copies_made: the launch has made one. */
 extern u32 *fgh_copied;
 extern int fgh_copies_made;
 extern u32 fgh_shared_bytes, fgh_shared_warps; /* of a block; of a seat */
