@@ -207,7 +207,7 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const v
    * many of any grid are resident: no kernel may count on more than one */
   fg_step_limit(step, 1 + (int)(launch.seed % 3), launch.grid);
   uint32_t most = FG_HOST_BLOCKS_MAX / (step->cluster > 1 ? (uint32_t)step->cluster : 1);
-  launch.resident = 1 + (uint32_t)(launch.seed / 3 % 3);
+  launch.resident = 1 + (uint32_t)((launch.seed + launch.seed / 3) % 3);
   if (launch.resident > most) launch.resident = most;
   *(void **)&launch.entry = k->entry[i];
   fg_status status = fg_host_run(&launch, &f);

@@ -59,12 +59,12 @@ void fgh_store_release_u32(u32 *to, u32 value) {
   written(to);
 }
 
-/* A lane that asks again and again lets others run, TMA among them. */
+/* A lane that asks again and again lets others run, and TMA where no other can. */
 u32 fgh_load_acquire_u32(const u32 *from) {
   FGH_ENTER();
   fgh_step_aside();
   fgh_yield();
-  if (fgh_random_below(8) == 0) fgh_land();
+  if (!fgh_can_run(fgh_seat) && fgh_random_below(8) == 0) fgh_land();
   fgh_global_touch(FGH_ACQUIRE, from, 4);
   fgh_handover_acquire(from);
   return *from;

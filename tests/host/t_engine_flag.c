@@ -50,6 +50,39 @@ static void chain(const void *p) {
 
 static float of_chain(u32 i) { return i < 40 ? (float)(1 << i / 8) : NAN; }
 
+/* What one thread was given, it passes on through an mbarrier, a warp_sync and a named barrier. */
+static void passed_on(const void *p) {
+  const tensors *t = p;
+  u32 bar = at(8);
+  if (api->block_index.x == 1) {
+    if (tid() == 0) keep(t->out, 5);
+    if (tid() == 0) api->atomic_add_u32(t->count, 1, 1);
+    return;
+  }
+  if (tid() == 0) {
+    api->mbarrier_init(bar, 1);
+    api->fence_barrier_init();
+  }
+  sync_all();
+  float x = 0;
+  if (tid() < 32) {
+    if (tid() == 3) api->flag_wait(t->count, 1);
+    api->warp_sync(~0u);
+    if (tid() == 7) api->mbarrier_arrive(bar);
+    if (tid() == 9) x = fetch(t->out);
+  } else if (tid() < 64) {
+    api->mbarrier_wait(bar, 0);
+    x = fetch(t->out);
+    api->barrier_sync(2, 64);
+  } else {
+    api->barrier_sync(2, 64);
+    x = fetch(t->out);
+  }
+  if (tid() == 9 || tid() == 33 || tid() == 65) keep(t->out + tid() / 32 + 1, x + 1);
+}
+
+static float of_passed(u32 i) { return i < 4 ? i ? 6 : 5 : NAN; }
+
 /* A warp waits for a flag that another one of its block sets. */
 static void own_block(const void *p) {
   const tensors *t = p;
@@ -141,11 +174,12 @@ static const struct {
   float (*expected)(u32 i);
   struct case_extra extra;
 } right[] = {
-    {{last_sums, 64, 5}, of_last, {1, 0, 1}},    {{last_sums, 64, 5}, of_last, {1, 0, 3}},
-    {{chain, 64, 5}, of_chain, {1, 0, 1}},       {{chain, 64, 5}, of_chain, {1, 0, 2}},
-    {{chain, 64, 5}, of_chain, {1, 0, 4}},       {{own_block, 64, 1}, of_own, {1, 0, 1}},
-    {{wraps, 64, 1}, of_wraps, {1, 0, 1}},       {{in_turns, 64, 2}, of_turns, {1, 0, 2}},
-    {{needs_later, 64, 4}, of_later, {1, 0, 4}}, {{clusters_wait, 32, 4}, of_clusters, {2, 0, 2}}};
+    {{last_sums, 64, 5}, of_last, {1, 0, 1}},        {{last_sums, 64, 5}, of_last, {1, 0, 3}},
+    {{chain, 64, 5}, of_chain, {1, 0, 1}},           {{chain, 64, 5}, of_chain, {1, 0, 2}},
+    {{chain, 64, 5}, of_chain, {1, 0, 4}},           {{passed_on, 96, 2}, of_passed, {1, 0, 2}},
+    {{own_block, 64, 1}, of_own, {1, 0, 1}},         {{wraps, 64, 1}, of_wraps, {1, 0, 1}},
+    {{in_turns, 64, 2}, of_turns, {1, 0, 2}},        {{needs_later, 64, 4}, of_later, {1, 0, 4}},
+    {{clusters_wait, 32, 4}, of_clusters, {2, 0, 2}}};
 enum { RIGHT = sizeof right / sizeof *right };
 
 START_TEST(right_kernels) {
@@ -177,6 +211,19 @@ static void waits_for_later(const void *p) {
   if (tid() == 3 && number < 3) api->flag_wait(t->count + number + 2, 1);
   sync_all();
   if (tid() == 9) api->store_release_u32(t->count + number + 1, 1);
+}
+
+/* What one lane was given is not its neighbour's, nor a shuffle's to pass on. */
+static void not_passed_on(const void *p) {
+  const tensors *t = p;
+  if (api->block_index.x == 1) {
+    if (tid() == 0) keep(t->out, 5);
+    if (tid() == 0) api->atomic_add_u32(t->count, 1, 1);
+    return;
+  }
+  if (tid() == 3) api->flag_wait(t->count, 1);
+  api->shuffle(~0u, 0, 3);
+  if (tid() == 4) fetch(t->out);
 }
 
 /* One of three blocks reads the sum of all when it knows of another's part alone. */
@@ -267,6 +314,9 @@ static const struct {
       "deadlock: no thread can run *flag at byte * of tensor count, element ?[234]]: it is 0, "
       "awaited is 1\n*  1 more are to come when one of the 3 that run has ended\n*"},
      3},
+    {{{not_passed_on, 32, 2},
+      "race: load at byte 0 of tensor out, *, which another block stores *"},
+     2},
     {{{reads_early, 64, 3},
       "race: load at byte 0 of tensor strided, *, which another block adds to: *|race: atomic add "
       "at byte 0 of tensor strided, *, which another block loads: *"},
