@@ -62,7 +62,7 @@ all[#all + 1] = { name = "base",
 -- Counters in global memory by which blocks of a grid tell each other. What a thread knows of when it
 -- releases is seen by who acquires the word later.
 all[#all + 1] = { name = "flags",
-  { "atomic_add_u32",    "u32",  "u32 *to, u32 v" },   -- the old value; orders nothing
+  { "atomic_add_u32",    "u32",  "u32 *to, u32 v" },   -- the old value; orders nothing by itself
   { "red_release_u32",   "void", "u32 *to, u32 v" },   -- adds
   { "store_release_u32", "void", "u32 *to, u32 v" },
   { "load_acquire_u32",  "u32",  "const u32 *from" },

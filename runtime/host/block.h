@@ -1,7 +1,9 @@
 /* block.h - the running thread, its scheduler and its faults, as the primitives see them.
  *
  * One thread runs at a time and goes on until it waits, is preempted at a memory primitive, or
- * ends. A fault abandons all threads of the block and ends the launch: fgh_fault never returns. */
+ * ends. A fault abandons all threads and ends the launch: fgh_fault never returns. Threads are
+ * those of a seat (clock.h): a block, or a cluster of them; when none of them can run, grid.c, on
+ * the launcher's stack, goes on with another seat. */
 #ifndef FG_HOST_BLOCK_H
 #define FG_HOST_BLOCK_H
 

@@ -4,7 +4,21 @@
  * order; shared memory starts as NaN; every access goes through fgh_api and is checked for bounds,
  * for being written before it is read, and for happens-before races. Global process state: one
  * launch at a time a process. The kernel's own text never reaches host memory but through the api
- * and plain dereferences, which guard pages police. */
+ * and plain dereferences, which guard pages police.
+ *
+ * Blocks that do not wait for each other run one after another; those that wait for flags run
+ * together, at most `resident` of them, and a wait that nobody can end is a fault that says who
+ * waits for what. What one block writes another may touch if it was handed over: by a release and
+ * an acquire of one word, through any number of blocks and barriers. TMA and bulk copies read what
+ * threads of the grid wrote behind a proxy fence alone; copies between blocks of a cluster keep
+ * both blocks' memory busy from issue to landing.
+ *
+ * The model does not see: what a weak memory would show of accesses that are ordered here; a third
+ * block's atomic on an element that nothing orders with two others (it keeps two, the last and one
+ * of another block); a proxy fence that came after a write by chance, before the thread knew of it;
+ * that a TMA store whose shared memory has been read is not yet written; plain loads of TMA's
+ * stores without a proxy fence; that the source of a tma_load changes in flight; bank conflicts,
+ * speed, spills. */
 #ifndef FG_HOST_ENGINE_H
 #define FG_HOST_ENGINE_H
 
