@@ -2,7 +2,7 @@
  *
  * One thread runs at a time and goes on until it waits, is preempted at a memory primitive, or
  * ends. A fault abandons all threads and ends the launch: fgh_fault never returns. Threads are
- * those of a seat (clock.h): a block, or a cluster of them; when none of them can run, grid.c, on
+ * those of a seat (clock.h): a block, or a cluster of them; when none of them can run, seats.c, on
  * the launcher's stack, goes on with another seat. */
 #ifndef FG_HOST_BLOCK_H
 #define FG_HOST_BLOCK_H

@@ -25,6 +25,18 @@ static void check_source(const void *from, const char *what) {
   fgh_fault("%s misaligned: its source is %s", what, place);
 }
 
+/* Faults are the issuing thread's, at its call. */
+static void check_unchanged(const fgh_load *load) {
+  fgh_thread *running = fgh_self;
+  fgh_self = &fgh_threads[load->thread];
+  void *pc = fgh_self->pc;
+  fgh_self->pc = load->pc;
+  for (u32 i = 0; i < load->bytes; i += UNIT)
+    fgh_global_unchanged(load->from + i, fgh_load_data(load->granule) + i, UNIT, load->what);
+  fgh_self->pc = pc;
+  fgh_self = running;
+}
+
 void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar) {
   static const char what[] = "bulk_load";
   FGH_ENTER();
@@ -35,11 +47,13 @@ void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar) {
                    .granule = fgh_region(to, (u32)bytes, UNIT, what),
                    .bytes = (u32)bytes,
                    .slot = fgh_mbarrier_find(bar, what),
+                   .from = from,
                    .thread = fgh_self->id,
                    .pc = fgh_self->pc};
   u8 *data = fgh_load_data(load.granule);
   for (int i = 0; i < bytes; i += UNIT)
-    if (fgh_global_fetch((const u8 *)from + i, data + i, UNIT)) load.from = from;
+    if (fgh_global_fetch((const u8 *)from + i, data + i, UNIT))
+      load.about_to_land = check_unchanged;
   fgh_load_issue(load);
 }
 
@@ -60,16 +74,4 @@ void fgh_bulk_copy_remote(u32 to, u32 from, int bytes, u32 bar, int rank) {
   fgh_copy_read_begin(load.source, load.bytes, what);
   memcpy(fgh_load_data(load.granule), fgh_shared + load.source * FGH_GRANULE, load.bytes);
   fgh_load_issue(load);
-}
-
-/* Faults are the issuing thread's, at its call. */
-void fgh_bulk_check(const fgh_load *load) {
-  fgh_thread *running = fgh_self;
-  fgh_self = &fgh_threads[load->thread];
-  void *pc = fgh_self->pc;
-  fgh_self->pc = load->pc;
-  for (u32 i = 0; i < load->bytes; i += UNIT)
-    fgh_global_unchanged(load->from + i, fgh_load_data(load->granule) + i, UNIT, load->what);
-  fgh_self->pc = pc;
-  fgh_self = running;
 }

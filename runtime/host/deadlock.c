@@ -4,7 +4,6 @@
 #include "block.h"
 #include "cluster.h"
 #include "flag.h"
-#include "grid.h"
 #include "mbarrier.h"
 
 static void report_block(void) {
@@ -13,11 +12,11 @@ static void report_block(void) {
 }
 
 /* The fault names the place where the first thread that waits does so. */
-void fgh_deadlock(const u32 *seats, u32 n, u32 not_begun) {
+void fgh_deadlock(const u32 *seats, u32 n, u32 not_begun, void (*enter)(u32 seat)) {
   void *pc = NULL;
   fgh_report("deadlock: no thread can run ");
   for (u32 i = 0; i < n; i++) {
-    fgh_enter_seat(seats[i]);
+    enter(seats[i]);
     if (i) fgh_report("\n");
     report_block();
     if (i == 0) fgh_flag_report();

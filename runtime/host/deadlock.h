@@ -4,8 +4,8 @@
 
 #include "engine.h"
 
-/* Reports who waits for what in so many seats, as a fault; and that so many clusters of blocks have
- * not begun. */
-void fgh_deadlock(const u32 *seats, u32 n, u32 not_begun);
+/* Reports who waits for what in so many seats, as a fault, and that so many clusters of blocks have
+ * not begun. enter: what is of a seat is that of this one from here on. */
+void fgh_deadlock(const u32 *seats, u32 n, u32 not_begun, void (*enter)(u32 seat));
 
 #endif

@@ -1,12 +1,12 @@
 /* engine.c - the launch: what is refused, what is found; and the functions that kernels find in the
- * engine's table. grid.c runs the blocks. */
+ * engine's table. seats.c runs the blocks. */
 #include "block.h"
 
 #include "cluster.h"
 #include "flag.h"
-#include "grid.h"
 #include "mbarrier.h"
 #include "memory.h"
+#include "seats.h"
 #include "shadow.h"
 #include "tma.h"
 #include "warpgroup.h"
@@ -77,7 +77,7 @@ fgh_api *fg_host_api(void) {
 
 /* A signal's fault comes back through sigsetjmp: handlers must be gone before this frame is. */
 static void run_guarded(void) {
-  if (!sigsetjmp(fgh_signal_return, 1)) fgh_grid_run();
+  if (!sigsetjmp(fgh_signal_return, 1)) fgh_seats_run();
   fgh_signals_restore();
   fgh_self = NULL;
 }
@@ -119,7 +119,7 @@ fg_status fg_host_run(const fg_host_launch *l, fg_host_fault *fault) {
   fgh_table.thread_index = (fgh_dim3){0, 0, 0};
   fgh_table.block_dim = (fgh_dim3){l->block, 1, 1};
   fgh_table.grid_dim = (fgh_dim3){l->grid[0], l->grid[1], l->grid[2]};
-  fgh_grid_launch_begin(l);
+  fgh_seats_launch(l);
   TRY(fgh_signals_install());
   run_guarded();
   if (!fgh_found()) return FG_OK;

@@ -158,7 +158,7 @@ int fgh_tma_land(void) {
   u32 i = fgh_random_below(here->n_loads);
   fgh_load l = here->loads[i];
   here->loads[i] = here->loads[--here->n_loads];
-  if (l.from) fgh_bulk_check(&l);
+  if (l.about_to_land) l.about_to_land(&l);
   u32 stamp = fgh_mbarrier_complete(l.slot, l.bytes);
   fgh_fill_land(l.granule, l.bytes, fgh_load_data(l.granule), l.slot, stamp);
   if (l.reads_shared) end_read(&l, stamp);

@@ -10,15 +10,17 @@ void fgh_tma_return(void);    /* the running thread is about to end */
 void fgh_tma_block_end(void); /* its block has: no load to it may be in flight */
 
 /* A copy to shared memory in flight: its numbers lie in fgh_load_data(granule) until it lands. */
-typedef struct fgh_load {
+typedef struct fgh_load fgh_load;
+struct fgh_load {
   const char *what;         /* the primitive, for messages */
   u32 granule, bytes, slot; /* where it lands; the mbarrier that it completes on */
-  const u8 *from;           /* global memory that must not change until then; NULL: none */
-  int reads_shared;         /* it reads as many bytes from `source` on */
-  u32 source;               /* a granule */
-  u32 thread;               /* with `from`: who issued the copy, and where */
+  void (*about_to_land)(const fgh_load *load); /* NULL: nothing can have changed */
+  const u8 *from;                              /* bulk_load: global memory that it reads */
+  u32 thread;                                  /* and the thread that issued it, at which call */
   void *pc;
-} fgh_load;
+  int reads_shared; /* it reads as many bytes of shared memory, from `source` on */
+  u32 source;       /* a granule */
+};
 
 u8 *fgh_load_data(u32 granule);
 void fgh_load_issue(fgh_load load);
@@ -33,9 +35,8 @@ void fgh_tma_store(const tensor_map *map, const int *at, int rank, u32 from);
 void fgh_tma_store_commit(void);
 void fgh_tma_store_wait(int in_flight, int read);
 
-/* bulk.c: before a load with `from` lands, nobody has changed that. */
+/* bulk.c */
 void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar);
 void fgh_bulk_copy_remote(u32 to, u32 from, int bytes, u32 bar, int rank);
-void fgh_bulk_check(const fgh_load *load);
 
 #endif

@@ -1,8 +1,9 @@
-/* grid.c - whose turn it is in a launch: blocks, or clusters of them, one after another in a seeded
- * order. Where some wait for flags of others, up to `resident` clusters have begun and have not
- * ended; each has a seat. A cluster goes on until its threads have ended, or none of them can run,
- * or one steps aside at a flag; then any other that can run has its turn, or the next begins. */
-#include "grid.h"
+/* seats.c - whose turn it is in a launch: blocks, or clusters of them, one after another in a
+ * seeded order. Where some wait for flags of others, up to `resident` clusters have begun and have
+ * not ended; each has a seat. A cluster goes on until its threads have ended, or none of them can
+ * run, or one steps aside at a flag; then any other that can run has its turn, or the next begins.
+ */
+#include "seats.h"
 
 #include "block.h"
 #include "cluster.h"
@@ -25,7 +26,7 @@ static void (*const enter[])(u32 seat) = {fgh_threads_seat,    fgh_clock_seat,  
                                           fgh_cluster_seat,    fgh_mbarrier_seat, fgh_async_seat,
                                           fgh_tma_seat,        fgh_wgmma_seat};
 
-void fgh_enter_seat(u32 seat) {
+void fgh_seats_enter(u32 seat) {
   for (size_t i = 0; i < sizeof enter / sizeof *enter; i++) enter[i](seat);
   fgh_table.block_index = block_of[seat];
 }
@@ -70,7 +71,7 @@ static void begin(u32 seat) {
   block_of[seat] = (fgh_dim3){at % x * fgh_cluster_blocks, at / x % y, at / x / y};
   at = at < all - step ? at + step : at - (all - step);
   left--;
-  fgh_enter_seat(seat);
+  fgh_seats_enter(seat);
   make_threads(block_of[seat].x);
   fgh_clock_block(warps);
   fgh_handover_block();
@@ -103,7 +104,7 @@ static void draw_order(u32 clusters) {
   while (common_divisor(step, clusters) != 1);
 }
 
-void fgh_grid_launch_begin(const fg_host_launch *l) {
+void fgh_seats_launch(const fg_host_launch *l) {
   launch = l;
   n_seats = l->resident ? l->resident : 1;
   fgh_cluster_blocks = l->cluster ? l->cluster : 1;
@@ -137,10 +138,10 @@ static void report_deadlock(void) {
   u32 list[FGH_MAX_SEATS], n = 0;
   for (u32 s = 0; s < n_seats; s++)
     if (alive[s]) list[n++] = s;
-  if (n) fgh_deadlock(list, n, left);
+  if (n) fgh_deadlock(list, n, left, fgh_seats_enter);
 }
 
-void fgh_grid_run(void) {
+void fgh_seats_run(void) {
   while (!fgh_found()) {
     u32 list[FGH_MAX_SEATS + 1], n = candidates(list);
     if (n == 0) {
@@ -150,11 +151,11 @@ void fgh_grid_run(void) {
     u32 seat = list[n > 1 ? fgh_random_below(n) : 0];
     fgh_watchdog_arm();
     if (alive[seat])
-      fgh_enter_seat(seat);
+      fgh_seats_enter(seat);
     else
       begin(seat);
     fgh_run();
     if (!fgh_found() && alive[seat] && !fgh_can_run(seat) && !fgh_flag_waits())
-      fgh_deadlock(&seat, 1, 0);
+      fgh_deadlock(&seat, 1, 0, fgh_seats_enter);
   }
 }
