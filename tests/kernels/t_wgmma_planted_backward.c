@@ -44,6 +44,8 @@ static const planted_bug bugs[] = {
      .fault = "its d was changed before the wait"},
     /* dS, from one warpgroup to all */
     {"wgmma.backward.put_ds", "2048 * i", "1024 * i", .words = WIDE, .fault = RACE},
+    {"wgmma.backward.pack", "dp[4 * n + 2 * r], dp[4 * n + 2 * r + 1]",
+     "dp[4 * n + r], dp[4 * n + r + 2]", .words = WIDE},
     {"wgmma.backward.hand_over", "fence_async();", "", .words = WIDE, .fault = "fence"},
     {"wgmma.backward.hand_over", "warp_sync(ALL_LANES);", "", .words = WIDE, .fault = RACE},
     {"wgmma.backward.dq",
