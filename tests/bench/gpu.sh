@@ -59,14 +59,14 @@ run_compile() {
 run_overhead() { "$build/tests/overhead"; }
 run_forward() {
   local peers=(python3 -B tests/bench/peers.py --library "$library" --passes fwd)
-  "${peers[@]}" --beside tests/bench/fa3_h200.json --json "$out/forward.json" &&
+  "${peers[@]}" --json "$out/forward.json" &&
     "${peers[@]}" --peers cudnn --dims 96,192,192/128 --lengths 4096,8192 &&
     "${peers[@]}" --peers cudnn --dims 128 --heads 32/8 --lengths 2048,8192 &&
     "${peers[@]}" --peers cudnn --dims 64,128,256 --lengths 4096 --also f16 || return 1
   # Launches at the card's power: its clock falls within the 25 of a measurement, or does not, so one says little
   # (templates/attention/wgmma/forward_plans.lua); then what they sustain.
   for _ in 1 2 3 4 5; do
-    "${peers[@]}" --peers cudnn --dims 256 --masks full --lengths 16384 --beside tests/bench/fa3_h200.json || return 1
+    "${peers[@]}" --peers cudnn --dims 256 --masks full --lengths 16384 || return 1
   done
   "${peers[@]}" --peers cudnn --dims 256 --masks full --lengths 8192,16384 --sustained
 }

@@ -5,7 +5,7 @@ Random normal inputs in [b, n, h, d] layout, 16384 tokens and 2048 / d heads in 
 contestant is timed in turn, twice round: a pause of 0.1 s, 5 launches to warm up, 20 queued without a
 host sync, the median of their times by events; or --sustained, what the card's power allows. TFLOP/s count
 2 b h n n (d + dv) forward, half of it when causal, 2 b h n n (3 d + 2 dv) backward (what comes before and
-after the main kernel included).
+after the main kernel included). Where FlashAttention-3's speed over cuDNN's is known of the card, ours over it follows.
 
 Needs PyTorch with a GPU, and flashgen's shared libraries; run it with --help for the choices."""
 
@@ -19,12 +19,13 @@ import statistics
 import sys
 import time
 
+import fa3
 import flashgen
+from fa3 import TOKENS, WIDTH, geometric_mean
 from flashgen import Shape
 
 torch = flashgen.pytorch()
 
-TOKENS, WIDTH = 16384, 2048
 PLAN_FIELDS = {"q": "block_q", "k": "block_kv", "s": "stages", "w": "warps"}
 SHARED_KEYS = {"mma": "warps_per_key", "wgmma": "key_parts"}  # the field that "p" is of a family
 
@@ -48,13 +49,13 @@ class Flashgen(flashgen.Flashgen):
 
 
 class Cell:
-    """d: "128", or "192/128", of q and k / of v; heads: "16", or "32/8", of queries / of keys."""
+    """d: "128", or "192/128", of q and k / of v; heads: "16", or "32/8", of queries / of keys; b: the batch."""
 
-    def __init__(self, backward, d, causal, n, dtype, heads=None, family=None):
+    def __init__(self, backward, d, causal, n, dtype, heads=None, family=None, b=None):
         self.backward, self.causal, self.n, self.dtype, self.family = backward, causal, n, dtype, family
         self.d, self.dv = (int(x) for x in (d.split("/") * 2)[:2])
         self.h, self.hk = (int(x) for x in ((heads or str(WIDTH // self.d)).split("/") * 2)[:2])
-        self.b = TOKENS // n
+        self.b = b or TOKENS // n
         self.q, self.k = self.random(self.h, self.d), self.random(self.hk, self.d)
         self.v, self.dout = self.random(self.hk, self.dv), self.random(self.h, self.dv)
         self.shape = Shape(ctypes.sizeof(Shape), b=self.b, h=self.h, hk=self.hk, nq=n, nk=n)
@@ -240,20 +241,15 @@ def peers_of(cell, names):
     return launchers
 
 
-def geometric_mean(values):
-    return math.exp(statistics.mean(map(math.log, values)))
-
-
-def leads(rows, ours, file):
-    """Ours against the better one of cuDNN and a peer that is not here: what it made of cuDNN where it was
-    timed, of [cuDNN, peer] by cell, says what it would make of it now."""
-    cells = json.load(file)["cells"]
+def leads(rows, ours, table):
+    """Ours over FlashAttention-3, of cells that the table has: ours over cuDNN here by its speed over cuDNN's there.
+    Pairs of the ratio and the length, by pass and cell."""
     found = {}
     for row in rows:
-        cell, speed = "{pass} {d} {mask} {n}".format(**row), row["tflops"]
-        if cell in cells and "cudnn" in speed and any(p in speed for p in ours):
-            cudnn, peer = cells[cell]
-            found[cell] = max(speed[p] for p in ours if p in speed) / speed["cudnn"] / max(1, peer / cudnn)
+        cell, speed = row["cell"], row["tflops"]
+        if cell in table and "cudnn" in speed and any(p in speed for p in ours):
+            ratio = max(speed[p] for p in ours if p in speed) / speed["cudnn"] / table[cell]
+            found.setdefault(row["pass"], {})[cell] = ratio, row["n"]
     return found
 
 
@@ -271,7 +267,6 @@ def main():
     options.add_argument("--peers", type=split, default=["cudnn", "fa2"], help="of cudnn, fa2, flex")
     options.add_argument("--plans", type=split, default=[], help="plans of ours instead of the chosen one")
     options.add_argument("--also", type=split, default=[], help="of ours too: " + ", ".join(ALSO))
-    options.add_argument("--beside", type=argparse.FileType(), help="speeds of another peer: fa3_h200.json")
     options.add_argument("--sustained", action="store_true", help="a second of launches, the mean of its second half")
     options.add_argument("--json", help="a file for the results")
     choice = options.parse_args()
@@ -279,6 +274,7 @@ def main():
     fg = Flashgen(choice.library)
     dtype = dtype_of(choice.dtype)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {choice.dtype}, TFLOP/s", flush=True)
+    table = fa3.table_or_warning(torch.cuda.get_device_name()) if choice.dtype == "bf16" else {}
 
     axes = itertools.product(choice.passes, choice.dims, choice.masks, map(int, choice.lengths))
     rows, ours = [], choice.plans or ["flashgen"]
@@ -303,7 +299,8 @@ def main():
             variant = Cell(*kind, dtype_of(other), choice.heads, choice.family) if other else cell
             launchers[extra] = variant.flashgen(fg, None, more)
         speed = contest(cell, launchers, measure_sustained if choice.sustained else measure)
-        rows.append({"pass": which, "d": d, "mask": mask, "n": n, "tflops": speed, "differs": wrong})
+        row = {"pass": which, "d": d, "mask": mask, "n": n, "tflops": speed, "differs": wrong}
+        rows.append({"cell": fa3.cell_name(which, d, mask, n, choice.heads), **row})
         best = max((speed[p] for p in ours if p in speed), default=0)
         text = "  ".join(f"{name} {x:.0f}" for name, x in speed.items())
         ratios = "  ".join(f"/{p} {best / speed[p]:.3f}" for p in choice.peers if p in speed)
@@ -315,11 +312,10 @@ def main():
         ratios = [max(r[p] for p in ours if p in r) / r[peer] for r in part if any(p in r for p in ours)]
         if ratios:
             print(f"{which}: best of ours / {peer}: geometric mean {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
-    found = leads(rows, ours, choice.beside) if choice.beside else {}
-    for cell in sorted(found, key=found.get):
-        print(f"  {cell}: {found[cell]:.3f} x the best peer")
-    if found:
-        print(f"ours / the best peer: geometric mean {geometric_mean(found.values()):.3f}, least {min(found.values()):.3f}")
+    for which, cells in leads(rows, ours, table).items():
+        for cell in sorted(cells, key=cells.get):
+            print(f"  {cell}: {cells[cell][0]:.3f} x FlashAttention-3")
+        print(fa3.summary(f"{which}: ours / FlashAttention-3", list(cells.values())))
     if choice.json:
         with open(choice.json, "w") as file:
             json.dump({"device": torch.cuda.get_device_name(), "dtype": choice.dtype, "rows": rows}, file, indent=1)
