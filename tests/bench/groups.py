@@ -161,10 +161,9 @@ def run_variant(fg, group, which, choice):
 
 def run_hooks(fg, which, choice):
     """Speed with the hook over speed without, by visible pair of the causal kernel for a window."""
-    settings = argparse.Namespace(
-        passes=["fwd", "bwd"] if which == "bwd" else ["fwd"], dtype="bf16", heads=None, family=choice.family,
-        deterministic=False, no_flex=choice.no_flex,
-    )  # fmt: skip
+    passes = ["fwd", "bwd"] if which == "bwd" else ["fwd"]
+    settings = argparse.Namespace(passes=passes, dtype="bf16", heads=None, family=choice.family)
+    settings.deterministic, settings.no_flex = False, choice.no_flex
 
     def one(item):
         name, d, n = item
