@@ -126,6 +126,10 @@ enum { FG_GIVEN_SCALE = 1 };
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
  *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
  *                 the spec's mask and score do not use has no place
+ *   sm_margin     multiprocessors that a persistent kernel leaves to other work: 0 or more, fewer
+ *                 than the device has (the host device has 3). One cluster is launched at least.
+ *                 Kernels that launch a block for each tile of work ignore it. Beside a plan with
+ *                 key_parts it changes how keys are shared out, and so the last bits of o
  *
  * Outputs may not overlap each other or an input. Values of k and v behind a mask must be finite: a
  * weight of 0 times NaN is NaN. */
@@ -137,6 +141,7 @@ typedef struct fg_args {
   const fg_input_value *inputs;
   int64_t n_inputs;
   fg_tensor x, y, dy, dx;
+  int64_t sm_margin;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -126,6 +126,13 @@ static fg_status check_scale(const fg_kind *kind, const fg_args *args) {
                  (double)args->scale);
 }
 
+fg_status fg_margin_check(int64_t margin, int multiprocessors) {
+  if (margin >= 0 && margin < multiprocessors) return FG_OK;
+  return fg_fail(FG_EARGUMENT,
+                 "sm_margin = %" PRId64 ": expected 0 to %d on a device of %d multiprocessors",
+                 margin, multiprocessors - 1, multiprocessors);
+}
+
 /* An input's place is filled. A size of 0 is a place that its owner has not come to. */
 static fg_status check_input(const fg_args *args, const char *name, int slot) {
   const size_t known = sizeof(fg_input_value);

@@ -22,6 +22,8 @@ fg_status fg_number_check(const char *name, bool real, double value);
 /* The same of the scale, which is given. */
 fg_status fg_scale_check(double scale);
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args);
+/* FG_EARGUMENT: a margin (fg_args.sm_margin) below 0, or of all the multiprocessors. */
+fg_status fg_margin_check(int64_t margin, int multiprocessors);
 
 /* Elements of a recipe's tensor for a shape. */
 int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
@@ -41,7 +43,7 @@ fg_status fg_params_fill(const fg_recipe *recipe, const fg_shape *shape, const f
                          void *workspace, void *params);
 
 /* The blocks of a launch step; *empty when it has none. And those of them that are launched where
- * there are so many multiprocessors: whole clusters. */
+ * there are so many multiprocessors for it: whole clusters. */
 fg_status fg_step_grid(const fg_step *step, const fg_shape *shape, uint32_t grid[3], bool *empty);
 void fg_step_limit(const fg_step *step, int multiprocessors, uint32_t grid[3]);
 

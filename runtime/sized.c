@@ -12,7 +12,7 @@ fg_status fg_size_check(const char *what, size_t size, size_t known) {
 
 fg_status fg_args_size_check(size_t size) {
   static const size_t runs[][2] = {{offsetof(fg_args, q), offsetof(fg_args, given)},
-                                   {offsetof(fg_args, x), sizeof(fg_args)}};
+                                   {offsetof(fg_args, x), offsetof(fg_args, sm_margin)}};
   bool whole = true;
   TRY(fg_size_check("args", size, sizeof(fg_args)));
   for (int i = 0; i < 2; i++)

@@ -124,6 +124,7 @@ static fg_status read_input(const fg_pair *pair, fg_input *out) {
   strcpy(x.name, pair->name);
   const char *reserved = fg_formula_reserved(x.name);
   if (!reserved && is_argument(x.name)) reserved = "an argument of every kernel";
+  if (!reserved && !strcmp(x.name, "sm_margin")) reserved = "a number of every launch";
   if (reserved)
     return fg_fail(FG_ESPEC, "inputs.%s: the name is taken: it is %s", x.name, reserved);
   const char *value = pair->value + strspn(pair->value, " ");

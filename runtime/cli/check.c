@@ -162,6 +162,7 @@ static int finish(const job *j) {
 
 static fg_status start(job *j) {
   TRY(cli_device_open(j->cases.c, &j->device));
+  TRY(fg_margin_check(j->cases.c->arguments.sm_margin, j->device->multiprocessors));
   j->cases.host = fg_arch_is_host(j->device->arch);
   if (j->cases.c->seed >= 0)
     j->cases.seed = (uint64_t)j->cases.c->seed;
@@ -229,6 +230,7 @@ const cli_command cli_check = {
         "  flashgen check head_dim=64 'mask=k < length[b]' 'inputs.length=i32[b]' b=2 nk=500 \\\n"
         "      --in length=length.npy\n"
         "other words: b= h= hk= nq= nk= choose one shape in place of the usual ones; scale=X;\n"
+        "sm_margin=N leaves so many multiprocessors free;\n"
         "width=128 sets an input that is a number, --in NAME=FILE the values of one that is a "
         "tensor.\n"
         "Others are drawn: integers by what the mask and the score use them for. EMPTY: nothing "

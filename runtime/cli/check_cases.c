@@ -110,6 +110,7 @@ static fg_status check_far(const check_cases *j, const check_pair *p, const veri
                            check_outcome *o) {
   const verify_case which = {.shape = cli_work_of(&p->variant->point)->far,
                              .far = 1,
+                             .sm_margin = j->c->arguments.sm_margin,
                              .seed = j->seed,
                              .n_numbers = j->c->n_numbers,
                              .number = numbers};
@@ -140,6 +141,7 @@ fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outco
                          .scale = scaled ? usual[i].scale : 0,
                          .again = is_usual ? usual[i].again : p->variant->point.deterministic,
                          .style = (verify_style)(i % VERIFY_STYLES),
+                         .sm_margin = j->c->arguments.sm_margin,
                          .seed = j->seed + (uint64_t)i,
                          .n_numbers = j->c->n_numbers,
                          .number = numbers,

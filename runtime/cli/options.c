@@ -198,6 +198,23 @@ static fg_status read_option(int argc, char **argv, int *at, cli *c) {
   return set_option(c, o, value);
 }
 
+static fg_status read_scale(const char *value, cli_arguments *arguments) {
+  char *end;
+  double scale = strtod(value, &end);
+  if (!*value || value[strspn(value, "+-.0123456789eE")] || *end)
+    return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number", value);
+  arguments->scale = scale;
+  arguments->has_scale = 1;
+  return fg_scale_check(scale);
+}
+
+static fg_status read_sm_margin(const char *value, cli_arguments *arguments) {
+  return read_number("sm_margin", value, 0, &arguments->sm_margin);
+}
+
+const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS] = {{"scale", read_scale},
+                                                                  {"sm_margin", read_sm_margin}};
+
 /* A word that sets a run-time argument; *taken says whether it does. */
 static fg_status read_argument(const char *word, cli *c, int *taken) {
   const char *value = strchr(word, '=') + 1;
@@ -213,15 +230,13 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
     *taken = 1;
     return FG_OK;
   }
-  if (length != 5 || strncmp(word, "scale", length)) return FG_OK;
-  char *end;
-  double scale = strtod(value, &end);
-  *taken = 1;
-  if (!*value || value[strspn(value, "+-.0123456789eE")] || *end)
-    return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number", value);
-  c->arguments.scale = scale;
-  c->arguments.has_scale = 1;
-  return fg_scale_check(scale);
+  for (int i = 0; i < CLI_LAUNCH_NUMBERS; i++) {
+    const cli_launch_number *number = &cli_launch_numbers[i];
+    if (strlen(number->name) != length || strncmp(number->name, word, length)) continue;
+    *taken = 1;
+    return number->read(value, &c->arguments);
+  }
+  return FG_OK;
 }
 
 /* Does every spec that names no kind have the field? */

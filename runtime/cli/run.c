@@ -297,7 +297,7 @@ const cli_command cli_run = {
         "inputs that the spec declares: --in slope=slope.npy, --out dslope=dslope.npy; width=128 "
         "sets\n"
         "  one that is a number\n"
-        "other words: scale=X (default 1/sqrt(d)), b= h= hk= nq= nk= rows= must agree with the "
-        "files\n",
+        "other words: scale=X (default 1/sqrt(d)), sm_margin=N (multiprocessors to leave free),\n"
+        "  b= h= hk= nq= nk= rows= must agree with the files\n",
     .takes_arguments = 1,
     .run = run};

@@ -302,6 +302,8 @@ static fg_status start(job *j) {
   t->began = (int64_t)time(NULL);
   TRY(fg_switches_refuse("tune"));
   if (t->c->budget > 0) t->deadline = t->start + (double)t->c->budget;
+  if (t->c->arguments.sm_margin)
+    return fg_fail(FG_EARGUMENT, "tune takes no sm_margin: wisdom is of launches on a whole GPU");
   if (!t->c->shapes) return fg_fail(FG_EARGUMENT, "tune needs --shapes FILE.lua");
   TRY(find_file(t));
   TRY(read_devices(t));

@@ -97,9 +97,10 @@ out:
   return status;
 }
 
-/* Queues step i, a launch or a zero-fill of a region. An empty grid launches nothing. */
+/* Queues step i, a launch on so many multiprocessors or a zero-fill of a region. An empty grid
+ * launches nothing. */
 static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shape *shape,
-                             void *params, void *workspace, CUstream stream) {
+                             int multiprocessors, void *params, void *workspace, CUstream stream) {
   const fg_recipe *r = &k->base.source->recipe;
   const fg_step *step = &r->step[i];
   if (step->kind == FG_STEP_ZERO) {
@@ -114,7 +115,7 @@ static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shap
   bool empty;
   TRY(fg_step_grid(step, shape, grid, &empty));
   if (empty) return FG_OK;
-  fg_step_limit(step, g->base.multiprocessors, grid);
+  fg_step_limit(step, multiprocessors, grid);
   return fg_cuda_launch(g->cuda, k->step[i], step, grid, stream, params);
 }
 
@@ -125,10 +126,11 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   const gpu *g = (const gpu *)module->device;
   _Alignas(64) char params[FG_PARAMS_MAX];
   TRY(fg_params_fill(&module->source->recipe, shape, args, workspace, params));
+  const int multiprocessors = g->base.multiprocessors - (int)args->sm_margin;
   TRY(make_current(g));
   TRY(fg_cuda_encode_maps(g->cuda, &module->source->recipe, shape, args, params));
   for (int i = 0; i < module->source->recipe.n_steps; i++)
-    TRY(launch_step(g, k, i, shape, params, workspace, stream));
+    TRY(launch_step(g, k, i, shape, multiprocessors, params, workspace, stream));
   return FG_OK;
 }
 

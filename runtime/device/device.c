@@ -59,9 +59,15 @@ void fg_module_free(fg_module *module) {
   if (module) module->device->class->unload(module);
 }
 
+/* The launch is one that the recipe and the device allow; FG_EARGUMENT says what is not. */
+static fg_status check_launch(const fg_module *module, const fg_shape *shape, const fg_args *args) {
+  TRY(fg_launch_check(&module->source->recipe, shape, args));
+  return fg_margin_check(args->sm_margin, module->device->multiprocessors);
+}
+
 fg_status fg_module_launch(fg_module *module, const fg_shape *shape, const fg_args *args,
                            void *workspace, void *stream) {
-  TRY(fg_launch_check(&module->source->recipe, shape, args));
+  TRY(check_launch(module, shape, args));
   return module->device->class->launch(module, shape, args, workspace, stream);
 }
 
@@ -77,8 +83,7 @@ fg_status fg_module_time(fg_module *module, const fg_shape *shape, const fg_timi
   double ms[FG_LAUNCHES_MAX];
   if (timing->launches < 1 || timing->launches > FG_LAUNCHES_MAX)
     return fg_fail(FG_EBUG, "%d launches to time", timing->launches);
-  for (int i = 0; i < timing->n_args; i++)
-    TRY(fg_launch_check(&module->source->recipe, shape, &timing->args[i]));
+  for (int i = 0; i < timing->n_args; i++) TRY(check_launch(module, shape, &timing->args[i]));
   if (timing->pause) nanosleep(&pause, NULL);
   for (int i = 0; i < timing->warm_ups; i++)
     TRY(device->class->launch(module, shape, &timing->args[i % timing->n_args], timing->workspace,

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OUTPUT = 8192 };
+enum { OUTPUT = 8192, MULTIPROCESSORS = 3 };
 
 typedef struct {
   fg_module base;
@@ -187,10 +187,11 @@ static fg_status encode_maps(const fg_recipe *r, const fg_shape *shape, const fg
   return FG_OK;
 }
 
-/* Runs a launch step on the engine; the step's number varies the seed. FG_ETEMPLATE: the engine
- * found a fault. */
-static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const void *params,
-                          fg_host_memory *memory) {
+/* Runs a launch step on the engine; the step's number varies the seed. The blocks of a persistent
+ * grid that share the work are as many as the seed says, from one to the multiprocessors.
+ * FG_ETEMPLATE: the engine found a fault. */
+static fg_status run_step(const kernel *k, int i, const fg_shape *shape, int multiprocessors,
+                          const void *params, fg_host_memory *memory) {
   const fg_step *step = &k->base.source->recipe.step[i];
   fg_host_launch launch = {.params = params,
                            .block = (uint32_t)step->threads,
@@ -203,9 +204,9 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, const v
   static fg_host_fault f; /* large, and one launch at a time a process */
   TRY(fg_step_grid(step, shape, launch.grid, &empty));
   if (empty) return FG_OK;
-  /* the seed chooses the blocks of a persistent grid: 1, 2 or 3 of them share the work; and how
-   * many of any grid are resident: no kernel may count on more than one */
-  fg_step_limit(step, 1 + (int)(launch.seed % 3), launch.grid);
+  fg_step_limit(step, 1 + (int)(launch.seed % (uint64_t)multiprocessors), launch.grid);
+  /* the seed also chooses how many blocks of any grid are resident: no kernel may count on more
+   * than one */
   uint32_t most = FG_HOST_BLOCKS_MAX / (step->cluster > 1 ? (uint32_t)step->cluster : 1);
   launch.resident = 1 + (uint32_t)((launch.seed + launch.seed / 3) % 3);
   if (launch.resident > most) launch.resident = most;
@@ -232,7 +233,7 @@ static fg_status run_steps(fg_module *module, const fg_shape *shape, const fg_ar
   for (int i = 0; i < r->n_steps; i++) {
     const fg_step *step = &r->step[i];
     if (step->kind == FG_STEP_LAUNCH) {
-      TRY_OUT(run_step(k, i, shape, params, memory));
+      TRY_OUT(run_step(k, i, shape, MULTIPROCESSORS - (int)args->sm_margin, params, memory));
       continue;
     }
     int64_t offset, bytes;
@@ -314,8 +315,11 @@ fg_status fg_device_host_open(fg_device **device) {
                                         .close = close_host};
   fg_device *d = calloc(1, sizeof *d);
   if (!d) return fg_fail(FG_EMEMORY, "no memory for a device");
-  *d = (fg_device){
-      .class = &class, .name = "host", .arch = "host", .model = "host", .multiprocessors = 1};
+  *d = (fg_device){.class = &class,
+                   .name = "host",
+                   .arch = "host",
+                   .model = "host",
+                   .multiprocessors = MULTIPROCESSORS};
   *device = d;
   return FG_OK;
 }

@@ -88,7 +88,7 @@ static double step_cost(const fg_step *step, const fg_cost_terms *terms, const f
 /* Steps run one after another, so that their costs add. */
 double fg_cost(const fg_recipe *recipe, const fg_cost_terms *terms, const fg_shape *shape,
                const char *arch, int multiprocessors) {
-  enum { H100 = 132 }; /* the host device has none, and ranks plans as an H100 does */
+  enum { H100 = 132 }; /* the host device is no GPU, and ranks plans as an H100 does */
   double sum = 0;
   if (fg_arch_is_host(arch)) multiprocessors = H100;
   for (int i = 0; i < recipe->n_steps; i++)

@@ -74,6 +74,8 @@ START_TEST(slips) {
                   "list head_dim=64 mask=window(128)");
   program_refuses(2, "unknown field \"widht\" (did you mean \"width\"?)",
                   "check head_dim=8 mask=window(width,0) inputs.width=int widht=3");
+  program_refuses(2, "unknown field \"sm_margn\" (did you mean \"sm_margin\"?)",
+                  "check head_dim=8 sm_margn=1");
   program_refuses(2, "unknown field \"scael\" (did you mean \"scale\"?)",
                   "check head_dim=8 scael=3");
   program_says(program_gives(2, "vresion").err, "(did you mean \"version\"?)");

@@ -39,6 +39,20 @@ START_TEST(bad_numbers) {
 }
 END_TEST
 
+/* Multiprocessors that launches leave free, of the host device's three; a larger one is no failure
+ * of a kernel. */
+START_TEST(margin) {
+  static const char words[] = "family=wgmma head_dim=16 block_q=128 block_kv=64 nq=300 nk=70 h=2";
+  program_result r = program_gives(0, "check -q %s sm_margin=2", words);
+  program_says(r.out, "0 failed, 0 wrong\n");
+  program_gives(0, "bench --device host %s sm_margin=1", words);
+  for (int i = 0; i < 2; i++)
+    program_says(
+        program_gives(2, "%s --device host %s sm_margin=3", i ? "bench" : "check -q", words).err,
+        "sm_margin = 3: expected 0 to 2 on a device of 3 multiprocessors");
+}
+END_TEST
+
 /* Hits, misses and compiles that the program tells of. */
 static void told(program_result r, int hits, int misses, int compiles) {
   ck_assert_msg(r.code == 0, "exit %d\n%s%s", r.code, r.out, r.err);
@@ -193,6 +207,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, passes);
   tcase_add_test(tests, bad_numbers);
+  tcase_add_test(tests, margin);
   tcase_add_test(tests, kernels_are_kept);
   tcase_add_test(tests, numbers_that_count_as_1);
   tcase_add_test(tests, fresh_seeds_are_printed);

@@ -238,6 +238,8 @@ START_TEST(bad_words) {
   scratch_put("s.lua", shapes, sizeof shapes - 1);
   program_refuses(2, "tune needs --shapes FILE.lua", "tune head_dim=16 --wisdom w.txt");
   program_refuses(2, "tune needs --wisdom FILE, where measurements go, or FLASHGEN_WISDOM", TUNE);
+  program_refuses(2, "tune takes no sm_margin: wisdom is of launches on a whole GPU",
+                  "tune head_dim=16 sm_margin=1 --shapes s.lua --wisdom w.txt");
   program_refuses(2, "device cuda:x: expected host or cuda:N",
                   "tune head_dim=16 --shapes s.lua --wisdom w --device cuda:x");
   program_refuses(2, "--device sm_90a: it compiles only, and nothing is measured there",

@@ -4,8 +4,8 @@
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "alloc_watch.h"
 #include "api_case.h"
-#include "fake_cuda.h"
 #include "cuda/nvrtc.h"
+#include "fake_cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +90,35 @@ START_TEST(test_launch) {
   }
   GOOD(api_launch(kernel, p));
   fg_problem_free(p);
+  fg_close(context);
+}
+END_TEST
+
+/* A persistent grid has a block for each multiprocessor but those of the margin; one that is of the
+ * shape alone has them all. */
+START_TEST(test_margin) {
+  enum { ALL = 4 };
+  const fg_shape shape = SHAPE(2, 4, 4, 700, 100, 16);
+  fg_context *context = open_gpu();
+  fg_kernel *kernel[] = {api_select(api_define(context, "family=wgmma head_dim=64"), shape),
+                         api_select(api_define(context, SMALL), shape)};
+  const unsigned most[] = {ALL, 0};
+  for (int i = 0; i < 2; i++) {
+    fg_problem *p = api_problem(kernel[i], shape, 1);
+    for (int margin = 0; margin < ALL; margin++) {
+      p->args.sm_margin = margin;
+      GOOD(api_launch(kernel[i], p));
+      unsigned blocks = fake_cuda.grid[0];
+      if (most[i])
+        ck_assert_uint_eq(blocks, most[i] - (unsigned)margin);
+      else
+        ck_assert_uint_gt(blocks, ALL);
+    }
+    p->args.sm_margin = ALL;
+    FAILS(FG_EARGUMENT, "sm_margin = 4: expected 0 to 3 on a device of 4 multiprocessors",
+          api_launch(kernel[i], p));
+    fg_problem_free(p);
+  }
   fg_close(context);
 }
 END_TEST
@@ -254,6 +283,7 @@ int main(void) {
   tcase_add_test(cases, test_hot);
   tcase_add_test(cases, test_archs);
   tcase_add_test(cases, test_launch);
+  tcase_add_test(cases, test_margin);
   tcase_add_test(cases, test_load_after_a_loss);
   tcase_add_test(cases, test_no_gpu_memory);
   tcase_add_test(cases, test_reset);

@@ -67,6 +67,8 @@ static const struct {
      "inputs.do: the name is taken: it is an argument of every kernel"},
     {{"score=s", "inputs.scale=float"},
      "inputs.scale: the name is taken: it is an argument of every kernel"},
+    {{"score=s", "inputs.sm_margin=int"},
+     "inputs.sm_margin: the name is taken: it is a number of every launch"},
     {{"score=s", "inputs.x=f32[h] grad", "inputs.dx=f32[h]"},
      "inputs.dx: the name is taken: it is the gradient of x"},
     {{"score=s", "inputs.exp=int"},

@@ -45,6 +45,7 @@ START_TEST(numbers_are_right) {
   for (int s = 0; s < SHAPES; s++)
     for (uint64_t seed = 1; seed < SEEDS; seed++)
       kernel_verify(made.list, &(verify_case){.shape = shape_of(s),
+                                              .sm_margin = s % 2 * (int)seed,
                                               .style = seed > 1 ? VERIFY_LARGE : VERIFY_PLAIN,
                                               .seed = seed});
   kernels_free(&made);
@@ -101,6 +102,26 @@ START_TEST(equal_launches_are_equal) {
 }
 END_TEST
 
+/* The launch leaves multiprocessors free: on one alone no tile is left over for parts, on two those
+ * of the last shape are. */
+START_TEST(margins) {
+  make(_i);
+  const int all = kernel_device()->multiprocessors, last = SHAPES - 1;
+  for (int left = 1; left < 3; left++) {
+    launch l = launch_new(made.list, (fg_shape)SHAPE(1, 5, 5, 5, 5000, 0), 1);
+    l.problem->args.sm_margin = all - left;
+    fill(&l, 0);
+    launch_run(&l, 3); /* of the blocks that the host device may have, all */
+    ck_assert_msg((written(&l) > 0) == (left > 1), "%s: %d left", l.kernel->name, left);
+    launch_free(&l);
+  }
+  for (int margin = 0; margin < 3; margin++)
+    kernel_verify(made.list,
+                  &(verify_case){.shape = shape_of(last), .sm_margin = margin, .seed = 3});
+  kernels_free(&made);
+}
+END_TEST
+
 /* Few keys make no parts, and need no workspace. */
 START_TEST(few_keys_take_no_workspace) {
   make(_i);
@@ -116,6 +137,7 @@ int main(void) {
   TCase *tests = tcase_create("parts");
   tcase_add_loop_test(tests, numbers_are_right, 0, KERNELS);
   tcase_add_loop_test(tests, equal_launches_are_equal, 0, KERNELS);
+  tcase_add_loop_test(tests, margins, 0, 1);
   tcase_add_loop_test(tests, few_keys_take_no_workspace, 0, KERNELS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -268,6 +268,27 @@ START_TEST(test_overlap) {
 }
 END_TEST
 
+/* Multiprocessors that a launch leaves free, of the host device's three. */
+START_TEST(test_margin) {
+  fg_problem *p = api_problem(forward, api_shape, 1), *q = api_problem(forward, api_shape, 1);
+  p->args.sm_margin = -1;
+  FAILS(FG_EARGUMENT, "sm_margin = -1: expected 0 to 2 on a device of 3 multiprocessors",
+        api_launch(forward, p));
+  p->args.sm_margin = 3;
+  FAILS(FG_EARGUMENT, "sm_margin = 3: expected 0 to 2 on a device of 3 multiprocessors",
+        api_launch(forward, p));
+  p->args.sm_margin = (INT64_C(1) << 32) + 1;
+  FAILS(FG_EARGUMENT, "sm_margin = 4294967297: expected", api_launch(forward, p));
+  p->args.size = offsetof(fg_args, sm_margin); /* an older header's, which has no margin */
+  GOOD(api_launch(forward, p));
+  p->args = (fg_args)q->args;
+  p->args.size = offsetof(fg_args, sm_margin) - 8;
+  FAILS(FG_EARGUMENT, "ends within a tensor", api_launch(forward, p));
+  fg_problem_free(p);
+  fg_problem_free(q);
+}
+END_TEST
+
 /* Arguments of an older header, which ends before scale: the default scale. */
 START_TEST(test_older_args) {
   fg_problem *a = api_problem(forward, api_shape, 1), *b = api_problem(forward, api_shape, 1);
@@ -340,6 +361,7 @@ int main(void) {
   tcase_add_test(cases, test_refused);
   tcase_add_test(cases, test_no_lse);
   tcase_add_test(cases, test_scale);
+  tcase_add_test(cases, test_margin);
   tcase_add_test(cases, test_overlap);
   tcase_add_test(cases, test_older_args);
   tcase_add_test(cases, test_workspace);

@@ -63,12 +63,14 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
   return 0;
 }
 
-/* FAKE_CUDA_CAPABILITY is ten times its compute capability, 90 without it. */
+/* It has four multiprocessors; FAKE_CUDA_CAPABILITY is ten times its compute capability, 90 without
+ * it. */
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
   const char *given = getenv("FAKE_CUDA_CAPABILITY");
   const int capability = given ? atoi(given) : 90;
   *value = attribute == CU_DEVICE_CAPABILITY_MAJOR   ? capability / 10
            : attribute == CU_DEVICE_CAPABILITY_MINOR ? capability % 10
+           : attribute == CU_DEVICE_MULTIPROCESSORS  ? 4
                                                      : 1;
   return device < 0;
 }
@@ -121,6 +123,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
                         void **extra) {
   CUresult result = answer("cuLaunchKernel");
   fake_cuda.launches += !result;
+  memcpy(fake_cuda.grid, (unsigned[3]){gx, gy, gz}, sizeof fake_cuda.grid);
   return gx && gy && gz && bx && by && bz && params ? result : 1;
 }
 
@@ -128,6 +131,7 @@ CUresult cuLaunchKernelEx(const cu_launch_config *config, CUfunction function, v
                           void **extra) {
   CUresult result = answer("cuLaunchKernelEx");
   fake_cuda.launches += !result;
+  memcpy(fake_cuda.grid, config->grid, sizeof fake_cuda.grid);
   fake_cuda.attributes = config->n_attributes;
   for (unsigned i = 0; i < config->n_attributes && i < 2; i++)
     fake_cuda.attribute[i] = config->attributes[i];

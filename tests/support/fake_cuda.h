@@ -15,6 +15,7 @@ extern struct fake_cuda {
   unsigned long long id; /* of the GPU's context */
   int another;           /* a context of the application's is current, not the GPU's */
   int launches, loads, unloads, sets;
+  unsigned grid[3];    /* of the last launch */
   unsigned attributes; /* of the last extended launch, and the last tensor map that was made */
   cu_launch_attribute attribute[2];
   struct fake_map {
