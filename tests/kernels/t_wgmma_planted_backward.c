@@ -52,7 +52,7 @@ static const planted_bug bugs[] = {
      "mbarrier_wait($(barrier(\"ds_full\", \"before\")), $(parity(\"(count - "
      "1)\", DS_STAGES)));",
      "", .words = WIDE ";" ROWS, .fault = RACE, .place = {{BACKWARD}}},
-    {"wgmma.backward.sums_of_dq", "q_before + ", "", .words = WIDE},
+    {"wgmma.backward.sums_of_dq", "q0 + ", "", .words = WIDE},
     {"wgmma.backward.add_dq", "i < CHUNKS_D", "1", .words = MIXED,
      .fault = "wrong numbers|past the end of tensor dq_sum"},
     {"wgmma.backward.release_rows", "wait_all(dk, dv);", "", .words = WIDE,
