@@ -14,6 +14,7 @@
 #define BACKWARD "attention/wgmma/backward.cut"
 #define KEPT     "attention/backward/kept.cut"
 #define PAIRS    "attention/backward/pairs.cut"
+#define JOBS     "attention/wgmma/backward_jobs.cut"
 
 #define RACE  "race: shared|have come|never written|still filling it|wrong numbers"
 #define STUCK "deadlock|second time|more arrivals|has no wait|ends with|still reads"
@@ -29,13 +30,22 @@ static const planted_bug bugs[] = {
     {"wgmma.backward.load_q", "padded + q0)", "padded)", .words = ROWS ";" WIDE},
     {"wgmma.backward.load_do", "DO_BYTES);", "DO_BYTES / 2);", .words = WIDE,
      .fault = RACE "|" STUCK},
+    /* which keys are next, which rows each tile has, when the places of keys are free */
+    {"wgmma.backward_jobs.claim", "gridDim.x + claim(", "gridDim.x + 1 + claim(", .words = WIDE},
+    {"wgmma.backward_jobs.sections", "rest % heads_here", "rest % wide", .words = ROWS,
+     .fault = "never written|wrong numbers", .place = {{JOBS}, {BACKWARD}}},
+    {"wgmma.backward_jobs.list_tile", "(u32)h,", "0,", .words = WIDE},
+    {"wgmma.backward.keys_empty",
+     "mbarrier_wait($(barrier(\"keys_empty\", \"0\")), (turn & 1) ^ 1);", "", .words = WIDE,
+     .fault = RACE "|" STUCK "|reads"},
     /* what is waited for before products read it */
     {"wgmma.backward.tiles",
      "mbarrier_wait($(barrier(\"q_full\", \"slot\")), "
      "$(parity(\"count\", STAGES)));",
      "", .words = WIDE, .fault = RACE, .place = {{BACKWARD}}},
-    {"wgmma.backward.tiles", "if (count == 0) { mbarrier_wait($(barrier(\"v_full\", \"0\")), 0); }",
-     "", .words = WIDE, .fault = RACE, .place = {{BACKWARD}}},
+    {"wgmma.backward.tiles",
+     "if (count == first) { mbarrier_wait($(barrier(\"v_full\", \"0\")), loads & 1); }", "",
+     .words = WIDE, .fault = RACE, .place = {{BACKWARD}}},
     {"wgmma.backward.tiles",
      "mbarrier_wait($(barrier(\"do_full\", \"slot\")), "
      "$(parity(\"count\", STAGES)));",
@@ -47,7 +57,8 @@ static const planted_bug bugs[] = {
     {"wgmma.backward.pack", "dp[4 * n + 2 * r], dp[4 * n + 2 * r + 1]",
      "dp[4 * n + r], dp[4 * n + r + 2]", .words = WIDE},
     {"wgmma.backward.hand_over", "fence_async();", "", .words = WIDE, .fault = "fence"},
-    {"wgmma.backward.hand_over", "warp_sync(ALL_LANES);", "", .words = WIDE, .fault = RACE},
+    {"wgmma.backward.hand_over", "warp_sync(ALL_LANES);", "", .words = WIDE, .fault = RACE,
+     .place = {{BACKWARD}, {JOBS}}},
     {"wgmma.backward.dq",
      "mbarrier_wait($(barrier(\"ds_full\", \"before\")), $(parity(\"(count - "
      "1)\", DS_STAGES)));",
@@ -56,7 +67,7 @@ static const planted_bug bugs[] = {
     {"wgmma.backward.add_dq", "i < CHUNKS_D", "1", .words = MIXED,
      .fault = "wrong numbers|past the end of tensor dq_sum"},
     {"wgmma.backward.release_rows", "wait_all(dk, dv);", "", .words = WIDE,
-     .fault = RACE "|in flight", .place = {{BACKWARD}}},
+     .fault = RACE "|before the wait for it", .place = {{BACKWARD}}},
     {"wgmma.backward.release_rows",
      "mbarrier_arrive_if($(barrier(\"rows_empty\", \"slot\")), lane == 0);", "", .words = WIDE,
      .fault = STUCK, .place = {{BACKWARD}}},

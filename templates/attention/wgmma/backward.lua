@@ -1,7 +1,7 @@
 -- backward.lua: the gradients of attention on the warpgroup products and TMA of sm_90a. A block owns block_kv keys of a
 -- key/value head, 64 for each warpgroup, whose dK and dV stay in registers, and goes over the query rows in tiles of block_q;
 -- dQ is summed in float32 in memory, in whatever order blocks come.
-local family = { template = "attention/wgmma/backward.cut", library = { "tile/tiles.cut" } }
+local family = { template = "attention/wgmma/backward.cut", library = { "tile/tiles.cut", "tile/claims.cut" } }
 
 local mma, shape, tiles = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua"), run("tile/tiles.lua")
 local grads, passes = run("attention/backward/input_grads.lua"), run("attention/backward/passes.lua")
@@ -37,15 +37,18 @@ function family.shared(spec, plan)
     { "SM_DO", stages * rows_bytes(q, spec.dv), "dO [STAGES][DV / 64][BLOCK_Q][64]" },
     { "SM_DS", ds_stages(plan) * rows_bytes(q, kv), "dS [DS_STAGES][BLOCK_KV / 64][BLOCK_Q][64]" },
     { "SM_KEPT", stages * q * 8, "what is kept of a row, and delta [STAGES][BLOCK_Q][2], float32" },
-    { "SM_BARRIERS", 8 * (2 + 3 * stages + ds_stages(plan)), "K, V full; Q, dO full, rows empty [STAGES]; dS full [DS_STAGES]" },
+    { "SM_BARRIERS", 8 * (5 + 3 * stages + ds_stages(plan)), "K, V full; Q, dO full, rows empty [STAGES]; dS full [DS_STAGES]; keys empty; job full [2]" },
+    { "SM_JOBS", 2 * 16, "first key, g, b, whether rows see the keys [2]" },
+    { "SM_TILES", stages * 16, "q0, h, whether it is the last tile, - [STAGES]" },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
 end
 
--- Registers that each thread of a block is launched with; of the thread that moves data, and of the others.
+-- Registers that each thread of a block is launched with; of the thread that moves data, which needs more where it claims jobs,
+-- and of the others.
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
-local function split(plan)
-  local few, groups = 24, plan.block_kv // 64
+local function split(plan, claims)
+  local few, groups = claims and 32 or 24, plan.block_kv // 64
   return few, math.min(240, (launched(plan) * (groups + 1) - few) // groups // 8 * 8)
 end
 
@@ -54,23 +57,34 @@ function family.registers(spec, plan)
   return (columns(spec.d) + columns(spec.dv)) // 2 + plan.block_q + 28
 end
 
+local rows = run("attention/wgmma/backward_plans.lua")
+
 function family.candidates(spec, arch)
   local plans = {}
-  for _, row in ipairs(run("attention/wgmma/backward_plans.lua")) do
+  for _, row in ipairs(rows) do
     if not row.when or row.when(spec, hooks) then plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps } end
   end
   return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end)
 end
 
+-- Work of a block for a row and a key, in the units of mma's backward.
+local function work_of_row(spec, plan)
+  for _, row in ipairs(rows) do
+    if row.block_q == plan.block_q and row.block_kv == plan.block_kv then
+      return type(row.work) == "function" and row.work(spec) or row.work
+    end
+  end
+end
+
 -- The launches, in their order.
 local function steps(spec, plan, padded)
   local q, kv, few_early = plan.block_q, plan.block_kv, use.starts_early
-  local key_tiles = string.format("cdiv(nk, %d)", kv)
   local list = {
     passes.kept(padded, PASS_THREADS, few_early),
-    { entry = "attn_bwd_dk_dv", threads = 32 * plan.warps, early = few_early, grid = use.heads_side_by_side and { "hk", key_tiles, "b" } or { key_tiles, "hk", "b" },
+    { entry = "attn_bwd_dk_dv", threads = 32 * plan.warps, early = few_early, grid = { string.format("cdiv(nk, %d) * hk * b", kv), "1", "1" },
+      resident = use.stays and 1 or nil,
       registers = launched(plan),
-      work = string.format("(%s + %d) * h / max(hk, 1) * %d", hooks.mask.rows_seen, hooks.mask.edge_count * (q + kv) // 2, 40 * kv) },
+      work = string.format("(%s + %d) * h / max(hk, 1) * %d", hooks.mask.rows_seen, hooks.mask.edge_count * (q + kv) // 2, kv * work_of_row(spec, plan)) },
     passes.dq(padded, PASS_THREADS, few_early),
   }
   for _, x in ipairs(hooks.input.grads) do
@@ -83,9 +97,10 @@ local function steps(spec, plan, padded)
 end
 
 function family.describe(spec, plan)
-  local few, many = split(plan)
+  local few, many = split(plan, use.stays)
   local q, kv, padded = plan.block_q, plan.block_kv, string.format("roundup(nq, %d)", plan.block_q)
   local regions = passes.regions(padded, true)
+  if use.stays then regions[#regions + 1] = { name = "claims", count = "2" } end
   for _, x in ipairs(hooks.input.grads) do -- by tiles of S^T, in the order of their fragments
     x.sums = x.stored and string.format("%s * %s * roundup(nk, %d)", grads.heads_of(x), padded, kv) or nil
   end
@@ -117,6 +132,8 @@ function family.describe(spec, plan)
       { "DV_COLUMNS", columns(spec.dv), "of V and dO" },
       { "DQ_COLUMNS", dq_columns(spec, plan), "of dQ that a warpgroup makes" },
       { "DQ_STEP", dq_step(spec, plan), "bytes from K's columns of one warpgroup's dQ to those of the next one" },
+      { "SECTION_HEADS", 8, "in a section, at most" },
+      { "SECTION_ROWS", 16384, "of all heads of a section" },
       { "M_KV", 1, "tiles of 16 keys of a warp" },
       { "ROWS", 2, "keys that a lane has a part of" },
       { "N_Q", q // 8, "tiles of 8 queries of S^T and dP^T" },
