@@ -1,7 +1,8 @@
 /* t_tma_run.c - TMA, mbarriers, clusters and what a warp does together, on a device: boxes in and
  * out of tensors, beyond their edges, in every swizzle; halves of boxes sent to both blocks of a
  * cluster; rows of plain bytes; numbers that blocks of a
- * cluster exchange; words that order warps.
+ * cluster exchange; words that
+ * order warps, and blocks of a grid.
  *
  * On the host device that tries the templates and the engine; on a GPU (label gpu), that both are
  * what the hardware does, and that the driver's tensor maps are. */
@@ -153,6 +154,21 @@ START_TEST(blocks_exchange_numbers) {
       int want = (element == 3 ? thread : 1000 * element) + 7 + rank;
       ck_assert_msg(lse[i] == (float)want, "%d: %g, not %d", i, (double)lse[i], want);
     }
+  }
+  hopper_free(&h);
+}
+END_TEST
+
+START_TEST(units_follow_each_other) {
+  static float lse[12 * 128];
+  hopper h = hopper_new(units_recipe, units, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 12 * 128, .nk = 1});
+  for (int turn = 0; turn < 20; turn++) {
+    kernel_device()->seed = (uint64_t)turn;
+    hopper_run(&h);
+    hopper_get(&h, "lse", lse);
+    for (int i = 0; i < 12 * 128; i++)
+      ck_assert_msg(lse[i] == (float)(i / 128 + 1), "%d: %g", i, (double)lse[i]);
   }
   hopper_free(&h);
 }
@@ -317,6 +333,7 @@ int main(void) {
   suite_loop(tests, boxes_of_tensors, BOXES);
   tcase_add_test(tests, halves_to_both_blocks);
   tcase_add_test(tests, blocks_exchange_numbers);
+  tcase_add_test(tests, units_follow_each_other);
   tcase_add_test(tests, rows_of_bytes);
   tcase_add_test(tests, words_order_warps);
   tcase_add_test(tests, pieces_of_a_warp);
