@@ -128,10 +128,11 @@ static const bug cluster_bugs[] = {
 enum { CLUSTER_BUGS = sizeof cluster_bugs / sizeof *cluster_bugs };
 
 static const bug exchange_bugs[] = {
-    {"mbarrier_expect(full + 8 * place, 1024);", "mbarrier_arrive(full + 8 * place);",
+    {"mbarrier_expect_if(full + 8 * place, 1024,", "mbarrier_arrive_if(full + 8 * place,",
      "*while TMA for * is still filling it*|*race: shared load at byte *|*never written*|"
      "*deadlock:*bytes have not*|*bulk_copy_remote at byte *"},
-    {"mbarrier_expect(full + 8 * place, 1024);\n", "", "*deadlock:*-1024 bytes have not*"},
+    {"mbarrier_expect_if(full + 8 * place, 1024, thread == 0);\n", "",
+     "*deadlock:*-1024 bytes have not*"},
     {"fence_async();\n", "",
      "*bulk_copy_remote at shared byte *stored without a fence_async after*"},
     {"fence_async();\nblock_sync();\n", "fence_async();\n",
