@@ -1,5 +1,5 @@
 /* t_engine_bulk.c - copies of plain bytes from global memory by the asynchronous proxy: what right
- * kernels get under every seed, and what wrong ones are told. t_engine_copy.c has those between
+ * kernels get under every seed, and what wrong ones are told. t_engine_copy.c has copies between
  * blocks. */
 #include "engine_bar.h"
 
