@@ -162,9 +162,11 @@ all[#all + 1] = tma
 -- have. Addresses and `bytes` are multiples of 16.
 all[#all + 1] = { name = "bulk", on = machine.tma,
   { "bulk_load", "void", "u32 to, const void *from, int bytes, u32 bar" }, -- global to shared memory
+  { "bulk_load_if", "void", "u32 to, const void *from, int bytes, u32 bar, int predicate" },
   -- From the own block's shared memory to block `rank` of the cluster: `to` and `bar` are addresses of
   -- the own block, and stand for the same places there.
   { "bulk_copy_remote", "void", "u32 to, u32 from, int bytes, u32 bar, int rank" },
+  { "bulk_copy_remote_if", "void", "u32 to, u32 from, int bytes, u32 bar, int rank, int predicate" },
 }
 
 -- Products by a warpgroup (instances.lua has them), and its registers.

@@ -37,6 +37,7 @@ static void check_unchanged(const fgh_load *load) {
   fgh_self = running;
 }
 
+/* The source can change only where the launch may write. */
 void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar) {
   static const char what[] = "bulk_load";
   FGH_ENTER();
@@ -57,6 +58,7 @@ void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar) {
   fgh_load_issue(load);
 }
 
+/* The running block's addresses stand for the same places of the other block. */
 void fgh_bulk_copy_remote(u32 to, u32 from, int bytes, u32 bar, int rank) {
   static const char what[] = "bulk_copy_remote";
   FGH_ENTER();

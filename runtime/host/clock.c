@@ -60,6 +60,7 @@ static void add_run(struct runs *r, u32 first) {
   r->first[r->n++] = first;
 }
 
+/* Looks for the last block that began at the stamp or before. */
 u32 fgh_clock_run(u32 seat, u32 stamp) {
   const struct runs *r = &runs[seat];
   u32 low = 0, high = r->n; /* the run is one of these, the last of them most often */

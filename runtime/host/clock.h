@@ -56,8 +56,8 @@ typedef struct fgh_release {
   u32 gifts;
 } fgh_release;
 
-/* These, and all else that a header does not say to be of the launch, are of the seat whose turn it
- * is: each module's function fgh_*_seat changes to another. */
+/* Clocks are of the seat whose turn it is, as all is that no header says to be of the launch: each
+ * module's function fgh_*_seat changes to another seat. */
 extern u32 fgh_seat;
 extern fgh_clock *fgh_clocks;
 extern u32 fgh_launch_start, fgh_block_start; /* the first stamps of the launch, the block; no two

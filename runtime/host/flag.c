@@ -34,6 +34,7 @@ static void written(const u32 *word) {
   n_waits = kept;
 }
 
+/* Adds, gives what the thread knows of if it releases, and wakes who waits for the sum. */
 u32 fgh_atomic_add_u32(u32 *to, u32 value, int release) {
   FGH_ENTER();
   fgh_step_aside();
@@ -49,6 +50,7 @@ u32 fgh_atomic_add_u32(u32 *to, u32 value, int release) {
   return old;
 }
 
+/* Gifts that came with the word before are no longer got with it. */
 void fgh_store_release_u32(u32 *to, u32 value) {
   FGH_ENTER();
   fgh_step_aside();
@@ -70,6 +72,7 @@ u32 fgh_load_acquire_u32(const u32 *from) {
   return *from;
 }
 
+/* Returns when the word has reached `until`, and gets what was given with it. */
 void fgh_flag_wait(const u32 *flag, u32 until) {
   FGH_ENTER();
   fgh_step_aside();
@@ -84,6 +87,7 @@ void fgh_flag_wait(const u32 *flag, u32 until) {
   fgh_progress++;
 }
 
+/* Each flag once for each number that is awaited. */
 void fgh_flag_report(void) {
   for (u32 i = 0; i < n_waits; i++) {
     char place[160];

@@ -6,7 +6,7 @@
 
 void fgh_flag_launch(void);
 int fgh_flag_waits(void);   /* a thread of the seat waits for one */
-void fgh_flag_report(void); /* those that threads wait for */
+void fgh_flag_report(void); /* the flags that threads wait for */
 
 u32 fgh_atomic_add_u32(u32 *to, u32 value, int release);
 void fgh_store_release_u32(u32 *to, u32 value);

@@ -79,6 +79,7 @@ static u32 prune(u32 *list, u32 n) {
   return n - kept;
 }
 
+/* Of two ascending lists, without repeats. Returns how many there are. */
 static u32 merge(const u32 *a, u32 n_a, const u32 *b, u32 n_b, u32 *to) {
   u32 n = 0;
   while (n_a || n_b) {
@@ -90,6 +91,7 @@ static u32 merge(const u32 *a, u32 n_a, const u32 *b, u32 n_b, u32 *to) {
   return n;
 }
 
+/* The set of all gifts of two sets, of which none is empty and which differ. */
 u32 fgh_gifts_merge(u32 a, u32 b) {
   if (a > b) return fgh_gifts_merge(b, a);
   u32 at = (a * 31 + b) % JOINS;
@@ -123,6 +125,7 @@ static void raise(u32 *to, const u32 *from, int n) {
   for (int i = 0; i < n; i++) to[i] = from[i] > to[i] ? from[i] : to[i];
 }
 
+/* What the gifts that come of one block knew together. */
 static void add_up(struct sum *s, u32 number, u32 run) {
   s->set = number;
   s->run = run;

@@ -53,6 +53,7 @@ static inline void add(fgh_trace *x, u32 stamp) {
   x->stamp[0] = stamp;
 }
 
+/* Judges the access against the last ones, and takes its place among them. */
 static inline void note(fgh_access k, const fgh_tensor *t, size_t at, int bytes) {
   u32 stamp = fgh_clocks[fgh_self->warp].stamp[fgh_self->lane];
   for (size_t end = at + ((unsigned)bytes >> t->shift); at < end; at++) {
@@ -73,7 +74,7 @@ static inline void note(fgh_access k, const fgh_tensor *t, size_t at, int bytes)
  */
 
 enum { FENCES_MAX = 0xffff }; /* from there on nothing is said */
-static u32 fences;            /* of the launch, those with writes before them; from 1 */
+static u32 fences; /* of the launch, from 1; a fence counts if a write came since the last one */
 static int written_since;
 
 void fgh_global_launch(void) {
@@ -93,6 +94,7 @@ static void write_by(const fgh_tensor *t, size_t at, int bytes, u32 proxy_fences
     t->records[at].written = (u16)proxy_fences;
 }
 
+/* A fence of the running thread lies behind the last write to each element. */
 static void check_fenced(const fgh_tensor *t, size_t at, int bytes) {
   for (size_t end = at + ((unsigned)bytes >> t->shift); at < end; at++) {
     const fgh_record *r = &t->records[at];
@@ -136,6 +138,7 @@ void fgh_global_deliver(void *to, const void *value, int bytes) {
   fgh_copy(to, value, bytes);
 }
 
+/* The value is what it was, and no store has come that the thread does not know of. */
 void fgh_global_unchanged(const void *from, const void *value, int bytes, const char *what) {
   size_t first;
   const fgh_tensor *t = fgh_find(FGH_LOAD, from, bytes, &first);

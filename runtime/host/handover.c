@@ -6,7 +6,8 @@
  * one access (red_release_u32), or an atomic behind a fence_device; an acquire is one access, or an
  * atomic before a fence_device. A word orders threads of one block too.
  *
- * A block gives of TMA's stores more than it may, those whose reads alone have been waited for. */
+ * A block gives more of TMA's stores than it may: a store of which the read alone was waited for.
+ */
 #include "block.h"
 #include "gift.h"
 #include "memory.h"
@@ -76,6 +77,8 @@ static void get(u32 gifts) {
   fgh_gifts_join_own(gifts);
 }
 
+/* The thread gets what its atomics have met since its last fence, and its atomics to come give what
+ * it knows of now. */
 void fgh_fence_device(void) {
   FGH_ENTER();
   fgh_preempt();
@@ -91,6 +94,7 @@ void fgh_fence_device(void) {
   fgh_clock_release_lane(&f->what);
 }
 
+/* An atomic that is neither acquire nor release by itself. */
 void fgh_handover(const void *at, int writes) {
   word *w = word_at(at);
   u32 *pending = &here->pending[fgh_self->id];

@@ -104,6 +104,7 @@ static void draw_order(u32 clusters) {
   while (common_divisor(step, clusters) != 1);
 }
 
+/* All modules forget the launch before. */
 void fgh_seats_launch(const fg_host_launch *l) {
   launch = l;
   n_seats = l->resident ? l->resident : 1;
@@ -141,6 +142,7 @@ static void report_deadlock(void) {
   if (n) fgh_deadlock(list, n, left, fgh_seats_enter);
 }
 
+/* Seats take turns until all clusters have run, none can go on, or one has a fault. */
 void fgh_seats_run(void) {
   while (!fgh_found()) {
     u32 list[FGH_MAX_SEATS + 1], n = candidates(list);

@@ -41,6 +41,7 @@ void fgh_shared_seat(u32 seat) {
   fgh_copied = copied + block * FGH_GRANULES;
 }
 
+/* Stamps of another era mean nothing: their records are cleared. */
 void fgh_shared_launch(u32 bytes, u32 warps) {
   fgh_shared_bytes = bytes;
   fgh_shared_warps = warps;

@@ -153,6 +153,7 @@ static void end_read(const fgh_load *l, u32 stamp) {
       fgh_copy_read_again(here->loads[i].source, here->loads[i].bytes);
 }
 
+/* Any of them: the order in which copies land is nobody's to count on. */
 int fgh_tma_land(void) {
   if (!here->n_loads) return 0;
   u32 i = fgh_random_below(here->n_loads);
@@ -231,6 +232,7 @@ void fgh_tma_return(void) {
   }
 }
 
+/* Neither what the block gets nor what it sends may be in flight. */
 void fgh_tma_block_end(void) {
   for (u32 i = 0; i < here->n_loads; i++) {
     const fgh_load *l = &here->loads[i];

@@ -3,11 +3,11 @@
  *
  * The kernel takes the place of the simplest family's. Label compile: skipped where there is no
  * libnvrtc, unless FLASHGEN_REQUIRE names the label. */
+#include "cuda/nvrtc.h"
 #include "device/compile.h"
 #include "expand/expand.h"
 #include "hopper_case.h"
 #include "hopper_pipeline.h"
-#include "cuda/nvrtc.h"
 #include "scratch.h"
 #include "suite.h"
 #include "templates.h"
@@ -88,19 +88,26 @@ static fg_source *expand(const char *which, const char *name) {
   return source;
 }
 
-/* With TMA, mbarriers and the pool of registers around them. */
-START_TEST(pipeline_compiles) {
+/* With TMA, mbarriers and the pool of registers around them; and what blocks tell each other. */
+static const struct {
+  const char *recipe, *text, *figures;
+} kernels_of_blocks[] = {{pipeline_recipe, pipeline, "registers 168 "},
+                         {halves_recipe, halves, "registers "},
+                         {exchange_recipe, exchange, "registers "},
+                         {units_recipe, units, "registers "}};
+
+START_TEST(kernels_of_blocks_compile) {
   fg_variant variant;
   fg_source *source;
   fg_gen *gen;
   fg_code code;
-  hopper_write(pipeline_recipe, pipeline);
+  hopper_write(kernels_of_blocks[_i].recipe, kernels_of_blocks[_i].text);
   ck_assert_msg(fg_variant_parse("attn_fwd-bf16-d128.simt-q16-k32-w4.sm_90a", &variant) == FG_OK,
                 "%s", fg_error());
   ck_assert_msg(fg_gen_new("t", &gen) == FG_OK, "%s", fg_error());
   ck_assert_msg(fg_gen_expand(gen, &variant, &source) == FG_OK, "%s", fg_error());
-  ck_assert_msg(fg_compile("sm_90a", "pipeline", source, &code) == FG_OK, "%s", fg_error());
-  ck_assert_ptr_nonnull(strstr(code.figures, "registers 168 "));
+  ck_assert_msg(fg_compile("sm_90a", "kernel", source, &code) == FG_OK, "%s", fg_error());
+  ck_assert_msg(strstr(code.figures, kernels_of_blocks[_i].figures) != NULL, "%s", code.figures);
   free(code.data);
   fg_source_free(source);
   fg_gen_free(gen);
@@ -133,7 +140,8 @@ int main(void) {
   TCase *tests = tcase_create("wgmma compile");
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   tcase_add_loop_test(tests, products_compile, 0, CASES);
-  tcase_add_test(tests, pipeline_compiles);
+  tcase_add_loop_test(tests, kernels_of_blocks_compile, 0,
+                      sizeof kernels_of_blocks / sizeof *kernels_of_blocks);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

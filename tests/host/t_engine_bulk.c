@@ -1,5 +1,6 @@
-/* t_engine_bulk.c - copies of plain bytes by the asynchronous proxy: what right kernels get under
- * every seed, and what wrong ones are told. */
+/* t_engine_bulk.c - copies of plain bytes from global memory by the asynchronous proxy: what right
+ * kernels get under every seed, and what wrong ones are told. t_engine_copy.c has copies between
+ * blocks. */
 #include "engine_bar.h"
 
 #include <math.h>
@@ -14,25 +15,6 @@ static void copy(u32 word, const float *from, int bytes, int expected) {
 static void begin(void) {
   make(0, 1);
   sync_all();
-}
-
-static void cluster_sync(void) {
-  api->cluster_arrive();
-  api->cluster_wait();
-}
-
-/* Of a block of two: 32 words of its own, fenced, for the other's words from 64 on. */
-static void prepare(int fenced) {
-  make(0, 1);
-  if (tid() < 32) put(tid(), 100 * api->block_index.x + tid());
-  if (fenced) api->fence_async();
-  cluster_sync();
-}
-
-static void send(u32 word, u32 from, int bytes, int expected) {
-  if (tid()) return;
-  api->mbarrier_expect(bar(0), expected);
-  api->bulk_copy_remote(at(word), at(from), bytes, bar(0), 1 - api->cluster_rank());
 }
 
 /* ---- right ---- */
@@ -71,41 +53,15 @@ static void loads_own(const void *p) {
 
 static float of_own(u32 thread) { return thread < 8 ? 128 : NAN; }
 
-/* Blocks exchange their words, change them and do so again: who has the other's tells it. */
-static void exchange(const void *p) {
-  const tensors *t = p;
-  int other = 1 - api->cluster_rank();
-  make(1, 64);
-  prepare(1);
-  send(64, 0, 128, 128);
-  api->mbarrier_wait(bar(0), 0);
-  u32 x = get(64 + lane());
-  api->mbarrier_arrive_remote(bar(1), other);
-  api->mbarrier_wait(bar(1), 0);
-  if (tid() < 32) put(tid(), x + 1000);
-  api->fence_async();
-  sync_all();
-  send(64, 0, 128, 128);
-  api->mbarrier_wait(bar(0), 1);
-  if (tid() < 32) keep(t->out + 32 * api->block_index.x + tid(), (float)get(64 + tid()));
-  cluster_sync();
-}
-
-static float of_exchange(u32 i) { return (float)(1000 + i / 32 * 100 + i % 32); }
-
 static const struct {
   job job;
   float (*expected)(u32 thread);
-  u32 cluster;
-} right[] = {{{loads, 64, 1}, of_loads, 1},
-             {{loads_own, 64, 1}, of_own, 1},
-             {{exchange, 64, 2}, of_exchange, 2}};
+} right[] = {{{loads, 64, 1}, of_loads}, {{loads_own, 64, 1}, of_own}};
 enum { RIGHT = sizeof right / sizeof *right };
 
 START_TEST(right_kernels) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
-    case_extra.cluster = right[_i].cluster;
     ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
                   fault.text);
     for (u32 i = 0; i < ALL; i++) {
@@ -230,152 +186,6 @@ static void box_unfenced(const void *p) {
   api->mbarrier_wait(bar(0), 0);
 }
 
-static void sent(void) {
-  api->mbarrier_wait(bar(0), 0);
-  get(64 + lane());
-  cluster_sync();
-}
-
-static void sent_unfenced(const void *p) {
-  (void)p;
-  prepare(0);
-  send(64, 0, 128, 128);
-  sent();
-}
-
-static void sent_unmet(const void *p) {
-  (void)p;
-  prepare(1);
-  if (tid() == 40) put(2, 7);
-  api->fence_async();
-  send(64, 0, 128, 128);
-  sent();
-}
-
-static void sent_unexpected(const void *p) {
-  (void)p;
-  prepare(1);
-  if (tid() == 0) api->bulk_copy_remote(at(64), at(0), 128, bar(0), 1 - api->cluster_rank());
-  sent();
-}
-
-static void received_early(const void *p) {
-  (void)p;
-  prepare(1);
-  send(64, 0, 128, 128);
-  get(64 + lane());
-  sent();
-}
-
-static void changed_early(const void *p) {
-  (void)p;
-  prepare(1);
-  send(64, 0, 128, 128);
-  api->mbarrier_wait(bar(0), 0);
-  if (tid() >= 32) put(lane(), 1);
-  cluster_sync();
-}
-
-/* What the other block reads is written over. */
-static void sent_over_reads(const void *p) {
-  (void)p;
-  prepare(1);
-  send(64, 0, 128, 128);
-  api->mbarrier_wait(bar(0), 0);
-  get(64 + lane());
-  sync_all();
-  send(64, 0, 128, 128);
-  api->mbarrier_wait(bar(0), 1);
-  cluster_sync();
-}
-
-static void sent_to_ended(const void *p) {
-  (void)p;
-  prepare(1);
-  if (api->cluster_rank()) return;
-  for (int i = 0; i < 2000; i++) api->mbarrier_try(bar(0), 0);
-  send(64, 0, 128, 128);
-}
-
-static void receiver_ends(const void *p) {
-  (void)p;
-  prepare(1);
-  if (api->cluster_rank()) return;
-  if (tid() == 0) api->bulk_copy_remote(at(64), at(0), 128, bar(0), 1);
-  cluster_sync();
-}
-
-static void sender_ends(const void *p) {
-  (void)p;
-  prepare(1);
-  if (api->cluster_rank() == 0 && tid() == 0) api->bulk_copy_remote(at(64), at(0), 128, bar(0), 1);
-  if (api->cluster_rank() == 0) return;
-  if (tid() == 0) api->mbarrier_expect(bar(0), 128);
-  api->mbarrier_wait(bar(0), 0);
-}
-
-static void send_as(u32 to, u32 from, int bytes, int rank) {
-  prepare(1);
-  if (tid() == 0) api->mbarrier_expect(bar(0), bytes);
-  if (tid() == 0) api->bulk_copy_remote(at(to), at(from), bytes, bar(0), rank);
-  api->mbarrier_wait(bar(0), 0);
-  cluster_sync();
-}
-
-static void no_such_block(const void *p) { (void)p, send_as(64, 0, 128, 2); }
-static void sent_askew(const void *p) { (void)p, send_as(64, 1, 16, 0); }
-static void sent_to_askew(const void *p) { (void)p, send_as(66, 0, 16, 0); }
-static void sent_odd_bytes(const void *p) { (void)p, send_as(64, 0, 8, 0); }
-static void sent_unwritten(const void *p) { (void)p, send_as(64, 16, 128, 0); }
-
-static void no_barrier_there(const void *p) {
-  (void)p;
-  if (api->cluster_rank() == 0) make(0, 1);
-  if (tid() < 32) put(tid(), 1);
-  api->fence_async();
-  cluster_sync();
-  if (api->cluster_rank() == 0 && tid() == 0) api->bulk_copy_remote(at(64), at(0), 128, bar(0), 1);
-  cluster_sync();
-}
-
-static const case_fault wrong_in_clusters[] = {
-    {{sent_unfenced, 64, 2},
-     "bulk_copy_remote at shared byte 0, which thread 0 stored without a fence_async after it *"},
-    {{sent_unmet, 64, 2},
-     "bulk_copy_remote at shared byte 8, which thread 40 stored without a fence_async after it *|"
-     "race: shared * at byte 8, which *"},
-    {{sent_unexpected, 64, 2}, "deadlock: *0 of 1 arrivals have come, -128 bytes have not*"},
-    {{received_early, 64, 2},
-     "shared load at byte * while TMA for the mbarrier at byte 1024 is still filling it *|shared "
-     "load at byte *, which was never written *|race: shared load at byte *, which TMA for *"},
-    {{changed_early, 64, 2},
-     "race: shared store at byte *, which a bulk_copy_remote *|race: shared store at byte *, which "
-     "* lanes of warp * read*"},
-    {{sent_over_reads, 64, 2},
-     "race: shared bulk_copy_remote at byte *, which * read*|shared bulk_copy_remote at byte * "
-     "while TMA for * is still filling it *|race: shared bulk_copy_remote at byte *, which TMA for "
-     "* wrote: *"},
-    {{sent_to_ended, 32, 2},
-     "bulk_copy_remote at shared byte 1024 of block 1 of the cluster, which has ended *"},
-    {{no_such_block, 32, 2}, "bulk_copy_remote: there is no block 2 in the cluster *"},
-    {{sent_askew, 32, 2}, "bulk_copy_remote misaligned: shared byte 4, *, not a multiple of 16 *"},
-    {{sent_to_askew, 32, 2}, "bulk_copy_remote misaligned: shared byte 264, *"},
-    {{sent_odd_bytes, 32, 2}, "bulk_copy_remote of 8 bytes: want a multiple of 16 *"},
-    {{sent_unwritten, 32, 2}, "shared bulk_copy_remote at byte 128, which was never written *"},
-    {{no_barrier_there, 32, 2},
-     "bulk_copy_remote: there is no mbarrier at shared byte 1024 of block 1 of the cluster, or no "
-     "*"},
-};
-enum { WRONG_IN_CLUSTERS = sizeof wrong_in_clusters / sizeof *wrong_in_clusters };
-
-START_TEST(wrong_kernels_in_clusters) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    case_extra.cluster = 2;
-    case_expect(wrong_in_clusters[_i], seed);
-  }
-}
-END_TEST
-
 static const case_fault wrong[] = {
     {{stored_unfenced, 64, 1},
      "TMA reads byte 12 of tensor strided, element ?0,3], which a thread of *"},
@@ -416,12 +226,6 @@ END_TEST
 
 /* Where copies land at random, as with every third seed, these may have landed before. */
 static const case_fault wrong_if_late[] = {
-    {{receiver_ends, 32, 2},
-     "the block ends with a bulk_copy_remote to shared byte 256 in flight: nobody waits for it *|"
-     "bulk_copy_remote at shared byte 1024 of block 1 of the cluster, which has ended *"},
-    {{sender_ends, 32, 2},
-     "the block ends with a bulk_copy_remote from shared byte 0 in flight: nothing makes it wait "
-     "*"},
     {{nobody_waits, 64, 1}, "the block ends with a bulk_load to shared byte 0 in flight: nobody *"},
     {{changes_behind, 64, 1},
      "race: byte 0 of tensor strided, element ?0,0] was stored to while a bulk_load *|race: load "
@@ -433,10 +237,7 @@ static const case_fault wrong_if_late[] = {
 enum { WRONG_IF_LATE = sizeof wrong_if_late / sizeof *wrong_if_late };
 
 START_TEST(wrong_kernels_if_late) {
-  for (u64 seed = 0; seed < SEEDS; seed += 1 + seed % 3) {
-    case_extra.cluster = wrong_if_late[_i].job.grid;
-    case_expect(wrong_if_late[_i], seed);
-  }
+  for (u64 seed = 0; seed < SEEDS; seed += 1 + seed % 3) case_expect(wrong_if_late[_i], seed);
 }
 END_TEST
 
@@ -445,7 +246,6 @@ int main(void) {
   TCase *tcase = tcase_create("bulk");
   tcase_add_loop_test(tcase, right_kernels, 0, RIGHT);
   tcase_add_loop_test(tcase, wrong_kernels, 0, WRONG);
-  tcase_add_loop_test(tcase, wrong_kernels_in_clusters, 0, WRONG_IN_CLUSTERS);
   tcase_add_loop_test(tcase, wrong_kernels_if_late, 0, WRONG_IF_LATE);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);

@@ -128,10 +128,11 @@ static const bug cluster_bugs[] = {
 enum { CLUSTER_BUGS = sizeof cluster_bugs / sizeof *cluster_bugs };
 
 static const bug exchange_bugs[] = {
-    {"mbarrier_expect(full + 8 * place, 1024);", "mbarrier_arrive(full + 8 * place);",
+    {"mbarrier_expect_if(full + 8 * place, 1024,", "mbarrier_arrive_if(full + 8 * place,",
      "*while TMA for * is still filling it*|*race: shared load at byte *|*never written*|"
      "*deadlock:*bytes have not*|*bulk_copy_remote at byte *"},
-    {"mbarrier_expect(full + 8 * place, 1024);\n", "", "*deadlock:*-1024 bytes have not*"},
+    {"mbarrier_expect_if(full + 8 * place, 1024, thread == 0);\n", "",
+     "*deadlock:*-1024 bytes have not*"},
     {"fence_async();\n", "",
      "*bulk_copy_remote at shared byte *stored without a fence_async after*"},
     {"fence_async();\nblock_sync();\n", "fence_async();\n",
@@ -186,6 +187,52 @@ START_TEST(planted_bugs_of_a_cluster) {
 }
 END_TEST
 
+static const bug unit_bugs[] = {
+    /* units that are handed out too late: whoever has one waits for what nobody has begun */
+    {"sts_u32(at, atomic_add_u32(words, 1))", "sts_u32(at, 11 - atomic_add_u32(words, 1))",
+     "*deadlock:*flag at byte * of tensor words, element *: it is 0, awaited is 1\n* more are to "
+     "come when one of the * that run has ended*"},
+    {"flag_wait(words + unit, 1)", "flag_wait(words + unit, 2)",
+     "*deadlock:*flag at byte 4 of tensor words, element ?1]: it is 1, awaited is 2\n*"},
+    {"flag_wait(words + unit, 1);", "",
+     "*race: load at byte * of tensor lse, *, which another block stores to*|*race: store at byte "
+     "* "
+     "of tensor lse, *, which another block loads*|*load of an element never written: byte * of "
+     "tensor lse*"},
+    {"block_sync(); // it has been waited for\n", "",
+     "*race: load at byte * of tensor lse, *, which another block stores to*|*race: store at byte "
+     "* "
+     "of tensor lse, *, which another block loads*|*load of an element never written: byte * of "
+     "tensor lse*|*race: shared store at byte 0, *"},
+    {"block_sync(); // it is written\n", "",
+     "*race: load at byte * of tensor lse, *, which another block stores to*|*load of an element "
+     "never written: byte * of tensor lse*|*race: store at byte * of tensor lse, *, which another "
+     "block loads*|*race: shared store at byte 0, *|*race: load at byte * of tensor lse, *, which "
+     "thread * stores to*"},
+    {"red_release_u32(", "atomic_add_u32(",
+     "*race: load at byte * of tensor lse, *, which another block stores to*"},
+};
+enum { UNIT_BUGS = sizeof unit_bugs / sizeof *unit_bugs, ALWAYS = 2 /* are found in any seed */ };
+
+/* A block that runs alone may take all units, and then nothing is wrong: in some seeds. */
+START_TEST(planted_bugs_of_units) {
+  const bug *b = &unit_bugs[_i];
+  int found = 0;
+  char *text = plant(units, b);
+  hopper h = hopper_new(units_recipe, text, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 12 * 128, .nk = 1});
+  for (int seed = 0; seed < 18; seed++) {
+    kernel_device()->seed = (uint64_t)seed;
+    if (hopper_runs(&h)) continue;
+    hopper_fails(&h, b->says);
+    found++;
+  }
+  ck_assert_msg(found >= (_i < ALWAYS ? 18 : 11), "%s: found in %d seeds", b->to, found);
+  hopper_free(&h);
+  free(text);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("hopper planted");
   TCase *tests = tcase_create("planted");
@@ -194,6 +241,7 @@ int main(void) {
   suite_loop(tests, planted_bugs, BUGS);
   suite_loop(tests, planted_bugs_of_a_cluster, CLUSTER_BUGS);
   suite_loop(tests, planted_bugs_of_an_exchange, EXCHANGE_BUGS);
+  suite_loop(tests, planted_bugs_of_units, UNIT_BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -1,7 +1,8 @@
 /* t_tma_run.c - TMA, mbarriers, clusters and what a warp does together, on a device: boxes in and
  * out of tensors, beyond their edges, in every swizzle; halves of boxes sent to both blocks of a
  * cluster; rows of plain bytes; numbers that blocks of a
- * cluster exchange; words that order warps.
+ * cluster exchange; words that
+ * order warps, and blocks of a grid.
  *
  * On the host device that tries the templates and the engine; on a GPU (label gpu), that both are
  * what the hardware does, and that the driver's tensor maps are. */
@@ -158,6 +159,21 @@ START_TEST(blocks_exchange_numbers) {
 }
 END_TEST
 
+START_TEST(units_follow_each_other) {
+  static float lse[12 * 128];
+  hopper h = hopper_new(units_recipe, units, "bf16", 64,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 12 * 128, .nk = 1});
+  for (int turn = 0; turn < 20; turn++) {
+    kernel_device()->seed = (uint64_t)turn;
+    hopper_run(&h);
+    hopper_get(&h, "lse", lse);
+    for (int i = 0; i < 12 * 128; i++)
+      ck_assert_msg(lse[i] == (float)(i / 128 + 1), "%d: %g", i, (double)lse[i]);
+  }
+  hopper_free(&h);
+}
+END_TEST
+
 /* Rows of k, a copy each, to lse. */
 static const char rows[] =
     "$(kernel('attn_fwd')) {\n"
@@ -169,7 +185,9 @@ static const char rows[] =
     "}\n"
     "block_sync();\n"
     "if (thread == 0) { mbarrier_expect(bar, 128 * p.nk); }\n"
-    "if (thread < p.nk) { bulk_load(at + (u32)(128 * thread), p.k + thread * p.k_n, 128, bar); }\n"
+    "if (thread < 50) { bulk_load(at + (u32)(128 * thread), p.k + thread * p.k_n, 128, bar); }\n"
+    "bulk_load_if(at + (u32)(128 * thread), p.k + thread * p.k_n, 128, bar,\n"
+    "thread >= 50 && thread < p.nk);\n"
     "mbarrier_wait(bar, 0);\n"
     "for (int i = thread; i < 32 * p.nk; i += 128) {\n"
     "const u32 pair = lds_u32(at + (u32)(4 * i));\n"
@@ -317,6 +335,7 @@ int main(void) {
   suite_loop(tests, boxes_of_tensors, BOXES);
   tcase_add_test(tests, halves_to_both_blocks);
   tcase_add_test(tests, blocks_exchange_numbers);
+  tcase_add_test(tests, units_follow_each_other);
   tcase_add_test(tests, rows_of_bytes);
   tcase_add_test(tests, words_order_warps);
   tcase_add_test(tests, pieces_of_a_warp);

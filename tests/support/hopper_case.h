@@ -3,7 +3,8 @@
  *
  * A kernel is the text of a template and a Lua table, `case`, which the template sees as a global
  * and whose fields fill the recipe: maps (a list), threads (128), shared (bytes, 1024), grid ("1"),
- * cluster, early. Its tensors are q, k, v, o and lse of one head. */
+ * cluster, early, words (a text: so many words of the workspace, p.words, that are 0 at the
+ * launch). Its tensors are q, k, v, o and lse of one head. */
 #ifndef FG_TESTS_HOPPER_CASE_H
 #define FG_TESTS_HOPPER_CASE_H
 

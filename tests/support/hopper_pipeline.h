@@ -1,7 +1,8 @@
 /* hopper_pipeline.h - kernels for hopper_case.h, right ones: attention's skeleton on Hopper, of 128
  * query rows and head dim 128: a warp that loads, two warpgroups that multiply (S = Q K^T queued
  * with O += P V of the tile before, P = S in registers), and O by way of Q's place; halves of a box
- * for both blocks of a cluster; and numbers that two blocks exchange.
+ * for both blocks of a cluster; numbers that two blocks exchange; and units that blocks of a grid
+ * take by tickets, each of which waits for the one before.
  *
  * The shuffle tells ptxas that a warp has one number, elect_one that one thread loads: descriptors
  * and coordinates are in uniform registers then (without: 36 moves to them and a loop around each
@@ -164,9 +165,11 @@ static const char exchange[] =
     "sts_u32x4(out + (u32)(16 * thread), v);\n"
     "fence_async();\n"
     "block_sync();\n"
-    "if (thread == 0) {\n"
-    "mbarrier_expect(full + 8 * place, 1024);\n"
-    "bulk_copy_remote(in, out, 1024, full + 8 * place, 1 - rank);\n"
+    "mbarrier_expect_if(full + 8 * place, 1024, thread == 0);\n"
+    "if (i & 1) {\n"
+    "if (thread == 0) { bulk_copy_remote(in, out, 1024, full + 8 * place, 1 - rank); }\n"
+    "} else {\n"
+    "bulk_copy_remote_if(in, out, 1024, full + 8 * place, 1 - rank, thread == 0);\n"
     "}\n"
     "mbarrier_wait(full + 8 * place, phase);\n"
     "lds_u32x4(v, in + (u32)(16 * thread));\n"
@@ -178,6 +181,28 @@ static const char exchange[] =
     "for (int e = 0; e < 4; e++) { stg_f32(p.lse + 256 * rank + 4 * thread + e, (float)v[e]); }\n"
     "cluster_sync();\n"
     "}\n";
+
+/* Unit u leaves u + 1 in its 128 places. */
+static const char units[] =
+    "$(kernel('attn_fwd')) {\n"
+    "u32 *words = (u32 *)p.words;\n"
+    "const u32 at = shared_base();\n"
+    "const int thread = (int)threadIdx.x;\n"
+    "for (;;) {\n"
+    "if (thread == 0) { sts_u32(at, atomic_add_u32(words, 1)); }\n"
+    "block_sync();\n"
+    "const u32 unit = lds_u32(at);\n"
+    "if (unit >= 12) { break; }\n"
+    "if (unit > 0 && thread == 0) { flag_wait(words + unit, 1); }\n"
+    "block_sync(); // it has been waited for\n"
+    "float *to = p.lse + 128 * unit + thread;\n"
+    "stg_f32(to, unit > 0 ? ldg_f32(p.lse + 128 * unit - 1 - thread) + 1.0f : 1.0f);\n"
+    "block_sync(); // it is written\n"
+    "if (thread == 0) { red_release_u32(words + unit + 1, 1); }\n"
+    "}\n"
+    "}\n";
+
+static const char units_recipe[] = "{ grid = '6', words = '13', shared = 16 }";
 
 static const char exchange_recipe[] =
     "{ grid = '2', cluster = 2, threads = 64, shared = 1024 + 4096 + 32 }";
