@@ -325,6 +325,9 @@ static const struct decision {
     {"lane_of_output_shuffled", "family=wgmma head_dim=64 score=alibi key_parts=16"},
     {"claims", WGMMA "mask=causal"},
     {"sections_of_heads", WGMMA "mask=causal"},
+    {"starts_early", "family=wgmma pass=backward head_dim=64 mask=full"},
+    {"stays", "family=wgmma pass=backward head_dim=64 mask=full"},
+    {"sections_of_heads", "family=wgmma pass=backward head_dim=64 mask=causal"},
 };
 enum { DECISIONS = sizeof decisions / sizeof *decisions };
 

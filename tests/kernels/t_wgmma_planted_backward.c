@@ -33,7 +33,7 @@ static const planted_bug bugs[] = {
     /* which keys are next, which rows each tile has, when the places of keys are free */
     {"wgmma.backward_jobs.claim", "gridDim.x + claim(", "gridDim.x + 1 + claim(", .words = WIDE},
     {"wgmma.backward_jobs.sections", "rest % heads_here", "rest % wide", .words = ROWS,
-     .fault = "never written|wrong numbers", .place = {{JOBS}, {BACKWARD}}},
+     .fault = "never written|wrong numbers|past the end of", .place = {{JOBS}, {BACKWARD}}},
     {"wgmma.backward_jobs.list_tile", "(u32)h,", "0,", .words = WIDE},
     {"wgmma.backward.keys_empty",
      "mbarrier_wait($(barrier(\"keys_empty\", \"0\")), (turn & 1) ^ 1);", "", .words = WIDE,

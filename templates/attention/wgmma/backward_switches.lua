@@ -37,8 +37,4 @@ return {
       h200("2026-11-26", "d 128, causal, b 4, h 16, n 4096", 1.2459, 1.1930),
       h200("2026-11-26", "d 128, causal, b 1, h 16, n 16384", 4.6618, 4.5241),
     } },
-
-  { name = "dq_by_rows",
-    why = "Warpgroups share dQ of a tile by its rows, where it has 64 for each; else by its columns.",
-    when = function(_, plan) return plan.block_q == plan.block_kv end },
 }
