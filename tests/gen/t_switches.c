@@ -327,6 +327,7 @@ static const struct decision {
     {"sections_of_heads", WGMMA "mask=causal"},
     {"starts_early", "family=wgmma pass=backward head_dim=64 mask=full"},
     {"stays", "family=wgmma pass=backward head_dim=64 mask=full"},
+    {"queries_in_turns", "family=wgmma pass=backward head_dim=72/128 score=softcap(30.0)"},
     {"sections_of_heads", "family=wgmma pass=backward head_dim=64 mask=causal"},
 };
 enum { DECISIONS = sizeof decisions / sizeof *decisions };

@@ -36,6 +36,7 @@ return {
   wgmma { pass = "backward", head_dim = { 40, 128 }, mask = { "window(1023, 0)", "dilated(3) && k <= p" }, dtype = "f16" },
   wgmma { pass = "backward", head_dim = { 64, 128 }, mask = "causal", score = { "softcap(30.0)", "alibi", "relative(table)" },
           inputs = { table = "f32[h, nq + nk - 1] grad" } },
+  wgmma { pass = "backward", head_dim = { 64, 128 }, mask = "prefix(32)" },
   wgmma { pass = "backward", head_dim = { 64, 128 }, bias = "grad", bias_dims = "h,q,k" },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },

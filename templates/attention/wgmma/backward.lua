@@ -48,7 +48,7 @@ end
 -- and of the others.
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
 local function split(plan, claims)
-  local few, groups = claims and 32 or 24, plan.block_kv // 64
+  local few, groups = claims and 40 or 24, plan.block_kv // 64
   return few, math.min(240, (launched(plan) * (groups + 1) - few) // groups // 8 * 8)
 end
 
@@ -136,7 +136,7 @@ function family.describe(spec, plan)
       { "SECTION_ROWS", 16384, "of all heads of a section" },
       { "M_KV", 1, "tiles of 16 keys of a warp" },
       { "ROWS", 2, "keys that a lane has a part of" },
-      { "N_Q", q // 8, "tiles of 8 queries of S^T and dP^T" },
+      { "N_Q", use.queries_in_turns and 4 or q // 8, "tiles of 8 queries of S^T and dP^T at a time" },
       { "K_BYTES", rows_bytes(kv, spec.d), "of a tile" },
       { "V_BYTES", rows_bytes(kv, spec.dv), "of a tile" },
       { "Q_BYTES", rows_bytes(q, spec.d), "of a tile" },

@@ -1,6 +1,7 @@
 -- backward_switches.lua: the decisions of wgmma_backward, and what they gained (gen/expand/switches.lua says what the columns
 -- are). Rows with when = false were tried and lost.
-local h200 = run("measured.lua").h200
+local measured, shape = run("measured.lua"), run("attention/wgmma/shape.lua")
+local h200 = measured.h200
 
 local function always() return true end
 
@@ -17,7 +18,9 @@ return {
   { name = "stays",
     why = "A block stays on its multiprocessor and claims one job after the other: the first rows of the next one " ..
       "come while dK and dV leave.",
-    when = function(_, plan, traits) return traits.score.is_s or traits.ds_follows_from_p and plan.block_q < plan.block_kv end,
+    when = function(_, plan, traits)
+      return traits.mask.row_sees_a_range and (traits.score.is_s or traits.ds_follows_from_p and plan.block_q < plan.block_kv)
+    end,
     gain = {
       h200("2026-11-26", "d 64, full, b 32, h 32, n 512", 0.5208, 0.4994),
       h200("2026-11-26", "d 64, full, b 4, h 32, n 4096", 2.4560, 2.3741),
@@ -27,6 +30,12 @@ return {
       h200("2026-11-26", "d 128, full, b 4, h 16, n 4096", 2.2168, 2.1649),
       h200("2026-11-26", "d 128, causal, b 1, h 16, n 16384", 4.7087, 4.5241),
     } },
+
+  { name = "queries_in_turns",
+    why = "S and dP of a tile's rows are made in turns, of 32 rows at a time, where the score takes registers beside wide dK and dV.",
+    when = function(spec, plan, traits)
+      return shape.columns(spec.d) + shape.columns(spec.dv) > 192 and plan.block_q < plan.block_kv and not shape.score_is_light(traits)
+    end },
 
   { name = "sections_of_heads",
     why = "Some heads share a section, of which the tiles of keys that most rows see come first: none of these ends last.",

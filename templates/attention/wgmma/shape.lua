@@ -12,6 +12,13 @@ function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(wi
 -- when it has read the ones before. Where tiles are left out it would have to know which comes next.
 function shape.tiled_input() return not hooks.mask.has_gaps.keys and hooks.input.tiled or nil end
 
+-- Does the score of a backward pass take hardly more registers than s itself?
+function shape.score_is_light(traits)
+  local dense_gradient = false
+  for _, x in ipairs(traits.input.grads) do dense_gradient = dense_gradient or x.kind == "dense" end
+  return traits.ds_follows_from_p and not traits.input.differs_by_key and not dense_gradient
+end
+
 -- Whether the last tiles of rows are taken in parts (parts.cut).
 function shape.has_parts(plan) return (plan.key_parts or 0) > 1 end
 
