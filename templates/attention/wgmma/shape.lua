@@ -14,9 +14,9 @@ function shape.tiled_input() return not hooks.mask.has_gaps.keys and hooks.input
 
 -- Does the score of a backward pass take hardly more registers than s itself?
 function shape.score_is_light(traits)
-  local dense_gradient = false
-  for _, x in ipairs(traits.input.grads) do dense_gradient = dense_gradient or x.kind == "dense" end
-  return traits.ds_follows_from_p and not traits.input.differs_by_key and not dense_gradient
+  local differs_by_row = false -- a gradient does
+  for _, x in ipairs(traits.input.grads) do differs_by_row = differs_by_row or x.kind == "dense" or x.kind == "rows" end
+  return traits.ds_follows_from_p and not traits.input.differs_by_key and not differs_by_row
 end
 
 -- Whether the last tiles of rows are taken in parts (parts.cut).
