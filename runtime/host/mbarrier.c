@@ -35,6 +35,15 @@ void fgh_mbarrier_block(void) {
   *n = 0;
 }
 
+/* Where seats lie depends on the blocks of a cluster: the next launch may have others. */
+void fgh_mbarrier_launch(void) {
+  for (u32 seat = 0; seat < FGH_MAX_SEATS; seat++) {
+    fgh_shared_seat(seat);
+    fgh_mbarrier_seat(seat);
+    fgh_mbarrier_block();
+  }
+}
+
 u32 fgh_mbarrier_find(u32 bar, const char *what) {
   u32 granule = fgh_region(bar, BYTES, BYTES, what);
   fgh_writer w = fgh_writers[granule];

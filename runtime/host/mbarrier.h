@@ -6,6 +6,7 @@
 
 #include "engine.h"
 
+void fgh_mbarrier_launch(void); /* while fgh_cluster_blocks is that of the launch before */
 void fgh_mbarrier_block(void);
 void fgh_mbarrier_seat(u32 seat);
 void fgh_mbarrier_block_end(void); /* of the running thread: who arrives here must have done so */

@@ -108,6 +108,7 @@ static void draw_order(u32 clusters) {
 void fgh_seats_launch(const fg_host_launch *l) {
   launch = l;
   n_seats = l->resident ? l->resident : 1;
+  fgh_mbarrier_launch();
   fgh_cluster_blocks = l->cluster ? l->cluster : 1;
   const u32 warps = fgh_cluster_blocks * l->block / 32;
   memset(alive, 0, sizeof alive);

@@ -57,6 +57,31 @@ START_TEST(right_kernel) {
 }
 END_TEST
 
+/* Blocks that wait for what they have asked for, so that others begin. */
+static void waits(const void *p) {
+  const tensors *t = p;
+  make(0, 1);
+  cluster_sync();
+  if (tid() == 0) api->mbarrier_expect(bar(0), 128);
+  if (tid() == 0) api->bulk_load(at(8), t->in, 128, bar(0));
+  api->mbarrier_wait(bar(0), 0);
+  cluster_sync();
+}
+
+/* The barriers of a launch are gone in the next one, where seats lie elsewhere. */
+START_TEST(launches_with_other_clusters) {
+  for (u64 seed = 0; seed < SEEDS; seed++) {
+    fg_host_memory *memory = case_make(seed);
+    for (u32 cluster = 4; cluster > 0; cluster /= 2) {
+      case_extra = (struct case_extra){cluster, 0, cluster == 1 ? 4 : 2};
+      ck_assert_msg(case_launch((job){waits, 64, 16}, seed, memory) == FG_OK, "cluster %u: %s",
+                    cluster, fault.text);
+    }
+    case_drop(memory);
+  }
+}
+END_TEST
+
 /* ---- wrong ---- */
 
 static void sent(void) {
@@ -228,6 +253,7 @@ int main(void) {
   Suite *suite = suite_create("engine copy");
   TCase *tcase = tcase_create("copies");
   tcase_add_test(tcase, right_kernel);
+  tcase_add_test(tcase, launches_with_other_clusters);
   tcase_add_loop_test(tcase, wrong_kernels, 0, WRONG);
   tcase_add_loop_test(tcase, wrong_kernels_if_late, 0, WRONG_IF_LATE);
   suite_add_tcase(suite, tcase);
