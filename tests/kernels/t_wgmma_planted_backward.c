@@ -13,6 +13,7 @@
 
 #define BACKWARD "attention/wgmma/backward.cut"
 #define KEPT     "attention/backward/kept.cut"
+#define TILES    "attention/wgmma/backward_tiles.cut"
 #define PAIRS    "attention/backward/pairs.cut"
 #define JOBS     "attention/wgmma/backward_jobs.cut"
 
@@ -24,7 +25,7 @@ static const planted_bug bugs[] = {
     {"wgmma.backward.load_q",
      "mbarrier_wait($(barrier(\"rows_empty\", \"slot\")), "
      "$(parity(\"count\", STAGES)) ^ 1);",
-     "", .words = ROWS ";" WIDE, .fault = RACE "|" STUCK},
+     "", .words = ROWS ";" WIDE, .fault = RACE "|" STUCK, .place = {{BACKWARD}, {TILES}}},
     {"wgmma.backward.load_q", "Q_BYTES + KEPT_BYTES", "Q_BYTES", .words = ROWS,
      .fault = RACE "|" STUCK, .place = {{BACKWARD}, {PAIRS}}},
     {"wgmma.backward.load_q", "padded + q0)", "padded)", .words = ROWS ";" WIDE},
@@ -37,7 +38,7 @@ static const planted_bug bugs[] = {
     {"wgmma.backward_jobs.list_tile", "(u32)h,", "0,", .words = WIDE},
     {"wgmma.backward.keys_empty",
      "mbarrier_wait($(barrier(\"keys_empty\", \"0\")), (turn & 1) ^ 1);", "", .words = WIDE,
-     .fault = RACE "|" STUCK "|reads"},
+     .fault = RACE "|" STUCK "|reads", .place = {{BACKWARD}, {TILES}}},
     /* what is waited for before products read it */
     {"wgmma.backward.tiles",
      "mbarrier_wait($(barrier(\"q_full\", \"slot\")), "
@@ -67,7 +68,7 @@ static const planted_bug bugs[] = {
     {"wgmma.backward.add_dq", "i < CHUNKS_D", "1", .words = MIXED,
      .fault = "wrong numbers|past the end of tensor dq_sum"},
     {"wgmma.backward.release_rows", "wait_all(dk, dv);", "", .words = WIDE,
-     .fault = RACE "|before the wait for it", .place = {{BACKWARD}}},
+     .fault = RACE "|before the wait for it", .place = {{BACKWARD}, {TILES}}},
     {"wgmma.backward.release_rows",
      "mbarrier_arrive_if($(barrier(\"rows_empty\", \"slot\")), lane == 0);", "", .words = WIDE,
      .fault = STUCK, .place = {{BACKWARD}}},
@@ -78,8 +79,9 @@ static const planted_bug bugs[] = {
      "v_rows = matrix_at(sm + SM_V)", .words = WIDE},
     /* what leaves */
     {"wgmma.backward.leave", "barrier_sync(1, $(128 * GROUPS));", "", .words = WIDE,
-     .fault = RACE "|reads"},
-    {"wgmma.backward.leave", "fence_async();", "", .words = WIDE, .fault = "fence"},
+     .fault = RACE "|reads", .place = {{TILES}}},
+    {"wgmma.backward.leave", "fence_async();", "", .words = WIDE, .fault = "fence",
+     .place = {{TILES}}},
     {"wgmma.backward.put", "i / 4 *", "0 *", .words = WIDE},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
