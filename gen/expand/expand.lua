@@ -349,7 +349,7 @@ function expand.expand(job)
 
   local body = {}
   s.sink = body
-  env.include(family.template)
+  env.include(s.description.template or family.template)
   return layout.indent(assemble(s, job, layout.without_unused(body, function(word) return parts.words(s, word) end, function(name) return parts.is_pure(s, name) end), params))
 end
 

@@ -2,6 +2,7 @@
 -- are). Rows with when = false were tried and lost.
 local measured, shape = run("measured.lua"), run("attention/wgmma/shape.lua")
 local h200 = measured.h200
+local is_wide = run("attention/wgmma/backward_wide.lua").is_for
 
 local function always() return true end
 
@@ -18,6 +19,7 @@ return {
   { name = "stays",
     why = "A block stays on its multiprocessor and claims one job after the other: the first rows of the next one " ..
       "come while dK and dV leave.",
+    possible = function(spec) return not is_wide(spec) end,
     when = function(_, plan, traits)
       return traits.mask.row_sees_a_range and (traits.score.is_s or traits.ds_follows_from_p and plan.block_q < plan.block_kv)
     end,
@@ -33,6 +35,7 @@ return {
 
   { name = "queries_in_turns",
     why = "S and dP of a tile's rows are made in turns, of 32 rows at a time, where the score takes registers beside wide dK and dV.",
+    possible = function(spec) return not is_wide(spec) end,
     when = function(spec, plan, traits)
       return shape.columns(spec.d) + shape.columns(spec.dv) > 192 and plan.block_q < plan.block_kv and not shape.score_is_light(traits)
     end },

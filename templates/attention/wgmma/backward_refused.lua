@@ -1,0 +1,18 @@
+-- backward_refused.lua: plans of wgmma_backward that compilers refuse, because they spill. attention/mma/forward_refused.lua
+-- says what the columns of a row are.
+local is_wide = run("attention/wgmma/backward_wide.lua").is_for
+
+local rows = {
+  { cause = "inputs", what = "an input that differs from pair to pair beside a mask with gaps",
+    when = function(spec, _, traits) return is_wide(spec) and traits.input.differs_by_pair and traits.mask.has_gaps.queries end,
+    spare = 8, spilled = { { "d 256, a dense bias", 4 }, { "d 256, a table by distance", 20 } } },
+  { cause = "gradients", what = "a dense gradient of which each pair has an element of its own, without a mask",
+    when = function(spec, _, traits)
+      local is_stored = false
+      for _, x in ipairs(traits.input.grads) do is_stored = is_stored or x.kind == "dense" and not x.summed end
+      return is_wide(spec) and is_stored and traits.mask.edge_count == 0
+    end,
+    spare = 8, spilled = { { "d 256", 8 } } },
+}
+
+return { rows = rows, compiler = "NVRTC 13.0" }
