@@ -37,6 +37,7 @@
 --   weight(exponent)    the same from the score times log2 e less what was kept; nil: there is no such way
 --   ds(p, dp, delta, kept)  the gradient at the score
 --   ds_is_0_without_weight  it is 0 where the weight is
+--   ds_is_proportional  it is the weight times what does not depend on it; nil: it is not
 --
 -- r is a row, as row(members) makes it of what a family says: the names of its variables and how it goes over
 -- a row's scores. ROW has the members, and what each says; the state's are there by their own names.
@@ -69,7 +70,7 @@ local NORMALIZER = {
   init = "function", step = "function", finish = "function", merge = "function",
   trial = "function?", start = "function?", accept = "function?",
   delta = "function?", kept = "function?", no_weight = "string?", p = "function", weight = "function?", ds = "function",
-  ds_is_0_without_weight = "boolean",
+  ds_is_0_without_weight = "boolean", ds_is_proportional = "boolean?",
 }
 -- Members of which a normaliser has all or none.
 local TOGETHER = { { "trial", "start", "accept" }, { "second", "empty", "kept" } }

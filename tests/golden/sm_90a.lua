@@ -41,6 +41,7 @@ return {
   -- in clusters
   wgmma { pass = "backward", head_dim = { 192, "192/128", 256 }, mask = { "full", "causal" } },
   wgmma { pass = "backward", head_dim = { "136/200", 256 }, mask = { "window(1023, 0)", "dilated(3) && k <= p" }, dtype = "f16" },
+  wgmma { pass = "backward", head_dim = { "192/128", 192 }, mask = "causal", score = "softcap(30.0)" },
   wgmma { pass = "backward", head_dim = { "192/128", 256 }, mask = "causal", score = { "alibi", "relative(table)" },
           inputs = { table = "f32[h, nq + nk - 1] grad" } },
   wgmma { pass = "backward", head_dim = 256, bias = "grad", bias_dims = "h,q,k" },

@@ -10,6 +10,7 @@
 #define EVEN  BWD "head_dim=256 mask=full "
 #define ODD   BWD "head_dim=192/128 mask=causal "
 #define OTHER BWD "head_dim=136/160 mask=window(100,7) score=alibi "
+#define CAP   BWD "head_dim=192 mask=causal score=softcap(5.0) "
 
 #define WIDE  "attention/wgmma/backward_wide.cut"
 #define TILES "attention/wgmma/backward_tiles.cut"
@@ -64,6 +65,7 @@ static const planted_bug bugs[] = {
      "mbarrier_wait($(barrier(\"p_full\", \"slot\")), $(parity(\"count\", STAGES)));", "",
      .words = EVEN, .fault = RACE},
     {"wgmma.backward_wide.take_p", ">> 16", ">> 0", .words = EVEN},
+    {"wgmma.backward_wide.pack_factors", "dp[4 * n + 2 * r]", "s[4 * n + 2 * r]", .words = CAP},
     {"wgmma.backward_wide.pack_ds", "dp[4 * n + 2 * r], dp[4 * n + 2 * r + 1]",
      "dp[4 * n + r], dp[4 * n + r + 2]", .words = EVEN},
     {"wgmma.backward_wide.put_ds",
@@ -123,7 +125,7 @@ START_TEST(test_bug) {
 END_TEST
 
 /* Without a bug, in many orders. */
-static const char *const whole[] = {EVEN, ODD, OTHER};
+static const char *const whole[] = {EVEN, ODD, OTHER, CAP};
 
 START_TEST(test_none) {
   planted_try_none(&(planted_bug){.words = whole[_i], .cases = cases, .seeds = 16});

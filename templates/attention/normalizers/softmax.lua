@@ -18,6 +18,7 @@ local softmax = {
   empty = "NEG_INF",
   no_weight = "-NEG_INF",
   ds_is_0_without_weight = true,
+  ds_is_proportional = true,
 }
 
 -- spot "normalizers.softmax.init"

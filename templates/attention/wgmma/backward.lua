@@ -11,9 +11,8 @@ local columns, rows_bytes = shape.columns, shape.rows_bytes
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
   if spec.deterministic == "true" then return false, "leaves deterministic=true to mma" end
-  if wide.is_for(spec) and not hooks.ds_follows_from_p then
-    return false, "leaves heads wider than 128 to mma where the score is more than s and terms beside it"
-  end
+  local why = wide.is_for(spec) and wide.refusal()
+  if why then return false, why end
   return true
 end
 

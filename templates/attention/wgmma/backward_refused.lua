@@ -1,11 +1,14 @@
 -- backward_refused.lua: plans of wgmma_backward that compilers refuse, because they spill. attention/mma/forward_refused.lua
 -- says what the columns of a row are.
-local is_wide = run("attention/wgmma/backward_wide.lua").is_for
+local columns, is_wide = run("attention/wgmma/shape.lua").columns, run("attention/wgmma/backward_wide.lua").is_for
 
 local rows = {
   { cause = "inputs", what = "an input that differs from pair to pair beside a mask with gaps",
     when = function(spec, _, traits) return is_wide(spec) and traits.input.differs_by_pair and traits.mask.has_gaps.queries end,
     spare = 8, spilled = { { "d 256, a dense bias", 4 }, { "d 256, a table by distance", 20 } } },
+  { cause = "scores", what = "a score that is more than s and terms beside it, and more than 208 columns of V",
+    when = function(spec, _, traits) return is_wide(spec) and not traits.ds_follows_from_p and columns(spec.dv) > 208 end,
+    spare = 255, spilled = { { "d 224, a quotient", 24 }, { "d 256, a cap", 144 } } },
   { cause = "gradients", what = "a dense gradient of which each pair has an element of its own, without a mask",
     when = function(spec, _, traits)
       local is_stored = false

@@ -6,6 +6,16 @@ local shape = run("attention/wgmma/shape.lua")
 
 function wide.is_for(spec) return math.max(spec.d, spec.dv) > 128 end
 
+-- Why such a score has no kernel, nil: it has one. The warps that make dS have P, and no S: where dS does not follow from P they
+-- have P times the score's slope in its place.
+function wide.refusal()
+  if hooks.ds_follows_from_p then return nil end
+  if not hooks.norm.ds_is_proportional then return "leaves heads wider than 128 to mma where dS is not proportional to P" end
+  if #hooks.input.grads > 0 then
+    return "leaves heads wider than 128 to mma where an input of a score that is more than s and terms beside it has a gradient"
+  end
+end
+
 -- Blocks of 64 columns of a tile, one at least for each block of the cluster, and how many of them the first one fetches.
 local function blocks(width) return math.max(wide.CLUSTER, shape.blocks(width)) end
 local function first_blocks(width) return cdiv(blocks(width), wide.CLUSTER) end
