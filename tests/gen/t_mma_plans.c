@@ -63,6 +63,12 @@ START_TEST(refused_plans) {
       {"attn_fwd-bf16-d40v64-prefix_64.mma-q128-k96-s2-w4.sm_90a",
        "mma-q128-k96-s2-w4: NVRTC 13.0 spills in it: warps of 32 rows with a V wider than K, whose "
        "loop over d leaves nothing to wait for; warps of 32 rows under a mask with holes"},
+      {"attn_bwd-bf16-d256-biasgrad_bhqk.wgmma-q64-k128-s2-w16.sm_90a",
+       "wgmma-q64-k128-s2-w16: NVRTC 13.0 spills in it: a dense gradient of which each pair has an "
+       "element of its own, without a mask"},
+      {"attn_bwd-bf16-d224-causal-softcap_30.wgmma-q64-k128-s2-w16.sm_90a",
+       "wgmma-q64-k128-s2-w16: NVRTC 13.0 spills in it: a score that is more than s and terms "
+       "beside it, and more than 208 columns of V"},
   };
   fg_gen *gen;
   ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
@@ -78,11 +84,36 @@ START_TEST(refused_plans) {
 }
 END_TEST
 
+/* What wgmma's backward has no kernel for. */
+START_TEST(left_to_mma) {
+  static const struct {
+    const char *words, *why;
+  } left[] = {
+      {"head_dim=256 score=s*u[h] inputs.u=f32[h]grad",
+       "wgmma: leaves heads wider than 128 to mma where an input of a score that is more than s "
+       "and terms beside it has a gradient"},
+      {"head_dim=256 deterministic=true", "wgmma: leaves deterministic=true to mma"},
+  };
+  fg_gen *gen;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+    char words[256];
+    fg_variant *list;
+    int n;
+    snprintf(words, sizeof words, "family=wgmma pass=backward %s", left[i].words);
+    ck_assert_int_eq(words_variants(gen, words, "sm_90a", 1, &list, &n), FG_ESPEC);
+    ck_assert_msg(strstr(fg_error(), left[i].why), "%s", fg_error());
+  }
+  fg_gen_free(gen);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("mma plans");
   TCase *tests = tcase_create("mma plans");
   tcase_add_loop_test(tests, every_spec_has_a_plan, 0, ARCHS);
   tcase_add_test(tests, refused_plans);
+  tcase_add_test(tests, left_to_mma);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }
