@@ -3,9 +3,19 @@
 local columns, is_wide = run("attention/wgmma/shape.lua").columns, run("attention/wgmma/backward_wide.lua").is_for
 
 local rows = {
-  { cause = "inputs", what = "an input that differs from pair to pair beside a mask with gaps",
-    when = function(spec, _, traits) return is_wide(spec) and traits.input.differs_by_pair and traits.mask.has_gaps.queries end,
-    spare = 8, spilled = { { "d 256, a dense bias", 4 }, { "d 256, a table by distance", 20 } } },
+  { cause = "inputs", what = "an input that differs from pair to pair beside a mask",
+    when = function(spec, _, traits)
+      local input, mask = traits.input, traits.mask
+      return is_wide(spec) and input.differs_by_pair and (mask.has_gaps.queries or mask.edge_count > 0 and not input.differs_by_distance)
+    end,
+    spare = 8, spilled = { { "d 256, a dense bias", 4 }, { "d 256, the same in f16, causal", 24 }, { "d 256, a table by distance", 20 } } },
+  { cause = "gradients", what = "an input, or a gradient, that differs from row to row alone, and more than 208 columns",
+    when = function(spec, _, traits)
+      local differs_by_row = traits.input.is_read_by_row and not traits.input.differs_by_key
+      for _, x in ipairs(traits.input.grads) do differs_by_row = differs_by_row or x.kind == "rows" end
+      return differs_by_row and columns(math.max(spec.d, spec.dv)) > 208
+    end,
+    spare = 255, spilled = { { "d 256, a gradient, full", 128 }, { "d 256, the same, a window", 44 }, { "d 256, no gradient", 100 } } },
   { cause = "scores", what = "a score that is more than s and terms beside it, and more than 208 columns of V",
     when = function(spec, _, traits) return is_wide(spec) and not traits.ds_follows_from_p and columns(spec.dv) > 208 end,
     spare = 255, spilled = { { "d 224, a quotient", 24 }, { "d 256, a cap", 144 } } },
