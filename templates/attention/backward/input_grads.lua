@@ -38,6 +38,14 @@ function grads.head_of(x)
   return numbers[x.extents:sub(1, 2)]
 end
 
+-- x.sums of dense gradients: sums lie by tiles of S^T, of so many keys, in the order of their fragments. padded: rows up to
+-- the end of the last tile, an expression of the recipe.
+function grads.count_by_tiles(padded, keys)
+  for _, x in ipairs(hooks.input.grads) do
+    x.sums = x.stored and string.format("%s * %s * roundup(nk, %d)", grads.heads_of(x), padded, keys) or nil
+  end
+end
+
 -- Regions of sums, with their fill of zeros, for the gradients that are `summed`: x.sums of them, or as many
 -- as the gradient has elements.
 function grads.add_regions(regions, steps)

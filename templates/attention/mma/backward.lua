@@ -146,9 +146,7 @@ function family.describe(spec, plan)
   local chunks_d, chunks_dv = tiles.chunks(spec.d), tiles.chunks(spec.dv)
   local padded = string.format("roundup(nq, %d)", plan.block_q)
   local regions = passes.regions(padded, not deterministic)
-  for _, x in ipairs(hooks.input.grads) do -- by tiles of S^T, in the order of their fragments
-    x.sums = x.stored and string.format("%s * %s * roundup(nk, %d)", grads.heads_of(x), padded, plan.block_kv) or nil
-  end
+  grads.count_by_tiles(padded, plan.block_kv)
   local list = steps(spec, plan, padded)
   grads.add_regions(regions, list)
   return {

@@ -104,16 +104,16 @@ end
 
 -- The launches, in their order.
 local function steps(spec, plan, padded)
-  local q, kv, few_early = plan.block_q, plan.block_kv, use.starts_early
+  local q, kv, starts_early = plan.block_q, plan.block_kv, use.starts_early
   local cluster = wide.is_for(spec) and wide.CLUSTER or 1
   local blocks = string.format("cdiv(nk, %d) * hk * b", kv)
   local list = {
-    passes.kept(padded, PASS_THREADS, few_early),
-    { entry = "attn_bwd_dk_dv", threads = 32 * plan.warps, early = few_early, grid = { cluster > 1 and string.format("%s * %d", blocks, cluster) or blocks, "1", "1" },
+    passes.kept(padded, PASS_THREADS, starts_early),
+    { entry = "attn_bwd_dk_dv", threads = 32 * plan.warps, early = starts_early, grid = { cluster > 1 and string.format("%s * %d", blocks, cluster) or blocks, "1", "1" },
       cluster = cluster, resident = use.stays and 1 or nil,
       registers = launched(plan),
       work = string.format("(%s + %d) * h / max(hk, 1) * %d", hooks.mask.rows_seen, hooks.mask.edge_count * (q + kv) // 2, kv // cluster * work_of_row(spec, plan)) },
-    passes.dq(padded, PASS_THREADS, few_early),
+    passes.dq(padded, PASS_THREADS, starts_early),
   }
   for _, x in ipairs(hooks.input.grads) do
     if x.stored and grads.leaves_tiles() then table.insert(list, 1, grads.zero_step(x, PASS_THREADS)) end
@@ -129,9 +129,7 @@ function family.describe(spec, plan)
   local q, kv, padded = plan.block_q, plan.block_kv, string.format("roundup(nq, %d)", plan.block_q)
   local regions = passes.regions(padded, true)
   if use.stays then regions[#regions + 1] = { name = "claims", count = "2" } end
-  for _, x in ipairs(hooks.input.grads) do -- by tiles of S^T, in the order of their fragments
-    x.sums = x.stored and string.format("%s * %s * roundup(nk, %d)", grads.heads_of(x), padded, kv) or nil
-  end
+  grads.count_by_tiles(padded, kv)
   local list = steps(spec, plan, padded)
   grads.add_regions(regions, list)
   local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW } end
