@@ -206,8 +206,11 @@ size_t fg_workspace_bytes(const fg_kernel *kernel, const fg_shape *shape) {
   int64_t bytes;
   fg_shape own;
   if (FG_GIVEN({"kernel", kernel}, {"shape", shape}) != FG_OK) return 0;
-  if (fg_shape_read(shape, &own, &shape) != FG_OK || fg_shape_check(shape) != FG_OK) return 0;
-  return fg_workspace_size(&kernel->source->recipe, shape, &bytes) == FG_OK ? (size_t)bytes : 0;
+  const fg_recipe *recipe = &kernel->source->recipe;
+  if (fg_shape_read(shape, &own, &shape) != FG_OK ||
+      fg_shape_check_of(fg_recipe_kind(recipe), shape) != FG_OK)
+    return 0;
+  return fg_workspace_size(recipe, shape, &bytes) == FG_OK ? (size_t)bytes : 0;
 }
 
 /* Not part of fg_launch, which would zero `all` at every call. */

@@ -207,9 +207,24 @@ static fg_status check_unforced(fg_op *op) {
   return FG_OK;
 }
 
+/* The shape by which a plan is chosen: where bits are not to depend on the sequences beside one,
+ * that of one sequence of some length; of packed rows, of which only a longest one is known, one
+ * row. */
+static fg_shape shape_of_choice(const fg_op *op, const fg_shape *shape) {
+  enum { KEYS = 4096 };
+  fg_shape one = *shape;
+  if (!op->point.batch_invariant) return one;
+  one.b = 1;
+  one.nk = KEYS;
+  if (op->point.q_layout == FG_PACKED) one.nq = one.tokens_q = 1;
+  if (op->point.kv_layout == FG_PACKED) one.tokens_k = KEYS;
+  return one;
+}
+
 /* The candidate by its index; FG_EARGUMENT where none may be taken. */
 static fg_status choose(fg_op *op, const fg_shape *shape, const bool *failed, int *index) {
-  contest t = contest_new(op, shape, failed);
+  const fg_shape chosen_by = shape_of_choice(op, shape);
+  contest t = contest_new(op, &chosen_by, failed);
   if (*op->context->plan && !t.forced) TRY(check_unforced(op));
   TRY(recall(&t));
   int best = fastest(&t);
@@ -348,7 +363,8 @@ out:
   return status;
 }
 
-/* Where the shape proves that the mask hides nothing, a kernel without it is tried first. */
+/* Where the shape proves that the mask hides nothing, a kernel without it is tried first; not where
+ * bits are to be the same at other lengths. */
 static fg_status find_kernel(fg_op *op, const fg_shape *shape, fg_stream stream,
                              fg_kernel **kernel) {
   pthread_mutex_lock(&op->lock);
@@ -357,7 +373,7 @@ static fg_status find_kernel(fg_op *op, const fg_shape *shape, fg_stream stream,
   pthread_mutex_unlock(&op->lock);
   TRY(status);
   fg_kernel *of;
-  fg_op *proved = fg_op_proved(op, shape);
+  fg_op *proved = op->point.batch_invariant ? op : fg_op_proved(op, shape);
   if (proved == op || find_kernel(proved, shape, stream, &of) != FG_OK)
     return take_best(op, shape, stream, kernel);
   return fg_op_adopt(op, of, kernel);

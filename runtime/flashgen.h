@@ -77,21 +77,37 @@ typedef struct fg_spec {
   const char *score, *inputs, *define;
   const char *width;                     /* of kernel=logsoftmax: columns of a row */
   const char *warps_per_key, *key_parts; /* more restrictions on plans */
+  const char *q_layout, *kv_layout;      /* how sequences lie in memory: fg_args */
+  const char *parts_dtype;               /* of kernel=combine: f32, or spec = dtype */
+  /* of kernel=append */
+  const char *rotary, *rotary_dim, *rotary_dtype;
+  const char *batch_invariant, *sink;
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
  * lengths (each < 2^30). align = bytes that every pointer and row stride is a multiple of; 0 = 16.
- * kernel=logsoftmax has rows alone; extents that a kernel does not have are 0. */
+ * kernel=logsoftmax has rows alone, kernel=combine parts (1 to 256), b, h and nq; kernel=append has
+ * nq = new rows of each sequence, nk = the most rows of one, and positions = rows of its tables;
+ * extents that a kernel does not have are 0.
+ *
+ * Packed sequences: tokens_q, tokens_k = tokens of the tensors; nq, nk = the longest sequence, an
+ * upper bound that only the choice of a kernel depends on, 0: not known. kv_layout=cached: pages =
+ * caches there are, 0: b; nk = rows of each. kv_layout=paged: pages = pages there are, page = keys
+ * of each; nk = the most keys of a sequence, for which the table has cdiv(nk, page) columns. */
 typedef struct fg_shape {
   size_t size;
   int64_t b, h, hk, nq, nk, align;
   int64_t rows;
+  int64_t tokens_q, tokens_k, pages, page;
+  int64_t parts, positions;
 } fg_shape;
 
 /* A tensor: its first element and its strides in elements, in the order batch, head, row, column
  * (b h n d; of bias and dbias b h q k), in whatever order they lie in memory: a contiguous
  * [b, n, h, d] tensor has the strides {n h d, d, h d, 1}. The last stride is 1; an axis of extent 1
- * is broadcast whatever its stride. Five words, for good: it has no size. */
+ * is broadcast whatever its stride. Parts come before the others: o_parts has strides of part,
+ * batch, head and row, and that of its columns, which is 1, is left out; lse_parts has the same
+ * four, the last one any. Five words, for good: it has no size. */
 typedef struct fg_tensor {
   void *data;
   int64_t stride[4];
@@ -120,9 +136,66 @@ enum { FG_GIVEN_SCALE = 1 };
  *                 which extents are not 1, by default none is: dbias has b h nq nk elements then,
  *                 and the library cannot see that a buffer for [1, 1, nq, nk] is too small
  *   lse, dlse     [b, h, nq], float32, contiguous, natural log; forward's lse may be NULL
+ *   r             [b, h, nq] as lse, of normalizer=retention: the sum of |S| of a row; forward's
+ *                 may be NULL. It has no gradient
+ *   sink, dsink   [h], float32, contiguous: a logit of each head, beside its scores and not
+ *                 scaled, that takes weight and adds nothing to o. It is in lse, which of a row
+ *                 without keys is the sink; -inf is none (math.md section 2). Parts have none:
+ *                 combine adds it once
  *   x, y, dy, dx  [rows, width], of kernel=logsoftmax: y = x - LSE(x) of each row; backward takes y
  *                 and dy. Where x is -inf y is -inf and dx is 0. Their strides are the third, of a
  *                 row, and the fourth, 1
+ * Other layouts of sequences (q_layout, kv_layout). Lengths and places are int32 on the device; no
+ * call reads them on the host, and none is compiled in. A sequence's own lengths are nq, nk and p of
+ * its mask and score.
+ *
+ *   packed   one sequence behind the other: q, o and their like [tokens_q, h, d], k and v
+ *            [tokens_k, hk, d], whose first stride is not used; lse and dlse [h, tokens_q].
+ *            Sequence i has the tokens from starts_q[i] to starts_q[i + 1] (starts_k for keys), of
+ *            which used_q[i] (used_k[i]) count, NULL: all. Starts do not fall. Rows that no
+ *            sequence covers are written as 0, lse as -inf; what inputs hold there does not count.
+ *            Inputs with an extent q or k run over all tokens: x[q] is token starts_q[b] + q
+ *   cached   k and v [pages, nk, hk, d]: sequence i has the rows first_k[i] (NULL: 0) to used_k[i]
+ *            of cache rows[i] (NULL: i); key 0 is the first one of these. The first stride is a
+ *            multiple of the third, or shape.align = 8 asks for a kernel that does without
+ *   paged    k and v [pages, page, hk, d], their first stride a page's: key i of a sequence lies in
+ *            page table[b, (first_k[b] + i) / page]. Entries beyond used_k are not read. Strides as
+ *            of cached ones
+ *
+ *   starts_q, starts_k  [b + 1]
+ *   used_q, used_k, first_k, rows  [b]; used counts the rows of first_k too
+ *   table    [b, cdiv(nk, page)]
+ *
+ * Parts (kernel=combine): o and lse of attention over some of the keys each, which no other part
+ * has, finished: o is divided by its own sum, no sink is in it. Combined they are o over all keys,
+ * and lse, which may be NULL (math.md section 2). Sums go over the parts in their order, so that
+ * equal launches give equal bits. A part whose lse is -inf has no keys, and its o does not count; a
+ * row whose parts have none gets o = 0, lse = -inf.
+ *
+ *   o_parts       [parts, b, nq, h, dv], float32, or the dtype with parts_dtype=spec
+ *   lse_parts     [parts, b, h, nq], float32, natural log; in any strides, too. Of retention
+ *                 r_parts, whose sum is r; of none neither, and o is the sum
+ *
+ * Appending (kernel=append): new rows of keys and values go into a cache, which attention then
+ * reads. k and v are the cache, as above for kv_layout cached or paged; slots that get no row stay
+ * as they are, bit for bit. New row i of sequence b goes to slot used_k[b] + i, where used_k holds
+ * the lengths before; the caller adds to them. A slot that is below 0 or not below nk, a cache of
+ * `rows` or a page of the table that there is not: the row is not written. No two rows may have one
+ * slot.
+ *
+ *   k_new, v_new  [b, nq, hk, d] and [b, nq, hk, dv]; with q_layout=packed [tokens_q, hk, d], where
+ *                 starts_q and used_q tell sequences apart as those of queries. A launch of
+ *                 attention on the same new rows takes the same nq, starts_q and used_q, and used_k
+ *                 with the new rows in it
+ *   q, q_out      where the spec has a rotary: [b, nq, h, d], packed [tokens_q, h, d]; one may be
+ *                 NULL. Queries are turned as new keys are; those without a position are 0
+ *   rotary_cos, rotary_sin   [positions, rotary_dim / 2], in the dtype, or float32 with
+ *                 rotary_dtype=f32: of each position's angles. The pair (x, y) of columns 2i and
+ *                 2i + 1 (interleaved) or i and i + rotary_dim / 2 (halves) becomes
+ *                 (x cos - y sin, x sin + y cos); columns from rotary_dim on pass. Rounded once
+ *   row_positions int32 [b, nq], packed [tokens_q]; NULL: a row's position is its slot. A key whose
+ *                 position the tables do not have is not written
+ *
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
  *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
  *                 the spec's mask and score do not use has no place
@@ -142,6 +215,11 @@ typedef struct fg_args {
   int64_t n_inputs;
   fg_tensor x, y, dy, dx;
   int64_t sm_margin;
+  fg_tensor starts_q, starts_k, used_q, used_k, first_k, rows, table;
+  fg_tensor o_parts, lse_parts;
+  fg_tensor k_new, v_new, q_out, rotary_cos, rotary_sin, row_positions;
+  fg_tensor sink, dsink;
+  fg_tensor r, r_parts;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -10,19 +10,25 @@
 #include <math.h>
 #include <string.h>
 
-fg_status fg_shape_check(const fg_shape *s) {
+/* The extents of a shape that is of the form. */
+static fg_status check_form(const fg_shape_form *form, const fg_shape *s) {
   for (int i = 0; i < FG_EXTENTS; i++) {
-    const int64_t n = fg_extent_get(&fg_extents[i], s);
+    const fg_extent_row *x = &fg_extents[i];
+    const int64_t n = fg_extent_get(x, s);
     if (n < 0 || n >= FG_LENGTH_MAX)
-      return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": expected 0 to 2^30 - 1", fg_extents[i].name,
-                     n);
+      return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": expected 0 to 2^30 - 1", x->name, n);
+    if (fg_form_has(form, x->letter) && (n < x->least || (x->most && n > x->most)))
+      return fg_fail(FG_EARGUMENT, "%s = %" PRId64 ": expected %" PRId64 " to %" PRId64, x->name, n,
+                     x->least, x->most);
   }
   if (s->align < 0)
     return fg_fail(FG_EARGUMENT, "align = %" PRId64 ": expected 0 or more", s->align);
-  if (s->h > 0 && (s->hk == 0 || s->h % s->hk))
+  if (fg_form_has(form, 'g') && s->h > 0 && (s->hk == 0 || s->h % s->hk))
     return fg_fail(FG_EARGUMENT, "h = %" PRId64 " is not a multiple of hk = %" PRId64, s->h, s->hk);
   return FG_OK;
 }
+
+fg_status fg_shape_check(const fg_shape *s) { return check_form(fg_shape_form_of(s), s); }
 
 fg_status fg_shape_fits(const fg_kind *kind, const fg_shape *s) {
   for (int i = 0; i < FG_EXTENTS; i++) {
@@ -36,7 +42,7 @@ fg_status fg_shape_fits(const fg_kind *kind, const fg_shape *s) {
 
 fg_status fg_shape_check_of(const fg_kind *kind, const fg_shape *shape) {
   TRY(fg_shape_fits(kind, shape));
-  return fg_shape_check(shape);
+  return check_form(kind->form, shape);
 }
 
 uint64_t fg_tensor_align(const fg_recipe *recipe, const fg_recipe_tensor *tensor) {
@@ -63,9 +69,9 @@ static fg_status check_strides(const fg_recipe *recipe, const fg_recipe_tensor *
   bool empty = fg_tensor_count(recipe, t, shape) == 0; /* a contiguous one has strides of 0 */
   for (const char *a = t->axes; *a; a++) {
     int64_t extent = fg_recipe_extent(recipe, *a, shape), reach;
-    int64_t stride = tensor->stride[fg_tensor_axis(t, (int)(a - t->axes))];
+    int64_t stride = fg_tensor_stride(t, tensor, (int)(a - t->axes));
     if (*a == '1' || extent <= 1) continue;
-    if (!a[1] && stride != 1)
+    if (!a[1] && stride != 1 && !t->argument->has_strides)
       return fg_fail(FG_EARGUMENT, "%s: its last stride is %" PRId64 ", not 1", t->name, stride);
     if (stride < 0) return fg_fail(FG_EARGUMENT, "%s: a stride is negative", t->name);
     if (stride == 0 && t->output && !empty)
@@ -95,7 +101,7 @@ static fg_status check_tensor(const fg_recipe *recipe, const fg_recipe_tensor *t
   uint64_t align = fg_tensor_align(recipe, t);
   if ((uintptr_t)tensor->data & (align - 1))
     return fg_fail(FG_EARGUMENT, "%s: its address is not a multiple of %d", t->name, (int)align);
-  if (!t->argument->packed) return check_strides(recipe, t, shape, tensor, reach);
+  if (!t->argument->contiguous) return check_strides(recipe, t, shape, tensor, reach);
   *reach = fg_tensor_count(recipe, t, shape) - 1;
   return FG_OK;
 }
@@ -149,10 +155,32 @@ static fg_status check_input(const fg_args *args, const char *name, int slot) {
                  size, known);
 }
 
+/* What says where sequences are is not left unread: the kernel would take them as dense ones, or as
+ * of another layout. Kernels divide by the size of a page. */
+static fg_status check_layout(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
+  if (recipe->layout.kv == FG_PAGED && !shape->page && shape->b && shape->nk)
+    return fg_fail(FG_EARGUMENT, "page = 0: with kv_layout=paged a page has 1 key at least");
+  for (int i = 0; i < FG_ARGUMENTS; i++) {
+    const fg_argument *a = &fg_arguments[i];
+    const fg_recipe_tensor as_if = {.argument = a, .slot = -1};
+    if (a->elem != FG_RULE_I32 || !fg_args_tensor(args, &as_if)->data) continue;
+    bool is_taken = false;
+    for (int t = 0; t < recipe->n_tensors; t++) is_taken |= recipe->tensor[t].argument == a;
+    if (!is_taken)
+      return fg_fail(FG_EARGUMENT,
+                     "%s is given, but the kernel has no such tensor: its spec has q_layout=%s, "
+                     "kv_layout=%s",
+                     a->name, fg_layout_words[recipe->layout.q],
+                     fg_layout_words[recipe->layout.kv]);
+  }
+  return FG_OK;
+}
+
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
   int64_t reach[FG_TENSOR_MAX];
   TRY(fg_shape_check_of(fg_recipe_kind(recipe), shape));
   TRY(check_scale(fg_recipe_kind(recipe), args));
+  TRY(check_layout(recipe, shape, args));
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
     if (t->slot >= 0) TRY(check_input(args, t->name, t->slot));
@@ -180,6 +208,16 @@ fg_status fg_workspace_region(const fg_recipe *recipe, const fg_shape *shape, in
     if (__builtin_add_overflow(at, *bytes, &at))
       return fg_fail(FG_EARGUMENT, "the workspace is too large");
   }
+  return FG_OK;
+}
+
+fg_status fg_workspace_fill(const fg_recipe *recipe, const fg_shape *shape, const fg_step *step,
+                            int64_t *offset, int64_t *bytes) {
+  int64_t first = 0, last = 0, size = 0;
+  TRY(fg_workspace_region(recipe, shape, step->region, &first, &size));
+  TRY(fg_workspace_region(recipe, shape, step->region + step->regions - 1, &last, &size));
+  *offset = first;
+  *bytes = last + size - first;
   return FG_OK;
 }
 
@@ -216,6 +254,11 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
   case FG_FROM_MADE: {
     int32_t made = fg_map_possible(r, &r->map[p->index], shape, args);
     memcpy(to, &made, sizeof made);
+    break;
+  }
+  case FG_FROM_CACHE: {
+    int32_t rows = (int32_t)fg_map_cache_rows(r, &r->tensor[p->index], shape, args);
+    memcpy(to, &rows, sizeof rows);
     break;
   }
   case FG_FROM_TENSOR:

@@ -32,10 +32,13 @@ int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
 /* Bytes that its address and strides must be multiples of: a power of 2. */
 uint64_t fg_tensor_align(const fg_recipe *recipe, const fg_recipe_tensor *tensor);
 
-/* Bytes of workspace, a multiple of FG_WORKSPACE_ALIGN; and where a region starts in it. */
+/* Bytes of workspace, a multiple of FG_WORKSPACE_ALIGN; where a region starts in it; and what a
+ * step of the recipe fills with zero bytes. */
 fg_status fg_workspace_size(const fg_recipe *recipe, const fg_shape *shape, int64_t *bytes);
 fg_status fg_workspace_region(const fg_recipe *recipe, const fg_shape *shape, int region,
                               int64_t *offset, int64_t *bytes);
+fg_status fg_workspace_fill(const fg_recipe *recipe, const fg_shape *shape, const fg_step *step,
+                            int64_t *offset, int64_t *bytes);
 
 /* Fills the Params struct (params_bytes of the recipe, at most FG_PARAMS_MAX), but for the tensor
  * maps, which are the device's. */

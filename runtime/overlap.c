@@ -20,12 +20,12 @@ static place place_of(const fg_recipe_tensor *t, const fg_args *args, int64_t re
 static bool holds(const place *p, const fg_recipe *r, const fg_shape *shape, uintptr_t byte) {
   uint64_t rest = byte - p->first, size = fg_elem_size(p->t->elem), below = UINT64_MAX;
   if (byte < p->first || byte >= p->end) return false;
-  if (p->t->argument->packed) return true;
+  if (p->t->argument->contiguous) return true;
   for (;;) {
     uint64_t stride = 0, last = 0; /* of the widest axis that is left */
     for (int a = 0; p->t->axes[a]; a++) {
       int64_t extent = fg_recipe_extent(r, p->t->axes[a], shape);
-      uint64_t s = (uint64_t)p->given->stride[fg_tensor_axis(p->t, a)] * size;
+      uint64_t s = (uint64_t)fg_tensor_stride(p->t, p->given, a) * size;
       if (p->t->axes[a] == '1' || extent <= 1 || s >= below || s <= stride) continue;
       stride = s, last = (uint64_t)extent - 1;
     }

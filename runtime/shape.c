@@ -28,20 +28,40 @@ void fg_shape_lengths(int64_t length, int64_t *least, int64_t *most) {
   *least = length / step * step, *most = *least + step - 1;
 }
 
+/* No shape has both rows and parts. */
 uint64_t fg_shape_class(const fg_shape *s) {
   uint64_t align = s->align ? (uint64_t)s->align : 16;
   int bytes = log2_of(align & (0 - align));
   return 1 | (uint64_t)quarters(s->nq) << 1 | (uint64_t)quarters(s->nk) << 9 |
          (uint64_t)log2_of((uint64_t)(s->b * s->h)) << 17 |
          (uint64_t)(bytes < 4 ? bytes : 4) << 25 | (uint64_t)(s->h != s->hk) << 28 |
-         (uint64_t)(s->b > GRID_MAX) << 29 | (uint64_t)quarters(s->rows) << 30;
+         (uint64_t)(s->b > GRID_MAX) << 29 | (uint64_t)quarters(s->rows + s->parts) << 30 |
+         (uint64_t)quarters(s->tokens_q) << 38 | (uint64_t)quarters(s->tokens_k) << 46 |
+         (uint64_t)quarters(s->page) << 54;
 }
 
-int fg_shape_distance(const fg_shape *a, const fg_shape *b) {
+fg_shape fg_shape_typical(const fg_shape *shape) {
+  fg_shape s = *shape;
+  if (!s.b) return s;
+  if (s.tokens_q) s.nq = (s.tokens_q + s.b - 1) / s.b;
+  if (s.tokens_k) s.nk = (s.tokens_k + s.b - 1) / s.b;
+  if (s.page && s.pages * s.page / s.b < s.nk) s.nk = s.pages * s.page / s.b;
+  return s;
+}
+
+uint64_t fg_shape_timed_class(const fg_shape *shape) {
+  fg_shape s = fg_shape_typical(shape);
+  s.tokens_q = s.tokens_k = 0;
+  return fg_shape_class(&s);
+}
+
+int fg_shape_distance(const fg_shape *left, const fg_shape *right) {
+  const fg_shape x = fg_shape_typical(left), y = fg_shape_typical(right), *a = &x, *b = &y;
   int heads = log2_of((uint64_t)(a->b * a->h)) - log2_of((uint64_t)(b->b * b->h));
   int sharing = (a->h != a->hk) != (b->h != b->hk);
   return abs(quarters(a->nq) - quarters(b->nq)) + abs(quarters(a->nk) - quarters(b->nk)) +
-         abs(quarters(a->rows) - quarters(b->rows)) + 2 * abs(heads) + 2 * sharing;
+         abs(quarters(a->rows + a->parts) - quarters(b->rows + b->parts)) +
+         abs(quarters(a->page) - quarters(b->page)) + 2 * abs(heads) + 2 * sharing;
 }
 
 int fg_shape_print(const fg_shape *s, size_t size, char *text) {
@@ -51,6 +71,11 @@ int fg_shape_print(const fg_shape *s, size_t size, char *text) {
     const fg_extent_row *extent = fg_extent_of(*letter);
     if (form != fg_shape_forms) n += snprintf(text + n, size - (size_t)n, "%s=", extent->name);
     n += snprintf(text + n, size - (size_t)n, "%" PRId64 ",", fg_extent_get(extent, s));
+  }
+  for (const char *letter = form->layout; *letter; letter++) {
+    const fg_extent_row *extent = fg_extent_of(*letter);
+    const int64_t value = fg_extent_get(extent, s);
+    if (value) n += snprintf(text + n, size - (size_t)n, "%s=%" PRId64 ",", extent->name, value);
   }
   return n + snprintf(text + n, size - (size_t)n, "%" PRId64, s->align ? s->align : 16);
 }

@@ -10,10 +10,21 @@ return {
   attention = {
     hooks = "attention/contract.lua",
     tensors = { "q", "k", "v", "p", "o" },
-    sequence = "attention/sequence/dense.lua",
+    sequence = "attention/sequence/sequence.lua",
     files = { { name = "normalizer", folder = "attention/normalizers" } },
-    families = { forward = { "wgmma", "mma", "simt" }, backward = { "wgmma", "mma", "simt" } },
+    families = { forward = { "wgmma", "mma", "decode", "simt" }, backward = { "wgmma", "mma", "simt" } },
     family = function(name, pass) return string.format("attention/%s/%s", name, pass) end,
+  },
+  append = {
+    tensors = { "k" },
+    families = { forward = { "simt" } },
+    family = function(name) return "attention/append/" .. name end,
+  },
+  combine = {
+    tensors = { "o" },
+    files = { { name = "normalizer", folder = "attention/normalizers" } },
+    families = { forward = { "simt" } },
+    family = function(name) return "attention/combine/" .. name end,
   },
   logsoftmax = {
     tensors = { "x" },

@@ -8,7 +8,7 @@ local all = {}
 
 all[#all + 1] = { name = "base",
   { "shared_base",   "u32",   "void" },                       -- the address of dynamic shared memory
-  { "lds_u32",       "u32",   "u32 address" },
+  { "lds_u32",       "u32",   "u32 address", pure = true },
   { "lds_u32x2",     "void",  "u32 *v, u32 address" },        -- x2: 8-byte aligned
   { "lds_u32x4",     "void",  "u32 *v, u32 address" },        -- x4: 16-byte aligned
   { "sts_u32",       "void",  "u32 address, u32 v" },
@@ -32,7 +32,7 @@ all[#all + 1] = { name = "base",
   { "warp_sync",     "void",  "u32 lanes" },
   { "shfl_xor",      "float", "u32 lanes, float v, int mask" }, -- v of lane (own ^ mask)
   { "shfl",          "float", "u32 lanes, float v, int from" },
-  { "shfl_u32",      "u32",   "u32 lanes, u32 v, int from" },
+  { "shfl_u32",      "u32",   "u32 lanes, u32 v, int from", pure = true },
   { "ballot",        "u32",   "u32 lanes, int predicate" },
   { "any_lane",      "int",   "u32 lanes, int predicate" },   -- 1 if that of any lane is not 0
   { "atomic_add",    "float", "float *to, float v" },         -- the old value; order is not fixed

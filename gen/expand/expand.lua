@@ -1,7 +1,7 @@
 -- expand.lua: drives the templates. C calls plans(job), recipe(job), switches(job) and expand(job) of the
 -- table that this returns.
 --
--- job: spec (the point's fields as text or booleans, and d, dv), plan (its fields), arch, machine (the
+-- job: spec (the point's fields as text or booleans, and d, dv), pass (forward where the kind has no such field), plan (its fields), arch, machine (the
 -- arch's row of arch.c: block_kb, and each feature by its name), family, families (all, in order of preference), name,
 -- spec_words, version, switches (FLASHGEN_SWITCH).
 -- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
@@ -28,9 +28,16 @@ function string.format(format, ...)
   return format_values(format, ...)
 end
 
-local function compile(env, name, text)
-  local chunk, why = load(text, "@" .. name, "t", env)
+local compiled = {} -- by name of a file: its text, and the code that came of it
+
+-- The chunk of a file, with env as its globals. Files are run for each plan: their code is kept, which loads in a tenth of
+-- the time that the text takes. translate: what makes Lua of the text, where it is none.
+local function compile(env, name, text, translate)
+  local known = compiled[name]
+  local code = known and known.text == text and known.code
+  local chunk, why = load(code or translate and translate(name, text) or text, "@" .. name, code and "b" or "t", env)
   if not chunk then error(why, 0) end -- it has its place
+  if not code then compiled[name] = { text = text, code = string.dump(chunk) } end
   return chunk
 end
 
@@ -65,7 +72,7 @@ local function forced_switches(env, job, kind)
   if job.switches == "" then return {} end
   local lists = {}
   for _, pass in ipairs({ "forward", "backward" }) do
-    for _, name in ipairs(kind.families[pass]) do lists[#lists + 1] = switches_of(env, kind.family(name, pass)) end
+    for _, name in ipairs(kind.families[pass] or {}) do lists[#lists + 1] = switches_of(env, kind.family(name, pass)) end
   end
   return switches.forced(job.switches, lists)
 end
@@ -87,10 +94,10 @@ end
 -- A family for a spec: its environment with the hooks in it, and what its file returns.
 local function open_family(env, job, name)
   local kind = kind_of(env, job)
-  local file = kind.family(name, job.spec.pass)
+  local file = kind.family(name, job.pass)
   check_files(kind, job.spec)
   env.types = run(env, "types.lua")(kind.tensors)
-  env.seq = kind.sequence and run(env, kind.sequence)
+  env.seq = kind.sequence and run(env, kind.sequence) or false
   env.hooks = kind.hooks and run(env, kind.hooks) or {}
   return { env = env, name = name, file = file, kind = kind, family = contract.family(file .. ".lua", run(env, file .. ".lua")) }
 end
@@ -159,7 +166,7 @@ local function session(job)
   -- declares ends with it.
   function s.env.include(name, given)
     local outside = s.sink
-    local result = compile(s.env, name, gen.translate(name, gen.read(name)))(emitter(name), given)
+    local result = compile(s.env, name, gen.read(name), gen.translate)(emitter(name), given)
     s.sink = outside
     trim_parts(s)
     return result
@@ -276,13 +283,16 @@ local function assemble(s, job, body, params)
   return out
 end
 
+-- Have all sequences as many rows as the launch says? They may have fewer keys.
+local function has_one_length(env) return not (env.seq and env.seq.is_packed("q")) end
+
 -- A plan's description, the members of Params and the map of shared memory; C has the recipe then.
 local function describe(opened, job, plan)
   local switched_on = decide(opened, job, plan)
   local description = contract.description(opened.file .. ".lua", opened.family.describe(job.spec, plan))
   description.switches = switched_on
   description.generation = opened.family.generation -- nil: the first
-  description.whole = job.formula.whole -- nil: not known
+  description.whole = has_one_length(opened.env) and job.formula.whole or nil -- nil: not known
   local shared = lay_out_steps(description)
   return description, gen.recipe(description), shared
 end
@@ -291,10 +301,10 @@ end
 -- the reasons of families that do not apply, and the plans that do not fit, each with its reason `why`.
 function expand.plans(job)
   local refused, unfit, computes = {}, {}, {}
-  for _, name in ipairs(kind_of(environment(job), job).families[job.spec.pass]) do computes[name] = true end
+  for _, name in ipairs(kind_of(environment(job), job).families[job.pass]) do computes[name] = true end
   for _, name in ipairs(job.families) do
     if not computes[name] then
-      refused[#refused + 1] = string.format("%s: has no %s pass", name, job.spec.pass)
+      refused[#refused + 1] = string.format("%s: has no %s pass", name, job.pass)
       goto next
     end
     local opened = open_family(environment(job), job, name)

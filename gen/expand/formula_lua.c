@@ -133,6 +133,8 @@ static fg_emit_names read_names(lua_State *L, int table) {
                          .s_raw = text_of(L, table, "s_raw"),
                          .origin = text_of(L, table, "origin"),
                          .reach = text_of(L, table, "reach"),
+                         .first_q = text_of(L, table, "first_q"),
+                         .first_k = text_of(L, table, "first_k"),
                          .of_head = text_of(L, table, "of_head"),
                          .of_row = text_of(L, table, "of_row"),
                          .s_first = flag_of(L, table, "s_first"),
@@ -259,7 +261,7 @@ static int lua_entries(lua_State *L) {
   return 1;
 }
 
-/* formula.address(input, gradient, indices): the C text of an element's address. */
+/* formula.address(input, gradient, indices, names): the C text of an element's address. */
 static int lua_address(lua_State *L) {
   const fg_formula *f = self(L);
   lua_Integer i = luaL_checkinteger(L, 1);
@@ -267,11 +269,14 @@ static int lua_address(lua_State *L) {
   char text[4096];
   luaL_argcheck(L, i >= 1 && i <= f->n_inputs, 1, "no input");
   luaL_checktype(L, 3, LUA_TTABLE);
+  luaL_checktype(L, 4, LUA_TTABLE);
+  const fg_emit_names names = {.first_q = text_of(L, 4, "first_q"),
+                               .first_k = text_of(L, 4, "first_k")};
   for (int a = 0; a < f->input[i - 1].rank; a++) {
     lua_rawgeti(L, 3, a + 1);
     index[a] = luaL_checkstring(L, -1);
   }
-  int n = fg_input_address(&f->input[i - 1], lua_toboolean(L, 2), index, sizeof text, text);
+  int n = fg_input_address(&f->input[i - 1], lua_toboolean(L, 2), index, &names, sizeof text, text);
   luaL_argcheck(L, (size_t)n < sizeof text, 3, "the indices are too long");
   lua_pushstring(L, text);
   return 1;

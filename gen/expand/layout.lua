@@ -165,14 +165,21 @@ end
 
 -- The lines without constants that nothing behind them in their block uses: NVRTC warns of these, and its warnings
 -- are errors. What a mask or score needs of a head or row follows from its text; which of it a family takes does not.
--- words_of(name): the words of a macro or function of that name, or nil; a use of it uses them.
+-- words_of(name): the words of a macro of that name, or nil; a use of it uses them.
 function layout.without_unused(lines, words_of, is_pure)
   local scopes, kept = { {} }, {}
+  local reached = {} -- by a word: itself, and all words of what it stands for
+  local function reach(word, list, seen)
+    if seen[word] then return end
+    seen[word], list[#list + 1] = true, word
+    for _, inner in ipairs(words_of(word) or {}) do reach(inner, list, seen) end
+  end
   local function use(word)
-    local scope = scopes[#scopes]
-    if scope[word] then return end
-    scope[word] = true
-    for _, inner in ipairs(words_of(word) or {}) do use(inner) end
+    if not reached[word] then
+      reached[word] = {}
+      reach(word, reached[word], {})
+    end
+    for _, each in ipairs(reached[word]) do scopes[#scopes][each] = true end
   end
   for i = #lines, 1, -1 do
     local code = layout.code_of(lines[i].text)

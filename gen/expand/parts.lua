@@ -58,10 +58,20 @@ function parts.text(s, part)
   return lines
 end
 
--- The words of a part's text, which a use of its name uses; nil where no part has that name.
+-- Is the part a macro? The names in its text are the ones of where it is used; a function has its own.
+local function is_macro(s, part)
+  local row = s.signatures[part.name]
+  if row then return row.macro == true end
+  for _, l in ipairs(part) do
+    if layout.code_of(l.text):find("^%s*#define") then return true end
+  end
+  return false
+end
+
+-- The words of a macro's text, which a use of its name uses; nil where no macro has that name.
 function parts.words(s, name)
   local part = s.parts[name]
-  if not part then return nil end
+  if not (part and is_macro(s, part)) then return nil end
   if not part.words then
     part.words = {}
     identifiers(part, function(word) part.words[#part.words + 1] = word end)

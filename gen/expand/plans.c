@@ -38,8 +38,9 @@ static void add_word(lua_State *L, const fg_field *field, const char *text) {
 
 /* The point's widths as numbers under their names: d and dv. */
 static void push_widths(lua_State *L, const fg_point *point) {
-  const char *letters = fg_point_kind(point)->widths;
+  char letters[FG_WIDTHS_MAX + 1];
   int width[FG_WIDTHS_MAX];
+  fg_kind_widths(fg_point_kind(point), letters);
   fg_point_widths(point, width);
   for (int i = 0; letters[i]; i++) fg_gen_set_number(L, fg_axis_name(letters[i]), width[i]);
 }
@@ -95,6 +96,8 @@ void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch) {
   lua_setfield(L, -2, "formula");
   push_machine(L, fg_arch_find(arch));
   lua_setfield(L, -2, "machine");
+  push_text(L, fg_field_find("pass"), point);
+  lua_setfield(L, -2, "pass");
   fg_gen_set_text(L, "arch", arch);
   fg_gen_set_text(L, "version", FG_VERSION);
   fg_gen_set_text(L, "switches", fg_switches_forced());
@@ -162,7 +165,8 @@ static fg_status read_plan(lua_State *L, fg_plan *plan) {
 typedef struct fg_listing {
   fg_gen *gen;
   const fg_limits *limits;
-  fg_listed all;       /* every family's */
+  fg_listed all;       /* every family's that is asked */
+  bool narrow;         /* those that the limits name are; else every one */
   fg_planned *planned; /* those within the limits; NULL: their recipes are not wanted */
   bool recipes;        /* they are */
   int kept;            /* within the limits */
@@ -232,11 +236,27 @@ static fg_status check_kept(lua_State *L, const request *r) {
                  r->all.n, *refused ? "; " : "", refused, unfit);
 }
 
+/* Replaces job.families of the job on top by those that the limits name, in their order. */
+static void narrow_families(lua_State *L, const fg_limits *limits) {
+  const char *const *families = fg_fields[FG_SPEC_FIELDS].choices;
+  int n = 0;
+  lua_newtable(L);
+  for (int i = 0; families[i]; i++)
+    for (int v = 0; v < limits->n[0]; v++)
+      if (limits->value[0][v] == i) {
+        lua_pushstring(L, families[i]);
+        lua_rawseti(L, -2, ++n);
+        break;
+      }
+  lua_setfield(L, -2, "families");
+}
+
 /* Runs expand.plans, which calls back for each plan. */
 static int ask_plans(lua_State *L) {
   request *r = lua_touserdata(L, 1);
   fg_gen_push_function(r->gen, "plans");
   fg_gen_push_job(r->gen, &r->all.point, r->all.arch);
+  if (r->narrow) narrow_families(L, r->limits);
   lua_call(L, 1, 2);
   r->status = check_kept(L, r);
   return 0;
@@ -251,6 +271,16 @@ static fg_status name_failure(const request *r, fg_status status) {
   return fg_fail_in(status, "%s", name);
 }
 
+/* Asks the families that the limits name, which is quicker than all; where they have nothing, all,
+ * so that the failure says what each of them has. */
+static fg_status ask(request *r) {
+  r->narrow = r->limits && r->limits->n[0] > 0;
+  const fg_status status = fg_lua_run(r->gen->L, ask_plans, r, FG_ETEMPLATE);
+  if (status != FG_OK || r->kept || !r->narrow) return status;
+  r->narrow = false, r->all.n = 0;
+  return fg_lua_run(r->gen->L, ask_plans, r, FG_ETEMPLATE);
+}
+
 /* Fills the request's lists; where all goes well, the gen knows them as the last ones. */
 static fg_status list(request *r, const fg_point *point, const char *arch) {
   fg_gen *gen = r->gen;
@@ -259,7 +289,7 @@ static fg_status list(request *r, const fg_point *point, const char *arch) {
   r->all.point = *point;
   strcpy(r->all.arch, arch);
   gen->point = point, gen->recipe = NULL, gen->listing = r;
-  fg_status status = fg_lua_run(gen->L, ask_plans, r, FG_ETEMPLATE);
+  fg_status status = ask(r);
   gen->listing = NULL;
   if (status != FG_OK && gen->recipe) status = name_failure(r, status);
   if (status == FG_OK) status = r->status;

@@ -15,6 +15,12 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
     return fg_point_bias_elem(point);
   case FG_RULE_GRAD:
     return fg_point_grad_elem(point);
+  case FG_RULE_ROTARY:
+    return fg_point_rotary_elem(point);
+  case FG_RULE_I32:
+    return FG_ELEM_I32;
+  case FG_RULE_PARTS:
+    return fg_point_parts_elem(point);
   case FG_RULE_F32:
   case FG_RULE_INPUT:
     break;
@@ -24,7 +30,7 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
 
 /* The axes of a bias that the spec does not name are broadcast. */
 static void set_axes(fg_recipe_tensor *t, const fg_point *point) {
-  strcpy(t->axes, t->argument->axes);
+  fg_layout_axes(fg_point_layout(point), t->argument->axes, t->axes);
   if (t->argument->elem != FG_RULE_BIAS && t->argument->elem != FG_RULE_GRAD) return;
   for (int i = 0; i < 4; i++)
     if (!(point->bias_dims >> i & 1)) t->axes[i] = '1';
@@ -56,9 +62,16 @@ static fg_status copy_name(const char *name, size_t size, char *copy) {
   return FG_OK;
 }
 
-/* An expression over the extents of the recipe's kind. */
+/* An expression over the extents of the recipe's kind and layout. */
 static fg_status compile(const char *text, const fg_recipe *r, fg_expr *expr) {
-  return fg_expr_compile(text, fg_recipe_kind(r)->form->letters, expr);
+  char letters[FG_LETTERS];
+  return fg_expr_compile(text, fg_recipe_letters(r, letters), expr);
+}
+
+/* The letter of a length as an axis: packed sequences have all their tokens along it. */
+static char axis_of_length(const fg_recipe *r, char letter) {
+  if (letter == 'q' && r->layout.q == FG_PACKED) return 's';
+  return letter == 'k' && r->layout.kv == FG_PACKED ? 't' : letter;
 }
 
 /* A declared input's axes: letters of lengths, or extents of its own. */
@@ -66,7 +79,7 @@ static fg_status set_own_axes(const fg_input *x, fg_recipe *r, fg_recipe_tensor 
   for (int i = 0; i < x->rank; i++) {
     const fg_extent_row *axis = fg_extent_of_axis(x->extent[i], strlen(x->extent[i]));
     const bool one = !strcmp(x->extent[i], "1");
-    t->axes[i] = axis ? axis->letter : one ? '1' : (char)('A' + r->n_extents);
+    t->axes[i] = axis ? axis_of_length(r, axis->letter) : one ? '1' : (char)('A' + r->n_extents);
     if (axis || one) continue;
     if (r->n_extents == FG_EXTENT_MAX)
       return fg_fail(FG_ESPEC, "inputs: more than %d extents that are expressions", FG_EXTENT_MAX);
@@ -102,12 +115,12 @@ static void add_numbers(const fg_formula *f, fg_recipe *r) {
   }
 }
 
-/* A name of a list: "lse", or "lse?" where the kernel takes NULL. */
-static bool split_optional(const char *text, char name[FG_NAME_SIZE]) {
-  size_t n = strlen(text);
-  bool optional = n && text[n - 1] == '?';
-  snprintf(name, FG_NAME_SIZE, "%.*s", (int)(n - optional), text);
-  return optional;
+/* A name of a list: "lse", "lse?" where the kernel takes NULL, "k+" of an output that is kept. */
+static void split_name(const char *text, char name[FG_NAME_SIZE], bool *optional, bool *kept) {
+  const size_t n = strlen(text);
+  *optional = n && text[n - 1] == '?';
+  *kept = n && text[n - 1] == '+';
+  snprintf(name, FG_NAME_SIZE, "%.*s", (int)(n - *optional - *kept), text);
 }
 
 /* The names at the key, inputs or outputs: arguments of the kind, declared inputs and their
@@ -120,7 +133,8 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, -1, i);
     char name[FG_NAME_SIZE] = "";
-    bool optional = lua_tostring(L, -1) && split_optional(lua_tostring(L, -1), name);
+    bool optional = false, kept = false;
+    if (lua_tostring(L, -1)) split_name(lua_tostring(L, -1), name, &optional, &kept);
     const fg_argument *argument = fg_argument_find(fg_point_kind(point), name);
     int slot = *name && !argument ? find_input(formula, name, output) : -1;
     if (slot >= 0 && r->n_tensors < FG_TENSOR_MAX) {
@@ -132,7 +146,7 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
       return fg_fail(FG_ETEMPLATE, "description: %s: no argument \"%s\"", key, *name ? name : "?");
     fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
     t->argument = argument;
-    t->optional = optional;
+    t->optional = optional, t->kept = kept;
     fg_recipe_name(t);
     t->elem = elem_of(point, argument->elem);
     t->output = output;
@@ -175,12 +189,16 @@ static fg_status read_map(lua_State *L, fg_recipe *r) {
   TRY(number_at(L, "rows", &m->rows));
   TRY(optional_at(L, "blocks", 0, &m->blocks));
   TRY(number_at(L, "swizzle", &m->swizzle));
+  lua_getfield(L, -1, "ragged");
+  m->ragged = lua_toboolean(L, -1);
+  lua_pop(L, 1);
   const char *why = fg_map_fault(r, m);
   return why ? fg_fail(FG_ETEMPLATE, "description: map %s: %s", m->name, why) : FG_OK;
 }
 
 static fg_status read_zero(const char *name, fg_recipe *r, fg_step *step) {
   step->kind = FG_STEP_ZERO;
+  step->regions = 1;
   for (step->region = 0; step->region < r->n_regions; step->region++)
     if (!strcmp(r->region[step->region].name, name)) return FG_OK;
   return fg_fail(FG_ETEMPLATE, "description: zero: no region \"%s\"", name);
@@ -248,9 +266,28 @@ static fg_status read_list(lua_State *L, const char *key, int most, int *count, 
   return FG_OK;
 }
 
+/* Fills that follow each other, of regions that do too, become one: each takes time in a launch. */
+static void join_fills(fg_recipe *r) {
+  int n = 0;
+  for (int i = 0; i < r->n_steps; i++) {
+    const fg_step *step = &r->step[i];
+    fg_step *last = n > 0 ? &r->step[n - 1] : NULL;
+    const bool fills = last && last->kind == FG_STEP_ZERO && step->kind == FG_STEP_ZERO;
+    const bool is_before = fills && step->region + step->regions == last->region;
+    if (is_before || (fills && last->region + last->regions == step->region)) {
+      if (is_before) last->region = step->region;
+      last->regions += step->regions;
+    } else {
+      r->step[n++] = *step;
+    }
+  }
+  memset(r->step + n, 0, sizeof *r->step * (size_t)(r->n_steps - n));
+  r->n_steps = n;
+}
+
 fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point *point,
                          fg_recipe *recipe) {
-  fg_recipe r = {.kernel = point->kernel};
+  fg_recipe r = {.kernel = point->kernel, .layout = fg_point_layout(point)};
   int top = lua_gettop(L);
   fg_status status = FG_OK;
   fg_point_widths(point, r.width);
@@ -266,6 +303,7 @@ fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point
   TRY_OUT(read_list(L, "regions", FG_REGION_MAX, &r.n_regions, read_region, &r));
   TRY_OUT(read_list(L, "maps", FG_MAP_MAX, &r.n_maps, read_map, &r));
   TRY_OUT(read_list(L, "steps", FG_STEP_MAX, &r.n_steps, read_step, &r));
+  join_fills(&r);
   *recipe = r;
 out:
   lua_settop(L, top);

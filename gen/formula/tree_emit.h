@@ -26,6 +26,8 @@ typedef struct fg_emit_names {
   bool s_first;                 /* of log2: what is beside the multiple of s is one term */
   const char *of_head, *of_row; /* what names of declarations begin with; NULL: these words */
   bool join; /* a factor of that tanh joins its polynomial: a product less, more constants */
+  /* The place of query 0, of key 0, along an axis of queries or keys of an input; NULL: 0. */
+  const char *first_q, *first_k;
 } fg_emit_names;
 
 /* Texts of n nodes. The strings are the caller's to free, by fg_emitted_free. */
@@ -43,9 +45,9 @@ fg_status fg_formula_emit_unit(const fg_formula *formula, int node, const fg_emi
                                char **text);
 void fg_emitted_free(fg_emitted *emitted);
 
-/* "p.in_slope + ((i64)h * p.in_slope_0 + ...)": the address of an element by texts of its indices.
- */
-int fg_input_address(const fg_input *input, bool gradient, const char *const *index, size_t size,
-                     char *text);
+/* "p.in_slope + ((i64)h * p.in_slope_0 + ...)": the address of an element by texts of its indices,
+ * of which queries and keys are counted from `first_q` and `first_k` of the names. */
+int fg_input_address(const fg_input *input, bool gradient, const char *const *index,
+                     const fg_emit_names *names, size_t size, char *text);
 
 #endif

@@ -110,7 +110,8 @@ static void write_address(fg_emitter *e, int node) {
   }
   e->out = outside;
   if (!outside.failed) {
-    int n = fg_input_address(input, false, (const char *const *)index, sizeof address, address);
+    int n = fg_input_address(input, false, (const char *const *)index, e->names, sizeof address,
+                             address);
     e->out.failed = (size_t)n >= sizeof address;
     fg_put(e, "%s", address);
   }

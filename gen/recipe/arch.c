@@ -68,8 +68,8 @@ bool fg_arch_is_host(const char *name) {
 }
 
 const char *fg_arch_families(const fg_arch *arch) {
-  if (fg_arch_has(arch, FG_HAS_WGMMA)) return "wgmma, mma, simt";
-  return fg_arch_has(arch, FG_HAS_MMA) ? "mma, simt" : "simt";
+  if (fg_arch_has(arch, FG_HAS_WGMMA)) return "wgmma, mma, decode, simt";
+  return fg_arch_has(arch, FG_HAS_MMA) ? "mma, decode, simt" : "simt";
 }
 
 int fg_arch_names(size_t size, char *text) {

@@ -11,8 +11,10 @@ typedef struct {
   char letter;
   const char *name, *title;
 } width_row;
-static const width_row widths[] = {
-    {'d', "d", "head dim"}, {'v', "dv", "v head dim"}, {'w', "width", "width"}};
+static const width_row widths[] = {{'d', "d", "head dim"},
+                                   {'v', "dv", "v head dim"},
+                                   {'w', "width", "width"},
+                                   {'e', "pairs", "rotary pairs"}};
 
 #define PLACE(member) .place = offsetof(fg_args, member)
 const fg_argument fg_arguments[FG_ARGUMENTS] = {
@@ -21,18 +23,51 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"v", "v", "bkgv", FG_RULE_SPEC, PLACE(v), .help = "values"},
     {"bias", "bias", "bhqk", FG_RULE_BIAS, PLACE(bias), .help = "added to the scores"},
     {"o", "o", "bqhv", FG_RULE_SPEC, PLACE(o), .help = "the result"},
-    {"lse", "lse", "bhq", FG_RULE_F32, .packed = true, PLACE(lse), .help = "log-sum-exp of a row"},
+    {"lse", "lse", "bhq", FG_RULE_F32, .contiguous = true, PLACE(lse),
+     .help = "log-sum-exp of a row"},
     {"do", "dout", "bqhv", FG_RULE_SPEC, PLACE(dout), .help = "gradient of o"},
-    {"dlse", "dlse", "bhq", FG_RULE_F32, .packed = true, .optional = true, PLACE(dlse),
+    {"dlse", "dlse", "bhq", FG_RULE_F32, .contiguous = true, .optional = true, PLACE(dlse),
      .help = "gradient of lse; none = 0"},
     {"dq", "dq", "bqhd", FG_RULE_SPEC, PLACE(dq), .help = "gradient of q"},
     {"dk", "dk", "bkgd", FG_RULE_SPEC, PLACE(dk), .help = "gradient of k"},
     {"dv", "dv", "bkgv", FG_RULE_SPEC, PLACE(dv), .help = "gradient of v"},
     {"dbias", "dbias", "bhqk", FG_RULE_GRAD, PLACE(dbias), .help = "gradient of bias"},
+    {"r", "r", "bhq", FG_RULE_F32, .contiguous = true, PLACE(r),
+     .help = "sum of a row's weights as they were, of retention"},
+    {"sink", "sink", "h", FG_RULE_F32, .contiguous = true, PLACE(sink),
+     .help = "logits of heads that take weight and add nothing"},
+    {"dsink", "dsink", "h", FG_RULE_F32, .contiguous = true, PLACE(dsink),
+     .help = "gradient of sink"},
     {"x", "x", "rw", FG_RULE_SPEC, PLACE(x), .help = "rows"},
     {"y", "y", "rw", FG_RULE_SPEC, PLACE(y), .help = "the result, a row for each of x"},
     {"dy", "dy", "rw", FG_RULE_SPEC, PLACE(dy), .help = "gradient of y"},
     {"dx", "dx", "rw", FG_RULE_SPEC, PLACE(dx), .help = "gradient of x"},
+    {"starts_q", "starts_q", "c", FG_RULE_I32, .contiguous = true, PLACE(starts_q),
+     .help = "where packed sequences of queries begin, and the last one ends"},
+    {"starts_k", "starts_k", "c", FG_RULE_I32, .contiguous = true, PLACE(starts_k),
+     .help = "the same of keys"},
+    {"used_q", "used_q", "b", FG_RULE_I32, .contiguous = true, PLACE(used_q),
+     .help = "queries of a sequence that count"},
+    {"used_k", "used_k", "b", FG_RULE_I32, .contiguous = true, PLACE(used_k),
+     .help = "keys of a sequence that count"},
+    {"first_k", "first_k", "b", FG_RULE_I32, .contiguous = true, PLACE(first_k),
+     .help = "rows of a cache that are skipped"},
+    {"rows", "rows", "b", FG_RULE_I32, .contiguous = true, PLACE(rows),
+     .help = "which cache a sequence has"},
+    {"table", "table", "bm", FG_RULE_I32, PLACE(table), .help = "pages of a sequence"},
+    {"o_parts", "o_parts", "pbqhv", FG_RULE_PARTS, PLACE(o_parts), .help = "parts of o"},
+    {"lse_parts", "lse_parts", "pbhq", FG_RULE_F32, .has_strides = true, PLACE(lse_parts),
+     .help = "log-sum-exp of each part of a row"},
+    {"r_parts", "r_parts", "pbhq", FG_RULE_F32, .has_strides = true, PLACE(r_parts),
+     .help = "r of each part of a row"},
+    {"k_new", "k_new", "bqgd", FG_RULE_SPEC, PLACE(k_new), .help = "keys to be appended"},
+    {"v_new", "v_new", "bqgv", FG_RULE_SPEC, PLACE(v_new), .help = "values to be appended"},
+    {"q_out", "q_out", "bqhd", FG_RULE_SPEC, PLACE(q_out), .help = "queries, turned"},
+    {"rotary_cos", "rotary_cos", "ne", FG_RULE_ROTARY, PLACE(rotary_cos),
+     .help = "cosines of each position's angles"},
+    {"rotary_sin", "rotary_sin", "ne", FG_RULE_ROTARY, PLACE(rotary_sin), .help = "their sines"},
+    {"row_positions", "row_positions", "bq", FG_RULE_I32, .contiguous = true, PLACE(row_positions),
+     .help = "positions of rows; none = behind the cache"},
 };
 
 /* Declared inputs have no place in fg_args itself: their slot says which of its inputs they are. */
@@ -59,13 +94,40 @@ void fg_recipe_name_input(fg_recipe_tensor *t, const char *input, bool gradient)
   snprintf(t->ident, sizeof t->ident, "%sin_%.*s", d, FG_NAME_SIZE - 5, input);
 }
 
+/* A broadcast axis has its argument's place. */
 int fg_tensor_axis(const fg_recipe_tensor *t, int i) {
-  return t->slot >= 0 ? i : fg_axis_index(t->argument->axes, t->argument->axes[i]);
+  if (t->slot >= 0) return i;
+  return fg_axis_index(t->argument->axes, t->axes[i] == '1' ? t->argument->axes[i] : t->axes[i]);
+}
+
+/* Extents that follow from others. */
+typedef struct {
+  char letter, of;
+  const char *name, *title;
+} derived_row;
+static const derived_row derived[] = {{'c', 'b', "b+1", "batch and one"},
+                                      {'m', 'k', "nk/page", "pages of a sequence"}};
+
+static const derived_row *find_derived(char letter) {
+  for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
+    if (derived[i].letter == letter) return &derived[i];
+  return NULL;
+}
+
+static bool has_axis(const fg_kind *kind, char axis) {
+  const derived_row *row = find_derived(axis);
+  return fg_form_has(kind->form, row ? row->of : axis) || strchr(kind->widths, axis) ||
+         strchr(kind->more_widths, axis);
+}
+
+int64_t fg_tensor_stride(const fg_recipe_tensor *t, const fg_tensor *given, int i) {
+  const int place = fg_tensor_axis(t, i);
+  return place < FG_STRIDES ? given->stride[place] : 1;
 }
 
 static bool has_axes(const fg_kind *kind, const char *axes) {
   bool all = true;
-  for (; *axes; axes++) all &= fg_form_has(kind->form, *axes) || strchr(kind->widths, *axes);
+  for (; *axes; axes++) all &= has_axis(kind, *axes);
   return all;
 }
 
@@ -78,44 +140,72 @@ const fg_argument *fg_argument_find(const fg_kind *kind, const char *name) {
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe) { return &fg_kinds[recipe->kernel]; }
 
+const char *fg_recipe_letters(const fg_recipe *recipe, char letters[FG_LETTERS]) {
+  char more[FG_LAYOUT_EXTENTS + 1];
+  strcpy(letters, fg_recipe_kind(recipe)->form->letters);
+  return strcat(letters, fg_layout_extents(recipe->layout, more));
+}
+
 /* An extent of its own; one that overflows or is negative is none that a tensor can have. */
 static int64_t own_extent(const fg_recipe *recipe, char axis, const fg_shape *shape) {
   int64_t n;
   return fg_expr_eval(&recipe->extent[axis - 'A'], shape, &n) == FG_OK && n > 0 ? n : 0;
 }
 
+/* Of a launch that has pages. */
+static int64_t pages_of_sequence(const fg_shape *shape) {
+  return shape->page ? (shape->nk + shape->page - 1) / shape->page : 0;
+}
+
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape) {
   if (axis >= 'A' && axis < 'A' + FG_EXTENT_MAX) return own_extent(recipe, axis, shape);
+  if (axis == 'c') return shape->b + 1;
+  if (axis == 'm') return pages_of_sequence(shape);
+  if (axis == 'y' && recipe->layout.kv == FG_CACHED && !shape->pages) return shape->b;
   const fg_extent_row *extent = fg_extent_of(axis);
   if (extent) return fg_extent_get(extent, shape);
-  const char *letters = fg_recipe_kind(recipe)->widths;
+  char letters[FG_WIDTHS_MAX + 1];
+  fg_kind_widths(fg_recipe_kind(recipe), letters);
   const char *width = axis ? strchr(letters, axis) : NULL;
   return width ? recipe->width[width - letters] : 1;
+}
+
+bool fg_recipe_has_width(const fg_recipe *recipe, char axis) {
+  char letters[FG_WIDTHS_MAX + 1];
+  return strchr(fg_kind_widths(fg_recipe_kind(recipe), letters), axis) != NULL;
 }
 
 /* A digit is an axis of a declared input, whose strides are in its own order. */
 int fg_axis_index(const char *axes, char a) {
   if (a >= '0' && a < '4' && !*axes) return a - '0';
-  bool square = strchr(axes, 'q') && strchr(axes, 'k');
+  const bool square = strchr(axes, 'q') && strchr(axes, 'k');
+  const int first = *axes == 'p'; /* of the others, behind the parts */
   switch (a) {
-  case 'b':
+  case 'p':
     return 0;
+  case 'b':
+  case 'y':
+    return first;
   case 'h':
   case 'g':
-    return 1;
+    return first + 1;
   case 'q':
+  case 's':
   case 'r':
-    return 2;
+  case 'n':
+  case 'z':
+    return first + 2;
   case 'k':
+  case 't':
     return square ? 3 : 2;
   default:
-    return 3;
+    return first + 3;
   }
 }
 
 char fg_axis_suffix(const char *axes, char a) {
   bool square = strchr(axes, 'q') && strchr(axes, 'k');
-  return (square ? "bhqk" : "bhnd")[fg_axis_index(axes, a)];
+  return (square ? "bhqk" : *axes == 'p' ? "pbhnd" : "bhnd")[fg_axis_index(axes, a)];
 }
 
 static const width_row *find_width(char letter) {
@@ -127,13 +217,15 @@ static const width_row *find_width(char letter) {
 const char *fg_axis_name(char axis) {
   const fg_extent_row *extent = fg_extent_of(axis);
   const width_row *width = find_width(axis);
-  return extent ? extent->name : width ? width->name : "1";
+  const derived_row *row = find_derived(axis);
+  return extent ? extent->name : width ? width->name : row ? row->name : "1";
 }
 
 const char *fg_axis_title(char axis) {
   const fg_extent_row *extent = fg_extent_of(axis);
   const width_row *width = find_width(axis);
-  return extent ? extent->title : width ? width->title : "axis";
+  const derived_row *row = find_derived(axis);
+  return extent ? extent->title : width ? width->title : row ? row->title : "axis";
 }
 
 int fg_axes_print(const char *axes, size_t size, char *text) {

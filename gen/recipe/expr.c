@@ -97,7 +97,7 @@ static fg_status read_operand(reader *r) {
     return FG_OK;
   }
   size_t n = 0;
-  while (isalpha((unsigned char)r->at[n])) n++;
+  while (isalpha((unsigned char)r->at[n]) || r->at[n] == '_') n++;
   const int op = n ? find_op(r->at, n, r->letters) : OPS;
   if (op < OPS) {
     r->at += n;

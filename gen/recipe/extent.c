@@ -6,24 +6,41 @@
 #include <string.h>
 
 const fg_extent_row fg_extents[FG_EXTENTS] = {
-    {"b", "b", 'b', "batch", 0, offsetof(fg_shape, b)},
-    {"h", "h", 'h', "heads", 'g', offsetof(fg_shape, h)},
-    {"hk", "hk", 'g', "key/value heads", 'h', offsetof(fg_shape, hk)},
-    {"nq", "q", 'q', "query length", 'k', offsetof(fg_shape, nq)},
-    {"nk", "k", 'k', "key length", 'q', offsetof(fg_shape, nk)},
-    {"rows", NULL, 'r', "rows", 0, offsetof(fg_shape, rows)},
+    {"b", "b", 'b', "batch", 0, .place = offsetof(fg_shape, b)},
+    {"h", "h", 'h', "heads", 'g', .place = offsetof(fg_shape, h)},
+    {"hk", "hk", 'g', "key/value heads", 'h', .place = offsetof(fg_shape, hk)},
+    {"nq", "q", 'q', "query length", 'k', .place = offsetof(fg_shape, nq)},
+    {"nk", "k", 'k', "key length", 'q', .place = offsetof(fg_shape, nk)},
+    {"rows", NULL, 'r', "rows", 0, .place = offsetof(fg_shape, rows)},
+    {"tokens_q", NULL, 's', "query tokens", 't', .place = offsetof(fg_shape, tokens_q)},
+    {"tokens_k", NULL, 't', "key tokens", 's', .place = offsetof(fg_shape, tokens_k)},
+    {"pages", NULL, 'y', "pages", 0, .place = offsetof(fg_shape, pages)},
+    {"page", NULL, 'z', "keys of a page", 0, .place = offsetof(fg_shape, page)},
+    {"parts", NULL, 'p', "parts", 0, .place = offsetof(fg_shape, parts), .least = 1, .most = 256},
+    {"positions", NULL, 'n', "positions", 0, .place = offsetof(fg_shape, positions)},
 };
 
 _Static_assert(sizeof(fg_shape) == sizeof(size_t) + (FG_EXTENTS + 1) * sizeof(int64_t),
                "each member of fg_shape but its size and align has a row");
 
 const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS] = {
-    [FG_FORM_PAIRS] = {.letters = "bhgqk", .brief = "b$b h$h/$g $qx$k", .length = 'k'},
-    [FG_FORM_ROWS] = {.letters = "r", .brief = "$r rows", .length = 'r'},
+    [FG_FORM_PAIRS] = {.letters = "bhgqk",
+                       .layout = "styz",
+                       .brief = "b$b h$h/$g $qx$k",
+                       .length = 'k'},
+    [FG_FORM_ROWS] = {.letters = "r", .layout = "", .brief = "$r rows", .length = 'r'},
+    [FG_FORM_PARTS] = {.letters = "pbhq",
+                       .layout = "",
+                       .brief = "$p parts b$b h$h $q",
+                       .length = 'q'},
+    [FG_FORM_APPEND] = {.letters = "bhgqkn",
+                        .layout = "syz",
+                        .brief = "b$b h$h/$g $q to $k",
+                        .length = 'q'},
 };
 
 bool fg_form_has(const fg_shape_form *form, char letter) {
-  return letter && strchr(form->letters, letter) != NULL;
+  return letter && (strchr(form->letters, letter) || strchr(form->layout, letter));
 }
 
 const fg_shape_form *fg_shape_form_of(const fg_shape *shape) {
@@ -44,14 +61,24 @@ bool fg_shape_is_full(const fg_shape *shape) {
   return full;
 }
 
-int fg_shape_words(const fg_shape *shape, size_t size, char *text) {
+/* "b=4 h=16", of the letters; `all`: of extents that are 0 too. */
+static int put_words(const fg_shape *shape, const char *letters, bool all, bool first, size_t size,
+                     char *text) {
   int n = 0;
-  for (const char *letter = fg_shape_form_of(shape)->letters; *letter; letter++) {
+  for (const char *letter = letters; *letter; letter++) {
     const fg_extent_row *extent = fg_extent_of(*letter);
-    n += snprintf(text + n, size - (size_t)n, "%s%s=%" PRId64, n ? " " : "", extent->name,
-                  fg_extent_get(extent, shape));
+    const int64_t value = fg_extent_get(extent, shape);
+    if (all || value)
+      n += snprintf(text + n, size - (size_t)n, "%s%s=%" PRId64, n || !first ? " " : "",
+                    extent->name, value);
   }
   return n;
+}
+
+int fg_shape_words(const fg_shape *shape, size_t size, char *text) {
+  const fg_shape_form *form = fg_shape_form_of(shape);
+  const int n = put_words(shape, form->letters, true, true, size, text);
+  return n + put_words(shape, form->layout, false, false, size - (size_t)n, text + n);
 }
 
 int fg_shape_brief(const fg_shape *shape, size_t size, char *text) {
@@ -64,6 +91,9 @@ int fg_shape_brief(const fg_shape *shape, size_t size, char *text) {
     else
       n += snprintf(to, room, "%c", *at);
   }
+  if ((size_t)n < size)
+    n +=
+        put_words(shape, fg_shape_form_of(shape)->layout, false, false, size - (size_t)n, text + n);
   return n;
 }
 
@@ -96,9 +126,11 @@ void fg_extent_set(const fg_extent_row *extent, fg_shape *shape, int64_t value) 
 }
 
 int fg_extent_names(const char *letters, const char *separator, size_t size, char *text) {
+  const int count = letters ? (int)strlen(letters) : FG_EXTENTS;
   int n = 0;
-  for (int i = 0; i < FG_EXTENTS; i++)
-    if (!letters || strchr(letters, fg_extents[i].letter))
-      n += snprintf(text + n, size - (size_t)n, "%s%s", n ? separator : "", fg_extents[i].name);
+  for (int i = 0; i < count; i++) {
+    const fg_extent_row *extent = letters ? fg_extent_of(letters[i]) : &fg_extents[i];
+    n += snprintf(text + n, size - (size_t)n, "%s%s", n ? separator : "", extent->name);
+  }
   return n;
 }

@@ -14,30 +14,34 @@ typedef struct fg_extent_row {
   const char *title; /* for people: "query length" */
   char fellow;       /* the extent that it equals where a command line gives only that; 0: none */
   size_t place;      /* in fg_shape, an int64_t */
+  int64_t least;     /* in a shape that has it */
+  int64_t most;      /* the same; 0: what a length may be, fewer than 2^30 */
 } fg_extent_row;
-enum { FG_EXTENTS = 6 };
+enum { FG_EXTENTS = 12 };
 extern const fg_extent_row fg_extents[FG_EXTENTS];
 
 /* Which extents a shape has. Kinds of kernels share forms. */
 typedef struct fg_shape_form {
   const char *letters; /* of its extents, in the order of Params */
+  const char *layout;  /* of extents that only some layouts of sequences have; others have 0 */
   const char *brief;   /* a shape in a word, with $ before letters: "b$b h$h/$g $qx$k" */
   char length;         /* the extent by which shapes are put in order, on axes of charts */
 } fg_shape_form;
-/* Sequences, of pairs of which expressions speak; rows. */
-enum { FG_FORM_PAIRS, FG_FORM_ROWS, FG_SHAPE_FORMS };
+/* Sequences, of pairs of which expressions speak; rows; rows of parts; rows for
+ * caches. */
+enum { FG_FORM_PAIRS, FG_FORM_ROWS, FG_FORM_PARTS, FG_FORM_APPEND, FG_SHAPE_FORMS };
 extern const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS];
 
 /* The form that has all extents of the shape that are not 0; the first one where all are. */
 const fg_shape_form *fg_shape_form_of(const fg_shape *shape);
-/* Has the form the extent of that letter? */
+/* Has the form the extent of that letter, in some layout? */
 bool fg_form_has(const fg_shape_form *form, char letter);
 
-/* Is no extent of the shape's form 0? */
+/* Is no extent of the shape's form 0, but for those of layouts? */
 bool fg_shape_is_full(const fg_shape *shape);
 
 /* A shape as words, "b=4 h=16 hk=16 nq=1024 nk=1024"; returns the length. */
-enum { FG_SHAPE_WORDS = 160 };
+enum { FG_SHAPE_WORDS = 240 };
 int fg_shape_words(const fg_shape *shape, size_t size, char *text);
 
 /* A shape for people, "b4 h16/16 1024x1024"; returns the length. */

@@ -8,12 +8,13 @@
 const fg_kind fg_kinds[FG_KINDS] = {
     {.name = "attention",
      .tag = "attn",
-     .fields =
-         NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define", "bias",
-               "bias_dims", "bias_dtype", "grad_dtype", "normalizer", "deterministic"),
+     .fields = NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define",
+                     "bias", "bias_dims", "bias_dtype", "grad_dtype", "normalizer", "sink",
+                     "deterministic", "batch_invariant", "q_layout", "kv_layout"),
      .form = &fg_shape_forms[FG_FORM_PAIRS],
      .width_field = "head_dim",
      .widths = "dv",
+     .more_widths = "",
      .has_scale = true,
      .fallback = "simt"},
     {.name = "logsoftmax",
@@ -21,8 +22,29 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .fields = NAMES("kernel", "pass", "dtype", "width"),
      .form = &fg_shape_forms[FG_FORM_ROWS],
      .width_field = "width",
-     .widths = "w"},
+     .widths = "w",
+     .more_widths = ""},
+    {.name = "combine",
+     .tag = "combine",
+     .fields = NAMES("kernel", "dtype", "head_dim", "normalizer", "sink", "parts_dtype"),
+     .form = &fg_shape_forms[FG_FORM_PARTS],
+     .width_field = "head_dim",
+     .widths = "v",
+     .more_widths = ""},
+    {.name = "append",
+     .tag = "append",
+     .fields = NAMES("kernel", "dtype", "head_dim", "q_layout", "kv_layout", "rotary", "rotary_dim",
+                     "rotary_dtype"),
+     .form = &fg_shape_forms[FG_FORM_APPEND],
+     .width_field = "head_dim",
+     .widths = "dv",
+     .more_widths = "e"},
 };
+
+const char *fg_kind_widths(const fg_kind *kind, char letters[FG_WIDTHS_MAX + 1]) {
+  strcpy(letters, kind->widths);
+  return strcat(letters, kind->more_widths);
+}
 
 bool fg_kind_has_field(const fg_kind *kind, const char *field) {
   for (const char *const *name = kind->fields; *name; name++)
@@ -33,7 +55,8 @@ bool fg_kind_has_field(const fg_kind *kind, const char *field) {
 const fg_kind *fg_kind_of_name(const char *name) {
   for (int i = 0; i < FG_KINDS; i++) {
     const size_t n = strlen(fg_kinds[i].tag);
-    if (!strncmp(name, fg_kinds[i].tag, n) && name[n] == '_') return &fg_kinds[i];
+    if (!strncmp(name, fg_kinds[i].tag, n) && (name[n] == '_' || name[n] == '-'))
+      return &fg_kinds[i];
   }
   return NULL;
 }

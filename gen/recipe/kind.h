@@ -10,7 +10,7 @@
 #include "extent.h"
 
 /* Compile-time extents of a kind: attention has d and dv. */
-enum { FG_WIDTHS_MAX = 2 };
+enum { FG_WIDTHS_MAX = 3 };
 
 typedef struct fg_kind {
   const char *name;          /* in specs: "attention" */
@@ -19,12 +19,16 @@ typedef struct fg_kind {
   const fg_shape_form *form; /* a launch's extents */
   const char *width_field;   /* the spec field that gives its widths: "head_dim" */
   const char *widths;        /* their letters as axes of tensors: "dv" */
+  const char *more_widths;   /* those that follow from other fields: e, pairs of a rotation */
   bool has_scale;            /* a launch has a scale */
   const char *fallback;      /* the family that answers when no other does, slowly; NULL: none */
 } fg_kind;
 
-enum { FG_KINDS = 2 };
+enum { FG_KINDS = 4 };
 extern const fg_kind fg_kinds[FG_KINDS];
+
+/* The letters of all its widths, in the order of a recipe's. */
+const char *fg_kind_widths(const fg_kind *kind, char letters[FG_WIDTHS_MAX + 1]);
 
 /* Does a spec field of that name count for the kind? */
 bool fg_kind_has_field(const fg_kind *kind, const char *field);

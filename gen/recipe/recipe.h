@@ -8,6 +8,7 @@
 #include "base/elem.h"
 #include "base/error.h"
 #include "kind.h"
+#include "layout.h"
 
 #include <stdbool.h>
 
@@ -34,13 +35,18 @@ fg_status fg_expr_parse(const char *text, const char *letters, fg_expr *expr);
 
 /* One row of the table of kernel arguments: what every kernel may take, and where fg_args has it.
  * axes: storage order of a tensor's axes, slowest first, by letter: b batch, h query heads, g
- * key/value heads, q query rows, k keys, d and v the head dims; r rows, w their width. The letters
- * before the last have strides unless the tensor is packed (lse, dlse). */
+ * key/value heads, q query rows, k keys, d and v the head dims; r rows, w their width; p parts; c
+ * one more than the batch, m pages of a sequence. The letters before the last have strides unless
+ * the tensor is contiguous (lse, dlse). Those of dense sequences: fg_layout_axes has the other
+ * layouts'. */
 typedef enum fg_elem_rule {
   FG_RULE_SPEC,
   FG_RULE_BIAS,
   FG_RULE_GRAD,
+  FG_RULE_PARTS,
+  FG_RULE_ROTARY,
   FG_RULE_F32,
+  FG_RULE_I32,
   FG_RULE_INPUT /* as the spec declares it; so are its axes and its name */
 } fg_elem_rule;
 typedef struct fg_argument {
@@ -48,12 +54,13 @@ typedef struct fg_argument {
   const char *ident; /* in C and in kernels */
   const char *axes;
   fg_elem_rule elem;
-  bool packed;
-  bool optional; /* may be null at launch, in every kernel */
-  size_t place;  /* of the fg_tensor in fg_args; a declared input has none */
+  bool contiguous;
+  bool optional;    /* may be null at launch, in every kernel */
+  bool has_strides; /* of all axes: the last one's need not be 1 */
+  size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 16, FG_NAME_SIZE = 32 };
+enum { FG_ARGUMENTS = 35, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 /* The argument of that name that the kind has: all its axes are the kind's; NULL: it has none. */
 const fg_argument *fg_argument_find(const fg_kind *kind, const char *name);
@@ -62,15 +69,16 @@ const fg_argument *fg_argument_find(const fg_kind *kind, const char *name);
 const fg_argument *fg_argument_input(bool gradient);
 
 /* A tensor of one variant. An axis letter '1' is broadcast: extent 1, no stride; 'A' on are the
- * recipe's own extents. `slot` is the place of a declared input among fg_args.inputs, -1 for
- * others. */
+ * recipe's own extents; those of a layout are in place of the argument's (layout.h). `slot` is the
+ * place of a declared input among fg_args.inputs, -1 for others. */
 typedef struct fg_recipe_tensor {
   const fg_argument *argument;
   fg_elem elem;
   bool output;
+  bool kept; /* an output that holds something before, and goes on to where nothing is written */
   bool optional; /* may be null at launch: the kernel looks */
   int slot;
-  char axes[5];
+  char axes[FG_AXES_MAX + 1];
   char name[FG_NAME_SIZE];  /* in files, words and messages */
   char ident[FG_NAME_SIZE]; /* in kernels */
 } fg_recipe_tensor;
@@ -93,14 +101,23 @@ typedef struct fg_region {
  * columns, in shared memory one behind the other and swizzled, zero outside of the tensor. The
  * device makes it from the arguments at launch (tensor_map.h). Axes, fastest first: d, row, head,
  * batch; with `blocks` the columns are two axes, and a box is so many blocks. Of an input of the
- * score, 16-bit and [.., q, k], the axes are key, row, head, batch, of one element where it has
- * none of them; such a tensor need not be aligned, and the int NAME_made of Params says whether
- * there is a map of it. */
+ * score, and of its gradient, 16-bit and [.., q, k], the axes are key, row, head, batch, of one
+ * element where it has none of them; such a tensor need not be aligned, and the int NAME_made of
+ * Params says whether there is a map of it.
+ *
+ * A ragged map has boxes that end anywhere. Its axes: d, window, row, back, head. The window has as
+ * many rows as FG_WINDOW, and so has `back`, which goes as far back as the window reaches forward,
+ * modulo 2^64: the box at window FG_WINDOW - n, row i + n, back FG_WINDOW has rows i to i + n of
+ * the tensor, what is behind them is zero, and is not written. Rows of caches follow each other,
+ * each cache having as many as lie between it and the next; so do those of pages. A box of pages
+ * has as many rows as the greatest power of two that divides both those of a page and `rows`. */
+enum { FG_WINDOW = 1 << 30 };
 typedef struct fg_map {
   char name[16];
   int tensor; /* index */
   int columns, rows, blocks;
   int swizzle; /* bytes of a box's row, 32, 64 or 128; 0: not swizzled */
+  bool ragged;
 } fg_map;
 
 /* A member of the kernel's Params struct: what goes to which byte of it. */
@@ -112,7 +129,8 @@ typedef enum fg_source_kind {
   FG_FROM_EXTENT, /* a 32-bit extent of the shape: axis = b h g q k */
   FG_FROM_SCALE,  /* float32 */
   FG_FROM_NUMBER, /* number[index]: an int or a float32 */
-  FG_FROM_MADE    /* an int: 1 if there is a map[index], else 0 */
+  FG_FROM_MADE,   /* an int: 1 if there is a map[index], else 0 */
+  FG_FROM_CACHE   /* an int: rows of tensor[index] from a cache, or page, to the next */
 } fg_source_kind;
 typedef struct fg_parameter {
   fg_source_kind from;
@@ -133,13 +151,14 @@ typedef struct fg_step {
   int cluster;      /* blocks along x that run together and reach each other's shared memory */
   int resident;     /* at most so many blocks a multiprocessor are launched; 0: the whole grid */
   bool early;       /* may start before the step before it in the stream has ended */
-  int region;       /* zero: the region to fill with zero bytes */
+  int region;       /* zero: the first region to fill with zero bytes, */
+  int regions;      /* and how many, one behind the other */
 } fg_step;
 
 enum {
   FG_TENSOR_MAX = 28,
   FG_REGION_MAX = 12,
-  FG_MAP_MAX = 8,
+  FG_MAP_MAX = 12,
   FG_STEP_MAX = 24,
   FG_PARAMETER_MAX = 120,
   FG_INPUT_SLOTS = 8,
@@ -152,10 +171,12 @@ typedef struct fg_recipe {
   int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
   int params_bytes;
   int kernel;               /* row of fg_kinds; both libraries have that table: no pointer */
+  fg_layout layout;         /* of its sequences */
   int width[FG_WIDTHS_MAX]; /* by the kind's letters: of attention d and dv */
   int align; /* bytes that addresses and strides of tensors of the spec's dtype are multiples of */
   int generation; /* of the family, from 1: raised when its speed changes; wisdom.h */
-  fg_expr whole;  /* not negative where the mask hides nothing; n = 0: not known */
+  fg_expr whole;  /* not negative where the mask hides nothing, by the lengths of a sequence; n = 0:
+                   * not known */
   fg_recipe_tensor tensor[FG_TENSOR_MAX];
   fg_region region[FG_REGION_MAX];
   fg_map map[FG_MAP_MAX];
@@ -167,8 +188,15 @@ typedef struct fg_recipe {
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe);
 
+/* The letters of a launch's extents, in the order of Params: the kind's, then the layout's. */
+enum { FG_LETTERS = FG_EXTENTS + 1 };
+const char *fg_recipe_letters(const fg_recipe *recipe, char letters[FG_LETTERS]);
+
 /* The extent of an axis letter for a shape; widths come from the recipe. */
 int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *shape);
+
+/* Is the axis one of the recipe's widths? */
+bool fg_recipe_has_width(const fg_recipe *recipe, char axis);
 
 /* "nq" for the axis letter q; "1" for one that is broadcast. */
 const char *fg_axis_name(char axis);
@@ -179,7 +207,9 @@ const char *fg_axis_title(char axis);
 int fg_axes_print(const char *axes, size_t size, char *text);
 
 /* The index of axis letter a among fg_tensor's strides. Their order is b h n d, or b h q k for a
- * tensor that has both q and k. fg_axis_suffix: the letter of that order at the index. */
+ * tensor that has both q and k, or p b h n of parts, whose columns have no stride: they have the
+ * index FG_STRIDES. fg_axis_suffix: the letter of that order at the index. */
+enum { FG_STRIDES = 4 };
 int fg_axis_index(const char *axes, char a);
 char fg_axis_suffix(const char *axes, char a);
 
@@ -190,6 +220,8 @@ void fg_recipe_name_input(fg_recipe_tensor *tensor, const char *input, bool grad
 /* The place of a tensor's axis i in fg_tensor's strides: a declared input's are in its own order.
  */
 int fg_tensor_axis(const fg_recipe_tensor *tensor, int i);
+/* The stride of its axis i; 1 where it has none. */
+int64_t fg_tensor_stride(const fg_recipe_tensor *tensor, const fg_tensor *given, int i);
 
 /* A declared input of args by its slot. A recipe's tensor in args; one of a declared input lies in
  * args->inputs, which fg_launch_check has seen to hold it. */
@@ -206,6 +238,9 @@ static inline bool fg_tensor_aligned(const fg_recipe_tensor *tensor) {
 /* A sentence on what is wrong with a map of the recipe's tensors; NULL: nothing is. */
 const char *fg_map_fault(const fg_recipe *recipe, const fg_map *map);
 
+/* A ragged map of pages. */
+bool fg_map_has_pages(const fg_recipe *recipe, const fg_map *map);
+
 /* Fixes the Params struct from the maps, tensors and regions: fills `parameter` and params_bytes,
  * and writes the struct's C text (members only, a line each). */
 fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
@@ -215,15 +250,18 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  * fg_recipe_parse takes.
  *
  *   kernel logsoftmax                             the kind; without the line attention
+ *   layout packed paged                           of queries, of keys; without the line dense
  *   head_dim 64 128                               the widths, under their field's name
  *   align 16                                      of q k v o and their gradients, in bytes
  *   generation 2                                  of the family; without the line 1
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
+ *   tensor k inout bf16 [pages, page, hk, 64]     an output that is kept
  *   input 0 slope in f32 [h]                      a declared input, or its gradient (out)
  *   number 1 width int
  *   region delta f32: b h * nq *
  *   map q_map q 64 128 2 swizzle 128              columns and rows of a box, its blocks of columns
- *   zero delta
+ *   map o_map o 64 64 swizzle 128 ragged
+ *   zero delta sums1                              regions that lie one behind the other
  *   launch attn_bwd_dq grid nq 16 cdiv h * b *, 1, 1 threads 128 shared 8192 registers 80 work nk
  *   launch f grid b, 1, 1 threads 384 shared 0 registers 168 cluster 2 resident 1 early work nk */
 enum { FG_RECIPE_TEXT = 16384 };

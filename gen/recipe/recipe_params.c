@@ -9,7 +9,7 @@
 /* Is it a tensor of rows and keys, these last, for each b and h or for some? */
 static bool is_matrix(const fg_recipe_tensor *t) {
   int n = (int)strlen(t->axes);
-  if (t->argument->packed || t->output || fg_elem_size(t->elem) != 2 || n < 2) return false;
+  if (t->argument->contiguous || fg_elem_size(t->elem) != 2 || n < 2) return false;
   for (int i = 0; i < n - 2; i++)
     if (!strchr("bh1", t->axes[i])) return false;
   return !strcmp(t->axes + n - 2, "qk");
@@ -29,9 +29,14 @@ const char *fg_map_fault(const fg_recipe *r, const fg_map *m) {
   if (row % UNIT || (m->swizzle && row != m->swizzle))
     return "a row is not as wide as the swizzle, or no multiple of 16 bytes";
   if (m->blocks && !fg_tensor_aligned(t)) return "an input's columns are one axis";
+  if (m->ragged && (m->blocks || !fg_tensor_aligned(t))) return "a ragged map has no blocks";
   if (m->blocks && fg_recipe_extent(r, t->axes[3], NULL) % m->columns)
     return "the head dim is no multiple of its columns";
   return NULL;
+}
+
+bool fg_map_has_pages(const fg_recipe *r, const fg_map *m) {
+  return m->ragged && r->layout.kv == FG_PAGED && r->tensor[m->tensor].axes[0] == 'y';
 }
 
 /* Appends to the struct's text and to the parameter table at once. */
@@ -57,8 +62,9 @@ static void member(writer *w, fg_parameter p, int bytes) {
 static void maps(writer *w) {
   for (int i = 0; i < w->recipe->n_maps; i++) {
     const fg_map *m = &w->recipe->map[i];
-    fg_lines_add(&w->text, "tensor_map %s; // of %s: boxes of %d rows of %d", m->name,
-                 w->recipe->tensor[m->tensor].ident, m->rows, m->columns);
+    const char *most = fg_map_has_pages(w->recipe, m) ? "at most " : "";
+    fg_lines_add(&w->text, "tensor_map %s; // of %s: boxes of %s%d rows of %d", m->name,
+                 w->recipe->tensor[m->tensor].ident, most, m->rows, m->columns);
     if (m->blocks) fg_lines_add(&w->text, ", %d such blocks", m->blocks);
     fg_lines_add(&w->text, "\n");
     member(w, (fg_parameter){FG_FROM_MAP, i, 0, 0}, FG_MAP_BYTES);
@@ -69,11 +75,13 @@ static const char *c_type(fg_elem elem) {
   return elem == FG_ELEM_F32 ? "float" : elem == FG_ELEM_I32 ? "int" : "u16";
 }
 
-/* "i64 q_b, q_n, q_h;": the strides of every axis but the unit one and broadcast ones. */
+/* "i64 q_b, q_n, q_h;": the strides of every axis but the unit one, unless the argument has that
+ * of all, and broadcast ones. */
 static void strides(writer *w, int index) {
   const fg_recipe_tensor *t = &w->recipe->tensor[index];
   const char *separator = "i64 ";
-  for (const char *a = t->axes; a[0] && a[1] && !t->argument->packed; a++) {
+  const bool has_last = t->argument->has_strides;
+  for (const char *a = t->axes; a[0] && (a[1] || has_last) && !t->argument->contiguous; a++) {
     char place = (char)('0' + (a - t->axes));
     if (*a == '1') continue;
     fg_lines_add(&w->text, "%s%s_%c", separator, t->ident,
@@ -84,10 +92,18 @@ static void strides(writer *w, int index) {
   if (*separator == ',') fg_lines_add(&w->text, ";\n");
 }
 
+/* Is a row of the tensor found by the number of its cache, or of its page? */
+static bool has_cache_rows(const fg_recipe *r, int tensor) {
+  if (r->tensor[tensor].axes[0] != 'y') return false;
+  bool is_ragged = false;
+  for (int i = 0; i < r->n_maps; i++) is_ragged |= r->map[i].tensor == tensor && r->map[i].ragged;
+  return is_ragged || r->layout.kv == FG_CACHED;
+}
+
 /* The order of the members is part of what kernels are compiled with. */
 fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
   writer w = {r, {text, size, 0, false}, false};
-  char shape[64], names[64];
+  char shape[64], names[96], letters[FG_LETTERS];
   r->n_parameters = r->params_bytes = 0;
   maps(&w);
   for (int i = 0; i < r->n_tensors; i++) {
@@ -102,13 +118,20 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
     fg_lines_add(&w.text, "%s *%s; // scratch\n", c_type(r->region[i].elem), r->region[i].name);
     member(&w, (fg_parameter){FG_FROM_REGION, i, 0, 0}, 8);
   }
-  fg_extent_names(fg_recipe_kind(r)->form->letters, ", ", sizeof names, names);
+  fg_recipe_letters(r, letters);
+  fg_extent_names(letters, ", ", sizeof names, names);
   fg_lines_add(&w.text, "int %s;\n", names);
-  for (const char *letter = fg_recipe_kind(r)->form->letters; *letter; letter++)
+  for (const char *letter = letters; *letter; letter++)
     member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *letter, 0}, 4);
   if (fg_recipe_kind(r)->has_scale) {
     fg_lines_add(&w.text, "float scale;\n");
     member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
+  }
+  for (int i = 0; i < r->n_tensors; i++) {
+    if (!has_cache_rows(r, i)) continue;
+    fg_lines_add(&w.text, "int %s_cache; // rows from a %s to the next\n", r->tensor[i].ident,
+                 r->layout.kv == FG_PAGED ? "page" : "cache");
+    member(&w, (fg_parameter){FG_FROM_CACHE, i, 0, 0}, 4);
   }
   for (int i = 0; i < r->n_maps; i++) {
     if (fg_tensor_aligned(&r->tensor[r->map[i].tensor])) continue;

@@ -58,9 +58,24 @@ static fg_status read_kind(char *rest, fg_recipe *r) {
   return FG_OK;
 }
 
-/* Of the recipe's kind, which stands before all expressions. */
+static int layout_of(const char *word) {
+  int i = 0;
+  while (fg_layout_words[i] && (!word || strcmp(fg_layout_words[i], word))) i++;
+  return i;
+}
+
+/* "packed paged" */
+static fg_status read_layout(char *rest, fg_recipe *r) {
+  r->layout.q = layout_of(strsep(&rest, " "));
+  r->layout.kv = layout_of(rest);
+  if (r->layout.q <= FG_PACKED && r->layout.kv < FG_LAYOUTS) return FG_OK;
+  return fg_fail(FG_EIO, "it names a layout that there is not");
+}
+
+/* Of the recipe's kind and layout, which stand before all expressions. */
 static fg_status read_expr(const char *text, const fg_recipe *r, fg_expr *expr) {
-  return fg_expr_parse(text, fg_recipe_kind(r)->form->letters, expr);
+  char letters[FG_LETTERS];
+  return fg_expr_parse(text, fg_recipe_letters(r, letters), expr);
 }
 
 static fg_status read_whole(char *rest, fg_recipe *r) { return read_expr(rest, r, &r->whole); }
@@ -69,17 +84,20 @@ static fg_status read_whole(char *rest, fg_recipe *r) { return read_expr(rest, r
 static fg_status read_widths(char *rest, fg_recipe *r) {
   if (r->width[0])
     return fg_fail(FG_EIO, "the %s comes a second time", fg_recipe_kind(r)->width_field);
-  for (size_t i = 0; i < strlen(fg_recipe_kind(r)->widths); i++)
-    TRY(read_number(strsep(&rest, " "), 1, 1 << 20, fg_axis_name(fg_recipe_kind(r)->widths[i]),
-                    &r->width[i]));
+  char widths[FG_WIDTHS_MAX + 1];
+  fg_kind_widths(fg_recipe_kind(r), widths);
+  for (size_t i = 0; widths[i]; i++)
+    TRY(read_number(strsep(&rest, " "), 1, 1 << 20, fg_axis_name(widths[i]), &r->width[i]));
   return FG_OK;
 }
 
 /* The shape's words against the argument's axes: each is the axis, or 1 where a bias may be. */
 static fg_status read_axes(char *rest, const fg_recipe *r, fg_recipe_tensor *t) {
   bool bias = t->argument->elem == FG_RULE_BIAS || t->argument->elem == FG_RULE_GRAD;
-  for (int i = 0; t->argument->axes[i]; i++) {
-    char axis[2] = {t->argument->axes[i]}, expected[32];
+  char axes[sizeof t->axes];
+  fg_layout_axes(r->layout, t->argument->axes, axes);
+  for (int i = 0; axes[i]; i++) {
+    char axis[2] = {axes[i]}, expected[32];
     char *word = strsep(&rest, " ");
     fg_recipe_shape_print(r, axis, sizeof expected, expected); /* "[nq]" */
     if (word) {
@@ -110,13 +128,16 @@ static fg_status read_tensor(char *rest, fg_recipe *r) {
   size_t last = way ? strlen(way) : 0;
   t.optional = last && way[last - 1] == '?'; /* "out?" */
   if (t.optional) way[last - 1] = 0;
-  if (!way || (strcmp(way, "in") && strcmp(way, "out")))
+  if (!way || (strcmp(way, "in") && strcmp(way, "out") && strcmp(way, "inout")))
     return fg_fail(FG_EIO, "%s is neither in nor out", name);
   fg_recipe_name(&t);
-  t.output = !strcmp(way, "out");
+  t.output = strcmp(way, "in") != 0;
+  t.kept = !strcmp(way, "inout");
   TRY(read_elem(strsep(&rest, " "), &t.elem));
   if (t.argument->elem == FG_RULE_F32 && t.elem != FG_ELEM_F32)
     return fg_fail(FG_EIO, "%s is not f32", name);
+  if (t.argument->elem == FG_RULE_I32 && t.elem != FG_ELEM_I32)
+    return fg_fail(FG_EIO, "%s is not i32", name);
   TRY(read_axes(rest, r, &t));
   r->tensor[r->n_tensors++] = t;
   return FG_OK;
@@ -206,7 +227,10 @@ static fg_status read_map(char *rest, fg_recipe *r) {
     TRY(read_number(strsep(&rest, " "), 1, 256, "blocks", &m.blocks));
   if (!rest || strncmp(rest, "swizzle ", 8))
     return fg_fail(FG_EIO, "map %s has no swizzle", m.name);
-  TRY(read_number(rest + 8, 0, 128, "swizzle", &m.swizzle));
+  rest += 8;
+  TRY(read_number(strsep(&rest, " "), 0, 128, "swizzle", &m.swizzle));
+  m.ragged = rest && !strcmp(rest, "ragged");
+  if (rest && !m.ragged) return fg_fail(FG_EIO, "map %s is \"%.40s\"", m.name, rest);
   const char *why = fg_map_fault(r, &m);
   if (why) return fg_fail(FG_EIO, "map %s: %s", m.name, why);
   r->map[r->n_maps++] = m;
@@ -219,9 +243,16 @@ static fg_status add_step(const fg_step *step, fg_recipe *r) {
   return FG_OK;
 }
 
+/* "flags added": regions, each behind the one before. */
 static fg_status read_zero(char *rest, fg_recipe *r) {
-  fg_step step = {.kind = FG_STEP_ZERO, .region = find_region(r, rest)};
-  if (step.region == r->n_regions) return fg_fail(FG_EIO, "no region is \"%.40s\"", rest);
+  fg_step step = {.kind = FG_STEP_ZERO};
+  for (const char *name; (name = strsep(&rest, " ")); step.regions++) {
+    const int region = find_region(r, name);
+    if (region == r->n_regions) return fg_fail(FG_EIO, "no region is \"%.40s\"", name);
+    if (step.regions == 0) step.region = region;
+    if (region != step.region + step.regions)
+      return fg_fail(FG_EIO, "region %s does not lie behind the one before it", name);
+  }
   return add_step(&step, r);
 }
 
@@ -280,9 +311,11 @@ static fg_status read_line(char *text, fg_recipe *r) {
   static const struct {
     const char *word;
     fg_status (*read)(char *rest, fg_recipe *r);
-  } kinds[] = {{"kernel", read_kind},   {"align", read_align},   {"generation", read_generation},
-               {"whole", read_whole},   {"tensor", read_tensor}, {"input", read_input},
-               {"number", read_scalar}, {"region", read_region}, {"map", read_map},
+  } kinds[] = {{"kernel", read_kind},   {"layout", read_layout},
+               {"align", read_align},   {"generation", read_generation},
+               {"whole", read_whole},   {"tensor", read_tensor},
+               {"input", read_input},   {"number", read_scalar},
+               {"region", read_region}, {"map", read_map},
                {"zero", read_zero},     {"launch", read_launch}};
   char *rest = text;
   const char *word = strsep(&rest, " ");

@@ -23,7 +23,7 @@ void fg_recipe_shape_print(const fg_recipe *r, const char *axes, size_t size, ch
   for (int i = 0; axes[i]; i++) {
     const char *separator = i ? ", " : "[";
     char own[256];
-    if (axes[i] != '1' && strchr(fg_recipe_kind(r)->widths, axes[i])) {
+    if (axes[i] != '1' && fg_recipe_has_width(r, axes[i])) {
       fg_lines_add(&l, "%s%d", separator, (int)fg_recipe_extent(r, axes[i], NULL));
     } else if (axes[i] >= 'A' && axes[i] < 'A' + FG_EXTENT_MAX) {
       fg_expr_print(&r->extent[axes[i] - 'A'], sizeof own, own);
@@ -35,6 +35,12 @@ void fg_recipe_shape_print(const fg_recipe *r, const char *axes, size_t size, ch
 }
 
 enum { EXPR = 768 };
+
+static void print_zero(fg_lines *l, const fg_recipe *r, const fg_step *s) {
+  fg_lines_add(l, "zero");
+  for (int i = 0; i < s->regions; i++) fg_lines_add(l, " %s", r->region[s->region + i].name);
+  fg_lines_add(l, "\n");
+}
 
 static void print_launch(fg_lines *all, const fg_step *s) {
   char text[FG_RECIPE_LINE], expr[EXPR];
@@ -54,16 +60,18 @@ static void print_launch(fg_lines *all, const fg_step *s) {
 static void print_map(fg_lines *l, const fg_recipe *r, const fg_map *m) {
   char blocks[16] = "";
   if (m->blocks) snprintf(blocks, sizeof blocks, " %d", m->blocks);
-  fg_lines_add(l, "map %s %s %d %d%s swizzle %d\n", m->name, r->tensor[m->tensor].name, m->columns,
-               m->rows, blocks, m->swizzle);
+  fg_lines_add(l, "map %s %s %d %d%s swizzle %d%s\n", m->name, r->tensor[m->tensor].name,
+               m->columns, m->rows, blocks, m->swizzle, m->ragged ? " ragged" : "");
 }
 
 int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   fg_lines l = {text, size, 0, false};
-  char buffer[EXPR];
+  char buffer[EXPR], widths[FG_WIDTHS_MAX + 1];
   if (r->kernel) fg_lines_add(&l, "kernel %s\n", fg_recipe_kind(r)->name);
+  if (r->layout.q || r->layout.kv)
+    fg_lines_add(&l, "layout %s %s\n", fg_layout_words[r->layout.q], fg_layout_words[r->layout.kv]);
   fg_lines_add(&l, "%s", fg_recipe_kind(r)->width_field);
-  for (size_t i = 0; i < strlen(fg_recipe_kind(r)->widths); i++)
+  for (size_t i = 0; i < strlen(fg_kind_widths(fg_recipe_kind(r), widths)); i++)
     fg_lines_add(&l, " %d", r->width[i]);
   fg_lines_add(&l, "\nalign %d\n", r->align);
   if (r->generation > 1) fg_lines_add(&l, "generation %d\n", r->generation);
@@ -79,8 +87,11 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
     else
       fg_lines_add(&l, "tensor ");
     bool may = t->optional && !t->argument->optional;
-    fg_lines_add(&l, "%s %s%s %s %s\n", t->name, t->output ? "out" : "in", may ? "?" : "",
-                 fg_elem_name(t->elem), *t->axes ? buffer : "[]");
+    fg_lines_add(&l, "%s %s%s %s %s\n", t->name,
+                 t->kept     ? "inout"
+                 : t->output ? "out"
+                             : "in",
+                 may ? "?" : "", fg_elem_name(t->elem), *t->axes ? buffer : "[]");
   }
   for (int i = 0; i < r->n_numbers; i++)
     fg_lines_add(&l, "number %d %s %s\n", r->number[i].slot, r->number[i].name,
@@ -93,7 +104,7 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   for (int i = 0; i < r->n_maps; i++) print_map(&l, r, &r->map[i]);
   for (int i = 0; i < r->n_steps; i++) {
     if (r->step[i].kind == FG_STEP_ZERO)
-      fg_lines_add(&l, "zero %s\n", r->region[r->step[i].region].name);
+      print_zero(&l, r, &r->step[i]);
     else
       print_launch(&l, &r->step[i]);
   }

@@ -192,6 +192,44 @@ const fg_field_type fg_type_width = {.read = read_width,
                                      .tag = tag_width,
                                      .untag = untag_width};
 
+/* ---- an even number of columns ---- */
+
+static bool read_even(const fg_field *field, const char *text, void *value) {
+  int *n = value;
+  (void)field;
+  return whole_int(text, strlen(text), n) && *n % 2 == 0 && *n <= FG_HEAD_DIM_MAX;
+}
+
+static int allow_even(const fg_field *field, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "an even number from 0 to %d", FG_HEAD_DIM_MAX);
+}
+
+/* 0 has no name of its own. */
+static int tag_even(const fg_field *field, const void *value, bool before, size_t size,
+                    char *name) {
+  const int n = *(const int *)value;
+  (void)before;
+  return n ? snprintf(name, size, "%s%d", field->tags[0], n) : 0;
+}
+
+static const char *untag_even(const fg_field *field, const char *name, void *value) {
+  const size_t n = strlen(field->tags[0]);
+  char *end;
+  *(int *)value = 0;
+  if (strncmp(name, field->tags[0], n) || name[n] < '1' || name[n] > '9') return name;
+  const long even = strtol(name + n, &end, 10);
+  if (even > FG_HEAD_DIM_MAX || even % 2) return NULL;
+  *(int *)value = (int)even;
+  return end;
+}
+
+const fg_field_type fg_type_even = {.read = read_even,
+                                    .print = print_width,
+                                    .allowed = allow_even,
+                                    .tag = tag_even,
+                                    .untag = untag_even};
+
 /* ---- sets of axes ---- */
 
 /* "h,q,k" or "[h,q,k]", in any order, each axis once; "[]" is one number for all. */

@@ -193,6 +193,11 @@ static fg_status add_point(builder *b, source *s, const int *index) {
   TRY(fg_grid_formulas_set(&s->formulas, choice(s, FG_FIELD_MASK, index[FG_FIELD_MASK]),
                            choice(s, FG_FIELD_SCORE, index[FG_FIELD_SCORE]), &point));
   fg_point_settle(&point);
+  fg_status named = fg_point_check_names(&point);
+  if (named != FG_OK) return fg_fail(named, "%s%s", s->where, fg_error());
+  if (point.pass == FG_PASS_BACKWARD && point.kv_layout > FG_PACKED)
+    return fg_fail(FG_ESPEC, "%skv_layout: backward takes dense or packed keys, not %s", s->where,
+                   fg_layout_words[point.kv_layout]);
   if (b->bias_level < point.bias) b->bias_level = point.bias;
   if (s->file) {
     fg_status status = b->reader->when(s->file, s->own, &point, &keep);

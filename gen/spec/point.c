@@ -6,19 +6,33 @@
 
 #include <string.h>
 
-enum { ALL_DIMS = 15 };
+enum { DIM_B = 1, DIM_Q = 4, DIM_K = 8, ALL_DIMS = 15 };
 
 /* A dtype choice whose index 0 means "that of `base`": index i > 0 is element type i - 1. */
 static int settle_dtype(int choice, int base) { return choice - 1 == base ? 0 : choice; }
 
+/* Has the bias an axis of tokens, which says the sequence too? */
+static bool has_tokens(const fg_point *p) {
+  return (p->q_layout == FG_PACKED && p->bias_dims & DIM_Q) ||
+         (p->kv_layout == FG_PACKED && p->bias_dims & DIM_K);
+}
+
 void fg_point_settle(fg_point *p) {
   if (p->pass == FG_PASS_FORWARD && p->bias == FG_BIAS_GRAD) p->bias = FG_BIAS_ON;
+  if (p->pass == FG_PASS_FORWARD && p->sink == FG_SINK_GRAD) p->sink = FG_SINK_ON;
   if (p->pass == FG_PASS_FORWARD) p->deterministic = 0; /* it always is */
+  if (p->pass == FG_PASS_BACKWARD) p->batch_invariant = 0; /* of one launch, not of a sequence */
+  if (has_tokens(p)) p->bias_dims &= ~DIM_B;
   if (p->bias == FG_BIAS_OFF) p->bias_dims = ALL_DIMS, p->bias_dtype = 0;
   p->bias_dtype = settle_dtype(p->bias_dtype, p->dtype);
   int bias_elem = p->bias_dtype ? p->bias_dtype - 1 : p->dtype;
   p->grad_dtype = p->bias == FG_BIAS_GRAD ? settle_dtype(p->grad_dtype, bias_elem) : 0;
+  if (!p->rotary) p->rotary_dim = p->rotary_dtype = 0;
+  if (p->rotary_dim == p->d) p->rotary_dim = 0;
+  if (!strchr(fg_point_kind(p)->widths, 'd')) p->d = p->dv; /* there are no q and k */
 }
+
+fg_layout fg_point_layout(const fg_point *p) { return (fg_layout){p->q_layout, p->kv_layout}; }
 
 fg_elem fg_point_elem(const fg_point *p) { return (fg_elem)p->dtype; }
 
@@ -28,6 +42,14 @@ fg_elem fg_point_bias_elem(const fg_point *p) {
 
 fg_elem fg_point_grad_elem(const fg_point *p) {
   return p->grad_dtype ? (fg_elem)(p->grad_dtype - 1) : fg_point_bias_elem(p);
+}
+
+fg_elem fg_point_parts_elem(const fg_point *p) {
+  return p->parts_dtype ? fg_point_elem(p) : FG_ELEM_F32;
+}
+
+fg_elem fg_point_rotary_elem(const fg_point *p) {
+  return p->rotary_dtype ? FG_ELEM_F32 : fg_point_elem(p);
 }
 
 bool fg_point_equal(const fg_point *a, const fg_point *b) { return !memcmp(a, b, sizeof *a); }
@@ -41,7 +63,9 @@ bool fg_field_belongs(const fg_field *field, const fg_point *p) {
 void fg_point_widths(const fg_point *p, int width[FG_WIDTHS_MAX]) {
   const fg_kind *kind = fg_point_kind(p);
   const fg_field *field = fg_field_find(kind->width_field);
-  memcpy(width, (const char *)p + field->value, strlen(kind->widths) * sizeof *width);
+  const size_t n = strlen(kind->widths);
+  memcpy(width, (const char *)p + field->value, n * sizeof *width);
+  if (*kind->more_widths) width[n] = (p->rotary_dim ? p->rotary_dim : p->d) / 2;
 }
 
 /* Does the field count in this point, whose kernel is known? */

@@ -4,6 +4,7 @@
 
 #include "base/intern.h"
 #include "formula/formula_call.h"
+#include "recipe/recipe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +128,22 @@ fg_status fg_point_formula(const fg_point *point, fg_formula *f) {
   if (point->bias == FG_BIAS_OFF) return FG_OK;
   return fg_formula_add_bias(f, point->bias_dims, fg_point_bias_elem(point),
                              point->bias == FG_BIAS_GRAD);
+}
+
+fg_status fg_point_check_names(const fg_point *point) {
+  fg_formula f;
+  fg_status status = FG_OK;
+  if (point->q_layout == FG_DENSE && point->kv_layout == FG_DENSE) return FG_OK;
+  TRY_OUT(fg_point_formula(point, &f));
+  for (int i = 0; i < f.n_inputs; i++) {
+    const fg_argument *a = fg_argument_find(fg_point_kind(point), f.input[i].name);
+    if (a && a->elem == FG_RULE_I32)
+      TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken where sequences are not dense: %s",
+                      f.input[i].name, a->help));
+  }
+out:
+  fg_formula_free(&f);
+  return status;
 }
 
 int fg_point_expression(const fg_point *point, size_t size, char *text) {

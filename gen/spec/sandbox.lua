@@ -14,12 +14,19 @@ local function before(a, b)
 end
 
 function pairs(t)
-  local keys, i = {}, 0
-  for k in next, t do keys[#keys + 1] = k end
-  sort(keys, before)
+  local keys, i, kind, mixed = {}, 0, nil, false
+  for k in next, t do
+    i = i + 1
+    keys[i] = k
+    kind = kind or type(k)
+    mixed = mixed or type(k) ~= kind
+  end
+  if mixed or kind ~= "string" and kind ~= "number" then sort(keys, before) else sort(keys) end -- a call less for each two
+  i = 0
   return function()
     i = i + 1
-    if keys[i] ~= nil then return keys[i], t[keys[i]] end
+    local k = keys[i]
+    if k ~= nil then return k, t[k] end
   end
 end
 

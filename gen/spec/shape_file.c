@@ -70,7 +70,7 @@ static void read_unknown(fg_shape_file *f, int number) {
     int k = 0;
     while (k <= FG_EXTENTS && strcmp(known[k], key)) k++;
     if (k <= FG_EXTENTS) continue;
-    char text[128], names[64];
+    char text[256], names[128];
     const char *near = fg_nearest(key, known, FG_EXTENTS + 1);
     fg_extent_names(NULL, ", ", sizeof names, names);
     snprintf(text, sizeof text, "no such field%s%s%s; a shape has %s and when",
@@ -79,20 +79,36 @@ static void read_unknown(fg_shape_file *f, int number) {
   }
 }
 
-/* The form that has the first extent that is given. */
+/* The form that has all extents that are given; of none, that which has the first. */
 static const fg_shape_form *form_of(const int64_t extent[FG_EXTENTS]) {
+  for (int i = 0; i < FG_SHAPE_FORMS; i++) {
+    bool all = true;
+    for (int x = 0; x < FG_EXTENTS; x++)
+      all &= extent[x] < 0 || fg_form_has(&fg_shape_forms[i], fg_extents[x].letter);
+    if (all) return &fg_shape_forms[i];
+  }
   for (int x = 0; x < FG_EXTENTS; x++)
     for (int i = 0; extent[x] >= 0 && i < FG_SHAPE_FORMS; i++)
       if (fg_form_has(&fg_shape_forms[i], fg_extents[x].letter)) return &fg_shape_forms[i];
   return fg_shape_forms;
 }
 
-/* An extent that is not given is 1 for a batch, for another its fellow's, which stands before it.
- */
-static int64_t default_extent(const fg_extent_row *extent, const int64_t given[FG_EXTENTS]) {
+/* An extent that is not given is 1 for a batch, 0 for one that not every layout has, for another
+ * its fellow's, which stands before it. */
+static int64_t default_extent(const fg_shape_form *form, const fg_extent_row *extent,
+                              const int64_t given[FG_EXTENTS]) {
   const fg_extent_row *fellow = extent->fellow ? fg_extent_of(extent->fellow) : NULL;
   if (extent->letter == 'b') return 1;
+  if (strchr(form->layout, extent->letter)) return 0;
   return fellow && fellow < extent ? given[fellow - fg_extents] : -1;
+}
+
+static void check_bounds(fg_shape_file *f, int number, const fg_extent_row *extent, int64_t n) {
+  char text[80];
+  if (!extent->most || (n >= extent->least && n <= extent->most)) return;
+  snprintf(text, sizeof text, "expected an integer from %" PRId64 " to %" PRId64, extent->least,
+           extent->most);
+  complain(f, number, extent->name, text);
 }
 
 /* The table on top of the stack. */
@@ -107,13 +123,14 @@ static void read_shape(fg_shape_file *f, item *x, int number) {
   for (int i = 0; i < FG_EXTENTS; i++) {
     const fg_extent_row *extent = &fg_extents[i];
     const bool has = fg_form_has(x->form, extent->letter);
-    const int64_t n = has && given[i] < 0 ? default_extent(extent, given) : given[i];
+    const int64_t n = has && given[i] < 0 ? default_extent(x->form, extent, given) : given[i];
     const bool missing = n < 0 && !(extent->fellow && fg_extent_of(extent->fellow) < extent);
     if (has && missing) complain(f, number, extent->name, "is missing");
     if (!has && n >= 0) complain(f, number, extent->name, "does not go with the others");
+    if (has && !missing) check_bounds(f, number, extent, n);
     fg_extent_set(extent, s, has ? n : 0);
   }
-  if (s->h >= 0 && (s->hk ? s->h % s->hk : s->h))
+  if (fg_form_has(x->form, 'g') && s->h >= 0 && (s->hk ? s->h % s->hk : s->h))
     complain(f, number, "h", "is not a multiple of hk");
 }
 
@@ -186,7 +203,10 @@ void fg_shape_file_free(fg_shape_file *f) {
 int fg_shape_file_count(const fg_shape_file *f) { return f->n; }
 const fg_shape *fg_shape_file_at(const fg_shape_file *f, int i) { return &f->item[i].shape; }
 
-fg_status fg_shape_file_when(fg_shape_file *f, int i, const fg_point *point, bool *keep) {
-  *keep = f->item[i].form == fg_point_kind(point)->form;
+fg_status fg_shape_file_for(fg_shape_file *f, int i, const fg_point *point, fg_shape *shape,
+                            bool *keep) {
+  *shape = f->item[i].shape;
+  *keep = f->item[i].form == fg_point_kind(point)->form &&
+          fg_layout_fill(fg_point_layout(point), shape);
   return *keep ? fg_spec_ask_when(f->L, f->item[i].when, point, keep) : FG_OK;
 }

@@ -9,8 +9,10 @@
 #include "base/elem.h"
 #include "field_type.h"
 #include "recipe/kind.h"
+#include "recipe/layout.h"
 
 enum { FG_BIAS_OFF, FG_BIAS_ON, FG_BIAS_GRAD };
+enum { FG_SINK_OFF, FG_SINK_ON, FG_SINK_GRAD };
 enum { FG_PASS_FORWARD, FG_PASS_BACKWARD };
 enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256, FG_WIDTH_MAX = 1 << 18 };
 
@@ -19,6 +21,9 @@ enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256, FG_WIDTH_MAX = 1 << 18 };
  * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
   int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, deterministic, width;
+  int q_layout, kv_layout;                           /* as in fg_layout */
+  int parts_dtype, rotary, rotary_dim, rotary_dtype; /* rotary_dim: 0 = d */
+  int batch_invariant, sink;
   int unused; /* 0: points are compared as bytes, which have no hole */
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
@@ -46,9 +51,9 @@ typedef struct fg_field {
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 22,
+  FG_FIELDS = 30,
   FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 15,
+  FG_SPEC_FIELDS = 23,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,
@@ -97,10 +102,15 @@ void fg_point_widths(const fg_point *point, int width[FG_WIDTHS_MAX]);
  */
 void fg_point_settle(fg_point *point);
 
-/* The element types of q k v o, of bias and of dbias. */
+fg_layout fg_point_layout(const fg_point *point);
+
+/* The element types of q k v o, of bias, of dbias, of parts of o and of a rotation's
+ * tables. */
 fg_elem fg_point_elem(const fg_point *point);
 fg_elem fg_point_bias_elem(const fg_point *point);
 fg_elem fg_point_grad_elem(const fg_point *point);
+fg_elem fg_point_parts_elem(const fg_point *point);
+fg_elem fg_point_rotary_elem(const fg_point *point);
 bool fg_point_equal(const fg_point *a, const fg_point *b);
 
 /* Plan restrictions: for each plan field the values that are allowed, none = all. */

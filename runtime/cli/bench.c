@@ -14,14 +14,21 @@ typedef struct {
   fg_device *device; /* the context's */
   cli_variants v;
   int failed, rows;
-  bool has[FG_EXTENTS]; /* of a variant's kind: columns */
+  bool has[FG_EXTENTS]; /* of a variant's kind and layout: columns */
 } job;
+
+/* Has a launch of the point the extent? */
+static bool has_extent(const fg_point *point, const fg_extent_row *extent) {
+  char more[FG_LAYOUT_EXTENTS + 1];
+  return strchr(fg_point_kind(point)->form->letters, extent->letter) ||
+         strchr(fg_layout_extents(fg_point_layout(point), more), extent->letter);
+}
 
 static void print_columns(job *j) {
   printf("name");
   for (int i = 0; i < FG_EXTENTS; i++) {
     for (int v = 0; v < j->v.n; v++)
-      j->has[i] |= fg_form_has(fg_point_kind(&j->v.variant[v].point)->form, fg_extents[i].letter);
+      j->has[i] |= has_extent(&j->v.variant[v].point, &fg_extents[i]);
     if (j->has[i]) printf(",%s", fg_extents[i].name);
   }
   printf(",ms,tflops,tb_per_s\n");
@@ -30,10 +37,13 @@ static void print_columns(job *j) {
 static fg_status shapes_of(const job *j, const fg_point *point, int *n,
                            fg_shape shapes[CLI_BENCH_SHAPES]) {
   *n = cli_work_of(point)->bench(point, fg_arch_is_host(j->device->arch), shapes);
-  if (!cli_shape_is_given(&j->c->arguments.shape)) return FG_OK;
-  const fg_shape usual = shapes[0];
-  *n = 1;
-  return cli_shape_fill(j->c, point, &usual, shapes);
+  if (cli_shape_is_given(&j->c->arguments.shape)) {
+    const fg_shape usual = shapes[0];
+    *n = 1;
+    TRY(cli_shape_fill(j->c, point, &usual, shapes));
+  }
+  for (int i = 0; i < *n; i++) TRY(cli_shape_lay_out(j->c, point, &shapes[i]));
+  return FG_OK;
 }
 
 static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *shape, double *ms) {
@@ -54,7 +64,7 @@ static void print_data(const job *j, const char *name, const fg_shape *s, double
   if (j->c->csv) printf("%s", name);
   for (int i = 0; i < FG_EXTENTS; i++) {
     const int64_t n = fg_extent_get(&fg_extents[i], s);
-    const bool own = fg_form_has(fg_shape_form_of(s), fg_extents[i].letter);
+    const bool own = strchr(fg_shape_form_of(s)->letters, fg_extents[i].letter) || n > 0;
     if (j->c->csv && j->has[i]) printf(",%" PRId64, n);
     if (j->c->json && own) printf(", \"%s\": %" PRId64, fg_extents[i].name, n);
   }

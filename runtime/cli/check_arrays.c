@@ -45,7 +45,7 @@ out:
 fg_status check_arrays_read(const cli *c, const cli_variants *variants, check_arrays *a) {
   for (int i = 0; i < c->n_in; i++) {
     const char *name = c->in[i].name;
-    if (!strcmp(name, "o") || !strcmp(name, "lse"))
+    if (!strcmp(name, "o") || !strcmp(name, "lse") || !strcmp(name, "r"))
       return fg_fail(FG_EARGUMENT, "--in %s: check computes it", name);
     TRY(fg_npy_read(name, c->in[i].path, &a->file[i]));
     a->array[a->n++] = (verify_array){.name = name, .array = &a->file[i]};

@@ -33,6 +33,8 @@ fg_status check_shapes(const cli *c, const fg_point *point, int *n,
 
 static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
   if (!worst->n) *worst = *v;
+  for (; worst->n < v->n; worst->n++) /* an optional one that was not given before */
+    worst->tensor[worst->n] = v->tensor[worst->n];
   for (int i = 0; i < v->n; i++) {
     verify_error *w = &worst->tensor[i];
     const verify_error *e = &v->tensor[i];

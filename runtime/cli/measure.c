@@ -1,6 +1,8 @@
 /* measure.c - tensors that launches are timed with, and what the times are of. */
 #include "measure.h"
 
+#include "lengths.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,18 +23,74 @@ static float normal(uint64_t *state) {
   return 1.7320508f * sum;
 }
 
-/* Zeros would run faster than real data. Integers are documents of 1024 tokens. */
+/* Are there caches, which the launch adds rows to? */
+static bool adds_rows(const fg_recipe *r) {
+  bool adds = false;
+  for (int i = 0; i < r->n_tensors; i++) adds |= r->tensor[i].kept;
+  return adds;
+}
+
+/* Keys that a cache has before the new rows. */
+static int64_t before(const cli_lengths *lengths, int64_t i) {
+  return lengths->k[i] > lengths->q[i] ? lengths->k[i] - lengths->q[i] : 0;
+}
+
+/* Integers of a tensor: of an input that a spec declares documents of 1024 tokens; where sequences
+ * are as lengths.h has it, a cache of their own for each, without the new rows where rows are added
+ * to it. */
+static void fill_ints(const fg_problem *p, int tensor, const cli_lengths *lengths,
+                      int64_t *values) {
+  const fg_shape *s = &p->shape;
+  const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
+  const int64_t n = fg_problem_count(p, tensor);
+  const bool is_q = t->name[strlen(t->name) - 1] == 'q', adds = adds_rows(p->recipe);
+  const int64_t *length = is_q ? lengths->q : lengths->k;
+  if (t->slot < 0 && !strcmp(t->name, "table")) {
+    cli_lengths_table(lengths, s, values);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    if (t->slot >= 0)
+      values[i] = i / 1024;
+    else if (*t->axes == 'c')
+      values[i] = i ? values[i - 1] + length[i - 1] : 0;
+    else if (!strncmp(t->name, "used_", 5))
+      values[i] = adds && !is_q ? before(lengths, i) : length[i];
+    else if (!strcmp(t->name, "rows"))
+      values[i] = i % (s->pages ? s->pages : s->b);
+    else if (!strcmp(t->name, "row_positions"))
+      values[i] = s->positions ? i % s->positions : 0;
+    else
+      values[i] = 0; /* first_k */
+  }
+}
+
+/* Zeros would run faster than real data. */
 static fg_status fill(fg_problem *p, int tensor, uint64_t *state) {
   const fg_elem elem = p->recipe->tensor[tensor].elem;
   const size_t n = (size_t)fg_problem_count(p, tensor), size = fg_elem_size(elem);
-  const size_t period = elem != FG_ELEM_I32 && n > PERIOD ? PERIOD : n;
+  const size_t period = n > PERIOD ? PERIOD : n;
   char *bytes = p->staged[tensor];
   if (!n) return FG_OK;
-  for (size_t i = 0; i < period; i++)
-    fg_elem_store(elem, bytes, (int64_t)i, elem == FG_ELEM_I32 ? (float)(i / 1024) : normal(state));
+  for (size_t i = 0; i < period; i++) fg_elem_store(elem, bytes, (int64_t)i, normal(state));
   for (size_t at = period * size; at < n * size; at += period * size)
     memcpy(bytes + at, bytes, n * size - at < period * size ? n * size - at : period * size);
   return p->device->class->upload(p->device, p->buffer[tensor], bytes, n * size);
+}
+
+static fg_status fill_places(fg_problem *p, int tensor) {
+  const int64_t n = fg_problem_count(p, tensor);
+  cli_lengths lengths;
+  int64_t *values = malloc(((size_t)n + 1) * sizeof *values);
+  if (!values) return fg_fail(FG_EMEMORY, "no memory for integers");
+  fg_status status = cli_lengths_new(p->recipe->layout, &p->shape, &lengths);
+  if (status == FG_OK) {
+    fill_ints(p, tensor, &lengths, values);
+    cli_lengths_free(&lengths);
+    status = fg_problem_set_ints(p, tensor, values);
+  }
+  free(values);
+  return status;
 }
 
 static fg_status add_set(const cli *c, const fg_shape *shape, uint64_t seed, cli_tensors *t) {
@@ -42,8 +100,11 @@ static fg_status add_set(const cli *c, const fg_shape *shape, uint64_t seed, cli
   fg_args *args = &t->args[t->n];
   t->problem[t->n++] = p;
   cli_numbers_set(c, p);
-  for (int i = 0; i < t->recipe.n_tensors; i++)
-    if (!t->recipe.tensor[i].output) TRY(fill(p, i, &state));
+  for (int i = 0; i < t->recipe.n_tensors; i++) {
+    const fg_recipe_tensor *tensor = &t->recipe.tensor[i];
+    if (tensor->output && !tensor->kept) continue;
+    TRY(tensor->elem == FG_ELEM_I32 ? fill_places(p, i) : fill(p, i, &state));
+  }
   *args = p->args;
   return FG_OK;
 }
@@ -101,6 +162,9 @@ fg_status cli_time(const cli_tensors *t, const fg_kernel *kernel, int warm_ups, 
 
 /* Poison ----------------------------------------------------------------------------------- */
 
+/* Is each element of the tensor written? */
+static bool is_written(const fg_recipe_tensor *t) { return t->output && !t->kept; }
+
 /* Runs of bytes all over an output, its ends among them; of the first set, which is launched with
  * in any protocol. */
 enum { SAMPLES = 64, SAMPLE = 256 };
@@ -115,7 +179,7 @@ fg_status cli_poison(cli_tensors *t) {
   memset(poison, 0xff, sizeof poison); /* NaN in every dtype */
   const fg_problem *p = t->problem[0];
   for (int i = 0; i < t->recipe.n_tensors; i++)
-    for (int x = 0; x < SAMPLES && t->recipe.tensor[i].output && p->bytes[i]; x++) {
+    for (int x = 0; x < SAMPLES && is_written(&t->recipe.tensor[i]) && p->bytes[i]; x++) {
       size_t n, at = sample_place(p->bytes[i], x, &n);
       TRY(t->device->class->upload(t->device, (char *)p->buffer[i] + at, poison, n));
     }
@@ -134,7 +198,7 @@ static bool is_poison(const char *bytes, size_t n, size_t elem) {
 fg_status cli_poison_gone(cli_tensors *t) {
   const fg_problem *p = t->problem[0];
   for (int i = 0; i < t->recipe.n_tensors; i++)
-    for (int x = 0; x < SAMPLES && t->recipe.tensor[i].output && p->bytes[i]; x++) {
+    for (int x = 0; x < SAMPLES && is_written(&t->recipe.tensor[i]) && p->bytes[i]; x++) {
       char bytes[SAMPLE];
       size_t n, at = sample_place(p->bytes[i], x, &n);
       TRY(t->device->class->download(t->device, bytes, (char *)p->buffer[i] + at, n));

@@ -215,8 +215,20 @@ static fg_status read_sm_margin(const char *value, cli_arguments *arguments) {
 const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS] = {{"scale", read_scale},
                                                                   {"sm_margin", read_sm_margin}};
 
+/* Is the word's name, which an extent has too, that of a plan field of former times? It was read
+ * beside a family, and there is one in the words, which name no other kind. */
+static bool is_former_field(int argc, char **argv, const char *name) {
+  const fg_field *field = fg_field_find(name);
+  bool has_family = false, has_kind = false;
+  for (int i = 0; i < argc; i++) {
+    has_family |= !strncmp(argv[i], "family=", 7);
+    has_kind |= !strncmp(argv[i], "kernel=", 7);
+  }
+  return field && has_family && !has_kind;
+}
+
 /* A word that sets a run-time argument; *taken says whether it does. */
-static fg_status read_argument(const char *word, cli *c, int *taken) {
+static fg_status read_argument(const char *word, int argc, char **argv, cli *c, int *taken) {
   const char *value = strchr(word, '=') + 1;
   size_t length = (size_t)(value - word) - 1;
   *taken = 0;
@@ -225,6 +237,7 @@ static fg_status read_argument(const char *word, cli *c, int *taken) {
     const fg_extent_row *extent = &fg_extents[i];
     int64_t n;
     if (strlen(extent->name) != length || strncmp(extent->name, word, length)) continue;
+    if (is_former_field(argc, argv, extent->name)) return FG_OK;
     TRY(read_number(extent->name, value, 0, &n));
     fg_extent_set(extent, &c->arguments.shape, n);
     *taken = 1;
@@ -277,7 +290,7 @@ static bool is_bare_field(const char *text) {
 }
 
 /* A spec file, a word, or the name of a variant. */
-static fg_status read_positional(const char *text, cli *c) {
+static fg_status read_positional(const char *text, int argc, char **argv, cli *c) {
   size_t n = strlen(text);
   if (*text == '=' || is_bare_field(text))
     return fg_fail(FG_EARGUMENT, "\"%s\": write field=value, without spaces", text);
@@ -289,7 +302,7 @@ static fg_status read_positional(const char *text, cli *c) {
   if (lua) {
     c->files[c->n_files++] = text;
   } else if (strchr(text, '=')) {
-    TRY(read_argument(text, c, &taken));
+    TRY(read_argument(text, argc, argv, c, &taken));
     if (!taken) TRY(read_input_number(text, c, &taken));
     if (!taken) c->words[c->n_words++] = text;
   } else if (fg_field_find(text)) {
@@ -310,7 +323,7 @@ fg_status cli_parse(int argc, char **argv, cli *c) {
     else if (!only_words && argv[i][0] == '-' && argv[i][1])
       TRY(read_option(argc, argv, &i, c));
     else
-      TRY(read_positional(argv[i], c));
+      TRY(read_positional(argv[i], argc, argv, c));
   }
   if (c->json && c->csv) return fg_fail(FG_EARGUMENT, "--json and --csv: give one of them");
   if (c->result && !strcmp(c->result, "-")) c->result = NULL;

@@ -91,7 +91,10 @@ static void dots(const job *j) {
     const double y = TOP + LINE * x->kind + 8 + spread * (LINE - 16);
     char family[REPORT_PLAN];
     report_family(x->plan->name, family);
-    const int colour = !strcmp(family, "wgmma") ? 0 : !strcmp(family, "mma") ? 1 : 2;
+    const int colour = !strcmp(family, "wgmma")    ? 0
+                       : !strcmp(family, "mma")    ? 1
+                       : !strcmp(family, "decode") ? 3
+                                                   : 2;
     printf("<g class=\"c%d dot\"><title>", colour);
     page_text(x->spec->name);
     printf(".");

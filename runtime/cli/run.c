@@ -26,7 +26,9 @@ static const char *word_of(const cli *c, const char *field) {
 /* Unless a word says which of its axes are broadcast, the bias file does. */
 static void settle_bias(run_job *j, fg_point *point) {
   const fg_array *bias = &j->file[run_tensor(j, "bias")];
-  const int64_t full[4] = {j->shape.b, j->shape.h, j->shape.nq, j->shape.nk};
+  const fg_shape *s = &j->shape;
+  const int64_t full[4] = {s->b, s->h, j->layout.q == FG_PACKED ? s->tokens_q : s->nq,
+                           j->layout.kv == FG_PACKED ? s->tokens_k : s->nk};
   int agrees = 1, dims = 0;
   if (!bias->real || point->bias == FG_BIAS_OFF || word_of(j->c, "bias_dims")) return;
   for (int i = 0; i < 4; i++) {
@@ -43,21 +45,22 @@ static fg_status read_grid(const run_job *j, const fg_kind *kind, const char *wi
   return cli_grid_read(j->c, word_of(j->c, kind->width_field) == NULL, &widths, grid);
 }
 
-/* The kind that the spec is of: the files of --in tell its widths, but which tensors they may be
- * depends on it. A spec that is wrong is of the first kind until read_spec says what is wrong. */
-static const fg_kind *find_kind(const run_job *j) {
+/* The kind and the layout that the spec is of: the files of --in tell its widths, but which tensors
+ * they may be, and of which axes, depends on these. A spec that is wrong is of the kind that a word
+ * says, else of the first, until read_spec says what is wrong. */
+static void find_kind(run_job *j) {
   const char *word = word_of(j->c, "kernel");
-  const fg_kind *found = word ? fg_kind_find(word) : NULL;
-  if (found) return found;
-  found = fg_kinds;
+  const fg_kind *given = word ? fg_kind_find(word) : NULL;
+  j->kind = given ? given : fg_kinds;
   for (int i = 0; i < FG_KINDS; i++) {
     fg_grid *grid = NULL;
     char any[64];
     snprintf(any, sizeof any, "%s=16", fg_kinds[i].width_field);
-    if (read_grid(j, &fg_kinds[i], any, &grid) == FG_OK) found = fg_point_kind(grid->point);
+    const bool is_good =
+        (!given || given == &fg_kinds[i]) && read_grid(j, &fg_kinds[i], any, &grid) == FG_OK;
+    if (is_good) j->kind = fg_point_kind(grid->point), j->layout = fg_point_layout(grid->point);
     fg_grid_free(grid);
   }
-  return found;
 }
 
 /* "16/24", of what the files say or of the point; returns the length. */
@@ -109,7 +112,7 @@ static fg_status fill(run_job *j, fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &p->recipe->tensor[i];
     int a = run_tensor(j, t->name);
-    if (t->output) continue;
+    if (t->output && !t->kept) continue;
     const fg_array *file = &j->file[a];
     if (!run_knows(j, t->name) && t->optional) {
       fg_problem_drop(p, i);
@@ -133,11 +136,12 @@ static fg_status fill(run_job *j, fg_problem *p) {
   return FG_OK;
 }
 
-/* Outputs become known values. */
+/* Outputs become known values, those that are kept new ones. */
 static fg_status take(run_job *j, const fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     int a = run_tensor(j, p->recipe->tensor[i].name);
-    if (!p->recipe->tensor[i].output || run_knows(j, p->recipe->tensor[i].name)) continue;
+    const fg_recipe_tensor *t = &p->recipe->tensor[i];
+    if (!t->output || (run_knows(j, t->name) && !t->kept)) continue;
     j->value[a] = malloc(((size_t)fg_problem_count(p, i) + 1) * sizeof(float));
     if (!j->value[a]) return fg_fail(FG_EMEMORY, "no memory for %s", p->recipe->tensor[i].name);
     TRY(fg_problem_get(p, i, j->value[a]));
@@ -181,7 +185,8 @@ static fg_status check_inputs(run_job *j, const fg_recipe *r) {
                      r->number[i].name);
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
-    if (r->tensor[i].output || r->tensor[i].optional || run_knows(j, name)) continue;
+    if ((r->tensor[i].output && !r->tensor[i].kept) || r->tensor[i].optional || run_knows(j, name))
+      continue;
     if (!is_saved(j, name))
       return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", name, name);
   }
@@ -210,7 +215,8 @@ static fg_status choose_forward(const run_job *j, const fg_point *backward, fg_p
  * and heads than were meant, and nothing else. */
 static void report_axes(const run_job *j) {
   const fg_shape *s = &j->shape;
-  if (!fg_form_has(j->kind->form, 'h')) return;
+  if (!fg_form_has(j->kind->form, 'k') || j->layout.q != FG_DENSE || j->layout.kv != FG_DENSE)
+    return;
   fprintf(stderr,
           "q is [b=%" PRId64 ", nq=%" PRId64 ", h=%" PRId64 ", d=%" PRId64 "], k is [b=%" PRId64
           ", nk=%" PRId64 ", hk=%" PRId64 ", d=%" PRId64 "]%s\n",
@@ -220,11 +226,14 @@ static void report_axes(const run_job *j) {
 }
 
 static void report(const run_job *j, const char *name) {
+  char own[FG_LAYOUT_EXTENTS + 1];
   if (j->c->json) {
     printf("{\"schema\": 1, \"variant\": \"%s\", \"shape\": {", name);
     for (const char *letter = j->kind->form->letters; *letter; letter++)
       printf("%s\"%s\": %" PRId64, letter == j->kind->form->letters ? "" : ", ",
              fg_axis_name(*letter), j->extent[(int)*letter]);
+    for (const char *letter = fg_layout_extents(j->layout, own); *letter; letter++)
+      printf(", \"%s\": %" PRId64, fg_axis_name(*letter), j->extent[(int)*letter]);
     printf("}, \"outputs\": {");
     for (int i = 0; i < j->c->n_out; i++) {
       printf("%s\"%s\": ", i ? ", " : "", j->c->out[i].name);
@@ -249,7 +258,7 @@ static fg_status run_all(run_job *j) {
   if (!j->c->n_out) return fg_fail(FG_EARGUMENT, "nothing to write: give --out o=FILE.npy");
   TRY(cli_context(j->c->device, &j->context));
   if (j->c->verbose) fg_context_tell_all(j->context);
-  j->kind = find_kind(j);
+  find_kind(j);
   TRY(run_read(j));
   TRY(read_spec(j));
   TRY(cli_numbers_check(j->c, 1, j->grid->point));
@@ -261,6 +270,7 @@ static fg_status run_all(run_job *j) {
   TRY(run_check_names(j, recipe, first));
   TRY(check_inputs(j, recipe));
   if (first) TRY(check_inputs(j, first));
+  TRY(run_check_lengths(j));
   TRY(run_check_places(j));
   if (first) TRY(launch(j, &before, name));
   if (!cli_interrupted) TRY(launch(j, &pick, name));
@@ -292,12 +302,26 @@ const cli_command cli_run = {
         "  flashgen run pass=backward dtype=f16 scale=0.125 --in q=q.npy --in k=k.npy \\\n"
         "      --in v=v.npy --in do=do.npy --out dq=dq.npy --out dk=dk.npy --out dv=dv.npy\n"
         "tensors: q do o dq [b, nq, h, d]  k v dk dv [b, nk, hk, d]  lse dlse [b, h, nq]\n"
-        "  bias dbias [b|1, h|1, nq|1, nk|1]; lengths, heads and head dims come from the files\n"
+        "  bias dbias [b|1, h|1, nq|1, nk|1]  sink dsink [h]; lengths, heads and head dims come from the files\n"
         "  kernel=logsoftmax: x y dy dx [rows, width]\n"
+        "  q_layout=packed: q do o dq [tokens, h, d]  lse dlse [h, tokens]  starts_q [b+1]  used_q "
+        "[b]\n"
+        "  kv_layout=packed: k v dk dv [tokens, hk, d]  starts_k [b+1]  used_k [b]\n"
+        "  kv_layout=cached: k v [caches, nk, hk, d]  used_k first_k rows [b]\n"
+        "  kv_layout=paged: k v [pages, page, hk, d]  used_k first_k [b]  table [b, pages of one]\n"
+        "  kernel=combine: o_parts [parts, b, nq, h, dv]  lse_parts [parts, b, h, nq]  o lse as "
+        "above\n"
+        "  kernel=append: k v, in and out, and k_new v_new q q_out rotary_cos rotary_sin "
+        "row_positions\n"
+        "layouts (q_layout, kv_layout): starts_q starts_k [b + 1]  used_q used_k first_k rows [b]\n"
+        "  table [b, pages of a sequence], integers; packed q [tokens_q, h, d]  k [tokens_k, hk, "
+        "d]\n"
+        "  cached k [caches, nk, hk, d]  paged k [pages, page, hk, d]\n"
         "inputs that the spec declares: --in slope=slope.npy, --out dslope=dslope.npy; width=128 "
         "sets\n"
         "  one that is a number\n"
         "other words: scale=X (default 1/sqrt(d)), sm_margin=N (multiprocessors to leave free),\n"
-        "  b= h= hk= nq= nk= rows= must agree with the files\n",
+        "  b= h= hk= nq= nk= rows= parts= tokens_q= tokens_k= pages= page= must agree with the "
+        "files\n",
     .takes_arguments = 1,
     .run = run};

@@ -20,6 +20,7 @@ typedef struct run_job {
   char extra[RUN_EXTRA][FG_NAME_SIZE]; /* names of the tensors behind FG_ARGUMENTS: of inputs */
   int n_extra;
   const fg_kind *kind;           /* of the spec */
+  fg_layout layout;              /* of its sequences */
   int64_t extent[RUN_LETTERS];   /* by letter; -1: not known yet */
   const char *from[RUN_LETTERS]; /* the tensor that said so */
   fg_shape shape;
@@ -37,6 +38,10 @@ int run_knows(run_job *job, const char *name);
 
 /* Reads the files of --in; they and the words give all extents and the shape. */
 fg_status run_read(run_job *job);
+
+/* The places and lengths of sequences that files give lie within the tensors: starts do not fall,
+ * and no more rows count than there are. */
+fg_status run_check_lengths(run_job *job);
 
 /* Every tensor that was given is an input of the recipe, or of the one that runs before it (NULL:
  * none does), and of its type; every one asked for is an output. */

@@ -12,6 +12,8 @@
 
 int run_index(const run_job *j, const char *name) {
   const fg_argument *a = fg_argument_find(j->kind, name);
+  const bool is_dense = !j->layout.q && !j->layout.kv;
+  if (a && a->elem == FG_RULE_I32 && is_dense) return -1; /* a declared input may have its name */
   return a ? (int)(a - fg_arguments) : -1;
 }
 
@@ -48,13 +50,22 @@ static fg_status unknown_tensor(const run_job *j, const char *option, const char
                  near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
+/* A row's axes as the spec's layout has them. */
+static const char *axes_of(const run_job *j, const fg_argument *a, char axes[FG_AXES_MAX + 1]) {
+  fg_layout_axes(j->layout, a->axes, axes);
+  return axes;
+}
+
 /* One axis of a file's tensor: says what the extent is, or agrees with what was said. A bias may
- * have 1 instead. */
-static fg_status learn(run_job *j, int argument, int axis, int64_t extent) {
+ * have 1 instead. There is one start more than sequences. */
+static fg_status learn(run_job *j, int argument, int axis, int letter, int64_t extent) {
   const fg_argument *a = &fg_arguments[argument];
-  const int letter = a->axes[axis];
   int bias = a->elem == FG_RULE_BIAS;
   if (bias) return FG_OK; /* it is compared with the recipe, when bias_dims is known */
+  if (letter == 'c' && extent-- == 0)
+    return fg_fail(FG_EARGUMENT, "%s: it is empty; it has a start of each sequence and an end",
+                   a->name);
+  if (letter == 'c') letter = 'b';
   if (j->extent[letter] < 0) {
     j->extent[letter] = extent;
     j->from[letter] = a->name;
@@ -70,18 +81,20 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
   /* a declared input: the recipe says its shape */
   if (i < 0) return fg_npy_read(pair->name, pair->path, &j->file[run_tensor(j, pair->name)]);
   fg_array *file = &j->file[i];
+  const bool has_integers = fg_arguments[i].elem == FG_RULE_I32;
+  char axes[FG_AXES_MAX + 1], shape[64];
   TRY(fg_npy_read(pair->name, pair->path, file));
-  if (!file->real)
-    return fg_fail(FG_EARGUMENT, "%s: %s holds integers (%s); expected f2, f4 or f8", pair->name,
-                   pair->path, file->type);
-  int rank = (int)strlen(fg_arguments[i].axes);
+  if (has_integers != (file->integer != NULL))
+    return fg_fail(FG_EARGUMENT, "%s: %s holds %s (%s); expected %s", pair->name, pair->path,
+                   has_integers ? "floats" : "integers", file->type,
+                   has_integers ? "i4 or i8" : "f2, f4 or f8");
+  int rank = (int)strlen(axes_of(j, &fg_arguments[i], axes));
   if (file->rank != rank) {
-    char shape[64];
-    fg_axes_print(fg_arguments[i].axes, sizeof shape, shape);
+    fg_axes_print(axes, sizeof shape, shape);
     return fg_fail(FG_EARGUMENT, "%s: %s has %d axes; expected %s", pair->name, pair->path,
                    file->rank, shape);
   }
-  for (int a = 0; a < rank; a++) TRY(learn(j, i, a, file->extent[a]));
+  for (int a = 0; a < rank; a++) TRY(learn(j, i, a, axes[a], file->extent[a]));
   return FG_OK;
 }
 
@@ -98,13 +111,37 @@ static fg_status learn_words(run_job *j) {
   return fg_shape_fits(j->kind, &j->shape);
 }
 
+/* Has the kind a tensor of that row, which says the extent of the letter? Of a bias any axis may be
+ * 1. */
+static bool says(const run_job *j, const fg_argument *a, int letter) {
+  char axes[FG_AXES_MAX + 1];
+  if (a->elem == FG_RULE_BIAS || run_index(j, a->name) != a - fg_arguments) return false;
+  axes_of(j, a, axes);
+  return strchr(axes, letter) || (letter == 'b' && strchr(axes, 'c'));
+}
+
 /* An extent is known, or the first tensor that would say it is missing. */
 static fg_status check_known(const run_job *j, int letter) {
   int a = 0;
   if (j->extent[letter] >= 0) return FG_OK;
-  while (!strchr(fg_arguments[a].axes, letter)) a++;
+  while (a < FG_ARGUMENTS && !says(j, &fg_arguments[a], letter)) a++;
+  if (a == FG_ARGUMENTS) a = 0;
   return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", fg_arguments[a].name,
                  fg_arguments[a].name);
+}
+
+/* Extents that no file need say: bounds of lengths, from tokens and from a table; heads of queries
+ * that a kernel may be without, and positions where nothing turns. */
+static fg_status settle_extents(run_job *j) {
+  int64_t *n = j->extent;
+  const bool has_scores = j->kind->has_scale;
+  if (j->layout.kv == FG_PAGED && n['k'] < 0) TRY(check_known(j, 'm'));
+  if (n['q'] < 0 && j->layout.q == FG_PACKED) n['q'] = n['s'];
+  if (n['k'] < 0 && j->layout.kv == FG_PACKED) n['k'] = n['t'];
+  if (n['k'] < 0 && n['m'] >= 0 && n['z'] >= 0) n['k'] = n['m'] * n['z'];
+  if (n['h'] < 0 && !has_scores) n['h'] = n['g'];
+  if (n['n'] < 0) n['n'] = 0;
+  return FG_OK;
 }
 
 static fg_status check_extents(const run_job *j) {
@@ -114,18 +151,65 @@ static fg_status check_extents(const run_job *j) {
                    "%s: its heads are %" PRId64 ", not a multiple of the %" PRId64
                    " key/value heads of %s; heads are axis 2, behind the length: [b, n, h, d]",
                    j->from[h], j->extent[h], j->extent[hk], j->from[hk]);
-  return fg_shape_check(&j->shape);
+  return fg_shape_check_of(j->kind, &j->shape);
 }
 
 fg_status run_read(run_job *j) {
   TRY(learn_words(j));
   for (int i = 0; i < j->c->n_in; i++) TRY(read_input(j, &j->c->in[i]));
-  for (const char *letter = j->kind->form->letters; *letter; letter++) {
+  char letters[FG_LETTERS], more[FG_LAYOUT_EXTENTS + 1];
+  TRY(settle_extents(j));
+  snprintf(letters, sizeof letters, "%s%s", j->kind->form->letters,
+           fg_layout_extents(j->layout, more));
+  for (const char *letter = letters; *letter; letter++) {
     TRY(check_known(j, *letter));
     fg_extent_set(fg_extent_of(*letter), &j->shape, j->extent[(int)*letter]);
   }
   for (const char *letter = j->kind->widths; *letter; letter++) TRY(check_known(j, *letter));
   return check_extents(j);
+}
+
+/* ---- lengths ---- */
+
+/* The integers of the tensor's file; NULL: there is none. */
+static const int64_t *integers(run_job *j, const char *name) {
+  return j->file[run_tensor(j, name)].integer;
+}
+
+static fg_status check_starts(run_job *j, const char *name, int64_t tokens) {
+  const int64_t *starts = integers(j, name);
+  for (int64_t i = 0; starts && i <= j->shape.b; i++) {
+    if (starts[i] < (i ? starts[i - 1] : 0))
+      return fg_fail(FG_EARGUMENT, "%s: start %" PRId64 " is %" PRId64 ", less than %" PRId64 "%s",
+                     name, i, starts[i], i ? starts[i - 1] : 0, i ? ", the one before" : "");
+    if (starts[i] > tokens)
+      return fg_fail(FG_EARGUMENT,
+                     "%s: start %" PRId64 " is %" PRId64 ", beyond the %" PRId64
+                     " tokens of the tensor",
+                     name, i, starts[i], tokens);
+  }
+  return FG_OK;
+}
+
+/* starts: of packed sequences; NULL: each has `rows`. */
+static fg_status check_used(run_job *j, const char *name, const int64_t *starts, int64_t rows) {
+  const int64_t *used = integers(j, name);
+  for (int64_t i = 0; used && i < j->shape.b; i++) {
+    const int64_t most = starts ? starts[i + 1] - starts[i] : rows;
+    if (used[i] < 0 || used[i] > most)
+      return fg_fail(FG_EARGUMENT,
+                     "%s: sequence %" PRId64 " has %" PRId64 "; expected 0 to %" PRId64
+                     ", the rows that it has",
+                     name, i, used[i], most);
+  }
+  return FG_OK;
+}
+
+fg_status run_check_lengths(run_job *j) {
+  TRY(check_starts(j, "starts_q", j->shape.tokens_q));
+  TRY(check_starts(j, "starts_k", j->shape.tokens_k));
+  TRY(check_used(j, "used_q", integers(j, "starts_q"), j->shape.nq));
+  return check_used(j, "used_k", integers(j, "starts_k"), j->shape.nk);
 }
 
 /* A directory that is not there is a slip of the command line. */
@@ -181,7 +265,8 @@ static fg_status check_type(const fg_recipe_tensor *t, const fg_array *file, con
 /* The recipe's tensor of that name on that side; NULL: it has none, or there is no recipe. */
 static const fg_recipe_tensor *find(const fg_recipe *r, const char *name, bool output) {
   for (int t = 0; r && t < r->n_tensors; t++)
-    if (r->tensor[t].output == output && !strcmp(r->tensor[t].name, name)) return &r->tensor[t];
+    if ((r->tensor[t].output == output || r->tensor[t].kept) && !strcmp(r->tensor[t].name, name))
+      return &r->tensor[t];
   return NULL;
 }
 
@@ -203,7 +288,7 @@ fg_status run_write(run_job *j, const fg_recipe *r) {
   int n = 0;
   fg_status status = FG_OK;
   for (int i = 0; i < j->c->n_out; i++) {
-    int64_t extent[4];
+    int64_t extent[FG_AXES_MAX];
     int t = 0;
     while (strcmp(r->tensor[t].name, j->c->out[i].name)) t++;
     for (int a = 0; r->tensor[t].axes[a]; a++)

@@ -74,10 +74,10 @@ static fg_status add_cells(tune *t, fg_shape_file *shapes, const range *plans) {
   TRY(read_shard(t->c, &part, &parts));
   for (int s = 0; s < fg_shape_file_count(shapes); s++)
     for (int p = 0; p < t->grid->n; p++) {
+      fg_shape shape;
       bool keep = plans[p].n > 0;
-      if (keep) TRY(fg_shape_file_when(shapes, s, &t->grid->point[p], &keep));
-      if (keep && number++ % parts == part - 1)
-        TRY(add_cell(t, p, plans[p], fg_shape_file_at(shapes, s)));
+      if (keep) TRY(fg_shape_file_for(shapes, s, &t->grid->point[p], &shape, &keep));
+      if (keep && number++ % parts == part - 1) TRY(add_cell(t, p, plans[p], &shape));
     }
   if (number) return FG_OK; /* a part of few cells may be empty */
   if (t->c->filter && t->left_out)

@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* In the order of fg_kinds. */
-static const cli_work *const rows[FG_KINDS] = {&cli_work_attention, &cli_work_logsoftmax};
+static const cli_work *const rows[FG_KINDS] = {&cli_work_attention, &cli_work_logsoftmax,
+                                               &cli_work_combine, &cli_work_append};
 
 const cli_work *cli_work_of(const fg_point *point) { return rows[point->kernel]; }
 
@@ -22,12 +23,15 @@ double cli_bytes(const cli *c, const fg_point *point, const fg_recipe *recipe,
                  const fg_shape *shape) {
   const cli_work *work = cli_work_of(point);
   const double seen = work->seen_keys ? work->seen_keys(c, point, shape) : 1;
+  const double written = work->written ? work->written(shape) : 1;
   double bytes = 0;
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
-    const bool by_keys = !t->output && strchr(t->axes, 'k');
+    const bool by_keys = !t->output && strpbrk(t->axes, "kty");
     bytes += (double)fg_tensor_count(recipe, t, shape) * (double)fg_elem_size(t->elem) *
-             (by_keys ? seen : 1);
+             (t->kept   ? written
+              : by_keys ? seen
+                        : 1);
   }
   return bytes;
 }
@@ -51,5 +55,31 @@ fg_status cli_shape_fill(const cli *c, const fg_point *point, const fg_shape *us
     else if (fg_extent_get(extent, words) >= 0)
       return fg_fail(FG_EARGUMENT, "%s: kernel=%s has no such extent", extent->name, kind->name);
   }
-  return fg_shape_check(shape);
+  return fg_shape_check_of(kind, shape);
+}
+
+/* The layout's tokens go with a length that is not given. */
+static void take_mean(const cli *c, const fg_shape *s, int64_t tokens, const char *name,
+                      int64_t *length) {
+  const int64_t word = given(&c->arguments.shape, fg_extent_find(name));
+  if (word < 0 && tokens && s->b) *length = (tokens + s->b - 1) / s->b;
+}
+
+fg_status cli_shape_lay_out(const cli *c, const fg_point *point, fg_shape *s) {
+  const fg_layout layout = fg_point_layout(point);
+  char letters[FG_LAYOUT_EXTENTS + 1];
+  fg_layout_extents(layout, letters);
+  for (const char *x = fg_point_kind(point)->form->layout; *x; x++) {
+    const fg_extent_row *extent = fg_extent_of(*x);
+    if (strchr(letters, *x)) continue;
+    if (fg_extent_get(extent, &c->arguments.shape) > 0)
+      return fg_fail(FG_EARGUMENT, "%s: a spec with q_layout=%s, kv_layout=%s has no such extent",
+                     extent->name, fg_layout_words[layout.q], fg_layout_words[layout.kv]);
+    fg_extent_set(extent, s, 0);
+  }
+  take_mean(c, s, s->tokens_q, "nq", &s->nq);
+  take_mean(c, s, s->tokens_k, "nk", &s->nk);
+  if (layout.kv == FG_PAGED && !s->page) s->page = 16;
+  fg_layout_fill(layout, s);
+  return fg_shape_check_of(fg_point_kind(point), s);
 }

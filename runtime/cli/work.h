@@ -21,18 +21,25 @@ typedef struct cli_work {
   bool (*flops_known)(const cli *c, const fg_point *point);
   /* A sentence each for people: how a shape reads, and what counts as operations. */
   const char *shape_words, *operation_words;
-  /* The share of the keys that some row sees; NULL: there are no keys. */
+  /* The share of the keys in memory that some row sees; NULL: there are no keys. */
   double (*seen_keys)(const cli *c, const fg_point *point, const fg_shape *shape);
+  /* The share of kept outputs that is written; NULL: there are none. */
+  double (*written)(const fg_shape *shape);
 } cli_work;
 
 /* The row of a point's kind. */
 const cli_work *cli_work_of(const fg_point *point);
-extern const cli_work cli_work_attention, cli_work_logsoftmax;
+extern const cli_work cli_work_attention, cli_work_logsoftmax, cli_work_combine, cli_work_append;
 
 /* The shape that words name for the point: an extent that no word gives is that of its fellow (hk
  * of h, nk of nq, and back), else that of `usual`; a batch is 1. FG_EARGUMENT: the kind has no such
  * extent, or there is no such shape. */
 fg_status cli_shape_fill(const cli *c, const fg_point *point, const fg_shape *usual,
                          fg_shape *shape);
+
+/* Gives such a shape, or one of `bench`, the extents of the point's layout that no word gives:
+ * sequences as long as each other, pages of 16 keys and as many as there are keys. FG_EARGUMENT:
+ * its layout has no extent that a word gives. */
+fg_status cli_shape_lay_out(const cli *c, const fg_point *point, fg_shape *shape);
 
 #endif

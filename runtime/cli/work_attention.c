@@ -1,6 +1,8 @@
 /* work_attention.c - attention: shapes, operations by visible pairs, and the keys that are seen. */
 #include "work.h"
 
+#include "lengths.h"
+
 #include "formula/tree_bound.h"
 #include "reference/oracle.h"
 #include "spec/point_formula.h"
@@ -102,8 +104,28 @@ static bool flops_known(const cli *c, const fg_point *p) {
   return x.visible != NULL;
 }
 
+/* The sum of a number of one sequence over all that the launch has. Equal ones, one behind the
+ * other, are asked for once. */
+typedef double of_sequence(const cli *c, const fg_point *point, const fg_shape *s);
+
+static double sum_sequences(const cli *c, const fg_point *point, const fg_shape *s,
+                            of_sequence *number) {
+  cli_lengths lengths;
+  fg_shape one = *s;
+  double sum = 0, last = 0;
+  if (cli_lengths_new(fg_point_layout(point), s, &lengths) != FG_OK) return 0;
+  for (int64_t b = 0; b < lengths.n; b++) {
+    const bool is_new = !b || one.nq != lengths.q[b] || one.nk != lengths.k[b];
+    one.nq = lengths.q[b], one.nk = lengths.k[b];
+    if (is_new) last = number(c, point, &one);
+    sum += last;
+  }
+  cli_lengths_free(&lengths);
+  return sum;
+}
+
 static double flops(const cli *c, const fg_point *p, const fg_shape *s) {
-  double forward = 2.0 * (p->d + p->dv) * visible_pairs(c, p, s) * (double)(s->b * s->h);
+  double forward = 2.0 * (p->d + p->dv) * sum_sequences(c, p, s, visible_pairs) * (double)s->h;
   return p->pass == FG_PASS_BACKWARD ? 2.5 * forward : forward;
 }
 
@@ -115,8 +137,8 @@ static double value_at(counter *x, const fg_formula *formula, int node, double w
   return value;
 }
 
-/* Keys from the first to the last one that some row sees, as a share of all. */
-static double seen_keys(const cli *c, const fg_point *point, const fg_shape *s) {
+/* Keys of a sequence from the first to the last one that some row sees. */
+static double seen_of_sequence(const cli *c, const fg_point *point, const fg_shape *s) {
   const double nk = (double)s->nk;
   double first = 0, end = nk;
   fg_formula formula;
@@ -131,7 +153,16 @@ static double seen_keys(const cli *c, const fg_point *point, const fg_shape *s) 
     fg_formula_free(&formula);
   }
   oracle_formula_free(x.visible);
-  return s->nk ? fmax(0, end - first) / nk : 1;
+  return fmax(0, end - first);
+}
+
+static double seen_keys(const cli *c, const fg_point *point, const fg_shape *s) {
+  const int64_t caches = s->pages ? s->pages : s->b;
+  const double keys = point->kv_layout == FG_PACKED   ? (double)s->tokens_k
+                      : point->kv_layout == FG_PAGED  ? (double)(s->pages * s->page)
+                      : point->kv_layout == FG_CACHED ? (double)(caches * s->nk)
+                                                      : (double)(s->b * s->nk);
+  return keys > 0 ? sum_sequences(c, point, s, seen_of_sequence) / keys : 1;
 }
 
 /* As many tokens as fill a GPU: 16384, in rows of two lengths, 2048 columns of heads. On the host

@@ -97,7 +97,7 @@ out:
   return status;
 }
 
-/* Queues step i, a launch on so many multiprocessors or a zero-fill of a region. An empty grid
+/* Queues step i, a launch on so many multiprocessors or a zero-fill of regions. An empty grid
  * launches nothing. */
 static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shape *shape,
                              int multiprocessors, void *params, void *workspace, CUstream stream) {
@@ -105,7 +105,7 @@ static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shap
   const fg_step *step = &r->step[i];
   if (step->kind == FG_STEP_ZERO) {
     int64_t offset, bytes;
-    TRY(fg_workspace_region(r, shape, step->region, &offset, &bytes));
+    TRY(fg_workspace_fill(r, shape, step, &offset, &bytes));
     CUdeviceptr at = (CUdeviceptr)(uintptr_t)workspace + (CUdeviceptr)offset;
     if (!bytes) return FG_OK;
     return fg_cuda_check_before(g->cuda, g->cuda->cuMemsetD8Async(at, 0, (size_t)bytes, stream),

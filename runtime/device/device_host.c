@@ -138,13 +138,13 @@ static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, cons
                           .base = tensor->data,
                           .elem = (int)fg_elem_size(t->elem),
                           .writable = t->output,
-                          .initialised = !t->output,
+                          .initialised = !t->output || t->kept,
                           .rank = (int)strlen(t->axes)};
     int64_t packed = 1;
     for (int a = h->rank - 1; a >= 0; a--) {
       int64_t extent = fg_recipe_extent(r, t->axes[a], shape);
       h->extent[a] = extent;
-      h->stride[a] = t->argument->packed ? packed : tensor->stride[fg_tensor_axis(t, a)];
+      h->stride[a] = t->argument->contiguous ? packed : fg_tensor_stride(t, tensor, a);
       packed *= extent;
     }
   }
@@ -215,6 +215,19 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, int mul
   return status == FG_ETEMPLATE ? fault(k, step->entry, &f) : status;
 }
 
+/* Fills the step's regions with zero bytes, which kernels may read from then on. */
+static fg_status fill(const fg_recipe *r, const fg_shape *shape, const fg_step *step,
+                      void *workspace, fg_host_memory *memory) {
+  int64_t offset, bytes;
+  TRY(fg_workspace_fill(r, shape, step, &offset, &bytes));
+  memset((char *)workspace + offset, 0, (size_t)bytes);
+  for (int i = 0; i < step->regions; i++) {
+    TRY(fg_workspace_region(r, shape, step->region + i, &offset, &bytes));
+    if (bytes) fg_host_memory_written(memory, (char *)workspace + offset);
+  }
+  return FG_OK;
+}
+
 /* Runs all steps over one description of the memory, so that a step may read what an earlier one
  * wrote. */
 static fg_status run_steps(fg_module *module, const fg_shape *shape, const fg_args *args,
@@ -232,14 +245,10 @@ static fg_status run_steps(fg_module *module, const fg_shape *shape, const fg_ar
   TRY(fg_host_memory_new(tensors, n, &memory));
   for (int i = 0; i < r->n_steps; i++) {
     const fg_step *step = &r->step[i];
-    if (step->kind == FG_STEP_LAUNCH) {
+    if (step->kind == FG_STEP_LAUNCH)
       TRY_OUT(run_step(k, i, shape, MULTIPROCESSORS - (int)args->sm_margin, params, memory));
-      continue;
-    }
-    int64_t offset, bytes;
-    TRY_OUT(fg_workspace_region(r, shape, step->region, &offset, &bytes));
-    memset((char *)workspace + offset, 0, (size_t)bytes);
-    fg_host_memory_written(memory, (char *)workspace + offset);
+    else
+      TRY_OUT(fill(r, shape, step, workspace, memory));
   }
 out:
   fg_host_memory_free(memory);

@@ -62,6 +62,57 @@ static fg_status add_strided(fg_map_view *v, const axes *a, int index, int box) 
   return FG_OK;
 }
 
+/* Rows of a box. All rows of a box of pages lie in one page. */
+static int box_rows(const fg_recipe *r, const fg_map *map, const fg_shape *shape) {
+  if (!fg_map_has_pages(r, map)) return map->rows;
+  const int64_t either = shape->page | map->rows;
+  return (int)(either & -either);
+}
+
+/* Elements from a row to the next. Where each cache has one row, that is the first one of the next
+ * cache: an axis of one element may have any stride. */
+static int64_t row_stride(const axes *a) { return a->stride[a->extent[2] > 1 ? 2 : 0]; }
+
+int64_t fg_map_cache_rows(const fg_recipe *r, const fg_recipe_tensor *t, const fg_shape *shape,
+                          const fg_args *args) {
+  const axes a = axes_of(t, fg_args_tensor(args, t), r, shape);
+  return row_stride(&a) > 0 ? a.stride[0] / row_stride(&a) : 0;
+}
+
+/* Bytes from a row of a ragged map's tensor to the next, and how many rows there are: of all caches
+ * or pages where it has some. FG_EARGUMENT where the distance of two caches or pages is no multiple
+ * of that of two rows. */
+static fg_status ragged_rows(const fg_map_view *v, const axes *a, uint64_t *stride, int64_t *rows) {
+  const uint64_t elem = v->stride[0];
+  const bool has_caches = a->extent[0] > 1;
+  const bool has_stride = a->extent[2] > 1 || has_caches;
+  *stride = (uint64_t)(has_stride ? row_stride(a) : (int64_t)v->box[0]) * elem;
+  *rows = a->extent[0] ? a->extent[2] : 0;
+  if (*stride >> 34)
+    return fg_fail(FG_EARGUMENT, "%s: a stride of %" PRIu64 " bytes is beyond 2^34", v->name,
+                   *stride);
+  if (!has_caches || !*rows) return FG_OK;
+  const uint64_t outer = (uint64_t)a->stride[0] * elem;
+  const uint64_t apart = *stride && outer % *stride == 0 ? outer / *stride : FG_WINDOW;
+  if (apart >= FG_WINDOW || (a->extent[0] - 1) * (int64_t)apart + *rows >= FG_WINDOW)
+    return fg_fail(FG_EARGUMENT,
+                   "%s: its first stride is no multiple of its third, or too long; align = 8 asks "
+                   "for a kernel that takes it",
+                   v->name);
+  *rows += (a->extent[0] - 1) * (int64_t)apart;
+  return FG_OK;
+}
+
+static fg_status add_ragged(fg_map_view *v, const axes *a, int box) {
+  uint64_t stride;
+  int64_t rows;
+  TRY(ragged_rows(v, a, &stride, &rows));
+  add_axis(v, FG_WINDOW, stride, box);
+  add_axis(v, rows ? rows + 1 : 0, stride, 1);
+  add_axis(v, (int64_t)2 * FG_WINDOW, ((uint64_t)1 << 34) - stride, 1);
+  return add_strided(v, a, 1, 1);
+}
+
 fg_status fg_map_view_of(const fg_recipe *r, const fg_map *map, const fg_shape *shape,
                          const fg_args *args, fg_map_view *view) {
   const fg_recipe_tensor *t = &r->tensor[map->tensor];
@@ -74,6 +125,11 @@ fg_status fg_map_view_of(const fg_recipe *r, const fg_map *map, const fg_shape *
   const axes a = axes_of(t, tensor, r, shape);
   uint64_t elem = fg_elem_size(t->elem);
   add_axis(&v, map->blocks ? map->columns : a.extent[3], elem, map->columns);
+  if (map->ragged) {
+    TRY(add_ragged(&v, &a, box_rows(r, map, shape)));
+    *view = v;
+    return FG_OK;
+  }
   TRY(add_strided(&v, &a, 2, map->rows));
   if (map->blocks)
     add_axis(&v, a.extent[3] / map->columns, (uint64_t)map->columns * elem, map->blocks);

@@ -21,6 +21,11 @@ typedef struct fg_map_view {
 bool fg_map_possible(const fg_recipe *recipe, const fg_map *map, const fg_shape *shape,
                      const fg_args *args);
 
+/* The number of rows from a cache of the tensor, or a page, to the next one, as a ragged map counts
+ * them. */
+int64_t fg_map_cache_rows(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
+                          const fg_shape *shape, const fg_args *args);
+
 /* Describes a map that is possible. FG_EARGUMENT: a stride is longer than TMA can do. */
 fg_status fg_map_view_of(const fg_recipe *recipe, const fg_map *map, const fg_shape *shape,
                          const fg_args *args, fg_map_view *view);

@@ -28,13 +28,14 @@
 /* A tensor or workspace region that kernels may touch: elements of `elem` bytes (2 or 4) at
  * base + elem * sum(index[i] * stride[i]), index[i] < extent[i]. Only those elements may be
  * touched: the gaps between them are out of bounds. */
+enum { FG_HOST_AXES = 5 };
 typedef struct fg_host_tensor {
   const char *name;
   void *base;
   int elem, rank;
-  int64_t extent[4], stride[4]; /* stride in elements */
-  int writable;                 /* 0: stores and atomics are faults */
-  int initialised;              /* 0: loads before the first store are faults */
+  int64_t extent[FG_HOST_AXES], stride[FG_HOST_AXES]; /* stride in elements */
+  int writable;                                       /* 0: stores and atomics are faults */
+  int initialised; /* 0: loads before the first store are faults */
 } fg_host_tensor;
 
 /* What is known of global memory through the steps of one launch: which elements exist, which were

@@ -10,7 +10,7 @@ const fgh_act fgh_acts[FGH_ACCESSES] = {{"load", 0, 1, 0},         {"store", 1, 
 /* Appends ", element [0,1,5,3]" of a tensor's element; nothing when the strides leave it in doubt.
  */
 static void append_index(const fgh_tensor *t, size_t element, char *text, size_t size) {
-  i64 index[4] = {0}, rest = (i64)element;
+  i64 index[FG_HOST_AXES] = {0}, rest = (i64)element;
   const fg_host_tensor *is = &t->is;
   u32 left = (1u << is->rank) - 1;
   while (left) { /* the longest step first */

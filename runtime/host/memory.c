@@ -39,7 +39,7 @@ static void set_bits(u8 *bits, i64 from, i64 n) {
  * elements count from the lowest. */
 typedef struct axes {
   int n;
-  i64 extent[5], step[5];
+  i64 extent[FG_HOST_AXES + 1], step[FG_HOST_AXES + 1];
 } axes;
 
 static axes axes_of(const fg_host_tensor *is) {
@@ -75,7 +75,7 @@ static void join(axes *a) {
 
 /* Runs along the first axis, counts through the others. */
 static void set_existing(u8 *bits, const axes *a) {
-  i64 index[5] = {0}, at = 0;
+  i64 index[FG_HOST_AXES + 1] = {0}, at = 0;
   for (int i = 0; i < a->n;) {
     set_bits(bits, at, a->extent[0]);
     for (i = 1; i < a->n; i++) {
@@ -91,7 +91,7 @@ static void set_existing(u8 *bits, const axes *a) {
 static fg_status measure(fgh_tensor *t) {
   const fg_host_tensor *is = &t->is;
   i64 below = 0, above = 0, empty = 0;
-  if ((is->elem != 2 && is->elem != 4) || is->rank < 0 || is->rank > 4)
+  if ((is->elem != 2 && is->elem != 4) || is->rank < 0 || is->rank > FG_HOST_AXES)
     return fg_fail(FG_EARGUMENT, "tensor %s: %d bytes an element, rank %d", t->name, is->elem,
                    is->rank);
   for (int i = 0; i < is->rank; i++) {

@@ -21,8 +21,8 @@ typedef struct matrices {
   u32 brought[32][4];
 } matrices;
 
-static fragments mma_of[FGH_MAX_WARPS];
-static matrices matrices_of[FGH_MAX_WARPS];
+static fragments mma_of[FGH_MAX_SEATS][FGH_MAX_WARPS];
+static matrices matrices_of[FGH_MAX_SEATS][FGH_MAX_WARPS];
 
 /* ---- ldmatrix ---- */
 
@@ -43,7 +43,7 @@ static void deal(matrices *m, int transposed) {
 void fgh_ldmatrix(u32 *pairs, u32 address, int transposed) {
   FGH_ENTER();
   u32 lane = fgh_self->lane;
-  matrices *m = &matrices_of[fgh_self->warp];
+  matrices *m = &matrices_of[fgh_seat][fgh_self->warp];
   fgh_kind kind = transposed ? FGH_LDMATRIX_TRANS : FGH_LDMATRIX;
   fgh_shared_read(address, m->row[lane], 16);
   if (fgh_meet((fgh_call){.kind = kind, .lanes = ~0u})) {
@@ -72,7 +72,7 @@ static void collect(matrices *m, int transposed) {
 void fgh_stmatrix(u32 address, const u32 *pairs, int transposed) {
   FGH_ENTER();
   u32 lane = fgh_self->lane;
-  matrices *m = &matrices_of[fgh_self->warp];
+  matrices *m = &matrices_of[fgh_seat][fgh_self->warp];
   fgh_kind kind = transposed ? FGH_STMATRIX_TRANS : FGH_STMATRIX;
   memcpy(m->brought[lane], pairs, sizeof m->brought[lane]);
   if (fgh_meet((fgh_call){.kind = kind, .lanes = ~0u})) {
@@ -116,7 +116,7 @@ static void multiply_f16(fragments *f) { multiply(f, fgh_f16_to_f32); }
  * the other axis, and of a and b, which have eight pairs, the pair l % 4 + 4 too. */
 static inline __attribute__((always_inline)) void mma(fgh_kind kind, void (*work)(fragments *),
                                                       float *d, const u32 *a, const u32 *b) {
-  fragments *f = &mma_of[fgh_self->warp];
+  fragments *f = &mma_of[fgh_seat][fgh_self->warp];
   u32 near = fgh_self->lane / 4, far = 2 * (fgh_self->lane % 4);
   float *own[] = {f->d + near * N + far, f->d + (near + 8) * N + far};
   for (u32 i = 0; i < 4; i++) memcpy(f->a + (near + 8 * (i % 2)) * K + far + 8 * (i / 2), a + i, 4);

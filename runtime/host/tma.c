@@ -13,7 +13,7 @@
 #include "memory.h"
 #include "shadow.h"
 
-enum { LOADS = 256, STORES = 64, AXES = 5, UNIT = 16, ALIGN = 128 };
+enum { LOADS = 4096, STORES = 64, AXES = 5, UNIT = 16, ALIGN = 128 };
 
 typedef struct store {
   tensor_map map;
@@ -82,14 +82,14 @@ static void copy_unit(const tensor_map *m, u8 *global, int first, u8 *shared, in
 static void copy_box(const tensor_map *m, const int *at, u32 address, u8 *shared, int out) {
   u32 row = (u32)m->box[0] * m->elem, rows = box_bytes(m) / row;
   for (u32 r = 0; r < rows; r++, address += row) {
-    i64 offset = (i64)at[0] * m->elem;
+    u64 offset = (u64)at[0] * m->elem; /* wraps, as a GPU's does */
     u32 rest = r, inside = 1, none = 0;
     for (int i = 1; i < m->rank; i++) {
       i64 place = (i64)at[i] + rest % m->box[i];
       rest /= m->box[i];
       none |= m->extent[i] == 0;
       inside &= place >= 0 && place < (m->extent[i] ? m->extent[i] : 1);
-      offset += place * m->stride[i - 1];
+      offset += (u64)place * (u64)m->stride[i - 1];
     }
     if (inside && none)
       fgh_fault("TMA at the first row of a tensor without elements: a GPU's map cannot say that it "

@@ -315,7 +315,7 @@ static fg_status read_data(reader *r, int64_t elem_size, int64_t offset, fg_arra
 fg_status fg_npy_read(const char *name, const char *path, fg_array *out) {
   fg_status status;
   reader r = {.name = name, .path = path, .file = -1};
-  fg_array array = {.extent = {1, 1, 1, 1}};
+  fg_array array = {.extent = {1, 1, 1, 1, 1}};
   int64_t offset = 0, elem_size;
   char *text = malloc(HEADER);
   if (!text) return fg_fail(FG_EMEMORY, "%s: no memory to read %s", name, path);

@@ -1,6 +1,6 @@
 /* npy.h - tensors in NumPy's .npy files.
  *
- * Reads format 1.0, 2.0 and 3.0, C order, little-endian f2, f4, f8, i4, i8, rank 0 to 4; writes f4
+ * Reads format 1.0, 2.0 and 3.0, C order, little-endian f2, f4, f8, i4, i8, rank 0 to 5; writes f4
  * as 1.0. A failure is one sentence that names the tensor and the file: FG_EARGUMENT if the file is
  * not such a file, FG_EIO if the system would not read or write it, FG_EMEMORY. Thread-safe. */
 #ifndef FG_NPY_H
@@ -8,7 +8,7 @@
 
 #include "flashgen.h"
 
-#define FG_NPY_RANK 4 /* the largest rank read or written */
+#define FG_NPY_RANK 5 /* the largest rank read or written */
 
 /* The reader's result; exactly one of real and integer is set. */
 typedef struct fg_array {

@@ -75,7 +75,8 @@ static place place_of(const oracle_problem *x, int64_t row) {
 static int64_t bias_index(const oracle_problem *x, place at, int64_t k) {
   const int64_t *n = x->bias_extent, coordinate[4] = {at.b, at.h, at.q, k};
   int64_t index = 0;
-  for (int a = 0; a < 4; a++) index = index * n[a] + (n[a] == 1 ? 0 : coordinate[a]);
+  for (int a = 0; a < 4; a++)
+    index = index * n[a] + (n[a] == 1 ? 0 : x->bias_first[a] + coordinate[a]);
   return index;
 }
 
@@ -86,7 +87,7 @@ static void name_pair(const oracle_problem *x, place at, int64_t k, double s,
                                        (double)at.q,
                                        (double)k,
                                        (double)(at.q + x->nk - x->nq),
-                                       (double)at.b,
+                                       (double)(x->first_b + at.b),
                                        (double)at.h,
                                        (double)(at.kv % x->hk),
                                        (double)x->nq,
@@ -117,27 +118,28 @@ static double score(const oracle_problem *x, place at, int64_t k, int64_t *seen)
   return rounded(x, s);
 }
 
-/* p[0..nk) = softmax of the row; returns its LSE. Adds the keys that it sees to *seen. */
-static double softmax_row(const oracle_problem *x, place at, double *p, int64_t *seen) {
-  double max = -INFINITY, sum = 0;
+static const oracle_normalizer *normalizer_of(const oracle_problem *x) {
+  return x->normalizer ? x->normalizer : oracle_normalizer_find(NULL);
+}
+
+/* p[0..nk) = the row's weights; returns its second output, such as LSE. Adds the keys that it sees
+ * to *seen. hidden, unless NULL: of which pairs no gradient comes. */
+static double weigh_row(const oracle_problem *x, place at, double *p, char *hidden, int64_t *seen) {
+  const oracle_normalizer *n = normalizer_of(x);
   for (int64_t k = 0; k < x->nk; k++) {
     p[k] = score(x, at, k, seen);
-    if (!(p[k] <= max)) max = p[k]; /* so that a NaN stays one */
+    if (hidden) hidden[k] = p[k] == -INFINITY;
   }
-  if (max == -INFINITY) {
-    for (int64_t k = 0; k < x->nk; k++) p[k] = 0;
-    return -INFINITY;
-  }
-  for (int64_t k = 0; k < x->nk; k++) sum += p[k] = exp(p[k] - max);
-  for (int64_t k = 0; k < x->nk; k++) p[k] = rounded(x, p[k] / sum);
-  return max + log(sum);
+  const double second = n->weigh(x->nk, p, x->sink ? x->sink[at.h] : -INFINITY, x->round);
+  for (int64_t k = 0; hidden && n->skips_no_weight && k < x->nk; k++) hidden[k] = p[k] == 0;
+  return second;
 }
 
 /* ---- forward ---- */
 
 static void forward_row(const oracle_problem *x, place at, double *p, oracle_result *r) {
   int64_t out = at.row * x->dv;
-  r->lse[at.row] = softmax_row(x, at, p, &r->seen);
+  r->lse[at.row] = weigh_row(x, at, p, NULL, &r->seen);
   for (int64_t k = 0; k < x->nk; k++) {
     const double *v = x->v + (at.kv * x->nk + k) * x->dv;
     if (p[k] != 0) accumulate(x->dv, p[k], p[k], v, r->o + out, r->o_rss + out);
@@ -163,16 +165,18 @@ int oracle_forward(const oracle_problem *x, oracle_result *r) {
 /* A row's probabilities and dP, [nk] each, and the zeros [dv] that stand for a missing dout. */
 typedef struct scratch {
   double *p, *dp, *zero;
+  char *hidden;
 } scratch;
 
-/* Fills p and dp; returns Delta: without an o as sum_k p dP, which equals dO . O and is what an
- * unfused softmax backward computes, so that it also holds in a rounded dtype. */
-static double delta_row(const oracle_problem *x, place at, const double *dout, scratch *t) {
+/* Fills p, hidden and dp; returns Delta: without an o as sum_k p dP, which equals dO . O and is
+ * what an unfused softmax backward computes, so that it also holds in a rounded dtype. */
+static double delta_row(const oracle_problem *x, place at, const double *dout, scratch *t,
+                        double *second) {
   double delta = x->o ? dot(x->dv, dout, x->o + at.row * x->dv) : 0;
   int64_t seen = 0;
-  softmax_row(x, at, t->p, &seen);
+  *second = weigh_row(x, at, t->p, t->hidden, &seen);
   for (int64_t k = 0; k < x->nk; k++) {
-    if (t->p[k] == 0) continue;
+    if (t->hidden[k]) continue;
     t->dp[k] = rounded(x, dot(x->dv, dout, x->v + (at.kv * x->nk + k) * x->dv));
     if (!x->o) delta += t->p[k] * t->dp[k];
   }
@@ -182,19 +186,28 @@ static double delta_row(const oracle_problem *x, place at, const double *dout, s
 /* dbias of one row. Its rss is over rows, of the absolute sum within a row: the keys of a row
  * cancel among themselves (their dS sum to dLSE), rows do not. */
 static void bias_row(const oracle_problem *x, place at, const scratch *t, double delta,
-                     oracle_result *r) {
-  double within = 0;
+                     double second, oracle_result *r) {
+  double within = 0, size;
   for (int64_t k = 0; k < x->nk; k++) {
-    if (t->p[k] == 0) continue;
+    if (t->hidden[k]) continue;
     int64_t i = bias_index(x, at, k);
-    double size = t->p[k] * (fabs(t->dp[k]) + fabs(delta));
-    r->dbias[i] += rounded(x, t->p[k] * (t->dp[k] - delta));
+    r->dbias[i] += rounded(x, normalizer_of(x)->slope(t->p[k], t->dp[k], delta, second, &size));
     if (x->bias_extent[3] == 1)
       within += size;
     else
       r->dbias_rss[i] += size * size;
   }
   if (x->bias_extent[3] == 1) r->dbias_rss[bias_index(x, at, 0)] += within * within;
+}
+
+/* dsink of one row: no key's value stands against the sink's, so that its dP is 0. */
+static void sink_row(const oracle_problem *x, place at, double delta, double lse,
+                     oracle_result *r) {
+  const double p = lse > -INFINITY ? exp(x->sink[at.h] - lse) : 0;
+  const double dlse = x->dlse ? x->dlse[at.row] : 0, size = p * (fabs(dlse) + fabs(delta + dlse));
+  if (!r->dsink) return;
+  r->dsink[at.h] -= p * delta;
+  r->dsink_rss[at.h] += size * size;
 }
 
 /* Where a row's terms of the inputs' gradients go: sums at once, sizes row by row. */
@@ -244,12 +257,13 @@ static void backward_row(const oracle_problem *x, place at, scratch *t, gradient
   const double *dout = x->dout ? x->dout + at.row * x->dv : t->zero;
   const double *q = x->q + at.row * x->d;
   double *dq = r->dq + at.row * x->d, *dq_rss = r->dq_rss + at.row * x->d;
-  double delta = delta_row(x, at, dout, t);
+  double second;
+  double delta = delta_row(x, at, dout, t, &second);
+  if (x->sink) sink_row(x, at, delta, second, r);
   for (int64_t k = 0; k < x->nk; k++) {
     double p = t->p[k], dp = t->dp[k];
-    if (p == 0) continue;
-    g->ds = rounded(x, p * (dp - delta));
-    g->size = p * (fabs(dp) + fabs(delta));
+    if (t->hidden[k]) continue;
+    g->ds = rounded(x, normalizer_of(x)->slope(p, dp, delta, second, &g->size));
     double slope = through_score(g, at, k);
     double ds = x->scale * rounded(x, g->ds * slope);
     r->largest_ds = fmax(r->largest_ds, fabs(g->ds) * fmax(1, fabs(slope)));
@@ -259,7 +273,7 @@ static void backward_row(const oracle_problem *x, place at, scratch *t, gradient
     accumulate(x->d, ds, size, q, r->dk + key, r->dk_rss + key);
     accumulate(x->dv, p, p, dout, r->dv + value, r->dv_rss + value);
   }
-  if (x->bias) bias_row(x, at, t, delta, r);
+  if (x->bias) bias_row(x, at, t, delta, second, r);
   end_row(g);
 }
 
@@ -278,11 +292,13 @@ int oracle_backward(const oracle_problem *x, oracle_result *r) {
   int64_t rows = x->b * x->h * x->nq, keys = x->b * x->hk * x->nk;
   int64_t biases = x->bias ? e[0] * e[1] * e[2] * e[3] : 0;
   scratch t = {0};
-  int ok = renew(&t.p, x->nk) && renew(&t.dp, x->nk) && renew(&t.zero, x->dv) &&
+  t.hidden = malloc((size_t)x->nk + 1);
+  int ok = t.hidden && renew(&t.p, x->nk) && renew(&t.dp, x->nk) && renew(&t.zero, x->dv) &&
            renew(&r->dq, rows * x->d) && renew(&r->dq_rss, rows * x->d) &&
            renew(&r->dk, keys * x->d) && renew(&r->dk_rss, keys * x->d) &&
            renew(&r->dv, keys * x->dv) && renew(&r->dv_rss, keys * x->dv);
   if (ok && x->bias) ok = renew(&r->dbias, biases) && renew(&r->dbias_rss, biases);
+  if (ok && x->sink) ok = renew(&r->dsink, x->h) && renew(&r->dsink_rss, x->h);
   gradient g = {.x = x, .r = r};
   r->largest_ds = 0;
   ok = ok && renew_inputs(x, &g, r);
@@ -294,15 +310,17 @@ int oracle_backward(const oracle_problem *x, oracle_result *r) {
     finish(x, keys * x->d, r->dk, r->dk_rss);
     finish(x, keys * x->dv, r->dv, r->dv_rss);
     finish(x, biases, r->dbias, r->dbias_rss);
+    finish(x, x->sink ? x->h : 0, r->dsink, r->dsink_rss);
   }
   for (int i = 0; i < ORACLE_INPUTS; i++) free(g.within[i]);
-  free(t.p), free(t.dp), free(t.zero);
+  free(t.p), free(t.dp), free(t.zero), free(t.hidden);
   return ok ? 0 : -1;
 }
 
 void oracle_free(oracle_result *r) {
   free(r->o), free(r->lse), free(r->dq), free(r->dk), free(r->dv), free(r->dbias);
   free(r->o_rss), free(r->dq_rss), free(r->dk_rss), free(r->dv_rss), free(r->dbias_rss);
+  free(r->dsink), free(r->dsink_rss);
   for (int i = 0; i < ORACLE_INPUTS; i++) free(r->dinput[i]), free(r->dinput_rss[i]);
   memset(r, 0, sizeof *r);
 }

@@ -9,6 +9,7 @@
 
 #include "base/elem.h"
 #include "oracle_formula.h"
+#include "oracle_normalizer.h"
 
 #include <stdint.h>
 
@@ -22,16 +23,20 @@ typedef int oracle_predicate(const struct oracle_problem *, int64_t b, int64_t h
 typedef struct oracle_problem {
   int64_t b, h, hk, nq, nk, d, dv; /* h is a multiple of hk */
   double scale;
-  const double *q;    /* [b, h, nq, d] */
-  const double *k;    /* [b, hk, nk, d] */
-  const double *v;    /* [b, hk, nk, dv] */
-  const double *bias; /* bias_extent, or NULL */
-  const double *dout; /* [b, h, nq, dv]; NULL = 0 */
-  const double *dlse; /* [b, h, nq]; NULL = 0 */
+  const double *q;                     /* [b, h, nq, d] */
+  const double *k;                     /* [b, hk, nk, d] */
+  const double *v;                     /* [b, hk, nk, dv] */
+  const double *bias;                  /* bias_extent, or NULL */
+  const double *sink;                  /* [h]; NULL = none: -inf */
+  const oracle_normalizer *normalizer; /* NULL = softmax */
+  const double *dout;                  /* [b, h, nq, dv]; NULL = 0 */
+  const double *dlse; /* [b, h, nq], the gradient of the normaliser's second output; NULL = 0 */
   /* [b, h, nq, dv]: the o that backward is given, of which Delta is made: its rounding is no error
    * of backward's, and where few keys are visible it exceeds all others. NULL = the exact one. */
   const double *o;
   int64_t bias_extent[4];    /* b h q k: each 1 or the full extent */
+  int64_t bias_first[4];     /* where the sequence begins along each that is not 1 */
+  int64_t first_b;           /* the batch that expressions are told for batch 0 */
   oracle_predicate *visible; /* NULL = full */
   /* A mask and a score as expressions; NULL = none. Their inputs, and which of them take gradients.
    */
@@ -47,8 +52,9 @@ typedef struct oracle_problem {
 /* Zero-initialised by the caller; each array has the shape of what it belongs to. `_rss` is the
  * size of the terms behind each element, math.md section 6. */
 typedef struct oracle_result {
-  double *o, *lse, *dq, *dk, *dv, *dbias;
+  double *o, *lse, *dq, *dk, *dv, *dbias; /* lse: the normaliser's second output */
   double *o_rss, *dq_rss, *dk_rss, *dv_rss, *dbias_rss;
+  double *dsink, *dsink_rss; /* [h] */
   double *dinput[ORACLE_INPUTS], *dinput_rss[ORACLE_INPUTS];
   double largest_ds; /* |dS| of all pairs, at the score and through it to s */
   int64_t seen;      /* by forward: pairs of a row and a key that the mask shows */
@@ -57,7 +63,8 @@ typedef struct oracle_result {
 /* o, lse, o_rss. 0, or -1 when memory ran out; what a former call left there is replaced. */
 int oracle_forward(const oracle_problem *problem, oracle_result *result);
 
-/* dq, dk, dv, dbias (only with a bias) and their rss; needs no forward first. Returns as above. */
+/* dq, dk, dv, dbias (only with a bias), dsink (only with a sink) and their rss; needs no forward
+ * first. Returns as above. */
 int oracle_backward(const oracle_problem *problem, oracle_result *result);
 
 /* Frees every array and zeroes the result. */
@@ -69,12 +76,17 @@ oracle_predicate *oracle_visible(const char *mask);
 /* The rounding of a dtype, for oracle_problem.round: through float32, in which it accumulates. */
 double (*oracle_round(fg_elem dtype))(double);
 
-/* ||x - ref|| / max(||ref||, ||rss||) over all but equal infinities; 0 / 0 = 0, NaN if x has one. Judge it by !(error <= limit),
- * which a NaN fails. */
+/* ||x - ref|| / max(||ref||, ||rss||) over all but equal infinities; 0 / 0 = 0, NaN if x has one.
+ * Judge it by !(error <= limit), which a NaN fails. Numbers too small for a float32 count as 0. */
 double oracle_error(int64_t n, const double *x, const double *ref, const double *rss);
 
-/* |x - ref| where it is worst beside its limit there, 1e-4 + 1e-6 |ref|, both in the unit of LSE
- * itself. Equal infinities count 0, any other value that is not finite gives INFINITY. */
+/* |x - ref| where it is worst beside its limit there, 1e-4 + relative |ref|, both in the unit of
+ * the numbers themselves. Equal infinities count 0, any other value that is not finite gives
+ * INFINITY. */
+double oracle_near_error(int64_t n, const double *x, const double *ref, double relative,
+                         double *limit);
+
+/* The same of log-sum-exps: 1e-4 + 1e-6 |ref|. */
 double oracle_lse_error(int64_t n, const double *x, const double *ref, double *limit);
 
 /* The largest error that counts as right, by the dtype of the *spec*: a gradient kept in float32

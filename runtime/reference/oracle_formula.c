@@ -25,6 +25,7 @@ static double read_element(oracle_formula *f, node *x) {
   for (int i = 0; i < in->rank; i++) {
     int64_t index = whole(f, x->arg[i]);
     if (in->extent[i] == 1) index = 0;
+    index += in->first[i];
     if (index < 0 || index >= in->extent[i]) {
       if (!*f->fault)
         snprintf(f->fault, ORACLE_FAULT,

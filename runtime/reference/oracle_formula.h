@@ -35,6 +35,7 @@ typedef struct oracle_input {
   double number;
   int64_t extent[ORACLE_RANK];
   const double *values;
+  int64_t first[ORACLE_RANK]; /* what is added to an index: where a sequence begins along an axis */
 } oracle_input;
 
 typedef struct oracle_formula oracle_formula;

@@ -7,34 +7,60 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* An axis without a stride of its own is the last one. */
+static void set_stride(const fg_recipe_tensor *t, fg_tensor *tensor, int axis, int64_t stride) {
+  const int place = fg_tensor_axis(t, axis);
+  if (place < FG_STRIDES) tensor->stride[place] = stride;
+}
+
 /* Strides of a tensor whose axes from the last to the first lie `gap` elements further apart than
- * they need to; returns the elements it spans. */
+ * they need to, caches whole rows; returns the elements it spans. */
 static int64_t lay_out(const fg_problem *p, const fg_recipe_tensor *t, int gap, fg_tensor *tensor) {
   int64_t span = 1;
   for (int a = (int)strlen(t->axes) - 1; a >= 0; a--) {
     int64_t extent = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
-    tensor->stride[fg_tensor_axis(t, a)] = span;
+    const int64_t row = t->axes[a] == 'y' ? tensor->stride[2] : 1;
+    if (row > 1) span = (span + row - 1) / row * row;
+    set_stride(t, tensor, a, span);
     span *= extent;
-    if (!t->argument->packed) span += gap;
+    if (!t->argument->contiguous) span += gap;
   }
   return span;
 }
 
-/* The same of one whose axes but the last reach 2^33 elements each, the longest inside. */
+/* The axis of a tensor that is laid out far apart behind n others, inside of the rest: the longest
+ * one, whose extent is 0 once it is laid out. Caches lie outside of their rows and heads; pages
+ * that TMA loads between these. */
+static int axis_inside(const int64_t *extent, int axes, int n, bool has_caches, bool has_pages) {
+  static const int rows_then_pages[] = {1, 0, 2};
+  if (has_pages) return rows_then_pages[n];
+  int longest = has_caches && n < axes - 1;
+  for (int a = 1; a < axes; a++)
+    if (extent[a] > extent[longest]) longest = a;
+  return longest;
+}
+
+/* The same of one whose axes but the last reach 2^33 elements each. Pages that TMA loads do so
+ * together with their rows: it takes no rows that lie further apart than 2^33. */
 static int64_t lay_out_far(const fg_problem *p, const fg_recipe_tensor *t, fg_tensor *tensor) {
   const int last = (int)strlen(t->axes) - 1;
-  int64_t extent[4], span = fg_recipe_extent(p->recipe, t->axes[last], &p->shape);
+  const bool is_cache = t->axes[0] == 'y', is_paged = p->recipe->layout.kv == FG_PAGED;
+  const bool has_caches = is_cache && !is_paged;
+  const bool has_pages = is_cache && is_paged && p->recipe->n_maps > 0;
+  int64_t extent[FG_AXES_MAX], span = fg_recipe_extent(p->recipe, t->axes[last], &p->shape);
   for (int a = 0; a < last; a++) extent[a] = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
-  tensor->stride[fg_tensor_axis(t, last)] = 1;
+  set_stride(t, tensor, last, 1);
   for (int n = 0; n < last; n++) {
-    int longest = 0;
-    for (int a = 1; a < last; a++)
-      if (extent[a] > extent[longest]) longest = a;
-    const int64_t steps = extent[longest] - 1, far = ((int64_t)1 << 33) / (steps > 0 ? steps : 1);
-    const int64_t stride = ((span > far ? span : far) / 64 + 1) * 64;
-    tensor->stride[fg_tensor_axis(t, longest)] = stride;
+    const int axis = axis_inside(extent, last, n, has_caches, has_pages);
+    const int64_t steps = extent[axis] - 1,
+                  all = has_pages && n == 0 ? extent[0] * extent[1] : steps;
+    const bool is_unit = has_pages ? n == 1 : has_caches && n == last - 1;
+    const int64_t unit = is_unit ? tensor->stride[2] : 64;
+    const int64_t far = has_pages && n == 1 ? 0 : ((int64_t)1 << 33) / (all > 0 ? all : 1);
+    const int64_t stride = ((span > far ? span : far) / unit + 1) * unit;
+    set_stride(t, tensor, axis, stride);
     span += stride * steps;
-    extent[longest] = 0;
+    if (!has_pages) extent[axis] = 0;
   }
   return span;
 }
@@ -62,7 +88,7 @@ static uint64_t mix(uint64_t seed, int i) {
  * buffer. */
 typedef struct {
   int rank;
-  int64_t extent[4], stride[4], index[4], at;
+  int64_t extent[FG_AXES_MAX], stride[FG_AXES_MAX], index[FG_AXES_MAX], at;
 } walk;
 
 static walk walk_new(const fg_problem *p, int tensor) {
@@ -71,7 +97,7 @@ static walk walk_new(const fg_problem *p, int tensor) {
   walk w = {.rank = (int)strlen(t->axes)};
   for (int a = 0; a < w.rank; a++) {
     w.extent[a] = fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
-    w.stride[a] = place->stride[fg_tensor_axis(t, a)];
+    w.stride[a] = fg_tensor_stride(t, place, a);
   }
   return w;
 }
@@ -104,14 +130,14 @@ static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   int64_t count = fg_tensor_count(p->recipe, t, &p->shape);
   if (count > INT64_MAX / 64) return fg_fail(FG_EARGUMENT, "%s: the shape is too large", t->name);
   if (count == 0) return FG_OK;
-  if (padding == FG_PROBLEM_FAR && !t->argument->packed && *t->axes) {
+  if (padding == FG_PROBLEM_FAR && !t->argument->contiguous && *t->axes) {
     TRY(reserve(p, i, lay_out_far(p, t, tensor)));
     tensor->data = p->buffer[i];
     poison(p, i);
     return FG_OK;
   }
   int64_t span = lay_out(p, t, gap, tensor);
-  p->bytes[i] = (size_t)(span - (t->argument->packed ? 0 : gap)) * fg_elem_size(t->elem);
+  p->bytes[i] = (size_t)(span - (t->argument->contiguous ? 0 : gap)) * fg_elem_size(t->elem);
   TRY(p->device->class->allocate(p->device, p->bytes[i], &p->buffer[i]));
   if (!(p->staged[i] = malloc(p->bytes[i])))
     return fg_fail(FG_EMEMORY, "no memory for %s", t->name);
@@ -124,7 +150,7 @@ fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_sh
                          int padding, uint64_t seed, fg_problem **problem) {
   int64_t bytes;
   fg_status status = FG_OK;
-  TRY(fg_shape_check(shape));
+  TRY(fg_shape_check_of(fg_recipe_kind(recipe), shape));
   fg_problem *p = calloc(1, sizeof *p);
   if (!p) return fg_fail(FG_EMEMORY, "no memory for a problem");
   *p = (fg_problem){.device = device, .recipe = recipe, .shape = *shape, .args = FG_INIT(fg_args)};

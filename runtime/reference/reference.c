@@ -1,6 +1,7 @@
 /* reference.c - values of tensors between a launch and an oracle. */
 #include "reference.h"
 
+#include "oracle_normalizer.h"
 #include "verify_wrong.h"
 
 #include <stdlib.h>
@@ -11,17 +12,24 @@ double *reference_value(const reference_case *c, const char *name) {
   return i < 0 ? NULL : c->value[i];
 }
 
+fg_status reference_check_normalizer(const reference_case *c) {
+  const char *normalizer = c->variant->point.normalizer;
+  if (oracle_normalizer_find(normalizer)) return FG_OK;
+  return fg_fail(FG_ESPEC, "normalizer=%s: there is nothing to compare it with", normalizer);
+}
+
 /* Tensors are stored b n h d, the oracle's arrays b h n d: copies one to the other, whichever way.
  * Those without a head axis behind the rows are alike. */
 void reference_reorder(const reference_case *c, int tensor, int to_oracle, float *stored,
                        double *ordered) {
-  int64_t e[4];
+  int64_t e[FG_AXES_MAX];
   const bool swap = verify_wrong_swapped(c->problem->recipe, tensor, &c->problem->shape, e);
+  if (!swap) e[0] = 1, e[1] = 1, e[2] = 1, e[3] = fg_problem_count(c->problem, tensor);
   for (int64_t i = 0; i < e[0]; i++)
     for (int64_t j = 0; j < e[1]; j++)
       for (int64_t k = 0; k < e[2]; k++) {
         float *s = stored + ((i * e[1] + j) * e[2] + k) * e[3];
-        double *o = ordered + (swap ? (i * e[2] + k) * e[1] + j : (i * e[1] + j) * e[2] + k) * e[3];
+        double *o = ordered + ((i * e[2] + k) * e[1] + j) * e[3];
         for (int64_t l = 0; l < e[3]; l++) {
           if (to_oracle)
             o[l] = (double)s[l];

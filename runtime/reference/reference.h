@@ -41,7 +41,16 @@ typedef struct reference {
 
 /* The row of a kind. */
 const reference *reference_of(const fg_kind *kind);
-extern const reference reference_attention, reference_logsoftmax;
+extern const reference reference_attention, reference_logsoftmax, reference_combine,
+    reference_append;
+
+/* FG_ESPEC unless the case's normaliser is the default, the only one that there is an oracle of. */
+fg_status reference_check_normalizer(const reference_case *c);
+
+/* The oracle's problem of a case of attention that is solved, of dense sequences; it reads the
+ * case's values. */
+struct oracle_problem;
+const struct oracle_problem *reference_attention_problem(const reference_case *c);
 
 /* The values of the tensor of that name; NULL: there is none. */
 double *reference_value(const reference_case *c, const char *name);

@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "oracle.h"
+#include "reference_sequence.h"
 #include "verify_formula.h"
 
 #include <math.h>
@@ -16,12 +17,12 @@ typedef struct {
   verify_formula formula;
 } attention;
 
-/* The oracle knows the default normaliser alone. */
+static const oracle_normalizer *normalizer_of(const reference_case *c) {
+  return oracle_normalizer_find(c->variant->point.normalizer);
+}
+
 static fg_status start(reference_case *c) {
-  const char *normalizer = c->variant->point.normalizer;
-  if (normalizer)
-    return fg_fail(FG_ESPEC, "normalizer=%s: there is nothing to compare it with, only for %s",
-                   normalizer, fg_field_find("normalizer")->fallback);
+  TRY(reference_check_normalizer(c));
   attention *a = c->own = calloc(1, sizeof *a);
   if (!a) return fg_fail(FG_EMEMORY, "no memory for the oracle");
   return verify_formula_new(&c->variant->point, c->problem, c->which, &a->formula);
@@ -30,8 +31,8 @@ static fg_status start(reference_case *c) {
 /* One value of a tensor that is no declared input. */
 static double draw_value(const verify_case *which, const char *name, uint64_t *state) {
   double x = fg_random_normal(state);
-  if (which->style == VERIFY_LARGE && !strcmp(name, "q")) return 40 * x;
-  if (which->style != VERIFY_ABSENT || strcmp(name, "bias")) return x;
+  if (which->style == VERIFY_LARGE && (!strcmp(name, "q") || !strcmp(name, "sink"))) return 40 * x;
+  if (which->style != VERIFY_ABSENT || (strcmp(name, "bias") && strcmp(name, "sink"))) return x;
   double kind = fg_random_uniform(state);
   return kind < 0.4 ? -INFINITY : kind < 0.5 ? 3000 * x : x;
 }
@@ -41,29 +42,29 @@ static void draw(const reference_case *c, int tensor, double *values) {
   const fg_recipe_tensor *t = &c->problem->recipe->tensor[tensor];
   const int64_t count = fg_problem_count(c->problem, tensor);
   uint64_t state = c->which->seed * 1000003 + (uint64_t)tensor;
+  if (reference_draw_layout(c, tensor, values)) return;
   if (t->slot >= 0)
     verify_formula_draw(&a->formula, c->problem, c->which, &c->variant->plan, tensor, values);
   else
     for (int64_t i = 0; i < count; i++) values[i] = draw_value(c->which, t->name, &state);
 }
 
+/* What all sequences share. */
 static void set_oracle(reference_case *c) {
   attention *a = c->own;
   const fg_shape *s = &c->problem->shape;
   const fg_recipe *r = c->problem->recipe;
   const int d = c->variant->point.d, dv = c->variant->point.dv;
   const bool given = c->which->given & FG_GIVEN_SCALE;
-  a->oracle = (oracle_problem){.b = s->b,
+  a->oracle = (oracle_problem){.b = 1,
                                .h = s->h,
                                .hk = s->hk,
-                               .nq = s->nq,
-                               .nk = s->nk,
                                .d = d,
                                .dv = dv,
                                .scale = (double)(given ? c->which->scale : 1 / sqrtf((float)d))};
-  a->oracle.q = reference_value(c, "q"), a->oracle.k = reference_value(c, "k");
-  a->oracle.v = reference_value(c, "v"), a->oracle.bias = reference_value(c, "bias");
-  a->oracle.dout = reference_value(c, "do"), a->oracle.dlse = reference_value(c, "dlse");
+  a->oracle.bias = reference_value(c, "bias");
+  a->oracle.sink = reference_value(c, "sink");
+  a->oracle.normalizer = normalizer_of(c);
   const int bias = fg_problem_find(c->problem, "bias");
   for (int axis = 0; axis < 4 && bias >= 0; axis++)
     a->oracle.bias_extent[axis] = fg_recipe_extent(r, r->tensor[bias].axes[axis], s);
@@ -72,25 +73,192 @@ static void set_oracle(reference_case *c) {
   a->oracle.inputs = a->formula.inputs, a->oracle.grad = a->formula.grad;
 }
 
+/* Where the sequence begins along the axes of inputs. */
+static void set_first(attention *a, const fg_problem *p, const reference_sequence *s) {
+  const fg_layout layout = p->recipe->layout;
+  const int64_t q = layout.q == FG_PACKED ? s->first_q : 0;
+  const int64_t k = layout.kv == FG_PACKED ? s->first_k : 0;
+  const int64_t first[4] = {s->b, 0, q, k};
+  memcpy(a->oracle.bias_first, first, sizeof first);
+  a->oracle.first_b = s->b;
+  for (int i = 0; i < a->formula.n_inputs; i++) {
+    const int tensor =
+        a->formula.inputs[i].rank < 0 ? -1 : fg_problem_find(p, a->formula.inputs[i].name);
+    for (int x = 0; tensor >= 0 && x < a->formula.inputs[i].rank; x++) {
+      const char axis = p->recipe->tensor[tensor].axes[x];
+      a->formula.inputs[i].first[x] = axis == 's' ? q : axis == 't' ? k : 0;
+    }
+  }
+}
+
+/* The results of one sequence in those of all. Rows are its own; sums are of all sequences. */
+static void keep_rows(const reference_sequence *s, const double *part, reference_row *row,
+                      int64_t heads, int64_t n, int64_t width, double *all) {
+  if (part && all) reference_scatter(s, part, row, heads, n, width, all);
+}
+
+static void add_sums(int64_t n, const double *part, const double *part_rss, double *all,
+                     double *all_rss) {
+  for (int64_t i = 0; part && all && i < n; i++) {
+    all[i] += part[i];
+    all_rss[i] = hypot(all_rss[i], part_rss[i]);
+  }
+}
+
+static void keep(const reference_case *c, const reference_sequence *s, const oracle_result *part,
+                 oracle_result *all) {
+  const attention *a = c->own;
+  const fg_shape *x = &c->problem->shape;
+  const int64_t d = a->oracle.d, dv = a->oracle.dv;
+  keep_rows(s, part->o, reference_row_q, x->h, s->nq, dv, all->o);
+  keep_rows(s, part->o_rss, reference_row_q, x->h, s->nq, dv, all->o_rss);
+  keep_rows(s, part->lse, reference_row_kept, x->h, s->nq, 1, all->lse);
+  keep_rows(s, part->dq, reference_row_q, x->h, s->nq, d, all->dq);
+  keep_rows(s, part->dq_rss, reference_row_q, x->h, s->nq, d, all->dq_rss);
+  keep_rows(s, part->dk, reference_row_k, x->hk, s->nk, d, all->dk);
+  keep_rows(s, part->dk_rss, reference_row_k, x->hk, s->nk, d, all->dk_rss);
+  keep_rows(s, part->dv, reference_row_k, x->hk, s->nk, dv, all->dv);
+  keep_rows(s, part->dv_rss, reference_row_k, x->hk, s->nk, dv, all->dv_rss);
+  const int dbias = fg_problem_find(c->problem, "dbias");
+  if (dbias >= 0)
+    add_sums(fg_problem_count(c->problem, dbias), part->dbias, part->dbias_rss, all->dbias,
+             all->dbias_rss);
+  if (fg_problem_find(c->problem, "dsink") >= 0)
+    add_sums(x->h, part->dsink, part->dsink_rss, all->dsink, all->dsink_rss);
+  for (int i = 0; i < a->formula.n_inputs; i++) {
+    const oracle_input *in = &a->formula.inputs[i];
+    int64_t n = in->rank < 0 ? 0 : 1;
+    for (int axis = 0; axis < in->rank; axis++) n *= in->extent[axis];
+    add_sums(n, part->dinput[i], part->dinput_rss[i], all->dinput[i], all->dinput_rss[i]);
+  }
+  all->largest_ds = fmax(all->largest_ds, part->largest_ds);
+}
+
+/* One pass of the oracle over one sequence; rounded: NULL, or the rounding of its results. */
+static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
+                                int (*oracle)(const oracle_problem *, oracle_result *),
+                                double (*rounded)(double), oracle_result *all) {
+  attention *a = c->own;
+  const fg_shape *shape = &c->problem->shape;
+  const struct {
+    const double *values, **place;
+    reference_row *row;
+    int64_t heads, n, width;
+  } parts[] = {
+      {reference_value(c, "q"), &a->oracle.q, reference_row_q, shape->h, s->nq, a->oracle.d},
+      {reference_value(c, "k"), &a->oracle.k, reference_row_k, shape->hk, s->nk, a->oracle.d},
+      {reference_value(c, "v"), &a->oracle.v, reference_row_k, shape->hk, s->nk, a->oracle.dv},
+      {reference_value(c, "do"), &a->oracle.dout, reference_row_q, shape->h, s->nq, a->oracle.dv},
+      {oracle == oracle_backward ? a->exact.o : NULL, &a->oracle.o, reference_row_q, shape->h,
+       s->nq, a->oracle.dv},
+      {reference_value(c, "dlse"), &a->oracle.dlse, reference_row_kept, shape->h, s->nq, 1}};
+  enum { PARTS = sizeof parts / sizeof *parts };
+  double *gathered[PARTS] = {NULL};
+  oracle_result part = {0};
+  fg_status status = FG_OK;
+  a->oracle.nq = s->nq, a->oracle.nk = s->nk, a->oracle.round = rounded;
+  set_first(a, c->problem, s);
+  for (int i = 0; i < PARTS; i++) {
+    *parts[i].place = NULL;
+    if (!parts[i].values) continue;
+    *parts[i].place = gathered[i] = reference_gather(s, parts[i].values, parts[i].row,
+                                                     parts[i].heads, parts[i].n, parts[i].width);
+    if (!gathered[i]) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for the oracle"));
+  }
+  if (oracle(&a->oracle, &part)) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for the oracle"));
+  keep(c, s, &part, all);
+  all->seen += part.seen;
+out:
+  for (int i = 0; i < PARTS; i++) free(gathered[i]);
+  oracle_free(&part);
+  return status;
+}
+
+/* Zeros for as many values as the tensor of that name has; rows that no sequence has stay so. */
+static bool make(const reference_case *c, const char *name, double **values, double **rss) {
+  const int tensor = fg_problem_find(c->problem, name);
+  const size_t n = tensor < 0 ? 0 : (size_t)fg_problem_count(c->problem, tensor);
+  free(*values);
+  *values = calloc(n + 1, sizeof **values);
+  if (!rss) return *values != NULL;
+  free(*rss);
+  *rss = calloc(n + 1, sizeof **rss);
+  return *values && *rss;
+}
+
+static bool make_results(const reference_case *c, bool backward, oracle_result *r) {
+  const attention *a = c->own;
+  bool good = true;
+  if (!backward) {
+    const int64_t rows = c->problem->recipe->layout.q == FG_PACKED
+                             ? c->problem->shape.h * c->problem->shape.tokens_q
+                             : c->problem->shape.b * c->problem->shape.h * c->problem->shape.nq;
+    const size_t n = (size_t)(rows * c->variant->point.dv) + 1;
+    free(r->o), free(r->o_rss); /* of a backward that reads none, too */
+    r->o = calloc(n, sizeof *r->o), r->o_rss = calloc(n, sizeof *r->o_rss);
+    good = r->o && r->o_rss;
+    free(r->lse);
+    r->lse = malloc(((size_t)rows + 1) * sizeof *r->lse);
+    for (int64_t i = 0; r->lse && i < rows; i++) r->lse[i] = normalizer_of(c)->empty;
+    return good && r->lse;
+  }
+  good = make(c, "dq", &r->dq, &r->dq_rss) && make(c, "dk", &r->dk, &r->dk_rss) &&
+         make(c, "dv", &r->dv, &r->dv_rss) && make(c, "dbias", &r->dbias, &r->dbias_rss) &&
+         make(c, "dsink", &r->dsink, &r->dsink_rss);
+  for (int i = 0; i < a->formula.n_inputs; i++) {
+    char name[FG_NAME_SIZE + 1];
+    snprintf(name, sizeof name, "d%s", a->formula.inputs[i].name);
+    good = good && make(c, name, &r->dinput[i], &r->dinput_rss[i]);
+  }
+  return good;
+}
+
+/* One pass over all sequences. */
+static fg_status solve_all(reference_case *c, bool backward, double (*rounded)(double),
+                           oracle_result *all) {
+  if (!make_results(c, backward, all)) return fg_fail(FG_EMEMORY, "no memory for the oracle");
+  for (int64_t b = 0; b < c->problem->shape.b; b++) {
+    const reference_sequence s = reference_sequence_of(c, b);
+    TRY(solve_sequence(c, &s, backward ? oracle_backward : oracle_forward, rounded, all));
+  }
+  return FG_OK;
+}
+
+/* What backward reads of forward's results, if it does. */
+static fg_status put_saved(reference_case *c, const char *name, double *values) {
+  const int tensor = name ? fg_problem_find(c->problem, name) : -1;
+  return tensor < 0 ? FG_OK : reference_put(c, tensor, values);
+}
+
 /* Backward is judged from the o and lse that the kernel is given: rounded by reference_put. */
 static fg_status solve(reference_case *c, int plain) {
   attention *a = c->own;
-  int (*oracle)(const oracle_problem *, oracle_result *) = oracle_forward;
+  const bool backward = c->variant->point.pass == FG_PASS_BACKWARD;
+  double (*const rounding)(double) = oracle_round(fg_point_elem(&c->variant->point));
+  TRY(reference_poison(c));
   verify_formula_bind(&a->formula, c->problem, c->value);
   set_oracle(c);
-  int failed = oracle_forward(&a->oracle, &a->exact);
-  if (c->variant->point.pass == FG_PASS_BACKWARD && !failed) {
-    TRY(reference_put(c, fg_problem_find(c->problem, "o"), a->exact.o));
-    TRY(reference_put(c, fg_problem_find(c->problem, "lse"), a->exact.lse));
-    a->oracle.o = a->exact.o;
-    oracle = oracle_backward;
-    failed = oracle_backward(&a->oracle, &a->exact);
+  TRY(solve_all(c, false, NULL, &a->exact));
+  if (backward) {
+    TRY(put_saved(c, "o", a->exact.o));
+    TRY(put_saved(c, normalizer_of(c)->second, a->exact.lse));
+    TRY(solve_all(c, true, NULL, &a->exact));
   }
-  oracle_problem rounded = a->oracle;
-  rounded.round = oracle_round(fg_point_elem(&c->variant->point));
-  if (plain && !failed) failed = oracle(&rounded, &a->plain);
-  TRY(verify_formula_check(&a->formula));
-  return failed ? fg_fail(FG_EMEMORY, "no memory for the oracle") : FG_OK;
+  if (plain) TRY(solve_all(c, backward, rounding, &a->plain));
+  return verify_formula_check(&a->formula);
+}
+
+const oracle_problem *reference_attention_problem(const reference_case *c) {
+  attention *a = c->own;
+  const fg_shape *s = &c->problem->shape;
+  const reference_sequence first = {.c = c};
+  set_first(a, c->problem, &first);
+  a->oracle.b = s->b, a->oracle.nq = s->nq, a->oracle.nk = s->nk;
+  a->oracle.q = reference_value(c, "q"), a->oracle.k = reference_value(c, "k");
+  a->oracle.v = reference_value(c, "v"), a->oracle.o = a->exact.o;
+  a->oracle.dout = reference_value(c, "do"), a->oracle.dlse = reference_value(c, "dlse");
+  a->oracle.round = NULL;
+  return &a->oracle;
 }
 
 static reference_values find(const reference_case *c, const char *name) {
@@ -100,10 +268,12 @@ static reference_values find(const reference_case *c, const char *name) {
     reference_values values;
   } rows[] = {{"o", {a->exact.o, a->exact.o_rss, a->plain.o}},
               {"lse", {a->exact.lse, NULL, NULL}},
+              {"r", {a->exact.lse, NULL, NULL}},
               {"dq", {a->exact.dq, a->exact.dq_rss, a->plain.dq}},
               {"dk", {a->exact.dk, a->exact.dk_rss, a->plain.dk}},
               {"dv", {a->exact.dv, a->exact.dv_rss, a->plain.dv}},
-              {"dbias", {a->exact.dbias, a->exact.dbias_rss, a->plain.dbias}}};
+              {"dbias", {a->exact.dbias, a->exact.dbias_rss, a->plain.dbias}},
+              {"dsink", {a->exact.dsink, a->exact.dsink_rss, a->plain.dsink}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!strcmp(rows[i].name, name)) return rows[i].values;
   for (int i = 0; i < a->formula.n_inputs && *name == 'd'; i++)
@@ -115,12 +285,15 @@ static reference_values find(const reference_case *c, const char *name) {
 /* dS goes to the products of dQ and dK in the spec's dtype. */
 static void tell(const reference_case *c, verify_verdict *verdict) {
   const attention *a = c->own;
-  const fg_shape *s = &c->which->shape;
+  const fg_shape *s = &c->problem->shape;
   const double most = a->exact.largest_ds;
   if (!verdict->pass && fg_point_elem(&c->variant->point) == FG_ELEM_F16 && most > 65504)
     snprintf(verdict->reason, sizeof verdict->reason,
              "dS reaches %.3g, beyond f16's range of 65504", most);
-  verdict->pairs = s->b * s->h * s->nq * s->nk;
+  for (int64_t b = 0; b < s->b; b++) {
+    const reference_sequence own = reference_sequence_of(c, b);
+    verdict->pairs += s->h * own.nq * own.nk;
+  }
   verdict->seen = a->exact.seen;
 }
 
@@ -133,5 +306,5 @@ static void free_own(reference_case *c) {
   free(a);
 }
 
-static const char *const saved[] = {"o", "lse", NULL};
+static const char *const saved[] = {"o", "lse", "r", NULL};
 const reference reference_attention = {saved, start, draw, solve, find, tell, free_own};

@@ -22,11 +22,11 @@ typedef struct verify_case {
   float scale;
   int64_t sm_margin;
   verify_style style;
-  uint64_t seed; /* of the inputs, the padding and the host device's order */
-  int packed;    /* no padding: rows and heads follow each other */
-  int far;       /* offsets exceed 32 bits: FG_PROBLEM_FAR */
-  int again;     /* what is promised to be equal in equal launches is launched twice */
-  int n_numbers; /* numbers that are set: inputs by name; others are drawn */
+  uint64_t seed;  /* of the inputs, the padding and the host device's order */
+  int contiguous; /* no padding: rows and heads follow each other */
+  int far;        /* offsets exceed 32 bits: FG_PROBLEM_FAR */
+  int again;      /* what is promised to be equal in equal launches is launched twice */
+  int n_numbers;  /* numbers that are set: inputs by name; others are drawn */
   const struct verify_number *number;
   int n_arrays; /* tensors that are given: inputs by name; others are drawn */
   const struct verify_array *array;

@@ -9,9 +9,10 @@
 bool verify_again_promised(const fg_variant *variant);
 
 /* Launches a problem that has been run once more, on the host device with blocks, warps and lanes
- * in the order of another seed. text: a sentence on the first output whose bits differ from before,
+ * in another order than that of the seed. text: a sentence on the first output whose bits differ
+ * from before,
  * "" where all are the same. The problem's outputs are those of the second launch then. */
-fg_status verify_again(fg_problem *problem, fg_module *module, uint64_t seed, size_t size,
-                       char *text);
+fg_status verify_again(fg_problem *problem, const fg_variant *variant, fg_module *module,
+                       size_t size, char *text);
 
 #endif

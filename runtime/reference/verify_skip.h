@@ -11,8 +11,8 @@ fg_status verify_skip_run(const fg_problem *done, const fg_source *twin, fg_modu
                           int padding, uint64_t seed, fg_problem **again);
 
 /* Are the sums of the variant's outputs made in a fixed order, so that skipping leaves their bits?
- * wgmma's rows begin with another tile, and so another maximum; and on a GPU the compiler may
- * contract the two texts in different ways. */
+ * wgmma's rows begin with another tile, and so another maximum, decode divides keys that it skips
+ * too; and on a GPU the compiler may contract the two texts in different ways. */
 bool verify_skip_exact(const fg_variant *variant);
 
 /* The outputs' values; rss as the oracle's, NULL for lse. False, with a sentence, where the two

@@ -7,21 +7,21 @@
 #include <string.h>
 
 bool verify_wrong_swapped(const fg_recipe *recipe, int tensor, const fg_shape *shape,
-                          int64_t extent[4]) {
+                          int64_t extent[FG_AXES_MAX]) {
   const fg_recipe_tensor *t = &recipe->tensor[tensor];
-  for (int a = 0; a < 4; a++) extent[a] = 1;
+  for (int a = 0; a < FG_AXES_MAX; a++) extent[a] = 1;
   for (int a = 0; t->axes[a]; a++) extent[a] = fg_recipe_extent(recipe, t->axes[a], shape);
-  return t->slot < 0 && (t->axes[2] == 'h' || t->axes[2] == 'g');
+  return t->slot < 0 && t->axes[1] != 'b' && (t->axes[2] == 'h' || t->axes[2] == 'g');
 }
 
 /* "o[0, 3, 1, 5]" of an index in the oracle's order. */
 static int print_place(const fg_recipe *recipe, int tensor, const fg_shape *shape, int64_t index,
                        size_t size, char *text) {
   const fg_recipe_tensor *t = &recipe->tensor[tensor];
-  int64_t extent[4], at[4];
+  int64_t extent[FG_AXES_MAX], at[FG_AXES_MAX];
   const bool swapped = verify_wrong_swapped(recipe, tensor, shape, extent);
-  const int order[4] = {0, swapped ? 2 : 1, swapped ? 1 : 2, 3};
-  for (int a = 3; a >= 0; a--) {
+  const int order[FG_AXES_MAX] = {0, swapped ? 2 : 1, swapped ? 1 : 2, 3, 4};
+  for (int a = FG_AXES_MAX - 1; a >= 0; a--) {
     at[order[a]] = index % extent[order[a]];
     index /= extent[order[a]];
   }

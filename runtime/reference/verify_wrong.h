@@ -7,7 +7,7 @@
 /* Are the two orders of a tensor's elements different? Tensors of heads are stored b n h d, the
  * oracle's arrays are b h n d. Extents of the axes as stored, 1 behind the last. */
 bool verify_wrong_swapped(const fg_recipe *recipe, int tensor, const fg_shape *shape,
-                          int64_t extent[4]);
+                          int64_t extent[FG_AXES_MAX]);
 
 /* One sentence on values x beside ref, both in the oracle's order: "o[0, 3, 1, 5] is NaN, expected
  * 0.12, ..." of the first that is not finite as it should be, else of the one that is furthest off.

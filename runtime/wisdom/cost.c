@@ -3,6 +3,7 @@
 
 #include "launch.h"
 #include "recipe/arch.h"
+#include "shape.h"
 
 #include <math.h>
 #include <string.h>
@@ -72,8 +73,9 @@ static double step_cost(const fg_step *step, const fg_cost_terms *terms, const f
   uint32_t grid[3];
   int64_t work;
   bool empty;
+  const fg_shape typical = fg_shape_typical(shape);
   if (step->kind != FG_STEP_LAUNCH || fg_step_grid(step, shape, grid, &empty) != FG_OK || empty ||
-      fg_expr_eval(&step->work, shape, &work) != FG_OK)
+      fg_expr_eval(&step->work, &typical, &work) != FG_OK)
     return 0;
   const double blocks = (double)grid[0] * grid[1] * grid[2];
   const double each = ceil(blocks / multiprocessors); /* blocks of the busiest multiprocessor */

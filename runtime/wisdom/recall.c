@@ -230,7 +230,7 @@ static uint64_t nearest(const fg_op *op, const fg_shape *shape, const bool *clos
   for (int i = 0; i < op->n_memory; i++) {
     const fg_memory *m = &op->memory[i];
     int distance = fg_shape_distance(&m->shape, shape);
-    uint64_t class = fg_shape_class(&m->shape);
+    uint64_t class = fg_shape_timed_class(&m->shape);
     if (closed[m->candidate] || distance > FAR || here != !*m->device) continue;
     if (best && (distance > r->distance || (distance == r->distance && class <= best))) continue;
     best = class, r->distance = distance, r->shape = &m->shape, r->device = m->device;
@@ -258,7 +258,7 @@ static void weigh(const fg_op *op, uint64_t class, const bool *closed, fg_recall
     int n = 0;
     for (int i = 0; i < op->n_memory && !closed[c]; i++) {
       const fg_memory *m = &op->memory[i];
-      if (m->candidate != c || fg_shape_class(&m->shape) != class || strcmp(m->device, r->device))
+      if (m->candidate != c || fg_shape_timed_class(&m->shape) != class || strcmp(m->device, r->device))
         continue;
       sum += log(m->ms / least_at(op, m, closed)), n++;
       if (!r->ms[c] || !memcmp(&m->shape, r->shape, sizeof m->shape)) r->ms[c] = m->ms;

@@ -130,6 +130,12 @@ static bool read_shape(const char *text, fg_shape *s) {
     if (!read_long(text, ',', &n, &text)) return false;
     fg_extent_set(extent, s, n);
   }
+  for (const char *letter = form->layout; *letter; letter++) {
+    const fg_extent_row *extent = fg_extent_of(*letter);
+    if (!read_name(extent, &text)) continue;
+    if (!read_long(text, ',', &n, &text)) return false;
+    fg_extent_set(extent, s, n);
+  }
   if (!read_long(text, 0, &s->align, &text)) return false;
   return s->h < INT64_MAX >> 32 && s->b < INT64_MAX >> 32;
 }

@@ -8,15 +8,20 @@
 --   state               the names of the row's variables; {}: it has none
 --   has_correction      step changes the state's reference, so that what was accumulated before is multiplied
 --   second              the output that keeps the row for backward: "lse", float32 [b, h, nq]; nil: there is none
+--   second_has_no_gradient  nobody gives one of it; nil: d of its name is an input of backward
 --   empty               its value of a row that sees no key
+--   inputs              tensors that finish reads; of a head, which is h there: { "sink" }
 --   init(r)             statements that set the state before the first key
 --   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s for each of them,
 --                       move the state on, and set r.correction, by which the family multiplies what it has accumulated
---   finish(r)           statements that set r.inverse, which multiplies the accumulator, and r.second, the value to
+--   finish(r)           of a row of head h: statements that set r.inverse, which multiplies the accumulator, and r.second, the value to
 --                       keep; r.above: what its scores lack (nil: nothing)
 --   merge(a, b)         statements that make a's state that of both, which have seen different keys, and set
 --                       a.correction and b.correction, by which the two accumulators are multiplied before they are
---                       added
+--                       added. Merged with a state that it has in it already, a keeps its reference
+--   resume(r)           the other way of finish: statements that set the state of a row from r.second, which finish gave,
+--                       and r.weight, by which the finished row of O is multiplied to be the accumulator of that state.
+--                       Of an empty row the weight, times the correction of a merge, is 0; nil: what is kept is not enough
 --
 -- A step without a row maximum; all three or none:
 --
@@ -33,6 +38,8 @@
 --   delta(dot, dsecond) a row's constant of the gradient, from dO . O and the gradient of `second`; nil: there is none
 --   kept(second)        what p and ds take of a row, from what was kept: once a row
 --   no_weight           kept(empty) of a row whose weights are 0 whatever its scores; nil: there is no such number
+--   head_grads          gradients of inputs, [h]: { output = "dsink", term = function(kept, delta) }, the text of what a row of head
+--                       h adds to it
 --   p(s, kept, unit)    the weight again, from the score; unit: what s is to be multiplied with, nil: nothing
 --   weight(exponent)    the same from the score times log2 e less what was kept; nil: there is no such way
 --   ds(p, dp, delta, kept)  the gradient at the score
@@ -56,6 +63,7 @@ local ROW = {
   partial = "a part of the thread's sum of weights, which the family begins at 0; nil: weights go to the state's",
   partial_sum = "function: the text of all parts of that sum", total = "a variable for the sum of a first trial",
   -- of its reference
+  weight = "what a finished row is multiplied with to go on from it",
   keep = "test that the trial was exact, whose weights a step makes again bit by bit; nil: it was not",
   origin = "the reference of all rows, where scores are bounded (cap.lua); nil: each has its own",
   largest = "the sum at which a trial ends", start = "the text of the row's first reference; nil: 0",
@@ -67,7 +75,8 @@ local NEEDED = { "s", "p", "inverse", "each", "max", "sum" }
 -- member = its type, "?" where it may be missing
 local NORMALIZER = {
   about = "string", unit = "string?", masked = "string", state = "table", has_correction = "boolean", second = "string?", empty = "string?",
-  init = "function", step = "function", finish = "function", merge = "function",
+  second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table",
+  init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
   trial = "function?", start = "function?", accept = "function?",
   delta = "function?", kept = "function?", no_weight = "string?", p = "function", weight = "function?", ds = "function",
   ds_is_0_without_weight = "boolean", ds_is_proportional = "boolean?",
@@ -113,7 +122,9 @@ local function checked_row(norm, members)
   return setmetatable(members, { __index = refuse, __newindex = refuse })
 end
 
--- The normaliser of that name, and what follows from it: row(members), states(name_of, row), second_in_words, for a
+-- The normaliser of that name, and what follows from it: row(members), states(name_of, row), refused, why a family does
+-- not take the spec, or nil, second_of_row,
+-- a name for a row's, dsecond, the gradient of its second output where that has one, second_in_words, for a
 -- sentence on what is computed, and backward_inputs, what backward reads of forward's results and their gradients.
 return function(name)
   local file = "attention/normalizers/" .. name .. ".lua"
@@ -131,7 +142,13 @@ return function(name)
   function norm.row(members) return checked_row(norm, members) end
   norm.second_in_words = norm.second and ", and " .. norm.second .. " of each row" or ""
   norm.backward_inputs = {}
-  for _, input in ipairs { norm.delta and "o" or false, norm.second or false, "do", norm.second and "d" .. norm.second or false } do
+  local is_beside_sink = (spec.sink or "false") ~= "false"
+  for _, input in ipairs(norm.inputs) do is_beside_sink = is_beside_sink and input ~= "sink" end
+  norm.refused = is_beside_sink and string.format("normalizer=%s takes no sink", name) or nil
+  norm.second_of_row = norm.second and norm.second .. "_of_row" or nil
+  norm.dsecond = norm.second and not norm.second_has_no_gradient and "d" .. norm.second or nil
+  local read_by_grads = #norm.head_grads > 0 and norm.inputs or {}
+  for _, input in ipairs { norm.delta and "o" or false, norm.second or false, "do", norm.dsecond or false, table.unpack(read_by_grads) } do
     if input then table.insert(norm.backward_inputs, input) end
   end
   norm.kept = norm.kept or function() return "0.0f" end -- nobody reads it

@@ -17,12 +17,17 @@
 --                             of keys begin at multiples of 16 bytes
 --   input.names, input.grads  the tensors in order; those that take a gradient, in order: { name =, output =,
 --                             extents = "bhqk" with 1 for each axis over which it is summed, or nil where it is
---                             indexed in another way, kind = "dense" (q and k), "rows" (q), "keys" (k), "scalar" or
---                             "indexed", region = and count = of its sums in float32, for families that need them }
+--                             indexed in another way, batched, headed = its extents have b, h, kind = "dense" (q and
+--                             k), "rows" (q), "keys" (k), "scalar" or "indexed", region = and count = of its sums in
+--                             float32, for families that need them }
+--   input.is_ds(x)            its elements are dS itself, of the pairs' type, [.., q, k]
 --   input.sum(x, term, q, k)  the address of the pair's element among the sums of gradient x
 --   input.is_by_distance(x)   its indices depend on q and k by their distance alone
 --   input.index_by_distance(x)  nil, or how its one index follows from the distance of key and row: { rises = with
 --                             the key, index = the text of the index at distance 0, element = of the pass's own element }
+--   input.read_by_distance()  nil, or an input of floats whose one read has one index that is k - q or q - k and something
+--                             without both, along its last axis: { name =, ctype =, rises = with k, length = of
+--                             that axis, index(q, k), place(index) = the address of an element, load(address) }
 --   input.pairs_of_element(x) nil, or for each of its reads, whose indices are all linear in q and k, how the pairs of
 --                             an element i1, i2, ... are found: { read = its number, count = turns to try, pair = the
 --                             declarations of q and k by `turn`, test = that they are a pair of the element's, apart =
@@ -55,6 +60,8 @@ local function extents_of(x)
   return table.concat(found)
 end
 
+local function has_axis(extents, axis) return extents ~= nil and extents:find(axis) ~= nil end
+
 for i, x in ipairs(formula.inputs) do
   local prefix = x.name == "bias" and "" or "in_"
   declared[x.name] = { at = i, input = x, ident = prefix .. x.name, extents = extents_of(x) }
@@ -63,12 +70,13 @@ for i, x in ipairs(formula.inputs) do
   if x.grad then
     local extents, counts = declared[x.name].extents, {}
     for _, extent in ipairs(x.extents) do
-      local lengths = { b = "b", h = "h", hk = "hk", q = "nq", k = "nk", ["1"] = "1" }
+      local lengths = { b = "b", h = "h", hk = "hk", q = seq.extent_q, k = seq.extent_k, ["1"] = "1" }
       counts[#counts + 1] = lengths[extent] or "max(0, " .. extent .. ")"
     end
     local kinds = { qk = "dense", ["q1"] = "rows", ["1k"] = "keys", ["11"] = "scalar" }
     input.grads[#input.grads + 1] = {
       lengths = counts, name = x.name, output = "d" .. prefix .. x.name, extents = extents,
+      batched = has_axis(extents, "b"), headed = has_axis(extents, "h"),
       kind = extents and kinds[extents:sub(3)] or "indexed", region = "sums" .. i, count = table.concat(counts, " * "),
     }
   end
@@ -85,9 +93,9 @@ end
 -- The type of a gradient's elements.
 local function grad_elem(name) return name == "bias" and spec.grad_elem or declared[name].input.elem end
 
--- The statement that stores an element of an input's gradient by the texts of its indices.
-local function store(name, index, value)
-  local to, elem = formula.address(declared[name].at, true, index), grad_elem(name)
+-- The statement that stores an element of an input's gradient: its address, and the value.
+local function store(name, to, value)
+  local elem = grad_elem(name)
   if elem == "f32" then return string.format("stg_f32(%s, %s);", to, value) end
   return string.format("stg_u16(%s, f32_to_%s(%s));", to, elem, value)
 end
@@ -100,11 +108,17 @@ local function index_of(name, q, k)
   return index
 end
 
-function input.store(name, q, k, value) return store(name, index_of(name, q, k), value) end
+function input.place(x, q, k) return trees.address(declared[x.name].at, true, index_of(x.name, q, k)) end
 
-function input.place(x, q, k) return formula.address(declared[x.name].at, true, index_of(x.name, q, k)) end
+function input.store(name, q, k, value) return store(name, input.place(declared[name].input, q, k), value) end
 
 function input.element(x) return grad_elem(x.name) end
+
+function input.is_ds(x)
+  local own = declared[x.name].input
+  local is_matrix = x.kind == "dense" and table.concat(own.reads[1].axis):sub(-2) == "qk"
+  return is_matrix and grad_elem(x.name) == spec.elem and own.reads[1].slope == formula.slope
+end
 
 -- The stride of an input or a gradient along its i-th axis.
 local function stride_of(ident, i)
@@ -135,8 +149,8 @@ end
 
 -- An axis's length in the kernel.
 local function length_of(extent)
-  local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = seq.nq, k = seq.nk, ["1"] = "1" }
-  return lengths[extent] or "(" .. text_of(nodes[extent], {}) .. ")"
+  local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = "p." .. seq.extent_q, k = "p." .. seq.extent_k, ["1"] = "1" }
+  return lengths[extent] or "(" .. text_of(nodes[extent], { nq = "p.nq", nk = "p.nk" }) .. ")"
 end
 
 function input.sum(x, term, q, k)
@@ -144,7 +158,8 @@ function input.sum(x, term, q, k)
   local texts = emit(own.reads[term.read].index, { q = q, k = k }).values
   local at = "0"
   for i, extent in ipairs(own.extents) do
-    local index = extent == "1" and "0" or "(" .. texts[i] .. ")"
+    local first = extent == "q" and seq.first_q or extent == "k" and seq.first_k
+    local index = extent == "1" and "0" or "(" .. (first and first .. " + (" .. texts[i] .. ")" or texts[i]) .. ")"
     at = at == "0" and "(i64)" .. index or string.format("(%s) * %s + %s", at, length_of(extent), index)
   end
   return string.format("p.%s + (%s)", x.region, at)
@@ -180,7 +195,7 @@ end
 function input.store_split(x, value)
   local index = {}
   for i, extent in ipairs(declared[x.name].input.extents) do index[i] = extent == "1" and "0" or "i" .. i end
-  return store(x.name, index, value)
+  return store(x.name, formula.address(declared[x.name].at, true, index, {}), value)
 end
 
 function input.finish(x, at)
@@ -197,6 +212,28 @@ function input.index_by_distance(x)
            element = "i" .. read.affine_axis, b = axes.b, h = axes.h }
 end
 
+function input.read_by_distance()
+  for at, x in ipairs(formula.inputs) do
+    local read, last = x.reads[1], #x.extents
+    local is_read_once = #x.reads == 1 and x.elem ~= "i32" and not formula.takes(formula.mask, at)
+    if is_read_once and read.affine_axis == last and not (wide[x.extents[last]] or formula.wide(read.index[last])) then
+      return {
+        name = x.name, ctype = x.elem == "f32" and "float" or "u16", rises = read.affine > 0, length = length_of(x.extents[last]),
+        index = function(q, k) return text_of(read.index[last], { q = q, k = k }) end,
+        place = function(index)
+          local texts = emit(read.index, { q = "0", k = "0" }).values
+          texts[last] = index
+          return trees.address(at, false, texts)
+        end,
+        load = function(place)
+          if x.elem == "f32" then return "ldg_f32(" .. place .. ")" end
+          return string.format("%s_to_f32(ldg_u16(%s))", x.elem, place)
+        end,
+      }
+    end
+  end
+end
+
 -- The index that gives q or k, and which of them: one of that alone, or of both where the other is known.
 local function solvable(read, extents, known, alone)
   for i, factors in ipairs(read.linear) do
@@ -210,20 +247,25 @@ end
 
 local function way_of(x, at, read)
   local extents, known, solved, lines, tests = declared[x.name].input.extents, {}, {}, {}, {}
-  local way = { read = at }
+  local way, lengths, firsts = { read = at }, { q = seq.nq, k = seq.nk }, { q = seq.first_q, k = seq.first_k }
+  -- The index of an element as the sequence counts it: of an axis of tokens behind its first one.
+  local function own(i)
+    local first = firsts[extents[i]]
+    return first and string.format("(i%d - %s)", i, first) or "i" .. i
+  end
   local function solve(alone)
     local i, axis = solvable(read, extents, known, alone)
     if not i then return false end
     local factor = read.linear[i][axis]
     local others = text_of(read.index[i], { q = axis == "q" and "0" or "q", k = axis == "k" and "0" or "k" })
     if wide[extents[i]] or formula.wide(read.index[i]) then
-      lines[#lines + 1] = string.format("const i64 ahead_%s = i%d - (%s), all_%s = ahead_%s / %d;", axis, i, others, axis, axis, factor)
-      lines[#lines + 1] = string.format("const int %s = 0 <= all_%s && all_%s < p.n%s ? (int)all_%s : -1;", axis, axis, axis, axis, axis)
+      lines[#lines + 1] = string.format("const i64 ahead_%s = %s - (%s), all_%s = ahead_%s / %d;", axis, own(i), others, axis, axis, factor)
+      lines[#lines + 1] = string.format("const int %s = 0 <= all_%s && all_%s < %s ? (int)all_%s : -1;", axis, axis, axis, lengths[axis], axis)
     else
-      lines[#lines + 1] = string.format("const int ahead_%s = (int)i%d - (%s), %s = ahead_%s / %d;", axis, i, others, axis, axis, factor)
+      lines[#lines + 1] = string.format("const int ahead_%s = (int)%s - (%s), %s = ahead_%s / %d;", axis, own(i), others, axis, axis, factor)
     end
     if math.abs(factor) > 1 then tests[#tests + 1] = string.format("ahead_%s %% %d == 0", axis, math.abs(factor)) end
-    tests[#tests + 1] = string.format("0 <= %s && %s < p.n%s", axis, axis, axis)
+    tests[#tests + 1] = string.format("0 <= %s && %s < %s", axis, axis, lengths[axis])
     known[axis], solved[i] = true, true
     return true
   end
@@ -236,7 +278,7 @@ local function way_of(x, at, read)
       way[axis] = "(int)i" .. i
     elseif not solved[i] and extents[i] ~= "1" then
       local list = read.linear[i].q == 0 and read.linear[i].k == 0 and apart or tests
-      list[#list + 1] = string.format("(%s) == i%d", text_of(index, { q = "q", k = "k" }), i)
+      list[#list + 1] = string.format("(%s) == %s", text_of(index, { q = "q", k = "k" }), own(i))
     end
   end
   if not known.q and not known.k then
@@ -244,7 +286,7 @@ local function way_of(x, at, read)
     lines[1] = string.format("const int q = (int)(turn / %s), k = (int)(turn %% %s);", seq.nk, seq.nk)
   elseif not (known.q and known.k) then
     local axis = known.q and "k" or "q"
-    way.count = "p.n" .. axis
+    way.count = lengths[axis]
     table.insert(lines, 1, string.format("const int %s = (int)turn;", axis))
   else
     way.count = "1"
@@ -318,7 +360,7 @@ local function find_dense()
         name = x.input.name, elem = x.input.elem,
         rows = string.format("p.%s + (%s)", ident, #terms > 0 and table.concat(terms, " + ") or "0"),
         stride = x.stride, aligned = aligned_rows(ident, axes),
-        batched = extents:find("b") ~= nil, headed = extents:find("h") ~= nil,
+        batched = has_axis(extents, "b"), headed = has_axis(extents, "h"),
         is_in_mask = formula.takes(formula.mask, x.at),
       }
     end

@@ -97,4 +97,7 @@ end
 -- The declaration of floats, "" where there are none.
 function text.floats(names) return #names > 0 and "float " .. table.concat(names, ", ") .. ";" or "" end
 
+-- "a $x b" with the values of names: { x = "p[r]" }.
+function text.substituted(line, names) return (line:gsub("%$(%w+)", names)) end
+
 return text

@@ -5,7 +5,7 @@ local trees = {}
 -- spot "expr.trees.place"
 function trees.place(q) return q .. " + " .. seq.nk .. " - " .. seq.nq end
 
-local always = { b = "b", h = "h", hk = "g", nq = seq.nq, nk = seq.nk, nh = "p.h" }
+local always = { b = "b", h = "h", hk = "g", nq = seq.nq, nk = seq.nk, nh = "p.h", first_q = seq.first_q, first_k = seq.first_k }
 
 -- The names with the kernel's own for what they leave out. Where s is a unit times the raw product, s is made of
 -- these two.
@@ -25,6 +25,9 @@ end
 
 -- The text of the factor of the raw product in a node that is s times values of a head: formula.unit.
 function trees.unit(node, names) return formula.unit(node, completed(names)) end
+
+-- The address of an element of the spec's i-th input, or of its gradient, by the texts of its indices.
+function trees.address(i, gradient, index) return formula.address(i, gradient, index, always) end
 
 -- The text of one node, nothing taken out of it.
 function trees.text_of(node, names) return trees.emit({ node }, names).values[1] end

@@ -5,10 +5,12 @@
  *
  * needs no GPU. Of each spec's shapes every third is held out: constants are fitted to the others,
  * and on the ones held out the plan that is chosen, by the nearest shape that was measured and by
- * the model alone, is compared with the best one that there is: geometric means and the worst. The
- * constants that are written are then fitted to all shapes. */
-#include "wisdom/judge.h"
+ * the model alone, is compared with the best one that there is: geometric means and the worst, and
+ * each choice that loses more than a twentieth. The constants that are written are then fitted to
+ * all shapes. */
 #include "base/setting.h"
+#include "recipe/extent.h"
+#include "wisdom/judge.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -174,6 +176,18 @@ static void print_row(const row *r) {
            r->worst_wisdom, exp(r->model / r->n), r->worst_model);
 }
 
+/* A choice that loses much, with the plan that is best. */
+static void print_loss(const fg_contest *x, double wisdom, double model) {
+  const fg_trial *t = &all.judge->trial[x->first];
+  char shape[FG_SHAPE_WORDS];
+  if (wisdom <= 1.05 * x->best && model <= 1.05) return;
+  fg_shape_words(&t->m->shape, sizeof shape, shape);
+  for (int i = 0; i < x->n; i++)
+    if (fg_measured_counts(t[i].m) && t[i].m->ms <= x->best)
+      printf("  %.3f by wisdom, %.3f by the model: %s is best at %s on %s\n", wisdom / x->best,
+             model, t[i].m->name, shape, t[i].m->device);
+}
+
 static void print_quality(void) {
   row rows[64] = {0}, total = {.name = "all"};
   const fg_judge *j = all.judge;
@@ -193,6 +207,7 @@ static void print_quality(void) {
     if (i == 64) continue;
     if (i == n) strcpy(rows[n++].name, name);
     good(fg_judge_wisdom(j, x, &wisdom));
+    print_loss(x, wisdom, model);
     add_to(&rows[i], wisdom / x->best, model);
     add_to(&total, wisdom / x->best, model);
   }

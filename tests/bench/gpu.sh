@@ -7,8 +7,9 @@
 # Each part leaves OUT/PART.log; a table of how they ended comes last. All parts, with what they take on an H200:
 #
 #   suites    the suites of all families' kernels, in 8 parts each at once              320 s
+#   hang      wgmma beside a full card, on two streams, under a graph; 100 repeats       60 s, best alone
 #   soak      random specs and shapes beside simt for 180 s, and 100 repeats            270 s, best alone
-#   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck              60 s
+#   sanitize  wgmma under compute-sanitizer: synccheck, racecheck, memcheck             180 s
 #   compile   seconds to compile, the least of 3; registers, spills                      80 s, best alone
 #   overhead  what a launch, a selection, a warm and a cold start cost                   10 s, best alone
 #   forward   beside cuDNN and FlashAttention-2 at 36 cells; GQA, d 96 and 192, f16,
@@ -20,27 +21,32 @@ build=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
 cd "$(dirname "$0")/../.." || exit
 shift 2
 parts=("$@")
-[ $# -gt 0 ] || parts=(suites soak sanitize compile overhead forward mma hooks)
+[ $# -gt 0 ] || parts=(suites hang soak sanitize compile overhead forward mma hooks)
 library=$build/libflashgen.so
 export LD_LIBRARY_PATH=$build:${LD_LIBRARY_PATH:-} FLASHGEN_TEST_DEVICE=cuda:0 FLASHGEN_REQUIRE=gpu CK_FORK=no
 
 run_suites() {
   local failed=0 suite part
   rm -f "$out"/suite-*.log
-  for suite in t_simt_forward t_simt_backward t_mma_forward t_mma_backward t_wgmma_forward; do
+  for suite in t_simt_forward t_simt_backward t_mma_forward t_mma_backward t_wgmma_forward \
+    t_wgmma_backward; do
     for part in 1 2 3 4 5 6 7 8; do
       FLASHGEN_TEST_CASES=$part/8 timeout 300 "$build/tests/$suite" >"$out/suite-$suite-$part.log" 2>&1 &
     done
     wait
   done
-  for suite in t_wgmma_run t_claims t_parts t_wgmma_sass t_tma_run t_hopper_run t_gpu t_gpu_app; do
+  for suite in t_wgmma_run t_gradcheck t_parts t_wgmma_sass t_tma_run t_hopper_run t_gpu t_gpu_app; do
     timeout 120 "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1
   done
   grep -aE '^[0-9]+%|:[FE]:' "$out"/suite-*.log
   for part in "$out"/suite-*.log; do grep -qa '^100%' "$part" || failed=1; done
   return $failed
 }
-run_soak() { FLASHGEN_SOAK_SECONDS=180 "$build/tests/t_soak"; }
+run_hang() { timeout 300 "$build/tests/t_hang" && timeout 300 "$build/tests/t_claims"; }
+run_soak() {
+  FLASHGEN_SOAK_SECONDS=90 "$build/tests/t_soak" &&
+    FLASHGEN_SOAK_SECONDS=90 FLASHGEN_SOAK_FAMILY=wgmma FLASHGEN_SOAK_PASS=backward "$build/tests/t_soak"
+}
 run_sanitize() {
   local tool words
   for tool in synccheck racecheck memcheck; do
@@ -48,12 +54,19 @@ run_sanitize() {
       compute-sanitizer --tool $tool --error-exitcode 9 "$build/flashgen" check family=wgmma pass=forward \
         $words --device cuda:0 -q -j 1 || return 1
     done
+    for words in "head_dim=40,64 mask=full,window(40,3)" "head_dim=128,192/128 mask=causal" \
+      "head_dim=64 score=softcap(5.0)" "head_dim=64,256 bias=grad bias_dims=[h,q,k]" \
+      "head_dim=64 score=relative(t) inputs.t=f32[h,nq+nk-1]grad"; do
+      compute-sanitizer --tool $tool --error-exitcode 9 "$build/flashgen" check family=wgmma pass=backward \
+        --plans all $words b=1 h=2 hk=1 nq=150 nk=200 --device cuda:0 -q -j 1 || return 1
+    done
   done
   compute-sanitizer --tool memcheck --error-exitcode 9 "$build/tests/t_parts"
 }
 run_compile() {
   "$build/tests/compile_time" sm_80,sm_90a 1 1 3 family=mma pass=forward,backward head_dim=64,128,256 mask=full,causal &&
-    "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma head_dim=64,96,128,192,256 mask=full,causal &&
+    "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma pass=forward,backward head_dim=64,96,128,192,256 \
+      mask=full,causal &&
     "$build/tests/compile_time" sm_90a 1 1 3 family=wgmma head_dim=64,96,128,192,256 key_parts=16
 }
 run_overhead() { "$build/tests/overhead"; }

@@ -78,7 +78,7 @@ static void prepare_bare(const bench *b, bare *x) {
   for (int i = 0; i < r->n_steps; i++) {
     if (r->step[i].kind == FG_STEP_ZERO) {
       int64_t offset;
-      GOOD(fg_workspace_region(r, &shape, r->step[i].region, &offset, &x->bytes[i]));
+      GOOD(fg_workspace_fill(r, &shape, &r->step[i], &offset, &x->bytes[i]));
       x->zero[i] = (CUdeviceptr)(uintptr_t)b->workspace + (CUdeviceptr)offset;
       continue;
     }

@@ -49,7 +49,8 @@ START_TEST(list_words_over_files) {
   ck_assert_str_eq(r.out, "attn_fwd-bf16-d40.simt-q16-k32-w4.sm_75\n");
   program_refuses(2,
                   "attn_fwd-bf16-d40: no plan fits: 2 candidates, none within the restrictions; "
-                  "wgmma: needs sm_90a, not sm_75; mma: needs sm_80 or newer, not sm_75",
+                  "wgmma: needs sm_90a, not sm_75; mma: needs sm_80 or newer, not sm_75; decode: "
+                  "needs sm_80 or newer, not sm_75",
                   "list head_dim=40 family=mma --arch sm_75");
 }
 END_TEST

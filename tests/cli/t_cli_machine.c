@@ -83,7 +83,7 @@ START_TEST(doctor_as_json) {
   ck_assert_str_eq(r.err, "");
   program_says(r.out, "{\"section\": \"machine\", \"what\": \"compiler\", \"state\": \"ok\", ");
   program_says(r.out, "{\"section\": \"device host\", \"what\": \"a kernel\", \"state\": ");
-  program_says(r.out, "{\"arch\": \"sm_90a\", \"families\": \"wgmma, mma, simt\", ");
+  program_says(r.out, "{\"arch\": \"sm_90a\", \"families\": \"wgmma, mma, decode, simt\", ");
   program_says(r.out, "\"trouble\": \"absent.txt cannot be used: No such file or directory\"}");
   program_says(r.out, "{\"name\": \"FLASHGEN_JIT\", \"value\": \"no\", \"origin\": "
                       "\"environment\", \"expected\": \"0 or 1\", \"trouble\": null}");

@@ -2,45 +2,24 @@
  * type, and what may not change the bits. */
 #include "json.h"
 #include "program.h"
+#include "reference/npy.h"
 #include "run_case.h"
 #include "scratch.h"
+#include "status.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FORWARD   "--in q=q.npy --in k=k.npy --in v=v.npy"
-#define BACKWARD  FORWARD " --in do=do.npy"
-#define GRADIENTS "--out dq=dq.npy --out dk=dk.npy --out dv=dv.npy"
-
-static const run_case usual = {.b = 2,
-                               .h = 4,
-                               .hk = 2,
-                               .nq = 19,
-                               .nk = 37,
-                               .d = 40,
-                               .dv = 40,
-                               .dtype = FG_ELEM_BF16,
-                               .mask = "causal",
-                               .bias_axes = "bhqk",
-                               .scale = 0.125};
-
-static void judge_gradients(const run_case *c) {
-  run_case_judge(c, "dq");
-  run_case_judge(c, "dk");
-  run_case_judge(c, "dv");
-}
-
 START_TEST(forward) {
-  run_case_put(&usual, "f4");
+  run_case_put(&run_case_usual, "f4");
   program_result r =
       program_gives(0, "run pass=forward dtype=bf16 mask=causal bias=true family=simt "
                        "scale=0.125 " FORWARD " --in bias=bias.npy --out o=o.npy --out lse=lse.npy "
                        "--device host");
-  run_case_judge(&usual, "o");
-  run_case_judge(&usual, "lse");
+  run_case_judge(&run_case_usual, "o");
+  run_case_judge(&run_case_usual, "lse");
   ck_assert_str_eq(r.out, "");
   ck_assert_str_eq(r.err,
                    "attn_fwd-bf16-d40-causal-bias_bhqk.simt-q4-k32-w4.host: b=2 h=4 hk=2 nq=19 "
@@ -54,6 +33,70 @@ START_TEST(forward) {
 }
 END_TEST
 
+/* The values of NAME.npy as NAME_as.npy, with three axes: one sequence behind the other. */
+static void put_packed(const char *name) {
+  char path[32], as[32];
+  fg_array a;
+  snprintf(path, sizeof path, "%s.npy", name);
+  snprintf(as, sizeof as, "%s_as.npy", name);
+  GOOD(fg_npy_read(name, path, &a));
+  const int64_t extent[3] = {a.extent[0] * a.extent[1], a.extent[2], a.extent[3]};
+  run_case_file(as, "<f4", "False", 3, extent, a.real, (size_t)a.count * sizeof *a.real);
+  fg_array_free(&a);
+}
+
+static void put_ints(const char *path, int64_t rows, int64_t columns, const int32_t *values) {
+  const int64_t extent[2] = {rows, columns};
+  const int64_t count = rows * (columns ? columns : 1);
+  run_case_file(path, "<i4", "False", columns ? 2 : 1, extent, values,
+                (size_t)count * sizeof *values);
+}
+
+/* Both files have these values, whatever their axes are. */
+static void same_values(const char *path, const char *other, int rank) {
+  fg_array a, b;
+  GOOD(fg_npy_read("a", path, &a));
+  GOOD(fg_npy_read("b", other, &b));
+  ck_assert_int_eq(b.rank, rank);
+  ck_assert_int_eq(a.count, b.count);
+  ck_assert(!memcmp(a.real, b.real, (size_t)a.count * sizeof *a.real));
+  fg_array_free(&a);
+  fg_array_free(&b);
+}
+
+/* Sequences of equal lengths, packed, cached and in pages, give what dense ones give. */
+START_TEST(layouts) {
+#define PLAN      "run -q mask=causal family=simt block_q=16 --device host "
+#define ELSEWHERE "--in q=q.npy --in k=k.npy --in v=v.npy --in used_k=used.npy --out o=other.npy "
+  put_ints("starts_q.npy", 3, 0, (const int32_t[]){0, 19, 38});
+  put_ints("starts_k.npy", 3, 0, (const int32_t[]){0, 37, 74});
+  put_ints("used.npy", 2, 0, (const int32_t[]){37, 37});
+  put_ints("table.npy", 2, 1, (const int32_t[]){0, 1});
+  run_case c = run_case_usual;
+  c.bias_axes = NULL;
+  run_case_put(&c, "f4");
+  static const char *const packed[] = {"q", "k", "v", "do"};
+  for (int i = 0; i < 4; i++) put_packed(packed[i]);
+  program_gives(0, PLAN FORWARD " --out o=o.npy");
+  program_gives(0, PLAN ELSEWHERE "kv_layout=cached");
+  same_values("o.npy", "other.npy", 4);
+  program_gives(0, PLAN ELSEWHERE "kv_layout=paged --in table=table.npy");
+  same_values("o.npy", "other.npy", 4);
+  program_gives(0, PLAN "q_layout=packed kv_layout=packed --in q=q_as.npy --in k=k_as.npy --in "
+                        "v=v_as.npy --in starts_q=starts_q.npy --in starts_k=starts_k.npy "
+                        "tokens_q=38 --out o=other.npy");
+  same_values("o.npy", "other.npy", 3);
+  program_gives(0, PLAN "pass=backward " BACKWARD " --out dq=dq.npy --out dv=dv.npy");
+  program_result r = program_gives(
+      0, PLAN "pass=backward q_layout=packed kv_layout=packed --in q=q_as.npy --in k=k_as.npy "
+              "--in v=v_as.npy --in do=do_as.npy --in starts_q=starts_q.npy --in "
+              "starts_k=starts_k.npy --out dq=dq2.npy --out dv=dv2.npy --json");
+  program_says(r.out, "\"tokens_q\": 38, \"tokens_k\": 74}");
+  same_values("dq.npy", "dq2.npy", 3);
+  same_values("dv.npy", "dv2.npy", 3);
+}
+END_TEST
+
 /* Which plan is taken and why; the second time nothing is compiled, and no Lua lists plans. */
 START_TEST(dispatch) {
   static const char words[] =
@@ -61,7 +104,7 @@ START_TEST(dispatch) {
   const program_setup v = {.env = {"FLASHGEN_VERBOSE=dispatch,cache"}};
   const program_setup forced = {.env = {"FLASHGEN_VERBOSE=dispatch", "FLASHGEN_PLAN=simt-q4-*"}};
 #define HERE "flashgen: dispatch: b2 h4/2 19x37 attn_fwd-bf16-d40-causal."
-  run_case_put(&usual, "f4");
+  run_case_put(&run_case_usual, "f4");
   for (int warm = 0; warm < 2; warm++) {
     program_result r = program_run(&v, "%s", words);
     ck_assert_int_eq(r.code, 0);
@@ -85,7 +128,7 @@ START_TEST(bias_extents) {
   static const char *const axes[] = {"hqk", "bk", "q", ""};
   static const char *const tags[] = {"bias_hqk", "bias_bk", "bias_q", "bias_1"};
   for (int i = 0; i < 4; i++) {
-    run_case c = usual;
+    run_case c = run_case_usual;
     c.bias_axes = axes[i];
     c.mask = "full";
     run_case_put(&c, "f4");
@@ -122,7 +165,7 @@ END_TEST
 
 /* No key: o = 0, lse = -inf. No query, no batch: empty files. */
 START_TEST(empty_extents) {
-  run_case c = usual;
+  run_case c = run_case_usual;
   c.bias_axes = NULL;
   for (int i = 0; i < 3; i++) {
     run_case e = c;
@@ -132,97 +175,7 @@ START_TEST(empty_extents) {
     run_case_judge(&e, "o");
     run_case_judge(&e, "lse");
     program_gives(0, "run pass=backward mask=causal scale=0.125 " BACKWARD " " GRADIENTS);
-    judge_gradients(&e);
-  }
-}
-END_TEST
-
-START_TEST(backward_computes_the_forward) {
-  run_case c = usual;
-  c.dlse = 1;
-  run_case_put(&c, "f4");
-  program_gives(0, "run pass=backward mask=causal bias=grad scale=0.125 " BACKWARD
-                   " --in bias=bias.npy --in dlse=dlse.npy --out dbias=dbias.npy " GRADIENTS);
-  judge_gradients(&c);
-  run_case_judge(&c, "dbias");
-}
-END_TEST
-
-/* Given o and lse are used: with a wrong one the gradients are wrong. */
-START_TEST(backward_uses_what_is_given) {
-  static const char *const given[] = {"--in o=o.npy --in lse=lse.npy", "--in o=o.npy",
-                                      "--in lse=lse.npy"};
-  run_case c = usual;
-  c.bias_axes = NULL;
-  run_case_put(&c, "f4");
-  for (int i = 0; i < 3; i++) {
-    run_case_put_forward(&c);
-    program_gives(0, "run pass=backward mask=causal scale=0.125 " BACKWARD " %s " GRADIENTS,
-                  given[i]);
-    judge_gradients(&c);
-    run_case_zeros(i == 1 ? "o" : "lse", i == 1 ? "2,19,4,40" : "2,4,19");
-    program_gives(0, "run pass=backward mask=causal scale=0.125 " BACKWARD " %s --out dq=other.npy",
-                  given[i]);
-    ck_assert(!run_case_equal("dq.npy", "other.npy"));
-  }
-}
-END_TEST
-
-/* The gradient of a broadcast bias is summed to the bias's own extents; dv alone may be asked for.
- */
-START_TEST(broadcast_dbias) {
-  run_case c = usual;
-  c.bias_axes = "hk";
-  c.dtype = FG_ELEM_F16;
-  run_case_put(&c, "f4");
-  program_gives(0, "run pass=backward dtype=f16 mask=causal bias=grad scale=0.125 " BACKWARD
-                   " --in bias=bias.npy --out dbias=dbias.npy --out dv=dv.npy");
-  run_case_judge(&c, "dbias");
-  run_case_judge(&c, "dv");
-}
-END_TEST
-
-/* Integers keep all their bits: as floats these ids would be pairs of equal ones. */
-/* The numbers of a file of float32 that run has written. */
-static void read_floats(const char *path, int n, float *to) {
-  unsigned char head[10];
-  FILE *file = fopen(path, "rb");
-  ck_assert_msg(file != NULL, "%s", path);
-  ck_assert_uint_eq(fread(head, 1, 10, file), 10);
-  ck_assert_int_eq(fseek(file, 10 + head[8] + 256 * head[9], SEEK_SET), 0);
-  ck_assert_int_eq((int)fread(to, sizeof *to, (size_t)n, file), n);
-  fclose(file);
-}
-
-/* A key's weight w[k] that is 0, in the score as log(w[k]): the key is not seen, and the slope by
- * w[k] is the limit of those beside 0, which differ little. */
-START_TEST(weights_of_zero) {
-  static const char *const families[] = {"simt", "mma"};
-  static const int zeros[] = {0, 5, 36};
-  enum { KEYS = 37 };
-  const int64_t extent[] = {KEYS};
-  run_case c = usual;
-  c.bias_axes = NULL;
-  run_case_put(&c, "f4");
-  for (int i = 0; i < 2; i++) {
-    float w[KEYS], dw[2][KEYS], dq[2];
-    for (int near = 0; near < 2; near++) {
-      for (int k = 0; k < KEYS; k++) w[k] = 0.5f + (float)(k % 7);
-      for (int z = 0; z < 3; z++) w[zeros[z]] = near ? 1e-9f : 0;
-      run_case_file("w.npy", "<f4", "False", 1, extent, w, sizeof w);
-      program_gives(0,
-                    "run pass=backward family=%s mask=causal score=s+log(w[k]) "
-                    "inputs.w=f32[k]grad " BACKWARD " --in w=w.npy --out dw=dw.npy "
-                    "--out dq=dq.npy",
-                    families[i]);
-      read_floats("dw.npy", KEYS, dw[near]);
-      read_floats("dq.npy", 1, &dq[near]);
-    }
-    for (int k = 0; k < KEYS; k++)
-      ck_assert_msg(fabsf(dw[0][k] - dw[1][k]) <= 1e-3f * (1e-2f + fabsf(dw[1][k])),
-                    "%s: dw[%d] is %g, and %g beside 0", families[i], k, (double)dw[0][k],
-                    (double)dw[1][k]);
-    ck_assert(fabsf(dw[0][5]) > 1e-3f && fabsf(dq[0] - dq[1]) < 1e-3f);
+    run_case_judge_gradients(&e);
   }
 }
 END_TEST
@@ -232,7 +185,7 @@ START_TEST(far_bounds) {
   static const char *const families[] = {"simt", "mma", "wgmma"};
   static const int32_t first[] = {INT32_MIN, INT32_MIN + 1}, end[] = {INT32_MAX, INT32_MAX};
   const int64_t extent[] = {2};
-  run_case c = usual;
+  run_case c = run_case_usual;
   c.bias_axes = NULL;
   c.mask = "full";
   c.nk = 300;
@@ -253,7 +206,7 @@ END_TEST
 
 /* As the library would: under the causal mask one row sees all keys. */
 START_TEST(mask_hides_nothing) {
-  run_case c = usual;
+  run_case c = run_case_usual;
   c.nq = 1, c.bias_axes = NULL;
   run_case_put(&c, "f4");
   program_result r = program_gives(0, "run mask=causal family=simt scale=0.125 --json " FORWARD
@@ -265,7 +218,7 @@ START_TEST(mask_hides_nothing) {
 END_TEST
 
 START_TEST(large_integers) {
-  run_case c = usual;
+  run_case c = run_case_usual;
   c.b = 1, c.nq = c.nk = 19;
   c.mask = "full", c.bias_axes = NULL;
   const int64_t extent[] = {1, c.nk};
@@ -284,7 +237,7 @@ START_TEST(large_integers) {
 END_TEST
 
 START_TEST(seed_and_plan) {
-  run_case c = usual;
+  run_case c = run_case_usual;
   c.bias_axes = NULL;
   run_case_put(&c, "f4");
   for (int seed = 0; seed < 3; seed++)
@@ -304,7 +257,7 @@ END_TEST
 /* A spec file's table with words over it; results as JSON; what stood in the file is replaced. */
 START_TEST(spec_file_and_json) {
   static const char spec[] = "return { dtype = 'f16', mask = 'full', block_q = 4 }";
-  run_case c = usual;
+  run_case c = run_case_usual;
   c.bias_axes = NULL;
   c.scale = 0;
   run_case_put(&c, "f4");
@@ -328,7 +281,7 @@ END_TEST
  */
 START_TEST(closed_streams) {
   const program_setup closed = {.out = PROGRAM_CLOSED, .closed_stdin = 1};
-  run_case c = usual;
+  run_case c = run_case_usual;
   c.bias_axes = NULL;
   run_case_put(&c, "f4");
   program_result r = program_run(&closed, "run mask=causal scale=0.125 " FORWARD
@@ -344,7 +297,7 @@ END_TEST
 
 START_TEST(interrupted) {
   const program_setup group = {.group = 1};
-  run_case c = usual;
+  run_case c = run_case_usual;
   run_case_put(&c, "f4");
   program_result r = program_interrupted(&group, NULL, SIGINT, 1,
                                          "run bias=true " FORWARD " --in bias=bias.npy "
@@ -360,14 +313,11 @@ int main(void) {
   TCase *tests = tcase_create("run");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, forward);
+  tcase_add_test(tests, layouts);
   tcase_add_test(tests, dispatch);
   tcase_add_test(tests, bias_extents);
   tcase_add_test(tests, other_dims_and_dtype);
   tcase_add_test(tests, empty_extents);
-  tcase_add_test(tests, backward_computes_the_forward);
-  tcase_add_test(tests, backward_uses_what_is_given);
-  tcase_add_test(tests, broadcast_dbias);
-  tcase_add_test(tests, weights_of_zero);
   tcase_add_test(tests, far_bounds);
   tcase_add_test(tests, mask_hides_nothing);
   tcase_add_test(tests, large_integers);

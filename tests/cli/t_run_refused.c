@@ -74,6 +74,41 @@ START_TEST(shapes_that_disagree) {
 END_TEST
 
 /* Arrays [b, h, n, d] whose heads happen to divide are read as other lengths and heads: told. */
+static void put_ints(const char *path, int64_t n, const int32_t *values) {
+  run_case_file(path, "<i4", "False", 1, &n, values, (size_t)n * sizeof *values);
+}
+
+START_TEST(layouts) {
+#define PACKED QKV O "q_layout=packed kv_layout=packed --in starts_k=good_k.npy "
+  run_case_zeros("q", "6,4,16");
+  run_case_zeros("k", "10,2,16");
+  run_case_zeros("v", "10,2,16");
+  put_ints("good.npy", 3, (const int32_t[]){0, 3, 6});
+  put_ints("good_k.npy", 3, (const int32_t[]){0, 5, 10});
+  put_ints("falls.npy", 3, (const int32_t[]){0, 5, 4});
+  put_ints("ends.npy", 3, (const int32_t[]){0, 5, 7});
+  put_ints("begins.npy", 3, (const int32_t[]){-1, 5, 6});
+  put_ints("many.npy", 4, (const int32_t[]){0, 1, 2, 3});
+  put_ints("none.npy", 0, (const int32_t[]){0});
+  put_ints("used.npy", 2, (const int32_t[]){3, 4});
+  refuses(PACKED, "starts_q is missing: give --in starts_q=FILE.npy");
+  refuses(PACKED "--in starts_q=falls.npy", "starts_q: start 2 is 4, less than 5, the one before");
+  refuses(PACKED "--in starts_q=ends.npy",
+          "starts_q: start 2 is 7, beyond the 6 tokens of the tensor");
+  refuses(PACKED "--in starts_q=begins.npy", "starts_q: start 0 is -1, less than 0");
+  refuses(PACKED "--in starts_q=many.npy", "starts_q: its batch (axis 0) is 3, but starts_k has 2");
+  refuses(QKV O "q_layout=packed kv_layout=packed --in starts_q=none.npy",
+          "starts_q: it is empty; it has a start of each sequence and an end");
+  refuses(PACKED "--in starts_q=q.npy", "starts_q: q.npy holds floats (f4); expected i4 or i8");
+  refuses(PACKED "--in starts_q=good.npy --in used_q=used.npy",
+          "used_q: sequence 1 has 4; expected 0 to 3, the rows that it has");
+  refuses(PACKED "--in starts_q=good.npy tokens_q=7",
+          "q: its query tokens (axis 0) is 6, but the command line has 7");
+  refuses(QKV O "q_layout=packed", "k: k.npy has 3 axes; expected [b, nk, hk, d]");
+  refuses(QKV O "--in starts_q=good.npy", "q: q.npy has 3 axes; expected [b, nq, h, d]");
+}
+END_TEST
+
 START_TEST(axes_in_another_order) {
   run_case_zeros("q", "1,4,32,8");
   run_case_zeros("k", "1,2,32,8");
@@ -315,6 +350,7 @@ int main(void) {
   TCase *tests = tcase_create("run_refused");
   tcase_add_checked_fixture(tests, enter, scratch_leave);
   tcase_add_test(tests, shapes_that_disagree);
+  tcase_add_test(tests, layouts);
   tcase_add_test(tests, axes_in_another_order);
   tcase_add_test(tests, extents_in_words);
   tcase_add_test(tests, tensors_missing_or_extra);

@@ -107,6 +107,19 @@ START_TEST(inputs_of_pairs) {
 }
 END_TEST
 
+/* Numbers of a table by distance, either way, of each type, behind a mask that hides what lies
+ * beyond it; and their gradients' sums, where tiles' rows are taken in turns too. */
+START_TEST(tables_by_distance) {
+  static const char start[] = "check pass=backward family=wgmma head_dim=64,128";
+  passes(start, "'score=relative(t),softcap(s + t[h, q - k + nk - 1], 5.0)' mask=full,causal "
+                "'inputs.t=f32[h, nq + nk - 1] grad' --seed 7");
+  passes(start, "'score=s + t[b, p - k]' 'inputs.t=bf16[b, 40] grad' 'mask=window(39, 0)' "
+                "--seed 8");
+  passes(start, "'score=s + t[max(0, min(30, p - k))]' 'inputs.t=f16[31] grad' mask=causal "
+                "dtype=f16 --seed 9");
+}
+END_TEST
+
 /* So long that kernels evaluate them in a loop. */
 START_TEST(large_expressions) {
   char score[1024], mask[1024], words[4096];
@@ -245,6 +258,7 @@ int main(void) {
   tcase_add_test(cases, spec_file);
   tcase_add_test(cases, dense_gradients);
   tcase_add_test(cases, inputs_of_pairs);
+  tcase_add_test(cases, tables_by_distance);
   tcase_add_test(cases, large_expressions);
   tcase_add_test(cases, deterministic_gradients);
   tcase_add_test(cases, spec_file_by_simt);

@@ -2,10 +2,11 @@
  * spill, on every arch family.
  *
  * Each plan of mma of each head dim is compiled for two of three arches, with masks, scores, biases
- * and dtypes in turn; those of wgmma for sm_90a, at three head dims more. Of each mask and score
- * that has a plan of wgmma with parts by keys this one is compiled too: it has the fewest registers
- * to spare.
- * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
+ * and dtypes in turn; those of wgmma for sm_90a, at three head dims more, those of backward with
+ * two specs each. Of each mask and score that has a plan of wgmma with parts by keys this one is
+ * compiled too: it has the fewest registers to spare. Each plan of decode is compiled for each
+ * mask, score and layout that its loops know, for either arch in turn. Label compile: skipped where
+ * there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "compile_case.h"
 #include "suite.h"
 #include "words.h"
@@ -100,19 +101,31 @@ static void pick(fg_gen *gen, int n, const fg_variant *list, int *turn, compile_
   }
 }
 
+/* Adds the variants of a spec to the list. A spec that the family leaves to another one, or whose
+ * plans are all known to spill, has none. */
+static void add_spec(fg_gen *gen, const char *words, const char *arch, fg_variant **list, int *n) {
+  fg_variant *more;
+  int count;
+  fg_status status = words_variants(gen, words, arch, 0, &more, &count);
+  ck_assert_msg(status == FG_OK || strstr(fg_error(), "no plan fits"), "%s", fg_error());
+  if (status != FG_OK) count = 0;
+  *list = realloc(*list, ((size_t)*n + (size_t)count + 1) * sizeof **list);
+  ck_assert_ptr_nonnull(*list);
+  if (count) memcpy(*list + *n, more, (size_t)count * sizeof *more);
+  *n += count;
+  free(more);
+}
+
 static void add_dim(fg_gen *gen, const char *family, const char *arch, int pass, int dim, int *turn,
                     compile_list *all) {
-  char words[4096] = "";
-  fg_variant *list;
-  bool hopper = !strcmp(family, "wgmma"); /* it leaves the last two to mma */
-  int n, options = pass ? BACKWARD : hopper ? FORWARD - 2 : FORWARD;
-  for (int i = 0; i < options; i++) {
-    size_t at = strlen(words), left = sizeof words - at;
-    int more = snprintf(words + at, left, "family=%s pass=%s head_dim=%s %s;", family,
-                        pass ? "backward" : "forward", dims[dim], pass ? backward[i] : forward[i]);
-    ck_assert_int_lt(more, (int)left);
+  fg_variant *list = NULL;
+  int n = 0;
+  for (int i = 0; i < (pass ? BACKWARD : FORWARD); i++) {
+    char words[1024];
+    snprintf(words, sizeof words, "family=%s pass=%s head_dim=%s %s", family,
+             pass ? "backward" : "forward", dims[dim], pass ? backward[i] : forward[i]);
+    add_spec(gen, words, arch, &list, &n);
   }
-  ck_assert_msg(words_variants(gen, words, arch, 0, &list, &n) == FG_OK, "%s", fg_error());
   pick(gen, n, list, turn, all);
   free(list);
 }
@@ -134,16 +147,52 @@ static void expect_right(const char *what, compile_list *all) {
 }
 
 START_TEST(every_plan_compiles) {
-  bool hopper = _i == 2 * ARCHS; /* the last one: wgmma, forward */
+  bool hopper = _i / 2 == ARCHS; /* the last two: wgmma */
   int pass = _i % 2, arch = hopper ? HOPPER : _i / 2, turn = arch;
+  int rounds = hopper && pass ? 3 : 1; /* it has few plans, each of many specs */
   compile_list all = {0};
   fg_gen *gen;
   ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
-  for (int d = 0; d < (hopper ? HOPPER_DIMS : DIMS); d++)
-    add_dim(gen, hopper ? "wgmma" : "mma", archs[arch], pass, d, &turn, &all);
+  for (int d = 0; d < (hopper ? HOPPER_DIMS : DIMS) * rounds; d++)
+    add_dim(gen, hopper ? "wgmma" : "mma", archs[arch], pass, d / rounds, &turn, &all);
   fg_gen_free(gen);
   ck_assert_int_gt(all.n, hopper ? DIMS : 2 * DIMS);
   expect_right(archs[arch], &all);
+}
+END_TEST
+
+/* Attention of few rows: of each spec every plan, the first for one arch and the next for the
+ * other; specs are an odd number, so that the plans of each arch change with the dims. */
+START_TEST(every_plan_of_decode_compiles) {
+  static const char *const widths[] = {"64", "128", "256", "192/128"};
+  static const char *const specs[] = {"",
+                                      "mask=causal",
+                                      "mask=window(1023,0) dtype=f16",
+                                      "mask=causal score=alibi kv_layout=paged",
+                                      "score=softcap(30.0)",
+                                      "mask=causal kv_layout=paged",
+                                      "q_layout=packed kv_layout=packed mask=causal",
+                                      "q_layout=packed kv_layout=cached batch_invariant=true",
+                                      "mask=k<=p-h bias=true bias_dims=[h,k]"};
+  enum { SPECS = sizeof specs / sizeof *specs, WIDTHS = sizeof widths / sizeof *widths };
+  compile_list all = {0};
+  fg_gen *gen;
+  int turn = _i;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  for (int spec = 0; spec < WIDTHS * SPECS; spec++, turn++) {
+    fg_variant *list = NULL;
+    char words[256];
+    int n = 0;
+    snprintf(words, sizeof words, "family=decode head_dim=%s %s", widths[spec / SPECS],
+             specs[spec % SPECS]);
+    add_spec(gen, words, archs[_i], &list, &n);
+    for (int i = turn % 2; i < n; i += 2)
+      ck_assert_msg(compile_add(&all, gen, 1, &list[i]) == FG_OK, "%s", fg_error());
+    free(list);
+  }
+  fg_gen_free(gen);
+  ck_assert_int_gt(all.n, WIDTHS * SPECS);
+  expect_right(archs[_i], &all);
 }
 END_TEST
 
@@ -180,7 +229,9 @@ int main(void) {
   }
   Suite *suite = suite_create("mma compile");
   TCase *tests = tcase_create("mma compile");
-  tcase_add_loop_test(tests, every_plan_compiles, 0, 2 * ARCHS + 1);
+  tcase_set_timeout(tests, 300); /* of some dozens of compiles, beside whatever else runs */
+  tcase_add_loop_test(tests, every_plan_compiles, 0, 2 * ARCHS + 2);
+  tcase_add_loop_test(tests, every_plan_of_decode_compiles, 0, HOPPER + 1);
   tcase_add_test(tests, none_spills_again);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -1,5 +1,6 @@
 /* device.h - memory where attention runs, for the programs here: the host's own, or a GPU's by the
- * CUDA driver, which is opened by hand so that no CUDA header is needed. C11 and C++. */
+ * CUDA driver, which is opened by hand so that no CUDA header is needed; and graphs of a GPU. C11
+ * and C++. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
@@ -61,6 +62,17 @@ static inline void *device_new(const void *from, size_t bytes) {
   return (void *)(uintptr_t)there;
 }
 
+/* Copies to memory of the device, when all launches before it are done. */
+static inline void device_write(void *to, const void *from, size_t bytes) {
+  int (*copy)(device_pointer, const void *, size_t);
+  if (!device.driver) {
+    memcpy(to, from, bytes);
+    return;
+  }
+  device_function("cuMemcpyHtoD_v2", &copy);
+  if (copy((device_pointer)(uintptr_t)to, from, bytes)) device_die("a launch failed");
+}
+
 /* Copies to the host, when all launches are done. */
 static inline void device_read(void *to, const void *from, size_t bytes) {
   int (*copy)(void *, device_pointer, size_t);
@@ -70,6 +82,39 @@ static inline void device_read(void *to, const void *from, size_t bytes) {
   }
   device_function("cuMemcpyDtoH_v2", &copy);
   if (copy(to, (device_pointer)(uintptr_t)from, bytes)) device_die("a launch failed");
+}
+
+/* A stream of a GPU, for which copies wait; of the host NULL. */
+static inline void *device_stream(void) {
+  int (*create)(void **, unsigned);
+  void *stream = NULL;
+  if (!device.driver) return NULL;
+  device_function("cuStreamCreate", &create);
+  if (create(&stream, 0)) device_die("no stream");
+  return stream;
+}
+
+/* Launches on the stream become a graph from here on. */
+static inline void device_capture(void *stream) {
+  int (*begin)(void *, int);
+  device_function("cuStreamBeginCapture_v2", &begin);
+  if (begin(stream, 0 /* of all threads */)) device_die("no capture");
+}
+
+/* The graph of all launches since device_capture. */
+static inline void *device_captured(void *stream) {
+  int (*end)(void *, void **), (*instantiate)(void **, void *, unsigned long long);
+  void *captured, *graph;
+  device_function("cuStreamEndCapture", &end);
+  device_function("cuGraphInstantiateWithFlags", &instantiate);
+  if (end(stream, &captured) || instantiate(&graph, captured, 0)) device_die("no graph");
+  return graph;
+}
+
+static inline void device_replay(void *graph, void *stream) {
+  int (*launch)(void *, void *);
+  device_function("cuGraphLaunch", &launch);
+  if (launch(graph, stream)) device_die("a graph was not launched");
 }
 
 /* bf16 to float and back, rounded to nearest even. */

@@ -24,30 +24,16 @@ void check(fg_status status) {
   if (status != FG_OK) device_die(fg_error());
 }
 
-template <class... Parameters> void call(const char *name, Parameters... parameters) {
-  int (*function)(Parameters...);
-  device_function(name, &function);
-  if (function(parameters...)) device_die(name);
-}
-
 // A stream, and what is recorded of it; on the host device neither.
 class Graph {
 public:
-  Graph() {
-    if (device.driver) call<void **, unsigned>("cuStreamCreate", &stream, 0); // copies wait for it
-  }
   template <class Work> void record(Work work) {
-    void *graph;
-    call<void *, int>("cuStreamBeginCapture_v2", stream, 0 /* of all threads */);
+    device_capture(stream);
     work(stream);
-    call<void *, void **>("cuStreamEndCapture", stream, &graph);
-    call<void **, void *, unsigned long long>("cuGraphInstantiateWithFlags", &recorded, graph, 0);
+    recorded = device_captured(stream);
   }
-  void replay() { call<void *, void *>("cuGraphLaunch", recorded, stream); }
-  void wait() {
-    if (device.driver) call<void *>("cuStreamSynchronize", stream);
-  }
-  void *stream = nullptr;
+  void replay() { device_replay(recorded, stream); }
+  void *const stream = device_stream();
 
 private:
   void *recorded = nullptr;
@@ -62,12 +48,7 @@ Bits random_bits() {
 }
 
 void write(void *to, const Bits &bits) {
-  const size_t bytes = bits.size() * sizeof bits[0];
-  if (device.driver)
-    call<device_pointer, const void *, size_t>(
-        "cuMemcpyHtoD_v2", reinterpret_cast<device_pointer>(to), bits.data(), bytes);
-  else
-    memcpy(to, bits.data(), bytes);
+  device_write(to, bits.data(), bits.size() * sizeof bits[0]);
 }
 
 Bits read(const void *from) {
@@ -116,11 +97,9 @@ int main(int argc, char **argv) {
     write(args.q.data, random_bits());
     write(args.o.data, Bits(count));
     device.driver ? graph.replay() : launch(nullptr);
-    graph.wait();
     const Bits replayed = read(args.o.data);
     write(args.o.data, Bits(count));
     launch(graph.stream);
-    graph.wait();
     if (read(args.o.data) != replayed) device_die("a replay differs from a launch");
     if (replayed == before) device_die("a replay has not seen the new values");
     before = replayed;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package.sh - host applications, built out of tree against the installed package as the pages say.
 #
-#   package.sh zoo|jit|graph|python SOURCE PREFIX WORK
+#   package.sh zoo|refusals|jit|graph|serving|python SOURCE PREFIX WORK
 #
 # SOURCE is flashgen's, PREFIX where it is installed, WORK a directory of the test's own. CC, CXX and
 # CFLAGS are the build's. Runs on the host device, or on FLASHGEN_TEST_DEVICE; 77 where that or what
@@ -220,6 +220,19 @@ graph() {
   "${CXX:-c++}" --version >/dev/null 2>&1 || skip "there is no C++ compiler"
   eval "${CXX:-c++} -std=c++17 -Wall -Wextra -pedantic -Werror ${CFLAGS:-} graph.cpp $(flags --cflags --libs) -o graph"
   says "3 replays, each with the bits of a launch" ./graph "$device"
+}
+
+serving() {
+  local line
+  blocks runtime/embedding.md
+  shown_in "$(grep -l '^launch.*&attend' block.*)" serving.c
+  CFLAGS="${CFLAGS:-} -std=c11 -Wall -Wextra -pedantic -Werror"
+  while read -r line; do
+    case $line in
+      ./*) says "9 requests in 25 steps" page_line "$line $device" ;;
+      *) page_line "$line" ;;
+    esac
+  done <"$(grep -l '^cc serving.c' block.*)"
 }
 
 python() {

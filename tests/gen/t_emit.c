@@ -234,10 +234,14 @@ END_TEST
 START_TEST(every_kind_has_its_texts) {
   for (int i = 0; i < FG_KINDS; i++) {
     char kind[64], width[64];
-    const char *words[] = {kind, width, "pass=forward,backward"};
+    const char *words[5] = {kind, width};
+    int n = 2;
     snprintf(kind, sizeof kind, "kernel=%s", fg_kinds[i].name);
     snprintf(width, sizeof width, "%s=64", fg_kinds[i].width_field);
-    read_grid(3, words);
+    if (fg_kind_has_field(&fg_kinds[i], "pass")) words[n++] = "pass=forward,backward";
+    if (fg_kind_has_field(&fg_kinds[i], "rotary"))
+      words[n++] = "rotary=none,halves,interleaved", words[n++] = "kv_layout=cached,paged";
+    read_grid(n, words);
     for (int p = 0; p < grid->n; p++)
       for (int a = 0; a < 2; a++) each_plan(&grid->point[p], archs[a], look_at_lines);
   }
@@ -248,9 +252,12 @@ END_TEST
 START_TEST(every_choice_has_its_hook) {
   for (int i = FG_FIELD_KERNEL + 1; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
+    if (!fg_kind_has_field(fg_kinds, field->name)) continue;
     for (int c = 0; field->type->choice && field->type->choice(field, c); c++) {
       char word[64];
-      const char *words[] = {word, "head_dim=64", "pass=forward,backward", "bias=grad"};
+      const bool is_cache = !strcmp(field->name, "kv_layout") && c > FG_PACKED;
+      const char *passes = is_cache ? "pass=forward" : "pass=forward,backward";
+      const char *words[] = {word, "head_dim=64", passes, "bias=grad"};
       int n = !strcmp(field->name, "pass") || !strcmp(field->name, "bias") ? 2 : 4;
       snprintf(word, sizeof word, "%s=%s", field->name, field->type->choice(field, c));
       read_grid(n, words);

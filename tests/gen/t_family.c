@@ -53,13 +53,40 @@ static const struct {
      "description: map m: the recipe's alignment is less than 16"},
     {"{ entry = \"attn_fwd\"", "{ zero = 'x' }, { entry = \"attn_fwd\"",
      "description: zero: no region \"x\""},
-    {"cdiv(nq, %d) * h * b", "cdiv(nq, %d * h * b",
-     "expression \"cdiv(nq, 16 * h * b\", column 20: expected )"},
+    {"(\"%s * h * %s\"", "(\"%s * (h * %s\"",
+     "expression \"cdiv(nq, 16) * (h * b\", column 22: expected )"},
 };
 
 START_TEST(mistakes_in_a_description) {
   templates_replace("attention/simt/forward.lua", description[_i].from, description[_i].to);
   templates_fail(FORWARD, NULL, 0, description[_i].why);
+}
+END_TEST
+
+/* Fills of regions that lie one behind the other are one step, whatever order lists them. */
+START_TEST(fills_are_joined) {
+  static const char regions[] = "regions = { { name = 'x', count = 'b' }, { name = 'y', count = "
+                                "'h' }, { name = 'z', count = 'b' } },";
+  static const struct {
+    const char *steps, *text;
+  } list[] = {
+      {"{ zero = 'x' }, { zero = 'y' }, ", "zero x y\nlaunch "},
+      {"{ zero = 'y' }, { zero = 'x' }, ", "zero x y\nlaunch "},
+      {"{ zero = 'y' }, { zero = 'z' }, { zero = 'x' }, ", "zero x y z\nlaunch "},
+      {"{ zero = 'x' }, { zero = 'z' }, ", "zero x\nzero z\nlaunch "},
+  };
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    fg_source *source;
+    char steps[256], text[FG_RECIPE_TEXT];
+    snprintf(steps, sizeof steps, "%s{ entry = \"attn_fwd\"", list[i].steps);
+    templates_replace("attention/simt/forward.lua", "regions = {},", regions);
+    templates_change("attention/simt/forward.lua", "{ entry = \"attn_fwd\"", steps);
+    ck_assert_msg(templates_expand(FORWARD, &source) == FG_OK, "%s", fg_error());
+    fg_recipe_print(&source->recipe, sizeof text, text);
+    const char *at = strstr(text, "\nzero ");
+    ck_assert_msg(at && !strncmp(at + 1, list[i].text, strlen(list[i].text)), "%s", text);
+    fg_source_free(source);
+  }
 }
 END_TEST
 
@@ -70,7 +97,7 @@ static const struct {
      "a family needs a function as 'applies', not a nil"},
     {"function family.applies", "family.name = 'simt'\nfunction family.applies",
      "a family has no 'name'"},
-    {"library = { \"tile/warp.cut\", \"tile/rows.cut\" }", "library = 'tile/rows.cut'",
+    {"library = { \"tile/warp.cut\", \"tile/rows.cut\", \"tile/sequences.cut\" }", "library = 'tile/rows.cut'",
      "a family needs a table as 'library', not a string"},
     {"return family", "return 7", "it returns a number, not a family"},
     {"return {\n    about", "return 7, {\n    about", "describe gives a number, not a description"},
@@ -87,8 +114,8 @@ END_TEST
 
 /* A feature that no architecture has, asked for by a family or named by a row of its plans. */
 START_TEST(features_of_the_machine) {
-  templates_replace("attention/simt/forward.lua", "(spec, arch) return true",
-                    "(spec, arch) return machine.mmaa");
+  templates_replace("attention/simt/forward.lua", "return not hooks.norm.refused",
+                    "return machine.mmaa and not hooks.norm.refused");
   templates_fail(FORWARD, "attention/simt/forward.lua",
                  templates_line("attention/simt/forward.lua", "function family.applies"),
                  "no machine has a 'mmaa'");
@@ -146,6 +173,7 @@ int main(void) {
   Suite *suite = suite_create("family");
   TCase *mistakes = tcase_create("mistakes");
   tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
+  tcase_add_test(mistakes, fills_are_joined);
   tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
                       sizeof description / sizeof *description);
   tcase_add_loop_test(mistakes, mistakes_in_a_family, 0, sizeof family / sizeof *family);

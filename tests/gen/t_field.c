@@ -74,12 +74,13 @@ START_TEST(plan_numbers_read) {
     accepts(fields[i], "999999999", "999999999");
   }
   accepts("family", "mma", "1");
-  accepts("family", "simt", "2");
+  accepts("family", "simt", "3");
 }
 END_TEST
 
 START_TEST(choices_refused) {
-  refuses("kernel", "attn", "kernel: \"attn\" is not allowed; expected attention, logsoftmax");
+  refuses("kernel", "attn",
+          "kernel: \"attn\" is not allowed; expected attention, logsoftmax, combine, append");
   refuses(
       "pass", "foward",
       "pass: \"foward\" is not allowed; expected forward, backward (did you mean \"forward\"?)");
@@ -107,9 +108,16 @@ START_TEST(choices_refused) {
       "normalizer", "a_normaliser_of_25_letters",
       "normalizer: \"a_normaliser_of_25_letters\" is not allowed; expected a word of at most 24 "
       "letters a-z, digits and _");
+  refuses("parts_dtype", "f16",
+          "parts_dtype: \"f16\" is not allowed; expected f32, spec (did you mean \"f32\"?)");
+  refuses("rotary", "half", "rotary: \"half\" is not allowed; expected none, interleaved, halves");
+  refuses("rotary_dim", "3",
+          "rotary_dim: \"3\" is not allowed; expected an even number from 0 to 256");
+  refuses("rotary_dim", "258",
+          "rotary_dim: \"258\" is not allowed; expected an even number from 0 to 256");
   refuses("deterministic", "yes", "deterministic: \"yes\" is not allowed; expected false, true");
   refuses("family", "smit",
-          "family: \"smit\" is not allowed; expected wgmma, mma, simt (did you mean \"simt\"?)");
+          "family: \"smit\" is not allowed; expected wgmma, mma, decode, simt (did you mean \"simt\"?)");
 }
 END_TEST
 

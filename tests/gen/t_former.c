@@ -88,7 +88,7 @@ END_TEST
 START_TEST(beside_another_family) {
   static const char *const lines[] = {"head_dim=64 family=simt parts=1",
                                       "head_dim=64 family=simt parts=2"};
-  const fg_plan plan = {{2, 16, 32, 0, 4}};
+  const fg_plan plan = {{3, 16, 32, 0, 4}};
   for (int i = 0; i < 2; i++) {
     fg_grid *grid = NULL;
     ck_assert_msg(read_line(lines[i], &grid) == FG_OK, "%s", fg_error());

@@ -221,7 +221,15 @@ static const struct {
     FORM(bias_dtype, "f32", "'f32'"),
     FORM(grad_dtype, "f16", "{ 'f16' }"),
     FORM(normalizer, "softmax", "'softmax'"),
+    FORM(sink, "grad", "{ 'grad' }"),
     FORM(deterministic, "true,false", "{ true, false }"),
+    FORM(batch_invariant, "true", "true"),
+    FORM(q_layout, "packed,dense", "{ 'packed', 'dense' }"),
+    FORM(kv_layout, "packed", "'packed'"),
+    FORM(parts_dtype, "spec,f32", "{ 'spec', 'f32' }"),
+    FORM(rotary, "halves", "'halves'"),
+    FORM(rotary_dim, "0,16", "{ 0, 16 }"),
+    FORM(rotary_dtype, "f32,spec", "{ 'f32', 'spec' }"),
     FORM(family, "simt", "'simt'"),
     FORM(block_q, "16,4", "{ 16, 4 }"),
     FORM(block_kv, "32", "32"),
@@ -267,8 +275,10 @@ static void three_forms(const fg_kind *kind, int combinations) {
 START_TEST(three_forms_agree) {
   ck_assert_int_eq(FORMS, FG_FIELDS); /* no field without a form */
   for (int i = 0; i < FORMS; i++) ck_assert_str_eq(forms[i].field, fg_fields[i].name);
-  three_forms(&fg_kinds[0], 2 * 2 * 2 * 2 * 3 * 2 * 2);
+  three_forms(&fg_kinds[0], 2 * 2 * 2 * 2 * 3 * 2 * 2 * 2);
   three_forms(&fg_kinds[1], 2 * 2 * 2);
+  three_forms(&fg_kinds[2], 2 * 2 * 2);
+  three_forms(&fg_kinds[3], 2 * 2 * 2 * 2 * 2);
 }
 END_TEST
 

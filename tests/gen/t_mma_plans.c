@@ -92,7 +92,8 @@ START_TEST(left_to_mma) {
       {"head_dim=256 score=s*u[h] inputs.u=f32[h]grad",
        "wgmma: leaves heads wider than 128 to mma where an input of a score that is more than s "
        "and terms beside it has a gradient"},
-      {"head_dim=256 deterministic=true", "wgmma: leaves deterministic=true to mma"},
+      {"head_dim=64 bias=grad deterministic=true",
+       "wgmma: leaves deterministic=true to mma where an input has a gradient"},
   };
   fg_gen *gen;
   ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());

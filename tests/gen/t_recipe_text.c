@@ -35,7 +35,7 @@ static int same_tensor(const fg_recipe_tensor *a, const fg_recipe_tensor *b) {
 static int same_step(const fg_step *a, const fg_step *b) {
   int same = a->kind == b->kind && !strcmp(a->entry, b->entry) && a->threads == b->threads &&
              a->shared_bytes == b->shared_bytes && a->registers == b->registers &&
-             same_expr(&a->work, &b->work) && a->region == b->region &&
+             same_expr(&a->work, &b->work) && a->region == b->region && a->regions == b->regions &&
              (a->kind == FG_STEP_ZERO ||
               (a->cluster == b->cluster && a->resident == b->resident && a->early == b->early));
   for (int i = 0; i < 3; i++) same &= same_expr(&a->grid[i], &b->grid[i]);
@@ -145,11 +145,14 @@ static int rich_text(char text[FG_RECIPE_TEXT]) {
       FG_OK);
   fg_recipe recipe = recipe_of(&variant);
   ck_assert_int_gt(recipe.n_regions, 0);
+  fg_region *region = &recipe.region[recipe.n_regions++];
+  *region = recipe.region[0];
+  snprintf(region->name, sizeof region->name, "sums");
   char params[8192];
   recipe.align = 16, recipe.generation = 3;
   recipe.n_maps = 2;
-  recipe.map[0] = (fg_map){"q_map", 0, 64, 128, 1, 128};
-  recipe.map[1] = (fg_map){"k_map", 1, 16, 256, 0, 32};
+  recipe.map[0] = (fg_map){"q_map", 0, 64, 128, 1, 128, false};
+  recipe.map[1] = (fg_map){"k_map", 1, 16, 256, 0, 32, true};
   ck_assert_int_eq(fg_recipe_params(&recipe, sizeof params, params), FG_OK);
   ck_assert_ptr_nonnull(strstr(params, "tensor_map q_map; // of q: boxes of 128 rows of 64, 1 "));
   recipe.step[0].cluster = 2;
@@ -157,7 +160,7 @@ static int rich_text(char text[FG_RECIPE_TEXT]) {
   recipe.step[0].early = true;
   recipe.step[1].early = true;
   fg_step *zero = &recipe.step[recipe.n_steps++];
-  *zero = (fg_step){.kind = FG_STEP_ZERO, .region = recipe.n_regions - 1};
+  *zero = (fg_step){.kind = FG_STEP_ZERO, .region = recipe.n_regions - 2, .regions = 2};
   parses_to_itself(&recipe);
   return fg_recipe_print(&recipe, FG_RECIPE_TEXT, text);
 }
@@ -252,6 +255,9 @@ static const struct {
      "recipe line 4: 9223372036854775808 is above 2^63 - 1"},
     {HEAD Q "region x f32: b\nregion x f32: b\n", "recipe line 5: region x comes twice"},
     {HEAD Q "zero x\n", "recipe line 4: no region is \"x\""},
+    {HEAD Q "region x f32: b\nregion y f32: b\nzero y x\n",
+     "recipe line 6: region x does not lie behind the one before it"},
+    {HEAD Q "region x f32: b\nzero x y\n", "recipe line 5: no region is \"y\""},
     {HEAD Q "launch a-b grid 1, 1, 1 threads 32 shared 0" REST,
      "recipe line 4: \"a-b\" is no name"},
     {HEAD Q "launch f threads 32 shared 0" REST,

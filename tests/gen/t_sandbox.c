@@ -80,10 +80,9 @@ static const struct {
     {"return { head_dim = 64, mask = table.concat(setmetatable({}, { __index = function() return "
      "'' end }), '', 1, 1 << 62) }",
      "a.lua: " MEMORY},
-    {"local t = setmetatable({}, { __index = table.concat }) return { mask = table.concat(t, '', "
-     "1, "
-     "1 << 62) }",
-     "a.lua:1: " STEPS},
+    {"local t = setmetatable({ '', '', '', '', '', '', '', '' }, { __index = table.concat })\n"
+     "return { mask = table.concat(t, '', 1, 1 << 62) }",
+     "a.lua:2: " STEPS},
     {"local x = table.unpack({}, math.mininteger, math.maxinteger)",
      "a.lua:1: table.unpack: more than 1000 values"},
     {"local s = string.rep('x', 1 << 40)", "a.lua:1: resulting string too large"},

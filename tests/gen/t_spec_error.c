@@ -180,6 +180,22 @@ START_TEST(bias_fields_without_bias) {
 }
 END_TEST
 
+START_TEST(layouts) {
+  fails("head_dim=64 q_layout=paged",
+        "q_layout: \"paged\" is not allowed; expected dense, packed (did you mean \"packed\"?)");
+  fails("head_dim=64 pass=backward kv_layout=paged",
+        "kv_layout: backward takes dense or packed keys, not paged");
+  file_fails("return { head_dim = 64, pass = 'backward', kv_layout = 'cached' }",
+             "a.lua: table 1: kv_layout: backward takes dense or packed keys, not cached");
+  fails("head_dim=64 kv_layout=paged inputs.table=i32[k] mask=table[k]==0",
+        "inputs.table: the name is taken where sequences are not dense: pages of a sequence");
+  file_fails("return { head_dim = 64, q_layout = 'packed', mask = 'rows[q] == 0',\n"
+             "  inputs = { rows = 'i32[q]' } }",
+             "a.lua: table 1: inputs.rows: the name is taken where sequences are not dense: which "
+             "cache a sequence has");
+}
+END_TEST
+
 START_TEST(errors_in_when) {
   file_fails("return {\n  head_dim = 64,\n  when = function(s)\n    return s.none.x\n  end,\n}",
              "a.lua: table 1: when: a.lua:4: s has no field \"none\"");
@@ -228,6 +244,7 @@ int main(void) {
   tcase_add_test(errors, too_many_restrictions);
   tcase_add_test(errors, empty_grid);
   tcase_add_test(errors, bias_fields_without_bias);
+  tcase_add_test(errors, layouts);
   tcase_add_test(errors, errors_in_when);
   tcase_add_test(errors, many_errors);
   suite_add_tcase(suite, errors);

@@ -1,5 +1,5 @@
 /* t_switches.c - the decisions of families as data: what `use` knows, what FLASHGEN_SWITCH forces,
- * and that no kernel made under it is kept under another's name. */
+ * and that no kernel made under it is kept under another's name; t_switches_off.c tries each. */
 #include "api_case.h"
 #include "kernel_case.h"
 #include "program.h"
@@ -138,56 +138,39 @@ START_TEST(unknown_name_read) {
 }
 END_TEST
 
+#define LOST "name = 'a', why = 'Good.', when = false"
+#define GAIN LOST ", gain = "
+#define OF_A ROWS ": the switch 'a'"
+
 /* What is wrong with a row, and how it is said. */
 static const struct fault {
   const char *row, *said;
 } faults[] = {
     {"why = 'Good.', when = false", ROWS ": row 1 needs a name of small letters"},
     {"name = 'Good', why = 'Good.', when = false", ROWS ": row 1 needs a name of small letters"},
-    {"name = 'a', why = 'Good.', when = true",
-     ROWS ": the switch 'a' needs a function as when, or false"},
-    {"name = 'a', why = 'Good.', when = false, possible = true",
-     ROWS ": the switch 'a' needs a function as possible, or none"},
-    {"name = 'a', why = 'good', when = false", ROWS ": the switch 'a' needs a sentence as why"},
-    {"name = 'a', why = 'Good.', when = false, wen = 1",
-     ROWS ": the switch 'a' has no column 'wen'"},
-    {"name = 'a', why = 'Good.', when = false }, { name = 'a', why = 'Good.', when = false",
-     ROWS ": the switch 'a' has two rows"},
+    {"name = 'a', why = 'Good.', when = true", OF_A " needs a function as when, or false"},
+    {LOST ", possible = true", OF_A " needs a function as possible, or none"},
+    {"name = 'a', why = 'good', when = false", OF_A " needs a sentence as why"},
+    {LOST ", wen = 1", OF_A " has no column 'wen'"},
+    {LOST " }, { " LOST, OF_A " has two rows"},
     {"name = 'begin_at_mask', why = 'Good.', when = function() end",
      "the switch 'begin_at_mask': when must give true or false, not a nil"},
     {"name = 'begin_at_mask', why = 'Good.', when = function() return true end, possible = "
-     "function() "
-     "return 1 end",
+     "function() return 1 end",
      "the switch 'begin_at_mask': possible must give true or false, not a number"},
-    {"name = 'a', why = 'Good.', when = false, gain = { 1 }",
-     ROWS ": the switch 'a': a row of gain is no table"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = 'd 64', without = 1 } }",
-     ROWS ": the switch 'a': a row of gain has no with"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = 'd 64', without = '2', with = 1 "
-     "} }",
-     ROWS ": the switch 'a': without must be a number"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = 64, without = 2, with = 1 } }",
-     ROWS ": the switch 'a': shape must be a text"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = '', without = 2, with = 1, unit "
-     "= "
-     "'ms', day = '' } }",
-     ROWS ": the switch 'a': gain has no column 'day'"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = '', without = 2, with = 1, unit "
-     "= "
-     "'h' } }",
-     ROWS ": the switch 'a': there is no unit 'h'"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = '', without = 2, with = 1, unit "
-     "= "
-     "'ms' } }",
-     ROWS ": the switch 'a': a row of gain needs a card or a compiler"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = '', without = 2, with = 1, unit "
-     "= "
-     "'ms', card = 'H200' } }",
-     ROWS ": the switch 'a': a row of gain has no date"},
-    {"name = 'a', why = 'Good.', when = false, gain = { { shape = '', without = 2, with = 1, unit "
-     "= "
-     "'ms', card = 'H200', date = 'today' } }",
-     ROWS ": the switch 'a': 'today' is no date"},
+    {GAIN "{ 1 }", OF_A ": a row of gain is no table"},
+    {GAIN "{ { shape = 'd 64', without = 1 } }", OF_A ": a row of gain has no with"},
+    {GAIN "{ { shape = 'd 64', without = '2', with = 1 } }", OF_A ": without must be a number"},
+    {GAIN "{ { shape = 64, without = 2, with = 1 } }", OF_A ": shape must be a text"},
+    {GAIN "{ { shape = '', without = 2, with = 1, unit = 'ms', day = '' } }",
+     OF_A ": gain has no column 'day'"},
+    {GAIN "{ { shape = '', without = 2, with = 1, unit = 'h' } }", OF_A ": there is no unit 'h'"},
+    {GAIN "{ { shape = '', without = 2, with = 1, unit = 'ms' } }",
+     OF_A ": a row of gain needs a card or a compiler"},
+    {GAIN "{ { shape = '', without = 2, with = 1, unit = 'ms', card = 'H200' } }",
+     OF_A ": a row of gain has no date"},
+    {GAIN "{ { shape = '', without = 2, with = 1, unit = 'ms', card = 'H200', date = 'today' } }",
+     OF_A ": 'today' is no date"},
 };
 
 START_TEST(bad_rows) {
@@ -281,103 +264,6 @@ START_TEST(build_and_tune_refuse) {
 }
 END_TEST
 
-/* ---- each of them, off ---- */
-
-#define FORWARD(words)   "family=mma pass=forward " words
-#define BACKWARD(words)  "family=mma pass=backward " words
-#define PLAN(q, k, s, w) " block_q=" #q " block_kv=" #k " stages=" #s " warps=" #w
-#define WGMMA            "family=wgmma head_dim=64 block_q=192 block_kv=128 "
-#define WINDOW           "mask=window(70,0) "
-
-/* A kernel that has the switch on, on the host device. */
-static const struct decision {
-  const char *name, *words;
-} decisions[] = {
-    {"starts_early", FORWARD("head_dim=8" PLAN(64, 64, 2, 4))},
-    {"batches_side_by_side", FORWARD("bias=true bias_dims=[h,q,k] head_dim=8" PLAN(64, 64, 2, 4))},
-    {"heads_side_by_side", FORWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
-    {"short_rows_first", FORWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
-    {"first_row_is_shuffled", FORWARD(WINDOW "head_dim=8/72" PLAN(64, 64, 2, 4))},
-    {"begin_at_mask", FORWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
-    {"warps_leave_tiles", FORWARD("mask=causal head_dim=8" PLAN(128, 64, 2, 8))},
-    {"loads_next_k_early", FORWARD("head_dim=8" PLAN(64, 64, 1, 4))},
-    {"one_bound", FORWARD("mask=causal_top_left head_dim=8" PLAN(64, 64, 2, 4))},
-    {"hides_by_columns", FORWARD(WINDOW "head_dim=8" PLAN(128, 96, 2, 4))},
-    {"capped_exponents", FORWARD("score=softcap(30.0) head_dim=8" PLAN(64, 64, 2, 4))},
-    {"small_tanh_in_cut_tiles",
-     FORWARD("mask=causal score=softcap(30.0) head_dim=8" PLAN(64, 64, 2, 4))},
-    {"batches_side_by_side", BACKWARD("bias=grad bias_dims=[h,q,k] head_dim=8" PLAN(64, 64, 2, 4))},
-    {"heads_side_by_side", BACKWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
-    {"some_short_tiles_first", BACKWARD(WINDOW "head_dim=8" PLAN(64, 64, 2, 4))},
-    {"tiles_in_halves", BACKWARD(WINDOW "head_dim=8" PLAN(64, 128, 2, 4))},
-    {"small_tanh_in_cut_tiles",
-     BACKWARD("mask=causal score=softcap(30.0) head_dim=8" PLAN(64, 64, 2, 4))},
-    {"turns", WGMMA "mask=causal"},
-    {"first_tile_in_turn", WGMMA "mask=full"},
-    {"turn_ends_behind_output", WGMMA "score=softcap(30.0)"},
-    {"separate_whole_tiles", "family=wgmma head_dim=64 block_q=128 block_kv=128 mask=causal"},
-    {"whole_tiles_by_range", WGMMA "mask=window(70,0)"},
-    {"first_tile_in_halves", WGMMA "mask=causal"},
-    {"wait_before_weights", "family=wgmma head_dim=64 mask=causal score=softcap(30.0)"},
-    {"two_sums_a_row", WGMMA "mask=full"},
-    {"scale_stays_in_register", WGMMA "mask=causal score=alibi"},
-    {"number_stays_in_register", "family=wgmma head_dim=64 score=s+t[0] inputs.t=f32[1]"},
-    {"lane_of_output_shuffled", "family=wgmma head_dim=64 score=alibi key_parts=16"},
-    {"claims", WGMMA "mask=causal"},
-    {"sections_of_heads", WGMMA "mask=causal"},
-    {"starts_early", "family=wgmma pass=backward head_dim=64 mask=full"},
-    {"stays", "family=wgmma pass=backward head_dim=64 mask=full"},
-    {"queries_in_turns", "family=wgmma pass=backward head_dim=72/128 score=softcap(30.0)"},
-    {"sections_of_heads", "family=wgmma pass=backward head_dim=64 mask=causal"},
-};
-enum { DECISIONS = sizeof decisions / sizeof *decisions };
-
-/* The line of the header that names what is on in the words' kernel, whose results are right. */
-static void launch(const struct decision *d, size_t size, char *line) {
-  const verify_case which = {
-      .shape = {.size = sizeof(fg_shape), .b = 2, .h = 2, .hk = 1, .nq = 150, .nk = 150},
-      .seed = 5};
-  kernels made = kernels_first("%s", d->words);
-  ck_assert_int_eq(made.n, 1);
-  kernel_verify(&made.list[0], &which);
-  const char *at = strstr(made.list[0].source->text, "\n// switches: ");
-  ck_assert_ptr_nonnull(at);
-  const char *end = strstr(at, "\n// made by ");
-  ck_assert_ptr_nonnull(end);
-  snprintf(line, size, "%.*s", (int)(end - at), at);
-  kernels_free(&made);
-}
-
-START_TEST(right_without) {
-  const struct decision *d = &decisions[_i];
-  char line[1024], off[64];
-  launch(d, sizeof line, line);
-  ck_assert_msg(strstr(line, d->name), "%s: %s", d->words, line);
-  snprintf(off, sizeof off, "%s=0", d->name);
-  setenv("FLASHGEN_SWITCH", off, 1);
-  launch(d, sizeof line, line);
-  ck_assert_msg(!strstr(line, d->name), "%s: %s", d->words, line);
-}
-END_TEST
-
-/* The list of an unknown name's error has them all. */
-START_TEST(all_are_tried) {
-  fg_source *source;
-  setenv("FLASHGEN_SWITCH", "none=0", 1);
-  ck_assert_int_eq(expand(NULL, NAMED, &source), FG_EARGUMENT);
-  const char *at = strstr(fg_error(), "there are: ") + 11;
-  ck_assert_ptr_null(strstr(strstr(at, "starts_early") + 1, "starts_early")); /* of two passes */
-  while (*at) {
-    const size_t n = strcspn(at, ",");
-    bool found = false;
-    for (int i = 0; i < DECISIONS; i++)
-      found |= strlen(decisions[i].name) == n && !strncmp(decisions[i].name, at, n);
-    ck_assert_msg(found, "no kernel is tried without %.*s", (int)n, at);
-    at += n + (at[n] ? 2 : 0);
-  }
-}
-END_TEST
-
 int main(void) {
   Suite *s = suite_create("switches");
   TCase *c = tcase_create("switches");
@@ -395,7 +281,5 @@ int main(void) {
   tcase_add_test(c, cache_tells_them_apart);
   tcase_add_test(c, zoos_are_left);
   tcase_add_test(c, build_and_tune_refuse);
-  tcase_add_loop_test(c, right_without, 0, DECISIONS);
-  tcase_add_test(c, all_are_tried);
   return suite_run(s);
 }

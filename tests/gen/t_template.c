@@ -164,6 +164,14 @@ START_TEST(unused_constants_go) {
         "\nstatic int f(int n) {\n  {\n    const int a = 3;\n    const int e = a;\n    f(e);\n  }\n"
         "  const int c = n;\n  if (n) {\n    return c;\n  }\n  const int d = f(n);\n"
         "  const int g = 1, h = 2;\n  return n; // a b at\n}");
+  /* a macro uses what its words stand for, in each scope again */
+  makes("@ macro('TWICE', 'x', 'x += 2 * a;')\nstatic int f(int n) {\nif (n) {\nconst int a = "
+        "1;\nTWICE(n)\n"
+        "} else {\nconst int a = 3;\nTWICE(n)\n{\nconst int a = 4;\nTWICE(n)\n}\n}\nreturn n;\n}\n",
+        "\nstatic int f(int n) {\n  if (n) {\n    const int a = 1;\n    TWICE(n)\n  } else {\n"
+        "    const int a = 3;\n    TWICE(n)\n    {\n      const int a = 4;\n      TWICE(n)\n    "
+        "}\n  }\n"
+        "  return n;\n}");
 }
 END_TEST
 

@@ -213,18 +213,23 @@ DEV void zero(float *x, int n) {
 // The chunks of a row that are mixed: with 8 / span rows in 128 bytes.
 DEV int mixed_chunks(int chunks) { return chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2; }
 
-// The dot product of 8 numbers and 8 others, both 16-byte aligned.
-DEV float dot_u16x8(const u16 *x, const u16 *y) {
-  u32 a[4], b[4];
+// The dot product of 8 numbers and 8 others, two in each word.
+DEV float dot_u32x4(const u32 *a, const u32 *b) {
   float dot = 0.0f;
-  ldg_u32x4(a, x);
-  ldg_u32x4(b, y);
   #pragma unroll
   for (int i = 0; i < 4; i++) {
     dot += to_f32((u16)a[i]) * to_f32((u16)b[i]);
     dot += to_f32((u16)(a[i] >> 16)) * to_f32((u16)(b[i] >> 16));
   }
   return dot;
+}
+
+// The same of numbers in memory, 16-byte aligned.
+DEV float dot_u16x8(const u16 *x, const u16 *y) {
+  u32 a[4], b[4];
+  ldg_u32x4(a, x);
+  ldg_u32x4(b, y);
+  return dot_u32x4(a, b);
 }
 
 // The address of a chunk of a tile.
@@ -240,23 +245,31 @@ DEV u32 moved(u32 at, int chunks, int rows, int chunks_on) {
   return (at ^ (u32)(chunks_on % span * 16)) + (u32)(rows * chunks + chunks_on / span * span) * 16;
 }
 
-// Rows [row0, row0 + rows) of a matrix to a tile, by the whole block; the copies are the thread's
-// next group. What lies beyond row `end` or column `width` is 0.
-DEV void load_tile(u32 tile, int chunks, int rows, const u16 *from, i64 stride, int row0, int end,
-    int width) {
-  const int row = (int)threadIdx.x / 8, chunk = (int)threadIdx.x % 8;
-  const u32 to = chunk_at(tile, chunks, row, chunk);
+// The same by so many threads, a multiple of 32.
+DEV void load_tile_by(int thread, int threads, u32 tile, int chunks, int rows, const u16 *from,
+    i64 stride, int row0, int end, int width) {
+  const int row = thread / 8, chunk = thread % 8;
+  const u32 to = chunk_at(tile, chunks, row, chunk),
+      to_fifth = chunk_at(tile, chunks, row + 4, chunk);
   from += (row0 + row) * stride + 8 * chunk;
   #pragma unroll
-  for (int r = 0; r < rows; r += THREADS / 8, from += THREADS / 8 * stride) {
+  for (int r = 0; r < rows; r += threads / 8, from += threads / 8 * stride) {
     #pragma unroll
     for (int c = 0; c < chunks; c += 8) {
       if (row + r < rows && chunk + c < chunks) {
         const int there = row0 + row + r < end && 8 * (chunk + c) < width;
-        cp_async_16(moved(to, chunks, r, c), from + 8 * c, there ? 16 : 0);
+        cp_async_16(moved(r % 8 ? to_fifth : to, chunks, r / 8 * 8, c), from + 8 * c, there ? 16
+            : 0);
       }
     }
   }
+}
+
+// Rows [row0, row0 + rows) of a matrix to a tile, by the whole block; the copies are the thread's
+// next group. What lies beyond row `end` or column `width` is 0.
+DEV void load_tile(u32 tile, int chunks, int rows, const u16 *from, i64 stride, int row0, int end,
+    int width) {
+  load_tile_by((int)threadIdx.x, THREADS, tile, chunks, rows, from, stride, row0, end, width);
 }
 
 // The same of a matrix whose width is no multiple of 8, so that a row's last chunk is copied in
@@ -446,7 +459,7 @@ attn_bwd_rows(const __grid_constant__ Params p) {
   const i64 row = head * p.nq + q;
   const int there = q < p.nq;
   const int first = there && lane == 0;
-  const float lse = first ? ldg_f32(p.lse + row) : NEG_INF;
+  const float lse_of_row = first ? ldg_f32(p.lse + row) : NEG_INF;
   const float dlse = first && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
   float dot = 0.0f;
   if (there) {
@@ -458,7 +471,7 @@ attn_bwd_rows(const __grid_constant__ Params p) {
   for (int mask = 4; mask > 0; mask /= 2) { dot += shfl_xor(ALL_LANES, dot, mask); }
   if (lane == 0) {
     float *kept = p.kept + 2 * (head * padded + q);
-    stg_f32(kept, lse == NEG_INF ? -NEG_INF : lse * LOG2E);
+    stg_f32(kept, lse_of_row == NEG_INF ? -NEG_INF : lse_of_row * LOG2E);
     stg_f32(kept + 1, dot - dlse);
   }
   float *sum = p.dq_sum + (head * padded + q) * (8 * CHUNKS_D);

@@ -356,9 +356,9 @@ static void attn_bwd_delta(const Params p) {
 
 // dK, dV of BLOCK keys of a key/value head: over its query heads, and their rows that see the keys
 static void attn_bwd_dk_dv(const Params p) {
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, block = (int)blockIdx.x;
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const u32 sm = shared_base();
-  const int tiles = cdiv(p.nk, BLOCK);
+  const int tiles = cdiv(p.nk, BLOCK), block = (int)blockIdx.x;
   const int k0 = block % tiles * BLOCK, g = block / tiles % p.hk, b = block / tiles / p.hk;
   const int group = p.h / p.hk;
   load_rows(sm + SM_ROW_D, PITCH_D, p.k + (b * p.k_b + g * p.k_h), p.k_n, k0, BLOCK, p.nk, D);
@@ -400,11 +400,11 @@ static void attn_bwd_dk_dv(const Params p) {
         const int of_row0 = q + p.nk - p.nq;
         if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
           const i64 row = ((i64)b * p.h + h) * p.nq + q;
-          const float lse = ldg_f32(p.lse + row);
+          const float lse_of_row = ldg_f32(p.lse + row);
           const float delta = ldg_f32(p.delta + row);
           const float score = p.scale * s[r]
               + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
-          const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;
+          const float kept = lse_of_row == NEG_INF ? -NEG_INF : lse_of_row * LOG2E;
           const float weight = exp2_f32(score * LOG2E - kept);
           const float ds = weight * (dp[r] - delta);
           weights[r] = weight;
@@ -431,9 +431,9 @@ static void attn_bwd_dk_dv(const Params p) {
 
 // dQ of BLOCK rows of a head: over the keys that they see
 static void attn_bwd_dq(const Params p) {
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, block = (int)blockIdx.x;
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const u32 sm = shared_base();
-  const int tiles = cdiv(p.nq, BLOCK);
+  const int tiles = cdiv(p.nq, BLOCK), block = (int)blockIdx.x;
   const int q0 = block % tiles * BLOCK, h = block / tiles % p.h, b = block / tiles / p.h;
   const int g = h / (p.h / p.hk);
   load_rows(sm + SM_ROW_D, PITCH_D, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0, BLOCK, p.nq, D);
@@ -467,11 +467,11 @@ static void attn_bwd_dq(const Params p) {
       const int of_row0 = q + p.nk - p.nq;
       if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
         const i64 row = ((i64)b * p.h + h) * p.nq + q;
-        const float lse = ldg_f32(p.lse + row);
+        const float lse_of_row = ldg_f32(p.lse + row);
         const float delta = ldg_f32(p.delta + row);
         const float score = p.scale * s[r]
             + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
-        const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;
+        const float kept = lse_of_row == NEG_INF ? -NEG_INF : lse_of_row * LOG2E;
         const float weight = exp2_f32(score * LOG2E - kept);
         const float ds = weight * (dp[r] - delta);
         ds_lane[r] = ds;
@@ -524,11 +524,11 @@ static void attn_bwd_dbias(const Params p) {
         const int of_row0 = q + p.nk - p.nq;
         if (inside || (q < p.nq && k < p.nk && k <= of_row0)) {
           const i64 row = ((i64)b * p.h + h) * p.nq + q;
-          const float lse = ldg_f32(p.lse + row);
+          const float lse_of_row = ldg_f32(p.lse + row);
           const float delta = ldg_f32(p.delta + row);
           const float score = p.scale * s[r]
               + bf16_to_f32(ldg_u16(p.bias + (h * p.bias_h + q * p.bias_q + k)));
-          const float kept = lse == NEG_INF ? -NEG_INF : lse * LOG2E;
+          const float kept = lse_of_row == NEG_INF ? -NEG_INF : lse_of_row * LOG2E;
           const float weight = exp2_f32(score * LOG2E - kept);
           const float ds = weight * (dp[r] - delta);
           sum[r] += ds;

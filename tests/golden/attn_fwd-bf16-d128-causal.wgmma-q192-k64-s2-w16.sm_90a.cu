@@ -35,6 +35,7 @@ enum { Q_SLOTS = 6 }; // of 64 rows of Q
 enum { INPUT_STAGES = 0 }; // of an input of the score
 enum { CLAIMED = 1 }; // 0: blocks take tiles of rows in turn
 enum { INPUT_COLUMNS = 64 }; // side by side of it
+enum { JOB_BYTES = 32 }; // of what is known of a tile of rows
 enum { MOVER_REGISTERS = 32 };
 enum { REGISTERS = 160 };
 enum { D_STEPS = 128 }; // columns of Q and K that are multiplied
@@ -612,14 +613,15 @@ attn_fwd(const __grid_constant__ Params p) {
       int k_count = 1, v_count = 0; // K's first tile is on its way
       #pragma unroll 1
       for (int turn = 0;; turn++) {
-        const u32 job = sm + SM_JOBS + turn % 2 * 32;
+        const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
         mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
         u32 where[4], keys[4];
         lds_u32x4(where, job);
         if ((int)where[0] < 0) { break; }
         lds_u32x4(keys, job + 16);
         mbarrier_arrive(BARRIER(JOB_EMPTY + turn % 2));
-        const int b = (int)where[2], g = (int)where[3], k_first = (int)keys[0];
+        const int b = (int)where[2];
+        const int g = (int)where[3], k_first = (int)keys[0];
         int k0 = (int)keys[1], k_before = k0;
         const int k_claim = imin(k0, k_first + 2 * BLOCK_KV);
         if (k0 == k_claim) { mbarrier_arrive(BARRIER(CLAIM)); }
@@ -686,7 +688,7 @@ attn_fwd(const __grid_constant__ Params p) {
         mbarrier_wait(BARRIER(CLAIM), turn & 1);
         const int tile = blocks + claim((u64 *)p.claims, tiles);
         const int slot = (turn + 1) % 2;
-        const u32 job = sm + SM_JOBS + slot * 32;
+        const u32 job = sm + SM_JOBS + slot * JOB_BYTES;
         mbarrier_wait(BARRIER(JOB_EMPTY + slot), ((turn + 1) / 2 & 1) ^ 1);
         if (tile >= tiles) {
           const u32 none[4] = {0xffffffffu, 0, 0, 0};
@@ -716,7 +718,7 @@ attn_fwd(const __grid_constant__ Params p) {
     } else if (warp == 2 && lane == 0) {
       #pragma unroll 1
       for (int turn = 0;; turn++) {
-        const u32 job = sm + SM_JOBS + turn % 2 * 32;
+        const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
         mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
         u32 where[4];
         lds_u32x4(where, job);
@@ -738,7 +740,7 @@ attn_fwd(const __grid_constant__ Params p) {
     } else if (warp == 3 && lane == 0) {
       #pragma unroll 1
       for (int turn = 0;; turn++) {
-        const u32 job = sm + SM_JOBS + turn % 2 * 32;
+        const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
         mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
         u32 where[4];
         lds_u32x4(where, job);
@@ -773,7 +775,7 @@ attn_fwd(const __grid_constant__ Params p) {
     if (group == GROUPS - 1) { barrier_arrive(1, 256); } // group 0 multiplies first
     #pragma unroll 1
     for (int turn = 0;; turn++) {
-      const u32 job = sm + SM_JOBS + turn % 2 * 32;
+      const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
       mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
       const int q0 = (int)shfl_u32(ALL_LANES, lds_u32(job + 0), 0);
       if (q0 < 0) { break; }
@@ -960,18 +962,18 @@ attn_fwd(const __grid_constant__ Params p) {
       {
         const float total = quad_sum(l0);
         const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
-        const float lse = total == 0.0f ? NEG_INF : (m0 + log2_f32(total)) * LN2;
+        const float lse_of_row = total == 0.0f ? NEG_INF : (m0 + log2_f32(total)) * LN2;
         const int q = q_lane + 0;
-        stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse, lane % 4 == 0 && q < p.nq
+        stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse_of_row, lane % 4 == 0 && q < p.nq
             && p.lse);
         inverse0 = inverse;
       }
       {
         const float total = quad_sum(l1);
         const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
-        const float lse = total == 0.0f ? NEG_INF : (m1 + log2_f32(total)) * LN2;
+        const float lse_of_row = total == 0.0f ? NEG_INF : (m1 + log2_f32(total)) * LN2;
         const int q = q_lane + 8;
-        stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse, lane % 4 == 0 && q < p.nq
+        stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse_of_row, lane % 4 == 0 && q < p.nq
             && p.lse);
         inverse1 = inverse;
       }

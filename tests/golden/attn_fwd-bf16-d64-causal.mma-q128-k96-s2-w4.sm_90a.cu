@@ -186,23 +186,31 @@ DEV u32 moved(u32 at, int chunks, int rows, int chunks_on) {
   return (at ^ (u32)(chunks_on % span * 16)) + (u32)(rows * chunks + chunks_on / span * span) * 16;
 }
 
-// Rows [row0, row0 + rows) of a matrix to a tile, by the whole block; the copies are the thread's
-// next group. What lies beyond row `end` or column `width` is 0.
-DEV void load_tile(u32 tile, int chunks, int rows, const u16 *from, i64 stride, int row0, int end,
-    int width) {
-  const int row = (int)threadIdx.x / 8, chunk = (int)threadIdx.x % 8;
-  const u32 to = chunk_at(tile, chunks, row, chunk);
+// The same by so many threads, a multiple of 32.
+DEV void load_tile_by(int thread, int threads, u32 tile, int chunks, int rows, const u16 *from,
+    i64 stride, int row0, int end, int width) {
+  const int row = thread / 8, chunk = thread % 8;
+  const u32 to = chunk_at(tile, chunks, row, chunk),
+      to_fifth = chunk_at(tile, chunks, row + 4, chunk);
   from += (row0 + row) * stride + 8 * chunk;
   #pragma unroll
-  for (int r = 0; r < rows; r += THREADS / 8, from += THREADS / 8 * stride) {
+  for (int r = 0; r < rows; r += threads / 8, from += threads / 8 * stride) {
     #pragma unroll
     for (int c = 0; c < chunks; c += 8) {
       if (row + r < rows && chunk + c < chunks) {
         const int there = row0 + row + r < end && 8 * (chunk + c) < width;
-        cp_async_16(moved(to, chunks, r, c), from + 8 * c, there ? 16 : 0);
+        cp_async_16(moved(r % 8 ? to_fifth : to, chunks, r / 8 * 8, c), from + 8 * c, there ? 16
+            : 0);
       }
     }
   }
+}
+
+// Rows [row0, row0 + rows) of a matrix to a tile, by the whole block; the copies are the thread's
+// next group. What lies beyond row `end` or column `width` is 0.
+DEV void load_tile(u32 tile, int chunks, int rows, const u16 *from, i64 stride, int row0, int end,
+    int width) {
+  load_tile_by((int)threadIdx.x, THREADS, tile, chunks, rows, from, stride, row0, end, width);
 }
 
 // Changes the sign of the chunks that the thread has loaded by load_tile, and waited for.
@@ -442,10 +450,10 @@ attn_fwd(const __grid_constant__ Params p) {
     const int q = q_lane + 8 * r;
     const float total = quad_sum(l[r]);
     const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
-    const float lse = total == 0.0f ? NEG_INF : (m[r] + log2_f32(total)) * LN2;
+    const float lse_of_row = total == 0.0f ? NEG_INF : (m[r] + log2_f32(total)) * LN2;
     factor[r] = inverse;
     if (lane % 4 == 0 && q < p.nq && p.lse) {
-      stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse);
+      stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse_of_row);
     }
   }
   cp_async_wait_0();

@@ -26,9 +26,12 @@ return {
   mma { head_dim = 64, mask = "causal", pass = "backward", warps_per_key = 2 },
   mma { head_dim = 128, mask = "causal", pass = "backward", block_kv = 64 },
   mma { head_dim = 64, mask = "causal", pass = "forward", stages = 1 },
+  of("decode", { pass = "forward", head_dim = 128, mask = "window(1023, 0)", kv_layout = "cached", batch_invariant = true }),
   of("simt", { head_dim = 64, mask = "causal" }),
   of("simt", { head_dim = 72, dtype = "f16", score = "softcap(alibi(slope), cap)", bias = "grad", bias_dims = "h,q,k",
                inputs = { slope = "f32[h] grad", cap = "float" } }),
   -- rows: a warp each, a block each
   { kernel = "logsoftmax", width = { 1000, 5000 }, pass = { "forward", "backward" }, dtype = "f16" },
+  { kernel = "combine", head_dim = { 40, 128 }, dtype = "f16", parts_dtype = "spec" },
+  { kernel = "append", head_dim = 128, dtype = "f16", kv_layout = "cached", q_layout = "packed", rotary = "interleaved" },
 }

@@ -7,6 +7,10 @@ local function wgmma(spec)
   spec.pass, spec.family, spec.dtype = spec.pass or "forward", "wgmma", spec.dtype or bf16
   return spec
 end
+local function decode(spec)
+  spec.family, spec.dtype = "decode", spec.dtype or bf16
+  return spec
+end
 local function mma(spec)
   spec.pass, spec.family, spec.dtype = spec.pass or "backward", "mma", spec.dtype or bf16
   return spec
@@ -45,9 +49,20 @@ return {
   wgmma { pass = "backward", head_dim = { "192/128", 256 }, mask = "causal", score = { "alibi", "relative(table)" },
           inputs = { table = "f32[h, nq + nk - 1] grad" } },
   wgmma { pass = "backward", head_dim = 256, bias = "grad", bias_dims = "h,q,k" },
+  -- few rows: of a head and of several, whose keys lie behind each other and in pages
+  decode { head_dim = 128, mask = "causal", kv_layout = { "dense", "paged" } },
+  decode { head_dim = 64, score = "alibi", q_layout = "packed", kv_layout = "packed", block_q = 64 },
+  -- keys in pages
+  wgmma { head_dim = { 64, 128 }, mask = { "full", "causal" }, kv_layout = "paged" },
+  wgmma { head_dim = 128, mask = "causal", q_layout = "packed", kv_layout = "paged" },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
   mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },
   -- rows: a warp each, a block each
   { kernel = "logsoftmax", width = { 1000, 5000 }, pass = { "forward", "backward" } },
+  -- parts: a row for a part of a warp, a warp each
+  { kernel = "combine", head_dim = 64 },
+  { kernel = "combine", head_dim = 128, block_q = 4 },
+  -- a cache: rows that turn, and rows as they are
+  { kernel = "append", head_dim = 128, kv_layout = "paged", rotary = { "none", "halves" } },
 }

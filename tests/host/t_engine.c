@@ -292,7 +292,7 @@ START_TEST(bad_tensors_are_refused) {
   fg_host_tensor bad[5];
   for (int i = 0; i < 5; i++) bad[i] = case_vector("x", x, 1, 1);
   bad[0].elem = 8;
-  bad[1].rank = 5;
+  bad[1].rank = 6;
   bad[2].base = (u8 *)x + 2;
   bad[3].extent[0] = -1;
   bad[4].stride[0] = 1ll << 62;

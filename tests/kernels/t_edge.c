@@ -37,24 +37,31 @@ static void all_empty(const launch *l) {
 static int in_front(const fg_shape *s, int64_t row) { return row / s->h % s->nq + s->nk < s->nq; }
 static int in_front_lse(const fg_shape *s, int64_t row) { return row % s->nq + s->nk < s->nq; }
 
+static void forward_in_front(const kernel *k, fg_shape shape) {
+  launch l = launch_new(k, shape, 1);
+  launch_run(&l, 0);
+  check(&l, "o", 0, in_front, 24);
+  check(&l, "lse", -INFINITY, in_front_lse, 1);
+  launch_free(&l);
+}
+
 START_TEST(test_in_front) {
   const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 45, .nk = 9};
   kernels forward = kernels_some(_i, "head_dim=24 dtype=bf16,f16 mask=causal");
   kernels backward = kernels_some(
       _i, "pass=backward head_dim=24 dtype=bf16,f16 mask=causal deterministic=%s", order[_i % 2]);
+  kernels decode = kernels_some(_i, "family=decode head_dim=24 dtype=bf16,f16 mask=causal");
   ck_assert_int_eq(forward.n, backward.n);
+  for (int i = 0; i < decode.n; i++) forward_in_front(&decode.list[i], shape);
   for (int i = 0; i < forward.n; i++) {
-    launch l = launch_new(&forward.list[i], shape, 1);
-    launch_run(&l, 0);
-    check(&l, "o", 0, in_front, 24);
-    check(&l, "lse", -INFINITY, in_front_lse, 1);
-    launch_free(&l);
-    l = launch_new(&backward.list[i], shape, 1);
+    forward_in_front(&forward.list[i], shape);
+    launch l = launch_new(&backward.list[i], shape, 1);
     launch_take_forward(&l, &forward.list[i]);
     launch_run(&l, 0);
     check(&l, "dq", 0, in_front, 24);
     launch_free(&l);
   }
+  kernels_free(&decode);
   kernels_free(&forward);
   kernels_free(&backward);
 }
@@ -79,20 +86,26 @@ static void hide(launch *l) {
   free(bias);
 }
 
+static void forward_hidden(const kernel *k, fg_shape shape) {
+  launch l = launch_new(k, shape, 2);
+  hide(&l);
+  launch_run(&l, 0);
+  check(&l, "o", 0, row_3, 24);
+  check(&l, "lse", -INFINITY, row_3_lse, 1);
+  launch_free(&l);
+}
+
 START_TEST(test_hidden) {
   const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 21, .nk = 45};
   kernels forward = kernels_some(_i, "head_dim=24 bias=true bias_dtype=f16,f32");
   kernels backward = kernels_some(
       _i, "pass=backward head_dim=24 bias=grad bias_dtype=f16,f32 deterministic=%s", order[_i % 2]);
+  kernels decode = kernels_some(_i, "family=decode head_dim=24 bias=true bias_dtype=f16,f32");
   ck_assert_int_eq(forward.n, backward.n);
+  for (int i = 0; i < decode.n; i++) forward_hidden(&decode.list[i], shape);
   for (int i = 0; i < forward.n; i++) {
-    launch l = launch_new(&forward.list[i], shape, 2);
-    hide(&l);
-    launch_run(&l, 0);
-    check(&l, "o", 0, row_3, 24);
-    check(&l, "lse", -INFINITY, row_3_lse, 1);
-    launch_free(&l);
-    l = launch_new(&backward.list[i], shape, 2);
+    forward_hidden(&forward.list[i], shape);
+    launch l = launch_new(&backward.list[i], shape, 2);
     hide(&l);
     launch_take_forward(&l, &forward.list[i]);
     launch_run(&l, 0);
@@ -102,6 +115,7 @@ START_TEST(test_hidden) {
     check(&l, "dbias", 0, hidden, 1);
     launch_free(&l);
   }
+  kernels_free(&decode);
   kernels_free(&forward);
   kernels_free(&backward);
 }
@@ -115,6 +129,17 @@ static const fg_shape empty[] = {
     {.b = 2, .h = 0, .hk = 2, .nq = 21, .nk = 45}, {.b = 2, .h = 0, .hk = 0, .nq = 21, .nk = 45},
 };
 
+static void all_are_empty(kernels made) {
+  for (int i = 0; i < made.n; i++)
+    for (size_t j = 0; j < sizeof empty / sizeof *empty; j++) {
+      launch l = launch_new(&made.list[i], empty[j], 3);
+      launch_run(&l, 0);
+      all_empty(&l);
+      launch_free(&l);
+    }
+  kernels_free(&made);
+}
+
 /* Test i: the bias_dims of which i is the set, bit 0 = b ... */
 START_TEST(test_empty) {
   char dims[16] = "";
@@ -126,18 +151,23 @@ START_TEST(test_empty) {
                               "pass=forward,backward head_dim=24 mask=full,causal bias=grad "
                               "bias_dims=[%s] deterministic=%s",
                               dims, order[_i / 2 % 2]);
-  for (int i = 0; i < made.n; i++)
-    for (size_t j = 0; j < sizeof empty / sizeof *empty; j++) {
-      launch l = launch_new(&made.list[i], empty[j], 3);
-      launch_run(&l, 0);
-      all_empty(&l);
-      launch_free(&l);
-    }
-  kernels_free(&made);
+  all_are_empty(made);
+  all_are_empty(kernels_some(
+      _i, "family=decode head_dim=24 mask=full,causal bias=true bias_dims=[%s]", dims));
 }
 END_TEST
 
 /* ---- a scale of 0 ---- */
+
+static void all_without_scale(kernels made, int turn) {
+  for (int i = 0; i < made.n; i++)
+    kernel_verify(&made.list[i],
+                  &(verify_case){.shape = {.b = 1, .h = 2, .hk = 1, .nq = 70, .nk = 45},
+                                 .given = FG_GIVEN_SCALE,
+                                 .scale = turn % 2 ? 0.0f : -0.0f,
+                                 .seed = (uint64_t)turn});
+  kernels_free(&made);
+}
 
 /* What a mask hides is -inf before it is scaled, and has no weight all the same; each seen key has
  * the same one. */
@@ -146,13 +176,9 @@ START_TEST(test_no_scale) {
                               "pass=forward,backward head_dim=64 mask=full,causal bias=false,grad "
                               "deterministic=%s",
                               order[_i % 2]);
-  for (int i = 0; i < made.n; i++)
-    kernel_verify(&made.list[i],
-                  &(verify_case){.shape = {.b = 1, .h = 2, .hk = 1, .nq = 70, .nk = 45},
-                                 .given = FG_GIVEN_SCALE,
-                                 .scale = _i % 2 ? 0.0f : -0.0f,
-                                 .seed = (uint64_t)_i});
-  kernels_free(&made);
+  all_without_scale(made, _i);
+  all_without_scale(kernels_some(_i, "family=decode head_dim=64 mask=full,causal bias=false,true"),
+                    _i);
 }
 END_TEST
 

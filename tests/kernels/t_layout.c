@@ -26,7 +26,7 @@ static void lay_out_all(launch *l, layout how) {
     const fg_argument *a = r->tensor[i].argument;
     int gap = how.gap ? how.gap + i : 0;
     int step = (int)(fg_tensor_align(r, &r->tensor[i]) / fg_elem_size(r->tensor[i].elem));
-    if (!a->packed) launch_layout(l, a->name, how.axes, (gap + step - 1) / step * step);
+    if (!a->contiguous) launch_layout(l, a->name, how.axes, (gap + step - 1) / step * step);
   }
 }
 
@@ -101,7 +101,7 @@ START_TEST(test_out_of_line) {
     launch_run(&a, 1);
     for (int t = 0; t < r->n_tensors; t++) {
       const fg_argument *argument = r->tensor[t].argument;
-      if (argument->packed) continue;
+      if (argument->contiguous) continue;
       launch b = launch_new(&made.list[i], shape, 4);
       launch_layout(&b, argument->name, "bnhd", 3);
       if (argument->elem == FG_RULE_SPEC) {

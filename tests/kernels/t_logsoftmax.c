@@ -24,7 +24,7 @@ START_TEST(every_plan) {
       for (int style = 0; style < VERIFY_STYLES; style++)
         kernel_verify(&made.list[n], &(verify_case){.shape = {.rows = rows[r]},
                                                     .style = (verify_style)style,
-                                                    .packed = r % 2,
+                                                    .contiguous = r % 2,
                                                     .far = r == 3 && on_host,
                                                     .seed = 90 + (uint64_t)(7 * r + style)});
   kernels_free(&made);

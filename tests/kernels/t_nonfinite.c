@@ -15,7 +15,8 @@
 static const fg_shape shape = {.b = 1, .h = 2, .hk = 2, .nq = 70, .nk = 141};
 enum { D = 32, ROW = 37, KEY = 5 };
 
-static const char *const family[] = {"simt", "mma", "wgmma"};
+static const char *const family[] = {"simt", "mma", "wgmma", "decode"};
+enum { FAMILIES = sizeof family / sizeof *family };
 
 /* Sets column 0 of row `at` of head 0. */
 static void plant(launch *l, const char *name, int64_t at, float value) {
@@ -116,7 +117,7 @@ static const char *const spec[] = {
 };
 
 START_TEST(reaches_no_other) {
-  for (int f = 0; f < 3; f++) {
+  for (int f = 0; f < FAMILIES; f++) {
     kernels forward = kernels_some(_i, "family=%s head_dim=%d %s", family[f], D, spec[_i]);
     for (int i = 0; i < forward.n; i++)
       for (int p = 0; p < PLANTS; p++) run(&forward.list[i], NULL, &plants[p], _i == CAPPED);

@@ -1,38 +1,29 @@
-/* t_normalizer.c - normalisers of a user's own, each one file that is put beside softmax.lua: in
- * every family, forward and backward, and where wgmma takes keys in parts.
+/* t_normalizer.c - two normalisers far from softmax: in every family, forward and backward, where
+ * wgmma and decode take keys in parts, and where parts are combined.
  *
- * `none` has no state and keeps nothing of a row; `rooted` has three states, no trial and another
- * base, and its gradient another form than softmax's. */
+ * `none`, one of flashgen's own, has no state and keeps nothing of a row. `rooted` is a user's, one
+ * file put beside softmax.lua: it has three states, no trial and another base, and its gradient
+ * another form than softmax's. */
 #include "odd_case.h"
 #include "scratch.h"
 #include "templates.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FOLDER "attention/normalizers"
 
-/* Puts the normalisers of tests/kernels/normalizers into the copy of the templates. */
+/* Puts the normaliser of tests/kernels/normalizers into the copy of the templates. */
 static void enter(void) {
-  static const char *const name[] = {"none", "rooted"};
-  enum { FILES = sizeof name / sizeof *name };
-  static char text[FILES][8192];
-  size_t n[FILES];
-  for (int i = 0; i < FILES; i++) {
-    char path[64];
-    snprintf(path, sizeof path, "tests/kernels/normalizers/%s.lua", name[i]);
-    FILE *f = fopen(path, "r");
-    ck_assert_ptr_nonnull(f);
-    n[i] = fread(text[i], 1, sizeof text[i], f);
-    fclose(f);
-  }
+  static char text[8192];
+  FILE *f = fopen("tests/kernels/normalizers/rooted.lua", "r");
+  ck_assert_ptr_nonnull(f);
+  const size_t n = fread(text, 1, sizeof text, f);
+  fclose(f);
   templates_enter();
-  for (int i = 0; i < FILES; i++) {
-    char path[64];
-    snprintf(path, sizeof path, "t/" FOLDER "/%s.lua", name[i]);
-    scratch_put(path, text[i], n[i]);
-  }
+  scratch_put("t/" FOLDER "/rooted.lua", text, n);
 }
 
 /* ---- specs ---- */
@@ -92,6 +83,8 @@ START_TEST(mma_deterministic) { check_family(_i, "mma", "backward", "determinist
 END_TEST
 START_TEST(wgmma) { check_family(_i, "wgmma", "forward", ""); }
 END_TEST
+START_TEST(decode) { check_family(_i, "decode", "forward", ""); }
+END_TEST
 
 /* Two warps for the same keys, each of which has some of the rows. */
 START_TEST(mma_warps_share_keys) { check_family(_i, "mma", "backward", "warps_per_key=2"); }
@@ -111,6 +104,78 @@ START_TEST(wgmma_in_parts) {
 }
 END_TEST
 
+/* The same of few rows: parts of one tile, and stretches that have keys of two. */
+START_TEST(decode_in_parts) {
+  static const fg_shape shapes[] = {SHAPE(1, 4, 1, 2, 2700, 0), SHAPE(2, 6, 2, 1, 1200, 0)};
+  const odd_normalizer *n = normalizer(_i / 2);
+  const odd_spec *spec = &specs[0];
+  kernels made = kernels_first_of("t", "family=decode normalizer=%s head_dim=16/104 block_q=%d %s",
+                                  n->name, _i % 2 ? 16 : 8, spec->words);
+  for (int i = 0; i < 2; i++)
+    for (uint64_t seed = 1; seed < 4; seed++) odd_check(made.list, n, spec, shapes[i], 0, seed);
+  kernels_free(&made);
+}
+END_TEST
+
+/* Row number `row` over its parts: what is kept of it, 0 where nothing is, and column d. */
+static double combined(bool rooted, int parts, int rows, int row, const float *kept,
+                       const float *o_parts, int width, int d, double *whole) {
+  double squares = 0, o = 0;
+  for (int i = 0; rooted && i < parts; i++) squares += exp(2 * (double)kept[i * rows + row]);
+  *whole = rooted ? 0.5 * log(squares) : 0;
+  for (int i = 0; i < parts; i++)
+    o += (rooted ? exp((double)kept[i * rows + row] - *whole) : 1) *
+         (double)o_parts[(i * rows + row) * width + d];
+  return o;
+}
+
+/* Parts that are finished, combined: a row for a part of a warp and for a warp; of the second row
+ * all parts but one are without keys, of the third all. Of one head, so that rows of o and of what
+ * is kept have one order. */
+START_TEST(combine) {
+  enum { PARTS = 11, ROWS = 5, WIDTH = 24 };
+  const bool rooted = _i;
+  char words[96];
+  kernels made;
+  snprintf(words, sizeof words, "kernel=combine normalizer=%s head_dim=24 dtype=f16",
+           normalizer(_i)->name);
+  GOOD(kernels_make("t", words, &made));
+  ck_assert_int_eq(made.n, 3);
+  for (int n = 0; n < made.n; n++) {
+    launch l = launch_new(&made.list[n], (fg_shape){.parts = PARTS, .b = 1, .h = 1, .nq = ROWS}, 4);
+    float *o_parts = launch_get(&l, "o_parts"), *kept = rooted ? launch_get(&l, "lse_parts") : NULL;
+    for (int i = 0; rooted && i < PARTS; i++)
+      for (int row = 1; row < 3; row++)
+        if (row == 2 || i != 7) {
+          kept[i * ROWS + row] = -INFINITY;
+          for (int d = 0; d < WIDTH; d++) o_parts[(i * ROWS + row) * WIDTH + d] = NAN;
+        }
+    launch_set(&l, "o_parts", o_parts);
+    if (rooted) launch_set(&l, "lse_parts", kept);
+    launch_run(&l, 1);
+    float *o = launch_get(&l, "o"), *lse = rooted ? launch_get(&l, "lse") : NULL;
+    for (int row = 0; row < ROWS; row++)
+      for (int d = 0; d < WIDTH; d++) {
+        double whole;
+        const double is = (double)o[row * WIDTH + d];
+        const bool empty = rooted && row == 2;
+        for (int i = 0; rooted && i < PARTS; i++) /* 0 times NaN is no part of a sum here */
+          if (isnan(o_parts[(i * ROWS + row) * WIDTH + d]))
+            o_parts[(i * ROWS + row) * WIDTH + d] = 0;
+        const double should = combined(rooted, PARTS, ROWS, row, kept, o_parts, WIDTH, d, &whole);
+        ck_assert_double_eq_tol(is, empty ? 0 : should, 3e-3 * (1 + fabs(empty ? 0 : should)));
+        if (!rooted) continue;
+        const double of_row = (double)lse[row];
+        ck_assert_msg(empty ? isinf(of_row) && of_row < 0 : fabs(of_row - whole) < 1e-5,
+                      "row %d: %g", row, of_row);
+      }
+    free(o_parts), free(kept), free(o), free(lse);
+    launch_free(&l);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("normalizer");
   TCase *cases = tcase_create("normalizer");
@@ -120,7 +185,10 @@ int main(void) {
   suite_loop(cases, mma_deterministic, SPECS * NORMALIZERS);
   suite_loop(cases, mma_warps_share_keys, SPECS * NORMALIZERS);
   suite_loop(cases, wgmma, SPECS * NORMALIZERS);
+  suite_loop(cases, decode, SPECS * NORMALIZERS);
   suite_loop(cases, wgmma_in_parts, NORMALIZERS);
+  suite_loop(cases, decode_in_parts, 2 * NORMALIZERS);
+  suite_loop(cases, combine, NORMALIZERS);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

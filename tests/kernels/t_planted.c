@@ -41,8 +41,8 @@ static const planted_bug faults[] = {
      .place = {{"simt.forward.store_o", "inverse"}}},
     /* shared memory */
     {"simt.forward.load_tile",
-     "load_rows(sm + SM_V, PITCH_DV, v_head, $(seq.stride(\"v\")), k0, 32, $(seq.nk), DV)",
-     "(void)v_head", NULL, "which was never written", .place = {{"tile.rows.add", "const"}}},
+     "$(seq.load_rows(\"sm + SM_V\", \"PITCH_DV\", \"v\", \"k0\", \"32\", \"DV\", \"v_head\"))",
+     "(void)v_head;", NULL, "which was never written", .place = {{"tile.rows.add", "const"}}},
     {"tile.rows.load", "row *", "(row + 1) *", .fault = "race: shared|never written"},
     {"tile.rows.put_weights", "(r", "((r + 1)",
      .fault = "out of bounds|race: shared|never written"},
@@ -78,12 +78,12 @@ static const planted_bug faults[] = {
      .words = "head_dim=40 block_q=16",
      .fault = "no progress: no thread met another for 1 s, one spins"},
     /* backward */
-    {"simt.backward.sum_delta", ">= (i64", "> (i64", planted_backward,
+    {"sequence.split_kept", "(%s >= (i64)p.b", "(%s > (i64)p.b", planted_backward,
      "load past the end of tensor", .place = {{"simt.backward.sum_delta", "dot +"}}},
     {"simt.backward.store_delta", "lane ==", "lane >=", planted_backward, "race: store at * delta",
      .place = {{"simt.backward.store_delta", "stg_f32"}}},
     {"simt.backward.store_delta",
-     "stg_f32(p.delta + row, $(norm.delta and norm.delta(\"dot\", second and \"d\" .. second) or "
+     "stg_f32(p.delta + row, $(norm.delta and norm.delta(\"dot\", norm.dsecond) or "
      "\"0.0f\")",
      "(void)(d$(second)", planted_backward, "load of an element never written: * delta",
      .place = {{"simt.backward.load_kept", ".delta"}}},
@@ -94,7 +94,7 @@ static const planted_bug faults[] = {
      .place = {{"simt.backward.store_dk", "row(\"dk"}}},
     {"simt.backward.store_sum", "warp == 0 && ", "", planted_backward, "race: store at *dbias",
      .place = {{"simt.backward.store_sum", "name"}}},
-    {"simt.backward.has_key", "seq.has_k", "seq.all_k", planted_backward,
+    {"simt.backward.has_key", "k < ", "k <= ", planted_backward,
      "store past the end of tensor dbias|store touches a gap between rows of tensor dbias|race: "
      "store at",
      .place = {{"simt.backward.store_sum", "name"}}},
@@ -102,6 +102,21 @@ static const planted_bug faults[] = {
 enum { FAULTS = sizeof faults / sizeof *faults };
 
 /* What no rule forbids: only the numbers say it. */
+#define SUNK          "family=simt head_dim=40 sink=true"
+#define SUNK_BACKWARD "family=simt pass=backward head_dim=40 mask=causal sink=grad"
+
+/* Rows whose sink is larger than their scores. */
+static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed = 0},
+                                       {.shape = {0}}};
+
+#define LINEAR            "family=mma head_dim=64 normalizer=none"
+#define LINEAR_BACKWARD   "family=mma pass=backward head_dim=64 mask=causal normalizer=none"
+#define RETAINED          "family=simt head_dim=40 normalizer=retention"
+#define RETAINED_BACKWARD "family=simt pass=backward head_dim=40 mask=causal normalizer=retention"
+
+static const verify_case parts[] = {{.shape = {.parts = 3, .b = 2, .h = 3, .nq = 5}, .seed = 0},
+                                    {.seed = 0}};
+
 static const planted_bug wrong[] = {
     {"tile.warp.max", "16; mask", "8; mask", .words = planted_forward},
     {"tile.warp.sum", "mask)", "mask & 30)", .words = planted_forward},
@@ -123,6 +138,37 @@ static const planted_bug wrong[] = {
      .words = "family=simt head_dim=40 mask=causal"},
     {"normalizers.softmax.init", "m = NEG_INF;\\n$", "", .words = "family=mma head_dim=64"},
     {"normalizers.softmax.ds", "($dp - $delta)", "$dp", .words = planted_backward},
+    /* a sink: in the sum of weights, in their unit, and its gradient over all rows of a head */
+    {"normalizers.softmax.sink", " + exp2_f32(sink - origin)", "", .words = SUNK},
+    {"normalizers.softmax.sink", "of_keys * inverse_f32", "inverse_f32", .words = SUNK,
+     .cases = few_keys},
+    {"normalizers.softmax.sink", "$above) * LOG2E", "$above)", .words = SUNK, .cases = few_keys},
+    {"normalizers.softmax.sink", "(origin + log2", "($m + log2", .words = SUNK, .cases = few_keys},
+    {"normalizers.softmax.sink_gradient", "* -$delta", "* $delta", .words = SUNK_BACKWARD},
+    {"normalizers.softmax.sink_gradient", " * LOG2E - $kept", " - $kept", .words = SUNK_BACKWARD},
+    {"simt.backward.head_row", "p.delta + $(row)", "p.delta", .words = SUNK_BACKWARD},
+    {"backward.head_grads.row", "+ i;", "+ i % 32;", .words = SUNK_BACKWARD},
+    {"backward.head_grads.sum", "4 * (u32)warp", "4 * (u32)(warp % 2)", .words = SUNK_BACKWARD,
+     .fault = "race: shared|wrong numbers|never written"},
+    {"backward.head_grads.store", " + h, all", ", all", .words = SUNK_BACKWARD,
+     .fault = "race: store|wrong numbers|never written"},
+    {"backward.kept_heads.read", "2 * $(row) + 1", "2 * $(row)",
+     .words = "family=mma pass=backward head_dim=64 sink=grad"},
+    /* other normalisers */
+    {"normalizers.none.step", "times(r.s, r.unit)", "r.s", .words = LINEAR},
+    {"normalizers.none.ds", "return dp", "return \"0.0f\"", .words = LINEAR_BACKWARD},
+    {"normalizers.retention.step", "abs_f32($p)", "$p", .words = RETAINED},
+    {"normalizers.retention.finish", "max_f32($second, 1.0f)", "$second", .words = RETAINED,
+     .cases = few_keys},
+    {"normalizers.retention.merge", "$sum += $other", "$sum = $other",
+     .words = "family=decode head_dim=64 normalizer=retention"},
+    {"normalizers.retention.resume", "max_f32($second, 1.0f)", "$second",
+     .words = "kernel=combine head_dim=64 normalizer=retention", .cases = parts},
+    {"normalizers.retention.kept", "max_f32($r, 1.0f)", "$r", .words = RETAINED_BACKWARD,
+     .cases = few_keys},
+    {"normalizers.retention.p", "$s * $kept", "$s", .words = RETAINED_BACKWARD},
+    {"normalizers.retention.ds", "$p > 0.0f ? $delta", "$p > 0.0f ? -($delta)",
+     .words = RETAINED_BACKWARD},
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 

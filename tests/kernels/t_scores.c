@@ -13,13 +13,14 @@ static const char *const score[] = {
     "score=tanh(w[h]*s*0.1)*30.0+w[h]*float(k-p) inputs.w=f32[h]",
 };
 
-static const char *const family[] = {"simt", "mma", "wgmma"};
+static const char *const family[] = {"simt", "mma", "wgmma", "decode"};
+enum { FAMILIES = sizeof family / sizeof *family };
 
 /* What passes a family has. */
 static const char *passes(int of) { return of < 2 ? "forward,backward" : "forward"; }
 
 START_TEST(read_factors) {
-  for (int f = 0; f < 3; f++) {
+  for (int f = 0; f < FAMILIES; f++) {
     kernels made = kernels_first("pass=%s %s head_dim=32 mask=%s family=%s", passes(f), score[_i],
                                  _i % 2 ? "full" : "causal", family[f]);
     for (int n = 0; n < made.n; n++)
@@ -42,7 +43,7 @@ static const char *const steep[] = {
 };
 
 START_TEST(steep_slopes) {
-  for (int f = 0; f < 3; f++) {
+  for (int f = 0; f < FAMILIES; f++) {
     kernels made = kernels_first("pass=%s %s head_dim=32 mask=causal family=%s", passes(f),
                                  steep[_i], family[f]);
     for (int n = 0; n < made.n; n++)
@@ -67,7 +68,7 @@ static const char *const quotient[] = {
 };
 
 START_TEST(quotients) {
-  for (int f = 0; f < 3; f++) {
+  for (int f = 0; f < FAMILIES; f++) {
     kernels made =
         kernels_first("pass=%s %s head_dim=32 family=%s", passes(f), quotient[_i], family[f]);
     for (int n = 0; n < made.n; n++)

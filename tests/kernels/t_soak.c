@@ -1,25 +1,27 @@
-/* t_soak.c - random specs and shapes: every plan of a tensor-core family beside simt on the same
- * inputs and the same device, and repeated launches that promise equal bits.
+/* t_soak.c - random specs, layouts and shapes: every plan of a tensor-core family beside simt on
+ * the same inputs and the same device, and repeated launches that promise equal bits.
  *
  * simt is judged by the oracle elsewhere; here two kernels that share little may differ by twice
- * the accuracy of math.md section 6. FLASHGEN_SOAK_SECONDS says for how long (default 6);
- * FLASHGEN_SOAK_SEED begins with a round that an earlier run has named. */
-#include "clock.h"
-#include "launch_case.h"
-#include "reference/oracle.h"
+ * the accuracy of math.md section 6. Each difference is a line with the words that repeat it; the
+ * others are looked for all the same. FLASHGEN_SOAK_SECONDS says for how long (default 6);
+ * FLASHGEN_SOAK_SEED begins with a round that an earlier run has named; FLASHGEN_SOAK_FAMILY and
+ * FLASHGEN_SOAK_PASS name the only family (mma, wgmma, decode: forward alone) and pass (forward,
+ * backward). */
 #include "base/random.h"
+#include "clock.h"
+#include "launch_sequences.h"
+#include "reference/oracle.h"
 #include "words.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { SECONDS = 6, SHAPES = 2, HOST_REPEATS = 3, REPEATS = 100 };
-
-static int on_host(void) { return !strcmp(kernel_device()->arch, "host"); }
 
 static double seconds(void) {
   const char *text = getenv("FLASHGEN_SOAK_SECONDS");
@@ -29,6 +31,12 @@ static double seconds(void) {
 static uint64_t first_seed(void) {
   const char *text = getenv("FLASHGEN_SOAK_SEED");
   return text && *text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL);
+}
+
+/* Is the pass backward? FLASHGEN_SOAK_PASS says so, or else the draw. */
+static int is_backward(int drawn) {
+  const char *text = getenv("FLASHGEN_SOAK_PASS");
+  return text && *text ? !strcmp(text, "backward") : drawn;
 }
 
 /* ---- what is drawn ---- */
@@ -55,6 +63,7 @@ static void draw_words(int backward, size_t size, char *words) {
   if (bias)
     n += snprintf(words + n, size - (size_t)n, " bias_dims=[%s] bias_dtype=%s", ONE_OF(dims),
                   ONE_OF(elems));
+  n += snprintf(words + n, size - (size_t)n, "%s", launch_draw_layout(backward, &state));
   if (backward && below(2)) snprintf(words + n, size - (size_t)n, " deterministic=true");
 }
 
@@ -63,20 +72,21 @@ static int draw_length(void) {
   case 0:
     return below(3);
   case 1:
-    return 8 * (1 + below(on_host() ? 12 : 60));
+    return 8 * (1 + below(kernel_device_is_host() ? 12 : 60));
   case 2:
-    return 1 + below(on_host() ? 200 : 3000);
+    return 1 + below(kernel_device_is_host() ? 200 : 3000);
   case 3:
-    return 2 * below(on_host() ? 60 : 600) + 1;
+    return 2 * below(kernel_device_is_host() ? 60 : 600) + 1;
   default:
-    return 1 + below(on_host() ? 100 : 400);
+    return 1 + below(kernel_device_is_host() ? 100 : 400);
   }
 }
 
 /* Pairs and elements are bounded by what is drawn and copied in a second or so. */
 static fg_shape draw_shape(const fg_point *point) {
   static const int heads[][2] = {{1, 1}, {2, 2}, {2, 1}, {4, 2}, {6, 2}, {3, 3}, {8, 1}};
-  const int64_t pairs = on_host() ? 30000 : 4000000, elements = on_host() ? 200000 : 4000000;
+  const int64_t pairs = kernel_device_is_host() ? 30000 : 4000000,
+                elements = kernel_device_is_host() ? 200000 : 4000000;
   for (;;) {
     const int *h = ONE_OF(heads);
     int b = below(12) ? 1 + below(3) : 0;
@@ -107,11 +117,20 @@ static kernel make_simt(fg_gen *gen, const char *words) {
 static int make_plan(fg_gen *gen, const fg_variant *v, kernel *k) {
   fg_status status = kernel_make(gen, v, false, k);
   if (status == FG_OK) return 1;
-  ck_assert_msg(status == FG_ECOMPILER && !on_host() && strstr(fg_error(), " spills "), "%s",
-                fg_error());
+  ck_assert_msg(status == FG_ECOMPILER && !kernel_device_is_host() &&
+                    strstr(fg_error(), " spills "),
+                "%s", fg_error());
   fprintf(stderr, "skipped: %s\n", fg_error());
   kernel_free(k);
   return 0;
+}
+
+/* The family that the environment names, or one that has the words' pass. */
+static const char *draw_family(const char *words) {
+  static const char *const families[] = {"wgmma", "mma", "decode"};
+  const char *text = getenv("FLASHGEN_SOAK_FAMILY");
+  const int drawn = below(strstr(words, "pass=backward") ? 2 : 3);
+  return text && *text ? text : families[drawn];
 }
 
 /* The plans of one of the families that have any; n = 0 where none fits, which is judged elsewhere.
@@ -119,8 +138,8 @@ static int make_plan(fg_gen *gen, const fg_variant *v, kernel *k) {
 static fg_variant *draw_plans(fg_gen *gen, const char *words, int *n) {
   char all[512];
   fg_variant *list;
-  int hopper = !strstr(words, "pass=backward") && below(2);
-  snprintf(all, sizeof all, "%s family=%s", words, hopper ? "wgmma" : "mma");
+  const char *family = draw_family(words);
+  snprintf(all, sizeof all, "%s family=%s", words, family);
   fg_status status = words_variants(gen, all, kernel_device()->arch, 0, &list, n);
   ck_assert_msg(status == FG_OK || strstr(fg_error(), "no plan fits"), "%s", fg_error());
   if (status != FG_OK) fprintf(stderr, "skipped: %s: %s\n", all, fg_error());
@@ -129,42 +148,83 @@ static fg_variant *draw_plans(fg_gen *gen, const char *words, int *n) {
 
 /* ---- beside simt ---- */
 
-static void place(const launch *l, size_t size, char *text) {
-  const fg_shape *s = &l->problem->shape;
-  snprintf(text, size, "%s, b=%d h=%d hk=%d nq=%d nk=%d scale=%g", l->kernel->name, (int)s->b,
-           (int)s->h, (int)s->hk, (int)s->nq, (int)s->nk, (double)l->problem->args.scale);
+static struct {
+  uint64_t seed;
+  const char *words;
+  int failures;
+} now; /* the round */
+
+/* A difference, and how to see it again: here, and beside the oracle. */
+static void report(const launch *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void report(const launch *l, const char *format, ...) {
+  const fg_variant *v = &l->kernel->variant;
+  char plan[64], shape[FG_SHAPE_WORDS];
+  va_list args;
+  fg_plan_name(&v->plan, sizeof plan, plan);
+  fg_shape_words(&l->problem->shape, sizeof shape, shape);
+  printf("FAILED: ");
+  va_start(args, format);
+  vprintf(format, args);
+  va_end(args);
+  printf(": FLASHGEN_SOAK_SEED=%" PRIu64 " FLASHGEN_SOAK_FAMILY=%s FLASHGEN_SOAK_PASS=%s t_soak, "
+         "or flashgen check %s --plan %s %s",
+         now.seed, fg_plan_family(&v->plan),
+         v->point.pass == FG_PASS_BACKWARD ? "backward" : "forward", now.words, plan, shape);
+  if (l->problem->args.given) printf(" scale=%g", (double)l->problem->args.scale);
+  printf("\n");
+  fflush(stdout);
+  now.failures++;
 }
 
-static void compare_lse(const char *where, int64_t n, const float *x, const float *y) {
+static void compare_lse(const launch *l, int64_t n, const float *x, const float *y) {
   for (int64_t i = 0; i < n; i++) {
     double difference = x[i] == y[i] ? 0 : fabs((double)x[i] - (double)y[i]);
-    ck_assert_msg(difference <= 2 * (1e-4 + 1e-6 * fabs((double)y[i])),
-                  "%s: lse[%" PRId64 "]: %.9g, by simt %.9g", where, i, (double)x[i], (double)y[i]);
+    if (difference <= 2 * (1e-4 + 1e-6 * fabs((double)y[i]))) continue;
+    report(l, "lse[%" PRId64 "] is %.9g, by simt %.9g", i, (double)x[i], (double)y[i]);
+    return;
   }
 }
 
-/* What the gradient of an input has of terms at least, which may cancel: the squares of dS of the
- * rows that see a key. A row's dS sum to its dLSE, of at most nk of them. */
-static double terms_of(const launch *l, const char *name) {
-  if (strcmp(name, "dbias") != 0) return 0;
-  float *dlse = launch_get(l, "dlse"), *lse = launch_get(l, "lse");
+/* What the terms of a row's dS have in all at least, sum P (|dP| + |Delta|) of math.md section 6:
+ * the sum of P dP is dO O, Delta is that without dLSE. `row` is of lse. */
+static double terms_of_row(const launch *l, int64_t row, const float *o, const float *d_o,
+                           float dlse) {
+  const fg_shape *s = &l->problem->shape;
+  const bool is_packed = l->kernel->variant.point.q_layout == FG_PACKED;
+  const int64_t nq = is_packed ? s->tokens_q : s->nq; /* packed: one batch */
+  const int64_t dv = l->kernel->variant.point.dv, h = row / nq % s->h;
+  const int64_t at = ((row / nq / s->h * nq + row % nq) * s->h + h) * dv; /* b nq h dv */
+  double dot = 0;
+  for (int64_t i = 0; i < dv; i++) dot += (double)o[at + i] * (double)d_o[at + i];
+  return fabs(dot) + fabs(dot - (double)dlse);
+}
+
+/* The square of the terms' size in dbias, which may cancel, at least: by rows where keys share an
+ * element; else of at most nk keys in a row. */
+static double terms_of(const launch *l, const fg_recipe_tensor *t) {
+  const fg_shape *s = &l->problem->shape;
+  if (strcmp(t->argument->name, "dbias") != 0) return 0;
+  float *dlse = launch_get(l, "dlse"), *lse = launch_get(l, "lse"), *o = launch_get(l, "o"),
+        *d_o = launch_get(l, "do");
+  const bool keys_share = fg_recipe_extent(l->problem->recipe, t->axes[3], s) == 1;
   double sum = 0;
   for (int64_t i = 0; i < launch_count(l, "lse"); i++)
-    if (lse[i] != -INFINITY) sum += pow((double)dlse[i], 2);
+    if (lse[i] != -INFINITY) sum += pow(terms_of_row(l, i, o, d_o, dlse[i]), 2);
   free(dlse);
   free(lse);
-  return sum / fmax(1, (double)l->problem->shape.nk);
+  free(o);
+  free(d_o);
+  return keys_share ? sum : sum / fmax(1, (double)s->nk);
 }
 
 static void compare(const launch *l, const launch *other, const fg_recipe_tensor *t) {
-  char where[256];
   const char *name = t->argument->name;
   int64_t n = launch_count(l, name);
   float *x = launch_get(l, name), *y = launch_get(other, name);
   double difference = 0, size = 0;
-  place(l, sizeof where, where);
   if (!strcmp(name, "lse")) {
-    compare_lse(where, n, x, y);
+    compare_lse(l, n, x, y);
   } else {
     double spec = oracle_limit(fg_point_elem(&l->kernel->variant.point));
     double limit = 2 * fmax(spec, oracle_limit(t->elem));
@@ -172,9 +232,9 @@ static void compare(const launch *l, const launch *other, const fg_recipe_tensor
       difference += pow((double)x[i] - (double)y[i], 2);
       size += pow((double)y[i], 2);
     }
-    size = fmax(size, terms_of(l, name));
-    ck_assert_msg(sqrt(difference) <= limit * sqrt(size), "%s: %s differs by %.3g of its norm",
-                  where, name, sqrt(difference / size));
+    size = fmax(size, terms_of(l, t));
+    if (!(sqrt(difference) <= limit * sqrt(size)))
+      report(l, "%s differs by %.3g of its norm", name, sqrt(difference / size));
   }
   free(x);
   free(y);
@@ -185,7 +245,7 @@ static void beside(const kernel *k, const kernel *simt, const kernel *forward) {
   const fg_recipe *r = &k->source->recipe;
   fg_shape shape = draw_shape(&k->variant.point);
   uint64_t draw = (uint64_t)below(1 << 30);
-  launch x = launch_new(k, shape, draw), y = launch_new(simt, shape, draw);
+  launch x = launch_new_sequences(k, shape, draw), y = launch_new_sequences(simt, shape, draw);
   x.problem->args.scale = y.problem->args.scale = ONE_OF(scales);
   x.problem->args.given = y.problem->args.given = x.problem->args.scale != 0 ? FG_GIVEN_SCALE : 0;
   if (forward) {
@@ -214,16 +274,18 @@ static int round_of(fg_gen *gen, uint64_t seed, double end) {
   kernel simt, forward = {0}, k;
   int n, launches = 0;
   state = seed;
-  int backward = below(2);
+  int backward = is_backward(below(2));
   draw_words(backward, sizeof words, words);
+  now.seed = seed, now.words = words;
   printf("round %" PRIu64 ": %s\n", seed, words);
   fflush(stdout);
+  fg_variant *list = draw_plans(gen, words, &n);
+  if (!n) return 0;
   simt = make_simt(gen, words);
   if (backward) {
     forward_words(words, sizeof before, before);
     forward = make_simt(gen, before);
   }
-  fg_variant *list = draw_plans(gen, words, &n);
   for (int i = 0; i < n && clock_now() < end; i++) {
     if (!make_plan(gen, &list[i], &k)) continue;
     for (int s = 0; s < SHAPES; s++, launches++) beside(&k, &simt, backward ? &forward : NULL);
@@ -244,20 +306,15 @@ START_TEST(families_beside_simt) {
   for (; clock_now() < end; rounds++) launches += round_of(gen, seed++, end);
   fg_gen_free(gen);
   printf("%d specs, %d launches beside simt\n", rounds, launches);
+  ck_assert_msg(!now.failures, "%d outputs differ", now.failures);
 }
 END_TEST
 
 /* ---- equal bits ---- */
 
-/* Sums of dQ and of inputs' gradients have no fixed order unless that is asked for. */
-static int promised(const launch *l, const char *name) {
-  if (l->kernel->variant.point.deterministic) return 1;
-  return strcmp(name, "dq") && strcmp(name, "dbias");
-}
-
 /* Weights need not be a softmax's, but finite. */
 static launch start(const kernel *k, fg_shape shape, uint64_t draw) {
-  launch l = launch_new(k, shape, draw);
+  launch l = launch_new_sequences(k, shape, draw);
   if (k->variant.point.pass == FG_PASS_BACKWARD) launch_fill(&l, "lse", 3);
   return l;
 }
@@ -267,15 +324,14 @@ static void repeat(const kernel *k) {
   fg_shape shape = draw_shape(&k->variant.point);
   uint64_t draw = (uint64_t)below(1 << 30);
   launch first = start(k, shape, draw), again = start(k, shape, draw);
-  int n = on_host() ? HOST_REPEATS : REPEATS;
+  int n = kernel_device_is_host() ? HOST_REPEATS : REPEATS;
   launch_run(&first, 0);
   for (int i = 1; i < n; i++) {
-    for (int t = 0; t < r->n_tensors; t++)
-      if (r->tensor[t].output) launch_fill(&again, r->tensor[t].argument->name, NAN);
-    launch_run(&again, (uint64_t)i);
+    launch_poison(&again);
+    launch_run(&again, launch_order(&again, i));
     for (int t = 0; t < r->n_tensors; t++) {
       const char *name = r->tensor[t].argument->name;
-      if (r->tensor[t].output && promised(&again, name)) launch_same(&first, &again, name);
+      if (r->tensor[t].output && launch_promised(&again, name)) launch_same(&first, &again, name);
     }
   }
   launch_free(&first);
@@ -292,7 +348,7 @@ START_TEST(repeats_are_equal) {
     kernel k;
     int n;
     state = seed + (uint64_t)turn;
-    draw_words(turn % 2, sizeof words, words);
+    draw_words(is_backward(turn % 2), sizeof words, words);
     printf("repeats %" PRIu64 ": %s\n", seed + (uint64_t)turn, words);
     fg_variant *list = draw_plans(gen, words, &n);
     if (n && make_plan(gen, &list[below(n)], &k)) {

@@ -1,10 +1,7 @@
 /* t_wgmma_planted.c - bugs planted in wgmma's forward: in the tiles of an input that warps load
  * themselves, in the turns of warpgroups and the keys that one leaves to others, in the bits of a
  * mask. The host device or the oracle catches each. */
-#include "planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
+#include "wgmma_planted.h"
 
 #define WGMMA  "attention/wgmma/forward.cut"
 #define JOB    "attention/wgmma/job.cut"
@@ -21,7 +18,7 @@
 #define SLOPED "family=wgmma head_dim=64 block_kv=128 score=s+0.1*(k-p) mask=causal "
 
 #define RACE  "race: shared|never written|still filling it|wrong numbers"
-#define STUCK "deadlock|second time|more arrivals|has no wait|ends with|still reads"
+#define STUCK WGMMA_STUCK
 
 /* Products beyond the polynomial on both sides, among few keys and many. */
 static const verify_case wide[] = {
@@ -158,41 +155,27 @@ static const planted_bug bugs[] = {
     {"wgmma.weights.hide_upper", "seen1) >> 16", "seen1) >> 24", .words = WINDOW},
     {"wgmma.weights.hide_first_tile", "hide()", "", .words = WINDOW, .cases = wide},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs, SEEDS = 4 };
+enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Of several tiles; rows of keys that are a multiple of 16 bytes and others. */
 static const verify_case cases[] = {
-    {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 150, .nk = 520}, .packed = 1},
+    {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 150, .nk = 520}, .contiguous = 1},
     {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 400, .nk = 391}},
     {.seed = 0}};
 
-START_TEST(test_bug) {
-  planted_bug bug = bugs[_i];
-  if (!bug.cases) bug.cases = cases;
-  planted_try(&bug);
-}
-END_TEST
-
-/* Without a bug, in orders enough that a wait behind which a slot may go on is met too late in one.
- */
-static const char *const whole[] = {BIAS, WINDOW, WIDE, ROUND, CAPPED, SLOPED};
-
-START_TEST(test_none) {
-  planted_try_none(&(planted_bug){.words = whole[_i], .cases = cases, .seeds = 16});
-  if (!strcmp(whole[_i], CAPPED) || !strcmp(whole[_i], SLOPED))
-    planted_try_none(&(planted_bug){.words = whole[_i], .cases = wide, .seeds = SEEDS});
-  if (!strcmp(whole[_i], SLOPED))
-    planted_try_none(&(planted_bug){.words = whole[_i], .cases = apart, .seeds = SEEDS});
-}
-END_TEST
+/* Without a bug. */
+static const planted_bug whole[] = {
+    {.words = BIAS},
+    {.words = WINDOW},
+    {.words = WIDE},
+    {.words = ROUND},
+    {.words = CAPPED},
+    {.words = CAPPED, .cases = wide, .seeds = 4},
+    {.words = SLOPED},
+    {.words = SLOPED, .cases = wide, .seeds = 4},
+    {.words = SLOPED, .cases = apart, .seeds = 4},
+};
 
 int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("wgmma planted");
-  TCase *tests = tcase_create("wgmma planted");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_bug, BUGS);
-  suite_loop(tests, test_none, (int)(sizeof whole / sizeof *whole));
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+  return wgmma_planted_run("wgmma planted", BUGS, bugs, sizeof whole / sizeof *whole, whole, cases);
 }

@@ -105,18 +105,18 @@ START_TEST(test_slow) {
   fg_context *context;
   config.warn = api_keep_warning;
   GOOD(fg_open(&config, &context));
-  api_select(api_define(context, "head_dim=8 block_q=16"), at_limit);
-  api_select(api_define(context, "head_dim=8 block_q=16 mask=causal"), above);
-  api_select(api_define(context, "head_dim=8 block_q=16 family=simt"), longer);
+  api_select(api_define(context, "head_dim=8 block_q=4"), at_limit);
+  api_select(api_define(context, "head_dim=8 block_q=4 mask=causal"), above);
+  api_select(api_define(context, "head_dim=8 block_q=4 family=simt"), longer);
   api_select(api_define(context, "head_dim=8"), longer); /* tensor cores compute it */
   ck_assert_int_eq(api_warnings, 0);
-  api_select(api_define(context, "head_dim=8 block_q=16"), above);
+  api_select(api_define(context, "head_dim=8 block_q=4"), above);
   ck_assert_int_eq(api_warnings, 1);
   ck_assert_msg(strstr(api_warned,
                        "attn_fwd-bf16-d8: only simt, which uses no tensor cores, computes "
                        "it: 5.4e+08 pairs of rows and keys take long"),
                 "%s", api_warned);
-  api_select(api_define(context, "head_dim=8 block_q=16"), longer);
+  api_select(api_define(context, "head_dim=8 block_q=4"), longer);
   ck_assert_int_eq(api_warnings, 1); /* once a context */
   fg_close(context);
 }

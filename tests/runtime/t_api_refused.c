@@ -44,7 +44,7 @@ static fg_context *open_broken(const char *file, const char *condition, int no_f
 START_TEST(test_next_best) {
   fg_context *context = api_open("cache");
   char first[FG_NAME_MAX], condition[128];
-  const fg_kernel *usual = api_kernel(context, "head_dim=8");
+  const fg_kernel *usual = api_kernel(context, "head_dim=8 family=mma,simt");
   snprintf(first, sizeof first, "%s", usual->name);
   const int *v = usual->variant.plan.value;
   snprintf(condition, sizeof condition,
@@ -52,7 +52,7 @@ START_TEST(test_next_best) {
            v[1], v[2], v[3], v[4]);
   fg_close(context);
   context = open_broken(MMA_FORWARD, condition, 0);
-  fg_op *op = api_define(context, "head_dim=8");
+  fg_op *op = api_define(context, "head_dim=8 family=mma,simt");
   fg_kernel *kernel = api_select(op, api_shape);
   ck_assert_str_eq(family_of(kernel), "mma");
   ck_assert_str_ne(kernel->name, first);
@@ -74,15 +74,19 @@ START_TEST(test_next_best) {
 }
 END_TEST
 
-static void break_wgmma(void) {
-  templates_change("attention/wgmma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
-                   "$(kernel(\"attn_fwd\")) {\n  broken;\n");
+/* Those that compute a spec beside mma and simt. */
+static void break_others(void) {
+  static const char *const files[] = {"attention/wgmma/forward.cut",
+                                      "attention/decode/forward.cut"};
+  for (int i = 0; i < 2; i++)
+    templates_change(files[i], "$(kernel(\"attn_fwd\")) {\n",
+                     "$(kernel(\"attn_fwd\")) {\n  broken;\n");
 }
 
 /* All plans of the families are: then simt is what computes it, if it may. */
 START_TEST(test_family_refused) {
   fg_kernel *kernel = NULL;
-  break_wgmma();
+  break_others();
   fg_context *context = open_broken(MMA_FORWARD, "true", 0);
   fg_op *op = api_define(context, "head_dim=8");
   ck_assert_str_eq(family_of(api_select(op, api_shape)), "simt");
@@ -106,7 +110,7 @@ START_TEST(test_all_refused) {
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
   templates_change("attention/simt/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                    "$(kernel(\"attn_fwd\")) {\n  broken;\n");
-  break_wgmma();
+  break_others();
   fg_context *context = open_broken(MMA_FORWARD, "true", 0);
   fg_op *op = api_define(context, "head_dim=8");
   int plans = 0;
@@ -150,6 +154,8 @@ START_TEST(test_late) {
 }
 END_TEST
 
+#define TWO_PLANS "head_dim=8 family=mma block_q=64 block_kv=64"
+
 /* Lateness is kept with the time that there was: more of it is another try. What a compiler says of
  * no line of the text is not kept. */
 START_TEST(test_late_again) {
@@ -163,7 +169,7 @@ START_TEST(test_late_again) {
     if (n == 3) setenv("FLASHGEN_COMPILE_SECONDS", "2", 1);
     fg_context *context = api_open("cache");
     FAILS(FG_ECOMPILER, "refused it (exit 1)",
-          fg_select(api_define(context, "head_dim=8 family=mma"), &api_shape, NULL, &kernel));
+          fg_select(api_define(context, TWO_PLANS), &api_shape, NULL, &kernel));
     const int compiled = api_compiled("late");
     ck_assert_msg(n == 3 ? compiled > 2 : compiled == (_i ? n : 1), "%d: %d", n, compiled);
     fg_close(context);

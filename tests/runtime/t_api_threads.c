@@ -72,8 +72,8 @@ static void run_threads(fg_context *context, int n, int ops, worker *list) {
                                       SMALL " dtype=f16 mask=causal",
                                       "head_dim=8/16 block_q=4",
                                       "head_dim=16/8 block_q=4",
-                                      "head_dim=8 block_q=16",
-                                      "head_dim=8 block_q=16 mask=causal"};
+                                      "head_dim=8 family=simt block_q=16",
+                                      "head_dim=8 family=simt block_q=16 mask=causal"};
   pthread_barrier_t start;
   pthread_t thread[THREADS];
   pthread_barrier_init(&start, NULL, (unsigned)n);

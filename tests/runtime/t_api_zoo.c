@@ -117,7 +117,7 @@ END_TEST
 START_TEST(test_forced_refused) {
   fg_kernel *kernel = NULL;
   api_zoo_make("zoo", "head_dim=8 family=simt");
-  templates_replace("attention/simt/forward.lua", "return true",
+  templates_replace("attention/simt/forward.lua", "return not hooks.norm.refused, hooks.norm.refused",
                     "return false, \"it is out of order\"");
   setenv("FLASHGEN_TEMPLATES", "t", 1);
   fg_context *context = api_zoo_open("zoo", "simt-q99-*", 0);

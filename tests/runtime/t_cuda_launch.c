@@ -141,6 +141,34 @@ START_TEST(refused_maps) {
 }
 END_TEST
 
+/* Caches whose rows a ragged map numbers one behind the other. */
+START_TEST(refused_caches) {
+  static const char ragged[] = "layout dense cached\nhead_dim 64 64\nalign 16\n"
+                               "tensor k in bf16 [pages, nk, hk, 64]\n"
+                               "map k_map k 64 128 swizzle 128 ragged\n"
+                               "launch f grid b, 1, 1 threads 32 shared 0 registers 80 work nk\n";
+  static const struct {
+    int64_t pages, cache, row;
+  } list[] = {{2, 64 * 70 + 8, 64},
+              {2, 64 * 70, 0},
+              {2, (int64_t)64 << 30, 64},
+              {1 << 20, (int64_t)64 << 11, 64},
+              {(1 << 29) + 1, (int64_t)64 << 35, 64}}; /* 2^64 rows: none, in 64 bits */
+  fg_shape caches = {.b = 2, .h = 2, .hk = 1, .nq = 1, .nk = 70, .pages = 2};
+  ck_assert_msg(fg_recipe_parse(ragged, &recipe) == FG_OK, "%s", fg_error());
+  args.k = (fg_tensor){(void *)256, {64 * 72, 64, 64, 1}};
+  ck_assert_msg(encode(&caches) == FG_OK, "%s", fg_error());
+  ck_assert_uint_eq(fake_cuda.map.extent[2], 72 + 70 + 1);
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    caches.pages = list[i].pages;
+    args.k.stride[0] = list[i].cache, args.k.stride[2] = list[i].row;
+    ck_assert_msg(encode(&caches) == FG_EARGUMENT, "%d", (int)i);
+    ck_assert_str_eq(fg_error(), "k: its first stride is no multiple of its third, or too long; "
+                                 "align = 8 asks for a kernel that takes it");
+  }
+}
+END_TEST
+
 static void launch(int step) {
   uint32_t grid[3];
   bool empty;
@@ -195,6 +223,7 @@ int main(void) {
   tcase_add_test(tests, maps_of_inputs);
   tcase_add_test(tests, nothing_is_a_map_too);
   tcase_add_test(tests, refused_maps);
+  tcase_add_test(tests, refused_caches);
   tcase_add_test(tests, attributes_of_a_launch);
   tcase_add_test(tests, whole_clusters);
   suite_add_tcase(suite, tests);

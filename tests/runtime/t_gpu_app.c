@@ -220,7 +220,7 @@ static void launch_bare(const fg_kernel *kernel, const fg_problem *p, void *para
     bool empty;
     int64_t offset, bytes;
     if (step->kind == FG_STEP_ZERO) {
-      fg_workspace_region(r, &p->shape, step->region, &offset, &bytes);
+      fg_workspace_fill(r, &p->shape, step, &offset, &bytes);
       cuda->cuMemsetD8Async((CUdeviceptr)(uintptr_t)p->workspace + (CUdeviceptr)offset, 0,
                             (size_t)bytes, NULL);
       continue;

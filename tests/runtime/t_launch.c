@@ -1,6 +1,7 @@
 /* t_launch.c - arguments that no launch accepts: the sentence names the field, nothing is run. */
 #include "launch_case.h"
 
+#include "device/tensor_map.h"
 #include "host/engine.h"
 
 #include <math.h>
@@ -171,6 +172,102 @@ START_TEST(test_refused) {
 }
 END_TEST
 
+/* What says where sequences are: needed by its layout, and refused by others. */
+START_TEST(test_layout) {
+  static const struct {
+    const char *words, *name, *says;
+  } layouts[] = {
+      {"q_layout=packed", "starts_q", "starts_q is missing"},
+      {"kv_layout=packed", "starts_k", "starts_k is missing"},
+      {"kv_layout=cached", "used_k", "used_k is missing"},
+      {"kv_layout=paged", "table", "table is missing"},
+      {"mask=full", "starts_q",
+       "starts_q is given, but the kernel has no such tensor: its spec has q_layout=dense, "
+       "kv_layout=dense"},
+      {"kv_layout=packed", "starts_q",
+       "starts_q is given, but the kernel has no such tensor: its spec has q_layout=dense, "
+       "kv_layout=packed"},
+      {"q_layout=packed kv_layout=cached", "table",
+       "table is given, but the kernel has no such tensor: its spec has q_layout=packed, "
+       "kv_layout=cached"},
+  };
+  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+    kernels made = kernels_new("head_dim=8 block_q=4 %s", layouts[i].words);
+    launch l = launch_new(made.list,
+                          (fg_shape){.b = 2,
+                                     .h = 2,
+                                     .hk = 2,
+                                     .nq = 5,
+                                     .nk = 8,
+                                     .tokens_q = 10,
+                                     .tokens_k = 16,
+                                     .pages = 4,
+                                     .page = 4},
+                          1);
+    const bool is_missing = launch_has(&l, layouts[i].name);
+    const fg_recipe_tensor t = {.argument = fg_argument_find(&fg_kinds[0], layouts[i].name),
+                                .slot = -1};
+    ck_assert_ptr_nonnull(t.argument);
+    fg_args_tensor_of(&l.problem->args, &t)->data = is_missing ? NULL : l.problem->buffer[0];
+    ck_assert_int_eq(fg_problem_run(l.problem, made.list->module), FG_EARGUMENT);
+    ck_assert_str_eq(fg_error(), layouts[i].says);
+    untouched(&l);
+    launch_free(&l);
+    kernels_free(&made);
+  }
+}
+END_TEST
+
+static const fg_map *find_map(const fg_recipe *r, const char *name) {
+  int i = 0;
+  while (i < r->n_maps && strcmp(r->map[i].name, name) != 0) i++;
+  ck_assert_int_lt(i, r->n_maps);
+  return &r->map[i];
+}
+
+/* A box of pages ends where pages end, and tiles of 128 keys. Rows of all pages follow each other.
+ */
+START_TEST(test_maps_of_pages) {
+  static const int64_t pages[][2] = {{1, 1}, {3, 1}, {12, 4}, {16, 16}, {48, 16}, {512, 128}};
+  kernels made = kernels_new("family=wgmma head_dim=64 kv_layout=paged block_q=128 block_kv=128");
+  const fg_recipe *r = &made.list->source->recipe;
+  for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+    const int64_t page = pages[i][0];
+    const fg_shape of = {.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 10, .pages = 11, .page = page};
+    launch l = launch_new(made.list, of, 1);
+    fg_tensor *k = &l.problem->args.k;
+    fg_map_view view;
+    if (page == 1) k->stride[2] = -7;
+    const int64_t rows = page == 1 ? 1 : k->stride[0] / k->stride[2];
+    GOOD(fg_map_view_of(r, find_map(r, "k_map"), &of, &l.problem->args, &view));
+    ck_assert_int_eq(view.box[1], pages[i][1]);
+    ck_assert_uint_eq(view.extent[2], (uint64_t)(10 * rows + page + 1));
+    ck_assert_int_eq(
+        fg_map_cache_rows(r, &r->tensor[find_map(r, "k_map")->tensor], &of, &l.problem->args),
+        rows);
+    GOOD(fg_map_view_of(r, find_map(r, "k_row_map"), &of, &l.problem->args, &view));
+    ck_assert_int_eq(view.box[1], 1);
+    launch_set_ints(&l, "used_k", &(int64_t){0});
+    launch_run(&l, 0);
+    if (page > 1) {
+      k->stride[0] += 8;
+      ck_assert_int_eq(fg_problem_run(l.problem, made.list->module), FG_EARGUMENT);
+      ck_assert_str_eq(fg_error(), "k: its first stride is no multiple of its third, or too long; "
+                                   "align = 8 asks for a kernel that takes it");
+    }
+    launch_free(&l);
+  }
+  const fg_shape none = {.b = 1, .h = 1, .hk = 1, .nq = 5, .page = 16};
+  launch l = launch_new(made.list, none, 1);
+  fg_map_view view;
+  GOOD(fg_map_view_of(r, find_map(r, "k_map"), &none, &l.problem->args, &view));
+  ck_assert_uint_eq(view.extent[2], 0);
+  launch_run(&l, 0);
+  launch_free(&l);
+  kernels_free(&made);
+}
+END_TEST
+
 /* More blocks than a grid can have. */
 START_TEST(test_grid) {
   kernels made = kernels_new("head_dim=8 block_q=4");
@@ -243,6 +340,8 @@ int main(void) {
   tcase_add_test(cases, test_refused);
   tcase_add_loop_test(cases, test_aligned, 0, 3);
   tcase_add_test(cases, test_grid);
+  tcase_add_test(cases, test_maps_of_pages);
+  tcase_add_test(cases, test_layout);
   tcase_add_loop_test(cases, test_accepted, 0, 2);
   tcase_add_loop_test(cases, test_small_dbias, 0, 2);
   suite_add_tcase(suite, cases);

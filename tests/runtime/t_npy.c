@@ -53,15 +53,16 @@ static const float six[] = {0, 1, -2, 0.5f, 1e-40f, 3e38f};
 START_TEST(test_numpy_headers) {
   static const struct {
     int major, rank;
-    int64_t extent[4];
+    int64_t extent[FG_NPY_RANK];
     const char *dict;
   } file[] = {
-      {1, 2, {2, 3, 1, 1}, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"},
-      {2, 2, {3, 2, 1, 1}, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }"},
-      {3, 1, {6, 1, 1, 1}, "{'descr': '<f4', 'fortran_order': False, 'shape': (6,), }"},
-      {1, 4, {1, 2, 1, 3}, "{'shape': (1, 2, 1, 3), 'fortran_order': False, 'descr': '<f4'}"},
-      {1, 3, {1, 6, 1, 1}, "  {\"descr\":\"=f4\",'fortran_order':False,'shape':( 1,6 ,1 , )}"},
-      {1, 1, {6, 1, 1, 1}, "{'descr':\t'f4' ,\n'fortran_order' : False , 'shape' : (6 ,) , } "},
+      {1, 2, {2, 3, 1, 1, 1}, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"},
+      {2, 2, {3, 2, 1, 1, 1}, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }"},
+      {3, 1, {6, 1, 1, 1, 1}, "{'descr': '<f4', 'fortran_order': False, 'shape': (6,), }"},
+      {1, 4, {1, 2, 1, 3, 1}, "{'shape': (1, 2, 1, 3), 'fortran_order': False, 'descr': '<f4'}"},
+      {1, 5, {1, 1, 3, 1, 2}, "{'shape': (1,1,3,1,2), 'fortran_order': False, 'descr': '<f4'}"},
+      {1, 3, {1, 6, 1, 1, 1}, "  {\"descr\":\"=f4\",'fortran_order':False,'shape':( 1,6 ,1 , )}"},
+      {1, 1, {6, 1, 1, 1, 1}, "{'descr':\t'f4' ,\n'fortran_order' : False , 'shape' : (6 ,) , } "},
   };
   for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
     put_npy(file[i].major, file[i].dict, six, sizeof six);
@@ -228,8 +229,8 @@ START_TEST(test_refused_contents) {
        "q: x.npy has elements of type ; f2, f4, f8, i4 and i8 are read"},
       {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
        "q: x.npy has structured elements; f2, f4, f8, i4 and i8 are read"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 2), }",
-       "q: x.npy has rank 5; ranks 0 to 4 are read"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 2), }",
+       "q: x.npy has rank 6; ranks 0 to 5 are read"},
   };
   for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
     put_npy(1, file[i].dict, six, 8);

@@ -41,13 +41,10 @@ END_TEST
 START_TEST(test_round_trip) {
   static const struct {
     int rank;
-    int64_t extent[4];
+    int64_t extent[FG_NPY_RANK];
     int64_t count;
-  } shape[] = {{0, {1, 1, 1, 1}, 1},
-               {1, {6, 1, 1, 1}, 6},
-               {2, {3, 2, 1, 1}, 6},
-               {4, {1, 2, 3, 1}, 6},
-               {3, {2, 0, 3, 1}, 0}};
+  } shape[] = {{0, {1, 1, 1, 1, 1}, 1}, {1, {6, 1, 1, 1, 1}, 6}, {2, {3, 2, 1, 1, 1}, 6},
+               {4, {1, 2, 3, 1, 1}, 6}, {5, {1, 1, 3, 1, 2}, 6}, {3, {2, 0, 3, 1, 1}, 0}};
   for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
     ck_assert_int_eq(fg_npy_write("x.npy", shape[i].rank, shape[i].extent, six), FG_OK);
     reads();

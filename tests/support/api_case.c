@@ -162,22 +162,23 @@ typedef struct {
   const fg_recipe_tensor *tensor;
   const fg_tensor *given;
   fg_tensor moved;
-  int64_t extent[4];
+  int64_t extent[FG_AXES_MAX];
 } move;
 
 static move move_new(const relay *r, int i, const fg_shape *shape, const fg_args *args) {
   const fg_recipe *recipe = &r->base.source->recipe;
-  move m = {.tensor = &recipe->tensor[i], .extent = {1, 1, 1, 1}};
+  move m = {.tensor = &recipe->tensor[i], .extent = {1, 1, 1, 1, 1}};
   const fg_argument *argument = m.tensor->argument;
   m.given = fg_args_tensor(args, m.tensor);
-  if (!m.given->data || argument->packed) return m;
+  if (!m.given->data || argument->contiguous) return m;
   for (int a = 0; m.tensor->axes[a]; a++)
     m.extent[fg_axis_index(argument->axes, argument->axes[a])] =
         fg_recipe_extent(recipe, m.tensor->axes[a], shape);
   int64_t span = 1,
           step = (int64_t)(fg_tensor_align(recipe, m.tensor) / fg_elem_size(m.tensor->elem));
-  for (int a = 3; a >= 0; a--) {
-    m.moved.stride[a] = span;
+  const int last = strlen(argument->axes) > FG_STRIDES ? FG_STRIDES : FG_STRIDES - 1;
+  for (int a = last; a >= 0; a--) {
+    if (a < FG_STRIDES) m.moved.stride[a] = span;
     span = span * m.extent[a] + (3 + step - 1) / step * step;
   }
   size_t bytes = (size_t)span * fg_elem_size(m.tensor->elem);
@@ -189,19 +190,18 @@ static move move_new(const relay *r, int i, const fg_shape *shape, const fg_args
 
 static void copy(const move *m, const fg_tensor *to, const fg_tensor *from) {
   size_t size = fg_elem_size(m->tensor->elem);
-  for (int64_t b = 0; b < m->extent[0]; b++)
-    for (int64_t h = 0; h < m->extent[1]; h++)
-      for (int64_t n = 0; n < m->extent[2]; n++)
-        for (int64_t d = 0; d < m->extent[3]; d++) {
-          const int64_t at[4] = {b, h, n, d};
-          int64_t i = 0, j = 0;
-          for (int a = 0; a < 4; a++) {
-            i += m->extent[a] > 1 ? at[a] * to->stride[a] : 0;
-            j += m->extent[a] > 1 ? at[a] * from->stride[a] : 0;
-          }
-          memcpy((char *)to->data + (size_t)i * size, (const char *)from->data + (size_t)j * size,
-                 size);
-        }
+  int64_t count = 1;
+  for (int a = 0; a < FG_AXES_MAX; a++) count *= m->extent[a];
+  for (int64_t number = 0; number < count; number++) {
+    int64_t i = 0, j = 0, rest = number;
+    for (int a = FG_AXES_MAX - 1; a >= 0; a--) {
+      const int64_t at = rest % m->extent[a];
+      rest /= m->extent[a];
+      i += at ? at * (a < FG_STRIDES ? to->stride[a] : 1) : 0;
+      j += at ? at * (a < FG_STRIDES ? from->stride[a] : 1) : 0;
+    }
+    memcpy((char *)to->data + (size_t)i * size, (const char *)from->data + (size_t)j * size, size);
+  }
 }
 
 static fg_status launch_moved(const relay *r, const fg_shape *shape, const fg_args *args,
@@ -218,7 +218,7 @@ static fg_status launch_moved(const relay *r, const fg_shape *shape, const fg_ar
     *m = move_new(r, i, shape, args);
     if (!m->moved.data) continue;
     *fg_args_tensor_of(&moved, m->tensor) = m->moved;
-    if (!m->tensor->output) copy(m, &m->moved, m->given);
+    if (!m->tensor->output || m->tensor->kept) copy(m, &m->moved, m->given);
   }
   fg_status status = fg_launch(r->kernel, shape, &moved, workspace, NULL);
   for (int i = 0; i < n; i++) {

@@ -133,3 +133,9 @@ void case_hand_over(const tensors *t, case_order skip) {
   for (u32 i = 0; i < 3; i++) sum += fetch(t->out + 16 * i + tid());
   keep(t->out + 48 + tid(), sum);
 }
+
+u32 ticket(const tensors *t) {
+  if (tid() == 0) put(0, api->atomic_add_u32(t->count, 1, 0));
+  sync_all();
+  return get(0);
+}

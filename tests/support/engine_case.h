@@ -64,4 +64,8 @@ float fetch(const float *from);
 void keep(float *to, float x);
 void sync_all(void);
 
+/* The number of the block in the order in which they begin, for all threads. Takes the first
+ * element of `count` and the first word of shared memory. */
+u32 ticket(const tensors *t);
+
 #endif

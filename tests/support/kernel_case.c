@@ -20,6 +20,15 @@ fg_device *kernel_device(void) {
   exit(required && strstr(required, "gpu") ? EXIT_FAILURE : SKIP);
 }
 
+bool kernel_device_is_host(void) { return !strcmp(kernel_device()->arch, "host"); }
+
+fg_device *kernel_device_of_wgmma(void) {
+  fg_device *device = kernel_device();
+  if (kernel_device_is_host() || !strcmp(device->arch, "sm_90a")) return device;
+  fprintf(stderr, "%s has no products by a warpgroup: nothing is run\n", device->arch);
+  exit(SKIP);
+}
+
 fg_status kernel_make(fg_gen *gen, const fg_variant *variant, bool may_warn, kernel *k) {
   *k = (kernel){.variant = *variant};
   fg_variant_name(variant, sizeof k->name, k->name);
@@ -122,6 +131,40 @@ kernels kernels_some(int turn, const char *format, ...) {
   return made;
 }
 
+/* The plan of the family whose turn it is; false: the family leaves the spec to others. */
+static bool make_of_family(fg_gen *gen, const char *words, const char *family, int turn,
+                           kernel *k) {
+  char all[WORDS_SIZE];
+  fg_variant *list;
+  int n;
+  snprintf(all, sizeof all, "%s family=%s", words, family);
+  const fg_status status = words_variants(gen, all, kernel_device()->arch, 0, &list, &n);
+  const bool is_refused = status == FG_ESPEC && strstr(fg_error(), "no plan fits");
+  ck_assert_msg(status == FG_OK || is_refused, "%s: %s", all, fg_error());
+  if (!is_refused) GOOD(kernel_make(gen, &list[turn % n], false, k));
+  free(list);
+  return !is_refused;
+}
+
+kernels kernels_of_families(int turn, const char *format, ...) {
+  static const char *const families[] = {"simt", "mma", "wgmma", "decode"};
+  enum { FAMILIES = sizeof families / sizeof *families };
+  char words[WORDS_SIZE - 64];
+  fg_gen *gen;
+  va_list args;
+  kernels made = {.list = calloc(FAMILIES, sizeof *made.list)};
+  ck_assert_ptr_nonnull(made.list);
+  va_start(args, format);
+  vsnprintf(words, sizeof words, format, args);
+  va_end(args);
+  GOOD(fg_gen_new(NULL, &gen));
+  for (int i = 0; i < FAMILIES; i++)
+    made.n += make_of_family(gen, words, families[i], turn, &made.list[made.n]);
+  fg_gen_free(gen);
+  ck_assert_int_gt(made.n, 0);
+  return made;
+}
+
 void kernels_free(kernels *made) {
   for (int i = 0; i < made->n; i++) kernel_free(&made->list[i]);
   free(made->list);
@@ -149,7 +192,7 @@ fg_status kernel_judge(const kernel *k, const verify_case *which, int *right, si
 }
 
 void kernel_verify(const kernel *k, const verify_case *which) {
-  char place[256], errors[512];
+  char place[384], errors[512];
   int right = 0;
   describe(which, sizeof place, place);
   fg_status status = kernel_judge(k, which, &right, sizeof errors, errors);

@@ -24,6 +24,10 @@ typedef struct kernels {
  * cannot be opened the program ends: skipped, or failed if FLASHGEN_REQUIRE names gpu. */
 fg_device *kernel_device(void);
 
+/* The same for suites of wgmma alone, which a GPU of another kind cannot run: skipped there. */
+fg_device *kernel_device_of_wgmma(void);
+bool kernel_device_is_host(void);
+
 /* Expands, compiles and loads one. may_warn: of templates with a bug, which leaves names unused.
  * The caller frees what is made, also on failure. */
 fg_status kernel_make(fg_gen *gen, const fg_variant *variant, bool may_warn, kernel *k);
@@ -47,6 +51,10 @@ kernels kernels_first_of(const char *templates, const char *format, ...)
 /* The same with fewer plans, for tests of what plans hardly differ in: of each point those of simt
  * and, before them, one of the others; `turn` says which, and the next point has the next. */
 kernels kernels_some(int turn, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Of each family that takes the one spec that the words describe, the plan whose turn it is. */
+kernels kernels_of_families(int turn, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void kernels_free(kernels *made);
 
 /* The kernel's results on the case are right. */

@@ -60,17 +60,40 @@ float *launch_get(const launch *l, const char *name) {
   return values;
 }
 
-void launch_set(launch *l, const char *name, const float *values) {
+void launch_set(const launch *l, const char *name, const float *values) {
   GOOD(fg_problem_set(l->problem, find(l, name), values));
 }
 
-void launch_fill(launch *l, const char *name, float value) {
+void launch_fill(const launch *l, const char *name, float value) {
   int64_t n = launch_count(l, name);
   float *values = malloc((size_t)n * sizeof *values + 1);
   ck_assert_ptr_nonnull(values);
   for (int64_t i = 0; i < n; i++) values[i] = value;
   launch_set(l, name, values);
   free(values);
+}
+
+void launch_set_ints(const launch *l, const char *name, const int64_t *values) {
+  if (launch_has(l, name)) GOOD(fg_problem_set_ints(l->problem, find(l, name), values));
+}
+
+void launch_drop(const launch *l, const char *name) {
+  if (launch_has(l, name)) fg_problem_drop(l->problem, find(l, name));
+}
+
+void launch_take_layout(launch *l, const launch *from) {
+  const fg_recipe *r = l->problem->recipe;
+  for (int i = 0; i < r->n_tensors; i++) {
+    const char *name = r->tensor[i].name;
+    if (r->tensor[i].argument->elem != FG_RULE_I32) continue;
+    if (!fg_args_tensor(&from->problem->args, &r->tensor[i])->data) {
+      launch_drop(l, name);
+      continue;
+    }
+    float *values = launch_get(from, name); /* exact up to 2^24 */
+    launch_set(l, name, values);
+    free(values);
+  }
 }
 
 void launch_layout(launch *l, const char *name, const char *axes, int gap) {
@@ -107,6 +130,14 @@ void launch_run(launch *l, uint64_t seed) {
   ck_assert_msg(status == FG_OK, "%s, seed %d: %s", l->kernel->name, (int)seed, fg_error());
 }
 
+uint64_t launch_order(const launch *l, int n) {
+  const fg_recipe *r = l->problem->recipe;
+  for (int i = 0; i < r->n_regions; i++)
+    if (!strcmp(r->region[i].name, "parts"))
+      return (uint64_t)(n * l->problem->device->multiprocessors);
+  return (uint64_t)n;
+}
+
 void launch_refused(launch *l, const char *tensor, const char *end) {
   char start[16];
   fg_status status = fg_problem_run(l->problem, l->kernel->module);
@@ -127,6 +158,7 @@ void launch_take_forward(launch *backward, const kernel *forward) {
     launch_set(&l, in[i], values);
     free(values);
   }
+  launch_take_layout(&l, backward);
   l.problem->args.given = backward->problem->args.given;
   l.problem->args.scale = backward->problem->args.scale;
   launch_run(&l, 0);
@@ -155,4 +187,46 @@ void launch_same_outputs(const launch *a, const launch *b) {
   const fg_recipe *r = a->problem->recipe;
   for (int i = 0; i < r->n_tensors; i++)
     if (r->tensor[i].output) launch_same(a, b, r->tensor[i].argument->name);
+}
+
+void launch_poison(const launch *l) {
+  const fg_recipe *r = l->problem->recipe;
+  for (int i = 0; i < r->n_tensors; i++)
+    if (r->tensor[i].output) launch_fill(l, r->tensor[i].argument->name, NAN);
+}
+
+double launch_difference(const launch *a, const launch *b, const char *name) {
+  double error = 0, norm = 0;
+  const int64_t n = launch_count(a, name);
+  float *x = launch_get(a, name), *y = launch_get(b, name);
+  for (int64_t i = 0; i < n; i++) {
+    const double off = (double)x[i] - (double)y[i];
+    error += off * off;
+    norm += (double)y[i] * (double)y[i];
+  }
+  free(x);
+  free(y);
+  return sqrt(error / norm);
+}
+
+bool launch_promised(const launch *l, const char *name) {
+  static const char *const always[] = {"o", "lse", "dk", "dv"};
+  bool promised = l->kernel->variant.point.deterministic;
+  for (int i = 0; i < 4; i++) promised |= !strcmp(always[i], name);
+  return promised;
+}
+
+void launch_same_as_promised(const launch *a, const launch *b) {
+  const fg_recipe *r = a->problem->recipe;
+  for (int i = 0; i < r->n_tensors; i++) {
+    const char *name = r->tensor[i].argument->name;
+    if (!r->tensor[i].output) continue;
+    if (launch_promised(a, name)) {
+      launch_same(a, b, name);
+      continue;
+    }
+    const double difference = launch_difference(a, b, name);
+    ck_assert_msg(difference <= 1e-3, "%s: %s differs by %g of its norm", a->kernel->name, name,
+                  difference);
+  }
 }

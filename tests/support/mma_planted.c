@@ -13,7 +13,7 @@ static const verify_case cases[] = {
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 90, .nk = 150}, .style = VERIFY_LARGE},
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 2}, .style = VERIFY_LARGE},
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 1}, .style = VERIFY_LARGE},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 90, .nk = 104}, .packed = 1},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 90, .nk = 104}, .contiguous = 1},
     {.seed = 0}};
 
 void mma_planted_try(planted_bug bug) {

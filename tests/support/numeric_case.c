@@ -7,51 +7,15 @@
 #include "numeric_case.h"
 
 #include "kernel_case.h"
+#include "numeric_axes.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Q_KIND and K_KIND follow from NQ and NK: what pairs with too much to be met length by length. */
-enum axis {
-  DTYPE,
-  DIMS,
-  MASK,
-  BIAS,
-  BIAS_ELEM,
-  GRAD_ELEM,
-  ORDER,
-  PLAN,
-  HEADS,
-  NQ,
-  NK,
-  Q_KIND,
-  K_KIND,
-  STYLE,
-  SCALE,
-  SEED,
-  AXES
-};
-enum { LEVELS = 20, ROWS_MAX = 400, PICKED_FROM = 3000, MORE_FROM = 500, TOGETHER = 3 };
+enum { ROWS_MAX = 400, PICKED_FROM = 3000, MORE_FROM = 500, TOGETHER = 3 };
 
-static const char *const dtypes[] = {"bf16", "f16"};
-static const char *const dims[] = {"8", "40", "64", "72", "128", "256", "192/128", "32/96"};
-static const int widths[] = {16, 80, 128, 144, 256, 512, 320, 128}; /* d + dv */
-static const char *const masks[] = {"full", "causal", "window(20,3)", "chunked(48)"};
-static const char *const biases[] = {"false",
-                                     "true",
-                                     "true bias_dims=[b,h,k]",
-                                     "grad",
-                                     "grad bias_dims=[]",
-                                     "grad bias_dims=[b,k]",
-                                     "grad bias_dims=[h,q,k]",
-                                     "grad bias_dims=[q]",
-                                     "grad bias_dims=[k]",
-                                     "grad bias_dims=[h]",
-                                     "grad bias_dims=[b,q]"};
-static const char *const elems[] = {"spec", "f32"};
-static const char *const orders[] = {"false", "true"}; /* deterministic; forward always is */
 static const int heads[][3] = {{1, 1, 1}, {2, 4, 2}, {1, 4, 1}, {1, 6, 3}}; /* b h hk */
 static const float scales[] = {0, 0.2f, -0.2f};
 
@@ -115,114 +79,34 @@ static const family families[] = {
      .some = 63,
      .several = 193,
      .most = (int64_t)257 * 257 * (512 + 48) * 8},
+    /* rows of a head around what a tile has of one head and of several; then long lines of keys,
+     * which blocks divide */
+    {"decode",
+     {{0, 0},
+      {1, 1},
+      {7, 2},
+      {8, 3},
+      {9, 4},
+      {15, 2},
+      {16, 3},
+      {17, 4},
+      {31, 2},
+      {33, 4},
+      {64, 3},
+      {511, 5},
+      {513, 5},
+      {1100, 6}},
+     .lengths = 14,
+     .kinds = 7,
+     .some = 7,
+     .several = 16,
+     .most = (int64_t)64 * 1100 * (512 + 48) * 4},
 };
 
-#define COUNT(a) (int)(sizeof(a) / sizeof *(a))
-static int levels[AXES] = {[DTYPE] = COUNT(dtypes),    [DIMS] = COUNT(dims),
-                           [MASK] = COUNT(masks),      [BIAS] = COUNT(biases),
-                           [BIAS_ELEM] = COUNT(elems), [GRAD_ELEM] = COUNT(elems),
-                           [HEADS] = COUNT(heads),     [STYLE] = VERIFY_STYLES,
-                           [SCALE] = COUNT(scales),    [SEED] = 2};
-
-typedef struct row {
-  int level[AXES];
-} row;
-
 static const family *of;
-static const char *pass;
 static row rows[ROWS_MAX];
 static int n_rows;
 static int first[ROWS_MAX + 1], n_kernels; /* row of each kernel; then the end */
-
-/* ---- plans ---- */
-
-/* The family's plans for any spec, by their words. What plans a spec has depends on the first six
- * of these axes: `fits`, by their levels. */
-enum { DECIDE = 7 };
-static const enum axis decide[DECIDE] = {DTYPE, DIMS, ORDER, MASK, BIAS, BIAS_ELEM, PLAN};
-static char plans[LEVELS][96];
-static unsigned char fits[COUNT(dtypes)][COUNT(dims)][COUNT(orders)][COUNT(masks)][COUNT(biases)]
-                         [COUNT(elems)][LEVELS];
-
-/* Pairs of levels of two of these axes that some spec and plan have. */
-static unsigned char can[DECIDE][LEVELS][DECIDE][LEVELS];
-
-/* Check takes assertions in a test only, and the design is made before the first. */
-static void need(int good) {
-  if (good) return;
-  fprintf(stderr, "no design: %s\n", fg_error());
-  exit(EXIT_FAILURE);
-}
-
-static int find_plan(const fg_plan *plan) {
-  char words[96];
-  size_t n = 0;
-  for (int i = 1; i < FG_FIELDS - FG_SPEC_FIELDS; i++)
-    n += (size_t)snprintf(words + n, sizeof words - n, " %s=%d", fg_fields[FG_SPEC_FIELDS + i].name,
-                          plan->value[i] ? plan->value[i] : 1);
-  for (int i = 0; i < levels[PLAN]; i++)
-    if (!strcmp(plans[i], words)) return i;
-  need(levels[PLAN] < LEVELS);
-  strcpy(plans[levels[PLAN]], words);
-  return levels[PLAN]++;
-}
-
-/* Of the row's spec, parted by spaces. */
-static void spec_words(const row *r, size_t size, char *words) {
-  const int *l = r->level;
-  int biased = l[BIAS] > 0;
-  int graded = !strncmp(biases[l[BIAS]], "grad", 4) && !strcmp(pass, "backward");
-  size_t n = (size_t)snprintf(
-      words, size, "pass=%s dtype=%s head_dim=%s mask=%s bias=%s deterministic=%s family=%s", pass,
-      dtypes[l[DTYPE]], dims[l[DIMS]], masks[l[MASK]], biases[l[BIAS]], orders[l[ORDER]], of->name);
-  if (biased) n += (size_t)snprintf(words + n, size - n, " bias_dtype=%s", elems[l[BIAS_ELEM]]);
-  if (graded) snprintf(words + n, size - n, " grad_dtype=%s", elems[l[GRAD_ELEM]]);
-}
-
-static void find_plans(fg_gen *gen, const row *r) {
-  const int *l = r->level;
-  char words[384], *rest;
-  const char *word[16];
-  fg_grid *grid;
-  fg_plan *list = NULL;
-  int n = 0;
-  spec_words(r, sizeof words, words);
-  for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) word[n++] = w;
-  need(fg_grid_read(0, NULL, n, word, &grid) == FG_OK);
-  if (fg_gen_plans(gen, grid->point, kernel_device()->arch, grid->limits[0], &list, &n) ==
-      FG_ESPEC) { /* the family leaves the spec to others */
-    fg_grid_free(grid);
-    return;
-  }
-  need(list != NULL);
-  for (int i = 0; i < n; i++) {
-    row with = *r;
-    with.level[PLAN] = find_plan(&list[i]);
-    fits[l[DTYPE]][l[DIMS]][l[ORDER]][l[MASK]][l[BIAS]][l[BIAS_ELEM]][with.level[PLAN]] = 1;
-    for (int a = 0; a < DECIDE; a++)
-      for (int b = 0; b < DECIDE; b++) can[a][with.level[decide[a]]][b][with.level[decide[b]]] = 1;
-  }
-  free(list);
-  fg_grid_free(grid);
-}
-
-static void make_levels(void) {
-  fg_gen *gen;
-  levels[ORDER] = strcmp(pass, "forward") ? COUNT(orders) : 1;
-  levels[NQ] = levels[NK] = of->lengths;
-  levels[Q_KIND] = levels[K_KIND] = of->kinds;
-  need(fg_gen_new(NULL, &gen) == FG_OK);
-  row r = {0};
-  for (r.level[DTYPE] = 0; r.level[DTYPE] < levels[DTYPE]; r.level[DTYPE]++)
-    for (r.level[DIMS] = 0; r.level[DIMS] < levels[DIMS]; r.level[DIMS]++)
-      for (r.level[ORDER] = 0; r.level[ORDER] < levels[ORDER]; r.level[ORDER]++)
-        for (r.level[MASK] = 0; r.level[MASK] < levels[MASK]; r.level[MASK]++)
-          for (r.level[BIAS] = 0; r.level[BIAS] < levels[BIAS]; r.level[BIAS]++)
-            for (r.level[BIAS_ELEM] = 0; r.level[BIAS_ELEM] < levels[BIAS_ELEM];
-                 r.level[BIAS_ELEM]++)
-              find_plans(gen, &r);
-  fg_gen_free(gen);
-}
 
 /* ---- the design ---- */
 
@@ -240,7 +124,7 @@ static int nk_of(const row *r) { return of->length[r->level[NK]].n; }
  * whatever its width. */
 static int64_t cost(const row *r) {
   const int *h = heads[r->level[HEADS]];
-  return (int64_t)h[0] * h[1] * nq_of(r) * nk_of(r) * (widths[r->level[DIMS]] + 48);
+  return (int64_t)h[0] * h[1] * nq_of(r) * nk_of(r) * (numeric_width(r) + 48);
 }
 
 static int is_length(int axis) { return axis == NQ || axis == NK; }
@@ -255,14 +139,6 @@ static int wanted(int a, int b) {
     return other == PLAN || other == MASK;
   }
   return 1;
-}
-
-static int can_meet(int a, int x, int b, int y) {
-  int i = 0, j = 0;
-  while (i < DECIDE && (int)decide[i] != a) i++;
-  while (j < DECIDE && (int)decide[j] != b) j++;
-  if ((i < DECIDE && !can[i][x][i][x]) || (j < DECIDE && !can[j][y][j][y])) return 0;
-  return i == DECIDE || j == DECIDE || can[i][x][j][y];
 }
 
 static int shows(const row *r, int a, int b) {
@@ -290,14 +166,9 @@ static int pairs(void) {
   int n = 0;
   for (int a = 0; a < AXES; a++)
     for (int b = a + 1; b < AXES; b++)
-      for (int x = 0; wanted(a, b) && x < levels[a] * levels[b]; x++)
-        n += can_meet(a, x / levels[b], b, x % levels[b]);
+      for (int x = 0; wanted(a, b) && x < numeric_levels[a] * numeric_levels[b]; x++)
+        n += numeric_can_meet(a, x / numeric_levels[b], b, x % numeric_levels[b]);
   return n;
-}
-
-static int fitting(const row *r) {
-  const int *l = r->level;
-  return fits[l[DTYPE]][l[DIMS]][l[ORDER]][l[MASK]][l[BIAS]][l[BIAS_ELEM]][l[PLAN]];
 }
 
 /* of_kernel: the row whose kernel it is to have; NULL = any. */
@@ -305,10 +176,10 @@ static row random_row(const row *of_kernel) {
   row r;
   do {
     for (int a = 0; a < AXES; a++)
-      r.level[a] = of_kernel && a < HEADS ? of_kernel->level[a] : below(levels[a]);
+      r.level[a] = of_kernel && a < HEADS ? of_kernel->level[a] : below(numeric_levels[a]);
     r.level[Q_KIND] = of->length[r.level[NQ]].kind;
     r.level[K_KIND] = of->length[r.level[NK]].kind;
-  } while (cost(&r) > of->most || !fitting(&r));
+  } while (cost(&r) > of->most || !numeric_fits(&r));
   return r;
 }
 
@@ -331,7 +202,9 @@ static void make_design(void) {
   for (int left = pairs(); left > 0 && n_rows + TOGETHER < ROWS_MAX; n_kernels++) {
     first[n_kernels] = n_rows;
     for (int i = 0; i < TOGETHER && left > 0; i++) {
-      row r = i ? best_row(&rows[first[n_kernels]], MORE_FROM) : best_row(NULL, PICKED_FROM);
+      row r;
+      do r = i ? best_row(&rows[first[n_kernels]], MORE_FROM) : best_row(NULL, PICKED_FROM);
+      while (!i && !numeric_has_plan(&r));
       int gained = gain(&r, 1);
       left -= gained;
       if (gained) rows[n_rows++] = r;
@@ -357,8 +230,8 @@ static void test_row(const kernel *k, int number) {
 START_TEST(test_kernel) {
   const row *r = &rows[first[_i]];
   char words[384];
-  spec_words(r, sizeof words, words);
-  kernels made = kernels_new("%s%s", words, plans[r->level[PLAN]]);
+  numeric_spec_words(r, sizeof words, words);
+  kernels made = kernels_new("%s%s", words, numeric_plan_words(r));
   ck_assert_int_eq(made.n, 1);
   for (int i = first[_i]; i < first[_i + 1]; i++) test_row(made.list, i);
   kernels_free(&made);
@@ -370,23 +243,27 @@ START_TEST(test_design) {
   ck_assert_int_lt(n_rows + TOGETHER, ROWS_MAX);
   for (int a = 0; a < AXES; a++)
     for (int b = a + 1; b < AXES; b++)
-      for (int x = 0; wanted(a, b) && x < levels[a] * levels[b]; x++) {
-        int found = !can_meet(a, x / levels[b], b, x % levels[b]);
+      for (int x = 0; wanted(a, b) && x < numeric_levels[a] * numeric_levels[b]; x++) {
+        int found = !numeric_can_meet(a, x / numeric_levels[b], b, x % numeric_levels[b]);
         for (int i = 0; i < n_rows; i++)
-          found += rows[i].level[a] == x / levels[b] && rows[i].level[b] == x % levels[b] &&
-                   shows(&rows[i], a, b);
-        ck_assert_msg(found > 0, "axes %d and %d: levels %d and %d never meet", a, b, x / levels[b],
-                      x % levels[b]);
+          found += rows[i].level[a] == x / numeric_levels[b] &&
+                   rows[i].level[b] == x % numeric_levels[b] && shows(&rows[i], a, b);
+        ck_assert_msg(found > 0, "axes %d and %d: levels %d and %d never meet", a, b,
+                      x / numeric_levels[b], x % numeric_levels[b]);
       }
 }
 END_TEST
 
-Suite *numeric_suite(const char *of_family, const char *of_pass) {
+Suite *numeric_suite(const char *of_family, const char *pass) {
   for (int i = 0; i < COUNT(families); i++)
     if (!strcmp(families[i].name, of_family)) of = &families[i];
-  pass = of_pass;
-  make_levels();
+  numeric_levels[NQ] = numeric_levels[NK] = of->lengths;
+  numeric_levels[Q_KIND] = numeric_levels[K_KIND] = of->kinds;
+  numeric_levels[HEADS] = COUNT(heads), numeric_levels[STYLE] = VERIFY_STYLES;
+  numeric_levels[SCALE] = COUNT(scales), numeric_levels[SEED] = 2;
+  numeric_find_plans(of_family, pass);
   make_design();
+  numeric_forget_plans();
   Suite *suite = suite_create(of->name);
   TCase *cases = tcase_create(pass);
   tcase_add_test(cases, test_design);

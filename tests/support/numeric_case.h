@@ -4,7 +4,7 @@
 
 #include "suite.h"
 
-/* family: "simt" or "mma"; pass: "forward" or "backward". */
+/* family: "simt", "mma", "wgmma" or "decode"; pass: "forward" or "backward". */
 Suite *numeric_suite(const char *family, const char *pass);
 
 #endif

@@ -20,6 +20,7 @@ typedef struct planted_bug {
   const char *where, *text, *instead, *words, *fault;
   planted_place place[3];   /* none: any line of the bug's file */
   const verify_case *cases; /* up to one without rows; NULL = a small one */
+  const char *switches;     /* FLASHGEN_SWITCH; NULL = none */
   int nth;
   int seeds; /* 0 = PLANTED_SEEDS, or 1 where only the numbers may show it, in any order */
 } planted_bug;

@@ -12,6 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+const run_case run_case_usual = {.b = 2,
+                                 .h = 4,
+                                 .hk = 2,
+                                 .nq = 19,
+                                 .nk = 37,
+                                 .d = 40,
+                                 .dv = 40,
+                                 .dtype = FG_ELEM_BF16,
+                                 .mask = "causal",
+                                 .bias_axes = "bhqk",
+                                 .scale = 0.125};
+
 /* The axes of each tensor as its file has them; g: key/value heads, v: the head dim of v. */
 static const struct {
   const char *name, *axes;
@@ -222,6 +234,12 @@ void run_case_judge(const run_case *c, const char *name) {
   forget(&j);
   free(x);
   fg_array_free(&file);
+}
+
+void run_case_judge_gradients(const run_case *c) {
+  run_case_judge(c, "dq");
+  run_case_judge(c, "dk");
+  run_case_judge(c, "dv");
 }
 
 static size_t slurp(const char *path, char **text) {

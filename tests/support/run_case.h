@@ -16,6 +16,12 @@ typedef struct run_case {
   int dlse;              /* is given */
 } run_case;
 
+/* The case that most tests begin with, and the words that name its files to `flashgen run`. */
+extern const run_case run_case_usual;
+#define FORWARD   "--in q=q.npy --in k=k.npy --in v=v.npy"
+#define BACKWARD  FORWARD " --in do=do.npy"
+#define GRADIENTS "--out dq=dq.npy --out dk=dk.npy --out dv=dv.npy"
+
 /* An .npy file of format 1.0; order: "False" or "True" (Fortran). */
 void run_case_file(const char *path, const char *descr, const char *order, int rank,
                    const int64_t *extent, const void *data, size_t bytes);
@@ -31,6 +37,7 @@ void run_case_put_forward(const run_case *c);
 
 /* NAME.npy is float32, has the tensor's shape and the oracle's values. */
 void run_case_judge(const run_case *c, const char *name);
+void run_case_judge_gradients(const run_case *c); /* dq, dk, dv */
 
 /* Do the two files hold the same bytes? */
 int run_case_equal(const char *a, const char *b);

@@ -76,10 +76,26 @@ function grads.finish_step(x, threads, blocks)
            threads = threads, registers = 40, work = "1", shared = {} }
 end
 
+-- A token has one sequence, and its gradient one writer. by_tiles: a family that stores gradients of pairs tile by tile.
+local function refused_layout(x, by_tiles)
+  local has = {}
+  for _, length in ipairs(x.lengths) do has[length] = true end
+  if has.tokens_q and has.tokens_k then return string.format("the gradient of %s would be of all pairs of packed queries and keys", x.name) end
+  if (has.tokens_q or has.tokens_k) and has.b then
+    return string.format("the gradient of %s has an axis of the batch beside one of packed tokens, which say it", x.name)
+  end
+  if by_tiles and x.kind == "dense" and not seq.is_dense then return string.format("the gradient of %s is of pairs of packed sequences", x.name) end
+  if by_tiles and (has.tokens_q or has.tokens_k) and x.kind == "indexed" and spec.deterministic == "true" then
+    return string.format("deterministic=true: the gradient of %s by distance runs over packed tokens", x.name)
+  end
+end
+
 -- Why an input's gradient cannot be made in a fixed order, nil if each can: an element is one writer's only
 -- where the pairs that read it are known from its index. by_distance: the family knows them from k - q alone.
 function grads.refused(by_distance)
   for _, x in ipairs(hooks.input.grads) do
+    local why = refused_layout(x, by_distance)
+    if why then return why end
     if spec.deterministic == "true" and x.kind == "indexed" then
       local what = string.format("deterministic=true: %s's gradient has no fixed order", x.name)
       if not hooks.input.pairs_of_element(x) then return what .. ": its index is not affine in q and k" end

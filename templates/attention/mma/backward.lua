@@ -3,7 +3,7 @@
 -- tiles of block_q; dQ is summed in float32 in memory, in whatever order blocks come. A deterministic
 -- kernel makes dQ, and each gradient of an input, in a pass of its own instead, which computes S and dP
 -- again: 7 products, not 5.
-local family = { template = "attention/mma/backward.cut", library = { "tile/tiles.cut", "tile/diagonals.cut" } }
+local family = { template = "attention/mma/backward.cut", library = { "tile/tiles.cut", "tile/diagonals.cut", "tile/sequences.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
@@ -90,7 +90,7 @@ end
 
 -- How many blocks make an input's gradient in its pass: one for each tile of the gradient's own extents.
 local function gradient_grid(extents, rows, keys)
-  local axes = { b = "b", h = "h", q = string.format("cdiv(nq, %d)", rows), k = string.format("cdiv(nk, %d)", keys) }
+  local axes = { b = "b", h = "h", q = seq.count_tiles("q", rows), k = seq.count_tiles("k", keys) }
   local factors = {}
   for axis in extents:gmatch("[bhqk]") do factors[#factors + 1] = axes[axis] end
   return #factors > 0 and table.concat(factors, " * ") or "1"
@@ -112,18 +112,18 @@ end
 -- The launches, in their order.
 local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
-  local rows, keys, key_tiles = 16 * plan.warps, tile_keys(spec, plan), string.format("cdiv(nk, %d)", kv)
+  local rows, keys, key_tiles = 16 * plan.warps, tile_keys(spec, plan), seq.count_tiles("k", kv)
   local list = {
     passes.kept(padded, threads, use.starts_early),
     { entry = "attn_bwd_dk_dv", threads = threads, early = use.starts_early,
-      grid = use.batches_side_by_side and { key_tiles .. " * b", "hk", "1" } or
+      grid = seq.is_packed("k") and { key_tiles, "hk", "1" } or use.batches_side_by_side and { key_tiles .. " * b", "hk", "1" } or
         use.heads_side_by_side and { "hk", key_tiles, "b" } or { key_tiles, "hk", "b" },
       registers = math.min(255, family.registers(spec, plan)),
       work = string.format("(%s + %d) * h / max(hk, 1) * %d / %d", hooks.mask.rows_seen, hooks.mask.edge_count * (q + kv) // 2,
                            work_of_row(spec, plan) * (q + 8), q) },
   }
   if deterministic then
-    list[#list + 1] = { entry = "attn_bwd_dq", grid = { string.format("cdiv(nq, %d)", rows), "h", "b" },
+    list[#list + 1] = { entry = "attn_bwd_dq", grid = { seq.count_tiles("q", rows), "h", seq.batches("q") },
       threads = threads, registers = 200, work = "nk * " .. rows, shared = row_tiles(spec, plan, keys) }
   else
     list[#list + 1] = passes.dq(padded, threads, use.starts_early)
@@ -138,13 +138,14 @@ local function steps(spec, plan, padded)
         threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, plan, keys) }
     end
   end
+  passes.add_heads(list, threads, use.starts_early)
   return list
 end
 
 function family.describe(spec, plan)
   local split, threads, keys = mma.division(plan), 32 * plan.warps, tile_keys(spec, plan)
   local chunks_d, chunks_dv = tiles.chunks(spec.d), tiles.chunks(spec.dv)
-  local padded = string.format("roundup(nq, %d)", plan.block_q)
+  local padded = seq.count_rows_of("q", plan.block_q)
   local regions = passes.regions(padded, not deterministic)
   grads.count_by_tiles(padded, plan.block_kv)
   local list = steps(spec, plan, padded)

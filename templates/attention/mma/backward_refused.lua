@@ -18,6 +18,11 @@ local function stores_much(spec, traits)
 end
 
 local rows = {
+  { cause = "layout", what = "packed sequences beside a mask of two bounds and more than 416 columns of K and V",
+    when = function(spec, plan, traits)
+      return not seq.is_dense and traits.mask.edge_count > 1 and plan.stages > 1 and spec.d + spec.dv > 416
+    end,
+    spare = 255, spilled = { { "d 256, a window", 40 } } },
   { cause = "dense gradients", what = "warps of 32 keys with a dense gradient beside a light score",
     when = function(spec, plan, traits)
       return has_32_keys(plan) and not mma.division(plan).dq_in_turns and stores_much(spec, traits)

@@ -23,7 +23,7 @@ return {
       "that its sums stay in L2.",
     possible = function(spec, plan, traits)
       for _, x in ipairs(traits.input.grads) do
-        if x.stored and x.extents:sub(1, 1) == "1" then return true end
+        if x.stored and not x.batched then return true end
       end
       return false
     end,
@@ -31,7 +31,7 @@ return {
 
   { name = "heads_side_by_side",
     why = "Heads whose keys see few rows at a time follow each other.",
-    possible = function(spec, plan, traits, use) return not use.batches_side_by_side end,
+    possible = function(spec, plan, traits, use) return not use.batches_side_by_side and not seq.is_packed("k") end,
     when = function(spec, plan, traits) return traits.mask.first_key_moves end,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 1.290, 1.268),
@@ -41,7 +41,9 @@ return {
   { name = "some_short_tiles_first",
     why = "Half of the tiles of the first batch that few rows see start first, so that the last " ..
       "blocks to start are not the ones that end last.",
-    possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.first_key_moves end,
+    possible = function(spec, plan, traits, use)
+      return use.heads_side_by_side and traits.mask.first_key_moves and seq.is_dense
+    end,
     when = always,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 1.267, 1.246),

@@ -1,7 +1,7 @@
 -- forward.lua: attention on the tensor cores of sm_80 and newer. A block owns block_q query rows,
 -- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
 -- tiles of block_kv keys, `stages` of them in flight.
-local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut" } }
+local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/sequences.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
@@ -38,8 +38,8 @@ end
 function family.describe(spec, plan)
   local rows, tiled = plan.block_q // plan.warps, hooks.input.tiled
   local late = tiled and rows <= 16 and plan.stages == 1 and plan.block_kv // 12 or 0
-  local row_tiles = string.format("cdiv(nq, %d)", plan.block_q)
-  local grid = use.batches_side_by_side and { "b", row_tiles, "h" } or
+  local row_tiles = seq.count_tiles("q", plan.block_q)
+  local grid = seq.is_packed("q") and { row_tiles, "h", "1" } or use.batches_side_by_side and { "b", row_tiles, "h" } or
     use.heads_side_by_side and { "h", row_tiles, "b" } or { row_tiles, "h", "b" }
   return {
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
@@ -72,6 +72,7 @@ function family.describe(spec, plan)
       { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },
       { "V_BYTES", tiles.bytes(plan.block_kv, spec.dv), "of a tile" },
       { "INPUT_BYTES", 2 * plan.block_q * plan.block_kv, "of a tile of an input of the score" },
+      mma.page_lookups(16),
     },
     shared = family.shared(spec, plan),
   }

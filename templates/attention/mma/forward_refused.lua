@@ -16,6 +16,12 @@ local function is_scored(traits) return not traits.score.is_s end
 local function is_masked(traits) return traits.mask.edge_count > 0 end
 
 local rows = {
+  { cause = "layout", what = "sequences that are not dense, whose lengths and places are held",
+    when = function() return not seq.is_dense end,
+    spare = 32, spilled = { { "d 64, packed, sm_80", 68 }, { "d 128, packed, sm_80", 280 }, { "d 128, paged, a slope, a window", 260 }, { "d 40, paged, a window", 44 } } },
+  { cause = "layout", what = "the same beside a score and more than 208 columns of V",
+    when = function(spec, _, traits) return not seq.is_dense and is_scored(traits) and spec.dv > 208 end,
+    spare = 48, spilled = { { "d 256, cached, causal, a slope", 20 } } },
   { cause = "widths", what = "warps of 32 rows with a V wider than K, whose loop over d leaves nothing to wait for",
     when = function(spec, plan) return has_32_rows(plan) and spec.dv > spec.d end,
     spare = 16, spilled = { { "d 64/128", 72 }, { "d 128/256", 56 } } },

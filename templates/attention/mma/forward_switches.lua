@@ -15,14 +15,14 @@ return {
     why = "Blocks of the batches that share a tile of an input follow each other, so that it " ..
       "stays in L2.",
     possible = function(spec, plan, traits)
-      return traits.input.tiled ~= nil and not traits.input.tiled.batched
+      return traits.input.tiled ~= nil and not traits.input.tiled.batched and not seq.is_packed("q")
     end,
     when = always },
 
   { name = "heads_side_by_side",
     why = "Heads whose rows see little of K at a time follow each other, so that their first " ..
       "rows, which see least, come last.",
-    possible = function(spec, plan, traits, use) return not use.batches_side_by_side end,
+    possible = function(spec, plan, traits, use) return not use.batches_side_by_side and not seq.is_packed("q") end,
     when = function(spec, plan, traits) return traits.mask.first_key_moves end,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 0.485, 0.473),
@@ -32,7 +32,7 @@ return {
   { name = "short_rows_first",
     why = "Rows of the first batch that see few keys start first, so that the last blocks to " ..
       "start are not the ones that end last.",
-    possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.first_key_moves end,
+    possible = function(spec, plan, traits, use) return use.heads_side_by_side and traits.mask.first_key_moves and seq.is_dense end,
     when = function(spec, plan, traits) return traits.score.is_s end,
     gain = {
       h200("2026-11-23", "d 64, window 1023, n 8192", 0.454, 0.447),

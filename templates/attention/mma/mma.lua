@@ -11,7 +11,7 @@ end
 
 function mma.applies(spec, arch)
   if not machine.mma then return false, "needs sm_80 or newer, not " .. arch end
-  return true
+  return not hooks.norm.refused, hooks.norm.refused
 end
 
 -- Bytes of shared memory that a block may have.
@@ -130,10 +130,16 @@ function mma.unroll(spec, most)
   return most
 end
 
--- The arguments of a pass: `first`, the inputs of the score, `last`.
+-- The constant of tile/tiles.cut that says how many pages a thread looks up side by side, of keys that lie in pages; nil: of others.
+function mma.page_lookups(most)
+  return seq.is_paged() and { "PAGE_LOOKUPS", most, "pages that a thread looks up side by side" } or nil
+end
+
+-- The arguments of a pass: `first`, the inputs of the score, `last` or what a forward's normaliser reads, and what says where
+-- sequences are.
 function mma.arguments(first, last)
-  local names = table.move(hooks.input.names, 1, #hooks.input.names, #first + 1, first)
-  return table.move(last or {}, 1, #(last or {}), #names + 1, names)
+  for _, list in ipairs({ hooks.input.names, last or hooks.norm.inputs, seq.inputs }) do table.move(list, 1, #list, #first + 1, first) end
+  return first
 end
 
 -- The score's input that is kept in shared memory, tile by tile, if there is one.

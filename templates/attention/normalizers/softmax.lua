@@ -1,15 +1,18 @@
 -- softmax.lua: the normaliser of math.md section 2; what its members are stands in attention/normalizer.lua.
 
--- "a $x b" with the values of names: { x = "p[r]" }.
-local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
+local fill = run("expr/text.lua").substituted
 
 -- Softmax: m is the largest score so far in units of log 2, l the sum of exp2(s - m), each thread's part
 -- of it until `finish`. While a row has seen no visible key m is -inf, and 0 in its place keeps NaN
 -- out. m is rounded before it is used: with exp2(s * unit - max * unit) a fused multiply-add would
 -- leave the product's rounding error, so that an unchanged maximum would still correct l by up to
 -- 3e-4 a tile at |m| = 7500, and LSE by 9e-3 after 25 tiles.
+-- A sink is a score of no key: it is in the sum of weights when a row is finished, and in LSE.
+local has_sink = (spec.sink or "false") ~= "false"
 local softmax = {
-  about = "softmax",
+  about = has_sink and "softmax beside a sink" or "softmax",
+  inputs = has_sink and { "sink" } or {},
+  head_grads = {},
   unit = "log2",
   masked = "NEG_INF",
   state = { "m", "l" },
@@ -82,7 +85,22 @@ end
 
 function softmax.accept(r) return fill("$l += ", r) .. r.partial_sum() .. ";" end
 
+-- The sink counts by the unit of the row's scores, which may lack something that is the same for all.
+-- spot "normalizers.softmax.sink"
+local function finish_beside_sink(r)
+  return fill([[
+const float sink = (ldg_f32(p.sink + h)$above) * LOG2E;
+const float highest = max_f32($m, sink), origin = highest == NEG_INF ? 0.0f : highest;
+const float of_keys = exp2_f32($m - origin);
+const float total = $sum * of_keys + exp2_f32(sink - origin);
+const float $inverse = total == 0.0f ? 0.0f : of_keys * inverse_f32(total);
+const float $second = total == 0.0f ? NEG_INF : (origin + log2_f32(total)) * LN2$behind;]],
+    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, above = r.above and " - (" .. r.above .. ")" or "",
+      behind = r.above and " + (" .. r.above .. ")" or "" })
+end
+
 function softmax.finish(r)
+  if has_sink then return finish_beside_sink(r) end
   return fill([[
 const float total = $sum;
 const float $inverse = total == 0.0f ? 0.0f : inverse_f32(total);
@@ -100,6 +118,12 @@ $al = $ac * $al + $bc * $bl;
 $am = peak;]], { am = a.m, al = a.l, ac = a.correction, bm = b.m, bl = b.l, bc = b.correction })
 end
 
+-- Finished, its weights sum to 1 by the reference LSE. A row without a visible key has none.
+-- spot "normalizers.softmax.resume"
+function softmax.resume(r)
+  return fill("$m = $second * LOG2E;\n$l = $second == NEG_INF ? 0.0f : 1.0f;\nconst float $weight = 1.0f;", r)
+end
+
 function softmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
 
 -- Every weight of a row without a visible key is 0.
@@ -115,5 +139,13 @@ function softmax.weight(exponent) return "exp2_f32(" .. exponent .. ")" end
 
 -- spot "normalizers.softmax.ds"
 function softmax.ds(p, dp, delta) return fill("$p * ($dp - $delta)", { p = p, dp = dp, delta = delta }) end
+
+-- No value stands against the sink: its dP is 0. A row without keys and sink has nothing of it.
+-- spot "normalizers.softmax.sink_gradient"
+if spec.sink == "grad" then
+  softmax.head_grads = { { output = "dsink", term = function(kept, delta)
+    return fill("($kept == -NEG_INF ? 0.0f : exp2_f32(ldg_f32(p.sink + h) * LOG2E - $kept) * -$delta)", { kept = kept, delta = delta })
+  end } }
+end
 
 return softmax

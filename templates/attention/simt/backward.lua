@@ -1,13 +1,13 @@
 -- backward.lua: the gradients of simt_forward, each with one writer and sums in a fixed order:
 -- deterministic, without atomics and without an accumulator in memory. S is computed again in each
 -- pass: 2 products more a gradient than a backward that shares it.
-local family = { template = "attention/simt/backward.cut", library = { "tile/warp.cut", "tile/rows.cut" } }
+local family = { template = "attention/simt/backward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut" } }
 
 local grads = run("attention/backward/input_grads.lua")
 local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt/simt.lua")
 
 function family.applies(spec, arch)
-  local why = grads.refused()
+  local why = hooks.norm.refused or grads.refused()
   return not why, why
 end
 
@@ -21,7 +21,7 @@ end
 
 -- Blocks of the pass that makes an input's gradient: one a tile of the gradient's own extents.
 local function gradient_grid(extents, block_q)
-  local axes = { b = "b", h = "h", q = string.format("cdiv(nq, %d)", block_q), k = "cdiv(nk, 32)" }
+  local axes = { b = "b", h = "h", q = seq.count_tiles("q", block_q), k = seq.count_tiles("k", 32) }
   local factors = {}
   for axis in extents:gmatch("[bhqk]") do factors[#factors + 1] = axes[axis] end
   return #factors > 0 and table.concat(factors, " * ") or "1"
@@ -34,9 +34,9 @@ function family.describe(spec, plan)
   end
   local inputs, outputs = { "q", "k", "v" }, { "dq", "dk", "dv" }
   local steps = {
-    step("attn_bwd_delta", string.format("cdiv(b * h * nq, %d)", plan.warps), "1"),
-    step("attn_bwd_dk_dv", string.format("cdiv(nk, %d) * hk * b", block_q), "nq * h / max(hk, 1)"),
-    step("attn_bwd_dq", string.format("cdiv(nq, %d) * h * b", block_q), "nk"),
+    step("attn_bwd_delta", string.format("cdiv(%s, %d)", seq.kept_rows, plan.warps), "1"),
+    step("attn_bwd_dk_dv", string.format("%s * hk * %s", seq.count_tiles("k", block_q), seq.batches("k")), "nq * h / max(hk, 1)"),
+    step("attn_bwd_dq", string.format("%s * h * %s", seq.count_tiles("q", block_q), seq.batches("q")), "nk"),
   }
   for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
   -- Inputs that are read by an index of the pair are summed in memory, by the pass that makes dQ.
@@ -49,9 +49,12 @@ function family.describe(spec, plan)
       x.kind == "indexed" and step("attn_bwd_" .. x.output, string.format("cdiv(%s, %d)", x.count, plan.warps), "b * h * nk") or
       step("attn_bwd_" .. x.output, gradient_grid(x.extents, block_q), "b * h * nk")
   end
-  local regions = { { name = "delta", count = "b * h * nq" } }
+  run("attention/backward/passes.lua").add_heads(steps, threads)
+  local regions = { { name = "delta", count = seq.kept_rows } }
   grads.add_regions(regions, steps)
+  for _, x in ipairs(hooks.norm.head_grads) do outputs[#outputs + 1] = x.output end
   for _, name in ipairs(hooks.norm.backward_inputs) do inputs[#inputs + 1] = name end
+  for _, name in ipairs(seq.inputs) do inputs[#inputs + 1] = name end
   return {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 2,

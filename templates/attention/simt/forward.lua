@@ -1,10 +1,10 @@
 -- forward.lua: attention for any spec and arch, without tensor cores: the fallback, and the
 -- kernel that others are compared with. A warp owns `rows` query rows; each lane one key of a tile.
-local family = { template = "attention/simt/forward.cut", library = { "tile/warp.cut", "tile/rows.cut" } }
+local family = { template = "attention/simt/forward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut" } }
 
 local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt/simt.lua")
 
-function family.applies(spec, arch) return true end
+function family.applies(spec, arch) return not hooks.norm.refused, hooks.norm.refused end
 
 -- Four rows a warp use each key that a lane has loaded four times; one row a warp leaves short problems
 -- more blocks. measured: what, without and with the plan (H200, bf16, full).
@@ -18,6 +18,8 @@ end
 function family.describe(spec, plan)
   local inputs = { "q", "k", "v" }
   for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
+  for _, name in ipairs(hooks.norm.inputs) do inputs[#inputs + 1] = name end
+  for _, name in ipairs(seq.inputs) do inputs[#inputs + 1] = name end
   return {
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 2,
@@ -25,7 +27,7 @@ function family.describe(spec, plan)
     outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
     regions = {},
     steps = {
-      { entry = "attn_fwd", grid = { string.format("cdiv(nq, %d) * h * b", plan.block_q), "1", "1" },
+      { entry = "attn_fwd", grid = { string.format("%s * h * %s", seq.count_tiles("q", plan.block_q), seq.batches("q")), "1", "1" },
         threads = 32 * plan.warps, registers = 80, work = simt.work("nk", plan) },
     },
     constants = {

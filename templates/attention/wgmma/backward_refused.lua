@@ -26,6 +26,21 @@ local rows = {
       return is_wide(spec) and is_stored and traits.mask.edge_count == 0
     end,
     spare = 8, spilled = { { "d 256", 8 } } },
+  { cause = "layout", what = "packed sequences beside 128 rows, without a mask of one bound or with terms beside s",
+    when = function(_, plan, traits)
+      return not seq.is_dense and plan.block_q == plan.block_kv and (traits.mask.edge_count ~= 1 or not traits.score.is_s)
+    end,
+    spare = 255, spilled = { { "d 64, full", 12 }, { "d 64, a slope", 148 } } },
+  { cause = "layout", what = "packed sequences beside 129 to 160 columns of Q or V",
+    when = function(spec) return not seq.is_dense and is_wide(spec) and columns(math.max(spec.d, spec.dv)) <= 160 end,
+    spare = 255, spilled = { { "d 160", 40 } } },
+  { cause = "order", what = "an order of adds to dQ beside 128 rows and a score of terms beside s, or a mask of which a row sees no range or that reads memory",
+    when = function(spec, plan, traits)
+      local score, mask = traits.score, traits.mask
+      return spec.deterministic == "true" and plan.block_q == plan.block_kv and
+        (score.adds_to_s and not score.is_s or not mask.row_sees_a_range or mask.reads_memory)
+    end,
+    spare = 255, spilled = { { "d 64, a slope, full", 148 }, { "d 64, the same, causal", 16 }, { "d 64, a mask of residues", 52 }, { "d 64, causal documents", 64 } } },
 }
 
 return { rows = rows, compiler = "NVRTC 13.0" }

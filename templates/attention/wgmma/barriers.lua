@@ -3,7 +3,7 @@
 
 -- What arrives: a mover, a warp, or all readers of a job.
 local WARPS = 4 * GROUPS
-local barriers = run("tile/barriers.lua") {
+local barriers = run("tile/barriers.lua").of {
   { "q_full", 2 * GROUPS, 1 }, { "q_empty", Q_SLOTS, 1 }, { "o_full", Q_SLOTS, 4 },
   { "k_full", STAGES, 1 }, { "k_empty", STAGES, WARPS }, { "v_full", STAGES, 1 }, { "v_empty", STAGES, WARPS },
   { "job_full", 2, 1 }, { "job_empty", 2, 3 + WARPS }, { "claim", 1, 1 }, { "input_full", INPUT_STAGES * WARPS, 1 },

@@ -1,7 +1,7 @@
 -- forward.lua: attention on the warpgroup products and TMA of sm_90a. A block stays on its
 -- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
 -- others owns 64 rows, whose O, S and P stay in registers.
-local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut" } }
+local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut" } }
 family.generation = 3
 
 local mma, shape = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua")
@@ -9,6 +9,7 @@ local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_by
 
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
+  if hooks.norm.refused then return false, hooks.norm.refused end
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
   local curved = hooks.score.tanh_count > 1 and not hooks.score.tanhs_are_of_scaled_s
   if hooks.pairs_are_looped or curved or hooks.score_is_long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
@@ -34,6 +35,9 @@ local function slots(spec, plan)
   return { q = groups + more_q, input = more_input and 2 or 1 }
 end
 
+-- Bytes of a job: its words, and what says where its sequence is.
+local function job_bytes() return 32 + 16 * cdiv(#seq.locals, 4) end
+
 function family.shared(spec, plan)
   local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
   local q, input = slots.q, tiled_input() and slots.input or 0
@@ -42,7 +46,7 @@ function family.shared(spec, plan)
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
     { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + 4 * groups * input), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
-    { "SM_JOBS", 2 * 32, "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, number of this one << 16 and its place [2]" or "-, - [2]") },
+    { "SM_JOBS", 2 * job_bytes(), "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, number of this one << 16 and its place [2]" or "-, - [2]") },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
   if has_parts(plan) then
@@ -71,10 +75,12 @@ local rows = run("attention/wgmma/forward_plans.lua")
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
 
 -- Registers of the threads that move data, and of the others, who have what is left. Movers that look for keys no row
--- sees need 40; the others of many rows cannot use what 24 would leave.
+-- sees, or know lengths, need 40. The others of many rows leave 32, which is too few for both where a warp finds pages.
 local function split(plan)
   local many_rows = plan.block_q > 128 or has_parts(plan) and columns(spec.dv) > 192
-  local few, groups = many_rows and 32 or hooks.mask.has_gaps.keys and 40 or 24, plan.block_q // 64
+  local looks_for_keys, groups = hooks.mask.has_gaps.keys, plan.block_q // 64
+  local few = (looks_for_keys or not seq.is_dense) and 40 or 24
+  if many_rows and not (looks_for_keys and seq.is_paged()) then few = 32 end
   return few, (launched(plan) * (groups + 1) - few) // groups // 8 * 8
 end
 
@@ -90,7 +96,7 @@ function family.candidates(spec, arch)
   local score, first = hooks.score, fit[1]
   local parts_fit = score.is_s or score.cap_of_ranges or columns(spec.dv) <= 160 and (score.rows_share_terms or hooks.input.differs_by_distance)
   local shows_all = hooks.mask.tile("q0", "q1", "k0", "k1", "h").always == "1"
-  if first and parts_fit and shows_all and not hooks.input.tiled then
+  if first and parts_fit and shows_all and spec.batch_invariant ~= "true" and seq.is_dense and not hooks.input.tiled then
     local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, key_parts = 16 } })
     table.move(parted, 1, #parted, #fit + 1, fit)
   end
@@ -111,14 +117,23 @@ local function work_of_key(plan)
   return string.format("%d * %s", plan.block_q * work * (machine.engine and 8 or 1) // 16, input)
 end
 
+-- Words of a record of the list of tiles of packed rows (list.cut): the tile's first row, its batch, and where its sequence is.
+local LIST_THREADS, LIST_MOST = 128, 1024
+local function list_words() return 2 + #seq.locals end
+
 function family.describe(spec, plan)
   local few, many = split(plan)
   local slots, tiled, columns_of_box = slots(spec, plan), tiled_input(), plan.block_kv % 64 == 0 and 64 or 32
   local groups, claimed = plan.block_q // 64, use.claims
-  local tiles, regions, share = string.format("cdiv(nq, %d) * h * b", plan.block_q), {}, nil
+  local tiles, regions, share = string.format("%s * h * %s", seq.count_tiles("q", plan.block_q), seq.batches("q")), {}, nil
   if claimed then regions[1] = { name = "claims", count = "2" } end
+  if seq.is_packed("q") then
+    regions[#regions + 1] = { name = "list", count = string.format("%d * (%s + 1)", list_words(), seq.count_tiles("q", plan.block_q)) }
+  end
   local seen_together = hooks.mask.has_gaps.keys and plan.block_q or 64 -- rows that go over the same keys
   local work = string.format("(%s + %d) * %s / 10", hooks.mask.keys_seen, hooks.mask.edge_count * (seen_together + plan.block_kv) // 2, work_of_key(plan))
+  -- the warp that sends boxes of pages keeps pace with the others from boxes of 8 rows on
+  if seq.is_paged() then work = work .. " * (1 + 3 * min(1, page % 8))" end
   if has_parts(plan) then -- places for as many as the kernel may make; for the model, as if each tile had so many or three
     local by_keys = string.format("nk / %d", PART_TILES * plan.block_kv)
     local by_tiles = string.format("%d / max(1, %s)", PART_PLACES // 2, tiles)
@@ -128,14 +143,18 @@ function family.describe(spec, plan)
     share = string.format("max(max(1, min(min(%d, %s), %s)), 3 * min(1, %s / 3))", plan.key_parts, by_tiles, by_keys, by_keys)
     work = string.format("nk * %s / 10 / %s + min(1, %s) * %d", work_of_key(plan), share, by_tiles, PART_TILES * plan.block_kv * plan.block_q)
   end
-  local function map(name, tensor, rows) return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW } end
+  local function map(name, tensor, rows)
+    return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW, ragged = seq.is_ragged(tensor) }
+  end
+  local maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) }
+  if seq.is_paged() then table.move({ map("k_row_map", "k", 1), map("v_row_map", "v", 1) }, 1, 2, #maps + 1, maps) end
   local description = {
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
     outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
     regions = regions,
-    maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) },
+    maps = maps,
     steps = {
       { entry = "attn_fwd", grid = { tiles .. (share and " * " .. share or ""), "1", "1" },
         threads = 32 * plan.warps, registers = launched(plan), resident = 1, early = true,
@@ -152,6 +171,7 @@ function family.describe(spec, plan)
       { "INPUT_STAGES", tiled and slots.input or 0, "of an input of the score" },
       { "CLAIMED", claimed and 1 or 0, "0: blocks take tiles of rows in turn" },
       { "INPUT_COLUMNS", columns_of_box, "side by side of it" },
+      { "JOB_BYTES", job_bytes(), "of what is known of a tile of rows" },
       { "MOVER_REGISTERS", few },
       { "REGISTERS", many },
       { "D_STEPS", columns(spec.d), "columns of Q and K that are multiplied" },
@@ -170,6 +190,13 @@ function family.describe(spec, plan)
       { "PART_FLOATS", part_floats(spec), "of a warpgroup's" },
     }
     table.move(of_parts, 1, #of_parts, #description.constants + 1, description.constants)
+  end
+  if seq.is_packed("q") then
+    table.insert(description.steps, 1, { entry = "attn_list", grid = { string.format("cdiv(b + 2, %d)", LIST_THREADS), "1", "1" },
+                                         threads = LIST_THREADS, registers = 40, work = "1", early = true, shared = {} })
+    local of_list = { { "LIST_THREADS", LIST_THREADS }, { "LIST_MOST", LIST_MOST, "sequences that are put in order" },
+                      { "LIST_WORDS", list_words(), "of what is known of a tile" } }
+    table.move(of_list, 1, #of_list, #description.constants + 1, description.constants)
   end
   if tiled then
     local input_map = { name = "input_map", tensor = tiled.name, columns = columns_of_box, rows = 16, swizzle = 2 * columns_of_box }

@@ -29,6 +29,22 @@ local function is_factored(traits) return not (traits.score.is_s or traits.score
 
 -- What any plan spares.
 local rows = {
+  { cause = "layout", what = "packed queries beside a cap under a mask, in more than 128 rows",
+    when = function(_, plan, traits)
+      return seq.is_packed("q") and traits.score.has_tanh and traits.mask.edge_count > 0 and has_many_rows(plan)
+    end,
+    spare = 255, spilled = { { "d 128, causal, softcap(30.0)", 8 } } },
+  { cause = "layout", what = "packed queries and pages under a mask that is tested key by key, in more than 128 rows with 128 keys",
+    when = function(_, plan, traits)
+      return seq.is_packed("q") and seq.is_paged() and not traits.mask.row_sees_a_range and has_many_rows(plan) and has_most_keys(plan)
+    end,
+    spare = 255, spilled = { { "d 64, dilated(4)", 36 }, { "d 64, the least", 8 } } },
+  { cause = "layout", what = "pages beside a tanh and an input, or beside packed queries and an input by key, in more than 128 rows",
+    when = function(_, plan, traits)
+      local is_capped = traits.score.has_tanh and #traits.input.names > 0
+      return seq.is_paged() and has_many_rows(plan) and (is_capped or seq.is_packed("q") and traits.input.differs_by_key)
+    end,
+    spare = 255, spilled = { { "d 128, causal, a bias by key", 48 }, { "d 64 and 128, softcap(30.0), a bias by row or key", 16 } } },
   { cause = "score", what = "a dense input in tiles", when = function() return tiled_input() ~= nil end, spare = 16, spilled = { { "the least", 4 } } },
   { cause = "score", what = "an input of pairs, or tanh of more than the product",
     when = function(_, _, traits) return is_loaded_by_pairs(traits) end,

@@ -113,12 +113,12 @@ return {
   -- which rows a block takes
   { name = "claims", possible = function(_, plan) return not has_parts(plan) end,
     when = function(spec, plan, traits)
-      return traits.mask.edge_count > 0 or not shape.tiled_input() and (spec.d > 128 or plan.block_q > 128)
+      return not seq.is_dense or traits.mask.edge_count > 0 or not shape.tiled_input() and (spec.d > 128 or plan.block_q > 128)
     end,
     why = "Blocks claim tiles of rows instead of taking them in turn; where they read tiles of an input, heads or batches share those side by side if blocks take turns.",
     gain = h200("2026-11-25", "ms", { { "d 256, full, n 512", 0.1153, 0.1141 }, { "d 256, full, n 8192", 1.342, 1.338 }, { "d 64, full, n 512", 0.1358, 0.1338 }, { "d 64, full, n 2048", 0.448, 0.447 }, { "d 64, full, n 8192", 1.69, 1.687 }, { "d 192, full, n 512", 0.1168, 0.1161 },
                                         { "d 192/128, full, n 1024", 0.1567, 0.1565 }, { "d 96, full, n 512, 128 rows", 0.1220, 0.1266 }, { "d 128, full, n 512, 128 rows", 0.1073, 0.1100 }, { "d 96, full, n 1024, 128 rows", 0.1883, 0.1910 } }) },
-  { name = "sections_of_heads", when = has_bounds,
+  { name = "sections_of_heads", possible = function() return seq.is_dense end, when = has_bounds,
     why = "Where a mask makes tiles differ, the longest tiles of a section of heads come first, whose K and V fit the L2 cache; the keys count that rows next to each other see.",
     gain = h200("2026-11-23", "ms", { { WINDOW, 0.259, 0.256 }, { "d 128, window 1023, n 8192", 0.203, 0.197 } }) },
   { name = "first_job_made_by_movers", when = false,

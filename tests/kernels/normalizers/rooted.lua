@@ -3,6 +3,7 @@
 -- weights of at least 1/2, and far of the others, by the reference m, a thread's part each.
 local rooted = {
   about = "rooted",
+  inputs = {}, head_grads = {},
   masked = "NEG_INF",
   state = { "m", "near", "far" },
   has_correction = true,
@@ -12,7 +13,7 @@ local rooted = {
   ds_is_0_without_weight = true,
 }
 
-local function fill(text, names) return (text:gsub("%$(%w+)", names)) end
+local fill = run("expr/text.lua").substituted
 
 function rooted.init(r) return fill("$m = NEG_INF;\n$near = 0.0f;\n$far = 0.0f;", r) end
 
@@ -53,6 +54,10 @@ const float $bc = exp2_f32(($bm - origin) * LOG2E);
 $an = $ac * $ac * $an + $bc * $bc * $bn;
 $af = $ac * $ac * $af + $bc * $bc * $bf;
 $am = peak;]], { am = a.m, an = a.near, af = a.far, ac = a.correction, bm = b.m, bn = b.near, bf = b.far, bc = b.correction })
+end
+
+function rooted.resume(r)
+  return fill("$m = $second;\n$near = $second == NEG_INF ? 0.0f : 1.0f;\n$far = 0.0f;\nconst float $weight = 1.0f;", r)
 end
 
 function rooted.delta(dot, dsecond) return dot .. " - " .. dsecond end

@@ -1,6 +1,8 @@
--- none.lua: P = S. There is no state, no constant of a row, and nothing is kept for backward.
+-- none.lua: O = S V, linear attention (math.md section 4); what its members are stands in attention/normalizer.lua. There is no
+-- state, no constant of a row, and nothing is kept for backward.
 local none = {
   about = "none",
+  inputs = {}, head_grads = {},
   masked = "0.0f",
   state = {},
   has_correction = false,
@@ -11,14 +13,18 @@ local function times(s, unit) return unit and s .. " * " .. unit or s end
 
 function none.init() return "" end
 
+-- spot "normalizers.none.step"
 function none.step(r) return r.each(string.format("%s = %s;", r.p, times(r.s, r.unit))) end
 
 function none.finish(r) return string.format("const float %s = 1.0f;", r.inverse) end
 
-function none.merge(a, b) return string.format("const float %s = 1.0f, %s = 1.0f;", a.correction, b.correction) end
+function none.merge(a, b) return string.format("const float %s = 1.0f;\nconst float %s = 1.0f;", a.correction, b.correction) end
+
+function none.resume(r) return string.format("const float %s = 1.0f;", r.weight) end
 
 function none.p(s, _, unit) return times(s, unit) end
 
+-- spot "normalizers.none.ds"
 function none.ds(_, dp) return dp end
 
 return none

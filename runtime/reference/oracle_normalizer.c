@@ -1,0 +1,67 @@
+/* oracle_normalizer.c - softmax, retention and none. */
+#include "oracle_normalizer.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+static double rounded(double (*round)(double), double x) { return round ? round(x) : x; }
+
+static double weigh_softmax(int64_t n, double *p, double sink, double (*round)(double)) {
+  double max = sink, sum = 0;
+  for (int64_t k = 0; k < n; k++)
+    if (!(p[k] <= max)) max = p[k]; /* so that a NaN stays one */
+  if (max == -INFINITY) {
+    for (int64_t k = 0; k < n; k++) p[k] = 0;
+    return -INFINITY;
+  }
+  for (int64_t k = 0; k < n; k++) sum += p[k] = exp(p[k] - max);
+  sum += exp(sink - max);
+  for (int64_t k = 0; k < n; k++) p[k] = rounded(round, p[k] / sum);
+  return max + log(sum);
+}
+
+static double slope_softmax(double p, double dp, double delta, double second, double *size) {
+  (void)second;
+  *size = p * (fabs(dp) + fabs(delta));
+  return p * (dp - delta);
+}
+
+static double weigh_none(int64_t n, double *p, double sink, double (*round)(double)) {
+  (void)sink;
+  for (int64_t k = 0; k < n; k++) p[k] = p[k] == -INFINITY ? 0 : rounded(round, p[k]);
+  return 0;
+}
+
+static double slope_none(double p, double dp, double delta, double second, double *size) {
+  (void)p, (void)delta, (void)second;
+  *size = fabs(dp);
+  return dp;
+}
+
+static double weigh_retention(int64_t n, double *p, double sink, double (*round)(double)) {
+  double r = 0;
+  weigh_none(n, p, sink, NULL);
+  for (int64_t k = 0; k < n; k++) r += fabs(p[k]);
+  for (int64_t k = 0; k < n; k++) p[k] = rounded(round, p[k] / fmax(r, 1));
+  return r;
+}
+
+/* Behind a sum of 1 the divisor moves with each score. */
+static double slope_retention(double p, double dp, double delta, double r, double *size) {
+  const double sign = p > 0 ? 1 : p < 0 ? -1 : 0, moved = r > 1 ? delta : 0;
+  *size = (fabs(dp) + fabs(moved)) / fmax(r, 1);
+  return (dp - sign * moved) / fmax(r, 1);
+}
+
+static const oracle_normalizer rows[] = {
+    {"softmax", "lse", -INFINITY, 1, weigh_softmax, slope_softmax},
+    {"retention", "r", 0, 0, weigh_retention, slope_retention},
+    {"none", NULL, 0, 0, weigh_none, slope_none},
+};
+
+const oracle_normalizer *oracle_normalizer_find(const char *name) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (!name || !strcmp(rows[i].name, name)) return &rows[i];
+  return NULL;
+}

@@ -1,0 +1,25 @@
+/* oracle_normalizer.h - what turns a row's scores into weights, in float64: math.md sections 2
+ * to 4. */
+#ifndef FG_TESTS_ORACLE_NORMALIZER_H
+#define FG_TESTS_ORACLE_NORMALIZER_H
+
+#include <stdint.h>
+
+/* Of a row: n scores, -inf where a pair is hidden. */
+typedef struct oracle_normalizer {
+  const char *name;
+  const char *second;  /* the output that keeps the row for backward; NULL: there is none */
+  double empty;        /* its value of a row that no sequence has */
+  int skips_no_weight; /* a pair without weight has no gradient */
+  /* Scores become weights, through `round` unless it is NULL; returns the second output. sink: a
+   * score of no key, -inf for none. A hidden pair has the weight 0. */
+  double (*weigh)(int64_t n, double *p, double sink, double (*round)(double));
+  /* dS of a pair from its weight, dP and delta = dO . O less the gradient of the second output;
+   * *size: the absolute terms of it. */
+  double (*slope)(double p, double dp, double delta, double second, double *size);
+} oracle_normalizer;
+
+/* The row of that name, NULL for softmax; NULL: there is none. */
+const oracle_normalizer *oracle_normalizer_find(const char *name);
+
+#endif

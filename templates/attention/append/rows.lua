@@ -1,0 +1,18 @@
+-- rows.lua: what the family and its text share: what a spec of append says.
+local rows = {
+  turns = spec.rotary ~= "none", is_interleaved = spec.rotary == "interleaved",
+  is_packed = spec.q_layout == "packed", is_paged = spec.kv_layout == "paged",
+  ahead = 4, -- heads whose loads are under way together
+}
+
+-- Lanes that have the columns of a head, a power of two.
+function rows.lanes(width)
+  local lanes = 1
+  while lanes * 8 < width do lanes = 2 * lanes end
+  return lanes
+end
+
+-- Is the partner of a chunk of 8 columns, with which it turns, a chunk too?
+rows.partner_is_chunk = not rows.is_interleaved and spec.pairs % 8 == 0
+
+return rows

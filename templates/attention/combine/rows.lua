@@ -1,0 +1,22 @@
+-- rows.lua: what the family and its text share: the normaliser of parts, and how many lanes have a row of one.
+local rows = {
+  norm = run("attention/normalizer.lua")(spec.normalizer),
+  columns = 8, -- of a lane: 16 bytes of a 16-bit part, 32 of one in float32
+  ahead = 4, -- parts whose loads are under way together
+}
+
+-- What the parts keep of a row, an input; nil: nothing.
+rows.kept = rows.norm.second and rows.norm.second .. "_parts"
+
+-- Lanes that have the columns of a row, a power of two; at least as many as parts are loaded together, because these take
+-- their weights from as many lanes.
+rows.lanes = rows.ahead
+while rows.lanes * rows.columns < spec.dv do rows.lanes = 2 * rows.lanes end
+
+local is_float = spec.parts_dtype == "f32"
+rows.type_of_parts, rows.bytes_of_parts = is_float and "float" or types.o.ctype, is_float and 4 or types.o.bytes
+
+-- Do several lanes have the same columns, so that they share the parts?
+function rows.are_shared(group) return group > rows.lanes end
+
+return rows

@@ -1,0 +1,19 @@
+-- shape.lua: how a plan of decode_forward divides rows and keys over the warps of a block. A team of warps has all rows, 16 or 8
+-- each, and keys of its own, which it brings to shared memory by itself.
+local tiles = run("tile/tiles.lua")
+local shape = {}
+
+function shape.is_wide(spec) return spec.d + spec.dv > 320 end
+
+-- Rows of a warp: 8 leave room for the registers of a wide head.
+function shape.warp_rows(spec, plan) return math.min(plan.block_q, shape.is_wide(spec) and 8 or 16) end
+
+-- Warps of a team, and teams of a block.
+function shape.members(spec, plan) return plan.block_q // shape.warp_rows(spec, plan) end
+function shape.teams(spec, plan) return plan.warps // shape.members(spec, plan) end
+
+-- Floats of a row of O in a part, and of one in shared memory, where rows that lanes write together lie in different banks.
+function shape.part_columns(spec) return 8 * tiles.chunks(spec.dv) end
+function shape.part_pitch(spec) return shape.part_columns(spec) + 4 end
+
+return shape

@@ -1,0 +1,56 @@
+-- retention.lua: O = S V / max(r, 1), r being the sum of |S| (math.md section 4); what its members are stands in
+-- attention/normalizer.lua. r is a sum of each thread's part until `finish`. Of a row backward takes 1 / max(r, 1), which is below 1
+-- where the divisor moves with the scores.
+local retention = {
+  about = "retention",
+  inputs = {}, head_grads = {},
+  masked = "0.0f",
+  state = { "mass" },
+  has_correction = false,
+  second = "r",
+  second_has_no_gradient = true,
+  empty = "0.0f",
+  ds_is_0_without_weight = false, -- a score of 0 has a gradient
+}
+
+local fill = run("expr/text.lua").substituted
+local function times(s, unit) return unit and s .. " * " .. unit or s end
+
+function retention.init(r) return fill("$mass = 0.0f;", r) end
+
+-- spot "normalizers.retention.step"
+function retention.step(r)
+  return r.each(fill("$p = $weight;\n$mass += abs_f32($p);", { p = r.p, mass = r.mass, weight = times(r.s, r.unit) }))
+end
+
+-- spot "normalizers.retention.finish"
+function retention.finish(r)
+  return fill([[
+const float $second = $sum;
+const float $inverse = inverse_f32(max_f32($second, 1.0f));]], { sum = r.sum(r.mass), second = r.second, inverse = r.inverse })
+end
+
+-- spot "normalizers.retention.merge"
+function retention.merge(a, b)
+  return fill("$sum += $other;\nconst float $kept = 1.0f;\nconst float $added = 1.0f;", { sum = a.mass, other = b.mass, kept = a.correction, added = b.correction })
+end
+
+-- spot "normalizers.retention.resume"
+function retention.resume(r) return fill("$mass = $second;\nconst float $weight = max_f32($second, 1.0f);", r) end
+
+function retention.delta(dot) return dot end
+
+-- spot "normalizers.retention.kept"
+function retention.kept(second) return fill("inverse_f32(max_f32($r, 1.0f))", { r = second }) end
+
+-- spot "normalizers.retention.p"
+function retention.p(s, kept, unit) return fill("$s * $kept", { s = times(s, unit), kept = kept }) end
+
+-- A score of 0 does not move the divisor.
+-- spot "normalizers.retention.ds"
+function retention.ds(p, dp, delta, kept)
+  return fill("$kept * ($dp - ($kept < 1.0f ? ($p > 0.0f ? $delta : $p < 0.0f ? -($delta) : 0.0f) : 0.0f))",
+    { p = p, dp = dp, delta = delta, kept = kept })
+end
+
+return retention
