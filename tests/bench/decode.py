@@ -95,7 +95,8 @@ class Decode:
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order), device="cuda")
         table = place.view(self.b, columns).to(torch.int32)
-        return [cut(x)[order].contiguous() for x in self.k], [cut(x)[order].contiguous() for x in self.v], table
+        last = table[:, None, None, :]  # its strides are the first and the last of four
+        return [cut(x)[order].contiguous() for x in self.k], [cut(x)[order].contiguous() for x in self.v], last
 
     def flashgen(self, fg, words, page=0):
         """A launcher by the number of the copy, and its output."""

@@ -105,7 +105,8 @@ START_TEST(bits_are_of_one_sequence) {
 }
 END_TEST
 
-/* The test can fail. */
+/* The test can fail; on the host alone, where there are few enough blocks for a sequence's share to
+ * depend on the others. */
 START_TEST(bits_are_of_the_batch) {
   int differing = 0;
   make(_i, "family=decode");
@@ -119,7 +120,7 @@ int main(void) {
   Suite *suite = suite_create("batch_invariant");
   TCase *tests = tcase_create("batch_invariant");
   tcase_add_loop_test(tests, bits_are_of_one_sequence, 0, LAYOUTS);
-  tcase_add_loop_test(tests, bits_are_of_the_batch, 0, LAYOUTS);
+  if (kernel_device_is_host()) tcase_add_loop_test(tests, bits_are_of_the_batch, 0, LAYOUTS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -16,6 +16,7 @@
 #define DECODE  "family=decode head_dim=40 "
 #define EIGHT   DECODE "block_q=8 warps=4 "
 #define SIXTEEN DECODE "block_q=16 warps=4 "
+#define SIXTEEN_WIDE DECODE "block_q=16 block_kv=32 "
 #define SIXTY   DECODE "block_q=64 "
 #define CAUSAL  "mask=causal "
 #define FEW     "mask=causal_top_left "
@@ -131,13 +132,16 @@ static const planted_bug bugs[] = {
     {"decode.forward.rows", "imin(row_$(half[1]) % wide, heads - 1)", "row_$(half[1]) % wide",
      .words = EIGHT, .fault = BEYOND},
     {"decode.forward.rows", "member * WARP_Q", "0", .words = SIXTY},
-    {"decode.forward.load_rows", "8 * i < D ? ", "1 ? ", .words = EIGHT, .fault = BEYOND},
+    {"decode.forward.load_rows", "8 * i < D ? ", "1 ? ", .words = SIXTEEN, .fault = BEYOND},
+    {"decode.forward.load_halves", "8 * chunk < D ? ", "1 ? ", .words = EIGHT, .fault = BEYOND},
+    {"decode.forward.load_halves", "half * 2 * half_of_pairs(CHUNKS_D)", "half * CHUNKS_D / 2",
+     .words = EIGHT},
     {"decode.forward.load_rows", "i % 2 * 2 + r", "i % 2 + 2 * r", .words = SIXTEEN},
     {"decode.forward.sign_of_scale", "$(score.positive_scale)", "p.scale", .words = EIGHT},
     {"decode.forward.sign_of_scale", "0x80008000u", "0x8000u", .words = EIGHT},
     /* scores */
     {"decode.forward.tile", "from + i", "i", .words = EIGHT CAUSAL, .fault = MIXED},
-    {"decode.forward.scores", "$(ring.of(\"K_BYTES\"))", "", .words = EIGHT, .fault = MIXED},
+    {"decode.forward.scores", "ring.of(\"K_BYTES\")", "\"\"", .words = EIGHT, .fault = MIXED},
     {"decode.forward.pair", "$(of_row(\"q\"))", "q_low", .words = SIXTEEN CAUSAL},
     {"decode.forward.pair", "$(of_row(\"h\"))", "h_low", .words = SIXTEEN "score=alibi"},
     {"decode.forward.seen", "seq.has_k(\"k\"), ", "", .words = EIGHT},
@@ -149,9 +153,12 @@ static const planted_bug bugs[] = {
     {"decode.forward.correct_o", "CHUNKS_DV * r + i]", "CHUNKS_DV * 0 + i]", .words = SIXTEEN},
     {"decode.forward.add_values", "$(ring.of(\"V_BYTES\"))", "", .words = EIGHT, .fault = MIXED},
     {"decode.forward.add_values", "stage + 1", "stage + 0", .words = EIGHT, .fault = MIXED},
-    {"tile.tiles.multiply_rt", "; k +", " - 2; k +", .words = EIGHT},
-    {"tile.tiles.multiply_rt", "8 * j", "0", .words = EIGHT},
-    {"tile.tiles.multiply_rt", "a + 2 * k", "a", .words = EIGHT},
+    {"tile.tiles.multiply_rt", "; k +", " - 2; k +", .words = SIXTEEN},
+    {"tile.tiles.multiply_rt", "8 * j", "0", .words = SIXTEEN_WIDE},
+    {"tile.tiles.multiply_rt", "a + 2 * k", "a", .words = SIXTEEN},
+    {"tile.halves.accumulator", "k < half ? c : other", "c", .words = EIGHT},
+    {"tile.halves.accumulator", "k % half", "k", .words = EIGHT, .fault = "*"},
+    {"tile.halves.sum", "other[4 * j + 2]", "other[4 * j]", .words = EIGHT},
     {"tile.tiles.multiply_tp", "4 * l + 4 + 2 * r], p", "4 * l + 4 + 2 * r + 1], p",
      .words = EIGHT},
     {"tile.tiles.multiply_tp", "8 * l", "0", .words = EIGHT},

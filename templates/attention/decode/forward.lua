@@ -3,7 +3,7 @@
 -- the blocks divide by the lengths that sequences have in memory (line.cut); parts of a tile are joined by the last block that
 -- comes to one (parts.cut). A warp, or a few of them, goes over keys of its own and waits for nobody else until a tile's end.
 local family = { template = "attention/decode/forward.cut",
-                 library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
+                 library = { "tile/tiles.cut", "tile/halves.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
 
 local tiles, mma, shape = run("tile/tiles.lua"), run("attention/mma/mma.lua"), run("attention/decode/shape.lua")
 family.applies = mma.applies
@@ -40,7 +40,7 @@ end
 function family.registers(spec, plan)
   local rows = shape.warp_rows(spec, plan) // 8
   local scores = plan.block_kv // 2
-  return rows * 2 * tiles.chunks(spec.dv) + rows * tiles.chunks(spec.d) + scores + 8 * rows + 56 + mma.registers_of_inputs(scores) +
+  return rows * 2 * tiles.chunks(spec.dv) + shape.q_words(spec, plan) + scores + 8 * rows + 56 + mma.registers_of_inputs(scores) +
     (seq.is_dense and 0 or 16)
 end
 
@@ -99,6 +99,7 @@ function family.describe(spec, plan)
       { "MEMBERS", shape.members(spec, plan), "warps of a team, which have rows of their own" },
       { "WARP_Q", rows_per_warp, "rows of a warp" },
       { "ROWS", rows_per_warp // 8, "rows that a lane has a part of" },
+      { "Q_WORDS", shape.q_words(spec, plan), "of Q that a lane has" },
       { "N_KV", plan.block_kv // 8, "tiles of 8 columns of S" },
       { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },
       { "V_BYTES", tiles.bytes(plan.block_kv, spec.dv), "of a tile" },

@@ -12,6 +12,12 @@ function shape.warp_rows(spec, plan) return math.min(plan.block_q, shape.is_wide
 function shape.members(spec, plan) return plan.block_q // shape.warp_rows(spec, plan) end
 function shape.teams(spec, plan) return plan.warps // shape.members(spec, plan) end
 
+-- Registers of Q, two columns each: 4 for each pair of chunks, or for two of them where a warp has 8 rows (halves.cut).
+function shape.q_words(spec, plan)
+  local pairs = tiles.chunks(spec.d) // 2
+  return 4 * (shape.warp_rows(spec, plan) == 8 and cdiv(pairs, 2) or pairs)
+end
+
 -- Floats of a row of O in a part, and of one in shared memory, where rows that lanes write together lie in different banks.
 function shape.part_columns(spec) return 8 * tiles.chunks(spec.dv) end
 function shape.part_pitch(spec) return shape.part_columns(spec) + 4 end
