@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OUTPUT = 8192, MULTIPROCESSORS = 3 };
+enum { OUTPUT = 8192, MULTIPROCESSORS = 6 };
 
 typedef struct {
   fg_module base;

@@ -134,7 +134,7 @@ START_TEST(extents_in_words) {
   refuses("scale=1e30 " QKV O, "scale = 1e+30: expected a number of at most 2^64 in size");
   refuses("scale=nan " QKV O, "scale: \"nan\" is not a number");
   refuses("sm_margin=-1 " QKV O, "sm_margin: \"-1\" is not an integer of at least 0");
-  refuses("sm_margin=3 " QKV O, "sm_margin = 3: expected 0 to 2 on a device of 3 multiprocessors");
+  refuses("sm_margin=6 " QKV O, "sm_margin = 6: expected 0 to 5 on a device of 6 multiprocessors");
   refuses("scale=1/8 " QKV O, "scale: \"1/8\" is not a number");
 }
 END_TEST

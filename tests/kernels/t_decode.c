@@ -119,15 +119,15 @@ static const struct division {
   uint64_t seed;
   int parts;
 } divisions[] = {
-    {EIGHT, SHAPE(1, 4, 1, 2, 3000, 0), 2, 6},
-    {EIGHT, SHAPE(1, 4, 1, 2, 3000, 0), 1, 4},
-    {EIGHT, SHAPE(1, 4, 1, 2, 3000, 0), 0, 2},
-    {EIGHT, SHAPE(1, 4, 2, 2, 1100, 0), 2, 6},
-    {EIGHT, SHAPE(1, 4, 1, 2, 500, 0), 2, 0},
-    {EIGHT, SHAPE(2, 2, 2, 1, 640, 0), 0, 0},
-    {EIGHT, SHAPE(3, 1, 1, 1, 640, 0), 0, 2},
-    {EIGHT, SHAPE(5, 1, 1, 1, 640, 0), 2, 10},
-    {EIGHT "mask=causal_top_left", SHAPE(1, 4, 4, 1, 600, 0), 2, 0},
+    {EIGHT, SHAPE(1, 4, 1, 2, 3000, 0), 5, 6},
+    {EIGHT, SHAPE(1, 4, 1, 2, 3000, 0), 3, 4},
+    {EIGHT, SHAPE(1, 4, 1, 2, 3000, 0), 1, 2},
+    {EIGHT, SHAPE(1, 4, 2, 2, 1100, 0), 5, 6},
+    {EIGHT, SHAPE(1, 4, 1, 2, 500, 0), 5, 0},
+    {EIGHT, SHAPE(2, 2, 2, 1, 640, 0), 1, 0},
+    {EIGHT, SHAPE(3, 1, 1, 1, 640, 0), 1, 2},
+    {EIGHT, SHAPE(5, 1, 1, 1, 640, 0), 5, 10},
+    {EIGHT "mask=causal_top_left", SHAPE(1, 4, 4, 1, 600, 0), 5, 0},
 };
 enum { DIVISIONS = sizeof divisions / sizeof *divisions };
 

@@ -268,14 +268,14 @@ START_TEST(test_overlap) {
 }
 END_TEST
 
-/* Multiprocessors that a launch leaves free, of the host device's three. */
+/* Multiprocessors that a launch leaves free, of the host device's six. */
 START_TEST(test_margin) {
   fg_problem *p = api_problem(forward, api_shape, 1), *q = api_problem(forward, api_shape, 1);
   p->args.sm_margin = -1;
-  FAILS(FG_EARGUMENT, "sm_margin = -1: expected 0 to 2 on a device of 3 multiprocessors",
+  FAILS(FG_EARGUMENT, "sm_margin = -1: expected 0 to 5 on a device of 6 multiprocessors",
         api_launch(forward, p));
-  p->args.sm_margin = 3;
-  FAILS(FG_EARGUMENT, "sm_margin = 3: expected 0 to 2 on a device of 3 multiprocessors",
+  p->args.sm_margin = 6;
+  FAILS(FG_EARGUMENT, "sm_margin = 6: expected 0 to 5 on a device of 6 multiprocessors",
         api_launch(forward, p));
   p->args.sm_margin = (INT64_C(1) << 32) + 1;
   FAILS(FG_EARGUMENT, "sm_margin = 4294967297: expected", api_launch(forward, p));

@@ -3,15 +3,15 @@
 -- the blocks divide by the lengths that sequences have in memory (line.cut); parts of a tile are joined by the last block that
 -- comes to one (parts.cut). A warp, or a few of them, goes over keys of its own and waits for nobody else until a tile's end.
 local family = { template = "attention/decode/forward.cut",
-                 library = { "tile/tiles.cut", "tile/halves.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
+                 library = { "tile/tiles.cut", "tile/halves.cut", "tile/pages.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
 
 local tiles, mma, shape = run("tile/tiles.lua"), run("attention/mma/mma.lua"), run("attention/decode/shape.lua")
 family.applies = mma.applies
 
--- SPAN_LEAST: tiles of keys that a block takes of a tile of rows at least, where others are to have the rest: what reading so
--- many takes a block alone is what joining parts takes. BLOCKS_MOST: blocks that have places for parts, two for each
--- multiprocessor. LINE_PLACES: tiles of rows, or groups of them, whose place in the line is kept in shared memory.
-local SPAN_KEYS, BLOCKS_MOST, LINE_PLACES = 512, 320, 256
+-- SPAN_KEYS: keys that a block takes of a tile of rows at least, where others are to have the rest: what reading so many takes
+-- a block alone is what joining parts takes. MULTIPROCESSORS: of a Hopper GPU; a launch has a block for each. LINE_PLACES:
+-- tiles of rows, or groups of them, whose place in the line is kept in shared memory.
+local SPAN_KEYS, MULTIPROCESSORS, LINE_PLACES = 512, 132, 256
 -- Keys of a sequence for which a launch has a block: fewer than SPAN_KEYS, because the model's blocks read as fast alone as
 -- beside others, and one alone reads three times as fast.
 local GRID_KEYS = 176
@@ -23,17 +23,24 @@ local function part_floats(spec, plan)
   return plan.block_q * (shape.part_columns(spec) + 4 * #hooks.norm.state)
 end
 
+-- A team's part of O lies in its last stage, where it fits: no copy is on its way to it between segments.
+local function stage_bytes(spec, plan) return tiles.bytes(plan.block_kv, spec.d) + tiles.bytes(plan.block_kv, spec.dv) end
+local function part_bytes(spec, plan) return plan.block_q * 4 * shape.part_pitch(spec) end
+local function part_is_in_stage(spec, plan) return part_bytes(spec, plan) <= stage_bytes(spec, plan) end
+
 function family.shared(spec, plan)
   local teams, rows = shape.teams(spec, plan), plan.block_q
-  return {
-    { "SM_K", teams * plan.stages * tiles.bytes(plan.block_kv, spec.d), "K [TEAMS][stages][BLOCK_KV][D]" },
-    { "SM_V", teams * plan.stages * tiles.bytes(plan.block_kv, spec.dv), "V [TEAMS][stages][BLOCK_KV][DV]" },
-    { "SM_O", teams * rows * 4 * shape.part_pitch(spec), "O of a team's keys [TEAMS][BLOCK_Q][PART_PITCH], float32" },
+  local blocks = {
+    { "SM_KEYS", teams * plan.stages * stage_bytes(spec, plan), "K [BLOCK_KV][D] and V [BLOCK_KV][DV] of each of [TEAMS][stages]" },
     { "SM_STATES", math.max(1, #hooks.norm.state) * teams * rows * 16, "states of its rows, by lanes [TEAMS][states][BLOCK_Q][4]" },
     { "SM_LINE", 4 * (LINE_PLACES + 1), "where in the line of keys tiles of rows begin [LINE_PLACES + 1]" },
     { "SM_LAST", 16, "whether the block is the last one to come to a tile of rows" },
     mma.rounding,
   }
+  if not part_is_in_stage(spec, plan) then
+    table.insert(blocks, 2, { "SM_PARTS", teams * part_bytes(spec, plan), "O of a team's keys [TEAMS][BLOCK_Q][PART_PITCH], float32" })
+  end
+  return blocks
 end
 
 -- Registers of a thread, coarsely: O, Q, S, the rows' state and addresses.
@@ -54,26 +61,26 @@ function family.candidates(spec, arch)
   return mma.that_fit(family, spec, arch, plans)
 end
 
--- Expressions of the recipe: query rows of a tile; tiles of rows of a key/value head; those of all.
+-- Expressions of the recipe: query rows of a tile; about how many tiles of rows all key/value heads have.
 local function tokens(plan) return string.format("max(1, %d / max(1, h / max(1, hk)))", plan.block_q) end
 local function row_tiles(plan)
-  return string.format("%s * %s * cdiv(h / max(1, hk), %d)", seq.batches("q"), seq.count_tiles("q", tokens(plan)), plan.block_q)
+  if seq.is_packed("q") then return string.format("(tokens_q * h / %d + b * hk)", plan.block_q) end
+  return string.format("b * hk * cdiv(nq * h, max(1, hk) * %d)", plan.block_q)
 end
 
 function family.describe(spec, plan)
-  local resident = math.max(1, math.min(2, mma.shared_limit() // mma.bytes(family.shared(spec, plan))))
-  local blocks, heads = 132 * resident, row_tiles(plan) .. " * hk"
+  local all = row_tiles(plan)
   local keys = seq.is_packed("k") and "tokens_k" or "nk"
   local most_parts = string.format("max(1, cdiv(%s, %d))", keys, is_invariant and INVARIANT_KEYS or GRID_KEYS)
-  -- as many as there are blocks, counted as if each sequence had one tile of rows
-  local share = is_invariant and most_parts or string.format("min(%s, cdiv(%d, max(1, b * hk)))", most_parts, blocks)
-  local grid = string.format("%s * %s", heads, share)
-  local places = string.format("2 * min(%d, %s)", BLOCKS_MOST, grid)
+  local grid = string.format(is_invariant and "%s * %s" or "max(1, min(%s * %s, %d))", all, most_parts, MULTIPROCESSORS)
+  local places = "2 * " .. grid
+  local keys_of_block = string.format("max(%d, %s * %s / %d)", GRID_KEYS, hooks.mask.keys_seen, all, MULTIPROCESSORS)
   if is_invariant then
+    keys_of_block = string.format("%s / %s", hooks.mask.keys_seen, most_parts)
     local of_all = seq.is_packed("k") and string.format("(tokens_k / %d + b + 1)", INVARIANT_KEYS) or "b * " .. most_parts
     places = string.format("%s * cdiv(%d, %s) * cdiv(h / max(1, hk), %d) * hk", of_all, INVARIANT_ROWS, tokens(plan), plan.block_q)
   end
-  local rows_per_warp = shape.warp_rows(spec, plan)
+  local rows_per_warp, in_stage = shape.warp_rows(spec, plan), part_is_in_stage(spec, plan)
   return {
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 16,
@@ -81,10 +88,10 @@ function family.describe(spec, plan)
     outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
     regions = { { name = "claims", count = "2 * " .. places }, { name = "parts", count = string.format("%s * %d", places, part_floats(spec, plan)) } },
     steps = {
-      { entry = "attn_fwd", grid = { grid, "1", "1" }, threads = 32 * plan.warps, resident = resident,
+      { entry = "attn_fwd", grid = { grid, "1", "1" }, threads = 32 * plan.warps, resident = 1,
         registers = math.min(255, family.registers(spec, plan)), early = use.starts_early,
         -- bytes, as mma's work has them where all multiprocessors read, and what a tile of rows takes beside its keys
-        work = string.format("%s * %d / %s + %d", hooks.mask.keys_seen, (spec.d + spec.dv) * (184 + plan.block_q) // 192, share, 8000) },
+        work = string.format("%s * %d + %d", keys_of_block, (spec.d + spec.dv) * (184 + plan.block_q) // 192, 8000) },
     },
     constants = {
       { "D", spec.d, "head dim of q and k" },
@@ -102,16 +109,17 @@ function family.describe(spec, plan)
       { "Q_WORDS", shape.q_words(spec, plan), "of Q that a lane has" },
       { "N_KV", plan.block_kv // 8, "tiles of 8 columns of S" },
       { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },
-      { "V_BYTES", tiles.bytes(plan.block_kv, spec.dv), "of a tile" },
+      { "STAGE_BYTES", stage_bytes(spec, plan), "of a tile of K and one of V" },
       { "PART_COLUMNS", shape.part_columns(spec), "of O, in memory" },
       { "PART_PITCH", shape.part_pitch(spec), "floats from a row of O to the next, in shared memory" },
+      { "PART_STEP", in_stage and plan.stages * stage_bytes(spec, plan) or part_bytes(spec, plan), "bytes from a team's part to the next one's" },
       { "STATE_BYTES", 16 * shape.teams(spec, plan) * plan.block_q, "of one of the states, in shared memory" },
       { "PART_FLOATS", part_floats(spec, plan), "of a part: O [BLOCK_Q][PART_COLUMNS], states [states][BLOCK_Q][4]" },
       { "LINE_PLACES", LINE_PLACES, "tiles of rows, or groups of them, whose begin in the line is kept" },
       { "SPAN", (is_invariant and INVARIANT_KEYS or SPAN_KEYS) // plan.block_kv, is_invariant and "tiles of keys of a part" or "tiles of keys of a part of few, at least" },
       is_invariant and { "ROWS_WITH_PARTS", INVARIANT_ROWS, "query rows of a sequence up to which its keys have parts" } or
-        { "BLOCKS_MOST", BLOCKS_MOST, "that have places for parts" },
-      mma.page_lookups(shape.is_wide(spec) and 1 or 8), -- with the addresses of more rows of a wide head threads spill
+        { "BLOCKS_MOST", MULTIPROCESSORS, "that have places for parts" },
+      in_stage and { "SM_PARTS", (plan.stages - 1) * stage_bytes(spec, plan), "O of a team's keys [BLOCK_Q][PART_PITCH], float32, in its last stage" } or nil,
     },
     shared = family.shared(spec, plan),
   }

@@ -22,6 +22,8 @@ if (%s < nk) {
 }]], i, i)
     end,
     found_row = function(t) return string.format("page * p.%s_cache + row_of_page", t) end,
+    -- spot "sequence.paged.found_place"
+    found_place = function(t, page, row) return string.format("%s * p.%s_b + %s * p.%s_n", page, t, row, t) end,
     -- A tile begins at a multiple of `common` keys: its boxes end where pages do if the sequence begins at one too.
     -- spot "sequence.paged.declare_boxes"
     declare_boxes = function(size)

@@ -34,8 +34,9 @@
 --   stride(tensor)     elements from a row to the next
 --   load_rows(to, pitch, tensor, first, count, width, head)  the call that brings rows to shared memory (tile/rows.cut); head:
 --                      where the head's rows are, as text, nil: head(tensor)
---   load_tile(tile, chunks, tensor, first, count, width, head, by)  the same of asynchronous copies to a tile (tile/tiles.cut); by:
---                      "thread, threads", which bring it; nil: the whole block
+--   load_tile(tile, chunks, tensor, first, count, width, head, by, found)  the same of asynchronous copies to a tile (tile/tiles.cut); by:
+--                      "thread, threads", which bring it; nil: the whole block. found: of pages, where each lane knows the place of
+--                      one of at most 32 keys, the names of its page and of its row there: { page, row }; nil: they are looked up
 --   kept(tensor, i)    the address of row i's number in lse and its like: float32 for each query head and row
 --   split_kept(row, beyond)  declares q and h, and b of dense sequences, of number `row` of all rows, whatever sequence has them;
 --                      beyond: a statement where there is no such row; kept_row(tensor): the address of that row
@@ -155,12 +156,13 @@ function seq.load_rows(to, pitch, tensor, first, count, width, head)
                        seq.stride(tensor), last)
 end
 
-function seq.load_tile(tile, chunks, tensor, first, count, width, head, by)
+function seq.load_tile(tile, chunks, tensor, first, count, width, head, by, found)
   local x, call = SIDE[tensor], by and "_by(" .. by .. ", " or "("
   head = head or seq.head(tensor)
   local to = string.format("%s%s, %s, %s, %s", call, tile, chunks, count, head)
   local last = string.format("%s, %s, %s", first, sides[x].length, width)
   if not sides[x].is_paged then return string.format("load_tile%s, %s, %s);", to, seq.stride(tensor), last) end
+  if found then return string.format("load_found_tile%s, %s, %s);", to, sides[x].found_place(tensor, table.unpack(found)), last) end
   return string.format("load_paged_tile%s, p.%s_b, %s, pages, p.page, row_k, %s);", to, tensor, seq.stride(tensor), last)
 end
 
