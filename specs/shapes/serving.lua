@@ -22,11 +22,11 @@ for _, d in ipairs { 128, 64 } do
   end
 end
 
--- A step of decode, of 32 heads over 8 and of 64 over 8: few rows of each sequence against all of its
--- keys, in caches (no pages) and in pages.
-local function add_decode(d, h, b, rows, keys)
-  for _, page in ipairs { 0, 16, 64, 256 } do
-    add({ b = b, h = h, hk = 8, nq = rows, nk = keys, page = page }, function(s)
+-- A step of decode, of 32 heads over 8 and of 64 over 8 if not said otherwise: few rows of each sequence
+-- against all of its keys, in caches (no pages) and in pages.
+local function add_decode(d, h, b, rows, keys, hk, pages)
+  for _, page in ipairs(pages or { 0, 16, 64, 256 }) do
+    add({ b = b, h = h, hk = hk or 8, nq = rows, nk = keys, page = page }, function(s)
       return s.head_dim == d and s.pass == "forward" and s.q_layout == "dense" and s.kv_layout ~= "packed"
     end)
   end
@@ -50,6 +50,11 @@ for _, heads in ipairs { { 128, 32 }, { 64, 64 } } do
   add_decode(d, h, 1, 1, 131072)
   add_decode(d, h, 1, 1, 512)
   add_decode(d, h, 4, 16, 32768) -- some drafts at a time
+  for _, hk in ipairs { h, h // 4, 1 } do -- heads that share nothing, those of four, and of all, which share keys
+    add_decode(d, h, 4, 1, 3000, hk, { 0, 64 })
+    add_decode(d, h, 48, 1, 1000, hk, { 0, 64 })
+    add_decode(d, h, 12, 4, 6000, hk, { 0, 64 })
+  end
 end
 
 -- New rows of prompts against the pages that they are in, 512 of each.

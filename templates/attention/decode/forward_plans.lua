@@ -13,6 +13,7 @@ return {
   { block_q = 8, block_kv = 16, stages = 3, warps = 6, when = is_usual, about = "up to 8 query heads a key/value head, one row",
     measured = { "us, 64 sequences of 2048 keys", 127.2, 130.0 } },
   { block_q = 8, block_kv = 32, stages = 4, warps = 4, when = is_narrow, about = "the same", measured = { "us, 64 sequences of 2048 keys", 67.3, 69.6 } },
+  { block_q = 8, block_kv = 32, stages = 3, warps = 6, when = is_narrow, about = "the same; pages, which are looked up" },
   { block_q = 8, block_kv = 16, stages = 3, warps = 4, when = is_wide, about = "the same" },
   { block_q = 8, block_kv = 16, stages = 2, warps = 4, when = function(spec) return not is_narrow(spec) end, about = "the same; machines with less shared memory" },
   { block_q = 8, block_kv = 32, stages = 2, warps = 4, when = is_narrow, about = "the same" },
