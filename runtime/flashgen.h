@@ -123,7 +123,7 @@ typedef struct fg_input_value {
 
 /* Numbers of a launch that count only where fg_args.given names them, because 0 is a value too. One
  * that is set and not named is refused. */
-enum { FG_GIVEN_SCALE = 1 };
+enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2 };
 
 /* Everything a launch may take; data = NULL where not used. In the spec's dtype unless said; axes
  * in the order in which .npy files have them (strides say how they really lie):
@@ -146,8 +146,8 @@ enum { FG_GIVEN_SCALE = 1 };
  *                 and dy. Where x is -inf y is -inf and dx is 0. Their strides are the third, of a
  *                 row, and the fourth, 1
  * Other layouts of sequences (q_layout, kv_layout). Lengths and places are int32 on the device; no
- * call reads them on the host, and none is compiled in. A sequence's own lengths are nq, nk and p of
- * its mask and score.
+ * call reads them on the host, and none is compiled in. A sequence's own lengths are nq, nk and p
+ * of its mask and score.
  *
  *   packed   one sequence behind the other: q, o and their like [tokens_q, h, d], k and v
  *            [tokens_k, hk, d], whose first stride is not used; lse and dlse [h, tokens_q].
@@ -197,12 +197,13 @@ enum { FG_GIVEN_SCALE = 1 };
  *                 position the tables do not have is not written
  *
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
- *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
- *                 the spec's mask and score do not use has no place
- *   sm_margin     multiprocessors that a persistent kernel leaves to other work: 0 or more, fewer
- *                 than the device has (the host device has 3). One cluster is launched at least.
- *                 Kernels that launch a block for each tile of work ignore it. Beside a plan with
- *                 key_parts it changes how keys are shared out, and so the last bits of o
+ *   sigmoid_bias  with normalizer=sigmoid: added to all scores; not given: -log nk, of each
+ * sequence's own keys. Finite inputs        n_inputs of them: those that the spec declares, in the
+ * order of their names; what the spec's mask and score do not use has no place sm_margin
+ * multiprocessors that a persistent kernel leaves to other work: 0 or more, fewer than the device
+ * has (the host device has 6). One cluster is launched at least. Kernels that launch a block for
+ * each tile of work ignore it. Beside a plan with key_parts it changes how keys are shared out, and
+ * so the last bits of o
  *
  * Outputs may not overlap each other or an input. Values of k and v behind a mask must be finite: a
  * weight of 0 times NaN is NaN. */
@@ -220,6 +221,7 @@ typedef struct fg_args {
   fg_tensor k_new, v_new, q_out, rotary_cos, rotary_sin, row_positions;
   fg_tensor sink, dsink;
   fg_tensor r, r_parts;
+  float sigmoid_bias;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -121,8 +121,26 @@ fg_status fg_scale_check(double scale) {
   return fg_fail(FG_EARGUMENT, "scale = %g: expected a number of at most 2^64 in size", scale);
 }
 
+/* Numbers that kernels of some specs take. */
+static fg_status check_launch_numbers(const fg_recipe *r, const fg_args *args) {
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
+    const fg_launch_number *n = &fg_launch_numbers[i];
+    const double value = (double)fg_launch_number_of(n, args);
+    if (args->given & n->given && !(r->takes >> i & 1))
+      return fg_fail(FG_EARGUMENT, "args: a %s is given, which belongs to %s", n->name, n->belongs);
+    if (args->given & n->given && !isfinite(value))
+      return fg_fail(FG_EARGUMENT, "%s = %g: expected a finite number", n->name, value);
+    if (!(args->given & n->given) && fabs(value) > 0)
+      return fg_fail(FG_EARGUMENT, "args: %s = %g does not count: given lacks its bit", n->name,
+                     value);
+  }
+  return FG_OK;
+}
+
 static fg_status check_scale(const fg_kind *kind, const fg_args *args) {
-  if (args->given & ~(uint32_t)FG_GIVEN_SCALE)
+  uint32_t known = FG_GIVEN_SCALE;
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) known |= fg_launch_numbers[i].given;
+  if (args->given & ~known)
     return fg_fail(FG_EARGUMENT, "args: given = %#x has bits that name nothing", args->given);
   if (args->given & FG_GIVEN_SCALE && !kind->has_scale)
     return fg_fail(FG_EARGUMENT, "args: a scale is given, and kernel=%s has none", kind->name);
@@ -180,6 +198,7 @@ fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const 
   int64_t reach[FG_TENSOR_MAX];
   TRY(fg_shape_check_of(fg_recipe_kind(recipe), shape));
   TRY(check_scale(fg_recipe_kind(recipe), args));
+  TRY(check_launch_numbers(recipe, args));
   TRY(check_layout(recipe, shape, args));
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
@@ -284,6 +303,12 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
   case FG_FROM_SCALE: {
     float scale = scale_of(r, args);
     memcpy(to, &scale, sizeof scale);
+    break;
+  }
+  case FG_FROM_LAUNCH: {
+    const fg_launch_number *n = &fg_launch_numbers[p->index];
+    const float number = args->given & n->given ? fg_launch_number_of(n, args) : NAN;
+    memcpy(to, &number, sizeof number);
     break;
   }
   case FG_FROM_NUMBER: {

@@ -292,6 +292,7 @@ local function describe(opened, job, plan)
   local description = contract.description(opened.file .. ".lua", opened.family.describe(job.spec, plan))
   description.switches = switched_on
   description.generation = opened.family.generation -- nil: the first
+  description.numbers = opened.env.hooks and opened.env.hooks.norm and opened.env.hooks.norm.numbers
   description.whole = has_one_length(opened.env) and job.formula.whole or nil -- nil: not known
   local shared = lay_out_steps(description)
   return description, gen.recipe(description), shared

@@ -115,6 +115,19 @@ static void add_numbers(const fg_formula *f, fg_recipe *r) {
   }
 }
 
+/* The names at "numbers": numbers of the launch that the kernel reads. */
+static fg_status read_launch_numbers(lua_State *L, fg_recipe *r) {
+  fg_status status = FG_OK;
+  const int n = lua_getfield(L, -1, "numbers") == LUA_TTABLE ? (int)lua_rawlen(L, -1) : 0;
+  for (int i = 1; i <= n && status == FG_OK; i++) {
+    lua_rawgeti(L, -1, i);
+    status = fg_recipe_take(r, lua_tostring(L, -1));
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return status == FG_OK ? FG_OK : fg_fail(FG_ETEMPLATE, "description: numbers: %s", fg_error());
+}
+
 /* A name of a list: "lse", "lse?" where the kernel takes NULL, "k+" of an output that is kept. */
 static void split_name(const char *text, char name[FG_NAME_SIZE], bool *optional, bool *kept) {
   const size_t n = strlen(text);
@@ -300,6 +313,7 @@ fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point
   TRY_OUT(read_tensors(L, "inputs", false, formula, point, &r));
   TRY_OUT(read_tensors(L, "outputs", true, formula, point, &r));
   add_numbers(formula, &r);
+  TRY_OUT(read_launch_numbers(L, &r));
   TRY_OUT(read_list(L, "regions", FG_REGION_MAX, &r.n_regions, read_region, &r));
   TRY_OUT(read_list(L, "maps", FG_MAP_MAX, &r.n_maps, read_map, &r));
   TRY_OUT(read_list(L, "steps", FG_STEP_MAX, &r.n_steps, read_step, &r));

@@ -140,6 +140,29 @@ const fg_argument *fg_argument_find(const fg_kind *kind, const char *name) {
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe) { return &fg_kinds[recipe->kernel]; }
 
+const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS] = {
+    {"sigmoid_bias", FG_GIVEN_SIGMOID_BIAS, offsetof(fg_args, sigmoid_bias), "normalizer=sigmoid"}};
+
+float fg_launch_number_of(const fg_launch_number *number, const fg_args *args) {
+  float value;
+  memcpy(&value, (const char *)args + number->place, sizeof value);
+  return value;
+}
+
+void fg_launch_number_set(const fg_launch_number *number, float value, fg_args *args) {
+  memcpy((char *)args + number->place, &value, sizeof value);
+  args->given |= number->given;
+}
+
+fg_status fg_recipe_take(fg_recipe *recipe, const char *name) {
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
+    if (!name || strcmp(fg_launch_numbers[i].name, name)) continue;
+    recipe->takes |= 1u << i;
+    return FG_OK;
+  }
+  return fg_fail(FG_EIO, "\"%.60s\" is no number of a launch", name ? name : "");
+}
+
 const char *fg_recipe_letters(const fg_recipe *recipe, char letters[FG_LETTERS]) {
   char more[FG_LAYOUT_EXTENTS + 1];
   strcpy(letters, fg_recipe_kind(recipe)->form->letters);

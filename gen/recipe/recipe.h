@@ -90,6 +90,19 @@ typedef struct fg_recipe_number {
   char name[FG_NAME_SIZE];
 } fg_recipe_number;
 
+/* A number of a launch, a float32, that kernels of some specs read: a member of Params by its name,
+ * NaN where it is not given. */
+typedef struct fg_launch_number {
+  const char *name;
+  uint32_t given;      /* its bit of fg_args.given */
+  size_t place;        /* in fg_args */
+  const char *belongs; /* what a spec that has it says: "normalizer=sigmoid" */
+} fg_launch_number;
+enum { FG_LAUNCH_NUMBERS = 1 };
+extern const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS];
+float fg_launch_number_of(const fg_launch_number *number, const fg_args *args);
+void fg_launch_number_set(const fg_launch_number *number, float value, fg_args *args);
+
 /* Scratch of the caller: 256-byte aligned regions of `count` elements. */
 typedef struct fg_region {
   char name[16];
@@ -129,6 +142,7 @@ typedef enum fg_source_kind {
   FG_FROM_EXTENT, /* a 32-bit extent of the shape: axis = b h g q k */
   FG_FROM_SCALE,  /* float32 */
   FG_FROM_NUMBER, /* number[index]: an int or a float32 */
+  FG_FROM_LAUNCH, /* fg_launch_numbers[index], float32 */
   FG_FROM_MADE,   /* an int: 1 if there is a map[index], else 0 */
   FG_FROM_CACHE   /* an int: rows of tensor[index] from a cache, or page, to the next */
 } fg_source_kind;
@@ -170,6 +184,7 @@ enum {
 typedef struct fg_recipe {
   int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
   int params_bytes;
+  uint32_t takes;           /* bit i: fg_launch_numbers[i] */
   int kernel;               /* row of fg_kinds; both libraries have that table: no pointer */
   fg_layout layout;         /* of its sequences */
   int width[FG_WIDTHS_MAX]; /* by the kind's letters: of attention d and dv */
@@ -187,6 +202,9 @@ typedef struct fg_recipe {
 } fg_recipe;
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe);
+
+/* The recipe takes the launch's number of that name; FG_EIO: there is none. */
+fg_status fg_recipe_take(fg_recipe *recipe, const char *name);
 
 /* The letters of a launch's extents, in the order of Params: the kind's, then the layout's. */
 enum { FG_LETTERS = FG_EXTENTS + 1 };

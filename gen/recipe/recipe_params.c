@@ -127,6 +127,11 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
     fg_lines_add(&w.text, "float scale;\n");
     member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
   }
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
+    if (!(r->takes >> i & 1)) continue;
+    fg_lines_add(&w.text, "float %s; // NaN: not given\n", fg_launch_numbers[i].name);
+    member(&w, (fg_parameter){FG_FROM_LAUNCH, i, 0, 0}, 4);
+  }
   for (int i = 0; i < r->n_tensors; i++) {
     if (!has_cache_rows(r, i)) continue;
     fg_lines_add(&w.text, "int %s_cache; // rows from a %s to the next\n", r->tensor[i].ident,

@@ -193,6 +193,9 @@ static fg_status read_scalar(char *rest, fg_recipe *r) {
   return FG_OK;
 }
 
+/* "sigmoid_bias" */
+static fg_status read_takes(char *rest, fg_recipe *r) { return fg_recipe_take(r, rest); }
+
 static int find_region(const fg_recipe *r, const char *name) {
   int i = 0;
   while (i < r->n_regions && strcmp(r->region[i].name, name)) i++;
@@ -311,12 +314,11 @@ static fg_status read_line(char *text, fg_recipe *r) {
   static const struct {
     const char *word;
     fg_status (*read)(char *rest, fg_recipe *r);
-  } kinds[] = {{"kernel", read_kind},   {"layout", read_layout},
-               {"align", read_align},   {"generation", read_generation},
-               {"whole", read_whole},   {"tensor", read_tensor},
-               {"input", read_input},   {"number", read_scalar},
-               {"region", read_region}, {"map", read_map},
-               {"zero", read_zero},     {"launch", read_launch}};
+  } kinds[] = {{"kernel", read_kind},           {"layout", read_layout}, {"align", read_align},
+               {"generation", read_generation}, {"takes", read_takes},   {"whole", read_whole},
+               {"tensor", read_tensor},         {"input", read_input},   {"number", read_scalar},
+               {"region", read_region},         {"map", read_map},       {"zero", read_zero},
+               {"launch", read_launch}};
   char *rest = text;
   const char *word = strsep(&rest, " ");
   if (rest && !strcmp(word, fg_recipe_kind(r)->width_field)) return read_widths(rest, r);

@@ -93,6 +93,8 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
                              : "in",
                  may ? "?" : "", fg_elem_name(t->elem), *t->axes ? buffer : "[]");
   }
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++)
+    if (r->takes >> i & 1) fg_lines_add(&l, "takes %s\n", fg_launch_numbers[i].name);
   for (int i = 0; i < r->n_numbers; i++)
     fg_lines_add(&l, "number %d %s %s\n", r->number[i].slot, r->number[i].name,
                  r->number[i].real ? "float" : "int");

@@ -49,11 +49,13 @@ static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
 static void tell_wrong(const fg_variant *variant, const verify_case *which,
                        const verify_verdict *verdict, check_outcome *o) {
   const bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
-  char scale[32] = "", shape[FG_SHAPE_WORDS];
+  char scale[32] = "", bias[32] = "", shape[FG_SHAPE_WORDS];
   fg_shape_words(&which->shape, sizeof shape, shape);
   if (which->given & FG_GIVEN_SCALE)
     snprintf(scale, sizeof scale, " scale=%g", (double)which->scale);
-  int n = snprintf(o->text, sizeof o->text, "first wrong at %s%s%s: ", shape, scale,
+  if (which->given & FG_GIVEN_SIGMOID_BIAS)
+    snprintf(bias, sizeof bias, " sigmoid_bias=%g", (double)which->sigmoid_bias);
+  int n = snprintf(o->text, sizeof o->text, "first wrong at %s%s%s%s: ", shape, scale, bias,
                    which->far ? " with offsets beyond 32 bits" : "");
   if (*verdict->reason)
     snprintf(o->text + n, sizeof o->text - (size_t)n, "%s; %s", verdict->wrong, verdict->reason);
@@ -82,8 +84,8 @@ static fg_status check_case(const check_cases *j, const check_pair *p, verify_ca
   verify_verdict verdict;
   TRY(verify_run(p->variant, fg_kernel_source(p->kernel), fg_kernel_module(p->kernel), &which, 1,
                  &verdict));
-  if (verdict.undefined && which.given && !j->c->arguments.has_scale) {
-    which.given = 0, which.scale = 0;
+  if (verdict.undefined && which.given & FG_GIVEN_SCALE && !j->c->arguments.has_scale) {
+    which.given &= ~(uint32_t)FG_GIVEN_SCALE, which.scale = 0;
     return check_case(j, p, which, o);
   }
   o->cases++;
@@ -153,6 +155,11 @@ fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outco
                          .unskipped_module = p->unskipped_module};
     if (j->c->arguments.has_scale)
       which.given = FG_GIVEN_SCALE, which.scale = (float)j->c->arguments.scale;
+    if (j->c->arguments.has_sigmoid_bias)
+      which.given |= FG_GIVEN_SIGMOID_BIAS,
+          which.sigmoid_bias = (float)j->c->arguments.sigmoid_bias;
+    else if (is_usual && i % 2 && fg_kernel_recipe(p->kernel)->takes)
+      which.given |= FG_GIVEN_SIGMOID_BIAS, which.sigmoid_bias = -1.5f;
     TRY(check_case(j, p, which, o));
   }
   if (n_shapes > 1 && j->host) TRY(check_far(j, p, numbers, o));

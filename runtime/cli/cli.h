@@ -34,6 +34,8 @@ typedef struct cli_arguments {
   fg_shape shape; /* an extent is -1: not given */
   double scale;
   int has_scale; /* it is given */
+  double sigmoid_bias;
+  int has_sigmoid_bias;
   int64_t sm_margin;
 } cli_arguments;
 
@@ -42,7 +44,7 @@ typedef struct cli_launch_number {
   const char *name;
   fg_status (*read)(const char *value, cli_arguments *arguments);
 } cli_launch_number;
-enum { CLI_LAUNCH_NUMBERS = 2 };
+enum { CLI_LAUNCH_NUMBERS = 3 };
 extern const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS];
 
 /* A word that sets a number that a spec declares as an input. */

@@ -102,6 +102,8 @@ void cli_numbers_say(const cli *c, int n, const fg_point *point) {
 void cli_numbers_set(const cli *c, fg_problem *problem) {
   if (c->arguments.has_scale) problem->args.given |= FG_GIVEN_SCALE;
   problem->args.scale = (float)c->arguments.scale;
+  if (c->arguments.has_sigmoid_bias) problem->args.given |= FG_GIVEN_SIGMOID_BIAS;
+  problem->args.sigmoid_bias = (float)c->arguments.sigmoid_bias;
   problem->args.sm_margin = c->arguments.sm_margin;
   for (int i = 0; i < problem->recipe->n_numbers; i++) {
     const fg_recipe_number *x = &problem->recipe->number[i];

@@ -198,22 +198,32 @@ static fg_status read_option(int argc, char **argv, int *at, cli *c) {
   return set_option(c, o, value);
 }
 
-static fg_status read_scale(const char *value, cli_arguments *arguments) {
+static fg_status read_real(const char *name, const char *value, double *number) {
   char *end;
-  double scale = strtod(value, &end);
+  *number = strtod(value, &end);
   if (!*value || value[strspn(value, "+-.0123456789eE")] || *end)
-    return fg_fail(FG_EARGUMENT, "scale: \"%s\" is not a number", value);
-  arguments->scale = scale;
+    return fg_fail(FG_EARGUMENT, "%s: \"%s\" is not a number", name, value);
+  return FG_OK;
+}
+
+static fg_status read_scale(const char *value, cli_arguments *arguments) {
+  TRY(read_real("scale", value, &arguments->scale));
   arguments->has_scale = 1;
-  return fg_scale_check(scale);
+  return fg_scale_check(arguments->scale);
+}
+
+static fg_status read_sigmoid_bias(const char *value, cli_arguments *arguments) {
+  TRY(read_real("sigmoid_bias", value, &arguments->sigmoid_bias));
+  arguments->has_sigmoid_bias = 1;
+  return fg_number_check("sigmoid_bias", true, arguments->sigmoid_bias);
 }
 
 static fg_status read_sm_margin(const char *value, cli_arguments *arguments) {
   return read_number("sm_margin", value, 0, &arguments->sm_margin);
 }
 
-const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS] = {{"scale", read_scale},
-                                                                  {"sm_margin", read_sm_margin}};
+const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS] = {
+    {"scale", read_scale}, {"sigmoid_bias", read_sigmoid_bias}, {"sm_margin", read_sm_margin}};
 
 /* Is the word's name, which an extent has too, that of a plan field of former times? It was read
  * beside a family, and there is one in the words, which name no other kind. */

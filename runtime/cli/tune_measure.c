@@ -244,8 +244,10 @@ static fg_status verify(const race *r, runner *x) {
   struct verdict *v = &here.verdict[x->index];
   const cli *c = r->t->c;
   verify_case which = {.shape = cli_work_of(&x->plan->variant.point)->tune,
-                       .given = c->arguments.has_scale ? FG_GIVEN_SCALE : 0,
+                       .given = (c->arguments.has_scale ? FG_GIVEN_SCALE : 0) |
+                                (c->arguments.has_sigmoid_bias ? FG_GIVEN_SIGMOID_BIAS : 0),
                        .scale = (float)c->arguments.scale,
+                       .sigmoid_bias = (float)c->arguments.sigmoid_bias,
                        .seed = 2,
                        .n_numbers = c->n_numbers,
                        .number = numbers};

@@ -122,6 +122,12 @@ static const oracle_normalizer *normalizer_of(const oracle_problem *x) {
   return x->normalizer ? x->normalizer : oracle_normalizer_find(NULL);
 }
 
+static double own_of(const oracle_problem *x, place at) {
+  if (normalizer_of(x)->own == OWN_BIAS)
+    return x->sigmoid_bias ? *x->sigmoid_bias : -log((double)x->nk);
+  return x->sink ? x->sink[at.h] : -INFINITY;
+}
+
 /* p[0..nk) = the row's weights; returns its second output, such as LSE. Adds the keys that it sees
  * to *seen. hidden, unless NULL: of which pairs no gradient comes. */
 static double weigh_row(const oracle_problem *x, place at, double *p, char *hidden, int64_t *seen) {
@@ -130,7 +136,7 @@ static double weigh_row(const oracle_problem *x, place at, double *p, char *hidd
     p[k] = score(x, at, k, seen);
     if (hidden) hidden[k] = p[k] == -INFINITY;
   }
-  const double second = n->weigh(x->nk, p, x->sink ? x->sink[at.h] : -INFINITY, x->round);
+  const double second = n->weigh(x->nk, p, own_of(x, at), x->round);
   for (int64_t k = 0; hidden && n->skips_no_weight && k < x->nk; k++) hidden[k] = p[k] == 0;
   return second;
 }

@@ -28,6 +28,7 @@ typedef struct oracle_problem {
   const double *v;                     /* [b, hk, nk, dv] */
   const double *bias;                  /* bias_extent, or NULL */
   const double *sink;                  /* [h]; NULL = none: -inf */
+  const double *sigmoid_bias;          /* NULL: -log nk */
   const oracle_normalizer *normalizer; /* NULL = softmax */
   const double *dout;                  /* [b, h, nq, dv]; NULL = 0 */
   const double *dlse; /* [b, h, nq], the gradient of the normaliser's second output; NULL = 0 */

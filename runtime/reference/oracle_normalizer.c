@@ -1,4 +1,4 @@
-/* oracle_normalizer.c - softmax, retention and none. */
+/* oracle_normalizer.c - softmax, retention, sigmoid and none. */
 #include "oracle_normalizer.h"
 
 #include <math.h>
@@ -27,8 +27,8 @@ static double slope_softmax(double p, double dp, double delta, double second, do
   return p * (dp - delta);
 }
 
-static double weigh_none(int64_t n, double *p, double sink, double (*round)(double)) {
-  (void)sink;
+static double weigh_none(int64_t n, double *p, double own, double (*round)(double)) {
+  (void)own;
   for (int64_t k = 0; k < n; k++) p[k] = p[k] == -INFINITY ? 0 : rounded(round, p[k]);
   return 0;
 }
@@ -39,9 +39,9 @@ static double slope_none(double p, double dp, double delta, double second, doubl
   return dp;
 }
 
-static double weigh_retention(int64_t n, double *p, double sink, double (*round)(double)) {
+static double weigh_retention(int64_t n, double *p, double own, double (*round)(double)) {
   double r = 0;
-  weigh_none(n, p, sink, NULL);
+  weigh_none(n, p, own, NULL);
   for (int64_t k = 0; k < n; k++) r += fabs(p[k]);
   for (int64_t k = 0; k < n; k++) p[k] = rounded(round, p[k] / fmax(r, 1));
   return r;
@@ -54,10 +54,24 @@ static double slope_retention(double p, double dp, double delta, double r, doubl
   return (dp - sign * moved) / fmax(r, 1);
 }
 
+static double weigh_sigmoid(int64_t n, double *p, double bias, double (*round)(double)) {
+  for (int64_t k = 0; k < n; k++) p[k] = rounded(round, 1 / (1 + exp(-(p[k] + bias))));
+  return 0;
+}
+
+/* 1 - p is a difference of float32, which ends at 2^-24: where no weight is further from 1,
+ * gradients are judged by that. */
+static double slope_sigmoid(double p, double dp, double delta, double second, double *size) {
+  (void)delta, (void)second;
+  *size = p * (1 - p + 0x1p-24) * fabs(dp);
+  return p * (1 - p) * dp;
+}
+
 static const oracle_normalizer rows[] = {
-    {"softmax", "lse", -INFINITY, 1, weigh_softmax, slope_softmax},
-    {"retention", "r", 0, 0, weigh_retention, slope_retention},
-    {"none", NULL, 0, 0, weigh_none, slope_none},
+    {"softmax", "lse", -INFINITY, OWN_SINK, 1, weigh_softmax, slope_softmax},
+    {"retention", "r", 0, OWN_NOTHING, 0, weigh_retention, slope_retention},
+    {"sigmoid", NULL, 0, OWN_BIAS, 0, weigh_sigmoid, slope_sigmoid},
+    {"none", NULL, 0, OWN_NOTHING, 0, weigh_none, slope_none},
 };
 
 const oracle_normalizer *oracle_normalizer_find(const char *name) {

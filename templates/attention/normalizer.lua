@@ -11,6 +11,7 @@
 --   second_has_no_gradient  nobody gives one of it; nil: d of its name is an input of backward
 --   empty               its value of a row that sees no key
 --   inputs              tensors that finish reads; of a head, which is h there: { "sink" }
+--   numbers             numbers of the launch that it reads, members of Params: { "sigmoid_bias" }; nil: none
 --   init(r)             statements that set the state before the first key
 --   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s for each of them,
 --                       move the state on, and set r.correction, by which the family multiplies what it has accumulated
@@ -75,7 +76,7 @@ local NEEDED = { "s", "p", "inverse", "each", "max", "sum" }
 -- member = its type, "?" where it may be missing
 local NORMALIZER = {
   about = "string", unit = "string?", masked = "string", state = "table", has_correction = "boolean", second = "string?", empty = "string?",
-  second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table",
+  second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table", numbers = "table?",
   init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
   trial = "function?", start = "function?", accept = "function?",
   delta = "function?", kept = "function?", no_weight = "string?", p = "function", weight = "function?", ds = "function",

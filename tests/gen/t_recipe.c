@@ -60,6 +60,9 @@ static void ident_of(const fg_recipe *r, const fg_parameter *p, size_t size, cha
   case FG_FROM_SCALE:
     snprintf(ident, size, "scale");
     break;
+  case FG_FROM_LAUNCH:
+    snprintf(ident, size, "%s", fg_launch_numbers[p->index].name);
+    break;
   case FG_FROM_NUMBER:
     snprintf(ident, size, "in_%s", r->number[p->index].name);
     break;

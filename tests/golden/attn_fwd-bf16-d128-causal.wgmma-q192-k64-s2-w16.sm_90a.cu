@@ -781,7 +781,8 @@ attn_fwd(const __grid_constant__ Params p) {
       if (q0 < 0) { break; }
       const int k_first = (int)shfl_u32(ALL_LANES, lds_u32(job + 16), 0);
       int k0 = (int)shfl_u32(ALL_LANES, lds_u32(job + 20), 0);
-      const int row0 = q0 + 64 * group, q_lane = row0 + 16 * warp + lane / 4;
+      const int row0 = q0 + 64 * group;
+      const int q_lane = row0 + 16 * warp + lane / 4;
       const int slot = turn % 2 * GROUPS + group;
       const u32 q_tile = shfl_u32(ALL_LANES, matrix_at(sm + SM_Q + (u32)slot * Q_BYTES), 0);
       const int k_stop = k_first;

@@ -35,6 +35,13 @@ static const hook hooks[] = {
     {"head_dim=64 mask=causal score=alibi", 140, 150},
     {"head_dim=64 mask=causal sink=grad", 140, 150},
     {"head_dim=192/128 mask=full score=softcap(5.0) sink=grad", 70, 20},
+    {"head_dim=64 mask=causal normalizer=retention", 140, 150},
+    {"head_dim=64 mask=causal normalizer=retention score=decay(rate) inputs.rate=f32[h]grad", 70,
+     150},
+    {"head_dim=40 mask=full normalizer=none score=softcap(5.0) bias=grad", 70, 150},
+    {"head_dim=64 mask=causal normalizer=sigmoid", 140, 150},
+    {"head_dim=128/64 mask=window(40,3) normalizer=sigmoid score=alibi bias=grad bias_dims=[h,k]",
+     70, 150},
     {"head_dim=64 mask=full bias=true bias_dims=[h,q,k]", 70, 150},
     {"head_dim=64 mask=causal bias=grad", 70, 150},
     {"head_dim=64 mask=full bias=grad bias_dims=[h,k] bias_dtype=f32", 70, 150},
@@ -161,7 +168,8 @@ static gradcheck gradcheck_new(const kernel *k, const verify_case *which) {
     ck_assert_ptr_nonnull(c->value[i] =
                               calloc((size_t)fg_problem_count(c->problem, i) + 1, sizeof(double)));
     const char *name = r->tensor[i].name;
-    if (r->tensor[i].output || !strcmp(name, "o") || !strcmp(name, "lse")) continue;
+    if (r->tensor[i].output || !strcmp(name, "o") || !strcmp(name, "lse") || !strcmp(name, "r"))
+      continue;
     reference_attention.draw(c, i, c->value[i]);
     GOOD(reference_put(c, i, c->value[i]));
   }

@@ -106,10 +106,15 @@ enum { FAULTS = sizeof faults / sizeof *faults };
 #define SUNK_BACKWARD "family=simt pass=backward head_dim=40 mask=causal sink=grad"
 
 /* Rows whose sink is larger than their scores. */
+static const verify_case biased[] = {
+    {.shape = SHAPE(2, 4, 2, 33, 70, 0), .given = FG_GIVEN_SIGMOID_BIAS, .sigmoid_bias = -1.5f},
+    {.seed = 0}};
 static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed = 0},
                                        {.shape = {0}}};
 
 #define LINEAR            "family=mma head_dim=64 normalizer=none"
+#define SIGMOID           "family=mma head_dim=64 normalizer=sigmoid"
+#define SIGMOID_BACKWARD  "family=mma pass=backward head_dim=64 mask=causal normalizer=sigmoid"
 #define LINEAR_BACKWARD   "family=mma pass=backward head_dim=64 mask=causal normalizer=none"
 #define RETAINED          "family=simt head_dim=40 normalizer=retention"
 #define RETAINED_BACKWARD "family=simt pass=backward head_dim=40 mask=causal normalizer=retention"
@@ -155,6 +160,11 @@ static const planted_bug wrong[] = {
     {"backward.kept_heads.read", "2 * $(row) + 1", "2 * $(row)",
      .words = "family=mma pass=backward head_dim=64 sink=grad"},
     /* other normalisers */
+    {"normalizers.sigmoid.bias", "p.sigmoid_bias * LOG2E", "p.sigmoid_bias", .words = SIGMOID,
+     .cases = biased},
+    {"normalizers.sigmoid.bias", ": -log2_f32", ": log2_f32", .words = SIGMOID},
+    {"normalizers.sigmoid.weight", "$s * $unit", "$s", .words = SIGMOID},
+    {"normalizers.sigmoid.ds", "(1.0f - $p)", "$p", .words = SIGMOID_BACKWARD},
     {"normalizers.none.step", "times(r.s, r.unit)", "r.s", .words = LINEAR},
     {"normalizers.none.ds", "return dp", "return \"0.0f\"", .words = LINEAR_BACKWARD},
     {"normalizers.retention.step", "abs_f32($p)", "$p", .words = RETAINED},

@@ -174,7 +174,7 @@ end
 -- spot "sequence.split_kept"
 function seq.split_kept(row, beyond)
   if q.is_packed then
-    return string.format("if (%s >= (i64)p.h * p.tokens_q) { %s }\nconst i64 q = %s %% p.tokens_q, h = %s / p.tokens_q;", row, beyond, row, row)
+    return string.format("if (%s >= (i64)p.h * p.tokens_q) { %s }\nconst i64 q = %s %% p.tokens_q;\nconst i64 h = %s / p.tokens_q;", row, beyond, row, row)
   end
   return string.format("if (%s >= (i64)p.b * p.h * p.nq) { %s }\nconst i64 q = %s %% p.nq;\nconst i64 h = %s / p.nq %% p.h;\nconst i64 b = %s / p.nq / p.h;",
                        row, beyond, row, row, row)

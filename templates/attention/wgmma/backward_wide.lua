@@ -8,10 +8,10 @@ local kinds_of_barriers = run("attention/wgmma/backward_wide_barriers.lua")
 
 function wide.is_for(spec) return math.max(spec.d, spec.dv) > 128 end
 
--- Why such a score has no kernel, nil: it has one. The warps that make dS have P, and no S: where dS does not follow from P they
--- have P times the score's slope in its place.
+-- Why such a score has no kernel, nil: it has one. The warps that make dS have P rounded, and no S: where dS does not follow from P
+-- they have P times the score's slope in its place.
 function wide.refusal()
-  if hooks.ds_follows_from_p then return nil end
+  if hooks.ds_follows_from_p and hooks.norm.ds_is_proportional then return nil end
   if not hooks.norm.ds_is_proportional then return "leaves heads wider than 128 to mma where dS is not proportional to P" end
   if #hooks.input.grads > 0 then
     return "leaves heads wider than 128 to mma where an input of a score that is more than s and terms beside it has a gradient"

@@ -1,0 +1,43 @@
+-- sigmoid.lua: A = 1 / (1 + exp(-(S + c))), O = A V (math.md section 4); what its members are stands in attention/normalizer.lua. c is
+-- the launch's sigmoid_bias, or -log of the sequence's keys. There is no state, no constant of a row, and nothing is kept for backward.
+
+local fill = run("expr/text.lua").substituted
+
+local sigmoid = {
+  about = "sigmoid",
+  inputs = {}, head_grads = {}, numbers = { "sigmoid_bias" },
+  masked = "NEG_INF",
+  state = {},
+  has_correction = false,
+  ds_is_0_without_weight = true,
+}
+
+-- c in units of log 2; not given it is a NaN. A row without keys has no weight to make of it.
+-- spot "normalizers.sigmoid.bias"
+local function bias()
+  return fill("(p.sigmoid_bias == p.sigmoid_bias ? p.sigmoid_bias * LOG2E : -log2_f32((float)imax(1, $nk)))", { nk = seq.nk })
+end
+
+-- spot "normalizers.sigmoid.weight"
+local function weight(s, unit, bias)
+  return fill("inverse_f32(1.0f + exp2_f32(-($s * $unit + $bias)))", { s = s, unit = unit and "(" .. unit .. " * LOG2E)" or "LOG2E", bias = bias })
+end
+
+function sigmoid.init() return "" end
+
+function sigmoid.step(r)
+  return fill("const float shift = $bias;\n", { bias = bias() }) .. r.each(string.format("%s = %s;", r.p, weight(r.s, r.unit, "shift")))
+end
+
+function sigmoid.finish(r) return string.format("const float %s = 1.0f;", r.inverse) end
+
+function sigmoid.merge(a, b) return string.format("const float %s = 1.0f;\nconst float %s = 1.0f;", a.correction, b.correction) end
+
+function sigmoid.resume(r) return string.format("const float %s = 1.0f;", r.weight) end
+
+function sigmoid.p(s, _, unit) return weight(s, unit, bias()) end
+
+-- spot "normalizers.sigmoid.ds"
+function sigmoid.ds(p, dp) return fill("$p * (1.0f - $p) * $dp", { p = p, dp = dp }) end
+
+return sigmoid
