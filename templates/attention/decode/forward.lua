@@ -72,7 +72,7 @@ function family.describe(spec, plan)
   local all = row_tiles(plan)
   local keys = seq.is_packed("k") and "tokens_k" or "nk"
   local most_parts = string.format("max(1, cdiv(%s, %d))", keys, is_invariant and INVARIANT_KEYS or GRID_KEYS)
-  local grid = string.format(is_invariant and "%s * %s" or "max(1, min(%s * %s, %d))", all, most_parts, MULTIPROCESSORS)
+  local grid = string.format(is_invariant and "%s * %s" or "min(%s * %s, %d)", all, most_parts, MULTIPROCESSORS)
   local places = "2 * " .. grid
   local keys_of_block = string.format("max(%d, %s * %s / %d)", GRID_KEYS, hooks.mask.keys_seen, all, MULTIPROCESSORS)
   if is_invariant then

@@ -1,27 +1,24 @@
-// attn_fwd-bf16-d128-causal-kvpaged.decode-q8-k16-s3-w4.sm_90a
+// attn_fwd-bf16-d128-causal-kvpaged.decode-q8-k16-s3-w6.sm_90a
 //
 // O = softmax(score(scale Q K^T)) V, and lse of each row.
 // spec:   head_dim=128 mask=causal kv_layout=paged
-// again:  flashgen emit attn_fwd-bf16-d128-causal-kvpaged.decode-q8-k16-s3-w4.sm_90a
+// again:  flashgen emit attn_fwd-bf16-d128-causal-kvpaged.decode-q8-k16-s3-w6.sm_90a
 // switches: starts_early
 // made by flashgen 0.1.0
 //
-// launch: attn_fwd, grid b * cdiv(nq, max(1, 8 / max(1, h / max(1, hk)))) * cdiv(h / max(1, hk),
-//         8) * hk * min(max(1, cdiv(nk, 176)), cdiv(132, max(1, b * hk))) x 1 x 1, 128 threads,
-//         117392 shared bytes, 1 a multiprocessor, early
-// scratch: claims, 2 * 2 * min(320, b * cdiv(nq, max(1, 8 / max(1, h / max(1, hk)))) * cdiv(h /
-//          max(1, hk), 8) * hk * min(max(1, cdiv(nk, 176)), cdiv(132, max(1, b * hk)))) floats
-// scratch: parts, 2 * min(320, b * cdiv(nq, max(1, 8 / max(1, h / max(1, hk)))) * cdiv(h / max(1,
-//          hk), 8) * hk * min(max(1, cdiv(nk, 176)), cdiv(132, max(1, b * hk)))) * 1088 floats
+// launch: attn_fwd, grid min(b * hk * cdiv(nq * h, max(1, hk) * 8) * max(1, cdiv(nk, 176)), 132) x
+//         1 x 1, 192 threads, 150160 shared bytes, 1 a multiprocessor, early
+// scratch: claims, 2 * 2 * min(b * hk * cdiv(nq * h, max(1, hk) * 8) * max(1, cdiv(nk, 176)), 132)
+//          floats
+// scratch: parts, 2 * min(b * hk * cdiv(nq * h, max(1, hk) * 8) * max(1, cdiv(nk, 176)), 132) *
+//          1088 floats
 //
 // shared memory:
-//   SM_K           0  K [TEAMS][stages][BLOCK_KV][D]
-//   SM_V       49152  V [TEAMS][stages][BLOCK_KV][DV]
-//   SM_O       98304  O of a team's keys [TEAMS][BLOCK_Q][PART_PITCH], float32
-//   SM_STATES 115200  states of its rows, by lanes [TEAMS][states][BLOCK_Q][4]
-//   SM_LINE   116224  where in the line of keys tiles of rows begin [LINE_PLACES + 1]
-//   SM_LAST   117264  whether the block is the last one to come to a tile of rows
-//   SM_END    117280  what rounding the base to 128 bytes may take
+//   SM_KEYS        0  K [BLOCK_KV][D] and V [BLOCK_KV][DV] of each of [TEAMS][stages]
+//   SM_STATES 147456  states of its rows, by lanes [TEAMS][states][BLOCK_Q][4]
+//   SM_LINE   148992  where in the line of keys tiles of rows begin [LINE_PLACES + 1]
+//   SM_LAST   150032  whether the block is the last one to come to a tile of rows
+//   SM_END    150048  what rounding the base to 128 bytes may take
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -35,30 +32,30 @@ enum { CHUNKS_D = 16 }; // 16-byte chunks in a row of Q and K
 enum { CHUNKS_DV = 16 }; // in a row of V and O
 enum { BLOCK_Q = 8 }; // rows of a tile, of all query heads of a key/value head
 enum { BLOCK_KV = 16 }; // keys of a tile
-enum { THREADS = 128 };
+enum { THREADS = 192 };
 enum { STAGES = 3 }; // tiles of a team, in flight or read
-enum { TEAMS = 4 }; // of warps, which have keys of their own
+enum { TEAMS = 6 }; // of warps, which have keys of their own
 enum { MEMBERS = 1 }; // warps of a team, which have rows of their own
 enum { WARP_Q = 8 }; // rows of a warp
 enum { ROWS = 1 }; // rows that a lane has a part of
+enum { Q_WORDS = 16 }; // of Q that a lane has
 enum { N_KV = 2 }; // tiles of 8 columns of S
 enum { K_BYTES = 4096 }; // of a tile
-enum { V_BYTES = 4096 }; // of a tile
+enum { STAGE_BYTES = 8192 }; // of a tile of K and one of V
 enum { PART_COLUMNS = 128 }; // of O, in memory
 enum { PART_PITCH = 132 }; // floats from a row of O to the next, in shared memory
-enum { STATE_BYTES = 512 }; // of one of the states, in shared memory
+enum { PART_STEP = 24576 }; // bytes from a team's part to the next one's
+enum { STATE_BYTES = 768 }; // of one of the states, in shared memory
 enum { PART_FLOATS = 1088 }; // of a part: O [BLOCK_Q][PART_COLUMNS], states [states][BLOCK_Q][4]
 enum { LINE_PLACES = 256 }; // tiles of rows, or groups of them, whose begin in the line is kept
 enum { SPAN = 32 }; // tiles of keys of a part of few, at least
-enum { BLOCKS_MOST = 320 }; // that have places for parts
-enum { PAGE_LOOKUPS = 8 }; // pages that a thread looks up side by side
-enum { SM_K = 0 };
-enum { SM_V = 49152 };
-enum { SM_O = 98304 };
-enum { SM_STATES = 115200 };
-enum { SM_LINE = 116224 };
-enum { SM_LAST = 117264 };
-enum { SM_END = 117280 };
+enum { BLOCKS_MOST = 132 }; // that have places for parts
+enum { SM_PARTS = 16384 }; // O of a team's keys [BLOCK_Q][PART_PITCH], float32, in its last stage
+enum { SM_KEYS = 0 };
+enum { SM_STATES = 147456 };
+enum { SM_LINE = 148992 };
+enum { SM_LAST = 150032 };
+enum { SM_END = 150048 };
 
 #define ALL_LANES 0xffffffffu
 
@@ -261,30 +258,6 @@ DEV u32 moved(u32 at, int chunks, int rows, int chunks_on) {
   return (at ^ (u32)(chunks_on % span * 16)) + (u32)(rows * chunks + chunks_on / span * span) * 16;
 }
 
-// The same by so many threads, a multiple of 32.
-DEV void load_paged_tile_by(int thread, int threads, u32 tile, int chunks, int rows,
-    const u16 *from,
-    i64 page_stride, i64 stride, const int *pages, int page, int first, int row0, int end,
-        int width) {
-  const int row = thread / 8, chunk = thread % 8;
-  const u32 to = chunk_at(tile, chunks, row, chunk),
-      to_fifth = chunk_at(tile, chunks, row + 4, chunk);
-  #pragma unroll PAGE_LOOKUPS
-  for (int r = 0; r < rows; r += threads / 8) {
-    const int is_row = row0 + row + r < end, key = is_row ? first + row0 + row + r : 0;
-    const u16 *at = from + ((is_row ? (int)ldg_u32(pages + key / page) : 0) * page_stride
-        + key % page * stride + 8 * chunk);
-    #pragma unroll
-    for (int c = 0; c < chunks; c += 8) {
-      if (row + r < rows && chunk + c < chunks) {
-        const int there = is_row && 8 * (chunk + c) < width;
-        cp_async_16(moved(r % 8 ? to_fifth : to, chunks, r / 8 * 8, c), at + 8 * c, there ? 16
-            : 0);
-      }
-    }
-  }
-}
-
 DEV u32 by_chunks(u32 base, int chunks, int row0, int chunk0) {
   const int lane = (int)threadIdx.x % 32;
   return chunk_at(base, chunks, row0 + lane % 8 + lane / 16 * 8, chunk0 + lane / 8 % 2);
@@ -296,20 +269,6 @@ DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   for (int i = 0; i < m; i++) {
     mma(c + 4 * n * i, a + 4 * i, b);
     mma(c + 4 * n * i + 4, a + 4 * i, b + 2);
-  }
-}
-
-// c[n] += A B^T, of 16 rows of A in registers, 4 for each pair of chunks, and n * 8 rows of a
-// tile; b by chunks.
-DEV void multiply_rt(float *c, int n, const u32 *a, u32 b_tile, u32 b, int chunks) {
-  #pragma unroll
-  for (int k = 0; k < chunks; k += 2) {
-    u32 y[4];
-    #pragma unroll
-    for (int j = 0; j < n; j += 2) {
-      ldmatrix_x4(y, b_tile + moved(b, chunks, 8 * j, k));
-      mma_row(c + 4 * j, 1, n, a + 2 * k, y);
-    }
   }
 }
 
@@ -330,6 +289,55 @@ DEV void multiply_tp(float *c, int m, const float *p, int k, u32 a_tile, u32 a, 
       ldmatrix_x4_trans(x, a_tile + moved(a, chunks, 8 * l, i));
       #pragma unroll
       for (int r = 0; r < m; r++) { mma(c + 2 * (chunks * r + i), x, y + 2 * r); }
+    }
+  }
+}
+
+// Of the pairs of chunks of a row, how many the first half has: one more than the second where
+// they are odd.
+DEV int half_of_pairs(int chunks) { return (chunks / 2 + 1) / 2; }
+
+// c[n] += A B^T, of 8 rows of A in registers, 4 for each pair of chunks of the first half, and n *
+// 8 rows of a tile; b by chunks. In
+// c what lies in rows 0 to 7 counts; `other` is as large, and 0.
+DEV void multiply_halves_rt(float *c, float *other, int n, const u32 *a, u32 b_tile, u32 b,
+    int chunks) {
+  const int half = half_of_pairs(chunks);
+  #pragma unroll
+  for (int k = 0; k < chunks / 2; k++) {
+    u32 y[4];
+    #pragma unroll
+    for (int j = 0; j < n; j += 2) {
+      ldmatrix_x4(y, b_tile + moved(b, chunks, 8 * j, 2 * k));
+      mma_row((k < half ? c : other) + 4 * j, 1, n, a + 4 * (k % half), y);
+    }
+  }
+  #pragma unroll
+  for (int j = 0; j < n; j++) {
+    c[4 * j] += other[4 * j + 2];
+    c[4 * j + 1] += other[4 * j + 3];
+  }
+}
+
+// load_paged_tile_by (tiles.cut) of at most 32 rows, where lane l knows the place of row row0 + l:
+// so many elements behind `from`.
+DEV void load_found_tile_by(int thread, int threads, u32 tile, int chunks, int rows,
+    const u16 *from, i64 place, int row0, int end, int width) {
+  const int row = thread / 8, chunk = thread % 8;
+  const u32 to = chunk_at(tile, chunks, row, chunk),
+      to_fifth = chunk_at(tile, chunks, row + 4, chunk);
+  #pragma unroll
+  for (int r = 0; r < rows; r += threads / 8) {
+    const u32 low = shfl_u32(ALL_LANES, (u32)place, (row + r) % 32),
+        high = shfl_u32(ALL_LANES, (u32)(place >> 32), (row + r) % 32);
+    const u16 *at = from + ((i64)((u64)high << 32 | low) + 8 * chunk);
+    #pragma unroll
+    for (int c = 0; c < chunks; c += 8) {
+      if (row + r < rows && chunk + c < chunks) {
+        const int there = row0 + row + r < end && 8 * (chunk + c) < width;
+        cp_async_16(moved(r % 8 ? to_fifth : to, chunks, r / 8 * 8, c), at + 8 * c, there ? 16
+            : 0);
+      }
     }
   }
 }
@@ -388,15 +396,15 @@ typedef struct Params {
   float scale;
 } Params;
 
-extern "C" __global__ void __launch_bounds__(128, 1)
+extern "C" __global__ void __launch_bounds__(192, 1)
 attn_fwd(const __grid_constant__ Params p) {
   grid_wait(); // until the grid before has ended
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, team = warp / MEMBERS,
       member = warp % MEMBERS;
   const int thread = member * 32 + lane, k_lane = 2 * (lane % 4); // thread: of the team
   const u32 sm = (shared_base() + 127) & ~127u;
-  const u32 k_stages = sm + SM_K + (u32)(team * STAGES * K_BYTES), v_stages = sm + SM_V
-      + (u32)(team * STAGES * V_BYTES);
+  const u32 keys = sm + SM_KEYS + (u32)(team * STAGES * STAGE_BYTES), values = keys + K_BYTES;
+      // its first stage
   const u32 k_lanes = by_chunks(0, CHUNKS_D, 0, 0), v_lanes = by_chunks(0, CHUNKS_DV, 0, 0);
   // the query heads of a key/value head are `wide` at a time side by side in a tile, of so many
   // tokens
@@ -409,45 +417,66 @@ attn_fwd(const __grid_constant__ Params p) {
   const int units_of_place = cdiv(units, LINE_PLACES), places = units > 0
       ? cdiv(units, units_of_place) : 0;
   if (block >= blocks) { return; }
+  const int alike = units == 1; // all units have as many tiles of keys
+  int line = 0; // how long it is
   int tiles_of_all = 0;
   for (int pass = 0; pass < 3; pass++) {
-    for (int i = (int)threadIdx.x; i < places; i += THREADS) {
-      int sum = 0;
-      for (int unit = i * units_of_place; unit < imin(units, (i + 1) * units_of_place); unit++) {
-        const int b = unit / row_tiles;
-        const int q0 = unit % row_tiles * tokens;
-        const int row_k = p.first_k ? imax(0, imin((int)ldg_u32(p.first_k + b), p.nk)) : 0;
-        const int nk = imax(0, imin(imax((int)ldg_u32(p.used_k + b), 0), p.nk) - row_k);
-        const int q_end = imin(q0 + tokens, p.nq);
-        const int key_end = imin(nk, nk + q_end - p.nq);
-        const int k_first = 0;
-        const int key_tiles = imax(1, cdiv(key_end - k_first, BLOCK_KV));
-        sum += span > 0 ? cdiv(key_tiles, span) : key_tiles;
+    if (alike) {
+      const int b = 0 / row_tiles;
+      const int q0 = 0 % row_tiles * tokens;
+      const int row_k = p.first_k ? imax(0, imin((int)ldg_u32(p.first_k + b), p.nk)) : 0;
+      const int nk = imax(0, imin(imax((int)ldg_u32(p.used_k + b), 0), p.nk) - row_k);
+      const int q_end = imin(q0 + tokens, p.nq);
+      const int key_end = imin(nk, nk + q_end - p.nq);
+      const int k_first = 0;
+      const int key_tiles = imax(1, cdiv(key_end - k_first, BLOCK_KV));
+      line = units * (span > 0 ? cdiv(key_tiles, span) : key_tiles) * all_heads;
+    } else {
+      for (int i = (int)threadIdx.x; i < places; i += THREADS) {
+        int sum = 0;
+        for (int unit = i * units_of_place; unit < imin(units, (i + 1) * units_of_place); unit++) {
+          const int b = unit / row_tiles;
+          const int q0 = unit % row_tiles * tokens;
+          const int row_k = p.first_k ? imax(0, imin((int)ldg_u32(p.first_k + b), p.nk)) : 0;
+          const int nk = imax(0, imin(imax((int)ldg_u32(p.used_k + b), 0), p.nk) - row_k);
+          const int q_end = imin(q0 + tokens, p.nq);
+          const int key_end = imin(nk, nk + q_end - p.nq);
+          const int k_first = 0;
+          const int key_tiles = imax(1, cdiv(key_end - k_first, BLOCK_KV));
+          sum += span > 0 ? cdiv(key_tiles, span) : key_tiles;
+        }
+        sts_u32(sm + SM_LINE + 4 * (u32)i, (u32)sum);
       }
-      sts_u32(sm + SM_LINE + 4 * (u32)i, (u32)sum);
+      block_sync();
+      if (warp == 0) { running_sums(sm + SM_LINE, places); }
+      block_sync();
+      line = (int)lds_u32(sm + SM_LINE + 4 * (u32)places) * all_heads;
     }
-    block_sync();
-    if (warp == 0) { running_sums(sm + SM_LINE, places); }
-    block_sync();
     // an equal share for each block, or, where lengths leave so many rests that this is too
     // little, the share with which parts
     // are never more than blocks
-    const int all = (int)lds_u32(sm + SM_LINE + 4 * (u32)places) * all_heads;
-    if (pass == 0 && 2 * units * all_heads <= blocks) {
-      tiles_of_all = all;
-      span = imax(SPAN, cdiv(all, blocks));
-    } else if (pass == 1 && all > blocks) {
+    if (pass == 0 && 2 * units * all_heads <= blocks && line < 2 * SPAN * blocks) {
+      tiles_of_all = line;
+      span = imax(SPAN, cdiv(line, blocks));
+    } else if (pass == 1 && line > blocks) {
       span = imax(SPAN, cdiv(tiles_of_all, blocks - units * all_heads));
     } else {
       break;
     }
   }
-  const int line = (int)lds_u32(sm + SM_LINE + 4 * (u32)places) * all_heads;
-  const int each = line / blocks, more = line % blocks;
-  const int line_end = span > 0 ? line : (block + 1) * each + imin(block + 1, more),
-      place_step = span > 0 ? 1 : 2;
-  int at = span > 0 ? block : block * each + imin(block, more);
-      // where the block goes on in the line
+  // keys of all heads lie side by side in memory, where blocks side by side read them at a time:
+  // each head has a line of its own
+  // then, if few blocks are left over
+  const int sides = span == 0 && 20 * (blocks / all_heads * all_heads) >= 19 * blocks ? all_heads
+      : 1;
+  const int inner_heads = all_heads / sides, side = block % sides, own = block / sides;
+      // heads of a line; which line, and the block there
+  const int each = line / sides / (blocks / sides), more = line / sides % (blocks / sides);
+  const int line_end = imin(line / sides, span > 0 ? line : (own + 1) * each
+      + imin(own + 1, more));
+  const int place_step = span > 0 ? 1 : 2 * sides;
+  int at = span > 0 ? block : own * each + imin(own, more); // where the block goes on in the line
+  int page_ahead = 0, row_ahead = 0; // of the next tile that is copied, the lane's key
 
   int unit = 0, head = 0, from = 0, tiles = 0, shares = 0, place = 0, first_place = 0,
       second_place = 0;
@@ -455,17 +484,33 @@ attn_fwd(const __grid_constant__ Params p) {
     int next_unit = 0, next_head = 0, next_from = 0, next_tiles = 0, next_shares = 0,
         next_place = 0, next_first_place = 0, next_second_place = 0;
     if (at < line_end) {
-      int least = 0, most = places - 1;
-      while (least < most) {
-        const int middle = least + (most - least + 1) / 2;
-        if ((int)lds_u32(sm + SM_LINE + 4 * (u32)middle) * all_heads <= at) {
-          least = middle;
-        } else {
-          most = middle - 1;
+      int begin = 0, of_unit = 0, count = 0;
+      if (alike) {
+        const int b = 0 / row_tiles;
+        const int q0 = 0 % row_tiles * tokens;
+        const int row_k = p.first_k ? imax(0, imin((int)ldg_u32(p.first_k + b), p.nk)) : 0;
+        const int nk = imax(0, imin(imax((int)ldg_u32(p.used_k + b), 0), p.nk) - row_k);
+        const int q_end = imin(q0 + tokens, p.nq);
+        const int key_end = imin(nk, nk + q_end - p.nq);
+        const int k_first = 0;
+        const int key_tiles = imax(1, cdiv(key_end - k_first, BLOCK_KV));
+        const int each_unit = span > 0 ? cdiv(key_tiles, span) : key_tiles;
+        next_unit = at / (each_unit * inner_heads);
+        begin = next_unit * each_unit;
+      } else {
+        int least = 0, most = places - 1;
+        while (least < most) {
+          const int middle = least + (most - least + 1) / 2;
+          if ((int)lds_u32(sm + SM_LINE + 4 * (u32)middle) * inner_heads <= at) {
+            least = middle;
+          } else {
+            most = middle - 1;
+          }
         }
+        next_unit = least * units_of_place;
+        begin = (int)lds_u32(sm + SM_LINE + 4 * (u32)least);
       }
-      int begin = (int)lds_u32(sm + SM_LINE + 4 * (u32)least), of_unit = 0, count = 0;
-      for (next_unit = least * units_of_place; ; next_unit++) {
+      for (;; next_unit++) {
         const int b = next_unit / row_tiles;
         const int q0 = next_unit % row_tiles * tokens;
         const int row_k = p.first_k ? imax(0, imin((int)ldg_u32(p.first_k + b), p.nk)) : 0;
@@ -476,11 +521,12 @@ attn_fwd(const __grid_constant__ Params p) {
         const int key_tiles = imax(1, cdiv(key_end - k_first, BLOCK_KV));
         of_unit = key_tiles;
         count = span > 0 ? cdiv(key_tiles, span) : key_tiles;
-        if ((begin + count) * all_heads > at) { break; }
+        if ((begin + count) * inner_heads > at) { break; }
         begin += count;
       }
-      next_head = (at - begin * all_heads) / count;
-      const int first = begin * all_heads + next_head * count, number = at - first;
+      const int inner_head = (at - begin * inner_heads) / count;
+      next_head = inner_head + side;
+      const int first = begin * inner_heads + inner_head * count, number = at - first;
       if (span > 0) {
         const int own = cdiv(of_unit, count); // tiles of each part
         next_from = number * own;
@@ -500,28 +546,47 @@ attn_fwd(const __grid_constant__ Params p) {
         next_from = number;
         next_tiles = imin(count - number, line_end - at);
         next_shares = last_block - first_block + 1;
-        next_first_place = 2 * first_block
+        next_first_place = 2 * (first_block * sides + side)
             + (first > first_block * each + imin(first_block, more));
-        next_second_place = 2 * (first_block + 1);
-        next_place = block > first_block ? 2 * block : next_first_place;
+        next_second_place = 2 * ((first_block + 1) * sides + side);
+        next_place = own > first_block ? 2 * block : next_first_place;
         at += next_tiles;
       }
     }
     if (next_tiles > 0) { // its first copies are on their way while the segment before is finished
       const int b = next_unit / row_tiles;
-      const int *pages = p.table + b * p.table_b;
       const int row_k = p.first_k ? imax(0, imin((int)ldg_u32(p.first_k + b), p.nk)) : 0;
       const int nk = imax(0, imin(imax((int)ldg_u32(p.used_k + b), 0), p.nk) - row_k);
       const int k_first = 0;
       const int g = next_head / head_tiles;
+      int pages_ahead[STAGES], rows_ahead[STAGES];
+      #pragma unroll
+      for (int ahead = 0; ahead < STAGES; ahead++) {
+        const int k0 = k_first + (next_from + team + ahead * TEAMS) * BLOCK_KV;
+        {
+          const int *pages = p.table + b * p.table_b;
+          int page = 0, row_of_page = 0;
+          if (k0 + lane < nk) {
+            const u32 at = (u32)(row_k + k0 + lane);
+            page = (int)ldg_u32(pages + at / (u32)p.page);
+            row_of_page = (int)(at % (u32)p.page);
+          }
+          pages_ahead[ahead] = page;
+          rows_ahead[ahead] = row_of_page;
+        }
+      }
+      page_ahead = pages_ahead[STAGES - 1];
+      row_ahead = rows_ahead[STAGES - 1];
       #pragma unroll
       for (int ahead = 0; ahead < STAGES - 1; ahead++) {
         const int i = team + ahead * TEAMS, k0 = k_first + (next_from + i) * BLOCK_KV;
         if (i < next_tiles) {
-          load_paged_tile_by(thread, 32 * MEMBERS, k_stages + (u32)(ahead * K_BYTES), CHUNKS_D,
-              BLOCK_KV, p.k + (g * p.k_h), p.k_b, p.k_n, pages, p.page, row_k, k0, nk, D);
-          load_paged_tile_by(thread, 32 * MEMBERS, v_stages + (u32)(ahead * V_BYTES), CHUNKS_DV,
-              BLOCK_KV, p.v + (g * p.v_h), p.v_b, p.v_n, pages, p.page, row_k, k0, nk, DV);
+          load_found_tile_by(thread, 32 * MEMBERS, keys + (u32)(ahead * STAGE_BYTES), CHUNKS_D,
+              BLOCK_KV, p.k + (g * p.k_h), pages_ahead[ahead] * p.k_b + rows_ahead[ahead] * p.k_n,
+              k0, nk, D);
+          load_found_tile_by(thread, 32 * MEMBERS, values + (u32)(ahead * STAGE_BYTES), CHUNKS_DV,
+              BLOCK_KV, p.v + (g * p.v_h), pages_ahead[ahead] * p.v_b + rows_ahead[ahead] * p.v_n,
+              k0, nk, DV);
         }
         cp_async_commit();
       }
@@ -547,8 +612,8 @@ attn_fwd(const __grid_constant__ Params p) {
           const u32 states = sm + SM_STATES + 4 * (u32)(number * BLOCK_Q * 4 + lane_of_row);
           const float m_of_part = as_f32(lds_u32(states + 0 * STATE_BYTES));
           const float l_of_part = as_f32(lds_u32(states + 1 * STATE_BYTES));
-          const u32 chunk_of_team = sm + SM_O
-              + 4 * (u32)((number * BLOCK_Q + row) * PART_PITCH + 8 * imin(chunk, CHUNKS_DV - 1));
+          const u32 chunk_of_team = sm + SM_PARTS + (u32)(number * PART_STEP)
+              + 4 * (u32)(row * PART_PITCH + 8 * imin(chunk, CHUNKS_DV - 1));
           u32 bits[8];
           lds_u32x4(bits, chunk_of_team);
           lds_u32x4(bits + 4, chunk_of_team + 16);
@@ -614,7 +679,7 @@ attn_fwd(const __grid_constant__ Params p) {
             zero(sum, 8);
             m = NEG_INF;
             l = 0.0f;
-            #pragma unroll 4
+            #pragma unroll 8
             for (int number = 0; number < shares; number++) {
               float x[8];
               const float *part = p.parts + (i64)(number > 0 ? second_place
@@ -667,7 +732,6 @@ attn_fwd(const __grid_constant__ Params p) {
     {
       const int b = unit / row_tiles;
       const int q0 = unit % row_tiles * tokens;
-      const int *pages = p.table + b * p.table_b;
       const int row_k = p.first_k ? imax(0, imin((int)ldg_u32(p.first_k + b), p.nk)) : 0;
       const int nk = imax(0, imin(imax((int)ldg_u32(p.used_k + b), 0), p.nk) - row_k);
       const int q_end = imin(q0 + tokens, p.nq);
@@ -680,21 +744,21 @@ attn_fwd(const __grid_constant__ Params p) {
       const int h_low = first_head + imin(row_low % wide, heads - 1);
       const int row_high = member * WARP_Q + lane / 4 + 8;
       const int q_high = imin(q0 + row_high / wide, q_end - 1);
-      const int h_high = first_head + imin(row_high % wide, heads - 1);
-      u32 x[2 * CHUNKS_D];
+      u32 x[Q_WORDS];
+      const int q = q_low, h = h_low;
+      const u16 *own = p.q + (b * p.q_b + h * p.q_h) + ((i64)q * p.q_n + 2 * (lane % 4));
       #pragma unroll
-      for (int r = 0; r < 2; r++) {
-        const int q = r > 0 ? q_high : q_low, h = r > 0 ? h_high : h_low;
-        const u16 *own = p.q + (b * p.q_b + h * p.q_h) + ((i64)q * p.q_n + 2 * (lane % 4));
+      for (int i = 0; i < 2 * Q_WORDS / 4; i++) {
         #pragma unroll
-        for (int i = 0; i < CHUNKS_D; i++) {
-          x[i / 2 * 4 + i % 2 * 2 + r] = r < ROWS && 8 * i < D ? ldg_u32(own + 8 * i) : 0;
+        for (int half = 0; half < 2; half++) {
+          const int chunk = i + half * 2 * half_of_pairs(CHUNKS_D);
+          x[i / 2 * 4 + i % 2 * 2 + half] = 8 * chunk < D ? ldg_u32(own + 8 * chunk) : 0;
         }
       }
       const float scale = p.scale < 0.0f ? -p.scale : p.scale;
       if (p.scale < 0.0f) {
         #pragma unroll
-        for (int i = 0; i < 2 * CHUNKS_D; i++) { x[i] ^= 0x80008000u; }
+        for (int i = 0; i < Q_WORDS; i++) { x[i] ^= 0x80008000u; }
       }
       float o[ROWS * 2 * CHUNKS_DV];
       float m[ROWS], l[ROWS];
@@ -702,6 +766,7 @@ attn_fwd(const __grid_constant__ Params p) {
       #pragma unroll
       for (int r = 0; r < ROWS; r++) { m[r] = NEG_INF;
         l[r] = 0.0f; }
+      block_sync(); // all parts of the segment before have been read
       int stage = 0;
       for (int i = team; i < tiles; i += TEAMS) {
         const int k0 = k_first + (from + i) * BLOCK_KV;
@@ -711,17 +776,31 @@ attn_fwd(const __grid_constant__ Params p) {
           const int ahead = i + (STAGES - 1) * TEAMS, k0 = k_first + (from + ahead) * BLOCK_KV;
           const int to = (stage + 2) % 3;
           if (ahead < tiles) {
-            load_paged_tile_by(thread, 32 * MEMBERS, k_stages + (u32)(to * K_BYTES), CHUNKS_D,
-                BLOCK_KV, p.k + (g * p.k_h), p.k_b, p.k_n, pages, p.page, row_k, k0, nk, D);
-            load_paged_tile_by(thread, 32 * MEMBERS, v_stages + (u32)(to * V_BYTES), CHUNKS_DV,
-                BLOCK_KV, p.v + (g * p.v_h), p.v_b, p.v_n, pages, p.page, row_k, k0, nk, DV);
+            load_found_tile_by(thread, 32 * MEMBERS, keys + (u32)(to * STAGE_BYTES), CHUNKS_D,
+                BLOCK_KV, p.k + (g * p.k_h), page_ahead * p.k_b + row_ahead * p.k_n, k0, nk, D);
+            load_found_tile_by(thread, 32 * MEMBERS, values + (u32)(to * STAGE_BYTES), CHUNKS_DV,
+                BLOCK_KV, p.v + (g * p.v_h), page_ahead * p.v_b + row_ahead * p.v_n, k0, nk, DV);
           }
           cp_async_commit();
+          {
+            const int *pages = p.table + b * p.table_b;
+            int page = 0, row_of_page = 0;
+            if (k0 + TEAMS * BLOCK_KV + lane < nk) {
+              const u32 at = (u32)(row_k + k0 + TEAMS * BLOCK_KV + lane);
+              page = (int)ldg_u32(pages + at / (u32)p.page);
+              row_of_page = (int)(at % (u32)p.page);
+            }
+            page_ahead = page;
+            row_ahead = row_of_page;
+          }
         }
         // S = Q K^T, the score, and what the mask leaves of it
         float s[N_KV * 4];
         zero(s, N_KV * 4);
-        multiply_rt(s, N_KV, x, k_stages + (u32)(stage * K_BYTES), k_lanes, CHUNKS_D);
+        float other[N_KV * 4];
+        zero(other, N_KV * 4);
+        multiply_halves_rt(s, other, N_KV, x, keys + (u32)(stage * STAGE_BYTES),
+            k_lanes, CHUNKS_D);
         if (!(k0 + BLOCK_KV <= nk && p.nq + (k0 + BLOCK_KV) <= nk + q0 + 1)) {
           #pragma unroll
           for (int r = 0; r < ROWS; r++) {
@@ -768,22 +847,23 @@ attn_fwd(const __grid_constant__ Params p) {
         }
 
         // O^T += V^T P^T
-        multiply_tp(o, ROWS, s, N_KV, v_stages + (u32)(stage * V_BYTES), v_lanes, CHUNKS_DV);
+        multiply_tp(o, ROWS, s, N_KV, values + (u32)(stage * STAGE_BYTES), v_lanes, CHUNKS_DV);
         stage = (stage + 1) % 3;
       }
-      block_sync(); // all parts of the segment before have been read
-      const int first_row = team * BLOCK_Q + member * WARP_Q;
+      warp_sync(ALL_LANES); // the last tile has been read
+      const u32 own_part = sm + SM_PARTS + (u32)(team * PART_STEP);
       #pragma unroll
       for (int r = 0; r < ROWS; r++) {
         #pragma unroll
         for (int i = 0; i < 2 * CHUNKS_DV; i++) {
           // lane l has columns l / 4 and l / 4 + 8 of 16, of rows 2 * (l % 4) and the next
-          const int row = first_row + 8 * r + 2 * (lane % 4) + i % 2, column = i / 4 * 16
+          const int row = member * WARP_Q + 8 * r + 2 * (lane % 4) + i % 2, column = i / 4 * 16
               + i / 2 % 2 * 8 + lane / 4;
-          sts_u32(sm + SM_O + 4 * (u32)(row * PART_PITCH + column),
+          sts_u32(own_part + 4 * (u32)(row * PART_PITCH + column),
               as_u32(o[2 * CHUNKS_DV * r + i]));
         }
-        const u32 states = sm + SM_STATES + 4 * (u32)((first_row + 8 * r) * 4 + lane);
+        const u32 states = sm + SM_STATES
+            + 4 * (u32)((team * BLOCK_Q + member * WARP_Q + 8 * r) * 4 + lane);
         sts_u32(states + 0 * STATE_BYTES, as_u32(m[r]));
         sts_u32(states + 1 * STATE_BYTES, as_u32(l[r]));
       }
