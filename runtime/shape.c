@@ -28,16 +28,23 @@ void fg_shape_lengths(int64_t length, int64_t *least, int64_t *most) {
   *least = length / step * step, *most = *least + step - 1;
 }
 
+/* Query heads of a key/value head: 1, up to 8, up to 16, more: as many rows of one query a kernel
+ * for few of them has in a tile. */
+static int sharing(const fg_shape *s) {
+  const int64_t group = s->hk ? s->h / s->hk : 1;
+  return (group > 1) + (group > 8) + (group > 16);
+}
+
 /* No shape has both rows and parts. */
 uint64_t fg_shape_class(const fg_shape *s) {
   uint64_t align = s->align ? (uint64_t)s->align : 16;
   int bytes = log2_of(align & (0 - align));
   return 1 | (uint64_t)quarters(s->nq) << 1 | (uint64_t)quarters(s->nk) << 9 |
          (uint64_t)log2_of((uint64_t)(s->b * s->h)) << 17 |
-         (uint64_t)(bytes < 4 ? bytes : 4) << 25 | (uint64_t)(s->h != s->hk) << 28 |
+         (uint64_t)(bytes < 4 ? bytes : 4) << 25 | (uint64_t)(sharing(s) & 1) << 28 |
          (uint64_t)(s->b > GRID_MAX) << 29 | (uint64_t)quarters(s->rows + s->parts) << 30 |
          (uint64_t)quarters(s->tokens_q) << 38 | (uint64_t)quarters(s->tokens_k) << 46 |
-         (uint64_t)quarters(s->page) << 54;
+         (uint64_t)quarters(s->page) << 54 | (uint64_t)(sharing(s) >> 1) << 62;
 }
 
 fg_shape fg_shape_typical(const fg_shape *shape) {
@@ -58,10 +65,10 @@ uint64_t fg_shape_timed_class(const fg_shape *shape) {
 int fg_shape_distance(const fg_shape *left, const fg_shape *right) {
   const fg_shape x = fg_shape_typical(left), y = fg_shape_typical(right), *a = &x, *b = &y;
   int heads = log2_of((uint64_t)(a->b * a->h)) - log2_of((uint64_t)(b->b * b->h));
-  int sharing = (a->h != a->hk) != (b->h != b->hk);
   return abs(quarters(a->nq) - quarters(b->nq)) + abs(quarters(a->nk) - quarters(b->nk)) +
          abs(quarters(a->rows + a->parts) - quarters(b->rows + b->parts)) +
-         abs(quarters(a->page) - quarters(b->page)) + 2 * abs(heads) + 2 * sharing;
+         abs(quarters(a->page) - quarters(b->page)) + 2 * abs(heads) +
+         3 * abs(sharing(a) - sharing(b));
 }
 
 int fg_shape_print(const fg_shape *s, size_t size, char *text) {

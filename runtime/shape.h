@@ -27,8 +27,8 @@ fg_shape fg_shape_typical(const fg_shape *shape);
 uint64_t fg_shape_timed_class(const fg_shape *shape);
 
 /* How far apart two shapes are, whatever their align: 1 for a quarter octave of a length, 2 for a
- * factor of 2 in batch times heads and for heads that share keys or do not. 0 within such a
- * class. */
+ * factor of 2 in batch times heads, 3 for each step of query heads that share keys: 1, up to 8, up
+ * to 16, more. 0 within such a class. */
 int fg_shape_distance(const fg_shape *a, const fg_shape *b);
 
 #endif

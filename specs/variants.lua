@@ -1,4 +1,4 @@
--- variants.lua: an example of each named mask and score, and the five that specs/expressions.md works out.
+-- variants.lua: an example of each named mask, score and normaliser, and the five that specs/expressions.md works out.
 --
 --   flashgen check specs/variants.lua
 --
@@ -18,6 +18,12 @@ return {
     score = { "softcap(30.0)", "softcap(s, cap)", "alibi", "alibi(slope)", "relative(table)" },
     inputs = { cap = "float", slope = "f32[h] grad", table = "f32[h, nq + nk - 1] grad" } },
   { head_dim = 64, pass = both, bias = "grad", bias_dims = "h,q,k" },
+
+  -- what turns scores into weights
+  { head_dim = 64, pass = both, mask = "causal", sink = "grad" },
+  { head_dim = 64, pass = both, mask = "causal", normalizer = { "sigmoid", "none" } },
+  { head_dim = 64, pass = both, mask = "causal", normalizer = "retention", score = "decay(rate)",
+    inputs = { rate = "f32[h]" } },
 
   -- expressions.md, 1: softcap, ALiBi and a window in one
   { head_dim = 64, pass = both, mask = "window(width, 0)", score = "softcap(alibi(slope), cap)",

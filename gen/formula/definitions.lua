@@ -23,8 +23,8 @@ return {
   ["softcap(x, c)"] = "cap_of(c) * tanh(x / cap_of(c))",
   -- a cap of 0 or of infinity is none: one so large leaves every score as it is
   ["cap_of(c)"] = "c == 0.0 || abs(c) > 1e18 ? 1e18 : c",
-  -- retention's weights, times exp(-rate) a step into the past; rate f32[h]
-  ["decay(rate)"] = "s * exp((k - p) * rate[h])",
+  -- retention's weights, times exp(-abs(rate)) a step into the past; rate f32[h]
+  ["decay(rate)"] = "s * exp((k - p) * abs(rate[h]))",
   ["alibi"] = "s + alibi_slope * (k - p)",
   ["alibi(slope)"] = "s + slope[h] * (k - p)",
   -- 2^(-8 (h + 1) / heads); of heads that are no power of 2, those of the power below, then every

@@ -104,7 +104,7 @@ static const planted_bug bugs[] = {
     {"wgmma.backward.keys_of_none", "$(seq.nk)", "$(seq.nk) - 60", .words = wgmma_backward},
     {"wgmma.backward_wide.keys_of_none", "$(seq.nk)", "$(seq.nk) - 60", .words = wgmma_wide},
     {"wgmma.backward_jobs.lengths", ", lengths)", ", words)", .words = wgmma_backward,
-     .fault = "race: store at|wrong numbers"},
+     .fault = "race: store at|wrong numbers", .place = {{"attention/wgmma/backward.cut", NULL}}},
     {"wgmma.backward_tiles.zero_rest", "\"(int)threadIdx.x % 128\"",
      "\"(int)threadIdx.x % 128 + 1\"", .words = wgmma_backward},
     {"mma.forward.packed_rows", ".. \" - 1 - (int)", ".. \" - (int)", .words = mma_packed},

@@ -147,7 +147,7 @@ static const planted_bug bugs[] = {
      .words = BIAS "64;" BIAS "128 mask=causal", .fault = "still reads", .place = {{BACKWARD}}},
     {"wgmma.backward_gradient.remember", "q_before = q0;", "", .words = BIAS "128"},
     {"wgmma.backward_jobs.batches", "$(number) % p.b", "0", .words = BIAS "64 bias_dims=[h,q,k]",
-     .fault = "race: store at|wrong numbers"},
+     .fault = "race: store at|wrong numbers", .place = {{BACKWARD, NULL}}},
     /* what pairs of one distance share */
     {"wgmma.backward_distances.load", "8 * (i - N_Q + 1) - c", "8 * (i - N_Q + 1)",
      .words = TABLE "64"},

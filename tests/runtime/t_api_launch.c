@@ -208,8 +208,8 @@ START_TEST(test_scale) {
   p->args.scale = 0.5F;
   FAILS(FG_EARGUMENT, "args: scale = 0.5 does not count: given lacks FG_GIVEN_SCALE",
         api_launch(forward, p));
-  p->args.given = 2;
-  FAILS(FG_EARGUMENT, "args: given = 0x2 has bits that name nothing", api_launch(forward, p));
+  p->args.given = 4;
+  FAILS(FG_EARGUMENT, "args: given = 0x4 has bits that name nothing", api_launch(forward, p));
   p->args.given = FG_GIVEN_SCALE;
   p->args.scale = NAN;
   FAILS(FG_EARGUMENT, "scale = nan: expected a number of at most 2^64 in size",
@@ -265,6 +265,28 @@ START_TEST(test_overlap) {
     free(rows);
     fg_problem_free(p);
   }
+}
+END_TEST
+
+/* A number of the launch that the spec has no use for, that is not given, or that is none. */
+START_TEST(test_sigmoid_bias) {
+  fg_problem *p = api_problem(forward, api_shape, 1);
+  fg_kernel *sigmoid = api_kernel(context, FORWARD " family=simt normalizer=sigmoid");
+  p->args.given = FG_GIVEN_SIGMOID_BIAS;
+  p->args.sigmoid_bias = -2.0F;
+  FAILS(FG_EARGUMENT, "args: a sigmoid_bias is given, which belongs to normalizer=sigmoid",
+        api_launch(forward, p));
+  fg_problem *q = api_problem(sigmoid, api_shape, 1);
+  q->args.sigmoid_bias = -2.0F;
+  FAILS(FG_EARGUMENT, "args: sigmoid_bias = -2 does not count: given lacks its bit",
+        api_launch(sigmoid, q));
+  q->args.given = FG_GIVEN_SIGMOID_BIAS;
+  q->args.sigmoid_bias = INFINITY;
+  FAILS(FG_EARGUMENT, "sigmoid_bias = inf: expected a finite number", api_launch(sigmoid, q));
+  q->args.sigmoid_bias = -2.0F;
+  GOOD(api_launch(sigmoid, q));
+  fg_problem_free(p);
+  fg_problem_free(q);
 }
 END_TEST
 
@@ -361,6 +383,7 @@ int main(void) {
   tcase_add_test(cases, test_refused);
   tcase_add_test(cases, test_no_lse);
   tcase_add_test(cases, test_scale);
+  tcase_add_test(cases, test_sigmoid_bias);
   tcase_add_test(cases, test_margin);
   tcase_add_test(cases, test_overlap);
   tcase_add_test(cases, test_older_args);
