@@ -1,4 +1,4 @@
--- variants.lua: an example of each named mask, score and normaliser, and the five that specs/expressions.md works out.
+-- variants.lua: an example of each named mask, score and normaliser, and the seven that specs/expressions.md works out.
 --
 --   flashgen check specs/variants.lua
 --
@@ -20,10 +20,7 @@ return {
   { head_dim = 64, pass = both, bias = "grad", bias_dims = "h,q,k" },
 
   -- what turns scores into weights
-  { head_dim = 64, pass = both, mask = "causal", sink = "grad" },
   { head_dim = 64, pass = both, mask = "causal", normalizer = { "sigmoid", "none" } },
-  { head_dim = 64, pass = both, mask = "causal", normalizer = "retention", score = "decay(rate)",
-    inputs = { rate = "f32[h]" } },
 
   -- expressions.md, 1: softcap, ALiBi and a window in one
   { head_dim = 64, pass = both, mask = "window(width, 0)", score = "softcap(alibi(slope), cap)",
@@ -37,4 +34,9 @@ return {
   -- 5: a mask of one's own
   { head_dim = 64, pass = both, mask = "strided(4, 64)",
     define = { ["strided(n, near)"] = "k <= p && (p - k < near || (p - k) % n == 0)" } },
+  -- 6: gpt-oss: a window beside a sink
+  { head_dim = 64, pass = both, mask = "window(127, 0)", sink = "grad" },
+  -- 7: retention, with a decay that is learned
+  { head_dim = 64, pass = both, mask = "causal", normalizer = "retention", score = "decay(rate)",
+    inputs = { rate = "f32[h] grad" } },
 }
