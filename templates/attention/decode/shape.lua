@@ -8,14 +8,17 @@ function shape.is_wide(spec) return spec.d + spec.dv > 320 end
 -- Rows of a warp: 8 leave room for the registers of a wide head.
 function shape.warp_rows(spec, plan) return math.min(plan.block_q, shape.is_wide(spec) and 8 or 16) end
 
--- Warps of a team, and teams of a block.
+function shape.has_8_rows(spec, plan) return shape.warp_rows(spec, plan) == 8 end
+
+-- Warps of a team; is it one alone? Teams of a block.
 function shape.members(spec, plan) return plan.block_q // shape.warp_rows(spec, plan) end
+function shape.is_warp(spec, plan) return shape.members(spec, plan) == 1 end
 function shape.teams(spec, plan) return plan.warps // shape.members(spec, plan) end
 
 -- Registers of Q, two columns each: 4 for each pair of chunks, or for two of them where a warp has 8 rows (halves.cut).
 function shape.q_words(spec, plan)
   local pairs = tiles.chunks(spec.d) // 2
-  return 4 * (shape.warp_rows(spec, plan) == 8 and cdiv(pairs, 2) or pairs)
+  return 4 * (shape.has_8_rows(spec, plan) and cdiv(pairs, 2) or pairs)
 end
 
 -- Floats of a row of O in a part, and of one in shared memory, where rows that lanes write together lie in different banks.
