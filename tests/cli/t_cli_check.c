@@ -48,8 +48,8 @@ START_TEST(margin) {
   program_gives(0, "bench --device host %s sm_margin=1", words);
   for (int i = 0; i < 2; i++)
     program_says(
-        program_gives(2, "%s --device host %s sm_margin=3", i ? "bench" : "check -q", words).err,
-        "sm_margin = 3: expected 0 to 2 on a device of 3 multiprocessors");
+        program_gives(2, "%s --device host %s sm_margin=6", i ? "bench" : "check -q", words).err,
+        "sm_margin = 6: expected 0 to 5 on a device of 6 multiprocessors");
 }
 END_TEST
 

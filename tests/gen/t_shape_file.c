@@ -148,9 +148,9 @@ START_TEST(shipped_serving) {
            (int)(sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *)))
   ck_assert_int_eq(COUNT("head_dim=128", "q_layout=packed", "kv_layout=packed"), 4);
   ck_assert_int_eq(COUNT("head_dim=64", "q_layout=packed", "kv_layout=packed", "pass=backward"), 4);
-  ck_assert_int_eq(COUNT("head_dim=128", "kv_layout=cached"), 6);
-  ck_assert_int_eq(COUNT("head_dim=64"), 6);
-  ck_assert_int_eq(COUNT("head_dim=64", "kv_layout=paged"), 21);
+  ck_assert_int_eq(COUNT("head_dim=128", "kv_layout=cached"), 15);
+  ck_assert_int_eq(COUNT("head_dim=64"), 15);
+  ck_assert_int_eq(COUNT("head_dim=64", "kv_layout=paged"), 30);
   ck_assert_int_eq(COUNT("head_dim=128", "q_layout=packed", "kv_layout=paged"), 2);
   ck_assert_int_eq(COUNT("kernel=append", "head_dim=64", "kv_layout=paged"), 2);
   ck_assert_int_eq(COUNT("kernel=append", "head_dim=64", "kv_layout=cached"), 2);

@@ -140,10 +140,10 @@ START_TEST(near_devices) {
   char words[512];
   put_in("w.txt", line_on("far away", 2, B, 0.01));
   ck_assert_str_eq(chosen(), modelled);
-  put_in("w.txt", line_on("the other", 3, A, 2));
-  put_in("w.txt", line_on("the other", 3, modelled, 3));
-  put_in("w.txt", line_on("a third", 3, B, 2.5));
-  put_in("w.txt", line_on("a third", 3, A, 9));
+  put_in("w.txt", line_on("the other", 6, A, 2));
+  put_in("w.txt", line_on("the other", 6, modelled, 3));
+  put_in("w.txt", line_on("a third", 6, B, 2.5));
+  put_in("w.txt", line_on("a third", 6, A, 9));
   ck_assert_str_eq(chosen(), A);
   chosen_and_told(words);
   ck_assert_str_eq(words, ": taken, 2 ms, 1 times the least, at b2 h4/4 1000x1000 on the other\n");
@@ -156,7 +156,7 @@ END_TEST
 
 /* Wrong numbers there are believed until they have been right here. */
 START_TEST(near_devices_that_were_wrong) {
-  fg_measured m = line_on("the other", 3, modelled, 1);
+  fg_measured m = line_on("the other", 6, modelled, 1);
   m.status = FG_MEASURED_WRONG, m.verified = false, m.when = 2000;
   put_in("w.txt", m);
   ck_assert(strcmp(chosen(), modelled) != 0);

@@ -20,6 +20,6 @@ return {
   { block_q = 16, block_kv = 16, stages = 3, warps = 6, when = is_usual, about = "16 rows" },
   { block_q = 16, block_kv = 32, stages = 3, warps = 6, when = is_narrow, about = "the same" },
   { block_q = 16, block_kv = 16, stages = 2, warps = 4, about = "the same; machines with less shared memory" },
-  { block_q = 64, block_kv = 32, stages = 3, warps = 8, when = function(spec) return not is_wide(spec) end, about = "draft rows: 16 of 4 heads" },
-  { block_q = 64, block_kv = 16, stages = 4, warps = 8, when = is_wide, about = "the same, by one team" },
+  { block_q = 64, block_kv = 32, stages = 3, warps = 8, when = function(spec) return spec.d + spec.dv <= 256 end, about = "draft rows: 16 of 4 heads" },
+  { block_q = 64, block_kv = 16, stages = 4, warps = 8, when = function(spec) return spec.d + spec.dv > 256 end, about = "the same; fewer keys leave registers to wider heads" },
 }
