@@ -149,11 +149,6 @@ float fg_launch_number_of(const fg_launch_number *number, const fg_args *args) {
   return value;
 }
 
-void fg_launch_number_set(const fg_launch_number *number, float value, fg_args *args) {
-  memcpy((char *)args + number->place, &value, sizeof value);
-  args->given |= number->given;
-}
-
 fg_status fg_recipe_take(fg_recipe *recipe, const char *name) {
   for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
     if (!name || strcmp(fg_launch_numbers[i].name, name)) continue;

@@ -101,7 +101,6 @@ typedef struct fg_launch_number {
 enum { FG_LAUNCH_NUMBERS = 1 };
 extern const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS];
 float fg_launch_number_of(const fg_launch_number *number, const fg_args *args);
-void fg_launch_number_set(const fg_launch_number *number, float value, fg_args *args);
 
 /* Scratch of the caller: 256-byte aligned regions of `count` elements. */
 typedef struct fg_region {
