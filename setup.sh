@@ -14,7 +14,7 @@ need() { # need PACKAGE WHAT TEST...: the package is missing unless the test suc
 recent_cmake() { [ "$(printf '%s\n' 3.25 "$(cmake --version | sed -n '1s/[^0-9.]//gp')" | sort -V | head -n 1)" = 3.25 ]; }
 has_libc() { echo '#include <stdio.h>' | cc -E -; }
 library() { pkg-config --exists "$1"; }
-has_numpy() { python3 -c 'import numpy'; }
+has_numpy() { python3 -c 'import numpy' || /usr/bin/python3 -c 'import numpy'; }
 own_python() { [ "$(command -v python3)" != /usr/bin/python3 ] && command -v python3 >/dev/null; }
 
 need gcc            "a C compiler"             cc --version
@@ -28,10 +28,9 @@ need libxxhash-dev  "xxHash"                   library libxxhash
 need python3        "Python 3 (for a test)"    python3 -c "import ctypes, json"
 need check          "Check (for the tests)"    library check
 need g++            "a C++ compiler (for the tests)" c++ --version
-if own_python; then # packages are for /usr/bin/python3, and not seen by this one
-  has_numpy 2>/dev/null || echo "setup: $(command -v python3) has no NumPy, which the README's example and tests use: python3 -m pip install numpy"
-else
-  need python3-numpy "NumPy (for the example and the tests)" has_numpy
+need python3-numpy  "NumPy (for the example and the tests)" has_numpy
+if ! python3 -c 'import numpy' 2>/dev/null && own_python; then # it does not see Debian's packages
+  echo "setup: $(command -v python3) has no NumPy; the tests use /usr/bin/python3's. For the README's example: python3 -m pip install numpy"
 fi
 
 if [ ${#missing[@]} -eq 0 ]; then
