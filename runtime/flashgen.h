@@ -138,6 +138,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2 };
  *   lse, dlse     [b, h, nq], float32, contiguous, natural log; forward's lse may be NULL
  *   r             [b, h, nq] as lse, of normalizer=retention: the sum of |S| of a row; forward's
  *                 may be NULL. It has no gradient
+ *   u             [b, nq, h, dv], float32, of normalizer=logsoftmax: the sum of the values that a row
+ *                 sees; forward's may be NULL. It has no gradient
  *   sink, dsink   [h], float32, contiguous: a logit of each head, beside its scores and not
  *                 scaled, that takes weight and adds nothing to o. It is in lse, which of a row
  *                 without keys is the sink; -inf is none (math.md section 2). Parts have none:
@@ -175,6 +177,7 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2 };
  *   o_parts       [parts, b, nq, h, dv], float32, or the dtype with parts_dtype=spec
  *   lse_parts     [parts, b, h, nq], float32, natural log; in any strides, too. Of retention
  *                 r_parts, whose sum is r; of none neither, and o is the sum
+ *   u_parts       [parts, b, nq, h, dv], float32, of logsoftmax beside lse_parts: their sum is u
  *
  * Appending (kernel=append): new rows of keys and values go into a cache, which attention then
  * reads. k and v are the cache, as above for kv_layout cached or paged; slots that get no row stay
@@ -198,12 +201,13 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2 };
  *
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
  *   sigmoid_bias  with normalizer=sigmoid: added to all scores; not given: -log nk, of each
- * sequence's own keys. Finite inputs        n_inputs of them: those that the spec declares, in the
- * order of their names; what the spec's mask and score do not use has no place sm_margin
- * multiprocessors that a persistent kernel leaves to other work: 0 or more, fewer than the device
- * has (the host device has 6). One cluster is launched at least. Kernels that launch a block for
- * each tile of work ignore it. Beside a plan with key_parts it changes how keys are shared out, and
- * so the last bits of o
+ *                 sequence's own keys. Finite
+ *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
+ *                 the spec's mask and score do not use has no place
+ *   sm_margin     multiprocessors that a persistent kernel leaves to other work: 0 or more, fewer
+ *                 than the device has (the host device has 6). One cluster is launched at least.
+ *                 Kernels that launch a block for each tile of work ignore it. Beside a plan with
+ *                 key_parts it changes how keys are shared out, and so the last bits of o
  *
  * Outputs may not overlap each other or an input. Values of k and v behind a mask must be finite: a
  * weight of 0 times NaN is NaN. */
@@ -222,6 +226,7 @@ typedef struct fg_args {
   fg_tensor sink, dsink;
   fg_tensor r, r_parts;
   float sigmoid_bias;
+  fg_tensor u, u_parts;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -20,7 +20,7 @@ return {
   { head_dim = 64, pass = both, bias = "grad", bias_dims = "h,q,k" },
 
   -- what turns scores into weights
-  { head_dim = 64, pass = both, mask = "causal", normalizer = { "sigmoid", "none" } },
+  { head_dim = 64, pass = both, mask = "causal", normalizer = { "logsoftmax", "sigmoid", "none" } },
 
   -- expressions.md, 1: softcap, ALiBi and a window in one
   { head_dim = 64, pass = both, mask = "window(width, 0)", score = "softcap(alibi(slope), cap)",

@@ -55,12 +55,13 @@ typedef struct fg_argument {
   const char *axes;
   fg_elem_rule elem;
   bool contiguous;
+  const char *normalizer; /* whose kernels alone have it, so that others leave its name free; NULL: all */
   bool optional;    /* may be null at launch, in every kernel */
   bool has_strides; /* of all axes: the last one's need not be 1 */
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 35, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
+enum { FG_ARGUMENTS = 37, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 /* The argument of that name that the kind has: all its axes are the kind's; NULL: it has none. */
 const fg_argument *fg_argument_find(const fg_kind *kind, const char *name);

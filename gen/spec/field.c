@@ -49,7 +49,7 @@ const fg_field fg_fields[FG_FIELD_ROWS] = {
      .help = "of dbias; spec = that of bias"},
     {POINT(normalizer), .type = &fg_type_file, .fallback = "softmax", .tags = NAMES("norm"),
      .help = "what turns scores into weights, a file of templates/attention/normalizers: softmax, "
-             "retention, none"},
+             "logsoftmax, retention, sigmoid, none"},
     {POINT(sink), .type = &fg_type_choice, .fallback = "false",
      .choices = NAMES("false", "true", "grad"), .tags = NAMES("", "-sink", "-sinkgrad"),
      .help =

@@ -133,13 +133,18 @@ fg_status fg_point_formula(const fg_point *point, fg_formula *f) {
 fg_status fg_point_check_names(const fg_point *point) {
   fg_formula f;
   fg_status status = FG_OK;
-  if (point->q_layout == FG_DENSE && point->kv_layout == FG_DENSE) return FG_OK;
+  const char *normalizer = point->normalizer ? point->normalizer : "softmax";
+  const bool is_dense = point->q_layout == FG_DENSE && point->kv_layout == FG_DENSE;
+  if (!point->inputs || !*point->inputs) return FG_OK;
   TRY_OUT(fg_point_formula(point, &f));
   for (int i = 0; i < f.n_inputs; i++) {
     const fg_argument *a = fg_argument_find(fg_point_kind(point), f.input[i].name);
-    if (a && a->elem == FG_RULE_I32)
+    if (a && a->elem == FG_RULE_I32 && !is_dense)
       TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken where sequences are not dense: %s",
                       f.input[i].name, a->help));
+    if (a && a->normalizer && !strcmp(a->normalizer, normalizer))
+      TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken by normalizer=%s: %s",
+                      f.input[i].name, a->normalizer, a->help));
   }
 out:
   fg_formula_free(&f);

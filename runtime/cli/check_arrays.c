@@ -1,6 +1,8 @@
 /* check_arrays.c - the files of `flashgen check --in`. */
 #include "check.h"
 
+#include "reference/reference.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +47,7 @@ out:
 fg_status check_arrays_read(const cli *c, const cli_variants *variants, check_arrays *a) {
   for (int i = 0; i < c->n_in; i++) {
     const char *name = c->in[i].name;
-    if (!strcmp(name, "o") || !strcmp(name, "lse") || !strcmp(name, "r"))
+    if (reference_is_saved(&reference_attention, name))
       return fg_fail(FG_EARGUMENT, "--in %s: check computes it", name);
     TRY(fg_npy_read(name, c->in[i].path, &a->file[i]));
     a->array[a->n++] = (verify_array){.name = name, .array = &a->file[i]};

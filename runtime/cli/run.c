@@ -172,9 +172,7 @@ out:
 
 /* Does a backward compute it itself, by its forward? */
 static bool is_saved(const run_job *j, const char *name) {
-  const char *const *saved = reference_of(j->kind)->saved;
-  while (*saved && strcmp(*saved, name)) saved++;
-  return *saved != NULL;
+  return reference_is_saved(reference_of(j->kind), name);
 }
 
 /* No input is missing. Said before anything is compiled. */

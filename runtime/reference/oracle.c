@@ -143,26 +143,34 @@ static double weigh_row(const oracle_problem *x, place at, double *p, char *hidd
 
 /* ---- forward ---- */
 
-static void forward_row(const oracle_problem *x, place at, double *p, oracle_result *r) {
-  int64_t out = at.row * x->dv;
-  r->lse[at.row] = weigh_row(x, at, p, NULL, &r->seen);
+static void forward_row(const oracle_problem *x, place at, double *p, char *hidden,
+                        oracle_result *r) {
+  const oracle_normalizer *n = normalizer_of(x);
+  const int64_t out = at.row * x->dv;
+  const double lse = weigh_row(x, at, p, hidden, &r->seen);
+  r->lse[at.row] = lse;
   for (int64_t k = 0; k < x->nk; k++) {
     const double *v = x->v + (at.kv * x->nk + k) * x->dv;
-    if (p[k] != 0) accumulate(x->dv, p[k], p[k], v, r->o + out, r->o_rss + out);
+    if (hidden[k]) continue;
+    accumulate(x->dv, p[k], n->size ? n->size(p[k], lse) : p[k], v, r->o + out, r->o_rss + out);
+    if (n->sums_values) accumulate(x->dv, 1, 1, v, r->u + out, r->u_rss + out);
   }
 }
 
 int oracle_forward(const oracle_problem *x, oracle_result *r) {
-  int64_t rows = x->b * x->h * x->nq;
+  int64_t rows = x->b * x->h * x->nq, sums = normalizer_of(x)->sums_values ? rows * x->dv : 0;
   double *p = NULL;
-  int ok = renew(&p, x->nk) && renew(&r->o, rows * x->dv) && renew(&r->o_rss, rows * x->dv) &&
-           renew(&r->lse, rows);
+  char *hidden = malloc((size_t)x->nk + 1);
+  int ok = hidden && renew(&p, x->nk) && renew(&r->o, rows * x->dv) &&
+           renew(&r->o_rss, rows * x->dv) && renew(&r->lse, rows) && renew(&r->u, sums) &&
+           renew(&r->u_rss, sums);
   if (ok) {
     r->seen = 0;
-    for (int64_t row = 0; row < rows; row++) forward_row(x, place_of(x, row), p, r);
+    for (int64_t row = 0; row < rows; row++) forward_row(x, place_of(x, row), p, hidden, r);
     finish(x, rows * x->dv, r->o, r->o_rss);
+    for (int64_t i = 0; i < sums; i++) r->u_rss[i] = sqrt(r->u_rss[i]);
   }
-  free(p);
+  free(p), free(hidden);
   return ok ? 0 : -1;
 }
 
@@ -174,7 +182,8 @@ typedef struct scratch {
   char *hidden;
 } scratch;
 
-/* Fills p, hidden and dp; returns Delta: without an o as sum_k p dP, which equals dO . O and is
+/* Fills p, hidden and dp; returns Delta: without an o as sum_k p dP, which equals dO . O (without a u
+ * as sum_k dP) and is
  * what an unfused softmax backward computes, so that it also holds in a rounded dtype. */
 static double delta_row(const oracle_problem *x, place at, const double *dout, scratch *t,
                         double *second) {
@@ -184,7 +193,7 @@ static double delta_row(const oracle_problem *x, place at, const double *dout, s
   for (int64_t k = 0; k < x->nk; k++) {
     if (t->hidden[k]) continue;
     t->dp[k] = rounded(x, dot(x->dv, dout, x->v + (at.kv * x->nk + k) * x->dv));
-    if (!x->o) delta += t->p[k] * t->dp[k];
+    if (!x->o) delta += (normalizer_of(x)->sums_values ? 1 : t->p[k]) * t->dp[k];
   }
   return x->dlse ? delta - x->dlse[at.row] : delta;
 }
@@ -258,6 +267,13 @@ static void end_row(gradient *g) {
   }
 }
 
+/* The size of a weight that is a difference, s - LSE: of float32 numbers, which end 2^-23 below their
+ * own size, so that 0 is not judged by itself. */
+static double weight_size(const oracle_problem *x, double p, double second) {
+  const oracle_normalizer *n = normalizer_of(x);
+  return n->size ? fabs(p) + 0x1p-11 * n->size(p, second) : p;
+}
+
 static void backward_row(const oracle_problem *x, place at, scratch *t, gradient *g,
                          oracle_result *r) {
   const double *dout = x->dout ? x->dout + at.row * x->dv : t->zero;
@@ -277,7 +293,7 @@ static void backward_row(const oracle_problem *x, place at, scratch *t, gradient
     int64_t key = (at.kv * x->nk + k) * x->d, value = (at.kv * x->nk + k) * x->dv;
     accumulate(x->d, ds, size, x->k + key, dq, dq_rss);
     accumulate(x->d, ds, size, q, r->dk + key, r->dk_rss + key);
-    accumulate(x->dv, p, p, dout, r->dv + value, r->dv_rss + value);
+    accumulate(x->dv, p, weight_size(x, p, second), dout, r->dv + value, r->dv_rss + value);
   }
   if (x->bias) bias_row(x, at, t, delta, second, r);
   end_row(g);
@@ -324,7 +340,7 @@ int oracle_backward(const oracle_problem *x, oracle_result *r) {
 }
 
 void oracle_free(oracle_result *r) {
-  free(r->o), free(r->lse), free(r->dq), free(r->dk), free(r->dv), free(r->dbias);
+  free(r->o), free(r->lse), free(r->u), free(r->u_rss), free(r->dq), free(r->dk), free(r->dv), free(r->dbias);
   free(r->o_rss), free(r->dq_rss), free(r->dk_rss), free(r->dv_rss), free(r->dbias_rss);
   free(r->dsink), free(r->dsink_rss);
   for (int i = 0; i < ORACLE_INPUTS; i++) free(r->dinput[i]), free(r->dinput_rss[i]);

@@ -32,8 +32,9 @@ typedef struct oracle_problem {
   const oracle_normalizer *normalizer; /* NULL = softmax */
   const double *dout;                  /* [b, h, nq, dv]; NULL = 0 */
   const double *dlse; /* [b, h, nq], the gradient of the normaliser's second output; NULL = 0 */
-  /* [b, h, nq, dv]: the o that backward is given, of which Delta is made: its rounding is no error
-   * of backward's, and where few keys are visible it exceeds all others. NULL = the exact one. */
+  /* [b, h, nq, dv]: the o that backward is given, or the u, of which Delta is made: its rounding is
+   * no error of backward's, and where few keys are visible it exceeds all others. NULL = the exact
+   * one. */
   const double *o;
   int64_t bias_extent[4];    /* b h q k: each 1 or the full extent */
   int64_t bias_first[4];     /* where the sequence begins along each that is not 1 */
@@ -54,6 +55,7 @@ typedef struct oracle_problem {
  * size of the terms behind each element, math.md section 6. */
 typedef struct oracle_result {
   double *o, *lse, *dq, *dk, *dv, *dbias; /* lse: the normaliser's second output */
+  double *u, *u_rss; /* [b, h, nq, dv]: the sum of the values that a row sees */
   double *o_rss, *dq_rss, *dk_rss, *dv_rss, *dbias_rss;
   double *dsink, *dsink_rss; /* [h] */
   double *dinput[ORACLE_INPUTS], *dinput_rss[ORACLE_INPUTS];
@@ -61,7 +63,7 @@ typedef struct oracle_result {
   int64_t seen;      /* by forward: pairs of a row and a key that the mask shows */
 } oracle_result;
 
-/* o, lse, o_rss. 0, or -1 when memory ran out; what a former call left there is replaced. */
+/* o, lse, o_rss, and u, u_rss of a normaliser that sums values. 0, or -1 when memory ran out; what a former call left there is replaced. */
 int oracle_forward(const oracle_problem *problem, oracle_result *result);
 
 /* dq, dk, dv, dbias (only with a bias), dsink (only with a sink) and their rss; needs no forward

@@ -1,4 +1,4 @@
-/* oracle_normalizer.c - softmax, retention, sigmoid and none. */
+/* oracle_normalizer.c - softmax, log-softmax, retention, sigmoid and none. */
 #include "oracle_normalizer.h"
 
 #include <math.h>
@@ -67,11 +67,33 @@ static double slope_sigmoid(double p, double dp, double delta, double second, do
   return p * (1 - p) * dp;
 }
 
+static double weigh_logsoftmax(int64_t n, double *p, double own, double (*round)(double)) {
+  double max = -INFINITY, sum = 0;
+  (void)own;
+  for (int64_t k = 0; k < n; k++)
+    if (!(p[k] <= max)) max = p[k];
+  for (int64_t k = 0; k < n; k++) sum += p[k] > -INFINITY ? exp(p[k] - max) : 0;
+  const double lse = max > -INFINITY ? max + log(sum) : -INFINITY;
+  for (int64_t k = 0; k < n; k++) p[k] = p[k] == -INFINITY ? 0 : rounded(round, p[k] - lse);
+  return lse;
+}
+
+static double slope_logsoftmax(double p, double dp, double delta, double second, double *size) {
+  (void)second;
+  *size = fabs(dp) + exp(p) * fabs(delta);
+  return dp - exp(p) * delta;
+}
+
+/* O is a difference of sums of scores and of LSEs. */
+static double size_logsoftmax(double p, double lse) { return fabs(p + lse) + fabs(lse); }
+
 static const oracle_normalizer rows[] = {
-    {"softmax", "lse", -INFINITY, OWN_SINK, 1, weigh_softmax, slope_softmax},
-    {"retention", "r", 0, OWN_NOTHING, 0, weigh_retention, slope_retention},
-    {"sigmoid", NULL, 0, OWN_BIAS, 0, weigh_sigmoid, slope_sigmoid},
-    {"none", NULL, 0, OWN_NOTHING, 0, weigh_none, slope_none},
+    {"softmax", "lse", -INFINITY, OWN_SINK, 1, 1, 0, weigh_softmax, slope_softmax, NULL},
+    {"logsoftmax", "lse", -INFINITY, OWN_NOTHING, 0, 1, 1, weigh_logsoftmax, slope_logsoftmax,
+     size_logsoftmax},
+    {"retention", "r", 0, OWN_NOTHING, 0, 0, 0, weigh_retention, slope_retention, NULL},
+    {"sigmoid", NULL, 0, OWN_BIAS, 0, 1, 0, weigh_sigmoid, slope_sigmoid, NULL},
+    {"none", NULL, 0, OWN_NOTHING, 0, 0, 0, weigh_none, slope_none, NULL},
 };
 
 const oracle_normalizer *oracle_normalizer_find(const char *name) {

@@ -16,12 +16,16 @@ typedef struct oracle_normalizer {
   double empty;       /* its value of a row that no sequence has */
   oracle_own own;
   int skips_no_weight; /* a pair without weight has no gradient */
+  int hides_inf;       /* a score of -inf counts as hidden; else it has no right result */
+  int sums_values;     /* a second accumulator has the sum of the values that a row sees: u */
   /* Scores become weights, through `round` unless it is NULL; returns the second output. A
    * hidden pair has the weight 0. */
   double (*weigh)(int64_t n, double *p, double own, double (*round)(double));
-  /* dS of a pair from its weight, dP and delta = dO . O less the gradient of the second output;
+  /* dS of a pair from its weight, dP and delta = dO . O (dO . u) less the gradient of the second output;
    * *size: the absolute terms of it. */
   double (*slope)(double p, double dp, double delta, double second, double *size);
+  /* The size of what a value is multiplied with in O; NULL: the weight. */
+  double (*size)(double p, double second);
 } oracle_normalizer;
 
 /* The row of that name, NULL for softmax; NULL: there is none. */

@@ -19,9 +19,11 @@ typedef struct reference_case {
 
 /* An output as it should be. rss: the size of the terms behind each element (math.md section 6),
  * NULL: it is a log-sum-exp, judged in its own unit. plain: by an unfused computation in the spec's
- * dtype; NULL: none. */
+ * dtype; NULL: none. limit: the most error that counts as right, 0: that of the dtype; of what is
+ * judged in its own unit beside 1e-4, relative to its size, 0: 1e-6. */
 typedef struct reference_values {
   const double *ref, *rss, *plain;
+  double limit;
 } reference_values;
 
 typedef struct reference {
@@ -41,6 +43,8 @@ typedef struct reference {
 
 /* The row of a kind. */
 const reference *reference_of(const fg_kind *kind);
+/* Does a forward of that kind leave the input for its backward? */
+bool reference_is_saved(const reference *of, const char *name);
 extern const reference reference_attention, reference_logsoftmax, reference_combine,
     reference_append;
 

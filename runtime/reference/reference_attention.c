@@ -30,12 +30,13 @@ static fg_status start(reference_case *c) {
 }
 
 /* One value of a tensor that is no declared input. */
-static double draw_value(const verify_case *which, const char *name, uint64_t *state) {
+static double draw_value(const reference_case *c, const char *name, uint64_t *state) {
+  const verify_case *which = c->which;
   double x = fg_random_normal(state);
   if (which->style == VERIFY_LARGE && (!strcmp(name, "q") || !strcmp(name, "sink"))) return 40 * x;
   if (which->style != VERIFY_ABSENT || (strcmp(name, "bias") && strcmp(name, "sink"))) return x;
   double kind = fg_random_uniform(state);
-  return kind < 0.4 ? -INFINITY : kind < 0.5 ? 3000 * x : x;
+  return kind < 0.4 && normalizer_of(c)->hides_inf ? -INFINITY : kind < 0.5 ? 3000 * x : x;
 }
 
 static void draw(const reference_case *c, int tensor, double *values) {
@@ -47,7 +48,7 @@ static void draw(const reference_case *c, int tensor, double *values) {
   if (t->slot >= 0)
     verify_formula_draw(&a->formula, c->problem, c->which, &c->variant->plan, tensor, values);
   else
-    for (int64_t i = 0; i < count; i++) values[i] = draw_value(c->which, t->name, &state);
+    for (int64_t i = 0; i < count; i++) values[i] = draw_value(c, t->name, &state);
 }
 
 /* What all sequences share. */
@@ -115,6 +116,8 @@ static void keep(const reference_case *c, const reference_sequence *s, const ora
   const int64_t d = a->oracle.d, dv = a->oracle.dv;
   keep_rows(s, part->o, reference_row_q, x->h, s->nq, dv, all->o);
   keep_rows(s, part->o_rss, reference_row_q, x->h, s->nq, dv, all->o_rss);
+  keep_rows(s, part->u, reference_row_q, x->h, s->nq, dv, all->u);
+  keep_rows(s, part->u_rss, reference_row_q, x->h, s->nq, dv, all->u_rss);
   keep_rows(s, part->lse, reference_row_kept, x->h, s->nq, 1, all->lse);
   keep_rows(s, part->dq, reference_row_q, x->h, s->nq, d, all->dq);
   keep_rows(s, part->dq_rss, reference_row_q, x->h, s->nq, d, all->dq_rss);
@@ -137,6 +140,11 @@ static void keep(const reference_case *c, const reference_sequence *s, const ora
   all->largest_ds = fmax(all->largest_ds, part->largest_ds);
 }
 
+/* What a row's Delta is made of. */
+static const double *forward_of_delta(const attention *a) {
+  return a->oracle.normalizer->sums_values ? a->exact.u : a->exact.o;
+}
+
 /* One pass of the oracle over one sequence; rounded: NULL, or the rounding of its results. */
 static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
                                 int (*oracle)(const oracle_problem *, oracle_result *),
@@ -152,7 +160,7 @@ static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
       {reference_value(c, "k"), &a->oracle.k, reference_row_k, shape->hk, s->nk, a->oracle.d},
       {reference_value(c, "v"), &a->oracle.v, reference_row_k, shape->hk, s->nk, a->oracle.dv},
       {reference_value(c, "do"), &a->oracle.dout, reference_row_q, shape->h, s->nq, a->oracle.dv},
-      {oracle == oracle_backward ? a->exact.o : NULL, &a->oracle.o, reference_row_q, shape->h,
+      {oracle == oracle_backward ? forward_of_delta(a) : NULL, &a->oracle.o, reference_row_q, shape->h,
        s->nq, a->oracle.dv},
       {reference_value(c, "dlse"), &a->oracle.dlse, reference_row_kept, shape->h, s->nq, 1}};
   enum { PARTS = sizeof parts / sizeof *parts };
@@ -197,9 +205,10 @@ static bool make_results(const reference_case *c, bool backward, oracle_result *
                              ? c->problem->shape.h * c->problem->shape.tokens_q
                              : c->problem->shape.b * c->problem->shape.h * c->problem->shape.nq;
     const size_t n = (size_t)(rows * c->variant->point.dv) + 1;
-    free(r->o), free(r->o_rss); /* of a backward that reads none, too */
+    free(r->o), free(r->o_rss), free(r->u), free(r->u_rss); /* of a backward that reads none, too */
     r->o = calloc(n, sizeof *r->o), r->o_rss = calloc(n, sizeof *r->o_rss);
-    good = r->o && r->o_rss;
+    r->u = calloc(n, sizeof *r->u), r->u_rss = calloc(n, sizeof *r->u_rss);
+    good = r->o && r->o_rss && r->u && r->u_rss;
     free(r->lse);
     r->lse = malloc(((size_t)rows + 1) * sizeof *r->lse);
     for (int64_t i = 0; r->lse && i < rows; i++) r->lse[i] = normalizer_of(c)->empty;
@@ -244,6 +253,7 @@ static fg_status solve(reference_case *c, int plain) {
   TRY(solve_all(c, false, NULL, &a->exact));
   if (backward) {
     TRY(put_saved(c, "o", a->exact.o));
+    TRY(put_saved(c, "u", a->exact.u));
     TRY(put_saved(c, normalizer_of(c)->second, a->exact.lse));
     TRY(solve_all(c, true, NULL, &a->exact));
   }
@@ -258,7 +268,7 @@ const oracle_problem *reference_attention_problem(const reference_case *c) {
   set_first(a, c->problem, &first);
   a->oracle.b = s->b, a->oracle.nq = s->nq, a->oracle.nk = s->nk;
   a->oracle.q = reference_value(c, "q"), a->oracle.k = reference_value(c, "k");
-  a->oracle.v = reference_value(c, "v"), a->oracle.o = a->exact.o;
+  a->oracle.v = reference_value(c, "v"), a->oracle.o = forward_of_delta(a);
   a->oracle.dout = reference_value(c, "do"), a->oracle.dlse = reference_value(c, "dlse");
   a->oracle.round = NULL;
   return &a->oracle;
@@ -269,19 +279,20 @@ static reference_values find(const reference_case *c, const char *name) {
   const struct {
     const char *name;
     reference_values values;
-  } rows[] = {{"o", {a->exact.o, a->exact.o_rss, a->plain.o}},
-              {"lse", {a->exact.lse, NULL, NULL}},
-              {"r", {a->exact.lse, NULL, NULL}},
-              {"dq", {a->exact.dq, a->exact.dq_rss, a->plain.dq}},
-              {"dk", {a->exact.dk, a->exact.dk_rss, a->plain.dk}},
-              {"dv", {a->exact.dv, a->exact.dv_rss, a->plain.dv}},
-              {"dbias", {a->exact.dbias, a->exact.dbias_rss, a->plain.dbias}},
-              {"dsink", {a->exact.dsink, a->exact.dsink_rss, a->plain.dsink}}};
+  } rows[] = {{"o", {a->exact.o, a->exact.o_rss, a->plain.o, 0}},
+              {"lse", {a->exact.lse, NULL, NULL, 0}},
+              {"r", {a->exact.lse, NULL, NULL, 1e-5}},
+              {"u", {a->exact.u, a->exact.u_rss, NULL, 1e-4}},
+              {"dq", {a->exact.dq, a->exact.dq_rss, a->plain.dq, 0}},
+              {"dk", {a->exact.dk, a->exact.dk_rss, a->plain.dk, 0}},
+              {"dv", {a->exact.dv, a->exact.dv_rss, a->plain.dv, 0}},
+              {"dbias", {a->exact.dbias, a->exact.dbias_rss, a->plain.dbias, 0}},
+              {"dsink", {a->exact.dsink, a->exact.dsink_rss, a->plain.dsink, 0}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!strcmp(rows[i].name, name)) return rows[i].values;
   for (int i = 0; i < a->formula.n_inputs && *name == 'd'; i++)
     if (!strcmp(a->formula.inputs[i].name, name + 1))
-      return (reference_values){a->exact.dinput[i], a->exact.dinput_rss[i], a->plain.dinput[i]};
+      return (reference_values){a->exact.dinput[i], a->exact.dinput_rss[i], a->plain.dinput[i], 0};
   return (reference_values){0};
 }
 
@@ -309,5 +320,5 @@ static void free_own(reference_case *c) {
   free(a);
 }
 
-static const char *const saved[] = {"o", "lse", "r", NULL};
+static const char *const saved[] = {"o", "lse", "r", "u", NULL};
 const reference reference_attention = {saved, start, draw, solve, find, tell, free_own};

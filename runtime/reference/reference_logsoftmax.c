@@ -107,7 +107,7 @@ static fg_status solve(reference_case *c, int plain) {
 static reference_values find(const reference_case *c, const char *name) {
   const logsoftmax *s = c->own;
   const bool is_output = !strcmp(name, is_backward(c) ? "dx" : "y");
-  return is_output ? (reference_values){s->result, s->rss, s->plain} : (reference_values){0};
+  return is_output ? (reference_values){s->result, s->rss, s->plain, 0} : (reference_values){0};
 }
 
 /* There are no pairs. */

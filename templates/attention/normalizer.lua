@@ -10,19 +10,23 @@
 --   second              the output that keeps the row for backward: "lse", float32 [b, h, nq]; nil: there is none
 --   second_has_no_gradient  nobody gives one of it; nil: d of its name is an input of backward
 --   empty               its value of a row that sees no key
+--   beside              a second accumulator; nil: there is none. { output = the name of it, float32 [b, h, nq, dv]: "u", value(p),
+--                       weight(p) }: texts of a pair's weight in O and in it, of r.p as step leaves it
 --   inputs              tensors that finish reads; of a head, which is h there: { "sink" }
 --   numbers             numbers of the launch that it reads, members of Params: { "sigmoid_bias" }; nil: none
 --   init(r)             statements that set the state before the first key
 --   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s for each of them,
 --                       move the state on, and set r.correction, by which the family multiplies what it has accumulated
 --   finish(r)           of a row of head h: statements that set r.inverse, which multiplies the accumulator, and r.second, the value to
---                       keep; r.above: what its scores lack (nil: nothing)
+--                       keep; r.above: what its scores lack (nil: nothing); and r.beside, by which the second accumulator is multiplied
+--                       before it is added to what will be O
 --   merge(a, b)         statements that make a's state that of both, which have seen different keys, and set
 --                       a.correction and b.correction, by which the two accumulators are multiplied before they are
 --                       added. Merged with a state that it has in it already, a keeps its reference
 --   resume(r)           the other way of finish: statements that set the state of a row from r.second, which finish gave,
 --                       and r.weight, by which the finished row of O is multiplied to be the accumulator of that state.
---                       Of an empty row the weight, times the correction of a merge, is 0; nil: what is kept is not enough
+--                       Of an empty row the weight, times the correction of a merge, is 0; nil: what is kept is not enough.
+--                       r.beside, by which the second accumulator is multiplied and added to that; it goes on as it is
 --
 -- A step without a row maximum; all three or none:
 --
@@ -36,14 +40,15 @@
 --
 -- Backward:
 --
---   delta(dot, dsecond) a row's constant of the gradient, from dO . O and the gradient of `second`; nil: there is none
+--   delta(dot, dsecond) a row's constant of the gradient, from dO . O, of a second accumulator dO . u, and the gradient of `second`;
+--                       nil: there is none
 --   kept(second)        what p and ds take of a row, from what was kept: once a row
 --   no_weight           kept(empty) of a row whose weights are 0 whatever its scores; nil: there is no such number
 --   head_grads          gradients of inputs, [h]: { output = "dsink", term = function(kept, delta) }, the text of what a row of head
 --                       h adds to it
 --   p(s, kept, unit)    the weight again, from the score; unit: what s is to be multiplied with, nil: nothing
 --   weight(exponent)    the same from the score times log2 e less what was kept; nil: there is no such way
---   ds(p, dp, delta, kept)  the gradient at the score
+--   ds(p, dp, delta, kept, s)  the gradient at the score; s: the score, given where ds_is_0_without_weight is not
 --   ds_is_0_without_weight  it is 0 where the weight is
 --   ds_is_proportional  it is the weight times what does not depend on it; nil: it is not
 --
@@ -64,6 +69,7 @@ local ROW = {
   partial = "a part of the thread's sum of weights, which the family begins at 0; nil: weights go to the state's",
   partial_sum = "function: the text of all parts of that sum", total = "a variable for the sum of a first trial",
   -- of its reference
+  beside = "what the second accumulator is multiplied with",
   weight = "what a finished row is multiplied with to go on from it",
   keep = "test that the trial was exact, whose weights a step makes again bit by bit; nil: it was not",
   origin = "the reference of all rows, where scores are bounded (cap.lua); nil: each has its own",
@@ -75,7 +81,7 @@ local NEEDED = { "s", "p", "inverse", "each", "max", "sum" }
 
 -- member = its type, "?" where it may be missing
 local NORMALIZER = {
-  about = "string", unit = "string?", masked = "string", state = "table", has_correction = "boolean", second = "string?", empty = "string?",
+  about = "string", unit = "string?", masked = "string", state = "table", has_correction = "boolean", second = "string?", empty = "string?", beside = "table?",
   second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table", numbers = "table?",
   init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
   trial = "function?", start = "function?", accept = "function?",
@@ -115,7 +121,7 @@ local function checked_row(norm, members)
   end
   local function refuse(_, name) check(name) end
   for name in pairs(members) do check(name) end
-  for _, list in ipairs { NEEDED, norm.state, { norm.second and "second" } } do
+  for _, list in ipairs { NEEDED, norm.state, { norm.second and "second" }, { norm.beside and "beside" } } do
     for _, name in ipairs(list) do
       if not members[name] then error("a row needs '" .. name .. "'", 3) end
     end
@@ -126,7 +132,8 @@ end
 -- The normaliser of that name, and what follows from it: row(members), states(name_of, row), refused, why a family does
 -- not take the spec, or nil, second_of_row,
 -- a name for a row's, dsecond, the gradient of its second output where that has one, second_in_words, for a
--- sentence on what is computed, and backward_inputs, what backward reads of forward's results and their gradients.
+-- sentence on what is computed, outputs, what a forward may be given to write, dots, the one of them whose product with dO delta is made
+-- of, and backward_inputs, what backward reads of forward's results and their gradients.
 return function(name)
   local file = "attention/normalizers/" .. name .. ".lua"
   local norm = run(file)
@@ -141,7 +148,11 @@ return function(name)
     return names
   end
   function norm.row(members) return checked_row(norm, members) end
-  norm.second_in_words = norm.second and ", and " .. norm.second .. " of each row" or ""
+  norm.outputs = { "o" }
+  if norm.second then table.insert(norm.outputs, norm.second .. "?") end
+  if norm.beside then table.insert(norm.outputs, norm.beside.output .. "?") end
+  norm.dots = norm.beside and norm.beside.output or "o"
+  norm.second_in_words = norm.second and string.format(", and %s%s of each row", norm.second, norm.beside and " and " .. norm.beside.output or "") or ""
   norm.backward_inputs = {}
   local is_beside_sink = (spec.sink or "false") ~= "false"
   for _, input in ipairs(norm.inputs) do is_beside_sink = is_beside_sink and input ~= "sink" end
@@ -149,7 +160,7 @@ return function(name)
   norm.second_of_row = norm.second and norm.second .. "_of_row" or nil
   norm.dsecond = norm.second and not norm.second_has_no_gradient and "d" .. norm.second or nil
   local read_by_grads = #norm.head_grads > 0 and norm.inputs or {}
-  for _, input in ipairs { norm.delta and "o" or false, norm.second or false, "do", norm.dsecond or false, table.unpack(read_by_grads) } do
+  for _, input in ipairs { norm.delta and norm.dots or false, norm.second or false, "do", norm.dsecond or false, table.unpack(read_by_grads) } do
     if input then table.insert(norm.backward_inputs, input) end
   end
   norm.kept = norm.kept or function() return "0.0f" end -- nobody reads it

@@ -139,7 +139,7 @@ START_TEST(run_refused) {
   program_refuses(2, "width: missing; it must be given", "list kernel=logsoftmax");
   program_refuses(2,
                   "attn_fwd-bf16-d64-norm_sofmax: normalizer: there is no \"sofmax\" (did you mean "
-                  "\"softmax\"?); there are: none, retention, sigmoid, softmax",
+                  "\"softmax\"?); there are: logsoftmax, none, retention, sigmoid, softmax",
                   "list head_dim=64 normalizer=sofmax");
   program_refuses(2, "width: no kernel of the spec has such a field", "list head_dim=64 width=3");
   program_refuses(2, "width: \"0\" is not allowed; expected an integer from 1 to 262144",

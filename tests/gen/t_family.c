@@ -12,11 +12,12 @@
 static const struct {
   const char *from, *to, *why;
 } description[] = {
-    {"outputs = {", "output = {",
+    {"outputs = hooks", "output = hooks",
      "attention/simt/forward.lua: a description has no 'output'; did you mean 'outputs'?"},
-    {"outputs = {", "inputs = {", "description: outputs is missing"},
-    {"outputs = { \"o\"", "outputs = { \"out\"", "description: outputs: no argument \"out\""},
-    {"outputs = { \"o\"", "outputs = { {}", "description: outputs: no argument \"?\""},
+    {"outputs = hooks", "inputs = hooks", "description: outputs is missing"},
+    {"outputs = hooks.norm.outputs", "outputs = { \"out\" }",
+     "description: outputs: no argument \"out\""},
+    {"outputs = hooks.norm.outputs", "outputs = { {} }", "description: outputs: no argument \"?\""},
     {"regions = {},", "regions = { {} },", "description: a name is missing or longer than 15"},
     {"regions = {},", "regions = { { name = 'x' } },", "description: region x has no count"},
     {"regions = {},", "regions = { 7 },", "description: an item of regions is no table"},
@@ -97,8 +98,8 @@ static const struct {
      "a family needs a function as 'applies', not a nil"},
     {"function family.applies", "family.name = 'simt'\nfunction family.applies",
      "a family has no 'name'"},
-    {"library = { \"tile/warp.cut\", \"tile/rows.cut\", \"tile/sequences.cut\" }", "library = 'tile/rows.cut'",
-     "a family needs a table as 'library', not a string"},
+    {"library = { \"tile/warp.cut\", \"tile/rows.cut\", \"tile/sequences.cut\" }",
+     "library = 'tile/rows.cut'", "a family needs a table as 'library', not a string"},
     {"return family", "return 7", "it returns a number, not a family"},
     {"return {\n    about", "return 7, {\n    about", "describe gives a number, not a description"},
 };

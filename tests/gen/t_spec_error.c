@@ -189,6 +189,9 @@ START_TEST(layouts) {
              "a.lua: table 1: kv_layout: backward takes dense or packed keys, not cached");
   fails("head_dim=64 kv_layout=paged inputs.table=i32[k] mask=table[k]==0",
         "inputs.table: the name is taken where sequences are not dense: pages of a sequence");
+  fails("head_dim=64 normalizer=logsoftmax inputs.u=f32[k] score=s+u[k]",
+        "inputs.u: the name is taken by normalizer=logsoftmax: sum of the values that a row sees, "
+        "of logsoftmax");
   file_fails("return { head_dim = 64, q_layout = 'packed', mask = 'rows[q] == 0',\n"
              "  inputs = { rows = 'i32[q]' } }",
              "a.lua: table 1: inputs.rows: the name is taken where sequences are not dense: which "

@@ -119,6 +119,21 @@ static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed
 #define RETAINED          "family=simt head_dim=40 normalizer=retention"
 #define RETAINED_BACKWARD "family=simt pass=backward head_dim=40 mask=causal normalizer=retention"
 
+#define LOGS          "family=simt head_dim=40 normalizer=logsoftmax"
+#define LOGS_MMA      "family=mma head_dim=64 normalizer=logsoftmax"
+#define LOGS_BACKWARD "family=simt pass=backward head_dim=40 mask=causal normalizer=logsoftmax"
+#define LOGS_COMBINED "kernel=combine head_dim=64 normalizer=logsoftmax"
+
+/* Rows that see no key. */
+static const verify_case more_rows[] = {{.shape = SHAPE(2, 4, 2, 70, 33, 0), .seed = 0},
+                                        {.shape = {0}}};
+
+/* Biases of -inf. */
+static const verify_case absent[] = {
+    {.shape = SHAPE(2, 4, 2, 33, 70, 0), .style = VERIFY_ABSENT, .seed = 0},
+    {.shape = SHAPE(2, 4, 2, 33, 70, 0), .style = VERIFY_ABSENT, .seed = 1},
+    {.seed = 0}};
+
 static const verify_case parts[] = {{.shape = {.parts = 3, .b = 2, .h = 3, .nq = 5}, .seed = 0},
                                     {.seed = 0}};
 
@@ -177,6 +192,36 @@ static const planted_bug wrong[] = {
     {"normalizers.retention.kept", "max_f32($r, 1.0f)", "$r", .words = RETAINED_BACKWARD,
      .cases = few_keys},
     {"normalizers.retention.p", "$s * $kept", "$s", .words = RETAINED_BACKWARD},
+    {"normalizers.logsoftmax.beside", "$p == NEG_INF ? 0.0f : 1.0f", "1.0f",
+     .words = LOGS " mask=causal"},
+    {"normalizers.logsoftmax.step", "$l *= exp2_f32($m - origin);", "", .words = LOGS},
+    {"normalizers.logsoftmax.finish", "total == 0.0f ? 0.0f : -$second", "-$second",
+     .words = LOGS " mask=causal", .cases = more_rows},
+    {"normalizers.logsoftmax.merge", "exp2_f32($bm - origin) * $bl", "$bl", .words = LOGS_COMBINED,
+     .cases = parts},
+    {"normalizers.logsoftmax.resume", "is_empty ? 0.0f : $second", "0.0f", .words = LOGS_COMBINED,
+     .cases = parts},
+    {"normalizers.logsoftmax.p", "$s == NEG_INF ? 0.0f : ", "", .words = LOGS_BACKWARD " bias=grad",
+     .cases = absent},
+    {"normalizers.logsoftmax.ds", "$s == NEG_INF ? 0.0f : ", "",
+     .words = LOGS_BACKWARD " bias=grad", .cases = absent},
+    {"simt.forward.beside", "beside.value(\"s[r]\")", "beside.weight(\"s[r]\")", .words = LOGS},
+    {"simt.forward.store_beside", "sum[r]", "o[r]", .words = LOGS},
+    {"simt.forward.add_beside", "beside * sum", "sum", .words = LOGS},
+    {"tile.rows.store_f32", "sum[2 * i + 1]", "sum[2 * i]", .words = LOGS},
+    {"mma.forward.beside", "beside.weight(\"s[e]\")", "beside.value(\"s[e]\")", .words = LOGS_MMA},
+    {"mma.forward.finish_beside", "o[e] = inverse * o[e] + beside", "o[e] = o[e] - beside",
+     .words = LOGS_MMA},
+    {"mma.forward.columns_of_block", "COLUMN_BLOCKS * DV,", "COLUMN_BLOCKS * 8,",
+     .words = "family=mma head_dim=64/256 normalizer=logsoftmax",
+     .fault = "race: store|wrong numbers"},
+    {"wgmma.job.finish_beside", "8 * r", "0 * r",
+     .words = "family=wgmma head_dim=64 normalizer=logsoftmax"},
+    {"tile.tiles.dot_f32", "2 * i + 1", "2 * i",
+     .words = "family=mma pass=backward head_dim=64 normalizer=logsoftmax"},
+    {"tile.sequences.zero_f32", "0.0f", "1.0f", .words = LOGS " q_layout=packed kv_layout=packed"},
+    {"combine.beside", "by * x", "x", .words = LOGS_COMBINED, .cases = parts},
+    {"combine.store_beside", "to_beside + c", "to_beside", .words = LOGS_COMBINED, .cases = parts},
     {"normalizers.retention.ds", "$p > 0.0f ? $delta", "$p > 0.0f ? -($delta)",
      .words = RETAINED_BACKWARD},
 };

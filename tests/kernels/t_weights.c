@@ -1,9 +1,10 @@
-/* t_weights.c - normalisers beside softmax in every family: retention, none, sigmoid; with masks,
+/* t_weights.c - normalisers beside softmax in every family: retention, none, sigmoid,
+ * log-softmax; with masks,
  * scores, biases, head dims and layouts, lengths from 0. */
 #include "kernel_case.h"
 #include "words.h"
 
-static const char *const normalizers[] = {"retention", "none", "sigmoid"};
+static const char *const normalizers[] = {"retention", "none", "sigmoid", "logsoftmax"};
 enum { NORMALIZERS = sizeof normalizers / sizeof *normalizers };
 
 static const char *const hooks[] = {
@@ -34,11 +35,12 @@ static void verify(const kernel *k) {
   }
 }
 
-/* Each hook has two of the normalisers, one in each pass. */
+/* Each hook has two of the normalisers, one in each pass, and log-softmax, whose accumulators are two. */
 START_TEST(in_every_family) {
-  const int hook = _i / 2, pass = _i % 2;
+  const int hook = _i / 4, pass = _i % 2, own = _i / 2 % 2;
+  const char *normalizer = own ? "logsoftmax" : normalizers[(hook + pass) % (NORMALIZERS - 1)];
   kernels made = kernels_of_families(_i, "pass=%s normalizer=%s %s", pass ? "backward" : "forward",
-                                     normalizers[(hook + pass) % NORMALIZERS], hooks[hook]);
+                                     normalizer, hooks[hook]);
   ck_assert_int_gt(made.n, 1);
   for (int i = 0; i < made.n; i++) verify(&made.list[i]);
   kernels_free(&made);
@@ -47,10 +49,11 @@ END_TEST
 
 static const char *const caches[] = {"kv_layout=cached", "kv_layout=paged",
                                      "q_layout=packed kv_layout=paged"};
+enum { CACHES = sizeof caches / sizeof *caches };
 
 START_TEST(in_caches) {
   kernels made = kernels_of_families(_i, "normalizer=%s head_dim=64 mask=causal %s",
-                                     normalizers[_i], caches[_i]);
+                                     normalizers[_i], caches[_i % CACHES]);
   for (int i = 0; i < made.n; i++) verify(&made.list[i]);
   kernels_free(&made);
 }
@@ -59,7 +62,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("weights");
   TCase *cases = tcase_create("weights");
-  suite_loop(cases, in_every_family, 2 * HOOKS);
+  suite_loop(cases, in_every_family, 4 * HOOKS);
   suite_loop(cases, in_caches, NORMALIZERS);
   suite_add_tcase(suite, cases);
   return suite_run(suite);

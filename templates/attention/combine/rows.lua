@@ -8,6 +8,9 @@ local rows = {
 -- What the parts keep of a row, an input; nil: nothing.
 rows.kept = rows.norm.second and rows.norm.second .. "_parts"
 
+-- Is there a second accumulator, of which the parts have sums in float32, an input?
+rows.beside = rows.norm.beside and rows.norm.beside.output .. "_parts"
+
 -- Lanes that have the columns of a row, a power of two; at least as many as parts are loaded together, because these take
 -- their weights from as many lanes.
 rows.lanes = rows.ahead

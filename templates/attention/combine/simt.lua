@@ -13,12 +13,13 @@ end
 
 -- The work of a block: of each warp what comes before its first part and behind its last one, and its parts one after another.
 local function describe(spec, plan)
-  local group = 32 * plan.warps // plan.block_q
+  local group, inputs = 32 * plan.warps // plan.block_q, { "o_parts" }
+  for _, name in ipairs({ rows.kept or false, rows.beside or false, table.unpack(norm.inputs) }) do inputs[#inputs + 1] = name or nil end
   return {
     about = string.format("O%s of rows whose keys are in parts (%s).", norm.second and " and " .. norm.second or "", norm.about),
     align = 2,
-    inputs = { "o_parts", rows.kept, table.unpack(norm.inputs) },
-    outputs = { "o", norm.second and norm.second .. "?" },
+    inputs = inputs,
+    outputs = norm.outputs,
     regions = {},
     steps = {
       { entry = "combine", grid = { string.format("cdiv(b * nq * h, %d)", plan.block_q), "1", "1" }, threads = 32 * plan.warps,

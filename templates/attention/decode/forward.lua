@@ -6,7 +6,11 @@ local family = { template = "attention/decode/forward.cut",
                  library = { "tile/tiles.cut", "tile/halves.cut", "tile/pages.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
 
 local tiles, mma, shape = run("tile/tiles.lua"), run("attention/mma/mma.lua"), run("attention/decode/shape.lua")
-family.applies = mma.applies
+function family.applies(spec, arch)
+  local fits, why = mma.applies(spec, arch)
+  if fits and hooks.norm.beside then return false, string.format("normalizer=%s has a second accumulator", spec.normalizer) end
+  return fits, why
+end
 
 -- SPAN_KEYS: keys that a block takes of a tile of rows at least, where others are to have the rest: what reading so many takes
 -- a block alone is what joining parts takes. MULTIPROCESSORS: of a Hopper GPU; a launch has a block for each. LINE_PLACES:
@@ -85,7 +89,7 @@ function family.describe(spec, plan)
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
-    outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
+    outputs = hooks.norm.outputs,
     regions = { { name = "claims", count = "2 * " .. places }, { name = "parts", count = string.format("%s * %d", places, part_floats(spec, plan)) } },
     steps = {
       { entry = "attn_fwd", grid = { grid, "1", "1" }, threads = 32 * plan.warps, resident = 1,

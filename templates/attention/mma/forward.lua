@@ -17,18 +17,19 @@ end
 function family.registers(spec, plan)
   local rows = plan.block_q // plan.warps
   local scores = rows * plan.block_kv // 32
-  local held = rows * 16 * cdiv(spec.dv, 16) // 32 + scores
+  local accumulators = hooks.norm.beside and 2 or 1
+  local held = accumulators * rows * 16 * cdiv(mma.columns_of_block(spec), 16) // 32 + scores
   return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) +
     mma.registers_of_inputs(scores) + (mma.is_ragged(spec) and 16 or 0)
 end
 family.refused = run("attention/mma/forward_refused.lua")
 
 function family.shared(spec, plan)
-  local rows, keys = plan.block_q, plan.block_kv * plan.stages
+  local rows, keys, dv = plan.block_q, plan.block_kv * plan.stages, mma.columns_of_block(spec)
   local blocks = {
-    { "SM_Q", math.max(tiles.bytes(rows, spec.d), tiles.bytes(rows, spec.dv)), "Q [BLOCK_Q][D], then O [BLOCK_Q][DV]" },
+    { "SM_Q", math.max(tiles.bytes(rows, spec.d), tiles.bytes(rows, dv)), "Q [BLOCK_Q][D], then O [BLOCK_Q][DV]" },
     { "SM_K", tiles.bytes(keys, spec.d), "K [stages][BLOCK_KV][D]" },
-    { "SM_V", tiles.bytes(keys, spec.dv), "V [stages][BLOCK_KV][DV]" },
+    { "SM_V", tiles.bytes(keys, dv), "V [stages][BLOCK_KV][DV]" },
   }
   mma.add_input_tile(blocks, plan.stages * rows, plan.block_kv, "[stages][BLOCK_Q][BLOCK_KV]")
   blocks[#blocks + 1] = mma.rounding
@@ -38,14 +39,16 @@ end
 function family.describe(spec, plan)
   local rows, tiled = plan.block_q // plan.warps, hooks.input.tiled
   local late = tiled and rows <= 16 and plan.stages == 1 and plan.block_kv // 12 or 0
-  local row_tiles = seq.count_tiles("q", plan.block_q)
+  local dv = mma.columns_of_block(spec)
+  local column_blocks = cdiv(spec.dv, dv)
+  local row_tiles = seq.count_tiles("q", plan.block_q) .. (column_blocks > 1 and " * " .. column_blocks or "")
   local grid = seq.is_packed("q") and { row_tiles, "h", "1" } or use.batches_side_by_side and { "b", row_tiles, "h" } or
     use.heads_side_by_side and { "h", row_tiles, "b" } or { row_tiles, "h", "b" }
-  return {
+  local description = {
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
-    outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
+    outputs = hooks.norm.outputs,
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = grid,
@@ -57,25 +60,30 @@ function family.describe(spec, plan)
     },
     constants = {
       { "D", spec.d, "head dim of q and k" },
-      { "DV", spec.dv, "head dim of v and o" },
+      { "DV", dv, column_blocks > 1 and "columns of v and o that a block makes" or "head dim of v and o" },
       { "CHUNKS_D", tiles.chunks(spec.d), "16-byte chunks in a row of Q and K" },
-      { "CHUNKS_DV", tiles.chunks(spec.dv), "in a row of V and O: tiles of 8 columns of O" },
+      { "CHUNKS_DV", tiles.chunks(dv), "in a row of V and O: tiles of 8 columns of O" },
       { "BLOCK_Q", plan.block_q, "query rows of a block" },
       { "BLOCK_KV", plan.block_kv, "keys of a tile" },
       { "THREADS", 32 * plan.warps },
-      { "UNROLL", mma.unroll(spec, 4), "steps of a product in a straight line" },
+      { "UNROLL", mma.unroll({ d = spec.d, dv = dv }, 4), "steps of a product in a straight line" },
       { "WARP_Q", rows, "query rows of a warp" },
       { "M_MAX", rows // 16, "tiles of 16 rows of a warp" },
       { "M_STEP", 16, "rows from one of them to the next" },
       { "ROWS", rows // 8, "rows that a lane has a part of" },
       { "N_KV", plan.block_kv // 8, "tiles of 8 columns of S" },
       { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },
-      { "V_BYTES", tiles.bytes(plan.block_kv, spec.dv), "of a tile" },
+      { "V_BYTES", tiles.bytes(plan.block_kv, dv), "of a tile" },
       { "INPUT_BYTES", 2 * plan.block_q * plan.block_kv, "of a tile of an input of the score" },
       mma.page_lookups(16),
     },
     shared = family.shared(spec, plan),
   }
+  if column_blocks > 1 then
+    table.insert(description.constants, { "V_COLUMNS", spec.dv, "head dim of v and o" })
+    table.insert(description.constants, { "COLUMN_BLOCKS", column_blocks, "that make the columns of the same rows" })
+  end
+  return description
 end
 
 return family

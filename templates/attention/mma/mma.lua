@@ -123,6 +123,12 @@ function mma.that_fit(family, spec, arch, plans, most)
   return fit, unfit
 end
 
+-- Columns of O that a block of a forward makes: half of many, where a second accumulator (norm.beside) would not fit a thread's
+-- registers beside O. Blocks of the same rows make the same S then.
+function mma.columns_of_block(spec)
+  return hooks.norm.beside and spec.dv > 128 and 8 * cdiv(spec.dv, 16) or spec.dv
+end
+
 -- Steps of 16 columns to unroll, `most` at most, without a rest.
 function mma.unroll(spec, most)
   local d, dv = cdiv(spec.d, 16), cdiv(spec.dv, 16)

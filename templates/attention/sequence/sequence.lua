@@ -64,7 +64,7 @@ local seq = {
 }
 for _, side in ipairs({ q, k }) do table.move(side.inputs, 1, #side.inputs, #seq.inputs + 1, seq.inputs) end
 
-local SIDE = { q = "q", dq = "q", o = "q", dout = "q", ["do"] = "q", k = "k", dk = "k", v = "k", dv = "k" }
+local SIDE = { q = "q", dq = "q", o = "q", u = "q", dout = "q", ["do"] = "q", k = "k", dk = "k", v = "k", dv = "k" }
 local HEAD = { q = "h", k = "g" }
 
 local function joined(...)
@@ -124,7 +124,7 @@ function seq.count_heads(x) return (q.is_packed and "" or "b * ") .. x end
 function seq.zero_rest(tensor, size, width, thread, threads, first)
   local x = SIDE[tensor]
   first = first or x .. "0"
-  return string.format("zero_rows(%s, %s, imax(%s, %s), imin(%s + %s, %s), %s, %s, %s);", seq.head(tensor), seq.stride(tensor), first,
+  return string.format((tensor == "u" and "zero_f32_rows" or "zero_rows") .. "(%s, %s, imax(%s, %s), imin(%s + %s, %s), %s, %s, %s);", seq.head(tensor), seq.stride(tensor), first,
                        sides[x].length, first, size, sides[x].rows, width, thread, threads)
 end
 function seq.fill_rest(tensor, size, value, thread, threads, first)

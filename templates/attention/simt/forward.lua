@@ -24,7 +24,7 @@ function family.describe(spec, plan)
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 2,
     inputs = inputs,
-    outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
+    outputs = hooks.norm.outputs,
     regions = {},
     steps = {
       { entry = "attn_fwd", grid = { string.format("%s * h * %s", seq.count_tiles("q", plan.block_q), seq.batches("q")), "1", "1" },

@@ -20,8 +20,8 @@ end
 -- must see as many keys. PART_PLACES: places in the workspace, two for each multiprocessor. PART_TILES: the least tiles of
 -- keys that a block takes of them, and the least that it is spared, thought to take as long as joining parts.
 local PART_PLACES, PART_TILES = 264, 8
--- Floats of a warpgroup's part: of each thread O and its rows' states.
-local function part_floats(spec) return 128 * (columns(spec.dv) // 2 + 4 * shape.state_chunks()) end
+-- Floats of a warpgroup's part: of each thread O, what is accumulated beside it, and its rows' states.
+local function part_floats(spec) return 128 * (shape.accumulators() * columns(spec.dv) // 2 + 4 * shape.state_chunks()) end
 
 -- Slots for Q of 64 rows, which their O leaves by, two for each warpgroup where they fit, then for a warp's part of an
 -- input, two where they fit; what is left of a block's memory goes to Q.
@@ -61,11 +61,11 @@ function family.shared(spec, plan)
   return blocks
 end
 
--- Registers of a thread that multiplies, coarsely: S, O, P, the rows' state and addresses. What spills all the same stands in
+-- Registers of a thread that multiplies, coarsely: S, O, P, the same two of a second accumulator, the rows' state and addresses. What spills all the same stands in
 -- forward_refused.lua.
 function family.registers(spec, plan)
   local scores = plan.block_kv // 2
-  return scores + columns(spec.dv) // 2 + scores // 2 + 28
+  return scores + shape.accumulators() * (columns(spec.dv) // 2 + scores // 2) + 28
 end
 family.refused = run("attention/wgmma/forward_refused.lua")
 
@@ -152,7 +152,7 @@ function family.describe(spec, plan)
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
-    outputs = { "o", hooks.norm.second and hooks.norm.second .. "?" },
+    outputs = hooks.norm.outputs,
     regions = regions,
     maps = maps,
     steps = {

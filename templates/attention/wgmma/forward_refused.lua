@@ -45,6 +45,9 @@ local rows = {
       return seq.is_paged() and has_many_rows(plan) and (is_capped or seq.is_packed("q") and traits.input.differs_by_key)
     end,
     spare = 255, spilled = { { "d 128, causal, a bias by key", 48 }, { "d 64 and 128, softcap(30.0), a bias by row or key", 16 } } },
+  { cause = "parts", what = "a second accumulator of more than 96 columns in parts of the keys",
+    when = function(spec, plan, traits) return traits.norm.beside ~= nil and (plan.key_parts or 0) > 1 and columns(spec.dv) > 96 end,
+    spare = 255, spilled = { { "d 128, log-softmax", 16 } } },
   { cause = "score", what = "a dense input in tiles", when = function() return tiled_input() ~= nil end, spare = 16, spilled = { { "the least", 4 } } },
   { cause = "score", what = "an input of pairs, or tanh of more than the product",
     when = function(_, _, traits) return is_loaded_by_pairs(traits) end,

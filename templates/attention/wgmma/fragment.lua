@@ -2,8 +2,9 @@
 -- s[4 * n + 2 * r + c] is of the thread's row r, which is row lane / 4 + 8 * r of its warp, and of column
 -- 8 * n + 2 * (lane % 4) + c. Macros take neighbours together: F(x, a, b, sum, column) is used for each pair, whose
 -- weights go to x, the place of P that the product takes them from, and to one of the row's sums; a is `column` behind
--- k_lane. Given tiles of an input (input.cut), of which there may be none, it gives
+-- k_lane. Where there is a second accumulator it is F(x, y, a, b, sum, column), whose weights go to y. Given tiles of an input (input.cut), of which there may be none, it gives
 --
+--   pair                       the parameters of such a macro
 --   each(r, F)                 the text that uses macro F for the pairs of row r
 --   of_score(name, bodies, reads_input)   declares a macro for pairs of each row; gives the names. bodies[r]: statements
 --                              of one `score`, which may use `column`; reads_input: and `staged`, the input's number
@@ -12,6 +13,8 @@
 local text, at = run("expr/text.lua"), run("tile/registers.lua").at
 local PAIRS, NEAR = BLOCK_KV // 4, 64 // 4 -- those of 64 columns are near
 local SUMS = use.two_sums_a_row and 2 or 1
+local beside = hooks.norm.beside
+local PAIR = beside and "x, y, a, b, sum, column" or "x, a, b, sum, column"
 
 -- What macros do with a score.
 local ABOUT = {
@@ -29,7 +32,8 @@ local function list(name, first, last, row, about)
     local r = e % 2
     if r == (row or r) then
       local f = r == 1 and not row and "G" or "F"
-      uses[#uses + 1] = string.format("%s(%s, %s, %s, sum%d%d, %d)", f, at("x", e), at("s", 2 * e), at("s", 2 * e + 1), r,
+      local place = at("x", e) .. (beside and ", " .. at("y", e) or "")
+      uses[#uses + 1] = string.format("%s(%s, %s, %s, sum%d%d, %d)", f, place, at("s", 2 * e), at("s", 2 * e + 1), r,
                                       e // 2 % SUMS, e // 2 * 8)
     end
   end
@@ -37,7 +41,7 @@ local function list(name, first, last, row, about)
 end
 
 return function(input)
-  local fragment = {}
+  local fragment = { pair = PAIR }
   list("PAIRS", 0, PAIRS - 1, nil,
        "F of row 0's pairs of scores, G of row 1's, in turn: x of P, the scores, a sum, the first one's column.")
   list("FAR_PAIRS", NEAR, PAIRS - 1)
@@ -64,9 +68,14 @@ return function(input)
                       weighs and string.format("w%d, sum", c) }
       lines[#lines + 1] = string.format("%s_ONE(%s)", name, text.joined(given, ", "))
     end
-    lines[#lines + 1] = weighs and string.format("x = %s(w0, w1);", types.p.pack)
+    if weighs and beside then
+      lines[#lines + 1] = string.format("x = %s(%s, %s);", types.p.pack, beside.value("w0"), beside.value("w1"))
+      lines[#lines + 1] = string.format("y = %s(%s, %s);", types.p.pack, beside.weight("w0"), beside.weight("w1"))
+    elseif weighs then
+      lines[#lines + 1] = string.format("x = %s(w0, w1);", types.p.pack)
+    end
     lines[#lines + 1] = "}"
-    macro(name, "x, a, b, sum, column", text.joined(lines, "\n"))
+    macro(name, PAIR, text.joined(lines, "\n"))
   end
 
   -- One macro of the same statements for both rows has no row in its name; each row has its place in an input's tile.

@@ -17,7 +17,7 @@ return function(fragment, scores)
 
   local function row_of(r, from)
     local row = {
-      s = "score", p = "weight", inverse = "inverse", second = norm.second_of_row,
+      s = "score", p = "weight", inverse = "inverse", second = norm.second_of_row, beside = norm.beside and "beside" or nil,
       correction = norm.has_correction and not cap and "correction" or nil,
       unit = scores.is_plain and "scale" or nil, log2 = norm.unit == "log2" and not scores.is_plain,
       exponent = from == "exponent" and scores.exponent[r].text or nil, seen = from == "bits" and rows.seen_bit(r) or nil,

@@ -22,6 +22,9 @@ end
 -- Whether the last tiles of rows are taken in parts (parts.cut).
 function shape.has_parts(plan) return (plan.key_parts or 0) > 1 end
 
+-- Accumulators of rows of DV columns: O, and the normaliser's second one.
+function shape.accumulators() return hooks.norm.beside and 2 or 1 end
+
 -- Four numbers each that the states of a thread's two rows take in a part.
 function shape.state_chunks() return cdiv(2 * #hooks.norm.state, 4) end
 
