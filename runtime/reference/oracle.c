@@ -162,8 +162,8 @@ int oracle_forward(const oracle_problem *x, oracle_result *r) {
   double *p = NULL;
   char *hidden = malloc((size_t)x->nk + 1);
   int ok = hidden && renew(&p, x->nk) && renew(&r->o, rows * x->dv) &&
-           renew(&r->o_rss, rows * x->dv) && renew(&r->lse, rows) && renew(&r->u, sums) &&
-           renew(&r->u_rss, sums);
+           renew(&r->o_rss, rows * x->dv) && renew(&r->lse, rows);
+  if (ok && sums) ok = renew(&r->u, sums) && renew(&r->u_rss, sums);
   if (ok) {
     r->seen = 0;
     for (int64_t row = 0; row < rows; row++) forward_row(x, place_of(x, row), p, hidden, r);
@@ -182,9 +182,9 @@ typedef struct scratch {
   char *hidden;
 } scratch;
 
-/* Fills p, hidden and dp; returns Delta: without an o as sum_k p dP, which equals dO . O (without a u
- * as sum_k dP) and is
- * what an unfused softmax backward computes, so that it also holds in a rounded dtype. */
+/* Fills p, hidden and dp; returns Delta: without an o as sum_k p dP, which equals dO . O (without a
+ * u as sum_k dP) and is what an unfused softmax backward computes, so that it also holds in a
+ * rounded dtype. */
 static double delta_row(const oracle_problem *x, place at, const double *dout, scratch *t,
                         double *second) {
   double delta = x->o ? dot(x->dv, dout, x->o + at.row * x->dv) : 0;
@@ -267,8 +267,8 @@ static void end_row(gradient *g) {
   }
 }
 
-/* The size of a weight that is a difference, s - LSE: of float32 numbers, which end 2^-23 below their
- * own size, so that 0 is not judged by itself. */
+/* The size of a weight that is a difference, s - LSE: of float32 numbers, which end 2^-23 below
+ * their own size, so that 0 is not judged by itself. */
 static double weight_size(const oracle_problem *x, double p, double second) {
   const oracle_normalizer *n = normalizer_of(x);
   return n->size ? fabs(p) + 0x1p-11 * n->size(p, second) : p;
@@ -340,7 +340,8 @@ int oracle_backward(const oracle_problem *x, oracle_result *r) {
 }
 
 void oracle_free(oracle_result *r) {
-  free(r->o), free(r->lse), free(r->u), free(r->u_rss), free(r->dq), free(r->dk), free(r->dv), free(r->dbias);
+  free(r->o), free(r->lse), free(r->u), free(r->u_rss), free(r->dq), free(r->dk), free(r->dv),
+      free(r->dbias);
   free(r->o_rss), free(r->dq_rss), free(r->dk_rss), free(r->dv_rss), free(r->dbias_rss);
   free(r->dsink), free(r->dsink_rss);
   for (int i = 0; i < ORACLE_INPUTS; i++) free(r->dinput[i]), free(r->dinput_rss[i]);
