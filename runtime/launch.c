@@ -121,6 +121,12 @@ fg_status fg_scale_check(double scale) {
   return fg_fail(FG_EARGUMENT, "scale = %g: expected a number of at most 2^64 in size", scale);
 }
 
+fg_status fg_launch_number_check(const fg_launch_number *number, double value) {
+  if (!isfinite(value))
+    return fg_fail(FG_EARGUMENT, "%s = %g: expected a finite number", number->name, value);
+  return FG_OK;
+}
+
 /* Numbers that kernels of some specs take. */
 static fg_status check_launch_numbers(const fg_recipe *r, const fg_args *args) {
   for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
@@ -128,8 +134,7 @@ static fg_status check_launch_numbers(const fg_recipe *r, const fg_args *args) {
     const double value = (double)fg_launch_number_of(n, args);
     if (args->given & n->given && !(r->takes >> i & 1))
       return fg_fail(FG_EARGUMENT, "args: a %s is given, which belongs to %s", n->name, n->belongs);
-    if (args->given & n->given && !isfinite(value))
-      return fg_fail(FG_EARGUMENT, "%s = %g: expected a finite number", n->name, value);
+    if (args->given & n->given) TRY(fg_launch_number_check(n, value));
     if (!(args->given & n->given) && fabs(value) > 0)
       return fg_fail(FG_EARGUMENT, "args: %s = %g does not count: given lacks its bit", n->name,
                      value);

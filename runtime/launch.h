@@ -19,6 +19,8 @@ fg_status fg_shape_fits(const fg_kind *kind, const fg_shape *shape);
 fg_status fg_shape_check_of(const fg_kind *kind, const fg_shape *shape);
 /* The same of a number of the spec's inputs: an int, or real. */
 fg_status fg_number_check(const char *name, bool real, double value);
+/* FG_EARGUMENT unless a launch may have that value of it. */
+fg_status fg_launch_number_check(const fg_launch_number *number, double value);
 /* The same of the scale, which is given. */
 fg_status fg_scale_check(double scale);
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args);

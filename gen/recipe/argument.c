@@ -3,6 +3,7 @@
 
 #include "extent.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,13 +144,40 @@ const fg_argument *fg_argument_find(const fg_kind *kind, const char *name) {
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe) { return &fg_kinds[recipe->kernel]; }
 
-const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS] = {
-    {"sigmoid_bias", FG_GIVEN_SIGMOID_BIAS, offsetof(fg_args, sigmoid_bias), "normalizer=sigmoid"}};
+const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS] = {{"sigmoid_bias",
+                                                                FG_GIVEN_SIGMOID_BIAS,
+                                                                offsetof(fg_args, sigmoid_bias),
+                                                                "normalizer=sigmoid",
+                                                                {NAN, -1.5F}}};
 
 float fg_launch_number_of(const fg_launch_number *number, const fg_args *args) {
   float value;
   memcpy(&value, (const char *)args + number->place, sizeof value);
   return value;
+}
+
+void fg_launch_values_fill(const fg_recipe *recipe, int which, fg_launch_values *values) {
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
+    const fg_launch_number *n = &fg_launch_numbers[i];
+    if (values->given & n->given || !(recipe->takes >> i & 1) || isnan(n->tried[which])) continue;
+    values->given |= n->given;
+    values->value[i] = n->tried[which];
+  }
+}
+
+void fg_launch_values_give(const fg_launch_values *values, fg_args *args) {
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
+    const fg_launch_number *n = &fg_launch_numbers[i];
+    if (!(values->given & n->given)) continue;
+    args->given |= n->given;
+    memcpy((char *)args + n->place, &values->value[i], sizeof values->value[i]);
+  }
+}
+
+void fg_launch_numbers_copy(const fg_args *from, fg_args *to) {
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++)
+    memcpy((char *)to + fg_launch_numbers[i].place, (const char *)from + fg_launch_numbers[i].place,
+           sizeof(float));
 }
 
 fg_status fg_recipe_take(fg_recipe *recipe, const char *name) {

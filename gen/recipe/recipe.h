@@ -55,7 +55,8 @@ typedef struct fg_argument {
   const char *axes;
   fg_elem_rule elem;
   bool contiguous;
-  const char *normalizer; /* whose kernels alone have it, so that others leave its name free; NULL: all */
+  const char
+      *normalizer;  /* whose kernels alone have it, so that others leave its name free; NULL: all */
   bool optional;    /* may be null at launch, in every kernel */
   bool has_strides; /* of all axes: the last one's need not be 1 */
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
@@ -98,8 +99,9 @@ typedef struct fg_launch_number {
   uint32_t given;      /* its bit of fg_args.given */
   size_t place;        /* in fg_args */
   const char *belongs; /* what a spec that has it says: "normalizer=sigmoid" */
+  float tried[2];      /* where nobody says one: NaN is not given */
 } fg_launch_number;
-enum { FG_LAUNCH_NUMBERS = 1 };
+enum { FG_NUMBER_SIGMOID_BIAS, FG_LAUNCH_NUMBERS };
 extern const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS];
 float fg_launch_number_of(const fg_launch_number *number, const fg_args *args);
 
@@ -200,6 +202,19 @@ typedef struct fg_recipe {
   fg_recipe_number number[FG_INPUT_SLOTS];
   fg_expr extent[FG_EXTENT_MAX]; /* of axes of declared inputs: letter 'A' + i */
 } fg_recipe;
+
+/* Values of these numbers, in their order; those whose bit of `given` is set count. */
+typedef struct fg_launch_values {
+  uint32_t given;
+  float value[FG_LAUNCH_NUMBERS];
+} fg_launch_values;
+/* Gives a launch the values that count. */
+void fg_launch_values_give(const fg_launch_values *values, fg_args *args);
+/* Values to try for numbers that the recipe takes and that do not count yet: the first, or the
+ * second of each. */
+void fg_launch_values_fill(const fg_recipe *recipe, int which, fg_launch_values *values);
+/* The numbers of another launch, given or not. */
+void fg_launch_numbers_copy(const fg_args *from, fg_args *to);
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe);
 

@@ -49,13 +49,15 @@ static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
 static void tell_wrong(const fg_variant *variant, const verify_case *which,
                        const verify_verdict *verdict, check_outcome *o) {
   const bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
-  char scale[32] = "", bias[32] = "", shape[FG_SHAPE_WORDS];
+  char scale[32] = "", numbers[96] = "", shape[FG_SHAPE_WORDS];
   fg_shape_words(&which->shape, sizeof shape, shape);
   if (which->given & FG_GIVEN_SCALE)
     snprintf(scale, sizeof scale, " scale=%g", (double)which->scale);
-  if (which->given & FG_GIVEN_SIGMOID_BIAS)
-    snprintf(bias, sizeof bias, " sigmoid_bias=%g", (double)which->sigmoid_bias);
-  int n = snprintf(o->text, sizeof o->text, "first wrong at %s%s%s%s: ", shape, scale, bias,
+  for (int i = 0, at = 0; i < FG_LAUNCH_NUMBERS; i++)
+    if (which->launch.given & fg_launch_numbers[i].given)
+      at += snprintf(numbers + at, sizeof numbers - (size_t)at, " %s=%g", fg_launch_numbers[i].name,
+                     (double)which->launch.value[i]);
+  int n = snprintf(o->text, sizeof o->text, "first wrong at %s%s%s%s: ", shape, scale, numbers,
                    which->far ? " with offsets beyond 32 bits" : "");
   if (*verdict->reason)
     snprintf(o->text + n, sizeof o->text - (size_t)n, "%s; %s", verdict->wrong, verdict->reason);
@@ -112,13 +114,15 @@ static void tell_empty(check_outcome *o) {
 /* Where a machine has no addresses for it, that is said. */
 static fg_status check_far(const check_cases *j, const check_pair *p, const verify_number *numbers,
                            check_outcome *o) {
-  const verify_case which = {.shape = cli_work_of(&p->variant->point)->far,
-                             .far = 1,
-                             .sm_margin = j->c->arguments.sm_margin,
-                             .seed = j->seed,
-                             .n_numbers = j->c->n_numbers,
-                             .number = numbers};
+  verify_case which = {.shape = cli_work_of(&p->variant->point)->far,
+                       .far = 1,
+                       .sm_margin = j->c->arguments.sm_margin,
+                       .launch = j->c->arguments.launch,
+                       .seed = j->seed,
+                       .n_numbers = j->c->n_numbers,
+                       .number = numbers};
   if (j->arrays.n) return FG_OK; /* of other shapes */
+  fg_launch_values_fill(fg_kernel_recipe(p->kernel), 0, &which.launch);
   const fg_status status = check_case(j, p, which, o);
   if (status != FG_EMEMORY) return status;
   if (!o->wrong)
@@ -155,11 +159,8 @@ fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outco
                          .unskipped_module = p->unskipped_module};
     if (j->c->arguments.has_scale)
       which.given = FG_GIVEN_SCALE, which.scale = (float)j->c->arguments.scale;
-    if (j->c->arguments.has_sigmoid_bias)
-      which.given |= FG_GIVEN_SIGMOID_BIAS,
-          which.sigmoid_bias = (float)j->c->arguments.sigmoid_bias;
-    else if (is_usual && i % 2 && fg_kernel_recipe(p->kernel)->takes)
-      which.given |= FG_GIVEN_SIGMOID_BIAS, which.sigmoid_bias = -1.5f;
+    which.launch = j->c->arguments.launch;
+    fg_launch_values_fill(fg_kernel_recipe(p->kernel), is_usual && i % 2, &which.launch);
     TRY(check_case(j, p, which, o));
   }
   if (n_shapes > 1 && j->host) TRY(check_far(j, p, numbers, o));

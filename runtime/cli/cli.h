@@ -34,17 +34,16 @@ typedef struct cli_arguments {
   fg_shape shape; /* an extent is -1: not given */
   double scale;
   int has_scale; /* it is given */
-  double sigmoid_bias;
-  int has_sigmoid_bias;
+  fg_launch_values launch;
   int64_t sm_margin;
 } cli_arguments;
 
-/* A number that launches have, whatever the spec, and how the value of its word is read. */
+/* A number that all launches have, beside fg_launch_numbers, and how the value of its word is read. */
 typedef struct cli_launch_number {
   const char *name;
   fg_status (*read)(const char *value, cli_arguments *arguments);
 } cli_launch_number;
-enum { CLI_LAUNCH_NUMBERS = 3 };
+enum { CLI_LAUNCH_NUMBERS = 2 };
 extern const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS];
 
 /* A word that sets a number that a spec declares as an input. */

@@ -29,11 +29,12 @@ static const char *type_of(const fg_point *point, const char *name) {
 /* The nearest of fields, run-time arguments and the points' numbers. */
 static void report_unknown(fg_report *report, const char *name, int n, const fg_point *point) {
   char number[FG_INPUT_SLOTS][64];
-  const char *names[FG_FIELDS + FG_EXTENTS + CLI_LAUNCH_NUMBERS + FG_INPUT_SLOTS];
+  const char *names[FG_FIELDS + FG_EXTENTS + CLI_LAUNCH_NUMBERS + FG_LAUNCH_NUMBERS + FG_INPUT_SLOTS];
   int count = 0, numbers = 0;
   for (int i = 0; i < FG_FIELDS; i++) names[count++] = fg_fields[i].name;
   for (int i = 0; i < FG_EXTENTS; i++) names[count++] = fg_extents[i].name;
   for (int i = 0; i < CLI_LAUNCH_NUMBERS; i++) names[count++] = cli_launch_numbers[i].name;
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) names[count++] = fg_launch_numbers[i].name;
   for (int j = 0; j < n; j++)
     for (const char *at = point[j].inputs; at && *at && numbers < FG_INPUT_SLOTS;
          at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL) {
@@ -102,8 +103,7 @@ void cli_numbers_say(const cli *c, int n, const fg_point *point) {
 void cli_numbers_set(const cli *c, fg_problem *problem) {
   if (c->arguments.has_scale) problem->args.given |= FG_GIVEN_SCALE;
   problem->args.scale = (float)c->arguments.scale;
-  if (c->arguments.has_sigmoid_bias) problem->args.given |= FG_GIVEN_SIGMOID_BIAS;
-  problem->args.sigmoid_bias = (float)c->arguments.sigmoid_bias;
+  fg_launch_values_give(&c->arguments.launch, &problem->args);
   problem->args.sm_margin = c->arguments.sm_margin;
   for (int i = 0; i < problem->recipe->n_numbers; i++) {
     const fg_recipe_number *x = &problem->recipe->number[i];

@@ -212,18 +212,21 @@ static fg_status read_scale(const char *value, cli_arguments *arguments) {
   return fg_scale_check(arguments->scale);
 }
 
-static fg_status read_sigmoid_bias(const char *value, cli_arguments *arguments) {
-  TRY(read_real("sigmoid_bias", value, &arguments->sigmoid_bias));
-  arguments->has_sigmoid_bias = 1;
-  return fg_number_check("sigmoid_bias", true, arguments->sigmoid_bias);
-}
-
 static fg_status read_sm_margin(const char *value, cli_arguments *arguments) {
   return read_number("sm_margin", value, 0, &arguments->sm_margin);
 }
 
 const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS] = {
-    {"scale", read_scale}, {"sigmoid_bias", read_sigmoid_bias}, {"sm_margin", read_sm_margin}};
+    {"scale", read_scale}, {"sm_margin", read_sm_margin}};
+
+/* One of fg_launch_numbers. */
+static fg_status read_launch_number(int i, const char *value, cli_arguments *arguments) {
+  double number;
+  TRY(read_real(fg_launch_numbers[i].name, value, &number));
+  arguments->launch.given |= fg_launch_numbers[i].given;
+  arguments->launch.value[i] = (float)number;
+  return fg_launch_number_check(&fg_launch_numbers[i], number);
+}
 
 /* Is the word's name, which an extent has too, that of a plan field of former times? It was read
  * beside a family, and there is one in the words, which name no other kind. */
@@ -258,6 +261,12 @@ static fg_status read_argument(const char *word, int argc, char **argv, cli *c, 
     if (strlen(number->name) != length || strncmp(number->name, word, length)) continue;
     *taken = 1;
     return number->read(value, &c->arguments);
+  }
+  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
+    const char *name = fg_launch_numbers[i].name;
+    if (strlen(name) != length || strncmp(name, word, length)) continue;
+    *taken = 1;
+    return read_launch_number(i, value, &c->arguments);
   }
   return FG_OK;
 }

@@ -244,14 +244,14 @@ static fg_status verify(const race *r, runner *x) {
   struct verdict *v = &here.verdict[x->index];
   const cli *c = r->t->c;
   verify_case which = {.shape = cli_work_of(&x->plan->variant.point)->tune,
-                       .given = (c->arguments.has_scale ? FG_GIVEN_SCALE : 0) |
-                                (c->arguments.has_sigmoid_bias ? FG_GIVEN_SIGMOID_BIAS : 0),
+                       .given = c->arguments.has_scale ? FG_GIVEN_SCALE : 0,
                        .scale = (float)c->arguments.scale,
-                       .sigmoid_bias = (float)c->arguments.sigmoid_bias,
+                       .launch = c->arguments.launch,
                        .seed = 2,
                        .n_numbers = c->n_numbers,
                        .number = numbers};
   if (v->known) return FG_OK;
+  fg_launch_values_fill(fg_kernel_recipe(x->kernel), 0, &which.launch);
   for (int i = 0; i < c->n_numbers; i++)
     numbers[i] = (verify_number){c->number[i].name, c->number[i].value};
   TRY(verify_run(&x->plan->variant, fg_kernel_source(x->kernel), fg_kernel_module(x->kernel),

@@ -67,8 +67,8 @@ static void set_oracle(reference_case *c) {
   a->oracle.bias = reference_value(c, "bias");
   a->oracle.sink = reference_value(c, "sink");
   a->oracle.normalizer = normalizer_of(c);
-  a->sigmoid_bias = (double)c->which->sigmoid_bias;
-  if (c->which->given & FG_GIVEN_SIGMOID_BIAS) a->oracle.sigmoid_bias = &a->sigmoid_bias;
+  a->sigmoid_bias = (double)c->which->launch.value[FG_NUMBER_SIGMOID_BIAS];
+  if (c->which->launch.given & FG_GIVEN_SIGMOID_BIAS) a->oracle.sigmoid_bias = &a->sigmoid_bias;
   const int bias = fg_problem_find(c->problem, "bias");
   for (int axis = 0; axis < 4 && bias >= 0; axis++)
     a->oracle.bias_extent[axis] = fg_recipe_extent(r, r->tensor[bias].axes[axis], s);

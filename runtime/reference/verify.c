@@ -249,7 +249,7 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   TRY_OUT(draw_inputs(&b));
   TRY_OUT(row->solve(&b, plain));
   b.problem->args.given = which->given, b.problem->args.scale = which->scale;
-  b.problem->args.sigmoid_bias = which->sigmoid_bias;
+  fg_launch_values_give(&which->launch, &b.problem->args);
   b.problem->args.sm_margin = which->sm_margin;
   TRY_OUT(fg_problem_run(b.problem, module));
   TRY_OUT(judge(&b, variant, verdict));

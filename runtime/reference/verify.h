@@ -18,9 +18,9 @@ typedef enum verify_style {
 
 typedef struct verify_case {
   fg_shape shape;
-  uint32_t given; /* as in fg_args: FG_GIVEN_SCALE, else the scale is 1/sqrt(d) */
+  uint32_t given; /* FG_GIVEN_SCALE, else the scale is 1/sqrt(d) */
   float scale;
-  float sigmoid_bias; /* FG_GIVEN_SIGMOID_BIAS */
+  fg_launch_values launch; /* numbers that some kernels take */
   int64_t sm_margin;
   verify_style style;
   uint64_t seed;  /* of the inputs, the padding and the host device's order */

@@ -34,7 +34,7 @@ fg_status verify_skip_run(const fg_problem *done, const fg_source *twin, fg_modu
       fg_problem_drop(*again, i);
   }
   (*again)->args.given = done->args.given, (*again)->args.scale = done->args.scale;
-  (*again)->args.sigmoid_bias = done->args.sigmoid_bias;
+  fg_launch_numbers_copy(&done->args, &(*again)->args);
   (*again)->args.sm_margin = done->args.sm_margin;
   for (int i = 0; i < FG_INPUT_SLOTS; i++) (*again)->input[i].number = done->input[i].number;
   return fg_problem_run(*again, module);

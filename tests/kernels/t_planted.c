@@ -107,8 +107,7 @@ enum { FAULTS = sizeof faults / sizeof *faults };
 
 /* Rows whose sink is larger than their scores. */
 static const verify_case biased[] = {
-    {.shape = SHAPE(2, 4, 2, 33, 70, 0), .given = FG_GIVEN_SIGMOID_BIAS, .sigmoid_bias = -1.5f},
-    {.seed = 0}};
+    {.shape = SHAPE(2, 4, 2, 33, 70, 0), .launch = {FG_GIVEN_SIGMOID_BIAS, {-1.5f}}}, {.seed = 0}};
 static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed = 0},
                                        {.shape = {0}}};
 

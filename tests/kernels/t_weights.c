@@ -30,7 +30,7 @@ static void verify(const kernel *k) {
     which.seed = 1 + (uint64_t)i;
     kernel_verify(k, &which);
     if (i || !k->source->recipe.takes) continue;
-    which.given = FG_GIVEN_SIGMOID_BIAS, which.sigmoid_bias = 0.75f;
+    which.launch = (fg_launch_values){FG_GIVEN_SIGMOID_BIAS, {0.75f}};
     kernel_verify(k, &which);
   }
 }
