@@ -81,7 +81,7 @@ typedef struct fg_spec {
   const char *parts_dtype;               /* of kernel=combine: f32, or spec = dtype */
   /* of kernel=append */
   const char *rotary, *rotary_dim, *rotary_dtype;
-  const char *batch_invariant, *sink;
+  const char *batch_invariant, *sink, *dropout;
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
@@ -123,7 +123,7 @@ typedef struct fg_input_value {
 
 /* Numbers of a launch that count only where fg_args.given names them, because 0 is a value too. One
  * that is set and not named is refused. */
-enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2 };
+enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4 };
 
 /* Everything a launch may take; data = NULL where not used. In the spec's dtype unless said; axes
  * in the order in which .npy files have them (strides say how they really lie):
@@ -202,6 +202,11 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2 };
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
  *   sigmoid_bias  with normalizer=sigmoid: added to all scores; not given: -log nk, of each
  *                 sequence's own keys. Finite
+ *   keep          with dropout=true, which needs it: the probability of a weight to be kept, 0 to 1,
+ *                 rounded to a multiple of 2^-16. What is kept is divided by it; LSE is that of all
+ *   seed          with dropout=true: four int32 on the device, which replayed graphs read anew: seed
+ *                 and offset, 64 bits each, low words first. Equal ones drop the same weights, in
+ *                 forward and backward, whatever the plan (math.md section 3: Philox 4x32-10)
  *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
  *                 the spec's mask and score do not use has no place
  *   sm_margin     multiprocessors that a persistent kernel leaves to other work: 0 or more, fewer
@@ -227,6 +232,8 @@ typedef struct fg_args {
   fg_tensor r, r_parts;
   float sigmoid_bias;
   fg_tensor u, u_parts;
+  float keep;
+  fg_tensor seed;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

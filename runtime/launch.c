@@ -122,9 +122,12 @@ fg_status fg_scale_check(double scale) {
 }
 
 fg_status fg_launch_number_check(const fg_launch_number *number, double value) {
-  if (!isfinite(value))
+  const double least = (double)number->least, most = (double)number->most;
+  if (value >= least && value <= most) return FG_OK;
+  if (most >= (double)FLT_MAX)
     return fg_fail(FG_EARGUMENT, "%s = %g: expected a finite number", number->name, value);
-  return FG_OK;
+  return fg_fail(FG_EARGUMENT, "%s = %g: expected a number from %g to %g", number->name, value,
+                 least, most);
 }
 
 /* Numbers that kernels of some specs take. */
@@ -135,6 +138,8 @@ static fg_status check_launch_numbers(const fg_recipe *r, const fg_args *args) {
     if (args->given & n->given && !(r->takes >> i & 1))
       return fg_fail(FG_EARGUMENT, "args: a %s is given, which belongs to %s", n->name, n->belongs);
     if (args->given & n->given) TRY(fg_launch_number_check(n, value));
+    if (r->takes >> i & 1 && !(args->given & n->given) && !isnan(n->tried[0]))
+      return fg_fail(FG_EARGUMENT, "%s is missing: %s needs it", n->name, n->belongs);
     if (!(args->given & n->given) && fabs(value) > 0)
       return fg_fail(FG_EARGUMENT, "args: %s = %g does not count: given lacks its bit", n->name,
                      value);

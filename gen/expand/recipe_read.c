@@ -18,6 +18,7 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
   case FG_RULE_ROTARY:
     return fg_point_rotary_elem(point);
   case FG_RULE_I32:
+  case FG_RULE_WORDS:
     return FG_ELEM_I32;
   case FG_RULE_PARTS:
     return fg_point_parts_elem(point);

@@ -109,7 +109,7 @@ static bool is_argument(const char *name) {
     const fg_argument *a = fg_kind_has_field(&fg_kinds[i], "inputs")
                                ? fg_argument_find(&fg_kinds[i], name)
                                : NULL;
-    is |= a && a->elem != FG_RULE_I32 && !a->normalizer;
+    is |= a && a->elem != FG_RULE_I32 && a->elem != FG_RULE_WORDS && !a->normalizer;
   }
   return is;
 }

@@ -3,6 +3,7 @@
 
 #include "extent.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +42,8 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
      .help = "logits of heads that take weight and add nothing"},
     {"dsink", "dsink", "h", FG_RULE_F32, .contiguous = true, PLACE(dsink),
      .help = "gradient of sink"},
+    {"seed", "seed", "i", FG_RULE_WORDS, .contiguous = true, PLACE(seed),
+     .help = "seed and offset of dropout, low words first"},
     {"x", "x", "rw", FG_RULE_SPEC, PLACE(x), .help = "rows"},
     {"y", "y", "rw", FG_RULE_SPEC, PLACE(y), .help = "the result, a row for each of x"},
     {"dy", "dy", "rw", FG_RULE_SPEC, PLACE(dy), .help = "gradient of y"},
@@ -110,7 +113,8 @@ typedef struct {
   const char *name, *title;
 } derived_row;
 static const derived_row derived[] = {{'c', 'b', "b+1", "batch and one"},
-                                      {'m', 'k', "nk/page", "pages of a sequence"}};
+                                      {'m', 'k', "nk/page", "pages of a sequence"},
+                                      {'i', 0, "4", "words"}};
 
 static const derived_row *find_derived(char letter) {
   for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
@@ -119,6 +123,7 @@ static const derived_row *find_derived(char letter) {
 }
 
 static bool has_axis(const fg_kind *kind, char axis) {
+  if (axis == 'i') return fg_kind_has_field(kind, "dropout");
   const derived_row *row = find_derived(axis);
   return fg_form_has(kind->form, row ? row->of : axis) || strchr(kind->widths, axis) ||
          strchr(kind->more_widths, axis);
@@ -144,11 +149,17 @@ const fg_argument *fg_argument_find(const fg_kind *kind, const char *name) {
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe) { return &fg_kinds[recipe->kernel]; }
 
-const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS] = {{"sigmoid_bias",
-                                                                FG_GIVEN_SIGMOID_BIAS,
-                                                                offsetof(fg_args, sigmoid_bias),
-                                                                "normalizer=sigmoid",
-                                                                {NAN, -1.5F}}};
+const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS] = {
+    [FG_NUMBER_SIGMOID_BIAS] = {"sigmoid_bias",
+                                FG_GIVEN_SIGMOID_BIAS,
+                                offsetof(fg_args, sigmoid_bias),
+                                "normalizer=sigmoid",
+                                {NAN, -1.5F},
+                                -FLT_MAX,
+                                FLT_MAX},
+    [FG_NUMBER_KEEP] =
+        {"keep", FG_GIVEN_KEEP, offsetof(fg_args, keep), "dropout=true", {0.9F, 0.5F}, 0, 1},
+};
 
 float fg_launch_number_of(const fg_launch_number *number, const fg_args *args) {
   float value;
@@ -210,6 +221,7 @@ int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *sha
   if (axis >= 'A' && axis < 'A' + FG_EXTENT_MAX) return own_extent(recipe, axis, shape);
   if (axis == 'c') return shape->b + 1;
   if (axis == 'm') return pages_of_sequence(shape);
+  if (axis == 'i') return 4;
   if (axis == 'y' && recipe->layout.kv == FG_CACHED && !shape->pages) return shape->b;
   const fg_extent_row *extent = fg_extent_of(axis);
   if (extent) return fg_extent_get(extent, shape);

@@ -10,7 +10,7 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .tag = "attn",
      .fields = NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define",
                      "bias", "bias_dims", "bias_dtype", "grad_dtype", "normalizer", "sink",
-                     "deterministic", "batch_invariant", "q_layout", "kv_layout"),
+                     "dropout", "deterministic", "batch_invariant", "q_layout", "kv_layout"),
      .form = &fg_shape_forms[FG_FORM_PAIRS],
      .width_field = "head_dim",
      .widths = "dv",

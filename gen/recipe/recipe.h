@@ -43,6 +43,7 @@ typedef enum fg_elem_rule {
   FG_RULE_SPEC,
   FG_RULE_BIAS,
   FG_RULE_GRAD,
+  FG_RULE_WORDS, /* i32, of a launch */
   FG_RULE_PARTS,
   FG_RULE_ROTARY,
   FG_RULE_F32,
@@ -62,7 +63,7 @@ typedef struct fg_argument {
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 37, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
+enum { FG_ARGUMENTS = 38, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 /* The argument of that name that the kind has: all its axes are the kind's; NULL: it has none. */
 const fg_argument *fg_argument_find(const fg_kind *kind, const char *name);
@@ -99,9 +100,10 @@ typedef struct fg_launch_number {
   uint32_t given;      /* its bit of fg_args.given */
   size_t place;        /* in fg_args */
   const char *belongs; /* what a spec that has it says: "normalizer=sigmoid" */
-  float tried[2];      /* where nobody says one: NaN is not given */
+  float tried[2]; /* where nobody says one: NaN is not given, which is right if the first one is */
+  float least, most;
 } fg_launch_number;
-enum { FG_NUMBER_SIGMOID_BIAS, FG_LAUNCH_NUMBERS };
+enum { FG_NUMBER_SIGMOID_BIAS, FG_NUMBER_KEEP, FG_LAUNCH_NUMBERS };
 extern const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS];
 float fg_launch_number_of(const fg_launch_number *number, const fg_args *args);
 

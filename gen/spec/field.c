@@ -54,6 +54,9 @@ const fg_field fg_fields[FG_FIELD_ROWS] = {
      .choices = NAMES("false", "true", "grad"), .tags = NAMES("", "-sink", "-sinkgrad"),
      .help =
          "a logit of each head that takes weight and adds nothing; grad: backward writes dsink"},
+    {POINT(dropout), .type = &fg_type_choice, .fallback = "false",
+     .choices = NAMES("false", "true"), .tags = NAMES("", "-drop"),
+     .help = "weights are dropped at random: the launch has keep, seed and offset"},
     {POINT(deterministic), .type = &fg_type_choice, .fallback = "false",
      .choices = NAMES("false", "true"), .tags = NAMES("", "-det"),
      .help = "backward: equal launches give equal bits"},

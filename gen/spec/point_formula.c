@@ -142,6 +142,9 @@ fg_status fg_point_check_names(const fg_point *point) {
     if (a && a->elem == FG_RULE_I32 && !is_dense)
       TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken where sequences are not dense: %s",
                       f.input[i].name, a->help));
+    if (a && a->elem == FG_RULE_WORDS && point->dropout)
+      TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken by dropout=true: %s", f.input[i].name,
+                      a->help));
     if (a && a->normalizer && !strcmp(a->normalizer, normalizer))
       TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken by normalizer=%s: %s",
                       f.input[i].name, a->normalizer, a->help));

@@ -114,15 +114,14 @@ static void tell_empty(check_outcome *o) {
 /* Where a machine has no addresses for it, that is said. */
 static fg_status check_far(const check_cases *j, const check_pair *p, const verify_number *numbers,
                            check_outcome *o) {
-  verify_case which = {.shape = cli_work_of(&p->variant->point)->far,
-                       .far = 1,
-                       .sm_margin = j->c->arguments.sm_margin,
-                       .launch = j->c->arguments.launch,
-                       .seed = j->seed,
-                       .n_numbers = j->c->n_numbers,
-                       .number = numbers};
+  const verify_case which = {.shape = cli_work_of(&p->variant->point)->far,
+                             .far = 1,
+                             .sm_margin = j->c->arguments.sm_margin,
+                             .launch = j->c->arguments.launch,
+                             .seed = j->seed,
+                             .n_numbers = j->c->n_numbers,
+                             .number = numbers};
   if (j->arrays.n) return FG_OK; /* of other shapes */
-  fg_launch_values_fill(fg_kernel_recipe(p->kernel), 0, &which.launch);
   const fg_status status = check_case(j, p, which, o);
   if (status != FG_EMEMORY) return status;
   if (!o->wrong)
@@ -160,7 +159,7 @@ fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outco
     if (j->c->arguments.has_scale)
       which.given = FG_GIVEN_SCALE, which.scale = (float)j->c->arguments.scale;
     which.launch = j->c->arguments.launch;
-    fg_launch_values_fill(fg_kernel_recipe(p->kernel), is_usual && i % 2, &which.launch);
+    if (is_usual && i % 2) fg_launch_values_fill(fg_kernel_recipe(p->kernel), 1, &which.launch);
     TRY(check_case(j, p, which, o));
   }
   if (n_shapes > 1 && j->host) TRY(check_far(j, p, numbers, o));

@@ -35,15 +35,18 @@ typedef struct cli_arguments {
   double scale;
   int has_scale; /* it is given */
   fg_launch_values launch;
+  int64_t words[4]; /* of dropout: seed and offset, low words first, each an int32 */
+  int has_seed;
   int64_t sm_margin;
 } cli_arguments;
 
-/* A number that all launches have, beside fg_launch_numbers, and how the value of its word is read. */
+/* A number that all launches have, beside fg_launch_numbers, and how the value of its word is read.
+ */
 typedef struct cli_launch_number {
   const char *name;
   fg_status (*read)(const char *value, cli_arguments *arguments);
 } cli_launch_number;
-enum { CLI_LAUNCH_NUMBERS = 2 };
+enum { CLI_LAUNCH_NUMBERS = 4 };
 extern const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS];
 
 /* A word that sets a number that a spec declares as an input. */

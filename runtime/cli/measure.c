@@ -37,14 +37,18 @@ static int64_t before(const cli_lengths *lengths, int64_t i) {
 
 /* Integers of a tensor: of an input that a spec declares documents of 1024 tokens; where sequences
  * are as lengths.h has it, a cache of their own for each, without the new rows where rows are added
- * to it. */
+ * to it. words: seed and offset of dropout. */
 static void fill_ints(const fg_problem *p, int tensor, const cli_lengths *lengths,
-                      int64_t *values) {
+                      const int64_t *words, int64_t *values) {
   const fg_shape *s = &p->shape;
   const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
   const int64_t n = fg_problem_count(p, tensor);
   const bool is_q = t->name[strlen(t->name) - 1] == 'q', adds = adds_rows(p->recipe);
   const int64_t *length = is_q ? lengths->q : lengths->k;
+  if (t->argument->elem == FG_RULE_WORDS) {
+    memcpy(values, words, (size_t)n * sizeof *values);
+    return;
+  }
   if (t->slot < 0 && !strcmp(t->name, "table")) {
     cli_lengths_table(lengths, s, values);
     return;
@@ -78,14 +82,14 @@ static fg_status fill(fg_problem *p, int tensor, uint64_t *state) {
   return p->device->class->upload(p->device, p->buffer[tensor], bytes, n * size);
 }
 
-static fg_status fill_places(fg_problem *p, int tensor) {
+static fg_status fill_places(fg_problem *p, int tensor, const int64_t *words) {
   const int64_t n = fg_problem_count(p, tensor);
   cli_lengths lengths;
   int64_t *values = malloc(((size_t)n + 1) * sizeof *values);
   if (!values) return fg_fail(FG_EMEMORY, "no memory for integers");
   fg_status status = cli_lengths_new(p->recipe->layout, &p->shape, &lengths);
   if (status == FG_OK) {
-    fill_ints(p, tensor, &lengths, values);
+    fill_ints(p, tensor, &lengths, words, values);
     cli_lengths_free(&lengths);
     status = fg_problem_set_ints(p, tensor, values);
   }
@@ -99,11 +103,14 @@ static fg_status add_set(const cli *c, const fg_shape *shape, uint64_t seed, cli
   TRY(fg_problem_new(t->device, &t->recipe, shape, 0, 1, &p));
   fg_args *args = &t->args[t->n];
   t->problem[t->n++] = p;
+  fg_launch_values launch = c->arguments.launch;
+  fg_launch_values_fill(&t->recipe, 0, &launch);
   cli_numbers_set(c, p);
+  fg_launch_values_give(&launch, &p->args);
   for (int i = 0; i < t->recipe.n_tensors; i++) {
     const fg_recipe_tensor *tensor = &t->recipe.tensor[i];
     if (tensor->output && !tensor->kept) continue;
-    TRY(tensor->elem == FG_ELEM_I32 ? fill_places(p, i) : fill(p, i, &state));
+    TRY(tensor->elem == FG_ELEM_I32 ? fill_places(p, i, c->arguments.words) : fill(p, i, &state));
   }
   *args = p->args;
   return FG_OK;

@@ -212,12 +212,34 @@ static fg_status read_scale(const char *value, cli_arguments *arguments) {
   return fg_scale_check(arguments->scale);
 }
 
+/* 64 bits, as two int32. */
+static fg_status read_words(const char *name, const char *value, int64_t *words) {
+  char *end;
+  errno = 0;
+  const uint64_t number = strtoull(value, &end, 10);
+  if (!*value || value[strspn(value, "0123456789")] || *end || errno)
+    return fg_fail(FG_EARGUMENT, "%s: \"%s\" is not a whole number of 64 bits", name, value);
+  words[0] = (int32_t)(uint32_t)number, words[1] = (int32_t)(uint32_t)(number >> 32);
+  return FG_OK;
+}
+
+static fg_status read_seed(const char *value, cli_arguments *arguments) {
+  arguments->has_seed = 1;
+  return read_words("seed", value, arguments->words);
+}
+
+static fg_status read_offset(const char *value, cli_arguments *arguments) {
+  return read_words("offset", value, arguments->words + 2);
+}
+
 static fg_status read_sm_margin(const char *value, cli_arguments *arguments) {
   return read_number("sm_margin", value, 0, &arguments->sm_margin);
 }
 
-const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS] = {
-    {"scale", read_scale}, {"sm_margin", read_sm_margin}};
+const cli_launch_number cli_launch_numbers[CLI_LAUNCH_NUMBERS] = {{"scale", read_scale},
+                                                                  {"seed", read_seed},
+                                                                  {"offset", read_offset},
+                                                                  {"sm_margin", read_sm_margin}};
 
 /* One of fg_launch_numbers. */
 static fg_status read_launch_number(int i, const char *value, cli_arguments *arguments) {

@@ -58,7 +58,10 @@ static void find_kind(run_job *j) {
     snprintf(any, sizeof any, "%s=16", fg_kinds[i].width_field);
     const bool is_good =
         (!given || given == &fg_kinds[i]) && read_grid(j, &fg_kinds[i], any, &grid) == FG_OK;
-    if (is_good) j->kind = fg_point_kind(grid->point), j->layout = fg_point_layout(grid->point);
+    if (is_good) {
+      j->kind = fg_point_kind(grid->point), j->layout = fg_point_layout(grid->point);
+      j->normalizer = grid->point->normalizer, j->dropout = grid->point->dropout;
+    }
     fg_grid_free(grid);
   }
 }
@@ -108,11 +111,20 @@ static fg_status read_spec(run_job *j) {
   return FG_OK;
 }
 
+/* Are the tensor's words those of seed= and offset=? */
+static bool is_said(run_job *j, const fg_recipe_tensor *t) {
+  return t->argument->elem == FG_RULE_WORDS && j->c->arguments.has_seed && !run_knows(j, t->name);
+}
+
 static fg_status fill(run_job *j, fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &p->recipe->tensor[i];
     int a = run_tensor(j, t->name);
     if (t->output && !t->kept) continue;
+    if (is_said(j, t)) {
+      TRY(fg_problem_set_ints(p, i, j->c->arguments.words));
+      continue;
+    }
     const fg_array *file = &j->file[a];
     if (!run_knows(j, t->name) && t->optional) {
       fg_problem_drop(p, i);
@@ -185,6 +197,9 @@ static fg_status check_inputs(run_job *j, const fg_recipe *r) {
     const char *name = r->tensor[i].name;
     if ((r->tensor[i].output && !r->tensor[i].kept) || r->tensor[i].optional || run_knows(j, name))
       continue;
+    if (is_said(j, &r->tensor[i])) continue;
+    if (r->tensor[i].argument->elem == FG_RULE_WORDS)
+      return fg_fail(FG_EARGUMENT, "%s is missing: give %s=NUMBER", name, name);
     if (!is_saved(j, name))
       return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", name, name);
   }
@@ -300,7 +315,8 @@ const cli_command cli_run = {
         "  flashgen run pass=backward dtype=f16 scale=0.125 --in q=q.npy --in k=k.npy \\\n"
         "      --in v=v.npy --in do=do.npy --out dq=dq.npy --out dk=dk.npy --out dv=dv.npy\n"
         "tensors: q do o dq [b, nq, h, d]  k v dk dv [b, nk, hk, d]  lse dlse [b, h, nq]\n"
-        "  bias dbias [b|1, h|1, nq|1, nk|1]  sink dsink [h]; lengths, heads and head dims come from the files\n"
+        "  bias dbias [b|1, h|1, nq|1, nk|1]  sink dsink [h]; lengths, heads and head dims come "
+        "from the files\n"
         "  kernel=logsoftmax: x y dy dx [rows, width]\n"
         "  q_layout=packed: q do o dq [tokens, h, d]  lse dlse [h, tokens]  starts_q [b+1]  used_q "
         "[b]\n"

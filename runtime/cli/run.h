@@ -19,8 +19,10 @@ typedef struct run_job {
   float *value[RUN_TENSORS];           /* of a tensor that was computed */
   char extra[RUN_EXTRA][FG_NAME_SIZE]; /* names of the tensors behind FG_ARGUMENTS: of inputs */
   int n_extra;
-  const fg_kind *kind;           /* of the spec */
-  fg_layout layout;              /* of its sequences */
+  const fg_kind *kind; /* of the spec */
+  fg_layout layout;
+  const char *normalizer;        /* of the spec; NULL: softmax */
+  int dropout;                   /* of its sequences */
   int64_t extent[RUN_LETTERS];   /* by letter; -1: not known yet */
   const char *from[RUN_LETTERS]; /* the tensor that said so */
   fg_shape shape;

@@ -13,7 +13,11 @@
 int run_index(const run_job *j, const char *name) {
   const fg_argument *a = fg_argument_find(j->kind, name);
   const bool is_dense = !j->layout.q && !j->layout.kv;
-  if (a && a->elem == FG_RULE_I32 && is_dense) return -1; /* a declared input may have its name */
+  const char *normalizer = j->normalizer ? j->normalizer : "softmax";
+  /* a declared input may have the name of what other specs take */
+  if (a && a->elem == FG_RULE_I32 && is_dense) return -1;
+  if (a && a->elem == FG_RULE_WORDS && !j->dropout) return -1;
+  if (a && a->normalizer && strcmp(a->normalizer, normalizer)) return -1;
   return a ? (int)(a - fg_arguments) : -1;
 }
 
@@ -81,7 +85,8 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
   /* a declared input: the recipe says its shape */
   if (i < 0) return fg_npy_read(pair->name, pair->path, &j->file[run_tensor(j, pair->name)]);
   fg_array *file = &j->file[i];
-  const bool has_integers = fg_arguments[i].elem == FG_RULE_I32;
+  const bool has_integers =
+      fg_arguments[i].elem == FG_RULE_I32 || fg_arguments[i].elem == FG_RULE_WORDS;
   char axes[FG_AXES_MAX + 1], shape[64];
   TRY(fg_npy_read(pair->name, pair->path, file));
   if (has_integers != (file->integer != NULL))

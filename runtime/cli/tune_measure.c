@@ -251,7 +251,6 @@ static fg_status verify(const race *r, runner *x) {
                        .n_numbers = c->n_numbers,
                        .number = numbers};
   if (v->known) return FG_OK;
-  fg_launch_values_fill(fg_kernel_recipe(x->kernel), 0, &which.launch);
   for (int i = 0; i < c->n_numbers; i++)
     numbers[i] = (verify_number){c->number[i].name, c->number[i].value};
   TRY(verify_run(&x->plan->variant, fg_kernel_source(x->kernel), fg_kernel_module(x->kernel),

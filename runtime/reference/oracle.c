@@ -141,6 +141,13 @@ static double weigh_row(const oracle_problem *x, place at, double *p, char *hidd
   return second;
 }
 
+/* What a pair's weight is multiplied with: 1, or of dropout 0 or what makes up for it. */
+static double dropped(const oracle_problem *x, place at, int64_t k) {
+  if (!x->dropout) return 1;
+  const int64_t head = (x->first_b + at.b) * x->h + at.h;
+  return oracle_dropout_keeps(x->dropout, head, at.q, k) ? 65536.0 / x->dropout->below : 0;
+}
+
 /* ---- forward ---- */
 
 static void forward_row(const oracle_problem *x, place at, double *p, char *hidden,
@@ -152,6 +159,7 @@ static void forward_row(const oracle_problem *x, place at, double *p, char *hidd
   for (int64_t k = 0; k < x->nk; k++) {
     const double *v = x->v + (at.kv * x->nk + k) * x->dv;
     if (hidden[k]) continue;
+    p[k] *= dropped(x, at, k);
     accumulate(x->dv, p[k], n->size ? n->size(p[k], lse) : p[k], v, r->o + out, r->o_rss + out);
     if (n->sums_values) accumulate(x->dv, 1, 1, v, r->u + out, r->u_rss + out);
   }
@@ -193,6 +201,7 @@ static double delta_row(const oracle_problem *x, place at, const double *dout, s
   for (int64_t k = 0; k < x->nk; k++) {
     if (t->hidden[k]) continue;
     t->dp[k] = rounded(x, dot(x->dv, dout, x->v + (at.kv * x->nk + k) * x->dv));
+    t->dp[k] *= dropped(x, at, k);
     if (!x->o) delta += (normalizer_of(x)->sums_values ? 1 : t->p[k]) * t->dp[k];
   }
   return x->dlse ? delta - x->dlse[at.row] : delta;
@@ -293,7 +302,8 @@ static void backward_row(const oracle_problem *x, place at, scratch *t, gradient
     int64_t key = (at.kv * x->nk + k) * x->d, value = (at.kv * x->nk + k) * x->dv;
     accumulate(x->d, ds, size, x->k + key, dq, dq_rss);
     accumulate(x->d, ds, size, q, r->dk + key, r->dk_rss + key);
-    accumulate(x->dv, p, weight_size(x, p, second), dout, r->dv + value, r->dv_rss + value);
+    const double z = dropped(x, at, k);
+    accumulate(x->dv, p * z, weight_size(x, p, second) * z, dout, r->dv + value, r->dv_rss + value);
   }
   if (x->bias) bias_row(x, at, t, delta, second, r);
   end_row(g);

@@ -8,6 +8,7 @@
 #define FG_TESTS_ORACLE_H
 
 #include "base/elem.h"
+#include "oracle_dropout.h"
 #include "oracle_formula.h"
 #include "oracle_normalizer.h"
 
@@ -29,6 +30,7 @@ typedef struct oracle_problem {
   const double *bias;                  /* bias_extent, or NULL */
   const double *sink;                  /* [h]; NULL = none: -inf */
   const double *sigmoid_bias;          /* NULL: -log nk */
+  const oracle_dropout *dropout;       /* NULL: there is none */
   const oracle_normalizer *normalizer; /* NULL = softmax */
   const double *dout;                  /* [b, h, nq, dv]; NULL = 0 */
   const double *dlse; /* [b, h, nq], the gradient of the normaliser's second output; NULL = 0 */

@@ -223,13 +223,25 @@ fg_status fg_problem_set_ints(fg_problem *p, int tensor, const int64_t *values) 
   return count ? upload(p, tensor) : FG_OK;
 }
 
+static fg_status download(const fg_problem *p, int tensor) {
+  if (p->far[tensor] || !fg_problem_count(p, tensor)) return FG_OK;
+  return p->device->class->download(p->device, p->staged[tensor], p->buffer[tensor],
+                                    p->bytes[tensor]);
+}
+
+fg_status fg_problem_get_ints(const fg_problem *p, int tensor, int64_t *values) {
+  const int64_t count = fg_problem_count(p, tensor);
+  walk w = walk_new(p, tensor);
+  TRY(download(p, tensor));
+  for (int64_t i = 0; i < count; i++, walk_next(&w))
+    values[i] = ((const int32_t *)(const void *)p->staged[tensor])[w.at];
+  return FG_OK;
+}
+
 fg_status fg_problem_get(const fg_problem *p, int tensor, float *values) {
   int64_t count = fg_problem_count(p, tensor);
   walk w = walk_new(p, tensor);
-  if (!count) return FG_OK;
-  if (!p->far[tensor])
-    TRY(p->device->class->download(p->device, p->staged[tensor], p->buffer[tensor],
-                                   p->bytes[tensor]));
+  TRY(download(p, tensor));
   for (int64_t i = 0; i < count; i++, walk_next(&w))
     values[i] = fg_elem_load(p->recipe->tensor[tensor].elem, p->staged[tensor], w.at);
   return FG_OK;

@@ -41,6 +41,7 @@ fg_status fg_problem_set(fg_problem *problem, int tensor, const float *values);
 fg_status fg_problem_set_ints(fg_problem *problem, int tensor, const int64_t *values);
 /* Reads it back in the same order. */
 fg_status fg_problem_get(const fg_problem *problem, int tensor, float *values);
+fg_status fg_problem_get_ints(const fg_problem *problem, int tensor, int64_t *values);
 /* Launches the module, which was made from the recipe's source, and waits for it. */
 fg_status fg_problem_run(fg_problem *problem, fg_module *module);
 

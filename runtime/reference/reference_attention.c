@@ -16,6 +16,7 @@ typedef struct {
   oracle_result exact, plain;
   verify_formula formula;
   double sigmoid_bias;
+  oracle_dropout dropout;
 } attention;
 
 static const oracle_normalizer *normalizer_of(const reference_case *c) {
@@ -45,6 +46,10 @@ static void draw(const reference_case *c, int tensor, double *values) {
   const int64_t count = fg_problem_count(c->problem, tensor);
   uint64_t state = c->which->seed * 1000003 + (uint64_t)tensor;
   if (reference_draw_layout(c, tensor, values)) return;
+  if (t->argument->elem == FG_RULE_WORDS) {
+    for (int64_t i = 0; i < count; i++) values[i] = (double)(int32_t)fg_random_next(&state);
+    return;
+  }
   if (t->slot >= 0)
     verify_formula_draw(&a->formula, c->problem, c->which, &c->variant->plan, tensor, values);
   else
@@ -69,6 +74,10 @@ static void set_oracle(reference_case *c) {
   a->oracle.normalizer = normalizer_of(c);
   a->sigmoid_bias = (double)c->which->launch.value[FG_NUMBER_SIGMOID_BIAS];
   if (c->which->launch.given & FG_GIVEN_SIGMOID_BIAS) a->oracle.sigmoid_bias = &a->sigmoid_bias;
+  const double *words = reference_value(c, "seed");
+  for (int i = 0; words && i < 4; i++) a->dropout.words[i] = (uint32_t)(int32_t)words[i];
+  a->dropout.below = oracle_dropout_below(c->which->launch.value[FG_NUMBER_KEEP]);
+  if (words) a->oracle.dropout = &a->dropout;
   const int bias = fg_problem_find(c->problem, "bias");
   for (int axis = 0; axis < 4 && bias >= 0; axis++)
     a->oracle.bias_extent[axis] = fg_recipe_extent(r, r->tensor[bias].axes[axis], s);

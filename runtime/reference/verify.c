@@ -107,8 +107,8 @@ static double limit_of(const fg_variant *v, fg_elem elem) {
 }
 
 /* What no kernel can have more exactly is what is exact. Subnormal float16s are 2^-24 apart: a
- * value that is rounded to the nearest is right, and behind the last one, 65504, infinity. A scale of 0 is launched as 2^-120, and gradients
- * are what is left of it. */
+ * value that is rounded to the nearest is right, and behind the last one, 65504, infinity. A scale
+ * of 0 is launched as 2^-120, and gradients are what is left of it. */
 static void settle(const bench *b, int tensor, double *x) {
   const double *ref = find_result(b, tensor).ref;
   const bool coarse = b->problem->recipe->tensor[tensor].elem == FG_ELEM_F16;
@@ -116,7 +116,8 @@ static void settle(const bench *b, int tensor, double *x) {
   const double near = coarse ? 0x1p-25 : zero ? 0x1p-90 : 0;
   for (int64_t i = 0, n = near > 0 ? fg_problem_count(b->problem, tensor) : 0; i < n; i++) {
     const bool is_beyond = coarse && fabs(ref[i]) > 65504;
-    if (fabs(x[i] - ref[i]) <= near || (is_beyond && isinf(x[i]) && x[i] * ref[i] > 0)) x[i] = ref[i];
+    if (fabs(x[i] - ref[i]) <= near || (is_beyond && isinf(x[i]) && x[i] * ref[i] > 0))
+      x[i] = ref[i];
   }
 }
 
@@ -237,10 +238,13 @@ out:
 }
 
 fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_module *module,
-                     const verify_case *which, int plain, verify_verdict *verdict) {
+                     const verify_case *given_case, int plain, verify_verdict *verdict) {
+  verify_case own = *given_case;
+  const verify_case *which = &own;
   bench b = {.variant = variant, .which = which};
   const reference *row = row_of(&b);
   fg_status status = FG_OK;
+  fg_launch_values_fill(&source->recipe, 0, &own.launch);
   module->device->seed = which->seed;
   const fg_shape shape = reference_lay_out(&source->recipe, &which->shape, which->seed);
   TRY(fg_problem_new(module->device, &source->recipe, &shape,

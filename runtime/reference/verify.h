@@ -20,7 +20,8 @@ typedef struct verify_case {
   fg_shape shape;
   uint32_t given; /* FG_GIVEN_SCALE, else the scale is 1/sqrt(d) */
   float scale;
-  fg_launch_values launch; /* numbers that some kernels take */
+  fg_launch_values
+      launch; /* numbers that some kernels take; one that must be given has a usual value */
   int64_t sm_margin;
   verify_style style;
   uint64_t seed;  /* of the inputs, the padding and the host device's order */

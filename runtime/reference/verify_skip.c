@@ -11,11 +11,22 @@
 #include <string.h>
 
 static fg_status copy_tensor(const fg_problem *from, int tensor, fg_problem *to, int twin) {
-  float *values = malloc(((size_t)fg_problem_count(from, tensor) + 1) * sizeof *values);
-  if (!values) return fg_fail(FG_EMEMORY, "no memory for inputs");
-  fg_status status = fg_problem_get(from, tensor, values);
-  if (status == FG_OK) status = fg_problem_set(to, twin, values);
+  const size_t n = (size_t)fg_problem_count(from, tensor) + 1;
+  const bool is_whole = from->recipe->tensor[tensor].elem == FG_ELEM_I32;
+  float *values = malloc(n * sizeof *values);
+  int64_t *whole = malloc(n * sizeof *whole);
+  fg_status status = FG_OK;
+  if (!values || !whole) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for inputs"));
+  if (is_whole) {
+    TRY_OUT(fg_problem_get_ints(from, tensor, whole));
+    TRY_OUT(fg_problem_set_ints(to, twin, whole));
+  } else {
+    TRY_OUT(fg_problem_get(from, tensor, values));
+    TRY_OUT(fg_problem_set(to, twin, values));
+  }
+out:
   free(values);
+  free(whole);
   return status;
 }
 

@@ -69,8 +69,9 @@ hooks.score = score
 -- constants, which spilled.
 hooks.pairs_are_looped = traits.mask_size + traits.score_size > 64 or traits.has_wide_quotient
 hooks.score_is_long = not hooks.pairs_are_looped and traits.score_size > 24 -- s and 4 terms of tanh
--- dS follows from P and dP: the score is s and terms beside it, and what has no weight has no gradient.
-hooks.ds_follows_from_p = (score.is_s or score.adds_to_s) and hooks.norm.ds_is_0_without_weight
+-- dS follows from P and dP: the score is s and terms beside it, and what has no weight has no gradient; of what is dropped P is 0, and
+-- dS is not.
+hooks.ds_follows_from_p = (score.is_s or score.adds_to_s) and hooks.norm.ds_is_0_without_weight and not hooks.norm.drop
 input.find_tiled(seq.is_dense and score.adds_to_s and not hooks.pairs_are_looped and (spec.pass == "forward" or hooks.ds_follows_from_p))
 
 function hooks.pair(names)

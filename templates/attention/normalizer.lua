@@ -13,6 +13,7 @@
 --   beside              a second accumulator; nil: there is none. { output = the name of it, float32 [b, h, nq, dv]: "u", value(p),
 --                       weight(p) }: texts of a pair's weight in O and in it, of r.p as step leaves it
 --   inputs              tensors that finish reads; of a head, which is h there: { "sink" }
+--   drops               its weights may be dropped at random: `drop` is dropout.lua then, where the spec says so
 --   numbers             numbers of the launch that it reads, members of Params: { "sigmoid_bias" }; nil: none
 --   init(r)             statements that set the state before the first key
 --   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s for each of them,
@@ -82,7 +83,7 @@ local NEEDED = { "s", "p", "inverse", "each", "max", "sum" }
 -- member = its type, "?" where it may be missing
 local NORMALIZER = {
   about = "string", unit = "string?", masked = "string", state = "table", has_correction = "boolean", second = "string?", empty = "string?", beside = "table?",
-  second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table", numbers = "table?",
+  second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table", numbers = "table?", drops = "boolean?",
   init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
   trial = "function?", start = "function?", accept = "function?",
   delta = "function?", kept = "function?", no_weight = "string?", p = "function", weight = "function?", ds = "function",
@@ -157,11 +158,19 @@ return function(name)
   local is_beside_sink = (spec.sink or "false") ~= "false"
   for _, input in ipairs(norm.inputs) do is_beside_sink = is_beside_sink and input ~= "sink" end
   norm.refused = is_beside_sink and string.format("normalizer=%s takes no sink", name) or nil
+  local drops = spec.dropout == "true"
+  if drops and not norm.drops then norm.refused = string.format("normalizer=%s takes no dropout", name) end
+  norm.drop = drops and run("attention/dropout.lua") or nil
   norm.second_of_row = norm.second and norm.second .. "_of_row" or nil
   norm.dsecond = norm.second and not norm.second_has_no_gradient and "d" .. norm.second or nil
   local read_by_grads = #norm.head_grads > 0 and norm.inputs or {}
   for _, input in ipairs { norm.delta and norm.dots or false, norm.second or false, "do", norm.dsecond or false, table.unpack(read_by_grads) } do
     if input then table.insert(norm.backward_inputs, input) end
+  end
+  if drops then
+    norm.numbers = { "keep", table.unpack(norm.numbers or {}) }
+    table.insert(norm.inputs, "seed")
+    table.insert(norm.backward_inputs, "seed")
   end
   norm.kept = norm.kept or function() return "0.0f" end -- nobody reads it
   return norm

@@ -98,7 +98,8 @@ static const struct {
      "a family needs a function as 'applies', not a nil"},
     {"function family.applies", "family.name = 'simt'\nfunction family.applies",
      "a family has no 'name'"},
-    {"library = { \"tile/warp.cut\", \"tile/rows.cut\", \"tile/sequences.cut\" }",
+    {"library = { \"tile/warp.cut\", \"tile/rows.cut\", \"tile/sequences.cut\", "
+     "\"tile/dropout.cut\" }",
      "library = 'tile/rows.cut'", "a family needs a table as 'library', not a string"},
     {"return family", "return 7", "it returns a number, not a family"},
     {"return {\n    about", "return 7, {\n    about", "describe gives a number, not a description"},

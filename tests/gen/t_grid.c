@@ -222,6 +222,7 @@ static const struct {
     FORM(grad_dtype, "f16", "{ 'f16' }"),
     FORM(normalizer, "softmax", "'softmax'"),
     FORM(sink, "grad", "{ 'grad' }"),
+    FORM(dropout, "true", "true"),
     FORM(deterministic, "true,false", "{ true, false }"),
     FORM(batch_invariant, "true", "true"),
     FORM(q_layout, "packed,dense", "{ 'packed', 'dense' }"),

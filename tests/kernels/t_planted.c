@@ -127,6 +127,13 @@ static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed
 static const verify_case more_rows[] = {{.shape = SHAPE(2, 4, 2, 70, 33, 0), .seed = 0},
                                         {.shape = {0}}};
 
+#define DROPS               "family=simt head_dim=40 dropout=true"
+#define DROPS_MMA           "family=mma head_dim=64 dropout=true"
+#define DROPS_WGMMA         "family=wgmma head_dim=64 dropout=true"
+#define DROPS_BACKWARD      "family=simt pass=backward head_dim=40 dropout=true"
+#define DROPS_BACKWARD_MMA  "family=mma pass=backward head_dim=64 dropout=true"
+#define DROPS_BACKWARD_ROWS DROPS_BACKWARD_MMA " deterministic=true"
+
 /* Biases of -inf. */
 static const verify_case absent[] = {
     {.shape = SHAPE(2, 4, 2, 33, 70, 0), .style = VERIFY_ABSENT, .seed = 0},
@@ -191,6 +198,26 @@ static const planted_bug wrong[] = {
     {"normalizers.retention.kept", "max_f32($r, 1.0f)", "$r", .words = RETAINED_BACKWARD,
      .cases = few_keys},
     {"normalizers.retention.p", "$s * $kept", "$s", .words = RETAINED_BACKWARD},
+    /* dropout */
+    {"attention.dropout.declare", "p.keep + 0.5f", "p.keep - 500.0f", .words = DROPS},
+    {"attention.dropout.declare", "65536.0f * inverse_f32", "inverse_f32", .words = DROPS},
+    {"attention.dropout.call", ") / 8,", ") / 16,", .words = DROPS_MMA},
+    {"tile.dropout.round", "0xcd9e8d57u * x[2]", "0xcd9e8d57u * x[3]", .words = DROPS},
+    {"tile.dropout.bits", "x[i] >> 16 < below", "x[i] >> 15 < below", .words = DROPS},
+    {"tile.dropout.exchange", "(other & near) << size", "(other & ~near)", .words = DROPS_MMA},
+    {"tile.dropout.own_tile", "threadIdx.x % 4", "0", .words = DROPS_MMA},
+    {"tile.dropout.own_row", "own % 2", "own % 1", .words = DROPS_BACKWARD_MMA},
+    {"simt.forward.drop", "\"k\")", "\"(k + 1)\")", .words = DROPS},
+    {"simt.backward.drop", "drop_scale : 0.0f", "1.0f : 0.0f", .words = DROPS_BACKWARD},
+    {"simt.backward.drop_indexed", "drop_scale : 0.0f", "drop_scale : drop_scale",
+     .words = DROPS_BACKWARD " deterministic=true score=s+t[h,(k-q)*2+300] "
+                             "inputs.t=f32[h,900]grad"},
+    {"mma.forward.drop", "2 * n + c", "2 * n", .words = DROPS_MMA},
+    {"mma.rows.drop", "2 * n + c", "2 * n + 1", .words = DROPS_BACKWARD_ROWS},
+    {"backward.pairs.keeps", "\"k0 + k_lane + \" .. step", "\"k0 + k_lane\"",
+     .words = DROPS_BACKWARD_MMA},
+    {"backward.pairs.drop", "2 * n + c", "2 * n", .words = DROPS_BACKWARD_MMA},
+    {"wgmma.weights.draw", "8 * r", "0 * r", .words = DROPS_WGMMA},
     {"normalizers.logsoftmax.beside", "$p == NEG_INF ? 0.0f : 1.0f", "1.0f",
      .words = LOGS " mask=causal"},
     {"normalizers.logsoftmax.step", "$l *= exp2_f32($m - origin);", "", .words = LOGS},

@@ -9,6 +9,7 @@ local tiles, mma, shape = run("tile/tiles.lua"), run("attention/mma/mma.lua"), r
 function family.applies(spec, arch)
   local fits, why = mma.applies(spec, arch)
   if fits and hooks.norm.beside then return false, string.format("normalizer=%s has a second accumulator", spec.normalizer) end
+  if fits and hooks.norm.drop then return false, "drops no weights" end
   return fits, why
 end
 

@@ -3,7 +3,7 @@
 -- tiles of block_q; dQ is summed in float32 in memory, in whatever order blocks come. A deterministic
 -- kernel makes dQ, and each gradient of an input, in a pass of its own instead, which computes S and dP
 -- again: 7 products, not 5.
-local family = { template = "attention/mma/backward.cut", library = { "tile/tiles.cut", "tile/diagonals.cut", "tile/sequences.cut" } }
+local family = { template = "attention/mma/backward.cut", library = { "tile/tiles.cut", "tile/diagonals.cut", "tile/sequences.cut", "tile/dropout.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")

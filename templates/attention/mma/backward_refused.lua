@@ -41,6 +41,9 @@ local rows = {
         (traits.mask.edge_count > 0 or traits.mask.has_gaps.queries or false)
     end,
     spare = 12, spilled = { { "d 192/128, causal", 24 }, { "d 128/192, causal", 24 } } },
+  { cause = "dropout", what = "dropout, where a warp has its keys alone",
+    when = function(_, plan, traits) return traits.norm.drop ~= nil and not mma.division(plan).warps_share_keys end,
+    spare = 48, spilled = { { "d 64", 184 }, { "d 128", 88 } } },
   { cause = "scores", what = "a deterministic kernel with a score",
     when = function(spec, plan, traits) return is_deterministic(spec) and not traits.score.is_s end,
     spare = 4, spilled = {} },

@@ -16,6 +16,12 @@ local function is_scored(traits) return not traits.score.is_s end
 local function is_masked(traits) return traits.mask.edge_count > 0 end
 
 local rows = {
+  { cause = "dropout", what = "warps of 32 rows with dropout",
+    when = function(_, plan, traits) return traits.norm.drop ~= nil and has_32_rows(plan) end,
+    spare = 255, spilled = { { "d 64", 172 }, { "d 128", 252 } } },
+  { cause = "dropout", what = "dropout and more than 208 columns of V",
+    when = function(spec, _, traits) return traits.norm.drop ~= nil and spec.dv > 208 end,
+    spare = 56, spilled = { { "d 256", 72 } } },
   { cause = "layout", what = "sequences that are not dense, whose lengths and places are held",
     when = function() return not seq.is_dense end,
     spare = 32, spilled = { { "d 64, packed, sm_80", 68 }, { "d 128, packed, sm_80", 280 }, { "d 128, paged, a slope, a window", 260 }, { "d 40, paged, a window", 44 } } },

@@ -63,7 +63,8 @@ return {
     why = "Tiles of keys begin at the first key that a row of the block may see, not at a " ..
       "multiple of their size, so that fewer tiles are cut by the mask.",
     possible = function(spec, plan, traits)
-      return formula.first_key ~= nil and not traits.input.tiled and plan.stages < 3
+      -- what dropout keeps has bits for tiles of 8 keys from the sequence's first one on
+      return formula.first_key ~= nil and not traits.input.tiled and plan.stages < 3 and not traits.norm.drop
     end,
     when = always,
     gain = {

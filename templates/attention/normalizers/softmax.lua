@@ -17,6 +17,7 @@ local softmax = {
   masked = "NEG_INF",
   state = { "m", "l" },
   has_correction = true,
+  drops = true,
   second = "lse",
   empty = "NEG_INF",
   no_weight = "-NEG_INF",

@@ -1,7 +1,7 @@
 -- backward.lua: the gradients of simt_forward, each with one writer and sums in a fixed order:
 -- deterministic, without atomics and without an accumulator in memory. S is computed again in each
 -- pass: 2 products more a gradient than a backward that shares it.
-local family = { template = "attention/simt/backward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut" } }
+local family = { template = "attention/simt/backward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut", "tile/dropout.cut" } }
 
 local grads = run("attention/backward/input_grads.lua")
 local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt/simt.lua")

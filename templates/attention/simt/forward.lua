@@ -1,6 +1,6 @@
 -- forward.lua: attention for any spec and arch, without tensor cores: the fallback, and the
 -- kernel that others are compared with. A warp owns `rows` query rows; each lane one key of a tile.
-local family = { template = "attention/simt/forward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut" } }
+local family = { template = "attention/simt/forward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut", "tile/dropout.cut" } }
 
 local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt/simt.lua")
 

@@ -2,7 +2,7 @@
 -- key/value head, 64 for each warpgroup, whose dK and dV stay in registers, and goes over the query rows in tiles of block_q;
 -- dQ is summed in float32 in memory, in whatever order blocks come, or of a deterministic kernel in that of backward_order.cut.
 -- Heads wider than 128: backward_wide.lua.
-local family = { template = "attention/wgmma/backward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/diagonals.cut", "tile/sequences.cut" } }
+local family = { template = "attention/wgmma/backward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/diagonals.cut", "tile/sequences.cut", "tile/dropout.cut" } }
 
 local mma, shape, tiles = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua"), run("tile/tiles.lua")
 local grads, passes = run("attention/backward/input_grads.lua"), run("attention/backward/passes.lua")

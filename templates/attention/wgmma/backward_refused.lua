@@ -26,6 +26,11 @@ local rows = {
       return is_wide(spec) and is_stored and traits.mask.edge_count == 0
     end,
     spare = 8, spilled = { { "d 256", 8 } } },
+  { cause = "dropout", what = "dropout beside a score and more than 160 columns of Q and V",
+    when = function(spec, _, traits)
+      return traits.norm.drop ~= nil and not traits.score.is_s and columns(spec.d) + columns(spec.dv) > 160
+    end,
+    spare = 255, spilled = { { "d 96, a bias", 36 }, { "d 128, a slope", 40 }, { "d 128, a cap and a bias with its gradient", 168 } } },
   { cause = "layout", what = "packed sequences beside 128 rows, without a mask of one bound or with terms beside s",
     when = function(_, plan, traits)
       return not seq.is_dense and plan.block_q == plan.block_kv and (traits.mask.edge_count ~= 1 or not traits.score.is_s)

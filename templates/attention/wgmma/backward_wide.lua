@@ -11,6 +11,7 @@ function wide.is_for(spec) return math.max(spec.d, spec.dv) > 128 end
 -- Why such a score has no kernel, nil: it has one. The warps that make dS have P rounded, and no S: where dS does not follow from P
 -- they have P times the score's slope in its place.
 function wide.refusal()
+  if hooks.norm.drop then return "leaves heads wider than 128 to mma where weights are dropped" end
   if hooks.ds_follows_from_p and hooks.norm.ds_is_proportional then return nil end
   if not hooks.norm.ds_is_proportional then return "leaves heads wider than 128 to mma where dS is not proportional to P" end
   if #hooks.input.grads > 0 then

@@ -14,6 +14,10 @@ local text, at = run("expr/text.lua"), run("tile/registers.lua").at
 local PAIRS, NEAR = BLOCK_KV // 4, 64 // 4 -- those of 64 columns are near
 local SUMS = use.two_sums_a_row and 2 or 1
 local beside = hooks.norm.beside
+-- A weight that goes into the product: of a row's bits, dropout keeps those that are 1.
+local function kept(weight, column, r)
+  return hooks.norm.drop and string.format("keeps%d & COLUMN_BIT(%s) ? %s : 0.0f", r, column, weight) or weight
+end
 local PAIR = beside and "x, y, a, b, sum, column" or "x, a, b, sum, column"
 
 -- What macros do with a score.
@@ -72,7 +76,7 @@ return function(input)
       lines[#lines + 1] = string.format("x = %s(%s, %s);", types.p.pack, beside.value("w0"), beside.value("w1"))
       lines[#lines + 1] = string.format("y = %s(%s, %s);", types.p.pack, beside.weight("w0"), beside.weight("w1"))
     elseif weighs then
-      lines[#lines + 1] = string.format("x = %s(w0, w1);", types.p.pack)
+      lines[#lines + 1] = string.format("x = %s(%s, %s);", types.p.pack, kept("w0", "column", r), kept("w1", "column + 1", r))
     end
     lines[#lines + 1] = "}"
     macro(name, PAIR, text.joined(lines, "\n"))
@@ -83,7 +87,7 @@ return function(input)
     local names = {}
     reads_input = reads_input and input.tiled
     for r = 0, 1 do
-      names[r] = (reads_input or bodies[0] ~= bodies[1]) and name .. "_ROW" .. r or name
+      names[r] = (reads_input or bodies[0] ~= bodies[1] or weighs and hooks.norm.drop) and name .. "_ROW" .. r or name
       of_pair(name, names[r], r, bodies[r], weighs, reads_input)
     end
     return names

@@ -1,0 +1,195 @@
+/* t_dropout.c - dropout in every family: right beside masks, scores, biases and layouts; what is
+ * kept depends on the pair, the seed and the offset alone; and the numbers themselves. */
+#include "launch_case.h"
+#include "reference/oracle_dropout.h"
+#include "words.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const hooks[] = {
+    "head_dim=64 mask=causal",
+    "head_dim=40 dtype=f16 mask=window(20,3)",
+    "head_dim=128 score=softcap(5.0)",
+    "head_dim=192/128 mask=causal score=alibi sink=grad",
+    "head_dim=64 bias=grad bias_dims=[h,q,k]",
+    "head_dim=256 mask=chunked(48) bias=grad bias_dims=[h,k] bias_dtype=f32",
+    "head_dim=64 mask=causal q_layout=packed kv_layout=packed",
+    "head_dim=72 mask=causal score=s*w[h]+tanh(s) inputs.w=f32[h]grad",
+    "head_dim=64 mask=dilated(3) deterministic=true",
+};
+enum { HOOKS = sizeof hooks / sizeof *hooks };
+
+START_TEST(in_every_family) {
+  static const fg_shape shapes[] = {SHAPE(2, 4, 2, 70, 150, 0), SHAPE(1, 2, 1, 33, 0, 0),
+                                    SHAPE(2, 4, 1, 1, 70, 0), SHAPE(1, 2, 2, 90, 1, 0),
+                                    SHAPE(1, 2, 2, 139, 339, 0)};
+  static const float keeps[] = {0.9F, 0.5F, 0, 1, 0.1F};
+  kernels made = kernels_of_families(_i / 2, "pass=%s dropout=true %s",
+                                     _i % 2 ? "backward" : "forward", hooks[_i / 2]);
+  ck_assert_int_gt(made.n, 1);
+  for (int n = 0; n < made.n; n++)
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
+      verify_case which = {.shape = shapes[i], .style = (verify_style)(i % VERIFY_STYLES)};
+      which.seed = 1 + (uint64_t)i;
+      which.launch.given = FG_GIVEN_KEEP, which.launch.value[FG_NUMBER_KEEP] = keeps[i];
+      kernel_verify(&made.list[n], &which);
+    }
+  kernels_free(&made);
+}
+END_TEST
+
+static const char *const caches[] = {"kv_layout=cached", "kv_layout=paged",
+                                     "q_layout=packed kv_layout=paged"};
+enum { CACHES = sizeof caches / sizeof *caches };
+
+START_TEST(in_caches) {
+  kernels made = kernels_of_families(_i, "dropout=true head_dim=64 mask=causal %s", caches[_i]);
+  const verify_case which = {.shape = SHAPE(3, 4, 2, 70, 150, 0), .seed = 3};
+  for (int i = 0; i < made.n; i++) kernel_verify(&made.list[i], &which);
+  kernels_free(&made);
+}
+END_TEST
+
+static const fg_shape shape = SHAPE(2, 4, 2, 70, 150, 0);
+
+static launch new_launch(const kernel *k, float keep, const int64_t words[4]) {
+  launch l = launch_new(k, shape, 1);
+  launch_set_ints(&l, "seed", words);
+  l.problem->args.given |= FG_GIVEN_KEEP, l.problem->args.keep = keep;
+  return l;
+}
+
+/* Of the kernels, the one of that plan; NULL: there is none. */
+static const kernel *of_plan(const kernels *made, const fg_plan *plan) {
+  char wanted[FG_NAME_MAX], own[FG_NAME_MAX];
+  fg_plan_name(plan, sizeof wanted, wanted);
+  for (int i = 0; i < made->n; i++) {
+    fg_plan_name(&made->list[i].variant.plan, sizeof own, own);
+    if (!strcmp(own, wanted)) return &made->list[i];
+  }
+  return NULL;
+}
+
+static const char *const families[] = {"simt", "mma", "wgmma"};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* All kept: the bits of the kernel without. Nothing kept: O is 0, and LSE as it was. */
+START_TEST(of_all_and_of_nothing) {
+  static const int64_t words[4] = {1, 2, 3, 4};
+  const char *spec = "head_dim=64 mask=causal block_q=16,64,128";
+  kernels with = kernels_new("%s family=%s dropout=true", spec, families[_i]);
+  kernels without = kernels_new("%s family=%s", spec, families[_i]);
+  int compared = 0;
+  for (int i = 0; i < with.n; i++) {
+    const kernel *twin = of_plan(&without, &with.list[i].variant.plan);
+    if (!twin) continue;
+    launch plain = launch_new(twin, shape, 1);
+    launch all = new_launch(&with.list[i], 1, words), none = new_launch(&with.list[i], 0, words);
+    launch_run(&plain, 1), launch_run(&all, 1), launch_run(&none, 1);
+    launch_same_outputs(&all, &plain);
+    launch_same(&none, &plain, "lse");
+    float *o = launch_get(&none, "o");
+    for (int64_t e = 0; e < launch_count(&none, "o"); e++) ck_assert_float_eq(o[e], 0);
+    free(o);
+    launch_free(&plain), launch_free(&all), launch_free(&none);
+    compared++;
+  }
+  ck_assert_int_gt(compared, 0);
+  kernels_free(&with);
+  kernels_free(&without);
+}
+END_TEST
+
+/* Each word of seed and offset counts, beyond 32 bits too; the high ones count together. */
+START_TEST(of_other_words) {
+  static const int64_t words[][4] = {{7, 0, 0, 0}, {8, 0, 0, 0}, {7, 1, 0, 0},
+                                     {7, 0, 1, 0}, {7, 0, 0, 2}, {-7, -1, -1, -1}};
+  enum { WORDS = sizeof words / sizeof *words };
+  kernels made = kernels_of_families(0, "head_dim=64 dropout=true");
+  for (int i = 0; i < made.n; i++) {
+    launch l[WORDS];
+    for (int n = 0; n < WORDS; n++) {
+      l[n] = new_launch(&made.list[i], 0.5F, words[n]);
+      launch_run(&l[n], 1);
+      for (int m = 0; m < n; m++)
+        ck_assert_msg(launch_difference(&l[n], &l[m], "o") > 0.1, "%s: %d and %d are alike",
+                      made.list[i].name, n, m);
+    }
+    launch again = new_launch(&made.list[i], 0.5F, words[0]);
+    launch_run(&again, 2);
+    launch_same_outputs(&again, &l[0]);
+    launch_free(&again);
+    for (int n = 0; n < WORDS; n++) launch_free(&l[n]);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
+/* Known answers of Philox 4x32-10: math.md section 3. */
+START_TEST(known_answers) {
+  static const uint32_t answers[][4] = {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+                                        {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}};
+  for (int i = 0; i < 2; i++) {
+    const uint32_t word = i ? 0xffffffff : 0, key[2] = {word, word};
+    uint32_t counter[4] = {word, word, word, word};
+    oracle_philox(key, counter);
+    ck_assert_mem_eq(counter, answers[i], sizeof counter);
+  }
+}
+END_TEST
+
+/* Of 10^7 pairs as many are kept as should be, within five deviations. */
+START_TEST(mean) {
+  static const float keeps[] = {0.9F, 0.5F, 0.1F};
+  const oracle_dropout x = {{5, 6, 7, 8}, oracle_dropout_below(keeps[_i])};
+  const double keep = x.below / 65536.0, n = 1e7;
+  int64_t kept = 0;
+  for (int64_t q = 0; q < 2500; q++)
+    for (int64_t k = 0; k < 4000; k++) kept += oracle_dropout_keeps(&x, 3, q, k);
+  ck_assert_double_lt(fabs((double)kept - keep * n), 5 * sqrt(n * keep * (1 - keep)));
+}
+END_TEST
+
+START_TEST(refused) {
+  fg_gen *gen;
+  fg_variant *list = NULL;
+  int n;
+  GOOD(fg_gen_new(NULL, &gen));
+  ck_assert_int_eq(
+      words_variants(gen, "normalizer=retention dropout=true head_dim=64", "sm_90a", 0, &list, &n),
+      FG_ESPEC);
+  ck_assert_msg(strstr(fg_error(), "normalizer=retention takes no dropout") != NULL, "%s",
+                fg_error());
+  free(list);
+  fg_gen_free(gen);
+  kernels made = kernels_first("head_dim=64 dropout=true family=simt");
+  launch l = launch_new(&made.list[0], shape, 1);
+  ck_assert_int_eq(fg_problem_run(l.problem, made.list[0].module), FG_EARGUMENT);
+  ck_assert_str_eq(fg_error(), "keep is missing: dropout=true needs it");
+  l.problem->args.given = FG_GIVEN_KEEP, l.problem->args.keep = 1.5F;
+  ck_assert_int_eq(fg_problem_run(l.problem, made.list[0].module), FG_EARGUMENT);
+  ck_assert_str_eq(fg_error(), "keep = 1.5: expected a number from 0 to 1");
+  l.problem->args.keep = 0.5F;
+  l.problem->args.seed.data = NULL;
+  ck_assert_int_eq(fg_problem_run(l.problem, made.list[0].module), FG_EARGUMENT);
+  ck_assert_msg(strstr(fg_error(), "seed") != NULL, "%s", fg_error());
+  launch_free(&l);
+  kernels_free(&made);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("dropout");
+  TCase *cases = tcase_create("dropout");
+  suite_loop(cases, in_every_family, 2 * HOOKS);
+  suite_loop(cases, in_caches, CACHES);
+  suite_loop(cases, of_all_and_of_nothing, FAMILIES);
+  tcase_add_test(cases, of_other_words);
+  tcase_add_test(cases, known_answers);
+  tcase_add_loop_test(cases, mean, 0, 3);
+  tcase_add_test(cases, refused);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
