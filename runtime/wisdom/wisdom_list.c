@@ -50,8 +50,10 @@ static int by_kin(const fg_measured *a, const fg_measured *b) {
 
 bool fg_measured_kin(const fg_measured *a, const fg_measured *b) { return by_kin(a, b) == 0; }
 
+/* Orders shapes by the length of their keys first, then by all other extents. */
 static int by_peers(const fg_measured *a, const fg_measured *b) {
-  static const char letters[] = "kqbhgr";
+  static const char letters[] = "kqbhgrpnstzy";
+  _Static_assert(sizeof letters == FG_EXTENTS + 1, "each extent tells two shapes apart");
   int order = by_kin(a, b);
   for (const char *letter = letters; *letter && !order; letter++)
     order = by_int(fg_extent_get(fg_extent_of(*letter), &a->shape),

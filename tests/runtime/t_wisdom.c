@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "recipe/extent.h"
 #include "scratch.h"
 #include "wisdom/shipped.h"
 #include "suite.h"
@@ -340,6 +341,41 @@ START_TEST(raced_times) {
 }
 END_TEST
 
+/* Shapes that differ in one extent are not peers. */
+START_TEST(each_extent_tells_shapes_apart) {
+  for (int x = 0; x < FG_EXTENTS; x++) {
+    fg_measured a = usual(), b = usual();
+    fg_extent_set(&fg_extents[x], &b.shape, 1 + fg_extent_get(&fg_extents[x], &a.shape));
+    ck_assert(fg_measured_peers(&a, &a));
+    ck_assert_msg(!fg_measured_peers(&a, &b), "%s does not count", fg_extents[x].name);
+  }
+}
+END_TEST
+
+/* Of lines whose shapes differ in the page alone the latest of each page stays, and none makes
+ * another outdated. */
+START_TEST(pages_have_lines_of_their_own) {
+  fg_measured_list list = {0};
+  fg_wisdom w;
+  for (int i = 0; i < 6; i++) {
+    fg_measured m = usual();
+    m.shape.page = i % 3 ? 16 << i % 3 : 0;
+    m.generation = 1 + i % 3, m.when += i, m.ms = 10 - i;
+    put(&m);
+  }
+  ck_assert_int_eq(fg_wisdom_read(FILE_NAME, false, &w), FG_OK);
+  ck_assert_int_eq(fg_measured_add(w.text, w.n, &list), FG_OK);
+  fg_measured_sort(&list);
+  ck_assert_int_eq(list.n, 3);
+  for (int i = 0; i < list.n; i++) {
+    ck_assert_int_ge(list.item[i]->when, usual().when + 3);
+    ck_assert(!list.item[i]->outdated);
+  }
+  fg_measured_free(&list);
+  fg_wisdom_free(&w);
+}
+END_TEST
+
 /* What ships was measured while calls stood in names as hashes: it reads as calls. */
 START_TEST(shipped_names) {
   fg_measured_list list = {0};
@@ -364,6 +400,8 @@ int main(void) {
   tcase_add_test(tests, reads_back);
   tcase_add_test(tests, shipped_names);
   tcase_add_test(tests, raced_times);
+  tcase_add_test(tests, each_extent_tells_shapes_apart);
+  tcase_add_test(tests, pages_have_lines_of_their_own);
   tcase_add_test(tests, texts_are_one_line);
   tcase_add_test(tests, flipped_bits);
   tcase_add_test(tests, cut_at_every_length);
