@@ -76,10 +76,13 @@ static const char *excluded(const contest *t, const fg_candidate *candidate) {
   return NULL;
 }
 
+/* Of a sentence about a candidate, which may name a shape and a device. */
+enum { WORDS = FG_BRIEF_MAX + FG_MODEL_MAX + 128 };
+
 /* A line for one candidate. */
 __attribute__((format(printf, 3, 4))) static void tell(const contest *t, const fg_plan *plan,
                                                        const char *format, ...) {
-  char name[FG_NAME_MAX], words[256], shape[FG_BRIEF_MAX];
+  char name[FG_NAME_MAX], words[WORDS], shape[FG_BRIEF_MAX];
   va_list args;
   if (!fg_context_tells(t->op->context, FG_DISPATCH)) return;
   int n = fg_point_name(&t->op->point, sizeof name, name);
@@ -155,7 +158,7 @@ static double expected(const fg_op *op, const fg_candidate *candidate, const fg_
 static double figure(const contest *t, int i) {
   const fg_candidate *candidate = &t->op->candidate[i];
   const char *why = excluded(t, candidate);
-  char words[192];
+  char words[WORDS];
   if (why) return tell(t, &candidate->plan, "%s", why), -1;
   if (!t->recalled.shape) {
     double cost = expected(t->op, candidate, t->shape);
@@ -171,7 +174,7 @@ static double figure(const contest *t, int i) {
 static int fastest(const contest *t) {
   int best = -1;
   double least = 0;
-  char words[192];
+  char words[WORDS];
   for (int i = 0; i < t->op->n_candidates; i++) {
     double x = figure(t, i);
     if (x >= 0 && (best < 0 || x < least)) best = i, least = x;

@@ -2,6 +2,7 @@
 #include "extent.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,40 +62,42 @@ bool fg_shape_is_full(const fg_shape *shape) {
   return full;
 }
 
-/* "b=4 h=16", of the letters; `all`: of extents that are 0 too. */
-static int put_words(const fg_shape *shape, const char *letters, bool all, bool first, size_t size,
-                     char *text) {
-  int n = 0;
+/* Appends to a text of n characters, of which the first size - 1 are kept; returns how many there
+ * are then. */
+__attribute__((format(printf, 4, 5))) static int append(size_t size, char *text, int n,
+                                                        const char *format, ...) {
+  const size_t room = (size_t)n < size ? size - (size_t)n : 0;
+  va_list args;
+  va_start(args, format);
+  n += vsnprintf(room ? text + n : NULL, room, format, args);
+  va_end(args);
+  return n;
+}
+
+/* Appends "b=4 h=16", of the letters; `all`: of extents that are 0 too. */
+static int put_words(const fg_shape *shape, const char *letters, bool all, size_t size, char *text,
+                     int n) {
   for (const char *letter = letters; *letter; letter++) {
     const fg_extent_row *extent = fg_extent_of(*letter);
     const int64_t value = fg_extent_get(extent, shape);
-    if (all || value)
-      n += snprintf(text + n, size - (size_t)n, "%s%s=%" PRId64, n || !first ? " " : "",
-                    extent->name, value);
+    if (all || value) n = append(size, text, n, "%s%s=%" PRId64, n ? " " : "", extent->name, value);
   }
   return n;
 }
 
 int fg_shape_words(const fg_shape *shape, size_t size, char *text) {
   const fg_shape_form *form = fg_shape_form_of(shape);
-  const int n = put_words(shape, form->letters, true, true, size, text);
-  return n + put_words(shape, form->layout, false, false, size - (size_t)n, text + n);
+  const int n = put_words(shape, form->letters, true, size, text, 0);
+  return put_words(shape, form->layout, false, size, text, n);
 }
 
 int fg_shape_brief(const fg_shape *shape, size_t size, char *text) {
+  const fg_shape_form *form = fg_shape_form_of(shape);
   int n = 0;
-  for (const char *at = fg_shape_form_of(shape)->brief; *at; at++) {
-    const size_t room = (size_t)n < size ? size - (size_t)n : 0;
-    char *to = room ? text + n : NULL;
-    if (*at == '$')
-      n += snprintf(to, room, "%" PRId64, fg_extent_get(fg_extent_of(*++at), shape));
-    else
-      n += snprintf(to, room, "%c", *at);
-  }
-  if ((size_t)n < size)
-    n +=
-        put_words(shape, fg_shape_form_of(shape)->layout, false, false, size - (size_t)n, text + n);
-  return n;
+  for (const char *at = form->brief; *at; at++)
+    n = *at == '$' ? append(size, text, n, "%" PRId64, fg_extent_get(fg_extent_of(*++at), shape))
+                   : append(size, text, n, "%c", *at);
+  return put_words(shape, form->layout, false, size, text, n);
 }
 
 const fg_extent_row *fg_extent_find(const char *name) {

@@ -40,12 +40,13 @@ bool fg_form_has(const fg_shape_form *form, char letter);
 /* Is no extent of the shape's form 0, but for those of layouts? */
 bool fg_shape_is_full(const fg_shape *shape);
 
-/* A shape as words, "b=4 h=16 hk=16 nq=1024 nk=1024"; returns the length. */
-enum { FG_SHAPE_WORDS = 240 };
+/* A shape as words, "b=4 h=16 hk=16 nq=1024 nk=1024"; returns the length. Nine
+ * extents at most, each a name of 9 letters, a number of 20 characters, and 2 signs. */
+enum { FG_SHAPE_WORDS = 9 * (9 + 20 + 2) + 1 };
 int fg_shape_words(const fg_shape *shape, size_t size, char *text);
 
 /* A shape for people, "b4 h16/16 1024x1024"; returns the length. */
-enum { FG_BRIEF_MAX = 128 };
+enum { FG_BRIEF_MAX = FG_SHAPE_WORDS };
 int fg_shape_brief(const fg_shape *shape, size_t size, char *text);
 
 /* The row of a name, of a letter; NULL: it is no extent of a launch. */

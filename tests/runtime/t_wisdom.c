@@ -5,8 +5,8 @@
 
 #include "recipe/extent.h"
 #include "scratch.h"
-#include "wisdom/shipped.h"
 #include "suite.h"
+#include "wisdom/shipped.h"
 #include "wisdom/wisdom.h"
 
 #include <inttypes.h>
