@@ -67,9 +67,19 @@ def spec_of(m):
     return m["variant"].split(".")[0], m["variant"].split(".")[-1], m["device"]
 
 
+# How shapes of each kind of kernel read, by an extent that no other kind has; attention has none.
+READS = {"rows": "{rows} rows", "parts": "{parts} parts b{b} h{h} {nq}",
+         "positions": "b{b} h{h}/{hk} {nq} to {nk}", None: "b{b} h{h}/{hk} {nq}×{nk}"}
+LAYOUT = ("tokens_q", "tokens_k", "pages", "page")
+SHAPE = (r"(?:\d+ rows|\d+ parts b\d+ h\d+ \d+|b\d+ h\d+/\d+ \d+(?:×| to )\d+)"
+         r"(?: (?:%s)=\d+)*(?: align \d+)?" % "|".join(LAYOUT))
+
+
 def shape_text(m):
-    b, h, hk, nq, nk, align = m["shape"]
-    return f"b{b} h{h}/{hk} {nq}×{nk}" + (f" align {align}" if align != 16 else "")
+    shape = m["shape"]
+    kind = next((x for x in READS if x in shape), None)
+    text = READS[kind].format(**shape) + "".join(f" {x}={shape[x]}" for x in LAYOUT if x in shape)
+    return text + (f" align {shape['align']}" if shape["align"] != 16 else "")
 
 
 def has_time(m):
@@ -84,16 +94,18 @@ def cells_of(measured):
     """Of each variant at a shape the newest generation alone."""
     cells = {}
     for m in measured:
-        plans = cells.setdefault((spec_of(m), tuple(m["shape"])), {})
+        plans = cells.setdefault((spec_of(m), tuple(m["shape"].items())), {})
         if m["variant"] not in plans or m["generation"] > plans[m["variant"]]["generation"]:
             plans[m["variant"]] = m
     return cells
 
 
 def flops(name, expression, shape):
-    """None: of a mask that is not known here, and of rows too many to count. 0: of no launch."""
-    b, h, hk, nq, nk, _ = shape
-    if max(shape[:5]) >= 1 << 30 or (h and (hk == 0 or h % hk)):
+    """None: of a mask, a layout or a kind that is not known here, and of rows too many to count. 0: of no launch."""
+    if any(x in shape for x in (*LAYOUT, *READS)):
+        return None
+    b, h, hk, nq, nk = (shape[x] for x in ("b", "h", "hk", "nq", "nk"))
+    if max(b, h, hk, nq, nk) >= 1 << 30 or (h and (hk == 0 or h % hk)):
         return 0
     if nq > 1 << 17:
         return None
@@ -162,7 +174,7 @@ def heat_groups(section):
     found = {}
     for group in section.iter(SVG + "g"):
         title = group.find(SVG + "title")
-        head = re.match(r"(.+? at b\d+ h\d+/\d+ \d+×\d+(?: align \d+)?)(?:[:,]|$)", title.text) if title is not None else None
+        head = re.match(rf"(.+? at {SHAPE})(?:[:,]|$)", title.text) if title is not None else None
         if head:
             found[head[1]] = group
     return found

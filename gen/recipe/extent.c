@@ -74,21 +74,36 @@ __attribute__((format(printf, 4, 5))) static int append(size_t size, char *text,
   return n;
 }
 
+/* What is before the first extent and each other one, around a name, and before a number. */
+typedef struct {
+  const char *open, *between, *quote, *equals;
+} style;
+static const style in_words = {"", " ", "", "="}, in_json = {"{", ", ", "\"", ": "};
+
 /* Appends "b=4 h=16", of the letters; `all`: of extents that are 0 too. */
-static int put_words(const fg_shape *shape, const char *letters, bool all, size_t size, char *text,
-                     int n) {
+static int put_extents(const fg_shape *shape, const char *letters, bool all, const style *s,
+                       size_t size, char *text, int n) {
   for (const char *letter = letters; *letter; letter++) {
     const fg_extent_row *extent = fg_extent_of(*letter);
     const int64_t value = fg_extent_get(extent, shape);
-    if (all || value) n = append(size, text, n, "%s%s=%" PRId64, n ? " " : "", extent->name, value);
+    if (all || value)
+      n = append(size, text, n, "%s%s%s%s%s%" PRId64, n ? s->between : s->open, s->quote,
+                 extent->name, s->quote, s->equals, value);
   }
   return n;
 }
 
 int fg_shape_words(const fg_shape *shape, size_t size, char *text) {
   const fg_shape_form *form = fg_shape_form_of(shape);
-  const int n = put_words(shape, form->letters, true, size, text, 0);
-  return put_words(shape, form->layout, false, size, text, n);
+  const int n = put_extents(shape, form->letters, true, &in_words, size, text, 0);
+  return put_extents(shape, form->layout, false, &in_words, size, text, n);
+}
+
+int fg_shape_json(const fg_shape_form *form, const fg_shape *shape, size_t size, char *text) {
+  int n = put_extents(shape, form->letters, true, &in_json, size, text, 0);
+  n = put_extents(shape, form->layout, false, &in_json, size, text, n);
+  if (shape->align) n = append(size, text, n, ", \"align\": %" PRId64, shape->align);
+  return append(size, text, n, "}");
 }
 
 int fg_shape_brief(const fg_shape *shape, size_t size, char *text) {
@@ -97,7 +112,7 @@ int fg_shape_brief(const fg_shape *shape, size_t size, char *text) {
   for (const char *at = form->brief; *at; at++)
     n = *at == '$' ? append(size, text, n, "%" PRId64, fg_extent_get(fg_extent_of(*++at), shape))
                    : append(size, text, n, "%c", *at);
-  return put_words(shape, form->layout, false, size, text, n);
+  return put_extents(shape, form->layout, false, &in_words, size, text, n);
 }
 
 const fg_extent_row *fg_extent_find(const char *name) {

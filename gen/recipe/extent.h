@@ -45,6 +45,11 @@ bool fg_shape_is_full(const fg_shape *shape);
 enum { FG_SHAPE_WORDS = 9 * (9 + 20 + 2) + 1 };
 int fg_shape_words(const fg_shape *shape, size_t size, char *text);
 
+/* A shape for programs, {"b": 4, "h": 16, "hk": 16, "nq": 1024, "nk": 1024, "align": 16}: the
+ * form's extents, those of layouts and align only where they are not 0. Returns the length. */
+enum { FG_SHAPE_JSON = 10 * (9 + 20 + 6) + 2 };
+int fg_shape_json(const fg_shape_form *form, const fg_shape *shape, size_t size, char *text);
+
 /* A shape for people, "b4 h16/16 1024x1024"; returns the length. */
 enum { FG_BRIEF_MAX = FG_SHAPE_WORDS };
 int fg_shape_brief(const fg_shape *shape, size_t size, char *text);

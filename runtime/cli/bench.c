@@ -60,14 +60,13 @@ static fg_status measure(const job *j, const fg_kernel *kernel, const fg_shape *
  * variants has. */
 static void print_data(const job *j, const char *name, const fg_shape *s, double ms, double tflops,
                        double tbs) {
-  if (j->c->json) printf("%s\n  {\"name\": \"%s\"", j->rows ? "," : "", name);
-  if (j->c->csv) printf("%s", name);
-  for (int i = 0; i < FG_EXTENTS; i++) {
-    const int64_t n = fg_extent_get(&fg_extents[i], s);
-    const bool own = strchr(fg_shape_form_of(s)->letters, fg_extents[i].letter) || n > 0;
-    if (j->c->csv && j->has[i]) printf(",%" PRId64, n);
-    if (j->c->json && own) printf(", \"%s\": %" PRId64, fg_extents[i].name, n);
+  if (j->c->json) {
+    printf("%s\n  {\"name\": \"%s\", \"shape\": ", j->rows ? "," : "", name);
+    cli_json_shape(stdout, fg_shape_form_of(s), s);
   }
+  if (j->c->csv) printf("%s", name);
+  for (int i = 0; i < FG_EXTENTS && j->c->csv; i++)
+    if (j->has[i]) printf(",%" PRId64, fg_extent_get(&fg_extents[i], s));
   printf(j->c->csv ? ",%.6g,%.6g,%.6g\n" : ", \"ms\": %.6g, \"tflops\": %.6g, \"tb_per_s\": %.6g}",
          ms, tflops, tbs);
 }
@@ -119,7 +118,7 @@ static fg_status run_all(job *j) {
   if (j->c->csv)
     print_columns(j);
   else if (j->c->json)
-    printf("{\"schema\": 1, \"device\": \"%s\", \"model\": \"%s\", \"rows\": [", j->device->name,
+    printf("{\"schema\": 2, \"device\": \"%s\", \"model\": \"%s\", \"rows\": [", j->device->name,
            j->device->model);
   else
     printf("device %s, %s; medians of %d launches\n", j->device->name, j->device->model,

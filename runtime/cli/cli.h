@@ -7,6 +7,7 @@
 #ifndef FG_CLI_H
 #define FG_CLI_H
 
+#include "recipe/extent.h"
 #include "reference/problem.h"
 #include "tools.h"
 #include "wisdom/wisdom.h"
@@ -166,6 +167,8 @@ static inline const char *cli_s(int64_t n) { return n == 1 ? "" : "s"; }
 
 /* A JSON string, quoted and escaped. */
 void cli_json_string(FILE *to, const char *text);
+/* A shape as an object, the same in all results (fg_shape_json). */
+void cli_json_shape(FILE *to, const fg_shape_form *form, const fg_shape *shape);
 
 /* A measurement, as an object of a list (`first` of it), a row of a table (NULL: its head), or in
  * words, without the line's end. */

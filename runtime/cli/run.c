@@ -239,15 +239,10 @@ static void report_axes(const run_job *j) {
 }
 
 static void report(const run_job *j, const char *name) {
-  char own[FG_LAYOUT_EXTENTS + 1];
   if (j->c->json) {
-    printf("{\"schema\": 1, \"variant\": \"%s\", \"shape\": {", name);
-    for (const char *letter = j->kind->form->letters; *letter; letter++)
-      printf("%s\"%s\": %" PRId64, letter == j->kind->form->letters ? "" : ", ",
-             fg_axis_name(*letter), j->extent[(int)*letter]);
-    for (const char *letter = fg_layout_extents(j->layout, own); *letter; letter++)
-      printf(", \"%s\": %" PRId64, fg_axis_name(*letter), j->extent[(int)*letter]);
-    printf("}, \"outputs\": {");
+    printf("{\"schema\": 1, \"variant\": \"%s\", \"shape\": ", name);
+    cli_json_shape(stdout, j->kind->form, &j->shape);
+    printf(", \"outputs\": {");
     for (int i = 0; i < j->c->n_out; i++) {
       printf("%s\"%s\": ", i ? ", " : "", j->c->out[i].name);
       cli_json_string(stdout, j->c->out[i].path);

@@ -253,7 +253,7 @@ static fg_status print_all(const job *j) {
 static fg_status print_sum(const job *j, fg_status ended) {
   const tune *t = &j->t;
   const bool complete = j->finished == t->n_cells;
-  if (t->c->json) printf("{\"schema\": 1, \"device\": \"%s\", \"measured\": [", t->device[0].model);
+  if (t->c->json) printf("{\"schema\": 2, \"device\": \"%s\", \"measured\": [", t->device[0].model);
   if (t->c->json || t->c->csv) TRY(print_all(j));
   if (t->c->json)
     printf("\n], \"cells\": %d, \"finished\": %d, \"failed\": %d, \"wrong\": %d, \"complete\": "

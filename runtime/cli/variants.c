@@ -173,3 +173,9 @@ void cli_json_string(FILE *to, const char *text) {
   }
   fputc('"', to);
 }
+
+void cli_json_shape(FILE *to, const fg_shape_form *form, const fg_shape *shape) {
+  char text[FG_SHAPE_JSON];
+  fg_shape_json(form, shape, sizeof text, text);
+  fputs(text, to);
+}

@@ -11,25 +11,21 @@
 
 /* Tables of measurements, for tune and report too ------------------------------------------- */
 
-static void json_field(const char *key, const char *text, bool number, bool first) {
-  printf("%s\"%s\": ", first ? "" : ", ", key);
-  if (!number)
-    cli_json_string(stdout, text);
-  else if (strchr(text, ','))
-    printf("[%s]", text);
-  else
-    printf("%s", strpbrk(text, "in") ? "null" : text); /* inf, nan */
-}
-
 void cli_measured_json(const fg_measured *m, int first) {
   char text[FG_WISDOM_LINE];
-  const char *key;
-  bool number, any = false;
+  const char *key, *separator = "";
+  fg_measured_value value;
   printf("%s\n  {", first ? "" : ",");
-  for (int i = 0; (key = fg_measured_field(m, i, sizeof text, text, &number)); i++) {
+  for (int i = 0; (key = fg_measured_field(m, i, sizeof text, text, &value)); i++) {
     if (!*text) continue;
-    json_field(key, text, number, !any);
-    any = true;
+    printf("%s\"%s\": ", separator, key);
+    separator = ", ";
+    if (value == FG_VALUE_TEXT)
+      cli_json_string(stdout, text);
+    else if (value == FG_VALUE_SHAPE)
+      cli_json_shape(stdout, fg_shape_form_of(&m->shape), &m->shape);
+    else
+      printf("%s", strpbrk(text, "in") ? "null" : text); /* inf, nan */
   }
   printf("}");
 }
@@ -38,8 +34,8 @@ void cli_measured_csv(const fg_measured *m) {
   static const fg_measured none;
   char text[FG_WISDOM_LINE];
   const char *key;
-  bool number;
-  for (int i = 0; (key = fg_measured_field(m ? m : &none, i, sizeof text, text, &number)); i++) {
+  fg_measured_value value;
+  for (int i = 0; (key = fg_measured_field(m ? m : &none, i, sizeof text, text, &value)); i++) {
     if (i) putchar(',');
     if (!m) {
       printf("%s", key);
@@ -116,7 +112,7 @@ static int show(cli *c) {
   const char *device = NULL;
   int shown = 0;
   fg_status status = read_all(c, &list);
-  if (status == FG_OK && c->json) printf("{\"schema\": 1, \"measured\": [");
+  if (status == FG_OK && c->json) printf("{\"schema\": 2, \"measured\": [");
   if (status == FG_OK && c->csv) cli_measured_csv(NULL);
   for (int i = 0; i < list.n && status == FG_OK; i++) {
     if (!is_shown(c, &list, i)) continue;

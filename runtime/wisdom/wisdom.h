@@ -3,7 +3,7 @@
  *   w1 <TAB> 16 hex digits <TAB> key=value <TAB> key=value ... <LF>
  *
  * `w1` is the format, the digits are the XXH3-64 of the text behind their tab. Keys, in this order:
- * variant device multiprocessors shape (b,h,hk,nq,nk,align) generation status ms error verified
+ * variant device multiprocessors shape (fg_shape_print) generation status ms error verified
  * registers spill compile when expression reason; keys that a reader does not know are kept. Lines
  * that begin with `#` are comments.
  *
@@ -144,8 +144,9 @@ bool fg_measured_peers(const fg_measured *a, const fg_measured *b);
 const fg_measured *fg_measured_find(const fg_measured_list *list, const fg_measured *like);
 
 /* For tables: returns the key of field i, from 0, or NULL behind the last one. `text` gets its
- * value, "" if it is not known; *number: the value is a number or a list of numbers. */
+ * value as a line has it, "" if it is not known. */
+typedef enum fg_measured_value { FG_VALUE_TEXT, FG_VALUE_NUMBER, FG_VALUE_SHAPE } fg_measured_value;
 const char *fg_measured_field(const fg_measured *measured, int i, size_t size, char *text,
-                              bool *number);
+                              fg_measured_value *value);
 
 #endif

@@ -265,10 +265,13 @@ bool fg_measured_same(const fg_measured *a, const fg_measured *b) {
          !strcmp(a->expression, b->expression);
 }
 
-const char *fg_measured_field(const fg_measured *m, int i, size_t size, char *text, bool *number) {
+const char *fg_measured_field(const fg_measured *m, int i, size_t size, char *text,
+                              fg_measured_value *value) {
   if (i >= KEYS) return NULL;
   *text = 0;
-  *number = keys[i].kind != TEXT && keys[i].kind != STATUS;
+  *value = keys[i].kind == SHAPE                            ? FG_VALUE_SHAPE
+           : keys[i].kind == TEXT || keys[i].kind == STATUS ? FG_VALUE_TEXT
+                                                            : FG_VALUE_NUMBER;
   print_value(keys[i].kind, (const char *)m + keys[i].place, size, text);
   return keys[i].key;
 }

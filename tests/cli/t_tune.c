@@ -139,7 +139,8 @@ START_TEST(tables) {
   const char *bad = json_error(r.out);
   ck_assert_msg(!bad, "no JSON at: %s", bad);
   ck_assert_int_eq(program_count(r.out, "\"variant\": "), 8);
-  program_says(r.out, "\"shape\": [1,2,1,40,72,16]");
+  program_says(r.out, "\"shape\": {\"b\": 1, \"h\": 2, \"hk\": 1, \"nq\": 40, \"nk\": 72, "
+                      "\"align\": 16}");
   program_says(r.out, "\"cells\": 2, \"finished\": 2, \"failed\": 0, \"wrong\": 0, \"complete\": "
                       "true}\n");
   r = program_gives(0, TUNE "-q --wisdom w.txt --csv");

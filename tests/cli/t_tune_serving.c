@@ -1,6 +1,7 @@
 /* t_tune_serving.c - `flashgen tune` and `bench` of packed and paged sequences of many lengths, and
  * what the library then chooses: by totals, whatever bounds it is told. */
 #include "cli/lengths.h"
+#include "json.h"
 #include "reference/npy.h"
 #include "scratch.h"
 #include "tune_case.h"
@@ -58,6 +59,10 @@ START_TEST(round_trip) {
   program_says(text, "\tshape=5,2,1,70,70,tokens_q=200,tokens_k=200,16\t");
   program_says(text, "\tshape=3,2,1,1,90,pages=12,page=16,16\t");
   program_gives(0, "wisdom verify w.txt");
+  program_gives(0, TUNE_SERVING " --json=tuned.json");
+  tune_check_json("w.txt", "tuned.json");
+  program_gives(0, "wisdom show w.txt --all --json=shown.json");
+  tune_check_json("w.txt", "shown.json");
   r = program_gives(0, TUNE_SERVING);
   ck_assert_int_eq(program_count(r.out, " 4 known\n"), 2);
   program_gives(0, "report w.txt -o w.html");
@@ -162,6 +167,18 @@ START_TEST(operations_and_bytes) {
 }
 END_TEST
 
+/* A row's shape is the same object as in tables of wisdom. */
+START_TEST(shapes_in_json) {
+  program_result r = program_gives(
+      0, "bench head_dim=16 family=mma q_layout=packed kv_layout=paged b=3 h=2 hk=1 nq=40 "
+         "page=8 --device host --json");
+  json_whole(r.out);
+  program_says(r.out, "{\"schema\": 2, \"device\": \"host\", \"model\": \"host\", \"rows\": [\n");
+  program_says(r.out, "\"shape\": {\"b\": 3, \"h\": 2, \"hk\": 1, \"nq\": 40, \"nk\": 40, "
+                      "\"tokens_q\": 120, \"pages\": 15, \"page\": 8}, \"ms\": ");
+}
+END_TEST
+
 /* What words leave out: sequences as long as each other, pages of 16 for all keys. */
 START_TEST(words_leave_out) {
   program_result r = program_gives(0, "bench head_dim=16 family=mma q_layout=packed "
@@ -186,6 +203,7 @@ int main(void) {
   tcase_add_test(tests, round_trip);
   tcase_add_test(tests, library_goes_by_totals);
   tcase_add_test(tests, operations_and_bytes);
+  tcase_add_test(tests, shapes_in_json);
   tcase_add_test(tests, words_leave_out);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

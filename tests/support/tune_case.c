@@ -1,6 +1,9 @@
 /* tune_case.c - files of wisdom that `flashgen tune` wrote. */
 #include "tune_case.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 fg_wisdom_report tune_count(const char *file) {
   fg_wisdom w;
   fg_wisdom_report r;
@@ -33,4 +36,16 @@ int tune_having(const char *file, fg_measured_status status, const char *reason)
   }
   fg_measured_free(&list);
   return n;
+}
+
+bool tune_json_is_right(const char *wisdom, const char *table) {
+  char command[1024];
+  snprintf(command, sizeof command,
+           PYTHON " -B " FLASHGEN_SOURCE "/tests/wisdom_json.py %s %s > json.out 2>&1", wisdom,
+           table);
+  return system(command) == 0;
+}
+
+void tune_check_json(const char *wisdom, const char *table) {
+  ck_assert_msg(tune_json_is_right(wisdom, table), "%s", program_text("json.out"));
 }

@@ -18,4 +18,9 @@ fg_measured_list tune_list(const char *file);
 /* Lines of the status, whose reasons all hold the text; NULL: are empty. */
 int tune_having(const char *file, fg_measured_status status, const char *reason);
 
+/* Does a table, JSON of `wisdom show --all` or `tune`, say what the lines of the file say?
+ * tests/wisdom_json.py judges; tune_check_json fails the test with what it says. */
+bool tune_json_is_right(const char *wisdom, const char *table);
+void tune_check_json(const char *wisdom, const char *table);
+
 #endif
