@@ -67,7 +67,7 @@ static fg_status judge(const report *r, regrets *x) {
     add_to(&x->row[made->row], made->regret);
     add_to(&x->all, made->regret);
   }
-  x->left = 190; /* the axis's title */
+  x->left = 206; /* the axis's title */
   for (int i = 0; i < x->n_rows; i++)
     x->left = fmax(x->left, page_mono_width(x->row[i].spec->name) + 20);
   x->most = fmax(1.01, fmax(x->all.worst[0], x->all.worst[1]));
