@@ -52,7 +52,9 @@ fg_shape fg_shape_typical(const fg_shape *shape) {
   if (!s.b) return s;
   if (s.tokens_q) s.nq = (s.tokens_q + s.b - 1) / s.b;
   if (s.tokens_k) s.nk = (s.tokens_k + s.b - 1) / s.b;
-  if (s.page && s.pages * s.page / s.b < s.nk) s.nk = s.pages * s.page / s.b;
+  int64_t keys;
+  if (s.page && !__builtin_mul_overflow(s.pages, s.page, &keys) && keys / s.b < s.nk)
+    s.nk = keys / s.b;
   return s;
 }
 

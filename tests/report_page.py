@@ -4,8 +4,9 @@ with `flashgen wisdom show --all --json` of the same files?
 
 The page must be XML, load nothing and run nothing, and each link must lead to a place in it. Each
 measurement with a time must be a cell of a map with its share of the best, computed here anew; each
-spec and shape a row of figures with the fastest plan, its time and, for masks that are known here,
-its TFLOP/s. Prints what it has compared; exit 1 with a sentence for the first thing that is wrong.
+spec and shape a box of the map of fastest plans, in a line with shapes of the same heads and layout
+alone, and a row of figures with the fastest plan, its time and, for masks that are known here, its
+TFLOP/s. Prints what it has compared; exit 1 with a sentence for the first thing that is wrong.
 """
 import json
 import re
@@ -32,6 +33,14 @@ def text_of(node):
     return "".join(node.itertext())
 
 
+def check_room(text):
+    """Does a label fit between its end and the picture's edge? 5 is less than most letters take."""
+    end = float(text.get("y" if "transform" in text.attrib else "x"))
+    leads_there = "transform" in text.attrib or text.get("text-anchor") == "end"
+    if leads_there and end < 5 * len(text_of(text)):
+        fail("a picture has no room for %s", text_of(text))
+
+
 def check_markup(page, root):
     """Nothing that runs or loads; a page of one part."""
     ids, links = set(), []
@@ -50,6 +59,8 @@ def check_markup(page, root):
         if bare(node.tag) == "svg" and node.get("role") == "img":
             if not node.get("viewBox") or not node.get("aria-label"):
                 fail("a picture lacks its box or label")
+        if bare(node.tag) == "text":
+            check_room(node)
     for link in links:
         if link[0] != "#" or link[1:] not in ids:
             fail("a link to %s", link)
@@ -100,20 +111,54 @@ def cells_of(measured):
     return cells
 
 
+def means(shape):
+    """Rows and keys of a sequence in the mean, as far as tokens and pages tell."""
+    b, nq, nk = (shape.get(x, 0) for x in ("b", "nq", "nk"))
+    tokens_q, tokens_k, pages, page = (shape.get(x, 0) for x in LAYOUT)
+    if b == 0:
+        return nq, nk
+    nq, nk = -(-tokens_q // b) if tokens_q else nq, -(-tokens_k // b) if tokens_k else nk
+    if page and pages * page < 1 << 63:
+        nk = min(nk, pages * page // b)
+    return nq, nk
+
+
+def line_of(shape):
+    """What shapes of one line in the map of fastest plans have in common."""
+    nq, nk = shape.get("nq", 0), shape.get("nk", 0)
+    mean_q, mean_k = means(shape)
+    rows = None if nq == nk and mean_q == mean_k else nq
+    page = shape.get("page", 0)
+    layout = "tokens_q" in shape, "tokens_k" in shape, page, "pages" in shape and not page
+    return shape.get("h"), shape.get("hk"), rows, *layout, mean_q < nq or mean_k < nk
+
+
+def are_equal(layout, shape):
+    """Are all sequences as long as the longest one?"""
+    b, nq, nk = shape["b"], shape["nq"], shape["nk"]
+    tokens_q, tokens_k, pages, page = (shape.get(x, 0) for x in LAYOUT)
+    if "-qpacked" in layout and tokens_q != b * nq or "-kvpacked" in layout and tokens_k != b * nk:
+        return False
+    return "-kvpaged" not in layout or page == 0 or pages >= b * -(-nk // page)
+
+
 def flops(name, expression, shape):
-    """None: of a mask, a layout or a kind that is not known here, and of rows too many to count. 0: of no launch."""
-    if any(x in shape for x in (*LAYOUT, *READS)):
+    """None: of a mask or a kind that is not known here, of sequences of many lengths, and of rows too
+    many to count. 0: of no launch."""
+    if any(x in shape for x in READS):
         return None
     b, h, hk, nq, nk = (shape[x] for x in ("b", "h", "hk", "nq", "nk"))
-    if max(b, h, hk, nq, nk) >= 1 << 30 or (h and (hk == 0 or h % hk)):
+    if max(shape[x] for x in shape if x != "align") >= 1 << 30 or (h and (hk == 0 or h % hk)):
         return 0
     if nq > 1 << 17:
         return None
-    form = re.match(r"attn_(fwd|bwd)-b?f16-d(\d+)(?:v(\d+))?(-causal|-mask_[0-9a-f]{16})?$", name)
+    form = re.match(r"attn_(fwd|bwd)-b?f16-d(\d+)(?:v(\d+))?(-causal|-mask_[0-9a-f]{16})?((?:-qpacked)?(?:-kv\w+)?)$", name)
     window = re.match(r"mask=k - p <= 0 && p - k <= (\d+)$", expression)
-    if not form or (form[4] or "").startswith("-mask") != bool(window):
+    if not form or (form[4] or "").startswith("-mask") != bool(window) or not are_equal(form[5], shape):
         return None
     pairs = nq * nk
+    if form[4] and nq > nk and nq > 256:  # few of the rows see a key, and those counted may not
+        return None
     if form[4]:
         width = int(window[1]) + 1 if window else nk
         pairs = sum(max(0, min(p + 1, nk) - max(0, p + 1 - width)) for p in range(nk - nq, nk))
@@ -154,6 +199,32 @@ def check_row(spec, m, best, rows, rest):
     return 1
 
 
+def check_winner(spec, m, best, boxes):
+    title = boxes.get(shape_text(m), ("", None))[0]
+    plan = best["variant"].split(".", 1)[1].rsplit(".", 1)[0] if best else ""
+    expected = f"{shape_text(m)}: {plan}, {best['ms']:.4g} ms" if best else f"{shape_text(m)}: no plan has a time"
+    if not title.startswith(expected):
+        fail("%s: the box says %s, not %s", spec, title, expected)
+
+
+def check_lines(spec, shapes, boxes):
+    """Lines have different labels, boxes of a line are of one kind of shape and lie beside each other."""
+    places = {}
+    for shape in shapes:
+        x, y, width = boxes[shape_text({"shape": shape})][1]
+        places.setdefault(y, []).append((x, width, line_of(shape)))
+    lines = [{line for _, _, line in place} for place in places.values()]
+    if any(len(line) > 1 for line in lines):
+        fail("%s: a line has shapes of several kinds: %s", spec, max(lines, key=len))
+    if len(set.union(*lines)) < len(lines):
+        fail("%s: shapes of one kind are in several lines", spec)
+    for place in places.values():
+        place.sort()
+        for (x, width, _), (other, _, _) in zip(place, place[1:]):
+            if x + width > other + 0.1:
+                fail("%s: a box at %s covers that at %s", spec, x, other)
+
+
 def check_heat(section, spec, cell, shape, best):
     marks = {"wrong": "W", "refused": "R", "fault": "B"}
     for m in cell.values():
@@ -167,6 +238,22 @@ def check_heat(section, spec, cell, shape, best):
         if text != expected:
             fail("%s: the cell says %s, not %s", head, text, expected)
     return len(cell)
+
+
+def boxes_of(section):
+    """shape: title and place of its box, of the map of fastest plans; and no two lines have one label."""
+    found = {}
+    for picture in section.iter(SVG + "svg"):
+        if not picture.get("aria-label", "").startswith("The fastest plan"):
+            continue
+        labels = [text.text for text in picture.findall(SVG + "text") if text.get("text-anchor") == "end"]
+        if len(set(labels)) < len(labels):
+            fail("two lines have one label: %s", sorted(labels))
+        for group in picture.findall(SVG + "g"):
+            title, box = group.find(SVG + "title").text, group.find(SVG + "rect")
+            place = tuple(float(box.get(x)) for x in ("x", "y", "width"))
+            found[re.match(SHAPE, title)[0]] = title, place
+    return found
 
 
 def heat_groups(section):
@@ -193,6 +280,7 @@ def main():
             device = text_of(section.find(HTML + "p")).rsplit("; on ", 1)[1]
             sections.setdefault((text_of(section.find(HTML + "h3")), device), []).append(section)
     heats, rows, known = 0, 0, 0
+    maps = {}
     for (spec, shape), cell in cells_of(measured).items():
         timed = sorted((m for m in cell.values() if counts(m)), key=lambda m: m["ms"])
         for section in sections.get((spec[0], spec[2]), []):
@@ -202,9 +290,14 @@ def main():
         else:
             fail("no section for %s at %s", spec, shape)
         best = timed[0] if timed else None
+        boxes, shapes = maps.setdefault((spec, id(section)), (boxes_of(section), []))
+        check_winner(spec, next(iter(cell.values())), best, boxes)
+        shapes.append(dict(shape))
         known += check_row(spec, next(iter(cell.values())), best, rows_of(section), timed[1:])
         heats += check_heat(groups, spec, cell, shape, best)
         rows += 1
+    for (spec, _), (boxes, shapes) in maps.items():
+        check_lines(spec, shapes, boxes)
     print(f"{links} links, {len(measured)} measurements, {heats} cells of maps, {rows} rows, {known} rates")
 
 

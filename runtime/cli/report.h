@@ -9,7 +9,7 @@
 
 #include "wisdom/judge.h"
 
-enum { REPORT_PLAN = 64 };
+enum { REPORT_PLAN = 64, REPORT_SHAPE = FG_BRIEF_MAX + 32 };
 
 /* A spec at a shape. */
 typedef struct report_cell {
@@ -61,6 +61,8 @@ void report_data_free(report *r);
 void report_plan_name(const char *variant, char plan[REPORT_PLAN]);
 void report_family(const char *plan, char family[REPORT_PLAN]);
 const char *report_pass(const fg_measured *m);
+/* Are there as many rows as keys, of the longest sequence and of all together? */
+bool report_is_square(const fg_shape *shape);
 /* The best time of the cell / this one. */
 double report_share(const report_cell *cell, const fg_measured *m);
 /* TFLOP/s and TB/s of the best plan; 0: not known. */
@@ -71,8 +73,10 @@ double report_tbs(const report_cell *cell);
 
 /* Text of a file, so that it means itself. */
 void page_text(const char *text);
-void page_shape(const fg_shape *shape); /* "b4 h32/8 4096×4096" */
-void page_length(int64_t n);            /* "512", "4 K", "128 K" */
+/* "b4 h32/8 4096×4096", "b4 h32/8 1×4096 pages=1024 page=16", of less than REPORT_SHAPE bytes. */
+void page_shape_text(const fg_shape *shape, char text[REPORT_SHAPE]);
+void page_shape(const fg_shape *shape);
+void page_length(int64_t n); /* "512", "4 K", "128 K" */
 void page_start(const report *r);
 void page_end(void);
 /* <section> with its title and what it says first. */
@@ -85,8 +89,9 @@ void page_picture(const char *label, double width, double height);
 void page_picture_end(void);
 /* A line's label in a picture: of `anchor` start, middle or end. */
 void page_label(double x, double y, const char *anchor, const char *text);
-/* How wide a name is in a picture. */
+/* How wide a name is in a picture, and at most a label. */
 double page_mono_width(const char *name);
+double page_width(const char *label);
 /* Round values from `least` on that axes are marked at: 1, 2, 5 times powers of 10. */
 double page_step(double range, int marks);
 

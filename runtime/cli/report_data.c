@@ -1,6 +1,7 @@
 /* report_data.c - measurements by spec, shape and plan. */
 #include "report.h"
 
+#include "shape.h"
 #include "spec/point_formula.h"
 
 #include <math.h>
@@ -28,6 +29,11 @@ void report_family(const char *plan, char family[REPORT_PLAN]) {
 
 const char *report_pass(const fg_measured *m) {
   return strstr(m->name, "_bwd-") ? "backward" : "forward";
+}
+
+bool report_is_square(const fg_shape *s) {
+  const fg_shape mean = fg_shape_typical(s);
+  return s->nq == s->nk && mean.nq == mean.nk;
 }
 
 /* Cells ------------------------------------------------------------------------------------- */

@@ -44,11 +44,20 @@ void page_text(const char *text) {
   }
 }
 
+void page_shape_text(const fg_shape *s, char text[REPORT_SHAPE]) {
+  char brief[FG_BRIEF_MAX];
+  int n = 0;
+  fg_shape_brief(s, sizeof brief, brief);
+  for (const char *c = brief; *c; c++)
+    n += snprintf(text + n, REPORT_SHAPE - (size_t)n, *c == 'x' ? "×" : "%c", *c);
+  if (s->align && s->align != 16)
+    snprintf(text + n, REPORT_SHAPE - (size_t)n, " align %" PRId64, s->align);
+}
+
 void page_shape(const fg_shape *s) {
-  char text[FG_BRIEF_MAX];
-  fg_shape_brief(s, sizeof text, text);
-  for (const char *c = text; *c; c++) printf(*c == 'x' ? "×" : "%c", *c);
-  if (s->align && s->align != 16) printf(" align %" PRId64, s->align);
+  char text[REPORT_SHAPE];
+  page_shape_text(s, text);
+  fputs(text, stdout);
 }
 
 void page_length(int64_t n) {
@@ -109,8 +118,11 @@ static void contents(const report *r) {
   printf("</ol></li>\n<li><a href=\"#files\">Files and words</a></li>\n</ol></nav>\n");
 }
 
+/* Has the shape extents that only some layouts of sequences have? */
+static bool has_layout(const fg_shape *s) { return s->tokens_q || s->tokens_k || s->pages; }
+
 void page_kinds(const report *r, bool operations) {
-  bool told[FG_KINDS] = {false};
+  bool told[FG_KINDS] = {false}, has_layouts = false;
   printf("<p>");
   for (int i = 0; i < r->n_specs; i++) {
     const fg_point *point = &r->spec[i].point;
@@ -119,6 +131,13 @@ void page_kinds(const report *r, bool operations) {
     printf("%s ", operations ? work->operation_words : work->shape_words);
     told[point->kernel] = true;
   }
+  for (int i = 0; i < r->n_specs; i++)
+    for (int c = 0; c < r->spec[i].n_cells; c++)
+      has_layouts |= has_layout(&r->spec[i].cell[c].shape);
+  if (has_layouts && !operations)
+    printf("Packed sequences have tokens_q and tokens_k tokens in all, paged ones so many pages "
+           "of so many keys; pages without page are caches. Rows and keys are those of the longest "
+           "sequence.");
   printf("</p>\n");
 }
 
@@ -168,6 +187,7 @@ void page_label(double x, double y, const char *anchor, const char *text) {
 }
 
 double page_mono_width(const char *name) { return 6.7 * (double)strlen(name); } /* 11 px */
+double page_width(const char *label) { return 6.5 * (double)strlen(label); }
 
 double page_step(double range, int marks) {
   double step = pow(10, floor(log10(range / marks)));

@@ -63,8 +63,7 @@ static void grid(const plane *p, bool vertical) {
 
 /* A label that ends at x; where the page's edge would cut it, it begins there, above the line. */
 static void before_or_above(double x, double y, const char *text) {
-  const double width = 6.5 * (double)strlen(text);
-  if (x - width > LEFT)
+  if (x - page_width(text) > LEFT)
     page_label(x, y, "end", text);
   else
     page_label(LEFT + 6, y - 12, "start", text);
@@ -89,7 +88,7 @@ static void roofs(const plane *p, const cli_rates *rates) {
 static void point(void *context, const report_spec *s, const report_cell *c) {
   const plane *p = context;
   const double x = at_x(p, intensity(c)), y = at_y(p, report_tflops(c));
-  const char *open = c->shape.nq == c->shape.nk ? "" : " open", *pass = report_pass(s->like);
+  const char *open = report_is_square(&c->shape) ? "" : " open", *pass = report_pass(s->like);
   printf("<g><title>");
   page_text(c->best->name);
   printf(" at ");
@@ -112,11 +111,13 @@ static void legend(void) {
          "r=\"4\"/></svg>open: other rows than keys, as in decoding</li>\n</ul>\n");
 }
 
-/* Shares of the roof: how many cells, geometric mean, the least and where. */
+/* Shares of the roof, of cells of one pass and layout: how many, geometric mean, the least and
+ * where. */
 typedef struct {
   const cli_rates *rates;
   const char *pass;
-  bool square; /* nq = nk */
+  fg_layout layout;
+  bool is_square;
   int n;
   double sum, least, most;
   const report_cell *worst;
@@ -124,12 +125,31 @@ typedef struct {
 
 static void add_share(void *context, const report_spec *s, const report_cell *c) {
   share *x = context;
-  if (strcmp(report_pass(s->like), x->pass) || (c->shape.nq == c->shape.nk) != x->square) return;
+  const fg_layout layout = fg_point_layout(&s->point);
+  if (strcmp(report_pass(s->like), x->pass) || report_is_square(&c->shape) != x->is_square ||
+      layout.q != x->layout.q || layout.kv != x->layout.kv)
+    return;
   double of = report_tflops(c) / fmin(x->rates->matrix, x->rates->copy * intensity(c));
   x->n++;
   x->sum += log(of);
   x->most = fmax(x->most, of);
-  if (of < x->least) x->least = of, x->worst = c;
+  if (!x->worst || of < x->least) x->least = of, x->worst = c;
+}
+
+/* "forward, packed, rows = keys", "forward, packed rows, paged, other lengths". */
+static void share_row(const share *x) {
+  const char *q = fg_layout_words[x->layout.q], *kv = fg_layout_words[x->layout.kv];
+  printf("<tr><td class=\"l\">%s", x->pass);
+  if (x->layout.q != FG_DENSE && x->layout.q != x->layout.kv) printf(", %s rows", q);
+  if (x->layout.kv != FG_DENSE) printf(", %s", kv);
+  printf(", %s</td><td>%d</td><td>%.0f %%</td><td>%.0f %%</td><td>%.0f %%</td><td class=\"l\">"
+         "<span class=\"name\">",
+         x->is_square ? "rows = keys" : "other lengths", x->n, 100 * exp(x->sum / x->n),
+         100 * x->most, 100 * x->least);
+  page_text(x->worst->best->name);
+  printf("</span> ");
+  page_shape(&x->worst->shape);
+  printf("</td></tr>\n");
 }
 
 static void shares(const report *r, const char *device, const cli_rates *rates) {
@@ -138,19 +158,17 @@ static void shares(const report *r, const char *device, const cli_rates *rates) 
          "written (%s).</caption>\n<thead><tr><th class=\"l\">cells</th><th>n</th><th>mean</th>"
          "<th>best</th><th>least</th><th class=\"l\">least at</th></tr></thead>\n<tbody>\n",
          rates->source);
-  for (int i = 0; i < 4; i++) {
-    share x = {rates, i < 2 ? "forward" : "backward", i % 2 == 0, 0, 0, INFINITY, 0, NULL};
-    each_cell(r, device, add_share, &x);
-    if (!x.n) continue;
-    printf("<tr><td class=\"l\">%s, %s</td><td>%d</td><td>%.0f %%</td><td>%.0f %%</td><td>%.0f "
-           "%%</td><td class=\"l\"><span class=\"name\">",
-           x.pass, x.square ? "rows = keys" : "other lengths", x.n, 100 * exp(x.sum / x.n),
-           100 * x.most, 100 * x.least);
-    page_text(x.worst->best->name);
-    printf("</span> ");
-    page_shape(&x.worst->shape);
-    printf("</td></tr>\n");
-  }
+  for (int backward = 0; backward < 2; backward++)
+    for (int q = FG_DENSE; q <= FG_PACKED; q++)
+      for (int kv = 0; kv < FG_LAYOUTS; kv++)
+        for (int other = 0; other < 2; other++) {
+          share x = {.rates = rates,
+                     .pass = backward ? "backward" : "forward",
+                     .layout = {q, kv},
+                     .is_square = !other};
+          each_cell(r, device, add_share, &x);
+          if (x.n) share_row(&x);
+        }
   printf("</tbody></table></div>\n");
 }
 

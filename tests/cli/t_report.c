@@ -21,10 +21,10 @@ static void check_page(const char *page, const char *wisdom) {
   ck_assert_msg(system(command) == 0, "%s", program_text("check.out"));
 }
 
-/* A measurement of the file. */
-static void put(const char *name, const char *device, int64_t nq, fg_measured_status status,
-                double ms, const char *reason) {
-  fg_measured m = {.shape = {.b = 1, .h = 4, .hk = 2, .nq = nq, .nk = nq, .align = 16},
+/* A measurement of the file at a shape, whose align is 16. */
+static void put_at(const fg_shape *shape, const char *name, const char *device,
+                   fg_measured_status status, double ms, const char *reason) {
+  fg_measured m = {.shape = *shape,
                    .generation = 1,
                    .status = status,
                    .ms = ms,
@@ -35,7 +35,15 @@ static void put(const char *name, const char *device, int64_t nq, fg_measured_st
   snprintf(m.name, sizeof m.name, "%s", name);
   snprintf(m.device, sizeof m.device, "%s", device);
   snprintf(m.reason, sizeof m.reason, "%s", reason);
+  m.shape.align = 16;
   ck_assert_int_eq(fg_wisdom_append("w.txt", &m), FG_OK);
+}
+
+/* One of nq rows and keys. */
+static void put(const char *name, const char *device, int64_t nq, fg_measured_status status,
+                double ms, const char *reason) {
+  const fg_shape shape = {.b = 1, .h = 4, .hk = 2, .nq = nq, .nk = nq};
+  put_at(&shape, name, device, status, ms, reason);
 }
 
 #define D64(plan) "attn_fwd-bf16-d64." plan ".sm_90a"
@@ -159,6 +167,97 @@ START_TEST(generations) {
 }
 END_TEST
 
+/* Layouts ---------------------------------------------------------------------------------- */
+
+/* Plan 0 of a spec is the fastest at the shape, or plan 1. */
+static void race(const char *spec, const fg_shape *shape, int fastest) {
+  static const char *const plans[] = {"mma-q64-k64-s1-w4", "mma-q64-k32-s1-w4"};
+  for (int p = 0; p < 2; p++) {
+    char name[FG_NAME_MAX];
+    snprintf(name, sizeof name, "%s.%s.sm_90a", spec, plans[p]);
+    put_at(shape, name, "NVIDIA H200", FG_MEASURED_OK, p == fastest ? 0.5 : 0.75, "");
+  }
+}
+
+/* Shapes with the same heads, rows and keys, in each layout; the second one of each pair has
+ * another fastest plan. */
+static void put_layouts(void) {
+  fg_shape s = {.b = 8, .h = 4, .hk = 2, .nq = 512, .nk = 512};
+  race("attn_fwd-bf16-d64-causal", &s, 0);
+  race("attn_fwd-bf16-d64-causal-kvcached", &s, 0);
+  s.pages = 9; /* caches */
+  race("attn_fwd-bf16-d64-causal-kvcached", &s, 1);
+  s.pages = 8 * 32, s.page = 16;
+  race("attn_fwd-bf16-d64-causal-kvpaged", &s, 0);
+  s.pages = 8 * 8, s.page = 64;
+  race("attn_fwd-bf16-d64-causal-kvpaged", &s, 1);
+  s.pages = 40; /* fewer than 8 sequences of 512 keys need */
+  race("attn_fwd-bf16-d64-causal-kvpaged", &s, 0);
+  s.pages = s.page = 0, s.tokens_q = s.tokens_k = 8 * 512;
+  race("attn_fwd-bf16-d64-causal-qpacked-kvpacked", &s, 0);
+  s.tokens_q = s.tokens_k = 2048;
+  race("attn_fwd-bf16-d64-causal-qpacked-kvpacked", &s, 1);
+  const fg_shape rows = {.rows = 9}, append = {.b = 3,
+                                               .h = 4,
+                                               .hk = 2,
+                                               .nq = 7,
+                                               .nk = 40,
+                                               .positions = 48,
+                                               .page = 8,
+                                               .pages = 15};
+  race("logsoftmax_fwd-bf16-w8", &rows, 0);
+  race("append-bf16-d64-kvpaged", &append, 0);
+}
+
+START_TEST(layouts) {
+  put_layouts();
+  program_gives(0, "report w.txt -o page.html");
+  check_page("page.html", "w.txt");
+  ck_assert_msg(strstr(program_text("check.out"), ", 20 cells of maps, 10 rows, 6 rates") != NULL,
+                "%s", program_text("check.out"));
+  char *page = program_text("page.html");
+  program_page_says(page, "Packed sequences have tokens_q and tokens_k tokens in all");
+  program_page_says(page, ">4 on 2 heads, packed</text>");
+  program_page_says(page, ">4 on 2 heads, packed, many lengths</text>");
+  program_page_says(page, ">4 on 2 heads, pool of caches</text>");
+  program_page_says(page, ">4 on 2 heads, pages of 16</text>");
+  program_page_says(page, ">4 on 2 heads, 512 rows, pages of 64, many lengths</text>");
+  program_page_says(page, "b8 h4/2 512×512 tokens_q=2048 tokens_k=2048: mma-q64-k32-s1-w4, 0.5 ms");
+  program_page_says(page, "<td class=\"l\">forward, rows = keys</td><td>1</td>");
+  program_page_says(page, "<td class=\"l\">forward, packed, rows = keys</td><td>2</td>");
+  program_page_says(page, "<td class=\"l\">forward, paged, other lengths</td><td>1</td>");
+}
+END_TEST
+
+/* Without them nothing is said of them. */
+START_TEST(no_layouts) {
+  put(D64("mma-q64-k64-s1-w4"), "GPU", 64, FG_MEASURED_OK, 3, "");
+  program_gives(0, "report w.txt -o page.html");
+  ck_assert_ptr_null(strstr(program_text("page.html"), "tokens_q"));
+}
+END_TEST
+
+/* The check of pages finds shapes that are mixed up. */
+START_TEST(layouts_check_can_fail) {
+  static const char *const spoilt[] = {
+      "s/pages of 64/pages of 16/g",                            /* two lines of one label */
+      "/tokens_q=4096/s/ y=\"24\"/ y=\"54\"/g",                 /* boxes of two kinds in a line */
+      "/tokens_q=2048/s/ tokens_k=2048//g",                     /* a label of another shape */
+      "/<g.*pages=64 page=64/s/mma-q64-k32-s1/mma-q64-k64-s1/", /* a winner */
+  };
+  char command[1024];
+  put_layouts();
+  program_gives(0, "report w.txt -o page.html");
+  check_page("page.html", "w.txt");
+  for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
+    snprintf(command, sizeof command,
+             "sed '%s' page.html > bad.html && ! cmp -s page.html bad.html", spoilt[i]);
+    ck_assert_msg(system(command) == 0, "%s", spoilt[i]);
+    ck_assert_msg(system(CHECK "bad.html table.json > check.out 2>&1") != 0, "%s", spoilt[i]);
+  }
+}
+END_TEST
+
 /* Faults ----------------------------------------------------------------------------------- */
 
 /* Plans that failed, in each way, with their reasons; two devices; a name of nothing. */
@@ -227,6 +326,14 @@ START_TEST(any_numbers) {
     m.ms = times[r[0] % 10], m.compile = times[r[1] % 10], m.error = times[r[2] % 10];
     m.shape.nq = lengths[r[3] % 8], m.shape.nk = lengths[r[4] % 8], m.shape.b = r[5] % 3;
     m.shape.hk = lengths[r[6] % 3], m.shape.align = r[7] % 3 * 8;
+    if (i % 2) m.shape.tokens_q = lengths[r[0] / 16 % 8], m.shape.tokens_k = lengths[r[1] / 16 % 8];
+    if (i % 3) m.shape.pages = lengths[r[2] / 16 % 8], m.shape.page = lengths[r[3] / 16 % 8];
+    if (i % 5 > 1)
+      snprintf(m.name, sizeof m.name, "attn_fwd-bf16-d64-causal%s-kv%s.mma-q64-k64-s1-w4.sm_90a",
+               i % 2 ? "-qpacked" : "",
+               i % 3   ? "paged"
+               : i % 2 ? "packed"
+                       : "cached");
     m.generation = 1 + (int)(r[8] % 3), m.status = r[9] % FG_MEASURED_KINDS;
     m.registers = (int)(r[10] % (1u << 30)), m.spill = (int)(r[10] % 2), m.verified = r[11] % 4;
     m.when = (int64_t)r[10] * 100000000;
@@ -291,6 +398,9 @@ int main(void) {
   tcase_add_test(tests, regret);
   tcase_add_test(tests, host_device);
   tcase_add_test(tests, generations);
+  tcase_add_test(tests, layouts);
+  tcase_add_test(tests, no_layouts);
+  tcase_add_test(tests, layouts_check_can_fail);
   tcase_add_test(tests, failures);
   tcase_add_test(tests, hostile_texts);
   tcase_add_test(tests, any_numbers);
