@@ -39,4 +39,6 @@ return {
   -- 7: retention, with a decay that is learned
   { head_dim = 64, pass = both, mask = "causal", normalizer = "retention", score = "decay(rate)",
     inputs = { rate = "f32[h] grad" } },
+  -- 8: dropout
+  { head_dim = 64, pass = both, mask = "causal", dropout = true },
 }

@@ -312,6 +312,8 @@ const cli_command cli_run = {
         "tensors: q do o dq [b, nq, h, d]  k v dk dv [b, nk, hk, d]  lse dlse [b, h, nq]\n"
         "  bias dbias [b|1, h|1, nq|1, nk|1]  sink dsink [h]; lengths, heads and head dims come "
         "from the files\n"
+        "  dropout=true: keep=0.9 seed=1 offset=0; --out keep_mask: what is kept, [b, h, nq, nk]\n"
+        "  normalizer=logsoftmax: u [b, nq, h, dv]; retention: r [b, h, nq]\n"
         "  kernel=logsoftmax: x y dy dx [rows, width]\n"
         "  q_layout=packed: q do o dq [tokens, h, d]  lse dlse [h, tokens]  starts_q [b+1]  used_q "
         "[b]\n"

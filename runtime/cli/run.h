@@ -56,4 +56,12 @@ fg_status run_check_places(const run_job *job);
 /* Writes the files of --out: all of them, or none. */
 fg_status run_write(run_job *job, const fg_recipe *recipe);
 
+/* run_mask.c: is the output the mask of the spec's dropout, of no kernel? FG_EARGUMENT unless its
+ * sequences are dense. */
+bool run_is_mask(const run_job *j, const char *name);
+fg_status run_mask_check(const run_job *j);
+/* Its extents [b, h, nq, nk], and 1 where a weight is kept, 0 where it is dropped; the caller's to
+ * free. */
+fg_status run_mask_new(run_job *j, int64_t extent[FG_AXES_MAX], float **mask);
+
 #endif

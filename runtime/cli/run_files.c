@@ -283,9 +283,22 @@ fg_status run_check_names(run_job *j, const fg_recipe *r, const fg_recipe *befor
     if (!t) return bad_name(j, r, in, 0);
     TRY(check_type(t, &j->file[run_tensor(j, in->name)], in->path));
   }
-  for (int i = 0; i < j->c->n_out; i++)
-    if (!find(r, j->c->out[i].name, true)) return bad_name(j, r, &j->c->out[i], 1);
+  for (int i = 0; i < j->c->n_out; i++) {
+    if (run_is_mask(j, j->c->out[i].name))
+      TRY(run_mask_check(j));
+    else if (!find(r, j->c->out[i].name, true))
+      return bad_name(j, r, &j->c->out[i], 1);
+  }
   return FG_OK;
+}
+
+static fg_status stage_mask(run_job *j, const char *path, char **staged) {
+  int64_t extent[FG_AXES_MAX];
+  float *mask;
+  TRY(run_mask_new(j, extent, &mask));
+  const fg_status status = fg_npy_stage(path, 4, extent, mask, staged);
+  free(mask);
+  return status;
 }
 
 fg_status run_write(run_job *j, const fg_recipe *r) {
@@ -295,6 +308,11 @@ fg_status run_write(run_job *j, const fg_recipe *r) {
   for (int i = 0; i < j->c->n_out; i++) {
     int64_t extent[FG_AXES_MAX];
     int t = 0;
+    if (run_is_mask(j, j->c->out[i].name)) {
+      TRY_OUT(stage_mask(j, j->c->out[i].path, &staged[n]));
+      n++;
+      continue;
+    }
     while (strcmp(r->tensor[t].name, j->c->out[i].name)) t++;
     for (int a = 0; r->tensor[t].axes[a]; a++)
       extent[a] = fg_recipe_extent(r, r->tensor[t].axes[a], &j->shape);

@@ -67,6 +67,36 @@ static void read_floats(const char *path, int n, float *to) {
   fclose(file);
 }
 
+/* The mask that a run writes is the one that its kernel had: with V = 1 a row's o is the sum of
+ * what is kept. Its words may be a file's. */
+START_TEST(dropout) {
+  enum { B = 2, H = 4, NQ = 19, NK = 37, D = 40, PAIRS = B * H * NQ * NK };
+  static float mask[PAIRS], o[B * NQ * H * D];
+  run_case c = run_case_usual;
+  c.bias_axes = NULL;
+  run_case_put(&c, "f4");
+  run_case_zeros("q", "2,19,4,40");
+  run_case_fill("v", "2,37,2,40", 1);
+  program_gives(0, "run dropout=true keep=0.5 seed=98765432109 offset=7 " FORWARD
+                   " --out o=o.npy --out keep_mask=mask.npy");
+  read_floats("mask.npy", PAIRS, mask);
+  read_floats("o.npy", B * NQ * H * D, o);
+  for (int row = 0; row < B * H * NQ; row++) {
+    const int b = row / (H * NQ), h = row / NQ % H, q = row % NQ;
+    float kept = 0;
+    for (int k = 0; k < NK; k++) kept += mask[row * NK + k];
+    ck_assert_float_eq_tol(o[((b * NQ + q) * H + h) * D], kept * 2 / NK, 0.01F);
+  }
+  program_refuses(2, "keep is missing: dropout=true needs it",
+                  "run dropout=true seed=1 " FORWARD " --out o=o.npy");
+  program_refuses(2, "seed is missing: give seed=NUMBER",
+                  "run dropout=true keep=0.5 " FORWARD " --out o=o.npy");
+  program_refuses(2, "keep = 2: expected a number from 0 to 1",
+                  "run dropout=true seed=1 keep=2 " FORWARD " --out o=o.npy");
+  program_gives(0, "run pass=backward dropout=true keep=0.5 seed=3 " BACKWARD " " GRADIENTS);
+}
+END_TEST
+
 /* A key's weight w[k] that is 0, in the score as log(w[k]): the key is not seen, and the slope by
  * w[k] is the limit of those beside 0, which differ little. */
 START_TEST(weights_of_zero) {
@@ -108,6 +138,7 @@ int main(void) {
   tcase_add_test(tests, backward_uses_what_is_given);
   tcase_add_test(tests, broadcast_dbias);
   tcase_add_test(tests, weights_of_zero);
+  tcase_add_test(tests, dropout);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

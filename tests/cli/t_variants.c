@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXAMPLES = 7, SIZE = 1 << 16 };
+enum { EXAMPLES = 8, SIZE = 1 << 16 };
 static char page[SIZE], *example[EXAMPLES + 1];
 
 /* The indented commands of the page, without "flashgen". */

@@ -89,16 +89,19 @@ void run_case_file(const char *path, const char *descr, const char *order, int r
   free(file);
 }
 
-void run_case_zeros(const char *name, const char *extents) {
+void run_case_zeros(const char *name, const char *extents) { run_case_fill(name, extents, 0); }
+
+void run_case_fill(const char *name, const char *extents, float value) {
   char path[64];
   int64_t extent[8], count = 1;
   int rank = 0;
   for (const char *at = extents; *at; at += strcspn(at, ","), at += *at == ',')
     count *= extent[rank++] = atoi(at);
-  float *zeros = calloc((size_t)count + 1, sizeof *zeros);
+  float *values = malloc(((size_t)count + 1) * sizeof *values);
+  for (int64_t i = 0; i < count; i++) values[i] = value;
   snprintf(path, sizeof path, "%s.npy", name);
-  run_case_file(path, "<f4", "False", rank, extent, zeros, (size_t)count * sizeof *zeros);
-  free(zeros);
+  run_case_file(path, "<f4", "False", rank, extent, values, (size_t)count * sizeof *values);
+  free(values);
 }
 
 static void put(const run_case *c, int tensor, const float *values, const char *type) {

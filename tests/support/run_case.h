@@ -28,6 +28,7 @@ void run_case_file(const char *path, const char *descr, const char *order, int r
 
 /* The file NAME.npy of zeros, f4, with these extents ("2,3,4,8"). */
 void run_case_zeros(const char *name, const char *extents);
+void run_case_fill(const char *name, const char *extents, float value);
 
 /* Draws q k v bias do dlse and writes NAME.npy for each, as "f4" or "f2". */
 void run_case_put(const run_case *c, const char *type);
