@@ -81,7 +81,7 @@ typedef struct fg_spec {
   const char *parts_dtype;               /* of kernel=combine: f32, or spec = dtype */
   /* of kernel=append */
   const char *rotary, *rotary_dim, *rotary_dtype;
-  const char *batch_invariant, *sink, *dropout;
+  const char *batch_invariant, *sink, *dropout, *max_logit;
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
@@ -140,6 +140,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4 };
  *                 may be NULL. It has no gradient
  *   u             [b, nq, h, dv], float32, of normalizer=logsoftmax: the sum of the values that a row
  *                 sees; forward's may be NULL. It has no gradient
+ *   max_logit     [b, h], float32, contiguous, of max_logit=true: the largest scale * q . k of the
+ *                 pairs that the mask shows, before score and bias; -inf where there is none
  *   sink, dsink   [h], float32, contiguous: a logit of each head, beside its scores and not
  *                 scaled, that takes weight and adds nothing to o. It is in lse, which of a row
  *                 without keys is the sink; -inf is none (math.md section 2). Parts have none:
@@ -234,6 +236,7 @@ typedef struct fg_args {
   fg_tensor u, u_parts;
   float keep;
   fg_tensor seed;
+  fg_tensor max_logit;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

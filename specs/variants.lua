@@ -39,6 +39,7 @@ return {
   -- 7: retention, with a decay that is learned
   { head_dim = 64, pass = both, mask = "causal", normalizer = "retention", score = "decay(rate)",
     inputs = { rate = "f32[h] grad" } },
+  { head_dim = 64, mask = "causal", max_logit = true },
   -- 8: dropout
   { head_dim = 64, pass = both, mask = "causal", dropout = true },
 }

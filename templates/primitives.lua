@@ -39,6 +39,7 @@ all[#all + 1] = { name = "base",
   { "atomic_add_u64", "u64",  "u64 *to, u64 v" },
   { "atomic_cas_u64", "u64",  "u64 *to, u64 from, u64 v" },   -- v where `from` stands; what stood there
   { "red_add_f32",   "void",  "float *to, float v" },         -- the same without it, and cheaper
+  { "red_max_f32",   "void",  "float *to, float v" },         -- the larger one; no NaN
   { "red_add_f32x4", "void",  "float *to, const float *v" },  -- four sums, not one of four
   { "as_f32",        "float", "u32 bits", pure = true },
   { "as_u32",        "u32",   "float v", pure = true },

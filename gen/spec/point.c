@@ -21,6 +21,7 @@ void fg_point_settle(fg_point *p) {
   if (p->pass == FG_PASS_FORWARD && p->bias == FG_BIAS_GRAD) p->bias = FG_BIAS_ON;
   if (p->pass == FG_PASS_FORWARD && p->sink == FG_SINK_GRAD) p->sink = FG_SINK_ON;
   if (p->pass == FG_PASS_FORWARD) p->deterministic = 0; /* it always is */
+  if (p->pass == FG_PASS_BACKWARD) p->max_logit = 0;
   if (p->pass == FG_PASS_BACKWARD) p->batch_invariant = 0; /* of one launch, not of a sequence */
   if (has_tokens(p)) p->bias_dims &= ~DIM_B;
   if (p->bias == FG_BIAS_OFF) p->bias_dims = ALL_DIMS, p->bias_dtype = 0;

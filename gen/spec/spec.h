@@ -23,7 +23,8 @@ typedef struct fg_point {
   int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, deterministic, width;
   int q_layout, kv_layout;                           /* as in fg_layout */
   int parts_dtype, rotary, rotary_dim, rotary_dtype; /* rotary_dim: 0 = d */
-  int batch_invariant, sink, dropout; /* as many ints as leave no hole: compared as bytes */
+  int batch_invariant, sink, dropout, max_logit;
+  int unused; /* 0: points are compared as bytes, which have no hole */
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
   const char *normalizer; /* a word, interned; NULL: softmax */
@@ -50,9 +51,9 @@ typedef struct fg_field {
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 31,
+  FG_FIELDS = 32,
   FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 24,
+  FG_SPEC_FIELDS = 25,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,

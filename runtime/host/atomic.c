@@ -19,6 +19,13 @@ void fgh_reduce_f32(float *to, const float *values, int n) {
   for (int i = 0; i < n; i++) to[i] += values[i];
 }
 
+void fgh_reduce_max_f32(float *to, float value) {
+  FGH_ENTER();
+  fgh_preempt();
+  fgh_global_touch(FGH_ATOMIC, to, 4);
+  if (value > *to) *to = value;
+}
+
 u64 fgh_atomic_add_u64(u64 *to, u64 value) {
   FGH_ENTER();
   fgh_preempt();

@@ -27,6 +27,7 @@ static const fgh_api functions = {
     .load_acquire_u32 = fgh_load_acquire_u32,
     .flag_wait = fgh_flag_wait,
     .reduce_f32 = fgh_reduce_f32,
+    .reduce_max_f32 = fgh_reduce_max_f32,
     .fence_device = fgh_fence_device,
     .barrier_sync = fgh_barrier_sync,
     .barrier_arrive = fgh_barrier_arrive,

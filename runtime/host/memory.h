@@ -74,6 +74,7 @@ float fgh_atomic_add_f32(float *to, float value);
 u64 fgh_atomic_add_u64(u64 *to, u64 value);
 u64 fgh_atomic_cas_u64(u64 *to, u64 from, u64 value);
 void fgh_reduce_f32(float *to, const float *values, int n);
+void fgh_reduce_max_f32(float *to, float value);
 
 /* What blocks give each other (handover.c): a fence; an atomic on a word has been done, and has
  * written it or not; a load that acquires; a store or an atomic that releases; is an access of

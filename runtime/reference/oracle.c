@@ -154,6 +154,11 @@ static void forward_row(const oracle_problem *x, place at, double *p, char *hidd
                         oracle_result *r) {
   const oracle_normalizer *n = normalizer_of(x);
   const int64_t out = at.row * x->dv;
+  double *most = r->max_logit + at.b * x->h + at.h;
+  for (int64_t k = 0; k < x->nk; k++)
+    if (is_visible(x, at, k))
+      *most = fmax(*most,
+                   x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d));
   const double lse = weigh_row(x, at, p, hidden, &r->seen);
   r->lse[at.row] = lse;
   for (int64_t k = 0; k < x->nk; k++) {
@@ -171,6 +176,8 @@ int oracle_forward(const oracle_problem *x, oracle_result *r) {
   char *hidden = malloc((size_t)x->nk + 1);
   int ok = hidden && renew(&p, x->nk) && renew(&r->o, rows * x->dv) &&
            renew(&r->o_rss, rows * x->dv) && renew(&r->lse, rows);
+  ok = ok && renew(&r->max_logit, x->b * x->h);
+  for (int64_t i = 0; ok && i < x->b * x->h; i++) r->max_logit[i] = -INFINITY;
   if (ok && sums) ok = renew(&r->u, sums) && renew(&r->u_rss, sums);
   if (ok) {
     r->seen = 0;
@@ -353,7 +360,7 @@ void oracle_free(oracle_result *r) {
   free(r->o), free(r->lse), free(r->u), free(r->u_rss), free(r->dq), free(r->dk), free(r->dv),
       free(r->dbias);
   free(r->o_rss), free(r->dq_rss), free(r->dk_rss), free(r->dv_rss), free(r->dbias_rss);
-  free(r->dsink), free(r->dsink_rss);
+  free(r->dsink), free(r->dsink_rss), free(r->max_logit);
   for (int i = 0; i < ORACLE_INPUTS; i++) free(r->dinput[i]), free(r->dinput_rss[i]);
   memset(r, 0, sizeof *r);
 }

@@ -57,6 +57,7 @@ typedef struct oracle_problem {
  * size of the terms behind each element, math.md section 6. */
 typedef struct oracle_result {
   double *o, *lse, *dq, *dk, *dv, *dbias; /* lse: the normaliser's second output */
+  double *max_logit;                      /* [b, h]: the largest scaled product of visible pairs */
   double *u, *u_rss; /* [b, h, nq, dv]: the sum of the values that a row sees */
   double *o_rss, *dq_rss, *dk_rss, *dv_rss, *dbias_rss;
   double *dsink, *dsink_rss; /* [h] */
@@ -65,7 +66,8 @@ typedef struct oracle_result {
   int64_t seen;      /* by forward: pairs of a row and a key that the mask shows */
 } oracle_result;
 
-/* o, lse, o_rss, and u, u_rss of a normaliser that sums values. 0, or -1 when memory ran out; what a former call left there is replaced. */
+/* o, lse, o_rss, max_logit, and u, u_rss of a normaliser that sums values. 0, or -1 when memory ran
+ * out; what a former call left there is replaced. */
 int oracle_forward(const oracle_problem *problem, oracle_result *result);
 
 /* dq, dk, dv, dbias (only with a bias), dsink (only with a sink) and their rss; needs no forward

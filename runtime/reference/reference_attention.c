@@ -125,6 +125,8 @@ static void keep(const reference_case *c, const reference_sequence *s, const ora
   const int64_t d = a->oracle.d, dv = a->oracle.dv;
   keep_rows(s, part->o, reference_row_q, x->h, s->nq, dv, all->o);
   keep_rows(s, part->o_rss, reference_row_q, x->h, s->nq, dv, all->o_rss);
+  for (int64_t h = 0; part->max_logit && h < x->h; h++)
+    all->max_logit[s->b * x->h + h] = part->max_logit[h];
   keep_rows(s, part->u, reference_row_q, x->h, s->nq, dv, all->u);
   keep_rows(s, part->u_rss, reference_row_q, x->h, s->nq, dv, all->u_rss);
   keep_rows(s, part->lse, reference_row_kept, x->h, s->nq, 1, all->lse);
@@ -169,8 +171,8 @@ static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
       {reference_value(c, "k"), &a->oracle.k, reference_row_k, shape->hk, s->nk, a->oracle.d},
       {reference_value(c, "v"), &a->oracle.v, reference_row_k, shape->hk, s->nk, a->oracle.dv},
       {reference_value(c, "do"), &a->oracle.dout, reference_row_q, shape->h, s->nq, a->oracle.dv},
-      {oracle == oracle_backward ? forward_of_delta(a) : NULL, &a->oracle.o, reference_row_q, shape->h,
-       s->nq, a->oracle.dv},
+      {oracle == oracle_backward ? forward_of_delta(a) : NULL, &a->oracle.o, reference_row_q,
+       shape->h, s->nq, a->oracle.dv},
       {reference_value(c, "dlse"), &a->oracle.dlse, reference_row_kept, shape->h, s->nq, 1}};
   enum { PARTS = sizeof parts / sizeof *parts };
   double *gathered[PARTS] = {NULL};
@@ -217,7 +219,11 @@ static bool make_results(const reference_case *c, bool backward, oracle_result *
     free(r->o), free(r->o_rss), free(r->u), free(r->u_rss); /* of a backward that reads none, too */
     r->o = calloc(n, sizeof *r->o), r->o_rss = calloc(n, sizeof *r->o_rss);
     r->u = calloc(n, sizeof *r->u), r->u_rss = calloc(n, sizeof *r->u_rss);
-    good = r->o && r->o_rss && r->u && r->u_rss;
+    free(r->max_logit);
+    const int64_t heads = c->problem->shape.b * c->problem->shape.h;
+    r->max_logit = malloc(((size_t)heads + 1) * sizeof *r->max_logit);
+    for (int64_t i = 0; r->max_logit && i < heads; i++) r->max_logit[i] = -INFINITY;
+    good = r->o && r->o_rss && r->u && r->u_rss && r->max_logit;
     free(r->lse);
     r->lse = malloc(((size_t)rows + 1) * sizeof *r->lse);
     for (int64_t i = 0; r->lse && i < rows; i++) r->lse[i] = normalizer_of(c)->empty;
@@ -292,6 +298,7 @@ static reference_values find(const reference_case *c, const char *name) {
               {"lse", {a->exact.lse, NULL, NULL, 0}},
               {"r", {a->exact.lse, NULL, NULL, 1e-5}},
               {"u", {a->exact.u, a->exact.u_rss, NULL, 1e-4}},
+              {"max_logit", {a->exact.max_logit, NULL, NULL, 0}},
               {"dq", {a->exact.dq, a->exact.dq_rss, a->plain.dq, 0}},
               {"dk", {a->exact.dk, a->exact.dk_rss, a->plain.dk, 0}},
               {"dv", {a->exact.dv, a->exact.dv_rss, a->plain.dv, 0}},

@@ -43,6 +43,7 @@
 --   score_is_long             unrolled, the score takes registers: ptxas starts many pairs' terms at once
 --   uses(name)                whether mask or score use the head's "b", "h" or "hk"
 --   mask                      what pairs are visible: masks.lua
+--   max_logit                 the largest scaled product of visible pairs is an output: max_logit.lua
 --   input                     what mask and score read, and its gradients: inputs.lua
 --   norm                      the normaliser: normalizer.lua says what one is
 -- Tests are C expressions, "1" and "0" when known.
@@ -51,6 +52,8 @@ local hooks = {
   mask = run("expr/masks.lua"),
   norm = run("attention/normalizer.lua")(spec.normalizer),
 }
+hooks.max_logit = spec.max_logit == "true"
+if hooks.max_logit then table.insert(hooks.norm.outputs, "max_logit") end
 local trees, input, traits = run("expr/trees.lua"), hooks.input, formula.traits
 local place, emit = trees.place, trees.emit
 

@@ -20,7 +20,7 @@ return {
 const u32 drop_seed[4] = {ldg_u32(p.seed), ldg_u32(p.seed + 1), ldg_u32(p.seed + 2), ldg_u32(p.seed + 3)};
 const u32 drop_below = (u32)(65536.0f * p.keep + 0.5f);
 const float drop_scale = drop_below == 0 ? 0.0f : 65536.0f * inverse_f32((float)drop_below);]],
-  of_row = function(tiles, key, row) return call("kept_of_row", tiles, key, row) end,
-  of_key = function(tiles, key, row) return call("kept_of_key", tiles, key, row) end,
-  keeps = function(row, key) return string.format("(%s >> %s %% 8 & 1)", call("kept_of_call", nil, key, row), key) end,
+  of_row = function(tiles, key, row) return call("keeps_of_row", tiles, key, row) end,
+  of_key = function(tiles, key, row) return call("keeps_of_key", tiles, key, row) end,
+  keeps = function(row, key) return string.format("(%s >> %s %% 8 & 1)", call("keeps_of_call", nil, key, row), key) end,
 }

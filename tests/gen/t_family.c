@@ -102,7 +102,7 @@ static const struct {
      "\"tile/dropout.cut\" }",
      "library = 'tile/rows.cut'", "a family needs a table as 'library', not a string"},
     {"return family", "return 7", "it returns a number, not a family"},
-    {"return {\n    about", "return 7, {\n    about", "describe gives a number, not a description"},
+    {"return description\n", "return 7, description\n", "describe gives a number, not a description"},
 };
 
 /* Each is a sentence with the file's name, from the listing of plans as from an expansion. */

@@ -223,6 +223,7 @@ static const struct {
     FORM(normalizer, "softmax", "'softmax'"),
     FORM(sink, "grad", "{ 'grad' }"),
     FORM(dropout, "true", "true"),
+    FORM(max_logit, "true", "true"),
     FORM(deterministic, "true,false", "{ true, false }"),
     FORM(batch_invariant, "true", "true"),
     FORM(q_layout, "packed,dense", "{ 'packed', 'dense' }"),

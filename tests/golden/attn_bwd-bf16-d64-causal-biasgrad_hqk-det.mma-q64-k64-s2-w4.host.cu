@@ -78,6 +78,7 @@ typedef struct fgh_api {
   u32 (*load_acquire_u32)(const u32 *from); // takes what was given with the word
   void (*flag_wait)(const u32 *flag, u32 until);
   void (*reduce_f32)(float *to, const float *values, int n); // n: 1 or 4, aligned to all of them
+  void (*reduce_max_f32)(float *to, float value);
   void (*fence_device)(void); // around an atomic it hands memory to other blocks
   void (*barrier_sync)(int id, int threads); // bar.sync: id 0..15, threads a multiple of 32
   void (*barrier_arrive)(int id, int threads);

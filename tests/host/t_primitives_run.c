@@ -75,6 +75,8 @@ static const char packing[] =
     "red_add_f32x4(p.lse + 4 * i, y);\n"
     "red_add_f32(p.lse + 4 * i, 1.0f);\n"
     "for (int j = 0; j < 4; j++) { red_add_f32(p.lse + 4 * i + j, 1.0f); }\n"
+    "red_max_f32(p.lse + 4 * i, -1.0f);\n"
+    "red_max_f32(p.lse + 4 * i, x[0] - 3.0f);\n"
     "}\n"
     "}\n";
 

@@ -127,6 +127,12 @@ static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed
 static const verify_case more_rows[] = {{.shape = SHAPE(2, 4, 2, 70, 33, 0), .seed = 0},
                                         {.shape = {0}}};
 
+/* All products are below 0: those of one key, by a negative scale or not. */
+static const verify_case low[] = {
+    {.shape = SHAPE(2, 4, 2, 33, 70, 0), .given = FG_GIVEN_SCALE, .scale = 1, .seed = 0},
+    {.shape = SHAPE(4, 8, 8, 1, 1, 0), .given = FG_GIVEN_SCALE, .scale = 1, .seed = 1},
+    {.seed = 0}};
+
 #define DROPS               "family=simt head_dim=40 dropout=true"
 #define DROPS_MMA           "family=mma head_dim=64 dropout=true"
 #define DROPS_WGMMA         "family=wgmma head_dim=64 dropout=true"
@@ -198,6 +204,17 @@ static const planted_bug wrong[] = {
     {"normalizers.retention.kept", "max_f32($r, 1.0f)", "$r", .words = RETAINED_BACKWARD,
      .cases = few_keys},
     {"normalizers.retention.p", "$s * $kept", "$s", .words = RETAINED_BACKWARD},
+    /* the largest product */
+    {"attention.max_logit.start", "NEG_INF", "0.0f",
+     .words = "family=simt head_dim=40 max_logit=true", .cases = low},
+    {"attention.max_logit.rows", "$(row(r)) < $(seq.nq)", "1",
+     .words = "family=mma head_dim=64 max_logit=true", .cases = low},
+    {"attention.max_logit.add", "p.h + h", "p.h + h / 2",
+     .words = "family=simt head_dim=40 max_logit=true"},
+    {"mma.forward.most", "seen .. \") \"", "\"1) \"",
+     .words = "family=mma head_dim=64 max_logit=true mask=causal"},
+    {"wgmma.weights.most", "whole_or_seen(whole,", "whole_or_seen(\"1\",",
+     .words = "family=wgmma head_dim=64 max_logit=true mask=causal"},
     /* dropout */
     {"attention.dropout.declare", "p.keep + 0.5f", "p.keep - 500.0f", .words = DROPS},
     {"attention.dropout.declare", "65536.0f * inverse_f32", "inverse_f32", .words = DROPS},

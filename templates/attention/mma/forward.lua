@@ -79,6 +79,7 @@ function family.describe(spec, plan)
     },
     shared = family.shared(spec, plan),
   }
+  run("attention/max_logit.lua").add_step(description.steps)
   if column_blocks > 1 then
     table.insert(description.constants, { "V_COLUMNS", spec.dv, "head dim of v and o" })
     table.insert(description.constants, { "COLUMN_BLOCKS", column_blocks, "that make the columns of the same rows" })

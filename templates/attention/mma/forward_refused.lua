@@ -22,6 +22,11 @@ local rows = {
   { cause = "dropout", what = "dropout and more than 208 columns of V",
     when = function(spec, _, traits) return traits.norm.drop ~= nil and spec.dv > 208 end,
     spare = 56, spilled = { { "d 256", 72 } } },
+  { cause = "max_logit", what = "warps of 32 rows that make the largest product, beside a score or a mask with holes",
+    when = function(_, plan, traits)
+      return traits.max_logit and has_32_rows(plan) and (is_scored(traits) or not traits.mask.row_sees_a_range)
+    end,
+    spare = 255, spilled = { { "d 64, a slope", 192 }, { "d 128, a slope", 276 } } },
   { cause = "layout", what = "sequences that are not dense, whose lengths and places are held",
     when = function() return not seq.is_dense end,
     spare = 32, spilled = { { "d 64, packed, sm_80", 68 }, { "d 128, packed, sm_80", 280 }, { "d 128, paged, a slope, a window", 260 }, { "d 40, paged, a window", 44 } } },

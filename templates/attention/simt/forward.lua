@@ -20,7 +20,7 @@ function family.describe(spec, plan)
   for _, name in ipairs(hooks.input.names) do inputs[#inputs + 1] = name end
   for _, name in ipairs(hooks.norm.inputs) do inputs[#inputs + 1] = name end
   for _, name in ipairs(seq.inputs) do inputs[#inputs + 1] = name end
-  return {
+  local description = {
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 2,
     inputs = inputs,
@@ -47,6 +47,8 @@ function family.describe(spec, plan)
       { "SM_P", plan.block_q * 32 * 4, "P [BLOCK_Q][32], float32, a warp's rows its own" },
     },
   }
+  run("attention/max_logit.lua").add_step(description.steps)
+  return description
 end
 
 return family

@@ -202,6 +202,7 @@ function family.describe(spec, plan)
     local input_map = { name = "input_map", tensor = tiled.name, columns = columns_of_box, rows = 16, swizzle = 2 * columns_of_box }
     table.insert(description.maps, input_map)
   end
+  run("attention/max_logit.lua").add_step(description.steps)
   return description
 end
 

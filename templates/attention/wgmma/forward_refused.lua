@@ -51,6 +51,11 @@ local rows = {
       return traits.norm.drop ~= nil and has_many_rows(plan) and (has_most_keys(plan) or plan.block_q > 192 or is_wide)
     end,
     spare = 255, spilled = { { "d 64, 128 keys", 148 }, { "d 64, 256 rows", 52 }, { "d 96, 96 keys", 40 } } },
+  { cause = "max_logit", what = "the largest product, and more than 128 rows with more than 64 keys, with a dense input in tiles, or 256 rows",
+    when = function(_, plan, traits)
+      return traits.max_logit and has_many_rows(plan) and (has_more_keys(plan) or plan.block_q > 192 or tiled_input() ~= nil)
+    end,
+    spare = 255, spilled = { { "d 64, 128 keys", 376 }, { "d 64, 256 rows", 32 }, { "d 128, a slope and a bias, 64 keys", 20 } } },
   { cause = "dropout", what = "dropout and a score, with 128 keys or a tanh and many columns of V, or in more than 128 rows",
     when = function(spec, plan, traits)
       if not traits.norm.drop or traits.score.is_s then return false end

@@ -23,6 +23,7 @@ local PAIR = beside and "x, y, a, b, sum, column" or "x, a, b, sum, column"
 -- What macros do with a score.
 local ABOUT = {
   MAKE_SCORE = "The score of a product.", MAKE_SEEN_SCORE = "The score of a product, where the mask shows it.",
+  MOST_SEEN = "A row's largest product, where the mask shows it.",
   HIDE = "A score that the mask hides.", REWEIGH = "A weight by the row's new reference.",
   WEIGH = "A weight by the row's reference, which is known before the score.", WEIGH_FIRST = "A weight of the first tile.",
   WEIGH_SEEN = "A weight, 0 where the mask hides the score.", WEIGH_CAPPED = "A weight by the cap's polynomial.",
