@@ -75,7 +75,10 @@ hooks.score_is_long = not hooks.pairs_are_looped and traits.score_size > 24 -- s
 -- dS follows from P and dP: the score is s and terms beside it, and what has no weight has no gradient; of what is dropped P is 0, and
 -- dS is not.
 hooks.ds_follows_from_p = (score.is_s or score.adds_to_s) and hooks.norm.ds_is_0_without_weight and not hooks.norm.drop
-input.find_tiled(seq.is_dense and score.adds_to_s and not hooks.pairs_are_looped and (spec.pass == "forward" or hooks.ds_follows_from_p))
+-- A dense input of pairs is brought in tiles where it is added to s, or in a forward multiplies it: the score is linear in s.
+local is_forward, is_linear = spec.pass == "forward", not score.is_s and not formula.uses(formula.slope, "s")
+local takes_tiles = score.adds_to_s and (is_forward or hooks.ds_follows_from_p) or is_forward and is_linear
+input.find_tiled(seq.is_dense and takes_tiles and not hooks.pairs_are_looped)
 
 function hooks.pair(names)
   -- The score itself comes first: its declarations keep their order, whether its exponent is asked for or not.

@@ -344,12 +344,12 @@ local function in_slopes(at)
   return false
 end
 
--- A dense 16-bit input of [..., q, k] that an additive score reads once.
+-- A dense 16-bit input of [..., q, k] that the score reads once.
 local function find_dense()
   for _, input in ipairs(formula.inputs) do
     local x = declared[input.name]
     local extents, ident = x.extents, x.ident
-    local whole = extents and extents:sub(3) == "qk" and table.concat(x.input.reads[1].axis):sub(-2) == "qk"
+    local whole = extents and #x.input.reads == 1 and extents:sub(3) == "qk" and table.concat(x.input.reads[1].axis):sub(-2) == "qk"
     if whole and (input.elem == "bf16" or input.elem == "f16") and not in_slopes(x.at) then
       local terms, axes = {}, x.input.reads[1].axis
       for i, axis in ipairs(axes) do

@@ -16,6 +16,7 @@ static const char *const hooks[] = {
     "head_dim=256 mask=chunked(48) bias=grad bias_dims=[h,k] bias_dtype=f32",
     "head_dim=64 mask=causal q_layout=packed kv_layout=packed",
     "head_dim=72 mask=causal score=s*w[h] inputs.w=f32[h]grad",
+    "head_dim=128 mask=causal score=s*m[h,q,k] inputs.m=bf16[h,q,k]grad",
     "head_dim=64 dtype=f16 mask=causal score=s*exp(float(k-p)*abs(w[h])*0.02) inputs.w=f32[h]grad",
 };
 enum { HOOKS = sizeof hooks / sizeof *hooks };

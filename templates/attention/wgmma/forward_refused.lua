@@ -66,6 +66,12 @@ local rows = {
   { cause = "parts", what = "a second accumulator of more than 96 columns in parts of the keys",
     when = function(spec, plan, traits) return traits.norm.beside ~= nil and (plan.key_parts or 0) > 1 and columns(spec.dv) > 96 end,
     spare = 255, spilled = { { "d 128, log-softmax", 16 } } },
+  { cause = "factor", what = "a dense factor in tiles beside a mask, a trial and more than 96 columns of V, in more than 128 rows",
+    when = function(spec, plan, traits)
+      local has_mask = traits.mask.edge_count > 0 or not traits.mask.row_sees_a_range
+      return tiled_input() ~= nil and not traits.score.adds_to_s and traits.norm.trial ~= nil and has_mask and has_many_rows(plan) and columns(spec.dv) > 96
+    end,
+    spare = 255, spilled = { { "d 128, causal, s * m", 20 } } },
   { cause = "score", what = "a dense input in tiles", when = function() return tiled_input() ~= nil end, spare = 16, spilled = { { "the least", 4 } } },
   { cause = "score", what = "an input of pairs, or tanh of more than the product",
     when = function(_, _, traits) return is_loaded_by_pairs(traits) end,
