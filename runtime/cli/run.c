@@ -183,8 +183,8 @@ out:
 }
 
 /* Does a backward compute it itself, by its forward? */
-static bool is_saved(const run_job *j, const char *name) {
-  return reference_is_saved(reference_of(j->kind), name);
+static bool is_saved(const run_job *j, const fg_recipe_tensor *t) {
+  return reference_is_saved(reference_of(j->kind), t);
 }
 
 /* No input is missing. Said before anything is compiled. */
@@ -200,7 +200,7 @@ static fg_status check_inputs(run_job *j, const fg_recipe *r) {
     if (is_said(j, &r->tensor[i])) continue;
     if (r->tensor[i].argument->elem == FG_RULE_WORDS)
       return fg_fail(FG_EARGUMENT, "%s is missing: give %s=NUMBER", name, name);
-    if (!is_saved(j, name))
+    if (!is_saved(j, &r->tensor[i]))
       return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy", name, name);
   }
   return FG_OK;
@@ -211,7 +211,7 @@ static bool needs_forward(run_job *j, const fg_recipe *r) {
   bool needs = false;
   for (int i = 0; i < r->n_tensors; i++)
     needs |=
-        !r->tensor[i].output && is_saved(j, r->tensor[i].name) && !run_knows(j, r->tensor[i].name);
+        !r->tensor[i].output && is_saved(j, &r->tensor[i]) && !run_knows(j, r->tensor[i].name);
   return needs;
 }
 

@@ -43,8 +43,9 @@ typedef struct reference {
 
 /* The row of a kind. */
 const reference *reference_of(const fg_kind *kind);
-/* Does a forward of that kind leave the input for its backward? */
-bool reference_is_saved(const reference *of, const char *name);
+/* Does a forward of that kind leave the input for its backward? One that the spec declares may have
+ * the name of one that another spec's forward leaves. */
+bool reference_is_saved(const reference *of, const fg_recipe_tensor *tensor);
 extern const reference reference_attention, reference_logsoftmax, reference_combine,
     reference_append;
 

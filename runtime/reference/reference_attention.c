@@ -74,7 +74,7 @@ static void set_oracle(reference_case *c) {
   a->oracle.normalizer = normalizer_of(c);
   a->sigmoid_bias = (double)c->which->launch.value[FG_NUMBER_SIGMOID_BIAS];
   if (c->which->launch.given & FG_GIVEN_SIGMOID_BIAS) a->oracle.sigmoid_bias = &a->sigmoid_bias;
-  const double *words = reference_value(c, "seed");
+  const double *words = c->variant->point.dropout ? reference_value(c, "seed") : NULL;
   for (int i = 0; words && i < 4; i++) a->dropout.words[i] = (uint32_t)(int32_t)words[i];
   a->dropout.below = oracle_dropout_below(c->which->launch.value[FG_NUMBER_KEEP]);
   if (words) a->oracle.dropout = &a->dropout;
@@ -254,7 +254,8 @@ static fg_status solve_all(reference_case *c, bool backward, double (*rounded)(d
 /* What backward reads of forward's results, if it does. */
 static fg_status put_saved(reference_case *c, const char *name, double *values) {
   const int tensor = name ? fg_problem_find(c->problem, name) : -1;
-  return tensor < 0 ? FG_OK : reference_put(c, tensor, values);
+  if (tensor < 0 || c->problem->recipe->tensor[tensor].slot >= 0) return FG_OK;
+  return reference_put(c, tensor, values);
 }
 
 /* Backward is judged from the o and lse that the kernel is given: rounded by reference_put. */

@@ -66,10 +66,6 @@ static const reference *row_of(const bench *b) {
   return reference_of(fg_point_kind(&b->variant->point));
 }
 
-static bool is_saved(const bench *b, const char *name) {
-  return reference_is_saved(row_of(b), name);
-}
-
 /* Draws the inputs that are free; those that a forward leaves come from the oracle later. */
 static fg_status draw_inputs(bench *b) {
   const fg_recipe *r = b->problem->recipe;
@@ -79,7 +75,8 @@ static fg_status draw_inputs(bench *b) {
     int64_t count = fg_problem_count(b->problem, i);
     if (!(b->value[i] = calloc((size_t)count + 1, sizeof(double))))
       return fg_fail(FG_EMEMORY, "no memory for inputs");
-    if ((r->tensor[i].output && !r->tensor[i].kept) || is_saved(b, name)) continue;
+    if ((r->tensor[i].output && !r->tensor[i].kept) || reference_is_saved(row_of(b), &r->tensor[i]))
+      continue;
     if (r->tensor[i].optional && b->which->seed % 2 && !array) {
       fg_problem_drop(b->problem, i);
       free(b->value[i]);

@@ -17,7 +17,9 @@ end
 return {
   -- spot "attention.dropout.declare"
   declare = [[
-const u32 drop_seed[4] = {ldg_u32(p.seed), ldg_u32(p.seed + 1), ldg_u32(p.seed + 2), ldg_u32(p.seed + 3)};
+u32 drop_seed[4];
+#pragma unroll
+for (int i = 0; i < 4; i++) { drop_seed[i] = ldg_u32(p.seed + i); }
 const u32 drop_below = (u32)(65536.0f * p.keep + 0.5f);
 const float drop_scale = drop_below == 0 ? 0.0f : 65536.0f * inverse_f32((float)drop_below);]],
   of_row = function(tiles, key, row) return call("keeps_of_row", tiles, key, row) end,

@@ -127,6 +127,18 @@ START_TEST(of_other_words) {
 }
 END_TEST
 
+/* Names of what only other specs have are free for inputs. */
+START_TEST(free_names) {
+  kernels made = kernels_of_families(
+      0, "pass=backward head_dim=64 mask=causal score=s+u[h]*r[h]*seed[h] inputs.u=f32[h]grad "
+         "inputs.r=f32[h] inputs.seed=f32[h]");
+  const verify_case which = {.shape = SHAPE(2, 4, 2, 70, 150, 0), .seed = 3};
+  ck_assert_int_gt(made.n, 1);
+  for (int i = 0; i < made.n; i++) kernel_verify(&made.list[i], &which);
+  kernels_free(&made);
+}
+END_TEST
+
 /* Known answers of Philox 4x32-10: math.md section 3. */
 START_TEST(known_answers) {
   static const uint32_t answers[][4] = {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
@@ -187,6 +199,7 @@ int main(void) {
   suite_loop(cases, in_caches, CACHES);
   suite_loop(cases, of_all_and_of_nothing, FAMILIES);
   tcase_add_test(cases, of_other_words);
+  tcase_add_test(cases, free_names);
   tcase_add_test(cases, known_answers);
   tcase_add_loop_test(cases, mean, 0, 3);
   tcase_add_test(cases, refused);

@@ -106,7 +106,7 @@ static const planted_bug forward[] = {
     {"mma.forward.correct_o", "$(row.correction)", "1.0f", .words = F_TWO CAUSAL},
     {"normalizers.softmax.step", "$l *= $correction;", "", .words = F_TWO CAUSAL},
     {"normalizers.softmax.step", "$m = peak;", "", .words = F_TWO CAUSAL},
-    {"mma.forward.finish_rows", "inverse", "1.0f", .words = F_TWO CAUSAL},
+    {"mma.forward.finish_rows", "factor[r] = inverse;", "factor[r] = 1.0f;", .words = F_TWO CAUSAL},
     {"mma.forward.put_o", "], factor[2 * i + 1", " + 1], factor[2 * i", .words = F_TWO CAUSAL},
     {"mma.forward.row_of_scores", "r / 2", "r / 4", .words = F_WIDE FULL},
     /* a cap: where its polynomial ends, its powers, the rows' one reference */
