@@ -60,8 +60,9 @@ fg_status run_write(run_job *job, const fg_recipe *recipe);
  * sequences are dense. */
 bool run_is_mask(const run_job *j, const char *name);
 fg_status run_mask_check(const run_job *j);
-/* Its extents [b, h, nq, nk], and 1 where a weight is kept, 0 where it is dropped; the caller's to
- * free. */
-fg_status run_mask_new(run_job *j, int64_t extent[FG_AXES_MAX], float **mask);
+/* given: the words of a file, NULL: of the command line. Its extents [b, h, nq, nk], and 1 where a
+ * weight is kept, 0 where it is dropped; the caller's to free. */
+fg_status run_mask_new(const run_job *j, const int64_t *given, int64_t extent[FG_AXES_MAX],
+                       float **mask);
 
 #endif

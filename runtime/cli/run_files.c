@@ -295,7 +295,7 @@ fg_status run_check_names(run_job *j, const fg_recipe *r, const fg_recipe *befor
 static fg_status stage_mask(run_job *j, const char *path, char **staged) {
   int64_t extent[FG_AXES_MAX];
   float *mask;
-  TRY(run_mask_new(j, extent, &mask));
+  TRY(run_mask_new(j, j->file[run_tensor(j, "seed")].integer, extent, &mask));
   const fg_status status = fg_npy_stage(path, 4, extent, mask, staged);
   free(mask);
   return status;

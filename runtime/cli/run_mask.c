@@ -16,9 +16,9 @@ fg_status run_mask_check(const run_job *j) {
   return fg_fail(FG_EARGUMENT, "--out keep_mask: it is of dense sequences alone");
 }
 
-fg_status run_mask_new(run_job *j, int64_t extent[FG_AXES_MAX], float **mask) {
+fg_status run_mask_new(const run_job *j, const int64_t *given, int64_t extent[FG_AXES_MAX],
+                       float **mask) {
   const fg_shape *s = &j->shape;
-  const int64_t *given = j->file[run_tensor(j, "seed")].integer;
   const int64_t *words = given ? given : j->c->arguments.words, n = s->b * s->h * s->nq * s->nk;
   oracle_dropout x = {.below = oracle_dropout_below(j->c->arguments.launch.value[FG_NUMBER_KEEP])};
   for (int i = 0; i < 4; i++) x.words[i] = (uint32_t)words[i];
