@@ -56,8 +56,8 @@ typedef struct fg_argument {
   const char *axes;
   fg_elem_rule elem;
   bool contiguous;
-  const char
-      *normalizer;  /* whose kernels alone have it, so that others leave its name free; NULL: all */
+  /* Whose kernels alone have it, so that other specs' inputs may have its name; NULL: all */
+  const char *normalizer;
   bool optional;    /* may be null at launch, in every kernel */
   bool has_strides; /* of all axes: the last one's need not be 1 */
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
