@@ -211,16 +211,17 @@ static fg_status check_unforced(fg_op *op) {
 }
 
 /* The shape by which a plan is chosen: where bits are not to depend on the sequences beside one,
- * that of one sequence of some length; of packed rows, of which only a longest one is known, one
- * row. */
+ * that of so many sequences of some length, which fill a GPU; of packed rows, of which only a
+ * longest one is known, one row each. */
 static fg_shape shape_of_choice(const fg_op *op, const fg_shape *shape) {
-  enum { KEYS = 4096 };
+  enum { SEQUENCES = 16, KEYS = 8192 };
   fg_shape one = *shape;
   if (!op->point.batch_invariant) return one;
-  one.b = 1;
+  one.b = SEQUENCES;
   one.nk = KEYS;
-  if (op->point.q_layout == FG_PACKED) one.nq = one.tokens_q = 1;
-  if (op->point.kv_layout == FG_PACKED) one.tokens_k = KEYS;
+  if (op->point.q_layout == FG_PACKED) one.nq = 1, one.tokens_q = SEQUENCES;
+  if (op->point.kv_layout == FG_PACKED) one.tokens_k = SEQUENCES * KEYS;
+  if (one.page > 0) one.pages = SEQUENCES * ((KEYS + one.page - 1) / one.page);
   return one;
 }
 

@@ -79,19 +79,20 @@ void fg_context_forget(fg_context *c) {
 
 typedef struct {
   fg_op *op;
+  fg_point point;                 /* of the lines */
   char head[2][FG_NAME_MAX + 16]; /* "variant=attn_fwd-bf16-d64.": how the op's lines begin, now and
                                      in older files */
   char expression[4096];
   struct judged { /* by candidate: the last verdict on its numbers or launch */
     bool here;    /* by this device, whose verdict outweighs later ones of others */
     int64_t when;
-  } * judged;
+  } * judged; /* NULL: lines do not judge */
 } search;
 
 /* The index of the candidate that the line names, or -1. */
 static int find_candidate(const search *s, const fg_measured *m) {
   const fg_op *op = s->op;
-  fg_variant v = {.point = op->point};
+  fg_variant v = {.point = s->point};
   char name[FG_NAME_MAX];
   strcpy(v.arch, op->context->device->arch);
   for (int i = 0; i < op->n_candidates; i++) {
@@ -160,7 +161,7 @@ static fg_status take_line(search *s, const fg_measured *m, int source) {
   if (i < 0 || (!here && !is_near(device, m)) || strcmp(m->expression, s->expression) ||
       m->generation > op->candidate[i].recipe.generation)
     return FG_OK;
-  judge(s, i, m, here);
+  if (s->judged) judge(s, i, m, here);
   if (!fg_measured_counts(m)) return FG_OK;
   fg_memory *memory = place(op, i, &m->shape, here ? "" : m->device);
   if (!memory) return fg_fail(FG_EMEMORY, "no memory for wisdom");
@@ -192,27 +193,37 @@ static fg_status take_text(search *s, const char *text, size_t size, int source)
   return FG_OK;
 }
 
-fg_status fg_op_remember(fg_op *op) {
-  const fg_context *c = op->context;
-  search s = {.op = op};
+/* Uses the lines of s->point. */
+static fg_status take_lines(search *s) {
+  const fg_context *c = s->op->context;
   fg_status status = FG_OK;
-  if (!c->n_wisdom && !c->shipped) return FG_OK;
   for (int i = 0; i < 2; i++) {
-    int n = snprintf(s.head[i], sizeof s.head[i], "variant=");
-    n += (i ? fg_point_name_before : fg_point_name)(&op->point, FG_NAME_MAX, s.head[i] + n);
-    strcpy(s.head[i] + n, ".");
+    int n = snprintf(s->head[i], sizeof s->head[i], "variant=");
+    n += (i ? fg_point_name_before : fg_point_name)(&s->point, FG_NAME_MAX, s->head[i] + n);
+    strcpy(s->head[i] + n, ".");
   }
-  if (fg_point_expression(&op->point, sizeof s.expression, s.expression) >=
-      (int)sizeof s.expression)
+  if (fg_point_expression(&s->point, sizeof s->expression, s->expression) >=
+      (int)sizeof s->expression)
     return FG_OK; /* no line holds it */
+  for (int i = 0; i < c->n_wisdom && status == FG_OK; i++)
+    status = take_text(s, c->wisdom[i].text, c->wisdom[i].n, i);
+  if (status == FG_OK && c->shipped)
+    status = take_text(s, fg_shipped_wisdom, fg_shipped_wisdom_size, c->n_wisdom);
+  return status;
+}
+
+/* Where bits are not to depend on the batch and nothing was measured, times of the same plans where
+ * they may are the best guess. */
+fg_status fg_op_remember(fg_op *op) {
+  search s = {.op = op, .point = op->point};
+  if (!op->context->n_wisdom && !op->context->shipped) return FG_OK;
   if (!(s.judged = calloc((size_t)op->n_candidates, sizeof *s.judged)))
     return fg_fail(FG_EMEMORY, "no memory for wisdom");
-  for (int i = 0; i < c->n_wisdom && status == FG_OK; i++)
-    status = take_text(&s, c->wisdom[i].text, c->wisdom[i].n, i);
-  if (status == FG_OK && c->shipped)
-    status = take_text(&s, fg_shipped_wisdom, fg_shipped_wisdom_size, c->n_wisdom);
-  free(s.judged);
-  return status;
+  fg_status status = take_lines(&s);
+  free(s.judged), s.judged = NULL;
+  if (status != FG_OK || op->n_memory || !op->point.batch_invariant) return status;
+  s.point.batch_invariant = 0;
+  return take_lines(&s);
 }
 
 /* Recalling --------------------------------------------------------------------------------- */
@@ -258,7 +269,8 @@ static void weigh(const fg_op *op, uint64_t class, const bool *closed, fg_recall
     int n = 0;
     for (int i = 0; i < op->n_memory && !closed[c]; i++) {
       const fg_memory *m = &op->memory[i];
-      if (m->candidate != c || fg_shape_timed_class(&m->shape) != class || strcmp(m->device, r->device))
+      if (m->candidate != c || fg_shape_timed_class(&m->shape) != class ||
+          strcmp(m->device, r->device))
         continue;
       sum += log(m->ms / least_at(op, m, closed)), n++;
       if (!r->ms[c] || !memcmp(&m->shape, r->shape, sizeof m->shape)) r->ms[c] = m->ms;

@@ -90,7 +90,7 @@ static const planted_bug bugs[] = {
     {"decode.line.part", "place = at;", "place = number;", .words = EIGHT, .fault = PLACE},
     {"decode.line.part", "first_place = first;", "first_place = at;", .words = EIGHT,
      .fault = PLACE},
-    {"decode.line.invariant", "number * span", "number", .words = FIXED},
+    {"decode.line.invariant", "number * own", "number", .words = FIXED},
     {"decode.line.invariant", "at += blocks", "at = line_end", .words = FIXED, .fault = PLACE},
     {"decode.line.invariant", "place = place;", "place = place + 1;", .words = FIXED,
      .fault = PLACE},

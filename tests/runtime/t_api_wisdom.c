@@ -134,6 +134,21 @@ static void chosen_and_told(char words[512]) {
   fclose(told);
 }
 
+/* Lines of the spec without batch_invariant serve until it has some of its own, for the shape by
+ * which its plan is chosen. */
+START_TEST(invariant_is_chosen_as_others) {
+  const char *words = WORDS " batch_invariant=true";
+  fg_measured m = line_of(B, 2), own = line_of(A, 3);
+  m.shape.b = 16, m.shape.nk = 8192;
+  put_in("w.txt", m);
+  ck_assert_str_eq(chosen_of(open_with(1, usual), words, shape), B);
+  own.shape = m.shape;
+  snprintf(own.name, sizeof own.name, "attn_fwd-bf16-d8-inv.%s.host", A);
+  put_in("w.txt", own);
+  ck_assert_str_eq(chosen_of(open_with(1, usual), words, shape), A);
+}
+END_TEST
+
 /* A device of as many multiprocessors speaks where this one has nothing to say. Two that are near
  * are not mixed: their times say nothing of each other. */
 START_TEST(near_devices) {
@@ -372,6 +387,7 @@ int main(void) {
   TCase *cases = tcase_create("api_wisdom");
   tcase_add_checked_fixture(cases, enter, templates_leave);
   tcase_add_test(cases, least_time_wins);
+  tcase_add_test(cases, invariant_is_chosen_as_others);
   tcase_add_test(cases, lines_that_do_not_count);
   tcase_add_test(cases, near_devices);
   tcase_add_test(cases, near_devices_that_were_wrong);

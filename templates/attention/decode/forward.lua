@@ -21,8 +21,10 @@ local SPAN_KEYS, MULTIPROCESSORS, LINE_PLACES = 512, 132, 256
 -- Keys of a sequence for which a launch has a block: fewer than SPAN_KEYS, because the model's blocks read as fast alone as
 -- beside others, and one alone reads three times as fast.
 local GRID_KEYS = 176
--- Where a row's bits may not depend on other sequences: keys of a part, and query rows of a sequence up to which it has parts.
-local INVARIANT_KEYS, INVARIANT_ROWS = 1024, 16
+-- Where a row's bits may not depend on other sequences: keys of a part, of which large tiles have more, as they have more to join;
+-- more keys where those make too many parts; and query rows of a sequence up to which it has parts.
+local function invariant_keys(plan) return plan.block_q > 16 and 2048 or 1024 end
+local INVARIANT_PARTS, INVARIANT_ROWS = 16, 16
 local is_invariant = spec.batch_invariant == "true"
 
 local function part_floats(spec, plan)
@@ -77,17 +79,17 @@ end
 function family.describe(spec, plan)
   local all = row_tiles(plan)
   local keys = seq.is_packed("k") and "tokens_k" or "nk"
-  local most_parts = string.format("max(1, cdiv(%s, %d))", keys, is_invariant and INVARIANT_KEYS or GRID_KEYS)
+  local most_parts = string.format("max(1, cdiv(%s, %d))", keys, is_invariant and invariant_keys(plan) or GRID_KEYS)
   local grid = string.format(is_invariant and "%s * %s" or "min(%s * %s, %d)", all, most_parts, MULTIPROCESSORS)
   local places = "2 * " .. grid
   local keys_of_block = string.format("max(%d, %s * %s / %d)", GRID_KEYS, hooks.mask.keys_seen, all, MULTIPROCESSORS)
   if is_invariant then
     keys_of_block = string.format("%s / %s", hooks.mask.keys_seen, most_parts)
-    local of_all = seq.is_packed("k") and string.format("(tokens_k / %d + b + 1)", INVARIANT_KEYS) or "b * " .. most_parts
+    local of_all = seq.is_packed("k") and string.format("(tokens_k / %d + b + 1)", invariant_keys(plan)) or "b * " .. most_parts
     places = string.format("%s * cdiv(%d, %s) * cdiv(h / max(1, hk), %d) * hk", of_all, INVARIANT_ROWS, tokens(plan), plan.block_q)
   end
   local rows_per_warp, in_stage = shape.warp_rows(spec, plan), part_is_in_stage(spec, plan)
-  return {
+  local description = {
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }),
@@ -122,13 +124,15 @@ function family.describe(spec, plan)
       { "STATE_BYTES", 16 * shape.teams(spec, plan) * plan.block_q, "of one of the states, in shared memory" },
       { "PART_FLOATS", part_floats(spec, plan), "of a part: O [BLOCK_Q][PART_COLUMNS], states [states][BLOCK_Q][4]" },
       { "LINE_PLACES", LINE_PLACES, "tiles of rows, or groups of them, whose begin in the line is kept" },
-      { "SPAN", (is_invariant and INVARIANT_KEYS or SPAN_KEYS) // plan.block_kv, is_invariant and "tiles of keys of a part" or "tiles of keys of a part of few, at least" },
+      { "SPAN", (is_invariant and invariant_keys(plan) or SPAN_KEYS) // plan.block_kv, is_invariant and "tiles of keys of a part, at least" or "tiles of keys of a part of few, at least" },
       is_invariant and { "ROWS_WITH_PARTS", INVARIANT_ROWS, "query rows of a sequence up to which its keys have parts" } or
         { "BLOCKS_MOST", MULTIPROCESSORS, "that have places for parts" },
       in_stage and { "SM_PARTS", (plan.stages - 1) * stage_bytes(spec, plan), "O of a team's keys [BLOCK_Q][PART_PITCH], float32, in its last stage" } or nil,
     },
     shared = family.shared(spec, plan),
   }
+  if is_invariant then table.insert(description.constants, { "PARTS_MOST", INVARIANT_PARTS, "of a tile of rows" }) end
+  return description
 end
 
 return family
