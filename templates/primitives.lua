@@ -43,6 +43,7 @@ all[#all + 1] = { name = "base",
   { "red_add_f32x4", "void",  "float *to, const float *v" },  -- four sums, not one of four
   { "as_f32",        "float", "u32 bits", pure = true },
   { "as_u32",        "u32",   "float v", pure = true },
+  { "prmt_u32",      "u32",   "u32 a, u32 b, u32 selector", pure = true }, -- bytes of a, then b, by 4 bits each; 8 more: its sign, 8 times
   { "exp2_f32",      "float", "float x", pure = true },
   { "exp2_f32_if",   "float", "float x, int predicate" },      -- else 0
   { "log2_f32",      "float", "float x", pure = true },                    -- to 2^-22 absolute where x is near 1
@@ -54,6 +55,7 @@ all[#all + 1] = { name = "base",
   { "divide_f32",    "float", "float a, float b", pure = true },           -- a / b, to 2 ulp, whatever b
   { "floor_i32",     "int",   "float x", pure = true },                    -- the integer below, saturating; 0 of a NaN
   { "max_f32",       "float", "float a, float b", pure = true },           -- a NaN loses
+  { "min_nan_f32",   "float", "float a, float b", pure = true },           -- the smaller one; a NaN wins
   { "f16_to_f32",    "float", "u16 x", pure = true },
   { "f32_to_f16",    "u16",   "float x", pure = true },                    -- to nearest even
   { "bf16_to_f32",   "float", "u16 x", pure = true },
@@ -82,6 +84,8 @@ all[#all + 1] = { name = "mma",
   { "mma_f16",           "void", "float *d, const u32 *a, const u32 *b" },
   { "pack_bf16",         "u32",  "float low, float high" },  -- both to nearest even
   { "pack_f16",          "u32",  "float low, float high" },
+  { "max_pair_bf16",     "u32",  "u32 a, u32 b", pure = true }, -- of both numbers of a pair the larger one; a NaN loses
+  { "max_pair_f16",      "u32",  "u32 a, u32 b", pure = true },
 }
 
 -- Copies from global to shared memory behind the thread's back. A copy belongs to the group that

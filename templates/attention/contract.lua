@@ -37,8 +37,8 @@
 --   score.cap_of_ranges       the same where a mask shows a row one range of keys, else nil
 --   score.grad(ds, pair)      dS through the score to the scaled product; calls input.add(name, value)
 --                             once for each input that takes a gradient, value being the pair's term
---   ds_follows_from_p         dS of a pair follows from its weight and dP: the score is s and terms beside it, and a pair
---                             without weight has no gradient; else both are made where the score is
+--   ds_follows_from_p         dS of a pair follows from its weight, before dropout, and dP: the score is s and terms beside
+--                             it; else both are made where the score is
 --   pairs_are_looped          score and mask are so large that families do not unroll them: text.rolled
 --   score_is_long             unrolled, the score takes registers: ptxas starts many pairs' terms at once
 --   uses(name)                whether mask or score use the head's "b", "h" or "hk"
@@ -72,12 +72,11 @@ hooks.score = score
 -- constants, which spilled.
 hooks.pairs_are_looped = traits.mask_size + traits.score_size > 64 or traits.has_wide_quotient
 hooks.score_is_long = not hooks.pairs_are_looped and traits.score_size > 24 -- s and 4 terms of tanh
--- dS follows from P and dP: the score is s and terms beside it, and what has no weight has no gradient; of what is dropped P is 0, and
--- dS is not.
-hooks.ds_follows_from_p = (score.is_s or score.adds_to_s) and hooks.norm.ds_is_0_without_weight and not hooks.norm.drop
+-- dS follows from P, before dropout, and dP: the score is s and terms beside it.
+hooks.ds_follows_from_p = score.is_s or score.adds_to_s
 -- A dense input of pairs is brought in tiles where it is added to s, or in a forward multiplies it: the score is linear in s.
 local is_forward, is_linear = spec.pass == "forward", not score.is_s and not formula.uses(formula.slope, "s")
-local takes_tiles = score.adds_to_s and (is_forward or hooks.ds_follows_from_p) or is_forward and is_linear
+local takes_tiles = score.adds_to_s and (is_forward or hooks.ds_follows_from_p and not hooks.norm.drop) or is_forward and is_linear
 input.find_tiled(seq.is_dense and takes_tiles and not hooks.pairs_are_looped)
 
 function hooks.pair(names)

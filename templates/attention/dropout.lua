@@ -1,28 +1,37 @@
 -- dropout.lua: which weights dropout keeps (math.md section 3), as text; tile/dropout.cut has the functions. They depend on the pair
 -- and the launch's seed and offset alone, not on tiles: backward drops what forward dropped.
 --
---   declare             what the other texts take of a launch: drop_seed, drop_below, and drop_scale, which makes up for what is dropped
---   of_row(tiles, key, row)  bits of the lane's columns in a row of that many tiles of 8 keys, from `key` on, a multiple of 8: 2 n + c
---                       of column c of the lane's two in tile n, of fragments whose rows lie in quads; all lanes of the warp ask
+--   declare             what the other texts take of a launch: drop_seed, drop_most, and drop_scale, which makes up for what is dropped
+--   declare_numbers     the same without drop_seed, a family that has it in shared memory says so itself
+--   of_row(tiles, key, row)  bits of the lane's columns in a row of that many tiles of 8 keys, from `key` on, a multiple of 8: of
+--                       column c of the lane's two in tile n, of fragments whose rows lie in quads; all lanes of the warp ask
 --   of_key(tiles, key, row)  bits of the lane's rows, 8 n + c behind `row`, in the column of its key, of fragments whose keys lie in
---                       every fourth lane: 2 n + c; `key` is its own
+--                       every fourth lane; `key` is its own
+--   bit(bits, n, c)     the test of one of these bits
+--   pair(pair, bits, n) of the two columns in tile n, as one word of 16-bit numbers: 0 in the place of what is not kept
 --   keeps(row, key)     the test of one pair
 
 -- The call of a function of tile/dropout.cut; `tiles`: of those that take some.
 -- spot "attention.dropout.call"
 local function call(name, tiles, key, row)
-  return string.format("%s(%s(u32)(%s) / 8, (u32)(%s), (u32)(b * p.h + h), drop_seed, drop_below)", name, tiles and tiles .. ", " or "", key, row)
+  return string.format("%s(%s(u32)(%s) / 8, (u32)(%s), (u32)(b * p.h + h), drop_seed, drop_most)", name, tiles and tiles .. ", " or "", key, row)
 end
 
+-- spot "attention.dropout.declare"
+local numbers = [[
+const u32 drop_below = (u32)(65536.0f * p.keep + 0.5f), drop_most = 0x10001u * (drop_below == 0 ? 0 : drop_below - 1);
+const float drop_scale = drop_below == 0 ? 0.0f : 65536.0f * inverse_f32((float)drop_below);]]
+
 return {
-  -- spot "attention.dropout.declare"
   declare = [[
 u32 drop_seed[4];
 #pragma unroll
 for (int i = 0; i < 4; i++) { drop_seed[i] = ldg_u32(p.seed + i); }
-const u32 drop_below = (u32)(65536.0f * p.keep + 0.5f);
-const float drop_scale = drop_below == 0 ? 0.0f : 65536.0f * inverse_f32((float)drop_below);]],
+]] .. numbers,
+  declare_numbers = numbers,
   of_row = function(tiles, key, row) return call("keeps_of_row", tiles, key, row) end,
   of_key = function(tiles, key, row) return call("keeps_of_key", tiles, key, row) end,
-  keeps = function(row, key) return string.format("(%s >> %s %% 8 & 1)", call("keeps_of_call", nil, key, row), key) end,
+  bit = function(bits, n, c) return string.format("(%s >> (16 * (%s) + 15 - (%s)) & 1)", bits, c, n) end,
+  pair = function(pair, bits, n) return string.format("keep_pair(%s, %s, %s)", pair, bits, n) end,
+  keeps = function(row, key) return string.format("(%s >> (16 * (%s %% 2) + 15 - %s %% 8 / 2) & 1)", call("keeps_of_call", nil, key, row), key, key) end,
 }

@@ -15,6 +15,7 @@
 --   inputs              tensors that finish reads; of a head, which is h there: { "sink" }
 --   drops               its weights may be dropped at random: `drop` is dropout.lua then, where the spec says so
 --   numbers             numbers of the launch that it reads, members of Params: { "sigmoid_bias" }; nil: none
+--   declare()           statements that declare what init and step take of a sequence, once for its rows; nil: nothing
 --   init(r)             statements that set the state before the first key
 --   step(r)             statements that take the row's scores of one tile in: they set r.p from r.s for each of them,
 --                       move the state on, and set r.correction, by which the family multiplies what it has accumulated
@@ -31,17 +32,19 @@
 --
 -- A step without a row maximum; all three or none:
 --
---   trial(r, first)     { weight =, behind =, safe = }: the statements that set r.p of one score by the state as it is,
+--   trial(r, first)     { weight =, behind =, safe =, weight_of = }: the statements that set r.p of one score by the state as it is,
 --                       those behind all of them, and the test (text) that this was exact. Where it holds for all rows
 --                       of a warp the family goes on with accept(r), elsewhere it takes the tile by `step`. The first
 --                       tile has first = true, behind start(r); a first one that fails, init(r). A trial of a row with
 --                       a leader is exact where both have the same reference, which `step` takes where it leaves the
---                       row's weights near enough to 1
+--                       row's weights near enough to 1. weight_of(score): text of the weight that a
+--                       score, multiplied by `unit`, has; nil: scores do not have the order of their weights
 --   start(r), accept(r)
 --
 -- Backward:
 --
---   delta(dot, dsecond) a row's constant of the gradient, from dO . O, of a second accumulator dO . u, and the gradient of `second`;
+--   delta(dot, dsecond, second)  a row's constant of the gradient, from dO . O, of a second accumulator dO . u, the gradient of
+--                       `second`, and second itself;
 --                       nil: there is none
 --   kept(second)        what p and ds take of a row, from what was kept: once a row
 --   no_weight           kept(empty) of a row whose weights are 0 whatever its scores; nil: there is no such number
@@ -49,8 +52,8 @@
 --                       h adds to it
 --   p(s, kept, unit)    the weight again, from the score; unit: what s is to be multiplied with, nil: nothing
 --   weight(exponent)    the same from the score times log2 e less what was kept; nil: there is no such way
---   ds(p, dp, delta, kept, s)  the gradient at the score; s: the score, given where ds_is_0_without_weight is not
---   ds_is_0_without_weight  it is 0 where the weight is
+--   ds(p, dp, delta, kept)  the gradient at the score. Of a masked score's weight and a dp of 0 it is 0
+--   ds_is_0_if_masked   so it is whatever dp
 --   ds_is_proportional  it is the weight times what does not depend on it; nil: it is not
 --
 -- r is a row, as row(members) makes it of what a family says: the names of its variables and how it goes over
@@ -84,13 +87,13 @@ local NEEDED = { "s", "p", "inverse", "each", "max", "sum" }
 local NORMALIZER = {
   about = "string", unit = "string?", masked = "string", state = "table", has_correction = "boolean", second = "string?", empty = "string?", beside = "table?",
   second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table", numbers = "table?", drops = "boolean?",
-  init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
+  declare = "function?", init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
   trial = "function?", start = "function?", accept = "function?",
   delta = "function?", kept = "function?", no_weight = "string?", p = "function", weight = "function?", ds = "function",
-  ds_is_0_without_weight = "boolean", ds_is_proportional = "boolean?",
+  ds_is_0_if_masked = "boolean", ds_is_proportional = "boolean?",
 }
 -- Members of which a normaliser has all or none.
-local TOGETHER = { { "trial", "start", "accept" }, { "second", "empty", "kept" } }
+local TOGETHER = { { "trial", "start", "accept" }, { "second", "empty" } }
 
 -- The table that a normaliser's file returned: whether it has what it needs and nothing else.
 local function check(file, norm)
@@ -172,6 +175,7 @@ return function(name)
     table.insert(norm.inputs, "seed")
     table.insert(norm.backward_inputs, "seed")
   end
+  norm.declare = norm.declare or function() return "" end
   norm.kept = norm.kept or function() return "0.0f" end -- nobody reads it
   return norm
 end

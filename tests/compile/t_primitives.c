@@ -54,6 +54,7 @@ static const char kernel[] =
     "@   ['int parity'] = '0', ['int rank'] = '0', ['int ranks'] = '1', ['u64 policy'] = "
     "'L2_LAST',\n"
     "@   ['const tensor_map *map'] = '(const tensor_map *)p.q',\n"
+    "@   ['u32 a'] = 'u[0]', ['u32 b'] = 'u[1]', ['u32 selector'] = '0xbb99',\n"
     "@   ['u32 *to'] = '(u32 *)p.lse', ['const u32 *from'] = '(const u32 *)p.lse',\n"
     "@   ['const u32 *flag'] = '(const u32 *)p.lse', ['u32 until'] = '1',\n"
     "@ }\n"

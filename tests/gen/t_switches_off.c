@@ -44,6 +44,7 @@ static const struct decision {
      BACKWARD("mask=causal score=softcap(30.0) head_dim=8" PLAN(64, 64, 2, 4))},
     {"turns", WGMMA "mask=causal"},
     {"first_tile_in_turn", WGMMA "mask=full"},
+    {"turn_kept_in_place", WGMMA "mask=full normalizer=retention"},
     {"turn_ends_behind_output", WGMMA "score=softcap(30.0)"},
     {"separate_whole_tiles", "family=wgmma head_dim=64 block_q=128 block_kv=128 mask=causal"},
     {"whole_tiles_by_range", WGMMA "mask=window(70,0)"},

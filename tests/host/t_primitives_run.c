@@ -80,6 +80,24 @@ static const char packing[] =
     "}\n"
     "}\n";
 
+/* Of each number x of the bias and y behind it: the smaller one, 1 / (1 + |x|) by products, and two
+ * numbers of 16 bits: the upper halves of x and y as a pair with the larger halves of it and its
+ * reverse, of which both words are the same; and signs of bytes 1 and 3 of x, byte 1 and one of y.
+ */
+static const char pairs[] =
+    "$(kernel('attn_fwd')) {\n"
+    "if (blockIdx.x > 0 || threadIdx.x >= 32) { return; }\n"
+    "for (int i = (int)threadIdx.x; i < 1024; i += 32) {\n"
+    "const float x = ldg_f32(p.bias + i), y = ldg_f32(p.bias + (i + 1) % 1024);\n"
+    "const u32 a = as_u32(x) >> 16, b = as_u32(y) >> 16;\n"
+    "const u32 most = max_pair_$(spec.dtype)(a | b << 16, b | a << 16);\n"
+    "stg_f32(p.lse + i, min_nan_f32(x, y));\n"
+    "stg_f32(p.lse + 1024 + i, inverse_by_products(1.0f + abs_f32(x)));\n"
+    "stg_f32(p.lse + 2048 + i, most >> 16 == (most & 0xffff) ? (float)(most >> 16) : -1.0f);\n"
+    "stg_f32(p.lse + 3072 + i, (float)(prmt_u32(as_u32(x), as_u32(y), 0x5b19) & 0xffffff));\n"
+    "}\n"
+    "}\n";
+
 static const char *const dtypes[] = {"bf16", "f16"};
 
 typedef struct run {
@@ -170,6 +188,44 @@ START_TEST(packing_rounds_to_even) {
 }
 END_TEST
 
+static uint32_t bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+/* The byte's sign in all of its bits. */
+static uint32_t sign_of(uint32_t bits, int byte) { return bits >> (8 * byte + 7) & 1 ? 255 : 0; }
+
+START_TEST(words_and_pairs) {
+  static float x[VALUES], got[VALUES];
+  const fg_elem elem = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
+  numbers(x);
+  run r = begin(pairs, "bias=true bias_dtype=f32", _i,
+                (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = VALUES, .nk = 1});
+  set(&r, "bias", x);
+  end(&r, got);
+  for (int i = 0; i < 1024; i++) {
+    const float a = x[i], b = x[(i + 1) % 1024], small = fminf(a, b);
+    ck_assert(isnan(a) || isnan(b) ? isnan(got[i]) : got[i] == small);
+    const double want = 1 / (1 + fabs((double)a));
+    if (isnan(a))
+      ck_assert(isnan(got[1024 + i]));
+    else
+      ck_assert_msg(fabs(got[1024 + i] - want) <= 1.4e-4 * want + 1e-38, "%a: %a, not %a",
+                    (double)a, (double)got[1024 + i], want);
+    const uint16_t halves[] = {(uint16_t)(bits_of(a) >> 16), (uint16_t)(bits_of(b) >> 16)};
+    const float h = fg_elem_load(elem, halves, 0), g = fg_elem_load(elem, halves, 1);
+    const uint16_t most = (uint16_t)got[2048 + i];
+    if (!isnan(h) && !isnan(g) && !(h == 0 && g == 0)) /* zeros have signs */
+      ck_assert_float_eq(fg_elem_load(elem, &most, 0), g > h ? g : h);
+    const uint32_t bytes =
+        sign_of(bits_of(a), 1) | (bits_of(a) >> 8 & 255) << 8 | sign_of(bits_of(a), 3) << 16;
+    ck_assert_float_eq(got[3072 + i], (float)bytes);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("primitives run");
   TCase *tests = tcase_create("run");
@@ -177,6 +233,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   tcase_add_loop_test(tests, products_are_right, 0, 2);
   tcase_add_loop_test(tests, packing_rounds_to_even, 0, 2);
+  tcase_add_loop_test(tests, words_and_pairs, 0, 2);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

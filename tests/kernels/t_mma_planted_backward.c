@@ -53,7 +53,7 @@ static const planted_bug backward[] = {
     {"backward.weights.seen", "seq.has_k(\"k\"), ", "", .words = B_TWO FULL},
     {"backward.weights.seen", ", pair.test", "", .words = B_TWO CAUSAL},
     {"backward.weights.seen", ", tile.always", "", .words = B_TWO CAUSAL},
-    {"backward.weights.hide", "score.masked_product", "norm.masked", .words = B_TWO CAUSAL},
+    {"backward.weights.hide", "$(hidden)", "$(norm.masked)", .words = B_TWO CAUSAL},
     /* the score's input */
     {"mma.weights.input_element", "* 2 + j / 2 %", "+ j / 2 % 2 *", .words = B_TWO TILED},
     {"mma.backward.lanes", "warp_k / 8", "0", .words = B_TWO TILED},

@@ -1,7 +1,7 @@
 -- forward.lua: attention on the tensor cores of sm_80 and newer. A block owns block_q query rows,
 -- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
 -- tiles of block_kv keys, `stages` of them in flight.
-local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/sequences.cut", "tile/dropout.cut" } }
+local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/sequences.cut", "tile/warp.cut", "tile/dropout.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")

@@ -10,7 +10,7 @@ local logsoftmax = {
   has_correction = false,
   second = "lse",
   empty = "NEG_INF",
-  ds_is_0_without_weight = false, -- a score that is LSE has a gradient
+  ds_is_0_if_masked = true,
 }
 
 local fill = run("expr/text.lua").substituted
@@ -71,14 +71,16 @@ end
 
 function logsoftmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
 
-function logsoftmax.kept(second) return second end
+-- A masked pair's weight is -0, which no other one is: LSE of 0 is kept as -0, so that a difference of 0 is +0.
+-- spot "normalizers.logsoftmax.kept"
+function logsoftmax.kept(second) return fill("($lse == 0.0f ? -0.0f : $lse)", { lse = second }) end
 
 -- spot "normalizers.logsoftmax.p"
-function logsoftmax.p(s, kept, unit) return fill("($s == NEG_INF ? 0.0f : $score - $kept)", { s = s, score = times(s, unit), kept = kept }) end
+function logsoftmax.p(s, kept, unit) return fill("($s == NEG_INF ? -0.0f : $score - $kept)", { s = s, score = times(s, unit), kept = kept }) end
 
 -- spot "normalizers.logsoftmax.ds"
-function logsoftmax.ds(p, dp, delta, _, s)
-  return fill("$s == NEG_INF ? 0.0f : $dp - exp2_f32($p * LOG2E) * $delta", { s = s, p = p, dp = dp, delta = delta })
+function logsoftmax.ds(p, dp, delta)
+  return fill("as_u32($p) == 0x80000000u ? 0.0f : $dp - exp2_f32($p * LOG2E) * $delta", { p = p, dp = dp, delta = delta })
 end
 
 return logsoftmax

@@ -6,7 +6,7 @@ local none = {
   masked = "0.0f",
   state = {},
   has_correction = false,
-  ds_is_0_without_weight = false, -- a score of 0 has a gradient
+  ds_is_0_if_masked = false, -- it is as a score of 0, which has a gradient
 }
 
 local function times(s, unit) return unit and s .. " * " .. unit or s end

@@ -10,7 +10,7 @@ local retention = {
   second = "r",
   second_has_no_gradient = true,
   empty = "0.0f",
-  ds_is_0_without_weight = false, -- a score of 0 has a gradient
+  ds_is_0_if_masked = false, -- it is as a score of 0, which has a gradient
 }
 
 local fill = run("expr/text.lua").substituted
@@ -38,7 +38,9 @@ end
 -- spot "normalizers.retention.resume"
 function retention.resume(r) return fill("$mass = $second;\nconst float $weight = max_f32($second, 1.0f);", r) end
 
-function retention.delta(dot) return dot end
+-- times what is kept, as dS takes it: where sum |S| is below 1 it is no divisor
+-- spot "normalizers.retention.delta"
+function retention.delta(dot, _, second) return fill("($r > 1.0f ? $dot * inverse_f32($r) : 0.0f)", { r = second, dot = dot }) end
 
 -- spot "normalizers.retention.kept"
 function retention.kept(second) return fill("inverse_f32(max_f32($r, 1.0f))", { r = second }) end
@@ -49,8 +51,7 @@ function retention.p(s, kept, unit) return fill("$s * $kept", { s = times(s, uni
 -- A score of 0 does not move the divisor.
 -- spot "normalizers.retention.ds"
 function retention.ds(p, dp, delta, kept)
-  return fill("$kept * ($dp - ($kept < 1.0f ? ($p > 0.0f ? $delta : $p < 0.0f ? -($delta) : 0.0f) : 0.0f))",
-    { p = p, dp = dp, delta = delta, kept = kept })
+  return fill("$kept * $dp - signed_as($delta, $p)", { p = p, dp = dp, delta = delta, kept = kept })
 end
 
 return retention

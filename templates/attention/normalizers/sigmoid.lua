@@ -1,5 +1,5 @@
 -- sigmoid.lua: A = 1 / (1 + exp(-(S + c))), O = A V (math.md section 4); what its members are stands in attention/normalizer.lua. c is
--- the launch's sigmoid_bias, or -log of the sequence's keys. There is no state, no constant of a row, and nothing is kept for backward.
+-- the launch's sigmoid_bias, or -log of the sequence's keys. Forward keeps nothing of a row; its constant, c, is made anew for backward.
 
 local fill = run("expr/text.lua").substituted
 
@@ -9,7 +9,7 @@ local sigmoid = {
   masked = "NEG_INF",
   state = {},
   has_correction = false,
-  ds_is_0_without_weight = true,
+  ds_is_0_if_masked = true,
 }
 
 -- c in units of log 2; not given it is a NaN. A row without keys has no weight to make of it.
@@ -19,15 +19,15 @@ local function bias()
 end
 
 -- spot "normalizers.sigmoid.weight"
-local function weight(s, unit, bias)
-  return fill("inverse_f32(1.0f + exp2_f32(-($s * $unit + $bias)))", { s = s, unit = unit and "(" .. unit .. " * LOG2E)" or "LOG2E", bias = bias })
+local function weight(s, unit, bias, inverse)
+  return fill("$inverse(1.0f + exp2_f32(-($s * $unit + $bias)))", { s = s, unit = unit and "(" .. unit .. " * LOG2E)" or "LOG2E", bias = bias, inverse = inverse })
 end
+
+function sigmoid.declare() return fill("const float shift = $bias;", { bias = bias() }) end
 
 function sigmoid.init() return "" end
 
-function sigmoid.step(r)
-  return fill("const float shift = $bias;\n", { bias = bias() }) .. r.each(string.format("%s = %s;", r.p, weight(r.s, r.unit, "shift")))
-end
+function sigmoid.step(r) return r.each(string.format("%s = %s;", r.p, weight(r.s, r.unit, "shift", "inverse_by_products"))) end
 
 function sigmoid.finish(r) return string.format("const float %s = 1.0f;", r.inverse) end
 
@@ -35,7 +35,10 @@ function sigmoid.merge(a, b) return string.format("const float %s = 1.0f;\nconst
 
 function sigmoid.resume(r) return string.format("const float %s = 1.0f;", r.weight) end
 
-function sigmoid.p(s, _, unit) return weight(s, unit, bias()) end
+function sigmoid.kept() return bias() end
+
+-- Its gradient takes 1 - p too, of weights near 1.
+function sigmoid.p(s, kept, unit) return weight(s, unit, kept, "inverse_f32") end
 
 -- spot "normalizers.sigmoid.ds"
 function sigmoid.ds(p, dp) return fill("$p * (1.0f - $p) * $dp", { p = p, dp = dp }) end

@@ -21,7 +21,7 @@ local softmax = {
   second = "lse",
   empty = "NEG_INF",
   no_weight = "-NEG_INF",
-  ds_is_0_without_weight = true,
+  ds_is_0_if_masked = true,
   ds_is_proportional = true,
 }
 
@@ -79,9 +79,10 @@ function softmax.trial(r, first)
   -- spot "normalizers.softmax.trial"
   local sum, joined = r.partial_sum(), r.leader and r.exponent and fill(" && $m == m$leader", r) or ""
   local most = r.leader and FARTHEST or r.largest or largest[types.p.name]
-  if not first then return { weight = weight, behind = "", safe = string.format("%s < %s", sum, most) .. joined } end
+  local function weight_of(score) return fill("exp2_f32($score * LOG2E - $m)", { m = r.m, score = score }) end
+  if not first then return { weight = weight, behind = "", safe = string.format("%s < %s", sum, most) .. joined, weight_of = weight_of } end
   local enough = r.origin and "" or string.format("%s > %s && ", r.total, least[types.p.name])
-  return { weight = weight, behind = string.format("const float %s = %s;", r.total, r.sum(sum)), safe = string.format("%s%s < %s", enough, r.total, most) .. joined }
+  return { weight = weight, behind = string.format("const float %s = %s;", r.total, r.sum(sum)), safe = string.format("%s%s < %s", enough, r.total, most) .. joined, weight_of = weight_of }
 end
 
 function softmax.accept(r) return fill("$l += ", r) .. r.partial_sum() .. ";" end

@@ -188,7 +188,9 @@ function family.describe(spec, plan)
   local keys = is_wide and wide.KEYS or kv -- of a block
   local maps = { map("q_map", "q", q), map("k_map", "k", keys), map("v_map", "v", keys), map("do_map", "do", q), map("dk_map", "dk", 64), map("dv_map", "dv", 64) }
   if use.background then
-    for _, x in ipairs({ { "o_map", "o" }, { "do_rows_map", "do" }, { "dq_map", "dq" } }) do maps[#maps + 1] = map(x[1], x[2], 16) end
+    if hooks.norm.delta and not hooks.norm.beside then maps[#maps + 1] = map("o_map", "o", 16) end
+    if hooks.norm.delta then maps[#maps + 1] = map("do_rows_map", "do", 16) end
+    maps[#maps + 1] = map("dq_map", "dq", 16)
   end
   local all_constants = {
     { "D", spec.d, "head dim of q and k" },

@@ -31,11 +31,21 @@ local rows = {
       return traits.norm.drop ~= nil and not traits.score.is_s and columns(spec.d) + columns(spec.dv) > 160
     end,
     spare = 255, spilled = { { "d 96, a bias", 36 }, { "d 128, a slope", 40 }, { "d 128, a cap and a bias with its gradient", 168 } } },
-  { cause = "layout", what = "packed sequences beside 128 rows, without a mask of one bound or with terms beside s",
+  { cause = "dropout", what = "dropout beside 128 rows and terms beside s",
+    when = function(_, plan, traits) return traits.norm.drop ~= nil and plan.block_q == plan.block_kv and not traits.score.is_s end,
+    spare = 255, spilled = { { "d 64, causal, a slope", 48 } } },
+  { cause = "normaliser", what = "128 rows beside a dS that is not proportional to P, where rows keep a number, terms stand beside s, or the mask has two bounds or gaps",
     when = function(_, plan, traits)
-      return not seq.is_dense and plan.block_q == plan.block_kv and (traits.mask.edge_count ~= 1 or not traits.score.is_s)
+      local is_masked = traits.mask.edge_count > 1 or not traits.mask.row_sees_a_range
+      return plan.block_q == plan.block_kv and not traits.norm.ds_is_proportional and
+        (traits.norm.second ~= nil or not traits.score.is_s or is_masked)
     end,
-    spare = 255, spilled = { { "d 64, full", 12 }, { "d 64, a slope", 148 } } },
+    spare = 255, spilled = { { "d 64, retention", 32 }, { "d 64, log-softmax", 84 }, { "d 64, sigmoid, a slope", 52 }, { "d 64, sigmoid, a window", 16 }, { "d 64, none, a mask of residues", 16 } } },
+  { cause = "layout", what = "packed sequences beside 128 rows, without a mask of one bound, with terms beside s or dropout",
+    when = function(_, plan, traits)
+      return not seq.is_dense and plan.block_q == plan.block_kv and (traits.mask.edge_count ~= 1 or not traits.score.is_s or traits.norm.drop ~= nil)
+    end,
+    spare = 255, spilled = { { "d 64, causal, dropout", 120 }, { "d 64, full", 12 }, { "d 64, a slope", 148 } } },
   { cause = "layout", what = "packed sequences beside 129 to 160 columns of Q or V",
     when = function(spec) return not seq.is_dense and is_wide(spec) and columns(math.max(spec.d, spec.dv)) <= 160 end,
     spare = 255, spilled = { { "d 160", 40 } } },

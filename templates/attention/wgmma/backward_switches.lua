@@ -63,10 +63,10 @@ return {
   { name = "background",
     why = "Warps of the movers make what is kept of rows, and dQ of its sums, beside the products: passes before and behind " ..
       "take no time of their own.",
-    -- The units of rows come in the order of heads, and take O of 16 bits; tiles of an input leave shared memory for those of narrow heads.
+    -- The units of rows come in the order of heads; tiles of an input leave shared memory for those of narrow heads.
     possible = function(spec, _, traits, use)
       local is_large = use.brings_input and shape.blocks(spec.d) + shape.blocks(spec.dv) > 2
-      return use.stays and traits.norm.delta ~= nil and not traits.norm.beside and not is_large and not use.batches_side_by_side and seq.is_dense
+      return use.stays and not is_large and not use.batches_side_by_side and seq.is_dense
     end,
     when = always,
     gain = {

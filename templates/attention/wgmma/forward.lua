@@ -1,7 +1,7 @@
 -- forward.lua: attention on the warpgroup products and TMA of sm_90a. A block stays on its
 -- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
 -- others owns 64 rows, whose O, S and P stay in registers.
-local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/dropout.cut" } }
+local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/warp.cut", "tile/dropout.cut" } }
 family.generation = 3
 
 local mma, shape = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua")
@@ -49,6 +49,8 @@ function family.shared(spec, plan)
     { "SM_JOBS", 2 * job_bytes(), "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, number of this one << 16 and its place [2]" or "-, - [2]") },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
+  if shape.scale_has_a_place(hooks) then table.insert(blocks, #blocks, { "SM_SCALE", 128, "the scale, for each lane" }) end
+  if hooks.norm.drop then table.insert(blocks, #blocks, { "SM_SEED", 16, "seed and offset of dropout" }) end
   if has_parts(plan) then
     table.insert(blocks, #blocks, { "SM_PARTS", 3 * 32, "the block's jobs that are parts, and none [3]" })
     table.insert(blocks, #blocks, { "SM_WHOLE", 16, "how many tiles of rows are whole" })

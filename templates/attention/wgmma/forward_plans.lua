@@ -17,12 +17,14 @@ end
 -- Dropout, and the largest product, take registers from wide tiles.
 local function does_more(traits) return traits.norm.drop ~= nil or traits.max_logit end
 local function wide(spec) return columns(spec.dv) > 96 and spec.d <= 128 end
+-- Without sums of weights to try, more keys at a time are worth more than more rows.
+local function is_simple(spec, traits) return wide(spec) and traits.norm.trial == nil and traits.norm.beside == nil and not tiled_input() and traits.mask.edge_count < 2 end
 
 return {
   { block_q = 192, block_kv = 128, stages = 2, warps = 16, work = 60,
     measured = { { "d 64, full, n 1024", 519 }, { "d 64, full, n 8192", 667 }, { "d 64, causal, n 1024", 373 }, { "d 64, causal, n 8192", 589 } } },
   { block_q = 192, block_kv = 96, stages = 2, warps = 16,
-    when = function(spec, traits) return columns(spec.dv) <= 96 and (columns(spec.dv) > 64 or traits.score.has_tanh or tiled_input() ~= nil or does_more(traits)) end,
+    when = function(spec, traits) return columns(spec.dv) <= 96 and (columns(spec.dv) > 64 or traits.score.has_tanh or tiled_input() ~= nil) end,
     work = function(spec, traits) return columns(spec.dv) > 64 and 63 or traits.score.cap_of_ranges and 67 or 57 end,
     measured = { { "d 96, full, n 4096", 734 }, { "d 96, causal, n 4096", 638 }, { "d 64, dense bias, n 8192, ms", 1.38 }, { "d 64, softcap by its range, n 8192, ms", 2.71 }, { "d 64, softcap by its polynomial, n 4096, ms", 1.29 } } },
   { block_q = 256, block_kv = 64, stages = 2, warps = 20, -- few lengths leave rows of 256 over
@@ -34,11 +36,13 @@ return {
     when = function(spec, traits) return wide(spec) and traits.mask.edge_count > 1 and not tiled_input() end,
     work = of_small_tiles(65),
     measured = { { "d 128, window 1023, n 8192, ms", 0.196 }, { "d 128, full, n 8192, ms", 1.431 } } },
-  { block_q = 192, block_kv = 64, stages = 2, warps = 16, when = function(spec, traits) return wide(spec) or does_more(traits) end, work = of_small_tiles(67),
+  { block_q = 192, block_kv = 64, stages = 2, warps = 16, when = function(spec, traits) return (wide(spec) or does_more(traits)) and not is_simple(spec, traits) end, work = of_small_tiles(67),
     measured = { { "d 128, full, n 8192", 811 }, { "d 128, causal, n 8192", 785 }, { "d 128, full, n 8192, 80 keys", 800 }, { "d 128, causal, n 8192, 80 keys", 769 }, { "d 128, full, n 8192, 3 tiles in flight", 792 }, { "d 128, causal, n 8192, 3 tiles in flight", 760 },
-              { "d 128, window 1023, n 8192, ms", 0.197 }, { "d 96, full, n 4096", 695 }, { "d 96, causal, n 4096", 613 } } },
+              { "d 128, window 1023, n 8192, ms", 0.197 }, { "d 96, full, n 4096", 695 }, { "d 96, causal, n 4096", 613 },
+                 { "d 128, full, retention, n 4096, ms", 0.733 }, { "d 128, causal, retention, n 4096, ms", 0.402 }, { "d 128, full, sigmoid, n 4096, ms", 0.880 }, { "d 128, causal, sigmoid, n 4096, ms", 0.461 }, { "d 128, full, none, n 4096, ms", 0.646 } } },
   { block_q = 128, block_kv = 128, stages = 2, warps = 12, work = 70,
-    measured = { { "d 128, full, n 1024", 707 }, { "d 128, full, n 8192", 782 }, { "d 128, causal, n 1024", 526 }, { "d 128, causal, n 8192", 752 }, { "d 64, full, n 1024", 439 }, { "d 64, full, n 8192", 481 } } },
+    measured = { { "d 128, full, n 1024", 707 }, { "d 128, full, n 8192", 782 }, { "d 128, causal, n 1024", 526 }, { "d 128, causal, n 8192", 752 }, { "d 64, full, n 1024", 439 }, { "d 64, full, n 8192", 481 },
+                 { "d 128, full, retention, n 4096, ms", 0.689 }, { "d 128, causal, retention, n 4096, ms", 0.366 }, { "d 128, full, sigmoid, n 4096, ms", 0.836 }, { "d 128, causal, sigmoid, n 4096, ms", 0.446 }, { "d 128, full, none, n 4096, ms", 0.632 } } },
   { block_q = 128, block_kv = 96, stages = 2, warps = 12, work = 80, -- d 192
     measured = { { "d 128, full, n 1024", 644 }, { "d 128, full, n 8192", 719 }, { "d 64, full, n 1024", 406 }, { "d 64, full, n 8192", 450 } } },
   { block_q = 128, block_kv = 64, stages = 2, warps = 12, work = of_small_tiles(80),

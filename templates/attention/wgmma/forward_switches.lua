@@ -52,8 +52,9 @@ return {
     end,
     why = "A turn lasts until O is there too; other scores than caps lack the test behind it that keeps the end of the turn in its place.",
     gain = h200("2026-11-22", "ms", { { "d 64, softcap, n 8192", 2.18, 2.12 }, { "d 64, full, n 8192", 1.64, 1.60 }, { "d 64, full, n 16384", 3.46, 3.50 }, { "d 64, ALiBi, n 8192", 1.89, 2.89 } }) },
-  { name = "turn_kept_in_place", when = false,
-    why = "The scale, loaded from shared memory behind the turn, keeps the turn's end where it is written, but each tile moves it to a uniform register.",
+  { name = "turn_kept_in_place", possible = function(spec, plan, traits) return takes_turns(spec, plan) and shape.scale_has_a_place(traits) end,
+    when = function() return true end,
+    why = "The scale comes from shared memory behind the turn: weights that take it are not made before the turn's end, while others wait. Each lane has its own copy, else a tile moves it to a uniform register. Weights with a trial stay behind the end as it is.",
     gain = h200("2026-11-22", "ms", { { "d 64, full, n 8192", 1.60, 1.61 }, { "d 64, full, n 16384", 3.50, 3.43 } }) },
 
   -- tiles of keys

@@ -14,10 +14,8 @@ local text, at = run("expr/text.lua"), run("tile/registers.lua").at
 local PAIRS, NEAR = BLOCK_KV // 4, 64 // 4 -- those of 64 columns are near
 local SUMS = use.two_sums_a_row and 2 or 1
 local beside = hooks.norm.beside
--- A weight that goes into the product: of a row's bits, dropout keeps those that are 1.
-local function kept(weight, column, r)
-  return hooks.norm.drop and string.format("keeps%d & COLUMN_BIT(%s) ? %s : 0.0f", r, column, weight) or weight
-end
+-- The weights of a pair that go into the product: those that dropout keeps.
+local function kept(pair, r) return hooks.norm.drop and hooks.norm.drop.pair(pair, "keeps" .. r, "column / 8") or pair end
 local PAIR = beside and "x, y, a, b, sum, column" or "x, a, b, sum, column"
 
 -- What macros do with a score.
@@ -77,7 +75,7 @@ return function(input)
       lines[#lines + 1] = string.format("x = %s(%s, %s);", types.p.pack, beside.value("w0"), beside.value("w1"))
       lines[#lines + 1] = string.format("y = %s(%s, %s);", types.p.pack, beside.weight("w0"), beside.weight("w1"))
     elseif weighs then
-      lines[#lines + 1] = string.format("x = %s(%s, %s);", types.p.pack, kept("w0", "column", r), kept("w1", "column + 1", r))
+      lines[#lines + 1] = "x = " .. kept(types.p.pack .. "(w0, w1)", r) .. ";"
     end
     lines[#lines + 1] = "}"
     macro(name, PAIR, text.joined(lines, "\n"))

@@ -3,7 +3,7 @@
 --
 --   row[r]                row r, whose scores are in `score`
 --   states()              the names of both rows' states
---   trials(name, first, from)  for each row { macro =, behind =, safe = }: a macro of weights by norm.trial, of that
+--   trials(name, first, from)  for each row { macro =, behind =, safe =, weight_of = }: a macro of weights by norm.trial, of that
 --                         name, and trial's texts. from: what weights are made from: nil, "exponent", or "bits", of which
 --                         seen0 and seen1 have one for each column that the mask shows
 --   step(r)               { text =, needs_most = }: norm.step, and whether it asks for the row's largest score, `most`

@@ -19,6 +19,9 @@ function shape.score_is_light(traits)
   return traits.ds_follows_from_p and not traits.input.differs_by_key and not differs_by_row
 end
 
+-- Has a forward's scale a place in shared memory, from where its weights take it tile by tile?
+function shape.scale_has_a_place(traits) return traits.score.is_s and traits.norm.trial == nil end
+
 -- Whether the last tiles of rows are taken in parts (parts.cut).
 function shape.has_parts(plan) return (plan.key_parts or 0) > 1 end
 

@@ -10,7 +10,7 @@ local rooted = {
   second = "lse", -- the logarithm of the root
   empty = "NEG_INF",
   no_weight = "-NEG_INF",
-  ds_is_0_without_weight = true,
+  ds_is_0_if_masked = true,
 }
 
 local fill = run("expr/text.lua").substituted
