@@ -74,10 +74,9 @@ hooks.pairs_are_looped = traits.mask_size + traits.score_size > 64 or traits.has
 hooks.score_is_long = not hooks.pairs_are_looped and traits.score_size > 24 -- s and 4 terms of tanh
 -- dS follows from P, before dropout, and dP: the score is s and terms beside it.
 hooks.ds_follows_from_p = score.is_s or score.adds_to_s
--- A dense input of pairs is brought in tiles where it is added to s, or in a forward multiplies it: the score is linear in s.
-local is_forward, is_linear = spec.pass == "forward", not score.is_s and not formula.uses(formula.slope, "s")
-local takes_tiles = score.adds_to_s and (is_forward or hooks.ds_follows_from_p and not hooks.norm.drop) or is_forward and is_linear
-input.find_tiled(seq.is_dense and takes_tiles and not hooks.pairs_are_looped)
+-- A dense input of pairs is brought in tiles where it is added to s or multiplies it: the score is linear in s.
+local is_linear = not score.is_s and not formula.uses(formula.slope, "s")
+input.find_tiled(seq.is_dense and (score.adds_to_s or is_linear) and not hooks.pairs_are_looped)
 
 function hooks.pair(names)
   -- The score itself comes first: its declarations keep their order, whether its exponent is asked for or not.

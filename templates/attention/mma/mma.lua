@@ -181,8 +181,10 @@ end
 -- second result: what the score would take were it not light.
 function mma.registers_of_score(spec, plan)
   local split, ragged = mma.division(plan), mma.is_ragged(spec) and 30 or 0
-  local usual = mma.registers_of_inputs(split.warp_kv * split.queries // 32) + ragged
-  return split.warp_kv > 16 and score_is_light() and 4 + ragged or usual, usual
+  local scores = split.warp_kv * split.queries // 32
+  local at_hand = hooks.input.tiled and (not hooks.ds_follows_from_p or hooks.norm.drop) and scores // 2 or 0 -- numbers of the input
+  local usual = mma.registers_of_inputs(scores) + at_hand + ragged
+  return split.warp_kv > 16 and score_is_light() and at_hand == 0 and 4 + ragged or usual, usual
 end
 
 -- Blocks begin at multiples of 128 bytes: what rounding the base up may take.

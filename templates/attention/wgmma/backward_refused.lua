@@ -26,11 +26,12 @@ local rows = {
       return is_wide(spec) and is_stored and traits.mask.edge_count == 0
     end,
     spare = 8, spilled = { { "d 256", 8 } } },
-  { cause = "dropout", what = "dropout beside a score and more than 160 columns of Q and V",
+  { cause = "dropout", what = "dropout beside an input and a tanh, or tiles of an input without a gradient, and more than 160 columns of Q and V",
     when = function(spec, _, traits)
-      return traits.norm.drop ~= nil and not traits.score.is_s and columns(spec.d) + columns(spec.dv) > 160
+      local is_much = traits.score.has_tanh and #traits.input.names > 0 or traits.input.tiled ~= nil and #traits.input.grads == 0
+      return traits.norm.drop ~= nil and is_much and columns(spec.d) + columns(spec.dv) > 160
     end,
-    spare = 255, spilled = { { "d 96, a bias", 36 }, { "d 128, a slope", 40 }, { "d 128, a cap and a bias with its gradient", 168 } } },
+    spare = 255, spilled = { { "d 128, a bias", 20 }, { "d 128, a cap and a bias with its gradient", 116 } } },
   { cause = "dropout", what = "dropout beside 128 rows and terms beside s",
     when = function(_, plan, traits) return traits.norm.drop ~= nil and plan.block_q == plan.block_kv and not traits.score.is_s end,
     spare = 255, spilled = { { "d 64, causal, a slope", 48 } } },
