@@ -55,7 +55,7 @@ static const planted_bug backward[] = {
     {"backward.weights.seen", ", tile.always", "", .words = B_TWO CAUSAL},
     {"mma.weights.take_input", "8 * n, 2 * i", "0 * n, 2 * i",
      .words = "family=mma pass=backward head_dim=64 score=s*m[h,q,k] "
-              "inputs.m=bf16[h,nq,nk]"},
+              "inputs.m=bf16[h,q,k]"},
     {"backward.weights.hide", "$(hidden)", "$(norm.masked)", .words = B_TWO CAUSAL},
     /* the score's input */
     {"mma.weights.input_element", "* 2 + j / 2 %", "+ j / 2 % 2 *", .words = B_TWO TILED},

@@ -182,7 +182,7 @@ end
 function mma.registers_of_score(spec, plan)
   local split, ragged = mma.division(plan), mma.is_ragged(spec) and 30 or 0
   local scores = split.warp_kv * split.queries // 32
-  local at_hand = hooks.input.tiled and (not hooks.ds_follows_from_p or hooks.norm.drop) and scores // 2 or 0 -- numbers of the input
+  local at_hand = hooks.input.tiled and (not hooks.ds_follows_from_p or hooks.norm.drop) and scores + 12 or 0 -- numbers of the input, and float32 of some
   local usual = mma.registers_of_inputs(scores) + at_hand + ragged
   return split.warp_kv > 16 and score_is_light() and at_hand == 0 and 4 + ragged or usual, usual
 end
