@@ -112,10 +112,11 @@ function layout.missing(text)
   end
 end
 
--- Where to break a line that is too long: behind a comma, before one of these operators or the comment, as little
--- nested as can be, and there as late as can be; never in a string, nor in a comment but between words. nil: nowhere.
+-- Where to break a line that is too long: behind a comma, before one of these operators or the comment, else before
+-- a factor; as little nested as can be, and there as late as can be; never in a string, nor in a comment but between
+-- words. nil: nowhere.
 local OPERATORS = { ["&&"] = true, ["||"] = true, ["?"] = true, [":"] = true, ["+"] = true, ["//"] = true }
-local TIGHT_ONES = { ["*"] = true, ["//"] = true }
+local FACTORS = { ["*"] = true, ["//"] = true }
 local function break_before(operators, text, limit)
   if text:find("^//") then return text:sub(1, limit + 1):match("^// .*() ") end
   local depth, best, least, quoted = 0, nil, math.huge, false
@@ -131,7 +132,7 @@ local function break_before(operators, text, limit)
   end
   return best
 end
-local function break_at(text, limit) return break_before(OPERATORS, text, limit) or break_before(TIGHT_ONES, text, limit) end
+local function break_at(text, limit) return break_before(OPERATORS, text, limit) or break_before(FACTORS, text, limit) end
 
 -- A line of a macro goes on behind a backslash.
 local function wrap(out, line, lead, in_macro)

@@ -177,12 +177,15 @@ local function score_is_light()
   return score.adds_to_s and (not input.differs_by_key or input.one_differs_by_key and (input.tiled or input.differs_by_distance)) and true or false
 end
 
+-- Are weights and dS of a backward pass made at once? dV takes P before dS is made, so that with dropout they are.
+function mma.makes_both() return not hooks.ds_follows_from_p or hooks.norm.drop ~= nil end
+
 -- The same of the backward pass, in whose warps of 32 keys a light score takes few; and what ragged rows take. The
 -- second result: what the score would take were it not light.
 function mma.registers_of_score(spec, plan)
   local split, ragged = mma.division(plan), mma.is_ragged(spec) and 30 or 0
   local scores = split.warp_kv * split.queries // 32
-  local at_hand = hooks.input.tiled and (not hooks.ds_follows_from_p or hooks.norm.drop) and scores + 12 or 0 -- numbers of the input, and float32 of some
+  local at_hand = hooks.input.tiled and mma.makes_both() and scores + 12 or 0 -- numbers of the input, and float32 of some
   local usual = mma.registers_of_inputs(scores) + at_hand + ragged
   return split.warp_kv > 16 and score_is_light() and at_hand == 0 and 4 + ragged or usual, usual
 end

@@ -55,7 +55,7 @@ return {
   { name = "turn_kept_in_place", possible = function(spec, plan, traits) return takes_turns(spec, plan) and shape.scale_has_a_place(traits) end,
     when = function() return true end,
     why = "The scale comes from shared memory behind the turn: weights that take it are not made before the turn's end, while others wait. Each lane has its own copy, else a tile moves it to a uniform register. Weights with a trial stay behind the end as it is.",
-    gain = h200("2026-11-22", "ms", { { "d 64, full, n 8192", 1.60, 1.61 }, { "d 64, full, n 16384", 3.50, 3.43 } }) },
+    gain = h200("2026-11-27", "ms", { { "d 64, full, n 4096, log-softmax", 1.885, 1.722 }, { "d 64, full, n 4096, sigmoid", 1.186, 1.171 }, { "d 64, full, n 4096, retention", 0.824, 0.840 } }) },
 
   -- tiles of keys
   { name = "separate_whole_tiles",
