@@ -149,6 +149,19 @@ START_TEST(invariant_is_chosen_as_others) {
 }
 END_TEST
 
+/* The shape by which it is chosen has pages for its own sequences, not those of the launch. */
+START_TEST(invariant_pages) {
+  fg_measured m = line_of(B, 2);
+  fg_shape few = shape;
+  few.page = 16, few.pages = 2 * 63;
+  m.shape.b = 16, m.shape.nk = 8192, m.shape.page = 16, m.shape.pages = 8192;
+  snprintf(m.name, sizeof m.name, "attn_fwd-bf16-d8-kvpaged.%s.host", B);
+  put_in("w.txt", m);
+  const char *words = WORDS " kv_layout=paged batch_invariant=true";
+  ck_assert_str_eq(chosen_of(open_with(1, usual), words, few), B);
+}
+END_TEST
+
 /* A device of as many multiprocessors speaks where this one has nothing to say. Two that are near
  * are not mixed: their times say nothing of each other. */
 START_TEST(near_devices) {
@@ -388,6 +401,7 @@ int main(void) {
   tcase_add_checked_fixture(cases, enter, templates_leave);
   tcase_add_test(cases, least_time_wins);
   tcase_add_test(cases, invariant_is_chosen_as_others);
+  tcase_add_test(cases, invariant_pages);
   tcase_add_test(cases, lines_that_do_not_count);
   tcase_add_test(cases, near_devices);
   tcase_add_test(cases, near_devices_that_were_wrong);
