@@ -280,7 +280,7 @@ static const planted_bug wrong[] = {
     {"wgmma.weights.limit", "\"most_product\"", "\"(most_product + 10.0f)\"",
      .words = "family=wgmma head_dim=128 max_logit=true"},
     {"prelude.inverse_by_products", "0x7ef311c7u", "0x7e8311c7u", .words = SIGMOID},
-    {"tile.dropout.keep_pair", "0xbb99", "0x99bb", .words = DROPS_WGMMA},
+    {"tile.dropout.keep_pair", "0xaabb", "0xbbaa", .words = DROPS_WGMMA},
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
