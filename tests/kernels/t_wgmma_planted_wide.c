@@ -20,7 +20,7 @@
 #define STUCK WGMMA_STUCK "|have come"
 #define GONE  "has ended|nothing makes it wait|in flight|ends with"
 
-#define TILES_OF_DO  "has_two_tiles_of_do=1"
+#define TILE_OF_DO   "has_two_tiles_of_do=0"
 #define PIECES_OF_DQ "has_unequal_pieces_of_dq=1"
 
 /* Of one tile of rows for each key/value head. */
@@ -43,7 +43,7 @@ static const planted_bug bugs[] = {
      "DO_SLOTS)) ^ 1);",
      "", .words = EVEN ";" ODD, .fault = RACE "|" STUCK},
     {"wgmma.backward_wide_mover.load_do", "other_bytes", "own_bytes", .words = OTHER,
-     .fault = RACE "|" STUCK},
+     .fault = RACE "|" STUCK, .place = {{MOVER}, {WIDE}}},
     {"wgmma.backward_wide_mover.load_do", "64 * other", "64 * rank", .words = EVEN},
     {"wgmma.backward_wide_mover.load_do", "64 * (first_block +", "64 * (0 +", .words = EVEN},
     /* the job that the first block claims for both */
@@ -123,14 +123,13 @@ static const planted_bug bugs[] = {
     {"wgmma.backward_wide_queries.add_dq", "16 * column", "8 * column", .words = EVEN ";" ODD},
     /* dO of two tiles, dQ in pieces that differ */
     {"wgmma.backward_wide_mover.load_do", "\"do_empty\", given.do_slot(\"count\")",
-     "\"do_empty\", \"0\"", .words = ODD, .fault = RACE "|" STUCK, .switches = TILES_OF_DO},
+     "\"do_empty\", \"0\"", .words = ODD, .fault = RACE "|" STUCK},
     {"wgmma.backward_wide_mover.load_do", "(\" .. given.do_slot(\"count\") .. \")", "(0)",
-     .words = ODD, .fault = RACE "|still reads", .switches = TILES_OF_DO,
-     .place = {{MOVER}, {WIDE}}},
+     .words = ODD, .fault = RACE "|still reads", .place = {{MOVER}, {WIDE}}},
     {"wgmma.backward_wide.values", "do_first$(do_step(\"count\"))", "do_first", .words = ODD,
-     .fault = RACE, .switches = TILES_OF_DO, .place = {{WIDE}, {MOVER}}},
+     .fault = RACE, .place = {{WIDE}, {MOVER}}},
     {"wgmma.backward_wide.keys", "\"(count + more)\"", "\"(count + 1)\"", .words = ODD,
-     .fault = "never written", .switches = TILES_OF_DO, .cases = one_tile},
+     .fault = "never written", .cases = one_tile},
     {"wgmma.backward_wide.pieces", "(DQ_HALF + 32) * rank", "DQ_HALF * rank", .words = ODD,
      .switches = PIECES_OF_DQ},
     {"wgmma.backward_wide.last_piece", "DQ_HALF - 32 + 32 * rank", "DQ_HALF - 32", .words = ODD,
@@ -158,10 +157,10 @@ static const planted_bug whole[] = {
     {.words = ODD},
     {.words = OTHER},
     {.words = CAP},
-    {.words = ODD, .switches = TILES_OF_DO "," PIECES_OF_DQ},
-    {.words = OTHER, .switches = TILES_OF_DO "," PIECES_OF_DQ},
-    {.words = ODD "stages=3 ", .switches = TILES_OF_DO},
-    {.words = OTHER "stages=3 "},
+    {.words = ODD, .switches = TILE_OF_DO "," PIECES_OF_DQ},
+    {.words = OTHER, .switches = PIECES_OF_DQ},
+    {.words = ODD "stages=3 "},
+    {.words = OTHER "stages=3 ", .switches = TILE_OF_DO},
 };
 
 int main(void) {
