@@ -86,13 +86,18 @@ local function split(plan)
   return few, (launched(plan) * (groups + 1) - few) // groups // 8 * 8
 end
 
+-- Dropout is drawn best by two warpgroups, whose threads have registers for calls beside each other.
+local function is_for(row)
+  return not (hooks.norm.drop and row.block_q > 128) and (not row.when or row.when(spec, hooks))
+end
+
 -- The plans that fit, in order of preference, with the first one in parts behind them where it may be: without a mask,
 -- and for scores beside which parts do not spill.
 function family.candidates(spec, arch)
   local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end) end
   local plans = {}
   for _, row in ipairs(rows) do
-    if not row.when or row.when(spec, hooks) then plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps } end
+    if is_for(row) then plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps } end
   end
   local fit, unfit = that_fit(plans)
   local score, first = hooks.score, fit[1]

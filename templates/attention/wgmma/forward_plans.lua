@@ -14,8 +14,8 @@ local columns, tiled_input = shape.columns, shape.tiled_input
 local function of_small_tiles(work)
   return function(_, traits) return work + ((traits.score.has_tanh or tiled_input()) and 4 or 0) end
 end
--- Dropout, and the largest product, take registers from wide tiles.
-local function does_more(traits) return traits.norm.drop ~= nil or traits.max_logit end
+-- The largest product takes registers from wide tiles.
+local function does_more(traits) return traits.max_logit end
 local function wide(spec) return columns(spec.dv) > 96 and spec.d <= 128 end
 -- Without sums of weights to try, more keys at a time are worth more than more rows.
 local function is_simple(spec, traits) return wide(spec) and traits.norm.trial == nil and traits.norm.beside == nil and not tiled_input() and traits.mask.edge_count < 2 end
@@ -39,12 +39,15 @@ return {
   { block_q = 192, block_kv = 64, stages = 2, warps = 16, when = function(spec, traits) return (wide(spec) or does_more(traits)) and not is_simple(spec, traits) end, work = of_small_tiles(67),
     measured = { { "d 128, full, n 8192", 811 }, { "d 128, causal, n 8192", 785 }, { "d 128, full, n 8192, 80 keys", 800 }, { "d 128, causal, n 8192, 80 keys", 769 }, { "d 128, full, n 8192, 3 tiles in flight", 792 }, { "d 128, causal, n 8192, 3 tiles in flight", 760 },
               { "d 128, window 1023, n 8192, ms", 0.197 }, { "d 96, full, n 4096", 695 }, { "d 96, causal, n 4096", 613 },
-                 { "d 128, full, retention, n 4096, ms", 0.733 }, { "d 128, causal, retention, n 4096, ms", 0.402 }, { "d 128, full, sigmoid, n 4096, ms", 0.880 }, { "d 128, causal, sigmoid, n 4096, ms", 0.461 }, { "d 128, full, none, n 4096, ms", 0.646 } } },
+                 { "d 128, full, retention, n 4096, ms", 0.733 }, { "d 128, causal, retention, n 4096, ms", 0.402 }, { "d 128, full, sigmoid, n 4096, ms", 0.880 }, { "d 128, causal, sigmoid, n 4096, ms", 0.461 }, { "d 128, full, none, n 4096, ms", 0.646 },
+                 { "d 64, full, dropout, n 4096, ms", 2.320 }, { "d 64, causal, dropout, n 4096, ms", 1.286 }, { "d 128, full, dropout, n 4096, ms", 1.451 }, { "d 128, causal, dropout, n 4096, ms", 0.778 } } },
   { block_q = 128, block_kv = 128, stages = 2, warps = 12, work = 70,
     measured = { { "d 128, full, n 1024", 707 }, { "d 128, full, n 8192", 782 }, { "d 128, causal, n 1024", 526 }, { "d 128, causal, n 8192", 752 }, { "d 64, full, n 1024", 439 }, { "d 64, full, n 8192", 481 },
-                 { "d 128, full, retention, n 4096, ms", 0.689 }, { "d 128, causal, retention, n 4096, ms", 0.366 }, { "d 128, full, sigmoid, n 4096, ms", 0.836 }, { "d 128, causal, sigmoid, n 4096, ms", 0.446 }, { "d 128, full, none, n 4096, ms", 0.632 } } },
-  { block_q = 128, block_kv = 96, stages = 2, warps = 12, work = 80, -- d 192
-    measured = { { "d 128, full, n 1024", 644 }, { "d 128, full, n 8192", 719 }, { "d 64, full, n 1024", 406 }, { "d 64, full, n 8192", 450 } } },
+                 { "d 128, full, retention, n 4096, ms", 0.689 }, { "d 128, causal, retention, n 4096, ms", 0.366 }, { "d 128, full, sigmoid, n 4096, ms", 0.836 }, { "d 128, causal, sigmoid, n 4096, ms", 0.446 }, { "d 128, full, none, n 4096, ms", 0.632 },
+                 { "d 64, full, dropout, n 4096, ms", 2.061 }, { "d 64, causal, dropout, n 4096, ms", 1.083 }, { "d 128, causal, dropout, n 4096, ms", 0.732 } } },
+  { block_q = 128, block_kv = 96, stages = 2, warps = 12, work = 80, -- d 192, dropout
+    measured = { { "d 128, full, n 1024", 644 }, { "d 128, full, n 8192", 719 }, { "d 64, full, n 1024", 406 }, { "d 64, full, n 8192", 450 },
+                 { "d 64, full, dropout, n 4096, ms", 2.157 }, { "d 64, causal, dropout, n 4096, ms", 1.113 }, { "d 128, full, dropout, n 4096, ms", 1.396 }, { "d 128, causal, dropout, n 4096, ms", 0.717 } } },
   { block_q = 128, block_kv = 64, stages = 2, warps = 12, work = of_small_tiles(80),
     measured = { { "d 256, full, n 1024", 709 }, { "d 256, full, n 8192", 844 }, { "d 256, causal, n 1024", 524 }, { "d 256, causal, n 8192", 827 }, { "d 128, full, n 1024", 620 }, { "d 128, full, n 8192", 686 } } },
 }

@@ -45,13 +45,9 @@ local rows = {
       return seq.is_paged() and has_many_rows(plan) and (is_capped or seq.is_packed("q") and traits.input.differs_by_key)
     end,
     spare = 255, spilled = { { "d 128, causal, a bias by key", 48 }, { "d 64 and 128, softcap(30.0), a bias by row or key", 16 } } },
-  { cause = "dropout", what = "dropout, and 128 keys with more than 64 columns of V, or more than 128 rows with 128 keys, with more than 64 and as many columns of V, or 256 rows",
-    when = function(spec, plan, traits)
-      if not traits.norm.drop then return false end
-      local is_wide = columns(spec.dv) > 64
-      return is_wide and has_most_keys(plan) or has_many_rows(plan) and (has_most_keys(plan) or plan.block_q > 192 or is_wide and has_more_keys(plan))
-    end,
-    spare = 255, spilled = { { "d 64, 128 keys", 148 }, { "d 64, 256 rows", 52 }, { "d 96, 96 keys", 40 }, { "d 128, 128 rows and keys", 32 } } },
+  { cause = "dropout", what = "dropout, and 128 keys with more than 64 columns of V",
+    when = function(spec, plan, traits) return traits.norm.drop ~= nil and has_most_keys(plan) and columns(spec.dv) > 64 end,
+    spare = 255, spilled = { { "d 128, full", 16 } } },
   { cause = "max_logit", what = "the largest product, and more than 128 rows with a dense input in tiles, 256 rows, parts beside a score, or 128 keys beside a mask of two bounds or a normaliser without a trial",
     when = function(_, plan, traits)
       if not traits.max_logit or not has_many_rows(plan) then return false end
@@ -59,13 +55,12 @@ local rows = {
       return has_parts or plan.block_q > 192 or tiled_input() ~= nil or has_most_keys(plan) and (traits.norm.trial == nil or traits.mask.edge_count > 1)
     end,
     spare = 255, spilled = { { "d 64, a window, f16, 128 keys", 24 }, { "d 64, a cap, parts", 8 }, { "d 64, causal retention, 128 keys", 8 }, { "d 64, a bias, 96 keys", 16 }, { "d 128, a slope and a bias, 64 keys", 20 } } },
-  { cause = "dropout", what = "dropout and a score, with 128 keys or a tanh and many columns of V, or in more than 128 rows",
+  { cause = "dropout", what = "dropout and a score, with 128 keys or a tanh and many columns of V",
     when = function(spec, plan, traits)
-      if not traits.norm.drop or traits.score.is_s then return false end
-      if has_many_rows(plan) then return columns(spec.dv) > 96 or tiled_input() ~= nil or traits.mask.has_gaps.keys or traits.score.has_tanh end
-      return columns(spec.dv) > 64 and has_more_keys(plan) and (has_most_keys(plan) or traits.score.has_tanh)
+      local is_scored = traits.norm.drop ~= nil and not traits.score.is_s
+      return is_scored and columns(spec.dv) > 64 and has_more_keys(plan) and (has_most_keys(plan) or traits.score.has_tanh)
     end,
-    spare = 255, spilled = { { "d 128, a slope, 128 keys", 8 }, { "d 128, causal, a slope, 192 rows", 48 }, { "d 96, a cap and a bias, 96 keys", 32 }, { "d 128, a slope and a bias, dilated, 192 rows", 40 } } },
+    spare = 255, spilled = { { "d 128, a slope, 128 keys", 8 }, { "d 96, a cap and a bias, 96 keys", 32 } } },
   { cause = "parts", what = "a second accumulator of more than 96 columns in parts of the keys",
     when = function(spec, plan, traits) return traits.norm.beside ~= nil and (plan.key_parts or 0) > 1 and columns(spec.dv) > 96 end,
     spare = 255, spilled = { { "d 128, log-softmax", 16 } } },
