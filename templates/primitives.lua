@@ -52,6 +52,7 @@ all[#all + 1] = { name = "base",
   { "inverse_f32",   "float", "float x", pure = true },                    -- 1 / x, to 1 ulp
   { "sqrt_f32",      "float", "float x", pure = true },                    -- to 1 ulp
   { "fma_f32",       "float", "float a, float b, float x", pure = true },  -- a b + x, rounded once
+  { "fma_sat_f32",   "float", "float a, float b, float x", pure = true },  -- the same, 0 below 0 and 1 above 1; 0 of a NaN
   { "divide_f32",    "float", "float a, float b", pure = true },           -- a / b, to 2 ulp, whatever b
   { "floor_i32",     "int",   "float x", pure = true },                    -- the integer below, saturating; 0 of a NaN
   { "max_f32",       "float", "float a, float b", pure = true },           -- a NaN loses

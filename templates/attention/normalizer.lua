@@ -50,9 +50,10 @@
 --   no_weight           kept(empty) of a row whose weights are 0 whatever its scores; nil: there is no such number
 --   head_grads          gradients of inputs, [h]: { output = "dsink", term = function(kept, delta) }, the text of what a row of head
 --                       h adds to it
---   p(s, kept, unit)    the weight again, from the score; unit: what s is to be multiplied with, nil: nothing
+--   p(s, kept, unit, finite)  the weight again, from the score; unit: what s is to be multiplied with, nil: nothing; finite: the
+--                       score is a visible pair's, and a number
 --   weight(exponent)    the same from the score times log2 e less what was kept; nil: there is no such way
---   ds(p, dp, delta, kept)  the gradient at the score. Of a masked score's weight and a dp of 0 it is 0
+--   ds(p, dp, delta, kept, finite)  the gradient at the score. Of a masked score's weight and a dp of 0 it is 0; finite: as of p
 --   ds_is_0_if_masked   so it is whatever dp
 --   ds_is_proportional  it is the weight times what does not depend on it; nil: it is not
 --

@@ -76,11 +76,14 @@ function logsoftmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
 function logsoftmax.kept(second) return fill("($lse == 0.0f ? -0.0f : $lse)", { lse = second }) end
 
 -- spot "normalizers.logsoftmax.p"
-function logsoftmax.p(s, kept, unit) return fill("($s == NEG_INF ? -0.0f : $score - $kept)", { s = s, score = times(s, unit), kept = kept }) end
+function logsoftmax.p(s, kept, unit, finite)
+  return fill(finite and "($score - $kept)" or "($s == NEG_INF ? -0.0f : $score - $kept)", { s = s, score = times(s, unit), kept = kept })
+end
 
 -- spot "normalizers.logsoftmax.ds"
-function logsoftmax.ds(p, dp, delta)
-  return fill("as_u32($p) == 0x80000000u ? 0.0f : $dp - exp2_f32($p * LOG2E) * $delta", { p = p, dp = dp, delta = delta })
+function logsoftmax.ds(p, dp, delta, _, finite)
+  local ds = fill("$dp - exp2_f32($p * LOG2E) * $delta", { p = p, dp = dp, delta = delta })
+  return finite and ds or fill("as_u32($p) == 0x80000000u ? 0.0f : $ds", { p = p, ds = ds })
 end
 
 return logsoftmax

@@ -46,12 +46,12 @@ function retention.delta(dot, _, second) return fill("($r > 1.0f ? $dot * invers
 function retention.kept(second) return fill("inverse_f32(max_f32($r, 1.0f))", { r = second }) end
 
 -- spot "normalizers.retention.p"
-function retention.p(s, kept, unit) return fill("$s * $kept", { s = times(s, unit), kept = kept }) end
+function retention.p(s, kept, unit) return unit and fill("$s * ($unit * $kept)", { s = s, unit = unit, kept = kept }) or fill("$s * $kept", { s = s, kept = kept }) end
 
 -- A score of 0 does not move the divisor.
 -- spot "normalizers.retention.ds"
 function retention.ds(p, dp, delta, kept)
-  return fill("$kept * $dp - signed_as($delta, $p)", { p = p, dp = dp, delta = delta, kept = kept })
+  return fill("fma_f32($kept, $dp, fma_f32(-2.0f * $delta, step_f32($p), $delta))", { p = p, dp = dp, delta = delta, kept = kept })
 end
 
 return retention

@@ -35,13 +35,12 @@ local rows = {
   { cause = "dropout", what = "dropout beside 128 rows and terms beside s",
     when = function(_, plan, traits) return traits.norm.drop ~= nil and plan.block_q == plan.block_kv and not traits.score.is_s end,
     spare = 255, spilled = { { "d 64, causal, a slope", 48 } } },
-  { cause = "normaliser", what = "128 rows beside a dS that is not proportional to P, where rows keep a number, terms stand beside s, or the mask has two bounds or gaps",
+  { cause = "normaliser", what = "128 rows beside a dS that is not proportional to P, with terms beside s, or a mask of two bounds or gaps",
     when = function(_, plan, traits)
       local is_masked = traits.mask.edge_count > 1 or not traits.mask.row_sees_a_range
-      return plan.block_q == plan.block_kv and not traits.norm.ds_is_proportional and
-        (traits.norm.second ~= nil or not traits.score.is_s or is_masked)
+      return plan.block_q == plan.block_kv and not traits.norm.ds_is_proportional and (not traits.score.is_s or is_masked)
     end,
-    spare = 255, spilled = { { "d 64, retention", 32 }, { "d 64, log-softmax", 84 }, { "d 64, sigmoid, a slope", 52 }, { "d 64, sigmoid, a window", 16 }, { "d 64, none, a mask of residues", 16 } } },
+    spare = 255, spilled = { { "d 64, retention, a slope", 140 }, { "d 64, log-softmax, a slope", 36 }, { "d 64, sigmoid, a slope", 24 }, { "d 64, sigmoid, a window", 8 }, { "d 64, none, a mask of residues", 16 } } },
   { cause = "layout", what = "packed sequences beside 128 rows, without a mask of one bound, with terms beside s or dropout",
     when = function(_, plan, traits)
       return not seq.is_dense and plan.block_q == plan.block_kv and (traits.mask.edge_count ~= 1 or not traits.score.is_s or traits.norm.drop ~= nil)
