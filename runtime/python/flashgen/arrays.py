@@ -1,0 +1,85 @@
+"""NumPy's arrays, on the host device: what call.py has to know of them and do with them.
+
+bfloat16, which NumPy does not have, is uint16 here: the upper half of a float32. tensors.py has the same functions
+for PyTorch."""
+import numpy as np
+
+WORDS = {"float16": "f16", "uint16": "bf16", "float32": "f32", "int32": "i32"}
+DTYPES = {word: np.dtype(name) for name, word in WORDS.items()}
+DTYPES["u8"] = np.dtype("uint8")
+ROUNDED = "bf16"  # what float32 is computed in, unless dtype= says otherwise
+
+
+def describe(x):
+    """All that a prepared call depends on, hashable."""
+    return x.shape, x.strides, x.dtype
+
+
+def facts(description):
+    """Shape, strides in elements, dtype (a word of specs where there is one) and device of a description."""
+    shape, strides, dtype = description
+    elements = tuple(stride // dtype.itemsize for stride in strides)
+    whole = all(stride % dtype.itemsize == 0 for stride in strides)
+    word = WORDS.get(dtype.name, dtype.name) if dtype.isnative else str(dtype)
+    return shape, elements if whole else None, word, "host"
+
+
+def needs_gradient(given):
+    """NumPy has no gradients: attention_backward makes them."""
+    return False
+
+
+def pointer(x):
+    return x.__array_interface__["data"][0]
+
+
+def stream(device):
+    """The host device has none."""
+
+
+def empty(shape, word, like):
+    return np.empty(shape, DTYPES[word])
+
+
+def fixed(x, word, width):
+    """A contiguous copy in another dtype, its last axis made so wide with zeros; width None: as it is."""
+    x = convert(x, word)
+    if width is not None and width != x.shape[-1]:
+        wide = np.zeros(x.shape[:-1] + (width,), x.dtype)
+        wide[..., :x.shape[-1]] = x
+        return wide
+    return x.copy()
+
+
+def convert(x, word):
+    have = WORDS[x.dtype.name]
+    if have == word:
+        return x
+    if have == "bf16":
+        x = (x.astype(np.uint32) << 16).view(np.float32)
+    return round_to_bf16(x) if word == "bf16" else x.astype(DTYPES[word])
+
+
+def round_to_bf16(x):
+    """The nearest bfloat16 of each number, ties to even, as uint16."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    rounded = ((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+def unfixed(x, word, width):
+    """The first columns of a result, in the dtype of what it belongs to."""
+    return convert(x if width is None else x[..., :width], word)
+
+
+def copy_into(out, x):
+    out[...] = x
+
+
+def words(seed, like):
+    """int32[4] of a seed and an offset, 64 bits each, low words first."""
+    return np.array(seed, np.uint64).view(np.int32)
+
+
+def fresh_seed(like):
+    raise ValueError("dropout of NumPy arrays needs a seed: seed=1, or seed=(seed, offset)")

@@ -1,0 +1,177 @@
+"""attention and attention_backward, on arrays of NumPy and tensors of PyTorch."""
+import sys
+from typing import NamedTuple
+
+from .call import run
+from .prepare import KEPT
+from .spec import Options, read_inputs
+
+_adapters = {}  # by the type of an array
+
+
+def adapter_of(x):
+    """The module that knows arrays like this one: arrays or tensors."""
+    found = _adapters.get(type(x))
+    if found is None:
+        for base in type(x).__mro__:
+            if (base.__module__, base.__name__) == ("numpy", "ndarray"):
+                from . import arrays as found
+            elif (base.__module__, base.__name__) == ("torch", "Tensor"):
+                from . import tensors as found
+        if found is None:
+            raise TypeError(f"q is a {type(x).__name__}; expected an array of NumPy or a tensor of PyTorch")
+        _adapters[type(x)] = found
+    return found
+
+
+def check_kinds(adapter, given):
+    """One adapter's arrays; asked when something went wrong."""
+    for name, x in given.items():
+        try:
+            same = adapter_of(x) is adapter
+        except TypeError:
+            same = False
+        if not same:
+            raise TypeError(f"{name} is a {type(x).__name__}, q a {type(given['q']).__name__}: they have to be alike")
+
+
+def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,
+              seed=None, normalizer="softmax", sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None,
+              used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, deterministic=False,
+              batch_invariant=False, plan=None, dtype=None, out=None, return_lse=False, return_max_logit=False):
+    """softmax(scale q k^T) v, or what the options make of it: float16 and bfloat16 tensors of PyTorch, on a GPU or the
+    CPU, which is the host device, or arrays of NumPy, on the host device. Differentiable in tensors of PyTorch.
+
+    q [b, nq, h, d], k [b, nk, hk, d], v [b, nk, hk, dv], in any strides; h is a multiple of hk. The result is
+    [b, nq, h, dv], in q's dtype. float32 arrays of NumPy are rounded to bfloat16, or with dtype="f16" to float16.
+
+    mask        which keys a row sees, an expression: "causal", "window(1023, 0)", "k <= p && p - k < width"; None: all
+    score       what becomes of s, the scaled product: "softcap(30.0)", "s + slope[h] * (k - p)"
+    inputs      what mask and score name: {"slope": ("h", array), "width": 128}, axes beside each array; a third member
+                "monotone" promises that an int32 array grows along its last axis. Arrays that score uses have gradients
+    define      definitions that mask and score use: {"near(n)": "p - k < n"}
+    bias        [b, h, nq, nk], or 1 for any of these, is added to the scores
+    sink        [h], a logit of each head that takes weight and adds nothing
+    dropout     the probability of a weight to be dropped. seed: a number, (seed, offset), or int32[4] with both, low
+                words first. PyTorch's generator is asked where there is none
+    normalizer  softmax, logsoftmax, retention, sigmoid (with sigmoid_bias), none
+    scale       of q k; 1 / sqrt(d)
+    starts_q, starts_k, used_q, used_k, first_k, rows, table
+                int32 arrays that say where sequences lie: packed, cached or paged (flashgen.h). Packed q is
+                [tokens, h, d]. longest_q, longest_k: bounds of the lengths, by which a kernel is chosen
+    deterministic, batch_invariant
+                equal calls give equal gradients; a sequence's result does not depend on the others
+    plan        restricts the plans: {"family": "mma", "block_q": (64, 128)}
+    out         where the result goes
+    return_lse  returns (result, lse) and lse is [b, h, nq], float32; of logsoftmax (result, lse, u), of retention
+                (result, r). return_max_logit: one more, [b, h], the largest scale q k of those that the mask shows
+
+    Raises ValueError, TypeError, NotImplementedError (no kernel computes it) or RuntimeError (the machine).
+    """
+    given = {"q": q, "k": k, "v": v}
+    if out is not None:
+        given["o"] = out
+    adapter, options = read(
+        given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
+        used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, plan, dtype)
+    kept = KEPT.get(normalizer, ())
+    wants = kept if return_lse else ()
+    if return_lse and not kept:
+        raise ValueError(f"return_lse: normalizer {normalizer} has no lse")
+    if return_max_logit:
+        wants += ("max_logit",)
+    try:
+        if adapter.needs_gradient(given):
+            from .autograd import differentiable
+            results = differentiable(options, wants, given)
+        else:
+            results = run(adapter, False, options, wants, given)
+    except AttributeError:
+        check_kinds(adapter, given)
+        raise
+    return (results["o"], *[results[name] for name in wants]) if wants else results["o"]
+
+
+class Gradients(NamedTuple):
+    """Of attention_backward: like what they belong to; None where there is none. inputs: by name."""
+    q: object
+    k: object
+    v: object
+    bias: object
+    sink: object
+    inputs: dict
+
+
+def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=None, mask="causal", score=None, define=None,
+                       inputs=None, bias=None, sink=None, dropout=0.0, seed=None, normalizer="softmax",
+                       sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None, used_k=None,
+                       longest_q=None, longest_k=None, deterministic=False, plan=None, dtype=None):
+    """The gradients of attention, which got the same arguments: Gradients(q, k, v, bias, sink, inputs).
+
+    dout        the gradient of the result, like it; out, lse: what attention(..., return_lse=True) returned. lse is r
+                of retention, and None of sigmoid and none; u: logsoftmax's
+    dlse        the gradient of lse, or None
+    wanted      whose gradients are wanted beside q, k and v: names of bias, sink and inputs; None: of all that are not
+                integers
+    """
+    given = {"q": q, "k": k, "v": v, "dout": dout, "o": out}
+    kept = KEPT.get(normalizer, ())
+    given.update((name, x) for name, x in zip(kept, (lse, u)))
+    if dlse is not None:
+        given["dlse"] = dlse
+    adapter, options = read(
+        given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
+        used_q, used_k, longest_q, longest_k, None, None, None, deterministic, False, plan, dtype)
+    try:
+        results = run(adapter, True, options, wanted_names(adapter, given, wanted), given)
+    except AttributeError:
+        check_kinds(adapter, given)
+        raise
+    of_inputs = {name[7:]: x for name, x in results.items() if name.startswith("dinput.")}
+    return Gradients(*[results.get(name) for name in ("dq", "dk", "dv", "dbias", "dsink")], of_inputs)
+
+
+def wanted_names(adapter, given, wanted):
+    able = [name for name in given if name in ("bias", "sink") or
+            name.startswith("input.") and adapter.facts(adapter.describe(given[name]))[2] != "i32"]
+    if wanted is None:
+        return tuple(able)
+    names = tuple(name if name in ("bias", "sink") else "input." + name for name in wanted)
+    for short, name in zip(wanted, names):
+        if name not in able:
+            raise ValueError(f"wanted: {short} is not given, or has no gradient")
+    return names
+
+
+def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
+         used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, plan, dtype):
+    """The adapter and the options; adds the arrays that are not None to `given`."""
+    adapter = adapter_of(given["q"])
+    declared = ()
+    for name, x in (("bias", bias), ("sink", sink), ("starts_q", starts_q), ("starts_k", starts_k), ("used_q", used_q),
+                    ("used_k", used_k), ("first_k", first_k), ("rows", rows), ("table", table)):
+        if x is not None:
+            given[name] = x
+    if inputs:
+        declared, arrays = read_inputs(inputs)
+        given.update(arrays)
+    if dropout:
+        given["seed"] = seed_words(adapter, seed, given["q"])
+    elif seed is not None:
+        raise ValueError("seed is given, and dropout is 0")
+    return adapter, Options(
+        mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
+        scale, longest_q, longest_k, deterministic, batch_invariant, plan and tuple(plan.items()), dtype)
+
+
+def seed_words(adapter, seed, like):
+    """int32[4] on the device: a seed and an offset."""
+    if seed is None:
+        return adapter.fresh_seed(like)
+    if isinstance(seed, int):
+        seed = (seed, 0)
+    if isinstance(seed, tuple):
+        if len(seed) != 2 or not all(isinstance(x, int) and 0 <= x < 1 << 64 for x in seed):
+            raise ValueError(f"seed is {seed}; expected a number from 0 to 2^64 - 1, or two: seed and offset")
+        return adapter.words(seed, like)
+    return seed

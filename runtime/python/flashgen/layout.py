@@ -1,0 +1,109 @@
+"""Where sequences lie in memory: the layout that the given arrays tell, and the extents of a launch.
+
+A layout says how the shapes of q, k and v are read (flashgen.h has the whole story):
+
+    dense    q [b, nq, h, d], k [b, nk, hk, d], v [b, nk, hk, dv]
+    packed   starts_q: q [tokens_q, h, d]; starts_k: k [tokens_k, hk, d], v [tokens_k, hk, dv]
+    cached   used_k, first_k or rows without starts_k: k [caches, nk, hk, d]
+    paged    table: k [pages, page, hk, d]
+"""
+from typing import NamedTuple
+
+PLACES = ("starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table")
+AXES = {
+    "dense": "[b, {n}, {h}, {d}]", "packed": "[tokens, {h}, {d}]", "cached": "[caches, {n}, {h}, {d}]",
+    "paged": "[pages, page, {h}, {d}]"}
+
+
+class Layout(NamedTuple):
+    q: str
+    kv: str
+    extents: dict  # members of fg_shape; h, hk, d and dv besides
+    d: int
+    dv: int
+
+
+def read(facts, longest_q, longest_k):
+    """The layout of a call. facts: name -> (shape, strides, dtype, device) of what is given."""
+    q_layout = "packed" if "starts_q" in facts else "dense"
+    kv_layout = kv_layout_of(facts)
+    shape = {name: rank_checked(name, facts[name][0], layout)
+             for name, layout in (("q", q_layout), ("k", kv_layout), ("v", kv_layout))}
+    q, k, v = shape["q"], shape["k"], shape["v"]
+    if k[:-1] != v[:-1]:
+        raise ValueError(f"k has shape {k} and v {v}: all but the last extents have to be equal")
+    if q[-1] != k[-1]:
+        raise ValueError(f"q has {q[-1]} columns and k {k[-1]}: they have to be as many")
+    if k[-2] == 0 or q[-2] % k[-2]:
+        raise ValueError(f"q has {q[-2]} heads, which is not a multiple of the {k[-2]} of k and v")
+    b = facts["starts_q"][0][0] - 1 if q_layout == "packed" else q[0]
+    extents = {"b": b, "h": q[-2], "hk": k[-2]}
+    if q_layout == "packed":
+        extents.update(tokens_q=q[0], nq=longest_q or 0)
+    else:
+        extents["nq"] = q[1]
+    extents.update(key_extents(kv_layout, k, b, facts, longest_k))
+    check_places(facts, extents)
+    return Layout(q_layout, kv_layout, extents, q[-1], v[-1])
+
+
+def kv_layout_of(facts):
+    if "starts_k" in facts:
+        if "table" in facts or "first_k" in facts or "rows" in facts:
+            raise ValueError("starts_k is for packed keys; table, first_k and rows are for a cache")
+        return "packed"
+    if "table" in facts:
+        return "paged"
+    return "cached" if {"used_k", "first_k", "rows"} & set(facts) else "dense"
+
+
+def rank_checked(name, shape, layout):
+    names = {"q": ("nq", "h", "d"), "k": ("nk", "hk", "d"), "v": ("nk", "hk", "dv")}[name]
+    if len(shape) != (3 if layout == "packed" else 4):
+        expected = AXES[layout].format(n=names[0], h=names[1], d=names[2])
+        raise ValueError(f"{name} has shape {shape}; expected {expected}")
+    return shape
+
+
+def key_extents(layout, k, b, facts, longest_k):
+    if layout == "packed":
+        return {"tokens_k": k[0], "nk": longest_k or 0}
+    if layout == "paged":
+        columns = facts["table"][0][-1]
+        return {"pages": k[0], "page": k[1], "nk": columns * k[1] if longest_k is None else longest_k}
+    if layout == "cached":
+        return {"pages": k[0], "nk": k[1]}
+    if k[0] != b:
+        raise ValueError(f"k has {k[0]} sequences, q {b}: they have to be as many")
+    return {"nk": k[1]}
+
+
+def check_places(facts, extents):
+    """What says where sequences are: int32, and as many as there are sequences."""
+    b = extents["b"]
+    for name in PLACES:
+        if name not in facts:
+            continue
+        shape, _, dtype, _ = facts[name]
+        if dtype != "i32":
+            raise TypeError(f"{name} is {dtype}; expected int32")
+        if name == "table":
+            columns = -(-extents["nk"] // extents["page"]) if extents["page"] else 0
+            if len(shape) != 2 or shape[0] != b or shape[1] < columns:
+                raise ValueError(f"table has shape {shape}; expected ({b}, {columns}): a row for each of the sequences, "
+                                 f"a column for each page of {extents['nk']} keys")
+            continue
+        expected = (b + 1,) if name.startswith("starts") else (b,)
+        if shape != expected:
+            raise ValueError(f"{name} has shape {shape}; expected {expected}")
+    if "used_q" in facts and "starts_q" not in facts:
+        raise ValueError("used_q is for packed queries, which starts_q tells apart")
+
+
+def strides(name, shape, stride):
+    """Strides as fg_tensor has them, of an array's own strides."""
+    if name in ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "u"):
+        if len(shape) == 3:
+            return 0, stride[1], stride[0], stride[2]
+        return stride[0], stride[2], stride[1], stride[3]
+    return tuple(stride) + (0,) * (4 - len(stride))

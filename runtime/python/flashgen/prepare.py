@@ -1,0 +1,256 @@
+"""What follows from a call's options and the looks of its arrays: checks, the spec, the kernel and a filled fg_args."""
+import ctypes as c
+
+from . import layout as layouts
+from . import spec
+from .context import context, select
+from .library import (GIVEN_KEEP, GIVEN_SCALE, GIVEN_SIGMOID_BIAS, Args, InputValue, Shape, Tensor, library, sized)
+
+ALIGN = 16  # bytes, of addresses and strides that the fast kernels take
+KEPT = {"softmax": ("lse",), "logsoftmax": ("lse", "u"), "retention": ("r",)}  # by forward, for backward
+SIZES = {"f16": 2, "bf16": 2, "f32": 4, "i32": 4}
+NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i32": "int32"}
+MAIN = ("q", "k", "v", "o", "dout")  # in the spec's dtype, with head dims for columns
+WORD = 8  # bytes
+ARGS_WORDS = c.sizeof(Args) // WORD
+INPUT_WORDS = c.sizeof(InputValue) // WORD
+INPUTS_AT = Args.inputs.offset // WORD
+
+
+class Output:
+    """An array that the kernel writes: as the kernel has it, and in which dtype and width the caller gets it."""
+    __slots__ = ("name", "shape", "word", "final_word", "final_width", "is_final")
+
+    def __init__(self, name, shape, word, final_word=None, final_width=None):
+        self.name, self.shape, self.word = name, shape, word
+        self.final_word = final_word or word
+        self.final_width = None if final_width in (None, shape[-1]) else final_width
+        self.is_final = self.final_word == word and self.final_width is None
+
+
+class Call:
+    """A kernel at a shape, with all that a launch needs but addresses."""
+    __slots__ = ("kernel", "shape",  # fg_kernel, fg_shape
+                 "template", "words",  # an fg_args with its inputs behind it, and its type as an array of words
+                 "places",  # the words that addresses go to: of what is given, then of outputs
+                 "has_inputs", "outputs",
+                 "fixes",  # (name, dtype, width) of what is copied before the launch
+                 "aligned",  # names of the first arrays, whose addresses are multiples of ALIGN
+                 "copies_o",  # the caller's o is no place for the kernel to write to
+                 "workspace", "device")
+
+
+def prepare(adapter, backward, options, wants, names, descriptions):
+    """The call of arrays that look like this."""
+    facts = {name: adapter.facts(x) for name, x in zip(names, descriptions)}
+    dtype = dtype_of(adapter, facts, options)
+    layout = layouts.read(facts, options.longest_q, options.longest_k)
+    check_arrays(facts, options, layout)
+    call = Call()
+    call.device = facts["q"][3]
+    call.outputs = gradients(facts, layout, dtype, wants) if backward else results(facts, layout, dtype, wants)
+    call.copies_o = not backward and "o" in facts and not takes_o(facts, call.outputs[0])
+    if not backward and "o" in facts:
+        call.outputs = call.outputs[1:]
+    facts, call.fixes = fixed_facts(facts, layout, dtype)
+    call.aligned = tuple(name for name in names if name in MAIN and (layout.kv in ("dense", "packed") or name not in "kv"))
+    if options.scale is None and layout.d != spec.rounded_up(layout.d):
+        options = options._replace(scale=layout.d ** -0.5)
+    args, values = arguments(facts, call.outputs, options)
+    call.template = bytes(args) + bytes(values)
+    call.words = c.c_uint64 * (len(call.template) // WORD)
+    call.has_inputs = len(values) > 0
+    call.places = tuple(place(name, options) for name in [*names, *(output.name for output in call.outputs)])
+    call.shape = sized(Shape, align=alignment(facts, layout), **layout.extents)
+    op = context(call.device).op(spec.texts(options, layout, dtype, facts, wants, backward))
+    call.kernel = select(op, call.shape, adapter.stream(call.device))
+    call.workspace = library().fg_workspace_bytes(call.kernel, c.byref(call.shape))
+    return call
+
+
+# ---- checks ----
+
+
+def dtype_of(adapter, facts, options):
+    """The dtype that is computed in: that of q, or of float32 arrays what they are rounded to."""
+    found = facts["q"][2]
+    for name in MAIN:
+        if name in facts and facts[name][2] != found:
+            raise TypeError(f"{name} is {long_name(facts[name][2])} and q {long_name(found)}: they have to be equal")
+    if options.dtype not in (None, "bf16", "f16"):
+        raise ValueError(f'dtype is {options.dtype!r}; expected "bf16" or "f16"')
+    if found == "f32" and adapter.ROUNDED:
+        return options.dtype or adapter.ROUNDED
+    if found not in ("bf16", "f16"):
+        raise TypeError(f"q is {long_name(found)}: kernels compute float16 and bfloat16, so cast q, k and v first")
+    if options.dtype not in (None, found):
+        raise TypeError(f"q is {long_name(found)}, which is computed as it is: dtype={options.dtype!r} is for float32")
+    return found
+
+
+def long_name(word):
+    return NAMES.get(word, word)
+
+
+def check_arrays(facts, options, layout):
+    e = layout.extents
+    for name, (_, _, _, device) in facts.items():
+        if device != facts["q"][3]:
+            raise ValueError(f"{name} is on {device}, q on {facts['q'][3]}: all have to be on one device")
+    if not facts["q"][3].startswith(("host", "cuda")):
+        raise ValueError(f"q is on {facts['q'][3]}: kernels run on the CPU, which is the host device, and on CUDA's GPUs")
+    rows = (e["h"], e["tokens_q"]) if layout.q == "packed" else (e["b"], e["h"], e["nq"])
+    out = facts["q"][0][:-1] + (layout.dv,)
+    expected = {"o": (out, None), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
+                "u": (out, "f32"), "sink": ((e["h"],), None), "seed": ((4,), "i32")}
+    expected.update({"input." + x.name: (spec.input_shape(x, layout), None)
+                     for x in options.inputs if isinstance(x, spec.Axes)})
+    for name, (shape, word) in expected.items():
+        if name in facts:
+            check_array(name, facts[name], shape, word)
+    if "bias" in facts:
+        full = (e["b"], e["h"], e["nq"], e["nk"])
+        found = facts["bias"][0]
+        check_array("bias", facts["bias"], found, None)
+        if len(found) != 4 or any(n not in (1, whole) for n, whole in zip(found, full)):
+            raise ValueError(f"bias has shape {found}; expected {full}, or 1 for any of its extents")
+
+
+def check_array(name, fact, shape, word):
+    if fact[0] != shape:
+        raise ValueError(f"{name} has shape {fact[0]}; expected {shape}")
+    words = (word,) if word else tuple(NAMES) if name.startswith("input.") else ("f16", "bf16", "f32")
+    if fact[2] not in words:
+        expected = " or ".join(long_name(x) for x in words)
+        raise TypeError(f"{name} is {long_name(fact[2])}; expected {expected}")
+
+
+# ---- copies ----
+
+
+def fixed_facts(facts, layout, dtype):
+    """The facts as kernels take them, and the arrays that have to be copied for it: (name, dtype, width or None)."""
+    fixes, fixed = [], dict(facts)
+    for name, (shape, strides, word, device) in facts.items():
+        want_word, want_width, align = word, None, SIZES[word]
+        if name in MAIN:
+            width = layout.dv if name in ("v", "o", "dout") else layout.d
+            want_word, want_width, align = dtype, spec.rounded_up(width), ALIGN
+        if name in ("k", "v") and layout.kv in ("cached", "paged"):
+            align = SIZES[word]
+        if name == "sink":
+            want_word = "f32"
+        is_dense = name in ("lse", "dlse", "r", "sink", "seed") or name in layouts.PLACES and name != "table"
+        if word == want_word and want_width in (None, shape[-1]) and lies_well(shape, strides, SIZES[word], align, is_dense):
+            continue
+        fixes.append((name, want_word, want_width))
+        shape = shape[:-1] + (shape[-1] if want_width is None else want_width,)
+        fixed[name] = shape, contiguous(shape), want_word, device
+    return fixed, tuple(fixes)
+
+
+def lies_well(shape, strides, size, align, is_dense):
+    """Whether a kernel takes the strides."""
+    if strides is None:
+        return False
+    if is_dense:
+        return all(s == t for n, s, t in zip(shape, strides, contiguous(shape)) if n != 1) or 0 in shape
+    return all(n <= 1 or s >= 0 and s * size % align == 0 for n, s in zip(shape[:-1], strides)) and \
+        (shape[-1] <= 1 or strides[-1] == 1)
+
+
+def contiguous(shape):
+    strides = [1]
+    for n in reversed(shape[1:]):
+        strides.insert(0, strides[0] * n)
+    return tuple(strides)
+
+
+def takes_o(facts, output):
+    """Whether the kernel can write where the caller wants o."""
+    shape, strides, word, _ = facts["o"]
+    return output.is_final and word == output.word and lies_well(shape, strides, SIZES[word], ALIGN, False)
+
+
+def alignment(facts, layout):
+    """fg_shape.align: less than 16 bytes for a cache whose strides ask for it; it is not copied."""
+    align = ALIGN
+    if layout.kv in ("cached", "paged"):
+        for name in ("k", "v"):
+            shape, strides, word, _ = facts[name]
+            while any(n > 1 and s * SIZES[word] % align for n, s in zip(shape[:-1], strides)):
+                align //= 2
+            if layout.kv == "cached" and shape[0] > 1 and strides[1] and strides[0] % strides[1]:
+                align = min(align, 8)
+    return align
+
+
+# ---- outputs ----
+
+
+def results(facts, layout, dtype, wants):
+    e, raw = layout.extents, facts["q"][2]
+    out = facts["q"][0][:-1] + (spec.rounded_up(layout.dv),)
+    rows = (e["h"], e["tokens_q"]) if layout.q == "packed" else (e["b"], e["h"], e["nq"])
+    made = {"lse": Output("lse", rows, "f32"), "r": Output("r", rows, "f32"),
+            "u": Output("u", out, "f32", None, layout.dv), "max_logit": Output("max_logit", (e["b"], e["h"]), "f32")}
+    return (Output("o", out, dtype, raw, layout.dv), *(made[name] for name in wants))
+
+
+def gradients(facts, layout, dtype, wants):
+    made = []
+    for name, width in (("q", layout.d), ("k", layout.d), ("v", layout.dv)):
+        shape, _, raw, _ = facts[name]
+        made.append(Output("d" + name, shape[:-1] + (spec.rounded_up(width),), dtype, raw, width))
+    for name in wants:
+        shape, _, raw, _ = facts[name]
+        made.append(Output("d" + name, shape, "f32" if name == "sink" else raw, raw))
+    return tuple(made)
+
+
+# ---- fg_args ----
+
+
+def arguments(facts, outputs, options):
+    """An fg_args and its inputs, without addresses."""
+    args, values = sized(Args), (InputValue * len(options.inputs))()
+    for value, x in zip(values, options.inputs):
+        value.size = c.sizeof(InputValue)
+        value.number = x.value if isinstance(x, spec.Number) else 0.0
+    shapes = {name: (shape, strides) for name, (shape, strides, _, _) in facts.items()}
+    shapes.update({output.name: (output.shape, contiguous(output.shape)) for output in outputs})
+    for name, (shape, strides) in shapes.items():
+        tensor = find(args, values, name, options)
+        tensor.stride[:] = layouts.strides(name, shape, strides)
+    args.n_inputs = len(values)
+    for name, value, bit in (("scale", options.scale, GIVEN_SCALE), ("keep", options.keep, GIVEN_KEEP),
+                             ("sigmoid_bias", options.sigmoid_bias, GIVEN_SIGMOID_BIAS)):
+        if value is not None:
+            setattr(args, name, value)
+            args.given |= bit
+    return args, values
+
+
+def find(args, values, name, options):
+    """The fg_tensor of a name in an fg_args and its inputs."""
+    base, is_gradient = split(name)
+    if base is None:
+        return getattr(args, name)
+    value = values[[x.name for x in options.inputs].index(base)]
+    return value.grad if is_gradient else value.value
+
+
+def place(name, options):
+    """Which word of the template is the address of a name."""
+    base, is_gradient = split(name)
+    if base is None:
+        return getattr(Args, name).offset // WORD
+    at = [x.name for x in options.inputs].index(base)
+    member = InputValue.grad if is_gradient else InputValue.value
+    return ARGS_WORDS + at * INPUT_WORDS + member.offset // WORD
+
+
+def split(name):
+    """("slope", False) of input.slope, ("slope", True) of dinput.slope, (None, False) of other names."""
+    first, dot, base = name.partition(".")
+    return (base, first == "dinput") if dot else (None, False)

@@ -1,0 +1,119 @@
+"""What a call computes, as the texts of an fg_spec."""
+from typing import NamedTuple, Optional
+
+PLAN_FIELDS = ("family", "block_q", "block_kv", "stages", "warps", "warps_per_key", "key_parts")
+AXES = "bhqk"  # of a bias
+
+
+class Options(NamedTuple):
+    """What is asked for beside the arrays; hashable, and of the same value for the same call."""
+    mask: Optional[str]
+    score: Optional[str]
+    define: Optional[tuple]  # (head, text) of each definition
+    inputs: tuple  # Axes or Number of each input, in the order of their names
+    normalizer: str
+    sigmoid_bias: Optional[float]
+    keep: Optional[float]  # None: no dropout; the probability of a weight to be kept
+    scale: Optional[float]
+    longest_q: Optional[int]
+    longest_k: Optional[int]
+    deterministic: bool
+    batch_invariant: bool
+    plan: Optional[tuple]  # (field, value) of each restriction
+    dtype: Optional[str]
+
+
+class Axes(NamedTuple):
+    """An input that is an array: its axes as a spec has them, "h, nq + nk - 1", and whether it grows along the last."""
+    name: str
+    axes: str
+    monotone: bool
+
+
+class Number(NamedTuple):
+    name: str
+    kind: type  # int or float: 1 and 1.0 are equal and not the same
+    value: object
+
+
+def read_inputs(inputs):
+    """The declarations of inputs={"slope": ("h", array), "width": 128}, and the arrays by name."""
+    declared, arrays = [], {}
+    for name in sorted(inputs):
+        value = inputs[name]
+        if type(value) in (int, float):
+            declared.append(Number(name, type(value), value))
+        elif type(value) is tuple and len(value) in (2, 3) and type(value[0]) is str and value[2:] in ((), ("monotone",)):
+            declared.append(Axes(name, value[0], len(value) == 3))
+            arrays["input." + name] = value[1]
+        else:
+            raise TypeError(f"inputs: {name} is {value!r:.60}; expected an int, a float or a pair of axes and array, "
+                            f'("h", array)')
+    return tuple(declared), arrays
+
+
+def texts(options, layout, dtype, facts, wants, backward):
+    """field -> text. wants: names of bias, sink and inputs whose gradients are wanted, and max_logit."""
+    d, dv = rounded_up(layout.d), rounded_up(layout.dv)
+    made = {"pass": "backward" if backward else "forward", "dtype": dtype,
+            "head_dim": f"{d}/{dv}" if d != dv else f"{d}", "mask": options.mask or "full",
+            "normalizer": options.normalizer, "q_layout": layout.q, "kv_layout": layout.kv}
+    if options.score:
+        made["score"] = options.score
+    if options.define:
+        made["define"] = ", ".join(f"{head}={text}" for head, text in options.define)
+    if options.inputs:
+        made["inputs"] = ", ".join(declaration(x, facts, wants) for x in options.inputs)
+    if "bias" in facts:
+        shape, _, kind, _ = facts["bias"]
+        made["bias"] = "grad" if "bias" in wants else "true"
+        made["bias_dims"] = "[" + ",".join(a for a, n in zip(AXES, shape) if n != 1) + "]"
+        made["bias_dtype"] = kind
+    if "sink" in facts:
+        made["sink"] = "grad" if "sink" in wants else "true"
+    if options.keep is not None:
+        made["dropout"] = "true"
+    if "max_logit" in wants:
+        made["max_logit"] = "true"
+    if options.deterministic and backward:
+        made["deterministic"] = "true"
+    if options.batch_invariant and not backward:
+        made["batch_invariant"] = "true"
+    for field, value in options.plan or ():
+        if field not in PLAN_FIELDS:
+            raise ValueError(f"plan: there is no {field}; expected {', '.join(PLAN_FIELDS)}")
+        made[field] = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+    return made
+
+
+def rounded_up(d):
+    """The kernel's head dim: the next multiple of 8."""
+    return -(-d // 8) * 8
+
+
+def declaration(x, facts, wants):
+    """"slope=f32[h] grad" or "width=int"."""
+    if isinstance(x, Number):
+        return f"{x.name}={x.kind.__name__}"
+    word = facts["input." + x.name][2]
+    more = " grad" if "input." + x.name in wants else " monotone" if x.monotone else ""
+    return f"{x.name}={word}[{x.axes}]{more}"
+
+
+def input_shape(x, layout):
+    """The shape that an input's axes ask for."""
+    e = layout.extents
+    names = {"b": e["b"], "h": e["h"], "hk": e["hk"], "nq": e["nq"], "nk": e["nk"],
+             "q": e.get("tokens_q", e["nq"]), "k": e.get("tokens_k", e["nk"])}
+    return tuple(extent(text.strip(), names, x) for text in x.axes.split(","))
+
+
+def extent(text, names, x):
+    try:
+        code = compile(text.replace("/", "//"), "extent", "eval")
+        if set(code.co_names) <= set(names):
+            return int(eval(code, {"__builtins__": {}}, names))
+    except (SyntaxError, ArithmeticError, TypeError, ValueError):
+        pass
+    raise ValueError(f'inputs: {x.name}: "{text}" is no extent; expected one of b, h, hk, q, k, a number, or an '
+                     f"expression in nq and nk")

@@ -1,0 +1,68 @@
+"""PyTorch's tensors, on the host device and on GPUs: the functions of arrays.py."""
+import torch
+
+WORDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.int32: "i32"}
+DTYPES = {word: dtype for dtype, word in WORDS.items()}
+DTYPES["u8"] = torch.uint8
+ROUNDED = None  # a float32 tensor is not rounded behind the caller's back
+
+
+def describe(x):
+    return x.shape, x.stride(), x.dtype, x.device
+
+
+def facts(description):
+    shape, strides, dtype, device = description
+    place = "host" if device.type == "cpu" else str(device)
+    return tuple(shape), strides, WORDS.get(dtype, str(dtype).replace("torch.", "")), place
+
+
+def needs_gradient(given):
+    """Whether PyTorch will ask for gradients of any of the tensors."""
+    if not torch.is_grad_enabled():
+        return False
+    for x in given.values():
+        if x.requires_grad:
+            return True
+    return False
+
+
+def pointer(x):
+    return x.data_ptr()
+
+
+def stream(device):
+    """The current stream of the device "cuda:N", as a number."""
+    if device == "host":
+        return None
+    return torch.cuda.current_stream(torch.device(device)).cuda_stream
+
+
+def empty(shape, word, like):
+    return torch.empty(shape, dtype=DTYPES[word], device=like.device)
+
+
+def fixed(x, word, width):
+    x = x.detach().to(DTYPES[word])
+    if width is not None and width != x.shape[-1]:
+        return torch.nn.functional.pad(x, (0, width - x.shape[-1]))
+    return x.clone(memory_format=torch.contiguous_format)
+
+
+def unfixed(x, word, width):
+    return (x if width is None else x[..., :width]).to(DTYPES[word])
+
+
+def copy_into(out, x):
+    out.copy_(x)
+
+
+def words(seed, like):
+    halves = [half - (half >> 31 << 32) for number in seed for half in (number & 0xFFFFFFFF, number >> 32)]
+    return torch.tensor(halves, dtype=torch.int32).to(like.device, non_blocking=True)
+
+
+def fresh_seed(like):
+    """Four words of the generator of the tensor's device: the same again after torch.manual_seed, new ones with
+    each replay of a graph."""
+    return torch.randint(-2**31, 2**31, (4,), dtype=torch.int32, device=like.device)

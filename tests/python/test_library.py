@@ -1,0 +1,64 @@
+"""The package's mirror of flashgen.h: structs, functions, numbers and the version."""
+import ctypes
+import os
+import re
+import subprocess
+import unittest
+
+from case import SOURCE, Case, flashgen, main
+from flashgen import library
+
+HEADER = SOURCE / "runtime" / "flashgen.h"
+
+
+class Library(Case):
+    def test_structs_are_the_headers(self):
+        """A C compiler knows each member, where it lies and how large it is, and no other member."""
+        claims = []
+        for kind in library.STRUCTS:
+            name = kind.__name__
+            claims.append((f"sizeof({name})", ctypes.sizeof(kind)))
+            for member, _ in kind._fields_:
+                field = getattr(kind, member)
+                claims.append((f"offsetof({name}, {member})", field.offset))
+                claims.append((f"sizeof((({name} *)0)->{member})", field.size))
+        for name in ("GIVEN_SCALE", "GIVEN_SIGMOID_BIAS", "GIVEN_KEEP"):
+            claims.append(("FG_" + name, getattr(library, name)))
+        claims += [("FG_EARGUMENT", flashgen.errors.ARGUMENT), ("FG_ESPEC", flashgen.errors.SPEC)]
+        text = f'#include "{HEADER}"\n' + "".join(
+            f'_Static_assert({what} == {value}, "{what} is not {value}");\n' for what, value in claims)
+        made = subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-fsyntax-only", "-x", "c", "-"], input=text,
+                              text=True, capture_output=True)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertGreater(len(claims), 250)
+
+    def test_structs_are_whole(self):
+        """Each member of the header's structs is in the mirror: all bytes but padding are someone's."""
+        text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+        for kind in library.STRUCTS:
+            body = re.search(r"typedef struct %s \{(.*?)\} %s;" % ((kind.__name__,) * 2), text, re.S)[1]
+            declared = re.findall(r"(\w+)(?:\[\d\])?\s*[,;]", re.sub(r"\(\*(\w+)\)\(.*?\);", r"\1;", body, flags=re.S))
+            self.assertEqual(declared, [member for member, _ in kind._fields_])
+
+    def test_functions_are_the_headers(self):
+        text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+        for name, (_, *arguments) in library.FUNCTIONS.items():
+            found = re.search(r"\b%s\(([^)]*)\)" % name, text)
+            self.assertTrue(found, name)
+            count = 0 if found[1] == "void" else found[1].count(",") + 1
+            self.assertEqual(count, len(arguments), name)
+
+    def test_version(self):
+        self.assertIn(f'#define FG_VERSION "{flashgen.__version__}"', HEADER.read_text())
+        project = (SOURCE / "runtime" / "python" / "pyproject.toml").read_text()
+        self.assertIn(f'\nversion = "{flashgen.__version__}"\n', project)
+        self.assertTrue(library.SONAME.endswith(".so." + ".".join(flashgen.__version__.split(".")[:2])))
+        self.assertEqual(library.library().fg_version().decode(), flashgen.__version__)
+
+    def test_missing(self):
+        self.says(flashgen.FlashgenMissing, "flashgen's library cannot be loaded: /nowhere.so: cannot open",
+                  library.load, "/nowhere.so")
+
+
+if __name__ == "__main__":
+    main()
