@@ -36,7 +36,7 @@ class Reference:
         s, self.slope = score(raw) if score else (raw, np.ones_like(raw))
         self.s = s = s + bias
         self.mask = mask = np.broadcast_to(mask, s.shape)
-        self.max_logit = np.where(mask, raw, -np.inf).max((2, 3))
+        self.max_logit = np.where(mask, raw, -np.inf).max((2, 3), initial=-np.inf)
         self.normalizer, self.factor = normalizer, factor
         self.sink = None if sink is None else np.asarray(sink, np.float64)
         getattr(self, normalizer)(np.where(mask, s, 0.0), sigmoid_bias)
@@ -49,7 +49,7 @@ class Reference:
             column = np.broadcast_to(self.sink[None, :, None, None], s.shape[:3] + (1,))
             s = np.concatenate((s, column), 3)
         with np.errstate(divide="ignore"):
-            top = np.maximum(s.max(3, keepdims=True), -1e300)
+            top = s.max(3, keepdims=True, initial=-1e300)
             self.lse = (np.log(np.exp(s - top).sum(3, keepdims=True)) + top)[..., 0]
         self.row = np.where(np.isfinite(self.lse), self.lse, 0.0)[..., None]
         self.p = np.where(self.mask, np.exp(self.s - self.row), 0.0)

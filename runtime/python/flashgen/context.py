@@ -28,11 +28,22 @@ class Context:
         key = tuple(texts.items())
         op = self.ops.get(key)
         if op is None:
-            op = c.c_void_p()
-            spec = sized(Spec, **{field: text.encode() for field, text in key})
-            check("fg_define", self.handle, c.byref(spec), c.byref(op))
-            self.ops[key] = op
+            op = self.ops[key] = self.define(texts)
         return op
+
+    def define(self, texts):
+        op, spec = c.c_void_p(), sized(Spec, **{field: text.encode() for field, text in texts.items()})
+        check("fg_define", self.handle, c.byref(spec), c.byref(op))
+        return op
+
+    def is_op_of(self, op, texts):
+        """Whether the texts are another spelling of an op; they may be wrong."""
+        try:
+            other = self.define(texts)
+        except ValueError:
+            return False
+        library().fg_release(other)
+        return other.value == op.value
 
     def counts(self):
         """What the context has done so far: an fg_counts."""

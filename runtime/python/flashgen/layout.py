@@ -106,4 +106,6 @@ def strides(name, shape, stride):
         if len(shape) == 3:
             return 0, stride[1], stride[0], stride[2]
         return stride[0], stride[2], stride[1], stride[3]
+    if name == "table":  # a page's column is where a head dim's is
+        return stride[0], 0, 0, stride[1]
     return tuple(stride) + (0,) * (4 - len(stride))

@@ -62,7 +62,9 @@ def prepare(adapter, backward, options, wants, names, descriptions):
     call.has_inputs = len(values) > 0
     call.places = tuple(place(name, options) for name in [*names, *(output.name for output in call.outputs)])
     call.shape = sized(Shape, align=alignment(facts, layout), **layout.extents)
-    op = context(call.device).op(spec.texts(options, layout, dtype, facts, wants, backward))
+    texts = spec.texts(options, layout, dtype, facts, wants, backward)
+    op = context(call.device).op(texts)
+    check_used(context(call.device), op, texts, options, facts, wants)
     call.kernel = select(op, call.shape, adapter.stream(call.device))
     call.workspace = library().fg_workspace_bytes(call.kernel, c.byref(call.shape))
     return call
@@ -123,6 +125,14 @@ def check_array(name, fact, shape, word):
     if fact[2] not in words:
         expected = " or ".join(long_name(x) for x in words)
         raise TypeError(f"{name} is {long_name(fact[2])}; expected {expected}")
+
+
+def check_used(device, op, texts, options, facts, wants):
+    """An input on which nothing depends has no place in fg_args.inputs, and each one behind it would be taken for its
+    neighbour. Such an input may be declared in any way: the op is the same."""
+    for x in options.inputs if len(options.inputs) > 1 else ():
+        if device.is_op_of(op, {**texts, "inputs": spec.inputs_text(options.inputs, facts, wants, x)}):
+            raise ValueError(f"inputs: mask and score do not depend on {x.name}: leave it out")
 
 
 # ---- copies ----

@@ -63,7 +63,7 @@ def texts(options, layout, dtype, facts, wants, backward):
     if options.define:
         made["define"] = ", ".join(f"{head}={text}" for head, text in options.define)
     if options.inputs:
-        made["inputs"] = ", ".join(declaration(x, facts, wants) for x in options.inputs)
+        made["inputs"] = inputs_text(options.inputs, facts, wants)
     if "bias" in facts:
         shape, _, kind, _ = facts["bias"]
         made["bias"] = "grad" if "bias" in wants else "true"
@@ -91,6 +91,11 @@ def rounded_up(d):
     return -(-d // 8) * 8
 
 
+def inputs_text(inputs, facts, wants, changed=None):
+    """The declarations; that of one input changed, if it is given."""
+    return ", ".join(another_declaration(x, facts) if x is changed else declaration(x, facts, wants) for x in inputs)
+
+
 def declaration(x, facts, wants):
     """"slope=f32[h] grad" or "width=int"."""
     if isinstance(x, Number):
@@ -98,6 +103,14 @@ def declaration(x, facts, wants):
     word = facts["input." + x.name][2]
     more = " grad" if "input." + x.name in wants else " monotone" if x.monotone else ""
     return f"{x.name}={word}[{x.axes}]{more}"
+
+
+def another_declaration(x, facts):
+    """A declaration that an expression may use as it uses the input's own, and which is another one."""
+    if isinstance(x, Number):
+        return f"{x.name}=" + ("float" if x.kind is int else "int")
+    *axes, last = x.axes.split(",")
+    return f"{x.name}={facts['input.' + x.name][2]}[{','.join([*axes, 'b' if last.strip() == '1' else '1'])}]"
 
 
 def input_shape(x, layout):

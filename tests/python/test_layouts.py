@@ -1,0 +1,122 @@
+"""Packed, cached and paged sequences: each as if it were alone."""
+from case import Case, flashgen, main, np
+from formula import LIMITS, Reference, error
+
+H, HK, D = 4, 2, 16
+NQ, NK = (5, 0, 19, 7), (9, 4, 33, 3)  # of each sequence; the last one has rows that see no key
+GAP = 2  # tokens behind the last sequence
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("f2")
+
+
+def starts(lengths):
+    return np.cumsum((0, *lengths)).astype("i4")
+
+
+def causal(nq, nk):
+    return np.arange(nk)[None, :] <= np.arange(nq)[:, None] + nk - nq
+
+
+class Layouts(Case):
+    def near(self, found, value, size, word="f16"):
+        self.assertLess(error(found, value, size), LIMITS[word])
+
+    def test_packed(self):
+        q, k, v = random(sum(NQ) + GAP, H, D), random(sum(NK) + GAP, HK, D, seed=1), random(sum(NK) + GAP, HK, D, seed=2)
+        slope = np.array([0.5, 0.25, 0.125, 0.0625], "f4")
+        options = {"starts_q": starts(NQ), "starts_k": starts(NK), "score": "alibi(slope)", "inputs": {"slope": ("h", slope)}}
+        for longest in ({}, {"longest_q": 19, "longest_k": 40}):
+            out, lse = flashgen.attention(q, k, v, return_lse=True, **longest, **options)
+        self.assertEqual((out.shape, lse.shape), (q.shape, (H, len(q))))
+        dout, dlse = random(*q.shape, seed=3), random(*lse.shape, seed=4).astype("f4")
+        grads = flashgen.attention_backward(dout, q, k, v, out, lse, dlse=dlse, **options)
+        total, size = 0.0, 0.0
+        for i, (nq, nk) in enumerate(zip(NQ, NK)):
+            rows, keys = (slice(sum(n[:i]), sum(n[:i + 1])) for n in (NQ, NK))
+            distance = np.arange(nk)[None, :] - (np.arange(nq)[:, None] + nk - nq)
+            right = Reference(*(x[None] for x in (q[rows], k[keys], v[keys])), mask=causal(nq, nk),
+                              bias=slope[:, None, None] * distance).backward(dout[None, rows], dlse[None, :, rows])
+            self.near(out[rows].swapaxes(0, 1), right.o[0], right.o_size[0])
+            np.testing.assert_allclose(lse[:, rows], right.lse[0], atol=1e-4)
+            for name, where in (("q", rows), ("k", keys), ("v", keys)):
+                self.near(getattr(grads, name)[where].swapaxes(0, 1), getattr(right, "d" + name)[0],
+                          getattr(right, f"d{name}_size")[0])
+            value, part = right.of_input(distance, (0, 2, 3))
+            total, size = total + value, np.hypot(size, part)
+        self.near(grads.inputs["slope"], total, size)
+        for x in (out, grads.q, grads.k, grads.v):  # what no sequence has
+            self.assertTrue((x[-GAP:] == 0).all())
+        self.assertTrue((lse[:, -GAP:] == -np.inf).all())
+
+    def test_used(self):
+        """Of a packed sequence only the first rows and keys count."""
+        q, k, v = random(20, H, D), random(20, HK, D, seed=1), random(20, HK, D, seed=2)
+        at = np.array([0, 8, 20], "i4")
+        used_q, used_k = np.array([3, 12], "i4"), np.array([8, 5], "i4")
+        out = flashgen.attention(q, k, v, mask=None, starts_q=at, starts_k=at, used_q=used_q, used_k=used_k)
+        for i in range(2):
+            rows, keys = slice(at[i], at[i] + used_q[i]), slice(at[i], at[i] + used_k[i])
+            right = Reference(q[None, rows], k[None, keys], v[None, keys])
+            self.near(out[rows].swapaxes(0, 1), right.o[0], right.o_size[0])
+            self.assertTrue((out[at[i] + used_q[i]:at[i + 1]] == 0).all())
+
+    def test_dense_queries_of_packed_keys(self):
+        q, k, v = random(2, 3, H, D), random(20, HK, D, seed=1), random(20, HK, D, seed=2)
+        at = np.array([0, 8, 20], "i4")
+        out = flashgen.attention(q, k, v, starts_k=at)
+        for i in range(2):
+            right = Reference(q[i:i + 1], k[None, at[i]:at[i + 1]], v[None, at[i]:at[i + 1]], causal(3, at[i + 1] - at[i]))
+            self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
+
+    def test_cached(self):
+        q, k, v = random(3, 2, H, D), random(5, 40, HK, D, seed=1), random(5, 40, HK, D, seed=2)
+        used, first, rows = (np.array(x, "i4") for x in ((40, 7, 20), (0, 3, 10), (4, 0, 2)))
+        wide = np.zeros((5, 41, HK, D), "f2")
+        wide[:, :40] = k
+        # caches whose distance is no multiple of a row's size
+        size = 40 * HK * D
+        apart = np.zeros(5 * (size + 8), "f2")
+        odd = np.lib.stride_tricks.as_strided(apart, k.shape, (2 * (size + 8), *k.strides[1:]))
+        odd[...] = k
+        for keys in (k, wide[:, :40], odd):
+            out, lse = flashgen.attention(q, keys, v, used_k=used, first_k=first, rows=rows, return_lse=True)
+            for i in range(3):
+                seen = rows[i], slice(first[i], used[i])
+                right = Reference(q[i:i + 1], k[seen][None], v[seen][None], causal(2, used[i] - first[i]))
+                self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
+                np.testing.assert_allclose(lse[i], right.lse[0], atol=1e-4)
+
+    def test_paged(self):
+        page, used = 8, np.array([40, 7, 20], "i4")
+        q, k, v = random(3, 1, H, D), random(12, page, HK, D, seed=1), random(12, page, HK, D, seed=2)
+        table = np.array([[3, 1, 11, 0, 7], [2, -1, -1, -1, -1], [4, 5, 6, -1, -1]], "i4")
+        for options in ({}, {"longest_k": 40}, {"table": np.repeat(table, 2, 1)[:, ::2]}):
+            out = flashgen.attention(q, k, v, **{"table": table, **options}, used_k=used)
+            for i in range(3):
+                pages = table[i][:-(-used[i] // page)]
+                keys, values = (x[pages].reshape(1, -1, HK, D)[:, :used[i]] for x in (k, v))
+                right = Reference(q[i:i + 1], keys, values)
+                self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
+        packed = flashgen.attention(q[:, 0], k, v, table=table, used_k=used, starts_q=np.arange(4, dtype="i4"))
+        self.assertLess(error(packed, out[:, 0], 0), 1e-3)
+
+    def test_cache_of_any_head_dim(self):
+        q, k, v = random(2, 1, H, 59), random(2, 9, HK, 59, seed=1), random(2, 9, HK, 43, seed=2)
+        used = np.array([9, 4], "i4")
+        out = flashgen.attention(q, k, v, used_k=used)
+        for i in range(2):
+            right = Reference(q[i:i + 1], k[i:i + 1, :used[i]], v[i:i + 1, :used[i]])
+            self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
+
+    def test_batch_invariant(self):
+        q, k, v = random(3, 1, H, D), random(3, 40, HK, D, seed=1), random(3, 40, HK, D, seed=2)
+        used = np.array([40, 7, 20], "i4")
+        out = flashgen.attention(q, k, v, used_k=used, batch_invariant=True)
+        alone = flashgen.attention(q[1:2], k[1:2], v[1:2], used_k=used[1:2], batch_invariant=True)
+        np.testing.assert_array_equal(out[1:2], alone)
+
+
+if __name__ == "__main__":
+    main()
