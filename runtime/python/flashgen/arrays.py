@@ -10,18 +10,23 @@ DTYPES["u8"] = np.dtype("uint8")
 ROUNDED = "bf16"  # what float32 is computed in, unless dtype= says otherwise
 
 
-def describe(x):
+def describe(arrays):
     """All that a prepared call depends on, hashable."""
-    return x.shape, x.strides, x.dtype
+    return tuple([(x.shape, x.strides, x.dtype) for x in arrays])
 
 
-def facts(description):
-    """Shape, strides in elements, dtype (a word of specs where there is one) and device of a description."""
-    shape, strides, dtype = description
-    elements = tuple(stride // dtype.itemsize for stride in strides)
-    whole = all(stride % dtype.itemsize == 0 for stride in strides)
-    word = WORDS.get(dtype.name, dtype.name) if dtype.isnative else str(dtype)
-    return shape, elements if whole else None, word, "host"
+def facts(descriptions):
+    """Of each description shape, strides in elements (None: not whole ones), dtype (a word of specs, or its own name)
+    and device."""
+    return [(shape, whole(strides, dtype.itemsize), word(dtype), "host") for shape, strides, dtype in descriptions]
+
+
+def whole(strides, size):
+    return None if any(stride % size for stride in strides) else tuple(stride // size for stride in strides)
+
+
+def word(dtype):
+    return WORDS.get(dtype.name, dtype.name) if dtype.isnative else str(dtype)
 
 
 def needs_gradient(given):
@@ -29,12 +34,15 @@ def needs_gradient(given):
     return False
 
 
-def pointer(x):
-    return x.__array_interface__["data"][0]
+def addresses(arrays):
+    return [x.__array_interface__["data"][0] for x in arrays]
 
 
 def stream(device):
     """The host device has none."""
+
+
+empty_like = np.empty_like
 
 
 def empty(shape, word, like):
@@ -76,7 +84,7 @@ def copy_into(out, x):
     out[...] = x
 
 
-def words(seed, like):
+def seed_words(seed, like):
     """int32[4] of a seed and an offset, 64 bits each, low words first."""
     return np.array(seed, np.uint64).view(np.int32)
 

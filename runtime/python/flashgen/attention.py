@@ -1,10 +1,9 @@
 """attention and attention_backward, on arrays of NumPy and tensors of PyTorch."""
-import sys
 from typing import NamedTuple
 
 from .call import run
 from .prepare import KEPT
-from .spec import Options, read_inputs
+from .spec import read_inputs
 
 _adapters = {}  # by the type of an array
 
@@ -74,22 +73,23 @@ def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, b
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
         used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, plan, dtype)
-    kept = KEPT.get(normalizer, ())
-    wants = kept if return_lse else ()
-    if return_lse and not kept:
-        raise ValueError(f"return_lse: normalizer {normalizer} has no lse")
-    if return_max_logit:
-        wants += ("max_logit",)
+    wants = wanted_results(normalizer, return_lse, return_max_logit) if return_lse or return_max_logit else ()
     try:
         if adapter.needs_gradient(given):
-            from .autograd import differentiable
-            results = differentiable(options, wants, given)
+            results = adapter.differentiable(adapter, options, wants, KEPT.get(normalizer, ()), given)
         else:
             results = run(adapter, False, options, wants, given)
     except AttributeError:
         check_kinds(adapter, given)
         raise
-    return (results["o"], *[results[name] for name in wants]) if wants else results["o"]
+    return tuple(results) if wants else results[0]
+
+
+def wanted_results(normalizer, return_lse, return_max_logit):
+    kept = KEPT.get(normalizer, ())
+    if return_lse and not kept:
+        raise ValueError(f"return_lse: normalizer {normalizer} has no lse")
+    return (kept if return_lse else ()) + (("max_logit",) if return_max_logit else ())
 
 
 class Gradients(NamedTuple):
@@ -123,17 +123,19 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
         used_q, used_k, longest_q, longest_k, None, None, None, deterministic, False, plan, dtype)
     try:
-        results = run(adapter, True, options, wanted_names(adapter, given, wanted), given)
+        wants = wanted_names(adapter, given, wanted)
+        results = run(adapter, True, options, wants, given)
     except AttributeError:
         check_kinds(adapter, given)
         raise
-    of_inputs = {name[7:]: x for name, x in results.items() if name.startswith("dinput.")}
-    return Gradients(*[results.get(name) for name in ("dq", "dk", "dv", "dbias", "dsink")], of_inputs)
+    of_others = dict(zip(wants, results[3:]))
+    return Gradients(*results[:3], of_others.pop("bias", None), of_others.pop("sink", None),
+                     {name.partition(".")[2]: x for name, x in of_others.items()})
 
 
 def wanted_names(adapter, given, wanted):
-    able = [name for name in given if name in ("bias", "sink") or
-            name.startswith("input.") and adapter.facts(adapter.describe(given[name]))[2] != "i32"]
+    words = dict(zip(given, (fact[2] for fact in adapter.facts(adapter.describe(given.values())))))
+    able = [name for name in given if name in ("bias", "sink") or name.startswith("input.") and words[name] != "i32"]
     if wanted is None:
         return tuple(able)
     names = tuple(name if name in ("bias", "sink") else "input." + name for name in wanted)
@@ -145,13 +147,14 @@ def wanted_names(adapter, given, wanted):
 
 def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
          used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, plan, dtype):
-    """The adapter and the options; adds the arrays that are not None to `given`."""
+    """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
-    for name, x in (("bias", bias), ("sink", sink), ("starts_q", starts_q), ("starts_k", starts_k), ("used_q", used_q),
-                    ("used_k", used_k), ("first_k", first_k), ("rows", rows), ("table", table)):
-        if x is not None:
-            given[name] = x
+    if not (bias is None and sink is None and starts_q is None and starts_k is None and used_q is None and used_k is None
+            and first_k is None and rows is None and table is None):
+        others = {"bias": bias, "sink": sink, "starts_q": starts_q, "starts_k": starts_k, "used_q": used_q,
+                  "used_k": used_k, "first_k": first_k, "rows": rows, "table": table}
+        given.update((name, x) for name, x in others.items() if x is not None)
     if inputs:
         declared, arrays = read_inputs(inputs)
         given.update(arrays)
@@ -159,7 +162,7 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
         given["seed"] = seed_words(adapter, seed, given["q"])
     elif seed is not None:
         raise ValueError("seed is given, and dropout is 0")
-    return adapter, Options(
+    return adapter, (
         mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
         scale, longest_q, longest_k, deterministic, batch_invariant, plan and tuple(plan.items()), dtype)
 
@@ -173,5 +176,5 @@ def seed_words(adapter, seed, like):
     if isinstance(seed, tuple):
         if len(seed) != 2 or not all(isinstance(x, int) and 0 <= x < 1 << 64 for x in seed):
             raise ValueError(f"seed is {seed}; expected a number from 0 to 2^64 - 1, or two: seed and offset")
-        return adapter.words(seed, like)
+        return adapter.seed_words(seed, like)
     return seed

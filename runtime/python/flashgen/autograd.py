@@ -2,65 +2,50 @@
 import torch
 from torch.autograd.function import once_differentiable
 
-from . import tensors
 from .call import run
-from .prepare import KEPT
 
-DIFFERENTIABLE = ("o", "lse")  # of what forward writes
-
-
-def differentiable(options, wants, given):
-    """run(), with gradients of the floating-point tensors that require them and of lse."""
-    check(options, given)
-    results = Attention.apply(options, wants, tuple(given), *given.values())
-    return dict(zip(("o", *written(options, wants)), results))
+CACHE = {"used_k", "first_k", "rows", "table"}  # one of these, and keys lie in a cache
+MAIN = ("q", "k", "v")
 
 
-def written(options, wants):
-    """What forward writes beside o: what the caller wants, and what backward needs."""
-    kept = KEPT.get(options.normalizer, ())
-    return kept + tuple(name for name in wants if name not in kept)
-
-
-def check(options, given):
-    if "o" in given:
-        raise ValueError("out= has no gradient: leave it out, or call under torch.no_grad()")
-    for name in ("k", "v"):
-        if given[name].requires_grad and {"table", "first_k", "rows"} & set(given):
-            raise ValueError(f"{name} requires a gradient, which keys of a cache do not have")
-    if "used_k" in given and "starts_k" not in given:
+def differentiable(adapter, options, wants, kept, given):
+    """run(), with gradients of the floating-point tensors that require them and of lse. kept: what forward keeps for
+    backward."""
+    if not CACHE.isdisjoint(given) and "starts_k" not in given:
         raise ValueError("a tensor requires a gradient, which attention over a cache does not have")
-    for name, x in given.items():
-        if x.requires_grad and x.dim() == 0:
-            raise ValueError(f"{name} requires a gradient, which a number does not have: make it an array")
+    if "o" in given:
+        raise ValueError("a tensor requires a gradient, and out= has none: leave it out, or call under torch.no_grad()")
+    beside = kept + tuple(name for name in wants if name not in kept)
+    results = Attention.apply(adapter, options, beside, kept, tuple(given), *given.values())
+    return results if beside == wants else [results[0], *results[1 + len(kept):]]
 
 
 class Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, options, wants, names, *given):
-        beside = written(options, wants)
-        made = run(tensors, False, options, beside, dict(zip(names, given)))
-        results = [made["o"], *[made[name] for name in beside]]
+    def forward(ctx, adapter, options, beside, kept, names, *given):
+        results = run(adapter, False, options, beside, dict(zip(names, given)))
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*[x for name, x in made.items() if name not in DIFFERENTIABLE])
+        if beside not in ((), ("lse",)):
+            ctx.mark_non_differentiable(*[x for name, x in zip(beside, results[1:]) if name != "lse"])
         ctx.save_for_backward(*given, *results)
-        ctx.options, ctx.names, ctx.beside = options, names, beside
+        ctx.call = adapter, options, beside, kept, names
         return tuple(results)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, dout, *douts):
-        n = len(ctx.names)
-        given = dict(zip(ctx.names, ctx.saved_tensors[:n]))
-        made = dict(zip(("o", *ctx.beside), ctx.saved_tensors[n:]))
-        needed = [name for name, is_needed in zip(ctx.names, ctx.needs_input_grad[3:]) if is_needed]
-        main = {name: given.pop(name) for name in ("q", "k", "v")}
+        adapter, options, beside, kept, names = ctx.call
+        n = len(names)
+        given = dict(zip(names, ctx.saved_tensors[:n]))
+        made = dict(zip(("o", *beside), ctx.saved_tensors[n:]))
+        main = {name: given.pop(name) for name in MAIN}
         main["dout"] = torch.zeros_like(made["o"]) if dout is None else dout
         main["o"] = made["o"]
-        main.update((name, made[name]) for name in KEPT.get(ctx.options.normalizer, ()))
-        dlse = dict(zip(ctx.beside, douts)).get("lse")
+        main.update((name, made[name]) for name in kept)
+        dlse = dict(zip(beside, douts)).get("lse")
         if dlse is not None:
             main["dlse"] = dlse
-        wants = tuple(name for name in needed if name not in main)
-        results = run(tensors, True, ctx.options, wants, {**main, **given})
-        return (None, None, None, *[results["d" + name] if name in needed else None for name in ctx.names])
+        needed = [name for name, is_needed in zip(names, ctx.needs_input_grad[5:]) if is_needed]
+        wants = tuple(name for name in needed if name not in MAIN)
+        results = dict(zip((*MAIN, *wants), run(adapter, True, options, wants, {**main, **given})))
+        return (None, None, None, None, None, *[results[name] if name in needed else None for name in names])

@@ -11,11 +11,11 @@ MOST_CALLS = 4096  # prepared calls that are kept; all are dropped when there ar
 
 
 def run(adapter, backward, options, wants, given):
-    """Launches, and returns the outputs by name. given: name -> array, first of all q, k, v, of backward dout and o
-    too; wants: what forward writes beside o, of which of the others backward writes the gradient."""
-    describe = adapter.describe
-    names, descriptions = tuple(given), tuple([describe(x) for x in given.values()])
-    key = backward, options, wants, names, descriptions
+    """Launches, and returns a list of outputs: o, or dq, dk and dv, then those of wants.
+
+    given: name -> array, first of all q, k, v, then o where it is the caller's; of backward dout and o. options: the
+    values of an Options. wants: what forward writes beside o; of which of the others backward writes the gradient."""
+    key = backward, options, wants, tuple(given), adapter.describe(given.values())
     call = calls.get(key)
     if call is None:
         call = prepare(adapter, *key)
@@ -26,20 +26,23 @@ def run(adapter, backward, options, wants, given):
         return run_into(adapter, options, wants, given)
     if call.fixes:
         given = {**given, **{name: adapter.fixed(given[name], *how) for name, *how in call.fixes}}
-    pointer, empty, like = adapter.pointer, adapter.empty, given["q"]
-    addresses = [pointer(x) for x in given.values()]
-    for name, address in zip(call.aligned, addresses):
-        if address % ALIGN:
-            return run_aligned(adapter, *key[:3], given, name)
-    made = [empty(output.shape, output.word, like) for output in call.outputs]
-    addresses += [pointer(x) for x in made]
-    workspace = empty((call.workspace,), "u8", like) if call.workspace else None
-    launch(call, addresses, workspace is not None and pointer(workspace), adapter.stream(call.device))
-    results = {output.name: x if output.is_final else adapter.unfixed(x, output.final_word, output.final_width)
-               for output, x in zip(call.outputs, made)}
-    if not backward and "o" in given:
-        results["o"] = given["o"]
-    return results
+    addresses = adapter.addresses(given.values())
+    for i in range(call.aligned):
+        if addresses[i] % ALIGN:
+            return run_aligned(adapter, backward, options, wants, given, i)
+    q = given["q"]
+    made = [adapter.empty_like(q) if output.is_like_q else adapter.empty(output.shape, output.word, q)
+            for output in call.outputs]
+    addresses += adapter.addresses(made)
+    workspace = None
+    if call.workspace:
+        scratch = adapter.empty((call.workspace,), "u8", q)
+        workspace, = adapter.addresses((scratch,))
+    launch(call, addresses, workspace, adapter.stream(call.device))
+    if call.changes:
+        made = [x if output.is_final else adapter.unfixed(x, output.final_word, output.final_width)
+                for output, x in zip(call.outputs, made)]
+    return made if backward or "o" not in given else [given["o"], *made]
 
 
 def launch(call, addresses, workspace, stream):
@@ -49,22 +52,22 @@ def launch(call, addresses, workspace, stream):
     if call.has_inputs:
         words[INPUTS_AT] = c.addressof(words) + ARGS_WORDS * WORD
     lib = library()
-    status = lib.fg_launch(call.kernel, c.byref(call.shape), words, workspace or None, stream)
+    status = lib.fg_launch(call.kernel, call.shape_at, words, workspace, stream)
     if status:
         raise_for(status, lib.fg_error().decode())
 
 
 def run_into(adapter, options, wants, given):
     """Forward, into an o of the caller's that the kernel cannot write to."""
-    others = {name: x for name, x in given.items() if name != "o"}
-    results = run(adapter, False, options, wants, others)
-    adapter.copy_into(given["o"], results["o"])
-    return {**results, "o": given["o"]}
+    o, *results = run(adapter, False, options, wants, {name: x for name, x in given.items() if name != "o"})
+    adapter.copy_into(given["o"], o)
+    return [given["o"], *results]
 
 
-def run_aligned(adapter, backward, options, wants, given, name):
-    """The same with a copy of an array whose address is odd."""
+def run_aligned(adapter, backward, options, wants, given, i):
+    """The same with a copy of the array whose address is odd, the i-th one."""
+    name, x = list(given.items())[i]
     if name == "o" and not backward:
         return run_into(adapter, options, wants, given)
-    word = adapter.facts(adapter.describe(given[name]))[2]
-    return run(adapter, backward, options, wants, {**given, name: adapter.fixed(given[name], word, None)})
+    fact, = adapter.facts(adapter.describe((x,)))
+    return run(adapter, backward, options, wants, {**given, name: adapter.fixed(x, fact[2], None)})

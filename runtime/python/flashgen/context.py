@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 
+from . import nvrtc
 from .errors import raise_for
 from .library import Config, Counts, Info, Spec, library, sized
 
@@ -17,11 +18,13 @@ calls = {}  # what call.py has prepared: its handles belong to the contexts
 class Context:
     """A device, "host" or "cuda:N", with the ops that were defined on it."""
 
-    def __init__(self, device):
+    def __init__(self, device, cache=None):
         self.device = device
         self.handle = c.c_void_p()
         self.ops = {}  # fields and texts of a spec -> fg_op
-        check("fg_open", c.byref(sized(Config, device=device.encode())), c.byref(self.handle))
+        if device != "host":
+            nvrtc.provide()
+        check("fg_open", c.byref(sized(Config, device=device.encode(), cache=cache and cache.encode())), c.byref(self.handle))
 
     def op(self, texts):
         """The op of a spec, a dict of field -> text."""

@@ -4,7 +4,7 @@ import ctypes as c
 from . import layout as layouts
 from . import spec
 from .context import context, select
-from .library import (GIVEN_KEEP, GIVEN_SCALE, GIVEN_SIGMOID_BIAS, Args, InputValue, Shape, Tensor, library, sized)
+from .library import (GIVEN_KEEP, GIVEN_SCALE, GIVEN_SIGMOID_BIAS, Args, InputValue, Shape, library, sized)
 
 ALIGN = 16  # bytes, of addresses and strides that the fast kernels take
 KEPT = {"softmax": ("lse",), "logsoftmax": ("lse", "u"), "retention": ("r",)}  # by forward, for backward
@@ -19,30 +19,33 @@ INPUTS_AT = Args.inputs.offset // WORD
 
 class Output:
     """An array that the kernel writes: as the kernel has it, and in which dtype and width the caller gets it."""
-    __slots__ = ("name", "shape", "word", "final_word", "final_width", "is_final")
+    __slots__ = ("name", "shape", "word", "final_word", "final_width", "is_final", "is_like_q")
 
     def __init__(self, name, shape, word, final_word=None, final_width=None):
         self.name, self.shape, self.word = name, shape, word
         self.final_word = final_word or word
         self.final_width = None if final_width in (None, shape[-1]) else final_width
         self.is_final = self.final_word == word and self.final_width is None
+        self.is_like_q = False
 
 
 class Call:
     """A kernel at a shape, with all that a launch needs but addresses."""
-    __slots__ = ("kernel", "shape",  # fg_kernel, fg_shape
+    __slots__ = ("kernel", "shape", "shape_at",  # fg_kernel, fg_shape
                  "template", "words",  # an fg_args with its inputs behind it, and its type as an array of words
                  "places",  # the words that addresses go to: of what is given, then of outputs
                  "has_inputs", "outputs",
                  "fixes",  # (name, dtype, width) of what is copied before the launch
-                 "aligned",  # names of the first arrays, whose addresses are multiples of ALIGN
+                 "changes",  # an output is not final
+                 "aligned",  # so many arrays, the first ones, have addresses that are multiples of ALIGN
                  "copies_o",  # the caller's o is no place for the kernel to write to
                  "workspace", "device")
 
 
 def prepare(adapter, backward, options, wants, names, descriptions):
-    """The call of arrays that look like this."""
-    facts = {name: adapter.facts(x) for name, x in zip(names, descriptions)}
+    """The call of arrays that look like this; options: the values of an Options."""
+    options = spec.Options(*options)
+    facts = dict(zip(names, adapter.facts(descriptions)))
     dtype = dtype_of(adapter, facts, options)
     layout = layouts.read(facts, options.longest_q, options.longest_k)
     check_arrays(facts, options, layout)
@@ -53,7 +56,11 @@ def prepare(adapter, backward, options, wants, names, descriptions):
     if not backward and "o" in facts:
         call.outputs = call.outputs[1:]
     facts, call.fixes = fixed_facts(facts, layout, dtype)
-    call.aligned = tuple(name for name in names if name in MAIN and (layout.kv in ("dense", "packed") or name not in "kv"))
+    for output in call.outputs:
+        shape, strides, word, _ = facts["q"]
+        output.is_like_q = (output.shape, contiguous(output.shape), output.word) == (shape, strides, word)
+    call.changes = not all(output.is_final for output in call.outputs)
+    call.aligned = 1 if layout.kv in ("cached", "paged") else sum(name in MAIN for name in names)
     if options.scale is None and layout.d != spec.rounded_up(layout.d):
         options = options._replace(scale=layout.d ** -0.5)
     args, values = arguments(facts, call.outputs, options)
@@ -62,11 +69,13 @@ def prepare(adapter, backward, options, wants, names, descriptions):
     call.has_inputs = len(values) > 0
     call.places = tuple(place(name, options) for name in [*names, *(output.name for output in call.outputs)])
     call.shape = sized(Shape, align=alignment(facts, layout), **layout.extents)
+    call.shape_at = c.addressof(call.shape)
+    device = context(call.device)
     texts = spec.texts(options, layout, dtype, facts, wants, backward)
-    op = context(call.device).op(texts)
-    check_used(context(call.device), op, texts, options, facts, wants)
+    op = device.op(texts)
+    check_used(device, op, texts, options, facts, wants)
     call.kernel = select(op, call.shape, adapter.stream(call.device))
-    call.workspace = library().fg_workspace_bytes(call.kernel, c.byref(call.shape))
+    call.workspace = library().fg_workspace_bytes(call.kernel, call.shape_at)
     return call
 
 

@@ -1,34 +1,34 @@
 """PyTorch's tensors, on the host device and on GPUs: the functions of arrays.py."""
 import torch
 
+from .autograd import differentiable
+
 WORDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.int32: "i32"}
 DTYPES = {word: dtype for dtype, word in WORDS.items()}
 DTYPES["u8"] = torch.uint8
 ROUNDED = None  # a float32 tensor is not rounded behind the caller's back
 
 
-def describe(x):
-    return x.shape, x.stride(), x.dtype, x.device
+def describe(arrays):
+    return tuple([(x.shape, x.stride(), x.dtype, x.device) for x in arrays])
 
 
-def facts(description):
-    shape, strides, dtype, device = description
-    place = "host" if device.type == "cpu" else str(device)
-    return tuple(shape), strides, WORDS.get(dtype, str(dtype).replace("torch.", "")), place
+def facts(descriptions):
+    return [(tuple(shape), strides, WORDS.get(dtype, str(dtype).replace("torch.", "")),
+             "host" if device.type == "cpu" else str(device)) for shape, strides, dtype, device in descriptions]
 
 
 def needs_gradient(given):
     """Whether PyTorch will ask for gradients of any of the tensors."""
-    if not torch.is_grad_enabled():
-        return False
-    for x in given.values():
-        if x.requires_grad:
-            return True
+    if torch.is_grad_enabled():
+        for x in given.values():
+            if x.requires_grad:
+                return True
     return False
 
 
-def pointer(x):
-    return x.data_ptr()
+def addresses(arrays):
+    return [x.data_ptr() for x in arrays]
 
 
 def stream(device):
@@ -36,6 +36,9 @@ def stream(device):
     if device == "host":
         return None
     return torch.cuda.current_stream(torch.device(device)).cuda_stream
+
+
+empty_like = torch.empty_like
 
 
 def empty(shape, word, like):
@@ -57,7 +60,7 @@ def copy_into(out, x):
     out.copy_(x)
 
 
-def words(seed, like):
+def seed_words(seed, like):
     halves = [half - (half >> 31 << 32) for number in seed for half in (number & 0xFFFFFFFF, number >> 32)]
     return torch.tensor(halves, dtype=torch.int32).to(like.device, non_blocking=True)
 
