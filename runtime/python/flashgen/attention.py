@@ -159,6 +159,8 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
         declared, arrays = read_inputs(inputs)
         given.update(arrays)
     if dropout:
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"dropout is {dropout}; expected a number from 0 to 1")
         given["seed"] = seed_words(adapter, seed, given["q"])
     elif seed is not None:
         raise ValueError("seed is given, and dropout is 0")

@@ -1,0 +1,134 @@
+"""Each mistake is one sentence of one kind of exception, and nothing is launched."""
+from case import Case, flashgen, main, np
+from flashgen import call
+
+B, H, HK, NQ, NK, D = 2, 4, 2, 5, 9, 16
+
+
+def zeros(*shape, dtype="f2"):
+    return np.zeros(shape, dtype)
+
+
+Q, K = zeros(B, NQ, H, D), zeros(B, NK, HK, D)
+TOKENS, STARTS = zeros(9, HK, D), np.array([0, 4, 9], "i4")
+USED = np.array([9, 4], "i4")
+
+
+class Errors(Case):
+    def setUp(self):
+        self.launch = call.launch
+        call.launch = lambda *_: self.fail("it was launched")
+
+    def tearDown(self):
+        call.launch = self.launch
+
+    def wrong(self, kind, sentence, q=Q, k=K, v=K, **options):
+        self.says(kind, sentence, flashgen.attention, q, k, v, **options)
+
+    def test_arrays(self):
+        self.wrong(TypeError, "q is a list; expected an array of NumPy or a tensor of PyTorch", q=[1.0])
+        self.wrong(TypeError, "v is a list, q a ndarray: they have to be alike", v=[1.0])
+        self.wrong(TypeError, "q is float64: kernels compute float16 and bfloat16", q=Q.astype("f8"), k=K.astype("f8"),
+                   v=K.astype("f8"))
+        self.wrong(TypeError, "q is >f2: kernels compute", q=Q.astype(">f2"), k=K.astype(">f2"), v=K.astype(">f2"))
+        self.wrong(TypeError, "k is float32 and q float16: they have to be equal", k=K.astype("f4"))
+        self.wrong(TypeError, "q is float16, which is computed as it is: dtype='bf16' is for float32", dtype="bf16")
+        self.wrong(ValueError, "dtype is 'fp8'; expected \"bf16\" or \"f16\"", dtype="fp8")
+
+    def test_shapes(self):
+        self.wrong(ValueError, "q has shape (5, 4, 16); expected [b, nq, h, d]", q=Q[0])
+        self.wrong(ValueError, "k has shape (9, 2, 16); expected [b, nk, hk, d]", k=K[0])
+        self.wrong(ValueError, "k has shape (2, 9, 2, 16) and v (2, 8, 2, 16): all but the last", v=K[:, :8])
+        self.wrong(ValueError, "q has 16 columns and k 8: they have to be as many", k=K[..., :8])
+        self.wrong(ValueError, "q has 4 heads, which is not a multiple of the 3 of k", k=zeros(B, NK, 3, D),
+                   v=zeros(B, NK, 3, D))
+        self.wrong(ValueError, "k has 1 sequences, q 2: they have to be as many", k=K[:1], v=K[:1])
+        self.wrong(ValueError, "head_dim", q=zeros(B, NQ, H, 264), k=zeros(B, NK, HK, 264), v=zeros(B, NK, HK, 264))
+
+    def test_bias_and_sink(self):
+        self.wrong(ValueError, "bias has shape (2, 4, 5, 8); expected (2, 4, 5, 9), or 1 for any of its extents",
+                   bias=zeros(B, H, NQ, 8))
+        self.wrong(ValueError, "bias has shape (5, 9); expected", bias=zeros(NQ, NK))
+        self.wrong(TypeError, "bias is float64; expected float16 or bfloat16 or float32", bias=zeros(1, 1, 1, 1, dtype="f8"))
+        self.wrong(ValueError, "sink has shape (2,); expected (4,)", sink=zeros(HK, dtype="f4"))
+        self.wrong(TypeError, "sink is int32; expected", sink=zeros(H, dtype="i4"))
+
+    def test_expressions(self):
+        self.wrong(ValueError, 'did you mean "causal"', mask="causl")
+        self.wrong(ValueError, "slope", score="s + slope[h]")
+        self.wrong(ValueError, "expected", score="s +")
+        self.wrong(NotImplementedError, 'there is no "softmaxx" (did you mean "softmax"?)', normalizer="softmaxx")
+
+    def test_inputs(self):
+        slope = np.ones(H, "f4")
+        self.wrong(TypeError, "inputs: slope is array", score="alibi(slope)", inputs={"slope": slope})
+        self.wrong(ValueError, "input.slope has shape (4,); expected (2,)", score="s + slope[b]", inputs={"slope": ("b", slope)})
+        self.wrong(ValueError, "input.slope has shape (4,); expected (2, 4)", score="s + slope[b, h]",
+                   inputs={"slope": ("b, h", slope)})
+        self.wrong(TypeError, "input.slope is float64; expected", score="alibi(slope)",
+                   inputs={"slope": ("h", slope.astype("f8"))})
+        for axes in ("n", "h +", "h; 1", "1 / 0"):
+            self.wrong(ValueError, "is no extent; expected one of b, h, hk, q, k, a number, or an expression in nq and nk",
+                       score="alibi(slope)", inputs={"slope": (axes, slope)})
+        self.wrong(ValueError, "inputs.slope: declared, but no point uses it", inputs={"slope": ("h", slope)})
+        for extra in (1.0, ("h", slope)):
+            self.wrong(ValueError, "inputs: mask and score do not depend on a: leave it out",
+                       score="true ? alibi(slope) : a" + ("" if extra == 1.0 else "[h]"),
+                       inputs={"slope": ("h", slope), "a": extra})
+
+    def test_inputs_of_backward(self):
+        slope, lse = np.ones(H, "f4"), zeros(B, H, NQ, dtype="f4")
+        self.says(ValueError, "inputs: mask and score do not depend on a: leave it out", flashgen.attention_backward, Q, Q,
+                  K, K, Q, lse, score="true ? alibi(slope) : a[h]", inputs={"slope": ("h", slope), "a": ("h", slope)})
+        self.says(ValueError, "lse has shape (2, 4, 5, 1); expected (2, 4, 5)", flashgen.attention_backward, Q, Q, K, K, Q,
+                  lse[..., None])
+        self.says(ValueError, "dout has shape (2, 9, 2, 16); expected (2, 5, 4, 16)", flashgen.attention_backward, K, Q, K,
+                  K, Q, lse)
+        self.says(TypeError, "dout is float32 and q float16", flashgen.attention_backward, Q.astype("f4"), Q, K, K, Q, lse)
+
+    def test_layouts(self):
+        packed = {"q": zeros(9, H, D), "k": TOKENS, "v": TOKENS}
+        self.wrong(TypeError, "starts_q is int64; expected int32", starts_q=STARTS.astype("i8"), starts_k=STARTS,
+                   **packed)
+        self.wrong(ValueError, "starts_k has shape (2,); expected (3,)", starts_q=STARTS, starts_k=STARTS[:2], **packed)
+        self.wrong(ValueError, "q has shape (2, 5, 4, 16); expected [tokens, h, d]", starts_q=STARTS)
+        self.wrong(ValueError, "k has shape (9, 2, 16); expected [caches, nk, hk, d]", k=TOKENS, v=TOKENS, used_k=USED)
+        self.wrong(ValueError, "used_k has shape (1,); expected (2,)", used_k=USED[:1])
+        self.wrong(ValueError, "used_q is for packed queries", used_q=USED)
+        self.wrong(ValueError, "starts_k is for packed keys; table, first_k and rows are for a cache", starts_k=STARTS,
+                   k=TOKENS, v=TOKENS, rows=USED)
+        self.wrong(ValueError, "table has shape (2, 1); expected (2, 2): a row for each of the sequences, a column for each "
+                   "page of 10 keys", table=zeros(B, 1, dtype="i4"), used_k=USED, longest_k=10)
+
+    def test_numbers(self):
+        self.wrong(ValueError, "dropout is 1.5; expected a number from 0 to 1", dropout=1.5, seed=1)
+        self.wrong(ValueError, "dropout of NumPy arrays needs a seed", dropout=0.5)
+        self.wrong(ValueError, "seed is given, and dropout is 0", seed=1)
+        self.wrong(ValueError, "seed is (1, 2, 3); expected", dropout=0.5, seed=(1, 2, 3))
+        self.wrong(ValueError, "seed is (-1, 0); expected", dropout=0.5, seed=-1)
+        self.wrong(NotImplementedError, "normalizer=sigmoid takes no dropout", dropout=0.5, seed=1, normalizer="sigmoid")
+        self.wrong(ValueError, "plan: there is no blocks; expected family, block_q", plan={"blocks": 1})
+        self.wrong(ValueError, "return_lse: normalizer none has no lse", normalizer="none", return_lse=True)
+
+    def test_out(self):
+        self.wrong(ValueError, "o has shape (2, 9, 2, 16); expected (2, 5, 4, 16)", out=K)
+        self.wrong(TypeError, "o is float32 and q float16: they have to be equal", out=Q.astype("f4"))
+
+    def test_nobody_computes_it(self):
+        self.wrong(NotImplementedError, "no plan", plan={"family": "simt", "block_q": 7})
+
+
+class Launch(Case):
+    """What the library's fg_launch finds."""
+
+    def test_sentences(self):
+        self.says(ValueError, "scale = inf: expected", flashgen.attention, Q, K, K, scale=float("inf"))
+        self.says(ValueError, "width = 1.07374e+10", flashgen.attention, Q, K, K, mask="window(width, 0)",
+                  inputs={"width": 10 * 2**30})
+        self.says(ValueError, "used_k is missing", flashgen.attention, Q, K, K, first_k=USED)
+        odd = np.zeros(K.size + 1, "f2")[1:].reshape(K.shape)
+        self.says(ValueError, "k: its address is not a multiple of 16", flashgen.attention, Q, odd, odd, used_k=USED)
+
+
+if __name__ == "__main__":
+    main()

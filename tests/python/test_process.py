@@ -1,0 +1,180 @@
+"""The package in a process: what it does on import, in many threads, after a fork, and what it prints."""
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+from case import SOURCE, Case, flashgen, main, np
+from flashgen import context
+
+SMALL = """
+import numpy as np, flashgen
+q = np.ones((1, 4, 1, 8), "f2")
+out = flashgen.attention(q, q, q)
+assert (out == 1).all()
+"""
+
+
+def python(text, **environment):
+    """A program's exit status and what it prints, all together."""
+    made = subprocess.run([sys.executable, "-B", "-c", text], env={**os.environ, **environment}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return made.returncode, made.stdout
+
+
+def on_terminal(text, **environment):
+    """The same, with a terminal for its output."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(sys.executable, [sys.executable, "-B", "-c", text], {**os.environ, **environment})
+    printed = b""
+    while True:
+        try:
+            read = os.read(terminal, 4096)
+        except OSError:  # the other end is closed
+            read = b""
+        if not read:
+            break
+        printed += read
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), printed.decode()
+
+
+class Process(Case):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.cache = os.path.join(self.folder.name, "cache")
+
+    def slow_compiler(self):
+        path = os.path.join(self.folder.name, "cc")
+        with open(path, "w") as file:
+            file.write('#!/bin/sh\n[ "$1" = --version ] || sleep 2.5\nexec cc "$@"\n')
+        os.chmod(path, 0o755)
+        return path
+
+    def test_import_opens_nothing(self):
+        self.assertEqual(python("import flashgen, sys; from flashgen import library\n"
+                                "assert library._loaded is None and 'numpy' not in sys.modules\n"
+                                "assert 'torch' not in sys.modules", FLASHGEN_LIBRARY="/nowhere"), (0, ""))
+
+    def test_cold_use_prints_nothing(self):
+        self.assertEqual(python(SMALL, FLASHGEN_CACHE=self.cache), (0, ""))
+        self.assertTrue(os.listdir(self.cache))
+
+    def test_slow_compile_is_told_a_terminal_only(self):
+        slow = {"FLASHGEN_CC": self.slow_compiler()}
+        self.assertEqual(python(SMALL, FLASHGEN_CACHE=self.cache, **slow), (0, ""))
+        code, printed = on_terminal(SMALL, FLASHGEN_CACHE=self.cache + "2", **slow)
+        self.assertEqual((code, printed.split()), (0, "flashgen: compiling a kernel".split()))
+        self.assertEqual(on_terminal(SMALL, FLASHGEN_CACHE=self.cache + "2", **slow), (0, ""))
+
+    def test_missing_library(self):
+        code, printed = python(SMALL, FLASHGEN_LIBRARY="/nowhere/libflashgen.so")
+        self.assertIn("FlashgenMissing: flashgen's library cannot be loaded: /nowhere/libflashgen.so: cannot", printed)
+
+    def test_threads(self):
+        """Cold and hot calls of many threads, with one context, and no more compiles than kernels."""
+        code, printed = python(f"""
+import sys, threading
+sys.path.insert(0, {str(SOURCE / "tests" / "python")!r})
+import test_process
+test_process.race()
+""", FLASHGEN_CACHE=self.cache)
+        self.assertEqual((code, printed), (0, "2 compiles\n"))
+
+    def test_fork(self):
+        """A child has a context of its own, whatever the parent's threads do."""
+        q = np.ones((1, 4, 1, 8), "f2")
+        flashgen.attention(q, q, q)
+        parents = context.context("host")
+        with context._lock:  # as a thread of the parent may have it
+            child = os.fork()
+            if child == 0:
+                try:
+                    assert (flashgen.attention(q, q, q) == 1).all()
+                    assert context.context("host") is not parents
+                    os._exit(0)
+                except BaseException as error:
+                    print(error, file=sys.stderr)
+                    os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertIs(context.context("host"), parents)
+
+    def test_calls_are_kept_and_dropped(self):
+        """A second call prepares nothing; so many shapes are not kept forever."""
+        q = np.ones((1, 4, 1, 8), "f2")
+        flashgen.attention(q, q, q)
+        before = flashgen.call.calls.copy()
+        flashgen.attention(q.copy(), q, q)
+        self.assertEqual(flashgen.call.calls, before)
+        most, flashgen.call.MOST_CALLS = flashgen.call.MOST_CALLS, len(before) + 3
+        try:
+            for n in range(5, 15):
+                flashgen.attention(q, *[np.ones((1, n, 1, 8), "f2")] * 2)
+                self.assertLessEqual(len(flashgen.call.calls), len(before) + 3)
+        finally:
+            flashgen.call.MOST_CALLS = most
+
+    def test_doctor(self):
+        run = [sys.executable, "-B", "-m", "flashgen"]
+        made = subprocess.run([*run, "doctor"], env={**os.environ, "FLASHGEN_CACHE": self.cache}, text=True,
+                              capture_output=True)
+        self.assertEqual((made.returncode, made.stderr), (0, ""))
+        lines = dict(line.split(None, 1) for line in made.stdout.splitlines())
+        self.assertEqual(list(lines), "flashgen library numpy torch compiler host NVRTC cuda:0 cache".split())
+        self.assertEqual(lines["flashgen"], f"ok     {flashgen.__version__}")
+        self.assertEqual(lines["host"], "ok     a kernel was made and its numbers are right")
+        self.assertEqual(lines["cache"], f"ok     {self.cache}")
+        without = {**os.environ, "FLASHGEN_CACHE": self.cache + "2", "FLASHGEN_CC": "/nowhere", "CUDA_VISIBLE_DEVICES": ""}
+        made = subprocess.run([*run, "doctor"], env=without, text=True, capture_output=True)
+        self.assertEqual(made.returncode, 1)
+        self.assertIn("compiler  none   the C compiler of the host device (FLASHGEN_CC): /nowhere", made.stdout)
+        made = subprocess.run([*run, "doctor"], env={**os.environ, "FLASHGEN_LIBRARY": "/nowhere"}, text=True,
+                              capture_output=True)
+        self.assertEqual((made.returncode, made.stdout.count("\n")), (1, 2))
+        self.assertIn("library   none", made.stdout)
+        made = subprocess.run([*run, "doktor"], text=True, capture_output=True)
+        self.assertEqual((made.returncode, made.stderr), (2, "usage: python -m flashgen doctor\n"))
+
+    def test_nvrtc_of_pip(self):
+        """What pip installs is found, the newest first."""
+        from flashgen import nvrtc
+        names = ("cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13", "cu13/lib/libnvrtc-builtins.so.13.0")
+        for name in names:
+            path = os.path.join(self.folder.name, "nvidia", name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            open(path, "w").close()
+        sys.path.insert(0, self.folder.name)
+        try:
+            found = [str(path) for path in nvrtc.installed() if str(path).startswith(self.folder.name)]
+        finally:
+            sys.path.remove(self.folder.name)
+        self.assertEqual([os.path.basename(path) for path in found], ["libnvrtc.so.13", "libnvrtc.so.12"])
+
+
+def race():
+    """Threads that start at once, each with two specs and its own numbers."""
+    barrier, wrong = threading.Barrier(8), []
+
+    def work(i):
+        barrier.wait()
+        for n in (4, 5, 6) * 5:
+            v = np.full((1, n, 2, 8), i, "f2")
+            if not (flashgen.attention(v, v, v) == i).all() or not (flashgen.attention(v, v, v, mask=None) == i).all():
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if wrong:
+        sys.exit(f"wrong in threads {wrong}")
+    print(context.context("host").counts().compiles, "compiles")
+
+
+if __name__ == "__main__":
+    main()
