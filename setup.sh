@@ -28,7 +28,7 @@ need libxxhash-dev  "xxHash"                   library libxxhash
 need python3        "Python 3 (for a test)"    python3 -c "import ctypes, json"
 need check          "Check (for the tests)"    library check
 need g++            "a C++ compiler (for the tests)" c++ --version
-need python3-numpy  "NumPy (for the example and the tests)" has_numpy
+need python3-numpy  "NumPy (for the tests)" has_numpy
 if ! python3 -c 'import numpy' 2>/dev/null && own_python; then # it does not see Debian's packages
   echo "setup: $(command -v python3) has no NumPy; the tests use /usr/bin/python3's. For the README's example: python3 -m pip install numpy"
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package.sh - host applications, built out of tree against the installed package as the pages say.
 #
-#   package.sh zoo|refusals|jit|graph|serving|python SOURCE PREFIX WORK
+#   package.sh zoo|refusals|jit|graph|serving SOURCE PREFIX WORK
 #
 # SOURCE is flashgen's, PREFIX where it is installed, WORK a directory of the test's own. CC, CXX and
 # CFLAGS are the build's. Runs on the host device, or on FLASHGEN_TEST_DEVICE; 77 where that or what
@@ -39,7 +39,7 @@ cp -a "$prefix" "$work/moved prefix"
 prefix="$work/moved prefix"
 libdir=$(dirname "$(find "$prefix" -name libflashgen.so)")
 export PATH="$prefix/bin:$PATH" LD_LIBRARY_PATH="$libdir:$loader_path" FLASHGEN_CACHE="$work/cache"
-cp "$source"/tests/consumer/{*.c,*.h,*.cpp,*.py} .
+cp "$source"/tests/consumer/{*.c,*.h,*.cpp} .
 flags() { # what pkg-config says, and the sanitizers of the build
   PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config "$@" flashgen
 }
@@ -214,7 +214,7 @@ jit() {
   fails "did you mean \"softcap\"" ./jit 'sofcap(s, 30.0)' "$device"
 }
 
-# ---- C++ and Python ----
+# ---- C++ ----
 
 graph() {
   "${CXX:-c++}" --version >/dev/null 2>&1 || skip "there is no C++ compiler"
@@ -233,18 +233,6 @@ serving() {
       *) page_line "$line" ;;
     esac
   done <"$(grep -l '^cc serving.c' block.*)"
-}
-
-python() {
-  local python
-  for python in python3 /usr/bin/python3 none; do
-    "$python" -c 'import numpy' 2>/dev/null && break
-  done
-  [ $python != none ] || skip "python3-numpy is missing"
-  if [ "$device" != host ]; then
-    "$python" -c 'import torch; torch.zeros(1).cuda()' 2>/dev/null || skip "PyTorch with a GPU is missing"
-  fi
-  says "o and lse are right" "$python" -B check_attention.py "$libdir/libflashgen.so" "$device"
 }
 
 $step
