@@ -2,6 +2,7 @@
 from case import Case, flashgen, main, np
 from formula import LIMITS, Reference, error, keep_mask
 from flashgen import arrays
+from flashgen.context import context
 
 B, H, HK, NQ, NK, D = 2, 4, 2, 19, 33, 16
 Q, K = np.arange(NQ)[:, None], np.arange(NK)[None, :]
@@ -133,6 +134,8 @@ class Hooks(Case):
         self.check({"normalizer": "sigmoid"}, {"mask": CAUSAL, "normalizer": "sigmoid"})
         self.check({"normalizer": "sigmoid", "sigmoid_bias": 0.0},
                    {"mask": CAUSAL, "normalizer": "sigmoid", "sigmoid_bias": 0.0})
+        self.check({"normalizer": "sigmoid", "sigmoid_bias": 0.75},
+                   {"mask": CAUSAL, "normalizer": "sigmoid", "sigmoid_bias": 0.75})
 
     def test_head_dims(self):
         """Any head dim: zeros are put behind its columns, and the scale is that of the columns that were given."""
@@ -221,7 +224,17 @@ class Arrays(Case):
     def test_rounding(self):
         """To the nearest, ties to even; what is no number stays so."""
         found = arrays.round_to_bf16(np.array([1.0, 1.00390625, 1.01171875, 1.0040, -3e38, 3.4e38, np.inf, np.nan], "f4"))
+        self.assertEqual(arrays.round_to_bf16(np.array([-1, 0x7FFFFFFF], "i4").view("f4")).tolist(), [0x7FC0] * 2)
         self.assertEqual([hex(x) for x in found], ["0x3f80", "0x3f80", "0x3f82", "0x3f81", "0xff62", "0x7f80", "0x7f80", "0x7fc0"])
+
+    def test_options_reach_the_spec(self):
+        """What tiny arrays cannot show."""
+        def last():
+            return dict(list(context("host").ops)[-1])
+        flashgen.attention(*self.arrays, batch_invariant=True)
+        self.assertEqual((last()["batch_invariant"], last().get("deterministic")), ("true", None))
+        flashgen.attention_backward(*self.arrays[:1], *self.arrays, self.out, self.lse, deterministic=True)
+        self.assertEqual((last()["deterministic"], last()["pass"]), ("true", "backward"))
 
     def test_plan(self):
         for family in ("simt", "mma"):

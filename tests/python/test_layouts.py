@@ -1,5 +1,6 @@
 """Packed, cached and paged sequences: each as if it were alone."""
 from case import Case, flashgen, main, np
+from flashgen.context import context
 from formula import LIMITS, Reference, error
 
 H, HK, D = 4, 2, 16
@@ -80,13 +81,17 @@ class Layouts(Case):
         apart = np.zeros(5 * (size + 8), "f2")
         odd = np.lib.stride_tricks.as_strided(apart, k.shape, (2 * (size + 8), *k.strides[1:]))
         odd[...] = k
-        for keys in (k, wide[:, :40], odd):
+        narrow = np.zeros((5, 40, HK, D + 4), "f2")
+        narrow[..., :D] = k
+        for keys in (k, wide[:, :40], narrow[..., :D], odd):
             out, lse = flashgen.attention(q, keys, v, used_k=used, first_k=first, rows=rows, return_lse=True)
             for i in range(3):
                 seen = rows[i], slice(first[i], used[i])
                 right = Reference(q[i:i + 1], k[seen][None], v[seen][None], causal(2, used[i] - first[i]))
                 self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
                 np.testing.assert_allclose(lse[i], right.lse[0], atol=1e-4)
+            families = dict(list(context("host").ops)[-1]).get("family")
+            self.assertEqual(families, "mma,decode,simt" if keys is odd else None)
 
     def test_paged(self):
         page, used = 8, np.array([40, 7, 20], "i4")

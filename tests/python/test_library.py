@@ -3,7 +3,6 @@ import ctypes
 import os
 import re
 import subprocess
-import unittest
 
 from case import SOURCE, Case, flashgen, main
 from flashgen import library

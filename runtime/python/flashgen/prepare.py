@@ -72,6 +72,8 @@ def prepare(adapter, backward, options, wants, names, descriptions):
     call.shape_at = c.addressof(call.shape)
     device = context(call.device)
     texts = spec.texts(options, layout, dtype, facts, wants, backward)
+    if is_uneven(facts, layout):
+        texts.setdefault("family", "mma,decode,simt")
     op = device.op(texts)
     check_used(device, op, texts, options, facts, wants)
     call.kernel = select(op, call.shape, adapter.stream(call.device))
@@ -199,9 +201,15 @@ def alignment(facts, layout):
             shape, strides, word, _ = facts[name]
             while any(n > 1 and s * SIZES[word] % align for n, s in zip(shape[:-1], strides)):
                 align //= 2
-            if layout.kv == "cached" and shape[0] > 1 and strides[1] and strides[0] % strides[1]:
-                align = min(align, 8)
     return align
+
+
+def is_uneven(facts, layout):
+    """Whether a cache's sequences or pages are no whole number of rows apart: wgmma's tensor maps have no such axis."""
+    if layout.kv not in ("cached", "paged"):
+        return False
+    return any(shape[0] > 1 and strides[1] and strides[0] % strides[1]
+               for shape, strides, _, _ in (facts["k"], facts["v"]))
 
 
 # ---- outputs ----
