@@ -76,7 +76,7 @@ class Hooks(Case):
 
     def test_mask_score_and_numbers(self):
         """A window and a cap that are numbers of the launch, and a definition."""
-        for width in (7, 12):
+        for width in (7, np.int64(12)):
             self.check(
                 {"mask": "near(width)", "define": {"near(n)": "k <= p && p - k < n"}, "score": "softcap(s, cap)",
                  "inputs": {"width": width, "cap": 1.5}},

@@ -26,7 +26,7 @@ class Errors(Case):
         self.says(kind, sentence, flashgen.attention, q, k, v, **options)
 
     def test_arrays(self):
-        self.wrong(TypeError, "q is a list; expected an array of NumPy or a tensor of PyTorch", q=[1.0])
+        self.wrong(TypeError, "a list is given; expected an array of NumPy or a tensor of PyTorch", q=[1.0])
         self.wrong(TypeError, "v is a list, q a ndarray: they have to be alike", v=[1.0])
         self.wrong(TypeError, "q is float64: kernels compute float16 and bfloat16", q=Q.astype("f8"), k=K.astype("f8"),
                    v=K.astype("f8"))
@@ -62,6 +62,7 @@ class Errors(Case):
     def test_inputs(self):
         slope = np.ones(H, "f4")
         self.wrong(TypeError, "inputs: slope is array", score="alibi(slope)", inputs={"slope": slope})
+        self.wrong(TypeError, "inputs: width is True", mask="window(width, 0)", inputs={"width": True})
         self.wrong(ValueError, "input.slope has shape (4,); expected (2,)", score="s + slope[b]", inputs={"slope": ("b", slope)})
         self.wrong(ValueError, "input.slope has shape (4,); expected (2, 4)", score="s + slope[b, h]",
                    inputs={"slope": ("b, h", slope)})
@@ -112,6 +113,9 @@ class Errors(Case):
 
     def test_out(self):
         self.wrong(ValueError, "o has shape (2, 9, 2, 16); expected (2, 5, 4, 16)", out=K)
+        frozen = Q.copy()
+        frozen.flags.writeable = False
+        self.wrong(ValueError, "out is an array that may not be written to", out=frozen)
         self.wrong(TypeError, "o is float32 and q float16: they have to be equal", out=Q.astype("f4"))
 
     def test_nobody_computes_it(self):

@@ -4,6 +4,8 @@ bfloat16, which NumPy does not have, is uint16 here: the upper half of a float32
 for PyTorch."""
 import numpy as np
 
+from .context import no_stream
+
 WORDS = {"float16": "f16", "uint16": "bf16", "float32": "f32", "int32": "i32"}
 DTYPES = {word: np.dtype(name) for name, word in WORDS.items()}
 DTYPES["u8"] = np.dtype("uint8")
@@ -38,8 +40,13 @@ def addresses(arrays):
     return [x.__array_interface__["data"][0] for x in arrays]
 
 
-def stream(device):
-    """The host device has none."""
+def stream_of(device):
+    return no_stream
+
+
+def check_writable(out):
+    if not out.flags.writeable:
+        raise ValueError("out is an array that may not be written to")
 
 
 empty_like = np.empty_like

@@ -18,7 +18,7 @@ def adapter_of(x):
             elif (base.__module__, base.__name__) == ("torch", "Tensor"):
                 from . import tensors as found
         if found is None:
-            raise TypeError(f"q is a {type(x).__name__}; expected an array of NumPy or a tensor of PyTorch")
+            raise TypeError(f"a {type(x).__name__} is given; expected an array of NumPy or a tensor of PyTorch")
         _adapters[type(x)] = found
     return found
 
@@ -70,6 +70,7 @@ def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, b
     given = {"q": q, "k": k, "v": v}
     if out is not None:
         given["o"] = out
+        adapter_of(out).check_writable(out)
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
         used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, plan, dtype)

@@ -38,7 +38,7 @@ def run(adapter, backward, options, wants, given):
     if call.workspace:
         scratch = adapter.empty((call.workspace,), "u8", q)
         workspace, = adapter.addresses((scratch,))
-    launch(call, addresses, workspace, adapter.stream(call.device))
+    launch(call, addresses, workspace, call.stream())
     if call.changes:
         made = [x if output.is_final else adapter.unfixed(x, output.final_word, output.final_width)
                 for output, x in zip(call.outputs, made)]

@@ -90,6 +90,10 @@ def select(op, shape, stream):
     return kernel
 
 
+def no_stream():
+    """The current stream of the host device, which has none."""
+
+
 def kernel_name(kernel):
     """The name of a kernel's variant."""
     info = sized(Info)

@@ -39,7 +39,8 @@ class Call:
                  "changes",  # an output is not final
                  "aligned",  # so many arrays, the first ones, have addresses that are multiples of ALIGN
                  "copies_o",  # the caller's o is no place for the kernel to write to
-                 "workspace", "device")
+                 "workspace",
+                 "stream")  # a function that gives the current one
 
 
 def prepare(adapter, backward, options, wants, names, descriptions):
@@ -49,36 +50,44 @@ def prepare(adapter, backward, options, wants, names, descriptions):
     dtype = dtype_of(adapter, facts, options)
     layout = layouts.read(facts, options.longest_q, options.longest_k)
     check_arrays(facts, options, layout)
+    if options.scale is None and layout.d != spec.rounded_up(layout.d):
+        options = options._replace(scale=layout.d ** -0.5)
     call = Call()
-    call.device = facts["q"][3]
     call.outputs = gradients(facts, layout, dtype, wants) if backward else results(facts, layout, dtype, wants)
     call.copies_o = not backward and "o" in facts and not takes_o(facts, call.outputs[0])
     if not backward and "o" in facts:
         call.outputs = call.outputs[1:]
     facts, call.fixes = fixed_facts(facts, layout, dtype)
-    for output in call.outputs:
-        shape, strides, word, _ = facts["q"]
-        output.is_like_q = (output.shape, contiguous(output.shape), output.word) == (shape, strides, word)
     call.changes = not all(output.is_final for output in call.outputs)
+    for output in call.outputs:
+        output.is_like_q = facts["q"][:3] == (output.shape, contiguous(output.shape), output.word)
     call.aligned = 1 if layout.kv in ("cached", "paged") else sum(name in MAIN for name in names)
-    if options.scale is None and layout.d != spec.rounded_up(layout.d):
-        options = options._replace(scale=layout.d ** -0.5)
+    fill(call, facts, options)
+    choose(call, adapter, facts, options, layout, spec.texts(options, layout, dtype, facts, wants, backward), wants)
+    return call
+
+
+def fill(call, facts, options):
+    """The fg_args and the places of addresses in it."""
     args, values = arguments(facts, call.outputs, options)
     call.template = bytes(args) + bytes(values)
     call.words = c.c_uint64 * (len(call.template) // WORD)
     call.has_inputs = len(values) > 0
-    call.places = tuple(place(name, options) for name in [*names, *(output.name for output in call.outputs)])
+    call.places = tuple(place(name, options) for name in [*facts, *(output.name for output in call.outputs)])
+
+
+def choose(call, adapter, facts, options, layout, texts, wants):
+    """The kernel, for the shape."""
+    device = context(facts["q"][3])
+    call.stream = adapter.stream_of(device.device)
     call.shape = sized(Shape, align=alignment(facts, layout), **layout.extents)
     call.shape_at = c.addressof(call.shape)
-    device = context(call.device)
-    texts = spec.texts(options, layout, dtype, facts, wants, backward)
     if is_uneven(facts, layout):
         texts.setdefault("family", "mma,decode,simt")
     op = device.op(texts)
     check_used(device, op, texts, options, facts, wants)
-    call.kernel = select(op, call.shape, adapter.stream(call.device))
+    call.kernel = select(op, call.shape, call.stream())
     call.workspace = library().fg_workspace_bytes(call.kernel, call.shape_at)
-    return call
 
 
 # ---- checks ----

@@ -1,4 +1,5 @@
 """What a call computes, as the texts of an fg_spec."""
+import numbers
 from typing import NamedTuple, Optional
 
 PLAN_FIELDS = ("family", "block_q", "block_kv", "stages", "warps", "warps_per_key", "key_parts")
@@ -41,8 +42,9 @@ def read_inputs(inputs):
     declared, arrays = [], {}
     for name in sorted(inputs):
         value = inputs[name]
-        if type(value) in (int, float):
-            declared.append(Number(name, type(value), value))
+        if isinstance(value, numbers.Real) and not isinstance(value, bool):
+            kind = int if isinstance(value, numbers.Integral) else float
+            declared.append(Number(name, kind, kind(value)))
         elif type(value) is tuple and len(value) in (2, 3) and type(value[0]) is str and value[2:] in ((), ("monotone",)):
             declared.append(Axes(name, value[0], len(value) == 3))
             arrays["input." + name] = value[1]

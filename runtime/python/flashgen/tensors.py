@@ -1,7 +1,10 @@
 """PyTorch's tensors, on the host device and on GPUs: the functions of arrays.py."""
+from functools import partial
+
 import torch
 
 from .autograd import differentiable
+from .context import no_stream
 
 WORDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.int32: "i32"}
 DTYPES = {word: dtype for dtype, word in WORDS.items()}
@@ -31,11 +34,15 @@ def addresses(arrays):
     return [x.data_ptr() for x in arrays]
 
 
-def stream(device):
-    """The current stream of the device "cuda:N", as a number."""
+def stream_of(device):
+    """A function that gives the current stream of the device, as a number."""
     if device == "host":
-        return None
-    return torch.cuda.current_stream(torch.device(device)).cuda_stream
+        return no_stream
+    return partial(torch._C._cuda_getCurrentRawStream, torch.device(device).index)
+
+
+def check_writable(out):
+    """A tensor always is; one that is expanded has a stride of 0, which the library refuses."""
 
 
 empty_like = torch.empty_like

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""overhead.py - what a call costs beside its launch, in microseconds: of NumPy, and of PyTorch where it is installed.
+
+    FLASHGEN_LIBRARY=build/libflashgen.so PYTHONPATH=runtime/python python3 tests/python/overhead.py
+
+The launch is replaced by a function of libc that does nothing; a shape that is new is looked up and prepared, with the
+kernel compiled already."""
+import ctypes
+import timeit
+
+from case import flashgen, np
+from flashgen import call, library
+
+
+class NoLaunch:
+    """The library, but for fg_launch: a kernel and a shape are not the same thread, which pthread_equal says as 0."""
+    fg_launch = ctypes.CDLL(None).pthread_equal
+    fg_launch.restype, *_ = library.FUNCTIONS["fg_launch"]
+    fg_launch.argtypes = library.FUNCTIONS["fg_launch"][1:]
+
+
+def tell(what, function, number=20000):
+    print(f"{what:<40} {min(timeit.repeat(function, number=number, repeat=5)) / number * 1e6:6.1f} us")
+
+
+def hot(what, function):
+    function()
+    real, call.library = call.library, lambda: NoLaunch
+    tell(what, function)
+    call.library = real
+
+
+def cold(what, function):
+    def again():
+        call.calls.clear()
+        function()
+    hot(what, function)
+    real, call.library = call.library, lambda: NoLaunch
+    tell(what + ", a new shape", again, 200)
+    call.library = real
+
+
+def main():
+    q = np.zeros((1, 8, 2, 64), "f2")
+    slope = np.zeros(2, "f4")
+    cold("NumPy", lambda: flashgen.attention(q, q, q))
+    hot("NumPy, float32", lambda: flashgen.attention(*[q.astype("f4")] * 3))
+    cold("NumPy, with an input",
+         lambda: flashgen.attention(q, q, q, score="alibi(slope)", inputs={"slope": ("h", slope)}))
+    try:
+        import torch
+    except ImportError:
+        return
+    t = torch.zeros((1, 8, 2, 64), dtype=torch.bfloat16)
+    leaf = t.clone().requires_grad_()
+    hot("PyTorch", lambda: flashgen.attention(t, t, t))
+    hot("PyTorch, with lse", lambda: flashgen.attention(t, t, t, return_lse=True))
+    hot("PyTorch, for backward", lambda: flashgen.attention(leaf, leaf, leaf))
+    tell("torch.empty of the result", lambda: torch.empty(t.shape, dtype=t.dtype, device=t.device))
+
+
+if __name__ == "__main__":
+    main()
