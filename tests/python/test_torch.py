@@ -202,6 +202,11 @@ class Torch(Case):
         wrong(ValueError, "a tensor requires a gradient, and out= has none", q, k, v, out=torch.empty_like(q))
         sink = torch.zeros(H, device=DEVICE, requires_grad=True)
         wrong(ValueError, "sink has shape (4, 1); expected (4,)", q, k, v, sink=sink[:, None])
+        edge = torch.ones(H, device=DEVICE, requires_grad=True)
+        launch, flashgen.call.launch = flashgen.call.launch, lambda *_: self.fail("it was launched")
+        wrong(ValueError, "x has a gradient and cannot stand in a mask", q, k, v, mask="k <= p + x[h]",
+              inputs={"x": ("h", edge)})
+        flashgen.call.launch = launch
         out = flashgen.attention(q, k, v)
         dq, = torch.autograd.grad(out, q, torch.ones_like(out, requires_grad=True), create_graph=True)
         with self.assertRaisesRegex(RuntimeError, "once_differentiable"):

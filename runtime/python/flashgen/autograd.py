@@ -3,6 +3,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from .call import run
+from .context import calls
+from .prepare import check_backward
 
 CACHE = {"used_k", "first_k", "rows", "table"}  # one of these, and keys lie in a cache
 MAIN = ("q", "k", "v")
@@ -23,18 +25,24 @@ def differentiable(adapter, options, wants, kept, given):
 class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, adapter, options, beside, kept, names, *given):
-        results = run(adapter, False, options, beside, dict(zip(names, given)))
+        needed = tuple([name for name, is_needed in zip(names, ctx.needs_input_grad[5:]) if is_needed])
+        wants = tuple([name for name in needed if name not in MAIN])
+        by_name = dict(zip(names, given))
+        if wants and (options, wants, names) not in calls:
+            check_backward(adapter, options, wants, by_name)
+            calls[options, wants, names] = True
+        results = run(adapter, False, options, beside, by_name)
         ctx.set_materialize_grads(False)
         if beside not in ((), ("lse",)):
             ctx.mark_non_differentiable(*[x for name, x in zip(beside, results[1:]) if name != "lse"])
         ctx.save_for_backward(*given, *results)
-        ctx.call = adapter, options, beside, kept, names
+        ctx.call = adapter, options, beside, kept, names, needed, wants
         return tuple(results)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, dout, *douts):
-        adapter, options, beside, kept, names = ctx.call
+        adapter, options, beside, kept, names, needed, wants = ctx.call
         n = len(names)
         given = dict(zip(names, ctx.saved_tensors[:n]))
         made = dict(zip(("o", *beside), ctx.saved_tensors[n:]))
@@ -45,7 +53,5 @@ class Attention(torch.autograd.Function):
         dlse = dict(zip(beside, douts)).get("lse")
         if dlse is not None:
             main["dlse"] = dlse
-        needed = [name for name, is_needed in zip(names, ctx.needs_input_grad[5:]) if is_needed]
-        wants = tuple(name for name in needed if name not in MAIN)
         results = dict(zip((*MAIN, *wants), run(adapter, True, options, wants, {**main, **given})))
         return (None, None, None, None, None, *[results[name] if name in needed else None for name in names])

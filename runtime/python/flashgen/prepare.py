@@ -67,6 +67,16 @@ def prepare(adapter, backward, options, wants, names, descriptions):
     return call
 
 
+def check_backward(adapter, options, wants, given):
+    """That the spec of backward is one, before forward is launched: an input of a mask has no gradient, for example."""
+    options = spec.Options(*options)
+    facts = dict(zip(given, adapter.facts(adapter.describe(given.values()))))
+    dtype = dtype_of(adapter, facts, options)
+    layout = layouts.read(facts, options.longest_q, options.longest_k)
+    check_arrays(facts, options, layout)
+    context(facts["q"][3]).op(spec.texts(options, layout, dtype, facts, wants, True))
+
+
 def fill(call, facts, options):
     """The fg_args and the places of addresses in it."""
     args, values = arguments(facts, call.outputs, options)
