@@ -56,6 +56,8 @@ class Errors(Case):
     def test_expressions(self):
         self.wrong(ValueError, 'did you mean "causal"', mask="causl")
         self.wrong(ValueError, "slope", score="s + slope[h]")
+        self.wrong(TypeError, "mask is array(", mask=np.ones((NQ, NK), bool))
+        self.wrong(TypeError, "and score 1.0; expected expressions: what lies in memory is a bias", score=1.0)
         self.wrong(ValueError, "expected", score="s +")
         self.wrong(NotImplementedError, 'there is no "softmaxx" (did you mean "softmax"?)', normalizer="softmaxx")
 
@@ -102,6 +104,8 @@ class Errors(Case):
                    "page of 10 keys", table=zeros(B, 1, dtype="i4"), used_k=USED, longest_k=10)
 
     def test_numbers(self):
+        self.wrong(TypeError, "scale is a ndarray; expected a number", scale=np.ones(1))
+        self.wrong(TypeError, "longest_k is a float; expected a number", longest_k=1.5)
         self.wrong(ValueError, "dropout is 1.5; expected a number from 0 to 1", dropout=1.5, seed=1)
         self.wrong(ValueError, "dropout of NumPy arrays needs a seed", dropout=0.5)
         self.wrong(ValueError, "seed is given, and dropout is 0", seed=1)

@@ -1,4 +1,5 @@
 """attention and attention_backward, on arrays of NumPy and tensors of PyTorch."""
+import numbers
 from typing import NamedTuple
 
 from .call import run
@@ -151,6 +152,9 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
     """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
+    if type(mask) is not str and mask is not None or type(score) is not str and score is not None:
+        raise TypeError(f"mask is {mask!r:.40} and score {score!r:.40}; expected expressions: what lies in memory is a bias, or "
+                        f"an input that they name")
     if not (bias is None and sink is None and starts_q is None and starts_k is None and used_q is None and used_k is None
             and first_k is None and rows is None and table is None):
         others = {"bias": bias, "sink": sink, "starts_q": starts_q, "starts_k": starts_k, "used_q": used_q,
@@ -165,9 +169,22 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
         given["seed"] = seed_words(adapter, seed, given["q"])
     elif seed is not None:
         raise ValueError("seed is given, and dropout is 0")
+    if not (scale is None and sigmoid_bias is None and longest_q is None and longest_k is None):
+        check_numbers(scale=scale, sigmoid_bias=sigmoid_bias, longest_q=longest_q, longest_k=longest_k)
     return adapter, (
         mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
-        scale, longest_q, longest_k, deterministic, batch_invariant, plan and tuple(plan.items()), dtype)
+        scale, longest_q, longest_k, deterministic, batch_invariant, plan and frozen(plan), dtype)
+
+
+def check_numbers(**given):
+    """A tensor is none: its value may change, and calls are kept by what they are given."""
+    for name, x in given.items():
+        if x is not None and not isinstance(x, numbers.Integral if name.startswith("longest") else numbers.Real):
+            raise TypeError(f"{name} is a {type(x).__name__}; expected a number")
+
+
+def frozen(plan):
+    return tuple([(field, tuple(value) if isinstance(value, list) else value) for field, value in plan.items()])
 
 
 def seed_words(adapter, seed, like):

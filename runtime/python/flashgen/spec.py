@@ -84,7 +84,7 @@ def texts(options, layout, dtype, facts, wants, backward):
     for field, value in options.plan or ():
         if field not in PLAN_FIELDS:
             raise ValueError(f"plan: there is no {field}; expected {', '.join(PLAN_FIELDS)}")
-        made[field] = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+        made[field] = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return made
 
 
