@@ -87,6 +87,9 @@ class Errors(Case):
                   lse[..., None])
         self.says(ValueError, "dout has shape (2, 9, 2, 16); expected (2, 5, 4, 16)", flashgen.attention_backward, K, Q, K,
                   K, Q, lse)
+        self.says(ValueError, "dlse is given, and normalizer retention has no lse", flashgen.attention_backward, Q, Q, K, K,
+                  Q, lse, dlse=lse, normalizer="retention")
+        self.says(TypeError, "lse is a NoneType, q a ndarray", flashgen.attention_backward, Q, Q, K, K, Q, None)
         self.says(TypeError, "dout is float32 and q float16", flashgen.attention_backward, Q.astype("f4"), Q, K, K, Q, lse)
 
     def test_layouts(self):

@@ -47,6 +47,21 @@ class Library(Case):
             count = 0 if found[1] == "void" else found[1].count(",") + 1
             self.assertEqual(count, len(arguments), name)
 
+    def test_modules_stand_above_each_other(self):
+        """No module imports one of a later line, or of its own."""
+        lines = ("errors", "library nvrtc", "context", "layout spec", "prepare", "call", "arrays autograd", "tensors",
+                 "attention", "__init__ doctor", "__main__")
+        floor = {name: i for i, line in enumerate(lines) for name in line.split()}
+        folder = SOURCE / "runtime" / "python" / "flashgen"
+        self.assertEqual(sorted(floor), sorted(path.stem for path in folder.glob("*.py")))
+        for name, i in floor.items():
+            text = (folder / f"{name}.py").read_text()
+            found = re.findall(r"^ *from \.(\w+) import", text, re.M)
+            for names in re.findall(r"^ *from \. import (.*)", text, re.M):
+                found += [part.split()[0] for part in names.split(",")]
+            for other in found:
+                self.assertLess(floor[other], i, f"{name} imports {other}")
+
     def test_version(self):
         self.assertIn(f'#define FG_VERSION "{flashgen.__version__}"', HEADER.read_text())
         project = (SOURCE / "runtime" / "python" / "pyproject.toml").read_text()

@@ -120,6 +120,8 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
     kept = KEPT.get(normalizer, ())
     given.update((name, x) for name, x in zip(kept, (lse, u)))
     if dlse is not None:
+        if "lse" not in kept:
+            raise ValueError(f"dlse is given, and normalizer {normalizer} has no lse that is differentiable")
         given["dlse"] = dlse
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
