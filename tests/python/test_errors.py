@@ -65,10 +65,11 @@ class Errors(Case):
         slope = np.ones(H, "f4")
         self.wrong(TypeError, "inputs: slope is array", score="alibi(slope)", inputs={"slope": slope})
         self.wrong(TypeError, "inputs: width is True", mask="window(width, 0)", inputs={"width": True})
-        self.wrong(ValueError, "input.slope has shape (4,); expected (2,)", score="s + slope[b]", inputs={"slope": ("b", slope)})
-        self.wrong(ValueError, "input.slope has shape (4,); expected (2, 4)", score="s + slope[b, h]",
+        self.wrong(ValueError, "inputs: slope has shape (4,); expected (2,)", score="s + slope[b]",
+                   inputs={"slope": ("b", slope)})
+        self.wrong(ValueError, "inputs: slope has shape (4,); expected (2, 4)", score="s + slope[b, h]",
                    inputs={"slope": ("b, h", slope)})
-        self.wrong(TypeError, "input.slope is float64; expected", score="alibi(slope)",
+        self.wrong(TypeError, "inputs: slope is float64; expected", score="alibi(slope)",
                    inputs={"slope": ("h", slope.astype("f8"))})
         for axes in ("n", "h +", "h; 1", "1 / 0"):
             self.wrong(ValueError, "is no extent; expected one of b, h, hk, q, k, a number, or an expression in nq and nk",
@@ -98,6 +99,9 @@ class Errors(Case):
                    **packed)
         self.wrong(ValueError, "starts_k has shape (2,); expected (3,)", starts_q=STARTS, starts_k=STARTS[:2], **packed)
         self.wrong(ValueError, "q has shape (2, 5, 4, 16); expected [tokens, h, d]", starts_q=STARTS)
+        for wrong in (STARTS[:0], STARTS[0], STARTS[None]):
+            self.wrong(ValueError, "; expected [b + 1]", starts_q=np.asarray(wrong), starts_k=STARTS, **packed)
+        self.wrong(ValueError, "table has shape (2,); expected [b, pages]", table=USED, used_k=USED)
         self.wrong(ValueError, "k has shape (9, 2, 16); expected [caches, nk, hk, d]", k=TOKENS, v=TOKENS, used_k=USED)
         self.wrong(ValueError, "used_k has shape (1,); expected (2,)", used_k=USED[:1])
         self.wrong(ValueError, "used_q is for packed queries", used_q=USED)
@@ -119,11 +123,11 @@ class Errors(Case):
         self.wrong(ValueError, "return_lse: normalizer none has no lse", normalizer="none", return_lse=True)
 
     def test_out(self):
-        self.wrong(ValueError, "o has shape (2, 9, 2, 16); expected (2, 5, 4, 16)", out=K)
+        self.wrong(ValueError, "out has shape (2, 9, 2, 16); expected (2, 5, 4, 16)", out=K)
         frozen = Q.copy()
         frozen.flags.writeable = False
         self.wrong(ValueError, "out is an array that may not be written to", out=frozen)
-        self.wrong(TypeError, "o is float32 and q float16: they have to be equal", out=Q.astype("f4"))
+        self.wrong(TypeError, "out is float32 and q float16: they have to be equal", out=Q.astype("f4"))
 
     def test_nobody_computes_it(self):
         self.wrong(NotImplementedError, "no plan", plan={"family": "simt", "block_q": 7})

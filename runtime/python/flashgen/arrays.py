@@ -5,6 +5,7 @@ for PyTorch."""
 import numpy as np
 
 from .context import no_stream
+from .layout import Fact
 
 WORDS = {"float16": "f16", "uint16": "bf16", "float32": "f32", "int32": "i32"}
 DTYPES = {word: np.dtype(name) for name, word in WORDS.items()}
@@ -18,9 +19,8 @@ def describe(arrays):
 
 
 def facts(descriptions):
-    """Of each description shape, strides in elements (None: not whole ones), dtype (a word of specs, or its own name)
-    and device."""
-    return [(shape, whole(strides, dtype.itemsize), word(dtype), "host") for shape, strides, dtype in descriptions]
+    """The Fact of each description."""
+    return [Fact(shape, whole(strides, dtype.itemsize), word(dtype), "host") for shape, strides, dtype in descriptions]
 
 
 def whole(strides, size):

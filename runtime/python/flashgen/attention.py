@@ -138,7 +138,7 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
 
 
 def wanted_names(adapter, given, wanted):
-    words = dict(zip(given, (fact[2] for fact in adapter.facts(adapter.describe(given.values())))))
+    words = dict(zip(given, (fact.dtype for fact in adapter.facts(adapter.describe(given.values())))))
     able = [name for name in given if name in ("bias", "sink") or name.startswith("input.") and words[name] != "i32"]
     if wanted is None:
         return tuple(able)
@@ -155,8 +155,8 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
     adapter = adapter_of(given["q"])
     declared = ()
     if type(mask) is not str and mask is not None or type(score) is not str and score is not None:
-        raise TypeError(f"mask is {mask!r:.40} and score {score!r:.40}; expected expressions: what lies in memory is a bias, or "
-                        f"an input that they name")
+        raise TypeError(f"mask is {mask!r:.40} and score {score!r:.40}; expected expressions: what lies in memory is a bias, "
+                        "or an input that they name")
     if not (bias is None and sink is None and starts_q is None and starts_k is None and used_q is None and used_k is None
             and first_k is None and rows is None and table is None):
         others = {"bias": bias, "sink": sink, "starts_q": starts_q, "starts_k": starts_k, "used_q": used_q,

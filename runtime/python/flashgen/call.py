@@ -70,4 +70,4 @@ def run_aligned(adapter, backward, options, wants, given, i):
     if name == "o" and not backward:
         return run_into(adapter, options, wants, given)
     fact, = adapter.facts(adapter.describe((x,)))
-    return run(adapter, backward, options, wants, {**given, name: adapter.fixed(x, fact[2], None)})
+    return run(adapter, backward, options, wants, {**given, name: adapter.fixed(x, fact.dtype, None)})

@@ -7,12 +7,20 @@ A layout says how the shapes of q, k and v are read (flashgen.h has the whole st
     cached   used_k, first_k or rows without starts_k: k [caches, nk, hk, d]
     paged    table: k [pages, page, hk, d]
 """
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 PLACES = ("starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table")
 AXES = {
     "dense": "[b, {n}, {h}, {d}]", "packed": "[tokens, {h}, {d}]", "cached": "[caches, {n}, {h}, {d}]",
     "paged": "[pages, page, {h}, {d}]"}
+
+
+class Fact(NamedTuple):
+    """What an array looks like."""
+    shape: tuple
+    strides: Optional[tuple]  # in elements; None where they are no whole ones
+    dtype: str  # a word of specs where there is one: f16, bf16, f32, i32
+    device: str  # host, cuda:N, or one of no use
 
 
 class Layout(NamedTuple):
@@ -24,10 +32,13 @@ class Layout(NamedTuple):
 
 
 def read(facts, longest_q, longest_k):
-    """The layout of a call. facts: name -> (shape, strides, dtype, device) of what is given."""
+    """The layout of a call. facts: name -> Fact of what is given."""
     q_layout = "packed" if "starts_q" in facts else "dense"
     kv_layout = kv_layout_of(facts)
-    shape = {name: rank_checked(name, facts[name][0], layout)
+    for name, axes in (("starts_q", "[b + 1]"), ("table", "[b, pages]")):
+        if name in facts and (len(facts[name].shape) != axes.count(",") + 1 or 0 in facts[name].shape[:1]):
+            raise ValueError(f"{name} has shape {facts[name].shape}; expected {axes}")
+    shape = {name: rank_checked(name, facts[name].shape, layout)
              for name, layout in (("q", q_layout), ("k", kv_layout), ("v", kv_layout))}
     q, k, v = shape["q"], shape["k"], shape["v"]
     if k[:-1] != v[:-1]:
@@ -36,7 +47,7 @@ def read(facts, longest_q, longest_k):
         raise ValueError(f"q has {q[-1]} columns and k {k[-1]}: they have to be as many")
     if k[-2] == 0 or q[-2] % k[-2]:
         raise ValueError(f"q has {q[-2]} heads, which is not a multiple of the {k[-2]} of k and v")
-    b = facts["starts_q"][0][0] - 1 if q_layout == "packed" else q[0]
+    b = facts["starts_q"].shape[0] - 1 if q_layout == "packed" else q[0]
     extents = {"b": b, "h": q[-2], "hk": k[-2]}
     if q_layout == "packed":
         extents.update(tokens_q=q[0], nq=longest_q or 0)
@@ -69,7 +80,7 @@ def key_extents(layout, k, b, facts, longest_k):
     if layout == "packed":
         return {"tokens_k": k[0], "nk": longest_k or 0}
     if layout == "paged":
-        columns = facts["table"][0][-1]
+        columns = facts["table"].shape[-1]
         return {"pages": k[0], "page": k[1], "nk": columns * k[1] if longest_k is None else longest_k}
     if layout == "cached":
         return {"pages": k[0], "nk": k[1]}

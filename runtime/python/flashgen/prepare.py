@@ -46,10 +46,7 @@ class Call:
 def prepare(adapter, backward, options, wants, names, descriptions):
     """The call of arrays that look like this; options: the values of an Options."""
     options = spec.Options(*options)
-    facts = dict(zip(names, adapter.facts(descriptions)))
-    dtype = dtype_of(adapter, facts, options)
-    layout = layouts.read(facts, options.longest_q, options.longest_k)
-    check_arrays(facts, options, layout)
+    facts, dtype, layout = look(adapter, options, names, descriptions)
     if options.scale is None and layout.d != spec.rounded_up(layout.d):
         options = options._replace(scale=layout.d ** -0.5)
     call = Call()
@@ -70,11 +67,17 @@ def prepare(adapter, backward, options, wants, names, descriptions):
 def check_backward(adapter, options, wants, given):
     """That the spec of backward is one, before forward is launched: an input of a mask has no gradient, for example."""
     options = spec.Options(*options)
-    facts = dict(zip(given, adapter.facts(adapter.describe(given.values()))))
+    facts, dtype, layout = look(adapter, options, given, adapter.describe(given.values()))
+    context(facts["q"].device).op(spec.texts(options, layout, dtype, facts, wants, True))
+
+
+def look(adapter, options, names, descriptions):
+    """The facts by name, the dtype that is computed in, and the layout; all that arrays tell is checked."""
+    facts = dict(zip(names, adapter.facts(descriptions)))
     dtype = dtype_of(adapter, facts, options)
     layout = layouts.read(facts, options.longest_q, options.longest_k)
     check_arrays(facts, options, layout)
-    context(facts["q"][3]).op(spec.texts(options, layout, dtype, facts, wants, True))
+    return facts, dtype, layout
 
 
 def fill(call, facts, options):
@@ -88,7 +91,7 @@ def fill(call, facts, options):
 
 def choose(call, adapter, facts, options, layout, texts, wants):
     """The kernel, for the shape."""
-    device = context(facts["q"][3])
+    device = context(facts["q"].device)
     call.stream = adapter.stream_of(device.device)
     call.shape = sized(Shape, align=alignment(facts, layout), **layout.extents)
     call.shape_at = c.addressof(call.shape)
@@ -105,10 +108,10 @@ def choose(call, adapter, facts, options, layout, texts, wants):
 
 def dtype_of(adapter, facts, options):
     """The dtype that is computed in: that of q, or of float32 arrays what they are rounded to."""
-    found = facts["q"][2]
+    found = facts["q"].dtype
     for name in MAIN:
-        if name in facts and facts[name][2] != found:
-            raise TypeError(f"{name} is {long_name(facts[name][2])} and q {long_name(found)}: they have to be equal")
+        if name in facts and facts[name].dtype != found:
+            raise TypeError(f"{title(name)} is {long_name(facts[name].dtype)} and q {long_name(found)}: they have to be equal")
     if options.dtype not in (None, "bf16", "f16"):
         raise ValueError(f'dtype is {options.dtype!r}; expected "bf16" or "f16"')
     if found == "f32" and adapter.ROUNDED:
@@ -124,15 +127,20 @@ def long_name(word):
     return NAMES.get(word, word)
 
 
+def title(name):
+    """What callers know an array as."""
+    return "out" if name == "o" else name.replace("input.", "inputs: ")
+
+
 def check_arrays(facts, options, layout):
     e = layout.extents
     for name, (_, _, _, device) in facts.items():
-        if device != facts["q"][3]:
-            raise ValueError(f"{name} is on {device}, q on {facts['q'][3]}: all have to be on one device")
-    if not facts["q"][3].startswith(("host", "cuda")):
-        raise ValueError(f"q is on {facts['q'][3]}: kernels run on the CPU, which is the host device, and on CUDA's GPUs")
+        if device != facts["q"].device:
+            raise ValueError(f"{name} is on {device}, q on {facts['q'].device}: all have to be on one device")
+    if not facts["q"].device.startswith(("host", "cuda")):
+        raise ValueError(f"q is on {facts['q'].device}: kernels run on the CPU, which is the host device, and on CUDA's GPUs")
     rows = (e["h"], e["tokens_q"]) if layout.q == "packed" else (e["b"], e["h"], e["nq"])
-    out = facts["q"][0][:-1] + (layout.dv,)
+    out = facts["q"].shape[:-1] + (layout.dv,)
     expected = {"o": (out, None), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
                 "u": (out, "f32"), "sink": ((e["h"],), None), "seed": ((4,), "i32")}
     expected.update({"input." + x.name: (spec.input_shape(x, layout), None)
@@ -142,19 +150,19 @@ def check_arrays(facts, options, layout):
             check_array(name, facts[name], shape, word)
     if "bias" in facts:
         full = (e["b"], e["h"], e["nq"], e["nk"])
-        found = facts["bias"][0]
+        found = facts["bias"].shape
         check_array("bias", facts["bias"], found, None)
         if len(found) != 4 or any(n not in (1, whole) for n, whole in zip(found, full)):
             raise ValueError(f"bias has shape {found}; expected {full}, or 1 for any of its extents")
 
 
 def check_array(name, fact, shape, word):
-    if fact[0] != shape:
-        raise ValueError(f"{name} has shape {fact[0]}; expected {shape}")
+    if fact.shape != shape:
+        raise ValueError(f"{title(name)} has shape {fact.shape}; expected {shape}")
     words = (word,) if word else tuple(NAMES) if name.startswith("input.") else ("f16", "bf16", "f32")
-    if fact[2] not in words:
+    if fact.dtype not in words:
         expected = " or ".join(long_name(x) for x in words)
-        raise TypeError(f"{name} is {long_name(fact[2])}; expected {expected}")
+        raise TypeError(f"{title(name)} is {long_name(fact.dtype)}; expected {expected}")
 
 
 def check_used(device, op, texts, options, facts, wants):
@@ -185,7 +193,7 @@ def fixed_facts(facts, layout, dtype):
             continue
         fixes.append((name, want_word, want_width))
         shape = shape[:-1] + (shape[-1] if want_width is None else want_width,)
-        fixed[name] = shape, contiguous(shape), want_word, device
+        fixed[name] = layouts.Fact(shape, contiguous(shape), want_word, device)
     return fixed, tuple(fixes)
 
 
@@ -235,8 +243,8 @@ def is_uneven(facts, layout):
 
 
 def results(facts, layout, dtype, wants):
-    e, raw = layout.extents, facts["q"][2]
-    out = facts["q"][0][:-1] + (spec.rounded_up(layout.dv),)
+    e, raw = layout.extents, facts["q"].dtype
+    out = facts["q"].shape[:-1] + (spec.rounded_up(layout.dv),)
     rows = (e["h"], e["tokens_q"]) if layout.q == "packed" else (e["b"], e["h"], e["nq"])
     made = {"lse": Output("lse", rows, "f32"), "r": Output("r", rows, "f32"),
             "u": Output("u", out, "f32", None, layout.dv), "max_logit": Output("max_logit", (e["b"], e["h"]), "f32")}

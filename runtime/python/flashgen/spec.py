@@ -102,7 +102,7 @@ def declaration(x, facts, wants):
     """"slope=f32[h] grad" or "width=int"."""
     if isinstance(x, Number):
         return f"{x.name}={x.kind.__name__}"
-    word = facts["input." + x.name][2]
+    word = facts["input." + x.name].dtype
     more = " grad" if "input." + x.name in wants else " monotone" if x.monotone else ""
     return f"{x.name}={word}[{x.axes}]{more}"
 
@@ -112,7 +112,7 @@ def another_declaration(x, facts):
     if isinstance(x, Number):
         return f"{x.name}=" + ("float" if x.kind is int else "int")
     *axes, last = x.axes.split(",")
-    return f"{x.name}={facts['input.' + x.name][2]}[{','.join([*axes, 'b' if last.strip() == '1' else '1'])}]"
+    return f"{x.name}={facts['input.' + x.name].dtype}[{','.join([*axes, 'b' if last.strip() == '1' else '1'])}]"
 
 
 def input_shape(x, layout):

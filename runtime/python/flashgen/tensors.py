@@ -5,6 +5,7 @@ import torch
 
 from .autograd import differentiable
 from .context import no_stream
+from .layout import Fact
 
 WORDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.int32: "i32"}
 DTYPES = {word: dtype for dtype, word in WORDS.items()}
@@ -17,8 +18,8 @@ def describe(arrays):
 
 
 def facts(descriptions):
-    return [(tuple(shape), strides, WORDS.get(dtype, str(dtype).replace("torch.", "")),
-             "host" if device.type == "cpu" else str(device)) for shape, strides, dtype, device in descriptions]
+    return [Fact(tuple(shape), strides, WORDS.get(dtype, str(dtype).replace("torch.", "")),
+                 "host" if device.type == "cpu" else str(device)) for shape, strides, dtype, device in descriptions]
 
 
 def needs_gradient(given):
