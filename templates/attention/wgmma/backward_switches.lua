@@ -163,8 +163,9 @@ return {
   { name = "has_two_tiles_of_do",
     why = "dO of two tiles is in shared memory, where a cluster's blocks have room: the next one comes while the products read this one.",
     possible = function(spec, plan) return wide.is_for(spec) and mma.bytes(wide.shared(spec, plan, { has_two_tiles_of_do = true })) <= mma.shared_limit() end,
-    when = always,
+    when = function() return seq.is_dense end,
     gain = {
+      measured.spills("d 192/128, packed", 0, 8), measured.spills("d 192, packed", 0, 20),
       h200("2026-11-27", "d 160, full, b 4, h 12, n 4096", 3.608, 2.611),
       h200("2026-11-27", "d 160, causal, b 4, h 12, n 4096", 1.888, 1.426),
       h200("2026-11-27", "d 192/128, full, b 4, h 10, n 4096", 2.517, 2.143),
