@@ -84,7 +84,8 @@ oracle_predicate *oracle_visible(const char *mask);
 double (*oracle_round(fg_elem dtype))(double);
 
 /* ||x - ref|| / max(||ref||, ||rss||) over all but equal infinities; 0 / 0 = 0, NaN if x has one.
- * Judge it by !(error <= limit), which a NaN fails. Numbers too small for a float32 count as 0. */
+ * Judge it by !(error <= limit), which a NaN fails. Numbers too small for a float32, and
+ * differences, count as 0. */
 double oracle_error(int64_t n, const double *x, const double *ref, const double *rss);
 
 /* |x - ref| where it is worst beside its limit there, 1e-4 + relative |ref|, both in the unit of

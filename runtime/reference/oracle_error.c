@@ -46,12 +46,15 @@ double oracle_limit(fg_elem dtype) { return dtype == FG_ELEM_BF16 ? 4e-3 : 7e-4;
 
 /* Too small for a float32, in which kernels add up: as good as 0. */
 static bool is_nothing(double x) { return fabs(x) < (double)FLT_MIN; }
+static bool is_same(double x, double y) {
+  return is_nothing(x - y) || (is_nothing(x) && is_nothing(y));
+}
 
 double oracle_error(int64_t n, const double *x, const double *ref, const double *rss) {
   double difference = 0, norm = 0, terms = 0;
   for (int64_t i = 0; i < n; i++) {
     if (isinf(ref[i]) && x[i] == ref[i]) continue;
-    if (!is_nothing(ref[i]) || !is_nothing(x[i])) difference += (x[i] - ref[i]) * (x[i] - ref[i]);
+    if (!is_same(x[i], ref[i])) difference += (x[i] - ref[i]) * (x[i] - ref[i]);
     norm += ref[i] * ref[i];
     terms += rss[i] * rss[i];
   }

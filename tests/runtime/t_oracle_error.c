@@ -14,6 +14,10 @@ START_TEST(test_error) {
   ck_assert_double_eq_tol(oracle_error(2, off, ref, rss), 0.01, 1e-15);
   ck_assert_double_eq(oracle_error(2, off, zero, zero), INFINITY);
   ck_assert_double_eq(oracle_error(2, infinite, ref, rss), INFINITY);
+  /* a term that no float32 holds is lost, one that it holds is not */
+  const double tiny[] = {4e-37, 0}, lost[] = {4e-37 - 1e-38, 1.1e-38}, wrong[] = {4e-37 - 2e-38, 0};
+  ck_assert_double_eq(oracle_error(2, lost, tiny, zero), 0);
+  ck_assert_double_eq_tol(oracle_error(2, wrong, tiny, zero), 0.05, 1e-9);
   ck_assert(isnan(oracle_error(2, nan, ref, rss)));
   ck_assert(isnan(oracle_error(2, nan, zero, zero)));
 }
