@@ -274,6 +274,8 @@ static const planted_bug wrong[] = {
      .words = "family=wgmma pass=backward head_dim=64 normalizer=logsoftmax"},
     {"wgmma.forward.scale_of_lane", "as_f32(", "2.0f * as_f32(",
      .words = "family=wgmma head_dim=64 block_kv=64 normalizer=retention"},
+    {"wgmma.weights.sum_below_limit", "* 1.01f", "* 0.0f",
+     .words = "family=wgmma head_dim=128 max_logit=true"},
     {"wgmma.weights.most_weight", "* 1.01f", "* 0.0f",
      .words = "family=wgmma head_dim=128 max_logit=true"},
     {"wgmma.weights.most_of_row", "q_lane + $(8 * r) < $(seq.nq)", "1",
