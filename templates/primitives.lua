@@ -85,6 +85,8 @@ all[#all + 1] = { name = "mma",
   { "mma_f16",           "void", "float *d, const u32 *a, const u32 *b" },
   { "pack_bf16",         "u32",  "float low, float high" },  -- both to nearest even
   { "pack_f16",          "u32",  "float low, float high" },
+  { "pack_clipped_bf16", "u32",  "float low, float high" },  -- the same, of a number below 0 it is 0; a NaN stays
+  { "pack_clipped_f16",  "u32",  "float low, float high" },
   { "max_pair_bf16",     "u32",  "u32 a, u32 b", pure = true }, -- of both numbers of a pair the larger one; a NaN loses
   { "max_pair_f16",      "u32",  "u32 a, u32 b", pure = true },
 }

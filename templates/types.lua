@@ -3,12 +3,13 @@
 --   name, bytes, ctype   "bf16", 2, "u16": how it is called, how large it is, what C knows of it
 --   k_step               columns that a step of a product on tensor cores takes
 --   pack, to_f32, from_f32   primitives: two float32 to a pair, one to float32 and back
+--   pack_clipped         primitive: the same of two numbers of which those below 0 become 0
 --   max_pair             primitive: the larger ones of two pairs
 --   least                the least number above 0 of full precision, as text
 --   has_range_of_f32     whether it has the exponents of float32, so that no weight leaves its range
 local ROWS = {
-  bf16 = { name = "bf16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_bf16", max_pair = "max_pair_bf16", least = "1.17549435e-38f", to_f32 = "bf16_to_f32", from_f32 = "f32_to_bf16", has_range_of_f32 = true },
-  f16 = { name = "f16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_f16", max_pair = "max_pair_f16", least = "6.1035156e-5f", to_f32 = "f16_to_f32", from_f32 = "f32_to_f16", has_range_of_f32 = false },
+  bf16 = { name = "bf16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_bf16", pack_clipped = "pack_clipped_bf16", max_pair = "max_pair_bf16", least = "1.17549435e-38f", to_f32 = "bf16_to_f32", from_f32 = "f32_to_bf16", has_range_of_f32 = true },
+  f16 = { name = "f16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_f16", pack_clipped = "pack_clipped_f16", max_pair = "max_pair_f16", least = "6.1035156e-5f", to_f32 = "f16_to_f32", from_f32 = "f32_to_f16", has_range_of_f32 = false },
 }
 
 local of_spec = ROWS[spec.elem]

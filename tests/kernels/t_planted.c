@@ -113,6 +113,7 @@ static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed
 
 #define LINEAR            "family=mma head_dim=64 normalizer=none"
 #define SIGMOID           "family=mma head_dim=64 normalizer=sigmoid"
+#define SIGMOID_WGMMA     "family=wgmma head_dim=64 normalizer=sigmoid"
 #define SIGMOID_BACKWARD  "family=mma pass=backward head_dim=64 mask=causal normalizer=sigmoid"
 #define LINEAR_BACKWARD   "family=mma pass=backward head_dim=64 mask=causal normalizer=none"
 #define RETAINED          "family=simt head_dim=40 normalizer=retention"
@@ -283,6 +284,10 @@ static const planted_bug wrong[] = {
     {"wgmma.weights.limit", "\"most_product\"", "\"(most_product + 10.0f)\"",
      .words = "family=wgmma head_dim=128 max_logit=true"},
     {"prelude.inverse_by_products", "0x7ef311c7u", "0x7e8311c7u", .words = SIGMOID},
+    {"prelude.inverse_to_be_clipped", "0x7ef33400", "0x7e833400", .words = SIGMOID_WGMMA},
+    {"prelude.inverse_to_be_clipped", "2.00128f", "2.02f", .words = SIGMOID_WGMMA},
+    {"normalizers.sigmoid.step", "spec.dtype == \"bf16\"", "true",
+     .words = SIGMOID_WGMMA " dtype=f16"},
     {"tile.dropout.keep_pair", "0xaabb", "0xbbaa", .words = DROPS_WGMMA},
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };

@@ -9,6 +9,7 @@ local sigmoid = {
   masked = "NEG_INF",
   state = {},
   has_correction = false,
+  clips = true,
   ds_is_0_if_masked = true,
 }
 
@@ -27,7 +28,12 @@ function sigmoid.declare() return fill("const float shift = $bias;", { bias = bi
 
 function sigmoid.init() return "" end
 
-function sigmoid.step(r) return r.each(string.format("%s = %s;", r.p, weight(r.s, r.unit, "shift", "inverse_by_products"))) end
+-- The reciprocal is by products, as exact as the weights' dtype can tell: one unit makes it and the power.
+-- spot "normalizers.sigmoid.step"
+function sigmoid.step(r)
+  local clipped = spec.dtype == "bf16" and "inverse_to_be_clipped" or "near_inverse_to_be_clipped"
+  return r.each(string.format("%s = %s;", r.p, weight(r.s, r.unit, "shift", r.clips and clipped or "inverse_by_products")))
+end
 
 function sigmoid.finish(r) return string.format("const float %s = 1.0f;", r.inverse) end
 

@@ -45,9 +45,12 @@ local rows = {
       return seq.is_paged() and has_many_rows(plan) and (is_capped or seq.is_packed("q") and traits.input.differs_by_key)
     end,
     spare = 255, spilled = { { "d 128, causal, a bias by key", 48 }, { "d 64 and 128, softcap(30.0), a bias by row or key", 16 } } },
-  { cause = "layout", what = "keys of many lengths beside an input of pairs, 128 keys and more than 80 columns of V",
-    when = function(spec, plan, traits) return not seq.is_dense and traits.input.differs_by_pair and has_most_keys(plan) and columns(spec.dv) > 80 end,
-    spare = 255, spilled = { { "d 96, a bias, any mask", 160 } } },
+  { cause = "layout", what = "keys of many lengths beside an input by key or pair, 128 keys and more than 80 columns of V",
+    when = function(spec, plan, traits)
+      local by_key = traits.input.differs_by_pair or traits.input.differs_by_key
+      return not seq.is_dense and by_key and has_most_keys(plan) and columns(spec.dv) > 80
+    end,
+    spare = 255, spilled = { { "d 96, a bias by pairs or keys, any mask", 168 } } },
   { cause = "layout", what = "keys of many lengths without a mask, of queries of one, 96 keys and few columns of V, in more than 128 rows",
     when = function(spec, plan, traits)
       local is_wide = has_more_keys(plan) and not has_most_keys(plan) and has_many_rows(plan)

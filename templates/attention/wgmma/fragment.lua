@@ -75,7 +75,7 @@ return function(input)
       lines[#lines + 1] = string.format("x = %s(%s, %s);", types.p.pack, beside.value("w0"), beside.value("w1"))
       lines[#lines + 1] = string.format("y = %s(%s, %s);", types.p.pack, beside.weight("w0"), beside.weight("w1"))
     elseif weighs then
-      lines[#lines + 1] = "x = " .. kept(types.p.pack .. "(w0, w1)", r) .. ";"
+      lines[#lines + 1] = "x = " .. kept((hooks.norm.clips and types.p.pack_clipped or types.p.pack) .. "(w0, w1)", r) .. ";"
     end
     lines[#lines + 1] = "}"
     macro(name, PAIR, text.joined(lines, "\n"))

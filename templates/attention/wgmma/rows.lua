@@ -20,7 +20,7 @@ return function(fragment, scores)
       s = "score", p = "weight", inverse = "inverse", second = norm.second_of_row, beside = norm.beside and "beside" or nil,
       correction = norm.has_correction and not cap and "correction" or nil,
       unit = scores.is_plain and "scale" or nil, log2 = norm.unit == "log2" and not scores.is_plain,
-      exponent = from == "exponent" and scores.exponent[r].text or nil, seen = from == "bits" and rows.seen_bit(r) or nil,
+      clips = norm.clips, exponent = from == "exponent" and scores.exponent[r].text or nil, seen = from == "bits" and rows.seen_bit(r) or nil,
     }
     norm.states(function(name) return name .. r end, row)
     if norm.trial then
