@@ -10,6 +10,7 @@ from .layout import Fact
 WORDS = {"float16": "f16", "uint16": "bf16", "float32": "f32", "int32": "i32"}
 DTYPES = {word: np.dtype(name) for name, word in WORDS.items()}
 DTYPES["u8"] = np.dtype("uint8")
+IS_TRACED = False  # what it does with arrays is not recorded for another time
 ROUNDED = "bf16"  # what float32 is computed in, unless dtype= says otherwise
 
 

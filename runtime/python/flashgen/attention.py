@@ -1,5 +1,6 @@
 """attention and attention_backward, on arrays of NumPy and tensors of PyTorch."""
 import numbers
+import sys
 from typing import NamedTuple
 
 from .call import run
@@ -10,18 +11,34 @@ _adapters = {}  # by the type of an array
 
 
 def adapter_of(x):
-    """The module that knows arrays like this one: arrays or tensors."""
+    """The module that knows arrays like this one: arrays, tensors or traced."""
+    if is_traced():
+        return found_adapter(type(x), True)  # a table that changes would have PyTorch compile anew
     found = _adapters.get(type(x))
     if found is None:
-        for base in type(x).__mro__:
-            if (base.__module__, base.__name__) == ("numpy", "ndarray"):
-                from . import arrays as found
-            elif (base.__module__, base.__name__) == ("torch", "Tensor"):
-                from . import tensors as found
-        if found is None:
-            raise TypeError(f"a {type(x).__name__} is given; expected an array of NumPy or a tensor of PyTorch")
-        _adapters[type(x)] = found
+        found = _adapters[type(x)] = found_adapter(type(x), False)
     return found
+
+
+def is_traced():
+    """Whether PyTorch's compiler or its export runs the program to see what it does."""
+    compiler = sys.modules.get("torch.compiler")
+    return compiler is not None and compiler.is_compiling()
+
+
+def found_adapter(kind, is_traced):
+    """The adapter of a type. A tensor of a class of its own, such as one without values, is for the op."""
+    for base in kind.__mro__:
+        if (base.__module__, base.__name__) == ("numpy", "ndarray"):
+            from . import arrays
+            return arrays
+        if (base.__module__, base.__name__) == ("torch", "Tensor"):
+            from . import tensors
+            if not is_traced and not tensors.is_traced(kind):
+                return tensors
+            from . import traced
+            return traced
+    raise TypeError(f"a {kind.__name__} is given; expected an array of NumPy or a tensor of PyTorch")
 
 
 def check_kinds(adapter, given):
@@ -77,7 +94,9 @@ def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, b
         used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, plan, dtype)
     wants = wanted_results(normalizer, return_lse, return_max_logit) if return_lse or return_max_logit else ()
     try:
-        if adapter.needs_gradient(given):
+        if adapter.IS_TRACED:
+            results = adapter.forward(options, wants, given)
+        elif adapter.needs_gradient(given):
             results = adapter.differentiable(adapter, options, wants, KEPT.get(normalizer, ()), given)
         else:
             results = run(adapter, False, options, wants, given)
@@ -128,7 +147,8 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
         used_q, used_k, longest_q, longest_k, None, None, None, deterministic, False, plan, dtype)
     try:
         wants = wanted_names(adapter, given, wanted)
-        results = run(adapter, True, options, wants, given)
+        results = adapter.backward(options, wants, given) if adapter.IS_TRACED else \
+            run(adapter, True, options, wants, given)
     except AttributeError:
         check_kinds(adapter, given)
         raise

@@ -13,13 +13,18 @@ MAIN = ("q", "k", "v")
 def differentiable(adapter, options, wants, kept, given):
     """run(), with gradients of the floating-point tensors that require them and of lse. kept: what forward keeps for
     backward."""
+    check_has_gradient(given)
+    beside = kept + tuple(name for name in wants if name not in kept)
+    results = Attention.apply(adapter, options, beside, kept, tuple(given), *given.values())
+    return results if beside == wants else [results[0], *results[1 + len(kept):]]
+
+
+def check_has_gradient(given):
+    """That there is one: a tensor of the call requires it."""
     if not CACHE.isdisjoint(given) and "starts_k" not in given:
         raise ValueError("a tensor requires a gradient, which attention over a cache does not have")
     if "o" in given:
         raise ValueError("a tensor requires a gradient, and out= has none: leave it out, or call under torch.no_grad()")
-    beside = kept + tuple(name for name in wants if name not in kept)
-    results = Attention.apply(adapter, options, beside, kept, tuple(given), *given.values())
-    return results if beside == wants else [results[0], *results[1 + len(kept):]]
 
 
 class Attention(torch.autograd.Function):

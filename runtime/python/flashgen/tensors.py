@@ -10,6 +10,8 @@ from .layout import Fact
 WORDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.int32: "i32"}
 DTYPES = {word: dtype for dtype, word in WORDS.items()}
 DTYPES["u8"] = torch.uint8
+IS_TRACED = False
+NO_DISPATCH = getattr(torch.Tensor, "__torch_dispatch__", None)
 ROUNDED = None  # a float32 tensor is not rounded behind the caller's back
 
 
@@ -20,6 +22,11 @@ def describe(arrays):
 def facts(descriptions):
     return [Fact(tuple(shape), strides, WORDS.get(dtype, str(dtype).replace("torch.", "")),
                  "host" if device.type == "cpu" else str(device)) for shape, strides, dtype, device in descriptions]
+
+
+def is_traced(kind):
+    """Whether tensors of a class see operators in place of addresses."""
+    return getattr(kind, "__torch_dispatch__", NO_DISPATCH) is not NO_DISPATCH
 
 
 def needs_gradient(given):

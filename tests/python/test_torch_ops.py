@@ -1,0 +1,220 @@
+"""torch.ops.flashgen: PyTorch's own checks of the ops, and flashgen.attention in programs that are compiled or exported."""
+import io
+
+from case import Case, flashgen, main, skip
+from test_torch import B, D, DEVICE, HK, H, K, LIMITS, NK, NQ, P, plain, random, some, torch
+
+if not hasattr(torch.library, "opcheck"):
+    skip("torch", f"PyTorch {torch.__version__} has no torch.library.opcheck: its ops are not tested")
+
+import flashgen.torch_ops  # noqa: E402
+from flashgen import tensors  # noqa: E402
+
+OK = dict.fromkeys(("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"), "SUCCESS")
+SEED = torch.tensor([7, 0, 3, 0], dtype=torch.int32, device=DEVICE)
+STARTS = torch.tensor([0, 15, 40], dtype=torch.int32, device=DEVICE)
+
+
+def packed(grad=True, n=40):
+    return [random(n, heads, D, grad=grad, seed=i) for i, heads in enumerate((H, HK, HK))]
+
+
+def arguments(q, k, v, inputs=(), **others):
+    """The tensors of the op."""
+    return (q, k, v, *[others.get(name) for name in flashgen.torch_ops.BESIDE], list(inputs))
+
+
+def gradients(function, arrays, others=()):
+    """What it gives, and the gradients of its sum."""
+    out = function(*arrays, *others)
+    return [out, *torch.autograd.grad(out.float().sum(), [x for x in arrays if x.requires_grad])]
+
+
+class Ops(Case):
+    def check(self, *arrays, inputs=(), others=None, **options):
+        found = torch.library.opcheck(torch.ops.flashgen.attention, arguments(*arrays, inputs, **others or {}), options)
+        self.assertEqual(found, OK)
+
+    def test_opcheck(self):
+        heads = random(H, dtype=torch.float32, grad=True)
+        self.check(*some(), mask="causal")  # two query heads a key head
+        self.check(random(1, NK, HK, D, grad=True), *(x[:1] for x in some()[1:]))
+        self.check(*some(d=59, dv=24))
+        self.check(*some(), inputs=[heads], score="s + slope[h] / 8 * (p - k) + n", declared="n=int; slope=[h]", ints=[5])
+        self.check(*some(), others={"bias": random(1, H, NQ, NK, dtype=torch.float32, grad=True)}, max_logit=True)
+        self.check(*some(), others={"sink": heads})
+        self.check(*some(), others={"seed": SEED}, keep=0.75)
+        self.check(*packed(), others={"starts_q": STARTS, "starts_k": STARTS}, longest_q=25, longest_k=25)
+        for normalizer in ("logsoftmax", "retention", "none"):
+            self.check(*some(), normalizer=normalizer)
+
+    def test_opcheck_of_backward(self):
+        q, k, v = some(grad=False)
+        slope, bias = random(H, dtype=torch.float32), random(1, H, 1, NK)
+        o, lse, u, _ = torch.ops.flashgen.attention(*arguments(q, k, v, [slope], bias=bias), score="alibi(slope)",
+                                                    declared="slope=[h]")
+        found = torch.library.opcheck(
+            torch.ops.flashgen.attention_backward, (o, o, lse, u, lse, *arguments(q, k, v, [slope], bias=bias)),
+            {"score": "alibi(slope)", "declared": "slope=[h]", "wanted": ["input.slope"]})
+        self.assertEqual(found, OK)
+
+    def test_options_come_through(self):
+        """What an op reads of its texts is what they were written of."""
+        options = (None, "softcap(s, cap)", (("near(n)", "p - k < n"), ("far(n)", "!near(n) && p == k")), (
+            flashgen.spec.Number("cap", float, 1.0), flashgen.spec.Axes("edge", "b, q", True),
+            flashgen.spec.Axes("slope", "h", False), flashgen.spec.Number("width", int, 1)), "sigmoid", 0.5, 0.9, None, 3,
+            None, True, False, (("family", "simt"), ("block_q", "64,128")), "f16")
+        texts = flashgen.torch_ops.written(options)
+        self.assertEqual(texts["declared"], "cap=float; edge=[b, q] monotone; slope=[h]; width=int")
+        self.assertEqual(texts["plan"], "family=simt; block_q=64,128")
+        self.assertEqual(flashgen.torch_ops.read(**texts), options)
+        self.assertEqual(flashgen.torch_ops.plan_text((64, 128)), "64,128")
+
+
+class Compiled(Case):
+    def setUp(self):
+        torch._dynamo.reset()
+
+    def same(self, found, right):
+        self.assertEqual(len(found), len(right))
+        for x, y in zip(found, right):
+            self.assertTrue(torch.equal(x, y))
+
+    def compare(self, function, calls, backend="aot_eager"):
+        """Compiled once, it gives what it gives without. calls: the arrays and the other arguments of each one."""
+        compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            for arrays, others in calls:
+                self.same(gradients(compiled, arrays, others), gradients(function, arrays, others))
+
+    def of_lengths(self, *more, widths=False):
+        for i, (nq, nk) in enumerate(((19, 33), (33, 33), (64, 80), (65, 200))):
+            arrays = [random(B, n, h, D, grad=True) for n, h in ((nq, H), (nk, HK), (nk, HK))]
+            yield [*arrays, *more], (i + 9,) if widths else ()
+
+    def test_lengths(self):
+        """Neither another length nor another number of an integer input compiles anew."""
+        slope = random(H, dtype=torch.float32, grad=True)
+
+        def function(q, k, v, slope, width):
+            out, lse = flashgen.attention(q * 2, k, v, mask="k <= p && p - k < width", score="alibi(slope)", return_lse=True,
+                                          inputs={"slope": ("h", slope), "width": width}, scale=q.shape[-1] ** -0.5)
+            return out.float() + lse.transpose(1, 2)[..., None]
+
+        self.compare(function, self.of_lengths(slope, widths=True))
+
+    def test_first_of_all(self):
+        """Nor do arrays of other kinds that a process meets after its first call, which was compiled."""
+        flashgen.attention.__globals__["_adapters"].clear()
+        compiled = torch.compile(flashgen.attention, fullgraph=True, backend="eager")
+        arrays = some()
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            out = compiled(*arrays)
+            flashgen.attention(*(x.detach().cpu().numpy() for x in arrays))
+            self.same([compiled(*arrays)], [flashgen.attention(*arrays)])
+        self.assertTrue(torch.equal(out, flashgen.attention(*arrays)))
+
+    def test_packed(self):
+        """Other documents, with dropout, a sink and bounds of the lengths."""
+        sink = random(H, dtype=torch.float32, grad=True)
+
+        def function(q, k, v, sink, starts, longest, seed):
+            return flashgen.attention(q, k, v, starts_q=starts, starts_k=starts, longest_q=longest, longest_k=longest,
+                                      sink=sink, dropout=0.25, seed=seed)
+
+        self.compare(function, [
+            ([*packed(n=n), sink], (torch.tensor(starts, dtype=torch.int32, device=DEVICE), n, SEED + n))
+            for n, starts in ((40, [0, 15, 40]), (60, [0, 15, 40, 60]), (65, [0, 33, 65, 65, 65]))])
+
+    def test_gradients_are_right(self):
+        leaves = (*some(), random(1, H, NQ, NK, grad=True))
+        found = gradients(torch.compile(lambda q, k, v, bias: flashgen.attention(q, k, v, bias=bias), fullgraph=True,
+                                        backend="aot_eager"), leaves)
+        exact = [x.detach().double().requires_grad_() for x in leaves]
+        right = gradients(lambda q, k, v, bias: plain(q, k, v, lambda s: s + bias, K <= P)[0], exact)
+        for x, y in zip(found, right):
+            self.assertLess(((x.double() - y).norm() / y.norm()).item(), LIMITS[torch.float16])
+
+    def test_backward_in_a_graph(self):
+        q, k, v = some(grad=False)
+        slope = random(H, dtype=torch.float32)
+        out, lse = flashgen.attention(q, k, v, score="alibi(slope)", inputs={"slope": ("h", slope)}, return_lse=True)
+
+        def function(*arrays):
+            return flashgen.attention_backward(*arrays, dlse=lse, score="alibi(slope)", inputs={"slope": ("h", slope)})
+
+        found = torch.compile(function, fullgraph=True, backend="aot_eager")(out, q, k, v, out, lse)
+        right = function(out, q, k, v, out, lse)
+        self.same([*found[:3], found.inputs["slope"]], [*right[:3], right.inputs["slope"]])
+        self.assertEqual(found[3:5], (None, None))
+
+    def test_seed_and_out(self):
+        """PyTorch's generator decides in a graph too; a number is no part of the graph, and out is written to."""
+        q, k, v = some(grad=False)
+        compiled = torch.compile(lambda *x: flashgen.attention(*x, dropout=0.5), fullgraph=True, backend="aot_eager")
+        torch.manual_seed(1)
+        first, second = compiled(q, k, v), compiled(q, k, v)
+        torch.manual_seed(1)
+        self.assertTrue(torch.equal(first, compiled(q, k, v)))
+        self.assertFalse(torch.equal(first, second))
+        out = torch.empty_like(q)
+        compiled = torch.compile(lambda q, k, v, seed, out: flashgen.attention(q, k, v, dropout=0.5, seed=seed, out=out),
+                                 fullgraph=True, dynamic=True, backend="aot_eager")
+        for seed in (5, 6):
+            self.assertIs(compiled(q, k, v, seed, out), out)
+            self.assertTrue(torch.equal(out, flashgen.attention(q, k, v, dropout=0.5, seed=seed)))
+
+    def test_export(self):
+        class Module(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.slope = torch.nn.Parameter(torch.ones(H, device=DEVICE))
+
+            def forward(self, q, k, v):
+                return flashgen.attention(q, k, v, score="alibi(slope)", inputs={"slope": ("h", self.slope)})
+
+        module, n = Module(), torch.export.Dim("n", min=2, max=1000)
+        same = [random(B, 21, heads, D) for heads in (H, HK, HK)]
+        for strict in (False, True):
+            program = torch.export.export(module, tuple(same), dynamic_shapes=({1: n},) * 3, strict=strict)
+            file = io.BytesIO()
+            torch.export.save(program, file)
+            file.seek(0)
+            longer = [random(B, 50, heads, D) for heads in (H, HK, HK)]
+            self.same([torch.export.load(file).module()(*longer)], [module(*longer)])
+
+    def test_errors(self):
+        q, k, v = some()
+        used = torch.tensor([9, 3], dtype=torch.int32, device=DEVICE)
+        compiled = torch.compile(lambda *x: flashgen.attention(*x, used_k=used), backend="eager")
+        self.says(ValueError, "a tensor requires a gradient, which attention over a cache does not have", compiled, q, k, v)
+        op = torch.ops.flashgen.attention
+        self.says(ValueError, "k has 2 sequences, q 1", op, *arguments(q[:1], k, v))
+        out, *_ = op(*arguments(q, k, v, used_k=used))
+        self.says(ValueError, "which attention over a cache does not have", out.sum().backward)
+
+    def test_eager_goes_without(self):
+        """An eager call does not pass the dispatcher."""
+        seen = []
+
+        class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                seen.append(str(function))
+                return function(*args, **kwargs or {})
+
+        arrays = some()
+        with Mode():
+            flashgen.attention(*arrays).sum().backward()
+        self.assertFalse([name for name in seen if "flashgen" in name])
+        self.assertFalse(tensors.is_traced(torch.nn.Parameter))
+
+    def test_fake(self):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with FakeTensorMode() as mode:
+            q, k, v = (mode.from_tensor(x) for x in some(grad=False))
+            out, most = flashgen.attention(q, k, v, return_max_logit=True)
+        self.assertEqual((out.shape, most.shape), ((B, NQ, H, D), (B, H)))
+
+
+if __name__ == "__main__":
+    main()
