@@ -32,7 +32,7 @@ class Readme(Case):
     def test_all_are_here(self):
         self.assertEqual([title for title, _ in BLOCKS], [
             "A score of your own, with a gradient", "ALiBi and a sliding window", "Packed documents",
-            "Decode with a paged cache"])
+            "Decode with a paged cache", "torch.compile"])
 
     def test_score(self):
         try:
@@ -70,6 +70,18 @@ class Readme(Case):
             k, v = (names[x][names["table"][i]].reshape(1, -1, 2, 128)[:, :used] for x in ("keys", "values"))
             right = Reference(names["q"][i:i + 1], k, v)
             self.near(names["out"][i:i + 1].swapaxes(1, 2), right.o, right.o_size)
+
+    def test_compile(self):
+        try:
+            from torch.library import opcheck  # noqa: F401
+        except ImportError:
+            self.skipTest("PyTorch is missing, or older than its custom operators")
+        import torch
+        names = example("torch.compile")
+        layer, (x, slope) = names["layer"], (torch.randn(2, 120, 1536).bfloat16(), names["slope"])
+        found, right = (torch.autograd.grad(function(x, slope).float().square().sum(), slope)[0]
+                        for function in (layer, layer._torchdynamo_orig_callable))
+        self.assertLess(((found - right).norm() / right.norm()).item(), 1e-2)
 
 
 if __name__ == "__main__":
