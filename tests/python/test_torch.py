@@ -37,7 +37,7 @@ def plain(q, k, v, change=lambda s: s, mask=None, sink=None, scale=None):
         s = s.masked_fill(~mask, -1e300)
     if sink is not None:
         s = torch.cat((s, sink.double()[None, :, None, None].expand(*s.shape[:3], 1)), 3)
-    p = s.softmax(3)[..., :NK]
+    p = s.softmax(3)[..., :k.shape[2]]
     return (p @ v).transpose(1, 2), s.logsumexp(3)
 
 

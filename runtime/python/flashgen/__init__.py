@@ -3,4 +3,11 @@ from .attention import Gradients, attention, attention_backward
 from .errors import FlashgenMissing
 from .library import VERSION as __version__
 
-__all__ = ["Gradients", "FlashgenMissing", "attention", "attention_backward", "__version__"]
+__all__ = ["Gradients", "FlashgenMissing", "attention", "attention_backward", "register_sdpa", "__version__"]
+
+
+def register_sdpa():
+    """After it torch.nn.attention.activate_flash_attention_impl("flashgen") has PyTorch's flash attention, which is under
+    scaled_dot_product_attention and varlen_attn, done by our kernels, on CUDA."""
+    from . import sdpa
+    sdpa.register()
