@@ -3,7 +3,8 @@ from .attention import Gradients, attention, attention_backward
 from .errors import FlashgenMissing
 from .library import VERSION as __version__
 
-__all__ = ["Gradients", "FlashgenMissing", "attention", "attention_backward", "register_sdpa", "__version__"]
+__all__ = ["Gradients", "FlashgenMissing", "attention", "attention_backward", "register_sdpa",
+           "register_transformers", "__version__"]
 
 
 def register_sdpa():
@@ -11,3 +12,9 @@ def register_sdpa():
     scaled_dot_product_attention and varlen_attn, done by our kernels, on CUDA."""
     from . import sdpa
     sdpa.register()
+
+
+def register_transformers(name="fg"):
+    """After it from_pretrained(..., attn_implementation="fg") has a model of transformers attend by our kernels."""
+    from . import transformers
+    transformers.register(name)

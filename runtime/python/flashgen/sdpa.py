@@ -46,14 +46,17 @@ def activate(key="CUDA"):
 @torch.no_grad()
 def _flash_attention_forward(query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal, return_debug_mask,
                              *, scale=None, window_size_left=None, window_size_right=None, seqused_k=None,
-                             alibi_slopes=None, block_table=None, num_splits=None):
+                             alibi_slopes=None, block_table=None, page_table=None, num_splits=None, out=None, **others):
     """(o, lse, rng_state, nothing, nothing). query [b, nq, h, d], or [tokens, h, d] with cum_seq_q [b + 1]; key and value
-    likewise, or pages [pages, page, hk, d] with block_table. lse [b, h, nq], packed [h, tokens]. alibi_slopes [h] or [b, h].
+    likewise, or pages [pages, page, hk, d] with block_table, which was page_table once. lse [b, h, nq], packed [h, tokens]. alibi_slopes [h] or [b, h].
     One split is what makes a sequence's result independent of the others."""
-    out = empty_like(query, value.shape[-1])
+    if others:
+        raise NotImplementedError(f"{', '.join(others)}: flashgen's flash attention does not append keys to a cache")
+    out = empty_like(query, value.shape[-1]) if out is None else out
+    table = block_table if page_table is None else page_table
     return (out, *forward(out, query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
-                          return_debug_mask, scale, window_size_left, window_size_right, seqused_k, alibi_slopes,
-                          block_table, num_splits))
+                          return_debug_mask, scale, window_size_left, window_size_right, seqused_k, alibi_slopes, table,
+                          num_splits))
 
 
 @torch.no_grad()
