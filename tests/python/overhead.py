@@ -56,6 +56,8 @@ def main():
     hot("PyTorch", lambda: flashgen.attention(t, t, t))
     hot("PyTorch, with lse", lambda: flashgen.attention(t, t, t, return_lse=True))
     hot("PyTorch, for backward", lambda: flashgen.attention(leaf, leaf, leaf))
+    out, dout = flashgen.attention(leaf, leaf, leaf), torch.ones_like(t)
+    hot("PyTorch, backward with its own engine", lambda: torch.autograd.grad(out, leaf, dout, retain_graph=True))
     tell("torch.empty of the result", lambda: torch.empty(t.shape, dtype=t.dtype, device=t.device))
 
 

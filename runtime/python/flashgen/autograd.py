@@ -14,9 +14,8 @@ def differentiable(adapter, options, wants, kept, given):
     """run(), with gradients of the floating-point tensors that require them and of lse. kept: what forward keeps for
     backward."""
     check_has_gradient(given)
-    beside = kept + tuple(name for name in wants if name not in kept)
-    results = Attention.apply(adapter, options, beside, kept, tuple(given), *given.values())
-    return results if beside == wants else [results[0], *results[1 + len(kept):]]
+    made = Attention.apply((adapter, options, kept, wants, given), *given.values())
+    return made if wants else (made,)
 
 
 def check_has_gradient(given):
@@ -29,34 +28,55 @@ def check_has_gradient(given):
 
 class Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, adapter, options, beside, kept, names, *given):
-        needed = tuple([name for name, is_needed in zip(names, ctx.needs_input_grad[5:]) if is_needed])
-        wants = tuple([name for name in needed if name not in MAIN])
-        by_name = dict(zip(names, given))
-        if wants and (options, wants, names) not in calls:
-            check_backward(adapter, options, wants, by_name)
-            calls[options, wants, names] = True
-        results = run(adapter, False, options, beside, by_name)
+    def forward(ctx, call, *tensors):
+        """o, and what is wanted beside it; what else is kept stays inside."""
+        adapter, options, kept, wants, given = call
+        if len(tensors) > len(MAIN):
+            check_others(ctx, adapter, options, given)
+        beside = kept if not wants or wants == kept else kept + tuple([name for name in wants if name not in kept])
+        results = run(adapter, False, options, beside, given)
+        ctx.save_for_backward(*tensors, *results)
+        ctx.call = adapter, options, kept, wants, tuple(given)
+        if not wants:
+            return results[0]
         ctx.set_materialize_grads(False)
-        if beside not in ((), ("lse",)):
-            ctx.mark_non_differentiable(*[x for name, x in zip(beside, results[1:]) if name != "lse"])
-        ctx.save_for_backward(*given, *results)
-        ctx.call = adapter, options, beside, kept, names, needed, wants
-        return tuple(results)
+        made = dict(zip(beside, results[1:]))
+        if wants != ("lse",):
+            ctx.mark_non_differentiable(*[made[name] for name in wants if name != "lse"])
+        return (results[0], *[made[name] for name in wants])
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, dout, *douts):
-        adapter, options, beside, kept, names, needed, wants = ctx.call
-        n = len(names)
-        given = dict(zip(names, ctx.saved_tensors[:n]))
-        made = dict(zip(("o", *beside), ctx.saved_tensors[n:]))
-        main = {name: given.pop(name) for name in MAIN}
-        main["dout"] = torch.zeros_like(made["o"]) if dout is None else dout
-        main["o"] = made["o"]
-        main.update((name, made[name]) for name in kept)
-        dlse = dict(zip(beside, douts)).get("lse")
+    def backward(ctx, *douts):
+        return gradients_once(ctx, *douts) if torch.is_grad_enabled() else gradients(ctx, *douts)
+
+
+def gradients(ctx, dout, *douts):
+    """Of the call, None, and of each tensor that was given; those of q, k and v come in any case."""
+    adapter, options, kept, wants, names = ctx.call
+    saved, n = ctx.saved_tensors, len(names)
+    main = dict(zip(MAIN, saved))
+    main["dout"] = torch.zeros_like(saved[n]) if dout is None else dout
+    main["o"] = saved[n]
+    main.update(zip(kept, saved[n + 1:]))
+    if wants:
+        dlse = dict(zip(wants, douts)).get("lse")
         if dlse is not None:
             main["dlse"] = dlse
-        results = dict(zip((*MAIN, *wants), run(adapter, True, options, wants, {**main, **given})))
-        return (None, None, None, None, None, *[results[name] if name in needed else None for name in names])
+    if n == len(MAIN):
+        return (None, *run(adapter, True, options, (), main))
+    main.update(zip(names[len(MAIN):], saved[len(MAIN):n]))
+    others = tuple([name for name, needed in zip(names, ctx.needs_input_grad[1:]) if needed and name not in MAIN])
+    made = dict(zip((*MAIN, *others), run(adapter, True, options, others, main)))
+    return (None, *[made.get(name) for name in names])
+
+
+gradients_once = once_differentiable(gradients)
+
+
+def check_others(ctx, adapter, options, given):
+    """The spec of backward with the gradients of what is given beside q, k and v, before anything is launched."""
+    names = tuple(given)
+    others = tuple([name for name, needed in zip(names, ctx.needs_input_grad[1:]) if needed and name not in MAIN])
+    if others and (options, others, names) not in calls:
+        check_backward(adapter, options, others, given)
+        calls[options, others, names] = True
