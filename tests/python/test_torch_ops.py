@@ -58,6 +58,14 @@ class Ops(Case):
             {"score": "alibi(slope)", "declared": "slope=[h]", "wanted": ["input.slope"]})
         self.assertEqual(found, OK)
 
+    def test_results_are_contiguous(self):
+        """As the fake ones are, of which PyTorch's checks compare no strides; head dims that are padded would not be."""
+        q, k, v = some(grad=False, d=59, dv=20)
+        o, lse, u, _ = torch.ops.flashgen.attention(*arguments(q, k, v))
+        *made, _ = torch.ops.flashgen.attention_backward(o, o, lse, u, None, *arguments(q, k, v), wanted=[])
+        for x in (o, lse, *made):
+            self.assertTrue(x.is_contiguous())
+
     def test_options_come_through(self):
         """What an op reads of its texts is what they were written of."""
         options = (None, "softcap(s, cap)", (("near(n)", "p - k < n"), ("far(n)", "!near(n) && p == k")), (
@@ -182,6 +190,23 @@ class Compiled(Case):
             file.seek(0)
             longer = [random(B, 50, heads, D) for heads in (H, HK, HK)]
             self.same([torch.export.load(file).module()(*longer)], [module(*longer)])
+
+    def test_cuda_graphs(self):
+        """Of PyTorch's own making: each replay has its arguments' values and drops anew."""
+        if DEVICE == "cpu":
+            self.skipTest("the CPU has no CUDA graphs")
+        compiled = torch.compile(lambda *x: flashgen.attention(*x), fullgraph=True, mode="reduce-overhead")
+        drops = torch.compile(lambda *x: flashgen.attention(*x, dropout=0.5), fullgraph=True, mode="reduce-overhead")
+        for i in range(4):
+            arrays = [random(B, NK, heads, D, grad=True, seed=i) for heads in (H, HK, HK)]
+            torch.compiler.cudagraph_mark_step_begin()
+            self.same([x.clone() for x in gradients(compiled, arrays)], gradients(flashgen.attention, arrays))
+        arrays = [x.detach() for x in arrays]
+        results = []
+        for _ in range(5):
+            torch.compiler.cudagraph_mark_step_begin()
+            results.append(drops(*arrays).clone())
+        self.assertFalse(torch.equal(results[-1], results[-2]))
 
     def test_errors(self):
         q, k, v = some()

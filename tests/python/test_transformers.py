@@ -145,6 +145,13 @@ class Masks(Case):
         self.assertEqual(self.mask(create_bidirectional_mask, padding=3).shape, (B, N))
         self.assertIsNone(self.mask(create_chunked_causal_mask, chunk=N))
 
+    def test_padding(self):
+        """Of the keys that a cache still has; those that the mask of tokens does not reach are padding."""
+        tokens = torch.tensor([[0, 0, 0, 1, 1], [1, 1, 1, 1, 1]], device=DEVICE)
+        self.assertEqual(ours.padding(tokens, 1, 4).tolist(), [[False, False, True, True], [True] * 4])
+        self.assertEqual(ours.padding(tokens, 3, 3).tolist(), [[True, True, False]] * 2)
+        self.assertIsNone(ours.padding(tokens, 3, 2))
+
     def test_dense_ones(self):
         """Chunks, and what a model adds of its own."""
         for window in (None, 7):
