@@ -84,9 +84,13 @@ class Compiled(Case):
         torch._dynamo.reset()
 
     def same(self, found, right):
+        """The same bits; a GPU may add up gradients in another order each time."""
         self.assertEqual(len(found), len(right))
         for x, y in zip(found, right):
-            self.assertTrue(torch.equal(x, y))
+            if DEVICE == "cpu":
+                self.assertTrue(torch.equal(x, y))
+            else:
+                self.assertLessEqual((x - y).double().norm().item(), LIMITS[torch.float16] * y.double().norm().item())
 
     def compare(self, function, calls, backend="aot_eager"):
         """Compiled once, it gives what it gives without. calls: the arrays and the other arguments of each one."""
