@@ -164,7 +164,7 @@ class Masks(Case):
         found = ours.mask_of(B, 3, 10, torch.tensor(4), attention_mask=None, device=DEVICE)
         self.assertEqual(found[0, 0].sum(1).tolist(), [5, 6, 7])  # a static cache, part of which is empty
 
-    def attend(self, right, mask=None, module=CAUSAL, nq=N, dtype=torch.float16, scores=lambda s: s, sink=None, **options):
+    def attend(self, right, mask=None, module=CAUSAL, nq=N, dtype=torch.bfloat16, scores=lambda s: s, sink=None, **options):
         """A layer beside the plain formula, where `right` is true."""
         q, k, v = (random(B, h, n, D, seed=i, dtype=dtype) for i, (h, n) in enumerate(((H, nq), (HK, N), (HK, N))))
         found, weights = ours.attend(module, q, k, v, mask, **options)
@@ -173,7 +173,7 @@ class Masks(Case):
         exact = torch.where((right.any(-1) if right is not None else torch.ones(1, device=DEVICE).bool()).expand(
             B, 1, nq).transpose(1, 2)[..., None], exact, 0)  # a row that sees nothing
         self.assertEqual(found.shape, exact.shape)
-        self.assertLess(((found.double() - exact).norm() / exact.norm()).item(), LIMITS[torch.float16])
+        self.assertLess(((found.double() - exact).norm() / exact.norm()).item(), LIMITS[torch.bfloat16])
 
     def test_layer(self):
         at = torch.arange(N, device=DEVICE)
@@ -191,21 +191,21 @@ class Masks(Case):
         self.attend(window & seen, seen[:, :, 0].expand(B, 7, N))
         dense = random(B, 1, N, N) > -1
         self.attend(dense, dense)
-        added = random(1, H, N, N, seed=3)
+        added = random(1, H, N, N, seed=3, dtype=torch.bfloat16)
         self.attend(None, added, scores=lambda s: s + added.double())
         self.attend(causal, position_bias=added, scores=lambda s: s + added.double())
         self.attend(dense, dense, position_bias=added, scores=lambda s: s + added.double())
-        sink = random(H)
+        sink = random(H, dtype=torch.bfloat16)
         self.attend(causal, s_aux=sink, sink=sink, softcap=2.0, scores=lambda s: 2 * torch.tanh(s / 2))
 
     def test_packed_row(self):
         starts = torch.tensor([0, 9, N], device=DEVICE)
-        q, k, v = (random(1, h, N, D, seed=i) for i, h in enumerate((H, HK, HK)))
+        q, k, v = (random(1, h, N, D, seed=i, dtype=torch.bfloat16) for i, h in enumerate((H, HK, HK)))
         found, _ = ours.attend(CAUSAL, q, k, v, None, cu_seq_lens_q=starts, cu_seq_lens_k=starts, max_length_q=15,
                                max_length_k=torch.tensor(15))
         for rows in (slice(0, 9), slice(9, N)):
             alone, _ = ours.attend(CAUSAL, *(x[:, :, rows] for x in (q, k, v)))
-            self.assertLess((found[:, rows] - alone).abs().max().item(), 2e-3)
+            self.assertLess((found[:, rows] - alone).abs().max().item(), 2e-2)
 
     def test_float32(self):
         """Cast as autocast says, or as the model's weights are; refused where nothing says."""
