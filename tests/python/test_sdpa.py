@@ -2,6 +2,7 @@
 are put in the place of the CPU's operators, so that PyTorch calls them as it would, with its own gradients."""
 import inspect
 import unittest
+from unittest import mock
 
 from case import Case, main, skip
 from test_torch import DEVICE, LIMITS, flashgen, plain, random, torch
@@ -13,7 +14,8 @@ try:
 except ImportError:
     skip("torch", f"PyTorch {torch.__version__} takes no flash attention of others: SDPA is not tested")
 
-from flashgen import call, sdpa  # noqa: E402
+from flashgen import call, sdpa, spec  # noqa: E402
+from flashgen.prepare import prepare  # noqa: E402
 
 B, H, HK, N, D = 2, 4, 2, 48, 16
 STARTS = torch.tensor([0, 15, 15, 60], dtype=torch.int32, device=DEVICE)
@@ -164,6 +166,21 @@ class Activated(Case):
             rows = slice(*starts[i:i + 2].tolist())
             own = q[None, rows].transpose(1, 2)
             self.near(out[rows], exact(own, k, v, causal(own.shape[2], n))[0].transpose(0, 1))
+
+    def test_options(self):
+        """One split is batch-invariant, and PyTorch's own switch asks for equal gradients."""
+        q, k, v = (random(B, N, H, D, seed=i) for i in range(3))
+        seen = []
+        with mock.patch.object(call, "prepare", lambda *x: seen.append(spec.Options(*x[2])) or prepare(*x)):
+            call.calls.clear()
+            _, lse, *_ = sdpa._flash_attention_forward(q, k, v, None, None, N, N, 0.0, True, False, num_splits=1)
+            self.assertEqual((seen[-1].batch_invariant, seen[-1].deterministic), (True, False))
+            torch.use_deterministic_algorithms(True)
+            try:
+                sdpa._flash_attention_backward(q, q, k, v, q, lse, None, None, N, N, 0.0, True, lse, lse)
+            finally:
+                torch.use_deterministic_algorithms(False)
+            self.assertEqual((seen[-1].batch_invariant, seen[-1].deterministic), (False, True))
 
     def test_alibi_and_out(self):
         q, k, v = (random(B, N, H, D, seed=i) for i in range(3))
