@@ -113,6 +113,7 @@ class Errors(Case):
     def test_numbers(self):
         self.wrong(TypeError, "scale is a ndarray; expected a number", scale=np.ones(1))
         self.wrong(TypeError, "longest_k is a float; expected a number", longest_k=1.5)
+        self.wrong(TypeError, "sm_margin is a float; expected a number", sm_margin=1.5)
         self.wrong(ValueError, "dropout is 1.5; expected a number from 0 to 1", dropout=1.5, seed=1)
         self.wrong(ValueError, "dropout of NumPy arrays needs a seed", dropout=0.5)
         self.wrong(ValueError, "seed is given, and dropout is 0", seed=1)
@@ -140,6 +141,7 @@ class Launch(Case):
         self.says(ValueError, "scale = inf: expected", flashgen.attention, Q, K, K, scale=float("inf"))
         self.says(ValueError, "width = 1.07374e+10", flashgen.attention, Q, K, K, mask="window(width, 0)",
                   inputs={"width": 10 * 2**30})
+        self.says(ValueError, "sm_margin = 6: expected 0 to 5 on a device of 6", flashgen.attention, Q, K, K, sm_margin=6)
         self.says(ValueError, "used_k is missing", flashgen.attention, Q, K, K, first_k=USED)
         odd = np.zeros(K.size + 1, "f2")[1:].reshape(K.shape)
         self.says(ValueError, "k: its address is not a multiple of 16", flashgen.attention, Q, odd, odd, used_k=USED)

@@ -55,7 +55,8 @@ def check_kinds(adapter, given):
 def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,
               seed=None, normalizer="softmax", sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None,
               used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, deterministic=False,
-              batch_invariant=False, plan=None, dtype=None, out=None, return_lse=False, return_max_logit=False):
+              batch_invariant=False, sm_margin=0, plan=None, dtype=None, out=None, return_lse=False,
+              return_max_logit=False):
     """softmax(scale q k^T) v, or what the options make of it: float16 and bfloat16 tensors of PyTorch, on a GPU or the
     CPU, which is the host device, or arrays of NumPy, on the host device. Differentiable in tensors of PyTorch.
 
@@ -78,6 +79,7 @@ def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, b
                 [tokens, h, d]. longest_q, longest_k: bounds of the lengths, by which a kernel is chosen
     deterministic, batch_invariant
                 equal calls give equal gradients; a sequence's result does not depend on the others
+    sm_margin   multiprocessors that are left to other work, by kernels that would fill the GPU
     plan        restricts the plans: {"family": "mma", "block_q": (64, 128)}
     out         where the result goes
     return_lse  returns (result, lse) and lse is [b, h, nq], float32; of logsoftmax (result, lse, u), of retention
@@ -91,7 +93,7 @@ def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, b
         adapter_of(out).check_writable(out)
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-        used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, plan, dtype)
+        used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, sm_margin, plan, dtype)
     wants = wanted_results(normalizer, return_lse, return_max_logit) if return_lse or return_max_logit else ()
     try:
         if adapter.IS_TRACED:
@@ -126,7 +128,7 @@ class Gradients(NamedTuple):
 def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=None, mask="causal", score=None, define=None,
                        inputs=None, bias=None, sink=None, dropout=0.0, seed=None, normalizer="softmax",
                        sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None, used_k=None,
-                       longest_q=None, longest_k=None, deterministic=False, plan=None, dtype=None):
+                       longest_q=None, longest_k=None, deterministic=False, sm_margin=0, plan=None, dtype=None):
     """The gradients of attention, which got the same arguments: Gradients(q, k, v, bias, sink, inputs).
 
     dout        the gradient of the result, like it; out, lse: what attention(..., return_lse=True) returned. lse is r
@@ -144,7 +146,7 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
         given["dlse"] = dlse
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-        used_q, used_k, longest_q, longest_k, None, None, None, deterministic, False, plan, dtype)
+        used_q, used_k, longest_q, longest_k, None, None, None, deterministic, False, sm_margin, plan, dtype)
     try:
         wants = wanted_names(adapter, given, wanted)
         results = adapter.backward(options, wants, given) if adapter.IS_TRACED else \
@@ -170,7 +172,7 @@ def wanted_names(adapter, given, wanted):
 
 
 def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-         used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, plan, dtype):
+         used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, sm_margin, plan, dtype):
     """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
@@ -191,17 +193,18 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
         given["seed"] = seed_words(adapter, seed, given["q"])
     elif seed is not None:
         raise ValueError("seed is given, and dropout is 0")
-    if not (scale is None and sigmoid_bias is None and longest_q is None and longest_k is None):
-        check_numbers(scale=scale, sigmoid_bias=sigmoid_bias, longest_q=longest_q, longest_k=longest_k)
+    if not (scale is None and sigmoid_bias is None and longest_q is None and longest_k is None and sm_margin == 0):
+        check_numbers(scale=scale, sigmoid_bias=sigmoid_bias, longest_q=longest_q, longest_k=longest_k, sm_margin=sm_margin)
     return adapter, (
         mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
-        scale, longest_q, longest_k, deterministic, batch_invariant, plan and frozen(plan), dtype)
+        scale, longest_q, longest_k, deterministic, batch_invariant, sm_margin, plan and frozen(plan), dtype)
 
 
 def check_numbers(**given):
     """A tensor is none: its value may change, and calls are kept by what they are given."""
     for name, x in given.items():
-        if x is not None and not isinstance(x, numbers.Integral if name.startswith("longest") else numbers.Real):
+        kind = numbers.Real if name in ("scale", "sigmoid_bias") else numbers.Integral
+        if x is not None and not isinstance(x, kind):
             raise TypeError(f"{name} is a {type(x).__name__}; expected a number")
 
 

@@ -277,6 +277,7 @@ def arguments(facts, outputs, options):
         tensor = find(args, values, name, options)
         tensor.stride[:] = layouts.strides(name, shape, strides)
     args.n_inputs = len(values)
+    args.sm_margin = options.sm_margin
     for name, value, bit in (("scale", options.scale, GIVEN_SCALE), ("keep", options.keep, GIVEN_KEEP),
                              ("sigmoid_bias", options.sigmoid_bias, GIVEN_SIGMOID_BIAS)):
         if value is not None:

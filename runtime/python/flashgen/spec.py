@@ -20,6 +20,7 @@ class Options(NamedTuple):
     longest_k: Optional[int]
     deterministic: bool
     batch_invariant: bool
+    sm_margin: int
     plan: Optional[tuple]  # (field, value) of each restriction
     dtype: Optional[str]
 
