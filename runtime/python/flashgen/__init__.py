@@ -1,9 +1,11 @@
 """flashgen: attention kernels that are made for what you ask: attention(q, k, v, mask=..., score=...)."""
+from .append import append
 from .attention import Gradients, attention, attention_backward
+from .combine import combine
 from .errors import FlashgenMissing
 from .library import VERSION as __version__
 
-__all__ = ["Gradients", "FlashgenMissing", "attention", "attention_backward", "register_sdpa",
+__all__ = ["Gradients", "FlashgenMissing", "append", "attention", "attention_backward", "combine", "register_sdpa",
            "register_transformers", "__version__"]
 
 

@@ -45,9 +45,9 @@ def stream_of(device):
     return no_stream
 
 
-def check_writable(out):
+def check_writable(out, name="out"):
     if not out.flags.writeable:
-        raise ValueError("out is an array that may not be written to")
+        raise ValueError(f"{name} is an array that may not be written to")
 
 
 empty_like = np.empty_like

@@ -41,7 +41,7 @@ def found_adapter(kind, is_traced):
     raise TypeError(f"a {kind.__name__} is given; expected an array of NumPy or a tensor of PyTorch")
 
 
-def check_kinds(adapter, given):
+def check_kinds(adapter, given, first="q"):
     """One adapter's arrays; asked when something went wrong."""
     for name, x in given.items():
         try:
@@ -49,7 +49,7 @@ def check_kinds(adapter, given):
         except TypeError:
             same = False
         if not same:
-            raise TypeError(f"{name} is a {type(x).__name__}, q a {type(given['q']).__name__}: they have to be alike")
+            raise TypeError(f"{name} is a {type(x).__name__}, {first} a {type(given[first]).__name__}: they have to be alike")
 
 
 def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,

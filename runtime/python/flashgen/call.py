@@ -15,34 +15,50 @@ def run(adapter, backward, options, wants, given):
 
     given: name -> array, first of all q, k, v, then o where it is the caller's; of backward dout and o. options: the
     values of an Options. wants: what forward writes beside o; of which of the others backward writes the gradient."""
-    key = backward, options, wants, tuple(given), adapter.describe(given.values())
-    call = calls.get(key)
-    if call is None:
-        call = prepare(adapter, *key)
-        if len(calls) >= MOST_CALLS:
-            calls.clear()
-        calls[key] = call
+    call = prepared(prepare, adapter, backward, options, wants, tuple(given), adapter.describe(given.values()))
     if call.copies_o:
         return run_into(adapter, options, wants, given)
-    if call.fixes:
-        given = {**given, **{name: adapter.fixed(given[name], *how) for name, *how in call.fixes}}
+    given = fixed(adapter, call, given)
     addresses = adapter.addresses(given.values())
     for i in range(call.aligned):
         if addresses[i] % ALIGN:
             return run_aligned(adapter, backward, options, wants, given, i)
-    q = given["q"]
-    made = [adapter.empty_like(q) if output.is_like_q else adapter.empty(output.shape, output.word, q)
+    made = perform(adapter, call, addresses, given["q"])
+    return made if backward or "o" not in given else [given["o"], *made]
+
+
+def prepared(make, adapter, *key):
+    """make(adapter, *key), the call that a key describes; made once."""
+    call = calls.get(key)
+    if call is None:
+        call = make(adapter, *key)
+        if len(calls) >= MOST_CALLS:
+            calls.clear()
+        calls[key] = call
+    return call
+
+
+def fixed(adapter, call, given):
+    """The arrays as the kernel takes them."""
+    if not call.fixes:
+        return given
+    return {**given, **{name: adapter.fixed(given[name], *how) for name, *how in call.fixes}}
+
+
+def perform(adapter, call, addresses, like):
+    """Makes the outputs, on the device of `like`, and launches; addresses: of what is given."""
+    made = [adapter.empty_like(like) if output.is_like_q else adapter.empty(output.shape, output.word, like)
             for output in call.outputs]
     addresses += adapter.addresses(made)
     workspace = None
     if call.workspace:
-        scratch = adapter.empty((call.workspace,), "u8", q)
+        scratch = adapter.empty((call.workspace,), "u8", like)
         workspace, = adapter.addresses((scratch,))
     launch(call, addresses, workspace, call.stream())
     if call.changes:
         made = [x if output.is_final else adapter.unfixed(x, output.final_word, output.final_width)
                 for output, x in zip(call.outputs, made)]
-    return made if backward or "o" not in given else [given["o"], *made]
+    return made
 
 
 def launch(call, addresses, workspace, stream):

@@ -113,10 +113,14 @@ def check_places(facts, extents):
 
 def strides(name, shape, stride):
     """Strides as fg_tensor has them, of an array's own strides."""
-    if name in ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "u"):
+    if name in ("q", "k", "v", "o", "dout", "dq", "dk", "dv", "u", "k_new", "v_new", "q_out"):
         if len(shape) == 3:
             return 0, stride[1], stride[0], stride[2]
         return stride[0], stride[2], stride[1], stride[3]
     if name == "table":  # a page's column is where a head dim's is
         return stride[0], 0, 0, stride[1]
+    if name in ("rotary_cos", "rotary_sin"):
+        return 0, 0, stride[0], stride[1]
+    if name == "o_parts":  # its last stride is 1 and left out
+        return stride[0], stride[1], stride[3], stride[2]
     return tuple(stride) + (0,) * (4 - len(stride))

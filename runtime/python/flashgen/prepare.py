@@ -92,14 +92,18 @@ def fill(call, facts, options):
 def choose(call, adapter, facts, options, layout, texts, wants):
     """The kernel, for the shape."""
     device = context(facts["q"].device)
-    call.stream = adapter.stream_of(device.device)
-    call.shape = sized(Shape, align=alignment(facts, layout), **layout.extents)
-    call.shape_at = c.addressof(call.shape)
     if is_uneven(facts, layout):
         texts.setdefault("family", "mma,decode,simt")
     op = device.op(texts)
     check_used(device, op, texts, options, facts, wants)
-    call.kernel = select(op, call.shape, call.stream())
+    settle(call, adapter, device, op, sized(Shape, align=alignment(facts, layout), **layout.extents))
+
+
+def settle(call, adapter, device, op, shape):
+    """What is left of a call: the kernel of an op, and what it needs beside arrays."""
+    call.stream = adapter.stream_of(device.device)
+    call.shape, call.shape_at = shape, c.addressof(shape)
+    call.kernel = select(op, shape, call.stream())
     call.workspace = library().fg_workspace_bytes(call.kernel, call.shape_at)
 
 
@@ -132,13 +136,19 @@ def title(name):
     return "out" if name == "o" else name.replace("input.", "inputs: ")
 
 
+def check_devices(facts, first):
+    """All arrays are where the first one is, and kernels run there."""
+    home = facts[first].device
+    for name, (_, _, _, device) in facts.items():
+        if device != home:
+            raise ValueError(f"{name} is on {device}, {first} on {home}: all have to be on one device")
+    if not home.startswith(("host", "cuda")):
+        raise ValueError(f"{first} is on {home}: kernels run on the CPU, which is the host device, and on CUDA's GPUs")
+
+
 def check_arrays(facts, options, layout):
     e = layout.extents
-    for name, (_, _, _, device) in facts.items():
-        if device != facts["q"].device:
-            raise ValueError(f"{name} is on {device}, q on {facts['q'].device}: all have to be on one device")
-    if not facts["q"].device.startswith(("host", "cuda")):
-        raise ValueError(f"q is on {facts['q'].device}: kernels run on the CPU, which is the host device, and on CUDA's GPUs")
+    check_devices(facts, "q")
     rows = (e["h"], e["tokens_q"]) if layout.q == "packed" else (e["b"], e["h"], e["nq"])
     out = facts["q"].shape[:-1] + (layout.dv,)
     expected = {"o": (out, None), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),

@@ -25,6 +25,9 @@ class Options(NamedTuple):
     dtype: Optional[str]
 
 
+NOTHING = Options(None, None, None, (), "softmax", None, None, None, None, None, False, False, 0, None, None)
+
+
 class Axes(NamedTuple):
     """An input that is an array: its axes as a spec has them, "h, nq + nk - 1", and whether it grows along the last."""
     name: str

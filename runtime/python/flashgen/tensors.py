@@ -49,7 +49,7 @@ def stream_of(device):
     return partial(torch._C._cuda_getCurrentRawStream, torch.device(device).index)
 
 
-def check_writable(out):
+def check_writable(out, name="out"):
     """A tensor always is; one that is expanded has a stride of 0, which the library refuses."""
 
 
