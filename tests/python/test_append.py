@@ -167,7 +167,8 @@ class Combine(Case):
 
     def test_errors(self):
         o, lse = random(2, B, N, H, D, dtype="f4"), random(2, B, H, N, dtype="f4")
-        self.says(ValueError, "o_parts has shape (3, 4, 4, 16); expected (any, any, any, any, any)", flashgen.combine, o[0], lse)
+        self.says(ValueError, "o_parts has shape (3, 4, 4, 16); expected (any, any, any, any, any)", flashgen.combine, o[0],
+                  lse)
         self.says(ValueError, "o_parts has 0 parts; expected 1 to 256", flashgen.combine, o[:0], lse[:0])
         self.says(ValueError, "lse_parts has shape (2, 3, 4, 3); expected (2, 3, 4, 4)", flashgen.combine, o, lse[..., 1:])
         self.says(TypeError, "o_parts is bfloat16; expected float32 or float16", flashgen.combine, o.astype("u2"), lse)

@@ -1,0 +1,504 @@
+"""flashgen.flash_attn and flashgen.flash_attn_interface on PyTorch's tensors: what FlashAttention's functions promise, beside
+float64 of the plain formula and its autograd. On the CPU, or on FLASHGEN_TEST_DEVICE."""
+import os
+
+from case import Case, main, skip
+
+DEVICE = os.environ.get("FLASHGEN_TEST_DEVICE", "host").replace("host", "cpu")
+try:
+    import torch
+except ImportError:
+    skip("torch", "PyTorch is missing: the functions of FlashAttention are not tested")
+if DEVICE != "cpu" and not torch.cuda.is_available():
+    skip("gpu", "PyTorch finds no GPU")
+
+from flashgen import flash_attn, flash_attn_interface as fa3, tensors  # noqa: E402
+from flashgen.flash_attn import flash_attn_interface as fa2  # noqa: E402
+from flashgen.flash_attn.bert_padding import pad_input, unpad_input  # noqa: E402
+from flashgen.flash_attn.dropped import keep_mask  # noqa: E402
+from flashgen.flash_attn.layers.rotary import apply_rotary_emb  # noqa: E402
+
+B, NQ, NK, H, HK, D = 2, 19, 33, 4, 2, 16
+LIMIT = 1.5e-3  # of float16, twice math.md's: the sizes of terms are not looked at here
+
+
+def random(*shape, grad=False, seed=0, dtype=torch.float16):
+    made = torch.randn(shape, generator=torch.Generator().manual_seed(seed + sum(shape)))
+    return made.to(DEVICE, dtype).requires_grad_(grad)
+
+
+def ints(*values):
+    return torch.tensor(values, dtype=torch.int32, device=DEVICE)
+
+
+def some(b=B, nq=NQ, nk=NK, h=H, hk=HK, d=D, dv=None, grad=True):
+    return (random(b, nq, h, d, grad=grad), random(b, nk, hk, d, grad=grad, seed=1),
+            random(b, nk, hk, dv or d, grad=grad, seed=2))
+
+
+def plain(q, k, v, left=-1, right=-1, chunk=0, cap=0.0, slopes=None, kept=None, scale=None):
+    """(o, lse, weights) in float64. kept: what dropout keeps, and its quotient."""
+    q, k, v = (x.double().transpose(1, 2) for x in (q, k, v))
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    nq, nk = q.shape[2], k.shape[2]
+    j, p = torch.arange(nk, device=q.device), torch.arange(nq, device=q.device)[:, None] + nk - nq
+    s = q @ k.transpose(2, 3) * (q.shape[3] ** -0.5 if scale is None else scale)
+    if cap:
+        s = cap * torch.tanh(s / cap)
+    if slopes is not None:
+        s = s - slopes.double().reshape(-1, q.shape[1], 1, 1) * (j - p).abs()
+    seen = torch.ones(nq, nk, dtype=torch.bool, device=q.device)
+    for is_bound, test in ((left >= 0, p - j <= left), (right >= 0, j - p <= right)):
+        seen &= test | (not is_bound)
+    if chunk:
+        seen &= torch.div(p, chunk, rounding_mode="floor") == torch.div(j, chunk, rounding_mode="floor")
+    weights = torch.where(seen, s.masked_fill(~seen, -1e300).softmax(3), torch.zeros_like(s))
+    lse = s.masked_fill(~seen, float("-inf")).logsumexp(3)
+    used = weights if kept is None else weights * kept[0] / kept[1]
+    return (used @ v).transpose(1, 2), lse, weights
+
+
+class Flash(Case):
+    def near(self, found, right, limit=LIMIT):
+        self.assertEqual(found.shape, right.shape)
+        norm = right.norm().item()
+        self.assertLess((found.double() - right).norm().item(), limit * norm if norm else 1e-6)
+
+    def compare(self, leaves, ours, theirs):
+        """Values and gradients of two functions of the leaves."""
+        out = ours(*leaves)
+        dout = random(*out.shape, seed=3)
+        found = torch.autograd.grad(out, leaves, dout)
+        exact = [x.detach().double().requires_grad_() for x in leaves]
+        right_out = theirs(*exact)
+        self.near(out, right_out)
+        for x, y in zip(found, torch.autograd.grad(right_out, exact, dout.double())):
+            self.near(x, y)
+
+
+class Dense(Flash):
+    def test_masks(self):
+        """Each window, as numbers and as a tensor on the CPU; causal closes it on the right."""
+        leaves = some()
+        for window in ((-1, -1), (5, -1), (-1, 3), (5, 3), torch.tensor([4, 0]), (1, 99), [100, 100]):
+            for causal in (False, True):
+                left, right = int(window[0]), 0 if causal else int(window[1])
+                self.compare(leaves, lambda q, k, v: flash_attn.flash_attn_func(q, k, v, causal=causal, window_size=window),
+                             lambda q, k, v: plain(q, k, v, left, right)[0])
+
+    def test_plain_masks_stay_plain(self):
+        from flashgen.flash_attn import words
+        for causal, window, mask in ((False, (-1, -1), None), (True, (-1, -1), "causal"), (True, (-1, 7), "causal"),
+                                     (False, (-1, 0), "causal"), (False, (9, 0), "window(left, 0)")):
+            self.assertEqual(words.expressions(words.read(causal, window, 0.0))["mask"], mask)
+
+    def test_scores(self):
+        """softcap and ALiBi, of one slope a head and one a sequence and head."""
+        leaves = some()
+        for slopes in (torch.rand(H, device=DEVICE), torch.rand(B, H, device=DEVICE)):
+            for causal in (False, True):
+                for cap in (0.0, 1.5):
+                    self.compare(
+                        leaves, lambda q, k, v: flash_attn.flash_attn_func(q, k, v, 0.0, 0.2, causal, (-1, -1), cap, slopes),
+                        lambda q, k, v: plain(q, k, v, right=0 if causal else -1, cap=cap, slopes=slopes, scale=0.2)[0])
+        self.compare(leaves, lambda q, k, v: flash_attn.flash_attn_func(q, k, v, softcap=1.5),
+                     lambda q, k, v: plain(q, k, v, cap=1.5)[0])
+
+    def test_any_head_dim(self):
+        self.compare(some(d=59), lambda q, k, v: flash_attn.flash_attn_func(q, k, v, causal=True),
+                     lambda q, k, v: plain(q, k, v, right=0)[0])
+
+    def test_side_by_side(self):
+        q, k, v = some(nq=NK, hk=H)
+        self.compare((torch.stack((q, k, v), 2).detach().requires_grad_(),),
+                     lambda qkv: flash_attn.flash_attn_qkvpacked_func(qkv, causal=True),
+                     lambda qkv: plain(*qkv.unbind(2), right=0)[0])
+        q, k, v = some()
+        self.compare((q, torch.stack((k, v), 2).detach().requires_grad_()),
+                     lambda q, kv: flash_attn.flash_attn_kvpacked_func(q, kv, window_size=(3, 0)),
+                     lambda q, kv: plain(q, *kv.unbind(2), 3, 0)[0])
+
+    def test_results(self):
+        q, k, v = some()
+        out, lse, weights = flash_attn.flash_attn_func(q, k, v, causal=True, return_attn_probs=True)
+        self.assertEqual((lse.shape, lse.dtype, weights.numel()), ((B, H, NQ), torch.float32, 0))
+        self.assertLess((lse - plain(q, k, v, right=0)[1]).abs().max().item(), 1e-4)
+        out.sum().backward()
+        self.assertIsNotNone(q.grad)
+        out, lse, _ = flash_attn.flash_attn_func(k.repeat(1, 1, 2, 1), q[:, :, :HK], q[:, :, :HK], causal=True,
+                                                 return_attn_probs=True)
+        empty = NK - NQ  # the first rows see no key
+        self.assertTrue((out[:, :empty] == 0).all() and (lse[:, :, :empty] == float("-inf")).all())
+
+    def test_dropout(self):
+        """S_dmask is negative where a weight was dropped: out and gradients are those of what it shows."""
+        for options, words in (({"causal": True}, {"right": 0}), ({"window_size": (20, 3)}, {"left": 20, "right": 3}),
+                               ({"alibi_slopes": torch.rand(B, H, device=DEVICE)}, None)):
+            words = {"slopes": options["alibi_slopes"]} if words is None else words
+            torch.manual_seed(5)
+            q, k, v = some()
+            out, lse, found = flash_attn.flash_attn_func(q, k, v, 0.17, return_attn_probs=True, **options)
+            weights = plain(q, k, v, **words)[2]
+            kept, quotient = found >= 0, round(65536 * 0.83) / 65536
+            self.near(found.abs() / found.abs().double().sum(3, keepdim=True).clamp(min=1e-9), weights)
+            share = ((found < 0).sum() / (weights > 0).sum()).item()
+            self.assertAlmostEqual(share, 0.17, delta=0.02)
+            right = plain(q, k, v, kept=(kept, quotient), **words)
+            self.near(out, right[0])
+            dout = random(*out.shape, seed=3)
+            expected = torch.autograd.grad(right[0], (q, k, v), dout.double())
+            for x, y in zip(torch.autograd.grad(out, (q, k, v), dout), expected):
+                self.near(x, y.double())
+            torch.manual_seed(5)
+            again = flash_attn.flash_attn_func(q, k, v, 0.17, **options)
+            self.assertTrue(torch.equal(again, out))
+            self.assertFalse(torch.equal(flash_attn.flash_attn_func(q, k, v, 0.17, **options), out))
+
+    def test_keep_mask(self):
+        """The lanes are those that the kernels draw, whatever the seed."""
+        from formula import keep_mask as right
+        for seed in ((7, 0), (0xFFFFFFFF12345678, 0x9ABCDEF0FFFFFFFE)):
+            found = keep_mask((B, H, NQ, NK), tensors.seed_words(seed, torch.zeros(1)), 0.7)
+            self.assertTrue((found.numpy() == right((B, H, NQ, NK), seed, 0.7)[0]).all())
+
+    def test_deterministic(self):
+        q, k, v = some()
+        out = flash_attn.flash_attn_func(q, k, v, deterministic=True)
+        dout = random(*out.shape, seed=3)
+        first, second = (torch.autograd.grad(out, (q, k, v), dout, retain_graph=True) for _ in range(2))
+        for x, y in zip(first, second):
+            self.assertTrue(torch.equal(x, y))
+
+    def test_interface_3(self):
+        leaves = some(dv=24)
+        for window, causal, chunk in (((-1, -1), True, 0), ((4, 2), False, 0), ((-1, -1), False, 5), ((-1, -1), True, 7),
+                                      ((9, 1), False, 11)):
+            self.compare(leaves, lambda q, k, v: fa3.flash_attn_func(q, k, v, causal=causal, window_size=window,
+                                                                     attention_chunk=chunk, sm_margin=2),
+                         lambda q, k, v: plain(q, k, v, window[0], 0 if causal else window[1], chunk)[0])
+        q, k, v = some(nq=NK, nk=NQ)  # places before key 0 have chunks too
+        self.near(fa3.flash_attn_func(q, k, v, attention_chunk=5), plain(q, k, v, chunk=5)[0])
+        out, lse = fa3.flash_attn_func(*some(), softcap=2.0, return_attn_probs=True)
+        self.assertEqual((out.shape, lse.shape), ((B, NQ, H, D), (B, H, NQ)))
+
+
+class Packed(Flash):
+    NQ, NK, GAP = (5, 0, 19, 7), (9, 4, 33, 0), 2  # tokens of each sequence, and behind the last one
+
+    def starts(self, lengths):
+        return torch.tensor((0, *lengths)).cumsum(0).to(DEVICE, torch.int32)
+
+    def setUp(self):
+        self.q = random(sum(self.NQ) + self.GAP, H, D, grad=True)
+        self.k, self.v = (random(sum(self.NK) + self.GAP, HK, D, grad=True, seed=i) for i in (1, 2))
+
+    def right(self, q, k, v, nq=None, nk=None, **words):
+        """Each sequence alone, 0 elsewhere. nq, nk: how many rows and keys count."""
+        made, slopes = torch.zeros_like(q), words.pop("slopes", None)
+        for i in range(len(self.NQ)):
+            rows, keys = (slice(sum(n[:i]), sum(n[:i]) + (used or n)[i]) for n, used in ((self.NQ, nq), (self.NK, nk)))
+            if slopes is not None:
+                words["slopes"] = slopes if slopes.dim() == 1 else slopes[i]
+            made[rows] = plain(q[None, rows], k[None, keys], v[None, keys], **words)[0][0]
+        return made
+
+    def test_sequences(self):
+        """Rows and keys of none, of one alone; a bound of the lengths is one, and none is needed."""
+        ends = self.starts(self.NQ), self.starts(self.NK)
+        for most in ((19, 33), (None, None), (64, 40)):
+            for options, words in (({"causal": True}, {"right": 0}), ({"window_size": (6, 2)}, {"left": 6, "right": 2})):
+                self.compare((self.q, self.k, self.v),
+                             lambda q, k, v: flash_attn.flash_attn_varlen_func(q, k, v, *ends, *most, **options),
+                             lambda q, k, v: self.right(q, k, v, **words))
+        slopes = torch.rand(4, H, device=DEVICE)
+        self.compare((self.q, torch.stack((self.k, self.v), 1).detach().requires_grad_()),
+                     lambda q, kv: flash_attn.flash_attn_varlen_kvpacked_func(q, kv, *ends, 19, 33, alibi_slopes=slopes),
+                     lambda q, kv: self.right(q, *kv.unbind(1), slopes=slopes))
+
+    def test_what_no_sequence_has(self):
+        ends = self.starts(self.NQ), self.starts(self.NK)
+        out, lse, _ = flash_attn.flash_attn_varlen_func(self.q, self.k, self.v, *ends, 19, 33, return_attn_probs=True)
+        self.assertEqual(lse.shape, (H, len(self.q)))
+        grads = torch.autograd.grad(out, (self.q, self.k, self.v), torch.ones_like(out))
+        for x in (out, *grads):
+            self.assertTrue((x[-self.GAP:] == 0).all() and torch.isfinite(x).all())
+        self.assertTrue((lse[:, -self.GAP:] == float("-inf")).all())
+
+    def test_qkv(self):
+        qkv = random(12, 3, H, D, grad=True)
+        ends = ints(0, 5, 12)
+        out = flash_attn.flash_attn_varlen_qkvpacked_func(qkv, ends, 7, causal=True)
+        for rows in (slice(0, 5), slice(5, 12)):
+            self.near(out[rows], plain(*(x[None, rows] for x in qkv.unbind(1)), right=0)[0][0])
+
+    def test_dropout(self):
+        ends = self.starts(self.NQ), self.starts(self.NK)
+        out, _, found = flash_attn.flash_attn_varlen_func(self.q, self.k, self.v, *ends, None, None, 0.3, causal=True,
+                                                          return_attn_probs=True)
+        self.assertEqual(found.shape, (4, H, 19, 33))
+        for i in range(4):
+            rows, keys = (slice(sum(n[:i]), sum(n[:i + 1])) for n in (self.NQ, self.NK))
+            kept = found[i:i + 1, :, :self.NQ[i], :self.NK[i]] >= 0, round(65536 * 0.7) / 65536
+            self.near(out[None, rows], plain(self.q[None, rows], self.k[None, keys], self.v[None, keys], right=0, kept=kept)[0])
+
+    def test_used(self):
+        nq, nk = (3, 0, 19, 2), (9, 1, 20, 0)
+        self.compare((self.q, self.k, self.v), lambda q, k, v: fa3.flash_attn_varlen_func(
+            q, k, v, self.starts(self.NQ), self.starts(self.NK), 19, 33, ints(*nq), ints(*nk), causal=True),
+            lambda q, k, v: self.right(q, k, v, nq, nk, right=0))
+
+    def test_pages(self):
+        """Keys in pages: out is that of the keys one behind the other, and a gradient is refused when it is asked for."""
+        page, table = 4, ints(*range(9, -1, -1), *range(10, 20)).view(2, 10)
+        pages = [random(20, page, HK, D, seed=i) for i in (1, 2)]
+        q, ends_q, nk = random(7, H, D, grad=True), ints(0, 3, 7), (38, 21)
+        options = {"max_seqlen_q": 4, "max_seqlen_k": 40, "causal": True}
+        out = flash_attn.flash_attn_varlen_func(q, *pages, ends_q, ints(0, 38, 59), block_table=table, **options)
+        for i, rows in enumerate((slice(0, 3), slice(3, 7))):
+            keys, values = (x[table[i].long()].flatten(0, 1)[None, :nk[i]] for x in pages)
+            self.near(out[None, rows], plain(q[None, rows], keys, values, right=0)[0])
+        self.says(NotImplementedError, "attention over a cache has no gradient", out.sum().backward)
+        forward = {**options, "dropout_p": 0.0, "softmax_scale": D ** -0.5, "block_table": table, "seqused_k": ints(*nk)}
+        again = fa2._flash_attn_varlen_forward(q.detach(), *pages, ends_q, ints(0, 38, 59), **forward)
+        self.assertTrue(torch.equal(again[0], out))
+        with self.assertRaisesRegex(RuntimeError, "num_splits > 1 is not supported"):
+            fa2._flash_attn_varlen_forward(q.detach(), *pages, ends_q, ints(0, 38, 59), num_splits=2, **forward)
+
+    def test_padding(self):
+        x, mask = random(3, 5, 2, 4, grad=True), torch.tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 1, 0, 1]], device=DEVICE)
+        unused = torch.tensor([[0, 0, 1, 0, 0], [0] * 5, [0] * 5], device=DEVICE)
+        tokens, indices, starts, most, used = unpad_input(x, mask, unused)
+        self.assertEqual((starts.tolist(), most, used.tolist(), starts.dtype), ([0, 3, 8, 10], 5, [2, 5, 2], torch.int32))
+        back = pad_input(tokens, indices, 3, 5)
+        self.assertTrue(torch.equal(back, x * (mask + unused)[..., None, None]))
+        back.sum().backward()
+        self.assertTrue(torch.equal(x.grad, (mask + unused)[..., None, None].expand_as(x).half()))
+
+
+class Cache(Flash):
+    ROTARY = 16
+
+    def new(self, n=1, nq=1, d=32, caches=5, nk=40):
+        """Queries, a cache, new keys and values, and the lengths before."""
+        cache = [random(caches, nk, HK, d, seed=i) for i in (1, 2)]
+        return random(3, nq, H, d), cache, [random(3, n, HK, d, seed=i) for i in (3, 4)], ints(7, 0, 31)
+
+    def tables(self, n=48):
+        angle = random(n, self.ROTARY // 2, seed=5, dtype=torch.float32)
+        return angle.cos().half(), angle.sin().half()
+
+    def turned(self, x, at, interleaved):
+        """x [b, n, h, d] by positions [b, n], in float64."""
+        x, pairs = x.double(), self.ROTARY // 2
+        cos, sin = (t[at.long()].double()[:, :, None] for t in self.tables())
+        a, b = (x[..., :2 * pairs:2], x[..., 1:2 * pairs:2]) if interleaved else (x[..., :pairs], x[..., pairs:2 * pairs])
+        pair = a * cos - b * sin, a * sin + b * cos
+        first = torch.stack(pair, -1).flatten(-2) if interleaved else torch.cat(pair, -1)
+        return torch.cat((first, x[..., 2 * pairs:]), -1)
+
+    def expect(self, q, cache, new, seqlens, rows, first=None, is_plain=False, interleaved=True, rotary=True):
+        """What the cache becomes, in float64 where keys turn, and o with queries turned."""
+        k, v = cache[0].double(), cache[1].clone()
+        nq, n, o = q.shape[1], new[0].shape[1], []
+        for i, (before, row) in enumerate(zip(seqlens.tolist(), rows)):
+            at = torch.arange(before, before + max(n, nq), device=DEVICE)[None]
+            k[row, before:before + n] = self.turned(new[0][i:i + 1], at[:, :n], interleaved)[0] if rotary else new[0][i]
+            v[row, before:before + n] = new[1][i]
+            turned = q[i:i + 1].double()
+            if rotary:
+                turned = self.turned(turned, torch.full_like(at, before)[:, :nq] if is_plain else at[:, :nq], interleaved)
+            seen = slice(0 if first is None else first[i].item(), before + n)
+            o.append(plain(turned, k[row][None, seen].half(), v[row][None, seen], right=-1 if is_plain else 0)[0])
+        return k, v, torch.cat(o)
+
+    def check(self, found, cache, before, right, limit=2e-3):
+        k, v, o = right
+        self.near(found, o, limit)
+        self.assertTrue(torch.equal(cache[1], v))
+        self.near(cache[0], k, 1e-3)
+        untouched = k == before.double()
+        self.assertTrue(torch.equal(cache[0][untouched], before[untouched]))
+
+    def test_append_and_rotary(self):
+        """A cache with rows and padding before it; new rows as many as queries and fewer, all masks, both pairs."""
+        rows, first = ints(4, 0, 2), ints(3, 0, 30)
+        for n, nq, causal, interleaved in ((1, 1, False, True), (3, 3, True, False), (3, 3, False, True), (2, 3, True, True)):
+            q, cache, new, seqlens = self.new(n, nq)
+            before = cache[0].clone()
+            right = self.expect(q, cache, new, seqlens, rows.tolist(), first, not causal, interleaved)
+            options = {"causal": causal, "rotary_interleaved": interleaved, "cache_seqlens": seqlens, "cache_batch_idx": rows,
+                       "cache_leftpad": first}
+            found = flash_attn.flash_attn_with_kvcache(q, *cache, *new, *self.tables(), **options)
+            self.check(found, cache, before, right)
+            again = fa3.flash_attn_with_kvcache(q, *cache, *new, None, *self.tables(), **options, rotary_seqlens=seqlens)
+            self.assertTrue(torch.equal(again, found))
+
+    def test_any_head_dim(self):
+        q, cache, new, seqlens = self.new(2, 2, d=59)
+        before = cache[0].clone()
+        right = self.expect(q, cache, new, seqlens, (0, 1, 2))
+        found = flash_attn.flash_attn_with_kvcache(q, *cache, *new, *self.tables(), cache_seqlens=seqlens, causal=True)
+        self.check(found, cache, before, right)
+
+    def test_pages(self):
+        """New keys go to pages; FlashAttention 3 names rows of the table."""
+        page, n = 8, 2
+        q, _, new, seqlens = self.new(n, n)
+        table = torch.randperm(36, generator=torch.Generator().manual_seed(1)).view(6, 6).to(DEVICE, torch.int32)
+        first = ints(1, 0, 20)
+        for rows in (None, ints(5, 0, 3)):
+            mine = table[:3] if rows is None else table[rows.long()]
+            pages = [random(36, page, HK, 32, seed=i) for i in (1, 2)]
+            flat = [x[mine.long()].flatten(1, 2) for x in pages]
+            before = [x.clone() for x in pages]
+            right = self.expect(q, flat, new, seqlens, (0, 1, 2), first, rotary=False)
+            if rows is None:
+                found = flash_attn.flash_attn_with_kvcache(
+                    q, *pages, *new, cache_seqlens=seqlens, block_table=mine, cache_leftpad=first, causal=True, num_splits=3)
+            else:
+                found, lse = fa3.flash_attn_with_kvcache(
+                    q, *pages, *new, cache_seqlens=seqlens, page_table=table, cache_batch_idx=rows, cache_leftpad=first,
+                    causal=True, num_splits=3, return_softmax_lse=True)
+                self.assertEqual(lse.shape, (3, H, n))
+            self.check(found, [x[mine.long()].flatten(1, 2) for x in pages], flat[0], right)
+            others = torch.ones(36, dtype=torch.bool, device=DEVICE)
+            others[mine.long().flatten()] = False
+            for x, y in zip(pages, before):
+                self.assertTrue(torch.equal(x[others], y[others]))
+
+    def test_packed(self):
+        """FlashAttention 3: packed queries, and new rows packed otherwise."""
+        _, cache, _, seqlens = self.new()
+        starts_q, starts_new = ints(0, 2, 3, 6), ints(0, 1, 1, 4)
+        q, new = random(6, H, 32), [random(4, HK, 32, seed=i) for i in (3, 4)]
+        for causal in (True, False):
+            mine = [x.clone() for x in cache]
+            found = fa3.flash_attn_with_kvcache(
+                q, *mine, *new, None, *self.tables(), cache_seqlens=seqlens, cu_seqlens_q=starts_q,
+                cu_seqlens_k_new=starts_new, max_seqlen_q=3, causal=causal)
+            for i in range(3):
+                rows, keys = (slice(*x[i:i + 2].tolist()) for x in (starts_q, starts_new))
+                one = self.expect(q[None, rows], cache, [x[None, keys] for x in new], seqlens[i:i + 1], (i,),
+                                  is_plain=not causal)
+                self.near(found[None, rows], one[2], 2e-3)
+                self.near(mine[0][i], one[0][i], 1e-3)
+                self.assertTrue(torch.equal(mine[1][i], one[1][i]))
+
+    def test_positions(self):
+        """FlashAttention 3: positions that do not begin at the lengths."""
+        q, cache, new, seqlens = self.new(2, 2)
+        before, at = cache[0].clone(), ints(5, 9, 0)
+        fa3.flash_attn_with_kvcache(q, *cache, *new, None, *self.tables(), cache_seqlens=seqlens, rotary_seqlens=at,
+                                    causal=True)
+        turned = self.turned(new[0], at[:, None] + ints(0, 1), True)
+        for i, n in enumerate(seqlens.tolist()):
+            before[i, n:n + 2] = turned[i].half()
+        self.near(cache[0], before.double(), 1e-3)
+
+    def test_lengths(self):
+        """A length for all, or none, which is all of the cache; a window, a cap and slopes."""
+        q, cache, _, _ = self.new(nq=2, caches=3)
+        slopes = torch.rand(3, H, device=DEVICE)
+        for n in (11, None):
+            found, lse = flash_attn.flash_attn_with_kvcache(
+                q, *cache, cache_seqlens=n, window_size=torch.tensor([6, 1]), softcap=2.0, alibi_slopes=slopes,
+                return_softmax_lse=True)
+            right = plain(q, *(x[:, :n] for x in cache), left=6, right=1, cap=2.0, slopes=slopes)
+            self.near(found, right[0])
+            self.assertLess((lse - right[1]).abs().max().item(), 1e-4)
+
+    def test_bounds(self):
+        """More keys than the table has pages for: an error before the launch; as many are right."""
+        pages, table = [random(4, 8, 1, D, seed=i) for i in (1, 2)], ints(2, 0)[None]
+        q, new = random(1, 1, 1, D), [random(1, 1, 1, D, seed=i) for i in (3, 4)]
+        for keys, n in (((), 17), (new, 16)):
+            with self.assertRaisesRegex(RuntimeError, "a sequence has 17 keys and block_table places for 16: 2 pages of 8"):
+                flash_attn.flash_attn_with_kvcache(q, *pages, *keys, cache_seqlens=ints(n), block_table=table)
+        found = flash_attn.flash_attn_with_kvcache(q, *pages, cache_seqlens=ints(16), block_table=table)
+        self.near(found, plain(q, *(x[[2, 0]].view(1, 16, 1, D) for x in pages))[0])
+
+    def test_rotary(self):
+        """apply_rotary_emb: numbers and tensors of offsets, packed rows, in place, its gradient, rows without a position."""
+        x, offsets = random(2, 3, H, 32, grad=True), ints(4, 46)
+        at = offsets[:, None] + ints(0, 1, 2)
+        for interleaved in (False, True):
+            found = apply_rotary_emb(x, *self.tables(), interleaved, seqlen_offsets=offsets)
+            right = self.turned(x, at.clamp(max=47), interleaved)
+            self.near(found[0], right[0])
+            self.near(found[1, :2], right[1, :2])
+            self.assertTrue(torch.equal(found[1, 2], x[1, 2]))
+            dx, = torch.autograd.grad(found, x, found)
+            self.near(dx, x.detach().double(), 2e-3)  # turned back
+            packed = apply_rotary_emb(x.flatten(0, 1), *self.tables(), interleaved, seqlen_offsets=offsets,
+                                      cu_seqlens=ints(0, 3, 6))
+            self.assertTrue(torch.equal(packed, found.flatten(0, 1)))
+        mine = x.detach().clone()
+        self.assertIs(apply_rotary_emb(mine, *self.tables(), inplace=True, seqlen_offsets=1), mine)
+        self.near(mine, self.turned(x.detach(), ints(1, 2, 3).expand(2, 3), False))
+
+
+class Others(Flash):
+    def test_combine(self):
+        """Parts in any strides, one without keys; each dtype, and more columns than kernels have."""
+        for d in (D, 264):
+            o = random(6, B, H, 5, d, dtype=torch.float32).transpose(2, 3)[:3]
+            lse = random(3, B, 2 * H, 5, dtype=torch.float32).transpose(2, 3)[..., :H]
+            lse[1:, 0] = float("-inf")
+            lse[:, 1, 2] = float("-inf")
+            right_lse = lse.double().logsumexp(0)
+            weights = torch.nan_to_num((lse - right_lse).exp())
+            for dtype in (None, torch.float32, torch.float16, torch.bfloat16):
+                found, found_lse = fa3.flash_attn_combine(o, lse, out_dtype=dtype)
+                self.assertEqual(found.dtype, dtype or torch.float32)
+                self.near(found, (weights[..., None] * o).sum(0), 4e-3 if dtype == torch.bfloat16 else 7e-4)
+                self.assertTrue(torch.allclose(found_lse.double(), right_lse, atol=1e-5))
+        out = torch.empty(B, 5, H, 264, dtype=torch.float16, device=DEVICE)
+        self.assertIs(fa3.flash_attn_combine(o, lse, out)[0], out)
+        packed, packed_lse = fa3.flash_attn_combine(o[:, 0], lse[:, 0], out_dtype=torch.float16)
+        self.assertTrue(torch.equal(packed, out[0]))
+        self.assertEqual(packed_lse.shape, (5, H))
+
+    def test_metadata(self):
+        made = fa3.get_scheduler_metadata(2, 1, 64, H, HK, D, ints(5, 7), max_seqlen_k_new=1, causal=True, page_size=4)
+        self.assertEqual((made.dtype, made.device), (torch.int32, ints(0).device))
+        q, k, v = some(nq=1, grad=False)
+        with_it, without = (fa3.flash_attn_with_kvcache(q, k, v, cache_seqlens=ints(5, 7), scheduler_metadata=x)
+                            for x in (made, None))
+        self.assertTrue(torch.equal(with_it, without))
+
+    def test_names(self):
+        """What FlashAttention's tests import besides."""
+        self.assertEqual(fa2._get_block_size_n(torch.device(DEVICE), 64, True, False), 2**30)
+        self.assertFalse(fa2.USE_TRITON_ROCM)
+        for name in ("fwd", "bwd", "varlen_fwd", "varlen_bwd"):
+            with self.assertRaisesRegex(RuntimeError, r"generator` argument is no longer supported"):
+                getattr(fa2.flash_attn_gpu, name)(*some(), None)
+
+    def test_errors(self):
+        q, k, v = some(grad=False)
+        wrong = lambda kind, sentence, *arrays, **options: self.says(  # noqa: E731
+            kind, sentence, flash_attn.flash_attn_func, *arrays, **options)
+        wrong(TypeError, "a tensor is float32: FlashAttention computes float16 and bfloat16", q.float(), k, v)
+        wrong(ValueError, "alibi_slopes has the shape (4,) and the dtype torch.float16; expected float32", q, k, v,
+              alibi_slopes=torch.ones(H, device=DEVICE).half())
+        wrong(ValueError, "window_size is (1,); expected (left, right)", q, k, v, window_size=(1,))
+        self.says(TypeError, "cu_seqlens_k is int64; expected int32", flash_attn.flash_attn_varlen_func, q[0], k[0], v[0],
+                  ints(0, 19), ints(0, 33).long(), 19, 33)
+        self.says(ValueError, "a tensor of the shape (2, 19, 4, 16) is given; expected [..., 3, heads, d]",
+                  flash_attn.flash_attn_qkvpacked_func, q)
+        cached = flash_attn.flash_attn_with_kvcache
+        self.says(ValueError, "one of k and v is given", cached, q, k, v, k)
+        self.says(ValueError, "rotary_cos is given without k and v", cached, q, k, v, rotary_cos=q, rotary_sin=q)
+        self.says(TypeError, "cache_seqlens is int64; expected int32", cached, q, k, v, cache_seqlens=ints(1, 2).long())
+        self.says(ValueError, "cos has 9 columns: rotary_dim is 18", apply_rotary_emb, q, random(5, 9), random(5, 9))
+        none = lambda sentence, *arrays, **options: self.says(  # noqa: E731
+            NotImplementedError, sentence, fa3.flash_attn_func, *arrays, **options)
+        none("qv is given", q, k, v, qv=q)
+        none("a descale is given", q, k, v, k_descale=q)
+        none("v has 512 columns: kernels have 256 at most", q, k, v.repeat(1, 1, 1, 32))
+        if hasattr(torch, "float8_e4m3fn"):
+            none("fp8 tensors are given", *(x.to(torch.float8_e4m3fn) for x in (q, k, v)))
+
+
+if __name__ == "__main__":
+    main()
