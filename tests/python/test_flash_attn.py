@@ -85,6 +85,8 @@ class Dense(Flash):
                 left, right = int(window[0]), 0 if causal else int(window[1])
                 self.compare(leaves, lambda q, k, v: flash_attn.flash_attn_func(q, k, v, causal=causal, window_size=window),
                              lambda q, k, v: plain(q, k, v, left, right)[0])
+        self.compare(leaves, lambda q, k, v: flash_attn.flash_attn_func(q, k, v, window_size=(0, 3)),
+                     lambda q, k, v: plain(q, k, v, 0, 3)[0])
 
     def test_plain_masks_stay_plain(self):
         from flashgen.flash_attn import words
@@ -367,15 +369,15 @@ class Cache(Flash):
                 self.assertTrue(torch.equal(x[others], y[others]))
 
     def test_packed(self):
-        """FlashAttention 3: packed queries, and new rows packed otherwise."""
+        """FlashAttention 3: packed queries, and new rows packed as they are and otherwise."""
         _, cache, _, seqlens = self.new()
-        starts_q, starts_new = ints(0, 2, 3, 6), ints(0, 1, 1, 4)
-        q, new = random(6, H, 32), [random(4, HK, 32, seed=i) for i in (3, 4)]
-        for causal in (True, False):
+        starts_q, q = ints(0, 2, 3, 4), random(4, H, 32)
+        new = [random(4, HK, 32, seed=i) for i in (3, 4)]
+        for causal, starts_new in ((True, ints(0, 1, 1, 4)), (False, ints(0, 1, 1, 4)), (True, starts_q), (False, starts_q)):
             mine = [x.clone() for x in cache]
             found = fa3.flash_attn_with_kvcache(
                 q, *mine, *new, None, *self.tables(), cache_seqlens=seqlens, cu_seqlens_q=starts_q,
-                cu_seqlens_k_new=starts_new, max_seqlen_q=3, causal=causal)
+                cu_seqlens_k_new=starts_new, max_seqlen_q=2, causal=causal)
             for i in range(3):
                 rows, keys = (slice(*x[i:i + 2].tolist()) for x in (starts_q, starts_new))
                 one = self.expect(q[None, rows], cache, [x[None, keys] for x in new], seqlens[i:i + 1], (i,),
