@@ -267,7 +267,8 @@ class Packed(Flash):
             fa2._flash_attn_varlen_forward(q.detach(), *pages, ends_q, ints(0, 38, 59), num_splits=2, **forward)
 
     def test_padding(self):
-        x, mask = random(3, 5, 2, 4, grad=True), torch.tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 1, 0, 1]], device=DEVICE)
+        x = random(3, 5, 2, 4, grad=True)
+        mask = torch.tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 1, 0, 1]], device=DEVICE)
         unused = torch.tensor([[0, 0, 1, 0, 0], [0] * 5, [0] * 5], device=DEVICE)
         tokens, indices, starts, most, used = unpad_input(x, mask, unused)
         self.assertEqual((starts.tolist(), most, used.tolist(), starts.dtype), ([0, 3, 8, 10], 5, [2, 5, 2], torch.int32))

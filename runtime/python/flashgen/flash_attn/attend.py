@@ -6,6 +6,7 @@ from ..attention import attention
 from .dropped import packed_signed_weights, signed_weights
 from .words import expressions
 
+COMPUTED = (torch.float16, torch.bfloat16)
 PLACES = {"starts_q": "cu_seqlens_q", "starts_k": "cu_seqlens_k", "used_q": "seqused_q", "used_k": "seqused_k",
           "first_k": "leftpad_k", "rows": "cache_batch_idx", "table": "block_table"}
 
@@ -34,7 +35,7 @@ def attend_for_tests(q, k, v, words, *, scale, dropout, starts_q=None, starts_k=
 
 def check_16_bits(*given):
     for x in given:
-        if x.dtype not in (torch.float16, torch.bfloat16):
+        if x.dtype not in COMPUTED:
             if "float8" in str(x.dtype):
                 raise NotImplementedError("fp8 tensors are given: there are no kernels for them yet")
             raise TypeError(f"a tensor is {str(x.dtype).replace('torch.', '')}: FlashAttention computes float16 and bfloat16")
@@ -42,7 +43,7 @@ def check_16_bits(*given):
 
 def check_places(places):
     for name, x in places.items():
-        if name in PLACES and x is not None and x.dtype != torch.int32:
+        if x is not None and name in PLACES and x.dtype != torch.int32:
             raise TypeError(f"{PLACES[name]} is {str(x.dtype).replace('torch.', '')}; expected int32")
 
 

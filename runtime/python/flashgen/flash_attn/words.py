@@ -25,13 +25,13 @@ def read(causal, window_size, softcap, alibi_slopes=None, attention_chunk=0):
     """The Words of FlashAttention's arguments: -1 is no bound, a causal window ends at p. A window may be a tensor."""
     if len(window_size) != 2:
         raise ValueError(f"window_size is {window_size!r:.60}; expected (left, right)")
-    left, right = (int(n) for n in window_size)
+    left, right = window_size
+    left, right = int(left), 0 if causal else int(right)
     if attention_chunk < 0:
         raise ValueError(f"attention_chunk is {attention_chunk}; expected 0, which is none, or more")
     if alibi_slopes is not None:
         check_slopes(alibi_slopes)
-    return Words(None if left < 0 else left, 0 if causal else None if right < 0 else right, int(attention_chunk),
-                 float(softcap or 0.0), alibi_slopes)
+    return Words(None if left < 0 else left, None if right < 0 else right, attention_chunk, softcap, alibi_slopes)
 
 
 def check_slopes(slopes):
@@ -47,23 +47,24 @@ def expressions(words):
 
 
 def mask(words, inputs):
-    inputs.update((name, value) for name, value in (("left", words.left), ("right", words.right or None),
-                                                    ("chunk", words.chunk or None)) if value is not None)
-    right = {None: None, 0: "0"}.get(words.right, "right")
-    if words.left is not None and right:
-        window = f"window(left, {right})"
-    elif words.left is not None:
-        window = "p - k <= left"
+    left, right, chunk = words.left, words.right, words.chunk
+    if left is None:
+        window = None if right is None else "k - p <= right" if right else "causal"
     else:
-        window = right and ("causal" if right == "0" else "k - p <= right")
-    chunk = "chunked(chunk)" if words.chunk else None
-    return " && ".join(filter(None, (window, chunk))) or None
+        inputs["left"] = left
+        window = "p - k <= left" if right is None else "window(left, right)" if right else "window(left, 0)"
+    if right:
+        inputs["right"] = right
+    if not chunk:
+        return window
+    inputs["chunk"] = int(chunk)
+    return f"{window} && chunked(chunk)" if window else "chunked(chunk)"
 
 
 def score(words, inputs):
     s = None
     if words.cap > 0:
-        inputs["cap"] = words.cap
+        inputs["cap"] = float(words.cap)
         s = "softcap(s, cap)"
     if words.slopes is None:
         return s
