@@ -1,6 +1,8 @@
 """flashgen.flash_attn and flashgen.flash_attn_interface on PyTorch's tensors: what FlashAttention's functions promise, beside
 float64 of the plain formula and its autograd. On the CPU, or on FLASHGEN_TEST_DEVICE."""
 import os
+import subprocess
+import sys
 
 from case import Case, main, skip
 
@@ -476,6 +478,15 @@ class Others(Flash):
         for name in ("fwd", "bwd", "varlen_fwd", "varlen_bwd"):
             with self.assertRaisesRegex(RuntimeError, r"generator` argument is no longer supported"):
                 getattr(fa2.flash_attn_gpu, name)(*some(), None)
+
+    def test_stand_in(self):
+        """A program that imports FlashAttention gets these modules, whichever it imports first."""
+        for name, own in (("flash_attn.flash_attn_interface", "flash_attn_varlen_func"), ("flash_attn", "flash_attn_func"),
+                          ("flash_attn_interface", "flash_attn_combine"), ("flash_attn.bert_padding", "pad_input"),
+                          ("flash_attn.layers.rotary", "apply_rotary_emb")):
+            text = (f"from flashgen.flash_attn import stand_in; stand_in(); from {name} import {own} as got; "
+                    f"from flashgen.{name} import {own}; assert got is {own}")
+            subprocess.run([sys.executable, "-B", "-c", text], check=True)
 
     def test_errors(self):
         q, k, v = some(grad=False)

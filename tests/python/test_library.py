@@ -54,14 +54,18 @@ class Library(Case):
                  "__init__ doctor", "__main__")
         floor = {name: i for i, line in enumerate(lines) for name in line.split()}
         folder = SOURCE / "runtime" / "python" / "flashgen"
-        self.assertEqual(sorted(floor), sorted(path.stem for path in folder.glob("*.py")))
+        names = [".".join(path.relative_to(folder).with_suffix("").parts) for path in folder.rglob("*.py")]
+        self.assertEqual(sorted(floor), sorted(names))
         for name, i in floor.items():
-            text = (folder / f"{name}.py").read_text()
-            found = re.findall(r"^ *from \.(\w+) import", text, re.M)
-            for names in re.findall(r"^ *from \. import (.*)", text, re.M):
-                found += [part.split()[0] for part in names.split(",")]
-            for other in found:
+            for other in self.imported(name, (folder / (name.replace(".", "/") + ".py")).read_text()):
                 self.assertLess(floor[other], i, f"{name} imports {other}")
+
+    def imported(self, name, text):
+        """What a module imports from the package, by names that begin there."""
+        for dots, base, names in re.findall(r"^ *from (\.+)([\w.]*) import \(?(.*)", text, re.M):
+            above = name.split(".")[:-len(dots)]
+            for one in [base] if base else [part.split()[0] for part in names.split(",")]:
+                yield ".".join((*above, one))
 
     def test_version(self):
         self.assertIn(f'#define FG_VERSION "{flashgen.__version__}"', HEADER.read_text())
