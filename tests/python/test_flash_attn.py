@@ -122,6 +122,16 @@ class Dense(Flash):
                      lambda q, kv: flash_attn.flash_attn_kvpacked_func(q, kv, window_size=(3, 0)),
                      lambda q, kv: plain(q, *kv.unbind(2), 3, 0)[0])
 
+    def test_side_by_side_3(self):
+        q, k, v = some(nq=NK)
+        self.compare((torch.cat((q, k, v), 2).detach().requires_grad_(),),
+                     lambda qkv: fa3.flash_attn_qkvpacked_func(qkv, causal=True, num_heads_q=H),
+                     lambda qkv: plain(*qkv.split((H, HK, HK), 2), right=0)[0])
+        qkv = torch.stack((q, q, q), 2)
+        self.assertTrue(torch.equal(fa3.flash_attn_qkvpacked_func(qkv), fa3.flash_attn_func(q, q, q)))
+        self.says(ValueError, "qkv has the shape (2, 33, 4, 16); expected [b, n, 3 + 2 hk, d]", fa3.flash_attn_qkvpacked_func, q,
+                  num_heads_q=3)
+
     def test_results(self):
         q, k, v = some()
         out, lse, weights = flash_attn.flash_attn_func(q, k, v, causal=True, return_attn_probs=True)

@@ -17,6 +17,7 @@ import torch
 from .combine import combine
 from .flash_attn.attend import attend, longest
 from .flash_attn.cache import attend_to_cache
+from .flash_attn.flash_attn_interface import parts
 from .flash_attn.words import read
 from .tensors import WORDS
 
@@ -31,6 +32,21 @@ def flash_attn_func(q, k, v, softmax_scale=None, causal=False, qv=None, q_descal
     words = read(causal, window_size, softcap, None, attention_chunk)
     return attend(q, k, v, words, scale=softmax_scale, deterministic=deterministic, sm_margin=sm_margin,
                   return_lse=return_attn_probs)
+
+
+def flash_attn_qkvpacked_func(qkv, softmax_scale=None, causal=False, q_descale=None, k_descale=None, v_descale=None,
+                              window_size=(-1, -1), attention_chunk=0, softcap=0.0, deterministic=False, num_heads_q=None,
+                              sm_margin=0, return_attn_probs=False):
+    """qkv [b, n, 3, h, d], or with num_heads_q [b, n, heads of q, of k and of v, d]."""
+    if num_heads_q is None:
+        q, k, v = parts(qkv, 3)
+    else:
+        others = qkv.shape[-2] - num_heads_q
+        if qkv.dim() != 4 or others <= 0 or others % 2:
+            raise ValueError(f"qkv has the shape {tuple(qkv.shape)}; expected [b, n, {num_heads_q} + 2 hk, d]")
+        q, k, v = qkv.split((num_heads_q, others // 2, others // 2), -2)
+    return flash_attn_func(q, k, v, softmax_scale, causal, None, q_descale, k_descale, v_descale, window_size, attention_chunk,
+                           softcap, deterministic=deterministic, sm_margin=sm_margin, return_attn_probs=return_attn_probs)
 
 
 def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, seqused_q=None, seqused_k=None,

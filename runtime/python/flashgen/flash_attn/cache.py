@@ -3,7 +3,7 @@ import torch
 
 from ..append import append
 from .attend import attend, check_16_bits, check_places, longest
-from .layers.rotary import apply_rotary_emb, token_positions
+from .layers.rotary import apply_rotary_emb, sequence_of, token_positions
 
 
 def attend_to_cache(q, k_cache, v_cache, k, v, words, *, rotary, seqlens, rows, first, table, starts_q=None, starts_new=None,
@@ -96,6 +96,6 @@ def turn_at(q, cos, sin, base, interleaved, starts_q):
     """All queries of a sequence turned by its first position."""
     if starts_q is None:  # as one row, of all rows' heads
         return apply_rotary_emb(q.flatten(1, 2)[:, None], cos, sin, interleaved, seqlen_offsets=base)[:, 0].view_as(q)
-    sequence = torch.searchsorted(starts_q[1:].contiguous(), torch.arange(q.shape[0], device=q.device), right=True)
-    base = base[sequence.clamp(max=len(base) - 1)]
+    token = torch.arange(q.shape[0], dtype=starts_q.dtype, device=q.device)
+    base = base[sequence_of(starts_q, token)]
     return apply_rotary_emb(q[:, None], cos, sin, interleaved, seqlen_offsets=base)[:, 0]

@@ -21,9 +21,14 @@ def apply_rotary_emb(x, cos, sin, interleaved=False, inplace=False, seqlen_offse
 
 def token_positions(starts, tokens, offsets):
     """[tokens]: the position of each token of packed sequences; offsets: an int, or [b]."""
-    token = torch.arange(tokens, device=starts.device)
-    sequence = torch.searchsorted(starts[1:].contiguous(), token, right=True).clamp(max=len(starts) - 2)
+    token = torch.arange(tokens, dtype=starts.dtype, device=starts.device)
+    sequence = sequence_of(starts, token)
     return token - starts[sequence] + (offsets if isinstance(offsets, int) else offsets[sequence])
+
+
+def sequence_of(starts, token):
+    """[tokens]: which sequence each token is of; tokens behind the last one are of that."""
+    return torch.searchsorted(starts[1:].contiguous(), token, right=True).clamp(max=len(starts) - 2)
 
 
 def angles(cos, sin, positions):
