@@ -129,8 +129,8 @@ class Dense(Flash):
                      lambda qkv: plain(*qkv.split((H, HK, HK), 2), right=0)[0])
         qkv = torch.stack((q, q, q), 2)
         self.assertTrue(torch.equal(fa3.flash_attn_qkvpacked_func(qkv), fa3.flash_attn_func(q, q, q)))
-        self.says(ValueError, "qkv has the shape (2, 33, 4, 16); expected [b, n, 3 + 2 hk, d]", fa3.flash_attn_qkvpacked_func, q,
-                  num_heads_q=3)
+        self.says(ValueError, "qkv has the shape (2, 33, 4, 16); expected [b, n, 3 + 2 hk, d]",
+                  fa3.flash_attn_qkvpacked_func, q, num_heads_q=3)
 
     def test_results(self):
         q, k, v = some()
