@@ -58,6 +58,11 @@ def main():
     hot("PyTorch, for backward", lambda: flashgen.attention(leaf, leaf, leaf))
     out, dout = flashgen.attention(leaf, leaf, leaf), torch.ones_like(t)
     hot("PyTorch, backward with its own engine", lambda: torch.autograd.grad(out, leaf, dout, retain_graph=True))
+    from flashgen.flash_attn import flash_attn_func, flash_attn_with_kvcache
+    hot("flash_attn_func", lambda: flash_attn_func(t, t, t, causal=True))
+    cache, used = [torch.zeros((1, 64, 2, 64), dtype=t.dtype) for _ in "kv"], torch.tensor([3], dtype=torch.int32)
+    hot("flash_attn_with_kvcache", lambda: flash_attn_with_kvcache(t, *cache, cache_seqlens=used))
+    hot("the same, with new keys", lambda: flash_attn_with_kvcache(t, *cache, t, t, cache_seqlens=used))
     tell("torch.empty of the result", lambda: torch.empty(t.shape, dtype=t.dtype, device=t.device))
 
 
