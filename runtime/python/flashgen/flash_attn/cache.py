@@ -51,12 +51,16 @@ def new_rows(k, starts_new):
 def check_bounds(used, table, k_cache, name):
     """That the table has a page for each key. It reads the lengths on the host, which waits for the device; not while a
     stream captures, where nobody may."""
-    if used.is_cuda and torch.cuda.is_current_stream_capturing():
+    if is_capturing(used):
         return
     most, room = int(used.max()) if len(used) else 0, table.shape[1] * k_cache.shape[1]
     if most > room:
         raise RuntimeError(f"a sequence has {most} keys and {name} places for {room}: {table.shape[1]} pages of "
                            f"{k_cache.shape[1]}")
+
+
+def is_capturing(x):
+    return x.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def write(q, k_cache, v_cache, k, v, words, rotary, used, rows, table, starts_q, starts_new, rotary_seqlens):
