@@ -71,7 +71,7 @@ class Ops(Case):
         options = (None, "softcap(s, cap)", (("near(n)", "p - k < n"), ("far(n)", "!near(n) && p == k")), (
             flashgen.spec.Number("cap", float, 1.0), flashgen.spec.Axes("edge", "b, q", True),
             flashgen.spec.Axes("slope", "h", False), flashgen.spec.Number("width", int, 1)), "sigmoid", 0.5, 0.9, None, 3,
-            None, True, False, (("family", "simt"), ("block_q", "64,128")), "f16")
+            None, True, False, 4, (("family", "simt"), ("block_q", "64,128")), "f16")
         texts = flashgen.torch_ops.written(options)
         self.assertEqual(texts["declared"], "cap=float; edge=[b, q] monotone; slope=[h]; width=int")
         self.assertEqual(texts["plan"], "family=simt; block_q=64,128")

@@ -16,7 +16,7 @@ BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "f
 ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE) + "Tensor[] inputs"
 OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[] ints=[], float[] floats=[],
     str normalizer="softmax", float? sigmoid_bias=None, float? keep=None, float? scale=None, SymInt? longest_q=None,
-    SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, str plan="", str? dtype=None"""
+    SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, int sm_margin=0, str plan="", str? dtype=None"""
 FORWARD = f"({ARRAYS}, *, {OPTIONS}, bool max_logit=False) -> (Tensor, Tensor, Tensor, Tensor)"
 BACKWARD = (f"(Tensor dout, Tensor o, Tensor lse, Tensor u, Tensor? dlse, {ARRAYS}, *, {OPTIONS}, str[] wanted) -> "
             "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor[])")
@@ -29,7 +29,7 @@ def written(options):
     """The options of an op, of the values of an Options. Lists are texts, "near(n)=p - k < n; far(n)=k < p - n". Inputs are
     declared by "cap=float; edge=[q] monotone; slope=[h]; width=int"; ints and floats are the numbers, in their order."""
     (mask, score, define, inputs, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k, deterministic,
-     batch_invariant, plan, dtype) = options
+     batch_invariant, sm_margin, plan, dtype) = options
     declared, ints, floats = [], [], []
     for x in inputs:
         if isinstance(x, Number):
@@ -40,7 +40,7 @@ def written(options):
     return {"mask": mask, "score": score, "define": joined([head + "=" + text for head, text in define or ()]),
             "declared": joined(declared), "ints": ints, "floats": floats, "normalizer": normalizer, "sigmoid_bias": sigmoid_bias,
             "keep": keep, "scale": scale, "longest_q": longest_q, "longest_k": longest_k, "deterministic": deterministic,
-            "batch_invariant": batch_invariant, "dtype": dtype,
+            "batch_invariant": batch_invariant, "sm_margin": sm_margin, "dtype": dtype,
             "plan": joined([field + "=" + plan_text(value) for field, value in plan or ()])}
 
 
@@ -57,7 +57,7 @@ def plan_text(value):
 
 
 def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
-         deterministic, batch_invariant, plan, dtype):
+         deterministic, batch_invariant, sm_margin, plan, dtype):
     """The values of an Options again."""
     ints, floats = iter(ints), iter(floats)
     inputs = []
@@ -71,7 +71,7 @@ def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, 
             axes, _, more = kind[1:].rpartition("]")
             inputs.append(Axes(name, axes, more == " monotone"))
     return (mask, score, pairs(define), tuple(inputs), normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
-            deterministic, batch_invariant, pairs(plan), dtype)
+            deterministic, batch_invariant, sm_margin, pairs(plan), dtype)
 
 
 def pairs(text):
