@@ -31,7 +31,7 @@ for (int i = 0; i < 4; i++) { drop_seed[i] = ldg_u32(p.seed + i); }
   declare_numbers = numbers,
   of_row = function(tiles, key, row) return call("keeps_of_row", tiles, key, row) end,
   of_key = function(tiles, key, row) return call("keeps_of_key", tiles, key, row) end,
-  bit = function(bits, n, c) return string.format("(%s >> (28 - 16 * (%s %% 2) - 8 * (%s) - 4 * (%s / 2 %% 2) + %s / 4) & 1)", bits, n, c, n, n) end,
+  bit = function(bits, n, c) return string.format("is_kept(%s, %s, %s)", bits, n, c) end,
   pair = function(pair, bits, n) return string.format("keep_pair(%s, %s, %s)", pair, bits, n) end,
-  keeps = function(row, key) return string.format("(%s >> (28 - 16 * (%s / 2 %% 2) - 8 * (%s %% 2) - 4 * (%s / 4 %% 2)) & 1)", call("keeps_of_call", nil, key, row), key, key, key) end,
+  keeps = function(row, key) return string.format("is_kept(%s, %s %% 8 / 2, %s %% 2)", call("keeps_of_call", nil, key, row), key, key) end,
 }

@@ -225,6 +225,7 @@ static const planted_bug wrong[] = {
     {"tile.dropout.exchange", "lane & lane_bit ? 32 - size", "lane & lane_bit ? size",
      .words = DROPS_MMA},
     {"tile.dropout.own_tile", "threadIdx.x % 4", "0", .words = DROPS_MMA},
+    {"tile.dropout.is_kept", "n / 2 % 2", "n % 2", .words = DROPS_MMA},
     {"tile.dropout.own_row", "own % 2", "own % 1", .words = DROPS_BACKWARD_MMA},
     {"simt.forward.drop", "\"k\")", "\"(k + 1)\")", .words = DROPS},
     {"simt.backward.drop", "drop_scale : 0.0f", "1.0f : 0.0f", .words = DROPS_BACKWARD},
