@@ -1,24 +1,10 @@
 """flash.py - what the tests of FlashAttention's functions share: tensors, the plain formula in float64, and how far from it is
 right. Tensors are on the CPU, or on FLASHGEN_TEST_DEVICE."""
-import os
-
-from case import Case, skip
-
-DEVICE = os.environ.get("FLASHGEN_TEST_DEVICE", "host").replace("host", "cpu")
-try:
-    import torch
-except ImportError:
-    skip("torch", "PyTorch is missing: the functions of FlashAttention are not tested")
-if DEVICE != "cpu" and not torch.cuda.is_available():
-    skip("gpu", "PyTorch finds no GPU")
+from case import Case
+from device import DEVICE, random, torch
 
 B, NQ, NK, H, HK, D = 2, 19, 33, 4, 2, 16
 LIMIT = 1.5e-3  # of float16, twice math.md's: the sizes of terms are not looked at here
-
-
-def random(*shape, grad=False, seed=0, dtype=torch.float16):
-    made = torch.randn(shape, generator=torch.Generator().manual_seed(seed + sum(shape)))
-    return made.to(DEVICE, dtype).requires_grad_(grad)
 
 
 def ints(*values):

@@ -1,26 +1,12 @@
 """flashgen.attention on PyTorch's tensors, on the CPU or on FLASHGEN_TEST_DEVICE: beside float64 autograd of the plain
 formula, and what it refuses."""
-import os
-
-from case import SOURCE, Case, flashgen, main, np, skip  # noqa: F401
-
-DEVICE = os.environ.get("FLASHGEN_TEST_DEVICE", "host").replace("host", "cpu")
-try:
-    import torch
-except ImportError:
-    skip("torch", "PyTorch is missing: tensors and autograd are not tested")
-if DEVICE != "cpu" and not torch.cuda.is_available():
-    skip("gpu", "PyTorch finds no GPU")
+from case import Case, flashgen, main, np
+from device import DEVICE, random, torch
 
 B, H, HK, NQ, NK, D = 2, 4, 2, 19, 33, 16
 LIMITS = {torch.bfloat16: 8e-3, torch.float16: 1.5e-3}  # twice math.md's: the sizes of terms are not looked at here
 P = torch.arange(NQ, device=DEVICE)[:, None] + NK - NQ
 K = torch.arange(NK, device=DEVICE)[None, :]
-
-
-def random(*shape, dtype=torch.float16, grad=False, seed=0):
-    made = torch.randn(shape, generator=torch.Generator().manual_seed(seed + sum(shape)))
-    return made.to(DEVICE, dtype).requires_grad_(grad)
 
 
 def some(dtype=torch.float16, grad=True, d=D, dv=D):
