@@ -6,6 +6,7 @@
 #include "plain.h"
 #include "sized.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,15 @@ size_t fg_workspace_bytes(const fg_kernel *kernel, const fg_shape *shape) {
   return fg_workspace_size(recipe, shape, &bytes) == FG_OK ? (size_t)bytes : 0;
 }
 
+const char *fg_op_inputs(const fg_op *op) { return op && op->point.inputs ? op->point.inputs : ""; }
+
+/* One too many would be taken for its neighbour. */
+static fg_status check_inputs(const fg_op *op, const fg_args *args) {
+  if (!args->inputs || args->n_inputs <= op->n_inputs) return FG_OK;
+  return fg_fail(FG_EARGUMENT, "args.n_inputs = %" PRId64 ": mask and score read %d: %s",
+                 args->n_inputs, op->n_inputs, op->n_inputs ? op->point.inputs : "none");
+}
+
 /* Not part of fg_launch, which would zero `all` at every call. */
 __attribute__((noinline)) static fg_status launch_older(fg_kernel *kernel, const fg_shape *shape,
                                                         const fg_args *args, void *workspace,
@@ -220,6 +230,7 @@ __attribute__((noinline)) static fg_status launch_older(fg_kernel *kernel, const
   fg_args all = {0};
   TRY(fg_args_size_check(args->size));
   memcpy(&all, args, args->size);
+  TRY(check_inputs(kernel->op, &all));
   return fg_module_launch(kernel->module, shape, &all, workspace, stream);
 }
 
@@ -233,6 +244,7 @@ fg_status fg_launch(fg_kernel *kernel, const fg_shape *shape, const fg_args *arg
   TRY(fg_shape_read(shape, &own, &shape));
   if (kernel->adopted) TRY(fg_kernel_check_proved(kernel, shape));
   if (args->size != sizeof *args) return launch_older(kernel, shape, args, workspace, stream);
+  TRY(check_inputs(kernel->op, args));
   return fg_module_launch(kernel->module, shape, args, workspace, stream);
 }
 

@@ -164,7 +164,7 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4 };
  *            multiple of the third, or shape.align = 8 asks for a kernel that does without
  *   paged    k and v [pages, page, hk, d], their first stride a page's: key i of a sequence lies in
  *            page table[b, (first_k[b] + i) / page]. Entries beyond used_k are not read. Strides as
- *            of cached ones
+ *            of cached ones; the table's rows are stride[0] entries apart, its columns stride[3]
  *
  *   starts_q, starts_k  [b + 1]
  *   used_q, used_k, first_k, rows  [b]; used counts the rows of first_k too
@@ -210,7 +210,7 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4 };
  *                 and offset, 64 bits each, low words first. Equal ones drop the same weights, in
  *                 forward and backward, whatever the plan (math.md section 3: Philox 4x32-10)
  *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
- *                 the spec's mask and score do not use has no place
+ *                 the spec's mask and score do not use has no place (fg_op_inputs)
  *   sm_margin     multiprocessors that a persistent kernel leaves to other work: 0 or more, fewer
  *                 than the device has (the host device has 6). One cluster is launched at least.
  *                 Kernels that launch a block for each tile of work ignore it. Beside a plan with
@@ -301,6 +301,11 @@ fg_status fg_define(fg_context *context, const fg_spec *spec, fg_op **op);
  * may be running or in a graph. What is never taken back goes with the context; the texts of its
  * masks and scores stay with the process. NULL is legal. */
 void fg_release(fg_op *op);
+
+/* What the op's mask and score read, in the order of fg_args.inputs, as a spec declares it:
+ * "cap=float, slope=f32[h] grad"; "": nothing. What was declared and does not change a result, as x
+ * in 0 * x, is not there. The text lives as long as the op. */
+const char *fg_op_inputs(const fg_op *op);
 
 /* The best kernel for the shape. Shapes of one class (lengths in quarter octaves, batch times heads
  * in powers of two, align) share one: hot, it takes no lock and allocates nothing. The first time

@@ -61,12 +61,20 @@ static void grow(fg_ops *ops) {
   *ops = grown;
 }
 
+/* Of declarations as a point has them: "cap=float, slope=f32[h] grad". */
+static int count_inputs(const char *inputs) {
+  int n = 0;
+  for (; inputs && *inputs; inputs++) n += *inputs == '=';
+  return n;
+}
+
 static fg_op *add(fg_context *c, const fg_point *point, const fg_limits *limits) {
   grow(&c->ops);
   fg_op *op = c->ops.n_buckets ? calloc(1, sizeof *op) : NULL;
   if (!op) return NULL;
   fg_op **at = chain(&c->ops, point, limits);
   *op = (fg_op){.context = c, .next = *at, .point = *point, .limits = *limits};
+  op->n_inputs = count_inputs(point->inputs);
   pthread_mutex_init(&op->lock, NULL);
   c->ops.n++;
   return *at = op;

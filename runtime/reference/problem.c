@@ -146,6 +146,16 @@ static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   return FG_OK;
 }
 
+/* Places in fg_args.inputs. */
+static int count_inputs(const fg_recipe *recipe) {
+  int n = 0;
+  for (int i = 0; i < recipe->n_tensors; i++)
+    if (recipe->tensor[i].slot >= n) n = recipe->tensor[i].slot + 1;
+  for (int i = 0; i < recipe->n_numbers; i++)
+    if (recipe->number[i].slot >= n) n = recipe->number[i].slot + 1;
+  return n;
+}
+
 fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_shape *shape,
                          int padding, uint64_t seed, fg_problem **problem) {
   int64_t bytes;
@@ -156,7 +166,7 @@ fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_sh
   *p = (fg_problem){.device = device, .recipe = recipe, .shape = *shape, .args = FG_INIT(fg_args)};
   p->shape.size = sizeof p->shape;
   for (int i = 0; i < FG_INPUT_SLOTS; i++) p->input[i].size = sizeof p->input[i];
-  p->args.inputs = p->input, p->args.n_inputs = FG_INPUT_SLOTS;
+  p->args.inputs = p->input, p->args.n_inputs = count_inputs(recipe);
   for (int i = 0; i < recipe->n_tensors; i++) TRY_OUT(add_buffer(p, i, padding, seed));
   TRY_OUT(fg_workspace_size(recipe, shape, &bytes));
   p->workspace_bytes = (size_t)bytes;

@@ -80,6 +80,9 @@ class Errors(Case):
                        score="true ? alibi(slope) : a" + ("" if extra == 1.0 else "[h]"),
                        inputs={"slope": ("h", slope), "a": extra})
 
+        self.wrong(ValueError, "inputs: mask and score do not depend on n: leave it out", score="s + 0 * n + slope[h]",
+                   inputs={"n": 3, "slope": ("h", slope)})
+
     def test_inputs_of_backward(self):
         slope, lse = np.ones(H, "f4"), zeros(B, H, NQ, dtype="f4")
         self.says(ValueError, "inputs: mask and score do not depend on a: leave it out", flashgen.attention_backward, Q, Q,

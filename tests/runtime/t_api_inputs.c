@@ -52,6 +52,14 @@ static void judge(fg_kernel *kernel, const verify_case *which) {
   ck_assert_msg(verdict.pass, "%s, seed %d", kernel->name, (int)which->seed);
 }
 
+START_TEST(declared) {
+  fg_kernel *kernel = make("forward", families[0], "");
+  ck_assert_str_eq(fg_op_inputs(kernel->op), "cap=float, ids=i32[b, k], slope=f32[h], "
+                                             "table=f32[h, nq + nk - 1], width=int");
+  ck_assert_str_eq(fg_op_inputs(NULL), "");
+}
+END_TEST
+
 START_TEST(numbers) {
   static const fg_shape shapes[] = {SHAPE(2, 4, 2, 20, 37, 0), SHAPE(1, 2, 1, 70, 33, 0),
                                     SHAPE(1, 2, 2, 150, 150, 0)};
@@ -136,6 +144,7 @@ typedef struct {
     NUMBER,
     OLD,
     FEW,
+    MANY,
     UNSET,
     WIDE
   } how;
@@ -178,6 +187,9 @@ static void expect_refused(fg_kernel *kernel, const spoil *s) {
   case FEW: /* all before it */
     args.n_inputs = s->input;
     break;
+  case MANY:
+    args.n_inputs++;
+    break;
   case UNSET:
     x->size = 0;
     break;
@@ -209,6 +221,7 @@ START_TEST(refused) {
       {CAP, NUMBER, 1e39, "cap = 1e+39: expected what a float32 can hold"},
       {CAP, NUMBER, NAN, "cap = nan: expected what a float32 can hold"},
       {WIDTH, FEW, 0, "width is not given: it is args.inputs[4], and n_inputs is 4"},
+      {WIDTH, MANY, 0, "args.n_inputs = 6: mask and score read 5: cap=float, ids="},
       {WIDTH, UNSET, 0, "width is not given: the size of args.inputs[4] is 0"},
       {CAP, UNSET, 0, "is not given: the size of args.inputs[0] is 0"},
       {TABLE, WIDE, 0, "args.inputs[3]: its size is 104; expected FG_INIT's, 96"},
@@ -268,6 +281,7 @@ int main(void) {
   Suite *suite = suite_create("api_inputs");
   TCase *cases = tcase_create("api_inputs");
   tcase_add_checked_fixture(cases, open_one, close_one);
+  tcase_add_test(cases, declared);
   tcase_add_loop_test(cases, numbers, 0, 2);
   tcase_add_loop_test(cases, equal_bits, 0, 2);
   tcase_add_test(cases, refused);

@@ -39,15 +39,6 @@ class Context:
         check("fg_define", self.handle, c.byref(spec), c.byref(op))
         return op
 
-    def is_op_of(self, op, texts):
-        """Whether the texts are another spelling of an op; they may be wrong."""
-        try:
-            other = self.define(texts)
-        except ValueError:
-            return False
-        library().fg_release(other)
-        return other.value == op.value
-
     def counts(self):
         """What the context has done so far: an fg_counts."""
         counts = sized(Counts)

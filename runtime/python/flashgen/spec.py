@@ -1,5 +1,6 @@
 """What a call computes, as the texts of an fg_spec."""
 import numbers
+import re
 from typing import NamedTuple, Optional
 
 PLAN_FIELDS = ("family", "block_q", "block_kv", "stages", "warps", "warps_per_key", "key_parts")
@@ -97,9 +98,14 @@ def rounded_up(d):
     return -(-d // 8) * 8
 
 
-def inputs_text(inputs, facts, wants, changed=None):
-    """The declarations; that of one input changed, if it is given."""
-    return ", ".join(another_declaration(x, facts) if x is changed else declaration(x, facts, wants) for x in inputs)
+def inputs_text(inputs, facts, wants):
+    """The declarations."""
+    return ", ".join(declaration(x, facts, wants) for x in inputs)
+
+
+def input_names(text):
+    """The names in declarations: of "cap=float, slope=f32[h, nq + 1] grad" cap and slope."""
+    return re.findall(r"(\w+)=", text)
 
 
 def declaration(x, facts, wants):
@@ -109,14 +115,6 @@ def declaration(x, facts, wants):
     word = facts["input." + x.name].dtype
     more = " grad" if "input." + x.name in wants else " monotone" if x.monotone else ""
     return f"{x.name}={word}[{x.axes}]{more}"
-
-
-def another_declaration(x, facts):
-    """A declaration that an expression may use as it uses the input's own, and which is another one."""
-    if isinstance(x, Number):
-        return f"{x.name}=" + ("float" if x.kind is int else "int")
-    *axes, last = x.axes.split(",")
-    return f"{x.name}={facts['input.' + x.name].dtype}[{','.join([*axes, 'b' if last.strip() == '1' else '1'])}]"
 
 
 def input_shape(x, layout):
