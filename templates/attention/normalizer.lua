@@ -75,6 +75,9 @@ local ROW = {
   partial = "a part of the thread's sum of weights, which the family begins at 0; nil: weights go to the state's",
   partial_sum = "function: the text of all parts of that sum", total = "a variable for the sum of a first trial",
   -- of its reference
+  alone = "test that the row sees one key at most; nil: nobody asks, because its largest weight is 1",
+  take = "a statement that takes `second` as soon as that is known; as finish finds it, behind a newline, or nothing",
+  packed = "function: the text of a number as the product has it, which rounds weights",
   beside = "what the second accumulator is multiplied with",
   weight = "what a finished row is multiplied with to go on from it",
   keep = "test that the trial was exact, whose weights a step makes again bit by bit; nil: it was not",
@@ -154,7 +157,10 @@ return function(name)
     end
     return names
   end
-  function norm.row(members) return checked_row(norm, members) end
+  function norm.row(members)
+    members.take = members.take and "\n" .. members.take or ""
+    return checked_row(norm, members)
+  end
   norm.outputs = { "o" }
   if norm.second then table.insert(norm.outputs, norm.second .. "?") end
   if norm.beside then table.insert(norm.outputs, norm.beside.output .. "?") end

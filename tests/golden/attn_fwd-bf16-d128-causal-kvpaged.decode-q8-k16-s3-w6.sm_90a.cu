@@ -633,8 +633,8 @@ attn_fwd(const __grid_constant__ Params p) {
         if (shares == 1) {
           const int q = q0 + row / wide, h = first_head + row % wide;
           const float total = quad_sum(l);
-          const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
           const float lse_of_row = total == 0.0f ? NEG_INF : (m + log2_f32(total)) * LN2;
+          const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
           if (q < q_end && row % wide < heads) {
             if (8 * chunk < DV) {
               u32 packed[4];
@@ -702,8 +702,8 @@ attn_fwd(const __grid_constant__ Params p) {
             }
             const int q = q0 + row / wide, h = first_head + row % wide;
             const float total = quad_sum(l);
-            const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
             const float lse_of_row = total == 0.0f ? NEG_INF : (m + log2_f32(total)) * LN2;
+            const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
             if (q < q_end && row % wide < heads) {
               if (8 * chunk < DV) {
                 u32 packed[4];

@@ -157,6 +157,14 @@ DEV float inverse_f32(float x) {
 
 DEV float max_f32(float a, float b) { return fmaxf(a, b); }
 
+DEV float bf16_to_f32(u16 x) { return as_f32((u32)x << 16); }
+
+DEV u16 f32_to_bf16(float x) {
+  u16 r;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+}
+
 DEV u32 pack_bf16(float low, float high) {
   u32 r;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
@@ -961,21 +969,25 @@ attn_fwd(const __grid_constant__ Params p) {
       const int b = (int)shfl_u32(ALL_LANES, lds_u32(job + 8), 0);
       float inverse0, inverse1;
       {
-        const float total = quad_sum(l0);
-        const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
-        const float lse_of_row = total == 0.0f ? NEG_INF : (m0 + log2_f32(total)) * LN2;
         const int q = q_lane + 0;
+        const float total = quad_sum(l0);
+        const float lse_of_row = total == 0.0f ? NEG_INF : (m0 + log2_f32(total)) * LN2;
         stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse_of_row, lane % 4 == 0 && q < p.nq
             && p.lse);
+        const float inverse = total == 0.0f ? 0.0f
+            : inverse_f32(imin(p.nk, p.nk + (q + 1) - p.nq) <= 1 ? bf16_to_f32(f32_to_bf16(total))
+            : total);
         inverse0 = inverse;
       }
       {
-        const float total = quad_sum(l1);
-        const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
-        const float lse_of_row = total == 0.0f ? NEG_INF : (m1 + log2_f32(total)) * LN2;
         const int q = q_lane + 8;
+        const float total = quad_sum(l1);
+        const float lse_of_row = total == 0.0f ? NEG_INF : (m1 + log2_f32(total)) * LN2;
         stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse_of_row, lane % 4 == 0 && q < p.nq
             && p.lse);
+        const float inverse = total == 0.0f ? 0.0f
+            : inverse_f32(imin(p.nk, p.nk + (q + 1) - p.nq) <= 1 ? bf16_to_f32(f32_to_bf16(total))
+            : total);
         inverse1 = inverse;
       }
       const u32 o_row = sm + SM_Q + (u32)slot * Q_BYTES + (u32)(16 * warp + lane % 16) * 128;

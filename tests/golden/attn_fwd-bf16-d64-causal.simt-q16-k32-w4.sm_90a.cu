@@ -296,8 +296,8 @@ attn_fwd(const __grid_constant__ Params p) {
   for (int r = 0; r < ROWS; r++) {
     const int q = q_warp + r;
     const float total = warp_sum(l[r]);
-    const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
     const float lse_of_row = total == 0.0f ? NEG_INF : (m[r] + log2_f32(total)) * LN2;
+    const float inverse = total == 0.0f ? 0.0f : inverse_f32(total);
     if (q < p.nq) {
       store_row(p.o + (b * p.o_b + h * p.o_h + q * p.o_n), o[r], inverse, DV);
       if (lane == 0 && p.lse) { stg_f32(p.lse + (((i64)b * p.h + h) * p.nq + q), lse_of_row); }

@@ -13,6 +13,13 @@ static void for_each(kernels made, void (*test)(const kernel *)) {
   kernels_free(&made);
 }
 
+static void multiply(launch *l, const char *name, float factor) {
+  float *x = launch_get(l, name);
+  for (int64_t i = 0; i < launch_count(l, name); i++) x[i] *= factor;
+  launch_set(l, name, x);
+  free(x);
+}
+
 /* It has no backward, whose plans others are counted with. */
 #define DECODE "family=decode "
 
@@ -41,6 +48,43 @@ START_TEST(test_ones) {
   for_each(kernels_some(0, "head_dim=8,72/40 dtype=bf16,f16 mask=full,causal bias=true"), ones);
   for_each(kernels_first(DECODE "head_dim=8,72/40 dtype=bf16,f16 mask=full,causal bias=true"),
            ones);
+}
+END_TEST
+
+/* A row that sees one key is that key's value, to the bit, whatever the weight was before it was
+ * divided by itself. */
+static void alone(const kernel *k, fg_shape of) {
+  launch l = launch_new(k, of, 8);
+  multiply(&l, "q", 2);
+  launch_run(&l, 0);
+  float *o = launch_get(&l, "o"), *v = launch_get(&l, "v");
+  int64_t dv = k->variant.point.dv, group = of.h / of.hk;
+  for (int64_t i = 0; i < launch_count(&l, "o"); i++) {
+    int64_t c = i % dv, h = i / dv % of.h, q = i / dv / of.h % of.nq, b = i / dv / of.h / of.nq;
+    int64_t key = of.nk == 1 ? 0 : q; /* of of.nk == of.nq, the one in the same place */
+    float expected = v[((b * of.nk + key) * of.hk + h / group) * dv + c];
+    ck_assert_msg(o[i] == expected, "%s: row %d of head %d is %.9g and its one value %.9g", k->name,
+                  (int)q, (int)h, (double)o[i], (double)expected);
+  }
+  free(o);
+  free(v);
+  launch_free(&l);
+}
+
+START_TEST(test_alone) {
+  static const struct {
+    const char *mask;
+    int nk;
+  } of[] = {{"full", 1}, {"window(0,0)", 77}};
+  static const char *const dtypes[] = {"bf16", "f16"};
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    fg_shape one = {.b = 2, .h = 4, .hk = 2, .nq = of[i].nk == 1 ? 37 : of[i].nk, .nk = of[i].nk};
+    kernels made =
+        kernels_of_families(_i, "dtype=%s head_dim=64 mask=%s", dtypes[_i % 2], of[i].mask);
+    ck_assert_int_gt(made.n, 1);
+    for (int j = 0; j < made.n; j++) alone(&made.list[j], one);
+    kernels_free(&made);
+  }
 }
 END_TEST
 
@@ -157,13 +201,6 @@ START_TEST(test_ordered) {
            ordered);
 }
 END_TEST
-
-static void multiply(launch *l, const char *name, float factor) {
-  float *x = launch_get(l, name);
-  for (int64_t i = 0; i < launch_count(l, name); i++) x[i] *= factor;
-  launch_set(l, name, x);
-  free(x);
-}
 
 /* Scores scaled by 1/4 are those of q / 4, to the bit; so are the gradients but dq, a quarter. */
 static void scaled(const kernel *k, const kernel *forward) {
@@ -288,6 +325,7 @@ int main(void) {
   Suite *suite = suite_create("property");
   TCase *cases = tcase_create("property");
   tcase_add_test(cases, test_ones);
+  tcase_add_loop_test(cases, test_alone, 0, 4);
   tcase_add_test(cases, test_permuted);
   tcase_add_loop_test(cases, test_causal, 0, 2);
   tcase_add_loop_test(cases, test_ordered, 0, 16);

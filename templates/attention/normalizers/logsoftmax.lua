@@ -43,9 +43,9 @@ end
 function logsoftmax.finish(r)
   return fill([[
 const float total = $sum;
-const float $second = total == 0.0f ? NEG_INF : ($m + log2_f32(total)) * LN2;
+const float $second = total == 0.0f ? NEG_INF : ($m + log2_f32(total)) * LN2;$take
 const float $inverse = 1.0f;
-const float $beside = total == 0.0f ? 0.0f : -$second;]], { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, beside = r.beside })
+const float $beside = total == 0.0f ? 0.0f : -$second;]], { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, take = r.take or "", beside = r.beside })
 end
 
 -- spot "normalizers.logsoftmax.merge"

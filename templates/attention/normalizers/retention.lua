@@ -26,8 +26,8 @@ end
 -- spot "normalizers.retention.finish"
 function retention.finish(r)
   return fill([[
-const float $second = $sum;
-const float $inverse = inverse_f32(max_f32($second, 1.0f));]], { sum = r.sum(r.mass), second = r.second, inverse = r.inverse })
+const float $second = $sum;$take
+const float $inverse = inverse_f32(max_f32($second, 1.0f));]], { sum = r.sum(r.mass), second = r.second, take = r.take or "", inverse = r.inverse })
 end
 
 -- spot "normalizers.retention.merge"

@@ -95,19 +95,22 @@ const float sink = (ldg_f32(p.sink + h)$above) * LOG2E;
 const float highest = max_f32($m, sink), origin = highest == NEG_INF ? 0.0f : highest;
 const float of_keys = exp2_f32($m - origin);
 const float total = $sum * of_keys + exp2_f32(sink - origin);
-const float $inverse = total == 0.0f ? 0.0f : of_keys * inverse_f32(total);
-const float $second = total == 0.0f ? NEG_INF : (origin + log2_f32(total)) * LN2$behind;]],
-    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, above = r.above and " - (" .. r.above .. ")" or "",
+const float $second = total == 0.0f ? NEG_INF : (origin + log2_f32(total)) * LN2$behind;$take
+const float $inverse = total == 0.0f ? 0.0f : of_keys * inverse_f32(total);]],
+    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, take = r.take or "", above = r.above and " - (" .. r.above .. ")" or "",
       behind = r.above and " + (" .. r.above .. ")" or "" })
 end
 
+-- A weight that stands alone is divided by itself, so that O is V: by the weight that was multiplied, which is rounded.
 function softmax.finish(r)
   if has_sink then return finish_beside_sink(r) end
+  local divisor = r.alone and fill("$alone ? $packed : total", { alone = r.alone, packed = r.packed("total") }) or "total"
   return fill([[
 const float total = $sum;
-const float $inverse = total == 0.0f ? 0.0f : inverse_f32(total);
-const float $second = total == 0.0f ? NEG_INF : ($m + log2_f32(total)) * LN2$above;]],
-    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, above = r.above and " + (" .. r.above .. ")" or "" })
+const float $second = total == 0.0f ? NEG_INF : ($m + log2_f32(total)) * LN2$above;$take
+const float $inverse = total == 0.0f ? 0.0f : inverse_f32($divisor);]],
+    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, take = r.take or "", divisor = divisor,
+      above = r.above and " + (" .. r.above .. ")" or "" })
 end
 
 function softmax.merge(a, b)

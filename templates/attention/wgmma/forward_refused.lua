@@ -60,13 +60,14 @@ local rows = {
   { cause = "dropout", what = "dropout, and 128 keys with more than 64 columns of V",
     when = function(spec, plan, traits) return traits.norm.drop ~= nil and has_most_keys(plan) and columns(spec.dv) > 64 end,
     spare = 255, spilled = { { "d 128, full", 16 } } },
-  { cause = "max_logit", what = "the largest product, and more than 128 rows with a dense input in tiles, 256 rows, parts beside a score, or 128 keys beside a mask of two bounds or a normaliser without a trial",
-    when = function(_, plan, traits)
+  { cause = "max_logit", what = "the largest product, and more than 128 rows with a dense input in tiles, 256 rows, parts beside a score, 80 columns of V without a mask, or 128 keys beside a mask of two bounds or a normaliser without a trial",
+    when = function(spec, plan, traits)
       if not traits.max_logit or not has_many_rows(plan) then return false end
       local has_parts = (plan.key_parts or 0) > 1 and not traits.score.is_s
-      return has_parts or plan.block_q > 192 or tiled_input() ~= nil or has_most_keys(plan) and (traits.norm.trial == nil or traits.mask.edge_count > 1)
+      local is_of_80 = columns(spec.dv) == 80 and traits.mask.edge_count == 0
+      return has_parts or is_of_80 or plan.block_q > 192 or tiled_input() ~= nil or has_most_keys(plan) and (traits.norm.trial == nil or traits.mask.edge_count > 1)
     end,
-    spare = 255, spilled = { { "d 64, a window, f16, 128 keys", 24 }, { "d 64, a cap, parts", 8 }, { "d 64, causal retention, 128 keys", 8 }, { "d 64, a bias, 96 keys", 16 }, { "d 128, a slope and a bias, 64 keys", 20 } } },
+    spare = 255, spilled = { { "d 64, a window, f16, 128 keys", 24 }, { "d 64, a cap, parts", 8 }, { "d 72 and 80, full", 16 }, { "d 64, causal retention, 128 keys", 8 }, { "d 64, a bias, 96 keys", 16 }, { "d 128, a slope and a bias, 64 keys", 20 } } },
   { cause = "dropout", what = "dropout and a score, with 128 keys or a tanh and many columns of V",
     when = function(spec, plan, traits)
       local is_scored = traits.norm.drop ~= nil and not traits.score.is_s

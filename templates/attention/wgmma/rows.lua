@@ -7,7 +7,17 @@
 --                         name, and trial's texts. from: what weights are made from: nil, "exponent", or "bits", of which
 --                         seen0 and seen1 have one for each column that the mask shows
 --   step(r)               { text =, needs_most = }: norm.step, and whether it asks for the row's largest score, `most`
-local norm, cap, shared = hooks.norm, hooks.score.cap_of_ranges, hooks.score.rows_share_terms
+local text = run("expr/text.lua")
+local mask, norm, cap, shared = hooks.mask, hooks.norm, hooks.score.cap_of_ranges, hooks.score.rows_share_terms
+
+-- Whether row q sees one key at most, as far as its range of keys says it.
+local function sees_one_key()
+  local first, last = mask.keys("q", "q + 1")
+  local range = first == "0" and text.least(seq.nk, last) or string.format("%s - imax(0, %s)", text.least(seq.nk, last), first)
+  return string.format("%s%s <= 1", mask.keys_are_read and "q < " .. seq.nq .. " && " or "", range)
+end
+
+local function packed(value) return string.format("%s(%s(%s))", types.p.to_f32, types.p.from_f32, value) end
 
 return function(fragment, scores)
   local rows = { row = {}, reweighs = {} }
@@ -22,12 +32,16 @@ return function(fragment, scores)
       unit = scores.is_plain and "scale" or nil, log2 = norm.unit == "log2" and not scores.is_plain,
       clips = norm.clips, exponent = from == "exponent" and scores.exponent[r].text or nil, seen = from == "bits" and rows.seen_bit(r) or nil,
     }
+    if norm.second then
+      row.take = string.format("stg_f32_if(%s, %s, lane %% 4 == 0 && q < %s && p.%s);", seq.kept(norm.second, "q"), norm.second_of_row, seq.nq, norm.second)
+    end
     norm.states(function(name) return name .. r end, row)
     if norm.trial then
       local sums = fragment.sums(r)
       row.partial, row.total, row.keep = "sum", "total" .. r, "keep"
       row.origin, row.largest, row.start = cap and cap.origin, cap and cap.largest, shared and "start" or nil
       row.leader = scores.leader(r)
+      row.alone, row.packed = sees_one_key(), packed
       row.above = row.leader and scores.above and scores.above.value or nil
       function row.partial_sum() return #sums > 1 and "(" .. table.concat(sums, " + ") .. ")" or sums[1] end
     end
