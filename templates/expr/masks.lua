@@ -10,6 +10,7 @@
 --   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1), whatever the head
 --   mask.has_gaps             { keys =, queries = }: tiles inside these ranges may be empty too
 --   mask.gaps_differ_by_batch which tiles are empty depends on the batch
+--   mask.keys_differ_by_batch the ends of mask.keys depend on it
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
 --                             the recipe, for the cost model
 --   mask.first_key_moves      the first key moves on with the rows, the same in all heads: rows next to each other see little of K
@@ -34,7 +35,10 @@ mask.last_key_is_of_head = is_of_head(formula.keys.last)
 mask.last_key_is_read = formula.keys.last ~= nil and formula.reads(formula.keys.last)
 for _, side in ipairs({ "first", "last" }) do
   local node = formula.keys[side]
-  if node then mask.edge_count, mask.keys_are_read = mask.edge_count + 1, mask.keys_are_read or formula.reads(node) end
+  if node then
+    mask.edge_count, mask.keys_are_read = mask.edge_count + 1, mask.keys_are_read or formula.reads(node)
+    mask.keys_differ_by_batch = mask.keys_differ_by_batch or formula.uses(node, "b")
+  end
 end
 
 local begin = formula.first_key
