@@ -29,6 +29,7 @@ static const hook hooks[] = {
     {"head_dim=64 mask=full dtype=f16", 140, 150},
     {"head_dim=64 mask=causal", 140, 150},
     {"head_dim=128/64 mask=window(40,3)", 150, 140},
+    {"head_dim=72/40 mask=causal", 140, 150},
     {"head_dim=40 mask=document(ids) inputs.ids=i32[b,nk]", 140, 150},
     {"head_dim=64 mask=full score=softcap(5.0)", 70, 150},
     {"head_dim=32 mask=causal score=s/(1.0+s*s)+0.1*tanh(s)", 70, 150},

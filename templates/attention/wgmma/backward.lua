@@ -52,9 +52,11 @@ local function dq_parts(plan) return plan.block_kv // 16 end
 -- Bytes of K's rows from the columns of one warpgroup's dQ to those of the next: a block of columns, or half of one.
 local function dq_step(spec, plan) return spec.d > 64 and rows_bytes(plan.block_kv, 64) or 2 * dq_columns(spec, plan) end
 
--- Bytes of 16 rows of O and of dO, or of their sums of dQ.
+-- Bytes of 16 rows of O and of dO, or of their sums of dQ. The 16-bit numbers of a block of 64 columns of sums lie where the block
+-- begins: those of the last one may end behind the sums.
 local function piece_bytes(spec)
-  return math.max(2 * rows_bytes(16, spec.dv), cdiv(512 * tiles.chunks(spec.d), 1024) * 1024)
+  local last_block = 64 * 64 * (cdiv(spec.d, 64) - 1)
+  return math.max(2 * rows_bytes(16, spec.dv), cdiv(512 * tiles.chunks(spec.d), 1024) * 1024, last_block + rows_bytes(16, 64))
 end
 
 -- Pieces that a block's background has at hand: two for each of its warps.
