@@ -161,7 +161,7 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4 };
  *            Inputs with an extent q or k run over all tokens: x[q] is token starts_q[b] + q
  *   cached   k and v [pages, nk, hk, d]: sequence i has the rows first_k[i] (NULL: 0) to used_k[i]
  *            of cache rows[i] (NULL: i); key 0 is the first one of these. The first stride is a
- *            multiple of the third, or shape.align = 8 asks for a kernel that does without
+ *            multiple of the third, or the spec says family=mma,decode,simt, which do without
  *   paged    k and v [pages, page, hk, d], their first stride a page's: key i of a sequence lies in
  *            page table[b, (first_k[b] + i) / page]. Entries beyond used_k are not read. Strides as
  *            of cached ones; the table's rows are stride[0] entries apart, its columns stride[3]

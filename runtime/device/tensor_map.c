@@ -96,8 +96,8 @@ static fg_status ragged_rows(const fg_map_view *v, const axes *a, uint64_t *stri
   const uint64_t apart = *stride && outer % *stride == 0 ? outer / *stride : FG_WINDOW;
   if (apart >= FG_WINDOW || (a->extent[0] - 1) * (int64_t)apart + *rows >= FG_WINDOW)
     return fg_fail(FG_EARGUMENT,
-                   "%s: its first stride is no multiple of its third, or too long; align = 8 asks "
-                   "for a kernel that takes it",
+                   "%s: its first stride is no multiple of its third, or too long; "
+                   "family=mma,decode,simt asks for a kernel that takes it",
                    v->name);
   *rows += (a->extent[0] - 1) * (int64_t)apart;
   return FG_OK;

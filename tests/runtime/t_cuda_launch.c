@@ -164,7 +164,7 @@ START_TEST(refused_caches) {
     args.k.stride[0] = list[i].cache, args.k.stride[2] = list[i].row;
     ck_assert_msg(encode(&caches) == FG_EARGUMENT, "%d", (int)i);
     ck_assert_str_eq(fg_error(), "k: its first stride is no multiple of its third, or too long; "
-                                 "align = 8 asks for a kernel that takes it");
+                                 "family=mma,decode,simt asks for a kernel that takes it");
   }
 }
 END_TEST

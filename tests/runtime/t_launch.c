@@ -253,7 +253,7 @@ START_TEST(test_maps_of_pages) {
       k->stride[0] += 8;
       ck_assert_int_eq(fg_problem_run(l.problem, made.list->module), FG_EARGUMENT);
       ck_assert_str_eq(fg_error(), "k: its first stride is no multiple of its third, or too long; "
-                                   "align = 8 asks for a kernel that takes it");
+                                   "family=mma,decode,simt asks for a kernel that takes it");
     }
     launch_free(&l);
   }
