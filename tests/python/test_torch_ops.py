@@ -31,8 +31,9 @@ def gradients(function, arrays, others=()):
 
 
 class Ops(Case):
-    def check(self, *arrays, inputs=(), others=None, **options):
-        found = torch.library.opcheck(torch.ops.flashgen.attention, arguments(*arrays, inputs, **others or {}), options)
+    def check(self, *arrays, inputs=(), others=None, numbers=None, **options):
+        given = (*arguments(*arrays, inputs, **others or {}), numbers)
+        found = torch.library.opcheck(torch.ops.flashgen.attention, given, options)
         self.assertEqual(found, OK)
 
     def test_opcheck(self):
@@ -41,6 +42,7 @@ class Ops(Case):
         self.check(random(1, NK, HK, D, grad=True), *(x[:1] for x in some()[1:]))
         self.check(*some(d=59, dv=24))
         self.check(*some(), inputs=[heads], score="s + slope[h] / 8 * (p - k) + n", declared="n=int; slope=[h]", ints=[5])
+        self.check(*some(), numbers=torch.tensor([2.5], dtype=torch.float64), score="softcap(s, cap)", declared="cap=float")
         self.check(*some(), others={"bias": random(1, H, NQ, NK, dtype=torch.float32, grad=True)}, max_logit=True)
         self.check(*some(), others={"sink": heads})
         self.check(*some(), others={"seed": SEED}, keep=0.75)
@@ -114,6 +116,31 @@ class Compiled(Case):
             return out.float() + lse.transpose(1, 2)[..., None]
 
         self.compare(function, self.of_lengths(slope, widths=True))
+
+    def test_floats(self):
+        """Nor does another float among inputs, which kernels get as it is."""
+        slope = random(H, dtype=torch.float32, grad=True)
+
+        def function(q, k, v, slope, cap, more):
+            return flashgen.attention(q, k, v, score="softcap(s, cap) * half + more - slope[h]", inputs={
+                "slope": ("h", slope), "cap": cap, "half": 0.5, "more": more})
+
+        calls = [([*some(), slope], (cap, 1 / 3)) for cap in (1.5, 0.1, 30.0, 2.0 ** -30)]
+        for backend in ("eager", "aot_eager"):
+            torch._dynamo.reset()
+            self.compare(function, calls, backend)
+
+    def test_constants_stay_in_the_graph(self):
+        """A float that the program has written down is no tensor of the CPU, which would keep CUDA graphs away."""
+        seen = []
+
+        def backend(module, _):
+            seen.extend(node.args for node in module.graph.nodes if "flashgen" in str(node.target))
+            return module
+
+        torch.compile(lambda *x: flashgen.attention(*x, score="softcap(s, cap)", inputs={"cap": 1.5}), fullgraph=True,
+                      dynamic=True, backend=backend)(*some(grad=False))
+        self.assertEqual([args[-1] for args in seen], [None])
 
     def test_first_of_all(self):
         """Nor do arrays of other kinds that a process meets after its first call, which was compiled."""

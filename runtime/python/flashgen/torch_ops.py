@@ -13,7 +13,7 @@ from .prepare import KEPT
 from .spec import Axes, Number
 
 BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table")
-ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE) + "Tensor[] inputs"
+ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE) + "Tensor[] inputs, Tensor? numbers=None"
 OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[] ints=[], float[] floats=[],
     str normalizer="softmax", float? sigmoid_bias=None, float? keep=None, float? scale=None, SymInt? longest_q=None,
     SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, int sm_margin=0, str plan="", str? dtype=None"""
@@ -27,7 +27,8 @@ BACKWARD = (f"(Tensor dout, Tensor o, Tensor lse, Tensor u, Tensor? dlse, {ARRAY
 
 def written(options):
     """The options of an op, of the values of an Options. Lists are texts, "near(n)=p - k < n; far(n)=k < p - n". Inputs are
-    declared by "cap=float; edge=[q] monotone; slope=[h]; width=int"; ints and floats are the numbers, in their order."""
+    declared by "cap=float; edge=[q] monotone; slope=[h]; width=int"; ints and floats are the numbers, in their order. Where a
+    graph is for any floats, they are a float64 tensor of the CPU instead, the op's `numbers`."""
     (mask, score, define, inputs, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k, deterministic,
      batch_invariant, sm_margin, plan, dtype) = options
     declared, ints, floats = [], [], []
@@ -96,8 +97,8 @@ def input_names(declared):
 @torch.library.custom_op("flashgen::attention", mutates_args=(), schema=FORWARD)
 def attention(*arrays, max_logit=False, **options):
     """o, lse (retention: r), u, max_logit; the last three are empty where there is none."""
-    *arrays, inputs = arrays
-    options = filled(options)
+    arrays, inputs, numbers = separated(arrays)
+    options = filled(options, numbers)
     kept = KEPT.get(options["normalizer"], ())
     wants = kept + ("max_logit",) * max_logit
     results = run(tensors, False, read(**options), wants, by_name(options["declared"], arrays, inputs))
@@ -110,8 +111,8 @@ def attention(*arrays, max_logit=False, **options):
 @torch.library.custom_op("flashgen::attention_backward", mutates_args=(), schema=BACKWARD)
 def attention_backward(dout, o, lse, u, dlse, *arrays, wanted, **options):
     """dq, dk, dv, dbias, dsink and a list, that of inputs; the last ones are empty where none is wanted."""
-    *arrays, inputs = arrays
-    options = filled(options)
+    arrays, inputs, numbers = separated(arrays)
+    options = filled(options, numbers)
     given = by_name(options["declared"], arrays, inputs)
     main = {name: given.pop(name) for name in MAIN}
     main.update(dout=dout, o=o)
@@ -129,9 +130,15 @@ DEFAULTS = {argument.name: argument.default_value for argument in torch.ops.flas
             if argument.kwarg_only and argument.name != "max_logit"}
 
 
-def filled(options):
+def filled(options, numbers):
     """All options: a graph has only those that differ from the defaults."""
-    return {**DEFAULTS, **options}
+    return {**DEFAULTS, **options, **({} if numbers is None else {"floats": numbers.tolist()})}
+
+
+def separated(arrays):
+    """What an op gets of q, k, v and BESIDE, of inputs and of numbers, which a caller may leave out."""
+    n = len(MAIN + BESIDE)
+    return arrays[:n], arrays[n], (*arrays[n + 1:], None)[0]
 
 
 def nothing(like):
@@ -143,7 +150,6 @@ def nothing(like):
 
 @attention.register_fake
 def _(*arrays, max_logit=False, **options):
-    *arrays, _ = arrays
     q, v, starts_q = arrays[0], arrays[2], arrays[(MAIN + BESIDE).index("starts_q")]
     kept = KEPT.get(options.get("normalizer", "softmax"), ())
     is_packed = starts_q is not None
@@ -160,7 +166,7 @@ def floats(like, shape, is_there):
 
 @attention_backward.register_fake
 def _(dout, o, lse, u, dlse, *arrays, wanted, **options):
-    *arrays, inputs = arrays
+    arrays, inputs, _ = separated(arrays)
     given = by_name(options.get("declared", ""), arrays, inputs)
     made = [x.new_empty(x.shape) if name in wanted or name in MAIN else nothing(dout)
             for name in (*MAIN, "bias", "sink", *input_names(options.get("declared", "")))
@@ -173,31 +179,32 @@ def _(dout, o, lse, u, dlse, *arrays, wanted, **options):
 
 def keep(ctx, inputs, keyword_only_inputs, output):
     """Forward is done: what backward needs."""
-    *arrays, of_inputs = inputs
+    arrays, of_inputs, numbers = separated(inputs)
     o, lse, u, max_logit = output
     options = {name: x for name, x in keyword_only_inputs.items() if name != "max_logit"}
     ctx.set_materialize_grads(False)
     is_differentiable = KEPT.get(options["normalizer"], ("",))[0] == "lse"
     ctx.mark_non_differentiable(*(() if is_differentiable else (lse,)), u, max_logit)
-    ctx.save_for_backward(o, lse, u, *arrays, *of_inputs)
+    ctx.save_for_backward(o, lse, u, numbers, *arrays, *of_inputs)
     ctx.options = options
 
 
 def differentiate(ctx, dout, dlse, *_):
-    (o, lse, u, *arrays), options = ctx.saved_tensors, ctx.options
+    (o, lse, u, numbers, *arrays), options = ctx.saved_tensors, ctx.options
     n = len(MAIN + BESIDE)
     arrays, inputs = arrays[:n], arrays[n:]
     names = input_names(options["declared"])
     check_has_gradient(by_name(options["declared"], arrays, inputs))
-    *needed, of_inputs = ctx.needs_input_grad
+    needed, of_inputs, _ = separated(ctx.needs_input_grad)
     is_needed = dict(zip((*MAIN, *BESIDE, *names), (*needed, *of_inputs)))
     wanted = [name for name in ("bias", "sink", *names) if is_needed[name]]
     if dout is None:
         dout = torch.zeros_like(o)
-    *made, of_inputs = torch.ops.flashgen.attention_backward(dout, o, lse, u, dlse, *arrays, inputs, **options, wanted=wanted)
+    *made, of_inputs = torch.ops.flashgen.attention_backward(
+        dout, o, lse, u, dlse, *arrays, inputs, numbers, **options, wanted=wanted)
     made = dict(zip((*MAIN, "bias", "sink", *names), (*made, *of_inputs)))
     grads = {name: made[name] if needed else None for name, needed in is_needed.items()}
-    return (*[grads[name] for name in MAIN + BESIDE], [grads[name] for name in names])
+    return (*[grads[name] for name in MAIN + BESIDE], [grads[name] for name in names], None)
 
 
 attention.register_autograd(differentiate, setup_context=keep)

@@ -6,6 +6,12 @@ from .prepare import KEPT
 from .tensors import check_writable, describe, facts, fresh_seed, needs_gradient, seed_words  # noqa: F401
 from .torch_ops import BESIDE, MAIN, input_names, written
 
+try:
+    from torch.fx.experimental.symbolic_shapes import has_static_value as is_static
+except ImportError:  # older ones compile each value of a float anew
+    def is_static(x):
+        return True
+
 IS_TRACED = True
 ops = torch.ops.flashgen
 
@@ -16,7 +22,8 @@ def forward(options, wants, given):
         check_has_gradient(given)
     out = given.pop("o", None)
     options = written(options)
-    o, first, u, max_logit = ops.attention(*arguments(options, given), **options, max_logit="max_logit" in wants)
+    arrays = arguments(options, given)
+    o, first, u, max_logit = ops.attention(*arrays, **options, max_logit="max_logit" in wants)
     made = {"lse": first, "r": first, "u": u, "max_logit": max_logit}
     return [o if out is None else out.copy_(o), *[made[name] for name in wants]]
 
@@ -26,14 +33,20 @@ def backward(options, wants, given):
     options = written(options)
     kept = [given[name] for name in KEPT.get(options["normalizer"], ())]
     lse, u = (kept + [given["q"].new_empty(0)] * 2)[:2]
-    *made, of_inputs = ops.attention_backward(given["dout"], given["o"], lse, u, given.get("dlse"), *arguments(options, given),
-                                              **options, wanted=list(wants))
+    arrays = arguments(options, given)
+    *made, of_inputs = ops.attention_backward(given["dout"], given["o"], lse, u, given.get("dlse"), *arrays, **options,
+                                              wanted=list(wants))
     names = input_names(options["declared"])
     made = dict(zip((*MAIN, "bias", "sink", *names), (*made, *of_inputs)))
     return [made[name] for name in (*MAIN, *wants)]
 
 
 def arguments(options, given):
-    """The tensors of an op, in the order of its schema."""
+    """The tensors of an op, in the order of its schema. Floats that a graph does not know move there from the options."""
     inputs = [given[name] for name in input_names(options["declared"])]
-    return (*[given.get(name) for name in MAIN + BESIDE], inputs)
+    numbers = None
+    if not all([is_static(x) for x in options["floats"]]):
+        # a sum is what PyTorch's compiler does by tensors; of torch.tensor it would compile each value anew
+        zero = torch.zeros((), dtype=torch.float64, device="cpu")
+        numbers, options["floats"] = torch.stack([zero + x for x in options["floats"]]), []
+    return (*[given.get(name) for name in MAIN + BESIDE], inputs, numbers)
