@@ -1,5 +1,5 @@
-"""The wheel: it is the same when it is built again, and works where it is installed. It needs pip, venv and the network:
-scikit-build-core is PyPI's."""
+"""The wheel: it is the same when it is built again, be it of the source distribution, and works where it is installed. It needs
+pip, venv and the network: scikit-build-core is PyPI's."""
 import os
 import pathlib
 import re
@@ -33,23 +33,36 @@ need(*run(sys.executable, "-m", "venv", "--system-site-packages", WORK / "venv")
 need(*run(*PIP, "install", "--target", WORK / "backend", "scikit-build-core>=1.1"), "no scikit-build-core")
 
 
-def wheel(name):
-    status, printed = run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", WORK / name,
-                          SOURCE / "runtime" / "python", PYTHONPATH=str(WORK / "backend"))
+PACKAGE = SOURCE / "runtime" / "python"
+
+
+def wheel(name, source=PACKAGE):
+    status, printed = run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", WORK / name, source,
+                          PYTHONPATH=str(WORK / "backend"))
     if status:
         raise RuntimeError(printed)
     found, = (WORK / name).iterdir()
     return found
 
 
+def sdist():
+    """The source distribution, made as pip and build make it: by the hook, in the package's folder."""
+    (WORK / "sdist").mkdir()
+    status, printed = run(sys.executable, "-B", "-c", f"import os, backend; os.chdir({str(PACKAGE)!r}); "
+                          f"backend.build_sdist({str(WORK / 'sdist')!r})", PYTHONPATH=f"{PACKAGE}:{WORK / 'backend'}")
+    if status:
+        raise RuntimeError(printed)
+    found, = (WORK / "sdist").iterdir()
+    return found
+
+
 class Wheel(Case):
     def test_wheel(self):
-        first, second = wheel("first"), wheel("second")
+        first, second = wheel("first"), wheel("second", sdist())
         self.assertRegex(first.name, r"^flashgen-%s-py3-none-linux_\w+\.whl$" % re.escape(flashgen.__version__))
         self.assertEqual(first.read_bytes(), second.read_bytes(), "built twice it is not the same")
         names = {name for name in zipfile.ZipFile(first).namelist() if ".dist-info/" not in name}
-        package = SOURCE / "runtime" / "python" / "flashgen"
-        ours = {str(path.relative_to(package.parent)) for path in package.rglob("*.py")}
+        ours = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "flashgen").rglob("*.py")}
         self.assertEqual(names, ours | FILES)
 
         python = WORK / "venv" / "bin" / "python"
