@@ -1,14 +1,16 @@
 """The package in a process: what it does on import, in many threads, after a fork, and what it prints."""
 import os
+import pathlib
 import pty
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import unittest.mock
 
 from case import SOURCE, Case, flashgen, main, np
-from flashgen import context
+from flashgen import context, nvrtc
 
 SMALL = """
 import numpy as np, flashgen
@@ -144,19 +146,51 @@ test_process.race()
         self.assertEqual((made.returncode, made.stderr), (2, "usage: python -m flashgen doctor\n"))
 
     def test_nvrtc_of_pip(self):
-        """What pip installs is found, the newest first."""
-        from flashgen import nvrtc
-        names = ("cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13", "cu13/lib/libnvrtc-builtins.so.13.0")
-        for name in names:
-            path = os.path.join(self.folder.name, "nvidia", name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            open(path, "w").close()
+        """What pip installs is found."""
+        for name in ("cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13", "cu13/lib/libnvrtc-builtins.so.13.0"):
+            self.new_file("nvidia", name)
         sys.path.insert(0, self.folder.name)
         try:
             found = [str(path) for path in nvrtc.installed() if str(path).startswith(self.folder.name)]
         finally:
             sys.path.remove(self.folder.name)
         self.assertEqual([os.path.basename(path) for path in found], ["libnvrtc.so.13", "libnvrtc.so.12"])
+
+    def new_nvrtc(self, folder, *version):
+        self.new_file(folder, "libnvrtc-builtins.so.{}.{}".format(*version))
+        return self.new_file(folder, f"libnvrtc.so.{version[0]}")
+
+    def new_file(self, *names):
+        path = pathlib.Path(self.folder.name, *names)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        return path.resolve()
+
+    def test_which_nvrtc(self):
+        """The newest whose kernels the driver runs, and of equal ones what is loaded, or else comes first."""
+        old, toolkit, pip, late = (self.new_nvrtc(*x) for x in (("a", 12, 2), ("b", 12, 4), ("c", 12, 8), ("d", 13, 0)))
+        unknown, again = self.new_file("e", "libnvrtc.so.12"), self.new_nvrtc("f", 12, 8)
+        every = [old, unknown, toolkit, pip, again, late]
+        self.assertEqual([nvrtc.best(every, [], driver) for driver in (None, 13, 12, 11)], [late, late, pip, None])
+        self.assertEqual([nvrtc.best(every, [x], 12) for x in (again, toolkit, late, unknown)], [again, pip, pip, pip])
+        self.assertIsNone(nvrtc.best([old, unknown], [old], 12))
+        self.assertIsNone(nvrtc.best([], [late], None))
+
+    def test_nvrtc_is_chosen_once(self):
+        """By what the variables of the environment say, through links as toolkits have them."""
+        self.new_nvrtc("g", 99, 9)
+        file = self.new_nvrtc("g", 13, 7).rename(pathlib.Path(self.folder.name, "g", "libnvrtc.so.13.7.1"))
+        link = pathlib.Path(self.folder.name, "g", "libnvrtc.so.13")
+        link.symlink_to(file.name)
+        with unittest.mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": str(link.parent)}), \
+                unittest.mock.patch.object(nvrtc, "driver", lambda: None), \
+                unittest.mock.patch.object(nvrtc, "installed", lambda: []):
+            os.environ.pop("FLASHGEN_NVRTC", None)
+            nvrtc.provide()
+            self.assertEqual(os.environ["FLASHGEN_NVRTC"], str(link.resolve().with_name(link.name)))
+            os.environ["FLASHGEN_NVRTC"] = "/mine"
+            nvrtc.provide()
+            self.assertEqual(os.environ["FLASHGEN_NVRTC"], "/mine")
 
 
 def race():
