@@ -66,6 +66,28 @@ class Cache(Flash):
             again = fa3.flash_attn_with_kvcache(q, *cache, *new, None, *self.tables(), **options, rotary_seqlens=seqlens)
             self.assertTrue(torch.equal(again, found))
 
+    def test_one_cache_of_two_sequences(self):
+        """Each appends to it, and both see what both did; at one place either may win, which the host device refuses."""
+        q, (k, v) = random(2, 1, H, D), (random(3, 24, HK, D, seed=i) for i in (1, 2))
+        k_new, v_new = (random(2, 1, HK, D, seed=i) for i in (3, 4))
+        one = {"cache_batch_idx": ints(2, 2)}
+        right_k, right_v = k.clone(), v.clone()
+        for i, at in enumerate((5, 9)):
+            right_k[2, at], right_v[2, at] = k_new[i, 0], v_new[i, 0]
+        out = flash_attn.flash_attn_with_kvcache(q, k, v, k_new, v_new, cache_seqlens=ints(5, 9), **one)
+        self.assertTrue(torch.equal(k, right_k) and torch.equal(v, right_v))
+        for i, n in enumerate((6, 10)):
+            self.near(out[i:i + 1], plain(q[i:i + 1], k[2:, :n], v[2:, :n])[0])
+        call = lambda *used: flash_attn.flash_attn_with_kvcache(  # noqa: E731
+            q, k, v, k_new, v_new, cache_seqlens=ints(*used), **one)
+        if DEVICE == "cpu":
+            self.says(ValueError, "cache_batch_idx has 2 more than once, with new keys for place 7 of the same cache", call, 7, 7)
+        else:
+            out = call(7, 7)
+            for x, new in ((k, k_new), (v, v_new)):
+                self.assertTrue(((x[2, 7] == new[0, 0]) | (x[2, 7] == new[1, 0])).all())
+            self.near(out, plain(q, *(x[2:, :8].expand(2, -1, -1, -1) for x in (k, v)))[0])
+
     def test_any_head_dim(self):
         q, cache, new, seqlens = self.new(2, 2, d=59)
         before = cache[0].clone()

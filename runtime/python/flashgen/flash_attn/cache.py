@@ -28,6 +28,7 @@ def attend_to_cache(q, k_cache, v_cache, k, v, words, *, rotary, seqlens, rows, 
         if bounds and table is not None:
             check_bounds(after, table, k_cache, bounds)
         if k is not None:
+            check_rows(rows, used, new_rows(k, starts_new))
             q = write(q, k_cache, v_cache, k, v, words, rotary, used, rows, table, starts_q, starts_new, rotary_seqlens)
         return attend(q, k_cache, v_cache, words, return_lse=True, used_k=after, rows=rows, first_k=first, table=table,
                       starts_q=starts_q, longest_q=longest(longest_q), **options)
@@ -46,6 +47,19 @@ def lengths(seqlens, b, k_cache, table):
 
 def new_rows(k, starts_new):
     return k.shape[1] if starts_new is None else starts_new[1:] - starts_new[:-1]
+
+
+def check_rows(rows, used, new):
+    """That no two sequences write to one place of a cache. On a GPU either may win, as in FlashAttention 2, and nobody looks;
+    the host device takes it for a race, and the call says why."""
+    if rows is None or rows.is_cuda:
+        return
+    ends = {}  # of what is written to each cache so far
+    for row, first, end in sorted(zip(rows.tolist(), used.tolist(), (used + new).tolist())):
+        if first < min(end, ends.get(row, first)):
+            raise ValueError(f"cache_batch_idx has {row} more than once, with new keys for place {first} of the same cache: "
+                             "which of them stays is not defined")
+        ends[row] = max(end, ends.get(row, end))
 
 
 def check_bounds(used, table, k_cache, name):
