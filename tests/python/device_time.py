@@ -4,8 +4,8 @@
     FLASHGEN_LIBRARY=build/libflashgen.so PYTHONPATH=runtime/python python3 tests/python/device_time.py --program build/flashgen
 
 Both have the same protocol: normal numbers in [b, n, h, d], bfloat16, 16384 tokens and 2048 / d heads; as many sets of them as
-are more than the L2 cache, in turn; a pause of 0.1 s, 5 calls to warm up, 20 queued, the median. Both are measured in turn, twice
-round, and a mean of the two is told, in microseconds:
+are more than the L2 cache, in turn; a pause of 0.1 s, 5 calls to warm up, 20 queued, the median. Both are measured in turn,
+twice round, and a mean of the two is told, in microseconds:
 
     bench     by events around each launch, of the kernel that the package chose
     kernels   by PyTorch's profiler: how long any kernel or fill of a call was on the device, those of other programs too

@@ -7,8 +7,8 @@
 
 It needs a GPU, PyTorch, pytest and einops. Functions of a few cases are run whole; of all others together as many cases as
 --cases says, the same ones for the same --seed. Workers take case after case from one list, and share the cache of kernels. A
-worker has its share of the GPU's memory; what does not fit into it is run again at the end, alone, and told. A case that ends its
-process has failed, and another worker goes on. Exit: 0 no case failed, 1 some did or were not run, 2 nothing was run."""
+worker has its share of the GPU's memory; what does not fit into it is run again at the end, alone, and told. A case that ends
+its process has failed, and another worker goes on. Exit: 0 no case failed, 1 some did or were not run, 2 nothing was run."""
 import argparse
 import collections
 import json

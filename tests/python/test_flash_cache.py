@@ -81,7 +81,8 @@ class Cache(Flash):
         call = lambda *used: flash_attn.flash_attn_with_kvcache(  # noqa: E731
             q, k, v, k_new, v_new, cache_seqlens=ints(*used), **one)
         if DEVICE == "cpu":
-            self.says(ValueError, "cache_batch_idx has 2 more than once, with new keys for place 7 of the same cache", call, 7, 7)
+            self.says(ValueError, "cache_batch_idx has 2 more than once, with new keys for place 7 of the same cache", call, 7,
+                      7)
         else:
             out = call(7, 7)
             for x, new in ((k, k_new), (v, v_new)):

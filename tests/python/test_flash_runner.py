@@ -1,7 +1,6 @@
-"""flash_attention.py itself, on a test file of ours in place of FlashAttention's: what it chooses, and what it tells of cases that
-pass, fail, are refused, lack memory or end their process. It needs pytest."""
+"""flash_attention.py itself, on a test file of ours in place of FlashAttention's: what it chooses, and what it tells of cases
+that pass, fail, are refused, lack memory or end their process. It needs pytest."""
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -51,9 +50,10 @@ class Runner(Case):
             file = pathlib.Path(folder) / "tests" / "test_flash_attn.py"
             file.parent.mkdir()
             file.write_text(text)
-            made = subprocess.run([sys.executable, SOURCE / "tests" / "python" / "flash_attention.py", "--repository", folder,
-                                   "--record", file.parent / "record", *words], capture_output=True, text=True, env=os.environ)
-            return made.returncode, made.stdout, {case["name"]: case for case in json.loads((file.parent / "record").read_text())}
+            command = [sys.executable, "-B", SOURCE / "tests" / "python" / "flash_attention.py", "--repository", folder]
+            made = subprocess.run([*command, "--record", file.parent / "record", *words], capture_output=True, text=True)
+            record = json.loads((file.parent / "record").read_text())
+            return made.returncode, made.stdout, {case["name"]: case for case in record}
 
     def test_outcomes(self):
         status, table, record = self.run_on(TESTS, "--cases", "0", "--jobs", "2")

@@ -31,7 +31,7 @@ class Readme(Case):
 
     def test_all_are_here(self):
         self.assertEqual([title for title, _ in BLOCKS], [
-            "A score of your own, with a gradient", "ALiBi and a sliding window", "Packed documents",
+            "A score of your own, with a gradient", "A mask or a bias that lies in memory", "ALiBi and a sliding window", "Packed documents",
             "Decode with a paged cache", "torch.compile"])
 
     def test_score(self):
@@ -47,6 +47,12 @@ class Readme(Case):
         s = s.masked_fill(distance < 0, -1e300)
         ((s.softmax(3) @ v).square().sum() + s.logsumexp(3).sum()).backward()
         self.assertLess(((names["slope"].grad - slope.grad).norm() / slope.grad.norm()).item(), 1e-2)
+
+    def test_memory(self):
+        names = example("A mask or a bias that lies in memory")
+        right = Reference(*(names[x] for x in "qkv"), mask=causal(100, 100) & names["seen"][:, None, None],
+                          bias=names["bias"].astype(float))
+        self.near(names["out"].swapaxes(1, 2), right.o, right.o_size)
 
     def test_window(self):
         names = example("ALiBi and a sliding window")

@@ -1,7 +1,8 @@
 """Which NVRTC compiles, where a machine has several: the newest that the driver can run kernels of.
 
 A toolkit's lies in a folder of the loader's, or in CUDA_HOME or /usr/local/cuda, and conda's beside Python; pip's
-nvidia-cuda-nvrtc, which comes with PyTorch, in Python's path. The file beside it that has a part of the compiler, libnvrtc-builtins.so.12.8, tells its version."""
+nvidia-cuda-nvrtc, which comes with PyTorch, in Python's path. The file beside it that has a part of the compiler,
+libnvrtc-builtins.so.12.8, tells its version."""
 import ctypes
 import importlib.util
 import os
