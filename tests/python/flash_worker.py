@@ -25,7 +25,6 @@ FILES = {2: ("tests/test_flash_attn.py", (), {}),
              {"FLASH_ATTENTION_DISABLE_FP8": "TRUE"})}
 # What is changed in a copy: values of 512 columns have no kernels, and stand in loops with those that have.
 CHANGES = {2: (), 3: ((r"\b256, 512, d\b", "256, d"),)}
-LEFT_OUT = {"test_flash3_bw_compatibility": "the schemas of torch.ops.flash_attn_3, which are not flashgen's"}
 
 
 def work(options):
@@ -137,8 +136,6 @@ def is_sound():
 
 
 def reason_to_skip(function, version):
-    if function in LEFT_OUT:
-        return LEFT_OUT[function]
     if version == 3 and "race" in function and torch.cuda.is_available() and torch.cuda.mem_get_info()[1] < RACE_NEEDS:
         return "it takes 70 GiB of the GPU before it begins"
     return None

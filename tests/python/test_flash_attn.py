@@ -262,6 +262,45 @@ class Others(Flash):
             with self.assertRaisesRegex(RuntimeError, r"generator` argument is no longer supported"):
                 getattr(fa2.flash_attn_gpu, name)(*some(), None)
 
+    def test_operators(self):
+        """FlashAttention 3's: dense, packed, over a cache, and their gradients."""
+        from flashgen.flash_attn import ops
+        ops.define()
+        fwd, bwd = torch.ops.flash_attn_3.fwd, torch.ops.flash_attn_3.bwd
+        q, k, v = some()
+        out, lse, *rest = fwd(q, k, v, is_causal=True, window_size_left=7, softcap=9.0)
+        right, right_lse = fa3.flash_attn_func(q, k, v, causal=True, window_size=(7, -1), softcap=9.0, return_attn_probs=True)
+        self.assertTrue(torch.equal(out, right) and torch.equal(lse, right_lse) and not out.requires_grad)
+        self.assertEqual([len(x) for x in rest], [0, 0])
+        dout, mine = random(*out.shape, seed=3), torch.empty_like(q)
+        found = bwd(dout, q, k, v, out, lse, mine, is_causal=True, window_size_left=7, softcap=9.0)
+        self.assertEqual((len(found), found[0].data_ptr()), (8, mine.data_ptr()))
+        for x, y in zip(found, torch.autograd.grad(right, (q, k, v), dout)):
+            self.near(x, y.double())
+
+        starts_q, starts_k = ints(0, 12, 38), ints(0, 30, 66)
+        packed = [x.detach().flatten(0, 1) for x in (q, k, v)]
+        out, lse, *_ = fwd(*packed, cu_seqlens_q=starts_q, cu_seqlens_k=starts_k, max_seqlen_q=26, max_seqlen_k=36)
+        right = fa3.flash_attn_varlen_func(*packed, starts_q, starts_k, 26, 36, return_attn_probs=True)
+        self.assertTrue(torch.equal(out, right[0]) and torch.equal(lse, right[1]))
+        found = bwd(out, *packed, out, lse, cu_seqlens_q=starts_q, cu_seqlens_k=starts_k, deterministic=True)
+        leaves = [x.clone().requires_grad_() for x in packed]
+        again = fa3.flash_attn_varlen_func(*leaves, starts_q, starts_k, 26, 36, deterministic=True)
+        for x, y in zip(found, torch.autograd.grad(again, leaves, out)):
+            self.near(x, y.double())
+
+        caches = [[x.detach().clone() for x in (k, v)] for _ in range(2)]
+        new, used, mine = [random(B, 1, HK, D, seed=i) for i in (5, 6)], ints(20, 3), torch.empty_like(q[:, :1])
+        out, lse, *_ = fwd(q[:, :1].detach(), *caches[0], *new, None, mine, seqused_k=used, kv_batch_idx=ints(1, 0))
+        right = fa3.flash_attn_with_kvcache(q[:, :1].detach(), *caches[1], *new, cache_seqlens=used, cache_batch_idx=ints(1, 0))
+        self.assertEqual(out.data_ptr(), mine.data_ptr())
+        self.assertTrue(torch.equal(out, right) and torch.equal(caches[0][0], caches[1][0]))
+        parts = random(3, B, NQ, H, D, dtype=torch.float32), random(3, B, NQ, H, dtype=torch.float32, seed=1)
+        for x, y in zip(torch.ops.flash_attn_3.fwd_combine(*parts, out_dtype=torch.float16),
+                        fa3.flash_attn_combine(*parts, out_dtype=torch.float16)):
+            self.assertTrue(torch.equal(x, y))
+        self.assertEqual(torch.ops.flash_attn_3.get_scheduler_metadata(2, 1, 33, H, HK, D, D, q.dtype, used).dtype, torch.int32)
+
     def test_stand_in(self):
         """A program that imports FlashAttention gets these modules, whichever it imports first."""
         for name, own in (("flash_attn.flash_attn_interface", "flash_attn_varlen_func"), ("flash_attn", "flash_attn_func"),

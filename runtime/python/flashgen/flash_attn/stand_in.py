@@ -9,7 +9,8 @@ NAMES = {  # of FlashAttention -> of flashgen
 
 
 def stand_in():
-    """From now on `import flash_attn` and `import flash_attn_interface` give flashgen's modules, in this process. It changes
-    nothing in modules that have imported FlashAttention already."""
+    """From now on `import flash_attn` and `import flash_attn_interface` give flashgen's modules, in this process, and
+    torch.ops.flash_attn_3 has its operators. It changes nothing in modules that have imported FlashAttention already."""
     for name, own in NAMES.items():
         sys.modules[name] = importlib.import_module(f"flashgen.{own}")
+    importlib.import_module("flashgen.flash_attn.ops").define()
