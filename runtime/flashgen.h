@@ -75,20 +75,22 @@ typedef struct fg_spec {
   const char *family, *block_q, *block_kv, *stages, *warps, *parts;
   /* expressions and what they use: "slope=f32[h] grad, width=int"; "strided(n)=(q - k) % n == 0" */
   const char *score, *inputs, *define;
-  const char *width;                     /* of kernel=logsoftmax: columns of a row */
+  const char *width;                     /* of kernels of rows: columns of a row */
   const char *warps_per_key, *key_parts; /* more restrictions on plans */
   const char *q_layout, *kv_layout;      /* how sequences lie in memory: fg_args */
   const char *parts_dtype;               /* of kernel=combine: f32, or spec = dtype */
   /* of kernel=append */
   const char *rotary, *rotary_dim, *rotary_dtype;
   const char *batch_invariant, *sink, *dropout, *max_logit;
+  const char *residual, *norm; /* of kernel=layernorm */
+  const char *target;          /* of kernel=logsoftmax */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
  * lengths (each < 2^30). align = bytes that every pointer and row stride is a multiple of; 0 = 16.
- * kernel=logsoftmax has rows alone, kernel=combine parts (1 to 256), b, h and nq; kernel=append has
- * nq = new rows of each sequence, nk = the most rows of one, and positions = rows of its tables;
- * extents that a kernel does not have are 0.
+ * kernel=logsoftmax and kernel=layernorm have rows alone, kernel=combine parts (1 to 256), b, h and
+ * nq; kernel=append has nq = new rows of each sequence, nk = the most rows of one, and positions =
+ * rows of its tables; extents that a kernel does not have are 0.
  *
  * Packed sequences: tokens_q, tokens_k = tokens of the tensors; nq, nk = the longest sequence, an
  * upper bound that only the choice of a kernel depends on, 0: not known. kv_layout=cached: pages =
@@ -123,7 +125,7 @@ typedef struct fg_input_value {
 
 /* Numbers of a launch that count only where fg_args.given names them, because 0 is a value too. One
  * that is set and not named is refused. */
-enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4 };
+enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVEN_EPS = 8 };
 
 /* Everything a launch may take; data = NULL where not used. In the spec's dtype unless said; axes
  * in the order in which .npy files have them (strides say how they really lie):
@@ -146,9 +148,30 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4 };
  *                 scaled, that takes weight and adds nothing to o. It is in lse, which of a row
  *                 without keys is the sink; -inf is none (math.md section 2). Parts have none:
  *                 combine adds it once
+ *
+ * Rows (kernel=logsoftmax, kernel=layernorm; math.md section 5). Strides of [rows, width] are the
+ * third, of a row, and the fourth, 1; what has [rows] or [width] is contiguous.
+ *
  *   x, y, dy, dx  [rows, width], of kernel=logsoftmax: y = x - LSE(x) of each row; backward takes y
- *                 and dy. Where x is -inf y is -inf and dx is 0. Their strides are the third, of a
- *                 row, and the fourth, 1
+ *                 and dy. Where x is -inf y is -inf and dx is 0
+ *   target, loss, lse, dloss   [rows], int32 and float32, with target=true, where there is no y:
+ *                 loss = w (LSE - x of the target's column), backward takes x, target, lse and
+ *                 dloss. A target that is no column (-100, say): loss is 0, and so is the row's dx.
+ *                 forward's lse may be NULL
+ *   weight        [width], float32, beside target; NULL: 1. w is that of the row's target
+ *   x, residual, bias   of kernel=layernorm: z = x + bias + residual, as far as the spec has them;
+ *                 bias [width]
+ *   gamma, beta, out    out = (z - mean) rstd gamma + beta, [width] and [rows, width]; beta may be
+ *                 NULL. With norm=rms out = z rstd gamma
+ *   mean, rstd    [rows], float32, what forward leaves for backward: rstd = 1 / sqrt(variance +
+ *                 eps); norm=rms has no mean. forward's may be NULL
+ *   z             [rows, width]: an output of forward that may be NULL, where the spec has a bias or
+ *                 a residual; backward takes z, or x and what is added where z is NULL
+ *   dout, dz, dx  gradient of out; of z where z goes on, NULL: none; of x, which is residual's too.
+ *                 dz is added
+ *   dgamma, dbeta, dbias   [width]; dbeta may be NULL, dbias is there with bias=grad. Equal launches
+ *                 give equal bits
+ *
  * Other layouts of sequences (q_layout, kv_layout). Lengths and places are int32 on the device; no
  * call reads them on the host, and none is compiled in. A sequence's own lengths are nq, nk and p
  * of its mask and score.
@@ -204,6 +227,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4 };
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
  *   sigmoid_bias  with normalizer=sigmoid: added to all scores; not given: -log nk, of each
  *                 sequence's own keys. Finite
+ *   eps           of kernel=layernorm: added to the variance, or the mean square; not given: 1e-5.
+ *                 0 or more
  *   keep          with dropout=true, which needs it: the probability of a weight to be kept, 0 to 1,
  *                 rounded to a multiple of 2^-16. What is kept is divided by it; LSE is that of all
  *   seed          with dropout=true: four int32 on the device, which replayed graphs read anew: seed
@@ -237,6 +262,9 @@ typedef struct fg_args {
   float keep;
   fg_tensor seed;
   fg_tensor max_logit;
+  fg_tensor residual, gamma, beta, out, mean, rstd, z, dz, dgamma, dbeta;
+  fg_tensor target, weight, loss, dloss;
+  float eps;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -95,8 +95,12 @@ static fg_status check_tensor(const fg_recipe *recipe, const fg_recipe_tensor *t
   *reach = -1;
   const fg_tensor *tensor = fg_args_tensor(args, t);
   if (!tensor->data) {
-    if (t->optional || fg_tensor_count(recipe, t, shape) == 0) return FG_OK;
-    return fg_fail(FG_EARGUMENT, "%s is missing", t->name);
+    if (fg_tensor_count(recipe, t, shape) == 0) return FG_OK;
+    const fg_recipe_tensor *other = t->unless ? &recipe->tensor[t->unless - 1] : NULL;
+    if (other && !fg_args_tensor(args, other)->data && fg_tensor_count(recipe, other, shape))
+      return fg_fail(FG_EARGUMENT, "%s is missing: it is needed where %s is not given", t->name,
+                     other->name);
+    return t->optional ? FG_OK : fg_fail(FG_EARGUMENT, "%s is missing", t->name);
   }
   uint64_t align = fg_tensor_align(recipe, t);
   if ((uintptr_t)tensor->data & (align - 1))
@@ -136,7 +140,8 @@ static fg_status check_launch_numbers(const fg_recipe *r, const fg_args *args) {
     const fg_launch_number *n = &fg_launch_numbers[i];
     const double value = (double)fg_launch_number_of(n, args);
     if (args->given & n->given && !(r->takes >> i & 1))
-      return fg_fail(FG_EARGUMENT, "args: a %s is given, which belongs to %s", n->name, n->belongs);
+      return fg_fail(FG_EARGUMENT, "args: %s %s is given, which belongs to %s",
+                     *n->name == 'e' ? "an" : "a", n->name, n->belongs);
     if (args->given & n->given) TRY(fg_launch_number_check(n, value));
     if (r->takes >> i & 1 && !(args->given & n->given) && !isnan(n->tried[0]))
       return fg_fail(FG_EARGUMENT, "%s is missing: %s needs it", n->name, n->belongs);

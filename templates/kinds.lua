@@ -26,6 +26,11 @@ return {
     families = { forward = { "simt" } },
     family = function(name) return "attention/combine/" .. name end,
   },
+  layernorm = {
+    tensors = { "x" },
+    families = { forward = { "simt" }, backward = { "simt" } },
+    family = function(name, pass) return string.format("layernorm/%s/%s", name, pass) end,
+  },
   logsoftmax = {
     tensors = { "x" },
     families = { forward = { "simt" }, backward = { "simt" } },

@@ -6,10 +6,12 @@
 --   pack_clipped         primitive: the same of two numbers of which those below 0 become 0
 --   max_pair             primitive: the larger ones of two pairs
 --   least                the least number above 0 of full precision, as text
+--   lowest_bits          the bits of -inf, as text
 --   has_range_of_f32     whether it has the exponents of float32, so that no weight leaves its range
 local ROWS = {
-  bf16 = { name = "bf16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_bf16", pack_clipped = "pack_clipped_bf16", max_pair = "max_pair_bf16", least = "1.17549435e-38f", to_f32 = "bf16_to_f32", from_f32 = "f32_to_bf16", has_range_of_f32 = true },
-  f16 = { name = "f16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_f16", pack_clipped = "pack_clipped_f16", max_pair = "max_pair_f16", least = "6.1035156e-5f", to_f32 = "f16_to_f32", from_f32 = "f32_to_f16", has_range_of_f32 = false },
+  bf16 = { name = "bf16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_bf16", pack_clipped = "pack_clipped_bf16", max_pair = "max_pair_bf16", least = "1.17549435e-38f", to_f32 = "bf16_to_f32", from_f32 = "f32_to_bf16", lowest_bits = "0xff80", has_range_of_f32 = true },
+  f16 = { name = "f16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_f16", pack_clipped = "pack_clipped_f16", max_pair = "max_pair_f16", least = "6.1035156e-5f", to_f32 = "f16_to_f32", from_f32 = "f32_to_f16", lowest_bits = "0xfc00", has_range_of_f32 = false },
+  f32 = { name = "f32", bytes = 4, ctype = "float", lowest_bits = "0xff800000u", has_range_of_f32 = true }, -- of rows, which no tensor core sees
 }
 
 local of_spec = ROWS[spec.elem]

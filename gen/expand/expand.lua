@@ -209,11 +209,12 @@ local function session(job)
     trim_parts(s)
   end
 
-  -- The head of an entry point; the targets differ in it.
-  function s.env.kernel(name)
+  -- The head of an entry point; the targets differ in it. blocks: that fit on a multiprocessor, which bounds the registers of
+  -- a thread; nil: 1.
+  function s.env.kernel(name, blocks)
     s.entries[#s.entries + 1] = name
     for _, step in ipairs(s.description.steps) do
-      if step.entry == name then return s.target.kernel(name, step.threads) end
+      if step.entry == name then return s.target.kernel(name, step.threads, blocks or 1) end
     end
     failf(2, "kernel '%s' is no step of the recipe", name)
   end
@@ -292,7 +293,8 @@ local function describe(opened, job, plan)
   local description = contract.description(opened.file .. ".lua", opened.family.describe(job.spec, plan))
   description.switches = switched_on
   description.generation = opened.family.generation -- nil: the first
-  description.numbers = opened.env.hooks and opened.env.hooks.norm and opened.env.hooks.norm.numbers
+  local norm = opened.env.hooks and opened.env.hooks.norm
+  description.numbers = description.numbers or norm and norm.numbers
   description.whole = has_one_length(opened.env) and job.formula.whole or nil -- nil: not known
   local shared = lay_out_steps(description)
   return description, gen.recipe(description), shared

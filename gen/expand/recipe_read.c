@@ -19,6 +19,7 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
     return fg_point_rotary_elem(point);
   case FG_RULE_I32:
   case FG_RULE_WORDS:
+  case FG_RULE_COLUMN:
     return FG_ELEM_I32;
   case FG_RULE_PARTS:
     return fg_point_parts_elem(point);
@@ -129,6 +130,23 @@ static fg_status read_launch_numbers(lua_State *L, fg_recipe *r) {
   return status == FG_OK ? FG_OK : fg_fail(FG_ETEMPLATE, "description: numbers: %s", fg_error());
 }
 
+/* 1 + the index of the tensor of that name, 0 if the recipe has none so far. */
+static int find_tensor(const fg_recipe *r, const char *name) {
+  for (int i = 0; i < r->n_tensors; i++)
+    if (!strcmp(r->tensor[i].name, name)) return i + 1;
+  return 0;
+}
+
+/* "x|z": the text up to the bar is left, and z is a tensor before it. */
+static fg_status split_unless(char *text, const fg_recipe *r, int *unless) {
+  char *bar = strchr(text, '|');
+  *unless = bar ? find_tensor(r, bar + 1) : 0;
+  if (bar && !*unless)
+    return fg_fail(FG_ETEMPLATE, "description: %s: no tensor before it is \"%s\"", text, bar + 1);
+  if (bar) *bar = 0;
+  return FG_OK;
+}
+
 /* A name of a list: "lse", "lse?" where the kernel takes NULL, "k+" of an output that is kept. */
 static void split_name(const char *text, char name[FG_NAME_SIZE], bool *optional, bool *kept) {
   const size_t n = strlen(text);
@@ -148,7 +166,9 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
     lua_rawgeti(L, -1, i);
     char name[FG_NAME_SIZE] = "";
     bool optional = false, kept = false;
+    int unless = 0;
     if (lua_tostring(L, -1)) split_name(lua_tostring(L, -1), name, &optional, &kept);
+    TRY(split_unless(name, r, &unless));
     const fg_argument *argument = fg_argument_find(fg_point_kind(point), name);
     int slot = *name && !argument ? find_input(formula, name, output) : -1;
     if (slot >= 0 && r->n_tensors < FG_TENSOR_MAX) {
@@ -160,7 +180,7 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
       return fg_fail(FG_ETEMPLATE, "description: %s: no argument \"%s\"", key, *name ? name : "?");
     fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
     t->argument = argument;
-    t->optional = optional, t->kept = kept;
+    t->optional = optional || unless, t->kept = kept, t->unless = unless;
     fg_recipe_name(t);
     t->elem = elem_of(point, argument->elem);
     t->output = output;

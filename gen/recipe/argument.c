@@ -77,6 +77,35 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"rotary_sin", "rotary_sin", "ne", FG_RULE_ROTARY, PLACE(rotary_sin), .help = "their sines"},
     {"row_positions", "row_positions", "bq", FG_RULE_I32, .contiguous = true, PLACE(row_positions),
      .help = "positions of rows; none = behind the cache"},
+    {"residual", "residual", "rw", FG_RULE_SPEC, PLACE(residual), .help = "rows added to x"},
+    {"bias", "bias", "w", FG_RULE_SPEC, .contiguous = true, PLACE(bias),
+     .help = "a vector added to each row"},
+    {"gamma", "gamma", "w", FG_RULE_SPEC, .contiguous = true, PLACE(gamma),
+     .help = "factors of columns"},
+    {"beta", "beta", "w", FG_RULE_SPEC, .contiguous = true, PLACE(beta),
+     .help = "added behind the factors"},
+    {"out", "out", "rw", FG_RULE_SPEC, PLACE(out), .help = "the rows, normalised"},
+    {"mean", "mean", "r", FG_RULE_F32, .contiguous = true, PLACE(mean), .help = "mean of a row"},
+    {"rstd", "rstd", "r", FG_RULE_F32, .contiguous = true, PLACE(rstd),
+     .help = "inverse of a row's deviation"},
+    {"z", "z", "rw", FG_RULE_SPEC, PLACE(z), .help = "what is normalised: x, bias and residual"},
+    {"dout", "dout", "rw", FG_RULE_SPEC, PLACE(dout), .help = "gradient of out"},
+    {"dz", "dz", "rw", FG_RULE_SPEC, PLACE(dz), .help = "gradient of z from elsewhere"},
+    {"dgamma", "dgamma", "w", FG_RULE_SPEC, .contiguous = true, PLACE(dgamma),
+     .help = "gradient of gamma"},
+    {"dbeta", "dbeta", "w", FG_RULE_SPEC, .contiguous = true, PLACE(dbeta),
+     .help = "gradient of beta"},
+    {"dbias", "dbias", "w", FG_RULE_SPEC, .contiguous = true, PLACE(dbias),
+     .help = "gradient of bias"},
+    {"lse", "lse", "r", FG_RULE_F32, .contiguous = true, PLACE(lse),
+     .help = "log-sum-exp of a row"},
+    {"target", "target", "r", FG_RULE_COLUMN, .contiguous = true, PLACE(target),
+     .help = "the column that a row should have; one that there is not: the row does not count"},
+    {"weight", "weight", "w", FG_RULE_F32, .contiguous = true, PLACE(weight),
+     .help = "weights of targets"},
+    {"loss", "loss", "r", FG_RULE_F32, .contiguous = true, PLACE(loss), .help = "loss of a row"},
+    {"dloss", "dloss", "r", FG_RULE_F32, .contiguous = true, PLACE(dloss),
+     .help = "gradient of loss"},
 };
 
 /* Declared inputs have no place in fg_args itself: their slot says which of its inputs they are. */
@@ -161,6 +190,8 @@ const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS] = {
                                 FLT_MAX},
     [FG_NUMBER_KEEP] =
         {"keep", FG_GIVEN_KEEP, offsetof(fg_args, keep), "dropout=true", {0.9F, 0.5F}, 0, 1},
+    [FG_NUMBER_EPS] =
+        {"eps", FG_GIVEN_EPS, offsetof(fg_args, eps), "kernel=layernorm", {NAN, 1e-3F}, 0, FLT_MAX},
 };
 
 float fg_launch_number_of(const fg_launch_number *number, const fg_args *args) {

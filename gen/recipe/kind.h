@@ -21,10 +21,11 @@ typedef struct fg_kind {
   const char *widths;        /* their letters as axes of tensors: "dv" */
   const char *more_widths;   /* those that follow from other fields: e, pairs of a rotation */
   bool has_scale;            /* a launch has a scale */
+  bool has_f32;              /* its tensors may be float32 */
   const char *fallback;      /* the family that answers when no other does, slowly; NULL: none */
 } fg_kind;
 
-enum { FG_KINDS = 4 };
+enum { FG_KINDS = 5 };
 extern const fg_kind fg_kinds[FG_KINDS];
 
 /* The letters of all its widths, in the order of a recipe's. */

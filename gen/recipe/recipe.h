@@ -47,8 +47,9 @@ typedef enum fg_elem_rule {
   FG_RULE_PARTS,
   FG_RULE_ROTARY,
   FG_RULE_F32,
-  FG_RULE_I32,
-  FG_RULE_INPUT /* as the spec declares it; so are its axes and its name */
+  FG_RULE_I32,    /* of a layout */
+  FG_RULE_COLUMN, /* i32, the number of a column */
+  FG_RULE_INPUT   /* as the spec declares it; so are its axes and its name */
 } fg_elem_rule;
 typedef struct fg_argument {
   const char *name;  /* in files, words and messages */
@@ -63,8 +64,12 @@ typedef struct fg_argument {
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 39, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
+enum { FG_ARGUMENTS = 57, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
+/* Are its elements integers? */
+static inline bool fg_argument_has_integers(const fg_argument *a) {
+  return a->elem == FG_RULE_I32 || a->elem == FG_RULE_WORDS || a->elem == FG_RULE_COLUMN;
+}
 /* The argument of that name that the kind has: all its axes are the kind's; NULL: it has none. */
 const fg_argument *fg_argument_find(const fg_kind *kind, const char *name);
 
@@ -80,6 +85,7 @@ typedef struct fg_recipe_tensor {
   bool output;
   bool kept; /* an output that holds something before, and goes on to where nothing is written */
   bool optional; /* may be null at launch: the kernel looks */
+  int unless;    /* 1 + index of the tensor without which it may not be null; 0: there is none */
   int slot;
   char axes[FG_AXES_MAX + 1];
   char name[FG_NAME_SIZE];  /* in files, words and messages */
@@ -103,7 +109,7 @@ typedef struct fg_launch_number {
   float tried[2]; /* where nobody says one: NaN is not given, which is right if the first one is */
   float least, most;
 } fg_launch_number;
-enum { FG_NUMBER_SIGMOID_BIAS, FG_NUMBER_KEEP, FG_LAUNCH_NUMBERS };
+enum { FG_NUMBER_SIGMOID_BIAS, FG_NUMBER_KEEP, FG_NUMBER_EPS, FG_LAUNCH_NUMBERS };
 extern const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS];
 float fg_launch_number_of(const fg_launch_number *number, const fg_args *args);
 
@@ -291,6 +297,8 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *   generation 2                                  of the family; without the line 1
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
  *   tensor k inout bf16 [pages, page, hk, 64]     an output that is kept
+ *   tensor lse out? f32 [b, h, nq]                it may be null
+ *   tensor x in|z bf16 [rows, 64]                 where z is given
  *   input 0 slope in f32 [h]                      a declared input, or its gradient (out)
  *   number 1 width int
  *   region delta f32: b h * nq *

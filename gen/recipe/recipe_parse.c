@@ -115,6 +115,17 @@ static fg_status read_axes(char *rest, const fg_recipe *r, fg_recipe_tensor *t) 
   return FG_OK;
 }
 
+/* "in|z": may be null where the tensor z, which stands before it, is given; 0: no word says so. */
+static fg_status read_unless(char *way, const fg_recipe *r, int *unless) {
+  char *bar = way ? strchr(way, '|') : NULL;
+  *unless = 0;
+  if (!bar) return FG_OK;
+  *bar = 0;
+  for (int i = 0; i < r->n_tensors; i++)
+    if (!strcmp(r->tensor[i].name, bar + 1)) *unless = i + 1;
+  return *unless ? FG_OK : fg_fail(FG_EIO, "no tensor before it is \"%.40s\"", bar + 1);
+}
+
 /* "q in bf16 [b, nq, h, 64]". The readers take what follows the first word of a line. */
 static fg_status read_tensor(char *rest, fg_recipe *r) {
   fg_recipe_tensor t = {.slot = -1};
@@ -125,9 +136,11 @@ static fg_status read_tensor(char *rest, fg_recipe *r) {
   if (!t.argument) return fg_fail(FG_EIO, "no argument is \"%.40s\"", name ? name : "");
   for (int i = 0; i < r->n_tensors; i++)
     if (r->tensor[i].argument == t.argument) return fg_fail(FG_EIO, "%s comes twice", name);
+  TRY(read_unless(way, r, &t.unless));
   size_t last = way ? strlen(way) : 0;
   t.optional = last && way[last - 1] == '?'; /* "out?" */
   if (t.optional) way[last - 1] = 0;
+  t.optional |= t.unless > 0;
   if (!way || (strcmp(way, "in") && strcmp(way, "out") && strcmp(way, "inout")))
     return fg_fail(FG_EIO, "%s is neither in nor out", name);
   fg_recipe_name(&t);
@@ -136,7 +149,7 @@ static fg_status read_tensor(char *rest, fg_recipe *r) {
   TRY(read_elem(strsep(&rest, " "), &t.elem));
   if (t.argument->elem == FG_RULE_F32 && t.elem != FG_ELEM_F32)
     return fg_fail(FG_EIO, "%s is not f32", name);
-  if (t.argument->elem == FG_RULE_I32 && t.elem != FG_ELEM_I32)
+  if (fg_argument_has_integers(t.argument) && t.elem != FG_ELEM_I32)
     return fg_fail(FG_EIO, "%s is not i32", name);
   TRY(read_axes(rest, r, &t));
   r->tensor[r->n_tensors++] = t;

@@ -87,11 +87,12 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
     else
       fg_lines_add(&l, "tensor ");
     bool may = t->optional && !t->argument->optional;
-    fg_lines_add(&l, "%s %s%s %s %s\n", t->name,
-                 t->kept     ? "inout"
-                 : t->output ? "out"
-                             : "in",
-                 may ? "?" : "", fg_elem_name(t->elem), *t->axes ? buffer : "[]");
+    fg_lines_add(&l, "%s %s", t->name, t->kept ? "inout" : t->output ? "out" : "in");
+    if (t->unless)
+      fg_lines_add(&l, "|%s", r->tensor[t->unless - 1].name);
+    else if (may)
+      fg_lines_add(&l, "?");
+    fg_lines_add(&l, " %s %s\n", fg_elem_name(t->elem), *t->axes ? buffer : "[]");
   }
   for (int i = 0; i < FG_LAUNCH_NUMBERS; i++)
     if (r->takes >> i & 1) fg_lines_add(&l, "takes %s\n", fg_launch_numbers[i].name);

@@ -24,7 +24,8 @@ void fg_point_settle(fg_point *p) {
   if (p->pass == FG_PASS_BACKWARD) p->max_logit = 0;
   if (p->pass == FG_PASS_BACKWARD) p->batch_invariant = 0; /* of one launch, not of a sequence */
   if (has_tokens(p)) p->bias_dims &= ~DIM_B;
-  if (p->bias == FG_BIAS_OFF) p->bias_dims = ALL_DIMS, p->bias_dtype = 0;
+  if (p->bias == FG_BIAS_OFF || !fg_kind_has_field(fg_point_kind(p), "bias_dims"))
+    p->bias_dims = ALL_DIMS, p->bias_dtype = 0;
   p->bias_dtype = settle_dtype(p->bias_dtype, p->dtype);
   int bias_elem = p->bias_dtype ? p->bias_dtype - 1 : p->dtype;
   p->grad_dtype = p->bias == FG_BIAS_GRAD ? settle_dtype(p->grad_dtype, bias_elem) : 0;
@@ -51,6 +52,12 @@ fg_elem fg_point_parts_elem(const fg_point *p) {
 
 fg_elem fg_point_rotary_elem(const fg_point *p) {
   return p->rotary_dtype ? FG_ELEM_F32 : fg_point_elem(p);
+}
+
+fg_status fg_point_check_dtype(const fg_point *p) {
+  const fg_kind *kind = fg_point_kind(p);
+  if (fg_point_elem(p) != FG_ELEM_F32 || kind->has_f32) return FG_OK;
+  return fg_fail(FG_ESPEC, "dtype: kernel=%s takes bf16 and f16, not f32", kind->name);
 }
 
 bool fg_point_equal(const fg_point *a, const fg_point *b) { return !memcmp(a, b, sizeof *a); }

@@ -14,6 +14,7 @@
 enum { FG_BIAS_OFF, FG_BIAS_ON, FG_BIAS_GRAD };
 enum { FG_SINK_OFF, FG_SINK_ON, FG_SINK_GRAD };
 enum { FG_PASS_FORWARD, FG_PASS_BACKWARD };
+enum { FG_NORM_LAYER, FG_NORM_RMS };
 enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256, FG_WIDTH_MAX = 1 << 18 };
 
 /* One point of a grid: every field a checked number, so that points compare field by field.
@@ -24,7 +25,8 @@ typedef struct fg_point {
   int q_layout, kv_layout;                           /* as in fg_layout */
   int parts_dtype, rotary, rotary_dim, rotary_dtype; /* rotary_dim: 0 = d */
   int batch_invariant, sink, dropout, max_logit;
-  int unused; /* 0: points are compared as bytes, which have no hole */
+  int residual, norm,
+      target; /* ints are an even number: points are compared as bytes, without holes */
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
   const char *normalizer; /* a word, interned; NULL: softmax */
@@ -51,9 +53,9 @@ typedef struct fg_field {
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 32,
+  FG_FIELDS = 35,
   FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 25,
+  FG_SPEC_FIELDS = 28,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,
@@ -111,6 +113,8 @@ fg_elem fg_point_bias_elem(const fg_point *point);
 fg_elem fg_point_grad_elem(const fg_point *point);
 fg_elem fg_point_parts_elem(const fg_point *point);
 fg_elem fg_point_rotary_elem(const fg_point *point);
+/* FG_ESPEC where the kind has no tensors of the point's dtype. */
+fg_status fg_point_check_dtype(const fg_point *point);
 bool fg_point_equal(const fg_point *a, const fg_point *b);
 
 /* Plan restrictions: for each plan field the values that are allowed, none = all. */

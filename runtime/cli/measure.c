@@ -60,6 +60,8 @@ static void fill_ints(const fg_problem *p, int tensor, const cli_lengths *length
       values[i] = i ? values[i - 1] + length[i - 1] : 0;
     else if (!strncmp(t->name, "used_", 5))
       values[i] = adds && !is_q ? before(lengths, i) : length[i];
+    else if (t->argument->elem == FG_RULE_COLUMN)
+      values[i] = i * 7919 % p->recipe->width[0];
     else if (!strcmp(t->name, "rows"))
       values[i] = i % (s->pages ? s->pages : s->b);
     else if (!strcmp(t->name, "row_positions"))

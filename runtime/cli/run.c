@@ -195,8 +195,12 @@ static fg_status check_inputs(run_job *j, const fg_recipe *r) {
                      r->number[i].name);
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
-    if ((r->tensor[i].output && !r->tensor[i].kept) || r->tensor[i].optional || run_knows(j, name))
-      continue;
+    const fg_recipe_tensor *t = &r->tensor[i];
+    if ((t->output && !t->kept) || run_knows(j, name)) continue;
+    if (t->unless && !run_knows(j, r->tensor[t->unless - 1].name))
+      return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy, or --in %s=FILE.npy",
+                     name, name, r->tensor[t->unless - 1].name);
+    if (t->optional) continue;
     if (is_said(j, &r->tensor[i])) continue;
     if (r->tensor[i].argument->elem == FG_RULE_WORDS)
       return fg_fail(FG_EARGUMENT, "%s is missing: give %s=NUMBER", name, name);
@@ -315,7 +319,11 @@ const cli_command cli_run = {
         "  dropout=true: keep=0.9 seed=1 offset=0; --out keep_mask: what is kept, [b, h, nq, nk]\n"
         "  normalizer=logsoftmax: u [b, nq, h, dv]; retention: r [b, h, nq]  "
         "max_logit=true: max_logit [b, h]\n"
-        "  kernel=logsoftmax: x y dy dx [rows, width]\n"
+        "  kernel=logsoftmax: x y dy dx [rows, width]; target=true: target loss lse dloss [rows]  "
+        "weight [width]\n"
+        "  kernel=layernorm: x residual out z dout dz dx [rows, width]  gamma beta bias [width], "
+        "with d their\n"
+        "    gradients  mean rstd [rows]; eps=X (default 1e-5)\n"
         "  q_layout=packed: q do o dq [tokens, h, d]  lse dlse [h, tokens]  starts_q [b+1]  used_q "
         "[b]\n"
         "  kv_layout=packed: k v dk dv [tokens, hk, d]  starts_k [b+1]  used_k [b]\n"

@@ -85,8 +85,7 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
   /* a declared input: the recipe says its shape */
   if (i < 0) return fg_npy_read(pair->name, pair->path, &j->file[run_tensor(j, pair->name)]);
   fg_array *file = &j->file[i];
-  const bool has_integers =
-      fg_arguments[i].elem == FG_RULE_I32 || fg_arguments[i].elem == FG_RULE_WORDS;
+  const bool has_integers = fg_argument_has_integers(&fg_arguments[i]);
   char axes[FG_AXES_MAX + 1], shape[64];
   TRY(fg_npy_read(pair->name, pair->path, file));
   if (has_integers != (file->integer != NULL))

@@ -9,7 +9,8 @@
 
 /* In the order of fg_kinds. */
 static const cli_work *const rows[FG_KINDS] = {&cli_work_attention, &cli_work_logsoftmax,
-                                               &cli_work_combine, &cli_work_append};
+                                               &cli_work_combine, &cli_work_append,
+                                               &cli_work_layernorm};
 
 const cli_work *cli_work_of(const fg_point *point) { return rows[point->kernel]; }
 
@@ -27,6 +28,7 @@ double cli_bytes(const cli *c, const fg_point *point, const fg_recipe *recipe,
   double bytes = 0;
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
+    if (t->unless) continue; /* the launch is given the other tensor */
     const bool by_keys = !t->output && strpbrk(t->axes, "kty");
     bytes += (double)fg_tensor_count(recipe, t, shape) * (double)fg_elem_size(t->elem) *
              (t->kept   ? written

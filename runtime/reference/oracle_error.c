@@ -40,7 +40,9 @@ double (*oracle_round(fg_elem dtype))(double) {
   return dtype == FG_ELEM_BF16 ? round_bf16 : dtype == FG_ELEM_F16 ? round_f16 : round_f32;
 }
 
-double oracle_limit(fg_elem dtype) { return dtype == FG_ELEM_BF16 ? 4e-3 : 7e-4; }
+double oracle_limit(fg_elem dtype) {
+  return dtype == FG_ELEM_BF16 ? 4e-3 : dtype == FG_ELEM_F16 ? 7e-4 : 1e-5;
+}
 
 /* ---- errors ---- */
 

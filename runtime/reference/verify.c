@@ -66,6 +66,15 @@ static const reference *row_of(const bench *b) {
   return reference_of(fg_point_kind(&b->variant->point));
 }
 
+/* Is an optional input left out? Odd seeds have none of them; of even ones half leave out what
+ * another tensor stands for, too. */
+static bool is_dropped(const bench *b, int tensor) {
+  const fg_recipe_tensor *t = &b->problem->recipe->tensor[tensor];
+  const uint64_t seed = b->which->seed;
+  if (t->unless) return b->value[t->unless - 1] && seed % 4 == 0;
+  return t->optional && seed % 2;
+}
+
 /* Draws the inputs that are free; those that a forward leaves come from the oracle later. */
 static fg_status draw_inputs(bench *b) {
   const fg_recipe *r = b->problem->recipe;
@@ -77,7 +86,7 @@ static fg_status draw_inputs(bench *b) {
       return fg_fail(FG_EMEMORY, "no memory for inputs");
     if ((r->tensor[i].output && !r->tensor[i].kept) || reference_is_saved(row_of(b), &r->tensor[i]))
       continue;
-    if (r->tensor[i].optional && b->which->seed % 2 && !array) {
+    if (!array && is_dropped(b, i)) {
       fg_problem_drop(b->problem, i);
       free(b->value[i]);
       b->value[i] = NULL;

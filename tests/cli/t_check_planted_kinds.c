@@ -22,30 +22,6 @@ static void find_all(const bug *bugs, size_t n) {
   }
 }
 
-/* Log-softmax: a row for a warp, and for a block. */
-START_TEST(rows) {
-#define BY_WARP  "kernel=logsoftmax width=33 family=simt block_q=4"
-#define BY_BLOCK "kernel=logsoftmax width=300 family=simt block_q=1"
-#define BACKWARD " pass=backward"
-  static const bug bugs[] = {
-      {"logsoftmax.forward.most", "from + c", "from", BY_WARP, 4}, /* exp of large numbers */
-      {"logsoftmax.forward.sum", " - most", "", BY_WARP, 4},
-      {"logsoftmax.forward.lse", "most + ", "", BY_WARP, 4},
-      {"logsoftmax.forward.store", "c < WIDTH", "c <= WIDTH", BY_WARP, 1},
-      {"logsoftmax.forward.store", "x > NEG_INF ? x - lse : NEG_INF", "x - lse + 1.0f", BY_WARP, 4},
-      {"logsoftmax.backward.sum", "> NEG_INF ? dy : 0.0f", "> NEG_INF ? dy : dy", BY_WARP BACKWARD,
-       4},
-      {"logsoftmax.backward.store", "y > NEG_INF ? dy - exp_f32(y) * sum : 0.0f",
-       "dy - exp_f32(y) * sum", BY_WARP BACKWARD, 4},
-      {"logsoftmax.backward.store", "exp_f32(y)", "y", BY_WARP BACKWARD, 4},
-      {"logsoftmax.rows.join", "block_sync(); //", "//", BY_BLOCK, 1},
-      {"logsoftmax.rows.join", "threadIdx.x / 32 * 4", "0", BY_BLOCK, 1},
-      {"logsoftmax.rows.join", "i = 1", "i = 2", BY_BLOCK, 4},
-  };
-  find_all(bugs, sizeof bugs / sizeof *bugs);
-}
-END_TEST
-
 /* Combine: a row for a warp, for a part of one; elements one at a time where padding, which the
  * seed chooses, makes rows unaligned. */
 START_TEST(parts) {
@@ -132,7 +108,6 @@ int main(void) {
   Suite *suite = suite_create("check_planted_kinds");
   TCase *tests = tcase_create("check_planted_kinds");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, rows);
   tcase_add_test(tests, parts);
   tcase_add_test(tests, slots);
   suite_add_tcase(suite, tests);

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define KERNEL   "kernel=logsoftmax width=33 "
-#define FORWARD  "logsoftmax_fwd-bf16-w33.simt-q4-w4"
-#define BACKWARD "logsoftmax_bwd-bf16-w33.simt-q4-w4"
+#define FORWARD  "logsoftmax_fwd-bf16-w33.simt-q16-w4"
+#define BACKWARD "logsoftmax_bwd-bf16-w33.simt-q16-w4"
 
 /* Commands --------------------------------------------------------------------------------------
  */
@@ -20,10 +20,10 @@
 START_TEST(list_and_emit) {
   program_result r = program_gives(0, "list kernel=logsoftmax width=33,5000 pass=forward,backward "
                                       "--arch sm_80,host");
-  ck_assert_str_eq(r.out, FORWARD ".sm_80\nlogsoftmax_fwd-bf16-w5000.simt-q1-w8.sm_80\n" BACKWARD
-                                  ".sm_80\nlogsoftmax_bwd-bf16-w5000.simt-q1-w8.sm_80\n" FORWARD
-                                  ".host\nlogsoftmax_fwd-bf16-w5000.simt-q1-w8.host\n" BACKWARD
-                                  ".host\nlogsoftmax_bwd-bf16-w5000.simt-q1-w8.host\n");
+  ck_assert_str_eq(r.out, FORWARD ".sm_80\nlogsoftmax_fwd-bf16-w5000.simt-q1-w5.sm_80\n" BACKWARD
+                                  ".sm_80\nlogsoftmax_bwd-bf16-w5000.simt-q1-w5.sm_80\n" FORWARD
+                                  ".host\nlogsoftmax_fwd-bf16-w5000.simt-q1-w5.host\n" BACKWARD
+                                  ".host\nlogsoftmax_bwd-bf16-w5000.simt-q1-w5.host\n");
   r = program_gives(0, "emit " FORWARD ".sm_90a");
   program_says(r.out, "// spec:   kernel=logsoftmax width=33\n");
   program_says(r.out, "int rows;");
@@ -36,7 +36,7 @@ START_TEST(check_and_bench) {
   program_result r =
       program_gives(0, "check " KERNEL "dtype=bf16,f16 pass=forward,backward --plans "
                        "all --device host");
-  program_says(r.out, "\n8 variants, 48 cases, seed ");
+  program_says(r.out, "\n12 variants, 72 cases, seed ");
   program_says(r.out, ": 0 failed, 0 wrong\n");
   r = program_gives(0, "check " KERNEL "rows=3 --device host");
   program_says(r.out, "\n1 variant, 1 case, seed ");
@@ -96,7 +96,7 @@ START_TEST(run) {
   put("x.npy", x);
   put("dy.npy", dy);
   program_result r = program_gives(0, "run kernel=logsoftmax --in x=x.npy --out y=y.npy");
-  ck_assert_str_eq(r.err, "logsoftmax_fwd-bf16-w4.simt-q1-w8.host: rows=3\ny -> y.npy\n");
+  ck_assert_str_eq(r.err, "logsoftmax_fwd-bf16-w4.simt-q64-w4.host: rows=3\ny -> y.npy\n");
   holds("y.npy", y);
   const char *const from[] = {"x", "y"};
   for (int i = 0; i < 2; i++) {
@@ -105,7 +105,7 @@ START_TEST(run) {
                       "--out dx=dx.npy --json",
                       from[i], from[i]);
     ck_assert_str_eq(r.out,
-                     "{\"schema\": 1, \"variant\": \"logsoftmax_bwd-bf16-w4.simt-q1-w8.host\""
+                     "{\"schema\": 1, \"variant\": \"logsoftmax_bwd-bf16-w4.simt-q64-w4.host\""
                      ", \"shape\": {\"rows\": 3}, \"outputs\": {\"dx\": \"dx.npy\"}}\n");
     holds("dx.npy", dx);
   }
@@ -155,9 +155,9 @@ START_TEST(tune) {
   program_result r = program_gives(0, TUNE);
   ck_assert_int_eq(program_count(r.out, "\n40 rows ") + program_count(r.out, "\n3 rows "), 3);
   program_says(r.out, "4 of 4 cells finished, 4 with a best plan; w.txt\n");
-  ck_assert_int_eq(program_count(program_text("w.txt"), "\tshape=rows=40,16\t"), 4);
+  ck_assert_int_eq(program_count(program_text("w.txt"), "\tshape=rows=40,16\t"), 6);
   r = program_gives(0, TUNE " -q");
-  ck_assert_int_eq(program_count(r.out, " 2 known\n"), 4);
+  ck_assert_int_eq(program_count(r.out, " 3 known\n"), 4);
   r = program_gives(0, "wisdom show w.txt");
   program_says(r.out, "3 rows                   " BACKWARD ".host ");
   program_gives(0, "wisdom verify w.txt");

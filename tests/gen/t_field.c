@@ -80,15 +80,13 @@ END_TEST
 
 START_TEST(choices_refused) {
   refuses("kernel", "attn",
-          "kernel: \"attn\" is not allowed; expected attention, logsoftmax, combine, append");
+          "kernel: \"attn\" is not allowed; expected attention, logsoftmax, combine, append, "
+          "layernorm");
   refuses(
       "pass", "foward",
       "pass: \"foward\" is not allowed; expected forward, backward (did you mean \"forward\"?)");
   refuses("dtype", "bf61",
-          "dtype: \"bf61\" is not allowed; expected bf16, f16 (did you mean \"bf16\"?)");
-  refuses("dtype", "f32",
-          "dtype: \"f32\" is not allowed; expected bf16, f16 (did you mean "
-          "\"f16\"?)");
+          "dtype: \"bf61\" is not allowed; expected bf16, f16, f32 (did you mean \"bf16\"?)");
   refuses("mask", "Causal",
           "mask: column 1: \"Causal\" is no name, input or definition (did you mean \"causal\"?)\n"
           "  Causal\n  ^");
@@ -124,7 +122,7 @@ END_TEST
 START_TEST(long_text_is_cut) {
   char text[201] = "", why[256];
   memset(text, 'x', 200);
-  snprintf(why, sizeof why, "dtype: \"%.64s\"... is not allowed; expected bf16, f16", text);
+  snprintf(why, sizeof why, "dtype: \"%.64s\"... is not allowed; expected bf16, f16, f32", text);
   refuses("dtype", text, why);
 }
 END_TEST

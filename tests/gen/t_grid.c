@@ -232,6 +232,9 @@ static const struct {
     FORM(rotary, "halves", "'halves'"),
     FORM(rotary_dim, "0,16", "{ 0, 16 }"),
     FORM(rotary_dtype, "f32,spec", "{ 'f32', 'spec' }"),
+    FORM(residual, "true", "true"),
+    FORM(norm, "rms,layer", "{ 'rms', 'layer' }"),
+    FORM(target, "false,true", "{ false, true }"),
     FORM(family, "simt", "'simt'"),
     FORM(block_q, "16,4", "{ 16, 4 }"),
     FORM(block_kv, "32", "32"),
@@ -278,9 +281,10 @@ START_TEST(three_forms_agree) {
   ck_assert_int_eq(FORMS, FG_FIELDS); /* no field without a form */
   for (int i = 0; i < FORMS; i++) ck_assert_str_eq(forms[i].field, fg_fields[i].name);
   three_forms(&fg_kinds[0], 2 * 2 * 2 * 2 * 3 * 2 * 2 * 2);
-  three_forms(&fg_kinds[1], 2 * 2 * 2);
+  three_forms(&fg_kinds[1], 2 * 2 * 2 * 2);
   three_forms(&fg_kinds[2], 2 * 2 * 2);
   three_forms(&fg_kinds[3], 2 * 2 * 2 * 2 * 2);
+  three_forms(&fg_kinds[4], 2 * 2 * 2 * 3 * 2);
 }
 END_TEST
 

@@ -39,10 +39,10 @@ typedef struct {
 
 static product points(void) {
   intern_texts();
-  product p = {{1 /* kernel */, choices("pass"), choices("dtype"), DIMS, DIMS, MASKS,
-                choices("bias"), 16, choices("bias_dtype"), choices("grad_dtype"), 2,
-                choices("deterministic"), choices("sink"), choices("batch_invariant"),
-                choices("q_layout"), choices("kv_layout")},
+  product p = {{1 /* kernel */, choices("pass"), 2 /* dtypes */, DIMS, DIMS, MASKS, choices("bias"),
+                16, choices("bias_dtype"), choices("grad_dtype"), 2, choices("deterministic"),
+                choices("sink"), choices("batch_invariant"), choices("q_layout"),
+                choices("kv_layout")},
                1};
   for (int i = 0; i < DIGITS; i++) p.total *= p.radix[i];
   return p;
@@ -101,13 +101,27 @@ END_TEST
 
 START_TEST(rows_read_back) {
   const fg_kind *kind = fg_kind_find("logsoftmax");
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 2 * 2 * 3; i++)
     for (int width = 1; width <= 262144; width += 1 + width / 7) {
-      fg_point point = {
-          .kernel = (int)(kind - fg_kinds), .pass = i & 1, .dtype = i >> 1, .width = width};
+      fg_point point = {.kernel = (int)(kind - fg_kinds),
+                        .pass = i & 1,
+                        .dtype = i >> 2,
+                        .target = i >> 1 & 1,
+                        .width = width};
       fg_point_settle(&point);
       point_reads_back(&point);
     }
+  for (int i = 0; i < 2 * 2 * 2 * 3 * 3; i++) {
+    fg_point point = {.kernel = (int)(fg_kind_find("layernorm") - fg_kinds),
+                      .pass = i & 1,
+                      .residual = i >> 1 & 1,
+                      .norm = i >> 2 & 1,
+                      .bias = i / 8 % 3,
+                      .dtype = i / 24,
+                      .width = 1000};
+    fg_point_settle(&point);
+    point_reads_back(&point);
+  }
 }
 END_TEST
 

@@ -49,7 +49,7 @@ START_TEST(all_errors_of_all_files_in_one_text) {
       "\"dtype\": expected field=value or a spec file\n"
       "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n"
       "a.lua: table 1: unknown field \"zebra\"\n"
-      "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16 (did you mean \"f16\"?)\n"
+      "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16, f32 (did you mean \"f16\"?)\n"
       "a.lua: table 1: head_dim: \"12\" is not allowed; expected " DIMS "\n"
       "a.lua: table 2: when: a number; expected a function\n"
       "a.lua: table 2: head_dim: \"7.5\" is not allowed; expected " DIMS "\n"
@@ -65,7 +65,7 @@ START_TEST(all_errors_of_all_files_in_one_text) {
       "a.lua",
       "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n"
       "a.lua: table 1: unknown field \"zebra\"\n"
-      "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16 (did you mean \"f16\"?)\n"
+      "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16, f32 (did you mean \"f16\"?)\n"
       "a.lua: table 1: head_dim: \"12\" is not allowed; expected " DIMS "\n"
       "a.lua: table 2: when: a number; expected a function\n"
       "a.lua: table 2: head_dim: \"7.5\" is not allowed; expected " DIMS "\n"
@@ -200,8 +200,8 @@ START_TEST(layouts) {
 END_TEST
 
 START_TEST(errors_in_when) {
-  file_fails("return {\n  head_dim = 64,\n  when = function(s)\n    return s.none.x\n  end,\n}",
-             "a.lua: table 1: when: a.lua:4: s has no field \"none\"");
+  file_fails("return {\n  head_dim = 64,\n  when = function(s)\n    return s.zebra.x\n  end,\n}",
+             "a.lua: table 1: when: a.lua:4: s has no field \"zebra\"");
   file_fails("return { head_dim = 64,\n  when = function(s) return s.maks == 'full' end }",
              "a.lua: table 1: when: a.lua:2: s has no field \"maks\" (did you mean \"mask\"?)");
   file_fails("return { head_dim = 64, when = function(s) return s.block_q == nil end }",

@@ -31,6 +31,7 @@ return {
   of("simt", { head_dim = 72, dtype = "f16", score = "softcap(alibi(slope), cap)", bias = "grad", bias_dims = "h,q,k",
                inputs = { slope = "f32[h] grad", cap = "float" } }),
   -- rows: a warp each, a block each
+  { kernel = "layernorm", width = { 128, 1000 }, pass = { "forward", "backward" }, dtype = "f16" },
   { kernel = "logsoftmax", width = { 1000, 5000 }, pass = { "forward", "backward" }, dtype = "f16" },
   { kernel = "combine", head_dim = { 40, 128 }, dtype = "f16", parts_dtype = "spec" },
   { kernel = "append", head_dim = 128, dtype = "f16", kv_layout = "cached", q_layout = "packed", rotary = "interleaved" },

@@ -58,8 +58,11 @@ return {
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
   mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },
-  -- rows: a warp each, a block each
-  { kernel = "logsoftmax", width = { 1000, 5000 }, pass = { "forward", "backward" } },
+  -- rows: a warp each, a block each, a cluster each
+  { kernel = "logsoftmax", width = { 1000, 5000, 50257 }, pass = { "forward", "backward" } },
+  { kernel = "logsoftmax", width = 128256, target = true, pass = { "forward", "backward" } },
+  { kernel = "layernorm", width = { 1024, 8192 }, residual = true, bias = "grad", pass = { "forward", "backward" } },
+  { kernel = "layernorm", width = 16384, dtype = "f32", norm = "rms", pass = { "forward", "backward" } },
   -- parts: a row for a part of a warp, a warp each
   { kernel = "combine", head_dim = 64 },
   { kernel = "combine", head_dim = 128, block_q = 4 },

@@ -208,8 +208,8 @@ START_TEST(test_scale) {
   p->args.scale = 0.5F;
   FAILS(FG_EARGUMENT, "args: scale = 0.5 does not count: given lacks FG_GIVEN_SCALE",
         api_launch(forward, p));
-  p->args.given = 8;
-  FAILS(FG_EARGUMENT, "args: given = 0x8 has bits that name nothing", api_launch(forward, p));
+  p->args.given = 16;
+  FAILS(FG_EARGUMENT, "args: given = 0x10 has bits that name nothing", api_launch(forward, p));
   p->args.given = FG_GIVEN_SCALE;
   p->args.scale = NAN;
   FAILS(FG_EARGUMENT, "scale = nan: expected a number of at most 2^64 in size",

@@ -48,7 +48,7 @@ END_TEST
 START_TEST(test_limits) {
   ck_assert_double_eq(oracle_limit(FG_ELEM_BF16), 4e-3);
   ck_assert_double_eq(oracle_limit(FG_ELEM_F16), 7e-4);
-  ck_assert_double_eq(oracle_limit(FG_ELEM_F32), 7e-4);
+  ck_assert_double_eq(oracle_limit(FG_ELEM_F32), 1e-5);
 }
 END_TEST
 

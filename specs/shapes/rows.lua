@@ -1,0 +1,2 @@
+-- rows.lua: shapes for specs/rows.lua: tokens of a batch.
+return { { rows = 256 }, { rows = 4096 }, { rows = 16384 } }

@@ -1,0 +1,174 @@
+/* t_check_planted_rows.c - bugs planted through FLASHGEN_TEMPLATES in kernels of rows, which
+ * `flashgen check` must see. */
+#include "planted.h"
+#include "program.h"
+#include "scratch.h"
+
+typedef struct bug {
+  const char *where, *text, *instead, *words;
+  int code; /* a fault of the order ends with 1, wrong numbers with 4 */
+} bug;
+
+/* `check` ends with each one's code. */
+static void find_all(const bug *bugs, size_t n) {
+  static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
+  for (size_t i = 0; i < n; i++) {
+    planted_in_t(bugs[i].where, bugs[i].text, bugs[i].instead);
+    program_result r = program_run(&with_templates, "check -q --seed 1 %s", bugs[i].words);
+    ck_assert_msg(r.code == bugs[i].code, "%s: %s -> %s: exit %d\n%s%s", bugs[i].where,
+                  bugs[i].text, bugs[i].instead, r.code, r.out, r.err);
+  }
+}
+
+/* Rows of some lanes, not all of which have columns; of several warps; and elements one at a time
+ * where padding, which the seed chooses, makes rows unaligned. */
+START_TEST(norms) {
+#define LANES "kernel=layernorm width=40 bias=true residual=true"
+#define WARPS "kernel=layernorm width=1032 block_q=2"
+#define RMS   "kernel=layernorm width=40 norm=rms"
+  static const bug bugs[] = {
+      {"tile.columns.load", "(raw, from)", "(raw, from + 8)", LANES, 1},
+      {"tile.columns.load_singly", "i < 8", "i < 7", LANES, 4},
+      {"tile.columns.of", ">> 16", ">> 8", LANES, 4},
+      {"tile.columns.store", "2 * i + 1]);", "2 * i]);", LANES, 4},
+      {"tile.columns.store_singly", "i < 8", "i < 7", LANES, 4},
+      {"tile.shared_rows.lanes_sum", "LANES / 2", "LANES / 4", LANES, 4},
+      {"tile.shared_rows.place", "turn * ROWS + (int)threadIdx.x / GROUP", "turn * ROWS", WARPS, 1},
+      {"tile.shared_rows.put", "warp * PARTIALS", "0", WARPS, 1},
+      {"tile.shared_rows.sync", "row_sync();", "", WARPS, 1},
+      {"tile.shared_rows.join", "w = 1", "w = 2", WARPS, 4},
+      {"layernorm.forward.row", "* ROWS + ", "* ROWS + 0 * ", LANES, 1},
+      {"layernorm.forward.row", "has_row ? number : p.rows - 1", "number", LANES, 1},
+      {"layernorm.forward.aligned", "% 16 == 0", "% 2 == 0", LANES, 1},
+      {"layernorm.forward.load", "read_columns(raw[c], x + c * GROUP * 8", "read_columns(raw[c], x",
+       WARPS, 4},
+      {"layernorm.forward.residual", "+= v[i]", "-= v[i]", LANES, 4},
+      {"layernorm.forward.bias", "+= v[i]", "-= v[i]", LANES, 4},
+      {"layernorm.forward.eps", "p.eps : 1e-5f", "1e-5f : 1e-5f", LANES, 4},
+      {"layernorm.forward.eps", "1e-5f", "1e-2f", LANES, 4},
+      {"layernorm.forward.mean_square", "(float)WIDTH", "(float)(WIDTH - 1)", RMS, 4},
+      {"layernorm.forward.mean", "(float)WIDTH", "(float)(WIDTH - 1)", LANES " dtype=f32", 4},
+      {"layernorm.forward.deviation", "d * d", "d", LANES, 4},
+      {"layernorm.forward.variance", "variance = max_f32(sums[1] * (1.0f / (float)WIDTH)",
+       "variance = max_f32(sums[1] * (1.0f / (float)(WIDTH - 1))", LANES, 4},
+      {"layernorm.forward.statistics", "p.rstd + row", "p.rstd", LANES, 1},
+      {"layernorm.forward.factors", "p.gamma + (c * GROUP + first) * 8", "p.gamma", LANES, 4},
+      {"layernorm.forward.store_z", "row * p.z_n", "0", LANES, 1},
+      {"layernorm.forward.rms", "* factor[i]", "", RMS, 4},
+      {"layernorm.forward.layer", "+ shift[i]", "- shift[i]", LANES, 4},
+      {"layernorm.forward.store", "to + c * GROUP * 8", "to", WARPS, 4},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+/* Sums of rows in a block, and of blocks; a row for a block. */
+START_TEST(gradients_of_norms) {
+#define GRADIENTS  "kernel=layernorm pass=backward width=40 bias=grad residual=true block_q=32"
+#define ONE_ROW    "kernel=layernorm pass=backward width=4104 block_q=1 rows=29"
+#define READ_TWICE "kernel=layernorm pass=backward width=520 bias=grad warps=16 rows=5"
+  static const bug bugs[] = {
+      {"layernorm.backward.range", "blockIdx.x + 1", "blockIdx.x", GRADIENTS, 4},
+      {"layernorm.backward.aligned", "% 16 == 0", "% 2 == 0", GRADIENTS, 1},
+      {"layernorm.backward.residual", "row * p.residual_n", "0", GRADIENTS, 4},
+      {"layernorm.backward.bias", "+= v[i]", "-= v[i]", GRADIENTS, 4},
+      {"layernorm.backward.terms", "factor[i] *= dy[i]", "factor[i] = dy[i]", GRADIENTS, 4},
+      {"layernorm.backward.statistics", "p.rstd + row", "p.rstd", READ_TWICE, 4},
+      {"layernorm.backward.next", "row + ROWS", "row",
+       "kernel=layernorm pass=backward width=40 warps=8 block_q=32 rows=700", 4},
+      {"layernorm.backward.means", "+= factor[i] * xhat[i]", "+= factor[i]", GRADIENTS, 4},
+      {"layernorm.backward.width", "(float)WIDTH", "(float)(WIDTH - 1)", GRADIENTS " dtype=f32", 4},
+      {"layernorm.backward.dx", "dx[i] +=", "dx[i] =", GRADIENTS, 4},
+      {"layernorm.backward.add", "dbeta[c][i] += dy[i]", "dbeta[c][i] = dy[i]", ONE_ROW, 4},
+      {"layernorm.backward.store", "row * p.dx_n", "begin * p.dx_n", ONE_ROW, 4},
+      {"layernorm.backward.sums", "(i64)blockIdx.x) * WIDTH", "0) * WIDTH", ONE_ROW, 1},
+      {"layernorm.backward.reuse", "k > 1 and", "false and", GRADIENTS, 1},
+      {"layernorm.backward.put", "place * WIDTH + ", "", GRADIENTS, 1},
+      {"layernorm.backward.sync", "block_sync();", "", GRADIENTS, 1},
+      {"layernorm.backward.join", "r = 0", "r = 1", GRADIENTS, 4},
+      {"layernorm.backward.keep", "$(name)[c] + 4", "$(name)[c]", ONE_ROW, 4},
+      {"layernorm.backward.ranges", "imin(p.rows, RANGES)", "RANGES", GRADIENTS, 1},
+      {"layernorm.backward.range_sums", "i < ranges", "i < ranges - 1", GRADIENTS, 4},
+      {"layernorm.backward.sum_sync", "block_sync();", "", GRADIENTS, 1},
+      {"layernorm.backward.whole_sum", "w < SUM_WARPS", "w < 1", GRADIENTS, 4},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+/* Rows that begin and end within 8 columns; of a warp, of several, of blocks of a cluster. */
+START_TEST(log_softmax) {
+#define SOFTMAX    "kernel=logsoftmax"
+#define BY_LANES   SOFTMAX " width=33"
+#define BY_WARPS   SOFTMAX " width=1021 block_q=2"
+#define BY_CLUSTER SOFTMAX " width=20001 block_kv=10008 rows=3"
+#define BACKWARD   " pass=backward"
+  static const bug bugs[] = {
+      {"tile.shared_rows.lanes_max", "mask > 0", "mask > 1", BY_LANES, 4},
+      {"tile.exchange.fence", "fence_async();", "", BY_CLUSTER, 1},
+      {"tile.exchange.expect", "(BLOCKS - 1) * 16", "BLOCKS * 16", BY_CLUSTER, 1},
+      {"tile.exchange.copy", "other != rank", "other > rank", BY_CLUSTER, 1},
+      {"tile.exchange.wait", "mbarrier_wait(bar, 0);", "", BY_CLUSTER, 1},
+      {"logsoftmax.row", "has_row ? number : p.rows - 1", "number", BY_LANES, 1},
+      {"logsoftmax.shift", "% 16)", "% 8)", BY_LANES, 1},
+      {"logsoftmax.aligned", "BYTES * (u64)shift", "0 * (u64)shift", BY_LANES, 1},
+      {"logsoftmax.forward.load", "x_is_aligned$(inside)", "x_is_aligned", BY_LANES, 1},
+      {"logsoftmax.forward.most", "most_here = max_f32(most_here, v[i])", "most_here = v[0]",
+       BY_LANES, 4},
+      {"logsoftmax.forward.base", "most_here > NEG_INF ? most_here : 0.0f", "most_here", BY_LANES,
+       4},
+      {"logsoftmax.forward.sum", "* LOG2E", "", BY_LANES, 4},
+      {"logsoftmax.forward.row", "v[i] > NEG_INF ? v[i] - lse : NEG_INF", "v[i] - lse", BY_LANES,
+       4},
+      {"logsoftmax.forward.store", "y_is_aligned$(inside)", "y_is_aligned", BY_LANES, 1},
+      {"logsoftmax.rows.lanes", "(all > NEG_INF ? all : 0.0f)", "0.0f", BY_LANES, 4},
+      {"logsoftmax.rows.put", "% WARPS * 8", "% WARPS * 0", BY_WARPS, 1},
+      {"logsoftmax.rows.sync", "row_sync();", "", BY_WARPS, 1},
+      {"logsoftmax.rows.join", "both > NEG_INF ? both : 0.0f", "both", BY_WARPS " target=true", 4},
+      {"logsoftmax.rows.warps", "w < WARPS", "w < WARPS - 1", BY_WARPS, 4},
+      {"logsoftmax.rows.blocks", "b < BLOCKS", "b < BLOCKS - 1", BY_CLUSTER, 4},
+      {"logsoftmax.rows.total", "b < BLOCKS", "b < BLOCKS - 1", BY_CLUSTER BACKWARD, 4},
+      {"logsoftmax.backward.load", "dy_is_aligned$(inside)", "dy_is_aligned", BY_LANES BACKWARD, 1},
+      {"logsoftmax.backward.sum", "> NEG_INF ? d[i] : 0.0f", "> NEG_INF ? d[i] : d[i]",
+       BY_LANES BACKWARD, 4},
+      {"logsoftmax.backward.row", "v[i] * LOG2E", "v[i]", BY_LANES BACKWARD, 4},
+      {"logsoftmax.backward.store", "dx_is_aligned$(inside)", "dx_is_aligned", BY_LANES BACKWARD,
+       1},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+/* Targets that are no column, weights, columns without a chance. */
+START_TEST(targets) {
+#define TARGET SOFTMAX " width=33 target=true"
+  static const bug bugs[] = {
+      {"logsoftmax.forward.target", "target >= 0 && ", "", TARGET, 1},
+      {"logsoftmax.forward.target", "target < WIDTH", "1", TARGET, 1},
+      {"logsoftmax.forward.loss", "of_target == NEG_INF ? -NEG_INF : ", "", TARGET, 4},
+      {"logsoftmax.forward.loss", "p.weight + target", "p.weight", TARGET, 4},
+      {"logsoftmax.backward.target", "target < WIDTH", "1", TARGET BACKWARD, 4},
+      {"logsoftmax.backward.factor", "* weight", "", TARGET BACKWARD, 4},
+      {"logsoftmax.backward.probability", "v[i] > NEG_INF ? exp2_f32((v[i] - lse) * LOG2E) : 0.0f",
+       "exp2_f32((v[i] - lse) * LOG2E)", TARGET BACKWARD, 4},
+      {"logsoftmax.backward.hit", "column + i == target", "column == target", TARGET BACKWARD, 4},
+      {"logsoftmax.backward.hit", "counts ? ", "1 ? ", TARGET BACKWARD, 4},
+      {"logsoftmax.backward.store_target", "dx_is_aligned$(inside)", "dx_is_aligned",
+       TARGET BACKWARD, 1},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("check_planted_rows");
+  TCase *tests = tcase_create("check_planted_rows");
+  tcase_set_timeout(tests, 300);
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, norms);
+  tcase_add_test(tests, gradients_of_norms);
+  tcase_add_test(tests, log_softmax);
+  tcase_add_test(tests, targets);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
