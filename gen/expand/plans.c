@@ -38,9 +38,8 @@ static void add_word(lua_State *L, const fg_field *field, const char *text) {
 
 /* The point's widths as numbers under their names: d and dv. */
 static void push_widths(lua_State *L, const fg_point *point) {
-  char letters[FG_WIDTHS_MAX + 1];
+  const char *letters = fg_point_kind(point)->widths;
   int width[FG_WIDTHS_MAX];
-  fg_kind_widths(fg_point_kind(point), letters);
   fg_point_widths(point, width);
   for (int i = 0; letters[i]; i++) fg_gen_set_number(L, fg_axis_name(letters[i]), width[i]);
 }

@@ -117,6 +117,19 @@ static void add_numbers(const fg_formula *f, fg_recipe *r) {
   }
 }
 
+/* The numbers at "widths", by name: those of the kind's widths that no field of a spec is. */
+static fg_status read_widths(lua_State *L, fg_recipe *r) {
+  const fg_kind *kind = fg_recipe_kind(r);
+  int *width = r->width + strlen(kind->widths);
+  if (!*kind->more_widths) return FG_OK;
+  if (lua_getfield(L, -1, "widths") != LUA_TTABLE)
+    return fg_fail(FG_ETEMPLATE, "description: widths are missing");
+  for (const char *letter = kind->more_widths; *letter; letter++, width++)
+    TRY(number_at(L, fg_axis_name(*letter), width));
+  lua_pop(L, 1);
+  return FG_OK;
+}
+
 /* The names at "numbers": numbers of the launch that the kernel reads. */
 static fg_status read_launch_numbers(lua_State *L, fg_recipe *r) {
   fg_status status = FG_OK;
@@ -325,6 +338,7 @@ fg_status fg_recipe_read(lua_State *L, const fg_formula *formula, const fg_point
   int top = lua_gettop(L);
   fg_status status = FG_OK;
   fg_point_widths(point, r.width);
+  TRY_OUT(read_widths(L, &r));
   TRY_OUT(number_at(L, "align", &r.align));
   if (r.align < 2 || r.align & (r.align - 1))
     TRY_OUT(fg_fail(FG_ETEMPLATE, "description: align must be a power of 2, 2 or more"));

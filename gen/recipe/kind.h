@@ -19,7 +19,7 @@ typedef struct fg_kind {
   const fg_shape_form *form; /* a launch's extents */
   const char *width_field;   /* the spec field that gives its widths: "head_dim" */
   const char *widths;        /* their letters as axes of tensors: "dv" */
-  const char *more_widths;   /* those that follow from other fields: e, pairs of a rotation */
+  const char *more_widths;   /* those that a description gives: e, pairs of a rotation */
   bool has_scale;            /* a launch has a scale */
   bool has_f32;              /* its tensors may be float32 */
   const char *fallback;      /* the family that answers when no other does, slowly; NULL: none */

@@ -71,9 +71,7 @@ bool fg_field_belongs(const fg_field *field, const fg_point *p) {
 void fg_point_widths(const fg_point *p, int width[FG_WIDTHS_MAX]) {
   const fg_kind *kind = fg_point_kind(p);
   const fg_field *field = fg_field_find(kind->width_field);
-  const size_t n = strlen(kind->widths);
-  memcpy(width, (const char *)p + field->value, n * sizeof *width);
-  if (*kind->more_widths) width[n] = (p->rotary_dim ? p->rotary_dim : p->d) / 2;
+  memcpy(width, (const char *)p + field->value, strlen(kind->widths) * sizeof *width);
 }
 
 /* Does the field count in this point, whose kernel is known? */

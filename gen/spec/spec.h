@@ -97,7 +97,7 @@ const char *fg_point_parse(const char *name, fg_point *point);
 /* The point's kind of kernel, and whether a field counts for it. */
 const fg_kind *fg_point_kind(const fg_point *point);
 bool fg_field_belongs(const fg_field *field, const fg_point *point);
-/* The point's widths, in the order of its kind's letters. */
+/* The widths that the point's width field gives, in the order of its kind's letters. */
 void fg_point_widths(const fg_point *point, int width[FG_WIDTHS_MAX]);
 
 /* Gives fields that the point does not use their default, so that equal kernels are equal points.

@@ -64,6 +64,21 @@ START_TEST(mistakes_in_a_description) {
 }
 END_TEST
 
+/* Widths that no field of a spec gives. */
+START_TEST(mistakes_in_widths) {
+  static const char name[] = "append-bf16-d64-kvcached-halves.simt-q4-w4.host";
+  static const char said[] = "widths = { pairs = append.pairs },";
+  static const char *const list[][2] = {
+      {"", "description: widths are missing"},
+      {"widths = {},", "description: pairs must be an integer, not negative"},
+  };
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    templates_replace("attention/append/simt.lua", said, list[i][0]);
+    templates_fail(name, NULL, 0, list[i][1]);
+  }
+}
+END_TEST
+
 /* Fills of regions that lie one behind the other are one step, whatever order lists them. */
 START_TEST(fills_are_joined) {
   static const char regions[] = "regions = { { name = 'x', count = 'b' }, { name = 'y', count = "
@@ -176,6 +191,7 @@ int main(void) {
   TCase *mistakes = tcase_create("mistakes");
   tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
   tcase_add_test(mistakes, fills_are_joined);
+  tcase_add_test(mistakes, mistakes_in_widths);
   tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
                       sizeof description / sizeof *description);
   tcase_add_loop_test(mistakes, mistakes_in_a_family, 0, sizeof family / sizeof *family);

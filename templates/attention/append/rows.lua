@@ -2,6 +2,7 @@
 local rows = {
   turns = spec.rotary ~= "none", is_interleaved = spec.rotary == "interleaved",
   is_packed = spec.q_layout == "packed", is_paged = spec.kv_layout == "paged",
+  pairs = (spec.rotary_dim == "0" and spec.d or math.tointeger(tonumber(spec.rotary_dim))) // 2, -- of columns that turn
   ahead = 4, -- heads whose loads are under way together
 }
 
@@ -13,6 +14,6 @@ function rows.lanes(width)
 end
 
 -- Is the partner of a chunk of 8 columns, with which it turns, a chunk too?
-rows.partner_is_chunk = not rows.is_interleaved and spec.pairs % 8 == 0
+rows.partner_is_chunk = not rows.is_interleaved and rows.pairs % 8 == 0
 
 return rows

@@ -7,8 +7,8 @@ local function applies(spec)
   if spec.kv_layout ~= "cached" and spec.kv_layout ~= "paged" then
     return false, string.format("kv_layout=%s is no cache: give cached or paged", spec.kv_layout)
   end
-  if append.turns and spec.pairs * 2 > spec.d then
-    return false, string.format("rotary_dim=%d is more than the head dim, %d", spec.pairs * 2, spec.d)
+  if append.turns and append.pairs * 2 > spec.d then
+    return false, string.format("rotary_dim=%d is more than the head dim, %d", append.pairs * 2, spec.d)
   end
   return true
 end
@@ -23,6 +23,7 @@ local function describe(spec, plan)
   return {
     about = string.format("new keys and values into a cache%s.", turns and ", keys and queries turned by their positions" or ""),
     align = 2,
+    widths = { pairs = append.pairs },
     inputs = inputs,
     outputs = { "k+", "v+", turns and "q_out?" or nil },
     regions = {},
@@ -33,7 +34,7 @@ local function describe(spec, plan)
     constants = {
       { "D", spec.d, "columns of a query and a key" },
       { "DV", spec.dv, "of a value" },
-      { "PAIRS", spec.pairs, "pairs of columns that turn" },
+      { "PAIRS", append.pairs, "pairs of columns that turn" },
       { "ROWS", plan.block_q, "rows of a block, a warp each" },
       { "AHEAD", append.ahead, "heads whose loads are under way together" },
     },
