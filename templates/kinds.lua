@@ -9,7 +9,7 @@
 return {
   attention = {
     hooks = "attention/contract.lua",
-    tensors = { "q", "k", "v", "p", "o" },
+    tensors = { "q", "k", "v", "p", "o", "operand" },
     sequence = "attention/sequence/sequence.lua",
     files = { { name = "normalizer", folder = "attention/normalizers" } },
     families = { forward = { "wgmma", "mma", "decode", "simt" }, backward = { "wgmma", "mma", "simt" } },

@@ -1,4 +1,5 @@
--- types.lua: the element types of a kind's tensors, as the global `types`: of attention types.q, k, v, p, o. A type:
+-- types.lua: the element types of a kind's tensors, as the global `types`: of attention types.q, k, v, p, o, and `operand`, of
+-- what tile/tiles.cut multiplies. A type:
 --
 --   name, bytes, ctype   "bf16", 2, "u16": how it is called, how large it is, what C knows of it
 --   k_step               columns that a step of a product on tensor cores takes

@@ -204,13 +204,24 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
   return FG_OK;
 }
 
+/* The element type of that name. */
+static fg_status find_elem(const char *name, fg_elem *elem) {
+  for (int e = FG_ELEM_BF16; e <= FG_ELEM_I32; e++) {
+    if (strcmp(fg_elem_name((fg_elem)e), name)) continue;
+    *elem = (fg_elem)e;
+    return FG_OK;
+  }
+  return fg_fail(FG_ETEMPLATE, "description: \"%.40s\" is no element type", name);
+}
+
 /* These readers take the table on top of the stack to the next free row of the recipe. */
 static fg_status read_region(lua_State *L, fg_recipe *r) {
   fg_region *region = &r->region[r->n_regions];
+  const char *elem = text_at(L, "elem");
   TRY(copy_name(text_at(L, "name"), sizeof region->name, region->name));
   const char *count = text_at(L, "count");
   if (!count) return fg_fail(FG_ETEMPLATE, "description: region %s has no count", region->name);
-  region->elem = FG_ELEM_F32;
+  TRY(find_elem(elem ? elem : "f32", &region->elem));
   return compile(count, r, &region->count);
 }
 

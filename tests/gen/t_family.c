@@ -20,6 +20,8 @@ static const struct {
     {"outputs = hooks.norm.outputs", "outputs = { {} }", "description: outputs: no argument \"?\""},
     {"regions = {},", "regions = { {} },", "description: a name is missing or longer than 15"},
     {"regions = {},", "regions = { { name = 'x' } },", "description: region x has no count"},
+    {"regions = {},", "regions = { { name = 'x', count = 'b', elem = 'f64' } },",
+     "description: \"f64\" is no element type"},
     {"regions = {},", "regions = { 7 },", "description: an item of regions is no table"},
     {"regions = {},", "regions = { { name = 'x', count = 'b * q' } },",
      "expression \"b * q\", column 5: expected a number, an extent (b h hk nq nk) or a function"},
