@@ -148,12 +148,28 @@ static fg_status fill(run_job *j, fg_problem *p) {
   return FG_OK;
 }
 
+/* An output of integers becomes known as if a file had given it. */
+static fg_status take_integers(const fg_problem *p, int tensor, fg_array *file) {
+  const fg_recipe_tensor *t = &p->recipe->tensor[tensor];
+  *file = (fg_array){.rank = (int)strlen(t->axes), .type = "i4"};
+  file->count = fg_problem_count(p, tensor);
+  for (int a = 0; a < FG_NPY_RANK; a++)
+    file->extent[a] = a < file->rank ? fg_recipe_extent(p->recipe, t->axes[a], &p->shape) : 1;
+  file->integer = malloc(((size_t)file->count + 1) * sizeof *file->integer);
+  if (!file->integer) return fg_fail(FG_EMEMORY, "no memory for %s", t->name);
+  return fg_problem_get_ints(p, tensor, file->integer);
+}
+
 /* Outputs become known values, those that are kept new ones. */
 static fg_status take(run_job *j, const fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     int a = run_tensor(j, p->recipe->tensor[i].name);
     const fg_recipe_tensor *t = &p->recipe->tensor[i];
     if (!t->output || (run_knows(j, t->name) && !t->kept)) continue;
+    if (t->elem == FG_ELEM_I32) {
+      TRY(take_integers(p, i, &j->file[a]));
+      continue;
+    }
     j->value[a] = malloc(((size_t)fg_problem_count(p, i) + 1) * sizeof(float));
     if (!j->value[a]) return fg_fail(FG_EMEMORY, "no memory for %s", p->recipe->tensor[i].name);
     TRY(fg_problem_get(p, i, j->value[a]));

@@ -315,8 +315,12 @@ fg_status run_write(run_job *j, const fg_recipe *r) {
     while (strcmp(r->tensor[t].name, j->c->out[i].name)) t++;
     for (int a = 0; r->tensor[t].axes[a]; a++)
       extent[a] = fg_recipe_extent(r, r->tensor[t].axes[a], &j->shape);
-    TRY_OUT(fg_npy_stage(j->c->out[i].path, (int)strlen(r->tensor[t].axes), extent,
-                         j->value[run_tensor(j, r->tensor[t].name)], &staged[n]));
+    const int a = run_tensor(j, r->tensor[t].name), rank = (int)strlen(r->tensor[t].axes);
+    const char *path = j->c->out[i].path;
+    if (r->tensor[t].elem == FG_ELEM_I32)
+      TRY_OUT(fg_npy_stage_integers(path, rank, extent, j->file[a].integer, &staged[n]));
+    else
+      TRY_OUT(fg_npy_stage(path, rank, extent, j->value[a], &staged[n]));
     n++;
   }
   for (int i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* npy.h - tensors in NumPy's .npy files.
  *
  * Reads format 1.0, 2.0 and 3.0, C order, little-endian f2, f4, f8, i4, i8, rank 0 to 5; writes f4
- * as 1.0. A failure is one sentence that names the tensor and the file: FG_EARGUMENT if the file is
+ * and i4 as 1.0. A failure is one sentence that names the tensor and the file: FG_EARGUMENT if the file is
  * not such a file, FG_EIO if the system would not read or write it, FG_EMEMORY. Thread-safe. */
 #ifndef FG_NPY_H
 #define FG_NPY_H
@@ -37,6 +37,10 @@ fg_status fg_npy_write(const char *path, int rank, const int64_t *extent, const 
  * discarded. */
 fg_status fg_npy_stage(const char *path, int rank, const int64_t *extent, const float *data,
                        char **temporary);
+
+/* The same of integers of 32 bits. */
+fg_status fg_npy_stage_integers(const char *path, int rank, const int64_t *extent,
+                                const int64_t *data, char **temporary);
 
 /* Renames the staged file to `path`, or removes it when that fails; frees `temporary` in any case.
  */

@@ -30,11 +30,11 @@ static fg_status io_failure(const char *verb, const char *path) {
 
 /* Format 1.0: prefix, length, dict, spaces, newline. Returns the length, a multiple of ALIGNMENT.
  */
-static int format_header(int rank, const int64_t *extent, char out[HEADER]) {
+static int format_header(const char *type, int rank, const int64_t *extent, char out[HEADER]) {
   const int prefix = 10; /* magic, version, two bytes of length */
   char *dict = out + prefix;
   int n = snprintf(dict, (size_t)(HEADER - prefix),
-                   "{'descr': '<f4', 'fortran_order': False, 'shape': (");
+                   "{'descr': '<%s', 'fortran_order': False, 'shape': (", type);
   for (int a = 0; a < rank; a++)
     n += snprintf(dict + n, (size_t)(HEADER - prefix - n), "%s%" PRId64 "%s", a ? ", " : "",
                   extent[a], rank == 1 ? "," : "");
@@ -80,11 +80,12 @@ static fg_status open_temporary(const char *path, int *file, char **name) {
   return status;
 }
 
-fg_status fg_npy_stage(const char *path, int rank, const int64_t *extent, const float *data,
-                       char **temporary) {
+/* type: of elements of four bytes. */
+static fg_status stage(const char *path, const char *type, int rank, const int64_t *extent,
+                       const void *data, char **temporary) {
   struct stat s;
   char header[HEADER], *name = NULL;
-  size_t bytes = sizeof *data;
+  size_t bytes = 4;
   int file = -1;
   assert(rank >= 0 && rank <= FG_NPY_RANK);
   for (int a = 0; a < rank; a++) bytes *= (size_t)extent[a];
@@ -92,7 +93,7 @@ fg_status fg_npy_stage(const char *path, int rank, const int64_t *extent, const 
     return fg_fail(FG_EIO, "cannot write %s: it is %s", path,
                    S_ISDIR(s.st_mode) ? "a directory" : "not a regular file");
   TRY(open_temporary(path, &file, &name));
-  int length = format_header(rank, extent, header);
+  int length = format_header(type, rank, extent, header);
   int ok = write_all(file, header, (size_t)length) && write_all(file, data, bytes);
   int error = errno;
   if (close(file) < 0 && ok) ok = 0, error = errno;
@@ -103,6 +104,23 @@ fg_status fg_npy_stage(const char *path, int rank, const int64_t *extent, const 
   }
   *temporary = name;
   return FG_OK;
+}
+
+fg_status fg_npy_stage(const char *path, int rank, const int64_t *extent, const float *data,
+                       char **temporary) {
+  return stage(path, "f4", rank, extent, data, temporary);
+}
+
+fg_status fg_npy_stage_integers(const char *path, int rank, const int64_t *extent,
+                                const int64_t *data, char **temporary) {
+  size_t count = 1;
+  for (int a = 0; a < rank; a++) count *= (size_t)extent[a];
+  int32_t *narrow = malloc((count + 1) * sizeof *narrow);
+  if (!narrow) return fg_fail(FG_EMEMORY, "no memory to write %s", path);
+  for (size_t i = 0; i < count; i++) narrow[i] = (int32_t)data[i];
+  fg_status status = stage(path, "i4", rank, extent, narrow, temporary);
+  free(narrow);
+  return status;
 }
 
 fg_status fg_npy_publish(char *temporary, const char *path) {

@@ -338,4 +338,4 @@ static void free_own(reference_case *c) {
 }
 
 static const char *const saved[] = {"o", "lse", "r", "u", NULL};
-const reference reference_attention = {saved, start, draw, solve, find, tell, free_own};
+const reference reference_attention = {saved, start, draw, solve, find, tell, free_own, NULL};

@@ -176,4 +176,4 @@ static void free_own(reference_case *c) {
 }
 
 static const char *const saved[] = {NULL};
-const reference reference_combine = {saved, start, draw, solve, find, tell, free_own};
+const reference reference_combine = {saved, start, draw, solve, find, tell, free_own, NULL};

@@ -228,4 +228,4 @@ static void free_own(reference_case *c) {
 }
 
 static const char *const saved[] = {"mean", "rstd", NULL};
-const reference reference_layernorm = {saved, start, draw, solve, find, tell, free_own};
+const reference reference_layernorm = {saved, start, draw, solve, find, tell, free_own, NULL};

@@ -199,4 +199,4 @@ static void free_own(reference_case *c) {
 }
 
 static const char *const saved[] = {"y", "lse", NULL};
-const reference reference_logsoftmax = {saved, start, draw, solve, find, tell, free_own};
+const reference reference_logsoftmax = {saved, start, draw, solve, find, tell, free_own, NULL};

@@ -24,13 +24,28 @@ static void compare(const fg_recipe_tensor *t, int64_t n, const float *first, co
              t->name, differing, n, at, (double)second[at], (double)first[at]);
 }
 
+/* An output's values; of integers the bits, each in the place of a float. */
+static fg_status get(const fg_problem *p, int tensor, float *values) {
+  const int64_t n = fg_problem_count(p, tensor);
+  if (p->recipe->tensor[tensor].elem != FG_ELEM_I32) return fg_problem_get(p, tensor, values);
+  int64_t *whole = malloc(((size_t)n + 1) * sizeof *whole);
+  if (!whole) return fg_fail(FG_EMEMORY, "no memory for outputs");
+  fg_status status = fg_problem_get_ints(p, tensor, whole);
+  for (int64_t i = 0; i < n; i++) {
+    const int32_t bits = (int32_t)whole[i];
+    memcpy(&values[i], &bits, sizeof bits);
+  }
+  free(whole);
+  return status;
+}
+
 static fg_status compare_all(fg_problem *p, float *const *first, size_t size, char *text) {
   for (int i = 0; i < p->recipe->n_tensors && !*text; i++) {
     const int64_t n = fg_problem_count(p, i);
     if (!first[i]) continue;
     float *second = malloc(((size_t)n + 1) * sizeof *second);
     if (!second) return fg_fail(FG_EMEMORY, "no memory for outputs");
-    fg_status status = fg_problem_get(p, i, second);
+    fg_status status = get(p, i, second);
     if (status == FG_OK) compare(&p->recipe->tensor[i], n, first[i], second, size, text);
     free(second);
     TRY(status);
@@ -47,7 +62,7 @@ static fg_status take(fg_problem *p, int tensor, float **values) {
   *values = malloc((n + 1) * sizeof **values);
   if (!*values || !nothing) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for outputs"));
   memset(nothing, 0xff, n * sizeof *nothing); /* NaN */
-  TRY_OUT(fg_problem_get(p, tensor, *values));
+  TRY_OUT(get(p, tensor, *values));
   if (!p->recipe->tensor[tensor].kept) TRY_OUT(fg_problem_set(p, tensor, nothing));
 out:
   free(nothing);

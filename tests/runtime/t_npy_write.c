@@ -57,6 +57,19 @@ START_TEST(test_round_trip) {
 }
 END_TEST
 
+/* Integers of 32 bits keep all of them. */
+START_TEST(test_integers) {
+  const int64_t x[] = {0, -1, INT32_MAX, INT32_MIN, 0x55555555, 7};
+  char *staged;
+  ck_assert_int_eq(fg_npy_stage_integers("x.npy", 2, (int64_t[]){2, 3}, x, &staged), FG_OK);
+  ck_assert_int_eq(fg_npy_publish(staged, "x.npy"), FG_OK);
+  reads();
+  ck_assert_str_eq(array.type, "i4");
+  ck_assert_int_eq(array.count, 6);
+  ck_assert_mem_eq(array.integer, x, sizeof x);
+}
+END_TEST
+
 START_TEST(test_nonfinite) {
   float x[] = {NAN, INFINITY, -INFINITY, -0.0f};
   ck_assert_int_eq(fg_npy_write("x.npy", 1, (int64_t[]){4}, x), FG_OK);
@@ -175,6 +188,7 @@ int main(void) {
   tcase_add_checked_fixture(cases, scratch_enter, leave);
   tcase_add_test(cases, test_large);
   tcase_add_test(cases, test_round_trip);
+  tcase_add_test(cases, test_integers);
   tcase_add_test(cases, test_nonfinite);
   tcase_add_test(cases, test_written_bytes);
   tcase_add_test(cases, test_longest_header);
