@@ -82,8 +82,9 @@ typedef struct fg_spec {
   /* of kernel=append */
   const char *rotary, *rotary_dim, *rotary_dtype;
   const char *batch_invariant, *sink, *dropout, *max_logit;
-  const char *residual, *norm; /* of kernel=layernorm */
+  const char *residual, *norm; /* of kernel=layernorm; linear has a residual too */
   const char *target;          /* of kernel=logsoftmax */
+  const char *epilogue;        /* of kernel=linear */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
@@ -265,6 +266,7 @@ typedef struct fg_args {
   fg_tensor residual, gamma, beta, out, mean, rstd, z, dz, dgamma, dbeta;
   fg_tensor target, weight, loss, dloss;
   float eps;
+  fg_tensor w, dw, kept; /* kept: the tensor keep */
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

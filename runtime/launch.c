@@ -47,7 +47,7 @@ fg_status fg_shape_check_of(const fg_kind *kind, const fg_shape *shape) {
 
 uint64_t fg_tensor_align(const fg_recipe *recipe, const fg_recipe_tensor *tensor) {
   uint64_t elem = fg_elem_size(tensor->elem);
-  bool ours = tensor->argument->elem == FG_RULE_SPEC && (uint64_t)recipe->align > elem;
+  bool ours = fg_tensor_aligned(tensor) && (uint64_t)recipe->align > elem;
   return ours ? (uint64_t)recipe->align : elem;
 }
 

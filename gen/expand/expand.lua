@@ -77,12 +77,20 @@ local function forced_switches(env, job, kind)
   return switches.forced(job.switches, lists)
 end
 
--- Refuses a spec whose field names no file of its folder (kinds.lua).
-local function check_files(kind, spec)
-  for _, field in ipairs(kind.files or {}) do
-    local name, names = spec[field.name], {}
-    if not gen.has(string.format("%s/%s.lua", field.folder, name)) then
-      for found in gen.files(field.folder):gmatch("[^\n]+") do names[#names + 1] = found end
+-- The words that a field may have, by name (kinds.lua).
+local function words_of(env, field)
+  if field.file then return run(env, field.file) end
+  local words = {}
+  for found in gen.files(field.folder):gmatch("[^\n]+") do words[found] = true end
+  return words
+end
+
+-- Refuses a spec whose field names no file of its folder, or no row of its file.
+local function check_words(env, kind, spec)
+  for _, field in ipairs(kind.words or {}) do
+    local name, words, names = spec[field.name], words_of(env, field), {}
+    if not words[name] then
+      for word in pairs(words) do names[#names + 1] = word end
       table.sort(names)
       local near = gen.nearest(name, names)
       gen.refuse_spec(string.format('%s: there is no "%s"%s; there are: %s', field.name, name,
@@ -95,7 +103,7 @@ end
 local function open_family(env, job, name)
   local kind = kind_of(env, job)
   local file = kind.family(name, job.pass)
-  check_files(kind, job.spec)
+  check_words(env, kind, job.spec)
   env.types = run(env, "types.lua")(kind.tensors)
   env.seq = kind.sequence and run(env, kind.sequence) or false
   env.hooks = kind.hooks and run(env, kind.hooks) or {}

@@ -10,7 +10,7 @@ local FAMILY = {
   template = "string", library = "table", applies = "function", candidates = "function", describe = "function",
   generation = "number?", shared = "function?", registers = "function?", refused = "table?",
 }
-local DESCRIPTION = { "about", "align", "widths", "inputs", "outputs", "numbers", "regions", "maps", "steps", "constants", "shared", "template" }
+local DESCRIPTION = { "about", "align", "widths", "elems", "inputs", "outputs", "numbers", "regions", "maps", "steps", "constants", "shared", "template" }
 local STEP = { "entry", "zero", "grid", "threads", "registers", "work", "cluster", "resident", "early", "shared" }
 
 -- given has no other names than these.

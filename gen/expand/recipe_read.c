@@ -24,6 +24,7 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
   case FG_RULE_PARTS:
     return fg_point_parts_elem(point);
   case FG_RULE_F32:
+  case FG_RULE_SAID:
   case FG_RULE_INPUT:
     break;
   }
@@ -160,6 +161,29 @@ static fg_status split_unless(char *text, const fg_recipe *r, int *unless) {
   return FG_OK;
 }
 
+/* The element type of that name. */
+static fg_status find_elem(const char *name, fg_elem *elem) {
+  for (int e = FG_ELEM_BF16; e <= FG_ELEM_I32; e++) {
+    if (strcmp(fg_elem_name((fg_elem)e), name)) continue;
+    *elem = (fg_elem)e;
+    return FG_OK;
+  }
+  return fg_fail(FG_ETEMPLATE, "description: \"%.40s\" is no element type", name);
+}
+
+/* The element type of a tensor by its rule, or as "elems" of the description at that index says. */
+static fg_status set_elem(lua_State *L, int description, const fg_point *point,
+                          fg_recipe_tensor *t) {
+  t->elem = elem_of(point, t->argument->elem);
+  if (t->argument->elem != FG_RULE_SAID) return FG_OK;
+  const bool said = lua_getfield(L, description, "elems") == LUA_TTABLE &&
+                    lua_getfield(L, -1, t->name) == LUA_TSTRING;
+  if (!said) return fg_fail(FG_ETEMPLATE, "description: elems has no %s", t->name);
+  TRY(find_elem(lua_tostring(L, -1), &t->elem));
+  lua_pop(L, 2);
+  return FG_OK;
+}
+
 /* A name of a list: "lse", "lse?" where the kernel takes NULL, "k+" of an output that is kept. */
 static void split_name(const char *text, char name[FG_NAME_SIZE], bool *optional, bool *kept) {
   const size_t n = strlen(text);
@@ -172,6 +196,7 @@ static void split_name(const char *text, char name[FG_NAME_SIZE], bool *optional
  * gradients. */
 static fg_status read_tensors(lua_State *L, const char *key, bool output, const fg_formula *formula,
                               const fg_point *point, fg_recipe *r) {
+  const int description = lua_gettop(L);
   if (lua_getfield(L, -1, key) != LUA_TTABLE)
     return fg_fail(FG_ETEMPLATE, "description: %s is missing", key);
   int n = (int)lua_rawlen(L, -1);
@@ -195,23 +220,13 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
     t->argument = argument;
     t->optional = optional || unless, t->kept = kept, t->unless = unless;
     fg_recipe_name(t);
-    t->elem = elem_of(point, argument->elem);
+    TRY(set_elem(L, description, point, t));
     t->output = output;
     set_axes(t, point);
     lua_pop(L, 1);
   }
   lua_pop(L, 1);
   return FG_OK;
-}
-
-/* The element type of that name. */
-static fg_status find_elem(const char *name, fg_elem *elem) {
-  for (int e = FG_ELEM_BF16; e <= FG_ELEM_I32; e++) {
-    if (strcmp(fg_elem_name((fg_elem)e), name)) continue;
-    *elem = (fg_elem)e;
-    return FG_OK;
-  }
-  return fg_fail(FG_ETEMPLATE, "description: \"%.40s\" is no element type", name);
 }
 
 /* These readers take the table on top of the stack to the next free row of the recipe. */

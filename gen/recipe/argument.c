@@ -16,6 +16,10 @@ typedef struct {
 static const width_row widths[] = {{'d', "d", "head dim"},
                                    {'v', "dv", "v head dim"},
                                    {'w', "width", "width"},
+                                   {'j', "width_in", "input width"},
+                                   {'o', "width_out", "output width"},
+                                   {'f', "rows_of_w", "rows of weights"},
+                                   {'x', "kept_columns", "columns of keep"},
                                    {'e', "pairs", "rotary pairs"}};
 
 #define PLACE(member) .place = offsetof(fg_args, member)
@@ -106,6 +110,19 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"loss", "loss", "r", FG_RULE_F32, .contiguous = true, PLACE(loss), .help = "loss of a row"},
     {"dloss", "dloss", "r", FG_RULE_F32, .contiguous = true, PLACE(dloss),
      .help = "gradient of loss"},
+    {"x", "x", "rj", FG_RULE_SPEC, PLACE(x), .help = "rows"},
+    {"w", "w", "fj", FG_RULE_SPEC, PLACE(w), .help = "weights, a row for each column of x w^T"},
+    {"bias", "bias", "f", FG_RULE_SPEC, .contiguous = true, PLACE(bias),
+     .help = "a vector added to each row of x w^T"},
+    {"residual", "residual", "ro", FG_RULE_SPEC, PLACE(residual), .help = "rows added to y"},
+    {"y", "y", "ro", FG_RULE_SPEC, PLACE(y), .help = "the result, a row for each of x"},
+    {"keep", "kept", "rx", FG_RULE_SAID, PLACE(kept),
+     .help = "the activation's derivatives: factors, or bits"},
+    {"dy", "dy", "ro", FG_RULE_SPEC, PLACE(dy), .help = "gradient of y"},
+    {"dx", "dx", "rj", FG_RULE_SPEC, PLACE(dx), .help = "gradient of x"},
+    {"dw", "dw", "fj", FG_RULE_SPEC, PLACE(dw), .help = "gradient of w"},
+    {"dbias", "dbias", "f", FG_RULE_SPEC, .contiguous = true, PLACE(dbias),
+     .help = "gradient of bias"},
 };
 
 /* Declared inputs have no place in fg_args itself: their slot says which of its inputs they are. */
@@ -288,6 +305,7 @@ int fg_axis_index(const char *axes, char a) {
   case 'r':
   case 'n':
   case 'z':
+  case 'f':
     return first + 2;
   case 'k':
   case 't':

@@ -16,6 +16,7 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .width_field = "head_dim",
      .widths = "dv",
      .more_widths = "",
+     .of_forward = NAMES("max_logit", "batch_invariant"), /* of one launch, not of a sequence */
      .has_scale = true,
      .fallback = "simt"},
     {.name = "logsoftmax",
@@ -49,6 +50,16 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .widths = "w",
      .more_widths = "",
      .has_f32 = true},
+    {.name = "linear",
+     .tag = "linear",
+     .fields = NAMES("kernel", "pass", "dtype", "width", "bias", "residual", "epilogue"),
+     .form = &fg_shape_forms[FG_FORM_ROWS],
+     .of_forward = NAMES("residual"), /* whose gradient is that of y */
+     .width_field = "width",
+     .widths = "jo",
+     .more_widths = "fx",
+     .width_step = 8,
+     .fallback = "simt"},
 };
 
 const char *fg_kind_widths(const fg_kind *kind, char letters[FG_WIDTHS_MAX + 1]) {

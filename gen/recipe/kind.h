@@ -10,22 +10,24 @@
 #include "extent.h"
 
 /* Compile-time extents of a kind: attention has d and dv. */
-enum { FG_WIDTHS_MAX = 3 };
+enum { FG_WIDTHS_MAX = 4 };
 
 typedef struct fg_kind {
-  const char *name;          /* in specs: "attention" */
-  const char *tag;           /* how names of variants begin: "attn" */
-  const char *const *fields; /* the spec fields that count, NULL-terminated */
-  const fg_shape_form *form; /* a launch's extents */
-  const char *width_field;   /* the spec field that gives its widths: "head_dim" */
-  const char *widths;        /* their letters as axes of tensors: "dv" */
-  const char *more_widths;   /* those that a description gives: e, pairs of a rotation */
-  bool has_scale;            /* a launch has a scale */
-  bool has_f32;              /* its tensors may be float32 */
-  const char *fallback;      /* the family that answers when no other does, slowly; NULL: none */
+  const char *name;              /* in specs: "attention" */
+  const char *tag;               /* how names of variants begin: "attn" */
+  const char *const *fields;     /* the spec fields that count, NULL-terminated */
+  const fg_shape_form *form;     /* a launch's extents */
+  const char *const *of_forward; /* those that no backward has; NULL: none */
+  const char *width_field;       /* the spec field that gives its widths: "head_dim" */
+  const char *widths;            /* their letters as axes of tensors: "dv" */
+  const char *more_widths;       /* those that a description gives: e, pairs of a rotation */
+  int width_step;                /* what they are multiples of; 0: any */
+  bool has_scale;                /* a launch has a scale */
+  bool has_f32;                  /* its tensors may be float32 */
+  const char *fallback; /* the family that answers when no other does, slowly; NULL: none */
 } fg_kind;
 
-enum { FG_KINDS = 5 };
+enum { FG_KINDS = 6 };
 extern const fg_kind fg_kinds[FG_KINDS];
 
 /* The letters of all its widths, in the order of a recipe's. */

@@ -35,8 +35,9 @@ fg_status fg_expr_parse(const char *text, const char *letters, fg_expr *expr);
 
 /* One row of the table of kernel arguments: what every kernel may take, and where fg_args has it.
  * axes: storage order of a tensor's axes, slowest first, by letter: b batch, h query heads, g
- * key/value heads, q query rows, k keys, d and v the head dims; r rows, w their width; p parts; c
- * one more than the batch, m pages of a sequence. The letters before the last have strides unless
+ * key/value heads, q query rows, k keys, d and v the head dims; r rows, w their width, j and o
+ * those of linear that go in and come out, f rows of its weights, x columns of what it keeps; p
+ * parts; c one more than the batch, m pages of a sequence. The letters before the last have strides unless
  * the tensor is contiguous (lse, dlse). Those of dense sequences: fg_layout_axes has the other
  * layouts'. */
 typedef enum fg_elem_rule {
@@ -49,6 +50,7 @@ typedef enum fg_elem_rule {
   FG_RULE_F32,
   FG_RULE_I32,    /* of a layout */
   FG_RULE_COLUMN, /* i32, the number of a column */
+  FG_RULE_SAID,   /* as the description says */
   FG_RULE_INPUT   /* as the spec declares it; so are its axes and its name */
 } fg_elem_rule;
 typedef struct fg_argument {
@@ -64,7 +66,7 @@ typedef struct fg_argument {
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 57, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
+enum { FG_ARGUMENTS = 67, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 /* Are its elements integers? */
 static inline bool fg_argument_has_integers(const fg_argument *a) {
@@ -273,7 +275,8 @@ fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *tensor);
 /* Is the tensor of the spec's dtype, and so aligned to what the recipe needs? Others of a map are
  * inputs of the score. */
 static inline bool fg_tensor_aligned(const fg_recipe_tensor *tensor) {
-  return tensor->argument->elem == FG_RULE_SPEC;
+  const fg_elem_rule rule = tensor->argument->elem;
+  return rule == FG_RULE_SPEC || (rule == FG_RULE_SAID && tensor->elem != FG_ELEM_I32);
 }
 
 /* A sentence on what is wrong with a map of the recipe's tensors; NULL: nothing is. */

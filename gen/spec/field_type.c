@@ -1,4 +1,4 @@
-/* field_type.c - choices, head dims, sets of axes, numbers of plans, files: reading, printing,
+/* field_type.c - choices, head dims, sets of axes, numbers of plans, words: reading, printing,
  * naming. */
 #include "spec.h"
 
@@ -151,17 +151,20 @@ const fg_field_type fg_type_widths = {.read = read_widths,
                                       .tag = tag_widths,
                                       .untag = untag_widths};
 
-/* ---- one width ---- */
+/* ---- widths of rows ---- */
 
+static bool good_width(int width) { return width > 0 && width <= FG_WIDTH_MAX; }
+
+/* "64", or "64/32" of rows that go in and that come out; "64" is 64/64. */
 static bool read_width(const fg_field *field, const char *text, void *value) {
+  const char *slash = strchr(text, '/');
+  const size_t first = slash ? (size_t)(slash - text) : strlen(text);
   int *width = value;
   (void)field;
-  return whole_int(text, strlen(text), width) && *width > 0 && *width <= FG_WIDTH_MAX;
-}
-
-static int print_width(const fg_field *field, const void *value, size_t size, char *text) {
-  (void)field;
-  return snprintf(text, size, "%d", *(const int *)value);
+  if (!whole_int(text, first, &width[0])) return false;
+  width[1] = width[0];
+  if (slash && !whole_int(slash + 1, strlen(slash + 1), &width[1])) return false;
+  return good_width(width[0]) && good_width(width[1]);
 }
 
 static int allow_width(const fg_field *field, size_t size, char *text) {
@@ -171,26 +174,60 @@ static int allow_width(const fg_field *field, size_t size, char *text) {
 
 static int tag_width(const fg_field *field, const void *value, bool before, size_t size,
                      char *name) {
+  const int *width = value;
   (void)before;
-  return snprintf(name, size, "%s%d", field->tags[0], *(const int *)value);
+  if (width[0] == width[1]) return snprintf(name, size, "%s%d", field->tags[0], width[0]);
+  return snprintf(name, size, "%s%do%d", field->tags[0], width[0], width[1]);
 }
 
 /* A width has no leading zero in a name, so that equal points have one name. */
+static bool untag_one(const char **name, int *width) {
+  char *end;
+  if (**name < '1' || **name > '9') return false;
+  const long n = strtol(*name, &end, 10);
+  if (n > FG_WIDTH_MAX) return false;
+  *width = (int)n;
+  *name = end;
+  return true;
+}
+
 static const char *untag_width(const fg_field *field, const char *name, void *value) {
   const size_t n = strlen(field->tags[0]);
-  char *end;
-  if (strncmp(name, field->tags[0], n) || name[n] < '1' || name[n] > '9') return NULL;
-  const long width = strtol(name + n, &end, 10);
-  if (width > FG_WIDTH_MAX) return NULL;
-  *(int *)value = (int)width;
-  return end;
+  int *width = value;
+  if (strncmp(name, field->tags[0], n)) return NULL;
+  name += n;
+  if (!untag_one(&name, &width[0])) return NULL;
+  width[1] = width[0];
+  if (*name != 'o') return name;
+  name++;
+  return untag_one(&name, &width[1]) && width[1] != width[0] ? name : NULL;
 }
 
 const fg_field_type fg_type_width = {.read = read_width,
-                                     .print = print_width,
+                                     .print = print_widths,
                                      .allowed = allow_width,
                                      .tag = tag_width,
                                      .untag = untag_width};
+
+/* ---- numbers of a plan ---- */
+
+static bool read_number(const fg_field *field, const char *text, void *value) {
+  (void)field;
+  return whole_int(text, strlen(text), value) && *(int *)value > 0;
+}
+
+static int print_number(const fg_field *field, const void *value, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "%d", *(const int *)value);
+}
+
+static int allow_number(const fg_field *field, size_t size, char *text) {
+  (void)field;
+  return snprintf(text, size, "a positive integer");
+}
+
+const fg_field_type fg_type_number = {
+    .read = read_number, .print = print_number, .allowed = allow_number};
 
 /* ---- an even number of columns ---- */
 
@@ -225,7 +262,7 @@ static const char *untag_even(const fg_field *field, const char *name, void *val
 }
 
 const fg_field_type fg_type_even = {.read = read_even,
-                                    .print = print_width,
+                                    .print = print_number,
                                     .allowed = allow_even,
                                     .tag = tag_even,
                                     .untag = untag_even};
@@ -294,29 +331,9 @@ const fg_field_type fg_type_axes = {.read = read_axes,
                                     .tag = tag_axes,
                                     .untag = untag_axes};
 
-/* ---- numbers of a plan ---- */
+/* ---- words of the templates ---- */
 
-static bool read_number(const fg_field *field, const char *text, void *value) {
-  (void)field;
-  return whole_int(text, strlen(text), value) && *(int *)value > 0;
-}
-
-static int print_number(const fg_field *field, const void *value, size_t size, char *text) {
-  (void)field;
-  return snprintf(text, size, "%d", *(const int *)value);
-}
-
-static int allow_number(const fg_field *field, size_t size, char *text) {
-  (void)field;
-  return snprintf(text, size, "a positive integer");
-}
-
-const fg_field_type fg_type_number = {
-    .read = read_number, .print = print_number, .allowed = allow_number};
-
-/* ---- files of the templates ---- */
-
-/* A word names a file; which ones there are is known where templates are read (kinds.lua). */
+/* Which ones there are is known where templates are read (kinds.lua). */
 static const char word_letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
 enum { WORD_MAX = 24 };
 
@@ -332,23 +349,23 @@ static bool keep_word(const fg_field *field, const char *word, const char **kept
   return !strcmp(word, field->fallback) || fg_intern(word, kept) == FG_OK;
 }
 
-static bool read_file(const fg_field *field, const char *text, void *value) {
+static bool read_word(const fg_field *field, const char *text, void *value) {
   const size_t n = word_length(text);
   return n && !text[n] && keep_word(field, text, value);
 }
 
-static int print_file(const fg_field *field, const void *value, size_t size, char *text) {
+static int print_word(const fg_field *field, const void *value, size_t size, char *text) {
   const char *word = *(const char *const *)value;
   return snprintf(text, size, "%s", word ? word : field->fallback);
 }
 
-static int allow_file(const fg_field *field, size_t size, char *text) {
+static int allow_word(const fg_field *field, size_t size, char *text) {
   (void)field;
   return snprintf(text, size, "a word of at most %d letters a-z, digits and _", WORD_MAX);
 }
 
 /* "-norm_none"; nothing for the default. */
-static int tag_file(const fg_field *field, const void *value, bool before, size_t size,
+static int tag_word(const fg_field *field, const void *value, bool before, size_t size,
                     char *name) {
   const char *word = *(const char *const *)value;
   (void)before;
@@ -357,7 +374,7 @@ static int tag_file(const fg_field *field, const void *value, bool before, size_
 }
 
 /* The default has no name of its own. */
-static const char *untag_file(const fg_field *field, const char *name, void *value) {
+static const char *untag_word(const fg_field *field, const char *name, void *value) {
   char label[16], word[WORD_MAX + 1];
   const char **kept = value;
   const size_t begin = (size_t)snprintf(label, sizeof label, "-%s_", field->tags[0]);
@@ -368,8 +385,8 @@ static const char *untag_file(const fg_field *field, const char *name, void *val
   return n && keep_word(field, word, kept) && *kept ? name + begin + n : NULL;
 }
 
-const fg_field_type fg_type_file = {.read = read_file,
-                                    .print = print_file,
-                                    .allowed = allow_file,
-                                    .tag = tag_file,
-                                    .untag = untag_file};
+const fg_field_type fg_type_word = {.read = read_word,
+                                    .print = print_word,
+                                    .allowed = allow_word,
+                                    .tag = tag_word,
+                                    .untag = untag_word};

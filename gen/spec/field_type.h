@@ -35,11 +35,11 @@ typedef struct fg_field_type {
 extern const fg_field_type fg_type_choice; /* one of `choices`: an index */
 extern const fg_field_type fg_type_kind;   /* a row of fg_kinds: an index */
 extern const fg_field_type fg_type_widths; /* "128" or "192/128": d and dv, two ints */
-extern const fg_field_type fg_type_width;  /* a positive integer, with the tag before it in names */
+extern const fg_field_type fg_type_width;  /* "64" or "64/32", of rows in and out: two ints */
 extern const fg_field_type fg_type_even;   /* an even number, 0 = the default, in names like it */
 extern const fg_field_type fg_type_axes;   /* "h,q,k" or "[h,q,k]": a set of axes */
 extern const fg_field_type fg_type_number; /* of a plan: a positive integer */
-extern const fg_field_type fg_type_file;   /* a file of the templates, which are not known here */
+extern const fg_field_type fg_type_word;   /* a word of the templates, which are not known here */
 /* field_formula.c */
 extern const fg_field_type fg_type_formula; /* a mask, a score: an expression */
 extern const fg_field_type fg_type_named;   /* inputs, definitions: "name=value" each */

@@ -195,6 +195,7 @@ static fg_status add_point(builder *b, source *s, const int *index) {
   fg_point_settle(&point);
   fg_status named = fg_point_check_names(&point);
   if (named == FG_OK) named = fg_point_check_dtype(&point);
+  if (named == FG_OK) named = fg_point_check_widths(&point);
   if (named != FG_OK) return fg_fail(named, "%s%s", s->where, fg_error());
   if (point.pass == FG_PASS_BACKWARD && point.kv_layout > FG_PACKED)
     return fg_fail(FG_ESPEC, "%skv_layout: backward takes dense or packed keys, not %s", s->where,

@@ -17,12 +17,17 @@ static bool has_tokens(const fg_point *p) {
          (p->kv_layout == FG_PACKED && p->bias_dims & DIM_K);
 }
 
+/* What is of the forward alone. */
+static void forget_forward(fg_point *p) {
+  const char *const *name = fg_point_kind(p)->of_forward;
+  for (; name && *name; name++) *(int *)fg_field_place(fg_field_find(*name), p) = 0;
+}
+
 void fg_point_settle(fg_point *p) {
   if (p->pass == FG_PASS_FORWARD && p->bias == FG_BIAS_GRAD) p->bias = FG_BIAS_ON;
   if (p->pass == FG_PASS_FORWARD && p->sink == FG_SINK_GRAD) p->sink = FG_SINK_ON;
   if (p->pass == FG_PASS_FORWARD) p->deterministic = 0; /* it always is */
-  if (p->pass == FG_PASS_BACKWARD) p->max_logit = 0;
-  if (p->pass == FG_PASS_BACKWARD) p->batch_invariant = 0; /* of one launch, not of a sequence */
+  if (p->pass == FG_PASS_BACKWARD) forget_forward(p);
   if (has_tokens(p)) p->bias_dims &= ~DIM_B;
   if (p->bias == FG_BIAS_OFF || !fg_kind_has_field(fg_point_kind(p), "bias_dims"))
     p->bias_dims = ALL_DIMS, p->bias_dtype = 0;
@@ -58,6 +63,21 @@ fg_status fg_point_check_dtype(const fg_point *p) {
   const fg_kind *kind = fg_point_kind(p);
   if (fg_point_elem(p) != FG_ELEM_F32 || kind->has_f32) return FG_OK;
   return fg_fail(FG_ESPEC, "dtype: kernel=%s takes bf16 and f16, not f32", kind->name);
+}
+
+fg_status fg_point_check_widths(const fg_point *p) {
+  const fg_kind *kind = fg_point_kind(p);
+  int width[FG_WIDTHS_MAX] = {0};
+  fg_point_widths(p, width);
+  if (fg_field_find(kind->width_field)->type != &fg_type_width) return FG_OK;
+  if (!kind->widths[1] && p->width != p->width_out)
+    return fg_fail(FG_ESPEC, "width: rows of kernel=%s have one width, not %d/%d", kind->name,
+                   p->width, p->width_out);
+  for (int i = 0; kind->widths[i]; i++)
+    if (kind->width_step && width[i] % kind->width_step)
+      return fg_fail(FG_ESPEC, "width: kernel=%s takes multiples of %d, not %d", kind->name,
+                     kind->width_step, width[i]);
+  return FG_OK;
 }
 
 bool fg_point_equal(const fg_point *a, const fg_point *b) { return !memcmp(a, b, sizeof *a); }

@@ -21,15 +21,17 @@ enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256, FG_WIDTH_MAX = 1 << 18 };
  * Choices are indices into their field's list; `bias_dims` is a set: bit 0 = b, 1 = h, 2 = q, 3 =
  * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
-  int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, deterministic, width;
+  int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, deterministic;
+  int width, width_out; /* columns of a row; of linear of one that comes out, else the same */
   int q_layout, kv_layout;                           /* as in fg_layout */
   int parts_dtype, rotary, rotary_dim, rotary_dtype; /* rotary_dim: 0 = d */
   int batch_invariant, sink, dropout, max_logit;
-  int residual, norm,
-      target; /* ints are an even number: points are compared as bytes, without holes */
+  int residual, norm, target;
+  int unused; /* 0: points are compared as bytes, which have no hole */
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
   const char *normalizer; /* a word, interned; NULL: softmax */
+  const char *epilogue;   /* the same; NULL: none */
 } fg_point;
 
 /* One row of the table of fields. A spec field's list is an axis of the grid; a plan field's list
@@ -53,9 +55,9 @@ typedef struct fg_field {
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 35,
+  FG_FIELDS = 36,
   FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 28,
+  FG_SPEC_FIELDS = 29,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,
@@ -115,6 +117,8 @@ fg_elem fg_point_parts_elem(const fg_point *point);
 fg_elem fg_point_rotary_elem(const fg_point *point);
 /* FG_ESPEC where the kind has no tensors of the point's dtype. */
 fg_status fg_point_check_dtype(const fg_point *point);
+/* FG_ESPEC where the kind has no rows of the point's widths. */
+fg_status fg_point_check_widths(const fg_point *point);
 bool fg_point_equal(const fg_point *a, const fg_point *b);
 
 /* Plan restrictions: for each plan field the values that are allowed, none = all. */

@@ -247,13 +247,16 @@ const char *fg_spec_file_path(const fg_spec_file *f) { return f->path; }
 int fg_spec_file_tables(const fg_spec_file *f) { return f->n; }
 fg_table *fg_spec_file_table(const fg_spec_file *f, int i) { return &f->table[i]; }
 
-/* The widths of the point's kind: head_dim and head_dim_v. */
+/* The widths of the point's kind: head_dim and head_dim_v, width and width_out. */
 static void push_widths(lua_State *L, const fg_field *field, const fg_point *point) {
   int width[FG_WIDTHS_MAX];
   const size_t n = strlen(fg_point_kind(point)->widths);
   fg_point_widths(point, width);
   for (size_t i = 0; i < n; i++) {
-    lua_pushfstring(L, "%s%s", field->name, i ? "_v" : "");
+    lua_pushfstring(L, "%s%s", field->name,
+                    !i                              ? ""
+                    : field->type == &fg_type_width ? "_out"
+                                                    : "_v");
     lua_pushinteger(L, width[i]);
     lua_settable(L, -3);
   }

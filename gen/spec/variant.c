@@ -92,7 +92,8 @@ static bool point_is_good(const fg_point *point) {
   }
   again.mask = point->mask, again.score = point->score, again.inputs = point->inputs;
   fg_point_settle(&again);
-  return fg_point_check_dtype(point) == FG_OK && fg_point_equal(point, &again);
+  return fg_point_check_dtype(point) == FG_OK && fg_point_check_widths(point) == FG_OK &&
+         fg_point_equal(point, &again);
 }
 
 /* The failure of a name, with that of its arch where there is one. */

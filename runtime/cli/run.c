@@ -30,6 +30,7 @@ static void settle_bias(run_job *j, fg_point *point) {
   const int64_t full[4] = {s->b, s->h, j->layout.q == FG_PACKED ? s->tokens_q : s->nq,
                            j->layout.kv == FG_PACKED ? s->tokens_k : s->nk};
   int agrees = 1, dims = 0;
+  if (!fg_kind_has_field(j->kind, "bias_dims")) return;
   if (!bias->real || point->bias == FG_BIAS_OFF || word_of(j->c, "bias_dims")) return;
   for (int i = 0; i < 4; i++) {
     int kept = point->bias_dims >> i & 1;
@@ -61,6 +62,7 @@ static void find_kind(run_job *j) {
     if (is_good) {
       j->kind = fg_point_kind(grid->point), j->layout = fg_point_layout(grid->point);
       j->normalizer = grid->point->normalizer, j->dropout = grid->point->dropout;
+      j->epilogue = grid->point->epilogue;
     }
     fg_grid_free(grid);
   }
@@ -340,6 +342,10 @@ const cli_command cli_run = {
         "  kernel=layernorm: x residual out z dout dz dx [rows, width]  gamma beta bias [width], "
         "with d their\n"
         "    gradients  mean rstd [rows]; eps=X (default 1e-5)\n"
+        "  kernel=linear: x dx [rows, in]  w dw [out, in]  bias dbias [out]  y dy residual [rows, "
+        "out]\n"
+        "    keep [rows, cdiv(out, 32)] bits of relu, [rows, out] of others; gated w bias keep have "
+        "2 out\n"
         "  q_layout=packed: q do o dq [tokens, h, d]  lse dlse [h, tokens]  starts_q [b+1]  used_q "
         "[b]\n"
         "  kv_layout=packed: k v dk dv [tokens, hk, d]  starts_k [b+1]  used_k [b]\n"

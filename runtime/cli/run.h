@@ -22,6 +22,7 @@ typedef struct run_job {
   const fg_kind *kind; /* of the spec */
   fg_layout layout;
   const char *normalizer;        /* of the spec; NULL: softmax */
+  const char *epilogue;          /* of the spec; NULL: none */
   int dropout;                   /* of its sequences */
   int64_t extent[RUN_LETTERS];   /* by letter; -1: not known yet */
   const char *from[RUN_LETTERS]; /* the tensor that said so */

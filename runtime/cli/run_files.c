@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include "base/spelling.h"
+#include "reference/oracle_epilogue.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,7 +89,8 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
   const bool has_integers = fg_argument_has_integers(&fg_arguments[i]);
   char axes[FG_AXES_MAX + 1], shape[64];
   TRY(fg_npy_read(pair->name, pair->path, file));
-  if (has_integers != (file->integer != NULL))
+  const bool is_either = fg_arguments[i].elem == FG_RULE_SAID; /* run_check_names knows */
+  if (!is_either && has_integers != (file->integer != NULL))
     return fg_fail(FG_EARGUMENT, "%s: %s holds %s (%s); expected %s", pair->name, pair->path,
                    has_integers ? "floats" : "integers", file->type,
                    has_integers ? "i4 or i8" : "f2, f4 or f8");
@@ -134,11 +136,23 @@ static fg_status check_known(const run_job *j, int letter) {
                  fg_arguments[a].name);
 }
 
+/* The columns that come out, where no file says them: those of h, or half of these. */
+static fg_status settle_output(run_job *j) {
+  const oracle_epilogue *epilogue = oracle_epilogue_find(j->epilogue);
+  const int out = 'o', rows_of_w = 'f';
+  if (j->extent[out] >= 0) return FG_OK;
+  TRY(check_known(j, rows_of_w));
+  j->extent[out] = j->extent[rows_of_w] / (epilogue && epilogue->is_gated ? 2 : 1);
+  j->from[out] = j->from[rows_of_w];
+  return FG_OK;
+}
+
 /* Extents that no file need say: bounds of lengths, from tokens and from a table; heads of queries
  * that a kernel may be without, and positions where nothing turns. */
 static fg_status settle_extents(run_job *j) {
   int64_t *n = j->extent;
   const bool has_scores = j->kind->has_scale;
+  if (strchr(j->kind->widths, 'o')) TRY(settle_output(j));
   if (j->layout.kv == FG_PAGED && n['k'] < 0) TRY(check_known(j, 'm'));
   if (n['q'] < 0 && j->layout.q == FG_PACKED) n['q'] = n['s'];
   if (n['k'] < 0 && j->layout.kv == FG_PACKED) n['k'] = n['t'];

@@ -10,7 +10,7 @@
 /* In the order of fg_kinds. */
 static const cli_work *const rows[FG_KINDS] = {&cli_work_attention, &cli_work_logsoftmax,
                                                &cli_work_combine, &cli_work_append,
-                                               &cli_work_layernorm};
+                                               &cli_work_layernorm, &cli_work_linear};
 
 const cli_work *cli_work_of(const fg_point *point) { return rows[point->kernel]; }
 

@@ -30,7 +30,7 @@ typedef struct cli_work {
 /* The row of a point's kind. */
 const cli_work *cli_work_of(const fg_point *point);
 extern const cli_work cli_work_attention, cli_work_logsoftmax, cli_work_combine, cli_work_append,
-    cli_work_layernorm;
+    cli_work_layernorm, cli_work_linear;
 
 /* The shape that words name for the point: an extent that no word gives is that of its fellow (hk
  * of h, nk of nq, and back), else that of `usual`; a batch is 1. FG_EARGUMENT: the kind has no such

@@ -50,7 +50,7 @@ const reference *reference_of(const fg_kind *kind);
  * the name of one that another spec's forward leaves. */
 bool reference_is_saved(const reference *of, const fg_recipe_tensor *tensor);
 extern const reference reference_attention, reference_logsoftmax, reference_combine,
-    reference_append, reference_layernorm;
+    reference_append, reference_layernorm, reference_linear;
 
 /* FG_ESPEC unless the case's normaliser is the default, the only one that there is an oracle of. */
 fg_status reference_check_normalizer(const reference_case *c);

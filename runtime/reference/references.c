@@ -6,7 +6,7 @@
 /* In the order of fg_kinds. */
 static const reference *const rows[FG_KINDS] = {&reference_attention, &reference_logsoftmax,
                                                 &reference_combine, &reference_append,
-                                                &reference_layernorm};
+                                                &reference_layernorm, &reference_linear};
 
 bool reference_is_saved(const reference *of, const fg_recipe_tensor *t) {
   const char *const *saved = of->saved;

@@ -107,7 +107,8 @@ START_TEST(rows_read_back) {
                         .pass = i & 1,
                         .dtype = i >> 2,
                         .target = i >> 1 & 1,
-                        .width = width};
+                        .width = width,
+                        .width_out = width};
       fg_point_settle(&point);
       point_reads_back(&point);
     }

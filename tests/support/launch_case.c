@@ -104,7 +104,7 @@ void launch_layout(launch *l, const char *name, const char *axes, int gap) {
   fg_tensor *place = fg_args_tensor_of(&p->args, t);
   float *values = launch_get(l, name);
   int64_t extent[4], span = 1;
-  for (int a = 0; a < 4; a++)
+  for (int a = 0; a < 4 && t->argument->axes[a]; a++)
     extent[fg_axis_index(t->argument->axes, t->argument->axes[a])] =
         fg_recipe_extent(p->recipe, t->axes[a], &p->shape);
   memset(place->stride, 0, sizeof place->stride);

@@ -1,0 +1,138 @@
+/* t_check_planted_linear.c - bugs planted through FLASHGEN_TEMPLATES in kernels of linear layers,
+ * which `flashgen check` must see. */
+#include "planted.h"
+#include "program.h"
+#include "scratch.h"
+
+typedef struct bug {
+  const char *where, *text, *instead, *words;
+  int code; /* a fault of the order ends with 1, wrong numbers with 4 */
+} bug;
+
+/* `check` ends with each one's code. */
+static void find_all(const bug *bugs, size_t n) {
+  static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
+  for (size_t i = 0; i < n; i++) {
+    planted_in_t(bugs[i].where, bugs[i].text, bugs[i].instead);
+    program_result r =
+        program_run(&with_templates, "check -q --seed 1 kernel=linear %s", bugs[i].words);
+    ck_assert_msg(r.code == bugs[i].code, "%s: %s -> %s: exit %d\n%s%s", bugs[i].where,
+                  bugs[i].text, bugs[i].instead, r.code, r.out, r.err);
+  }
+}
+
+/* Products in order, and what becomes of their sums. */
+START_TEST(simt) {
+#define SIMT     "family=simt block_q=32 width=72/40 "
+#define BACKWARD "pass=backward bias=grad "
+  static const bug bugs[] = {
+      {"linear.simt.load_major", "own = i / STEP", "own = i / STEP / 2", SIMT, 1},
+      {"linear.simt.load_minor", "own = i % $(rows)", "own = i % $(rows) / 2", SIMT BACKWARD, 1},
+      {"linear.simt.load", "at < $(operand.end_) && ", "", SIMT, 1},
+      {"linear.simt.multiply", "4 * (row - m0)", "0", SIMT, 4},
+      {"linear.simt.next", "block_sync(); //", "//", SIMT, 1},
+      {"linear.simt.store", "acc[i / 4][i % 4]", "acc[i / 4][0]", SIMT BACKWARD, 4},
+      {"linear.simt.column", "(n) / 4 * 2", "(n) / 4", SIMT "epilogue=swiglu", 1},
+      {"linear.simt.bias", "ROW_OF_W(column + j))", "ROW_OF_W(column))", SIMT "bias=true", 4},
+      {"linear.simt.gated", "acc[i / 4][i % 2 + 2]", "acc[i / 4][i % 2]", SIMT "epilogue=swiglu",
+       4},
+      {"linear.simt.finish", "$(addend)", "", SIMT "residual=true", 4},
+      {"linear.simt.bits", "> 0.0f", "< 0.0f", SIMT "epilogue=relu", 4},
+      {"linear.simt.store_bits", " && row + i < p.rows", "", SIMT "epilogue=relu", 1},
+      {"linear.simt.keep_gated", "factor * activation_slope", "activation_slope",
+       SIMT "epilogue=geglu", 4},
+      {"linear.simt.keep", "$(h)", "0.0f", SIMT "epilogue=gelu", 4},
+      {"linear.epilogue.value", "$(row.value)", "return h;", SIMT "epilogue=gelu", 4},
+      {"linear.epilogue.derivative", "$(row.derivative)", "return 1.0f;", SIMT "epilogue=silu", 4},
+      {"linear.epilogue.bits", "lane ^ mask", "lane", SIMT "epilogue=relu", 4},
+      {"prelude.normal_cdf", "0.18043703f", "0.28043703f", SIMT "epilogue=gelu_erf", 4},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+/* The gradient of h, its sums of columns, and parts of dw. */
+START_TEST(gradient) {
+#define MANY "family=mma block_q=64 block_kv=64 width=16/24 pass=backward rows=2101 "
+  static const bug bugs[] = {
+      {"linear.gradient.half", ": column - WIDTH_OUT", ": 0", SIMT BACKWARD "epilogue=swiglu", 4},
+      {"linear.gradient.load", "dy_column", "0", SIMT BACKWARD, 4},
+      {"linear.gradient.bits", "column % 32", "column % 16", SIMT BACKWARD "epilogue=relu", 4},
+      {"linear.gradient.factors", "kept_n + column", "kept_n", SIMT BACKWARD "epilogue=gelu", 4},
+      {"linear.gradient.store", "column, v)", "column, factor)", SIMT BACKWARD "epilogue=gelu", 4},
+      {"linear.gradient.sum", "+= v[i]", "= v[i]", SIMT BACKWARD, 4},
+      {"linear.gradient.warps", "256 * i + ", "", SIMT BACKWARD, 4},
+      {"linear.gradient.parts", "part = warp;", "part = warp + 1;", SIMT BACKWARD, 4},
+      {"linear.gradient.groups", "32 * i + lane", "lane", SIMT BACKWARD, 4},
+      {"linear.gradient.dw_parts", "imin(PARTS, p.rows / ROWS_OF_PART)", "1", MANY, 4},
+      {"linear.gradient.dw_part", "part * count + first + 4", "first + 4", MANY, 4},
+      {"linear.gradient.dw_store", "first % WIDTH_IN", "first % WIDTH_IN / 16", MANY, 1},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+/* Eight columns at once. */
+START_TEST(columns) {
+#define MMA "family=mma block_q=64 block_kv=64 width=72/136 "
+  static const bug bugs[] = {
+      {"tile.columns.load", "ldg_u32x4(raw, from);", "for (int i = 0; i < 4; i++) { raw[i] = 0; }",
+       MMA BACKWARD "epilogue=gelu", 4},
+      {"tile.columns.load_singly", "(u32)ldg_u16(from + i)", "(u32)ldg_u16(from)",
+       SIMT BACKWARD "epilogue=gelu", 4},
+      {"tile.columns.of", "(u16)(raw[i] >> 16)", "(u16)raw[i]", SIMT BACKWARD "epilogue=gelu", 4},
+      {"tile.columns.store", "$(x.pack)(v[2 * i], ", "$(x.pack)(0.0f, ",
+       MMA BACKWARD "epilogue=gelu", 4},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+/* Products on tensor cores. */
+START_TEST(mma) {
+#define LONG "family=mma block_q=64 block_kv=64 width=520/24 "
+  static const bug bugs[] = {
+      {"linear.mma.load_major", "$(operand.from) + k", "$(operand.from)", MMA, 4},
+      {"linear.mma.load_minor", "$(operand.from) + $(own)", "$(operand.from)", MMA BACKWARD, 4},
+      {"linear.mma.place", "in_band / height", "in_band % height", MMA, 1},
+      {"linear.mma.lanes", "by_rows(sm, CHUNKS_K, m_warp, 0)", "by_rows(sm, CHUNKS_K, 0, 0)", MMA,
+       4},
+      {"linear.mma.wait", "plan.stages - 2", "plan.stages - 1", MMA, 1},
+      {"linear.mma.next", "(i + $(plan.stages - 1)) % $(plan.stages)", "i % $(plan.stages)", LONG,
+       1},
+      {"linear.mma.multiply", "stage * A_BYTES", "0 * A_BYTES", MMA, 4},
+      {"linear.mma.store", "row < $(rows) && ", "", MMA, 1},
+      {"linear.mma.put", "c[2], c[3]", "c[0], c[1]", MMA BACKWARD, 4},
+      {"linear.mma.residual", "p.residual + $(first_y)", "p.residual", MMA "residual=true", 4},
+      {"linear.mma.bias_of_half", "j % 2 * WIDTH_OUT", "0", MMA "bias=true epilogue=swiglu", 4},
+      {"linear.mma.bias", "half + column", "half", MMA "bias=true", 4},
+      {"linear.mma.keep_rows", "< p.rows", "< p.rows - 1", MMA "epilogue=gelu", 4},
+      {"linear.mma.rows", "< p.rows", "< p.rows - 1", MMA, 4},
+      {"linear.mma.finish", "activate(\"h[1]\")", "activate(\"h[0]\")", MMA, 4},
+      {"linear.mma.add_residual", "more >> 16", "more", MMA "residual=true", 4},
+      {"linear.mma.bits", "> 0.0f", ">= 0.0f", MMA "epilogue=relu", 4},
+      {"linear.mma.store_bits", " && row < p.rows", "", MMA "epilogue=relu", 1},
+      {"linear.mma.keep_gated", "h[5] * activation_slope", "activation_slope", MMA "epilogue=geglu",
+       4},
+      {"linear.mma.keep", "activation_slope(h[1])", "activation_slope(h[0])", MMA "epilogue=gelu",
+       4},
+      {"linear.mma.halves", "row / 8 % 2 * WIDTH_OUT", "0", MMA "epilogue=swiglu", 4},
+      {"linear.mma.half", "own + r / 2 < WIDTH_OUT && ", "", MMA "epilogue=swiglu", 1},
+      {"linear.mma.part", "cdiv(p.rows, parts)", "p.rows / parts", MANY, 4},
+      {"linear.mma.store_part", "column + 1, ", "column, ", MANY, 4},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("check_planted_linear");
+  TCase *tests = tcase_create("check_planted_linear");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  tcase_add_test(tests, simt);
+  tcase_add_test(tests, gradient);
+  tcase_add_test(tests, columns);
+  tcase_add_test(tests, mma);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
