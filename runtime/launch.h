@@ -1,13 +1,14 @@
 /* launch.h - a recipe, a shape and arguments to what a device launches: one table-driven path.
  *
  * Knows no device. The caller's tensors are checked against the recipe, the Params struct is filled
- * from its parameter table, workspace regions are laid out one behind the other. */
+ * from its parameter table. */
 #ifndef FG_LAUNCH_H
 #define FG_LAUNCH_H
 
 #include "recipe/recipe.h"
+#include "workspace.h"
 
-enum { FG_WORKSPACE_ALIGN = 256, FG_PARAMS_MAX = 2048, FG_LENGTH_MAX = 1 << 30 };
+enum { FG_PARAMS_MAX = 2048, FG_LENGTH_MAX = 1 << 30 };
 
 /* FG_EARGUMENT naming the field: extents negative, h no multiple of hk, a length >= 2^30, a tensor
  * that is missing or misaligned, whose last stride is not 1 or whose offsets overflow, an input or
@@ -33,14 +34,6 @@ int64_t fg_tensor_count(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
 
 /* Bytes that its address and strides must be multiples of: a power of 2. */
 uint64_t fg_tensor_align(const fg_recipe *recipe, const fg_recipe_tensor *tensor);
-
-/* Bytes of workspace, a multiple of FG_WORKSPACE_ALIGN; where a region starts in it; and what a
- * step of the recipe fills with zero bytes. */
-fg_status fg_workspace_size(const fg_recipe *recipe, const fg_shape *shape, int64_t *bytes);
-fg_status fg_workspace_region(const fg_recipe *recipe, const fg_shape *shape, int region,
-                              int64_t *offset, int64_t *bytes);
-fg_status fg_workspace_fill(const fg_recipe *recipe, const fg_shape *shape, const fg_step *step,
-                            int64_t *offset, int64_t *bytes);
 
 /* Fills the Params struct (params_bytes of the recipe, at most FG_PARAMS_MAX), but for the tensor
  * maps, which are the device's. */

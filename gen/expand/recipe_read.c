@@ -229,17 +229,6 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
   return FG_OK;
 }
 
-/* These readers take the table on top of the stack to the next free row of the recipe. */
-static fg_status read_region(lua_State *L, fg_recipe *r) {
-  fg_region *region = &r->region[r->n_regions];
-  const char *elem = text_at(L, "elem");
-  TRY(copy_name(text_at(L, "name"), sizeof region->name, region->name));
-  const char *count = text_at(L, "count");
-  if (!count) return fg_fail(FG_ETEMPLATE, "description: region %s has no count", region->name);
-  TRY(find_elem(elem ? elem : "f32", &region->elem));
-  return compile(count, r, &region->count);
-}
-
 /* The number at a key that may be missing: then `otherwise`. */
 static fg_status optional_at(lua_State *L, const char *key, int otherwise, int *value) {
   bool missing = lua_getfield(L, -1, key) == LUA_TNIL;
@@ -248,16 +237,33 @@ static fg_status optional_at(lua_State *L, const char *key, int otherwise, int *
   return missing ? FG_OK : number_at(L, key, value);
 }
 
-/* Its tensor is an input or output that was read before. */
+/* These readers take the table on top of the stack to the next free row of the recipe. */
+static fg_status read_region(lua_State *L, fg_recipe *r) {
+  fg_region *region = &r->region[r->n_regions];
+  const char *elem = text_at(L, "elem");
+  TRY(copy_name(text_at(L, "name"), sizeof region->name, region->name));
+  const char *count = text_at(L, "count");
+  if (!count) return fg_fail(FG_ETEMPLATE, "description: region %s has no count", region->name);
+  TRY(find_elem(elem ? elem : "f32", &region->elem));
+  TRY(optional_at(L, "width", 0, &region->width));
+  return compile(count, r, &region->count);
+}
+
+/* Its tensor is an input or output that was read before, or a region. */
 static fg_status read_map(lua_State *L, fg_recipe *r) {
   fg_map *m = &r->map[r->n_maps];
   const char *tensor = text_at(L, "tensor");
   TRY(copy_name(text_at(L, "name"), sizeof m->name, m->name));
   while (m->tensor < r->n_tensors && (!tensor || strcmp(r->tensor[m->tensor].name, tensor)))
     m->tensor++;
-  if (m->tensor == r->n_tensors)
-    return fg_fail(FG_ETEMPLATE, "description: map %s: no tensor \"%s\"", m->name,
-                   tensor ? tensor : "?");
+  if (m->tensor == r->n_tensors) {
+    m->tensor = 0;
+    while (m->region < r->n_regions && (!tensor || strcmp(r->region[m->region].name, tensor)))
+      m->region++;
+    if (m->region++ == r->n_regions)
+      return fg_fail(FG_ETEMPLATE, "description: map %s: no tensor \"%s\"", m->name,
+                     tensor ? tensor : "?");
+  }
   TRY(number_at(L, "columns", &m->columns));
   TRY(number_at(L, "rows", &m->rows));
   TRY(optional_at(L, "blocks", 0, &m->blocks));

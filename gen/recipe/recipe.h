@@ -37,9 +37,9 @@ fg_status fg_expr_parse(const char *text, const char *letters, fg_expr *expr);
  * axes: storage order of a tensor's axes, slowest first, by letter: b batch, h query heads, g
  * key/value heads, q query rows, k keys, d and v the head dims; r rows, w their width, j and o
  * those of linear that go in and come out, f rows of its weights, x columns of what it keeps; p
- * parts; c one more than the batch, m pages of a sequence. The letters before the last have strides unless
- * the tensor is contiguous (lse, dlse). Those of dense sequences: fg_layout_axes has the other
- * layouts'. */
+ * parts; c one more than the batch, m pages of a sequence. The letters before the last have strides
+ * unless the tensor is contiguous (lse, dlse). Those of dense sequences: fg_layout_axes has the
+ * other layouts'. */
 typedef enum fg_elem_rule {
   FG_RULE_SPEC,
   FG_RULE_BIAS,
@@ -119,6 +119,7 @@ float fg_launch_number_of(const fg_launch_number *number, const fg_args *args);
 typedef struct fg_region {
   char name[16];
   fg_elem elem;
+  int width; /* columns of a row where it is a matrix, which a map may move; 0: it is none */
   fg_expr count;
 } fg_region;
 
@@ -143,6 +144,7 @@ typedef struct fg_map {
   int columns, rows, blocks;
   int swizzle; /* bytes of a box's row, 32, 64 or 128; 0: not swizzled */
   bool ragged;
+  int region; /* 1 + index of the region that it moves in place of a tensor; 0: none */
 } fg_map;
 
 /* A member of the kernel's Params struct: what goes to which byte of it. */
@@ -282,6 +284,16 @@ static inline bool fg_tensor_aligned(const fg_recipe_tensor *tensor) {
 /* A sentence on what is wrong with a map of the recipe's tensors; NULL: nothing is. */
 const char *fg_map_fault(const fg_recipe *recipe, const fg_map *map);
 
+/* Can TMA reach what the map moves, whatever the arguments? */
+static inline bool fg_map_is_aligned(const fg_recipe *recipe, const fg_map *map) {
+  return map->region || fg_tensor_aligned(&recipe->tensor[map->tensor]);
+}
+
+/* The name of the tensor, or the region, that it moves. */
+static inline const char *fg_map_of(const fg_recipe *recipe, const fg_map *map) {
+  return map->region ? recipe->region[map->region - 1].name : recipe->tensor[map->tensor].name;
+}
+
 /* A ragged map of pages. */
 bool fg_map_has_pages(const fg_recipe *recipe, const fg_map *map);
 
@@ -305,6 +317,7 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *   input 0 slope in f32 [h]                      a declared input, or its gradient (out)
  *   number 1 width int
  *   region delta f32: b h * nq *
+ *   region dp bf16 512: rows 512 *                a matrix of so many columns
  *   map q_map q 64 128 2 swizzle 128              columns and rows of a box, its blocks of columns
  *   map o_map o 64 64 swizzle 128 ragged
  *   zero delta sums1                              regions that lie one behind the other

@@ -15,12 +15,22 @@ static bool is_matrix(const fg_recipe_tensor *t) {
   return !strcmp(t->axes + n - 2, "qk");
 }
 
+/* What is wrong with a map of scratch, which is a matrix of whole rows. */
+static const char *fault_of_region(const fg_region *region, const fg_map *m) {
+  if (fg_elem_size(region->elem) != 2 || region->width < 1 || region->width % 8)
+    return "its region is no 16-bit matrix whose rows are multiples of 8";
+  return m->blocks || m->ragged ? "a region has neither blocks nor pages" : NULL;
+}
+
 /* Refuses maps that cuTensorMapEncodeTiled would refuse, and those that no kernel has a use for. */
 const char *fg_map_fault(const fg_recipe *r, const fg_map *m) {
   const fg_recipe_tensor *t = &r->tensor[m->tensor];
   enum { BOX = 256, UNIT = 16 };
-  int row = m->columns * (int)fg_elem_size(t->elem);
-  if (!fg_tensor_aligned(t) && !is_matrix(t)) return "its tensor is no 16-bit one of [.., q, k]";
+  const char *fault = m->region ? fault_of_region(&r->region[m->region - 1], m) : NULL;
+  if (fault) return fault;
+  int row = m->columns * (int)fg_elem_size(m->region ? r->region[m->region - 1].elem : t->elem);
+  if (!m->region && !fg_tensor_aligned(t) && !is_matrix(t))
+    return "its tensor is no 16-bit one of [.., q, k]";
   if (r->align < UNIT) return "the recipe's alignment is less than 16";
   if (m->swizzle && m->swizzle != 32 && m->swizzle != 64 && m->swizzle != 128)
     return "there are swizzles of 32, 64 and 128 bytes";
@@ -64,7 +74,8 @@ static void maps(writer *w) {
     const fg_map *m = &w->recipe->map[i];
     const char *most = fg_map_has_pages(w->recipe, m) ? "at most " : "";
     fg_lines_add(&w->text, "tensor_map %s; // of %s: boxes of %s%d rows of %d", m->name,
-                 w->recipe->tensor[m->tensor].ident, most, m->rows, m->columns);
+                 m->region ? fg_map_of(w->recipe, m) : w->recipe->tensor[m->tensor].ident, most,
+                 m->rows, m->columns);
     if (m->blocks) fg_lines_add(&w->text, ", %d such blocks", m->blocks);
     fg_lines_add(&w->text, "\n");
     member(w, (fg_parameter){FG_FROM_MAP, i, 0, 0}, FG_MAP_BYTES);
@@ -139,7 +150,7 @@ fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
     member(&w, (fg_parameter){FG_FROM_CACHE, i, 0, 0}, 4);
   }
   for (int i = 0; i < r->n_maps; i++) {
-    if (fg_tensor_aligned(&r->tensor[r->map[i].tensor])) continue;
+    if (fg_map_is_aligned(r, &r->map[i])) continue;
     fg_lines_add(&w.text, "int %s_made;\n", r->map[i].name);
     member(&w, (fg_parameter){FG_FROM_MADE, i, 0, 0}, 4);
   }

@@ -215,28 +215,36 @@ static int find_region(const fg_recipe *r, const char *name) {
   return i;
 }
 
-/* "delta f32: b h * nq *" */
+/* "delta f32: b h * nq *", or of a matrix "dp bf16 512: rows 512 *" */
 static fg_status read_region(char *rest, fg_recipe *r) {
   fg_region region = {0};
   if (r->n_regions == FG_REGION_MAX) return fg_fail(FG_EIO, "too many regions");
   TRY(read_name(strsep(&rest, " "), sizeof region.name, region.name));
   if (find_region(r, region.name) < r->n_regions)
     return fg_fail(FG_EIO, "region %s comes twice", region.name);
-  TRY(read_elem(strsep(&rest, ":"), &region.elem));
+  char *elem = strsep(&rest, ":"), *width = elem ? strchr(elem, ' ') : NULL;
+  if (width) {
+    *width = 0;
+    TRY(read_number(width + 1, 1, 1 << 20, "a region's width", &region.width));
+  }
+  TRY(read_elem(elem, &region.elem));
   if (!rest || *rest != ' ') return fg_fail(FG_EIO, "region %s has no count", region.name);
   TRY(read_expr(rest + 1, r, &region.count));
   r->region[r->n_regions++] = region;
   return FG_OK;
 }
 
-/* "q_map q 64 128 2 swizzle 128"; the tensor stands before its maps. */
+/* "q_map q 64 128 2 swizzle 128"; the tensor, or the region, stands before its maps. */
 static fg_status read_map(char *rest, fg_recipe *r) {
   fg_map m = {0};
   if (r->n_maps == FG_MAP_MAX) return fg_fail(FG_EIO, "too many maps");
   TRY(read_name(strsep(&rest, " "), sizeof m.name, m.name));
   const char *tensor = rest ? strsep(&rest, " ") : "";
   while (m.tensor < r->n_tensors && strcmp(r->tensor[m.tensor].name, tensor)) m.tensor++;
-  if (m.tensor == r->n_tensors) return fg_fail(FG_EIO, "map %s has no tensor", m.name);
+  if (m.tensor == r->n_tensors) {
+    m.tensor = 0, m.region = find_region(r, tensor) + 1;
+    if (m.region > r->n_regions) return fg_fail(FG_EIO, "map %s has no tensor", m.name);
+  }
   TRY(read_number(strsep(&rest, " "), 1, 256, "columns", &m.columns));
   TRY(read_number(strsep(&rest, " "), 1, 256, "rows", &m.rows));
   if (rest && strncmp(rest, "swizzle ", 8))

@@ -60,8 +60,8 @@ static void print_launch(fg_lines *all, const fg_step *s) {
 static void print_map(fg_lines *l, const fg_recipe *r, const fg_map *m) {
   char blocks[16] = "";
   if (m->blocks) snprintf(blocks, sizeof blocks, " %d", m->blocks);
-  fg_lines_add(l, "map %s %s %d %d%s swizzle %d%s\n", m->name, r->tensor[m->tensor].name,
-               m->columns, m->rows, blocks, m->swizzle, m->ragged ? " ragged" : "");
+  fg_lines_add(l, "map %s %s %d %d%s swizzle %d%s\n", m->name, fg_map_of(r, m), m->columns, m->rows,
+               blocks, m->swizzle, m->ragged ? " ragged" : "");
 }
 
 int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
@@ -101,8 +101,10 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
                  r->number[i].real ? "float" : "int");
   for (int i = 0; i < r->n_regions; i++) {
     fg_expr_print(&r->region[i].count, sizeof buffer, buffer);
-    fg_lines_add(&l, "region %s %s: %s\n", r->region[i].name, fg_elem_name(r->region[i].elem),
-                 buffer);
+    char width[16] = "";
+    if (r->region[i].width) snprintf(width, sizeof width, " %d", r->region[i].width);
+    fg_lines_add(&l, "region %s %s%s: %s\n", r->region[i].name, fg_elem_name(r->region[i].elem),
+                 width, buffer);
   }
   for (int i = 0; i < r->n_maps; i++) print_map(&l, r, &r->map[i]);
   for (int i = 0; i < r->n_steps; i++) {

@@ -33,13 +33,13 @@ static int has_elements(const fg_map_view *v) {
 /* A GPU looks up the address of a map even for a box outside of the tensor. A tensor without
  * elements may have no address, so its map gets the address of another tensor. */
 fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *r, const fg_shape *shape,
-                              const fg_args *args, void *params) {
+                              const fg_args *args, void *workspace, void *params) {
   fg_map_view view[FG_MAP_MAX];
   void *base = NULL;
   for (int i = 0; i < r->n_maps; i++) {
     view[i].rank = 0;
     if (!fg_map_possible(r, &r->map[i], shape, args)) continue;
-    TRY(fg_map_view_of(r, &r->map[i], shape, args, &view[i]));
+    TRY(fg_map_view_of(r, &r->map[i], shape, args, workspace, &view[i]));
     if (has_elements(&view[i])) base = view[i].base;
   }
   for (int i = 0; i < r->n_maps; i++) {

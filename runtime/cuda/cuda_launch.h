@@ -8,7 +8,7 @@
 /* Encodes the tensor maps at the beginning of Params, which is aligned to 64 bytes. A map takes
  * about 0.1 us, so none is kept from launch to launch. FG_EARGUMENT: the driver refuses a map. */
 fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *recipe, const fg_shape *shape,
-                              const fg_args *args, void *params);
+                              const fg_args *args, void *workspace, void *params);
 
 /* Launches a step on the stream; a programmatic early start is left out where the driver cannot
  * capture it. */

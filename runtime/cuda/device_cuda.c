@@ -128,7 +128,7 @@ static fg_status launch(fg_module *module, const fg_shape *shape, const fg_args 
   TRY(fg_params_fill(&module->source->recipe, shape, args, workspace, params));
   const int multiprocessors = g->base.multiprocessors - (int)args->sm_margin;
   TRY(make_current(g));
-  TRY(fg_cuda_encode_maps(g->cuda, &module->source->recipe, shape, args, params));
+  TRY(fg_cuda_encode_maps(g->cuda, &module->source->recipe, shape, args, workspace, params));
   for (int i = 0; i < module->source->recipe.n_steps; i++)
     TRY(launch_step(g, k, i, shape, multiprocessors, params, workspace, stream));
   return FG_OK;

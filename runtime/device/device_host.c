@@ -167,11 +167,11 @@ static fg_status describe_memory(const fg_recipe *r, const fg_shape *shape, cons
 
 /* Fills in the tensor maps at the beginning of Params, in the form of the host primitives. */
 static fg_status encode_maps(const fg_recipe *r, const fg_shape *shape, const fg_args *args,
-                             void *params) {
+                             void *workspace, void *params) {
   for (int i = 0; i < r->n_maps; i++) {
     fg_map_view v;
     if (!fg_map_possible(r, &r->map[i], shape, args)) continue;
-    TRY(fg_map_view_of(r, &r->map[i], shape, args, &v));
+    TRY(fg_map_view_of(r, &r->map[i], shape, args, workspace, &v));
     tensor_map *m = (tensor_map *)params + i;
     *m = (tensor_map){.base = v.base,
                       .elem = (u8)fg_elem_size(v.elem),
@@ -240,7 +240,7 @@ static fg_status run_steps(fg_module *module, const fg_shape *shape, const fg_ar
   int n;
   fg_status status = FG_OK;
   TRY(fg_params_fill(r, shape, args, workspace, params));
-  TRY(encode_maps(r, shape, args, params));
+  TRY(encode_maps(r, shape, args, workspace, params));
   TRY(describe_memory(r, shape, args, workspace, tensors, &n));
   TRY(fg_host_memory_new(tensors, n, &memory));
   for (int i = 0; i < r->n_steps; i++) {

@@ -1,7 +1,7 @@
 /* tensor_map.c - a recipe's tensor map for a shape and arguments. */
 #include "tensor_map.h"
 
-#include "launch.h"
+#include "workspace.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -39,7 +39,7 @@ bool fg_map_possible(const fg_recipe *r, const fg_map *map, const fg_shape *shap
                      const fg_args *args) {
   enum { UNIT = 16 };
   const fg_recipe_tensor *t = &r->tensor[map->tensor];
-  if (fg_tensor_aligned(t)) return true;
+  if (fg_map_is_aligned(r, map)) return true;
   const fg_tensor *tensor = fg_args_tensor(args, t);
   const axes a = axes_of(t, tensor, r, shape);
   int unit = UNIT / (int)fg_elem_size(t->elem);
@@ -113,8 +113,28 @@ static fg_status add_ragged(fg_map_view *v, const axes *a, int box) {
   return add_strided(v, a, 1, 1);
 }
 
+/* A region is a matrix whose rows follow each other. */
+static fg_status view_of_region(const fg_recipe *r, const fg_map *map, const fg_shape *shape,
+                                void *workspace, fg_map_view *view) {
+  const fg_region *region = &r->region[map->region - 1];
+  const uint64_t elem = fg_elem_size(region->elem), row = (uint64_t)region->width * elem;
+  int64_t offset, bytes;
+  TRY(fg_workspace_region(r, shape, map->region - 1, &offset, &bytes));
+  fg_map_view v = {.name = region->name,
+                   .base = workspace ? (char *)workspace + offset : (void *)(uintptr_t)FG_MAP_BYTES,
+                   .elem = region->elem,
+                   .swizzle = map->swizzle};
+  add_axis(&v, region->width, elem, map->columns);
+  add_axis(&v, bytes / (int64_t)row, row, map->rows);
+  add_axis(&v, 1, row, 1);
+  add_axis(&v, 1, row, 1);
+  *view = v;
+  return FG_OK;
+}
+
 fg_status fg_map_view_of(const fg_recipe *r, const fg_map *map, const fg_shape *shape,
-                         const fg_args *args, fg_map_view *view) {
+                         const fg_args *args, void *workspace, fg_map_view *view) {
+  if (map->region) return view_of_region(r, map, shape, workspace, view);
   const fg_recipe_tensor *t = &r->tensor[map->tensor];
   const fg_tensor *tensor = fg_args_tensor(args, t);
   /* a tensor without elements may have no address; TMA's own unit is as good as any */

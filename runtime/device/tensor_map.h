@@ -26,8 +26,9 @@ bool fg_map_possible(const fg_recipe *recipe, const fg_map *map, const fg_shape 
 int64_t fg_map_cache_rows(const fg_recipe *recipe, const fg_recipe_tensor *tensor,
                           const fg_shape *shape, const fg_args *args);
 
-/* Describes a map that is possible. FG_EARGUMENT: a stride is longer than TMA can do. */
+/* Describes a map that is possible; workspace: the launch's, of which regions are parts.
+ * FG_EARGUMENT: a stride is longer than TMA can do. */
 fg_status fg_map_view_of(const fg_recipe *recipe, const fg_map *map, const fg_shape *shape,
-                         const fg_args *args, fg_map_view *view);
+                         const fg_args *args, void *workspace, fg_map_view *view);
 
 #endif

@@ -74,7 +74,7 @@ static void prepare_bare(const bench *b, bare *x) {
   bool empty;
   GOOD(fg_cuda_load(&x->cuda));
   GOOD(fg_params_fill(r, &shape, &b->args, b->workspace, x->params));
-  GOOD(fg_cuda_encode_maps(x->cuda, r, &shape, &b->args, x->params));
+  GOOD(fg_cuda_encode_maps(x->cuda, r, &shape, &b->args, NULL, x->params));
   for (int i = 0; i < r->n_steps; i++) {
     if (r->step[i].kind == FG_STEP_ZERO) {
       int64_t offset;

@@ -44,7 +44,8 @@ static int same_step(const fg_step *a, const fg_step *b) {
 
 static int same_map(const fg_map *a, const fg_map *b) {
   return !strcmp(a->name, b->name) && a->tensor == b->tensor && a->columns == b->columns &&
-         a->rows == b->rows && a->blocks == b->blocks && a->swizzle == b->swizzle;
+         a->rows == b->rows && a->blocks == b->blocks && a->swizzle == b->swizzle &&
+         a->ragged == b->ragged && a->region == b->region;
 }
 
 static int same_parameter(const fg_parameter *a, const fg_parameter *b) {
@@ -60,7 +61,7 @@ static int same(const fg_recipe *a, const fg_recipe *b) {
   for (int i = 0; i < FG_TENSOR_MAX; i++) same &= same_tensor(&a->tensor[i], &b->tensor[i]);
   for (int i = 0; i < FG_REGION_MAX; i++)
     same &= !strcmp(a->region[i].name, b->region[i].name) &&
-            a->region[i].elem == b->region[i].elem &&
+            a->region[i].elem == b->region[i].elem && a->region[i].width == b->region[i].width &&
             same_expr(&a->region[i].count, &b->region[i].count);
   for (int i = 0; i < FG_MAP_MAX; i++) same &= same_map(&a->map[i], &b->map[i]);
   for (int i = 0; i < FG_STEP_MAX; i++) same &= same_step(&a->step[i], &b->step[i]);
@@ -150,11 +151,14 @@ static int rich_text(char text[FG_RECIPE_TEXT]) {
   snprintf(region->name, sizeof region->name, "sums");
   char params[8192];
   recipe.align = 16, recipe.generation = 3;
-  recipe.n_maps = 2;
-  recipe.map[0] = (fg_map){"q_map", 0, 64, 128, 1, 128, false};
-  recipe.map[1] = (fg_map){"k_map", 1, 16, 256, 0, 32, true};
+  region->elem = FG_ELEM_BF16, region->width = 512;
+  recipe.n_maps = 3;
+  recipe.map[0] = (fg_map){"q_map", 0, 64, 128, 1, 128, false, 0};
+  recipe.map[1] = (fg_map){"k_map", 1, 16, 256, 0, 32, true, 0};
+  recipe.map[2] = (fg_map){"sums_map", 0, 64, 64, 0, 128, false, recipe.n_regions};
   ck_assert_int_eq(fg_recipe_params(&recipe, sizeof params, params), FG_OK);
   ck_assert_ptr_nonnull(strstr(params, "tensor_map q_map; // of q: boxes of 128 rows of 64, 1 "));
+  ck_assert_ptr_nonnull(strstr(params, "tensor_map sums_map; // of sums: boxes of 64 rows of 64"));
   recipe.step[0].cluster = 2;
   recipe.step[0].resident = 1;
   recipe.step[0].early = true;

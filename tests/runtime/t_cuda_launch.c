@@ -38,7 +38,7 @@ static void enter(void) {
 }
 
 static fg_status encode(const fg_shape *s) {
-  return fg_cuda_encode_maps(cuda, &recipe, s, &args, params);
+  return fg_cuda_encode_maps(cuda, &recipe, s, &args, NULL, params);
 }
 
 /* The map that was made last. */

@@ -239,13 +239,13 @@ START_TEST(test_maps_of_pages) {
     fg_map_view view;
     if (page == 1) k->stride[2] = -7;
     const int64_t rows = page == 1 ? 1 : k->stride[0] / k->stride[2];
-    GOOD(fg_map_view_of(r, find_map(r, "k_map"), &of, &l.problem->args, &view));
+    GOOD(fg_map_view_of(r, find_map(r, "k_map"), &of, &l.problem->args, NULL, &view));
     ck_assert_int_eq(view.box[1], pages[i][1]);
     ck_assert_uint_eq(view.extent[2], (uint64_t)(10 * rows + page + 1));
     ck_assert_int_eq(
         fg_map_cache_rows(r, &r->tensor[find_map(r, "k_map")->tensor], &of, &l.problem->args),
         rows);
-    GOOD(fg_map_view_of(r, find_map(r, "k_row_map"), &of, &l.problem->args, &view));
+    GOOD(fg_map_view_of(r, find_map(r, "k_row_map"), &of, &l.problem->args, NULL, &view));
     ck_assert_int_eq(view.box[1], 1);
     launch_set_ints(&l, "used_k", &(int64_t){0});
     launch_run(&l, 0);
@@ -260,7 +260,7 @@ START_TEST(test_maps_of_pages) {
   const fg_shape none = {.b = 1, .h = 1, .hk = 1, .nq = 5, .page = 16};
   launch l = launch_new(made.list, none, 1);
   fg_map_view view;
-  GOOD(fg_map_view_of(r, find_map(r, "k_map"), &none, &l.problem->args, &view));
+  GOOD(fg_map_view_of(r, find_map(r, "k_map"), &none, &l.problem->args, NULL, &view));
   ck_assert_uint_eq(view.extent[2], 0);
   launch_run(&l, 0);
   launch_free(&l);
