@@ -36,7 +36,7 @@ return {
     hooks = "linear/contract.lua",
     tensors = { "x", "operand" },
     words = { { name = "epilogue", file = "linear/epilogue.lua" } },
-    families = { forward = { "mma", "simt" }, backward = { "mma", "simt" } },
+    families = { forward = { "wgmma", "mma", "simt" }, backward = { "wgmma", "mma", "simt" } },
     family = function(name, pass) return string.format("linear/%s/%s", name, pass) end,
   },
   logsoftmax = {

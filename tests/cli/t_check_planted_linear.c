@@ -39,7 +39,7 @@ START_TEST(simt) {
       {"linear.simt.finish", "$(addend)", "", SIMT "residual=true", 4},
       {"linear.simt.bits", "> 0.0f", "< 0.0f", SIMT "epilogue=relu", 4},
       {"linear.simt.store_bits", " && row + i < p.rows", "", SIMT "epilogue=relu", 1},
-      {"linear.simt.keep_gated", "factor * activation_slope", "activation_slope",
+      {"linear.simt.keep_gated", "factor * activation_slope", "factor + activation_slope",
        SIMT "epilogue=geglu", 4},
       {"linear.simt.keep", "$(h)", "0.0f", SIMT "epilogue=gelu", 4},
       {"linear.epilogue.value", "$(row.value)", "return h;", SIMT "epilogue=gelu", 4},
@@ -119,7 +119,30 @@ START_TEST(mma) {
       {"linear.mma.halves", "row / 8 % 2 * WIDTH_OUT", "0", MMA "epilogue=swiglu", 4},
       {"linear.mma.half", "own + r / 2 < WIDTH_OUT && ", "", MMA "epilogue=swiglu", 1},
       {"linear.mma.part", "cdiv(p.rows, parts)", "p.rows / parts", MANY, 4},
-      {"linear.mma.store_part", "column + 1, ", "column, ", MANY, 4},
+      {"linear.mma.store_part", "column + 1, ", "column, ", MANY, 1},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
+/* Products by warpgroups, and their way to memory. */
+START_TEST(wgmma) {
+#define WGMMA "family=wgmma width=456/192 "
+  static const bug bugs[] = {
+      {"linear.wgmma.product.find", "* CLUSTER + rank", "* CLUSTER", WGMMA, 1},
+      {"linear.wgmma.product.load", "$(parity(\"count\", STAGES)) ^ 1", "1", WGMMA, 1},
+      {"linear.wgmma.product.give_back", "(count - 1)", "count", WGMMA, 1},
+      {"linear.wgmma.product.part", "part * k_of_part", "0",
+       "family=wgmma width=16/24 pass=backward rows=2101", 4},
+      {"linear.wgmma.product.parts", "cdiv(cdiv($(given.k), parts), 64) * 64",
+       "cdiv($(given.k), parts)", "family=wgmma width=16/24 pass=backward rows=2101", 4},
+      {"linear.wgmma.product.end", "cluster_sync();", "", WGMMA, 1},
+      {"linear.wgmma.forward.results", "\"y#\")", "\"(h# + y#)\")", WGMMA "epilogue=gelu", 4},
+      {"linear.wgmma.forward.factors", "of.number)", "\"h#\")", WGMMA "epilogue=gelu", 4},
+      {"linear.wgmma.forward.bits", "h1 > 0.0f", "h1 < 0.0f", WGMMA "epilogue=relu", 4},
+      {"linear.wgmma.forward.half", "< WIDTH_OUT", "< 2 * WIDTH_OUT", WGMMA "epilogue=swiglu", 1},
+      {"linear.wgmma.backward.store_part", "row = m0 + ",
+       "row = ", "family=wgmma width=16/520 pass=backward rows=2101", 1},
   };
   find_all(bugs, sizeof bugs / sizeof *bugs);
 }
@@ -133,6 +156,7 @@ int main(void) {
   tcase_add_test(tests, gradient);
   tcase_add_test(tests, columns);
   tcase_add_test(tests, mma);
+  tcase_add_test(tests, wgmma);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -1,0 +1,27 @@
+-- forward.lua: y = act(x W^T + b) + residual on the warpgroup products and TMA of sm_90a (product.cut).
+local wgmma, linear = run("linear/wgmma/wgmma.lua"), run("linear/linear.lua")
+local family = { template = "linear/wgmma/forward.cut", library = { "tile/tiles.cut", "linear/epilogue.cut" },
+                 applies = wgmma.applies, shared = wgmma.shared, registers = wgmma.registers }
+
+function family.candidates(spec, arch)
+  local stages = hooks.has_residual and 3 or 4
+  return wgmma.that_fit(family, spec, arch, {
+    { block_q = 128, block_kv = 256, stages = stages, warps = 12 },
+    { block_q = 128, block_kv = 128, stages = stages + 1, warps = 12 },
+  })
+end
+
+function family.describe(spec, plan)
+  local d = linear.forward(16)
+  d.maps = { wgmma.map("x"), wgmma.map("w"), wgmma.map("y"), hooks.keeps == "factors" and wgmma.map("keep") or nil }
+  if hooks.has_residual then d.maps[#d.maps + 1] = wgmma.map("residual") end
+  local columns = hooks.is_gated and plan.block_kv // 2 or plan.block_kv
+  linear.add(d.steps, wgmma.step("linear_fwd", plan, "rows", spec.width_out, columns, spec.width_in))
+  linear.add(d.constants, { "WIDTH_IN", spec.width_in, "columns of x" }, { "WIDTH_OUT", spec.width_out, "columns of y" },
+             { "KEPT_COLUMNS", hooks.kept_columns, "of what is kept for backward" })
+  wgmma.add_constants(d, plan)
+  d.shared = wgmma.shared(spec, plan)
+  return d
+end
+
+return family

@@ -1,0 +1,73 @@
+-- wgmma.lua: what the passes of linear's wgmma family share: how tiles lie in shared memory, and who has which registers.
+local wgmma = { CLUSTER = 2 }
+local mma, linear, barriers = run("attention/mma/mma.lua"), run("linear/linear.lua"), run("tile/barriers.lua")
+local kinds_of_barriers = run("linear/wgmma/barriers.lua")
+
+function wgmma.applies(spec, arch)
+  if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
+  if hooks.is_gated and spec.width_out % 64 > 0 then return false, "leaves gated pairs to mma whose values do not begin at a multiple of 64" end
+  return true
+end
+
+-- The map of a tensor: all move in boxes of 64 rows of 64.
+function wgmma.map(tensor) return { name = tensor .. "_map", tensor = tensor, columns = 64, rows = 64, swizzle = 128 } end
+
+-- Bytes of a stage: 64 of k of block_q rows and block_kv columns.
+local function a_bytes(plan) return plan.block_q * 128 end
+local function b_bytes(plan) return plan.block_kv * 128 end
+local function bias_bytes(plan) return 2 * plan.block_kv end
+local function groups(plan) return plan.block_q // 64 end
+
+-- Slabs of a warpgroup: all of a tile where a residual lies in them before; else one leaves while the next one is filled.
+local function slabs() return spec.pass == "forward" and hooks.has_residual and 4 or 2 end
+
+function wgmma.shared(spec, plan)
+  local blocks = {
+    { "SM_A", plan.stages * a_bytes(plan), "A [STAGES][BLOCK_M][64], or [STAGES][BLOCK_M / 64][64 of k][64]" },
+    { "SM_B", plan.stages * b_bytes(plan), "B [STAGES][BLOCK_N][64], or [STAGES][BLOCK_N / 64][64 of k][64]" },
+    { "SM_SLABS", groups(plan) * slabs() * 8192, "64 columns of a warpgroup's rows of C, on their way [GROUPS][SLABS][64][64]" },
+    barriers.row(kinds_of_barriers { stages = plan.stages, groups = groups(plan), cluster = wgmma.CLUSTER }),
+    { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
+  }
+  if spec.pass == "forward" and hooks.has_bias then table.insert(blocks, #blocks, { "SM_BIAS", 2 * bias_bytes(plan), "of a tile's columns [2][BLOCK_N]" }) end
+  return blocks
+end
+
+-- Registers of a thread that multiplies, coarsely: its sums and addresses.
+function wgmma.registers(spec, plan) return plan.block_kv // 2 + 48 end
+
+local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
+local FEW = 24
+local function many(plan) return (launched(plan) * (groups(plan) + 1) - FEW) // groups(plan) // 8 * 8 end
+
+-- The plans of a list that fit, and the others.
+function wgmma.that_fit(family, spec, arch, plans)
+  return mma.that_fit(family, spec, arch, plans, function(plan) return math.min(many(plan), 240) end)
+end
+
+-- A product's step of a recipe: C has so many rows, a text, and columns, `wide` of which are a tile's, each number a sum of so many
+-- products, which so many parts share; nil: one.
+function wgmma.step(entry, plan, rows, columns, wide, products, shared, parts)
+  local tiles = string.format("cdiv(%s, %d) * %d", rows, plan.block_q * wgmma.CLUSTER, cdiv(columns, wide) * wgmma.CLUSTER)
+  return { entry = entry, grid = { tiles .. (parts and " * " .. parts or ""), "1", "1" }, threads = 32 * plan.warps, registers = launched(plan),
+           cluster = wgmma.CLUSTER, resident = 1, early = true, shared = shared,
+           work = string.format("(128 + %s) * %d", products, plan.block_q * plan.block_kv) }
+end
+
+function wgmma.add_constants(d, plan)
+  linear.add(d.constants,
+    { "BLOCK_M", plan.block_q, "rows of a tile of C" },
+    { "BLOCK_N", plan.block_kv, "columns of B's tile" },
+    { "GROUPS", groups(plan), "warpgroups that multiply, of 64 rows each" },
+    { "STAGES", plan.stages, "tiles of A and of B in flight" },
+    { "SLABS", slabs(), "of 64 columns of a warpgroup's rows" },
+    { "BIAS_BYTES", bias_bytes(plan), "of a tile's columns" },
+    { "CLUSTER", wgmma.CLUSTER, "blocks that share B" },
+    { "BAND", 16 // wgmma.CLUSTER, "tiles of rows of a cluster that are gone through side by side" },
+    { "A_BYTES", a_bytes(plan), "of a stage" },
+    { "B_BYTES", b_bytes(plan) },
+    { "MOVER_REGISTERS", FEW },
+    { "REGISTERS", math.min(many(plan), 240) })
+end
+
+return wgmma
