@@ -77,21 +77,29 @@ local function forced_switches(env, job, kind)
   return switches.forced(job.switches, lists)
 end
 
--- The words that a field may have, by name (kinds.lua).
+-- The words that a field may have (kinds.lua), and whether one is among them.
 local function words_of(env, field)
-  if field.file then return run(env, field.file) end
   local words = {}
-  for found in gen.files(field.folder):gmatch("[^\n]+") do words[found] = true end
+  if field.file then
+    for word in pairs(run(env, field.file)) do words[#words + 1] = word end
+  else
+    for word in gen.files(field.folder):gmatch("[^\n]+") do words[#words + 1] = word end
+  end
+  table.sort(words)
   return words
+end
+
+local function is_word(env, field, name)
+  if field.file then return run(env, field.file)[name] ~= nil end
+  return gen.has(string.format("%s/%s.lua", field.folder, name))
 end
 
 -- Refuses a spec whose field names no file of its folder, or no row of its file.
 local function check_words(env, kind, spec)
   for _, field in ipairs(kind.words or {}) do
-    local name, words, names = spec[field.name], words_of(env, field), {}
-    if not words[name] then
-      for word in pairs(words) do names[#names + 1] = word end
-      table.sort(names)
+    local name = spec[field.name]
+    if not is_word(env, field, name) then
+      local names = words_of(env, field)
       local near = gen.nearest(name, names)
       gen.refuse_spec(string.format('%s: there is no "%s"%s; there are: %s', field.name, name,
                                     near and string.format(' (did you mean "%s"?)', near) or "", table.concat(names, ", ")))

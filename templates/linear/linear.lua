@@ -73,6 +73,9 @@ function linear.split(d, parts, rows)
   return count
 end
 
+-- Does more than one part add to dw?
+function linear.is_shared(parts) return parts > 1 end
+
 function linear.add_parts(d, parts)
   if parts == 1 then return end
   linear.add(d.steps, { entry = "linear_bwd_dw_sum", grid = { tostring(cdiv(hooks.rows_of_w * spec.width_in, 8 * 256)), "1", "1" },

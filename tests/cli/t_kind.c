@@ -159,7 +159,7 @@ START_TEST(tune) {
   r = program_gives(0, TUNE " -q");
   ck_assert_int_eq(program_count(r.out, " 3 known\n"), 4);
   r = program_gives(0, "wisdom show w.txt");
-  program_says(r.out, "3 rows                   " BACKWARD ".host ");
+  program_says(r.out, "3 rows                   logsoftmax_bwd-bf16-w33.simt-q");
   program_gives(0, "wisdom verify w.txt");
   program_gives(0, "report w.txt -o w.html");
   program_page_says(program_text("w.html"), "40 rows");

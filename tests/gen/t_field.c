@@ -81,7 +81,7 @@ END_TEST
 START_TEST(choices_refused) {
   refuses("kernel", "attn",
           "kernel: \"attn\" is not allowed; expected attention, logsoftmax, combine, append, "
-          "layernorm");
+          "layernorm, linear");
   refuses(
       "pass", "foward",
       "pass: \"foward\" is not allowed; expected forward, backward (did you mean \"forward\"?)");

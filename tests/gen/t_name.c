@@ -119,7 +119,8 @@ START_TEST(rows_read_back) {
                       .norm = i >> 2 & 1,
                       .bias = i / 8 % 3,
                       .dtype = i / 24,
-                      .width = 1000};
+                      .width = 1000,
+                      .width_out = 1000};
     fg_point_settle(&point);
     point_reads_back(&point);
   }

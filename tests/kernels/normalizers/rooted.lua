@@ -41,8 +41,8 @@ function rooted.finish(r)
   return fill([[
 const float squares = $sum;
 const float $inverse = squares == 0.0f ? 0.0f : inverse_f32(sqrt_f32(squares));
-const float $second = squares == 0.0f ? NEG_INF : $m + 0.5f * LN2 * log2_f32(squares);]],
-    { sum = r.sum("(" .. r.near .. " + " .. r.far .. ")"), m = r.m, inverse = r.inverse, second = r.second })
+const float $second = squares == 0.0f ? NEG_INF : $m + 0.5f * LN2 * log2_f32(squares);$take]],
+    { sum = r.sum("(" .. r.near .. " + " .. r.far .. ")"), m = r.m, inverse = r.inverse, second = r.second, take = r.take or "" })
 end
 
 function rooted.merge(a, b)
