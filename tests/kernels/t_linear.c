@@ -74,11 +74,7 @@ START_TEST(many_rows) {
                              _i ? "gelu" : "none");
   ck_assert_int_eq(made.n, 1);
   kernel_verify(&made.list[0], &(verify_case){.shape = {.rows = 2500}, .seed = 5});
-  launch l = launch_new(&made.list[0], (fg_shape){.rows = 2500}, 5);
-  launch again = launch_new(&made.list[0], (fg_shape){.rows = 2500}, 5);
-  launch_run(&l, 1), launch_run(&again, 2);
-  launch_same_outputs(&l, &again);
-  launch_free(&l), launch_free(&again);
+  launch_repeats(&made.list[0], (fg_shape){.rows = 2500}, 5);
   kernels_free(&made);
 }
 END_TEST

@@ -48,11 +48,7 @@ START_TEST(parts_in_order) {
   kernels made =
       kernels_new("kernel=linear family=wgmma pass=backward width=16/24 bias=grad epilogue=gelu");
   ck_assert_int_eq(made.n, 1);
-  launch l = launch_new(&made.list[0], (fg_shape){.rows = 2500}, 5);
-  launch again = launch_new(&made.list[0], (fg_shape){.rows = 2500}, 5);
-  launch_run(&l, 1), launch_run(&again, 2);
-  launch_same_outputs(&l, &again);
-  launch_free(&l), launch_free(&again);
+  launch_repeats(&made.list[0], (fg_shape){.rows = 2500}, 5);
   kernels_free(&made);
 }
 END_TEST

@@ -189,6 +189,13 @@ void launch_same_outputs(const launch *a, const launch *b) {
     if (r->tensor[i].output) launch_same(a, b, r->tensor[i].argument->name);
 }
 
+void launch_repeats(const kernel *k, fg_shape shape, uint64_t draw) {
+  launch l = launch_new(k, shape, draw), again = launch_new(k, shape, draw);
+  launch_run(&l, 1), launch_run(&again, 2);
+  launch_same_outputs(&l, &again);
+  launch_free(&l), launch_free(&again);
+}
+
 void launch_poison(const launch *l) {
   const fg_recipe *r = l->problem->recipe;
   for (int i = 0; i < r->n_tensors; i++)

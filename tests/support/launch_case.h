@@ -53,6 +53,8 @@ void launch_poison(const launch *l);
 /* The tensor, or all outputs, have the same bits. */
 void launch_same(const launch *a, const launch *b, const char *name);
 void launch_same_outputs(const launch *a, const launch *b);
+/* Two launches of equal inputs give all outputs the same bits. */
+void launch_repeats(const kernel *k, fg_shape shape, uint64_t draw);
 
 /* ||a - b|| / ||b|| of the tensor. */
 double launch_difference(const launch *a, const launch *b, const char *name);
