@@ -72,7 +72,7 @@ end
 -- Expressions of the recipe: query rows of a tile; about how many tiles of rows all key/value heads have.
 local function tokens(plan) return string.format("max(1, %d / max(1, h / max(1, hk)))", plan.block_q) end
 local function row_tiles(plan)
-  if seq.is_packed("q") then return string.format("(tokens_q * h / %d + b * hk)", plan.block_q) end
+  if seq.is_packed("q") then return string.format("(cdiv(tokens_q * h, %d) + b * hk)", plan.block_q) end
   return string.format("b * hk * cdiv(nq * h, max(1, hk) * %d)", plan.block_q)
 end
 
