@@ -2,6 +2,7 @@
 #include "reference.h"
 
 #include "base/random.h"
+#include "oracle_norm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,18 +15,17 @@ typedef struct {
 } result;
 enum { RESULTS = 4 };
 
-/* Arrays are [rows, width]; a row's numbers are [rows]. */
+/* z and the row's numbers are this file's own. */
 typedef struct {
-  int64_t rows, width;
-  double *z, *mean, *rstd;
-  double worst; /* the largest mean of a row, in deviations */
+  oracle_norm problem;
+  double *z, *z_rss; /* [rows, width] */
+  double worst;      /* the largest mean of a row, in deviations */
   result of[RESULTS];
 } layernorm;
 
 static bool is_backward(const reference_case *c) {
   return c->variant->point.pass == FG_PASS_BACKWARD;
 }
-static bool is_rms(const reference_case *c) { return c->variant->point.norm == FG_NORM_RMS; }
 
 static double *array(int64_t n) { return calloc((size_t)n + 1, sizeof(double)); }
 
@@ -34,9 +34,14 @@ static fg_status start(reference_case *c) {
   const fg_recipe *r = c->problem->recipe;
   layernorm *s = c->own = calloc(1, sizeof *s);
   if (!s) return fg_fail(FG_EMEMORY, "no memory for the oracle");
-  s->rows = c->problem->shape.rows, s->width = c->variant->point.width;
-  bool all = (s->z = array(s->rows * s->width)) && (s->mean = array(s->rows)) &&
-             (s->rstd = array(s->rows));
+  const int64_t rows = c->problem->shape.rows, width = c->variant->point.width;
+  s->problem = (oracle_norm){.is_rms = c->variant->point.norm == FG_NORM_RMS,
+                             .rows = rows,
+                             .width = width,
+                             .mean = array(rows),
+                             .rstd = array(rows)};
+  bool all = s->problem.mean && s->problem.rstd && (s->z = array(rows * width)) &&
+             (s->z_rss = array(rows * width));
   for (int i = 0, n = 0; i < r->n_tensors; i++) {
     if (!r->tensor[i].output) continue;
     result *x = &s->of[n++];
@@ -58,9 +63,9 @@ static double distance(const reference_case *c) {
 /* Normal numbers; far from 0; or rows of very different sizes, every fifth constant and every
  * seventh 0. */
 static void draw_rows(const reference_case *c, uint64_t state, double *x) {
-  const layernorm *s = c->own;
-  for (int64_t i = 0; i < s->rows * s->width; i++) {
-    const int64_t row = i / s->width;
+  const oracle_norm *p = &((const layernorm *)c->own)->problem;
+  for (int64_t i = 0; i < p->rows * p->width; i++) {
+    const int64_t row = i / p->width;
     const double normal = fg_random_normal(&state);
     x[i] = normal;
     if (c->which->style == VERIFY_LARGE) x[i] += row % 2 ? distance(c) : -distance(c);
@@ -83,36 +88,24 @@ static void draw(const reference_case *c, int tensor, double *values) {
 
 /* ---- what is right ---- */
 
-static const result *find_result(const reference_case *c, const char *name) {
+static result find_result(const reference_case *c, const char *name) {
   const layernorm *s = c->own;
   for (int i = 0; i < RESULTS; i++)
-    if (s->of[i].name && !strcmp(s->of[i].name, name)) return &s->of[i];
-  return NULL;
+    if (s->of[i].name && !strcmp(s->of[i].name, name)) return s->of[i];
+  return (result){0};
 }
 
-static void set(const reference_case *c, const char *name, int64_t i, double ref, double rss) {
-  const result *x = find_result(c, name);
-  if (x) x->ref[i] = ref, x->rss[i] = rss;
-}
-
-/* A sum, and the root of the sum of the squares of what was added. */
-static void add(const reference_case *c, const char *name, int64_t i, double term, double size) {
-  const result *x = find_result(c, name);
-  if (!x) return;
-  x->ref[i] += term;
-  x->rss[i] = hypot(x->rss[i], size);
-}
-
-/* z: as it is given, or of x, bias and residual. */
+/* As it is given, or of x, bias and residual. */
 static void make_z(const reference_case *c) {
-  layernorm *s = c->own;
+  const layernorm *s = c->own;
+  const int64_t width = s->problem.width;
   const double *z = is_backward(c) ? reference_value(c, "z") : NULL;
   const double *x = reference_value(c, "x"), *residual = reference_value(c, "residual");
   const double *bias = reference_value(c, "bias");
-  for (int64_t i = 0; i < s->rows * s->width; i++) {
-    const double b = bias ? bias[i % s->width] : 0, r = residual ? residual[i] : 0;
+  for (int64_t i = 0; i < s->problem.rows * width; i++) {
+    const double b = bias ? bias[i % width] : 0, r = residual ? residual[i] : 0;
     s->z[i] = z ? z[i] : x[i] + b + r;
-    if (!is_backward(c)) set(c, "z", i, s->z[i], hypot(x[i], hypot(b, r)));
+    s->z_rss[i] = z ? fabs(z[i]) : hypot(x[i], hypot(b, r));
   }
 }
 
@@ -121,79 +114,52 @@ static double eps_of(const reference_case *c) {
   return launch->given & FG_GIVEN_EPS ? (double)launch->value[FG_NUMBER_EPS] : 1e-5;
 }
 
-/* Mean (of layer norm) and inverse deviation of each row. */
-static void make_statistics(const reference_case *c) {
-  layernorm *s = c->own;
-  for (int64_t r = 0; r < s->rows; r++) {
-    const double *z = s->z + r * s->width;
-    double sum = 0, squares = 0, sizes = 0;
-    for (int64_t i = 0; i < s->width; i++) sum += z[i];
-    const double mean = is_rms(c) ? 0 : sum / (double)s->width;
-    for (int64_t i = 0; i < s->width; i++) squares += (z[i] - mean) * (z[i] - mean);
-    for (int64_t i = 0; i < s->width; i++) sizes += z[i] * z[i];
-    s->mean[r] = mean;
-    s->rstd[r] = 1 / sqrt(squares / (double)s->width + eps_of(c));
-    s->worst = fmax(s->worst, fabs(mean) * s->rstd[r]);
-    if (is_backward(c)) continue;
-    set(c, "mean", r, mean, sqrt(sizes) / (double)s->width);
-    set(c, "rstd", r, s->rstd[r], s->rstd[r]);
-  }
+static void copy(const result *to, const double *ref, const double *rss, int64_t n) {
+  if (!to->ref) return;
+  memcpy(to->ref, ref, (size_t)n * sizeof *ref);
+  memcpy(to->rss, rss, (size_t)n * sizeof *rss);
 }
 
 static void forward(const reference_case *c) {
   const layernorm *s = c->own;
-  const double *gamma = reference_value(c, "gamma"), *beta = reference_value(c, "beta");
-  for (int64_t i = 0; i < s->rows * s->width; i++) {
-    const int64_t row = i / s->width, column = i % s->width;
-    const double scaled = (s->z[i] - s->mean[row]) * s->rstd[row] * gamma[column];
-    const double b = beta ? beta[column] : 0;
-    set(c, "out", i, scaled + b, hypot(scaled, b));
-  }
+  const oracle_norm *p = &s->problem;
+  const result z = find_result(c, "z"), mean = find_result(c, "mean");
+  const result rstd = find_result(c, "rstd"), out = find_result(c, "out");
+  copy(&z, s->z, s->z_rss, p->rows * p->width);
+  if (mean.ref) memcpy(mean.ref, p->mean, (size_t)p->rows * sizeof(double));
+  copy(&rstd, p->rstd, p->rstd, p->rows);
+  oracle_norm_out(p, out.ref, out.rss);
 }
 
-/* One row's gradients. */
-static void backward_row(const reference_case *c, int64_t row) {
-  const layernorm *s = c->own;
-  const int64_t first = row * s->width;
-  const double *gamma = reference_value(c, "gamma"), *dz = reference_value(c, "dz");
-  const double *dout = reference_value(c, "dout") + first;
-  const double rstd = s->rstd[row];
-  double mean_gy = 0, mean_product = 0;
-  for (int64_t i = 0; i < s->width; i++) {
-    const double gy = dout[i] * gamma[i], xhat = (s->z[first + i] - s->mean[row]) * rstd;
-    mean_gy += is_rms(c) ? 0 : gy / (double)s->width;
-    mean_product += gy * xhat / (double)s->width;
-  }
-  for (int64_t i = 0; i < s->width; i++) {
-    const double gy = dout[i] * gamma[i], xhat = (s->z[first + i] - s->mean[row]) * rstd;
-    const double in = dz ? dz[first + i] : 0;
-    const double dx = rstd * (gy - mean_gy - xhat * mean_product) + in;
-    const double size = rstd * (fabs(gy) + fabs(mean_gy) + fabs(xhat * mean_product)) + fabs(in);
-    set(c, "dx", first + i, dx, size);
-    add(c, "dgamma", i, dout[i] * xhat, dout[i] * xhat);
-    add(c, "dbeta", i, dout[i], dout[i]);
-    add(c, "dbias", i, dx, size);
-  }
+static void backward(const reference_case *c) {
+  const result dz = find_result(c, "dx"), dgamma = find_result(c, "dgamma");
+  const result dbeta = find_result(c, "dbeta"), dbias = find_result(c, "dbias");
+  const oracle_norm_gradients to = {dz.ref,    dz.rss,    dgamma.ref, dgamma.rss,
+                                    dbeta.ref, dbeta.rss, dbias.ref,  dbias.rss};
+  oracle_norm_backward(&((const layernorm *)c->own)->problem, &to);
 }
 
 /* A backward is given the row's numbers of its forward. */
 static fg_status put_rows(reference_case *c, const char *name, const double *from) {
-  const layernorm *s = c->own;
   double *values = reference_value(c, name);
   if (!values) return FG_OK; /* RMS norm has no mean */
-  memcpy(values, from, (size_t)s->rows * sizeof *values);
+  memcpy(values, from, (size_t)c->problem->shape.rows * sizeof *values);
   return reference_put(c, fg_problem_find(c->problem, name), values);
 }
 
 static fg_status solve(reference_case *c, int plain) {
   layernorm *s = c->own;
+  oracle_norm *p = &s->problem;
   (void)plain; /* there is no unfused result */
   make_z(c);
-  make_statistics(c);
+  p->z = s->z, p->eps = eps_of(c);
+  p->gamma = reference_value(c, "gamma"), p->beta = reference_value(c, "beta");
+  p->dout = reference_value(c, "dout"), p->dz = reference_value(c, "dz");
+  s->worst = oracle_norm_statistics(p, find_result(c, "mean").rss);
   if (is_backward(c)) {
-    TRY(put_rows(c, "mean", s->mean));
-    TRY(put_rows(c, "rstd", s->rstd));
-    for (int64_t r = 0; r < s->rows; r++) backward_row(c, r);
+    TRY(put_rows(c, "mean", p->mean));
+    TRY(put_rows(c, "rstd", p->rstd));
+    backward(c);
   } else {
     forward(c);
   }
@@ -203,12 +169,11 @@ static fg_status solve(reference_case *c, int plain) {
 /* Of float32, in which z is made, its rounding shows where a mean is large beside the deviation. */
 static reference_values find(const reference_case *c, const char *name) {
   const layernorm *s = c->own;
-  const result *x = find_result(c, name);
-  if (!x) return (reference_values){0};
+  const result x = find_result(c, name);
   const bool is_statistic = !strcmp(name, "mean") || !strcmp(name, "rstd");
   const bool is_f32 = fg_point_elem(&c->variant->point) == FG_ELEM_F32;
   const double limit = is_statistic || is_f32 ? 1e-5 + 2e-7 * s->worst : 0;
-  return (reference_values){x->ref, x->rss, NULL, limit};
+  return (reference_values){x.ref, x.rss, NULL, limit};
 }
 
 /* There are no pairs. */
@@ -221,9 +186,10 @@ static void free_own(reference_case *c) {
     free(s->of[i].ref);
     free(s->of[i].rss);
   }
+  free(s->problem.mean);
+  free(s->problem.rstd);
   free(s->z);
-  free(s->mean);
-  free(s->rstd);
+  free(s->z_rss);
   free(s);
 }
 
