@@ -228,7 +228,7 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
  *   sigmoid_bias  with normalizer=sigmoid: added to all scores; not given: -log nk, of each
  *                 sequence's own keys. Finite
- *   eps           of kernel=layernorm: added to the variance, or the mean square; not given: 1e-5.
+ *   eps           of a layer or RMS norm: added to the variance, or the mean square; not given: 1e-5.
  *                 0 or more
  *   keep          with dropout=true, which needs it: the probability of a weight to be kept, 0 to 1,
  *                 rounded to a multiple of 2^-16. What is kept is divided by it; LSE is that of all
@@ -267,6 +267,7 @@ typedef struct fg_args {
   fg_tensor target, weight, loss, dloss;
   float eps;
   fg_tensor w, dw, kept; /* kept: the tensor keep */
+  fg_tensor dresidual;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -123,6 +123,20 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"dw", "dw", "fj", FG_RULE_SPEC, PLACE(dw), .help = "gradient of w"},
     {"dbias", "dbias", "f", FG_RULE_SPEC, .contiguous = true, PLACE(dbias),
      .help = "gradient of bias"},
+    {"gamma", "gamma", "o", FG_RULE_SPEC, .contiguous = true, PLACE(gamma),
+     .help = "factors of columns"},
+    {"beta", "beta", "o", FG_RULE_SPEC, .contiguous = true, PLACE(beta),
+     .help = "added behind the factors"},
+    {"out", "out", "ro", FG_RULE_SPEC, PLACE(out), .help = "the rows, normalised"},
+    {"z", "z", "ro", FG_RULE_SPEC, PLACE(z), .help = "what is normalised: x w^T, bias, residual"},
+    {"dout", "dout", "ro", FG_RULE_SPEC, PLACE(dout), .help = "gradient of out"},
+    {"dz", "dz", "ro", FG_RULE_SPEC, PLACE(dz), .help = "gradient of z from elsewhere"},
+    {"dgamma", "dgamma", "o", FG_RULE_SPEC, .contiguous = true, PLACE(dgamma),
+     .help = "gradient of gamma"},
+    {"dbeta", "dbeta", "o", FG_RULE_SPEC, .contiguous = true, PLACE(dbeta),
+     .help = "gradient of beta"},
+    {"dresidual", "dresidual", "ro", FG_RULE_SPEC, PLACE(dresidual),
+     .help = "gradient of z, which is the residual's"},
 };
 
 /* Declared inputs have no place in fg_args itself: their slot says which of its inputs they are. */
@@ -207,8 +221,13 @@ const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS] = {
                                 FLT_MAX},
     [FG_NUMBER_KEEP] =
         {"keep", FG_GIVEN_KEEP, offsetof(fg_args, keep), "dropout=true", {0.9F, 0.5F}, 0, 1},
-    [FG_NUMBER_EPS] =
-        {"eps", FG_GIVEN_EPS, offsetof(fg_args, eps), "kernel=layernorm", {NAN, 1e-3F}, 0, FLT_MAX},
+    [FG_NUMBER_EPS] = {"eps",
+                       FG_GIVEN_EPS,
+                       offsetof(fg_args, eps),
+                       "a layer or RMS norm",
+                       {NAN, 1e-3F},
+                       0,
+                       FLT_MAX},
 };
 
 float fg_launch_number_of(const fg_launch_number *number, const fg_args *args) {

@@ -31,10 +31,16 @@ static double gelu_slope(double h) {
 }
 
 static const oracle_epilogue rows[] = {
-    {"none", false, false, same, one},        {"relu", false, true, relu, relu_slope},
-    {"gelu", false, false, gelu, gelu_slope}, {"gelu_erf", false, false, gelu_erf, gelu_erf_slope},
-    {"silu", false, false, silu, silu_slope}, {"reglu", true, true, relu, relu_slope},
-    {"geglu", true, false, gelu, gelu_slope}, {"swiglu", true, false, silu, silu_slope},
+    {"none", .value = same, .derivative = one},
+    {"relu", .is_test = true, .value = relu, .derivative = relu_slope},
+    {"gelu", .value = gelu, .derivative = gelu_slope},
+    {"gelu_erf", .value = gelu_erf, .derivative = gelu_erf_slope},
+    {"silu", .value = silu, .derivative = silu_slope},
+    {"reglu", .is_gated = true, .is_test = true, .value = relu, .derivative = relu_slope},
+    {"geglu", .is_gated = true, .value = gelu, .derivative = gelu_slope},
+    {"swiglu", .is_gated = true, .value = silu, .derivative = silu_slope},
+    {"layernorm", .is_norm = true, .value = same, .derivative = one},
+    {"rmsnorm", .is_norm = true, .is_rms = true, .value = same, .derivative = one},
 };
 
 const oracle_epilogue *oracle_epilogue_find(const char *name) {

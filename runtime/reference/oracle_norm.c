@@ -66,8 +66,8 @@ static void backward_row(const oracle_norm *p, int64_t row, const oracle_norm_gr
 }
 
 void oracle_norm_backward(const oracle_norm *p, const oracle_norm_gradients *to) {
-  double *const sums[] = {to->dgamma, to->dgamma_rss, to->dbeta,
-                          to->dbeta_rss, to->dbias, to->dbias_rss};
+  double *const sums[] = {to->dgamma,    to->dgamma_rss, to->dbeta,
+                          to->dbeta_rss, to->dbias,      to->dbias_rss};
   for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
     if (sums[i]) memset(sums[i], 0, (size_t)p->width * sizeof(double));
   for (int64_t r = 0; r < p->rows; r++) backward_row(p, r, to);

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "oracle.h"
 #include "oracle_linear.h"
+#include "oracle_norm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,11 +15,14 @@ typedef struct {
   const char *name;
   double *ref, *rss;
 } result;
-enum { RESULTS = 3 };
+enum { RESULTS = 6 };
 
 /* Of a backward h and bias are this file's own: the kernel is given what forward keeps of them. */
 typedef struct {
   oracle_linear problem;
+  oracle_norm norm;
+  double *z, *z_rss; /* [rows, out], of a norm: what is normalised; backward: its gradient */
+  double worst;      /* the largest mean of a row, in deviations */
   int64_t columns, words;
   double *h, *h_rss, *bias; /* [rows, columns], [columns] */
   double *kept, *kept_rss;  /* [rows, columns]: factors of dy */
@@ -52,9 +56,16 @@ static fg_status start(reference_case *c) {
                                .in = point->width,
                                .out = point->width_out};
   s->columns = oracle_linear_columns(&s->problem), s->words = (s->problem.out + 31) / 32;
-  const int64_t n = s->problem.rows * s->columns;
-  bool all = (s->h = array(n)) && (s->h_rss = array(n)) && (s->bias = array(s->columns)) &&
-             (s->kept = array(n)) && (s->kept_rss = array(n));
+  const int64_t n = s->problem.rows * s->columns, rows = s->problem.rows;
+  s->norm = (oracle_norm){.is_rms = epilogue->is_rms,
+                          .rows = rows,
+                          .width = s->problem.out,
+                          .mean = array(rows),
+                          .rstd = array(rows)};
+  bool all = s->norm.mean && s->norm.rstd && (s->z = array(rows * s->problem.out)) &&
+             (s->z_rss = array(rows * s->problem.out)) && (s->h = array(n)) &&
+             (s->h_rss = array(n)) && (s->bias = array(s->columns)) && (s->kept = array(n)) &&
+             (s->kept_rss = array(n));
   for (int i = 0, k = 0; i < r->n_tensors; i++) {
     if (!r->tensor[i].output) continue;
     const int64_t count = fg_problem_count(c->problem, i);
@@ -70,12 +81,14 @@ static fg_status start(reference_case *c) {
 static void draw(const reference_case *c, int tensor, double *values) {
   const int64_t in = ((const linear *)c->own)->problem.in;
   const char *name = c->problem->recipe->tensor[tensor].name;
-  const bool is_x = !strcmp(name, "x"), is_w = !strcmp(name, "w");
+  const bool is_x = !strcmp(name, "x"), is_w = !strcmp(name, "w"),
+             is_gamma = !strcmp(name, "gamma");
   const verify_style style = c->which->style;
   uint64_t state = c->which->seed * 1000003 + (uint64_t)tensor;
   for (int64_t i = 0; i < fg_problem_count(c->problem, tensor); i++) {
     values[i] = fg_random_normal(&state);
     if (is_w) values[i] /= sqrt((double)in);
+    if (is_gamma) values[i] += 1;
     if (is_x && style == VERIFY_LARGE) values[i] *= 30;
     if (is_x && style == VERIFY_ABSENT && i / in % 3 == 1) values[i] = 0;
   }
@@ -110,14 +123,75 @@ static void put_kept(const linear *s, double *to) {
     memcpy(to, s->kept, (size_t)(s->problem.rows * s->columns) * sizeof *to);
 }
 
+static double eps_of(const reference_case *c) {
+  const fg_launch_values *launch = &c->which->launch;
+  return launch->given & FG_GIVEN_EPS ? (double)launch->value[FG_NUMBER_EPS] : 1e-5;
+}
+
+static void copy(result to, const double *ref, const double *rss, int64_t n) {
+  if (!to.ref) return;
+  memcpy(to.ref, ref, (size_t)n * sizeof *ref);
+  memcpy(to.rss, rss, (size_t)n * sizeof *rss);
+}
+
+/* What normalises the rows of z. */
+static oracle_norm *norm_of(const reference_case *c, const double *z, const double *z_rss) {
+  linear *s = c->own;
+  oracle_norm *p = &s->norm;
+  p->eps = eps_of(c), p->z = z, p->z_rss = z_rss;
+  p->gamma = reference_value(c, "gamma"), p->beta = reference_value(c, "beta");
+  p->dout = reference_value(c, "dout"), p->dz = reference_value(c, "dz");
+  s->worst = oracle_norm_statistics(p, find_result(c, "mean").rss);
+  return p;
+}
+
+static void normalise(const reference_case *c) {
+  const linear *s = c->own;
+  const result out = find_result(c, "out"), mean = find_result(c, "mean");
+  oracle_linear_y(&s->problem, s->h, s->h_rss, s->z, s->z_rss);
+  const oracle_norm *p = norm_of(c, s->z, s->z_rss);
+  copy(find_result(c, "z"), s->z, s->z_rss, p->rows * p->width);
+  copy(find_result(c, "rstd"), p->rstd, p->rstd, p->rows);
+  if (mean.ref) memcpy(mean.ref, p->mean, (size_t)p->rows * sizeof(double));
+  oracle_norm_out(p, out.ref, out.rss);
+}
+
 static void forward(const reference_case *c) {
   const linear *s = c->own;
+  if (s->problem.epilogue->is_norm) {
+    normalise(c);
+    return;
+  }
   const result y = find_result(c, "y"), keep = find_result(c, "keep");
   oracle_linear_y(&s->problem, s->h, s->h_rss, y.ref, y.rss);
   if (!keep.ref) return;
   put_kept(s, keep.ref);
   if (!keeps_bits(s))
     memcpy(keep.rss, s->kept_rss, (size_t)(s->problem.rows * s->columns) * sizeof *keep.rss);
+}
+
+/* A backward is given the row's numbers of its forward. */
+static fg_status put_rows(reference_case *c, const char *name, const double *from) {
+  double *values = reference_value(c, name);
+  if (!values) return FG_OK; /* RMS norm has no mean */
+  memcpy(values, from, (size_t)c->problem->shape.rows * sizeof *values);
+  return reference_put(c, fg_problem_find(c->problem, name), values);
+}
+
+/* The gradient of z takes the place of dy. */
+static fg_status backward_norm(reference_case *c, result *dbias) {
+  linear *s = c->own;
+  const oracle_norm *p = norm_of(c, reference_value(c, "z"), NULL);
+  TRY(put_rows(c, "mean", p->mean));
+  TRY(put_rows(c, "rstd", p->rstd));
+  const result dgamma = find_result(c, "dgamma"), dbeta = find_result(c, "dbeta");
+  const oracle_norm_gradients to = {s->z,      s->z_rss,  dgamma.ref, dgamma.rss,
+                                    dbeta.ref, dbeta.rss, dbias->ref, dbias->rss};
+  oracle_norm_backward(p, &to);
+  copy(find_result(c, "dresidual"), s->z, s->z_rss, p->rows * p->width);
+  s->problem.dy = s->z;
+  *dbias = (result){0};
+  return FG_OK;
 }
 
 /* Judged from the factors that the kernel is given, rounded by reference_put. */
@@ -129,7 +203,8 @@ static fg_status backward(reference_case *c) {
     TRY(reference_put(c, fg_problem_find(c->problem, "keep"), keep));
   }
   const result dx = find_result(c, "dx"), dw = find_result(c, "dw");
-  const result dbias = find_result(c, "dbias");
+  result dbias = find_result(c, "dbias");
+  if (s->problem.epilogue->is_norm) TRY(backward_norm(c, &dbias));
   s->problem.kept = keep && !keeps_bits(s) ? keep : s->kept;
   s->problem.round = oracle_round(fg_point_elem(&c->variant->point));
   const oracle_linear_gradients to = {dx.ref, dx.rss, dw.ref, dw.rss, dbias.ref, dbias.rss};
@@ -163,7 +238,9 @@ static fg_status solve(reference_case *c, int plain) {
 static reference_values find(const reference_case *c, const char *name) {
   const result x = find_result(c, name);
   const bool has_bits = !strcmp(name, "keep") && keeps_bits(c->own);
-  return (reference_values){x.ref, has_bits ? NULL : x.rss, NULL, 0};
+  const bool is_statistic = !strcmp(name, "mean") || !strcmp(name, "rstd");
+  const double limit = is_statistic ? 1e-5 + 2e-7 * ((const linear *)c->own)->worst : 0;
+  return (reference_values){x.ref, has_bits ? NULL : x.rss, NULL, limit};
 }
 
 /* Not of rows of zeros, whose sums are exact. */
@@ -205,10 +282,11 @@ static void free_own(reference_case *c) {
     free(s->of[i].ref);
     free(s->of[i].rss);
   }
-  double *const own[] = {s->h, s->h_rss, s->bias, s->kept, s->kept_rss};
+  double *const own[] = {s->h, s->h_rss, s->bias,      s->kept,     s->kept_rss,
+                         s->z, s->z_rss, s->norm.mean, s->norm.rstd};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
   free(s);
 }
 
-static const char *const saved[] = {"keep", NULL};
+static const char *const saved[] = {"keep", "mean", "rstd", NULL};
 const reference reference_linear = {saved, start, draw, solve, find, tell, free_own, forgive};

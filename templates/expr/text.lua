@@ -94,6 +94,13 @@ function text.rolled(large, arrays, size)
            behind = "}\n" .. table.concat(behind, "\n"), pragma = "#pragma unroll 1" }
 end
 
+-- The one of a list whose number, from 0 on, an expression has: "n == 1 ? b : a".
+function text.choice(number, all)
+  local chosen = all[1]
+  for i = 2, #all do chosen = string.format("%s == %d ? %s : %s", number, i - 1, all[i], chosen) end
+  return chosen
+end
+
 -- The declaration of floats, "" where there are none.
 function text.floats(names) return #names > 0 and "float " .. table.concat(names, ", ") .. ";" or "" end
 

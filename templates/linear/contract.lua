@@ -8,6 +8,8 @@
 --   kept_columns  columns of that tensor
 --   kept_elem     their type
 --   has_bias, makes_dbias, has_residual
+--   norm          nil, or "layer" or "rms": rows of z = h + residual are normalised, and `out` takes y's place
+--   has_mean      of a norm: whether the mean goes out of a row, and beta comes in
 local epilogue = run("linear/epilogue.lua")[spec.epilogue]
 local is_gated = epilogue.is_gated or false
 local rows_of_w = is_gated and 2 * spec.width_out or spec.width_out
@@ -18,4 +20,5 @@ return {
   keeps = keeps, kept_columns = keeps == "bits" and cdiv(rows_of_w, 32) or rows_of_w,
   kept_elem = keeps == "bits" and "i32" or spec.elem,
   has_bias = spec.bias ~= "false", makes_dbias = spec.bias == "grad", has_residual = spec.residual == "true",
+  norm = epilogue.norm, has_mean = epilogue.norm == "layer",
 }

@@ -3,6 +3,7 @@
 --   value, derivative  bodies of C functions of a float h: the activation, and its derivative; none: y is h
 --   is_test            the derivative is 1 where h > 0 and 0 elsewhere, so that a bit keeps it
 --   is_gated           h has two halves, g and v, and y is the activation of g times v
+--   norm               y is no function of h alone: h + residual is z, whose rows are normalised: "layer", "rms"
 --
 -- Families ask for these through contract.lua and know no row by its name. What the numbers are judged by is a row of
 -- runtime/reference/oracle_epilogue.c.
@@ -39,4 +40,5 @@ return {
   none = {},
   relu = relu, gelu = gelu, gelu_erf = gelu_erf, silu = silu,
   reglu = gated(relu), geglu = gated(gelu), swiglu = gated(silu),
+  layernorm = { norm = "layer" }, rmsnorm = { norm = "rms" },
 }

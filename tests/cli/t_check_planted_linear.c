@@ -51,6 +51,29 @@ START_TEST(simt) {
 }
 END_TEST
 
+/* The last step of a forward that ends with a norm. */
+START_TEST(norm) {
+#define NORM "epilogue=layernorm "
+  static const bug bugs[] = {
+      {"linear.simt.leave_z", "$(addend)", "", SIMT NORM "residual=true", 4},
+      {"linear.norm.load", "ldg_f32x4(z + 4, from + column + 4)", "ldg_f32x4(z + 4, from + column)",
+       SIMT NORM, 4},
+      {"linear.norm.eps", "p.eps == p.eps ? p.eps : 1e-5f", "1e-5f", SIMT NORM "eps=1", 4},
+      {"linear.norm.sum", "i < 8", "i < 7", SIMT NORM, 4},
+      {"linear.norm.mean", "1.0f / (float)WIDTH_OUT", "1.0f / (float)WIDTH_IN", SIMT NORM, 4},
+      {"linear.norm.square", " - mean", " + mean", SIMT NORM, 4},
+      {"linear.norm.rstd", "(float)WIDTH_OUT", "(float)(WIDTH_OUT - 1)", SIMT NORM, 4},
+      {"linear.norm.beta", "p.beta + column", "p.beta", SIMT NORM, 4},
+      {"linear.norm.out", " * factor[i]", "", SIMT NORM, 4},
+      {"linear.norm.statistics", "p.rstd + row, rstd", "p.rstd + row, rstd * rstd", SIMT NORM, 4},
+      {"linear.epilogue.sum", "mask > 0", "mask > 1", SIMT NORM, 4},
+      {"linear.mma.residual_of_z", "high +=", "high -=",
+       "family=mma block_q=64 block_kv=64 width=72/40 residual=true " NORM, 4},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
 /* The gradient of h, its sums of columns, and parts of dw. */
 START_TEST(gradient) {
 #define MANY "family=mma block_q=64 block_kv=64 width=16/24 pass=backward rows=2101 "
@@ -59,9 +82,20 @@ START_TEST(gradient) {
       {"linear.gradient.load", "dy_column", "0", SIMT BACKWARD, 4},
       {"linear.gradient.bits", "column % 32", "column % 16", SIMT BACKWARD "epilogue=relu", 4},
       {"linear.gradient.factors", "kept_n + column", "kept_n", SIMT BACKWARD "epilogue=gelu", 4},
-      {"linear.gradient.store", "column, v)", "column, factor)", SIMT BACKWARD "epilogue=gelu", 4},
+      {"linear.gradient.store", "column, v, ", "column, factor, ", SIMT BACKWARD "epilogue=gelu",
+       4},
       {"linear.gradient.sum", "+= v[i]", "= v[i]", SIMT BACKWARD, 4},
+      {"linear.gradient.put", "2048 * (number - 1)", "0", SIMT BACKWARD NORM, 1},
       {"linear.gradient.warps", "256 * i + ", "", SIMT BACKWARD, 4},
+      {"linear.gradient.put_part", "number * parts", "parts", SIMT BACKWARD NORM, 1},
+      {"linear.gradient.tensor", "tensors", "{ tensors[1] }", SIMT BACKWARD NORM, 1},
+      {"linear.gradient.terms", " * rstd", "", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.means", "p.z_n + column", "p.z_n", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.put_means", "(float)WIDTH_OUT", "(float)WIDTH_IN", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.gamma", "p.gamma + column", "p.gamma", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.dz", "if (p.dz) ", "if (p.dz && row > 0) ", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.norm_sums", "v[i] * xhat", "v[i]", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.norm", " - mean_gy", " + mean_gy", SIMT BACKWARD NORM, 4},
       {"linear.gradient.parts", "part = warp;", "part = warp + 1;", SIMT BACKWARD, 4},
       {"linear.gradient.groups", "32 * i + lane", "lane", SIMT BACKWARD, 4},
       {"linear.gradient.dw_parts", "imin(PARTS, p.rows / ROWS_OF_PART)", "1", MANY, 4},
@@ -137,8 +171,10 @@ START_TEST(wgmma) {
       {"linear.wgmma.product.parts", "cdiv(cdiv($(given.k), parts), 64) * 64",
        "cdiv($(given.k), parts)", "family=wgmma width=16/24 pass=backward rows=2101", 4},
       {"linear.wgmma.product.end", "cluster_sync();", "", WGMMA, 1},
-      {"linear.wgmma.forward.results", "return \"y\" .. j", "return \"h\" .. j .. \" + y\" .. j", WGMMA "epilogue=gelu", 4},
-      {"linear.wgmma.forward.factors", "of.number)", "function(j) return \"h\" .. j end)", WGMMA "epilogue=gelu", 4},
+      {"linear.wgmma.forward.results", "return \"y\" .. j", "return \"h\" .. j .. \" + y\" .. j",
+       WGMMA "epilogue=gelu", 4},
+      {"linear.wgmma.forward.factors", "of.number)", "function(j) return \"h\" .. j end)",
+       WGMMA "epilogue=gelu", 4},
       {"linear.wgmma.forward.bits", "h1 > 0.0f", "h1 < 0.0f", WGMMA "epilogue=relu", 4},
       {"linear.wgmma.forward.half", "< WIDTH_OUT", "< 2 * WIDTH_OUT", WGMMA "epilogue=swiglu", 1},
       {"linear.wgmma.backward.store_part", "row = m0 + ",
@@ -153,6 +189,7 @@ int main(void) {
   TCase *tests = tcase_create("check_planted_linear");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, simt);
+  tcase_add_test(tests, norm);
   tcase_add_test(tests, gradient);
   tcase_add_test(tests, columns);
   tcase_add_test(tests, mma);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 static const char *const dtypes[] = {"bf16", "f16"};
-static const char *const epilogues[] = {"none", "relu",  "gelu",  "gelu_erf",
-                                        "silu", "reglu", "geglu", "swiglu"};
+static const char *const epilogues[] = {"none",  "relu",  "gelu",   "gelu_erf",  "silu",
+                                        "reglu", "geglu", "swiglu", "layernorm", "rmsnorm"};
 enum { EPILOGUES = sizeof epilogues / sizeof *epilogues };
 
 /* Less than a tile of every plan, in both directions; no multiple of one; more than one. */

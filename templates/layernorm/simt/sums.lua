@@ -1,5 +1,5 @@
 -- sums.lua: what the backward passes of layer and RMS norm add up over rows, and what of a row a thread has room for.
-local shared_rows, norm = run("tile/shared_rows.lua"), run("layernorm/simt/norm.lua")
+local text, shared_rows, norm = run("expr/text.lua"), run("tile/shared_rows.lua"), run("layernorm/simt/norm.lua")
 local sums = {}
 
 -- The tensors, in the order in which their sums lie.
@@ -8,11 +8,9 @@ if not norm.is_rms then table.insert(sums.names, "dbeta") end
 if spec.bias == "grad" then table.insert(sums.names, "dbias") end
 
 -- The tensor of the sums of that number, as text.
-function sums.tensor(number)
-  local text = "p." .. sums.names[1]
-  for i = 2, #sums.names do text = string.format("%s == %d ? p.%s : %s", number, i - 1, sums.names[i], text) end
-  return text
-end
+sums.tensors = {}
+for i, name in ipairs(sums.names) do sums.tensors[i] = "p." .. name end
+function sums.tensor(number) return text.choice(number, sums.tensors) end
 
 -- Registers of a thread besides those of its chunks; of a chunk: its sums, the words of z, dout and dz, those of the next row.
 local OTHERS = 66

@@ -5,7 +5,7 @@ local mma, linear = run("linear/mma/mma.lua"), run("linear/linear.lua")
 local BLOCKS, LEAST_ROWS = 256, 1024 -- what fills a device; what a part is worth
 
 return {
-  template = "linear/mma/backward.cut", library = { "tile/tiles.cut", "tile/columns.cut" },
+  template = "linear/mma/backward.cut", library = { "tile/tiles.cut", "tile/columns.cut", "linear/epilogue.cut" },
   applies = mma.applies, candidates = mma.candidates, registers = mma.registers,
   describe = function(spec, plan)
     local d = linear.backward(16)

@@ -2,7 +2,7 @@
 local simt, linear = run("linear/simt/simt.lua"), run("linear/linear.lua")
 
 return {
-  template = "linear/simt/backward.cut", library = { "tile/columns.cut" },
+  template = "linear/simt/backward.cut", library = { "tile/columns.cut", "linear/epilogue.cut" },
   applies = simt.applies, candidates = simt.candidates,
   describe = function(spec, plan)
     local d = linear.backward(2)
