@@ -89,7 +89,7 @@ START_TEST(gradient) {
       {"linear.gradient.warps", "256 * i + ", "", SIMT BACKWARD, 4},
       {"linear.gradient.put_part", "number * parts", "parts", SIMT BACKWARD NORM, 1},
       {"linear.gradient.tensor", "tensors", "{ tensors[1] }", SIMT BACKWARD NORM, 1},
-      {"linear.gradient.terms", " * rstd", "", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.terms", " * rstd", " + rstd", SIMT BACKWARD NORM, 4},
       {"linear.gradient.means", "p.z_n + column", "p.z_n", SIMT BACKWARD NORM, 4},
       {"linear.gradient.put_means", "(float)WIDTH_OUT", "(float)WIDTH_IN", SIMT BACKWARD NORM, 4},
       {"linear.gradient.gamma", "p.gamma + column", "p.gamma", SIMT BACKWARD NORM, 4},
