@@ -2,7 +2,7 @@
 -- table that this returns.
 --
 -- job: spec (the point's fields as text or booleans, and d, dv), pass (forward where the kind has no such field), plan (its fields), arch, machine (the
--- arch's row of arch.c: block_kb, and each feature by its name), family, families (all, in order of preference), name,
+-- arch's row of arch.c: block_kb, cluster_threads, and each feature by its name), family, families (all, in order of preference), name,
 -- spec_words, version, switches (FLASHGEN_SWITCH).
 -- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
 -- plan with all its fields if C wants its recipe, else nil; recipe(description) -> the members of Params, a

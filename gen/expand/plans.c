@@ -78,6 +78,7 @@ fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point) {
 static void push_machine(lua_State *L, const fg_arch *arch) {
   lua_newtable(L);
   fg_gen_set_number(L, "block_kb", arch->block_kb);
+  fg_gen_set_number(L, "cluster_threads", fg_arch_cluster_threads(arch));
   for (const fg_feature_name *x = fg_feature_names; x->name; x++) {
     lua_pushboolean(L, fg_arch_has(arch, x->feature));
     lua_setfield(L, -2, x->name);

@@ -67,6 +67,10 @@ bool fg_arch_is_host(const char *name) {
   return arch && fg_arch_has(arch, FG_HAS_ENGINE);
 }
 
+int fg_arch_cluster_threads(const fg_arch *arch) {
+  return fg_arch_has(arch, FG_HAS_ENGINE) ? FG_ARCH_HOST_CLUSTER_THREADS : 8 * 1024;
+}
+
 const char *fg_arch_families(const fg_arch *arch) {
   if (fg_arch_has(arch, FG_HAS_WGMMA)) return "wgmma, mma, decode, simt";
   return fg_arch_has(arch, FG_HAS_MMA) ? "mma, decode, simt" : "simt";

@@ -34,11 +34,15 @@ typedef struct fg_arch {
   unsigned features;       /* of fg_feature */
   const char *gpus;        /* for people */
 } fg_arch;
-enum { FG_ARCH_HOST_BLOCK_KB = 227 }; /* block_kb of host, for the engine's arrays */
+/* block_kb of host, and threads that its clusters have at most, for the engine's arrays */
+enum { FG_ARCH_HOST_BLOCK_KB = 227, FG_ARCH_HOST_CLUSTER_THREADS = 2048 };
 
 static inline bool fg_arch_has(const fg_arch *arch, fg_feature feature) {
   return (arch->features & feature) != 0;
 }
+
+/* Threads of all blocks of a cluster, at most. */
+int fg_arch_cluster_threads(const fg_arch *arch);
 
 /* The features by the names that templates know them by; a NULL name ends the list. */
 typedef struct fg_feature_name {

@@ -145,7 +145,7 @@ void fgh_release_clear(fgh_release *release) {
   release->gifts = 0;
   memset(release->all, 0, sizeof release->all);
   for (; release->lone; release->lone &= release->lone - 1) {
-    u32 w = (u32)__builtin_ctz(release->lone);
+    u32 w = fgh_first_warp(release->lone);
     memset(release->lanes[w], 0, sizeof release->lanes[w]);
     release->any[w] = 0;
   }
@@ -157,13 +157,13 @@ static void pass_lanes(const fgh_clock *clock, fgh_release *to) {
     if (clock->any[w] < fgh_block_start) continue;
     raise(to->lanes[w], clock->known[w], 32);
     if (clock->any[w] > to->any[w]) to->any[w] = clock->any[w];
-    to->lone |= 1u << w;
+    to->lone |= fgh_warp_bit(w);
   }
 }
 
 static void take_lanes(fgh_clock *clock, const fgh_release *from) {
-  for (u32 rest = from->lone; rest; rest &= rest - 1) {
-    u32 w = (u32)__builtin_ctz(rest);
+  for (fgh_warps rest = from->lone; rest; rest &= rest - 1) {
+    u32 w = fgh_first_warp(rest);
     raise(clock->known[w], from->lanes[w], 32);
     if (from->any[w] > clock->any[w]) clock->any[w] = from->any[w];
   }
@@ -203,7 +203,7 @@ void fgh_clock_release_lane(fgh_release *to) {
   pass_lanes(clock, to);
   raise(to->lanes[warp], clock->lane_seen[lane], 32);
   to->lanes[warp][lane] = to->any[warp] = now;
-  to->lone |= 1u << warp;
+  to->lone |= fgh_warp_bit(warp);
   clock->stamp[lane] = now;
 }
 

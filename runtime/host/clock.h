@@ -16,9 +16,10 @@
 #define FG_HOST_CLOCK_H
 
 #include "engine.h"
+#include "recipe/arch.h"
 
 enum {
-  FGH_MAX_WARPS = 32,
+  FGH_MAX_WARPS = FG_ARCH_HOST_CLUSTER_THREADS / 32, /* of a seat */
   FGH_MAX_CLUSTER = 8,
   FGH_MAX_SEATS = FG_HOST_RESIDENT_MAX,
   FGH_MAX_BLOCKS = FG_HOST_BLOCKS_MAX, /* of all seats */
@@ -29,6 +30,12 @@ enum {
   /* the shadow packs a stamp with a lane: 33 million syncs a launch at least */
   FGH_STAMP_BITS = 26
 };
+
+/* A set of warps of a seat, a bit each. */
+typedef u64 fgh_warps;
+
+static inline fgh_warps fgh_warp_bit(u32 warp) { return (fgh_warps)1 << warp; }
+static inline u32 fgh_first_warp(fgh_warps set) { return (u32)__builtin_ctzll(set); }
 
 typedef struct fgh_clock {
   u32 stamp[32]; /* of each lane's accesses now */
@@ -51,7 +58,7 @@ typedef struct fgh_clock {
  * single lanes. */
 typedef struct fgh_release {
   u32 all[FGH_ACTORS];
-  u32 lone; /* warps with single lanes */
+  fgh_warps lone; /* with single lanes */
   u32 lanes[FGH_MAX_WARPS][32], any[FGH_MAX_WARPS];
   u32 gifts;
 } fgh_release;

@@ -8,7 +8,8 @@ enum { FILE_REGISTERS = 64 << 10, MOST = 256, LEAST = 24, UNIT = 8 };
 
 /* The cluster's warps that have arrived, wait, are in between, have ended. */
 typedef struct cluster_barrier {
-  u32 arrived, between, waits, ended, all, phase;
+  fgh_warps arrived, between, waits, ended, all;
+  u32 phase;
   fgh_release clock, done;
 } cluster_barrier;
 
@@ -37,9 +38,9 @@ void fgh_cluster_block(u32 block_threads, u32 warps, u32 early) {
   u32 each = FILE_REGISTERS / block_threads / UNIT * UNIT;
   fgh_release_clear(&here->barrier.clock);
   fgh_release_clear(&here->barrier.done);
-  here->barrier.arrived = here->barrier.between = here->barrier.waits = here->barrier.ended =
-      here->barrier.phase = 0;
-  here->barrier.all = warps == 32 ? ~0u : (1u << warps) - 1;
+  here->barrier.arrived = here->barrier.between = here->barrier.waits = here->barrier.ended = 0;
+  here->barrier.phase = 0;
+  here->barrier.all = ~(fgh_warps)0 >> (FGH_MAX_WARPS - warps);
   memset(here->pool, 0, sizeof here->pool);
   for (u32 w = 0; w < warps; w++) {
     here->registers[w] = each < MOST ? each : MOST;
@@ -72,7 +73,7 @@ static void complete_if_all(void) {
   b->phase++;
   fgh_progress++;
   for (; b->waits; b->waits &= b->waits - 1) {
-    u32 w = (u32)__builtin_ctz(b->waits);
+    u32 w = fgh_first_warp(b->waits);
     fgh_wake(w, 1u << here->wants_lane[w]);
   }
 }
@@ -84,8 +85,8 @@ void fgh_cluster_arrive(void) {
   if (here->barrier.between >> warp & 1)
     fgh_fault("cluster_arrive a second time without cluster_wait");
   fgh_clock_release(warp, &here->barrier.clock);
-  here->barrier.between |= 1u << warp;
-  here->barrier.arrived |= 1u << warp;
+  here->barrier.between |= fgh_warp_bit(warp);
+  here->barrier.arrived |= fgh_warp_bit(warp);
   complete_if_all();
   fgh_wake_others(~0u);
 }
@@ -97,17 +98,17 @@ void fgh_cluster_wait(void) {
   if (!(here->barrier.between >> warp & 1)) fgh_fault("cluster_wait without cluster_arrive");
   here->wants_lane[warp] = fgh_self->lane;
   while (here->barrier.arrived >> warp & 1) {
-    here->barrier.waits |= 1u << warp;
+    here->barrier.waits |= fgh_warp_bit(warp);
     fgh_wait();
   }
-  here->barrier.between &= ~(1u << warp);
+  here->barrier.between &= ~fgh_warp_bit(warp);
   fgh_clock_join(warp, &here->barrier.done);
   fgh_wake_others(~0u);
 }
 
 /* setmaxnreg is a call of all four warps of a group. */
 static void check_registers(u32 first) {
-  u32 group = 15u << first;
+  fgh_warps group = (fgh_warps)15 << first;
   if ((here->barrier.ended & group) != group || fgh_table.block_dim.x % 128) return;
   for (u32 w = first + 1; w < first + 4; w++) {
     if (here->registers[w] == here->registers[first]) continue;
@@ -122,7 +123,7 @@ void fgh_cluster_return(void) {
   u32 warp = fgh_self->warp;
   here->lanes_ended[warp] |= 1u << fgh_self->lane;
   if (here->lanes_ended[warp] != ~0u) return;
-  here->barrier.ended |= 1u << warp;
+  here->barrier.ended |= fgh_warp_bit(warp);
   check_registers(warp - fgh_self->local / 32 % 4);
   complete_if_all();
 }
@@ -185,7 +186,8 @@ void fgh_grid_launch(void) { FGH_ENTER(); }
 
 void fgh_cluster_report(void) {
   if (here->barrier.arrived)
-    fgh_report("\n  cluster barrier: warps %#x have come", here->barrier.arrived);
+    fgh_report("\n  cluster barrier: warps %#llx have come",
+               (unsigned long long)here->barrier.arrived);
   for (u32 w = 0; w < FGH_MAX_WARPS; w++)
     if (here->wants[w])
       fgh_report("\n  warp %u wants %u registers, %u are in the block's pool", w, here->wants[w],

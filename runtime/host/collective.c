@@ -28,7 +28,7 @@ typedef struct warp_state {
 
 typedef struct barrier {
   int expected, arrived; /* threads; both zero between uses */
-  u32 came, waits;       /* warps: arrived or waiting; waiting */
+  fgh_warps came, waits; /* arrived or waiting; waiting */
   fgh_release clock;
 } barrier;
 
@@ -194,14 +194,14 @@ static int arrive(barrier *b, fgh_call call) {
   fgh_clock_release(warp, &b->clock);
   b->expected = call.threads;
   b->arrived += 32;
-  b->came |= 1u << warp;
-  if (call.kind == FGH_BARRIER_SYNC) b->waits |= 1u << warp;
+  b->came |= fgh_warp_bit(warp);
+  if (call.kind == FGH_BARRIER_SYNC) b->waits |= fgh_warp_bit(warp);
   return b->arrived == b->expected;
 }
 
 static void complete(barrier *b) {
-  for (u32 rest = b->waits; rest; rest &= rest - 1) {
-    u32 warp = (u32)__builtin_ctz(rest);
+  for (fgh_warps rest = b->waits; rest; rest &= rest - 1) {
+    u32 warp = fgh_first_warp(rest);
     fgh_clock_join(warp, &b->clock);
     if (warp != fgh_self->warp) fgh_wake(warp, ~0u);
   }

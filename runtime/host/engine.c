@@ -90,9 +90,9 @@ static fg_status check(const fg_host_launch *l) {
   for (int i = 1; i < 3 && blocks <= 1u << 31; i++) blocks *= grid[i];
   if (blocks == 0 || blocks > 1u << 31)
     return fg_fail(FG_EARGUMENT, "grid %u,%u,%u: want 1 to 2^31 blocks", grid[0], grid[1], grid[2]);
-  if (l->block == 0 || l->block % 32 || l->block > FGH_MAX_THREADS)
+  if (l->block == 0 || l->block % 32 || l->block > FGH_BLOCK_THREADS)
     return fg_fail(FG_EARGUMENT, "block of %u threads: want a multiple of 32, at most %d", l->block,
-                   FGH_MAX_THREADS);
+                   FGH_BLOCK_THREADS);
   u32 cluster = l->cluster ? l->cluster : 1;
   if (cluster > FGH_MAX_CLUSTER || l->block * cluster > FGH_MAX_THREADS || grid[0] % cluster)
     return fg_fail(FG_EARGUMENT,

@@ -6,8 +6,13 @@
 #define FG_HOST_FIBER_H
 
 #include "engine.h"
+#include "recipe/arch.h"
 
-enum { FGH_MAX_THREADS = 1024 /* of a seat */, FGH_STACK_BYTES = 64 << 10 };
+enum {
+  FGH_MAX_THREADS = FG_ARCH_HOST_CLUSTER_THREADS /* of a seat */,
+  FGH_BLOCK_THREADS = 1024,
+  FGH_STACK_BYTES = 64 << 10
+};
 
 typedef void *fgh_context;
 

@@ -134,8 +134,8 @@ static void add_up(struct sum *s, u32 number, u32 run) {
     const gift *g = &gifts[members[sets[number].first + i]];
     if (g->run != run) continue;
     raise(s->what.all, g->what.all, FGH_ACTORS);
-    for (u32 rest = g->what.lone; rest; rest &= rest - 1) {
-      int w = __builtin_ctz(rest);
+    for (fgh_warps rest = g->what.lone; rest; rest &= rest - 1) {
+      u32 w = fgh_first_warp(rest);
       raise(s->what.lanes[w], g->what.lanes[w], 32);
     }
   }

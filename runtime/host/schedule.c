@@ -11,7 +11,7 @@ typedef struct turns {
   u32 ready[FGH_MAX_WARPS];  /* the lanes that can run, by warp */
   u32 rank[FGH_MAX_WARPS];   /* of a warp; 0 goes first */
   u32 ranked[FGH_MAX_WARPS]; /* the warp of a rank */
-  u32 runnable;              /* the ranks whose warps have ready lanes */
+  fgh_warps runnable;        /* the ranks whose warps have ready lanes */
 } turns;
 
 static turns all[FGH_MAX_SEATS], *here = all;
@@ -31,13 +31,13 @@ static void rerank(void) {
   here->runnable = 0;
   for (u32 i = 0; i < warps; i++) {
     here->rank[here->ranked[i]] = i;
-    here->runnable |= (u32)(here->ready[here->ranked[i]] != 0) << i;
+    if (here->ready[here->ranked[i]]) here->runnable |= fgh_warp_bit(i);
   }
 }
 
 static void wake(turns *t, u32 warp, u32 lanes) {
   t->ready[warp] |= lanes;
-  if (lanes) t->runnable |= 1u << t->rank[warp];
+  if (lanes) t->runnable |= fgh_warp_bit(t->rank[warp]);
 }
 
 void fgh_wake(u32 warp, u32 lanes) { wake(here, warp, lanes); }
@@ -54,11 +54,11 @@ static fgh_thread *pick(void) {
   u32 r = fgh_random();
   if (early_landings && (r >> 8 & 31) == 0) land_one();
   if (r % 256 == 0) rerank();
-  u32 warp = here->ranked[__builtin_ctz(here->runnable)], lanes = here->ready[warp];
+  u32 warp = here->ranked[fgh_first_warp(here->runnable)], lanes = here->ready[warp];
   u32 from = lanes & ~0u << (r >> 27);
   u32 lane = (u32)__builtin_ctz(from ? from : lanes);
   here->ready[warp] = lanes & ~(1u << lane);
-  if (!here->ready[warp]) here->runnable &= ~(1u << here->rank[warp]);
+  if (!here->ready[warp]) here->runnable &= ~fgh_warp_bit(here->rank[warp]);
   return &fgh_threads[warp * 32 + lane];
 }
 

@@ -91,7 +91,7 @@ START_TEST(gradient) {
       {"linear.gradient.tensor", "tensors", "{ tensors[1] }", SIMT BACKWARD NORM, 1},
       {"linear.gradient.terms", " * rstd", " + rstd", SIMT BACKWARD NORM, 4},
       {"linear.gradient.means", "p.z_n + column", "p.z_n", SIMT BACKWARD NORM, 4},
-      {"linear.gradient.put_means", "(float)WIDTH_OUT", "(float)WIDTH_IN", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.put_means", "product, 32", "product, 2", SIMT BACKWARD NORM, 4},
       {"linear.gradient.gamma", "p.gamma + column", "p.gamma", SIMT BACKWARD NORM, 4},
       {"linear.gradient.dz", "if (p.dz) ", "if (p.dz && row > 0) ", SIMT BACKWARD NORM, 4},
       {"linear.gradient.norm_sums", "v[i] * xhat", "v[i]", SIMT BACKWARD NORM, 4},
@@ -184,6 +184,33 @@ START_TEST(wgmma) {
 }
 END_TEST
 
+/* Blocks of a cluster that have a row together. */
+START_TEST(wgmma_norm) {
+#define ROWS "family=wgmma width=72/328 bias=true residual=true rows=300 " NORM
+  static const bug bugs[] = {
+      {"linear.wgmma.norm.vectors", "(has_mean and 1 or 0)", "0", ROWS, 1},
+      {"linear.wgmma.norm.add", "%s += residual1", "%s -= residual1", ROWS, 4},
+      {"linear.wgmma.norm.sum", "mean%d += %s + %s", "mean%d += %s - %s", ROWS, 4},
+      {"linear.wgmma.norm.square", "d1 * d1", "d1", ROWS, 4},
+      {"linear.wgmma.norm.out", "rstd%d * gamma%d + beta", "rstd%d + gamma%d + beta", ROWS, 4},
+      {"linear.wgmma.norm.quad", ", 4)", ", 2)", ROWS, 4},
+      {"linear.wgmma.norm.put", "* 8, as_u32", "* 8 + 4, as_u32", ROWS, 1},
+      {"linear.wgmma.norm.own", "warp_sync(ALL_LANES);", "", ROWS, 1},
+      {"linear.wgmma.norm.send", "lane != rank", "lane <= rank", ROWS, 1},
+      {"linear.wgmma.norm.tell", "mbarrier_arrive_remote_if(full, lane, is_sent);",
+       "for (int i = 1; i < CLUSTER; i++) { mbarrier_arrive_if(full, lane == 0); }",
+       "family=wgmma width=16/328 block_q=64 rows=1000 " NORM, 1},
+      {"linear.wgmma.norm.merge_means", "imin(BLOCK_N, WIDTH_OUT - from * BLOCK_N)", "BLOCK_N",
+       ROWS, 4},
+      {"linear.wgmma.norm.merge", "d * d * (float)", "d * (float)", ROWS, 4},
+      {"linear.wgmma.norm.mean", "\"own_columns\"", "\"BLOCK_N\"", ROWS, 4},
+      {"linear.wgmma.norm.eps", "p.eps == p.eps ? p.eps : 1e-5f", "1e-5f", ROWS "eps=1", 4},
+      {"linear.wgmma.norm.statistics", "p.mean + row, mean%d", "p.mean + row, rstd%d", ROWS, 4},
+  };
+  find_all(bugs, sizeof bugs / sizeof *bugs);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("check_planted_linear");
   TCase *tests = tcase_create("check_planted_linear");
@@ -194,6 +221,7 @@ int main(void) {
   tcase_add_test(tests, columns);
   tcase_add_test(tests, mma);
   tcase_add_test(tests, wgmma);
+  tcase_add_test(tests, wgmma_norm);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

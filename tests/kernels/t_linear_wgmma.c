@@ -32,6 +32,36 @@ START_TEST(every_epilogue) {
 }
 END_TEST
 
+/* Clusters of two, four and eight blocks that have all columns of a row: whole tiles of columns and
+ * a part of one; sums of one step, of fewer than the ring has, and of more; several tiles in turn.
+ */
+START_TEST(norms) {
+  static const char *const widths[] = {"456/328", "40/512", "24/744", "16/1480"};
+  verify(kernels_first("kernel=linear family=wgmma dtype=%s epilogue=layernorm,rmsnorm width=%s "
+                       "bias=false,true residual=false,true",
+                       _i % 2 ? "f16" : "bf16", widths[_i]),
+         8, 130);
+  verify(kernels_first("kernel=linear family=wgmma epilogue=layernorm width=%s bias=true "
+                       "residual=true block_q=64",
+                       widths[_i]),
+         1, 500);
+  verify(kernels_first("kernel=linear family=wgmma pass=backward dtype=%s width=%s bias=grad "
+                       "epilogue=layernorm,rmsnorm",
+                       _i % 2 ? "f16" : "bf16", widths[_i]),
+         2, 130);
+}
+END_TEST
+
+/* Blocks merge parts in one order: equal launches give equal bits. */
+START_TEST(norm_repeats) {
+  kernels made = kernels_first("kernel=linear family=wgmma width=72/744 epilogue=layernorm "
+                               "bias=true residual=true");
+  ck_assert_int_eq(made.n, 1);
+  launch_repeats(&made.list[0], (fg_shape){.rows = 300}, 5);
+  kernels_free(&made);
+}
+END_TEST
+
 /* Every plan; no row, one, and rows of more tiles than the device has blocks. */
 START_TEST(every_plan) {
   static const int64_t rows[] = {0, 1, 1900};
@@ -75,6 +105,8 @@ int main(void) {
   Suite *suite = suite_create("linear_wgmma");
   TCase *cases = tcase_create("linear_wgmma");
   tcase_add_loop_test(cases, every_epilogue, 0, 2 * EPILOGUES);
+  tcase_add_loop_test(cases, norms, 0, 4);
+  tcase_add_test(cases, norm_repeats);
   tcase_add_loop_test(cases, every_plan, 0, 3);
   tcase_add_test(cases, parts_in_order);
   tcase_add_test(cases, keep_is_optional);

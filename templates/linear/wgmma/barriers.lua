@@ -1,10 +1,13 @@
 -- barriers.lua: the mbarriers of a product: in pairs, of a slot whose tiles are there and one whose tiles have been read, by the
--- warps of all blocks that fill it; the same of a forward's biases, and of a warpgroup's residual. `n` has how many there are: stages,
--- groups, cluster.
+-- warps of all blocks that fill it; the same of a forward's biases, and of a warpgroup's residual; of a norm its vectors, and of each
+-- warpgroup the parts that other blocks send, in two turns. `n` has how many there are: stages, groups, cluster.
 return function(n)
-  local has_bias, has_residual = spec.pass == "forward" and hooks.has_bias, spec.pass == "forward" and hooks.has_residual
+  local is_forward = spec.pass == "forward"
+  local has_norm, has_residual = is_forward and hooks.norm, is_forward and hooks.has_residual
+  local has_bias = is_forward and hooks.has_bias and not hooks.norm
   return {
     { "full", n.stages, 1 }, { "empty", n.stages, 4 * n.groups * n.cluster },
+    { "vectors_full", has_norm and 1 or 0, 1 }, { "parts_full", has_norm and 2 * n.groups or 0, 4 * n.cluster },
     { "bias_full", has_bias and 2 or 0, 1 }, { "bias_empty", has_bias and 2 or 0, 4 * n.groups }, { "residual_full", has_residual and n.groups or 0, 1 },
   }
 end

@@ -1,10 +1,17 @@
--- forward.lua: y = act(x W^T + b) + residual on the warpgroup products and TMA of sm_90a (product.cut).
+-- forward.lua: y = act(x W^T + b) + residual on the warpgroup products and TMA of sm_90a (product.cut), and with a norm
+-- out = norm(x W^T + b + residual) in the same kernel.
 local wgmma, linear = run("linear/wgmma/wgmma.lua"), run("linear/linear.lua")
-local family = { template = "linear/wgmma/forward.cut", library = { "tile/tiles.cut", "linear/epilogue.cut" },
+local family = { template = hooks.norm and "linear/wgmma/norm.cut" or "linear/wgmma/forward.cut", library = { "tile/tiles.cut", "linear/epilogue.cut" },
                  applies = wgmma.applies, shared = wgmma.shared, registers = wgmma.registers }
 
 function family.candidates(spec, arch)
   local stages = hooks.has_residual and 3 or 4
+  if hooks.norm then
+    local plans = {}
+    for each = stages, 3, -1 do plans[#plans + 1] = { block_q = 128, block_kv = wgmma.COLUMNS, stages = each, warps = 12 } end
+    plans[#plans + 1] = { block_q = 64, block_kv = wgmma.COLUMNS, stages = 2, warps = 8 }
+    return wgmma.that_fit(family, spec, arch, plans)
+  end
   return wgmma.that_fit(family, spec, arch, {
     { block_q = 128, block_kv = 256, stages = stages, warps = 12 },
     { block_q = 128, block_kv = 128, stages = stages + 1, warps = 12 },
@@ -13,7 +20,11 @@ end
 
 function family.describe(spec, plan)
   local d = linear.forward(16)
-  d.maps = { wgmma.map("x"), wgmma.map("w"), wgmma.map("y"), hooks.keeps == "factors" and wgmma.map("keep") or nil }
+  if hooks.norm then
+    d.maps = { wgmma.map("x", plan.block_q // wgmma.CLUSTER), wgmma.map("w"), wgmma.map("out"), wgmma.map("z") }
+  else
+    d.maps = { wgmma.map("x"), wgmma.map("w"), wgmma.map("y"), hooks.keeps == "factors" and wgmma.map("keep") or nil }
+  end
   if hooks.has_residual then d.maps[#d.maps + 1] = wgmma.map("residual") end
   local columns = hooks.is_gated and plan.block_kv // 2 or plan.block_kv
   linear.add(d.steps, wgmma.step("linear_fwd", plan, "rows", spec.width_out, columns, spec.width_in))

@@ -1,16 +1,29 @@
 -- wgmma.lua: what the passes of linear's wgmma family share: how tiles lie in shared memory, and who has which registers.
-local wgmma = { CLUSTER = 2 }
+local wgmma = {}
 local mma, linear, barriers = run("attention/mma/mma.lua"), run("linear/linear.lua"), run("tile/barriers.lua")
 local kinds_of_barriers = run("linear/wgmma/barriers.lua")
 
+-- Does the pass end with a norm, which wants all columns of a row in a cluster?
+local has_all = spec.pass == "forward" and hooks.norm ~= nil
+
+-- Blocks of a cluster, and the columns of each where it has all of them: slabs of 64, up to 256.
+wgmma.CLUSTER = not has_all and 2 or spec.width_out <= 512 and 2 or spec.width_out <= 1024 and 4 or 8
+wgmma.COLUMNS = cdiv(cdiv(spec.width_out, wgmma.CLUSTER), 64) * 64
+wgmma.is_ragged = wgmma.CLUSTER * wgmma.COLUMNS > spec.width_out
+wgmma.RANKS = (1 << wgmma.CLUSTER) - 1 -- all of them, as multicasts want them
+
 function wgmma.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
+  if has_all and wgmma.COLUMNS > 256 then return false, "leaves rows of more than 2048 columns to mma, whose norm is a step of its own" end
+  if has_all and (wgmma.CLUSTER - 1) * wgmma.COLUMNS >= spec.width_out then
+    return false, string.format("leaves rows of %d columns to mma, which %d blocks would not share", spec.width_out, wgmma.CLUSTER)
+  end
   if hooks.is_gated and spec.width_out % 64 > 0 then return false, "leaves gated pairs to mma whose values do not begin at a multiple of 64" end
   return true
 end
 
--- The map of a tensor: all move in boxes of 64 rows of 64.
-function wgmma.map(tensor) return { name = tensor .. "_map", tensor = tensor, columns = 64, rows = 64, swizzle = 128 } end
+-- The map of a tensor, which moves in boxes of 64 columns and 64 rows, or so many.
+function wgmma.map(tensor, rows) return { name = tensor .. "_map", tensor = tensor, columns = 64, rows = rows or 64, swizzle = 128 } end
 
 -- Bytes of a stage: 64 of k of block_q rows and block_kv columns.
 local function a_bytes(plan) return plan.block_q * 128 end
@@ -29,26 +42,41 @@ function wgmma.shared(spec, plan)
     barriers.row(kinds_of_barriers { stages = plan.stages, groups = groups(plan), cluster = wgmma.CLUSTER }),
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
-  if spec.pass == "forward" and hooks.has_bias then table.insert(blocks, #blocks, { "SM_BIAS", 2 * bias_bytes(plan), "of a tile's columns [2][BLOCK_N]" }) end
+  if has_all then
+    table.insert(blocks, 4, { "SM_PARTS", 2 * wgmma.CLUSTER * plan.block_q * 8, "means and squares of rows of each block's columns [2][CLUSTER][BLOCK_M][2], float32" })
+    table.insert(blocks, #blocks, { "SM_VECTORS", 3 * bias_bytes(plan), "bias, gamma and beta of the columns [3][BLOCK_N]" })
+  elseif spec.pass == "forward" and hooks.has_bias then table.insert(blocks, #blocks, { "SM_BIAS", 2 * bias_bytes(plan), "of a tile's columns [2][BLOCK_N]" })
+  end
   return blocks
 end
 
 -- Registers of a thread that multiplies, coarsely: its sums and addresses.
 function wgmma.registers(spec, plan) return plan.block_kv // 2 + 48 end
 
-local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
+local function launched(plan) return math.min(248, 65536 // (32 * plan.warps) // 8 * 8) end
 local FEW = 24
+-- Does the mover give registers away? A block of few warps has enough for all.
+function wgmma.moves_registers(plan) return launched(plan) < 240 end
 local function many(plan) return (launched(plan) * (groups(plan) + 1) - FEW) // groups(plan) // 8 * 8 end
 
 -- The plans of a list that fit, and the others.
 function wgmma.that_fit(family, spec, arch, plans)
-  return mma.that_fit(family, spec, arch, plans, function(plan) return math.min(many(plan), 240) end)
+  local fit, unfit = mma.that_fit(family, spec, arch, plans, function(plan) return math.min(many(plan), 240) end)
+  for i = #fit, 1, -1 do
+    local threads = 32 * fit[i].warps * wgmma.CLUSTER
+    if threads > machine.cluster_threads then
+      fit[i].why = string.format("its clusters have %d threads, those of %s at most %d", threads, arch, machine.cluster_threads)
+      unfit[#unfit + 1] = table.remove(fit, i)
+    end
+  end
+  return fit, unfit
 end
 
 -- A product's step of a recipe: C has so many rows, a text, and columns, `wide` of which are a tile's, each number a sum of so many
 -- products, which so many parts share; nil: one.
 function wgmma.step(entry, plan, rows, columns, wide, products, shared, parts)
-  local tiles = string.format("cdiv(%s, %d) * %d", rows, plan.block_q * wgmma.CLUSTER, cdiv(columns, wide) * wgmma.CLUSTER)
+  local tiles = string.format("cdiv(%s, %d) * %d", rows, has_all and plan.block_q or plan.block_q * wgmma.CLUSTER,
+                              has_all and wgmma.CLUSTER or cdiv(columns, wide) * wgmma.CLUSTER)
   return { entry = entry, grid = { tiles .. (parts and " * " .. parts or ""), "1", "1" }, threads = 32 * plan.warps, registers = launched(plan),
            cluster = wgmma.CLUSTER, resident = 1, early = true, shared = shared,
            work = string.format("(128 + %s) * %d", products, plan.block_q * plan.block_kv) }
@@ -65,9 +93,10 @@ function wgmma.add_constants(d, plan)
     { "CLUSTER", wgmma.CLUSTER, "blocks that share B" },
     { "BAND", 16 // wgmma.CLUSTER, "tiles of rows of a cluster that are gone through side by side" },
     { "A_BYTES", a_bytes(plan), "of a stage" },
-    { "B_BYTES", b_bytes(plan) },
-    { "MOVER_REGISTERS", FEW },
-    { "REGISTERS", math.min(many(plan), 240) })
+    { "B_BYTES", b_bytes(plan) })
+  if wgmma.moves_registers(plan) then
+    linear.add(d.constants, { "MOVER_REGISTERS", FEW }, { "REGISTERS", math.min(many(plan), 240) })
+  end
 end
 
 return wgmma
