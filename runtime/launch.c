@@ -333,9 +333,10 @@ fg_status fg_step_grid(const fg_step *step, const fg_shape *shape, uint32_t grid
   return FG_OK;
 }
 
-void fg_step_limit(const fg_step *step, int multiprocessors, uint32_t grid[3]) {
-  uint32_t cluster = (uint32_t)step->cluster;
+void fg_step_limit(const fg_step *step, int multiprocessors, int clusters, uint32_t grid[3]) {
+  uint32_t cluster = (uint32_t)step->cluster, room = (uint32_t)clusters * cluster;
   uint32_t most = (uint32_t)(step->resident * multiprocessors) / cluster * cluster;
+  if (room && most > room) most = room;
   if (most < cluster) most = cluster;
   if (step->resident && grid[0] > most) grid[0] = most;
 }

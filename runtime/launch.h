@@ -41,8 +41,9 @@ fg_status fg_params_fill(const fg_recipe *recipe, const fg_shape *shape, const f
                          void *workspace, void *params);
 
 /* The blocks of a launch step; *empty when it has none. And those of them that are launched where
- * there are so many multiprocessors for it: whole clusters. */
+ * there are so many multiprocessors, and room for so many clusters at a time (0: as many as
+ * multiprocessors have room for): whole clusters. */
 fg_status fg_step_grid(const fg_step *step, const fg_shape *shape, uint32_t grid[3], bool *empty);
-void fg_step_limit(const fg_step *step, int multiprocessors, uint32_t grid[3]);
+void fg_step_limit(const fg_step *step, int multiprocessors, int clusters, uint32_t grid[3]);
 
 #endif

@@ -81,6 +81,8 @@ typedef struct cu_launch_config {
      unsigned bz, unsigned shared, CUstream stream, void **params, void **extra))                  \
   X(cuLaunchKernelEx,                                                                              \
     (const cu_launch_config *config, CUfunction function, void **params, void **extra))            \
+  X(cuOccupancyMaxActiveClusters,                                                                  \
+    (int *count, CUfunction function, const cu_launch_config *config))                             \
   X(cuTensorMapEncodeTiled,                                                                        \
     (void *map, int type, cu_uint32 rank, void *base, const cu_uint64 *extents,                    \
      const cu_uint64 *strides, const cu_uint32 *box, const cu_uint32 *steps, int interleave,       \

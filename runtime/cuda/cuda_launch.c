@@ -50,6 +50,20 @@ fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *r, const fg_
   return FG_OK;
 }
 
+fg_status fg_cuda_clusters(const fg_cuda *cuda, CUfunction function, const fg_step *step,
+                           int *clusters) {
+  const unsigned blocks = (unsigned)step->cluster;
+  cu_launch_attribute attribute = {.id = CU_LAUNCH_CLUSTER, .value.cluster = {blocks, 1, 1}};
+  const cu_launch_config config = {{blocks, 1, 1},
+                                   {(unsigned)step->threads, 1, 1},
+                                   (unsigned)step->shared_bytes,
+                                   NULL,
+                                   &attribute,
+                                   1};
+  return fg_cuda_check_before(cuda, cuda->cuOccupancyMaxActiveClusters(clusters, function, &config),
+                              step->entry);
+}
+
 /* The first driver whose graphs have edges to kernels that start early. */
 enum { CAPTURES_EARLY = 12030 };
 

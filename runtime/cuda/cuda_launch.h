@@ -10,6 +10,11 @@
 fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *recipe, const fg_shape *shape,
                               const fg_args *args, void *workspace, void *params);
 
+/* Sets how many clusters of a step's blocks the GPU runs at a time, fewer than its multiprocessors
+ * would give where groups of these are no multiple of a cluster. */
+fg_status fg_cuda_clusters(const fg_cuda *cuda, CUfunction function, const fg_step *step,
+                           int *clusters);
+
 /* Launches a step on the stream; a programmatic early start is left out where the driver cannot
  * capture it. */
 fg_status fg_cuda_launch(const fg_cuda *cuda, CUfunction function, const fg_step *step,

@@ -18,6 +18,7 @@ typedef struct {
   fg_module base; /* first: a fg_module * of this device is a kernel * */
   CUmodule module;
   CUfunction step[FG_STEP_MAX]; /* NULL for a step that is no launch */
+  int clusters[FG_STEP_MAX];    /* that the GPU runs at a time, of a step that has clusters */
 } kernel;
 
 /* FG_ECUDA if the context is not the one that was opened. The application shares the primary
@@ -51,16 +52,18 @@ static fg_status check_load(const gpu *g, CUresult result, const char *what) {
   return status == FG_ECUDA && !fg_cuda_lost(result) ? FG_ECOMPILER : status;
 }
 
-/* Finds the entry point and opts in to its shared memory: up to 48 KB need no opt-in. */
+/* Finds the entry point, opts in to its shared memory (up to 48 KB need no opt-in), and asks how
+ * many of its clusters run at a time. */
 static fg_status find_entry(const gpu *g, kernel *k, int i) {
   const fg_step *step = &k->base.source->recipe.step[i];
   char what[144];
   snprintf(what, sizeof what, "%.80s: %s", k->base.name, step->entry);
   TRY(check_load(g, g->cuda->cuModuleGetFunction(&k->step[i], k->module, step->entry), what));
-  if (step->shared_bytes <= 48 << 10) return FG_OK;
-  return check_load(
-      g, g->cuda->cuFuncSetAttribute(k->step[i], CU_FUNC_MAX_DYNAMIC_SHARED, step->shared_bytes),
-      what);
+  if (step->shared_bytes > 48 << 10)
+    TRY(check_load(
+        g, g->cuda->cuFuncSetAttribute(k->step[i], CU_FUNC_MAX_DYNAMIC_SHARED, step->shared_bytes),
+        what));
+  return step->cluster > 1 ? fg_cuda_clusters(g->cuda, k->step[i], step, &k->clusters[i]) : FG_OK;
 }
 
 CUcontext fg_device_cuda_context(const fg_device *device) { return ((const gpu *)device)->context; }
@@ -115,7 +118,7 @@ static fg_status launch_step(const gpu *g, const kernel *k, int i, const fg_shap
   bool empty;
   TRY(fg_step_grid(step, shape, grid, &empty));
   if (empty) return FG_OK;
-  fg_step_limit(step, multiprocessors, grid);
+  fg_step_limit(step, multiprocessors, k->clusters[i], grid);
   return fg_cuda_launch(g->cuda, k->step[i], step, grid, stream, params);
 }
 

@@ -204,7 +204,7 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, int mul
   static fg_host_fault f; /* large, and one launch at a time a process */
   TRY(fg_step_grid(step, shape, launch.grid, &empty));
   if (empty) return FG_OK;
-  fg_step_limit(step, 1 + (int)(launch.seed % (uint64_t)multiprocessors), launch.grid);
+  fg_step_limit(step, 1 + (int)(launch.seed % (uint64_t)multiprocessors), 0, launch.grid);
   /* the seed also chooses how many blocks of any grid are resident: no kernel may count on more
    * than one */
   uint32_t most = FG_HOST_BLOCKS_MAX / (step->cluster > 1 ? (uint32_t)step->cluster : 1);

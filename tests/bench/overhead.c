@@ -84,7 +84,7 @@ static void prepare_bare(const bench *b, bare *x) {
     }
     x->function[i] = fg_device_cuda_function(b->kernel->module, i);
     GOOD(fg_step_grid(&r->step[i], &shape, x->grid[i], &empty));
-    fg_step_limit(&r->step[i], b->context->device->multiprocessors, x->grid[i]);
+    fg_step_limit(&r->step[i], b->context->device->multiprocessors, 0, x->grid[i]);
   }
 }
 

@@ -1,10 +1,10 @@
 /* t_cuda_launch.c - what the driver is given: tensor maps by the recipe and the arguments, launch
  * attributes by the step. The driver is the tests' own. */
 #include "cuda/cuda_launch.h"
+#include "device/tensor_map.h"
 #include "fake_cuda.h"
 #include "launch.h"
 #include "suite.h"
-#include "device/tensor_map.h"
 
 #include <string.h>
 
@@ -198,16 +198,30 @@ START_TEST(attributes_of_a_launch) {
 }
 END_TEST
 
+START_TEST(clusters_at_a_time) {
+  int clusters = 0;
+  fake_cuda.clusters = 15;
+  ck_assert_int_eq(fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters), FG_OK);
+  ck_assert_int_eq(clusters, 15);
+  ck_assert_int_eq((int)fake_cuda.grid[0], 2);
+  ck_assert_int_eq(fake_cuda.attribute[0].id, CU_LAUNCH_CLUSTER);
+  ck_assert_int_eq((int)fake_cuda.attribute[0].value.cluster[0], 2);
+}
+END_TEST
+
 START_TEST(whole_clusters) {
   fg_step *step = &recipe.step[1];
   uint32_t grid[3] = {100, 1, 1};
   bool empty;
-  fg_step_limit(step, 7, grid);
+  fg_step_limit(step, 7, 0, grid);
   ck_assert_int_eq((int)grid[0], 6);
-  fg_step_limit(step, 1, grid); /* one multiprocessor is less than a cluster */
+  fg_step_limit(step, 1, 0, grid); /* one multiprocessor is less than a cluster */
   ck_assert_int_eq((int)grid[0], 2);
   grid[0] = 100;
-  fg_step_limit(&recipe.step[0], 7, grid);
+  fg_step_limit(step, 7, 2, grid); /* the GPU has room for two clusters at a time */
+  ck_assert_int_eq((int)grid[0], 4);
+  grid[0] = 100;
+  fg_step_limit(&recipe.step[0], 7, 0, grid);
   ck_assert_int_eq((int)grid[0], 100);
   step->cluster = 8;
   ck_assert_int_eq(fg_step_grid(step, &shape, grid, &empty), FG_EBUG);
@@ -225,6 +239,7 @@ int main(void) {
   tcase_add_test(tests, refused_maps);
   tcase_add_test(tests, refused_caches);
   tcase_add_test(tests, attributes_of_a_launch);
+  tcase_add_test(tests, clusters_at_a_time);
   tcase_add_test(tests, whole_clusters);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

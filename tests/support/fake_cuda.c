@@ -138,6 +138,16 @@ CUresult cuLaunchKernelEx(const cu_launch_config *config, CUfunction function, v
   return function && params && !extra ? result : 1;
 }
 
+CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction function,
+                                      const cu_launch_config *config) {
+  CUresult result = answer("cuOccupancyMaxActiveClusters");
+  memcpy(fake_cuda.grid, config->grid, sizeof fake_cuda.grid);
+  for (unsigned i = 0; i < config->n_attributes && i < 2; i++)
+    fake_cuda.attribute[i] = config->attributes[i];
+  *count = fake_cuda.clusters;
+  return function ? result : 1;
+}
+
 CUresult cuTensorMapEncodeTiled(void *map, int type, cu_uint32 rank, void *base,
                                 const cu_uint64 *extents, const cu_uint64 *strides,
                                 const cu_uint32 *box, const cu_uint32 *steps, int interleave,

@@ -16,6 +16,7 @@ extern struct fake_cuda {
   int another;           /* a context of the application's is current, not the GPU's */
   int launches, loads, unloads, sets;
   unsigned grid[3];    /* of the last launch */
+  int clusters;        /* that fit at a time */
   unsigned attributes; /* of the last extended launch, and the last tensor map that was made */
   cu_launch_attribute attribute[2];
   struct fake_map {
