@@ -75,7 +75,7 @@ typedef struct fg_spec {
   const char *family, *block_q, *block_kv, *stages, *warps, *parts;
   /* expressions and what they use: "slope=f32[h] grad, width=int"; "strided(n)=(q - k) % n == 0" */
   const char *score, *inputs, *define;
-  const char *width;                     /* of kernels of rows: columns of a row */
+  const char *width;                     /* of kernels of rows: columns of a row, or in/out */
   const char *warps_per_key, *key_parts; /* more restrictions on plans */
   const char *q_layout, *kv_layout;      /* how sequences lie in memory: fg_args */
   const char *parts_dtype;               /* of kernel=combine: f32, or spec = dtype */
@@ -84,12 +84,12 @@ typedef struct fg_spec {
   const char *batch_invariant, *sink, *dropout, *max_logit;
   const char *residual, *norm; /* of kernel=layernorm; linear has a residual too */
   const char *target;          /* of kernel=logsoftmax */
-  const char *epilogue;        /* of kernel=linear */
+  const char *epilogue;        /* of kernel=linear: none, relu, gelu, ...: fg_args */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
  * lengths (each < 2^30). align = bytes that every pointer and row stride is a multiple of; 0 = 16.
- * kernel=logsoftmax and kernel=layernorm have rows alone, kernel=combine parts (1 to 256), b, h and
+ * kernel=logsoftmax, layernorm, linear have rows alone, kernel=combine parts (1 to 256), b, h and
  * nq; kernel=append has nq = new rows of each sequence, nk = the most rows of one, and positions =
  * rows of its tables; extents that a kernel does not have are 0.
  *
@@ -150,8 +150,10 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 without keys is the sink; -inf is none (math.md section 2). Parts have none:
  *                 combine adds it once
  *
- * Rows (kernel=logsoftmax, kernel=layernorm; math.md section 5). Strides of [rows, width] are the
- * third, of a row, and the fourth, 1; what has [rows] or [width] is contiguous.
+ * Rows (kernel=logsoftmax, layernorm, linear; math.md section 5). Strides of [rows, width] are the
+ * third, of a row, and the fourth, 1, and the first two are not used: the tensor of a [b, n, h, d]
+ * is one of [b n, h d], too, where its heads lie side by side. What has [rows] or [width] is
+ * contiguous.
  *
  *   x, y, dy, dx  [rows, width], of kernel=logsoftmax: y = x - LSE(x) of each row; backward takes y
  *                 and dy. Where x is -inf y is -inf and dx is 0
@@ -172,6 +174,19 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 dz is added
  *   dgamma, dbeta, dbias   [width]; dbeta may be NULL, dbias is there with bias=grad. Equal launches
  *                 give equal bits
+ *   x, w, bias, y of kernel=linear, whose width is in/out: y = act(x w^T + bias) + residual, with x
+ *                 [rows, in], w [out, in] as PyTorch has it, bias [out], y, residual [rows, out].
+ *                 epilogue names the activation act: none, relu, gelu (by tanh), gelu_erf, silu.
+ *                 reglu, geglu, swiglu are gated: w and bias have 2 out rows, the gate's g first,
+ *                 then those of v, and y = act(g) v + residual
+ *   kept          [rows, columns], the tensor keep of an epilogue: act's derivatives, which forward
+ *                 leaves for backward; forward's may be NULL. Of relu int32 [rows, cdiv(out, 32)],
+ *                 a bit for each column, the lowest first; of others [rows, out] in the dtype, of
+ *                 gated ones, reglu too, [rows, 2 out]. Without an epilogue there is none
+ *   dy, dx, dw, dbias   gradients; backward takes x, w, dy and keep. dx, dw are like x, w; dbias is
+ *                 there with bias=grad, which forward reads as true. Backward has no residual: its
+ *                 gradient is dy. Where x goes on elsewhere, kernel=combine with normalizer=none
+ *                 adds the gradients (below). Equal launches give equal bits
  *
  * Other layouts of sequences (q_layout, kv_layout). Lengths and places are int32 on the device; no
  * call reads them on the host, and none is compiled in. A sequence's own lengths are nq, nk and p
@@ -202,7 +217,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *
  *   o_parts       [parts, b, nq, h, dv], float32, or the dtype with parts_dtype=spec
  *   lse_parts     [parts, b, h, nq], float32, natural log; in any strides, too. Of retention
- *                 r_parts, whose sum is r; of none neither, and o is the sum
+ *                 r_parts, whose sum is r; of none neither, and o is the sum: with
+ *                 parts_dtype=spec of any tensors of the dtype that are [b, nq, h, dv] in some way
  *   u_parts       [parts, b, nq, h, dv], float32, of logsoftmax beside lse_parts: their sum is u
  *
  * Appending (kernel=append): new rows of keys and values go into a cache, which attention then
@@ -242,7 +258,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 Kernels that launch a block for each tile of work ignore it. Beside a plan with
  *                 key_parts it changes how keys are shared out, and so the last bits of o
  *
- * Outputs may not overlap each other or an input. Values of k and v behind a mask must be finite: a
+ * Outputs may not overlap each other or an input; columns of one buffer, as q, k and v of one
+ * product, do not. Values of k and v behind a mask must be finite: a
  * weight of 0 times NaN is NaN. */
 typedef struct fg_args {
   size_t size;
