@@ -10,7 +10,8 @@ import os, pathlib, re, shutil, subprocess, sys
 
 STARTS = ("./", "build/", "flashgen ", "python3 ", "cc ", "cmake ", "export ")
 PAGES = ("README.md", "runtime/cli/guide.md", "specs/expressions.md", "runtime/cli/tuning.md",
-         "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md", "templates/family.md")
+         "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md", "templates/family.md",
+         "tests/consumer/README.md")
 ELSEWHERE = {
     r"cmake --workflow --preset test": "this test is part of it",
     r"^python3 tests/bench/(peers|groups|hooks|layouts|decode|costs|templates)": "needs PyTorch and a GPU",
@@ -19,6 +20,7 @@ ELSEWHERE = {
     r"^flashgen build kernels\.lua|^cc embedded\.c": "the test package_zoo",
     r"^cc jit\.c|^\./jit ": "the test package_jit",
     r"^cc serving\.c|^\./serving": "the test package_serving",
+    r"^cc block\.c|^python3 block\.py": "the test package_block",
     r"^flashgen check head_dim=64 pass=forward,backward '": "the test t_variants",
 }
 MOST_LINES = 300

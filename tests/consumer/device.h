@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef unsigned long long device_pointer;
 static struct { void *driver, *context; /* NULL: the host */ } device;
@@ -115,6 +116,55 @@ static inline void device_replay(void *graph, void *stream) {
   int (*launch)(void *, void *);
   device_function("cuGraphLaunch", &launch);
   if (launch(graph, stream)) device_die("a graph was not launched");
+}
+
+/* A moment: when all launches before it on the stream are done. */
+static inline void *device_moment(void *stream) {
+  int (*create)(void **, unsigned), (*note)(void *, void *);
+  if (!device.driver) {
+    struct timespec *now = (struct timespec *)malloc(sizeof *now);
+    if (!now || !timespec_get(now, TIME_UTC)) device_die("no time");
+    return now;
+  }
+  void *event;
+  device_function("cuEventCreate", &create);
+  device_function("cuEventRecord", &note);
+  if (create(&event, 0) || note(event, stream)) device_die("no event");
+  return event;
+}
+
+/* Milliseconds from one moment to another, which has come on return. */
+static inline double device_ms(void *from, void *to) {
+  int (*wait)(void *), (*elapsed)(float *, void *, void *);
+  float ms;
+  if (!device.driver) {
+    const struct timespec *a = (struct timespec *)from, *b = (struct timespec *)to;
+    return 1e3 * (double)(b->tv_sec - a->tv_sec) + 1e-6 * (double)(b->tv_nsec - a->tv_nsec);
+  }
+  device_function("cuEventSynchronize", &wait);
+  device_function("cuEventElapsedTime", &elapsed);
+  if (wait(to) || elapsed(&ms, from, to)) device_die("a launch failed");
+  return (double)ms;
+}
+
+static inline int device_compare_ms(const void *one, const void *two) {
+  const double a = *(const double *)one, b = *(const double *)two;
+  return (a > b) - (a < b);
+}
+
+/* The median time of `times` runs on the stream, which are queued behind five others. */
+static inline double device_median_ms(int times, void (*run)(void), void *stream) {
+  void **moments = (void **)calloc((size_t)times + 1, sizeof *moments);
+  double *ms = (double *)calloc((size_t)times, sizeof *ms);
+  if (!moments || !ms) device_die("no memory");
+  for (int i = 0; i < 5; i++) run();
+  moments[0] = device_moment(stream);
+  for (int i = 0; i < times; i++) run(), moments[i + 1] = device_moment(stream);
+  for (int i = 0; i < times; i++) ms[i] = device_ms(moments[i], moments[i + 1]);
+  qsort(ms, (size_t)times, sizeof *ms, device_compare_ms);
+  const double median = ms[times / 2];
+  free(moments), free(ms);
+  return median;
 }
 
 /* bf16 to float and back, rounded to nearest even. */

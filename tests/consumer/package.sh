@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package.sh - host applications, built out of tree against the installed package as the pages say.
 #
-#   package.sh zoo|refusals|jit|graph|serving SOURCE PREFIX WORK
+#   package.sh zoo|refusals|jit|graph|serving|block SOURCE PREFIX WORK
 #
 # SOURCE is flashgen's, PREFIX where it is installed, WORK a directory of the test's own. CC, CXX and
 # CFLAGS are the build's. Runs on the host device, or on FLASHGEN_TEST_DEVICE; 77 where that or what
@@ -39,7 +39,7 @@ cp -a "$prefix" "$work/moved prefix"
 prefix="$work/moved prefix"
 libdir=$(dirname "$(find "$prefix" -name libflashgen.so)")
 export PATH="$prefix/bin:$PATH" LD_LIBRARY_PATH="$libdir:$loader_path" FLASHGEN_CACHE="$work/cache"
-cp "$source"/tests/consumer/{*.c,*.h,*.cpp} .
+cp "$source"/tests/consumer/{*.c,*.h,*.cpp,*.py} .
 flags() { # what pkg-config says, and the sanitizers of the build
   PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config "$@" flashgen
 }
@@ -233,6 +233,25 @@ serving() {
       *) page_line "$line" ;;
     esac
   done <"$(grep -l '^cc serving.c' block.*)"
+}
+
+# Its page's lines; and that its judge finds a residual without a gradient.
+block() {
+  local line python
+  for python in python3 /usr/bin/python3 none; do
+    command "$python" -c 'import numpy' 2>/dev/null && break
+  done
+  [ "$python" != none ] || skip "no python3 has NumPy"
+  python3() { command "$python" -B "$@"; }
+  blocks tests/consumer/README.md
+  CFLAGS="${CFLAGS:-} -std=c11 -Wall -Wextra -pedantic -Werror"
+  page_line "$(head -n 1 block.1)"
+  page_line "$(sed -n 's/cuda:0/$device/; 2p' block.1)"
+  says " ms" page_line "$(sed 's/cuda:0 1024 2 512/$device 512 1 8/; s/20$/1/' block.2)"
+  sed 's/\.dout = da,/.dout = part(da_parts, 0),/' block.c >partial.c
+  ! cmp -s block.c partial.c || die "the residual's gradient is not where it was"
+  page_line 'cc partial.c $(pkg-config --cflags --libs flashgen) -o partial'
+  fails "dgamma1" python3 block.py ./partial "$device"
 }
 
 $step
