@@ -187,6 +187,11 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 there with bias=grad, which forward reads as true. Backward has no residual: its
  *                 gradient is dy. Where x goes on elsewhere, kernel=combine with normalizer=none
  *                 adds the gradients (below). Equal launches give equal bits
+ *   out, z, mean, rstd   of epilogue=layernorm, and rmsnorm without a mean, in place of y and kept:
+ *                 z = x w^T + bias + residual [rows, out], and out is the norm of its rows by gamma
+ *                 and beta [out], as above. Backward takes x, w, z, mean, rstd, gamma, dout and dz,
+ *                 NULL: none, and gives dx, dw, dbias, dgamma, dbeta and
+ *   dresidual     [rows, out], the gradient of z, which is that of residual
  *
  * Other layouts of sequences (q_layout, kv_layout). Lengths and places are int32 on the device; no
  * call reads them on the host, and none is compiled in. A sequence's own lengths are nq, nk and p
