@@ -122,7 +122,7 @@ static void transfer(const char *directory, enum files which) {
 
 /* ---- kernels ---- */
 
-enum op { TO_QKV, ATTENTION, PROJECTION, NORM, UP, DOWN, SUM, OPS };
+enum op { TO_QKV, ATTENTION, PROJECTION, UP, DOWN, SUM, OPS };
 enum pass { FORWARD, BACKWARD, PASSES };
 static fg_op *ops[OPS][PASSES];
 static fg_shape shapes[OPS];
@@ -140,17 +140,17 @@ static void define_ops(fg_context *context) {
   snprintf(to_3, sizeof to_3, "%d/%d", width, 3 * width);
   snprintf(to_4, sizeof to_4, "%d/%d", width, 4 * width);
   snprintf(from_4, sizeof from_4, "%d/%d", 4 * width, width);
-  const fg_spec specs[OPS] = {[TO_QKV] = FG_INIT(fg_spec, .kernel = "linear", .width = to_3),
-                              [ATTENTION] = FG_INIT(fg_spec, .head_dim = "64", .mask = "causal"),
-                              [PROJECTION] = FG_INIT(fg_spec, .kernel = "linear", .width = same,
-                                                     .bias = "grad", .residual = "true"),
-                              [NORM] = FG_INIT(fg_spec, .kernel = "layernorm", .width = same),
-                              [UP] = FG_INIT(fg_spec, .kernel = "linear", .width = to_4,
-                                             .bias = "grad", .epilogue = epilogue),
-                              [DOWN] = FG_INIT(fg_spec, .kernel = "linear", .width = from_4,
-                                               .bias = "grad", .residual = "true"),
-                              [SUM] = FG_INIT(fg_spec, .kernel = "combine", .head_dim = "64",
-                                              .normalizer = "none", .parts_dtype = "spec")};
+  const fg_spec specs[OPS] = {
+      [TO_QKV] = FG_INIT(fg_spec, .kernel = "linear", .width = to_3),
+      [ATTENTION] = FG_INIT(fg_spec, .head_dim = "64", .mask = "causal"),
+      [PROJECTION] = FG_INIT(fg_spec, .kernel = "linear", .width = same, .bias = "grad",
+                             .residual = "true", .epilogue = "layernorm"),
+      [UP] =
+          FG_INIT(fg_spec, .kernel = "linear", .width = to_4, .bias = "grad", .epilogue = epilogue),
+      [DOWN] = FG_INIT(fg_spec, .kernel = "linear", .width = from_4, .bias = "grad",
+                       .residual = "true", .epilogue = "layernorm"),
+      [SUM] = FG_INIT(fg_spec, .kernel = "combine", .head_dim = "64", .normalizer = "none",
+                      .parts_dtype = "spec")};
   for (int op = 0; op < OPS; op++) {
     fg_spec spec = specs[op];
     spec.dtype = dtype;
@@ -178,26 +178,23 @@ static void forward(void) {
   RUN(FORWARD, TO_QKV, .x = x, .w = w_qkv, .y = qkv);
   RUN(FORWARD, ATTENTION, .q = part(qkv, 0), .k = part(qkv, 1), .v = part(qkv, 2), .o = o,
       .lse = lse);
-  RUN(FORWARD, PROJECTION, .x = o, .w = w_o, .bias = b_o, .residual = x, .y = z1);
-  RUN(FORWARD, NORM, .x = z1, .gamma = gamma1, .beta = beta1, .out = a, .mean = mean1,
-      .rstd = rstd1);
+  RUN(FORWARD, PROJECTION, .x = o, .w = w_o, .bias = b_o, .residual = x, .gamma = gamma1,
+      .beta = beta1, .out = a, .z = z1, .mean = mean1, .rstd = rstd1);
   RUN(FORWARD, UP, .x = a, .w = w_1, .bias = b_1, .y = u, .kept = keep);
-  RUN(FORWARD, DOWN, .x = u, .w = w_2, .bias = b_2, .residual = a, .y = z2);
-  RUN(FORWARD, NORM, .x = z2, .gamma = gamma2, .beta = beta2, .out = y, .mean = mean2,
-      .rstd = rstd2);
+  RUN(FORWARD, DOWN, .x = u, .w = w_2, .bias = b_2, .residual = a, .gamma = gamma2, .beta = beta2,
+      .out = y, .z = z2, .mean = mean2, .rstd = rstd2);
 }
-
 static void backward(void) {
   const fg_tensor dz2 = part(da_parts, 1), dz1 = part(dx_parts, 1);
-  RUN(BACKWARD, NORM, .dout = dy, .x = z2, .gamma = gamma2, .mean = mean2, .rstd = rstd2, .dx = dz2,
-      .dgamma = dgamma2, .dbeta = dbeta2);
-  RUN(BACKWARD, DOWN, .dy = dz2, .x = u, .w = w_2, .dx = du, .dw = dw_2, .dbias = db_2);
+  RUN(BACKWARD, DOWN, .dout = dy, .x = u, .w = w_2, .z = z2, .gamma = gamma2, .mean = mean2,
+      .rstd = rstd2, .dx = du, .dw = dw_2, .dbias = db_2, .dresidual = dz2, .dgamma = dgamma2,
+      .dbeta = dbeta2);
   RUN(BACKWARD, UP, .dy = du, .x = a, .w = w_1, .kept = keep, .dx = part(da_parts, 0), .dw = dw_1,
       .dbias = db_1);
   RUN(FORWARD, SUM, .o_parts = halves(da_parts), .o = da);
-  RUN(BACKWARD, NORM, .dout = da, .x = z1, .gamma = gamma1, .mean = mean1, .rstd = rstd1, .dx = dz1,
-      .dgamma = dgamma1, .dbeta = dbeta1);
-  RUN(BACKWARD, PROJECTION, .dy = dz1, .x = o, .w = w_o, .dx = dout, .dw = dw_o, .dbias = db_o);
+  RUN(BACKWARD, PROJECTION, .dout = da, .x = o, .w = w_o, .z = z1, .gamma = gamma1, .mean = mean1,
+      .rstd = rstd1, .dx = dout, .dw = dw_o, .dbias = db_o, .dresidual = dz1, .dgamma = dgamma1,
+      .dbeta = dbeta1);
   RUN(BACKWARD, ATTENTION, .q = part(qkv, 0), .k = part(qkv, 1), .v = part(qkv, 2), .o = o,
       .lse = lse, .dout = dout, .dq = part(dqkv, 0), .dk = part(dqkv, 1), .dv = part(dqkv, 2));
   RUN(BACKWARD, TO_QKV, .dy = dqkv, .x = x, .w = w_qkv, .dx = part(dx_parts, 0), .dw = dw_qkv);
