@@ -198,6 +198,8 @@ class Arrays(Case):
         self.same(lambda x: move(x, D + 8, 3))
         self.same(lambda x: move(x, D + 3, 0))
         self.same(lambda x: move(x, D + 8, 8))
+        q, k, v = some(dv=D - 3)
+        np.testing.assert_array_equal(flashgen.attention(move(q, D + 8, 3), k, v), flashgen.attention(q, k, v))
 
     def test_out(self):
         out = np.empty_like(self.out)

@@ -18,12 +18,14 @@ def run(adapter, backward, options, wants, given):
     call = prepared(prepare, adapter, backward, options, wants, tuple(given), adapter.describe(given.values()))
     if call.copies_o:
         return run_into(adapter, options, wants, given)
-    given = fixed(adapter, call, given)
-    addresses = adapter.addresses(given.values())
-    for i in range(call.aligned):
-        if addresses[i] % ALIGN:
-            return run_aligned(adapter, backward, options, wants, given, i)
-    made = perform(adapter, call, addresses, given["q"])
+    taken = fixed(adapter, call, given)
+    addresses = adapter.addresses(taken.values())
+    odd = first_odd(call, addresses, given)
+    if odd is not None:
+        if odd == "o" and not backward:
+            return run_into(adapter, options, wants, given)
+        return run(adapter, backward, options, wants, aligned(adapter, given, odd))
+    made = perform(adapter, call, addresses, taken["q"])
     return made if backward or "o" not in given else [given["o"], *made]
 
 
@@ -80,10 +82,16 @@ def run_into(adapter, options, wants, given):
     return [given["o"], *results]
 
 
-def run_aligned(adapter, backward, options, wants, given, i):
-    """The same with a copy of the array whose address is odd, the i-th one."""
-    name, x = list(given.items())[i]
-    if name == "o" and not backward:
-        return run_into(adapter, options, wants, given)
+def first_odd(call, addresses, given):
+    """The name of the first array whose address the kernel does not take, or None."""
+    for i in range(call.aligned):
+        if addresses[i] % ALIGN:
+            return list(given)[i]
+    return None
+
+
+def aligned(adapter, given, name):
+    """What is given, with a copy of an array whose address is odd."""
+    x = given[name]
     fact, = adapter.facts(adapter.describe((x,)))
-    return run(adapter, backward, options, wants, {**given, name: adapter.fixed(x, fact.dtype, None)})
+    return {**given, name: adapter.fixed(x, fact.dtype, None)}
