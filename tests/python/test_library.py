@@ -21,8 +21,7 @@ class Library(Case):
                 field = getattr(kind, member)
                 claims.append((f"offsetof({name}, {member})", field.offset))
                 claims.append((f"sizeof((({name} *)0)->{member})", field.size))
-        for name in ("GIVEN_SCALE", "GIVEN_SIGMOID_BIAS", "GIVEN_KEEP"):
-            claims.append(("FG_" + name, getattr(library, name)))
+        claims += [("FG_GIVEN_" + name.upper(), bit) for name, bit in library.GIVEN.items()]
         claims += [("FG_EARGUMENT", flashgen.errors.ARGUMENT), ("FG_ESPEC", flashgen.errors.SPEC)]
         text = f'#include "{HEADER}"\n' + "".join(
             f'_Static_assert({what} == {value}, "{what} is not {value}");\n' for what, value in claims)

@@ -1,17 +1,17 @@
 """What the kernels beside attention share: from the looks of their arrays to a call."""
 from . import layout as layouts
-from . import spec
 from .context import context
 from .library import Shape, sized
-from .prepare import NAMES, SIZES, Call, check_devices, contiguous, fill, lies_well, settle, title
+from .prepare import SIZES, Call, check_devices, contiguous, fill, lies_well, settle, title, wrong_dtype
 
 
-def make(adapter, texts, extents, facts, outputs, fixes):
-    """The call of a spec. facts: of what is given, as kernels take it; fixes: what is copied for that."""
+def make(adapter, texts, extents, facts, outputs, fixes, aligned=0, **launch):
+    """The call of a spec. facts: of what is given, as kernels take it; fixes: what is copied for that; aligned: so many arrays
+    have addresses that are multiples of ALIGN; launch: its numbers and sm_margin."""
     call = Call()
-    call.outputs, call.fixes, call.aligned, call.copies_o = outputs, fixes, 0, False
+    call.outputs, call.fixes, call.aligned, call.copies_o = outputs, fixes, aligned, False
     call.changes = not all(output.is_final for output in outputs)
-    fill(call, facts, spec.NOTHING)
+    fill(call, facts, **launch)
     device = context(next(iter(facts.values())).device)
     settle(call, adapter, device, device.op(texts), sized(Shape, **extents))
     return call
@@ -30,8 +30,7 @@ def check(name, fact, shape, words):
         expected = str(shape).replace("None", "any")
         raise ValueError(f"{title(name)} has shape {fact.shape}; expected {expected}")
     if fact.dtype not in words:
-        expected = " or ".join(NAMES[word] for word in words)
-        raise TypeError(f"{title(name)} is {NAMES.get(fact.dtype, fact.dtype)}; expected {expected}")
+        raise wrong_dtype(name, fact.dtype, words)
 
 
 def fixed(facts, widths, dense):

@@ -68,7 +68,7 @@ Info = struct("fg_info", (c.c_size_t, "size"), (c.c_char_p, "name figures"), (c.
 Counts = struct("fg_counts", (c.c_size_t, "size"), (c.c_uint64, "cache_hits choices compiles loads zoo_hits"))
 STRUCTS = (Spec, Shape, Tensor, InputValue, Args, Config, Info, Counts)
 
-GIVEN_SCALE, GIVEN_SIGMOID_BIAS, GIVEN_KEEP = 1, 2, 4
+GIVEN = {"scale": 1, "sigmoid_bias": 2, "keep": 4, "eps": 8}  # FG_GIVEN_... of the numbers of a launch
 
 FUNCTIONS = {  # result, arguments; a pointer to a struct or an opaque one is a c_void_p
     "fg_error": (c.c_char_p,),

@@ -4,12 +4,13 @@ import ctypes as c
 from . import layout as layouts
 from . import spec
 from .context import context, select
-from .library import (GIVEN_KEEP, GIVEN_SCALE, GIVEN_SIGMOID_BIAS, Args, InputValue, Shape, library, sized)
+from .library import GIVEN, Args, InputValue, Shape, library, sized
 
 ALIGN = 16  # bytes, of addresses and strides that the fast kernels take
 KEPT = {"softmax": ("lse",), "logsoftmax": ("lse", "u"), "retention": ("r",)}  # by forward, for backward
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "i32": 4}
 NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i32": "int32"}
+TITLES = {"o": "out", "w": "weight"}
 MAIN = ("q", "k", "v", "o", "dout")  # in the spec's dtype, with head dims for columns
 WORD = 8  # bytes
 ARGS_WORDS = c.sizeof(Args) // WORD
@@ -59,7 +60,8 @@ def prepare(adapter, backward, options, wants, names, descriptions):
     for output in call.outputs:
         output.is_like_q = facts["q"][:3] == (output.shape, contiguous(output.shape), output.word)
     call.aligned = 1 if layout.kv in ("cached", "paged") else sum(name in MAIN for name in names)
-    fill(call, facts, options)
+    fill(call, facts, options.inputs, {name: getattr(options, name) for name in ("scale", "keep", "sigmoid_bias")},
+         options.sm_margin)
     choose(call, adapter, facts, options, layout, spec.texts(options, layout, dtype, facts, wants, backward), wants)
     return call
 
@@ -74,19 +76,24 @@ def check_backward(adapter, options, wants, given):
 def look(adapter, options, names, descriptions):
     """The facts by name, the dtype that is computed in, and the layout; all that arrays tell is checked."""
     facts = dict(zip(names, adapter.facts(descriptions)))
-    dtype = dtype_of(adapter, facts, options)
+    dtype = dtype_of(adapter, facts, [name for name in MAIN if name in facts], options.dtype)
     layout = layouts.read(facts, options.longest_q, options.longest_k)
     check_arrays(facts, options, layout)
     return facts, dtype, layout
 
 
-def fill(call, facts, options):
-    """The fg_args and the places of addresses in it."""
-    args, values = arguments(facts, call.outputs, options)
+def fill(call, facts, inputs=(), numbers=None, sm_margin=0):
+    """The fg_args and the places of addresses in it. inputs: the declared ones; numbers: name -> one of GIVEN, or None."""
+    args, values = arguments(facts, call.outputs, inputs)
+    args.sm_margin = sm_margin
+    for name, value in (numbers or {}).items():
+        if value is not None:
+            setattr(args, name, value)
+            args.given |= GIVEN[name]
     call.template = bytes(args) + bytes(values)
     call.words = c.c_uint64 * (len(call.template) // WORD)
     call.has_inputs = len(values) > 0
-    call.places = tuple(place(name, options) for name in [*facts, *(output.name for output in call.outputs)])
+    call.places = tuple(place(name, inputs) for name in [*facts, *(output.name for output in call.outputs)])
 
 
 def choose(call, adapter, facts, options, layout, texts, wants):
@@ -110,21 +117,31 @@ def settle(call, adapter, device, op, shape):
 # ---- checks ----
 
 
-def dtype_of(adapter, facts, options):
-    """The dtype that is computed in: that of q, or of float32 arrays what they are rounded to."""
-    found = facts["q"].dtype
-    for name in MAIN:
-        if name in facts and facts[name].dtype != found:
-            raise TypeError(f"{title(name)} is {long_name(facts[name].dtype)} and q {long_name(found)}: they have to be equal")
-    if options.dtype not in (None, "bf16", "f16"):
-        raise ValueError(f'dtype is {options.dtype!r}; expected "bf16" or "f16"')
-    if found == "f32" and adapter.ROUNDED:
-        return options.dtype or adapter.ROUNDED
-    if found not in ("bf16", "f16"):
-        raise TypeError(f"q is {long_name(found)}: kernels compute float16 and bfloat16, so cast q, k and v first")
-    if options.dtype not in (None, found):
-        raise TypeError(f"q is {long_name(found)}, which is computed as it is: dtype={options.dtype!r} is for float32")
+def dtype_of(adapter, facts, names, dtype, words=("f16", "bf16")):
+    """The dtype that is computed in, one of words: that of some arrays, which is the same, or where kernels do not compute
+    float32 what it is rounded to."""
+    first = title(names[0])
+    found = facts[names[0]].dtype
+    for name in names:
+        if facts[name].dtype != found:
+            raise TypeError(f"{title(name)} is {long_name(facts[name].dtype)} and {first} {long_name(found)}: they have to be "
+                            "equal")
+    if dtype not in (None, "bf16", "f16"):
+        raise ValueError(f'dtype is {dtype!r}; expected "bf16" or "f16"')
+    if found == "f32" and found not in words and adapter.ROUNDED:
+        return dtype or adapter.ROUNDED
+    if found not in words:
+        raise TypeError(f"{first} is {long_name(found)}: kernels compute {listed(long_name(word) for word in words)}, so cast "
+                        f"{listed(title(name) for name in names)} first")
+    if dtype not in (None, found):
+        raise TypeError(f"{first} is {long_name(found)}, which is computed as it is: dtype={dtype!r} is for float32")
     return found
+
+
+def listed(texts):
+    """"q, k and v"."""
+    *texts, last = texts
+    return ", ".join(texts) + " and " + last if texts else last
 
 
 def long_name(word):
@@ -133,7 +150,7 @@ def long_name(word):
 
 def title(name):
     """What callers know an array as."""
-    return "out" if name == "o" else name.replace("input.", "inputs: ")
+    return TITLES.get(name) or name.replace("input.", "inputs: ")
 
 
 def check_devices(facts, first):
@@ -171,8 +188,11 @@ def check_array(name, fact, shape, word):
         raise ValueError(f"{title(name)} has shape {fact.shape}; expected {shape}")
     words = (word,) if word else tuple(NAMES) if name.startswith("input.") else ("f16", "bf16", "f32")
     if fact.dtype not in words:
-        expected = " or ".join(long_name(x) for x in words)
-        raise TypeError(f"{title(name)} is {long_name(fact.dtype)}; expected {expected}")
+        raise wrong_dtype(name, fact.dtype, words)
+
+
+def wrong_dtype(name, found, words):
+    return TypeError(f"{title(name)} is {long_name(found)}; expected {' or '.join(long_name(word) for word in words)}")
 
 
 def check_used(op, options):
@@ -275,42 +295,36 @@ def gradients(facts, layout, dtype, wants):
 # ---- fg_args ----
 
 
-def arguments(facts, outputs, options):
-    """An fg_args and its inputs, without addresses."""
-    args, values = sized(Args), (InputValue * len(options.inputs))()
-    for value, x in zip(values, options.inputs):
+def arguments(facts, outputs, inputs):
+    """An fg_args and its inputs, without addresses and numbers."""
+    args, values = sized(Args), (InputValue * len(inputs))()
+    for value, x in zip(values, inputs):
         value.size = c.sizeof(InputValue)
         value.number = x.value if isinstance(x, spec.Number) else 0.0
     shapes = {name: (shape, strides) for name, (shape, strides, _, _) in facts.items()}
     shapes.update({output.name: (output.shape, contiguous(output.shape)) for output in outputs})
     for name, (shape, strides) in shapes.items():
-        tensor = find(args, values, name, options)
+        tensor = find(args, values, name, inputs)
         tensor.stride[:] = layouts.strides(name, shape, strides)
     args.n_inputs = len(values)
-    args.sm_margin = options.sm_margin
-    for name, value, bit in (("scale", options.scale, GIVEN_SCALE), ("keep", options.keep, GIVEN_KEEP),
-                             ("sigmoid_bias", options.sigmoid_bias, GIVEN_SIGMOID_BIAS)):
-        if value is not None:
-            setattr(args, name, value)
-            args.given |= bit
     return args, values
 
 
-def find(args, values, name, options):
+def find(args, values, name, inputs):
     """The fg_tensor of a name in an fg_args and its inputs."""
     base, is_gradient = split(name)
     if base is None:
         return getattr(args, name)
-    value = values[[x.name for x in options.inputs].index(base)]
+    value = values[[x.name for x in inputs].index(base)]
     return value.grad if is_gradient else value.value
 
 
-def place(name, options):
+def place(name, inputs):
     """Which word of the template is the address of a name."""
     base, is_gradient = split(name)
     if base is None:
         return getattr(Args, name).offset // WORD
-    at = [x.name for x in options.inputs].index(base)
+    at = [x.name for x in inputs].index(base)
     member = InputValue.grad if is_gradient else InputValue.value
     return ARGS_WORDS + at * INPUT_WORDS + member.offset // WORD
 

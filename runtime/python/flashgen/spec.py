@@ -26,9 +26,6 @@ class Options(NamedTuple):
     dtype: Optional[str]
 
 
-NOTHING = Options(None, None, None, (), "softmax", None, None, None, None, None, False, False, 0, None, None)
-
-
 class Axes(NamedTuple):
     """An input that is an array: its axes as a spec has them, "h, nq + nk - 1", and whether it grows along the last."""
     name: str
@@ -86,7 +83,14 @@ def texts(options, layout, dtype, facts, wants, backward):
         made["deterministic"] = "true"
     if options.batch_invariant and not backward:
         made["batch_invariant"] = "true"
-    for field, value in options.plan or ():
+    made.update(plan_texts(options.plan))
+    return made
+
+
+def plan_texts(plan):
+    """field -> text of restrictions: pairs of a field and a value, or several in a tuple; None: no restriction."""
+    made = {}
+    for field, value in plan or ():
         if field not in PLAN_FIELDS:
             raise ValueError(f"plan: there is no {field}; expected {', '.join(PLAN_FIELDS)}")
         made[field] = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
