@@ -48,8 +48,9 @@ class Library(Case):
 
     def test_modules_stand_above_each_other(self):
         """No module imports one of a later line, or of its own."""
-        lines = ("errors", "library nvrtc", "context", "layout spec", "prepare", "call beside", "arrays autograd", "tensors",
-                 "torch_ops", "traced", "attention", "append combine sdpa transformers",
+        lines = ("errors", "library nvrtc", "context", "layout spec", "prepare", "call beside", "rows", "row_kinds",
+                 "arrays autograd", "tensors", "torch_ops", "traced", "attention", "row_calls",
+                 "append combine layernorm linear logsoftmax sdpa transformers",
                  "flash_attn.words flash_attn.dropped flash_attn.layers.rotary", "flash_attn.attend", "flash_attn.cache",
                  "flash_attn.flash_attn_interface flash_attn.bert_padding flash_attn.stand_in",
                  "flash_attn.__init__ flash_attn.layers.__init__ flash_attn_interface", "flash_attn.ops", "__init__ doctor", "__main__")

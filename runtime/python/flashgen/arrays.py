@@ -38,7 +38,7 @@ def needs_gradient(given):
 
 
 def addresses(arrays):
-    return [x.__array_interface__["data"][0] for x in arrays]
+    return [x.ctypes.data for x in arrays]  # which a number of NumPy, that is no array, does not have
 
 
 def stream_of(device):
@@ -68,7 +68,7 @@ def fixed(x, word, width):
 
 
 def convert(x, word):
-    have = WORDS[x.dtype.name]
+    have = WORDS.get(x.dtype.name)
     if have == word:
         return x
     if have == "bf16":

@@ -4,7 +4,7 @@ import sys
 from typing import NamedTuple
 
 from .call import run
-from .prepare import KEPT
+from .prepare import KEPT, title
 from .spec import read_inputs
 
 _adapters = {}  # by the type of an array
@@ -49,7 +49,8 @@ def check_kinds(adapter, given, first="q"):
         except TypeError:
             same = False
         if not same:
-            raise TypeError(f"{name} is a {type(x).__name__}, {first} a {type(given[first]).__name__}: they have to be alike")
+            raise TypeError(f"{title(name)} is a {type(x).__name__}, {title(first)} a {type(given[first]).__name__}: they have "
+                            "to be alike")
 
 
 def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,
@@ -203,7 +204,7 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
 def check_numbers(**given):
     """A tensor is none: its value may change, and calls are kept by what they are given."""
     for name, x in given.items():
-        kind = numbers.Real if name in ("scale", "sigmoid_bias") else numbers.Integral
+        kind = numbers.Real if name in ("scale", "sigmoid_bias", "eps") else numbers.Integral
         if x is not None and not isinstance(x, kind):
             raise TypeError(f"{name} is a {type(x).__name__}; expected a number")
 

@@ -1,10 +1,11 @@
-"""attention as a function that PyTorch differentiates."""
+"""attention, and functions of rows, as functions that PyTorch differentiates."""
 import torch
 from torch.autograd.function import once_differentiable
 
+from . import rows
 from .call import run
 from .context import calls
-from .prepare import check_backward
+from .prepare import check_backward, listed
 
 CACHE = {"used_k", "first_k", "rows", "table"}  # one of these, and keys lie in a cache
 MAIN = ("q", "k", "v")
@@ -26,6 +27,12 @@ def check_has_gradient(given):
         raise ValueError("a tensor requires a gradient, and out= has none: leave it out, or call under torch.no_grad()")
 
 
+def once(function):
+    """The backward of a Function: where a gradient of it is asked for as well, an error."""
+    guarded = once_differentiable(function)
+    return staticmethod(lambda ctx, *douts: (guarded if torch.is_grad_enabled() else function)(ctx, *douts))
+
+
 class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, *tensors):
@@ -45,32 +52,25 @@ class Attention(torch.autograd.Function):
             ctx.mark_non_differentiable(*[made[name] for name in wants if name != "lse"])
         return (results[0], *[made[name] for name in wants])
 
-    @staticmethod
-    def backward(ctx, *douts):
-        return gradients_once(ctx, *douts) if torch.is_grad_enabled() else gradients(ctx, *douts)
-
-
-def gradients(ctx, dout, *douts):
-    """Of the call, None, and of each tensor that was given; those of q, k and v come in any case."""
-    adapter, options, kept, wants, names = ctx.call
-    saved, n = ctx.saved_tensors, len(names)
-    main = dict(zip(MAIN, saved))
-    main["dout"] = torch.zeros_like(saved[n]) if dout is None else dout
-    main["o"] = saved[n]
-    main.update(zip(kept, saved[n + 1:]))
-    if wants:
-        dlse = dict(zip(wants, douts)).get("lse")
-        if dlse is not None:
-            main["dlse"] = dlse
-    if n == len(MAIN):
-        return (None, *run(adapter, True, options, (), main))
-    main.update(zip(names[len(MAIN):], saved[len(MAIN):n]))
-    others = tuple([name for name, needed in zip(names, ctx.needs_input_grad[1:]) if needed and name not in MAIN])
-    made = dict(zip((*MAIN, *others), run(adapter, True, options, others, main)))
-    return (None, *[made.get(name) for name in names])
-
-
-gradients_once = once_differentiable(gradients)
+    @once
+    def backward(ctx, dout, *douts):
+        """Of the call, None, and of each tensor that was given; those of q, k and v come in any case."""
+        adapter, options, kept, wants, names = ctx.call
+        saved, n = ctx.saved_tensors, len(names)
+        main = dict(zip(MAIN, saved))
+        main["dout"] = torch.zeros_like(saved[n]) if dout is None else dout
+        main["o"] = saved[n]
+        main.update(zip(kept, saved[n + 1:]))
+        if wants:
+            dlse = dict(zip(wants, douts)).get("lse")
+            if dlse is not None:
+                main["dlse"] = dlse
+        if n == len(MAIN):
+            return (None, *run(adapter, True, options, (), main))
+        main.update(zip(names[len(MAIN):], saved[len(MAIN):n]))
+        others = tuple([name for name, needed in zip(names, ctx.needs_input_grad[1:]) if needed and name not in MAIN])
+        made = dict(zip((*MAIN, *others), run(adapter, True, options, others, main)))
+        return (None, *[made.get(name) for name in names])
 
 
 def check_others(ctx, adapter, options, given):
@@ -80,3 +80,56 @@ def check_others(ctx, adapter, options, given):
     if others and (options, others, names) not in calls:
         check_backward(adapter, options, others, given)
         calls[options, others, names] = True
+
+
+# ---- rows ----
+
+
+def differentiable_rows(adapter, kind, options, wants, given):
+    """rows.run(), with gradients of the tensors that require them."""
+    made = Rows.apply((adapter, kind, options, wants, tuple(given)), *given.values())
+    return dict(zip(kind.forward.always + wants, made))
+
+
+class Rows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call, *tensors):
+        """What forward always makes, and what is wanted beside it."""
+        adapter, kind, options, wants, names = call
+        given = dict(zip(names, tensors))
+        made = rows.run(adapter, kind.forward, options, rows.all_wants(kind, options, wants, given), given)
+        results = {name: made[name] for name in kind.forward.always + wants}
+        keep_rows(ctx, adapter, kind, options, wants, {**given, **made}, names, results)
+        return tuple(results.values())
+
+    @once
+    def backward(ctx, *douts):
+        return (None, *gradients_of_rows(ctx, ctx.needs_input_grad[1:], douts))
+
+
+def keep_rows(ctx, adapter, kind, options, wants, known, names, results):
+    """Forward is done: what backward needs. known: name -> array or result; names: of the tensors that were given; results:
+    name -> what is returned, where one that is not made is empty."""
+    takes = rows.takes(kind, options, wants, known)
+    ctx.save_for_backward(*[known.get(name) for name in takes])
+    ctx.call = adapter, kind, options, names, tuple(results), takes
+    ctx.set_materialize_grads(False)
+    ctx.mark_non_differentiable(*[x for name, x in results.items() if name not in kind.ends or name not in known])
+
+
+def gradients_of_rows(ctx, needed, douts):
+    """Of each tensor, None where it is not needed. douts: of what forward returned."""
+    adapter, kind, options, names, results, takes = ctx.call
+    given = dict(zip(takes, ctx.saved_tensors))
+    lacking = [name for name, x in given.items() if x is None]
+    if lacking:
+        raise ValueError(f"{kind.op}: wants has no {listed(lacking)}, which a gradient is made of")
+    ends = {kind.ends[name]: dout for name, dout in zip(results, douts) if dout is not None}
+    if not ends:
+        return [None] * len(names)
+    given.update(ends)
+    for name in kind.forward.always:
+        if kind.ends[name] not in ends:  # another result has one, which is like it
+            given[kind.ends[name]] = torch.zeros_like(next(iter(ends.values())))
+    made = rows.gradients(adapter, kind, options, [name for name, is_needed in zip(names, needed) if is_needed], given)
+    return [made.get(name) for name in names]

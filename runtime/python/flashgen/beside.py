@@ -7,7 +7,7 @@ from .prepare import SIZES, Call, check_devices, contiguous, fill, lies_well, se
 
 def make(adapter, texts, extents, facts, outputs, fixes, aligned=0, **launch):
     """The call of a spec. facts: of what is given, as kernels take it; fixes: what is copied for that; aligned: so many arrays
-    have addresses that are multiples of ALIGN; launch: its numbers and sm_margin."""
+    have addresses that are multiples of ALIGN; launch: what else prepare.fill takes."""
     call = Call()
     call.outputs, call.fixes, call.aligned, call.copies_o = outputs, fixes, aligned, False
     call.changes = not all(output.is_final for output in outputs)
@@ -41,8 +41,14 @@ def fixed(facts, widths, dense):
         width = widths.get(name, fact.shape[-1])
         size = SIZES[fact.dtype]
         if width != fact.shape[-1] or not lies_well(fact.shape, fact.strides, size, size, name in dense):
-            shape = fact.shape[:-1] + (width,)
-            fixes.append((name, fact.dtype, width if name in widths else None))
-            fact = layouts.Fact(shape, contiguous(shape), fact.dtype, fact.device)
-        made[name] = fact
+            made[name] = copied(fixes, name, fact, fact.dtype, width if name in widths else None)
+        else:
+            made[name] = fact
     return made, tuple(fixes)
+
+
+def copied(fixes, name, fact, word, width=None):
+    """The fact of a contiguous copy, which is added to the fixes."""
+    fixes.append((name, word, width))
+    shape = fact.shape if width is None else fact.shape[:-1] + (width,)
+    return layouts.Fact(shape, contiguous(shape), word, fact.device)

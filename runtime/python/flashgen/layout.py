@@ -124,3 +124,23 @@ def strides(name, shape, stride):
     if name == "o_parts":  # its last stride is 1 and left out
         return stride[0], stride[1], stride[3], stride[2]
     return tuple(stride) + (0,) * (4 - len(stride))
+
+
+def flat(shape, strides):
+    """The shape and strides of [..., width] as rows of columns; no strides where rows are not equally far apart."""
+    rows, row, expected = 1, None, None
+    for n, stride in reversed(tuple(zip(shape[:-1], strides))):
+        rows *= n
+        if n == 1:
+            continue
+        if row is None:
+            row = expected = stride
+        if stride != expected:
+            return (rows, shape[-1]), None
+        expected = stride * n
+    return (rows, shape[-1]), (shape[-1] if row is None else row, strides[-1])
+
+
+def row_strides(name, shape, stride):
+    """Strides as fg_tensor has them of rows."""
+    return (0, 0, *flat(shape, stride)[1]) if shape else (0,) * 4

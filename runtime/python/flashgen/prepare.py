@@ -25,7 +25,7 @@ class Output:
     def __init__(self, name, shape, word, final_word=None, final_width=None):
         self.name, self.shape, self.word = name, shape, word
         self.final_word = final_word or word
-        self.final_width = None if final_width in (None, shape[-1]) else final_width
+        self.final_width = None if shape[-1:] == (final_width,) else final_width
         self.is_final = self.final_word == word and self.final_width is None
         self.is_like_q = False
 
@@ -82,9 +82,10 @@ def look(adapter, options, names, descriptions):
     return facts, dtype, layout
 
 
-def fill(call, facts, inputs=(), numbers=None, sm_margin=0):
-    """The fg_args and the places of addresses in it. inputs: the declared ones; numbers: name -> one of GIVEN, or None."""
-    args, values = arguments(facts, call.outputs, inputs)
+def fill(call, facts, inputs=(), numbers=None, sm_margin=0, strides=layouts.strides):
+    """The fg_args and the places of addresses in it. inputs: the declared ones; numbers: name -> one of GIVEN, or None;
+    strides: a function that gives those of an fg_tensor."""
+    args, values = arguments(facts, call.outputs, inputs, strides)
     args.sm_margin = sm_margin
     for name, value in (numbers or {}).items():
         if value is not None:
@@ -158,9 +159,9 @@ def check_devices(facts, first):
     home = facts[first].device
     for name, (_, _, _, device) in facts.items():
         if device != home:
-            raise ValueError(f"{name} is on {device}, {first} on {home}: all have to be on one device")
+            raise ValueError(f"{title(name)} is on {device}, {title(first)} on {home}: all have to be on one device")
     if not home.startswith(("host", "cuda")):
-        raise ValueError(f"{first} is on {home}: kernels run on the CPU, which is the host device, and on CUDA's GPUs")
+        raise ValueError(f"{title(first)} is on {home}: kernels run on the CPU, which is the host device, and on CUDA's GPUs")
 
 
 def check_arrays(facts, options, layout):
@@ -295,7 +296,7 @@ def gradients(facts, layout, dtype, wants):
 # ---- fg_args ----
 
 
-def arguments(facts, outputs, inputs):
+def arguments(facts, outputs, inputs, strides_of):
     """An fg_args and its inputs, without addresses and numbers."""
     args, values = sized(Args), (InputValue * len(inputs))()
     for value, x in zip(values, inputs):
@@ -305,7 +306,7 @@ def arguments(facts, outputs, inputs):
     shapes.update({output.name: (output.shape, contiguous(output.shape)) for output in outputs})
     for name, (shape, strides) in shapes.items():
         tensor = find(args, values, name, inputs)
-        tensor.stride[:] = layouts.strides(name, shape, strides)
+        tensor.stride[:] = strides_of(name, shape, strides)
     args.n_inputs = len(values)
     return args, values
 

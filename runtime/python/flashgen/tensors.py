@@ -3,7 +3,7 @@ from functools import partial
 
 import torch
 
-from .autograd import differentiable
+from .autograd import differentiable, differentiable_rows  # noqa: F401
 from .context import no_stream
 from .layout import Fact
 
