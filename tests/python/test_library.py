@@ -49,7 +49,7 @@ class Library(Case):
     def test_modules_stand_above_each_other(self):
         """No module imports one of a later line, or of its own."""
         lines = ("errors", "library nvrtc", "context", "layout spec", "prepare", "call beside", "rows", "row_kinds",
-                 "arrays autograd", "tensors", "torch_ops", "traced", "attention", "row_calls",
+                 "arrays autograd op_parts", "tensors", "row_ops", "torch_ops", "traced", "attention", "row_calls",
                  "append combine layernorm linear logsoftmax sdpa transformers",
                  "flash_attn.words flash_attn.dropped flash_attn.layers.rotary", "flash_attn.attend", "flash_attn.cache",
                  "flash_attn.flash_attn_interface flash_attn.bert_padding flash_attn.stand_in",

@@ -1,16 +1,13 @@
 """torch.ops.flashgen: PyTorch's own checks of the ops, and flashgen.attention in programs that are compiled or exported."""
 import io
 
-from case import Case, flashgen, main, skip
+from case import Case, flashgen, main
+from compiled import OK, CompiledCase, gradients
 from test_torch import B, D, DEVICE, HK, H, K, LIMITS, NK, NQ, P, plain, random, some, torch
-
-if not hasattr(torch.library, "opcheck"):
-    skip("torch", f"PyTorch {torch.__version__} has no torch.library.opcheck: its ops are not tested")
 
 import flashgen.torch_ops  # noqa: E402
 from flashgen import tensors  # noqa: E402
 
-OK = dict.fromkeys(("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"), "SUCCESS")
 SEED = torch.tensor([7, 0, 3, 0], dtype=torch.int32, device=DEVICE)
 STARTS = torch.tensor([0, 15, 40], dtype=torch.int32, device=DEVICE)
 
@@ -22,12 +19,6 @@ def packed(grad=True, n=40):
 def arguments(q, k, v, inputs=(), **others):
     """The tensors of the op."""
     return (q, k, v, *[others.get(name) for name in flashgen.torch_ops.BESIDE], list(inputs))
-
-
-def gradients(function, arrays, others=()):
-    """What it gives, and the gradients of its sum."""
-    out = function(*arrays, *others)
-    return [out, *torch.autograd.grad(out.float().sum(), [x for x in arrays if x.requires_grad])]
 
 
 class Ops(Case):
@@ -78,29 +69,10 @@ class Ops(Case):
         self.assertEqual(texts["declared"], "cap=float; edge=[b, q] monotone; slope=[h]; width=int")
         self.assertEqual(texts["plan"], "family=simt; block_q=64,128")
         self.assertEqual(flashgen.torch_ops.read(**texts), options)
-        self.assertEqual(flashgen.torch_ops.plan_text((64, 128)), "64,128")
+        self.assertEqual(flashgen.op_parts.plan_text((64, 128)), "64,128")
 
 
-class Compiled(Case):
-    def setUp(self):
-        torch._dynamo.reset()
-
-    def same(self, found, right):
-        """The same bits; a GPU may add up gradients in another order each time."""
-        self.assertEqual(len(found), len(right))
-        for x, y in zip(found, right):
-            if DEVICE == "cpu":
-                self.assertTrue(torch.equal(x, y))
-            else:
-                self.assertLessEqual((x - y).double().norm().item(), LIMITS[torch.float16] * y.double().norm().item())
-
-    def compare(self, function, calls, backend="aot_eager"):
-        """Compiled once, it gives what it gives without. calls: the arrays and the other arguments of each one."""
-        compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
-        with torch._dynamo.config.patch(error_on_recompile=True):
-            for arrays, others in calls:
-                self.same(gradients(compiled, arrays, others), gradients(function, arrays, others))
-
+class Compiled(CompiledCase):
     def of_lengths(self, *more, widths=False):
         for i, (nq, nk) in enumerate(((19, 33), (33, 33), (64, 80), (65, 200))):
             arrays = [random(B, n, h, D, grad=True) for n, h in ((nq, H), (nk, HK), (nk, HK))]

@@ -1,4 +1,5 @@
-"""torch.ops.flashgen.attention and attention_backward: what PyTorch's compiler, its export and fake tensors see of a call.
+"""torch.ops.flashgen.attention and attention_backward: what PyTorch's compiler, its export and fake tensors see of a call;
+row_ops.py has those of rows.
 
 Both are functions of tensors that return fresh tensors: always as many, one of no elements where there is nothing to
 return. Options are texts and numbers, which a graph can hold; all that depends on values happens inside. traced.py calls
@@ -6,9 +7,10 @@ them; an eager call goes without them, because they cost some 60 us. Importing t
 a program needs before it loads a graph that was exported."""
 import torch
 
-from . import tensors
+from . import row_ops, tensors  # noqa: F401
 from .autograd import MAIN, check_has_gradient
 from .call import run
+from .op_parts import defaults, joined, nothing, pairs, pairs_text, separate
 from .prepare import KEPT
 from .spec import Axes, Number
 
@@ -42,19 +44,7 @@ def written(options):
             "declared": joined(declared), "ints": ints, "floats": floats, "normalizer": normalizer, "sigmoid_bias": sigmoid_bias,
             "keep": keep, "scale": scale, "longest_q": longest_q, "longest_k": longest_k, "deterministic": deterministic,
             "batch_invariant": batch_invariant, "sm_margin": sm_margin, "dtype": dtype,
-            "plan": joined([field + "=" + plan_text(value) for field, value in plan or ()])}
-
-
-def joined(texts):
-    return "; ".join(texts)
-
-
-def separate(text):
-    return text.split("; ") if text else []
-
-
-def plan_text(value):
-    return ",".join([str(x) for x in value]) if isinstance(value, tuple) else str(value)
+            "plan": pairs_text(plan)}
 
 
 def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
@@ -73,10 +63,6 @@ def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, 
             inputs.append(Axes(name, axes, more == " monotone"))
     return (mask, score, pairs(define), tuple(inputs), normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
             deterministic, batch_invariant, sm_margin, pairs(plan), dtype)
-
-
-def pairs(text):
-    return tuple([tuple(one.split("=", 1)) for one in separate(text)]) or None
 
 
 def by_name(declared, arrays, inputs):
@@ -126,8 +112,7 @@ def attention_backward(dout, o, lse, u, dlse, *arrays, wanted, **options):
     return (*[made[name] for name in MAIN], *others[:2], others[2:])
 
 
-DEFAULTS = {argument.name: argument.default_value for argument in torch.ops.flashgen.attention.default._schema.arguments
-            if argument.kwarg_only and argument.name != "max_logit"}
+DEFAULTS = {name: x for name, x in defaults(torch.ops.flashgen.attention).items() if name != "max_logit"}
 
 
 def filled(options, numbers):
@@ -139,10 +124,6 @@ def separated(arrays):
     """What an op gets of q, k, v and BESIDE, of inputs and of numbers, which a caller may leave out."""
     n = len(MAIN + BESIDE)
     return arrays[:n], arrays[n], (*arrays[n + 1:], None)[0]
-
-
-def nothing(like):
-    return like.new_empty((0,), dtype=torch.float32)
 
 
 # ---- shapes without values ----
