@@ -42,11 +42,12 @@ def cold(what, function):
 
 def main():
     q = np.zeros((1, 8, 2, 64), "f2")
-    slope = np.zeros(2, "f4")
+    slope, weight = np.zeros(2, "f4"), np.zeros((64, 64), "f2")
     cold("NumPy", lambda: flashgen.attention(q, q, q))
     hot("NumPy, float32", lambda: flashgen.attention(*[q.astype("f4")] * 3))
     cold("NumPy, with an input",
          lambda: flashgen.attention(q, q, q, score="alibi(slope)", inputs={"slope": ("h", slope)}))
+    hot("NumPy, linear", lambda: flashgen.linear(q, weight))
     try:
         import torch
     except ImportError:
@@ -58,6 +59,9 @@ def main():
     hot("PyTorch, for backward", lambda: flashgen.attention(leaf, leaf, leaf))
     out, dout = flashgen.attention(leaf, leaf, leaf), torch.ones_like(t)
     hot("PyTorch, backward with its own engine", lambda: torch.autograd.grad(out, leaf, dout, retain_graph=True))
+    square = torch.zeros((64, 64), dtype=t.dtype, requires_grad=True)
+    hot("PyTorch, linear", lambda: flashgen.linear(t, square.detach()))
+    hot("PyTorch, linear for backward", lambda: flashgen.linear(leaf, square, epilogue="gelu"))
     from flashgen.flash_attn import flash_attn_func, flash_attn_with_kvcache
     hot("flash_attn_func", lambda: flash_attn_func(t, t, t, causal=True))
     cache, used = [torch.zeros((1, 64, 2, 64), dtype=t.dtype) for _ in "kv"], torch.tensor([3], dtype=torch.int32)

@@ -4,6 +4,7 @@ import io
 import re
 
 from case import SOURCE, Case, main, np
+import row_formula as rows
 from formula import LIMITS, Reference, error
 
 BLOCKS = re.findall(r"^## (.*?)\n.*?^```python\n(.*?)^```$", (SOURCE / "runtime/python/README.md").read_text(), re.M | re.S)
@@ -32,7 +33,7 @@ class Readme(Case):
     def test_all_are_here(self):
         self.assertEqual([title for title, _ in BLOCKS], [
             "A score of your own, with a gradient", "A mask or a bias that lies in memory", "ALiBi and a sliding window", "Packed documents",
-            "Decode with a paged cache", "torch.compile"])
+            "Decode with a paged cache", "The rest of a layer", "A feed-forward layer of PyTorch", "torch.compile"])
 
     def test_score(self):
         try:
@@ -76,6 +77,33 @@ class Readme(Case):
             k, v = (names[x][names["table"][i]].reshape(1, -1, 2, 128)[:, :used] for x in ("keys", "values"))
             right = Reference(names["q"][i:i + 1], k, v)
             self.near(names["out"][i:i + 1].swapaxes(1, 2), right.o, right.o_size)
+
+    def test_layer(self):
+        names = example("The rest of a layer")
+        exact = {name: x.astype("f8") for name, x in names.items() if getattr(x, "dtype", None) in ("f2", "f4")}
+        norm = rows.layernorm(exact["x"], exact["gamma"], exact["beta"], residual=exact["residual"])
+        self.near(names["out"], *norm["out"])
+        hidden = rows.linear(exact["out"], exact["w1"], exact["b1"], epilogue="gelu")["y"][0]
+        self.near(names["y"], *rows.linear(hidden, exact["w2"], exact["b2"], exact["z"])["y"])
+        right = rows.cross_entropy(exact["y"], names["target"], dloss=np.full((2, 100), 1 / 200))
+        np.testing.assert_allclose(names["loss"], right["loss"][0], atol=1e-4, rtol=1e-6)
+        self.near(names["dy"], *right["x"])
+        dhidden = rows.linear(hidden, exact["w2"], exact["b2"], dy=exact["dy"])["x"][0]
+        self.near(names["grads"].w1, *rows.linear(exact["out"], exact["w1"], exact["b1"], None, "gelu", dhidden)["weight"])
+
+    def test_feed_forward(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("PyTorch is missing")
+        names = example("A feed-forward layer of PyTorch")
+        gamma, up, down = (x.detach().double().requires_grad_() for x in names["layer"].parameters())
+        z = names["x"].double() + names["residual"].double()
+        gate, value = (torch.nn.functional.rms_norm(z, (64,), gamma, 1e-5) @ up.t()).chunk(2, 2)
+        logits = z + (torch.nn.functional.silu(gate) * value) @ down.t()
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.arange(200) % 64).backward()
+        for x, found in zip((gamma, up, down), names["layer"].parameters()):
+            self.assertLess(((found.grad - x.grad).norm() / x.grad.norm()).item(), 2e-2)
 
     def test_compile(self):
         try:

@@ -1,4 +1,5 @@
-"""flashgen: attention kernels that are made for what you ask: attention(q, k, v, mask=..., score=...)."""
+"""flashgen: attention kernels that are made for what you ask: attention(q, k, v, mask=..., score=...), and what stands beside
+them in a transformer: linear, ffn, layernorm, log_softmax, cross_entropy."""
 from .append import append
 from .attention import Gradients, attention, attention_backward
 from .combine import combine
