@@ -1,4 +1,5 @@
-"""compiled.py - what tests of operators share: what opcheck finds of a right one, and programs compiled and not, side by side."""
+"""compiled.py - what tests of operators share: what opcheck finds of a right one, and programs that are compiled beside those
+that are not."""
 from case import Case, skip
 from device import DEVICE, torch
 

@@ -50,7 +50,7 @@ class Library(Case):
         """No module imports one of a later line, or of its own."""
         lines = ("errors", "library nvrtc", "context", "layout spec", "prepare", "call beside", "rows", "row_kinds",
                  "arrays autograd op_parts", "tensors", "row_ops", "torch_ops", "traced", "attention", "row_calls",
-                 "append combine layernorm linear logsoftmax sdpa transformers",
+                 "append combine layernorm linear logsoftmax sdpa transformers", "linear_norm",
                  "flash_attn.words flash_attn.dropped flash_attn.layers.rotary", "flash_attn.attend", "flash_attn.cache",
                  "flash_attn.flash_attn_interface flash_attn.bert_padding flash_attn.stand_in",
                  "flash_attn.__init__ flash_attn.layers.__init__ flash_attn_interface", "flash_attn.ops", "__init__ doctor", "__main__")

@@ -1,5 +1,5 @@
-"""torch.ops.flashgen of rows: PyTorch's own checks of the ops, and linear, ffn, layernorm and losses in programs that are compiled
-or exported."""
+"""torch.ops.flashgen of rows: PyTorch's own checks of the ops, and linear, ffn, layernorm and losses in programs that are
+compiled or exported."""
 import io
 
 from case import Case, flashgen, main
@@ -15,6 +15,7 @@ def block(x, residual, gamma, beta, w1, b1, w2, b2):
     """A feed-forward layer with its norm before it, and what a loss makes of it."""
     out, z = flashgen.layernorm(x, gamma, beta, residual=residual, return_z=True)
     y = flashgen.ffn(out, w1, b1, w2, b2, epilogue="swiglu", residual=z)
+    y = flashgen.linear_norm(y, w2.t(), b1[:OUT], norm="rms")[..., :IN]
     loss = flashgen.cross_entropy(y, y.argmax(-1) - 1)
     return flashgen.log_softmax(y) * loss[..., None].to(y.dtype)
 
@@ -37,6 +38,7 @@ class Ops(Case):
         self.check("linear", (x[..., :16], w[:, :16], b, None))
         self.check("layernorm", (x, gamma, beta, bias, x.detach()), ["mean", "z", "rstd"])
         self.check("layernorm", (x, gamma, None, bias, None), ["rstd"], norm="rms", eps=0.25)
+        self.check("linear_norm", (x, w, b, b, b, residual), ["z", "mean", "rstd"])
         self.check("log_softmax", (x,))
         self.check("cross_entropy", (x, TARGET, torch.ones(IN, device=DEVICE)), ["lse"])
 
@@ -48,6 +50,8 @@ class Ops(Case):
         _, z, mean, rstd = ops.layernorm(x, gamma, gamma, gamma, None, wants=["z", "mean", "rstd"])
         self.check("layernorm_backward", (x, x, gamma, mean, rstd, z, None, None, None), ["dbeta", "dbias"])
         self.check("layernorm_backward", (x, None, gamma, mean, rstd, None, x, gamma, None))
+        _, z, _, rstd = ops.linear_norm(x, w, b, None, None, None, norm="rms", wants=["z", "rstd"])
+        self.check("linear_norm_backward", (x, w, dy, None, z, b, None, rstd), ["dbias"], norm="rms")
         self.check("log_softmax_backward", (ops.log_softmax(x, wants=[]), x))
         loss, lse = ops.cross_entropy(x, TARGET, None, wants=["lse"])
         self.check("cross_entropy_backward", (x, TARGET, None, lse, loss))

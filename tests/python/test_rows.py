@@ -1,11 +1,11 @@
-"""flashgen.linear, ffn, layernorm, log_softmax and cross_entropy and their gradients, on arrays of NumPy, beside the formulas."""
+"""flashgen.linear, ffn, layernorm, log_softmax, cross_entropy and their gradients, on arrays of NumPy, beside the formulas."""
 import re
 
 import row_formula as formula
 from case import SOURCE, Case, flashgen, main, np
 from flashgen import arrays, call
 from flashgen.context import calls
-from flashgen.row_kinds import BITS, GATED, PLAIN
+from flashgen.row_kinds import BITS, GATED, NORMS, PLAIN
 from formula import LIMITS, error
 
 LEAD, IN, OUT = (3, 5), 24, 40
@@ -62,7 +62,11 @@ class Linear(Rows):
         body = text[text.rindex("return {"):]
         tests = re.findall(r"^local (\w+) = \{[^}]*is_test = true", text, re.M)
         gated, plain = re.findall(r"(\w+) = gated", body), re.findall(r"(\w+) = \{\}", body)
+        norms = re.findall(r'(\w+) = \{ norm = "(\w+)" \}', body)
         self.assertEqual((BITS, GATED, PLAIN), (tuple(tests), tuple(gated), tuple(plain)))
+        self.assertEqual({norm: epilogue for epilogue, norm in norms}, NORMS)
+        names = re.findall(r"(\w+) = (?:\{|gated|\1)", body)
+        self.assertEqual(sorted(names), sorted((*formula.ACTIVATIONS, *formula.GATES, *NORMS.values())))
 
     def test_float32(self):
         """It is rounded, to bfloat16 or float16, and the result is float32 again; the gradients too."""
@@ -143,6 +147,53 @@ class Ffn(Rows):
         x, w1, w2 = random(*LEAD, IN), random(OUT, IN), random(IN, OUT)
         _, made = self.launched(flashgen.ffn, x, w1, None, w2, None)
         self.assertEqual([names for names, _ in made], [["y"], ["y"]])
+
+
+class LinearNorm(Rows):
+    def check(self, word, norm="layer", bias=True, residual=True, beta=True, eps=1e-5):
+        x, w, more = (random(*shape, word=word, seed=seed) for seed, shape in enumerate(((*LEAD, IN), (OUT, IN), (*LEAD, OUT))))
+        dout, dz = (random(*LEAD, OUT, word=word, seed=seed) for seed in (3, 4))
+        gamma, shift, b = (random(OUT, word=word, seed=seed) for seed in range(5, 8))
+        shift, b, more = (one if is_there else None for one, is_there in ((shift, beta), (b, bias), (more, residual)))
+        options = {"norm": norm, "eps": eps}
+        right_z = formula.linear(*(exact(one) for one in (x, w, b, more)))["y"]
+        out, z, mean, rstd = flashgen.linear_norm(x, w, gamma, shift, bias=b, residual=more, **options, return_z=True,
+                                                  return_stats=True)
+        right = formula.layernorm(right_z[0], exact(gamma), exact(shift), **options)
+        self.near("z", z, right_z, word)
+        self.near("out", out, right["out"], word)
+        self.near("rstd", rstd, right["rstd"], "f32")
+        if norm == "layer":
+            np.testing.assert_allclose(mean, right["mean"][0], atol=1e-5)
+        np.testing.assert_array_equal(flashgen.linear_norm(x, w, gamma, shift, bias=b, residual=more, **options), out)
+        for more_of in ({"dz": dz}, {}):
+            grads = flashgen.linear_norm_backward(dout, x, w, gamma, shift, z=z, rstd=rstd, mean=mean, bias=b, **options,
+                                                  **more_of)
+            of_norm = formula.layernorm(exact(z), exact(gamma), exact(shift), **options, dout=exact(dout),
+                                        dz=exact(dz) if more_of else None)
+            of_norm["residual"] = of_norm.pop("x")
+            of_linear = formula.linear(exact(x), exact(w), None, None, "none", exact(grads.residual))
+            for name in ("residual", "gamma") + ("beta",) * beta:
+                self.near("d" + name, getattr(grads, name), of_norm[name], word)
+            for name in ("x", "weight") + ("bias",) * bias:
+                self.near("d" + name, getattr(grads, name), of_linear[name], word)
+            self.assertEqual((grads.beta is None, grads.bias is None), (not beta, not bias))
+
+    def test_layer(self):
+        self.check("f16")
+        self.check("bf16", bias=False, residual=False, beta=False, eps=0.25)
+
+    def test_rms(self):
+        self.check("bf16", "rms", beta=False, eps=0.25)
+
+    def test_errors(self):
+        x, w, gamma = random(*LEAD, IN), random(OUT, IN), random(OUT)
+        self.says(ValueError, "epilogue layernorm has arguments of its own: call linear_norm", flashgen.linear, x, w,
+                  epilogue="layernorm")
+        self.says(ValueError, "gamma has shape (24,); expected (40,)", flashgen.linear_norm, x, w, gamma[:IN])
+        self.says(ValueError, "beta is given, and norm rms has none", flashgen.linear_norm, x, w, gamma, gamma, norm="rms")
+        self.says(TypeError, "gamma is float32 and x float16: they have to be equal", flashgen.linear_norm, x, w,
+                  gamma.astype("f4"))
 
 
 class Layernorm(Rows):
@@ -294,7 +345,7 @@ class Errors(Case):
         wrong(ValueError, "x has shape (3, 5, 16); expected (3, 5, 8)", x, gamma[:8])
         wrong(TypeError, "gamma is float32 and x float16: they have to be equal", x, gamma.astype("f4"))
         wrong(ValueError, "beta is given, and norm rms has none", x, gamma, gamma, norm="rms")
-        wrong(ValueError, 'norm: "batch" is not allowed; expected layer, rms', x, gamma, norm="batch")
+        wrong(ValueError, "norm is 'batch'; expected \"layer\" or \"rms\"", x, gamma, norm="batch")
         wrong(TypeError, "eps is a str; expected a number", x, gamma, eps="small")
         wrong(NotImplementedError, "width=12 is no multiple of 8", x[..., :12], gamma[:12])
         wrong(NotImplementedError, "width=16392 is more than 16384", random(1, 16392), random(16392))

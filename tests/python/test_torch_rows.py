@@ -69,6 +69,20 @@ class Rows(Case):
                 for name, one in self.gradients(results, leaves, douts).items():
                     self.near("d" + name, one, right["x" if name == "residual" else name], dtype)
 
+    def test_linear_norm(self):
+        """The gradients are those of its backward, and come to what is given; that of z flows in."""
+        shapes = (*LEAD, IN), (OUT, IN), (OUT,), (OUT,), (OUT,), (*LEAD, OUT), (*LEAD, OUT), (*LEAD, OUT)
+        x, w, gamma, beta, bias, more, dout, dz = some(*shapes)
+        dout, dz = dout.detach(), dz.detach()
+        out, z = flashgen.linear_norm(x, w, gamma, beta, bias=bias, residual=more, return_z=True)
+        found = torch.autograd.grad((out, z), (x, w, gamma, beta, bias, more), (dout, dz))
+        x, w, gamma, beta, bias, more = (one.detach() for one in (x, w, gamma, beta, bias, more))
+        same, z, mean, rstd = flashgen.linear_norm(x, w, gamma, beta, bias=bias, residual=more, return_z=True,
+                                                   return_stats=True)
+        right = flashgen.linear_norm_backward(dout, x, w, gamma, beta, z=z, mean=mean, rstd=rstd, dz=dz, bias=bias)
+        for one, other in zip((out, *found), (same, *right)):
+            self.assertTrue(torch.equal(one, other))
+
     def test_what_is_saved(self):
         """For backward: z where it is returned, and not what it is the sum of."""
         x, gamma, more = some((*LEAD, IN), (IN,), (*LEAD, IN))
@@ -165,8 +179,8 @@ class Rows(Case):
         wrong(TypeError, "bias is float32 and x float16: they have to be equal", x, w, b.float())
         wrong(TypeError, "weight is a ndarray, x a Tensor: they have to be alike", x.detach(), np.zeros((OUT, IN), "f2"))
         wrong(ValueError, "weight is on meta, x on", x.detach(), w.detach().to("meta"))
-        self.says(ValueError, "weight requires a gradient, which cross_entropy does not have", flashgen.cross_entropy, x, target,
-                  weight)
+        self.says(ValueError, "weight requires a gradient, which cross_entropy does not have", flashgen.cross_entropy, x,
+                  target, weight)
         self.says(TypeError, "gamma is float16 and x float32: they have to be equal", flashgen.layernorm, x.float(), gamma)
         y = flashgen.linear(x, w)
         dx, = torch.autograd.grad(y, x, torch.ones_like(y, requires_grad=True), create_graph=True)

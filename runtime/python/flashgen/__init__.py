@@ -7,11 +7,12 @@ from .errors import FlashgenMissing
 from .layernorm import LayernormGradients, layernorm, layernorm_backward
 from .library import VERSION as __version__
 from .linear import FfnGradients, LinearGradients, ffn, ffn_backward, linear, linear_backward
+from .linear_norm import LinearNormGradients, linear_norm, linear_norm_backward
 from .logsoftmax import cross_entropy, cross_entropy_backward, log_softmax, log_softmax_backward
 
-__all__ = ["FfnGradients", "Gradients", "FlashgenMissing", "LayernormGradients", "LinearGradients", "append", "attention",
-           "attention_backward", "combine", "cross_entropy", "cross_entropy_backward", "ffn", "ffn_backward", "layernorm",
-           "layernorm_backward", "linear", "linear_backward", "log_softmax", "log_softmax_backward", "register_sdpa",
+__all__ = ["FfnGradients", "Gradients", "FlashgenMissing", "LayernormGradients", "LinearGradients", "LinearNormGradients", "append",
+           "attention", "attention_backward", "combine", "cross_entropy", "cross_entropy_backward", "ffn", "ffn_backward",
+           "layernorm", "layernorm_backward", "linear", "linear_backward", "linear_norm", "linear_norm_backward", "log_softmax", "log_softmax_backward", "register_sdpa",
            "register_transformers", "__version__"]
 
 

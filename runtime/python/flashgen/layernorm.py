@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 from .attention import check_numbers, frozen
 from .row_calls import backward, forward
-from .row_kinds import LAYERNORM
+from .row_kinds import LAYERNORM, NORMS
 
 
 def layernorm(x, gamma, beta=None, *, bias=None, residual=None, norm="layer", eps=1e-5, plan=None, return_z=False,
@@ -19,25 +19,33 @@ def layernorm(x, gamma, beta=None, *, bias=None, residual=None, norm="layer", ep
     return_z    returns z, too, which goes on as the residual: (result, z). Its gradient comes to what z is the sum of
     return_stats
                 returns mean (None of rms) and rstd behind these, float32 [...], for layernorm_backward"""
-    if beta is not None and norm == "rms":
-        raise ValueError("beta is given, and norm rms has none")
-    stats = (("rstd",) if norm == "rms" else ("mean", "rstd")) if return_stats else ()
+    check(norm, eps, beta)
     is_sum = bias is not None or residual is not None
-    wants = ("z",) + stats if return_z and is_sum else stats
-    made = forward(LAYERNORM, settled(norm, eps, plan), wants, x=x, gamma=gamma, beta=beta, bias=bias, residual=residual)
-    if not (return_z or return_stats):
-        return made[0]
+    made = forward(LAYERNORM, (norm, eps, plan and frozen(plan)), wants_of(norm, return_z and is_sum, return_stats), x=x,
+                   gamma=gamma, beta=beta, bias=bias, residual=residual)
     if return_z and not is_sum:
         made.insert(1, x)
-    if return_stats and norm == "rms":
-        made.insert(-1, None)
-    return tuple(made)
+    return results(made, norm, return_stats)
 
 
-def settled(norm, eps, plan):
-    """The options, in their order."""
+def check(norm, eps, beta):
     check_numbers(eps=eps)
-    return norm, eps, plan and frozen(plan)
+    if norm not in NORMS:
+        raise ValueError(f'norm is {norm!r}; expected "layer" or "rms"')
+    if beta is not None and norm == "rms":
+        raise ValueError("beta is given, and norm rms has none")
+
+
+def wants_of(norm, with_z, with_stats):
+    """What forward makes beside the result."""
+    return ("z",) * with_z + (("rstd",) if norm == "rms" else ("mean", "rstd")) * with_stats
+
+
+def results(made, norm, with_stats):
+    """As callers get it: rms has None for a mean."""
+    if with_stats and norm == "rms":
+        made.insert(-1, None)
+    return tuple(made) if len(made) > 1 else made[0]
 
 
 class LayernormGradients(NamedTuple):
@@ -58,6 +66,7 @@ def layernorm_backward(dout, x, gamma, beta=None, *, rstd, mean=None, z=None, dz
                 they may be None; without it z is made of them again"""
     sum_of = {"x": x, "bias": bias, "residual": residual} if z is None else {"z": z}
     wanted = ("x", "gamma") + ("beta",) * (beta is not None) + ("bias",) * (bias is not None)
-    made = backward(LAYERNORM, settled(norm, eps, plan), wanted, dout=dout, dz=dz, gamma=gamma, mean=mean, rstd=rstd,
+    check(norm, eps, beta)
+    made = backward(LAYERNORM, (norm, eps, plan and frozen(plan)), wanted, dout=dout, dz=dz, gamma=gamma, mean=mean, rstd=rstd,
                     **sum_of)
     return LayernormGradients(made["x"], made["gamma"], made.get("beta"), made.get("bias"))

@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 from .attention import check_numbers, frozen
 from .row_calls import backward, forward
-from .row_kinds import LINEAR, PLAIN
+from .row_kinds import LINEAR, NORMS, PLAIN
 
 
 def linear(x, weight, bias=None, *, epilogue="none", residual=None, sm_margin=0, plan=None, dtype=None, return_kept=False):
@@ -29,6 +29,8 @@ def linear(x, weight, bias=None, *, epilogue="none", residual=None, sm_margin=0,
 def settled(epilogue, sm_margin, plan, dtype):
     """The options, in their order."""
     check_numbers(sm_margin=sm_margin)
+    if epilogue in NORMS.values():
+        raise ValueError(f"epilogue {epilogue} has arguments of its own: call linear_norm")
     return epilogue, sm_margin, plan and frozen(plan), dtype
 
 

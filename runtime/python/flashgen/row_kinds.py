@@ -4,6 +4,7 @@ from .rows import Kind, Pass
 GATED = ("reglu", "geglu", "swiglu")  # epilogues of templates/linear/epilogue.lua
 BITS = ("relu",)  # whose derivatives a bit keeps
 PLAIN = ("none",)  # whose derivatives need not be kept
+NORMS = {"layer": "layernorm", "rms": "rmsnorm"}  # that are a norm of rows
 
 
 class Linear(Kind):
@@ -39,6 +40,40 @@ class Linear(Kind):
 
     def word_of(self, name, word, options):
         return "i32" if name == "kept" and options["epilogue"] in BITS else word
+
+
+class LinearNorm(Kind):
+    kernel, op = "linear", "linear_norm"
+    options = ("norm", "eps", "sm_margin", "plan", "dtype")
+    declared = 'str norm="layer", float eps=1e-5, int sm_margin=0, str plan="", str? dtype=None'
+    words = ("f16", "bf16")
+    is_aligned = True
+    ranks = {"w": 2}
+    gradients = {"x": "dx", "w": "dw", "gamma": "dgamma", "beta": "dbeta", "bias": "dbias", "residual": "dresidual"}
+    ends = {"out": "dout", "z": "dz"}
+
+    def __init__(self):
+        self.forward = Pass(self, "x w gamma beta? bias? residual?", "out z? mean? rstd?")
+        self.backward = Pass(self, "x w dout dz? z gamma mean? rstd", "dx dw dresidual dgamma dbeta? dbias?")
+
+    def shapes(self, given, options):
+        columns, width = given["w"]
+        lead = given["x"][:-1]
+        made = dict.fromkeys(("residual", "out", "z", "dout", "dz", "dresidual"), (*lead, columns))
+        made.update(dict.fromkeys(("gamma", "beta", "bias", "dgamma", "dbeta", "dbias"), (columns,)))
+        made.update(dict.fromkeys(("x", "dx"), (*lead, width)), w=(columns, width), dw=(columns, width), mean=lead, rstd=lead)
+        return made
+
+    def texts(self, shapes, given, options, wants):
+        return {"width": f"{shapes['x'][-1]}/{shapes['z'][-1]}", "epilogue": NORMS.get(options["norm"], options["norm"]),
+                "bias": "grad" if "dbias" in wants else "true" if "bias" in given else "false",
+                "residual": "true" if "residual" in given else "false"}
+
+    def takes(self, given, options, wants):
+        return ("x", "w", "z", "gamma", "rstd") + (() if options["norm"] == "rms" else ("mean",))
+
+    def numbers(self, options):
+        return {"eps": options["eps"]}
 
 
 class Layernorm(Kind):
@@ -118,4 +153,5 @@ class CrossEntropy(Kind):
         return ("x", "target", "lse") + ("weight",) * ("weight" in given)
 
 
-LINEAR, LAYERNORM, LOG_SOFTMAX, CROSS_ENTROPY = KINDS = Linear(), Layernorm(), LogSoftmax(), CrossEntropy()
+KINDS = Linear(), LinearNorm(), Layernorm(), LogSoftmax(), CrossEntropy()
+LINEAR, LINEAR_NORM, LAYERNORM, LOG_SOFTMAX, CROSS_ENTROPY = KINDS
