@@ -183,10 +183,11 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 leaves for backward; forward's may be NULL. Of relu int32 [rows, cdiv(out, 32)],
  *                 a bit for each column, the lowest first; of others [rows, out] in the dtype, of
  *                 gated ones, reglu too, [rows, 2 out]. Without an epilogue there is none
- *   dy, dx, dw, dbias   gradients; backward takes x, w, dy and keep. dx, dw are like x, w; dbias is
- *                 there with bias=grad, which forward reads as true. Backward has no residual: its
- *                 gradient is dy. Where x goes on elsewhere, kernel=combine with normalizer=none
- *                 adds the gradients (below). Equal launches give equal bits
+ *   dy, dx, dw, dbias   gradients; backward takes x, w, dy and keep. dx, dw are like x, w; where one is
+ *                 NULL its product is not computed. dbias is there with bias=grad, which forward
+ *                 reads as true. Backward has no residual: its gradient is dy. Where x goes on
+ *                 elsewhere, kernel=combine with normalizer=none adds the gradients (below). Equal
+ *                 launches give equal bits
  *   out, z, mean, rstd   of epilogue=layernorm, and rmsnorm without a mean, in place of y and kept:
  *                 z = x w^T + bias + residual [rows, out], and out is the norm of its rows by gamma
  *                 and beta [out], as above. Backward takes x, w, z, mean, rstd, gamma, dout and dz,

@@ -128,6 +128,9 @@ fg_status fg_scale_check(double scale) {
 fg_status fg_launch_number_check(const fg_launch_number *number, double value) {
   const double least = (double)number->least, most = (double)number->most;
   if (value >= least && value <= most) return FG_OK;
+  if (most >= (double)FLT_MAX && least >= 0)
+    return fg_fail(FG_EARGUMENT, "%s = %g: expected a finite number of at least %g", number->name,
+                   value, least);
   if (most >= (double)FLT_MAX)
     return fg_fail(FG_EARGUMENT, "%s = %g: expected a finite number", number->name, value);
   return fg_fail(FG_EARGUMENT, "%s = %g: expected a number from %g to %g", number->name, value,

@@ -70,12 +70,12 @@ function linear.backward(align)
   local d = linear.description(string.format("%s, dx = dp W, dw = dp^T x of %s.", gradient, formula()), align)
   if hooks.norm then
     linear.add(d.inputs, "x", "w", "dout", "z", "gamma", "rstd", "dz?", hooks.has_mean and "mean" or nil)
-    linear.add(d.outputs, "dx", "dw", "dresidual", "dgamma", hooks.has_mean and "dbeta?" or nil)
+    linear.add(d.outputs, "dx?", "dw?", "dresidual", "dgamma", hooks.has_mean and "dbeta?" or nil)
     linear.add(d.outputs, hooks.makes_dbias and "dbias" or nil)
     d.numbers = { "eps" } -- which is in rstd: a launch may have it as its forward has
   else
     linear.add(d.inputs, "x", "w", "dy", hooks.keeps and "keep" or nil)
-    linear.add(d.outputs, "dx", "dw", hooks.makes_dbias and "dbias" or nil)
+    linear.add(d.outputs, "dx?", "dw?", hooks.makes_dbias and "dbias" or nil)
   end
   linear.add(d.constants, { "ROWS_OF_W", hooks.rows_of_w, "columns of h and of dp" }, { "WIDTH_IN", spec.width_in, "columns of x" },
              { "WIDTH_OUT", spec.width_out, "columns of y" }, { "RAW", 4, "words of eight columns" },

@@ -79,7 +79,8 @@ START_TEST(refused) {
   program_refuses(2, "target: no kernel of the spec has such a field", "list " NORM "target=true");
   program_refuses(2, "bias_dims: no kernel of the spec has such a field",
                   "list " NORM "bias=true bias_dims=h");
-  program_refuses(2, "eps = -1: expected a finite number", "check " NORM "eps=-1 --device host");
+  program_refuses(2, "eps = -1: expected a finite number of at least 0",
+                  "check " NORM "eps=-1 --device host");
   program_refuses(2, "nq: kernel=layernorm has no such extent", "check " NORM "nq=3 --device host");
 }
 END_TEST
@@ -206,7 +207,7 @@ START_TEST(api_refused) {
   kernel = api_select(api_define(context, "kernel=logsoftmax width=9"), shape);
   problem = api_problem(kernel, shape, 1);
   problem->args.given |= FG_GIVEN_EPS;
-  FAILS(FG_EARGUMENT, "args: an eps is given, which belongs to kernel=layernorm",
+  FAILS(FG_EARGUMENT, "args: an eps is given, which belongs to a layer or RMS norm",
         api_launch(kernel, problem));
   fg_problem_free(problem);
   kernel = api_select(api_define(context, NORM), shape);

@@ -94,6 +94,28 @@ START_TEST(keep_is_optional) {
 }
 END_TEST
 
+/* A gradient that is not asked for changes no other one. */
+START_TEST(gradients_are_optional) {
+  static const char *const names[] = {"dx", "dw"};
+  kernels made = kernels_of_families(0,
+                                     "kernel=linear pass=backward width=40/72 bias=grad "
+                                     "epilogue=%s",
+                                     _i ? "layernorm" : "relu");
+  ck_assert_int_eq(made.n, 3);
+  for (int n = 0; n < made.n; n++)
+    for (int i = 0; i < 2; i++) {
+      launch l = launch_new(&made.list[n], (fg_shape){.rows = 9}, 3);
+      launch without = launch_new(&made.list[n], (fg_shape){.rows = 9}, 3);
+      launch_drop(&without, names[i]);
+      launch_run(&l, 1), launch_run(&without, 1);
+      launch_same(&l, &without, names[!i]);
+      launch_same(&l, &without, "dbias");
+      launch_free(&l), launch_free(&without);
+    }
+  kernels_free(&made);
+}
+END_TEST
+
 /* A NaN or an infinity in a row is that row's alone. */
 START_TEST(nonfinite) {
   kernels made = kernels_some(0, "kernel=linear pass=forward,backward width=40/24 "
@@ -219,6 +241,7 @@ int main(void) {
   tcase_add_loop_test(tests, every_plan, 0, 2);
   tcase_add_loop_test(tests, many_rows, 0, 2);
   tcase_add_test(tests, keep_is_optional);
+  tcase_add_loop_test(tests, gradients_are_optional, 0, 2);
   tcase_add_test(tests, nonfinite);
   tcase_add_test(tests, unaligned_rows_are_refused);
   tcase_add_loop_test(tests, oracle_gradients, 0, EPILOGUES);

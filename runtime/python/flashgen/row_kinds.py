@@ -19,7 +19,7 @@ class Linear(Kind):
 
     def __init__(self):
         self.forward = Pass(self, "x w bias? residual?", "y kept?")
-        self.backward = Pass(self, "x w dy kept?", "dx dw dbias?")
+        self.backward = Pass(self, "x w dy kept?", "dx? dw? dbias?")
 
     def shapes(self, given, options):
         columns, width = given["w"]
@@ -54,7 +54,7 @@ class LinearNorm(Kind):
 
     def __init__(self):
         self.forward = Pass(self, "x w gamma beta? bias? residual?", "out z? mean? rstd?")
-        self.backward = Pass(self, "x w dout dz? z gamma mean? rstd", "dx dw dresidual dgamma dbeta? dbias?")
+        self.backward = Pass(self, "x w dout dz? z gamma mean? rstd", "dx? dw? dresidual dgamma dbeta? dbias?")
 
     def shapes(self, given, options):
         columns, width = given["w"]
