@@ -157,7 +157,8 @@ START_TEST(refused) {
                   "list kernel=logsoftmax width=64/32");
   program_refuses(2,
                   "linear_fwd-bf16-w64-act_gleu: epilogue: there is no \"gleu\" (did you mean "
-                  "\"gelu\"?); there are: geglu, gelu, gelu_erf, none, reglu, relu, silu, swiglu",
+                  "\"gelu\"?); there are: geglu, gelu, gelu_erf, layernorm, none, reglu, "
+                  "relu, rmsnorm, silu, swiglu",
                   "list kernel=linear width=64 epilogue=gleu");
   program_refuses(2, "mask: no kernel of the spec has such a field",
                   "list kernel=linear width=64 mask=full");
