@@ -33,6 +33,9 @@ return {
   -- rows: a warp each, a block each
   { kernel = "layernorm", width = { 128, 1000 }, pass = { "forward", "backward" }, dtype = "f16" },
   { kernel = "logsoftmax", width = { 1000, 5000 }, pass = { "forward", "backward" }, dtype = "f16" },
+  -- layers: what is kept for backward is nothing, bits, a factor of each column
+  { kernel = "linear", width = "64/96", pass = both, dtype = "f16", bias = "grad", epilogue = { "none", "relu", "geglu" } },
+  { kernel = "linear", width = 64, pass = both, family = "simt", epilogue = "gelu_erf", residual = true },
   { kernel = "combine", head_dim = { 40, 128 }, dtype = "f16", parts_dtype = "spec" },
   { kernel = "append", head_dim = 128, dtype = "f16", kv_layout = "cached", q_layout = "packed", rotary = "interleaved" },
 }

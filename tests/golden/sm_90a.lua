@@ -63,6 +63,11 @@ return {
   { kernel = "logsoftmax", width = 128256, target = true, pass = { "forward", "backward" } },
   { kernel = "layernorm", width = { 1024, 8192 }, residual = true, bias = "grad", pass = { "forward", "backward" } },
   { kernel = "layernorm", width = 16384, dtype = "f32", norm = "rms", pass = { "forward", "backward" } },
+  -- layers: what is kept for backward is nothing, bits, a factor of each column; and tiles that are not the first
+  { kernel = "linear", width = "1024/4096", pass = both, family = "wgmma", epilogue = { "none", "relu", "gelu" }, bias = "grad" },
+  { kernel = "linear", width = 512, pass = both, family = "wgmma", epilogue = "swiglu", residual = true },
+  { kernel = "linear", width = 512, family = "wgmma", block_kv = 128, epilogue = "silu" },
+  { kernel = "linear", width = 1024, pass = both, family = "mma", bias = true, dtype = "f16" },
   -- parts: a row for a part of a warp, a warp each
   { kernel = "combine", head_dim = 64 },
   { kernel = "combine", head_dim = 128, block_q = 4 },
