@@ -169,7 +169,8 @@ static bool read_width(const fg_field *field, const char *text, void *value) {
 
 static int allow_width(const fg_field *field, size_t size, char *text) {
   (void)field;
-  return snprintf(text, size, "an integer from 1 to %d", FG_WIDTH_MAX);
+  return snprintf(text, size, "an integer from 1 to %d, of linear also in/out: 512/2048",
+                  FG_WIDTH_MAX);
 }
 
 static int tag_width(const fg_field *field, const void *value, bool before, size_t size,

@@ -151,8 +151,8 @@ const cli_command cli_bench = {
     .examples =
         "  flashgen bench head_dim=64,128 mask=full,causal pass=forward,backward\n"
         "  flashgen bench head_dim=128 --plans all b=4 h=16 nq=4096 --json\n"
-        "other words: b= h= hk= nq= nk= choose one shape; scale=X; sm_margin=N leaves so many\n"
-        "multiprocessors free. Protocol: a pause of 0.1 s, 5 launches to warm up, 20 queued, the\n"
-        "median of their times by events on the device\n",
+        "other words: b= h= hk= nq= nk= rows= choose one shape; scale=X; sm_margin=N leaves so\n"
+        "many multiprocessors free. Protocol: a pause of 0.1 s, 5 launches to warm up, 20 queued,\n"
+        "the median of their times by events on the device\n",
     .takes_arguments = 1,
     .run = run};

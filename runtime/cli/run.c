@@ -90,6 +90,29 @@ static const char *tell_widths(const run_job *j, size_t size, char *text) {
   return text;
 }
 
+/* Does the spec have no such tensor because it says "false" where it might say "true"? */
+static bool says_false(const run_job *j, const fg_point *p, const char *name) {
+  const fg_field *field = fg_field_find(name);
+  const char *const *gone = p->pass == FG_PASS_BACKWARD ? j->kind->of_forward : NULL;
+  char text[64];
+  if (!field || run_index(j, name) < 0 || !fg_kind_has_field(j->kind, name)) return false;
+  for (; gone && *gone; gone++)
+    if (!strcmp(*gone, name)) return false;
+  fg_field_print(field, p, sizeof text, text);
+  return !strcmp(text, "false");
+}
+
+/* Tensors that are there because a field of their name says so: bias, residual, sink, target. */
+static fg_status check_switched(const run_job *j, const fg_point *p) {
+  for (int i = 0; i < j->c->n_in; i++) {
+    const char *name = j->c->in[i].name;
+    if (says_false(j, p, name))
+      return fg_fail(FG_EARGUMENT, "%s is given, but the spec has %s=false: say %s=true", name,
+                     name, name);
+  }
+  return FG_OK;
+}
+
 /* The spec of words and files: exactly one point, whose widths are those of the files. */
 static fg_status read_spec(run_job *j) {
   const char *field = j->kind->width_field;
@@ -107,8 +130,7 @@ static fg_status read_spec(run_job *j) {
   print_widths(j, p, sizeof own, own);
   if (strcmp(own, learned))
     return fg_fail(FG_EARGUMENT, "%s, but %s is %s", tell_widths(j, sizeof told, told), field, own);
-  if (j->file[run_tensor(j, "bias")].real && p->bias == FG_BIAS_OFF)
-    return fg_fail(FG_EARGUMENT, "bias is given, but the spec has bias=false: say bias=true");
+  TRY(check_switched(j, p));
   settle_bias(j, p);
   return FG_OK;
 }

@@ -139,11 +139,12 @@ static fg_status check_known(const run_job *j, int letter) {
 /* The columns that come out, where no file says them: those of h, or half of these. */
 static fg_status settle_output(run_job *j) {
   const oracle_epilogue *epilogue = oracle_epilogue_find(j->epilogue);
+  const bool is_gated = epilogue && epilogue->is_gated;
   const int out = 'o', rows_of_w = 'f';
   if (j->extent[out] >= 0) return FG_OK;
   TRY(check_known(j, rows_of_w));
-  j->extent[out] = j->extent[rows_of_w] / (epilogue && epilogue->is_gated ? 2 : 1);
-  j->from[out] = j->from[rows_of_w];
+  j->extent[out] = j->extent[rows_of_w] / (is_gated ? 2 : 1);
+  j->from[out] = is_gated ? "half of w" : j->from[rows_of_w];
   return FG_OK;
 }
 

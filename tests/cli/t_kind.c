@@ -142,7 +142,9 @@ START_TEST(run_refused) {
                   "\"softmax\"?); there are: logsoftmax, none, retention, sigmoid, softmax",
                   "list head_dim=64 normalizer=sofmax");
   program_refuses(2, "width: no kernel of the spec has such a field", "list head_dim=64 width=3");
-  program_refuses(2, "width: \"0\" is not allowed; expected an integer from 1 to 262144",
+  program_refuses(2,
+                  "width: \"0\" is not allowed; expected an integer from 1 to 262144, "
+                  "of linear also in/out: 512/2048",
                   "list kernel=logsoftmax width=0");
 }
 END_TEST

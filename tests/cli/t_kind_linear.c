@@ -38,6 +38,8 @@ START_TEST(check_and_bench) {
   r = program_gives(0, "bench kernel=linear width=24/40 family=simt rows=5 --device host --csv");
   program_says(r.out,
                "name,rows,ms,tflops,tb_per_s\nlinear_fwd-bf16-w24o40.simt-q64-k64-w8.host,5,");
+  program_says(program_gives(0, "check --help").out, " rows= choose one shape");
+  program_says(program_gives(0, "bench --help").out, " rows= choose one shape");
 }
 END_TEST
 
@@ -142,6 +144,13 @@ START_TEST(refused) {
   REFUSES("w is missing: give --in w=FILE.npy", "--in x=x.npy --out y=y.npy");
   REFUSES("bias is given, but the spec has bias=false: say bias=true",
           "--in x=x.npy --in w=w.npy --in bias=b.npy --out y=y.npy");
+  REFUSES("residual is given, but the spec has residual=false: say residual=true",
+          "--in x=x.npy --in w=w.npy --in residual=dy.npy --out y=y.npy");
+  REFUSES("residual: the spec has no such input",
+          "residual=true pass=backward --in x=x.npy --in w=w.npy --in dy=dy.npy "
+          "--in residual=dy.npy --out dx=dx.npy");
+  REFUSES("x has input width 8, half of w has 20, but width is 8/40",
+          "width=8/40 epilogue=swiglu --in x=x.npy --in w=w.npy --out y=y.npy");
   REFUSES("bias is missing: give --in bias=FILE.npy",
           "bias=true --in x=x.npy --in w=w.npy --out y=y.npy");
   REFUSES("w: its input width (axis 1) is 40, but x has 8",
@@ -151,6 +160,10 @@ START_TEST(refused) {
   REFUSES("keep: dy.npy holds floats (f4); expected i4 or i8",
           "epilogue=relu pass=backward --in x=x.npy --in w=w.npy --in dy=dy.npy --in keep=dy.npy "
           "--out dx=dx.npy");
+  program_refuses(2,
+                  "width: \"64x128\" is not allowed; expected an integer from 1 to 262144, of "
+                  "linear also in/out: 512/2048",
+                  "list kernel=linear width=64x128");
   program_refuses(2, "width: kernel=linear takes multiples of 8, not 12",
                   "list kernel=linear width=12/16");
   program_refuses(2, "width: rows of kernel=logsoftmax have one width, not 64/32",

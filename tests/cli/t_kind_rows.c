@@ -151,6 +151,9 @@ START_TEST(run_norm) {
                   "run kernel=layernorm --in x=x.npy --in gamma=x.npy --out out=out.npy");
   program_refuses(2, "bias is given, but the spec has bias=false: say bias=true",
                   RUN "--in bias=gamma.npy --out out=out.npy");
+  program_refuses(2, "residual is given, but the spec has residual=false: say residual=true",
+                  "run kernel=layernorm --in x=x.npy --in residual=x.npy --in gamma=gamma.npy "
+                  "--out out=out.npy");
 }
 END_TEST
 
@@ -169,6 +172,8 @@ START_TEST(run_target) {
   program_refuses(2, "target: x.npy holds floats (f4); expected i4 or i8",
                   "run kernel=logsoftmax target=true --in x=x.npy --in target=x.npy "
                   "--out loss=loss.npy");
+  program_refuses(2, "target is given, but the spec has target=false: say target=true",
+                  "run kernel=logsoftmax --in x=x.npy --in target=target.npy --out y=y.npy");
 }
 END_TEST
 
