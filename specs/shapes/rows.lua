@@ -1,2 +1,2 @@
--- rows.lua: shapes for specs/rows.lua: tokens of a batch.
+-- rows.lua: shapes for specs/rows.lua and specs/linear.lua: tokens of a batch.
 return { { rows = 256 }, { rows = 4096 }, { rows = 16384 } }

@@ -43,6 +43,43 @@ START_TEST(check_and_bench) {
 }
 END_TEST
 
+/* The layers of the shipped file, all as wide as each other. */
+START_TEST(spec_file) {
+  program_result r = program_gives(0, "check " FLASHGEN_SOURCE "/specs/linear.lua width=64/32 "
+                                      "--filter *bf16* --seed 2 rows=3 --device host -q");
+  program_says(r.out, "PASS  linear_bwd-bf16-w64o32-biasgrad-act_silu.");
+  program_says(r.out, "\n20 variants, ");
+  program_says(r.out, ": 0 failed, 0 wrong\n");
+}
+END_TEST
+
+/* Measured, shown by spec and rows, and drawn; put into a zoo; and listed. */
+START_TEST(tune_and_build) {
+#define LAYER "kernel=linear width=24/40 epilogue=relu pass=forward,backward "
+  const char shapes[] = "return { { rows = 40 }, { rows = 3 } }";
+  scratch_put("shapes.lua", shapes, strlen(shapes));
+  program_result r = program_gives(0, "tune " LAYER "family=mma,simt block_q=32 --shapes "
+                                      "shapes.lua --device host --wisdom w.txt");
+  program_says(r.out, "4 of 4 cells finished, 4 with a best plan; w.txt\n");
+  r = program_gives(0, "wisdom show w.txt");
+  ck_assert_int_eq(program_count(r.out, "\n40 rows                  linear_bwd-bf16-w24o40-act_"
+                                        "relu."),
+                   1);
+  ck_assert_int_eq(program_count(r.out, "\n3 rows                   linear_fwd-bf16-w24o40-act_"
+                                        "relu."),
+                   1);
+  program_gives(0, "report w.txt -o w.html");
+  program_page_says(program_text("w.html"), "<p>A shape of a linear layer reads 4096 rows. </p>");
+  program_page_says(program_text("w.html"),
+                    "<p>A linear layer does two operations for each row and weight, four backward");
+  r = program_gives(0, "build " LAYER "family=simt --arch host -o zoo -q");
+  program_says(r.out, "zoo: 2 variants: 2 made, 0 kept, 0 failed, 0 removed\n");
+  program_says(program_text("zoo/manifest.txt"), "\nkernel linear\nwidth 24 40 40 2\nalign 2\n");
+  r = program_gives(0, "list " LAYER "--arch sm_90a --json");
+  program_says(r.out, "\"width\": \"24/40\", ");
+}
+END_TEST
+
 /* `when` knows both widths. */
 START_TEST(widths_of_a_grid) {
   static const char spec[] =
@@ -183,9 +220,12 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("kind_linear");
   TCase *tests = tcase_create("kind_linear");
+  tcase_set_timeout(tests, 240);
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_test(tests, list_and_emit);
   tcase_add_test(tests, check_and_bench);
+  tcase_add_test(tests, spec_file);
+  tcase_add_test(tests, tune_and_build);
   tcase_add_test(tests, widths_of_a_grid);
   tcase_add_test(tests, run_relu);
   tcase_add_test(tests, run_gated);
