@@ -15,20 +15,24 @@ int fg_cost_width(const fg_point *point) {
   return width <= 64 ? 0 : width <= 128 ? 1 : 2;
 }
 
-/* The fitted row of the variant's family and pass, or NULL. */
+static bool is_of(const fg_variant *v, const char *kernel, int pass) {
+  return v->point.pass == pass && !strcmp(fg_point_kind(&v->point)->name, kernel);
+}
+
+/* The fitted row of the variant's kind, family and pass, or NULL. */
 static const fg_cost_family *find_family(const fg_variant *v) {
   const char *name = fg_plan_family(&v->plan);
   for (const fg_cost_family *row = fg_cost_families; row->name; row++)
-    if (row->pass == v->point.pass && !strcmp(row->name, name)) return row;
+    if (is_of(v, row->kernel, row->pass) && !strcmp(row->name, name)) return row;
   return NULL;
 }
 
-/* The fitted row of the variant's plan and pass, or NULL. */
+/* The fitted row of the variant's kind, plan and pass, or NULL. */
 static const fg_cost_plan *find_plan(const fg_variant *v) {
   char name[64];
   fg_plan_name(&v->plan, sizeof name, name);
   for (const fg_cost_plan *row = fg_cost_plans; row->name; row++)
-    if (row->pass == v->point.pass && !strcmp(row->name, name)) return row;
+    if (is_of(v, row->kernel, row->pass) && !strcmp(row->name, name)) return row;
   return NULL;
 }
 

@@ -22,15 +22,16 @@ extern const fg_cost_terms fg_cost_plain;
 enum { FG_COST_WIDTHS = 3 };
 int fg_cost_width(const fg_point *point);
 
-/* The fitted rows, each for one pass (FG_PASS_...). The `scale` of a family counts for plans that
- * were not measured; a plan has scale 0 for widths of heads that it was not measured at. */
+/* The fitted rows, each for one kind of kernel, whose families state work in units of their own,
+ * and one pass (FG_PASS_...). The `scale` of a family counts for plans that were not measured; a
+ * plan has scale 0 for widths of heads that it was not measured at. */
 typedef struct fg_cost_family {
-  const char *name;
+  const char *kernel, *name;
   int pass;
   fg_cost_terms terms;
 } fg_cost_family;
 typedef struct fg_cost_plan {
-  const char *name; /* "mma-q64-k32-s1-w4" */
+  const char *kernel, *name; /* "attention", "mma-q64-k32-s1-w4" */
   int pass, scale[FG_COST_WIDTHS];
 } fg_cost_plan;
 extern const fg_cost_family fg_cost_families[]; /* cost_table.c; a NULL name ends each list */

@@ -19,8 +19,9 @@
 
 enum { KINDS = 32, PLANS = 1024, ROUNDS = 60 };
 
-/* A family and pass. */
+/* A family and pass of a kind of kernel. */
 typedef struct {
+  const char *kernel; /* the kind's name */
   const char *family; /* of the plan field's choices */
   int pass;
   fg_cost_terms terms;
@@ -48,13 +49,15 @@ static void good(fg_status status) {
 }
 
 static int kind_of(const fg_variant *v) {
-  const char *family = fg_plan_family(&v->plan);
+  const char *family = fg_plan_family(&v->plan), *kernel = fg_point_kind(&v->point)->name;
   int i = 0;
   while (i < all.n_kinds &&
-         (all.kind[i].pass != v->point.pass || strcmp(all.kind[i].family, family)))
+         (all.kind[i].pass != v->point.pass || strcmp(all.kind[i].family, family) ||
+          strcmp(all.kind[i].kernel, kernel)))
     i++;
   if (i == KINDS) good(fg_fail(FG_EBUG, "more than %d families", KINDS));
-  if (i == all.n_kinds) all.kind[all.n_kinds++] = (kind){family, v->point.pass, fg_cost_plain};
+  if (i == all.n_kinds)
+    all.kind[all.n_kinds++] = (kind){kernel, family, v->point.pass, fg_cost_plain};
   return i;
 }
 
@@ -188,6 +191,12 @@ static void print_loss(const fg_contest *x, double wisdom, double model) {
              model, t[i].m->name, shape, t[i].m->device);
 }
 
+/* What a row of the table is of: attention under a mask, or another kind of kernel. */
+static const char *sort_of(const fg_point *point) {
+  if (!fg_kind_has_field(fg_point_kind(point), "mask")) return fg_point_kind(point)->name;
+  return fg_field_text(&fg_fields[FG_FIELD_MASK], point);
+}
+
 static void print_quality(void) {
   row rows[64] = {0}, total = {.name = "all"};
   const fg_judge *j = all.judge;
@@ -200,8 +209,7 @@ static void print_quality(void) {
     char name[128];
     if (!x->held_out) continue;
     snprintf(name, sizeof name, "%s %.100s",
-             point->pass == FG_PASS_BACKWARD ? "backward" : "forward",
-             fg_field_text(&fg_fields[FG_FIELD_MASK], point));
+             point->pass == FG_PASS_BACKWARD ? "backward" : "forward", sort_of(point));
     int i = 0;
     while (i < n && strcmp(rows[i].name, name)) i++;
     if (i == 64) continue;
@@ -228,8 +236,9 @@ static void write_family(FILE *to, int k) {
   int n = 0;
   for (int p = 0; p < all.n_plans; p++)
     if (all.plan[p].kind == k) sum += log(all.plan[p].scale), n++;
-  fprintf(to, "    {\"%s\", %s, {%d, %d, %d, %d}},\n", all.kind[k].family, pass_of(&all.kind[k]),
-          (int)(exp(sum / n) + 0.5), t->block, t->tail, t->hide);
+  fprintf(to, "    {\"%s\", \"%s\", %s, {%d, %d, %d, %d}},\n", all.kind[k].kernel,
+          all.kind[k].family, pass_of(&all.kind[k]), (int)(exp(sum / n) + 0.5), t->block, t->tail,
+          t->hide);
 }
 
 static void write_plans(FILE *to, int k) {
@@ -242,8 +251,8 @@ static void write_plans(FILE *to, int k) {
         if (i < first) first = i;
       }
     if (x->kind == k && first == p)
-      fprintf(to, "    {\"%s\", %s, {%d, %d, %d}},\n", x->name, pass_of(&all.kind[k]), scale[0],
-              scale[1], scale[2]);
+      fprintf(to, "    {\"%s\", \"%s\", %s, {%d, %d, %d}},\n", all.kind[k].kernel, x->name,
+              pass_of(&all.kind[k]), scale[0], scale[1], scale[2]);
   }
 }
 
