@@ -182,7 +182,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *   kept          [rows, columns], the tensor keep of an epilogue: act's derivatives, which forward
  *                 leaves for backward; forward's may be NULL. Of relu int32 [rows, cdiv(out, 32)],
  *                 a bit for each column, the lowest first; of others [rows, out] in the dtype, of
- *                 gated ones, reglu too, [rows, 2 out]. Without an epilogue there is none
+ *                 gated ones, reglu too, [rows, 2 out]: v act'(g), then act(g). Without an epilogue
+ *                 there is none
  *   dy, dx, dw, dbias   gradients; backward takes x, w, dy and keep. dx, dw are like x, w; where one is
  *                 NULL its product is not computed. dbias is there with bias=grad, which forward
  *                 reads as true. Backward has no residual: its gradient is dy. Where x goes on

@@ -98,7 +98,7 @@ const fg_field fg_fields[FG_FIELD_ROWS] = {
      .help = "of log-softmax: cross entropy with a column of each row"},
     {POINT(epilogue), .type = &fg_type_word, .fallback = "none", .tags = NAMES("act"),
      .help = "of linear, a row of templates/linear/epilogue.lua: none, relu, gelu, gelu_erf, silu, "
-             "reglu, geglu, swiglu"},
+             "reglu, geglu, swiglu, layernorm, rmsnorm"},
     /* plan fields: `tags` holds the letter that names give them; families in order of preference */
     {SPEC(family), .type = &fg_type_choice, .plan = true,
      .choices = NAMES("wgmma", "mma", "decode", "simt"), .help = "how"},
