@@ -110,10 +110,24 @@ out:
   return status;
 }
 
+/* A name of --without that no variant's kind has is a slip. */
+static fg_status check_without(const job *j) {
+  for (const char *at = j->c->without; at && *at; at += strcspn(at, ","), at += *at == ',') {
+    char name[64];
+    bool known = false;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+    for (int v = 0; v < j->v.n && !known; v++)
+      known = fg_argument_find(fg_point_kind(&j->v.variant[v].point), name) != NULL;
+    if (!known) return fg_fail(FG_EARGUMENT, "--without %s: there is no tensor of that name", name);
+  }
+  return FG_OK;
+}
+
 static fg_status run_all(job *j) {
   TRY(cli_measuring_opened(j->c, cli_context(cli_measuring_device(j->c), &j->context)));
   j->device = fg_context_device(j->context);
   TRY(cli_variants_read(j->c, j->device->arch, &j->v));
+  TRY(check_without(j));
   if (j->v.grid) cli_numbers_say(j->c, j->v.grid->n, j->v.grid->point);
   if (j->c->csv)
     print_columns(j);
@@ -147,10 +161,11 @@ const cli_command cli_bench = {
     .name = "bench",
     .line = "how long variants take",
     .usage = "[NAME ...] [SPEC.lua ...] [WORD ...]",
-    .options = " help json csv filter plan plans device seed ",
+    .options = " help json csv filter plan plans device seed without ",
     .examples =
         "  flashgen bench head_dim=64,128 mask=full,causal pass=forward,backward\n"
         "  flashgen bench head_dim=128 --plans all b=4 h=16 nq=4096 --json\n"
+        "  flashgen bench kernel=linear width=4096/14336 epilogue=swiglu --without keep\n"
         "other words: b= h= hk= nq= nk= rows= choose one shape; scale=X; sm_margin=N leaves so\n"
         "many multiprocessors free. Protocol: a pause of 0.1 s, 5 launches to warm up, 20 queued,\n"
         "the median of their times by events on the device\n",

@@ -61,7 +61,7 @@ typedef struct cli {
   const cli_command *command;
   int help, json, csv, quiet, verbose, recipe, all;
   const char *device, *arch, *filter, *plan, *plans, *directory, *embed, *stamp, *shapes, *wisdom,
-      *shard, *result;              /* result: the file that results go to; NULL: stdout */
+      *shard, *without, *result;    /* result: the file that results go to; NULL: stdout */
   int64_t jobs, seed, size, budget; /* -1: not given */
   int n_files, n_words, n_either, n_names, n_in, n_out;
   const char *files[CLI_LIST_MAX], *words[CLI_LIST_MAX], *names[CLI_LIST_MAX];

@@ -9,6 +9,13 @@
 /* Twice the L2 cache of an H200, and more sets than launches are of no use. */
 enum { CACHES = 128 << 20, SETS = CLI_WARM_UPS + CLI_LAUNCHES };
 
+bool cli_leaves_out(const cli *c, const char *tensor) {
+  const size_t n = strlen(tensor);
+  for (const char *at = c->without; at && *at; at += strcspn(at, ","), at += *at == ',')
+    if (strcspn(at, ",") == n && !strncmp(at, tensor, n)) return true;
+  return false;
+}
+
 /* Filling ---------------------------------------------------------------------------------- */
 
 /* Prime, so that no axis of a power of 2 repeats with it. */
@@ -111,6 +118,10 @@ static fg_status add_set(const cli *c, const fg_shape *shape, uint64_t seed, cli
   fg_launch_values_give(&launch, &p->args);
   for (int i = 0; i < t->recipe.n_tensors; i++) {
     const fg_recipe_tensor *tensor = &t->recipe.tensor[i];
+    if (cli_leaves_out(c, tensor->name)) {
+      fg_problem_drop(p, i);
+      continue;
+    }
     if (tensor->output && !tensor->kept) continue;
     TRY(tensor->elem == FG_ELEM_I32 ? fill_places(p, i, c->arguments.words) : fill(p, i, &state));
   }

@@ -20,8 +20,8 @@ typedef struct cli_tensors {
   int n;
 } cli_tensors;
 
-/* Inputs are normal numbers of the command line's seed; its scale and numbers are set. FG_ECUDA:
- * there is no memory for them. */
+/* Inputs are normal numbers of the command line's seed; its scale and numbers are set, and what
+ * --without names is NULL. FG_ECUDA: there is no memory for them. */
 fg_status cli_tensors_new(const cli *c, fg_device *device, const fg_recipe *recipe,
                           const fg_shape *shape, cli_tensors **tensors);
 void cli_tensors_free(cli_tensors *tensors);
@@ -51,8 +51,11 @@ const cli_rates *cli_rates_of(const char *model);
 double cli_flops(const cli *c, const fg_point *point, const fg_shape *shape);
 bool cli_flops_known(const cli *c, const fg_point *point);
 
-/* Bytes of a launch's tensors, each once, the keys that no row sees left out where that is known of
- * the mask: the least that memory has to move. */
+/* Does --without name the tensor? */
+bool cli_leaves_out(const cli *c, const char *tensor);
+
+/* Bytes of a launch's tensors, each once, without those that are NULL and, where the mask tells, the
+ * keys that no row sees: the least that memory has to move. */
 double cli_bytes(const cli *c, const fg_point *point, const fg_recipe *recipe,
                  const fg_shape *shape);
 

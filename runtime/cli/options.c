@@ -43,6 +43,8 @@ static const option options[] = {
     {"stamp", NULL, "FILE", "touch FILE when all is made; FILE.d: what it depends on", TEXT,
      AT(stamp)},
     {"size", NULL, "MIB", "most to keep; default FLASHGEN_CACHE_SIZE", COUNT, AT(size)},
+    {"without", NULL, "NAME", "launch with NULL for tensors that may be: keep, or lse,dlse", TEXT,
+     AT(without)},
     {"shapes", NULL, "FILE", "the shapes, a .lua file", TEXT, AT(shapes)},
     {"wisdom", NULL, "FILE", "where measurements go; default FLASHGEN_WISDOM", TEXT, AT(wisdom)},
     {"budget", NULL, "SECONDS", "begin nothing after so long", COUNT, AT(budget)},

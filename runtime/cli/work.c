@@ -28,7 +28,9 @@ double cli_bytes(const cli *c, const fg_point *point, const fg_recipe *recipe,
   double bytes = 0;
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
-    if (t->unless) continue; /* the launch is given the other tensor */
+    const fg_recipe_tensor *other = t->unless ? &recipe->tensor[t->unless - 1] : NULL;
+    if (cli_leaves_out(c, t->name)) continue;
+    if (other && !cli_leaves_out(c, other->name)) continue; /* that one is read in its place */
     const bool by_keys = !t->output && strpbrk(t->axes, "kty");
     bytes += (double)fg_tensor_count(recipe, t, shape) * (double)fg_elem_size(t->elem) *
              (t->kept   ? written

@@ -30,6 +30,17 @@ START_TEST(list_and_emit) {
 }
 END_TEST
 
+/* What a launch of the one variant moves, by its time and rate. */
+static double bytes_of(const char *words) {
+  char command[256];
+  double ms, tflops, rate;
+  snprintf(command, sizeof command, "%s --csv", words);
+  program_result r = program_gives(0, command);
+  const char *row = strstr(r.out, ".host,");
+  ck_assert_msg(row && sscanf(row, ".host,%*d,%lf,%lf,%lf", &ms, &tflops, &rate) == 3, "%s", r.out);
+  return ms * rate * 1e9;
+}
+
 START_TEST(check_and_bench) {
   program_result r = program_gives(0, "check kernel=linear width=24/40 epilogue=relu,none "
                                       "pass=forward,backward family=simt --device host");
@@ -38,6 +49,15 @@ START_TEST(check_and_bench) {
   r = program_gives(0, "bench kernel=linear width=24/40 family=simt rows=5 --device host --csv");
   program_says(r.out,
                "name,rows,ms,tflops,tb_per_s\nlinear_fwd-bf16-w24o40.simt-q64-k64-w8.host,5,");
+#define BENCH "bench kernel=linear width=24/40 epilogue=relu family=simt rows=5 --device host "
+  const double all = bytes_of(BENCH), fewer = bytes_of(BENCH "--without keep");
+  ck_assert_double_eq_tol(all, 2 * (5 * 24 + 40 * 24 + 5 * 40) + 5 * 2 * 4, 1);
+  ck_assert_double_eq_tol(all - fewer, 5 * 2 * 4, 1);
+  program_refuses(2, "--without kept: there is no tensor of that name", BENCH "--without kept");
+  program_says(program_gives(2, BENCH "--without keep,w").err, "w is missing\n");
+  /* x and residual are read where z is not given */
+#define NORM "bench kernel=layernorm width=40 residual=true pass=backward rows=5 --device host "
+  ck_assert_double_eq_tol(bytes_of(NORM "--without z") - bytes_of(NORM), 5 * 40 * 2, 1);
   program_says(program_gives(0, "check --help").out, " rows= choose one shape");
   program_says(program_gives(0, "bench --help").out, " rows= choose one shape");
 }
