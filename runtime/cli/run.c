@@ -222,8 +222,11 @@ out:
   return status;
 }
 
-/* Does a backward compute it itself, by its forward? */
+/* Does a backward compute it itself, by its forward? Not what is of a linear layer's z, in which
+ * there may be a residual that backward is not given. */
 static bool is_saved(const run_job *j, const fg_recipe_tensor *t) {
+  const bool is_of_z = !strcmp(t->name, "mean") || !strcmp(t->name, "rstd");
+  if (is_of_z && fg_kind_has_field(j->kind, "epilogue")) return false;
   return reference_is_saved(reference_of(j->kind), t);
 }
 

@@ -195,6 +195,34 @@ START_TEST(run_gated) {
 }
 END_TEST
 
+/* With a norm, backward takes what forward has made of z; it does not know what was added to it. */
+START_TEST(run_norm) {
+  double gamma[OUT];
+  put_all(OUT);
+  put("g", gamma, OUT, 1, 5), put("r", dy, ROWS, OUT, 6);
+#define NORMED                                                                                     \
+  "run kernel=linear epilogue=rmsnorm family=simt --in x=x.npy --in w=w.npy --in gamma=g.npy "
+  program_gives(0, NORMED "residual=true --in residual=r.npy --out out=o.npy --out z=z.npy "
+                          "--out rstd=s.npy");
+  fg_array z = read("z.npy", ROWS, OUT), rstd;
+  GOOD(fg_npy_read("rstd", "s.npy", &rstd));
+  for (int r = 0; r < ROWS; r++) {
+    double squares = 0;
+    for (int j = 0; j < OUT; j++) {
+      squares += (double)z.real[r * OUT + j] * (double)z.real[r * OUT + j] / OUT;
+      const double want = h_of(r, j) - b[j] + dy[r * OUT + j];
+      ck_assert_double_eq_tol((double)z.real[r * OUT + j], want, 0.01 * (1 + fabs(want)));
+    }
+    ck_assert_double_eq_tol((double)rstd.real[r], 1 / sqrt(squares), 0.01 / sqrt(squares));
+  }
+  fg_array_free(&z), fg_array_free(&rstd);
+#define BACK NORMED "pass=backward --in dout=dy.npy --out dx=dx.npy --out dresidual=dr.npy "
+  program_refuses(2, "z is missing: give --in z=FILE.npy", BACK);
+  program_refuses(2, "rstd is missing: give --in rstd=FILE.npy", BACK "--in z=z.npy");
+  program_gives(0, BACK "--in z=z.npy --in rstd=s.npy");
+}
+END_TEST
+
 START_TEST(refused) {
   put_all(OUT);
 #define REFUSES(sentence, words) program_refuses(2, sentence, "run kernel=linear " words)
@@ -249,6 +277,7 @@ int main(void) {
   tcase_add_test(tests, widths_of_a_grid);
   tcase_add_test(tests, run_relu);
   tcase_add_test(tests, run_gated);
+  tcase_add_test(tests, run_norm);
   tcase_add_test(tests, refused);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
