@@ -24,6 +24,7 @@ static const char *const golden[] = {
     "logsoftmax_fwd-bf16-w50257.simt-q1-k25136-w16.sm_90a",
     "logsoftmax_bwd-bf16-w50257-target.simt-q1-w13.sm_90a",
     "linear_fwd-bf16-w1024o4096-bias-act_gelu.wgmma-q128-k256-s4-w12.sm_90a",
+    "linear_fwd-bf16-w1024-residual-act_layernorm.wgmma-q128-k256-s3-w12.sm_90a",
     "linear_bwd-bf16-w1024o4096-biasgrad-act_gelu.wgmma-q128-k256-s4-w12.sm_90a",
     "linear_fwd-bf16-w512o2048-act_swiglu.mma-q128-k128-s3-w4.sm_80",
     "linear_bwd-bf16-w64o96-biasgrad-act_relu.simt-q32-k32-w2.host",

@@ -36,6 +36,7 @@ return {
   -- layers: what is kept for backward is nothing, bits, a factor of each column
   { kernel = "linear", width = "64/96", pass = both, dtype = "f16", bias = "grad", epilogue = { "none", "relu", "geglu" } },
   { kernel = "linear", width = 64, pass = both, family = "simt", epilogue = "gelu_erf", residual = true },
+  { kernel = "linear", width = "64/96", pass = both, epilogue = "layernorm", residual = true, bias = "grad" },
   { kernel = "combine", head_dim = { 40, 128 }, dtype = "f16", parts_dtype = "spec" },
   { kernel = "append", head_dim = 128, dtype = "f16", kv_layout = "cached", q_layout = "packed", rotary = "interleaved" },
 }

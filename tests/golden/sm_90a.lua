@@ -67,6 +67,7 @@ return {
   { kernel = "linear", width = "1024/4096", pass = both, family = "wgmma", epilogue = { "none", "relu", "gelu" }, bias = "grad" },
   { kernel = "linear", width = 512, pass = both, family = "wgmma", epilogue = "swiglu", residual = true },
   { kernel = "linear", width = 512, family = "wgmma", block_kv = 128, epilogue = "silu" },
+  { kernel = "linear", width = 1024, pass = both, family = "wgmma", epilogue = { "layernorm", "rmsnorm" }, residual = true },
   { kernel = "linear", width = 1024, pass = both, family = "mma", bias = true, dtype = "f16" },
   -- parts: a row for a part of a warp, a warp each
   { kernel = "combine", head_dim = 64 },
