@@ -710,8 +710,7 @@ linear_fwd(const __grid_constant__ Params p) {
       mbarrier_expect_if(full, (CLUSTER - 1) * 128, lane == 0);
       const int is_sent = lane < CLUSTER && lane != rank;
       bulk_copy_remote_if(mine, mine, 128, full, lane, is_sent);
-      mbarrier_arrive_remote_if(full, lane, is_sent);
-          // what the tile before sent has arrived: its places are free when all know
+      mbarrier_arrive_remote_if(full, lane, is_sent); // the places of the tile before are free
       mbarrier_wait(full, (turn / 2 & 1));
       {
         float all = 0.0f, merged = 0.0f;
