@@ -186,9 +186,10 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 there is none
  *   dy, dx, dw, dbias   gradients; backward takes x, w, dy and keep. dx, dw are like x, w; where one is
  *                 NULL its product is not computed. dbias is there with bias=grad, which forward
- *                 reads as true. Backward has no residual: its gradient is dy. Where x goes on
- *                 elsewhere, kernel=combine with normalizer=none adds the gradients (below). Equal
- *                 launches give equal bits
+ *                 reads as true. Backward has no residual: its gradient is dy. Equal launches give
+ *                 equal bits
+ *   dx_more       [rows, in], NULL: none: the gradient that reaches x from elsewhere, where x goes
+ *                 on besides as a residual. It is added to dx
  *   out, z, mean, rstd   of epilogue=layernorm, and rmsnorm without a mean, in place of y and kept:
  *                 z = x w^T + bias + residual [rows, out], and out is the norm of its rows by gamma
  *                 and beta [out], as above. Backward takes x, w, z, mean, rstd, gamma, dout and dz,
@@ -291,7 +292,7 @@ typedef struct fg_args {
   fg_tensor target, weight, loss, dloss;
   float eps;
   fg_tensor w, dw, kept; /* kept: the tensor keep */
-  fg_tensor dresidual;
+  fg_tensor dresidual, dx_more;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -120,6 +120,8 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
      .help = "the activation's derivatives: factors, or bits"},
     {"dy", "dy", "ro", FG_RULE_SPEC, PLACE(dy), .help = "gradient of y"},
     {"dx", "dx", "rj", FG_RULE_SPEC, PLACE(dx), .help = "gradient of x"},
+    {"dx_more", "dx_more", "rj", FG_RULE_SPEC, PLACE(dx_more),
+     .help = "gradient of x from elsewhere"},
     {"dw", "dw", "fj", FG_RULE_SPEC, PLACE(dw), .help = "gradient of w"},
     {"dbias", "dbias", "f", FG_RULE_SPEC, .contiguous = true, PLACE(dbias),
      .help = "gradient of bias"},

@@ -66,7 +66,7 @@ typedef struct fg_argument {
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 76, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
+enum { FG_ARGUMENTS = 77, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 /* Are its elements integers? */
 static inline bool fg_argument_has_integers(const fg_argument *a) {

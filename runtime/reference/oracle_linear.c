@@ -68,6 +68,7 @@ void oracle_linear_backward(const oracle_linear *p, const oracle_linear_gradient
   const int64_t columns = oracle_linear_columns(p), of_x = p->rows * p->in, of_w = columns * p->in;
   clear(to->dx, of_x), clear(to->dx_rss, of_x), clear(to->dw, of_w), clear(to->dw_rss, of_w);
   clear(to->dbias, columns), clear(to->dbias_rss, columns);
+  for (int64_t i = 0; i < of_x && p->dx_more; i++) add(to->dx, to->dx_rss, i, p->dx_more[i]);
   for (int64_t r = 0; r < p->rows; r++)
     for (int64_t j = 0; j < columns; j++) {
       const double dh = p->dy[r * p->out + j % p->out] * p->kept[r * columns + j];

@@ -15,6 +15,7 @@ typedef struct oracle_linear {
   const double *x, *w;         /* [rows, in], [columns, in] */
   const double *bias;          /* [columns]; NULL: 0 */
   const double *residual, *dy; /* [rows, out]; residual NULL: 0 */
+  const double *dx_more;       /* [rows, in], added to dx; NULL: 0 */
   /* [rows, columns]: what dy is multiplied with where it is given; NULL: as oracle_linear_kept has
    * it */
   const double *kept;

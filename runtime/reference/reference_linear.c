@@ -207,6 +207,7 @@ static fg_status backward(reference_case *c) {
   if (s->problem.epilogue->is_norm) TRY(backward_norm(c, &dbias));
   s->problem.kept = keep && !keeps_bits(s) ? keep : s->kept;
   s->problem.round = oracle_round(fg_point_elem(&c->variant->point));
+  s->problem.dx_more = reference_value(c, "dx_more");
   const oracle_linear_gradients to = {dx.ref, dx.rss, dw.ref, dw.rss, dbias.ref, dbias.rss};
   oracle_linear_backward(&s->problem, &to);
   return FG_OK;

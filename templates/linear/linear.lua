@@ -77,6 +77,7 @@ function linear.backward(align)
     linear.add(d.inputs, "x", "w", "dy", hooks.keeps and "keep" or nil)
     linear.add(d.outputs, "dx?", "dw?", hooks.makes_dbias and "dbias" or nil)
   end
+  linear.add(d.inputs, "dx_more?")
   linear.add(d.constants, { "ROWS_OF_W", hooks.rows_of_w, "columns of h and of dp" }, { "WIDTH_IN", spec.width_in, "columns of x" },
              { "WIDTH_OUT", spec.width_out, "columns of y" }, { "RAW", 4, "words of eight columns" },
              { "ALIGNED", align >= 16 and 1 or 0, "whether rows are aligned to 16 bytes" })

@@ -24,7 +24,7 @@ static const char *epilogue, *dtype;
 static fg_tensor x, w_qkv, w_o, b_o, gamma1, beta1, w_1, b_1, w_2, b_2, gamma2, beta2, y;
 static fg_tensor dx, dw_qkv, dw_o, db_o, dgamma1, dbeta1, dw_1, db_1, dw_2, db_2, dgamma2, dbeta2;
 static fg_tensor dy, dqkv, dout, da, du; /* dout: of o */
-static fg_tensor da_parts, dx_parts;     /* a gradient through a layer, and through its residual */
+static fg_tensor dz1, dz2;               /* of x and of a through a residual */
 static fg_tensor qkv, o, z1, a, u, z2, lse, mean1, rstd1, keep, mean2, rstd2; /* kept */
 
 /* Pairs of tensors of the same extents: an input and a result, or two without a file. Rows and
@@ -57,7 +57,7 @@ static const struct pair {
     INNER(a, da, 1),
     INNER(u, du, 4),
     INNER(z1, z2, 1),
-    INNER(da_parts, dx_parts, 2)};
+    INNER(dz1, dz2, 1)};
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 
 static size_t count(const struct pair *p) {
@@ -93,11 +93,6 @@ static fg_tensor part(fg_tensor t, int i) {
   return t;
 }
 
-/* Both halves of the columns as parts of a sum, with the strides of part, batch, head and row. */
-static fg_tensor halves(fg_tensor t) {
-  return (fg_tensor){t.data, {width, n * 2 * width, HEAD, 2 * width}};
-}
-
 enum files { INPUTS, RESULTS };
 static void transfer(const char *directory, enum files which) {
   for (const struct pair *p = pairs; p < pairs + PAIRS; p++) {
@@ -122,7 +117,7 @@ static void transfer(const char *directory, enum files which) {
 
 /* ---- kernels ---- */
 
-enum op { TO_QKV, ATTENTION, PROJECTION, UP, DOWN, SUM, OPS };
+enum op { TO_QKV, ATTENTION, PROJECTION, UP, DOWN, OPS };
 enum pass { FORWARD, BACKWARD, PASSES };
 static fg_op *ops[OPS][PASSES];
 static fg_shape shapes[OPS];
@@ -148,20 +143,17 @@ static void define_ops(fg_context *context) {
       [UP] =
           FG_INIT(fg_spec, .kernel = "linear", .width = to_4, .bias = "grad", .epilogue = epilogue),
       [DOWN] = FG_INIT(fg_spec, .kernel = "linear", .width = from_4, .bias = "grad",
-                       .residual = "true", .epilogue = "layernorm"),
-      [SUM] = FG_INIT(fg_spec, .kernel = "combine", .head_dim = "64", .normalizer = "none",
-                      .parts_dtype = "spec")};
+                       .residual = "true", .epilogue = "layernorm")};
   for (int op = 0; op < OPS; op++) {
     fg_spec spec = specs[op];
     spec.dtype = dtype;
     good(fg_define(context, &spec, &ops[op][FORWARD]));
     spec.pass = "backward";
-    if (op != SUM) good(fg_define(context, &spec, &ops[op][BACKWARD]));
+    good(fg_define(context, &spec, &ops[op][BACKWARD]));
     shapes[op] = (fg_shape)FG_INIT(fg_shape, .rows = b * n);
   }
   const int h = width / HEAD;
   shapes[ATTENTION] = (fg_shape)FG_INIT(fg_shape, .b = b, .h = h, .hk = h, .nq = n, .nk = n);
-  shapes[SUM] = (fg_shape)FG_INIT(fg_shape, .parts = 2, .b = b, .h = h, .nq = n);
 }
 
 /* Launches follow each other on one stream, so that they share a workspace. */
@@ -185,20 +177,17 @@ static void forward(void) {
       .out = y, .z = z2, .mean = mean2, .rstd = rstd2);
 }
 static void backward(void) {
-  const fg_tensor dz2 = part(da_parts, 1), dz1 = part(dx_parts, 1);
   RUN(BACKWARD, DOWN, .dout = dy, .x = u, .w = w_2, .z = z2, .gamma = gamma2, .mean = mean2,
       .rstd = rstd2, .dx = du, .dw = dw_2, .dbias = db_2, .dresidual = dz2, .dgamma = dgamma2,
       .dbeta = dbeta2);
-  RUN(BACKWARD, UP, .dy = du, .x = a, .w = w_1, .kept = keep, .dx = part(da_parts, 0), .dw = dw_1,
+  RUN(BACKWARD, UP, .dy = du, .x = a, .w = w_1, .kept = keep, .dx_more = dz2, .dx = da, .dw = dw_1,
       .dbias = db_1);
-  RUN(FORWARD, SUM, .o_parts = halves(da_parts), .o = da);
   RUN(BACKWARD, PROJECTION, .dout = da, .x = o, .w = w_o, .z = z1, .gamma = gamma1, .mean = mean1,
       .rstd = rstd1, .dx = dout, .dw = dw_o, .dbias = db_o, .dresidual = dz1, .dgamma = dgamma1,
       .dbeta = dbeta1);
   RUN(BACKWARD, ATTENTION, .q = part(qkv, 0), .k = part(qkv, 1), .v = part(qkv, 2), .o = o,
       .lse = lse, .dout = dout, .dq = part(dqkv, 0), .dk = part(dqkv, 1), .dv = part(dqkv, 2));
-  RUN(BACKWARD, TO_QKV, .dy = dqkv, .x = x, .w = w_qkv, .dx = part(dx_parts, 0), .dw = dw_qkv);
-  RUN(FORWARD, SUM, .o_parts = halves(dx_parts), .o = dx);
+  RUN(BACKWARD, TO_QKV, .dy = dqkv, .x = x, .w = w_qkv, .dx_more = dz1, .dx = dx, .dw = dw_qkv);
 }
 
 static void step(void) {

@@ -104,14 +104,14 @@ class Block:
         d["w_2"], d["b_2"] = dz2.T @ self.u, dz2.sum(0)
         dh = r(r(dz2 @ t["w_2"]) * self.factor)
         d["w_1"], d["b_1"] = dh.T @ self.a, dh.sum(0)
-        da = r(r(dh @ t["w_1"]) + dz2)
+        da = r(dh @ t["w_1"] + dz2)
         dz1, d["gamma1"], d["beta1"] = norm_backward(da, t["gamma1"], self.norm1)
         dz1 = r(dz1)
         d["w_o"], d["b_o"] = dz1.T @ self.o, dz1.sum(0)
         dqkv = self.attention_backward(r(dz1 @ t["w_o"]))
         for name, part in zip("qkv", np.split(dqkv, 3, axis=1)):
             d["w_" + name] = part.T @ t["x"]
-        d["x"] = r(dqkv @ t["w_qkv"]) + dz1
+        d["x"] = dqkv @ t["w_qkv"] + dz1
         return {name: r(gradient) for name, gradient in d.items()}
 
     def attention_backward(self, dout):

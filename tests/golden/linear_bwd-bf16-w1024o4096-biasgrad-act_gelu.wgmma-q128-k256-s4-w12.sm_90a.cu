@@ -84,6 +84,8 @@ DEV void sts_u32(u32 address, u32 v) {
 
 DEV u16 ldg_u16(const u16 *from) { return *from; }
 
+DEV u32 ldg_u32(const void *from) { return *(const u32 *)from; }
+
 DEV void ldg_u32x4(u32 *v, const void *from) {
   const uint4 x = *(const uint4 *)from;
   v[0] = x.x;
@@ -288,6 +290,18 @@ DEV void write_columns(u16 *to, const float *v, int is_aligned) {
     const u32 v[4] = {pack_bf16(c0, c1), pack_bf16(c2, c3), pack_bf16(c4, c5), \
         pack_bf16(c6, c7)}; \
     stmatrix_x4(base + (u32)(((chunk + lane / 16) ^ lane % 8) * 16), v); \
+  }
+
+// 8 columns of what is added.
+#define ADD_MORE(column, c0, c1, c2, c3) \
+  { \
+    const int has = n0 + column + 2 * (lane % 4) < WIDTH_IN; \
+    const u32 low = has && row < p.rows ? ldg_u32(more + column) : 0, high = has && row \
+        + 8 < p.rows ? ldg_u32(more + 8 * p.dx_more_n + column) : 0; \
+    c0 += bf16_to_f32((u16)low); \
+    c1 += bf16_to_f32((u16)(low >> 16)); \
+    c2 += bf16_to_f32((u16)high); \
+    c3 += bf16_to_f32((u16)(high >> 16)); \
   }
 
 #define BARRIER(number) (sm + SM_BARRIERS + 8 * (number))
@@ -512,6 +526,8 @@ typedef struct Params {
   i64 dy_n;
   const u16 *kept; // [rows, 4096] bf16
   i64 kept_n;
+  const u16 *dx_more; // [rows, 1024] bf16, or null
+  i64 dx_more_n;
   u16 *dx; // [rows, 1024] bf16, or null
   i64 dx_n;
   u16 *dw; // [4096, 1024] bf16, or null
@@ -669,6 +685,42 @@ linear_bwd_dx(const __grid_constant__ Params p) {
       wait_all_dx(c);
       mbarrier_arrive_if(BARRIER(EMPTY + (count - 1) % STAGES), lane == 0);
       mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
+      if (p.dx_more) {
+        const int row = m0 + 64 * group + 16 * warp + lane / 4;
+        const u16 *more = p.dx_more + row * p.dx_more_n + n0 + 2 * (lane % 4);
+        ADD_MORE(0, c0, c1, c2, c3)
+        ADD_MORE(8, c4, c5, c6, c7)
+        ADD_MORE(16, c8, c9, c10, c11)
+        ADD_MORE(24, c12, c13, c14, c15)
+        ADD_MORE(32, c16, c17, c18, c19)
+        ADD_MORE(40, c20, c21, c22, c23)
+        ADD_MORE(48, c24, c25, c26, c27)
+        ADD_MORE(56, c28, c29, c30, c31)
+        ADD_MORE(64, c32, c33, c34, c35)
+        ADD_MORE(72, c36, c37, c38, c39)
+        ADD_MORE(80, c40, c41, c42, c43)
+        ADD_MORE(88, c44, c45, c46, c47)
+        ADD_MORE(96, c48, c49, c50, c51)
+        ADD_MORE(104, c52, c53, c54, c55)
+        ADD_MORE(112, c56, c57, c58, c59)
+        ADD_MORE(120, c60, c61, c62, c63)
+        ADD_MORE(128, c64, c65, c66, c67)
+        ADD_MORE(136, c68, c69, c70, c71)
+        ADD_MORE(144, c72, c73, c74, c75)
+        ADD_MORE(152, c76, c77, c78, c79)
+        ADD_MORE(160, c80, c81, c82, c83)
+        ADD_MORE(168, c84, c85, c86, c87)
+        ADD_MORE(176, c88, c89, c90, c91)
+        ADD_MORE(184, c92, c93, c94, c95)
+        ADD_MORE(192, c96, c97, c98, c99)
+        ADD_MORE(200, c100, c101, c102, c103)
+        ADD_MORE(208, c104, c105, c106, c107)
+        ADD_MORE(216, c108, c109, c110, c111)
+        ADD_MORE(224, c112, c113, c114, c115)
+        ADD_MORE(232, c116, c117, c118, c119)
+        ADD_MORE(240, c120, c121, c122, c123)
+        ADD_MORE(248, c124, c125, c126, c127)
+      }
       {
         const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
         if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }

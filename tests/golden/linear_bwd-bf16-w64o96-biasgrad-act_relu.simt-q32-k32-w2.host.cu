@@ -273,6 +273,8 @@ typedef struct Params {
   i64 dy_n;
   const int *kept; // [rows, 3] i32
   i64 kept_n;
+  const u16 *dx_more; // [rows, 64] bf16, or null
+  i64 dx_more_n;
   u16 *dx; // [rows, 64] bf16, or null
   i64 dx_n;
   u16 *dw; // [96, 64] bf16, or null
@@ -385,7 +387,8 @@ static void linear_bwd_dx(const Params p) {
   for (int i = 0; i < 16; i++) {
     const int r = row + i / 4, c = column + i % 4;
     if (r < p.rows && c < WIDTH_IN) { stg_u16(p.dx + r * p.dx_n + c,
-        f32_to_bf16(acc[i / 4][i % 4])); }
+        f32_to_bf16(acc[i / 4][i % 4] + (p.dx_more
+        ? bf16_to_f32(ldg_u16(p.dx_more + r * p.dx_more_n + c)) : 0.0f))); }
   }
 }
 

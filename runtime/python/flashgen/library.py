@@ -52,7 +52,7 @@ Args = struct(
     (c.c_float, "keep"),
     (Tensor, "seed max_logit residual gamma beta out mean rstd z dz dgamma dbeta target weight loss dloss"),
     (c.c_float, "eps"),
-    (Tensor, "w dw kept dresidual"))
+    (Tensor, "w dw kept dresidual dx_more"))
 Config = struct(
     "fg_config",
     (c.c_size_t, "size"),
