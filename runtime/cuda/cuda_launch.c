@@ -60,8 +60,13 @@ fg_status fg_cuda_clusters(const fg_cuda *cuda, CUfunction function, const fg_st
                                    NULL,
                                    &attribute,
                                    1};
-  return fg_cuda_check_before(cuda, cuda->cuOccupancyMaxActiveClusters(clusters, function, &config),
-                              step->entry);
+  const CUresult result = cuda->cuOccupancyMaxActiveClusters(clusters, function, &config);
+  const fg_status status = fg_cuda_check_before(cuda, result, step->entry);
+  if (status == FG_ECUDA && !fg_cuda_lost(result)) return FG_ECOMPILER;
+  if (status == FG_OK && *clusters < 1)
+    return fg_fail(FG_ECOMPILER, "%s: the GPU has no room for a cluster of %u of its blocks",
+                   step->entry, blocks);
+  return status;
 }
 
 /* The first driver whose graphs have edges to kernels that start early. */

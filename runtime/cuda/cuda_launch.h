@@ -11,7 +11,8 @@ fg_status fg_cuda_encode_maps(const fg_cuda *cuda, const fg_recipe *recipe, cons
                               const fg_args *args, void *workspace, void *params);
 
 /* Sets how many clusters of a step's blocks the GPU runs at a time, fewer than its multiprocessors
- * would give where groups of these are no multiple of a cluster. */
+ * would give where groups of these are no multiple of a cluster. FG_ECOMPILER: it runs none, as a
+ * part of a GPU may, so that another plan is to be taken. */
 fg_status fg_cuda_clusters(const fg_cuda *cuda, CUfunction function, const fg_step *step,
                            int *clusters);
 

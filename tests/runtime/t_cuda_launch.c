@@ -209,6 +209,21 @@ START_TEST(clusters_at_a_time) {
 }
 END_TEST
 
+/* What a part of a GPU cannot run is a plan that is not taken, no launch that fails. */
+START_TEST(no_room_for_a_cluster) {
+  int clusters = 0;
+  fake_cuda.clusters = 0;
+  ck_assert_int_eq(fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters),
+                   FG_ECOMPILER);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "the GPU has no room for a cluster of 2 of its blocks"));
+  fake_cuda.clusters = 4;
+  fake_cuda.call = "cuOccupancyMaxActiveClusters", fake_cuda.result = 912, fake_cuda.times = 1;
+  ck_assert_int_eq(fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters),
+                   FG_ECOMPILER);
+  ck_assert_ptr_nonnull(strstr(fg_error(), "CUDA_ERROR_912"));
+}
+END_TEST
+
 START_TEST(whole_clusters) {
   fg_step *step = &recipe.step[1];
   uint32_t grid[3] = {100, 1, 1};
@@ -240,6 +255,7 @@ int main(void) {
   tcase_add_test(tests, refused_caches);
   tcase_add_test(tests, attributes_of_a_launch);
   tcase_add_test(tests, clusters_at_a_time);
+  tcase_add_test(tests, no_room_for_a_cluster);
   tcase_add_test(tests, whole_clusters);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

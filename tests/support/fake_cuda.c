@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct fake_cuda fake_cuda = {.id = 7};
+struct fake_cuda fake_cuda = {.id = 7, .clusters = 4};
 
 #define FAKE_DECLARE(name, parameters) CUresult name parameters;
 FG_CUDA_FUNCTIONS(FAKE_DECLARE)
