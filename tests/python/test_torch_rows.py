@@ -137,7 +137,7 @@ class Rows(Case):
             y.backward(more.detach())
             self.assertEqual((len(made), torch.equal(more.grad, more.detach())), (1, True))
             flashgen.linear(x, w.requires_grad_(), b, epilogue="relu").sum().backward()
-            self.assertEqual(([output.name for output in made[-1].outputs], b.grad), (["dx", "dw"], None))
+            self.assertEqual(([output.name for output in made[-1].outputs], b.grad), (["dw"], None))
             with torch.no_grad():
                 self.assertFalse(flashgen.linear(x, w, b, epilogue="relu").requires_grad)
             self.assertEqual([output.name for output in made[-1].outputs], ["y"])
