@@ -296,6 +296,14 @@ class Losses(Rows):
             np.testing.assert_array_equal(flashgen.cross_entropy(x[0, 1], np.array(target[0, 1]), weight), loss[0, 1])
         self.assertEqual(flashgen.cross_entropy(x[:0], target[:0]).shape, (0, *LEAD[1:]))
 
+    def test_targets_beyond_int32(self):
+        """Are no columns, whatever their lower 32 bits are."""
+        x = random(5, 33, word="f32")
+        target = np.array([2 ** 32 + 3, -2 ** 63, 2 ** 63 - 1, -2 ** 32 + 1, 3])
+        loss, lse = flashgen.cross_entropy(x, target, return_lse=True)
+        dx = flashgen.cross_entropy_backward(np.ones_like(loss), x, target, lse)
+        self.assertTrue((loss[:4] == 0).all() and (dx[:4] == 0).all() and loss[4] > 0)
+
 
 class Errors(Case):
     def setUp(self):

@@ -116,6 +116,8 @@ class Rows(Case):
         dx, = torch.autograd.grad(loss, x, dloss)
         self.near("dx", dx, right["x"], torch.float16)
         self.assertEqual((loss[0, 0].item(), dx[0, 0].abs().max().item()), (0, 0))
+        beyond = torch.tensor([2 ** 32 + 3, -2 ** 63, 3], device=DEVICE)  # the first two are no int32, and no column
+        self.assertEqual((flashgen.cross_entropy(x[0, :3], beyond) == 0).tolist(), [True, True, False])
 
     def test_like_pytorch(self):
         """The mean of its cross entropy, and its layer norm."""

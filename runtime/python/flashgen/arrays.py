@@ -73,6 +73,8 @@ def convert(x, word):
         return x
     if have == "bf16":
         x = (x.astype(np.uint32) << 16).view(np.float32)
+    if word == "i32":  # what it cannot hold stays no column of a row
+        x = np.asarray(np.clip(x, -1, 2**31 - 1))
     return round_to_bf16(x) if word == "bf16" else x.astype(DTYPES[word])
 
 

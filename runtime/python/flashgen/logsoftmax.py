@@ -24,7 +24,8 @@ def cross_entropy(x, target, weight=None, *, plan=None, return_lse=False):
     weight      [width], of each target, or None: 1
     return_lse  returns (loss, lse), and lse is float32 [...]; it has no gradient
 
-    Differentiable in x. The mean of PyTorch's cross_entropy is loss.sum() / (target >= 0).sum()."""
+    Differentiable in x. The mean of PyTorch's cross_entropy is loss.sum() / (target >= 0).sum(), with weights over the sum
+    of those of the targets."""
     wants = ("lse",) if return_lse else ()
     made = forward(CROSS_ENTROPY, (plan and frozen(plan),), wants, x=x, target=target, weight=weight)
     return tuple(made) if return_lse else made[0]

@@ -61,10 +61,13 @@ def empty(shape, word, like):
 
 
 def fixed(x, word, width):
-    x = x.detach().to(DTYPES[word])
+    x = x.detach()
+    if x.dtype == torch.int64:  # what int32 cannot hold stays no column of a row
+        x = x.clamp(-1, 2**31 - 1)
+    x = x.to(DTYPES[word], copy=True, memory_format=torch.contiguous_format)
     if width is not None and width != x.shape[-1]:
         return torch.nn.functional.pad(x, (0, width - x.shape[-1]))
-    return x.clone(memory_format=torch.contiguous_format)
+    return x
 
 
 def unfixed(x, word, width):
