@@ -334,6 +334,8 @@ class Errors(Case):
         wrong(TypeError, "a NoneType is given; expected an array of NumPy or a tensor of PyTorch", x=None)
         wrong(TypeError, "sm_margin is a float; expected a number", sm_margin=1.5)
         wrong(NotImplementedError, 'there is no "softplus"', epilogue="softplus")
+        wrong(TypeError, "epilogue is a NoneType; expected a word", epilogue=None)
+        wrong(TypeError, "plan is a str; expected a dict: {'family': 'simt'}", plan="simt")
         wrong(NotImplementedError, "no plan fits", plan={"family": "simt", "block_q": 7})
         wrong(ValueError, "plan: there is no blocks; expected family, block_q", plan={"blocks": 1})
         dy = random(*LEAD, OUT)

@@ -210,6 +210,9 @@ def check_numbers(**given):
 
 
 def frozen(plan):
+    """The restrictions as what a call is kept by."""
+    if not hasattr(plan, "items"):
+        raise TypeError(f"plan is a {type(plan).__name__}; expected a dict: {{'family': 'simt'}}")
     return tuple([(field, tuple(value) if isinstance(value, list) else value) for field, value in plan.items()])
 
 

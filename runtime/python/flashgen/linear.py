@@ -29,6 +29,8 @@ def linear(x, weight, bias=None, *, epilogue="none", residual=None, sm_margin=0,
 def settled(epilogue, sm_margin, plan, dtype):
     """The options, in their order."""
     check_numbers(sm_margin=sm_margin)
+    if not isinstance(epilogue, str):
+        raise TypeError(f"epilogue is a {type(epilogue).__name__}; expected a word")
     if epilogue in NORMS.values():
         raise ValueError(f"epilogue {epilogue} has arguments of its own: call linear_norm")
     return epilogue, sm_margin, plan and frozen(plan), dtype
