@@ -93,8 +93,7 @@ static int put_extents(const fg_shape *shape, const char *letters, bool all, con
   return n;
 }
 
-int fg_shape_words(const fg_shape *shape, size_t size, char *text) {
-  const fg_shape_form *form = fg_shape_form_of(shape);
+int fg_shape_words(const fg_shape_form *form, const fg_shape *shape, size_t size, char *text) {
   const int n = put_extents(shape, form->letters, true, &in_words, size, text, 0);
   return put_extents(shape, form->layout, false, &in_words, size, text, n);
 }

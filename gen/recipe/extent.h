@@ -40,10 +40,11 @@ bool fg_form_has(const fg_shape_form *form, char letter);
 /* Is no extent of the shape's form 0, but for those of layouts? */
 bool fg_shape_is_full(const fg_shape *shape);
 
-/* A shape as words, "b=4 h=16 hk=16 nq=1024 nk=1024"; returns the length. Nine
- * extents at most, each a name of 9 letters, a number of 20 characters, and 2 signs. */
+/* A shape as words, "b=4 h=16 hk=16 nq=1024 nk=1024": the form's extents, those of layouts only
+ * where they are not 0. Returns the length. Nine extents at most, each a name of 9 letters, a
+ * number of 20 characters, and 2 signs. */
 enum { FG_SHAPE_WORDS = 9 * (9 + 20 + 2) + 1 };
-int fg_shape_words(const fg_shape *shape, size_t size, char *text);
+int fg_shape_words(const fg_shape_form *form, const fg_shape *shape, size_t size, char *text);
 
 /* A shape for programs, {"b": 4, "h": 16, "hk": 16, "nq": 1024, "nk": 1024, "align": 16}: the
  * form's extents, those of layouts and align only where they are not 0. Returns the length. */

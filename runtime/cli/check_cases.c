@@ -50,7 +50,7 @@ static void tell_wrong(const fg_variant *variant, const verify_case *which,
                        const verify_verdict *verdict, check_outcome *o) {
   const bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
   char scale[32] = "", numbers[96] = "", shape[FG_SHAPE_WORDS];
-  fg_shape_words(&which->shape, sizeof shape, shape);
+  fg_shape_words(fg_point_kind(&variant->point)->form, &which->shape, sizeof shape, shape);
   if (which->given & FG_GIVEN_SCALE)
     snprintf(scale, sizeof scale, " scale=%g", (double)which->scale);
   for (int i = 0, at = 0; i < FG_LAUNCH_NUMBERS; i++)

@@ -297,7 +297,7 @@ static void report(const run_job *j, const char *name) {
     printf("}}\n");
   } else if (!j->c->quiet) {
     char words[FG_SHAPE_WORDS];
-    fg_shape_words(&j->shape, sizeof words, words);
+    fg_shape_words(j->kind->form, &j->shape, sizeof words, words);
     fprintf(stderr, "%s: %s\n", name, words);
     report_axes(j);
     for (int i = 0; i < j->c->n_out; i++)

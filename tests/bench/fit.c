@@ -184,7 +184,7 @@ static void print_loss(const fg_contest *x, double wisdom, double model) {
   const fg_trial *t = &all.judge->trial[x->first];
   char shape[FG_SHAPE_WORDS];
   if (wisdom <= 1.05 * x->best && model <= 1.05) return;
-  fg_shape_words(&t->m->shape, sizeof shape, shape);
+  fg_shape_words(fg_shape_form_of(&t->m->shape), &t->m->shape, sizeof shape, shape);
   for (int i = 0; i < x->n; i++)
     if (fg_measured_counts(t[i].m) && t[i].m->ms <= x->best)
       printf("  %.3f by wisdom, %.3f by the model: %s is best at %s on %s\n", wisdom / x->best,

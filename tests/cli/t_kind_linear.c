@@ -223,6 +223,17 @@ START_TEST(run_norm) {
 }
 END_TEST
 
+/* A launch without rows writes files without rows, and says whose shape it is. */
+START_TEST(no_rows) {
+  put_all(OUT);
+  put("none", dy, 0, IN, 5);
+  program_says(program_gives(0, "run kernel=linear --in x=none.npy --in w=w.npy --out y=y.npy").err,
+               ".host: rows=0\n");
+  fg_array y = read("y.npy", 0, OUT);
+  fg_array_free(&y);
+}
+END_TEST
+
 START_TEST(refused) {
   put_all(OUT);
 #define REFUSES(sentence, words) program_refuses(2, sentence, "run kernel=linear " words)
@@ -278,6 +289,7 @@ int main(void) {
   tcase_add_test(tests, run_relu);
   tcase_add_test(tests, run_gated);
   tcase_add_test(tests, run_norm);
+  tcase_add_test(tests, no_rows);
   tcase_add_test(tests, refused);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

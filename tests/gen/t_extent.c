@@ -36,20 +36,32 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
+static int print_words(const fg_shape *shape, size_t size, char *text) {
+  return fg_shape_words(fg_shape_form_of(shape), shape, size, text);
+}
+
 static int print_json(const fg_shape *shape, size_t size, char *text) {
   return fg_shape_json(fg_shape_form_of(shape), shape, size, text);
 }
 
 START_TEST(texts) {
   char text[FG_SHAPE_JSON];
-  ck_assert_int_eq(fg_shape_words(&cases[_i].shape, sizeof text, text),
-                   (int)strlen(cases[_i].words));
+  ck_assert_int_eq(print_words(&cases[_i].shape, sizeof text, text), (int)strlen(cases[_i].words));
   ck_assert_str_eq(text, cases[_i].words);
   ck_assert_int_eq(print_json(&cases[_i].shape, sizeof text, text), (int)strlen(cases[_i].json));
   ck_assert_str_eq(text, cases[_i].json);
   ck_assert_int_eq(fg_shape_brief(&cases[_i].shape, sizeof text, text),
                    (int)strlen(cases[_i].brief));
   ck_assert_str_eq(text, cases[_i].brief);
+}
+END_TEST
+
+/* No extent tells whose shape it is where all are 0. */
+START_TEST(shape_of_nothing) {
+  const fg_shape nothing = {0};
+  char text[FG_SHAPE_WORDS];
+  fg_shape_words(&fg_shape_forms[FG_FORM_ROWS], &nothing, sizeof text, text);
+  ck_assert_str_eq(text, "rows=0");
 }
 END_TEST
 
@@ -76,7 +88,7 @@ START_TEST(large_numbers) {
   for (int x = 0; x < FG_EXTENTS; x++)
     if (fg_form_has(form, fg_extents[x].letter)) fg_extent_set(&fg_extents[x], &s, INT64_MIN);
   ck_assert_ptr_eq(fg_shape_form_of(&s), form);
-  check_cut(fg_shape_words, &s, FG_SHAPE_WORDS);
+  check_cut(print_words, &s, FG_SHAPE_WORDS);
   s.align = INT64_MIN;
   check_cut(print_json, &s, FG_SHAPE_JSON);
   check_cut(fg_shape_brief, &s, FG_BRIEF_MAX);
@@ -87,6 +99,7 @@ int main(void) {
   Suite *suite = suite_create("extent");
   TCase *tests = tcase_create("extent");
   tcase_add_loop_test(tests, texts, 0, CASES);
+  tcase_add_test(tests, shape_of_nothing);
   tcase_add_loop_test(tests, large_numbers, 0, FG_SHAPE_FORMS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

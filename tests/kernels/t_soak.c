@@ -162,7 +162,7 @@ static void report(const launch *l, const char *format, ...) {
   char plan[64], shape[FG_SHAPE_WORDS];
   va_list args;
   fg_plan_name(&v->plan, sizeof plan, plan);
-  fg_shape_words(&l->problem->shape, sizeof shape, shape);
+  fg_shape_words(fg_point_kind(&v->point)->form, &l->problem->shape, sizeof shape, shape);
   printf("FAILED: ");
   va_start(args, format);
   vprintf(format, args);

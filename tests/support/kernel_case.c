@@ -173,7 +173,7 @@ void kernels_free(kernels *made) {
 
 static void describe(const verify_case *which, size_t size, char *text) {
   char shape[FG_SHAPE_WORDS];
-  fg_shape_words(&which->shape, sizeof shape, shape);
+  fg_shape_words(fg_shape_form_of(&which->shape), &which->shape, sizeof shape, shape);
   snprintf(text, size, "%s scale=%g style=%d seed=%" PRIu64, shape, (double)which->scale,
            which->style, which->seed);
 }
