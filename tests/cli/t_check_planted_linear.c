@@ -204,10 +204,9 @@ START_TEST(wgmma_norm) {
       {"linear.wgmma.norm.tell", "mbarrier_arrive_remote_if(full, lane, is_sent);",
        "for (int i = 1; i < CLUSTER; i++) { mbarrier_arrive_if(full, lane == 0); }",
        "family=wgmma width=16/328 block_q=64 rows=1000 " NORM, 1},
-      {"linear.wgmma.norm.merge_means", "imin(BLOCK_N, WIDTH_OUT - from * BLOCK_N)", "BLOCK_N",
-       ROWS, 4},
+      {"linear.wgmma.norm.merge_means", "$(columns_from(\"from * BLOCK_N\"))", "BLOCK_N", ROWS, 4},
       {"linear.wgmma.norm.merge", "d * d * (float)", "d * (float)", ROWS, 4},
-      {"linear.wgmma.norm.mean", "\"own_columns\"", "\"BLOCK_N\"", ROWS, 4},
+      {"linear.wgmma.norm.mean", "\"imax(1, own_columns)\"", "\"BLOCK_N\"", ROWS, 4},
       {"linear.wgmma.norm.eps", "p.eps == p.eps ? p.eps : 1e-5f", "1e-5f", ROWS "eps=1", 4},
       {"linear.wgmma.norm.statistics", "p.mean + row, mean%d", "p.mean + row, rstd%d", ROWS, 4},
   };

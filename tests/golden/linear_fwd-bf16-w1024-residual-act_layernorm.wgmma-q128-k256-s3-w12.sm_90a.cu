@@ -57,8 +57,6 @@ typedef struct __align__(64) tensor_map { u64 word[16]; } tensor_map; // the dri
 
 DEV int cdiv(int a, int b) { return a / b + (a % b > 0); }
 
-DEV int imin(int a, int b) { return a < b ? a : b; }
-
 extern __shared__ __align__(16) unsigned char shared_bytes[];
 
 DEV u32 shared_base(void) { return (u32)__cvta_generic_to_shared(shared_bytes); }
@@ -550,7 +548,7 @@ linear_fwd(const __grid_constant__ Params p) {
       {
         const int n0 = rank * BLOCK_N;
         const u32 full = BARRIER(VECTORS_FULL);
-        const int bytes = imin(BLOCK_N, WIDTH_OUT - n0) * 2;
+        const int bytes = BLOCK_N * 2;
         mbarrier_expect(full, 1 * bytes + (p.beta ? bytes : 0));
         bulk_load(sm + SM_VECTORS + 0 * BLOCK_N, p.gamma + n0, bytes, full);
         bulk_load_if(sm + SM_VECTORS + 2 * BLOCK_N, p.beta + n0, bytes, full, p.beta != 0);
@@ -718,14 +716,14 @@ linear_fwd(const __grid_constant__ Params p) {
         #pragma unroll
         for (int from = 0; from < CLUSTER; from++) {
           lds_u32x2(part, parts + (u32)from * (BLOCK_M * 8) + own + (u32)(lane / 4 + 0) * 8);
-          all += as_f32(part[0]) * (float)imin(BLOCK_N, WIDTH_OUT - from * BLOCK_N);
+          all += as_f32(part[0]) * (float)BLOCK_N;
         }
         all *= 1.0f / (float)WIDTH_OUT;
         #pragma unroll
         for (int from = 0; from < CLUSTER; from++) {
           lds_u32x2(part, parts + (u32)from * (BLOCK_M * 8) + own + (u32)(lane / 4 + 0) * 8);
           const float d = as_f32(part[0]) - all;
-          merged += as_f32(part[1]) + d * d * (float)imin(BLOCK_N, WIDTH_OUT - from * BLOCK_N);
+          merged += as_f32(part[1]) + d * d * (float)BLOCK_N;
         }
         mean0 = all;
         squares0 = merged;
@@ -736,14 +734,14 @@ linear_fwd(const __grid_constant__ Params p) {
         #pragma unroll
         for (int from = 0; from < CLUSTER; from++) {
           lds_u32x2(part, parts + (u32)from * (BLOCK_M * 8) + own + (u32)(lane / 4 + 8) * 8);
-          all += as_f32(part[0]) * (float)imin(BLOCK_N, WIDTH_OUT - from * BLOCK_N);
+          all += as_f32(part[0]) * (float)BLOCK_N;
         }
         all *= 1.0f / (float)WIDTH_OUT;
         #pragma unroll
         for (int from = 0; from < CLUSTER; from++) {
           lds_u32x2(part, parts + (u32)from * (BLOCK_M * 8) + own + (u32)(lane / 4 + 8) * 8);
           const float d = as_f32(part[0]) - all;
-          merged += as_f32(part[1]) + d * d * (float)imin(BLOCK_N, WIDTH_OUT - from * BLOCK_N);
+          merged += as_f32(part[1]) + d * d * (float)BLOCK_N;
         }
         mean1 = all;
         squares1 = merged;

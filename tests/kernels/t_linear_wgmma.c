@@ -32,11 +32,11 @@ START_TEST(every_epilogue) {
 }
 END_TEST
 
-/* Clusters of two, four and eight blocks that have all columns of a row: whole tiles of columns and
- * a part of one; sums of one step, of fewer than the ring has, and of more; several tiles in turn.
- */
+/* Clusters of two, four and eight blocks that have all columns of a row: the last one whole tiles
+ * of them, a part, or none; sums of one step, of fewer than the ring has, and of more; several
+ * tiles in turn. */
 START_TEST(norms) {
-  static const char *const widths[] = {"456/328", "40/512", "24/744", "16/1480"};
+  static const char *const widths[] = {"456/328", "40/512", "24/744", "16/1480", "16/1288"};
   verify(kernels_first("kernel=linear family=wgmma dtype=%s epilogue=layernorm,rmsnorm width=%s "
                        "bias=false,true residual=false,true",
                        _i % 2 ? "f16" : "bf16", widths[_i]),
@@ -105,7 +105,7 @@ int main(void) {
   Suite *suite = suite_create("linear_wgmma");
   TCase *cases = tcase_create("linear_wgmma");
   tcase_add_loop_test(cases, every_epilogue, 0, 2 * EPILOGUES);
-  tcase_add_loop_test(cases, norms, 0, 4);
+  tcase_add_loop_test(cases, norms, 0, 5);
   tcase_add_test(cases, norm_repeats);
   tcase_add_loop_test(cases, every_plan, 0, 3);
   tcase_add_test(cases, parts_in_order);

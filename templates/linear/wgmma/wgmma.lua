@@ -6,7 +6,8 @@ local kinds_of_barriers = run("linear/wgmma/barriers.lua")
 -- Does the pass end with a norm, which wants all columns of a row in a cluster?
 local has_all = spec.pass == "forward" and hooks.norm ~= nil
 
--- Blocks of a cluster, and the columns of each where it has all of them: slabs of 64, up to 256.
+-- Blocks of a cluster, and the columns of each where it has all of them: slabs of 64, up to 256. The last block has what is left,
+-- which may be none.
 wgmma.CLUSTER = not has_all and 2 or spec.width_out <= 512 and 2 or spec.width_out <= 1024 and 4 or 8
 wgmma.COLUMNS = cdiv(cdiv(spec.width_out, wgmma.CLUSTER), 64) * 64
 wgmma.is_ragged = wgmma.CLUSTER * wgmma.COLUMNS > spec.width_out
@@ -15,9 +16,6 @@ wgmma.RANKS = (1 << wgmma.CLUSTER) - 1 -- all of them, as multicasts want them
 function wgmma.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
   if has_all and wgmma.COLUMNS > 256 then return false, "leaves rows of more than 2048 columns to mma, whose norm is a step of its own" end
-  if has_all and (wgmma.CLUSTER - 1) * wgmma.COLUMNS >= spec.width_out then
-    return false, string.format("leaves rows of %d columns to mma, which %d blocks would not share", spec.width_out, wgmma.CLUSTER)
-  end
   if hooks.is_gated and spec.width_out % 64 > 0 then return false, "leaves gated pairs to mma whose values do not begin at a multiple of 64" end
   return true
 end
