@@ -16,12 +16,14 @@
 #             and at the card's power                                                  130 s
 #   mma       the same of mma, both passes                                              180 s
 #   hooks     masks, scores and gradients beside FlexAttention                          180 s
+#   rows      norms and losses of rows beside a copy and torch.compile                   not timed yet
+#   linear    linear layers beside the plain product of PyTorch                          not timed yet
 set -u
 build=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
 cd "$(dirname "$0")/../.." || exit
 shift 2
 parts=("$@")
-[ $# -gt 0 ] || parts=(suites hang soak sanitize compile overhead forward mma hooks)
+[ $# -gt 0 ] || parts=(suites hang soak sanitize compile overhead forward mma hooks rows linear)
 library=$build/libflashgen.so
 export LD_LIBRARY_PATH=$build:${LD_LIBRARY_PATH:-} FLASHGEN_TEST_DEVICE=cuda:0 FLASHGEN_REQUIRE=gpu CK_FORK=no
 
@@ -38,6 +40,10 @@ run_suites() {
   for suite in t_wgmma_run t_gradcheck t_parts t_wgmma_sass t_tma_run t_hopper_run t_gpu t_gpu_app; do
     timeout 120 "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1
   done
+  for suite in t_linear t_linear_wgmma t_layernorm t_logsoftmax; do
+    timeout 300 "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1 &
+  done
+  wait
   grep -aE '^[0-9]+%|:[FE]:' "$out"/suite-*.log
   for part in "$out"/suite-*.log; do grep -qa '^100%' "$part" || failed=1; done
   return $failed
@@ -59,6 +65,11 @@ run_sanitize() {
       "head_dim=64 score=relative(t) inputs.t=f32[h,nq+nk-1]grad"; do
       compute-sanitizer --tool $tool --error-exitcode 9 "$build/flashgen" check family=wgmma pass=backward \
         --plans all $words b=1 h=2 hk=1 nq=150 nk=200 --device cuda:0 -q -j 1 || return 1
+    done
+    for words in "epilogue=layernorm residual=true width=16/328,16/744,16/1480" "epilogue=relu,gelu width=72/328" \
+      "pass=backward epilogue=gelu,layernorm width=72/328"; do
+      compute-sanitizer --tool $tool --error-exitcode 9 "$build/flashgen" check kernel=linear family=wgmma bias=true \
+        --plans all $words rows=300 --device cuda:0 -q -j 1 || return 1
     done
   done
   compute-sanitizer --tool memcheck --error-exitcode 9 "$build/tests/t_parts"
@@ -92,6 +103,8 @@ run_hooks() {
     "${hooks[@]}" --family wgmma --passes fwd --hooks softcap@8192,alibi@8192,window@8192,bias@4096 \
       --json "$out/hooks-wgmma.json"
 }
+run_rows() { python3 -B tests/bench/rows.py --program "$build/flashgen" --json "$out/rows.json"; }
+run_linear() { python3 -B tests/bench/linear.py --program "$build/flashgen" --compiled --json "$out/linear.json"; }
 
 table=() worst=0
 for part in "${parts[@]}"; do

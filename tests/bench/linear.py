@@ -34,6 +34,10 @@ def residual(x, w, b, r):
     return torch.nn.functional.linear(x, w, b) + r
 
 
+def layernorm(x, w, b, r, g, t):
+    return torch.nn.functional.layer_norm(residual(x, w, b, r), g.shape, g, t)
+
+
 def swiglu(x, w):
     g, v = torch.nn.functional.linear(x, w).chunk(2, -1)
     return torch.nn.functional.silu(g) * v
@@ -41,18 +45,19 @@ def swiglu(x, w):
 
 class Epilogue(typing.NamedTuple):
     words: str
-    function: typing.Callable  # of x [rows, in], w [n, in], and b [n], r [rows, out] where it has them
+    function: typing.Callable  # of x [rows, in], w [n, in], and b [n], r [rows, out], g and t [out] where it has them
     more: str = ""
     halves: int = 1  # rows of w for each column of y
-    keeps: bool = False
+    kept: tuple = ()  # what forward may leave for backward
 
 
 EPILOGUES = {
     "none": Epilogue("", plain),
-    "bias+relu": Epilogue("epilogue=relu", relu, "b", keeps=True),
-    "bias+gelu": Epilogue("epilogue=gelu", gelu, "b", keeps=True),
+    "bias+relu": Epilogue("epilogue=relu", relu, "b", kept=("keep",)),
+    "bias+gelu": Epilogue("epilogue=gelu", gelu, "b", kept=("keep",)),
     "bias+residual": Epilogue("residual=true", residual, "br"),
-    "swiglu": Epilogue("epilogue=swiglu", swiglu, halves=2, keeps=True),
+    "bias+residual+layernorm": Epilogue("residual=true epilogue=layernorm", layernorm, "brgt", kept=("z", "mean", "rstd")),
+    "swiglu": Epilogue("epilogue=swiglu", swiglu, halves=2, kept=("keep",)),
 }
 
 
@@ -72,7 +77,7 @@ class Layer(typing.NamedTuple):
         row = EPILOGUES[self.epilogue]
         normal = lambda *shape: torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
         n = row.halves * self.out
-        more = {"b": lambda: normal(n), "r": lambda: normal(self.rows, self.out)}
+        more = {"b": lambda: normal(n), "r": lambda: normal(self.rows, self.out), "g": lambda: normal(n), "t": lambda: normal(n)}
         return [normal(self.rows, self.wide), normal(n, self.wide) * self.wide**-0.5, *(more[one]() for one in row.more)]
 
     def bytes(self):
@@ -101,7 +106,7 @@ def peers_of(choice, layer, direction):
 
 def measure(choice, table, layer, direction, keeps, peers):
     """keeps: whether a forward leaves what backward needs; None where there is nothing to leave."""
-    own = launches.beside(choice, peers, layer.words(direction), ["keep"] if keeps is False else [])
+    own = launches.beside(choice, peers, layer.words(direction), EPILOGUES[layer.epilogue].kept if keeps is False else ())
     title = layer.epilogue + {None: "", True: ", keep", False: ", no keep"}[keeps]
     cells = [f"{title}, {direction}", f"{layer.wide}/{layer.out}", str(layer.rows), f"{1e3 * own['ms']:.1f}", f"{own['tflops']:.0f}",
              launches.ratio_text(own, "plain"), launches.ratio_text(own, "compiled"), own["name"].split(".")[1]]
@@ -124,7 +129,7 @@ def main():
         for rows in choice.rows:
             for name in choice.epilogues:
                 for direction in choice.passes:
-                    layer, leaves = Layer(name, wide, out, rows), direction == "forward" and EPILOGUES[name].keeps
+                    layer, leaves = Layer(name, wide, out, rows), direction == "forward" and EPILOGUES[name].kept
                     peers = peers_of(choice, layer, direction) if has_peers else {}
                     for keeps in (True, False) if leaves else (None,):
                         measure(choice, table, layer, direction, keeps, peers)
