@@ -38,6 +38,9 @@ function linear.forward(align)
   return d
 end
 
+-- Columns of a row that a cluster of blocks holds at most, to normalise it in registers.
+linear.fits_cluster = spec.width_out <= 2048
+
 -- A forward whose blocks have parts of rows leaves z in scratch, as float32, and a last step normalises its rows: norm.cut.
 function linear.add_norm(d, align)
   if not hooks.norm then return d end

@@ -181,7 +181,7 @@ START_TEST(wgmma) {
        WGMMA "epilogue=gelu", 4},
       {"linear.wgmma.forward.bits", "h1 > 0.0f", "h1 < 0.0f", WGMMA "epilogue=relu", 4},
       {"linear.wgmma.forward.half", "< WIDTH_OUT", "< 2 * WIDTH_OUT", WGMMA "epilogue=swiglu", 1},
-      {"linear.wgmma.backward.store_part", "row = m0 + ",
+      {"linear.wgmma.columns.store_sums", "row = m0 + ",
        "row = ", "family=wgmma width=16/520 pass=backward rows=2101", 1},
   };
   find_all(bugs, sizeof bugs / sizeof *bugs);
@@ -208,6 +208,8 @@ START_TEST(wgmma_norm) {
       {"linear.wgmma.norm.merge", "d * d * (float)", "d * (float)", ROWS, 4},
       {"linear.wgmma.norm.mean", "\"imax(1, own_columns)\"", "\"BLOCK_N\"", ROWS, 4},
       {"linear.wgmma.norm.eps", "p.eps == p.eps ? p.eps : 1e-5f", "1e-5f", ROWS "eps=1", 4},
+      {"linear.norm.add", "z[i] += v[i]", "z[i] -= v[i]",
+       "family=wgmma width=16/2056 bias=true rows=8 " NORM, 4},
       {"linear.wgmma.norm.statistics", "p.mean + row, mean%d", "p.mean + row, rstd%d", ROWS, 4},
   };
   find_all(bugs, sizeof bugs / sizeof *bugs);

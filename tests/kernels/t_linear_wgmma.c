@@ -52,6 +52,14 @@ START_TEST(norms) {
 }
 END_TEST
 
+/* Rows that no cluster holds: their norm is a step of its own, which adds bias and residual. */
+START_TEST(wide_norms) {
+  verify(kernels_first("kernel=linear family=wgmma epilogue=layernorm,rmsnorm width=16/2056 "
+                       "bias=false,true residual=false,true"),
+         8, 130);
+}
+END_TEST
+
 /* Blocks merge parts in one order: equal launches give equal bits. */
 START_TEST(norm_repeats) {
   kernels made = kernels_first("kernel=linear family=wgmma width=72/744 epilogue=layernorm "
@@ -106,6 +114,7 @@ int main(void) {
   TCase *cases = tcase_create("linear_wgmma");
   tcase_add_loop_test(cases, every_epilogue, 0, 2 * EPILOGUES);
   tcase_add_loop_test(cases, norms, 0, 5);
+  tcase_add_test(cases, wide_norms);
   tcase_add_test(cases, norm_repeats);
   tcase_add_loop_test(cases, every_plan, 0, 3);
   tcase_add_test(cases, parts_in_order);

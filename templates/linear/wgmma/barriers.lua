@@ -3,7 +3,9 @@
 -- warpgroup the parts that other blocks send, in two turns. `n` has how many there are: stages, groups, cluster.
 return function(n)
   local is_forward = spec.pass == "forward"
-  local has_norm, has_residual = is_forward and hooks.norm, is_forward and hooks.has_residual
+  local leaves_sums = hooks.norm and not run("linear/linear.lua").fits_cluster
+  local has_norm = is_forward and hooks.norm and not leaves_sums
+  local has_residual = is_forward and hooks.has_residual and not leaves_sums
   local has_bias = is_forward and hooks.has_bias and not hooks.norm
   return {
     { "full", n.stages, 1 }, { "empty", n.stages, 4 * n.groups * n.cluster },

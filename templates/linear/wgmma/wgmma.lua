@@ -4,7 +4,11 @@ local mma, linear, barriers = run("attention/mma/mma.lua"), run("linear/linear.l
 local kinds_of_barriers = run("linear/wgmma/barriers.lua")
 
 -- Does the pass end with a norm, which wants all columns of a row in a cluster?
-local has_all = spec.pass == "forward" and hooks.norm ~= nil
+local has_all = spec.pass == "forward" and hooks.norm ~= nil and linear.fits_cluster
+wgmma.has_all = has_all
+
+-- Does its product leave sums as they are, for a norm that is a step of its own?
+wgmma.leaves_sums = spec.pass == "forward" and hooks.norm ~= nil and not has_all
 
 -- Blocks of a cluster, and the columns of each where it has all of them: slabs of 64, up to 256. The last block has what is left,
 -- which may be none.
@@ -15,7 +19,6 @@ wgmma.RANKS = (1 << wgmma.CLUSTER) - 1 -- all of them, as multicasts want them
 
 function wgmma.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
-  if has_all and wgmma.COLUMNS > 256 then return false, "leaves rows of more than 2048 columns to mma, whose norm is a step of its own" end
   if hooks.is_gated and spec.width_out % 64 > 0 then return false, "leaves gated pairs to mma whose values do not begin at a multiple of 64" end
   return true
 end
@@ -30,7 +33,7 @@ local function bias_bytes(plan) return 2 * plan.block_kv end
 local function groups(plan) return plan.block_q // 64 end
 
 -- Slabs of a warpgroup: all of a tile where a residual lies in them before; else one leaves while the next one is filled.
-local function slabs() return spec.pass == "forward" and hooks.has_residual and 4 or 2 end
+local function slabs() return spec.pass == "forward" and hooks.has_residual and not wgmma.leaves_sums and 4 or 2 end
 
 function wgmma.shared(spec, plan)
   local blocks = {
@@ -43,7 +46,7 @@ function wgmma.shared(spec, plan)
   if has_all then
     table.insert(blocks, 4, { "SM_PARTS", 2 * wgmma.CLUSTER * plan.block_q * 8, "means and squares of rows of each block's columns [2][CLUSTER][BLOCK_M][2], float32" })
     table.insert(blocks, #blocks, { "SM_VECTORS", 3 * bias_bytes(plan), "bias, gamma and beta of the columns [3][BLOCK_N]" })
-  elseif spec.pass == "forward" and hooks.has_bias then table.insert(blocks, #blocks, { "SM_BIAS", 2 * bias_bytes(plan), "of a tile's columns [2][BLOCK_N]" })
+  elseif spec.pass == "forward" and hooks.has_bias and not wgmma.leaves_sums then table.insert(blocks, #blocks, { "SM_BIAS", 2 * bias_bytes(plan), "of a tile's columns [2][BLOCK_N]" })
   end
   return blocks
 end
