@@ -115,6 +115,8 @@ DEV float sqrt_f32(float x) {
   return r;
 }
 
+DEV float max_f32(float a, float b) { return fmaxf(a, b); }
+
 DEV float bf16_to_f32(u16 x) { return as_f32((u32)x << 16); }
 
 DEV void ldmatrix_x4(u32 *r, u32 address) {
@@ -423,10 +425,12 @@ DEV float sum_over_lanes(float v, int lanes) {
       { \
         const float d0 = c0 - mean0, d1 = c1 - mean0; \
         squares0 += d0 * d0 + d1 * d1; \
+        rest0 += d0 + d1; \
       } \
       { \
         const float d0 = c2 - mean1, d1 = c3 - mean1; \
         squares1 += d0 * d0 + d1 * d1; \
+        rest1 += d0 + d1; \
       } \
     } \
     { \
@@ -434,10 +438,12 @@ DEV float sum_over_lanes(float v, int lanes) {
       { \
         const float d0 = c4 - mean0, d1 = c5 - mean0; \
         squares0 += d0 * d0 + d1 * d1; \
+        rest0 += d0 + d1; \
       } \
       { \
         const float d0 = c6 - mean1, d1 = c7 - mean1; \
         squares1 += d0 * d0 + d1 * d1; \
+        rest1 += d0 + d1; \
       } \
     } \
   }
@@ -669,12 +675,10 @@ linear_fwd(const __grid_constant__ Params p) {
       ADD_UP(240, c120, c121, c122, c123, c124, c125, c126, c127)
       mean0 = sum_over_lanes(mean0, 4);
       mean1 = sum_over_lanes(mean1, 4);
-      {
-        const float each = 1.0f / (float)BLOCK_N;
-        mean0 *= each;
-        mean1 *= each;
-      }
-      float squares0 = 0.0f, squares1 = 0.0f;
+      const float each = 1.0f / (float)BLOCK_N;
+      mean0 *= each;
+      mean1 *= each;
+      float squares0 = 0.0f, squares1 = 0.0f, rest0 = 0.0f, rest1 = 0.0f;
       ADD_SQUARES(0, c0, c1, c2, c3, c4, c5, c6, c7)
       ADD_SQUARES(16, c8, c9, c10, c11, c12, c13, c14, c15)
       ADD_SQUARES(32, c16, c17, c18, c19, c20, c21, c22, c23)
@@ -693,6 +697,18 @@ linear_fwd(const __grid_constant__ Params p) {
       ADD_SQUARES(240, c120, c121, c122, c123, c124, c125, c126, c127)
       squares0 = sum_over_lanes(squares0, 4);
       squares1 = sum_over_lanes(squares1, 4);
+      rest0 = sum_over_lanes(rest0, 4);
+      rest1 = sum_over_lanes(rest1, 4);
+      {
+        const float rest = rest0 * each; // what rounding left of the mean
+        mean0 += rest;
+        squares0 = max_f32(squares0 - rest * rest0, 0.0f);
+      }
+      {
+        const float rest = rest1 * each; // what rounding left of the mean
+        mean1 += rest;
+        squares1 = max_f32(squares1 - rest * rest1, 0.0f);
+      }
       const u32 parts = sm + SM_PARTS + (u32)(turn % 2) * (CLUSTER * BLOCK_M * 8),
           own = (u32)(64 * group + 16 * warp) * 8;
       const u32 mine = parts + (u32)rank * (BLOCK_M * 8) + own,
@@ -713,12 +729,14 @@ linear_fwd(const __grid_constant__ Params p) {
       {
         float all = 0.0f, merged = 0.0f;
         u32 part[2];
+        lds_u32x2(part, parts + own + (u32)(lane / 4 + 0) * 8);
+        const float first = as_f32(part[0]); // which others differ little from
         #pragma unroll
-        for (int from = 0; from < CLUSTER; from++) {
+        for (int from = 1; from < CLUSTER; from++) {
           lds_u32x2(part, parts + (u32)from * (BLOCK_M * 8) + own + (u32)(lane / 4 + 0) * 8);
-          all += as_f32(part[0]) * (float)BLOCK_N;
+          all += (as_f32(part[0]) - first) * (float)BLOCK_N;
         }
-        all *= 1.0f / (float)WIDTH_OUT;
+        all = first + all * (1.0f / (float)WIDTH_OUT);
         #pragma unroll
         for (int from = 0; from < CLUSTER; from++) {
           lds_u32x2(part, parts + (u32)from * (BLOCK_M * 8) + own + (u32)(lane / 4 + 0) * 8);
@@ -731,12 +749,14 @@ linear_fwd(const __grid_constant__ Params p) {
       {
         float all = 0.0f, merged = 0.0f;
         u32 part[2];
+        lds_u32x2(part, parts + own + (u32)(lane / 4 + 8) * 8);
+        const float first = as_f32(part[0]); // which others differ little from
         #pragma unroll
-        for (int from = 0; from < CLUSTER; from++) {
+        for (int from = 1; from < CLUSTER; from++) {
           lds_u32x2(part, parts + (u32)from * (BLOCK_M * 8) + own + (u32)(lane / 4 + 8) * 8);
-          all += as_f32(part[0]) * (float)BLOCK_N;
+          all += (as_f32(part[0]) - first) * (float)BLOCK_N;
         }
-        all *= 1.0f / (float)WIDTH_OUT;
+        all = first + all * (1.0f / (float)WIDTH_OUT);
         #pragma unroll
         for (int from = 0; from < CLUSTER; from++) {
           lds_u32x2(part, parts + (u32)from * (BLOCK_M * 8) + own + (u32)(lane / 4 + 8) * 8);

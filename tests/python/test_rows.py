@@ -179,6 +179,12 @@ class LinearNorm(Rows):
                 self.near("d" + name, getattr(grads, name), of_linear[name], word)
             self.assertEqual((grads.beta is None, grads.bias is None), (not beta, not bias))
 
+    def test_constant_rows(self):
+        """Their deviation is 0, however large they are and whichever blocks share them."""
+        for out, family in ((200, "wgmma"), (328, "wgmma"), (744, "wgmma"), (2056, "mma"), (744, "simt")):
+            x, w, gamma = (np.full(shape, of, "f2") for shape, of in (((4, 64), 777.3), ((out, 64), 31.7), ((out,), 1)))
+            self.assertLess(np.abs(flashgen.linear_norm(x, w, gamma, plan={"family": family})).max(), 1e-2, (out, family))
+
     def test_layer(self):
         self.check("f16")
         self.check("bf16", bias=False, residual=False, beta=False, eps=0.25)
