@@ -64,3 +64,15 @@ fg_status reference_put(reference_case *c, int tensor, double *values) {
   free(stored);
   return status;
 }
+
+double reference_eps(const reference_case *c) {
+  const fg_launch_values *launch = &c->which->launch;
+  return launch->given & FG_GIVEN_EPS ? (double)launch->value[FG_NUMBER_EPS] : 1e-5;
+}
+
+fg_status reference_put_rows(reference_case *c, const char *name, const double *from) {
+  double *values = reference_value(c, name);
+  if (!values) return FG_OK; /* RMS norm has no mean */
+  memcpy(values, from, (size_t)c->problem->shape.rows * sizeof *values);
+  return reference_put(c, fg_problem_find(c->problem, name), values);
+}

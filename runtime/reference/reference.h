@@ -70,4 +70,9 @@ void reference_reorder(const reference_case *c, int tensor, int to_oracle, float
 /* Puts an input's values, in the oracle's order, and reads them back rounded. */
 fg_status reference_put(reference_case *c, int tensor, double *values);
 
+/* Of norms of rows: eps of the launch; and the numbers of each row that a backward has of its
+ * forward, which a kernel without that tensor is not given. */
+double reference_eps(const reference_case *c);
+fg_status reference_put_rows(reference_case *c, const char *name, const double *from);
+
 #endif

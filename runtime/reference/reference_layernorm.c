@@ -109,11 +109,6 @@ static void make_z(const reference_case *c) {
   }
 }
 
-static double eps_of(const reference_case *c) {
-  const fg_launch_values *launch = &c->which->launch;
-  return launch->given & FG_GIVEN_EPS ? (double)launch->value[FG_NUMBER_EPS] : 1e-5;
-}
-
 static void copy(const result *to, const double *ref, const double *rss, int64_t n) {
   if (!to->ref) return;
   memcpy(to->ref, ref, (size_t)n * sizeof *ref);
@@ -139,26 +134,18 @@ static void backward(const reference_case *c) {
   oracle_norm_backward(&((const layernorm *)c->own)->problem, &to);
 }
 
-/* A backward is given the row's numbers of its forward. */
-static fg_status put_rows(reference_case *c, const char *name, const double *from) {
-  double *values = reference_value(c, name);
-  if (!values) return FG_OK; /* RMS norm has no mean */
-  memcpy(values, from, (size_t)c->problem->shape.rows * sizeof *values);
-  return reference_put(c, fg_problem_find(c->problem, name), values);
-}
-
 static fg_status solve(reference_case *c, int plain) {
   layernorm *s = c->own;
   oracle_norm *p = &s->problem;
   (void)plain; /* there is no unfused result */
   make_z(c);
-  p->z = s->z, p->eps = eps_of(c);
+  p->z = s->z, p->eps = reference_eps(c);
   p->gamma = reference_value(c, "gamma"), p->beta = reference_value(c, "beta");
   p->dout = reference_value(c, "dout"), p->dz = reference_value(c, "dz");
   s->worst = oracle_norm_statistics(p, find_result(c, "mean").rss);
   if (is_backward(c)) {
-    TRY(put_rows(c, "mean", p->mean));
-    TRY(put_rows(c, "rstd", p->rstd));
+    TRY(reference_put_rows(c, "mean", p->mean));
+    TRY(reference_put_rows(c, "rstd", p->rstd));
     backward(c);
   } else {
     forward(c);

@@ -123,11 +123,6 @@ static void put_kept(const linear *s, double *to) {
     memcpy(to, s->kept, (size_t)(s->problem.rows * s->columns) * sizeof *to);
 }
 
-static double eps_of(const reference_case *c) {
-  const fg_launch_values *launch = &c->which->launch;
-  return launch->given & FG_GIVEN_EPS ? (double)launch->value[FG_NUMBER_EPS] : 1e-5;
-}
-
 static void copy(result to, const double *ref, const double *rss, int64_t n) {
   if (!to.ref) return;
   memcpy(to.ref, ref, (size_t)n * sizeof *ref);
@@ -138,7 +133,7 @@ static void copy(result to, const double *ref, const double *rss, int64_t n) {
 static oracle_norm *norm_of(const reference_case *c, const double *z, const double *z_rss) {
   linear *s = c->own;
   oracle_norm *p = &s->norm;
-  p->eps = eps_of(c), p->z = z, p->z_rss = z_rss;
+  p->eps = reference_eps(c), p->z = z, p->z_rss = z_rss;
   p->gamma = reference_value(c, "gamma"), p->beta = reference_value(c, "beta");
   p->dout = reference_value(c, "dout"), p->dz = reference_value(c, "dz");
   s->worst = oracle_norm_statistics(p, find_result(c, "mean").rss);
@@ -170,20 +165,12 @@ static void forward(const reference_case *c) {
     memcpy(keep.rss, s->kept_rss, (size_t)(s->problem.rows * s->columns) * sizeof *keep.rss);
 }
 
-/* A backward is given the row's numbers of its forward. */
-static fg_status put_rows(reference_case *c, const char *name, const double *from) {
-  double *values = reference_value(c, name);
-  if (!values) return FG_OK; /* RMS norm has no mean */
-  memcpy(values, from, (size_t)c->problem->shape.rows * sizeof *values);
-  return reference_put(c, fg_problem_find(c->problem, name), values);
-}
-
 /* The gradient of z takes the place of dy. */
 static fg_status backward_norm(reference_case *c, result *dbias) {
   linear *s = c->own;
   const oracle_norm *p = norm_of(c, reference_value(c, "z"), NULL);
-  TRY(put_rows(c, "mean", p->mean));
-  TRY(put_rows(c, "rstd", p->rstd));
+  TRY(reference_put_rows(c, "mean", p->mean));
+  TRY(reference_put_rows(c, "rstd", p->rstd));
   const result dgamma = find_result(c, "dgamma"), dbeta = find_result(c, "dbeta");
   const oracle_norm_gradients to = {s->z,      s->z_rss,  dgamma.ref, dgamma.rss,
                                     dbeta.ref, dbeta.rss, dbias->ref, dbias->rss};
