@@ -91,7 +91,7 @@ function wgmma.add_constants(d, plan)
     { "STAGES", plan.stages, "tiles of A and of B in flight" },
     { "SLABS", slabs(), "of 64 columns of a warpgroup's rows" },
     { "BIAS_BYTES", bias_bytes(plan), "of a tile's columns" },
-    { "CLUSTER", wgmma.CLUSTER, "blocks that share B" },
+    { "CLUSTER", wgmma.CLUSTER, has_all and "blocks that share A, and rows of C" or "blocks that share B" },
     { "BAND", 16 // wgmma.CLUSTER, "tiles of rows of a cluster that are gone through side by side" },
     { "A_BYTES", a_bytes(plan), "of a stage" },
     { "B_BYTES", b_bytes(plan) })
