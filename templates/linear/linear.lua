@@ -67,7 +67,7 @@ linear.dp = hooks.norm and "dresidual" or hooks.keeps and "dp" or "dy"
 function linear.dp_at() return "p." .. linear.dp, linear.dp == "dp" and "(i64)ROWS_OF_W" or string.format("p.%s_n", linear.dp) end
 
 -- The tensors of backward, and its first and last steps, gradient.cut: dp, and sums of columns, a part for each PART_ROWS rows.
-local PART_ROWS, COLUMNS, ROW_WARPS = 128, 256, 4 -- of a block
+local PART_ROWS, COLUMNS, ROW_WARPS = 32, 256, 4 -- of a block
 function linear.backward(align)
   local gradient = hooks.norm and "dp = norm'(z) dout + dz" or "dp = dy act'(h)"
   local d = linear.description(string.format("%s, dx = dp W, dw = dp^T x of %s.", gradient, formula()), align)
@@ -92,32 +92,35 @@ function linear.backward(align)
     linear.add(d.regions, { name = "means", count = "2 * rows" })
     linear.add(d.constants, { "NORM_ROWS", ROW_WARPS, "rows of a block, a warp each" })
     linear.add(d.steps, { entry = "linear_bwd_means", grid = { string.format("cdiv(rows, %d)", ROW_WARPS), "1", "1" }, threads = 32 * ROW_WARPS,
-                          registers = 48, work = tostring(2 * ROW_WARPS * spec.width_out), shared = {} })
+                          registers = 48, early = machine.pdl or nil, work = tostring(2 * ROW_WARPS * spec.width_out), shared = {} })
   end
   if not hooks.keeps and not has_sums then return d end
   local tiles = cdiv(hooks.rows_of_w, COLUMNS)
-  linear.add(d.constants, { "PART_ROWS", PART_ROWS, "rows whose columns a block sums" },
+  linear.add(d.constants, { "PART_ROWS", PART_ROWS, "rows whose columns a block sums" }, { "WARP_ROWS", PART_ROWS // 8, "of which a warp has so many" },
              { "COLUMN_TILES", tiles, "tiles of 256 columns of dp" })
   linear.add(d.steps, { entry = "linear_bwd_dp", grid = { string.format("cdiv(rows, %d) * %d", PART_ROWS, tiles), "1", "1" },
-                        threads = 256, registers = 40, work = tostring(PART_ROWS * COLUMNS),
+                        threads = 256, registers = hooks.norm and 128 or 80, early = machine.pdl or nil, work = tostring(PART_ROWS * COLUMNS),
                         shared = has_sums and { { "SM_SUMS", #linear.sums * 8 * COLUMNS * 4, "sums of each warp [sums][8][256], float32" } } or {} })
   if has_sums then
-    linear.add(d.steps, { entry = "linear_bwd_sums", grid = { tostring(cdiv(hooks.rows_of_w, 32)), tostring(#linear.sums), "1" }, threads = 256, registers = 32,
+    linear.add(d.steps, { entry = "linear_bwd_sums", grid = { tostring(cdiv(hooks.rows_of_w, 32)), tostring(#linear.sums), "1" }, threads = 256, registers = 32, early = machine.pdl or nil,
                           work = string.format("32 * cdiv(rows, %d)", PART_ROWS),
                           shared = { { "SM_GROUPS", 8 * 32 * 4, "sums of each warp's parts [8][32], float32" } } })
   end
   return d
 end
 
--- dw in parts, each of some of the rows, which a last step adds: `parts`, at most, and at least `rows` of each.
-function linear.split(d, parts, rows)
-  linear.add(d.constants, { "PARTS", parts, "parts of the rows whose products a block of dw sums, at most" },
-             { "ROWS_OF_PART", rows, "rows of one, at least" })
-  if parts == 1 then return "1" end
-  local count = string.format("max(1, min(%d, rows / %d))", parts, rows)
+-- dw in parts, each of some of the rows, which a last step adds. of: `few` parts at least and `most` at most, as many as have at most
+-- `long` rows, where each has `least` rows. Gives how many, for a recipe; count_parts: the same in a kernel.
+function linear.split(d, of)
+  linear.add(d.constants, { "PARTS", of.most, "parts of the rows whose products a block of dw sums, at most" })
+  if of.most == 1 then return "1" end
+  linear.add(d.constants, { "FEW_PARTS", of.few, "of them, at least" }, { "LONG_PART", of.long, "rows of one, at most, while there are less than PARTS" },
+             { "ROWS_OF_PART", of.least, "rows of one, at least" })
+  local count = string.format("max(1, min(rows / %d, max(%d, min(%d, cdiv(rows, %d)))))", of.least, of.few, of.most, of.long)
   linear.add(d.regions, { name = "dw_parts", count = string.format("%s * %d", count, hooks.rows_of_w * spec.width_in) })
   return count
 end
+linear.count_parts = "imax(1, imin(p.rows / ROWS_OF_PART, imax(FEW_PARTS, imin(PARTS, cdiv(p.rows, LONG_PART)))))"
 
 -- Does more than one part add to dw?
 function linear.is_shared(parts) return parts > 1 end
@@ -125,7 +128,7 @@ function linear.is_shared(parts) return parts > 1 end
 function linear.add_parts(d, parts)
   if parts == 1 then return end
   linear.add(d.steps, { entry = "linear_bwd_dw_sum", grid = { tostring(cdiv(hooks.rows_of_w * spec.width_in, 8 * 256)), "1", "1" },
-                        threads = 256, registers = 40, work = tostring(2048 * parts), shared = {} })
+                        threads = 256, registers = 40, early = machine.pdl or nil, work = tostring(2048 * parts), shared = {} })
 end
 
 return linear

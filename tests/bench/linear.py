@@ -49,6 +49,7 @@ class Epilogue(typing.NamedTuple):
     more: str = ""
     halves: int = 1  # rows of w for each column of y
     kept: tuple = ()  # what forward may leave for backward
+    others: tuple = ("dx_more",)  # gradients from elsewhere that backward may add, and PyTorch's function has not
 
 
 EPILOGUES = {
@@ -56,7 +57,7 @@ EPILOGUES = {
     "bias+relu": Epilogue("epilogue=relu", relu, "b", kept=("keep",)),
     "bias+gelu": Epilogue("epilogue=gelu", gelu, "b", kept=("keep",)),
     "bias+residual": Epilogue("residual=true", residual, "br"),
-    "bias+residual+layernorm": Epilogue("residual=true epilogue=layernorm", layernorm, "brgt", kept=("z", "mean", "rstd")),
+    "bias+residual+layernorm": Epilogue("residual=true epilogue=layernorm", layernorm, "brgt", kept=("z", "mean", "rstd"), others=("dx_more", "dz")),
     "swiglu": Epilogue("epilogue=swiglu", swiglu, halves=2, kept=("keep",)),
 }
 
@@ -106,7 +107,8 @@ def peers_of(choice, layer, direction):
 
 def measure(choice, table, layer, direction, keeps, peers):
     """keeps: whether a forward leaves what backward needs; None where there is nothing to leave."""
-    own = launches.beside(choice, peers, layer.words(direction), EPILOGUES[layer.epilogue].kept if keeps is False else ())
+    row = EPILOGUES[layer.epilogue]
+    own = launches.beside(choice, peers, layer.words(direction), row.others if direction == "backward" else () if keeps else row.kept)
     title = layer.epilogue + {None: "", True: ", keep", False: ", no keep"}[keeps]
     cells = [f"{title}, {direction}", f"{layer.wide}/{layer.out}", str(layer.rows), f"{1e3 * own['ms']:.1f}", f"{own['tflops']:.0f}",
              launches.ratio_text(own, "plain"), launches.ratio_text(own, "compiled"), own["name"].split(".")[1]]

@@ -96,14 +96,14 @@ START_TEST(gradient) {
       {"linear.gradient.gamma", "p.gamma + column", "p.gamma", SIMT BACKWARD NORM, 4},
       {"linear.gradient.dz", "if (p.dz) ", "if (p.dz && row > 0) ", SIMT BACKWARD NORM, 4},
       {"linear.gradient.norm_sums", "v[i] * xhat", "v[i]", SIMT BACKWARD NORM, 4},
-      {"linear.gradient.norm", " - mean_gy", " + mean_gy", SIMT BACKWARD NORM, 4},
+      {"linear.gradient.norm", " - sum_of[r]", " + sum_of[r]", SIMT BACKWARD NORM, 4},
       {"linear.mma.more",
        "c[1] += ", "c[0] += ", "family=mma block_q=64 block_kv=64 width=72/40 " BACKWARD, 4},
       {"linear.wgmma.backward.more", "+ n0 + 2 * (lane % 4)", "+ n0",
        "family=wgmma width=72/328 pass=backward", 4},
       {"linear.gradient.parts", "part = warp;", "part = warp + 1;", SIMT BACKWARD, 4},
       {"linear.gradient.groups", "32 * i + lane", "lane", SIMT BACKWARD, 4},
-      {"linear.gradient.dw_parts", "imin(PARTS, p.rows / ROWS_OF_PART)", "1", MANY, 4},
+      {"linear.gradient.dw_parts", "$(linear.count_parts)", "1", MANY, 4},
       {"linear.gradient.dw_part", "part * count + first + 4", "first + 4", MANY, 4},
       {"linear.gradient.dw_store", "first % WIDTH_IN", "first % WIDTH_IN / 16", MANY, 1},
   };
@@ -158,7 +158,7 @@ START_TEST(mma) {
       {"linear.mma.halves", "row / 8 % 2 * WIDTH_OUT", "0", MMA "epilogue=swiglu", 4},
       {"linear.mma.half", "own + r / 2 < WIDTH_OUT && ", "", MMA "epilogue=swiglu", 1},
       {"linear.mma.part", "cdiv(p.rows, parts)", "p.rows / parts", MANY, 4},
-      {"linear.mma.store_part", "column + 1, ", "column, ", MANY, 1},
+      {"linear.mma.store_part", "low, high", "high, low", MANY, 4},
   };
   find_all(bugs, sizeof bugs / sizeof *bugs);
 }
@@ -175,6 +175,11 @@ START_TEST(wgmma) {
        "family=wgmma width=16/24 pass=backward rows=2101", 4},
       {"linear.wgmma.product.parts", "cdiv(cdiv($(given.k), parts), 64) * 64",
        "cdiv($(given.k), parts)", "family=wgmma width=16/24 pass=backward rows=2101", 4},
+      {"linear.wgmma.product.asked", "%s ? %s : 0", "%s ? 0 : %s", WGMMA BACKWARD, 1},
+      {"linear.wgmma.kernel.turn", "place = tile_step - 1 - place", "place = tile_step - place",
+       "family=wgmma width=264/520 pass=backward rows=3000", 1},
+      {"linear.wgmma.kernel.last", "unit >= ", "unit > ", WGMMA BACKWARD, 1},
+      {"linear.wgmma.kernel.order", ": unit - $(second)", ": unit", "family=wgmma width=264/24 pass=backward rows=1000", 4},
       {"linear.wgmma.product.end", "cluster_sync();", "", WGMMA, 1},
       {"linear.wgmma.forward.results", "return \"y\" .. j", "return \"h\" .. j .. \" + y\" .. j",
        WGMMA "epilogue=gelu", 4},

@@ -5,14 +5,12 @@
 // again:  flashgen emit linear_bwd-bf16-w1024o4096-biasgrad-act_gelu.wgmma-q128-k256-s4-w12.sm_90a
 // made by flashgen 0.1.0
 //
-// launch: linear_bwd_dp, grid cdiv(rows, 128) * 16 x 1 x 1, 256 threads, 8192 shared bytes
-// launch: linear_bwd_sums, grid 128 x 1 x 1, 256 threads, 1024 shared bytes
-// launch: linear_bwd_dx, grid cdiv(rows, 256) * 8 x 1 x 1, 384 threads, 230448 shared bytes,
-//         clusters of 2, 1 a multiprocessor, early
-// launch: linear_bwd_dw, grid cdiv(4096, 256) * 8 * 1 x 1 x 1, 384 threads, 230448 shared bytes,
-//         clusters of 2, 1 a multiprocessor, early
+// launch: linear_bwd_dp, grid cdiv(rows, 32) * 16 x 1 x 1, 256 threads, 8192 shared bytes, early
+// launch: linear_bwd_sums, grid 128 x 1 x 1, 256 threads, 1024 shared bytes, early
+// launch: linear_bwd_dx_dw, grid cdiv(rows, 256) * 8 + 128 * 1 x 1 x 1, 384 threads, 230448 shared
+//         bytes, clusters of 2, 1 a multiprocessor, early
 // scratch: dp, rows * 4096 floats
-// scratch: sums, cdiv(rows, 128) * 4096 floats
+// scratch: sums, cdiv(rows, 32) * 4096 floats
 //
 // shared memory:
 //   SM_SUMS          0  sums of each warp [sums][8][256], float32
@@ -35,10 +33,10 @@ enum { WIDTH_IN = 1024 }; // columns of x
 enum { WIDTH_OUT = 4096 }; // columns of y
 enum { RAW = 4 }; // words of eight columns
 enum { ALIGNED = 1 }; // whether rows are aligned to 16 bytes
-enum { PART_ROWS = 128 }; // rows whose columns a block sums
+enum { PART_ROWS = 32 }; // rows whose columns a block sums
+enum { WARP_ROWS = 4 }; // of which a warp has so many
 enum { COLUMN_TILES = 16 }; // tiles of 256 columns of dp
 enum { PARTS = 1 }; // parts of the rows whose products a block of dw sums, at most
-enum { ROWS_OF_PART = 1024 }; // rows of one, at least
 enum { BLOCK_M = 128 }; // rows of a tile of C
 enum { BLOCK_N = 256 }; // columns of B's tile
 enum { GROUPS = 2 }; // warpgroups that multiply, of 64 rows each
@@ -540,6 +538,7 @@ typedef struct Params {
 
 extern "C" __global__ void __launch_bounds__(256, 1)
 linear_bwd_dp(const __grid_constant__ Params p) {
+  grid_wait(); // until the grid before has ended
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int part = (int)blockIdx.x / COLUMN_TILES, column = (int)blockIdx.x % COLUMN_TILES * 256
       + 8 * lane;
@@ -548,14 +547,25 @@ linear_bwd_dp(const __grid_constant__ Params p) {
   float dbias[8];
   #pragma unroll
   for (int i = 0; i < 8; i++) { dbias[i] = 0.0f; }
-  for (int row = part * PART_ROWS + warp; row < end && is_there; row += 8) {
-    u32 raw[RAW];
+  const int first = part * PART_ROWS + warp; // of the warp's rows, 8 apart
+  u32 raw[WARP_ROWS][RAW];
+  u32 factor_raw[WARP_ROWS][RAW];
+  #pragma unroll
+  for (int r = 0; r < WARP_ROWS; r++) {
+    const int row = first + 8 * r;
+    if (row < end && is_there) {
+      read_columns(raw[r], p.dy + row * p.dy_n + dy_column, ALIGNED);
+      read_columns(factor_raw[r], p.kept + row * p.kept_n + column, ALIGNED);
+    }
+  }
+  #pragma unroll
+  for (int r = 0; r < WARP_ROWS; r++) {
+    const int row = first + 8 * r;
+    if (row >= end || !is_there) { break; }
     float v[8];
-    read_columns(raw, p.dy + row * p.dy_n + dy_column, ALIGNED);
-    columns_of(v, raw);
+    columns_of(v, raw[r]);
     float factor[8];
-    read_columns(raw, p.kept + row * p.kept_n + column, ALIGNED);
-    columns_of(factor, raw);
+    columns_of(factor, factor_raw[r]);
     #pragma unroll
     for (int i = 0; i < 8; i++) { v[i] *= factor[i]; }
     write_columns(p.dp + row * (i64)ROWS_OF_W + column, v, 1);
@@ -584,14 +594,18 @@ linear_bwd_dp(const __grid_constant__ Params p) {
 
 extern "C" __global__ void __launch_bounds__(256, 1)
 linear_bwd_sums(const __grid_constant__ Params p) {
+  grid_wait(); // until the grid before has ended
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32,
       column = (int)blockIdx.x * 32 + lane;
   const int parts = cdiv(p.rows, PART_ROWS);
   const u32 groups = shared_base() + SM_GROUPS;
   const float *from = p.sums + (i64)blockIdx.y * parts * ROWS_OF_W + column;
   float sum = 0.0f;
-  for (int part = warp; part < parts && column < ROWS_OF_W; part += 8) { sum += ldg_f32(from
-      + (i64)part * ROWS_OF_W); }
+  if (column < ROWS_OF_W) {
+    #pragma unroll 8
+    for (int part = warp; part < parts; part += 8) { sum += ldg_f32(from
+        + (i64)part * ROWS_OF_W); }
+  }
   sts_u32(groups + (u32)(32 * warp + lane) * 4, as_u32(sum));
   block_sync();
   u16 *to = p.dbias;
@@ -609,15 +623,18 @@ enum { // the first barrier of each kind
 };
 
 extern "C" __global__ void __launch_bounds__(384, 1)
-linear_bwd_dx(const __grid_constant__ Params p) {
+linear_bwd_dx_dw(const __grid_constant__ Params p) {
+
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x % 128 / 32;
   const int group = (int)shfl_u32(ALL_LANES, threadIdx.x / 128, 0) - 1; // -1: the mover's
   const u32 sm = (shared_base() + 1023) & ~1023u;
   const int rank = cluster_rank();
-  const int row_tiles = cdiv(p.rows, BLOCK_M * CLUSTER), column_tiles = cdiv(WIDTH_IN, 256),
-      tiles = row_tiles * column_tiles;
+  const int row_tiles_dx = cdiv(p.rows, BLOCK_M * CLUSTER), column_tiles_dx = cdiv(WIDTH_IN, 256);
+  const int tiles_dx = p.dx ? row_tiles_dx * column_tiles_dx : 0;
+  const int row_tiles_dw = cdiv(ROWS_OF_W, BLOCK_M * CLUSTER),
+      column_tiles_dw = cdiv(WIDTH_IN, 256);
+  const int tiles_dw = p.dw ? row_tiles_dw * column_tiles_dw : 0;
   const int first_tile = (int)blockIdx.x / CLUSTER, tile_step = (int)gridDim.x / CLUSTER;
-  const int steps = cdiv(ROWS_OF_W, 64);
   if (threadIdx.x == 0) {
     for (int i = 0; i < 4; i++) { mbarrier_init(BARRIER(FULL + i), 1); }
     for (int i = 0; i < 4; i++) { mbarrier_init(BARRIER(EMPTY + i), 16); }
@@ -625,30 +642,60 @@ linear_bwd_dx(const __grid_constant__ Params p) {
     grid_wait();
   }
   cluster_sync(); // behind the end of the grid before
-  if (!(p.dx)) { return; }
 
   if (group < 0) {
     setmaxnreg_dec_24();
     if (warp == 0 && lane == 0) {
       #pragma unroll 1
-      for (int tile = first_tile, count = 0; tile < tiles; tile += tile_step) {
-        const int band = tile / (BAND * column_tiles), in_band = tile - band * BAND * column_tiles;
-        const int band_rows = imin(BAND, row_tiles - band * BAND);
-        const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
-            n0 = in_band / band_rows * 256;
-        #pragma unroll 1
-        for (int step = 0; step < steps; step++, count++) {
-          const int slot = count % STAGES, k0 = 64 * step;
-          const u32 a_tile = sm + SM_A + (u32)slot * A_BYTES, b_tile = sm + SM_B
-              + (u32)slot * B_BYTES, full = BARRIER(FULL + slot);
-          mbarrier_wait(BARRIER(EMPTY + slot), (count / 4 & 1) ^ 1);
-          mbarrier_expect(full, A_BYTES + B_BYTES);
-          tma_load_4d(a_tile, &p.dp_map, k0, m0, 0, 0, full, L2_NORMAL);
-          tma_load_4d(a_tile + 8192, &p.dp_map, k0, m0 + 64, 0, 0, full, L2_NORMAL);
-          tma_multicast_4d(b_tile + (u32)rank * 16384, &p.w_map, n0 + rank * 128, k0, 0, 0, full,
-              L2_NORMAL, 3);
-          tma_multicast_4d(b_tile + (u32)rank * 16384 + 8192, &p.w_map, n0 + rank * 128 + 64, k0,
-              0, 0, full, L2_NORMAL, 3);
+      for (int begin = 0, place = first_tile, count = 0; begin < tiles_dx
+          + tiles_dw; begin += tile_step, place = tile_step - 1 - place) {
+        int unit = begin + place;
+        if (unit >= tiles_dx + tiles_dw) { continue; }
+        if (p.rows > ROWS_OF_W) { unit = unit < tiles_dw ? unit + tiles_dx : unit - tiles_dw; }
+        if (unit < tiles_dx) {
+          const int tile = unit;
+          const int steps = cdiv(ROWS_OF_W, 64);
+          const int band = tile / (BAND * column_tiles_dx),
+              in_band = tile - band * BAND * column_tiles_dx;
+          const int band_rows = imin(BAND, row_tiles_dx - band * BAND);
+          const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
+              n0 = in_band / band_rows * 256;
+          #pragma unroll 1
+          for (int step = 0; step < steps; step++, count++) {
+            const int slot = count % STAGES, k0 = 64 * step;
+            const u32 a_tile = sm + SM_A + (u32)slot * A_BYTES, b_tile = sm + SM_B
+                + (u32)slot * B_BYTES, full = BARRIER(FULL + slot);
+            mbarrier_wait(BARRIER(EMPTY + slot), (count / 4 & 1) ^ 1);
+            mbarrier_expect(full, A_BYTES + B_BYTES);
+            tma_load_4d(a_tile, &p.dp_map, k0, m0, 0, 0, full, L2_NORMAL);
+            tma_load_4d(a_tile + 8192, &p.dp_map, k0, m0 + 64, 0, 0, full, L2_NORMAL);
+            tma_multicast_4d(b_tile + (u32)rank * 16384, &p.w_map, n0 + rank * 128, k0, 0, 0,
+                full, L2_NORMAL, 3);
+            tma_multicast_4d(b_tile + (u32)rank * 16384 + 8192, &p.w_map, n0 + rank * 128 + 64,
+                k0, 0, 0, full, L2_NORMAL, 3);
+          }
+        } else {
+          const int tile = unit - tiles_dx;
+          const int steps = cdiv(p.rows, 64);
+          const int band = tile / (BAND * column_tiles_dw),
+              in_band = tile - band * BAND * column_tiles_dw;
+          const int band_rows = imin(BAND, row_tiles_dw - band * BAND);
+          const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
+              n0 = in_band / band_rows * 256;
+          #pragma unroll 1
+          for (int step = 0; step < steps; step++, count++) {
+            const int slot = count % STAGES, k0 = 64 * step;
+            const u32 a_tile = sm + SM_A + (u32)slot * A_BYTES, b_tile = sm + SM_B
+                + (u32)slot * B_BYTES, full = BARRIER(FULL + slot);
+            mbarrier_wait(BARRIER(EMPTY + slot), (count / 4 & 1) ^ 1);
+            mbarrier_expect(full, A_BYTES + B_BYTES);
+            tma_load_4d(a_tile, &p.dp_map, m0, k0, 0, 0, full, L2_NORMAL);
+            tma_load_4d(a_tile + 8192, &p.dp_map, m0 + 64, k0, 0, 0, full, L2_NORMAL);
+            tma_multicast_4d(b_tile + (u32)rank * 16384, &p.x_map, n0 + rank * 128, k0, 0, 0,
+                full, L2_NORMAL, 3);
+            tma_multicast_4d(b_tile + (u32)rank * 16384 + 8192, &p.x_map, n0 + rank * 128 + 64,
+                k0, 0, 0, full, L2_NORMAL, 3);
+          }
         }
       }
     }
@@ -664,303 +711,252 @@ linear_bwd_dx(const __grid_constant__ Params p) {
         c122, c123, c124, c125, c126, c127;
     int slabs = 0; // that have been filled
     #pragma unroll 1
-    for (int tile = first_tile, count = 0; tile < tiles; tile += tile_step) {
-      const int band = tile / (BAND * column_tiles), in_band = tile - band * BAND * column_tiles;
-      const int band_rows = imin(BAND, row_tiles - band * BAND);
-      const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
-          n0 = in_band / band_rows * 256;
-      #pragma unroll 1
-      for (int step = 0; step < steps; step++, count++) {
-        const int slot = count % STAGES;
-        const u32 a_tile = matrix_at(sm + SM_A + (u32)slot * A_BYTES + (u32)group * 8192),
-            b_tile = matrix_at(sm + SM_B + (u32)slot * B_BYTES);
-        mbarrier_wait(BARRIER(FULL + slot), (count / 4 & 1));
-        multiply_dx(c, a_tile, b_tile, step > 0);
-        wait_before_dx(c);
-        if (step > 0) {
-          mbarrier_arrive_if(BARRIER(EMPTY + (count - 1) % STAGES), lane == 0);
-          mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
-        }
-      }
-      wait_all_dx(c);
-      mbarrier_arrive_if(BARRIER(EMPTY + (count - 1) % STAGES), lane == 0);
-      mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
-      if (p.dx_more) {
-        const int row = m0 + 64 * group + 16 * warp + lane / 4;
-        const u16 *more = p.dx_more + row * p.dx_more_n + n0 + 2 * (lane % 4);
-        ADD_MORE(0, c0, c1, c2, c3)
-        ADD_MORE(8, c4, c5, c6, c7)
-        ADD_MORE(16, c8, c9, c10, c11)
-        ADD_MORE(24, c12, c13, c14, c15)
-        ADD_MORE(32, c16, c17, c18, c19)
-        ADD_MORE(40, c20, c21, c22, c23)
-        ADD_MORE(48, c24, c25, c26, c27)
-        ADD_MORE(56, c28, c29, c30, c31)
-        ADD_MORE(64, c32, c33, c34, c35)
-        ADD_MORE(72, c36, c37, c38, c39)
-        ADD_MORE(80, c40, c41, c42, c43)
-        ADD_MORE(88, c44, c45, c46, c47)
-        ADD_MORE(96, c48, c49, c50, c51)
-        ADD_MORE(104, c52, c53, c54, c55)
-        ADD_MORE(112, c56, c57, c58, c59)
-        ADD_MORE(120, c60, c61, c62, c63)
-        ADD_MORE(128, c64, c65, c66, c67)
-        ADD_MORE(136, c68, c69, c70, c71)
-        ADD_MORE(144, c72, c73, c74, c75)
-        ADD_MORE(152, c76, c77, c78, c79)
-        ADD_MORE(160, c80, c81, c82, c83)
-        ADD_MORE(168, c84, c85, c86, c87)
-        ADD_MORE(176, c88, c89, c90, c91)
-        ADD_MORE(184, c92, c93, c94, c95)
-        ADD_MORE(192, c96, c97, c98, c99)
-        ADD_MORE(200, c100, c101, c102, c103)
-        ADD_MORE(208, c104, c105, c106, c107)
-        ADD_MORE(216, c108, c109, c110, c111)
-        ADD_MORE(224, c112, c113, c114, c115)
-        ADD_MORE(232, c116, c117, c118, c119)
-        ADD_MORE(240, c120, c121, c122, c123)
-        ADD_MORE(248, c124, c125, c126, c127)
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT(base, 0, c0, c1, c2, c3, c4, c5, c6, c7)
-        PUT(base, 2, c8, c9, c10, c11, c12, c13, c14, c15)
-        PUT(base, 4, c16, c17, c18, c19, c20, c21, c22, c23)
-        PUT(base, 6, c24, c25, c26, c27, c28, c29, c30, c31)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.dx_map, n0 + 0, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
-        }
-        slabs++;
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT(base, 0, c32, c33, c34, c35, c36, c37, c38, c39)
-        PUT(base, 2, c40, c41, c42, c43, c44, c45, c46, c47)
-        PUT(base, 4, c48, c49, c50, c51, c52, c53, c54, c55)
-        PUT(base, 6, c56, c57, c58, c59, c60, c61, c62, c63)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.dx_map, n0 + 64, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
-        }
-        slabs++;
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT(base, 0, c64, c65, c66, c67, c68, c69, c70, c71)
-        PUT(base, 2, c72, c73, c74, c75, c76, c77, c78, c79)
-        PUT(base, 4, c80, c81, c82, c83, c84, c85, c86, c87)
-        PUT(base, 6, c88, c89, c90, c91, c92, c93, c94, c95)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.dx_map, n0 + 128, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
-        }
-        slabs++;
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT(base, 0, c96, c97, c98, c99, c100, c101, c102, c103)
-        PUT(base, 2, c104, c105, c106, c107, c108, c109, c110, c111)
-        PUT(base, 4, c112, c113, c114, c115, c116, c117, c118, c119)
-        PUT(base, 6, c120, c121, c122, c123, c124, c125, c126, c127)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.dx_map, n0 + 192, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
-        }
-        slabs++;
-      }
-    }
-    if (threadIdx.x % 128 == 0) { tma_store_wait_read_0(); } // slabs are the block's
-  }
-  warp_sync(ALL_LANES);
-  cluster_sync(); // what goes to the other block does so while it is there
-}
-
-extern "C" __global__ void __launch_bounds__(384, 1)
-linear_bwd_dw(const __grid_constant__ Params p) {
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x % 128 / 32;
-  const int group = (int)shfl_u32(ALL_LANES, threadIdx.x / 128, 0) - 1; // -1: the mover's
-  const u32 sm = (shared_base() + 1023) & ~1023u;
-  const int rank = cluster_rank();
-  const int row_tiles = cdiv(ROWS_OF_W, BLOCK_M * CLUSTER), column_tiles = cdiv(WIDTH_IN, 256),
-      tiles = row_tiles * column_tiles;
-  const int first_tile = (int)blockIdx.x / CLUSTER, tile_step = (int)gridDim.x / CLUSTER;
-  const int steps = cdiv(p.rows, 64);
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < 4; i++) { mbarrier_init(BARRIER(FULL + i), 1); }
-    for (int i = 0; i < 4; i++) { mbarrier_init(BARRIER(EMPTY + i), 16); }
-    fence_barrier_init();
-    grid_wait();
-  }
-  cluster_sync(); // behind the end of the grid before
-  if (!(p.dw)) { return; }
-
-  if (group < 0) {
-    setmaxnreg_dec_24();
-    if (warp == 0 && lane == 0) {
-      #pragma unroll 1
-      for (int tile = first_tile, count = 0; tile < tiles; tile += tile_step) {
-        const int band = tile / (BAND * column_tiles), in_band = tile - band * BAND * column_tiles;
-        const int band_rows = imin(BAND, row_tiles - band * BAND);
+    for (int begin = 0, place = first_tile, count = 0; begin < tiles_dx
+        + tiles_dw; begin += tile_step, place = tile_step - 1 - place) {
+      int unit = begin + place;
+      if (unit >= tiles_dx + tiles_dw) { continue; }
+      if (p.rows > ROWS_OF_W) { unit = unit < tiles_dw ? unit + tiles_dx : unit - tiles_dw; }
+      if (unit < tiles_dx) {
+        const int tile = unit;
+        const int steps = cdiv(ROWS_OF_W, 64);
+        const int band = tile / (BAND * column_tiles_dx),
+            in_band = tile - band * BAND * column_tiles_dx;
+        const int band_rows = imin(BAND, row_tiles_dx - band * BAND);
         const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
             n0 = in_band / band_rows * 256;
         #pragma unroll 1
         for (int step = 0; step < steps; step++, count++) {
-          const int slot = count % STAGES, k0 = 64 * step;
-          const u32 a_tile = sm + SM_A + (u32)slot * A_BYTES, b_tile = sm + SM_B
-              + (u32)slot * B_BYTES, full = BARRIER(FULL + slot);
-          mbarrier_wait(BARRIER(EMPTY + slot), (count / 4 & 1) ^ 1);
-          mbarrier_expect(full, A_BYTES + B_BYTES);
-          tma_load_4d(a_tile, &p.dp_map, m0, k0, 0, 0, full, L2_NORMAL);
-          tma_load_4d(a_tile + 8192, &p.dp_map, m0 + 64, k0, 0, 0, full, L2_NORMAL);
-          tma_multicast_4d(b_tile + (u32)rank * 16384, &p.x_map, n0 + rank * 128, k0, 0, 0, full,
-              L2_NORMAL, 3);
-          tma_multicast_4d(b_tile + (u32)rank * 16384 + 8192, &p.x_map, n0 + rank * 128 + 64, k0,
-              0, 0, full, L2_NORMAL, 3);
+          const int slot = count % STAGES;
+          const u32 a_tile = matrix_at(sm + SM_A + (u32)slot * A_BYTES + (u32)group * 8192),
+              b_tile = matrix_at(sm + SM_B + (u32)slot * B_BYTES);
+          mbarrier_wait(BARRIER(FULL + slot), (count / 4 & 1));
+          multiply_dx(c, a_tile, b_tile, step > 0);
+          wait_before_dx(c);
+          if (step > 0) {
+            mbarrier_arrive_if(BARRIER(EMPTY + (count - 1) % STAGES), lane == 0);
+            mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
+          }
         }
-      }
-    }
-  } else {
-    setmaxnreg_inc_240();
-    float c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18,
-        c19, c20, c21, c22, c23, c24, c25, c26, c27, c28, c29, c30, c31, c32, c33, c34, c35, c36,
-        c37, c38, c39, c40, c41, c42, c43, c44, c45, c46, c47, c48, c49, c50, c51, c52, c53, c54,
-        c55, c56, c57, c58, c59, c60, c61, c62, c63, c64, c65, c66, c67, c68, c69, c70, c71, c72,
-        c73, c74, c75, c76, c77, c78, c79, c80, c81, c82, c83, c84, c85, c86, c87, c88, c89, c90,
-        c91, c92, c93, c94, c95, c96, c97, c98, c99, c100, c101, c102, c103, c104, c105, c106,
-        c107, c108, c109, c110, c111, c112, c113, c114, c115, c116, c117, c118, c119, c120, c121,
-        c122, c123, c124, c125, c126, c127;
-    int slabs = 0; // that have been filled
-    #pragma unroll 1
-    for (int tile = first_tile, count = 0; tile < tiles; tile += tile_step) {
-      const int band = tile / (BAND * column_tiles), in_band = tile - band * BAND * column_tiles;
-      const int band_rows = imin(BAND, row_tiles - band * BAND);
-      const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
-          n0 = in_band / band_rows * 256;
-      c0 = 0.0f; c1 = 0.0f; c2 = 0.0f; c3 = 0.0f; c4 = 0.0f; c5 = 0.0f; c6 = 0.0f; c7 = 0.0f;
-      c8 = 0.0f; c9 = 0.0f; c10 = 0.0f; c11 = 0.0f; c12 = 0.0f; c13 = 0.0f; c14 = 0.0f;
-      c15 = 0.0f; c16 = 0.0f; c17 = 0.0f; c18 = 0.0f; c19 = 0.0f; c20 = 0.0f; c21 = 0.0f;
-      c22 = 0.0f; c23 = 0.0f; c24 = 0.0f; c25 = 0.0f; c26 = 0.0f; c27 = 0.0f; c28 = 0.0f;
-      c29 = 0.0f; c30 = 0.0f; c31 = 0.0f; c32 = 0.0f; c33 = 0.0f; c34 = 0.0f; c35 = 0.0f;
-      c36 = 0.0f; c37 = 0.0f; c38 = 0.0f; c39 = 0.0f; c40 = 0.0f; c41 = 0.0f; c42 = 0.0f;
-      c43 = 0.0f; c44 = 0.0f; c45 = 0.0f; c46 = 0.0f; c47 = 0.0f; c48 = 0.0f; c49 = 0.0f;
-      c50 = 0.0f; c51 = 0.0f; c52 = 0.0f; c53 = 0.0f; c54 = 0.0f; c55 = 0.0f; c56 = 0.0f;
-      c57 = 0.0f; c58 = 0.0f; c59 = 0.0f; c60 = 0.0f; c61 = 0.0f; c62 = 0.0f; c63 = 0.0f;
-      c64 = 0.0f; c65 = 0.0f; c66 = 0.0f; c67 = 0.0f; c68 = 0.0f; c69 = 0.0f; c70 = 0.0f;
-      c71 = 0.0f; c72 = 0.0f; c73 = 0.0f; c74 = 0.0f; c75 = 0.0f; c76 = 0.0f; c77 = 0.0f;
-      c78 = 0.0f; c79 = 0.0f; c80 = 0.0f; c81 = 0.0f; c82 = 0.0f; c83 = 0.0f; c84 = 0.0f;
-      c85 = 0.0f; c86 = 0.0f; c87 = 0.0f; c88 = 0.0f; c89 = 0.0f; c90 = 0.0f; c91 = 0.0f;
-      c92 = 0.0f; c93 = 0.0f; c94 = 0.0f; c95 = 0.0f; c96 = 0.0f; c97 = 0.0f; c98 = 0.0f;
-      c99 = 0.0f; c100 = 0.0f; c101 = 0.0f; c102 = 0.0f; c103 = 0.0f; c104 = 0.0f; c105 = 0.0f;
-      c106 = 0.0f; c107 = 0.0f; c108 = 0.0f; c109 = 0.0f; c110 = 0.0f; c111 = 0.0f; c112 = 0.0f;
-      c113 = 0.0f; c114 = 0.0f; c115 = 0.0f; c116 = 0.0f; c117 = 0.0f; c118 = 0.0f; c119 = 0.0f;
-      c120 = 0.0f; c121 = 0.0f; c122 = 0.0f; c123 = 0.0f; c124 = 0.0f; c125 = 0.0f; c126 = 0.0f;
-      c127 = 0.0f;
-      #pragma unroll 1
-      for (int step = 0; step < steps; step++, count++) {
-        const int slot = count % STAGES;
-        const u32 a_tile = matrix_at(sm + SM_A + (u32)slot * A_BYTES + (u32)group * 8192),
-            b_tile = matrix_at(sm + SM_B + (u32)slot * B_BYTES);
-        mbarrier_wait(BARRIER(FULL + slot), (count / 4 & 1));
-        multiply_dw(c, a_tile, b_tile);
-        wait_before_dw(c);
-        if (step > 0) {
-          mbarrier_arrive_if(BARRIER(EMPTY + (count - 1) % STAGES), lane == 0);
-          mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
-        }
-      }
-      wait_all_dw(c);
-      if (steps > 0) {
+        wait_all_dx(c);
         mbarrier_arrive_if(BARRIER(EMPTY + (count - 1) % STAGES), lane == 0);
         mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT(base, 0, c0, c1, c2, c3, c4, c5, c6, c7)
-        PUT(base, 2, c8, c9, c10, c11, c12, c13, c14, c15)
-        PUT(base, 4, c16, c17, c18, c19, c20, c21, c22, c23)
-        PUT(base, 6, c24, c25, c26, c27, c28, c29, c30, c31)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.dw_map, n0 + 0, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
+        if (p.dx_more) {
+          const int row = m0 + 64 * group + 16 * warp + lane / 4;
+          const u16 *more = p.dx_more + row * p.dx_more_n + n0 + 2 * (lane % 4);
+          ADD_MORE(0, c0, c1, c2, c3)
+          ADD_MORE(8, c4, c5, c6, c7)
+          ADD_MORE(16, c8, c9, c10, c11)
+          ADD_MORE(24, c12, c13, c14, c15)
+          ADD_MORE(32, c16, c17, c18, c19)
+          ADD_MORE(40, c20, c21, c22, c23)
+          ADD_MORE(48, c24, c25, c26, c27)
+          ADD_MORE(56, c28, c29, c30, c31)
+          ADD_MORE(64, c32, c33, c34, c35)
+          ADD_MORE(72, c36, c37, c38, c39)
+          ADD_MORE(80, c40, c41, c42, c43)
+          ADD_MORE(88, c44, c45, c46, c47)
+          ADD_MORE(96, c48, c49, c50, c51)
+          ADD_MORE(104, c52, c53, c54, c55)
+          ADD_MORE(112, c56, c57, c58, c59)
+          ADD_MORE(120, c60, c61, c62, c63)
+          ADD_MORE(128, c64, c65, c66, c67)
+          ADD_MORE(136, c68, c69, c70, c71)
+          ADD_MORE(144, c72, c73, c74, c75)
+          ADD_MORE(152, c76, c77, c78, c79)
+          ADD_MORE(160, c80, c81, c82, c83)
+          ADD_MORE(168, c84, c85, c86, c87)
+          ADD_MORE(176, c88, c89, c90, c91)
+          ADD_MORE(184, c92, c93, c94, c95)
+          ADD_MORE(192, c96, c97, c98, c99)
+          ADD_MORE(200, c100, c101, c102, c103)
+          ADD_MORE(208, c104, c105, c106, c107)
+          ADD_MORE(216, c108, c109, c110, c111)
+          ADD_MORE(224, c112, c113, c114, c115)
+          ADD_MORE(232, c116, c117, c118, c119)
+          ADD_MORE(240, c120, c121, c122, c123)
+          ADD_MORE(248, c124, c125, c126, c127)
         }
-        slabs++;
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT(base, 0, c32, c33, c34, c35, c36, c37, c38, c39)
-        PUT(base, 2, c40, c41, c42, c43, c44, c45, c46, c47)
-        PUT(base, 4, c48, c49, c50, c51, c52, c53, c54, c55)
-        PUT(base, 6, c56, c57, c58, c59, c60, c61, c62, c63)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.dw_map, n0 + 64, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT(base, 0, c0, c1, c2, c3, c4, c5, c6, c7)
+          PUT(base, 2, c8, c9, c10, c11, c12, c13, c14, c15)
+          PUT(base, 4, c16, c17, c18, c19, c20, c21, c22, c23)
+          PUT(base, 6, c24, c25, c26, c27, c28, c29, c30, c31)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.dx_map, n0 + 0, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
         }
-        slabs++;
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT(base, 0, c64, c65, c66, c67, c68, c69, c70, c71)
-        PUT(base, 2, c72, c73, c74, c75, c76, c77, c78, c79)
-        PUT(base, 4, c80, c81, c82, c83, c84, c85, c86, c87)
-        PUT(base, 6, c88, c89, c90, c91, c92, c93, c94, c95)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.dw_map, n0 + 128, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT(base, 0, c32, c33, c34, c35, c36, c37, c38, c39)
+          PUT(base, 2, c40, c41, c42, c43, c44, c45, c46, c47)
+          PUT(base, 4, c48, c49, c50, c51, c52, c53, c54, c55)
+          PUT(base, 6, c56, c57, c58, c59, c60, c61, c62, c63)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.dx_map, n0 + 64, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
         }
-        slabs++;
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT(base, 0, c96, c97, c98, c99, c100, c101, c102, c103)
-        PUT(base, 2, c104, c105, c106, c107, c108, c109, c110, c111)
-        PUT(base, 4, c112, c113, c114, c115, c116, c117, c118, c119)
-        PUT(base, 6, c120, c121, c122, c123, c124, c125, c126, c127)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.dw_map, n0 + 192, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT(base, 0, c64, c65, c66, c67, c68, c69, c70, c71)
+          PUT(base, 2, c72, c73, c74, c75, c76, c77, c78, c79)
+          PUT(base, 4, c80, c81, c82, c83, c84, c85, c86, c87)
+          PUT(base, 6, c88, c89, c90, c91, c92, c93, c94, c95)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.dx_map, n0 + 128, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
         }
-        slabs++;
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT(base, 0, c96, c97, c98, c99, c100, c101, c102, c103)
+          PUT(base, 2, c104, c105, c106, c107, c108, c109, c110, c111)
+          PUT(base, 4, c112, c113, c114, c115, c116, c117, c118, c119)
+          PUT(base, 6, c120, c121, c122, c123, c124, c125, c126, c127)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.dx_map, n0 + 192, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
+      } else {
+        const int tile = unit - tiles_dx;
+        const int steps = cdiv(p.rows, 64);
+        const int band = tile / (BAND * column_tiles_dw),
+            in_band = tile - band * BAND * column_tiles_dw;
+        const int band_rows = imin(BAND, row_tiles_dw - band * BAND);
+        const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
+            n0 = in_band / band_rows * 256;
+        c0 = 0.0f; c1 = 0.0f; c2 = 0.0f; c3 = 0.0f; c4 = 0.0f; c5 = 0.0f; c6 = 0.0f; c7 = 0.0f;
+        c8 = 0.0f; c9 = 0.0f; c10 = 0.0f; c11 = 0.0f; c12 = 0.0f; c13 = 0.0f; c14 = 0.0f;
+        c15 = 0.0f; c16 = 0.0f; c17 = 0.0f; c18 = 0.0f; c19 = 0.0f; c20 = 0.0f; c21 = 0.0f;
+        c22 = 0.0f; c23 = 0.0f; c24 = 0.0f; c25 = 0.0f; c26 = 0.0f; c27 = 0.0f; c28 = 0.0f;
+        c29 = 0.0f; c30 = 0.0f; c31 = 0.0f; c32 = 0.0f; c33 = 0.0f; c34 = 0.0f; c35 = 0.0f;
+        c36 = 0.0f; c37 = 0.0f; c38 = 0.0f; c39 = 0.0f; c40 = 0.0f; c41 = 0.0f; c42 = 0.0f;
+        c43 = 0.0f; c44 = 0.0f; c45 = 0.0f; c46 = 0.0f; c47 = 0.0f; c48 = 0.0f; c49 = 0.0f;
+        c50 = 0.0f; c51 = 0.0f; c52 = 0.0f; c53 = 0.0f; c54 = 0.0f; c55 = 0.0f; c56 = 0.0f;
+        c57 = 0.0f; c58 = 0.0f; c59 = 0.0f; c60 = 0.0f; c61 = 0.0f; c62 = 0.0f; c63 = 0.0f;
+        c64 = 0.0f; c65 = 0.0f; c66 = 0.0f; c67 = 0.0f; c68 = 0.0f; c69 = 0.0f; c70 = 0.0f;
+        c71 = 0.0f; c72 = 0.0f; c73 = 0.0f; c74 = 0.0f; c75 = 0.0f; c76 = 0.0f; c77 = 0.0f;
+        c78 = 0.0f; c79 = 0.0f; c80 = 0.0f; c81 = 0.0f; c82 = 0.0f; c83 = 0.0f; c84 = 0.0f;
+        c85 = 0.0f; c86 = 0.0f; c87 = 0.0f; c88 = 0.0f; c89 = 0.0f; c90 = 0.0f; c91 = 0.0f;
+        c92 = 0.0f; c93 = 0.0f; c94 = 0.0f; c95 = 0.0f; c96 = 0.0f; c97 = 0.0f; c98 = 0.0f;
+        c99 = 0.0f; c100 = 0.0f; c101 = 0.0f; c102 = 0.0f; c103 = 0.0f; c104 = 0.0f; c105 = 0.0f;
+        c106 = 0.0f; c107 = 0.0f; c108 = 0.0f; c109 = 0.0f; c110 = 0.0f; c111 = 0.0f; c112 = 0.0f;
+        c113 = 0.0f; c114 = 0.0f; c115 = 0.0f; c116 = 0.0f; c117 = 0.0f; c118 = 0.0f; c119 = 0.0f;
+        c120 = 0.0f; c121 = 0.0f; c122 = 0.0f; c123 = 0.0f; c124 = 0.0f; c125 = 0.0f; c126 = 0.0f;
+        c127 = 0.0f;
+        #pragma unroll 1
+        for (int step = 0; step < steps; step++, count++) {
+          const int slot = count % STAGES;
+          const u32 a_tile = matrix_at(sm + SM_A + (u32)slot * A_BYTES + (u32)group * 8192),
+              b_tile = matrix_at(sm + SM_B + (u32)slot * B_BYTES);
+          mbarrier_wait(BARRIER(FULL + slot), (count / 4 & 1));
+          multiply_dw(c, a_tile, b_tile);
+          wait_before_dw(c);
+          if (step > 0) {
+            mbarrier_arrive_if(BARRIER(EMPTY + (count - 1) % STAGES), lane == 0);
+            mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
+          }
+        }
+        wait_all_dw(c);
+        if (steps > 0) {
+          mbarrier_arrive_if(BARRIER(EMPTY + (count - 1) % STAGES), lane == 0);
+          mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
+        }
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT(base, 0, c0, c1, c2, c3, c4, c5, c6, c7)
+          PUT(base, 2, c8, c9, c10, c11, c12, c13, c14, c15)
+          PUT(base, 4, c16, c17, c18, c19, c20, c21, c22, c23)
+          PUT(base, 6, c24, c25, c26, c27, c28, c29, c30, c31)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.dw_map, n0 + 0, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT(base, 0, c32, c33, c34, c35, c36, c37, c38, c39)
+          PUT(base, 2, c40, c41, c42, c43, c44, c45, c46, c47)
+          PUT(base, 4, c48, c49, c50, c51, c52, c53, c54, c55)
+          PUT(base, 6, c56, c57, c58, c59, c60, c61, c62, c63)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.dw_map, n0 + 64, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT(base, 0, c64, c65, c66, c67, c68, c69, c70, c71)
+          PUT(base, 2, c72, c73, c74, c75, c76, c77, c78, c79)
+          PUT(base, 4, c80, c81, c82, c83, c84, c85, c86, c87)
+          PUT(base, 6, c88, c89, c90, c91, c92, c93, c94, c95)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.dw_map, n0 + 128, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT(base, 0, c96, c97, c98, c99, c100, c101, c102, c103)
+          PUT(base, 2, c104, c105, c106, c107, c108, c109, c110, c111)
+          PUT(base, 4, c112, c113, c114, c115, c116, c117, c118, c119)
+          PUT(base, 6, c120, c121, c122, c123, c124, c125, c126, c127)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.dw_map, n0 + 192, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
       }
     }
     if (threadIdx.x % 128 == 0) { tma_store_wait_read_0(); } // slabs are the block's

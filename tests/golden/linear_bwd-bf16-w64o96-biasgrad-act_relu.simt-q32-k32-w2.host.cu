@@ -5,12 +5,12 @@
 // again:  flashgen emit linear_bwd-bf16-w64o96-biasgrad-act_relu.simt-q32-k32-w2.host
 // made by flashgen 0.1.0
 //
-// launch: linear_bwd_dp, grid cdiv(rows, 128) * 1 x 1 x 1, 256 threads, 8192 shared bytes
-// launch: linear_bwd_sums, grid 3 x 1 x 1, 256 threads, 1024 shared bytes
+// launch: linear_bwd_dp, grid cdiv(rows, 32) * 1 x 1 x 1, 256 threads, 8192 shared bytes, early
+// launch: linear_bwd_sums, grid 3 x 1 x 1, 256 threads, 1024 shared bytes, early
 // launch: linear_bwd_dx, grid cdiv(rows, 32) * cdiv(64, 32) x 1 x 1, 64 threads, 4608 shared bytes
 // launch: linear_bwd_dw, grid cdiv(96, 32) * cdiv(64, 32) x 1 x 1, 64 threads, 4608 shared bytes
 // scratch: dp, rows * 96 floats
-// scratch: sums, cdiv(rows, 128) * 96 floats
+// scratch: sums, cdiv(rows, 32) * 96 floats
 //
 // shared memory:
 //   SM_A           0  the first operand [STEP][BLOCK_M], float32
@@ -126,10 +126,10 @@ enum { WIDTH_IN = 64 }; // columns of x
 enum { WIDTH_OUT = 96 }; // columns of y
 enum { RAW = 4 }; // words of eight columns
 enum { ALIGNED = 0 }; // whether rows are aligned to 16 bytes
-enum { PART_ROWS = 128 }; // rows whose columns a block sums
+enum { PART_ROWS = 32 }; // rows whose columns a block sums
+enum { WARP_ROWS = 4 }; // of which a warp has so many
 enum { COLUMN_TILES = 1 }; // tiles of 256 columns of dp
 enum { PARTS = 1 }; // parts of the rows whose products a block of dw sums, at most
-enum { ROWS_OF_PART = 1 }; // rows of one, at least
 enum { BLOCK_M = 32 }; // rows of a block
 enum { BLOCK_N = 32 }; // columns of a block
 enum { STEP = 16 }; // products of a sum at a time
@@ -212,6 +212,8 @@ DEV u32 pack_bf16(float low, float high) {
   return f32_to_bf16(low) | (u32)f32_to_bf16(high) << 16;
 }
 
+DEV void grid_wait(void) { fgh->grid_wait(); }
+
 DEV void load_columns(u32 *raw, const u16 *from) {
   ldg_u32x4(raw, from);
 }
@@ -286,6 +288,7 @@ typedef struct Params {
 } Params;
 
 static void linear_bwd_dp(const Params p) {
+  grid_wait(); // until the grid before has ended
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int part = (int)blockIdx.x / COLUMN_TILES, column = (int)blockIdx.x % COLUMN_TILES * 256
       + 8 * lane;
@@ -294,14 +297,25 @@ static void linear_bwd_dp(const Params p) {
   float dbias[8];
   #pragma unroll
   for (int i = 0; i < 8; i++) { dbias[i] = 0.0f; }
-  for (int row = part * PART_ROWS + warp; row < end && is_there; row += 8) {
-    u32 raw[RAW];
+  const int first = part * PART_ROWS + warp; // of the warp's rows, 8 apart
+  u32 raw[WARP_ROWS][RAW];
+  u32 bits_of[WARP_ROWS];
+  #pragma unroll
+  for (int r = 0; r < WARP_ROWS; r++) {
+    const int row = first + 8 * r;
+    if (row < end && is_there) {
+      read_columns(raw[r], p.dy + row * p.dy_n + dy_column, ALIGNED);
+      bits_of[r] = ldg_u32(p.kept + row * p.kept_n + column / 32) >> column % 32;
+    }
+  }
+  #pragma unroll
+  for (int r = 0; r < WARP_ROWS; r++) {
+    const int row = first + 8 * r;
+    if (row >= end || !is_there) { break; }
     float v[8];
-    read_columns(raw, p.dy + row * p.dy_n + dy_column, ALIGNED);
-    columns_of(v, raw);
-    const u32 bits = ldg_u32(p.kept + row * p.kept_n + column / 32) >> column % 32;
+    columns_of(v, raw[r]);
     #pragma unroll
-    for (int i = 0; i < 8; i++) { v[i] = bits >> i & 1 ? v[i] : 0.0f; }
+    for (int i = 0; i < 8; i++) { v[i] = bits_of[r] >> i & 1 ? v[i] : 0.0f; }
     write_columns(p.dp + row * (i64)ROWS_OF_W + column, v, 1);
     #pragma unroll
     for (int i = 0; i < 8; i++) { dbias[i] += v[i]; }
@@ -327,14 +341,18 @@ static void linear_bwd_dp(const Params p) {
 }
 
 static void linear_bwd_sums(const Params p) {
+  grid_wait(); // until the grid before has ended
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32,
       column = (int)blockIdx.x * 32 + lane;
   const int parts = cdiv(p.rows, PART_ROWS);
   const u32 groups = shared_base() + SM_GROUPS;
   const float *from = p.sums + (i64)blockIdx.y * parts * ROWS_OF_W + column;
   float sum = 0.0f;
-  for (int part = warp; part < parts && column < ROWS_OF_W; part += 8) { sum += ldg_f32(from
-      + (i64)part * ROWS_OF_W); }
+  if (column < ROWS_OF_W) {
+    #pragma unroll 8
+    for (int part = warp; part < parts; part += 8) { sum += ldg_f32(from
+        + (i64)part * ROWS_OF_W); }
+  }
   sts_u32(groups + (u32)(32 * warp + lane) * 4, as_u32(sum));
   block_sync();
   u16 *to = p.dbias;

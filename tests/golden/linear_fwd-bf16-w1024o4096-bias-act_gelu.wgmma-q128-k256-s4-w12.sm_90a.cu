@@ -437,14 +437,14 @@ enum { // the first barrier of each kind
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 linear_fwd(const __grid_constant__ Params p) {
+
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x % 128 / 32;
   const int group = (int)shfl_u32(ALL_LANES, threadIdx.x / 128, 0) - 1; // -1: the mover's
   const u32 sm = (shared_base() + 1023) & ~1023u;
   const int rank = cluster_rank();
-  const int row_tiles = cdiv(p.rows, BLOCK_M * CLUSTER), column_tiles = cdiv(WIDTH_OUT, 256),
-      tiles = row_tiles * column_tiles;
+  const int row_tiles = cdiv(p.rows, BLOCK_M * CLUSTER), column_tiles = cdiv(WIDTH_OUT, 256);
+  const int tiles = row_tiles * column_tiles;
   const int first_tile = (int)blockIdx.x / CLUSTER, tile_step = (int)gridDim.x / CLUSTER;
-  const int steps = cdiv(WIDTH_IN, 64);
   if (threadIdx.x == 0) {
     for (int i = 0; i < 4; i++) { mbarrier_init(BARRIER(FULL + i), 1); }
     for (int i = 0; i < 4; i++) { mbarrier_init(BARRIER(EMPTY + i), 16); }
@@ -460,6 +460,7 @@ linear_fwd(const __grid_constant__ Params p) {
     if (warp == 0 && lane == 0) {
       #pragma unroll 1
       for (int tile = first_tile, count = 0, turn = 0; tile < tiles; tile += tile_step, turn++) {
+        const int steps = cdiv(WIDTH_IN, 64);
         const int band = tile / (BAND * column_tiles), in_band = tile - band * BAND * column_tiles;
         const int band_rows = imin(BAND, row_tiles - band * BAND);
         const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
@@ -498,6 +499,7 @@ linear_fwd(const __grid_constant__ Params p) {
     int slabs = 0; // that have been filled
     #pragma unroll 1
     for (int tile = first_tile, count = 0, turn = 0; tile < tiles; tile += tile_step, turn++) {
+      const int steps = cdiv(WIDTH_IN, 64);
       const int band = tile / (BAND * column_tiles), in_band = tile - band * BAND * column_tiles;
       const int band_rows = imin(BAND, row_tiles - band * BAND);
       const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,

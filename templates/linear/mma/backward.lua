@@ -11,7 +11,7 @@ return {
     local d = linear.backward(16)
     local tiles = cdiv(hooks.rows_of_w, plan.block_q) * cdiv(spec.width_in, plan.block_kv)
     local most = math.max(1, math.min(16, BLOCKS // tiles))
-    local parts = linear.split(d, most, LEAST_ROWS)
+    local parts = linear.split(d, { few = most, most = most, long = LEAST_ROWS, least = LEAST_ROWS })
     local rows_of_w, width = tostring(hooks.rows_of_w), tostring(spec.width_in)
     linear.add(d.steps, mma.step(spec, plan, "linear_bwd_dx", "rows", width, rows_of_w),
                mma.step(spec, plan, "linear_bwd_dw", rows_of_w, width, string.format("cdiv(rows, %s)", parts), parts))

@@ -29,7 +29,7 @@ function family.describe(spec, plan)
   end
   if hooks.has_residual and not wgmma.leaves_sums then d.maps[#d.maps + 1] = wgmma.map("residual") end
   local columns = hooks.is_gated and plan.block_kv // 2 or plan.block_kv
-  linear.add(d.steps, wgmma.step("linear_fwd", plan, "rows", spec.width_out, columns, spec.width_in))
+  linear.add(d.steps, wgmma.step("linear_fwd", plan, wgmma.tiles(plan, "rows", spec.width_out, columns), spec.width_in))
   linear.add(d.constants, { "WIDTH_IN", spec.width_in, "columns of x" }, { "WIDTH_OUT", spec.width_out, "columns of y" },
              { "KEPT_COLUMNS", hooks.kept_columns, "of what is kept for backward" })
   wgmma.add_constants(d, plan)

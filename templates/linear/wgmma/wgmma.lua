@@ -73,14 +73,18 @@ function wgmma.that_fit(family, spec, arch, plans)
   return fit, unfit
 end
 
--- A product's step of a recipe: C has so many rows, a text, and columns, `wide` of which are a tile's, each number a sum of so many
--- products, which so many parts share; nil: one.
-function wgmma.step(entry, plan, rows, columns, wide, products, shared, parts)
-  local tiles = string.format("cdiv(%s, %d) * %d", rows, has_all and plan.block_q or plan.block_q * wgmma.CLUSTER,
-                              has_all and wgmma.CLUSTER or cdiv(columns, wide) * wgmma.CLUSTER)
-  return { entry = entry, grid = { tiles .. (parts and " * " .. parts or ""), "1", "1" }, threads = 32 * plan.warps, registers = launched(plan),
-           cluster = wgmma.CLUSTER, resident = 1, early = true, shared = shared,
-           work = string.format("(128 + %s) * %d", products, plan.block_q * plan.block_kv) }
+-- Tiles of a product, in blocks: of so many rows, a number or a text, and columns, `wide` of which are a tile's.
+function wgmma.tiles(plan, rows, columns, wide)
+  local height = has_all and plan.block_q or plan.block_q * wgmma.CLUSTER
+  local across = has_all and wgmma.CLUSTER or cdiv(columns, wide) * wgmma.CLUSTER
+  if type(rows) == "number" then return tostring(cdiv(rows, height) * across) end
+  return string.format("cdiv(%s, %d) * %d", rows, height, across)
+end
+
+-- The step of a recipe that makes so many tiles, each number of which is a sum of so many products: texts.
+function wgmma.step(entry, plan, tiles, products)
+  return { entry = entry, grid = { tiles, "1", "1" }, threads = 32 * plan.warps, registers = launched(plan), cluster = wgmma.CLUSTER,
+           resident = 1, early = true, work = string.format("(128 + %s) * %d", products, plan.block_q * plan.block_kv) }
 end
 
 function wgmma.add_constants(d, plan)
