@@ -537,6 +537,7 @@ linear_fwd(const __grid_constant__ Params p) {
   const int rank = cluster_rank();
   const int tiles = cdiv(p.rows, BLOCK_M);
   const int first_tile = (int)blockIdx.x / CLUSTER, tile_step = (int)gridDim.x / CLUSTER;
+  const int steps = cdiv(WIDTH_IN, 64);
   if (threadIdx.x == 0) {
     for (int i = 0; i < 3; i++) { mbarrier_init(BARRIER(FULL + i), 1); }
     for (int i = 0; i < 3; i++) { mbarrier_init(BARRIER(EMPTY + i), 32); }
@@ -561,7 +562,6 @@ linear_fwd(const __grid_constant__ Params p) {
       }
       #pragma unroll 1
       for (int tile = first_tile, count = 0; tile < tiles; tile += tile_step) {
-        const int steps = cdiv(WIDTH_IN, 64);
         const int m0 = tile * BLOCK_M, n0 = rank * BLOCK_N;
         #pragma unroll 1
         for (int step = 0; step < steps; step++, count++) {
@@ -591,7 +591,6 @@ linear_fwd(const __grid_constant__ Params p) {
         c122, c123, c124, c125, c126, c127;
     #pragma unroll 1
     for (int tile = first_tile, count = 0, turn = 0; tile < tiles; tile += tile_step, turn++) {
-      const int steps = cdiv(WIDTH_IN, 64);
       const int m0 = tile * BLOCK_M, n0 = rank * BLOCK_N;
       #pragma unroll 1
       for (int step = 0; step < steps; step++, count++) {

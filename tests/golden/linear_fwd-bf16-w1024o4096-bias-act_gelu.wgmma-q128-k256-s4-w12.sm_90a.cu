@@ -207,13 +207,16 @@ DEV void setmaxnreg_inc_240(void) {
 }
 
 DEV float activation(float h) {
-  return h * sigmoid_f32(h * (1.5957691f + 0.071354816f * h * h));
-}
-
-DEV float activation_slope(float h) {
   const float square = least_f32(h * h, 256.0f),
       s = sigmoid_f32(h * (1.5957691f + 0.071354816f * square));
-  return s + h * (s * (1.0f - s)) * (1.5957691f + 0.21406445f * square);
+  return h * s;
+}
+
+DEV float activation_and_slope(float *slope, float h) {
+  const float square = least_f32(h * h, 256.0f),
+      s = sigmoid_f32(h * (1.5957691f + 0.071354816f * square));
+  *slope = s + h * (s * (1.0f - s)) * (1.5957691f + 0.21406445f * square);
+  return h * s;
 }
 
 #define FLOATS_128 \
@@ -340,15 +343,19 @@ DEV float activation_slope(float h) {
     { \
       const float h0 = c0 + bias_h0_0; \
       const float h1 = c1 + bias_h0_1; \
-      float y0 = activation(h0); \
-      float y1 = activation(h1); \
+      const float act0 = activation(h0); \
+      float y0 = act0; \
+      const float act1 = activation(h1); \
+      float y1 = act1; \
       v[0] = pack_bf16(y0, y1); \
     } \
     { \
       const float h0 = c2 + bias_h0_0; \
       const float h1 = c3 + bias_h0_1; \
-      float y0 = activation(h0); \
-      float y1 = activation(h1); \
+      const float act0 = activation(h0); \
+      float y0 = act0; \
+      const float act1 = activation(h1); \
+      float y1 = act1; \
       v[1] = pack_bf16(y0, y1); \
     } \
     const u32 bias_h1_pair = n0 + column + 8 < WIDTH_OUT \
@@ -358,22 +365,26 @@ DEV float activation_slope(float h) {
     { \
       const float h0 = c4 + bias_h1_0; \
       const float h1 = c5 + bias_h1_1; \
-      float y0 = activation(h0); \
-      float y1 = activation(h1); \
+      const float act0 = activation(h0); \
+      float y0 = act0; \
+      const float act1 = activation(h1); \
+      float y1 = act1; \
       v[2] = pack_bf16(y0, y1); \
     } \
     { \
       const float h0 = c6 + bias_h1_0; \
       const float h1 = c7 + bias_h1_1; \
-      float y0 = activation(h0); \
-      float y1 = activation(h1); \
+      const float act0 = activation(h0); \
+      float y0 = act0; \
+      const float act1 = activation(h1); \
+      float y1 = act1; \
       v[3] = pack_bf16(y0, y1); \
     } \
     stmatrix_x4(PLACE(base, chunk), v); \
   }
 
-// What backward multiplies dy by, 16 columns of it.
-#define PUT_FACTORS(base, chunk, first, c0, c1, c2, c3, c4, c5, c6, c7) \
+// 16 columns of y; their sums become what backward multiplies dy by.
+#define PUT_RESULTS_KEEP_FACTORS(base, chunk, first, c0, c1, c2, c3, c4, c5, c6, c7) \
   { \
     u32 v[4]; \
     const int column = first + 2 * (lane % 4); \
@@ -384,14 +395,28 @@ DEV float activation_slope(float h) {
     { \
       const float h0 = c0 + bias_h0_0; \
       const float h1 = c1 + bias_h0_1; \
-       \
-      v[0] = pack_bf16(activation_slope(h0), activation_slope(h1)); \
+      float slope0; \
+      const float act0 = activation_and_slope(&slope0, h0); \
+      c0 = slope0; \
+      float y0 = act0; \
+      float slope1; \
+      const float act1 = activation_and_slope(&slope1, h1); \
+      c1 = slope1; \
+      float y1 = act1; \
+      v[0] = pack_bf16(y0, y1); \
     } \
     { \
       const float h0 = c2 + bias_h0_0; \
       const float h1 = c3 + bias_h0_1; \
-       \
-      v[1] = pack_bf16(activation_slope(h0), activation_slope(h1)); \
+      float slope0; \
+      const float act0 = activation_and_slope(&slope0, h0); \
+      c2 = slope0; \
+      float y0 = act0; \
+      float slope1; \
+      const float act1 = activation_and_slope(&slope1, h1); \
+      c3 = slope1; \
+      float y1 = act1; \
+      v[1] = pack_bf16(y0, y1); \
     } \
     const u32 bias_h1_pair = n0 + column + 8 < WIDTH_OUT \
         ? lds_u32(biases + 0 + 2 * (u32)(column + 8)) : 0; \
@@ -400,15 +425,37 @@ DEV float activation_slope(float h) {
     { \
       const float h0 = c4 + bias_h1_0; \
       const float h1 = c5 + bias_h1_1; \
-       \
-      v[2] = pack_bf16(activation_slope(h0), activation_slope(h1)); \
+      float slope0; \
+      const float act0 = activation_and_slope(&slope0, h0); \
+      c4 = slope0; \
+      float y0 = act0; \
+      float slope1; \
+      const float act1 = activation_and_slope(&slope1, h1); \
+      c5 = slope1; \
+      float y1 = act1; \
+      v[2] = pack_bf16(y0, y1); \
     } \
     { \
       const float h0 = c6 + bias_h1_0; \
       const float h1 = c7 + bias_h1_1; \
-       \
-      v[3] = pack_bf16(activation_slope(h0), activation_slope(h1)); \
+      float slope0; \
+      const float act0 = activation_and_slope(&slope0, h0); \
+      c6 = slope0; \
+      float y0 = act0; \
+      float slope1; \
+      const float act1 = activation_and_slope(&slope1, h1); \
+      c7 = slope1; \
+      float y1 = act1; \
+      v[3] = pack_bf16(y0, y1); \
     } \
+    stmatrix_x4(PLACE(base, chunk), v); \
+  }
+
+// 16 columns of what is kept.
+#define PUT_FACTORS(base, chunk, first, c0, c1, c2, c3, c4, c5, c6, c7) \
+  { \
+    const u32 v[4] = {pack_bf16(c0, c1), pack_bf16(c2, c3), pack_bf16(c4, c5), \
+        pack_bf16(c6, c7)}; \
     stmatrix_x4(PLACE(base, chunk), v); \
   }
 
@@ -445,6 +492,7 @@ linear_fwd(const __grid_constant__ Params p) {
   const int row_tiles = cdiv(p.rows, BLOCK_M * CLUSTER), column_tiles = cdiv(WIDTH_OUT, 256);
   const int tiles = row_tiles * column_tiles;
   const int first_tile = (int)blockIdx.x / CLUSTER, tile_step = (int)gridDim.x / CLUSTER;
+  const int steps = cdiv(WIDTH_IN, 64);
   if (threadIdx.x == 0) {
     for (int i = 0; i < 4; i++) { mbarrier_init(BARRIER(FULL + i), 1); }
     for (int i = 0; i < 4; i++) { mbarrier_init(BARRIER(EMPTY + i), 16); }
@@ -460,7 +508,6 @@ linear_fwd(const __grid_constant__ Params p) {
     if (warp == 0 && lane == 0) {
       #pragma unroll 1
       for (int tile = first_tile, count = 0, turn = 0; tile < tiles; tile += tile_step, turn++) {
-        const int steps = cdiv(WIDTH_IN, 64);
         const int band = tile / (BAND * column_tiles), in_band = tile - band * BAND * column_tiles;
         const int band_rows = imin(BAND, row_tiles - band * BAND);
         const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
@@ -499,7 +546,6 @@ linear_fwd(const __grid_constant__ Params p) {
     int slabs = 0; // that have been filled
     #pragma unroll 1
     for (int tile = first_tile, count = 0, turn = 0; tile < tiles; tile += tile_step, turn++) {
-      const int steps = cdiv(WIDTH_IN, 64);
       const int band = tile / (BAND * column_tiles), in_band = tile - band * BAND * column_tiles;
       const int band_rows = imin(BAND, row_tiles - band * BAND);
       const int m0 = ((band * BAND + in_band % band_rows) * CLUSTER + rank) * BLOCK_M,
@@ -522,24 +568,24 @@ linear_fwd(const __grid_constant__ Params p) {
       mbarrier_arrive_remote_if(BARRIER(EMPTY + (count - 1) % STAGES), rank ^ 1, lane == 0);
       const u32 biases = sm + SM_BIAS + (u32)(turn % 2) * BIAS_BYTES;
       mbarrier_wait(BARRIER(BIAS_FULL + turn % 2), (turn / 2 & 1));
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT_RESULTS(base, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7)
-        PUT_RESULTS(base, 2, 16, c8, c9, c10, c11, c12, c13, c14, c15)
-        PUT_RESULTS(base, 4, 32, c16, c17, c18, c19, c20, c21, c22, c23)
-        PUT_RESULTS(base, 6, 48, c24, c25, c26, c27, c28, c29, c30, c31)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.y_map, n0 + 0, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
-        }
-        slabs++;
-      }
       if (p.kept) {
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT_RESULTS_KEEP_FACTORS(base, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7)
+          PUT_RESULTS_KEEP_FACTORS(base, 2, 16, c8, c9, c10, c11, c12, c13, c14, c15)
+          PUT_RESULTS_KEEP_FACTORS(base, 4, 32, c16, c17, c18, c19, c20, c21, c22, c23)
+          PUT_RESULTS_KEEP_FACTORS(base, 6, 48, c24, c25, c26, c27, c28, c29, c30, c31)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.y_map, n0 + 0, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
         {
           const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
           if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
@@ -557,25 +603,23 @@ linear_fwd(const __grid_constant__ Params p) {
           }
           slabs++;
         }
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT_RESULTS(base, 0, 64, c32, c33, c34, c35, c36, c37, c38, c39)
-        PUT_RESULTS(base, 2, 80, c40, c41, c42, c43, c44, c45, c46, c47)
-        PUT_RESULTS(base, 4, 96, c48, c49, c50, c51, c52, c53, c54, c55)
-        PUT_RESULTS(base, 6, 112, c56, c57, c58, c59, c60, c61, c62, c63)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.y_map, n0 + 64, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT_RESULTS_KEEP_FACTORS(base, 0, 64, c32, c33, c34, c35, c36, c37, c38, c39)
+          PUT_RESULTS_KEEP_FACTORS(base, 2, 80, c40, c41, c42, c43, c44, c45, c46, c47)
+          PUT_RESULTS_KEEP_FACTORS(base, 4, 96, c48, c49, c50, c51, c52, c53, c54, c55)
+          PUT_RESULTS_KEEP_FACTORS(base, 6, 112, c56, c57, c58, c59, c60, c61, c62, c63)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.y_map, n0 + 64, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
         }
-        slabs++;
-      }
-      if (p.kept) {
         {
           const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
           if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
@@ -593,25 +637,23 @@ linear_fwd(const __grid_constant__ Params p) {
           }
           slabs++;
         }
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT_RESULTS(base, 0, 128, c64, c65, c66, c67, c68, c69, c70, c71)
-        PUT_RESULTS(base, 2, 144, c72, c73, c74, c75, c76, c77, c78, c79)
-        PUT_RESULTS(base, 4, 160, c80, c81, c82, c83, c84, c85, c86, c87)
-        PUT_RESULTS(base, 6, 176, c88, c89, c90, c91, c92, c93, c94, c95)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.y_map, n0 + 128, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT_RESULTS_KEEP_FACTORS(base, 0, 128, c64, c65, c66, c67, c68, c69, c70, c71)
+          PUT_RESULTS_KEEP_FACTORS(base, 2, 144, c72, c73, c74, c75, c76, c77, c78, c79)
+          PUT_RESULTS_KEEP_FACTORS(base, 4, 160, c80, c81, c82, c83, c84, c85, c86, c87)
+          PUT_RESULTS_KEEP_FACTORS(base, 6, 176, c88, c89, c90, c91, c92, c93, c94, c95)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.y_map, n0 + 128, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
         }
-        slabs++;
-      }
-      if (p.kept) {
         {
           const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
           if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
@@ -629,25 +671,23 @@ linear_fwd(const __grid_constant__ Params p) {
           }
           slabs++;
         }
-      }
-      {
-        const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
-        if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
-        barrier_sync(1 + group, 128); // the slab has been read
-        const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
-        PUT_RESULTS(base, 0, 192, c96, c97, c98, c99, c100, c101, c102, c103)
-        PUT_RESULTS(base, 2, 208, c104, c105, c106, c107, c108, c109, c110, c111)
-        PUT_RESULTS(base, 4, 224, c112, c113, c114, c115, c116, c117, c118, c119)
-        PUT_RESULTS(base, 6, 240, c120, c121, c122, c123, c124, c125, c126, c127)
-        fence_async();
-        barrier_sync(1 + group, 128);
-        if (threadIdx.x % 128 == 0) {
-          tma_store_4d(&p.y_map, n0 + 192, m0 + 64 * group, 0, 0, slab);
-          tma_store_commit();
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT_RESULTS_KEEP_FACTORS(base, 0, 192, c96, c97, c98, c99, c100, c101, c102, c103)
+          PUT_RESULTS_KEEP_FACTORS(base, 2, 208, c104, c105, c106, c107, c108, c109, c110, c111)
+          PUT_RESULTS_KEEP_FACTORS(base, 4, 224, c112, c113, c114, c115, c116, c117, c118, c119)
+          PUT_RESULTS_KEEP_FACTORS(base, 6, 240, c120, c121, c122, c123, c124, c125, c126, c127)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.y_map, n0 + 192, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
         }
-        slabs++;
-      }
-      if (p.kept) {
         {
           const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
           if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
@@ -661,6 +701,75 @@ linear_fwd(const __grid_constant__ Params p) {
           barrier_sync(1 + group, 128);
           if (threadIdx.x % 128 == 0) {
             tma_store_4d(&p.keep_map, n0 + 192, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
+      } else {
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT_RESULTS(base, 0, 0, c0, c1, c2, c3, c4, c5, c6, c7)
+          PUT_RESULTS(base, 2, 16, c8, c9, c10, c11, c12, c13, c14, c15)
+          PUT_RESULTS(base, 4, 32, c16, c17, c18, c19, c20, c21, c22, c23)
+          PUT_RESULTS(base, 6, 48, c24, c25, c26, c27, c28, c29, c30, c31)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.y_map, n0 + 0, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT_RESULTS(base, 0, 64, c32, c33, c34, c35, c36, c37, c38, c39)
+          PUT_RESULTS(base, 2, 80, c40, c41, c42, c43, c44, c45, c46, c47)
+          PUT_RESULTS(base, 4, 96, c48, c49, c50, c51, c52, c53, c54, c55)
+          PUT_RESULTS(base, 6, 112, c56, c57, c58, c59, c60, c61, c62, c63)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.y_map, n0 + 64, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT_RESULTS(base, 0, 128, c64, c65, c66, c67, c68, c69, c70, c71)
+          PUT_RESULTS(base, 2, 144, c72, c73, c74, c75, c76, c77, c78, c79)
+          PUT_RESULTS(base, 4, 160, c80, c81, c82, c83, c84, c85, c86, c87)
+          PUT_RESULTS(base, 6, 176, c88, c89, c90, c91, c92, c93, c94, c95)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.y_map, n0 + 128, m0 + 64 * group, 0, 0, slab);
+            tma_store_commit();
+          }
+          slabs++;
+        }
+        {
+          const u32 slab = sm + SM_SLABS + (u32)(SLABS * group + slabs % SLABS) * 8192;
+          if (threadIdx.x % 128 == 0) { tma_store_wait_read_1(); }
+          barrier_sync(1 + group, 128); // the slab has been read
+          const u32 base = slab + (u32)(16 * warp + lane % 16) * 128;
+          PUT_RESULTS(base, 0, 192, c96, c97, c98, c99, c100, c101, c102, c103)
+          PUT_RESULTS(base, 2, 208, c104, c105, c106, c107, c108, c109, c110, c111)
+          PUT_RESULTS(base, 4, 224, c112, c113, c114, c115, c116, c117, c118, c119)
+          PUT_RESULTS(base, 6, 240, c120, c121, c122, c123, c124, c125, c126, c127)
+          fence_async();
+          barrier_sync(1 + group, 128);
+          if (threadIdx.x % 128 == 0) {
+            tma_store_4d(&p.y_map, n0 + 192, m0 + 64 * group, 0, 0, slab);
             tma_store_commit();
           }
           slabs++;

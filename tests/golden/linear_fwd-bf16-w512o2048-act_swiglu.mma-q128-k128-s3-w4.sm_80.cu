@@ -216,7 +216,8 @@ DEV void load_halves(u32 tile, int rows, const u16 *w, i64 stride, int first, in
 }
 
 DEV float activation(float h) {
-  return h * sigmoid_f32(h);
+  const float s = sigmoid_f32(h);
+  return h * s;
 }
 
 DEV float activation_slope(float h) {

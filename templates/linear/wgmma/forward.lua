@@ -14,7 +14,7 @@ function family.candidates(spec, arch)
   end
   return wgmma.that_fit(family, spec, arch, {
     { block_q = 128, block_kv = 256, stages = stages, warps = 12 },
-    { block_q = 128, block_kv = 128, stages = stages + 1, warps = 12 },
+    { block_q = 128, block_kv = 128, stages = stages + 2, warps = 12 },
   })
 end
 

@@ -1,7 +1,6 @@
 -- wgmma.lua: what the passes of linear's wgmma family share: how tiles lie in shared memory, and who has which registers.
 local wgmma = {}
 local mma, linear, barriers = run("attention/mma/mma.lua"), run("linear/linear.lua"), run("tile/barriers.lua")
-local kinds_of_barriers = run("linear/wgmma/barriers.lua")
 
 -- Does the pass end with a norm, which wants all columns of a row in a cluster?
 local has_all = spec.pass == "forward" and hooks.norm ~= nil and linear.fits_cluster
@@ -32,6 +31,15 @@ local function b_bytes(plan) return plan.block_kv * 128 end
 local function bias_bytes(plan) return 2 * plan.block_kv end
 local function groups(plan) return plan.block_q // 64 end
 
+-- Does each warpgroup multiply tiles of its own, in turn, so that one's results leave beside the other's products? A tile of 256
+-- columns takes all of a warpgroup's registers for 64 rows; and blocks that exchange rows do so in step.
+function wgmma.alternates(plan) return spec.pass == "forward" and not has_all and not hooks.is_gated and plan.block_kv <= 128 end
+
+function wgmma.barriers(plan)
+  local n = groups(plan)
+  return run("linear/wgmma/barriers.lua") { stages = plan.stages, groups = n, cluster = wgmma.CLUSTER, sharers = wgmma.alternates(plan) and 1 or n }
+end
+
 -- Slabs of a warpgroup: all of a tile where a residual lies in them before; else one leaves while the next one is filled.
 local function slabs() return spec.pass == "forward" and hooks.has_residual and not wgmma.leaves_sums and 4 or 2 end
 
@@ -40,7 +48,7 @@ function wgmma.shared(spec, plan)
     { "SM_A", plan.stages * a_bytes(plan), "A [STAGES][BLOCK_M][64], or [STAGES][BLOCK_M / 64][64 of k][64]" },
     { "SM_B", plan.stages * b_bytes(plan), "B [STAGES][BLOCK_N][64], or [STAGES][BLOCK_N / 64][64 of k][64]" },
     { "SM_SLABS", groups(plan) * slabs() * 8192, "64 columns of a warpgroup's rows of C, on their way [GROUPS][SLABS][64][64]" },
-    barriers.row(kinds_of_barriers { stages = plan.stages, groups = groups(plan), cluster = wgmma.CLUSTER }),
+    barriers.row(wgmma.barriers(plan)),
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
   if has_all then
@@ -52,7 +60,7 @@ function wgmma.shared(spec, plan)
 end
 
 -- Registers of a thread that multiplies, coarsely: its sums and addresses.
-function wgmma.registers(spec, plan) return plan.block_kv // 2 + 48 end
+function wgmma.registers(spec, plan) return plan.block_kv // 2 * (wgmma.alternates(plan) and groups(plan) or 1) + 48 end
 
 local function launched(plan) return math.min(248, 65536 // (32 * plan.warps) // 8 * 8) end
 local FEW = 24
