@@ -88,11 +88,13 @@ def timed(function, sets):
     return statistics.median(a.elapsed_time(b) for a, b in zip(marks, marks[1:]))
 
 
-def copy_rate():
-    """TB/s, bytes read and written, of a kernel that copies 1 GB: it is faster than a copy engine."""
-    x = torch.randn(1 << 28, device="cuda")
-    y = torch.empty_like(x)
-    return 2 * x.numel() * x.element_size() / timed(lambda i: torch.neg(x, out=y), 1) * 1e-9
+def copy_rate(size=2 << 30):
+    """TB/s, bytes read and written, of a copy that reads and writes `size` bytes in all, by a kernel or as PyTorch copies, whichever is
+    faster. Without a size 1 GB is copied."""
+    count, sets = max(1, int(size) // 8), sets_of(size)
+    pairs = [(torch.randn(count, device="cuda"), torch.empty(count, device="cuda")) for _ in range(sets)]
+    copies = lambda i: torch.neg(pairs[i][0], out=pairs[i][1]), lambda i: pairs[i][1].copy_(pairs[i][0])
+    return 8 * count / min(timed(one, sets) for one in copies) * 1e-9
 
 
 def compiled(function):

@@ -3,9 +3,11 @@
 
     rows.py --program build/flashgen [--kinds layernorm,loss] [--passes forward] [--widths 1024,4096] [--json FILE] [WORD ...]
 
-bf16, 16384 rows, fewer where a tensor would exceed 2^30 elements. `of copy` is the share of the copy's rate, measured in the same run,
-at which the bytes move that must: each tensor of the launch once. The ratios are PyTorch's time over ours, the lesser of two times,
-one before ours and one after it: `compiled` by torch.compile, `eager` by the functions that PyTorch has.
+bf16, 16384 rows, fewer where a tensor would exceed 2^30 elements. `TB/s` counts the bytes that must move: each tensor of the launch
+once. `of copy as large` is its share of what a copy reaches that reads and writes as many bytes in all, measured right after ours and
+in the same way: small ones end before they reach the rate of a copy of 1 GB, which stands above the table. The ratios are PyTorch's
+time over ours, the lesser of two times, one before ours and one after it: `compiled` by torch.compile, `eager` by the functions that
+PyTorch has.
 
 With --device host ours is timed alone, without PyTorch."""
 
@@ -78,17 +80,18 @@ def peers_of(kind, direction, rows, width):
     return {name: launches.peer(one, direction, make, launches.sets_of(moved)) for name, one in functions.items()}
 
 
-def measure(choice, table, name, direction, width, copy):
+def measure(choice, table, name, direction, width, has_peers):
     kind = KINDS[name]
     rows = max(1, min(choice.rows, ELEMENTS // width))
     words = [*kind.words.split(), f"pass={direction}", f"width={width}", f"rows={rows}"]
-    peers = peers_of(kind, direction, rows, width) if copy else {}
+    peers = peers_of(kind, direction, rows, width) if has_peers else {}
     own = launches.beside(choice, peers, words, kind.without.get(direction, []))
-    share = own["tb_per_s"] / copy if copy else None
+    rate = launches.copy_rate(own["bytes"]) if has_peers else None
+    share = own["tb_per_s"] / rate if rate else None
     cells = [f"{name}, {direction}", str(width), str(rows), f"{1e3 * own['ms']:.1f}", f"{own['tb_per_s']:.2f}",
-             f"{share:.2f}" if copy else None, launches.ratio_text(own, "compiled"), launches.ratio_text(own, "eager"),
+             f"{share:.2f}" if share else None, launches.ratio_text(own, "compiled"), launches.ratio_text(own, "eager"),
              own["name"].split(".")[1]]
-    table.add(cells, {"kind": name, "pass": direction, "width": width, "rows": rows, **own, "of_copy": share})
+    table.add(cells, {"kind": name, "pass": direction, "width": width, "rows": rows, **own, "copy_tb_per_s": rate, "of_copy": share})
 
 
 def main():
@@ -97,14 +100,14 @@ def main():
     parser.add_argument("--widths", type=launches.numbers, help="instead of each kind's own")
     parser.add_argument("--rows", type=int, default=16384)
     choice = parser.parse_args()
-    copy = launches.copy_rate() if launches.has_peers(choice) else None
-    about = {**launches.about(choice), "copy_tb_per_s": copy}
+    has_peers = launches.has_peers(choice)
+    about = {**launches.about(choice), "tb_per_s_of_a_copy_of_1_gb": launches.copy_rate() if has_peers else None}
     print(", ".join(f"{name} {value}" for name, value in about.items() if value), flush=True)
-    table = Table(["", "width", "rows", "us", "TB/s", "of copy", "compiled", "eager", "plan"])
+    table = Table(["", "width", "rows", "us", "TB/s", "of copy as large", "compiled", "eager", "plan"])
     for name in choice.kinds:
         for direction in choice.passes:
             for width in choice.widths or KINDS[name].widths:
-                measure(choice, table, name, direction, width, copy)
+                measure(choice, table, name, direction, width, has_peers)
                 launches.empty()
     table.keep(choice.json, about)
 
