@@ -34,6 +34,12 @@ function shared_rows.group(plan) return 32 * plan.warps // plan.block_q end
 function shared_rows.has_rows(plan) return plan.block_q > 1 end
 function shared_rows.has_warps(plan) return shared_rows.group(plan) > 32 end
 
+-- Blocks that a multiprocessor has room for, whose threads have so many registers, at most 255. Each of its four parts has 16384
+-- registers, which go to warps as a whole, 8 of a thread at a time, and takes every fourth warp of its blocks.
+function shared_rows.resident(warps, registers)
+  return 4 * (16384 // (32 * 8 * cdiv(registers, 8))) // warps
+end
+
 -- The constants of a plan whose rows have `chunks` chunks for all blocks of a row.
 function shared_rows.constants(plan, chunks)
   local group = shared_rows.group(plan)

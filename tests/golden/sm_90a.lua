@@ -62,6 +62,7 @@ return {
   { kernel = "logsoftmax", width = { 1000, 5000, 50257 }, pass = { "forward", "backward" } },
   { kernel = "logsoftmax", width = 128256, target = true, pass = { "forward", "backward" } },
   { kernel = "layernorm", width = { 1024, 8192 }, residual = true, bias = "grad", pass = { "forward", "backward" } },
+  { kernel = "layernorm", width = 9000, bias = true, warps = 9 }, -- warps that a multiprocessor's parts do not share evenly
   { kernel = "layernorm", width = 16384, dtype = "f32", norm = "rms", pass = { "forward", "backward" } },
   -- layers: what is kept for backward is nothing, bits, a factor of each column; and tiles that are not the first
   { kernel = "linear", width = "1024/4096", pass = both, family = "wgmma", epilogue = { "none", "relu", "gelu" }, bias = "grad" },

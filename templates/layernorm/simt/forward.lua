@@ -15,7 +15,7 @@ local function describe(spec, plan)
   if norm.has_z then table.insert(outputs, "z?") end
   local constants = shared_rows.constants(plan, norm.chunks_of(plan))
   table.insert(constants, 1, { "WIDTH", spec.width, "columns of a row" })
-  table.insert(constants, { "RESIDENT", math.max(1, 65536 // (32 * plan.warps * registers(plan))), "blocks that a multiprocessor has room for" })
+  table.insert(constants, { "RESIDENT", shared_rows.resident(plan.warps, registers(plan)), "blocks that a multiprocessor has room for" })
   table.insert(constants, { "PARTIALS", 2, "numbers that a warp adds up at a time" })
   return {
     about = norm.is_rms and "z times gamma over the root of its mean square, of each row." or
@@ -37,7 +37,7 @@ local function candidates()
   local plans, first = {}, math.min(CHUNKS, cdiv(norm.chunks, 32))
   for _, chunks in ipairs({ first, 4, 2, 1, 8 }) do
     local plan = shared_rows.plan(norm.chunks, chunks, WARPS)
-    if plan and registers(plan) * 32 * plan.warps <= 65536 then shared_rows.add(plans, plan) end
+    if plan and shared_rows.resident(plan.warps, registers(plan)) > 0 then shared_rows.add(plans, plan) end
   end
   return plans
 end

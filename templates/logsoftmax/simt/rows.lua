@@ -34,10 +34,10 @@ end
 -- How a thread goes over its chunks, of so many tensors: as many at a time as it holds, or, where it has more, as many as are
 -- loaded together. Those that are not held are read a second time where a row's result is needed for each column.
 function rows.loops(plan, tensors)
-  local words, threads = 2 * types.x.bytes * tensors, 32 * plan.warps
+  local words = 2 * types.x.bytes * tensors
   local all = cdiv(rows.chunks, shared_rows.group(plan) * rows.blocks(plan))
   local most = rows.has_target and OF_TWO_BLOCKS or HELD
-  if all * words <= most and registers(plan, tensors, all) * threads <= 65536 then return all, 1 end
+  if all * words <= most and shared_rows.resident(plan.warps, registers(plan, tensors, all)) > 0 then return all, 1 end
   local loaded = math.max(1, LOADED * 4 // words)
   return loaded, cdiv(all, loaded)
 end
@@ -91,7 +91,7 @@ function rows.describe(d, plan, tensors, numbers)
   table.insert(d.constants, { "BLOCKS", blocks, "that share a row" })
   table.insert(d.constants, { "BYTES", types.x.bytes, "of a column" })
   table.insert(d.constants, { "PARTIALS", numbers, "numbers that warps of a row make one of" })
-  table.insert(d.constants, { "RESIDENT", math.max(1, 65536 // (threads * registers)), "blocks that a multiprocessor has room for" })
+  table.insert(d.constants, { "RESIDENT", math.max(1, shared_rows.resident(plan.warps, registers)), "blocks that a multiprocessor has room for" })
   d.shared = shared_rows.partials(plan, numbers)
   if blocks > 1 then
     table.insert(d.shared, { "SM_EXCHANGE", 16 * blocks, "words of each block of a row [BLOCKS][4]" })
