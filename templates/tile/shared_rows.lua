@@ -22,7 +22,7 @@ end
 -- Adds a plan to a list unless it is there, or is nil.
 function shared_rows.add(plans, plan)
   for _, known in ipairs(plans) do
-    if plan and known.block_q == plan.block_q and known.warps == plan.warps and known.block_kv == plan.block_kv then return end
+    if plan and known.block_q == plan.block_q and known.warps == plan.warps and known.block_kv == plan.block_kv and known.stages == plan.stages then return end
   end
   plans[#plans + 1] = plan
 end
@@ -54,9 +54,12 @@ function shared_rows.constants(plan, chunks)
 end
 
 -- The shared memory in which warps of a row put `numbers` numbers each; none where a row has one warp.
+function shared_rows.partials_bytes(plan, numbers) return shared_rows.has_warps(plan) and 2 * plan.warps * numbers * 4 or 0 end
+
 function shared_rows.partials(plan, numbers)
   if not shared_rows.has_warps(plan) then return {} end
-  return { { "SM_PARTIALS", 2 * plan.warps * numbers * 4, "numbers of each warp of a row [2][ROWS][WARPS][PARTIALS], float32" } }
+  local bytes = shared_rows.partials_bytes(plan, numbers)
+  return { { "SM_PARTIALS", bytes, "numbers of each warp of a row [2][ROWS][WARPS][PARTIALS], float32" } }
 end
 
 return shared_rows

@@ -62,35 +62,46 @@ START_TEST(norms) {
 }
 END_TEST
 
-/* Sums of rows in a block, and of blocks; a row for a block. */
+/* Sums of rows in a block, and of blocks; a row for a block; rows that are brought ahead, more than
+ * slots hold. */
 START_TEST(gradients_of_norms) {
-#define GRADIENTS  "kernel=layernorm pass=backward width=40 bias=grad residual=true block_q=32"
-#define ONE_ROW    "kernel=layernorm pass=backward width=4104 block_q=1 rows=29"
-#define READ_TWICE "kernel=layernorm pass=backward width=520 bias=grad warps=16 rows=5"
+#define GRADIENTS  "kernel=layernorm pass=backward width=40 bias=grad residual=true block_q=32 warps=8"
+#define ONE_ROW    "kernel=layernorm pass=backward width=4104 block_q=1 stages=4 rows=29"
   static const bug bugs[] = {
-      {"layernorm.backward.range", "blockIdx.x + 1", "blockIdx.x", GRADIENTS, 4},
+      {"tile.columns.bring", "there ? 16 : 0", "16", GRADIENTS, 1},
+      {"tile.columns.bring_singly", "there ? 8 : 0", "8", GRADIENTS, 1},
+      {"tile.columns.take", "(i * step)", "(0 * step)", GRADIENTS " dtype=f32", 4},
+      {"layernorm.backward.there", "< p.rows", "<= p.rows", ONE_ROW, 1},
+      {"layernorm.backward.bring", "at(name, row)", "at(name, 'begin')", ONE_ROW, 4},
+      {"layernorm.backward.take", "place(tensor)", "place(1)", GRADIENTS, 4},
+      {"layernorm.backward.take_dz", "place(tensor)", "place(1)", GRADIENTS, 4},
+      {"layernorm.backward.rows", "* ROWS + place", "+ place", GRADIENTS, 1},
       {"layernorm.backward.aligned", "% 16 == 0", "% 2 == 0", GRADIENTS, 1},
+      {"layernorm.backward.begin", "begin + s * step", "begin", ONE_ROW, 4},
       {"layernorm.backward.residual", "row * p.residual_n", "0", GRADIENTS, 4},
       {"layernorm.backward.bias", "+= v[i]", "-= v[i]", GRADIENTS, 4},
       {"layernorm.backward.terms", "factor[i] *= dy[i]", "factor[i] = dy[i]", GRADIENTS, 4},
-      {"layernorm.backward.statistics", "p.rstd + row", "p.rstd", READ_TWICE, 4},
-      {"layernorm.backward.next", "row + ROWS", "row",
-       "kernel=layernorm pass=backward width=40 warps=8 block_q=32 rows=700", 4},
+      {"layernorm.backward.statistics", "row + step", "row", ONE_ROW, 4},
+      {"layernorm.backward.wait", "cp_async_wait_$(plan.stages - 1)();", "", GRADIENTS, 1},
       {"layernorm.backward.means", "+= factor[i] * xhat[i]", "+= factor[i]", GRADIENTS, 4},
       {"layernorm.backward.width", "(float)WIDTH", "(float)(WIDTH - 1)", GRADIENTS " dtype=f32", 4},
       {"layernorm.backward.dx", "dx[i] +=", "dx[i] =", GRADIENTS, 4},
       {"layernorm.backward.add", "dbeta[c][i] += dy[i]", "dbeta[c][i] = dy[i]", ONE_ROW, 4},
       {"layernorm.backward.store", "row * p.dx_n", "begin * p.dx_n", ONE_ROW, 4},
-      {"layernorm.backward.sums", "(i64)blockIdx.x) * WIDTH", "0) * WIDTH", ONE_ROW, 1},
-      {"layernorm.backward.reuse", "k > 1 and", "false and", GRADIENTS, 1},
-      {"layernorm.backward.put", "place * WIDTH + ", "", GRADIENTS, 1},
+      {"layernorm.backward.ahead", "STAGES * step", "(STAGES - 1) * step", ONE_ROW, 4},
+      {"layernorm.backward.slot", "STAGES - 1", "STAGES - 2", ONE_ROW, 4},
+      {"layernorm.backward.landed", "cp_async_wait_0();", "", GRADIENTS, 1},
+      {"layernorm.backward.reuse", "block_sync();", "", GRADIENTS, 1},
+      {"layernorm.backward.put", "sum_at(k, 'place', columns)", "sum_at(k, '0', columns)", GRADIENTS, 1},
       {"layernorm.backward.sync", "block_sync();", "", GRADIENTS, 1},
       {"layernorm.backward.join", "r = 0", "r = 1", GRADIENTS, 4},
+      {"layernorm.backward.joined", "(i64)blockIdx.x)", "0)", GRADIENTS " rows=200", 1},
+      {"layernorm.backward.sums", "(i64)blockIdx.x) * WIDTH", "0) * WIDTH", ONE_ROW, 1},
       {"layernorm.backward.keep", "$(name)[c] + 4", "$(name)[c]", ONE_ROW, 4},
-      {"layernorm.backward.ranges", "imin(p.rows, RANGES)", "RANGES", GRADIENTS, 1},
-      {"layernorm.backward.range_sums", "i < ranges", "i < ranges - 1", GRADIENTS, 4},
+      {"layernorm.backward.ranges", "imin(cdiv(p.rows, ROWS), RANGES)", "RANGES", GRADIENTS, 1},
+      {"layernorm.backward.range_sums", "i * SUM_WARPS", "0 * SUM_WARPS", ONE_ROW, 4},
       {"layernorm.backward.sum_sync", "block_sync();", "", GRADIENTS, 1},
-      {"layernorm.backward.whole_sum", "w < SUM_WARPS", "w < 1", GRADIENTS, 4},
+      {"layernorm.backward.whole_sum", "w < SUM_WARPS", "w < 1", ONE_ROW, 4},
   };
   find_all(bugs, sizeof bugs / sizeof *bugs);
 }

@@ -40,7 +40,7 @@ START_TEST(check_and_bench) {
   program_says(r.out, "\n4 variants, 4 cases, seed 2: 0 failed, 0 wrong\n");
   program_gives(0, "check " NORM "eps=0.25 rows=3 --device host");
   r = program_gives(0, "bench " NORM "pass=backward residual=true rows=5 --device host --csv");
-  program_says(r.out, "layernorm_bwd-bf16-w40-residual.simt-q64-w16.host,5,");
+  program_says(r.out, "layernorm_bwd-bf16-w40-residual.simt-q32-s4-w8.host,5,");
   program_gives(0, "bench kernel=logsoftmax width=9 target=true rows=5 --device host");
   const char shapes[] = "return { { rows = 3 } }";
   scratch_put("shapes.lua", shapes, strlen(shapes));

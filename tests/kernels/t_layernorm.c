@@ -43,10 +43,25 @@ START_TEST(every_plan) {
 }
 END_TEST
 
-/* A backward of these has two blocks for a row. */
+/* A backward of the widest ones has several blocks for a row. */
 START_TEST(wide_rows) {
   kernels made = kernels_first(PASSES WIDE "dtype=%s bias=grad", _i ? "f32 norm=rms" : "bf16");
   for (int n = 0; n < made.n; n++) verify_all(&made.list[n]);
+  kernels_free(&made);
+}
+END_TEST
+
+/* So many rows that a block takes more of them than it has stages. */
+START_TEST(many_rows) {
+  const bool on_host = fg_arch_is_host(kernel_device()->arch);
+  kernels made = kernels_new("kernel=layernorm pass=backward width=1024 dtype=%s bias=grad",
+                             _i ? "f32" : "bf16");
+  for (int n = 0; n < made.n; n++)
+    for (int seed = 0; seed < 2; seed++)
+      kernel_verify(&made.list[n], &(verify_case){.shape = {.rows = on_host ? 301 : 9001},
+                                                  .contiguous = seed,
+                                                  .again = true,
+                                                  .seed = 70 + (uint64_t)seed});
   kernels_free(&made);
 }
 END_TEST
@@ -187,6 +202,7 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_loop_test(tests, every_plan, 0, 2);
   tcase_add_loop_test(tests, wide_rows, 0, 2);
+  tcase_add_loop_test(tests, many_rows, 0, 2);
   tcase_add_test(tests, every_spec);
   tcase_add_loop_test(tests, differences, 0, 2);
   tcase_add_test(tests, nonfinite);

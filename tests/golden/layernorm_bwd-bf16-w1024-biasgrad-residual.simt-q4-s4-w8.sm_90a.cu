@@ -1,17 +1,18 @@
-// layernorm_bwd-bf16-w1024-biasgrad-residual.simt-q8-w16.sm_90a
+// layernorm_bwd-bf16-w1024-biasgrad-residual.simt-q4-s4-w8.sm_90a
 //
 // the gradients of rows, and of what all of them share, from the gradient of out.
 // spec:   kernel=layernorm pass=backward width=1024 bias=grad residual=true
-// again:  flashgen emit layernorm_bwd-bf16-w1024-biasgrad-residual.simt-q8-w16.sm_90a
+// again:  flashgen emit layernorm_bwd-bf16-w1024-biasgrad-residual.simt-q4-s4-w8.sm_90a
 // made by flashgen 0.1.0
 //
-// launch: layernorm_bwd, grid min(rows, 132) x 1 x 1, 512 threads, 33024 shared bytes
+// launch: layernorm_bwd, grid min(cdiv(rows, 4), 264) x 1 x 1, 256 threads, 98432 shared bytes
 // launch: layernorm_bwd_sums, grid 32 x 3 x 1, 512 threads, 2048 shared bytes, early
-// scratch: sums, 3072 * min(rows, 132) floats
+// scratch: sums, 3072 * min(cdiv(rows, 4), 264) floats
 //
 // shared memory:
 //   SM_PARTIALS      0  numbers of each warp of a row [2][ROWS][WARPS][PARTIALS], float32
-//   SM_COLUMNS     256  a sum of the rows of each place in a block [ROWS][WIDTH], float32
+//   SM_ROWS        128  rows under way [STAGES][SLOT_BYTES]; then the sums of places
+//                       [tensor][ROWS][WIDTH], float32
 //   SM_SUMS          0  a sum of each column by each warp [SUM_WARPS][32], float32
 
 typedef unsigned short u16;
@@ -21,7 +22,7 @@ typedef long long i64;
 #define DEV static __device__ __forceinline__
 
 enum { WIDTH = 1024 }; // columns of a row
-enum { ROWS = 8 }; // rows of a block
+enum { ROWS = 4 }; // rows of a block
 enum { GROUP = 64 }; // threads that share a row
 enum { LANES = 32 }; // of them, in one warp
 enum { WARPS = 2 }; // warps that share a row
@@ -29,14 +30,20 @@ enum { CHUNKS = 2 }; // times 8 columns that a thread has
 enum { RAW = 4 }; // words of 8 columns
 enum { PARTIALS = 2 }; // numbers that a warp adds up at a time
 enum { PARTS = 1 }; // blocks that share the columns of a row
-enum { THREADS = 512 }; // threads of a block
-enum { RANGES = 132 }; // of rows, at most
+enum { THREADS = 256 }; // threads of a block
+enum { RESIDENT = 2 }; // blocks that a multiprocessor has room for
+enum { STAGES = 4 }; // rows that are there or under way
+enum { SLOT_BYTES = 24576 }; // of a row of z, dout and dz [3][CHUNKS][RAW / 4][THREADS], 16 each
+enum { RANGES = 264 }; // of rows, each a block's, at most
 enum { SUM_WARPS = 16 }; // that share the sums of 32 columns
+enum { WARP_RANGES = 17 }; // ranges of a warp of them
 enum { SM_PARTIALS = 0 };
-enum { SM_COLUMNS = 256 };
+enum { SM_ROWS = 128 };
 enum { SM_SUMS = 0 };
 
 #define ALL_LANES 0xffffffffu
+
+DEV int cdiv(int a, int b) { return a / b + (a % b > 0); }
 
 DEV int imin(int a, int b) { return a < b ? a : b; }
 
@@ -48,6 +55,11 @@ DEV u32 lds_u32(u32 address) {
   u32 v;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
   return v;
+}
+
+DEV void lds_u32x4(u32 *v, u32 address) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(address) : "memory");
 }
 
 DEV void sts_u32(u32 address, u32 v) {
@@ -110,6 +122,17 @@ DEV u32 pack_bf16(float low, float high) {
   return r;
 }
 
+DEV void cp_async_16(u32 to, const void *from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+      :: "r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+DEV void cp_async_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+DEV void cp_async_wait_0(void) { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+
+DEV void cp_async_wait_3(void) { asm volatile("cp.async.wait_group 3;" ::: "memory"); }
+
 DEV void grid_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 DEV void grid_launch(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
@@ -134,6 +157,28 @@ DEV void read_columns(u32 *raw, const u16 *from, int is_aligned) {
   } else {
     load_columns_singly(raw, from, 0, 8, 0);
   }
+}
+
+// To shared memory in pieces of 16 bytes, `step` bytes apart; 0s where `there` is not. They are on
+// the way until the thread waits; where addresses are not aligned it brings them itself.
+DEV void bring_columns(u32 to, int step, const u16 *from, int there, int is_aligned) {
+  if (is_aligned) {
+    #pragma unroll
+    for (int i = 0; i < RAW / 4; i++) {
+      cp_async_16(to + (u32)(i * step), from + i * 16 / (int)sizeof *from, there ? 16 : 0);
+    }
+  } else {
+    u32 raw[RAW];
+    load_columns_singly(raw, from, 0, there ? 8 : 0, 0);
+    #pragma unroll
+    for (int i = 0; i < RAW / 4; i++) { sts_u32x4(to + (u32)(i * step), raw + 4 * i); }
+  }
+}
+
+// Those that the thread has brought.
+DEV void take_columns(u32 *raw, u32 from, int step) {
+  #pragma unroll
+  for (int i = 0; i < RAW / 4; i++) { lds_u32x4(raw + 4 * i, from + (u32)(i * step)); }
 }
 
 DEV void columns_of(float *v, const u32 *raw) {
@@ -229,14 +274,41 @@ typedef struct Params {
   float eps; // NaN: not given
 } Params;
 
-extern "C" __global__ void __launch_bounds__(512, 1)
+extern "C" __global__ void __launch_bounds__(256, 2)
 layernorm_bwd(const __grid_constant__ Params p) {
   grid_launch(); // the sums wait for this grid's end
   const int first = (int)threadIdx.x % GROUP, place = (int)threadIdx.x / GROUP;
-  const i64 begin = (i64)p.rows * (i64)blockIdx.x / gridDim.x,
-      end = (i64)p.rows * ((i64)blockIdx.x + 1) / gridDim.x;
+  const i64 begin = (i64)blockIdx.x * ROWS + place, step = (i64)gridDim.x * ROWS;
+      // blocks are at rows side by side
   const int is_aligned = ((u64)p.x | (u64)p.gamma | (u64)p.dout | (u64)p.dx | (u64)p.dz | (u64)p.bias | (u64)p.residual | (u64)p.z | 2 * ((u64)p.x_n | (u64)p.dout_n | (u64)p.dx_n | (u64)p.dz_n | (u64)p.residual_n | (u64)p.z_n)) % 16 == 0;
 
+  const u32 ring = shared_base() + SM_ROWS + threadIdx.x * 16;
+  for (int s = 0; s < STAGES; s++) {
+    const i64 ahead = begin + s * step;
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      const int there = ahead < p.rows;
+      { bring_columns(ring + (u32)(s * SLOT_BYTES)
+          + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+          (p.z ? p.z + ahead * p.z_n : p.x + ahead * p.x_n) + (c * GROUP + first) * 8, there,
+          is_aligned); }
+      { bring_columns(ring + (u32)(s * SLOT_BYTES)
+          + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+          (p.dout + ahead * p.dout_n) + (c * GROUP + first) * 8, there, is_aligned); }
+      if (p.dz) { bring_columns(ring + (u32)(s * SLOT_BYTES)
+          + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+          (p.dz + ahead * p.dz_n) + (c * GROUP + first) * 8, there, is_aligned); }
+    }
+    cp_async_commit();
+  }
+  u32 slot = ring;
+  u32 gamma[CHUNKS][RAW];
+  #pragma unroll
+  for (int c = 0; c < CHUNKS; c++) {
+    #pragma unroll
+    for (int i = 0; i < RAW; i++) { gamma[c][i] = 0; }
+    { read_columns(gamma[c], p.gamma + (c * GROUP + first) * 8, is_aligned); }
+  }
   float dgamma[CHUNKS][8];
   float dbeta[CHUNKS][8];
   float dbias[CHUNKS][8];
@@ -246,25 +318,24 @@ layernorm_bwd(const __grid_constant__ Params p) {
     for (int i = 0; i < 8; i++) { dgamma[c][i] = dbeta[c][i] = dbias[c][i] = 0.0f; }
   }
 
+  float next_rstd = begin < p.rows ? ldg_f32(p.rstd + begin) : 0.0f;
+  float next_mean = begin < p.rows ? ldg_f32(p.mean + begin) : 0.0f;
   int turn = 0;
-  for (i64 row = begin + place; row - place < end; row += ROWS) { // all threads add up
-    const int has_row = row < end;
-    const float rstd = has_row ? ldg_f32(p.rstd + row) : 0.0f, mean = has_row
-        ? ldg_f32(p.mean + row) : 0.0f;
+  for (i64 row = begin; row - place < p.rows; row += step) { // all threads add up
+    const int has_row = row < p.rows;
+    const float rstd = next_rstd, mean = next_mean;
+    const i64 next = row + step;
+    next_rstd = next < p.rows ? ldg_f32(p.rstd + next) : 0.0f;
+    next_mean = next < p.rows ? ldg_f32(p.mean + next) : 0.0f;
+    cp_async_wait_3();
     float means[2] = {0.0f, 0.0f};
     #pragma unroll
     for (int c = 0; c < CHUNKS; c++) {
-      u32 z[RAW], dout[RAW];
-      #pragma unroll
-      for (int i = 0; i < RAW; i++) { z[i] = 0; }
-      if (has_row) { read_columns(z, (p.z ? p.z + row * p.z_n : p.x + row * p.x_n)
-          + (c * GROUP + first) * 8, is_aligned); }
-      #pragma unroll
-      for (int i = 0; i < RAW; i++) { dout[i] = 0; }
-      if (has_row) { read_columns(dout, (p.dout + row * p.dout_n) + (c * GROUP + first) * 8,
-          is_aligned); }
+      u32 z[RAW];
+      take_columns(z, slot + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16);
+      u32 dout[RAW];
+      take_columns(dout, slot + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16);
       float xhat[8], dy[8], factor[8];
-      u32 gamma[RAW];
       columns_of(xhat, z);
       if (!p.z) {
         u32 raw[RAW];
@@ -284,10 +355,7 @@ layernorm_bwd(const __grid_constant__ Params p) {
         for (int i = 0; i < 8; i++) { xhat[i] += v[i]; }
       }
       columns_of(dy, dout);
-      #pragma unroll
-      for (int i = 0; i < RAW; i++) { gamma[i] = 0; }
-      { read_columns(gamma, p.gamma + (c * GROUP + first) * 8, is_aligned); }
-      columns_of(factor, gamma);
+      columns_of(factor, gamma[c]);
       #pragma unroll
       for (int i = 0; i < 8; i++) {
         xhat[i] = (xhat[i] - mean) * rstd;
@@ -305,21 +373,11 @@ layernorm_bwd(const __grid_constant__ Params p) {
     for (int i = 0; i < 2; i++) { means[i] *= 1.0f / (float)WIDTH; }
     #pragma unroll
     for (int c = 0; c < CHUNKS; c++) {
-      u32 z[RAW], dout[RAW], dz[RAW];
-      #pragma unroll
-      for (int i = 0; i < RAW; i++) { z[i] = 0; }
-      if (has_row) { read_columns(z, (p.z ? p.z + row * p.z_n : p.x + row * p.x_n)
-          + (c * GROUP + first) * 8, is_aligned); }
-      #pragma unroll
-      for (int i = 0; i < RAW; i++) { dout[i] = 0; }
-      if (has_row) { read_columns(dout, (p.dout + row * p.dout_n) + (c * GROUP + first) * 8,
-          is_aligned); }
-      #pragma unroll
-      for (int i = 0; i < RAW; i++) { dz[i] = 0; }
-      if (p.dz && has_row) { read_columns(dz, p.dz + row * p.dz_n + (c * GROUP + first) * 8,
-          is_aligned); }
+      u32 z[RAW];
+      take_columns(z, slot + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16);
+      u32 dout[RAW];
+      take_columns(dout, slot + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16);
       float xhat[8], dy[8], factor[8];
-      u32 gamma[RAW];
       columns_of(xhat, z);
       if (!p.z) {
         u32 raw[RAW];
@@ -339,15 +397,17 @@ layernorm_bwd(const __grid_constant__ Params p) {
         for (int i = 0; i < 8; i++) { xhat[i] += v[i]; }
       }
       columns_of(dy, dout);
-      #pragma unroll
-      for (int i = 0; i < RAW; i++) { gamma[i] = 0; }
-      { read_columns(gamma, p.gamma + (c * GROUP + first) * 8, is_aligned); }
-      columns_of(factor, gamma);
+      columns_of(factor, gamma[c]);
       #pragma unroll
       for (int i = 0; i < 8; i++) {
         xhat[i] = (xhat[i] - mean) * rstd;
         factor[i] *= dy[i];
       }
+      u32 dz[RAW];
+      #pragma unroll
+      for (int i = 0; i < RAW; i++) { dz[i] = 0; }
+      if (p.dz) { take_columns(dz, slot + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16),
+          THREADS * 16); }
       float dx[8];
       columns_of(dx, dz);
       #pragma unroll
@@ -360,77 +420,80 @@ layernorm_bwd(const __grid_constant__ Params p) {
       if (has_row) { write_columns(p.dx + row * p.dx_n + (c * GROUP + first) * 8, dx,
           is_aligned); }
     }
+    {
+      const i64 ahead = row + STAGES * step;
+      #pragma unroll
+      for (int c = 0; c < CHUNKS; c++) {
+        const int there = ahead < p.rows;
+        { bring_columns(slot + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+            (p.z ? p.z + ahead * p.z_n : p.x + ahead * p.x_n) + (c * GROUP + first) * 8, there,
+            is_aligned); }
+        { bring_columns(slot + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+            (p.dout + ahead * p.dout_n) + (c * GROUP + first) * 8, there, is_aligned); }
+        if (p.dz) { bring_columns(slot + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16),
+            THREADS * 16, (p.dz + ahead * p.dz_n) + (c * GROUP + first) * 8, there, is_aligned); }
+      }
+      cp_async_commit();
+    }
+    slot = slot == ring + (STAGES - 1) * SLOT_BYTES ? ring : slot + SLOT_BYTES;
   }
 
-  {
-    float *to = p.sums + (0 * (i64)gridDim.x + (i64)blockIdx.x) * WIDTH;
-    const u32 own = shared_base() + SM_COLUMNS;
-    #pragma unroll
-    for (int c = 0; c < CHUNKS; c++) {
+  cp_async_wait_0(); // the 0s of no row
+  block_sync(); // the rows have been read
+  #pragma unroll
+  for (int c = 0; c < CHUNKS; c++) {
+    {
       {
         u32 bits[8];
         #pragma unroll
         for (int i = 0; i < 8; i++) { bits[i] = as_u32(dgamma[c][i]); }
-        const u32 at = own + (u32)(place * WIDTH + (c * GROUP + first) * 8) * 4;
-        sts_u32x4(at, bits);
-        sts_u32x4(at + 16, bits + 4);
+        const u32 to = shared_base() + SM_ROWS
+            + (u32)((0 * ROWS + place) * WIDTH + (c * GROUP + first) * 8) * 4;
+        sts_u32x4(to, bits);
+        sts_u32x4(to + 16, bits + 4);
       }
-    }
-    block_sync();
-    for (int column = (int)threadIdx.x; column < WIDTH; column += THREADS) {
-      float sum = 0.0f;
-      #pragma unroll
-      for (int r = 0; r < ROWS; r++) { sum += as_f32(lds_u32(own
-          + (u32)(r * WIDTH + column) * 4)); }
-      stg_f32(to + column, sum);
-    }
-  }
-  {
-    float *to = p.sums + (1 * (i64)gridDim.x + (i64)blockIdx.x) * WIDTH;
-    const u32 own = shared_base() + SM_COLUMNS;
-    block_sync(); // the sums before have been read
-    #pragma unroll
-    for (int c = 0; c < CHUNKS; c++) {
       {
         u32 bits[8];
         #pragma unroll
         for (int i = 0; i < 8; i++) { bits[i] = as_u32(dbeta[c][i]); }
-        const u32 at = own + (u32)(place * WIDTH + (c * GROUP + first) * 8) * 4;
-        sts_u32x4(at, bits);
-        sts_u32x4(at + 16, bits + 4);
+        const u32 to = shared_base() + SM_ROWS
+            + (u32)((1 * ROWS + place) * WIDTH + (c * GROUP + first) * 8) * 4;
+        sts_u32x4(to, bits);
+        sts_u32x4(to + 16, bits + 4);
       }
-    }
-    block_sync();
-    for (int column = (int)threadIdx.x; column < WIDTH; column += THREADS) {
-      float sum = 0.0f;
-      #pragma unroll
-      for (int r = 0; r < ROWS; r++) { sum += as_f32(lds_u32(own
-          + (u32)(r * WIDTH + column) * 4)); }
-      stg_f32(to + column, sum);
-    }
-  }
-  {
-    float *to = p.sums + (2 * (i64)gridDim.x + (i64)blockIdx.x) * WIDTH;
-    const u32 own = shared_base() + SM_COLUMNS;
-    block_sync(); // the sums before have been read
-    #pragma unroll
-    for (int c = 0; c < CHUNKS; c++) {
       {
         u32 bits[8];
         #pragma unroll
         for (int i = 0; i < 8; i++) { bits[i] = as_u32(dbias[c][i]); }
-        const u32 at = own + (u32)(place * WIDTH + (c * GROUP + first) * 8) * 4;
-        sts_u32x4(at, bits);
-        sts_u32x4(at + 16, bits + 4);
+        const u32 to = shared_base() + SM_ROWS
+            + (u32)((2 * ROWS + place) * WIDTH + (c * GROUP + first) * 8) * 4;
+        sts_u32x4(to, bits);
+        sts_u32x4(to + 16, bits + 4);
       }
     }
-    block_sync();
-    for (int column = (int)threadIdx.x; column < WIDTH; column += THREADS) {
+  }
+  block_sync();
+  for (int column = (int)threadIdx.x; column < WIDTH; column += THREADS) {
+    {
       float sum = 0.0f;
       #pragma unroll
-      for (int r = 0; r < ROWS; r++) { sum += as_f32(lds_u32(own
-          + (u32)(r * WIDTH + column) * 4)); }
-      stg_f32(to + column, sum);
+      for (int r = 0; r < ROWS; r++) { sum += as_f32(lds_u32(shared_base() + SM_ROWS
+          + (u32)((0 * ROWS + r) * WIDTH + column) * 4)); }
+      stg_f32(p.sums + (0 * (i64)gridDim.x + (i64)blockIdx.x) * WIDTH + column, sum);
+    }
+    {
+      float sum = 0.0f;
+      #pragma unroll
+      for (int r = 0; r < ROWS; r++) { sum += as_f32(lds_u32(shared_base() + SM_ROWS
+          + (u32)((1 * ROWS + r) * WIDTH + column) * 4)); }
+      stg_f32(p.sums + (1 * (i64)gridDim.x + (i64)blockIdx.x) * WIDTH + column, sum);
+    }
+    {
+      float sum = 0.0f;
+      #pragma unroll
+      for (int r = 0; r < ROWS; r++) { sum += as_f32(lds_u32(shared_base() + SM_ROWS
+          + (u32)((2 * ROWS + r) * WIDTH + column) * 4)); }
+      stg_f32(p.sums + (2 * (i64)gridDim.x + (i64)blockIdx.x) * WIDTH + column, sum);
     }
   }
 }
@@ -438,13 +501,14 @@ layernorm_bwd(const __grid_constant__ Params p) {
 extern "C" __global__ void __launch_bounds__(512, 1)
 layernorm_bwd_sums(const __grid_constant__ Params p) {
   grid_wait();
-  const int ranges = imin(p.rows, RANGES), column = (int)blockIdx.x * 32 + (int)threadIdx.x % 32;
+  const int ranges = imin(cdiv(p.rows, ROWS), RANGES), column = (int)blockIdx.x * 32
+      + (int)threadIdx.x % 32;
   const float *from = p.sums + (i64)blockIdx.y * ranges * WIDTH + column;
   float sum = 0.0f;
-  if (column < WIDTH) {
-    #pragma unroll 8
-    for (int i = (int)threadIdx.x / 32; i < ranges; i += SUM_WARPS) { sum += ldg_f32(from
-        + (i64)i * WIDTH); }
+  #pragma unroll
+  for (int i = 0; i < WARP_RANGES; i++) { // all loads are under way together
+    const int range = i * SUM_WARPS + (int)threadIdx.x / 32;
+    sum += range < ranges && column < WIDTH ? ldg_f32(from + (i64)range * WIDTH) : 0.0f;
   }
   sts_u32(shared_base() + SM_SUMS + threadIdx.x * 4, as_u32(sum));
   block_sync();
