@@ -160,19 +160,20 @@ DEV void read_columns(u32 *raw, const u16 *from, int is_aligned) {
 }
 
 // To shared memory in pieces of 16 bytes, `step` bytes apart; 0s where `there` is not. They are on
-// the way until the thread waits; where addresses are not aligned it brings them itself.
-DEV void bring_columns(u32 to, int step, const u16 *from, int there, int is_aligned) {
-  if (is_aligned) {
-    #pragma unroll
-    for (int i = 0; i < RAW / 4; i++) {
-      cp_async_16(to + (u32)(i * step), from + i * 16 / (int)sizeof *from, there ? 16 : 0);
-    }
-  } else {
-    u32 raw[RAW];
-    load_columns_singly(raw, from, 0, there ? 8 : 0, 0);
-    #pragma unroll
-    for (int i = 0; i < RAW / 4; i++) { sts_u32x4(to + (u32)(i * step), raw + 4 * i); }
+// the way until the thread waits.
+DEV void bring_columns(u32 to, int step, const u16 *from, int there) {
+  #pragma unroll
+  for (int i = 0; i < RAW / 4; i++) {
+    cp_async_16(to + (u32)(i * step), from + i * 16 / (int)sizeof *from, there ? 16 : 0);
   }
+}
+
+// The same of addresses that are not aligned; the thread waits here.
+DEV void bring_columns_singly(u32 to, int step, const u16 *from, int there) {
+  u32 raw[RAW];
+  load_columns_singly(raw, from, 0, there ? 8 : 0, 0);
+  #pragma unroll
+  for (int i = 0; i < RAW / 4; i++) { sts_u32x4(to + (u32)(i * step), raw + 4 * i); }
 }
 
 // Those that the thread has brought.
@@ -285,19 +286,34 @@ layernorm_bwd(const __grid_constant__ Params p) {
   const u32 ring = shared_base() + SM_ROWS + threadIdx.x * 16;
   for (int s = 0; s < STAGES; s++) {
     const i64 ahead = begin + s * step;
-    #pragma unroll
-    for (int c = 0; c < CHUNKS; c++) {
-      const int there = ahead < p.rows;
-      { bring_columns(ring + (u32)(s * SLOT_BYTES)
-          + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
-          (p.z ? p.z + ahead * p.z_n : p.x + ahead * p.x_n) + (c * GROUP + first) * 8, there,
-          is_aligned); }
-      { bring_columns(ring + (u32)(s * SLOT_BYTES)
-          + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
-          (p.dout + ahead * p.dout_n) + (c * GROUP + first) * 8, there, is_aligned); }
-      if (p.dz) { bring_columns(ring + (u32)(s * SLOT_BYTES)
-          + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
-          (p.dz + ahead * p.dz_n) + (c * GROUP + first) * 8, there, is_aligned); }
+    if (is_aligned) {
+      #pragma unroll CHUNKS
+      for (int c = 0; c < CHUNKS; c++) {
+        const int there = ahead < p.rows;
+        { bring_columns(ring + (u32)(s * SLOT_BYTES)
+            + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+            (p.z ? p.z + ahead * p.z_n : p.x + ahead * p.x_n) + (c * GROUP + first) * 8, there); }
+        { bring_columns(ring + (u32)(s * SLOT_BYTES)
+            + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+            (p.dout + ahead * p.dout_n) + (c * GROUP + first) * 8, there); }
+        if (p.dz) { bring_columns(ring + (u32)(s * SLOT_BYTES)
+            + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+            (p.dz + ahead * p.dz_n) + (c * GROUP + first) * 8, there); }
+      }
+    } else {
+      #pragma unroll 1
+      for (int c = 0; c < CHUNKS; c++) {
+        const int there = ahead < p.rows;
+        { bring_columns_singly(ring + (u32)(s * SLOT_BYTES)
+            + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+            (p.z ? p.z + ahead * p.z_n : p.x + ahead * p.x_n) + (c * GROUP + first) * 8, there); }
+        { bring_columns_singly(ring + (u32)(s * SLOT_BYTES)
+            + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+            (p.dout + ahead * p.dout_n) + (c * GROUP + first) * 8, there); }
+        if (p.dz) { bring_columns_singly(ring + (u32)(s * SLOT_BYTES)
+            + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+            (p.dz + ahead * p.dz_n) + (c * GROUP + first) * 8, there); }
+      }
     }
     cp_async_commit();
   }
@@ -422,16 +438,31 @@ layernorm_bwd(const __grid_constant__ Params p) {
     }
     {
       const i64 ahead = row + STAGES * step;
-      #pragma unroll
-      for (int c = 0; c < CHUNKS; c++) {
-        const int there = ahead < p.rows;
-        { bring_columns(slot + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
-            (p.z ? p.z + ahead * p.z_n : p.x + ahead * p.x_n) + (c * GROUP + first) * 8, there,
-            is_aligned); }
-        { bring_columns(slot + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
-            (p.dout + ahead * p.dout_n) + (c * GROUP + first) * 8, there, is_aligned); }
-        if (p.dz) { bring_columns(slot + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16),
-            THREADS * 16, (p.dz + ahead * p.dz_n) + (c * GROUP + first) * 8, there, is_aligned); }
+      if (is_aligned) {
+        #pragma unroll CHUNKS
+        for (int c = 0; c < CHUNKS; c++) {
+          const int there = ahead < p.rows;
+          { bring_columns(slot + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+              (p.z ? p.z + ahead * p.z_n : p.x + ahead * p.x_n) + (c * GROUP + first) * 8,
+              there); }
+          { bring_columns(slot + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+              (p.dout + ahead * p.dout_n) + (c * GROUP + first) * 8, there); }
+          if (p.dz) { bring_columns(slot + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16),
+              THREADS * 16, (p.dz + ahead * p.dz_n) + (c * GROUP + first) * 8, there); }
+        }
+      } else {
+        #pragma unroll 1
+        for (int c = 0; c < CHUNKS; c++) {
+          const int there = ahead < p.rows;
+          { bring_columns_singly(slot + (u32)((0 * CHUNKS + c) * (RAW / 4) * THREADS * 16),
+              THREADS * 16, (p.z ? p.z + ahead * p.z_n : p.x + ahead * p.x_n)
+              + (c * GROUP + first) * 8, there); }
+          { bring_columns_singly(slot + (u32)((1 * CHUNKS + c) * (RAW / 4) * THREADS * 16),
+              THREADS * 16, (p.dout + ahead * p.dout_n) + (c * GROUP + first) * 8, there); }
+          if (p.dz) { bring_columns_singly(slot
+              + (u32)((2 * CHUNKS + c) * (RAW / 4) * THREADS * 16), THREADS * 16,
+              (p.dz + ahead * p.dz_n) + (c * GROUP + first) * 8, there); }
+        }
       }
       cp_async_commit();
     }
