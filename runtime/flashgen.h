@@ -85,6 +85,7 @@ typedef struct fg_spec {
   const char *residual, *norm; /* of kernel=layernorm; linear has a residual too */
   const char *target;          /* of kernel=logsoftmax */
   const char *epilogue;        /* of kernel=linear: none, relu, gelu, ...: fg_args */
+  const char *slices;          /* true: the mask is a list of the launch: fg_args */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
@@ -103,6 +104,7 @@ typedef struct fg_shape {
   int64_t rows;
   int64_t tokens_q, tokens_k, pages, page;
   int64_t parts, positions;
+  int64_t slices;
 } fg_shape;
 
 /* A tensor: its first element and its strides in elements, in the order batch, head, row, column
@@ -293,6 +295,7 @@ typedef struct fg_args {
   float eps;
   fg_tensor w, dw, kept; /* kept: the tensor keep */
   fg_tensor dresidual, dx_more;
+  fg_tensor q_ranges, k_ranges, kinds;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

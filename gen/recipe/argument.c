@@ -67,6 +67,12 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"rows", "rows", "b", FG_RULE_I32, .contiguous = true, PLACE(rows),
      .help = "which cache a sequence has"},
     {"table", "table", "bm", FG_RULE_I32, PLACE(table), .help = "pages of a sequence"},
+    {"q_ranges", "q_ranges", "la", FG_RULE_I32, .contiguous = true, PLACE(q_ranges),
+     .help = "first and end of the rows of a slice"},
+    {"k_ranges", "k_ranges", "la", FG_RULE_I32, .contiguous = true, PLACE(k_ranges),
+     .help = "first and end of its keys"},
+    {"kinds", "kinds", "l", FG_RULE_I32, .contiguous = true, PLACE(kinds),
+     .help = "what it shows: 0 all, 1 causal, 2 inverse, 3 both"},
     {"o_parts", "o_parts", "pbqhv", FG_RULE_PARTS, PLACE(o_parts), .help = "parts of o"},
     {"lse_parts", "lse_parts", "pbhq", FG_RULE_F32, .has_strides = true, PLACE(lse_parts),
      .help = "log-sum-exp of each part of a row"},
@@ -178,7 +184,8 @@ typedef struct {
 } derived_row;
 static const derived_row derived[] = {{'c', 'b', "b+1", "batch and one"},
                                       {'m', 'k', "nk/page", "pages of a sequence"},
-                                      {'i', 0, "4", "words"}};
+                                      {'i', 0, "4", "words"},
+                                      {'a', 'l', "2", "first and end"}};
 
 static const derived_row *find_derived(char letter) {
   for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
@@ -293,6 +300,7 @@ int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *sha
   if (axis == 'c') return shape->b + 1;
   if (axis == 'm') return pages_of_sequence(shape);
   if (axis == 'i') return 4;
+  if (axis == 'a') return 2;
   if (axis == 'y' && recipe->layout.kv == FG_CACHED && !shape->pages) return shape->b;
   const fg_extent_row *extent = fg_extent_of(axis);
   if (extent) return fg_extent_get(extent, shape);

@@ -19,6 +19,7 @@ const fg_extent_row fg_extents[FG_EXTENTS] = {
     {"page", NULL, 'z', "keys of a page", 0, .place = offsetof(fg_shape, page)},
     {"parts", NULL, 'p', "parts", 0, .place = offsetof(fg_shape, parts), .least = 1, .most = 256},
     {"positions", NULL, 'n', "positions", 0, .place = offsetof(fg_shape, positions)},
+    {"slices", NULL, 'l', "slices", 0, .place = offsetof(fg_shape, slices)},
 };
 
 _Static_assert(sizeof(fg_shape) == sizeof(size_t) + (FG_EXTENTS + 1) * sizeof(int64_t),
@@ -26,7 +27,7 @@ _Static_assert(sizeof(fg_shape) == sizeof(size_t) + (FG_EXTENTS + 1) * sizeof(in
 
 const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS] = {
     [FG_FORM_PAIRS] = {.letters = "bhgqk",
-                       .layout = "styz",
+                       .layout = "styzl",
                        .brief = "b$b h$h/$g $qx$k",
                        .length = 'k'},
     [FG_FORM_ROWS] = {.letters = "r", .layout = "", .brief = "$r rows", .length = 'r'},

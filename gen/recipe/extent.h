@@ -17,7 +17,7 @@ typedef struct fg_extent_row {
   int64_t least;     /* in a shape that has it */
   int64_t most;      /* the same; 0: what a length may be, fewer than 2^30 */
 } fg_extent_row;
-enum { FG_EXTENTS = 12 };
+enum { FG_EXTENTS = 13 };
 extern const fg_extent_row fg_extents[FG_EXTENTS];
 
 /* Which extents a shape has. Kinds of kernels share forms. */

@@ -8,7 +8,8 @@ const char *const fg_layout_words[FG_LAYOUTS + 1] = {"dense", "packed", "cached"
 const char *fg_layout_extents(fg_layout layout, char letters[FG_LAYOUT_EXTENTS + 1]) {
   static const char *const of_keys[FG_LAYOUTS] = {"", "t", "y", "yz"};
   strcpy(letters, layout.q == FG_PACKED ? "s" : "");
-  return strcat(letters, of_keys[layout.kv]);
+  strcat(letters, of_keys[layout.kv]);
+  return strcat(letters, layout.slices ? "l" : "");
 }
 
 /* The letter that stands for an axis of queries (q) or keys (k), or for the batch beside them. */
@@ -38,7 +39,7 @@ void fg_layout_axes(fg_layout layout, const char *axes, char *laid_out) {
 bool fg_layout_fill(fg_layout layout, fg_shape *s) {
   const bool is_paged = layout.kv == FG_PAGED, has_caches = is_paged || layout.kv == FG_CACHED;
   if ((s->tokens_q && layout.q != FG_PACKED) || (s->tokens_k && layout.kv != FG_PACKED) ||
-      (s->pages && !has_caches) || is_paged != (s->page > 0))
+      (s->pages && !has_caches) || is_paged != (s->page > 0) || (s->slices && !layout.slices))
     return false;
   if (layout.q == FG_PACKED && !s->tokens_q) s->tokens_q = s->b * s->nq;
   if (layout.kv == FG_PACKED && !s->tokens_k) s->tokens_k = s->b * s->nk;

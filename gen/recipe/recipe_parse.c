@@ -64,11 +64,13 @@ static int layout_of(const char *word) {
   return i;
 }
 
-/* "packed paged" */
+/* "packed paged", "dense dense slices" */
 static fg_status read_layout(char *rest, fg_recipe *r) {
   r->layout.q = layout_of(strsep(&rest, " "));
-  r->layout.kv = layout_of(rest);
-  if (r->layout.q <= FG_PACKED && r->layout.kv < FG_LAYOUTS) return FG_OK;
+  r->layout.kv = layout_of(strsep(&rest, " "));
+  r->layout.slices = rest && !strcmp(rest, "slices");
+  if (r->layout.q <= FG_PACKED && r->layout.kv < FG_LAYOUTS && !rest == !r->layout.slices)
+    return FG_OK;
   return fg_fail(FG_EIO, "it names a layout that there is not");
 }
 

@@ -27,7 +27,7 @@ typedef struct fg_point {
   int parts_dtype, rotary, rotary_dim, rotary_dtype; /* rotary_dim: 0 = d */
   int batch_invariant, sink, dropout, max_logit;
   int residual, norm, target;
-  int unused; /* 0: points are compared as bytes, which have no hole */
+  int slices; /* with it they are an even number: points are compared as bytes, without a hole */
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
   const char *normalizer; /* a word, interned; NULL: softmax */
@@ -55,9 +55,9 @@ typedef struct fg_field {
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 36,
+  FG_FIELDS = 37,
   FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 29,
+  FG_SPEC_FIELDS = 30,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,

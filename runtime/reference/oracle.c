@@ -80,24 +80,30 @@ static int64_t bias_index(const oracle_problem *x, place at, int64_t k) {
   return index;
 }
 
-/* What expressions name at a pair. */
+/* What expressions name at a pair, which is of a slice where there are slices. */
 static void name_pair(const oracle_problem *x, place at, int64_t k, double s,
-                      double name[ORACLE_NAMES]) {
-  const double values[ORACLE_NAMES] = {s,
-                                       (double)at.q,
-                                       (double)k,
-                                       (double)(at.q + x->nk - x->nq),
-                                       (double)(x->first_b + at.b),
-                                       (double)at.h,
-                                       (double)(at.kv % x->hk),
-                                       (double)x->nq,
-                                       (double)x->nk,
-                                       (double)x->h};
+                      double name[ORACLE_VALUES]) {
+  oracle_slice of = {0, 0, x->nq, x->nk};
+  if (x->slice_of) of = x->slices[x->slice_of[at.q * x->nk + k]];
+  const int64_t q = at.q - of.q;
+  const double values[ORACLE_VALUES] = {s,
+                                        (double)q,
+                                        (double)(k - of.k),
+                                        (double)(q + of.nk - of.nq),
+                                        (double)(x->first_b + at.b),
+                                        (double)at.h,
+                                        (double)(at.kv % x->hk),
+                                        (double)of.nq,
+                                        (double)of.nk,
+                                        (double)x->h,
+                                        [ORACLE_FIRST_Q] = (double)of.q,
+                                        [ORACLE_FIRST_K] = (double)of.k};
   memcpy(name, values, sizeof values);
 }
 
 static int is_visible(const oracle_problem *x, place at, int64_t k) {
-  double name[ORACLE_NAMES];
+  double name[ORACLE_VALUES];
+  if (x->slice_of && x->slice_of[at.q * x->nk + k] < 0) return 0;
   if (x->visible && !x->visible(x, at.b, at.h, at.q, k)) return 0;
   if (!x->mask) return 1;
   name_pair(x, at, k, 0, name);
@@ -110,7 +116,7 @@ static double score(const oracle_problem *x, place at, int64_t k, int64_t *seen)
   ++*seen;
   double s = x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);
   if (x->score) {
-    double name[ORACLE_NAMES];
+    double name[ORACLE_VALUES];
     name_pair(x, at, k, rounded(x, s), name);
     s = oracle_formula_value(x->score, name);
   }
@@ -258,7 +264,7 @@ static void add_term(void *context, int input, int64_t element, double slope) {
 
 /* d score / d s of the pair; adds its terms to the inputs' gradients. */
 static double through_score(gradient *g, place at, int64_t k) {
-  double name[ORACLE_NAMES];
+  double name[ORACLE_VALUES];
   const oracle_problem *x = g->x;
   if (!x->score) return 1;
   double s = x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);

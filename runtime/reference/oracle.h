@@ -21,6 +21,11 @@ struct oracle_problem;
 typedef int oracle_predicate(const struct oracle_problem *, int64_t b, int64_t h, int64_t q,
                              int64_t k);
 
+/* Rows [q, q + nq) and keys [k, k + nk) of the problem. */
+typedef struct oracle_slice {
+  int64_t q, k, nq, nk;
+} oracle_slice;
+
 typedef struct oracle_problem {
   int64_t b, h, hk, nq, nk, d, dv; /* h is a multiple of hk */
   double scale;
@@ -42,6 +47,10 @@ typedef struct oracle_problem {
   int64_t bias_first[4];     /* where the sequence begins along each that is not 1 */
   int64_t first_b;           /* the batch that expressions are told for batch 0 */
   oracle_predicate *visible; /* NULL = full */
+  /* [nq, nk]: the slice that a pair is of, whose positions and lengths expressions are told; -1: it
+   * is of none, and hidden. NULL: the problem is one sequence. */
+  const int *slice_of;
+  const oracle_slice *slices;
   /* A mask and a score as expressions; NULL = none. Their inputs, and which of them take gradients.
    */
   oracle_formula *mask, *score;

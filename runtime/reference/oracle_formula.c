@@ -26,6 +26,8 @@ static double read_element(oracle_formula *f, node *x) {
     int64_t index = whole(f, x->arg[i]);
     if (in->extent[i] == 1) index = 0;
     index += in->first[i];
+    if (in->slice_axis[i])
+      index += (int64_t)f->names[in->slice_axis[i] == 'q' ? ORACLE_FIRST_Q : ORACLE_FIRST_K];
     if (index < 0 || index >= in->extent[i]) {
       if (!*f->fault)
         snprintf(f->fault, ORACLE_FAULT,

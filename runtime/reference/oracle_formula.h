@@ -25,7 +25,11 @@ enum {
   ORACLE_Q0,
   ORACLE_Q1,
   ORACLE_K0,
-  ORACLE_K1
+  ORACLE_K1,
+  /* no names: the token of row 0 and of key 0, where a sequence is a slice of the tokens */
+  ORACLE_FIRST_Q,
+  ORACLE_FIRST_K,
+  ORACLE_VALUES
 };
 
 /* An input: rank < 0 is a number. Tensors are contiguous. */
@@ -36,6 +40,7 @@ typedef struct oracle_input {
   int64_t extent[ORACLE_RANK];
   const double *values;
   int64_t first[ORACLE_RANK]; /* what is added to an index: where a sequence begins along an axis */
+  char slice_axis[ORACLE_RANK]; /* 'q', 'k': the pair's ORACLE_FIRST_Q or _K is added; else 0 */
 } oracle_input;
 
 typedef struct oracle_formula oracle_formula;

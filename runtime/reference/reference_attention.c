@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "oracle.h"
 #include "reference_sequence.h"
+#include "reference_slices.h"
 #include "verify_formula.h"
 
 #include <math.h>
@@ -17,6 +18,7 @@ typedef struct {
   verify_formula formula;
   double sigmoid_bias;
   oracle_dropout dropout;
+  reference_slices slices;
 } attention;
 
 static const oracle_normalizer *normalizer_of(const reference_case *c) {
@@ -54,6 +56,16 @@ static void draw(const reference_case *c, int tensor, double *values) {
     verify_formula_draw(&a->formula, c->problem, c->which, &c->variant->plan, tensor, values);
   else
     for (int64_t i = 0; i < count; i++) values[i] = draw_value(c, t->name, &state);
+}
+
+/* Which slices pairs are of; inputs are told by tokens. */
+static fg_status set_slices(reference_case *c) {
+  attention *a = c->own;
+  reference_slices_free(&a->slices);
+  if (!c->problem->recipe->layout.slices) return FG_OK;
+  TRY(reference_slices_new(c, &a->slices));
+  a->oracle.slice_of = a->slices.slice_of, a->oracle.slices = a->slices.slice;
+  return FG_OK;
 }
 
 /* What all sequences share. */
@@ -100,6 +112,7 @@ static void set_first(attention *a, const fg_problem *p, const reference_sequenc
     for (int x = 0; tensor >= 0 && x < a->formula.inputs[i].rank; x++) {
       const char axis = p->recipe->tensor[tensor].axes[x];
       a->formula.inputs[i].first[x] = axis == 's' ? q : axis == 't' ? k : 0;
+      a->formula.inputs[i].slice_axis[x] = layout.slices && strchr("qk", axis) ? axis : 0;
     }
   }
 }
@@ -266,6 +279,7 @@ static fg_status solve(reference_case *c, int plain) {
   TRY(reference_poison(c));
   verify_formula_bind(&a->formula, c->problem, c->value);
   set_oracle(c);
+  TRY(set_slices(c));
   TRY(solve_all(c, false, NULL, &a->exact));
   if (backward) {
     TRY(put_saved(c, "o", a->exact.o));
@@ -332,6 +346,7 @@ static void free_own(reference_case *c) {
   attention *a = c->own;
   if (!a) return;
   verify_formula_free(&a->formula);
+  reference_slices_free(&a->slices);
   oracle_free(&a->exact);
   oracle_free(&a->plain);
   free(a);

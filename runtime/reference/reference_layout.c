@@ -3,6 +3,7 @@
 #include "reference_sequence.h"
 
 #include "base/random.h"
+#include "reference_slices.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@ fg_shape reference_lay_out(const fg_recipe *recipe, const fg_shape *shape, uint6
   fg_shape s = *shape;
   if (layout.q == FG_PACKED && !s.tokens_q) s.nq = s.tokens_q = s.b * s.nq + gap;
   if (layout.kv == FG_PACKED && !s.tokens_k) s.nk = s.tokens_k = s.b * s.nk + gap;
+  if (layout.slices && s.b != 1) s.nq *= s.b, s.nk *= s.b, s.b = 1;
+  if (layout.slices && !s.slices) s.slices = reference_count_slices(seed);
   if (layout.kv == FG_CACHED && !s.pages) s.pages = s.b + 1;
   if (layout.kv == FG_PAGED && !s.page) {
     s.page = pages[seed % 4];
@@ -109,6 +112,6 @@ bool reference_draw_layout(const reference_case *c, int tensor, double *values) 
   else if (!strcmp(name, "table"))
     draw_table(c, &state, values);
   else
-    return false;
+    return reference_draw_slices(c, name, values);
   return true;
 }

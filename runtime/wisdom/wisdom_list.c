@@ -52,7 +52,7 @@ bool fg_measured_kin(const fg_measured *a, const fg_measured *b) { return by_kin
 
 /* Orders shapes by the length of their keys first, then by all other extents. */
 static int by_peers(const fg_measured *a, const fg_measured *b) {
-  static const char letters[] = "kqbhgrpnstzy";
+  static const char letters[] = "kqbhgrpnstzyl";
   _Static_assert(sizeof letters == FG_EXTENTS + 1, "each extent tells two shapes apart");
   int order = by_kin(a, b);
   for (const char *letter = letters; *letter && !order; letter++)

@@ -28,11 +28,11 @@ Spec = struct(
     (c.c_char_p, "kernel pass dtype head_dim mask bias bias_dims bias_dtype grad_dtype normalizer deterministic "
                  "family block_q block_kv stages warps parts score inputs define width warps_per_key key_parts "
                  "q_layout kv_layout parts_dtype rotary rotary_dim rotary_dtype batch_invariant sink dropout "
-                 "max_logit residual norm target epilogue"))
+                 "max_logit residual norm target epilogue slices"))
 Shape = struct(
     "fg_shape",
     (c.c_size_t, "size"),
-    (c.c_int64, "b h hk nq nk align rows tokens_q tokens_k pages page parts positions"))
+    (c.c_int64, "b h hk nq nk align rows tokens_q tokens_k pages page parts positions slices"))
 Tensor = struct("fg_tensor", (c.c_void_p, "data"), (c.c_int64 * 4, "stride"))
 InputValue = struct("fg_input_value", (c.c_size_t, "size"), (Tensor, "value grad"), (c.c_double, "number"))
 Args = struct(
@@ -52,7 +52,7 @@ Args = struct(
     (c.c_float, "keep"),
     (Tensor, "seed max_logit residual gamma beta out mean rstd z dz dgamma dbeta target weight loss dloss"),
     (c.c_float, "eps"),
-    (Tensor, "w dw kept dresidual dx_more"))
+    (Tensor, "w dw kept dresidual dx_more q_ranges k_ranges kinds"))
 Config = struct(
     "fg_config",
     (c.c_size_t, "size"),
