@@ -44,6 +44,7 @@ all[#all + 1] = { name = "base",
   { "red_add_f32x4", "void",  "float *to, const float *v" },  -- four sums, not one of four
   { "as_f32",        "float", "u32 bits", pure = true },
   { "as_u32",        "u32",   "float v", pure = true },
+  { "first_bit",     "int",   "u32 bits", pure = true },                   -- the number of the lowest bit that is 1; there is one
   { "prmt_u32",      "u32",   "u32 a, u32 b, u32 selector", pure = true }, -- bytes of a, then b, by 4 bits each; 8 more: its sign, 8 times
   { "exp2_f32",      "float", "float x", pure = true },
   { "exp2_f32_if",   "float", "float x, int predicate" },      -- else 0

@@ -135,6 +135,7 @@ static fg_emit_names read_names(lua_State *L, int table) {
                          .reach = text_of(L, table, "reach"),
                          .first_q = text_of(L, table, "first_q"),
                          .first_k = text_of(L, table, "first_k"),
+                         .has_row = text_of(L, table, "has_row"),
                          .of_head = text_of(L, table, "of_head"),
                          .of_row = text_of(L, table, "of_row"),
                          .s_first = flag_of(L, table, "s_first"),

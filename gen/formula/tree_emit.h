@@ -28,6 +28,7 @@ typedef struct fg_emit_names {
   bool join; /* a factor of that tanh joins its polynomial: a product less, more constants */
   /* The place of query 0, of key 0, along an axis of queries or keys of an input; NULL: 0. */
   const char *first_q, *first_k;
+  const char *has_row; /* the test that row q is one of the sequence's; NULL: q < nq */
 } fg_emit_names;
 
 /* Texts of n nodes. The strings are the caller's to free, by fg_emitted_free. */

@@ -46,7 +46,10 @@ static int declare(fg_emitter *e, fg_level to, int node, const char *type,
   e->context = to, e->lazy = 0;
   bool guarded =
       to == ROW && fg_tree_reads_of_row(&e->f->tree, node); /* a tile has rows that are none */
-  if (guarded) fg_put(e, "%s < %s ? (", e->names->name[FG_NAME_Q], e->names->name[FG_NAME_NQ]);
+  if (guarded && e->names->has_row)
+    fg_put(e, "%s ? (", e->names->has_row);
+  else if (guarded)
+    fg_put(e, "%s < %s ? (", e->names->name[FG_NAME_Q], e->names->name[FG_NAME_NQ]);
   write(e, node);
   if (guarded) fg_put(e, ") : 0");
   fg_buffer value = e->out;

@@ -325,6 +325,7 @@ int fg_axis_index(const char *axes, char a) {
     return 0;
   case 'b':
   case 'y':
+  case 'l':
     return first;
   case 'h':
   case 'g':

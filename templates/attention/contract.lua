@@ -61,7 +61,7 @@ local score = {
   scale_is_negative = "p.scale < 0.0f", positive_scale = "p.scale < 0.0f ? -p.scale : p.scale",
   masked_product = string.format("p.scale < 0.0f ? -(%s) : %s", hooks.norm.masked, hooks.norm.masked),
   is_s = traits.is_s, adds_to_s = traits.adds_to_s, is_uneven_in_k = traits.is_uneven_in_k, chooses_unevenly = traits.chooses_unevenly,
-  rows_share_terms = hooks.norm.trial ~= nil and types.p.has_range_of_f32 and traits.is_linear_in_s_and_k,
+  rows_share_terms = hooks.norm.trial ~= nil and types.p.has_range_of_f32 and traits.is_linear_in_s_and_k and not seq.slices,
   has_tanh = traits.tanh_count ~= nil, tanh_count = traits.tanh_count or 0, tanhs_are_of_scaled_s = traits.tanhs_are_of_scaled_s,
 }
 hooks.score = score
@@ -94,7 +94,8 @@ function hooks.pair(names)
   local texts = emit(nodes, names)
   for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
   -- spot "contract.pair"
-  return { head = texts.head, row = texts.row, test = texts.values[1], score = texts.values[names.exponent and 4 or 2], slope = texts.values[3],
+  local test = seq.slices and seq.slices.test(names.q, names.k, texts.values[1]) or texts.values[1]
+  return { head = texts.head, row = texts.row, test = test, score = texts.values[names.exponent and 4 or 2], slope = texts.values[3],
            terms = terms, score_reads = texts.reads[2], row_reads = texts.row_reads }
 end
 
@@ -118,7 +119,7 @@ const float cap1 = %s * cap_unit, cap3 = %s * cap_unit * cap_square, cap5 = %s *
   return cap
 end
 score.cap = find_cap()
-score.cap_of_ranges = formula.keys.exact_for_one and score.cap or nil
+score.cap_of_ranges = hooks.mask.row_sees_a_range and score.cap or nil
 
 function hooks.uses(name) return formula.uses(formula.mask, name) or formula.uses(formula.score, name) end
 

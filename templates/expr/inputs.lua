@@ -157,8 +157,9 @@ function input.sum(x, term, q, k)
   local own = declared[x.name].input
   local texts = emit(own.reads[term.read].index, { q = q, k = k }).values
   local at = "0"
+  local of_slice = seq.slices and seq.slices.first() or {}
   for i, extent in ipairs(own.extents) do
-    local first = extent == "q" and seq.first_q or extent == "k" and seq.first_k
+    local first = of_slice[extent] or extent == "q" and seq.first_q or extent == "k" and seq.first_k
     local index = extent == "1" and "0" or "(" .. (first and first .. " + (" .. texts[i] .. ")" or texts[i]) .. ")"
     at = at == "0" and "(i64)" .. index or string.format("(%s) * %s + %s", at, length_of(extent), index)
   end

@@ -60,7 +60,7 @@ end
 -- Are there tiles of S that no block makes?
 function grads.leaves_tiles()
   local range = formula.queries
-  return range.first ~= nil or range.last ~= nil or hooks.mask.has_gaps.queries ~= nil and hooks.mask.has_gaps.queries
+  return seq.slices ~= nil or range.first ~= nil or range.last ~= nil or hooks.mask.has_gaps.queries ~= nil and hooks.mask.has_gaps.queries
 end
 
 -- The pass that stores zeros there as a dense gradient whose pairs have elements of their own.
@@ -84,7 +84,12 @@ local function refused_layout(x, by_tiles)
   if (has.tokens_q or has.tokens_k) and has.b then
     return string.format("the gradient of %s has an axis of the batch beside one of packed tokens, which say it", x.name)
   end
-  if by_tiles and x.kind == "dense" and not seq.is_dense then return string.format("the gradient of %s is of pairs of packed sequences", x.name) end
+  if by_tiles and x.kind == "dense" and not seq.is_dense then
+    return string.format("the gradient of %s is of pairs of %s", x.name, seq.slices and "slices" or "packed sequences")
+  end
+  if seq.slices and x.kind == "indexed" and spec.deterministic == "true" then
+    return string.format("deterministic=true: the gradient of %s runs over slices of any places", x.name)
+  end
   if by_tiles and (has.tokens_q or has.tokens_k) and x.kind == "indexed" and spec.deterministic == "true" then
     return string.format("deterministic=true: the gradient of %s by distance runs over packed tokens", x.name)
   end

@@ -4,7 +4,8 @@
 --   nq, nk             rows of queries and keys of the sequence. Of dense ones names, not variables: a local copy changes what
 --                      ptxas makes
 --   most_q, most_k     of sequences that are not packed the same of the longest one
---   is_dense           both sides are
+--   is_dense           both sides are, and all pairs are of one sequence
+--   slices             nil, or how pairs are of a list of slices: slices.lua
 --   declare(x)         declares what the texts of the sequence b need, "" for dense ones
 --   extent_q, extent_k the extent of a launch that an axis of queries or keys of an input has
 --   first_q, first_k   the place of the sequence's first row along such an axis; nil: 0
@@ -59,9 +60,11 @@ local q, k = sides.q, sides.k
 local seq = {
   nq = q.length, nk = k.length, most_q = not q.is_packed and "p.nq" or nil, most_k = not k.is_packed and "p.nk" or nil, extent_q = q.extent, extent_k = k.extent,
   first_q = q.first, first_k = k.is_packed and k.first or nil, q_rows = q.rows, k_rows = k.rows, inputs = {},
-  is_dense = spec.q_layout == "dense" and spec.kv_layout == "dense",
+  slices = spec.slices == "true" and run("attention/sequence/slices.lua") or nil,
   kept_rows = q.is_packed and "h * tokens_q" or "b * h * nq",
 }
+seq.is_dense = spec.q_layout == "dense" and spec.kv_layout == "dense" and not seq.slices
+if seq.slices then table.move(seq.slices.inputs, 1, #seq.slices.inputs, 1, seq.inputs) end
 for _, side in ipairs({ q, k }) do table.move(side.inputs, 1, #side.inputs, #seq.inputs + 1, seq.inputs) end
 
 local SIDE = { q = "q", dq = "q", o = "q", u = "q", dout = "q", ["do"] = "q", k = "k", dk = "k", v = "k", dv = "k" }

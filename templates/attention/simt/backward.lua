@@ -1,7 +1,7 @@
 -- backward.lua: the gradients of simt_forward, each with one writer and sums in a fixed order:
 -- deterministic, without atomics and without an accumulator in memory. S is computed again in each
 -- pass: 2 products more a gradient than a backward that shares it.
-local family = { template = "attention/simt/backward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut", "tile/dropout.cut" } }
+local family = { template = "attention/simt/backward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut", "tile/slices.cut", "tile/dropout.cut" } }
 
 local grads = run("attention/backward/input_grads.lua")
 local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt/simt.lua")
@@ -55,7 +55,7 @@ function family.describe(spec, plan)
   for _, x in ipairs(hooks.norm.head_grads) do outputs[#outputs + 1] = x.output end
   for _, name in ipairs(hooks.norm.backward_inputs) do inputs[#inputs + 1] = name end
   for _, name in ipairs(seq.inputs) do inputs[#inputs + 1] = name end
-  return {
+  local description = {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 2,
     inputs = inputs,
@@ -82,6 +82,11 @@ function family.describe(spec, plan)
       { "SM_W", block_q * 32 * 4, "weights [BLOCK][32], float32, a warp's rows its own" },
     },
   }
+  if seq.slices then
+    seq.slices.add_list(description, "q", block_q, "row_slices")
+    seq.slices.add_list(description, "k", block_q, "key_slices")
+  end
+  return description
 end
 
 return family

@@ -1,6 +1,6 @@
 -- forward.lua: attention for any spec and arch, without tensor cores: the fallback, and the
 -- kernel that others are compared with. A warp owns `rows` query rows; each lane one key of a tile.
-local family = { template = "attention/simt/forward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut", "tile/dropout.cut" } }
+local family = { template = "attention/simt/forward.cut", library = { "tile/warp.cut", "tile/rows.cut", "tile/sequences.cut", "tile/slices.cut", "tile/dropout.cut" } }
 
 local pitch, simt = run("tile/rows.lua").pitch, run("attention/simt/simt.lua")
 
@@ -48,6 +48,7 @@ function family.describe(spec, plan)
     },
   }
   run("attention/max_logit.lua").add_step(description.steps)
+  if seq.slices then seq.slices.add_list(description, "q", plan.block_q, "row_slices") end
   return description
 end
 
