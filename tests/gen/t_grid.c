@@ -228,7 +228,7 @@ static const struct {
     FORM(batch_invariant, "true", "true"),
     FORM(q_layout, "packed,dense", "{ 'packed', 'dense' }"),
     FORM(kv_layout, "packed", "'packed'"),
-    FORM(slices, "true", "true"),
+    FORM(slices, "false", "false"),
     FORM(parts_dtype, "spec,f32", "{ 'spec', 'f32' }"),
     FORM(rotary, "halves", "'halves'"),
     FORM(rotary_dim, "0,16", "{ 0, 16 }"),

@@ -3,7 +3,7 @@
 -- tiles of block_q; dQ is summed in float32 in memory, in whatever order blocks come. A deterministic
 -- kernel makes dQ, and each gradient of an input, in a pass of its own instead, which computes S and dP
 -- again: 7 products, not 5.
-local family = { template = "attention/mma/backward.cut", library = { "tile/tiles.cut", "tile/diagonals.cut", "tile/sequences.cut", "tile/dropout.cut" } }
+local family = { template = "attention/mma/backward.cut", library = { "tile/tiles.cut", "tile/diagonals.cut", "tile/sequences.cut", "tile/slices.cut", "tile/dropout.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
@@ -150,7 +150,7 @@ function family.describe(spec, plan)
   grads.count_by_tiles(padded, plan.block_kv)
   local list = steps(spec, plan, padded)
   grads.add_regions(regions, list)
-  return {
+  local description = {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }, hooks.norm.backward_inputs),
@@ -191,6 +191,11 @@ function family.describe(spec, plan)
     },
     shared = family.shared(spec, plan),
   }
+  if seq.slices then
+    seq.slices.add_list(description, "k", plan.block_kv, "key_slices", use.starts_early)
+    if deterministic then seq.slices.add_list(description, "q", 16 * plan.warps, "row_slices", use.starts_early) end
+  end
+  return description
 end
 
 return family

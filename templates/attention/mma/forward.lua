@@ -1,7 +1,7 @@
 -- forward.lua: attention on the tensor cores of sm_80 and newer. A block owns block_q query rows,
 -- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
 -- tiles of block_kv keys, `stages` of them in flight.
-local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/sequences.cut", "tile/warp.cut", "tile/dropout.cut" } }
+local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
@@ -80,6 +80,7 @@ function family.describe(spec, plan)
     shared = family.shared(spec, plan),
   }
   run("attention/max_logit.lua").add_step(description.steps)
+  if seq.slices then seq.slices.add_list(description, "q", plan.block_q, "row_slices", use.starts_early) end
   if column_blocks > 1 then
     table.insert(description.constants, { "V_COLUMNS", spec.dv, "head dim of v and o" })
     table.insert(description.constants, { "COLUMN_BLOCKS", column_blocks, "that make the columns of the same rows" })

@@ -11,7 +11,6 @@ end
 
 function mma.applies(spec, arch)
   if not machine.mma then return false, "needs sm_80 or newer, not " .. arch end
-  if seq.slices then return false, "takes no slices" end
   return not hooks.norm.refused, hooks.norm.refused
 end
 

@@ -5,7 +5,8 @@
 --   of                 the name of the kernel's token_slice; a family may put another one there while it asks for texts
 --   place(names)       formula.emit's names with those of the slice in place of the launch's
 --   first              { q =, k = }: the token of its row 0 and key 0
---   narrow(mask)       masks.lua's hooks with what the slice shows
+--   narrow(mask)       masks.lua's hooks with what the slice shows; has_gaps: those of the mask inside it
+--   named(name, give)  what give() returns where the slice is that variable
 --   first_tile(q0, first, size)  where tiles of keys begin
 --   add_list(description, x, size, name, early)  the steps and the scratch of slices.cut
 --   inputs             names of the tensors that are the list
@@ -47,6 +48,8 @@ local function within(own, first, last, token, length)
 end
 
 function slices.narrow(mask)
+  slices.has_gaps = mask.has_gaps
+  mask.has_gaps = { keys = true, queries = true }
   local tile, keys, queries, nq, nk = mask.tile, mask.keys, mask.queries, seq.nq, seq.nk
   function mask.tile(q0, q1, k0, k1, h)
     local own = tile(q0, q1, k0, k1, h)
@@ -74,6 +77,15 @@ end
 -- The first key of the first tile of `size` keys that rows from q0 on take, where `first` is mask.keys' first key. Tiles lie where the
 -- slice has them, whatever the mask inside it: so they do in a kernel that skips no tile.
 function slices.first_tile(q0, first, size) return string.format("tile_from(%s, %s, %s)", call("slice_first_key", q0), first, size) end
+
+-- What a function gives while the kernel's slice has another name.
+function slices.named(name, give)
+  local outside = slices.of
+  slices.of = name
+  local texts = table.pack(give())
+  slices.of = outside
+  return table.unpack(texts)
+end
 
 -- Adds to a description the list of slices of each tile of `size` rows or keys, and first of all steps the pass that makes it.
 function slices.add_list(description, x, size, name, early)
