@@ -10,7 +10,8 @@
 --                             names.backward also slope, d score / ds, and terms: { name =, read =, slope =,
 --                             has_score_slope =, reads_or_calls = } for each read of an input with a gradient: is its
 --                             slope the score's; does a pair read memory or call a function of floats for it. An input
---                             for which names.leaves_out(name) is true has no terms.
+--                             for which names.leaves_out(name) is true has no terms. names.shown: of slices a test that the pair's
+--                             slice shows it and no earlier one does; nil: that it shows it.
 --                             With names.exponent the score is that times log2 e less names.origin, which is the same
 --                             for a row. names.reach: tanh is that of numbers up to TANH_SMALL, and the largest goes to
 --                             that variable; with names.s_first the multiple of s comes first, and what does not depend
@@ -94,7 +95,7 @@ function hooks.pair(names)
   local texts = emit(nodes, names)
   for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
   -- spot "contract.pair"
-  local test = seq.slices and seq.slices.test(names.q, names.k, texts.values[1]) or texts.values[1]
+  local test = seq.slices and seq.slices.test(names.q, names.k, texts.values[1], names.shown) or texts.values[1]
   return { head = texts.head, row = texts.row, test = test, score = texts.values[names.exponent and 4 or 2], slope = texts.values[3],
            terms = terms, score_reads = texts.reads[2], row_reads = texts.row_reads }
 end

@@ -5,27 +5,23 @@
 #define BACKWARD "pass=backward "
 
 static const char *const specs[] = {
-    "head_dim=64",
-    "head_dim=16 mask=causal",
     "head_dim=64 mask=window(20,3) dropout=true",
     "head_dim=40/24 mask=p-k<9 score=alibi sink=true",
     "head_dim=128 score=softcap(5.0) dtype=f16 max_logit=true",
-    "head_dim=64 bias=true bias_dims=[h,q] mask=k%3==0 normalizer=sigmoid",
     "head_dim=192/128 mask=chunked(48) bias=true bias_dims=[h,q,k]",
-    "head_dim=72 mask=k<=p&&ids[k]!=own[q] inputs.ids=i32[k] inputs.own=i32[q] score=s*x[q]+nk-k inputs.x=f32[q]",
+    "head_dim=72 mask=k<=p&&ids[k]!=own[q] inputs.ids=i32[k] inputs.own=i32[q] score=s*x[q]+nk-k "
+    "inputs.x=f32[q]",
     "head_dim=256 mask=causal normalizer=logsoftmax",
     "head_dim=32 normalizer=retention mask=causal",
-    BACKWARD "head_dim=64",
     BACKWARD "head_dim=16 mask=causal deterministic=true",
     BACKWARD "head_dim=64 mask=window(20,3) dropout=true",
     BACKWARD "head_dim=40/24 mask=p-k<9 score=alibi sink=grad",
     BACKWARD "head_dim=128 score=softcap(5.0) dtype=f16 mask=causal deterministic=true",
     BACKWARD "head_dim=64 bias=grad bias_dims=[h,q] mask=k%3==0 normalizer=sigmoid",
     BACKWARD "head_dim=64 score=s+t[q-k+300] inputs.t=f32[600]grad mask=causal",
-    BACKWARD "head_dim=192/128 bias=grad bias_dims=[h,k] mask=causal",
-    BACKWARD "head_dim=256 deterministic=true",
+    BACKWARD "head_dim=256",
 };
-enum { SPECS = sizeof specs / sizeof *specs, LISTS = 12 };
+enum { SPECS = sizeof specs / sizeof *specs, LISTS = 8 };
 
 static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0), SHAPE(1, 1, 1, 139, 203, 0),
                                   SHAPE(1, 2, 2, 203, 37, 0), SHAPE(1, 1, 1, 1, 300, 0),
@@ -45,29 +41,28 @@ START_TEST(lists_of_any_shape) {
 }
 END_TEST
 
-/* Many small problems, most of which have lists that no rule makes. */
+/* Many small problems, of the families in turn. */
 START_TEST(thousands) {
   static const char *const passes[] = {"mask=window(6,2)", BACKWARD "mask=causal"};
-  kernels made = kernels_of_families(_i, "slices=true head_dim=8 %s", passes[_i % 2]);
-  for (int n = 0; n < made.n; n++)
-    for (uint64_t i = 0; i < 200; i++)
-      kernel_verify(&made.list[n], &(verify_case){.shape = SHAPE(1, 1, 1, 1 + (int64_t)(i * 7 % 40),
-                                                                 1 + (int64_t)(i * 11 % 50), 0),
-                                                  .seed = (uint64_t)_i * 10007 + i});
+  kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i]);
+  for (uint64_t i = 0; i < 1000; i++)
+    kernel_verify(&made.list[i % (uint64_t)made.n],
+                  &(verify_case){.shape = SHAPE(1, 2, 1, 12 + (int64_t)(i * 7 % 40),
+                                                12 + (int64_t)(i * 11 % 50), 0),
+                                 .seed = (uint64_t)_i * 10007 + i});
   kernels_free(&made);
 }
 END_TEST
 
-/* More slices than a warp looks through at once. */
+/* More slices than a warp looks through at once; of the second pass documents side by side. */
 START_TEST(long_lists) {
   static const char *const passes[] = {"mask=causal", BACKWARD "mask=causal"};
-  kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i % 2]);
-  for (int n = 0; n < made.n; n++)
-    for (uint64_t seed = 0; seed < 6; seed += 3) {
-      fg_shape shape = SHAPE(1, 1, 1, 40, 90, 0);
-      shape.slices = 1300;
-      kernel_verify(&made.list[n], &(verify_case){.shape = shape, .seed = seed + (uint64_t)_i});
-    }
+  kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i]);
+  for (int n = 0; n < made.n; n++) {
+    fg_shape shape = SHAPE(1, 1, 1, 40, 90, 0);
+    shape.slices = 1300;
+    kernel_verify(&made.list[n], &(verify_case){.shape = shape, .seed = 3 * (uint64_t)_i});
+  }
   kernels_free(&made);
 }
 END_TEST
@@ -76,7 +71,7 @@ int main(void) {
   Suite *suite = suite_create("slices");
   TCase *cases = tcase_create("slices");
   suite_loop(cases, lists_of_any_shape, SPECS);
-  suite_loop(cases, thousands, 4);
+  suite_loop(cases, thousands, 2);
   suite_loop(cases, long_lists, 2);
   suite_add_tcase(suite, cases);
   return suite_run(suite);

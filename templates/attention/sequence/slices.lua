@@ -97,9 +97,9 @@ function slices.add_list(description, x, size, name, early)
   slices.has_lists = true
 end
 
--- The test of a pair inside the slice, before which nothing is read for it.
-function slices.test(q, k, test)
-  local shows = call("slice_shows", q, k)
+-- The test of a pair inside the slice, before which nothing is read for it. shown: a family's own test that the slice shows it.
+function slices.test(q, k, test, shown)
+  local shows = shown or call("slice_shows", q, k)
   return test == "1" and shows or test == "0" and "0" or string.format("%s && (%s)", shows, test)
 end
 

@@ -2,7 +2,7 @@
 -- key/value head, 64 for each warpgroup, whose dK and dV stay in registers, and goes over the query rows in tiles of block_q;
 -- dQ is summed in float32 in memory, in whatever order blocks come, or of a deterministic kernel in that of backward_order.cut.
 -- Heads wider than 128: backward_wide.lua.
-local family = { template = "attention/wgmma/backward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/diagonals.cut", "tile/sequences.cut", "tile/dropout.cut" } }
+local family = { template = "attention/wgmma/backward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/diagonals.cut", "tile/sequences.cut", "tile/slices.cut", "tile/dropout.cut" } }
 
 local mma, shape, tiles = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua"), run("tile/tiles.lua")
 local grads, passes = run("attention/backward/input_grads.lua"), run("attention/backward/passes.lua")
@@ -21,12 +21,12 @@ end
 -- The same of layouts.
 local function layout_refusal()
   if seq.is_dense then return nil end
-  return is_ordered and "leaves deterministic=true to mma where sequences are packed" or grads.refused(true)
+  if seq.slices and wide.is_for(spec) then return "leaves slices of heads wider than 128 to mma" end
+  return is_ordered and "leaves deterministic=true to mma where sequences are packed, or slices" or grads.refused(true)
 end
 
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
-  if seq.slices then return false, "takes no slices" end
   local why = hooks.norm.refused or is_ordered and order_refusal() or wide.is_for(spec) and wide.refusal() or layout_refusal()
   if why then return false, why end
   return true
@@ -78,7 +78,7 @@ function family.shared(spec, plan, background, input)
     { "SM_KEPT", stages * q * 8, "what is kept of a row, and delta [STAGES][BLOCK_Q][2], float32" },
     barriers.row(kinds_of_barriers { stages = stages, ds_stages = ds_stages(plan), groups = kv // 64, pieces = pieces(background) }),
     { "SM_JOBS", 2 * (16 + 16 * cdiv(#seq.locals, 4)), "first key, g, b, whether rows see the keys [2]" },
-    { "SM_TILES", stages * 16, "q0, h, whether it is the last tile, - [STAGES]" },
+    { "SM_TILES", stages * (seq.slices and 48 or 16), "q0, h, whether it is the last tile, - [STAGES]" },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
   if hooks.input.tiled and input ~= false then
@@ -221,7 +221,7 @@ function family.describe(spec, plan)
   end
   if whole then maps[#maps + 1] = map("gradient_map", "d" .. whole.name, q) end
   if use.brings_input then maps[#maps + 1] = map("input_map", hooks.input.tiled.name, q) end
-  return {
+  local description = {
     about = string.format("Gradients of O = %s(score(scale Q K^T)) V, from dO.", hooks.norm.about),
     align = 16,
     inputs = mma.arguments({ "q", "k", "v" }, hooks.norm.backward_inputs),
@@ -233,6 +233,8 @@ function family.describe(spec, plan)
     shared = is_wide and wide.shared(spec, plan, use) or family.shared(spec, plan, use.background, use.brings_input),
     template = is_wide and wide.template or nil,
   }
+  if seq.slices then seq.slices.add_list(description, "k", kv, "key_slices", use.starts_early) end
+  return description
 end
 
 return family

@@ -1,7 +1,7 @@
 -- forward.lua: attention on the warpgroup products and TMA of sm_90a. A block stays on its
 -- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
 -- others owns 64 rows, whose O, S and P stay in registers.
-local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/warp.cut", "tile/dropout.cut" } }
+local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
 family.generation = 3
 
 local mma, shape = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua")
@@ -9,7 +9,6 @@ local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_by
 
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
-  if seq.slices then return false, "takes no slices" end
   if hooks.norm.refused then return false, hooks.norm.refused end
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
   local curved = hooks.score.tanh_count > 1 and not hooks.score.tanhs_are_of_scaled_s
@@ -211,6 +210,7 @@ function family.describe(spec, plan)
     table.insert(description.maps, input_map)
   end
   run("attention/max_logit.lua").add_step(description.steps)
+  if seq.slices then seq.slices.add_list(description, "q", plan.block_q, "row_slices", true) end
   return description
 end
 

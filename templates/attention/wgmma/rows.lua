@@ -41,7 +41,7 @@ return function(fragment, scores)
       row.partial, row.total, row.keep = "sum", "total" .. r, "keep"
       row.origin, row.largest, row.start = cap and cap.origin, cap and cap.largest, shared and "start" or nil
       row.leader = scores.leader(r)
-      row.alone, row.packed = sees_one_key(), packed
+      row.alone, row.packed = not seq.slices and sees_one_key() or nil, packed
       row.above = row.leader and scores.above and scores.above.value or nil
       function row.partial_sum() return #sums > 1 and "(" .. table.concat(sums, " + ") .. ")" or sums[1] end
     end
