@@ -61,16 +61,16 @@ static int64_t keys_of_pages(const fg_shape *s) {
 }
 
 fg_status cli_lengths_new(fg_layout layout, const fg_shape *s, cli_lengths *lengths) {
-  const int64_t n = s->b;
+  const int64_t n = layout.slices ? s->slices : s->b;
   int64_t *q = calloc(2 * (size_t)n + 1, sizeof *q);
   if (!q) return fg_fail(FG_EMEMORY, "no memory for lengths");
   const bool is_paged = layout.kv == FG_PAGED && s->page > 0;
   if (n) {
-    spread(n, layout.q == FG_PACKED ? s->tokens_q : n * s->nq, s->nq, q);
+    spread(n, layout.q == FG_PACKED ? s->tokens_q : s->b * s->nq, s->nq, q);
     spread(n,
            layout.kv == FG_PACKED ? s->tokens_k
            : is_paged             ? keys_of_pages(s)
-                                  : n * s->nk,
+                                  : s->b * s->nk,
            s->nk, q + n);
   }
   *lengths = (cli_lengths){n, q, q + n};

@@ -60,6 +60,12 @@ static void fill_ints(const fg_problem *p, int tensor, const cli_lengths *length
     cli_lengths_table(lengths, s, values);
     return;
   }
+  if (t->slot < 0 && !strcmp(t->axes, "la")) { /* slices side by side */
+    const int64_t *tokens = *t->name == 'q' ? lengths->q : lengths->k;
+    for (int64_t i = 0; i < n; i++)
+      values[i] = (i ? values[i - 1] : 0) + (i % 2 ? tokens[i / 2] : 0);
+    return;
+  }
   for (int64_t i = 0; i < n; i++) {
     if (t->slot >= 0)
       values[i] = i / 1024;
@@ -74,7 +80,7 @@ static void fill_ints(const fg_problem *p, int tensor, const cli_lengths *length
     else if (!strcmp(t->name, "row_positions"))
       values[i] = s->positions ? i % s->positions : 0;
     else
-      values[i] = 0; /* first_k */
+      values[i] = 0; /* first_k, kinds */
   }
 }
 

@@ -252,11 +252,13 @@ static fg_status read_launch_number(int i, const char *value, cli_arguments *arg
   return fg_launch_number_check(&fg_launch_numbers[i], number);
 }
 
-/* Is the word's name, which an extent has too, that of a plan field of former times? It was read
- * beside a family, and there is one in the words, which name no other kind. */
-static bool is_former_field(int argc, char **argv, const char *name) {
+/* Is the word's name, which an extent has too, that of a field? A field of the spec has a value that
+ * is no number. A plan field of former times was read beside a family: there is one in the words,
+ * which name no other kind. */
+static bool is_field(int argc, char **argv, const char *name, const char *value) {
   const fg_field *field = fg_field_find(name);
   bool has_family = false, has_kind = false;
+  if (field && !field->plan) return value[strspn(value, "+-0123456789")] != 0;
   for (int i = 0; i < argc; i++) {
     has_family |= !strncmp(argv[i], "family=", 7);
     has_kind |= !strncmp(argv[i], "kernel=", 7);
@@ -274,7 +276,7 @@ static fg_status read_argument(const char *word, int argc, char **argv, cli *c, 
     const fg_extent_row *extent = &fg_extents[i];
     int64_t n;
     if (strlen(extent->name) != length || strncmp(extent->name, word, length)) continue;
-    if (is_former_field(argc, argv, extent->name)) return FG_OK;
+    if (is_field(argc, argv, extent->name, value)) return FG_OK;
     TRY(read_number(extent->name, value, 0, &n));
     fg_extent_set(extent, &c->arguments.shape, n);
     *taken = 1;

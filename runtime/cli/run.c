@@ -378,6 +378,7 @@ const cli_command cli_run = {
         "  kv_layout=packed: k v dk dv [tokens, hk, d]  starts_k [b+1]  used_k [b]\n"
         "  kv_layout=cached: k v [caches, nk, hk, d]  used_k first_k rows [b]\n"
         "  kv_layout=paged: k v [pages, page, hk, d]  used_k first_k [b]  table [b, pages of one]\n"
+        "  slices=true: q_ranges k_ranges [slices, 2]  kinds [slices]\n"
         "  kernel=combine: o_parts [parts, b, nq, h, dv]  lse_parts [parts, b, h, nq]  o lse as "
         "above\n"
         "  kernel=append: k v, in and out, and k_new v_new q q_out rotary_cos rotary_sin "
@@ -390,7 +391,7 @@ const cli_command cli_run = {
         "sets\n"
         "  one that is a number\n"
         "other words: scale=X (default 1/sqrt(d)), sm_margin=N (multiprocessors to leave free),\n"
-        "  b= h= hk= nq= nk= rows= parts= tokens_q= tokens_k= pages= page= must agree with the "
-        "files\n",
+        "  b= h= hk= nq= nk= rows= parts= tokens_q= tokens_k= pages= page= slices=N must agree "
+        "with the files\n",
     .takes_arguments = 1,
     .run = run};

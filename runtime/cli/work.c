@@ -77,13 +77,17 @@ fg_status cli_shape_lay_out(const cli *c, const fg_point *point, fg_shape *s) {
     const fg_extent_row *extent = fg_extent_of(*x);
     if (strchr(letters, *x)) continue;
     if (fg_extent_get(extent, &c->arguments.shape) > 0)
-      return fg_fail(FG_EARGUMENT, "%s: a spec with q_layout=%s, kv_layout=%s has no such extent",
-                     extent->name, fg_layout_words[layout.q], fg_layout_words[layout.kv]);
+      return fg_fail(FG_EARGUMENT, "%s: a spec with q_layout=%s, kv_layout=%s, slices=%s has no such "
+                     "extent",
+                     extent->name, fg_layout_words[layout.q], fg_layout_words[layout.kv],
+                     layout.slices ? "true" : "false");
     fg_extent_set(extent, s, 0);
   }
   take_mean(c, s, s->tokens_q, "nq", &s->nq);
   take_mean(c, s, s->tokens_k, "nk", &s->nk);
   if (layout.kv == FG_PAGED && !s->page) s->page = 16;
+  if (layout.slices && !s->slices) s->slices = s->b;
+  if (layout.slices && s->b) s->nq *= s->b, s->nk *= s->b, s->b = 1;
   fg_layout_fill(layout, s);
   return fg_shape_check_of(fg_point_kind(point), s);
 }

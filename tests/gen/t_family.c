@@ -116,7 +116,7 @@ static const struct {
     {"function family.applies", "family.name = 'simt'\nfunction family.applies",
      "a family has no 'name'"},
     {"library = { \"tile/warp.cut\", \"tile/rows.cut\", \"tile/sequences.cut\", "
-     "\"tile/dropout.cut\" }",
+     "\"tile/slices.cut\", \"tile/dropout.cut\" }",
      "library = 'tile/rows.cut'", "a family needs a table as 'library', not a string"},
     {"return family", "return 7", "it returns a number, not a family"},
     {"return description\n", "return 7, description\n", "describe gives a number, not a description"},

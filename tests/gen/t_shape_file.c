@@ -177,7 +177,7 @@ START_TEST(mistakes) {
           "s.lua: shape 7: nq: expected an integer from 0 to 2^30 - 1\n"
           "s.lua: shape 8: when: expected a function\n"
           "s.lua: shape 9: bh: no such field (did you mean \"b\"?); a shape has b, h, hk, nq, nk, "
-          "rows, tokens_q, tokens_k, pages, page, parts, positions and when\n"
+          "rows, tokens_q, tokens_k, pages, page, parts, positions, slices and when\n"
           "s.lua: shape 10: rows: does not go with the others\n"
           "s.lua: shape 11: parts: expected an integer from 1 to 256\n"
           "s.lua: shape 12: nq: is missing");

@@ -99,7 +99,7 @@ static const planted_bug forward[] = {
     {"mma.forward.first_tile", "q0\"", "q0 + 8\"", .words = WINDOW},
     {"tile.tiles.short_first", " + few", "", .words = WINDOW, .fault = STORED "|wrong numbers",
      .place = {{FORWARD}}},
-    {"expr.trees.place", "- \" .. seq", "- 1 - \" .. seq", .words = F_TWO CAUSAL},
+    {"expr.trees.place", "- \" .. nq", "- 1 - \" .. nq", .words = F_TWO CAUSAL},
     {"expr.masks.tile", ", h", " .. \" - 1\", h", .words = F_TWO CAUSAL},
     {"expr.masks.keys", "}, seq", ".. \" - 64\" }, seq", .words = F_TWO CAUSAL},
     /* the state of rows */

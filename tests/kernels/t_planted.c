@@ -157,7 +157,7 @@ static const planted_bug wrong[] = {
     {"tile.rows.dots", "ys[i]", "ys[0]", .words = planted_forward},
     {"simt.forward.hide", "$(norm.masked)", "0.0f", .words = planted_forward},
     {"simt.forward.correct_o", "o[r][c] *= $(row.correction);", "", .words = planted_forward},
-    {"expr.trees.place", "- \" .. seq", "- 1 - \" .. seq", .words = planted_forward},
+    {"expr.trees.place", "- \" .. nq", "- 1 - \" .. nq", .words = planted_forward},
     {"expr.masks.tile", ", h", " .. \" - 1\", h", .words = planted_forward},
     {"normalizers.softmax.step", "$l *= $correction;", "", .words = planted_forward},
     {"simt.backward.store_dq", "p.scale", "1.0f", .words = planted_backward},
