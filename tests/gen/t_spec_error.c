@@ -189,7 +189,7 @@ START_TEST(layouts) {
         "slices: they are of dense tokens, not of q_layout=packed, kv_layout=packed");
   fails("head_dim=64 slices=true inputs.kinds=i32[k] mask=kinds[k]==0",
         "inputs.kinds: the name is taken where sequences are not dense: what it shows: 0 all, 1 "
-        "causal, 2 inverse, 3 both");
+        "causal, 2 inverse, 3 both; none = 0");
   fails("kernel=append head_dim=64 slices=true", "slices: no kernel of the spec has such a field");
   file_fails("return { head_dim = 64, pass = 'backward', kv_layout = 'cached' }",
              "a.lua: table 1: kv_layout: backward takes dense or packed keys, not cached");

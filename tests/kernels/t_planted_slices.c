@@ -1,0 +1,133 @@
+/* t_planted_slices.c - bugs planted where templates find and walk slices: the oracle or the host
+ * device catches each. */
+#include "planted.h"
+#include "scratch.h"
+
+#include "host/engine.h"
+
+static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=true",
+                  full[] = "family=simt head_dim=40 slices=true",
+                  backward[] = "family=simt pass=backward head_dim=40/24 mask=causal slices=true",
+                  mma[] = "family=mma head_dim=64 slices=true",
+                  mma_window[] = "family=mma head_dim=64 mask=window(20,3) slices=true",
+                  mma_backward[] = "family=mma pass=backward head_dim=64 slices=true",
+                  mma_rows[] = "family=mma pass=backward head_dim=64 deterministic=true slices=true",
+                  wgmma[] = "family=wgmma head_dim=64 mask=causal slices=true",
+                  wgmma_backward[] = "family=wgmma pass=backward head_dim=64 slices=true";
+
+/* Lists of a case's seed: reference_slices.c. Overlapping ranges, none, documents, single rows and
+ * keys, such as leave the tokens, and one that is longer than a warp looks through at once. */
+static const verify_case cases[] = {
+    {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 77, .nk = 103}, .seed = 0},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 2},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 1},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 15},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 64, .nk = 90}, .seed = 11},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 60, .nk = 80}, .seed = 14},
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 60, .nk = 80, .slices = 1200}, .seed = 4},
+    {.seed = 0}};
+
+/* One slice, of many tiles. */
+static const verify_case lone[] = {
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 41},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 40},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 185},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 184},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 329},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 328},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 473},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 472},
+    {.seed = 0}};
+
+#define MOVERS "attention/wgmma/movers.cut"
+#define PLACE                                                                                      \
+  "wrong numbers|out of bounds|before the start of tensor|past the end of tensor|undefined "      \
+  "behaviour: array index, shift or integer overflow"
+
+static const planted_bug bugs[] = {
+    /* a slice */
+    {"tile.slices.token", "imax((int)ldg_u32(end), 0)", "(int)ldg_u32(end)", forward, .fault = PLACE},
+    {"tile.slices.ends", "q_ranges + 2 * i + 1", "q_ranges + 2 * i", .words = forward},
+    {"tile.slices.kind", "kind & 2", "kind & 4", .words = full},
+    {"tile.slices.shows", "s.low <= k - q", "s.low < k - q", .words = full},
+    {"tile.slices.keys", "+ s.low", "+ s.low + 1", .words = mma},
+    {"tile.slices.key_end", "+ s.high)", "+ s.high - 1)", .words = mma},
+    {"tile.slices.from_tile", "first - begin)", "first - begin + size)", .words = forward},
+    {"tile.slices.columns", "slice_has_row(s, q)", "1", .words = mma},
+    {"tile.slices.columns_of_key", "(u32)(k - s.k) < (u32)s.nk", "1", .words = mma_backward},
+    {"tile.slices.rows", "- s.high", "- s.high + 1", .words = mma_backward},
+    {"tile.slices.row_end", "- s.low)", "- s.low - 1)", .words = mma_backward},
+    {"tile.slices.some", "slice_key_end(s, q1))", "slice_key_end(s, q1) - 1)", .words = forward},
+    {"tile.slices.all", "s.low <= k0 - (q1 - 1)", "1", .words = full, .cases = lone},
+    {"tile.slices.all", "!s.is_shared", "1", .words = full},
+    {"tile.slices.put", "(u32)s.nk, (u32)s.low", "(u32)s.nk, (u32)s.high",
+     .words = wgmma_backward},
+    {"tile.slices.take", "(int)own[1], (int)own[2]", "(int)own[2], (int)own[1]",
+     .words = wgmma_backward, .fault = PLACE},
+    /* where expressions see a pair */
+    {"sequence.slices.place", "own(\"k\", \"k\", \"%s - %s\")", "own(\"k\", \"k\", \"%s - 1 - %s\")",
+     .words = forward},
+    {"sequence.slices.within", "\"imax(%s, %s + (%s))\"", "\"imax(%s, %s + 40 + (%s))\"",
+     .words = forward},
+    {"sequence.slices.tile", "own.always == \"1\" and fills", "own.always == \"1\" and \"1\"",
+     .words = full},
+    /* lists of tiles */
+    {"tile.slices.bit", "i / 32", "0 * i", .words = full},
+    {"tile.slices.from", "<< from % 32", "<< from % 32 << 1", .words = full},
+    {"tile.slices.next", "(first + at) * 32", "(first + at) * 32 + 1", .words = full},
+    {"tile.slices.from_of_one", "<< from % 32", "<< from % 32 << 1", .words = wgmma_backward},
+    {"sequence.slices.declare", "* 2 * cdiv", "* cdiv", .words = full},
+    {"sequence.slices.shown", "$(run) < $(run_end)", "$(run) + 1 < $(run_end)", .words = full},
+    {"sequence.slices.before", "(1u << lane) - 1", "(1u << lane / 2) - 1", .words = full},
+    {"sequence.slices.shared", "$(most_before)", "$(least_before)", .words = full},
+    /* walks */
+    {"sequence.slices.skip", "$(name).number < p.slices", "$(name).number < p.slices / 2",
+     .words = mma_window},
+    {"sequence.slices.none", "key_end = k0 + 1", "key_end = k0", wgmma, .fault = "deadlock",
+     .place = {{MOVERS, NULL}}},
+    {"sequence.slices.skip_rows", "$(h)++;", "$(h) += 2;", .words = mma_backward},
+    {"sequence.slices.heads", "? h_first", "? h_first + 1", .words = mma_backward},
+    {"wgmma.slices.number", "count + (v0 >= 0)", "count", wgmma,
+     .fault =
+     "mbarrier_expect * all 1 arrivals of its phase * have come",
+     .place = {{MOVERS, NULL}}},
+    {"wgmma.slices.job_is_read", "warp_sync(ALL_LANES);", "", wgmma,
+     .fault =
+     "race: shared store at * which several lanes of warp 0 read",
+     .place = {{MOVERS, NULL}}},
+    /* pairs that an earlier slice shows, and the bits of those that a slice does */
+    {"simt.forward.hide_shared", "1u << r", "2u << r", .words = forward},
+    {"simt.backward.hide_shared", "1u << r", "2u << r", .words = backward},
+    {"mma.forward.see", "8 * r", "4 * r", .words = mma},
+    {"mma.rows.see", "k0 + k_lane", "k0 + 1 + k_lane", .words = mma_rows},
+    {"backward.pairs.see", "q0 + q_lane", "q0 + 1 + q_lane", .words = mma_backward},
+    {"wgmma.weights.see", "8 * r", "4 * r", .words = wgmma},
+};
+enum { BUGS = sizeof bugs / sizeof *bugs };
+
+START_TEST(test_bug) {
+  planted_bug bug = bugs[_i];
+  if (!bug.cases) bug.cases = cases;
+  planted_try(&bug);
+}
+END_TEST
+
+/* The same cases without a bug. */
+START_TEST(test_none) {
+  static const char *const words[] = {forward,  full,         backward, mma,
+                                      mma_window, mma_backward, mma_rows, wgmma,
+                                      wgmma_backward};
+  planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
+}
+END_TEST
+
+int main(void) {
+  fg_host_watchdog_seconds = 1;
+  Suite *suite = suite_create("planted_slices");
+  TCase *tests = tcase_create("planted_slices");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  suite_loop(tests, test_none, 9);
+  suite_loop(tests, test_bug, BUGS);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
