@@ -66,12 +66,13 @@ fg_status cli_lengths_new(fg_layout layout, const fg_shape *s, cli_lengths *leng
   if (!q) return fg_fail(FG_EMEMORY, "no memory for lengths");
   const bool is_paged = layout.kv == FG_PAGED && s->page > 0;
   if (n) {
-    spread(n, layout.q == FG_PACKED ? s->tokens_q : s->b * s->nq, s->nq, q);
+    /* the tokens of slices are of one batch, nq */
+    spread(n, layout.q == FG_PACKED ? s->tokens_q : s->b * s->nq, layout.slices ? 0 : s->nq, q);
     spread(n,
            layout.kv == FG_PACKED ? s->tokens_k
            : is_paged             ? keys_of_pages(s)
                                   : s->b * s->nk,
-           s->nk, q + n);
+           layout.slices ? 0 : s->nk, q + n);
   }
   *lengths = (cli_lengths){n, q, q + n};
   return FG_OK;

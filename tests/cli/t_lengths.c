@@ -46,6 +46,12 @@ START_TEST(equal) {
                     (int)l.k[i]);
     cli_lengths_free(&l);
   }
+  const fg_shape slices = {.b = 1, .nq = 4096, .nk = 2048, .slices = 8};
+  cli_lengths of_slices;
+  ck_assert_int_eq(cli_lengths_new((fg_layout){.slices = 1}, &slices, &of_slices), FG_OK);
+  ck_assert_int_eq(of_slices.n, 8);
+  for (int i = 0; i < 8; i++) ck_assert(of_slices.q[i] == 512 && of_slices.k[i] == 256);
+  cli_lengths_free(&of_slices);
   const fg_shape ragged = {.b = 3, .tokens_q = 11, .tokens_k = 10};
   cli_lengths l = lengths_of(packed, &ragged);
   ck_assert(l.q[0] == 3 && l.q[1] == 4 && l.q[2] == 4 && l.k[0] == 3 && l.k[1] == 3 && l.k[2] == 4);
