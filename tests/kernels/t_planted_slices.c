@@ -95,6 +95,16 @@ static const planted_bug bugs[] = {
      .fault =
      "race: shared store at * which several lanes of warp 0 read",
      .place = {{MOVERS, NULL}}},
+    {"sequence.slices.skip_by_number", "number >= p.slices", "number >= p.slices / 2",
+     .words = wgmma},
+    {"wgmma.slices.tile", "(u32)k_now", "(u32)k_now + 8", .words = wgmma},
+    {"wgmma.slices.last", "+ 36", "+ 40", wgmma, .fault = "deadlock",
+     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}},
+    {"wgmma.slices.taken", "warp_sync(ALL_LANES);", "", wgmma,
+     .fault = "race: shared store at * which several lanes of warp * read",
+     .place = {{"attention/wgmma/slices.cut", NULL}, {"tile.slices.put", NULL}}},
+    {"wgmma.forward.leave_tile", "CLEAR_P()", "", .words = wgmma},
+    {"wgmma.forward.next_slice", "$(tile.never)", "k0 > 64", .words = wgmma},
     /* pairs that an earlier slice shows, and the bits of those that a slice does */
     {"simt.forward.hide_shared", "1u << r", "2u << r", .words = forward},
     {"simt.backward.hide_shared", "1u << r", "2u << r", .words = backward},

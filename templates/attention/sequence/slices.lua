@@ -93,8 +93,10 @@ function slices.add_list(description, x, size, name, early)
   table.insert(description.regions, { name = name, count = string.format("%s * 2 * cdiv(slices, 32)", tiles) })
   table.insert(description.steps, 1, { entry = "attn_slices_" .. name, grid = { tiles, "1", "1" }, threads = slices.threads, registers = 40,
                                        work = "slices", shared = {}, early = early })
-  if not slices.has_lists then table.insert(description.constants, { "SLICE_THREADS", slices.threads, "of a block that makes a tile's list of slices" }) end
-  slices.has_lists = true
+  local constants = description.constants
+  if constants[#constants][1] ~= "SLICE_THREADS" then
+    constants[#constants + 1] = { "SLICE_THREADS", slices.threads, "of a block that makes a tile's list of slices" }
+  end
 end
 
 -- The test of a pair inside the slice, before which nothing is read for it. shown: a family's own test that the slice shows it.

@@ -13,7 +13,7 @@
 --   reads_memory       a pair's score reads memory
 --   seen(r)            the test of a pair that the mask may hide
 --   whole, first_whole the test that the rows see all of a tile, and of the first tile. Keys go from the last to the
---                      first: only the first tile may reach beyond the tensor
+--                      first: only the first tile may reach beyond the tensor, but of slices any
 local text = run("expr/text.lua")
 local mask, score, norm = hooks.mask, hooks.score, hooks.norm
 local SHUFFLED_SCALE = "shfl(ALL_LANES, p.scale, 0)"
@@ -61,7 +61,8 @@ return function(tile)
   function scores.seen(r)
     return text.all_of(reads_rows and seq.has_q("q" .. r) or "1", seq.has_k("(k_lane + column)"), scores.pair[r].test)
   end
-  scores.whole = text.all_of(reads_rows and seq.all_q("row0 + 64") or "1", tile.always)
-  scores.first_whole = text.all_of(scores.whole, seq.all_k("k0 + BLOCK_KV"))
+  local whole = text.all_of(reads_rows and seq.all_q("row0 + 64") or "1", tile.always)
+  scores.first_whole = text.all_of(whole, seq.all_k("k0 + BLOCK_KV"))
+  scores.whole = seq.slices and scores.first_whole or whole
   return scores
 end
