@@ -22,6 +22,10 @@ return {
   mma { head_dim = 128, pass = "forward", bias = true, bias_dims = "h,q,k" },
   -- gradients that are the same bits in every launch
   mma { head_dim = { 64, 128 }, mask = "causal", pass = "backward", deterministic = true },
+  -- slices
+  mma { head_dim = 64, mask = { "full", "window(1023, 0)" }, slices = true },
+  mma { head_dim = 64, mask = "causal", pass = "backward", deterministic = true, slices = true },
+  of("simt", { head_dim = 64, mask = "causal", slices = true }),
   -- plans that are not the first
   mma { head_dim = 64, mask = "causal", pass = "backward", warps_per_key = 2 },
   mma { head_dim = 128, mask = "causal", pass = "backward", block_kv = 64 },

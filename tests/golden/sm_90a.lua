@@ -55,6 +55,10 @@ return {
   -- keys in pages
   wgmma { head_dim = { 64, 128 }, mask = { "full", "causal" }, kv_layout = "paged" },
   wgmma { head_dim = 128, mask = "causal", q_layout = "packed", kv_layout = "paged" },
+  -- slices: of bare masks, of a score that reads, and of a bound of the mask inside them
+  wgmma { pass = both, head_dim = { 64, 128 }, mask = { "full", "causal" }, slices = true },
+  wgmma { head_dim = 128, mask = "window(1023, 0)", score = "alibi", slices = true },
+  mma { pass = both, head_dim = { 128, 256 }, mask = "causal", slices = true },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
   mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },

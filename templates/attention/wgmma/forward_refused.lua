@@ -104,7 +104,7 @@ local rows = {
   { cause = "score", what = "an input by key, tanh that is no cap by its range, or a mask with more than one bound or with inputs",
     when = function(_, _, traits)
       local score, mask = traits.score, traits.mask
-      return traits.input.differs_by_key or score.has_tanh and not score.cap_of_ranges or mask.has_gaps.keys or mask.uses_inputs or
+      return traits.input.differs_by_key or score.has_tanh and not score.cap_of_ranges or mask.has_gaps.keys and not seq.slices or mask.uses_inputs or
         mask.edge_count > 0 and not (score.is_s or score.rows_share_terms)
     end,
     spare = 16, spilled = { { "the least", 4 } } },
