@@ -789,18 +789,13 @@ attn_fwd(const __grid_constant__ Params p) {
           key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
               + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
         }
-        while (1) {
-          if (k0 < key_end || number >= p.slices) { break; }
-          if (k0 < key_end) {
-            k0 += BLOCK_KV;
-          } else {
-            number = next_slice(shown, p.slices, number + 1);
-            const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-                p.slices, NO_LIST, number);
-            k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
-            key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
-                + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
-          }
+        while (k0 >= key_end && number < p.slices) {
+          number = next_slice(shown, p.slices, number + 1);
+          const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices,
+              NO_LIST, number);
+          k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
+          key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
+              + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
         }
         if (k0 >= key_end) {
           k0 = imax(p.nk, BLOCK_KV); // of keys that are none
@@ -810,34 +805,27 @@ attn_fwd(const __grid_constant__ Params p) {
         int v0 = -1; // V of tile v0 follows K of tile k_now; -1: none does
         #pragma unroll 1
         do {
-          const int k_now = k0 < key_end ? k0 : -1;
+          const int k_now = k0 < key_end ? k0 : -1, now = number;
           const int tile = count + (v0 >= 0);
           if (k_now >= 0) {
-            if (lane == 0) {
-              mbarrier_wait(BARRIER(K_EMPTY + tile % STAGES), (tile / 2 & 1) ^ 1);
-              const token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-                  p.slices, shown, number);
-              put_slice(sm + SM_SLICES + (u32)(tile % STAGES * 48), slice);
-            }
             k0 += BLOCK_KV;
-            while (1) {
-              if (k0 < key_end || number >= p.slices) { break; }
-              if (k0 < key_end) {
-                k0 += BLOCK_KV;
-              } else {
-                number = next_slice(shown, p.slices, number + 1);
-                const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-                    p.slices, NO_LIST, number);
-                k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
-                key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
-                    + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
-              }
+            while (k0 >= key_end && number < p.slices) {
+              number = next_slice(shown, p.slices, number + 1);
+              const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                  p.slices, NO_LIST, number);
+              k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
+              key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
+                  + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
             }
           }
           if (lane == 0) {
             const int b = 0, g = (int)lds_u32(job + 12); // read anew: movers have few registers
             if (k_now >= 0) {
+              const token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                  p.slices, shown, now);
               const u32 words[4] = {(u32)k_now, (u32)(k0 >= key_end), 0, 0};
+              mbarrier_wait(BARRIER(K_EMPTY + tile % STAGES), (tile / 2 & 1) ^ 1);
+              put_slice(sm + SM_SLICES + (u32)(tile % STAGES * 48), slice);
               sts_u32x4(sm + SM_SLICES + (u32)(tile % STAGES * 48) + 32, words);
               {
                 const int slot = tile % STAGES;

@@ -81,7 +81,7 @@ static const planted_bug bugs[] = {
     {"sequence.slices.before", "(1u << lane) - 1", "(1u << lane / 2) - 1", .words = full},
     {"sequence.slices.shared", "$(most_before)", "$(least_before)", .words = full},
     /* walks */
-    {"sequence.slices.skip", "$(name).number < p.slices", "$(name).number < p.slices / 2",
+    {"sequence.slices.skip", ".number < p.slices", ".number < p.slices / 2",
      .words = mma_window},
     {"sequence.slices.none", "key_end = k0 + 1", "key_end = k0", wgmma, .fault = "deadlock",
      .place = {{MOVERS, NULL}}},
@@ -95,7 +95,7 @@ static const planted_bug bugs[] = {
      .fault =
      "race: shared store at * which several lanes of warp 0 read",
      .place = {{MOVERS, NULL}}},
-    {"sequence.slices.skip_by_number", "number >= p.slices", "number >= p.slices / 2",
+    {"sequence.slices.skip_by_number", "number < p.slices", "number < p.slices / 2",
      .words = wgmma},
     {"wgmma.slices.tile", "(u32)k_now", "(u32)k_now + 8", .words = wgmma},
     {"wgmma.slices.last", "+ 36", "+ 40", wgmma, .fault = "deadlock",
