@@ -63,6 +63,37 @@ class Layouts(Case):
             self.near(out[rows].swapaxes(0, 1), right.o[0], right.o_size[0])
             self.assertTrue((out[at[i] + used_q[i]:at[i + 1]] == 0).all())
 
+    def test_slices(self):
+        """A pair is of the first slice that shows it, and is counted from that slice's first row and key."""
+        q, k, v = random(40, H, D), random(33, HK, D, seed=1), random(33, HK, D, seed=2)
+        slope = np.array([0.5, 0.25, 0.125, 0.0625], "f4")
+        q_ranges = np.array([(0, 9), (4, 20), (20, 20), (16, 36), (0, 40)], "i4")
+        k_ranges = np.array([(0, 12), (8, 30), (0, 33), (3, 9), (30, 33)], "i4")
+        shown, distance = np.zeros((40, 33), bool), np.zeros((40, 33))
+        kinds = np.array([1, 2, 0, 3, 0], "i4")
+        for (q0, q1), (k0, k1), kind in zip(q_ranges, k_ranges, kinds):
+            i, j = np.arange(40)[:, None] - q0, np.arange(33) - k0
+            shows = (i >= 0) & (i < q1 - q0) & (j >= 0) & (j < k1 - k0) & ~shown
+            shows &= (j <= i + (k1 - k0) - (q1 - q0)) | (kind % 2 == 0)
+            shows &= (j >= i) | (kind < 2)
+            distance[shows] = (j - i - (k1 - k0) + (q1 - q0))[shows]
+            shown |= shows
+        options = {"q_ranges": q_ranges, "k_ranges": k_ranges, "kinds": kinds, "score": "alibi(slope)", "inputs": {"slope": ("h", slope)}}
+        out, lse = flashgen.attention(q, k, v, return_lse=True, **options)
+        self.assertEqual((out.shape, lse.shape), (q.shape, (H, 40)))
+        dout = random(*q.shape, seed=3)
+        grads = flashgen.attention_backward(dout, q, k, v, out, lse, **options)
+        right = Reference(q[None], k[None], v[None], mask=shown, bias=slope[:, None, None] * distance).backward(dout[None])
+        self.near(out.swapaxes(0, 1), right.o[0], right.o_size[0])
+        np.testing.assert_allclose(lse, right.lse[0], atol=1e-4)
+        for name in "qkv":
+            self.near(getattr(grads, name).swapaxes(0, 1), getattr(right, "d" + name)[0], getattr(right, f"d{name}_size")[0])
+        value, size = right.of_input(distance, (0, 2, 3))
+        self.near(grads.inputs["slope"], value, size)
+        without = {name: x for name, x in options.items() if name != "kinds"}
+        all_of = flashgen.attention(q, k, v, **without)
+        self.assertTrue((all_of == flashgen.attention(q, k, v, kinds=0 * kinds, mask=None, **without)).all())
+
     def test_dense_queries_of_packed_keys(self):
         q, k, v = random(2, 3, H, D), random(20, HK, D, seed=1), random(20, HK, D, seed=2)
         at = np.array([0, 8, 20], "i4")

@@ -10,6 +10,8 @@ from flashgen import tensors  # noqa: E402
 
 SEED = torch.tensor([7, 0, 3, 0], dtype=torch.int32, device=DEVICE)
 STARTS = torch.tensor([0, 15, 40], dtype=torch.int32, device=DEVICE)
+RANGES = torch.tensor([[0, 15], [15, 40], [2, 30]], dtype=torch.int32, device=DEVICE)
+KINDS = torch.tensor([1, 1, 2], dtype=torch.int32, device=DEVICE)
 
 
 def packed(grad=True, n=40):
@@ -38,6 +40,7 @@ class Ops(Case):
         self.check(*some(), others={"sink": heads})
         self.check(*some(), others={"seed": SEED}, keep=0.75)
         self.check(*packed(), others={"starts_q": STARTS, "starts_k": STARTS}, longest_q=25, longest_k=25)
+        self.check(*packed(), others={"q_ranges": RANGES, "k_ranges": RANGES, "kinds": KINDS}, max_logit=True)
         self.check(*some(), normalizer="logsoftmax")
         self.check(*some(grad=False), normalizer="retention")
 
@@ -136,6 +139,14 @@ class Compiled(CompiledCase):
         self.compare(function, [
             ([*packed(n=n), sink], (torch.tensor(starts, dtype=torch.int32, device=DEVICE), n, SEED + n))
             for n, starts in ((40, [0, 15, 40]), (60, [0, 15, 40, 60]), (65, [0, 33, 65, 65, 65]))])
+
+    def test_slices(self):
+        """Other lists, of as many slices or of others."""
+        def function(q, k, v, ranges, kinds):
+            return flashgen.attention(q, k, v, q_ranges=ranges, k_ranges=ranges, kinds=kinds)
+
+        self.compare(function, [(packed(n=n), (ranges, kinds)) for n, ranges, kinds in (
+            (40, RANGES, KINDS), (50, RANGES + 5, KINDS), (60, RANGES[:2], KINDS[:2]))])
 
     def test_gradients_are_right(self):
         leaves = (*some(), random(1, H, NQ, NK, grad=True))

@@ -53,18 +53,29 @@ def check_kinds(adapter, given, first="q"):
                             "to be alike")
 
 
-def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,
+class Unsaid:
+    """The mask of a call that has none: what the call is of says which it is."""
+
+    def __repr__(self):
+        return '"causal"'  # of slices None
+
+
+UNSAID = Unsaid()
+
+
+def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,
               seed=None, normalizer="softmax", sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None,
-              used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, deterministic=False,
-              batch_invariant=False, sm_margin=0, plan=None, dtype=None, out=None, return_lse=False,
-              return_max_logit=False):
+              used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, q_ranges=None,
+              k_ranges=None, kinds=None, deterministic=False, batch_invariant=False, sm_margin=0, plan=None, dtype=None,
+              out=None, return_lse=False, return_max_logit=False):
     """softmax(scale q k^T) v, or what the options make of it: float16 and bfloat16 tensors of PyTorch, on a GPU or the
     CPU, which is the host device, or arrays of NumPy, on the host device. Differentiable in tensors of PyTorch.
 
     q [b, nq, h, d], k [b, nk, hk, d], v [b, nk, hk, dv], in any strides; h is a multiple of hk. The result is
     [b, nq, h, dv], in q's dtype. float32 arrays of NumPy are rounded to bfloat16, or with dtype="f16" to float16.
 
-    mask        which keys a row sees, an expression: "causal", "window(1023, 0)", "k <= p && p - k < width"; None: all
+    mask        which keys a row sees, an expression: "causal", "window(1023, 0)", "k <= p && p - k < width"; None: all. Where
+                it is not given it is "causal", and of slices None
     score       what becomes of s, the scaled product: "softcap(30.0)", "s + slope[h] * (k - p)"
     inputs      what mask and score name: {"slope": ("h", array), "width": 128}, axes beside each array; a third member
                 "monotone" promises that an int32 array grows along its last axis. Arrays that score uses have gradients
@@ -78,6 +89,11 @@ def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, b
     starts_q, starts_k, used_q, used_k, first_k, rows, table
                 int32 arrays that say where sequences lie: packed, cached or paged (flashgen.h). Packed q is
                 [tokens, h, d]. longest_q, longest_k: bounds of the lengths, by which a kernel is chosen
+    q_ranges, k_ranges, kinds
+                a mask that is a list, int32 [slices, 2] and [slices], None: all 0. Tokens are q [tokens, h, d], k and v likewise.
+                The rows from q_ranges[i, 0] to q_ranges[i, 1] see the keys of k_ranges[i]: all of them (kind 0), as far as
+                both ends align (1), from the diagonal of both starts on (2), or both (3). In a slice `mask` is tested, and
+                expressions count rows and keys from its first ones; a pair is of the first slice that shows it
     deterministic, batch_invariant
                 equal calls give equal gradients; a sequence's result does not depend on the others
     sm_margin   multiprocessors that are left to other work, by kernels that would fill the GPU
@@ -94,7 +110,8 @@ def attention(q, k, v, *, mask="causal", score=None, define=None, inputs=None, b
         adapter_of(out).check_writable(out)
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-        used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, sm_margin, plan, dtype)
+        used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, deterministic, batch_invariant,
+        sm_margin, plan, dtype)
     wants = wanted_results(normalizer, return_lse, return_max_logit) if return_lse or return_max_logit else ()
     try:
         if adapter.IS_TRACED:
@@ -126,10 +143,11 @@ class Gradients(NamedTuple):
     inputs: dict
 
 
-def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=None, mask="causal", score=None, define=None,
+def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=None, mask=UNSAID, score=None, define=None,
                        inputs=None, bias=None, sink=None, dropout=0.0, seed=None, normalizer="softmax",
                        sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None, used_k=None,
-                       longest_q=None, longest_k=None, deterministic=False, sm_margin=0, plan=None, dtype=None):
+                       longest_q=None, longest_k=None, q_ranges=None, k_ranges=None, kinds=None, deterministic=False, sm_margin=0,
+                       plan=None, dtype=None):
     """The gradients of attention, which got the same arguments: Gradients(q, k, v, bias, sink, inputs).
 
     dout        the gradient of the result, like it; out, lse: what attention(..., return_lse=True) returned. lse is r
@@ -147,7 +165,8 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
         given["dlse"] = dlse
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-        used_q, used_k, longest_q, longest_k, None, None, None, deterministic, False, sm_margin, plan, dtype)
+        used_q, used_k, longest_q, longest_k, None, None, None, q_ranges, k_ranges, kinds, deterministic, False, sm_margin, plan,
+        dtype)
     try:
         wants = wanted_names(adapter, given, wanted)
         results = adapter.backward(options, wants, given) if adapter.IS_TRACED else \
@@ -173,17 +192,22 @@ def wanted_names(adapter, given, wanted):
 
 
 def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-         used_q, used_k, longest_q, longest_k, first_k, rows, table, deterministic, batch_invariant, sm_margin, plan, dtype):
+         used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, deterministic, batch_invariant,
+         sm_margin, plan, dtype):
     """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
+    if mask is UNSAID:
+        mask = "causal" if q_ranges is None else None
     if type(mask) is not str and mask is not None or type(score) is not str and score is not None:
         raise TypeError(f"mask is {mask!r:.40} and score {score!r:.40}; expected expressions: what lies in memory is a bias, "
                         "or an input that they name")
     if not (bias is None and sink is None and starts_q is None and starts_k is None and used_q is None and used_k is None
-            and first_k is None and rows is None and table is None):
+            and first_k is None and rows is None and table is None and q_ranges is None and k_ranges is None
+            and kinds is None):
         others = {"bias": bias, "sink": sink, "starts_q": starts_q, "starts_k": starts_k, "used_q": used_q,
-                  "used_k": used_k, "first_k": first_k, "rows": rows, "table": table}
+                  "used_k": used_k, "first_k": first_k, "rows": rows, "table": table, "q_ranges": q_ranges, "k_ranges": k_ranges,
+                  "kinds": kinds}
         given.update((name, x) for name, x in others.items() if x is not None)
     if inputs:
         declared, arrays = read_inputs(inputs)

@@ -6,13 +6,15 @@ A layout says how the shapes of q, k and v are read (flashgen.h has the whole st
     packed   starts_q: q [tokens_q, h, d]; starts_k: k [tokens_k, hk, d], v [tokens_k, hk, dv]
     cached   used_k, first_k or rows without starts_k: k [caches, nk, hk, d]
     paged    table: k [pages, page, hk, d]
+    slices   q_ranges, k_ranges: q [tokens, h, d], k [tokens, hk, d], v [tokens, hk, dv] of one batch, and the mask is a list
 """
 from typing import NamedTuple, Optional
 
-PLACES = ("starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table")
+SLICES = ("q_ranges", "k_ranges", "kinds")
+PLACES = ("starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table") + SLICES
 AXES = {
     "dense": "[b, {n}, {h}, {d}]", "packed": "[tokens, {h}, {d}]", "cached": "[caches, {n}, {h}, {d}]",
-    "paged": "[pages, page, {h}, {d}]"}
+    "paged": "[pages, page, {h}, {d}]", "slices": "[tokens, {h}, {d}]"}
 
 
 class Fact(NamedTuple):
@@ -29,17 +31,30 @@ class Layout(NamedTuple):
     extents: dict  # members of fg_shape; h, hk, d and dv besides
     d: int
     dv: int
+    has_slices: bool
+
+    def rows(self):
+        """The shape of what is kept of each row."""
+        e = self.extents
+        if self.q == "packed":
+            return e["h"], e["tokens_q"]
+        return (e["h"], e["nq"]) if self.has_slices else (e["b"], e["h"], e["nq"])
 
 
 def read(facts, longest_q, longest_k):
     """The layout of a call. facts: name -> Fact of what is given."""
+    has_slices = not facts.keys().isdisjoint(SLICES)
+    if has_slices:
+        check_slices(facts)
     q_layout = "packed" if "starts_q" in facts else "dense"
     kv_layout = kv_layout_of(facts)
     for name, axes in (("starts_q", "[b + 1]"), ("table", "[b, pages]")):
         if name in facts and (len(facts[name].shape) != axes.count(",") + 1 or 0 in facts[name].shape[:1]):
             raise ValueError(f"{name} has shape {facts[name].shape}; expected {axes}")
-    shape = {name: rank_checked(name, facts[name].shape, layout)
+    shape = {name: rank_checked(name, facts[name].shape, "slices" if has_slices else layout)
              for name, layout in (("q", q_layout), ("k", kv_layout), ("v", kv_layout))}
+    if has_slices:  # of one batch
+        shape = {name: (1, *of) for name, of in shape.items()}
     q, k, v = shape["q"], shape["k"], shape["v"]
     if k[:-1] != v[:-1]:
         raise ValueError(f"k has shape {k} and v {v}: all but the last extents have to be equal")
@@ -54,8 +69,22 @@ def read(facts, longest_q, longest_k):
     else:
         extents["nq"] = q[1]
     extents.update(key_extents(kv_layout, k, b, facts, longest_k))
+    if has_slices:
+        extents["slices"] = facts["q_ranges"].shape[0]
     check_places(facts, extents)
-    return Layout(q_layout, kv_layout, extents, q[-1], v[-1])
+    return Layout(q_layout, kv_layout, extents, q[-1], v[-1], has_slices)
+
+
+def check_slices(facts):
+    """That there is a list of slices, and nothing else that says where sequences are."""
+    for name in ("q_ranges", "k_ranges"):
+        if name not in facts:
+            raise ValueError(f"{name} is not given: slices have q_ranges and k_ranges")
+        if len(facts[name].shape) != 2:
+            raise ValueError(f"{name} has shape {facts[name].shape}; expected [slices, 2]")
+    for name in PLACES:
+        if name in facts and name not in SLICES:
+            raise ValueError(f"{name} is given: the tokens of slices are all of one batch")
 
 
 def kv_layout_of(facts):
@@ -70,7 +99,7 @@ def kv_layout_of(facts):
 
 def rank_checked(name, shape, layout):
     names = {"q": ("nq", "h", "d"), "k": ("nk", "hk", "d"), "v": ("nk", "hk", "dv")}[name]
-    if len(shape) != (3 if layout == "packed" else 4):
+    if len(shape) != (3 if layout in ("packed", "slices") else 4):
         expected = AXES[layout].format(n=names[0], h=names[1], d=names[2])
         raise ValueError(f"{name} has shape {shape}; expected {expected}")
     return shape
@@ -104,7 +133,10 @@ def check_places(facts, extents):
                 raise ValueError(f"table has shape {shape}; expected ({b}, {columns}): a row for each of the sequences, "
                                  f"a column for each page of {extents['nk']} keys")
             continue
-        expected = (b + 1,) if name.startswith("starts") else (b,)
+        if name in SLICES:
+            expected = (extents["slices"],) if name == "kinds" else (extents["slices"], 2)
+        else:
+            expected = (b + 1,) if name.startswith("starts") else (b,)
         if shape != expected:
             raise ValueError(f"{name} has shape {shape}; expected {expected}")
     if "used_q" in facts and "starts_q" not in facts:

@@ -167,7 +167,7 @@ def check_devices(facts, first):
 def check_arrays(facts, options, layout):
     e = layout.extents
     check_devices(facts, "q")
-    rows = (e["h"], e["tokens_q"]) if layout.q == "packed" else (e["b"], e["h"], e["nq"])
+    rows = layout.rows()
     out = facts["q"].shape[:-1] + (layout.dv,)
     expected = {"o": (out, None), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
                 "u": (out, "f32"), "sink": ((e["h"],), None), "seed": ((4,), "i32")}
@@ -276,7 +276,7 @@ def is_uneven(facts, layout):
 def results(facts, layout, dtype, wants):
     e, raw = layout.extents, facts["q"].dtype
     out = facts["q"].shape[:-1] + (spec.rounded_up(layout.dv),)
-    rows = (e["h"], e["tokens_q"]) if layout.q == "packed" else (e["b"], e["h"], e["nq"])
+    rows = layout.rows()
     made = {"lse": Output("lse", rows, "f32"), "r": Output("r", rows, "f32"),
             "u": Output("u", out, "f32", None, layout.dv), "max_logit": Output("max_logit", (e["b"], e["h"]), "f32")}
     return (Output("o", out, dtype, raw, layout.dv), *(made[name] for name in wants))

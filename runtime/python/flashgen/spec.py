@@ -62,6 +62,8 @@ def texts(options, layout, dtype, facts, wants, backward):
     made = {"pass": "backward" if backward else "forward", "dtype": dtype,
             "head_dim": f"{d}/{dv}" if d != dv else f"{d}", "mask": options.mask or "full",
             "normalizer": options.normalizer, "q_layout": layout.q, "kv_layout": layout.kv}
+    if layout.has_slices:
+        made["slices"] = "true"
     if options.score:
         made["score"] = options.score
     if options.define:

@@ -14,7 +14,7 @@ from .op_parts import defaults, joined, nothing, pairs, pairs_text, separate
 from .prepare import KEPT
 from .spec import Axes, Number
 
-BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table")
+BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table", "q_ranges", "k_ranges", "kinds")
 ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE) + "Tensor[] inputs, Tensor? numbers=None"
 OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[] ints=[], float[] floats=[],
     str normalizer="softmax", float? sigmoid_bias=None, float? keep=None, float? scale=None, SymInt? longest_q=None,
@@ -131,12 +131,13 @@ def separated(arrays):
 
 @attention.register_fake
 def _(*arrays, max_logit=False, **options):
-    q, v, starts_q = arrays[0], arrays[2], arrays[(MAIN + BESIDE).index("starts_q")]
+    q, v = arrays[0], arrays[2]
+    starts_q, q_ranges = [arrays[(MAIN + BESIDE).index(name)] for name in ("starts_q", "q_ranges")]
     kept = KEPT.get(options.get("normalizer", "softmax"), ())
-    is_packed = starts_q is not None
     out = (*q.shape[:-1], v.shape[-1])
-    rows = (q.shape[1], q.shape[0]) if is_packed else (q.shape[0], q.shape[2], q.shape[1])
-    b = starts_q.shape[0] - 1 if is_packed else q.shape[0]
+    is_of_tokens = starts_q is not None or q_ranges is not None
+    rows = (q.shape[1], q.shape[0]) if is_of_tokens else (q.shape[0], q.shape[2], q.shape[1])
+    b = starts_q.shape[0] - 1 if starts_q is not None else 1 if q_ranges is not None else q.shape[0]
     return (q.new_empty(out), floats(q, rows, bool(kept)), floats(q, out, "u" in kept),
             floats(q, (b, q.shape[-2]), max_logit))
 
