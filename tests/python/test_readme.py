@@ -33,7 +33,7 @@ class Readme(Case):
     def test_all_are_here(self):
         self.assertEqual([title for title, _ in BLOCKS], [
             "A score of your own, with a gradient", "A mask or a bias that lies in memory", "ALiBi and a sliding window", "Packed documents",
-            "Decode with a paged cache", "The rest of a layer", "A feed-forward layer of PyTorch", "torch.compile"])
+            "A mask that is a list of slices", "Decode with a paged cache", "The rest of a layer", "A feed-forward layer of PyTorch", "torch.compile"])
 
     def test_score(self):
         try:
@@ -70,6 +70,13 @@ class Readme(Case):
             q, k, v = (names[x][None, first:last] for x in "qkv")
             right = Reference(q, k, v, causal(last - first, last - first))
             self.near(names["out"][None, first:last].swapaxes(1, 2), right.o, right.o_size)
+
+    def test_slices(self):
+        names = example("A mask that is a list of slices")
+        at = np.arange(1000)
+        seen = (at[:, None] >= 100) & ((at < 100) | (at <= at[:, None]) & ((at >= 400) | (at[:, None] < 400)))
+        right = Reference(*(names[x][None] for x in "qkv"), mask=seen)
+        self.near(names["out"][None].swapaxes(1, 2), right.o, right.o_size)
 
     def test_paged(self):
         names = example("Decode with a paged cache")
