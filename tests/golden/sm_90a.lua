@@ -56,7 +56,7 @@ return {
   wgmma { head_dim = { 64, 128 }, mask = { "full", "causal" }, kv_layout = "paged" },
   wgmma { head_dim = 128, mask = "causal", q_layout = "packed", kv_layout = "paged" },
   -- slices: of bare masks, of a score that reads, and of a bound of the mask inside them
-  wgmma { pass = both, head_dim = { 64, 128 }, mask = { "full", "causal" }, slices = true },
+  wgmma { pass = both, head_dim = { 64, 128, 256 }, mask = { "full", "causal" }, slices = true },
   wgmma { head_dim = 128, mask = "window(1023, 0)", score = "alibi", slices = true },
   mma { pass = both, head_dim = { 128, 256 }, mask = "causal", slices = true },
   -- what Hopper takes of mma

@@ -21,7 +21,6 @@ end
 -- The same of layouts.
 local function layout_refusal()
   if seq.is_dense then return nil end
-  if seq.slices and wide.is_for(spec) then return "leaves slices of heads wider than 128 to mma" end
   return is_ordered and "leaves deterministic=true to mma where sequences are packed, or slices" or grads.refused(true)
 end
 
