@@ -21,7 +21,7 @@ static const char *const specs[] = {
     BACKWARD "head_dim=64 score=s+t[q-k+300] inputs.t=f32[600]grad mask=causal",
     BACKWARD "head_dim=256",
 };
-enum { SPECS = sizeof specs / sizeof *specs, LISTS = 8 };
+enum { SPECS = sizeof specs / sizeof *specs, LISTS = 6 };
 
 static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0), SHAPE(1, 1, 1, 139, 203, 0),
                                   SHAPE(1, 2, 2, 203, 37, 0), SHAPE(1, 1, 1, 1, 300, 0),
@@ -45,7 +45,7 @@ END_TEST
 START_TEST(thousands) {
   static const char *const passes[] = {"mask=window(6,2) max_logit=true", BACKWARD "mask=causal"};
   kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i]);
-  for (uint64_t i = 0; i < 1000; i++)
+  for (uint64_t i = 0; i < (_i ? 400 : 1000); i++)
     kernel_verify(&made.list[i % (uint64_t)made.n],
                   &(verify_case){.shape = SHAPE(1, 2, 1, 12 + (int64_t)(i * 7 % 40),
                                                 12 + (int64_t)(i * 11 % 50), 0),
@@ -54,14 +54,14 @@ START_TEST(thousands) {
 }
 END_TEST
 
-/* More slices than a warp looks through at once; of the second pass documents side by side. */
+/* More slices than a warp looks through at once, side by side; most have no tokens. */
 START_TEST(long_lists) {
   static const char *const passes[] = {"mask=causal", BACKWARD "mask=causal"};
   kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i]);
   for (int n = 0; n < made.n; n++) {
     fg_shape shape = SHAPE(1, 1, 1, 40, 90, 0);
     shape.slices = 1300;
-    kernel_verify(&made.list[n], &(verify_case){.shape = shape, .seed = 3 * (uint64_t)_i});
+    kernel_verify(&made.list[n], &(verify_case){.shape = shape, .seed = 4});
   }
   kernels_free(&made);
 }
