@@ -97,8 +97,8 @@ typedef struct fg_spec {
  * Packed sequences: tokens_q, tokens_k = tokens of the tensors; nq, nk = the longest sequence, an
  * upper bound that only the choice of a kernel depends on, 0: not known. kv_layout=cached: pages =
  * caches there are, 0: b; nk = rows of each. kv_layout=paged: pages = pages there are, page = keys
- * of each; nk = the most keys of a sequence, for which the table has cdiv(nk, page) columns. slices =
- * slices of a launch of slices=true, which may be 0. */
+ * of each; nk = the most keys of a sequence, for which the table has cdiv(nk, page) columns.
+ * slices = those of a launch of slices=true, which may be 0. */
 typedef struct fg_shape {
   size_t size;
   int64_t b, h, hk, nq, nk, align;
@@ -221,9 +221,9 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *   table    [b, cdiv(nk, page)]
  *
  * Slices (slices=true): the mask is a list of slices of dense tokens, of one batch: b = 1. Slice i
- * has the rows from q_ranges[i][0] to q_ranges[i][1], half open, and the keys of k_ranges[i], cut to
- * the tokens that there are; a range that is reversed has none. The lists are int32 on the device;
- * no call reads them on the host.
+ * has the rows from q_ranges[i][0] to q_ranges[i][1], half open, and the keys of k_ranges[i], cut
+ * to the tokens that there are; a range that is reversed has none. The lists are int32 on the
+ * device; no call reads them on the host.
  *
  *   q_ranges, k_ranges  [slices, 2], contiguous
  *   kinds    [slices], NULL: all 0. Of the slice's own row i of nq and key j of nk: 0 shows all
@@ -231,9 +231,9 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *            section 1)
  *
  * A pair is of the first slice of the list that shows it, and counts once: q, k, nq, nk and p of
- * mask and score are that slice's, and a pair that `mask` hides there is hidden. A row that no slice
- * shows a key has o = 0, lse = -inf, or the sink. Inputs with an extent q or k, the bias too, run
- * over all tokens: x[q] is token q_ranges[i][0] + q. Dropout goes by tokens
+ * mask and score are that slice's, and a pair that `mask` hides there is hidden. A row of which no
+ * slice shows a key has o = 0, lse = -inf, or the sink. Inputs with an extent q or k, the bias too,
+ * run over all tokens: x[q] is token q_ranges[i][0] + q. Dropout goes by tokens.
  *
  * Parts (kernel=combine): o and lse of attention over some of the keys each, which no other part
  * has, finished: o is divided by its own sum, no sink is in it. Combined they are o over all keys,

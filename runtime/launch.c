@@ -197,8 +197,8 @@ static fg_status check_layout(const fg_recipe *recipe, const fg_shape *shape, co
   if (recipe->layout.kv == FG_PAGED && !shape->page && shape->b && shape->nk)
     return fg_fail(FG_EARGUMENT, "page = 0: with kv_layout=paged a page has 1 key at least");
   if (recipe->layout.slices && shape->b != 1)
-    return fg_fail(FG_EARGUMENT, "b = %" PRId64 ": with slices=true all tokens are of one batch, b = 1",
-                   shape->b);
+    return fg_fail(FG_EARGUMENT,
+                   "b = %" PRId64 ": with slices=true all tokens are of one batch, b = 1", shape->b);
   for (int i = 0; i < FG_ARGUMENTS; i++) {
     const fg_argument *a = &fg_arguments[i];
     const fg_recipe_tensor as_if = {.argument = a, .slot = -1};

@@ -11,8 +11,7 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .fields =
          NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define", "bias",
                "bias_dims", "bias_dtype", "grad_dtype", "normalizer", "sink", "dropout",
-               "max_logit", "deterministic", "batch_invariant", "q_layout", "kv_layout",
-               "slices"),
+               "max_logit", "deterministic", "batch_invariant", "q_layout", "kv_layout", "slices"),
      .form = &fg_shape_forms[FG_FORM_PAIRS],
      .width_field = "head_dim",
      .widths = "dv",

@@ -39,7 +39,9 @@ void fg_point_settle(fg_point *p) {
   if (!strchr(fg_point_kind(p)->widths, 'd')) p->d = p->dv; /* there are no q and k */
 }
 
-fg_layout fg_point_layout(const fg_point *p) { return (fg_layout){p->q_layout, p->kv_layout, p->slices}; }
+fg_layout fg_point_layout(const fg_point *p) {
+  return (fg_layout){p->q_layout, p->kv_layout, p->slices};
+}
 
 fg_elem fg_point_elem(const fg_point *p) { return (fg_elem)p->dtype; }
 

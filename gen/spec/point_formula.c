@@ -134,7 +134,8 @@ fg_status fg_point_check_names(const fg_point *point) {
   fg_formula f;
   fg_status status = FG_OK;
   const char *normalizer = point->normalizer ? point->normalizer : "softmax";
-  const bool is_dense = point->q_layout == FG_DENSE && point->kv_layout == FG_DENSE && !point->slices;
+  const bool is_dense =
+      point->q_layout == FG_DENSE && point->kv_layout == FG_DENSE && !point->slices;
   if (!point->inputs || !*point->inputs) return FG_OK;
   TRY_OUT(fg_point_formula(point, &f));
   for (int i = 0; i < f.n_inputs; i++) {

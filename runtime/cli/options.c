@@ -252,9 +252,9 @@ static fg_status read_launch_number(int i, const char *value, cli_arguments *arg
   return fg_launch_number_check(&fg_launch_numbers[i], number);
 }
 
-/* Is the word's name, which an extent has too, that of a field? A field of the spec has a value that
- * is no number. A plan field of former times was read beside a family: there is one in the words,
- * which name no other kind. */
+/* Is the word's name, which an extent has too, that of a field? A field of the spec has a value
+ * that is no number. A plan field of former times was read beside a family: there is one in the
+ * words, which name no other kind. */
 static bool is_field(int argc, char **argv, const char *name, const char *value) {
   const fg_field *field = fg_field_find(name);
   bool has_family = false, has_kind = false;

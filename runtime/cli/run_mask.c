@@ -12,7 +12,8 @@ bool run_is_mask(const run_job *j, const char *name) {
 }
 
 fg_status run_mask_check(const run_job *j) {
-  if (j->layout.q == FG_DENSE && j->layout.kv == FG_DENSE) return FG_OK; /* of slices too: by tokens */
+  if (j->layout.q == FG_DENSE && j->layout.kv == FG_DENSE)
+    return FG_OK; /* of slices too, where it goes by tokens */
   return fg_fail(FG_EARGUMENT, "--out keep_mask: it is of dense sequences alone");
 }
 

@@ -77,8 +77,8 @@ fg_status cli_shape_lay_out(const cli *c, const fg_point *point, fg_shape *s) {
     const fg_extent_row *extent = fg_extent_of(*x);
     if (strchr(letters, *x)) continue;
     if (fg_extent_get(extent, &c->arguments.shape) > 0)
-      return fg_fail(FG_EARGUMENT, "%s: a spec with q_layout=%s, kv_layout=%s, slices=%s has no such "
-                     "extent",
+      return fg_fail(FG_EARGUMENT,
+                     "%s: a spec with q_layout=%s, kv_layout=%s, slices=%s has no such extent",
                      extent->name, fg_layout_words[layout.q], fg_layout_words[layout.kv],
                      layout.slices ? "true" : "false");
     fg_extent_set(extent, s, 0);

@@ -88,7 +88,8 @@ fg_status reference_slices_new(const reference_case *c, reference_slices *x) {
     s->nq = within(q[2 * n + 1], shape->nq) - s->q, s->nk = within(k[2 * n + 1], shape->nk) - s->k;
     for (int64_t i = 0; i < s->nq; i++)
       for (int64_t j = 0; j < s->nk; j++)
-        if (shows(kinds ? (int)kinds[n] : 0, s, i, j)) x->slice_of[(s->q + i) * shape->nk + s->k + j] = (int)n;
+        if (shows(kinds ? (int)kinds[n] : 0, s, i, j))
+          x->slice_of[(s->q + i) * shape->nk + s->k + j] = (int)n;
   }
   return FG_OK;
 }

@@ -11,7 +11,8 @@ int64_t reference_count_slices(uint64_t seed);
  * ranges, and such as leave the tokens. False: the tensor is none of them. */
 bool reference_draw_slices(const reference_case *c, const char *name, double *values);
 
-/* The slices within the tokens, and for each pair [nq, nk] the first one that shows it, -1: none. */
+/* The slices within the tokens, and for each pair [nq, nk] the first one that shows it, -1: none.
+ */
 typedef struct reference_slices {
   oracle_slice *slice;
   int *slice_of;

@@ -11,7 +11,8 @@ static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=
                   mma[] = "family=mma head_dim=64 slices=true",
                   mma_window[] = "family=mma head_dim=64 mask=window(20,3) slices=true",
                   mma_backward[] = "family=mma pass=backward head_dim=64 slices=true",
-                  mma_rows[] = "family=mma pass=backward head_dim=64 deterministic=true slices=true",
+                  mma_rows[] =
+                      "family=mma pass=backward head_dim=64 deterministic=true slices=true",
                   wgmma[] = "family=wgmma head_dim=64 mask=causal slices=true",
                   wgmma_backward[] = "family=wgmma pass=backward head_dim=64 slices=true";
 
@@ -41,12 +42,13 @@ static const verify_case lone[] = {
 
 #define MOVERS "attention/wgmma/movers.cut"
 #define PLACE                                                                                      \
-  "wrong numbers|out of bounds|before the start of tensor|past the end of tensor|undefined "      \
+  "wrong numbers|out of bounds|before the start of tensor|past the end of tensor|undefined "       \
   "behaviour: array index, shift or integer overflow"
 
 static const planted_bug bugs[] = {
     /* a slice */
-    {"tile.slices.token", "imax((int)ldg_u32(end), 0)", "(int)ldg_u32(end)", forward, .fault = PLACE},
+    {"tile.slices.token", "imax((int)ldg_u32(end), 0)", "(int)ldg_u32(end)", forward,
+     .fault = PLACE},
     {"tile.slices.ends", "q_ranges + 2 * i + 1", "q_ranges + 2 * i", .words = forward},
     {"tile.slices.kind", "kind & 2", "kind & 4", .words = full},
     {"tile.slices.shows", "s.low <= k - q", "s.low < k - q", .words = full},
@@ -60,13 +62,12 @@ static const planted_bug bugs[] = {
     {"tile.slices.some", "slice_key_end(s, q1))", "slice_key_end(s, q1) - 1)", .words = forward},
     {"tile.slices.all", "s.low <= k0 - (q1 - 1)", "1", .words = full, .cases = lone},
     {"tile.slices.all", "!s.is_shared", "1", .words = full},
-    {"tile.slices.put", "(u32)s.nk, (u32)s.low", "(u32)s.nk, (u32)s.high",
-     .words = wgmma_backward},
+    {"tile.slices.put", "(u32)s.nk, (u32)s.low", "(u32)s.nk, (u32)s.high", .words = wgmma_backward},
     {"tile.slices.take", "(int)own[1], (int)own[2]", "(int)own[2], (int)own[1]",
      .words = wgmma_backward, .fault = PLACE},
     /* where expressions see a pair */
-    {"sequence.slices.place", "own(\"k\", \"k\", \"%s - %s\")", "own(\"k\", \"k\", \"%s - 1 - %s\")",
-     .words = forward},
+    {"sequence.slices.place", "own(\"k\", \"k\", \"%s - %s\")",
+     "own(\"k\", \"k\", \"%s - 1 - %s\")", .words = forward},
     {"sequence.slices.within", "\"imax(%s, %s + (%s))\"", "\"imax(%s, %s + 40 + (%s))\"",
      .words = forward},
     {"sequence.slices.tile", "own.always == \"1\" and fills", "own.always == \"1\" and \"1\"",
@@ -81,19 +82,16 @@ static const planted_bug bugs[] = {
     {"sequence.slices.before", "(1u << lane) - 1", "(1u << lane / 2) - 1", .words = full},
     {"sequence.slices.shared", "$(most_before)", "$(least_before)", .words = full},
     /* walks */
-    {"sequence.slices.skip", ".number < p.slices", ".number < p.slices / 2",
-     .words = mma_window},
+    {"sequence.slices.skip", ".number < p.slices", ".number < p.slices / 2", .words = mma_window},
     {"sequence.slices.none", "key_end = k0 + 1", "key_end = k0", wgmma, .fault = "deadlock",
      .place = {{MOVERS, NULL}}},
     {"sequence.slices.skip_rows", "$(h)++;", "$(h) += 2;", .words = mma_backward},
     {"sequence.slices.heads", "? h_first", "? h_first + 1", .words = mma_backward},
     {"wgmma.slices.number", "count + (v0 >= 0)", "count", wgmma,
-     .fault =
-     "mbarrier_expect * all 1 arrivals of its phase * have come",
+     .fault = "mbarrier_expect * all 1 arrivals of its phase * have come",
      .place = {{MOVERS, NULL}}},
     {"wgmma.slices.job_is_read", "warp_sync(ALL_LANES);", "", wgmma,
-     .fault =
-     "race: shared store at * which several lanes of warp 0 read",
+     .fault = "race: shared store at * which several lanes of warp 0 read",
      .place = {{MOVERS, NULL}}},
     {"sequence.slices.skip_by_number", "number < p.slices", "number < p.slices / 2",
      .words = wgmma},
@@ -124,9 +122,8 @@ END_TEST
 
 /* The same cases without a bug. */
 START_TEST(test_none) {
-  static const char *const words[] = {forward,  full,         backward, mma,
-                                      mma_window, mma_backward, mma_rows, wgmma,
-                                      wgmma_backward};
+  static const char *const words[] = {forward,      full,     backward, mma,           mma_window,
+                                      mma_backward, mma_rows, wgmma,    wgmma_backward};
   planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
 }
 END_TEST

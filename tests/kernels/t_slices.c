@@ -23,9 +23,9 @@ static const char *const specs[] = {
 };
 enum { SPECS = sizeof specs / sizeof *specs, LISTS = 6 };
 
-static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0), SHAPE(1, 1, 1, 139, 203, 0),
+static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0),  SHAPE(1, 1, 1, 139, 203, 0),
                                   SHAPE(1, 2, 2, 203, 37, 0), SHAPE(1, 1, 1, 1, 300, 0),
-                                  SHAPE(1, 4, 2, 70, 70, 0), SHAPE(1, 1, 1, 33, 1, 0)};
+                                  SHAPE(1, 4, 2, 70, 70, 0),  SHAPE(1, 1, 1, 33, 1, 0)};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 START_TEST(lists_of_any_shape) {

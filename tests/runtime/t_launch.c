@@ -190,8 +190,7 @@ START_TEST(test_layout) {
       {"q_layout=packed kv_layout=cached", "table",
        "table is given, but the kernel has no such tensor: its spec has q_layout=packed, "
        "kv_layout=cached, slices=false"},
-      {"slices=true", "used_k",
-       "b = 2: with slices=true all tokens are of one batch, b = 1"},
+      {"slices=true", "used_k", "b = 2: with slices=true all tokens are of one batch, b = 1"},
   };
   for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
     kernels made = kernels_new("head_dim=8 block_q=4 %s", layouts[i].words);
