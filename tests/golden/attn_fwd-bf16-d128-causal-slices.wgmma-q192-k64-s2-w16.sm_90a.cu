@@ -819,7 +819,8 @@ attn_fwd(const __grid_constant__ Params p) {
             }
           }
           if (lane == 0) {
-            const int b = 0, g = (int)lds_u32(job + 12); // read anew: movers have few registers
+            const int b = 0;
+            const int g = (int)lds_u32(job + 12); // read anew: movers have few registers
             if (k_now >= 0) {
               const token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
                   p.slices, shown, now);
