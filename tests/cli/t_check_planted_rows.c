@@ -23,37 +23,61 @@ static void find_all(const bug *bugs, size_t n) {
 /* Rows of some lanes, not all of which have columns; of several warps; and elements one at a time
  * where padding, which the seed chooses, makes rows unaligned. */
 START_TEST(norms) {
-#define LANES "kernel=layernorm width=40 bias=true residual=true"
-#define WARPS "kernel=layernorm width=1032 block_q=2"
-#define RMS   "kernel=layernorm width=40 norm=rms"
+#define LANES     "kernel=layernorm width=40 bias=true residual=true"
+#define WARPS     "kernel=layernorm width=1032 block_q=2"
+#define RMS       "kernel=layernorm width=40 norm=rms"
+#define RMS_WARPS "kernel=layernorm width=1032 block_q=2 norm=rms"
+/* Each lane of both warps has a chunk; more chunks than a thread holds factors of; warps, of whose
+ * last one a lane alone has columns. */
+#define EQUAL "kernel=layernorm width=512 block_q=2"
+#define MANY  "kernel=layernorm width=512 block_q=16"
+#define THREE "kernel=layernorm width=520 warps=3"
   static const bug bugs[] = {
       {"tile.columns.load", "(raw, from)", "(raw, from + 8)", LANES, 1},
       {"tile.columns.load_singly", "i < 8", "i < 7", LANES, 4},
       {"tile.columns.of", ">> 16", ">> 8", LANES, 4},
       {"tile.columns.store", "2 * i + 1]);", "2 * i]);", LANES, 4},
       {"tile.columns.store_singly", "i < 8", "i < 7", LANES, 4},
-      {"tile.shared_rows.lanes_sum", "LANES / 2", "LANES / 4", LANES, 4},
-      {"tile.shared_rows.place", "turn * ROWS + (int)threadIdx.x / GROUP", "turn * ROWS", WARPS, 1},
-      {"tile.shared_rows.put", "warp * PARTIALS", "0", WARPS, 1},
-      {"tile.shared_rows.sync", "row_sync();", "", WARPS, 1},
-      {"tile.shared_rows.join", "w = 1", "w = 2", WARPS, 4},
+      {"tile.shared_rows.lanes_sum", "LANES / 2", "LANES / 4", RMS, 4},
+      {"tile.shared_rows.place", "turn * ROWS + (int)threadIdx.x / GROUP", "turn * ROWS", RMS_WARPS,
+       1},
+      {"tile.shared_rows.put", "warp * PARTIALS", "0", RMS_WARPS, 1},
+      {"tile.shared_rows.sync", "row_sync();", "", RMS_WARPS, 1},
+      {"tile.shared_rows.join", "w = 1", "w = 2", RMS_WARPS, 4},
       {"layernorm.forward.row", "* ROWS + ", "* ROWS + 0 * ", LANES, 1},
       {"layernorm.forward.row", "has_row ? number : p.rows - 1", "number", LANES, 1},
       {"layernorm.forward.aligned", "% 16 == 0", "% 2 == 0", LANES, 1},
-      {"layernorm.forward.load", "read_columns(raw[c], x + c * GROUP * 8", "read_columns(raw[c], x",
-       WARPS, 4},
+      {"layernorm.forward.load", "$(from) + c * GROUP * 8", "$(from)", WARPS, 4},
+      {"layernorm.forward.load_singly", "0, 8, 0", "0, 7, 0", LANES, 4},
+      {"layernorm.forward.gamma", " + first * 8", "", LANES, 4},
+      {"layernorm.forward.beta", " + first * 8", "", LANES, 4},
       {"layernorm.forward.residual", "+= v[i]", "-= v[i]", LANES, 4},
       {"layernorm.forward.bias", "+= v[i]", "-= v[i]", LANES, 4},
       {"layernorm.forward.eps", "p.eps : 1e-5f", "1e-5f : 1e-5f", LANES, 4},
       {"layernorm.forward.eps", "1e-5f", "1e-2f", LANES, 4},
-      {"layernorm.forward.mean_square", "(float)WIDTH", "(float)(WIDTH - 1)", RMS, 4},
-      {"layernorm.forward.mean", "(float)WIDTH", "(float)(WIDTH - 1)", LANES " dtype=f32", 4},
-      {"layernorm.forward.deviation", "d * d", "d", LANES, 4},
-      {"layernorm.forward.variance", "variance = max_f32(sums[1] * (1.0f / (float)WIDTH)",
-       "variance = max_f32(sums[1] * (1.0f / (float)(WIDTH - 1))", LANES, 4},
+      {"layernorm.forward.share", "share = ", "share = 0.9f * ", LANES, 4},
+      {"layernorm.forward.rest", "rest += z[c][i]", "rest += 1.0f", LANES, 4},
+      {"layernorm.forward.deviation", "+= z[c][i] * z[c][i]", "+= z[c][i]", LANES, 4},
+      {"layernorm.forward.squares", "squares - count * rest * rest",
+       "count * rest * rest - squares", LANES, 4},
+      {"layernorm.forward.variance", "(float)WIDTH", "(float)(WIDTH - 1)", LANES, 4},
+      {"layernorm.forward.variance", "(float)WIDTH", "(float)(WIDTH - 1)", RMS, 4},
+      {"layernorm.forward.centre", "own - base - mean", "own - mean", LANES, 4},
+      {"layernorm.moments.base", "% 32 / LANES * LANES", "% 32", LANES, 4},
+      {"layernorm.moments.move", "*base - shared", "shared - *base", LANES, 4},
+      {"layernorm.moments.move_warp", "- *base", "+ *base", WARPS, 4},
+      {"layernorm.moments.merge_equal", "+ between * between", "- between * between", EQUAL, 4},
+      {"layernorm.moments.merge", "max_f32(*count + other_count, 1.0f)", "*count + other_count",
+       THREE, 4},
+      {"layernorm.moments.same", "/ lanes * lanes", "/ lanes * 0", LANES, 4},
+      {"layernorm.moments.put", "% WARPS * ", "% WARPS * 0 * ", WARPS, 1},
+      {"layernorm.moments.sync", "row_sync();", "", WARPS, 1},
+      {"layernorm.moments.take", "partials + ", "partials + 0 * ", EQUAL, 4},
+      {"layernorm.moments.count", "warp < WARPS ? as_f32(lds_u32(from + 12)) : 0.0f",
+       "as_f32(lds_u32(from + 12))", THREE, 4},
       {"layernorm.forward.statistics", "p.rstd + row", "p.rstd", LANES, 1},
-      {"layernorm.forward.factors", "p.gamma + (c * GROUP + first) * 8", "p.gamma", LANES, 4},
-      {"layernorm.forward.store_z", "row * p.z_n", "0", LANES, 1},
+      {"layernorm.forward.factors", "p.gamma + (c * GROUP + first) * 8", "p.gamma", MANY, 4},
+      {"layernorm.forward.store_z", " && has_row", "", LANES, 1},
       {"layernorm.forward.rms", "* factor[i]", "", RMS, 4},
       {"layernorm.forward.layer", "+ shift[i]", "- shift[i]", LANES, 4},
       {"layernorm.forward.store", "to + c * GROUP * 8", "to", WARPS, 4},

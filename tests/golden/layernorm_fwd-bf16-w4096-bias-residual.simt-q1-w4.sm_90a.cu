@@ -5,7 +5,7 @@
 // again:  flashgen emit layernorm_fwd-bf16-w4096-bias-residual.simt-q1-w4.sm_90a
 // made by flashgen 0.1.0
 //
-// launch: layernorm_fwd, grid cdiv(rows, 1) x 1 x 1, 128 threads, 64 shared bytes
+// launch: layernorm_fwd, grid cdiv(rows, 1) x 1 x 1, 128 threads, 96 shared bytes
 //
 // shared memory:
 //   SM_PARTIALS      0  numbers of each warp of a row [2][ROWS][WARPS][PARTIALS], float32
@@ -24,7 +24,7 @@ enum { WARPS = 4 }; // warps that share a row
 enum { CHUNKS = 4 }; // times 8 columns that a thread has
 enum { RAW = 4 }; // words of 8 columns
 enum { RESIDENT = 4 }; // blocks that a multiprocessor has room for
-enum { PARTIALS = 2 }; // numbers that a warp adds up at a time
+enum { PARTIALS = 3 }; // numbers of a warp
 enum { SM_PARTIALS = 0 };
 
 #define ALL_LANES 0xffffffffu
@@ -67,6 +67,12 @@ DEV void block_sync(void) { asm volatile("bar.sync 0;" ::: "memory"); }
 DEV float shfl_xor(u32 lanes, float v, int mask) {
   float r;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, %3;" : "=f"(r) : "f"(v), "r"(mask), "r"(lanes));
+  return r;
+}
+
+DEV float shfl(u32 lanes, float v, int from) {
+  float r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, %3;" : "=f"(r) : "f"(v), "r"(from), "r"(lanes));
   return r;
 }
 
@@ -115,15 +121,6 @@ DEV void load_columns_singly(u32 *raw, const u16 *from, int first, int end, u32 
   }
 }
 
-// Branches are around loads alone, so that those of many columns are under way together.
-DEV void read_columns(u32 *raw, const u16 *from, int is_aligned) {
-  if (is_aligned) {
-    load_columns(raw, from);
-  } else {
-    load_columns_singly(raw, from, 0, 8, 0);
-  }
-}
-
 DEV void columns_of(float *v, const u32 *raw) {
   #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -154,12 +151,6 @@ DEV void write_columns(u16 *to, const float *v, int is_aligned) {
   }
 }
 
-DEV float lanes_sum(float v) {
-  #pragma unroll
-  for (int mask = LANES / 2; mask > 0; mask /= 2) { v += shfl_xor(ALL_LANES, v, mask); }
-  return v;
-}
-
 // The threads of a row wait for each other.
 DEV void row_sync(void) { block_sync(); }
 
@@ -171,25 +162,41 @@ DEV u32 partials_of_row(int turn, int numbers) {
       + (u32)((turn * ROWS + (int)threadIdx.x / GROUP) * WARPS * numbers) * 4;
 }
 
-// Each of n numbers becomes its sum over the threads of the row. turn: 0 and 1 take turns.
-DEV void row_sums(float *v, int n, int turn) {
+// Those of `lanes` lanes side by side, a power of two.
+DEV void lanes_moments(int lanes, float *count, float *mean, float *squares) {
   #pragma unroll
-  for (int i = 0; i < n; i++) { v[i] = lanes_sum(v[i]); }
-  const u32 partials = partials_of_row(turn, PARTIALS);
-  const int warp = (int)threadIdx.x / 32 % WARPS;
+  for (int mask = lanes / 2; mask > 0; mask /= 2) {
+    const float other_mean = shfl_xor(ALL_LANES, *mean, mask),
+        other_squares = shfl_xor(ALL_LANES, *squares, mask);
+    const float between = other_mean - *mean;
+    *squares = *squares + other_squares + between * between * (0.5f * *count);
+    *mean = 0.5f * (*mean + other_mean);
+    *count *= 2.0f;
+  }
+}
+
+// Those of the row. Each thread comes with a base of its own.
+DEV void row_moments(float *count, float *base, float *mean, float *squares) {
+  const int is_far = *base * *base * *count > 16.0f * *squares; // by more than 4 deviations
+  const float shared = shfl(ALL_LANES, is_far ? *base : 0.0f,
+      (int)threadIdx.x % 32 / LANES * LANES);
+  *mean += *base - shared;
+  *base = shared;
+  lanes_moments(LANES, count, mean, squares);
+  const u32 partials = partials_of_row(0, PARTIALS);
   if (threadIdx.x % 32 == 0) {
-    #pragma unroll
-    for (int i = 0; i < n; i++) { sts_u32(partials + (u32)(warp * PARTIALS + i) * 4,
-        as_u32(v[i])); }
+    const u32 own = partials + threadIdx.x / 32 % WARPS * (PARTIALS * 4);
+    sts_u32(own, as_u32(*base));
+    sts_u32(own + 4, as_u32(*mean));
+    sts_u32(own + 8, as_u32(*squares));
   }
   row_sync();
-  #pragma unroll
-  for (int i = 0; i < n; i++) {
-    v[i] = as_f32(lds_u32(partials + (u32)i * 4));
-    #pragma unroll
-    for (int w = 1; w < WARPS; w++) { v[i] += as_f32(lds_u32(partials
-        + (u32)(w * PARTIALS + i) * 4)); }
-  }
+  const u32 warp = threadIdx.x % 4; // whose moments a lane has
+  const u32 from = partials + warp * (PARTIALS * 4);
+  *base = as_f32(lds_u32(partials));
+  *mean = as_f32(lds_u32(from + 4)) + (as_f32(lds_u32(from)) - *base);
+  *squares = as_f32(lds_u32(from + 8));
+  lanes_moments(4, count, mean, squares);
 }
 
 typedef struct Params {
@@ -220,11 +227,57 @@ layernorm_fwd(const __grid_constant__ Params p) {
   const int is_aligned = ((u64)p.x | (u64)p.gamma | (u64)p.out | (u64)p.beta | (u64)p.bias | (u64)p.residual | (u64)p.z | 2 * ((u64)p.x_n | (u64)p.out_n | (u64)p.residual_n | (u64)p.z_n)) % 16 == 0;
 
   u32 raw[CHUNKS][RAW], residual_raw[CHUNKS][RAW];
-  #pragma unroll
-  for (int c = 0; c < CHUNKS; c++) {
-    {
-      read_columns(raw[c], x + c * GROUP * 8, is_aligned);
-      read_columns(residual_raw[c], residual + c * GROUP * 8, is_aligned);
+  if (is_aligned) {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { load_columns(raw[c], x + c * GROUP * 8); }
+    }
+  } else {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { load_columns_singly(raw[c], x + c * GROUP * 8, 0, 8, 0); }
+    }
+  }
+  if (is_aligned) {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { load_columns(residual_raw[c], residual + c * GROUP * 8); }
+    }
+  } else {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { load_columns_singly(residual_raw[c], residual + c * GROUP * 8, 0, 8, 0); }
+    }
+  }
+  u32 gamma[CHUNKS][RAW], beta[CHUNKS][RAW];
+  if (is_aligned) {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { load_columns(gamma[c], p.gamma + first * 8 + c * GROUP * 8); }
+    }
+  } else {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { load_columns_singly(gamma[c], p.gamma + first * 8 + c * GROUP * 8, 0, 8, 0); }
+    }
+  }
+  if (p.beta) {
+    if (is_aligned) {
+      #pragma unroll
+      for (int c = 0; c < CHUNKS; c++) {
+        { load_columns(beta[c], p.beta + first * 8 + c * GROUP * 8); }
+      }
+    } else {
+      #pragma unroll
+      for (int c = 0; c < CHUNKS; c++) {
+        { load_columns_singly(beta[c], p.beta + first * 8 + c * GROUP * 8, 0, 8, 0); }
+      }
+    }
+  } else {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      #pragma unroll
+      for (int i = 0; i < RAW; i++) { beta[c][i] = 0; }
     }
   }
   float z[CHUNKS][8];
@@ -240,9 +293,16 @@ layernorm_fwd(const __grid_constant__ Params p) {
       for (int i = 0; i < 8; i++) { z[c][i] += v[i]; }
     }
   }
-  #pragma unroll
-  for (int c = 0; c < CHUNKS; c++) {
-    { read_columns(raw[c], p.bias + (c * GROUP + first) * 8, is_aligned); }
+  if (is_aligned) {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { load_columns(raw[c], p.bias + first * 8 + c * GROUP * 8); }
+    }
+  } else {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { load_columns_singly(raw[c], p.bias + first * 8 + c * GROUP * 8, 0, 8, 0); }
+    }
   }
   #pragma unroll
   for (int c = 0; c < CHUNKS; c++) {
@@ -254,58 +314,58 @@ layernorm_fwd(const __grid_constant__ Params p) {
     }
   }
 
+  if (p.z) {
+    #pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      { write_columns(p.z + row * p.z_n + (c * GROUP + first) * 8, z[c], is_aligned); }
+    }
+  }
+
   const float eps = p.eps == p.eps ? p.eps : 1e-5f;
-  float sums[2];
-  sums[0] = 0.0f;
+  float count = 0.0f, own = 0.0f, rest = 0.0f, squares = 0.0f;
   #pragma unroll
   for (int c = 0; c < CHUNKS; c++) {
-    #pragma unroll
-    for (int i = 0; i < 8; i++) { sums[0] += z[c][i]; }
+    {
+      #pragma unroll
+      for (int i = 0; i < 8; i++) { own += z[c][i]; }
+      count += 8.0f;
+    }
   }
-  row_sums(sums, 1, 0);
-  const float mean = sums[0] * (1.0f / (float)WIDTH);
-  sums[0] = sums[1] = 0.0f;
+  const float share = 1.0f / count;
+  own *= share;
   #pragma unroll
   for (int c = 0; c < CHUNKS; c++) {
     {
       #pragma unroll
       for (int i = 0; i < 8; i++) {
-        const float d = z[c][i] - mean;
-        sums[0] += d;
-        sums[1] += d * d;
+        z[c][i] -= own;
+        rest += z[c][i];
+        squares += z[c][i] * z[c][i];
       }
     }
   }
-  row_sums(sums, 2, 1);
-  const float rest = sums[0] * (1.0f / (float)WIDTH),
-      variance = max_f32(sums[1] * (1.0f / (float)WIDTH) - rest * rest, 0.0f);
+  rest *= share;
+  squares = max_f32(squares - count * rest * rest, 0.0f);
+  float base = own, mean = rest;
+  row_moments(&count, &base, &mean, &squares);
+  const float variance = squares * (1.0f / (float)WIDTH);
   const float rstd = inverse_f32(sqrt_f32(variance + eps));
 
   if (first == 0) {
-    if (p.mean) { stg_f32(p.mean + row, mean + rest); }
+    if (p.mean) { stg_f32(p.mean + row, base + mean); }
     if (p.rstd) { stg_f32(p.rstd + row, rstd); }
   }
+  const float centre = (own - base - mean) * rstd;
   u16 *to = p.out + row * p.out_n + first * 8;
-  u32 gamma[CHUNKS][RAW], beta[CHUNKS][RAW];
-  #pragma unroll
-  for (int c = 0; c < CHUNKS; c++) {
-    {
-      read_columns(gamma[c], p.gamma + (c * GROUP + first) * 8, is_aligned);
-      #pragma unroll
-      for (int i = 0; i < RAW; i++) { beta[c][i] = 0; }
-      if (p.beta) { read_columns(beta[c], p.beta + (c * GROUP + first) * 8, is_aligned); }
-    }
-  }
   #pragma unroll
   for (int c = 0; c < CHUNKS; c++) {
     {
       float factor[8], shift[8];
       columns_of(factor, gamma[c]);
       columns_of(shift, beta[c]);
-      if (p.z) { write_columns(p.z + row * p.z_n + (c * GROUP + first) * 8, z[c], is_aligned); }
       #pragma unroll
       for (int i = 0; i < 8; i++) {
-        z[c][i] = (z[c][i] - mean - rest) * rstd * factor[i] + shift[i];
+        z[c][i] = (z[c][i] * rstd + centre) * factor[i] + shift[i];
       }
       write_columns(to + c * GROUP * 8, z[c], is_aligned);
     }

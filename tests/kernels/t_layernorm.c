@@ -174,6 +174,29 @@ START_TEST(nonfinite) {
 }
 END_TEST
 
+/* A row of equal columns, whose mean is rounded, is beta: nothing is left to be told from the mean.
+ */
+START_TEST(equal_columns) {
+  enum { WIDTH = 1000, ROWS_OF_IT = 5 };
+  kernels made = kernels_new("kernel=layernorm width=%d dtype=f32", WIDTH);
+  for (int n = 0; n < made.n; n++) {
+    launch l = launch_new(&made.list[n], (fg_shape){.rows = ROWS_OF_IT}, 5);
+    float *x = launch_get(&l, "x"), *beta = launch_get(&l, "beta");
+    for (int i = 0; i < ROWS_OF_IT * WIDTH; i++) x[i] = 1e3f / (float)(3 + i / WIDTH);
+    launch_set(&l, "x", x);
+    launch_run(&l, 3);
+    float *out = launch_get(&l, "out");
+    for (int i = 0; i < ROWS_OF_IT * WIDTH; i++)
+      ck_assert_msg(fabsf(out[i] - beta[i % WIDTH]) <= 1e-6f, "%s: row %d, column %d: %g, beta %g",
+                    made.list[n].name, i / WIDTH, i % WIDTH, (double)out[i],
+                    (double)beta[i % WIDTH]);
+    free(x), free(beta), free(out);
+    launch_free(&l);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
 /* Forward leaves out what it is not asked for; backward is given z, or what it is made of. */
 START_TEST(left_out) {
   kernels made = kernels_first(PASSES "width=64 residual=true");
@@ -206,6 +229,7 @@ int main(void) {
   tcase_add_test(tests, every_spec);
   tcase_add_loop_test(tests, differences, 0, 2);
   tcase_add_test(tests, nonfinite);
+  tcase_add_test(tests, equal_columns);
   tcase_add_test(tests, left_out);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -6,6 +6,9 @@ local CHUNKS, WARPS = types.x.bytes > 2 and 2 or 4, 4 -- of a thread and of a bl
 -- A chunk has its columns, and before or behind these the words of what is added.
 local function registers(plan) return math.min(255, 48 + norm.chunks_of(plan) * (types.x.bytes > 2 and 20 or 16)) end
 
+-- Numbers of a warp that a row's are made of: squares, two of the mean, and the count of columns.
+local function partials(plan) return norm.is_rms and 1 or norm.has_equal_parts(plan) and 3 or 4 end
+
 local function describe(spec, plan)
   local inputs, outputs = { "x", "gamma" }, { "out", "rstd?" }
   if not norm.is_rms then table.insert(inputs, "beta?") end
@@ -16,7 +19,7 @@ local function describe(spec, plan)
   local constants = shared_rows.constants(plan, norm.chunks_of(plan))
   table.insert(constants, 1, { "WIDTH", spec.width, "columns of a row" })
   table.insert(constants, { "RESIDENT", shared_rows.resident(plan.warps, registers(plan)), "blocks that a multiprocessor has room for" })
-  table.insert(constants, { "PARTIALS", 2, "numbers that a warp adds up at a time" })
+  table.insert(constants, { "PARTIALS", partials(plan), "numbers of a warp" })
   return {
     about = norm.is_rms and "z times gamma over the root of its mean square, of each row." or
       "z less its mean, over its deviation, times gamma, and beta, of each row.",
@@ -28,7 +31,7 @@ local function describe(spec, plan)
         registers = registers(plan), work = tostring(plan.block_q * spec.width) },
     },
     constants = constants,
-    shared = shared_rows.partials(plan, 2),
+    shared = shared_rows.partials(plan, partials(plan)),
   }
 end
 
@@ -43,7 +46,7 @@ local function candidates()
 end
 
 return {
-  template = "layernorm/simt/forward.cut", library = { "tile/columns.cut", "tile/shared_rows.cut" },
+  template = "layernorm/simt/forward.cut", library = { "tile/columns.cut", "tile/shared_rows.cut", "layernorm/simt/moments.cut" },
   applies = norm.applies,
   candidates = candidates,
   describe = describe,

@@ -24,6 +24,18 @@ function norm.has_room(plan) return norm.chunks_of(plan) * types.x.bytes <= 8 en
 function norm.chunks_of(plan) return cdiv(norm.chunks, shared_rows.group(plan)) end
 function norm.is_even(plan) return norm.chunks % shared_rows.group(plan) == 0 end
 
+-- Lanes that have a warp's numbers each, of all warps of a row: a power of two.
+function norm.lanes_of_warps(plan)
+  local warps, lanes = cdiv(shared_rows.group(plan), 32), 1
+  while lanes < warps do lanes = 2 * lanes end
+  return lanes
+end
+
+-- Do pairs of threads, of lanes and of warps have as many columns as each other?
+function norm.has_equal_parts(plan)
+  return norm.is_even(plan) and norm.lanes_of_warps(plan) == cdiv(shared_rows.group(plan), 32)
+end
+
 -- "a | b | 2 * c": the bits of addresses and strides that are not 0 modulo 16 where the tensors of these names are not
 -- aligned. Strides are told by "x.n", of rows.
 function norm.bits(names)
