@@ -18,12 +18,13 @@
 #   hooks     masks, scores and gradients beside FlexAttention                          180 s
 #   rows      norms and losses of rows beside a copy and torch.compile                   not timed yet
 #   linear    linear layers beside the plain product of PyTorch                          not timed yet
+#   slices    masks that are lists of slices beside the plain kernel                     not timed yet
 set -u
 build=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
 cd "$(dirname "$0")/../.." || exit
 shift 2
 parts=("$@")
-[ $# -gt 0 ] || parts=(suites hang soak sanitize compile overhead forward mma hooks rows linear)
+[ $# -gt 0 ] || parts=(suites hang soak sanitize compile overhead forward mma hooks rows linear slices)
 library=$build/libflashgen.so
 export LD_LIBRARY_PATH=$build:${LD_LIBRARY_PATH:-} FLASHGEN_TEST_DEVICE=cuda:0 FLASHGEN_REQUIRE=gpu CK_FORK=no
 
@@ -40,7 +41,7 @@ run_suites() {
   for suite in t_wgmma_run t_gradcheck t_parts t_wgmma_sass t_tma_run t_hopper_run t_gpu t_gpu_app; do
     timeout 120 "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1
   done
-  for suite in t_linear t_linear_wgmma t_layernorm t_logsoftmax; do
+  for suite in t_linear t_linear_wgmma t_layernorm t_logsoftmax t_slices; do
     timeout 300 "$build/tests/$suite" >"$out/suite-$suite.log" 2>&1 &
   done
   wait
@@ -65,6 +66,10 @@ run_sanitize() {
       "head_dim=64 score=relative(t) inputs.t=f32[h,nq+nk-1]grad"; do
       compute-sanitizer --tool $tool --error-exitcode 9 "$build/flashgen" check family=wgmma pass=backward \
         --plans all $words b=1 h=2 hk=1 nq=150 nk=200 --device cuda:0 -q -j 1 || return 1
+    done
+    for words in "head_dim=64 mask=causal pass=forward" "head_dim=128 pass=backward"; do
+      compute-sanitizer --tool $tool --error-exitcode 9 "$build/flashgen" check slices=true family=wgmma $words \
+        b=1 h=2 hk=1 nq=300 nk=200 --device cuda:0 -q -j 1 || return 1
     done
     for words in "epilogue=layernorm residual=true width=16/328,16/744,16/1480" "epilogue=relu,gelu width=72/328" \
       "pass=backward epilogue=gelu,layernorm width=72/328"; do
@@ -104,6 +109,7 @@ run_hooks() {
       --json "$out/hooks-wgmma.json"
 }
 run_rows() { python3 -B tests/bench/rows.py --program "$build/flashgen" --json "$out/rows.json"; }
+run_slices() { python3 -B tests/bench/slices.py --library "$library" --dims 64,128,192/128 --json "$out/slices.json"; }
 run_linear() { python3 -B tests/bench/linear.py --program "$build/flashgen" --compiled --json "$out/linear.json"; }
 
 table=() worst=0
