@@ -24,7 +24,7 @@ all[#all + 1] = { name = "base",
   { "stg_u32x4",     "void",  "void *to, const u32 *v" },
   { "stg_f32",       "void",  "float *to, float v" },
   { "stg_f32_if",    "void",  "float *to, float v, int predicate" },
-  { "stg_f32x2_if",  "void",  "float *to, float v0, float v1, int predicate" },
+  { "stg_f32x2_if",  "void",  "float *to, float a, float b, int predicate" },
   { "stg_f32x4",     "void",  "float *to, const float *v" },
   { "block_sync",    "void",  "void" },
   { "fence_device",  "void",  "void" },                       -- what the thread knows of is seen by all blocks, and the other way

@@ -381,8 +381,8 @@ DEV int next_slice(const float *shown, int slices, int from) {
 
 // A slice to shared memory, 32 bytes, and from there.
 DEV void put_slice(u32 to, token_slice s) {
-  const u32 own[4] = {(u32)s.number, (u32)s.q, (u32)s.nq, (u32)s.k}, other[4] = {(u32)s.nk,
-      (u32)s.low, (u32)s.high, (u32)s.is_shared};
+  const u32 own[4] = {(u32)s.number, (u32)s.q, (u32)s.nq, (u32)s.k};
+  const u32 other[4] = {(u32)s.nk, (u32)s.low, (u32)s.high, (u32)s.is_shared};
   sts_u32x4(to, own);
   sts_u32x4(to + 16, other);
 }
