@@ -191,7 +191,8 @@ START_TEST(words_leave_out) {
                        "host --csv");
   program_says(r.out, ",3,1,1,1,40,9,16,");
   r = program_gives(2, "bench head_dim=16 kv_layout=paged tokens_q=40 --device host");
-  program_says(r.err, "tokens_q: a spec with q_layout=dense, kv_layout=paged, slices=false has no such extent\n");
+  program_says(r.err, "tokens_q: a spec with q_layout=dense, kv_layout=paged, slices=false has no "
+                      "such extent\n");
 }
 END_TEST
 

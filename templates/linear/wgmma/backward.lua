@@ -17,7 +17,7 @@ function family.describe(spec, plan)
   d.maps = { dp, wgmma.map("w"), wgmma.map("x"), wgmma.map("dx"), wgmma.map("dw") }
   local of_dx, of_dw = wgmma.tiles(plan, "rows", spec.width_in, plan.block_kv), wgmma.tiles(plan, hooks.rows_of_w, spec.width_in, plan.block_kv)
   -- dx's tiles fill half of the device beside dW's in few parts, which are no longer than LONG_ROWS: nobody waits for one at the end.
-  local most, few = math.max(1, math.min(16, BLOCKS // tonumber(of_dw))), math.max(1, math.min(16, BLOCKS // 2 // tonumber(of_dw)))
+  local most, few = math.max(1, math.min(16, BLOCKS // of_dw)), math.max(1, math.min(16, BLOCKS // 2 // of_dw))
   local parts = linear.split(d, { few = few, most = most, long = LONG_ROWS, least = LEAST_ROWS })
   local all = string.format("%s + %s * %s", of_dx, of_dw, parts)
   local step = wgmma.step("linear_bwd_dx_dw", plan, all, string.format("cdiv(%s * %d + %s * rows, %s)", of_dx, hooks.rows_of_w, of_dw, all))

@@ -81,11 +81,11 @@ function wgmma.that_fit(family, spec, arch, plans)
   return fit, unfit
 end
 
--- Tiles of a product, in blocks: of so many rows, a number or a text, and columns, `wide` of which are a tile's.
+-- Tiles of a product, in blocks, a number or a text as `rows` is: of so many rows, and columns, `wide` of which are a tile's.
 function wgmma.tiles(plan, rows, columns, wide)
   local height = has_all and plan.block_q or plan.block_q * wgmma.CLUSTER
   local across = has_all and wgmma.CLUSTER or cdiv(columns, wide) * wgmma.CLUSTER
-  if type(rows) == "number" then return tostring(cdiv(rows, height) * across) end
+  if type(rows) == "number" then return cdiv(rows, height) * across end
   return string.format("cdiv(%s, %d) * %d", rows, height, across)
 end
 
