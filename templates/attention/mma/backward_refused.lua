@@ -18,6 +18,11 @@ local function stores_much(spec, traits)
 end
 
 local rows = {
+  { cause = "slices", what = "slices, whose places are held, where a warp has 32 keys of more than 48 columns alone",
+    when = function(spec, plan)
+      return seq.slices and has_32_keys(plan) and not mma.division(plan).warps_share_keys and spec.d + spec.dv > 96
+    end,
+    spare = 255, spilled = { { "d 64", 140 }, { "d 64, causal", 152 }, { "d 64, deterministic", 52 } } },
   { cause = "layout", what = "packed sequences beside a mask of two bounds and more than 416 columns of K and V",
     when = function(spec, plan, traits)
       return not seq.is_dense and traits.mask.edge_count > 1 and plan.stages > 1 and spec.d + spec.dv > 416

@@ -1,15 +1,15 @@
-// attn_bwd-bf16-d64-slices.mma-q64-k128-s2-w4.sm_80
+// attn_bwd-bf16-d64-slices.mma-q64-k128-s2-w8-p2.sm_80
 //
 // Gradients of O = softmax(score(scale Q K^T)) V, from dO.
 // spec:   pass=backward head_dim=64 slices=true
-// again:  flashgen emit attn_bwd-bf16-d64-slices.mma-q64-k128-s2-w4.sm_80
+// again:  flashgen emit attn_bwd-bf16-d64-slices.mma-q64-k128-s2-w8-p2.sm_80
 // switches: none
 // made by flashgen 0.1.0
 //
 // launch: attn_slices_key_slices, grid cdiv(nk, 128) x 1 x 1, 256 threads, 0 shared bytes
-// launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 16) x h x b, 128 threads, 0 shared bytes
-// launch: attn_bwd_dk_dv, grid cdiv(nk, 128) x hk x b, 128 threads, 83056 shared bytes
-// launch: attn_bwd_dq, grid cdiv(roundup(nq, 64) * 8, 256) x h x b, 128 threads, 0 shared bytes
+// launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 32) x h x b, 256 threads, 0 shared bytes
+// launch: attn_bwd_dk_dv, grid cdiv(nk, 128) x hk x b, 256 threads, 99440 shared bytes
+// launch: attn_bwd_dq, grid cdiv(roundup(nq, 64) * 8, 512) x h x b, 256 threads, 0 shared bytes
 // scratch: kept, b * h * roundup(nq, 64) * 2 floats
 // scratch: dq_sum, b * h * roundup(nq, 64) * 64 floats
 // scratch: key_slices, cdiv(nk, 128) * 2 * cdiv(slices, 32) floats
@@ -20,8 +20,9 @@
 //   SM_Q     32768  Q [stages][BLOCK_Q][D]
 //   SM_DO    49152  dO [stages][BLOCK_Q][DV]
 //   SM_DS    65536  dS^T [BLOCK_KV][BLOCK_Q]
-//   SM_KEPT  81920  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
-//   SM_END   82944  what rounding the base to 128 bytes may take
+//   SM_P     81920  P^T [BLOCK_KV][BLOCK_Q]
+//   SM_KEPT  98304  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
+//   SM_END   99328  what rounding the base to 128 bytes may take
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -36,25 +37,25 @@ enum { CHUNKS_DV = 8 }; // in a row of V and dO
 enum { CHUNKS_Q = 8 }; // in a row of dS^T
 enum { BLOCK_Q = 64 }; // query rows of a tile
 enum { BLOCK_KV = 128 }; // keys of a block
-enum { THREADS = 128 };
+enum { THREADS = 256 };
 enum { UNROLL = 2 }; // steps of a product in a straight line
 enum { WARP_KV = 32 }; // keys of a warp
-enum { WARPS_PER_KEY = 1 }; // warps that share them
+enum { WARPS_PER_KEY = 2 }; // warps that share them
 enum { M_MAX = 2 }; // tiles of 16 rows of a warp, at most
 enum { M_KV = 2 }; // tiles of 16 keys of a warp
 enum { M_STEP = 16 }; // keys from one of them to the next
 enum { ROWS = 4 }; // keys that a lane has a part of
 enum { N_Q = 4 }; // tiles of 8 queries of S^T and dP^T at a time
-enum { N_DK = 8 }; // tiles of 8 columns of a warp's dK
-enum { N_DV = 8 }; // of its dV
+enum { N_DK = 4 }; // tiles of 8 columns of a warp's dK
+enum { N_DV = 4 }; // of its dV
 enum { M_DQ = 2 }; // tiles of 16 rows of dQ at a time
 enum { WARPS_Q = 2 }; // warps along the rows of dQ
-enum { WARPS_D = 2 }; // warps along its columns
-enum { N_DQ = 4 }; // tiles of 8 columns of a warp's dQ
+enum { WARPS_D = 4 }; // warps along its columns
+enum { N_DQ = 2 }; // tiles of 8 columns of a warp's dQ
 enum { Q_BYTES = 8192 }; // of a tile
 enum { DO_BYTES = 8192 }; // of a tile
 enum { KEPT_BYTES = 512 }; // of a tile
-enum { TILE_Q = 64 }; // query rows of a block that owns rows
+enum { TILE_Q = 128 }; // query rows of a block that owns rows
 enum { TILE_KV = 64 }; // keys of its tiles
 enum { N_KV = 8 }; // tiles of 8 keys of its S
 enum { SLICE_THREADS = 256 }; // of a block that makes a tile's list of slices
@@ -63,8 +64,9 @@ enum { SM_V = 16384 };
 enum { SM_Q = 32768 };
 enum { SM_DO = 49152 };
 enum { SM_DS = 65536 };
-enum { SM_KEPT = 81920 };
-enum { SM_END = 82944 };
+enum { SM_P = 81920 };
+enum { SM_KEPT = 98304 };
+enum { SM_END = 99328 };
 
 #define ALL_LANES 0xffffffffu
 
@@ -326,14 +328,6 @@ DEV u32 by_chunks(u32 base, int chunks, int row0, int chunk0) {
   return chunk_at(base, chunks, row0 + lane % 8 + lane / 16 * 8, chunk0 + lane / 8 % 2);
 }
 
-// Two tiles of 8 columns of an accumulator as an operand.
-DEV void pack_a(u32 *a, const float *c) {
-  a[0] = pack(c[0], c[1]);
-  a[1] = pack(c[2], c[3]);
-  a[2] = pack(c[4], c[5]);
-  a[3] = pack(c[6], c[7]);
-}
-
 // Two tiles of 8 columns, in all m tiles of 16 rows; a row of the accumulator has n tiles.
 DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   #pragma unroll
@@ -362,18 +356,23 @@ DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 
   }
 }
 
-// c[m][n] += P B, of an accumulator P[m][k tiles of 8] and k * 8 rows of a tile; b by rows.
-DEV void multiply_pn(float *c, int m, int n, const float *p, int k, u32 b_tile, u32 b,
-    int chunks) {
-  #pragma unroll
-  for (int l = 0; l < k; l += 2) {
+// c[m][n] += A B, of m times 16 rows, M_STEP apart, of a tile of a_chunks, and pairs of chunks,
+// from chunk0 and `on` apart, of a tile of `chunks`; both by rows.
+DEV void multiply_nn(float *c, int m, int n, u32 a_tile, u32 a, int a_chunks, u32 b_tile, u32 b,
+    int chunks, int chunk0, int on) {
+  #pragma unroll UNROLL
+  for (int k = 0; k < a_chunks; k += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
-    for (int i = 0; i < m; i++) { pack_a(x + 4 * i, p + 4 * (k * i + l)); }
+    for (int i = 0; i < m; i++) {
+      ldmatrix_x4(x + 4 * i, a_tile + moved(a, a_chunks, M_STEP * i, k));
+    }
     #pragma unroll
     for (int j = 0; j < n; j += 2) {
-      ldmatrix_x4_trans(y, b_tile + moved(b, chunks, 8 * l, j));
-      mma_row(c + 4 * j, m, n, x, y);
+      if (chunks % on == 0 || chunk0 + j / 2 * on < chunks) {
+        ldmatrix_x4_trans(y, b_tile + moved(b, chunks, 8 * k, j / 2 * on));
+        mma_row(c + 4 * j, m, n, x, y);
+      }
     }
   }
 }
@@ -545,7 +544,7 @@ attn_slices_key_slices(const __grid_constant__ Params p) {
 
 // what is kept of each row, and delta, the constant of its dS; 8 threads a row. Rows up to the end
 // of the last tile have weights of 0. Sums of dQ begin at 0.
-extern "C" __global__ void __launch_bounds__(128, 1)
+extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_rows(const __grid_constant__ Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
   const int q = (int)blockIdx.x * (THREADS / 8) + (int)threadIdx.x / 8, h = (int)blockIdx.y,
@@ -577,13 +576,14 @@ attn_bwd_rows(const __grid_constant__ Params p) {
 // dK and dV of BLOCK_KV keys of a key/value head: over its query heads, and their rows that see
 // the keys.
 // What each tile adds to dQ goes to dq_sum: [b, h, tiles of 16 rows, CHUNKS_D, 32 lanes, 4]
-extern "C" __global__ void __launch_bounds__(128, 1)
+extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_dk_dv(const __grid_constant__ Params p) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int k0 = (int)blockIdx.x * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.z;
   const int heads = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const float *shown = p.key_slices + (i64)((k0) / BLOCK_KV) * 2 * cdiv(p.slices, 32);
-  const int warp_k = warp * WARP_KV;
+  const int warp_k = warp / WARPS_PER_KEY * WARP_KV, part = warp % WARPS_PER_KEY;
+      // of the warps that share these keys
   const int k_lane = warp_k + lane / 4;
   const u32 sm = (shared_base() + 127) & ~127u;
 
@@ -623,8 +623,10 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
 
   const u32 kd_lanes = by_rows(sm, CHUNKS_D, warp_k, 0),
       kv_lanes = by_rows(sm, CHUNKS_DV, warp_k, 0);
-  const u32 d_rows = by_rows(sm, CHUNKS_D, 0, 0), dv_rows = by_rows(sm, CHUNKS_DV, 0, 0);
-  const u32 d_lanes = by_chunks(sm, CHUNKS_D, 0, 0), dv_lanes = by_chunks(sm, CHUNKS_DV, 0, 0);
+  const u32 d_rows = by_rows(sm, CHUNKS_D, 0, 2 * part),
+      dv_rows = by_rows(sm, CHUNKS_DV, 0, 2 * part);
+  const u32 d_lanes = by_chunks(sm, CHUNKS_D, part * (8 * N_Q), 0),
+      dv_lanes = by_chunks(sm, CHUNKS_DV, part * (8 * N_Q), 0);
   const int dq_row = warp % WARPS_Q * 32, dq_chunk = warp / WARPS_Q * 2;
   const u32 ds_lanes = by_chunks(sm, CHUNKS_Q, 0, dq_row / 8),
       dq_rows = by_rows(sm, CHUNKS_D, 0, dq_chunk);
@@ -664,95 +666,97 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
     }
     cp_async_commit();
 
-    #pragma unroll 1
-    for (int from = 0; from < BLOCK_Q; from += 8 * N_Q) {
-      const int q_lane = from + 2 * (lane % 4);
+    const int q_lane = part * (8 * N_Q) + 2 * (lane % 4);
 
-      // S^T = K Q^T, the score, and what the mask leaves of it
-      float s[M_KV * N_Q * 4];
-      zero(s, M_KV * N_Q * 4);
-      multiply_nt(s, M_KV, N_Q, SM_K, kd_lanes, SM_Q, d_lanes + (u32)(stage * Q_BYTES)
-          + (u32)(from * CHUNKS_D * 16), CHUNKS_D);
-      u32 seen[ROWS]; // of the lane's queries: the slice shows the pair, and no earlier one
-      #pragma unroll
-      for (int r = 0; r < ROWS; r++) {
-        seen[r] = slice_columns_of_key(slice, k0 + k_lane + 8 * r, q0 + q_lane);
-      }
-      if (slice.is_shared) {
-        for (int number = next_slice(shown, p.slices,
-            0); number < slice.number; number = next_slice(shown, p.slices, number + 1)) {
-          const token_slice before = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-              p.slices, NO_LIST, number);
-          #pragma unroll
-          for (int r = 0; r < ROWS; r++) {
-            seen[r] &= ~slice_columns_of_key(before, k0 + k_lane + 8 * r, q0 + q_lane);
-          }
-        }
-      }
-      if (!(q0 + BLOCK_Q <= p.nq && k0 + BLOCK_KV <= p.nk
-          && slice_shows_all(slice, q0, q0 + BLOCK_Q, k0, k0 + BLOCK_KV))) {
-        const float hidden = p.scale < 0.0f ? -(NEG_INF) : NEG_INF;
-        #pragma unroll
-        for (int n = 0; n < N_Q; n++) {
-          #pragma unroll
-          for (int c = 0; c < 2; c++) {
-            const int q = q0 + q_lane + 8 * n + c;
-            #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-              const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
-              const int k = k0 + k_lane + 8 * r;
-              if (!(q < p.nq && k < p.nk && seen[r] >> (2 * n + c) & 1)) { s[e] = hidden; }
-            }
-          }
-        }
-      }
-
-      // s becomes P^T
-      #pragma unroll
-      for (int n = 0; n < N_Q; n++) {
-        u32 row[4]; // kept and delta of the lane's two queries
-        lds_u32x4(row, sm + SM_KEPT + (u32)(stage * KEPT_BYTES) + (u32)(8 * (q_lane + 8 * n)));
-        #pragma unroll
-        for (int c = 0; c < 2; c++) {
-          const float kept = as_f32(row[2 * c]);
-          #pragma unroll
-          for (int r = 0; r < ROWS; r++) {
-            const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
-            s[e] = exp2_f32(s[e] * (p.scale * LOG2E) - kept);
-          }
-        }
-      }
-      multiply_pn(dv, M_KV, N_DV, s, N_Q, SM_DO, dv_rows + (u32)(stage * DO_BYTES)
-          + (u32)(from * CHUNKS_DV * 16), CHUNKS_DV);
-
-      // dP^T = V dO^T, which becomes dS^T; dK += dS^T Q
-      float dp[M_KV * N_Q * 4];
-      zero(dp, M_KV * N_Q * 4);
-      multiply_nt(dp, M_KV, N_Q, SM_V, kv_lanes, SM_DO, dv_lanes + (u32)(stage * DO_BYTES)
-          + (u32)(from * CHUNKS_DV * 16), CHUNKS_DV);
-      #pragma unroll
-      for (int n = 0; n < N_Q; n++) {
-        u32 row[4]; // kept and delta of the lane's two queries
-        lds_u32x4(row, sm + SM_KEPT + (u32)(stage * KEPT_BYTES) + (u32)(8 * (q_lane + 8 * n)));
-        #pragma unroll
-        for (int c = 0; c < 2; c++) {
-          const float delta = as_f32(row[2 * c + 1]);
-          #pragma unroll
-          for (int r = 0; r < ROWS; r++) {
-            const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
-            dp[e] = s[e] * (dp[e] - delta);
-          }
-        }
-      }
-      #pragma unroll
-      for (int i = 0; i < M_KV; i++) {
-        put_accumulator(sm + SM_DS, CHUNKS_Q, warp_k + M_STEP * i, from / 8, 2, dp + 4 * N_Q * i,
-            N_Q, 1.0f, 1.0f);
-      }
-      multiply_pn(dk, M_KV, N_DK, dp, N_Q, SM_Q, d_rows + (u32)(stage * Q_BYTES)
-          + (u32)(from * CHUNKS_D * 16), CHUNKS_D);
+    // S^T = K Q^T, the score, and what the mask leaves of it
+    float s[M_KV * N_Q * 4];
+    zero(s, M_KV * N_Q * 4);
+    multiply_nt(s, M_KV, N_Q, SM_K, kd_lanes, SM_Q, d_lanes + (u32)(stage * Q_BYTES), CHUNKS_D);
+    u32 seen[ROWS]; // of the lane's queries: the slice shows the pair, and no earlier one
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+      seen[r] = slice_columns_of_key(slice, k0 + k_lane + 8 * r, q0 + q_lane);
     }
-    block_sync(); // dS is whole
+    if (slice.is_shared) {
+      for (int number = next_slice(shown, p.slices,
+          0); number < slice.number; number = next_slice(shown, p.slices, number + 1)) {
+        const token_slice before = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices,
+            NO_LIST, number);
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+          seen[r] &= ~slice_columns_of_key(before, k0 + k_lane + 8 * r, q0 + q_lane);
+        }
+      }
+    }
+    if (!(q0 + BLOCK_Q <= p.nq && k0 + BLOCK_KV <= p.nk
+        && slice_shows_all(slice, q0, q0 + BLOCK_Q, k0, k0 + BLOCK_KV))) {
+      const float hidden = p.scale < 0.0f ? -(NEG_INF) : NEG_INF;
+      #pragma unroll
+      for (int n = 0; n < N_Q; n++) {
+        #pragma unroll
+        for (int c = 0; c < 2; c++) {
+          const int q = q0 + q_lane + 8 * n + c;
+          #pragma unroll
+          for (int r = 0; r < ROWS; r++) {
+            const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
+            const int k = k0 + k_lane + 8 * r;
+            if (!(q < p.nq && k < p.nk && seen[r] >> (2 * n + c) & 1)) { s[e] = hidden; }
+          }
+        }
+      }
+    }
+
+    // s becomes P^T
+    #pragma unroll
+    for (int n = 0; n < N_Q; n++) {
+      u32 row[4]; // kept and delta of the lane's two queries
+      lds_u32x4(row, sm + SM_KEPT + (u32)(stage * KEPT_BYTES) + (u32)(8 * (q_lane + 8 * n)));
+      #pragma unroll
+      for (int c = 0; c < 2; c++) {
+        const float kept = as_f32(row[2 * c]);
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+          const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
+          s[e] = exp2_f32(s[e] * (p.scale * LOG2E) - kept);
+        }
+      }
+    }
+    #pragma unroll
+    for (int i = 0; i < M_KV; i++) {
+      put_accumulator(sm + SM_P, CHUNKS_Q, warp_k + M_STEP * i, part * N_Q, 2, s + 4 * N_Q * i,
+          N_Q, 1.0f, 1.0f);
+    }
+
+    // dP^T = V dO^T, which becomes dS^T; dK += dS^T Q
+    float dp[M_KV * N_Q * 4];
+    zero(dp, M_KV * N_Q * 4);
+    multiply_nt(dp, M_KV, N_Q, SM_V, kv_lanes, SM_DO, dv_lanes
+        + (u32)(stage * DO_BYTES), CHUNKS_DV);
+    #pragma unroll
+    for (int n = 0; n < N_Q; n++) {
+      u32 row[4]; // kept and delta of the lane's two queries
+      lds_u32x4(row, sm + SM_KEPT + (u32)(stage * KEPT_BYTES) + (u32)(8 * (q_lane + 8 * n)));
+      #pragma unroll
+      for (int c = 0; c < 2; c++) {
+        const float delta = as_f32(row[2 * c + 1]);
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+          const int e = 4 * (N_Q * (r / 2) + n) + r % 2 * 2 + c;
+          dp[e] = s[e] * (dp[e] - delta);
+        }
+      }
+    }
+    #pragma unroll
+    for (int i = 0; i < M_KV; i++) {
+      put_accumulator(sm + SM_DS, CHUNKS_Q, warp_k + M_STEP * i, part * N_Q, 2, dp + 4 * N_Q * i,
+          N_Q, 1.0f, 1.0f);
+    }
+    block_sync(); // P and dS are whole
+    const u32 own_rows = by_rows(sm, CHUNKS_Q, warp_k, 0);
+    multiply_nn(dv, M_KV, N_DV, SM_P, own_rows, CHUNKS_Q, SM_DO, dv_rows
+        + (u32)(stage * DO_BYTES), CHUNKS_DV, 2 * part, 2 * WARPS_PER_KEY);
+    multiply_nn(dk, M_KV, N_DK, SM_DS, own_rows, CHUNKS_Q, SM_Q, d_rows + (u32)(stage * Q_BYTES),
+        CHUNKS_D, 2 * part, 2 * WARPS_PER_KEY);
 
     // dQ += dS K: the warp's 32 rows and pairs of column tiles
     float dq[M_DQ * N_DQ * 4];
@@ -782,10 +786,10 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   #pragma unroll
   for (int i = 0; i < M_KV; i++) {
     const int row = warp_k + M_STEP * i;
-    put_accumulator(sm + SM_K, CHUNKS_D, row, 0, 2 * WARPS_PER_KEY, dk + 4 * N_DK * i, N_DK,
-        p.scale, p.scale);
-    put_accumulator(sm + SM_V, CHUNKS_DV, row, 0, 2 * WARPS_PER_KEY, dv + 4 * N_DV * i, N_DV,
-        1.0f, 1.0f);
+    put_accumulator(sm + SM_K, CHUNKS_D, row, 2 * part, 2 * WARPS_PER_KEY, dk + 4 * N_DK * i,
+        N_DK, p.scale, p.scale);
+    put_accumulator(sm + SM_V, CHUNKS_DV, row, 2 * part, 2 * WARPS_PER_KEY, dv + 4 * N_DV * i,
+        N_DV, 1.0f, 1.0f);
   }
   block_sync();
   for (int row = 16 * warp; row < BLOCK_KV; row += THREADS / 2) {
@@ -797,7 +801,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
 }
 
 // dQ = scale times its sums; a thread has 8 columns of two rows
-extern "C" __global__ void __launch_bounds__(128, 1)
+extern "C" __global__ void __launch_bounds__(256, 1)
 attn_bwd_dq(const __grid_constant__ Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const i64 at = (i64)blockIdx.x * THREADS + threadIdx.x;
