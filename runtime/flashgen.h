@@ -86,6 +86,7 @@ typedef struct fg_spec {
   const char *target;          /* of kernel=logsoftmax */
   const char *epilogue;        /* of kernel=linear: none, relu, gelu, ...: fg_args */
   const char *slices;          /* true: the mask is a list of the launch: fg_args */
+  const char *shard;           /* true: the launch has a part of each sequence: fg_args */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
@@ -235,6 +236,23 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  * slice shows a key has o = 0, lse = -inf, or the sink. Inputs with an extent q or k, the bias too,
  * run over all tokens: x[q] is token q_ranges[i][0] + q. Dropout goes by tokens.
  *
+ * Shards (shard=true): the launch has a part of each sequence, its rows from pos_q on and its keys
+ * from pos_k on, as a rank of context parallelism has them; the whole sequence has whole_q rows and
+ * whole_k keys. Any layout; not slices. All four are int32 on the device, no call reads them on the
+ * host, and numbers and sums of a position and a length are from 0 to 2^30 - 1.
+ *
+ *   pos_q, pos_k      [b], NULL: 0
+ *   whole_q, whole_k  [b], NULL: as many as the sequence has in the launch
+ *
+ * Mask, score, their q, k, nq, nk and p, and dropout are those of the whole sequence, so that parts
+ * of any cut show and drop what one launch does (math.md section 1). They need not agree: a part may
+ * pass the whole, and p = q + whole_k - whole_q all the same. The bias, and inputs with an extent q
+ * or k, have the launch's own rows and keys, as its q and k do: x[q] is that of row q - pos_q. Such
+ * an axis is indexed by q or k alone, and other extents are no expressions in nq or nk. A row that
+ * sees no key of the part has o = 0, lse = -inf. Parts of the keys are joined by kernel=combine,
+ * which adds the sink too: parts have none. A backward takes the o and lse of the whole, and
+ * gradients are the sums of those of the parts.
+ *
  * Parts (kernel=combine): o and lse of attention over some of the keys each, which no other part
  * has, finished: o is divided by its own sum, no sink is in it. Combined they are o over all keys,
  * and lse, which may be NULL (math.md section 2). Sums go over the parts in their order, so that
@@ -312,6 +330,7 @@ typedef struct fg_args {
   fg_tensor w, dw, kept; /* kept: the tensor keep */
   fg_tensor dresidual, dx_more;
   fg_tensor q_ranges, k_ranges, kinds;
+  fg_tensor pos_q, pos_k, whole_q, whole_k;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

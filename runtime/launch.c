@@ -198,7 +198,8 @@ static fg_status check_layout(const fg_recipe *recipe, const fg_shape *shape, co
     return fg_fail(FG_EARGUMENT, "page = 0: with kv_layout=paged a page has 1 key at least");
   if (recipe->layout.slices && shape->b != 1)
     return fg_fail(FG_EARGUMENT,
-                   "b = %" PRId64 ": with slices=true all tokens are of one batch, b = 1", shape->b);
+                   "b = %" PRId64 ": with slices=true all tokens are of one batch, b = 1",
+                   shape->b);
   for (int i = 0; i < FG_ARGUMENTS; i++) {
     const fg_argument *a = &fg_arguments[i];
     const fg_recipe_tensor as_if = {.argument = a, .slot = -1};
@@ -208,9 +209,10 @@ static fg_status check_layout(const fg_recipe *recipe, const fg_shape *shape, co
     if (!is_taken)
       return fg_fail(FG_EARGUMENT,
                      "%s is given, but the kernel has no such tensor: its spec has q_layout=%s, "
-                     "kv_layout=%s, slices=%s",
+                     "kv_layout=%s, slices=%s, shard=%s",
                      a->name, fg_layout_words[recipe->layout.q], fg_layout_words[recipe->layout.kv],
-                     recipe->layout.slices ? "true" : "false");
+                     recipe->layout.slices ? "true" : "false",
+                     recipe->layout.shard ? "true" : "false");
   }
   return FG_OK;
 }

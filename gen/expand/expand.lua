@@ -300,8 +300,8 @@ local function assemble(s, job, body, params)
   return out
 end
 
--- Have all sequences as many rows as the launch says? They may have fewer keys.
-local function has_one_length(env) return not (env.seq and env.seq.is_packed("q")) end
+-- Have all sequences as many rows as the launch says, and are these all their rows? They may have fewer keys.
+local function has_one_length(env) return not (env.seq and (env.seq.is_packed("q") or env.seq.shard)) end
 
 -- A plan's description, the members of Params and the map of shared memory; C has the recipe then.
 local function describe(opened, job, plan)

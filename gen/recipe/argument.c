@@ -23,6 +23,9 @@ static const width_row widths[] = {{'d', "d", "head dim"},
                                    {'e', "pairs", "rotary pairs"}};
 
 #define PLACE(member) .place = offsetof(fg_args, member)
+/* A number of each sequence. */
+#define SEQUENCE(member, ...)                                                                      \
+  { #member, #member, "b", FG_RULE_I32, .contiguous = true, PLACE(member), __VA_ARGS__ }
 const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"q", "q", "bqhd", FG_RULE_SPEC, PLACE(q), .help = "queries"},
     {"k", "k", "bkgd", FG_RULE_SPEC, PLACE(k), .help = "keys"},
@@ -58,14 +61,10 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
      .help = "where packed sequences of queries begin, and the last one ends"},
     {"starts_k", "starts_k", "c", FG_RULE_I32, .contiguous = true, PLACE(starts_k),
      .help = "the same of keys"},
-    {"used_q", "used_q", "b", FG_RULE_I32, .contiguous = true, PLACE(used_q),
-     .help = "queries of a sequence that count"},
-    {"used_k", "used_k", "b", FG_RULE_I32, .contiguous = true, PLACE(used_k),
-     .help = "keys of a sequence that count"},
-    {"first_k", "first_k", "b", FG_RULE_I32, .contiguous = true, PLACE(first_k),
-     .help = "rows of a cache that are skipped"},
-    {"rows", "rows", "b", FG_RULE_I32, .contiguous = true, PLACE(rows),
-     .help = "which cache a sequence has"},
+    SEQUENCE(used_q, .help = "queries of a sequence that count"),
+    SEQUENCE(used_k, .help = "keys of a sequence that count"),
+    SEQUENCE(first_k, .help = "rows of a cache that are skipped"),
+    SEQUENCE(rows, .help = "which cache a sequence has"),
     {"table", "table", "bm", FG_RULE_I32, PLACE(table), .help = "pages of a sequence"},
     {"q_ranges", "q_ranges", "la", FG_RULE_I32, .contiguous = true, PLACE(q_ranges),
      .help = "first and end of the rows of a slice"},
@@ -73,6 +72,12 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
      .help = "first and end of its keys"},
     {"kinds", "kinds", "l", FG_RULE_I32, .contiguous = true, .optional = true, PLACE(kinds),
      .help = "what it shows: 0 all, 1 causal, 2 inverse, 3 both; none = 0"},
+    SEQUENCE(pos_q, .optional = true, .help = "rows of a sequence before its part; none = 0"),
+    SEQUENCE(pos_k, .optional = true, .help = "its keys before the part; none = 0"),
+    SEQUENCE(whole_q, .optional = true,
+             .help = "rows of all its parts; none = those of the launch"),
+    SEQUENCE(whole_k, .optional = true,
+             .help = "keys of all its parts; none = those of the launch"),
     {"o_parts", "o_parts", "pbqhv", FG_RULE_PARTS, PLACE(o_parts), .help = "parts of o"},
     {"lse_parts", "lse_parts", "pbhq", FG_RULE_F32, .has_strides = true, PLACE(lse_parts),
      .help = "log-sum-exp of each part of a row"},

@@ -13,6 +13,7 @@ enum { FG_DENSE, FG_PACKED, FG_CACHED, FG_PAGED, FG_LAYOUTS };
 typedef struct fg_layout {
   int q, kv;
   int slices; /* 1: pairs are those of a list of slices; all tokens are dense, of one batch */
+  int shard; /* 1: the launch has parts of sequences, and is told where they are; not with slices */
 } fg_layout;
 extern const char *const fg_layout_words[FG_LAYOUTS + 1]; /* "dense"; NULL-terminated */
 

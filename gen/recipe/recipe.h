@@ -66,7 +66,7 @@ typedef struct fg_argument {
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 80, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
+enum { FG_ARGUMENTS = 84, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 /* Are its elements integers? */
 static inline bool fg_argument_has_integers(const fg_argument *a) {
@@ -308,6 +308,7 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *   kernel logsoftmax                             the kind; without the line attention
  *   layout packed paged                           of queries, of keys; without the line dense
  *   layout dense dense slices                     the same, and pairs are those of a list of slices
+ *   layout packed packed shard                    the same of parts of sequences
  *   head_dim 64 128                               the widths, under their field's name
  *   align 16                                      of q k v o and their gradients, in bytes
  *   generation 2                                  of the family; without the line 1

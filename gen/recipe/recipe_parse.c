@@ -64,13 +64,14 @@ static int layout_of(const char *word) {
   return i;
 }
 
-/* "packed paged", "dense dense slices" */
+/* "packed paged", "dense dense slices", "packed packed shard" */
 static fg_status read_layout(char *rest, fg_recipe *r) {
   r->layout.q = layout_of(strsep(&rest, " "));
   r->layout.kv = layout_of(strsep(&rest, " "));
   r->layout.slices = rest && !strcmp(rest, "slices");
-  if (r->layout.q <= FG_PACKED && r->layout.kv < FG_LAYOUTS && !rest == !r->layout.slices)
-    return FG_OK;
+  r->layout.shard = rest && !strcmp(rest, "shard");
+  const bool is_known = !rest || r->layout.slices || r->layout.shard;
+  if (r->layout.q <= FG_PACKED && r->layout.kv < FG_LAYOUTS && is_known) return FG_OK;
   return fg_fail(FG_EIO, "it names a layout that there is not");
 }
 

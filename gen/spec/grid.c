@@ -196,13 +196,8 @@ static fg_status add_point(builder *b, source *s, const int *index) {
   fg_status named = fg_point_check_names(&point);
   if (named == FG_OK) named = fg_point_check_dtype(&point);
   if (named == FG_OK) named = fg_point_check_widths(&point);
+  if (named == FG_OK) named = fg_point_check_layout(&point);
   if (named != FG_OK) return fg_fail(named, "%s%s", s->where, fg_error());
-  if (point.pass == FG_PASS_BACKWARD && point.kv_layout > FG_PACKED)
-    return fg_fail(FG_ESPEC, "%skv_layout: backward takes dense or packed keys, not %s", s->where,
-                   fg_layout_words[point.kv_layout]);
-  if (point.slices && (point.q_layout || point.kv_layout))
-    return fg_fail(FG_ESPEC, "%sslices: they are of dense tokens, not of q_layout=%s, kv_layout=%s",
-                   s->where, fg_layout_words[point.q_layout], fg_layout_words[point.kv_layout]);
   if (b->bias_level < point.bias) b->bias_level = point.bias;
   if (s->file) {
     fg_status status = b->reader->when(s->file, s->own, &point, &keep);

@@ -40,7 +40,20 @@ void fg_point_settle(fg_point *p) {
 }
 
 fg_layout fg_point_layout(const fg_point *p) {
-  return (fg_layout){p->q_layout, p->kv_layout, p->slices};
+  return (fg_layout){p->q_layout, p->kv_layout, p->slices, p->shard};
+}
+
+fg_status fg_point_check_layout(const fg_point *p) {
+  const char *const *words = fg_layout_words;
+  if (p->pass == FG_PASS_BACKWARD && p->kv_layout > FG_PACKED)
+    return fg_fail(FG_ESPEC, "kv_layout: backward takes dense or packed keys, not %s",
+                   words[p->kv_layout]);
+  if (p->slices && (p->q_layout || p->kv_layout))
+    return fg_fail(FG_ESPEC, "slices: they are of dense tokens, not of q_layout=%s, kv_layout=%s",
+                   words[p->q_layout], words[p->kv_layout]);
+  if (p->slices && p->shard)
+    return fg_fail(FG_ESPEC, "shard: the tokens of slices=true are all there, not a part of them");
+  return FG_OK;
 }
 
 fg_elem fg_point_elem(const fg_point *p) { return (fg_elem)p->dtype; }

@@ -125,19 +125,48 @@ fg_status fg_point_formula(const fg_point *point, fg_formula *f) {
                            .input = pair,
                            .n_inputs = split_inputs(inputs, pair)};
   TRY(fg_formula_read(&read, f, NULL));
+  for (int i = 0; point->shard && i < f->n_inputs;
+       i++) /* its length is a part's, not the whole's */
+    f->input[i].monotone = false;
   if (point->bias == FG_BIAS_OFF) return FG_OK;
   return fg_formula_add_bias(f, point->bias_dims, fg_point_bias_elem(point),
                              point->bias == FG_BIAS_GRAD);
+}
+
+/* A part has the rows and keys of its own of what a whole sequence's inputs have, and tensors are
+ * checked by lengths of the launch. */
+static fg_status check_parts(fg_formula *f) {
+  fg_tree *t = &f->tree;
+  for (int i = 0; i < f->n_inputs; i++)
+    for (int a = 0; a < f->input[i].rank; a++)
+      if (strstr(f->input[i].extent[a], "nq") || strstr(f->input[i].extent[a], "nk"))
+        return fg_fail(FG_ESPEC,
+                       "inputs.%s: with shard=true an extent is a number, b, h, hk, q or k, not %s",
+                       f->input[i].name, f->input[i].extent[a]);
+  for (int node = 1; node < t->n; node++) {
+    const fg_node *x = &t->node[node];
+    for (int a = 0; x->op == FG_NODE_READ && a < f->input[x->which].rank; a++) {
+      const char *extent = f->input[x->which].extent[a];
+      const fg_name own = !strcmp(extent, "q") ? FG_NAME_Q : FG_NAME_K;
+      if (strcmp(extent, fg_name_text[own]) || x->arg[a] == fg_tree_name(t, own)) continue;
+      return fg_fail(FG_ESPEC,
+                     "inputs.%s: with shard=true its axis %s is indexed by %s alone: a part of a "
+                     "sequence has no other %s",
+                     f->input[x->which].name, extent, extent, *extent == 'q' ? "rows" : "keys");
+    }
+  }
+  return FG_OK;
 }
 
 fg_status fg_point_check_names(const fg_point *point) {
   fg_formula f;
   fg_status status = FG_OK;
   const char *normalizer = point->normalizer ? point->normalizer : "softmax";
-  const bool is_dense =
-      point->q_layout == FG_DENSE && point->kv_layout == FG_DENSE && !point->slices;
+  const bool is_dense = point->q_layout == FG_DENSE && point->kv_layout == FG_DENSE &&
+                        !point->slices && !point->shard;
   if (!point->inputs || !*point->inputs) return FG_OK;
   TRY_OUT(fg_point_formula(point, &f));
+  if (point->shard) TRY_OUT(check_parts(&f));
   for (int i = 0; i < f.n_inputs; i++) {
     const fg_argument *a = fg_argument_find(fg_point_kind(point), f.input[i].name);
     if (a && a->elem == FG_RULE_I32 && !is_dense)

@@ -22,12 +22,13 @@ enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256, FG_WIDTH_MAX = 1 << 18 };
  * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
   int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, deterministic;
-  int width, width_out; /* columns of a row; of linear of one that comes out, else the same */
-  int q_layout, kv_layout;                           /* as in fg_layout */
+  int width, width_out;    /* columns of a row; of linear of one that comes out, else the same */
+  int q_layout, kv_layout; /* as in fg_layout */
   int parts_dtype, rotary, rotary_dim, rotary_dtype; /* rotary_dim: 0 = d */
   int batch_invariant, sink, dropout, max_logit;
   int residual, norm, target;
-  int slices; /* with it they are an even number: points are compared as bytes, without a hole */
+  int slices, shard;
+  int unused; /* 0; they are an even number: points are compared as bytes, without a hole */
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
   const char *normalizer; /* a word, interned; NULL: softmax */
@@ -55,9 +56,9 @@ typedef struct fg_field {
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 37,
+  FG_FIELDS = 38,
   FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 30,
+  FG_SPEC_FIELDS = 31,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,
@@ -107,6 +108,8 @@ void fg_point_widths(const fg_point *point, int width[FG_WIDTHS_MAX]);
 void fg_point_settle(fg_point *point);
 
 fg_layout fg_point_layout(const fg_point *point);
+/* FG_ESPEC where its pass or mask does not go with how its sequences lie. */
+fg_status fg_point_check_layout(const fg_point *point);
 
 /* The element types of q k v o, of bias, of dbias, of parts of o and of a rotation's
  * tables. */

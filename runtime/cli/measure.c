@@ -79,8 +79,10 @@ static void fill_ints(const fg_problem *p, int tensor, const cli_lengths *length
       values[i] = i % (s->pages ? s->pages : s->b);
     else if (!strcmp(t->name, "row_positions"))
       values[i] = s->positions ? i % s->positions : 0;
+    else if (!strncmp(t->name, "whole_", 6)) /* the launch has all of a sequence */
+      values[i] = length[i];
     else
-      values[i] = 0; /* first_k, kinds */
+      values[i] = 0; /* first_k, kinds, pos_q, pos_k */
   }
 }
 

@@ -127,7 +127,8 @@ static void add_share(void *context, const report_spec *s, const report_cell *c)
   share *x = context;
   const fg_layout layout = fg_point_layout(&s->point);
   if (strcmp(report_pass(s->like), x->pass) || report_is_square(&c->shape) != x->is_square ||
-      layout.q != x->layout.q || layout.kv != x->layout.kv || layout.slices != x->layout.slices)
+      layout.q != x->layout.q || layout.kv != x->layout.kv || layout.slices != x->layout.slices ||
+      layout.shard != x->layout.shard)
     return;
   double of = report_tflops(c) / fmin(x->rates->matrix, x->rates->copy * intensity(c));
   x->n++;

@@ -13,7 +13,8 @@
 
 int run_index(const run_job *j, const char *name) {
   const fg_argument *a = fg_argument_find(j->kind, name);
-  const bool is_dense = !j->layout.q && !j->layout.kv && !j->layout.slices;
+  const fg_layout layout = j->layout;
+  const bool is_dense = !layout.q && !layout.kv && !layout.slices && !layout.shard;
   const char *normalizer = j->normalizer ? j->normalizer : "softmax";
   /* a declared input may have the name of what other specs take */
   if (a && a->elem == FG_RULE_I32 && is_dense) return -1;

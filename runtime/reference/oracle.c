@@ -80,10 +80,11 @@ static int64_t bias_index(const oracle_problem *x, place at, int64_t k) {
   return index;
 }
 
-/* What expressions name at a pair, which is of a slice where there are slices. */
+/* What expressions name at a pair, which is of a slice where there are slices, or of the sequence
+ * that the problem is a part of. */
 static void name_pair(const oracle_problem *x, place at, int64_t k, double s,
                       double name[ORACLE_VALUES]) {
-  oracle_slice of = {0, 0, x->nq, x->nk};
+  oracle_slice of = x->whole ? *x->whole : (oracle_slice){0, 0, x->nq, x->nk};
   if (x->slice_of) of = x->slices[x->slice_of[at.q * x->nk + k]];
   const int64_t q = at.q - of.q;
   const double values[ORACLE_VALUES] = {s,
@@ -130,7 +131,7 @@ static const oracle_normalizer *normalizer_of(const oracle_problem *x) {
 
 static double own_of(const oracle_problem *x, place at) {
   if (normalizer_of(x)->own == OWN_BIAS)
-    return x->sigmoid_bias ? *x->sigmoid_bias : -log((double)x->nk);
+    return x->sigmoid_bias ? *x->sigmoid_bias : -log((double)(x->whole ? x->whole->nk : x->nk));
   return x->sink ? x->sink[at.h] : -INFINITY;
 }
 
@@ -151,7 +152,8 @@ static double weigh_row(const oracle_problem *x, place at, double *p, char *hidd
 static double dropped(const oracle_problem *x, place at, int64_t k) {
   if (!x->dropout) return 1;
   const int64_t head = (x->first_b + at.b) * x->h + at.h;
-  return oracle_dropout_keeps(x->dropout, head, at.q, k) ? 65536.0 / x->dropout->below : 0;
+  const int64_t q = at.q - (x->whole ? x->whole->q : 0), own = k - (x->whole ? x->whole->k : 0);
+  return oracle_dropout_keeps(x->dropout, head, q, own) ? 65536.0 / x->dropout->below : 0;
 }
 
 /* ---- forward ---- */

@@ -34,7 +34,7 @@ typedef struct oracle_problem {
   const double *v;                     /* [b, hk, nk, dv] */
   const double *bias;                  /* bias_extent, or NULL */
   const double *sink;                  /* [h]; NULL = none: -inf */
-  const double *sigmoid_bias;          /* NULL: -log nk */
+  const double *sigmoid_bias;          /* NULL: -log nk, of the whole */
   const oracle_dropout *dropout;       /* NULL: there is none */
   const oracle_normalizer *normalizer; /* NULL = softmax */
   const double *dout;                  /* [b, h, nq, dv]; NULL = 0 */
@@ -51,6 +51,9 @@ typedef struct oracle_problem {
    * is of none, and hidden. NULL: the problem is one sequence. */
   const int *slice_of;
   const oracle_slice *slices;
+  /* The sequence of which this is a part: it begins at a row and key before 0, and its positions
+   * and lengths are what expressions and dropout are told. NULL: the problem is all of it. */
+  const oracle_slice *whole;
   /* A mask and a score as expressions; NULL = none. Their inputs, and which of them take gradients.
    */
   oracle_formula *mask, *score;

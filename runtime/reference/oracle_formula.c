@@ -24,7 +24,7 @@ static double read_element(oracle_formula *f, node *x) {
   x->element = -1;
   for (int i = 0; i < in->rank; i++) {
     int64_t index = whole(f, x->arg[i]);
-    if (in->extent[i] == 1) index = 0;
+    if (in->extent[i] == 1 && !in->slice_axis[i]) index = 0;
     index += in->first[i];
     if (in->slice_axis[i])
       index += (int64_t)f->names[in->slice_axis[i] == 'q' ? ORACLE_FIRST_Q : ORACLE_FIRST_K];

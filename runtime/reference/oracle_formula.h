@@ -26,7 +26,8 @@ enum {
   ORACLE_Q1,
   ORACLE_K0,
   ORACLE_K1,
-  /* no names: the token of row 0 and of key 0, where a sequence is a slice of the tokens */
+  /* no names: the token of row 0 and of key 0, where a sequence is a slice of the tokens; of parts
+   * of sequences they lie before the first one */
   ORACLE_FIRST_Q,
   ORACLE_FIRST_K,
   ORACLE_VALUES

@@ -19,6 +19,7 @@ typedef struct {
   double sigmoid_bias;
   oracle_dropout dropout;
   reference_slices slices;
+  oracle_slice whole; /* of parts of sequences, the one at hand */
 } attention;
 
 static const oracle_normalizer *normalizer_of(const reference_case *c) {
@@ -106,13 +107,17 @@ static void set_first(attention *a, const fg_problem *p, const reference_sequenc
   const int64_t first[4] = {s->b, 0, q, k};
   memcpy(a->oracle.bias_first, first, sizeof first);
   a->oracle.first_b = s->b;
+  a->whole = (oracle_slice){-s->pos_q, -s->pos_k, s->whole_q, s->whole_k};
+  if (layout.shard) a->oracle.whole = &a->whole;
   for (int i = 0; i < a->formula.n_inputs; i++) {
     const int tensor =
         a->formula.inputs[i].rank < 0 ? -1 : fg_problem_find(p, a->formula.inputs[i].name);
     for (int x = 0; tensor >= 0 && x < a->formula.inputs[i].rank; x++) {
       const char axis = p->recipe->tensor[tensor].axes[x];
       a->formula.inputs[i].first[x] = axis == 's' ? q : axis == 't' ? k : 0;
-      a->formula.inputs[i].slice_axis[x] = layout.slices && strchr("qk", axis) ? axis : 0;
+      const char own = axis == 's' ? 'q' : axis == 't' ? 'k' : axis;
+      a->formula.inputs[i].slice_axis[x] =
+          (layout.slices || layout.shard) && strchr("qk", own) ? own : 0;
     }
   }
 }

@@ -91,6 +91,22 @@ static void draw_table(const reference_case *c, uint64_t *state, double *table) 
   }
 }
 
+/* Where the rows (or keys) of a sequence's part begin, and how many the whole sequence has. Equal
+ * parts at edges of tiles; any; of rows and keys that are the same; and such as pass the whole. */
+static void draw_part(const reference_case *c, bool of_q, bool of_pos, double *values) {
+  for (int64_t b = 0; b < c->problem->shape.b; b++) {
+    const reference_sequence s = reference_sequence_of(c, b);
+    const int64_t own = of_q ? s.nq : s.nk, shape = (int64_t)(c->which->seed / 2 % 4);
+    uint64_t both = c->which->seed * 6700417 + (uint64_t)b, state = both + (of_q ? 977U : 1954U);
+    const int64_t parts = 1 + below(&both, 3), anyhow = below(&state, 140);
+    int64_t whole = own + anyhow, pos = below(&state, anyhow + 1);
+    if (shape == 1) whole = parts * own, pos = below(&state, parts) * own;
+    if (shape == 2) whole = 3 * s.nq / 2 + s.nk, pos = below(&state, whole - own + 1);
+    if (shape == 3) whole = below(&state, 200), pos = 32 * below(&state, 4);
+    values[b] = (double)(of_pos ? pos : whole);
+  }
+}
+
 bool reference_draw_layout(const reference_case *c, int tensor, double *values) {
   const fg_shape *shape = &c->problem->shape;
   const char *name = c->problem->recipe->tensor[tensor].name;
@@ -111,6 +127,8 @@ bool reference_draw_layout(const reference_case *c, int tensor, double *values) 
     for (int64_t b = 0; b < shape->b; b++) values[b] = (double)below(&state, shape->pages);
   else if (!strcmp(name, "table"))
     draw_table(c, &state, values);
+  else if (!strncmp(name, "pos_", 4) || !strncmp(name, "whole_", 6))
+    draw_part(c, name[strlen(name) - 1] == 'q', *name == 'p', values);
   else
     return reference_draw_slices(c, name, values);
   return true;

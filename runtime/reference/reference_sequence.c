@@ -31,6 +31,10 @@ reference_sequence reference_sequence_of(const reference_case *c, int64_t b) {
     s.nk = within(int_at(c, "used_k", b, 0), shape->nk) - s.first_k;
     s.nk = s.nk < 0 ? 0 : s.nk;
   }
+  s.whole_q = s.nq, s.whole_k = s.nk;
+  if (!layout.shard) return s;
+  s.pos_q = int_at(c, "pos_q", b, 0), s.pos_k = int_at(c, "pos_k", b, 0);
+  s.whole_q = int_at(c, "whole_q", b, s.nq), s.whole_k = int_at(c, "whole_k", b, s.nk);
   return s;
 }
 

@@ -20,6 +20,8 @@ typedef struct reference_sequence {
   const reference_case *c;
   int64_t b, nq, nk;
   int64_t first_q, first_k; /* of packed ones the first token; of caches the first row */
+  /* the sequence that these rows and keys are a part of: where in it they begin, and its lengths */
+  int64_t pos_q, pos_k, whole_q, whole_k;
 } reference_sequence;
 
 /* The sequence of batch b. */

@@ -66,12 +66,15 @@ static const reference *row_of(const bench *b) {
   return reference_of(fg_point_kind(&b->variant->point));
 }
 
-/* Is an optional input left out? Odd seeds have none of them; of even ones half leave out what
- * another tensor stands for, too. */
+/* Is an optional input left out? Odd seeds have none of them, but for some of those that say where
+ * parts of sequences are; of even ones half leave out what another tensor stands for, too. */
 static bool is_dropped(const bench *b, int tensor) {
   const fg_recipe_tensor *t = &b->problem->recipe->tensor[tensor];
   const uint64_t seed = b->which->seed;
   if (t->unless) return b->value[t->unless - 1] && seed % 4 == 0;
+  const bool of_parts =
+      t->slot < 0 && (!strncmp(t->name, "pos_", 4) || !strncmp(t->name, "whole_", 6));
+  if (of_parts && seed / 2 >> tensor % 4 & 1) return false;
   return t->optional && seed % 2;
 }
 

@@ -11,11 +11,17 @@
 --   pair(pair, bits, n) of the two columns in tile n, as one word of 16-bit numbers: 0 in the place of what is not kept
 --   keeps(row, key)     the test of one pair
 
--- The call of a function of tile/dropout.cut; `tiles`: of those that take some.
+-- The call of a function of tile/dropout.cut; `tiles`: of those that take some. Of parts of sequences, whose first key may be any
+-- of a group, those that take tiles are told the key.
 -- spot "attention.dropout.call"
 local function call(name, tiles, key, row)
-  return string.format("%s(%s(u32)(%s) / 8, (u32)(%s), (u32)(b * p.h + h), drop_seed, drop_most)", name, tiles and tiles .. ", " or "", key, row)
+  local group = string.format(seq.shard and tiles and "(u32)(%s)" or "(u32)(%s) / 8", key)
+  return string.format("%s(%s%s, (u32)(%s), (u32)(b * p.h + h), drop_seed, drop_most)", name, tiles and tiles .. ", " or "", group, row)
 end
+
+-- A row or key as the whole sequence has it.
+-- spot "attention.dropout.place"
+local function place(x, i) return seq.shard and string.format("%s + pos_%s", i, x) or i end
 
 -- spot "attention.dropout.declare"
 local numbers = [[
@@ -29,9 +35,14 @@ u32 drop_seed[4];
 for (int i = 0; i < 4; i++) { drop_seed[i] = ldg_u32(p.seed + i); }
 ]] .. numbers,
   declare_numbers = numbers,
-  of_row = function(tiles, key, row) return call("keeps_of_row", tiles, key, row) end,
-  of_key = function(tiles, key, row) return call("keeps_of_key", tiles, key, row) end,
+  of_row = function(tiles, key, row) return call("keeps_of_row", tiles, place("k", key), place("q", row)) end,
+  of_key = function(tiles, key, row)
+    return call("keeps_of_key", tiles, place("k", seq.shard and key .. " - (int)threadIdx.x % 32 / 4" or key), place("q", row))
+  end,
   bit = function(bits, n, c) return string.format("is_kept(%s, %s, %s)", bits, n, c) end,
   pair = function(pair, bits, n) return string.format("keep_pair(%s, %s, %s)", pair, bits, n) end,
-  keeps = function(row, key) return string.format("is_kept(%s, %s %% 8 / 2, %s %% 2)", call("keeps_of_call", nil, key, row), key, key) end,
+  keeps = function(row, key)
+    local at = seq.shard and "(" .. place("k", key) .. ")" or key
+    return string.format("is_kept(%s, %s %% 8 / 2, %s %% 2)", call("keeps_of_call", nil, at, place("q", row)), at, at)
+  end,
 }

@@ -48,6 +48,7 @@
 --                       `second`, and second itself;
 --                       nil: there is none
 --   kept(second)        what p and ds take of a row, from what was kept: once a row
+--   kept_takes_keys     kept() reads how many keys the row's sequence has; nil: it does not
 --   no_weight           kept(empty) of a row whose weights are 0 whatever its scores; nil: there is no such number
 --   head_grads          gradients of inputs, [h]: { output = "dsink", term = function(kept, delta) }, the text of what a row of head
 --                       h adds to it
@@ -96,7 +97,7 @@ local NORMALIZER = {
   declare = "function?", init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
   trial = "function?", start = "function?", accept = "function?",
   delta = "function?", kept = "function?", no_weight = "string?", p = "function", weight = "function?", ds = "function",
-  ds_is_0_if_masked = "boolean", ds_is_proportional = "boolean?",
+  ds_is_0_if_masked = "boolean", ds_is_proportional = "boolean?", kept_takes_keys = "boolean?",
 }
 -- Members of which a normaliser has all or none.
 local TOGETHER = { { "trial", "start", "accept" }, { "second", "empty" } }

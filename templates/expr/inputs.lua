@@ -157,9 +157,9 @@ function input.sum(x, term, q, k)
   local own = declared[x.name].input
   local texts = emit(own.reads[term.read].index, { q = q, k = k }).values
   local at = "0"
-  local of_slice = seq.slices and seq.slices.first() or {}
+  local of_frame = seq.frame and seq.frame.first() or {}
   for i, extent in ipairs(own.extents) do
-    local first = of_slice[extent] or extent == "q" and seq.first_q or extent == "k" and seq.first_k
+    local first = of_frame[extent] or extent == "q" and seq.first_q or extent == "k" and seq.first_k
     local index = extent == "1" and "0" or "(" .. (first and first .. " + (" .. texts[i] .. ")" or texts[i]) .. ")"
     at = at == "0" and "(i64)" .. index or string.format("(%s) * %s + %s", at, length_of(extent), index)
   end
@@ -248,7 +248,8 @@ end
 
 local function way_of(x, at, read)
   local extents, known, solved, lines, tests = declared[x.name].input.extents, {}, {}, {}, {}
-  local way, lengths, firsts = { read = at }, { q = seq.nq, k = seq.nk }, { q = seq.first_q, k = seq.first_k }
+  local way, lengths = { read = at }, { q = seq.nq, k = seq.nk }
+  local firsts = seq.frame and seq.frame.first() or { q = seq.first_q, k = seq.first_k }
   -- The index of an element as the sequence counts it: of an axis of tokens behind its first one.
   local function own(i)
     local first = firsts[extents[i]]

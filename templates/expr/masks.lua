@@ -99,4 +99,4 @@ end
 mask.keys_seen = seen(formula.keys, { q0 = "nq / 2", q1 = "nq / 2 + 1" }, "nk")
 mask.rows_seen = seen(formula.queries, { k0 = "nk / 2", k1 = "nk / 2 + 1" }, "nq")
 
-return seq.slices and seq.slices.narrow(mask) or mask
+return seq.frame and seq.frame.narrow(mask) or mask

@@ -4,14 +4,14 @@ local trees = {}
 -- The key that row q sits at when both ends align.
 -- spot "expr.trees.place"
 local function place(q, nq, nk) return q .. " + " .. nk .. " - " .. nq end
-function trees.place(q) return seq.slices and seq.slices.key_of(q) or place(q, seq.nq, seq.nk) end
+function trees.place(q) return seq.frame and seq.frame.key_of(q) or place(q, seq.nq, seq.nk) end
 
 local always = { b = "b", h = "h", hk = "g", nq = seq.nq, nk = seq.nk, nh = "p.h", first_q = seq.first_q, first_k = seq.first_k }
 
 -- The names with the kernel's own for what they leave out, and where the pair lies: its row and key as expressions count them. Where
 -- s is a unit times the raw product, s is made of these two.
 local function completed(names)
-  if seq.slices then names = seq.slices.place(names) end
+  if seq.frame then names = seq.frame.place(names) end
   names.s = names.s or names.s_unit and names.s_unit .. " * " .. names.s_raw
   for name, text in pairs(always) do names[name] = names[name] or text end
   if names.q then names.p = place(names.q, names.nq, names.nk) end

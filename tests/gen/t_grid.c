@@ -229,6 +229,7 @@ static const struct {
     FORM(q_layout, "packed,dense", "{ 'packed', 'dense' }"),
     FORM(kv_layout, "packed", "'packed'"),
     FORM(slices, "false", "false"),
+    FORM(shard, "true", "true"),
     FORM(parts_dtype, "spec,f32", "{ 'spec', 'f32' }"),
     FORM(rotary, "halves", "'halves'"),
     FORM(rotary_dim, "0,16", "{ 0, 16 }"),

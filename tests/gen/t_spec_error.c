@@ -187,6 +187,16 @@ START_TEST(layouts) {
         "kv_layout: backward takes dense or packed keys, not paged");
   fails("head_dim=64 slices=true q_layout=packed kv_layout=packed",
         "slices: they are of dense tokens, not of q_layout=packed, kv_layout=packed");
+  fails("head_dim=64 slices=true shard=true",
+        "shard: the tokens of slices=true are all there, not a part of them");
+  fails("head_dim=64 shard=true inputs.x=f32[k] score=s+x[k-1]",
+        "inputs.x: with shard=true its axis k is indexed by k alone: a part of a sequence has no "
+        "other keys");
+  fails("head_dim=64 shard=true inputs.t=f32[nq+nk] score=s+t[k-q+nq]",
+        "inputs.t: with shard=true an extent is a number, b, h, hk, q or k, not nq + nk");
+  fails("head_dim=64 shard=true inputs.pos_q=i32[k] mask=pos_q[k]==0",
+        "inputs.pos_q: the name is taken where sequences are not dense: rows of a sequence before "
+        "its part; none = 0");
   fails("head_dim=64 slices=true inputs.kinds=i32[k] mask=kinds[k]==0",
         "inputs.kinds: the name is taken where sequences are not dense: what it shows: 0 all, 1 "
         "causal, 2 inverse, 3 both; none = 0");

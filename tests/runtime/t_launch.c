@@ -183,13 +183,13 @@ START_TEST(test_layout) {
       {"kv_layout=paged", "table", "table is missing"},
       {"mask=full", "starts_q",
        "starts_q is given, but the kernel has no such tensor: its spec has q_layout=dense, "
-       "kv_layout=dense, slices=false"},
+       "kv_layout=dense, slices=false, shard=false"},
       {"kv_layout=packed", "starts_q",
        "starts_q is given, but the kernel has no such tensor: its spec has q_layout=dense, "
-       "kv_layout=packed, slices=false"},
+       "kv_layout=packed, slices=false, shard=false"},
       {"q_layout=packed kv_layout=cached", "table",
        "table is given, but the kernel has no such tensor: its spec has q_layout=packed, "
-       "kv_layout=cached, slices=false"},
+       "kv_layout=cached, slices=false, shard=false"},
       {"slices=true", "used_k", "b = 2: with slices=true all tokens are of one batch, b = 1"},
   };
   for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {

@@ -84,7 +84,7 @@ local function refused_layout(x, by_tiles)
   if (has.tokens_q or has.tokens_k) and has.b then
     return string.format("the gradient of %s has an axis of the batch beside one of packed tokens, which say it", x.name)
   end
-  if by_tiles and x.kind == "dense" and not seq.is_dense then
+  if by_tiles and x.kind == "dense" and not seq.has_dense_pairs then
     return string.format("the gradient of %s is of pairs of %s", x.name, seq.slices and "slices" or "packed sequences")
   end
   if seq.slices and x.kind == "indexed" and spec.deterministic == "true" then

@@ -11,6 +11,7 @@ function family.applies(spec, arch)
   if fits and hooks.norm.beside then return false, string.format("normalizer=%s has a second accumulator", spec.normalizer) end
   if fits and hooks.norm.drop then return false, "drops no weights" end
   if fits and seq.slices then return false, "leaves slices to mma" end
+  if fits and seq.shard then return false, "leaves parts of sequences to mma" end
   if fits and hooks.max_logit then return false, "leaves max_logit to mma" end
   return fits, why
 end

@@ -1,5 +1,5 @@
 -- sigmoid.lua: A = 1 / (1 + exp(-(S + c))), O = A V (math.md section 4); what its members are stands in attention/normalizer.lua. c is
--- the launch's sigmoid_bias, or -log of the sequence's keys. Forward keeps nothing of a row; its constant, c, is made anew for backward.
+-- the launch's sigmoid_bias, or -log of the sequence's keys, of all its parts. Forward keeps nothing of a row; its constant, c, is made anew for backward.
 
 local fill = run("expr/text.lua").substituted
 
@@ -10,13 +10,13 @@ local sigmoid = {
   state = {},
   has_correction = false,
   clips = true,
-  ds_is_0_if_masked = true,
+  ds_is_0_if_masked = true, kept_takes_keys = true,
 }
 
 -- c in units of log 2; not given it is a NaN. A row without keys has no weight to make of it.
 -- spot "normalizers.sigmoid.bias"
 local function bias()
-  return fill("(p.sigmoid_bias == p.sigmoid_bias ? p.sigmoid_bias * LOG2E : -log2_f32((float)imax(1, $nk)))", { nk = seq.nk })
+  return fill("(p.sigmoid_bias == p.sigmoid_bias ? p.sigmoid_bias * LOG2E : -log2_f32((float)imax(1, $nk)))", { nk = seq.shard and "whole_k" or seq.nk })
 end
 
 -- spot "normalizers.sigmoid.weight"

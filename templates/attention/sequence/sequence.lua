@@ -4,9 +4,13 @@
 --   nq, nk             rows of queries and keys of the sequence. Of dense ones names, not variables: a local copy changes what
 --                      ptxas makes
 --   most_q, most_k     of sequences that are not packed the same of the longest one
---   is_dense           both sides are, and all pairs are of one sequence
+--   is_dense           both sides are, and pairs of the launch are those of whole sequences
+--   has_dense_pairs    both sides are, and all pairs are of one sequence, or of its part
 --   slices             nil, or how pairs are of a list of slices: slices.lua
---   declare(x)         declares what the texts of the sequence b need, "" for dense ones
+--   shard              nil, or how rows and keys are parts of sequences: shard.lua
+--   frame              nil, or which of these two says where expressions count rows and keys from
+--   declare(x)         declares what the texts of the sequence b need, "" for dense ones that are no parts
+--   declare_unfound(x) the same of a side that find_tile declares where it is packed, and then ""
 --   extent_q, extent_k the extent of a launch that an axis of queries or keys of an input has
 --   first_q, first_k   the place of the sequence's first row along such an axis; nil: 0
 --   q_rows, k_rows     rows that the sequence has in memory, to be written: those behind nq and nk as 0
@@ -61,11 +65,15 @@ local seq = {
   nq = q.length, nk = k.length, most_q = not q.is_packed and "p.nq" or nil, most_k = not k.is_packed and "p.nk" or nil, extent_q = q.extent, extent_k = k.extent,
   first_q = q.first, first_k = k.is_packed and k.first or nil, q_rows = q.rows, k_rows = k.rows, inputs = {},
   slices = spec.slices == "true" and run("attention/sequence/slices.lua") or nil,
+  shard = spec.shard == "true" and run("attention/sequence/shard.lua") or nil,
   kept_rows = q.is_packed and "h * tokens_q" or "b * h * nq",
 }
-seq.is_dense = spec.q_layout == "dense" and spec.kv_layout == "dense" and not seq.slices
+seq.frame = seq.slices or seq.shard
+seq.has_dense_pairs = spec.q_layout == "dense" and spec.kv_layout == "dense" and not seq.slices
+seq.is_dense = seq.has_dense_pairs and not seq.shard
 if seq.slices then table.move(seq.slices.inputs, 1, #seq.slices.inputs, 1, seq.inputs) end
 for _, side in ipairs({ q, k }) do table.move(side.inputs, 1, #side.inputs, #seq.inputs + 1, seq.inputs) end
+if seq.shard then table.move(seq.shard.inputs, 1, #seq.shard.inputs, #seq.inputs + 1, seq.inputs) end
 
 local SIDE = { q = "q", dq = "q", o = "q", u = "q", dout = "q", ["do"] = "q", k = "k", dk = "k", v = "k", dv = "k" }
 local HEAD = { q = "h", k = "g" }
@@ -76,7 +84,15 @@ local function joined(...)
   return table.concat(lines, "\n")
 end
 
+if seq.shard then
+  for x, side in pairs(sides) do
+    side.declare = joined(side.declare, seq.shard.declare(x, side.length))
+    side.locals = table.move(seq.shard.locals(x), 1, 2, #(side.locals or {}) + 1, side.locals or {})
+  end
+end
+
 function seq.declare(x) return sides[x].declare end
+function seq.declare_unfound(x) return sides[x].is_packed and "" or sides[x].declare end
 function seq.is_packed(x) return sides[x] ~= nil and sides[x].is_packed == true end
 function seq.is_paged() return k.is_paged == true end
 function seq.has_rest(x) return sides[x].is_packed == true end
