@@ -110,6 +110,11 @@ class Errors(Case):
         self.wrong(TypeError, "q_ranges is int64; expected int32", q_ranges=ranges.astype("i8"), k_ranges=ranges, **packed)
         self.wrong(ValueError, "starts_q is given: the tokens of slices", q_ranges=ranges, k_ranges=ranges, starts_q=STARTS, **packed)
         self.wrong(ValueError, "q has shape (2, 5, 4, 16); expected [tokens, h, d]", q_ranges=ranges, k_ranges=ranges)
+        self.wrong(ValueError, "pos_q is given: the tokens of slices are all of one batch, and no parts", q_ranges=ranges,
+                   k_ranges=ranges, pos_q=3, **packed)
+        self.wrong(ValueError, "whole_k has shape (3,); expected (2,)", whole_k=STARTS)
+        self.wrong(TypeError, "pos_k is int64; expected int32", pos_k=STARTS[:2].astype("i8"))
+        self.wrong(ValueError, "pos_k is -1; expected a number from 0 to 2^30 - 1", pos_k=-1)
         for wrong in (STARTS[:0], STARTS[0], STARTS[None]):
             self.wrong(ValueError, "; expected [b + 1]", starts_q=np.asarray(wrong), starts_k=STARTS, **packed)
         self.wrong(ValueError, "table has shape (2,); expected [b, pages]", table=USED, used_k=USED)

@@ -63,6 +63,39 @@ class Layouts(Case):
             self.near(out[rows].swapaxes(0, 1), right.o[0], right.o_size[0])
             self.assertTrue((out[at[i] + used_q[i]:at[i + 1]] == 0).all())
 
+    def test_parts(self):
+        """Two parts of the rows and three of the keys, joined, are the whole; a number is that of all sequences."""
+        q, k, v = random(2, 21, H, D), random(2, 33, HK, D, seed=1), random(2, 33, HK, D, seed=2)
+        dout = random(2, 21, H, D, seed=3)
+        options = {"mask": "window(9, 0)", "score": "softcap(3.0)", "dropout": 0.25, "seed": 5}
+        whole, lse = flashgen.attention(q, k, v, return_lse=True, **options)
+        right = flashgen.attention_backward(dout, q, k, v, whole, lse, **options)
+        sums = [np.zeros(x.shape) for x in (q, k, v)]
+        for rows in (slice(0, 8), slice(8, 21)):
+            parts = []
+            for keys in (slice(0, 11), slice(11, 12), slice(12, 33)):
+                place = {"pos_q": rows.start, "pos_k": np.full(2, keys.start, "i4"), "whole_q": 21, "whole_k": 33, **options}
+                cut = q[:, rows], k[:, keys], v[:, keys]
+                parts.append(flashgen.attention(*cut, return_lse=True, **place))
+                made = flashgen.attention_backward(dout[:, rows], *cut, whole[:, rows], np.ascontiguousarray(lse[..., rows]), **place)
+                for sum_of, where, x in zip(sums, (rows, keys, keys), made):
+                    sum_of[:, where] += x
+            o, lse_of = flashgen.combine(np.stack([o for o, _ in parts]), np.stack([x for _, x in parts]))
+            np.testing.assert_allclose(o, whole[:, rows], atol=4e-3)
+            np.testing.assert_allclose(lse_of, lse[..., rows], atol=1e-4)
+        for name, x in zip("qkv", sums):
+            np.testing.assert_allclose(x, getattr(right, name), atol=2e-2)
+
+    def test_parts_of_packed_sequences(self):
+        """Each sequence has a place of its own."""
+        q, k, v = random(12, H, D), random(30, HK, D, seed=1), random(30, HK, D, seed=2)
+        out = flashgen.attention(q, k, v, starts_q=np.array([0, 5, 12], "i4"), starts_k=np.array([0, 10, 30], "i4"),
+                                 pos_q=np.array([7, 3], "i4"), pos_k=np.array([2, 0], "i4"), whole_q=20, whole_k=20)
+        for rows, keys, pos_q, pos_k in ((slice(0, 5), slice(0, 10), 7, 2), (slice(5, 12), slice(10, 30), 3, 0)):
+            i, j = np.arange(rows.stop - rows.start)[:, None] + pos_q, np.arange(keys.stop - keys.start) + pos_k
+            right = Reference(q[None, rows], k[None, keys], v[None, keys], mask=j <= i)
+            self.near(out[rows].swapaxes(0, 1), right.o[0], right.o_size[0])
+
     def test_slices(self):
         """A pair is of the first slice that shows it, and is counted from that slice's first row and key."""
         q, k, v = random(40, H, D), random(33, HK, D, seed=1), random(33, HK, D, seed=2)

@@ -41,6 +41,7 @@ class Ops(Case):
         self.check(*some(), others={"seed": SEED}, keep=0.75)
         self.check(*packed(), others={"starts_q": STARTS, "starts_k": STARTS}, longest_q=25, longest_k=25)
         self.check(*packed(), others={"q_ranges": RANGES, "k_ranges": RANGES, "kinds": KINDS}, max_logit=True)
+        self.check(*some(), others={"pos_q": KINDS[:B], "whole_k": KINDS[:B] + 70}, mask="causal")
         self.check(*some(), normalizer="logsoftmax")
         self.check(*some(grad=False), normalizer="retention")
 
@@ -147,6 +148,13 @@ class Compiled(CompiledCase):
 
         self.compare(function, [(packed(n=n), (ranges, kinds)) for n, ranges, kinds in (
             (40, RANGES, KINDS), (50, RANGES + 5, KINDS), (60, RANGES[:2], KINDS[:2]))])
+
+    def test_parts(self):
+        """Numbers, or a tensor, of the place of a part."""
+        def function(q, k, v, pos):
+            return flashgen.attention(q, k, v, pos_q=pos, pos_k=3, whole_q=60, whole_k=70)
+
+        self.compare(function, [(some(), (KINDS[:B] + shift,)) for shift in (0, 20)])
 
     def test_gradients_are_right(self):
         leaves = (*some(), random(1, H, NQ, NK, grad=True))

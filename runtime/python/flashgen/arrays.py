@@ -99,5 +99,10 @@ def seed_words(seed, like):
     return np.array(seed, np.uint64).view(np.int32)
 
 
+def filled(n, number, like):
+    """int32[n], all of them the number."""
+    return np.full(n, number, np.int32)
+
+
 def fresh_seed(like):
     raise ValueError("dropout of NumPy arrays needs a seed: seed=1, or seed=(seed, offset)")

@@ -66,8 +66,8 @@ UNSAID = Unsaid()
 def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,
               seed=None, normalizer="softmax", sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None,
               used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, q_ranges=None,
-              k_ranges=None, kinds=None, deterministic=False, batch_invariant=False, sm_margin=0, plan=None, dtype=None,
-              out=None, return_lse=False, return_max_logit=False):
+              k_ranges=None, kinds=None, pos_q=None, pos_k=None, whole_q=None, whole_k=None, deterministic=False,
+              batch_invariant=False, sm_margin=0, plan=None, dtype=None, out=None, return_lse=False, return_max_logit=False):
     """softmax(scale q k^T) v, or what the options make of it: float16 and bfloat16 tensors of PyTorch, on a GPU or the
     CPU, which is the host device, or arrays of NumPy, on the host device. Differentiable in tensors of PyTorch.
 
@@ -94,6 +94,12 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
                 The rows from q_ranges[i, 0] to q_ranges[i, 1] see the keys of k_ranges[i]: all of them (kind 0), as far as
                 both ends align (1), from the diagonal of both starts on (2), or both (3). In a slice `mask` is tested, and
                 expressions count rows and keys from its first ones; a pair is of the first slice that shows it
+    pos_q, pos_k, whole_q, whole_k
+                q and k are parts of sequences, as the ranks of context parallelism have them: rows from pos_q on and keys
+                from pos_k on of whole_q rows and whole_k keys. int32 [b], or a number for all; None: 0, and what is given
+                is all. Mask, score and dropout are those of the whole sequence; inputs and bias lie as the parts do.
+                Results of parts of the keys are joined by combine. A backward takes the whole's out and lse, and
+                gradients of parts are added up
     deterministic, batch_invariant
                 equal calls give equal gradients; a sequence's result does not depend on the others
     sm_margin   multiprocessors that are left to other work, by kernels that would fill the GPU
@@ -110,8 +116,8 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
         adapter_of(out).check_writable(out)
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-        used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, deterministic, batch_invariant,
-        sm_margin, plan, dtype)
+        used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
+        deterministic, batch_invariant, sm_margin, plan, dtype)
     wants = wanted_results(normalizer, return_lse, return_max_logit) if return_lse or return_max_logit else ()
     try:
         if adapter.IS_TRACED:
@@ -146,8 +152,8 @@ class Gradients(NamedTuple):
 def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=None, mask=UNSAID, score=None, define=None,
                        inputs=None, bias=None, sink=None, dropout=0.0, seed=None, normalizer="softmax",
                        sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None, used_k=None,
-                       longest_q=None, longest_k=None, q_ranges=None, k_ranges=None, kinds=None, deterministic=False, sm_margin=0,
-                       plan=None, dtype=None):
+                       longest_q=None, longest_k=None, q_ranges=None, k_ranges=None, kinds=None, pos_q=None, pos_k=None,
+                       whole_q=None, whole_k=None, deterministic=False, sm_margin=0, plan=None, dtype=None):
     """The gradients of attention, which got the same arguments: Gradients(q, k, v, bias, sink, inputs).
 
     dout        the gradient of the result, like it; out, lse: what attention(..., return_lse=True) returned. lse is r
@@ -165,8 +171,8 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
         given["dlse"] = dlse
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-        used_q, used_k, longest_q, longest_k, None, None, None, q_ranges, k_ranges, kinds, deterministic, False, sm_margin, plan,
-        dtype)
+        used_q, used_k, longest_q, longest_k, None, None, None, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
+        deterministic, False, sm_margin, plan, dtype)
     try:
         wants = wanted_names(adapter, given, wanted)
         results = adapter.backward(options, wants, given) if adapter.IS_TRACED else \
@@ -192,8 +198,8 @@ def wanted_names(adapter, given, wanted):
 
 
 def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
-         used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, deterministic, batch_invariant,
-         sm_margin, plan, dtype):
+         used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
+         deterministic, batch_invariant, sm_margin, plan, dtype):
     """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
@@ -209,6 +215,9 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
                   "used_k": used_k, "first_k": first_k, "rows": rows, "table": table, "q_ranges": q_ranges, "k_ranges": k_ranges,
                   "kinds": kinds}
         given.update((name, x) for name, x in others.items() if x is not None)
+    if not (pos_q is None and pos_k is None and whole_q is None and whole_k is None):
+        parts = {"pos_q": pos_q, "pos_k": pos_k, "whole_q": whole_q, "whole_k": whole_k}
+        given.update((name, of_sequences(adapter, name, x, given)) for name, x in parts.items() if x is not None)
     if inputs:
         declared, arrays = read_inputs(inputs)
         given.update(arrays)
@@ -223,6 +232,17 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
     return adapter, (
         mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
         scale, longest_q, longest_k, deterministic, batch_invariant, sm_margin, plan and frozen(plan), dtype)
+
+
+def of_sequences(adapter, name, x, given):
+    """int32 [b] on the device: a number is that of all sequences."""
+    if not isinstance(x, numbers.Integral):
+        return x
+    if not 0 <= x < 1 << 30:
+        raise ValueError(f"{name} is {x}; expected a number from 0 to 2^30 - 1")
+    starts = given.get("starts_q")
+    b = given["q"].shape[0] if starts is None else starts.shape[0] - 1
+    return adapter.filled(b, int(x), given["q"])
 
 
 def check_numbers(**given):

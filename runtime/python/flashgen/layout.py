@@ -7,11 +7,14 @@ A layout says how the shapes of q, k and v are read (flashgen.h has the whole st
     cached   used_k, first_k or rows without starts_k: k [caches, nk, hk, d]
     paged    table: k [pages, page, hk, d]
     slices   q_ranges, k_ranges: q [tokens, h, d], k [tokens, hk, d], v [tokens, hk, dv] of one batch, and the mask is a list
+
+With pos_q, pos_k, whole_q or whole_k rows and keys of the others are parts of sequences.
 """
 from typing import NamedTuple, Optional
 
 SLICES = ("q_ranges", "k_ranges", "kinds")
-PLACES = ("starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table") + SLICES
+PARTS = ("pos_q", "pos_k", "whole_q", "whole_k")
+PLACES = ("starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table") + SLICES + PARTS
 AXES = {
     "dense": "[b, {n}, {h}, {d}]", "packed": "[tokens, {h}, {d}]", "cached": "[caches, {n}, {h}, {d}]",
     "paged": "[pages, page, {h}, {d}]", "slices": "[tokens, {h}, {d}]"}
@@ -32,6 +35,7 @@ class Layout(NamedTuple):
     d: int
     dv: int
     has_slices: bool
+    has_parts: bool
 
     def rows(self):
         """The shape of what is kept of each row."""
@@ -72,7 +76,7 @@ def read(facts, longest_q, longest_k):
     if has_slices:
         extents["slices"] = facts["q_ranges"].shape[0]
     check_places(facts, extents)
-    return Layout(q_layout, kv_layout, extents, q[-1], v[-1], has_slices)
+    return Layout(q_layout, kv_layout, extents, q[-1], v[-1], has_slices, not facts.keys().isdisjoint(PARTS))
 
 
 def check_slices(facts):
@@ -84,7 +88,8 @@ def check_slices(facts):
             raise ValueError(f"{name} has shape {facts[name].shape}; expected [slices, 2]")
     for name in PLACES:
         if name in facts and name not in SLICES:
-            raise ValueError(f"{name} is given: the tokens of slices are all of one batch")
+            raise ValueError(f"{name} is given: the tokens of slices are all of one batch"
+                             + (", and no parts" if name in PARTS else ""))
 
 
 def kv_layout_of(facts):

@@ -64,6 +64,8 @@ def texts(options, layout, dtype, facts, wants, backward):
             "normalizer": options.normalizer, "q_layout": layout.q, "kv_layout": layout.kv}
     if layout.has_slices:
         made["slices"] = "true"
+    if layout.has_parts:
+        made["shard"] = "true"
     if options.score:
         made["score"] = options.score
     if options.define:

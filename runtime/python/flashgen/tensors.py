@@ -83,6 +83,10 @@ def seed_words(seed, like):
     return torch.tensor(halves, dtype=torch.int32).to(like.device, non_blocking=True)
 
 
+def filled(n, number, like):
+    return torch.full((n,), number, dtype=torch.int32, device=like.device)
+
+
 def fresh_seed(like):
     """Four words of the generator of the tensor's device: the same again after torch.manual_seed, new ones with
     each replay of a graph."""

@@ -14,7 +14,8 @@ from .op_parts import defaults, joined, nothing, pairs, pairs_text, separate
 from .prepare import KEPT
 from .spec import Axes, Number
 
-BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table", "q_ranges", "k_ranges", "kinds")
+BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table", "q_ranges", "k_ranges", "kinds",
+          "pos_q", "pos_k", "whole_q", "whole_k")
 ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE) + "Tensor[] inputs, Tensor? numbers=None"
 OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[] ints=[], float[] floats=[],
     str normalizer="softmax", float? sigmoid_bias=None, float? keep=None, float? scale=None, SymInt? longest_q=None,

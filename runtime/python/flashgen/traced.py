@@ -4,7 +4,7 @@ import torch
 from .autograd import check_has_gradient
 from .prepare import KEPT
 from .row_ops import differentiable_rows, launched  # noqa: F401
-from .tensors import check_writable, describe, facts, fresh_seed, needs_gradient, seed_words  # noqa: F401
+from .tensors import check_writable, describe, facts, filled, fresh_seed, needs_gradient, seed_words  # noqa: F401
 from .torch_ops import BESIDE, MAIN, input_names, written
 
 try:
