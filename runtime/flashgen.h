@@ -87,6 +87,8 @@ typedef struct fg_spec {
   const char *epilogue;        /* of kernel=linear: none, relu, gelu, ...: fg_args */
   const char *slices;          /* true: the mask is a list of the launch: fg_args */
   const char *shard;           /* true: the launch has a part of each sequence: fg_args */
+  /* element types of o, and of dq, dk and dv: f32, or spec = dtype */
+  const char *o_dtype, *dqkv_dtype;
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key

@@ -10,7 +10,7 @@
 return {
   attention = {
     hooks = "attention/contract.lua",
-    tensors = { "q", "k", "v", "p", "o", "operand" },
+    tensors = { "q", "k", "v", "p", "o", "dout", "dq", "dk", "dv", "operand" },
     sequence = "attention/sequence/sequence.lua",
     words = { { name = "normalizer", folder = "attention/normalizers" } },
     families = { forward = { "wgmma", "mma", "decode", "simt" }, backward = { "wgmma", "mma", "simt" } },

@@ -1,4 +1,4 @@
--- types.lua: the element types of a kind's tensors, as the global `types`: of attention types.q, k, v, p, o, and `operand`, of
+-- types.lua: the element types of a kind's tensors, as the global `types`: of attention types.q, k, v, p, o, dout, dq, dk, dv, and `operand`, of
 -- what tile/tiles.cut multiplies. A type:
 --
 --   name, bytes, ctype   "bf16", 2, "u16": how it is called, how large it is, what C knows of it
@@ -12,13 +12,13 @@
 local ROWS = {
   bf16 = { name = "bf16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_bf16", pack_clipped = "pack_clipped_bf16", max_pair = "max_pair_bf16", least = "1.17549435e-38f", to_f32 = "bf16_to_f32", from_f32 = "f32_to_bf16", lowest_bits = "0xff80", has_range_of_f32 = true },
   f16 = { name = "f16", bytes = 2, ctype = "u16", k_step = 16, pack = "pack_f16", pack_clipped = "pack_clipped_f16", max_pair = "max_pair_f16", least = "6.1035156e-5f", to_f32 = "f16_to_f32", from_f32 = "f32_to_f16", lowest_bits = "0xfc00", has_range_of_f32 = false },
-  f32 = { name = "f32", bytes = 4, ctype = "float", lowest_bits = "0xff800000u", has_range_of_f32 = true }, -- of rows, which no tensor core sees
+  f32 = { name = "f32", bytes = 4, ctype = "float", lowest_bits = "0xff800000u", has_range_of_f32 = true }, -- of rows and results, which no tensor core sees
 }
 
-local of_spec = ROWS[spec.elem]
+local own = { o = spec.o_elem, dq = spec.dqkv_elem, dk = spec.dqkv_elem, dv = spec.dqkv_elem } -- others have the spec's
 -- names: the kind's tensors (kinds.lua).
 return function(names)
   local types = {}
-  for _, name in ipairs(names) do types[name] = of_spec end
+  for _, name in ipairs(names) do types[name] = ROWS[own[name] or spec.elem] end
   return types
 end

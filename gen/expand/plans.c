@@ -64,6 +64,8 @@ static void push_spec(lua_State *L, const fg_point *point) {
   push_widths(L, point);
   fg_gen_set_text(L, "elem", fg_elem_name(fg_point_elem(point)));
   fg_gen_set_text(L, "bias_elem", fg_elem_name(fg_point_bias_elem(point)));
+  fg_gen_set_text(L, "o_elem", fg_elem_name(fg_point_o_elem(point)));
+  fg_gen_set_text(L, "dqkv_elem", fg_elem_name(fg_point_dqkv_elem(point)));
   fg_gen_set_text(L, "grad_elem", fg_elem_name(fg_point_grad_elem(point)));
   lua_insert(L, -2);
 }

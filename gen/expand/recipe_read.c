@@ -11,6 +11,10 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
   switch (rule) {
   case FG_RULE_SPEC:
     return fg_point_elem(point);
+  case FG_RULE_O:
+    return fg_point_o_elem(point);
+  case FG_RULE_DQKV:
+    return fg_point_dqkv_elem(point);
   case FG_RULE_BIAS:
     return fg_point_bias_elem(point);
   case FG_RULE_GRAD:

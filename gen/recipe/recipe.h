@@ -42,6 +42,8 @@ fg_status fg_expr_parse(const char *text, const char *letters, fg_expr *expr);
  * other layouts'. */
 typedef enum fg_elem_rule {
   FG_RULE_SPEC,
+  FG_RULE_O,
+  FG_RULE_DQKV,
   FG_RULE_BIAS,
   FG_RULE_GRAD,
   FG_RULE_WORDS, /* i32, of a launch */
@@ -274,11 +276,11 @@ const fg_input_value *fg_args_input(const fg_args *args, int slot);
 const fg_tensor *fg_args_tensor(const fg_args *args, const fg_recipe_tensor *tensor);
 fg_tensor *fg_args_tensor_of(fg_args *args, const fg_recipe_tensor *tensor);
 
-/* Is the tensor of the spec's dtype, and so aligned to what the recipe needs? Others of a map are
+/* Is the tensor one of the kind's own, and so aligned to what the recipe needs? Others of a map are
  * inputs of the score. */
 static inline bool fg_tensor_aligned(const fg_recipe_tensor *tensor) {
   const fg_elem_rule rule = tensor->argument->elem;
-  return rule == FG_RULE_SPEC || (rule == FG_RULE_SAID && tensor->elem != FG_ELEM_I32);
+  return rule <= FG_RULE_DQKV || (rule == FG_RULE_SAID && tensor->elem != FG_ELEM_I32);
 }
 
 /* A sentence on what is wrong with a map of the recipe's tensors; NULL: nothing is. */

@@ -34,6 +34,8 @@ void fg_point_settle(fg_point *p) {
   p->bias_dtype = settle_dtype(p->bias_dtype, p->dtype);
   int bias_elem = p->bias_dtype ? p->bias_dtype - 1 : p->dtype;
   p->grad_dtype = p->bias == FG_BIAS_GRAD ? settle_dtype(p->grad_dtype, bias_elem) : 0;
+  if (p->pass == FG_PASS_FORWARD) p->dqkv_dtype = 0;
+  if (fg_point_elem(p) == FG_ELEM_F32) p->o_dtype = p->dqkv_dtype = p->parts_dtype = 0;
   if (!p->rotary) p->rotary_dim = p->rotary_dtype = 0;
   if (p->rotary_dim == p->d) p->rotary_dim = 0;
   if (!strchr(fg_point_kind(p)->widths, 'd')) p->d = p->dv; /* there are no q and k */
@@ -64,6 +66,14 @@ fg_elem fg_point_bias_elem(const fg_point *p) {
 
 fg_elem fg_point_grad_elem(const fg_point *p) {
   return p->grad_dtype ? (fg_elem)(p->grad_dtype - 1) : fg_point_bias_elem(p);
+}
+
+fg_elem fg_point_o_elem(const fg_point *p) {
+  return p->o_dtype ? FG_ELEM_F32 : fg_point_elem(p);
+}
+
+fg_elem fg_point_dqkv_elem(const fg_point *p) {
+  return p->dqkv_dtype ? FG_ELEM_F32 : fg_point_elem(p);
 }
 
 fg_elem fg_point_parts_elem(const fg_point *p) {

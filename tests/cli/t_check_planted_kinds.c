@@ -51,6 +51,7 @@ START_TEST(parts) {
       {"combine.load_columns", ">> 16", ">> 8", OF_PART " parts_dtype=spec", 4},
       {"combine.load_columns_singly", "i < 8", "i < 7", OF_PART, 4},
       {"combine.store_columns", "<< 16", "<< 15", OF_PART, 4},
+      {"combine.store_f32_columns", "v + 4", "v", OF_PART " dtype=f32", 4},
       {"combine.store_columns_singly", "v[i]", "v[0]", OF_PART, 4},
       {"normalizers.softmax.resume", " == NEG_INF ? 0.0f : 1.0f", " == NEG_INF ? 1.0f : 2.0f",
        OF_PART, 4},

@@ -99,6 +99,9 @@ START_TEST(choices_refused) {
           "(did you mean \"f32\"?)");
   refuses("grad_dtype", "double",
           "grad_dtype: \"double\" is not allowed; expected spec, bf16, f16, f32");
+  refuses("o_dtype", "float32",
+          "o_dtype: \"float32\" is not allowed; expected spec, f32");
+  refuses("dqkv_dtype", "bf16", "dqkv_dtype: \"bf16\" is not allowed; expected spec, f32");
   refuses("normalizer", "Softmax",
           "normalizer: \"Softmax\" is not allowed; expected a word of at most 24 letters a-z, "
           "digits and _");
@@ -257,6 +260,12 @@ START_TEST(unused_fields_settle) {
       {"pass=backward head_dim=64 bias=grad bias_dtype=f32 grad_dtype=f32",
        "pass=backward head_dim=64 bias=grad bias_dtype=f32"},
       {"head_dim=64/64", "head_dim=64"},
+      {"head_dim=64 dqkv_dtype=f32", "head_dim=64"}, /* of backward */
+      {"head_dim=64 dtype=f32 o_dtype=f32", "head_dim=64 dtype=f32"},
+      {"pass=backward head_dim=64 dtype=f32 o_dtype=f32 dqkv_dtype=f32",
+       "pass=backward head_dim=64 dtype=f32"},
+      {"kernel=combine head_dim=64 dtype=f32 parts_dtype=spec",
+       "kernel=combine head_dim=64 dtype=f32 parts_dtype=f32"},
       {"head_dim=64 deterministic=true", "head_dim=64"}, /* forward always is */
   };
   static const char *const different[][2] = {
@@ -266,6 +275,9 @@ START_TEST(unused_fields_settle) {
       {"pass=backward head_dim=64 bias=grad bias_dtype=f32 grad_dtype=bf16",
        "pass=backward head_dim=64 bias=grad bias_dtype=f32"},
       {"head_dim=64/128", "head_dim=64"},
+      {"head_dim=64 o_dtype=f32", "head_dim=64"},
+      {"pass=backward head_dim=64 o_dtype=f32", "pass=backward head_dim=64"},
+      {"pass=backward head_dim=64 dqkv_dtype=f32", "pass=backward head_dim=64"},
       {"pass=backward head_dim=64 deterministic=true", "pass=backward head_dim=64"},
   };
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
@@ -290,6 +302,15 @@ START_TEST(element_types) {
   ck_assert_int_eq(fg_point_grad_elem(&p), FG_ELEM_F32);
   p = settled("pass=backward head_dim=64 bias=grad bias_dtype=f32 grad_dtype=f16");
   ck_assert_int_eq(fg_point_grad_elem(&p), FG_ELEM_F16);
+  ck_assert_int_eq(fg_point_o_elem(&p), FG_ELEM_BF16);
+  ck_assert_int_eq(fg_point_dqkv_elem(&p), FG_ELEM_BF16);
+  p = settled("pass=backward head_dim=64 dtype=f16 o_dtype=f32");
+  ck_assert_int_eq(fg_point_elem(&p), FG_ELEM_F16);
+  ck_assert_int_eq(fg_point_o_elem(&p), FG_ELEM_F32);
+  ck_assert_int_eq(fg_point_dqkv_elem(&p), FG_ELEM_F16);
+  p = settled("pass=backward head_dim=64 dtype=f16 dqkv_dtype=f32");
+  ck_assert_int_eq(fg_point_o_elem(&p), FG_ELEM_F16);
+  ck_assert_int_eq(fg_point_dqkv_elem(&p), FG_ELEM_F32);
 }
 END_TEST
 

@@ -220,6 +220,8 @@ static const struct {
     FORM(bias_dims, "[h,q],[k]", "{ 'h,q', 'k' }"),
     FORM(bias_dtype, "f32", "'f32'"),
     FORM(grad_dtype, "f16", "{ 'f16' }"),
+    FORM(o_dtype, "spec,f32", "{ 'spec', 'f32' }"),
+    FORM(dqkv_dtype, "f32", "'f32'"),
     FORM(normalizer, "softmax", "'softmax'"),
     FORM(sink, "grad", "{ 'grad' }"),
     FORM(dropout, "true", "true"),
@@ -283,7 +285,7 @@ static void three_forms(const fg_kind *kind, int combinations) {
 START_TEST(three_forms_agree) {
   ck_assert_int_eq(FORMS, FG_FIELDS); /* no field without a form */
   for (int i = 0; i < FORMS; i++) ck_assert_str_eq(forms[i].field, fg_fields[i].name);
-  three_forms(&fg_kinds[0], 2 * 2 * 2 * 2 * 3 * 2 * 2 * 2);
+  three_forms(&fg_kinds[0], 2 * 2 * 2 * 2 * 3 * 2 * 2 * 2 * 2);
   three_forms(&fg_kinds[1], 2 * 2 * 2 * 2);
   three_forms(&fg_kinds[2], 2 * 2 * 2);
   three_forms(&fg_kinds[3], 2 * 2 * 2 * 2 * 2);

@@ -31,7 +31,7 @@ static void intern_texts(void) {
 
 /* Counts of the mixed-radix number that stands for one point. There are so many that tests look at
  * each STRIDE-th, a prime that no radix is. */
-enum { DIGITS = 17, STRIDE = 47 };
+enum { DIGITS = 19, STRIDE = 47 };
 typedef struct {
   int radix[DIGITS];
   int64_t total;
@@ -42,7 +42,7 @@ static product points(void) {
   product p = {{1 /* kernel */, choices("pass"), 2 /* dtypes */, DIMS, DIMS, MASKS, choices("bias"),
                 16, choices("bias_dtype"), choices("grad_dtype"), 2, choices("deterministic"),
                 choices("sink"), choices("batch_invariant"), choices("q_layout"),
-                choices("kv_layout"), choices("slices")},
+                choices("kv_layout"), choices("slices"), choices("o_dtype"), choices("dqkv_dtype")},
                1};
   for (int i = 0; i < DIGITS; i++) p.total *= p.radix[i];
   return p;
@@ -71,7 +71,9 @@ static bool point_of(const product *p, int64_t number, fg_point *point) {
                           .batch_invariant = digit[13],
                           .q_layout = digit[14],
                           .kv_layout = digit[15],
-                          .slices = digit[16]};
+                          .slices = digit[16],
+                          .o_dtype = digit[17],
+                          .dqkv_dtype = digit[18]};
   *point = given;
   fg_point_settle(point);
   return !memcmp(point, &given, sizeof given);

@@ -115,12 +115,14 @@ START_TEST(params_are_where_the_recipe_says) {
       "bias_dims=[],[b],[h],[q],[k],[b,h],[b,q],[b,k],[h,q],[h,k],[q,k],[b,h,q],[b,h,k],[b,q,k],"
       "[h,q,k],[b,h,q,k]",
       "bias_dtype=spec,f32",
-      "grad_dtype=spec,f32"};
+      "grad_dtype=spec,f32",
+      "o_dtype=f32",
+      "dqkv_dtype=f32"};
   fg_grid *grid = NULL;
   FILE *f = fopen("params.c", "w");
   ck_assert_ptr_nonnull(f);
   fprintf(f, "#include <stddef.h>\ntypedef unsigned short u16;\ntypedef long long i64;\n");
-  ck_assert_int_eq(fg_grid_read(0, NULL, 6, words, &grid), FG_OK);
+  ck_assert_int_eq(fg_grid_read(0, NULL, 8, words, &grid), FG_OK);
   ck_assert_int_gt(grid->n, 100);
   for (int i = 0; i < grid->n; i++) {
     fg_variant variant = {.point = grid->point[i], .plan = {{3, 16, 32, 0, 4}}, .arch = "host"};

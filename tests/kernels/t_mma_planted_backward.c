@@ -14,6 +14,7 @@
 /* Warps of 32 keys under a window, that share none, and that do. */
 #define WINDOW   "mask=window(70,0) "
 #define B_SHARED "family=mma pass=backward head_dim=64 block_kv=128 warps=8 warps_per_key=2 "
+#define IN_F32   "o_dtype=f32 dqkv_dtype=f32 "
 #define R_DQ     B_PAIRS "mask=causal deterministic=true "
 #define R_GRAD   B_PAIRS "mask=causal deterministic=true bias=grad bias_dims="
 
@@ -91,9 +92,10 @@ static const planted_bug backward[] = {
     {"mma.backward.add_dq", " + dq_row", "", .words = B_PARTS FULL},
     {"mma.backward.add_dq", "CHUNKS_D % (2 * WARPS_D) == 0 || dq_chunk + chunk < CHUNKS_D", "1",
      .words = B_TWO FULL, .fault = "past the end of|wrong numbers|race: atomic add"},
+    {"backward.dq.store_f32_dq", "x[2 + c]", "x[c]", .words = B_TWO FULL IN_F32},
     {"backward.dq.store_dq", " * p.scale, x[3] * p.scale", ", x[3]", .words = B_TWO FULL},
     {"backward.dq.dq_sum", "q % 8 * 4", "q % 8", .words = B_TWO FULL},
-    {"backward.dq.store_rows", "if (q < $(seq.nq)) { stg_u32x4(to, low); }", "stg_u32x4(to, low);",
+    {"backward.dq.store_rows", "if (q < $(seq.nq)) { $(store)(to, low); }", "$(store)(to, low);",
      .words = B_TWO FULL, .fault = STORED},
     {"backward.dq.store_rows", "q + 8 ", "q ", .words = B_TWO FULL, .fault = STORED},
     /* halves of a block's keys, at a window's bounds: whose warps have keys of their own, or share
@@ -111,6 +113,10 @@ static const planted_bug backward[] = {
      .words = B_PARTS WINDOW ";" B_SHARED WINDOW, .fault = MIXED},
     {"mma.weights.one_half", "\"first_key\", \"M_STEP", "nil, \"BLOCK_KV", .words = B_PARTS WINDOW,
      .fault = MIXED},
+    {"mma.backward.store_f32", "M_STEP", "16", .words = B_PARTS WINDOW IN_F32, .fault = STORED},
+    {"mma.backward.store_f32", "p.scale, p.scale", "1.0f, 1.0f", .words = B_TWO FULL IN_F32},
+    {"mma.backward.store_f32", " + 4 * N_DK * i", "", .words = B_PARTS FULL IN_F32},
+    {"tile.tiles.store_accumulator", " / 2 * on", "", .words = B_COLUMNS IN_F32, .fault = STORED},
     {"mma.backward.put_dk", "M_STEP", "16", .words = B_PARTS WINDOW, .fault = MIXED},
     {"mma.weights.keys_of_warp", " use.tiles_in_halves and \"16\" or", "", .words = B_PARTS WINDOW,
      .fault = MIXED "|" BEYOND "|outside"},
@@ -141,6 +147,7 @@ static const planted_bug rows[] = {
     {"mma.rows.seen", "seq.has_q(\"q\")", "\"1\"", .words = R_GRAD "[q,k]", .fault = BEYOND},
     {"mma.rows.add_dq", "by_rows(sm, CHUNKS_D, 0, 0), CHUNKS_D); // dQ += dS K",
      "by_chunks(sm, CHUNKS_D, 0, 0), CHUNKS_D);", .words = R_DQ},
+    {"mma.rows.store_f32_dq", "p.scale, p.scale", "1.0f, 1.0f", .words = R_DQ IN_F32},
     {"mma.rows.store_dq", "p.scale, p.scale", "1.0f, 1.0f", .words = R_DQ},
     {"mma.rows.store_dq", " + 16 * warp", "", .words = R_DQ, .fault = "race: store at",
      .place = {{"tile.tiles.store", "stg_u32x4"}}},

@@ -10,6 +10,7 @@
 #define TOP_LEFT "mask=causal_top_left "
 #define WINDOW   "family=mma head_dim=64 block_kv=96 mask=window(60,5) "
 #define TILED    "mask=causal bias=true "
+#define WIDE_O   "o_dtype=f32 "
 #define CAPPED   "mask=causal score=softcap(30.0) "
 #define LOADED   "mask=causal bias=true bias_dtype=f32 "
 
@@ -107,6 +108,11 @@ static const planted_bug forward[] = {
     {"normalizers.softmax.step", "$l *= $correction;", "", .words = F_TWO CAUSAL},
     {"normalizers.softmax.step", "$m = peak;", "", .words = F_TWO CAUSAL},
     {"mma.forward.finish_rows", "factor[r] = inverse;", "factor[r] = 1.0f;", .words = F_TWO CAUSAL},
+    {"mma.forward.store_f32_o", "], factor[2 * i + 1", " + 1], factor[2 * i",
+     .words = F_TWO CAUSAL WIDE_O},
+    {"tile.tiles.store_accumulator", "8 * stride + ", "", .words = F_TWO FULL WIDE_O},
+    {"tile.tiles.store_accumulator", " && row < end", "", .words = F_TWO FULL WIDE_O,
+     .fault = STORED},
     {"mma.forward.put_o", "], factor[2 * i + 1", " + 1], factor[2 * i", .words = F_TWO CAUSAL},
     {"mma.forward.row_of_scores", "r / 2", "r / 4", .words = F_WIDE FULL},
     /* a cap: where its polynomial ends, its powers, the rows' one reference */

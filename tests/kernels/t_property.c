@@ -30,11 +30,13 @@ static float half_ulp(const kernel *k) {
   return fg_point_elem(&k->variant.point) == FG_ELEM_BF16 ? 0x1p-9f : 0x1p-12f;
 }
 
-/* Weights sum to 1. In float32 the rounding of the sum is far below that of o, and 1 comes out
- * exactly; each weight that tensor cores take is rounded, and so is o. */
+/* Weights sum to 1. In float32 the rounding of the sum is far below that of a 16-bit o, and 1 comes
+ * out exactly; each weight that tensor cores take is rounded, and so is a 16-bit o. */
 static void ones(const kernel *k) {
   launch l = launch_new(k, shape, 1);
+  const float sum = 0x1p-18f; /* what 77 weights, and their sum's inverse, are rounded by */
   float limit = is_simt(k) ? 0 : 4 * half_ulp(k); /* o below 1 may be 1 - half an ulp, twice */
+  if (k->variant.point.o_dtype) limit = sum + (is_simt(k) ? 0 : half_ulp(k));
   launch_fill(&l, "v", 1);
   launch_run(&l, 1);
   float *o = launch_get(&l, "o");
@@ -48,6 +50,8 @@ START_TEST(test_ones) {
   for_each(kernels_some(0, "head_dim=8,72/40 dtype=bf16,f16 mask=full,causal bias=true"), ones);
   for_each(kernels_first(DECODE "head_dim=8,72/40 dtype=bf16,f16 mask=full,causal bias=true"),
            ones);
+  for_each(kernels_some(1, "head_dim=8,72/40 dtype=bf16,f16 mask=full,causal o_dtype=f32"), ones);
+  for_each(kernels_first(DECODE "head_dim=8,72/40 dtype=bf16,f16 mask=full o_dtype=f32"), ones);
 }
 END_TEST
 
@@ -321,6 +325,59 @@ START_TEST(test_dlse) {
 }
 END_TEST
 
+/* What a kernel writes in float32 is what another one of the plan rounds to the spec's dtype, and
+ * few of its numbers are rounded already. */
+static void rounds(const kernel *wide, const kernel *narrow, const char *name) {
+  ck_assert_mem_eq(&wide->variant.plan, &narrow->variant.plan, sizeof wide->variant.plan);
+  launch a = launch_new(wide, shape, 9), b = launch_new(narrow, shape, 9);
+  launch_run(&a, 1);
+  launch_run(&b, 1);
+  float *exact = launch_get(&a, name), *rounded = launch_get(&b, name);
+  const fg_elem elem = fg_point_elem(&wide->variant.point);
+  const int64_t n = launch_count(&a, name);
+  int64_t already = 0;
+  for (int64_t i = 0; i < n; i++) {
+    uint16_t slot;
+    fg_elem_store(elem, &slot, 0, exact[i]);
+    const float expected = fg_elem_load(elem, &slot, 0);
+    ck_assert_msg(!(rounded[i] < expected || rounded[i] > expected),
+                  "%s: %s[%d] = %.9g, and %.9g in 16 bits", wide->name, name, (int)i,
+                  (double)exact[i], (double)rounded[i]);
+    already += !(exact[i] < expected || exact[i] > expected);
+  }
+  ck_assert_msg(already < n / 4, "%s: %d of %d numbers of %s are rounded", wide->name, (int)already,
+                (int)n, name);
+  free(exact);
+  free(rounded);
+  launch_free(&a);
+  launch_free(&b);
+}
+
+START_TEST(test_rounds) {
+  static const char *const forward[] = {"o", NULL}, *const backward[] = {"dq", "dk", "dv", NULL};
+  static const struct {
+    const char *words, *in_f32;
+    const char *const *names;
+  } of[] = {{"head_dim=72/40", "o_dtype=f32", forward},
+            {"head_dim=64 normalizer=logsoftmax", "o_dtype=f32", forward},
+            {"head_dim=72/40 pass=backward deterministic=true", "dqkv_dtype=f32", backward},
+            {"head_dim=160 pass=backward deterministic=true", "dqkv_dtype=f32", backward}};
+  setenv("FLASHGEN_SWITCH", "background=0", 1); /* which sums delta in another order */
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    const char *dtype = _i % 2 ? "f16" : "bf16";
+    kernels wide = kernels_of_families(_i, "dtype=%s %s %s", dtype, of[i].words, of[i].in_f32);
+    kernels narrow = kernels_of_families(_i, "dtype=%s %s", dtype, of[i].words);
+    ck_assert_int_gt(wide.n, 1);
+    ck_assert_int_eq(wide.n, narrow.n);
+    for (int j = 0; j < wide.n; j++)
+      for (const char *const *name = of[i].names; *name; name++)
+        rounds(&wide.list[j], &narrow.list[j], *name);
+    kernels_free(&wide);
+    kernels_free(&narrow);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("property");
   TCase *cases = tcase_create("property");
@@ -331,6 +388,7 @@ int main(void) {
   tcase_add_loop_test(cases, test_ordered, 0, 16);
   tcase_add_loop_test(cases, test_scaled, 0, 2);
   tcase_add_loop_test(cases, test_negated, 0, 2);
+  tcase_add_loop_test(cases, test_rounds, 0, 4);
   tcase_add_test(cases, test_default_scale);
   tcase_add_loop_test(cases, test_dlse, 0, 2);
   suite_add_tcase(suite, cases);

@@ -17,6 +17,10 @@
 #define CAPPED "family=wgmma head_dim=64 block_q=192 score=softcap(30.0) mask=full,causal "
 #define SLOPED "family=wgmma head_dim=64 block_kv=128 score=s+0.1*(k-p) mask=causal "
 
+#define WIDE_O "family=wgmma head_dim=64 block_q=192 block_kv=128 o_dtype=f32 "
+
+#define STORED \
+  "store to a read-only|store past the end of|store touches a gap|race: store at|wrong numbers"
 #define RACE  "race: shared|never written|still filling it|wrong numbers"
 #define STUCK WGMMA_STUCK
 
@@ -129,6 +133,8 @@ static const planted_bug bugs[] = {
      .fault = "never written|race: load*another block|wrong numbers"},
     {"wgmma.parts.start_row", "$(norm.init(row_of(r)))", "", .words = PARTED, .cases = parted},
     {"wgmma.parts.keep", "kept_of_row", "1.0f", .words = PARTED, .cases = parted_far},
+    {"wgmma.job.store_rows", "8 * r", "0 * r", .words = WIDE_O, .fault = STORED},
+    {"wgmma.job.store_rows", "q < $(seq.nq)", "1", .words = WIDE_O, .fault = STORED},
     {"wgmma.movers.store_o", "if (shares == 1 || lds_u32(sm + SM_LAST + (u32)slot * 4)) ", "",
      .words = PARTED, .cases = parted,
      .fault = "race: store*another block|never written|wrong numbers"},

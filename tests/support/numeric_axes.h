@@ -13,6 +13,8 @@ enum axis {
   BIAS,
   BIAS_ELEM,
   GRAD_ELEM,
+  O_ELEM,
+  DQKV_ELEM,
   SINK,
   ORDER,
   LAYOUT,

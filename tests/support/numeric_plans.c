@@ -37,13 +37,13 @@ enum { BACKWARD_LAYOUTS = 4 };
 int numeric_levels[AXES] = {
     [DTYPE] = COUNT(dtypes), [DIMS] = COUNT(dims),       [MASK] = COUNT(masks),
     [BIAS] = COUNT(biases),  [BIAS_ELEM] = COUNT(elems), [GRAD_ELEM] = COUNT(elems),
-    [SINK] = COUNT(sinks)};
+    [O_ELEM] = COUNT(elems), [SINK] = COUNT(sinks)};
 
 static const char *family, *pass;
 static fg_gen *gen;
 
 /* The family's plans for any spec, by their words. What plans a spec has depends on the first seven
- * of these axes: of dense sequences `fits`, by their levels. Of another layout a spec may have
+ * of these axes (with results in float32 it has those too): of dense sequences `fits`, by their levels. Of another layout a spec may have
  * those of them that the head dims have there, if the family takes the bias there; `lacks` has
  * those that were looked for in vain. */
 enum { DECIDE = 8 };
@@ -85,9 +85,10 @@ void numeric_spec_words(const row *r, size_t size, char *words) {
   int graded = !strncmp(biases[l[BIAS]], "grad", 4) && !strcmp(pass, "backward");
   size_t n = (size_t)snprintf(
       words, size,
-      "pass=%s dtype=%s head_dim=%s mask=%s bias=%s sink=%s deterministic=%s family=%s%s", pass,
-      dtypes[l[DTYPE]], dims[l[DIMS]], masks[l[MASK]], biases[l[BIAS]], sinks[l[SINK]],
-      orders[l[ORDER]], family, layouts[l[LAYOUT]]);
+      "pass=%s dtype=%s head_dim=%s mask=%s bias=%s sink=%s deterministic=%s family=%s%s o_dtype=%s "
+      "dqkv_dtype=%s",
+      pass, dtypes[l[DTYPE]], dims[l[DIMS]], masks[l[MASK]], biases[l[BIAS]], sinks[l[SINK]],
+      orders[l[ORDER]], family, layouts[l[LAYOUT]], elems[l[O_ELEM]], elems[l[DQKV_ELEM]]);
   if (biased) n += (size_t)snprintf(words + n, size - n, " bias_dtype=%s", elems[l[BIAS_ELEM]]);
   if (graded) snprintf(words + n, size - n, " grad_dtype=%s", elems[l[GRAD_ELEM]]);
 }
@@ -185,6 +186,7 @@ void numeric_find_plans(const char *of_family, const char *of_pass) {
   family = of_family, pass = of_pass;
   const bool backward = !strcmp(pass, "backward");
   numeric_levels[ORDER] = backward ? COUNT(orders) : 1;
+  numeric_levels[DQKV_ELEM] = backward ? COUNT(elems) : 1;
   numeric_levels[LAYOUT] = backward ? BACKWARD_LAYOUTS : COUNT(layouts);
   need(fg_gen_new(NULL, &gen) == FG_OK);
   for_each_spec(&r, 0, OF_DENSE, find_plans);

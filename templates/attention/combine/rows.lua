@@ -16,8 +16,8 @@ rows.beside = rows.norm.beside and rows.norm.beside.output .. "_parts"
 rows.lanes = rows.ahead
 while rows.lanes * rows.columns < spec.dv do rows.lanes = 2 * rows.lanes end
 
-local is_float = spec.parts_dtype == "f32"
-rows.type_of_parts, rows.bytes_of_parts = is_float and "float" or types.o.ctype, is_float and 4 or types.o.bytes
+rows.part_is_f32 = spec.parts_dtype == "f32" or types.o.name == "f32"
+rows.type_of_parts, rows.bytes_of_parts = rows.part_is_f32 and "float" or types.o.ctype, rows.part_is_f32 and 4 or types.o.bytes
 
 -- Do several lanes have the same columns, so that they share the parts?
 function rows.are_shared(group) return group > rows.lanes end

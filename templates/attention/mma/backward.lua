@@ -16,6 +16,7 @@ function family.applies(spec, arch)
 end
 
 local deterministic = spec.deterministic == "true"
+local is_f32 = types.dk.name == "f32" -- gradients leave from registers, not by shared memory
 
 grads.sum_in_tiles(deterministic)
 
@@ -41,8 +42,8 @@ family.refused = run("attention/mma/backward_refused.lua")
 function family.shared(spec, plan)
   local q, kv, keys_are_shared = plan.block_q, plan.block_kv, mma.division(plan).warps_share_keys
   local blocks = {
-    { "SM_K", tiles.bytes(kv, spec.d), "K [BLOCK_KV][D], then dK" },
-    { "SM_V", tiles.bytes(kv, spec.dv), "V [BLOCK_KV][DV], then dV" },
+    { "SM_K", tiles.bytes(kv, spec.d), "K [BLOCK_KV][D]" .. (is_f32 and "" or ", then dK") },
+    { "SM_V", tiles.bytes(kv, spec.dv), "V [BLOCK_KV][DV]" .. (is_f32 and "" or ", then dV") },
     { "SM_Q", plan.stages * tiles.bytes(q, spec.d), "Q [stages][BLOCK_Q][D]" },
     { "SM_DO", plan.stages * tiles.bytes(q, spec.dv), "dO [stages][BLOCK_Q][DV]" },
   }
@@ -70,7 +71,7 @@ end
 local function row_tiles(spec, plan, keys)
   local rows = 16 * plan.warps
   local blocks = {
-    { "SM_ROWS_Q", tiles.bytes(rows, spec.d), "Q [TILE_Q][D], then dQ" },
+    { "SM_ROWS_Q", tiles.bytes(rows, spec.d), "Q [TILE_Q][D]" .. (is_f32 and "" or ", then dQ") },
     { "SM_ROWS_DO", tiles.bytes(rows, spec.dv), "dO [TILE_Q][DV]" },
     { "SM_ROWS_K", tiles.bytes(keys, spec.d), "K [TILE_KV][D], then sums" },
     { "SM_ROWS_V", tiles.bytes(keys, spec.dv), "V [TILE_KV][DV]" },

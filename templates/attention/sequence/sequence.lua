@@ -139,11 +139,13 @@ function seq.row_of_head(head, i)
 end
 function seq.count_heads(x) return (q.is_packed and "" or "b * ") .. x end
 
+local function is_f32(tensor) return tensor == "u" or types[tensor].name == "f32" end
+
 -- spot "sequence.zero_rest"
 function seq.zero_rest(tensor, size, width, thread, threads, first)
   local x = SIDE[tensor]
   first = first or x .. "0"
-  return string.format((tensor == "u" and "zero_f32_rows" or "zero_rows") .. "(%s, %s, imax(%s, %s), imin(%s + %s, %s), %s, %s, %s);", seq.head(tensor), seq.stride(tensor), first,
+  return string.format((is_f32(tensor) and "zero_f32_rows" or "zero_rows") .. "(%s, %s, imax(%s, %s), imin(%s + %s, %s), %s, %s, %s);", seq.head(tensor), seq.stride(tensor), first,
                        sides[x].length, first, size, sides[x].rows, width, thread, threads)
 end
 function seq.fill_rest(tensor, size, value, thread, threads, first)

@@ -68,8 +68,8 @@ function family.shared(spec, plan, background, input)
   if wide.is_for(spec) then return wide.shared(spec, plan) end
   local q, kv, stages = plan.block_q, plan.block_kv, plan.stages
   local blocks = {
-    { "SM_K", rows_bytes(kv, spec.d), "K [D / 64][BLOCK_KV][64], then dK" },
-    { "SM_V", rows_bytes(kv, spec.dv), "V [DV / 64][BLOCK_KV][64], then dV" },
+    { "SM_K", rows_bytes(kv, spec.d), "K [D / 64][BLOCK_KV][64]" .. (types.dk.name == "f32" and "" or ", then dK") },
+    { "SM_V", rows_bytes(kv, spec.dv), "V [DV / 64][BLOCK_KV][64]" .. (types.dv.name == "f32" and "" or ", then dV") },
     { "SM_Q", stages * rows_bytes(q, spec.d), "Q [STAGES][D / 64][BLOCK_Q][64]" },
     { "SM_DO", stages * rows_bytes(q, spec.dv), "dO [STAGES][DV / 64][BLOCK_Q][64]" },
     { "SM_DS", ds_stages(plan) * rows_bytes(q, kv), "dS [DS_STAGES][BLOCK_KV / 64][BLOCK_Q][64]" },
@@ -188,7 +188,8 @@ function family.describe(spec, plan)
     return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW, ragged = seq.is_ragged(tensor) }
   end
   local keys = is_wide and wide.KEYS or kv -- of a block
-  local maps = { map("q_map", "q", q), map("k_map", "k", keys), map("v_map", "v", keys), map("do_map", "do", q), map("dk_map", "dk", 64), map("dv_map", "dv", 64) }
+  local maps = { map("q_map", "q", q), map("k_map", "k", keys), map("v_map", "v", keys), map("do_map", "do", q) }
+  if types.dk.name ~= "f32" then table.move({ map("dk_map", "dk", 64), map("dv_map", "dv", 64) }, 1, 2, #maps + 1, maps) end
   if use.background then
     if hooks.norm.delta and not hooks.norm.beside then maps[#maps + 1] = map("o_map", "o", 16) end
     if hooks.norm.delta then maps[#maps + 1] = map("do_rows_map", "do", 16) end

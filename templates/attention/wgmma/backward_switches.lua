@@ -62,11 +62,12 @@ return {
 
   { name = "background",
     why = "Warps of the movers make what is kept of rows, and dQ of its sums, beside the products: passes before and behind " ..
-      "take no time of their own.",
+      "take no time of their own. They bring O and take dQ in boxes of 16-bit rows.",
     -- The units of rows come in the order of heads; tiles of an input leave shared memory for those of narrow heads.
     possible = function(spec, _, traits, use)
       local is_large = use.brings_input and shape.blocks(spec.d) + shape.blocks(spec.dv) > 2
-      return use.stays and not is_large and not use.batches_side_by_side and seq.is_dense
+      local is_wide = types.o.name == "f32" or types.dq.name == "f32"
+      return use.stays and not is_large and not is_wide and not use.batches_side_by_side and seq.is_dense
     end,
     when = always,
     gain = {

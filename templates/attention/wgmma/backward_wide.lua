@@ -59,8 +59,8 @@ function wide.shared(spec, plan, switches)
   local list = {
     { "SM_K", bytes(keys, spec.d), "K [D / 64][64][64]" },
     { "SM_OTHER_K", cdiv(dq_half(spec), 64) * keys * shape.ROW, "the other block's K, columns of this block's dQ [..][64][64]" },
-    { "SM_V", bytes(keys, spec.dv), "V [DV / 64][64][64], then dV" },
-    { "SM_Q", stages * bytes(q, spec.d), "Q [STAGES][D / 64][BLOCK_Q][64], then dK" },
+    { "SM_V", bytes(keys, spec.dv), "V [DV / 64][64][64]" .. (types.dv.name == "f32" and "" or ", then dV") },
+    { "SM_Q", stages * bytes(q, spec.d), "Q [STAGES][D / 64][BLOCK_Q][64]" .. (types.dk.name == "f32" and "" or ", then dK") },
     { "SM_DO", slots * bytes(q, spec.dv), "dO [DO_SLOTS][DV / 64][BLOCK_Q][64]" },
     { "SM_DS", DS_SLOTS * wide.CLUSTER * q * shape.ROW, "dS of each block's keys [DS_SLOTS][2][BLOCK_Q][64]" },
     { "SM_P", stages * q * shape.ROW, "P^T, as operands of warps [STAGES][BLOCK_Q / 16][128][4]" },

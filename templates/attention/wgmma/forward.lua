@@ -23,10 +23,13 @@ local PART_PLACES, PART_TILES = 264, 8
 -- Floats of a warpgroup's part: of each thread O, what is accumulated beside it, and its rows' states.
 local function part_floats(spec) return 128 * (shape.accumulators() * columns(spec.dv) // 2 + 4 * shape.state_chunks()) end
 
--- Slots for Q of 64 rows, which their O leaves by, two for each warpgroup where they fit, then for a warp's part of an
+-- Columns of the slots.
+local function slot_width(spec) return shape.o_leaves_by_registers and spec.d or math.max(spec.d, spec.dv) end
+
+-- Slots for Q of 64 rows, which a 16-bit O leaves by, two for each warpgroup where they fit, then for a warp's part of an
 -- input, two where they fit; what is left of a block's memory goes to Q.
 local function slots(spec, plan)
-  local groups, q, input = plan.block_q // 64, rows_bytes(64, math.max(spec.d, spec.dv)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
+  local groups, q, input = plan.block_q // 64, rows_bytes(64, slot_width(spec)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
   local kv = plan.stages * (rows_bytes(plan.block_kv, spec.d) + rows_bytes(plan.block_kv, spec.dv))
   local free = mma.shared_limit() - 2560 - groups * q - kv - input
   local all = free >= groups * q
@@ -42,7 +45,7 @@ function family.shared(spec, plan)
   local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
   local q, input = slots.q, tiled_input() and slots.input or 0
   local blocks = {
-    { "SM_Q", q * rows_bytes(64, math.max(spec.d, spec.dv)), "Q [Q_SLOTS][D / 64][64][64], then O" },
+    { "SM_Q", q * rows_bytes(64, slot_width(spec)), "Q [Q_SLOTS][D / 64][64][64]" .. (shape.o_leaves_by_registers and "" or ", then O") },
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
     { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + 4 * groups * input), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
@@ -154,7 +157,8 @@ function family.describe(spec, plan)
   local function map(name, tensor, rows)
     return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW, ragged = seq.is_ragged(tensor) }
   end
-  local maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv), map("o_map", "o", 64) }
+  local maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv) }
+  if not shape.o_leaves_by_registers then maps[#maps + 1] = map("o_map", "o", 64) end
   if seq.is_paged() then table.move({ map("k_row_map", "k", 1), map("v_row_map", "v", 1) }, 1, 2, #maps + 1, maps) end
   local description = {
     about = string.format("O = %s(score(scale Q K^T)) V%s.", hooks.norm.about, hooks.norm.second_in_words),
@@ -184,7 +188,7 @@ function family.describe(spec, plan)
       { "REGISTERS", many },
       { "D_STEPS", columns(spec.d), "columns of Q and K that are multiplied" },
       { "DV_COLUMNS", columns(spec.dv), "columns of O" },
-      { "Q_BYTES", rows_bytes(64, math.max(spec.d, spec.dv)), "of a warpgroup's Q" },
+      { "Q_BYTES", rows_bytes(64, slot_width(spec)), "of a warpgroup's Q" },
       { "K_BYTES", rows_bytes(plan.block_kv, spec.d), "of a tile" },
       { "V_BYTES", rows_bytes(plan.block_kv, spec.dv), "of a tile" },
     },

@@ -28,6 +28,9 @@ function shape.has_parts(plan) return (plan.key_parts or 0) > 1 end
 -- Accumulators of rows of DV columns: O, and the normaliser's second one.
 function shape.accumulators() return hooks.norm.beside and 2 or 1 end
 
+-- A float32 O goes to memory as the threads have it: in the slot of Q, from where TMA takes a 16-bit one, it has no room.
+shape.o_leaves_by_registers = types.o.name == "f32"
+
 -- Four numbers each that the states of a thread's two rows take in a part.
 function shape.state_chunks() return cdiv(2 * #hooks.norm.state, 4) end
 
