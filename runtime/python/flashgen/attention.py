@@ -67,12 +67,14 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
               seed=None, normalizer="softmax", sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None,
               used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, q_ranges=None,
               k_ranges=None, kinds=None, pos_q=None, pos_k=None, whole_q=None, whole_k=None, deterministic=False,
-              batch_invariant=False, sm_margin=0, plan=None, dtype=None, out=None, return_lse=False, return_max_logit=False):
+              batch_invariant=False, sm_margin=0, plan=None, dtype=None, o_dtype=None, out=None, return_lse=False,
+              return_max_logit=False):
     """softmax(scale q k^T) v, or what the options make of it: float16 and bfloat16 tensors of PyTorch, on a GPU or the
     CPU, which is the host device, or arrays of NumPy, on the host device. Differentiable in tensors of PyTorch.
 
     q [b, nq, h, d], k [b, nk, hk, d], v [b, nk, hk, dv], in any strides; h is a multiple of hk. The result is
-    [b, nq, h, dv], in q's dtype. float32 arrays of NumPy are rounded to bfloat16, or with dtype="f16" to float16.
+    [b, nq, h, dv], in q's dtype, or with o_dtype="f32" in float32, as it was summed: results over parts of the keys, which
+    are to be combined, are not rounded then. float32 arrays of NumPy are rounded to bfloat16, or with dtype="f16" to float16.
 
     mask        which keys a row sees, an expression: "causal", "window(1023, 0)", "k <= p && p - k < width"; None: all. Where
                 it is not given it is "causal", and of slices None
@@ -117,7 +119,7 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
         used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
-        deterministic, batch_invariant, sm_margin, plan, dtype)
+        deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype)
     wants = wanted_results(normalizer, return_lse, return_max_logit) if return_lse or return_max_logit else ()
     try:
         if adapter.IS_TRACED:
@@ -140,7 +142,8 @@ def wanted_results(normalizer, return_lse, return_max_logit):
 
 
 class Gradients(NamedTuple):
-    """Of attention_backward: like what they belong to; None where there is none. inputs: by name."""
+    """Of attention_backward: like what they belong to, q, k and v perhaps in float32; None where there is none. inputs: by
+    name."""
     q: object
     k: object
     v: object
@@ -153,12 +156,15 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
                        inputs=None, bias=None, sink=None, dropout=0.0, seed=None, normalizer="softmax",
                        sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None, used_k=None,
                        longest_q=None, longest_k=None, q_ranges=None, k_ranges=None, kinds=None, pos_q=None, pos_k=None,
-                       whole_q=None, whole_k=None, deterministic=False, sm_margin=0, plan=None, dtype=None):
+                       whole_q=None, whole_k=None, deterministic=False, sm_margin=0, plan=None, dtype=None, o_dtype=None,
+                       grad_dtype=None):
     """The gradients of attention, which got the same arguments: Gradients(q, k, v, bias, sink, inputs).
 
     dout        the gradient of the result, like it; out, lse: what attention(..., return_lse=True) returned. lse is r
                 of retention, and None of sigmoid and none; u: logsoftmax's
     dlse        the gradient of lse, or None
+    o_dtype     "f32": out is float32, which follows from a tensor of PyTorch, and dout may be: it is rounded to q's dtype
+    grad_dtype  "f32": gradients of q, k and v are float32, as they were summed; None: they are in the dtype of q, k and v
     wanted      whose gradients are wanted beside q, k and v: names of bias, sink and inputs; None: of all that are not
                 integers
     """
@@ -172,7 +178,7 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
         used_q, used_k, longest_q, longest_k, None, None, None, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
-        deterministic, False, sm_margin, plan, dtype)
+        deterministic, False, sm_margin, plan, dtype, o_dtype, grad_dtype)
     try:
         wants = wanted_names(adapter, given, wanted)
         results = adapter.backward(options, wants, given) if adapter.IS_TRACED else \
@@ -199,7 +205,7 @@ def wanted_names(adapter, given, wanted):
 
 def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
          used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
-         deterministic, batch_invariant, sm_margin, plan, dtype):
+         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype=None):
     """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
@@ -229,9 +235,13 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
         raise ValueError("seed is given, and dropout is 0")
     if not (scale is None and sigmoid_bias is None and longest_q is None and longest_k is None and sm_margin == 0):
         check_numbers(scale=scale, sigmoid_bias=sigmoid_bias, longest_q=longest_q, longest_k=longest_k, sm_margin=sm_margin)
+    for name, word in (("o_dtype", o_dtype), ("grad_dtype", grad_dtype)):
+        if word not in (None, "f32"):
+            raise ValueError(f'{name} is {word!r}; expected "f32", or None for the dtype of q')
     return adapter, (
         mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
-        scale, longest_q, longest_k, deterministic, batch_invariant, sm_margin, plan and frozen(plan), dtype)
+        scale, longest_q, longest_k, deterministic, batch_invariant, sm_margin, plan and frozen(plan), dtype, o_dtype,
+        grad_dtype)
 
 
 def of_sequences(adapter, name, x, given):

@@ -9,7 +9,7 @@ MOST_PARTS = 256
 
 
 def combine(o_parts, lse_parts, *, sink=None, dtype="f16"):
-    """(o, lse) of parts that have some of the keys each: o [b, n, h, dv] in dtype, "f16" or "bf16", and lse [b, h, n].
+    """(o, lse) of parts that have some of the keys each: o [b, n, h, dv] in dtype, "f16", "bf16" or "f32", and lse [b, h, n].
 
     o_parts    [parts, b, n, h, dv], float32 or the dtype, in any strides: 1 to 256 parts, each divided by its own sum
     lse_parts  [parts, b, h, n], float32. -inf: the part has no keys, and its o does not count
@@ -19,8 +19,8 @@ def combine(o_parts, lse_parts, *, sink=None, dtype="f16"):
     given = {"o_parts": o_parts, "lse_parts": lse_parts}
     if sink is not None:
         given["sink"] = sink
-    if dtype not in ("f16", "bf16"):
-        raise ValueError(f'dtype is {dtype!r}; expected "f16" or "bf16"')
+    if dtype not in ("f16", "bf16", "f32"):
+        raise ValueError(f'dtype is {dtype!r}; expected "f16", "bf16" or "f32"')
     adapter = adapter_of(o_parts)
     try:
         if adapter.needs_gradient(given):
@@ -36,7 +36,7 @@ def combine(o_parts, lse_parts, *, sink=None, dtype="f16"):
 def prepare(adapter, _, dtype, names, descriptions):
     facts = look(adapter, names, descriptions)
     o = facts["o_parts"]
-    check("o_parts", o, (None,) * 5, ("f32", dtype))
+    check("o_parts", o, (None,) * 5, ("f32",) if dtype == "f32" else ("f32", dtype))
     parts, b, n, h, dv = o.shape
     if not 1 <= parts <= MOST_PARTS:
         raise ValueError(f"o_parts has {parts} parts; expected 1 to {MOST_PARTS}")

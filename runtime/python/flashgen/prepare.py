@@ -11,7 +11,7 @@ KEPT = {"softmax": ("lse",), "logsoftmax": ("lse", "u"), "retention": ("r",)}  #
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "i32": 4}
 NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i32": "int32"}
 TITLES = {"o": "out", "w": "weight"}
-MAIN = ("q", "k", "v", "o", "dout")  # in the spec's dtype, with head dims for columns
+MAIN = ("q", "k", "v", "o", "dout")  # in the spec's dtype, o perhaps in float32, with head dims for columns
 WORD = 8  # bytes
 ARGS_WORDS = c.sizeof(Args) // WORD
 INPUT_WORDS = c.sizeof(InputValue) // WORD
@@ -46,16 +46,15 @@ class Call:
 
 def prepare(adapter, backward, options, wants, names, descriptions):
     """The call of arrays that look like this; options: the values of an Options."""
-    options = spec.Options(*options)
-    facts, dtype, layout = look(adapter, options, names, descriptions)
+    options, facts, dtype, layout = look(adapter, spec.Options(*options), names, descriptions)
     if options.scale is None and layout.d != spec.rounded_up(layout.d):
         options = options._replace(scale=layout.d ** -0.5)
     call = Call()
-    call.outputs = gradients(facts, layout, dtype, wants) if backward else results(facts, layout, dtype, wants)
+    call.outputs = gradients(facts, layout, dtype, options, wants) if backward else results(facts, layout, dtype, options, wants)
     call.copies_o = not backward and "o" in facts and not takes_o(facts, call.outputs[0])
     if not backward and "o" in facts:
         call.outputs = call.outputs[1:]
-    facts, call.fixes = fixed_facts(facts, layout, dtype)
+    facts, call.fixes = fixed_facts(facts, layout, dtype, options)
     call.changes = not all(output.is_final for output in call.outputs)
     for output in call.outputs:
         output.is_like_q = facts["q"][:3] == (output.shape, contiguous(output.shape), output.word)
@@ -68,18 +67,20 @@ def prepare(adapter, backward, options, wants, names, descriptions):
 
 def check_backward(adapter, options, wants, given):
     """That the spec of backward is one, before forward is launched: an input of a mask has no gradient, for example."""
-    options = spec.Options(*options)
-    facts, dtype, layout = look(adapter, options, given, adapter.describe(given.values()))
+    options, facts, dtype, layout = look(adapter, spec.Options(*options), given, adapter.describe(given.values()))
     context(facts["q"].device).op(spec.texts(options, layout, dtype, facts, wants, True))
 
 
 def look(adapter, options, names, descriptions):
-    """The facts by name, the dtype that is computed in, and the layout; all that arrays tell is checked."""
+    """The options, the facts by name, the dtype that is computed in, and the layout; all that arrays tell is checked."""
     facts = dict(zip(names, adapter.facts(descriptions)))
-    dtype = dtype_of(adapter, facts, [name for name in MAIN if name in facts], options.dtype)
+    if "dout" in facts and facts["o"].dtype == "f32" != facts["q"].dtype:
+        options = options._replace(o_dtype="f32")  # as it was made
+    alike = [name for name in MAIN if name in facts and not (options.o_dtype and name in ("o", "dout"))]
+    dtype = dtype_of(adapter, facts, alike, options.dtype)
     layout = layouts.read(facts, options.longest_q, options.longest_k)
-    check_arrays(facts, options, layout)
-    return facts, dtype, layout
+    check_arrays(facts, options, layout, dtype)
+    return options, facts, dtype, layout
 
 
 def fill(call, facts, inputs=(), numbers=None, sm_margin=0, strides=layouts.strides):
@@ -164,18 +165,20 @@ def check_devices(facts, first):
         raise ValueError(f"{title(first)} is on {home}: kernels run on the CPU, which is the host device, and on CUDA's GPUs")
 
 
-def check_arrays(facts, options, layout):
+def check_arrays(facts, options, layout, dtype):
     e = layout.extents
     check_devices(facts, "q")
     rows = layout.rows()
     out = facts["q"].shape[:-1] + (layout.dv,)
-    expected = {"o": (out, None), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
+    expected = {"o": (out, options.o_dtype), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
                 "u": (out, "f32"), "sink": ((e["h"],), None), "seed": ((4,), "i32")}
     expected.update({"input." + x.name: (spec.input_shape(x, layout), None)
                      for x in options.inputs if isinstance(x, spec.Axes)})
     for name, (shape, word) in expected.items():
         if name in facts:
             check_array(name, facts[name], shape, word)
+    if "dout" in facts and options.o_dtype and facts["dout"].dtype not in (dtype, options.o_dtype):
+        raise wrong_dtype("dout", facts["dout"].dtype, (dtype, options.o_dtype))
     if "bias" in facts:
         full = (e["b"], e["h"], e["nq"], e["nk"])
         found = facts["bias"].shape
@@ -207,14 +210,15 @@ def check_used(op, options):
 # ---- copies ----
 
 
-def fixed_facts(facts, layout, dtype):
+def fixed_facts(facts, layout, dtype, options):
     """The facts as kernels take them, and the arrays that have to be copied for it: (name, dtype, width or None)."""
     fixes, fixed = [], dict(facts)
     for name, (shape, strides, word, device) in facts.items():
         want_word, want_width, align = word, None, SIZES[word]
         if name in MAIN:
             width = layout.dv if name in ("v", "o", "dout") else layout.d
-            want_word, want_width, align = dtype, spec.rounded_up(width), ALIGN
+            want_word = options.o_dtype or dtype if name == "o" else dtype
+            want_width, align = spec.rounded_up(width), ALIGN
         if name in ("k", "v") and layout.kv in ("cached", "paged"):
             align = SIZES[word]
         if name == "sink":
@@ -273,20 +277,20 @@ def is_uneven(facts, layout):
 # ---- outputs ----
 
 
-def results(facts, layout, dtype, wants):
+def results(facts, layout, dtype, options, wants):
     e, raw = layout.extents, facts["q"].dtype
     out = facts["q"].shape[:-1] + (spec.rounded_up(layout.dv),)
     rows = layout.rows()
     made = {"lse": Output("lse", rows, "f32"), "r": Output("r", rows, "f32"),
             "u": Output("u", out, "f32", None, layout.dv), "max_logit": Output("max_logit", (e["b"], e["h"]), "f32")}
-    return (Output("o", out, dtype, raw, layout.dv), *(made[name] for name in wants))
+    return (Output("o", out, options.o_dtype or dtype, options.o_dtype or raw, layout.dv), *(made[name] for name in wants))
 
 
-def gradients(facts, layout, dtype, wants):
-    made = []
+def gradients(facts, layout, dtype, options, wants):
+    made, wide = [], options.grad_dtype
     for name, width in (("q", layout.d), ("k", layout.d), ("v", layout.dv)):
         shape, _, raw, _ = facts[name]
-        made.append(Output("d" + name, shape[:-1] + (spec.rounded_up(width),), dtype, raw, width))
+        made.append(Output("d" + name, shape[:-1] + (spec.rounded_up(width),), wide or dtype, wide or raw, width))
     for name in wants:
         shape, _, raw, _ = facts[name]
         made.append(Output("d" + name, shape, "f32" if name == "sink" else raw, raw))

@@ -24,6 +24,8 @@ class Options(NamedTuple):
     sm_margin: int
     plan: Optional[tuple]  # (field, value) of each restriction
     dtype: Optional[str]
+    o_dtype: Optional[str] = None  # "f32", or None: dtype
+    grad_dtype: Optional[str] = None  # the same of the gradients of q, k and v
 
 
 class Axes(NamedTuple):
@@ -85,6 +87,10 @@ def texts(options, layout, dtype, facts, wants, backward):
         made["max_logit"] = "true"
     if options.deterministic and backward:
         made["deterministic"] = "true"
+    if options.o_dtype:
+        made["o_dtype"] = options.o_dtype
+    if options.grad_dtype and backward:
+        made["dqkv_dtype"] = options.grad_dtype
     if options.batch_invariant and not backward:
         made["batch_invariant"] = "true"
     made.update(plan_texts(options.plan))

@@ -19,7 +19,8 @@ BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "f
 ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE) + "Tensor[] inputs, Tensor? numbers=None"
 OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[] ints=[], float[] floats=[],
     str normalizer="softmax", float? sigmoid_bias=None, float? keep=None, float? scale=None, SymInt? longest_q=None,
-    SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, int sm_margin=0, str plan="", str? dtype=None"""
+    SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, int sm_margin=0, str plan="", str? dtype=None,
+    str? o_dtype=None, str? grad_dtype=None"""
 FORWARD = f"({ARRAYS}, *, {OPTIONS}, bool max_logit=False) -> (Tensor, Tensor, Tensor, Tensor)"
 BACKWARD = (f"(Tensor dout, Tensor o, Tensor lse, Tensor u, Tensor? dlse, {ARRAYS}, *, {OPTIONS}, str[] wanted) -> "
             "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor[])")
@@ -33,7 +34,7 @@ def written(options):
     declared by "cap=float; edge=[q] monotone; slope=[h]; width=int"; ints and floats are the numbers, in their order. Where a
     graph is for any floats, they are a float64 tensor of the CPU instead, the op's `numbers`."""
     (mask, score, define, inputs, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k, deterministic,
-     batch_invariant, sm_margin, plan, dtype) = options
+     batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype) = options
     declared, ints, floats = [], [], []
     for x in inputs:
         if isinstance(x, Number):
@@ -45,11 +46,11 @@ def written(options):
             "declared": joined(declared), "ints": ints, "floats": floats, "normalizer": normalizer, "sigmoid_bias": sigmoid_bias,
             "keep": keep, "scale": scale, "longest_q": longest_q, "longest_k": longest_k, "deterministic": deterministic,
             "batch_invariant": batch_invariant, "sm_margin": sm_margin, "dtype": dtype,
-            "plan": pairs_text(plan)}
+            "o_dtype": o_dtype, "grad_dtype": grad_dtype, "plan": pairs_text(plan)}
 
 
 def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
-         deterministic, batch_invariant, sm_margin, plan, dtype):
+         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype):
     """The values of an Options again."""
     ints, floats = iter(ints), iter(floats)
     inputs = []
@@ -63,7 +64,7 @@ def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, 
             axes, _, more = kind[1:].rpartition("]")
             inputs.append(Axes(name, axes, more == " monotone"))
     return (mask, score, pairs(define), tuple(inputs), normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
-            deterministic, batch_invariant, sm_margin, pairs(plan), dtype)
+            deterministic, batch_invariant, sm_margin, pairs(plan), dtype, o_dtype, grad_dtype)
 
 
 def by_name(declared, arrays, inputs):
@@ -139,7 +140,8 @@ def _(*arrays, max_logit=False, **options):
     is_of_tokens = starts_q is not None or q_ranges is not None
     rows = (q.shape[1], q.shape[0]) if is_of_tokens else (q.shape[0], q.shape[2], q.shape[1])
     b = starts_q.shape[0] - 1 if starts_q is not None else 1 if q_ranges is not None else q.shape[0]
-    return (q.new_empty(out), floats(q, rows, bool(kept)), floats(q, out, "u" in kept),
+    o = floats(q, out, True) if options.get("o_dtype") else q.new_empty(out)
+    return (o, floats(q, rows, bool(kept)), floats(q, out, "u" in kept),
             floats(q, (b, q.shape[-2]), max_logit))
 
 
@@ -151,7 +153,8 @@ def floats(like, shape, is_there):
 def _(dout, o, lse, u, dlse, *arrays, wanted, **options):
     arrays, inputs, _ = separated(arrays)
     given = by_name(options.get("declared", ""), arrays, inputs)
-    made = [x.new_empty(x.shape) if name in wanted or name in MAIN else nothing(dout)
+    word = torch.float32 if options.get("grad_dtype") else None
+    made = [x.new_empty(x.shape, dtype=word if name in MAIN else None) if name in wanted or name in MAIN else nothing(dout)
             for name in (*MAIN, "bias", "sink", *input_names(options.get("declared", "")))
             for x in (given.get(name, dout),)]
     return (*made[:5], made[5:])
