@@ -3,6 +3,7 @@ them in a transformer: linear, ffn, layernorm, log_softmax, cross_entropy."""
 from .append import append
 from .attention import Gradients, attention, attention_backward
 from .combine import combine
+from .context_parallel import context_parallel, shard, unshard
 from .errors import FlashgenMissing
 from .layernorm import LayernormGradients, layernorm, layernorm_backward
 from .library import VERSION as __version__
@@ -11,9 +12,9 @@ from .linear_norm import LinearNormGradients, linear_norm, linear_norm_backward
 from .logsoftmax import cross_entropy, cross_entropy_backward, log_softmax, log_softmax_backward
 
 __all__ = ["FfnGradients", "Gradients", "FlashgenMissing", "LayernormGradients", "LinearGradients", "LinearNormGradients", "append",
-           "attention", "attention_backward", "combine", "cross_entropy", "cross_entropy_backward", "ffn", "ffn_backward",
+           "attention", "attention_backward", "combine", "context_parallel", "cross_entropy", "cross_entropy_backward", "ffn", "ffn_backward",
            "layernorm", "layernorm_backward", "linear", "linear_backward", "linear_norm", "linear_norm_backward", "log_softmax", "log_softmax_backward", "register_sdpa",
-           "register_transformers", "__version__"]
+           "register_transformers", "shard", "unshard", "__version__"]
 
 
 def register_sdpa():

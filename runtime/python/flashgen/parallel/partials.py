@@ -1,0 +1,44 @@
+"""Results over some of the keys each, made one: float32, in a few places that are merged when all are taken."""
+import torch
+
+from ..combine import combine
+
+PLACES = 4  # of results that wait for their sum: so many are as large as 8 results of 16 bits
+NAMES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+class Partials:
+    """Of rows [b, n, h, dv]; packed ones are one batch."""
+
+    def __init__(self, like, dv, most):
+        b, n, h, _ = like.shape
+        places = max(min(most, PLACES), 1)
+        self.o = torch.empty(places, b, n, h, dv, dtype=torch.float32, device=like.device)
+        self.lse = torch.full((places, b, h, n), float("-inf"), device=like.device)
+        self.taken = {}  # (first row, rows) -> places
+
+    def add(self, first, rows, o, lse):
+        """A result of some rows; what its lse calls -inf does not count."""
+        place = max([taken for (at, n), taken in self.taken.items() if at < first + rows and first < at + n], default=0)
+        if place == len(self.o):
+            self.merge()
+            place = 1
+        self.o[place, :, first:first + rows] = o
+        self.lse[place, :, :, first:first + rows] = lse
+        self.taken[first, rows] = place + 1
+
+    def merge(self):
+        """All that there is goes to the first place (math.md, section 2: combining)."""
+        lse = self.lse.logsumexp(0)
+        weight = (self.lse - torch.where(lse.isfinite(), lse, 0.0)).exp().transpose(2, 3)[..., None]
+        self.o[0].copy_(torch.where(weight[0] > 0, weight[0] * self.o[0], 0.0))
+        for o, share in zip(self.o[1:], weight[1:]):
+            self.o[0].add_(torch.where(share > 0, share * o, 0.0))
+        self.lse[0] = lse
+        self.lse[1:] = float("-inf")
+        self.taken = dict.fromkeys(self.taken, 1)
+
+    def result(self, sink, dtype):
+        """(o, lse) over all keys, and the sink."""
+        n = max(self.taken.values(), default=1)
+        return combine(self.o[:n], self.lse[:n], sink=None if sink is None else sink.float(), dtype=NAMES[dtype])
