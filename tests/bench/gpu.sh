@@ -19,12 +19,13 @@
 #   rows      norms and losses of rows beside a copy and torch.compile                   not timed yet
 #   linear    linear layers beside the plain product of PyTorch                          not timed yet
 #   slices    masks that are lists of slices beside the plain kernel                     not timed yet
+#   context   context parallelism on two GPUs: that it is right, and beside one GPU      not timed yet
 set -u
 build=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
 cd "$(dirname "$0")/../.." || exit
 shift 2
 parts=("$@")
-[ $# -gt 0 ] || parts=(suites hang soak sanitize compile overhead forward mma hooks rows linear slices)
+[ $# -gt 0 ] || parts=(suites hang soak sanitize compile overhead forward mma hooks rows linear slices context)
 library=$build/libflashgen.so
 export LD_LIBRARY_PATH=$build:${LD_LIBRARY_PATH:-} FLASHGEN_TEST_DEVICE=cuda:0 FLASHGEN_REQUIRE=gpu CK_FORK=no
 
@@ -110,6 +111,12 @@ run_hooks() {
 }
 run_rows() { python3 -B tests/bench/rows.py --program "$build/flashgen" --json "$out/rows.json"; }
 run_slices() { python3 -B tests/bench/slices.py --library "$library" --dims 64,128,192/128 --json "$out/slices.json"; }
+run_context() { # where there are two GPUs
+  python3 -c 'import sys, torch; sys.exit(torch.cuda.device_count() < 2)' || { echo "one GPU: skipped"; return 0; }
+  export FLASHGEN_LIBRARY=$library PYTHONPATH=runtime/python NCCL_CGA_CLUSTER_SIZE=0
+  python3 -B tests/python/test_context_parallel.py && python3 -B tests/python/test_context_faults.py &&
+    python3 -B -m torch.distributed.run --standalone --nproc-per-node 2 tests/bench/context_parallel.py --json "$out/context.json"
+}
 run_linear() { python3 -B tests/bench/linear.py --program "$build/flashgen" --compiled --json "$out/linear.json"; }
 
 table=() worst=0

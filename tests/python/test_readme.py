@@ -1,7 +1,11 @@
 """The examples of the package's README: each runs, prints what it says that it prints, and its numbers are right."""
 import contextlib
 import io
+import pathlib
 import re
+import subprocess
+import sys
+import tempfile
 
 from case import SOURCE, Case, main, np
 import row_formula as rows
@@ -33,7 +37,8 @@ class Readme(Case):
     def test_all_are_here(self):
         self.assertEqual([title for title, _ in BLOCKS], [
             "A score of your own, with a gradient", "A mask or a bias that lies in memory", "ALiBi and a sliding window", "Packed documents",
-            "A mask that is a list of slices", "Decode with a paged cache", "The rest of a layer", "A feed-forward layer of PyTorch", "torch.compile"])
+            "A mask that is a list of slices", "Decode with a paged cache",
+            "A sequence that no one GPU holds", "The rest of a layer", "A feed-forward layer of PyTorch", "torch.compile"])
 
     def test_score(self):
         try:
@@ -84,6 +89,26 @@ class Readme(Case):
             k, v = (names[x][names["table"][i]].reshape(1, -1, 2, 128)[:, :used] for x in ("keys", "values"))
             right = Reference(names["q"][i:i + 1], k, v)
             self.near(names["out"][i:i + 1].swapaxes(1, 2), right.o, right.o_size)
+
+    def test_context_parallel(self):
+        """By torchrun's program, in two processes."""
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("PyTorch is missing")
+        if not torch.distributed.is_available() or torch.cuda.is_available():
+            self.skipTest("PyTorch has no torch.distributed, or finds GPUs, of which there may be one")
+        text = dict(BLOCKS)["A sequence that no one GPU holds"]
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "example.py")
+            program.write_text(text)
+            made = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", program],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(made.stdout.strip(), re.search(r"^ +print\(.*\)  # (.*)$", text, re.M)[1], made.stderr)
+
+    def test_ring_model(self):
+        made = subprocess.run([sys.executable, SOURCE / "tests/bench/ring_model.py"], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn(made.stdout, (SOURCE / "runtime/python/README.md").read_text())
 
     def test_layer(self):
         names = example("The rest of a layer")
