@@ -15,7 +15,7 @@ if not torch.distributed.is_available():
 if ranks.MOST < 2:
     skip("gpu", "there is one GPU: ranks need one each")
 
-from flashgen.parallel import messages, order, ring, steps  # noqa: E402
+from flashgen.parallel import messages, order, slices, steps  # noqa: E402
 from flashgen.parallel.bands import Band, band_of  # noqa: E402
 
 B, N, H, HK, D, DV = 1, 8, 4, 2, 8, 16
@@ -92,6 +92,18 @@ def visible(band, whole_q, whole_k, rows, keys, places, lengths):
     return pairs
 
 
+def first_slices(q_ranges, k_ranges, kinds, nq, nk):
+    """[nq, nk]: which slice shows a pair first, -1: none."""
+    made = torch.full((nq, nk), -1)
+    for number, ((a, b), (c, d), kind) in enumerate(zip(q_ranges.tolist(), k_ranges.tolist(), kinds.tolist())):
+        a, b, c, d = min(a, nq), min(b, nq), min(c, nk), min(d, nk)
+        i, j = torch.arange(b - a)[:, None], torch.arange(d - c)[None, :]
+        shows = (j <= i + d - c - b + a if kind & 1 else j >= 0) & (j >= i if kind & 2 else i >= 0)
+        part = made[a:b, c:d]
+        part[shows & (part < 0)] = number
+    return made
+
+
 class Steps(Case):
     def test_launches_show_the_whole_mask(self):
         """Each pair of the whole mask is of one launch, of the rank that has the row."""
@@ -131,6 +143,20 @@ class Steps(Case):
         self.assertEqual(travels("contiguous", "window(width, 0) && causal"), [(1, 1), (1, 1), (1, 1), (0, 0)])
         self.assertEqual(travels("contiguous", "causal"), [(1, 3), (1, 2), (1, 1), (0, 0)])
         self.assertEqual(travels("zigzag", "causal"), [(1, 3)] * 4)
+
+    def test_cut_slices_show_the_same(self):
+        """A pair is still of the first slice that shows it, beside runs of rows and of keys that do not meet."""
+        draw = torch.Generator().manual_seed(0)
+        row_runs, key_runs = [(4, 4, 0), (16, 4, 4)], [(0, 4, 0), (12, 8, 4)]
+        for _ in range(60):
+            ranges = [torch.randint(0, 27, (5, 2), generator=draw).sort(1)[0].int() for _ in "qk"]
+            kinds = torch.randint(0, 4, (5,), generator=draw).int()
+            whole = first_slices(*ranges, kinds, 24, 24)
+            right = torch.cat([torch.cat([whole[a:a + n, b:b + m] for b, m, _ in key_runs], 1) for a, n, _ in row_runs])
+            made = slices.cut(*ranges, kinds, 24, 24, row_runs, key_runs)
+            found = first_slices(*made, 8, 12)
+            pieces = len(made[2]) // 5
+            self.assertTrue(torch.equal(torch.where(found < 0, found, found // pieces), right))
 
     def test_bands(self):
         numbers = {"width": 7}

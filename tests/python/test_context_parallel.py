@@ -28,9 +28,12 @@ CASES = {
     "soft cap": {"score": "softcap(s, cap)", "numbers": {"cap": 5.0}},
     "packed": {"packed": (1, 3, 0, 2), "sink": True},
     "packed, slope": {"packed": (2, 1), "score": "s - slope[h] * abs(p - k)", "slope": True, "mask": "window(11, 0)"},
+    "slices": {"slices": [((0, 5), (0, 7), 0), ((3, 17), (1, 19), 1), ((9, 20), (3, 20), 2), ((2, 13), (5, 18), 3)], "sink": True},
+    "slices, contiguous": {"slices": [((0, 20), (0, 20), 1), ((7, 20), (0, 4), 0)], "order": "contiguous"},
 }
-GATHER = ("full, sink",)
-RING = ("causal", "causal, contiguous", "full, sink", "soft cap", "packed")
+GATHER = ("full, sink", "slices")
+RING = ("causal", "causal, contiguous", "full, sink", "soft cap", "packed", "slices",
+        "slices, contiguous")
 
 
 def methods(name):
@@ -48,6 +51,8 @@ def whole(case, n):
     if "packed" in case:
         starts = torch.tensor([0, *case["packed"]]).cumsum(0).mul(chunks * 3).to(torch.int32)
         rows = keys = (int(starts[-1]),)
+    if "slices" in case:
+        rows = keys = (chunks * nq,)
     x = {"q": random(*rows, H, D, seed=1), "k": random(*keys, HK, D, seed=2), "v": random(*keys, HK, DV, seed=3),
          "do": random(*rows, H, DV, seed=4)}
     x["dlse"] = random(*rows, H, seed=5, dtype=torch.float32)  # rows before heads, for it is cut like q
@@ -55,7 +60,10 @@ def whole(case, n):
         x["sink"] = random(H, seed=6, dtype=torch.float32)
     if "slope" in case:
         x["slope"] = random(H, seed=7, dtype=torch.float32).abs() / 8
-    options = {"mask": case.get("mask", "causal"), "score": case.get("score")}
+    options = {"mask": case.get("mask", None if "slices" in case else "causal"), "score": case.get("score")}
+    if "slices" in case:
+        for i, name in enumerate(("q_ranges", "k_ranges", "kinds")):
+            options[name] = torch.tensor([one[i] for one in case["slices"]], dtype=torch.int32)
     return x, starts, options, case.get("numbers", {})
 
 
@@ -77,7 +85,8 @@ def by_ranks(rank, n, names):
         x, starts, options, numbers = whole(case, n)
         x = {key: value.to(ranks.home(rank)) for key, value in x.items()}
         starts = None if starts is None else starts.to(ranks.home(rank))
-        order, dim = case.get("order", "zigzag"), 1 if starts is None else 0
+        options = {key: value.to(ranks.home(rank)) if torch.is_tensor(value) else value for key, value in options.items()}
+        order, dim = case.get("order", "zigzag"), x["q"].dim() - 3
         own = {key: flashgen.shard(value, None, dim, order, starts) if value.dim() > 1 else value for key, value in x.items()}
         for method in methods(name):
             if method == "alltoall" and (H % n or HK % n):
@@ -102,6 +111,9 @@ MASKS = {
 
 def exact(x, starts, options):
     """name -> (value, size) in float64, as context_parallel lays them out."""
+    if "q_ranges" in options:
+        made = exact_dense({name: value if value.dim() == 1 else value[None] for name, value in x.items()}, options)
+        return {name: tuple(y if y.dim() == 1 else y[0] for y in pair) for name, pair in made.items()}
     if starts is None:
         return exact_dense(x, options)
     made = []
@@ -110,6 +122,16 @@ def exact(x, starts, options):
             made.append(exact_dense({name: value if value.dim() == 1 else value[None, a:b] for name, value in x.items()}, options))
     return {name: tuple((sum(one[name][i] for one in made) if made[0][name][0].dim() == 1 else
                          torch.cat([one[name][i][0] for one in made])) for i in range(2)) for name in made[0]}
+
+
+def shown(options, nq, nk):
+    """The pairs of a list of slices."""
+    mask = torch.zeros(nq, nk, dtype=torch.bool)
+    for (a, b), (c, d), kind in zip(*(options[name].tolist() for name in ("q_ranges", "k_ranges", "kinds"))):
+        b, d = min(b, nq), min(d, nk)
+        i, j = torch.arange(b - a)[:, None], torch.arange(d - c)[None, :]
+        mask[a:b, c:d] |= (j <= i + d - c - b + a if kind & 1 else j >= 0) & (j >= i if kind & 2 else i >= 0)
+    return mask
 
 
 def exact_dense(x, options):
@@ -121,7 +143,8 @@ def exact_dense(x, options):
              "s + slope[h] * (k - p)": lambda s, slope: s - slope * distance,
              "s - slope[h] * abs(p - k)": lambda s, slope: s - slope * distance.abs()}[options["score"]]
     inputs = {"slope": Input("h", x["slope"], lambda slope: slope[:, None, None])} if "slope" in x else None
-    right = Exact(q, k, v, MASKS[options["mask"]](at_q, at_k, at_q + nk - nq), score, inputs, sink=x.get("sink"))
+    mask = shown(options, nq, nk) if "q_ranges" in options else MASKS[options["mask"]](at_q, at_k, at_q + nk - nq)
+    right = Exact(q, k, v, mask, score, inputs, sink=x.get("sink"))
     made = right.backward(do.double(), x["dlse"].transpose(1, 2).double())
     made.update(o=(right.results["o"].detach(), right.sizes["o"]), lse=(right.results["lse"].detach()[..., None],) * 2)
     return {name: tuple(value.transpose(1, 2) if value.dim() == 4 else value for value in pair) for name, pair in made.items()}

@@ -1,10 +1,12 @@
 """context_parallel: attention over sequences that no one GPU holds, on torch.distributed; shard and unshard cut and join
 them."""
+from .attention import UNSAID
 
 
-def context_parallel(q, k, v, group=None, method="ring", order="zigzag", *, mask="causal", score=None, define=None, inputs=None,
+def context_parallel(q, k, v, group=None, method="ring", order="zigzag", *, mask=UNSAID, score=None, define=None, inputs=None,
                      sink=None, dropout=0.0, seed=None, scale=None, starts_q=None, starts_k=None, longest_q=None,
-                     longest_k=None, deterministic=False, sm_margin=0, plan=None, return_lse=False, return_max_logit=False):
+                     longest_k=None, q_ranges=None, k_ranges=None, kinds=None, deterministic=False, sm_margin=0, plan=None,
+                     return_lse=False, return_max_logit=False):
     """attention of a sequence of which each rank of a group has a part: all ranks call it, each with its own rows and keys,
     and get their rows' results. Differentiable, in all that attention is but bias.
 
@@ -21,6 +23,8 @@ def context_parallel(q, k, v, group=None, method="ring", order="zigzag", *, mask
                 int32 [b + 1]: q is [tokens, h, d], packed. Starts are those of the whole sequences; their lengths are
                 multiples of the number of chunks, and a rank has its chunks of each sequence. Without starts_k keys start
                 where rows do
+    q_ranges, k_ranges, kinds
+                the mask is a list of slices of all tokens, the same on all ranks: q is [tokens, h, d]
     sink, inputs
                 have the same values on all ranks. A rank's gradients of them are of its own rows (alltoall: of its heads): their
                 sum over the ranks is the whole one, as it is of a model's other parameters
@@ -30,10 +34,17 @@ def context_parallel(q, k, v, group=None, method="ring", order="zigzag", *, mask
     At the first call of a kind ranks compare what they were given. Raises what attention raises, and RuntimeError where a
     rank has ended or does not answer within the group's timeout."""
     from .parallel.call import call
+    slices = None
+    if not (q_ranges is None and k_ranges is None):
+        if q_ranges is None or k_ranges is None:
+            raise ValueError("slices have q_ranges and k_ranges: one of them is not given")
+        slices = q_ranges, k_ranges, q_ranges.new_zeros(len(q_ranges)) if kinds is None else kinds
+    if mask is UNSAID:
+        mask = "causal" if slices is None else None
     options = {"mask": mask, "score": score, "define": define, "inputs": inputs, "dropout": dropout, "seed": seed,
                "scale": scale, "longest_q": longest_q, "longest_k": longest_k, "deterministic": deterministic,
                "sm_margin": sm_margin, "plan": plan}
-    o, lse, max_logit = call(q, k, v, group, method, order, sink, starts_q, starts_k, options, return_max_logit)
+    o, lse, max_logit = call(q, k, v, group, method, order, sink, starts_q, starts_k, slices, options, return_max_logit)
     results = (o,) + (lse,) * bool(return_lse) + (max_logit,) * bool(return_max_logit)
     return results if len(results) > 1 else o
 

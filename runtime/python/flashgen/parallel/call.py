@@ -8,16 +8,16 @@ from . import heads, messages, ring
 from .problem import Problem
 
 
-def call(q, k, v, group, method, order, sink, starts_q, starts_k, options, return_max_logit):
-    """o, lse, max_logit."""
+def call(q, k, v, group, method, order, sink, starts_q, starts_k, slices, options, return_max_logit):
+    """o, lse, max_logit. slices: (q_ranges, k_ranges, kinds) or None."""
     group, problem, mistake = messages.group_of(group), None, None
     try:
-        problem = Problem(group, method, order, starts_q, starts_k, q, k, v, options)
+        problem = Problem(group, method, order, starts_q, starts_k, slices, q, k, v, options)
         if method == "alltoall":
             heads.check(problem, q, k)
     except (ValueError, TypeError, NotImplementedError) as error:
         mistake = error
-    messages.agree(group, look(q, k, v, method, order, sink, starts_q, starts_k, options), mistake)
+    messages.agree(group, look(q, k, v, method, order, sink, starts_q, starts_k, slices, options), mistake)
     if problem.has_dropout:
         seed = seed_words(tensors, options["seed"], q)
         problem.options["seed"] = messages.same_seed(problem, seed) if options["seed"] is None else seed
@@ -27,9 +27,10 @@ def call(q, k, v, group, method, order, sink, starts_q, starts_k, options, retur
     return Function.apply(problem, tuple(inputs), return_max_logit, q, k, v, sink, *inputs.values())
 
 
-def look(q, k, v, method, order, sink, starts_q, starts_k, options):
+def look(q, k, v, method, order, sink, starts_q, starts_k, slices, options):
     """What has to be the same on all ranks, by name."""
     arrays = {"q": q, "k": k, "v": v, "sink": sink, "starts_q": starts_q, "starts_k": starts_k}
+    arrays.update(zip(("q_ranges", "k_ranges", "kinds"), slices or (None,) * 3))
     made = {name: described(x) for name, x in arrays.items()}
     made.update(method=repr(method), order=repr(order))
     for name, x in options.items():

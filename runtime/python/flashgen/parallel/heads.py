@@ -71,6 +71,8 @@ def run(problem, q, k, v, sink, inputs, return_max_logit):
         name: (problem.axes[name], of_heads(problem, x, problem.axes[name])) for name, x in inputs.items()}} or None)
     if problem.is_packed:
         options.update(starts_q=starts["q"], starts_k=starts["k"])
+    if problem.slices is not None:
+        options.update(zip(("q_ranges", "k_ranges", "kinds"), problem.slices))
     if sink is not None:
         options["sink"] = of_heads(problem, sink, "h")
     o, lse, *more = attention(q, k, v, return_lse=True, return_max_logit=return_max_logit, **options)

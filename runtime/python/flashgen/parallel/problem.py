@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from ..attention import attention, attention_backward
+from . import slices
 from .bands import band_of
 from .order import chunk_count, chunk_length, chunks_of
 from .steps import Geometry
@@ -23,7 +24,7 @@ def names_in(text):
 class Problem:
     """q and k [b, n, h, d], or packed [tokens, h, d]; all that is checked here is checked before ranks talk."""
 
-    def __init__(self, group, method, order, starts_q, starts_k, q, k, v, options):
+    def __init__(self, group, method, order, starts_q, starts_k, listed, q, k, v, options):
         self.group, self.method, self.order = group, method, order
         self.n, self.rank = dist.get_world_size(group), dist.get_rank(group)
         self.ranks = [dist.get_global_rank(group, i) if group is not None else i for i in range(self.n)]
@@ -37,7 +38,9 @@ class Problem:
         self.is_packed = starts_q is not None
         if starts_k is not None and not self.is_packed:
             raise ValueError("starts_k is given, and starts_q is not: rows and keys are packed together")
-        axes = "[tokens, h, d]" if self.is_packed else "[b, n, h, d]"
+        self.slices = listed  # (q_ranges, k_ranges, kinds) or None
+        self.is_flat = self.is_packed or listed is not None
+        axes = "[tokens, h, d]" if self.is_flat else "[b, n, h, d]"
         for name, x in {"q": q, "k": k, "v": v}.items():
             if x.dim() != axes.count(",") + 1:
                 raise ValueError(f"{name} has shape {tuple(x.shape)}; expected {axes}")
@@ -52,13 +55,25 @@ class Problem:
         self.check_inputs()
         self.has_dropout = bool(options["dropout"])
         self.starts = {"q": starts_q, "k": starts_q if starts_k is None else starts_k}
-        whole = (None, None) if self.is_packed else (q.shape[1] * self.n, k.shape[1] * self.n)
+        whole = (None, None) if self.is_packed else (q.shape[-3] * self.n, k.shape[-3] * self.n)
         self.whole_q, self.whole_k = whole
         is_even = self.starts["q"] is self.starts["k"] if self.is_packed else whole[0] == whole[1]
         self.geometry = Geometry(self.n, order, band_of(options["mask"], self.numbers), *whole, is_even, self.is_plain())
+        if listed is not None:
+            self.check_slices()
         self.check_places()
         if self.is_packed:
             self.read_starts()
+
+    def check_slices(self):
+        if self.is_packed:
+            raise ValueError("starts_q is given: the tokens of slices are all of one batch")
+        for name, x, axes in zip(("q_ranges", "k_ranges", "kinds"), self.slices, ("[slices, 2]", "[slices, 2]", "[slices]")):
+            if not isinstance(x, torch.Tensor) or x.dtype != torch.int32 or x.dim() != axes.count(",") + 1:
+                raise ValueError(f"{name} is no int32 tensor {axes}")
+        if self.method != "alltoall" and (self.options["mask"] is not None or not self.is_plain()):
+            raise NotImplementedError(f"{self.method} cuts slices, in which a mask, score or dropout cannot ask where a row or key "
+                                      "lies: take alltoall")
 
     def check_places(self):
         """That no launch has to know where its rows and keys lie in the whole sequence, which kernels cannot be told."""
@@ -95,11 +110,13 @@ class Problem:
 
     def rows(self, x, run, length, axis=1):
         """A run of a dense tensor's rows or keys; None: all."""
-        return x if run is None or self.is_packed else x.narrow(axis, run * length, length)
+        return x if run is None or self.is_flat else x.narrow(axis, run * length, length)
 
     def places(self, launch, source):
         """The arguments that say where rows and keys of a launch lie; source: whose keys they are, None: of all ranks."""
         made = {}
+        if self.slices is not None:
+            made.update(zip(("q_ranges", "k_ranges", "kinds"), self.slices_between(source)))
         if self.is_packed:
             for name, run in (("q", launch.q), ("k", launch.k)):
                 begins = self.starts[name] if name == "k" and source is None else self.begins[name]
@@ -114,6 +131,15 @@ class Problem:
             made.update(pos_q=sizes["q"] * chunk_q, pos_k=sizes["k"] * chunk_k, whole_q=sizes["q"] * self.chunks,
                         whole_k=sizes["k"] * self.chunks)
         return made
+
+    def slices_between(self, source):
+        """The list of this rank's rows and the keys of another one, or of all."""
+        key_runs = [(0, self.whole_k, 0)] if source is None else self.runs(source, self.length_k)
+        return slices.cut(*self.slices, self.whole_q, self.whole_k, self.runs(self.rank, self.length_q), key_runs)
+
+    def runs(self, rank, length):
+        """(where it begins in the whole, its length, where it begins here) of a rank's chunks."""
+        return [(chunk * length, length, i * length) for i, chunk in enumerate(chunks_of(self.order, self.n, rank))]
 
     def arguments(self, launch, source, inputs):
         options = dict(self.options)

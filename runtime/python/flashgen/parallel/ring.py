@@ -40,8 +40,7 @@ class Keys:
 def forward(problem, q, k, v, sink, inputs, return_max_logit):
     """o, lse and max_logit, which may be None."""
     geometry, rank, n = problem.geometry, problem.rank, problem.n
-    packed = problem.is_packed
-    rows, n_rows = q[None] if packed else q, q.shape[-3]
+    flat, n_rows = problem.is_flat, q.shape[-3]
     if problem.method == "gather":
         steps = [(None, geometry.gathered(rank))]
         k, v = gathered(problem, k, "k"), gathered(problem, v, "v")
@@ -49,24 +48,24 @@ def forward(problem, q, k, v, sink, inputs, return_max_logit):
     else:
         steps = [((rank - t) % n, geometry.launches(rank, (rank - t) % n)) for t in range(n)]
         travels = geometry.travels()
-    partials = Partials(rows, v.shape[-1], sum(len(launches) for _, launches in steps))
-    top = torch.full((len(problem.starts["q"]) - 1 if packed else q.shape[0], q.shape[-2]), float("-inf"),
-                     device=q.device) if return_max_logit else None
+    partials = Partials(q[None] if flat else q, v.shape[-1], sum(len(launches) for _, launches in steps))
+    batch = len(problem.starts["q"]) - 1 if problem.is_packed else 1 if flat else q.shape[0]
+    top = torch.full((batch, q.shape[-2]), float("-inf"), device=q.device) if return_max_logit else None
     keys = Keys(problem, travels, k, v)
     for t in range(max(last for _, last in travels) + 1):
         end = keys.start(t)
         source, launches = steps[t]
         for launch in launches:
             o, lse, *more = problem.forward(launch, source, q, *keys.current, inputs, return_max_logit)
-            first, count = (0, n_rows) if packed or launch.q is None else (launch.q * problem.length_q, problem.length_q)
-            partials.add(first, count, o[None] if packed else o, lse[None] if packed else lse)
+            first, count = (0, n_rows) if flat or launch.q is None else (launch.q * problem.length_q, problem.length_q)
+            partials.add(first, count, o[None] if flat else o, lse[None] if flat else lse)
             if more:
                 top = torch.maximum(top, more[0])
         end()
     o, lse = partials.result(sink, q.dtype)
     if top is not None:
         messages.all_reduce(problem, top, dist.ReduceOp.MAX, "the largest logits")
-    return (o[0], lse[0], top) if packed else (o, lse, top)
+    return (o[0], lse[0], top) if flat else (o, lse, top)
 
 
 def gathered(problem, x, name):
