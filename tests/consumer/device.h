@@ -133,6 +133,14 @@ static inline void *device_moment(void *stream) {
   return event;
 }
 
+/* What is queued on the stream from here on waits for the moment, which was on another stream. */
+static inline void device_wait(void *stream, void *moment) {
+  int (*wait)(void *, void *, unsigned);
+  if (!device.driver) return;
+  device_function("cuStreamWaitEvent", &wait);
+  if (wait(stream, moment, 0)) device_die("a stream does not wait");
+}
+
 /* Milliseconds from one moment to another, which has come on return. */
 static inline double device_ms(void *from, void *to) {
   int (*wait)(void *), (*elapsed)(float *, void *, void *);

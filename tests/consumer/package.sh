@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package.sh - host applications, built out of tree against the installed package as the pages say.
 #
-#   package.sh zoo|refusals|jit|graph|serving|block SOURCE PREFIX WORK
+#   package.sh zoo|refusals|jit|graph|serving|block|ring SOURCE PREFIX WORK
 #
 # SOURCE is flashgen's, PREFIX where it is installed, WORK a directory of the test's own. CC, CXX and
 # CFLAGS are the build's. Runs on the host device, or on FLASHGEN_TEST_DEVICE; 77 where that or what
@@ -252,6 +252,28 @@ block() {
   ! cmp -s block.c partial.c || die "the residual's gradient is not where it was"
   page_line 'cc partial.c $(pkg-config --cflags --libs flashgen) -o partial'
   fails "dgamma1" python3 block.py ./partial "$device"
+}
+
+# Its page's lines on the host device, or on as many GPUs as the machine has, 2 at least; and that a ring that forgets where its
+# keys lie is found.
+ring() {
+  local where=host ranks=3 line
+  if [ "$device" != host ]; then
+    where=cuda ranks=$(nvidia-smi -L | wc -l)
+    [ "$ranks" -ge 2 ] || skip "a ring needs two GPUs"
+  fi
+  blocks tests/consumer/README.md
+  CFLAGS="${CFLAGS:-} -std=c11 -Wall -Wextra -pedantic -Werror"
+  page_line "$(sed -n 1p block.3)"
+  line=$(sed -n 2p block.3)
+  says "dv differs" page_line "${line/cuda 2 65536 16 16 20/$where $ranks $((ranks * 64)) 4 2 1}"
+  says "dv differs" ./ring "$where" 1 64 2 2
+  [ "$where" = cuda ] || says "dv differs" ./ring host 4 256 2 1
+  fails "is not a multiple of 2 RANKS" ./ring "$where" 2 66 2 2
+  sed 's/firsts + key_chunk/firsts + 0 * key_chunk/' ring.c >lost.c
+  ! cmp -s ring.c lost.c || die "the keys' place is not where it was"
+  page_line 'cc lost.c $(pkg-config --cflags --libs flashgen) -lm -pthread -o lost'
+  fails "it is not what one launch gives" ./lost "$where" 2 128 2 2
 }
 
 $step
