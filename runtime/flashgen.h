@@ -289,7 +289,7 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *
  *   scale         of q k; not given: 1/sqrt(d). Finite, at most 2^64 in size
  *   sigmoid_bias  with normalizer=sigmoid: added to all scores; not given: -log nk, of each
- *                 sequence's own keys. Finite
+ *                 sequence's own keys, with shard=true of the whole one's. Finite
  *   eps           of a layer or RMS norm: added to the variance, or the mean square; not given: 1e-5.
  *                 0 or more
  *   keep          with dropout=true, which needs it: the probability of a weight to be kept, 0 to 1,

@@ -379,6 +379,7 @@ const cli_command cli_run = {
         "  kv_layout=cached: k v [caches, nk, hk, d]  used_k first_k rows [b]\n"
         "  kv_layout=paged: k v [pages, page, hk, d]  used_k first_k [b]  table [b, pages of one]\n"
         "  slices=true: q_ranges k_ranges [slices, 2]  kinds [slices]\n"
+        "  shard=true: pos_q pos_k whole_q whole_k [b]\n"
         "  kernel=combine: o_parts [parts, b, nq, h, dv]  lse_parts [parts, b, h, nq]  o lse as "
         "above\n"
         "  kernel=append: k v, in and out, and k_new v_new q q_out rotary_cos rotary_sin "

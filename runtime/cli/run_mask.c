@@ -12,9 +12,9 @@ bool run_is_mask(const run_job *j, const char *name) {
 }
 
 fg_status run_mask_check(const run_job *j) {
-  if (j->layout.q == FG_DENSE && j->layout.kv == FG_DENSE)
+  if (j->layout.q == FG_DENSE && j->layout.kv == FG_DENSE && !j->layout.shard)
     return FG_OK; /* of slices too, where it goes by tokens */
-  return fg_fail(FG_EARGUMENT, "--out keep_mask: it is of dense sequences alone");
+  return fg_fail(FG_EARGUMENT, "--out keep_mask: it is of dense sequences alone, not of their parts");
 }
 
 fg_status run_mask_new(const run_job *j, const int64_t *given, int64_t extent[FG_AXES_MAX],

@@ -26,6 +26,10 @@ return {
   mma { head_dim = 64, mask = { "full", "window(1023, 0)" }, slices = true },
   mma { head_dim = 64, mask = "causal", pass = "backward", deterministic = true, slices = true },
   of("simt", { head_dim = 64, mask = "causal", slices = true }),
+  -- parts of sequences
+  mma { head_dim = 64, mask = "causal", pass = both, shard = true },
+  mma { head_dim = 64, mask = "window(1023, 0)", pass = both, shard = true, dropout = true },
+  of("simt", { head_dim = 64, mask = "causal", shard = true }),
   -- plans that are not the first
   mma { head_dim = 64, mask = "causal", pass = "backward", warps_per_key = 2 },
   mma { head_dim = 128, mask = "causal", pass = "backward", block_kv = 64 },

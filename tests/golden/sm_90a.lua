@@ -59,6 +59,10 @@ return {
   wgmma { pass = both, head_dim = { 64, 128, 256 }, mask = { "full", "causal" }, slices = true },
   wgmma { head_dim = 128, mask = "window(1023, 0)", score = "alibi", slices = true },
   mma { pass = both, head_dim = { 128, 256 }, mask = "causal", slices = true },
+  -- parts of sequences, packed ones too
+  wgmma { pass = both, head_dim = { 64, 128 }, mask = { "full", "causal" }, shard = true },
+  wgmma { pass = both, head_dim = 128, mask = "causal", shard = true, q_layout = "packed", kv_layout = "packed" },
+  wgmma { pass = both, head_dim = 128, mask = "window(1023, 0)", score = "alibi", shard = true },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
   mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },

@@ -37,7 +37,7 @@ class Readme(Case):
     def test_all_are_here(self):
         self.assertEqual([title for title, _ in BLOCKS], [
             "A score of your own, with a gradient", "A mask or a bias that lies in memory", "ALiBi and a sliding window", "Packed documents",
-            "A mask that is a list of slices", "Decode with a paged cache",
+            "A mask that is a list of slices", "Parts of sequences", "Decode with a paged cache",
             "A sequence that no one GPU holds", "The rest of a layer", "A feed-forward layer of PyTorch", "torch.compile"])
 
     def test_score(self):
@@ -82,6 +82,11 @@ class Readme(Case):
         seen = (at[:, None] >= 100) & ((at < 100) | (at <= at[:, None]) & ((at >= 400) | (at[:, None] < 400)))
         right = Reference(*(names[x][None] for x in "qkv"), mask=seen)
         self.near(names["out"][None].swapaxes(1, 2), right.o, right.o_size)
+
+    def test_parts(self):
+        names = example("Parts of sequences")
+        right = Reference(*(names[x] for x in "qkv"), mask=causal(256, 256))
+        self.near(names["out"].swapaxes(1, 2), right.o[:, :, 192:], right.o_size[:, :, 192:])
 
     def test_paged(self):
         names = example("Decode with a paged cache")

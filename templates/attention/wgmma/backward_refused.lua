@@ -41,11 +41,11 @@ local rows = {
       return plan.block_q == plan.block_kv and not traits.norm.ds_is_proportional and (not traits.score.is_s or is_masked)
     end,
     spare = 255, spilled = { { "d 64, retention, a slope", 140 }, { "d 64, log-softmax, a slope", 36 }, { "d 64, sigmoid, a slope", 24 }, { "d 64, sigmoid, a window", 8 }, { "d 64, none, a mask of residues", 16 } } },
-  { cause = "layout", what = "packed sequences beside 128 rows, without a mask of one bound, with terms beside s or dropout",
+  { cause = "layout", what = "packed sequences beside 128 rows, without a mask of one bound, with terms beside s or dropout; all parts of sequences",
     when = function(_, plan, traits)
-      return not seq.is_dense and plan.block_q == plan.block_kv and (traits.mask.edge_count ~= 1 or not traits.score.is_s or traits.norm.drop ~= nil)
+      return not seq.is_dense and plan.block_q == plan.block_kv and (seq.shard ~= nil or traits.mask.edge_count ~= 1 or not traits.score.is_s or traits.norm.drop ~= nil)
     end,
-    spare = 255, spilled = { { "d 64, causal, dropout", 120 }, { "d 64, full", 12 }, { "d 64, a slope", 148 } } },
+    spare = 255, spilled = { { "d 64, causal, dropout", 120 }, { "d 64, full", 12 }, { "d 64, a slope", 148 }, { "d 64, a part, causal", 16 } } },
   { cause = "layout", what = "packed sequences beside 129 to 160 columns of Q or V",
     when = function(spec) return not seq.is_dense and is_wide(spec) and columns(math.max(spec.d, spec.dv)) <= 160 end,
     spare = 255, spilled = { { "d 160", 40 } } },
