@@ -21,7 +21,7 @@ end
 -- The same of layouts.
 local function layout_refusal()
   if seq.is_dense then return nil end
-  return is_ordered and "leaves deterministic=true to mma where sequences are packed, or slices" or grads.refused(true)
+  return is_ordered and "leaves deterministic=true to mma where sequences are packed, parts or slices" or grads.refused(true)
 end
 
 function family.applies(spec, arch)
