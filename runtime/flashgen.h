@@ -261,7 +261,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  * equal launches give equal bits. A part whose lse is -inf has no keys, and its o does not count; a
  * row whose parts have none gets o = 0, lse = -inf.
  *
- *   o_parts       [parts, b, nq, h, dv], float32, or the dtype with parts_dtype=spec
+ *   o_parts       [parts, b, nq, h, dv], float32, as attention with o_dtype=f32 leaves its o, or the
+ *                 dtype with parts_dtype=spec
  *   lse_parts     [parts, b, h, nq], float32, natural log; in any strides, too. Of retention
  *                 r_parts, whose sum is r; of none neither, and o is the sum: with
  *                 parts_dtype=spec of any tensors of the dtype that are [b, nq, h, dv] in some way

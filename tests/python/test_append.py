@@ -172,7 +172,7 @@ class Combine(Case):
         self.says(ValueError, "o_parts has 0 parts; expected 1 to 256", flashgen.combine, o[:0], lse[:0])
         self.says(ValueError, "lse_parts has shape (2, 3, 4, 3); expected (2, 3, 4, 4)", flashgen.combine, o, lse[..., 1:])
         self.says(TypeError, "o_parts is bfloat16; expected float32 or float16", flashgen.combine, o.astype("u2"), lse)
-        self.says(ValueError, "dtype is 'f32'; expected \"f16\" or \"bf16\"", flashgen.combine, o, lse, dtype="f32")
+        self.says(ValueError, "dtype is 'f64'; expected \"f16\", \"bf16\" or \"f32\"", flashgen.combine, o, lse, dtype="f64")
         self.says(TypeError, "lse_parts is a list, o_parts a ndarray", flashgen.combine, o, [1.0])
 
 

@@ -241,5 +241,48 @@ class Gradients(Case):
                   q, k, v, used_k=ints(9, 3))
 
 
+class Float32(Case):
+    def test_parts_of_keys(self):
+        """Two halves of the keys, merged in float32, give what all keys do, far nearer than bfloat16 is to itself."""
+        q, k, v = (x.detach() for x in some(dtype=torch.bfloat16))
+        dout = random(B, NQ, H, D, dtype=torch.bfloat16, seed=7)
+        how = {"mask": None, "o_dtype": "f32", "plan": {"family": "simt"}}
+        halves = [(k[:, keys], v[:, keys]) for keys in (slice(0, NK // 2), slice(NK // 2, NK))]
+        made = [flashgen.attention(q, *half, return_lse=True, **how) for half in halves]
+        o, lse = flashgen.combine(*(torch.stack(x) for x in zip(*made)), dtype="f32")
+        grads = [flashgen.attention_backward(dout, q, *half, o, lse, grad_dtype="f32", **how) for half in halves]
+        q, k, v = (x.double().requires_grad_() for x in (q, k, v))
+        s = torch.einsum("bqhd,bkhd->bhqk", q, k.repeat_interleave(H // HK, 2)) * D ** -0.5
+        whole = torch.einsum("bhqk,bkhd->bqhd", s.softmax(3), v.repeat_interleave(H // HK, 2))
+        whole.backward(dout.double())
+        dk, dv = (torch.cat([x[i] for x in grads], 1) for i in (1, 2))
+        for name, found, exact in (("o", o, whole), ("q", grads[0].q + grads[1].q, q.grad), ("k", dk, k.grad),
+                                   ("v", dv, v.grad)):
+            self.assertIs(found.dtype, torch.float32, name)
+            self.assertLess((found - exact).norm() / exact.norm(), 1e-4, name)
+
+    def test_autograd(self):
+        """o in float32 has a float32 gradient, which is rounded to the dtype of q; q's gradient is like q."""
+        q, k, v = some(dtype=torch.bfloat16)
+        o = flashgen.attention(q, k, v, o_dtype="f32")
+        self.assertIs(o.dtype, torch.float32)
+        o.sum().backward()
+        found, q.grad = q.grad, None
+        flashgen.attention(q, k, v).sum().backward()
+        self.assertIs(found.dtype, torch.bfloat16)
+        self.assertLess((found - q.grad).norm() / q.grad.norm(), 1e-2)
+
+    def test_errors(self):
+        q, k, v = (x.detach() for x in some(dtype=torch.bfloat16))
+        self.says(TypeError, "out is bfloat16; expected float32", flashgen.attention, q, k, v, o_dtype="f32",
+                  out=torch.empty_like(q))
+        self.says(ValueError, "o_dtype is 'bf16'; expected \"f32\"", flashgen.attention, q, k, v, o_dtype="bf16")
+        self.says(ValueError, "grad_dtype is 'f16'; expected \"f32\"", flashgen.attention_backward, q, q, k, v, q, q,
+                  grad_dtype="f16")
+        o, lse = flashgen.attention(q, k, v, o_dtype="f32", return_lse=True)
+        self.says(TypeError, "dout is float16; expected bfloat16 or float32", flashgen.attention_backward, q.half(), q, k, v, o,
+                  lse)
+
+
 if __name__ == "__main__":
     main()

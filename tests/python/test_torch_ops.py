@@ -43,6 +43,7 @@ class Ops(Case):
         self.check(*packed(), others={"q_ranges": RANGES, "k_ranges": RANGES, "kinds": KINDS}, max_logit=True)
         self.check(*some(), others={"pos_q": KINDS[:B], "whole_k": KINDS[:B] + 70}, mask="causal")
         self.check(*some(), normalizer="logsoftmax")
+        self.check(*some(), o_dtype="f32")
         self.check(*some(grad=False), normalizer="retention")
 
     def test_opcheck_of_backward(self):
@@ -53,6 +54,9 @@ class Ops(Case):
         found = torch.library.opcheck(
             torch.ops.flashgen.attention_backward, (o, o, lse, u, lse, *arguments(q, k, v, [slope], bias=bias)),
             {"score": "alibi(slope)", "declared": "slope=[h]", "wanted": ["input.slope"]})
+        self.assertEqual(found, OK)
+        found = torch.library.opcheck(torch.ops.flashgen.attention_backward, (o, o.float(), lse, u, None, *arguments(q, k, v)),
+                                      {"o_dtype": "f32", "grad_dtype": "f32", "wanted": []})
         self.assertEqual(found, OK)
 
     def test_results_are_contiguous(self):
@@ -68,7 +72,7 @@ class Ops(Case):
         options = (None, "softcap(s, cap)", (("near(n)", "p - k < n"), ("far(n)", "!near(n) && p == k")), (
             flashgen.spec.Number("cap", float, 1.0), flashgen.spec.Axes("edge", "b, q", True),
             flashgen.spec.Axes("slope", "h", False), flashgen.spec.Number("width", int, 1)), "sigmoid", 0.5, 0.9, None, 3,
-            None, True, False, 4, (("family", "simt"), ("block_q", "64,128")), "f16")
+            None, True, False, 4, (("family", "simt"), ("block_q", "64,128")), "f16", "f32", "f32")
         texts = flashgen.torch_ops.written(options)
         self.assertEqual(texts["declared"], "cap=float; edge=[b, q] monotone; slope=[h]; width=int")
         self.assertEqual(texts["plan"], "family=simt; block_q=64,128")
