@@ -10,9 +10,9 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .tag = "attn",
      .fields =
          NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define", "bias",
-               "bias_dims", "bias_dtype", "grad_dtype", "o_dtype", "dqkv_dtype", "normalizer", "sink",
-               "dropout", "max_logit", "deterministic", "batch_invariant", "q_layout", "kv_layout",
-               "slices", "shard"),
+               "bias_dims", "bias_dtype", "grad_dtype", "o_dtype", "dqkv_dtype", "normalizer",
+               "sink", "dropout", "max_logit", "deterministic", "batch_invariant", "q_layout",
+               "kv_layout", "slices", "shard"),
      .form = &fg_shape_forms[FG_FORM_PAIRS],
      .width_field = "head_dim",
      .widths = "dv",

@@ -43,9 +43,9 @@ static const char *family, *pass;
 static fg_gen *gen;
 
 /* The family's plans for any spec, by their words. What plans a spec has depends on the first seven
- * of these axes (with results in float32 it has those too): of dense sequences `fits`, by their levels. Of another layout a spec may have
- * those of them that the head dims have there, if the family takes the bias there; `lacks` has
- * those that were looked for in vain. */
+ * of these axes (results in float32 take none away): of dense sequences `fits`, by their levels. Of
+ * another layout a spec may have those of them that the head dims have there, if the family takes
+ * the bias there; `lacks` has those that were looked for in vain. */
 enum { DECIDE = 8 };
 static const enum axis decide[DECIDE] = {DTYPE, DIMS, ORDER, MASK, BIAS, BIAS_ELEM, LAYOUT, PLAN};
 static char plans[LEVELS][96];
@@ -85,8 +85,8 @@ void numeric_spec_words(const row *r, size_t size, char *words) {
   int graded = !strncmp(biases[l[BIAS]], "grad", 4) && !strcmp(pass, "backward");
   size_t n = (size_t)snprintf(
       words, size,
-      "pass=%s dtype=%s head_dim=%s mask=%s bias=%s sink=%s deterministic=%s family=%s%s o_dtype=%s "
-      "dqkv_dtype=%s",
+      "pass=%s dtype=%s head_dim=%s mask=%s bias=%s sink=%s deterministic=%s family=%s%s "
+      "o_dtype=%s dqkv_dtype=%s",
       pass, dtypes[l[DTYPE]], dims[l[DIMS]], masks[l[MASK]], biases[l[BIAS]], sinks[l[SINK]],
       orders[l[ORDER]], family, layouts[l[LAYOUT]], elems[l[O_ELEM]], elems[l[DQKV_ELEM]]);
   if (biased) n += (size_t)snprintf(words + n, size - n, " bias_dtype=%s", elems[l[BIAS_ELEM]]);

@@ -15,6 +15,7 @@
 --   first_q, first_k   the place of the sequence's first row along such an axis; nil: 0
 --   q_rows, k_rows     rows that the sequence has in memory, to be written: those behind nq and nk as 0
 --   has_rest(x)        there may be such rows
+--   zero_call(tensor)  the function that writes 0 to rows of the tensor
 --   zero_rest(tensor, size, width, thread, threads)  the call by which so many threads write 0 to those of the tile of `size` rows
 --                      from row `first` on, nil: q0 or k0; fill_rest(tensor, size, value, thread, threads): the same of numbers kept of rows
 --   find(x, size, head, heads)  declares from blockIdx.x the first row x0 of a tile of `size` rows, its head, one of `heads`,
@@ -139,13 +140,13 @@ function seq.row_of_head(head, i)
 end
 function seq.count_heads(x) return (q.is_packed and "" or "b * ") .. x end
 
-local function is_f32(tensor) return tensor == "u" or types[tensor].name == "f32" end
+function seq.zero_call(tensor) return (tensor == "u" or types[tensor].name == "f32") and "zero_f32_rows" or "zero_rows" end
 
 -- spot "sequence.zero_rest"
 function seq.zero_rest(tensor, size, width, thread, threads, first)
   local x = SIDE[tensor]
   first = first or x .. "0"
-  return string.format((is_f32(tensor) and "zero_f32_rows" or "zero_rows") .. "(%s, %s, imax(%s, %s), imin(%s + %s, %s), %s, %s, %s);", seq.head(tensor), seq.stride(tensor), first,
+  return string.format(seq.zero_call(tensor) .. "(%s, %s, imax(%s, %s), imin(%s + %s, %s), %s, %s, %s);", seq.head(tensor), seq.stride(tensor), first,
                        sides[x].length, first, size, sides[x].rows, width, thread, threads)
 end
 function seq.fill_rest(tensor, size, value, thread, threads, first)
