@@ -31,13 +31,12 @@ CASES = {
     "slices": {"slices": [((0, 5), (0, 7), 0), ((3, 17), (1, 19), 1), ((9, 20), (3, 20), 2), ((2, 13), (5, 18), 3)], "sink": True},
     "slices, contiguous": {"slices": [((0, 20), (0, 20), 1), ((7, 20), (0, 4), 0)], "order": "contiguous"},
 }
-GATHER = ("full, sink", "slices")
-RING = ("causal", "causal, contiguous", "full, sink", "soft cap", "packed", "slices",
-        "slices, contiguous")
+GATHER = ("causal", "window, zigzag, sink", "slope", "packed", "more rows", "slices")
+ALLTOALL = ("causal", "slope", "packed", "full, sink", "slices")
 
 
 def methods(name):
-    return ("ring",) * (name in RING) + ("gather",) * (name in GATHER) + ("alltoall",)
+    return ("ring",) + ("gather",) * (name in GATHER) + ("alltoall",) * (name in ALLTOALL)
 
 
 def random(*shape, seed, dtype=torch.float16):
@@ -150,7 +149,39 @@ def exact_dense(x, options):
     return {name: tuple(value.transpose(1, 2) if value.dim() == 4 else value for value in pair) for name, pair in made.items()}
 
 
+def with_others(rank, n):
+    """What dropout gives with a seed, and with rank 0's generator; and the largest logits of all methods."""
+    x = {key: value.to(ranks.home(rank)) for key, value in whole({}, n)[0].items()}
+    own = {key: flashgen.shard(value) for key, value in x.items()}
+    torch.manual_seed(rank)
+    made = {}
+    for method, seed in (("ring", (3, 1 << 40)), ("gather", (3, 1 << 40)), ("ring", None)):
+        found = results(flashgen.context_parallel, own, {"dropout": 0.25, "seed": seed}, {}, own["dlse"].transpose(1, 2),
+                        method=method)
+        made[method, seed] = {name: flashgen.unshard(found[name]).cpu() for name in ("o", "q", "k", "v")}
+    for method in ("ring", "gather", "alltoall"):
+        made[method] = flashgen.context_parallel(own["q"], own["k"], own["v"], method=method, return_max_logit=True)[1].cpu()
+    return made
+
+
 class ContextParallel(Case):
+    def test_dropout_and_the_largest_logit(self):
+        """Those of one process with the same seed: a weight is dropped by its place in the whole sequence."""
+        x = whole({}, 2)[0]
+        torch.manual_seed(0)
+        top = flashgen.attention(x["q"], x["k"], x["v"], return_max_logit=True)[1]
+        right = {seed: results(flashgen.attention, x, {"dropout": 0.25, "seed": seed}, {}, x["dlse"].transpose(1, 2))
+                 for seed in ((3, 1 << 40), None)}
+        for found, fault in ranks.run(2, with_others, 2):
+            self.assertIsNone(fault, fault and fault[-1])
+            for key, value in found.items():
+                if isinstance(key, str):
+                    self.assertLess((value - top).abs().max().item(), 1e-5, key)
+                    continue
+                for name, y in value.items():
+                    distance = ((y.float() - right[key[1]][name].float()).norm() / y.float().norm()).item()
+                    self.assertLess(distance, 2 * LIMITS[y.dtype], (key, name))
+
     def test_results(self):
         """Twice the error of one process is allowed, beside float64."""
         for n in COUNTS:

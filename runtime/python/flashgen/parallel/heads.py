@@ -68,7 +68,7 @@ def run(problem, q, k, v, sink, inputs, return_max_logit):
     q, k, v = (ToHeads.apply(problem, x, starts["q" if name == "q" else "k"], name)
                for name, x in (("q", q), ("k", k), ("v", v)))
     options = dict(problem.options, inputs={**problem.numbers, **{
-        name: (problem.axes[name], of_heads(problem, x, problem.axes[name])) for name, x in inputs.items()}} or None)
+        name: problem.declared(name, of_heads(problem, x, problem.axes[name])) for name, x in inputs.items()}} or None)
     if problem.is_packed:
         options.update(starts_q=starts["q"], starts_k=starts["k"])
     if problem.slices is not None:

@@ -51,6 +51,7 @@ class Problem:
         self.length_q, self.length_k = q.shape[-3] // self.own, k.shape[-3] // self.own  # of a chunk, of all packed ones
         self.options = options
         self.numbers = {name: x for name, x in (options["inputs"] or {}).items() if isinstance(x, numbers.Real)}
+        self.all_inputs = set(options["inputs"] or ())
         self.axes = {name: x[0] for name, x in (options["inputs"] or {}).items() if name not in self.numbers}
         self.check_inputs()
         self.has_dropout = bool(options["dropout"])
@@ -61,7 +62,6 @@ class Problem:
         self.geometry = Geometry(self.n, order, band_of(options["mask"], self.numbers), *whole, is_even, self.is_plain())
         if listed is not None:
             self.check_slices()
-        self.check_places()
         if self.is_packed:
             self.read_starts()
 
@@ -74,14 +74,6 @@ class Problem:
         if self.method != "alltoall" and (self.options["mask"] is not None or not self.is_plain()):
             raise NotImplementedError(f"{self.method} cuts slices, in which a mask, score or dropout cannot ask where a row or key "
                                       "lies: take alltoall")
-
-    def check_places(self):
-        """That no launch has to know where its rows and keys lie in the whole sequence, which kernels cannot be told."""
-        g, ranks = self.geometry, range(self.n)
-        launches = {"alltoall": [], "gather": [g.gathered(0)], "ring": [g.launches(r, s) for r in ranks for s in ranks]}
-        if any(launch.is_placed for some in launches[self.method] for launch in some):
-            raise NotImplementedError(f"{self.method} of this mask, score or dropout asks where rows and keys lie in the whole "
-                                      "sequence, which kernels are not told yet: take alltoall, or a ring with mask causal or None")
 
     def check_inputs(self):
         for name, axes in self.axes.items():
@@ -141,11 +133,21 @@ class Problem:
         """(where it begins in the whole, its length, where it begins here) of a rank's chunks."""
         return [(chunk * length, length, i * length) for i, chunk in enumerate(chunks_of(self.order, self.n, rank))]
 
+    def names(self, launch):
+        """The inputs of a launch: one without a mask has none that the mask alone names."""
+        return self.all_inputs if launch.is_masked else names_in(self.options["score"])
+
+    def declared(self, name, x):
+        """An input that is an array, as it is given."""
+        axes, _, *more = self.options["inputs"][name]
+        return (axes, x, *more)
+
     def arguments(self, launch, source, inputs):
         options = dict(self.options)
         if not launch.is_masked:
             options["mask"] = None
-        options["inputs"] = {**self.numbers, **{name: (self.axes[name], x) for name, x in inputs.items()}} or None
+        given = {**self.numbers, **{name: self.declared(name, x) for name, x in inputs.items()}}
+        options["inputs"] = {name: x for name, x in given.items() if name in self.names(launch)} or None
         return {**options, **self.places(launch, source)}
 
     def forward(self, launch, source, q, k, v, inputs, return_max_logit):
@@ -160,5 +162,6 @@ class Problem:
         of_lse = {name: self.rows(x, launch.q, self.length_q, 2) for name, x in (("lse", lse), ("dlse", dlse))
                   if x is not None}
         return attention_backward(of_rows["dout"], of_rows["q"], self.rows(k, launch.k, self.length_k),
-                                  self.rows(v, launch.k, self.length_k), of_rows["out"], **of_lse, wanted=wanted,
+                                  self.rows(v, launch.k, self.length_k), of_rows["out"], **of_lse,
+                                  wanted=[name for name in wanted if name in self.names(launch)],
                                   **self.arguments(launch, source, inputs))
