@@ -51,6 +51,8 @@ class Library(Case):
         lines = ("errors", "library nvrtc", "context", "layout spec", "prepare", "call beside", "rows", "row_kinds",
                  "arrays autograd op_parts", "tensors", "row_ops", "torch_ops", "traced", "attention", "row_calls",
                  "append combine layernorm linear logsoftmax sdpa transformers", "linear_norm",
+                 "parallel.__init__ parallel.bands parallel.messages parallel.order parallel.partials parallel.slices",
+                 "parallel.steps", "parallel.problem", "parallel.heads parallel.ring", "parallel.call", "context_parallel",
                  "flash_attn.words flash_attn.dropped flash_attn.layers.rotary", "flash_attn.attend", "flash_attn.cache",
                  "flash_attn.flash_attn_interface flash_attn.bert_padding flash_attn.stand_in",
                  "flash_attn.__init__ flash_attn.layers.__init__ flash_attn_interface", "flash_attn.ops", "__init__ doctor", "__main__")

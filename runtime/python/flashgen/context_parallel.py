@@ -52,11 +52,11 @@ def context_parallel(q, k, v, group=None, method="ring", order="zigzag", *, mask
 def shard(x, group=None, dim=1, order="zigzag", starts=None):
     """A rank's part of a tensor that all ranks have, cut along an axis as context_parallel's order says; each of packed
     sequences, where their starts are given."""
-    from .parallel import order as orders
-    return orders.shard(x, group, dim, order, starts)
+    from .parallel.order import shard as cut
+    return cut(x, group, dim, order, starts)
 
 
 def unshard(x, group=None, dim=1, order="zigzag", starts=None):
     """The whole tensor on all ranks, of their parts; without gradients."""
-    from .parallel import order as orders
-    return orders.unshard(x, group, dim, order, starts)
+    from .parallel.order import unshard as join
+    return join(x, group, dim, order, starts)

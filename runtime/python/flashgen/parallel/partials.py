@@ -17,24 +17,22 @@ class Partials:
         self.lse = torch.full((places, b, h, n), float("-inf"), device=like.device)
         self.taken = {}  # (first row, rows) -> places
 
-    def add(self, first, rows, o, lse):
-        """A result of some rows; what its lse calls -inf does not count."""
+    def place(self, first, rows):
+        """(where a result of some rows goes, its o)."""
         place = max([taken for (at, n), taken in self.taken.items() if at < first + rows and first < at + n], default=0)
         if place == len(self.o):
             self.merge()
             place = 1
-        self.o[place, :, first:first + rows] = o
+        return place, self.o[place, :, first:first + rows]
+
+    def add(self, place, first, rows, lse):
+        """The o of a place is written. What its lse calls -inf does not count."""
         self.lse[place, :, :, first:first + rows] = lse
         self.taken[first, rows] = place + 1
 
     def merge(self):
-        """All that there is goes to the first place (math.md, section 2: combining)."""
-        lse = self.lse.logsumexp(0)
-        weight = (self.lse - torch.where(lse.isfinite(), lse, 0.0)).exp().transpose(2, 3)[..., None]
-        self.o[0].copy_(torch.where(weight[0] > 0, weight[0] * self.o[0], 0.0))
-        for o, share in zip(self.o[1:], weight[1:]):
-            self.o[0].add_(torch.where(share > 0, share * o, 0.0))
-        self.lse[0] = lse
+        """All that there is goes to the first place."""
+        self.o[0], self.lse[0] = combine(self.o, self.lse, dtype="f32")
         self.lse[1:] = float("-inf")
         self.taken = dict.fromkeys(self.taken, 1)
 

@@ -1,6 +1,6 @@
 """One call: its group, its options, and the arguments of each launch.
 
-Launches are attention's own, of parts of the whole; the sink is left to the end."""
+Launches are attention's own, of parts of the whole: their results are float32, and the sink is left to the end."""
 import numbers
 import re
 
@@ -72,8 +72,8 @@ class Problem:
             if not isinstance(x, torch.Tensor) or x.dtype != torch.int32 or x.dim() != axes.count(",") + 1:
                 raise ValueError(f"{name} is no int32 tensor {axes}")
         if self.method != "alltoall" and (self.options["mask"] is not None or not self.is_plain()):
-            raise NotImplementedError(f"{self.method} cuts slices, in which a mask, score or dropout cannot ask where a row or key "
-                                      "lies: take alltoall")
+            raise NotImplementedError(f"{self.method} cuts slices, in which a mask, score or dropout cannot ask where a "
+                                      "row or key lies: take alltoall")
 
     def check_inputs(self):
         for name, axes in self.axes.items():
@@ -150,11 +150,11 @@ class Problem:
         options["inputs"] = {name: x for name, x in given.items() if name in self.names(launch)} or None
         return {**options, **self.places(launch, source)}
 
-    def forward(self, launch, source, q, k, v, inputs, return_max_logit):
-        """(o, lse) or (o, lse, max_logit) of the launch's rows."""
+    def forward(self, launch, source, q, k, v, inputs, out, return_max_logit):
+        """(o, lse) or (o, lse, max_logit) of the launch's rows; o is out."""
         return attention(self.rows(q, launch.q, self.length_q), self.rows(k, launch.k, self.length_k),
                          self.rows(v, launch.k, self.length_k), return_lse=True, return_max_logit=return_max_logit,
-                         **self.arguments(launch, source, inputs))
+                         out=out, o_dtype="f32", **self.arguments(launch, source, inputs))
 
     def backward(self, launch, source, dout, q, k, v, out, lse, dlse, inputs, wanted):
         """The Gradients of the launch's rows and keys. out, lse: of all keys."""
@@ -164,4 +164,4 @@ class Problem:
         return attention_backward(of_rows["dout"], of_rows["q"], self.rows(k, launch.k, self.length_k),
                                   self.rows(v, launch.k, self.length_k), of_rows["out"], **of_lse,
                                   wanted=[name for name in wanted if name in self.names(launch)],
-                                  **self.arguments(launch, source, inputs))
+                                  grad_dtype="f32", **self.arguments(launch, source, inputs))

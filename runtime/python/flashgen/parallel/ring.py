@@ -56,9 +56,10 @@ def forward(problem, q, k, v, sink, inputs, return_max_logit):
         end = keys.start(t)
         source, launches = steps[t]
         for launch in launches:
-            o, lse, *more = problem.forward(launch, source, q, *keys.current, inputs, return_max_logit)
             first, count = (0, n_rows) if flat or launch.q is None else (launch.q * problem.length_q, problem.length_q)
-            partials.add(first, count, o[None] if flat else o, lse[None] if flat else lse)
+            place, out = partials.place(first, count)
+            _, lse, *more = problem.forward(launch, source, q, *keys.current, inputs, out[0] if flat else out, return_max_logit)
+            partials.add(place, first, count, lse)
             if more:
                 top = torch.maximum(top, more[0])
         end()
