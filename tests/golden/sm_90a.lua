@@ -63,6 +63,12 @@ return {
   wgmma { pass = both, head_dim = { 64, 128 }, mask = { "full", "causal" }, shard = true },
   wgmma { pass = both, head_dim = 128, mask = "causal", shard = true, q_layout = "packed", kv_layout = "packed" },
   wgmma { pass = both, head_dim = 128, mask = "window(1023, 0)", score = "alibi", shard = true },
+  -- results in float32
+  wgmma { head_dim = { 64, 128, 256 }, mask = "causal", o_dtype = "f32" },
+  wgmma { head_dim = 128, mask = "causal", q_layout = "packed", kv_layout = "packed", o_dtype = "f32" },
+  wgmma { pass = "backward", head_dim = { 64, 128, 256 }, mask = "causal", o_dtype = "f32", dqkv_dtype = "f32" },
+  decode { head_dim = 128, mask = "causal", o_dtype = "f32" },
+  mma { pass = both, head_dim = 128, mask = "causal", o_dtype = "f32", dqkv_dtype = "f32" },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
   mma { head_dim = 64, bias = "grad", bias_dims = "h,q,k" },
@@ -81,6 +87,7 @@ return {
   -- parts: a row for a part of a warp, a warp each
   { kernel = "combine", head_dim = 64 },
   { kernel = "combine", head_dim = 128, block_q = 4 },
+  { kernel = "combine", head_dim = 128, dtype = "f32" },
   -- a cache: rows that turn, and rows as they are
   { kernel = "append", head_dim = 128, kv_layout = "paged", rotary = { "none", "halves" } },
 }
