@@ -157,14 +157,15 @@ START_TEST(test_empty) {
 }
 END_TEST
 
-/* ---- a scale of 0 ---- */
+/* ---- a scale of 0, or below ---- */
 
-static void all_without_scale(kernels made, int turn) {
+/* Rows in front of the first key among them. */
+static void all_of_scale(kernels made, float scale, int turn) {
   for (int i = 0; i < made.n; i++)
     kernel_verify(&made.list[i],
                   &(verify_case){.shape = {.b = 1, .h = 2, .hk = 1, .nq = 70, .nk = 45},
                                  .given = FG_GIVEN_SCALE,
-                                 .scale = turn % 2 ? 0.0f : -0.0f,
+                                 .scale = scale,
                                  .seed = (uint64_t)turn});
   kernels_free(&made);
 }
@@ -176,9 +177,20 @@ START_TEST(test_no_scale) {
                               "pass=forward,backward head_dim=64 mask=full,causal bias=false,grad "
                               "deterministic=%s",
                               order[_i % 2]);
-  all_without_scale(made, _i);
-  all_without_scale(kernels_some(_i, "family=decode head_dim=64 mask=full,causal bias=false,true"),
-                    _i);
+  const float scale = _i % 2 ? 0.0f : -0.0f;
+  all_of_scale(made, scale, _i);
+  all_of_scale(kernels_some(_i, "family=decode head_dim=64 mask=full,causal bias=false,true"),
+               scale, _i);
+}
+END_TEST
+
+/* What a mask hides has the sign of the scale. */
+START_TEST(test_negative_scale) {
+  all_of_scale(kernels_some(_i,
+                            "pass=forward,backward head_dim=64 mask=causal "
+                            "normalizer=softmax,logsoftmax family=%s",
+                            _i ? "wgmma" : "mma"),
+               -0.1f, _i);
 }
 END_TEST
 
@@ -189,6 +201,7 @@ int main(void) {
   tcase_add_loop_test(cases, test_hidden, 0, 2);
   tcase_add_loop_test(cases, test_empty, 0, 16);
   tcase_add_loop_test(cases, test_no_scale, 0, 2);
+  tcase_add_loop_test(cases, test_negative_scale, 0, 2);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

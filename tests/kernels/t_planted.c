@@ -219,7 +219,7 @@ static const planted_bug wrong[] = {
     /* dropout */
     {"attention.dropout.declare", "p.keep + 0.5f", "p.keep - 500.0f", .words = DROPS},
     {"attention.dropout.declare", "65536.0f * inverse_f32", "inverse_f32", .words = DROPS},
-    {"attention.dropout.call", ") / 8,", ") / 16,", .words = DROPS_MMA},
+    {"attention.dropout.call", "(u32)(%s) / 8", "(u32)(%s) / 16", .words = DROPS_MMA},
     {"tile.dropout.round", "0xcd9e8d57u * x[2]", "0xcd9e8d57u * x[3]", .words = DROPS},
     {"tile.dropout.bits", "~(most ^ x[i])", "(most ^ x[i])", .words = DROPS},
     {"tile.dropout.exchange", "lane & lane_bit ? 32 - size", "lane & lane_bit ? size",
@@ -247,7 +247,7 @@ static const planted_bug wrong[] = {
      .cases = parts},
     {"normalizers.logsoftmax.resume", "is_empty ? 0.0f : $second", "0.0f", .words = LOGS_COMBINED,
      .cases = parts},
-    {"normalizers.logsoftmax.p", "$s == NEG_INF ? -0.0f : ", "",
+    {"normalizers.logsoftmax.p", "$s == $hidden ? -0.0f : ", "",
      .words = LOGS_BACKWARD " bias=grad", .cases = absent},
     {"normalizers.logsoftmax.ds", "as_u32($p) == 0x80000000u ? 0.0f : ", "",
      .words = LOGS_BACKWARD " bias=grad", .cases = absent},

@@ -75,9 +75,12 @@ function logsoftmax.delta(dot, dsecond) return dot .. " - " .. dsecond end
 -- spot "normalizers.logsoftmax.kept"
 function logsoftmax.kept(second) return fill("($lse == 0.0f ? -0.0f : $lse)", { lse = second }) end
 
+-- A hidden raw product is -inf times the sign of its unit.
 -- spot "normalizers.logsoftmax.p"
 function logsoftmax.p(s, kept, unit, finite)
-  return fill(finite and "($score - $kept)" or "($s == NEG_INF ? -0.0f : $score - $kept)", { s = s, score = times(s, unit), kept = kept })
+  local hidden = unit and fill("($unit < 0.0f ? -NEG_INF : NEG_INF)", { unit = unit }) or "NEG_INF"
+  return fill(finite and "($score - $kept)" or "($s == $hidden ? -0.0f : $score - $kept)",
+              { s = s, hidden = hidden, score = times(s, unit), kept = kept })
 end
 
 -- spot "normalizers.logsoftmax.ds"
