@@ -238,6 +238,8 @@ DEV void tma_load_4d(u32 to, const tensor_map *map, int c0, int c1, int c2, int 
       :: "r"(to), "l"(map), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
 }
 
+DEV void tma_store_wait_0(void) { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
 DEV void bulk_load(u32 to, const void *from, int bytes, u32 bar) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
       "[%0], [%1], %2, [%3];"
@@ -917,6 +919,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
       store_accumulator(p.dk + (b * p.dk_b + g * p.dk_h), p.dk_n, k0 + 16 * warp, p.nk, D, 0, 2,
           dk, D / 8, p.scale, p.scale);
     }
+    if (warp == 0 && lane == 0) { tma_store_wait_0(); }
   }
 }
 

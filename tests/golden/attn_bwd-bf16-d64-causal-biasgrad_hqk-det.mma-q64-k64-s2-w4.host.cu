@@ -669,8 +669,8 @@ static void attn_bwd_dk_dv(const Params p) {
     q0 = q_next;
   }
 
-  // dK and dV go through the shared memory of K and V, to leave in whole rows
   cp_async_wait_0();
+  // dK and dV go through the shared memory of K and V, to leave in whole rows
   block_sync(); // K and V have been read
   #pragma unroll
   for (int i = 0; i < M_KV; i++) {

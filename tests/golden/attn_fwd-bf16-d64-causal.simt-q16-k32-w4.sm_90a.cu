@@ -150,7 +150,9 @@ DEV void load_f32x8(float *x, u32 address) {
   }
 }
 
-// s[r] = x_r . y, for the warp's rows x and the lane's row y.
+// s[r] = x_r . y, for the warp's rows x and the lane's row y. Eight products are added before the
+// sum is, which is the larger one
+// and rounds coarser.
 DEV void dot_rows(float *s, u32 x, u32 y, int pitch, int width) {
   #pragma unroll
   for (int r = 0; r < ROWS; r++) { s[r] = 0.0f; }
@@ -160,8 +162,10 @@ DEV void dot_rows(float *s, u32 x, u32 y, int pitch, int width) {
     #pragma unroll
     for (int r = 0; r < ROWS; r++) {
       load_f32x8(xs, x + (u32)(r * pitch + 2 * c));
+      float eight = 0.0f;
       #pragma unroll
-      for (int i = 0; i < 8; i++) { s[r] += xs[i] * ys[i]; }
+      for (int i = 0; i < 8; i++) { eight += xs[i] * ys[i]; }
+      s[r] += eight;
     }
   }
 }
