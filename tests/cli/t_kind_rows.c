@@ -70,8 +70,8 @@ START_TEST(refused) {
                   "list kernel=layernorm width=16392");
   program_refuses(2, "dtype: kernel=attention takes bf16 and f16, not f32",
                   "list head_dim=64 dtype=f32");
-  program_refuses(2, "dtype: kernel=combine takes bf16 and f16, not f32",
-                  "list kernel=combine head_dim=64 dtype=f32");
+  program_refuses(2, "dtype: kernel=append takes bf16 and f16, not f32",
+                  "list kernel=append head_dim=64 dtype=f32");
   program_refuses(2, "\"attn_fwd-f32-d64.simt-q16-k32-w4.host\" is not the name of a variant",
                   "emit attn_fwd-f32-d64.simt-q16-k32-w4.host");
   program_refuses(2, "norm: \"root\" is not allowed; expected layer, rms",
