@@ -21,6 +21,7 @@ ELSEWHERE = {
     r"^cc jit\.c|^\./jit ": "the test package_jit",
     r"^cc serving\.c|^\./serving": "the test package_serving",
     r"^cc block\.c|^python3 block\.py": "the test package_block",
+    r"^cc ring\.c|^\./ring ": "the test package_ring",
     r"^flashgen check head_dim=64 pass=forward,backward '": "the test t_variants",
 }
 MOST_LINES = 300
