@@ -542,8 +542,8 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   const int pos_q = part_number(p.pos_q, p.b, b, 0);
   const int whole_q = part_number(p.whole_q, p.b, b, p.nq);
   const int heads = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
-  const int row_end = p.nq, first_row = imax(0, whole_q
-      + (k0 + pos_k) - whole_k - pos_q) / BLOCK_Q * BLOCK_Q;
+  const int row_end = p.nq, first_row = imax(0,
+      (whole_q + (k0 + pos_k) - whole_k) - pos_q) / BLOCK_Q * BLOCK_Q;
   const int warp_k = warp / WARPS_PER_KEY * WARP_KV, part = warp % WARPS_PER_KEY;
       // of the warps that share these keys
   const int k_lane = warp_k + lane / 4;

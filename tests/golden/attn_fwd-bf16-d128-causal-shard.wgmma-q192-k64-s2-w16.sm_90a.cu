@@ -600,8 +600,8 @@ attn_fwd(const __grid_constant__ Params p) {
     const int whole_k = part_number(p.whole_k, p.b, b, p.nk);
     // a tensor without rows has a map of one: keys behind it are zeros
     const int k_first = p.nk == 0 ? BLOCK_KV : 0;
-    const int n = cdiv(imin(p.nk, whole_k
-        + (imin(q0 + BLOCK_Q, p.nq) + pos_q) - whole_q - pos_k) - k_first, BLOCK_KV);
+    const int n = cdiv(imin(p.nk, (whole_k
+        + (imin(q0 + BLOCK_Q, p.nq) + pos_q) - whole_q) - pos_k) - k_first, BLOCK_KV);
     const int k_last = k_first + imax(0, n - 1) * BLOCK_KV;
     const u32 where[4] = {(u32)q0, (u32)h, (u32)b, (u32)g};
     const u32 keys[4] = {(u32)k_first, (u32)k_last, 0, 0};
@@ -723,8 +723,8 @@ attn_fwd(const __grid_constant__ Params p) {
         const int whole_k = part_number(p.whole_k, p.b, b, p.nk);
         // a tensor without rows has a map of one: keys behind it are zeros
         const int k_first = p.nk == 0 ? BLOCK_KV : 0;
-        const int n = cdiv(imin(p.nk, whole_k
-            + (imin(q0 + BLOCK_Q, p.nq) + pos_q) - whole_q - pos_k) - k_first, BLOCK_KV);
+        const int n = cdiv(imin(p.nk, (whole_k
+            + (imin(q0 + BLOCK_Q, p.nq) + pos_q) - whole_q) - pos_k) - k_first, BLOCK_KV);
         const int k_last = k_first + imax(0, n - 1) * BLOCK_KV;
         const u32 where[4] = {(u32)q0, (u32)h, (u32)b, (u32)g};
         const u32 keys[4] = {(u32)k_first, (u32)k_last, 0, 0};
@@ -852,10 +852,10 @@ attn_fwd(const __grid_constant__ Params p) {
         const int k_lane = k0 + 2 * (lane % 4);
         if (!(whole_q + (imin(k0 + BLOCK_KV, p.nk) + pos_k) <= whole_k
             + (imin(row0, p.nq - 1) + pos_q) + 1 && k0 + BLOCK_KV <= p.nk)) {
-          const u32 seen0 = columns_below(imin(p.nk, whole_k
-              + (q_lane + 1 + pos_q) - whole_q - pos_k) - k_lane);
-          const u32 seen1 = columns_below(imin(p.nk, whole_k
-              + (q_lane + 9 + pos_q) - whole_q - pos_k) - k_lane);
+          const u32 seen0 = columns_below(imin(p.nk,
+              (whole_k + (q_lane + 1 + pos_q) - whole_q) - pos_k) - k_lane);
+          const u32 seen1 = columns_below(imin(p.nk,
+              (whole_k + (q_lane + 9 + pos_q) - whole_q) - pos_k) - k_lane);
           ROW0_PAIRS(HIDE_ROW0)
           ROW1_PAIRS(HIDE_ROW1)
         }
@@ -928,10 +928,10 @@ attn_fwd(const __grid_constant__ Params p) {
         const int k_lane = k0 + 2 * (lane % 4);
         if (!(whole_q + (imin(k0 + BLOCK_KV, p.nk) + pos_k) <= whole_k
             + (imin(row0, p.nq - 1) + pos_q) + 1)) {
-          const u32 seen0 = columns_below(imin(p.nk, whole_k
-              + (q_lane + 1 + pos_q) - whole_q - pos_k) - k_lane);
-          const u32 seen1 = columns_below(imin(p.nk, whole_k
-              + (q_lane + 9 + pos_q) - whole_q - pos_k) - k_lane);
+          const u32 seen0 = columns_below(imin(p.nk,
+              (whole_k + (q_lane + 1 + pos_q) - whole_q) - pos_k) - k_lane);
+          const u32 seen1 = columns_below(imin(p.nk,
+              (whole_k + (q_lane + 9 + pos_q) - whole_q) - pos_k) - k_lane);
           ROW0_PAIRS(HIDE_ROW0)
           ROW1_PAIRS(HIDE_ROW1)
         }
@@ -996,7 +996,7 @@ attn_fwd(const __grid_constant__ Params p) {
         stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse_of_row, lane % 4 == 0 && q < p.nq
             && p.lse);
         const float inverse = total == 0.0f ? 0.0f
-            : inverse_f32(imin(p.nk, whole_k + (q + 1 + pos_q) - whole_q - pos_k) <= 1
+            : inverse_f32(imin(p.nk, (whole_k + (q + 1 + pos_q) - whole_q) - pos_k) <= 1
             ? bf16_to_f32(f32_to_bf16(total)) : total);
         inverse0 = inverse;
       }
@@ -1007,7 +1007,7 @@ attn_fwd(const __grid_constant__ Params p) {
         stg_f32_if(p.lse + (((i64)b * p.h + h) * p.nq + q), lse_of_row, lane % 4 == 0 && q < p.nq
             && p.lse);
         const float inverse = total == 0.0f ? 0.0f
-            : inverse_f32(imin(p.nk, whole_k + (q + 1 + pos_q) - whole_q - pos_k) <= 1
+            : inverse_f32(imin(p.nk, (whole_k + (q + 1 + pos_q) - whole_q) - pos_k) <= 1
             ? bf16_to_f32(f32_to_bf16(total)) : total);
         inverse1 = inverse;
       }

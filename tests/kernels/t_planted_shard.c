@@ -34,9 +34,9 @@ static const planted_bug bugs[] = {
     {"sequence.shard.place", "\"whole_q\", \"whole_k\"", "seq.nq, seq.nk", .words = packed},
     {"sequence.shard.first", "\"(-pos_%s)\"", "\"(8 - pos_%s)\"", rows, .fault = PLACE,
      .place = {{"attention/simt/forward.cut", NULL}}},
-    {"sequence.shard.own", "or \"%s - pos_%s\"", "or \"%s - 70 - pos_%s\"", .words = causal},
-    {"sequence.shard.own", "or \"%s - pos_%s\"", "or \"%s - 1 - pos_%s\"", .words = wgmma},
-    {"sequence.shard.own", "or \"%s - pos_%s\"", "or \"%s + 40 - pos_%s\"", .words = backward},
+    {"sequence.shard.own", "\"(%s) - pos_%s\"", "\"(%s) - 70 - pos_%s\"", .words = causal},
+    {"sequence.shard.own", "\"(%s) - pos_%s\"", "\"(%s) - 1 - pos_%s\"", .words = wgmma},
+    {"sequence.shard.own", "\"(%s) - pos_%s\"", "\"(%s) + 40 - pos_%s\"", .words = backward},
     {"attention.dropout.place", "pos_%s\", i, x", "pos_%s - pos_%s\", i, x, x", .words = alone},
     {"tile.dropout.two_groups", "from < 8", "from < 9", .words = dropped},
 };

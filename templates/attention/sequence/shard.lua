@@ -39,7 +39,7 @@ end
 local function own(x, bound, unbound)
   if bound == unbound then return bound end
   -- spot "sequence.shard.own"
-  return string.format(bound:find("[?|&<>=]") and "(%s) - pos_%s" or "%s - pos_%s", bound, x)
+  return string.format("(%s) - pos_%s", bound, x)
 end
 
 -- masks.lua's hooks, whose ranges are of the whole sequence.

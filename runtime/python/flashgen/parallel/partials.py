@@ -2,9 +2,9 @@
 import torch
 
 from ..combine import combine
+from ..tensors import WORDS
 
 PLACES = 4  # of results that wait for their sum: so many are as large as 8 results of 16 bits
-NAMES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 class Partials:
@@ -39,4 +39,4 @@ class Partials:
     def result(self, sink, dtype):
         """(o, lse) over all keys, and the sink."""
         n = max(self.taken.values(), default=1)
-        return combine(self.o[:n], self.lse[:n], sink=None if sink is None else sink.float(), dtype=NAMES[dtype])
+        return combine(self.o[:n], self.lse[:n], sink=None if sink is None else sink.float(), dtype=WORDS[dtype])
