@@ -26,7 +26,7 @@ const fg_field fg_fields[FG_FIELD_ROWS] = {
      .choices = NAMES("bf16", "f16", "f32"), .tags = NAMES("-bf16", "-f16", "-f32"),
      .help = "of q k v o and their gradients; sums are float32. Rows and parts may be f32"},
     {SPEC(head_dim), .value = offsetof(fg_point, d), .type = &fg_type_widths,
-     .help = "d of q and k, or d/dv: multiples of 8 from 8 to 256"},
+     .help = "d of q and k, or d/dv: multiples of 8 from 8 to 576, dv to 512"},
     {POINT(width), .type = &fg_type_width, .tags = NAMES("-w"),
      .help = "columns of a row; of linear in/out, multiples of 8: 1024, 512/2048"},
     {POINT(mask), .type = &fg_type_formula, .fallback = "full", .tags = NAMES("mask"),

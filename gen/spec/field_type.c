@@ -97,8 +97,8 @@ const fg_field_type fg_type_choice = {.choice = choice,
 
 /* ---- head dims ---- */
 
-static bool good_dim(int d) {
-  return d >= FG_HEAD_DIM_STEP && d <= FG_HEAD_DIM_MAX && d % FG_HEAD_DIM_STEP == 0;
+static bool good_dim(int d, int most) {
+  return d >= FG_HEAD_DIM_STEP && d <= most && d % FG_HEAD_DIM_STEP == 0;
 }
 
 /* "64" is 64/64. */
@@ -110,7 +110,7 @@ static bool read_widths(const fg_field *field, const char *text, void *value) {
   if (!whole_int(text, first, &dims[0])) return false;
   dims[1] = dims[0];
   if (slash && !whole_int(slash + 1, strlen(slash + 1), &dims[1])) return false;
-  return good_dim(dims[0]) && good_dim(dims[1]);
+  return good_dim(dims[0], FG_HEAD_DIM_MAX) && good_dim(dims[1], FG_HEAD_DIM_V_MAX);
 }
 
 static int print_widths(const fg_field *field, const void *value, size_t size, char *text) {
@@ -122,8 +122,8 @@ static int print_widths(const fg_field *field, const void *value, size_t size, c
 
 static int allow_widths(const fg_field *field, size_t size, char *text) {
   (void)field;
-  return snprintf(text, size, "d or d/dv, multiples of %d from %d to %d (128 or 192/128)",
-                  FG_HEAD_DIM_STEP, FG_HEAD_DIM_STEP, FG_HEAD_DIM_MAX);
+  return snprintf(text, size, "d or d/dv, multiples of %d from %d to %d, dv to %d (128 or 192/128)",
+                  FG_HEAD_DIM_STEP, FG_HEAD_DIM_STEP, FG_HEAD_DIM_MAX, FG_HEAD_DIM_V_MAX);
 }
 
 static int tag_widths(const fg_field *field, const void *value, bool before, size_t size,

@@ -15,7 +15,13 @@ enum { FG_BIAS_OFF, FG_BIAS_ON, FG_BIAS_GRAD };
 enum { FG_SINK_OFF, FG_SINK_ON, FG_SINK_GRAD };
 enum { FG_PASS_FORWARD, FG_PASS_BACKWARD };
 enum { FG_NORM_LAYER, FG_NORM_RMS };
-enum { FG_HEAD_DIM_STEP = 8, FG_HEAD_DIM_MAX = 256, FG_WIDTH_MAX = 1 << 18 };
+/* The most of a head dim: of q and k, and of v. */
+enum {
+  FG_HEAD_DIM_STEP = 8,
+  FG_HEAD_DIM_MAX = 576,
+  FG_HEAD_DIM_V_MAX = 512,
+  FG_WIDTH_MAX = 1 << 18
+};
 
 /* One point of a grid: every field a checked number, so that points compare field by field.
  * Choices are indices into their field's list; `bias_dims` is a set: bit 0 = b, 1 = h, 2 = q, 3 =

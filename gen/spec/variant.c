@@ -84,7 +84,7 @@ static bool point_is_good(const fg_point *point) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     if (!fg_field_belongs(&fg_fields[i], point)) continue;
     if (fg_fields[i].type == &fg_type_widths &&
-        (point->d > FG_HEAD_DIM_MAX || point->dv > FG_HEAD_DIM_MAX))
+        (point->d > FG_HEAD_DIM_MAX || point->dv > FG_HEAD_DIM_V_MAX))
       return false;
     if (fg_fields[i].type->is_expression) continue;
     fg_field_print(&fg_fields[i], point, sizeof text, text);

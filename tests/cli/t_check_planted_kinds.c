@@ -28,6 +28,8 @@ START_TEST(parts) {
 #define OF_PART "kernel=combine head_dim=40 family=simt block_q=16"
 #define OF_WARP "kernel=combine head_dim=64 family=simt block_q=4"
   static const bug bugs[] = {
+      {"combine.columns_of_block", " + (int)blockIdx.y * LANES * 8", "",
+       "kernel=combine head_dim=264", 4},
       {"combine.row", "+ q * p.$(rows.kept)_n", "", OF_PART, 4},
       {"combine.own_parts", "first + each, ", "first + each - 1, ", OF_PART, 4},
       {"combine.own_parts", ", p.parts)", ", p.parts + 1)", OF_PART, 1},
@@ -66,6 +68,8 @@ START_TEST(slots) {
 #define PAGED  "kernel=append kv_layout=paged q_layout=packed head_dim=64 block_q=4 rotary=halves"
 #define PAIRED "kernel=append kv_layout=cached head_dim=40 block_q=4 rotary=interleaved"
   static const bug bugs[] = {
+      {"append.turns_of_columns", "width, 8 * lanes", "width, 16 * lanes",
+       "kernel=append kv_layout=cached head_dim=264", 4},
       {"append.row", "b = (int)(row / p.nq)", "b = 0", CACHED, 1},
       {"append.row", "row >= (i64)p.b * p.nq", "row > (i64)p.b * p.nq", CACHED, 1},
       {"append.row", "row >= p.tokens_q", "row > p.tokens_q", PAGED, 1},

@@ -274,13 +274,13 @@ START_TEST(declared_inputs) {
 }
 END_TEST
 
-#define DIMS "expected d or d/dv, multiples of 8 from 8 to 256 (128 or 192/128)"
+#define DIMS "expected d or d/dv, multiples of 8 from 8 to 576, dv to 512 (128 or 192/128)"
 
 START_TEST(head_dims) {
   refuses_shape("v", "2,5,2,7", QKV O,
                 "q has head dim 16, v has 7: head_dim: \"16/7\" is not allowed; " DIMS);
-  refuses_shape("v", "2,5,2,264", QKV O,
-                "q has head dim 16, v has 264: head_dim: \"16/264\" is not allowed; " DIMS);
+  refuses_shape("v", "2,5,2,520", QKV O,
+                "q has head dim 16, v has 520: head_dim: \"16/520\" is not allowed; " DIMS);
   refuses("head_dim=16 " QKV O, "q has head dim 16, v has 24, but head_dim is 16/16");
   refuses("head_dim=24/16 " QKV O, "q has head dim 16, v has 24, but head_dim is 24/16");
 }

@@ -29,9 +29,10 @@ static const struct {
      "description: threads must be an integer, not negative"},
     {"threads = 32 * plan.warps,", "threads = -32,",
      "description: threads must be an integer, not negative"},
-    {"registers = 80", "registers = 80.5",
+    {"registers = family.registers(spec, plan)", "registers = 80.5",
      "description: registers must be an integer, not negative"},
-    {"registers = 80, ", "", "description: registers must be an integer, not negative"},
+    {"registers = family.registers(spec, plan), ", "",
+     "description: registers must be an integer, not negative"},
     {"work = simt.work(\"nk\", plan)", "work = nil", "description: step attn_fwd has no work"},
     {"work = simt.work(\"nk\", plan)", "work = 'rows'",
      "expression \"rows\", column 1: expected a number, an extent (b h hk nq nk) or a function"},
@@ -119,7 +120,8 @@ static const struct {
      "\"tile/slices.cut\", \"tile/dropout.cut\" }",
      "library = 'tile/rows.cut'", "a family needs a table as 'library', not a string"},
     {"return family", "return 7", "it returns a number, not a family"},
-    {"return description\n", "return 7, description\n", "describe gives a number, not a description"},
+    {"return description\n", "return 7, description\n",
+     "describe gives a number, not a description"},
 };
 
 /* Each is a sentence with the file's name, from the listing of plans as from an expansion. */
@@ -172,15 +174,15 @@ START_TEST(candidates_are_checked) {
   static const char *const wrong[] = {"16.5", "'x'", "-1", "1 << 40"};
   for (int i = 0; i < 4; i++) {
     char to[64];
-    snprintf(to, sizeof to, "{ block_q = %s, ", wrong[i]);
-    templates_replace("attention/simt/forward.lua", "{ block_q = 16, ", to);
+    snprintf(to, sizeof to, "return { { block_q = %s } }, simt.candidates(", wrong[i]);
+    templates_replace("attention/simt/forward.lua", "return simt.candidates(", to);
     ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
     ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "host", NULL, &plans, &n), FG_ETEMPLATE);
     ck_assert_str_eq(fg_error(), "a candidate of simt: block_q must be an integer up to 1048576");
     fg_gen_free(gen);
   }
-  templates_replace("attention/simt/forward.lua", "{ block_q = 16, ",
-                    "{ key_parts = 2, block_q = 16, ");
+  templates_replace("attention/simt/forward.lua", "return simt.candidates(",
+                    "return { { key_parts = 2, block_q = 16 } }, simt.candidates(");
   ck_assert_int_eq(fg_gen_new("t", &gen), FG_OK);
   ck_assert_int_eq(fg_gen_plans(gen, &variant.point, "host", NULL, &plans, &n), FG_ETEMPLATE);
   ck_assert_str_eq(fg_error(), "a candidate of simt: its plans have no field key_parts");

@@ -45,11 +45,11 @@ END_TEST
 
 START_TEST(head_dims_read_and_print) {
   char text[32];
-  for (int d = 8; d <= 256; d += 8) {
+  for (int d = 8; d <= 512; d += 8) {
     snprintf(text, sizeof text, "%d", d);
     accepts("head_dim", text, text);
-    snprintf(text, sizeof text, "%d/%d", d, 264 - d);
-    if (d != 132) accepts("head_dim", text, text);
+    snprintf(text, sizeof text, "%d/%d", 584 - d, d);
+    if (d != 292) accepts("head_dim", text, text);
   }
   accepts("head_dim", "128/128", "128");
 }
@@ -99,8 +99,7 @@ START_TEST(choices_refused) {
           "(did you mean \"f32\"?)");
   refuses("grad_dtype", "double",
           "grad_dtype: \"double\" is not allowed; expected spec, bf16, f16, f32");
-  refuses("o_dtype", "float32",
-          "o_dtype: \"float32\" is not allowed; expected spec, f32");
+  refuses("o_dtype", "float32", "o_dtype: \"float32\" is not allowed; expected spec, f32");
   refuses("dqkv_dtype", "bf16", "dqkv_dtype: \"bf16\" is not allowed; expected spec, f32");
   refuses("normalizer", "Softmax",
           "normalizer: \"Softmax\" is not allowed; expected a word of at most 24 letters a-z, "
@@ -113,12 +112,13 @@ START_TEST(choices_refused) {
           "parts_dtype: \"f16\" is not allowed; expected f32, spec (did you mean \"f32\"?)");
   refuses("rotary", "half", "rotary: \"half\" is not allowed; expected none, interleaved, halves");
   refuses("rotary_dim", "3",
-          "rotary_dim: \"3\" is not allowed; expected an even number from 0 to 256");
-  refuses("rotary_dim", "258",
-          "rotary_dim: \"258\" is not allowed; expected an even number from 0 to 256");
+          "rotary_dim: \"3\" is not allowed; expected an even number from 0 to 576");
+  refuses("rotary_dim", "578",
+          "rotary_dim: \"578\" is not allowed; expected an even number from 0 to 576");
   refuses("deterministic", "yes", "deterministic: \"yes\" is not allowed; expected false, true");
   refuses("family", "smit",
-          "family: \"smit\" is not allowed; expected wgmma, mma, decode, simt (did you mean \"simt\"?)");
+          "family: \"smit\" is not allowed; expected wgmma, mma, decode, simt (did you mean "
+          "\"simt\"?)");
 }
 END_TEST
 
@@ -133,42 +133,28 @@ END_TEST
 /* Conversions are exact: no other spelling of a number is one, and nothing is rounded or wrapped.
  */
 START_TEST(head_dims_refused) {
-  static const char *const bad[] = {"",
-                                    "0",
-                                    "7",
-                                    "12",
-                                    "132",
-                                    "264",
-                                    "-64",
-                                    "+64",
-                                    "064",
-                                    "64.",
-                                    "64.0",
-                                    "1e2",
-                                    "0x40",
-                                    "64 ",
-                                    " 64",
-                                    "64/",
-                                    "/64",
-                                    "64/0",
-                                    "//",
-                                    "64//8",
-                                    "64/7",
-                                    "64/264",
-                                    "192/128/64",
-                                    "d64",
-                                    "64d",
-                                    "6 4",
-                                    "causal",
-                                    "18446744073709551680",
-                                    "4294967360",
-                                    "64/4294967360",
-                                    "99999999999999999999999999"};
+  static const char *const bad[] = {"",           "0",
+                                    "7",          "12",
+                                    "132",        "520",
+                                    "-64",        "+64",
+                                    "064",        "64.",
+                                    "64.0",       "1e2",
+                                    "0x40",       "64 ",
+                                    " 64",        "64/",
+                                    "/64",        "64/0",
+                                    "//",         "64//8",
+                                    "64/7",       "584/264",
+                                    "192/128/64", "d64",
+                                    "64d",        "6 4",
+                                    "causal",     "18446744073709551680",
+                                    "4294967360", "64/4294967360",
+                                    "584/64",     "64/520",
+                                    "576",        "99999999999999999999999999"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char why[200];
     snprintf(why, sizeof why,
-             "head_dim: \"%s\" is not allowed; expected d or d/dv, multiples of 8 from 8 to 256 "
-             "(128 or 192/128)",
+             "head_dim: \"%s\" is not allowed; expected d or d/dv, multiples of 8 from 8 to 576, "
+             "dv to 512 (128 or 192/128)",
              bad[i]);
     refuses("head_dim", bad[i], why);
   }

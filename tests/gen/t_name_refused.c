@@ -20,7 +20,7 @@ static const char *const bad[] = {
     "attn_fwd-bf16-d64.simt-q16-k32-w4",
     "attn_fwd-bf16-d64..host",
     "attn_fwd-bf16-d7.simt-q16-k32-w4.host",
-    "attn_fwd-bf16-d264.simt-q16-k32-w4.host",
+    "attn_fwd-bf16-d520.simt-q16-k32-w4.host",
     "attn_fwd-bf16-d0.simt-q16-k32-w4.host",
     "attn_fwd-bf16-d064.simt-q16-k32-w4.host",
     "attn_fwd-bf16-d-64.simt-q16-k32-w4.host",

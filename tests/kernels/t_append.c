@@ -34,11 +34,11 @@ START_TEST(layouts) {
 }
 END_TEST
 
-/* One chunk of columns, lanes without one, a warp for a head; columns that pass, pairs of halves
- * that are no whole chunks apart. */
+/* One chunk of columns, lanes without one, a warp for a head, more columns than its lanes have;
+ * columns that pass, pairs of halves that are no whole chunks apart. */
 START_TEST(widths) {
   static const char *const words[] = {
-      "head_dim=8,40,128,256 rotary=halves,interleaved dtype=f16",
+      "head_dim=8,40,128,256,576/264 rotary=halves,interleaved dtype=f16",
       "head_dim=64 rotary=halves,interleaved rotary_dim=2,16,24,48 rotary_dtype=f32"};
   check_all(kernels_first("kernel=append kv_layout=cached %s", words[_i]), 50);
   check_all(kernels_first("kernel=append kv_layout=paged q_layout=packed %s", words[_i]), 60);

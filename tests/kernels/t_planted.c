@@ -111,6 +111,8 @@ static const verify_case biased[] = {
 static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed = 0},
                                        {.shape = {0}}};
 
+#define TURNS "family=simt head_dim=264 stages=1"
+
 #define LINEAR            "family=mma head_dim=64 normalizer=none"
 #define SIGMOID           "family=mma head_dim=64 normalizer=sigmoid"
 #define SIGMOID_WGMMA     "family=wgmma head_dim=64 normalizer=sigmoid"
@@ -161,10 +163,13 @@ static const planted_bug wrong[] = {
     {"expr.masks.tile", ", h", " .. \" - 1\", h", .words = planted_forward},
     {"normalizers.softmax.step", "$l *= $correction;", "", .words = planted_forward},
     {"simt.backward.store_dq", "p.scale", "1.0f", .words = planted_backward},
-    {"simt.backward.add_dk", "add_rows(&dk[0][0], own, sm + SM_LANE_D, PITCH_D, D);", "",
+    {"simt.backward.add_dk", "add_rows(&dk[0][0], own, sm + $(lane_d), PITCH_D, D);", "",
      .words = planted_backward},
     {"simt.backward.zero_dq", "dq[r][c] = 0.0f; ", "", .words = planted_backward},
     {"simt.backward.sum_pairs", "r] +=", "r] =", .words = planted_backward},
+    /* tiles in turn: the part that is read is the one that was asked for */
+    {"simt.forward.turn", "\"v\"", "\"k\"", .words = TURNS},
+    {"simt.backward.turn", "turn[part]", "turn.dv", .words = TURNS " pass=backward"},
     {"simt.backward.heads", "(g + 1) * group", "g * group + 1", .words = planted_backward},
     /* a maximum that is never set: garbage on a GPU, which may be small enough to be right */
     {"normalizers.softmax.init", "m = NEG_INF;\\n$", "",

@@ -8,8 +8,9 @@
 #include <string.h>
 
 static const char *const dtypes[] = {"bf16", "f16"};
-static const char *const dims[] = {"8", "40", "64", "72", "128", "256", "192/128", "32/96"};
-static const int widths[] = {16, 80, 128, 144, 256, 512, 320, 128}; /* d + dv */
+static const char *const dims[] = {"8",       "40",    "64",  "72",      "128",   "256",
+                                   "192/128", "32/96", "264", "576/512", "64/320"};
+static const int widths[] = {16, 80, 128, 144, 256, 512, 320, 128, 528, 1088, 384}; /* d + dv */
 static const char *const masks[] = {"full", "causal", "window(20,3)", "chunked(48)"};
 static const char *const biases[] = {"false",
                                      "true",

@@ -21,7 +21,7 @@ from .flash_attn.flash_attn_interface import parts
 from .flash_attn.words import read
 from .tensors import WORDS
 
-WIDEST = 256  # columns of a value
+WIDEST = 512  # columns of a value
 
 
 def flash_attn_func(q, k, v, softmax_scale=None, causal=False, qv=None, q_descale=None, k_descale=None, v_descale=None,

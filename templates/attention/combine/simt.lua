@@ -1,6 +1,6 @@
 -- simt.lua: rows of O over parts of the keys, each finished by itself, to the rows over all keys (math.md section 2), on any
--- arch. GROUP lanes of a warp share a row; LANES of them have all its columns, and where GROUP is more, each LANES have
--- some of the parts.
+-- arch. GROUP lanes of a warp share a row; LANES of them have all its columns, or those of a block that makes some of many, and
+-- where GROUP is more, each LANES have some of the parts.
 local rows = run("attention/combine/rows.lua")
 local norm = rows.norm
 
@@ -22,14 +22,14 @@ local function describe(spec, plan)
     outputs = norm.outputs,
     regions = {},
     steps = {
-      { entry = "combine", grid = { string.format("cdiv(b * nq * h, %d)", plan.block_q), "1", "1" }, threads = 32 * plan.warps,
+      { entry = "combine", grid = { string.format("cdiv(b * nq * h, %d)", plan.block_q), tostring(rows.column_blocks), "1" }, threads = 32 * plan.warps,
         registers = 64, work = string.format("%d * (16 + cdiv(parts, %d))", plan.warps, group // rows.lanes) },
     },
     constants = {
       { "DV", spec.dv, "columns of a row" },
       { "ROWS", plan.block_q, "rows of a block" },
       { "GROUP", group, "lanes that share a row" },
-      { "LANES", rows.lanes, string.format("lanes that have its columns, %d each", rows.columns) },
+      { "LANES", rows.lanes, string.format("lanes that have its columns%s, %d each", rows.columns_are_split and " in a block" or "", rows.columns) },
       { "AHEAD", rows.ahead, "parts whose loads are under way together" },
     },
     shared = {},

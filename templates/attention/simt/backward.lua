@@ -13,9 +13,29 @@ end
 
 -- As simt_forward's.
 function family.candidates(spec, arch)
-  return {
+  return simt.candidates(family, spec, arch, {
     { block_q = 16, block_kv = 32, warps = 4, measured = { "TFLOP/s, b 4, h 16, n 4096, d 128", 7.8, 14.5 } },
     { block_q = 4, block_kv = 32, warps = 4, measured = { "us, b 1, h 4, n 128, d 128", 61, 40 } },
+  })
+end
+
+function family.registers(spec, plan)
+  return simt.registers(simt.lane_columns(spec.d) + simt.lane_columns(spec.dv), plan)
+end
+
+function family.shared(spec, plan)
+  local rows_d = { "SM_ROW_D", plan.block_q * pitch(spec.d), "the block's rows of Q or K [BLOCK][D]" }
+  local rows_dv = { "SM_ROW_DV", plan.block_q * pitch(spec.dv), "the block's rows of dO or V [BLOCK][DV]" }
+  local weights = { "SM_W", plan.block_q * 32 * 4, "weights [BLOCK][32], float32, a warp's rows its own" }
+  if simt.takes_turns(plan) then
+    local widest = math.max(spec.d, spec.dv)
+    return { rows_d, rows_dv, { "SM_LANE", 32 * pitch(widest), "32 rows, one a lane, of V or dO [32][DV], then of K or Q [32][D]" }, weights }
+  end
+  return {
+    rows_d, rows_dv,
+    { "SM_LANE_D", 32 * pitch(spec.d), "32 rows, one a lane, of K or Q [32][D]" },
+    { "SM_LANE_DV", 32 * pitch(spec.dv), "32 rows, one a lane, of V or dO [32][DV]" },
+    weights,
   }
 end
 
@@ -30,7 +50,7 @@ end
 function family.describe(spec, plan)
   local threads, block_q = 32 * plan.warps, plan.block_q
   local function step(entry, blocks, length)
-    return { entry = entry, grid = { blocks, "1", "1" }, threads = threads, registers = 80, work = simt.work(length, plan) }
+    return { entry = entry, grid = { blocks, "1", "1" }, threads = threads, registers = family.registers(spec, plan), work = simt.work(length, plan) }
   end
   local inputs, outputs = { "q", "k", "v" }, { "dq", "dk", "dv" }
   local steps = {
@@ -67,20 +87,14 @@ function family.describe(spec, plan)
       { "DV", spec.dv, "head dim of v and o" },
       { "BLOCK", block_q, "rows of a block: queries, or keys where dK and dV are made" },
       { "ROWS", block_q // plan.warps, "rows of a warp" },
-      { "LANE_D", 2 * cdiv(spec.d, 64), "columns that a lane holds of each row of dQ or dK" },
-      { "LANE_DV", 2 * cdiv(spec.dv, 64), "the same of dV" },
+      { "LANE_D", simt.lane_columns(spec.d), "columns that a lane holds of each row of dQ or dK" },
+      { "LANE_DV", simt.lane_columns(spec.dv), "the same of dV" },
       { "WARPS", plan.warps },
       { "THREADS", threads },
       { "PITCH_D", pitch(spec.d), "bytes between rows of Q and K tiles" },
       { "PITCH_DV", pitch(spec.dv), "bytes between rows of V and dO tiles" },
     },
-    shared = {
-      { "SM_ROW_D", block_q * pitch(spec.d), "the block's rows of Q or K [BLOCK][D]" },
-      { "SM_ROW_DV", block_q * pitch(spec.dv), "the block's rows of dO or V [BLOCK][DV]" },
-      { "SM_LANE_D", 32 * pitch(spec.d), "32 rows, one a lane, of K or Q [32][D]" },
-      { "SM_LANE_DV", 32 * pitch(spec.dv), "32 rows, one a lane, of V or dO [32][DV]" },
-      { "SM_W", block_q * 32 * 4, "weights [BLOCK][32], float32, a warp's rows its own" },
-    },
+    shared = family.shared(spec, plan),
   }
   if seq.slices then
     seq.slices.add_list(description, "q", block_q, "row_slices")

@@ -26,6 +26,7 @@ end
 
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
+  if math.max(spec.d, spec.dv) > 256 then return false, "leaves head dims of more than 256 to mma" end
   local why = hooks.norm.refused or is_ordered and order_refusal() or wide.is_for(spec) and wide.refusal() or layout_refusal()
   if why then return false, why end
   return true

@@ -1,6 +1,6 @@
 """The functions of FlashAttention 2, with its signatures. What each argument means is said once, here:
 
-    q, k, v             [b, n, h, d], of varlen [tokens, h, d]; float16 or bfloat16, any d up to 256
+    q, k, v             [b, n, h, d], of varlen [tokens, h, d]; float16 or bfloat16, any d up to 512
     dropout_p           PyTorch's generator decides, so that torch.manual_seed repeats it
     softmax_scale       None: 1 / sqrt(d)
     window_size         (left, right), numbers or a tensor of two on the CPU: keys from p - left to p + right are seen, where
