@@ -266,7 +266,7 @@ static const planted_bug wrong[] = {
     {"mma.forward.columns_of_block", "COLUMN_BLOCKS * DV,", "COLUMN_BLOCKS * 8,",
      .words = "family=mma head_dim=64/256 normalizer=logsoftmax",
      .fault = "race: store|wrong numbers", .place = {{"mma.forward.finish_beside", "stg_f32_if"}}},
-    {"wgmma.job.finish_beside", "8 * r", "0 * r",
+    {"wgmma.output.finish_beside", "8 * r", "0 * r",
      .words = "family=wgmma head_dim=64 normalizer=logsoftmax"},
     {"tile.tiles.dot_f32", "2 * i + 1", "2 * i",
      .words = "family=mma pass=backward head_dim=64 normalizer=logsoftmax"},

@@ -98,7 +98,7 @@ static const planted_bug bugs[] = {
     {"mma.forward.zero_rest", "\"o\", \"BLOCK_Q\"", "\"o\", \"8\"", .words = mma_packed},
     {"mma.backward.zero_rest", "\"DV\", \"(int)threadIdx.x\"", "\"DV\", \"(int)threadIdx.x + 1\"",
      .words = mma_backward},
-    {"wgmma.job.zero_rest", "(\"o\", \"64\", \"DV\", \"(int)threadIdx.x % 128\"",
+    {"wgmma.output.zero_rest", "(\"o\", \"64\", \"DV\", \"(int)threadIdx.x % 128\"",
      "(\"o\", \"64\", \"DV\", \"(int)threadIdx.x % 128 + 1\"", .words = wgmma_packed},
     {"wgmma.backward.keys_of_none", "$(seq.nk)", "$(seq.nk) - 60", .words = wgmma_backward},
     {"wgmma.backward_wide.keys_of_none", "$(seq.nk)", "$(seq.nk) - 60", .words = wgmma_wide},
