@@ -184,7 +184,7 @@ local wgmma = { name = "wgmma", on = machine.wgmma,
   -- How a product names its operand in shared memory: for tiles, a multiple of 1024 and 16.
   { "matrix_at", "u32", "u32 address" },
 }
-for in_flight = 0, 3 do -- of the warpgroup's products
+for in_flight = 0, 7 do -- of the warpgroup's products
   wgmma[#wgmma + 1] = { "wgmma_wait_" .. in_flight, "void", "void" }
 end
 -- Of each thread of the warpgroup, all of whose warps call it. What dec gives up goes back to the

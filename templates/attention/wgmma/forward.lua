@@ -1,19 +1,21 @@
 -- forward.lua: attention on the warpgroup products and TMA of sm_90a. A block stays on its
 -- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
 -- others owns 64 rows, whose O, S and P stay in registers.
-local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
+local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut", "tile/pair.cut" } }
 family.generation = 3
 
 local mma, shape = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua")
+local wide = run("attention/wgmma/forward_wide.lua")
 local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_bytes, shape.tiled_input, shape.has_parts
 
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
   if hooks.norm.refused then return false, hooks.norm.refused end
-  if math.max(spec.d, spec.dv) > 256 then return false, "leaves head dims of more than 256 to mma" end
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
   local curved = hooks.score.tanh_count > 1 and not hooks.score.tanhs_are_of_scaled_s
   if hooks.pairs_are_looped or curved or hooks.score_is_long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
+  local why = wide.is_for(spec) and wide.refusal()
+  if why then return false, why end
   return true
 end
 
@@ -43,6 +45,7 @@ end
 local function job_bytes() return 32 + 16 * cdiv(#seq.locals, 4) end
 
 function family.shared(spec, plan)
+  if wide.is_for(spec) then return wide.shared(spec, plan) end
   local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
   local q, input = slots.q, tiled_input() and slots.input or 0
   local blocks = {
@@ -71,12 +74,13 @@ end
 -- Registers of a thread that multiplies, coarsely: S, O, P, the same two of a second accumulator, the rows' state and addresses. What spills all the same stands in
 -- forward_refused.lua.
 function family.registers(spec, plan)
+  if wide.is_for(spec) then return wide.registers(spec, plan) end
   local scores = plan.block_kv // 2
   return scores + shape.accumulators() * (columns(spec.dv) // 2 + scores // 2) + 28
 end
-family.refused = run("attention/wgmma/forward_refused.lua")
+family.refused = wide.is_for(spec) and wide.refused or run("attention/wgmma/forward_refused.lua")
 
-local rows = run("attention/wgmma/forward_plans.lua")
+local rows = wide.is_for(spec) and wide.plans or run("attention/wgmma/forward_plans.lua")
 
 -- Registers that each thread of a block is launched with.
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
@@ -99,7 +103,8 @@ end
 -- The plans that fit, in order of preference, with the first one in parts behind them where it may be: without a mask,
 -- and for scores beside which parts do not spill.
 function family.candidates(spec, arch)
-  local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, function(plan) return select(2, split(plan)) end) end
+  local function most(plan) return select(2, split(plan)) end
+  local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, wide.is_for(spec) and wide.most or most) end
   local plans = {}
   for _, row in ipairs(rows) do
     if is_for(row) then plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps } end
@@ -108,7 +113,7 @@ function family.candidates(spec, arch)
   local score, first = hooks.score, fit[1]
   local parts_fit = score.is_s or score.cap_of_ranges or columns(spec.dv) <= 160 and (score.rows_share_terms or hooks.input.differs_by_distance)
   local shows_all = hooks.mask.tile("q0", "q1", "k0", "k1", "h").always == "1"
-  if first and parts_fit and shows_all and spec.batch_invariant ~= "true" and seq.is_dense and not hooks.input.tiled then
+  if first and not wide.is_for(spec) and parts_fit and shows_all and spec.batch_invariant ~= "true" and seq.is_dense and not hooks.input.tiled then
     local parted = that_fit({ { block_q = first.block_q, block_kv = first.block_kv, stages = first.stages, warps = first.warps, key_parts = 16 } })
     table.move(parted, 1, #parted, #fit + 1, fit)
   end
@@ -126,14 +131,15 @@ local function work_of_key(plan)
   local work = type(row.work) == "function" and row.work(spec, hooks) or row.work
   local read = hooks.input.differs_by_pair and (hooks.input.differs_by_distance and "3" or "6") or "2"
   local input = tiled_input() and "(3 + 3 * min(nk % 8, 1))" or read
-  return string.format("%d * %s", plan.block_q * work * (machine.engine and 8 or 1) // 16, input)
+  local own_rows = wide.is_for(spec) and wide.ROWS or plan.block_q -- of a block
+  return string.format("%d * %s", own_rows * work * (machine.engine and 8 or 1) // 16, input)
 end
 
 -- Words of a record of the list of tiles of packed rows (list.cut): the tile's first row, its batch, and where its sequence is.
 local LIST_THREADS, LIST_MOST = 128, 1024
 local function list_words() return 2 + #seq.locals end
 
-function family.describe(spec, plan)
+local function describe_narrow(spec, plan)
   local few, many = split(plan)
   local slots, tiled, columns_of_box = slots(spec, plan), tiled_input(), plan.block_kv % 64 == 0 and 64 or 32
   local groups, claimed = plan.block_q // 64, use.claims
@@ -215,8 +221,13 @@ function family.describe(spec, plan)
     local input_map = { name = "input_map", tensor = tiled.name, columns = columns_of_box, rows = 16, swizzle = 2 * columns_of_box }
     table.insert(description.maps, input_map)
   end
-  run("attention/max_logit.lua").add_step(description.steps)
   if seq.slices then seq.slices.add_list(description, "q", plan.block_q, "row_slices", true) end
+  return description
+end
+
+function family.describe(spec, plan)
+  local description = wide.is_for(spec) and wide.describe(spec, plan, work_of_key(plan)) or describe_narrow(spec, plan)
+  run("attention/max_logit.lua").add_step(description.steps)
   return description
 end
 

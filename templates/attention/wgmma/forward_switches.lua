@@ -79,7 +79,7 @@ return {
     gain = h200("2026-11-24", "ms", { { WINDOW, 0.256, 0.249 }, { "d 64, window 255, n 8192", 0.121, 0.117 }, { "d 128, window 1023, n 8192", 0.198, 0.194 }, { "d 64, causal, n 8192", 0.852, 0.889 } }) },
   { name = "first_tile_in_halves",
     possible = function(_, plan, traits)
-      return traits.norm.trial ~= nil and traits.score.is_s and traits.mask.row_sees_a_range == true and plan.block_kv > 64
+      return not shape.is_wide and traits.norm.trial ~= nil and traits.score.is_s and traits.mask.row_sees_a_range == true and plan.block_kv > 64
     end,
     when = has_bounds,
     why = "Under a mask half of a warpgroup's first tile is often behind all that its rows see, and bits that are tested beside exp2 cost less than before it.",

@@ -1,5 +1,5 @@
 -- rows.lua: a thread's two rows in wgmma_forward as the normaliser has them, 0 and 1: lane / 4 and 8 more. Given the
--- fragment and the scores it gives
+-- fragment, the scores and `pair`, how two warpgroups share rows (weights.cut), it gives
 --
 --   row[r]                row r, whose scores are in `score`
 --   states()              the names of both rows' states
@@ -19,7 +19,7 @@ end
 
 local function packed(value) return string.format("%s(%s(%s))", types.p.to_f32, types.p.from_f32, value) end
 
-return function(fragment, scores)
+return function(fragment, scores, pair)
   local rows = { row = {}, reweighs = {} }
 
   -- The test of a row's bit of a pair's column.
@@ -33,7 +33,8 @@ return function(fragment, scores)
       clips = norm.clips, exponent = from == "exponent" and scores.exponent[r].text or nil, seen = from == "bits" and rows.seen_bit(r) or nil,
     }
     if norm.second then
-      row.take = string.format("stg_f32_if(%s, %s, lane %% 4 == 0 && q < %s && p.%s);", seq.kept(norm.second, "q"), norm.second_of_row, seq.nq, norm.second)
+      row.take = string.format("stg_f32_if(%s, %s, %slane %% 4 == 0 && q < %s && p.%s);", seq.kept(norm.second, "q"), norm.second_of_row,
+                               pair and pair.writes .. " && " or "", seq.nq, norm.second)
     end
     norm.states(function(name) return name .. r end, row)
     if norm.trial then
@@ -45,7 +46,10 @@ return function(fragment, scores)
       row.above = row.leader and scores.above and scores.above.value or nil
       function row.partial_sum() return #sums > 1 and "(" .. table.concat(sums, " + ") .. ")" or sums[1] end
     end
-    function row.sum(value) return "quad_sum(" .. value .. ")" end
+    function row.sum(value)
+      local sum = "quad_sum(" .. value .. ")"
+      return pair and pair.sum(sum) or sum
+    end
     function row.max()
       rows.needs_most = true
       return "most"

@@ -8,9 +8,12 @@ function shape.columns(width) return cdiv(width, types.q.k_step) * types.q.k_ste
 -- Bytes of so many rows of a tile.
 function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(width) end
 
+-- Are heads too wide for a warpgroup to hold O of its rows (forward_wide.lua)?
+shape.is_wide = math.max(spec.d, spec.dv) > 256
+
 -- The score's input of which each warp keeps its 16 rows of a tile, if there is one: it loads them itself, the next ones
 -- when it has read the ones before. Where tiles are left out it would have to know which comes next.
-function shape.tiled_input() return not hooks.mask.has_gaps.keys and hooks.input.tiled or nil end
+function shape.tiled_input() return not shape.is_wide and not hooks.mask.has_gaps.keys and hooks.input.tiled or nil end
 
 -- Does the score of a backward pass take hardly more registers than s itself?
 function shape.score_is_light(traits)
