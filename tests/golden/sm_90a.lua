@@ -35,6 +35,10 @@ return {
   wgmma { head_dim = 64, mask = "causal", block_q = { 128, 256 } },
   wgmma { head_dim = { 64, 128, 256 }, key_parts = 16 },
   wgmma { head_dim = 64, score = "alibi", key_parts = 16 },
+  -- in clusters, two warpgroups to the rows of a block
+  wgmma { head_dim = { 320, 512, "576/512" }, mask = { "full", "causal" } },
+  wgmma { head_dim = { 512, "64/512" }, mask = "causal", score = { "softcap(30.0)", "alibi" } },
+  wgmma { head_dim = 512, mask = "causal", q_layout = "packed", kv_layout = "packed" },
   -- gradients: of each width, mask, score, and input
   wgmma { pass = "backward", head_dim = { 64, 96, 128, "64/128" }, mask = { "full", "causal" } },
   wgmma { pass = "backward", head_dim = { 40, 128 }, mask = { "window(1023, 0)", "dilated(3) && k <= p" }, dtype = "f16" },

@@ -45,13 +45,12 @@ static const planted_bug bugs[] = {
     /* S and its pieces */
     {"wgmma.forward_wide.release", "lane < CLUSTER", "lane < 1", .words = FULL, .fault = STUCK,
      .place = {{MOVER}, {WIDE}}},
-    {"wgmma.forward_wide.scores", " + k_rows", "", .words = FULL},
+    {"wgmma.forward_wide.scores", "k_rows + (u32)", "v_columns + (u32)", .words = FULL},
     {"wgmma.forward_wide.scores", "wgmma_wait_1();", "", .words = FULL,
      .fault = RACE "|still reads", .place = {{MOVER}, {WIDE}}},
-    {"wgmma.forward_wide.places", "k_rows = (u32)(side *", "k_rows = (u32)((1 - side) *",
+    {"wgmma.forward_wide.places", "(u32)(side * (BLOCK", "(u32)((1 - side) * (BLOCK",
      .words = FULL},
-    {"wgmma.forward_wide.places", "v_columns = (u32)(side *", "v_columns = (u32)((1 - side) *",
-     .words = FULL},
+    {"wgmma.forward_wide.places", "(u32)(side * (DV", "(u32)((1 - side) * (DV", .words = FULL},
     {"wgmma.forward_wide.places", "side * (64 * 128) +", "(1 - side) * (64 * 128) +",
      .words = FULL},
     /* P */
