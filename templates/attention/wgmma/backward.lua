@@ -1,13 +1,13 @@
 -- backward.lua: the gradients of attention on the warpgroup products and TMA of sm_90a. A block owns block_kv keys of a
 -- key/value head, 64 for each warpgroup, whose dK and dV stay in registers, and goes over the query rows in tiles of block_q;
 -- dQ is summed in float32 in memory, in whatever order blocks come, or of a deterministic kernel in that of backward_order.cut.
--- Heads wider than 128: backward_wide.lua.
+-- Heads wider than 128: backward_wide.lua; than 256: backward_columns.lua.
 local family = { template = "attention/wgmma/backward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/diagonals.cut", "tile/sequences.cut", "tile/slices.cut", "tile/dropout.cut" } }
 
 local mma, shape, tiles = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua"), run("tile/tiles.lua")
 local grads, passes = run("attention/backward/input_grads.lua"), run("attention/backward/passes.lua")
 local barriers, kinds_of_barriers = run("tile/barriers.lua"), run("attention/wgmma/backward_barriers.lua")
-local wide = run("attention/wgmma/backward_wide.lua")
+local wide = run(shape.is_wide and "attention/wgmma/backward_columns.lua" or "attention/wgmma/backward_wide.lua")
 local columns, rows_bytes = shape.columns, shape.rows_bytes
 
 -- Does the sum of dQ have an order?
@@ -26,7 +26,6 @@ end
 
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
-  if math.max(spec.d, spec.dv) > 256 then return false, "leaves head dims of more than 256 to mma" end
   local why = hooks.norm.refused or is_ordered and order_refusal() or wide.is_for(spec) and wide.refusal() or layout_refusal()
   if why then return false, why end
   return true

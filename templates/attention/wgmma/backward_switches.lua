@@ -163,7 +163,7 @@ return {
 
   { name = "has_two_tiles_of_do",
     why = "dO of two tiles is in shared memory, where a cluster's blocks have room: the next one comes while the products read this one.",
-    possible = function(spec, plan) return wide.is_for(spec) and mma.bytes(wide.shared(spec, plan, { has_two_tiles_of_do = true })) <= mma.shared_limit() end,
+    possible = function(spec, plan) return wide.is_for(spec) and not shape.is_wide and mma.bytes(wide.shared(spec, plan, { has_two_tiles_of_do = true })) <= mma.shared_limit() end,
     when = function() return seq.is_dense end,
     gain = {
       measured.spills("d 192/128, packed", 0, 8), measured.spills("d 192, packed", 0, 20),
@@ -175,6 +175,6 @@ return {
 
   { name = "has_unequal_pieces_of_dq",
     why = "A cluster's block makes dQ of 64 columns, then of the 32 left, in place of 32 at a time: products read dS fewer times.",
-    possible = function(spec) return wide.is_for(spec) and wide.halves_a_block(spec) end,
+    possible = function(spec) return wide.is_for(spec) and not shape.is_wide and wide.halves_a_block(spec) end,
     when = function() return false end }, -- not measured yet
 }

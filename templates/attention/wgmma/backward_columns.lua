@@ -1,0 +1,72 @@
+-- backward_columns.lua: how wgmma_backward takes heads wider than 256, of which no block can hold dK and dV of 64 keys. The blocks of a
+-- cluster have the same keys, and columns of their own: of K, V, Q and dO, and so of dK, dV and dQ. Each makes S and dP over its own
+-- columns and sends these parts to the others; all add them up in the same order. A block has the four warpgroups of backward_wide.lua.
+local columns = { template = "attention/wgmma/backward_columns.cut", KEYS = 64 }
+local MOST = 4 -- blocks of 64 columns that a block of the cluster has: its dK fits a warpgroup
+local shape, barriers = run("attention/wgmma/shape.lua"), run("tile/barriers.lua")
+local kinds_of_barriers = run("attention/wgmma/backward_columns_barriers.lua")
+
+function columns.is_for() return shape.is_wide end
+columns.CLUSTER = cdiv(math.max(shape.blocks(spec.d), shape.blocks(spec.dv)), MOST)
+
+-- Why a spec has no kernel, nil: it has one.
+function columns.refusal()
+  local function left(what) return "leaves heads wider than 256 to mma where " .. what end
+  if hooks.norm.drop then return left("weights are dropped") end
+  if not hooks.norm.ds_is_proportional then return left("dS is not proportional to P") end
+  if #hooks.input.grads > 0 then return left("an input has a gradient") end
+  if spec.deterministic == "true" then return left("dQ is summed in an order") end
+  if types.dk.name == "f32" then return left("gradients are float32") end
+end
+
+-- Blocks of 64 columns that each block of the cluster has.
+local function blocks(width) return cdiv(shape.blocks(width), columns.CLUSTER) end
+local function bytes(rows, width) return rows * shape.ROW * blocks(width) end
+-- Bytes of a part of S, or of dP, in float32.
+local function part_bytes(plan) return plan.block_q * columns.KEYS * 4 end
+
+function columns.shared(spec, plan)
+  local q, keys = plan.block_q, columns.KEYS
+  return {
+    { "SM_K", bytes(keys, spec.d), "K [D_BLOCKS][64][64]" },
+    { "SM_V", bytes(keys, spec.dv), "V [DV_BLOCKS][64][64], then dV" },
+    { "SM_Q", bytes(q, spec.d), "Q [D_BLOCKS][BLOCK_Q][64], then dK" },
+    { "SM_DO", bytes(q, spec.dv), "dO [DV_BLOCKS][BLOCK_Q][64]" },
+    { "SM_DS", q * shape.ROW, "dS [BLOCK_Q][64]" },
+    { "SM_S_PARTS", columns.CLUSTER * part_bytes(plan), "S^T of each block's columns, as threads have it [CLUSTER][BLOCK_Q / 8][128][4], float32" },
+    { "SM_DP_PARTS", columns.CLUSTER * part_bytes(plan), "dP^T, the same" },
+    { "SM_P", q * shape.ROW, "P^T, as operands of warps [BLOCK_Q / 16][128][4]" },
+    { "SM_KEPT", q * 8, "what is kept of a row, and delta [BLOCK_Q][2], float32" },
+    barriers.row(kinds_of_barriers(columns.CLUSTER)),
+    { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
+  }
+end
+
+-- Registers of the threads of each warpgroup, 512 together: those that move data, make dV, make dK, make dQ.
+local FEW, MANY, QUERIES = 32, 208, 64
+function columns.most() return MANY end
+
+-- Registers of a thread that makes dV or dK, coarsely: that, S or dP, P or dS, and addresses.
+function columns.registers(spec, plan)
+  return 32 * math.max(blocks(spec.d), blocks(spec.dv)) + plan.block_q * 3 // 4 + 28
+end
+
+function columns.constants(spec, plan)
+  return {
+    { "CLUSTER", columns.CLUSTER, "blocks, of some columns each" },
+    { "MOVER_REGISTERS", FEW },
+    { "VALUES_REGISTERS", MANY },
+    { "KEYS_REGISTERS", MANY },
+    { "QUERIES_REGISTERS", QUERIES },
+    { "D_BLOCKS", blocks(spec.d), "of 64 columns of Q, K, dK and dQ that a block has" },
+    { "DV_BLOCKS", blocks(spec.dv), "of V, dO and dV" },
+    { "K_BYTES", bytes(columns.KEYS, spec.d), "of a block's" },
+    { "V_BYTES", bytes(columns.KEYS, spec.dv), "of a block's" },
+    { "Q_BYTES", bytes(plan.block_q, spec.d), "of a block's" },
+    { "DO_BYTES", bytes(plan.block_q, spec.dv), "of a block's" },
+    { "P_BYTES", plan.block_q * shape.ROW, "of a tile" },
+    { "PART_BYTES", part_bytes(plan), "of S or dP, of a block's columns" },
+  }
+end
+
+return columns
