@@ -33,7 +33,7 @@ end
 
 family.generation = wide.is_for(spec) and 1 or 2
 grads.sum_in_tiles(false)
-family.refused = run("attention/wgmma/backward_refused.lua")
+family.refused = wide.refused or run("attention/wgmma/backward_refused.lua")
 
 -- Threads of a block of the passes beside; rows that a warp takes at a time where these are made in the background: a multiple
 -- of 64.

@@ -42,21 +42,39 @@ function columns.shared(spec, plan)
   }
 end
 
--- Registers of the threads of each warpgroup, 512 together: those that move data, make dV, make dK, make dQ.
-local FEW, MANY, QUERIES = 32, 208, 64
-function columns.most() return MANY end
+-- Registers of the threads of each warpgroup, 512 together: those that move data, make dV, make dK, which have dP and what is to become
+-- dS beside it, and make dQ.
+local FEW, VALUES, KEYS, QUERIES = 32, 200, 216, 64
+function columns.most() return KEYS end
 
 -- Registers of a thread that makes dV or dK, coarsely: that, S or dP, P or dS, and addresses.
 function columns.registers(spec, plan)
   return 32 * math.max(blocks(spec.d), blocks(spec.dv)) + plan.block_q * 3 // 4 + 28
 end
 
+-- Plans that compilers refuse, because they spill: of blocks that have the most columns (backward_refused.lua says what a row is).
+local function has_most(spec) return math.max(blocks(spec.d), blocks(spec.dv)) == MOST end
+columns.refused = {
+  compiler = "NVRTC 13.0",
+  rows = {
+    { cause = "score", what = "a score that is more than s and terms beside it, and more than 192 columns of a block",
+      when = function(spec, _, traits) return has_most(spec) and not traits.ds_follows_from_p end,
+      spare = 255, spilled = { { "d 512, s * s", 80 }, { "d 512, softcap(5.0), the most", 124 } } },
+    { cause = "mask", what = "a mask that is tested key by key, and more than 192 columns of a block",
+      when = function(spec, _, traits) return has_most(spec) and (not traits.mask.row_sees_a_range or traits.mask.has_gaps.queries == true) end,
+      spare = 255, spilled = { { "d 512, chunked(48)", 52 }, { "d 512, dilated(4)", 128 } } },
+    { cause = "layout", what = "slices, and more than 192 columns of a block",
+      when = function(spec) return has_most(spec) and seq.slices ~= nil end,
+      spare = 255, spilled = { { "d 512, causal", 20 } } },
+  },
+}
+
 function columns.constants(spec, plan)
   return {
     { "CLUSTER", columns.CLUSTER, "blocks, of some columns each" },
     { "MOVER_REGISTERS", FEW },
-    { "VALUES_REGISTERS", MANY },
-    { "KEYS_REGISTERS", MANY },
+    { "VALUES_REGISTERS", VALUES },
+    { "KEYS_REGISTERS", KEYS },
     { "QUERIES_REGISTERS", QUERIES },
     { "D_BLOCKS", blocks(spec.d), "of 64 columns of Q, K, dK and dQ that a block has" },
     { "DV_BLOCKS", blocks(spec.dv), "of V, dO and dV" },
