@@ -123,10 +123,11 @@ function mma.that_fit(family, spec, arch, plans, most)
   return fit, unfit
 end
 
--- Columns of O that a block of a forward makes: half of many, where a second accumulator (norm.beside) would not fit a thread's
--- registers beside O. Blocks of the same rows make the same S then.
+-- Columns of O that a block of a forward makes: all, or an equal part of more than a thread's registers hold, which they share
+-- with a second accumulator (norm.beside). Blocks of the same rows make the same S then.
 function mma.columns_of_block(spec)
-  return hooks.norm.beside and spec.dv > 128 and 8 * cdiv(spec.dv, 16) or spec.dv
+  local blocks = cdiv(spec.dv, hooks.norm.beside and 128 or 256)
+  return 8 * cdiv(spec.dv, 8 * blocks)
 end
 
 -- Steps of 16 columns to unroll, `most` at most, without a rest.
