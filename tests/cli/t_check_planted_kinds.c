@@ -29,7 +29,7 @@ START_TEST(parts) {
 #define OF_WARP "kernel=combine head_dim=64 family=simt block_q=4"
   static const bug bugs[] = {
       {"combine.columns_of_block", " + (int)blockIdx.y * LANES * 8", "",
-       "kernel=combine head_dim=264", 4},
+       "kernel=combine head_dim=264", 1},
       {"combine.row", "+ q * p.$(rows.kept)_n", "", OF_PART, 4},
       {"combine.own_parts", "first + each, ", "first + each - 1, ", OF_PART, 4},
       {"combine.own_parts", ", p.parts)", ", p.parts + 1)", OF_PART, 1},

@@ -111,7 +111,7 @@ static const verify_case biased[] = {
 static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed = 0},
                                        {.shape = {0}}};
 
-#define TURNS "family=simt head_dim=264 stages=1"
+#define TURNS "family=simt head_dim=264 stages=2"
 
 #define LINEAR            "family=mma head_dim=64 normalizer=none"
 #define SIGMOID           "family=mma head_dim=64 normalizer=sigmoid"

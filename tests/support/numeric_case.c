@@ -121,10 +121,12 @@ static int nq_of(const row *r) { return of->length[r->level[NQ]].n; }
 static int nk_of(const row *r) { return of->length[r->level[NK]].n; }
 
 /* Products of a row, counted as elements of Q K^T times what each takes. An element takes some work
- * whatever its width. */
+ * whatever its width. Heads wider than 256/256 count as these, so that they meet the same lengths.
+ */
 static int64_t cost(const row *r) {
-  const int *h = heads[r->level[HEADS]];
-  return (int64_t)h[0] * h[1] * nq_of(r) * nk_of(r) * (numeric_width(r) + 48);
+  enum { COUNTED = 512 };
+  const int *h = heads[r->level[HEADS]], width = numeric_width(r);
+  return (int64_t)h[0] * h[1] * nq_of(r) * nk_of(r) * ((width < COUNTED ? width : COUNTED) + 48);
 }
 
 static int is_length(int axis) { return axis == NQ || axis == NK; }

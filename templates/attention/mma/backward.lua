@@ -67,9 +67,9 @@ for _, x in ipairs(hooks.input.grads) do
   banded, diagonal = banded or x.banded, diagonal or x.diagonal
 end
 
--- The passes whose blocks own rows of queries, 16 a warp, and take tiles of keys as large as fit.
-local function row_tiles(spec, plan, keys)
-  local rows = 16 * plan.warps
+-- The passes whose blocks own rows of queries, 16 a warp, and take tiles of keys as large as fit. Warps share rows, of whose dQ
+-- each has a part of the columns, where one has no registers for all of them or a block no shared memory for more rows.
+local function row_tiles(spec, rows, keys)
   local blocks = {
     { "SM_ROWS_Q", tiles.bytes(rows, spec.d), "Q [TILE_Q][D]" .. (is_f32 and "" or ", then dQ") },
     { "SM_ROWS_DO", tiles.bytes(rows, spec.dv), "dO [TILE_Q][DV]" },
@@ -83,10 +83,16 @@ local function row_tiles(spec, plan, keys)
   return blocks
 end
 
-local function tile_keys(spec, plan)
-  local keys = spec.d + spec.dv > 256 and 32 or 64
-  while mma.bytes(row_tiles(spec, plan, keys)) > mma.shared_limit() do keys = keys // 2 end
-  return keys
+-- How a plan divides them: warps that share rows, rows of a block, keys of a tile.
+local MOST_DQ, LEAST_KEYS = 288, 16 -- columns that a warp holds
+local function row_division(spec, plan)
+  local split = { shares = 1, rows = 16 * plan.warps, keys = spec.d + spec.dv > 256 and 32 or 64 }
+  local function fits(keys) return mma.bytes(row_tiles(spec, split.rows, keys)) <= mma.shared_limit() end
+  while mma.columns(spec.d, split.shares) > MOST_DQ or not fits(LEAST_KEYS) do
+    split.shares, split.rows = 2 * split.shares, split.rows // 2
+  end
+  while not fits(split.keys) do split.keys = split.keys // 2 end
+  return split
 end
 
 -- How many blocks make an input's gradient in its pass: one for each tile of the gradient's own extents.
@@ -113,7 +119,8 @@ end
 -- The launches, in their order.
 local function steps(spec, plan, padded)
   local threads, q, kv = 32 * plan.warps, plan.block_q, plan.block_kv
-  local rows, keys, key_tiles = 16 * plan.warps, tile_keys(spec, plan), seq.count_tiles("k", kv)
+  local own, key_tiles = row_division(spec, plan), seq.count_tiles("k", kv)
+  local rows, keys = own.rows, own.keys
   local list = {
     passes.kept(padded, threads, use.starts_early),
     { entry = "attn_bwd_dk_dv", threads = threads, early = use.starts_early,
@@ -125,7 +132,7 @@ local function steps(spec, plan, padded)
   }
   if deterministic then
     list[#list + 1] = { entry = "attn_bwd_dq", grid = { seq.count_tiles("q", rows), "h", seq.batches("q") },
-      threads = threads, registers = 200, work = "nk * " .. rows, shared = row_tiles(spec, plan, keys) }
+      threads = threads, registers = 200, work = "nk * " .. rows, shared = row_tiles(spec, rows, keys) }
   else
     list[#list + 1] = passes.dq(padded, threads, use.starts_early)
   end
@@ -136,7 +143,7 @@ local function steps(spec, plan, padded)
     elseif not x.stored then
       local blocks = x.banded and hooks.input.blocks(x, BAND) or gradient_grid(x.extents, rows, keys)
       list[#list + 1] = { entry = "attn_bwd_" .. x.output, grid = { blocks, "1", "1" },
-        threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, plan, keys) }
+        threads = threads, registers = 160, work = "b * h * nk * " .. rows, shared = row_tiles(spec, rows, keys) }
     end
   end
   passes.add_heads(list, threads, use.starts_early)
@@ -144,7 +151,7 @@ local function steps(spec, plan, padded)
 end
 
 function family.describe(spec, plan)
-  local split, threads, keys = mma.division(plan), 32 * plan.warps, tile_keys(spec, plan)
+  local split, threads, own = mma.division(plan), 32 * plan.warps, row_division(spec, plan)
   local chunks_d, chunks_dv = tiles.chunks(spec.d), tiles.chunks(spec.dv)
   local padded = seq.count_rows_of("q", plan.block_q)
   local regions = passes.regions(padded, not deterministic)
@@ -184,17 +191,24 @@ function family.describe(spec, plan)
       { "Q_BYTES", tiles.bytes(plan.block_q, spec.d), "of a tile" },
       { "DO_BYTES", tiles.bytes(plan.block_q, spec.dv), "of a tile" },
       { "KEPT_BYTES", 8 * plan.block_q, "of a tile" },
-      { "TILE_Q", 16 * plan.warps, "query rows of a block that owns rows" },
-      { "TILE_KV", keys, "keys of its tiles" },
-      { "N_KV", keys // 8, "tiles of 8 keys of its S" },
+      { "TILE_Q", own.rows, "query rows of a block that owns rows" },
+      { "TILE_KV", own.keys, "keys of its tiles" },
+      { "N_KV", own.keys // 8, "tiles of 8 keys of its S" },
       banded and { "BAND", BAND, "elements of a gradient by distance that a block owns" } or
-        diagonal and { "N_DIAGONAL", plan.block_kv // 8 // plan.warps, "blocks of 8 keys in which a warp's diagonals of dS begin" } or nil,
+        diagonal and { "N_DIAGONAL", split.diagonal_blocks, "blocks of 8 keys in which a warp's diagonals of dS begin" } or nil,
     },
     shared = family.shared(spec, plan),
   }
+  local function constant(...) table.insert(description.constants, { ... }) end
+  if split.some_make_no_scores then constant("QUERY_PARTS", split.query_parts, "parts of the queries that warps which share keys have of S") end
+  if own.shares > 1 then
+    constant("ROW_SHARES", own.shares, "warps that share rows")
+    constant("N_ROWS_DQ", mma.columns(spec.d, own.shares) // 8, "tiles of 8 columns of a warp's dQ there")
+    constant("ROW_WARPS", plan.warps // own.shares, "warps whose rows are not those of an earlier one")
+  end
   if seq.slices then
     seq.slices.add_list(description, "k", plan.block_kv, "key_slices", use.starts_early)
-    if deterministic then seq.slices.add_list(description, "q", 16 * plan.warps, "row_slices", use.starts_early) end
+    if deterministic then seq.slices.add_list(description, "q", own.rows, "row_slices", use.starts_early) end
   end
   return description
 end

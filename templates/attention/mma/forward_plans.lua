@@ -10,6 +10,8 @@ local function spills_with_64_keys(spec, traits)
   return spec.dv > 64 and (traits.score.has_tanh or traits.input.differs_by_distance)
 end
 
+local function is_wide(spec) return math.max(spec.d, spec.dv) > 256 end
+
 local plans = {
   { block_q = 128, block_kv = 96, stages = 2, warps = 4, measured = { { "d 64", 350 } },
     when = function(spec, traits) return not traits.score.cap end },
@@ -22,12 +24,15 @@ local plans = {
     on = { "hopper", "blackwell" }, when = function(spec, traits) return spills_with_64_keys(spec, traits) and traits.score.cap ~= nil end },
   { block_q = 128, block_kv = 64, stages = 1, warps = 8, measured = { { "d 256", 310 } },
     about = "less shared memory: sm_80" },
+  { block_q = 128, block_kv = 32, stages = 1, warps = 8, when = is_wide, about = "d 512: 8 warps with the most keys that fit" },
   { block_q = 64, block_kv = 64, stages = 2, warps = 4, measured = { { "d 64", 297 }, { "d 128", 309 } },
     about = "short sequences" },
   { block_q = 64, block_kv = 64, stages = 1, warps = 4,
     measured = { { "d 256", 305 }, { "d 256, causal, n 1024, where the others give 221", 244 } } },
   { block_q = 64, block_kv = 32, stages = 2, warps = 4, measured = { { "d 128", 279 } } },
   { block_q = 64, block_kv = 32, stages = 1, warps = 4, about = "d 256 with an input of the score on sm_86" },
+  { block_q = 64, block_kv = 16, stages = 1, warps = 4, when = is_wide, about = "d 512 on sm_86" },
+  { block_q = 32, block_kv = 16, stages = 1, warps = 2, when = is_wide, about = "d 512 with an input of the score on sm_86" },
 }
 
 -- Plans that lost to one of those.

@@ -59,22 +59,30 @@ end
 -- hold the whole width of their dK and dV: they split the queries of S, and the columns of dK and dV. Gives
 --   warps_per_key, warps_share_keys
 --   warp_kv                  keys of a warp
+--   query_parts              parts of the queries, 16 at least, that warps which share keys have of S; others make none
+--   some_make_no_scores      there are such
 --   queries                  of S and dP at a time: as many as the registers that are left can hold
 --   queries_in_turns         the warp has more than these
---   warps_q                  of dQ: warps along the rows, 32 each; the others along the columns
---   dq_tiles, dq_in_turns    tiles of 16 rows of dQ at a time; one of them: the least plan fits the widest heads
+--   dq_tiles, dq_in_turns    tiles of 16 rows of dQ at a time; one of all rows in turn: the least plans fit the widest heads
+--   warps_q                  of dQ: warps along the rows, 32 each, or all in turn; the others along the columns
+--   tiles_end_within_kept    a tile's rows end within those of a block of the pass that makes what is kept, a row for 8 threads
+--   diagonal_blocks          blocks of 8 keys in which a warp's diagonals of dS begin
+--   some_have_no_diagonals   there are more warps than such blocks
 function mma.division(plan)
   local warps_per_key = math.max(1, plan.warps_per_key or 1) -- 0 in a plan that does not name them
   local warp_kv = plan.block_kv * warps_per_key // plan.warps
   local usual_queries = warp_kv > 16 and 32 or math.min(64, plan.block_q)
-  local queries = warps_per_key > 1 and plan.block_q // warps_per_key or usual_queries
+  local query_parts = math.max(1, math.min(warps_per_key, plan.block_q // 16))
+  local queries = warps_per_key > 1 and plan.block_q // query_parts or usual_queries
   local dq_in_turns = plan.block_kv <= 32
   return {
     warps_per_key = warps_per_key, warps_share_keys = warps_per_key > 1,
-    warp_kv = warp_kv,
-    queries = queries, queries_in_turns = plan.block_q > warps_per_key * queries,
-    warps_q = plan.block_q // 32,
+    warp_kv = warp_kv, query_parts = query_parts, some_make_no_scores = query_parts < warps_per_key,
+    queries = queries, queries_in_turns = plan.block_q > query_parts * queries,
+    warps_q = dq_in_turns and 1 or plan.block_q // 32,
     dq_tiles = dq_in_turns and 1 or 2, dq_in_turns = dq_in_turns,
+    tiles_end_within_kept = plan.block_q % (4 * plan.warps) > 0,
+    diagonal_blocks = math.max(1, plan.block_kv // 8 // plan.warps), some_have_no_diagonals = plan.block_kv // 8 < plan.warps,
   }
 end
 
@@ -123,10 +131,11 @@ function mma.that_fit(family, spec, arch, plans, most)
   return fit, unfit
 end
 
--- Columns of O that a block of a forward makes: half of many, where a second accumulator (norm.beside) would not fit a thread's
--- registers beside O. Blocks of the same rows make the same S then.
+-- Columns of O that a block of a forward makes: all, or an equal part of more than a thread's registers hold, which they share
+-- with a second accumulator (norm.beside). Blocks of the same rows make the same S then.
 function mma.columns_of_block(spec)
-  return hooks.norm.beside and spec.dv > 128 and 8 * cdiv(spec.dv, 16) or spec.dv
+  local blocks = cdiv(spec.dv, hooks.norm.beside and 128 or 256)
+  return 8 * cdiv(spec.dv, 8 * blocks)
 end
 
 -- Steps of 16 columns to unroll, `most` at most, without a rest.

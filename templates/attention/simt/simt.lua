@@ -10,13 +10,13 @@ end
 -- Columns that a lane holds of a row of sums.
 function simt.lane_columns(width) return 2 * cdiv(width, 64) end
 
--- Do the two tiles that rows of a block meet pass through one place in turn? A plan of one stage is for heads of which both do not
--- fit a block's shared memory.
-function simt.takes_turns(plan) return plan.stages == 1 end
+-- Do the two tiles that rows of a block meet pass through one place in turn? A plan of two stages, which are
+-- these turns, is for heads of which both do not fit a block's shared memory.
+function simt.takes_turns(plan) return plan.stages == 2 end
 
 -- The plans that fit, of all that the family has for the spec; the others with a reason.
 function simt.candidates(family, spec, arch, plans)
-  if math.max(spec.d, spec.dv) > 256 then plans[#plans + 1] = { block_q = 4, block_kv = 32, stages = 1, warps = 4 } end
+  if math.max(spec.d, spec.dv) > 256 then plans[#plans + 1] = { block_q = 4, block_kv = 32, stages = 2, warps = 4 } end
   return mma.that_fit(family, spec, arch, plans)
 end
 
