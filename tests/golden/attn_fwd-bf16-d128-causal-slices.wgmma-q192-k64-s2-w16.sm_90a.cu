@@ -7,7 +7,7 @@
 // made by flashgen 0.1.0
 //
 // launch: attn_slices_row_slices, grid cdiv(nq, 192) x 1 x 1, 256 threads, 0 shared bytes, early
-// launch: attn_fwd, grid cdiv(nq, 192) * h * b x 1 x 1, 512 threads, 165264 shared bytes, 1 a
+// launch: attn_fwd, grid cdiv(nq, 192) * h * b x 1 x 1, 512 threads, 165360 shared bytes, 1 a
 //         multiprocessor, early
 // scratch: claims, 2 floats
 // scratch: row_slices, cdiv(nq, 192) * 2 * cdiv(slices, 32) floats
@@ -19,8 +19,8 @@
 //   SM_BARRIERS 163840  Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full,
 //                       empty [stages]; job full, empty [2]; claim
 //   SM_JOBS     164096  q0, h, b, g, first and last k0, -, - [2]
-//   SM_SLICES   164160  slice, k0, whether it is the last one, of each tile of K [stages]
-//   SM_END      164256  what rounding the base to 1024 bytes may take
+//   SM_RECORDS  164160  slice, k0, and who sees it, of each tile of keys [2][stages]
+//   SM_END      164352  what rounding the base to 1024 bytes may take
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -39,7 +39,7 @@ enum { INPUT_STAGES = 0 }; // of an input of the score
 enum { CLAIMED = 1 }; // 0: blocks take tiles of rows in turn
 enum { INPUT_COLUMNS = 64 }; // side by side of it
 enum { JOB_BYTES = 32 }; // of what is known of a tile of rows
-enum { MOVER_REGISTERS = 40 };
+enum { MOVER_REGISTERS = 56 };
 enum { REGISTERS = 152 };
 enum { D_STEPS = 128 }; // columns of Q and K that are multiplied
 enum { DV_COLUMNS = 128 }; // columns of O
@@ -52,8 +52,8 @@ enum { SM_K = 98304 };
 enum { SM_V = 131072 };
 enum { SM_BARRIERS = 163840 };
 enum { SM_JOBS = 164096 };
-enum { SM_SLICES = 164160 };
-enum { SM_END = 164256 };
+enum { SM_RECORDS = 164160 };
+enum { SM_END = 164352 };
 
 typedef struct __align__(64) tensor_map { u64 word[16]; } tensor_map; // the driver's, for TMA
 
@@ -244,8 +244,8 @@ DEV u32 matrix_at(u32 address) {
   return (address & 0x3ffff) >> 4; // in a cluster the block's rank lies above
 }
 
-DEV void setmaxnreg_dec_40(void) {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 40;" ::: "memory");
+DEV void setmaxnreg_dec_56(void) {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 56;" ::: "memory");
 }
 
 DEV void setmaxnreg_inc_152(void) {
@@ -771,7 +771,7 @@ attn_fwd(const __grid_constant__ Params p) {
   block_sync(); // behind the end of that grid, for all
 
   if (group < 0) {
-    setmaxnreg_dec_40();
+    setmaxnreg_dec_56();
     if (warp == 0) {
       int count = 0; // tiles of V that have been sent
       #pragma unroll 1
@@ -780,6 +780,7 @@ attn_fwd(const __grid_constant__ Params p) {
         mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
         const int q0 = (int)lds_u32(job);
         if (q0 < 0) { break; }
+        const int b = 0;
         const float *shown = p.row_slices + (i64)((q0) / BLOCK_Q) * 2 * cdiv(p.slices, 32);
         int number = next_slice(shown, p.slices, 0), k0, key_end;
         {
@@ -817,37 +818,48 @@ attn_fwd(const __grid_constant__ Params p) {
               key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
                   + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
             }
-          }
-          if (lane == 0) {
-            const int b = 0;
-            const int g = (int)lds_u32(job + 12); // read anew: movers have few registers
-            if (k_now >= 0) {
-              const token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-                  p.slices, shown, now);
-              const u32 words[4] = {(u32)k_now, (u32)(k0 >= key_end), 0, 0};
+            const int is_last = k0 >= key_end;
+            const token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                p.slices, shown, now);
+            const int k0 = k_now, row0 = q0 + 64 * lane; // of warpgroup `lane`
+            const u32 none = ballot(ALL_LANES, lane < GROUPS
+                && (!slice_shows_some(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
+                imin(k0 + BLOCK_KV, p.nk)) || (slice.nk
+                + (imin(imin(row0 + 64, p.nq) - slice.q, slice.nq)) < slice.nq
+                + (imax(0, k0 - slice.k)) + 1)));
+            const u32 all = ballot(ALL_LANES, lane < GROUPS
+                && (slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
+                imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
+                + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
+                + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk));
+            if (lane == 0) {
+              const int g = (int)lds_u32(job + 12); // read anew: movers have few registers
+              const u32 words[4] = {(u32)k0, none | all << 8 | (u32)(is_last) << 16, 0, 0};
+              const u32 record = sm + SM_RECORDS + (u32)(tile % (2 * STAGES) * 48);
               mbarrier_wait(BARRIER(K_EMPTY + tile % STAGES), (tile / 2 & 1) ^ 1);
-              put_slice(sm + SM_SLICES + (u32)(tile % STAGES * 48), slice);
-              sts_u32x4(sm + SM_SLICES + (u32)(tile % STAGES * 48) + 32, words);
+              put_slice(record, slice);
+              sts_u32x4(record + 32, words);
               {
                 const int slot = tile % STAGES;
                 mbarrier_wait(BARRIER(K_EMPTY + slot), (tile / 2 & 1) ^ 1);
                 mbarrier_expect(BARRIER(K_FULL + slot), 16384);
-                tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k_now, g, b,
+                tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b,
                     BARRIER(K_FULL + slot), L2_LAST);
-                tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k_now, g, b,
+                tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b,
                     BARRIER(K_FULL + slot), L2_LAST);
               }
             }
-            if (v0 >= 0) {
-              {
-                const int slot = count % STAGES;
-                mbarrier_wait(BARRIER(V_EMPTY + slot), (count / 2 & 1) ^ 1);
-                mbarrier_expect(BARRIER(V_FULL + slot), 16384);
-                tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, v0, g, b,
-                    BARRIER(V_FULL + slot), L2_LAST);
-                tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, v0, g, b,
-                    BARRIER(V_FULL + slot), L2_LAST);
-              }
+          }
+          if (v0 >= 0 && lane == 0) {
+            const int g = (int)lds_u32(job + 12);
+            {
+              const int slot = count % STAGES;
+              mbarrier_wait(BARRIER(V_EMPTY + slot), (count / 2 & 1) ^ 1);
+              mbarrier_expect(BARRIER(V_FULL + slot), 16384);
+              tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, v0, g, b,
+                  BARRIER(V_FULL + slot), L2_LAST);
+              tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, v0, g, b,
+                  BARRIER(V_FULL + slot), L2_LAST);
             }
           }
           count += v0 >= 0;
@@ -946,8 +958,8 @@ attn_fwd(const __grid_constant__ Params p) {
       mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
       const int q0 = (int)shfl_u32(ALL_LANES, lds_u32(job + 0), 0);
       if (q0 < 0) { break; }
-      int k0, is_last, has_weights = 1;
-          // of a tile: there are no more, and P of the one before it is to be multiplied
+      u32 told; // of a tile
+      int has_weights = 1; // P of the tile before is to be multiplied
       const int row0 = q0 + 64 * group;
       const int q_lane = row0 + 16 * warp + lane / 4;
       const int slot = turn % 2 * GROUPS + group;
@@ -969,10 +981,8 @@ attn_fwd(const __grid_constant__ Params p) {
       {
         const int k_slot = count % STAGES;
         mbarrier_wait(BARRIER(K_FULL + k_slot), (count / 2 & 1));
-        const token_slice slice = take_slice(sm + SM_SLICES + (u32)(k_slot * 48));
-        k0 = (int)lds_u32(sm + SM_SLICES + (u32)(k_slot * 48) + 32);
-        is_last = (int)lds_u32(sm + SM_SLICES + (u32)(k_slot * 48) + 36);
-        warp_sync(ALL_LANES); // all have read it, before the slot can be empty
+        const u32 record = sm + SM_RECORDS + (u32)(count % (2 * STAGES) * 48);
+        told = lds_u32(record + 36);
         scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
         wait_all(s, o);
         mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
@@ -982,12 +992,11 @@ attn_fwd(const __grid_constant__ Params p) {
         l1 = 0.0f;
         float sum00 = 0.0f, sum01 = 0.0f, sum10 = 0.0f, sum11 = 0.0f;
         int safe0, safe1;
-        const int k_lane = k0 + 2 * (lane % 4);
-        u32 seen0 = 0, seen1 = 0;
-        if (!(slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-            imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
-            + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
-            + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk)) {
+        if (!(told >> (8 + group) & 1)) {
+          const token_slice slice = take_slice(record);
+          const int k0 = (int)lds_u32(record + 32);
+          const int k_lane = k0 + 2 * (lane % 4);
+          u32 seen0, seen1;
           seen0 = slice_columns(slice, q_lane + 0, k_lane);
           seen1 = slice_columns(slice, q_lane + 8, k_lane);
           if (slice.is_shared) {
@@ -1000,11 +1009,6 @@ attn_fwd(const __grid_constant__ Params p) {
               seen1 &= ~slice_columns(before, q_lane + 8, k_lane);
             }
           }
-        }
-        if (!(slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-            imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
-            + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
-            + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk)) {
           {
             const int q0 = q_lane;
             const int of_row0 = q0 - slice.q + slice.nk - slice.nq;
@@ -1067,18 +1071,14 @@ attn_fwd(const __grid_constant__ Params p) {
       CLEAR_O()
 
       #pragma unroll 1
-      while (!is_last) {
+      while (!(told >> 16 != 0)) {
         const int next_slot = (count + 1) % STAGES;
         mbarrier_wait(BARRIER(K_FULL + next_slot), ((count + 1) / 2 & 1));
-        const token_slice slice = take_slice(sm + SM_SLICES + (u32)(next_slot * 48));
-        k0 = (int)lds_u32(sm + SM_SLICES + (u32)(next_slot * 48) + 32);
-        is_last = (int)lds_u32(sm + SM_SLICES + (u32)(next_slot * 48) + 36);
-        warp_sync(ALL_LANES); // all have read it, before the slot can be empty
-        if (!slice_shows_some(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-            imin(k0 + BLOCK_KV, p.nk)) || (slice.nk
-            + (imin(imin(row0 + 64, p.nq) - slice.q, slice.nq)) < slice.nq
-            + (imax(0, k0 - slice.k)) + 1)) {
+        const u32 record = sm + SM_RECORDS + (u32)((count + 1) % (2 * STAGES) * 48);
+        told = lds_u32(record + 36);
+        if (told >> group & 1) {
           const int v_slot = count % STAGES, k_slot = (count + 1) % STAGES;
+          warp_sync(ALL_LANES); // all have seen the phase before it can end
           mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
           barrier_sync(1 + group, 256);
           mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
@@ -1108,12 +1108,11 @@ attn_fwd(const __grid_constant__ Params p) {
         mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
         wait_all(s, o);
         mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
-        const int k_lane = k0 + 2 * (lane % 4);
-        u32 seen0 = 0, seen1 = 0;
-        if (!(slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-            imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
-            + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
-            + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk)) {
+        if (!(told >> (8 + group) & 1)) {
+          const token_slice slice = take_slice(record);
+          const int k0 = (int)lds_u32(record + 32);
+          const int k_lane = k0 + 2 * (lane % 4);
+          u32 seen0, seen1;
           seen0 = slice_columns(slice, q_lane + 0, k_lane);
           seen1 = slice_columns(slice, q_lane + 8, k_lane);
           if (slice.is_shared) {
@@ -1126,11 +1125,6 @@ attn_fwd(const __grid_constant__ Params p) {
               seen1 &= ~slice_columns(before, q_lane + 8, k_lane);
             }
           }
-        }
-        if (!(slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-            imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
-            + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
-            + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk)) {
           {
             const int q0 = q_lane;
             const int of_row0 = q0 - slice.q + slice.nk - slice.nq;

@@ -40,6 +40,13 @@ static const verify_case lone[] = {
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 472},
     {.seed = 0}};
 
+/* Many slices, of which a warpgroup's rows see few. */
+static const verify_case many[] = {
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 500, .slices = 40}, .seed = 3},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 500, .slices = 40}, .seed = 5},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 500, .slices = 100}, .seed = 7},
+    {.seed = 0}};
+
 #define MOVERS "attention/wgmma/movers.cut"
 #define PLACE                                                                                      \
   "wrong numbers|out of bounds|before the start of tensor|past the end of tensor|undefined "       \
@@ -95,14 +102,17 @@ static const planted_bug bugs[] = {
      .place = {{MOVERS, NULL}}},
     {"sequence.slices.skip_by_number", "number < p.slices", "number < p.slices / 2",
      .words = wgmma},
-    {"wgmma.slices.tile", "(u32)k_now", "(u32)k_now + 8", .words = wgmma},
-    {"wgmma.slices.last", "+ 36", "+ 40", wgmma, .fault = "deadlock",
+    {"wgmma.slices.record", "(u32)k0,", "(u32)k0 + 8,", .words = wgmma},
+    {"wgmma.slices.seen", "&& ($(always))", "&& 1", .words = wgmma},
+    {"wgmma.slices.look", "$(records.told)", "40", wgmma, .fault = "deadlock",
      .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}},
-    {"wgmma.slices.taken", "warp_sync(ALL_LANES);", "", wgmma,
-     .fault = "race: shared store at * which several lanes of warp * read",
+    {"wgmma.slices.take", "$(records.k0)", "$(records.told)", .words = wgmma},
+    {"wgmma.records.place", "(2 * STAGES)", "STAGES", wgmma, .fault = "race: shared store at *",
      .place = {{"attention/wgmma/slices.cut", NULL}, {"tile.slices.put", NULL}}},
+    {"wgmma.forward.leave_keys", "warp_sync(ALL_LANES);", "", wgmma, .fault = "deadlock",
+     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}, .cases = many, .seeds = 12},
     {"wgmma.forward.leave_tile", "CLEAR_P()", "", .words = wgmma},
-    {"wgmma.forward.next_slice", "$(tile.never)", "k0 > 64", .words = wgmma},
+    {"wgmma.forward.next_slice", "$(records.none)", "$(records.is_last)", .words = wgmma},
     /* pairs that an earlier slice shows, and the bits of those that a slice does */
     {"simt.forward.hide_shared", "1u << r", "2u << r", .words = forward},
     {"simt.backward.hide_shared", "1u << r", "2u << r", .words = backward},

@@ -4,7 +4,7 @@
 local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut", "tile/pair.cut" } }
 family.generation = 3
 
-local mma, shape = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua")
+local mma, shape, records = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua"), run("attention/wgmma/records.lua")
 local wide = run("attention/wgmma/forward_wide.lua")
 local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_bytes, shape.tiled_input, shape.has_parts
 
@@ -57,7 +57,7 @@ function family.shared(spec, plan)
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
   if shape.scale_has_a_place(hooks) then table.insert(blocks, #blocks, { "SM_SCALE", 128, "the scale, for each lane" }) end
-  if seq.slices then table.insert(blocks, #blocks, { "SM_SLICES", 48 * stages, "slice, k0, whether it is the last one, of each tile of K [stages]" }) end
+  if seq.slices then table.insert(blocks, #blocks, { "SM_RECORDS", records.BYTES * 2 * stages, "slice, k0, and who sees it, of each tile of keys [2][stages]" }) end
   if hooks.norm.drop then table.insert(blocks, #blocks, { "SM_SEED", 16, "seed and offset of dropout" }) end
   if has_parts(plan) then
     table.insert(blocks, #blocks, { "SM_PARTS", 3 * 32, "the block's jobs that are parts, and none [3]" })
@@ -86,12 +86,17 @@ local rows = wide.is_for(spec) and wide.plans or run("attention/wgmma/forward_pl
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
 
 -- Registers of the threads that move data, and of the others, who have what is left. Movers that look for keys no row
--- sees, or know lengths, need 40. The others of many rows leave 32, which is too few for both where a warp finds pages, or walks slices.
+-- sees, or know lengths, need 40. The others of many rows leave 32, which is too few for both where a warp finds pages. One that walks slices
+-- needs 56.
 local function split(plan)
   local many_rows = plan.block_q > 128 or has_parts(plan) and columns(spec.dv) > 192
   local looks_for_keys, groups = hooks.mask.has_gaps.keys, plan.block_q // 64
   local few = (looks_for_keys or not seq.is_dense) and 40 or 24
-  if many_rows and not (looks_for_keys and (seq.is_paged() or seq.slices)) then few = 32 end
+  if seq.slices then
+    few = 56
+  elseif many_rows and not (looks_for_keys and seq.is_paged()) then
+    few = 32
+  end
   return few, (launched(plan) * (groups + 1) - few) // groups // 8 * 8
 end
 
