@@ -18,7 +18,7 @@ def run(n, function, *arguments, seconds=SECONDS):
     """What function(rank, *arguments) gives on each of n ranks: (value, None) or (None, the exception's kind and text); None of
     one that ended itself."""
     with tempfile.TemporaryDirectory() as folder:
-        context = multiprocessing.get_context("fork" if IS_CPU else "spawn")
+        context = multiprocessing.get_context("spawn" if torch.cuda.is_available() else "fork")  # autograd has threads there
         processes = [context.Process(target=work, args=(folder, rank, n, seconds, function, arguments)) for rank in range(n)]
         for process in processes:
             process.start()
