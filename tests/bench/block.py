@@ -23,9 +23,9 @@ import sys
 import tempfile
 import time
 
-import flashgen
+import c_api
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 
 HEAD, RUNS, MOST = 64, 20, 0.05  # MOST: where roundings turn a relu over, results of bf16 differ by 0.03
 EXTENTS = {  # in units of the width
@@ -157,7 +157,7 @@ def main():
     parser.add_argument("--epilogues", nargs="*", default=["relu", "gelu"])
     parser.add_argument("--modes", nargs="*", default=["default", "reduce-overhead"])
     options = parser.parse_args()
-    flashgen.need_gpu(torch)
+    c_api.need_gpu(torch)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, bf16, b {options.batch}, n {options.length}, ms")
     for width in options.widths:
         for act in options.epilogues:

@@ -13,11 +13,11 @@ import ctypes
 import random
 import statistics
 
-import flashgen
-from flashgen import Shape
+import c_api
+from c_api import Shape
 from peers import Flashgen
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 BYTES = 1 << 30  # of all copies of K and V
 
 
@@ -172,7 +172,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("words", nargs="*", help="more of the spec: family=decode warps=4 batch_invariant=true")
     a = parser.parse_args()
-    flashgen.need_gpu(torch)
+    c_api.need_gpu(torch)
     torch.manual_seed(a.seed)
     with torch.cuda.stream(torch.cuda.Stream()):
         fg, rate = Flashgen(a.library), copy_rate()

@@ -22,11 +22,11 @@ import sys
 import typing
 
 import fa3
-import flashgen
+import c_api
 import hooks
 from peers import ALSO, Cell, Flashgen, compile_all, contest, dtype_of, measure, peers_of
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 
 
 class Place(typing.NamedTuple):
@@ -225,7 +225,7 @@ def main():
     if choice.list:
         check_tables()
         return list_groups(choice, fa3.table_or_warning(choice.card) if choice.card else {})
-    flashgen.need_gpu(torch)
+    c_api.need_gpu(torch)
     card, rows = torch.cuda.get_device_name(), {}
     fg = Flashgen(choice.library)
     print(f"{card}, PyTorch {torch.__version__}, TFLOP/s", flush=True)

@@ -19,10 +19,10 @@ import json
 import statistics
 import sys
 
-import flashgen
+import c_api
 from peers import Cell, Flashgen, compile_all, dtype_of, measure
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 
 WINDOW, CAP = 1023, 30.0
 
@@ -255,7 +255,7 @@ def main():
     options.add_argument("--json", help="a file for the results")
     options.add_argument("--markdown", action="store_true", help="a table at the end")
     choice = options.parse_args()
-    flashgen.need_gpu(torch)
+    c_api.need_gpu(torch)
     fg, rows = Flashgen(choice.library), []
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {choice.dtype}", flush=True)
     for hook, d in itertools.product(choice.hooks, choice.dims):

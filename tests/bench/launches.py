@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 
-import flashgen
+import c_api
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 WARM_UPS, LAUNCHES = 5, 20
 CACHES = 128 << 20  # bytes, twice the L2 cache of an H200
 WAIT = 40_000_000  # clocks, 20 ms: longer than 20 calls of a function of PyTorch take
@@ -49,7 +49,7 @@ def has_peers(choice):
     """Is PyTorch timed too? On the host device ours is timed alone."""
     if choice.device == "host":
         return False
-    flashgen.need_gpu(torch)
+    c_api.need_gpu(torch)
     torch.cuda.set_device(torch.device(choice.device))
     return True
 

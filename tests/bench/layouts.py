@@ -15,11 +15,11 @@ import random
 import statistics
 import time
 
-import flashgen
-from flashgen import Shape
+import c_api
+from c_api import Shape
 from peers import Flashgen
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 
 
 def mixture(tokens, seed):
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=32768)
     parser.add_argument("--seed", type=int, default=1)
     a = parser.parse_args()
-    flashgen.need_gpu(torch)
+    c_api.need_gpu(torch)
     fg, more = Flashgen(a.library), {"family": a.family} if a.family else {}
     print(torch.cuda.get_device_name())
     print("pass d mask: equal lengths, ms dense, packed, dense / packed | mixture, ms, ours / FA2, pairs a second / dense n 4096")

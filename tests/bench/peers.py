@@ -20,17 +20,17 @@ import sys
 import time
 
 import fa3
-import flashgen
+import c_api
 from fa3 import TOKENS, WIDTH, geometric_mean
-from flashgen import Shape
+from c_api import Shape
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 
 PLAN_FIELDS = {"q": "block_q", "k": "block_kv", "s": "stages", "w": "warps"}
 SHARED_KEYS = {"mma": "warps_per_key", "wgmma": "key_parts"}  # the field that "p" is of a family
 
 
-class Flashgen(flashgen.Flashgen):
+class Flashgen(c_api.Flashgen):
     def launcher(self, kernel, shape, tensors, inputs=()):
         """A function that launches. Tensors in the order b h n d, or b h q k, as views; inputs by the order
         of their names: a number, or a tensor and its gradient, or None."""
@@ -270,7 +270,7 @@ def main():
     options.add_argument("--sustained", action="store_true", help="a second of launches, the mean of its second half")
     options.add_argument("--json", help="a file for the results")
     choice = options.parse_args()
-    flashgen.need_gpu(torch)
+    c_api.need_gpu(torch)
     fg = Flashgen(choice.library)
     dtype = dtype_of(choice.dtype)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {choice.dtype}, TFLOP/s", flush=True)

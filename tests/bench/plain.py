@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-import flashgen
+import c_api
 
 
 def plain(normalizer):
@@ -72,7 +72,7 @@ def main():
             for normalizer in ("none", "retention", "sigmoid", "logsoftmax"):
                 torch.compiler.reset()  # each function is compiled a few times at most, then no more
                 attend = plain(normalizer)
-                ours = both(lambda q, k, v: flashgen.attention(q, k, v, mask=mask, normalizer=normalizer), leaves, dout)
+                ours = both(lambda q, k, v: c_api.attention(q, k, v, mask=mask, normalizer=normalizer), leaves, dout)
                 theirs = both(lambda q, k, v: attend(*[x.transpose(1, 2) for x in (q, k, v)], hidden).transpose(1, 2), leaves, dout)
                 distance = ((ours[2] - theirs[2]).float().norm() / theirs[2].float().norm()).item()
                 if not distance < 0.02:

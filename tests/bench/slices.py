@@ -23,12 +23,12 @@ import ctypes
 import json
 import random
 
-import flashgen
-from flashgen import Shape
+import c_api
+from c_api import Shape
 from layouts import timed
 from peers import Flashgen
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 FULL, CAUSAL, BOTH = 0, 1, 3
 
 
@@ -81,8 +81,8 @@ def shown(slices, n):
 class Tokens:
     """q, k, v and dout of so many tokens, and launchers of our kernels for them."""
 
-    def __init__(self, fg, n, h, hk, dims, family):
-        self.fg, self.n, self.h, self.hk, self.family = fg, n, h, hk, family
+    def __init__(self, fg, n, h, hk, dims, family, plan):
+        self.fg, self.n, self.h, self.hk, self.family, self.plan = fg, n, h, hk, family, plan
         self.d, self.dv = (int(x) for x in (dims.split("/") * 2)[:2])
         normal = lambda heads, width: torch.randn(n, heads, width, device="cuda", dtype=torch.bfloat16)
         self.q, self.k, self.v, self.dout = normal(h, self.d), normal(hk, self.d), normal(hk, self.dv), normal(h, self.dv)
@@ -115,13 +115,13 @@ class Tokens:
     def of_list(self, backward, slices):
         ints = lambda x: torch.tensor(x, device="cuda", dtype=torch.int32)
         others = {"q_ranges": ints([s[0] for s in slices]), "k_ranges": ints([s[1] for s in slices]), "kinds": ints([s[2] for s in slices])}
-        return self.launcher(backward, "full", {"slices": "true"}, {"slices": len(slices)}, others)
+        return self.launcher(backward, "full", {"slices": "true", **self.plan}, {"slices": len(slices)}, others)
 
 
-def check(fg, name, dims, family):
+def check(fg, name, dims, family, plan):
     """A list of 512 tokens against a dense mask, both passes."""
     n, h, hk = 512, 4, 2
-    tokens, slices = Tokens(fg, n, h, hk, dims, family), LISTS[name](n, random.Random(2))
+    tokens, slices = Tokens(fg, n, h, hk, dims, family, plan), LISTS[name](n, random.Random(2))
     tokens.of_list(True, slices)()
     mask = shown(slices, n)
     leaves = [getattr(tokens, x).float().requires_grad_() for x in "qkv"]
@@ -155,18 +155,19 @@ def main():
     parser.add_argument("--heads", default="64/8", help="of queries / of keys")
     parser.add_argument("--lists", default=",".join(LISTS))
     parser.add_argument("--family", default="wgmma", help="of our kernels")
+    parser.add_argument("--plan", nargs="*", default=[], help="of our kernels, as block_q=192 block_kv=64")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json")
     a = parser.parse_args()
-    flashgen.need_gpu(torch)
-    fg, rows = Flashgen(a.library), []
+    c_api.need_gpu(torch)
+    fg, rows, plan = Flashgen(a.library), [], dict(word.split("=") for word in a.plan)
     h, hk = (int(x) for x in a.heads.split("/"))
     print(torch.cuda.get_device_name())
     print("| pass | d | list | slices | pairs, % | ms | of plain | list us | kernel |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for dims in a.dims.split(","):
-        tokens = Tokens(fg, a.tokens, h, hk, dims, a.family)
+        tokens = Tokens(fg, a.tokens, h, hk, dims, a.family, plan)
         for name in a.lists.split(","):
-            check(fg, name, dims, a.family)
+            check(fg, name, dims, a.family, plan)
             slices = LISTS[name](a.tokens, random.Random(a.seed))
             pairs = int(shown(slices, a.tokens).sum())
             torch.cuda.empty_cache()

@@ -17,10 +17,10 @@ import argparse
 import re
 import statistics
 
-import flashgen
+import c_api
 from peers import Cell, Flashgen, compile_all, dtype_of, measure
 
-torch = flashgen.pytorch()
+torch = c_api.pytorch()
 
 CELLS = "fwd:64:full:8192,fwd:64:causal:512,fwd:64:causal:8192,fwd:64:window(1023, 0):8192,fwd:128:causal:512,fwd:128:full:8192"
 
@@ -38,12 +38,12 @@ class Contestant:
     def __init__(self, library, change=None):
         self.name = change or "usual"
         self.switches = change if change and re.fullmatch(r"\w+=\w+(,\w+=\w+)*", change) else ""
-        with flashgen.under_switches(self.switches):
+        with c_api.under_switches(self.switches):
             self.fg = Flashgen(library, templates=None if self.switches else change)
 
     def enter(self, cell, words):
         """A function that launches the cell's kernel, its name and its text. RuntimeError: there is none."""
-        with flashgen.under_switches(self.switches):
+        with c_api.under_switches(self.switches):
             (why,) = compile_all(self.fg, [(cell.words(None, words), cell.shape)])
             if why:
                 raise RuntimeError(why)
@@ -97,7 +97,7 @@ def main():
     options.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
     options.add_argument("--rounds", type=int, default=5)
     choice = options.parse_args()
-    flashgen.need_gpu(torch)
+    c_api.need_gpu(torch)
     contestants = [Contestant(choice.library, change) for change in (None, *choice.changes)]
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {choice.dtype}, ms", flush=True)
     for text in re.split(r",(?![^(]*\))", choice.cells):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""flashgen.py - flashgen's C API for the scripts here. The structs are read from runtime/flashgen.h
+"""c_api.py - flashgen's C API for the scripts here. The structs are read from runtime/flashgen.h
 itself, so they do not drift from it.
 
 Run by itself it has a C compiler confirm the structs, launches kernels on the host device with arrays of its own, forward and
