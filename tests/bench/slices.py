@@ -118,10 +118,10 @@ class Tokens:
         return self.launcher(backward, "full", {"slices": "true", **self.plan}, {"slices": len(slices)}, others)
 
 
-def check(fg, name, dims, family, plan):
+def check(fg, name, dims, family):
     """A list of 512 tokens against a dense mask, both passes."""
     n, h, hk = 512, 4, 2
-    tokens, slices = Tokens(fg, n, h, hk, dims, family, plan), LISTS[name](n, random.Random(2))
+    tokens, slices = Tokens(fg, n, h, hk, dims, family, {}), LISTS[name](n, random.Random(2))
     tokens.of_list(True, slices)()
     mask = shown(slices, n)
     leaves = [getattr(tokens, x).float().requires_grad_() for x in "qkv"]
@@ -167,7 +167,7 @@ def main():
     for dims in a.dims.split(","):
         tokens = Tokens(fg, a.tokens, h, hk, dims, a.family, plan)
         for name in a.lists.split(","):
-            check(fg, name, dims, a.family, plan)
+            check(fg, name, dims, a.family)
             slices = LISTS[name](a.tokens, random.Random(a.seed))
             pairs = int(shown(slices, a.tokens).sum())
             torch.cuda.empty_cache()

@@ -104,7 +104,7 @@ static const planted_bug bugs[] = {
      .place = {{MOVERS, NULL}}},
     {"sequence.slices.skip_by_number", "number < p.slices", "number < p.slices / 2",
      .words = wgmma},
-    {"wgmma.slices.record", "(u32)k0,", "(u32)k0 + 8,", .words = wgmma},
+    {"wgmma.slices.record", "(u32)k_before,", "(u32)k_before + 8,", .words = wgmma},
     {"wgmma.slices.seen", "&& ($(always))", "&& 1", .words = wgmma},
     {"wgmma.slices.look", "$(records.told)", "40", wgmma, .fault = "deadlock",
      .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}},
@@ -114,7 +114,7 @@ static const planted_bug bugs[] = {
     {"wgmma.forward.leave_keys", "warp_sync(ALL_LANES);", "", wgmma, .fault = "deadlock",
      .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}, .cases = many, .seeds = 1},
     {"wgmma.forward.leave_tile", "CLEAR_P()", "", .words = wgmma},
-    {"wgmma.forward.next_slice", "$(records.none)", "$(records.is_last)", .words = wgmma},
+    {"wgmma.forward.next_slice", "$(records.next_none)", "told >> (17 - group) & 1", .words = wgmma},
     /* pairs that an earlier slice shows, and the bits of those that a slice does */
     {"simt.forward.hide_shared", "1u << r", "2u << r", .words = forward},
     {"simt.backward.hide_shared", "1u << r", "2u << r", .words = backward},
