@@ -994,7 +994,7 @@ attn_fwd(const __grid_constant__ Params p) {
         const int k_slot = count % STAGES;
         mbarrier_wait(BARRIER(K_FULL + k_slot), (count / 2 & 1));
         const u32 record = sm + SM_RECORDS + (u32)(count % (2 * STAGES) * 48);
-        told = lds_u32(record + 36);
+        told = shfl_u32(ALL_LANES, lds_u32(record + 36), 0); // known to be the same in all lanes
         scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
         wait_all(s, o);
         mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
@@ -1088,7 +1088,7 @@ attn_fwd(const __grid_constant__ Params p) {
         if (told >> (16 + group) & 1) {
           const int v_slot = count % STAGES, k_slot = (count + 1) % STAGES;
           mbarrier_wait(BARRIER(K_FULL + k_slot), ((count + 1) / 2 & 1));
-          told = lds_u32(record + 36);
+          told = shfl_u32(ALL_LANES, lds_u32(record + 36), 0); // known to be the same in all lanes
           warp_sync(ALL_LANES); // all have seen the phase before it can end
           mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
           barrier_sync(1 + group, 256);
@@ -1114,7 +1114,7 @@ attn_fwd(const __grid_constant__ Params p) {
         scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
         mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
         values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
-        told = lds_u32(record + 36);
+        told = shfl_u32(ALL_LANES, lds_u32(record + 36), 0); // known to be the same in all lanes
         wait_scores(s);
         barrier_arrive(1 + (group + 1) % GROUPS, 256);
         mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
