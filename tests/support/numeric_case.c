@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 400, PICKED_FROM = 3000, MORE_FROM = 500, TOGETHER = 3 };
+enum { ROWS_MAX = 600, PICKED_FROM = 3000, MORE_FROM = 500, TOGETHER = 3 };
 
 static const int heads[][3] = {{1, 1, 1}, {2, 4, 2}, {1, 4, 1}, {1, 6, 3}}; /* b h hk */
 static const float scales[] = {0, 0.2f, -0.2f};
