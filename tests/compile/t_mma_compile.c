@@ -20,9 +20,9 @@ enum { SKIP = 77, THREADS = 2 };
 static const fg_nvrtc *nvrtc;
 
 static const char *const archs[] = {"sm_80", "sm_90a", "sm_100a"};
-static const char *const dims[] = {"8",   "40",  "64",  "96",  "128",    "192/128",
-                                   "192", "256", "104", "224", "128/192"};
-enum { HOPPER = 1, ARCHS = sizeof archs / sizeof *archs, DIMS = 8, HOPPER_DIMS = DIMS + 3 };
+static const char *const dims[] = {"8",   "40",  "64",      "96",  "128", "192/128", "192",
+                                   "256", "264", "576/512", "104", "224", "128/192"};
+enum { HOPPER = 1, ARCHS = sizeof archs / sizeof *archs, DIMS = 10, HOPPER_DIMS = DIMS + 3 };
 _Static_assert(HOPPER_DIMS == sizeof dims / sizeof *dims, "dims");
 enum { KEY_PARTS = FG_PLAN_FIELDS - 1 }; /* field of a plan */
 

@@ -24,6 +24,8 @@ static const char *const golden[] = {
     "attn_fwd-bf16-d128-causal-slices.wgmma-q192-k64-s2-w16.sm_90a",
     "attn_fwd-bf16-d128-causal-of32.wgmma-q192-k64-s2-w16.sm_90a",
     "attn_bwd-bf16-d128-causal-of32-dqkvf32.wgmma-q64-k128-s2-w12.sm_90a",
+    "attn_fwd-bf16-d576v512-causal.mma-q128-k32-s1-w8.sm_90a",
+    "attn_bwd-bf16-d576v512-causal.mma-q32-k32-s1-w8-p4.sm_80",
     "attn_bwd-bf16-d64-slices.mma-q64-k128-s2-w8-p2.sm_80",
     "attn_fwd-bf16-d128-causal-shard.wgmma-q192-k64-s2-w16.sm_90a",
     "attn_bwd-bf16-d64-causal-drop-shard.mma-q64-k128-s2-w8-p2.sm_80",

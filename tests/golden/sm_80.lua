@@ -10,7 +10,7 @@ local function mma(spec) return of("mma", spec) end
 
 return {
   mma { head_dim = { 64, 128 }, mask = { "full", "causal" } },
-  mma { head_dim = { "192/128", 256 }, mask = "causal" },
+  mma { head_dim = { "192/128", 256, 320 }, mask = "causal" },
   mma { head_dim = 40, dtype = "f16" },
   -- masks
   mma { head_dim = 64, mask = "window(1023, 0)" },
@@ -21,7 +21,7 @@ return {
   mma { head_dim = 64, bias = "grad", bias_dims = { "b,h,q,k", "h,q,k", "q" } },
   mma { head_dim = 128, pass = "forward", bias = true, bias_dims = "h,q,k" },
   -- gradients that are the same bits in every launch
-  mma { head_dim = { 64, 128 }, mask = "causal", pass = "backward", deterministic = true },
+  mma { head_dim = { 64, 128, 512 }, mask = "causal", pass = "backward", deterministic = true },
   -- slices
   mma { head_dim = 64, mask = { "full", "window(1023, 0)" }, slices = true },
   mma { head_dim = 64, mask = "causal", pass = "backward", deterministic = true, slices = true },

@@ -16,6 +16,11 @@
 #define B_SHARED "family=mma pass=backward head_dim=64 block_kv=128 warps=8 warps_per_key=2 "
 #define IN_F32   "o_dtype=f32 dqkv_dtype=f32 "
 #define R_DQ     B_PAIRS "mask=causal deterministic=true "
+/* Wide heads: warps that make no scores, and have no diagonals; that share rows. */
+#define B_WIDE   "family=mma pass=backward head_dim=264/40 warps=8 block_q=32 block_kv=32 stages=1 "
+#define B_LEAST  "family=mma pass=backward head_dim=264/40 warps=8 block_q=16 block_kv=16 "
+#define R_SHARED "family=mma pass=backward head_dim=296/40 warps=8 block_q=16 deterministic=true "
+#define BY_FAR   "score=relative(t) inputs.t=f32[h,nq+nk-1]grad "
 #define R_GRAD   B_PAIRS "mask=causal deterministic=true bias=grad bias_dims="
 
 static const planted_bug backward[] = {
@@ -38,6 +43,11 @@ static const planted_bug backward[] = {
     {"backward.walk.heads", "h + heads", "h + 1", .words = B_TWO FULL},
     {"expr.masks.queries", ", k1 = k1 }, \"", " .. \" + 32\", k1 = k1 }, \"",
      .words = B_TWO CAUSAL},
+    /* wide heads */
+    {"mma.weights.makes_scores", "part < QUERY_PARTS", "part == 0", .words = B_WIDE FULL,
+     .fault = MIXED},
+    {"mma.backward.has_diagonals", "warp < BLOCK_KV / 8", "1", .words = B_WIDE BY_FAR},
+    {"tile.diagonals.last_chunk", "imin(4, chunks - c)", "4", .words = B_LEAST BY_FAR},
     /* kept and delta */
     {"mma.backward.load_kept", "2; i", "2 - 1; i", .words = B_TWO FULL, .fault = "never written",
      .place = {{PAIRS}}},
@@ -46,6 +56,9 @@ static const planted_bug backward[] = {
      .fault = "load of an element never written: * kept", .place = {{BACKWARD}}},
     {"backward.kept.row", "q < $(seq.nq)", "1", .words = B_TWO FULL,
      .fault = BEYOND "|wrong numbers",
+     .place = {{"attention/backward/kept.cut"}, {"attention/backward/kept_row.cut"}}},
+    {"backward.kept.end", "if (q >= padded) { return; }", "", .words = B_LEAST FULL,
+     .fault = STORED,
      .place = {{"attention/backward/kept.cut"}, {"attention/backward/kept_row.cut"}}},
     {"backward.kept.sum", "0; mask", "1; mask", .words = B_TWO FULL},
     {"normalizers.softmax.ds", "($dp - $delta)", "$dp", .words = B_TWO FULL ";" R_DQ},
@@ -136,7 +149,7 @@ static const planted_bug backward[] = {
 enum { BACKWARD_N = sizeof backward / sizeof *backward };
 
 static const planted_bug rows[] = {
-    {"mma.rows.hide", "16 * warp", "0", .words = R_DQ},
+    {"mma.rows.hide", "$(first_row)", "0", .words = R_DQ},
     {"mma.rows.load_kept", "q < $(seq.nq) ? ldg_f32(row) : $(norm.no_weight or \"0.0f\")",
      "ldg_f32(row)", .words = R_DQ, .fault = BEYOND},
     {"mma.rows.load_kept", "row)", "row + 1)", .words = R_DQ},
@@ -149,8 +162,15 @@ static const planted_bug rows[] = {
      "by_chunks(sm, CHUNKS_D, 0, 0), CHUNKS_D);", .words = R_DQ},
     {"mma.rows.store_f32_dq", "p.scale, p.scale", "1.0f, 1.0f", .words = R_DQ IN_F32},
     {"mma.rows.store_dq", "p.scale, p.scale", "1.0f, 1.0f", .words = R_DQ},
-    {"mma.rows.store_dq", " + 16 * warp", "", .words = R_DQ, .fault = "race: store at",
+    {"mma.rows.store_dq", " + $(first_row)", "", .words = R_DQ, .fault = "race: store at",
      .place = {{"tile.tiles.store", "stg_u32x4"}}},
+    /* warps that share rows */
+    {"mma.rows.share", "\"warp / ROW_WARPS\"", "\"0\"", .words = R_SHARED FULL, .fault = MIXED},
+    {"mma.rows.add_columns_of_dq", "by_rows(sm, CHUNKS_D, 0, $(first_chunk))",
+     "by_rows(sm, CHUNKS_D, 0, 0)", .words = R_SHARED FULL},
+    {"tile.tiles.multiply_pc", " / 2 * on)", ")", .words = R_SHARED FULL},
+    {"mma.rows.share", "\"warp < ROW_WARPS\"", "\"1\"",
+     .words = R_SHARED FULL "bias=grad bias_dims=[q,k]", .fault = STORED},
     /* sums over axes that are not kept; those over all keys of a row are 0 with or without a bug,
      * where no gradient of the LSE is given */
     {"mma.rows.sum_pairs", "e] +=", "e] =", .words = R_GRAD "[k],[q,k]"},
@@ -166,9 +186,9 @@ static const planted_bug rows[] = {
     /* where they go */
     {"mma.rows.add_warps", "imin(TILE_KV, \" .. seq.k_rows .. \" - k0)", "TILE_KV",
      .words = R_GRAD "[k]", .fault = STORED},
-    {"mma.rows.store_sums", "text.all_of(\"q < \" .. seq.q_rows, \"k < \" .. seq.k_rows",
+    {"mma.rows.store_sums", "text.all_of(is_first, \"q < \" .. seq.q_rows, \"k < \" .. seq.k_rows",
      "(\"k < \" .. seq.k_rows", .words = R_GRAD "[q,k]", .fault = STORED},
-    {"mma.rows.store_sums", "text.all_of(\"q < \" .. seq.q_rows, \"k < \" .. seq.k_rows",
+    {"mma.rows.store_sums", "text.all_of(is_first, \"q < \" .. seq.q_rows, \"k < \" .. seq.k_rows",
      "(\"q < \" .. seq.q_rows", .words = R_GRAD "[q,k]", .fault = STORED},
     {"mma.rows.store_sums", "lane % 4 == 0 && ", "", .words = R_GRAD "[q]", .fault = STORED},
     {"mma.rows.store_sums", " && q < $(seq.q_rows)", "", .words = R_GRAD "[q]", .fault = STORED},

@@ -24,7 +24,7 @@ local plans = {
   { block_q = 64, block_kv = 32, stages = 1, warps = 8, warps_per_key = 4, when = is_wide_without_diagonals, about = "d 512" },
   { block_q = 32, block_kv = 32, stages = 2, warps = 8, warps_per_key = 4, when = is_wide, about = "d 512 with a gradient by distance" },
   { block_q = 32, block_kv = 32, stages = 1, warps = 8, warps_per_key = 4, when = is_wide, about = "d 512 on sm_80" },
-  { block_q = 32, block_kv = 16, stages = 1, warps = 8, warps_per_key = 8, when = is_wide, about = "d 512 on sm_86" },
+  { block_q = 32, block_kv = 16, stages = 1, warps = 8, warps_per_key = 8, when = is_wide_without_diagonals, about = "d 512 on sm_86" },
   { block_q = 16, block_kv = 16, stages = 1, warps = 8, warps_per_key = 8, when = is_wide, about = "the widest heads on sm_86" },
   { block_q = 64, block_kv = 64, stages = 2, warps = 4, measured = { { "d 64", 258 }, { "d 128", 266 } },
     about = "short sequences" },

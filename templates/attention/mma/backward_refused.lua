@@ -37,6 +37,11 @@ local rows = {
       return usual - taken
     end,
     spilled = { { "d 96, a mask, or a gradient for each pair", 44 } } },
+  { cause = "wide heads", what = "pairs of warps that share keys of more than 256 columns of K or V",
+    when = function(spec, plan)
+      return math.max(spec.d, spec.dv) > 256 and mma.division(plan).warps_per_key == 2 and not mma.division(plan).dq_in_turns
+    end,
+    spare = 48, spilled = { { "d 64/512, causal, a dense gradient", 72 }, { "d 64/512, dropout", 16 }, { "d 64/512, ALiBi, a shard", 64 } } },
   { cause = "gradients", what = "wide dK and dV under a window",
     when = function(spec, plan, traits) return fills_registers(spec, plan) and traits.mask.first_key_moves end,
     spare = 12, spilled = { { "d 128/192, a window", 100 } } },
