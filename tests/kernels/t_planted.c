@@ -13,11 +13,15 @@
 #define BACKWARD "attention/simt/backward.cut"
 #define ROWS     "tile/rows.cut"
 
+/* Tiles that pass through one place in turn. */
+#define TURNS "family=simt head_dim=264 stages=2"
+
 /* Meetings of threads: every occurrence in the file is dropped once. */
 static const planted_bug dropped[] = {
-    {FORWARD, "block_sync();", "(void)0;", .words = planted_forward,
+    {FORWARD, "block_sync();", "(void)0;",
+     .words = TURNS ";family=simt head_dim=40 mask=causal bias=true",
      .fault = "race: shared|never written"},
-    {BACKWARD, "block_sync();", "(void)0;", .words = planted_backward,
+    {BACKWARD, "block_sync();", "(void)0;", .words = TURNS " pass=backward bias=grad bias_dims=[k]",
      .fault = "race: shared|never written"},
     {ROWS, "warp_sync(ALL_LANES);", "(void)0;", .words = planted_backward,
      .fault = "no warp_sync or barrier orders|never written"},
@@ -41,7 +45,8 @@ static const planted_bug faults[] = {
      .place = {{"simt.forward.store_o", "inverse"}}},
     /* shared memory */
     {"simt.forward.load_tile",
-     "$(seq.load_rows(\"sm + SM_V\", \"PITCH_DV\", \"v\", \"k0\", \"32\", \"DV\", \"v_head\"))",
+     "$(turns and \"\" or seq.load_rows(\"sm + \" .. tile_v, \"PITCH_DV\", \"v\", \"k0\", \"32\", "
+     "\"DV\", \"v_head\"))",
      "(void)v_head;", NULL, "which was never written", .place = {{"tile.rows.add", "const"}}},
     {"tile.rows.load", "row *", "(row + 1) *", .fault = "race: shared|never written"},
     {"tile.rows.put_weights", "(r", "((r + 1)",
@@ -111,8 +116,6 @@ static const verify_case biased[] = {
 static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed = 0},
                                        {.shape = {0}}};
 
-#define TURNS "family=simt head_dim=264 stages=2"
-
 #define LINEAR            "family=mma head_dim=64 normalizer=none"
 #define SIGMOID           "family=mma head_dim=64 normalizer=sigmoid"
 #define SIGMOID_WGMMA     "family=wgmma head_dim=64 normalizer=sigmoid"
@@ -168,7 +171,7 @@ static const planted_bug wrong[] = {
     {"simt.backward.zero_dq", "dq[r][c] = 0.0f; ", "", .words = planted_backward},
     {"simt.backward.sum_pairs", "r] +=", "r] =", .words = planted_backward},
     /* tiles in turn: the part that is read is the one that was asked for */
-    {"simt.forward.turn", "\"v\"", "\"k\"", .words = TURNS},
+    {"simt.forward.turn", "\"k0\"", "\"(k0 + 32)\"", .words = TURNS},
     {"simt.backward.turn", "turn[part]", "turn.dv", .words = TURNS " pass=backward"},
     {"simt.backward.heads", "(g + 1) * group", "g * group + 1", .words = planted_backward},
     /* a maximum that is never set: garbage on a GPU, which may be small enough to be right */

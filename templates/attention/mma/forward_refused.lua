@@ -21,7 +21,7 @@ local rows = {
     when = function(_, plan, traits) return traits.norm.drop ~= nil and has_32_rows(plan) end,
     spare = 255, spilled = { { "d 64", 172 }, { "d 128", 252 } } },
   { cause = "dropout", what = "dropout and more than 208 columns of V",
-    when = function(spec, _, traits) return traits.norm.drop ~= nil and spec.dv > 208 end,
+    when = function(spec, _, traits) return traits.norm.drop ~= nil and mma.columns_of_block(spec) > 208 end,
     spare = 56, spilled = { { "d 256", 72 } } },
   { cause = "max_logit", what = "warps of 32 rows that make the largest product, beside a score or a mask with holes",
     when = function(_, plan, traits)

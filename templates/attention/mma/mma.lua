@@ -132,9 +132,11 @@ function mma.that_fit(family, spec, arch, plans, most)
 end
 
 -- Columns of O that a block of a forward makes: all, or an equal part of more than a thread's registers hold, which they share
--- with a second accumulator (norm.beside). Blocks of the same rows make the same S then.
+-- with a second accumulator (norm.beside), or, of more than 256, with what dropout draws. Blocks of the same rows make the same S
+-- then.
 function mma.columns_of_block(spec)
-  local blocks = cdiv(spec.dv, hooks.norm.beside and 128 or 256)
+  local beside_draws = hooks.norm.drop and spec.dv > 256
+  local blocks = cdiv(spec.dv, hooks.norm.beside and 128 or beside_draws and 192 or 256)
   return 8 * cdiv(spec.dv, 8 * blocks)
 end
 
