@@ -40,8 +40,9 @@ enum { K_PIECES = 8 }; // of 64 columns, of a tile
 enum { D_REST = 64 }; // columns of the last one that are multiplied
 enum { PIECE_KEYS = 16 }; // of a piece of V
 enum { V_PIECES = 8 }; // of a tile
-enum { PIECE_BYTES = 16384 }; // of a piece of K, and of V at most
+enum { K_PIECE_BYTES = 16384 }; // of a piece of K
 enum { V_PIECE_BYTES = 16384 }; // of a piece of V
+enum { SLOT_BYTES = 16384 }; // that a piece may have
 enum { P_BYTES = 16384 }; // of a tile
 enum { SM_Q = 0 };
 enum { SM_P = 65536 };
@@ -679,9 +680,9 @@ attn_fwd(const __grid_constant__ Params p) {
       #pragma unroll 1
       for (int c = 0; c < K_PIECES; c++) {
         const int slot = number % STAGES;
-        const u32 to = sm + SM_PIECES + (u32)slot * PIECE_BYTES;
+        const u32 to = sm + SM_PIECES + (u32)slot * SLOT_BYTES;
         mbarrier_wait(BARRIER(PIECE_EMPTY + slot), (number / 8 & 1) ^ 1);
-        mbarrier_expect(BARRIER(PIECE_FULL + slot), PIECE_BYTES);
+        mbarrier_expect(BARRIER(PIECE_FULL + slot), K_PIECE_BYTES);
         number++;
         const int key = KEYS / CLUSTER * rank;
         tma_multicast_4d(to + (u32)(key * 128), &p.k_map, 64 * c, (k_tile + key), g, b,
@@ -694,9 +695,9 @@ attn_fwd(const __grid_constant__ Params p) {
         #pragma unroll 1
         for (int c = 0; c < K_PIECES; c++) {
           const int slot = number % STAGES;
-          const u32 to = sm + SM_PIECES + (u32)slot * PIECE_BYTES;
+          const u32 to = sm + SM_PIECES + (u32)slot * SLOT_BYTES;
           mbarrier_wait(BARRIER(PIECE_EMPTY + slot), (number / 8 & 1) ^ 1);
-          mbarrier_expect(BARRIER(PIECE_FULL + slot), PIECE_BYTES);
+          mbarrier_expect(BARRIER(PIECE_FULL + slot), K_PIECE_BYTES);
           number++;
           const int key = KEYS / CLUSTER * rank;
           tma_multicast_4d(to + (u32)(key * 128), &p.k_map, 64 * c, (k_tile + key), g, b,
@@ -705,7 +706,7 @@ attn_fwd(const __grid_constant__ Params p) {
         #pragma unroll 1
         for (int key = 0; key < KEYS; key += PIECE_KEYS) {
           const int slot = number % STAGES;
-          const u32 to = sm + SM_PIECES + (u32)slot * PIECE_BYTES;
+          const u32 to = sm + SM_PIECES + (u32)slot * SLOT_BYTES;
           mbarrier_wait(BARRIER(PIECE_EMPTY + slot), (number / 8 & 1) ^ 1);
           mbarrier_expect(BARRIER(PIECE_FULL + slot), V_PIECE_BYTES);
           number++;
@@ -723,7 +724,7 @@ attn_fwd(const __grid_constant__ Params p) {
       #pragma unroll 1
       for (int key = 0; key < KEYS; key += PIECE_KEYS) {
         const int slot = number % STAGES;
-        const u32 to = sm + SM_PIECES + (u32)slot * PIECE_BYTES;
+        const u32 to = sm + SM_PIECES + (u32)slot * SLOT_BYTES;
         mbarrier_wait(BARRIER(PIECE_EMPTY + slot), (number / 8 & 1) ^ 1);
         mbarrier_expect(BARRIER(PIECE_FULL + slot), V_PIECE_BYTES);
         number++;
@@ -775,46 +776,45 @@ attn_fwd(const __grid_constant__ Params p) {
     {
       const int k0 = k_tile + BLOCK_KV * side;
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 0) % STAGES), ((number + 0) / 8 & 1));
-      scores_of_64(s, q_rows + 0, k_rows + (u32)((number + 0) % STAGES) * (PIECE_BYTES / 16));
+      scores_of_64(s, q_rows + 0, k_rows + (u32)((number + 0) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 1) % STAGES), ((number + 1) / 8 & 1));
-      add_scores_of_64(s, q_rows + 512, k_rows
-          + (u32)((number + 1) % STAGES) * (PIECE_BYTES / 16));
+      add_scores_of_64(s, q_rows + 512, k_rows + (u32)((number + 1) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 0) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 2) % STAGES), ((number + 2) / 8 & 1));
       add_scores_of_64(s, q_rows + 1024, k_rows
-          + (u32)((number + 2) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 2) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 1) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 3) % STAGES), ((number + 3) / 8 & 1));
       add_scores_of_64(s, q_rows + 1536, k_rows
-          + (u32)((number + 3) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 3) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 2) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 4) % STAGES), ((number + 4) / 8 & 1));
       add_scores_of_64(s, q_rows + 2048, k_rows
-          + (u32)((number + 4) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 4) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 3) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 5) % STAGES), ((number + 5) / 8 & 1));
       add_scores_of_64(s, q_rows + 2560, k_rows
-          + (u32)((number + 5) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 5) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 4) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 6) % STAGES), ((number + 6) / 8 & 1));
       add_scores_of_64(s, q_rows + 3072, k_rows
-          + (u32)((number + 6) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 6) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 5) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 7) % STAGES), ((number + 7) / 8 & 1));
       add_scores_of_64(s, q_rows + 3584, k_rows
-          + (u32)((number + 7) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 7) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 6) % STAGES), lane,
           lane < CLUSTER);
@@ -918,46 +918,45 @@ attn_fwd(const __grid_constant__ Params p) {
         mbarrier_arrive_if(BARRIER(P_FULL + turn % 2), lane == 0);
       }
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 0) % STAGES), ((number + 0) / 8 & 1));
-      scores_of_64(s, q_rows + 0, k_rows + (u32)((number + 0) % STAGES) * (PIECE_BYTES / 16));
+      scores_of_64(s, q_rows + 0, k_rows + (u32)((number + 0) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 1) % STAGES), ((number + 1) / 8 & 1));
-      add_scores_of_64(s, q_rows + 512, k_rows
-          + (u32)((number + 1) % STAGES) * (PIECE_BYTES / 16));
+      add_scores_of_64(s, q_rows + 512, k_rows + (u32)((number + 1) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 0) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 2) % STAGES), ((number + 2) / 8 & 1));
       add_scores_of_64(s, q_rows + 1024, k_rows
-          + (u32)((number + 2) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 2) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 1) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 3) % STAGES), ((number + 3) / 8 & 1));
       add_scores_of_64(s, q_rows + 1536, k_rows
-          + (u32)((number + 3) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 3) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 2) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 4) % STAGES), ((number + 4) / 8 & 1));
       add_scores_of_64(s, q_rows + 2048, k_rows
-          + (u32)((number + 4) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 4) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 3) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 5) % STAGES), ((number + 5) / 8 & 1));
       add_scores_of_64(s, q_rows + 2560, k_rows
-          + (u32)((number + 5) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 5) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 4) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 6) % STAGES), ((number + 6) / 8 & 1));
       add_scores_of_64(s, q_rows + 3072, k_rows
-          + (u32)((number + 6) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 6) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 5) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 7) % STAGES), ((number + 7) / 8 & 1));
       add_scores_of_64(s, q_rows + 3584, k_rows
-          + (u32)((number + 7) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 7) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 6) % STAGES), lane,
           lane < CLUSTER);
@@ -965,31 +964,31 @@ attn_fwd(const __grid_constant__ Params p) {
       mbarrier_wait(BARRIER(P_FULL + turn % 2), (turn / 2 & 1));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 0) % STAGES), ((number + 0) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 0), v_columns
-          + (u32)((number + 0) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 0) % STAGES) * (SLOT_BYTES / 16));
       wait_scores(s);
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number - 1) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 1) % STAGES), ((number + 1) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 32), v_columns
-          + (u32)((number + 1) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 1) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 2) % STAGES), ((number + 2) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 64), v_columns
-          + (u32)((number + 2) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 2) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 3) % STAGES), ((number + 3) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 96), v_columns
-          + (u32)((number + 3) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 3) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 4) % STAGES), ((number + 4) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 8192), v_columns
-          + (u32)((number + 4) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 4) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 5) % STAGES), ((number + 5) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 8224), v_columns
-          + (u32)((number + 5) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 5) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 6) % STAGES), ((number + 6) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 8256), v_columns
-          + (u32)((number + 6) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 6) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 7) % STAGES), ((number + 7) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 8288), v_columns
-          + (u32)((number + 7) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 7) % STAGES) * (SLOT_BYTES / 16));
       const int k_lane = k0 + 2 * (lane % 4);
       if (!(p.nq + (imin(k0 + BLOCK_KV, p.nk)) <= p.nk + (imin(row0, p.nq - 1)) + 1)) {
         const u32 seen0 = columns_below(imin(p.nk, p.nk + (q_lane + 1) - p.nq) - k_lane);
@@ -1094,28 +1093,28 @@ attn_fwd(const __grid_constant__ Params p) {
       mbarrier_wait(BARRIER(P_FULL + turn % 2), (turn / 2 & 1));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 0) % STAGES), ((number + 0) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 0), v_columns
-          + (u32)((number + 0) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 0) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 1) % STAGES), ((number + 1) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 32), v_columns
-          + (u32)((number + 1) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 1) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 2) % STAGES), ((number + 2) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 64), v_columns
-          + (u32)((number + 2) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 2) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 3) % STAGES), ((number + 3) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 96), v_columns
-          + (u32)((number + 3) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 3) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 4) % STAGES), ((number + 4) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 8192), v_columns
-          + (u32)((number + 4) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 4) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 5) % STAGES), ((number + 5) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 8224), v_columns
-          + (u32)((number + 5) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 5) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 6) % STAGES), ((number + 6) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 8256), v_columns
-          + (u32)((number + 6) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 6) % STAGES) * (SLOT_BYTES / 16));
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 7) % STAGES), ((number + 7) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 8288), v_columns
-          + (u32)((number + 7) % STAGES) * (PIECE_BYTES / 16));
+          + (u32)((number + 7) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_7();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 0) % STAGES), lane,
           lane < CLUSTER);

@@ -53,6 +53,10 @@ return {
   wgmma { pass = "backward", head_dim = { "192/128", 256 }, mask = "causal", score = { "alibi", "relative(table)" },
           inputs = { table = "f32[h, nq + nk - 1] grad" } },
   wgmma { pass = "backward", head_dim = 256, bias = "grad", bias_dims = "h,q,k" },
+  -- in clusters that divide columns
+  wgmma { pass = "backward", head_dim = { 320, 512, "576/512" }, mask = { "full", "causal" } },
+  wgmma { pass = "backward", head_dim = 384, mask = "causal", score = { "softcap(30.0)", "alibi" } },
+  wgmma { pass = "backward", head_dim = 512, mask = "causal", q_layout = "packed", kv_layout = "packed" },
   -- few rows: of a head and of several, whose keys lie behind each other and in pages
   decode { head_dim = 128, mask = "causal", kv_layout = { "dense", "paged" } },
   decode { head_dim = 64, score = "alibi", q_layout = "packed", kv_layout = "packed", block_q = 64 },

@@ -83,6 +83,8 @@ static const planted_bug bugs[] = {
      .place = {{TILES}, {FILE}}},
     {"wgmma.backward_columns.leave", "$(blocks) * rank + c", "c", .words = FULL,
      .fault = "wrong numbers|race: store"},
+    {"wgmma.backward_columns.leave_f32", "* rank", "* 0", .words = FULL "dqkv_dtype=f32 ",
+     .fault = "wrong numbers|race: store", .place = {{TILES}, {"tile/tiles.cut"}, {FILE}}},
     {"wgmma.backward_columns.end", "cluster_sync();", "", .words = FULL, .fault = GONE},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
@@ -95,7 +97,13 @@ static const verify_case cases[] = {
 
 /* Without a bug. */
 static const planted_bug whole[] = {
-    {.words = FULL}, {.words = CAUSAL}, {.words = MORE}, {.words = CAP}, {.words = PACKED},
+    {.words = FULL},
+    {.words = CAUSAL},
+    {.words = MORE},
+    {.words = CAP},
+    {.words = PACKED},
+    {.words = FULL "dqkv_dtype=f32 "},
+    {.words = PACKED "dqkv_dtype=f32 "},
 };
 
 int main(void) {

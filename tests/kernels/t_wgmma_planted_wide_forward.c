@@ -51,6 +51,8 @@ static const planted_bug bugs[] = {
     {"wgmma.forward_wide.places", "(u32)(side * (BLOCK", "(u32)((1 - side) * (BLOCK",
      .words = FULL},
     {"wgmma.forward_wide.places", "(u32)(side * (DV", "(u32)((1 - side) * (DV", .words = FULL},
+    {"wgmma.forward_wide.places", "side * (BLOCK_KV / 8)", "0", .words = FULL "block_kv=64 ",
+     .fault = RACE},
     {"wgmma.forward_wide.places", "side * (64 * 128) +", "(1 - side) * (64 * 128) +",
      .words = FULL},
     /* P */
@@ -122,6 +124,8 @@ static const planted_bug whole[] = {
     {.words = PACKED},
     {.words = FULL "block_q=64 "},
     {.words = MORE "block_q=64 "},
+    {.words = FULL "block_kv=64 "},
+    {.words = CAUSAL "block_kv=64 "},
     {.words = FULL, .cases = far},
     {.words = CAUSAL, .cases = far},
 };

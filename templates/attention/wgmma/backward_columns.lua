@@ -16,7 +16,6 @@ function columns.refusal()
   if not hooks.norm.ds_is_proportional then return left("dS is not proportional to P") end
   if #hooks.input.grads > 0 then return left("an input has a gradient") end
   if spec.deterministic == "true" then return left("dQ is summed in an order") end
-  if types.dk.name == "f32" then return left("gradients are float32") end
 end
 
 -- Blocks of 64 columns that each block of the cluster has.
@@ -29,8 +28,8 @@ function columns.shared(spec, plan)
   local q, keys = plan.block_q, columns.KEYS
   return {
     { "SM_K", bytes(keys, spec.d), "K [D_BLOCKS][64][64]" },
-    { "SM_V", bytes(keys, spec.dv), "V [DV_BLOCKS][64][64], then dV" },
-    { "SM_Q", bytes(q, spec.d), "Q [D_BLOCKS][BLOCK_Q][64], then dK" },
+    { "SM_V", bytes(keys, spec.dv), "V [DV_BLOCKS][64][64]" .. (types.dv.name == "f32" and "" or ", then dV") },
+    { "SM_Q", bytes(q, spec.d), "Q [D_BLOCKS][BLOCK_Q][64]" .. (types.dk.name == "f32" and "" or ", then dK") },
     { "SM_DO", bytes(q, spec.dv), "dO [DV_BLOCKS][BLOCK_Q][64]" },
     { "SM_DS", q * shape.ROW, "dS [BLOCK_Q][64]" },
     { "SM_S_PARTS", columns.CLUSTER * part_bytes(plan), "S^T of each block's columns, as threads have it [CLUSTER][BLOCK_Q / 8][128][4], float32" },

@@ -21,19 +21,25 @@ function wide.is_alone(plan) return cluster(plan) == 1 end
 -- Columns of O that a warpgroup has, and blocks of 64 of them.
 local function o_columns(spec) return types.q.k_step * cdiv(spec.dv, wide.SIDES * types.q.k_step) end
 local function o_blocks(spec) return shape.blocks(o_columns(spec)) end
--- Bytes of a piece of K, 64 columns of all keys of a tile, and so at most of one of V, which has all columns of some keys.
-local function piece_bytes(plan) return plan.block_kv * shape.ROW end
+-- Bytes of a piece of K, 64 columns of all keys of a tile; of a piece of V, all columns of so many keys that they are about as many
+-- bytes; and of a slot.
+local function k_piece_bytes(plan) return plan.block_kv * shape.ROW end
 local function keys_of_piece(spec, plan)
   local keys = plan.block_kv
-  while wide.SIDES * o_blocks(spec) * keys * shape.ROW > piece_bytes(plan) do keys = keys // 2 end
+  while keys > types.q.k_step and wide.SIDES * o_blocks(spec) * keys * shape.ROW > k_piece_bytes(plan) do keys = keys // 2 end
   return keys
 end
+local function v_piece_bytes(spec, plan) return wide.SIDES * o_blocks(spec) * keys_of_piece(spec, plan) * shape.ROW end
+local function slot_bytes(spec, plan) return math.max(k_piece_bytes(plan), v_piece_bytes(spec, plan)) end
+
+-- Do both sides' keys of a tile lie in one block of 64?
+function wide.sides_share_a_block(plan) return plan.block_kv == 64 end
 
 function wide.shared(spec, plan)
   local blocks = {
     { "SM_Q", shape.rows_bytes(wide.ROWS, spec.d), "Q [D / 64][64][64]" },
     { "SM_P", 2 * shape.rows_bytes(wide.ROWS, plan.block_kv), "P of two tiles [2][KEYS / 64][64][64]" },
-    { "SM_PIECES", plan.stages * piece_bytes(plan), "of K [KEYS][64], and of V [DV / 64][PIECE_KEYS][64] [STAGES]" .. (shape.o_leaves_by_registers and "" or ", then O [DV / 64][64][64]") },
+    { "SM_PIECES", plan.stages * slot_bytes(spec, plan), "of K [KEYS][64], and of V [DV / 64][PIECE_KEYS][64] [STAGES]" .. (shape.o_leaves_by_registers and "" or ", then O [DV / 64][64][64]") },
     { "SM_PAIRS", 512, "what two warps tell each other of their rows [2][2][32]" },
     barriers.row(kinds_of_barriers { pieces = plan.stages, cluster = cluster(plan) }),
   }
@@ -51,7 +57,28 @@ function wide.registers(spec, plan)
   local scores = plan.block_kv // (2 * wide.SIDES)
   return o_columns(spec) // 2 + scores + scores // 2 + 28
 end
-wide.refused = { rows = {}, compiler = "NVRTC 13.0" }
+
+-- Plans that compilers refuse, because they spill: of the most columns, beside 64 keys of a side (forward_refused.lua says what a row is).
+local function has_most(spec, plan) return o_columns(spec) > 208 and plan.block_kv > 64 end
+local function row(cause, what, when, spilled)
+  return { cause = cause, what = what .. ", more than 416 columns of V and 128 keys", spare = 255, spilled = spilled,
+           when = function(spec, plan, traits) return has_most(spec, plan) and when(traits) end }
+end
+local function reads_by_key(traits) return traits.input.differs_by_pair or traits.input.differs_by_key end
+wide.refused = {
+  compiler = "NVRTC 13.0",
+  rows = {
+    row("score", "an input by key or pair beside a mask", function(traits)
+      return reads_by_key(traits) and not traits.input.differs_by_distance and (traits.mask.edge_count > 0 or not traits.mask.row_sees_a_range)
+    end, { { "d 512, causal, a dense bias", 316 }, { "d 512, causal, a bias by key", 208 } }),
+    row("mask", "a mask of two bounds or with gaps", function(traits) return traits.mask.edge_count > 1 or traits.mask.has_gaps.keys == true end,
+        { { "d 512, window(100, 7) or chunked(48)", 12 } }),
+    row("dropout", "dropout", function(traits) return traits.norm.drop ~= nil end, { { "d 512, causal", 12 } }),
+    row("max_logit", "the largest product beside a mask", function(traits) return traits.max_logit and traits.score.is_s and traits.mask.edge_count > 0 end,
+        { { "d 512, causal", 12 } }),
+    row("layout", "parts of sequences", function() return seq.shard ~= nil end, { { "d 512, causal", 12 } }),
+  },
+}
 
 -- The plans in order of preference, as forward_plans.lua has them.
 wide.plans = {
@@ -59,6 +86,7 @@ wide.plans = {
   { block_q = 128, block_kv = 128, stages = 7, warps = 12, work = 80 },
   { block_q = 64, block_kv = 128, stages = 8, warps = 12, work = 100 },
   { block_q = 64, block_kv = 128, stages = 7, warps = 12, work = 100 },
+  { block_q = 128, block_kv = 64, stages = 8, warps = 12, work = 120 }, -- S in few registers
 }
 
 -- work_of_key: a block's work for a key and its rows, as text.
@@ -99,8 +127,9 @@ function wide.describe(spec, plan, work_of_key)
       { "D_REST", shape.columns(spec.d) - PIECE_COLUMNS * (shape.blocks(spec.d) - 1), "columns of the last one that are multiplied" },
       { "PIECE_KEYS", keys, "of a piece of V" },
       { "V_PIECES", plan.block_kv // keys, "of a tile" },
-      { "PIECE_BYTES", piece_bytes(plan), "of a piece of K, and of V at most" },
-      { "V_PIECE_BYTES", wide.SIDES * o_blocks(spec) * keys * shape.ROW, "of a piece of V" },
+      { "K_PIECE_BYTES", k_piece_bytes(plan), "of a piece of K" },
+      { "V_PIECE_BYTES", v_piece_bytes(spec, plan), "of a piece of V" },
+      { "SLOT_BYTES", slot_bytes(spec, plan), "that a piece may have" },
       { "P_BYTES", shape.rows_bytes(wide.ROWS, plan.block_kv), "of a tile" },
     },
     shared = wide.shared(spec, plan),
