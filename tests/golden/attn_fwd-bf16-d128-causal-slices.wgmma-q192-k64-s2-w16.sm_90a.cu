@@ -773,7 +773,7 @@ attn_fwd(const __grid_constant__ Params p) {
   if (group < 0) {
     setmaxnreg_dec_56();
     if (warp == 0) {
-      int tile = 0; // of K, how many have been sent
+      int count = 0; // tiles of V that have been sent
       #pragma unroll 1
       for (int turn = 0;; turn++) {
         const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
@@ -781,110 +781,90 @@ attn_fwd(const __grid_constant__ Params p) {
         const int q0 = (int)lds_u32(job);
         if (q0 < 0) { break; }
         const int b = 0;
-        const int g = (int)lds_u32(job + 12);
         const float *shown = p.row_slices + (i64)((q0) / BLOCK_Q) * 2 * cdiv(p.slices, 32);
-        token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices, shown,
-            next_slice(shown, p.slices, 0));
-        int k0 = tile_from(slice_first_key(slice, q0), slice_first_key(slice, q0), BLOCK_KV),
-            key_end = imin(p.nk, imin(slice_key_end(slice, imin(q0 + BLOCK_Q, p.nq)), slice.k
-            + (slice.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - slice.q, slice.nq)) - slice.nq)));
-        while (k0 >= key_end && slice.number < p.slices) {
-          slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices, shown,
-              next_slice(shown, p.slices, slice.number + 1));
-          k0 = tile_from(slice_first_key(slice, q0), slice_first_key(slice, q0), BLOCK_KV);
-          key_end = imin(p.nk, imin(slice_key_end(slice, imin(q0 + BLOCK_Q, p.nq)), slice.k
-              + (slice.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - slice.q, slice.nq)) - slice.nq)));
+        int number = next_slice(shown, p.slices, 0), k0, key_end;
+        {
+          const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices,
+              NO_LIST, number);
+          k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
+          key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
+              + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
+        }
+        while (k0 >= key_end && number < p.slices) {
+          number = next_slice(shown, p.slices, number + 1);
+          const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices,
+              NO_LIST, number);
+          k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
+          key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
+              + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
+        }
+        if (k0 >= key_end) {
+          k0 = imax(p.nk, BLOCK_KV); // of keys that are none
+          key_end = k0 + 1;
         }
         mbarrier_arrive_if(BARRIER(CLAIM), lane == 0);
-        u32 none, all_next;
-        {
-          const int row0 = q0 + 64 * lane; // of warpgroup `lane`
-          none = ballot(ALL_LANES, lane < GROUPS
-              && (!slice_shows_some(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-              imin(k0 + BLOCK_KV, p.nk)) || (slice.nk
-              + (imin(imin(row0 + 64, p.nq) - slice.q, slice.nq)) < slice.nq
-              + (imax(0, k0 - slice.k)) + 1)));
-          all_next = ballot(ALL_LANES, lane < GROUPS
-              && (slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-              imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
-              + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
-              + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk));
-        }
-        int v0 = -1; // the tile before
+        int v0 = -1; // V of tile v0 follows K of tile k_now; -1: none does
         #pragma unroll 1
-        for (;; tile++) {
-          token_slice next = slice;
-          int k_next = k0 + BLOCK_KV, next_end = key_end;
-          while (k_next >= next_end && next.number < p.slices) {
-            next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices, shown,
-                next_slice(shown, p.slices, next.number + 1));
-            k_next = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
-            next_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
-                + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
-          }
-          const u32 all = all_next;
-          const int has_next = k_next < next_end;
-          {
-            const token_slice slice = next;
-            const int k0 = k_next;
-            const int row0 = q0 + 64 * lane; // of warpgroup `lane`
-            none = ballot(ALL_LANES, lane < GROUPS
+        do {
+          const int k_now = k0 < key_end ? k0 : -1, now = number;
+          const int tile = count + (v0 >= 0);
+          if (k_now >= 0) {
+            k0 += BLOCK_KV;
+            while (k0 >= key_end && number < p.slices) {
+              number = next_slice(shown, p.slices, number + 1);
+              const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                  p.slices, NO_LIST, number);
+              k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
+              key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
+                  + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
+            }
+            const int is_last = k0 >= key_end;
+            const token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                p.slices, shown, now);
+            const int k0 = k_now, row0 = q0 + 64 * lane; // of warpgroup `lane`
+            const u32 none = ballot(ALL_LANES, lane < GROUPS
                 && (!slice_shows_some(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
                 imin(k0 + BLOCK_KV, p.nk)) || (slice.nk
                 + (imin(imin(row0 + 64, p.nq) - slice.q, slice.nq)) < slice.nq
                 + (imax(0, k0 - slice.k)) + 1)));
-            all_next = ballot(ALL_LANES, lane < GROUPS
+            const u32 all = ballot(ALL_LANES, lane < GROUPS
                 && (slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
                 imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
                 + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
                 + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk));
-          }
-          if (lane == 0) {
-            const u32 told = all | all_next << 8 | none << 16 | (u32)!has_next << 24;
-            const u32 words[4] = {(u32)k0, told, 0, 0};
-            const u32 record = sm + SM_RECORDS + (u32)(tile % (2 * STAGES) * 48);
-            mbarrier_wait(BARRIER(K_EMPTY + tile % STAGES), (tile / 2 & 1) ^ 1);
-            put_slice(record, slice);
-            sts_u32x4(record + 32, words);
-            {
-              const int slot = tile % STAGES;
-              mbarrier_wait(BARRIER(K_EMPTY + slot), (tile / 2 & 1) ^ 1);
-              mbarrier_expect(BARRIER(K_FULL + slot), 16384);
-              tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b,
-                  BARRIER(K_FULL + slot), L2_LAST);
-              tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b,
-                  BARRIER(K_FULL + slot), L2_LAST);
-            }
-            if (v0 >= 0) {
+            if (lane == 0) {
+              const int g = (int)lds_u32(job + 12); // read anew: movers have few registers
+              const u32 words[4] = {(u32)k0, none | all << 8 | (u32)(is_last) << 16, 0, 0};
+              const u32 record = sm + SM_RECORDS + (u32)(tile % (2 * STAGES) * 48);
+              mbarrier_wait(BARRIER(K_EMPTY + tile % STAGES), (tile / 2 & 1) ^ 1);
+              put_slice(record, slice);
+              sts_u32x4(record + 32, words);
               {
-                const int slot = (tile - 1) % STAGES;
-                mbarrier_wait(BARRIER(V_EMPTY + slot), ((tile - 1) / 2 & 1) ^ 1);
-                mbarrier_expect(BARRIER(V_FULL + slot), 16384);
-                tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, v0, g, b,
-                    BARRIER(V_FULL + slot), L2_LAST);
-                tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, v0, g, b,
-                    BARRIER(V_FULL + slot), L2_LAST);
+                const int slot = tile % STAGES;
+                mbarrier_wait(BARRIER(K_EMPTY + slot), (tile / 2 & 1) ^ 1);
+                mbarrier_expect(BARRIER(K_FULL + slot), 16384);
+                tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b,
+                    BARRIER(K_FULL + slot), L2_LAST);
+                tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b,
+                    BARRIER(K_FULL + slot), L2_LAST);
               }
             }
           }
-          v0 = k0;
-          if (!has_next) { break; }
-          slice = next;
-          k0 = k_next;
-          key_end = next_end;
-        }
-        if (lane == 0) {
-          {
-            const int slot = tile % STAGES;
-            mbarrier_wait(BARRIER(V_EMPTY + slot), (tile / 2 & 1) ^ 1);
-            mbarrier_expect(BARRIER(V_FULL + slot), 16384);
-            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, v0, g, b,
-                BARRIER(V_FULL + slot), L2_LAST);
-            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, v0, g, b,
-                BARRIER(V_FULL + slot), L2_LAST);
+          if (v0 >= 0 && lane == 0) {
+            const int g = (int)lds_u32(job + 12);
+            {
+              const int slot = count % STAGES;
+              mbarrier_wait(BARRIER(V_EMPTY + slot), (count / 2 & 1) ^ 1);
+              mbarrier_expect(BARRIER(V_FULL + slot), 16384);
+              tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, v0, g, b,
+                  BARRIER(V_FULL + slot), L2_LAST);
+              tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, v0, g, b,
+                  BARRIER(V_FULL + slot), L2_LAST);
+            }
           }
-        }
-        tile++;
+          count += v0 >= 0;
+          v0 = k_now;
+        } while (v0 >= 0);
         warp_sync(ALL_LANES); // all have read the job
         mbarrier_arrive_if(BARRIER(JOB_EMPTY + turn % 2), lane == 0);
       }
@@ -1002,7 +982,7 @@ attn_fwd(const __grid_constant__ Params p) {
         const int k_slot = count % STAGES;
         mbarrier_wait(BARRIER(K_FULL + k_slot), (count / 2 & 1));
         const u32 record = sm + SM_RECORDS + (u32)(count % (2 * STAGES) * 48);
-        told = shfl_u32(ALL_LANES, lds_u32(record + 36), 0); // known to be the same in all lanes
+        told = lds_u32(record + 36);
         scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
         wait_all(s, o);
         mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
@@ -1012,7 +992,7 @@ attn_fwd(const __grid_constant__ Params p) {
         l1 = 0.0f;
         float sum00 = 0.0f, sum01 = 0.0f, sum10 = 0.0f, sum11 = 0.0f;
         int safe0, safe1;
-        if (!(told >> group & 1)) {
+        if (!(told >> (8 + group) & 1)) {
           const token_slice slice = take_slice(record);
           const int k0 = (int)lds_u32(record + 32);
           const int k_lane = k0 + 2 * (lane % 4);
@@ -1091,12 +1071,13 @@ attn_fwd(const __grid_constant__ Params p) {
       CLEAR_O()
 
       #pragma unroll 1
-      while (!(told >> 24 != 0)) {
+      while (!(told >> 16 != 0)) {
+        const int next_slot = (count + 1) % STAGES;
+        mbarrier_wait(BARRIER(K_FULL + next_slot), ((count + 1) / 2 & 1));
         const u32 record = sm + SM_RECORDS + (u32)((count + 1) % (2 * STAGES) * 48);
-        if (told >> (16 + group) & 1) {
+        told = lds_u32(record + 36);
+        if (told >> group & 1) {
           const int v_slot = count % STAGES, k_slot = (count + 1) % STAGES;
-          mbarrier_wait(BARRIER(K_FULL + k_slot), ((count + 1) / 2 & 1));
-          told = shfl_u32(ALL_LANES, lds_u32(record + 36), 0); // known to be the same in all lanes
           warp_sync(ALL_LANES); // all have seen the phase before it can end
           mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
           barrier_sync(1 + group, 256);
@@ -1122,13 +1103,12 @@ attn_fwd(const __grid_constant__ Params p) {
         scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
         mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
         values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
-        told = shfl_u32(ALL_LANES, lds_u32(record + 36), 0); // known to be the same in all lanes
         wait_scores(s);
         barrier_arrive(1 + (group + 1) % GROUPS, 256);
         mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
         wait_all(s, o);
         mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
-        if (!(told >> group & 1)) {
+        if (!(told >> (8 + group) & 1)) {
           const token_slice slice = take_slice(record);
           const int k0 = (int)lds_u32(record + 32);
           const int k_lane = k0 + 2 * (lane % 4);

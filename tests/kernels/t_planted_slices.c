@@ -40,6 +40,15 @@ static const verify_case lone[] = {
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 472},
     {.seed = 0}};
 
+/* Many slices, of which a warpgroup's rows see few. */
+static const verify_case many[] = {
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 500, .slices = 40}, .seed = 3},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 500, .slices = 40}, .seed = 5},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 500, .slices = 100}, .seed = 7},
+    {.shape = {.b = 1, .h = 4, .hk = 1, .nq = 300, .nk = 500, .slices = 60}, .seed = 8},
+    {.shape = {.b = 1, .h = 4, .hk = 1, .nq = 300, .nk = 500, .slices = 60}, .seed = 9},
+    {.seed = 0}};
+
 #define MOVERS "attention/wgmma/movers.cut"
 #define PLACE                                                                                      \
   "wrong numbers|out of bounds|before the start of tensor|past the end of tensor|undefined "       \
@@ -83,13 +92,18 @@ static const planted_bug bugs[] = {
     {"sequence.slices.shared", "$(most_before)", "$(least_before)", .words = full},
     /* walks */
     {"sequence.slices.skip", ".number < p.slices", ".number < p.slices / 2", .words = mma_window},
+    {"sequence.slices.none", "key_end = k0 + 1", "key_end = k0", wgmma, .fault = "deadlock",
+     .place = {{MOVERS, NULL}}},
     {"sequence.slices.skip_rows", "$(h)++;", "$(h) += 2;", .words = mma_backward},
     {"sequence.slices.heads", "? h_first", "? h_first + 1", .words = mma_backward},
-    {"wgmma.slices.number", "(tile - 1)", "tile", wgmma, .fault = "deadlock",
+    {"wgmma.slices.number", "count + (v0 >= 0)", "count", wgmma,
+     .fault = "mbarrier_expect * all 1 arrivals of its phase * have come",
      .place = {{MOVERS, NULL}}},
     {"wgmma.slices.job_is_read", "warp_sync(ALL_LANES);", "", wgmma,
      .fault = "race: shared store at * which several lanes of warp 0 read",
      .place = {{MOVERS, NULL}}},
+    {"sequence.slices.skip_by_number", "number < p.slices", "number < p.slices / 2",
+     .words = wgmma},
     {"wgmma.slices.record", "(u32)k0,", "(u32)k0 + 8,", .words = wgmma},
     {"wgmma.slices.seen", "&& ($(always))", "&& 1", .words = wgmma},
     {"wgmma.slices.look", "$(records.told)", "40", wgmma, .fault = "deadlock",
@@ -97,9 +111,10 @@ static const planted_bug bugs[] = {
     {"wgmma.slices.take", "$(records.k0)", "$(records.told)", .words = wgmma},
     {"wgmma.records.place", "(2 * STAGES)", "STAGES", wgmma, .fault = "race: shared store at *",
      .place = {{"attention/wgmma/slices.cut", NULL}, {"tile.slices.put", NULL}}},
+    {"wgmma.forward.leave_keys", "warp_sync(ALL_LANES);", "", wgmma, .fault = "deadlock",
+     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}, .cases = many, .seeds = 1},
     {"wgmma.forward.leave_tile", "CLEAR_P()", "", .words = wgmma},
-    {"wgmma.forward.next_slice", "$(records.next_none)", "told >> (17 - group) & 1",
-     .words = wgmma},
+    {"wgmma.forward.next_slice", "$(records.none)", "$(records.is_last)", .words = wgmma},
     /* pairs that an earlier slice shows, and the bits of those that a slice does */
     {"simt.forward.hide_shared", "1u << r", "2u << r", .words = forward},
     {"simt.backward.hide_shared", "1u << r", "2u << r", .words = backward},

@@ -130,6 +130,10 @@ return {
     gain = h200("2026-11-25", "ms", { { "d 256, full, n 512", 0.115, 0.116 }, { "d 256, full, n 16384", 2.67, 2.75 }, { "d 256, causal, n 512", 0.0893, 0.0917 }, { "d 256, causal, n 1024", 0.124, 0.127 }, { "d 192, full, n 4096", 0.645, 0.650 }, { "d 192, causal, n 4096", 0.352, 0.357 } }) },
 
   -- tried and lost
+  { name = "next_slice_told", when = false, why = "The record of a tile of slices says of the next tile who sees it, so that no warpgroup waits for its K to find out.",
+    gain = h200("2026-11-28", "ms", { { "d 128, one slice of 32768 tokens", 55.0, 66.5 }, { "d 64, one slice of 32768 tokens", 37.8, 37.5 }, { "d 256, one slice of 32768 tokens", 100.0, 114.6 }, { "d 192/128, one slice of 32768 tokens", 65.6, 72.4 } }) },
+  { name = "slice_kept_by_walk", when = false, why = "The same, and the warp that walks keeps the slice it is in instead of its number.",
+    gain = h200("2026-11-28", "ms", { { "d 128, one slice of 32768 tokens", 55.0, 56.7 }, { "d 128, 16 documents of 32768 tokens", 2.90, 3.15 }, { "d 64, one slice of 32768 tokens", 37.8, 41.8 }, { "d 256, one slice of 32768 tokens", 100.0, 111.0 }, { "d 192/128, one slice of 32768 tokens", 65.6, 62.8 } }) },
   { name = "next_product_beside_last_output", when = false,
     why = "A flat loop takes the first S of the next rows beside the last O of the rows before.",
     gain = h200("2026-11-20", "% of the time", { { "d 128, full, n 512", 100, 101.6 }, { "d 128, full, n 2048", 100, 99.5 }, { "d 128, causal, the least", 100, 102 }, { "d 128, causal, the most", 100, 105 } }) },
