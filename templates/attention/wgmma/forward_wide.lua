@@ -82,10 +82,13 @@ wide.refused = {
 
 -- The plans in order of preference, as forward_plans.lua has them.
 wide.plans = {
-  { block_q = 128, block_kv = 128, stages = 8, warps = 12, work = 80 },
-  { block_q = 128, block_kv = 128, stages = 7, warps = 12, work = 80 },
-  { block_q = 64, block_kv = 128, stages = 8, warps = 12, work = 100 },
-  { block_q = 64, block_kv = 128, stages = 7, warps = 12, work = 100 },
+  { block_q = 128, block_kv = 128, stages = 8, warps = 12, work = 80,
+    measured = { { "d 320, full, n 8192", 361 }, { "d 320, causal, n 8192", 353 }, { "d 384, full, n 8192", 411 }, { "d 384, causal, n 8192", 406 },
+                 { "d 512, full, n 8192", 440 }, { "d 512, causal, n 8192", 458 }, { "d 512, full, one head of K, n 8192", 457 }, { "d 512, full, packed, n 8192", 438 } } },
+  { block_q = 128, block_kv = 128, stages = 7, warps = 12, work = 80, measured = { { "d 576/512, full, n 8192", 376 }, { "d 576/512, causal, n 8192", 414 } } },
+  { block_q = 64, block_kv = 128, stages = 8, warps = 12, work = 112,
+    measured = { { "d 320, full, n 8192", 260 }, { "d 384, full, n 8192", 304 }, { "d 512, full, n 8192", 315 }, { "d 512, causal, n 8192", 325 } } },
+  { block_q = 64, block_kv = 128, stages = 7, warps = 12, work = 112, measured = { { "d 576/512, full, n 8192", 289 }, { "d 576/512, causal, n 8192", 311 } } },
   { block_q = 128, block_kv = 64, stages = 8, warps = 12, work = 120 }, -- S in few registers
 }
 
