@@ -57,6 +57,21 @@ local rows = {
       return not seq.is_dense and not seq.is_packed("q") and is_wide and traits.mask.edge_count == 0 and columns(spec.dv) <= 80
     end,
     spare = 255, spilled = { { "d 72 and 80", 24 } } },
+  { cause = "layout", what = "parts of packed sequences, or slices, beside a score, 128 keys and more than 96 columns of V",
+    when = function(spec, plan, traits)
+      local is_framed = seq.slices or seq.shard and seq.is_packed("q")
+      return is_framed and not traits.score.is_s and has_most_keys(plan) and columns(spec.dv) > 96
+    end,
+    spare = 255, spilled = { { "d 128, a part, causal, softcap(20.0)", 48 }, { "d 128, slices, alibi", 16 } } },
+  { cause = "layout", what = "parts of sequences beside a score in more than 128 rows with 128 keys, or packed ones beside an input by key",
+    when = function(_, plan, traits)
+      local by_key = seq.is_packed("q") and traits.input.differs_by_key
+      return seq.shard and has_many_rows(plan) and not traits.score.is_s and (has_most_keys(plan) or by_key)
+    end,
+    spare = 255, spilled = { { "d 64, s + k / 100", 8 }, { "d 128, causal, s + x[q] * y[k]", 120 } } },
+  { cause = "layout", what = "slices beside an input by key, with 128 keys or more than 192 columns of V",
+    when = function(spec, plan, traits) return seq.slices and traits.input.differs_by_key and (has_most_keys(plan) or columns(spec.dv) > 192) end,
+    spare = 255, spilled = { { "d 64, causal, s + x[q] * y[k]", 40 }, { "d 256, s + x[q] * y[k]", 96 } } },
   { cause = "dropout", what = "dropout, and 128 keys with more than 64 columns of V",
     when = function(spec, plan, traits) return traits.norm.drop ~= nil and has_most_keys(plan) and columns(spec.dv) > 64 end,
     spare = 255, spilled = { { "d 128, full", 16 } } },
