@@ -37,6 +37,7 @@ enum { REGISTERS = 240 };
 enum { DV_COLUMNS = 256 }; // columns of O that a warpgroup has
 enum { DV_BLOCKS = 4 }; // of 64 of them, of V
 enum { K_PIECES = 8 }; // of 64 columns, of a tile
+enum { PIECES_OF_SUM = 4 }; // of them that one sum in float32 takes
 enum { D_REST = 64 }; // columns of the last one that are multiplied
 enum { PIECE_KEYS = 16 }; // of a piece of V
 enum { V_PIECES = 8 }; // of a tile
@@ -465,23 +466,33 @@ DEV float pair_sum(u32 *place, float v) {
       "+f"(d##126), "+f"(d##127) \
       : "r"((u32)(a)), "r"((u32)(b)) : "memory")
 
-#define wait_scores(d1) \
+#define wait_scores(d1, d2) \
   asm volatile("wgmma.wait_group.sync.aligned 1;" \
       : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
       "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
       "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
       "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
       "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
-      "+f"(d1##30), "+f"(d1##31) :: "memory")
+      "+f"(d1##30), "+f"(d1##31), "+f"(d2##0), "+f"(d2##1), "+f"(d2##2), "+f"(d2##3), \
+      "+f"(d2##4), "+f"(d2##5), "+f"(d2##6), "+f"(d2##7), "+f"(d2##8), "+f"(d2##9), \
+      "+f"(d2##10), "+f"(d2##11), "+f"(d2##12), "+f"(d2##13), "+f"(d2##14), "+f"(d2##15), \
+      "+f"(d2##16), "+f"(d2##17), "+f"(d2##18), "+f"(d2##19), "+f"(d2##20), "+f"(d2##21), \
+      "+f"(d2##22), "+f"(d2##23), "+f"(d2##24), "+f"(d2##25), "+f"(d2##26), "+f"(d2##27), \
+      "+f"(d2##28), "+f"(d2##29), "+f"(d2##30), "+f"(d2##31) :: "memory")
 
-#define wait_first(d1) \
+#define wait_first(d1, d2) \
   asm volatile("wgmma.wait_group.sync.aligned 0;" \
       : "+f"(d1##0), "+f"(d1##1), "+f"(d1##2), "+f"(d1##3), "+f"(d1##4), "+f"(d1##5), \
       "+f"(d1##6), "+f"(d1##7), "+f"(d1##8), "+f"(d1##9), "+f"(d1##10), "+f"(d1##11), \
       "+f"(d1##12), "+f"(d1##13), "+f"(d1##14), "+f"(d1##15), "+f"(d1##16), "+f"(d1##17), \
       "+f"(d1##18), "+f"(d1##19), "+f"(d1##20), "+f"(d1##21), "+f"(d1##22), "+f"(d1##23), \
       "+f"(d1##24), "+f"(d1##25), "+f"(d1##26), "+f"(d1##27), "+f"(d1##28), "+f"(d1##29), \
-      "+f"(d1##30), "+f"(d1##31) :: "memory")
+      "+f"(d1##30), "+f"(d1##31), "+f"(d2##0), "+f"(d2##1), "+f"(d2##2), "+f"(d2##3), \
+      "+f"(d2##4), "+f"(d2##5), "+f"(d2##6), "+f"(d2##7), "+f"(d2##8), "+f"(d2##9), \
+      "+f"(d2##10), "+f"(d2##11), "+f"(d2##12), "+f"(d2##13), "+f"(d2##14), "+f"(d2##15), \
+      "+f"(d2##16), "+f"(d2##17), "+f"(d2##18), "+f"(d2##19), "+f"(d2##20), "+f"(d2##21), \
+      "+f"(d2##22), "+f"(d2##23), "+f"(d2##24), "+f"(d2##25), "+f"(d2##26), "+f"(d2##27), \
+      "+f"(d2##28), "+f"(d2##29), "+f"(d2##30), "+f"(d2##31) :: "memory")
 
 #define renew(d1) \
   asm volatile("" \
@@ -522,6 +533,14 @@ DEV float pair_sum(u32 *place, float v) {
       "+f"(d2##115), "+f"(d2##116), "+f"(d2##117), "+f"(d2##118), "+f"(d2##119), \
       "+f"(d2##120), "+f"(d2##121), "+f"(d2##122), "+f"(d2##123), "+f"(d2##124), \
       "+f"(d2##125), "+f"(d2##126), "+f"(d2##127) :: "memory")
+
+#define ADD_PART() \
+  s0 += part0; s1 += part1; s2 += part2; s3 += part3; s4 += part4; s5 += part5; s6 += part6; \
+  s7 += part7; s8 += part8; s9 += part9; s10 += part10; s11 += part11; s12 += part12; \
+  s13 += part13; s14 += part14; s15 += part15; s16 += part16; s17 += part17; s18 += part18; \
+  s19 += part19; s20 += part20; s21 += part21; s22 += part22; s23 += part23; s24 += part24; \
+  s25 += part25; s26 += part26; s27 += part27; s28 += part28; s29 += part29; s30 += part30; \
+  s31 += part31;
 
 #define BARRIER(number) (sm + SM_BARRIERS + 8 * (number))
 
@@ -741,6 +760,9 @@ attn_fwd(const __grid_constant__ Params p) {
     setmaxnreg_inc_240();
     float s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15, s16, s17, s18,
         s19, s20, s21, s22, s23, s24, s25, s26, s27, s28, s29, s30, s31;
+    float part0, part1, part2, part3, part4, part5, part6, part7, part8, part9, part10, part11,
+        part12, part13, part14, part15, part16, part17, part18, part19, part20, part21, part22,
+        part23, part24, part25, part26, part27, part28, part29, part30, part31;
     float o0, o1, o2, o3, o4, o5, o6, o7, o8, o9, o10, o11, o12, o13, o14, o15, o16, o17, o18,
         o19, o20, o21, o22, o23, o24, o25, o26, o27, o28, o29, o30, o31, o32, o33, o34, o35, o36,
         o37, o38, o39, o40, o41, o42, o43, o44, o45, o46, o47, o48, o49, o50, o51, o52, o53, o54,
@@ -795,33 +817,33 @@ attn_fwd(const __grid_constant__ Params p) {
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 2) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 4) % STAGES), ((number + 4) / 8 & 1));
-      add_scores_of_64(s, q_rows + 2048, k_rows
-          + (u32)((number + 4) % STAGES) * (SLOT_BYTES / 16));
+      scores_of_64(part, q_rows + 2048, k_rows + (u32)((number + 4) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 3) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 5) % STAGES), ((number + 5) / 8 & 1));
-      add_scores_of_64(s, q_rows + 2560, k_rows
+      add_scores_of_64(part, q_rows + 2560, k_rows
           + (u32)((number + 5) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 4) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 6) % STAGES), ((number + 6) / 8 & 1));
-      add_scores_of_64(s, q_rows + 3072, k_rows
+      add_scores_of_64(part, q_rows + 3072, k_rows
           + (u32)((number + 6) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 5) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 7) % STAGES), ((number + 7) / 8 & 1));
-      add_scores_of_64(s, q_rows + 3584, k_rows
+      add_scores_of_64(part, q_rows + 3584, k_rows
           + (u32)((number + 7) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 6) % STAGES), lane,
           lane < CLUSTER);
       number += K_PIECES;
-      wait_first(s);
+      wait_first(s, part);
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number - 1) % STAGES), lane,
           lane < CLUSTER);
+      ADD_PART()
       m0 = 0.0f;
       l0 = 0.0f;
       m1 = 0.0f;
@@ -937,25 +959,24 @@ attn_fwd(const __grid_constant__ Params p) {
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 2) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 4) % STAGES), ((number + 4) / 8 & 1));
-      add_scores_of_64(s, q_rows + 2048, k_rows
-          + (u32)((number + 4) % STAGES) * (SLOT_BYTES / 16));
+      scores_of_64(part, q_rows + 2048, k_rows + (u32)((number + 4) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 3) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 5) % STAGES), ((number + 5) / 8 & 1));
-      add_scores_of_64(s, q_rows + 2560, k_rows
+      add_scores_of_64(part, q_rows + 2560, k_rows
           + (u32)((number + 5) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 4) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 6) % STAGES), ((number + 6) / 8 & 1));
-      add_scores_of_64(s, q_rows + 3072, k_rows
+      add_scores_of_64(part, q_rows + 3072, k_rows
           + (u32)((number + 6) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 5) % STAGES), lane,
           lane < CLUSTER);
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 7) % STAGES), ((number + 7) / 8 & 1));
-      add_scores_of_64(s, q_rows + 3584, k_rows
+      add_scores_of_64(part, q_rows + 3584, k_rows
           + (u32)((number + 7) % STAGES) * (SLOT_BYTES / 16));
       wgmma_wait_1();
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number + 6) % STAGES), lane,
@@ -965,9 +986,10 @@ attn_fwd(const __grid_constant__ Params p) {
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 0) % STAGES), ((number + 0) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 0), v_columns
           + (u32)((number + 0) % STAGES) * (SLOT_BYTES / 16));
-      wait_scores(s);
+      wait_scores(s, part);
       mbarrier_arrive_remote_if(BARRIER(PIECE_EMPTY + (number - 1) % STAGES), lane,
           lane < CLUSTER);
+      ADD_PART()
       mbarrier_wait(BARRIER(PIECE_FULL + (number + 1) % STAGES), ((number + 1) / 8 & 1));
       add_values(o, matrix_at(sm + SM_P + (u32)(turn % 2) * P_BYTES + 32), v_columns
           + (u32)((number + 1) % STAGES) * (SLOT_BYTES / 16));

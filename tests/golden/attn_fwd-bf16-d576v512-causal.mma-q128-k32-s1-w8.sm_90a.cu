@@ -36,6 +36,7 @@ enum { N_KV = 4 }; // tiles of 8 columns of S
 enum { K_BYTES = 36864 }; // of a tile
 enum { V_BYTES = 16384 }; // of a tile
 enum { INPUT_BYTES = 8192 }; // of a tile of an input of the score
+enum { CHUNKS_OF_SUM = 24 }; // of a row of Q and K, that one sum in float32 takes
 enum { V_COLUMNS = 512 }; // head dim of v and o
 enum { COLUMN_BLOCKS = 2 }; // that make the columns of the same rows
 enum { SM_Q = 0 };
@@ -172,6 +173,11 @@ DEV void zero(float *x, int n) {
   for (int i = 0; i < n; i++) { x[i] = 0.0f; }
 }
 
+DEV void add_numbers(float *sum, const float *x, int n) {
+  #pragma unroll
+  for (int i = 0; i < n; i++) { sum[i] += x[i]; }
+}
+
 // The chunks of a row that are mixed: with 8 / span rows in 128 bytes.
 DEV int mixed_chunks(int chunks) { return chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2; }
 
@@ -290,12 +296,11 @@ DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   }
 }
 
-// c[m][n] += A B^T, of m times 16 rows, M_STEP apart, and n * 8 rows of tiles of one width; a by
-// rows, b by chunks.
-// Unrolled in part: in longer straight lines ptxas moves more loads ahead than registers allow.
-DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks) {
+// The same of chunks `first` to `end`.
+DEV void multiply_nt_part(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks,
+    int first, int end) {
   #pragma unroll UNROLL
-  for (int k = 0; k < chunks; k += 2) {
+  for (int k = first; k < end; k += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
     for (int i = 0; i < m; i++) {
@@ -389,7 +394,15 @@ attn_fwd(const __grid_constant__ Params p) {
     float s[M_MAX * N_KV * 4];
     if (sees) {
       zero(s, M_MAX * N_KV * 4);
-      multiply_nt(s, M_MAX, N_KV, SM_Q, q_lanes, SM_K, k_lanes, CHUNKS_D);
+      #pragma unroll 1
+      for (int chunk = 0; chunk < CHUNKS_D; chunk += CHUNKS_OF_SUM) {
+          // the error of a sum in float32 grows with its length
+        float part[M_MAX * N_KV * 4];
+        zero(part, M_MAX * N_KV * 4);
+        multiply_nt_part(part, M_MAX, N_KV, SM_Q, q_lanes, SM_K, k_lanes, CHUNKS_D, chunk,
+            imin(chunk + CHUNKS_OF_SUM, CHUNKS_D));
+        add_numbers(s, part, M_MAX * N_KV * 4);
+      }
     }
     cp_async_wait_0();
     block_sync(); // V is here; K has been read

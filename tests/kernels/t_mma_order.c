@@ -33,7 +33,7 @@ static const planted_bug bugs[] = {
     {BACKWARD, "cp_async_commit();", "(void)0;", .words = B_ALL, .fault = ORDER, AT_WORK},
     {BACKWARD, "cp_async_wait_0();", "(void)0;", .words = B_ALL, .fault = ORDER, AT_WORK},
     {BACKWARD, "cp_async_wait_0", "cp_async_wait_1", .words = B_ALL, .fault = ORDER, AT_WORK},
-    {ROWS, "block_sync();", "(void)0;", .words = R_ALL, .fault = ORDER},
+    {ROWS, "block_sync();", "(void)0;", .words = R_ALL ";" R_SHARED CAUSAL, .fault = ORDER},
     {ROWS, "cp_async_commit();", "(void)0;", .words = R_ALL, .fault = ORDER},
     {ROWS, "cp_async_wait_0();", "(void)0;", .words = R_ALL, .fault = ORDER},
     {ROWS, "cp_async_wait_0", "cp_async_wait_1", .words = R_ALL, .fault = ORDER},

@@ -17,11 +17,10 @@
 #define IN_F32   "o_dtype=f32 dqkv_dtype=f32 "
 #define R_DQ     B_PAIRS "mask=causal deterministic=true "
 /* Wide heads: warps that make no scores, and have no diagonals; that share rows. */
-#define B_WIDE   "family=mma pass=backward head_dim=264/40 warps=8 block_q=32 block_kv=32 stages=1 "
-#define B_LEAST  "family=mma pass=backward head_dim=264/40 warps=8 block_q=16 block_kv=16 "
-#define R_SHARED "family=mma pass=backward head_dim=296/40 warps=8 block_q=16 deterministic=true "
-#define BY_FAR   "score=relative(t) inputs.t=f32[h,nq+nk-1]grad "
-#define R_GRAD   B_PAIRS "mask=causal deterministic=true bias=grad bias_dims="
+#define B_WIDE  "family=mma pass=backward head_dim=264/40 warps=8 block_q=32 block_kv=32 stages=1 "
+#define B_LEAST "family=mma pass=backward head_dim=264/40 warps=8 block_q=16 block_kv=16 "
+#define BY_FAR  "score=relative(t) inputs.t=f32[h,nq+nk-1]grad "
+#define R_GRAD  B_PAIRS "mask=causal deterministic=true bias=grad bias_dims="
 
 static const planted_bug backward[] = {
     /* products through shared memory */

@@ -6,7 +6,7 @@
 #define FWD    "family=wgmma "
 #define FULL   FWD "head_dim=264/272 mask=full "
 #define CAUSAL FWD "head_dim=320 mask=causal "
-#define MORE   FWD "head_dim=576/512 mask=full "
+#define MORE   FWD "head_dim=576/512 mask=causal "
 #define FEW    FWD "head_dim=264/72 mask=window(100,7) "
 #define CAP    FWD "head_dim=264 mask=causal score=s*s "
 #define SLOPE  FWD "head_dim=264 mask=causal score=alibi "
@@ -45,6 +45,7 @@ static const planted_bug bugs[] = {
     /* S and its pieces */
     {"wgmma.forward_wide.release", "lane < CLUSTER", "lane < 1", .words = FULL, .fault = STUCK,
      .place = {{MOVER}, {WIDE}}},
+    {"wgmma.forward_wide.add_part", "ADD_PART()", "", .words = FULL},
     {"wgmma.forward_wide.scores", "k_rows + (u32)", "v_columns + (u32)", .words = FULL},
     {"wgmma.forward_wide.scores", "wgmma_wait_1();", "", .words = FULL,
      .fault = RACE "|still reads", .place = {{MOVER}, {WIDE}}},
@@ -69,7 +70,7 @@ static const planted_bug bugs[] = {
     {"wgmma.forward_wide.values", "first % 64 * 2", "0", .words = FULL},
     {"wgmma.forward_wide.release_values", "wgmma_wait_$(issued - released)();", "", .words = FULL,
      .fault = RACE "|still reads", .place = {{MOVER}, {WIDE}}},
-    {"wgmma.forward_wide.end_scores", "wait_scores(s);", "", .words = FULL,
+    {"wgmma.forward_wide.end_scores", "wait_scores($(sums));", "", .words = FULL,
      .fault = RACE "|in flight|still reads",
      .place = {{WIDE}, {"attention/wgmma/weights.cut"}, {MOVER}}},
     /* what both sides know of a row */

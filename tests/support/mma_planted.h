@@ -20,6 +20,8 @@
 #define F_ONE   FWD "block_q=64 stages=1 "
 #define F_WIDE  FWD "block_q=128 stages=1 "
 #define F_EIGHT "family=mma head_dim=40/64 warps=8 block_kv=64 stages=2 "
+/* Columns of K that are summed in two parts. */
+#define F_MANY "family=mma head_dim=264/40 warps=4 block_q=64 "
 /* Of backward: warps that share no keys, two stages, queries at once and in parts; warps that do,
  * in pairs and in fours, one stage. */
 #define B_TWO    BWD "block_q=32 block_kv=64 "
@@ -28,6 +30,8 @@
 #define B_EIGHT  BWD "block_kv=128 warps=8 "
 #define B_PAIRS  BWD "block_kv=32 "
 #define B_FOURS  BWD "warps_per_key=4 stages=1 "
+/* Of passes that own rows: warps that share these. */
+#define R_SHARED "family=mma pass=backward head_dim=296/40 warps=8 block_q=16 deterministic=true "
 
 /* What is said: of order in shared memory, of global loads, of global stores. */
 #define ORDER  "race: shared|never written|still filling it|in flight"

@@ -79,6 +79,10 @@ function family.describe(spec, plan)
     },
     shared = family.shared(spec, plan),
   }
+  local chunks = tiles.chunks(spec.d)
+  if mma.chunks_of_sum(chunks) < chunks then
+    table.insert(description.constants, { "CHUNKS_OF_SUM", mma.chunks_of_sum(chunks), "of a row of Q and K, that one sum in float32 takes" })
+  end
   run("attention/max_logit.lua").add_step(description.steps)
   if seq.slices then seq.slices.add_list(description, "q", plan.block_q, "row_slices", use.starts_early) end
   if column_blocks > 1 then

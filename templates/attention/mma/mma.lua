@@ -147,6 +147,11 @@ function mma.unroll(spec, most)
   return most
 end
 
+-- Chunks that one sum in float32 takes, of so many of a row: parts of equal lengths, of 256 columns at most, and pairs of chunks.
+function mma.chunks_of_sum(chunks)
+  return cdiv(cdiv(chunks, cdiv(chunks, 32)), 2) * 2
+end
+
 -- The constant of tile/tiles.cut that says how many pages a thread looks up side by side, of keys that lie in pages; nil: of others.
 function mma.page_lookups(most)
   return seq.is_paged() and { "PAGE_LOOKUPS", most, "pages that a thread looks up side by side" } or nil

@@ -73,6 +73,9 @@ wide.refused = {
     end, { { "d 512, causal, a dense bias", 316 }, { "d 512, causal, a bias by key", 208 } }),
     row("mask", "a mask of two bounds or with gaps", function(traits) return traits.mask.edge_count > 1 or traits.mask.has_gaps.keys == true end,
         { { "d 512, window(100, 7) or chunked(48)", 12 } }),
+    row("widths", "more than 512 columns of K, whose S comes in three parts, without a mask or a trial", function(traits)
+      return spec.d > 512 and (traits.mask.edge_count == 0 or traits.norm.trial == nil)
+    end, { { "d 576/512, full", 768 }, { "d 576/512, causal, sigmoid", 768 } }),
     row("dropout", "dropout", function(traits) return traits.norm.drop ~= nil end, { { "d 512, causal", 12 } }),
     row("max_logit", "the largest product beside a mask", function(traits) return traits.max_logit and traits.score.is_s and traits.mask.edge_count > 0 end,
         { { "d 512, causal", 12 } }),
@@ -91,6 +94,12 @@ wide.plans = {
   { block_q = 64, block_kv = 128, stages = 7, warps = 12, work = 112, measured = { { "d 576/512, full, n 8192", 289 }, { "d 576/512, causal, n 8192", 311 } } },
   { block_q = 128, block_kv = 64, stages = 8, warps = 12, work = 120 }, -- S in few registers
 }
+
+-- Pieces of K whose products one sum in float32 takes: as many in each, of 256 columns at most.
+local function pieces_of_sum(spec)
+  local pieces = shape.blocks(spec.d)
+  return cdiv(pieces, cdiv(pieces, 4))
+end
 
 -- work_of_key: a block's work for a key and its rows, as text.
 function wide.describe(spec, plan, work_of_key)
@@ -127,6 +136,7 @@ function wide.describe(spec, plan, work_of_key)
       { "DV_COLUMNS", o_columns(spec), "columns of O that a warpgroup has" },
       { "DV_BLOCKS", o_blocks(spec), "of 64 of them, of V" },
       { "K_PIECES", shape.blocks(spec.d), "of 64 columns, of a tile" },
+      { "PIECES_OF_SUM", pieces_of_sum(spec), "of them that one sum in float32 takes" },
       { "D_REST", shape.columns(spec.d) - PIECE_COLUMNS * (shape.blocks(spec.d) - 1), "columns of the last one that are multiplied" },
       { "PIECE_KEYS", keys, "of a piece of V" },
       { "V_PIECES", plan.block_kv // keys, "of a tile" },
