@@ -124,7 +124,7 @@ static const planted_bug whole[] = {
     {.words = SLOPE},
     {.words = PACKED},
     {.words = FULL "block_q=64 "},
-    {.words = MORE "block_q=64 "},
+    {.words = FWD "head_dim=512 mask=causal block_q=64 "},
     {.words = FULL "block_kv=64 "},
     {.words = CAUSAL "block_kv=64 "},
     {.words = FULL, .cases = far},

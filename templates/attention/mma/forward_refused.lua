@@ -28,6 +28,9 @@ local rows = {
       return traits.max_logit and has_32_rows(plan) and (is_scored(traits) or not traits.mask.row_sees_a_range)
     end,
     spare = 255, spilled = { { "d 64, a slope", 192 }, { "d 128, a slope", 276 } } },
+  { cause = "score", what = "tanh beside more than 256 columns of K, whose S comes in parts, and more than 32 keys",
+    when = function(spec, plan, traits) return traits.score.has_tanh and spec.d > 256 and mma.columns_of_block(spec) > 208 and plan.block_kv > 32 end,
+    spare = 255, spilled = { { "d 576/512, softcap(30.0), 64 rows", 160 } } },
   { cause = "slices", what = "slices, whose places are held, beside more than 256 columns of K and more than 32 keys",
     when = function(spec, plan) return seq.slices and spec.d > 256 and mma.columns_of_block(spec) > 208 and plan.block_kv > 32 end,
     spare = 56, spilled = { { "d 512", 88 } } },

@@ -68,14 +68,14 @@ local function reads_by_key(traits) return traits.input.differs_by_pair or trait
 wide.refused = {
   compiler = "NVRTC 13.0",
   rows = {
+    { cause = "widths", what = "more than 512 columns of K, whose S comes in three parts, and 128 keys", spare = 255,
+      when = function(spec, plan) return spec.d > 512 and plan.block_kv > 64 end,
+      spilled = { { "d 576/512, full", 768 }, { "d 576/512, causal, softcap(30.0)", 768 } } },
     row("score", "an input by key or pair beside a mask", function(traits)
       return reads_by_key(traits) and not traits.input.differs_by_distance and (traits.mask.edge_count > 0 or not traits.mask.row_sees_a_range)
     end, { { "d 512, causal, a dense bias", 316 }, { "d 512, causal, a bias by key", 208 } }),
     row("mask", "a mask of two bounds or with gaps", function(traits) return traits.mask.edge_count > 1 or traits.mask.has_gaps.keys == true end,
         { { "d 512, window(100, 7) or chunked(48)", 12 } }),
-    row("widths", "more than 512 columns of K, whose S comes in three parts, without a mask or a trial", function(traits)
-      return spec.d > 512 and (traits.mask.edge_count == 0 or traits.norm.trial == nil)
-    end, { { "d 576/512, full", 768 }, { "d 576/512, causal, sigmoid", 768 } }),
     row("dropout", "dropout", function(traits) return traits.norm.drop ~= nil end, { { "d 512, causal", 12 } }),
     row("max_logit", "the largest product beside a mask", function(traits) return traits.max_logit and traits.score.is_s and traits.mask.edge_count > 0 end,
         { { "d 512, causal", 12 } }),
@@ -88,10 +88,8 @@ wide.plans = {
   { block_q = 128, block_kv = 128, stages = 8, warps = 12, work = 80,
     measured = { { "d 320, full, n 8192", 361 }, { "d 320, causal, n 8192", 353 }, { "d 384, full, n 8192", 411 }, { "d 384, causal, n 8192", 406 },
                  { "d 512, full, n 8192", 440 }, { "d 512, causal, n 8192", 458 }, { "d 512, full, one head of K, n 8192", 457 }, { "d 512, full, packed, n 8192", 438 } } },
-  { block_q = 128, block_kv = 128, stages = 7, warps = 12, work = 80, measured = { { "d 576/512, full, n 8192", 376 }, { "d 576/512, causal, n 8192", 414 } } },
   { block_q = 64, block_kv = 128, stages = 8, warps = 12, work = 112,
     measured = { { "d 320, full, n 8192", 260 }, { "d 384, full, n 8192", 304 }, { "d 512, full, n 8192", 315 }, { "d 512, causal, n 8192", 325 } } },
-  { block_q = 64, block_kv = 128, stages = 7, warps = 12, work = 112, measured = { { "d 576/512, full, n 8192", 289 }, { "d 576/512, causal, n 8192", 311 } } },
   { block_q = 128, block_kv = 64, stages = 8, warps = 12, work = 120 }, -- S in few registers
 }
 
