@@ -1,7 +1,7 @@
 -- records.lua: what the movers of wgmma_forward say of a tile of keys that slices show a block's rows: a record beside its K, of the slice,
 -- k0 and a word `told`. A record is read behind the products too, when the tile's K may have left its slot: there are twice as many
 -- as slots, so that the next one in its place comes when all have gone on.
-local records = { BYTES = 48, slice = 0, k0 = 32, told = 36 }
+local records = { BYTES = 48, k0 = 32, told = 36 } -- places of words behind the slice
 
 -- spot "wgmma.records.place"
 function records.at(number) return string.format("sm + SM_RECORDS + (u32)(%s %% (2 * STAGES) * %d)", number, records.BYTES) end
