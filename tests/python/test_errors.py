@@ -43,7 +43,7 @@ class Errors(Case):
         self.wrong(ValueError, "q has 4 heads, which is not a multiple of the 3 of k", k=zeros(B, NK, 3, D),
                    v=zeros(B, NK, 3, D))
         self.wrong(ValueError, "k has 1 sequences, q 2: they have to be as many", k=K[:1], v=K[:1])
-        self.wrong(ValueError, "head_dim", q=zeros(B, NQ, H, 264), k=zeros(B, NK, HK, 264), v=zeros(B, NK, HK, 264))
+        self.wrong(ValueError, "head_dim", q=zeros(B, NQ, H, 584), k=zeros(B, NK, HK, 584), v=zeros(B, NK, HK, 584))
 
     def test_bias_and_sink(self):
         self.wrong(ValueError, "bias has shape (2, 4, 5, 8); expected (2, 4, 5, 9), or 1 for any of its extents",
