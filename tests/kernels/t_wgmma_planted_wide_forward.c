@@ -29,6 +29,10 @@ static const verify_case far[] = {{.shape = {.b = 1, .h = 1, .hk = 1, .nq = 150,
                                    .given = FG_GIVEN_SCALE},
                                   {.seed = 0}};
 
+/* Few keys, whose pieces do not fill the slots. */
+static const verify_case few[] = {{.shape = {.b = 1, .h = 1, .hk = 1, .nq = 63, .nk = 1}},
+                                  {.seed = 0}};
+
 static const planted_bug bugs[] = {
     /* what a mover fetches, for whom, and when a slot is empty */
     {"wgmma.forward_wide_mover.take_slot",
@@ -104,7 +108,11 @@ static const planted_bug bugs[] = {
     {"wgmma.forward_wide.store", "row0", "q0", .words = FULL, .fault = "race: store|wrong numbers"},
     {"wgmma.output.place", "%s + %d) / 64", "%s + %d) / 128", .words = FULL,
      .fault = "wrong numbers|race"},
-    {"wgmma.forward_wide.end", "cluster_sync();", "", .words = FULL, .fault = GONE},
+    {"wgmma.output.put_nothing", "PUT_NOTHING($(i // 4 * 8192)",
+     "PUT_NOTHING($(i // 4 * 8192 - 8192)", .words = FULL "block_kv=64 ", .fault = "never written",
+     .cases = few, .place = {{WIDE}}},
+    {"wgmma.forward_wide.end", "cluster_sync();", "", .words = FULL, .fault = GONE,
+     .place = {{WIDE}, {MOVER}, {PAIR}}},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
@@ -126,6 +134,7 @@ static const planted_bug whole[] = {
     {.words = FULL "block_q=64 "},
     {.words = FWD "head_dim=512 mask=causal block_q=64 "},
     {.words = FULL "block_kv=64 "},
+    {.words = FULL "block_kv=64 ", .cases = few},
     {.words = CAUSAL "block_kv=64 "},
     {.words = FULL, .cases = far},
     {.words = CAUSAL, .cases = far},
