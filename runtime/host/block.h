@@ -144,6 +144,9 @@ extern uint64_t fgh_progress; /* meetings that completed: a block that meets doe
 /* A value of 2, 4, 8 or 16 bytes: constant sizes become plain moves. */
 static inline void fgh_copy(void *to, const void *from, int bytes) {
   switch (bytes) {
+  case 1:
+    memcpy(to, from, 1);
+    break;
   case 2:
     memcpy(to, from, 2);
     break;
