@@ -63,6 +63,8 @@ all[#all + 1] = { name = "base",
   { "f32_to_f16",    "u16",   "float x", pure = true },                    -- to nearest even
   { "bf16_to_f32",   "float", "u16 x", pure = true },
   { "f32_to_bf16",   "u16",   "float x", pure = true },
+  { "e4m3_to_f32",   "float", "u8 x", pure = true },
+  { "f32_to_e4m3",   "u8",    "float x", pure = true },                    -- to nearest even, 448 at most; of a NaN 0x7f
 }
 
 -- Counters in global memory by which blocks of a grid tell each other. What a thread knows of when it

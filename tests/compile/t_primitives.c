@@ -56,6 +56,7 @@ static const char kernel[] =
     "@   ['const tensor_map *map'] = '(const tensor_map *)p.q',\n"
     "@   ['u32 a'] = 'u[0]', ['u32 b'] = 'u[1]', ['u32 selector'] = '0xbb99',\n"
     "@   ['u32 *to'] = '(u32 *)p.lse', ['const u32 *from'] = '(const u32 *)p.lse',\n"
+    "@   ['u8 x'] = '(u8)u[1]',\n"
     "@   ['const u32 *flag'] = '(const u32 *)p.lse', ['u32 until'] = '1',\n"
     "@ }\n"
     "@ for i = 0, 4 do argument['int c' .. i] = tostring(i) end\n"
@@ -101,7 +102,7 @@ static fg_source *expand(const char *arch) {
   return source;
 }
 
-static const char *const archs[] = {"host", "sm_80", "sm_90a", "sm_100a"};
+static const char *const archs[] = {"host", "sm_80", "sm_90a", "sm_100a", "sm_89"};
 
 START_TEST(every_primitive_compiles) {
   fg_source *source = expand(archs[_i]);
@@ -136,7 +137,7 @@ int main(void) {
   TCase *tests = tcase_create("primitives");
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   tcase_add_test(tests, reduction_is_one_or_four);
-  tcase_add_loop_test(tests, every_primitive_compiles, 0, compiles ? 4 : 1);
+  tcase_add_loop_test(tests, every_primitive_compiles, 0, compiles ? 5 : 1);
   suite_add_tcase(suite, tests);
   int failed = suite_run(suite);
   return failed || (!compiles && required()) ? 1 : compiles ? 0 : SKIP;
