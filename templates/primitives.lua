@@ -95,6 +95,14 @@ all[#all + 1] = { name = "mma",
   { "max_pair_f16",      "u32",  "u32 a, u32 b", pure = true },
 }
 
+-- Products of e4m3, four numbers a word, sm_89 on: fragments as those of 16 bits, where each pair is four numbers: lane l has
+-- columns 4 * (l % 4) to 3 more of a, and 16 on, and these rows of b. Sums are float32; Hopper's tensor cores keep 13 to 14 bits.
+all[#all + 1] = { name = "e4m3", on = machine.e4m3,
+  { "mma_e4m3",    "void", "float *d, const u32 *a, const u32 *b" },     -- m16n8k32
+  { "pack_e4m3",   "u32",  "float low, float high" },                    -- the lower 16 bits; to nearest even, 448 at most
+  { "pack_e4m3x4", "u32",  "float a, float b, float c, float d" },       -- a in the lowest byte
+}
+
 -- Copies from global to shared memory behind the thread's back. A copy belongs to the group that
 -- the thread commits next; groups land in order. The thread that waited for a copy sees it, others
 -- do behind a barrier after that wait.

@@ -22,6 +22,7 @@ typedef enum fgh_kind {
   FGH_LDMATRIX_TRANS,
   FGH_MMA_BF16,
   FGH_MMA_F16,
+  FGH_MMA_E4M3,
   FGH_STMATRIX,
   FGH_STMATRIX_TRANS,
   FGH_ELECT,
@@ -125,6 +126,7 @@ void fgh_ldmatrix(u32 *pairs, u32 address, int transposed);
 void fgh_stmatrix(u32 address, const u32 *pairs, int transposed);
 void fgh_mma_bf16(float *d, const u32 *a, const u32 *b);
 void fgh_mma_f16(float *d, const u32 *a, const u32 *b);
+void fgh_mma_e4m3(float *d, const u32 *a, const u32 *b);
 
 /* async.c */
 void fgh_async_block(void);
