@@ -87,8 +87,10 @@ typedef struct fg_spec {
   const char *epilogue;        /* of kernel=linear: none, relu, gelu, ...: fg_args */
   const char *slices;          /* true: the mask is a list of the launch: fg_args */
   const char *shard;           /* true: the launch has a part of each sequence: fg_args */
-  /* element types of o, and of dq, dk and dv: f32, or spec = dtype */
+  /* element types of o, and of dq, dk and dv: f32, or spec = dtype; o of e4m3: bf16, f16, f32 */
   const char *o_dtype, *dqkv_dtype;
+  const char *kv_dtype;      /* of k and v: e4m3, or spec = dtype */
+  const char *descale_block; /* of e4m3: tokens that share a descale, 0 = all: fg_args */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
@@ -155,6 +157,13 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 scaled, that takes weight and adds nothing to o. It is in lse, which of a row
  *                 without keys is the sink; -inf is none (math.md section 2). Parts have none:
  *                 combine adds it once
+ *   q_descale     [b, hk], float32, in any strides, of dtype=e4m3: what q is multiplied with before all
+ *                 else, by sequence and key/value head; NULL: 1. With descale_block=n [b, hk, nq / n
+ *                 rounded up], nq that of the shape: token i of a sequence, in whatever layout, has
+ *                 that of block i / n, and the third stride is that of blocks
+ *   k_descale, v_descale   the same of k and v, by nk, also with kv_dtype=e4m3. Where q is e4m3, the
+ *                 weights are rounded to it too (math.md section 7). Launches of kernels that have
+ *                 none refuse them
  *
  * Rows (kernel=logsoftmax, layernorm, linear; math.md section 5). Strides of [rows, width] are the
  * third, of a row, and the fourth, 1, and the first two are not used: the tensor of a [b, n, h, d]
@@ -334,6 +343,7 @@ typedef struct fg_args {
   fg_tensor dresidual, dx_more;
   fg_tensor q_ranges, k_ranges, kinds;
   fg_tensor pos_q, pos_k, whole_q, whole_k;
+  fg_tensor q_descale, k_descale, v_descale;
 } fg_args;
 
 /* A device with everything that is needed to make, keep and launch kernels for it. */

@@ -203,9 +203,13 @@ static fg_status check_layout(const fg_recipe *recipe, const fg_shape *shape, co
   for (int i = 0; i < FG_ARGUMENTS; i++) {
     const fg_argument *a = &fg_arguments[i];
     const fg_recipe_tensor as_if = {.argument = a, .slot = -1};
-    if (a->elem != FG_RULE_I32 || !fg_args_tensor(args, &as_if)->data) continue;
+    const bool is_descale = a->elem == FG_RULE_DESCALE;
+    if ((a->elem != FG_RULE_I32 && !is_descale) || !fg_args_tensor(args, &as_if)->data) continue;
     bool is_taken = false;
     for (int t = 0; t < recipe->n_tensors; t++) is_taken |= recipe->tensor[t].argument == a;
+    if (!is_taken && is_descale)
+      return fg_fail(FG_EARGUMENT, "%s is given, but the kernel has no %.1s of e4m3", a->name,
+                     a->name);
     if (!is_taken)
       return fg_fail(FG_EARGUMENT,
                      "%s is given, but the kernel has no such tensor: its spec has q_layout=%s, "

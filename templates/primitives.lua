@@ -63,6 +63,8 @@ all[#all + 1] = { name = "base",
   { "f32_to_f16",    "u16",   "float x", pure = true },                    -- to nearest even
   { "bf16_to_f32",   "float", "u16 x", pure = true },
   { "f32_to_bf16",   "u16",   "float x", pure = true },
+  { "e4m3_to_f32",   "float", "u8 x", pure = true },
+  { "f32_to_e4m3",   "u8",    "float x", pure = true },                    -- to nearest even, 448 at most; of a NaN 0x7f
 }
 
 -- Counters in global memory by which blocks of a grid tell each other. What a thread knows of when it
@@ -91,6 +93,14 @@ all[#all + 1] = { name = "mma",
   { "pack_clipped_f16",  "u32",  "float low, float high" },
   { "max_pair_bf16",     "u32",  "u32 a, u32 b", pure = true }, -- of both numbers of a pair the larger one; a NaN loses
   { "max_pair_f16",      "u32",  "u32 a, u32 b", pure = true },
+}
+
+-- Products of e4m3, four numbers a word, sm_89 on: fragments as those of 16 bits, where each pair is four numbers: lane l has
+-- columns 4 * (l % 4) to 3 more of a, and 16 on, and these rows of b. Sums are float32; Hopper's tensor cores keep 13 to 14 bits.
+all[#all + 1] = { name = "e4m3", on = machine.e4m3,
+  { "mma_e4m3",    "void", "float *d, const u32 *a, const u32 *b" },     -- m16n8k32
+  { "pack_e4m3",   "u32",  "float low, float high" },                    -- the lower 16 bits; to nearest even, 448 at most
+  { "pack_e4m3x4", "u32",  "float a, float b, float c, float d" },       -- a in the lowest byte
 }
 
 -- Copies from global to shared memory behind the thread's back. A copy belongs to the group that

@@ -63,6 +63,7 @@ static void push_spec(lua_State *L, const fg_point *point) {
   lua_insert(L, -2);
   push_widths(L, point);
   fg_gen_set_text(L, "elem", fg_elem_name(fg_point_elem(point)));
+  fg_gen_set_text(L, "kv_elem", fg_elem_name(fg_point_kv_elem(point)));
   fg_gen_set_text(L, "bias_elem", fg_elem_name(fg_point_bias_elem(point)));
   fg_gen_set_text(L, "o_elem", fg_elem_name(fg_point_o_elem(point)));
   fg_gen_set_text(L, "dqkv_elem", fg_elem_name(fg_point_dqkv_elem(point)));

@@ -11,6 +11,8 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
   switch (rule) {
   case FG_RULE_SPEC:
     return fg_point_elem(point);
+  case FG_RULE_KV:
+    return fg_point_kv_elem(point);
   case FG_RULE_O:
     return fg_point_o_elem(point);
   case FG_RULE_DQKV:
@@ -28,6 +30,7 @@ static fg_elem elem_of(const fg_point *point, fg_elem_rule rule) {
   case FG_RULE_PARTS:
     return fg_point_parts_elem(point);
   case FG_RULE_F32:
+  case FG_RULE_DESCALE:
   case FG_RULE_SAID:
   case FG_RULE_INPUT:
     break;
@@ -81,16 +84,32 @@ static char axis_of_length(const fg_recipe *r, char letter) {
   return letter == 'k' && r->layout.kv == FG_PACKED ? 't' : letter;
 }
 
+/* Adds an axis whose extent is an expression. */
+static fg_status add_own_axis(const char *extent, fg_recipe *r, fg_recipe_tensor *t) {
+  if (r->n_extents == FG_EXTENT_MAX)
+    return fg_fail(FG_ESPEC, "inputs: more than %d extents that are expressions", FG_EXTENT_MAX);
+  t->axes[strlen(t->axes)] = (char)('A' + r->n_extents);
+  return compile(extent, r, &r->extent[r->n_extents++]);
+}
+
+/* Descales of blocks of tokens have an axis of these, of the longest sequence. */
+static fg_status add_blocks(const fg_point *point, fg_recipe *r, fg_recipe_tensor *t) {
+  char extent[32];
+  if (t->argument->elem != FG_RULE_DESCALE || !point->descale_block) return FG_OK;
+  snprintf(extent, sizeof extent, "cdiv(n%c, %d)", *t->name == 'q' ? 'q' : 'k',
+           point->descale_block);
+  return add_own_axis(extent, r, t);
+}
+
 /* A declared input's axes: letters of lengths, or extents of its own. */
 static fg_status set_own_axes(const fg_input *x, fg_recipe *r, fg_recipe_tensor *t) {
   for (int i = 0; i < x->rank; i++) {
     const fg_extent_row *axis = fg_extent_of_axis(x->extent[i], strlen(x->extent[i]));
     const bool one = !strcmp(x->extent[i], "1");
-    t->axes[i] = axis ? axis_of_length(r, axis->letter) : one ? '1' : (char)('A' + r->n_extents);
-    if (axis || one) continue;
-    if (r->n_extents == FG_EXTENT_MAX)
-      return fg_fail(FG_ESPEC, "inputs: more than %d extents that are expressions", FG_EXTENT_MAX);
-    TRY(compile(x->extent[i], r, &r->extent[r->n_extents++]));
+    if (axis || one)
+      t->axes[i] = axis ? axis_of_length(r, axis->letter) : '1';
+    else
+      TRY(add_own_axis(x->extent[i], r, t));
   }
   return FG_OK;
 }
@@ -227,6 +246,7 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
     TRY(set_elem(L, description, point, t));
     t->output = output;
     set_axes(t, point);
+    TRY(add_blocks(point, r, t));
     lua_pop(L, 1);
   }
   lua_pop(L, 1);

@@ -11,7 +11,8 @@
  * GPU is given the code that no other GPU takes ("sm_90a"): other code has no wgmma. */
 enum {
   SINCE_AMPERE = FG_HAS_BF16 | FG_HAS_MMA,
-  SINCE_HOPPER = SINCE_AMPERE | FG_HAS_RED_V4 | FG_HAS_PDL | FG_HAS_CLUSTER | FG_HAS_TMA,
+  SINCE_HOPPER =
+      SINCE_AMPERE | FG_HAS_E4M3 | FG_HAS_RED_V4 | FG_HAS_PDL | FG_HAS_CLUSTER | FG_HAS_TMA,
   AMPERE = SINCE_AMPERE | FG_HAS_AMPERE_CODE,
   HOPPER = SINCE_HOPPER | FG_HAS_HOPPER_CODE | FG_HAS_WGMMA,
   BLACKWELL = SINCE_HOPPER | FG_HAS_BLACKWELL_CODE
@@ -23,7 +24,7 @@ const fg_arch fg_archs[] = {
     {"sm_80", 80, 163, 164, AMPERE, "A100, A30"},
     {"sm_86", 86, 99, 100, AMPERE, "A10, A40, RTX A6000, RTX 30"},
     {"sm_87", 87, 163, 164, AMPERE, "Jetson Orin"},
-    {"sm_89", 89, 99, 100, AMPERE, "L4, L40, RTX 6000 Ada, RTX 40"},
+    {"sm_89", 89, 99, 100, AMPERE | FG_HAS_E4M3, "L4, L40, RTX 6000 Ada, RTX 40"},
     {"sm_90a", 90, 227, 228, HOPPER, "H100, H200, GH200"},
     {"sm_100a", 100, 227, 228, BLACKWELL, "B200, GB200"},
     {"sm_103a", 103, 227, 228, BLACKWELL, "B300, GB300"},
@@ -35,6 +36,7 @@ const int fg_n_archs = sizeof fg_archs / sizeof *fg_archs;
 
 const fg_feature_name fg_feature_names[] = {{"bf16", FG_HAS_BF16},
                                             {"mma", FG_HAS_MMA},
+                                            {"e4m3", FG_HAS_E4M3},
                                             {"red_v4", FG_HAS_RED_V4},
                                             {"pdl", FG_HAS_PDL},
                                             {"cluster", FG_HAS_CLUSTER},

@@ -23,7 +23,8 @@ typedef enum fg_feature {
   /* Its instruction set, as NVIDIA names them; compilers give registers in each in another way. */
   FG_HAS_AMPERE_CODE = 1 << 8,
   FG_HAS_HOPPER_CODE = 1 << 9,
-  FG_HAS_BLACKWELL_CODE = 1 << 10
+  FG_HAS_BLACKWELL_CODE = 1 << 10,
+  FG_HAS_E4M3 = 1 << 11 /* conversions to e4m3 and the warp's products of it */
 } fg_feature;
 
 typedef struct fg_arch {

@@ -28,8 +28,8 @@ static const width_row widths[] = {{'d', "d", "head dim"},
   { #member, #member, "b", FG_RULE_I32, .contiguous = true, PLACE(member), __VA_ARGS__ }
 const fg_argument fg_arguments[FG_ARGUMENTS] = {
     {"q", "q", "bqhd", FG_RULE_SPEC, PLACE(q), .help = "queries"},
-    {"k", "k", "bkgd", FG_RULE_SPEC, PLACE(k), .help = "keys"},
-    {"v", "v", "bkgv", FG_RULE_SPEC, PLACE(v), .help = "values"},
+    {"k", "k", "bkgd", FG_RULE_KV, PLACE(k), .help = "keys"},
+    {"v", "v", "bkgv", FG_RULE_KV, PLACE(v), .help = "values"},
     {"bias", "bias", "bhqk", FG_RULE_BIAS, PLACE(bias), .help = "added to the scores"},
     {"o", "o", "bqhv", FG_RULE_O, PLACE(o), .help = "the result"},
     {"lse", "lse", "bhq", FG_RULE_F32, .contiguous = true, PLACE(lse),
@@ -51,6 +51,12 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
      .help = "gradient of sink"},
     {"max_logit", "max_logit", "bh", FG_RULE_F32, .contiguous = true, PLACE(max_logit),
      .help = "largest scaled product of a head"},
+    {"q_descale", "q_descale", "bg", FG_RULE_DESCALE, .has_strides = true, PLACE(q_descale),
+     .help = "what q of e4m3 is multiplied with; none = 1"},
+    {"k_descale", "k_descale", "bg", FG_RULE_DESCALE, .has_strides = true, PLACE(k_descale),
+     .help = "the same of k"},
+    {"v_descale", "v_descale", "bg", FG_RULE_DESCALE, .has_strides = true, PLACE(v_descale),
+     .help = "the same of v"},
     {"seed", "seed", "i", FG_RULE_WORDS, .contiguous = true, PLACE(seed),
      .help = "seed and offset of dropout, low words first"},
     {"x", "x", "rw", FG_RULE_SPEC, PLACE(x), .help = "rows"},
@@ -325,6 +331,7 @@ int fg_axis_index(const char *axes, char a) {
   if (a >= '0' && a < '4' && !*axes) return a - '0';
   const bool square = strchr(axes, 'q') && strchr(axes, 'k');
   const int first = *axes == 'p'; /* of the others, behind the parts */
+  if (a >= 'A' && a < 'A' + FG_EXTENT_MAX) return first + 2;
   switch (a) {
   case 'p':
     return 0;

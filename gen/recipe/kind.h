@@ -24,6 +24,7 @@ typedef struct fg_kind {
   int width_step;                /* what they are multiples of; 0: any */
   bool has_scale;                /* a launch has a scale */
   bool has_f32;                  /* its tensors may be float32 */
+  bool has_e4m3;                 /* those that go in may be e4m3 */
   const char *fallback; /* the family that answers when no other does, slowly; NULL: none */
 } fg_kind;
 

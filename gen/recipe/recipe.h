@@ -42,6 +42,7 @@ fg_status fg_expr_parse(const char *text, const char *letters, fg_expr *expr);
  * other layouts'. */
 typedef enum fg_elem_rule {
   FG_RULE_SPEC,
+  FG_RULE_KV,
   FG_RULE_O,
   FG_RULE_DQKV,
   FG_RULE_BIAS,
@@ -50,10 +51,11 @@ typedef enum fg_elem_rule {
   FG_RULE_PARTS,
   FG_RULE_ROTARY,
   FG_RULE_F32,
-  FG_RULE_I32,    /* of a layout */
-  FG_RULE_COLUMN, /* i32, the number of a column */
-  FG_RULE_SAID,   /* as the description says */
-  FG_RULE_INPUT   /* as the spec declares it; so are its axes and its name */
+  FG_RULE_DESCALE, /* f32; an axis of blocks of tokens is the last one where the spec has blocks */
+  FG_RULE_I32,     /* of a layout */
+  FG_RULE_COLUMN,  /* i32, the number of a column */
+  FG_RULE_SAID,    /* as the description says */
+  FG_RULE_INPUT    /* as the spec declares it; so are its axes and its name */
 } fg_elem_rule;
 typedef struct fg_argument {
   const char *name;  /* in files, words and messages */
@@ -68,7 +70,7 @@ typedef struct fg_argument {
   size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
-enum { FG_ARGUMENTS = 84, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
+enum { FG_ARGUMENTS = 87, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
 extern const fg_argument fg_arguments[FG_ARGUMENTS];
 /* Are its elements integers? */
 static inline bool fg_argument_has_integers(const fg_argument *a) {
@@ -255,7 +257,8 @@ int fg_axes_print(const char *axes, size_t size, char *text);
 
 /* The index of axis letter a among fg_tensor's strides. Their order is b h n d, or b h q k for a
  * tensor that has both q and k, or p b h n of parts, whose columns have no stride: they have the
- * index FG_STRIDES. fg_axis_suffix: the letter of that order at the index. */
+ * index FG_STRIDES. An extent of its own stands for rows. fg_axis_suffix: the letter of that order
+ * at the index. */
 enum { FG_STRIDES = 4 };
 int fg_axis_index(const char *axes, char a);
 char fg_axis_suffix(const char *axes, char a);
@@ -317,6 +320,7 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *   tensor dbias out f32 [1, h, nq, 1]            1 = broadcast
  *   tensor k inout bf16 [pages, page, hk, 64]     an output that is kept
  *   tensor lse out? f32 [b, h, nq]                it may be null
+ *   tensor k_descale in? f32 [b, hk, nk 64 cdiv]  without blocks of tokens [b, hk]
  *   tensor x in|z bf16 [rows, 64]                 where z is given
  *   input 0 slope in f32 [h]                      a declared input, or its gradient (out)
  *   number 1 width int

@@ -83,7 +83,12 @@ static void maps(writer *w) {
 }
 
 static const char *c_type(fg_elem elem) {
-  return elem == FG_ELEM_F32 ? "float" : elem == FG_ELEM_I32 ? "int" : "u16";
+  static const char *const types[] = {[FG_ELEM_BF16] = "u16",
+                                      [FG_ELEM_F16] = "u16",
+                                      [FG_ELEM_F32] = "float",
+                                      [FG_ELEM_E4M3] = "u8",
+                                      [FG_ELEM_I32] = "int"};
+  return types[elem];
 }
 
 /* "i64 q_b, q_n, q_h;": the strides of every axis but the unit one, unless the argument has that

@@ -94,6 +94,16 @@ static fg_status read_widths(char *rest, fg_recipe *r) {
   return FG_OK;
 }
 
+static fg_status read_own_axes(char *rest, fg_recipe *r, fg_recipe_tensor *t);
+
+/* "[b, hk]" or "[b, hk, nk 64 cdiv]" */
+static fg_status read_descale_axes(char *rest, fg_recipe *r, fg_recipe_tensor *t) {
+  TRY(read_own_axes(rest, r, t));
+  const size_t n = strlen(t->argument->axes);
+  if (!strncmp(t->axes, t->argument->axes, n) && strlen(t->axes) <= n + 1) return FG_OK;
+  return fg_fail(FG_EIO, "%s has other axes than [b, hk] and blocks", t->name);
+}
+
 /* The shape's words against the argument's axes: each is the axis, or 1 where a bias may be. */
 static fg_status read_axes(char *rest, const fg_recipe *r, fg_recipe_tensor *t) {
   bool bias = t->argument->elem == FG_RULE_BIAS || t->argument->elem == FG_RULE_GRAD;
@@ -150,11 +160,12 @@ static fg_status read_tensor(char *rest, fg_recipe *r) {
   t.output = strcmp(way, "in") != 0;
   t.kept = !strcmp(way, "inout");
   TRY(read_elem(strsep(&rest, " "), &t.elem));
-  if (t.argument->elem == FG_RULE_F32 && t.elem != FG_ELEM_F32)
-    return fg_fail(FG_EIO, "%s is not f32", name);
+  const bool is_f32 = t.argument->elem == FG_RULE_F32 || t.argument->elem == FG_RULE_DESCALE;
+  if (is_f32 && t.elem != FG_ELEM_F32) return fg_fail(FG_EIO, "%s is not f32", name);
   if (fg_argument_has_integers(t.argument) && t.elem != FG_ELEM_I32)
     return fg_fail(FG_EIO, "%s is not i32", name);
-  TRY(read_axes(rest, r, &t));
+  TRY(t.argument->elem == FG_RULE_DESCALE ? read_descale_axes(rest, r, &t)
+                                          : read_axes(rest, r, &t));
   r->tensor[r->n_tensors++] = t;
   return FG_OK;
 }

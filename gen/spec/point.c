@@ -8,8 +8,27 @@
 
 enum { DIM_B = 1, DIM_Q = 4, DIM_K = 8, ALL_DIMS = 15 };
 
+/* Columns of e4m3 come 16 bytes at a time. */
+enum { E4M3_STEP = 16 };
+
 /* A dtype choice whose index 0 means "that of `base`": index i > 0 is element type i - 1. */
 static int settle_dtype(int choice, int base) { return choice - 1 == base ? 0 : choice; }
+
+/* The type of 16 bits or more that goes with the point's dtype: that itself, or of e4m3 that of o.
+ */
+enum { O_BF16 = 2, O_F16 };
+static int wide_dtype(const fg_point *p) {
+  if (p->dtype != FG_ELEM_E4M3) return p->dtype;
+  return p->o_dtype == O_F16 ? FG_ELEM_F16 : FG_ELEM_BF16;
+}
+
+/* A choice of o's type that says what it is anyway. */
+static int settle_o_dtype(const fg_point *p) {
+  const bool is_usual =
+      (p->o_dtype == O_BF16 && (p->dtype == FG_ELEM_BF16 || p->dtype == FG_ELEM_E4M3)) ||
+      (p->o_dtype == O_F16 && p->dtype == FG_ELEM_F16);
+  return is_usual ? 0 : p->o_dtype;
+}
 
 /* Has the bias an axis of tokens, which says the sequence too? */
 static bool has_tokens(const fg_point *p) {
@@ -31,8 +50,11 @@ void fg_point_settle(fg_point *p) {
   if (has_tokens(p)) p->bias_dims &= ~DIM_B;
   if (p->bias == FG_BIAS_OFF || !fg_kind_has_field(fg_point_kind(p), "bias_dims"))
     p->bias_dims = ALL_DIMS, p->bias_dtype = 0;
-  p->bias_dtype = settle_dtype(p->bias_dtype, p->dtype);
-  int bias_elem = p->bias_dtype ? p->bias_dtype - 1 : p->dtype;
+  p->o_dtype = settle_o_dtype(p);
+  if (p->dtype == FG_ELEM_E4M3) p->kv_dtype = 0;
+  if (!fg_point_has_descales(p)) p->descale_block = 0;
+  p->bias_dtype = settle_dtype(p->bias_dtype, wide_dtype(p));
+  int bias_elem = p->bias_dtype ? p->bias_dtype - 1 : wide_dtype(p);
   p->grad_dtype = p->bias == FG_BIAS_GRAD ? settle_dtype(p->grad_dtype, bias_elem) : 0;
   if (p->pass == FG_PASS_FORWARD) p->dqkv_dtype = 0;
   if (fg_point_elem(p) == FG_ELEM_F32) p->o_dtype = p->dqkv_dtype = p->parts_dtype = 0;
@@ -60,8 +82,14 @@ fg_status fg_point_check_layout(const fg_point *p) {
 
 fg_elem fg_point_elem(const fg_point *p) { return (fg_elem)p->dtype; }
 
+fg_elem fg_point_kv_elem(const fg_point *p) {
+  return p->kv_dtype ? FG_ELEM_E4M3 : fg_point_elem(p);
+}
+
+bool fg_point_has_descales(const fg_point *p) { return fg_point_kv_elem(p) == FG_ELEM_E4M3; }
+
 fg_elem fg_point_bias_elem(const fg_point *p) {
-  return (fg_elem)(p->bias_dtype ? p->bias_dtype - 1 : p->dtype);
+  return (fg_elem)(p->bias_dtype ? p->bias_dtype - 1 : wide_dtype(p));
 }
 
 fg_elem fg_point_grad_elem(const fg_point *p) {
@@ -69,7 +97,7 @@ fg_elem fg_point_grad_elem(const fg_point *p) {
 }
 
 fg_elem fg_point_o_elem(const fg_point *p) {
-  return p->o_dtype ? FG_ELEM_F32 : fg_point_elem(p);
+  return p->o_dtype && p->o_dtype < O_BF16 ? FG_ELEM_F32 : (fg_elem)wide_dtype(p);
 }
 
 fg_elem fg_point_dqkv_elem(const fg_point *p) {
@@ -84,10 +112,35 @@ fg_elem fg_point_rotary_elem(const fg_point *p) {
   return p->rotary_dtype ? FG_ELEM_F32 : fg_point_elem(p);
 }
 
+/* What e4m3 goes with: weights are rounded to it too, and so have a largest one. */
+static fg_status check_e4m3(const fg_point *p) {
+  if (p->pass == FG_PASS_BACKWARD)
+    return fg_fail(FG_ESPEC, "%s: e4m3 is of the forward; backward takes bf16 and f16",
+                   p->kv_dtype ? "kv_dtype" : "dtype");
+  if (p->d % E4M3_STEP || p->dv % E4M3_STEP)
+    return fg_fail(FG_ESPEC, "head_dim: e4m3 takes multiples of %d, not %d/%d", E4M3_STEP, p->d,
+                   p->dv);
+  if (fg_point_elem(p) == FG_ELEM_E4M3 && p->normalizer)
+    return fg_fail(FG_ESPEC,
+                   "normalizer: dtype=e4m3 takes softmax, whose weights are at most 1, not %s",
+                   p->normalizer);
+  return FG_OK;
+}
+
 fg_status fg_point_check_dtype(const fg_point *p) {
   const fg_kind *kind = fg_point_kind(p);
-  if (fg_point_elem(p) != FG_ELEM_F32 || kind->has_f32) return FG_OK;
-  return fg_fail(FG_ESPEC, "dtype: kernel=%s takes bf16 and f16, not f32", kind->name);
+  const fg_elem elem = fg_point_elem(p);
+  if ((elem == FG_ELEM_F32 && !kind->has_f32) || (elem == FG_ELEM_E4M3 && !kind->has_e4m3))
+    return fg_fail(FG_ESPEC, "dtype: kernel=%s takes bf16%s and %s, not %s", kind->name,
+                   kind->has_f32 || kind->has_e4m3 ? ", f16" : "",
+                   kind->has_f32    ? "f32"
+                   : kind->has_e4m3 ? "e4m3"
+                                    : "f16",
+                   fg_elem_name(elem));
+  if (p->o_dtype >= O_BF16 && elem != FG_ELEM_E4M3)
+    return fg_fail(FG_ESPEC, "o_dtype: with dtype=%s it is that or f32, not %s", fg_elem_name(elem),
+                   p->o_dtype == O_F16 ? "f16" : "bf16");
+  return fg_point_has_descales(p) ? check_e4m3(p) : FG_OK;
 }
 
 fg_status fg_point_check_widths(const fg_point *p) {

@@ -28,7 +28,7 @@ enum {
  * k. Fields that a point does not use hold their default. */
 typedef struct fg_point {
   int kernel, pass, dtype, d, dv, bias, bias_dims, bias_dtype, grad_dtype, deterministic;
-  int o_dtype, dqkv_dtype;
+  int o_dtype, dqkv_dtype, kv_dtype, descale_block;
   int width, width_out;    /* columns of a row; of linear of one that comes out, else the same */
   int q_layout, kv_layout; /* as in fg_layout */
   int parts_dtype, rotary, rotary_dim, rotary_dtype; /* rotary_dim: 0 = d */
@@ -63,9 +63,9 @@ typedef struct fg_field {
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 40,
+  FG_FIELDS = 42,
   FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 33,
+  FG_SPEC_FIELDS = 35,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,
@@ -118,16 +118,19 @@ fg_layout fg_point_layout(const fg_point *point);
 /* FG_ESPEC where its pass or mask does not go with how its sequences lie. */
 fg_status fg_point_check_layout(const fg_point *point);
 
-/* The element types of q k v and dout, of bias, of dbias, of o, of dq dk dv, of parts of o and of a
- * rotation's tables. */
+/* The element types of q and dout, of k and v, of bias, of dbias, of o, of dq dk dv, of parts of o
+ * and of a rotation's tables. */
 fg_elem fg_point_elem(const fg_point *point);
+fg_elem fg_point_kv_elem(const fg_point *point);
 fg_elem fg_point_bias_elem(const fg_point *point);
 fg_elem fg_point_grad_elem(const fg_point *point);
 fg_elem fg_point_o_elem(const fg_point *point);
 fg_elem fg_point_dqkv_elem(const fg_point *point);
 fg_elem fg_point_parts_elem(const fg_point *point);
 fg_elem fg_point_rotary_elem(const fg_point *point);
-/* FG_ESPEC where the kind has no tensors of the point's dtype. */
+/* Are k and v numbers of e4m3, which descales make what they stand for? */
+bool fg_point_has_descales(const fg_point *point);
+/* FG_ESPEC where the kind, or the pass, has no tensors of the point's dtypes. */
 fg_status fg_point_check_dtype(const fg_point *point);
 /* FG_ESPEC where the kind has no rows of the point's widths. */
 fg_status fg_point_check_widths(const fg_point *point);

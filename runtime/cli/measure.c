@@ -3,6 +3,7 @@
 
 #include "lengths.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,12 +89,16 @@ static void fill_ints(const fg_problem *p, int tensor, const cli_lengths *length
 
 /* Zeros would run faster than real data. */
 static fg_status fill(fg_problem *p, int tensor, uint64_t *state) {
+  const bool is_descale = p->recipe->tensor[tensor].argument->elem == FG_RULE_DESCALE;
   const fg_elem elem = p->recipe->tensor[tensor].elem;
   const size_t n = (size_t)fg_problem_count(p, tensor), size = fg_elem_size(elem);
   const size_t period = n > PERIOD ? PERIOD : n;
   char *bytes = p->staged[tensor];
   if (!n) return FG_OK;
-  for (size_t i = 0; i < period; i++) fg_elem_store(elem, bytes, (int64_t)i, normal(state));
+  for (size_t i = 0; i < period; i++) {
+    const float x = normal(state);
+    fg_elem_store(elem, bytes, (int64_t)i, is_descale ? 0.5F + 0.1F * fabsf(x) : x);
+  }
   for (size_t at = period * size; at < n * size; at += period * size)
     memcpy(bytes + at, bytes, n * size - at < period * size ? n * size - at : period * size);
   return p->device->class->upload(p->device, p->buffer[tensor], bytes, n * size);

@@ -362,6 +362,8 @@ const cli_command cli_run = {
         "  dropout=true: keep=0.9 seed=1 offset=0; --out keep_mask: what is kept, [b, h, nq, nk]\n"
         "  normalizer=logsoftmax: u [b, nq, h, dv]; retention: r [b, h, nq]  "
         "max_logit=true: max_logit [b, h]\n"
+        "  dtype=e4m3: q_descale k_descale v_descale [b, hk], with descale_block=n [b, hk, blocks]; "
+        "none = 1\n"
         "  kernel=logsoftmax: x y dy dx [rows, width]; target=true: target loss lse dloss [rows]  "
         "weight [width]\n"
         "  kernel=layernorm: x residual out z dout dz dx [rows, width]  gamma beta bias [width], "

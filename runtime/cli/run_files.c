@@ -96,7 +96,8 @@ static fg_status read_input(run_job *j, const cli_pair *pair) {
                    has_integers ? "floats" : "integers", file->type,
                    has_integers ? "i4 or i8" : "f2, f4 or f8");
   int rank = (int)strlen(axes_of(j, &fg_arguments[i], axes));
-  if (file->rank != rank) {
+  const bool has_blocks = fg_arguments[i].elem == FG_RULE_DESCALE && file->rank == rank + 1;
+  if (file->rank != rank && !has_blocks) {
     fg_axes_print(axes, sizeof shape, shape);
     return fg_fail(FG_EARGUMENT, "%s: %s has %d axes; expected %s", pair->name, pair->path,
                    file->rank, shape);

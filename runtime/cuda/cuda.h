@@ -26,7 +26,8 @@ enum {
   CU_DEVICE_SHARED_OPTIN = 97,    /* most dynamic shared bytes a block can opt in to */
   CU_FUNC_MAX_DYNAMIC_SHARED = 8, /* function attribute: dynamic shared bytes it may be given */
   CU_STREAM_NOT_CAPTURING = 0,
-  CU_TENSOR_MAP_F16 = 6, /* data types of a tensor map; its L2 promotion */
+  CU_TENSOR_MAP_U8 = 0, /* data types of a tensor map; its L2 promotion */
+  CU_TENSOR_MAP_F16 = 6,
   CU_TENSOR_MAP_BF16 = 9,
   CU_TENSOR_MAP_L2_256 = 3,
   CU_LAUNCH_CLUSTER = 4, /* launch attributes: cluster dimension, */

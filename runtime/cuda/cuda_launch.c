@@ -5,6 +5,12 @@
 
 #include <stdio.h>
 
+/* No map is of other elements. */
+static int type_of(fg_elem elem) {
+  if (elem == FG_ELEM_E4M3) return CU_TENSOR_MAP_U8;
+  return elem == FG_ELEM_F16 ? CU_TENSOR_MAP_F16 : CU_TENSOR_MAP_BF16;
+}
+
 /* Encodes one map of FG_MAP_BYTES bytes. The driver refuses a map only for what the caller gave:
  * FG_EARGUMENT. */
 static fg_status encode(const fg_cuda *cuda, const fg_map_view *v, void *map) {
@@ -17,8 +23,7 @@ static fg_status encode(const fg_cuda *cuda, const fg_map_view *v, void *map) {
   }
   snprintf(what, sizeof what, "%s: a tensor map of it", v->name);
   CUresult result = cuda->cuTensorMapEncodeTiled(
-      map, v->elem == FG_ELEM_F16 ? CU_TENSOR_MAP_F16 : CU_TENSOR_MAP_BF16, (unsigned)v->rank,
-      v->base, extent, stride, v->box, steps, 0,
+      map, type_of(v->elem), (unsigned)v->rank, v->base, extent, stride, v->box, steps, 0,
       v->swizzle ? __builtin_ctz((unsigned)v->swizzle) - 4 : 0, CU_TENSOR_MAP_L2_256, 0);
   fg_status status = fg_cuda_check_before(cuda, result, what);
   return status == FG_ECUDA && !fg_cuda_lost(result) ? FG_EARGUMENT : status;

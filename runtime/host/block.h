@@ -22,6 +22,7 @@ typedef enum fgh_kind {
   FGH_LDMATRIX_TRANS,
   FGH_MMA_BF16,
   FGH_MMA_F16,
+  FGH_MMA_E4M3,
   FGH_STMATRIX,
   FGH_STMATRIX_TRANS,
   FGH_ELECT,
@@ -125,6 +126,7 @@ void fgh_ldmatrix(u32 *pairs, u32 address, int transposed);
 void fgh_stmatrix(u32 address, const u32 *pairs, int transposed);
 void fgh_mma_bf16(float *d, const u32 *a, const u32 *b);
 void fgh_mma_f16(float *d, const u32 *a, const u32 *b);
+void fgh_mma_e4m3(float *d, const u32 *a, const u32 *b);
 
 /* async.c */
 void fgh_async_block(void);
@@ -144,6 +146,9 @@ extern uint64_t fgh_progress; /* meetings that completed: a block that meets doe
 /* A value of 2, 4, 8 or 16 bytes: constant sizes become plain moves. */
 static inline void fgh_copy(void *to, const void *from, int bytes) {
   switch (bytes) {
+  case 1:
+    memcpy(to, from, 1);
+    break;
   case 2:
     memcpy(to, from, 2);
     break;

@@ -65,10 +65,10 @@ typedef struct words {
 
 static words name(fgh_call call) {
   static const char *const kind[] = {
-      "warp_sync",     "shuffle",    "ballot",       "ldmatrix_x4",       "ldmatrix_x4_trans",
-      "mma_bf16",      "mma_f16",    "stmatrix_x4",  "stmatrix_x4_trans", "elect_one",
-      "wgmma",         "wgmma_wait", "setmaxnreg",   "cluster_arrive",    "cluster_wait",
-      "mbarrier_wait", "flag_wait",  "barrier_sync", "barrier_arrive"};
+      "warp_sync",    "shuffle",       "ballot",     "ldmatrix_x4",  "ldmatrix_x4_trans",
+      "mma_bf16",     "mma_f16",       "mma_e4m3",   "stmatrix_x4",  "stmatrix_x4_trans",
+      "elect_one",    "wgmma",         "wgmma_wait", "setmaxnreg",   "cluster_arrive",
+      "cluster_wait", "mbarrier_wait", "flag_wait",  "barrier_sync", "barrier_arrive"};
   words w;
   if (call.kind == FGH_MBARRIER_WAIT)
     snprintf(w.text, sizeof w.text, "mbarrier_wait(byte %d, parity %d)", call.id, call.threads);

@@ -27,8 +27,8 @@ static matrix decode(const fgh_operand *o, u32 low, int step) {
                   .transposed = o->transposed};
 }
 
-/* The granule of the 16 bytes that row r of m or n, and k, begin: the one that varies along them is
- * a multiple of 8. */
+/* The granule of the 16 bytes that row r of m or n, and k, begin, k in units of 2 bytes: the one
+ * that varies along them is a multiple of 8. */
 static inline u32 unit(const matrix *m, u32 r, u32 k) {
   u32 wide = m->row / 2, at = m->address;
   if (m->transposed)
@@ -53,9 +53,25 @@ void fgh_operand_visit(const fgh_operand *o, u32 low, int steps, u32 first, u32 
   }
 }
 
-void fgh_operand_read(const fgh_operand *o, u32 low, int step, u32 first, u32 extent, int f16,
+/* Of numbers of one byte, each row's side by side. */
+static void read_bytes(const matrix *m, u32 first, u32 extent, float *to, u32 pitch_row,
+                       u32 pitch_k) {
+  if (m->transposed) fgh_fault("wgmma of e4m3 by rows of one k: the hardware takes none");
+  for (u32 r = 0; r < extent; r++)
+    for (u32 k = 0; k < FGH_STEP; k += 8) {
+      const u8 *x = fgh_shared + unit(m, first + r, k) * FGH_GRANULE;
+      float *at = to + r * pitch_row + 2 * k * pitch_k;
+      for (u32 i = 0; i < FGH_UNIT; i++) at[i * pitch_k] = fgh_e4m3_to_f32(x[i]);
+    }
+}
+
+void fgh_operand_read(const fgh_operand *o, u32 low, int step, u32 first, u32 extent, int type,
                       float *to, u32 pitch_row, u32 pitch_k) {
   matrix m = decode(o, low, step);
+  if (type == FGH_TYPE_E4M3) {
+    read_bytes(&m, first, extent, to, pitch_row, pitch_k);
+    return;
+  }
   u32 along_r = m.transposed ? 8 : 1, along_k = m.transposed ? 1 : 8;
   u32 pitch = m.transposed ? pitch_row : pitch_k;
   for (u32 r = 0; r < extent; r += along_r)
@@ -64,6 +80,6 @@ void fgh_operand_read(const fgh_operand *o, u32 low, int step, u32 first, u32 ex
       float *at = to + r * pitch_row + k * pitch_k;
       memcpy(x, fgh_shared + unit(&m, first + r, k) * FGH_GRANULE, sizeof x);
       for (u32 i = 0; i < 8; i++, at += pitch)
-        *at = f16 ? fgh_f16_to_f32(x[i]) : fgh_bf16_to_f32(x[i]);
+        *at = type == FGH_TYPE_F16 ? fgh_f16_to_f32(x[i]) : fgh_bf16_to_f32(x[i]);
     }
 }

@@ -37,6 +37,7 @@ static const fgh_api functions = {
     .ldmatrix = fgh_ldmatrix,
     .mma_bf16 = fgh_mma_bf16,
     .mma_f16 = fgh_mma_f16,
+    .mma_e4m3 = fgh_mma_e4m3,
     .cp_async = fgh_cp_async,
     .cp_async_commit = fgh_cp_async_commit,
     .cp_async_wait = fgh_cp_async_wait,

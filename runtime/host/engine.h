@@ -25,7 +25,7 @@
 #include "../../templates/host/api.cut"
 #include "base/error.h"
 
-/* A tensor or workspace region that kernels may touch: elements of `elem` bytes (2 or 4) at
+/* A tensor or workspace region that kernels may touch: elements of `elem` bytes (1, 2 or 4) at
  * base + elem * sum(index[i] * stride[i]), index[i] < extent[i]. Only those elements may be
  * touched: the gaps between them are out of bounds. */
 enum { FG_HOST_AXES = 5 };

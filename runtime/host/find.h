@@ -33,7 +33,7 @@ static inline u32 fgh_bits_at(const u8 *bits, size_t at) {
 }
 
 static inline int fgh_is_size(int bytes) {
-  return bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+  return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
 }
 
 /* The tensor's first element in an access of whole existing elements, counted from `low`. */

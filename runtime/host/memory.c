@@ -91,7 +91,7 @@ static void set_existing(u8 *bits, const axes *a) {
 static fg_status measure(fgh_tensor *t) {
   const fg_host_tensor *is = &t->is;
   i64 below = 0, above = 0, empty = 0;
-  if ((is->elem != 2 && is->elem != 4) || is->rank < 0 || is->rank > FG_HOST_AXES)
+  if ((is->elem != 1 && is->elem != 2 && is->elem != 4) || is->rank < 0 || is->rank > FG_HOST_AXES)
     return fg_fail(FG_EARGUMENT, "tensor %s: %d bytes an element, rank %d", t->name, is->elem,
                    is->rank);
   for (int i = 0; i < is->rank; i++) {
@@ -108,7 +108,7 @@ static fg_status measure(fgh_tensor *t) {
   if (!empty && (!is->base || (uintptr_t)is->base % (unsigned)is->elem))
     return fg_fail(FG_EARGUMENT, "tensor %s: its address is not a multiple of %d", t->name,
                    is->elem);
-  t->shift = is->elem == 2 ? 1 : 2;
+  t->shift = is->elem / 2;
   t->low = empty ? is->base : (u8 *)is->base + below * is->elem;
   t->span = empty ? 0 : above - below + 1;
   return FG_OK;

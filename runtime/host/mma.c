@@ -1,5 +1,6 @@
-/* mma.c - the warp's matrix instructions: ldmatrix, stmatrix and mma.m16n8k16, as PTX lays out
- * their fragments. Each lane brings its part and takes its part; the last to come does the work.
+/* mma.c - the warp's matrix instructions: ldmatrix, stmatrix, mma.m16n8k16 and of e4m3 m16n8k32,
+ * as PTX lays out their fragments. Each lane brings its part and takes its part; the last to come
+ * does the work.
  *
  * A lane may bring its part of the next instruction while others have yet to take theirs of this
  * one: so what is brought and what is taken lie apart, or are the same lane's. */
@@ -11,6 +12,7 @@ enum { M = 16, N = 8, K = 16 };
 
 typedef struct fragments {
   u16 a[M * K], b[K * N];
+  u8 a_bytes[M * 2 * K], b_bytes[2 * K * N];
   float d[M * N];
 } fragments;
 
@@ -112,6 +114,17 @@ static inline __attribute__((always_inline)) void multiply(fragments *f, float (
 static void multiply_bf16(fragments *f) { multiply(f, fgh_bf16_to_f32); }
 static void multiply_f16(fragments *f) { multiply(f, fgh_f16_to_f32); }
 
+/* Half of the columns of a, then the other. Sums are float32; those of a GPU keep fewer bits. */
+static void multiply_e4m3(fragments *f) {
+  float a[M * K], b[K * N];
+  for (int half = 0; half < 2; half++) {
+    for (int i = 0; i < M * K; i++)
+      a[i] = fgh_e4m3_to_f32(f->a_bytes[i / K * 2 * K + half * K + i % K]);
+    for (int i = 0; i < K * N; i++) b[i] = fgh_e4m3_to_f32(f->b_bytes[half * K * N + i]);
+    for (int m = 0; m < M; m += 2) multiply_rows(f->d + m * N, a + m * K, b);
+  }
+}
+
 /* Lane l has rows l / 4 and l / 4 + 8 of a and d, and column l / 4 of b: there the pair l % 4 along
  * the other axis, and of a and b, which have eight pairs, the pair l % 4 + 4 too. */
 static inline __attribute__((always_inline)) void mma(fgh_kind kind, void (*work)(fragments *),
@@ -125,6 +138,24 @@ static inline __attribute__((always_inline)) void mma(fgh_kind kind, void (*work
   for (u32 i = 0; i < 2; i++) memcpy(own[i], d + 2 * i, 8);
   if (fgh_meet((fgh_call){.kind = kind, .lanes = ~0u})) {
     work(f);
+    fgh_wake_others(~0u);
+  }
+  for (u32 i = 0; i < 2; i++) memcpy(d + 2 * i, own[i], 8);
+}
+
+/* The same with four numbers of e4m3 where two of 16 bits are. */
+void fgh_mma_e4m3(float *d, const u32 *a, const u32 *b) {
+  FGH_ENTER();
+  fragments *f = &mma_of[fgh_seat][fgh_self->warp];
+  u32 near = fgh_self->lane / 4, far = 2 * (fgh_self->lane % 4), k = 2 * far;
+  float *own[] = {f->d + near * N + far, f->d + (near + 8) * N + far};
+  for (u32 i = 0; i < 4; i++)
+    memcpy(f->a_bytes + (near + 8 * (i % 2)) * 2 * K + k + 16 * (i / 2), a + i, 4);
+  for (u32 i = 0; i < 8; i++)
+    f->b_bytes[(k + 16 * (i / 4) + i % 4) * N + near] = (u8)(b[i / 4] >> 8 * (i % 4));
+  for (u32 i = 0; i < 2; i++) memcpy(own[i], d + 2 * i, 8);
+  if (fgh_meet((fgh_call){.kind = FGH_MMA_E4M3, .lanes = ~0u})) {
+    multiply_e4m3(f);
     fgh_wake_others(~0u);
   }
   for (u32 i = 0; i < 2; i++) memcpy(d + 2 * i, own[i], 8);

@@ -1,4 +1,4 @@
-/* number.h - 16-bit numbers to floats, as loops of vector code. */
+/* number.h - 16-bit and 8-bit numbers to floats, as loops of vector code. */
 #ifndef FG_HOST_NUMBER_H
 #define FG_HOST_NUMBER_H
 
@@ -27,5 +27,11 @@ static inline float fgh_f16_to_f32(u32 x) {
 }
 
 static inline float fgh_bf16_to_f32(u32 x) { return fgh_float_of(x << 16); }
+
+/* Exact: as float16's bits, whose bias is 8 more; the one magnitude that is none is a NaN. */
+static inline float fgh_e4m3_to_f32(u32 x) {
+  if ((x & 0x7f) == 0x7f) return fgh_float_of(0x7fc00000);
+  return fgh_f16_to_f32((x & 0x80) << 8 | (x & 0x7f) << 7) * 256;
+}
 
 #endif

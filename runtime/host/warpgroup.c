@@ -1,5 +1,8 @@
 /* warpgroup.c - wgmma: products by four warps, each of which holds 16 rows of d.
  *
+ * Sums are float32 throughout. Those of e4m3 on a GPU keep 13 to 14 bits (math.md section 7): what
+ * that costs only a GPU can tell.
+ *
  * A warp computes its rows when its last lane has called; what it reads may not change from then
  * until it waits. Until then d holds a signalling NaN, which arithmetic turns into another, and a
  * in registers is kept to be compared: both must be as they were when the wait comes. Warps retire
@@ -128,29 +131,45 @@ static void visit(const product *p, fgh_unit_visitor see) {
 typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 
 /* c += a b: four rows and eight columns at a time. */
-__attribute__((target_clones("avx2,fma", "default"))) static void multiply(float *c, const float *a,
-                                                                           const float *b, int n) {
+__attribute__((target_clones("avx2,fma", "default"))) static void
+multiply(float *c, const float *a, const float *b, int n, int depth) {
   for (int j = 0; j < n; j += 8)
     for (int i = 0; i < ROWS; i += 4) {
       eight s[4];
       for (int r = 0; r < 4; r++) s[r] = *(eight *)(c + (i + r) * n + j);
-      for (int k = 0; k < FGH_STEP; k++) {
+      for (int k = 0; k < depth; k++) {
         eight x = *(const eight *)(b + k * n + j);
-        for (int r = 0; r < 4; r++) s[r] += a[(i + r) * FGH_STEP + k] * x;
+        for (int r = 0; r < 4; r++) s[r] += a[(i + r) * depth + k] * x;
       }
       for (int r = 0; r < 4; r++) *(eight *)(c + (i + r) * n + j) = s[r];
     }
 }
 
-/* As the warp's a of mma.m16n8k16, of one step. */
+/* As the warp's a of mma.m16n8k32, of one step. */
+static void read_bytes(const product *p, int step, float *a) {
+  for (u32 lane = 0; lane < 32; lane++)
+    for (u32 i = 0; i < 16; i++) {
+      const u32 row = lane / 4 + 8 * (i / 4 % 2), k = 4 * (lane % 4) + 16 * (i / 8) + i % 4;
+      const u32 word = p->words[lane][4 * step + (int)(i / 4)];
+      a[row * FGH_DEPTH_MAX + k] = fgh_e4m3_to_f32(word >> 8 * (i % 4) & 0xff);
+    }
+}
+
+/* The same of 16-bit numbers, as of mma.m16n8k16. */
 static void read_registers(const product *p, int step, float *a) {
+  const int type = p->is.product->type;
+  if (type == FGH_TYPE_E4M3) {
+    read_bytes(p, step, a);
+    return;
+  }
   for (u32 lane = 0; lane < 32; lane++)
     for (u32 i = 0; i < 4; i++) {
       u32 row = lane / 4 + 8 * (i % 2), k = 2 * (lane % 4) + 8 * (i / 2);
       u32 word = p->words[lane][4 * step + (int)i];
       for (u32 half = 0; half < 2; half++) {
         u16 x = (u16)(word >> 16 * half);
-        a[row * FGH_STEP + k + half] = p->is.product->f16 ? fgh_f16_to_f32(x) : fgh_bf16_to_f32(x);
+        a[row * FGH_STEP + k + half] =
+            type == FGH_TYPE_F16 ? fgh_f16_to_f32(x) : fgh_bf16_to_f32(x);
       }
     }
 }
@@ -172,20 +191,21 @@ static void move_sums(const product *p, float *c, int out) {
 }
 
 static void compute(const product *p) {
-  static float a[ROWS * FGH_STEP], b[FGH_STEP * 2 * FLOATS], c[ROWS * 2 * FLOATS];
+  static float a[ROWS * FGH_DEPTH_MAX], b[FGH_DEPTH_MAX * 2 * FLOATS], c[ROWS * 2 * FLOATS];
   const fgh_product *is = p->is.product;
+  const int depth = fgh_depth(is->type);
   u32 row = fgh_self->local / 32 % WARPS * ROWS;
   if (p->is.sum)
     move_sums(p, c, 0);
   else
     memset(c, 0, sizeof c);
   for (int s = 0; s < is->steps; s++) {
-    fgh_operand_read(&is->b, p->is.b, s, 0, (u32)is->n, is->f16, b, 1, (u32)is->n);
+    fgh_operand_read(&is->b, p->is.b, s, 0, (u32)is->n, is->type, b, 1, (u32)is->n);
     if (p->is.from_registers)
       read_registers(p, s, a);
     else
-      fgh_operand_read(&is->a, p->is.a, s, row, ROWS, is->f16, a, FGH_STEP, 1);
-    multiply(c, a, b, is->n);
+      fgh_operand_read(&is->a, p->is.a, s, row, ROWS, is->type, a, (u32)depth, 1);
+    multiply(c, a, b, is->n, depth);
   }
   move_sums(p, c, 1);
 }

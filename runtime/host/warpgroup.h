@@ -13,7 +13,10 @@ void fgh_wgmma(float *d, const u32 *registers, u32 a, u32 b, int sum, const fgh_
 void fgh_wgmma_wait(int in_flight);
 
 /* descriptor.c: the numbers of an operand in shared memory. */
-enum { FGH_STEP = 16, FGH_UNIT = 16 }; /* of k; bytes that lie together */
+enum { FGH_STEP = 16, FGH_UNIT = 16 }; /* of k in units of 2 bytes; bytes that lie together */
+enum { FGH_DEPTH_MAX = 2 * FGH_STEP }; /* numbers of a step, of one byte */
+enum { FGH_TYPE_BF16, FGH_TYPE_F16, FGH_TYPE_E4M3 }; /* of fgh_product */
+static inline int fgh_depth(int type) { return type == FGH_TYPE_E4M3 ? FGH_DEPTH_MAX : FGH_STEP; }
 
 /* Calls see(granule, what) for each 16 bytes of `extent` rows of m or n, from `first` on, and all
  * steps of the product. */
@@ -22,7 +25,7 @@ void fgh_operand_visit(const fgh_operand *o, u32 low, int steps, u32 first, u32 
                        const char *what, fgh_unit_visitor see);
 
 /* One step: to[k * pitch_k + row * pitch_row], rows counted from `first`. */
-void fgh_operand_read(const fgh_operand *o, u32 low, int step, u32 first, u32 extent, int f16,
+void fgh_operand_read(const fgh_operand *o, u32 low, int step, u32 first, u32 extent, int type,
                       float *to, u32 pitch_row, u32 pitch_k);
 
 #endif

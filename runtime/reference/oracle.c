@@ -158,6 +158,15 @@ static double dropped(const oracle_problem *x, place at, int64_t k) {
 
 /* ---- forward ---- */
 
+/* The weights that a product of e4m3 has in their place. */
+static void round_weights(const oracle_problem *x, double *p) {
+  double most = 0;
+  for (int64_t k = 0; k < x->nk; k++) most = fmax(most, p[k]);
+  if (most == 0) return;
+  for (int64_t k = 0; k < x->nk; k++)
+    p[k] = oracle_round(FG_ELEM_E4M3)(256 * p[k] / most) * most / 256;
+}
+
 static void forward_row(const oracle_problem *x, place at, double *p, char *hidden,
                         oracle_result *r) {
   const oracle_normalizer *n = normalizer_of(x);
@@ -169,6 +178,7 @@ static void forward_row(const oracle_problem *x, place at, double *p, char *hidd
                    x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d));
   const double lse = weigh_row(x, at, p, hidden, &r->seen);
   r->lse[at.row] = lse;
+  if (x->rounds_weights) round_weights(x, p);
   for (int64_t k = 0; k < x->nk; k++) {
     const double *v = x->v + (at.kv * x->nk + k) * x->dv;
     if (hidden[k]) continue;

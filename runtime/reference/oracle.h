@@ -63,6 +63,9 @@ typedef struct oracle_problem {
   /* NULL = exact. Else applied to S, P, dP, dS and every output but LSE (float32 in every dtype):
    * what a plain unfused computation in that dtype gives, overflow and all. */
   double (*round)(double);
+  /* Weights alone are rounded, as products of e4m3 take them: beside the row's largest one, times a
+   * power of 2 (math.md section 7). */
+  int rounds_weights;
 } oracle_problem;
 
 /* Zero-initialised by the caller; each array has the shape of what it belongs to. `_rss` is the
@@ -110,7 +113,8 @@ double oracle_near_error(int64_t n, const double *x, const double *ref, double r
 double oracle_lse_error(int64_t n, const double *x, const double *ref, double *limit);
 
 /* The largest error that counts as right, by the dtype of the *spec*: a gradient kept in float32
- * was still made from 16-bit P and dS. */
+ * was still made from 16-bit P and dS. With e4m3 few numbers may be off by more, where rounding
+ * their weights alone costs as much: what that costs counts 1.2 times. */
 double oracle_limit(fg_elem dtype);
 
 #endif

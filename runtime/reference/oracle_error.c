@@ -35,12 +35,15 @@ static double through(fg_elem elem, double x) {
 static double round_bf16(double x) { return through(FG_ELEM_BF16, x); }
 static double round_f16(double x) { return through(FG_ELEM_F16, x); }
 static double round_f32(double x) { return through(FG_ELEM_F32, x); }
+static double round_e4m3(double x) { return through(FG_ELEM_E4M3, x); }
 
 double (*oracle_round(fg_elem dtype))(double) {
+  if (dtype == FG_ELEM_E4M3) return round_e4m3;
   return dtype == FG_ELEM_BF16 ? round_bf16 : dtype == FG_ELEM_F16 ? round_f16 : round_f32;
 }
 
 double oracle_limit(fg_elem dtype) {
+  if (dtype == FG_ELEM_E4M3) return 3.2e-2;
   return dtype == FG_ELEM_BF16 ? 4e-3 : dtype == FG_ELEM_F16 ? 7e-4 : 1e-5;
 }
 

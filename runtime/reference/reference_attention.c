@@ -20,6 +20,7 @@ typedef struct {
   oracle_dropout dropout;
   reference_slices slices;
   oracle_slice whole; /* of parts of sequences, the one at hand */
+  double o_limit;     /* of dtype=e4m3; 0: that of the dtype */
 } attention;
 
 static const oracle_normalizer *normalizer_of(const reference_case *c) {
@@ -37,6 +38,7 @@ static fg_status start(reference_case *c) {
 static double draw_value(const reference_case *c, const char *name, uint64_t *state) {
   const verify_case *which = c->which;
   double x = fg_random_normal(state);
+  if (strstr(name, "_descale")) return 0.5 + fg_random_uniform(state);
   if (which->style == VERIFY_LARGE && (!strcmp(name, "q") || !strcmp(name, "sink"))) return 40 * x;
   if (which->style != VERIFY_ABSENT || (strcmp(name, "bias") && strcmp(name, "sink"))) return x;
   double kind = fg_random_uniform(state);
@@ -174,6 +176,25 @@ static const double *forward_of_delta(const attention *a) {
   return a->oracle.normalizer->sums_values ? a->exact.u : a->exact.o;
 }
 
+/* Values of q, k or v, [heads, n, width], become what they stand for: times the descale of their
+ * key/value head, or of their block of tokens. */
+static void descale(const reference_case *c, const reference_sequence *s, const char *tensor,
+                    int64_t heads, int64_t n, int64_t width, double *values) {
+  const int at = fg_problem_find(c->problem, tensor);
+  const double *scale = at < 0 ? NULL : c->value[at];
+  const int64_t hk = c->problem->shape.hk, block = c->variant->point.descale_block;
+  if (!scale) return;
+  const fg_recipe_tensor *t = &c->problem->recipe->tensor[at];
+  const int64_t blocks =
+      block ? fg_recipe_extent(c->problem->recipe, t->axes[2], &c->problem->shape) : 1;
+  for (int64_t h = 0; h < heads; h++)
+    for (int64_t i = 0; i < n; i++) {
+      const int64_t head = (s->b * hk + h / (heads / hk)) * blocks;
+      const double own = scale[head + (block ? i / block : 0)];
+      for (int64_t j = 0; j < width; j++) values[(h * n + i) * width + j] *= own;
+    }
+}
+
 /* One pass of the oracle over one sequence; rounded: NULL, or the rounding of its results. */
 static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
                                 int (*oracle)(const oracle_problem *, oracle_result *),
@@ -184,14 +205,19 @@ static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
     const double *values, **place;
     reference_row *row;
     int64_t heads, n, width;
+    const char *scale;
   } parts[] = {
-      {reference_value(c, "q"), &a->oracle.q, reference_row_q, shape->h, s->nq, a->oracle.d},
-      {reference_value(c, "k"), &a->oracle.k, reference_row_k, shape->hk, s->nk, a->oracle.d},
-      {reference_value(c, "v"), &a->oracle.v, reference_row_k, shape->hk, s->nk, a->oracle.dv},
-      {reference_value(c, "do"), &a->oracle.dout, reference_row_q, shape->h, s->nq, a->oracle.dv},
+      {reference_value(c, "q"), &a->oracle.q, reference_row_q, shape->h, s->nq, a->oracle.d,
+       "q_descale"},
+      {reference_value(c, "k"), &a->oracle.k, reference_row_k, shape->hk, s->nk, a->oracle.d,
+       "k_descale"},
+      {reference_value(c, "v"), &a->oracle.v, reference_row_k, shape->hk, s->nk, a->oracle.dv,
+       "v_descale"},
+      {reference_value(c, "do"), &a->oracle.dout, reference_row_q, shape->h, s->nq, a->oracle.dv,
+       NULL},
       {oracle == oracle_backward ? forward_of_delta(a) : NULL, &a->oracle.o, reference_row_q,
-       shape->h, s->nq, a->oracle.dv},
-      {reference_value(c, "dlse"), &a->oracle.dlse, reference_row_kept, shape->h, s->nq, 1}};
+       shape->h, s->nq, a->oracle.dv, NULL},
+      {reference_value(c, "dlse"), &a->oracle.dlse, reference_row_kept, shape->h, s->nq, 1, NULL}};
   enum { PARTS = sizeof parts / sizeof *parts };
   double *gathered[PARTS] = {NULL};
   oracle_result part = {0};
@@ -204,6 +230,8 @@ static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
     *parts[i].place = gathered[i] = reference_gather(s, parts[i].values, parts[i].row,
                                                      parts[i].heads, parts[i].n, parts[i].width);
     if (!gathered[i]) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for the oracle"));
+    if (parts[i].scale)
+      descale(c, s, parts[i].scale, parts[i].heads, parts[i].n, parts[i].width, gathered[i]);
   }
   if (oracle(&a->oracle, &part)) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for the oracle"));
   keep(c, s, &part, all);
@@ -276,6 +304,18 @@ static fg_status put_saved(reference_case *c, const char *name, double *values) 
   return reference_put(c, tensor, values);
 }
 
+/* What rounding weights to e4m3 costs, and the limit of o that follows. */
+static fg_status solve_rounded(reference_case *c) {
+  attention *a = c->own;
+  const int64_t n = fg_problem_count(c->problem, fg_problem_find(c->problem, "o"));
+  a->oracle.rounds_weights = 1;
+  TRY(solve_all(c, false, NULL, &a->plain));
+  a->oracle.rounds_weights = 0;
+  a->o_limit = fmax(oracle_limit(FG_ELEM_E4M3),
+                    1.2 * oracle_error(n, a->plain.o, a->exact.o, a->exact.o_rss));
+  return FG_OK;
+}
+
 /* Backward is judged from the o and lse that the kernel is given: rounded by reference_put. */
 static fg_status solve(reference_case *c, int plain) {
   attention *a = c->own;
@@ -292,7 +332,10 @@ static fg_status solve(reference_case *c, int plain) {
     TRY(put_saved(c, normalizer_of(c)->second, a->exact.lse));
     TRY(solve_all(c, true, NULL, &a->exact));
   }
-  if (plain) TRY(solve_all(c, backward, rounding, &a->plain));
+  if (fg_point_elem(&c->variant->point) == FG_ELEM_E4M3)
+    TRY(solve_rounded(c));
+  else if (plain)
+    TRY(solve_all(c, backward, rounding, &a->plain));
   return verify_formula_check(&a->formula);
 }
 
@@ -314,7 +357,7 @@ static reference_values find(const reference_case *c, const char *name) {
   const struct {
     const char *name;
     reference_values values;
-  } rows[] = {{"o", {a->exact.o, a->exact.o_rss, a->plain.o, 0}},
+  } rows[] = {{"o", {a->exact.o, a->exact.o_rss, a->plain.o, a->o_limit}},
               {"lse", {a->exact.lse, NULL, NULL, 0}},
               {"r", {a->exact.lse, NULL, NULL, 1e-5}},
               {"u", {a->exact.u, a->exact.u_rss, NULL, 1e-4}},

@@ -44,6 +44,8 @@
 --   score_is_long             unrolled, the score takes registers: ptxas starts many pairs' terms at once
 --   uses(name)                whether mask or score use the head's "b", "h" or "hk"
 --   mask                      what pairs are visible: masks.lua
+--   descale                   nil, or what makes of numbers of e4m3 the ones they stand for: descale.lua
+--   score.unit                what a product of q and k is multiplied with to be s: the scale; a float that descale declares
 --   max_logit                 the largest scaled product of visible pairs is an output: max_logit.lua
 --   input                     what mask and score read, and its gradients: inputs.lua
 --   norm                      the normaliser: normalizer.lua says what one is
@@ -55,12 +57,15 @@ local hooks = {
 }
 hooks.max_logit = spec.max_logit == "true"
 if hooks.max_logit then table.insert(hooks.norm.outputs, "max_logit") end
+hooks.descale = run("attention/descale.lua")
+local unit = hooks.descale and hooks.descale.unit or "p.scale"
+for _, name in ipairs(hooks.descale and hooks.descale.inputs or {}) do table.insert(hooks.norm.inputs, name) end
 local trees, input, traits = run("expr/trees.lua"), hooks.input, formula.traits
 local place, emit = trees.place, trees.emit
 
 local score = {
-  scale_is_negative = "p.scale < 0.0f", positive_scale = "p.scale < 0.0f ? -p.scale : p.scale",
-  masked_product = string.format("p.scale < 0.0f ? -(%s) : %s", hooks.norm.masked, hooks.norm.masked),
+  unit = unit, scale_is_negative = unit .. " < 0.0f", positive_scale = string.format("%s < 0.0f ? -%s : %s", unit, unit, unit),
+  masked_product = string.format("%s < 0.0f ? -(%s) : %s", unit, hooks.norm.masked, hooks.norm.masked),
   is_s = traits.is_s, adds_to_s = traits.adds_to_s, is_uneven_in_k = traits.is_uneven_in_k, chooses_unevenly = traits.chooses_unevenly,
   rows_share_terms = hooks.norm.trial ~= nil and types.p.has_range_of_f32 and traits.is_linear_in_s_and_k and not seq.slices,
   has_tanh = traits.tanh_count ~= nil, tanh_count = traits.tanh_count or 0, tanhs_are_of_scaled_s = traits.tanhs_are_of_scaled_s,
@@ -116,7 +121,7 @@ local function find_cap()
   cap.declare = string.format([[
 const float cap_unit = %s, cap_square = cap_unit * cap_unit;
 const float cap1 = %s * cap_unit, cap3 = %s * cap_unit * cap_square, cap5 = %s * cap_unit * cap_square * cap_square;]],
-    trees.unit(tanhs[1], { q = "q", s_unit = "p.scale", s_raw = "s" }), table.unpack(cap.odd))
+    trees.unit(tanhs[1], { q = "q", s_unit = unit, s_raw = "s" }), table.unpack(cap.odd))
   return cap
 end
 score.cap = find_cap()

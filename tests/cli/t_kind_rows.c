@@ -68,7 +68,7 @@ START_TEST(refused) {
                   "layernorm_fwd-bf16-w16392: " NO_PLAN
                   "width=16392 is more than 16384, which a block can hold",
                   "list kernel=layernorm width=16392");
-  program_refuses(2, "dtype: kernel=attention takes bf16 and f16, not f32",
+  program_refuses(2, "dtype: kernel=attention takes bf16, f16 and e4m3, not f32",
                   "list head_dim=64 dtype=f32");
   program_refuses(2, "dtype: kernel=append takes bf16 and f16, not f32",
                   "list kernel=append head_dim=64 dtype=f32");

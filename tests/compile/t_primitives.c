@@ -44,7 +44,8 @@ static const char kernel[] =
     "@   ['u32 v'] = 'u[0]', ['u32 bits'] = 'u[1]', ['u16 v'] = '(u16)u[2]', ['u16 x'] = "
     "'(u16)u[3]',\n"
     "@   ['float v'] = 'f[0]', ['float x'] = 'f[1]', ['float a'] = 'f[2]', ['float b'] = 'f[3]',\n"
-    "@   ['float low'] = 'f[2]', ['float high'] = 'f[3]', ['int from'] = '5', ['int mask'] = '1',\n"
+    "@   ['float c'] = 'f[0]', ['float d'] = 'f[1]', ['float low'] = 'f[2]', ['float high'] = "
+    "'f[3]', ['int from'] = '5', ['int mask'] = '1',\n"
     "@   ['int predicate'] = 'f[0] > 0.0f', ['int id'] = '1', ['int threads'] = 'THREADS',\n"
     "@   ['const u16 *from'] = 'p.q', ['const void *from'] = 'p.q', ['const float *from'] = "
     "'p.lse',\n"
@@ -56,6 +57,7 @@ static const char kernel[] =
     "@   ['const tensor_map *map'] = '(const tensor_map *)p.q',\n"
     "@   ['u32 a'] = 'u[0]', ['u32 b'] = 'u[1]', ['u32 selector'] = '0xbb99',\n"
     "@   ['u32 *to'] = '(u32 *)p.lse', ['const u32 *from'] = '(const u32 *)p.lse',\n"
+    "@   ['u8 x'] = '(u8)u[1]',\n"
     "@   ['const u32 *flag'] = '(const u32 *)p.lse', ['u32 until'] = '1',\n"
     "@ }\n"
     "@ for i = 0, 4 do argument['int c' .. i] = tostring(i) end\n"
@@ -101,7 +103,7 @@ static fg_source *expand(const char *arch) {
   return source;
 }
 
-static const char *const archs[] = {"host", "sm_80", "sm_90a", "sm_100a"};
+static const char *const archs[] = {"host", "sm_80", "sm_90a", "sm_100a", "sm_89"};
 
 START_TEST(every_primitive_compiles) {
   fg_source *source = expand(archs[_i]);
@@ -136,7 +138,7 @@ int main(void) {
   TCase *tests = tcase_create("primitives");
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   tcase_add_test(tests, reduction_is_one_or_four);
-  tcase_add_loop_test(tests, every_primitive_compiles, 0, compiles ? 4 : 1);
+  tcase_add_loop_test(tests, every_primitive_compiles, 0, compiles ? 5 : 1);
   suite_add_tcase(suite, tests);
   int failed = suite_run(suite);
   return failed || (!compiles && required()) ? 1 : compiles ? 0 : SKIP;

@@ -1,4 +1,4 @@
-/* t_elem.c - 16-bit elements: every value, and the rounding between them. */
+/* t_elem.c - 16-bit and 8-bit elements: every value, and the rounding between them. */
 #include "base/elem.h"
 #include "suite.h"
 
@@ -128,6 +128,74 @@ START_TEST(test_f32_and_index) {
 }
 END_TEST
 
+static uint8_t store_e4m3(float x) {
+  uint8_t e;
+  fg_elem_store(FG_ELEM_E4M3, &e, 0, x);
+  return e;
+}
+
+/* The value of its bits by definition: 2^-9 steps below 2^-6, then 8 steps an octave. */
+static double value_e4m3(uint32_t bits) {
+  const int exponent = (int)(bits >> 3 & 15), m = (int)(bits & 7);
+  const double x = exponent ? ldexp(8 + m, exponent - 10) : ldexp(m, -9);
+  return bits & 0x80 ? -x : x;
+}
+
+START_TEST(test_e4m3_values) {
+  ck_assert_str_eq(fg_elem_name(FG_ELEM_E4M3), "e4m3");
+  ck_assert_uint_eq(fg_elem_size(FG_ELEM_E4M3), 1);
+  for (uint32_t bits = 0; bits < 256; bits++) {
+    const uint8_t e = (uint8_t)bits;
+    const float x = fg_elem_load(FG_ELEM_E4M3, &e, 0);
+    ck_assert_int_eq(signbit(x) != 0, bits >> 7);
+    if ((bits & 0x7f) == 0x7f) {
+      ck_assert(isnan(x));
+      ck_assert_uint_eq(store_e4m3(x), 0x7f);
+      continue;
+    }
+    ck_assert_double_eq((double)x, value_e4m3(bits));
+    ck_assert_uint_eq(store_e4m3(x), bits);
+  }
+}
+END_TEST
+
+START_TEST(test_e4m3_halfway) {
+  for (uint32_t low = 0; low < 0x7e; low++) {
+    const float middle = (float)((value_e4m3(low) + value_e4m3(low + 1)) / 2);
+    const uint32_t even = low + (low & 1), u = bits_of(middle);
+    ck_assert_uint_eq(store_e4m3(middle), even);
+    ck_assert_uint_eq(store_e4m3(-middle), even | 0x80);
+    ck_assert_uint_eq(store_e4m3(float_of(u - 1)), low);
+    ck_assert_uint_eq(store_e4m3(float_of(u + 1)), low + 1);
+  }
+}
+END_TEST
+
+/* Nothing is infinite: cvt.rn.satfinite. */
+START_TEST(test_e4m3_ends) {
+  const float large[] = {448.0f, 463.99f, 464.0f, 480.0f, 65504.0f, 3.4e38f, INFINITY};
+  for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+    ck_assert_uint_eq(store_e4m3(large[i]), 0x7e);
+    ck_assert_uint_eq(store_e4m3(-large[i]), 0xfe);
+  }
+  ck_assert_uint_eq(store_e4m3(0x1p-10f), 0); /* a tie with 0 */
+  ck_assert_uint_eq(store_e4m3(0x1.000002p-10f), 1);
+  ck_assert_uint_eq(store_e4m3(-0x1p-11f), 0x80);
+  ck_assert_uint_eq(store_e4m3(0x1p-149f), 0);
+  ck_assert_uint_eq(store_e4m3(float_of(0x7f800001)), 0x7f);
+  ck_assert_uint_eq(store_e4m3(float_of(0xffc00000)), 0x7f);
+}
+END_TEST
+
+START_TEST(test_e4m3_index) {
+  unsigned char place[8] = {0};
+  for (int i = 0; i < 4; i++) fg_elem_store(FG_ELEM_E4M3, place + 1, i, (float)(i - 1));
+  for (int i = 0; i < 4; i++)
+    ck_assert_float_eq(fg_elem_load(FG_ELEM_E4M3, place + 1, i), (float)(i - 1));
+  ck_assert(place[0] == 0 && place[5] == 0);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("elem");
   TCase *cases = tcase_create("elem");
@@ -138,6 +206,10 @@ int main(void) {
   tcase_add_test(cases, test_underflow);
   tcase_add_loop_test(cases, test_nan, FG_ELEM_BF16, FG_ELEM_F32);
   tcase_add_test(cases, test_f32_and_index);
+  tcase_add_test(cases, test_e4m3_values);
+  tcase_add_test(cases, test_e4m3_halfway);
+  tcase_add_test(cases, test_e4m3_ends);
+  tcase_add_test(cases, test_e4m3_index);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -86,7 +86,8 @@ START_TEST(choices_refused) {
       "pass", "foward",
       "pass: \"foward\" is not allowed; expected forward, backward (did you mean \"forward\"?)");
   refuses("dtype", "bf61",
-          "dtype: \"bf61\" is not allowed; expected bf16, f16, f32 (did you mean \"bf16\"?)");
+          "dtype: \"bf61\" is not allowed; expected bf16, f16, f32, e4m3 "
+          "(did you mean \"bf16\"?)");
   refuses("mask", "Causal",
           "mask: column 1: \"Causal\" is no name, input or definition (did you mean \"causal\"?)\n"
           "  Causal\n  ^");
@@ -99,7 +100,11 @@ START_TEST(choices_refused) {
           "(did you mean \"f32\"?)");
   refuses("grad_dtype", "double",
           "grad_dtype: \"double\" is not allowed; expected spec, bf16, f16, f32");
-  refuses("o_dtype", "float32", "o_dtype: \"float32\" is not allowed; expected spec, f32");
+  refuses("o_dtype", "float32",
+          "o_dtype: \"float32\" is not allowed; expected spec, f32, bf16, f16");
+  refuses("kv_dtype", "f16", "kv_dtype: \"f16\" is not allowed; expected spec, e4m3");
+  refuses("descale_block", "63",
+          "descale_block: \"63\" is not allowed; expected an even number from 0 to 576");
   refuses("dqkv_dtype", "bf16", "dqkv_dtype: \"bf16\" is not allowed; expected spec, f32");
   refuses("normalizer", "Softmax",
           "normalizer: \"Softmax\" is not allowed; expected a word of at most 24 letters a-z, "
@@ -125,7 +130,8 @@ END_TEST
 START_TEST(long_text_is_cut) {
   char text[201] = "", why[256];
   memset(text, 'x', 200);
-  snprintf(why, sizeof why, "dtype: \"%.64s\"... is not allowed; expected bf16, f16, f32", text);
+  snprintf(why, sizeof why, "dtype: \"%.64s\"... is not allowed; expected bf16, f16, f32, e4m3",
+           text);
   refuses("dtype", text, why);
 }
 END_TEST

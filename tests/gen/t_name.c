@@ -76,6 +76,7 @@ static bool point_of(const product *p, int64_t number, fg_point *point) {
                           .dqkv_dtype = digit[18]};
   *point = given;
   fg_point_settle(point);
+  if (fg_point_check_dtype(point) != FG_OK) return false; /* o of its own type goes with e4m3 */
   return !memcmp(point, &given, sizeof given);
 }
 

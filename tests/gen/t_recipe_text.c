@@ -80,13 +80,16 @@ static void parses_to_itself(const fg_recipe *recipe) {
 }
 
 START_TEST(every_variant_parses_back) {
-  static const char *const words[] = {"pass=forward,backward", "dtype=f16",
-                                      "head_dim=64,192/128",   "mask=full,causal",
-                                      "bias=false,true,grad",  "bias_dims=[],[h],[q,k],[b,h,q,k]",
-                                      "bias_dtype=spec,f32",   "grad_dtype=spec,f32"};
+  static const char *const words[][8] = {
+      {"pass=forward,backward", "dtype=f16", "head_dim=64,192/128", "mask=full,causal",
+       "bias=false,true,grad", "bias_dims=[],[h],[q,k],[b,h,q,k]", "bias_dtype=spec,f32",
+       "grad_dtype=spec,f32"},
+      {"dtype=bf16,e4m3", "kv_dtype=e4m3", "head_dim=64,192/128", "descale_block=0,64",
+       "kv_layout=dense,packed,cached,paged", "q_layout=dense,packed", "sink=false,true",
+       "mask=full,causal"}};
   static const char *const archs[] = {"host", "sm_90a"};
   fg_grid *grid = NULL;
-  ck_assert_int_eq(fg_grid_read(0, NULL, 8, words, &grid), FG_OK);
+  ck_assert_int_eq(fg_grid_read(0, NULL, 8, words[_i], &grid), FG_OK);
   ck_assert_int_gt(grid->n, 50);
   for (int i = 0; i < 2 * grid->n; i++) {
     fg_variant variant = {.point = grid->point[i / 2]};
@@ -387,7 +390,7 @@ int main(void) {
   Suite *suite = suite_create("recipe text");
   TCase *texts = tcase_create("texts");
   tcase_add_checked_fixture(texts, enter, leave);
-  tcase_add_test(texts, every_variant_parses_back);
+  tcase_add_loop_test(texts, every_variant_parses_back, 0, 2);
   tcase_add_test(texts, a_listing_has_the_recipes);
   tcase_add_test(texts, line_of_former_recipes);
   tcase_add_test(texts, truncated);

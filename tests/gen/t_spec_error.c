@@ -48,7 +48,7 @@ START_TEST(all_errors_of_all_files_in_one_text) {
         "\"dtype\": expected field=value or a spec file\n"
         "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n"
         "a.lua: table 1: unknown field \"zebra\"\n"
-        "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16, f32 (did you mean "
+        "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16, f32, e4m3 (did you mean "
         "\"f16\"?)\n"
         "a.lua: table 1: head_dim: \"12\" is not allowed; expected " DIMS "\n"
         "a.lua: table 2: when: a number; expected a function\n"
@@ -63,7 +63,7 @@ START_TEST(all_errors_of_all_files_in_one_text) {
         "c.lua: table 1: block_q: \"0\" is not allowed; expected a positive integer");
   fails("a.lua", "a.lua: table 1: unknown field \"maks\" (did you mean \"mask\"?)\n"
                  "a.lua: table 1: unknown field \"zebra\"\n"
-                 "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16, f32 (did you "
+                 "a.lua: table 1: dtype: \"fp16\" is not allowed; expected bf16, f16, f32, e4m3 (did you "
                  "mean \"f16\"?)\n"
                  "a.lua: table 1: head_dim: \"12\" is not allowed; expected " DIMS "\n"
                  "a.lua: table 2: when: a number; expected a function\n"

@@ -40,15 +40,16 @@ typedef struct tensor_map {
   u8 elem, rank, swizzle, encoded; // elem: bytes; swizzle: bytes of a row, 0 = none; encoded: 1
 } __attribute__((aligned(64))) tensor_map;
 
-// A product by a warpgroup: `steps` of 16 in k. An operand's descriptor is the high word, and the
+// A product by a warpgroup: `steps` of 32 bytes in k. An operand's descriptor is the high word,
+// and the
 // low word of the call plus that of the step.
 typedef struct fgh_operand {
   int transposed; // rows are of one k
-  u32 high, step[16]; // k up to 256
+  u32 high, step[16]; // k up to 256, of bytes 512
 } fgh_operand;
 
 typedef struct fgh_product {
-  int n, steps, f16;
+  int n, steps, type; // type: 0 bf16, 1 f16, 2 e4m3
   fgh_operand a, b; // a: unless it is in registers
 } fgh_product;
 
@@ -58,7 +59,7 @@ typedef struct fgh_api {
   u32 (*shared_base)(void);
   void (*shared_load)(u32 address, void *value, int bytes);        // bytes: 4, 8, 16
   void (*shared_store)(u32 address, const void *value, int bytes); // aligned to `bytes`
-  void (*global_load)(const void *from, void *value, int bytes);   // bytes: 2, 4, 8, 16
+  void (*global_load)(const void *from, void *value, int bytes);   // bytes: 1, 2, 4, 8, 16
   void (*global_store)(void *to, const void *value, int bytes);
   float (*atomic_add_f32)(float *to, float value); // each returns the old value
   u64 (*atomic_add_u64)(u64 *to, u64 value);
@@ -79,6 +80,7 @@ typedef struct fgh_api {
   void (*ldmatrix)(u32 *pairs, u32 address, int transposed); // this and mma_*: the whole warp
   void (*mma_bf16)(float *d, const u32 *a, const u32 *b);    // m16n8k16: d[4] += a[4] b[2]
   void (*mma_f16)(float *d, const u32 *a, const u32 *b);
+  void (*mma_e4m3)(float *d, const u32 *a, const u32 *b); // m16n8k32, four numbers a word
   void (*cp_async)(u32 to, const void *from, int bytes, int read); // bytes: 4, 16; read: they or 0
   void (*cp_async_commit)(void);
   void (*cp_async_wait)(int in_flight); // groups that need not have landed

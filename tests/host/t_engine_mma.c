@@ -84,6 +84,60 @@ START_TEST(fragments_lie_as_documented) {
 }
 END_TEST
 
+/* The same of e4m3, of which a word has four. */
+typedef struct byte_product {
+  u8 a[16][32], b[32][8];
+  float c[16][8], d[16][8];
+} byte_product;
+static byte_product bytes;
+
+/* PTX ISA, "Matrix Fragments for mma.m16n8k32", of 8-bit numbers. */
+static void byte_fragments(const void *p) {
+  (void)p;
+  u32 group = lane() / 4, in_group = lane() % 4;
+  u8 a[16], b[8];
+  float d[4];
+  for (u32 i = 0; i < 16; i++) {
+    u32 row = i < 4 || (i >= 8 && i < 12) ? group : group + 8;
+    a[i] = bytes.a[row][in_group * 4 + (i & 3) + (i < 8 ? 0 : 16)];
+  }
+  for (u32 i = 0; i < 8; i++) b[i] = bytes.b[in_group * 4 + (i & 3) + (i < 4 ? 0 : 16)][group];
+  for (u32 i = 0; i < 4; i++) d[i] = bytes.c[i < 2 ? group : group + 8][in_group * 2 + (i & 1)];
+  u32 words_a[4], words_b[2];
+  memcpy(words_a, a, sizeof a);
+  memcpy(words_b, b, sizeof b);
+  api->mma_e4m3(d, words_a, words_b);
+  for (u32 i = 0; i < 4; i++) bytes.d[i < 2 ? group : group + 8][in_group * 2 + (i & 1)] = d[i];
+}
+
+/* Every number that is none of the two NaNs, in turn; sums of 2^-18 steps below 2^23 are exact. */
+START_TEST(bytes_lie_as_documented) {
+  for (u64 seed = 0; seed < SEEDS; seed++) {
+    for (u32 i = 0; i < 512; i++) {
+      const u8 x = (u8)(i / 2 + 7 * seed + i % 2 * 128);
+      bytes.a[i / 32][i % 32] = (x & 0x7f) == 0x7f ? 0 : x;
+    }
+    for (u32 i = 0; i < 256; i++) fg_elem_store(FG_ELEM_E4M3, bytes.b, i, (float)(rand() % 17 - 8));
+    for (u32 i = 0; i < 128; i++) ((float *)bytes.c)[i] = (float)(rand() % 9 - 4);
+    fg_host_memory *memory = case_make(seed);
+    ck_assert_msg(case_launch((job){byte_fragments, 32, 1}, seed, memory) == FG_OK, "%s",
+                  fault.text);
+    case_drop(memory);
+    for (int m = 0; m < 16; m++)
+      for (int n = 0; n < 8; n++) {
+        double sum = (double)bytes.c[m][n], size = fabs(sum);
+        for (int k = 0; k < 32; k++) {
+          const double x = (double)fg_elem_load(FG_ELEM_E4M3, bytes.a[m], k);
+          const double y = (double)fg_elem_load(FG_ELEM_E4M3, bytes.b[k], n);
+          sum += x * y;
+          size += fabs(x * y);
+        }
+        ck_assert_double_le(fabs((double)bytes.d[m][n] - sum), 33 * 0x1p-24 * size);
+      }
+  }
+}
+END_TEST
+
 /* An infinity and a NaN reach the row or the column that they are in, and no other. */
 START_TEST(specials_propagate) {
   dtype = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
@@ -165,6 +219,7 @@ int main(void) {
   tcase_add_loop_test(tcase, fragments_lie_as_documented, 0, 2);
   tcase_add_loop_test(tcase, specials_propagate, 0, 2);
   tcase_add_loop_test(tcase, every_number_is_read_exactly, 0, 2);
+  tcase_add_test(tcase, bytes_lie_as_documented);
   tcase_add_test(tcase, matrices_lie_as_documented);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);

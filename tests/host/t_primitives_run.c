@@ -106,7 +106,47 @@ static const char pairs[] =
     "}\n"
     "}\n";
 
-static const char *const dtypes[] = {"bf16", "f16"};
+/* S = Q K^T of e4m3, 16 x 16, into lse: fragments by PTX's page of them. */
+static const char byte_fragments[] =
+    "$(kernel('attn_fwd')) {\n"
+    "if (blockIdx.x > 0 || threadIdx.x >= 32) { return; }\n"
+    "const int lane = (int)threadIdx.x;\n"
+    "for (int n = 0; n < 16; n += 8) {\n"
+    "u32 a[4], b[2];\n"
+    "float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};\n"
+    "for (int i = 0; i < 4; i++) {\n"
+    "a[i] = ldg_u32(p.q + (lane / 4 + 8 * (i % 2)) * p.q_n + 4 * (lane % 4) + 16 * (i / 2));\n"
+    "}\n"
+    "for (int i = 0; i < 2; i++) {\n"
+    "b[i] = ldg_u32(p.k + (n + lane / 4) * p.k_n + 4 * (lane % 4) + 16 * i);\n"
+    "}\n"
+    "mma_e4m3(d, a, b);\n"
+    "for (int i = 0; i < 4; i++) {\n"
+    "stg_f32(p.lse + 16 * (lane / 4 + 8 * (i / 2)) + n + lane % 4 * 2 + i % 2, d[i]);\n"
+    "}\n"
+    "}\n"
+    "}\n";
+
+/* Each of 2048 numbers of the bias to e4m3, by every way: its bits, or 256 where they differ; then
+ * what these bits are. */
+static const char byte_packing[] =
+    "$(kernel('attn_fwd')) {\n"
+    "if (blockIdx.x > 0 || threadIdx.x >= 32) { return; }\n"
+    "for (int i = 4 * (int)threadIdx.x; i < 2048; i += 128) {\n"
+    "float x[4];\n"
+    "ldg_f32x4(x, p.bias + i);\n"
+    "const u32 four = pack_e4m3x4(x[0], x[1], x[2], x[3]);\n"
+    "const u32 two = pack_e4m3(x[0], x[1]) | pack_e4m3(x[2], x[3]) << 16;\n"
+    "for (int j = 0; j < 4; j++) {\n"
+    "const u8 one = f32_to_e4m3(x[j]);\n"
+    "stg_f32(p.lse + i + j, four == two && (four >> 8 * j & 255) == one ? (float)one : 256.0f);\n"
+    "stg_f32(p.lse + 2048 + i + j, e4m3_to_f32(one));\n"
+    "}\n"
+    "}\n"
+    "}\n";
+
+static const char *const dtypes[] = {"bf16", "f16", "e4m3"};
+static const char *const dims[] = {"16", "16", "32"};
 
 typedef struct run {
   kernels made;
@@ -117,7 +157,8 @@ static run begin(const char *text, const char *words, int dtype, fg_shape shape)
   char all[128];
   run r;
   scratch_put("t/attention/simt/forward.cut", text, strlen(text));
-  snprintf(all, sizeof all, "dtype=%s family=simt block_q=16 head_dim=16 %s", dtypes[dtype], words);
+  snprintf(all, sizeof all, "dtype=%s family=simt block_q=16 head_dim=%s %s", dtypes[dtype],
+           dims[dtype], words);
   GOOD(kernels_make("t", all, &r.made));
   ck_assert_int_eq(r.made.n, 1);
   GOOD(fg_problem_new(kernel_device(), &r.made.list[0].source->recipe, &shape, 0, 0, &r.problem));
@@ -196,6 +237,47 @@ START_TEST(packing_rounds_to_even) {
 }
 END_TEST
 
+START_TEST(products_of_bytes_are_right) {
+  static float q[256 * 32], k[N * 32], d[256];
+  fill(q, 256 * 32), fill(k, N * 32);
+  run r = begin(byte_fragments, "", 2, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 256, .nk = N});
+  set(&r, "q", q), set(&r, "k", k);
+  end(&r, d);
+  for (int m = 0; m < N; m++)
+    for (int n = 0; n < N; n++) {
+      float s = 0;
+      for (int i = 0; i < 32; i++) s += q[m * 32 + i] * k[n * 32 + i];
+      ck_assert_float_eq(d[m * N + n], s);
+    }
+}
+END_TEST
+
+START_TEST(packing_to_bytes) {
+  static float x[VALUES], got[VALUES];
+  enum { HALF = VALUES / 2 };
+  numbers(x);
+  for (int i = 64; i < HALF; i++) { /* e4m3's range, and ties in it */
+    uint32_t bits = (uint32_t)rand() & 0x80f00000;
+    bits |= (uint32_t)(113 + rand() % 26) << 23 | (i % 3 ? 0x80000u - (uint32_t)(i % 3 - 1) : 0);
+    memcpy(&x[i], &bits, sizeof bits);
+  }
+  run r = begin(byte_packing, "bias=true bias_dtype=f32", 2,
+                (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = VALUES, .nk = 1});
+  set(&r, "bias", x);
+  end(&r, got);
+  for (int i = 0; i < HALF; i++) {
+    uint8_t want;
+    fg_elem_store(FG_ELEM_E4M3, &want, 0, x[i]);
+    if (isnan(x[i])) {
+      ck_assert(isnan(got[HALF + i]));
+      continue;
+    }
+    ck_assert_msg(got[i] == (float)want, "%a: %g, not %#x", (double)x[i], (double)got[i], want);
+    ck_assert_float_eq(got[HALF + i], fg_elem_load(FG_ELEM_E4M3, &want, 0));
+  }
+}
+END_TEST
+
 static uint32_t bits_of(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -254,6 +336,8 @@ int main(void) {
   tcase_add_loop_test(tests, products_are_right, 0, 2);
   tcase_add_loop_test(tests, packing_rounds_to_even, 0, 2);
   tcase_add_loop_test(tests, words_and_pairs, 0, 2);
+  tcase_add_test(tests, products_of_bytes_are_right);
+  tcase_add_test(tests, packing_to_bytes);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { M = 64, N_MAX = 256, K_MAX = 192, FLOATS = M * N_MAX };
 
@@ -70,6 +71,47 @@ static const char text[] =
     "@ end\n"
     "}\n";
 
+/* The same of e4m3, both k-major. */
+static const char of_bytes[] =
+    "@ local n, k, w = case.n, case.k, case.swizzle\n"
+    "@ local a_bytes = case.a == 'k' and cdiv(k, w) * 64 * w or 0\n"
+    "@ local function rows(extent) return { major = 'k', swizzle = w, block = extent * w } end\n"
+    "@ instance { 'wgmma', name = 'product', n = n, k = k, init = case.init,\n"
+    "@            a = case.a ~= 'registers' and rows(64) or nil, b = rows(n) }\n"
+    "@ instance { 'wgmma_wait', name = 'settle', pending = 0, floats = { n // 2 } }\n"
+    "DEV void store(u32 to, const u8 *from, i64 pitch, int extent) {\n"
+    "for (int i = 4 * (int)threadIdx.x; i < extent * $(k); i += 512) {\n"
+    "const int r = i / $(k), c = i % $(k);\n"
+    "const int at = c / $(w) * extent * $(w) + r * $(w) + c % $(w);\n"
+    "sts_u32(to + (u32)(at ^ ((at >> 7 & $(w // 16 - 1)) << 4)), ldg_u32(from + r * pitch + c));\n"
+    "}\n"
+    "}\n"
+    "$(kernel('attn_fwd')) {\n"
+    "const u32 a_at = (shared_base() + 1023) & ~1023u, b_at = a_at + $(a_bytes);\n"
+    "const int thread = (int)threadIdx.x, warp = thread / 32, lane = thread % 32;\n"
+    "float d[$(n // 2)];\n"
+    "for (int i = 0; i < $(n // 2); i++) { d[i] = 1.0f; }\n"
+    "@ if case.a == 'registers' then\n"
+    "u32 a[$(k // 8)];\n"
+    "const u8 *own = p.q + (16 * warp + lane / 4) * p.q_n + lane % 4 * 4;\n"
+    "for (int i = 0; i < $(k // 8); i++) {\n"
+    "a[i] = ldg_u32(own + i % 2 * 8 * p.q_n + i / 4 * 32 + i / 2 % 2 * 16);\n"
+    "}\n"
+    "@ else\n"
+    "store(a_at, p.q, p.q_n, 64);\n"
+    "const u32 a = matrix_at(a_at);\n"
+    "@ end\n"
+    "store(b_at, p.k, p.k_n, $(n));\n"
+    "fence_async();\n"
+    "block_sync();\n"
+    "product(d, a, matrix_at(b_at)$(case.init == 'either' and ', (int)(p.nk > 0)' or ''));\n"
+    "settle(d);\n"
+    "float *to = p.lse + $(n) * (16 * warp + lane / 4) + lane % 4 * 2;\n"
+    "for (int i = 0; i < $(n // 2); i++) {\n"
+    "stg_f32(to + (i / 2 % 2 * 8 * $(n) + i / 4 * 8 + i % 2), d[i]);\n"
+    "}\n"
+    "}\n";
+
 static const char *const a_layouts[] = {"registers", "k", "mn"};
 static const char *const b_layouts[] = {"k", "mn"};
 static const char *const inits[] = {"zero", "sum", "either"};
@@ -78,20 +120,21 @@ static const int widths[] = {8, 16, 24, 64, 72, 104, 128, 176, 192, 208, 256};
 enum { WIDTHS = sizeof widths / sizeof *widths };
 
 /* Whole rows of the swizzle's width. */
-static int bytes_of(int by_k, int extent, int k, int swizzle) {
-  int wide = swizzle / 2;
+static int bytes_of(int by_k, int extent, int k, int swizzle, int size) {
+  int wide = swizzle / size;
   return by_k ? (k + wide - 1) / wide * extent * swizzle : (extent + wide - 1) / wide * k * swizzle;
 }
 
 static void run_one(int a, int b, int swizzle, int n, int k, int init, const char *type) {
+  const int is_bytes = !strcmp(type, "e4m3"), size = is_bytes ? 1 : 2;
   static float q[M * N_MAX * K_MAX], keys[N_MAX * K_MAX], got[FLOATS];
   char which[160];
   snprintf(which, sizeof which,
            "{ a = '%s', b = '%s', swizzle = %d, n = %d, k = %d, init = '%s', shared = %d%s }",
            a_layouts[a], b_layouts[b], swizzle, n, k, inits[init],
-           1024 + bytes_of(a == 1, M, k, swizzle) + bytes_of(b == 0, n, k, swizzle),
-           (n + k) / 8 % 2 ? ", scalars = true" : "");
-  hopper h = hopper_new(which, text, type, k,
+           1024 + bytes_of(a == 1, M, k, swizzle, size) + bytes_of(b == 0, n, k, swizzle, size),
+           (n + k) / 8 % 2 && !is_bytes ? ", scalars = true" : "");
+  hopper h = hopper_new(which, is_bytes ? of_bytes : text, type, k,
                         (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = (int64_t)M * n, .nk = n});
   hopper_fill(q, M * k);
   hopper_fill(keys, n * k);
@@ -120,12 +163,21 @@ START_TEST(every_layout) {
 }
 END_TEST
 
+START_TEST(every_layout_of_bytes) {
+  int a = _i % 2, swizzle = swizzles[_i / 2];
+  for (int turn = 0; turn < 4; turn++)
+    run_one(a, 0, swizzle, widths[(3 * _i + 2 * turn) % WIDTHS], 32 * (1 + (_i + 3 * turn) % 6),
+            (_i + turn) % 3, "e4m3");
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("wgmma run");
   TCase *tests = tcase_create("run");
   hopper_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   suite_loop(tests, every_layout, 18);
+  suite_loop(tests, every_layout_of_bytes, 6);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

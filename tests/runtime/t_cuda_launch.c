@@ -75,6 +75,25 @@ START_TEST(maps_of_both_ranks) {
 }
 END_TEST
 
+/* A number of one byte is no float of TMA's. */
+START_TEST(maps_of_bytes) {
+  static const char bytes[] =
+      "head_dim 128 64\nalign 16\n"
+      "tensor v in e4m3 [b, nk, hk, 64]\n"
+      "map v_map v 64 128 swizzle 64\n"
+      "launch plain grid b, 1, 1 threads 32 shared 16 registers 80 work nk\n";
+  ck_assert_msg(fg_recipe_parse(bytes, &recipe) == FG_OK, "%s", fg_error());
+  ck_assert_int_eq(encode(&shape), FG_OK);
+  is_map(&(struct fake_map){.rank = 4,
+                            .base = (void *)512,
+                            .type = CU_TENSOR_MAP_U8,
+                            .swizzle = 2,
+                            .extent = {64, 70, 3, 2},
+                            .stride = {192, 64, 13440},
+                            .box = {64, 128, 1, 1}});
+}
+END_TEST
+
 /* What the kernel is told of the map of the bias. */
 static int made(void) {
   static char filled[FG_PARAMS_MAX];
@@ -249,6 +268,7 @@ int main(void) {
   TCase *tests = tcase_create("cuda launch");
   tcase_add_checked_fixture(tests, enter, NULL);
   tcase_add_test(tests, maps_of_both_ranks);
+  tcase_add_test(tests, maps_of_bytes);
   tcase_add_test(tests, maps_of_inputs);
   tcase_add_test(tests, nothing_is_a_map_too);
   tcase_add_test(tests, refused_maps);

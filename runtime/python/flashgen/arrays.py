@@ -1,14 +1,15 @@
 """NumPy's arrays, on the host device: what call.py has to know of them and do with them.
 
-bfloat16, which NumPy does not have, is uint16 here: the upper half of a float32. tensors.py has the same functions
+bfloat16, which NumPy does not have, is uint16 here: the upper half of a float32; float8_e4m3fn is that of ml_dtypes, or
+uint8: its bits. tensors.py has the same functions
 for PyTorch."""
 import numpy as np
 
 from .context import no_stream
 from .layout import Fact
 
-WORDS = {"float16": "f16", "uint16": "bf16", "float32": "f32", "int32": "i32"}
-DTYPES = {word: np.dtype(name) for name, word in WORDS.items()}
+WORDS = {"float16": "f16", "uint16": "bf16", "float32": "f32", "int32": "i32", "uint8": "e4m3", "float8_e4m3fn": "e4m3"}
+DTYPES = {word: np.dtype(name) for name, word in WORDS.items() if word != "e4m3"}
 DTYPES["u8"] = np.dtype("uint8")
 IS_TRACED = False  # what it does with arrays is not recorded for another time
 ROUNDED = "bf16"  # what float32 is computed in, unless dtype= says otherwise

@@ -68,7 +68,7 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
               used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, q_ranges=None,
               k_ranges=None, kinds=None, pos_q=None, pos_k=None, whole_q=None, whole_k=None, deterministic=False,
               batch_invariant=False, sm_margin=0, plan=None, dtype=None, o_dtype=None, out=None, return_lse=False,
-              return_max_logit=False):
+              return_max_logit=False, q_descale=None, k_descale=None, v_descale=None, descale_block=0):
     """softmax(scale q k^T) v, or what the options make of it: float16 and bfloat16 tensors of PyTorch, on a GPU or the
     CPU, which is the host device, or arrays of NumPy, on the host device. Differentiable in tensors of PyTorch.
 
@@ -76,6 +76,12 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
     [b, nq, h, dv], in q's dtype, or with o_dtype="f32" in float32, as it was summed: results over parts of the keys, which
     are to be combined, are not rounded then. float32 arrays of NumPy are rounded to bfloat16, or with dtype="f16" to float16.
 
+    q, k and v, or k and v alone, may be float8_e4m3fn, of NumPy that of ml_dtypes or uint8, its bits: the result is bfloat16
+    then, or what o_dtype says ("f16", "f32"), or in q's dtype. There is no gradient, and torch.compile takes none.
+
+    q_descale, k_descale, v_descale
+                float32 [b, hk], what q, k and v of float8_e4m3fn are multiplied with; None: 1. With descale_block=n
+                [b, hk, n-th parts of the longest sequence, rounded up]: each n tokens of a sequence have their own
     mask        which keys a row sees, an expression: "causal", "window(1023, 0)", "k <= p && p - k < width"; None: all. Where
                 it is not given it is "causal", and of slices None
     score       what becomes of s, the scaled product: "softcap(30.0)", "s + slope[h] * (k - p)"
@@ -119,7 +125,11 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
         used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
-        deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype)
+        deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, None, descale_block)
+    descales = {"q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
+    given.update((name, x) for name, x in descales.items() if x is not None)
+    if adapter.IS_TRACED and (any(x is not None for x in descales.values()) or "float8" in str(k.dtype)):
+        raise NotImplementedError("k is float8_e4m3fn, or has a descale: attention of it is not traced")
     wants = wanted_results(normalizer, return_lse, return_max_logit) if return_lse or return_max_logit else ()
     try:
         if adapter.IS_TRACED:
@@ -205,7 +215,8 @@ def wanted_names(adapter, given, wanted):
 
 def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
          used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
-         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype=None):
+         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype=None,
+         descale_block=0):
     """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
@@ -235,13 +246,15 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
         raise ValueError("seed is given, and dropout is 0")
     if not (scale is None and sigmoid_bias is None and longest_q is None and longest_k is None and sm_margin == 0):
         check_numbers(scale=scale, sigmoid_bias=sigmoid_bias, longest_q=longest_q, longest_k=longest_k, sm_margin=sm_margin)
-    for name, word in (("o_dtype", o_dtype), ("grad_dtype", grad_dtype)):
-        if word not in (None, "f32"):
-            raise ValueError(f'{name} is {word!r}; expected "f32", or None for the dtype of q')
+    if o_dtype not in (None, "f32", "f16", "bf16") or grad_dtype not in (None, "f32"):
+        name, word = ("grad_dtype", grad_dtype) if grad_dtype not in (None, "f32") else ("o_dtype", o_dtype)
+        raise ValueError(f'{name} is {word!r}; expected "f32", or None for the dtype of q')
+    if type(descale_block) is not int or descale_block < 0:
+        raise ValueError(f"descale_block is {descale_block!r}; expected a number of tokens, or 0")
     return adapter, (
         mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
         scale, longest_q, longest_k, deterministic, batch_invariant, sm_margin, plan and frozen(plan), dtype, o_dtype,
-        grad_dtype)
+        grad_dtype, descale_block)
 
 
 def of_sequences(adapter, name, x, given):

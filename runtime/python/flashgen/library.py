@@ -28,7 +28,7 @@ Spec = struct(
     (c.c_char_p, "kernel pass dtype head_dim mask bias bias_dims bias_dtype grad_dtype normalizer deterministic "
                  "family block_q block_kv stages warps parts score inputs define width warps_per_key key_parts "
                  "q_layout kv_layout parts_dtype rotary rotary_dim rotary_dtype batch_invariant sink dropout "
-                  "max_logit residual norm target epilogue slices shard o_dtype dqkv_dtype"))
+                  "max_logit residual norm target epilogue slices shard o_dtype dqkv_dtype kv_dtype descale_block"))
 Shape = struct(
     "fg_shape",
     (c.c_size_t, "size"),
@@ -53,7 +53,7 @@ Args = struct(
     (Tensor, "seed max_logit residual gamma beta out mean rstd z dz dgamma dbeta target weight loss dloss"),
     (c.c_float, "eps"),
     (Tensor, "w dw kept dresidual dx_more q_ranges k_ranges kinds pos_q pos_k whole_q "
-             "whole_k"))
+             "whole_k q_descale k_descale v_descale"))
 Config = struct(
     "fg_config",
     (c.c_size_t, "size"),

@@ -8,9 +8,10 @@ from .library import GIVEN, Args, InputValue, Shape, library, sized
 
 ALIGN = 16  # bytes, of addresses and strides that the fast kernels take
 KEPT = {"softmax": ("lse",), "logsoftmax": ("lse", "u"), "retention": ("r",)}  # by forward, for backward
-SIZES = {"f16": 2, "bf16": 2, "f32": 4, "i32": 4}
-NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i32": "int32"}
+SIZES = {"f16": 2, "bf16": 2, "f32": 4, "i32": 4, "e4m3": 1}
+NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i32": "int32", "e4m3": "float8_e4m3fn"}
 TITLES = {"o": "out", "w": "weight"}
+DESCALES = {"q_descale": "q", "k_descale": "k", "v_descale": "v"}  # of which array
 MAIN = ("q", "k", "v", "o", "dout")  # in the spec's dtype, o perhaps in float32, with head dims for columns
 WORD = 8  # bytes
 ARGS_WORDS = c.sizeof(Args) // WORD
@@ -76,8 +77,12 @@ def look(adapter, options, names, descriptions):
     facts = dict(zip(names, adapter.facts(descriptions)))
     if "dout" in facts and facts["o"].dtype == "f32" != facts["q"].dtype:
         options = options._replace(o_dtype="f32")  # as it was made
-    alike = [name for name in MAIN if name in facts and not (options.o_dtype and name in ("o", "dout"))]
-    dtype = dtype_of(adapter, facts, alike, options.dtype)
+    is_e4m3 = facts["q"].dtype == "e4m3"
+    apart = ("o", "dout") * bool(options.o_dtype or is_e4m3) + ("k", "v") * (facts["k"].dtype == "e4m3" == facts["v"].dtype)
+    alike = [name for name in MAIN if name in facts and (name not in apart or is_e4m3 and name in ("k", "v"))]
+    dtype = dtype_of(adapter, facts, alike, options.dtype, ("f16", "bf16", "e4m3") if is_e4m3 else ("f16", "bf16"))
+    if options.o_dtype not in (None, "f32") and not is_e4m3:
+        raise ValueError(f'o_dtype is {options.o_dtype!r}; expected "f32", or None for the dtype of q')
     layout = layouts.read(facts, options.longest_q, options.longest_k)
     check_arrays(facts, options, layout, dtype)
     return options, facts, dtype, layout
@@ -170,13 +175,14 @@ def check_arrays(facts, options, layout, dtype):
     check_devices(facts, "q")
     rows = layout.rows()
     out = facts["q"].shape[:-1] + (layout.dv,)
-    expected = {"o": (out, options.o_dtype), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
+    expected = {"o": (out, o_word(dtype, options) if dtype == "e4m3" else options.o_dtype), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
                 "u": (out, "f32"), "sink": ((e["h"],), None), "seed": ((4,), "i32")}
     expected.update({"input." + x.name: (spec.input_shape(x, layout), None)
                      for x in options.inputs if isinstance(x, spec.Axes)})
     for name, (shape, word) in expected.items():
         if name in facts:
             check_array(name, facts[name], shape, word)
+    check_descales(facts, options, e)
     if "dout" in facts and options.o_dtype and facts["dout"].dtype not in (dtype, options.o_dtype):
         raise wrong_dtype("dout", facts["dout"].dtype, (dtype, options.o_dtype))
     if "bias" in facts:
@@ -185,6 +191,21 @@ def check_arrays(facts, options, layout, dtype):
         check_array("bias", facts["bias"], found, None)
         if len(found) != 4 or any(n not in (1, whole) for n, whole in zip(found, full)):
             raise ValueError(f"bias has shape {found}; expected {full}, or 1 for any of its extents")
+
+
+def check_descales(facts, options, extents):
+    """float32 of each sequence and key/value head, or of its blocks of tokens, of arrays of e4m3 alone."""
+    if options.descale_block and facts["k"].dtype != "e4m3":
+        raise ValueError(f"descale_block is {options.descale_block}, and k is {long_name(facts['k'].dtype)}")
+    for name, of in DESCALES.items():
+        if name not in facts:
+            continue
+        if facts[of].dtype != "e4m3":
+            raise ValueError(f"{name} is given, and {of} is {long_name(facts[of].dtype)}")
+        shape = extents["b"], extents["hk"]
+        if options.descale_block:
+            shape += (-(-extents["nq" if of == "q" else "nk"] // options.descale_block),)
+        check_array(name, facts[name], shape, "f32")
 
 
 def check_array(name, fact, shape, word):
@@ -217,7 +238,7 @@ def fixed_facts(facts, layout, dtype, options):
         want_word, want_width, align = word, None, SIZES[word]
         if name in MAIN:
             width = layout.dv if name in ("v", "o", "dout") else layout.d
-            want_word = options.o_dtype or dtype if name == "o" else dtype
+            want_word = o_word(dtype, options) if name == "o" else "e4m3" if word == "e4m3" else dtype
             want_width, align = spec.rounded_up(width), ALIGN
         if name in ("k", "v") and layout.kv in ("cached", "paged"):
             align = SIZES[word]
@@ -283,7 +304,14 @@ def results(facts, layout, dtype, options, wants):
     rows = layout.rows()
     made = {"lse": Output("lse", rows, "f32"), "r": Output("r", rows, "f32"),
             "u": Output("u", out, "f32", None, layout.dv), "max_logit": Output("max_logit", (e["b"], e["h"]), "f32")}
-    return (Output("o", out, options.o_dtype or dtype, options.o_dtype or raw, layout.dv), *(made[name] for name in wants))
+    word = o_word(dtype, options)
+    final = word if raw == "e4m3" else options.o_dtype or raw
+    return (Output("o", out, word, final, layout.dv), *(made[name] for name in wants))
+
+
+def o_word(dtype, options):
+    """What o is computed in."""
+    return options.o_dtype or ("bf16" if dtype == "e4m3" else dtype)
 
 
 def gradients(facts, layout, dtype, options, wants):

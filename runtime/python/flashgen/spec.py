@@ -24,8 +24,9 @@ class Options(NamedTuple):
     sm_margin: int
     plan: Optional[tuple]  # (field, value) of each restriction
     dtype: Optional[str]
-    o_dtype: Optional[str] = None  # "f32", or None: dtype
+    o_dtype: Optional[str] = None  # "f32", of e4m3 "f16" too, or None: dtype
     grad_dtype: Optional[str] = None  # the same of the gradients of q, k and v
+    descale_block: int = 0  # tokens that share a descale; 0: all
 
 
 class Axes(NamedTuple):
@@ -87,6 +88,10 @@ def texts(options, layout, dtype, facts, wants, backward):
         made["max_logit"] = "true"
     if options.deterministic and backward:
         made["deterministic"] = "true"
+    if facts["k"].dtype == "e4m3" != dtype:
+        made["kv_dtype"] = "e4m3"
+    if options.descale_block:
+        made["descale_block"] = str(options.descale_block)
     if options.o_dtype:
         made["o_dtype"] = options.o_dtype
     if options.grad_dtype and backward:

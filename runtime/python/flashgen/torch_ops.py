@@ -34,7 +34,7 @@ def written(options):
     declared by "cap=float; edge=[q] monotone; slope=[h]; width=int"; ints and floats are the numbers, in their order. Where a
     graph is for any floats, they are a float64 tensor of the CPU instead, the op's `numbers`."""
     (mask, score, define, inputs, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k, deterministic,
-     batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype) = options
+     batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, _) = options  # the last one is of float8_e4m3fn
     declared, ints, floats = [], [], []
     for x in inputs:
         if isinstance(x, Number):

@@ -11,6 +11,7 @@ end
 
 function mma.applies(spec, arch)
   if not machine.mma then return false, "needs sm_80 or newer, not " .. arch end
+  if hooks.descale then return false, "takes no e4m3" end
   return not hooks.norm.refused, hooks.norm.refused
 end
 

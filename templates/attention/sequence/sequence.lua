@@ -171,10 +171,11 @@ function seq.load_rows(to, pitch, tensor, first, count, width, head)
   local x = SIDE[tensor]
   head = head or seq.head(tensor)
   local last = string.format("%s, %s, %s, %s", first, count, sides[x].length, width)
+  local of_bytes = types[tensor].bytes == 1 and "_e4m3" or ""
   if not sides[x].is_paged then
-    return string.format("load_rows(%s, %s, %s, %s, %s);", to, pitch, head, seq.stride(tensor), last)
+    return string.format("load_rows" .. of_bytes .. "(%s, %s, %s, %s, %s);", to, pitch, head, seq.stride(tensor), last)
   end
-  return string.format("load_paged_rows(%s, %s, %s, p.%s_b, %s, pages, p.page, row_k, %s);", to, pitch, head, tensor,
+  return string.format("load_paged_rows" .. of_bytes .. "(%s, %s, %s, p.%s_b, %s, pages, p.page, row_k, %s);", to, pitch, head, tensor,
                        seq.stride(tensor), last)
 end
 

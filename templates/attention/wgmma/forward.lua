@@ -10,6 +10,7 @@ local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_by
 
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
+  if hooks.descale then return false, "takes no e4m3" end
   if hooks.norm.refused then return false, hooks.norm.refused end
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
   local curved = hooks.score.tanh_count > 1 and not hooks.score.tanhs_are_of_scaled_s

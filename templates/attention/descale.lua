@@ -1,0 +1,50 @@
+-- descale.lua: what makes of numbers of e4m3 the ones they stand for (math.md section 7): a float32 for each sequence and key/value
+-- head, or for each block of the sequence's tokens, of k and v, and of q where that is e4m3 too. One that is not given is 1.
+-- Returns nil where k and v are no such numbers, else texts:
+--
+--   inputs        names of the tensors
+--   declare       declares the floats of a head that `unit` and `o` name, where b and g are known
+--   unit          what a product of q and k is multiplied with: the scale, and the descales of a head
+--   o             what a row of O is multiplied with at its end
+--   row(q), key(k), value(k)  of blocks: what a product of row q, one of key k, and the weight of value k are multiplied with before
+--                 all else; rows and keys that there are not have some number. nil: descales are of heads; row: or q has none
+--   rounded(p)    the weight p as the product with V takes it, times a power of 2 that `o` takes back; nil: as it is
+local descale = {}
+
+-- Weights are at most 1: times this they are within 448, and what is rounded to 0 is below 2^-18.
+-- spot "attention.descale.factor"
+local FACTOR, INVERSE = "256.0f", "0.00390625f"
+
+local is_of_blocks = spec.descale_block ~= "0"
+
+-- The descale of a tensor; i: the row or key, of blocks.
+-- spot "attention.descale.load"
+local function load(tensor, i)
+  local block = ""
+  if is_of_blocks then
+    block = string.format(" + (i64)(imin(%s, %s - 1) / %s) * p.%s_descale_n", i, tensor == "q" and seq.nq or seq.nk, spec.descale_block, tensor)
+  end
+  return string.format("(p.%s_descale ? ldg_f32(p.%s_descale + ((i64)b * p.%s_descale_b + (i64)g * p.%s_descale_h%s)) : 1.0f)", tensor, tensor,
+                       tensor, tensor, block)
+end
+
+local q_has_one, is_rounded = types.q.name == "e4m3", types.p.name == "e4m3"
+if types.k.name ~= "e4m3" then return nil end
+descale.inputs = { "k_descale?", "v_descale?" }
+if q_has_one then table.insert(descale.inputs, 1, "q_descale?") end
+if is_of_blocks then
+  descale.declare, descale.unit, descale.o = "", "p.scale", is_rounded and INVERSE or "1.0f"
+  descale.row = q_has_one and function(q) return load("q", q) end or nil
+  function descale.key(k) return load("k", k) end
+  function descale.value(k) return load("v", k) end
+else
+  -- spot "attention.descale.declare"
+  descale.declare = string.format("const float descaled = p.scale * %s%s;\nconst float descale_o = %s%s;", q_has_one and load("q") .. " * " or "",
+                                  load("k"), is_rounded and INVERSE .. " * " or "", load("v"))
+  descale.unit, descale.o = "descaled", "descale_o"
+end
+if is_rounded then
+  -- spot "attention.descale.rounded"
+  function descale.rounded(p) return string.format("e4m3_to_f32(f32_to_e4m3(%s * %s))", FACTOR, p) end
+end
+return descale

@@ -1,0 +1,176 @@
+/* t_e4m3.c - forward kernels of e4m3, of every family that takes it: masks, scores, layouts and
+ * what else there is beside descales of heads and of blocks of tokens (math.md section 7), and what
+ * e4m3 does not go with. */
+#include "kernel_case.h"
+#include "words.h"
+
+#include "reference/problem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of q, k and v; then of k and v alone. */
+static const char *const specs[] = {
+    "head_dim=64 dtype=e4m3 mask=causal",
+    "head_dim=16 dtype=e4m3 o_dtype=f16 mask=window(20,3)",
+    "head_dim=128 dtype=e4m3 score=softcap(5.0) o_dtype=f32",
+    "head_dim=192/128 dtype=e4m3 mask=causal score=alibi sink=true",
+    "head_dim=64 dtype=e4m3 bias=true bias_dims=[h,q,k] descale_block=64",
+    "head_dim=256 dtype=e4m3 mask=chunked(48) bias=true bias_dims=[h,k] bias_dtype=f32",
+    "head_dim=64 dtype=e4m3 mask=causal q_layout=packed kv_layout=packed max_logit=true",
+    "head_dim=64 dtype=e4m3 mask=dilated(3) q_layout=packed kv_layout=paged descale_block=48",
+    "head_dim=80 dtype=e4m3 kv_layout=cached descale_block=16 max_logit=true",
+    "head_dim=128 dtype=e4m3 dropout=true mask=causal descale_block=128",
+    "head_dim=64 dtype=e4m3 slices=true",
+    "head_dim=64 dtype=e4m3 mask=causal shard=true",
+    "head_dim=64 kv_dtype=e4m3 mask=causal",
+    "head_dim=48/64 dtype=f16 kv_dtype=e4m3 mask=window(20,3)",
+    "head_dim=80 kv_dtype=e4m3 normalizer=none descale_block=32 o_dtype=f32",
+    "head_dim=128 kv_dtype=e4m3 q_layout=packed kv_layout=paged sink=true",
+    "head_dim=64 dtype=f16 kv_dtype=e4m3 normalizer=logsoftmax mask=causal descale_block=64",
+    "head_dim=64 kv_dtype=e4m3 normalizer=logsoftmax",
+    "head_dim=64 kv_dtype=e4m3 normalizer=retention kv_layout=cached score=s*0.5",
+    "head_dim=64 kv_dtype=e4m3 normalizer=sigmoid dtype=f16 max_logit=true",
+};
+enum { SPECS = sizeof specs / sizeof *specs };
+
+static const verify_case cases[] = {{.shape = SHAPE(2, 4, 2, 70, 150, 0), .seed = 2},
+                                    {.shape = SHAPE(1, 2, 1, 33, 0, 0), .seed = 4},
+                                    {.shape = SHAPE(2, 4, 1, 1, 70, 0), .seed = 6},
+                                    {.shape = SHAPE(1, 2, 2, 90, 1, 0), .seed = 8},
+                                    {.shape = SHAPE(2, 6, 2, 139, 203, 0), .seed = 3},
+                                    {.shape = SHAPE(1, 2, 1, 64, 130, 0),
+                                     .given = FG_GIVEN_SCALE,
+                                     .scale = -0.25F,
+                                     .seed = 10,
+                                     .style = VERIFY_LARGE},
+                                    {.shape = SHAPE(2, 2, 1, 65, 339, 0),
+                                     .given = FG_GIVEN_SCALE,
+                                     .scale = 0.5F,
+                                     .seed = 12,
+                                     .style = VERIFY_ABSENT}};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* Slices are of one batch. */
+static verify_case case_of(int spec, int i) {
+  verify_case c = cases[i];
+  if (strstr(specs[spec], "slices")) c.shape.b = 1;
+  return c;
+}
+
+START_TEST(numbers_are_right) {
+  kernels made = kernels_of_families(_i, "%s", specs[_i]);
+  ck_assert_int_gt(made.n, 0);
+  for (int n = 0; n < made.n; n++)
+    for (int i = 0; i < CASES; i++) {
+      const verify_case c = case_of(_i, i);
+      kernel_verify(&made.list[n], &c);
+    }
+  kernels_free(&made);
+}
+END_TEST
+
+/* What math.md says that rounding weights costs, and no kernel costs more than a fifth beside it.
+ */
+START_TEST(rounding_costs_what_it_should) {
+  kernels made = kernels_of_families(_i, "head_dim=64 dtype=e4m3 mask=full");
+  for (int n = 0; n < made.n; n++) {
+    const kernel *k = &made.list[n];
+    const verify_case which = {.shape = SHAPE(1, 2, 1, 64, 1500, 0), .seed = 21 + (uint64_t)_i};
+    verify_verdict verdict;
+    GOOD(verify_run(&k->variant, k->source, k->module, &which, 1, &verdict));
+    ck_assert_str_eq(verdict.tensor[0].name, "o");
+    ck_assert_double_gt(verdict.tensor[0].plain, 2.2e-2);
+    ck_assert_double_lt(verdict.tensor[0].plain, 2.8e-2);
+    ck_assert_double_le(verdict.tensor[0].error, 1.2 * verdict.tensor[0].plain);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
+/* What an array of one value looks like. */
+static void fill(fg_problem *p, const char *name, float (*value)(int64_t)) {
+  const int tensor = fg_problem_find(p, name);
+  const int64_t n = fg_problem_count(p, tensor);
+  float *values = malloc((size_t)n * sizeof *values);
+  ck_assert(values);
+  for (int64_t i = 0; i < n; i++) values[i] = value(i);
+  GOOD(fg_problem_set(p, tensor, values));
+  free(values);
+}
+
+enum { NEEDLE_KEYS = 131072, NEEDLE_D = 16, NEEDLE_AT = 77777 };
+static float needle_q(int64_t i) { return i % NEEDLE_D == 0 ? 16.0F : 0; }
+static float needle_k(int64_t i) { return i % NEEDLE_D ? 0 : i / NEEDLE_D == NEEDLE_AT ? 3.0F : 0; }
+/* of the needle 2, of the others 1 and -1 in turn */
+static float needle_v(int64_t i) {
+  const int64_t key = i / NEEDLE_D;
+  return key == NEEDLE_AT ? 2.0F : key % 2 ? 1.0F : -1.0F;
+}
+
+/* One key of 131072 has a score of 12 more than the others, and so more than half of the weight:
+ * its value is in o, whatever the sums lose. */
+START_TEST(needle_is_found) {
+  kernels made = kernels_of_families(_i, "head_dim=16 dtype=e4m3");
+  for (int n = 0; n < made.n; n++) {
+    const fg_shape shape = SHAPE(1, 1, 1, 1, NEEDLE_KEYS, 0);
+    const double weight = exp(12.0) / (exp(12.0) + NEEDLE_KEYS - 1), want = weight * 2;
+    float o[NEEDLE_D];
+    fg_problem *p;
+    GOOD(fg_problem_new(kernel_device(), &made.list[n].source->recipe, &shape, 0, 1, &p));
+    fill(p, "q", needle_q), fill(p, "k", needle_k), fill(p, "v", needle_v);
+    static const char *const scales[] = {"q_descale", "k_descale", "v_descale"};
+    for (int i = 0; i < 3; i++) fg_problem_drop(p, fg_problem_find(p, scales[i]));
+    GOOD(fg_problem_run(p, made.list[n].module));
+    GOOD(fg_problem_get(p, fg_problem_find(p, "o"), o));
+    for (int i = 0; i < NEEDLE_D; i++)
+      ck_assert_msg(fabs((double)o[i] - want) < 0.02, "%s: %g, not %g", made.list[n].name,
+                    (double)o[i], want);
+    fg_problem_free(p);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
+static const struct {
+  const char *words, *why;
+} refused[] = {
+    {"head_dim=64 dtype=e4m3 pass=backward",
+     "dtype: e4m3 is of the forward; backward takes bf16 and f16"},
+    {"head_dim=64 kv_dtype=e4m3 pass=backward",
+     "kv_dtype: e4m3 is of the forward; backward takes bf16 and f16"},
+    {"head_dim=72/64 dtype=e4m3", "head_dim: e4m3 takes multiples of 16, not 72/64"},
+    {"head_dim=64/40 kv_dtype=e4m3", "head_dim: e4m3 takes multiples of 16, not 64/40"},
+    {"head_dim=64 dtype=e4m3 normalizer=sigmoid",
+     "normalizer: dtype=e4m3 takes softmax, whose weights are at most 1, not sigmoid"},
+    {"head_dim=64 o_dtype=f16", "o_dtype: with dtype=bf16 it is that or f32, not f16"},
+    {"head_dim=64 dtype=f16 o_dtype=bf16", "o_dtype: with dtype=f16 it is that or f32, not bf16"},
+    {"kernel=combine head_dim=64 dtype=e4m3",
+     "dtype: kernel=combine takes bf16, f16 and f32, not e4m3"},
+    {"kernel=append head_dim=64 dtype=e4m3", "dtype: kernel=append takes bf16 and f16, not e4m3"},
+};
+enum { REFUSED = sizeof refused / sizeof *refused };
+
+START_TEST(others_are_refused) {
+  fg_gen *gen;
+  fg_variant *list = NULL;
+  int n;
+  GOOD(fg_gen_new(NULL, &gen));
+  ck_assert_int_eq(words_variants(gen, refused[_i].words, "sm_90a", 0, &list, &n), FG_ESPEC);
+  ck_assert_str_eq(fg_error(), refused[_i].why);
+  free(list);
+  fg_gen_free(gen);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("e4m3");
+  TCase *tests = tcase_create("e4m3");
+  suite_loop(tests, numbers_are_right, SPECS);
+  suite_loop(tests, rounding_costs_what_it_should, 3);
+  suite_loop(tests, needle_is_found, 1);
+  suite_loop(tests, others_are_refused, REFUSED);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
