@@ -46,6 +46,7 @@ all[#all + 1] = { name = "base",
   { "as_u32",        "u32",   "float v", pure = true },
   { "first_bit",     "int",   "u32 bits", pure = true },                   -- the number of the lowest bit that is 1; there is one
   { "prmt_u32",      "u32",   "u32 a, u32 b, u32 selector", pure = true }, -- bytes of a, then b, by 4 bits each; 8 more: its sign, 8 times
+  { "join_u16",      "u32",   "u32 low, u32 high", pure = true },          -- the lower halves of both
   { "exp2_f32",      "float", "float x", pure = true },
   { "exp2_f32_if",   "float", "float x, int predicate" },      -- else 0
   { "log2_f32",      "float", "float x", pure = true },                    -- to 2^-22 absolute where x is near 1

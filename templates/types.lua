@@ -4,6 +4,8 @@
 --   name, bytes, ctype   "bf16", 2, "u16": how it is called, how large it is, what C knows of it
 --   held                 the type of 16 bits that holds its numbers exactly where rows are no operands of tensor cores
 --   k_step               columns that a step of a product on tensor cores takes
+--   signs                the sign bits of a word of them
+--   below                how far, in log 2, a row's reference lies below its largest score, whose weight is that power of 2; nil: it does not
 --   pack, to_f32, from_f32   primitives: two float32 to a pair, one to float32 and back
 --   pack_clipped         primitive: the same of two numbers of which those below 0 become 0
 --   max_pair             primitive: the larger ones of two pairs
@@ -11,9 +13,9 @@
 --   lowest_bits          the bits of -inf, as text
 --   has_range_of_f32     whether it has the exponents of float32, so that no weight leaves its range
 local ROWS = {
-  bf16 = { name = "bf16", bytes = 2, ctype = "u16", held = "bf16", k_step = 16, pack = "pack_bf16", pack_clipped = "pack_clipped_bf16", max_pair = "max_pair_bf16", least = "1.17549435e-38f", to_f32 = "bf16_to_f32", from_f32 = "f32_to_bf16", lowest_bits = "0xff80", has_range_of_f32 = true },
-  f16 = { name = "f16", bytes = 2, ctype = "u16", held = "f16", k_step = 16, pack = "pack_f16", pack_clipped = "pack_clipped_f16", max_pair = "max_pair_f16", least = "6.1035156e-5f", to_f32 = "f16_to_f32", from_f32 = "f32_to_f16", lowest_bits = "0xfc00", has_range_of_f32 = false },
-  e4m3 = { name = "e4m3", bytes = 1, ctype = "u8", held = "bf16", k_step = 32, pack = "pack_e4m3", to_f32 = "e4m3_to_f32", from_f32 = "f32_to_e4m3", has_range_of_f32 = false },
+  bf16 = { name = "bf16", bytes = 2, ctype = "u16", held = "bf16", k_step = 16, signs = "0x80008000u", pack = "pack_bf16", pack_clipped = "pack_clipped_bf16", max_pair = "max_pair_bf16", least = "1.17549435e-38f", to_f32 = "bf16_to_f32", from_f32 = "f32_to_bf16", lowest_bits = "0xff80", has_range_of_f32 = true },
+  f16 = { name = "f16", bytes = 2, ctype = "u16", held = "f16", k_step = 16, signs = "0x80008000u", pack = "pack_f16", pack_clipped = "pack_clipped_f16", max_pair = "max_pair_f16", least = "6.1035156e-5f", to_f32 = "f16_to_f32", from_f32 = "f32_to_f16", lowest_bits = "0xfc00", has_range_of_f32 = false },
+  e4m3 = { name = "e4m3", bytes = 1, ctype = "u8", held = "bf16", k_step = 32, signs = "0x80808080u", below = "3.0f", pack = "pack_e4m3", to_f32 = "e4m3_to_f32", from_f32 = "f32_to_e4m3", has_range_of_f32 = false },
   f32 = { name = "f32", bytes = 4, ctype = "float", lowest_bits = "0xff800000u", has_range_of_f32 = true }, -- of rows and results, which no tensor core sees
 }
 

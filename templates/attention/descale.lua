@@ -3,9 +3,10 @@
 -- Returns nil where k and v are no such numbers, else texts:
 --
 --   inputs        names of the tensors
---   declare       declares the floats of a head that `unit` and `o` name, where b and g are known
+--   declare, declare_o  declare the floats of a head that `unit` and `o` name, where b and g are known
 --   unit          what a product of q and k is multiplied with: the scale, and the descales of a head
 --   o             what a row of O is multiplied with at its end
+--   v             the same where weights are not `rounded` but lie between 8 and 448 by their rows' references; nil: of blocks
 --   row(q), key(k), value(k)  of blocks: what a product of row q, one of key k, and the weight of value k are multiplied with before
 --                 all else; rows and keys that there are not have some number. nil: descales are of heads; row: or q has none
 --   rounded(p)    the weight p as the product with V takes it, times a power of 2 that `o` takes back; nil: as it is
@@ -33,15 +34,16 @@ if types.k.name ~= "e4m3" then return nil end
 descale.inputs = { "k_descale?", "v_descale?" }
 if q_has_one then table.insert(descale.inputs, 1, "q_descale?") end
 if is_of_blocks then
-  descale.declare, descale.unit, descale.o = "", "p.scale", is_rounded and INVERSE or "1.0f"
+  descale.declare, descale.declare_o, descale.unit, descale.o = "", "", "p.scale", is_rounded and INVERSE or "1.0f"
   descale.row = q_has_one and function(q) return load("q", q) end or nil
   function descale.key(k) return load("k", k) end
   function descale.value(k) return load("v", k) end
 else
   -- spot "attention.descale.declare"
-  descale.declare = string.format("const float descaled = p.scale * %s%s;\nconst float descale_o = %s%s;", q_has_one and load("q") .. " * " or "",
-                                  load("k"), is_rounded and INVERSE .. " * " or "", load("v"))
-  descale.unit, descale.o = "descaled", "descale_o"
+  descale.declare = string.format("const float descaled = p.scale * %s%s;", q_has_one and load("q") .. " * " or "", load("k"))
+  -- spot "attention.descale.declare_o"
+  descale.declare_o = string.format("const float descale_o = %s%s;", is_rounded and INVERSE .. " * " or "", load("v"))
+  descale.unit, descale.o, descale.v = "descaled", "descale_o", load("v")
 end
 if is_rounded then
   -- spot "attention.descale.rounded"

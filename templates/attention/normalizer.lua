@@ -83,6 +83,7 @@ local ROW = {
   weight = "what a finished row is multiplied with to go on from it",
   keep = "test that the trial was exact, whose weights a step makes again bit by bit; nil: it was not",
   origin = "the reference of all rows, where scores are bounded (cap.lua); nil: each has its own",
+  below = "how far, in log 2, the reference lies below the row's largest score, whose weight is that power of 2 then; nil: it does not",
   largest = "the sum at which a trial ends", start = "the text of the row's first reference; nil: 0",
   leader = "the number of the row whose reference is in `exponent`; nil: its own is",
   clips = "true: a weight below 0 becomes 0",

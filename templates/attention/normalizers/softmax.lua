@@ -44,7 +44,9 @@ function softmax.step(r)
   end
   local unit = r.log2 and "" or " * " .. in_log2(r.unit)
   local names = { m = r.m, l = r.l, s = r.s, p = r.p, correction = r.correction, max = r.max(), unit = unit, keep = r.keep }
-  names.peak = fill("max_f32($m, $max$unit)", names)
+  names.below = r.below and " - " .. r.below or ""
+  -- spot "normalizers.softmax.below"
+  names.peak = fill("max_f32($m, $max$unit$below)", names)
   local mass = ""
   if r.leader then
     names.sum, names.leader, names.far = r.sum(r.l), "m" .. r.leader, FAR
@@ -67,7 +69,8 @@ end
 -- Weights are exact whatever m is, as long as no sum overflows and a row's sum is no denormal: bfloat16 has
 -- the exponents of float32. float16 ends at 65504, and below 2^-14 loses digits; a row whose first tile
 -- sums to 1/16 has lost none that count.
-local largest = { bf16 = "65536.0f", f16 = "32768.0f" }
+-- e4m3 ends at 448: a row whose largest weight was 8 at its reference has none above it while a thread's weights sum to less.
+local largest = { bf16 = "65536.0f", f16 = "32768.0f", e4m3 = "448.0f" }
 local least = { bf16 = "1e-12f", f16 = "0.0625f" }
 
 function softmax.start(r) return fill("$m = ", r) .. (r.origin or r.start or "0.0f") .. fill(";\n$l = 0.0f;", r) end

@@ -8,9 +8,21 @@ local mma, shape, records = run("attention/mma/mma.lua"), run("attention/wgmma/s
 local wide = run("attention/wgmma/forward_wide.lua")
 local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_bytes, shape.tiled_input, shape.has_parts
 
+-- Why it leaves numbers of e4m3 to others, or nil.
+local function refusal_of_e4m3(spec)
+  if types.q.bytes > 1 then return "takes no e4m3 beside a query of 16 bits" end
+  if not hooks.descale.v then return "takes descales of heads, not of blocks of tokens" end
+  if not hooks.norm.trial or hooks.norm.drop then return "takes e4m3 with softmax alone, without dropout" end
+  if math.max(spec.d, spec.dv) > 192 then return "takes no e4m3 wider than 192: sums apart from O have no registers" end
+  if spec.dv > 128 and (hooks.score.has_tanh or seq.is_packed("q") or seq.slices) then
+    return "takes no e4m3 with values wider than 128 beside tanh, packed rows or slices: sums apart from O have no registers"
+  end
+end
+
 function family.applies(spec, arch)
   if not machine.wgmma then return false, "needs sm_90a, not " .. arch end
-  if hooks.descale then return false, "takes no e4m3" end
+  local refused = hooks.descale and refusal_of_e4m3(spec)
+  if refused then return false, refused end
   if hooks.norm.refused then return false, hooks.norm.refused end
   -- 2 terms of tanh spill 32 bytes, 4 of them 8 to 812 at any d
   local curved = hooks.score.tanh_count > 1 and not hooks.score.tanhs_are_of_scaled_s
@@ -27,14 +39,19 @@ local PART_PLACES, PART_TILES = 264, 8
 -- Floats of a warpgroup's part: of each thread O, what is accumulated beside it, and its rows' states.
 local function part_floats(spec) return 128 * (shape.accumulators() * columns(spec.dv) // 2 + 4 * shape.state_chunks()) end
 
--- Columns of the slots.
-local function slot_width(spec) return shape.o_leaves_by_registers and spec.d or math.max(spec.d, spec.dv) end
+-- Bytes of a slot.
+local function slot_bytes(spec)
+  local of_q = rows_bytes(64, spec.d)
+  return shape.o_leaves_by_registers and of_q or math.max(of_q, 64 * shape.ROW * cdiv(spec.dv, shape.row_columns("o")))
+end
+-- Bytes of a tile's V, turned.
+local function turned_bytes(spec, plan) return shape.turns_values and columns(spec.dv) * shape.turned_row(plan) or 0 end
 
 -- Slots for Q of 64 rows, which a 16-bit O leaves by, two for each warpgroup where they fit, then for a warp's part of an
 -- input, two where they fit; what is left of a block's memory goes to Q.
 local function slots(spec, plan)
-  local groups, q, input = plan.block_q // 64, rows_bytes(64, slot_width(spec)), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
-  local kv = plan.stages * (rows_bytes(plan.block_kv, spec.d) + rows_bytes(plan.block_kv, spec.dv))
+  local groups, q, input = plan.block_q // 64, slot_bytes(spec), tiled_input() and 2 * plan.block_q * plan.block_kv or 0
+  local kv = plan.stages * (rows_bytes(plan.block_kv, spec.d) + rows_bytes(plan.block_kv, spec.dv) + turned_bytes(spec, plan))
   local free = mma.shared_limit() - 2560 - groups * q - kv - input
   local all = free >= groups * q
   local more_input = free - (all and groups * q or 0) >= input
@@ -50,13 +67,17 @@ function family.shared(spec, plan)
   local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
   local q, input = slots.q, tiled_input() and slots.input or 0
   local blocks = {
-    { "SM_Q", q * rows_bytes(64, slot_width(spec)), "Q [Q_SLOTS][D / 64][64][64]" .. (shape.o_leaves_by_registers and "" or ", then O") },
+    { "SM_Q", q * slot_bytes(spec), "Q [Q_SLOTS][D / 64][64][64]" .. (shape.o_leaves_by_registers and "" or ", then O") },
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
-    { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + 4 * groups * input), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
+    { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + (shape.turns_values and 2 * stages or 0) + 4 * groups * input), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") },
     { "SM_JOBS", 2 * job_bytes(), "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, number of this one << 16 and its place [2]" or "-, - [2]") },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
+  if shape.turns_values then
+    table.insert(blocks, 4, { "SM_TURNED", stages * turned_bytes(spec, plan), "V, keys side by side [stages][DV][keys of a row]" })
+    table.insert(blocks, 5, { "SM_ENDS", cdiv(stages, 4) * 16, "whether a slot of V stands for the end [stages]" })
+  end
   if shape.scale_has_a_place(hooks) then table.insert(blocks, #blocks, { "SM_SCALE", 128, "the scale, for each lane" }) end
   if seq.slices then table.insert(blocks, #blocks, { "SM_RECORDS", records.BYTES * 2 * stages, "slice, k0, and who sees it, of each tile of keys [2][stages]" }) end
   if hooks.norm.drop then table.insert(blocks, #blocks, { "SM_SEED", 16, "seed and offset of dropout" }) end
@@ -77,23 +98,24 @@ end
 function family.registers(spec, plan)
   if wide.is_for(spec) then return wide.registers(spec, plan) end
   local scores = plan.block_kv // 2
-  return scores + shape.accumulators() * (columns(spec.dv) // 2 + scores // 2) + 28
+  return scores + shape.accumulators() * (columns(spec.dv) // 2 + shape.p_registers(plan)) + (shape.part_columns(plan) or 0) // 2 + 28
 end
 family.refused = wide.is_for(spec) and wide.refused or run("attention/wgmma/forward_refused.lua")
 
-local rows = wide.is_for(spec) and wide.plans or run("attention/wgmma/forward_plans.lua")
+local rows = run("attention/wgmma/forward_plans" .. (types.p.bytes == 1 and "_e4m3" or "") .. ".lua")
+if wide.is_for(spec) then rows = wide.plans end
 
 -- Registers that each thread of a block is launched with.
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
 
 -- Registers of the threads that move data, and of the others, who have what is left. Movers that look for keys no row
 -- sees, or know lengths, need 40. The others of many rows leave 32, which is too few for both where a warp finds pages. One that walks slices
--- needs 56.
+-- or turns V needs 56.
 local function split(plan)
   local many_rows = plan.block_q > 128 or has_parts(plan) and columns(spec.dv) > 192
   local looks_for_keys, groups = hooks.mask.has_gaps.keys, plan.block_q // 64
   local few = (looks_for_keys or not seq.is_dense) and 40 or 24
-  if seq.slices then
+  if seq.slices or shape.turns_values then
     few = 56
   elseif many_rows and not (looks_for_keys and seq.is_paged()) then
     few = 32
@@ -168,7 +190,7 @@ local function describe_narrow(spec, plan)
     work = string.format("nk * %s / 10 / %s + min(1, %s) * %d", work_of_key(plan), share, by_tiles, PART_TILES * plan.block_kv * plan.block_q)
   end
   local function map(name, tensor, rows)
-    return { name = name, tensor = tensor, columns = 64, rows = rows, swizzle = shape.ROW, ragged = seq.is_ragged(tensor) }
+    return { name = name, tensor = tensor, columns = shape.row_columns(tensor), rows = rows, swizzle = shape.ROW, ragged = seq.is_ragged(tensor) }
   end
   local maps = { map("q_map", "q", 64), map("k_map", "k", plan.block_kv), map("v_map", "v", plan.block_kv) }
   if not shape.o_leaves_by_registers then maps[#maps + 1] = map("o_map", "o", 64) end
@@ -201,12 +223,13 @@ local function describe_narrow(spec, plan)
       { "REGISTERS", many },
       { "D_STEPS", columns(spec.d), "columns of Q and K that are multiplied" },
       { "DV_COLUMNS", columns(spec.dv), "columns of O" },
-      { "Q_BYTES", rows_bytes(64, slot_width(spec)), "of a warpgroup's Q" },
+      { "Q_BYTES", slot_bytes(spec), "of a warpgroup's Q" },
       { "K_BYTES", rows_bytes(plan.block_kv, spec.d), "of a tile" },
       { "V_BYTES", rows_bytes(plan.block_kv, spec.dv), "of a tile" },
     },
     shared = family.shared(spec, plan),
   }
+  if shape.turns_values then table.insert(description.constants, { "TURNED_BYTES", turned_bytes(spec, plan), "of a tile's V, turned" }) end
   if has_parts(plan) then
     local of_parts = {
       { "PARTS_MAX", plan.key_parts, "of each of few tiles of rows" },

@@ -6,6 +6,7 @@
 --
 --   pair                       the parameters of such a macro
 --   each(r, F)                 the text that uses macro F for the pairs of row r
+--   weigh(F, G), weigh_row(r, F)  the same for macros that make weights, of both rows or of one
 --   of_score(name, bodies, reads_input)   declares a macro for pairs of each row; gives the names. bodies[r]: statements
 --                              of one `score`, which may use `column`; reads_input: and `staged`, the input's number
 --   of_weight(name, bodies, reads_input)  the same with statements that make `weight`, and may add to `sum`
@@ -16,6 +17,8 @@ local SUMS = use.two_sums_a_row and 2 or 1
 local beside = hooks.norm.beside
 -- The weights of a pair that go into the product: those that dropout keeps.
 local function kept(pair, r) return hooks.norm.drop and hooks.norm.drop.pair(pair, "keeps" .. r, "column / 8") or pair end
+-- P of 8-bit numbers: two neighbours of 8 columns and two of the next 8 go to one of its registers.
+local has_quads = types.p.bytes == 1
 local PAIR = beside and "x, y, a, b, sum, column" or "x, a, b, sum, column"
 
 -- What macros do with a score.
@@ -29,18 +32,34 @@ local ABOUT = {
 }
 
 -- The macro `name` of pairs first to last, of one row or of both in turn.
+local function use_of(e, row, place)
+  local r = e % 2
+  local f = r == 1 and not row and "G" or "F"
+  return string.format("%s(%s, %s, %s, sum%d%d, %d)", f, place, at("s", 2 * e), at("s", 2 * e + 1), r, e // 2 % SUMS, e // 2 * 8)
+end
 local function list(name, first, last, row, about)
   local uses = {}
   for e = first, last do
-    local r = e % 2
-    if r == (row or r) then
-      local f = r == 1 and not row and "G" or "F"
-      local place = at("x", e) .. (beside and ", " .. at("y", e) or "")
-      uses[#uses + 1] = string.format("%s(%s, %s, %s, sum%d%d, %d)", f, place, at("s", 2 * e), at("s", 2 * e + 1), r,
-                                      e // 2 % SUMS, e // 2 * 8)
-    end
+    local place = at("x", has_quads and e // 4 * 2 + e % 2 or e) .. (beside and ", " .. at("y", e) or "")
+    if e % 2 == (row or e % 2) then uses[#uses + 1] = use_of(e, row, place) end
   end
   macro(name, row and "F" or "F, G", text.filled(uses, 90), about)
+end
+
+-- The same of weights, which are joined in fours.
+local function list_of_quads(name, row)
+  local lines = {}
+  for e = 0, PAIRS - 1, 4 do
+    local uses, joins = {}, {}
+    for pair = e, e + 3 do
+      if pair % 2 == (row or pair % 2) then uses[#uses + 1] = use_of(pair, row, string.format("%s%d", pair < e + 2 and "low" or "high", pair % 2)) end
+    end
+    -- spot "wgmma.fragment.join"
+    for r = row or 0, row or 1 do joins[#joins + 1] = string.format("%s = join_u16(low%d, high%d);", at("x", e // 2 + r), r, r) end
+    local names = row and string.format("low%d, high%d", row, row) or "low0, low1, high0, high1"
+    lines[#lines + 1] = "{\nu32 " .. names .. ";\n" .. text.filled(uses, 90) .. "\n" .. table.concat(joins, "\n") .. "\n}"
+  end
+  macro(name, row and "F" or "F, G", table.concat(lines, "\n"), "The same of macros that make weights, which are joined in fours.")
 end
 
 return function(input)
@@ -54,6 +73,13 @@ return function(input)
     list("ROW" .. r .. "_FAR_PAIRS", NEAR, PAIRS - 1, r)
   end
 
+  if has_quads then
+    list_of_quads("WEIGHTS")
+    for r = 0, 1 do list_of_quads("ROW" .. r .. "_WEIGHTS", r) end
+  end
+
+  function fragment.weigh(f, g) return string.format("%s(%s, %s)", has_quads and "WEIGHTS" or "PAIRS", f, g) end
+  function fragment.weigh_row(r, name) return string.format("ROW%d_%s(%s)", r, has_quads and "WEIGHTS" or "PAIRS", name) end
   function fragment.each(r, name) return string.format("ROW%d_PAIRS(%s)", r, name) end
 
   function fragment.sums(r)

@@ -30,7 +30,7 @@ return function(fragment, scores, pair)
       s = "score", p = "weight", inverse = "inverse", second = norm.second_of_row, beside = norm.beside and "beside" or nil,
       correction = norm.has_correction and not cap and "correction" or nil,
       unit = scores.is_plain and "scale" or nil, log2 = norm.unit == "log2" and not scores.is_plain,
-      clips = norm.clips, exponent = from == "exponent" and scores.exponent[r].text or nil, seen = from == "bits" and rows.seen_bit(r) or nil,
+      clips = norm.clips, below = types.p.below, exponent = from == "exponent" and scores.exponent[r].text or nil, seen = from == "bits" and rows.seen_bit(r) or nil,
     }
     if norm.second then
       row.take = string.format("stg_f32_if(%s, %s, %slane %% 4 == 0 && q < %s && p.%s);", seq.kept(norm.second, "q"), norm.second_of_row,
@@ -56,7 +56,7 @@ return function(fragment, scores, pair)
     end
     function row.each(body)
       rows.reweighs[r] = body
-      return rows.reweigh and fragment.each(r, rows.reweigh[r]) or ""
+      return rows.reweigh and fragment.weigh_row(r, rows.reweigh[r]) or ""
     end
     return norm.row(row)
   end

@@ -25,7 +25,7 @@ return function(tile)
   local function pair_of(r, names)
     names.q, names.k, names.k_base, names.k_offset = "q" .. r, "(k_lane + column)", "k_lane", "column"
     names.shown = string.format("(seen%d & COLUMN_BIT(column)) != 0", r)
-    names.s_unit, names.s_raw, names.hoist = use.scale_stays_in_register and SHUFFLED_SCALE or "p.scale", "score", true
+    names.s_unit, names.s_raw, names.hoist = use.scale_stays_in_register and SHUFFLED_SCALE or score.unit, "score", true
     return hooks.pair(names)
   end
 

@@ -8,6 +8,22 @@ function shape.columns(width) return cdiv(width, types.q.k_step) * types.q.k_ste
 -- Bytes of so many rows of a tile.
 function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(width) end
 
+-- Columns of a tensor side by side in a row of a tile.
+function shape.row_columns(tensor) return shape.ROW // types[tensor].bytes end
+
+-- Is V turned on its way (transpose.cut)? Bytes of a row of it then, one column's keys of a tile: a power of 2.
+shape.turns_values = types.v.bytes == 1
+function shape.turned_row(plan) return plan.block_kv > 64 and shape.ROW or plan.block_kv end
+-- Registers of P: as many weights in each as a product's operand has.
+function shape.p_registers(plan) return plan.block_kv * types.p.bytes // 8 end
+-- Columns of O whose products with a tile of keys are summed apart, which float32 adds to O: of sums of 8-bit numbers Hopper keeps 13
+-- to 14 bits. As many as there are registers for; nil: all products go to O.
+function shape.part_columns(plan)
+  if types.p.bytes > 1 then return nil end
+  local columns = shape.columns(spec.dv)
+  return math.min(columns, columns > 128 and 32 or plan.block_kv > 64 and 64 or 128)
+end
+
 -- Are heads too wide for a warpgroup to hold O of its rows (forward_wide.lua)?
 shape.is_wide = math.max(spec.d, spec.dv) > 256
 

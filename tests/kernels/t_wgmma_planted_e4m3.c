@@ -1,0 +1,46 @@
+/* t_wgmma_planted_e4m3.c - bugs planted in what wgmma's forward does for numbers of e4m3: how V is
+ * turned on its way, where weights go, what O takes in. The host device or the oracle catches each.
+ */
+#include "wgmma_planted.h"
+
+#define FWD  "family=wgmma dtype=e4m3 head_dim=128 "
+#define FULL FWD "mask=full "
+
+#define TURN "attention/wgmma/transpose.cut"
+
+static const planted_bug bugs[] = {
+    {"wgmma.transpose.end_tiles", "sts_u32(sm + SM_ENDS + 4 * (u32)slot, 1);", "", .words = FULL,
+     .fault = WGMMA_STUCK, .place = {{TURN}, {"attention/wgmma/movers.cut"}}},
+    {"wgmma.transpose.read", "lane % 8", "lane % 4", .words = FULL},
+    {"wgmma.transpose.pick", "PICKS[i % 2]", "PICKS[0]", .words = FULL},
+    {"wgmma.transpose.write", "column * shape", "(column + 16) % 128 * shape", .words = FULL},
+    {"wgmma.transpose.keys", "key / 16 + lane / 16", "key / 16 + 1 - lane / 16", .words = FULL},
+    {"wgmma.transpose.turned", "\"v_empty\"", "\"v_full\"", .words = FULL,
+     .fault = WGMMA_STUCK "|arrivals of its phase|race"},
+    {"wgmma.fragment.join", "join_u16(low%d, high%d)", "join_u16(high%d, low%d)", .words = FULL},
+    {"wgmma.forward.add_part", "ADD_PART_$(i)", "ADD_PART_0", .words = FULL},
+    {"wgmma.job.descale", "$(descale.declare)", "const float descaled = p.scale;", .words = FULL},
+    {"normalizers.softmax.below", "$max$unit$below", "$max$unit + 6.0f", .words = FULL},
+};
+enum { BUGS = sizeof bugs / sizeof *bugs };
+
+/* Of several tiles each way; all descales are given: even seeds. */
+static const verify_case cases[] = {
+    {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 60, .nk = 300}, .seed = 2},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 150, .nk = 391}, .seed = 4},
+    {.seed = 0}};
+
+/* Without a bug. */
+static const planted_bug whole[] = {
+    {.words = FULL},
+    {.words = FWD "mask=causal block_kv=96 "},
+    {.words = FWD "mask=window(100,7) block_kv=64 score=softcap(30.0) "},
+    {.words = FWD "mask=causal q_layout=packed kv_layout=packed "},
+    {.words = FWD "mask=causal kv_layout=paged "},
+    {.words = FWD "mask=causal slices=true "},
+};
+
+int main(void) {
+  return wgmma_planted_run("wgmma planted e4m3", BUGS, bugs, sizeof whole / sizeof *whole, whole,
+                           cases);
+}
