@@ -9,7 +9,8 @@
 --   v             the same where weights are not `rounded` but lie between 8 and 448 by their rows' references; nil: of blocks
 --   row(q), key(k), value(k)  of blocks: what a product of row q, one of key k, and the weight of value k are multiplied with before
 --                 all else; rows and keys that there are not have some number. nil: descales are of heads; row: or q has none
---   rounded(p)    the weight p as the product with V takes it, times a power of 2 that `o` takes back; nil: as it is
+--   factor        the power of 2 that a weight is multiplied with before it is rounded, which `o` takes back; nil: it is not rounded
+--   rounded(p)    the weight p as the product with V takes it, times `factor`; nil: as it is
 local descale = {}
 
 -- Weights are at most 1: times this they are within 448, and what is rounded to 0 is below 2^-18.
@@ -46,6 +47,7 @@ else
   descale.unit, descale.o, descale.v = "descaled", "descale_o", load("v")
 end
 if is_rounded then
+  descale.factor = FACTOR
   -- spot "attention.descale.rounded"
   function descale.rounded(p) return string.format("e4m3_to_f32(f32_to_e4m3(%s * %s))", FACTOR, p) end
 end

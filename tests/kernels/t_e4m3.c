@@ -133,6 +133,30 @@ START_TEST(needle_is_found) {
 }
 END_TEST
 
+/* Products are e4m3's own: nothing is widened to 16 bits before one. */
+START_TEST(products_are_of_bytes) {
+  static const char *const archs[] = {"sm_89", "sm_90a"};
+  fg_gen *gen;
+  fg_variant *list = NULL;
+  int n;
+  GOOD(fg_gen_new(NULL, &gen));
+  GOOD(words_variants(gen, "head_dim=64,128 dtype=e4m3 mask=causal family=mma", archs[_i], 0, &list,
+                      &n));
+  ck_assert_int_gt(n, 1);
+  for (int i = 0; i < n; i++) {
+    fg_source *source;
+    GOOD(fg_gen_expand(gen, &list[i], &source));
+    ck_assert(strstr(source->text, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"));
+    static const char *const others[] = {".bf16.bf16.f32", ".f16.f16.f32", "e4m3_to_f32",
+                                         ".f16x2.e4m3x2"};
+    for (int x = 0; x < 4; x++) ck_assert_msg(!strstr(source->text, others[x]), "%s", others[x]);
+    fg_source_free(source);
+  }
+  free(list);
+  fg_gen_free(gen);
+}
+END_TEST
+
 static const struct {
   const char *words, *why;
 } refused[] = {
@@ -170,6 +194,7 @@ int main(void) {
   suite_loop(tests, numbers_are_right, SPECS);
   suite_loop(tests, rounding_costs_what_it_should, 3);
   suite_loop(tests, needle_is_found, 1);
+  suite_loop(tests, products_are_of_bytes, 2);
   suite_loop(tests, others_are_refused, REFUSED);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

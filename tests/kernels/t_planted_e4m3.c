@@ -7,6 +7,8 @@
 static const char heads[] = "family=simt head_dim=64 dtype=e4m3 mask=causal",
                   blocks[] = "family=simt head_dim=64 dtype=e4m3 descale_block=48",
                   of_keys[] = "family=simt head_dim=48/64 kv_dtype=e4m3 normalizer=none",
+                  mma[] = "family=mma head_dim=64 dtype=e4m3 mask=causal",
+                  mma_f32[] = "family=mma head_dim=64 dtype=e4m3 o_dtype=f32",
                   paged[] =
                       "family=simt head_dim=64 kv_dtype=e4m3 kv_layout=paged descale_block=32";
 
@@ -28,6 +30,14 @@ static const planted_bug bugs[] = {
     {"attention.descale.rounded", "e4m3_to_f32(f32_to_e4m3(%s * %s))", "%.0s%s", .words = heads},
     {"simt.forward.descale", "\" * \" or \"\")of_key", "\" * \" or \"\")1.0f", .words = paged},
     {"simt.forward.weights", "$(of_value)", "", .words = blocks},
+    {"tile.bytes.pack", "c[2], c[3]", "c[3], c[2]", .words = mma},
+    {"tile.bytes.columns", "x[2 * i + 1], 0x6420", "x[2 * i + 1], 0x7531", .words = mma},
+    {"tile.bytes.multiply", "8 * l + 16", "8 * l", .words = mma},
+    {"tile.bytes.put", "4 * i + 4", "4 * i", .words = mma},
+    {"tile.bytes.store", "column + 8 * i <", "column + 16 + 8 * i <", .words = mma_f32},
+    {"mma.forward.add_rounded_values", "SM_V", "SM_K", .words = mma},
+    {"mma.forward.store_f32_columns", "factor[2 * i + 1]", "factor[2 * i]", .words = mma_f32},
+    {"mma.forward.put_columns", "factor[2 * i + 1]", "factor[2 * i]", .words = mma},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
@@ -40,7 +50,7 @@ END_TEST
 
 /* The same cases without a bug. */
 START_TEST(test_none) {
-  static const char *const words[] = {heads, blocks, of_keys, paged};
+  static const char *const words[] = {heads, blocks, of_keys, paged, mma, mma_f32};
   planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
 }
 END_TEST
@@ -50,7 +60,7 @@ int main(void) {
   Suite *suite = suite_create("planted_e4m3");
   TCase *tests = tcase_create("planted_e4m3");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 4);
+  suite_loop(tests, test_none, 6);
   suite_loop(tests, test_bug, BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -9,6 +9,7 @@ local tiles, mma, shape = run("tile/tiles.lua"), run("attention/mma/mma.lua"), r
 function family.applies(spec, arch)
   local fits, why = mma.applies(spec, arch)
   if fits and math.max(spec.d, spec.dv) > 256 then return false, "leaves head dims of more than 256 to mma" end
+  if fits and hooks.descale then return false, "takes no e4m3" end
   if fits and hooks.norm.beside then return false, string.format("normalizer=%s has a second accumulator", spec.normalizer) end
   if fits and hooks.norm.drop then return false, "drops no weights" end
   if fits and seq.slices then return false, "leaves slices to mma" end

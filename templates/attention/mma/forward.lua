@@ -1,7 +1,7 @@
 -- forward.lua: attention on the tensor cores of sm_80 and newer. A block owns block_q query rows,
 -- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
 -- tiles of block_kv keys, `stages` of them in flight.
-local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
+local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/bytes.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
@@ -9,7 +9,11 @@ family.applies = mma.applies
 
 function family.candidates(spec, arch)
   local list = run("attention/mma/forward_plans.lua").plans
-  return mma.that_fit(family, spec, arch, mma.candidates(list, spec))
+  local plans = {}
+  for _, plan in ipairs(mma.candidates(list, spec)) do
+    if plan.block_kv % types.p.k_step == 0 then plans[#plans + 1] = plan end
+  end
+  return mma.that_fit(family, spec, arch, plans)
 end
 
 -- Registers of a thread, coarsely: O and S, a step's operands, the rows' state, addresses and the ring of
@@ -18,7 +22,8 @@ function family.registers(spec, plan)
   local rows = plan.block_q // plan.warps
   local scores = rows * plan.block_kv // 32
   local accumulators = hooks.norm.beside and 2 or 1
-  local held = accumulators * rows * 16 * cdiv(mma.columns_of_block(spec), 16) // 32 + scores
+  local of_bytes = types.p.is_byte and rows // 16 * (plan.block_kv // 8 + 16) or 0 -- weights as operands, and sums of a tile
+  local held = of_bytes + accumulators * rows * 16 * cdiv(mma.columns_of_block(spec), 16) // 32 + scores
   return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) +
     mma.registers_of_inputs(scores) + (mma.is_ragged(spec) and 16 or 0)
 end
@@ -27,7 +32,7 @@ family.refused = run("attention/mma/forward_refused.lua")
 function family.shared(spec, plan)
   local rows, keys, dv = plan.block_q, plan.block_kv * plan.stages, mma.columns_of_block(spec)
   local blocks = {
-    { "SM_Q", math.max(tiles.bytes(rows, spec.d), tiles.bytes(rows, dv)), "Q [BLOCK_Q][D], then O [BLOCK_Q][DV]" },
+    { "SM_Q", math.max(tiles.bytes(rows, spec.d), rows * 16 * tiles.chunks_of_sums(dv)), "Q [BLOCK_Q][D], then O [BLOCK_Q][DV]" },
     { "SM_K", tiles.bytes(keys, spec.d), "K [stages][BLOCK_KV][D]" },
     { "SM_V", tiles.bytes(keys, dv), "V [stages][BLOCK_KV][DV]" },
   }
@@ -79,6 +84,9 @@ function family.describe(spec, plan)
     },
     shared = family.shared(spec, plan),
   }
+  if types.v.is_byte then
+    table.insert(description.constants, { "N_DV", tiles.chunks_of_sums(dv), "tiles of 8 columns of O, and chunks of its rows" })
+  end
   local chunks = tiles.chunks(spec.d)
   if mma.chunks_of_sum(chunks) < chunks then
     table.insert(description.constants, { "CHUNKS_OF_SUM", mma.chunks_of_sum(chunks), "of a row of Q and K, that one sum in float32 takes" })

@@ -17,6 +17,12 @@ local function is_scored(traits) return not traits.score.is_s end
 local function is_masked(traits) return traits.mask.edge_count > 0 end
 
 local rows = {
+  { cause = "e4m3", what = "warps of 32 rows of e4m3",
+    when = function(_, plan) return types.p.is_byte and has_32_rows(plan) end,
+    spare = 255, spilled = { { "d 64", 56 }, { "d 64, sm_89", 8 } } },
+  { cause = "e4m3", what = "more than 32 keys and 64 columns of V of e4m3", on = { "hopper" },
+    when = function(spec, plan) return types.p.is_byte and plan.block_kv > 32 and spec.dv > 64 end,
+    spare = 255, spilled = { { "d 128", 48 }, { "d 192/128", 88 }, { "d 256", 132 } } },
   { cause = "dropout", what = "warps of 32 rows with dropout",
     when = function(_, plan, traits) return traits.norm.drop ~= nil and has_32_rows(plan) end,
     spare = 255, spilled = { { "d 64", 172 }, { "d 128", 252 } } },

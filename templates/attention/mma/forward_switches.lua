@@ -150,6 +150,12 @@ return {
       spills("d 64, no mask, tanh, 96 keys", 0, 32),
     } },
 
+  { name = "tile_sums_apart",
+    why = "Products of e4m3 add up a tile of keys from 0, and float32 registers the tiles: tensor " ..
+      "cores keep 13 to 14 bits of a sum, which breaks long contexts.",
+    possible = function() return types.p.is_byte == true end,
+    when = always },
+
   { name = "products_by_2_steps",
     why = "Two steps of a product stand in a straight line, not four.",
     when = false,

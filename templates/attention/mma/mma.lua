@@ -9,9 +9,18 @@ function mma.wait_before()
   return use.starts_early and "grid_wait(); // until the grid before has ended" or ""
 end
 
+-- Why the family does not take a spec of e4m3; nil: it does.
+local function e4m3_refusal(spec, arch)
+  if not machine.e4m3 then return "needs sm_89 or newer for e4m3, not " .. arch end
+  if not types.q.is_byte then return "takes no k and v of e4m3 beside a q of 16 bits" end
+  if hooks.descale.key then return "takes descales of heads, not of blocks of tokens" end
+  return math.max(spec.d, spec.dv) > 256 and "takes head dims of e4m3 up to 256" or nil
+end
+
 function mma.applies(spec, arch)
   if not machine.mma then return false, "needs sm_80 or newer, not " .. arch end
-  if hooks.descale then return false, "takes no e4m3" end
+  local why = hooks.descale and e4m3_refusal(spec, arch)
+  if why then return false, why end
   return not hooks.norm.refused, hooks.norm.refused
 end
 
@@ -133,17 +142,19 @@ function mma.that_fit(family, spec, arch, plans, most)
 end
 
 -- Columns of O that a block of a forward makes: all, or an equal part of more than a thread's registers hold, which they share
--- with a second accumulator (norm.beside), or, of more than 256, with what dropout draws. Blocks of the same rows make the same S
--- then.
+-- with a second accumulator (norm.beside), with weights and sums of e4m3, or, of more than 256, with what dropout draws. Blocks of the
+-- same rows make the same S then.
 function mma.columns_of_block(spec)
   local beside_draws = hooks.norm.drop and spec.dv > 256
-  local blocks = cdiv(spec.dv, hooks.norm.beside and 128 or beside_draws and 192 or 256)
-  return 8 * cdiv(spec.dv, 8 * blocks)
+  local is_bytes = types.v.is_byte
+  local blocks = cdiv(spec.dv, (hooks.norm.beside or is_bytes) and 128 or beside_draws and 192 or 256)
+  local chunk = 16 // types.v.bytes
+  return chunk * cdiv(spec.dv, chunk * blocks)
 end
 
--- Steps of 16 columns to unroll, `most` at most, without a rest.
+-- Steps of 32 bytes to unroll, `most` at most, without a rest.
 function mma.unroll(spec, most)
-  local d, dv = cdiv(spec.d, 16), cdiv(spec.dv, 16)
+  local d, dv = tiles.chunks(spec.d) // 2, tiles.chunks(spec.dv) // 2
   while d % most > 0 or dv % most > 0 do most = most - 1 end
   return most
 end

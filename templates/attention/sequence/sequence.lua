@@ -171,7 +171,7 @@ function seq.load_rows(to, pitch, tensor, first, count, width, head)
   local x = SIDE[tensor]
   head = head or seq.head(tensor)
   local last = string.format("%s, %s, %s, %s", first, count, sides[x].length, width)
-  local of_bytes = types[tensor].bytes == 1 and "_e4m3" or ""
+  local of_bytes = types[tensor].is_byte and "_e4m3" or ""
   if not sides[x].is_paged then
     return string.format("load_rows" .. of_bytes .. "(%s, %s, %s, %s, %s);", to, pitch, head, seq.stride(tensor), last)
   end
