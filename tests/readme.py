@@ -10,7 +10,7 @@ import os, pathlib, re, shutil, subprocess, sys
 
 STARTS = ("./", "build/", "flashgen ", "python3 ", "cc ", "cmake ", "export ")
 PAGES = ("README.md", "runtime/cli/guide.md", "specs/expressions.md", "runtime/cli/tuning.md",
-         "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md", "templates/family.md",
+         "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md", "specs/head_dims.md", "templates/family.md",
          "tests/consumer/README.md")
 ELSEWHERE = {
     r"cmake --workflow --preset test": "this test is part of it",

@@ -3,6 +3,7 @@
 --
 --   declare             what the other texts take of a launch: drop_seed, drop_most, and drop_scale, which makes up for what is dropped
 --   declare_numbers     the same without drop_seed, a family that has it in shared memory says so itself
+--   declare_draw, declare_scale  what the bits take, and drop_scale, where they are made and used apart
 --   of_row(tiles, key, row)  bits of the lane's columns in a row of that many tiles of 8 keys, from `key` on, a multiple of 8: of
 --                       column c of the lane's two in tile n, of fragments whose rows lie in quads; all lanes of the warp ask
 --   of_key(tiles, key, row)  bits of the lane's rows, 8 n + c behind `row`, in the column of its key, of fragments whose keys lie in
@@ -24,17 +25,20 @@ end
 local function place(x, i) return seq.shard and string.format("%s + pos_%s", i, x) or i end
 
 -- spot "attention.dropout.declare"
-local numbers = [[
-const u32 drop_below = (u32)(65536.0f * p.keep + 0.5f), drop_most = 0x10001u * (drop_below == 0 ? 0 : drop_below - 1);
-const float drop_scale = drop_below == 0 ? 0.0f : 65536.0f * inverse_f32((float)drop_below);]]
-
-return {
-  declare = [[
+local below = "const u32 drop_below = (u32)(65536.0f * p.keep + 0.5f)"
+local most = ", drop_most = 0x10001u * (drop_below == 0 ? 0 : drop_below - 1);"
+local scale = "\nconst float drop_scale = drop_below == 0 ? 0.0f : 65536.0f * inverse_f32((float)drop_below);"
+local seed = [[
 u32 drop_seed[4];
 #pragma unroll
 for (int i = 0; i < 4; i++) { drop_seed[i] = ldg_u32(p.seed + i); }
-]] .. numbers,
-  declare_numbers = numbers,
+]]
+
+return {
+  declare = seed .. below .. most .. scale,
+  declare_numbers = below .. most .. scale,
+  declare_draw = seed .. below .. most,
+  declare_scale = below .. ";" .. scale,
   of_row = function(tiles, key, row) return call("keeps_of_row", tiles, place("k", key), place("q", row)) end,
   of_key = function(tiles, key, row)
     return call("keeps_of_key", tiles, place("k", seq.shard and key .. " - (int)threadIdx.x % 32 / 4" or key), place("q", row))

@@ -5,6 +5,7 @@
 #define DEVICE_H
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +188,22 @@ static inline uint16_t to_bf16(float f) {
   uint32_t bits;
   memcpy(&bits, &f, sizeof bits);
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* How far one bf16 tensor of the device is from another one: the norm of their difference by that
+ * of the other one. */
+static inline double device_difference(const void *one, const void *other, size_t count) {
+  uint16_t *bits = (uint16_t *)malloc(2 * count * sizeof *bits);
+  double apart = 0, size = 0;
+  if (!bits) device_die("no memory");
+  device_read(bits, one, count * sizeof *bits);
+  device_read(bits + count, other, count * sizeof *bits);
+  for (size_t i = 0; i < count; i++) {
+    const double x = (double)from_bf16(bits[i]), y = (double)from_bf16(bits[count + i]);
+    apart += (x - y) * (x - y), size += y * y;
+  }
+  free(bits);
+  return sqrt(apart / size);
 }
 
 #endif

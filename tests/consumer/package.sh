@@ -254,8 +254,8 @@ block() {
   fails "dgamma1" python3 block.py ./partial "$device"
 }
 
-# Its page's lines on the host device, or on as many GPUs as the machine has, 2 at least; and that a ring that forgets where its
-# keys lie is found.
+# Its page's lines on the host device, or on as many GPUs as the machine has, 2 at least; and that a ring is found that takes the
+# wrong chunk of keys or rows, or lets messages overwrite what it computes with.
 ring() {
   local where=host ranks=3 line
   if [ "$device" != host ]; then
@@ -266,14 +266,18 @@ ring() {
   CFLAGS="${CFLAGS:-} -std=c11 -Wall -Wextra -pedantic -Werror"
   page_line "$(sed -n 1p block.3)"
   line=$(sed -n 2p block.3)
-  says "dv differs" page_line "${line/cuda 2 65536 16 16 20/$where $ranks $((ranks * 64)) 4 2 1}"
+  says "dv differs" page_line "${line/cuda 2 65536 16 16 20 8/$where $ranks $((ranks * 64)) 4 2 1 1}"
   says "dv differs" ./ring "$where" 1 64 2 2
   [ "$where" = cuda ] || says "dv differs" ./ring host 4 256 2 1
   fails "is not a multiple of 2 RANKS" ./ring "$where" 2 66 2 2
-  sed 's/firsts + key_chunk/firsts + 0 * key_chunk/' ring.c >lost.c
-  ! cmp -s ring.c lost.c || die "the keys' place is not where it was"
-  page_line 'cc lost.c $(pkg-config --cflags --libs flashgen) -lm -pthread -o lost'
-  fails "it is not what one launch gives" ./lost "$where" 2 128 2 2
+  local mistake
+  for mistake in 's/ring.rank ? FIRST : BOTH/ring.rank ? SECOND : BOTH/' 's/ring.rank ? SECOND : BOTH/ring.rank ? FIRST : BOTH/' \
+    's/kv\[1 + (step + 1) % 2\]/kv[1 + step % 2]/' 's/data_of(&dkv_sum, 0), 2 \*/data_of(\&dkv_sum, 1), 2 */'; do
+    sed "$mistake" ring.c >lost.c
+    ! cmp -s ring.c lost.c || die "nothing to mistake: $mistake"
+    page_line 'cc lost.c $(pkg-config --cflags --libs flashgen) -lm -pthread -o lost'
+    fails "it is not what one launch gives" ./lost "$where" 2 128 2 2
+  done
 }
 
 $step

@@ -1,47 +1,46 @@
 /* ring.c - causal attention over a sequence that several GPUs share, forward and backward, through
  * flashgen.h and NCCL.
  *
- *   ring host|cuda RANKS TOKENS H HK [TIMES]
+ *   ring host|cuda RANKS TOKENS H HK [TIMES [SM_MARGIN]]
  *
- * Tokens are cut into 2 RANKS chunks, of which rank r holds the chunks r and 2 RANKS - 1 - r, so
- * that each rank has as much to do (zigzag). K and V go round the ring: a rank computes with one
- * rank's while it receives the next rank's. In backward the sums of dK and dV go round behind them,
- * and one step more brings them home. Parts are float32, and rounded once.
+ * Tokens are cut into 2 RANKS chunks, of which rank r holds the chunks r and 2 RANKS - 1 - r, one
+ * behind the other, so that each rank has as much to do (zigzag). K and V go round the ring: a rank
+ * computes with those of one rank while it receives those of the next. Each step is one launch, of
+ * the rows and the keys that the mask shows. In backward the sums of dK and dV follow their keys,
+ * and one step more brings them home. Results of steps are float32; their sums are rounded once.
  *
  * Each rank compares its rows with those of one launch over the whole sequence. With TIMES the
- * program prints the median times of both, and how much of all GPUs the ring makes use of. */
+ * program prints the median times of both, and how much of all GPUs the ring makes use of.
+ * SM_MARGIN multiprocessors are left to NCCL, which has to run beside the kernels. */
 #include "ring.h"
 
 #include <flashgen.h>
-#include <math.h>
 
-enum { D = 128, RUNS = 2 };     /* a rank has RUNS chunks */
-static int tokens, h, hk, rows; /* rows: of a chunk */
-static size_t q_size, k_size;   /* numbers of a chunk of q, of k */
-static void *compute;           /* the stream of kernels */
-
-static int chunk(int rank, int run) { return run ? 2 * ring.ranks - 1 - rank : rank; }
+enum { D = 128 };
+static int tokens, own, h, hk, sm_margin; /* own: tokens of a rank */
+static void *compute;                     /* the stream of kernels */
 
 static void must(fg_status status) {
   if (status) device_die(fg_error());
 }
 
-/* ---- kernels ---- */
+/* ---- kernels, in pairs: forward and backward, or a sum in float32 and one rounded ---- */
 
-enum { WHOLE, WHOLE_BACKWARD, PART, PART_BACKWARD, MERGE, ADD, ROUND_MERGED, ROUND_ADDED, OPS };
-#define HEAD_DIM  .head_dim = "128"
-#define ATTENTION HEAD_DIM, .dtype = "bf16", .mask = "causal"
+enum { WHOLE, OWN = 2, OTHER = 4, MERGE = 6, ADD = 8, OPS = 10 };
+#define ATTENTION .head_dim = "128", .dtype = "bf16"
+#define STEP      ATTENTION, .q_layout = "packed", .kv_layout = "packed"
+#define COMBINE   .kernel = "combine", .head_dim = "128", .parts_dtype = "f32"
 static const fg_spec specs[OPS] = {
-    [WHOLE] = FG_INIT(fg_spec, ATTENTION),
-    [WHOLE_BACKWARD] = FG_INIT(fg_spec, ATTENTION, .pass = "backward"),
-    [PART] = FG_INIT(fg_spec, ATTENTION, .shard = "true", .o_dtype = "f32"),
-    [PART_BACKWARD] =
-        FG_INIT(fg_spec, ATTENTION, .shard = "true", .pass = "backward", .dqkv_dtype = "f32"),
-    [MERGE] = FG_INIT(fg_spec, HEAD_DIM, .kernel = "combine", .dtype = "f32"),
-    [ADD] = FG_INIT(fg_spec, HEAD_DIM, .kernel = "combine", .dtype = "f32", .normalizer = "none"),
-    [ROUND_MERGED] = FG_INIT(fg_spec, HEAD_DIM, .kernel = "combine", .dtype = "bf16"),
-    [ROUND_ADDED] =
-        FG_INIT(fg_spec, HEAD_DIM, .kernel = "combine", .dtype = "bf16", .normalizer = "none")};
+    [WHOLE] = FG_INIT(fg_spec, ATTENTION, .mask = "causal"),
+    [WHOLE + 1] = FG_INIT(fg_spec, ATTENTION, .mask = "causal", .pass = "backward"),
+    [OWN] = FG_INIT(fg_spec, STEP, .mask = "causal", .o_dtype = "f32"),
+    [OWN + 1] = FG_INIT(fg_spec, STEP, .mask = "causal", .pass = "backward", .dqkv_dtype = "f32"),
+    [OTHER] = FG_INIT(fg_spec, STEP, .o_dtype = "f32"),
+    [OTHER + 1] = FG_INIT(fg_spec, STEP, .pass = "backward", .dqkv_dtype = "f32"),
+    [MERGE] = FG_INIT(fg_spec, COMBINE, .dtype = "f32"),
+    [MERGE + 1] = FG_INIT(fg_spec, COMBINE, .dtype = "bf16"),
+    [ADD] = FG_INIT(fg_spec, COMBINE, .dtype = "f32", .normalizer = "none"),
+    [ADD + 1] = FG_INIT(fg_spec, COMBINE, .dtype = "bf16", .normalizer = "none")};
 static fg_op *ops[OPS];
 
 static void launch(int op, fg_shape shape, fg_args args) {
@@ -54,268 +53,191 @@ static void launch(int op, fg_shape shape, fg_args args) {
   must(fg_launch(kernel, &shape, &args, workspace, compute));
 }
 
-/* A contiguous [n, heads, D]. */
-static fg_tensor tensor(void *data, int64_t n, int64_t heads) {
-  return (fg_tensor){data, {n * heads * D, D, heads * D, 1}};
+/* Tensors [n, heads, D]. V lies behind K, dV behind dK: both are sent in one piece. */
+enum { Q, K, V, DOUT, O, DQ, DK, DV, TENSORS };
+static int heads_of(int t) { return t == K || t == V || t == DK || t == DV ? hk : h; }
+static size_t count_of(int t, int n) { return (size_t)n * (size_t)heads_of(t) * D; }
+
+static fg_tensor tensor(void *data, int64_t heads) {
+  return (fg_tensor){data, {0, D, heads * D, 1}}; /* one batch: its stride is not used */
 }
 
-/* A sum of parts [n, heads, D] in float32, of attention's with their lse. Of three places one has
- * the sum so far; the next one is where a part goes, and the third one where both go then. */
-struct sum {
-  int op, n, heads, now, is_begun;
-  float *data, *lse;
-};
-static struct sum new_sum(int op, int n, int heads) {
-  const size_t places = 3 * (size_t)n * (size_t)heads * sizeof(float);
-  return (struct sum){op, n, heads, 0, 0, device_new(NULL, places * D), device_new(NULL, places)};
+static fg_args attention_args(uint16_t *const t[], float *lse) {
+  return (fg_args)FG_INIT(fg_args, .q = tensor(t[Q], h), .k = tensor(t[K], hk),
+                          .v = tensor(t[V], hk), .o = tensor(t[O], h), .lse = {.data = lse},
+                          .dout = tensor(t[DOUT], h), .dq = tensor(t[DQ], h),
+                          .dk = tensor(t[DK], hk), .dv = tensor(t[DV], hk));
 }
-static float *data_at(const struct sum *s, int place) {
+
+/* ---- sums ---- */
+
+/* A sum of results [n, heads, D] in float32, of attention's with their lse, over steps. It has
+ * three places: what two neighbours hold is added up in the third one. */
+typedef struct {
+  int op, n, heads;
+  float *data, *lse;
+} sum;
+static sum o_sum, dq_sum, dkv_sum;
+
+static float *data_of(const sum *s, int place) {
   return s->data + (int64_t)place * s->n * s->heads * D;
 }
-static float *lse_at(const struct sum *s, int place) {
-  return s->lse + (int64_t)place * s->n * s->heads;
-}
-static int place_of_part(const struct sum *s) { return (s->now + s->is_begun) % 3; }
-
-/* The sum of so many places, `apart` from each other, goes to `data` and `lse`. */
-static void add_up(const struct sum *s, int op, int parts, int first, int apart, void *data,
-                   float *lse) {
-  const int64_t n = s->n, heads = s->heads, all = n * heads;
-  fg_args args = FG_INIT(fg_args, .o = tensor(data, n, heads));
-  args.o_parts = (fg_tensor){data_at(s, first), {apart * all * D, all * D, D, heads * D}};
-  if (s->op == MERGE) {
-    args.lse = (fg_tensor){lse, {all, n, 1, 1}};
-    args.lse_parts = (fg_tensor){lse_at(s, first), {apart * all, all, n, 1}};
-  }
-  launch(op, (fg_shape)FG_INIT(fg_shape, .b = 1, .h = heads, .nq = n, .parts = parts), args);
+static float *lse_of(const sum *s, int place) { return s->lse + (int64_t)place * s->n * s->heads; }
+static sum new_sum(int op, int n, int heads) {
+  const size_t places = 3 * (size_t)n * (size_t)heads * sizeof(float);
+  return (sum){op, n, heads, device_new(NULL, places * D), device_new(NULL, places)};
 }
 
-/* Counts the part that has come to its place. */
-static void count_part(struct sum *s) {
-  const int part = place_of_part(s), both = (part + 1) % 3, first = part < s->now ? part : s->now;
-  if (s->is_begun)
-    add_up(s, s->op, 2, first, part + s->now - 2 * first, data_at(s, both), lse_at(s, both));
-  s->now = s->is_begun ? both : part, s->is_begun = 1;
+static void combine(const sum *s, int op, int parts, int first, void *data, float *to_lse) {
+  const int64_t n = s->n, all = n * s->heads;
+  launch(op, (fg_shape)FG_INIT(fg_shape, .b = 1, .h = s->heads, .nq = n, .parts = parts),
+         (fg_args)FG_INIT(fg_args, .o = tensor(data, s->heads), .lse = {to_lse, {0}},
+                          .o_parts = {data_of(s, first), {all * D, 0, D, s->heads * D}},
+                          .lse_parts = {lse_of(s, first), {all, 0, n, 1}}));
 }
-
-/* Rounds the sum to bf16. */
-static void round_sum(const struct sum *s, uint16_t *data, float *lse) {
-  add_up(s, s->op == MERGE ? ROUND_MERGED : ROUND_ADDED, 1, s->now, 1, data, lse);
+static void add_up(const sum *s, int first) {
+  const int third = first ? 0 : 2;
+  combine(s, s->op, 2, first, data_of(s, third), lse_of(s, third));
 }
 
 /* ---- a rank ---- */
 
-/* [run][rows, h, D]; kv, dkv [run][k, v][rows, hk, D]; lse [run][h, rows]. kv[1] and kv[2] are
- * received. */
-static uint16_t *q, *dout, *o, *dq, *dkv, *kv[3];
+static uint16_t *mine[TENSORS], *kv[3]; /* kv: a rank's own keys and values, and two received */
 static float *lse;
-static int32_t *firsts, *whole; /* of each chunk the first token; the number of all */
-static struct sum o_sum[RUNS], dq_sum[RUNS],
-    dkv_sums[2][RUNS];           /* in turn: of this step and of the last */
-static void *gradients_are_here; /* the moment; NULL: none come */
+enum { BOTH, FIRST, SECOND }; /* chunks of a rank */
+static int32_t *bounds;       /* where they begin and end, two numbers each */
 
-/* Rows of one run beside the keys of a chunk: k, then v. */
-static void part(int run, int key_chunk, uint16_t *keys) {
-  struct sum *sum = &o_sum[run];
-  const int place = place_of_part(sum);
-  launch(PART, (fg_shape)FG_INIT(fg_shape, .b = 1, .h = h, .hk = hk, .nq = rows, .nk = rows),
-         (fg_args)FG_INIT(
-             fg_args, .q = tensor(q + (size_t)run * q_size, rows, h), .k = tensor(keys, rows, hk),
-             .v = tensor(keys + k_size, rows, hk), .o = tensor(data_at(sum, place), rows, h),
-             .lse = {.data = lse_at(sum, place)}, .pos_q = {.data = firsts + chunk(ring.rank, run)},
-             .pos_k = {.data = firsts + key_chunk}, .whole_q = {.data = whole},
-             .whole_k = {.data = whole}));
-  count_part(sum);
-}
-
-static void part_backward(int run, int key_chunk, uint16_t *keys, struct sum *dkv_sum) {
-  struct sum *sum = &dq_sum[run];
-  const size_t at = (size_t)run * q_size;
-  float *dk = data_at(dkv_sum, place_of_part(dkv_sum));
-  launch(PART_BACKWARD,
-         (fg_shape)FG_INIT(fg_shape, .b = 1, .h = h, .hk = hk, .nq = rows, .nk = rows),
-         (fg_args)FG_INIT(fg_args, .q = tensor(q + at, rows, h), .k = tensor(keys, rows, hk),
-                          .v = tensor(keys + k_size, rows, hk), .o = tensor(o + at, rows, h),
-                          .lse = {.data = lse + at / D}, .dout = tensor(dout + at, rows, h),
-                          .dq = tensor(data_at(sum, place_of_part(sum)), rows, h),
-                          .dk = tensor(dk, rows, hk), .dv = tensor(dk + k_size, rows, hk),
-                          .pos_q = {.data = firsts + chunk(ring.rank, run)},
-                          .pos_k = {.data = firsts + key_chunk}, .whole_q = {.data = whole},
-                          .whole_k = {.data = whole}));
-  count_part(sum);
-  if (gradients_are_here) device_wait(compute, gradients_are_here);
-  count_part(dkv_sum);
-}
-
-/* dK and dV of the keys that the rank had in the last step go on, those of `step` come in. */
-static void pass_gradients(int step) {
-  device_wait(ring.stream, device_moment(compute));
-  for (int run = 0; run < RUNS; run++) {
-    struct sum *gone = &dkv_sums[(step + 1) % 2][run], *come = &dkv_sums[step % 2][run];
-    come->now = 0, come->is_begun = 1;
-    ring_shift(data_at(gone, gone->now), data_at(come, 0), 2 * k_size * sizeof(float));
+/* The rank's rows beside the keys of another rank, or its own. Packed sequences say which chunks a
+ * launch has: other rows get o = 0 and lse = -inf, and other rows and keys gradients of 0. The sums
+ * of rows are in place 0 after even steps, in 2 after odd ones; what a step gives is in 1. */
+static void attend(int is_backward, int step, int from, uint16_t *keys) {
+  const int op = from == ring.rank ? OWN : OTHER, place = step > 0;
+  const int row_run = from > ring.rank ? SECOND : BOTH, key_run = from < ring.rank ? FIRST : BOTH;
+  fg_args args = attention_args(mine, lse);
+  args.k = tensor(keys, hk), args.v = tensor(keys + count_of(K, own), hk);
+  args.starts_q.data = bounds + 2 * row_run, args.starts_k.data = bounds + 2 * key_run;
+  args.sm_margin = sm_margin;
+  if (is_backward) {
+    float *dk = data_of(&dkv_sum, step ? 1 : 2);
+    args.dq = tensor(data_of(&dq_sum, place), h);
+    args.dk = tensor(dk, hk), args.dv = tensor(dk + count_of(DK, own), hk);
+  } else {
+    args.o = tensor(data_of(&o_sum, place), h), args.lse.data = lse_of(&o_sum, place);
   }
-  gradients_are_here = device_moment(ring.stream);
+  launch(op + is_backward,
+         (fg_shape)FG_INIT(fg_shape, .b = 1, .h = h, .hk = hk, .nq = row_run ? own / 2 : own,
+                           .nk = key_run ? own / 2 : own, .tokens_q = own, .tokens_k = own),
+         args);
+  if (step) add_up(is_backward ? &dq_sum : &o_sum, step % 2 ? 0 : 1);
+}
+
+/* The sum of dK and dV goes on from place 2, that of the next keys comes to place 0; the moment. */
+static void *pass_gradients(void) {
+  ring_shift(data_of(&dkv_sum, 2), data_of(&dkv_sum, 0), 2 * count_of(DK, own) * sizeof(float));
+  return device_moment(ring.stream);
 }
 
 /* All steps of one pass: in each the keys and values of one rank. */
 static void go_round(int is_backward) {
-  void *arrived = gradients_are_here = NULL;
-  for (int run = 0; run < RUNS; run++) {
-    o_sum[run].is_begun = dq_sum[run].is_begun = 0;
-    dkv_sums[0][run].is_begun = 0;
-  }
+  void *keys_are_here = NULL, *gradients_are_here = NULL;
   for (int step = 0; step < ring.ranks; step++) {
-    const int from = (ring.rank + ring.ranks - step) % ring.ranks;
     uint16_t *held = kv[step ? 1 + step % 2 : 0], *next = kv[1 + (step + 1) % 2];
-    if (arrived) device_wait(compute, arrived);
-    if (is_backward && step) pass_gradients(step);
-    device_wait(ring.stream, device_moment(compute)); /* `next` is read no more */
-    if (step + 1 < ring.ranks) ring_shift(held, next, RUNS * 2 * k_size * sizeof *held);
-    arrived = device_moment(ring.stream);
-    for (int run = 0; run < RUNS; run++)
-      for (int key_run = 0; key_run < RUNS; key_run++) {
-        uint16_t *keys = held + (size_t)key_run * 2 * k_size;
-        if (chunk(from, key_run) > chunk(ring.rank, run)) continue; /* all of its keys come later */
-        if (is_backward)
-          part_backward(run, chunk(from, key_run), keys, &dkv_sums[step % 2][key_run]);
-        else
-          part(run, chunk(from, key_run), keys);
-      }
-  }
-  if (is_backward && ring.ranks > 1)
-    pass_gradients(ring.ranks), device_wait(compute, gradients_are_here);
-  for (int run = 0; run < RUNS; run++) {
-    const size_t at = (size_t)run * q_size;
-    if (is_backward) {
-      round_sum(&dq_sum[run], dq + at, NULL);
-      round_sum(&dkv_sums[ring.ranks > 1 ? ring.ranks % 2 : 0][run], dkv + (size_t)run * 2 * k_size,
-                NULL);
-    } else {
-      round_sum(&o_sum[run], o + at, lse + at / D);
+    device_wait(ring.stream, device_moment(compute)); /* which reads no more what is overwritten */
+    if (step) device_wait(compute, keys_are_here);
+    if (is_backward && step) gradients_are_here = pass_gradients();
+    if (step + 1 < ring.ranks) {
+      ring_shift(held, next, 2 * count_of(K, own) * sizeof *held);
+      keys_are_here = device_moment(ring.stream);
     }
+    attend(is_backward, step, (ring.rank + ring.ranks - step) % ring.ranks, held);
+    if (is_backward && step) device_wait(compute, gradients_are_here), add_up(&dkv_sum, 0);
+  }
+  const int last = ring.ranks % 2 ? 0 : 2; /* place */
+  if (is_backward) {
+    device_wait(ring.stream, device_moment(compute));
+    device_wait(compute, pass_gradients());
+    combine(&dq_sum, ADD + 1, 1, last, mine[DQ], NULL);
+    combine(&dkv_sum, ADD + 1, 1, 0, mine[DK], NULL);
+  } else {
+    combine(&o_sum, MERGE + 1, 1, last, mine[O], lse);
   }
 }
-
 static void ring_forward(void) { go_round(0); }
 static void ring_both(void) { go_round(0), go_round(1); }
 
-/* ---- the whole sequence in one launch ---- */
+/* ---- the whole sequence in one launch, and what is compared ---- */
 
-enum { Q, K, V, DOUT, O, DQ, DK, DV, TENSORS };
 static uint16_t *all[TENSORS];
 static float *all_lse;
-static int is_of_keys(int t) { return t == K || t == V || t == DK || t == DV; }
-static int64_t heads_of(int t) { return is_of_keys(t) ? hk : h; }
 
-static void whole_pass(int op) {
-  fg_tensor t[TENSORS];
-  for (int i = 0; i < TENSORS; i++) t[i] = tensor(all[i], tokens, heads_of(i));
-  launch(op, (fg_shape)FG_INIT(fg_shape, .b = 1, .h = h, .hk = hk, .nq = tokens, .nk = tokens),
-         op == WHOLE ? (fg_args)FG_INIT(fg_args, .q = t[Q], .k = t[K], .v = t[V], .o = t[O],
-                                        .lse = {.data = all_lse})
-                     : (fg_args)FG_INIT(fg_args, .q = t[Q], .k = t[K], .v = t[V], .o = t[O],
-                                        .lse = {.data = all_lse}, .dout = t[DOUT], .dq = t[DQ],
-                                        .dk = t[DK], .dv = t[DV]));
+static void whole_pass(int is_backward) {
+  launch(WHOLE + is_backward,
+         (fg_shape)FG_INIT(fg_shape, .b = 1, .h = h, .hk = hk, .nq = tokens, .nk = tokens),
+         attention_args(all, all_lse));
 }
-static void whole_forward(void) { whole_pass(WHOLE); }
-static void whole_both(void) { whole_pass(WHOLE), whole_pass(WHOLE_BACKWARD); }
+static void whole_forward(void) { whole_pass(0); }
+static void whole_both(void) { whole_pass(0), whole_pass(1); }
 
-/* Where the rank has a run of this tensor. */
-static uint16_t *mine(int t, int run) {
-  uint16_t *const of[TENSORS] = {q, kv[0], kv[0], dout, o, dq, dkv, dkv};
-  if (!is_of_keys(t)) return of[t] + (size_t)run * q_size;
-  return of[t] + ((size_t)run * 2 + (t == V || t == DV)) * k_size;
+/* Where a chunk of the rank begins in the whole tensor. */
+static size_t chunk_at(int t, int is_second) {
+  return (size_t)(is_second ? 2 * ring.ranks - 1 - ring.rank : ring.rank) * count_of(t, own / 2);
 }
 
-/* About normal numbers, the same on every rank. */
-static uint16_t *random_numbers(size_t count, uint64_t seed) {
-  uint16_t *x = malloc(count * sizeof *x);
+/* The tensor of all tokens, and the rank's chunks of it; its numbers are those of every rank. */
+static void new_tensor(int t, int is_input) {
+  const size_t count = count_of(t, tokens), half = count_of(t, own / 2);
+  const int is_behind = t == V || t == DV; /* the one before it has room for both */
+  uint16_t *x = calloc(count, sizeof *x);
   if (!x) device_die("no memory");
-  for (size_t i = 0; i < count; i++) {
-    float sum = 0;
-    for (int j = 0; j < 4; j++)
-      seed = seed * 6364136223846793005u + 1442695040888963407u, sum += (float)(seed >> 40);
-    x[i] = to_bf16((sum * 0x1p-24f - 2) * 1.7f);
-  }
-  return x;
+  for (size_t i = 0; i < count && is_input; i++)
+    x[i] = to_bf16((float)(rand() % 2001 - 1000) / 500.0f);
+  all[t] = device_new(x, count * sizeof *x);
+  mine[t] = is_behind ? mine[t - 1] + 2 * half : device_new(NULL, 4 * half * sizeof *x);
+  for (int i = 0; i < 2; i++)
+    device_write(mine[t] + (size_t)i * half, x + chunk_at(t, i), half * sizeof *x);
+  free(x);
 }
 
-/* The rank's rows of a result beside those of one launch: the difference, as a share of their size.
- */
-static double difference(int t) {
-  const size_t count = is_of_keys(t) ? k_size : q_size;
-  uint16_t *a = malloc(2 * count), *b = malloc(2 * count);
-  double apart = 0, size = 0;
-  if (!a || !b) device_die("no memory");
-  for (int run = 0; run < RUNS; run++) {
-    device_read(a, mine(t, run), 2 * count);
-    device_read(b, all[t] + (size_t)chunk(ring.rank, run) * count, 2 * count);
-    for (size_t i = 0; i < count; i++) {
-      const double x = (double)from_bf16(a[i]), y = (double)from_bf16(b[i]);
-      apart += (x - y) * (x - y), size += y * y;
-    }
+/* The rank's rows of a result beside those of one launch. */
+static void compare(int t, const char *name) {
+  const size_t half = count_of(t, own / 2);
+  for (int i = 0; i < 2; i++) {
+    const double apart =
+        device_difference(mine[t] + (size_t)i * half, all[t] + chunk_at(t, i), half);
+    printf("rank %d, chunk %d: %s differs by %.1e\n", ring.rank, i, name, apart);
+    if (!(apart <= 0x1p-8 /* two roundings */)) device_die("it is not what one launch gives");
   }
-  free(a), free(b);
-  return sqrt(apart / size);
 }
 
-static void open_rank(const char *where) {
-  static char name[16];
+static void open_rank(int is_host) {
+  const int32_t numbers[] = {0, own, 0, own / 2, own / 2, own};
+  char name[16];
   fg_context *context;
   snprintf(name, sizeof name, "cuda:%d", ring.rank);
-  must(fg_open(&(fg_config)FG_INIT(fg_config, .device = strcmp(where, "host") ? name : "host"),
-               &context));
+  must(fg_open(&(fg_config)FG_INIT(fg_config, .device = is_host ? "host" : name), &context));
   for (int i = 0; i < OPS; i++) must(fg_define(context, &specs[i], &ops[i]));
-}
-
-static void make_tensors(void) {
-  int32_t *numbers = malloc(sizeof *numbers * (size_t)(2 * ring.ranks));
-  for (int i = 0; i < 2 * ring.ranks; i++) numbers[i] = i * rows;
-  firsts = device_new(numbers, sizeof *numbers * (size_t)(2 * ring.ranks)),
-  whole = device_new(&tokens, sizeof tokens);
-  uint16_t **const of_queries[] = {&q, &dout, &o, &dq},
-                   **const of_keys[] = {&dkv, &kv[0], &kv[1], &kv[2]};
-  for (int i = 0; i < 4; i++) {
-    *of_queries[i] = device_new(NULL, RUNS * q_size * 2);
-    *of_keys[i] = device_new(NULL, RUNS * 2 * k_size * 2);
-  }
-  lse = device_new(NULL, RUNS * q_size / D * sizeof *lse),
-  all_lse = device_new(NULL, sizeof *lse * (size_t)(tokens * h));
-  for (int run = 0; run < RUNS; run++) {
-    o_sum[run] = new_sum(MERGE, rows, h), dq_sum[run] = new_sum(ADD, rows, h);
-    for (int i = 0; i < 2; i++) dkv_sums[i][run] = new_sum(ADD, 2 * rows, hk);
-  }
-  for (int t = 0; t < TENSORS; t++) {
-    const size_t count = is_of_keys(t) ? k_size : q_size, of_all = count * (size_t)(2 * ring.ranks);
-    uint16_t *x = t < O ? random_numbers(of_all, (uint64_t)t + 1) : NULL;
-    all[t] = device_new(x, of_all * 2);
-    for (int run = 0; x && run < RUNS; run++)
-      device_write(mine(t, run), x + (size_t)chunk(ring.rank, run) * count, 2 * count);
-    free(x);
-  }
-  free(numbers);
+  compute = device_stream(), bounds = device_new(numbers, sizeof numbers);
+  for (int t = 0; t < TENSORS; t++) new_tensor(t, t < O);
+  kv[0] = mine[K];
+  for (int i = 1; i < 3; i++) kv[i] = device_new(NULL, 2 * count_of(K, own) * sizeof *kv[i]);
+  lse = device_new(NULL, (size_t)own * (size_t)h * sizeof *lse);
+  all_lse = device_new(NULL, (size_t)tokens * (size_t)h * sizeof *all_lse);
+  o_sum = new_sum(MERGE, own, h), dq_sum = new_sum(ADD, own, h),
+  dkv_sum = new_sum(ADD, 2 * own, hk);
 }
 
 int main(int argc, char **argv) {
-  if (argc < 6) device_die("ring host|cuda RANKS TOKENS H HK [TIMES]");
-  const int ranks = atoi(argv[2]), times = argc > 6 ? atoi(argv[6]) : 0;
+  if (argc < 6) device_die("ring host|cuda RANKS TOKENS H HK [TIMES [SM_MARGIN]]");
+  const int is_host = !strcmp(argv[1], "host"), ranks = atoi(argv[2]);
+  const int times = argc > 6 ? atoi(argv[6]) : 0;
   tokens = atoi(argv[3]), h = atoi(argv[4]), hk = atoi(argv[5]);
-  if (ranks < 1 || tokens < 1 || tokens % (2 * ranks))
-    device_die("TOKENS is not a multiple of 2 RANKS");
-  if (h < 1 || hk < 1 || h % hk) device_die("H is not a multiple of HK");
-  rows = tokens / (2 * ranks), q_size = (size_t)rows * (size_t)h * D,
-  k_size = (size_t)rows * (size_t)hk * D;
-  ring_start(ranks, !strcmp(argv[1], "host"), RUNS * 2 * k_size * sizeof(float));
-  compute = device_stream();
-  open_rank(argv[1]), make_tensors();
-  ring_both(), whole_both();
-  static const char *const names[TENSORS] = {[O] = "o", [DQ] = "dq", [DK] = "dk", [DV] = "dv"};
-  for (int t = O; t < TENSORS; t++) {
-    const double apart = difference(t);
-    printf("rank %d: %s differs by %.1e\n", ring.rank, names[t], apart);
-    if (!(apart <= 0x1p-8 /* two roundings */)) device_die("it is not what one launch gives");
-  }
+  sm_margin = argc > 7 ? atoi(argv[7]) : 0;
+  if (ranks < 1 || tokens < 1 || tokens % (2 * ranks) || h < 1 || hk < 1 || h % hk)
+    device_die("TOKENS is not a multiple of 2 RANKS, or H is not one of HK");
+  own = tokens / ranks;
+  ring_start(ranks, is_host, 2 * count_of(DK, own) * sizeof(float));
+  open_rank(is_host), ring_both(), whole_both();
+  compare(O, "o"), compare(DQ, "dq"), compare(DK, "dk"), compare(DV, "dv");
   for (int both = 0; times && both < 2; both++) {
     const double one =
         ring.rank ? 0 : device_median_ms(times, both ? whole_both : whole_forward, compute);

@@ -428,12 +428,12 @@ DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   }
 }
 
-// c[m][n] += A B^T, of m times 16 rows, M_STEP apart, and n * 8 rows of tiles of one width; a by
-// rows, b by chunks.
+// The same of chunks `first` to `end`.
 // Unrolled in part: in longer straight lines ptxas moves more loads ahead than registers allow.
-DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks) {
+DEV void multiply_nt_part(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks,
+    int first, int end) {
   #pragma unroll UNROLL
-  for (int k = 0; k < chunks; k += 2) {
+  for (int k = first; k < end; k += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
     for (int i = 0; i < m; i++) {
@@ -445,6 +445,12 @@ DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 
       mma_row(c + 4 * j, m, n, x, y);
     }
   }
+}
+
+// c[m][n] += A B^T, of m times 16 rows, M_STEP apart, and n * 8 rows of tiles of one width; a by
+// rows, b by chunks.
+DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks) {
+  multiply_nt_part(c, m, n, a_tile, a, b_tile, b, chunks, 0, chunks);
 }
 
 // c[m][n] += P B, of an accumulator P[m][k tiles of 8] and k * 8 rows of a tile; b by rows.

@@ -297,6 +297,7 @@ DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
 }
 
 // The same of chunks `first` to `end`.
+// Unrolled in part: in longer straight lines ptxas moves more loads ahead than registers allow.
 DEV void multiply_nt_part(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks,
     int first, int end) {
   #pragma unroll UNROLL

@@ -18,6 +18,7 @@ static const char *const hooks[] = {
     "head_dim=64 mask=causal q_layout=packed kv_layout=packed",
     "head_dim=72 mask=causal score=s*w[h]+tanh(s) inputs.w=f32[h]grad",
     "head_dim=64 mask=dilated(3) deterministic=true",
+    "head_dim=264/320 mask=causal",
 };
 enum { HOOKS = sizeof hooks / sizeof *hooks };
 

@@ -42,7 +42,7 @@ static const planted_bug tiles[] = {
     {"tile.tiles.by_chunks", "lane / 8 % 2", "lane / 16", .words = F_TWO FULL},
     {"tile.tiles.moved", "rows * chunks + ", "", .words = F_TWO FULL, .fault = MIXED},
     {"tile.tiles.multiply_pn", "ldmatrix_x4_trans", "ldmatrix_x4", .words = F_TWO FULL},
-    {"tile.tiles.multiply_nt_part", "k = first", "k = first + 2", .words = F_MANY FULL},
+    {"tile.tiles.multiply_nt", "k = first", "k = first + 2", .words = F_MANY FULL},
     {"tile.tiles.add_numbers", "+= x[i]", "= x[i]", .words = F_MANY FULL},
     {"mma.forward.part_of_scores", "imin(chunk + CHUNKS_OF_SUM, CHUNKS_D)", "chunk + CHUNKS_OF_SUM",
      .words = F_MANY FULL, .fault = MIXED},

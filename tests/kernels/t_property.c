@@ -1,4 +1,5 @@
 /* t_property.c - what holds of attention whatever the numbers: no oracle is asked. */
+#include "base/random.h"
 #include "launch_case.h"
 
 #include <math.h>
@@ -109,9 +110,8 @@ static void permute(launch *l, const char *name, int64_t outer, int64_t n, int64
  * weights are rounded, they are so against another maximum of the row so far. */
 static void permuted(const kernel *k) {
   launch a = launch_new(k, shape, 2), b = launch_new(k, shape, 2);
-  int d = k->variant.point.d;
-  permute(&b, "k", shape.b, shape.nk, shape.hk * d);
-  permute(&b, "v", shape.b, shape.nk, shape.hk * d);
+  permute(&b, "k", shape.b, shape.nk, shape.hk * k->variant.point.d);
+  permute(&b, "v", shape.b, shape.nk, shape.hk * k->variant.point.dv);
   permute(&b, "bias", shape.h * shape.nq, shape.nk, 1);
   launch_run(&a, 1);
   launch_run(&b, 1);
@@ -132,7 +132,8 @@ static void change_behind(launch *l, int64_t place) {
   static const char *const names[] = {"k", "v", "bias"};
   for (int t = 0; t < 3; t++) {
     float *x = launch_get(l, names[t]);
-    int64_t width = t == 2 ? 1 : shape.hk * l->kernel->variant.point.d;
+    const fg_point *point = &l->kernel->variant.point;
+    int64_t width = t == 2 ? 1 : shape.hk * (t ? point->dv : point->d);
     for (int64_t i = 0; i < launch_count(l, names[t]); i++)
       if (i / width % shape.nk > place) x[i] += 3;
     launch_set(l, names[t], x);
@@ -379,6 +380,33 @@ START_TEST(test_rounds) {
 }
 END_TEST
 
+/* What holds of narrow heads, of dims of more than 256 by chance, d up to 576 and dv up to 512. */
+START_TEST(test_wide) {
+  uint64_t chance = (uint64_t)_i;
+  const int d = 264 + 8 * (int)(fg_random_next(&chance) % 40);
+  const int dv = 264 + 8 * (int)(fg_random_next(&chance) % 32);
+  const char *dtype = _i % 2 ? "f16" : "bf16";
+  for_each(kernels_of_families(_i, "head_dim=%d/%d dtype=%s mask=causal", d, dv, dtype), ones);
+  for_each(kernels_of_families(_i, "head_dim=%d/%d dtype=%s mask=causal bias=true bias_dims=[q,k]",
+                               d, dv, dtype),
+           causal);
+  for_each(
+      kernels_of_families(_i, "head_dim=%d/%d dtype=%s bias=true bias_dims=[h,q,k]", d, dv, dtype),
+      permuted);
+  /* bf16: a quarter of a number is exact */
+  kernels forward = kernels_of_families(_i, "head_dim=%d/%d mask=causal", d, dv);
+  kernels backward =
+      kernels_of_families(_i, "pass=backward head_dim=%d/%d mask=causal deterministic=true", d, dv);
+  for (int i = 0; i < forward.n; i++) scaled(&forward.list[i], NULL);
+  for (int i = 0; i < backward.n; i++) {
+    scaled(&backward.list[i], &forward.list[0]);
+    negated(&backward.list[i], &forward.list[0]);
+  }
+  kernels_free(&forward);
+  kernels_free(&backward);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("property");
   TCase *cases = tcase_create("property");
@@ -393,5 +421,8 @@ int main(void) {
   tcase_add_test(cases, test_default_scale);
   tcase_add_loop_test(cases, test_dlse, 0, 2);
   suite_add_tcase(suite, cases);
+  TCase *wide = tcase_create("wide");
+  tcase_add_loop_test(wide, test_wide, 0, 2);
+  suite_add_tcase(suite, wide);
   return suite_run(suite);
 }

@@ -8,6 +8,8 @@
 #define CAUSAL BWD "head_dim=320/64 mask=causal "
 #define MORE   BWD "head_dim=576/512 mask=full "
 #define CAP    BWD "head_dim=264 mask=causal score=softcap(5.0) "
+#define DROP   BWD "head_dim=264/272 mask=causal dropout=true "
+#define DROP_2 BWD "head_dim=264 mask=full score=softcap(5.0) dropout=true "
 #define PACKED BWD "head_dim=264 mask=causal q_layout=packed kv_layout=packed "
 
 #define FILE    "attention/wgmma/backward_columns.cut"
@@ -55,6 +57,13 @@ static const planted_bug bugs[] = {
      .fault = "before the wait"},
     {"wgmma.backward_columns.values", "@ wait_full(\"do\")", "", .words = FULL, .fault = RACE},
     {"wgmma.backward_columns.values", "@ release(\"do\")", "", .words = FULL, .fault = STUCK},
+    /* what dropout keeps of P, and is told of it */
+    {"wgmma.backward_wide_weights.drop", "keeps[i % 2]", "keeps[0]", .words = DROP},
+    {"wgmma.backward_wide_weights.drop", "i / 2", "i / 4", .words = DROP},
+    {"wgmma.backward_wide_weights.put_keeps", "keeps[r]", "keeps[0]", .words = DROP ";" DROP_2},
+    {"wgmma.backward_wide_weights.put_keeps", "sts_u32($(keeps_place()), keeps[r]);", "",
+     .words = DROP, .fault = RACE},
+    {"wgmma.backward_columns.dropped", "weights.factor_of_values", "nil", .words = DROP},
     /* dP, dS and dK */
     {"wgmma.backward_columns.dots", "@ wait_full(\"do\")", "", .words = FULL, .fault = RACE},
     {"wgmma.backward_columns.dots", "@ release(\"do\")", "", .words = FULL, .fault = STUCK},
@@ -102,6 +111,9 @@ static const planted_bug whole[] = {
     {.words = MORE},
     {.words = CAP},
     {.words = PACKED},
+    {.words = DROP},
+    {.words = DROP_2},
+    {.words = PACKED "dropout=true "},
     {.words = FULL "dqkv_dtype=f32 "},
     {.words = PACKED "dqkv_dtype=f32 "},
 };

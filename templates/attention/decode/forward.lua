@@ -6,9 +6,10 @@ local family = { template = "attention/decode/forward.cut",
                  library = { "tile/tiles.cut", "tile/halves.cut", "tile/pages.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
 
 local tiles, mma, shape = run("tile/tiles.lua"), run("attention/mma/mma.lua"), run("attention/decode/shape.lua")
+local heads = run("attention/heads.lua")
 function family.applies(spec, arch)
   local fits, why = mma.applies(spec, arch)
-  if fits and math.max(spec.d, spec.dv) > 256 then return false, "leaves head dims of more than 256 to mma" end
+  if fits and heads.is_wide(spec) then return false, string.format("leaves head dims of more than %d to mma", heads.NARROW) end
   if fits and hooks.descale then return false, "takes no e4m3" end
   if fits and hooks.norm.beside then return false, string.format("normalizer=%s has a second accumulator", spec.normalizer) end
   if fits and hooks.norm.drop then return false, "drops no weights" end

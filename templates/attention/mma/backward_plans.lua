@@ -2,7 +2,7 @@
 -- columns are those of forward_plans.lua.
 -- Warps of 32 keys read each operand half as often as warps of 16, and two blocks of 4 warps hide each
 -- other's waits.
-local function is_wide(spec) return math.max(spec.d, spec.dv) > 256 end
+local is_wide = run("attention/heads.lua").is_wide
 
 -- Diagonals of dS run over a tile's keys, and go on behind the last one at the first one, once.
 local function is_wide_without_diagonals(spec, traits)

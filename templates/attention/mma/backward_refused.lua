@@ -1,6 +1,6 @@
 -- backward_refused.lua: plans of mma_backward that compilers refuse, because they spill. The columns
 -- are those of forward_refused.lua.
-local mma = run("attention/mma/mma.lua")
+local mma, heads = run("attention/mma/mma.lua"), run("attention/heads.lua")
 
 local function has_32_keys(plan) return mma.division(plan).warp_kv > 16 end
 local function is_deterministic(spec) return spec.deterministic == "true" end
@@ -39,7 +39,7 @@ local rows = {
     spilled = { { "d 96, a mask, or a gradient for each pair", 44 } } },
   { cause = "wide heads", what = "pairs of warps that share keys of more than 256 columns of K or V",
     when = function(spec, plan)
-      return math.max(spec.d, spec.dv) > 256 and mma.division(plan).warps_per_key == 2 and not mma.division(plan).dq_in_turns
+      return heads.is_wide(spec) and mma.division(plan).warps_per_key == 2 and not mma.division(plan).dq_in_turns
     end,
     spare = 48, spilled = { { "d 64/512, causal, a dense gradient", 72 }, { "d 64/512, dropout", 16 }, { "d 64/512, ALiBi, a shard", 64 } } },
   { cause = "gradients", what = "wide dK and dV under a window",

@@ -10,7 +10,7 @@ local function spills_with_64_keys(spec, traits)
   return spec.dv > 64 and (traits.score.has_tanh or traits.input.differs_by_distance)
 end
 
-local function is_wide(spec) return math.max(spec.d, spec.dv) > 256 end
+local is_wide = run("attention/heads.lua").is_wide
 
 local plans = {
   { block_q = 128, block_kv = 96, stages = 2, warps = 4, measured = { { "d 64", 350 } },

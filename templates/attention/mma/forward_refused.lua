@@ -7,7 +7,7 @@
 --   cause     of the rows of one cause the largest spare counts, and those of several causes add up
 --   spilled   bytes, by kernel
 --   compiler  the one that refused
-local mma = run("attention/mma/mma.lua")
+local mma, heads = run("attention/mma/mma.lua"), run("attention/heads.lua")
 local COMPILER = "NVRTC 13.0"
 
 local function has_32_rows(plan) return plan.block_q // plan.warps > 16 end
@@ -35,14 +35,14 @@ local rows = {
     end,
     spare = 255, spilled = { { "d 64, a slope", 192 }, { "d 128, a slope", 276 } } },
   { cause = "score", what = "tanh beside more than 256 columns of K, whose S comes in parts, and more than 32 keys",
-    when = function(spec, plan, traits) return traits.score.has_tanh and spec.d > 256 and mma.columns_of_block(spec) > 208 and plan.block_kv > 32 end,
+    when = function(spec, plan, traits) return traits.score.has_tanh and spec.d > heads.NARROW and mma.columns_of_block(spec) > 208 and plan.block_kv > 32 end,
     spare = 255, spilled = { { "d 576/512, softcap(30.0), 64 rows", 160 } } },
   { cause = "slices", what = "slices, whose places are held, beside more than 256 columns of K and more than 32 keys",
-    when = function(spec, plan) return seq.slices and spec.d > 256 and mma.columns_of_block(spec) > 208 and plan.block_kv > 32 end,
+    when = function(spec, plan) return seq.slices and spec.d > heads.NARROW and mma.columns_of_block(spec) > 208 and plan.block_kv > 32 end,
     spare = 56, spilled = { { "d 512", 88 } } },
   { cause = "widths", what = "a second accumulator of rows of no multiple of 128 bytes beside more than 256 columns of K",
     when = function(spec, plan, traits)
-      return traits.norm.beside ~= nil and spec.d > 256 and mma.columns_of_block(spec) % 64 > 0 and plan.block_kv > 32
+      return traits.norm.beside ~= nil and spec.d > heads.NARROW and mma.columns_of_block(spec) % 64 > 0 and plan.block_kv > 32
     end,
     spare = 40, spilled = { { "d 344", 60 } } },
   { cause = "layout", what = "sequences that are not dense, whose lengths and places are held",

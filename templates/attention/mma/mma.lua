@@ -1,5 +1,5 @@
 -- mma.lua: what the passes of the mma family share.
-local mma, tiles = {}, run("tile/tiles.lua")
+local mma, tiles, heads = {}, run("tile/tiles.lua"), run("attention/heads.lua")
 
 -- Can a launch start beside the end of the one before?
 function mma.can_start_early() return machine.pdl end
@@ -145,9 +145,9 @@ end
 -- with a second accumulator (norm.beside), with weights and sums of e4m3, or, of more than 256, with what dropout draws. Blocks of the
 -- same rows make the same S then.
 function mma.columns_of_block(spec)
-  local beside_draws = hooks.norm.drop and spec.dv > 256
+  local beside_draws = hooks.norm.drop and spec.dv > heads.NARROW
   local is_bytes = types.v.is_byte
-  local blocks = cdiv(spec.dv, (hooks.norm.beside or is_bytes) and 128 or beside_draws and 192 or 256)
+  local blocks = cdiv(spec.dv, (hooks.norm.beside or is_bytes) and 128 or beside_draws and 192 or heads.NARROW)
   local chunk = 16 // types.v.bytes
   return chunk * cdiv(spec.dv, chunk * blocks)
 end
@@ -161,7 +161,7 @@ end
 
 -- Chunks that one sum in float32 takes, of so many of a row: parts of equal lengths, of 256 columns at most, and pairs of chunks.
 function mma.chunks_of_sum(chunks)
-  return cdiv(cdiv(chunks, cdiv(chunks, 32)), 2) * 2
+  return cdiv(cdiv(chunks, cdiv(chunks, heads.NARROW // 8)), 2) * 2
 end
 
 -- The constant of tile/tiles.cut that says how many pages a thread looks up side by side, of keys that lie in pages; nil: of others.

@@ -1,5 +1,5 @@
 -- simt.lua: what the passes of the simt family share.
-local simt, mma = {}, run("attention/mma/mma.lua")
+local simt, mma, heads = {}, run("attention/mma/mma.lua"), run("attention/heads.lua")
 
 -- Work of a block that goes over `length` rows of the other side: multiply-adds of a head dim's column,
 -- and the loads that rows of a warp share, which cost as much as two rows.
@@ -16,7 +16,7 @@ function simt.takes_turns(plan) return plan.stages == 2 end
 
 -- The plans that fit, of all that the family has for the spec; the others with a reason.
 function simt.candidates(family, spec, arch, plans)
-  if math.max(spec.d, spec.dv) > 256 then plans[#plans + 1] = { block_q = 4, block_kv = 32, stages = 2, warps = 4 } end
+  if heads.is_wide(spec) then plans[#plans + 1] = { block_q = 4, block_kv = 32, stages = 2, warps = 4 } end
   return mma.that_fit(family, spec, arch, plans)
 end
 

@@ -2,6 +2,7 @@
 -- cluster have the same keys, and columns of their own: of K, V, Q and dO, and so of dK, dV and dQ. Each makes S and dP over its own
 -- columns and sends these parts to the others; all add them up in the same order. A block has the four warpgroups of backward_wide.lua.
 local columns = { template = "attention/wgmma/backward_columns.cut", KEYS = 64 }
+local KEEPS_BYTES = 1024 -- two words of each thread
 local MOST = 4 -- blocks of 64 columns that a block of the cluster has: its dK fits a warpgroup
 local shape, barriers = run("attention/wgmma/shape.lua"), run("tile/barriers.lua")
 local kinds_of_barriers = run("attention/wgmma/backward_columns_barriers.lua")
@@ -12,7 +13,6 @@ columns.CLUSTER = cdiv(math.max(shape.blocks(spec.d), shape.blocks(spec.dv)), MO
 -- Why a spec has no kernel, nil: it has one.
 function columns.refusal()
   local function left(what) return "leaves heads wider than 256 to mma where " .. what end
-  if hooks.norm.drop then return left("weights are dropped") end
   if not hooks.norm.ds_is_proportional then return left("dS is not proportional to P") end
   if #hooks.input.grads > 0 then return left("an input has a gradient") end
   if spec.deterministic == "true" then return left("dQ is summed in an order") end
@@ -26,7 +26,7 @@ local function part_bytes(plan) return plan.block_q * columns.KEYS * 4 end
 
 function columns.shared(spec, plan)
   local q, keys = plan.block_q, columns.KEYS
-  return {
+  local list = {
     { "SM_K", bytes(keys, spec.d), "K [D_BLOCKS][64][64]" },
     { "SM_V", bytes(keys, spec.dv), "V [DV_BLOCKS][64][64]" .. (types.dv.name == "f32" and "" or ", then dV") },
     { "SM_Q", bytes(q, spec.d), "Q [D_BLOCKS][BLOCK_Q][64]" .. (types.dk.name == "f32" and "" or ", then dK") },
@@ -37,14 +37,17 @@ function columns.shared(spec, plan)
     { "SM_P", q * shape.ROW, "P^T, as operands of warps [BLOCK_Q / 16][128][4]" },
     { "SM_KEPT", q * 8, "what is kept of a row, and delta [BLOCK_Q][2], float32" },
     barriers.row(kinds_of_barriers(columns.CLUSTER)),
-    { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
+  if hooks.norm.drop then list[#list + 1] = { "SM_KEEPS", KEEPS_BYTES, "what dropout keeps, as threads have it [2][128]" } end
+  list[#list + 1] = { "SM_END", 1008, "what rounding the base to 1024 bytes may take" }
+  return list
 end
 
 -- Registers of the threads of each warpgroup, 512 together: those that move data, make dV, make dK, which have dP and what is to become
--- dS beside it, and make dQ.
+-- dS beside it, and make dQ. Those that make dV draw what dropout keeps.
 local FEW, VALUES, KEYS, QUERIES = 32, 200, 216, 64
-function columns.most() return KEYS end
+if hooks.norm.drop then FEW, VALUES, KEYS = 24, 216, 208 end
+function columns.most() return math.max(VALUES, KEYS) end
 
 -- Registers of a thread that makes dV or dK, coarsely: that, S or dP, P or dS, and addresses.
 function columns.registers(spec, plan)
@@ -65,11 +68,14 @@ columns.refused = {
     { cause = "layout", what = "slices, and more than 192 columns of a block",
       when = function(spec) return has_most(spec) and seq.slices ~= nil end,
       spare = 255, spilled = { { "d 512, causal", 20 } } },
+    { cause = "dropout", what = "dropout of parts of sequences, and more than 192 columns of a block",
+      when = function(spec, _, traits) return has_most(spec) and traits.norm.drop ~= nil and seq.shard ~= nil end,
+      spare = 255, spilled = { { "d 512, causal", 12 }, { "d 448/512, packed", 20 } } },
   },
 }
 
 function columns.constants(spec, plan)
-  return {
+  local constants = {
     { "CLUSTER", columns.CLUSTER, "blocks, of some columns each" },
     { "MOVER_REGISTERS", FEW },
     { "VALUES_REGISTERS", VALUES },
@@ -84,6 +90,8 @@ function columns.constants(spec, plan)
     { "P_BYTES", plan.block_q * shape.ROW, "of a tile" },
     { "PART_BYTES", part_bytes(plan), "of S or dP, of a block's columns" },
   }
+  if hooks.norm.drop then constants[#constants + 1] = { "KEEPS_BYTES", KEEPS_BYTES, "of a tile" } end
+  return constants
 end
 
 return columns

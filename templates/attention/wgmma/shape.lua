@@ -25,7 +25,7 @@ function shape.part_columns(plan)
 end
 
 -- Are heads too wide for a warpgroup to hold O of its rows (forward_wide.lua)?
-shape.is_wide = math.max(spec.d, spec.dv) > 256
+shape.is_wide = run("attention/heads.lua").is_wide(spec)
 
 -- The score's input of which each warp keeps its 16 rows of a tile, if there is one: it loads them itself, the next ones
 -- when it has read the ones before. Where tiles are left out it would have to know which comes next.
