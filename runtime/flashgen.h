@@ -89,6 +89,7 @@ typedef struct fg_spec {
   const char *shard;           /* true: the launch has a part of each sequence: fg_args */
   /* element types of o, and of dq, dk and dv: f32, or spec = dtype */
   const char *o_dtype, *dqkv_dtype;
+  const char *latent; /* true: v is the first columns of k: fg_args */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
