@@ -8,11 +8,10 @@
 const fg_kind fg_kinds[FG_KINDS] = {
     {.name = "attention",
      .tag = "attn",
-     .fields =
-         NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define", "bias",
-               "bias_dims", "bias_dtype", "grad_dtype", "o_dtype", "dqkv_dtype", "normalizer",
-               "sink", "dropout", "max_logit", "deterministic", "batch_invariant", "q_layout",
-               "kv_layout", "slices", "shard", "latent"),
+     .fields = NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define",
+                     "bias", "bias_dims", "bias_dtype", "grad_dtype", "o_dtype", "dqkv_dtype",
+                     "normalizer", "sink", "dropout", "max_logit", "deterministic",
+                     "batch_invariant", "q_layout", "kv_layout", "slices", "shard", "latent"),
      .form = &fg_shape_forms[FG_FORM_PAIRS],
      .width_field = "head_dim",
      .widths = "dv",

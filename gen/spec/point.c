@@ -70,9 +70,7 @@ fg_elem fg_point_grad_elem(const fg_point *p) {
   return p->grad_dtype ? (fg_elem)(p->grad_dtype - 1) : fg_point_bias_elem(p);
 }
 
-fg_elem fg_point_o_elem(const fg_point *p) {
-  return p->o_dtype ? FG_ELEM_F32 : fg_point_elem(p);
-}
+fg_elem fg_point_o_elem(const fg_point *p) { return p->o_dtype ? FG_ELEM_F32 : fg_point_elem(p); }
 
 fg_elem fg_point_dqkv_elem(const fg_point *p) {
   return p->dqkv_dtype ? FG_ELEM_F32 : fg_point_elem(p);

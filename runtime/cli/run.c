@@ -264,8 +264,7 @@ static fg_status check_inputs(run_job *j, const fg_recipe *r) {
 static bool needs_forward(run_job *j, const fg_recipe *r) {
   bool needs = false;
   for (int i = 0; i < r->n_tensors; i++)
-    needs |=
-        !r->tensor[i].output && is_saved(j, &r->tensor[i]) && !run_knows(j, r->tensor[i].name);
+    needs |= !r->tensor[i].output && is_saved(j, &r->tensor[i]) && !run_knows(j, r->tensor[i].name);
   return needs;
 }
 
@@ -376,7 +375,8 @@ const cli_command cli_run = {
         "    gradients  mean rstd [rows]; eps=X (default 1e-5)\n"
         "  kernel=linear: x dx [rows, in]  w dw [out, in]  bias dbias [out]  y dy residual [rows, "
         "out]\n"
-        "    keep [rows, cdiv(out, 32)] bits of relu, [rows, out] of others; gated w bias keep have "
+        "    keep [rows, cdiv(out, 32)] bits of relu, [rows, out] of others; gated w bias keep "
+        "have "
         "2 out;\n"
         "    of a norm, as of layernorm: out z dout dz gamma beta mean rstd, and dresidual [rows, "
         "out]\n"

@@ -124,7 +124,8 @@ static void poison(const fg_problem *p, int tensor) {
 static bool share_buffer(fg_problem *p, int i) {
   const fg_recipe_tensor *t = &p->recipe->tensor[i];
   for (int j = 0; j < i && t->slot < 0; j++) {
-    if (p->recipe->tensor[j].slot >= 0 || p->recipe->tensor[j].argument->place != t->argument->place)
+    if (p->recipe->tensor[j].slot >= 0 ||
+        p->recipe->tensor[j].argument->place != t->argument->place)
       continue;
     p->buffer[i] = p->buffer[j], p->staged[i] = p->staged[j], p->bytes[i] = p->bytes[j];
     p->far[i] = p->far[j];

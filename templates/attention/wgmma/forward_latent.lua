@@ -27,7 +27,7 @@ local function cluster(plan) return plan.block_q // latent.ROWS end
 function latent.is_alone(plan) return cluster(plan) == 1 end
 local function keys_of_block(plan) return KEYS // cluster(plan) end -- that a block fetches for its cluster
 local function tile_bytes(spec) return shape.blocks(spec.d) * PIECE end
-local function job_bytes() return 48 + 16 * cdiv(#seq.locals, 4) end
+local function job_bytes() return 64 + 16 * cdiv(#seq.locals, 4) end
 
 -- Does a step of the rows' states change what O is multiplied by?
 function latent.moves() return hooks.norm.has_correction and not hooks.score.cap_of_ranges end
@@ -41,7 +41,7 @@ function latent.shared(spec, plan)
     { "SM_K", TILES * tile_bytes(spec), "K of two tiles [2][K_PIECES][64][64], and in each one's last piece P [64][64]" },
     { "SM_TOLD", TILES * 128 * 16 * latent.told_chunks(), "what a warpgroup's threads tell those of the other one of their rows [2][128]" },
     barriers.row(kinds_of_barriers { pieces = shape.blocks(spec.d), cluster = cluster(plan) }),
-    { "SM_JOBS", 2 * job_bytes(), "q0, first head, b, heads; last k0, tiles, shares, place; first, second place and their step, q_end [2]" },
+    { "SM_JOBS", 2 * job_bytes(), "q0, q_end, first head, heads; b, g, last k0, tiles; shares, place, first, second place; their step [2]" },
     { "SM_LINE", 4 * (LINE_PLACES + 1), "where in the line of keys tiles of rows begin [LINE_PLACES + 1]" },
     { "SM_LAST", 16, "whether a warpgroup is the last one to come to a tile of rows [2]" },
   }
@@ -50,7 +50,7 @@ function latent.shared(spec, plan)
   return blocks
 end
 
--- Registers of the threads of the warpgroup that moves data, which divides the keys too, and of the others.
+-- Registers of the threads of the warpgroup that moves data and divides the keys, and of the others.
 local FEW, MANY = 56, 224
 function latent.most() return MANY end
 
@@ -62,10 +62,10 @@ latent.plans = {
   { block_q = 64, block_kv = KEYS, stages = TILES, warps = 12, work = 80, measured = {} },
 }
 
--- Pieces of K whose products one sum in float32 takes: as many in each, of 320 columns at most: a third sum has no registers.
+-- Pieces of K whose products one sum in float32 takes: as many in each, of 256 columns at most.
 local function pieces_of_sum(spec)
   local pieces = shape.blocks(spec.d)
-  return cdiv(pieces, cdiv(pieces, 5))
+  return cdiv(pieces, cdiv(pieces, 4))
 end
 
 -- Expressions of the recipe: about how many tiles of rows all key/value heads have.
