@@ -17,17 +17,17 @@ static const struct numbers {
   const char *words;
   fg_shape shape;
 } numbers[] = {
-    {MLA, SHAPE(2, 128, 1, 1, 700, 0)},
+    {MLA, SHAPE(1, 128, 1, 1, 700, 0)},
     {MLA "mask=causal", SHAPE(1, 16, 1, 4, 900, 0)},
     {MLA "dtype=f16 kv_layout=cached mask=causal", SHAPE(3, 16, 1, 3, 500, 0)},
     {MLA "kv_layout=paged mask=causal", SHAPE(3, 32, 1, 2, 600, 0)},
     {MINI, SHAPE(1, 128, 1, 1, 1, 0)},
-    {MINI, SHAPE(1, 3, 1, 1, 2600, 0)},
+    {MINI, SHAPE(1, 3, 1, 1, 1300, 0)},
     {MINI "mask=causal", SHAPE(2, 6, 2, 3, 77, 0)},
     {MINI "mask=causal", SHAPE(1, 150, 1, 2, 300, 0)},
     {MINI "mask=causal", SHAPE(1, 48, 1, 3, 1500, 0)},
     {MINI "mask=causal", SHAPE(1, 2, 1, 50, 17, 0)},
-    {MINI "mask=window(600,0)", SHAPE(1, 4, 2, 3, 2600, 0)},
+    {MINI "mask=window(300,0)", SHAPE(1, 4, 2, 3, 1300, 0)},
     {MINI "mask=window(70,3)", SHAPE(2, 2, 1, 90, 200, 0)},
     {MINI "inputs.w=i32[b] mask=p-k<w[b]%300", SHAPE(3, 4, 1, 3, 400, 0)},
     {MINI "score=s*s", SHAPE(2, 4, 1, 3, 200, 0)},
@@ -46,7 +46,7 @@ static const struct numbers {
     {"family=decode latent=true head_dim=96/64 kv_layout=paged", SHAPE(2, 4, 2, 1, 300, 0)},
     {"family=wgmma latent=true head_dim=96/64,320/128 stages=2,8", SHAPE(2, 4, 2, 70, 200, 0)},
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers, SEEDS = 5 };
+enum { NUMBERS = sizeof numbers / sizeof *numbers, SEEDS = 3 };
 
 START_TEST(numbers_are_right) {
   const struct numbers *row = &numbers[_i];
@@ -54,12 +54,11 @@ START_TEST(numbers_are_right) {
   ck_assert_int_gt(made.n, 0);
   for (int i = 0; i < made.n; i++)
     for (uint64_t seed = 0; seed < SEEDS; seed++)
-      kernel_verify(&made.list[i],
-                    &(verify_case){.shape = row->shape,
-                                   .style = seed % 5 == 3 ? VERIFY_LARGE : VERIFY_PLAIN,
-                                   .sm_margin = seed == 4,
-                                   .again = seed < 3,
-                                   .seed = seed});
+      kernel_verify(&made.list[i], &(verify_case){.shape = row->shape,
+                                                  .style = seed == 1 ? VERIFY_LARGE : VERIFY_PLAIN,
+                                                  .sm_margin = seed == 2,
+                                                  .again = seed < 1,
+                                                  .seed = seed});
   kernels_free(&made);
 }
 END_TEST

@@ -31,6 +31,10 @@ static const verify_case parts[] = {{.shape = {.b = 1, .h = 4, .hk = 1, .nq = 2,
                                     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 3, .nk = 2600}},
                                     {.seed = 0}};
 
+/* A tile lies in several pages. */
+static const verify_case pages[] = {
+    {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 3, .nk = 300, .page = 16}}, {.seed = 0}};
+
 static const planted_bug bugs[] = {
     /* jobs, and what a mover fetches */
     {"wgmma.forward_latent_mover.line", "(int)blockIdx.x / CLUSTER", "(int)blockIdx.x",
@@ -43,13 +47,15 @@ static const planted_bug bugs[] = {
      .cases = parts},
     {"wgmma.forward_latent_mover.send_piece", "(k0 + own_key)", "(k0)", .words = FULL},
     {"wgmma.forward_latent_mover.send_box", "i * box * 128", "i * 128", .words = PAGED,
-     .fault = RACE},
-    {"wgmma.forward_latent_mover.find_box", "own_key + i * box", "own_key + i", .words = PAGED},
+     .fault = RACE, .cases = pages},
+    {"wgmma.forward_latent_mover.find_box", "own_key + i * box", "own_key + i", .words = PAGED,
+     .cases = pages},
     {"wgmma.forward_latent_mover.order", "tile * DV_PIECES", "(1 - tile) * DV_PIECES",
-     .words = FULL, .fault = RACE "|" STUCK},
+     .words = FULL, .fault = RACE "|" STUCK, .place = {{LATENT}, {MOVER}}},
     {"wgmma.forward_latent_mover.keys", "tiles - 1", "tiles - 2", .words = FULL},
     /* S */
-    {"wgmma.forward_latent.scores", "q_rows + (u32)", "k_tiles + (u32)", .words = FULL},
+    {"wgmma.forward_latent.scores", "q_rows + (u32)", "k_tiles + (u32)", .words = FULL,
+     .fault = RACE},
     {"wgmma.forward_latent.add_part", "ADD_PART()", "", .words = FULL ";" MORE},
     /* P, and what is told of it */
     {"wgmma.forward_latent.scores_are_made", "barrier_sync(OWN + side, 128);", "", .words = FULL,

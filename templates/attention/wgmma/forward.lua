@@ -82,6 +82,7 @@ function family.registers(spec, plan)
   return scores + shape.accumulators() * (columns(spec.dv) // 2 + scores // 2) + 28
 end
 family.refused = wide.is_for(spec) and wide.refused or run("attention/wgmma/forward_refused.lua")
+if latent.is_for(spec) then table.move(latent.refused.rows, 1, #latent.refused.rows, #wide.refused.rows + 1, wide.refused.rows) end
 
 -- Plans of latent keys come before those that take them as others.
 local function plans_of_wide()

@@ -57,6 +57,24 @@ function latent.most() return MANY end
 -- Registers of a thread that multiplies, coarsely: O, S, P, the rows' states and addresses.
 function latent.registers(spec) return spec.dv // 4 + KEYS // 2 + KEYS // 4 + 28 end
 
+-- Plans that compilers refuse, because they spill (forward_refused.lua says what a row is).
+local function row(cause, what, when, spilled)
+  return { cause = cause, what = what .. ", latent keys", spare = 255, spilled = spilled,
+           when = function(spec, plan, traits) return latent.has(plan) and when(traits) end }
+end
+local function reads_by_key(traits) return traits.input.differs_by_pair or traits.input.differs_by_key end
+latent.refused = {
+  compiler = "NVRTC 13.0",
+  rows = {
+    row("score", "tanh", function(traits) return traits.score.has_tanh or traits.score.cap_of_ranges ~= nil end,
+        { { "d 576/512, softcap(30.0)", 72 }, { "d 576/512, causal, softcap(30.0)", 76 } }),
+    row("mask", "a mask with gaps, or of more than a range of keys for a row", function(traits) return traits.mask.has_gaps.keys or not traits.mask.row_sees_a_range end,
+        { { "d 576/512, chunked(48)", 16 }, { "d 576/512, k <= p || k < 16, s * s, paged", 16 } }),
+    row("input", "an input by key or pair beside a mask", function(traits) return reads_by_key(traits) and traits.mask.edge_count > 0 end,
+        { { "d 576/512, causal, s + x[q, k]", 20 }, { "d 576/512, causal, s + x[k]", 16 } }),
+  },
+}
+
 latent.plans = {
   { block_q = 128, block_kv = KEYS, stages = TILES, warps = 12, work = 66, measured = {} },
   { block_q = 64, block_kv = KEYS, stages = TILES, warps = 12, work = 80, measured = {} },
