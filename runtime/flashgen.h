@@ -140,7 +140,7 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *
  *   q, dq         [b, nq, h, d]
  *   k, dk         [b, nk, hk, d]
- *   v, dv         [b, nk, hk, dv]
+ *   v, dv         [b, nk, hk, dv]; with latent=true v is the first dv columns of k, and is NULL or k
  *   o, dout       [b, nq, h, dv]
  *   bias, dbias   [b|1, h|1, nq|1, nk|1], in bias_dtype and grad_dtype. The spec's bias_dims say
  *                 which extents are not 1, by default none is: dbias has b h nq nk elements then,

@@ -21,7 +21,7 @@ static void put(const char *path, const char *text) { scratch_put(path, text, st
 static fg_status read_line(const char *line) {
   const char *files[8], *words[32];
   int n_files = 0, n_words = 0;
-  char copy[512], *next = copy;
+  char copy[1024], *next = copy;
   snprintf(copy, sizeof copy, "%s", line);
   for (char *item; (item = strsep(&next, " "));) {
     if (!strchr(item, '=') && strstr(item, ".lua"))
@@ -232,6 +232,7 @@ static const struct {
     FORM(kv_layout, "packed", "'packed'"),
     FORM(slices, "false", "false"),
     FORM(shard, "true", "true"),
+    FORM(latent, "true", "true"),
     FORM(parts_dtype, "spec,f32", "{ 'spec', 'f32' }"),
     FORM(rotary, "halves", "'halves'"),
     FORM(rotary_dim, "0,16", "{ 0, 16 }"),

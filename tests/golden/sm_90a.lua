@@ -39,9 +39,6 @@ return {
   wgmma { head_dim = { 320, 512, "576/512" }, mask = { "full", "causal" } },
   wgmma { head_dim = { 512, "64/512" }, mask = "causal", score = { "softcap(30.0)", "alibi" } },
   wgmma { head_dim = 512, mask = "causal", q_layout = "packed", kv_layout = "packed" },
-  -- values that are the first columns of keys: of one block, of two, in pages
-  wgmma { head_dim = "576/512", mask = { "full", "causal" }, latent = true },
-  wgmma { head_dim = "576/512", mask = "causal", latent = true, kv_layout = { "cached", "paged" }, block_q = 64, stages = 2 },
   -- gradients: of each width, mask, score, and input
   wgmma { pass = "backward", head_dim = { 64, 96, 128, "64/128" }, mask = { "full", "causal" } },
   wgmma { pass = "backward", head_dim = { 40, 128 }, mask = { "window(1023, 0)", "dilated(3) && k <= p" }, dtype = "f16" },

@@ -26,6 +26,7 @@ class Options(NamedTuple):
     dtype: Optional[str]
     o_dtype: Optional[str] = None  # "f32", or None: dtype
     grad_dtype: Optional[str] = None  # the same of the gradients of q, k and v
+    latent: bool = False  # v is a view of k's first columns
 
 
 class Axes(NamedTuple):
@@ -93,6 +94,8 @@ def texts(options, layout, dtype, facts, wants, backward):
         made["dqkv_dtype"] = options.grad_dtype
     if options.batch_invariant and not backward:
         made["batch_invariant"] = "true"
+    if options.latent and not backward:
+        made["latent"] = "true"
     made.update(plan_texts(options.plan))
     return made
 
