@@ -77,19 +77,16 @@ static const planted_bug bugs[] = {
     {"wgmma.weights.moved", "$(given.moved(r)) = $(rows.row[r].correction);", "", .words = FULL,
      .cases = far},
     /* O += P V */
-    {"wgmma.forward_latent.values", "(K_PIECES - 1) * (PIECE_BYTES / 16)", "0", .words = FULL},
+    {"wgmma.forward_latent.values", "(K_PIECES - 1) * (PIECE_BYTES / 16)", "0", .words = FULL,
+     .fault = RACE, .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
     {"wgmma.forward_latent.values", "side * (DV_PIECES", "0 * (DV_PIECES", .words = FULL,
-     .fault = RACE},
+     .fault = RACE, .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
     {"wgmma.forward_latent.release", "wait_values(o);", "", .words = FULL,
      .fault = RACE "|still reads|in flight",
      .place = {{LATENT}, {MOVER}, {"attention/wgmma/weights.cut"}}},
-    {"wgmma.forward_latent.release", "2 * (", "(", .words = FULL, .fault = RACE "|" STUCK},
-    {"wgmma.forward_latent.wait_weights",
-     "mbarrier_wait($(barrier(\"p_full\", \"side\")), own_uses & 1);", "", .words = FULL,
-     .fault = RACE},
+    {"wgmma.forward_latent.release", "2 * (", "(", .words = FULL, .fault = RACE "|" STUCK,
+     .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
     /* rows */
-    {"wgmma.forward_latent.queries_are_read", "barrier_sync(BOTH, 256);", "", .words = ALONE,
-     .fault = RACE "|still reads|in flight"},
     {"wgmma.forward_latent.query", "h = first_head + row % wide", "h = first_head", .words = FULL},
     {"wgmma.forward_latent.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -99.0f",
      .words = FULL, .cases = far},
@@ -101,11 +98,14 @@ static const planted_bug bugs[] = {
     /* O leaves, and parts are joined */
     {"wgmma.forward_latent.column", "DV_COLUMNS * side", "DV_COLUMNS * (1 - side)", .words = FULL},
     {"wgmma.forward_latent.part", "(i - 1) * place_step", "i * place_step", .words = ALONE,
-     .cases = parts, .fault = "wrong numbers|never written|outside|beyond"},
+     .cases = parts, .fault = "wrong numbers|never written|outside|beyond",
+     .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
     {"wgmma.forward_latent.part", "\"first_place * GROUPS + group\"", "\"first_place * GROUPS\"",
-     .words = ALONE, .cases = parts, .fault = "wrong numbers|race|never written"},
+     .words = ALONE, .cases = parts, .fault = "wrong numbers|race|never written",
+     .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
     {"wgmma.forward_latent.job_is_read", "lane == 0", "lane < 0", .words = ALONE, .fault = STUCK},
-    {"wgmma.forward_latent.end", "cluster_sync();", "", .words = FULL, .fault = GONE},
+    {"wgmma.forward_latent.end", "cluster_sync();", "", .words = FULL, .fault = GONE,
+     .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
