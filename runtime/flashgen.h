@@ -91,6 +91,7 @@ typedef struct fg_spec {
   const char *o_dtype, *dqkv_dtype;
   const char *kv_dtype;      /* of k and v: e4m3, or spec = dtype */
   const char *descale_block; /* of e4m3: tokens that share a descale, 0 = all: fg_args */
+  const char *latent;        /* true: v is the first columns of k: fg_args */
 } fg_spec;
 
 /* The run-time extents: batch, query heads, key/value heads (h is a multiple of hk), query and key
@@ -141,7 +142,7 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *
  *   q, dq         [b, nq, h, d]
  *   k, dk         [b, nk, hk, d]
- *   v, dv         [b, nk, hk, dv]
+ *   v, dv         [b, nk, hk, dv]; with latent=true v is the first dv columns of k, and is NULL or k
  *   o, dout       [b, nq, h, dv]
  *   bias, dbias   [b|1, h|1, nq|1, nk|1], in bias_dtype and grad_dtype. The spec's bias_dims say
  *                 which extents are not 1, by default none is: dbias has b h nq nk elements then,

@@ -221,12 +221,28 @@ static fg_status check_layout(const fg_recipe *recipe, const fg_shape *shape, co
   return FG_OK;
 }
 
+/* v that is the first columns of k is k's view, or not given. */
+static fg_status check_latent(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
+  if (!recipe->layout.latent || !args->v.data) return FG_OK;
+  bool is_same = args->v.data == args->k.data;
+  for (int i = 0; i < recipe->n_tensors; i++) {
+    const fg_recipe_tensor *t = &recipe->tensor[i];
+    for (int a = 0; !strcmp(t->name, "v") && t->axes[a]; a++)
+      is_same &= fg_recipe_extent(recipe, t->axes[a], shape) <= 1 ||
+                 fg_tensor_stride(t, &args->v, a) == fg_tensor_stride(t, &args->k, a);
+  }
+  return is_same ? FG_OK
+                 : fg_fail(FG_EARGUMENT, "v: with latent=true it is the first columns of k: its "
+                                         "address and strides are k's, or it is not given");
+}
+
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
   int64_t reach[FG_TENSOR_MAX];
   TRY(fg_shape_check_of(fg_recipe_kind(recipe), shape));
   TRY(check_scale(fg_recipe_kind(recipe), args));
   TRY(check_launch_numbers(recipe, args));
   TRY(check_layout(recipe, shape, args));
+  TRY(check_latent(recipe, shape, args));
   for (int i = 0; i < recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &recipe->tensor[i];
     if (t->slot >= 0) TRY(check_input(args, t->name, t->slot));

@@ -230,7 +230,8 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
     int unless = 0;
     if (lua_tostring(L, -1)) split_name(lua_tostring(L, -1), name, &optional, &kept);
     TRY(split_unless(name, r, &unless));
-    const fg_argument *argument = fg_argument_find(fg_point_kind(point), name);
+    const fg_argument *argument =
+        fg_argument_laid(fg_point_kind(point), fg_point_layout(point), name);
     int slot = *name && !argument ? find_input(formula, name, output) : -1;
     if (slot >= 0 && r->n_tensors < FG_TENSOR_MAX) {
       TRY(add_input(formula, slot, output, r));

@@ -158,6 +158,9 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
      .help = "gradient of z, which is the residual's"},
 };
 
+/* v where it is the first columns of k. */
+static const fg_argument latent_v = {"v", "v", "bkgv", FG_RULE_SPEC, PLACE(k), .help = "values"};
+
 /* Declared inputs have no place in fg_args itself: their slot says which of its inputs they are. */
 static const fg_argument input_value = {
     "input", "input", "", FG_RULE_INPUT, .place = SIZE_MAX, .help = "a declared input"};
@@ -227,6 +230,10 @@ const fg_argument *fg_argument_find(const fg_kind *kind, const char *name) {
     if (!strcmp(fg_arguments[i].name, name) && has_axes(kind, fg_arguments[i].axes))
       return &fg_arguments[i];
   return NULL;
+}
+
+const fg_argument *fg_argument_laid(const fg_kind *kind, fg_layout layout, const char *name) {
+  return layout.latent && !strcmp(name, latent_v.name) ? &latent_v : fg_argument_find(kind, name);
 }
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe) { return &fg_kinds[recipe->kernel]; }

@@ -12,12 +12,12 @@ const fg_kind fg_kinds[FG_KINDS] = {
          NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define", "bias",
                "bias_dims", "bias_dtype", "grad_dtype", "o_dtype", "dqkv_dtype", "kv_dtype",
                "descale_block", "normalizer", "sink", "dropout", "max_logit", "deterministic",
-               "batch_invariant", "q_layout", "kv_layout", "slices", "shard"),
+               "batch_invariant", "q_layout", "kv_layout", "slices", "shard", "latent"),
      .form = &fg_shape_forms[FG_FORM_PAIRS],
      .width_field = "head_dim",
      .widths = "dv",
      .more_widths = "",
-     .of_forward = NAMES("max_logit", "batch_invariant"), /* of one launch, not of a sequence */
+     .of_forward = NAMES("max_logit", "batch_invariant", "latent"), /* of one launch alone */
      .has_scale = true,
      .has_e4m3 = true,
      .fallback = "simt"},

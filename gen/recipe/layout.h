@@ -14,6 +14,7 @@ typedef struct fg_layout {
   int q, kv;
   int slices; /* 1: pairs are those of a list of slices; all tokens are dense, of one batch */
   int shard; /* 1: the launch has parts of sequences, and is told where they are; not with slices */
+  int latent; /* 1: v is the first columns of k, and lies there */
 } fg_layout;
 extern const char *const fg_layout_words[FG_LAYOUTS + 1]; /* "dense"; NULL-terminated */
 

@@ -78,6 +78,8 @@ static inline bool fg_argument_has_integers(const fg_argument *a) {
 }
 /* The argument of that name that the kind has: all its axes are the kind's; NULL: it has none. */
 const fg_argument *fg_argument_find(const fg_kind *kind, const char *name);
+/* The same of a launch whose sequences lie so: v that is the first columns of k has k's place. */
+const fg_argument *fg_argument_laid(const fg_kind *kind, fg_layout layout, const char *name);
 
 /* The argument that stands for any declared input: its value, or its gradient. */
 const fg_argument *fg_argument_input(bool gradient);
@@ -314,6 +316,7 @@ fg_status fg_recipe_params(fg_recipe *recipe, size_t size, char *text);
  *   layout packed paged                           of queries, of keys; without the line dense
  *   layout dense dense slices                     the same, and pairs are those of a list of slices
  *   layout packed packed shard                    the same of parts of sequences
+ *   layout dense cached latent                    v is the first columns of k; last of such words
  *   head_dim 64 128                               the widths, under their field's name
  *   align 16                                      of q k v o and their gradients, in bytes
  *   generation 2                                  of the family; without the line 1

@@ -64,14 +64,22 @@ static int layout_of(const char *word) {
   return i;
 }
 
-/* "packed paged", "dense dense slices", "packed packed shard" */
+/* Takes the next word of the text if it is this one. */
+static int take_word(char **rest, const char *word) {
+  const size_t n = strlen(word);
+  if (!*rest || strncmp(*rest, word, n) || ((*rest)[n] && (*rest)[n] != ' ')) return 0;
+  *rest = (*rest)[n] ? *rest + n + 1 : NULL;
+  return 1;
+}
+
+/* "packed paged", "dense dense slices", "packed packed shard", "dense cached latent" */
 static fg_status read_layout(char *rest, fg_recipe *r) {
   r->layout.q = layout_of(strsep(&rest, " "));
   r->layout.kv = layout_of(strsep(&rest, " "));
-  r->layout.slices = rest && !strcmp(rest, "slices");
-  r->layout.shard = rest && !strcmp(rest, "shard");
-  const bool is_known = !rest || r->layout.slices || r->layout.shard;
-  if (r->layout.q <= FG_PACKED && r->layout.kv < FG_LAYOUTS && is_known) return FG_OK;
+  r->layout.slices = take_word(&rest, "slices");
+  r->layout.shard = !r->layout.slices && take_word(&rest, "shard");
+  r->layout.latent = take_word(&rest, "latent");
+  if (r->layout.q <= FG_PACKED && r->layout.kv < FG_LAYOUTS && !rest) return FG_OK;
   return fg_fail(FG_EIO, "it names a layout that there is not");
 }
 
@@ -145,7 +153,7 @@ static fg_status read_tensor(char *rest, fg_recipe *r) {
   const char *name = strsep(&rest, " ");
   char *way = strsep(&rest, " ");
   if (r->n_tensors == FG_TENSOR_MAX) return fg_fail(FG_EIO, "too many tensors");
-  t.argument = name ? fg_argument_find(fg_recipe_kind(r), name) : NULL;
+  t.argument = name ? fg_argument_laid(fg_recipe_kind(r), r->layout, name) : NULL;
   if (!t.argument) return fg_fail(FG_EIO, "no argument is \"%.40s\"", name ? name : "");
   for (int i = 0; i < r->n_tensors; i++)
     if (r->tensor[i].argument == t.argument) return fg_fail(FG_EIO, "%s comes twice", name);

@@ -69,9 +69,10 @@ int fg_recipe_print(const fg_recipe *r, size_t size, char *text) {
   char buffer[EXPR], widths[FG_WIDTHS_MAX + 1];
   if (r->kernel) fg_lines_add(&l, "kernel %s\n", fg_recipe_kind(r)->name);
   const char *more = r->layout.slices ? " slices" : r->layout.shard ? " shard" : "";
-  if (r->layout.q || r->layout.kv || *more)
-    fg_lines_add(&l, "layout %s %s%s\n", fg_layout_words[r->layout.q],
-                 fg_layout_words[r->layout.kv], more);
+  const char *latent = r->layout.latent ? " latent" : "";
+  if (r->layout.q || r->layout.kv || *more || *latent)
+    fg_lines_add(&l, "layout %s %s%s%s\n", fg_layout_words[r->layout.q],
+                 fg_layout_words[r->layout.kv], more, latent);
   fg_lines_add(&l, "%s", fg_recipe_kind(r)->width_field);
   for (size_t i = 0; i < strlen(fg_kind_widths(fg_recipe_kind(r), widths)); i++)
     fg_lines_add(&l, " %d", r->width[i]);

@@ -95,6 +95,8 @@ const fg_field fg_fields[FG_FIELD_ROWS] = {
     {POINT(shard), .type = &fg_type_choice, .fallback = "false", .choices = NAMES("false", "true"),
      .tags = NAMES("", "-shard"),
      .help = "the launch has a part of each sequence, and says where it is"},
+    {POINT(latent), .type = &fg_type_choice, .fallback = "false", .choices = NAMES("false", "true"),
+     .tags = NAMES("", "-latent"), .help = "forward: v is the first columns of k"},
     {POINT(parts_dtype), .type = &fg_type_choice, .fallback = "f32",
      .choices = NAMES("f32", "spec"), .tags = NAMES("", "-partsspec"),
      .help = "of parts of o that are combined; spec = dtype"},

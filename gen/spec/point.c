@@ -64,7 +64,7 @@ void fg_point_settle(fg_point *p) {
 }
 
 fg_layout fg_point_layout(const fg_point *p) {
-  return (fg_layout){p->q_layout, p->kv_layout, p->slices, p->shard};
+  return (fg_layout){p->q_layout, p->kv_layout, p->slices, p->shard, p->latent};
 }
 
 fg_status fg_point_check_layout(const fg_point *p) {
@@ -77,6 +77,8 @@ fg_status fg_point_check_layout(const fg_point *p) {
                    words[p->q_layout], words[p->kv_layout]);
   if (p->slices && p->shard)
     return fg_fail(FG_ESPEC, "shard: the tokens of slices=true are all there, not a part of them");
+  if (p->latent && p->dv > p->d)
+    return fg_fail(FG_ESPEC, "latent: v is the first %d columns of k, which has %d", p->dv, p->d);
   return FG_OK;
 }
 

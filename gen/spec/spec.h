@@ -35,7 +35,7 @@ typedef struct fg_point {
   int batch_invariant, sink, dropout, max_logit;
   int residual, norm, target;
   int slices, shard;
-  int unused; /* 0; they are an even number: points are compared as bytes, without a hole */
+  int latent; /* the numbers are even in number: points are compared as bytes, without a hole */
   /* Canonical texts, interned; NULL: full, s, no inputs. point_formula.h has what they say. */
   const char *mask, *score, *inputs;
   const char *normalizer; /* a word, interned; NULL: softmax */
@@ -63,9 +63,9 @@ typedef struct fg_field {
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
 enum {
-  FG_FIELDS = 42,
+  FG_FIELDS = 43,
   FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 35,
+  FG_SPEC_FIELDS = 36,
   FG_FIELD_KERNEL = 0,
   FG_FIELD_MASK = 5,
   FG_FIELD_SCORE,

@@ -144,7 +144,7 @@ static fg_status fill(run_job *j, fg_problem *p) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     const fg_recipe_tensor *t = &p->recipe->tensor[i];
     int a = run_tensor(j, t->name);
-    if (t->output && !t->kept) continue;
+    if ((t->output && !t->kept) || p->shares[i]) continue;
     if (is_said(j, t)) {
       TRY(fg_problem_set_ints(p, i, j->c->arguments.words));
       continue;
@@ -230,6 +230,11 @@ static bool is_saved(const run_job *j, const fg_recipe_tensor *t) {
   return reference_is_saved(reference_of(j->kind), t);
 }
 
+/* Is the tensor a part of another one? */
+static bool is_in_another(const fg_recipe *r, const fg_recipe_tensor *t) {
+  return r->layout.latent && !strcmp(t->name, "v");
+}
+
 /* No input is missing. Said before anything is compiled. */
 static fg_status check_inputs(run_job *j, const fg_recipe *r) {
   for (int i = 0; i < r->n_numbers; i++)
@@ -239,7 +244,9 @@ static fg_status check_inputs(run_job *j, const fg_recipe *r) {
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
     const fg_recipe_tensor *t = &r->tensor[i];
-    if ((t->output && !t->kept) || run_knows(j, name)) continue;
+    if (is_in_another(r, t) && run_knows(j, name))
+      return fg_fail(FG_EARGUMENT, "v: with latent=true it is the first columns of k, not a file");
+    if ((t->output && !t->kept) || is_in_another(r, t) || run_knows(j, name)) continue;
     if (t->unless && !run_knows(j, r->tensor[t->unless - 1].name))
       return fg_fail(FG_EARGUMENT, "%s is missing: give --in %s=FILE.npy, or --in %s=FILE.npy",
                      name, name, r->tensor[t->unless - 1].name);
@@ -257,8 +264,7 @@ static fg_status check_inputs(run_job *j, const fg_recipe *r) {
 static bool needs_forward(run_job *j, const fg_recipe *r) {
   bool needs = false;
   for (int i = 0; i < r->n_tensors; i++)
-    needs |=
-        !r->tensor[i].output && is_saved(j, &r->tensor[i]) && !run_knows(j, r->tensor[i].name);
+    needs |= !r->tensor[i].output && is_saved(j, &r->tensor[i]) && !run_knows(j, r->tensor[i].name);
   return needs;
 }
 
@@ -371,7 +377,8 @@ const cli_command cli_run = {
         "    gradients  mean rstd [rows]; eps=X (default 1e-5)\n"
         "  kernel=linear: x dx [rows, in]  w dw [out, in]  bias dbias [out]  y dy residual [rows, "
         "out]\n"
-        "    keep [rows, cdiv(out, 32)] bits of relu, [rows, out] of others; gated w bias keep have "
+        "    keep [rows, cdiv(out, 32)] bits of relu, [rows, out] of others; gated w bias keep "
+        "have "
         "2 out;\n"
         "    of a norm, as of layernorm: out z dout dz gamma beta mean rstd, and dresidual [rows, "
         "out]\n"

@@ -120,8 +120,23 @@ static void poison(const fg_problem *p, int tensor) {
     memset(p->staged[tensor] + (size_t)w.at * size, 0xff, size);
 }
 
+/* v of latent keys has no buffer of its own. */
+static bool share_buffer(fg_problem *p, int i) {
+  const fg_recipe_tensor *t = &p->recipe->tensor[i];
+  for (int j = 0; j < i && t->slot < 0; j++) {
+    if (p->recipe->tensor[j].slot >= 0 ||
+        p->recipe->tensor[j].argument->place != t->argument->place)
+      continue;
+    p->buffer[i] = p->buffer[j], p->staged[i] = p->staged[j], p->bytes[i] = p->bytes[j];
+    p->far[i] = p->far[j];
+    p->shares[i] = true;
+  }
+  return p->shares[i];
+}
+
 static fg_status add_buffer(fg_problem *p, int i, int padding, uint64_t seed) {
   const fg_recipe_tensor *t = &p->recipe->tensor[i];
+  if (share_buffer(p, i)) return FG_OK;
   fg_tensor *tensor = fg_args_tensor_of(&p->args, t);
   uint64_t random = mix(seed, i);
   int gap = padding > 0 ? (int)(random % (uint64_t)(padding + 1)) : 0;
@@ -181,6 +196,7 @@ out:
 void fg_problem_free(fg_problem *p) {
   if (!p) return;
   for (int i = 0; i < p->recipe->n_tensors; i++) {
+    if (p->shares[i]) continue;
     if (p->far[i]) {
       munmap(p->buffer[i], p->bytes[i]);
       continue;

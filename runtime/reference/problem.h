@@ -18,7 +18,8 @@ typedef struct fg_problem {
   void *buffer[FG_TENSOR_MAX], *workspace;
   char *staged[FG_TENSOR_MAX]; /* the host's copy of each buffer */
   size_t bytes[FG_TENSOR_MAX], workspace_bytes;
-  bool far[FG_TENSOR_MAX]; /* staged is the buffer itself */
+  bool far[FG_TENSOR_MAX];    /* staged is the buffer itself */
+  bool shares[FG_TENSOR_MAX]; /* its buffer is that of a tensor before it, which has its place */
 } fg_problem;
 
 /* padding: 0, or the most elements that a stride exceeds its contiguous value by; FG_PROBLEM_FAR,

@@ -45,12 +45,22 @@ static double draw_value(const reference_case *c, const char *name, uint64_t *st
   return kind < 0.4 && normalizer_of(c)->hides_inf ? -INFINITY : kind < 0.5 ? 3000 * x : x;
 }
 
+/* v of latent keys: the first columns of k, which is drawn before it. */
+static bool draw_latent(const reference_case *c, int tensor, double *values) {
+  const int d = c->variant->point.d, dv = c->variant->point.dv;
+  const int64_t rows = fg_problem_count(c->problem, tensor) / dv;
+  if (!c->problem->shares[tensor]) return false;
+  const double *k = reference_value(c, "k");
+  for (int64_t i = 0; i < rows; i++) memcpy(values + i * dv, k + i * d, (size_t)dv * sizeof *k);
+  return true;
+}
+
 static void draw(const reference_case *c, int tensor, double *values) {
   const attention *a = c->own;
   const fg_recipe_tensor *t = &c->problem->recipe->tensor[tensor];
   const int64_t count = fg_problem_count(c->problem, tensor);
   uint64_t state = c->which->seed * 1000003 + (uint64_t)tensor;
-  if (reference_draw_layout(c, tensor, values)) return;
+  if (reference_draw_layout(c, tensor, values) || draw_latent(c, tensor, values)) return;
   if (t->argument->elem == FG_RULE_WORDS) {
     for (int64_t i = 0; i < count; i++) values[i] = (double)(int32_t)fg_random_next(&state);
     return;

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const fg_layout packed = {FG_PACKED, FG_PACKED, 0, 0}, paged = {FG_DENSE, FG_PAGED, 0, 0};
+static const fg_layout packed = {FG_PACKED, FG_PACKED, 0, 0, 0},
+                       paged = {FG_DENSE, FG_PAGED, 0, 0, 0};
 
 static cli_lengths lengths_of(fg_layout layout, const fg_shape *shape) {
   cli_lengths made;
@@ -36,10 +37,11 @@ START_TEST(equal) {
       {.b = 8, .nq = 512, .nk = 512, .page = 16, .pages = 8 * 32},
       {.b = 8, .nq = 512, .nk = 512, .page = 7, .pages = 8 * 74},
       {.b = 8, .nq = 512, .nk = 512, .page = 16, .pages = 100000}};
-  static const fg_layout layouts[] = {{FG_PACKED, FG_PACKED, 0, 0}, {FG_PACKED, FG_PACKED, 0, 0},
-                                      {FG_PACKED, FG_PACKED, 0, 0}, {FG_DENSE, FG_CACHED, 0, 0},
-                                      {FG_DENSE, FG_PAGED, 0, 0},   {FG_DENSE, FG_PAGED, 0, 0},
-                                      {FG_DENSE, FG_PAGED, 0, 0}};
+  static const fg_layout layouts[] = {
+      {FG_PACKED, FG_PACKED, 0, 0, 0}, {FG_PACKED, FG_PACKED, 0, 0, 0},
+      {FG_PACKED, FG_PACKED, 0, 0, 0}, {FG_DENSE, FG_CACHED, 0, 0, 0},
+      {FG_DENSE, FG_PAGED, 0, 0, 0},   {FG_DENSE, FG_PAGED, 0, 0, 0},
+      {FG_DENSE, FG_PAGED, 0, 0, 0}};
   for (int s = 0; s < 7; s++) {
     cli_lengths l = lengths_of(layouts[s], &shapes[s]);
     for (int i = 0; i < 8; i++)

@@ -144,7 +144,7 @@ static double field(const char *table, int i) {
 START_TEST(operations_and_bytes) {
   cli_lengths l;
   double pairs = 0, keys = 0;
-  ck_assert_int_eq(cli_lengths_new((fg_layout){FG_PACKED, FG_PACKED, 0, 0}, &packed_shape, &l),
+  ck_assert_int_eq(cli_lengths_new((fg_layout){FG_PACKED, FG_PACKED, 0, 0, 0}, &packed_shape, &l),
                    FG_OK);
   for (int i = 0; i < l.n; i++) pairs += (double)l.q[i] * (double)(l.q[i] + 1) / 2;
   cli_lengths_free(&l);
@@ -156,7 +156,8 @@ START_TEST(operations_and_bytes) {
   const double flops = field(r.out, 7) * 1e9 * field(r.out, 8);
   ck_assert_double_eq_tol(flops, 2 * 32 * pairs * 2, 1e-4 * flops);
 
-  ck_assert_int_eq(cli_lengths_new((fg_layout){FG_DENSE, FG_PAGED, 0, 0}, &paged_shape, &l), FG_OK);
+  ck_assert_int_eq(cli_lengths_new((fg_layout){FG_DENSE, FG_PAGED, 0, 0, 0}, &paged_shape, &l),
+                   FG_OK);
   for (int i = 0; i < l.n; i++) keys += (double)l.k[i];
   cli_lengths_free(&l);
   r = program_gives(0, "bench head_dim=16 family=mma kv_layout=paged b=3 h=2 hk=1 nq=1 nk=90 "

@@ -19,6 +19,7 @@ static const char *const golden[] = {
     "attn_bwd-bf16-d64-causal-biasgrad_hqk-det.mma-q64-k64-s2-w4.host",
     "attn_fwd-bf16-d128-causal.wgmma-q192-k64-s2-w16.sm_90a",
     "attn_fwd-bf16-d512-causal.wgmma-q128-k128-s8-w12.sm_90a",
+    "attn_fwd-bf16-d576v512-causal-kvpaged-latent.wgmma-q128-k64-s2-w12.sm_90a",
     "attn_bwd-bf16-d512-causal.wgmma-q64-k64-s1-w16.sm_90a",
     "attn_fwd-bf16-d128-causal-kvpaged.decode-q8-k16-s3-w6.sm_90a",
     "attn_fwd-bf16-d128-causal-slices.wgmma-q192-k64-s2-w16.sm_90a",

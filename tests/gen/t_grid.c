@@ -19,7 +19,7 @@ static void put(const char *path, const char *text) { scratch_put(path, text, st
 
 /* Reads the files and words of one line: "a.lua b.lua head_dim=64". */
 static fg_status read_line(const char *line) {
-  const char *files[8], *words[48];
+  const char *files[8], *words[64];
   int n_files = 0, n_words = 0;
   char copy[1024], *next = copy;
   snprintf(copy, sizeof copy, "%s", line);
@@ -234,6 +234,7 @@ static const struct {
     FORM(kv_layout, "packed", "'packed'"),
     FORM(slices, "false", "false"),
     FORM(shard, "true", "true"),
+    FORM(latent, "true", "true"),
     FORM(parts_dtype, "spec,f32", "{ 'spec', 'f32' }"),
     FORM(rotary, "halves", "'halves'"),
     FORM(rotary_dim, "0,16", "{ 0, 16 }"),

@@ -186,6 +186,7 @@ START_TEST(layouts) {
         "slices: they are of dense tokens, not of q_layout=packed, kv_layout=packed");
   fails("head_dim=64 slices=true shard=true",
         "shard: the tokens of slices=true are all there, not a part of them");
+  fails("head_dim=64/128 latent=true", "latent: v is the first 128 columns of k, which has 64");
   fails("head_dim=64 shard=true inputs.x=f32[k] score=s+x[k-1]",
         "inputs.x: with shard=true its axis k is indexed by k alone: a part of a sequence has no "
         "other keys");

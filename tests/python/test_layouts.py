@@ -179,6 +179,16 @@ class Layouts(Case):
             right = Reference(q[i:i + 1], k[i:i + 1, :used[i]], v[i:i + 1, :used[i]])
             self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
 
+    def test_latent(self):
+        q, k = random(2, 3, H, 32), random(2, 40, 1, 32, seed=1)
+        used = np.array([40, 7], "i4")
+        for given in ({}, {"used_k": used}):
+            right = flashgen.attention(q, k, k[..., :24].copy(), **given)
+            out = flashgen.attention(q, k, k[..., :24], latent=True, **given)
+            np.testing.assert_array_equal(out, right)
+        with self.assertRaisesRegex(ValueError, "v: with latent=true it is the first columns of k"):
+            flashgen.attention(q, k, k[..., :24].copy(), latent=True)
+
     def test_batch_invariant(self):
         q, k, v = random(3, 1, H, D), random(3, 40, HK, D, seed=1), random(3, 40, HK, D, seed=2)
         used = np.array([40, 7, 20], "i4")

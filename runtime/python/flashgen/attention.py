@@ -67,8 +67,8 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
               seed=None, normalizer="softmax", sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None,
               used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, q_ranges=None,
               k_ranges=None, kinds=None, pos_q=None, pos_k=None, whole_q=None, whole_k=None, deterministic=False,
-              batch_invariant=False, sm_margin=0, plan=None, dtype=None, o_dtype=None, out=None, return_lse=False,
-              return_max_logit=False, q_descale=None, k_descale=None, v_descale=None, descale_block=0):
+              batch_invariant=False, latent=False, sm_margin=0, plan=None, dtype=None, o_dtype=None, out=None,
+              return_lse=False, return_max_logit=False, q_descale=None, k_descale=None, v_descale=None, descale_block=0):
     """softmax(scale q k^T) v, or what the options make of it: float16 and bfloat16 tensors of PyTorch, on a GPU or the
     CPU, which is the host device, or arrays of NumPy, on the host device. Differentiable in tensors of PyTorch.
 
@@ -110,6 +110,8 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
                 gradients of parts are added up
     deterministic, batch_invariant
                 equal calls give equal gradients; a sequence's result does not depend on the others
+    latent      v is k[..., :dv], a view of k's first columns, as in latent attention (MLA): kernels may load both as one. Backward
+                takes v as any other
     sm_margin   multiprocessors that are left to other work, by kernels that would fill the GPU
     plan        restricts the plans: {"family": "mma", "block_q": (64, 128)}
     out         where the result goes
@@ -125,7 +127,7 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
     adapter, options = read(
         given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
         used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
-        deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, None, descale_block)
+        deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, None, descale_block, latent)
     descales = {"q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
     given.update((name, x) for name, x in descales.items() if x is not None)
     if adapter.IS_TRACED and (any(x is not None for x in descales.values()) or "float8" in str(k.dtype)):
@@ -216,7 +218,7 @@ def wanted_names(adapter, given, wanted):
 def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normalizer, sigmoid_bias, scale, starts_q, starts_k,
          used_q, used_k, longest_q, longest_k, first_k, rows, table, q_ranges, k_ranges, kinds, pos_q, pos_k, whole_q, whole_k,
          deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype=None,
-         descale_block=0):
+         descale_block=0, latent=False):
     """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
@@ -254,7 +256,7 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
     return adapter, (
         mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
         scale, longest_q, longest_k, deterministic, batch_invariant, sm_margin, plan and frozen(plan), dtype, o_dtype,
-        grad_dtype, descale_block)
+        grad_dtype, descale_block, bool(latent))
 
 
 def of_sequences(adapter, name, x, given):

@@ -28,7 +28,7 @@ Spec = struct(
     (c.c_char_p, "kernel pass dtype head_dim mask bias bias_dims bias_dtype grad_dtype normalizer deterministic "
                  "family block_q block_kv stages warps parts score inputs define width warps_per_key key_parts "
                  "q_layout kv_layout parts_dtype rotary rotary_dim rotary_dtype batch_invariant sink dropout "
-                  "max_logit residual norm target epilogue slices shard o_dtype dqkv_dtype kv_dtype descale_block"))
+                  "max_logit residual norm target epilogue slices shard o_dtype dqkv_dtype kv_dtype descale_block latent"))
 Shape = struct(
     "fg_shape",
     (c.c_size_t, "size"),

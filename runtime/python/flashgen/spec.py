@@ -27,6 +27,7 @@ class Options(NamedTuple):
     o_dtype: Optional[str] = None  # "f32", of e4m3 "f16" too, or None: dtype
     grad_dtype: Optional[str] = None  # the same of the gradients of q, k and v
     descale_block: int = 0  # tokens that share a descale; 0: all
+    latent: bool = False  # v is a view of k's first columns
 
 
 class Axes(NamedTuple):
@@ -98,6 +99,8 @@ def texts(options, layout, dtype, facts, wants, backward):
         made["dqkv_dtype"] = options.grad_dtype
     if options.batch_invariant and not backward:
         made["batch_invariant"] = "true"
+    if options.latent and not backward:
+        made["latent"] = "true"
     made.update(plan_texts(options.plan))
     return made
 

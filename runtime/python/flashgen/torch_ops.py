@@ -20,7 +20,7 @@ ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name
 OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[] ints=[], float[] floats=[],
     str normalizer="softmax", float? sigmoid_bias=None, float? keep=None, float? scale=None, SymInt? longest_q=None,
     SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, int sm_margin=0, str plan="", str? dtype=None,
-    str? o_dtype=None, str? grad_dtype=None"""
+    str? o_dtype=None, str? grad_dtype=None, bool latent=False"""
 FORWARD = f"({ARRAYS}, *, {OPTIONS}, bool max_logit=False) -> (Tensor, Tensor, Tensor, Tensor)"
 BACKWARD = (f"(Tensor dout, Tensor o, Tensor lse, Tensor u, Tensor? dlse, {ARRAYS}, *, {OPTIONS}, str[] wanted) -> "
             "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor[])")
@@ -34,7 +34,7 @@ def written(options):
     declared by "cap=float; edge=[q] monotone; slope=[h]; width=int"; ints and floats are the numbers, in their order. Where a
     graph is for any floats, they are a float64 tensor of the CPU instead, the op's `numbers`."""
     (mask, score, define, inputs, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k, deterministic,
-     batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, _) = options  # the last one is of float8_e4m3fn
+     batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, _, latent) = options  # _: of float8_e4m3fn
     declared, ints, floats = [], [], []
     for x in inputs:
         if isinstance(x, Number):
@@ -46,11 +46,11 @@ def written(options):
             "declared": joined(declared), "ints": ints, "floats": floats, "normalizer": normalizer, "sigmoid_bias": sigmoid_bias,
             "keep": keep, "scale": scale, "longest_q": longest_q, "longest_k": longest_k, "deterministic": deterministic,
             "batch_invariant": batch_invariant, "sm_margin": sm_margin, "dtype": dtype,
-            "o_dtype": o_dtype, "grad_dtype": grad_dtype, "plan": pairs_text(plan)}
+            "o_dtype": o_dtype, "grad_dtype": grad_dtype, "latent": latent, "plan": pairs_text(plan)}
 
 
 def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
-         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype):
+         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, latent):
     """The values of an Options again."""
     ints, floats = iter(ints), iter(floats)
     inputs = []
@@ -64,7 +64,7 @@ def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, 
             axes, _, more = kind[1:].rpartition("]")
             inputs.append(Axes(name, axes, more == " monotone"))
     return (mask, score, pairs(define), tuple(inputs), normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
-            deterministic, batch_invariant, sm_margin, pairs(plan), dtype, o_dtype, grad_dtype)
+            deterministic, batch_invariant, sm_margin, pairs(plan), dtype, o_dtype, grad_dtype, 0, latent)
 
 
 def by_name(declared, arrays, inputs):

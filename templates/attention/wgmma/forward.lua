@@ -1,11 +1,11 @@
 -- forward.lua: attention on the warpgroup products and TMA of sm_90a. A block stays on its
 -- multiprocessor and takes tiles of block_q query rows in turn. One warpgroup moves data; each of the
 -- others owns 64 rows, whose O, S and P stay in registers.
-local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut", "tile/pair.cut" } }
+local family = { template = "attention/wgmma/forward.cut", library = { "tile/tiles.cut", "tile/claims.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut", "tile/pair.cut", "tile/sums.cut" } }
 family.generation = 3
 
 local mma, shape, records = run("attention/mma/mma.lua"), run("attention/wgmma/shape.lua"), run("attention/wgmma/records.lua")
-local wide = run("attention/wgmma/forward_wide.lua")
+local wide, latent = run("attention/wgmma/forward_wide.lua"), run("attention/wgmma/forward_latent.lua")
 local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_bytes, shape.tiled_input, shape.has_parts
 
 -- Why it leaves numbers of e4m3 to others, or nil.
@@ -28,7 +28,7 @@ function family.applies(spec, arch)
   local curved = hooks.score.tanh_count > 1 and not hooks.score.tanhs_are_of_scaled_s
   if hooks.pairs_are_looped or curved or hooks.score_is_long and math.max(spec.d, spec.dv) > 128 then return false, "leaves large expressions to mma" end
   local why = wide.is_for(spec) and wide.refusal()
-  if why then return false, why end
+  if why and not latent.is_for(spec) then return false, why end
   return true
 end
 
@@ -62,8 +62,11 @@ end
 -- Bytes of a job: its words, and what says where its sequence is.
 local function job_bytes() return 32 + 16 * cdiv(#seq.locals, 4) end
 
+-- What takes the plan's heads, where they are wide: forward_wide.lua or forward_latent.lua.
+local function wide_of(plan) return latent.is_for(spec) and latent.has(plan) and latent or wide end
+
 function family.shared(spec, plan)
-  if wide.is_for(spec) then return wide.shared(spec, plan) end
+  if wide.is_for(spec) then return wide_of(plan).shared(spec, plan) end
   local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
   local q, input = slots.q, tiled_input() and slots.input or 0
   local blocks = {
@@ -96,14 +99,21 @@ end
 -- Registers of a thread that multiplies, coarsely: S, O, P, the same two of a second accumulator, the rows' state and addresses. What spills all the same stands in
 -- forward_refused.lua.
 function family.registers(spec, plan)
-  if wide.is_for(spec) then return wide.registers(spec, plan) end
+  if wide.is_for(spec) then return wide_of(plan).registers(spec, plan) end
   local scores = plan.block_kv // 2
   return scores + shape.accumulators() * (columns(spec.dv) // 2 + shape.p_registers(plan)) + (shape.part_columns(plan) or 0) // 2 + 28
 end
 family.refused = wide.is_for(spec) and wide.refused or run("attention/wgmma/forward_refused.lua")
+if latent.is_for(spec) then table.move(latent.refused.rows, 1, #latent.refused.rows, #wide.refused.rows + 1, wide.refused.rows) end
 
-local rows = run("attention/wgmma/forward_plans" .. (types.p.bytes == 1 and "_e4m3" or "") .. ".lua")
-if wide.is_for(spec) then rows = wide.plans end
+-- Plans of latent keys come before those that take them as others.
+local function plans_of_wide()
+  local plans = {}
+  if latent.is_for(spec) then table.move(latent.plans, 1, #latent.plans, 1, plans) end
+  if not wide.refusal() then table.move(wide.plans, 1, #wide.plans, #plans + 1, plans) end
+  return plans
+end
+local rows = wide.is_for(spec) and plans_of_wide() or run("attention/wgmma/forward_plans" .. (types.p.is_byte and "_e4m3" or "") .. ".lua")
 
 -- Registers that each thread of a block is launched with.
 local function launched(plan) return 65536 // (32 * plan.warps) // 8 * 8 end
@@ -132,7 +142,7 @@ end
 -- and for scores beside which parts do not spill.
 function family.candidates(spec, arch)
   local function most(plan) return select(2, split(plan)) end
-  local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, wide.is_for(spec) and wide.most or most) end
+  local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, wide.is_for(spec) and function(plan) return wide_of(plan).most() end or most) end
   local plans = {}
   for _, row in ipairs(rows) do
     if is_for(row) then plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps } end
@@ -255,7 +265,7 @@ local function describe_narrow(spec, plan)
 end
 
 function family.describe(spec, plan)
-  local description = wide.is_for(spec) and wide.describe(spec, plan, work_of_key(plan)) or describe_narrow(spec, plan)
+  local description = wide.is_for(spec) and wide_of(plan).describe(spec, plan, work_of_key(plan)) or describe_narrow(spec, plan)
   run("attention/max_logit.lua").add_step(description.steps)
   return description
 end

@@ -1,5 +1,6 @@
 -- rows.lua: a thread's two rows in wgmma_forward as the normaliser has them, 0 and 1: lane / 4 and 8 more. Given the
--- fragment, the scores and `pair`, how two warpgroups share rows (weights.cut), it gives
+-- fragment, the scores, `pair`, how two warpgroups share rows, and `writes`, the test that this one writes what is kept of them
+-- (weights.cut), it gives
 --
 --   row[r]                row r, whose scores are in `score`
 --   states()              the names of both rows' states
@@ -19,7 +20,7 @@ end
 
 local function packed(value) return string.format("%s(%s(%s))", types.p.to_f32, types.p.from_f32, value) end
 
-return function(fragment, scores, pair)
+return function(fragment, scores, pair, writes)
   local rows = { row = {}, reweighs = {} }
 
   -- The test of a row's bit of a pair's column.
@@ -34,7 +35,7 @@ return function(fragment, scores, pair)
     }
     if norm.second then
       row.take = string.format("stg_f32_if(%s, %s, %slane %% 4 == 0 && q < %s && p.%s);", seq.kept(norm.second, "q"), norm.second_of_row,
-                               pair and pair.writes .. " && " or "", seq.nq, norm.second)
+                               writes and writes .. " && " or "", seq.nq, norm.second)
     end
     norm.states(function(name) return name .. r end, row)
     if norm.trial then

@@ -61,7 +61,7 @@ return function(tile)
   function scores.seen(r)
     return text.all_of(reads_rows and seq.has_q("q" .. r) or "1", seq.has_k("(k_lane + column)"), scores.pair[r].test)
   end
-  local whole = text.all_of(reads_rows and seq.all_q("row0 + 64") or "1", tile.always)
+  local whole = text.all_of(reads_rows and (tile.all_rows or seq.all_q("row0 + 64")) or "1", tile.always)
   scores.first_whole = text.all_of(whole, seq.all_k("k0 + BLOCK_KV"))
   scores.whole = seq.slices and scores.first_whole or whole
   return scores
