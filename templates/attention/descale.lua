@@ -43,8 +43,9 @@ else
   -- spot "attention.descale.declare"
   descale.declare = string.format("const float descaled = p.scale * %s%s;", q_has_one and load("q") .. " * " or "", load("k"))
   -- spot "attention.descale.declare_o"
-  descale.declare_o = string.format("const float descale_o = %s%s;", is_rounded and INVERSE .. " * " or "", load("v"))
-  descale.unit, descale.o, descale.v = "descaled", "descale_o", load("v")
+  descale.v = load("v")
+  descale.declare_o = string.format("const float descale_o = %s%s;", is_rounded and INVERSE .. " * " or "", descale.v)
+  descale.unit, descale.o = "descaled", "descale_o"
 end
 if is_rounded then
   descale.factor = FACTOR

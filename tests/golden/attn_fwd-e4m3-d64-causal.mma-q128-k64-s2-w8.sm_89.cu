@@ -285,12 +285,12 @@ DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   }
 }
 
-// c[m][n] += A B^T, of m times 16 rows, M_STEP apart, and n * 8 rows of tiles of one width; a by
-// rows, b by chunks.
+// The same of chunks `first` to `end`.
 // Unrolled in part: in longer straight lines ptxas moves more loads ahead than registers allow.
-DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks) {
+DEV void multiply_nt_part(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks,
+    int first, int end) {
   #pragma unroll UNROLL
-  for (int k = 0; k < chunks; k += 2) {
+  for (int k = first; k < end; k += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
     for (int i = 0; i < m; i++) {
@@ -302,6 +302,12 @@ DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 
       mma_row(c + 4 * j, m, n, x, y);
     }
   }
+}
+
+// c[m][n] += A B^T, of m times 16 rows, M_STEP apart, and n * 8 rows of tiles of one width; a by
+// rows, b by chunks.
+DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 b, int chunks) {
+  multiply_nt_part(c, m, n, a_tile, a, b_tile, b, chunks, 0, chunks);
 }
 
 // Four tiles of 8 columns of an accumulator as an operand: two columns of each of two tiles in a
@@ -415,8 +421,6 @@ attn_fwd(const __grid_constant__ Params p) {
       ? ldg_f32(p.q_descale + ((i64)b * p.q_descale_b + (i64)g * p.q_descale_h))
       : 1.0f) * (p.k_descale ? ldg_f32(p.k_descale
       + ((i64)b * p.k_descale_b + (i64)g * p.k_descale_h)) : 1.0f);
-  const float descale_o = 0.00390625f * (p.v_descale
-      ? ldg_f32(p.v_descale + ((i64)b * p.v_descale_b + (i64)g * p.v_descale_h)) : 1.0f);
   const int key_end = imin(p.nk, p.nk + (imin(q0 + BLOCK_Q, p.nq)) - p.nq);
   int k0 = 0;
 

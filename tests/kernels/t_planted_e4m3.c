@@ -27,6 +27,7 @@ static const planted_bug bugs[] = {
     {"attention.descale.load", "- 1) / %s", "- 1) / 2 / %s", .words = paged},
     {"attention.descale.declare", "\"const float descaled = p.scale * %s%s;",
      "\"const float descaled = p.scale * %.0s%s;", .words = heads},
+    {"attention.descale.declare_o", "load(\"v\")", "load(\"k\")", .words = heads},
     {"attention.descale.rounded", "e4m3_to_f32(f32_to_e4m3(%s * %s))", "%.0s%s", .words = heads},
     {"simt.forward.descale", "\" * \" or \"\")of_key", "\" * \" or \"\")1.0f", .words = paged},
     {"simt.forward.weights", "$(of_value)", "", .words = blocks},

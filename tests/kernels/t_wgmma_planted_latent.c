@@ -29,6 +29,7 @@ static const verify_case far[] = {{.shape = {.b = 1, .h = 1, .hk = 1, .nq = 150,
 /* One tile of rows, whose keys clusters divide. */
 static const verify_case parts[] = {{.shape = {.b = 1, .h = 4, .hk = 1, .nq = 2, .nk = 2100}},
                                     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 3, .nk = 2600}},
+                                    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 1, .nk = 7000}},
                                     {.seed = 0}};
 
 /* A tile lies in several pages. */
