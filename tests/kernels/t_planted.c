@@ -60,7 +60,7 @@ static const planted_bug faults[] = {
     /* global memory */
     {"tile.rows.load", " end", "= end", NULL,
      "load past the end of tensor|load touches a gap between rows of tensor",
-     .place = {{"tile.rows.load", "pair = ("}}},
+     .place = {{"tile.rows.load", "pair = $(form"}}},
     {"contract.pair", "texts.values[names.exponent and 4 or 2]",
      "(texts.values[names.exponent and 4 or 2]:gsub(' k%)', ' k + 1)'))", NULL,
      "load past the end of tensor bias|load touches a gap between rows of tensor bias",

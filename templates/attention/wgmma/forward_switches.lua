@@ -58,7 +58,7 @@ return {
     gain = h200("2026-11-27", "ms", { { "d 64, full, n 4096, log-softmax", 1.885, 1.722 }, { "d 64, full, n 4096, sigmoid", 1.186, 1.171 }, { "d 64, full, n 4096, retention", 0.824, 0.840 } }) },
 
   -- products
-  { name = "partial_sums", possible = function(_, plan) return shape.part_columns(plan) ~= nil end, when = function() return true end,
+  { name = "tile_sums_apart", possible = function(_, plan) return shape.part_columns(plan) ~= nil end, when = function() return true end,
     why = "Products with a tile of keys are summed apart and then added to O in float32: a sum of 8-bit products keeps 13 to 14 bits, of 8192 keys it loses 6e-3, of 131072 8e-2." },
 
   -- tiles of keys
