@@ -61,8 +61,8 @@ static const planted_bug tiles[] = {
     {"tile.tiles.load", "there ? 16 : 0", "16", .words = F_TWO FULL,
      .fault = BEYOND "|wrong numbers"},
     {"tile.tiles.load", "row0 + row + r < end && ", "", .words = F_TWO FULL, .fault = BEYOND},
-    {"tile.tiles.load", " && 8 * (chunk + c) < width", "", .words = F_TWO FULL,
-     .fault = BEYOND "|wrong numbers"},
+    {"tile.tiles.load", " && $(16 // types.operand.bytes) * (chunk + c) < width", "",
+     .words = F_TWO FULL, .fault = BEYOND "|wrong numbers"},
     {"tile.tiles.load_ragged", "imax(0, imin(16, there))", "16", .words = F_TWO TILED,
      .fault = BEYOND},
     {"tile.tiles.load_ragged", "r <", "r <=", .words = F_TWO TILED, .fault = BEYOND},
@@ -83,7 +83,7 @@ static const planted_bug tiles[] = {
     {"tile.tiles.quad_sum", " + shfl_xor(ALL_LANES, v, 2)", "", .words = F_TWO FULL},
     {"tile.tiles.quad_max", "max_f32(v, shfl_xor(ALL_LANES, v, 2))", "v", .words = F_TWO FULL},
     {"tile.tiles.row_max", "max_f32(own[0], own[1])", "own[0]", .words = F_TWO FULL},
-    {"tile.tiles.negate", "0x80008000u", "0x8000u", .words = F_TWO FULL},
+    {"tile.tiles.negate", "$(types.operand.signs)", "0x8000u", .words = F_TWO FULL},
 };
 enum { TILES_N = sizeof tiles / sizeof *tiles };
 
@@ -111,7 +111,7 @@ static const planted_bug forward[] = {
     {"mma.forward.correct_o", "$(row.correction)", "1.0f", .words = F_TWO CAUSAL},
     {"normalizers.softmax.step", "$l *= $correction;", "", .words = F_TWO CAUSAL},
     {"normalizers.softmax.step", "$m = peak;", "", .words = F_TWO CAUSAL},
-    {"mma.forward.finish_rows", "factor[r] = inverse;", "factor[r] = 1.0f;", .words = F_TWO CAUSAL},
+    {"mma.forward.finish_rows", "factor[r] = inverse", "factor[r] = 1.0f", .words = F_TWO CAUSAL},
     {"mma.forward.store_f32_o", "], factor[2 * i + 1", " + 1], factor[2 * i",
      .words = F_TWO CAUSAL WIDE_O},
     {"tile.tiles.store_accumulator", "8 * stride + ", "", .words = F_TWO FULL WIDE_O},
