@@ -17,7 +17,7 @@
 static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
 
 START_TEST(wrong_numbers) {
-  planted_in_t("simt.forward.tile", "p.scale", "1.1f * p.scale");
+  planted_in_t("simt.forward.tile", "score.unit", "'1.1f * p.scale'");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
   ck_assert_int_eq(r.code, 4);
@@ -35,7 +35,7 @@ END_TEST
 
 /* A NaN is the worst of errors, and has no JSON. */
 START_TEST(not_a_number) {
-  planted_in_t("simt.forward.tile", "p.scale", "(0.0f / 0.0f)");
+  planted_in_t("simt.forward.tile", "score.unit", "'(0.0f / 0.0f)'");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
   json_whole(r.out);
@@ -156,16 +156,16 @@ END_TEST
 
 /* None of these shows at the default scale, which is 0.25 at head dim 16, or at a positive one. */
 START_TEST(scales) {
-#define UNIT "simt.forward.tile", "p.scale"
+#define UNIT "simt.forward.tile", "score.unit"
   static const struct {
     const char *where, *text, *instead, *words, *scale;
   } bugs[] = {
-      {UNIT, "(0.25f)", "family=simt head_dim=16", "-0.3"},
-      {UNIT, "(p.scale < 0.0f ? -p.scale : p.scale)", "family=simt head_dim=16", "-0.3"},
-      {UNIT, "(p.scale > 0.4f ? 0.4f : p.scale)", "family=simt head_dim=16", "0.5"},
-      {UNIT, "(p.scale > 1e-9f && p.scale < 0.1f ? 0.1f : p.scale)", "family=simt head_dim=16",
+      {UNIT, "'(0.25f)'", "family=simt head_dim=16", "-0.3"},
+      {UNIT, "'(p.scale < 0.0f ? -p.scale : p.scale)'", "family=simt head_dim=16", "-0.3"},
+      {UNIT, "'(p.scale > 0.4f ? 0.4f : p.scale)'", "family=simt head_dim=16", "0.5"},
+      {UNIT, "'(p.scale > 1e-9f && p.scale < 0.1f ? 0.1f : p.scale)'", "family=simt head_dim=16",
        "0.001"},
-      {UNIT, "(p.scale >= 0.0f && p.scale < 1e-9f ? 0.25f : p.scale)", "family=simt head_dim=16",
+      {UNIT, "'(p.scale >= 0.0f && p.scale < 1e-9f ? 0.25f : p.scale)'", "family=simt head_dim=16",
        "0"},
       {"simt.backward.store_dq", "p.scale", "0.25f", "family=simt head_dim=16 pass=backward",
        "-0.3"},
@@ -212,8 +212,8 @@ START_TEST(offsets) {
        "family=simt head_dim=16 kv_layout=paged --seed 2", NULL},
       {"tile.rows.load_paged", "key % page * stride", "(int)(key % page * stride)",
        "family=simt head_dim=16 kv_layout=paged --seed 2", NULL},
-      {"tile.tiles.load_paged", ": 0) * page_stride + key % page * stride + 8 * chunk)",
-       ": 0) * (int)page_stride + key % page * stride + 8 * chunk)",
+      {"tile.tiles.load_paged", ": 0) * page_stride + key % page * stride",
+       ": 0) * (int)page_stride + key % page * stride",
        "family=mma head_dim=64 kv_layout=paged --seed 2", NULL},
       {"tile.sequences.zero", "(begin + i / width) * stride", "(int)((begin + i / width) * stride)",
        "family=simt head_dim=16 q_layout=packed --seed 8", NULL},

@@ -421,6 +421,8 @@ attn_fwd(const __grid_constant__ Params p) {
       ? ldg_f32(p.q_descale + ((i64)b * p.q_descale_b + (i64)g * p.q_descale_h))
       : 1.0f) * (p.k_descale ? ldg_f32(p.k_descale
       + ((i64)b * p.k_descale_b + (i64)g * p.k_descale_h)) : 1.0f);
+  const float descale_o = 0.00390625f * (p.v_descale
+      ? ldg_f32(p.v_descale + ((i64)b * p.v_descale_b + (i64)g * p.v_descale_h)) : 1.0f);
   const int key_end = imin(p.nk, p.nk + (imin(q0 + BLOCK_Q, p.nq)) - p.nq);
   int k0 = 0;
 
