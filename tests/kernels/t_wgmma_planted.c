@@ -19,7 +19,7 @@
 
 #define WIDE_O "family=wgmma head_dim=64 block_q=192 block_kv=128 o_dtype=f32 "
 
-#define STORED \
+#define STORED                                                                                     \
   "store to a read-only|store past the end of|store touches a gap|race: store at|wrong numbers"
 #define RACE  "race: shared|never written|still filling it|wrong numbers"
 #define STUCK WGMMA_STUCK
@@ -121,19 +121,19 @@ static const planted_bug bugs[] = {
      .fault = "race: *another block|never written|wrong numbers"},
     {"wgmma.movers.next_job", "if ((int)lds_u32(job) >= 0) { continue; }", "", .words = PARTED,
      .cases = parted_across, .fault = STUCK},
-    {"wgmma.parts.count", "barrier_sync(5 + group, 128);", "", .words = PARTED, .cases = parted,
-     .fault = "race: load*another block"},
+    {"wgmma.parts.count", "barrier_sync($(whose.barrier), 128);", "", .words = PARTED,
+     .cases = parted, .fault = "race: load*another block"},
     {"wgmma.parts.publish", "fence_device();", "", .words = PARTED, .cases = parted,
      .fault = "race: load*another block"},
     {"wgmma.parts.see_others", "fence_device();", "", .words = PARTED, .cases = parted,
      .fault = "race: load*another block"},
     {"wgmma.parts.publish", "open_claims(word);", "", .words = PARTED, .cases = parted,
      .fault = "never written", .place = {{PARTS}, {CLAIMS}}},
-    {"wgmma.parts.count", " + group)", ")", .words = PARTED, .cases = parted,
-     .fault = "never written|race: load*another block|wrong numbers"},
+    {"wgmma.parts.count", "$(whose.word)", "(place - part) * GROUPS", .words = PARTED,
+     .cases = parted, .fault = "never written|race: load*another block|wrong numbers"},
     {"wgmma.parts.start_row", "$(norm.init(row_of(r)))", "", .words = PARTED, .cases = parted},
     {"wgmma.parts.keep", "kept_of_row", "1.0f", .words = PARTED, .cases = parted_far},
-    {"wgmma.output.store_rows", "8 * r", "0 * r", .words = WIDE_O, .fault = STORED},
+    {"wgmma.output.store_rows", "row(r)", "row(0)", .words = WIDE_O, .fault = STORED},
     {"wgmma.output.store_rows", "q < $(seq.nq)", "1", .words = WIDE_O, .fault = STORED},
     {"wgmma.movers.store_o", "if (shares == 1 || lds_u32(sm + SM_LAST + (u32)slot * 4)) ", "",
      .words = PARTED, .cases = parted,

@@ -152,7 +152,8 @@ START_TEST(test_define) {
   } wrong[] = {
       {"mask=full", "head_dim: missing; it must be given"},
       {"head_dim=12", "head_dim: \"12\" is not allowed; expected d or d/dv, multiples of 8 from 8"},
-      {"head_dim=64 dtype=fp16", "dtype: \"fp16\" is not allowed; expected bf16, f16, f32 (did you"},
+      {"head_dim=64 dtype=fp16",
+       "dtype: \"fp16\" is not allowed; expected bf16, f16, f32, e4m3 (did you"},
       {"head_dim=64 block_q=0", "block_q: \"0\" is not allowed; expected a positive integer"},
       {"head_dim=64 bias_dims=h", "bias_dims: given, but no point has a bias"},
       {"head_dim=64 mask=full,causal", "the spec is 2 kernels; a list is for grids"},
