@@ -14,7 +14,7 @@ PAGES = ("README.md", "runtime/cli/guide.md", "specs/expressions.md", "runtime/c
          "tests/consumer/README.md")
 ELSEWHERE = {
     r"cmake --workflow --preset test": "this test is part of it",
-    r"^python3 tests/bench/(peers|groups|hooks|layouts|decode|costs|templates|rows|linear|slices)": "needs PyTorch and a GPU",
+    r"^python3 tests/bench/(peers|groups|hooks|layouts|decode|costs|templates|rows|linear|slices|latent)": "needs PyTorch and a GPU",
     r"^flashgen tune (specs/|.*shapes/serving)": "needs a GPU",
     r"^build/tests/fit ": "needs a GPU's measurements and the tests' programs",
     r"^flashgen build kernels\.lua|^cc embedded\.c": "the test package_zoo",

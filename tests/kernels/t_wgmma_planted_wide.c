@@ -56,7 +56,7 @@ static const planted_bug bugs[] = {
     {"wgmma.backward_wide.first_scores", "mbarrier_wait($(barrier(\"q_full\", \"0\")), 0);", "",
      .words = EVEN, .fault = RACE},
     {"wgmma.backward_wide_weights.put_p", "2048 * i", "1024 * i", .words = EVEN, .fault = RACE},
-    {"wgmma.backward_wide_weights.put_p", "warp_sync(ALL_LANES);", "", .words = EVEN,
+    {"wgmma.backward_wide_weights.p_is_there", "warp_sync(ALL_LANES);", "", .words = EVEN,
      .fault = RACE},
     {"wgmma.backward_wide.values", "@ wait_half(REST, \"count\")", "", .words = EVEN ";" ODD,
      .fault = RACE},
