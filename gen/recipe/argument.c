@@ -159,7 +159,7 @@ const fg_argument fg_arguments[FG_ARGUMENTS] = {
 };
 
 /* v where it is the first columns of k. */
-static const fg_argument latent_v = {"v", "v", "bkgv", FG_RULE_SPEC, PLACE(k), .help = "values"};
+static const fg_argument latent_v = {"v", "v", "bkgv", FG_RULE_KV, PLACE(k), .help = "values"};
 
 /* Declared inputs have no place in fg_args itself: their slot says which of its inputs they are. */
 static const fg_argument input_value = {

@@ -32,6 +32,7 @@ static const char *const specs[] = {
     "head_dim=64 kv_dtype=e4m3 normalizer=logsoftmax",
     "head_dim=64 kv_dtype=e4m3 normalizer=retention kv_layout=cached score=s*0.5",
     "head_dim=64 kv_dtype=e4m3 normalizer=sigmoid dtype=f16 max_logit=true",
+    "head_dim=64/48 kv_dtype=e4m3 latent=true mask=causal",
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 

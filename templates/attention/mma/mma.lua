@@ -14,7 +14,7 @@ local function e4m3_refusal(spec, arch)
   if not machine.e4m3 then return "needs sm_89 or newer for e4m3, not " .. arch end
   if not types.q.is_byte then return "takes no k and v of e4m3 beside a q of 16 bits" end
   if hooks.descale.key then return "takes descales of heads, not of blocks of tokens" end
-  return math.max(spec.d, spec.dv) > 256 and "takes head dims of e4m3 up to 256" or nil
+  return heads.is_wide(spec) and "takes head dims of e4m3 up to 256" or nil
 end
 
 function mma.applies(spec, arch)

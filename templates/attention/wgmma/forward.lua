@@ -10,7 +10,7 @@ local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_by
 
 -- Why it leaves numbers of e4m3 to others, or nil.
 local function refusal_of_e4m3(spec)
-  if types.q.bytes > 1 then return "takes no e4m3 beside a query of 16 bits" end
+  if not types.q.is_byte then return "takes no e4m3 beside a query of 16 bits" end
   if not hooks.descale.v then return "takes descales of heads, not of blocks of tokens" end
   if not hooks.norm.trial or hooks.norm.drop then return "takes e4m3 with softmax alone, without dropout" end
   if math.max(spec.d, spec.dv) > 192 then return "takes no e4m3 wider than 192: sums apart from O have no registers" end

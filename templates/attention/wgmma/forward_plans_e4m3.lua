@@ -9,7 +9,7 @@ local function reads_pairs(traits) return traits.input.differs_by_pair or traits
 return {
   { block_q = 128, block_kv = 128, stages = 2, warps = 12, work = 45,
     when = function(spec, traits) return columns(spec.dv) <= 64 or columns(spec.dv) <= 128 and is_plain(traits) and not seq.is_packed("q") end },
-  { block_q = 128, block_kv = 96, stages = 2, warps = 12, work = 50, 
+  { block_q = 128, block_kv = 96, stages = 2, warps = 12, work = 50,
     when = function(spec, traits) return not reads_pairs(traits) and (is_plain(traits) or columns(spec.dv) <= 64 or not seq.is_packed("q")) end },
   { block_q = 128, block_kv = 64, stages = 2, warps = 12, work = 55, when = function(spec) return columns(spec.dv) <= 128 end },
 }

@@ -18,7 +18,7 @@ local beside = hooks.norm.beside
 -- The weights of a pair that go into the product: those that dropout keeps.
 local function kept(pair, r) return hooks.norm.drop and hooks.norm.drop.pair(pair, "keeps" .. r, "column / 8") or pair end
 -- P of 8-bit numbers: two neighbours of 8 columns and two of the next 8 go to one of its registers.
-local has_quads = types.p.bytes == 1
+local has_quads = types.p.is_byte
 local PAIR = beside and "x, y, a, b, sum, column" or "x, a, b, sum, column"
 
 -- What macros do with a score.

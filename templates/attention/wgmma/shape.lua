@@ -12,14 +12,14 @@ function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(wi
 function shape.row_columns(tensor) return shape.ROW // types[tensor].bytes end
 
 -- Is V turned on its way (transpose.cut)? Bytes of a row of it then, one column's keys of a tile: a power of 2.
-shape.turns_values = types.v.bytes == 1
+shape.turns_values = types.v.is_byte
 function shape.turned_row(plan) return plan.block_kv > 64 and shape.ROW or plan.block_kv end
 -- Registers of P: as many weights in each as a product's operand has.
 function shape.p_registers(plan) return plan.block_kv * types.p.bytes // 8 end
 -- Columns of O whose products with a tile of keys are summed apart, which float32 adds to O: of sums of 8-bit numbers Hopper keeps 13
 -- to 14 bits. As many as there are registers for; nil: all products go to O.
 function shape.part_columns(plan)
-  if types.p.bytes > 1 then return nil end
+  if not types.p.is_byte then return nil end
   local columns = shape.columns(spec.dv)
   return math.min(columns, columns > 128 and 32 or plan.block_kv > 64 and 64 or 128)
 end
