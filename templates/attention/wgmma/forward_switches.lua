@@ -116,6 +116,12 @@ return {
     gain = h200("2026-11-20", "TFLOP/s", { { "d 128, full, n 1024, 128 rows", 704, 691 }, { "d 128, full, n 8192, 128 rows", 767, 764 } }) },
 
   -- which rows a block takes
+  { name = "slices_walked_ahead", possible = function() return seq.slices ~= nil and not shape.turns_values end, when = function() return true end,
+    why = "A warp of its own walks over slices, some tiles ahead and into the next rows, so that the one that loads K and V only waits for their slots; the one that lists rows loads Q.",
+    gain = {} },
+  { name = "slices_before_by_lanes", possible = function() return seq.slices ~= nil end, when = function() return true end,
+    why = "The lanes of a warp look for the earlier slices that share a tile with its own slice beside each other, instead of all of them one by one.",
+    gain = {} },
   { name = "claims", possible = function(_, plan) return not has_parts(plan) end,
     when = function(spec, plan, traits)
       return not seq.is_dense or traits.mask.edge_count > 0 or not shape.tiled_input() and (spec.d > 128 or plan.block_q > 128)
