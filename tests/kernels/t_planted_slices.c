@@ -14,6 +14,7 @@ static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=
                   mma_rows[] =
                       "family=mma pass=backward head_dim=64 deterministic=true slices=true",
                   wgmma[] = "family=wgmma head_dim=64 mask=causal slices=true",
+                  wgmma_window[] = "family=wgmma head_dim=128 mask=window(20,3) slices=true",
                   wgmma_backward[] = "family=wgmma pass=backward head_dim=64 slices=true";
 
 /* Lists of a case's seed: reference_slices.c. Overlapping ranges, none, documents, single rows and
@@ -50,6 +51,7 @@ static const verify_case many[] = {
     {.seed = 0}};
 
 #define MOVERS "attention/wgmma/movers.cut"
+#define WALK   "attention/wgmma/slices.cut"
 #define PLACE                                                                                      \
   "wrong numbers|out of bounds|before the start of tensor|past the end of tensor|undefined "       \
   "behaviour: array index, shift or integer overflow"
@@ -92,27 +94,33 @@ static const planted_bug bugs[] = {
     {"sequence.slices.shared", "$(most_before)", "$(least_before)", .words = full},
     /* walks */
     {"sequence.slices.skip", ".number < p.slices", ".number < p.slices / 2", .words = mma_window},
-    {"sequence.slices.none", "key_end = k0 + 1", "key_end = k0", wgmma, .fault = "deadlock",
-     .place = {{MOVERS, NULL}}},
     {"sequence.slices.skip_rows", "$(h)++;", "$(h) += 2;", .words = mma_backward},
     {"sequence.slices.heads", "? h_first", "? h_first + 1", .words = mma_backward},
-    {"wgmma.slices.number", "count + (v0 >= 0)", "count", wgmma,
+    {"wgmma.slices.none", "imax($(seq.nk), BLOCK_KV)", "0", .words = wgmma},
+    {"wgmma.slices.number", "tile - 1", "tile", wgmma,
      .fault = "mbarrier_expect * all 1 arrivals of its phase * have come",
      .place = {{MOVERS, NULL}}},
     {"wgmma.slices.job_is_read", "warp_sync(ALL_LANES);", "", wgmma,
-     .fault = "race: shared store at * which several lanes of warp 0 read",
+     .fault = "race: shared store at * which several lanes of warp 2 read",
      .place = {{MOVERS, NULL}}},
-    {"sequence.slices.skip_by_number", "number < p.slices", "number < p.slices / 2",
-     .words = wgmma},
-    {"wgmma.slices.record", "(u32)k0,", "(u32)k0 + 8,", .words = wgmma},
+    {"wgmma.slices.record", "(u32)$(k0),", "(u32)$(k0) + 8,", .words = wgmma},
+    {"wgmma.slices.record_is_empty", "(\"tile\", \"RECORDS\")) ^ 1", "(\"tile\", \"RECORDS\"))",
+     wgmma, .fault = "deadlock", .place = {{WALK, NULL}}},
+    {"wgmma.slices.empty_record", "(tile - STAGES - 1)", "(tile - STAGES)", wgmma,
+     .fault = "deadlock", .place = {{WALK, NULL}}, .cases = many, .seeds = 1},
     {"wgmma.slices.seen", "&& ($(always))", "&& 1", .words = wgmma},
     {"wgmma.slices.look", "$(records.told)", "40", wgmma, .fault = "deadlock",
      .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}},
     {"wgmma.slices.take", "$(records.k0)", "$(records.told)", .words = wgmma},
-    {"wgmma.records.place", "(2 * STAGES)", "STAGES", wgmma, .fault = "race: shared store at *",
-     .place = {{"attention/wgmma/slices.cut", NULL}, {"tile.slices.put", NULL}}},
-    {"wgmma.forward.leave_keys", "warp_sync(ALL_LANES);", "", wgmma, .fault = "deadlock",
-     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}, .cases = many, .seeds = 1},
+    {"wgmma.records.place", "%% RECORDS", "%% STAGES", wgmma, .fault = "race: shared store at *",
+     .place = {{WALK, NULL}, {"tile.slices.put", NULL}}},
+    {"wgmma.forward.record_is_read", "warp_sync(ALL_LANES);", "", wgmma_window,
+     .fault = "race: shared store at *", .place = {{WALK, NULL}, {"tile.slices.put", NULL}},
+     .cases = many, .seeds = 1},
+    {"wgmma.forward.leave_keys", "warp_sync(ALL_LANES);", "", wgmma,
+     .fault = "deadlock|race: shared store at *",
+     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {"tile.slices.put", NULL}},
+     .cases = many, .seeds = 1},
     {"wgmma.forward.leave_tile", "CLEAR_P()", "", .words = wgmma},
     {"wgmma.forward.next_slice", "$(records.none)", "$(records.is_last)", .words = wgmma},
     /* pairs that an earlier slice shows, and the bits of those that a slice does */
@@ -122,6 +130,9 @@ static const planted_bug bugs[] = {
     {"mma.rows.see", "k0 + k_lane", "k0 + 1 + k_lane", .words = mma_rows},
     {"backward.pairs.see", "q0 + q_lane", "q0 + 1 + q_lane", .words = mma_backward},
     {"wgmma.weights.see", "8 * r", "4 * r", .words = wgmma},
+    {"sequence.slices.before_by_lane", "(1u << rest) - 1", "(2u << rest) - 1", .words = wgmma},
+    {"sequence.slices.number_of_lane", "first_bit(lanes)", "first_bit(lanes) / 2", .words = wgmma,
+     .cases = many},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
