@@ -65,9 +65,6 @@ local function job_bytes() return 32 + 16 * cdiv(#seq.locals, 4) end
 -- What takes the plan's heads, where they are wide: forward_wide.lua or forward_latent.lua.
 local function wide_of(plan) return latent.is_for(spec) and latent.has(plan) and latent or wide end
 
--- Records of tiles of slices, as many as a block may have: the walk is a warp's own where none turns V.
-local function most_records(stages) return records.count(stages, not shape.turns_values) end
-
 function family.shared(spec, plan)
   if wide.is_for(spec) then return wide_of(plan).shared(spec, plan) end
   local groups, stages, slots = plan.block_q // 64, plan.stages, slots(spec, plan)
@@ -76,7 +73,7 @@ function family.shared(spec, plan)
     { "SM_Q", q * slot_bytes(spec), "Q [Q_SLOTS][D / 64][64][64]" .. (shape.o_leaves_by_registers and "" or ", then O") },
     { "SM_K", stages * rows_bytes(plan.block_kv, spec.d), "K [stages][D / 64][BLOCK_KV][64]" },
     { "SM_V", stages * rows_bytes(plan.block_kv, spec.dv), "V [stages][DV / 64][BLOCK_KV][64]" },
-    { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + (shape.turns_values and 2 * stages or 0) + 4 * groups * input + (seq.slices and 2 * most_records(stages) or 0)), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") .. (seq.slices and "; record full, empty [RECORDS]" or "") },
+    { "SM_BARRIERS", 8 * (2 * groups + 2 * q + 4 * stages + 5 + (shape.turns_values and 2 * stages or 0) + 4 * groups * input + (seq.slices and 2 * records.count(stages) or 0)), "Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full, empty [stages]; job full, empty [2]; claim" .. (input > 0 and "; input full [INPUT_STAGES][GROUPS][4]" or "") .. (seq.slices and "; record full, empty [RECORDS]" or "") },
     { "SM_JOBS", 2 * job_bytes(), "q0, h, b, g, first and last k0, " .. (has_parts(plan) and "shares of the keys, number of this one << 16 and its place [2]" or "-, - [2]") },
     { "SM_END", 1008, "what rounding the base to 1024 bytes may take" },
   }
@@ -85,7 +82,7 @@ function family.shared(spec, plan)
     table.insert(blocks, 5, { "SM_ENDS", cdiv(stages, 4) * 16, "whether a slot of V stands for the end [stages]" })
   end
   if shape.scale_has_a_place(hooks) then table.insert(blocks, #blocks, { "SM_SCALE", 128, "the scale, for each lane" }) end
-  if seq.slices then table.insert(blocks, #blocks, { "SM_RECORDS", records.BYTES * most_records(stages), "slice, k0, who sees it and the head, of each tile of keys [RECORDS]" }) end
+  if seq.slices then table.insert(blocks, #blocks, { "SM_RECORDS", records.BYTES * records.count(stages), "slice, k0, head, and who sees it and the next one, of each tile of keys [RECORDS]" }) end
   if hooks.norm.drop then table.insert(blocks, #blocks, { "SM_SEED", 16, "seed and offset of dropout" }) end
   if has_parts(plan) then
     table.insert(blocks, #blocks, { "SM_PARTS", 3 * 32, "the block's jobs that are parts, and none [3]" })
@@ -243,7 +240,7 @@ local function describe_narrow(spec, plan)
     shared = family.shared(spec, plan),
   }
   if seq.slices then
-    table.insert(description.constants, { "RECORDS", records.count(plan.stages, use.slices_walked_ahead), "of tiles of keys that slices show" })
+    table.insert(description.constants, { "RECORDS", records.count(plan.stages), "of tiles of keys that slices show" })
   end
   if shape.turns_values then table.insert(description.constants, { "TURNED_BYTES", turned_bytes(spec, plan), "of a tile's V, turned" }) end
   if has_parts(plan) then
