@@ -8,12 +8,13 @@ local AHEAD = 8
 function records.count(stages) return math.max(stages + 2, AHEAD) end
 
 -- spot "wgmma.records.place"
-function records.at(number) return string.format("sm + SM_RECORDS + (u32)(%s %% RECORDS * %d)", number, records.BYTES) end
+function records.at(number) return string.format("sm + SM_RECORDS + (u32)(%s) %% RECORDS * %d", number, records.BYTES) end
 
--- Tests of `told` and `own` by warpgroup `group`: none of its rows sees a pair of the tile; all see all; no tile comes behind.
-records.none, records.all, records.is_last = "told >> group & 1", "told >> (8 + group) & 1", "told >> 16 != 0"
-records.own_all = "own >> (8 + group) & 1"
+-- Of `told` and `own` a bit is of a warpgroup's rows: none sees a pair of the tile; all see all. Those of `told` that say that no tile
+-- comes behind are as many for each. Tests of a word that has been shifted by the warpgroup's number, of the last ones of any word.
 function records.seen(none, all) return string.format("%s | %s << 8", none, all) end
-function records.last(is_last) return string.format("(u32)%s << 16", is_last) end
+function records.last(is_last) return string.format("(%s ? 255u << 16 : 0)", is_last) end
+function records.of_group(place) return string.format("lds_u32(record + %d) >> group", place) end
+records.none, records.all, records.own_all, records.is_last = "told & 1", "told & 1 << 8", "own & 1 << 8", "told & 1 << 20"
 
 return records
