@@ -14,6 +14,7 @@ static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=
                   mma_rows[] =
                       "family=mma pass=backward head_dim=64 deterministic=true slices=true",
                   wgmma[] = "family=wgmma head_dim=64 mask=causal slices=true",
+                  wgmma_full[] = "family=wgmma head_dim=64 slices=true",
                   wgmma_window[] = "family=wgmma head_dim=128 mask=window(20,3) slices=true",
                   wgmma_backward[] = "family=wgmma pass=backward head_dim=64 slices=true";
 
@@ -48,6 +49,17 @@ static const verify_case many[] = {
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 500, .slices = 100}, .seed = 7},
     {.shape = {.b = 1, .h = 4, .hk = 1, .nq = 300, .nk = 500, .slices = 60}, .seed = 8},
     {.shape = {.b = 1, .h = 4, .hk = 1, .nq = 300, .nk = 500, .slices = 60}, .seed = 9},
+    {.seed = 0}};
+
+/* Few slices of many keys, and documents that begin with a tile: whole tiles behind such as a
+ * warpgroup's rows see none of. */
+static const verify_case long_ones[] = {
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 1500, .slices = 6}, .seed = 3},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 1500, .slices = 12}, .seed = 8},
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 256, .nk = 1024, .slices = 2}, .seed = 3},
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 256, .nk = 1024, .slices = 2}, .seed = 4},
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 256, .nk = 1024, .slices = 2}, .seed = 5},
+    {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 256, .nk = 1024, .slices = 2}, .seed = 22},
     {.seed = 0}};
 
 #define MOVERS "attention/wgmma/movers.cut"
@@ -96,23 +108,27 @@ static const planted_bug bugs[] = {
     {"sequence.slices.skip", ".number < p.slices", ".number < p.slices / 2", .words = mma_window},
     {"sequence.slices.skip_rows", "$(h)++;", "$(h) += 2;", .words = mma_backward},
     {"sequence.slices.heads", "? h_first", "? h_first + 1", .words = mma_backward},
-    {"wgmma.slices.none", "imax($(seq.nk), BLOCK_KV)", "0", .words = wgmma},
+    {"wgmma.slices.none", "imax($(seq.nk), BLOCK_KV)", "-1", wgmma, .fault = "deadlock",
+     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {WALK, NULL}}},
     {"wgmma.slices.number", "tile - 1", "tile", wgmma,
-     .fault = "mbarrier_expect * all 1 arrivals of its phase * have come",
-     .place = {{MOVERS, NULL}}},
+     .fault = "deadlock|mbarrier_expect * all 1 arrivals of its phase * have come",
+     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {WALK, NULL}}},
     {"wgmma.slices.job_is_read", "warp_sync(ALL_LANES);", "", wgmma,
      .fault = "race: shared store at * which several lanes of warp 2 read",
-     .place = {{MOVERS, NULL}}},
-    {"wgmma.slices.record", "(u32)$(k0),", "(u32)$(k0) + 8,", .words = wgmma},
+     .place = {{MOVERS, NULL}}, .cases = many, .seeds = 1},
+    {"wgmma.slices.record", "(u32)k0, 0", "(u32)k0 + 8, 0", .words = wgmma},
+    {"wgmma.slices.told", "seen |", "seen << 8 |", .words = wgmma},
     {"wgmma.slices.record_is_empty", "(\"tile\", \"RECORDS\")) ^ 1", "(\"tile\", \"RECORDS\"))",
      wgmma, .fault = "deadlock", .place = {{WALK, NULL}}},
     {"wgmma.slices.empty_record", "(tile - STAGES - 1)", "(tile - STAGES)", wgmma,
      .fault = "deadlock", .place = {{WALK, NULL}}, .cases = many, .seeds = 1},
     {"wgmma.slices.seen", "&& ($(always))", "&& 1", .words = wgmma},
-    {"wgmma.slices.look", "$(records.told)", "40", wgmma, .fault = "deadlock",
-     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}}},
+    {"wgmma.slices.read", "records.told", "records.own", wgmma, .fault = "deadlock",
+     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {WALK, NULL}}},
+    {"wgmma.slices.read_own", "(records.own)", "(records.told)", .words = wgmma_full,
+     .cases = long_ones},
     {"wgmma.slices.take", "$(records.k0)", "$(records.told)", .words = wgmma},
-    {"wgmma.records.place", "%% RECORDS", "%% STAGES", wgmma, .fault = "race: shared store at *",
+    {"wgmma.records.place", "%% RECORDS", "%% STAGES", wgmma, .fault = "race: shared * at *",
      .place = {{WALK, NULL}, {"tile.slices.put", NULL}}},
     {"wgmma.forward.record_is_read", "warp_sync(ALL_LANES);", "", wgmma_window,
      .fault = "race: shared store at *", .place = {{WALK, NULL}, {"tile.slices.put", NULL}},
@@ -121,8 +137,14 @@ static const planted_bug bugs[] = {
      .fault = "deadlock|race: shared store at *",
      .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {"tile.slices.put", NULL}},
      .cases = many, .seeds = 1},
-    {"wgmma.forward.leave_tile", "CLEAR_P()", "", .words = wgmma},
-    {"wgmma.forward.next_slice", "$(records.none)", "$(records.is_last)", .words = wgmma},
+    {"wgmma.forward.leave_tile", "told &= ~(1u << 8);", "", .words = wgmma_full,
+     .cases = long_ones},
+    {"wgmma.forward.left_values", "warp_sync(ALL_LANES);", "", wgmma,
+     .fault = "deadlock|race: shared store at *",
+     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {"tile.slices.put", NULL}},
+     .cases = many, .seeds = 1},
+    {"wgmma.forward.last_weights", "(has_weights)", "(1)", .words = wgmma},
+    {"wgmma.forward.next_slice", "$(records.none)", "!($(records.none))", .words = wgmma},
     /* pairs that an earlier slice shows, and the bits of those that a slice does */
     {"simt.forward.hide_shared", "1u << r", "2u << r", .words = forward},
     {"simt.backward.hide_shared", "1u << r", "2u << r", .words = backward},
