@@ -3,11 +3,11 @@
 // O = softmax(score(scale Q K^T)) V, and lse of each row.
 // spec:   head_dim=128 mask=causal slices=true
 // again:  flashgen emit attn_fwd-bf16-d128-causal-slices.wgmma-q192-k64-s2-w16.sm_90a
-// switches: turns, two_sums_a_row, claims
+// switches: turns, two_sums_a_row, slices_walked_ahead, slices_before_by_lanes, claims
 // made by flashgen 0.1.0
 //
 // launch: attn_slices_row_slices, grid cdiv(nq, 192) x 1 x 1, 256 threads, 0 shared bytes, early
-// launch: attn_fwd, grid cdiv(nq, 192) * h * b x 1 x 1, 512 threads, 165360 shared bytes, 1 a
+// launch: attn_fwd, grid cdiv(nq, 192) * h * b x 1 x 1, 512 threads, 165680 shared bytes, 1 a
 //         multiprocessor, early
 // scratch: claims, 2 floats
 // scratch: row_slices, cdiv(nq, 192) * 2 * cdiv(slices, 32) floats
@@ -17,10 +17,11 @@
 //   SM_K         98304  K [stages][D / 64][BLOCK_KV][64]
 //   SM_V        131072  V [stages][DV / 64][BLOCK_KV][64]
 //   SM_BARRIERS 163840  Q full [2][GROUPS], Q empty, O full [Q_SLOTS]; K full, empty, V full,
-//                       empty [stages]; job full, empty [2]; claim
-//   SM_JOBS     164096  q0, h, b, g, first and last k0, -, - [2]
-//   SM_RECORDS  164160  slice, k0, and who sees it, of each tile of keys [2][stages]
-//   SM_END      164352  what rounding the base to 1024 bytes may take
+//                       empty [stages]; job full, empty [2]; claim; record full, empty [RECORDS]
+//   SM_JOBS     164224  q0, h, b, g, first and last k0, -, - [2]
+//   SM_RECORDS  164288  slice, k0, head, and who sees it and the next one, of each tile of keys
+//                       [RECORDS]
+//   SM_END      164672  what rounding the base to 1024 bytes may take
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -39,21 +40,22 @@ enum { INPUT_STAGES = 0 }; // of an input of the score
 enum { CLAIMED = 1 }; // 0: blocks take tiles of rows in turn
 enum { INPUT_COLUMNS = 64 }; // side by side of it
 enum { JOB_BYTES = 32 }; // of what is known of a tile of rows
-enum { MOVER_REGISTERS = 56 };
-enum { REGISTERS = 152 };
+enum { MOVER_REGISTERS = 32 };
+enum { REGISTERS = 160 };
 enum { D_STEPS = 128 }; // columns of Q and K that are multiplied
 enum { DV_COLUMNS = 128 }; // columns of O
 enum { Q_BYTES = 16384 }; // of a warpgroup's Q
 enum { K_BYTES = 16384 }; // of a tile
 enum { V_BYTES = 16384 }; // of a tile
+enum { RECORDS = 8 }; // of tiles of keys that slices show
 enum { SLICE_THREADS = 256 }; // of a block that makes a tile's list of slices
 enum { SM_Q = 0 };
 enum { SM_K = 98304 };
 enum { SM_V = 131072 };
 enum { SM_BARRIERS = 163840 };
-enum { SM_JOBS = 164096 };
-enum { SM_RECORDS = 164160 };
-enum { SM_END = 164352 };
+enum { SM_JOBS = 164224 };
+enum { SM_RECORDS = 164288 };
+enum { SM_END = 164672 };
 
 typedef struct __align__(64) tensor_map { u64 word[16]; } tensor_map; // the driver's, for TMA
 
@@ -86,6 +88,10 @@ DEV u32 lds_u32(u32 address) {
 DEV void lds_u32x4(u32 *v, u32 address) {
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
       : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(address) : "memory");
+}
+
+DEV void sts_u32(u32 address, u32 v) {
+  asm volatile("st.shared.b32 [%0], %1;" :: "r"(address), "r"(v) : "memory");
 }
 
 DEV void sts_u32x4(u32 address, const u32 *v) {
@@ -244,12 +250,12 @@ DEV u32 matrix_at(u32 address) {
   return (address & 0x3ffff) >> 4; // in a cluster the block's rank lies above
 }
 
-DEV void setmaxnreg_dec_56(void) {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 56;" ::: "memory");
+DEV void setmaxnreg_dec_32(void) {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 32;" ::: "memory");
 }
 
-DEV void setmaxnreg_inc_152(void) {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 152;" ::: "memory");
+DEV void setmaxnreg_inc_160(void) {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 160;" ::: "memory");
 }
 
 // Over the four lanes that hold a row of an accumulator.
@@ -563,10 +569,6 @@ DEV token_slice take_slice(u32 from) {
       "+f"(d2##58), "+f"(d2##59), "+f"(d2##60), "+f"(d2##61), "+f"(d2##62), \
           "+f"(d2##63) :: "memory")
 
-#define CLEAR_P() \
-  x0 = 0; x1 = 0; x2 = 0; x3 = 0; x4 = 0; x5 = 0; x6 = 0; x7 = 0; x8 = 0; x9 = 0; x10 = 0; \
-  x11 = 0; x12 = 0; x13 = 0; x14 = 0; x15 = 0;
-
 #define BARRIER(number) (sm + SM_BARRIERS + 8 * (number))
 
 // A score that the mask hides.
@@ -729,7 +731,8 @@ attn_slices_row_slices(const __grid_constant__ Params p) {
 
 enum { // the first barrier of each kind
   Q_FULL = 0, Q_EMPTY = 6, O_FULL = 12, K_FULL = 18, K_EMPTY = 20, V_FULL = 22,
-  V_EMPTY = 24, JOB_FULL = 26, JOB_EMPTY = 28, CLAIM = 30,
+  V_EMPTY = 24, JOB_FULL = 26, JOB_EMPTY = 28, CLAIM = 30, RECORD_FULL = 31,
+  RECORD_EMPTY = 39,
 };
 
 extern "C" __global__ void __launch_bounds__(512, 1)
@@ -748,6 +751,8 @@ attn_fwd(const __grid_constant__ Params p) {
     for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(JOB_FULL + i), 1); }
     for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(JOB_EMPTY + i), 15); }
     for (int i = 0; i < 1; i++) { mbarrier_init(BARRIER(CLAIM + i), 1); }
+    for (int i = 0; i < 8; i++) { mbarrier_init(BARRIER(RECORD_FULL + i), 1); }
+    for (int i = 0; i < 8; i++) { mbarrier_init(BARRIER(RECORD_EMPTY + i), 1); }
     fence_barrier_init();
     const int tile = (int)blockIdx.x;
     grid_wait();
@@ -771,102 +776,54 @@ attn_fwd(const __grid_constant__ Params p) {
   block_sync(); // behind the end of that grid, for all
 
   if (group < 0) {
-    setmaxnreg_dec_56();
-    if (warp == 0) {
-      int count = 0; // tiles of V that have been sent
+    setmaxnreg_dec_32();
+    if (warp == 0 && lane == 0) {
+      const int b = 0;
+      int v0 = -1;
       #pragma unroll 1
-      for (int turn = 0;; turn++) {
-        const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
-        mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
-        const int q0 = (int)lds_u32(job);
-        if (q0 < 0) { break; }
-        const int b = 0;
-        const float *shown = p.row_slices + (i64)((q0) / BLOCK_Q) * 2 * cdiv(p.slices, 32);
-        int number = next_slice(shown, p.slices, 0), k0, key_end;
+      for (int tile = 0;; tile++) {
+        mbarrier_wait(BARRIER(RECORD_FULL + tile % RECORDS), (tile / RECORDS & 1));
+        u32 words[4];
+        lds_u32x4(words, sm + SM_RECORDS + (u32)(tile) % RECORDS * 48 + 32);
+        const int k0 = (int)words[0], g = (int)words[2];
+        const u32 told = words[1];
+        if (k0 < 0) { break; }
         {
-          const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices,
-              NO_LIST, number);
-          k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
-          key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
-              + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
+          const int slot = tile % STAGES;
+          mbarrier_wait(BARRIER(K_EMPTY + slot), (tile / 2 & 1) ^ 1);
+          mbarrier_expect(BARRIER(K_FULL + slot), 16384);
+          tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b,
+              BARRIER(K_FULL + slot), L2_LAST);
+          tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b,
+              BARRIER(K_FULL + slot), L2_LAST);
         }
-        while (k0 >= key_end && number < p.slices) {
-          number = next_slice(shown, p.slices, number + 1);
-          const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices,
-              NO_LIST, number);
-          k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
-          key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
-              + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
-        }
-        if (k0 >= key_end) {
-          k0 = imax(p.nk, BLOCK_KV); // of keys that are none
-          key_end = k0 + 1;
-        }
-        mbarrier_arrive_if(BARRIER(CLAIM), lane == 0);
-        int v0 = -1; // V of tile v0 follows K of tile k_now; -1: none does
-        #pragma unroll 1
-        do {
-          const int k_now = k0 < key_end ? k0 : -1, now = number;
-          const int tile = count + (v0 >= 0);
-          if (k_now >= 0) {
-            k0 += BLOCK_KV;
-            while (k0 >= key_end && number < p.slices) {
-              number = next_slice(shown, p.slices, number + 1);
-              const token_slice next = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-                  p.slices, NO_LIST, number);
-              k0 = tile_from(slice_first_key(next, q0), slice_first_key(next, q0), BLOCK_KV);
-              key_end = imin(p.nk, imin(slice_key_end(next, imin(q0 + BLOCK_Q, p.nq)), next.k
-                  + (next.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - next.q, next.nq)) - next.nq)));
-            }
-            const int is_last = k0 >= key_end;
-            const token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-                p.slices, shown, now);
-            const int k0 = k_now, row0 = q0 + 64 * lane; // of warpgroup `lane`
-            const u32 none = ballot(ALL_LANES, lane < GROUPS
-                && (!slice_shows_some(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-                imin(k0 + BLOCK_KV, p.nk)) || (slice.nk
-                + (imin(imin(row0 + 64, p.nq) - slice.q, slice.nq)) < slice.nq
-                + (imax(0, k0 - slice.k)) + 1)));
-            const u32 all = ballot(ALL_LANES, lane < GROUPS
-                && (slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
-                imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
-                + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
-                + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk));
-            if (lane == 0) {
-              const int g = (int)lds_u32(job + 12); // read anew: movers have few registers
-              const u32 words[4] = {(u32)k0, none | all << 8 | (u32)(is_last) << 16, 0, 0};
-              const u32 record = sm + SM_RECORDS + (u32)(tile % (2 * STAGES) * 48);
-              mbarrier_wait(BARRIER(K_EMPTY + tile % STAGES), (tile / 2 & 1) ^ 1);
-              put_slice(record, slice);
-              sts_u32x4(record + 32, words);
-              {
-                const int slot = tile % STAGES;
-                mbarrier_wait(BARRIER(K_EMPTY + slot), (tile / 2 & 1) ^ 1);
-                mbarrier_expect(BARRIER(K_FULL + slot), 16384);
-                tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES, &p.k_map, 0, k0, g, b,
-                    BARRIER(K_FULL + slot), L2_LAST);
-                tma_load_4d(sm + SM_K + (u32)(slot) * K_BYTES + 8192, &p.k_map, 64, k0, g, b,
-                    BARRIER(K_FULL + slot), L2_LAST);
-              }
-            }
+        if (tile > STAGES) { mbarrier_arrive(BARRIER(RECORD_EMPTY
+            + (tile - STAGES - 1) % RECORDS)); }
+        if (v0 >= 0) {
+          const int number = tile - 1;
+          {
+            const int slot = number % STAGES;
+            mbarrier_wait(BARRIER(V_EMPTY + slot), (number / 2 & 1) ^ 1);
+            mbarrier_expect(BARRIER(V_FULL + slot), 16384);
+            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, v0, g, b,
+                BARRIER(V_FULL + slot), L2_LAST);
+            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, v0, g, b,
+                BARRIER(V_FULL + slot), L2_LAST);
           }
-          if (v0 >= 0 && lane == 0) {
-            const int g = (int)lds_u32(job + 12);
-            {
-              const int slot = count % STAGES;
-              mbarrier_wait(BARRIER(V_EMPTY + slot), (count / 2 & 1) ^ 1);
-              mbarrier_expect(BARRIER(V_FULL + slot), 16384);
-              tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, v0, g, b,
-                  BARRIER(V_FULL + slot), L2_LAST);
-              tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, v0, g, b,
-                  BARRIER(V_FULL + slot), L2_LAST);
-            }
+        }
+        v0 = k0;
+        if (told & 1 << 20) {
+          {
+            const int slot = tile % STAGES;
+            mbarrier_wait(BARRIER(V_EMPTY + slot), (tile / 2 & 1) ^ 1);
+            mbarrier_expect(BARRIER(V_FULL + slot), 16384);
+            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES, &p.v_map, 0, k0, g, b,
+                BARRIER(V_FULL + slot), L2_LAST);
+            tma_load_4d(sm + SM_V + (u32)(slot) * V_BYTES + 8192, &p.v_map, 64, k0, g, b,
+                BARRIER(V_FULL + slot), L2_LAST);
           }
-          count += v0 >= 0;
-          v0 = k_now;
-        } while (v0 >= 0);
-        warp_sync(ALL_LANES); // all have read the job
-        mbarrier_arrive_if(BARRIER(JOB_EMPTY + turn % 2), lane == 0);
+          v0 = -1;
+        }
       }
     } else if (warp == 1 && lane == 0) {
       const int q_tiles = cdiv(p.nq, BLOCK_Q);
@@ -874,6 +831,25 @@ attn_fwd(const __grid_constant__ Params p) {
       #pragma unroll 1
       for (int turn = 0;; turn++) {
         mbarrier_arrive(BARRIER(JOB_FULL + turn % 2));
+        {
+          const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
+          u32 where[4];
+          lds_u32x4(where, job);
+          mbarrier_arrive(BARRIER(JOB_EMPTY + turn % 2));
+          if (turn > 0) {
+            #pragma unroll 1
+            for (int i = 0; i < GROUPS; i++) {
+              const int slot = turn % 2 * GROUPS + i;
+              mbarrier_wait(BARRIER(Q_EMPTY + slot), (turn / 2 & 1) ^ 1);
+              mbarrier_expect(BARRIER(Q_FULL + turn % 2 * GROUPS + i), 16384);
+              tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES, &p.q_map, 0, (int)where[0] + 64 * i,
+                  (int)where[1], (int)where[2], BARRIER(Q_FULL + turn % 2 * GROUPS + i), L2_FIRST);
+              tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES + 8192, &p.q_map, 64, (int)where[0]
+                  + 64 * i, (int)where[1], (int)where[2],
+                  BARRIER(Q_FULL + turn % 2 * GROUPS + i), L2_FIRST);
+            }
+          }
+        }
         if (turn == 0) { open_claims((u64 *)p.claims); }
         mbarrier_wait(BARRIER(CLAIM), turn & 1);
         const int tile = blocks + claim((u64 *)p.claims, tiles);
@@ -894,27 +870,95 @@ attn_fwd(const __grid_constant__ Params p) {
         const u32 where[4] = {(u32)q0, (u32)h, (u32)b, (u32)g};
         sts_u32x4(job, where);
       }
-    } else if (warp == 2 && lane == 0) {
+    } else if (warp == 2) {
+      int tile = 0;
       #pragma unroll 1
       for (int turn = 0;; turn++) {
         const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
         mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
-        u32 where[4];
-        lds_u32x4(where, job);
-        mbarrier_arrive(BARRIER(JOB_EMPTY + turn % 2));
-        if ((int)where[0] < 0) { break; }
-        if (turn == 0) { continue; } // on its way
-        #pragma unroll 1
-        for (int i = 0; i < GROUPS; i++) {
-          const int slot = turn % 2 * GROUPS + i;
-          mbarrier_wait(BARRIER(Q_EMPTY + slot), (turn / 2 & 1) ^ 1);
-          mbarrier_expect(BARRIER(Q_FULL + turn % 2 * GROUPS + i), 16384);
-          tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES, &p.q_map, 0, (int)where[0] + 64 * i,
-              (int)where[1], (int)where[2], BARRIER(Q_FULL + turn % 2 * GROUPS + i), L2_FIRST);
-          tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES + 8192, &p.q_map, 64, (int)where[0]
-              + 64 * i, (int)where[1], (int)where[2],
-              BARRIER(Q_FULL + turn % 2 * GROUPS + i), L2_FIRST);
+        const int q0 = (int)lds_u32(job);
+        if (q0 < 0) { break; }
+        const float *shown = p.row_slices + (i64)((q0) / BLOCK_Q) * 2 * cdiv(p.slices, 32);
+        token_slice slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices, shown,
+            next_slice(shown, p.slices, 0));
+        int k0 = tile_from(slice_first_key(slice, q0), slice_first_key(slice, q0), BLOCK_KV),
+            key_end = imin(p.nk, imin(slice_key_end(slice, imin(q0 + BLOCK_Q, p.nq)), slice.k
+            + (slice.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - slice.q, slice.nq)) - slice.nq)));
+        while (k0 >= key_end && slice.number < p.slices) {
+          slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices, shown,
+              next_slice(shown, p.slices, slice.number + 1));
+          k0 = tile_from(slice_first_key(slice, q0), slice_first_key(slice, q0), BLOCK_KV);
+          key_end = imin(p.nk, imin(slice_key_end(slice, imin(q0 + BLOCK_Q, p.nq)), slice.k
+              + (slice.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - slice.q, slice.nq)) - slice.nq)));
         }
+        if (k0 >= key_end) {
+          k0 = imax(p.nk, BLOCK_KV); // of keys that are none
+        }
+        int is_last;
+        u32 seen;
+        {
+          const int row0 = q0 + 64 * lane; // of warpgroup `lane`
+          const u32 none = ballot(ALL_LANES, lane < GROUPS
+              && (!slice_shows_some(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
+              imin(k0 + BLOCK_KV, p.nk)) || (slice.nk
+              + (imin(imin(row0 + 64, p.nq) - slice.q, slice.nq)) < slice.nq
+              + (imax(0, k0 - slice.k)) + 1)));
+          const u32 all = ballot(ALL_LANES, lane < GROUPS
+              && (slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
+              imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
+              + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
+              + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk));
+          seen = none | all << 8;
+        }
+        #pragma unroll 1
+        do {
+          const int q0 = (int)lds_u32(job); // read anew
+          const float *shown = p.row_slices + (i64)((q0) / BLOCK_Q) * 2 * cdiv(p.slices, 32);
+          if (lane == 0) {
+            mbarrier_wait(BARRIER(RECORD_EMPTY + tile % RECORDS), (tile / RECORDS & 1) ^ 1);
+            const u32 words[4] = {(u32)k0, 0, lds_u32(job + 12), seen};
+            put_slice(sm + SM_RECORDS + (u32)(tile) % RECORDS * 48, slice);
+            sts_u32x4(sm + SM_RECORDS + (u32)(tile) % RECORDS * 48 + 32, words);
+          }
+          k0 += BLOCK_KV;
+          while (k0 >= key_end && slice.number < p.slices) {
+            slice = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk, p.slices, shown,
+                next_slice(shown, p.slices, slice.number + 1));
+            k0 = tile_from(slice_first_key(slice, q0), slice_first_key(slice, q0), BLOCK_KV);
+            key_end = imin(p.nk, imin(slice_key_end(slice, imin(q0 + BLOCK_Q, p.nq)), slice.k
+                + (slice.nk + (imin(imin(q0 + BLOCK_Q, p.nq) - slice.q, slice.nq)) - slice.nq)));
+          }
+          is_last = k0 >= key_end;
+          {
+            const int row0 = q0 + 64 * lane; // of warpgroup `lane`
+            const u32 none = ballot(ALL_LANES, lane < GROUPS
+                && (!slice_shows_some(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
+                imin(k0 + BLOCK_KV, p.nk)) || (slice.nk
+                + (imin(imin(row0 + 64, p.nq) - slice.q, slice.nq)) < slice.nq
+                + (imax(0, k0 - slice.k)) + 1)));
+            const u32 all = ballot(ALL_LANES, lane < GROUPS
+                && (slice_shows_all(slice, imin(row0, p.nq - 1), imin(row0 + 64, p.nq), k0,
+                imin(k0 + BLOCK_KV, p.nk)) && (slice.nq
+                + (imin(imin(k0 + BLOCK_KV, p.nk) - slice.k, slice.nk)) <= slice.nk
+                + (imax(0, imin(row0, p.nq - 1) - slice.q)) + 1) && k0 + BLOCK_KV <= p.nk));
+            seen = none | all << 8;
+          }
+          if (lane == 0) {
+            sts_u32(sm + SM_RECORDS + (u32)(tile) % RECORDS * 48 + 36,
+                seen | (is_last ? 255u << 16 : 0));
+            mbarrier_arrive(BARRIER(RECORD_FULL + tile % RECORDS));
+          }
+          mbarrier_arrive_if(BARRIER(CLAIM), lane == 0 && is_last);
+          tile++;
+        } while (!is_last);
+        warp_sync(ALL_LANES); // all have read the job
+        mbarrier_arrive_if(BARRIER(JOB_EMPTY + turn % 2), lane == 0);
+      }
+      if (lane == 0) { // no more
+        const u32 none[4] = {0xffffffffu, 0, 0, 0};
+        mbarrier_wait(BARRIER(RECORD_EMPTY + tile % RECORDS), (tile / RECORDS & 1) ^ 1);
+        sts_u32x4(sm + SM_RECORDS + (u32)(tile) % RECORDS * 48 + 32, none);
+        mbarrier_arrive(BARRIER(RECORD_FULL + tile % RECORDS));
       }
     } else if (warp == 3 && lane == 0) {
       #pragma unroll 1
@@ -941,7 +985,7 @@ attn_fwd(const __grid_constant__ Params p) {
       tma_store_wait_0();
     }
   } else {
-    setmaxnreg_inc_152();
+    setmaxnreg_inc_160();
     float s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15, s16, s17, s18,
         s19, s20, s21, s22, s23, s24, s25, s26, s27, s28, s29, s30, s31;
     float o0, o1, o2, o3, o4, o5, o6, o7, o8, o9, o10, o11, o12, o13, o14, o15, o16, o17, o18,
@@ -981,8 +1025,9 @@ attn_fwd(const __grid_constant__ Params p) {
       {
         const int k_slot = count % STAGES;
         mbarrier_wait(BARRIER(K_FULL + k_slot), (count / 2 & 1));
-        const u32 record = sm + SM_RECORDS + (u32)(count % (2 * STAGES) * 48);
-        told = lds_u32(record + 36);
+        const u32 record = sm + SM_RECORDS + (u32)(count) % RECORDS * 48;
+        told = lds_u32(record + 36) >> group;
+        const u32 own = lds_u32(record + 44) >> group;
         scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
         wait_all(s, o);
         mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
@@ -992,7 +1037,7 @@ attn_fwd(const __grid_constant__ Params p) {
         l1 = 0.0f;
         float sum00 = 0.0f, sum01 = 0.0f, sum10 = 0.0f, sum11 = 0.0f;
         int safe0, safe1;
-        if (!(told >> (8 + group) & 1)) {
+        if (!(own & 1 << 8)) {
           const token_slice slice = take_slice(record);
           const int k0 = (int)lds_u32(record + 32);
           const int k_lane = k0 + 2 * (lane % 4);
@@ -1001,12 +1046,28 @@ attn_fwd(const __grid_constant__ Params p) {
           seen1 = slice_columns(slice, q_lane + 8, k_lane);
           if (slice.is_shared) {
             const float *shown = p.row_slices + (i64)((q0) / BLOCK_Q) * 2 * cdiv(p.slices, 32);
-            for (int number = next_slice(shown, p.slices,
-                0); number < slice.number; number = next_slice(shown, p.slices, number + 1)) {
-              const token_slice before = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-                  p.slices, NO_LIST, number);
-              seen0 &= ~slice_columns(before, q_lane + 0, k_lane);
-              seen1 &= ~slice_columns(before, q_lane + 8, k_lane);
+            for (int from = 0; 32 * from < slice.number; from += 32) {
+              const int at = from + lane, rest = slice.number - 32 * at;
+              u32 word = rest > 0 ? ldg_u32(shown + at) : 0;
+              if (rest > 0 && rest < 32) { word &= (1u << rest) - 1; }
+              #pragma unroll 1
+              for (; any_lane(ALL_LANES, word != 0); word &= word - 1) {
+                const int own = 32 * at + first_bit(word);
+                int shows = 0;
+                if (word != 0) {
+                  const token_slice before = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                      p.slices, NO_LIST, own);
+                  shows = slice_shows_some(before, row0, row0 + 64, k0, k0 + BLOCK_KV);
+                }
+                #pragma unroll 1
+                for (u32 lanes = ballot(ALL_LANES, shows); lanes != 0; lanes &= lanes - 1) {
+                  const int number = (int)shfl_u32(ALL_LANES, (u32)own, first_bit(lanes));
+                  const token_slice before = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                      p.slices, NO_LIST, number);
+                  seen0 &= ~slice_columns(before, q_lane + 0, k_lane);
+                  seen1 &= ~slice_columns(before, q_lane + 8, k_lane);
+                }
+              }
             }
           }
           {
@@ -1071,44 +1132,57 @@ attn_fwd(const __grid_constant__ Params p) {
       CLEAR_O()
 
       #pragma unroll 1
-      while (!(told >> 16 != 0)) {
-        const int next_slot = (count + 1) % STAGES;
-        mbarrier_wait(BARRIER(K_FULL + next_slot), ((count + 1) / 2 & 1));
-        const u32 record = sm + SM_RECORDS + (u32)((count + 1) % (2 * STAGES) * 48);
-        told = lds_u32(record + 36);
-        if (told >> group & 1) {
+      while (!(told & 1 << 20)) {
+        const u32 record = sm + SM_RECORDS + (u32)(count + 1) % RECORDS * 48;
+        u32 behind; // told of the tile behind it
+        if (told & 1) {
           const int v_slot = count % STAGES, k_slot = (count + 1) % STAGES;
+          mbarrier_wait(BARRIER(K_FULL + k_slot), ((count + 1) / 2 & 1));
+          told = lds_u32(record + 36) >> group;
           warp_sync(ALL_LANES); // all have seen the phase before it can end
           mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
           barrier_sync(1 + group, 256);
           mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
+          told &= ~(1u << 8); // the next tile is not taken beside products of this one
           if (has_weights) {
             values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
+            barrier_arrive(1 + (group + 1) % GROUPS, 256);
             wait_all(s, o);
-            CLEAR_P()
+          } else {
+            barrier_arrive(1 + (group + 1) % GROUPS, 256);
           }
-          barrier_arrive(1 + (group + 1) % GROUPS, 256);
           warp_sync(ALL_LANES);
           mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
           has_weights = 0;
           count++;
           continue;
         }
-        has_weights = 1;
         float sum00 = 0.0f, sum01 = 0.0f, sum10 = 0.0f, sum11 = 0.0f;
         int safe0, safe1;
         const int v_slot = count % STAGES, k_slot = (count + 1) % STAGES;
         mbarrier_wait(BARRIER(K_FULL + k_slot), ((count + 1) / 2 & 1));
+        behind = lds_u32(record + 36) >> group;
         barrier_sync(1 + group, 256);
-        scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
-        mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
-        values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
-        wait_scores(s);
-        barrier_arrive(1 + (group + 1) % GROUPS, 256);
-        mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
-        wait_all(s, o);
-        mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
-        if (!(told >> (8 + group) & 1)) {
+        if (has_weights) {
+          scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
+          mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
+          values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
+          wait_scores(s);
+          barrier_arrive(1 + (group + 1) % GROUPS, 256);
+          mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
+          wait_all(s, o);
+          mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
+        } else {
+          scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
+          wait_all(s, o);
+          barrier_arrive(1 + (group + 1) % GROUPS, 256);
+          mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
+          mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
+          warp_sync(ALL_LANES); // all have seen the phase before it can end
+          mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
+          has_weights = 1;
+        }
+        if (!(told & 1 << 8)) {
           const token_slice slice = take_slice(record);
           const int k0 = (int)lds_u32(record + 32);
           const int k_lane = k0 + 2 * (lane % 4);
@@ -1117,12 +1191,28 @@ attn_fwd(const __grid_constant__ Params p) {
           seen1 = slice_columns(slice, q_lane + 8, k_lane);
           if (slice.is_shared) {
             const float *shown = p.row_slices + (i64)((q0) / BLOCK_Q) * 2 * cdiv(p.slices, 32);
-            for (int number = next_slice(shown, p.slices,
-                0); number < slice.number; number = next_slice(shown, p.slices, number + 1)) {
-              const token_slice before = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
-                  p.slices, NO_LIST, number);
-              seen0 &= ~slice_columns(before, q_lane + 0, k_lane);
-              seen1 &= ~slice_columns(before, q_lane + 8, k_lane);
+            for (int from = 0; 32 * from < slice.number; from += 32) {
+              const int at = from + lane, rest = slice.number - 32 * at;
+              u32 word = rest > 0 ? ldg_u32(shown + at) : 0;
+              if (rest > 0 && rest < 32) { word &= (1u << rest) - 1; }
+              #pragma unroll 1
+              for (; any_lane(ALL_LANES, word != 0); word &= word - 1) {
+                const int own = 32 * at + first_bit(word);
+                int shows = 0;
+                if (word != 0) {
+                  const token_slice before = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                      p.slices, NO_LIST, own);
+                  shows = slice_shows_some(before, row0, row0 + 64, k0, k0 + BLOCK_KV);
+                }
+                #pragma unroll 1
+                for (u32 lanes = ballot(ALL_LANES, shows); lanes != 0; lanes &= lanes - 1) {
+                  const int number = (int)shfl_u32(ALL_LANES, (u32)own, first_bit(lanes));
+                  const token_slice before = slice_at(p.q_ranges, p.k_ranges, p.kinds, p.nq, p.nk,
+                      p.slices, NO_LIST, number);
+                  seen0 &= ~slice_columns(before, q_lane + 0, k_lane);
+                  seen1 &= ~slice_columns(before, q_lane + 8, k_lane);
+                }
+              }
             }
           }
           {
@@ -1176,13 +1266,17 @@ attn_fwd(const __grid_constant__ Params p) {
           l1 += (sum10 + sum11);
         }
         count++;
+        told = behind;
       }
 
       {
         const int v_slot = count % STAGES;
         mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
-        values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
-        wait_all(s, o);
+        if (has_weights) {
+          values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
+          wait_all(s, o);
+        }
+        warp_sync(ALL_LANES);
         mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
         count++;
       }
