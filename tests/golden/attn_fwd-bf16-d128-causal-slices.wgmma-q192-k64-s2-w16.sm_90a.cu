@@ -569,6 +569,10 @@ DEV token_slice take_slice(u32 from) {
       "+f"(d2##58), "+f"(d2##59), "+f"(d2##60), "+f"(d2##61), "+f"(d2##62), \
           "+f"(d2##63) :: "memory")
 
+#define CLEAR_P() \
+  x0 = 0; x1 = 0; x2 = 0; x3 = 0; x4 = 0; x5 = 0; x6 = 0; x7 = 0; x8 = 0; x9 = 0; x10 = 0; \
+  x11 = 0; x12 = 0; x13 = 0; x14 = 0; x15 = 0;
+
 #define BARRIER(number) (sm + SM_BARRIERS + 8 * (number))
 
 // A score that the mask hides.
@@ -1143,45 +1147,33 @@ attn_fwd(const __grid_constant__ Params p) {
           mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
           barrier_sync(1 + group, 256);
           mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
-          told &= ~(1u << 8); // the next tile is not taken beside products of this one
           if (has_weights) {
             values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
-            barrier_arrive(1 + (group + 1) % GROUPS, 256);
             wait_all(s, o);
-          } else {
-            barrier_arrive(1 + (group + 1) % GROUPS, 256);
+            CLEAR_P()
           }
+          barrier_arrive(1 + (group + 1) % GROUPS, 256);
           warp_sync(ALL_LANES);
           mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
           has_weights = 0;
           count++;
           continue;
         }
+        has_weights = 1;
         float sum00 = 0.0f, sum01 = 0.0f, sum10 = 0.0f, sum11 = 0.0f;
         int safe0, safe1;
         const int v_slot = count % STAGES, k_slot = (count + 1) % STAGES;
         mbarrier_wait(BARRIER(K_FULL + k_slot), ((count + 1) / 2 & 1));
         behind = lds_u32(record + 36) >> group;
         barrier_sync(1 + group, 256);
-        if (has_weights) {
-          scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
-          mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
-          values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
-          wait_scores(s);
-          barrier_arrive(1 + (group + 1) % GROUPS, 256);
-          mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
-          wait_all(s, o);
-          mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
-        } else {
-          scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
-          wait_all(s, o);
-          barrier_arrive(1 + (group + 1) % GROUPS, 256);
-          mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
-          mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
-          warp_sync(ALL_LANES); // all have seen the phase before it can end
-          mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
-          has_weights = 1;
-        }
+        scores(s, q_tile, matrix_at(sm + SM_K + (u32)k_slot * K_BYTES));
+        mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
+        values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
+        wait_scores(s);
+        barrier_arrive(1 + (group + 1) % GROUPS, 256);
+        mbarrier_arrive_if(BARRIER(K_EMPTY + k_slot), lane == 0);
+        wait_all(s, o);
+        mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
         if (!(told & 1 << 8)) {
           const token_slice slice = take_slice(record);
           const int k0 = (int)lds_u32(record + 32);
@@ -1272,11 +1264,8 @@ attn_fwd(const __grid_constant__ Params p) {
       {
         const int v_slot = count % STAGES;
         mbarrier_wait(BARRIER(V_FULL + v_slot), (count / 2 & 1));
-        if (has_weights) {
-          values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
-          wait_all(s, o);
-        }
-        warp_sync(ALL_LANES);
+        values(o, x, matrix_at(sm + SM_V + (u32)v_slot * V_BYTES));
+        wait_all(s, o);
         mbarrier_arrive_if(BARRIER(V_EMPTY + v_slot), lane == 0);
         count++;
       }
