@@ -56,6 +56,8 @@ static const struct decision {
     {"number_stays_in_register", "family=wgmma head_dim=64 score=s+t[0] inputs.t=f32[1]"},
     {"lane_of_output_shuffled", "family=wgmma head_dim=64 score=alibi key_parts=16"},
     {"tile_sums_apart", "family=wgmma dtype=e4m3 head_dim=64 mask=causal"},
+    {"slices_walked_ahead", WGMMA "slices=true"},
+    {"slices_before_by_lanes", WGMMA "slices=true"},
     {"claims", WGMMA "mask=causal"},
     {"sections_of_heads", WGMMA "mask=causal"},
     {"starts_early", "family=wgmma pass=backward head_dim=64 mask=full"},
