@@ -94,6 +94,11 @@ all[#all + 1] = { name = "mma",
   { "pack_clipped_f16",  "u32",  "float low, float high" },
   { "max_pair_bf16",     "u32",  "u32 a, u32 b", pure = true }, -- of both numbers of a pair the larger one; a NaN loses
   { "max_pair_f16",      "u32",  "u32 a, u32 b", pure = true },
+  { "multiply_pair_bf16", "u32", "u32 a, u32 b", pure = true }, -- of both numbers of a pair the product, to nearest even
+  { "multiply_pair_f16",  "u32", "u32 a, u32 b", pure = true },
+  -- Four numbers of e4m3, exactly, a NaN as one: those of the even bytes of x to pairs[0], those of the odd ones to pairs[1].
+  { "widen_bf16",        "void", "u32 *pairs, u32 x" },
+  { "widen_f16",         "void", "u32 *pairs, u32 x" },
 }
 
 -- Products of e4m3, four numbers a word, sm_89 on: fragments as those of 16 bits, where each pair is four numbers: lane l has

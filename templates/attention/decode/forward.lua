@@ -3,14 +3,14 @@
 -- the blocks divide by the lengths that sequences have in memory (line.cut); parts of a tile are joined by the last block that
 -- comes to one (parts.cut). A warp, or a few of them, goes over keys of its own and waits for nobody else until a tile's end.
 local family = { template = "attention/decode/forward.cut",
-                 library = { "tile/tiles.cut", "tile/halves.cut", "tile/pages.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
+                 library = { "tile/tiles.cut", "tile/halves.cut", "tile/widened.cut", "tile/pages.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
 
 local tiles, mma, shape = run("tile/tiles.lua"), run("attention/mma/mma.lua"), run("attention/decode/shape.lua")
 local heads = run("attention/heads.lua")
 function family.applies(spec, arch)
   local fits, why = mma.applies(spec, arch)
   if fits and heads.is_wide(spec) then return false, string.format("leaves head dims of more than %d to mma", heads.NARROW) end
-  if fits and hooks.descale then return false, "takes no e4m3" end
+  if fits and types.q.is_byte then return false, "takes e4m3 of k and v alone, beside a q of 16 bits" end
   if fits and hooks.norm.beside then return false, string.format("normalizer=%s has a second accumulator", spec.normalizer) end
   if fits and hooks.norm.drop then return false, "drops no weights" end
   if fits and seq.slices then return false, "leaves slices to mma" end
@@ -37,7 +37,8 @@ local function part_floats(spec, plan)
 end
 
 -- A team's part of O lies in its last stage, where it fits: no copy is on its way to it between segments.
-local function stage_bytes(spec, plan) return tiles.bytes(plan.block_kv, spec.d) + tiles.bytes(plan.block_kv, spec.dv) end
+local function k_bytes(spec, plan) return tiles.bytes(plan.block_kv, spec.d, types.k) end
+local function stage_bytes(spec, plan) return k_bytes(spec, plan) + tiles.bytes(plan.block_kv, spec.dv, types.v) end
 local function part_bytes(spec, plan) return plan.block_q * 4 * shape.part_pitch(spec) end
 local function part_is_in_stage(spec, plan) return part_bytes(spec, plan) <= stage_bytes(spec, plan) end
 
@@ -60,13 +61,14 @@ end
 function family.registers(spec, plan)
   local rows = shape.warp_rows(spec, plan) // 8
   local scores = plan.block_kv // 2
-  return rows * 2 * tiles.chunks(spec.dv) + shape.q_words(spec, plan) + scores + 8 * rows + 56 + mma.registers_of_inputs(scores) +
+  local widened = shape.is_widened and 8 or 0
+  return rows * 2 * shape.column_tiles(spec) + shape.q_words(spec, plan) + scores + widened + 8 * rows + 56 + mma.registers_of_inputs(scores) +
     (seq.is_dense and 0 or 16)
 end
 
 function family.candidates(spec, arch)
   local plans = {}
-  for _, row in ipairs(run("attention/decode/forward_plans.lua")) do
+  for _, row in ipairs(run("attention/decode/forward_plans" .. (shape.is_widened and "_e4m3" or "") .. ".lua")) do
     if not row.when or row.when(spec) then
       plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps }
     end
@@ -104,13 +106,13 @@ function family.describe(spec, plan)
       { entry = "attn_fwd", grid = { grid, "1", "1" }, threads = 32 * plan.warps, resident = 1,
         registers = math.min(255, family.registers(spec, plan)), early = use.starts_early,
         -- bytes, as mma's work has them where all multiprocessors read, and what a tile of rows takes beside its keys
-        work = string.format("%s * %d + %d", keys_of_block, (spec.d + spec.dv) * (184 + plan.block_q) // 192, 8000) },
+        work = string.format("%s * %d + %d", keys_of_block, shape.key_bytes(spec) // 2 * (184 + plan.block_q) // 192, 8000) },
     },
     constants = {
       { "D", spec.d, "head dim of q and k" },
       { "DV", spec.dv, "head dim of v and o" },
-      { "CHUNKS_D", tiles.chunks(spec.d), "16-byte chunks in a row of Q and K" },
-      { "CHUNKS_DV", tiles.chunks(spec.dv), "in a row of V and O" },
+      { "CHUNKS_D", tiles.chunks(spec.d, types.k), shape.is_widened and "16-byte chunks in a row of K" or "16-byte chunks in a row of Q and K" },
+      { "CHUNKS_DV", tiles.chunks(spec.dv, types.v), shape.is_widened and "in a row of V" or "in a row of V and O" },
       { "BLOCK_Q", plan.block_q, "rows of a tile, of all query heads of a key/value head" },
       { "BLOCK_KV", plan.block_kv, "keys of a tile" },
       { "THREADS", 32 * plan.warps },
@@ -121,7 +123,7 @@ function family.describe(spec, plan)
       { "ROWS", rows_per_warp // 8, "rows that a lane has a part of" },
       { "Q_WORDS", shape.q_words(spec, plan), "of Q that a lane has" },
       { "N_KV", plan.block_kv // 8, "tiles of 8 columns of S" },
-      { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },
+      { "K_BYTES", k_bytes(spec, plan), "of a tile" },
       { "STAGE_BYTES", stage_bytes(spec, plan), "of a tile of K and one of V" },
       { "PART_COLUMNS", shape.part_columns(spec), "of O, in memory" },
       { "PART_PITCH", shape.part_pitch(spec), "floats from a row of O to the next, in shared memory" },
@@ -136,6 +138,9 @@ function family.describe(spec, plan)
     },
     shared = family.shared(spec, plan),
   }
+  if shape.is_widened then
+    table.insert(description.constants, { "N_DV", shape.column_tiles(spec), "tiles of 8 columns of O, and chunks of its rows" })
+  end
   if is_invariant then table.insert(description.constants, { "PARTS_MOST", INVARIANT_PARTS, "of a tile of rows" }) end
   return description
 end

@@ -3,6 +3,12 @@
 local tiles = run("tile/tiles.lua")
 local shape = {}
 
+-- Are K and V numbers of e4m3, which become those of Q's type on their way from shared memory?
+shape.is_widened = types.k.is_byte and true or false
+
+-- Bytes of a key, and of its value, in memory.
+function shape.key_bytes(spec) return spec.d * types.k.bytes + spec.dv * types.v.bytes end
+
 function shape.is_wide(spec) return spec.d + spec.dv > 320 end
 
 -- Rows of a warp: 8 leave room for the registers of a wide head.
@@ -15,14 +21,17 @@ function shape.members(spec, plan) return plan.block_q // shape.warp_rows(spec, 
 function shape.is_warp(spec, plan) return shape.members(spec, plan) == 1 end
 function shape.teams(spec, plan) return plan.warps // shape.members(spec, plan) end
 
--- Registers of Q, two columns each: 4 for each pair of chunks, or for two of them where a warp has 8 rows (halves.cut).
+-- Registers of Q, two columns each: 4 for each step of 16 columns, or for two of them where a warp has 8 rows (halves.cut).
 function shape.q_words(spec, plan)
-  local pairs = tiles.chunks(spec.d) // 2
-  return 4 * (shape.has_8_rows(spec, plan) and cdiv(pairs, 2) or pairs)
+  local steps = tiles.chunks(spec.d, types.k) // types.k.bytes
+  return 4 * (shape.has_8_rows(spec, plan) and cdiv(steps, 2) or steps)
 end
 
+-- Tiles of 8 columns of O.
+function shape.column_tiles(spec) return tiles.chunks(spec.dv, types.v) * 2 // types.v.bytes end
+
 -- Floats of a row of O in a part, and of one in shared memory, where rows that lanes write together lie in different banks.
-function shape.part_columns(spec) return 8 * tiles.chunks(spec.dv) end
+function shape.part_columns(spec) return 8 * shape.column_tiles(spec) end
 function shape.part_pitch(spec) return shape.part_columns(spec) + 4 end
 
 return shape

@@ -5,7 +5,11 @@ local family = { template = "attention/mma/forward.cut", library = { "tile/tiles
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
-family.applies = mma.applies
+function family.applies(spec, arch)
+  local fits, why = mma.applies(spec, arch)
+  if fits and types.k.is_byte and not types.q.is_byte then return false, "takes no k and v of e4m3 beside a q of 16 bits" end
+  return fits, why
+end
 
 function family.candidates(spec, arch)
   local list = run("attention/mma/forward_plans.lua").plans

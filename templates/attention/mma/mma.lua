@@ -11,8 +11,7 @@ end
 
 -- Why the family does not take a spec of e4m3; nil: it does.
 local function e4m3_refusal(spec, arch)
-  if not machine.e4m3 then return "needs sm_89 or newer for e4m3, not " .. arch end
-  if not types.q.is_byte then return "takes no k and v of e4m3 beside a q of 16 bits" end
+  if types.q.is_byte and not machine.e4m3 then return "needs sm_89 or newer for e4m3, not " .. arch end
   if hooks.descale.key then return "takes descales of heads, not of blocks of tokens" end
   return heads.is_wide(spec) and "takes head dims of e4m3 up to 256" or nil
 end

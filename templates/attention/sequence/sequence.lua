@@ -180,7 +180,8 @@ function seq.load_rows(to, pitch, tensor, first, count, width, head)
 end
 
 function seq.load_tile(tile, chunks, tensor, first, count, width, head, by, found)
-  local x, call = SIDE[tensor], by and "_by(" .. by .. ", " or "("
+  local x, ending = SIDE[tensor], types[tensor].bytes < types.operand.bytes and "_e4m3" or ""
+  local call = ending .. (by and "_by(" .. by .. ", " or "(")
   head = head or seq.head(tensor)
   local to = string.format("%s%s, %s, %s, %s", call, tile, chunks, count, head)
   local last = string.format("%s, %s, %s", first, sides[x].length, width)
