@@ -165,15 +165,18 @@ END_TEST
  * other; specs are an odd number, so that the plans of each arch change with the dims. */
 START_TEST(every_plan_of_decode_compiles) {
   static const char *const widths[] = {"64", "128", "256", "192/128"};
-  static const char *const specs[] = {"",
-                                      "mask=causal",
-                                      "mask=window(1023,0) dtype=f16",
-                                      "mask=causal score=alibi kv_layout=paged",
-                                      "score=softcap(30.0)",
-                                      "mask=causal kv_layout=paged",
-                                      "q_layout=packed kv_layout=packed mask=causal",
-                                      "q_layout=packed kv_layout=cached batch_invariant=true",
-                                      "mask=k<=p-h bias=true bias_dims=[h,k]"};
+  static const char *const specs[] = {
+      "",
+      "mask=causal",
+      "mask=window(1023,0) dtype=f16",
+      "mask=causal score=alibi kv_layout=paged",
+      "score=softcap(30.0)",
+      "mask=causal kv_layout=paged",
+      "q_layout=packed kv_layout=packed mask=causal",
+      "q_layout=packed kv_layout=cached batch_invariant=true",
+      "mask=k<=p-h bias=true bias_dims=[h,k]",
+      "kv_dtype=e4m3 mask=causal kv_layout=paged",
+      "kv_dtype=e4m3 dtype=f16 score=softcap(30.0) kv_layout=cached"};
   enum { SPECS = sizeof specs / sizeof *specs, WIDTHS = sizeof widths / sizeof *widths };
   compile_list all = {0};
   fg_gen *gen;

@@ -145,6 +145,24 @@ static const char byte_packing[] =
     "}\n"
     "}\n";
 
+/* Each byte and the three behind it as numbers of 16 bits: the patterns of all four, as the device
+ * makes them, and by their bits. */
+static const char widening[] =
+    "$(kernel('attn_fwd')) {\n"
+    "if (blockIdx.x > 0 || threadIdx.x >= 32) { return; }\n"
+    "for (int i = (int)threadIdx.x; i < 256; i += 32) {\n"
+    "const u32 x = (u32)(i | (i + 1) % 256 << 8 | (i + 2) % 256 << 16) | (u32)((i + 3) % 256) << "
+    "24;\n"
+    "u32 by[2][2];\n"
+    "widen_$(spec.dtype)(by[0], x);\n"
+    "by[1][0] = widen_pair_$(spec.dtype)(x << 8);\n"
+    "by[1][1] = widen_pair_$(spec.dtype)(x);\n"
+    "for (int j = 0; j < 8; j++) {\n"
+    "stg_f32(p.lse + 8 * i + j, (float)(by[j / 4][j % 2] >> j / 2 % 2 * 16 & 0xffff));\n"
+    "}\n"
+    "}\n"
+    "}\n";
+
 static const char *const dtypes[] = {"bf16", "f16", "e4m3"};
 static const char *const dims[] = {"16", "16", "32"};
 
@@ -278,6 +296,21 @@ START_TEST(packing_to_bytes) {
 }
 END_TEST
 
+START_TEST(widening_is_exact) {
+  static float got[8 * 256];
+  run r = begin(widening, "", _i, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 8 * 256, .nk = 1});
+  end(&r, got);
+  for (int i = 0; i < 8 * 256; i++) {
+    const uint8_t byte = (uint8_t)(i / 8 + i % 4);
+    const uint16_t pattern = (uint16_t)got[i];
+    const float want = fg_elem_load(FG_ELEM_E4M3, &byte, 0);
+    const float have = fg_elem_load(_i ? FG_ELEM_F16 : FG_ELEM_BF16, &pattern, 0);
+    ck_assert_msg(isnan(want) ? isnan(have) : have == want && signbit(have) == signbit(want),
+                  "%#x: %#x is %g, not %g", byte, pattern, (double)have, (double)want);
+  }
+}
+END_TEST
+
 static uint32_t bits_of(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -338,6 +371,7 @@ int main(void) {
   tcase_add_loop_test(tests, words_and_pairs, 0, 2);
   tcase_add_test(tests, products_of_bytes_are_right);
   tcase_add_test(tests, packing_to_bytes);
+  tcase_add_loop_test(tests, widening_is_exact, 0, 2);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -170,6 +170,44 @@ START_TEST(products_are_of_bytes) {
 }
 END_TEST
 
+/* Decode copies a cache's bytes as they are, and multiplies in q's type: a tile of 32 keys of 128
+ * columns has 4096 of them. Where there are instructions that widen, they do. */
+static const struct {
+  const char *arch, *dtype, *product, *widened, *other;
+} caches[] = {
+    {"sm_80", "bf16", ".bf16.bf16.f32", "fma.rn.bf16x2", "e4m3x2"},
+    {"sm_80", "f16", ".f16.f16.f32", "mul.rn.f16x2", "e4m3x2"},
+    {"sm_90a", "bf16", ".bf16.bf16.f32", "cvt.rn.f16x2.e4m3x2", "widen_pair"},
+    {"sm_90a", "f16", ".f16.f16.f32", "cvt.rn.f16x2.e4m3x2", "widen_pair"},
+};
+enum { CACHES = sizeof caches / sizeof *caches };
+
+START_TEST(caches_are_read_as_bytes) {
+  static const char *const layouts[] = {"dense", "cached", "packed", "paged"};
+  fg_gen *gen;
+  GOOD(fg_gen_new(NULL, &gen));
+  for (int layout = 0; layout < 4; layout++) {
+    fg_variant *list = NULL;
+    fg_source *source;
+    char words[160];
+    int n;
+    snprintf(words, sizeof words,
+             "family=decode head_dim=128 block_kv=32 kv_dtype=e4m3 dtype=%s kv_layout=%s",
+             caches[_i].dtype, layouts[layout]);
+    GOOD(words_variants(gen, words, caches[_i].arch, 0, &list, &n));
+    GOOD(fg_gen_expand(gen, list, &source));
+    const char *text = source->text;
+    ck_assert(strstr(text, "const u8 *k;") && strstr(text, "const u8 *v;"));
+    ck_assert(strstr(text, "K_BYTES = 4096 ") && strstr(text, "_tile_e4m3_by(thread"));
+    ck_assert(!strstr(text, "_tile_by(thread") && !strstr(text, caches[_i].other));
+    ck_assert(strstr(text, caches[_i].product) && strstr(text, caches[_i].widened));
+    fg_source_free(source);
+    free(list);
+  }
+  fg_gen_free(gen);
+}
+END_TEST
+
 static const struct {
   const char *words, *why;
 } refused[] = {
@@ -208,6 +246,7 @@ int main(void) {
   suite_loop(tests, rounding_costs_what_it_should, 3);
   suite_loop(tests, needle_is_found, 1);
   suite_loop(tests, products_are_of_bytes, TEXTS);
+  suite_loop(tests, caches_are_read_as_bytes, CACHES);
   suite_loop(tests, others_are_refused, REFUSED);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -9,6 +9,11 @@ static const char heads[] = "family=simt head_dim=64 dtype=e4m3 mask=causal",
                   of_keys[] = "family=simt head_dim=48/64 kv_dtype=e4m3 normalizer=none",
                   mma[] = "family=mma head_dim=64 dtype=e4m3 mask=causal",
                   mma_f32[] = "family=mma head_dim=64 dtype=e4m3 o_dtype=f32",
+                  decode8[] = "family=decode head_dim=48 kv_dtype=e4m3 mask=causal block_q=8 "
+                              "block_kv=32 stages=4 warps=4",
+                  decode16[] = "family=decode head_dim=48/80 dtype=f16 kv_dtype=e4m3 block_q=16",
+                  decode_f32[] = "family=decode head_dim=48 kv_dtype=e4m3 o_dtype=f32 block_q=8",
+                  decode_paged[] = "family=decode head_dim=48 kv_dtype=e4m3 kv_layout=paged",
                   paged[] =
                       "family=simt head_dim=64 kv_dtype=e4m3 kv_layout=paged descale_block=32";
 
@@ -39,6 +44,25 @@ static const planted_bug bugs[] = {
     {"mma.forward.add_rounded_values", "SM_V", "SM_K", .words = mma},
     {"mma.forward.store_f32_columns", "factor[2 * i + 1]", "factor[2 * i]", .words = mma_f32},
     {"mma.forward.put_columns", "factor[2 * i + 1]", "factor[2 * i]", .words = mma},
+    /* k and v alone, widened */
+    {"prelude.widen_pair", "x >> $(form.shift)", "x >> 3", .words = decode8},
+    {"prelude.widen_pair", "(x & 0x80008000u)", "0x80008000u", .words = decode16},
+    {"tile.widened.load", "0x5410", "0x3210", .words = decode8},
+    {"tile.widened.mma", "mma(c + 4, a, y + 4)", "mma(c + 4, a, y + 2)", .words = decode8},
+    {"tile.widened.mma", "mma(next, a_next, y + 2)", "mma(next, a, y + 2)", .words = decode16},
+    {"tile.widened.multiply_rt", "a + 4 * k + 4", "a + 4 * k", .words = decode16},
+    {"tile.widened.halves", "4 * ((k + 1) % half)", "4 * (k % half)", .words = decode8},
+    {"tile.widened.halves", "(k < half ? c : other)", "c", .words = decode8},
+    {"tile.widened.sum", "other[4 * j + 3]", "other[4 * j + 2]", .words = decode8},
+    {"tile.widened.weights", "p[4 * l + 4 + 2 * r]", "p[4 * l + 2 * r]", .words = decode16},
+    {"tile.widened.columns", "words[2 + chunk]", "words[chunk]", .words = decode8},
+    {"tile.pages.row", "$(form.of_chunk) * (chunk + c)", "8 * (chunk + c)", .words = decode_paged,
+     .fault = "load touches a gap|load past the end of|wrong numbers"},
+    {"decode.forward.load_even_halves", "half * CHUNKS_D / 2", "half", .words = decode8},
+    {"decode.forward.load_even_rows", "x + 4 * i + r", "x + 4 * i", .words = decode16},
+    {"decode.parts.put_widened", "lane / 4 * 2 + i / 2 % 2", "lane / 4 + i / 2 % 2 * 8",
+     .words = decode8},
+    {"decode.parts.descale", "inverse * %s;", "inverse; (void)%s;", .words = decode_f32},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
@@ -51,7 +75,8 @@ END_TEST
 
 /* The same cases without a bug. */
 START_TEST(test_none) {
-  static const char *const words[] = {heads, blocks, of_keys, paged, mma, mma_f32};
+  static const char *const words[] = {heads,   blocks,  of_keys,  paged,      mma,
+                                      mma_f32, decode8, decode16, decode_f32, decode_paged};
   planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
 }
 END_TEST
@@ -61,7 +86,7 @@ int main(void) {
   Suite *suite = suite_create("planted_e4m3");
   TCase *tests = tcase_create("planted_e4m3");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 6);
+  suite_loop(tests, test_none, 10);
   suite_loop(tests, test_bug, BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
