@@ -89,7 +89,7 @@ typedef struct fg_spec {
   const char *shard;           /* true: the launch has a part of each sequence: fg_args */
   /* element types of o, and of dq, dk and dv: f32, or spec = dtype; o of e4m3: bf16, f16, f32 */
   const char *o_dtype, *dqkv_dtype;
-  const char *kv_dtype;      /* of k and v: e4m3, or spec = dtype */
+  const char *kv_dtype;      /* of k and v, of append the cache: e4m3, or spec = dtype */
   const char *descale_block; /* of e4m3: tokens that share a descale, 0 = all: fg_args */
   const char *latent;        /* true: v is the first columns of k: fg_args */
 } fg_spec;
@@ -291,6 +291,10 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 with the new rows in it
  *   q, q_out      where the spec has a rotary: [b, nq, h, d], packed [tokens_q, h, d]; one may be
  *                 NULL. Queries are turned as new keys are; those without a position are 0
+ *   k_descale, v_descale   [b, hk], float32, in any strides, of kv_dtype=e4m3, whose k and v are
+ *                 bytes: new rows are divided by that of their sequence and head, keys behind their
+ *                 rotation, and rounded to nearest even; what is above 448 becomes 448, and a NaN
+ *                 stays one. NULL: 1. Attention multiplies by the same ones
  *   rotary_cos, rotary_sin   [positions, rotary_dim / 2], in the dtype, or float32 with
  *                 rotary_dtype=f32: of each position's angles. The pair (x, y) of columns 2i and
  *                 2i + 1 (interleaved) or i and i + rotary_dim / 2 (halves) becomes

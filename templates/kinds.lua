@@ -17,7 +17,7 @@ return {
     family = function(name, pass) return string.format("attention/%s/%s", name, pass) end,
   },
   append = {
-    tensors = { "k" },
+    tensors = { "k", "k_new" },
     families = { forward = { "simt" } },
     family = function(name) return "attention/append/" .. name end,
   },

@@ -61,7 +61,7 @@ const fg_field fg_fields[FG_FIELD_ROWS] = {
      .choices = NAMES("spec", "f32"), .tags = NAMES("", "-dqkvf32"),
      .help = "of dq, dk and dv; spec = dtype"},
     {POINT(kv_dtype), .type = &fg_type_choice, .fallback = "spec", .choices = NAMES("spec", "e4m3"),
-     .tags = NAMES("", "-kve4m3"), .help = "forward: of k and v; spec = dtype"},
+     .tags = NAMES("", "-kve4m3"), .help = "of k and v, forward alone; spec = dtype"},
     {POINT(descale_block), .type = &fg_type_even, .fallback = "0", .tags = NAMES("-descale"),
      .help = "of e4m3: tokens of a sequence that share a descale, 0 = all"},
     {POINT(normalizer), .type = &fg_type_word, .fallback = "softmax", .tags = NAMES("norm"),

@@ -67,11 +67,18 @@ static void draw_positions(const reference_case *c, uint64_t *state, int64_t n, 
                                            : -1);
 }
 
+/* Some are so small that most of what is divided by them is more than 448. */
+static double draw_descale(uint64_t *state) {
+  const double x = 0.5 + fg_random_uniform(state);
+  return below(state, 4) ? x : 0x1p-8 * x;
+}
+
 static void draw(const reference_case *c, int tensor, double *values) {
   const fg_recipe_tensor *t = &c->problem->recipe->tensor[tensor];
   const int64_t n = fg_problem_count(c->problem, tensor);
   uint64_t state = c->which->seed * 1000003 + (uint64_t)tensor;
   const bool turns = !strncmp(t->name, "rotary_", 7);
+  const bool is_descale = strstr(t->name, "_descale") != NULL;
   if (!strcmp(t->name, "used_k"))
     draw_used(c, &state, values);
   else if (!strcmp(t->name, "rows") || !strcmp(t->name, "table"))
@@ -80,7 +87,9 @@ static void draw(const reference_case *c, int tensor, double *values) {
     draw_positions(c, &state, n, values);
   else if (!reference_draw_layout(c, tensor, values))
     for (int64_t i = 0; i < n; i++)
-      values[i] = turns ? cos(6.3 * fg_random_uniform(&state)) : fg_random_normal(&state);
+      values[i] = is_descale ? draw_descale(&state)
+                  : turns    ? cos(6.3 * fg_random_uniform(&state))
+                             : fg_random_normal(&state);
 }
 
 /* ---- what is right ---- */
@@ -123,15 +132,38 @@ static double turned(const reference_case *c, const double *row, int64_t positio
   return a + b;
 }
 
-static void put_row(const reference_case *c, const double *row, int64_t position, int width,
-                    bool turns, double (*round)(double), result *to, int64_t at) {
-  for (int i = 0; i < width; i++) {
+/* How rows go to a tensor: turned or not, and, where it is a cache of e4m3, divided by a descale
+ * and rounded. */
+typedef struct {
+  int width;
+  bool turns, is_quantized;
+  double descale;
+} way;
+
+/* The number as the tensor has it. */
+static double stored(const way *w, double x) {
+  return w->is_quantized ? oracle_round(FG_ELEM_E4M3)(x / w->descale) : x;
+}
+
+static void put_row(const reference_case *c, const double *row, int64_t position, way w,
+                    double (*round)(double), result *to, int64_t at) {
+  for (int i = 0; i < w.width; i++) {
     double size = fabs(row[i]), plain = row[i], value = row[i];
-    if (turns) value = turned(c, row, position, i, round, &size, &plain);
-    to->ref[at * width + i] = value;
-    to->rss[at * width + i] = size;
-    to->plain[at * width + i] = plain;
+    if (w.turns) value = turned(c, row, position, i, round, &size, &plain);
+    to->ref[at * w.width + i] = stored(&w, value);
+    to->rss[at * w.width + i] = fabs(stored(&w, size));
+    to->plain[at * w.width + i] = stored(&w, plain);
   }
+}
+
+/* The way to a head of the cache. */
+static way way_to_cache(const reference_case *c, bool of_k, int64_t head) {
+  const fg_point *p = &c->variant->point;
+  const double *descales = reference_value(c, of_k ? "k_descale" : "v_descale");
+  return (way){.width = of_k ? p->d : p->dv,
+               .turns = of_k,
+               .is_quantized = fg_point_has_descales(p),
+               .descale = descales ? descales[head] : 1};
 }
 
 /* Row i of sequence s: to the cache, and the query to its place. */
@@ -148,17 +180,19 @@ static void solve_row(reference_case *c, const reference_sequence *s, int64_t i,
   for (int64_t g = 0; g < shape->hk; g++) {
     const int64_t to = cache_row(c, s->b, g, slot);
     const bool packed = c->problem->recipe->layout.q == FG_PACKED;
+    const int64_t head = s->b * shape->hk + g;
     const int64_t from = packed ? number * shape->hk + g : (s->b * shape->hk + g) * shape->nq + i;
     if (to >= 0 && has_position)
-      put_row(c, reference_value(c, "k_new") + from * p->d, position, p->d, true, round, &x->of[0],
-              to);
+      put_row(c, reference_value(c, "k_new") + from * p->d, position, way_to_cache(c, true, head),
+              round, &x->of[0], to);
     if (to >= 0)
-      put_row(c, reference_value(c, "v_new") + from * p->dv, 0, p->dv, false, round, &x->of[1], to);
+      put_row(c, reference_value(c, "v_new") + from * p->dv, 0, way_to_cache(c, false, head), round,
+              &x->of[1], to);
   }
   const double *q = reference_value(c, "q");
   for (int64_t h = 0; q && x->of[2].ref && has_position && h < shape->h; h++) {
     const int64_t at = reference_row_q(s, h, i);
-    put_row(c, q + at * p->d, position, p->d, true, round, &x->of[2], at);
+    put_row(c, q + at * p->d, position, (way){.width = p->d, .turns = true}, round, &x->of[2], at);
   }
 }
 

@@ -67,6 +67,7 @@ START_TEST(slots) {
 #define CACHED "kernel=append kv_layout=cached head_dim=24 block_q=4 rotary=halves rotary_dim=12"
 #define PAGED  "kernel=append kv_layout=paged q_layout=packed head_dim=64 block_q=4 rotary=halves"
 #define PAIRED "kernel=append kv_layout=cached head_dim=40 block_q=4 rotary=interleaved"
+#define BYTES  "kernel=append kv_layout=cached head_dim=48 block_q=4 kv_dtype=e4m3 rotary=halves"
   static const bug bugs[] = {
       {"append.turns_of_columns", "width, 8 * lanes", "width, 16 * lanes",
        "kernel=append kv_layout=cached head_dim=264", 4},
@@ -103,6 +104,14 @@ START_TEST(slots) {
       {"append.load_columns_singly", "i < 8", "i < 7", CACHED, 4},
       {"append.store_columns", "<< 16", "<< 15", PAGED, 4},
       {"append.store_columns_singly", "x[i]", "x[0]", CACHED, 4},
+      {"append.descale", "(i64)%s *", "(i64)0 * %s *", BYTES, 4},
+      {"append.quantize", "append.descale(to,", "append.descale(to == \"k\" and \"v\" or \"k\",",
+       BYTES, 4},
+      {"append.turn_quantized", "+ other * sine", "- other * sine", BYTES, 4},
+      {"append.turn_quantized", "column + c < 2 * PAIRS", "1", BYTES " rotary_dim=16", 4},
+      {"append.divide", "value / descale", "value * descale", BYTES, 4},
+      {"append.store_rounded", "<< 8 * c", "<< 8 * (3 - c)", BYTES, 4},
+      {"append.store_rounded_singly", "i < 8", "i < 6", BYTES, 4},
       {"append.sequence_of_token", "<= token", "< token", PAGED, 4},
   };
   find_all(bugs, sizeof bugs / sizeof *bugs);

@@ -45,6 +45,17 @@ START_TEST(widths) {
 }
 END_TEST
 
+/* A cache of e4m3: widths of which lanes have all columns, and not. */
+START_TEST(quantized) {
+  static const char *const words[] = {"rotary=none dtype=f16", "rotary=halves rotary_dim=16",
+                                      "rotary=interleaved rotary_dtype=f32"};
+  check_all(kernels_first(LAYOUTS "head_dim=48/16 kv_dtype=e4m3 %s", words[_i]), 80);
+  check_all(
+      kernels_first("kernel=append kv_layout=cached head_dim=576/272 kv_dtype=e4m3 %s", words[_i]),
+      90);
+}
+END_TEST
+
 START_TEST(pages) {
   static const int sizes[] = {1, 3, 16, 64};
   kernels made = kernels_first(
@@ -171,6 +182,46 @@ START_TEST(bits) {
 }
 END_TEST
 
+/* Each byte of a new row is its number, divided by the descale of its sequence and head, to nearest
+ * even and 448 at most, as a program would make it. */
+START_TEST(quantized_bytes) {
+  static const float descales[] = {1, 0.75F, 0x1p-9F, 3};
+  kernels made = kernels_first("kernel=append kv_layout=cached head_dim=16 kv_dtype=e4m3");
+  const fg_shape shape = {.b = 2, .h = 2, .hk = 2, .nq = 3, .nk = 5, .pages = 2};
+  static const int lengths[] = {1, 2}, caches[] = {1, 0};
+  launch l = launch_new(&made.list[0], shape, 2);
+  set_ints(&l, "used_k", 2, lengths);
+  set_ints(&l, "rows", 2, caches);
+  GOOD(fg_problem_set(l.problem, fg_problem_find(l.problem, "k_descale"), descales));
+  fg_problem_drop(l.problem, fg_problem_find(l.problem, "v_descale"));
+  const char *const names[][2] = {{"k", "k_new"}, {"v", "v_new"}};
+  uint16_t *before[2];
+  for (int t = 0; t < 2; t++) {
+    before[t] = random_bits(&l, names[t][0], (uint64_t)(3 + t));
+    free(random_bits(&l, names[t][1], (uint64_t)(5 + t)));
+  }
+  launch_run(&l, 2);
+  for (int t = 0; t < 2; t++) {
+    uint8_t *after = (uint8_t *)bits_of(&l, names[t][0]), *old = (uint8_t *)before[t];
+    uint16_t *fresh = bits_of(&l, names[t][1]);
+    for (int at = 0; at < 2 * 5 * HEADS * WIDTH; at++) {
+      const int column = at % WIDTH, head = at / WIDTH % HEADS, slot = at / WIDTH / HEADS % 5;
+      const int b = caches[at / WIDTH / HEADS / 5], i = slot - lengths[b];
+      uint8_t is = old[at];
+      if (i >= 0 && i < 3) {
+        const float x =
+            fg_elem_load(FG_ELEM_BF16, fresh, ((b * 3 + i) * HEADS + head) * WIDTH + column);
+        fg_elem_store(FG_ELEM_E4M3, &is, 0, x / (t ? 1 : descales[b * HEADS + head]));
+      }
+      ck_assert_msg(after[at] == is, "%s %d: %#x, not %#x", names[t][0], at, after[at], is);
+    }
+    free(after), free(fresh), free(old);
+  }
+  launch_free(&l);
+  kernels_free(&made);
+}
+END_TEST
+
 /* Queries whose positions the tables do not have are 0; keys are not written then, values are. */
 START_TEST(positions) {
   kernels made = kernels_first("kernel=append kv_layout=cached head_dim=8 rotary=interleaved");
@@ -265,6 +316,8 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_loop_test(tests, layouts, 0, 3);
   tcase_add_loop_test(tests, widths, 0, 2);
+  tcase_add_loop_test(tests, quantized, 0, 3);
+  tcase_add_test(tests, quantized_bytes);
   tcase_add_test(tests, pages);
   tcase_add_test(tests, bits);
   tcase_add_test(tests, positions);

@@ -80,6 +80,26 @@ class Fp8(Case):
         o = flashgen.attention(q, k, v, mask=None)
         self.near(o, right(q.astype("f8"), VALUES[k], VALUES[v], 0, ones, ones, ones), 7e-4)
 
+    def test_cache(self):
+        """Rows that are appended are divided by descales and rounded, behind the rotation; attention takes them back."""
+        rounded = lambda x: np.abs(np.abs(x)[..., None] - SIZES[:127]).argmin(-1).astype(np.uint8) | (x < 0).astype(np.uint8) << 7
+        k, v = (np.random.default_rng(seed).standard_normal((B, 8, HK, D)).astype("f2") for seed in (1, 2))
+        scales = {"k_descale": descales(6, B, HK) / 64, "v_descale": descales(7, B, HK) / 64}
+        q, half = VALUES[random(B, 1, H, D)].astype("f2"), D // 2
+        at = np.arange(8)[:, None] / 7 ** np.arange(half)
+        cos, sin = np.cos(at).astype("f4"), np.sin(at).astype("f4")
+        cache = random(B, 8, HK, D, seed=3), random(B, 8, HK, D, seed=4)
+        for first, last in ((0, 5), (5, 8)):
+            turned = flashgen.append(*cache, k[:, first:last], v[:, first:last], used_k=np.full(B, first, "i4"), rotary_cos=cos,
+                                     rotary_sin=sin, q=np.repeat(q, last - first, 1), **scales)
+        exact, c, s = k.astype("f8"), cos[:, None].astype("f8"), sin[:, None].astype("f8")
+        exact = np.concatenate([exact[..., :half] * c - exact[..., half:] * s, exact[..., :half] * s + exact[..., half:] * c], -1)
+        for found, right_one, scale in ((cache[0], exact, "k_descale"), (cache[1], v.astype("f8"), "v_descale")):
+            bits = rounded(np.clip(right_one / scales[scale].astype("f8")[:, None, :, None], -448, 448))
+            self.assertLess((VALUES[found] != VALUES[bits]).mean(), 1e-3)  # float32 may be on the other side of a tie
+        o = flashgen.attention(turned[:, -1:], *cache, used_k=np.full(B, 8, "i4"), mask=None, **scales)
+        self.near(o, right(turned[:, -1:].astype("f8"), VALUES[cache[0]], VALUES[cache[1]], 0, np.ones((B, HK)), **scales), 7e-4)
+
     def test_out_and_strides(self):
         q, k, v = some()
         scales = self.scales(0)

@@ -4,16 +4,17 @@ from .beside import check, fixed, look, make
 from .call import fixed as copies
 from .call import perform, prepared
 from .layout import PLACES
-from .prepare import Output
+from .prepare import Output, long_name
 from .spec import rounded_up
 
 CACHE = ("k", "v")
 ROWS = ("k_new", "v_new", "q")
 TABLES = ("rotary_cos", "rotary_sin")
+DESCALES = ("k_descale", "v_descale")
 
 
 def append(k, v, k_new, v_new, *, used_k, starts_q=None, used_q=None, rows=None, table=None, q=None, rotary_cos=None,
-           rotary_sin=None, rotary="halves", row_positions=None):
+           rotary_sin=None, rotary="halves", row_positions=None, k_descale=None, v_descale=None):
     """Writes new keys and values to a cache, in place: row i of sequence b goes to place used_k[b] + i. What gets no row
     keeps its bits; a row whose place the cache does not have is not written. attention() takes used_k with the new rows.
 
@@ -23,16 +24,19 @@ def append(k, v, k_new, v_new, *, used_k, starts_q=None, used_q=None, rows=None,
     starts_q, used_q, rows, table
                   int32, where sequences lie, as of attention()
     rotary_cos, rotary_sin
-                  [positions, rotary_dim / 2], in the dtype of k or float32: keys are turned by their positions, which are
+                  [positions, rotary_dim / 2], in the dtype of k_new or float32: keys are turned by their positions, which are
                   their places or row_positions, int32 [b, n] or [tokens]. A key whose position they lack is not written
     rotary        which columns are a pair: "halves", i and i + rotary_dim / 2, or "interleaved", 2i and 2i + 1
+    k_descale, v_descale
+                  float32 [b, hk], of a cache of float8_e4m3fn (of NumPy that of ml_dtypes, or uint8): new keys, once they are
+                  turned, and values are divided by that of their sequence and head and rounded, to 448 at most; None: 1
     q             queries [b, n, h, d] or [tokens, h, d], which are turned as the new keys are; 0 without a position
 
     Returns the turned queries, or None. A cache whose head dim is no multiple of 8, or whose columns are apart, is copied
     there and back."""
     given = {"k": k, "v": v, "k_new": k_new, "v_new": v_new, "used_k": used_k}
     others = {"starts_q": starts_q, "used_q": used_q, "rows": rows, "table": table, "q": q, "rotary_cos": rotary_cos,
-              "rotary_sin": rotary_sin, "row_positions": row_positions}
+              "rotary_sin": rotary_sin, "row_positions": row_positions, "k_descale": k_descale, "v_descale": v_descale}
     given.update((name, x) for name, x in others.items() if x is not None)
     if rotary not in ("halves", "interleaved"):
         raise ValueError(f'rotary is {rotary!r}; expected "halves" or "interleaved"')
@@ -65,10 +69,10 @@ def run(adapter, rotary, given):
 def prepare(adapter, _, rotary, names, descriptions):
     facts = look(adapter, names, descriptions)
     extents = extents_of(facts)
-    d, dv, word = facts["k"].shape[-1], facts["v"].shape[-1], facts["k"].dtype
-    check_all(facts, extents, word)
+    d, dv, of_cache, word = facts["k"].shape[-1], facts["v"].shape[-1], facts["k"].dtype, facts["k_new"].dtype
+    check_all(facts, extents, of_cache, word)
     texts = {"kernel": "append", "dtype": word, "head_dim": f"{rounded_up(d)}/{rounded_up(dv)}",
-             "q_layout": "packed" if "starts_q" in facts else "dense", "kv_layout": "paged" if "table" in facts else "cached"}
+             "kv_dtype": "e4m3" if of_cache == "e4m3" else "spec", "q_layout": "packed" if "starts_q" in facts else "dense", "kv_layout": "paged" if "table" in facts else "cached"}
     if "rotary_cos" in facts:
         table = facts["rotary_cos"]
         extents["positions"] = table.shape[0]
@@ -101,15 +105,20 @@ def extents_of(facts):
     return extents
 
 
-def check_all(facts, e, word):
+def check_all(facts, e, of_cache, word):
     k, v = facts["k"].shape, facts["v"].shape
     rows = (e["tokens_q"],) if "starts_q" in facts else (e["b"], e["nq"])
+    words_of_k_new = ("f16", "bf16") if of_cache == "e4m3" else (of_cache,)
     expected = {"v": k[:-1] + (None,), "k_new": (*rows, *k[2:]), "v_new": (*rows, *v[2:]), "q": (*rows, None, k[3]),
                 "row_positions": rows, "starts_q": (e["b"] + 1,), "table": (e["b"], None)}
     for name, fact in facts.items():
         shape = expected.get(name, (e["b"],))
-        if name in CACHE + ROWS:
-            check(name, fact, expected.get(name, fact.shape), ("f16", "bf16") if name == "k" else (word,))
+        if name in CACHE:
+            check(name, fact, expected.get(name, fact.shape), ("f16", "bf16", "e4m3") if name == "k" else (of_cache,))
+        elif name in ROWS:
+            check(name, fact, expected.get(name, fact.shape), words_of_k_new if name == "k_new" else (word,))
+        elif name in DESCALES:
+            check(name, fact, (e["b"], e["hk"]), ("f32",))
         elif name not in TABLES:
             check(name, fact, shape, ("i32",))
     if e["h"] % e["hk"] if e["hk"] else e["h"]:
@@ -120,6 +129,9 @@ def check_all(facts, e, word):
             raise ValueError(f"{given} is given without {missing}")
     if "rows" in facts and "table" in facts:
         raise ValueError("rows is for a cache without pages: a table says where each sequence is")
+    for name in DESCALES:
+        if name in facts and of_cache != "e4m3":
+            raise ValueError(f"{name} is given, and the cache is {long_name(of_cache)}")
     if "rotary_cos" in facts:
         check_tables(facts, k[3], word)
 

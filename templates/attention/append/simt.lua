@@ -19,9 +19,10 @@ local function describe(spec, plan)
   local function add(...) table.move({ ... }, 1, select("#", ...), #inputs + 1, inputs) end
   if packed then add("starts_q", "used_q?") end
   if append.is_paged then add("table") else add("rows?") end
+  if append.is_quantized then add("k_descale?", "v_descale?") end
   if turns then add("q?", "rotary_cos", "rotary_sin", "row_positions?") end
   return {
-    about = string.format("new keys and values into a cache%s.", turns and ", keys and queries turned by their positions" or ""),
+    about = string.format("new keys and values into a cache%s%s.", append.is_quantized and " of e4m3" or "", turns and ", keys and queries turned by their positions" or ""),
     align = 2,
     widths = { pairs = append.pairs },
     inputs = inputs,
