@@ -4,6 +4,7 @@
 Each row is a launch inside a CUDA graph of many, over copies of K and V that together are more than L2 has, so that keys come
 from memory; microseconds a launch, the median of 7 replays, contestants in turn, twice round. `copy` is the time in which the
 card copies half of the bytes of K and V, measured by a kernel that copies 1 GB. All results are compared with PyTorch's in float32 first.
+With --kv e4m3 the cache is fp8, of half the bytes, beside q of bfloat16 or, with dtype=f16, float16; PyTorch has no contestant there.
 
 Needs PyTorch with a GPU, and flashgen's shared libraries; run it with --help for the choices."""
 
@@ -59,19 +60,19 @@ def copy_rate():
 
 
 class Decode:
-    """b sequences of these lengths in caches of n rows, nq queries each; heads: "32/8"."""
+    """b sequences of these lengths in caches of n rows, nq queries each; heads: "32/8"; kv: dtype of the cache; None: that of q."""
 
-    def __init__(self, lengths, heads, d, nq=1):
+    def __init__(self, lengths, heads, d, nq=1, *, dtype, kv=None):
+        self.kv, size = kv, (kv or dtype).itemsize
         self.lengths, self.d, self.nq, self.b, self.n = lengths, d, nq, len(lengths), max(lengths)
         self.h, self.hk = (int(x) for x in heads.split("/"))
-        bytes_of_one = 4 * self.b * self.n * self.hk * d
+        bytes_of_one = 2 * size * self.b * self.n * self.hk * d
         self.copies = max(2, min(32, BYTES // bytes_of_one))
-        normal = lambda n, heads: torch.randn(self.b, n, heads, d, device="cuda", dtype=torch.bfloat16)
+        normal = lambda n, heads: torch.randn(self.b, n, heads, d, device="cuda", dtype=dtype)
         self.q = normal(nq, self.h)
-        self.k = [normal(self.n, self.hk) for _ in range(self.copies)]
-        self.v = [normal(self.n, self.hk) for _ in range(self.copies)]
+        self.k, self.v = ([normal(self.n, self.hk).to(kv or dtype) for _ in range(self.copies)] for _ in range(2))
         self.used = torch.tensor(lengths, device="cuda", dtype=torch.int32)
-        self.bytes = 4 * sum(lengths) * self.hk * d
+        self.bytes = 2 * size * sum(lengths) * self.hk * d
         self.launches = 60 if self.bytes < 1e8 else 12
         self.is_equal = min(lengths) == self.n
 
@@ -91,12 +92,14 @@ class Decode:
         columns = -(-self.n // size)
         rest = columns * size - self.n
         order = torch.randperm(self.b * columns, device="cuda")
-        cut = lambda x: torch.nn.functional.pad(x, (0, 0, 0, 0, 0, rest)).view(self.b * columns, size, self.hk, self.d)
+        bits = lambda x: x.view(torch.uint8 if self.kv else torch.int16)  # PyTorch moves few things of fp8
+        cut = lambda x: torch.nn.functional.pad(bits(x), (0, 0, 0, 0, 0, rest)).view(self.b * columns, size, self.hk, self.d)
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order), device="cuda")
         table = place.view(self.b, columns).to(torch.int32)
         last = table[:, None, None, :]  # its strides are the first and the last of four
-        return [cut(x)[order].contiguous() for x in self.k], [cut(x)[order].contiguous() for x in self.v], last
+        turned = lambda x: cut(x)[order].contiguous().view(x.dtype)
+        return [turned(x) for x in self.k], [turned(x) for x in self.v], last
 
     def flashgen(self, fg, words, page=0):
         """A launcher by the number of the copy, and its output."""
@@ -109,7 +112,7 @@ class Decode:
         if page:
             k, v, more["table"] = self.pages(page)
             shape.pages, shape.page = len(k[0]), page
-        words = {"head_dim": str(self.d), "mask": "causal", "kv_layout": layout, **words}
+        words = {"head_dim": str(self.d), "mask": "causal", "kv_layout": layout, "kv_dtype": "e4m3" if self.kv else "spec", **words}
         kernel = fg.select(words, shape)
         rows = lambda x: x.transpose(1, 2)
         views = {"q": rows(self.q), "o": rows(o), "lse": lse, **more}
@@ -142,7 +145,7 @@ def measure(fg, title, case, words, pages, rate):
         if not error < 1e-2:
             raise SystemExit(f"{title}: {names[name]} is wrong: {error:.2g} off")
         launchers[name] = run
-    if case.is_equal and case.nq == 1:
+    if case.is_equal and case.nq == 1 and not case.kv:
         for name, backend in (("cudnn", "CUDNN_ATTENTION"), ("fa2", "FLASH_ATTENTION")):
             with contextlib.suppress(RuntimeError):
                 launchers[name] = case.peer(backend)
@@ -154,13 +157,13 @@ def measure(fg, title, case, words, pages, rate):
           flush=True)
 
 
-def cases(heads, d, seed):
+def cases(heads, d, seed, **types):
     for b, n in ((1, 512), (1, 8192), (16, 8192), (1, 131072), (64, 2048)):
-        yield f"{heads} d {d}: {b} x {n}", lambda b=b, n=n: Decode([n] * b, heads, d), b * n in (8192, 131072)
+        yield f"{heads} d {d}: {b} x {n}", lambda b=b, n=n: Decode([n] * b, heads, d, **types), b * n in (8192, 131072)
     draw = random.Random(seed)
     lengths = [int(100 * 160 ** draw.random()) for _ in range(64)]
-    yield f"{heads} d {d}: 64 of 100 to 16000", lambda: Decode(lengths, heads, d), False
-    yield f"{heads} d {d}: 16 x 8192, 16 rows", lambda: Decode([8192] * 16, heads, d, nq=16), False
+    yield f"{heads} d {d}: 64 of 100 to 16000", lambda: Decode(lengths, heads, d, **types), False
+    yield f"{heads} d {d}: 16 x 8192, 16 rows", lambda: Decode([8192] * 16, heads, d, nq=16, **types), False
 
 
 def main():
@@ -169,20 +172,23 @@ def main():
     parser.add_argument("--heads", default="32/8:128,64/8:64", help="heads/key heads:head dim, by commas")
     parser.add_argument("--only", default="", help="cases whose title has this")
     parser.add_argument("--pages", default="1,16,64,256")
+    parser.add_argument("--kv", choices=("spec", "e4m3"), default="spec", help="dtype of the cache; spec: that of q")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("words", nargs="*", help="more of the spec: family=decode warps=4 batch_invariant=true")
     a = parser.parse_args()
     c_api.need_gpu(torch)
     torch.manual_seed(a.seed)
+    words = dict(x.split("=", 1) for x in a.words)
+    types = {"dtype": {"bf16": torch.bfloat16, "f16": torch.float16}[words.get("dtype", "bf16")],
+             "kv": torch.float8_e4m3fn if a.kv == "e4m3" else None}
     with torch.cuda.stream(torch.cuda.Stream()):
         fg, rate = Flashgen(a.library), copy_rate()
         print(f"{torch.cuda.get_device_name()}, copies {rate / 1e6:.2f} TB/s")
         print("case: ours, cuDNN, FA2, the copy's time, us; best peer / ours, ours / copy; plan; paged / ours by the page's size")
         for one in a.heads.split(","):
             heads, d = one.split(":")
-            for title, make, is_paged in cases(heads, int(d), a.seed):
+            for title, make, is_paged in cases(heads, int(d), a.seed, **types):
                 if a.only in title:
-                    words = dict(x.split("=", 1) for x in a.words)
                     measure(fg, title, make(), words, [int(x) for x in a.pages.split(",") if x] if is_paged else [], rate)
                     torch.cuda.empty_cache()
 
