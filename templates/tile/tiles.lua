@@ -5,7 +5,7 @@ local tiles = {}
 function tiles.chunks(width, type) return 2 * cdiv(width, (type or types.operand).k_step) end
 
 -- The same of 16-bit numbers that a product with such a row gives: as many columns.
-function tiles.chunks_of_sums(width) return tiles.chunks(width) * 2 // types.operand.bytes end
+function tiles.chunks_of_sums(width, type) return tiles.chunks(width, type) * 2 // (type or types.operand).bytes end
 
 -- Bytes of a tile.
 function tiles.bytes(rows, width, type) return rows * 16 * tiles.chunks(width, type) end

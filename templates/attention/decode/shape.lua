@@ -28,7 +28,7 @@ function shape.q_words(spec, plan)
 end
 
 -- Tiles of 8 columns of O.
-function shape.column_tiles(spec) return tiles.chunks(spec.dv, types.v) * 2 // types.v.bytes end
+function shape.column_tiles(spec) return tiles.chunks_of_sums(spec.dv, types.v) end
 
 -- Floats of a row of O in a part, and of one in shared memory, where rows that lanes write together lie in different banks.
 function shape.part_columns(spec) return 8 * shape.column_tiles(spec) end

@@ -1,13 +1,15 @@
 -- forward.lua: attention on the tensor cores of sm_80 and newer. A block owns block_q query rows,
 -- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
 -- tiles of block_kv keys, `stages` of them in flight.
-local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/bytes.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
+local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/bytes.cut", "tile/widened.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
 function family.applies(spec, arch)
   local fits, why = mma.applies(spec, arch)
-  if fits and types.k.is_byte and not types.q.is_byte then return false, "takes no k and v of e4m3 beside a q of 16 bits" end
+  if fits and mma.is_widened and hooks.norm.beside then
+    return false, string.format("takes no k and v of e4m3 with normalizer=%s, which has a second accumulator", spec.normalizer)
+  end
   return fits, why
 end
 
@@ -26,19 +28,22 @@ function family.registers(spec, plan)
   local rows = plan.block_q // plan.warps
   local scores = rows * plan.block_kv // 32
   local accumulators = hooks.norm.beside and 2 or 1
-  local of_bytes = types.p.is_byte and rows // 16 * (plan.block_kv // 8 + 16) or 0 -- weights as operands, and sums of a tile
+  local of_bytes = types.p.is_byte and rows // 16 * (plan.block_kv // 8 + 16) or mma.is_widened and 16 or 0 -- weights as operands, and sums of a tile; words and what they become
   local held = of_bytes + accumulators * rows * 16 * cdiv(mma.columns_of_block(spec), 16) // 32 + scores
   return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) +
     mma.registers_of_inputs(scores) + (mma.is_ragged(spec) and 16 or 0)
 end
 family.refused = run("attention/mma/forward_refused.lua")
 
+-- Chunks of a row of Q: as many columns as one of K has.
+local function chunks_of_q(spec) return tiles.chunks(spec.d, types.k) * types.q.bytes // types.k.bytes end
+
 function family.shared(spec, plan)
   local rows, keys, dv = plan.block_q, plan.block_kv * plan.stages, mma.columns_of_block(spec)
   local blocks = {
-    { "SM_Q", math.max(tiles.bytes(rows, spec.d), rows * 16 * tiles.chunks_of_sums(dv)), "Q [BLOCK_Q][D], then O [BLOCK_Q][DV]" },
-    { "SM_K", tiles.bytes(keys, spec.d), "K [stages][BLOCK_KV][D]" },
-    { "SM_V", tiles.bytes(keys, dv), "V [stages][BLOCK_KV][DV]" },
+    { "SM_Q", rows * 16 * math.max(chunks_of_q(spec), tiles.chunks_of_sums(dv, types.v)), "Q [BLOCK_Q][D], then O [BLOCK_Q][DV]" },
+    { "SM_K", tiles.bytes(keys, spec.d, types.k), "K [stages][BLOCK_KV][D]" },
+    { "SM_V", tiles.bytes(keys, dv, types.v), "V [stages][BLOCK_KV][DV]" },
   }
   mma.add_input_tile(blocks, plan.stages * rows, plan.block_kv, "[stages][BLOCK_Q][BLOCK_KV]")
   blocks[#blocks + 1] = mma.rounding
@@ -70,8 +75,8 @@ function family.describe(spec, plan)
     constants = {
       { "D", spec.d, "head dim of q and k" },
       { "DV", dv, column_blocks > 1 and "columns of v and o that a block makes" or "head dim of v and o" },
-      { "CHUNKS_D", tiles.chunks(spec.d), "16-byte chunks in a row of Q and K" },
-      { "CHUNKS_DV", tiles.chunks(dv), "in a row of V and O: tiles of 8 columns of O" },
+      { "CHUNKS_D", tiles.chunks(spec.d, types.k), mma.is_widened and "16-byte chunks in a row of K" or "16-byte chunks in a row of Q and K" },
+      { "CHUNKS_DV", tiles.chunks(dv, types.v), mma.is_widened and "in a row of V" or "in a row of V and O: tiles of 8 columns of O" },
       { "BLOCK_Q", plan.block_q, "query rows of a block" },
       { "BLOCK_KV", plan.block_kv, "keys of a tile" },
       { "THREADS", 32 * plan.warps },
@@ -81,17 +86,18 @@ function family.describe(spec, plan)
       { "M_STEP", 16, "rows from one of them to the next" },
       { "ROWS", rows // 8, "rows that a lane has a part of" },
       { "N_KV", plan.block_kv // 8, "tiles of 8 columns of S" },
-      { "K_BYTES", tiles.bytes(plan.block_kv, spec.d), "of a tile" },
-      { "V_BYTES", tiles.bytes(plan.block_kv, dv), "of a tile" },
+      { "K_BYTES", tiles.bytes(plan.block_kv, spec.d, types.k), "of a tile" },
+      { "V_BYTES", tiles.bytes(plan.block_kv, dv, types.v), "of a tile" },
       { "INPUT_BYTES", 2 * plan.block_q * plan.block_kv, "of a tile of an input of the score" },
       mma.page_lookups(16),
     },
     shared = family.shared(spec, plan),
   }
   if types.v.is_byte then
-    table.insert(description.constants, { "N_DV", tiles.chunks_of_sums(dv), "tiles of 8 columns of O, and chunks of its rows" })
+    table.insert(description.constants, { "N_DV", tiles.chunks_of_sums(dv, types.v), "tiles of 8 columns of O, and chunks of its rows" })
   end
-  local chunks = tiles.chunks(spec.d)
+  if mma.is_widened then table.insert(description.constants, { "CHUNKS_Q", chunks_of_q(spec), "16-byte chunks in a row of Q" }) end
+  local chunks = tiles.chunks(spec.d, types.k)
   if mma.chunks_of_sum(chunks) < chunks then
     table.insert(description.constants, { "CHUNKS_OF_SUM", mma.chunks_of_sum(chunks), "of a row of Q and K, that one sum in float32 takes" })
   end

@@ -1,6 +1,9 @@
 -- mma.lua: what the passes of the mma family share.
 local mma, tiles, heads = {}, run("tile/tiles.lua"), run("attention/heads.lua")
 
+-- Are K and V numbers of e4m3, which become those of Q's type on their way from shared memory?
+mma.is_widened = types.k.is_byte and not types.q.is_byte
+
 -- Can a launch start beside the end of the one before?
 function mma.can_start_early() return machine.pdl end
 
@@ -145,15 +148,14 @@ end
 -- same rows make the same S then.
 function mma.columns_of_block(spec)
   local beside_draws = hooks.norm.drop and spec.dv > heads.NARROW
-  local is_bytes = types.v.is_byte
-  local blocks = cdiv(spec.dv, (hooks.norm.beside or is_bytes) and 128 or beside_draws and 192 or heads.NARROW)
+  local blocks = cdiv(spec.dv, (hooks.norm.beside or types.p.is_byte) and 128 or beside_draws and 192 or heads.NARROW)
   local chunk = 16 // types.v.bytes
   return chunk * cdiv(spec.dv, chunk * blocks)
 end
 
 -- Steps of 32 bytes to unroll, `most` at most, without a rest.
 function mma.unroll(spec, most)
-  local d, dv = tiles.chunks(spec.d) // 2, tiles.chunks(spec.dv) // 2
+  local d, dv = tiles.chunks(spec.d, types.k) // 2, tiles.chunks(spec.dv, types.v) // 2
   while d % most > 0 or dv % most > 0 do most = most - 1 end
   return most
 end
