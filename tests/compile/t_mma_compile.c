@@ -199,6 +199,27 @@ START_TEST(every_plan_of_decode_compiles) {
 }
 END_TEST
 
+/* Many rows beside a cache of e4m3: every plan of mma. */
+static const char caches[] =
+    "family=mma kv_dtype=e4m3 head_dim=128 mask=causal score=alibi kv_layout=paged;"
+    "family=mma kv_dtype=e4m3 head_dim=64,256 dtype=f16 mask=window(63,0) q_layout=packed "
+    "kv_layout=cached;";
+
+START_TEST(every_plan_of_caches_compiles) {
+  compile_list all = {0};
+  fg_gen *gen;
+  fg_variant *list;
+  int n;
+  ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
+  ck_assert_msg(words_variants(gen, caches, archs[_i], 0, &list, &n) == FG_OK, "%s", fg_error());
+  ck_assert_int_gt(n, 9);
+  ck_assert_msg(compile_add(&all, gen, n, list) == FG_OK, "%s", fg_error());
+  free(list);
+  fg_gen_free(gen);
+  expect_right(archs[_i], &all);
+}
+END_TEST
+
 /* Specs of which a plan, of dims or masks that the turns above may not meet, has spilled. */
 static const char spilled[] = "family=mma pass=backward head_dim=128/192 mask=window(63,0);"
                               "family=wgmma head_dim=200,240 dtype=f16 mask=dilated(3);"
@@ -235,6 +256,7 @@ int main(void) {
   tcase_set_timeout(tests, 300); /* of some dozens of compiles, beside whatever else runs */
   tcase_add_loop_test(tests, every_plan_compiles, 0, 2 * ARCHS + 2);
   tcase_add_loop_test(tests, every_plan_of_decode_compiles, 0, HOPPER + 1);
+  tcase_add_loop_test(tests, every_plan_of_caches_compiles, 0, HOPPER + 1);
   tcase_add_test(tests, none_spills_again);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

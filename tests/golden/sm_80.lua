@@ -35,6 +35,8 @@ return {
   mma { head_dim = 128, mask = "causal", pass = "backward", block_kv = 64 },
   mma { head_dim = 64, mask = "causal", pass = "forward", stages = 1 },
   of("decode", { pass = "forward", head_dim = 128, mask = "window(1023, 0)", kv_layout = "cached", batch_invariant = true }),
+  of("decode", { pass = "forward", head_dim = 128, dtype = "f16", kv_dtype = "e4m3", kv_layout = "cached" }),
+  mma { head_dim = 128, mask = "causal", pass = "forward", kv_dtype = "e4m3" },
   of("simt", { head_dim = 64, mask = "causal" }),
   of("simt", { head_dim = 72, dtype = "f16", score = "softcap(alibi(slope), cap)", bias = "grad", bias_dims = "h,q,k",
                inputs = { slope = "f32[h] grad", cap = "float" } }),

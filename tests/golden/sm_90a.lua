@@ -76,6 +76,7 @@ return {
   wgmma { head_dim = 128, mask = "causal", q_layout = "packed", kv_layout = "packed", o_dtype = "f32" },
   wgmma { pass = "backward", head_dim = { 64, 128, 256 }, mask = "causal", o_dtype = "f32", dqkv_dtype = "f32" },
   decode { head_dim = 128, mask = "causal", o_dtype = "f32" },
+  decode { head_dim = { 64, 128 }, mask = "causal", kv_dtype = "e4m3", kv_layout = "paged" },
   mma { pass = both, head_dim = 128, mask = "causal", o_dtype = "f32", dqkv_dtype = "f32" },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
@@ -98,4 +99,5 @@ return {
   { kernel = "combine", head_dim = 128, dtype = "f32" },
   -- a cache: rows that turn, and rows as they are
   { kernel = "append", head_dim = 128, kv_layout = "paged", rotary = { "none", "halves" } },
+  { kernel = "append", head_dim = 128, kv_dtype = "e4m3", kv_layout = "paged", rotary = "halves" },
 }

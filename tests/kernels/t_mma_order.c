@@ -9,7 +9,9 @@
 #define CAUSAL   "mask=causal "
 #define BIASED   CAUSAL "bias=true "
 #define F_LINEAR F_TWO CAUSAL ";" F_ONE CAUSAL ";" F_WIDE CAUSAL
-#define F_ALL    F_LINEAR ";" F_TWO BIASED ";" F_WIDE BIASED
+/* Of k and v of e4m3. */
+#define F_BYTES  "family=mma head_dim=48/64 warps=4 block_kv=64 block_q=64 stages=2 kv_dtype=e4m3"
+#define F_ALL    F_LINEAR ";" F_TWO BIASED ";" F_WIDE BIASED ";" F_BYTES
 #define B_LINEAR B_PARTS CAUSAL ";" B_PAIRS CAUSAL
 #define B_ALL    B_LINEAR ";" B_EIGHT BIASED ";" B_PAIRS BIASED
 #define B_SYNC   B_ALL ";" B_PARTS CAUSAL "deterministic=true;" B_PAIRS CAUSAL "deterministic=true"

@@ -61,8 +61,8 @@ static const planted_bug tiles[] = {
     {"tile.tiles.load", "there ? 16 : 0", "16", .words = F_TWO FULL,
      .fault = BEYOND "|wrong numbers"},
     {"tile.tiles.load", "row0 + row + r < end && ", "", .words = F_TWO FULL, .fault = BEYOND},
-    {"tile.tiles.load", " && $(16 // types.operand.bytes) * (chunk + c) < width", "",
-     .words = F_TWO FULL, .fault = BEYOND "|wrong numbers"},
+    {"tile.tiles.load", " && $(form.of_chunk) * (chunk + c) < width", "", .words = F_TWO FULL,
+     .fault = BEYOND "|wrong numbers"},
     {"tile.tiles.load_ragged", "imax(0, imin(16, there))", "16", .words = F_TWO TILED,
      .fault = BEYOND},
     {"tile.tiles.load_ragged", "r <", "r <=", .words = F_TWO TILED, .fault = BEYOND},
@@ -124,7 +124,7 @@ static const planted_bug forward[] = {
     {"contract.cap_powers", " * cap_square,", ",", .words = F_TWO CAPPED, .place = {{FORWARD}}},
     {"mma.forward.start_rows", "cap and norm.start(row) or ", "", .words = F_TWO CAPPED},
     /* a negative scale */
-    {"mma.forward.sign_of_scale", "negate_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q);", "",
+    {"mma.forward.sign_of_scale", "negate_tile(sm + SM_Q, $(chunks_q), BLOCK_Q);", "",
      .words = F_TWO CAUSAL},
     {"mma.forward.sign_of_scale", "$(score.positive_scale)", "p.scale", .words = F_TWO CAUSAL},
     /* the score's input, from a tile and element by element */

@@ -9,6 +9,7 @@ static const char heads[] = "family=simt head_dim=64 dtype=e4m3 mask=causal",
                   of_keys[] = "family=simt head_dim=48/64 kv_dtype=e4m3 normalizer=none",
                   mma[] = "family=mma head_dim=64 dtype=e4m3 mask=causal",
                   mma_f32[] = "family=mma head_dim=64 dtype=e4m3 o_dtype=f32",
+                  mma_kv[] = "family=mma head_dim=48/80 kv_dtype=e4m3 mask=causal",
                   decode8[] = "family=decode head_dim=48 kv_dtype=e4m3 mask=causal block_q=8 "
                               "block_kv=32 stages=4 warps=4",
                   decode16[] = "family=decode head_dim=48/80 dtype=f16 kv_dtype=e4m3 block_q=16",
@@ -58,6 +59,15 @@ static const planted_bug bugs[] = {
     {"tile.widened.columns", "words[2 + chunk]", "words[chunk]", .words = decode8},
     {"tile.pages.row", "$(form.of_chunk) * (chunk + c)", "8 * (chunk + c)", .words = decode_paged,
      .fault = "load touches a gap|load past the end of|wrong numbers"},
+    {"tile.widened.put_even_first", "0x7632", "0x5432", .words = mma_kv},
+    {"tile.widened.operands", "M_STEP * i, 2 * k + 2", "M_STEP * i, 2 * k", .words = mma_kv},
+    {"tile.widened.multiply_nt", "i % 2 * 4 + i / 2 * 2", "2 * i", .words = mma_kv},
+    {"tile.widened.multiply_pn", "widen(high, words[2 * chunk + 1])",
+     "widen(high, words[2 * chunk])", .words = mma_kv},
+    {"mma.forward.even_first", "cp_async_wait_0();", "", .words = mma_kv, .fault = "*"},
+    {"mma.forward.even_first", "block_sync();", "", .words = mma_kv, .fault = "*"},
+    {"mma.forward.widened_scores", "N_KV", "N_KV - 2", .words = mma_kv},
+    {"mma.forward.add_widened_values", "s, N_KV", "s, N_KV - 2", .words = mma_kv},
     {"decode.forward.load_even_halves", "half * CHUNKS_D / 2", "half", .words = decode8},
     {"decode.forward.load_even_rows", "x + 4 * i + r", "x + 4 * i", .words = decode16},
     {"decode.parts.put_widened", "lane / 4 * 2 + i / 2 % 2", "lane / 4 + i / 2 % 2 * 8",
@@ -75,8 +85,8 @@ END_TEST
 
 /* The same cases without a bug. */
 START_TEST(test_none) {
-  static const char *const words[] = {heads,   blocks,  of_keys,  paged,      mma,
-                                      mma_f32, decode8, decode16, decode_f32, decode_paged};
+  static const char *const words[] = {heads,   blocks,   of_keys,    paged,        mma,   mma_f32,
+                                      decode8, decode16, decode_f32, decode_paged, mma_kv};
   planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
 }
 END_TEST
@@ -86,7 +96,7 @@ int main(void) {
   Suite *suite = suite_create("planted_e4m3");
   TCase *tests = tcase_create("planted_e4m3");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 10);
+  suite_loop(tests, test_none, 11);
   suite_loop(tests, test_bug, BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -2,7 +2,7 @@
 local mma, tiles, heads = {}, run("tile/tiles.lua"), run("attention/heads.lua")
 
 -- Are K and V numbers of e4m3, which become those of Q's type on their way from shared memory?
-mma.is_widened = types.k.is_byte and not types.q.is_byte
+mma.is_widened = types.k ~= nil and types.k.is_byte and not types.q.is_byte
 
 -- Can a launch start beside the end of the one before?
 function mma.can_start_early() return machine.pdl end
