@@ -1,7 +1,7 @@
 /* warpgroup.c - wgmma: products by four warps, each of which holds 16 rows of d.
  *
- * Sums are float32 throughout. Those of e4m3 on a GPU keep 13 to 14 bits (math.md section 7): what
- * that costs only a GPU can tell.
+ * Sums of 16-bit numbers are float32 throughout; those of e4m3 lose what they lose on Hopper
+ * (product_e4m3.c).
  *
  * A warp computes its rows when its last lane has called; what it reads may not change from then
  * until it waits. Until then d holds a signalling NaN, which arithmetic turns into another, and a
@@ -14,7 +14,7 @@
 #include "shadow.h"
 
 enum {
-  ROWS = 16,    /* of a warp */
+  ROWS = FGH_ROWS,
   WARPS = 4,    /* of a group */
   FLOATS = 128, /* of a lane's d */
   WORDS = 64,   /* of a lane's a */
@@ -205,7 +205,10 @@ static void compute(const product *p) {
       read_registers(p, s, a);
     else
       fgh_operand_read(&is->a, p->is.a, s, row, ROWS, is->type, a, (u32)depth, 1);
-    multiply(c, a, b, is->n, depth);
+    if (is->type == FGH_TYPE_E4M3)
+      fgh_multiply_e4m3(c, a, b, is->n);
+    else
+      multiply(c, a, b, is->n, depth);
   }
   move_sums(p, c, 1);
 }

@@ -12,6 +12,8 @@ void fgh_wgmma_return(void); /* the running thread is about to end */
 void fgh_wgmma(float *d, const u32 *registers, u32 a, u32 b, int sum, const fgh_product *product);
 void fgh_wgmma_wait(int in_flight);
 
+enum { FGH_ROWS = 16 }; /* of a warp */
+
 /* descriptor.c: the numbers of an operand in shared memory. */
 enum { FGH_STEP = 16, FGH_UNIT = 16 }; /* of k in units of 2 bytes; bytes that lie together */
 enum { FGH_DEPTH_MAX = 2 * FGH_STEP }; /* numbers of a step, of one byte */
@@ -27,5 +29,9 @@ void fgh_operand_visit(const fgh_operand *o, u32 low, int steps, u32 first, u32 
 /* One step: to[k * pitch_k + row * pitch_row], rows counted from `first`. */
 void fgh_operand_read(const fgh_operand *o, u32 low, int step, u32 first, u32 extent, int type,
                       float *to, u32 pitch_row, u32 pitch_k);
+
+/* product_e4m3.c: c[16][n] += a[16][32] b[32][n] of numbers of e4m3, n a multiple of 8, as Hopper
+ * adds them. */
+void fgh_multiply_e4m3(float *c, const float *a, const float *b, int n);
 
 #endif

@@ -167,6 +167,28 @@ static void round_weights(const oracle_problem *x, double *p) {
     p[k] = oracle_round(FG_ELEM_E4M3)(256 * p[k] / most) * most / 256;
 }
 
+static void no_term(void *context, int input, int64_t element, double slope) {
+  (void)context, (void)input, (void)element, (void)slope;
+}
+
+/* How large the terms of the row's scores are. */
+static void size_scores(const oracle_problem *x, place at, oracle_result *r) {
+  double *most = r->max_logit_size + at.b * x->h + at.h, *own = r->lse_size + at.row;
+  for (int64_t k = 0; k < x->nk; k++) {
+    const double *q_row = x->q + at.row * x->d, *k_row = x->k + (at.kv * x->nk + k) * x->d;
+    double size = 0, name[ORACLE_VALUES], slope = 1;
+    if (!is_visible(x, at, k)) continue;
+    for (int64_t c = 0; c < x->d; c++) size += fabs(x->scale * q_row[c] * k_row[c]);
+    if (x->score) {
+      name_pair(x, at, k, x->scale * dot(x->d, q_row, k_row), name);
+      oracle_formula_value(x->score, name);
+      slope = oracle_formula_slope(x->score, no_term, NULL);
+    }
+    *most = fmax(*most, size);
+    *own = fmax(*own, fabs(slope) * size);
+  }
+}
+
 static void forward_row(const oracle_problem *x, place at, double *p, char *hidden,
                         oracle_result *r) {
   const oracle_normalizer *n = normalizer_of(x);
@@ -178,7 +200,7 @@ static void forward_row(const oracle_problem *x, place at, double *p, char *hidd
                    x->scale * dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d));
   const double lse = weigh_row(x, at, p, hidden, &r->seen);
   r->lse[at.row] = lse;
-  if (x->rounds_weights) round_weights(x, p);
+  if (x->is_e4m3) size_scores(x, at, r), round_weights(x, p);
   for (int64_t k = 0; k < x->nk; k++) {
     const double *v = x->v + (at.kv * x->nk + k) * x->dv;
     if (hidden[k]) continue;
@@ -194,7 +216,8 @@ int oracle_forward(const oracle_problem *x, oracle_result *r) {
   char *hidden = malloc((size_t)x->nk + 1);
   int ok = hidden && renew(&p, x->nk) && renew(&r->o, rows * x->dv) &&
            renew(&r->o_rss, rows * x->dv) && renew(&r->lse, rows);
-  ok = ok && renew(&r->max_logit, x->b * x->h);
+  ok = ok && renew(&r->max_logit, x->b * x->h) && renew(&r->lse_size, rows) &&
+       renew(&r->max_logit_size, x->b * x->h);
   for (int64_t i = 0; ok && i < x->b * x->h; i++) r->max_logit[i] = -INFINITY;
   if (ok && sums) ok = renew(&r->u, sums) && renew(&r->u_rss, sums);
   if (ok) {
@@ -378,7 +401,8 @@ void oracle_free(oracle_result *r) {
   free(r->o), free(r->lse), free(r->u), free(r->u_rss), free(r->dq), free(r->dk), free(r->dv),
       free(r->dbias);
   free(r->o_rss), free(r->dq_rss), free(r->dk_rss), free(r->dv_rss), free(r->dbias_rss);
-  free(r->dsink), free(r->dsink_rss), free(r->max_logit);
+  free(r->dsink), free(r->dsink_rss), free(r->max_logit), free(r->lse_size),
+      free(r->max_logit_size);
   for (int i = 0; i < ORACLE_INPUTS; i++) free(r->dinput[i]), free(r->dinput_rss[i]);
   memset(r, 0, sizeof *r);
 }

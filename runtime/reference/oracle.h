@@ -63,9 +63,9 @@ typedef struct oracle_problem {
   /* NULL = exact. Else applied to S, P, dP, dS and every output but LSE (float32 in every dtype):
    * what a plain unfused computation in that dtype gives, overflow and all. */
   double (*round)(double);
-  /* Weights alone are rounded, as products of e4m3 take them: beside the row's largest one, times a
-   * power of 2 (math.md section 7). */
-  int rounds_weights;
+  /* Products are of e4m3: weights alone are rounded, beside the row's largest one, times a power of
+   * 2 (math.md section 7), and the sizes of scores are told. */
+  int is_e4m3;
 } oracle_problem;
 
 /* Zero-initialised by the caller; each array has the shape of what it belongs to. `_rss` is the
@@ -73,6 +73,9 @@ typedef struct oracle_problem {
 typedef struct oracle_result {
   double *o, *lse, *dq, *dk, *dv, *dbias; /* lse: the normaliser's second output */
   double *max_logit;                      /* [b, h]: the largest scaled product of visible pairs */
+  /* With is_e4m3: sum_c |scale q_c k_c| of the row's visible key where it is largest, for lse times
+   * |d score / d s| [b, h, nq], and of the head's rows [b, h]. */
+  double *lse_size, *max_logit_size;
   double *u, *u_rss; /* [b, h, nq, dv]: the sum of the values that a row sees */
   double *o_rss, *dq_rss, *dk_rss, *dv_rss, *dbias_rss;
   double *dsink, *dsink_rss; /* [h] */
@@ -103,11 +106,11 @@ double (*oracle_round(fg_elem dtype))(double);
  * differences, count as 0. */
 double oracle_error(int64_t n, const double *x, const double *ref, const double *rss);
 
-/* |x - ref| where it is worst beside its limit there, 1e-4 + relative |ref|, both in the unit of
- * the numbers themselves. Equal infinities count 0, any other value that is not finite gives
- * INFINITY. */
+/* |x - ref| where it is worst beside its limit there, 1e-4 + relative |ref| + cut, both in the unit
+ * of the numbers themselves; cut NULL: 0. Equal infinities count 0, any other value that is not
+ * finite gives INFINITY. */
 double oracle_near_error(int64_t n, const double *x, const double *ref, double relative,
-                         double *limit);
+                         const double *cut, double *limit);
 
 /* The same of log-sum-exps: 1e-4 + 1e-6 |ref|. */
 double oracle_lse_error(int64_t n, const double *x, const double *ref, double *limit);

@@ -67,18 +67,18 @@ double oracle_error(int64_t n, const double *x, const double *ref, const double 
 }
 
 double oracle_near_error(int64_t n, const double *x, const double *ref, double relative,
-                         double *limit) {
+                         const double *cut, double *limit) {
   double error = 0;
   *limit = 1e-4;
   for (int64_t i = 0; i < n; i++) {
     if (isinf(x[i]) && x[i] == ref[i]) continue;
     if (!isfinite(x[i]) || !isfinite(ref[i])) return INFINITY;
-    double own = fabs(x[i] - ref[i]), most = 1e-4 + relative * fabs(ref[i]);
+    double own = fabs(x[i] - ref[i]), most = 1e-4 + relative * fabs(ref[i]) + (cut ? cut[i] : 0);
     if (own / most > error / *limit) error = own, *limit = most;
   }
   return error;
 }
 
 double oracle_lse_error(int64_t n, const double *x, const double *ref, double *limit) {
-  return oracle_near_error(n, x, ref, 1e-6, limit);
+  return oracle_near_error(n, x, ref, 1e-6, NULL, limit);
 }

@@ -20,10 +20,12 @@ typedef struct reference_case {
 /* An output as it should be. rss: the size of the terms behind each element (math.md section 6),
  * NULL: it is a log-sum-exp, judged in its own unit. plain: by an unfused computation in the spec's
  * dtype; NULL: none. limit: the most error that counts as right, 0: that of the dtype; of what is
- * judged in its own unit beside 1e-4, relative to its size, 0: 1e-6. */
+ * judged in its own unit beside 1e-4, relative to its size, 0: 1e-6. cut: how much further each of
+ * these may be off; NULL: no further. */
 typedef struct reference_values {
   const double *ref, *rss, *plain;
   double limit;
+  const double *cut;
 } reference_values;
 
 typedef struct reference {

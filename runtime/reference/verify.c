@@ -182,7 +182,7 @@ static verify_error measure(const bench *b, const fg_variant *v, int tensor, con
     return e;
   }
   e.error = y.rss ? oracle_error(n, x, y.ref, y.rss)
-                  : oracle_near_error(n, x, y.ref, y.limit > 0 ? y.limit : 1e-6, &e.limit);
+                  : oracle_near_error(n, x, y.ref, y.limit > 0 ? y.limit : 1e-6, y.cut, &e.limit);
   if (y.rss && verify_wrong_blank(n, made_in(v, t), x, y.ref, y.rss))
     e.error = 1; /* of what it should be */
   e.plain = y.plain ? oracle_error(n, y.plain, y.ref, y.rss) : 0;

@@ -171,6 +171,41 @@ START_TEST(every_layout_of_bytes) {
 }
 END_TEST
 
+/* Numbers of a row of Q beside keys of ones, and what is left of their sum: terms are cut below
+ * 2^-13 of the largest one's power of 2, sums below 2^-13 of their own. */
+static const struct {
+  float first[3], second[3], sum; /* of the first 32 columns, and of the next 32 */
+} cut[] = {{{256, 0x1p-6f}, {0}, 256},
+           {{256, 0x3p-6f}, {0}, 256 + 0x1p-5f},
+           {{-256, -0x3p-6f}, {0}, -256 - 0x1p-5f},
+           {{256}, {0x3p-6f}, 256 + 0x1p-5f},
+           {{0}, {256, 256, 0x3p-6f}, 512},
+           {{256, -256, 0x1p-6f}, {0}, 0},
+           {{256, -256}, {0x1p-6f}, 0x1p-6f}};
+
+START_TEST(sums_of_bytes_are_cut) {
+  enum { N = 8, K = 64, ROWS = sizeof cut / sizeof *cut };
+  static float q[M * N * K], keys[N * K], got[M * N]; /* rows of Q as many as sums */
+  hopper h = hopper_new("{ a = 'registers', b = 'k', swizzle = 64, n = 8, k = 64, init = 'zero', "
+                        "shared = 2048 }",
+                        of_bytes, "e4m3", K,
+                        (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = (int64_t)M * N, .nk = N});
+  for (int i = 0; i < N * K; i++) keys[i] = 1;
+  for (int r = 0; r < ROWS; r++) {
+    memcpy(q + r * K, cut[r].first, sizeof cut[r].first);
+    memcpy(q + r * K + 32, cut[r].second, sizeof cut[r].second);
+  }
+  hopper_set(&h, "q", q);
+  hopper_set(&h, "k", keys);
+  hopper_run(&h);
+  hopper_get(&h, "lse", got);
+  for (int r = 0; r < ROWS; r++)
+    ck_assert_msg(got[r * N] == cut[r].sum, "row %d: %.9g, not %.9g", r, (double)got[r * N],
+                  (double)cut[r].sum);
+  hopper_free(&h);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("wgmma run");
   TCase *tests = tcase_create("run");
@@ -178,6 +213,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   suite_loop(tests, every_layout, 18);
   suite_loop(tests, every_layout_of_bytes, 6);
+  tcase_add_test(tests, sums_of_bytes_are_cut);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }
