@@ -58,6 +58,7 @@ static const struct decision {
     {"tile_sums_apart", "family=wgmma dtype=e4m3 head_dim=64 mask=causal"},
     {"slices_walked_ahead", WGMMA "slices=true"},
     {"slices_before_by_lanes", WGMMA "slices=true"},
+    {"turn_ends_at_last_part", "family=wgmma dtype=e4m3 head_dim=64 mask=causal"},
     {"claims", WGMMA "mask=causal"},
     {"sections_of_heads", WGMMA "mask=causal"},
     {"starts_early", "family=wgmma pass=backward head_dim=64 mask=full"},

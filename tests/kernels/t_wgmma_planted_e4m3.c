@@ -5,6 +5,7 @@
 
 #define FWD  "family=wgmma dtype=e4m3 head_dim=128 "
 #define FULL FWD "mask=full "
+#define WIDE FWD "mask=causal block_kv=160 "
 
 #define TURN "attention/wgmma/transpose.cut"
 
@@ -14,7 +15,10 @@ static const planted_bug bugs[] = {
     {"wgmma.transpose.read", "lane % 8", "lane % 4", .words = FULL},
     {"wgmma.transpose.pick", "PICKS[i % 2]", "PICKS[0]", .words = FULL},
     {"wgmma.transpose.write", "column * shape", "(column + 16) % 128 * shape", .words = FULL},
-    {"wgmma.transpose.keys", "key / 16 + lane / 16", "key / 16 + 1 - lane / 16", .words = FULL},
+    {"wgmma.transpose.keys", "/ 16 + lane / 16", "/ 16 + 1 - lane / 16", .words = FULL},
+    {"wgmma.transpose.block", "(key / %d * %d)", "(key / %d * %d + 16)", .words = WIDE,
+     .fault = "never written", .place = {{"attention/wgmma/forward.cut"}}},
+    {"tile.tiles.columns_below", "$(4 * bits.count)", "128", .words = WIDE},
     {"wgmma.transpose.turned", "\"v_empty\"", "\"v_full\"", .words = FULL,
      .fault = WGMMA_STUCK "|arrivals of its phase|race",
      .place = {{TURN}, {"attention/wgmma/movers.cut"}}},
@@ -35,6 +39,7 @@ static const verify_case cases[] = {
 static const planted_bug whole[] = {
     {.words = FULL},
     {.words = FWD "mask=causal block_kv=96 "},
+    {.words = WIDE},
     {.words = FWD "mask=window(100,7) block_kv=64 score=softcap(30.0) "},
     {.words = FWD "mask=causal q_layout=packed kv_layout=packed "},
     {.words = FWD "mask=causal kv_layout=paged "},

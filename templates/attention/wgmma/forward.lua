@@ -45,7 +45,7 @@ local function slot_bytes(spec)
   return shape.o_leaves_by_registers and of_q or math.max(of_q, 64 * shape.ROW * cdiv(spec.dv, shape.row_columns("o")))
 end
 -- Bytes of a tile's V, turned.
-local function turned_bytes(spec, plan) return shape.turns_values and columns(spec.dv) * shape.turned_row(plan) or 0 end
+local function turned_bytes(spec, plan) return shape.turns_values and columns(spec.dv) * plan.block_kv or 0 end
 
 -- Slots for Q of 64 rows, which a 16-bit O leaves by, two for each warpgroup where they fit, then for a warp's part of an
 -- input, two where they fit; what is left of a block's memory goes to Q.

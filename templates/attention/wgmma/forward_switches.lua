@@ -52,6 +52,10 @@ return {
     end,
     why = "A turn lasts until O is there too; other scores than caps lack the test behind it that keeps the end of the turn in its place.",
     gain = h200("2026-11-22", "ms", { { "d 64, softcap, n 8192", 2.18, 2.12 }, { "d 64, full, n 8192", 1.64, 1.60 }, { "d 64, full, n 16384", 3.46, 3.50 }, { "d 64, ALiBi, n 8192", 1.89, 2.89 } }) },
+  { name = "turn_ends_at_last_part", possible = function(_, plan, traits) return takes_turns(nil, plan) and shape.part_columns(plan) ~= nil end,
+    when = function() return true end,
+    why = "Where sums go to O apart, a turn lasts until the last of the products that make them have begun: the softmax of one warpgroup runs beside the products of the other, not beside its softmax.",
+    gain = h200("2026-11-28", "ms", { { "e4m3, d 128, full, n 8192", 2.57, 2.35 }, { "e4m3, d 128, causal, n 8192", 1.313, 1.174 }, { "e4m3, d 128, full, n 8192, 128 keys", 2.44, 2.29 } }) },
   { name = "turn_kept_in_place", possible = function(spec, plan, traits) return takes_turns(spec, plan) and shape.scale_has_a_place(traits) end,
     when = function() return true end,
     why = "The scale comes from shared memory behind the turn: weights that take it are not made before the turn's end, while others wait. Each lane has its own copy, else a tile moves it to a uniform register. Weights with a trial stay behind the end as it is.",
@@ -59,7 +63,8 @@ return {
 
   -- products
   { name = "tile_sums_apart", possible = function(_, plan) return shape.part_columns(plan) ~= nil end, when = function() return true end,
-    why = "Products with a tile of keys are summed apart and then added to O in float32: a sum of 8-bit products keeps 13 to 14 bits, of 8192 keys it loses 6e-3, of 131072 8e-2." },
+    why = "Products with a tile of keys are summed apart and then added to O in float32: a sum of 8-bit products keeps 13 to 14 bits, of 8192 keys it loses 6e-3, of 131072 8e-2.",
+    gain = h200("2026-11-28", "ms", { { "e4m3, d 128, full, n 8192", 2.22, 2.35 }, { "e4m3, d 128, causal, n 8192", 1.134, 1.174 } }) },
 
   -- tiles of keys
   { name = "separate_whole_tiles",
@@ -143,6 +148,10 @@ return {
     gain = h200("2026-11-25", "ms", { { "d 256, full, n 512", 0.115, 0.116 }, { "d 256, full, n 16384", 2.67, 2.75 }, { "d 256, causal, n 512", 0.0893, 0.0917 }, { "d 256, causal, n 1024", 0.124, 0.127 }, { "d 192, full, n 4096", 0.645, 0.650 }, { "d 192, causal, n 4096", 0.352, 0.357 } }) },
 
   -- tried and lost
+  { name = "weights_beside_last_part", when = false, why = "Weights of e4m3 go to registers of their own beside the last products of the tile before, and move to those that products read behind it.",
+    gain = h200("2026-11-28", "ms", { { "e4m3, d 128, full, n 8192, 128 keys", 2.29, 2.39 }, { "e4m3, d 128, causal, n 8192, 128 keys", 1.215, 1.279 } }) },
+  { name = "some_weights_by_polynomial", when = false, why = "A quarter of the weights of e4m3 are taken by a polynomial of degree 3 instead of exp2.",
+    gain = h200("2026-11-28", "ms", { { "e4m3, d 128, full, n 8192, 128 keys", 2.29, 2.55 }, { "e4m3, d 128, causal, n 8192, 128 keys", 1.215, 1.275 } }) },
   { name = "next_slice_told_by_loads", when = false, why = "The record of a tile of slices says of the next tile who sees it, where the warp that walks loads K and V, too: it keeps those that multiply waiting.",
     gain = h200("2026-11-28", "ms", { { "d 128, one slice of 32768 tokens", 55.0, 66.5 }, { "d 64, one slice of 32768 tokens", 37.8, 37.5 }, { "d 256, one slice of 32768 tokens", 100.0, 114.6 }, { "d 192/128, one slice of 32768 tokens", 65.6, 72.4 } }) },
   { name = "slice_kept_by_walk", when = false, why = "The same, and that warp keeps the slice it is in instead of its number.",

@@ -11,9 +11,10 @@ function shape.rows_bytes(rows, width) return rows * shape.ROW * shape.blocks(wi
 -- Columns of a tensor side by side in a row of a tile.
 function shape.row_columns(tensor) return shape.ROW // types[tensor].bytes end
 
--- Is V turned on its way (transpose.cut)? Bytes of a row of it then, one column's keys of a tile: a power of 2.
+-- Is V turned on its way (transpose.cut)? Bytes of a row of it then, so many keys of one column: a power of 2. Rows of all columns lie
+-- behind those of the keys before.
 shape.turns_values = types.v.is_byte
-function shape.turned_row(plan) return plan.block_kv > 64 and shape.ROW or plan.block_kv end
+function shape.turned_row(plan) return math.min(shape.ROW, plan.block_kv & -plan.block_kv) end
 -- Registers of P: as many weights in each as a product's operand has.
 function shape.p_registers(plan) return plan.block_kv * types.p.bytes // 8 end
 -- Columns of O whose products with a tile of keys are summed apart, which float32 adds to O: of sums of 8-bit numbers Hopper keeps 13
@@ -21,7 +22,7 @@ function shape.p_registers(plan) return plan.block_kv * types.p.bytes // 8 end
 function shape.part_columns(plan)
   if not types.p.is_byte then return nil end
   local columns = shape.columns(spec.dv)
-  return math.min(columns, columns > 128 and 32 or plan.block_kv > 64 and 64 or 128)
+  return math.min(columns, columns > 128 and 32 or columns > 64 and 64 or 32)
 end
 
 -- Are heads too wide for a warpgroup to hold O of its rows (forward_wide.lua)?
