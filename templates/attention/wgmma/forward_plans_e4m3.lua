@@ -8,7 +8,7 @@ local function is_plain(traits) return traits.score.is_s and not traits.max_logi
 local function reads_pairs(traits) return traits.input.differs_by_pair or traits.max_logit end
 
 return {
-  { block_q = 128, block_kv = 160, stages = 2, warps = 12, work = 41, when = function(spec, traits) return columns(spec.dv) <= 128 and is_plain(traits) and not seq.is_packed("q") end,
+  { block_q = 128, block_kv = 160, stages = 2, warps = 12, work = 41, when = function(spec, traits) return columns(spec.dv) <= 128 and is_plain(traits) and not seq.is_packed("q") and not seq.is_paged() end,
     measured = { { "d 128, full, n 8192", 940 }, { "d 128, full, n 8192, parts", 964 }, { "d 128, full, n 16384, parts", 951 }, { "d 128, causal, n 8192", 936 }, { "d 128, causal, n 16384", 958 },
               { "d 192/128, full, n 8192", 1072 }, { "d 192/128, causal, n 8192", 1039 }, { "d 64, full, n 8192", 599 }, { "d 64, causal, n 8192", 595 } } },
   { block_q = 128, block_kv = 128, stages = 2, warps = 12, work = 42,
