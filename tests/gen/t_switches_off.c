@@ -44,6 +44,7 @@ static const struct decision {
      BACKWARD("mask=causal score=softcap(30.0) head_dim=8" PLAN(64, 64, 2, 4))},
     {"tile_sums_apart", FORWARD("dtype=e4m3 head_dim=16" PLAN(64, 64, 2, 4))},
     {"turns", WGMMA "mask=causal"},
+    {"turns", WGMMA "slices=true"},
     {"first_tile_in_turn", WGMMA "mask=full"},
     {"turn_kept_in_place", WGMMA "mask=full normalizer=retention"},
     {"turn_ends_behind_output", WGMMA "score=softcap(30.0)"},

@@ -15,7 +15,6 @@ static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=
                       "family=mma pass=backward head_dim=64 deterministic=true slices=true",
                   wgmma[] = "family=wgmma head_dim=64 mask=causal slices=true",
                   wgmma_full[] = "family=wgmma head_dim=64 slices=true",
-                  wgmma_window[] = "family=wgmma head_dim=128 mask=window(20,3) slices=true",
                   wgmma_backward[] = "family=wgmma pass=backward head_dim=64 slices=true";
 
 /* Lists of a case's seed: reference_slices.c. Overlapping ranges, none, documents, single rows and
@@ -130,9 +129,6 @@ static const planted_bug bugs[] = {
     {"wgmma.slices.take", "$(records.k0)", "$(records.told)", .words = wgmma},
     {"wgmma.records.place", "%% RECORDS", "%% STAGES", wgmma, .fault = "race: shared * at *",
      .place = {{WALK, NULL}, {"tile.slices.put", NULL}}},
-    {"wgmma.forward.record_is_read", "warp_sync(ALL_LANES);", "", wgmma_window,
-     .fault = "race: shared store at *", .place = {{WALK, NULL}, {"tile.slices.put", NULL}},
-     .cases = many, .seeds = 1},
     {"wgmma.forward.leave_keys", "warp_sync(ALL_LANES);", "", wgmma,
      .fault = "deadlock|race: shared store at *",
      .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {"tile.slices.put", NULL}},
