@@ -11,7 +11,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 enum { DEPTH = FGH_DEPTH_MAX, LANES = 8 };

@@ -21,7 +21,7 @@ typedef struct {
   reference_slices slices;
   oracle_slice whole;              /* of parts of sequences, the one at hand */
   double o_limit;                  /* of dtype=e4m3; 0: that of the dtype */
-  double *lse_cut, *max_logit_cut; /* of dtype=e4m3, else NULL */
+  double *lse_cut, *max_logit_cut; /* of e4m3 by wgmma, else NULL */
 } attention;
 
 static const oracle_normalizer *normalizer_of(const reference_case *c) {
@@ -320,9 +320,9 @@ static fg_status put_saved(reference_case *c, const char *name, double *values) 
   return reference_put(c, tensor, values);
 }
 
-/* What a GPU may cut off scores. Hopper adds 32 columns in a step, and cuts each of 33 terms below
- * 2^-13 of the largest; errors of steps add up as random ones do. Of the size of the terms, random
- * products lose up to 0.8 x 2^-13 sqrt(d / 32). */
+/* What wgmma's products may cut off scores: Hopper adds 32 columns in a step, and cuts each of 33
+ * terms below 2^-13 of the largest; errors of steps add up as random ones do. Of the size of the
+ * terms, random products lose up to 0.8 x 2^-13 sqrt(d / 32). */
 static void cut_scores(const reference_case *c, const char *name, double *size) {
   const double cut = 0x1p-12 * sqrt(c->variant->point.d / 32.0);
   const int tensor = fg_problem_find(c->problem, name);
@@ -337,8 +337,10 @@ static fg_status solve_e4m3(reference_case *c) {
   a->oracle.is_e4m3 = 1;
   TRY(solve_all(c, false, NULL, &a->plain));
   a->oracle.is_e4m3 = 0;
-  a->lse_cut = a->plain.lse_size, a->max_logit_cut = a->plain.max_logit_size;
-  cut_scores(c, "lse", a->lse_cut), cut_scores(c, "max_logit", a->max_logit_cut);
+  if (!strcmp(fg_plan_family(&c->variant->plan), "wgmma")) {
+    a->lse_cut = a->plain.lse_size, a->max_logit_cut = a->plain.max_logit_size;
+    cut_scores(c, "lse", a->lse_cut), cut_scores(c, "max_logit", a->max_logit_cut);
+  }
   a->o_limit = fmax(oracle_limit(FG_ELEM_E4M3),
                     1.2 * oracle_error(n, a->plain.o, a->exact.o, a->exact.o_rss));
   return FG_OK;
