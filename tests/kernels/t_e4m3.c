@@ -21,14 +21,14 @@ static const char *const specs[] = {
     "head_dim=256 dtype=e4m3 mask=chunked(48) bias=true bias_dims=[h,k] bias_dtype=f32",
     "head_dim=64 dtype=e4m3 mask=causal q_layout=packed kv_layout=packed max_logit=true",
     "head_dim=64 dtype=e4m3 mask=dilated(3) q_layout=packed kv_layout=paged descale_block=48",
-    "head_dim=80 dtype=e4m3 kv_layout=cached descale_block=16 max_logit=true",
+    "head_dim=80 dtype=e4m3 kv_layout=cached descale_block=32 max_logit=true",
     "head_dim=128 dtype=e4m3 dropout=true mask=causal descale_block=128",
-    "head_dim=64 dtype=e4m3 slices=true",
-    "head_dim=64 dtype=e4m3 mask=causal shard=true",
+    "head_dim=64 dtype=e4m3 slices=true descale_block=64",
+    "head_dim=64 dtype=e4m3 mask=window(20,3) score=softcap(5.0) shard=true descale_block=64",
     "head_dim=64 kv_dtype=e4m3 mask=causal",
     "head_dim=48/64 dtype=f16 kv_dtype=e4m3 mask=window(20,3)",
     "head_dim=80 kv_dtype=e4m3 normalizer=none descale_block=32 o_dtype=f32",
-    "head_dim=128 kv_dtype=e4m3 q_layout=packed kv_layout=paged sink=true",
+    "head_dim=128 kv_dtype=e4m3 q_layout=packed kv_layout=paged sink=true descale_block=64",
     "head_dim=64 dtype=f16 kv_dtype=e4m3 normalizer=logsoftmax mask=causal descale_block=64",
     "head_dim=64 kv_dtype=e4m3 normalizer=logsoftmax",
     "head_dim=64 kv_dtype=e4m3 normalizer=retention kv_layout=cached score=s*0.5",
@@ -208,6 +208,37 @@ START_TEST(caches_are_read_as_bytes) {
 }
 END_TEST
 
+/* Descales of blocks go to the first family here of which a plan has tiles that lie in one each. */
+static const struct {
+  const char *words, *arch, *plan;
+} blocks[] = {
+    {"dtype=e4m3 head_dim=128 descale_block=256", "sm_90a", "wgmma-q128-k128-"},
+    {"dtype=e4m3 head_dim=128 descale_block=64", "sm_90a", "wgmma-q128-k64-"},
+    {"dtype=e4m3 head_dim=192 descale_block=64", "sm_90a", "wgmma-q128-k64-"},
+    {"dtype=e4m3 head_dim=128 descale_block=32", "sm_90a", "mma-q64-k32-"},
+    {"dtype=e4m3 head_dim=128 descale_block=128", "sm_89", "mma-q128-k64-"},
+    {"dtype=e4m3 head_dim=128 descale_block=48", "sm_90a", "simt-"},
+    {"kv_dtype=e4m3 head_dim=128 descale_block=64 family=decode", "sm_80", "decode-q8-k32-"},
+    {"kv_dtype=e4m3 head_dim=128 descale_block=16 family=decode", "sm_80", "decode-q8-k16-"},
+};
+enum { BLOCKS = sizeof blocks / sizeof *blocks };
+
+START_TEST(blocks_have_tiles) {
+  fg_gen *gen;
+  fg_variant *list = NULL;
+  char plan[64];
+  int n;
+  GOOD(fg_gen_new(NULL, &gen));
+  GOOD(words_variants(gen, blocks[_i].words, blocks[_i].arch, 1, &list, &n));
+  ck_assert_int_eq(n, 1);
+  fg_plan_name(&list[0].plan, sizeof plan, plan);
+  ck_assert_msg(!strncmp(plan, blocks[_i].plan, strlen(blocks[_i].plan)), "%s: %s, not %s",
+                blocks[_i].words, plan, blocks[_i].plan);
+  free(list);
+  fg_gen_free(gen);
+}
+END_TEST
+
 static const struct {
   const char *words, *why;
 } refused[] = {
@@ -247,6 +278,7 @@ int main(void) {
   suite_loop(tests, needle_is_found, 1);
   suite_loop(tests, products_are_of_bytes, TEXTS);
   suite_loop(tests, caches_are_read_as_bytes, CACHES);
+  suite_loop(tests, blocks_have_tiles, BLOCKS);
   suite_loop(tests, others_are_refused, REFUSED);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

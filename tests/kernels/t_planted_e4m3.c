@@ -16,13 +16,27 @@ static const char heads[] = "family=simt head_dim=64 dtype=e4m3 mask=causal",
                   decode_f32[] = "family=decode head_dim=48 kv_dtype=e4m3 o_dtype=f32 block_q=8",
                   decode_paged[] = "family=decode head_dim=48 kv_dtype=e4m3 kv_layout=paged",
                   paged[] =
-                      "family=simt head_dim=64 kv_dtype=e4m3 kv_layout=paged descale_block=32";
+                      "family=simt head_dim=64 kv_dtype=e4m3 kv_layout=paged descale_block=32",
+                  mma_blocks[] = "family=mma head_dim=64 dtype=e4m3 mask=causal descale_block=32 "
+                                 "block_q=64 block_kv=32 stages=2",
+                  mma_slices[] = "family=mma head_dim=64 dtype=e4m3 slices=true descale_block=64",
+                  mma_most[] = "family=mma head_dim=64 dtype=e4m3 max_logit=true descale_block=64",
+                  kv_blocks[] = "family=mma head_dim=48/80 kv_dtype=e4m3 descale_block=64",
+                  decode_blocks[] = "family=decode head_dim=48 kv_dtype=e4m3 block_q=16 "
+                                    "block_kv=32 mask=causal descale_block=32";
 
 /* All descales are given: even seeds. */
 static const verify_case cases[] = {
     {.shape = {.b = 2, .h = 4, .hk = 2, .nq = 77, .nk = 203}, .seed = 2},
     {.shape = {.b = 3, .h = 2, .hk = 2, .nq = 139, .nk = 103}, .seed = 4},
     {.seed = 0}};
+
+/* The scale is negative. */
+static const verify_case negative[] = {{.shape = {.b = 1, .h = 2, .hk = 1, .nq = 40, .nk = 150},
+                                        .given = FG_GIVEN_SCALE,
+                                        .scale = -0.25F,
+                                        .seed = 2},
+                                       {.seed = 0}};
 
 static const planted_bug bugs[] = {
     {"prelude.round_e4m3", "0x7ffffu", "0xfffffu", .words = heads},
@@ -37,6 +51,27 @@ static const planted_bug bugs[] = {
     {"attention.descale.rounded", "e4m3_to_f32(f32_to_e4m3(%s * %s))", "%.0s%s", .words = heads},
     {"simt.forward.descale", "\" * \" or \"\")of_key", "\" * \" or \"\")1.0f", .words = paged},
     {"simt.forward.weights", "$(of_value)", "", .words = blocks},
+    /* of blocks, by tiles */
+    {"attention.descale.rows", "load(\"q\", q)", "load(\"k\", q)", .words = mma_blocks},
+    {"attention.descale.tile", "of_tile(\"k\", k0)", "of_tile(\"v\", k0)", .words = mma_blocks},
+    {"attention.descale.tile", "of_tile(\"v\", k0)", "of_tile(\"k\", k0)", .words = mma_blocks},
+    {"sequence.slices.first_tile", "spec.descale_block or \"0\"", "\"0\"", .words = mma_slices},
+    {"mma.forward.descale_of_rows", "q0 + warp * WARP_Q", "q0", .words = mma_blocks},
+    {"mma.forward.unit_of_tile", "descale.tile(\"k0\")", "descale.tile(\"(k0 + BLOCK_KV)\")",
+     .words = mma_blocks},
+    {"mma.forward.unit_of_tile", "descale.values(\"k0\")", "descale.values(\"(k0 + BLOCK_KV)\")",
+     .words = mma_blocks},
+    {"mma.forward.sign_of_unit", "= -s[e]", "= s[e]", .words = mma_blocks, .cases = negative},
+    {"tile.descaled.add", "x[i] * by", "x[i]", .words = mma_blocks},
+    {"tile.descaled.multiply_pn", "widen(high, words[2 * chunk + 1])",
+     "widen(high, words[2 * chunk])", .words = kv_blocks},
+    {"tile.descaled.weights", "p[4 * l + 4 + 2 * r]", "p[4 * l + 2 * r]", .words = decode_blocks},
+    {"tile.descaled.columns", "words[2 + chunk]", "words[chunk]", .words = decode_blocks},
+    {"decode.forward.descale_of_tile", "descale.tile(\"k0\")", "descale.tile(\"(k0 + BLOCK_KV)\")",
+     .words = decode_blocks},
+    {"decode.forward.descale_of_tile", "descale.values(\"k0\")",
+     "descale.values(\"(k0 + BLOCK_KV)\")", .words = decode_blocks},
+    {"decode.forward.sign_of_unit", "= -s[e]", "= s[e]", .words = decode_blocks, .cases = negative},
     {"tile.bytes.pack", "c[2], c[3]", "c[3], c[2]", .words = mma},
     {"tile.bytes.columns", "x[2 * i + 1], 0x6420", "x[2 * i + 1], 0x7531", .words = mma},
     {"tile.bytes.multiply", "8 * l + 16", "8 * l", .words = mma},
@@ -85,8 +120,10 @@ END_TEST
 
 /* The same cases without a bug. */
 START_TEST(test_none) {
-  static const char *const words[] = {heads,   blocks,   of_keys,    paged,        mma,   mma_f32,
-                                      decode8, decode16, decode_f32, decode_paged, mma_kv};
+  static const char *const words[] = {heads,      blocks,       of_keys,   paged,
+                                      mma,        mma_f32,      decode8,   decode16,
+                                      decode_f32, decode_paged, mma_kv,    mma_blocks,
+                                      mma_slices, mma_most,     kv_blocks, decode_blocks};
   planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
 }
 END_TEST
@@ -96,7 +133,7 @@ int main(void) {
   Suite *suite = suite_create("planted_e4m3");
   TCase *tests = tcase_create("planted_e4m3");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 11);
+  suite_loop(tests, test_none, 16);
   suite_loop(tests, test_bug, BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -3,11 +3,19 @@
  */
 #include "wgmma_planted.h"
 
-#define FWD  "family=wgmma dtype=e4m3 head_dim=128 "
-#define FULL FWD "mask=full "
-#define WIDE FWD "mask=causal block_kv=160 "
+#define FWD    "family=wgmma dtype=e4m3 head_dim=128 "
+#define FULL   FWD "mask=full "
+#define WIDE   FWD "mask=causal block_kv=160 "
+#define BLOCKS "family=wgmma dtype=e4m3 head_dim=64 descale_block=96 "
 
 #define TURN "attention/wgmma/transpose.cut"
+
+/* The scale is negative. */
+static const verify_case negative[] = {{.shape = {.b = 1, .h = 2, .hk = 1, .nq = 40, .nk = 300},
+                                        .given = FG_GIVEN_SCALE,
+                                        .scale = -0.25F,
+                                        .seed = 2},
+                                       {.seed = 0}};
 
 static const planted_bug bugs[] = {
     {"wgmma.transpose.end_tiles", "sts_u32(sm + SM_ENDS + 4 * (u32)slot, 1);", "", .words = FULL,
@@ -26,6 +34,11 @@ static const planted_bug bugs[] = {
     {"wgmma.forward.add_part", "ADD_PART_$(i)", "ADD_PART_0", .words = FULL},
     {"wgmma.job.descale", "$(descale.declare)", "const float descaled = p.scale;", .words = FULL},
     {"normalizers.softmax.below", "$max$unit$below", "$max$unit + 6.0f", .words = FULL},
+    /* descales of blocks */
+    {"wgmma.job.descale_of_rows", "row0 + 16 * warp", "row0", .words = BLOCKS},
+    {"wgmma.weights.unit_of_tile", "(\"k0\")", "(\"(k0 + BLOCK_KV)\")", .words = BLOCKS},
+    {"wgmma.weights.sign_of_unit", "NEGATE_S()", "(void)0;", .words = BLOCKS, .cases = negative},
+    {"wgmma.forward.descale_of_values", "(\"k0\")", "(\"(k0 + BLOCK_KV)\")", .words = BLOCKS},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
@@ -44,6 +57,8 @@ static const planted_bug whole[] = {
     {.words = FWD "mask=causal q_layout=packed kv_layout=packed "},
     {.words = FWD "mask=causal kv_layout=paged "},
     {.words = FWD "mask=causal slices=true "},
+    {.words = BLOCKS},
+    {.words = FWD "mask=causal slices=true descale_block=64 "},
 };
 
 int main(void) {

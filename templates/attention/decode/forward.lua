@@ -3,7 +3,7 @@
 -- the blocks divide by the lengths that sequences have in memory (line.cut); parts of a tile are joined by the last block that
 -- comes to one (parts.cut). A warp, or a few of them, goes over keys of its own and waits for nobody else until a tile's end.
 local family = { template = "attention/decode/forward.cut",
-                 library = { "tile/tiles.cut", "tile/halves.cut", "tile/widened.cut", "tile/pages.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
+                 library = { "tile/tiles.cut", "tile/halves.cut", "tile/widened.cut", "tile/descaled.cut", "tile/pages.cut", "tile/claims.cut", "tile/sequences.cut", "tile/sums.cut" } }
 
 local tiles, mma, shape = run("tile/tiles.lua"), run("attention/mma/mma.lua"), run("attention/decode/shape.lua")
 local heads = run("attention/heads.lua")
@@ -73,7 +73,7 @@ function family.candidates(spec, arch)
       plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps }
     end
   end
-  return mma.that_fit(family, spec, arch, plans)
+  return mma.that_fit(family, spec, arch, mma.with_one_descale(plans))
 end
 
 -- Expressions of the recipe: query rows of a tile; about how many tiles of rows all key/value heads have.

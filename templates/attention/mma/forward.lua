@@ -1,7 +1,7 @@
 -- forward.lua: attention on the tensor cores of sm_80 and newer. A block owns block_q query rows,
 -- a warp block_q / warps of them, whose P stays in registers; K and V pass through shared memory in
 -- tiles of block_kv keys, `stages` of them in flight.
-local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/bytes.cut", "tile/widened.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
+local family = { template = "attention/mma/forward.cut", library = { "tile/tiles.cut", "tile/bytes.cut", "tile/widened.cut", "tile/descaled.cut", "tile/sequences.cut", "tile/slices.cut", "tile/warp.cut", "tile/dropout.cut" } }
 family.generation = 2
 
 local tiles, mma = run("tile/tiles.lua"), run("attention/mma/mma.lua")
@@ -19,7 +19,7 @@ function family.candidates(spec, arch)
   for _, plan in ipairs(mma.candidates(list, spec)) do
     if plan.block_kv % types.p.k_step == 0 then plans[#plans + 1] = plan end
   end
-  return mma.that_fit(family, spec, arch, plans)
+  return mma.that_fit(family, spec, arch, mma.with_one_descale(plans))
 end
 
 -- Registers of a thread, coarsely: O and S, a step's operands, the rows' state, addresses and the ring of

@@ -64,7 +64,8 @@ return {
       "multiple of their size, so that fewer tiles are cut by the mask.",
     possible = function(spec, plan, traits)
       -- what dropout keeps has bits for tiles of 8 keys from the sequence's first one on
-      return formula.first_key ~= nil and not traits.input.tiled and plan.stages < 3 and not traits.norm.drop
+      local lies_in_a_block = traits.descale ~= nil and traits.descale.is_of_blocks
+      return formula.first_key ~= nil and not traits.input.tiled and plan.stages < 3 and not traits.norm.drop and not lies_in_a_block
     end,
     when = always,
     gain = {

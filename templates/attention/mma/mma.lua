@@ -15,7 +15,6 @@ end
 -- Why the family does not take a spec of e4m3; nil: it does.
 local function e4m3_refusal(spec, arch)
   if types.q.is_byte and not machine.e4m3 then return "needs sm_89 or newer for e4m3, not " .. arch end
-  if hooks.descale.key then return "takes descales of heads, not of blocks of tokens" end
   return heads.is_wide(spec) and "takes head dims of e4m3 up to 256" or nil
 end
 
@@ -122,19 +121,25 @@ local function refusal(refused, spec, plan, free)
   return free < total and string.format("%s spills in it: %s", refused.compiler, table.concat(what, "; ")) or nil
 end
 
+-- The same plans; those whose tiles of keys may have several descales are refused: `why`.
+function mma.with_one_descale(plans)
+  for _, plan in ipairs(plans) do plan.why = hooks.descale and hooks.descale.refusal(plan.block_kv) end
+  return plans
+end
+
 -- The plans of a family whose registers (at most 255, or most(plan)) and shared memory fit and which no
--- compiler refuses; and the other plans, each with its reason `why`.
+-- compiler refuses; and the other plans, each with its reason `why`, which it may have before.
 function mma.that_fit(family, spec, arch, plans, most)
   local fit, unfit = {}, {}
   for _, plan in ipairs(plans) do
     local bytes, limit = mma.bytes(family.shared(spec, plan)), mma.shared_limit()
     local registers, held = family.registers(spec, plan), most and most(plan) or 255
-    if bytes > limit then
+    if not plan.why and bytes > limit then
       plan.why = string.format("its tiles need %d KB of shared memory, a block of %s has %d",
                                cdiv(bytes, 1024), arch, limit // 1024)
-    elseif registers > held then
+    elseif not plan.why and registers > held then
       plan.why = string.format("it needs %d registers a thread, which has %d", registers, held)
-    elseif family.refused then
+    elseif not plan.why and family.refused then
       plan.why = refusal(family.refused, spec, plan, held - registers)
     end
     local list = plan.why and unfit or fit

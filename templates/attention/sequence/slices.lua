@@ -10,6 +10,7 @@
 --   first_tile(q0, first, size)  where tiles of keys begin
 --   add_list(description, x, size, name, early)  the steps and the scratch of slices.cut
 --   inputs             names of the tensors that are the list
+local text = run("expr/text.lua")
 local slices = { of = "slice", threads = 256, inputs = { "q_ranges", "k_ranges", "kinds" } }
 
 local function member(name) return slices.of .. "." .. name end
@@ -75,8 +76,13 @@ function slices.narrow(mask)
 end
 
 -- The first key of the first tile of `size` keys that rows from q0 on take, where `first` is mask.keys' first key. Tiles lie where the
--- slice has them, whatever the mask inside it: so they do in a kernel that skips no tile.
-function slices.first_tile(q0, first, size) return string.format("tile_from(%s, %s, %s)", call("slice_first_key", q0), first, size) end
+-- slice has them, whatever the mask inside it: so they do in a kernel that skips no tile. Where blocks of tokens have descales they lie
+-- side by side from the first token on.
+function slices.first_tile(q0, first, size)
+  -- spot "sequence.slices.first_tile"
+  if (spec.descale_block or "0") ~= "0" then return text.first_tile(first, size) end
+  return string.format("tile_from(%s, %s, %s)", call("slice_first_key", q0), first, size)
+end
 
 -- What a function gives while the kernel's slice has another name.
 function slices.named(name, give)

@@ -11,7 +11,6 @@ local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_by
 -- Why it leaves numbers of e4m3 to others, or nil.
 local function refusal_of_e4m3(spec)
   if not types.q.is_byte then return "takes no e4m3 beside a query of 16 bits" end
-  if not hooks.descale.v then return "takes descales of heads, not of blocks of tokens" end
   if not hooks.norm.trial or hooks.norm.drop then return "takes e4m3 with softmax alone, without dropout" end
   if math.max(spec.d, spec.dv) > 192 then return "takes no e4m3 wider than 192: sums apart from O have no registers" end
   if spec.dv > 128 and (hooks.score.has_tanh or seq.is_packed("q") or seq.slices) then
@@ -142,7 +141,7 @@ end
 -- and for scores beside which parts do not spill.
 function family.candidates(spec, arch)
   local function most(plan) return select(2, split(plan)) end
-  local function that_fit(plans) return mma.that_fit(family, spec, arch, plans, wide.is_for(spec) and function(plan) return wide_of(plan).most() end or most) end
+  local function that_fit(plans) return mma.that_fit(family, spec, arch, mma.with_one_descale(plans), wide.is_for(spec) and function(plan) return wide_of(plan).most() end or most) end
   local plans = {}
   for _, row in ipairs(rows) do
     if is_for(row) then plans[#plans + 1] = { block_q = row.block_q, block_kv = row.block_kv, stages = row.stages, warps = row.warps } end

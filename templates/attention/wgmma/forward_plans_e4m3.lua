@@ -16,5 +16,5 @@ return {
     when = function(spec, traits) return columns(spec.dv) <= 64 or columns(spec.dv) <= 128 and is_plain(traits) and not seq.is_packed("q") end },
   { block_q = 128, block_kv = 96, stages = 2, warps = 12, work = 46,
     when = function(spec, traits) return not reads_pairs(traits) and (is_plain(traits) or columns(spec.dv) <= 64 or not seq.is_packed("q")) end },
-  { block_q = 128, block_kv = 64, stages = 2, warps = 12, work = 50, when = function(spec) return columns(spec.dv) <= 128 end },
+  { block_q = 128, block_kv = 64, stages = 2, warps = 12, work = 50, when = function(spec) return columns(spec.dv) <= 128 or spec.descale_block ~= "0" end },
 }
