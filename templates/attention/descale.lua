@@ -14,6 +14,7 @@
 --   rows(q), tile(k0), values(k0)  of blocks, to families whose tiles of keys lie in one block each: declares what the rows of a warp
 --                 have, of which q is the first one; declares `unit` of such rows and of the tile from key k0 on; text of what
 --                 such a tile's sums are multiplied with when they go to O
+--   scale         the size of such a unit; not 0, with which the product of a hidden pair, -inf, would be NaN
 --   refusal(block_kv)  why plans with such tiles do not take the spec; nil: they do
 --   factor        the power of 2 that a weight is multiplied with before it is rounded, which `o` takes back; nil: it is not rounded
 --   rounded(p)    the weight p as the product with V takes it, times `factor`; nil: as it is
@@ -55,6 +56,8 @@ if is_of_blocks then
   -- spot "attention.descale.tile"
   function descale.tile(k0) return string.format("const float descaled = of_rows * %s;", of_tile("k", k0)) end
   function descale.values(k0) return of_tile("v", k0) end
+  -- spot "attention.descale.scale"
+  descale.scale = "max_f32(abs_f32(descaled), 1e-36f)"
 else
   -- spot "attention.descale.declare"
   descale.declare = string.format("const float descaled = p.scale * %s%s;", q_has_one and load("q") .. " * " or "", load("k"))

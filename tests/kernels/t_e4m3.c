@@ -135,6 +135,33 @@ START_TEST(needle_is_found) {
 }
 END_TEST
 
+static float nothing(int64_t i) { return (void)i, 0.0F; }
+static float one(int64_t i) { return (void)i, 1.0F; }
+
+/* Keys of a block whose descale is 0 count alike, and none that the mask hides. */
+START_TEST(blocks_may_be_of_zeros) {
+  static const char *const words[] = {"head_dim=64 dtype=e4m3 mask=causal descale_block=64",
+                                      "head_dim=64 kv_dtype=e4m3 mask=causal descale_block=64"};
+  enum { ROWS = 70, KEYS = 150, D = 64 };
+  kernels made = kernels_of_families(_i, "%s", words[_i]);
+  for (int n = 0; n < made.n; n++) {
+    const fg_shape shape = SHAPE(1, 1, 1, ROWS, KEYS, 0);
+    float o[ROWS * D];
+    fg_problem *p;
+    GOOD(fg_problem_new(kernel_device(), &made.list[n].source->recipe, &shape, 0, 1, &p));
+    fill(p, "q", one), fill(p, "k", one), fill(p, "v", one);
+    fill(p, "k_descale", nothing), fill(p, "v_descale", one);
+    if (_i == 0) fill(p, "q_descale", one);
+    GOOD(fg_problem_run(p, made.list[n].module));
+    GOOD(fg_problem_get(p, fg_problem_find(p, "o"), o));
+    for (int i = 0; i < ROWS * D; i++)
+      ck_assert_msg(fabsf(o[i] - 1.0F) < 0.01F, "%s: %g", made.list[n].name, (double)o[i]);
+    fg_problem_free(p);
+  }
+  kernels_free(&made);
+}
+END_TEST
+
 /* Products are e4m3's own: nothing is widened to 16 bits before one. wgmma's rows of one key divide
  * by the weight as it was rounded, which is widened again. */
 static const struct {
@@ -279,6 +306,7 @@ int main(void) {
   suite_loop(tests, products_are_of_bytes, TEXTS);
   suite_loop(tests, caches_are_read_as_bytes, CACHES);
   suite_loop(tests, blocks_have_tiles, BLOCKS);
+  suite_loop(tests, blocks_may_be_of_zeros, 2);
   suite_loop(tests, others_are_refused, REFUSED);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -61,6 +61,7 @@ static const planted_bug bugs[] = {
      .words = mma_blocks},
     {"mma.forward.unit_of_tile", "descale.values(\"k0\")", "descale.values(\"(k0 + BLOCK_KV)\")",
      .words = mma_blocks},
+    {"attention.descale.scale", "abs_f32(descaled)", "abs_f32(of_rows)", .words = mma_blocks},
     {"mma.forward.sign_of_unit", "= -s[e]", "= s[e]", .words = mma_blocks, .cases = negative},
     {"tile.descaled.add", "x[i] * by", "x[i]", .words = mma_blocks},
     {"tile.descaled.multiply_pn", "widen(high, words[2 * chunk + 1])",
