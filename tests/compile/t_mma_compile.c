@@ -224,7 +224,10 @@ END_TEST
 static const char spilled[] = "family=mma pass=backward head_dim=128/192 mask=window(63,0);"
                               "family=wgmma head_dim=200,240 dtype=f16 mask=dilated(3);"
                               "family=wgmma head_dim=72,80 mask=document(ids) inputs.ids=i32[b,nk];"
-                              "family=wgmma head_dim=128/192 mask=x[h,k]>0.0 inputs.x=f32[h,nk];";
+                              "family=wgmma head_dim=128/192 mask=x[h,k]>0.0 inputs.x=f32[h,nk];"
+                              "family=wgmma dtype=e4m3 head_dim=128 mask=causal descale_block=128 "
+                              "slices=false,true;"
+                              "family=mma kv_dtype=e4m3 head_dim=128 descale_block=64 block_q=128;";
 
 START_TEST(none_spills_again) {
   compile_list all = {0};

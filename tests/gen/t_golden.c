@@ -32,6 +32,7 @@ static const char *const golden[] = {
     "attn_bwd-bf16-d64-causal-drop-shard.mma-q64-k128-s2-w8-p2.sm_80",
     "attn_fwd-e4m3-d64-causal.mma-q128-k64-s2-w8.sm_89",
     "attn_fwd-f16-d64-kve4m3-kvpaged.decode-q8-k32-s4-w8.sm_80",
+    "attn_fwd-e4m3-d128-causal-descale128.wgmma-q128-k128-s2-w12.sm_90a",
     "layernorm_bwd-bf16-w1024-biasgrad-residual.simt-q4-s4-w8.sm_90a",
     "layernorm_fwd-bf16-w4096-bias-residual.simt-q1-w4.sm_90a",
     "logsoftmax_fwd-bf16-w50257.simt-q1-k25136-w16.sm_90a",

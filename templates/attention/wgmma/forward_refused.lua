@@ -27,6 +27,8 @@ end
 -- More than s and terms beside it, without a tanh: s * s, -s, exp(s).
 local function is_factored(traits) return not (traits.score.is_s or traits.score.adds_to_s or traits.score.has_tanh) end
 
+local function has_descales_of_blocks(traits) return traits.descale ~= nil and traits.descale.is_of_blocks end
+
 -- What any plan spares.
 local rows = {
   { cause = "layout", what = "packed queries beside a cap under a mask, in more than 128 rows",
@@ -75,6 +77,24 @@ local rows = {
   { cause = "layout", what = "slices beside a mask of two bounds in more than 128 rows",
     when = function(spec, plan, traits) return seq.slices and has_many_rows(plan) and traits.mask.edge_count > 1 end,
     spare = 255, spilled = { { "d 64, window(20, 3), 128 keys", 60 }, { "d 64 and 128, window(20, 3), 64 keys", 12 } } },
+  { cause = "descale", what = "descales of blocks and slices, with 128 keys and more than 64 columns of V, or a tanh and the largest product",
+    when = function(spec, plan, traits)
+      local many = columns(spec.dv) > 64 or traits.max_logit and traits.score.has_tanh
+      return has_descales_of_blocks(traits) and seq.slices and has_most_keys(plan) and many
+    end,
+    spare = 255, spilled = { { "d 128, causal", 52 }, { "d 192/128, dilated(4)", 12 }, { "d 64, a window, a cap", 12 } } },
+  { cause = "descale", what = "descales of blocks and parts of sequences under a mask that is tested key by key, with 128 keys, or a tanh and the largest product",
+    when = function(spec, plan, traits)
+      local one_by_one = seq.shard and not traits.mask.row_sees_a_range and columns(spec.dv) > 64
+      return has_descales_of_blocks(traits) and one_by_one and (has_most_keys(plan) or traits.max_logit and traits.score.has_tanh)
+    end,
+    spare = 255, spilled = { { "d 128, dilated(4), a sink, 128 keys, O in float32", 28 }, { "d 128, dilated(4), a cap, 64 keys", 32 } } },
+  { cause = "descale", what = "descales of blocks and 160 keys under a mask of two bounds, or 96 with more than 128 columns of V",
+    when = function(spec, plan, traits)
+      local two_bounds = plan.block_kv > 128 and traits.mask.edge_count > 1
+      return has_descales_of_blocks(traits) and (two_bounds or columns(spec.dv) > 128 and has_more_keys(plan))
+    end,
+    spare = 255, spilled = { { "d 128, a window, 160 keys", 56 }, { "d 192, the least", 232 } } },
   { cause = "dropout", what = "dropout, and 128 keys with more than 64 columns of V",
     when = function(spec, plan, traits) return traits.norm.drop ~= nil and has_most_keys(plan) and columns(spec.dv) > 64 end,
     spare = 255, spilled = { { "d 128, full", 16 } } },
