@@ -89,12 +89,12 @@ local rows = {
       return has_descales_of_blocks(traits) and one_by_one and (has_most_keys(plan) or traits.max_logit and traits.score.has_tanh)
     end,
     spare = 255, spilled = { { "d 128, dilated(4), a sink, 128 keys, O in float32", 28 }, { "d 128, dilated(4), a cap, 64 keys", 32 } } },
-  { cause = "descale", what = "descales of blocks and more than 128 columns of V, with 96 keys, the largest product, or a score beside up to 160 columns",
+  { cause = "descale", what = "descales of blocks with 129 to 160 columns of V, or more and 96 keys or the largest product",
     when = function(spec, plan, traits)
-      local is_scored = columns(spec.dv) <= 160 and not traits.score.is_s
-      return has_descales_of_blocks(traits) and columns(spec.dv) > 128 and (has_more_keys(plan) or traits.max_logit or is_scored)
+      local is_wide = columns(spec.dv) > 128
+      return has_descales_of_blocks(traits) and is_wide and (columns(spec.dv) <= 160 or has_more_keys(plan) or traits.max_logit)
     end,
-    spare = 255, spilled = { { "d 192, full, 96 keys", 284 }, { "d 192, causal, the largest product", 48 }, { "d 160, alibi, dilated(4)", 64 }, { "d 160, a bias", 84 } } },
+    spare = 255, spilled = { { "d 160, a window", 116 }, { "d 192, full, 96 keys", 284 }, { "d 192, causal, the largest product", 48 } } },
   { cause = "descale", what = "descales of blocks and 160 keys under a mask of two bounds",
     when = function(_, plan, traits) return has_descales_of_blocks(traits) and plan.block_kv > 128 and traits.mask.edge_count > 1 end,
     spare = 255, spilled = { { "d 128, a window", 56 } } },

@@ -19,7 +19,7 @@ function shape.turned_row(plan) return math.min(shape.ROW, plan.block_kv & -plan
 function shape.p_registers(plan) return plan.block_kv * types.p.bytes // 8 end
 -- Columns of O whose products with a tile of keys are summed apart, which float32 adds to O: of sums of 8-bit numbers Hopper keeps 13
 -- to 14 bits. As many as there are registers for; nil: all products go to O.
-local PARTS_BESIDE_BLOCKS = { [160] = 40, [192] = 96 } -- of descales, with 64 keys: others spill (NVRTC 13.0)
+local PARTS_BESIDE_BLOCKS = { [192] = 96 } -- of descales, with 64 keys: others spill (NVRTC 13.0)
 function shape.part_columns(plan)
   if not types.p.is_byte then return nil end
   local columns = shape.columns(spec.dv)
