@@ -28,8 +28,11 @@ function family.registers(spec, plan)
   local rows = plan.block_q // plan.warps
   local scores = rows * plan.block_kv // 32
   local accumulators = hooks.norm.beside and 2 or 1
-  local of_bytes = types.p.is_byte and rows // 16 * (plan.block_kv // 8 + 16) or mma.is_widened and 16 or 0 -- weights as operands, and sums of a tile; words and what they become
-  local held = of_bytes + accumulators * rows * 16 * cdiv(mma.columns_of_block(spec), 16) // 32 + scores
+  local of_blocks = mma.is_widened and hooks.descale.is_of_blocks
+  -- weights as operands, and sums of a tile; words and what they become
+  local of_tile = (types.p.is_byte or of_blocks) and rows // 16 * (plan.block_kv * types.p.bytes // 8 + 16) or 0
+  local of_words = mma.is_widened and 16 or 0
+  local held = of_tile + of_words + accumulators * rows * 16 * cdiv(mma.columns_of_block(spec), 16) // 32 + scores
   return held + 4 * rows // 16 + 4 + rows // 2 + 24 + (plan.stages > 1 and 12 or 0) +
     mma.registers_of_inputs(scores) + (mma.is_ragged(spec) and 16 or 0)
 end

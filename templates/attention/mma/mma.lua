@@ -149,11 +149,12 @@ function mma.that_fit(family, spec, arch, plans, most)
 end
 
 -- Columns of O that a block of a forward makes: all, or an equal part of more than a thread's registers hold, which they share
--- with a second accumulator (norm.beside), with weights and sums of e4m3, or, of more than 256, with what dropout draws. Blocks of the
+-- with a second accumulator (norm.beside), with weights and sums of a tile of e4m3, or, of more than 256, with what dropout draws. Blocks of the
 -- same rows make the same S then.
 function mma.columns_of_block(spec)
   local beside_draws = hooks.norm.drop and spec.dv > heads.NARROW
-  local blocks = cdiv(spec.dv, (hooks.norm.beside or types.p.is_byte) and 128 or beside_draws and 192 or heads.NARROW)
+  local has_sums_apart = types.p.is_byte or mma.is_widened and hooks.descale.is_of_blocks -- of a tile
+  local blocks = cdiv(spec.dv, (hooks.norm.beside or has_sums_apart) and 128 or beside_draws and 192 or heads.NARROW)
   local chunk = 16 // types.v.bytes
   return chunk * cdiv(spec.dv, chunk * blocks)
 end

@@ -77,12 +77,17 @@ local rows = {
   { cause = "layout", what = "slices beside a mask of two bounds in more than 128 rows",
     when = function(spec, plan, traits) return seq.slices and has_many_rows(plan) and traits.mask.edge_count > 1 end,
     spare = 255, spilled = { { "d 64, window(20, 3), 128 keys", 60 }, { "d 64 and 128, window(20, 3), 64 keys", 12 } } },
-  { cause = "descale", what = "descales of blocks and slices, with 128 keys and more than 64 columns of V, or a tanh and the largest product",
+  { cause = "descale", what = "descales of blocks and slices, with 96 keys and more than 64 columns of V, or a tanh and the largest product",
     when = function(spec, plan, traits)
       local many = columns(spec.dv) > 64 or traits.max_logit and traits.score.has_tanh
-      return has_descales_of_blocks(traits) and seq.slices and has_most_keys(plan) and many
+      return has_descales_of_blocks(traits) and seq.slices and has_more_keys(plan) and many
     end,
-    spare = 255, spilled = { { "d 128, causal", 52 }, { "d 192/128, dilated(4)", 12 }, { "d 64, a window, a cap", 12 } } },
+    spare = 255, spilled = { { "d 128, causal, 128 keys", 52 }, { "d 128, causal, 96 keys", 40 }, { "d 64, a window, a cap, 128 keys", 12 } } },
+  { cause = "descale", what = "descales of blocks and an input by key, with 96 keys and more than 64 columns of V",
+    when = function(spec, plan, traits)
+      return has_descales_of_blocks(traits) and traits.input.differs_by_key and has_more_keys(plan) and columns(spec.dv) > 64
+    end,
+    spare = 255, spilled = { { "d 128, dilated(4), a bias by key", 156 }, { "d 128, the least", 8 } } },
   { cause = "descale", what = "descales of blocks and parts of sequences under a mask that is tested key by key, with 128 keys, or a tanh and the largest product",
     when = function(spec, plan, traits)
       local one_by_one = seq.shard and not traits.mask.row_sees_a_range and columns(spec.dv) > 64
