@@ -62,7 +62,10 @@ function family.registers(spec, plan)
   local rows = shape.warp_rows(spec, plan) // 8
   local scores = plan.block_kv // 2
   local widened = shape.is_widened and 8 or 0
-  return rows * 2 * shape.column_tiles(spec) + shape.q_words(spec, plan) + scores + widened + 8 * rows + 56 + mma.registers_of_inputs(scores) +
+  -- beside descales of blocks, scores of 32 keys: with fewer over NVRTC 13.0 spills 8 to 40 bytes at d 128, alibi
+  local has_blocks = hooks.descale ~= nil and hooks.descale.is_of_blocks
+  local of_scores = has_blocks and not hooks.score.is_s and plan.block_kv > 16 and 64 or 0
+  return rows * 2 * shape.column_tiles(spec) + shape.q_words(spec, plan) + scores + widened + of_scores + 8 * rows + 56 + mma.registers_of_inputs(scores) +
     (seq.is_dense and 0 or 16)
 end
 

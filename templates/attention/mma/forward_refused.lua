@@ -23,6 +23,12 @@ local rows = {
   { cause = "e4m3", what = "more than 32 keys and 64 columns of V of e4m3", on = { "hopper" },
     when = function(spec, plan) return types.p.is_byte and plan.block_kv > 32 and spec.dv > 64 end,
     spare = 255, spilled = { { "d 128", 48 }, { "d 192/128", 88 }, { "d 256", 132 } } },
+  { cause = "descale", what = "descales of blocks, the largest product and a score beside widened keys of more than 128 columns, more than 32 at a time",
+    when = function(spec, plan, traits)
+      local has_blocks = mma.is_widened and traits.descale.is_of_blocks
+      return has_blocks and traits.max_logit and is_scored(traits) and math.max(spec.d, spec.dv) > 128 and plan.block_kv > 32
+    end,
+    spare = 255, spilled = { { "d 256, a slope, dilated(4), packed queries and pages", 124 }, { "d 256, a slope, dilated(4), slices", 24 } } },
   { cause = "dropout", what = "warps of 32 rows with dropout",
     when = function(_, plan, traits) return traits.norm.drop ~= nil and has_32_rows(plan) end,
     spare = 255, spilled = { { "d 64", 172 }, { "d 128", 252 } } },
