@@ -103,6 +103,14 @@ local rows = {
   { cause = "descale", what = "descales of blocks and 160 keys under a mask of two bounds",
     when = function(_, plan, traits) return has_descales_of_blocks(traits) and plan.block_kv > 128 and traits.mask.edge_count > 1 end,
     spare = 255, spilled = { { "d 128, a window", 56 } } },
+  { cause = "layout", what = "slices beside more than 128 keys", when = function(_, plan) return seq.slices ~= nil and plan.block_kv > 128 end,
+    spare = 255, spilled = { { "e4m3, d 128, full", 104 }, { "e4m3, d 256/128, causal", 16 } } },
+  { cause = "layout", what = "packed queries of e4m3 under a mask of two bounds, a K wider than 128, 96 keys and more than 96 columns of V",
+    when = function(spec, plan, traits)
+      local is_wide = spec.d > 128 and columns(spec.dv) > 96 and columns(spec.dv) <= 128
+      return types.q.is_byte and seq.is_packed("q") and traits.mask.edge_count > 1 and is_wide and has_more_keys(plan)
+    end,
+    spare = 255, spilled = { { "e4m3, d 192/128 to 256/128, window(20, 3)", 16 } } },
   { cause = "dropout", what = "dropout, and 128 keys with more than 64 columns of V",
     when = function(spec, plan, traits) return traits.norm.drop ~= nil and has_most_keys(plan) and columns(spec.dv) > 64 end,
     spare = 255, spilled = { { "d 128, full", 16 } } },
