@@ -12,10 +12,7 @@ local columns, rows_bytes, tiled_input, has_parts = shape.columns, shape.rows_by
 local function refusal_of_e4m3(spec)
   if not types.q.is_byte then return "takes no e4m3 beside a query of 16 bits" end
   if not hooks.norm.trial or hooks.norm.drop then return "takes e4m3 with softmax alone, without dropout" end
-  if math.max(spec.d, spec.dv) > 192 then return "takes no e4m3 wider than 192: sums apart from O have no registers" end
-  if spec.dv > 128 and (hooks.score.has_tanh or seq.is_packed("q") or seq.slices) then
-    return "takes no e4m3 with values wider than 128 beside tanh, packed rows or slices: sums apart from O have no registers"
-  end
+  if wide.is_for(spec) then return "takes no e4m3 wider than 256" end
 end
 
 function family.applies(spec, arch)
@@ -95,12 +92,13 @@ function family.shared(spec, plan)
   return blocks
 end
 
--- Registers of a thread that multiplies, coarsely: S, O, P, the same two of a second accumulator, the rows' state and addresses. What spills all the same stands in
--- forward_refused.lua.
+-- Registers of a thread that multiplies, coarsely: S, O, P, the same two of a second accumulator, sums apart from O unless they have those of S, the rows' state and
+-- addresses. What spills all the same stands in forward_refused.lua.
 function family.registers(spec, plan)
   if wide.is_for(spec) then return wide_of(plan).registers(spec, plan) end
   local scores = plan.block_kv // 2
-  return scores + shape.accumulators() * (columns(spec.dv) // 2 + shape.p_registers(plan)) + (shape.part_columns(plan) or 0) // 2 + 28
+  local parts = shape.values_come_first() and 0 or (shape.part_columns(plan) or 0) // 2
+  return scores + shape.accumulators() * (columns(spec.dv) // 2 + shape.p_registers(plan)) + parts + 28
 end
 family.refused = wide.is_for(spec) and wide.refused or run("attention/wgmma/forward_refused.lua")
 if latent.is_for(spec) then table.move(latent.refused.rows, 1, #latent.refused.rows, #wide.refused.rows + 1, wide.refused.rows) end

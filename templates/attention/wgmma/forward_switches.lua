@@ -66,6 +66,13 @@ return {
     why = "Products with a tile of keys are summed apart and then added to O in float32: a sum of 8-bit products keeps 13 to 14 bits, of 8192 keys it loses 6e-3, of 131072 8e-2.",
     gain = h200("2026-11-28", "ms", { { "e4m3, d 128, full, n 8192", 2.22, 2.35 }, { "e4m3, d 128, causal, n 8192", 1.134, 1.174 } }) },
 
+  { name = "values_before_scores", possible = function(_, plan) return shape.part_columns(plan) ~= nil and shape.values_come_first() end, when = function() return true end,
+    why = "Where O is wide and sums go to it apart, O += P V of the tile before comes before S of the next one, in parts two of which are in flight: parts and S have the same registers, and while O takes one part the next one is multiplied.",
+    gain = spilled { { "e4m3, d 256, full, 96 keys", 244, 0 }, { "e4m3, d 256, causal, 96 keys", 276, 0 } } },
+  { name = "chunks_by_exclusive_or", possible = function() return shape.turns_values == true end, when = function() return shape.values_come_first() end,
+    why = "The warp that turns V finds the chunks of a row by an exclusive or with its address, so that the places of eight of them are in no registers.",
+    gain = spilled { { "e4m3, d 256, full, 64 keys", 20, 0 } } },
+
   -- tiles of keys
   { name = "separate_whole_tiles",
     possible = function(_, _, traits) -- some tiles may be whole, others not
@@ -110,10 +117,14 @@ return {
   { name = "number_stays_in_register", when = function(_, _, traits) return traits.input.has_f32_number == true end,
     why = "A number of the score is shuffled, so that its load stays before the loop; among the products it serialises them (NVRTC 13.0, C7511 under chunked(48)).",
     gain = {} },
-  { name = "lane_of_output_shuffled", possible = function(_, plan) return has_parts(plan) end,
+  { name = "lane_of_output_shuffled", possible = function(_, plan) return has_parts(plan) or shape.values_come_first() end,
     when = function(spec, _, traits) return columns(spec.dv) > 192 or traits.score.rows_share_terms end,
     why = "The lane that writes O is shuffled, so that what is made of it is not kept from before the loop over jobs.",
     gain = spilled { { "d 256, parts", 4, 0 }, { "d 64, s + k / 100, parts", 8, 0 } } },
+  { name = "thread_of_output_shuffled", possible = function() return shape.values_come_first() end,
+    when = function(spec, _, traits) return columns(spec.dv) > 192 and seq.slices ~= nil and traits.score.has_tanh end,
+    why = "The number of the thread that writes O is shuffled, so that its warp's rows are not kept from before the loop over jobs, either.",
+    gain = spilled { { "e4m3, d 256, softcap, slices", 8, 0 } } },
   { name = "movers_of_few_registers", when = false,
     why = "The threads that move data keep 24 registers in parts of many columns, too.",
     gain = all(h200("2026-11-25", "TFLOP/s", { { "d 256, n 8192, parts", 847, 829 } }), spilled { { "d 40, parts of 256 columns", 0, 8 } }) },

@@ -26,6 +26,8 @@ function shape.part_columns(plan)
   local of_blocks = spec.descale_block ~= "0" and PARTS_BESIDE_BLOCKS[columns]
   return of_blocks or math.min(columns, columns > 128 and 32 or columns > 64 and 64 or 32)
 end
+-- Do the products with V of so many parts come before those that make S, whose registers the parts have?
+function shape.values_come_first() return types.p.is_byte == true and shape.columns(spec.dv) > 128 end
 
 -- Are heads too wide for a warpgroup to hold O of its rows (forward_wide.lua)?
 shape.is_wide = run("attention/heads.lua").is_wide(spec)
