@@ -8,6 +8,9 @@
 #define WIDE   FWD "mask=causal block_kv=160 "
 #define BLOCKS "family=wgmma dtype=e4m3 head_dim=64 descale_block=96 "
 
+/* O so wide that products with V come before those that make S. */
+#define WIDE_O "family=wgmma dtype=e4m3 head_dim=32/160 mask=full block_kv=64 "
+
 #define TURN "attention/wgmma/transpose.cut"
 
 /* The scale is negative. */
@@ -32,6 +35,16 @@ static const planted_bug bugs[] = {
      .place = {{TURN}, {"attention/wgmma/movers.cut"}}},
     {"wgmma.fragment.join", "join_u16(low%d, high%d)", "join_u16(high%d, low%d)", .words = FULL},
     {"wgmma.forward.add_part", "ADD_PART_$(i)", "ADD_PART_0", .words = FULL},
+    {"wgmma.forward.add_part", "ADD_PART_$(i)", "ADD_PART_0", .words = WIDE_O},
+    {"wgmma.forward.none", "ALL_LANES, 0, 0", "ALL_LANES, 1, 0", .words = WIDE_O},
+    {"wgmma.forward.part_before", "pending = 1", "pending = 2", .words = WIDE_O,
+     .fault = WGMMA_RACE, .place = {{TURN}, {"attention/wgmma/forward.cut"}}},
+    {"wgmma.forward.wait_scores", "wait_scores(s);", "", .words = WIDE_O, .fault = WGMMA_RACE,
+     .place = {{"attention/wgmma/movers.cut"}, {"attention/wgmma/forward.cut"}}},
+    {"wgmma.transpose.keys", "lane % 8 * 16", "lane % 4 * 16", .words = WIDE_O},
+    {"wgmma.job.thread_of_output", "(own_thread / 32)", "((own_thread / 32 + 1) % 4)",
+     .words = "family=wgmma dtype=e4m3 head_dim=32/208 slices=true score=softcap(5.0) ",
+     .fault = WGMMA_RACE, .place = {{"attention/wgmma/output.cut"}}},
     {"wgmma.job.descale", "$(descale.declare)", "const float descaled = p.scale;", .words = FULL},
     {"normalizers.softmax.below", "$max$unit$below", "$max$unit + 6.0f", .words = FULL},
     /* descales of blocks */
@@ -59,6 +72,7 @@ static const planted_bug whole[] = {
     {.words = FWD "mask=causal slices=true "},
     {.words = BLOCKS},
     {.words = FWD "mask=causal slices=true descale_block=64 "},
+    {.words = "family=wgmma dtype=e4m3 head_dim=32/256 mask=causal kv_layout=paged "},
 };
 
 int main(void) {
