@@ -80,6 +80,7 @@ return {
   -- descales of blocks of tokens
   wgmma { head_dim = 128, mask = "causal", dtype = "e4m3", descale_block = 128 },
   decode { head_dim = 128, mask = "causal", kv_dtype = "e4m3", descale_block = 64 },
+  wgmma { head_dim = { 128, 256 }, mask = "causal", dtype = "e4m3" },
   mma { pass = both, head_dim = 128, mask = "causal", o_dtype = "f32", dqkv_dtype = "f32" },
   -- what Hopper takes of mma
   mma { pass = both, head_dim = { 64, 128 }, mask = "causal" },
