@@ -68,10 +68,10 @@ return {
 
   { name = "values_before_scores", possible = function(_, plan) return shape.part_columns(plan) ~= nil and shape.values_come_first() end, when = function() return true end,
     why = "Where O is wide and sums go to it apart, O += P V of the tile before comes before S of the next one, in parts two of which are in flight: parts and S have the same registers, and while O takes one part the next one is multiplied.",
-    gain = spilled { { "e4m3, d 256, full, 96 keys", 244, 0 }, { "e4m3, d 256, causal, 96 keys", 276, 0 } } },
+    gain = spilled { { "e4m3, d 256, full", 108, 0 }, { "e4m3, d 256, causal", 176, 0 }, { "e4m3, d 192, full, parts of the keys", 88, 0 } } },
   { name = "chunks_by_exclusive_or", possible = function() return shape.turns_values == true end, when = function() return shape.values_come_first() end,
     why = "The warp that turns V finds the chunks of a row by an exclusive or with its address, so that the places of eight of them are in no registers.",
-    gain = spilled { { "e4m3, d 256, full, 64 keys", 20, 0 } } },
+    gain = spilled { { "e4m3, d 256, full", 8, 0 }, { "e4m3, d 256, causal", 8, 0 } } },
 
   -- tiles of keys
   { name = "separate_whole_tiles",
@@ -120,7 +120,7 @@ return {
   { name = "lane_of_output_shuffled", possible = function(_, plan) return has_parts(plan) or shape.values_come_first() end,
     when = function(spec, _, traits) return columns(spec.dv) > 192 or traits.score.rows_share_terms end,
     why = "The lane that writes O is shuffled, so that what is made of it is not kept from before the loop over jobs.",
-    gain = spilled { { "d 256, parts", 4, 0 }, { "d 64, s + k / 100, parts", 8, 0 } } },
+    gain = spilled { { "d 256, parts", 4, 0 }, { "d 64, s + k / 100, parts", 8, 0 }, { "e4m3, d 256, packed queries", 32, 0 } } },
   { name = "thread_of_output_shuffled", possible = function() return shape.values_come_first() end,
     when = function(spec, _, traits) return columns(spec.dv) > 192 and seq.slices ~= nil and traits.score.has_tanh end,
     why = "The number of the thread that writes O is shuffled, so that its warp's rows are not kept from before the loop over jobs, either.",
