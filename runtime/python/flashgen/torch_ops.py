@@ -190,7 +190,8 @@ def differentiate(ctx, dout, dlse, *_):
         dout, o, lse, u, dlse, *arrays, inputs, numbers, **options, wanted=wanted)
     made = dict(zip((*MAIN, "bias", "sink", *names), (*made, *of_inputs)))
     grads = {name: made[name] if needed else None for name, needed in is_needed.items()}
-    return (*[grads[name] for name in MAIN + BESIDE], [grads[name] for name in names], None)
+    numbers_too = len(ctx.needs_input_grad) > n + 1  # PyTorch leaves out what is the default
+    return (*[grads[name] for name in MAIN + BESIDE], [grads[name] for name in names], *[None] * numbers_too)
 
 
 attention.register_autograd(differentiate, setup_context=keep)
