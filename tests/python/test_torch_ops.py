@@ -12,6 +12,11 @@ SEED = torch.tensor([7, 0, 3, 0], dtype=torch.int32, device=DEVICE)
 STARTS = torch.tensor([0, 15, 40], dtype=torch.int32, device=DEVICE)
 RANGES = torch.tensor([[0, 15], [15, 40], [2, 30]], dtype=torch.int32, device=DEVICE)
 KINDS = torch.tensor([1, 1, 2], dtype=torch.int32, device=DEVICE)
+SCALE = torch.tensor([[0.5, 2.0], [1.0, 0.25]], device=DEVICE)  # [B, HK]
+
+
+def eight_bits(x):
+    return x.to(torch.float8_e4m3fn)
 
 
 def packed(grad=True, n=40):
@@ -46,6 +51,15 @@ class Ops(Case):
         self.check(*some(), o_dtype="f32")
         self.check(*some(grad=False), normalizer="retention")
 
+    def test_fake_of_eight_bits(self):
+        """PyTorch's other checks compare the arguments, which it cannot do of float8."""
+        arrays = [eight_bits(x) for x in some(grad=False)]
+        for others, options in (({"q_descale": SCALE, "v_descale": SCALE}, {"o_dtype": "f16"}),
+                                ({"k_descale": SCALE[..., None]}, {"descale_block": 64})):
+            found = torch.library.opcheck(torch.ops.flashgen.attention, arguments(*arrays, **others), options,
+                                          test_utils="test_faketensor")
+            self.assertEqual(found, {"test_faketensor": "SUCCESS"})
+
     def test_opcheck_of_backward(self):
         q, k, v = some(grad=False)
         slope, bias = random(H, dtype=torch.float32), random(1, H, 1, NK)
@@ -72,7 +86,7 @@ class Ops(Case):
         options = (None, "softcap(s, cap)", (("near(n)", "p - k < n"), ("far(n)", "!near(n) && p == k")), (
             flashgen.spec.Number("cap", float, 1.0), flashgen.spec.Axes("edge", "b, q", True),
             flashgen.spec.Axes("slope", "h", False), flashgen.spec.Number("width", int, 1)), "sigmoid", 0.5, 0.9, None, 3,
-            None, True, False, 4, (("family", "simt"), ("block_q", "64,128")), "f16", "f32", "f32")
+            None, True, False, 4, (("family", "simt"), ("block_q", "64,128")), "f16", "f32", "f32", 64, True)
         texts = flashgen.torch_ops.written(options)
         self.assertEqual(texts["declared"], "cap=float; edge=[b, q] monotone; slope=[h]; width=int")
         self.assertEqual(texts["plan"], "family=simt; block_q=64,128")
@@ -159,6 +173,25 @@ class Compiled(CompiledCase):
             return flashgen.attention(q, k, v, pos_q=pos, pos_k=3, whole_q=60, whole_k=70)
 
         self.compare(function, [(some(), (KINDS[:B] + shift,)) for shift in (0, 20)])
+
+    def test_eight_bits(self):
+        """Descales, another number of tokens, and a cache beside queries of 16 bits."""
+        def function(q, k, v, scale, used):
+            o = flashgen.attention(q, k, v, q_descale=scale, v_descale=scale)
+            of_16_bits = flashgen.attention(q.half(), k, v, k_descale=scale, used_k=used)
+            blocks = flashgen.attention(q, k, v, k_descale=scale[..., None].expand(-1, -1, -(-k.shape[1] // 64)), descale_block=64,
+                                        o_dtype="f32")
+            return o, of_16_bits, blocks
+
+        compiled = torch.compile(function, fullgraph=True, dynamic=True, backend="aot_eager")
+        for n in (33, 65, 130):
+            q, k, v = (eight_bits(random(B, n, heads, D, seed=i)) for i, heads in enumerate((H, HK, HK)))
+            given = q, k, v, SCALE * n, torch.full((B,), n - 3, dtype=torch.int32, device=DEVICE)
+            found, right = compiled(*given), function(*given)
+            self.assertEqual([x.dtype for x in found], [torch.bfloat16, torch.float16, torch.float32])
+            self.same(found, right)
+        self.says(ValueError, "a tensor requires a gradient, which attention of float8_e4m3fn does not have",
+                  flashgen.attention, q.half().requires_grad_(), k, v)
 
     def test_gradients_are_right(self):
         leaves = (*some(), random(1, H, NQ, NK, grad=True))

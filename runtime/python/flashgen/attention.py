@@ -77,7 +77,7 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
     are to be combined, are not rounded then. float32 arrays of NumPy are rounded to bfloat16, or with dtype="f16" to float16.
 
     q, k and v, or k and v alone, may be float8_e4m3fn, of NumPy that of ml_dtypes or uint8, its bits: the result is bfloat16
-    then, or what o_dtype says ("f16", "f32"), or in q's dtype. There is no gradient, and torch.compile takes none.
+    then, or what o_dtype says ("f16", "f32"), or in q's dtype. There is no gradient of such a call.
 
     q_descale, k_descale, v_descale
                 float32 [b, hk], what q, k and v of float8_e4m3fn are multiplied with; None: 1. With descale_block=n
@@ -130,8 +130,6 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, None, descale_block, latent)
     descales = {"q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
     given.update((name, x) for name, x in descales.items() if x is not None)
-    if adapter.IS_TRACED and (any(x is not None for x in descales.values()) or "float8" in str(k.dtype)):
-        raise NotImplementedError("k is float8_e4m3fn, or has a descale: attention of it is not traced")
     wants = wanted_results(normalizer, return_lse, return_max_logit) if return_lse or return_max_logit else ()
     try:
         if adapter.IS_TRACED:

@@ -9,6 +9,7 @@ from .prepare import check_backward, listed
 
 CACHE = {"used_k", "first_k", "rows", "table"}  # one of these, and keys lie in a cache
 MAIN = ("q", "k", "v")
+E4M3 = getattr(torch, "float8_e4m3fn", None)
 
 
 def differentiable(adapter, options, wants, kept, given):
@@ -25,6 +26,8 @@ def check_has_gradient(given):
         raise ValueError("a tensor requires a gradient, which attention over a cache does not have")
     if "o" in given:
         raise ValueError("a tensor requires a gradient, and out= has none: leave it out, or call under torch.no_grad()")
+    if given["k"].dtype == E4M3:
+        raise ValueError("a tensor requires a gradient, which attention of float8_e4m3fn does not have: call under torch.no_grad()")
 
 
 def once(function):

@@ -175,7 +175,7 @@ def check_arrays(facts, options, layout, dtype):
     check_devices(facts, "q")
     rows = layout.rows()
     out = facts["q"].shape[:-1] + (layout.dv,)
-    expected = {"o": (out, o_word(dtype, options) if dtype == "e4m3" else options.o_dtype), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
+    expected = {"o": (out, o_word(dtype, options.o_dtype) if dtype == "e4m3" else options.o_dtype), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
                 "u": (out, "f32"), "sink": ((e["h"],), None), "seed": ((4,), "i32")}
     expected.update({"input." + x.name: (spec.input_shape(x, layout), None)
                      for x in options.inputs if isinstance(x, spec.Axes)})
@@ -238,7 +238,7 @@ def fixed_facts(facts, layout, dtype, options):
         want_word, want_width, align = word, None, SIZES[word]
         if name in MAIN:
             width = layout.dv if name in ("v", "o", "dout") else layout.d
-            want_word = o_word(dtype, options) if name == "o" else "e4m3" if word == "e4m3" else dtype
+            want_word = o_word(dtype, options.o_dtype) if name == "o" else "e4m3" if word == "e4m3" else dtype
             want_width, align = spec.rounded_up(width), ALIGN
         if name in ("k", "v") and layout.kv in ("cached", "paged"):
             align = SIZES[word]
@@ -304,14 +304,13 @@ def results(facts, layout, dtype, options, wants):
     rows = layout.rows()
     made = {"lse": Output("lse", rows, "f32"), "r": Output("r", rows, "f32"),
             "u": Output("u", out, "f32", None, layout.dv), "max_logit": Output("max_logit", (e["b"], e["h"]), "f32")}
-    word = o_word(dtype, options)
-    final = word if raw == "e4m3" else options.o_dtype or raw
+    word, final = o_word(dtype, options.o_dtype), o_word(raw, options.o_dtype)
     return (Output("o", out, word, final, layout.dv), *(made[name] for name in wants))
 
 
-def o_word(dtype, options):
-    """What o is computed in."""
-    return options.o_dtype or ("bf16" if dtype == "e4m3" else dtype)
+def o_word(dtype, o_dtype):
+    """What o is computed in, from q in dtype."""
+    return o_dtype or ("bf16" if dtype == "e4m3" else dtype)
 
 
 def gradients(facts, layout, dtype, options, wants):

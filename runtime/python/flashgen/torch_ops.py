@@ -11,16 +11,16 @@ from . import row_ops, tensors  # noqa: F401
 from .autograd import MAIN, check_has_gradient
 from .call import run
 from .op_parts import defaults, joined, nothing, pairs, pairs_text, separate
-from .prepare import KEPT
+from .prepare import KEPT, o_word
 from .spec import Axes, Number
 
 BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table", "q_ranges", "k_ranges", "kinds",
-          "pos_q", "pos_k", "whole_q", "whole_k")
+          "pos_q", "pos_k", "whole_q", "whole_k", "q_descale", "k_descale", "v_descale")
 ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE) + "Tensor[] inputs, Tensor? numbers=None"
 OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[] ints=[], float[] floats=[],
     str normalizer="softmax", float? sigmoid_bias=None, float? keep=None, float? scale=None, SymInt? longest_q=None,
     SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, int sm_margin=0, str plan="", str? dtype=None,
-    str? o_dtype=None, str? grad_dtype=None, bool latent=False"""
+    str? o_dtype=None, str? grad_dtype=None, int descale_block=0, bool latent=False"""
 FORWARD = f"({ARRAYS}, *, {OPTIONS}, bool max_logit=False) -> (Tensor, Tensor, Tensor, Tensor)"
 BACKWARD = (f"(Tensor dout, Tensor o, Tensor lse, Tensor u, Tensor? dlse, {ARRAYS}, *, {OPTIONS}, str[] wanted) -> "
             "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor[])")
@@ -34,7 +34,7 @@ def written(options):
     declared by "cap=float; edge=[q] monotone; slope=[h]; width=int"; ints and floats are the numbers, in their order. Where a
     graph is for any floats, they are a float64 tensor of the CPU instead, the op's `numbers`."""
     (mask, score, define, inputs, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k, deterministic,
-     batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, _, latent) = options  # _: of float8_e4m3fn
+     batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, descale_block, latent) = options
     declared, ints, floats = [], [], []
     for x in inputs:
         if isinstance(x, Number):
@@ -46,11 +46,12 @@ def written(options):
             "declared": joined(declared), "ints": ints, "floats": floats, "normalizer": normalizer, "sigmoid_bias": sigmoid_bias,
             "keep": keep, "scale": scale, "longest_q": longest_q, "longest_k": longest_k, "deterministic": deterministic,
             "batch_invariant": batch_invariant, "sm_margin": sm_margin, "dtype": dtype,
-            "o_dtype": o_dtype, "grad_dtype": grad_dtype, "latent": latent, "plan": pairs_text(plan)}
+            "o_dtype": o_dtype, "grad_dtype": grad_dtype, "descale_block": descale_block, "latent": latent,
+            "plan": pairs_text(plan)}
 
 
 def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
-         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, latent):
+         deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, descale_block, latent):
     """The values of an Options again."""
     ints, floats = iter(ints), iter(floats)
     inputs = []
@@ -64,7 +65,7 @@ def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, 
             axes, _, more = kind[1:].rpartition("]")
             inputs.append(Axes(name, axes, more == " monotone"))
     return (mask, score, pairs(define), tuple(inputs), normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
-            deterministic, batch_invariant, sm_margin, pairs(plan), dtype, o_dtype, grad_dtype, 0, latent)
+            deterministic, batch_invariant, sm_margin, pairs(plan), dtype, o_dtype, grad_dtype, descale_block, latent)
 
 
 def by_name(declared, arrays, inputs):
@@ -140,7 +141,7 @@ def _(*arrays, max_logit=False, **options):
     is_of_tokens = starts_q is not None or q_ranges is not None
     rows = (q.shape[1], q.shape[0]) if is_of_tokens else (q.shape[0], q.shape[2], q.shape[1])
     b = starts_q.shape[0] - 1 if starts_q is not None else 1 if q_ranges is not None else q.shape[0]
-    o = floats(q, out, True) if options.get("o_dtype") else q.new_empty(out)
+    o = q.new_empty(out, dtype=tensors.DTYPES.get(o_word(tensors.WORDS.get(q.dtype), options.get("o_dtype")), q.dtype))
     return (o, floats(q, rows, bool(kept)), floats(q, out, "u" in kept),
             floats(q, (b, q.shape[-2]), max_logit))
 
