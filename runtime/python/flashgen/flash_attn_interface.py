@@ -3,7 +3,10 @@
 Arguments that both versions have mean what flash_attn/flash_attn_interface.py says; those that only this one has:
 
     v                   its head dim may be another one than that of q and k
-    qv, *_descale       are refused: there are no kernels for them yet
+    qv                  is refused: there are no kernels for it yet
+    *_descale           float32 [b, hk], of what is float8_e4m3fn: all of q, k and v, and the result is bfloat16 then, or k and v
+                        alone beside a q of 16 bits; of others they are not looked at. There is no gradient. New rows of 16
+                        bits are divided by the descales of such a cache; those of 8 bits are written as they are
     attention_chunk     0: none; else keys are seen of a row's own chunk of so many, counted from key 0
     seqused_q, seqused_k
                         int32 [b]: how many rows and keys of each packed sequence count
@@ -15,7 +18,7 @@ Arguments that both versions have mean what flash_attn/flash_attn_interface.py s
 import torch
 
 from .combine import combine
-from .flash_attn.attend import attend, longest
+from .flash_attn.attend import attend, descales, longest
 from .flash_attn.cache import attend_to_cache
 from .flash_attn.flash_attn_interface import parts
 from .flash_attn.words import read
@@ -28,10 +31,10 @@ def flash_attn_func(q, k, v, softmax_scale=None, causal=False, qv=None, q_descal
                     window_size=(-1, -1), attention_chunk=0, softcap=0.0, num_splits=1, pack_gqa=None, deterministic=False,
                     sm_margin=0, return_attn_probs=False):
     """Attention of q [b, nq, h, d] to k [b, nk, hk, d] and v [b, nk, hk, dv]."""
-    refuse(v, qv, q_descale, k_descale, v_descale)
+    refuse(v, qv)
     words = read(causal, window_size, softcap, None, attention_chunk)
     return attend(q, k, v, words, scale=softmax_scale, deterministic=deterministic, sm_margin=sm_margin,
-                  return_lse=return_attn_probs)
+                  return_lse=return_attn_probs, **descales(q, k, v, q_descale, k_descale, v_descale))
 
 
 def flash_attn_qkvpacked_func(qkv, softmax_scale=None, causal=False, q_descale=None, k_descale=None, v_descale=None,
@@ -54,11 +57,12 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, ma
                            window_size=(-1, -1), attention_chunk=0, softcap=0.0, num_splits=1, pack_gqa=None,
                            deterministic=False, sm_margin=0, return_attn_probs=False):
     """Packed sequences: q [tokens_q, h, d], k [tokens_k, hk, d] and v [tokens_k, hk, dv]."""
-    refuse(v, qv, q_descale, k_descale, v_descale)
+    refuse(v, qv)
     words = read(causal, window_size, softcap, None, attention_chunk)
     return attend(q, k, v, words, scale=softmax_scale, deterministic=deterministic, sm_margin=sm_margin,
                   return_lse=return_attn_probs, starts_q=cu_seqlens_q, starts_k=cu_seqlens_k, used_q=seqused_q,
-                  used_k=seqused_k, longest_q=longest(max_seqlen_q), longest_k=longest(max_seqlen_k))
+                  used_k=seqused_k, longest_q=longest(max_seqlen_q), longest_k=longest(max_seqlen_k),
+                  **descales(q, k, v, q_descale, k_descale, v_descale))
 
 
 def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, qv=None, rotary_cos=None, rotary_sin=None,
@@ -70,13 +74,13 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, qv=None, rotary
     """Attention of q [b, nq, h, d], or packed with cu_seqlens_q, to a cache, to which new k and v [b, n, hk, d], or packed
     with cu_seqlens_k_new, are written first; as FlashAttention 2's, but that pages have any size, go together with
     cache_batch_idx, which names rows of page_table, and rotary_seqlens, int32 [b], may say where positions begin."""
-    refuse(v_cache, qv, q_descale, k_descale, v_descale)
+    refuse(v_cache, qv)
     words = read(causal, window_size, softcap, None, attention_chunk)
     out, lse = attend_to_cache(
         q, k_cache, v_cache, k, v, words, rotary=(rotary_cos, rotary_sin, rotary_interleaved), seqlens=cache_seqlens,
         rows=cache_batch_idx, first=cache_leftpad, table=page_table, starts_q=cu_seqlens_q, starts_new=cu_seqlens_k_new,
         rotary_seqlens=None if rotary_seqlens is cache_seqlens else rotary_seqlens, longest_q=max_seqlen_q,
-        scale=softmax_scale, sm_margin=sm_margin)
+        scale=softmax_scale, sm_margin=sm_margin, descales=descales(q, k_cache, v_cache, q_descale, k_descale, v_descale))
     return (out, lse) if return_softmax_lse else out
 
 
@@ -112,11 +116,9 @@ def get_scheduler_metadata(batch_size, max_seqlen_q, max_seqlen_k, num_heads_q, 
     return torch.zeros(1, dtype=torch.int32, device=cache_seqlens.device)
 
 
-def refuse(v, qv, *descales):
+def refuse(v, qv):
     """What no kernel computes yet."""
     if qv is not None:
         raise NotImplementedError("qv is given: there are no kernels for scores in two parts yet")
-    if any(x is not None for x in descales):
-        raise NotImplementedError("a descale is given: there are no kernels for fp8 tensors yet")
     if v.shape[-1] > WIDEST:
         raise NotImplementedError(f"v has {v.shape[-1]} columns: kernels have {WIDEST} at most")

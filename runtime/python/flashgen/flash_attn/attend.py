@@ -7,14 +7,15 @@ from .dropped import packed_signed_weights, signed_weights
 from .words import expressions
 
 COMPUTED = (torch.float16, torch.bfloat16)
+E4M3 = getattr(torch, "float8_e4m3fn", None)
 PLACES = {"starts_q": "cu_seqlens_q", "starts_k": "cu_seqlens_k", "used_q": "seqused_q", "used_k": "seqused_k",
           "first_k": "leftpad_k", "rows": "cache_batch_idx", "table": "block_table"}
 
 
 def attend(q, k, v, words, *, scale=None, dropout=0.0, deterministic=False, sm_margin=0, return_lse=False, seed=None,
            **places):
-    """out, or with return_lse (out, lse). places: where sequences lie, by the names of flashgen.attention."""
-    check_16_bits(q, k, v)
+    """out, or with return_lse (out, lse). places: where sequences lie, and descales, by the names of flashgen.attention."""
+    check_dtypes(q, k, v)
     check_places(places)
     return attention(q, k, v, scale=scale, dropout=dropout, seed=seed, deterministic=deterministic, sm_margin=sm_margin,
                      return_lse=return_lse, **expressions(words), **places)
@@ -33,12 +34,16 @@ def attend_for_tests(q, k, v, words, *, scale, dropout, starts_q=None, starts_k=
         return out, lse, packed_signed_weights(q, k, starts_q, starts_k, words, scale, seed, 1.0 - dropout)
 
 
-def check_16_bits(*given):
+def check_dtypes(*given):
     for x in given:
-        if x.dtype not in COMPUTED:
-            if "float8" in str(x.dtype):
-                raise NotImplementedError("fp8 tensors are given: there are no kernels for them yet")
+        if x.dtype not in COMPUTED and x.dtype != E4M3:
             raise TypeError(f"a tensor is {str(x.dtype).replace('torch.', '')}: FlashAttention computes float16 and bfloat16")
+
+
+def descales(q, k, v, of_q, of_k, of_v):
+    """name -> float32 [b, hk], of what is float8_e4m3fn: FlashAttention 3 does not look at those of other tensors."""
+    given = (("q_descale", q, of_q), ("k_descale", k, of_k), ("v_descale", v, of_v))
+    return {name: scale for name, x, scale in given if scale is not None and x.dtype == E4M3}
 
 
 def check_places(places):

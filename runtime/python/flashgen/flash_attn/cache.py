@@ -2,22 +2,25 @@
 import torch
 
 from ..append import append
-from .attend import attend, check_16_bits, check_places, longest
+from .attend import E4M3, attend, check_dtypes, check_places, longest
 from .layers.rotary import apply_rotary_emb, sequence_of, token_positions
 
 
 def attend_to_cache(q, k_cache, v_cache, k, v, words, *, rotary, seqlens, rows, first, table, starts_q=None, starts_new=None,
-                    rotary_seqlens=None, longest_q=None, bounds=None, **options):
+                    rotary_seqlens=None, longest_q=None, bounds=None, descales=None, **options):
     """(out, lse), with new k and v written to the cache in place, at `seqlens` of each sequence.
 
     rotary: (cos, sin, interleaved). seqlens: int, int32 [b], or None: the cache is full. starts_q, starts_new: where packed
     queries and new keys start. rotary_seqlens: positions of the first new rows, where they are not seqlens. bounds: the
-    name of a table, where lengths are to be read on the host and compared with it."""
-    check_16_bits(q, k_cache, v_cache)
+    name of a table, where lengths are to be read on the host and compared with it. descales: name -> array, of what is
+    float8_e4m3fn."""
+    check_dtypes(q, k_cache, v_cache)
     if (k is None) != (v is None):
         raise ValueError("one of k and v is given: new keys have values and values have keys")
     if k is None and rotary[0] is not None:
         raise ValueError("rotary_cos is given without k and v: only what goes into the cache is turned, and queries with it")
+    if q.dtype == E4M3 and rotary[0] is not None:
+        raise NotImplementedError("rotary_cos is given, and q is float8_e4m3fn: what is turned has 16 bits")
     b = q.shape[0] if starts_q is None else len(starts_q) - 1
     check_places({"rows": rows, "first_k": first, "table": table, "starts_q": starts_q, "starts_k": starts_new})
     if rows is not None and table is not None:
@@ -29,9 +32,9 @@ def attend_to_cache(q, k_cache, v_cache, k, v, words, *, rotary, seqlens, rows, 
             check_bounds(after, table, k_cache, bounds)
         if k is not None:
             check_rows(rows, used, new_rows(k, starts_new))
-            q = write(q, k_cache, v_cache, k, v, words, rotary, used, rows, table, starts_q, starts_new, rotary_seqlens)
+            q = write(q, k_cache, v_cache, k, v, words, rotary, used, rows, table, starts_q, starts_new, rotary_seqlens, descales)
         return attend(q, k_cache, v_cache, words, return_lse=True, used_k=after, rows=rows, first_k=first, table=table,
-                      starts_q=starts_q, longest_q=longest(longest_q), **options)
+                      starts_q=starts_q, longest_q=longest(longest_q), **descales or {}, **options)
 
 
 def lengths(seqlens, b, k_cache, table):
@@ -77,10 +80,15 @@ def is_capturing(x):
     return x.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
-def write(q, k_cache, v_cache, k, v, words, rotary, used, rows, table, starts_q, starts_new, rotary_seqlens):
-    """Appends, and returns the queries, turned where there is a rotary embedding."""
+def write(q, k_cache, v_cache, k, v, words, rotary, used, rows, table, starts_q, starts_new, rotary_seqlens, descales):
+    """Appends, and returns the queries, turned where there is a rotary embedding. Rows of 16 bits are divided by the descales
+    of a cache of 8; those of 8 bits are in its units already."""
     cos, sin, interleaved = rotary
     places = {"used_k": used, "rows": rows, "table": table, "starts_q": starts_new}
+    if k.dtype == E4M3:
+        k, v = k.to(torch.bfloat16), v.to(torch.bfloat16)
+    else:
+        places.update((name, x) for name, x in (descales or {}).items() if name != "q_descale")
     if cos is None:
         append(k_cache, v_cache, k, v, **places)
         return q

@@ -7,7 +7,7 @@ import torch
 
 from ..attention import attention_backward
 from ..flash_attn_interface import flash_attn_combine, get_scheduler_metadata, refuse
-from .attend import attend, check_16_bits, check_places, longest
+from .attend import COMPUTED, attend, check_places, descales, longest
 from .cache import attend_to_cache
 from .words import expressions, read
 
@@ -54,19 +54,20 @@ def fwd(q, k, v, k_new=None, v_new=None, q_v=None, out=None, cu_seqlens_q=None, 
         softmax_scale=None, is_causal=False, window_size_left=-1, window_size_right=-1, attention_chunk=0, softcap=0.0,
         is_rotary_interleaved=False, scheduler_metadata=None, num_splits=0, pack_gqa=None, sm_margin=0):
     """out, lse [b, h, nq] or packed [h, tokens]."""
-    refuse(v, q_v, q_descale, k_descale, v_descale)
+    refuse(v, q_v)
     words = read(is_causal, (window_size_left, window_size_right), softcap, None, attention_chunk)
     options = {"starts_q": cu_seqlens_q, "used_q": seqused_q, "longest_q": longest(max_seqlen_q), "scale": softmax_scale,
                "sm_margin": sm_margin}
+    scales = descales(q, k, v, q_descale, k_descale, v_descale)
     if cu_seqlens_k is None and not (k_new is page_table is kv_batch_idx is leftpad_k is seqused_k is None):
         made, lse = attend_to_cache(
             q, k, v, k_new, v_new, words, rotary=(rotary_cos, rotary_sin, is_rotary_interleaved), seqlens=seqused_k,
             rows=kv_batch_idx, first=leftpad_k, table=page_table, starts_new=cu_seqlens_k_new, rotary_seqlens=seqlens_rotary,
-            **options)
+            descales=scales, **options)
     else:
         with torch.no_grad():
             made, lse = attend(q, k, v, words, return_lse=True, starts_k=cu_seqlens_k, used_k=seqused_k,
-                               longest_k=longest(max_seqlen_k), **options)
+                               longest_k=longest(max_seqlen_k), **scales, **options)
     return placed(made, out), lse, *nothing(lse, 2)
 
 
@@ -74,7 +75,8 @@ def bwd(dout, q, k, v, out, softmax_lse, dq=None, dk=None, dv=None, cu_seqlens_q
         seqused_k=None, max_seqlen_q=None, max_seqlen_k=None, softmax_scale=None, is_causal=False, window_size_left=-1,
         window_size_right=-1, softcap=0.0, deterministic=False, sm_margin=0):
     """dq, dk and dv."""
-    check_16_bits(q, k, v)
+    if q.dtype not in COMPUTED:
+        raise NotImplementedError(f"q is {str(q.dtype).replace('torch.', '')}: backward takes float16 and bfloat16")
     places = {"starts_q": cu_seqlens_q, "starts_k": cu_seqlens_k, "used_q": seqused_q, "used_k": seqused_k}
     check_places(places)
     words = read(is_causal, (window_size_left, window_size_right), softcap)
