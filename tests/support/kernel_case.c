@@ -1,6 +1,7 @@
 /* kernel_case.c - words to loaded kernels, and kernels to verdicts. */
 #include "kernel_case.h"
 
+#include "kept_code.h"
 #include "recipe/extent.h"
 #include "words.h"
 
@@ -34,7 +35,7 @@ fg_status kernel_make(fg_gen *gen, const fg_variant *variant, bool may_warn, ker
   fg_variant_name(variant, sizeof k->name, k->name);
   TRY(fg_gen_expand(gen, variant, &k->source));
   k->source->unskipped |= may_warn;
-  return fg_module_new(kernel_device(), k->source, k->name, &k->module);
+  return kept_module(kernel_device(), k->source, k->name, &k->module);
 }
 
 void kernel_free(kernel *k) {

@@ -11,15 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char run[4096], directory[4160];
+static char run[4096], directory[4160], kernels[4160];
 
 void scratch_begin(void) {
   const char *base = getenv("TMPDIR");
   snprintf(run, sizeof run, "%s/flashgen-test-XXXXXX", base && *base ? base : "/tmp");
   /* others may pass: some tests become another user */
-  if (mkdtemp(run) && chmod(run, 0711) == 0)
+  if (mkdtemp(run) && chmod(run, 0711) == 0) {
     setenv("TMPDIR", run, 1);
-  else
+    snprintf(kernels, sizeof kernels, "%s/kernels", run);
+  } else
     *run = 0; /* tests that need a directory will say so */
 }
 
@@ -33,6 +34,8 @@ static int remove_all(const char *path) { return nftw(path, remove_one, 8, FTW_D
 void scratch_end(void) {
   if (*run && chdir("/") == 0) remove_all(run);
 }
+
+const char *scratch_kernels(void) { return *kernels ? kernels : NULL; }
 
 void scratch_enter(void) {
   ck_assert_msg(*run, "no directory can be made in TMPDIR");
