@@ -231,7 +231,7 @@ static reference_values find(const reference_case *c, const char *name) {
   const append *x = c->own;
   for (int i = 0; i < RESULTS; i++)
     if (x->of[i].name && !strcmp(x->of[i].name, name))
-      return (reference_values){x->of[i].ref, x->of[i].rss, x->of[i].plain, 0, NULL};
+      return (reference_values){.ref = x->of[i].ref, .rss = x->of[i].rss, .plain = x->of[i].plain};
   return (reference_values){0};
 }
 

@@ -387,22 +387,23 @@ static reference_values find(const reference_case *c, const char *name) {
   const struct {
     const char *name;
     reference_values values;
-  } rows[] = {{"o", {a->exact.o, a->exact.o_rss, a->plain.o, a->o_limit, NULL}},
-              {"lse", {a->exact.lse, NULL, NULL, 0, a->lse_cut}},
-              {"r", {a->exact.lse, NULL, NULL, 1e-5, NULL}},
-              {"u", {a->exact.u, a->exact.u_rss, NULL, 1e-4, NULL}},
-              {"max_logit", {a->exact.max_logit, NULL, NULL, 0, a->max_logit_cut}},
-              {"dq", {a->exact.dq, a->exact.dq_rss, a->plain.dq, 0, NULL}},
-              {"dk", {a->exact.dk, a->exact.dk_rss, a->plain.dk, 0, NULL}},
-              {"dv", {a->exact.dv, a->exact.dv_rss, a->plain.dv, 0, NULL}},
-              {"dbias", {a->exact.dbias, a->exact.dbias_rss, a->plain.dbias, 0, NULL}},
-              {"dsink", {a->exact.dsink, a->exact.dsink_rss, a->plain.dsink, 0, NULL}}};
+  } rows[] = {
+      {"o", {.ref = a->exact.o, .rss = a->exact.o_rss, .plain = a->plain.o, .limit = a->o_limit}},
+      {"lse", {.ref = a->exact.lse, .cut = a->lse_cut}},
+      {"r", {.ref = a->exact.lse, .limit = 1e-5}},
+      {"u", {.ref = a->exact.u, .rss = a->exact.u_rss, .limit = 1e-4}},
+      {"max_logit", {.ref = a->exact.max_logit, .cut = a->max_logit_cut}},
+      {"dq", {.ref = a->exact.dq, .rss = a->exact.dq_rss, .plain = a->plain.dq}},
+      {"dk", {.ref = a->exact.dk, .rss = a->exact.dk_rss, .plain = a->plain.dk}},
+      {"dv", {.ref = a->exact.dv, .rss = a->exact.dv_rss, .plain = a->plain.dv}},
+      {"dbias", {.ref = a->exact.dbias, .rss = a->exact.dbias_rss, .plain = a->plain.dbias}},
+      {"dsink", {.ref = a->exact.dsink, .rss = a->exact.dsink_rss, .plain = a->plain.dsink}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!strcmp(rows[i].name, name)) return rows[i].values;
   for (int i = 0; i < a->formula.n_inputs && *name == 'd'; i++)
     if (!strcmp(a->formula.inputs[i].name, name + 1))
-      return (reference_values){a->exact.dinput[i], a->exact.dinput_rss[i], a->plain.dinput[i], 0,
-                                NULL};
+      return (reference_values){
+          .ref = a->exact.dinput[i], .rss = a->exact.dinput_rss[i], .plain = a->plain.dinput[i]};
   return (reference_values){0};
 }
 

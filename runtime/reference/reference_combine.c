@@ -153,11 +153,11 @@ static fg_status solve(reference_case *c, int plain) {
 
 static reference_values find(const reference_case *c, const char *name) {
   const combine *x = c->own;
-  if (!strcmp(name, "o")) return (reference_values){x->o, x->rss, x->plain, 0, NULL};
-  if (!strcmp(name, "u")) return (reference_values){x->u, x->u_rss, NULL, 1e-4, NULL};
+  if (!strcmp(name, "o")) return (reference_values){.ref = x->o, .rss = x->rss, .plain = x->plain};
+  if (!strcmp(name, "u")) return (reference_values){.ref = x->u, .rss = x->u_rss, .limit = 1e-4};
   const char *second = x->normalizer->second;
   if (!second || strcmp(name, second)) return (reference_values){0};
-  return (reference_values){x->lse, NULL, NULL, keeps_lse(x) ? 0 : 1e-5, NULL};
+  return (reference_values){.ref = x->lse, .limit = keeps_lse(x) ? 0 : 1e-5};
 }
 
 /* There are no pairs. */

@@ -160,7 +160,7 @@ static reference_values find(const reference_case *c, const char *name) {
   const bool is_statistic = !strcmp(name, "mean") || !strcmp(name, "rstd");
   const bool is_f32 = fg_point_elem(&c->variant->point) == FG_ELEM_F32;
   const double limit = is_statistic || is_f32 ? 1e-5 + 2e-7 * s->worst : 0;
-  return (reference_values){x.ref, x.rss, NULL, limit, NULL};
+  return (reference_values){.ref = x.ref, .rss = x.rss, .limit = limit};
 }
 
 /* There are no pairs. */

@@ -228,7 +228,7 @@ static reference_values find(const reference_case *c, const char *name) {
   const bool has_bits = !strcmp(name, "keep") && keeps_bits(c->own);
   const bool is_statistic = !strcmp(name, "mean") || !strcmp(name, "rstd");
   const double limit = is_statistic ? 1e-5 + 2e-7 * ((const linear *)c->own)->worst : 0;
-  return (reference_values){x.ref, has_bits ? NULL : x.rss, NULL, limit, NULL};
+  return (reference_values){.ref = x.ref, .rss = has_bits ? NULL : x.rss, .limit = limit};
 }
 
 /* Not of rows of zeros, whose sums are exact. */

@@ -176,10 +176,12 @@ static fg_status solve(reference_case *c, int plain) {
 static reference_values find(const reference_case *c, const char *name) {
   const logsoftmax *s = c->own;
   const bool is_output = !strcmp(name, is_backward(c) ? "dx" : "y");
-  if (!strcmp(name, "loss")) return (reference_values){s->loss, s->loss_rss, NULL, 1e-5, NULL};
-  if (!strcmp(name, "lse")) return (reference_values){s->lse, NULL, NULL, 0, NULL};
+  if (!strcmp(name, "loss"))
+    return (reference_values){.ref = s->loss, .rss = s->loss_rss, .limit = 1e-5};
+  if (!strcmp(name, "lse")) return (reference_values){.ref = s->lse};
   if (!is_output) return (reference_values){0};
-  return (reference_values){s->result, s->rss, has_target(c) ? NULL : s->plain, 0, NULL};
+  return (reference_values){
+      .ref = s->result, .rss = s->rss, .plain = has_target(c) ? NULL : s->plain};
 }
 
 /* There are no pairs. */
