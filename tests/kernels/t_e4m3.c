@@ -24,7 +24,8 @@ static const char *const specs[] = {
     "head_dim=80 dtype=e4m3 kv_layout=cached descale_block=32 max_logit=true",
     "head_dim=128 dtype=e4m3 dropout=true mask=causal descale_block=128",
     "head_dim=64 dtype=e4m3 slices=true descale_block=64",
-    "head_dim=160/256 dtype=e4m3 mask=causal q_layout=packed kv_layout=packed score=softcap(5.0)",
+    "head_dim=160/256 dtype=e4m3 mask=causal q_layout=packed kv_layout=packed score=softcap(5.0) "
+    "descale_block=64",
     "head_dim=64 dtype=e4m3 mask=window(20,3) score=softcap(5.0) shard=true descale_block=64",
     "head_dim=64 kv_dtype=e4m3 mask=causal",
     "head_dim=48/64 dtype=f16 kv_dtype=e4m3 mask=window(20,3)",

@@ -77,12 +77,12 @@ local rows = {
   { cause = "layout", what = "slices beside a mask of two bounds in more than 128 rows",
     when = function(spec, plan, traits) return seq.slices and has_many_rows(plan) and traits.mask.edge_count > 1 end,
     spare = 255, spilled = { { "d 64, window(20, 3), 128 keys", 60 }, { "d 64 and 128, window(20, 3), 64 keys", 12 } } },
-  { cause = "descale", what = "descales of blocks and slices, with 96 keys and more than 64 columns of V, or a tanh and the largest product",
+  { cause = "descale", what = "descales of blocks and slices, with more than 192 columns of V, or 96 keys and more than 64 columns or a tanh and the largest product",
     when = function(spec, plan, traits)
       local many = columns(spec.dv) > 64 or traits.max_logit and traits.score.has_tanh
-      return has_descales_of_blocks(traits) and seq.slices and has_more_keys(plan) and many
+      return has_descales_of_blocks(traits) and seq.slices and (columns(spec.dv) > 192 or has_more_keys(plan) and many)
     end,
-    spare = 255, spilled = { { "d 128, causal, 128 keys", 52 }, { "d 128, causal, 96 keys", 40 }, { "d 64, a window, a cap, 128 keys", 12 } } },
+    spare = 255, spilled = { { "d 128, causal, 128 keys", 52 }, { "d 128, causal, 96 keys", 40 }, { "d 64, a window, a cap, 128 keys", 12 }, { "d 256, full", 24 } } },
   { cause = "descale", what = "descales of blocks and an input by key, with 96 keys and more than 64 columns of V",
     when = function(spec, plan, traits)
       return has_descales_of_blocks(traits) and traits.input.differs_by_key and has_more_keys(plan) and columns(spec.dv) > 64
@@ -94,12 +94,6 @@ local rows = {
       return has_descales_of_blocks(traits) and one_by_one and (has_most_keys(plan) or traits.max_logit and traits.score.has_tanh)
     end,
     spare = 255, spilled = { { "d 128, dilated(4), a sink, 128 keys, O in float32", 28 }, { "d 128, dilated(4), a cap, 64 keys", 32 } } },
-  { cause = "descale", what = "descales of blocks with 129 to 160 columns of V, or more and 96 keys or the largest product",
-    when = function(spec, plan, traits)
-      local is_wide = columns(spec.dv) > 128
-      return has_descales_of_blocks(traits) and is_wide and (columns(spec.dv) <= 160 or has_more_keys(plan) or traits.max_logit)
-    end,
-    spare = 255, spilled = { { "d 160, a window", 116 }, { "d 192, full, 96 keys", 284 }, { "d 192, causal, the largest product", 48 } } },
   { cause = "descale", what = "descales of blocks and 160 keys under a mask of two bounds",
     when = function(_, plan, traits) return has_descales_of_blocks(traits) and plan.block_kv > 128 and traits.mask.edge_count > 1 end,
     spare = 255, spilled = { { "d 128, a window", 56 } } },
