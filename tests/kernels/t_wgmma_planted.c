@@ -20,7 +20,8 @@
 #define WIDE_O "family=wgmma head_dim=64 block_q=192 block_kv=128 o_dtype=f32 "
 
 #define STORED                                                                                     \
-  "store to a read-only|store past the end of|store touches a gap|race: store at|wrong numbers"
+  "store to a read-only|store past the end of|store before the start of|store touches a gap|"      \
+  "race: store at|wrong numbers"
 #define RACE  "race: shared|never written|still filling it|wrong numbers"
 #define STUCK WGMMA_STUCK
 
@@ -82,7 +83,7 @@ static const planted_bug bugs[] = {
     /* the same by the warp's own hands, where the tensor is not aligned */
     {"tile.tiles.load_box", " ^ turn", "", .words = BIAS},
     {"tile.tiles.load_box", " && column + 1 < columns", "", .words = BIAS,
-     .fault = "load past the end of|load touches a gap|outside of all"},
+     .fault = "load past the end of|load before the start|load touches a gap|outside of all"},
     {"wgmma.input.load", "warp_sync(ALL_LANES);", "", .words = BIAS, .fault = RACE,
      .place = {{SOFT}}},
     /* keys that only other warpgroups see: the same barriers for all */
