@@ -50,7 +50,10 @@ class Fp8(Flash):
         out, lse, *_ = ops.fwd(q, k, v, is_causal=True, **DESCALES)
         right, right_lse = fa3.flash_attn_func(q, k, v, causal=True, return_attn_probs=True, **DESCALES)
         self.assertTrue(torch.equal(out, right) and torch.equal(lse, right_lse))
-        self.says(NotImplementedError, "q is float8_e4m3fn: backward takes float16 and bfloat16", ops.bwd, out, q, k, v, out, lse)
+        for first in (q, q.half()):
+            self.says(NotImplementedError, "a tensor is float8_e4m3fn: backward takes float16 and bfloat16", ops.bwd, out, first,
+                      k, v, out, lse)
+        self.says(TypeError, "a tensor is float32", ops.bwd, out, q.float(), k, v, out, lse)
 
     def test_cache(self):
         """New rows of 16 bits are divided by the descales, those of 8 are not; q is of either."""
@@ -88,6 +91,9 @@ class Fp8(Flash):
                   half.requires_grad_(), k, v)
         self.says(NotImplementedError, "rotary_cos is given, and q is float8_e4m3fn: what is turned has 16 bits",
                   fa3.flash_attn_with_kvcache, q, k, v, k, v, rotary_cos=half, rotary_sin=half)
+        cached = fa3.flash_attn_with_kvcache
+        for rows, cache in (((k, v.half()), (k, v)), ((k, v), (k.bfloat16(), v.bfloat16()))):
+            self.says(TypeError, "k_new is float8_e4m3fn", cached, q.bfloat16(), *cache, *rows, cache_seqlens=ints(0, 0))
         self.says(ValueError, "k_descale has shape (2, 4); expected (2, 2)", fa3.flash_attn_func, q, k, v,
                   k_descale=torch.ones(B, H, device=DEVICE))
 

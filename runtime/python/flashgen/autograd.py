@@ -9,7 +9,7 @@ from .prepare import check_backward, listed
 
 CACHE = {"used_k", "first_k", "rows", "table"}  # one of these, and keys lie in a cache
 MAIN = ("q", "k", "v")
-E4M3 = getattr(torch, "float8_e4m3fn", None)
+E4M3 = getattr(torch, "float8_e4m3fn", None)  # older ones have none
 
 
 def differentiable(adapter, options, wants, kept, given):

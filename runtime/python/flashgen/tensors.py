@@ -3,13 +3,13 @@ from functools import partial
 
 import torch
 
-from .autograd import differentiable, differentiable_rows  # noqa: F401
+from .autograd import E4M3, differentiable, differentiable_rows  # noqa: F401
 from .context import no_stream
 from .layout import Fact
 
 WORDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.int32: "i32"}
-if hasattr(torch, "float8_e4m3fn"):
-    WORDS[torch.float8_e4m3fn] = "e4m3"
+if E4M3:
+    WORDS[E4M3] = "e4m3"
 DTYPES = {word: dtype for dtype, word in WORDS.items()}
 DTYPES["u8"] = torch.uint8
 IS_TRACED = False

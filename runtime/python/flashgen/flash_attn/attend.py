@@ -3,11 +3,11 @@ import torch
 
 from .. import tensors
 from ..attention import attention
+from ..autograd import E4M3
 from .dropped import packed_signed_weights, signed_weights
 from .words import expressions
 
 COMPUTED = (torch.float16, torch.bfloat16)
-E4M3 = getattr(torch, "float8_e4m3fn", None)
 PLACES = {"starts_q": "cu_seqlens_q", "starts_k": "cu_seqlens_k", "used_q": "seqused_q", "used_k": "seqused_k",
           "first_k": "leftpad_k", "rows": "cache_batch_idx", "table": "block_table"}
 

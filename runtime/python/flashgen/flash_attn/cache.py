@@ -2,7 +2,8 @@
 import torch
 
 from ..append import append
-from .attend import E4M3, attend, check_dtypes, check_places, longest
+from ..autograd import E4M3
+from .attend import attend, check_dtypes, check_places, longest
 from .layers.rotary import apply_rotary_emb, sequence_of, token_positions
 
 
@@ -85,7 +86,7 @@ def write(q, k_cache, v_cache, k, v, words, rotary, used, rows, table, starts_q,
     of a cache of 8; those of 8 bits are in its units already."""
     cos, sin, interleaved = rotary
     places = {"used_k": used, "rows": rows, "table": table, "starts_q": starts_new}
-    if k.dtype == E4M3:
+    if k.dtype == v.dtype == k_cache.dtype == E4M3:
         k, v = k.to(torch.bfloat16), v.to(torch.bfloat16)
     else:
         places.update((name, x) for name, x in (descales or {}).items() if name != "q_descale")

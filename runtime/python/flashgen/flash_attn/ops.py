@@ -6,8 +6,9 @@ Where the schemas have more results than flashgen has, they are empty: parts of 
 import torch
 
 from ..attention import attention_backward
+from ..autograd import E4M3
 from ..flash_attn_interface import flash_attn_combine, get_scheduler_metadata, refuse
-from .attend import COMPUTED, attend, check_places, descales, longest
+from .attend import attend, check_dtypes, check_places, descales, longest
 from .cache import attend_to_cache
 from .words import expressions, read
 
@@ -75,8 +76,9 @@ def bwd(dout, q, k, v, out, softmax_lse, dq=None, dk=None, dv=None, cu_seqlens_q
         seqused_k=None, max_seqlen_q=None, max_seqlen_k=None, softmax_scale=None, is_causal=False, window_size_left=-1,
         window_size_right=-1, softcap=0.0, deterministic=False, sm_margin=0):
     """dq, dk and dv."""
-    if q.dtype not in COMPUTED:
-        raise NotImplementedError(f"q is {str(q.dtype).replace('torch.', '')}: backward takes float16 and bfloat16")
+    check_dtypes(q, k, v)
+    if E4M3 in (q.dtype, k.dtype, v.dtype):
+        raise NotImplementedError("a tensor is float8_e4m3fn: backward takes float16 and bfloat16")
     places = {"starts_q": cu_seqlens_q, "starts_k": cu_seqlens_k, "used_q": seqused_q, "used_k": seqused_k}
     check_places(places)
     words = read(is_causal, (window_size_left, window_size_right), softcap)
