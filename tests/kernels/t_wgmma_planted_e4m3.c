@@ -51,7 +51,8 @@ static const planted_bug bugs[] = {
     {"wgmma.job.descale_of_rows", "row0 + 16 * warp", "row0", .words = BLOCKS},
     {"wgmma.weights.unit_of_tile", "(\"k0\")", "(\"(k0 + BLOCK_KV)\")", .words = BLOCKS},
     {"wgmma.weights.sign_of_unit", "NEGATE_S()", "(void)0;", .words = BLOCKS, .cases = negative},
-    {"wgmma.forward.descale_of_values", "(\"k0\")", "(\"(k0 + BLOCK_KV)\")", .words = BLOCKS},
+    {"wgmma.forward.descale_of_values", "(\"k0\")", "(\"(k0 + BLOCK_KV)\")",
+     .words = BLOCKS ";" WIDE_O "descale_block=64 "},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
@@ -71,6 +72,7 @@ static const planted_bug whole[] = {
     {.words = FWD "mask=causal kv_layout=paged "},
     {.words = FWD "mask=causal slices=true "},
     {.words = BLOCKS},
+    {.words = WIDE_O "descale_block=64 "},
     {.words = FWD "mask=causal slices=true descale_block=64 "},
     {.words = "family=wgmma dtype=e4m3 head_dim=32/256 mask=causal kv_layout=paged "},
 };
