@@ -75,6 +75,15 @@ START_TEST(numbers_are_right) {
 }
 END_TEST
 
+/* Products take 32 columns of V or more at a time: of each number of those, the widest but one. */
+START_TEST(columns_are_all_there) {
+  kernels made = kernels_of_families(_i, "head_dim=16/%d dtype=e4m3", 32 * _i + 16);
+  const verify_case c = {.shape = SHAPE(1, 2, 1, 70, 170, 0), .seed = 30 + (uint64_t)_i};
+  for (int n = 0; n < made.n; n++) kernel_verify(&made.list[n], &c);
+  kernels_free(&made);
+}
+END_TEST
+
 /* What math.md says that rounding weights costs, and no kernel costs more than a fifth beside it.
  */
 START_TEST(rounding_costs_what_it_should) {
@@ -303,6 +312,7 @@ int main(void) {
   Suite *suite = suite_create("e4m3");
   TCase *tests = tcase_create("e4m3");
   suite_loop(tests, numbers_are_right, SPECS);
+  suite_loop(tests, columns_are_all_there, 8);
   suite_loop(tests, rounding_costs_what_it_should, 3);
   suite_loop(tests, needle_is_found, 1);
   suite_loop(tests, products_are_of_bytes, TEXTS);

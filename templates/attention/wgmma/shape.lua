@@ -18,11 +18,11 @@ function shape.turned_row(plan) return math.min(shape.ROW, plan.block_kv & -plan
 -- Registers of P: as many weights in each as a product's operand has.
 function shape.p_registers(plan) return plan.block_kv * types.p.bytes // 8 end
 -- Columns of O whose products with a tile of keys are summed apart, which float32 adds to O: of sums of 8-bit numbers Hopper keeps 13
--- to 14 bits. As many as there are registers for; nil: all products go to O.
+-- to 14 bits. As many as there are registers for, all parts of them alike; nil: all products go to O.
 function shape.part_columns(plan)
   if not types.p.is_byte then return nil end
   local columns = shape.columns(spec.dv)
-  return math.min(columns, columns > 128 and 32 or columns > 64 and 64 or 32)
+  return columns > 64 and columns <= 128 and columns // 2 or 32
 end
 -- Do the products with V of so many parts come before those that make S, whose registers the parts have?
 function shape.values_come_first() return types.p.is_byte == true and shape.columns(spec.dv) > 128 end
