@@ -809,11 +809,11 @@ attn_fwd(const __grid_constant__ Params p) {
     for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(K_FULL + i), 1); }
     for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(K_EMPTY + i), 8); }
     for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(V_FULL + i), 1); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(V_EMPTY + i), 1); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(TURNED_FULL + i), 1); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(V_EMPTY + i), 2); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(TURNED_FULL + i), 2); }
     for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(TURNED_EMPTY + i), 8); }
     for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(JOB_FULL + i), 1); }
-    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(JOB_EMPTY + i), 11); }
+    for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(JOB_EMPTY + i), 10); }
     for (int i = 0; i < 1; i++) { mbarrier_init(BARRIER(CLAIM + i), 1); }
     fence_barrier_init();
     for (int i = 0; i < STAGES; i++) { sts_u32(sm + SM_ENDS + 4 * (u32)i, 0); }
@@ -934,14 +934,33 @@ attn_fwd(const __grid_constant__ Params p) {
           mbarrier_arrive(BARRIER(JOB_EMPTY + turn % 2));
           if (turn > 0) {
             #pragma unroll 1
-            for (int i = 0; i < GROUPS; i++) {
-              const int slot = turn % 2 * GROUPS + i;
-              mbarrier_wait(BARRIER(Q_EMPTY + slot), (turn / 2 & 1) ^ 1);
-              mbarrier_expect(BARRIER(Q_FULL + turn % 2 * GROUPS + i), 8192);
-              tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES, &p.q_map, 0, (int)where[0] + 64 * i,
-                  (int)where[1], (int)where[2], BARRIER(Q_FULL + turn % 2 * GROUPS + i), L2_FIRST);
+            for (int i = 0; i < Q_SLOTS; i++) {
+              const int before = i - (Q_SLOTS - GROUPS);
+              if (before >= 0) {
+                const u32 job = sm + SM_JOBS + (turn - 1) % 2 * JOB_BYTES; // not listed anew yet
+                u32 where[4];
+                lds_u32x4(where, job);
+                const int slot = (turn - 1) % 2 * GROUPS + before;
+                mbarrier_wait(BARRIER(O_FULL + slot), ((turn - 1) / 2 & 1));
+                tma_store_4d(&p.o_map, 0, (int)where[0] + 64 * before, (int)where[1],
+                    (int)where[2], sm + SM_Q + (u32)slot * Q_BYTES);
+                tma_store_4d(&p.o_map, 64, (int)where[0] + 64 * before, (int)where[1],
+                    (int)where[2], sm + SM_Q + (u32)slot * Q_BYTES + 8192);
+                tma_store_commit();
+                tma_store_wait_read_0();
+                mbarrier_arrive(BARRIER(Q_EMPTY + slot));
+              }
+              if (i < GROUPS && (int)where[0] >= 0) {
+                const int slot = turn % 2 * GROUPS + i;
+                mbarrier_wait(BARRIER(Q_EMPTY + slot), (turn / 2 & 1) ^ 1);
+                mbarrier_expect(BARRIER(Q_FULL + turn % 2 * GROUPS + i), 8192);
+                tma_load_4d(sm + SM_Q + (u32)(slot) * Q_BYTES, &p.q_map, 0, (int)where[0]
+                    + 64 * i, (int)where[1], (int)where[2],
+                    BARRIER(Q_FULL + turn % 2 * GROUPS + i), L2_FIRST);
+              }
             }
           }
+          if ((int)where[0] < 0) { break; }
         }
         if (turn == 0) { open_claims((u64 *)p.claims); }
         mbarrier_wait(BARRIER(CLAIM), turn & 1);
@@ -952,8 +971,7 @@ attn_fwd(const __grid_constant__ Params p) {
         if (tile >= tiles) {
           const u32 none[4] = {0xffffffffu, 0, 0, 0};
           sts_u32x4(job, none);
-          mbarrier_arrive(BARRIER(JOB_FULL + slot));
-          break;
+          continue; // it ends behind the last O
         }
         // the first sections have one more: none is so short that its longest tiles end last
         const int larger = heads % sections * (heads / sections + 1),
@@ -974,7 +992,8 @@ attn_fwd(const __grid_constant__ Params p) {
         sts_u32x4(job, where);
         sts_u32x4(job + 16, keys);
       }
-    } else if (warp == 2) {
+      tma_store_wait_0();
+    } else if (warp >= 2) {
       const int own_row = lane % 8 * 2 + lane / 8 % 2;
           // of 16 columns, the one whose keys the lane says where to write
       #pragma unroll 1
@@ -988,82 +1007,85 @@ attn_fwd(const __grid_constant__ Params p) {
           const u32 from = sm + SM_V + (u32)slot * V_BYTES + (u32)(key + lane) * 128;
           const u32 to = sm + SM_TURNED + (u32)slot * TURNED_BYTES + (u32)(own_row * 128)
               + (u32)(((key / 16 + lane / 16) ^ own_row / 1 % 8) * 16);
-          {
-            u32 v[4][4];
-            ldmatrix_x4_trans(v[0], from + (u32)((0 ^ lane % 8) * 16));
-            ldmatrix_x4_trans(v[1], from + (u32)((1 ^ lane % 8) * 16));
-            ldmatrix_x4_trans(v[2], from + (u32)((2 ^ lane % 8) * 16));
-            ldmatrix_x4_trans(v[3], from + (u32)((3 ^ lane % 8) * 16));
+          if (warp == 2) {
             {
-              u32 turned[4];
-              turned[0] = prmt_u32(v[0][0], v[0][1], 0x6420);
-              turned[1] = prmt_u32(v[0][0], v[0][1], 0x7531);
-              turned[2] = prmt_u32(v[0][2], v[0][3], 0x6420);
-              turned[3] = prmt_u32(v[0][2], v[0][3], 0x7531);
-              stmatrix_x4(to + 0, turned);
+              u32 v[4][4];
+              ldmatrix_x4_trans(v[0], from + (u32)((0 ^ lane % 8) * 16));
+              ldmatrix_x4_trans(v[1], from + (u32)((1 ^ lane % 8) * 16));
+              ldmatrix_x4_trans(v[2], from + (u32)((2 ^ lane % 8) * 16));
+              ldmatrix_x4_trans(v[3], from + (u32)((3 ^ lane % 8) * 16));
+              {
+                u32 turned[4];
+                turned[0] = prmt_u32(v[0][0], v[0][1], 0x6420);
+                turned[1] = prmt_u32(v[0][0], v[0][1], 0x7531);
+                turned[2] = prmt_u32(v[0][2], v[0][3], 0x6420);
+                turned[3] = prmt_u32(v[0][2], v[0][3], 0x7531);
+                stmatrix_x4(to + 0, turned);
+              }
+              {
+                u32 turned[4];
+                turned[0] = prmt_u32(v[1][0], v[1][1], 0x6420);
+                turned[1] = prmt_u32(v[1][0], v[1][1], 0x7531);
+                turned[2] = prmt_u32(v[1][2], v[1][3], 0x6420);
+                turned[3] = prmt_u32(v[1][2], v[1][3], 0x7531);
+                stmatrix_x4(to + 2048, turned);
+              }
+              {
+                u32 turned[4];
+                turned[0] = prmt_u32(v[2][0], v[2][1], 0x6420);
+                turned[1] = prmt_u32(v[2][0], v[2][1], 0x7531);
+                turned[2] = prmt_u32(v[2][2], v[2][3], 0x6420);
+                turned[3] = prmt_u32(v[2][2], v[2][3], 0x7531);
+                stmatrix_x4(to + 4096, turned);
+              }
+              {
+                u32 turned[4];
+                turned[0] = prmt_u32(v[3][0], v[3][1], 0x6420);
+                turned[1] = prmt_u32(v[3][0], v[3][1], 0x7531);
+                turned[2] = prmt_u32(v[3][2], v[3][3], 0x6420);
+                turned[3] = prmt_u32(v[3][2], v[3][3], 0x7531);
+                stmatrix_x4(to + 6144, turned);
+              }
             }
+          } else {
             {
-              u32 turned[4];
-              turned[0] = prmt_u32(v[1][0], v[1][1], 0x6420);
-              turned[1] = prmt_u32(v[1][0], v[1][1], 0x7531);
-              turned[2] = prmt_u32(v[1][2], v[1][3], 0x6420);
-              turned[3] = prmt_u32(v[1][2], v[1][3], 0x7531);
-              stmatrix_x4(to + 2048, turned);
-            }
-            {
-              u32 turned[4];
-              turned[0] = prmt_u32(v[2][0], v[2][1], 0x6420);
-              turned[1] = prmt_u32(v[2][0], v[2][1], 0x7531);
-              turned[2] = prmt_u32(v[2][2], v[2][3], 0x6420);
-              turned[3] = prmt_u32(v[2][2], v[2][3], 0x7531);
-              stmatrix_x4(to + 4096, turned);
-            }
-            {
-              u32 turned[4];
-              turned[0] = prmt_u32(v[3][0], v[3][1], 0x6420);
-              turned[1] = prmt_u32(v[3][0], v[3][1], 0x7531);
-              turned[2] = prmt_u32(v[3][2], v[3][3], 0x6420);
-              turned[3] = prmt_u32(v[3][2], v[3][3], 0x7531);
-              stmatrix_x4(to + 6144, turned);
-            }
-          }
-          {
-            u32 v[4][4];
-            ldmatrix_x4_trans(v[0], from + (u32)((4 ^ lane % 8) * 16));
-            ldmatrix_x4_trans(v[1], from + (u32)((5 ^ lane % 8) * 16));
-            ldmatrix_x4_trans(v[2], from + (u32)((6 ^ lane % 8) * 16));
-            ldmatrix_x4_trans(v[3], from + (u32)((7 ^ lane % 8) * 16));
-            {
-              u32 turned[4];
-              turned[0] = prmt_u32(v[0][0], v[0][1], 0x6420);
-              turned[1] = prmt_u32(v[0][0], v[0][1], 0x7531);
-              turned[2] = prmt_u32(v[0][2], v[0][3], 0x6420);
-              turned[3] = prmt_u32(v[0][2], v[0][3], 0x7531);
-              stmatrix_x4(to + 8192, turned);
-            }
-            {
-              u32 turned[4];
-              turned[0] = prmt_u32(v[1][0], v[1][1], 0x6420);
-              turned[1] = prmt_u32(v[1][0], v[1][1], 0x7531);
-              turned[2] = prmt_u32(v[1][2], v[1][3], 0x6420);
-              turned[3] = prmt_u32(v[1][2], v[1][3], 0x7531);
-              stmatrix_x4(to + 10240, turned);
-            }
-            {
-              u32 turned[4];
-              turned[0] = prmt_u32(v[2][0], v[2][1], 0x6420);
-              turned[1] = prmt_u32(v[2][0], v[2][1], 0x7531);
-              turned[2] = prmt_u32(v[2][2], v[2][3], 0x6420);
-              turned[3] = prmt_u32(v[2][2], v[2][3], 0x7531);
-              stmatrix_x4(to + 12288, turned);
-            }
-            {
-              u32 turned[4];
-              turned[0] = prmt_u32(v[3][0], v[3][1], 0x6420);
-              turned[1] = prmt_u32(v[3][0], v[3][1], 0x7531);
-              turned[2] = prmt_u32(v[3][2], v[3][3], 0x6420);
-              turned[3] = prmt_u32(v[3][2], v[3][3], 0x7531);
-              stmatrix_x4(to + 14336, turned);
+              u32 v[4][4];
+              ldmatrix_x4_trans(v[0], from + (u32)((4 ^ lane % 8) * 16));
+              ldmatrix_x4_trans(v[1], from + (u32)((5 ^ lane % 8) * 16));
+              ldmatrix_x4_trans(v[2], from + (u32)((6 ^ lane % 8) * 16));
+              ldmatrix_x4_trans(v[3], from + (u32)((7 ^ lane % 8) * 16));
+              {
+                u32 turned[4];
+                turned[0] = prmt_u32(v[0][0], v[0][1], 0x6420);
+                turned[1] = prmt_u32(v[0][0], v[0][1], 0x7531);
+                turned[2] = prmt_u32(v[0][2], v[0][3], 0x6420);
+                turned[3] = prmt_u32(v[0][2], v[0][3], 0x7531);
+                stmatrix_x4(to + 8192, turned);
+              }
+              {
+                u32 turned[4];
+                turned[0] = prmt_u32(v[1][0], v[1][1], 0x6420);
+                turned[1] = prmt_u32(v[1][0], v[1][1], 0x7531);
+                turned[2] = prmt_u32(v[1][2], v[1][3], 0x6420);
+                turned[3] = prmt_u32(v[1][2], v[1][3], 0x7531);
+                stmatrix_x4(to + 10240, turned);
+              }
+              {
+                u32 turned[4];
+                turned[0] = prmt_u32(v[2][0], v[2][1], 0x6420);
+                turned[1] = prmt_u32(v[2][0], v[2][1], 0x7531);
+                turned[2] = prmt_u32(v[2][2], v[2][3], 0x6420);
+                turned[3] = prmt_u32(v[2][2], v[2][3], 0x7531);
+                stmatrix_x4(to + 12288, turned);
+              }
+              {
+                u32 turned[4];
+                turned[0] = prmt_u32(v[3][0], v[3][1], 0x6420);
+                turned[1] = prmt_u32(v[3][0], v[3][1], 0x7531);
+                turned[2] = prmt_u32(v[3][2], v[3][3], 0x6420);
+                turned[3] = prmt_u32(v[3][2], v[3][3], 0x7531);
+                stmatrix_x4(to + 14336, turned);
+              }
             }
           }
         }
@@ -1072,29 +1094,6 @@ attn_fwd(const __grid_constant__ Params p) {
         mbarrier_arrive_if(BARRIER(V_EMPTY + slot), lane == 0);
         mbarrier_arrive_if(BARRIER(TURNED_FULL + slot), lane == 0);
       }
-    } else if (warp == 3 && lane == 0) {
-      #pragma unroll 1
-      for (int turn = 0;; turn++) {
-        const u32 job = sm + SM_JOBS + turn % 2 * JOB_BYTES;
-        mbarrier_wait(BARRIER(JOB_FULL + turn % 2), (turn / 2 & 1));
-        u32 where[4];
-        lds_u32x4(where, job);
-        mbarrier_arrive(BARRIER(JOB_EMPTY + turn % 2));
-        if ((int)where[0] < 0) { break; }
-        #pragma unroll 1
-        for (int i = 0; i < GROUPS; i++) {
-          const int slot = turn % 2 * GROUPS + i;
-          mbarrier_wait(BARRIER(O_FULL + slot), (turn / 2 & 1));
-          tma_store_4d(&p.o_map, 0, (int)where[0] + 64 * i, (int)where[1], (int)where[2], sm
-              + SM_Q + (u32)slot * Q_BYTES);
-          tma_store_4d(&p.o_map, 64, (int)where[0] + 64 * i, (int)where[1], (int)where[2], sm
-              + SM_Q + (u32)slot * Q_BYTES + 8192);
-          tma_store_commit();
-          tma_store_wait_read_0();
-          mbarrier_arrive(BARRIER(Q_EMPTY + slot));
-        }
-      }
-      tma_store_wait_0();
     }
   } else {
     setmaxnreg_inc_224();
