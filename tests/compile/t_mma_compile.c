@@ -227,6 +227,11 @@ static const char spilled[] = "family=mma pass=backward head_dim=128/192 mask=wi
                               "family=wgmma head_dim=128/192 mask=x[h,k]>0.0 inputs.x=f32[h,nk];"
                               "family=wgmma dtype=e4m3 head_dim=128 mask=causal descale_block=128 "
                               "slices=false,true;"
+                              "family=wgmma dtype=e4m3 head_dim=64,256 mask=causal max_logit=true "
+                              "q_layout=packed kv_layout=packed;"
+                              "family=wgmma dtype=e4m3 head_dim=128 mask=causal slices=true;"
+                              "family=wgmma dtype=e4m3 head_dim=192 q_layout=packed "
+                              "kv_layout=packed;"
                               "family=mma kv_dtype=e4m3 head_dim=128 descale_block=64 block_q=128;";
 
 START_TEST(none_spills_again) {

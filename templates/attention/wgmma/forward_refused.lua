@@ -105,6 +105,23 @@ local rows = {
       return types.q.is_byte and seq.is_packed("q") and traits.mask.edge_count > 1 and is_wide and has_more_keys(plan)
     end,
     spare = 255, spilled = { { "e4m3, d 192/128 to 256/128, window(20, 3)", 16 } } },
+  { cause = "layout", what = "slices of e4m3 under a mask, with 128 keys and more than 96 columns of V",
+    when = function(spec, plan, traits)
+      return types.q.is_byte and seq.slices ~= nil and traits.mask.edge_count > 0 and has_most_keys(plan) and columns(spec.dv) > 96
+    end,
+    spare = 255, spilled = { { "e4m3, d 128, causal", 24 }, { "e4m3, d 160, window(100, 20)", 24 } } },
+  { cause = "layout", what = "packed queries of e4m3 and a sink under a mask of two bounds, with more than 192 columns of V",
+    when = function(spec, _, traits)
+      local has_sink = (spec.sink or "false") ~= "false"
+      return types.q.is_byte and seq.is_packed("q") and has_sink and traits.mask.edge_count > 1 and columns(spec.dv) > 192
+    end,
+    spare = 255, spilled = { { "e4m3, d 256, window(100, 20), a sink", 16 } } },
+  { cause = "layout", what = "packed queries of e4m3, 96 keys and more than 160 columns of V",
+    when = function(spec, plan) return types.q.is_byte and seq.is_packed("q") and has_more_keys(plan) and columns(spec.dv) > 160 end,
+    spare = 255, spilled = { { "e4m3, d 192, full", 16 }, { "e4m3, d 192, causal", 32 } } },
+  { cause = "max_logit", what = "the largest product of e4m3 under a mask, with 128 keys",
+    when = function(_, plan, traits) return types.q.is_byte and traits.max_logit and traits.mask.edge_count > 0 and has_most_keys(plan) end,
+    spare = 255, spilled = { { "e4m3, d 64, causal", 24 }, { "e4m3, d 64, causal, packed", 124 }, { "e4m3, d 64, a window, packed", 136 } } },
   { cause = "dropout", what = "dropout, and 128 keys with more than 64 columns of V",
     when = function(spec, plan, traits) return traits.norm.drop ~= nil and has_most_keys(plan) and columns(spec.dv) > 64 end,
     spare = 255, spilled = { { "d 128, full", 16 } } },
