@@ -70,7 +70,7 @@ return {
     why = "Where O is wide and sums go to it apart, O += P V of the tile before comes before S of the next one, in parts two of which are in flight: parts and S have the same registers, and while O takes one part the next one is multiplied.",
     gain = spilled { { "e4m3, d 256, full", 108, 0 }, { "e4m3, d 256, causal", 176, 0 }, { "e4m3, d 192, full, parts of the keys", 88, 0 } } },
   { name = "chunks_by_exclusive_or", possible = function() return shape.turns_values == true end, when = function() return shape.values_come_first() end,
-    why = "The warp that turns V finds the chunks of a row by an exclusive or with its address, so that the places of eight of them are in no registers.",
+    why = "Warps that turn V find the chunks of a row by an exclusive or with its address, so that the places of eight of them are in no registers.",
     gain = spilled { { "e4m3, d 256, full", 8, 0 }, { "e4m3, d 256, causal", 8, 0 } } },
 
   -- tiles of keys
@@ -161,6 +161,18 @@ return {
   -- tried and lost
   { name = "weights_beside_last_part", when = false, why = "Weights of e4m3 go to registers of their own beside the last products of the tile before, and move to those that products read behind it.",
     gain = h200("2026-11-28", "ms", { { "e4m3, d 128, full, n 8192, 128 keys", 2.29, 2.39 }, { "e4m3, d 128, causal, n 8192, 128 keys", 1.215, 1.279 } }) },
+  { name = "weights_beside_first_part", when = false, why = "The weights of 32 keys of e4m3 are made between S and the wait for the first products with the tile before, in registers of their own.",
+    gain = h200("2026-11-29", "TFLOP/s", { { "e4m3, d 128, full, n 8192, 160 keys", 988, 996 }, { "e4m3, d 128, full, n 8192, 128 keys", 1020, 912 } }) },
+  { name = "weights_added_in_pairs", when = false, why = "Two weights of e4m3 are added before they go to the sum of their row.",
+    gain = h200("2026-11-29", "TFLOP/s", { { "e4m3, d 128, full, n 8192, 160 keys", 1001, 989 }, { "e4m3, d 128, causal, n 8192, 160 keys", 985, 971 }, { "e4m3, d 128, causal, n 8192, 128 keys", 978, 992 },
+                                           { "e4m3, d 64, full, n 8192, 128 keys", 632, 528 }, { "e4m3, d 192/128, full, n 8192, 160 keys", 1105, 1118 } }) },
+  { name = "all_parts_in_flight", when = false, why = "Both parts of O's products of e4m3 begin behind S, each in registers of its own.",
+    gain = h200("2026-11-29", "TFLOP/s", { { "e4m3, d 128, full, n 8192, 128 keys", 1020, 912 } }) },
+  { name = "next_keys_asked_for_ahead", when = false, why = "Whether K of the next tile of e4m3 is there is asked behind the last products instead of before the turn.",
+    gain = h200("2026-11-29", "TFLOP/s", { { "e4m3, d 128, full, n 8192, 128 keys", 1030, 1004 }, { "e4m3, d 128, causal, n 8192, 128 keys", 977, 951 } }) },
+  { name = "values_turned_by_a_warpgroup", when = false, why = "A warpgroup of its own turns V of e4m3, a warp beside each that multiplies; those have 8 registers more where sequences are dense.",
+    gain = all(h200("2026-11-29", "TFLOP/s", { { "e4m3, d 128, full, n 8192, 160 keys", 986, 1007 }, { "e4m3, d 128, full, n 8192, parts", 1035, 1016 }, { "e4m3, d 128, causal, n 8192, 160 keys", 980, 975 }, { "e4m3, d 128, causal, n 8192, 128 keys", 974, 991 },
+                                               { "e4m3, d 64, full, n 8192, 160 keys", 620, 632 }, { "e4m3, d 192/128, causal, n 8192, 160 keys", 1063, 1072 } }), spilled { { "e4m3, d 256, packed queries", 0, 96 } }) },
   { name = "some_weights_by_polynomial", when = false, why = "A quarter of the weights of e4m3 are taken by a polynomial of degree 3 instead of exp2.",
     gain = h200("2026-11-28", "ms", { { "e4m3, d 128, full, n 8192, 128 keys", 2.29, 2.55 }, { "e4m3, d 128, causal, n 8192, 128 keys", 1.215, 1.275 } }) },
   { name = "next_slice_told_by_loads", when = false, why = "The record of a tile of slices says of the next tile who sees it, where the warp that walks loads K and V, too: it keeps those that multiply waiting.",
