@@ -35,7 +35,7 @@ run_suites() {
   for suite in t_simt_forward t_simt_backward t_mma_forward t_mma_backward t_wgmma_forward \
     t_wgmma_backward; do
     for part in 1 2 3 4 5 6 7 8; do
-      FLASHGEN_TEST_CASES=$part/8 timeout 300 "$build/tests/$suite" >"$out/suite-$suite-$part.log" 2>&1 &
+      FLASHGEN_TEST_CASES=$((part - 1))%8 timeout 300 "$build/tests/$suite" >"$out/suite-$suite-$part.log" 2>&1 &
     done
     wait
   done

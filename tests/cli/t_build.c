@@ -14,7 +14,7 @@
 #define THREE "build head_dim=8,16,40 " HOST
 enum { OF_THREE = 3 };
 #define D56_NEXT "attn_fwd-bf16-d56.simt-q4-k32-w4.host"
-#define D8 "attn_fwd-bf16-d8.simt-q16-k32-w4.host"
+#define D8       "attn_fwd-bf16-d8.simt-q16-k32-w4.host"
 
 static const char *first(const char *text) {
   static char line[512];
@@ -345,24 +345,24 @@ int main(void) {
   Suite *suite = suite_create("build");
   TCase *builds = tcase_create("builds");
   tcase_add_checked_fixture(builds, build_enter, build_leave);
-  tcase_add_test(builds, same_bytes);
-  tcase_add_test(builds, as_the_library_does);
-  tcase_add_test(builds, as_list_says);
-  tcase_add_test(builds, nothing_to_do);
-  tcase_add_test(builds, changed_spec);
-  tcase_add_test(builds, changed_template);
-  tcase_add_test(builds, damaged_files);
-  tcase_add_test(builds, refused_by_the_compiler);
-  tcase_add_test(builds, another_plan);
-  tcase_add_test(builds, worker_that_dies);
-  tcase_add_test(builds, stamp);
-  tcase_add_test(builds, stamp_of_a_failure);
-  tcase_add_test(builds, json);
-  tcase_add_test(builds, progress);
-  tcase_add_test(builds, refusals);
-  tcase_add_test(builds, no_compiler);
-  tcase_add_test(builds, newer_zoo);
-  tcase_add_test(builds, foreign_manifest);
+  suite_add(builds, same_bytes);
+  suite_add(builds, as_the_library_does);
+  suite_add(builds, as_list_says);
+  suite_add(builds, nothing_to_do);
+  suite_add(builds, changed_spec);
+  suite_add(builds, changed_template);
+  suite_add(builds, damaged_files);
+  suite_add(builds, refused_by_the_compiler);
+  suite_add(builds, another_plan);
+  suite_add(builds, worker_that_dies);
+  suite_add(builds, stamp);
+  suite_add(builds, stamp_of_a_failure);
+  suite_add(builds, json);
+  suite_add(builds, progress);
+  suite_add(builds, refusals);
+  suite_add(builds, no_compiler);
+  suite_add(builds, newer_zoo);
+  suite_add(builds, foreign_manifest);
   suite_add_tcase(suite, builds);
   return suite_run(suite);
 }

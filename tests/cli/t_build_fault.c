@@ -164,13 +164,13 @@ int main(void) {
   Suite *suite = suite_create("build_fault");
   TCase *faults = tcase_create("faults");
   tcase_add_checked_fixture(faults, build_enter, build_leave);
-  tcase_add_loop_test(faults, killed_at_every_call, 0, sizeof kinds / sizeof *kinds);
-  tcase_add_test(faults, killed_late);
-  tcase_add_test(faults, old_zoo_stays);
-  tcase_add_test(faults, disk_full);
-  tcase_add_test(faults, place_taken);
-  tcase_add_test(faults, read_only);
-  tcase_add_test(faults, interrupted);
+  suite_loop(faults, killed_at_every_call, sizeof kinds / sizeof *kinds);
+  suite_add(faults, killed_late);
+  suite_add(faults, old_zoo_stays);
+  suite_add(faults, disk_full);
+  suite_add(faults, place_taken);
+  suite_add(faults, read_only);
+  suite_add(faults, interrupted);
   suite_add_tcase(suite, faults);
   return suite_run(suite);
 }

@@ -2,8 +2,8 @@
  *
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "build_case.h"
-#include "flashgen.h"
 #include "cuda/nvrtc.h"
+#include "flashgen.h"
 #include "zoo/zoo.h"
 
 #include <stdio.h>
@@ -117,12 +117,12 @@ int main(void) {
   Suite *suite = suite_create("build_nvrtc");
   TCase *builds = tcase_create("builds");
   tcase_add_checked_fixture(builds, build_enter, build_leave);
-  tcase_add_test(builds, same_bytes);
-  tcase_add_test(builds, figures);
-  tcase_add_test(builds, unknown_archs);
-  tcase_add_test(builds, archs_of_the_table);
-  tcase_add_test(builds, two_archs);
-  tcase_add_test(builds, list_of_archs);
+  suite_add(builds, same_bytes);
+  suite_add(builds, figures);
+  suite_add(builds, unknown_archs);
+  suite_add(builds, archs_of_the_table);
+  suite_add(builds, two_archs);
+  suite_add(builds, list_of_archs);
   suite_add_tcase(suite, builds);
   return suite_run(suite);
 }

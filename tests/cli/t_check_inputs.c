@@ -116,10 +116,10 @@ int main(void) {
   Suite *suite = suite_create("check_inputs");
   TCase *tests = tcase_create("check_inputs");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, integers_by_use);
-  tcase_add_test(tests, nothing_seen);
-  tcase_add_test(tests, values_of_a_file);
-  tcase_add_test(tests, wrong_index);
+  suite_add(tests, integers_by_use);
+  suite_add(tests, nothing_seen);
+  suite_add(tests, values_of_a_file);
+  suite_add(tests, wrong_index);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

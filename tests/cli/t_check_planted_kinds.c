@@ -122,8 +122,8 @@ int main(void) {
   Suite *suite = suite_create("check_planted_kinds");
   TCase *tests = tcase_create("check_planted_kinds");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, parts);
-  tcase_add_test(tests, slots);
+  suite_add(tests, parts);
+  suite_add(tests, slots);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

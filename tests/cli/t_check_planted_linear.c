@@ -43,7 +43,8 @@ START_TEST(simt) {
        SIMT "epilogue=geglu", 4},
       {"linear.simt.keep", "$(h)", "0.0f", SIMT "epilogue=gelu", 4},
       {"linear.epilogue.value", "$(row.value)", "h + $(row.value)", SIMT "epilogue=gelu", 4},
-      {"linear.epilogue.derivative", "$(row.derivative)", "1.0f + $(row.derivative)", SIMT "epilogue=silu", 4},
+      {"linear.epilogue.derivative", "$(row.derivative)", "1.0f + $(row.derivative)",
+       SIMT "epilogue=silu", 4},
       {"linear.epilogue.bits", "lane ^ mask", "lane", SIMT "epilogue=relu", 4},
       {"prelude.normal_cdf", "0.18043703f", "0.28043703f", SIMT "epilogue=gelu_erf", 4},
   };
@@ -186,7 +187,8 @@ START_TEST(wgmma) {
       {"linear.wgmma.kernel.turn", "place = tile_step - 1 - place", "place = tile_step - place",
        "family=wgmma width=264/520 pass=backward rows=3000", 1},
       {"linear.wgmma.kernel.last", "unit >= ", "unit > ", WGMMA BACKWARD, 1},
-      {"linear.wgmma.kernel.order", ": unit - $(second)", ": unit", "family=wgmma width=264/24 pass=backward rows=1000", 4},
+      {"linear.wgmma.kernel.order", ": unit - $(second)", ": unit",
+       "family=wgmma width=264/24 pass=backward rows=1000", 4},
       {"linear.wgmma.product.end", "cluster_sync();", "", WGMMA, 1},
       {"linear.wgmma.forward.results", "(y0, y1)", "(y1, y0)", WGMMA "epilogue=gelu", 4},
       {"linear.wgmma.forward.factors", "(&slope%d, h%d)", "(&slope%d, 0.0f * h%d)",
@@ -236,13 +238,13 @@ int main(void) {
   Suite *suite = suite_create("check_planted_linear");
   TCase *tests = tcase_create("check_planted_linear");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, simt);
-  tcase_add_test(tests, norm);
-  tcase_add_test(tests, gradient);
-  tcase_add_test(tests, columns);
-  tcase_add_test(tests, mma);
-  tcase_add_test(tests, wgmma);
-  tcase_add_test(tests, wgmma_norm);
+  suite_add(tests, simt);
+  suite_add(tests, norm);
+  suite_add(tests, gradient);
+  suite_add(tests, columns);
+  suite_add(tests, mma);
+  suite_add(tests, wgmma);
+  suite_add(tests, wgmma_norm);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

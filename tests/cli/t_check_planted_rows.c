@@ -89,8 +89,9 @@ END_TEST
 /* Sums of rows in a block, and of blocks; a row for a block; rows that are brought ahead, more than
  * slots hold. */
 START_TEST(gradients_of_norms) {
-#define GRADIENTS  "kernel=layernorm pass=backward width=40 bias=grad residual=true block_q=32 warps=8"
-#define ONE_ROW    "kernel=layernorm pass=backward width=4104 block_q=1 stages=4 rows=29"
+#define GRADIENTS                                                                                  \
+  "kernel=layernorm pass=backward width=40 bias=grad residual=true block_q=32 warps=8"
+#define ONE_ROW "kernel=layernorm pass=backward width=4104 block_q=1 stages=4 rows=29"
   static const bug bugs[] = {
       {"tile.columns.bring", "there ? 16 : 0", "16", GRADIENTS, 1},
       {"tile.columns.bring_singly", "there ? 8 : 0", "8", GRADIENTS, 1},
@@ -116,7 +117,8 @@ START_TEST(gradients_of_norms) {
       {"layernorm.backward.slot", "STAGES - 1", "STAGES - 2", ONE_ROW, 4},
       {"layernorm.backward.landed", "cp_async_wait_0();", "", GRADIENTS, 1},
       {"layernorm.backward.reuse", "block_sync();", "", GRADIENTS, 1},
-      {"layernorm.backward.put", "sum_at(k, 'place', columns)", "sum_at(k, '0', columns)", GRADIENTS, 1},
+      {"layernorm.backward.put", "sum_at(k, 'place', columns)", "sum_at(k, '0', columns)",
+       GRADIENTS, 1},
       {"layernorm.backward.sync", "block_sync();", "", GRADIENTS, 1},
       {"layernorm.backward.join", "r = 0", "r = 1", GRADIENTS, 4},
       {"layernorm.backward.joined", "(i64)blockIdx.x)", "0)", GRADIENTS " rows=200", 1},
@@ -200,10 +202,10 @@ int main(void) {
   TCase *tests = tcase_create("check_planted_rows");
   tcase_set_timeout(tests, 300);
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, norms);
-  tcase_add_test(tests, gradients_of_norms);
-  tcase_add_test(tests, log_softmax);
-  tcase_add_test(tests, targets);
+  suite_add(tests, norms);
+  suite_add(tests, gradients_of_norms);
+  suite_add(tests, log_softmax);
+  suite_add(tests, targets);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

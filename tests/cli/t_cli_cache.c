@@ -139,13 +139,13 @@ int main(void) {
   Suite *suite = suite_create("cli_cache");
   TCase *tests = tcase_create("cli_cache");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, path);
-  tcase_add_test(tests, empty);
-  tcase_add_test(tests, counts);
-  tcase_add_test(tests, verify);
-  tcase_add_test(tests, gc);
-  tcase_add_test(tests, refusals);
-  tcase_add_test(tests, no_directory);
+  suite_add(tests, path);
+  suite_add(tests, empty);
+  suite_add(tests, counts);
+  suite_add(tests, verify);
+  suite_add(tests, gc);
+  suite_add(tests, refusals);
+  suite_add(tests, no_directory);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -1,9 +1,9 @@
 /* t_cli_machine.c - what surrounds the program: doctor, the environment, streams that fail,
  * terminals, interrupts. */
+#include "base/setting.h"
 #include "json.h"
 #include "program.h"
 #include "scratch.h"
-#include "base/setting.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -312,22 +312,22 @@ int main(void) {
   Suite *suite = suite_create("cli_machine");
   TCase *tests = tcase_create("cli_machine");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, doctor);
-  tcase_add_test(tests, bad_numbers);
-  tcase_add_test(tests, doctor_as_json);
-  tcase_add_test(tests, no_compiler);
-  tcase_add_test(tests, named_and_not_there);
-  tcase_add_test(tests, compiler_that_fails);
-  tcase_add_test(tests, no_directory);
-  tcase_add_test(tests, bare_environment);
-  tcase_add_test(tests, stdout_that_cannot_be_written);
-  tcase_add_test(tests, reader_that_left);
-  tcase_add_test(tests, progress_without_a_terminal);
-  tcase_add_test(tests, progress_on_a_terminal);
-  tcase_add_test(tests, interrupt);
-  tcase_add_test(tests, interrupt_twice);
-  tcase_add_test(tests, killed);
-  tcase_add_test(tests, interrupt_switched_off);
+  suite_add(tests, doctor);
+  suite_add(tests, bad_numbers);
+  suite_add(tests, doctor_as_json);
+  suite_add(tests, no_compiler);
+  suite_add(tests, named_and_not_there);
+  suite_add(tests, compiler_that_fails);
+  suite_add(tests, no_directory);
+  suite_add(tests, bare_environment);
+  suite_add(tests, stdout_that_cannot_be_written);
+  suite_add(tests, reader_that_left);
+  suite_add(tests, progress_without_a_terminal);
+  suite_add(tests, progress_on_a_terminal);
+  suite_add(tests, interrupt);
+  suite_add(tests, interrupt_twice);
+  suite_add(tests, killed);
+  suite_add(tests, interrupt_switched_off);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

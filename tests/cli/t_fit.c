@@ -173,10 +173,10 @@ int main(void) {
   Suite *suite = suite_create("fit");
   TCase *tests = tcase_create("fit");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, finds_constants);
-  tcase_add_test(tests, kinds_apart);
-  tcase_add_test(tests, terms_of_the_table);
-  tcase_add_test(tests, terms_of_others);
+  suite_add(tests, finds_constants);
+  suite_add(tests, kinds_apart);
+  suite_add(tests, terms_of_the_table);
+  suite_add(tests, terms_of_others);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -281,16 +281,16 @@ int main(void) {
   TCase *tests = tcase_create("kind_linear");
   tcase_set_timeout(tests, 240);
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, list_and_emit);
-  tcase_add_test(tests, check_and_bench);
-  tcase_add_test(tests, spec_file);
-  tcase_add_test(tests, tune_and_build);
-  tcase_add_test(tests, widths_of_a_grid);
-  tcase_add_test(tests, run_relu);
-  tcase_add_test(tests, run_gated);
-  tcase_add_test(tests, run_norm);
-  tcase_add_test(tests, no_rows);
-  tcase_add_test(tests, refused);
+  suite_add(tests, list_and_emit);
+  suite_add(tests, check_and_bench);
+  suite_add(tests, spec_file);
+  suite_add(tests, tune_and_build);
+  suite_add(tests, widths_of_a_grid);
+  suite_add(tests, run_relu);
+  suite_add(tests, run_gated);
+  suite_add(tests, run_norm);
+  suite_add(tests, no_rows);
+  suite_add(tests, refused);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -140,10 +140,10 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("lengths");
   TCase *tests = tcase_create("lengths");
-  tcase_add_test(tests, equal);
-  tcase_add_test(tests, mixture);
-  tcase_add_test(tests, corners);
-  tcase_add_test(tests, tables);
+  suite_add(tests, equal);
+  suite_add(tests, mixture);
+  suite_add(tests, corners);
+  suite_add(tests, tables);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

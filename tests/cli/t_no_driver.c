@@ -88,10 +88,10 @@ int main(void) {
   Suite *suite = suite_create("no_driver");
   TCase *tests = tcase_create("no_driver");
   tcase_add_checked_fixture(tests, enter, scratch_leave);
-  tcase_add_test(tests, garbage);
-  tcase_add_test(tests, another_library);
-  tcase_add_test(tests, no_gpu);
-  tcase_add_test(tests, said_by_the_environment);
+  suite_add(tests, garbage);
+  suite_add(tests, another_library);
+  suite_add(tests, no_gpu);
+  suite_add(tests, said_by_the_environment);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

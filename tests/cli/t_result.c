@@ -140,12 +140,12 @@ int main(void) {
   Suite *suite = suite_create("result");
   TCase *tests = tcase_create("result");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, unwritable_output);
-  tcase_add_test(tests, output_is_an_input);
-  tcase_add_test(tests, full_disk);
-  tcase_add_test(tests, output_places);
-  tcase_add_test(tests, tables_in_files);
-  tcase_add_test(tests, work);
+  suite_add(tests, unwritable_output);
+  suite_add(tests, output_is_an_input);
+  suite_add(tests, full_disk);
+  suite_add(tests, output_places);
+  suite_add(tests, tables_in_files);
+  suite_add(tests, work);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

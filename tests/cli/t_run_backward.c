@@ -134,11 +134,11 @@ int main(void) {
   Suite *suite = suite_create("run_backward");
   TCase *tests = tcase_create("run_backward");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, backward_computes_the_forward);
-  tcase_add_test(tests, backward_uses_what_is_given);
-  tcase_add_test(tests, broadcast_dbias);
-  tcase_add_test(tests, weights_of_zero);
-  tcase_add_test(tests, dropout);
+  suite_add(tests, backward_computes_the_forward);
+  suite_add(tests, backward_uses_what_is_given);
+  suite_add(tests, broadcast_dbias);
+  suite_add(tests, weights_of_zero);
+  suite_add(tests, dropout);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -69,7 +69,7 @@ int main(void) {
   Suite *suite = suite_create("tune_hooks");
   TCase *tests = tcase_create("tune_hooks");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, hooks);
+  suite_add(tests, hooks);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -203,11 +203,11 @@ int main(void) {
   TCase *tests = tcase_create("tune_serving");
   tcase_set_timeout(tests, 120);
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, round_trip);
-  tcase_add_test(tests, library_goes_by_totals);
-  tcase_add_test(tests, operations_and_bytes);
-  tcase_add_test(tests, shapes_in_json);
-  tcase_add_test(tests, words_leave_out);
+  suite_add(tests, round_trip);
+  suite_add(tests, library_goes_by_totals);
+  suite_add(tests, operations_and_bytes);
+  suite_add(tests, shapes_in_json);
+  suite_add(tests, words_leave_out);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

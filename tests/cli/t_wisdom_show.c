@@ -106,10 +106,10 @@ int main(void) {
   Suite *suite = suite_create("wisdom_show");
   TCase *tests = tcase_create("wisdom_show");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, json);
-  tcase_add_test(tests, check_can_fail);
-  tcase_add_test(tests, csv);
-  tcase_add_test(tests, fastest_of_each_shape);
+  suite_add(tests, json);
+  suite_add(tests, check_can_fail);
+  suite_add(tests, csv);
+  suite_add(tests, fastest_of_each_shape);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

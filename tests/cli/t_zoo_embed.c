@@ -178,11 +178,11 @@ int main(void) {
   Suite *suite = suite_create("zoo_embed");
   TCase *cases = tcase_create("zoo_embed");
   tcase_add_checked_fixture(cases, build_enter, leave);
-  tcase_add_loop_test(cases, as_the_directory, 0, 3);
-  tcase_add_test(cases, refused_names);
-  tcase_add_test(cases, written_when_new);
-  tcase_add_test(cases, damaged_manifest);
-  tcase_add_test(cases, damaged_code);
+  suite_loop(cases, as_the_directory, 3);
+  suite_add(cases, refused_names);
+  suite_add(cases, written_when_new);
+  suite_add(cases, damaged_manifest);
+  suite_add(cases, damaged_code);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

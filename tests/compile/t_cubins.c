@@ -139,7 +139,7 @@ int main(void) {
   Suite *suite = suite_create("cubins");
   TCase *cubins = tcase_create("cubins");
   tcase_set_timeout(cubins, 600);
-  tcase_add_test(cubins, cubins_are_the_manifest_s);
+  suite_add(cubins, cubins_are_the_manifest_s);
   suite_add_tcase(suite, cubins);
   return suite_run(suite);
 }

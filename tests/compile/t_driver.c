@@ -279,17 +279,17 @@ int main(void) {
   Suite *suite = suite_create("driver");
   TCase *cases = tcase_create("driver");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_test(cases, test_no_gpu);
-  tcase_add_test(cases, test_hot);
-  tcase_add_test(cases, test_archs);
-  tcase_add_test(cases, test_launch);
-  tcase_add_test(cases, test_margin);
-  tcase_add_test(cases, test_load_after_a_loss);
-  tcase_add_test(cases, test_no_gpu_memory);
-  tcase_add_test(cases, test_reset);
-  tcase_add_test(cases, test_another_context);
-  tcase_add_test(cases, test_no_nvrtc);
-  tcase_add_loop_test(cases, test_bad_entry, 0, 3);
+  suite_add(cases, test_no_gpu);
+  suite_add(cases, test_hot);
+  suite_add(cases, test_archs);
+  suite_add(cases, test_launch);
+  suite_add(cases, test_margin);
+  suite_add(cases, test_load_after_a_loss);
+  suite_add(cases, test_no_gpu_memory);
+  suite_add(cases, test_reset);
+  suite_add(cases, test_another_context);
+  suite_add(cases, test_no_nvrtc);
+  suite_loop(cases, test_bad_entry, 3);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -109,8 +109,8 @@ int main(void) {
   if (!compiles && required && strstr(required, "compile")) return EXIT_FAILURE;
   Suite *suite = suite_create("formula_cost");
   TCase *cases = tcase_create("cost");
-  tcase_add_test(cases, parse_and_derive);
-  if (compiles) tcase_add_loop_test(cases, compile, 0, 2);
+  suite_add(cases, parse_and_derive);
+  if (compiles) suite_loop(cases, compile, 2);
   suite_add_tcase(suite, cases);
   int failed = suite_run(suite);
   return failed || compiles ? failed : SKIP;

@@ -262,10 +262,10 @@ int main(void) {
   Suite *suite = suite_create("mma compile");
   TCase *tests = tcase_create("mma compile");
   tcase_set_timeout(tests, 300); /* of some dozens of compiles, beside whatever else runs */
-  tcase_add_loop_test(tests, every_plan_compiles, 0, 2 * ARCHS + 2);
-  tcase_add_loop_test(tests, every_plan_of_decode_compiles, 0, HOPPER + 1);
-  tcase_add_loop_test(tests, every_plan_of_caches_compiles, 0, HOPPER + 1);
-  tcase_add_test(tests, none_spills_again);
+  suite_loop(tests, every_plan_compiles, 2 * ARCHS + 2);
+  suite_loop(tests, every_plan_of_decode_compiles, HOPPER + 1);
+  suite_loop(tests, every_plan_of_caches_compiles, HOPPER + 1);
+  suite_add(tests, none_spills_again);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -3,9 +3,9 @@
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "suite.h"
 
+#include "cuda/nvrtc.h"
 #include "device/compile.h"
 #include "expand/expand.h"
-#include "cuda/nvrtc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,16 +224,16 @@ int main(void) {
   }
   Suite *suite = suite_create("nvrtc");
   TCase *tests = tcase_create("nvrtc");
-  tcase_add_loop_test(tests, forward, 0, 4);
-  tcase_add_loop_test(tests, backward, 0, 3);
-  tcase_add_loop_test(tests, bias_gradient, 0, 2);
-  tcase_add_test(tests, spills_are_refused);
-  tcase_add_test(tests, unskipped_text_may_warn);
-  tcase_add_test(tests, mistakes_name_their_line);
-  tcase_add_test(tests, mistakes_name_their_template);
+  suite_loop(tests, forward, 4);
+  suite_loop(tests, backward, 3);
+  suite_loop(tests, bias_gradient, 2);
+  suite_add(tests, spills_are_refused);
+  suite_add(tests, unskipped_text_may_warn);
+  suite_add(tests, mistakes_name_their_line);
+  suite_add(tests, mistakes_name_their_template);
   if (fg_nvrtc_version(nvrtc) >= 12080) {
-    tcase_add_test(tests, late_compiles_stop);
-    tcase_add_test(tests, failures_after_a_cancel);
+    suite_add(tests, late_compiles_stop);
+    suite_add(tests, failures_after_a_cancel);
   }
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -140,15 +140,15 @@ int main(void) {
   Suite *suite = suite_create("nvrtc_load");
   TCase *tests = tcase_create("nvrtc_load");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, missing);
-  tcase_add_test(tests, garbage);
-  tcase_add_test(tests, directory);
-  tcase_add_test(tests, another_library);
-  tcase_add_loop_test(tests, too_old, 0, 2);
-  tcase_add_loop_test(tests, options_by_version, 0, 5);
-  tcase_add_test(tests, without_builtins);
-  tcase_add_loop_test(tests, error_behind_figures, 0, 4);
-  tcase_add_test(tests, cancelled_by_nobody);
+  suite_add(tests, missing);
+  suite_add(tests, garbage);
+  suite_add(tests, directory);
+  suite_add(tests, another_library);
+  suite_loop(tests, too_old, 2);
+  suite_loop(tests, options_by_version, 5);
+  suite_add(tests, without_builtins);
+  suite_loop(tests, error_behind_figures, 4);
+  suite_add(tests, cancelled_by_nobody);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -139,8 +139,8 @@ int main(void) {
   Suite *suite = suite_create("primitives");
   TCase *tests = tcase_create("primitives");
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_test(tests, reduction_is_one_or_four);
-  tcase_add_loop_test(tests, every_primitive_compiles, 0, compiles ? 5 : 1);
+  suite_add(tests, reduction_is_one_or_four);
+  suite_loop(tests, every_primitive_compiles, compiles ? 5 : 1);
   suite_add_tcase(suite, tests);
   int failed = suite_run(suite);
   return failed || (!compiles && required()) ? 1 : compiles ? 0 : SKIP;

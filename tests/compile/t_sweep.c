@@ -4,9 +4,9 @@
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
 #include "suite.h"
 
+#include "cuda/nvrtc_library.h"
 #include "expand/expand.h"
 #include "spec/grid.h"
-#include "cuda/nvrtc_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +137,7 @@ int main(void) {
   Suite *suite = suite_create("sweep");
   TCase *cases = tcase_create("sweep");
   suite_loop(cases, takes_all, sizeof sweep / sizeof *sweep);
-  tcase_add_test(cases, divides_in_a_few_instructions);
+  suite_add(cases, divides_in_a_few_instructions);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -139,9 +139,9 @@ int main(void) {
   Suite *suite = suite_create("wgmma compile");
   TCase *tests = tcase_create("wgmma compile");
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_loop_test(tests, products_compile, 0, CASES);
-  tcase_add_loop_test(tests, kernels_of_blocks_compile, 0,
-                      sizeof kernels_of_blocks / sizeof *kernels_of_blocks);
+  suite_loop(tests, products_compile, CASES);
+  suite_loop(tests, kernels_of_blocks_compile,
+             sizeof kernels_of_blocks / sizeof *kernels_of_blocks);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

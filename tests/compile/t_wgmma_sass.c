@@ -147,8 +147,8 @@ int main(void) {
   bool have = find_cuobjdump() && fg_nvrtc_load(&nvrtc) == FG_OK;
   Suite *suite = suite_create("wgmma sass");
   TCase *tests = tcase_create("wgmma sass");
-  tcase_add_test(tests, reader_counts_moves_in_loops);
-  if (have) tcase_add_test(tests, no_main_loop_moves_descriptors);
+  suite_add(tests, reader_counts_moves_in_loops);
+  if (have) suite_add(tests, no_main_loop_moves_descriptors);
   suite_add_tcase(suite, tests);
   int failed = suite_run(suite);
   if (failed || have) return failed;

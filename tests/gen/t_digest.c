@@ -2,9 +2,9 @@
 #include "expand/digest.h"
 #include "expand/essence.h"
 #include "expand/expand.h"
+#include "expand/template.h"
 #include "scratch.h"
 #include "suite.h"
-#include "expand/template.h"
 #include "templates.h"
 
 #include <stdio.h>
@@ -179,11 +179,11 @@ int main(void) {
   Suite *suite = suite_create("digest");
   TCase *tests = tcase_create("digest");
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_loop_test(tests, essences, 0, sizeof cases / sizeof *cases);
-  tcase_add_test(tests, comments);
-  tcase_add_test(tests, lines);
-  tcase_add_test(tests, essence_is_enough);
-  tcase_add_test(tests, missing_directory);
+  suite_loop(tests, essences, sizeof cases / sizeof *cases);
+  suite_add(tests, comments);
+  suite_add(tests, lines);
+  suite_add(tests, essence_is_enough);
+  suite_add(tests, missing_directory);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

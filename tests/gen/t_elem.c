@@ -199,17 +199,17 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("elem");
   TCase *cases = tcase_create("elem");
-  tcase_add_test(cases, test_names);
+  suite_add(cases, test_names);
   tcase_add_loop_test(cases, test_every_value, FG_ELEM_BF16, FG_ELEM_F32);
   tcase_add_loop_test(cases, test_halfway, FG_ELEM_BF16, FG_ELEM_F32);
   tcase_add_loop_test(cases, test_overflow, FG_ELEM_BF16, FG_ELEM_F32);
-  tcase_add_test(cases, test_underflow);
+  suite_add(cases, test_underflow);
   tcase_add_loop_test(cases, test_nan, FG_ELEM_BF16, FG_ELEM_F32);
-  tcase_add_test(cases, test_f32_and_index);
-  tcase_add_test(cases, test_e4m3_values);
-  tcase_add_test(cases, test_e4m3_halfway);
-  tcase_add_test(cases, test_e4m3_ends);
-  tcase_add_test(cases, test_e4m3_index);
+  suite_add(cases, test_f32_and_index);
+  suite_add(cases, test_e4m3_values);
+  suite_add(cases, test_e4m3_halfway);
+  suite_add(cases, test_e4m3_ends);
+  suite_add(cases, test_e4m3_index);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

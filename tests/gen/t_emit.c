@@ -277,10 +277,10 @@ int main(void) {
   Suite *suite = suite_create("emit");
   TCase *texts = tcase_create("texts");
   tcase_add_checked_fixture(texts, enter, leave);
-  tcase_add_loop_test(texts, whole_grid, 0, 4); /* grids by archs */
-  tcase_add_test(texts, places_are_right);
-  tcase_add_test(texts, every_kind_has_its_texts);
-  tcase_add_test(texts, every_choice_has_its_hook);
+  suite_loop(texts, whole_grid, 4); /* grids by archs */
+  suite_add(texts, places_are_right);
+  suite_add(texts, every_kind_has_its_texts);
+  suite_add(texts, every_choice_has_its_hook);
   suite_add_tcase(suite, texts);
   return suite_run(suite);
 }

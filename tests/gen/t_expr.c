@@ -278,14 +278,14 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("expr");
   TCase *exprs = tcase_create("expressions");
-  tcase_add_test(exprs, values);
-  tcase_add_test(exprs, random_expressions);
-  tcase_add_test(exprs, precedence);
-  tcase_add_test(exprs, postfix_text);
-  tcase_add_loop_test(exprs, syntax_errors, 0, sizeof bad / sizeof *bad);
-  tcase_add_test(exprs, too_long_too_deep);
-  tcase_add_test(exprs, extents_of_rows);
-  tcase_add_test(exprs, overflow_and_division);
+  suite_add(exprs, values);
+  suite_add(exprs, random_expressions);
+  suite_add(exprs, precedence);
+  suite_add(exprs, postfix_text);
+  suite_loop(exprs, syntax_errors, sizeof bad / sizeof *bad);
+  suite_add(exprs, too_long_too_deep);
+  suite_add(exprs, extents_of_rows);
+  suite_add(exprs, overflow_and_division);
   suite_add_tcase(suite, exprs);
   return suite_run(suite);
 }

@@ -98,9 +98,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("extent");
   TCase *tests = tcase_create("extent");
-  tcase_add_loop_test(tests, texts, 0, CASES);
-  tcase_add_test(tests, shape_of_nothing);
-  tcase_add_loop_test(tests, large_numbers, 0, FG_SHAPE_FORMS);
+  suite_loop(tests, texts, CASES);
+  suite_add(tests, shape_of_nothing);
+  suite_loop(tests, large_numbers, FG_SHAPE_FORMS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -194,14 +194,13 @@ int main(void) {
   Suite *suite = suite_create("family");
   TCase *mistakes = tcase_create("mistakes");
   tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
-  tcase_add_test(mistakes, fills_are_joined);
-  tcase_add_test(mistakes, mistakes_in_widths);
-  tcase_add_loop_test(mistakes, mistakes_in_a_description, 0,
-                      sizeof description / sizeof *description);
-  tcase_add_loop_test(mistakes, mistakes_in_a_family, 0, sizeof family / sizeof *family);
-  tcase_add_test(mistakes, features_of_the_machine);
-  tcase_add_test(mistakes, listing_names_the_plan);
-  tcase_add_test(mistakes, candidates_are_checked);
+  suite_add(mistakes, fills_are_joined);
+  suite_add(mistakes, mistakes_in_widths);
+  suite_loop(mistakes, mistakes_in_a_description, sizeof description / sizeof *description);
+  suite_loop(mistakes, mistakes_in_a_family, sizeof family / sizeof *family);
+  suite_add(mistakes, features_of_the_machine);
+  suite_add(mistakes, listing_names_the_plan);
+  suite_add(mistakes, candidates_are_checked);
   suite_add_tcase(suite, mistakes);
   return suite_run(suite);
 }

@@ -309,20 +309,20 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("field");
   TCase *values = tcase_create("values");
-  tcase_add_test(values, choices_read_and_print);
-  tcase_add_test(values, head_dims_read_and_print);
-  tcase_add_test(values, bias_dims_read_and_print);
-  tcase_add_test(values, plan_numbers_read);
-  tcase_add_test(values, unused_fields_settle);
-  tcase_add_test(values, element_types);
+  suite_add(values, choices_read_and_print);
+  suite_add(values, head_dims_read_and_print);
+  suite_add(values, bias_dims_read_and_print);
+  suite_add(values, plan_numbers_read);
+  suite_add(values, unused_fields_settle);
+  suite_add(values, element_types);
   suite_add_tcase(suite, values);
   TCase *refusals = tcase_create("refusals");
-  tcase_add_test(refusals, choices_refused);
-  tcase_add_test(refusals, long_text_is_cut);
-  tcase_add_test(refusals, head_dims_refused);
-  tcase_add_test(refusals, bias_dims_refused);
-  tcase_add_test(refusals, plan_numbers_refused);
-  tcase_add_test(refusals, nearest_name);
+  suite_add(refusals, choices_refused);
+  suite_add(refusals, long_text_is_cut);
+  suite_add(refusals, head_dims_refused);
+  suite_add(refusals, bias_dims_refused);
+  suite_add(refusals, plan_numbers_refused);
+  suite_add(refusals, nearest_name);
   suite_add_tcase(suite, refusals);
   return suite_run(suite);
 }

@@ -158,13 +158,13 @@ int main(void) {
   Suite *suite = suite_create("former");
   TCase *names = tcase_create("former names");
   tcase_add_checked_fixture(names, scratch_enter, scratch_leave);
-  tcase_add_test(names, beside_a_family);
-  tcase_add_test(names, words_and_files);
-  tcase_add_test(names, in_c);
-  tcase_add_test(names, beside_another_family);
-  tcase_add_test(names, not_clear);
-  tcase_add_test(names, names_of_plans);
-  tcase_add_test(names, rows);
+  suite_add(names, beside_a_family);
+  suite_add(names, words_and_files);
+  suite_add(names, in_c);
+  suite_add(names, beside_another_family);
+  suite_add(names, not_clear);
+  suite_add(names, names_of_plans);
+  suite_add(names, rows);
   suite_add_tcase(suite, names);
   return suite_run(suite);
 }

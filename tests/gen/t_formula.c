@@ -2,9 +2,9 @@
  * derivatives; and any text at all, which must end in a formula or a sentence. */
 #include "suite.h"
 
-#include "formula_case.h"
 #include "formula/tree_bound.h"
 #include "formula/tree_diff.h"
+#include "formula_case.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -313,13 +313,13 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("formula");
   TCase *cases = tcase_create("derivations");
-  tcase_add_test(cases, canonical_text_has_the_same_values);
-  tcase_add_test(cases, spellings_of_one_mask);
-  tcase_add_test(cases, derivatives_by_s);
-  tcase_add_test(cases, derivatives_by_inputs);
-  tcase_add_test(cases, a_nan_takes_no_gradient);
-  tcase_add_test(cases, caps_that_are_none);
-  tcase_add_test(cases, any_text_ends_well);
+  suite_add(cases, canonical_text_has_the_same_values);
+  suite_add(cases, spellings_of_one_mask);
+  suite_add(cases, derivatives_by_s);
+  suite_add(cases, derivatives_by_inputs);
+  suite_add(cases, a_nan_takes_no_gradient);
+  suite_add(cases, caps_that_are_none);
+  suite_add(cases, any_text_ends_well);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

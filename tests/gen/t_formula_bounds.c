@@ -1,9 +1,9 @@
 /* t_formula_bounds.c - what a mask is over a tile, and of one row, against brute force. */
 #include "suite.h"
 
-#include "formula_case.h"
 #include "formula/tree_bound.h"
 #include "formula/tree_extent.h"
+#include "formula_case.h"
 
 #include <math.h>
 #include <string.h>
@@ -192,7 +192,8 @@ START_TEST(ranges_of_one) {
   for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
     fg_formula f;
     ck_assert_msg(case_formula(masks[m].text, NULL, &f) == FG_OK, "%s", fg_error());
-    ck_assert_msg(fg_formula_visible(&f, false).exact_for_one == masks[m].by_row, "%s", masks[m].text);
+    ck_assert_msg(fg_formula_visible(&f, false).exact_for_one == masks[m].by_row, "%s",
+                  masks[m].text);
     for (int i = 0; i < 100; i++) {
       case_problem x;
       case_problem_new(&state, &x);
@@ -313,11 +314,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("formula bounds");
   TCase *cases = tcase_create("bounds");
-  tcase_add_test(cases, bounds_hold);
-  tcase_add_test(cases, ranges_of_one);
-  tcase_add_test(cases, linear_bounds_are_exact);
-  tcase_add_test(cases, bounds_far_out);
-  tcase_add_test(cases, bounds_beyond_64_bits);
+  suite_add(cases, bounds_hold);
+  suite_add(cases, ranges_of_one);
+  suite_add(cases, linear_bounds_are_exact);
+  suite_add(cases, bounds_far_out);
+  suite_add(cases, bounds_beyond_64_bits);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -5,9 +5,9 @@
 #define _GNU_SOURCE /* asprintf, mkdtemp */
 #include "suite.h"
 
-#include "formula_case.h"
 #include "formula/tree_bound.h"
 #include "formula/tree_emit.h"
+#include "formula_case.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -213,7 +213,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("formula_emit");
   TCase *cases = tcase_create("texts");
-  tcase_add_test(cases, texts_compute_the_expressions);
+  suite_add(cases, texts_compute_the_expressions);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -188,9 +188,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("formula_error");
   TCase *cases = tcase_create("texts");
-  tcase_add_loop_test(cases, sentences, 0, WRONG);
-  tcase_add_test(cases, large_texts);
-  tcase_add_test(cases, doubling_definitions);
+  suite_loop(cases, sentences, WRONG);
+  suite_add(cases, large_texts);
+  suite_add(cases, doubling_definitions);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -7,9 +7,9 @@
 
 #include "alloc_watch.h"
 #include "expand/expand.h"
-#include "spec/grid.h"
-#include "scratch.h"
 #include "expand/state.h"
+#include "scratch.h"
+#include "spec/grid.h"
 #include "templates.h"
 
 #include <stdio.h>
@@ -169,10 +169,10 @@ int main(void) {
   Suite *suite = suite_create("gen_memory");
   TCase *cases = tcase_create("gen_memory");
   tcase_add_checked_fixture(cases, enter, templates_leave);
-  tcase_add_test(cases, test_new);
-  tcase_add_loop_test(cases, test_emit, 0, 2);
-  tcase_add_test(cases, test_c);
-  tcase_add_test(cases, test_spec_file);
+  suite_add(cases, test_new);
+  suite_loop(cases, test_emit, 2);
+  suite_add(cases, test_c);
+  suite_add(cases, test_spec_file);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -174,9 +174,9 @@ int main(int argc, char **argv) {
   if (argc == 3 && !strcmp(argv[1], "emit")) return emit(argv[2]);
   Suite *suite = suite_create("golden");
   TCase *texts = tcase_create("texts");
-  tcase_add_loop_test(texts, golden_files, 0, GOLDEN);
-  tcase_add_test(texts, a_hundred_times);
-  tcase_add_test(texts, other_processes);
+  suite_loop(texts, golden_files, GOLDEN);
+  suite_add(texts, a_hundred_times);
+  suite_add(texts, other_processes);
   suite_add_tcase(suite, texts);
   return suite_run(suite);
 }

@@ -112,9 +112,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("mma plans");
   TCase *tests = tcase_create("mma plans");
-  tcase_add_loop_test(tests, every_spec_has_a_plan, 0, ARCHS);
-  tcase_add_test(tests, refused_plans);
-  tcase_add_test(tests, left_to_mma);
+  suite_loop(tests, every_spec_has_a_plan, ARCHS);
+  suite_add(tests, refused_plans);
+  suite_add(tests, left_to_mma);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

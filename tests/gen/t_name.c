@@ -311,15 +311,15 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("name");
   TCase *names = tcase_create("names");
-  tcase_add_test(names, points_read_back);
-  tcase_add_test(names, rows_read_back);
-  tcase_add_test(names, appends_read_back);
-  tcase_add_test(names, variants_read_back);
-  tcase_add_test(names, short_texts_read_back);
-  tcase_add_test(names, known_names);
-  tcase_add_test(names, calls);
-  tcase_add_test(names, no_calls);
-  tcase_add_test(names, limits);
+  suite_add(names, points_read_back);
+  suite_add(names, rows_read_back);
+  suite_add(names, appends_read_back);
+  suite_add(names, variants_read_back);
+  suite_add(names, short_texts_read_back);
+  suite_add(names, known_names);
+  suite_add(names, calls);
+  suite_add(names, no_calls);
+  suite_add(names, limits);
   suite_add_tcase(suite, names);
   return suite_run(suite);
 }

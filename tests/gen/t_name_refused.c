@@ -127,8 +127,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("name refused");
   TCase *names = tcase_create("name refused");
-  tcase_add_loop_test(names, other_names_are_refused, 0, sizeof bad / sizeof *bad);
-  tcase_add_test(names, archs);
+  suite_loop(names, other_names_are_refused, sizeof bad / sizeof *bad);
+  suite_add(names, archs);
   suite_add_tcase(suite, names);
   return suite_run(suite);
 }

@@ -267,12 +267,12 @@ int main(void) {
   Suite *suite = suite_create("recipe");
   TCase *recipes = tcase_create("recipes");
   tcase_add_checked_fixture(recipes, enter, leave);
-  tcase_add_loop_test(recipes, params_are_where_the_recipe_says, 0, 2);
-  tcase_add_test(recipes, backward_recipe);
-  tcase_add_test(recipes, arguments);
-  tcase_add_test(recipes, only_candidates_expand);
-  tcase_add_test(recipes, only_what_was_listed_is_known);
-  tcase_add_test(recipes, plans_within_restrictions);
+  suite_loop(recipes, params_are_where_the_recipe_says, 2);
+  suite_add(recipes, backward_recipe);
+  suite_add(recipes, arguments);
+  suite_add(recipes, only_candidates_expand);
+  suite_add(recipes, only_what_was_listed_is_known);
+  suite_add(recipes, plans_within_restrictions);
   suite_add_tcase(suite, recipes);
   return suite_run(suite);
 }

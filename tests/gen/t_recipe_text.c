@@ -390,15 +390,14 @@ int main(void) {
   Suite *suite = suite_create("recipe text");
   TCase *texts = tcase_create("texts");
   tcase_add_checked_fixture(texts, enter, leave);
-  tcase_add_loop_test(texts, every_variant_parses_back, 0, 2);
-  tcase_add_test(texts, a_listing_has_the_recipes);
-  tcase_add_test(texts, line_of_former_recipes);
-  tcase_add_test(texts, truncated);
-  tcase_add_test(texts, mutated);
-  tcase_add_loop_test(texts, malformed_texts, 0, sizeof malformed / sizeof *malformed);
-  tcase_add_loop_test(texts, malformed_maps_and_traits, 0,
-                      sizeof malformed_maps / sizeof *malformed_maps);
-  tcase_add_test(texts, too_much);
+  suite_loop(texts, every_variant_parses_back, 2);
+  suite_add(texts, a_listing_has_the_recipes);
+  suite_add(texts, line_of_former_recipes);
+  suite_add(texts, truncated);
+  suite_add(texts, mutated);
+  suite_loop(texts, malformed_texts, sizeof malformed / sizeof *malformed);
+  suite_loop(texts, malformed_maps_and_traits, sizeof malformed_maps / sizeof *malformed_maps);
+  suite_add(texts, too_much);
   suite_add_tcase(suite, texts);
   return suite_run(suite);
 }

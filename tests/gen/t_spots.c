@@ -134,9 +134,9 @@ int main(void) {
   Suite *suite = suite_create("spots");
   TCase *tests = tcase_create("spots");
   tcase_add_checked_fixture(tests, list_all, NULL);
-  tcase_add_test(tests, names_are_unique);
-  tcase_add_test(tests, lines_are_marked);
-  tcase_add_test(tests, each_has_a_bug);
+  suite_add(tests, names_are_unique);
+  suite_add(tests, lines_are_marked);
+  suite_add(tests, each_has_a_bug);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -270,16 +270,16 @@ int main(void) {
   suite_add_tcase(s, c);
   tcase_set_timeout(c, 120);
   tcase_add_checked_fixture(c, enter, leave);
-  tcase_add_test(c, header_lists_them);
-  tcase_add_test(c, forced_off);
-  tcase_add_test(c, forced_on_where_possible);
-  tcase_add_test(c, list_says_them);
-  tcase_add_test(c, unknown_name_forced);
-  tcase_add_test(c, unknown_name_read);
-  tcase_add_loop_test(c, bad_rows, 0, sizeof faults / sizeof *faults);
-  tcase_add_test(c, bad_settings);
-  tcase_add_test(c, cache_tells_them_apart);
-  tcase_add_test(c, zoos_are_left);
-  tcase_add_test(c, build_and_tune_refuse);
+  suite_add(c, header_lists_them);
+  suite_add(c, forced_off);
+  suite_add(c, forced_on_where_possible);
+  suite_add(c, list_says_them);
+  suite_add(c, unknown_name_forced);
+  suite_add(c, unknown_name_read);
+  suite_loop(c, bad_rows, sizeof faults / sizeof *faults);
+  suite_add(c, bad_settings);
+  suite_add(c, cache_tells_them_apart);
+  suite_add(c, zoos_are_left);
+  suite_add(c, build_and_tune_refuse);
   return suite_run(s);
 }

@@ -307,14 +307,14 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine");
   TCase *tcase = tcase_create("right");
-  tcase_add_loop_test(tcase, right_kernels_pass, 0, RIGHT);
-  tcase_add_test(tcase, seeds_order_everything);
-  tcase_add_test(tcase, steps_share_what_was_written);
-  tcase_add_test(tcase, stamps_start_again);
-  tcase_add_test(tcase, strides_of_every_kind);
-  tcase_add_test(tcase, guarded_memory_touches_its_guard);
-  tcase_add_test(tcase, bad_launches_are_refused);
-  tcase_add_test(tcase, bad_tensors_are_refused);
+  suite_loop(tcase, right_kernels_pass, RIGHT);
+  suite_add(tcase, seeds_order_everything);
+  suite_add(tcase, steps_share_what_was_written);
+  suite_add(tcase, stamps_start_again);
+  suite_add(tcase, strides_of_every_kind);
+  suite_add(tcase, guarded_memory_touches_its_guard);
+  suite_add(tcase, bad_launches_are_refused);
+  suite_add(tcase, bad_tensors_are_refused);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

@@ -124,7 +124,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine async");
   TCase *tcase = tcase_create("copies");
-  tcase_add_loop_test(tcase, copies_land, 0, RIGHT);
+  suite_loop(tcase, copies_land, RIGHT);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

@@ -229,7 +229,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine async fault");
   TCase *tcase = tcase_create("copies");
-  tcase_add_loop_test(tcase, fault_is_found, 0, WRONG);
+  suite_loop(tcase, fault_is_found, WRONG);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

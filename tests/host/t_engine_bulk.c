@@ -244,9 +244,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine bulk");
   TCase *tcase = tcase_create("bulk");
-  tcase_add_loop_test(tcase, right_kernels, 0, RIGHT);
-  tcase_add_loop_test(tcase, wrong_kernels, 0, WRONG);
-  tcase_add_loop_test(tcase, wrong_kernels_if_late, 0, WRONG_IF_LATE);
+  suite_loop(tcase, right_kernels, RIGHT);
+  suite_loop(tcase, wrong_kernels, WRONG);
+  suite_loop(tcase, wrong_kernels_if_late, WRONG_IF_LATE);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

@@ -252,10 +252,10 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine copy");
   TCase *tcase = tcase_create("copies");
-  tcase_add_test(tcase, right_kernel);
-  tcase_add_test(tcase, launches_with_other_clusters);
-  tcase_add_loop_test(tcase, wrong_kernels, 0, WRONG);
-  tcase_add_loop_test(tcase, wrong_kernels_if_late, 0, WRONG_IF_LATE);
+  suite_add(tcase, right_kernel);
+  suite_add(tcase, launches_with_other_clusters);
+  suite_loop(tcase, wrong_kernels, WRONG);
+  suite_loop(tcase, wrong_kernels_if_late, WRONG_IF_LATE);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

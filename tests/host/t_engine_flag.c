@@ -212,7 +212,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine flag");
   TCase *tcase = tcase_create("flags");
-  tcase_add_loop_test(tcase, right_kernels, 0, RIGHT);
+  suite_loop(tcase, right_kernels, RIGHT);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

@@ -184,8 +184,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine flag fault");
   TCase *tcase = tcase_create("flags");
-  tcase_add_loop_test(tcase, wrong_kernels, 0, WRONG);
-  tcase_add_test(tcase, nothing_is_wrong);
+  suite_loop(tcase, wrong_kernels, WRONG);
+  suite_add(tcase, nothing_is_wrong);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

@@ -311,8 +311,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine mbarrier");
   TCase *tcase = tcase_create("mbarriers");
-  tcase_add_loop_test(tcase, right_kernels, 0, RIGHT);
-  tcase_add_loop_test(tcase, wrong_kernels, 0, WRONG);
+  suite_loop(tcase, right_kernels, RIGHT);
+  suite_loop(tcase, wrong_kernels, WRONG);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

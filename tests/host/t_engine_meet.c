@@ -190,9 +190,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine meet");
   TCase *tcase = tcase_create("wrong");
-  tcase_add_loop_test(tcase, fault_is_found, 0, WRONG);
-  tcase_add_test(tcase, spinning_is_stopped);
-  tcase_add_test(tcase, fault_names_its_place);
+  suite_loop(tcase, fault_is_found, WRONG);
+  suite_add(tcase, spinning_is_stopped);
+  suite_add(tcase, fault_names_its_place);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

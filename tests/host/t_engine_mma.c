@@ -216,11 +216,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine mma");
   TCase *tcase = tcase_create("matrices");
-  tcase_add_loop_test(tcase, fragments_lie_as_documented, 0, 2);
-  tcase_add_loop_test(tcase, specials_propagate, 0, 2);
-  tcase_add_loop_test(tcase, every_number_is_read_exactly, 0, 2);
-  tcase_add_test(tcase, bytes_lie_as_documented);
-  tcase_add_test(tcase, matrices_lie_as_documented);
+  suite_loop(tcase, fragments_lie_as_documented, 2);
+  suite_loop(tcase, specials_propagate, 2);
+  suite_loop(tcase, every_number_is_read_exactly, 2);
+  suite_add(tcase, bytes_lie_as_documented);
+  suite_add(tcase, matrices_lie_as_documented);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

@@ -178,7 +178,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine mma fault");
   TCase *tcase = tcase_create("matrices");
-  tcase_add_loop_test(tcase, fault_is_found, 0, WRONG);
+  suite_loop(tcase, fault_is_found, WRONG);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

@@ -232,8 +232,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("engine tma");
   TCase *tcase = tcase_create("tma");
-  tcase_add_loop_test(tcase, wrong_kernels, 0, WRONG);
-  tcase_add_test(tcase, block_ends_too_early);
+  suite_loop(tcase, wrong_kernels, WRONG);
+  suite_add(tcase, block_ends_too_early);
   suite_add_tcase(suite, tcase);
   return suite_run(suite);
 }

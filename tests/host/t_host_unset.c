@@ -52,7 +52,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("host_unset");
   TCase *cases = tcase_create("host_unset");
-  tcase_add_loop_test(cases, test_text, 0, TEXTS);
+  suite_loop(cases, test_text, TEXTS);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -366,12 +366,12 @@ int main(void) {
   TCase *tests = tcase_create("run");
   kernel_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_loop_test(tests, products_are_right, 0, 2);
-  tcase_add_loop_test(tests, packing_rounds_to_even, 0, 2);
-  tcase_add_loop_test(tests, words_and_pairs, 0, 2);
-  tcase_add_test(tests, products_of_bytes_are_right);
-  tcase_add_test(tests, packing_to_bytes);
-  tcase_add_loop_test(tests, widening_is_exact, 0, 2);
+  suite_loop(tests, products_are_right, 2);
+  suite_loop(tests, packing_rounds_to_even, 2);
+  suite_loop(tests, words_and_pairs, 2);
+  suite_add(tests, products_of_bytes_are_right);
+  suite_add(tests, packing_to_bytes);
+  suite_loop(tests, widening_is_exact, 2);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -333,12 +333,12 @@ int main(void) {
   hopper_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   suite_loop(tests, boxes_of_tensors, BOXES);
-  tcase_add_test(tests, halves_to_both_blocks);
-  tcase_add_test(tests, blocks_exchange_numbers);
-  tcase_add_test(tests, units_follow_each_other);
-  tcase_add_test(tests, rows_of_bytes);
-  tcase_add_test(tests, words_order_warps);
-  tcase_add_test(tests, pieces_of_a_warp);
+  suite_add(tests, halves_to_both_blocks);
+  suite_add(tests, blocks_exchange_numbers);
+  suite_add(tests, units_follow_each_other);
+  suite_add(tests, rows_of_bytes);
+  suite_add(tests, words_order_warps);
+  suite_add(tests, pieces_of_a_warp);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

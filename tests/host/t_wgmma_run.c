@@ -213,7 +213,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
   suite_loop(tests, every_layout, 18);
   suite_loop(tests, every_layout_of_bytes, 6);
-  tcase_add_test(tests, sums_of_bytes_are_cut);
+  suite_add(tests, sums_of_bytes_are_cut);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -314,15 +314,15 @@ int main(void) {
   Suite *suite = suite_create("append");
   TCase *tests = tcase_create("append");
   tcase_set_timeout(tests, 300);
-  tcase_add_loop_test(tests, layouts, 0, 3);
-  tcase_add_loop_test(tests, widths, 0, 2);
-  tcase_add_loop_test(tests, quantized, 0, 3);
-  tcase_add_test(tests, quantized_bytes);
-  tcase_add_test(tests, pages);
-  tcase_add_test(tests, bits);
-  tcase_add_test(tests, positions);
-  tcase_add_test(tests, wild_starts);
-  tcase_add_test(tests, refused);
+  suite_loop(tests, layouts, 3);
+  suite_loop(tests, widths, 2);
+  suite_loop(tests, quantized, 3);
+  suite_add(tests, quantized_bytes);
+  suite_add(tests, pages);
+  suite_add(tests, bits);
+  suite_add(tests, positions);
+  suite_add(tests, wild_starts);
+  suite_add(tests, refused);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

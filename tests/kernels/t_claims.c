@@ -256,12 +256,12 @@ int main(void) {
   TCase *tests = tcase_create("claims");
   kernel_device_of_wgmma();
   tcase_add_unchecked_fixture(tests, make, drop);
-  tcase_add_loop_test(tests, any_word_will_do, 0, PASSES);
-  tcase_add_loop_test(tests, launches_leave_it_as_new, 0, PASSES);
-  tcase_add_loop_test(tests, margins, 0, PASSES);
-  tcase_add_test(tests, after_one_cut_short);
-  tcase_add_test(tests, blocks_without_tiles);
-  tcase_add_loop_test(tests, repeats, 0, PASSES);
+  suite_loop(tests, any_word_will_do, PASSES);
+  suite_loop(tests, launches_leave_it_as_new, PASSES);
+  suite_loop(tests, margins, PASSES);
+  suite_add(tests, after_one_cut_short);
+  suite_add(tests, blocks_without_tiles);
+  suite_loop(tests, repeats, PASSES);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -274,7 +274,7 @@ int main(void) {
   suite_loop(tests, keys_are_divided, DIVISIONS);
   suite_loop(tests, equal_launches_are_equal, LAYOUTS);
   suite_loop(tests, launches_share_a_workspace, LAYOUTS);
-  tcase_add_test(tests, rows_without_keys);
+  suite_add(tests, rows_without_keys);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -13,17 +13,17 @@
 
 /* A row of a lane, in teams of one warp; two rows; teams of four warps. A row's last chunk has no
  * columns, and chunks of O are no multiple of a quad's. */
-#define DECODE  "family=decode head_dim=40 "
-#define EIGHT   DECODE "block_q=8 warps=4 "
-#define SIXTEEN DECODE "block_q=16 warps=4 "
+#define DECODE       "family=decode head_dim=40 "
+#define EIGHT        DECODE "block_q=8 warps=4 "
+#define SIXTEEN      DECODE "block_q=16 warps=4 "
 #define SIXTEEN_WIDE DECODE "block_q=16 block_kv=32 "
-#define SIXTY   DECODE "block_q=64 "
-#define CAUSAL  "mask=causal "
-#define FEW     "mask=causal_top_left "
-#define HEADS   EIGHT "mask=k<=p-40*h "
-#define RAGGED  EIGHT "q_layout=packed kv_layout=cached"
-#define PAGED   EIGHT "mask=causal q_layout=packed kv_layout=paged"
-#define FIXED   EIGHT "batch_invariant=true"
+#define SIXTY        DECODE "block_q=64 "
+#define CAUSAL       "mask=causal "
+#define FEW          "mask=causal_top_left "
+#define HEADS        EIGHT "mask=k<=p-40*h "
+#define RAGGED       EIGHT "q_layout=packed kv_layout=cached"
+#define PAGED        EIGHT "mask=causal q_layout=packed kv_layout=paged"
+#define FIXED        EIGHT "batch_invariant=true"
 
 #define FIXED_PACKED FIXED " q_layout=packed kv_layout=packed"
 #define CACHED       EIGHT "kv_layout=cached"
@@ -101,10 +101,9 @@ static const planted_bug bugs[] = {
     {"decode.line.shares", " - first_block + 1", " - first_block", .words = EIGHT, .fault = PLACE},
     {"decode.line.places", "(first > first_block * each + imin(first_block, more))", "0",
      .words = EIGHT, .fault = PLACE},
-    {"decode.line.places", "(first_block + 1) * sides + side", "first_block * sides + side", .words = EIGHT,
-     .fault = PLACE},
-    {"decode.line.places", "own > first_block ? 2 * block : ", "", .words = EIGHT,
-     .fault = PLACE},
+    {"decode.line.places", "(first_block + 1) * sides + side", "first_block * sides + side",
+     .words = EIGHT, .fault = PLACE},
+    {"decode.line.places", "own > first_block ? 2 * block : ", "", .words = EIGHT, .fault = PLACE},
     {"decode.line.invariant_place", "BLOCK_KV) + b)", "BLOCK_KV))", .words = FIXED_PACKED,
      .fault = PLACE, .seeds = 1},
     {"tile.sums.running", "lane >= step", "lane > step", .words = EIGHT, .fault = PLACE},
@@ -133,7 +132,8 @@ static const planted_bug bugs[] = {
     {"tile.tiles.load", "there ? 16 : 0", "16", .words = EIGHT, .fault = BEYOND "|wrong numbers"},
     {"tile.tiles.load", "row + 4, chunk", "row, chunk", .words = EIGHT, .fault = MIXED},
     {"decode.forward.look_up", "first .. \" + lane\"", "first", .words = PAGED},
-    {"sequence.paged.found_place", "page, t, row, t)", "page, t, page, t)", .words = PAGED, .fault = PLACE},
+    {"sequence.paged.found_place", "page, t, row, t)", "page, t, page, t)", .words = PAGED,
+     .fault = PLACE},
     {"tile.pages.place", "(u32)place, (row + r) % 32", "(u32)place, row % 32", .words = PAGED},
     {"tile.pages.row", "there ? 16 : 0", "16", .words = PAGED, .fault = BEYOND "|wrong numbers"},
     /* rows */
@@ -161,7 +161,8 @@ static const planted_bug bugs[] = {
     {"decode.forward.row_of_scores", "2 * r", "0", .words = SIXTEEN},
     {"decode.forward.correct_o", "8 * (lane % 4) + 4", "8 * (lane % 4)", .words = EIGHT},
     {"decode.forward.correct_o", "$(n_dv) * r + i]", "$(n_dv) * 0 + i]", .words = SIXTEEN},
-    {"decode.forward.add_values", "$(ring.of(\"STAGE_BYTES\"))", "", .words = EIGHT, .fault = MIXED},
+    {"decode.forward.add_values", "$(ring.of(\"STAGE_BYTES\"))", "", .words = EIGHT,
+     .fault = MIXED},
     {"decode.forward.add_values", "stage + 1", "stage + 0", .words = EIGHT, .fault = MIXED},
     {"tile.tiles.multiply_rt", "; k +", " - 2; k +", .words = SIXTEEN},
     {"tile.tiles.multiply_rt", "8 * j", "0", .words = SIXTEEN_WIDE},
@@ -183,8 +184,7 @@ static const planted_bug bugs[] = {
     {"decode.parts.put", "2 * $(n_dv) * r", "0", .words = SIXTEEN},
     {"decode.parts.join", "sum[c] * kept", "sum[c]", .words = EIGHT},
     {"decode.parts.join", " * added", "", .words = EIGHT},
-    {"decode.parts.read_team", "imin(chunk, $(n_dv) - 1)", "chunk", .words = EIGHT,
-     .fault = ORDER},
+    {"decode.parts.read_team", "imin(chunk, $(n_dv) - 1)", "chunk", .words = EIGHT, .fault = ORDER},
     {"decode.parts.read_team", "number * PART_STEP", "0", .words = EIGHT},
     {"decode.parts.read_place", "(number - 1) * place_step", "number - 1", .words = EIGHT,
      .fault = PLACE, .seeds = 1},
@@ -228,8 +228,8 @@ static const planted_bug meetings[] = {
     {PARTS, "block_sync();", "(void)0;", .fault = ORDER "|" BLOCKS},
 };
 enum { MEETINGS = sizeof meetings / sizeof *meetings };
-static const char met[] = CACHED " mask=causal;" SIXTEEN CAUSAL "kv_layout=cached;" SIXTY CAUSAL
-                          "kv_layout=cached";
+static const char met[] =
+    CACHED " mask=causal;" SIXTEEN CAUSAL "kv_layout=cached;" SIXTY CAUSAL "kv_layout=cached";
 
 static int calls(void) {
   int sum = 0;

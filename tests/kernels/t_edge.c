@@ -197,11 +197,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("edge");
   TCase *cases = tcase_create("edge");
-  tcase_add_loop_test(cases, test_in_front, 0, 2);
-  tcase_add_loop_test(cases, test_hidden, 0, 2);
-  tcase_add_loop_test(cases, test_empty, 0, 16);
-  tcase_add_loop_test(cases, test_no_scale, 0, 2);
-  tcase_add_loop_test(cases, test_negative_scale, 0, 2);
+  suite_loop(cases, test_in_front, 2);
+  suite_loop(cases, test_hidden, 2);
+  suite_loop(cases, test_empty, 16);
+  suite_loop(cases, test_no_scale, 2);
+  suite_loop(cases, test_negative_scale, 2);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -239,9 +239,9 @@ int main(void) {
   Suite *suite = suite_create("hang");
   TCase *tests = tcase_create("hang");
   tcase_add_unchecked_fixture(tests, make, drop);
-  tcase_add_loop_test(tests, beside_a_full_card, 0, KERNELS);
-  tcase_add_loop_test(tests, two_streams_at_once, 0, KERNELS);
-  tcase_add_loop_test(tests, replayed_by_a_graph, 0, KERNELS);
+  suite_loop(tests, beside_a_full_card, KERNELS);
+  suite_loop(tests, two_streams_at_once, KERNELS);
+  suite_loop(tests, replayed_by_a_graph, KERNELS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

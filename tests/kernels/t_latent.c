@@ -88,7 +88,7 @@ int main(void) {
   TCase *tests = tcase_create("latent");
   kernel_device();
   suite_loop(tests, numbers_are_right, NUMBERS);
-  tcase_add_test(tests, v_is_in_k);
+  suite_add(tests, v_is_in_k);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

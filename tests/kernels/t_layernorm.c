@@ -23,15 +23,14 @@ static void verify_all(const kernel *k) {
     for (int style = 0; style < VERIFY_STYLES; style++)
       if (r == 4 - is_wide || style == r % VERIFY_STYLES)
         for (int seed = 0; seed < 1 + (r > 0); seed++) /* optional tensors are given, and are not */
-          kernel_verify(k,
-                        &(verify_case){.shape = {.rows = rows[r]},
-                                       .style = (verify_style)style,
-                                       .contiguous = (r + seed) % 2,
-                                       .far = r == 3 && on_host,
-                                       .again = r == 4,
-                                       .launch = {seed ? FG_GIVEN_EPS : 0,
-                                                  {[FG_NUMBER_EPS] = 0.5f}},
-                                       .seed = 90 + (uint64_t)(14 * r + 2 * style + seed)});
+          kernel_verify(
+              k, &(verify_case){.shape = {.rows = rows[r]},
+                                .style = (verify_style)style,
+                                .contiguous = (r + seed) % 2,
+                                .far = r == 3 && on_host,
+                                .again = r == 4,
+                                .launch = {seed ? FG_GIVEN_EPS : 0, {[FG_NUMBER_EPS] = 0.5f}},
+                                .seed = 90 + (uint64_t)(14 * r + 2 * style + seed)});
 }
 
 START_TEST(every_plan) {
@@ -223,14 +222,14 @@ int main(void) {
   Suite *suite = suite_create("layernorm");
   TCase *tests = tcase_create("layernorm");
   tcase_set_timeout(tests, 300);
-  tcase_add_loop_test(tests, every_plan, 0, 2);
-  tcase_add_loop_test(tests, wide_rows, 0, 2);
-  tcase_add_loop_test(tests, many_rows, 0, 2);
-  tcase_add_test(tests, every_spec);
-  tcase_add_loop_test(tests, differences, 0, 2);
-  tcase_add_test(tests, nonfinite);
-  tcase_add_test(tests, equal_columns);
-  tcase_add_test(tests, left_out);
+  suite_loop(tests, every_plan, 2);
+  suite_loop(tests, wide_rows, 2);
+  suite_loop(tests, many_rows, 2);
+  suite_add(tests, every_spec);
+  suite_loop(tests, differences, 2);
+  suite_add(tests, nonfinite);
+  suite_add(tests, equal_columns);
+  suite_add(tests, left_out);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

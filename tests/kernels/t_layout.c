@@ -121,10 +121,10 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("layout");
   TCase *cases = tcase_create("layout");
-  tcase_add_loop_test(cases, test_layout, 0, LAYOUTS);
-  tcase_add_loop_test(cases, test_broadcast, 0, BROADCASTS);
-  tcase_add_test(cases, test_shared);
-  tcase_add_loop_test(cases, test_out_of_line, 0, 3);
+  suite_loop(cases, test_layout, LAYOUTS);
+  suite_loop(cases, test_broadcast, BROADCASTS);
+  suite_add(cases, test_shared);
+  suite_loop(cases, test_out_of_line, 3);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

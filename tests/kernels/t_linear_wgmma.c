@@ -112,13 +112,13 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("linear_wgmma");
   TCase *cases = tcase_create("linear_wgmma");
-  tcase_add_loop_test(cases, every_epilogue, 0, 2 * EPILOGUES);
-  tcase_add_loop_test(cases, norms, 0, 5);
-  tcase_add_test(cases, wide_norms);
-  tcase_add_test(cases, norm_repeats);
-  tcase_add_loop_test(cases, every_plan, 0, 3);
-  tcase_add_test(cases, parts_in_order);
-  tcase_add_test(cases, keep_is_optional);
+  suite_loop(cases, every_epilogue, 2 * EPILOGUES);
+  suite_loop(cases, norms, 5);
+  suite_add(cases, wide_norms);
+  suite_add(cases, norm_repeats);
+  suite_loop(cases, every_plan, 3);
+  suite_add(cases, parts_in_order);
+  suite_add(cases, keep_is_optional);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

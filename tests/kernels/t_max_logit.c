@@ -51,7 +51,7 @@ int main(void) {
   Suite *suite = suite_create("max_logit");
   TCase *cases = tcase_create("max_logit");
   suite_loop(cases, in_every_family, SPECS);
-  tcase_add_test(cases, in_parts);
+  suite_add(cases, in_parts);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -71,7 +71,7 @@ int main(void) {
   Suite *suite = suite_create("merge");
   TCase *tests = tcase_create("softmax");
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  tcase_add_test(tests, parts_are_the_whole);
+  suite_add(tests, parts_are_the_whole);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

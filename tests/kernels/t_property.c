@@ -410,19 +410,19 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("property");
   TCase *cases = tcase_create("property");
-  tcase_add_test(cases, test_ones);
-  tcase_add_loop_test(cases, test_alone, 0, 4);
-  tcase_add_test(cases, test_permuted);
-  tcase_add_loop_test(cases, test_causal, 0, 2);
-  tcase_add_loop_test(cases, test_ordered, 0, 16);
-  tcase_add_loop_test(cases, test_scaled, 0, 2);
-  tcase_add_loop_test(cases, test_negated, 0, 2);
-  tcase_add_loop_test(cases, test_rounds, 0, 4);
-  tcase_add_test(cases, test_default_scale);
-  tcase_add_loop_test(cases, test_dlse, 0, 2);
+  suite_add(cases, test_ones);
+  suite_loop(cases, test_alone, 4);
+  suite_add(cases, test_permuted);
+  suite_loop(cases, test_causal, 2);
+  suite_loop(cases, test_ordered, 16);
+  suite_loop(cases, test_scaled, 2);
+  suite_loop(cases, test_negated, 2);
+  suite_loop(cases, test_rounds, 4);
+  suite_add(cases, test_default_scale);
+  suite_loop(cases, test_dlse, 2);
   suite_add_tcase(suite, cases);
   TCase *wide = tcase_create("wide");
-  tcase_add_loop_test(wide, test_wide, 0, 2);
+  suite_loop(wide, test_wide, 2);
   suite_add_tcase(suite, wide);
   return suite_run(suite);
 }

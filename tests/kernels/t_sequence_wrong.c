@@ -147,7 +147,7 @@ int main(void) {
   suite_loop(tests, wrong_places, 7);
   suite_loop(tests, falls_often, 2);
   suite_loop(tests, tokens_of_nobody, 2);
-  tcase_add_test(tests, empty_pages);
+  suite_add(tests, empty_pages);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -118,10 +118,10 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("sink");
   TCase *tests = tcase_create("sink");
-  tcase_add_loop_test(tests, of_minus_infinity, 0, 2);
-  tcase_add_loop_test(tests, of_rows_without_keys, 0, 2);
-  tcase_add_test(tests, of_parts);
-  tcase_add_loop_test(tests, refused, 0, 3);
+  suite_loop(tests, of_minus_infinity, 2);
+  suite_loop(tests, of_rows_without_keys, 2);
+  suite_add(tests, of_parts);
+  suite_loop(tests, refused, 3);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -368,8 +368,8 @@ int main(void) {
   Suite *suite = suite_create("soak");
   TCase *tests = tcase_create("soak");
   kernel_device();
-  tcase_add_test(tests, families_beside_simt);
-  tcase_add_test(tests, repeats_are_equal);
+  suite_add(tests, families_beside_simt);
+  suite_add(tests, repeats_are_equal);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -36,7 +36,8 @@ static void verify(const kernel *k) {
   }
 }
 
-/* Each hook has two of the normalisers, one in each pass, and log-softmax, whose accumulators are two. */
+/* Each hook has two of the normalisers, one in each pass, and log-softmax, whose accumulators are
+ * two. */
 START_TEST(in_every_family) {
   const int hook = _i / 4, pass = _i % 2, own = _i / 2 % 2;
   const char *normalizer = own ? "logsoftmax" : normalizers[(hook + pass) % (NORMALIZERS - 1)];

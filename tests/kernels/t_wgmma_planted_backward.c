@@ -130,7 +130,8 @@ static const planted_bug bugs[] = {
     {"wgmma.backward_tiles.store_f32", " + 16 * warp", "", .words = WIDE "dqkv_dtype=f32",
      .fault = "race: store at|wrong numbers"},
     {"wgmma.backward.leave_f32", "barrier_sync(2 + group, 128);", "",
-     .words = WIDE "dqkv_dtype=f32", .fault = RACE "|" STUCK, .place = {{BACKWARD}, {TILES}, {JOBS}}},
+     .words = WIDE "dqkv_dtype=f32", .fault = RACE "|" STUCK,
+     .place = {{BACKWARD}, {TILES}, {JOBS}}},
     {"wgmma.backward.put", "i / 4 *", "0 *", .words = WIDE},
     /* a dense input's tiles, and its gradient's */
     {"wgmma.backward.load_q", "$(input.bytes())", "", .words = BIAS "64", .fault = RACE "|" STUCK,

@@ -345,17 +345,17 @@ int main(void) {
   Suite *suite = suite_create("api");
   TCase *cases = tcase_create("api");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_test(cases, test_open);
-  tcase_add_test(cases, test_no_gpu);
-  tcase_add_test(cases, test_named_and_not_there);
-  tcase_add_test(cases, test_null);
-  tcase_add_test(cases, test_older_structs);
-  tcase_add_test(cases, test_define);
-  tcase_add_test(cases, test_equal_specs);
-  tcase_add_test(cases, test_release);
-  tcase_add_test(cases, test_emit);
-  tcase_add_test(cases, test_locale);
-  tcase_add_test(cases, test_info);
+  suite_add(cases, test_open);
+  suite_add(cases, test_no_gpu);
+  suite_add(cases, test_named_and_not_there);
+  suite_add(cases, test_null);
+  suite_add(cases, test_older_structs);
+  suite_add(cases, test_define);
+  suite_add(cases, test_equal_specs);
+  suite_add(cases, test_release);
+  suite_add(cases, test_emit);
+  suite_add(cases, test_locale);
+  suite_add(cases, test_info);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -95,10 +95,10 @@ int main(void) {
   Suite *suite = suite_create("api_align");
   TCase *cases = tcase_create("api_align");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_test(cases, test_alignment);
-  tcase_add_test(cases, test_misaligned_launch);
-  tcase_add_test(cases, test_alignment_refused);
-  tcase_add_test(cases, test_no_fallback_needed);
+  suite_add(cases, test_alignment);
+  suite_add(cases, test_misaligned_launch);
+  suite_add(cases, test_alignment_refused);
+  suite_add(cases, test_no_fallback_needed);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -49,9 +49,9 @@ int main(void) {
   Suite *suite = suite_create("api_batch");
   TCase *tests = tcase_create("api_batch");
   tcase_add_checked_fixture(tests, api_enter, api_leave);
-  tcase_add_test(tests, plan_is_of_one_sequence);
-  tcase_add_test(tests, mask_stays);
-  tcase_add_test(tests, longest_sequence_does_not_count);
+  suite_add(tests, plan_is_of_one_sequence);
+  suite_add(tests, mask_stays);
+  suite_add(tests, longest_sequence_does_not_count);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -195,11 +195,11 @@ int main(void) {
   Suite *suite = suite_create("api_before");
   TCase *cases = tcase_create("api_before");
   tcase_add_checked_fixture(cases, enter, templates_leave);
-  tcase_add_test(cases, wisdom_of_hashes);
-  tcase_add_test(cases, wisdom_of_parts);
-  tcase_add_test(cases, generations);
-  tcase_add_test(cases, zoo_of_hashes);
-  tcase_add_test(cases, zoo_of_parts);
+  suite_add(cases, wisdom_of_hashes);
+  suite_add(cases, wisdom_of_parts);
+  suite_add(cases, generations);
+  suite_add(cases, zoo_of_hashes);
+  suite_add(cases, zoo_of_parts);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -194,12 +194,12 @@ int main(void) {
   Suite *suite = suite_create("api_build");
   TCase *cases = tcase_create("api_build");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_test(cases, test_build);
-  tcase_add_test(cases, test_build_stopped);
-  tcase_add_test(cases, test_build_failing);
-  tcase_add_test(cases, test_build_threads);
-  tcase_add_test(cases, test_build_embedded);
-  tcase_add_test(cases, test_build_refused);
+  suite_add(cases, test_build);
+  suite_add(cases, test_build_stopped);
+  suite_add(cases, test_build_failing);
+  suite_add(cases, test_build_threads);
+  suite_add(cases, test_build_embedded);
+  suite_add(cases, test_build_refused);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -238,12 +238,12 @@ int main(void) {
   Suite *suite = suite_create("api_cache");
   TCase *cases = tcase_create("api_cache");
   tcase_add_checked_fixture(cases, enter, templates_leave);
-  tcase_add_test(cases, test_warm);
-  tcase_add_test(cases, test_key);
-  tcase_add_test(cases, test_fault_from_cache);
-  tcase_add_loop_test(cases, test_forged_entry, 0, FORGED);
-  tcase_add_loop_test(cases, test_forged_compiler, 0, 2);
-  tcase_add_test(cases, test_memory_only);
+  suite_add(cases, test_warm);
+  suite_add(cases, test_key);
+  suite_add(cases, test_fault_from_cache);
+  suite_loop(cases, test_forged_entry, FORGED);
+  suite_loop(cases, test_forged_compiler, 2);
+  suite_add(cases, test_memory_only);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

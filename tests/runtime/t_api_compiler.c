@@ -290,16 +290,16 @@ int main(void) {
   Suite *suite = suite_create("api_compiler");
   TCase *cases = tcase_create("api_compiler");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_test(cases, test_cold);
-  tcase_add_test(cases, test_warm);
-  tcase_add_test(cases, test_last_compiler);
-  tcase_add_test(cases, test_unusable);
-  tcase_add_test(cases, test_failed_compile);
-  tcase_add_test(cases, test_machine_fails);
-  tcase_add_test(cases, test_left_behind);
-  tcase_add_loop_test(cases, test_strict, 0, sizeof strict / sizeof *strict);
-  tcase_add_loop_test(cases, test_damaged_name, 0, 6);
-  tcase_add_loop_test(cases, test_compiler_changes, 0, 3);
+  suite_add(cases, test_cold);
+  suite_add(cases, test_warm);
+  suite_add(cases, test_last_compiler);
+  suite_add(cases, test_unusable);
+  suite_add(cases, test_failed_compile);
+  suite_add(cases, test_machine_fails);
+  suite_add(cases, test_left_behind);
+  suite_loop(cases, test_strict, sizeof strict / sizeof *strict);
+  suite_loop(cases, test_damaged_name, 6);
+  suite_loop(cases, test_compiler_changes, 3);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -281,11 +281,11 @@ int main(void) {
   Suite *suite = suite_create("api_inputs");
   TCase *cases = tcase_create("api_inputs");
   tcase_add_checked_fixture(cases, open_one, close_one);
-  tcase_add_test(cases, declared);
-  tcase_add_loop_test(cases, numbers, 0, 2);
-  tcase_add_loop_test(cases, equal_bits, 0, 2);
-  tcase_add_test(cases, refused);
-  tcase_add_test(cases, names);
+  suite_add(cases, declared);
+  suite_loop(cases, numbers, 2);
+  suite_loop(cases, equal_bits, 2);
+  suite_add(cases, refused);
+  suite_add(cases, names);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -203,14 +203,14 @@ int main(void) {
   Suite *suite = suite_create("api_jit");
   TCase *cases = tcase_create("api_jit");
   tcase_add_checked_fixture(cases, enter, templates_leave);
-  tcase_add_test(cases, test_jit_off);
-  tcase_add_test(cases, test_zoos_alone);
-  tcase_add_test(cases, test_jit_off_zoo);
-  tcase_add_test(cases, test_slow);
-  tcase_add_test(cases, test_slow_tensors);
-  tcase_add_test(cases, test_zoo_of_mma);
-  tcase_add_test(cases, test_zoo_of_both);
-  tcase_add_test(cases, test_settings);
+  suite_add(cases, test_jit_off);
+  suite_add(cases, test_zoos_alone);
+  suite_add(cases, test_jit_off_zoo);
+  suite_add(cases, test_slow);
+  suite_add(cases, test_slow_tensors);
+  suite_add(cases, test_zoo_of_mma);
+  suite_add(cases, test_zoo_of_both);
+  suite_add(cases, test_settings);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -379,17 +379,17 @@ int main(void) {
   TCase *cases = tcase_create("api_launch");
   tcase_add_unchecked_fixture(cases, warm, api_leave);
   tcase_add_checked_fixture(cases, open_warm, close_both);
-  tcase_add_test(cases, test_numbers);
-  tcase_add_test(cases, test_refused);
-  tcase_add_test(cases, test_no_lse);
-  tcase_add_test(cases, test_scale);
-  tcase_add_test(cases, test_sigmoid_bias);
-  tcase_add_test(cases, test_margin);
-  tcase_add_test(cases, test_overlap);
-  tcase_add_test(cases, test_older_args);
-  tcase_add_test(cases, test_workspace);
-  tcase_add_test(cases, test_empty);
-  tcase_add_test(cases, test_no_keys);
+  suite_add(cases, test_numbers);
+  suite_add(cases, test_refused);
+  suite_add(cases, test_no_lse);
+  suite_add(cases, test_scale);
+  suite_add(cases, test_sigmoid_bias);
+  suite_add(cases, test_margin);
+  suite_add(cases, test_overlap);
+  suite_add(cases, test_older_args);
+  suite_add(cases, test_workspace);
+  suite_add(cases, test_empty);
+  suite_add(cases, test_no_keys);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -3,8 +3,8 @@
  */
 #include "alloc_watch.h"
 #include "api_case.h"
-#include "scratch.h"
 #include "expand/state.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,12 +222,12 @@ int main(void) {
   Suite *suite = suite_create("api_memory");
   TCase *cases = tcase_create("api_memory");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_test(cases, test_watch);
-  tcase_add_test(cases, test_hot_select);
-  tcase_add_test(cases, test_hot_launch);
-  tcase_add_test(cases, test_bounded_memo);
-  tcase_add_test(cases, test_fail_warm);
-  tcase_add_test(cases, test_fail_cold);
+  suite_add(cases, test_watch);
+  suite_add(cases, test_hot_select);
+  suite_add(cases, test_hot_launch);
+  suite_add(cases, test_bounded_memo);
+  suite_add(cases, test_fail_warm);
+  suite_add(cases, test_fail_cold);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -202,12 +202,12 @@ int main(void) {
   Suite *suite = suite_create("api_refused");
   TCase *cases = tcase_create("refused plans");
   tcase_add_checked_fixture(cases, enter_templates, templates_leave);
-  tcase_add_test(cases, test_next_best);
-  tcase_add_test(cases, test_family_refused);
-  tcase_add_test(cases, test_all_refused);
-  tcase_add_test(cases, test_late);
-  tcase_add_loop_test(cases, test_late_again, 0, 2);
-  tcase_add_test(cases, test_other_failures_stand);
+  suite_add(cases, test_next_best);
+  suite_add(cases, test_family_refused);
+  suite_add(cases, test_all_refused);
+  suite_add(cases, test_late);
+  suite_loop(cases, test_late_again, 2);
+  suite_add(cases, test_other_failures_stand);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -302,17 +302,17 @@ int main(void) {
   Suite *suite = suite_create("api_select");
   TCase *cases = tcase_create("api_select");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_test(cases, test_classes);
-  tcase_add_test(cases, test_many_classes);
-  tcase_add_test(cases, test_large_batches);
-  tcase_add_test(cases, test_forced_plan);
-  tcase_add_test(cases, test_forced_in_vain);
-  tcase_add_test(cases, test_mask_hides_nothing);
-  tcase_add_test(cases, test_mask_hides_nothing_of_caches);
-  tcase_add_test(cases, test_mask_without_compiler);
-  tcase_add_test(cases, test_no_fallback);
-  tcase_add_test(cases, test_refused_shapes);
-  tcase_add_test(cases, test_capture);
+  suite_add(cases, test_classes);
+  suite_add(cases, test_many_classes);
+  suite_add(cases, test_large_batches);
+  suite_add(cases, test_forced_plan);
+  suite_add(cases, test_forced_in_vain);
+  suite_add(cases, test_mask_hides_nothing);
+  suite_add(cases, test_mask_hides_nothing_of_caches);
+  suite_add(cases, test_mask_without_compiler);
+  suite_add(cases, test_no_fallback);
+  suite_add(cases, test_refused_shapes);
+  suite_add(cases, test_capture);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

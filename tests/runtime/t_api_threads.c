@@ -259,11 +259,11 @@ int main(void) {
   Suite *suite = suite_create("api_threads");
   TCase *cases = tcase_create("api_threads");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_test(cases, test_one_op);
-  tcase_add_test(cases, test_eight_ops);
-  tcase_add_test(cases, test_failure_for_all);
-  tcase_add_test(cases, test_fork);
-  tcase_add_test(cases, test_processes);
+  suite_add(cases, test_one_op);
+  suite_add(cases, test_eight_ops);
+  suite_add(cases, test_failure_for_all);
+  suite_add(cases, test_fork);
+  suite_add(cases, test_processes);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

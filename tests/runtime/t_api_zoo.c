@@ -117,7 +117,8 @@ END_TEST
 START_TEST(test_forced_refused) {
   fg_kernel *kernel = NULL;
   api_zoo_make("zoo", "head_dim=8 family=simt");
-  templates_replace("attention/simt/forward.lua", "return not hooks.norm.refused, hooks.norm.refused",
+  templates_replace("attention/simt/forward.lua",
+                    "return not hooks.norm.refused, hooks.norm.refused",
                     "return false, \"it is out of order\"");
   setenv("FLASHGEN_TEMPLATES", "t", 1);
   fg_context *context = api_zoo_open("zoo", "simt-q99-*", 0);
@@ -206,13 +207,13 @@ int main(void) {
   Suite *suite = suite_create("api_zoo");
   TCase *cases = tcase_create("api_zoo");
   tcase_add_checked_fixture(cases, enter, templates_leave);
-  tcase_add_test(cases, test_zoo);
-  tcase_add_test(cases, test_zoo_of_another_arch);
-  tcase_add_test(cases, test_zoo_and_cache);
-  tcase_add_test(cases, test_zoo_forced);
-  tcase_add_test(cases, test_forced_refused);
-  tcase_add_test(cases, test_bad_zoo);
-  tcase_add_test(cases, test_bad_recipe);
+  suite_add(cases, test_zoo);
+  suite_add(cases, test_zoo_of_another_arch);
+  suite_add(cases, test_zoo_and_cache);
+  suite_add(cases, test_zoo_forced);
+  suite_add(cases, test_forced_refused);
+  suite_add(cases, test_bad_zoo);
+  suite_add(cases, test_bad_recipe);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -26,7 +26,7 @@ static void enter(void) {
   path = strdup(case_path("c", 1));
   ck_assert_int_eq(stat(path, &info), 0);
   size = info.st_size;
-  *made = 0;
+  *cache_made = 0;
   case_open("c");
 }
 
@@ -41,11 +41,11 @@ static void expect_mended(int corrupt) {
   case_ask(cache, 1);
   case_ask(cache, 1);
   case_counts(1, 1, corrupt, 1);
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
   ck_assert_int_eq(case_warnings(), 1);
   ck_assert_ptr_nonnull(strstr(case_warning(), path + 2));
   ck_assert_int_eq(case_files("c"), 1);
-  *made = 0;
+  *cache_made = 0;
 }
 
 static void poke(off_t at, const void *bytes, size_t n) {
@@ -62,7 +62,7 @@ START_TEST(test_hit) {
   ck_assert(case_get(cache, 1));
   ck_assert(!case_get(cache, 2));
   case_counts(2, 1, 0, 0);
-  ck_assert_int_eq(*made, 0);
+  ck_assert_int_eq(*cache_made, 0);
   ck_assert_msg(!case_warnings(), "%s", case_warning());
   ck_assert_int_eq(fault_count(FAULT_FUTIMENS), 2);
   ck_assert_int_eq(fault_count(FAULT_MKDIR) + fault_count(FAULT_LOCK) + fault_count(FAULT_CREATE) +
@@ -182,7 +182,7 @@ START_TEST(test_newer) {
   case_ask(cache, 1); /* from memory */
   case_counts(1, 1, 0, 0);
   ck_assert(!case_put(cache, 1));
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
   ck_assert_uint_ge(count(FG_COUNT_NEWER), 1);
   ck_assert_int_eq(case_warnings(), 1);
   ck_assert_ptr_nonnull(strstr(case_warning(), "newer flashgen"));
@@ -196,7 +196,7 @@ END_TEST
 START_TEST(test_renamed) {
   case_ask(cache, 2);
   ck_assert_int_eq(rename(case_path("c", 2), path), 0);
-  *made = 0;
+  *cache_made = 0;
   expect_mended(1);
 }
 END_TEST
@@ -270,7 +270,7 @@ START_TEST(test_unwritable_kind) {
   case_ask(cache, 1);
   case_ask(cache, 1); /* from memory */
   case_counts(1, 1, 0, 0);
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
   ck_assert_uint_eq(count(FG_COUNT_PUBLISH_FAILED), 1);
   ck_assert_int_eq(case_temporaries("c"), 0);
 }
@@ -363,19 +363,19 @@ int main(void) {
   Suite *s = suite_create("cache");
   TCase *t = tcase_create("entries");
   tcase_add_checked_fixture(t, enter, leave);
-  tcase_add_test(t, test_hit);
-  tcase_add_test(t, test_put);
-  tcase_add_test(t, test_producer_fails);
-  tcase_add_test(t, test_truncated);
-  tcase_add_test(t, test_flipped);
-  tcase_add_test(t, test_lengths);
-  tcase_add_test(t, test_newer);
-  tcase_add_test(t, test_renamed);
-  tcase_add_test(t, test_same_digest);
-  tcase_add_test(t, test_kinds);
-  tcase_add_test(t, test_unwritable_kind);
-  tcase_add_test(t, test_key_sensitive);
-  tcase_add_test(t, test_key_text);
+  suite_add(t, test_hit);
+  suite_add(t, test_put);
+  suite_add(t, test_producer_fails);
+  suite_add(t, test_truncated);
+  suite_add(t, test_flipped);
+  suite_add(t, test_lengths);
+  suite_add(t, test_newer);
+  suite_add(t, test_renamed);
+  suite_add(t, test_same_digest);
+  suite_add(t, test_kinds);
+  suite_add(t, test_unwritable_kind);
+  suite_add(t, test_key_sensitive);
+  suite_add(t, test_key_text);
   suite_add_tcase(s, t);
   return suite_run(s);
 }

@@ -1,4 +1,5 @@
-/* t_cache_dir.c - the kernel cache's directories: which, made how, trusted when, gone meanwhile. */
+/* t_cache_dir.c - the kernel cache's directories: which, made how, trusted when, gone
+ * meanwhile. */
 #include "cache_case.h"
 #include "scratch.h"
 
@@ -335,21 +336,21 @@ int main(void) {
   Suite *s = suite_create("cache_dir");
   TCase *t = tcase_create("directories");
   tcase_add_checked_fixture(t, case_enter, case_leave);
-  tcase_add_test(t, test_places);
-  tcase_add_test(t, test_no_place);
-  tcase_add_test(t, test_made);
-  tcase_add_test(t, test_no_directory);
-  tcase_add_test(t, test_made_meanwhile);
-  tcase_add_test(t, test_kept);
-  tcase_add_test(t, test_linked);
-  tcase_add_test(t, test_writable_by_others);
-  tcase_add_test(t, test_foreign);
-  tcase_add_test(t, test_read_only);
-  tcase_add_test(t, test_shared);
-  tcase_add_test(t, test_shared_corrupt);
-  tcase_add_test(t, test_shared_of_root);
-  tcase_add_test(t, test_removed);
-  tcase_add_test(t, test_replaced);
+  suite_add(t, test_places);
+  suite_add(t, test_no_place);
+  suite_add(t, test_made);
+  suite_add(t, test_no_directory);
+  suite_add(t, test_made_meanwhile);
+  suite_add(t, test_kept);
+  suite_add(t, test_linked);
+  suite_add(t, test_writable_by_others);
+  suite_add(t, test_foreign);
+  suite_add(t, test_read_only);
+  suite_add(t, test_shared);
+  suite_add(t, test_shared_corrupt);
+  suite_add(t, test_shared_of_root);
+  suite_add(t, test_removed);
+  suite_add(t, test_replaced);
   suite_add_tcase(s, t);
   return suite_run(s);
 }

@@ -30,20 +30,20 @@ static void unpublished(int error) {
   case_ask(cache, 1);
   case_ask(cache, 1); /* from memory */
   case_counts(1, 1, 0, 0);
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
   ck_assert_uint_eq(count(FG_COUNT_PUBLISH_FAILED), 1);
   ck_assert_int_eq(case_warnings(), 1);
   ck_assert_msg(strstr(case_warning(), strerror(error)), "%s", case_warning());
   ck_assert_int_eq(case_files("c"), 0);
   fault_clear();
-  *made = 0;
+  *cache_made = 0;
   case_open("c");
   case_ask(cache, 1);
   case_ask(cache, 1);
   case_counts(1, 1, 0, 1);
   ck_assert_int_eq(case_files("c"), 1);
-  ck_assert_int_eq(*made, 1);
-  *made = 0;
+  ck_assert_int_eq(*cache_made, 1);
+  *cache_made = 0;
 }
 
 START_TEST(test_write_fails) {
@@ -75,7 +75,7 @@ START_TEST(test_mkdir_fails) {
     case_ask(cache, 1);
     case_counts(0, 1, 0, 1);
     ck_assert_msg(!case_warnings(), "%s", case_warning());
-    *made = 0;
+    *cache_made = 0;
   }
 }
 END_TEST
@@ -252,13 +252,13 @@ static void killed_at(fault_call call, int nth, int when, int published, int tem
   int status = case_child(ask_and_die, false);
   ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "call %d was not made", call);
   fault_clear();
-  *made = 0;
+  *cache_made = 0;
   ck_assert_int_eq(case_temporaries("c"), temporaries);
   ck_assert_int_eq(case_files("c"), temporaries + published);
   case_open("c");
   case_ask(cache, 1);
   case_counts(published, 1 - published, 0, 1 - published);
-  ck_assert_int_eq(*made, 1 - published);
+  ck_assert_int_eq(*cache_made, 1 - published);
   ck_assert_uint_eq(count(FG_COUNT_LOCK_TIMEOUTS), 0);
   ck_assert_msg(!case_warnings(), "%s", case_warning());
   ck_assert_int_eq(case_temporaries("c"), temporaries); /* too young to be swept */
@@ -291,16 +291,16 @@ int main(void) {
   Suite *s = suite_create("cache_fault");
   TCase *t = tcase_create("faults");
   tcase_add_checked_fixture(t, enter, case_leave);
-  tcase_add_test(t, test_write_fails);
-  tcase_add_test(t, test_mkdir_fails);
-  tcase_add_test(t, test_lock_fails);
-  tcase_add_test(t, test_open_fails);
-  tcase_add_test(t, test_no_descriptors);
-  tcase_add_test(t, test_touch_fails);
-  tcase_add_test(t, test_name_taken);
-  tcase_add_test(t, test_pause);
-  tcase_add_test(t, test_real_disks);
-  tcase_add_test(t, test_killed);
+  suite_add(t, test_write_fails);
+  suite_add(t, test_mkdir_fails);
+  suite_add(t, test_lock_fails);
+  suite_add(t, test_open_fails);
+  suite_add(t, test_no_descriptors);
+  suite_add(t, test_touch_fails);
+  suite_add(t, test_name_taken);
+  suite_add(t, test_pause);
+  suite_add(t, test_real_disks);
+  suite_add(t, test_killed);
   suite_add_tcase(s, t);
   return suite_run(s);
 }

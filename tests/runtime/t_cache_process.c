@@ -71,7 +71,7 @@ START_TEST(test_one_cold_key) {
   for (int i = 0; i < PROCESSES; i++) child[i] = case_fork(ask_cold, false);
   open_gate();
   for (int i = 0; i < PROCESSES; i++) ck_assert_int_eq(case_wait(child[i]), 0);
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
   ck_assert_int_eq(case_files("c"), 1);
 }
 END_TEST
@@ -110,8 +110,8 @@ START_TEST(test_stress) {
     kill(collector[i], SIGKILL);
     ck_assert(WIFSIGNALED(case_wait(collector[i])));
   }
-  ck_assert_int_gt(*made, KEYS); /* some were evicted and produced again */
-  ck_assert_int_lt(*made, PROCESSES * KEYS);
+  ck_assert_int_gt(*cache_made, KEYS); /* some were evicted and produced again */
+  ck_assert_int_lt(*cache_made, PROCESSES * KEYS);
   fault_clock(CLOCK_REALTIME, 120);
   ck_assert_int_eq(fg_cache_gc(cache, KEYS / 2 * UNIT, &report), FG_OK);
   ck_assert_uint_le(report.bytes, KEYS / 2 * UNIT);
@@ -156,7 +156,7 @@ START_TEST(test_holder_stopped) {
   ck_assert_ptr_nonnull(strstr(case_warning(), "FLASHGEN_LOCK_SECONDS"));
   kill(holder, SIGCONT);
   ck_assert_int_eq(case_wait(holder), 0);
-  ck_assert_int_eq(*made, 2);
+  ck_assert_int_eq(*cache_made, 2);
   ck_assert_int_eq(case_files("c"), 1);
   case_open("c");
   ck_assert(case_get(cache, 1));
@@ -190,7 +190,7 @@ START_TEST(test_holder_killed_later) {
   kill(holder, SIGKILL);
   ck_assert(WIFSIGNALED(case_wait(holder)));
   ck_assert_int_eq(case_wait(waiter), 0);
-  ck_assert_int_eq(*made, 2);
+  ck_assert_int_eq(*cache_made, 2);
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(test_holder_finishes) {
   kill(holder, SIGCONT);
   ck_assert_int_eq(case_wait(holder), 0);
   ck_assert_int_eq(case_wait(waiter), 0);
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
 }
 END_TEST
 
@@ -246,7 +246,7 @@ START_TEST(test_threads_one_key) {
   case_hook = slow;
   case_open("c");
   run_threads(THREADS, ask_one);
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
   ck_assert_uint_eq(count(FG_COUNT_MISSES), 1);
   ck_assert_uint_eq(count(FG_COUNT_HITS) + count(FG_COUNT_JOINED), THREADS - 1);
   ck_assert_int_eq(case_files("c"), 1);
@@ -258,7 +258,7 @@ START_TEST(test_threads_memory_only) {
   scratch_put("file", "x", 1);
   case_open("file");
   run_threads(THREADS, ask_one);
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
   ck_assert_uint_eq(count(FG_COUNT_HITS) + count(FG_COUNT_JOINED), THREADS - 1);
 }
 END_TEST
@@ -266,7 +266,7 @@ END_TEST
 /* Fails when all threads are waiting for it: so it is one call for all. */
 static fg_status fail_late(void *context, fg_product *product) {
   (void)context, (void)product;
-  atomic_fetch_add(made, 1);
+  atomic_fetch_add(cache_made, 1);
   while (count(FG_COUNT_JOINED) < THREADS - 1) pause_ms(1);
   return fg_fail(FG_ECOMPILER, "line 3 is wrong");
 }
@@ -286,7 +286,7 @@ static void *ask_failing(void *argument) {
 START_TEST(test_threads_one_failure) {
   case_open("c");
   run_threads(THREADS, ask_failing);
-  ck_assert_int_eq(*made, 1);
+  ck_assert_int_eq(*cache_made, 1);
   case_counts(0, 1, 0, 0);
   ck_assert_uint_eq(count(FG_COUNT_JOINED), THREADS - 1);
   case_ask(cache, 1); /* a failure is not kept */
@@ -329,18 +329,18 @@ int main(void) {
   Suite *s = suite_create("cache_process");
   TCase *t = tcase_create("together");
   tcase_add_checked_fixture(t, enter, leave);
-  tcase_add_test(t, test_one_cold_key);
-  tcase_add_test(t, test_stress);
-  tcase_add_test(t, test_holder_stopped);
-  tcase_add_test(t, test_holder_killed);
-  tcase_add_test(t, test_holder_killed_later);
-  tcase_add_test(t, test_holder_finishes);
-  tcase_add_test(t, test_other_key_of_file);
-  tcase_add_test(t, test_threads_one_key);
-  tcase_add_test(t, test_threads_memory_only);
-  tcase_add_test(t, test_threads_one_failure);
-  tcase_add_test(t, test_threads_own_keys);
-  tcase_add_test(t, test_nested);
+  suite_add(t, test_one_cold_key);
+  suite_add(t, test_stress);
+  suite_add(t, test_holder_stopped);
+  suite_add(t, test_holder_killed);
+  suite_add(t, test_holder_killed_later);
+  suite_add(t, test_holder_finishes);
+  suite_add(t, test_other_key_of_file);
+  suite_add(t, test_threads_one_key);
+  suite_add(t, test_threads_memory_only);
+  suite_add(t, test_threads_one_failure);
+  suite_add(t, test_threads_own_keys);
+  suite_add(t, test_nested);
   suite_add_tcase(s, t);
   return suite_run(s);
 }

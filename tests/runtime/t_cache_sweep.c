@@ -1,6 +1,6 @@
 /* t_cache_sweep.c - the kernel cache as a whole: stat, verify, clear, and what eviction takes. */
-#include "cache_case.h"
 #include "cache/cache_internal.h"
+#include "cache_case.h"
 #include "scratch.h"
 
 #include <errno.h>
@@ -230,15 +230,15 @@ int main(void) {
   Suite *s = suite_create("cache_sweep");
   TCase *t = tcase_create("sweeps");
   tcase_add_checked_fixture(t, case_enter, case_leave);
-  tcase_add_test(t, test_stat_verify_clear);
-  tcase_add_test(t, test_unlistable);
-  tcase_add_test(t, test_many);
-  tcase_add_test(t, test_hit_is_use);
-  tcase_add_test(t, test_grace);
-  tcase_add_test(t, test_vanishes);
-  tcase_add_test(t, test_size);
-  tcase_add_test(t, test_temporaries);
-  tcase_add_test(t, test_clock_back);
+  suite_add(t, test_stat_verify_clear);
+  suite_add(t, test_unlistable);
+  suite_add(t, test_many);
+  suite_add(t, test_hit_is_use);
+  suite_add(t, test_grace);
+  suite_add(t, test_vanishes);
+  suite_add(t, test_size);
+  suite_add(t, test_temporaries);
+  suite_add(t, test_clock_back);
   suite_add_tcase(s, t);
   return suite_run(s);
 }

@@ -267,16 +267,16 @@ int main(void) {
   Suite *suite = suite_create("cuda launch");
   TCase *tests = tcase_create("cuda launch");
   tcase_add_checked_fixture(tests, enter, NULL);
-  tcase_add_test(tests, maps_of_both_ranks);
-  tcase_add_test(tests, maps_of_bytes);
-  tcase_add_test(tests, maps_of_inputs);
-  tcase_add_test(tests, nothing_is_a_map_too);
-  tcase_add_test(tests, refused_maps);
-  tcase_add_test(tests, refused_caches);
-  tcase_add_test(tests, attributes_of_a_launch);
-  tcase_add_test(tests, clusters_at_a_time);
-  tcase_add_test(tests, no_room_for_a_cluster);
-  tcase_add_test(tests, whole_clusters);
+  suite_add(tests, maps_of_both_ranks);
+  suite_add(tests, maps_of_bytes);
+  suite_add(tests, maps_of_inputs);
+  suite_add(tests, nothing_is_a_map_too);
+  suite_add(tests, refused_maps);
+  suite_add(tests, refused_caches);
+  suite_add(tests, attributes_of_a_launch);
+  suite_add(tests, clusters_at_a_time);
+  suite_add(tests, no_room_for_a_cluster);
+  suite_add(tests, whole_clusters);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -5,9 +5,9 @@
 #include "status.h"
 #include "suite.h"
 
+#include "cuda/cuda.h"
 #include "kernels.h"
 #include "ops.h"
-#include "cuda/cuda.h"
 #include "scratch.h"
 
 #include <dlfcn.h>
@@ -275,14 +275,14 @@ int main(void) {
   Suite *suite = suite_create("gpu");
   TCase *first = tcase_create("first"), *tests = tcase_create("gpu");
   tcase_add_unchecked_fixture(first, scratch_enter, scratch_leave);
-  tcase_add_test(first, forks);
+  suite_add(first, forks);
   suite_add_tcase(suite, first);
   tcase_add_unchecked_fixture(tests, scratch_enter, scratch_leave);
   tcase_add_checked_fixture(tests, load_cuda, NULL);
-  tcase_add_test(tests, capture);
-  tcase_add_test(tests, contexts_beside_each_other);
-  tcase_add_test(tests, threads);
-  tcase_add_test(tests, refusals_leave_no_trace);
+  suite_add(tests, capture);
+  suite_add(tests, contexts_beside_each_other);
+  suite_add(tests, threads);
+  suite_add(tests, refusals_leave_no_trace);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -289,12 +289,12 @@ int main(void) {
   Suite *suite = suite_create("gpu_app");
   TCase *cases = tcase_create("gpu_app");
   tcase_add_checked_fixture(cases, api_enter, api_leave);
-  tcase_add_loop_test(cases, test_error_before, 0, 2);
-  tcase_add_loop_test(cases, test_reset, 0, 3);
-  tcase_add_test(cases, test_another_context);
-  tcase_add_test(cases, test_two_gpus);
-  tcase_add_loop_test(cases, test_bad_entry, 0, 3);
-  if (ALLOC_WATCH) tcase_add_test(cases, test_hot);
+  suite_loop(cases, test_error_before, 2);
+  suite_loop(cases, test_reset, 3);
+  suite_add(cases, test_another_context);
+  suite_add(cases, test_two_gpus);
+  suite_loop(cases, test_bad_entry, 3);
+  if (ALLOC_WATCH) suite_add(cases, test_hot);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

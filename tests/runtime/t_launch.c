@@ -338,13 +338,13 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("launch");
   TCase *cases = tcase_create("launch");
-  tcase_add_test(cases, test_refused);
-  tcase_add_loop_test(cases, test_aligned, 0, 3);
-  tcase_add_test(cases, test_grid);
-  tcase_add_test(cases, test_maps_of_pages);
-  tcase_add_test(cases, test_layout);
-  tcase_add_loop_test(cases, test_accepted, 0, 2);
-  tcase_add_loop_test(cases, test_small_dbias, 0, 2);
+  suite_add(cases, test_refused);
+  suite_loop(cases, test_aligned, 3);
+  suite_add(cases, test_grid);
+  suite_add(cases, test_maps_of_pages);
+  suite_add(cases, test_layout);
+  suite_loop(cases, test_accepted, 2);
+  suite_loop(cases, test_small_dbias, 2);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

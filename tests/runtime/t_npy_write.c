@@ -186,17 +186,17 @@ int main(void) {
   Suite *suite = suite_create("npy_write");
   TCase *cases = tcase_create("write");
   tcase_add_checked_fixture(cases, scratch_enter, leave);
-  tcase_add_test(cases, test_large);
-  tcase_add_test(cases, test_round_trip);
-  tcase_add_test(cases, test_integers);
-  tcase_add_test(cases, test_nonfinite);
-  tcase_add_test(cases, test_written_bytes);
-  tcase_add_test(cases, test_longest_header);
-  tcase_add_test(cases, test_umask_and_long_name);
-  tcase_add_test(cases, test_stage_and_publish);
-  tcase_add_test(cases, test_taken_names);
-  tcase_add_test(cases, test_write_failures);
-  tcase_add_test(cases, test_full);
+  suite_add(cases, test_large);
+  suite_add(cases, test_round_trip);
+  suite_add(cases, test_integers);
+  suite_add(cases, test_nonfinite);
+  suite_add(cases, test_written_bytes);
+  suite_add(cases, test_longest_header);
+  suite_add(cases, test_umask_and_long_name);
+  suite_add(cases, test_stage_and_publish);
+  suite_add(cases, test_taken_names);
+  suite_add(cases, test_write_failures);
+  suite_add(cases, test_full);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -1,8 +1,8 @@
 /* t_oracle.c - the oracle against answers known by hand, finite differences and properties.
  *
  * The forward is checked by hand and by properties, the backward by central differences of it. */
-#include "reference/oracle.h"
 #include "base/random.h"
+#include "reference/oracle.h"
 #include "suite.h"
 
 #include <math.h>
@@ -352,20 +352,20 @@ int main(void) {
   Suite *suite = suite_create("oracle");
   TCase *cases = tcase_create("oracle");
   tcase_add_checked_fixture(cases, setup, discard);
-  tcase_add_test(cases, test_by_hand);
-  tcase_add_loop_test(cases, test_causal, 0, 5);
-  tcase_add_test(cases, test_v_of_ones);
-  tcase_add_test(cases, test_lse_and_score);
-  tcase_add_test(cases, test_large_scores);
-  tcase_add_test(cases, test_infinite_bias);
-  tcase_add_loop_test(cases, test_empty_rows, 0, 3);
-  tcase_add_loop_test(cases, test_bias_extents, 0, 16);
-  tcase_add_loop_test(cases, test_gradients, 0, 7);
-  tcase_add_test(cases, test_one_key);
-  tcase_add_test(cases, test_rss);
-  tcase_add_test(cases, test_rounding);
-  tcase_add_loop_test(cases, test_unfused, 0, 2);
-  tcase_add_test(cases, test_limits);
+  suite_add(cases, test_by_hand);
+  suite_loop(cases, test_causal, 5);
+  suite_add(cases, test_v_of_ones);
+  suite_add(cases, test_lse_and_score);
+  suite_add(cases, test_large_scores);
+  suite_add(cases, test_infinite_bias);
+  suite_loop(cases, test_empty_rows, 3);
+  suite_loop(cases, test_bias_extents, 16);
+  suite_loop(cases, test_gradients, 7);
+  suite_add(cases, test_one_key);
+  suite_add(cases, test_rss);
+  suite_add(cases, test_rounding);
+  suite_loop(cases, test_unfused, 2);
+  suite_add(cases, test_limits);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

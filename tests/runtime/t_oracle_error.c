@@ -69,11 +69,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("oracle_error");
   TCase *cases = tcase_create("oracle_error");
-  tcase_add_test(cases, test_error);
-  tcase_add_test(cases, test_lse_error);
-  tcase_add_test(cases, test_limits);
-  tcase_add_test(cases, test_round);
-  tcase_add_test(cases, test_mask_names);
+  suite_add(cases, test_error);
+  suite_add(cases, test_lse_error);
+  suite_add(cases, test_limits);
+  suite_add(cases, test_round);
+  suite_add(cases, test_mask_names);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -226,12 +226,12 @@ int main(void) {
   Suite *suite = suite_create("wisdom_fault");
   TCase *tests = tcase_create("wisdom_fault");
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  tcase_add_test(tests, many_writers);
-  tcase_add_test(tests, killed_in_compaction);
-  tcase_add_test(tests, full_disk);
-  tcase_add_test(tests, short_write);
-  tcase_add_test(tests, linked_file);
-  tcase_add_test(tests, unwritable);
+  suite_add(tests, many_writers);
+  suite_add(tests, killed_in_compaction);
+  suite_add(tests, full_disk);
+  suite_add(tests, short_write);
+  suite_add(tests, linked_file);
+  suite_add(tests, unwritable);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

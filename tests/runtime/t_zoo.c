@@ -294,15 +294,15 @@ int main(void) {
   Suite *suite = suite_create("zoo");
   TCase *zoos = tcase_create("zoos");
   tcase_add_checked_fixture(zoos, scratch_enter, scratch_leave);
-  tcase_add_test(zoos, written_and_read);
-  tcase_add_test(zoos, second_time);
-  tcase_add_test(zoos, stale_files_go);
-  tcase_add_test(zoos, damaged_code);
-  tcase_add_test(zoos, damaged_manifests);
-  tcase_add_test(zoos, crafted_anyhow);
-  tcase_add_test(zoos, crafted_manifests);
-  tcase_add_test(zoos, crafted_recipe);
-  tcase_add_test(zoos, no_zoo);
+  suite_add(zoos, written_and_read);
+  suite_add(zoos, second_time);
+  suite_add(zoos, stale_files_go);
+  suite_add(zoos, damaged_code);
+  suite_add(zoos, damaged_manifests);
+  suite_add(zoos, crafted_anyhow);
+  suite_add(zoos, crafted_manifests);
+  suite_add(zoos, crafted_recipe);
+  suite_add(zoos, no_zoo);
   suite_add_tcase(suite, zoos);
   return suite_run(suite);
 }

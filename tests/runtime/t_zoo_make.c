@@ -111,10 +111,10 @@ int main(void) {
   Suite *suite = suite_create("zoo_make");
   TCase *zoos = tcase_create("zoos");
   tcase_add_checked_fixture(zoos, scratch_enter, scratch_leave);
-  tcase_add_test(zoos, torn_journal);
-  tcase_add_test(zoos, recall_compares);
-  tcase_add_test(zoos, file_too_large);
-  tcase_add_test(zoos, one_at_a_time);
+  suite_add(zoos, torn_journal);
+  suite_add(zoos, recall_compares);
+  suite_add(zoos, file_too_large);
+  suite_add(zoos, one_at_a_time);
   suite_add_tcase(suite, zoos);
   return suite_run(suite);
 }

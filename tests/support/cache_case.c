@@ -1,9 +1,9 @@
 /* cache_case.c - what the suites of the kernel cache share. */
 #define _GNU_SOURCE /* setgroups, nftw */
 #include "cache_case.h"
+#include "base/setting.h"
 #include "cache/cache_internal.h"
 #include "scratch.h"
-#include "base/setting.h"
 
 #include <dirent.h>
 #include <ftw.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 fg_cache *cache;
-atomic_int *made;
+atomic_int *cache_made;
 void (*case_hook)(void);
 static int warnings;
 static char warning[8192];
@@ -30,8 +30,9 @@ void case_enter(void) {
     unsetenv(fg_settings[variable[i]].name);
   scratch_enter();
   fault_clear();
-  made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ck_assert_ptr_ne(made, MAP_FAILED);
+  cache_made =
+      mmap(NULL, sizeof *cache_made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ck_assert_ptr_ne(cache_made, MAP_FAILED);
   case_hook = NULL;
 }
 
@@ -91,7 +92,7 @@ static fg_product product_of(int i) {
 }
 
 static fg_status produce(void *context, fg_product *product) {
-  atomic_fetch_add(made, 1);
+  atomic_fetch_add(cache_made, 1);
   if (case_hook) case_hook();
   *product = product_of(*(const int *)context);
   return FG_OK;

@@ -17,7 +17,7 @@
 enum { CODE_N = 3000 };
 
 extern fg_cache *cache;         /* of case_open */
-extern atomic_int *made;        /* producer calls, those of forked children too */
+extern atomic_int *cache_made;  /* producer calls, those of forked children too */
 extern void (*case_hook)(void); /* what the producer does first; NULL: nothing */
 
 void case_enter(void);

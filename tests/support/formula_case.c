@@ -164,10 +164,10 @@ void case_problem_new(uint64_t *state, case_problem *x) {
       (oracle_input){.name = "c", .rank = -1, .number = 1 + case_below(state, 100) * 0.02};
   x->input[1] = (oracle_input){
       .name = "ids", .is_int = 1, .rank = 2, .extent = {x->b, x->nk}, .values = x->ids};
-  x->input[2] = (oracle_input){
-      .name = "t", .is_int = 0, .rank = 2, .extent = {x->h, 7}, .values = x->t};
-  x->input[3] = (oracle_input){
-      .name = "u", .is_int = 0, .rank = 1, .extent = {x->b}, .values = x->u};
+  x->input[2] =
+      (oracle_input){.name = "t", .is_int = 0, .rank = 2, .extent = {x->h, 7}, .values = x->t};
+  x->input[3] =
+      (oracle_input){.name = "u", .is_int = 0, .rank = 1, .extent = {x->b}, .values = x->u};
   x->input[4] = (oracle_input){.name = "w", .is_int = 1, .rank = -1, .number = w};
 }
 

@@ -1,10 +1,11 @@
-/* kept_code.c - compiled kernels of a run, in a cache in its directory. */
+/* kept_code.c - cubins, in a cache in the folder of kernels that tests have compiled. */
 #include "kept_code.h"
 
 #include "cache/cache.h"
 #include "device/compile.h"
 #include "scratch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,14 +27,18 @@ static fg_status produce(void *context, fg_product *product) {
 static fg_cache *cache_of_process(void) {
   static fg_cache *cache;
   static pid_t owner;
-  const char *directory = scratch_kernels();
-  if (directory && owner != getpid() && !fg_cache_open(directory, NULL, NULL, &cache))
+  char directory[4200];
+  snprintf(directory, sizeof directory, "%s/cubins", scratch_kernels() ? scratch_kernels() : "");
+  if (scratch_kernels() && owner != getpid() && !fg_cache_open(directory, NULL, NULL, &cache))
     owner = getpid();
   return owner == getpid() ? cache : NULL;
 }
 
-/* Within a run there is one compiler with one set of options. */
-static fg_status begin_key(const order *o, fg_key *key) {
+/* Where the compiler's identity is not known nothing is kept. */
+static fg_status make_key(const order *o, fg_key *key) {
+  char identity[8192];
+  TRY(fg_compiler_identity(o->arch, sizeof identity, identity));
+  TRY(fg_key_add(key, "compiler", identity, strlen(identity)));
   TRY(fg_key_add(key, "arch", o->arch, strlen(o->arch)));
   TRY(fg_key_add(key, "unskipped", &o->source->unskipped, sizeof o->source->unskipped));
   return fg_key_add(key, "text", o->source->text, o->source->size);
@@ -46,8 +51,8 @@ fg_status kept_module(fg_device *device, const fg_source *source, const char *na
   const fg_entry *entry = NULL;
   fg_key key = {0};
   fg_status status = FG_OK;
-  if (!cache) return fg_module_new(device, source, name, module);
-  TRY_OUT(begin_key(&o, &key));
+  if (!cache || fg_arch_is_host(device->arch)) return fg_module_new(device, source, name, module);
+  TRY_OUT(make_key(&o, &key));
   TRY_OUT(fg_cache_produce(cache, &key, produce, &o, &entry));
   fg_code code = {.data = (void *)(uintptr_t)entry->code, .size = entry->code_n};
   strncpy(code.figures, entry->meta, sizeof code.figures - 1);

@@ -1,5 +1,5 @@
-/* kept_code.h - modules whose code is compiled once a run of the suite, whichever of its tests, each
- * of which is a process, comes first. */
+/* kept_code.h - modules whose cubin is compiled once, whichever test, each of which is a process, asks
+ * first. Code of the host device is kept by the compiler that tests find, kept_cc. */
 #ifndef FG_TESTS_KEPT_CODE_H
 #define FG_TESTS_KEPT_CODE_H
 

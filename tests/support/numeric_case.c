@@ -268,7 +268,7 @@ Suite *numeric_suite(const char *of_family, const char *pass) {
   numeric_forget_plans();
   Suite *suite = suite_create(of->name);
   TCase *cases = tcase_create(pass);
-  tcase_add_test(cases, test_design);
+  suite_add(cases, test_design);
   suite_loop(cases, test_kernel, n_kernels);
   suite_add_tcase(suite, cases);
   return suite;

@@ -46,8 +46,9 @@ static void make_environment(const program_setup *s, char *tmpdir, const char **
   snprintf(cache, sizeof cache, "XDG_CACHE_HOME=%.*s/cache",
            (int)(strrchr(tmpdir, '/') - strchr(tmpdir, '=') - 1), strchr(tmpdir, '=') + 1);
   for (char **e = environ; *e && n < VARIABLES - PROGRAM_ENV - 5; e++) {
-    int out = !strncmp(*e, "FLASHGEN_", 9) || same_name(*e, "TMPDIR") ||
-              same_name(*e, "CUDA_VISIBLE_DEVICES") || same_name(*e, "XDG_CACHE_HOME");
+    int out = (!strncmp(*e, "FLASHGEN_", 9) && strncmp(*e, "FLASHGEN_TEST_", 14)) ||
+              same_name(*e, "TMPDIR") || same_name(*e, "CUDA_VISIBLE_DEVICES") ||
+              same_name(*e, "XDG_CACHE_HOME");
     for (int i = 0; i < PROGRAM_ENV && s->env[i]; i++) out |= same_name(*e, s->env[i]);
     if (!out) to[n++] = *e;
   }

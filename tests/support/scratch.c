@@ -11,7 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char run[4096], directory[4160], kernels[4160];
+static char run[4096], directory[4160];
+
+/* Under ctest all suites share a folder, and PATH has kept_cc already (tests/begin.cmake). */
+static void keep_kernels(void) {
+  char kernels[4160], path[1 << 15];
+  const char *rest = getenv("PATH");
+  if (scratch_kernels()) return;
+  snprintf(kernels, sizeof kernels, "%s/kernels", run);
+  mkdir(kernels, 0777);
+  setenv("FLASHGEN_TEST_KERNELS", kernels, 1);
+  snprintf(path, sizeof path, "%s:%s", KEPT_CC, rest ? rest : "/usr/bin:/bin");
+  setenv("PATH", path, 1);
+}
 
 void scratch_begin(void) {
   const char *base = getenv("TMPDIR");
@@ -19,7 +31,7 @@ void scratch_begin(void) {
   /* others may pass: some tests become another user */
   if (mkdtemp(run) && chmod(run, 0711) == 0) {
     setenv("TMPDIR", run, 1);
-    snprintf(kernels, sizeof kernels, "%s/kernels", run);
+    keep_kernels();
   } else
     *run = 0; /* tests that need a directory will say so */
 }
@@ -35,7 +47,10 @@ void scratch_end(void) {
   if (*run && chdir("/") == 0) remove_all(run);
 }
 
-const char *scratch_kernels(void) { return *kernels ? kernels : NULL; }
+const char *scratch_kernels(void) {
+  const char *folder = getenv("FLASHGEN_TEST_KERNELS");
+  return folder && *folder ? folder : NULL;
+}
 
 void scratch_enter(void) {
   ck_assert_msg(*run, "no directory can be made in TMPDIR");

@@ -21,7 +21,8 @@ void scratch_leave(void);
 /* Writes n bytes to the file `path`, whose folders are made where they are not there. */
 void scratch_put(const char *path, const void *bytes, size_t n);
 
-/* Where kernels that the run has compiled are kept; NULL: nowhere. */
+/* The folder of kernels that tests have compiled: of all suites under ctest, of this run by hand.
+ * NULL: there is none. */
 const char *scratch_kernels(void);
 
 /* How many names the current directory holds, hidden ones too. */

@@ -1,9 +1,10 @@
-/* suite.c - runs a Check suite. */
+/* suite.c - chooses the cases of a Check suite and runs them. */
+#define _GNU_SOURCE /* program_invocation_short_name */
 #include "suite.h"
 
 #include "scratch.h"
 
-#include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,21 +18,46 @@ bool suite_is_quick(void) {
   return text && *text == '1';
 }
 
-void suite_loop(TCase *cases, const TTest *test, int n) {
-  const char *text = getenv("FLASHGEN_TEST_CASES");
-  int first = 0, last = n - 1, part, parts;
-  if (text && sscanf(text, "%d%%%d", &part, &parts) == 2 && part >= 0 && parts >= 1) {
-    for (int i = part; i < n; i += parts) tcase_add_loop_test(cases, test, i, i + 1);
-    return;
-  }
-  if (text && sscanf(text, "%d/%d", &part, &parts) == 2 && part >= 1 && part <= parts)
-    first = (int)((int64_t)n * (part - 1) / parts), last = (int)((int64_t)n * part / parts) - 1;
-  else if (text && sscanf(text, "%d-%d", &first, &last) == 1)
-    last = first;
-  if (first < 0) first = 0;
-  if (last >= n) last = n - 1;
-  tcase_add_loop_test(cases, test, first, last + 1);
+/* ---- which cases run ---- */
+
+static int cases_all, cases_rare, cases_chosen; /* so far: of the suite; rare; that the tenth has */
+
+/* FLASHGEN_TENTH; -1: all ten. */
+static int tenth(void) {
+  const char *text = getenv("FLASHGEN_TENTH");
+  return text && *text >= '0' && *text <= '9' ? *text - '0' : -1;
 }
+
+bool suite_has_tenth(int number) { return tenth() < 0 || number % 10 == tenth(); }
+
+/* Suites of few rare cases begin with different tenths, by their names. */
+static int first_tenth(void) {
+  int sum = 0;
+  for (const char *c = program_invocation_short_name; *c; c++) sum += *c;
+  return sum % 10;
+}
+
+/* Does FLASHGEN_TEST_CASES leave the case in, the nth of those that are chosen? */
+static bool is_in_part(int nth, int number) {
+  const char *text = getenv("FLASHGEN_TEST_CASES");
+  int first, last;
+  if (!text) return true;
+  if (sscanf(text, "%d%%%d", &first, &last) == 2 && last > 0) return nth % last == first;
+  const int n = sscanf(text, "%d-%d", &first, &last);
+  return n < 1 || (number >= first && number <= (n == 2 ? last : first));
+}
+
+static void add(TCase *cases, const TTest *test, int n, bool is_rare) {
+  for (int i = 0; i < n; i++) {
+    const int number = cases_all++;
+    if (is_rare && !suite_has_tenth(first_tenth() + cases_rare++)) continue;
+    if (is_in_part(cases_chosen++, number)) tcase_add_loop_test(cases, test, i, i + 1);
+  }
+}
+
+void suite_add(TCase *cases, const TTest *test) { add(cases, test, 1, false); }
+void suite_loop(TCase *cases, const TTest *test, int n) { add(cases, test, n, false); }
+void suite_tenth(TCase *cases, const TTest *test, int n) { add(cases, test, n, true); }
 
 int suite_run(Suite *suite) {
   SRunner *runner = srunner_create(suite);
