@@ -256,12 +256,12 @@ int main(void) {
   TCase *tests = tcase_create("claims");
   kernel_device_of_wgmma();
   tcase_add_unchecked_fixture(tests, make, drop);
-  suite_loop(tests, any_word_will_do, PASSES);
-  suite_loop(tests, launches_leave_it_as_new, PASSES);
-  suite_loop(tests, margins, PASSES);
+  suite_tenth(tests, any_word_will_do, PASSES);
+  suite_tenth(tests, launches_leave_it_as_new, PASSES);
+  suite_tenth(tests, margins, PASSES);
   suite_add(tests, after_one_cut_short);
   suite_add(tests, blocks_without_tiles);
-  suite_loop(tests, repeats, PASSES);
+  suite_tenth(tests, repeats, PASSES);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

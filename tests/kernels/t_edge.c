@@ -197,11 +197,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("edge");
   TCase *cases = tcase_create("edge");
-  suite_loop(cases, test_in_front, 2);
-  suite_loop(cases, test_hidden, 2);
-  suite_loop(cases, test_empty, 16);
-  suite_loop(cases, test_no_scale, 2);
-  suite_loop(cases, test_negative_scale, 2);
+  suite_tenth(cases, test_in_front, 2);
+  suite_tenth(cases, test_hidden, 2);
+  suite_tenth(cases, test_empty, 16);
+  suite_tenth(cases, test_no_scale, 2);
+  suite_tenth(cases, test_negative_scale, 2);
   suite_add_tcase(suite, cases);
   return suite_run(suite);
 }

@@ -135,10 +135,10 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("parts");
   TCase *tests = tcase_create("parts");
-  suite_loop(tests, numbers_are_right, KERNELS);
-  suite_loop(tests, equal_launches_are_equal, KERNELS);
+  suite_tenth(tests, numbers_are_right, KERNELS);
+  suite_tenth(tests, equal_launches_are_equal, KERNELS);
   suite_loop(tests, margins, 1);
-  suite_loop(tests, few_keys_take_no_workspace, KERNELS);
+  suite_tenth(tests, few_keys_take_no_workspace, KERNELS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -410,19 +410,19 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("property");
   TCase *cases = tcase_create("property");
-  suite_add(cases, test_ones);
-  suite_loop(cases, test_alone, 4);
-  suite_add(cases, test_permuted);
-  suite_loop(cases, test_causal, 2);
-  suite_loop(cases, test_ordered, 16);
-  suite_loop(cases, test_scaled, 2);
-  suite_loop(cases, test_negated, 2);
-  suite_loop(cases, test_rounds, 4);
-  suite_add(cases, test_default_scale);
-  suite_loop(cases, test_dlse, 2);
+  suite_tenth(cases, test_ones, 1);
+  suite_tenth(cases, test_alone, 4);
+  suite_tenth(cases, test_permuted, 1);
+  suite_tenth(cases, test_causal, 2);
+  suite_tenth(cases, test_ordered, 16);
+  suite_tenth(cases, test_scaled, 2);
+  suite_tenth(cases, test_negated, 2);
+  suite_tenth(cases, test_rounds, 4);
+  suite_tenth(cases, test_default_scale, 1);
+  suite_tenth(cases, test_dlse, 2);
   suite_add_tcase(suite, cases);
   TCase *wide = tcase_create("wide");
-  suite_loop(wide, test_wide, 2);
+  suite_tenth(wide, test_wide, 2);
   suite_add_tcase(suite, wide);
   return suite_run(suite);
 }

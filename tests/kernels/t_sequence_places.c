@@ -158,9 +158,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("sequence_places");
   TCase *tests = tcase_create("sequence_places");
-  suite_loop(tests, packed_places, 4);
-  suite_loop(tests, very_many, 2);
-  suite_loop(tests, pages, 2);
+  suite_tenth(tests, packed_places, 4);
+  suite_tenth(tests, very_many, 2);
+  suite_tenth(tests, pages, 2);
   suite_loop(tests, refused, 4);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -144,9 +144,9 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("sequence wrong");
   TCase *tests = tcase_create("sequence wrong");
-  suite_loop(tests, wrong_places, 7);
-  suite_loop(tests, falls_often, 2);
-  suite_loop(tests, tokens_of_nobody, 2);
+  suite_tenth(tests, wrong_places, 7);
+  suite_tenth(tests, falls_often, 2);
+  suite_tenth(tests, tokens_of_nobody, 2);
   suite_add(tests, empty_pages);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -368,8 +368,8 @@ int main(void) {
   Suite *suite = suite_create("soak");
   TCase *tests = tcase_create("soak");
   kernel_device();
-  suite_add(tests, families_beside_simt);
-  suite_add(tests, repeats_are_equal);
+  suite_tenth(tests, families_beside_simt, 1);
+  suite_tenth(tests, repeats_are_equal, 1);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }
