@@ -88,7 +88,8 @@ def check_links(work):
 def main(source, work):
     copy_tree(source, work)
     check_links(work)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("FLASHGEN_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FLASHGEN_") or k.startswith("FLASHGEN_TEST_")}
+    environment["FLASHGEN_CC"] = shutil.which("cc")  # under ctest the one that keeps kernels
     environment["PATH"] = path_with_numpy()
     environment["FLASHGEN_CACHE"] = os.path.join(work, "cache")
     environment["CMAKE_BUILD_PARALLEL_LEVEL"] = "2"
