@@ -7,7 +7,7 @@
 
 enum { WORDS_MAX = 32, WORDS_SIZE = 8192 };
 
-static fg_status read_words(const char *words, fg_grid **grid) {
+fg_status words_grid(const char *words, fg_grid **grid) {
   char text[WORDS_SIZE];
   const char *word[WORDS_MAX];
   int n = 0;
@@ -66,7 +66,7 @@ fg_status words_variants(fg_gen *gen, const char *words, const char *arch, int m
   for (char *rest, *at = strtok_r(text, ";", &rest); at && status == FG_OK;
        at = strtok_r(NULL, ";", &rest)) {
     fg_grid *grid;
-    status = read_words(at, &grid);
+    status = words_grid(at, &grid);
     if (status == FG_OK) status = add_grid(gen, grid, arch, most, list, n);
   }
   return status;

@@ -5,6 +5,9 @@
 
 #include "expand/expand.h"
 
+/* The grid of words without a semicolon. */
+fg_status words_grid(const char *words, fg_grid **grid);
+
 /* The first `most` plans (0 = all) of every point of the words' grids. *list is the caller's to
  * free, also on failure. */
 fg_status words_variants(fg_gen *gen, const char *words, const char *arch, int most,
