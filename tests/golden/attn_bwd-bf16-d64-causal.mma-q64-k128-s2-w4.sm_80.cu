@@ -1,26 +1,25 @@
-// attn_bwd-bf16-d576v512-causal.mma-q32-k32-s1-w8-p4.sm_80
+// attn_bwd-bf16-d64-causal.mma-q64-k128-s2-w4.sm_80
 //
 // Gradients of O = softmax(score(scale Q K^T)) V, from dO.
-// spec:   pass=backward head_dim=576/512 mask=causal
-// again:  flashgen emit attn_bwd-bf16-d576v512-causal.mma-q32-k32-s1-w8-p4.sm_80
+// spec:   pass=backward head_dim=64 mask=causal
+// again:  flashgen emit attn_bwd-bf16-d64-causal.mma-q64-k128-s2-w4.sm_80
 // switches: none
 // made by flashgen 0.1.0
 //
-// launch: attn_bwd_rows, grid cdiv(roundup(nq, 32), 32) x h x b, 256 threads, 0 shared bytes
-// launch: attn_bwd_dk_dv, grid cdiv(nk, 32) x hk x b, 256 threads, 143728 shared bytes
-// launch: attn_bwd_dq, grid cdiv(roundup(nq, 32) * 72, 512) x h x b, 256 threads, 0 shared bytes
-// scratch: kept, b * h * roundup(nq, 32) * 2 floats
-// scratch: dq_sum, b * h * roundup(nq, 32) * 576 floats
+// launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 16) x h x b, 128 threads, 0 shared bytes
+// launch: attn_bwd_dk_dv, grid cdiv(nk, 128) x hk x b, 128 threads, 83056 shared bytes
+// launch: attn_bwd_dq, grid cdiv(roundup(nq, 64) * 8, 256) x h x b, 128 threads, 0 shared bytes
+// scratch: kept, b * h * roundup(nq, 64) * 2 floats
+// scratch: dq_sum, b * h * roundup(nq, 64) * 64 floats
 //
 // shared memory:
 //   SM_K         0  K [BLOCK_KV][D], then dK
-//   SM_V     36864  V [BLOCK_KV][DV], then dV
-//   SM_Q     69632  Q [stages][BLOCK_Q][D]
-//   SM_DO   106496  dO [stages][BLOCK_Q][DV]
-//   SM_DS   139264  dS^T [BLOCK_KV][BLOCK_Q]
-//   SM_P    141312  P^T [BLOCK_KV][BLOCK_Q]
-//   SM_KEPT 143360  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
-//   SM_END  143616  what rounding the base to 128 bytes may take
+//   SM_V     16384  V [BLOCK_KV][DV], then dV
+//   SM_Q     32768  Q [stages][BLOCK_Q][D]
+//   SM_DO    49152  dO [stages][BLOCK_Q][DV]
+//   SM_DS    65536  dS^T [BLOCK_KV][BLOCK_Q]
+//   SM_KEPT  81920  what is kept of a row, and delta [stages][BLOCK_Q][2], float32
+//   SM_END   82944  what rounding the base to 128 bytes may take
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -28,46 +27,41 @@ typedef unsigned long long u64;
 typedef long long i64;
 #define DEV static __device__ __forceinline__
 
-enum { D = 576 }; // head dim of q and k
-enum { DV = 512 }; // head dim of v and o
-enum { CHUNKS_D = 72 }; // 16-byte chunks in a row of Q and K
-enum { CHUNKS_DV = 64 }; // in a row of V and dO
-enum { CHUNKS_Q = 4 }; // in a row of dS^T
-enum { BLOCK_Q = 32 }; // query rows of a tile
-enum { BLOCK_KV = 32 }; // keys of a block
-enum { THREADS = 256 };
+enum { D = 64 }; // head dim of q and k
+enum { DV = 64 }; // head dim of v and o
+enum { CHUNKS_D = 8 }; // 16-byte chunks in a row of Q and K
+enum { CHUNKS_DV = 8 }; // in a row of V and dO
+enum { CHUNKS_Q = 8 }; // in a row of dS^T
+enum { BLOCK_Q = 64 }; // query rows of a tile
+enum { BLOCK_KV = 128 }; // keys of a block
+enum { THREADS = 128 };
 enum { UNROLL = 2 }; // steps of a product in a straight line
-enum { WARP_KV = 16 }; // keys of a warp
-enum { WARPS_PER_KEY = 4 }; // warps that share them
+enum { WARP_KV = 32 }; // keys of a warp
+enum { WARPS_PER_KEY = 1 }; // warps that share them
 enum { M_MAX = 2 }; // tiles of 16 rows of a warp, at most
-enum { M_KV = 1 }; // tiles of 16 keys of a warp
+enum { M_KV = 2 }; // tiles of 16 keys of a warp
 enum { M_STEP = 16 }; // keys from one of them to the next
-enum { ROWS = 2 }; // keys that a lane has a part of
-enum { N_Q = 2 }; // tiles of 8 queries of S^T and dP^T at a time
-enum { N_DK = 18 }; // tiles of 8 columns of a warp's dK
-enum { N_DV = 16 }; // of its dV
-enum { M_DQ = 1 }; // tiles of 16 rows of dQ at a time
-enum { WARPS_Q = 1 }; // warps along the rows of dQ
-enum { WARPS_D = 8 }; // warps along its columns
-enum { N_DQ = 10 }; // tiles of 8 columns of a warp's dQ
-enum { Q_BYTES = 36864 }; // of a tile
-enum { DO_BYTES = 32768 }; // of a tile
-enum { KEPT_BYTES = 256 }; // of a tile
-enum { TILE_Q = 32 }; // query rows of a block that owns rows
-enum { TILE_KV = 32 }; // keys of its tiles
-enum { N_KV = 4 }; // tiles of 8 keys of its S
-enum { QUERY_PARTS = 2 }; // parts of the queries that warps which share keys have of S
-enum { ROW_SHARES = 4 }; // warps that share rows
-enum { N_ROWS_DQ = 18 }; // tiles of 8 columns of a warp's dQ there
-enum { ROW_WARPS = 2 }; // warps whose rows are not those of an earlier one
+enum { ROWS = 4 }; // keys that a lane has a part of
+enum { N_Q = 4 }; // tiles of 8 queries of S^T and dP^T at a time
+enum { N_DK = 8 }; // tiles of 8 columns of a warp's dK
+enum { N_DV = 8 }; // of its dV
+enum { M_DQ = 2 }; // tiles of 16 rows of dQ at a time
+enum { WARPS_Q = 2 }; // warps along the rows of dQ
+enum { WARPS_D = 2 }; // warps along its columns
+enum { N_DQ = 4 }; // tiles of 8 columns of a warp's dQ
+enum { Q_BYTES = 8192 }; // of a tile
+enum { DO_BYTES = 8192 }; // of a tile
+enum { KEPT_BYTES = 512 }; // of a tile
+enum { TILE_Q = 64 }; // query rows of a block that owns rows
+enum { TILE_KV = 64 }; // keys of its tiles
+enum { N_KV = 8 }; // tiles of 8 keys of its S
 enum { SM_K = 0 };
-enum { SM_V = 36864 };
-enum { SM_Q = 69632 };
-enum { SM_DO = 106496 };
-enum { SM_DS = 139264 };
-enum { SM_P = 141312 };
-enum { SM_KEPT = 143360 };
-enum { SM_END = 143616 };
+enum { SM_V = 16384 };
+enum { SM_Q = 32768 };
+enum { SM_DO = 49152 };
+enum { SM_DS = 65536 };
+enum { SM_KEPT = 81920 };
+enum { SM_END = 82944 };
 
 #define ALL_LANES 0xffffffffu
 
@@ -302,6 +296,14 @@ DEV u32 by_chunks(u32 base, int chunks, int row0, int chunk0) {
   return chunk_at(base, chunks, row0 + lane % 8 + lane / 16 * 8, chunk0 + lane / 8 % 2);
 }
 
+// Two tiles of 8 columns of an accumulator as an operand.
+DEV void pack_a(u32 *a, const float *c) {
+  a[0] = pack(c[0], c[1]);
+  a[1] = pack(c[2], c[3]);
+  a[2] = pack(c[4], c[5]);
+  a[3] = pack(c[6], c[7]);
+}
+
 // Two tiles of 8 columns, in all m tiles of 16 rows; a row of the accumulator has n tiles.
 DEV void mma_row(float *c, int m, int n, const u32 *a, const u32 *b) {
   #pragma unroll
@@ -336,23 +338,18 @@ DEV void multiply_nt(float *c, int m, int n, u32 a_tile, u32 a, u32 b_tile, u32 
   multiply_nt_part(c, m, n, a_tile, a, b_tile, b, chunks, 0, chunks);
 }
 
-// c[m][n] += A B, of m times 16 rows, M_STEP apart, of a tile of a_chunks, and pairs of chunks,
-// from chunk0 and `on` apart, of a tile of `chunks`; both by rows.
-DEV void multiply_nn(float *c, int m, int n, u32 a_tile, u32 a, int a_chunks, u32 b_tile, u32 b,
-    int chunks, int chunk0, int on) {
-  #pragma unroll UNROLL
-  for (int k = 0; k < a_chunks; k += 2) {
+// c[m][n] += P B, of an accumulator P[m][k tiles of 8] and k * 8 rows of a tile; b by rows.
+DEV void multiply_pn(float *c, int m, int n, const float *p, int k, u32 b_tile, u32 b,
+    int chunks) {
+  #pragma unroll
+  for (int l = 0; l < k; l += 2) {
     u32 x[4 * M_MAX], y[4];
     #pragma unroll
-    for (int i = 0; i < m; i++) {
-      ldmatrix_x4(x + 4 * i, a_tile + moved(a, a_chunks, M_STEP * i, k));
-    }
+    for (int i = 0; i < m; i++) { pack_a(x + 4 * i, p + 4 * (k * i + l)); }
     #pragma unroll
     for (int j = 0; j < n; j += 2) {
-      if (chunks % on == 0 || chunk0 + j / 2 * on < chunks) {
-        ldmatrix_x4_trans(y, b_tile + moved(b, chunks, 8 * k, j / 2 * on));
-        mma_row(c + 4 * j, m, n, x, y);
-      }
+      ldmatrix_x4_trans(y, b_tile + moved(b, chunks, 8 * l, j));
+      mma_row(c + 4 * j, m, n, x, y);
     }
   }
 }
@@ -378,23 +375,23 @@ DEV void multiply_tn(float *c, int m, int n, u32 a_tile, u32 a, int a_chunks, u3
 }
 
 typedef struct Params {
-  const u16 *q; // [b, nq, h, 576] bf16
+  const u16 *q; // [b, nq, h, 64] bf16
   i64 q_b, q_n, q_h;
-  const u16 *k; // [b, nk, hk, 576] bf16
+  const u16 *k; // [b, nk, hk, 64] bf16
   i64 k_b, k_n, k_h;
-  const u16 *v; // [b, nk, hk, 512] bf16
+  const u16 *v; // [b, nk, hk, 64] bf16
   i64 v_b, v_n, v_h;
-  const u16 *o; // [b, nq, h, 512] bf16
+  const u16 *o; // [b, nq, h, 64] bf16
   i64 o_b, o_n, o_h;
   const float *lse; // [b, h, nq] f32
-  const u16 *dout; // [b, nq, h, 512] bf16
+  const u16 *dout; // [b, nq, h, 64] bf16
   i64 dout_b, dout_n, dout_h;
   const float *dlse; // [b, h, nq] f32, or null
-  u16 *dq; // [b, nq, h, 576] bf16
+  u16 *dq; // [b, nq, h, 64] bf16
   i64 dq_b, dq_n, dq_h;
-  u16 *dk; // [b, nk, hk, 576] bf16
+  u16 *dk; // [b, nk, hk, 64] bf16
   i64 dk_b, dk_n, dk_h;
-  u16 *dv; // [b, nk, hk, 512] bf16
+  u16 *dv; // [b, nk, hk, 64] bf16
   i64 dv_b, dv_n, dv_h;
   float *kept; // scratch
   float *dq_sum; // scratch
@@ -404,7 +401,7 @@ typedef struct Params {
 
 // what is kept of each row, and delta, the constant of its dS; 8 threads a row. Rows up to the end
 // of the last tile have weights of 0. Sums of dQ begin at 0.
-extern "C" __global__ void __launch_bounds__(256, 1)
+extern "C" __global__ void __launch_bounds__(128, 1)
 attn_bwd_rows(const __grid_constant__ Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
   const int q = (int)blockIdx.x * (THREADS / 8) + (int)threadIdx.x / 8, h = (int)blockIdx.y,
@@ -436,14 +433,13 @@ attn_bwd_rows(const __grid_constant__ Params p) {
 // dK and dV of BLOCK_KV keys of a key/value head: over its query heads, and their rows that see
 // the keys.
 // What each tile adds to dQ goes to dq_sum: [b, h, tiles of 16 rows, CHUNKS_D, 32 lanes, 4]
-extern "C" __global__ void __launch_bounds__(256, 1)
+extern "C" __global__ void __launch_bounds__(128, 1)
 attn_bwd_dk_dv(const __grid_constant__ Params p) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int k0 = (int)blockIdx.x * BLOCK_KV, g = (int)blockIdx.y, b = (int)blockIdx.z;
   const int heads = p.h / p.hk, padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const int row_end = p.nq, first_row = imax(0, p.nq + k0 - p.nk) / BLOCK_Q * BLOCK_Q;
-  const int warp_k = warp / WARPS_PER_KEY * WARP_KV, part = warp % WARPS_PER_KEY;
-      // of the warps that share these keys
+  const int warp_k = warp * WARP_KV;
   const int k_lane = warp_k + lane / 4;
   const u32 sm = (shared_base() + 127) & ~127u;
 
@@ -452,22 +448,21 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   int h = g * heads, q0 = first_row;
   const int h_end = first_row < row_end ? h + heads : h;
   if (h < h_end) {
-    load_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q, p.q + (b * p.q_b + h * p.q_h), p.q_n, q0, p.nq, D);
-    load_tile(sm + SM_DO, CHUNKS_DV, BLOCK_Q, p.dout + (b * p.dout_b + h * p.dout_h), p.dout_n,
-        q0, p.nq, DV);
+    load_tile(sm + SM_Q + (u32)(0 * Q_BYTES), CHUNKS_D, BLOCK_Q, p.q + (b * p.q_b + h * p.q_h),
+        p.q_n, q0, p.nq, D);
+    load_tile(sm + SM_DO + (u32)(0 * DO_BYTES), CHUNKS_DV, BLOCK_Q, p.dout
+        + (b * p.dout_b + h * p.dout_h), p.dout_n, q0, p.nq, DV);
     for (int i = (int)threadIdx.x; i < BLOCK_Q / 2; i += THREADS) {
       const float *from = p.kept + 2 * (((i64)b * p.h + h) * padded + q0) + 4 * i;
-      cp_async_16(sm + SM_KEPT + (u32)(16 * i), from, 16);
+      cp_async_16(sm + SM_KEPT + (u32)(0 * KEPT_BYTES) + (u32)(16 * i), from, 16);
     }
   }
   cp_async_commit();
 
   const u32 kd_lanes = by_rows(sm, CHUNKS_D, warp_k, 0),
       kv_lanes = by_rows(sm, CHUNKS_DV, warp_k, 0);
-  const u32 d_rows = by_rows(sm, CHUNKS_D, 0, 2 * part),
-      dv_rows = by_rows(sm, CHUNKS_DV, 0, 2 * part);
-  const u32 d_lanes = by_chunks(sm, CHUNKS_D, part * (8 * N_Q), 0),
-      dv_lanes = by_chunks(sm, CHUNKS_DV, part * (8 * N_Q), 0);
+  const u32 d_rows = by_rows(sm, CHUNKS_D, 0, 0), dv_rows = by_rows(sm, CHUNKS_DV, 0, 0);
+  const u32 d_lanes = by_chunks(sm, CHUNKS_D, 0, 0), dv_lanes = by_chunks(sm, CHUNKS_DV, 0, 0);
   const int dq_row = warp % WARPS_Q * 32, dq_chunk = warp / WARPS_Q * 2;
   const u32 ds_lanes = by_chunks(sm, CHUNKS_Q, 0, dq_row / 8),
       dq_rows = by_rows(sm, CHUNKS_D, 0, dq_chunk);
@@ -475,6 +470,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   float dk[M_KV * N_DK * 4], dv[M_KV * N_DV * 4];
   zero(dk, M_KV * N_DK * 4);
   zero(dv, M_KV * N_DV * 4);
+  int stage = 0;
   while (h < h_end) {
     cp_async_wait_0();
     block_sync(); // the tile is here; the last one, and its dS, have been read
@@ -484,14 +480,27 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
       q_next = first_row;
       h_next++;
     }
+    if (h_next < h_end) {
+      load_tile(sm + SM_Q + (u32)((1 - stage) * Q_BYTES), CHUNKS_D, BLOCK_Q, p.q
+          + (b * p.q_b + h_next * p.q_h), p.q_n, q_next, p.nq, D);
+      load_tile(sm + SM_DO + (u32)((1 - stage) * DO_BYTES), CHUNKS_DV, BLOCK_Q, p.dout
+          + (b * p.dout_b + h_next * p.dout_h), p.dout_n, q_next, p.nq, DV);
+      for (int i = (int)threadIdx.x; i < BLOCK_Q / 2; i += THREADS) {
+        const float *from = p.kept + 2 * (((i64)b * p.h + h_next) * padded + q_next) + 4 * i;
+        cp_async_16(sm + SM_KEPT + (u32)((1 - stage) * KEPT_BYTES) + (u32)(16 * i), from, 16);
+      }
+    }
+    cp_async_commit();
 
-    if (part < QUERY_PARTS) {
-      const int q_lane = part * (8 * N_Q) + 2 * (lane % 4);
+    #pragma unroll 1
+    for (int from = 0; from < BLOCK_Q; from += 8 * N_Q) {
+      const int q_lane = from + 2 * (lane % 4);
 
       // S^T = K Q^T, the score, and what the mask leaves of it
       float s[M_KV * N_Q * 4];
       zero(s, M_KV * N_Q * 4);
-      multiply_nt(s, M_KV, N_Q, SM_K, kd_lanes, SM_Q, d_lanes, CHUNKS_D);
+      multiply_nt(s, M_KV, N_Q, SM_K, kd_lanes, SM_Q, d_lanes + (u32)(stage * Q_BYTES)
+          + (u32)(from * CHUNKS_D * 16), CHUNKS_D);
       if (!(q0 + BLOCK_Q <= p.nq && k0 + BLOCK_KV <= p.nk && p.nq + (k0 + BLOCK_KV) <= p.nk + q0
           + 1)) {
         const float hidden = p.scale < 0.0f ? -(NEG_INF) : NEG_INF;
@@ -515,7 +524,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
       #pragma unroll
       for (int n = 0; n < N_Q; n++) {
         u32 row[4]; // kept and delta of the lane's two queries
-        lds_u32x4(row, sm + SM_KEPT + (u32)(8 * (q_lane + 8 * n)));
+        lds_u32x4(row, sm + SM_KEPT + (u32)(stage * KEPT_BYTES) + (u32)(8 * (q_lane + 8 * n)));
         #pragma unroll
         for (int c = 0; c < 2; c++) {
           const float kept = as_f32(row[2 * c]);
@@ -526,20 +535,18 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
           }
         }
       }
-      #pragma unroll
-      for (int i = 0; i < M_KV; i++) {
-        put_accumulator(sm + SM_P, CHUNKS_Q, warp_k + M_STEP * i, part * N_Q, 2, s + 4 * N_Q * i,
-            N_Q, 1.0f, 1.0f);
-      }
+      multiply_pn(dv, M_KV, N_DV, s, N_Q, SM_DO, dv_rows + (u32)(stage * DO_BYTES)
+          + (u32)(from * CHUNKS_DV * 16), CHUNKS_DV);
 
       // dP^T = V dO^T, which becomes dS^T; dK += dS^T Q
       float dp[M_KV * N_Q * 4];
       zero(dp, M_KV * N_Q * 4);
-      multiply_nt(dp, M_KV, N_Q, SM_V, kv_lanes, SM_DO, dv_lanes, CHUNKS_DV);
+      multiply_nt(dp, M_KV, N_Q, SM_V, kv_lanes, SM_DO, dv_lanes + (u32)(stage * DO_BYTES)
+          + (u32)(from * CHUNKS_DV * 16), CHUNKS_DV);
       #pragma unroll
       for (int n = 0; n < N_Q; n++) {
         u32 row[4]; // kept and delta of the lane's two queries
-        lds_u32x4(row, sm + SM_KEPT + (u32)(8 * (q_lane + 8 * n)));
+        lds_u32x4(row, sm + SM_KEPT + (u32)(stage * KEPT_BYTES) + (u32)(8 * (q_lane + 8 * n)));
         #pragma unroll
         for (int c = 0; c < 2; c++) {
           const float delta = as_f32(row[2 * c + 1]);
@@ -552,46 +559,29 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
       }
       #pragma unroll
       for (int i = 0; i < M_KV; i++) {
-        put_accumulator(sm + SM_DS, CHUNKS_Q, warp_k + M_STEP * i, part * N_Q, 2, dp
-            + 4 * N_Q * i, N_Q, 1.0f, 1.0f);
+        put_accumulator(sm + SM_DS, CHUNKS_Q, warp_k + M_STEP * i, from / 8, 2, dp + 4 * N_Q * i,
+            N_Q, 1.0f, 1.0f);
       }
+      multiply_pn(dk, M_KV, N_DK, dp, N_Q, SM_Q, d_rows + (u32)(stage * Q_BYTES)
+          + (u32)(from * CHUNKS_D * 16), CHUNKS_D);
     }
-    block_sync(); // P and dS are whole
-    const u32 own_rows = by_rows(sm, CHUNKS_Q, warp_k, 0);
-    multiply_nn(dv, M_KV, N_DV, SM_P, own_rows, CHUNKS_Q, SM_DO, dv_rows, CHUNKS_DV, 2 * part,
-        2 * WARPS_PER_KEY);
-    multiply_nn(dk, M_KV, N_DK, SM_DS, own_rows, CHUNKS_Q, SM_Q, d_rows, CHUNKS_D, 2 * part,
-        2 * WARPS_PER_KEY);
+    block_sync(); // dS is whole
 
-    // dQ += dS K: 16 rows at a time and pairs of column tiles
-    #pragma unroll 1
-    for (int row = 0; row < BLOCK_Q; row += 16) {
-      float dq[M_DQ * N_DQ * 4];
-      zero(dq, M_DQ * N_DQ * 4);
-      multiply_tn(dq, M_DQ, N_DQ, SM_DS, moved(ds_lanes, CHUNKS_Q, 0, row / 8), CHUNKS_Q, SM_K,
-          dq_rows, CHUNKS_D, dq_chunk, 2 * WARPS_D, BLOCK_KV);
-      float *sum = p.dq_sum + ((((i64)b * p.h + h) * padded + q0 + dq_row + row) / 16 * CHUNKS_D
-          + dq_chunk) * 128 + 4 * lane;
-      #pragma unroll
-      for (int i = 0; i < M_DQ * N_DQ; i++) {
-        const int chunk = i % N_DQ / 2 * (2 * WARPS_D) + i % 2;
-        if (CHUNKS_D % (2 * WARPS_D) == 0 || dq_chunk + chunk < CHUNKS_D) {
-          red_add_f32x4(sum + 128 * (i / N_DQ * CHUNKS_D + chunk), dq + 4 * i);
-        }
+    // dQ += dS K: the warp's 32 rows and pairs of column tiles
+    float dq[M_DQ * N_DQ * 4];
+    zero(dq, M_DQ * N_DQ * 4);
+    multiply_tn(dq, M_DQ, N_DQ, SM_DS, ds_lanes, CHUNKS_Q, SM_K, dq_rows, CHUNKS_D, dq_chunk,
+        2 * WARPS_D, BLOCK_KV);
+    float *sum = p.dq_sum + ((((i64)b * p.h + h) * padded + q0 + dq_row) / 16 * CHUNKS_D
+        + dq_chunk) * 128 + 4 * lane;
+    #pragma unroll
+    for (int i = 0; i < M_DQ * N_DQ; i++) {
+      const int chunk = i % N_DQ / 2 * (2 * WARPS_D) + i % 2;
+      if (CHUNKS_D % (2 * WARPS_D) == 0 || dq_chunk + chunk < CHUNKS_D) {
+        red_add_f32x4(sum + 128 * (i / N_DQ * CHUNKS_D + chunk), dq + 4 * i);
       }
     }
-    block_sync(); // the tile has been read
-    if (h_next < h_end) {
-      load_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q, p.q + (b * p.q_b + h_next * p.q_h), p.q_n, q_next,
-          p.nq, D);
-      load_tile(sm + SM_DO, CHUNKS_DV, BLOCK_Q, p.dout + (b * p.dout_b + h_next * p.dout_h),
-          p.dout_n, q_next, p.nq, DV);
-      for (int i = (int)threadIdx.x; i < BLOCK_Q / 2; i += THREADS) {
-        const float *from = p.kept + 2 * (((i64)b * p.h + h_next) * padded + q_next) + 4 * i;
-        cp_async_16(sm + SM_KEPT + (u32)(16 * i), from, 16);
-      }
-    }
-    cp_async_commit();
+    stage = 1 - stage;
     h = h_next;
     q0 = q_next;
   }
@@ -602,10 +592,10 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
   #pragma unroll
   for (int i = 0; i < M_KV; i++) {
     const int row = warp_k + M_STEP * i;
-    put_accumulator(sm + SM_K, CHUNKS_D, row, 2 * part, 2 * WARPS_PER_KEY, dk + 4 * N_DK * i,
-        N_DK, p.scale, p.scale);
-    put_accumulator(sm + SM_V, CHUNKS_DV, row, 2 * part, 2 * WARPS_PER_KEY, dv + 4 * N_DV * i,
-        N_DV, 1.0f, 1.0f);
+    put_accumulator(sm + SM_K, CHUNKS_D, row, 0, 2 * WARPS_PER_KEY, dk + 4 * N_DK * i, N_DK,
+        p.scale, p.scale);
+    put_accumulator(sm + SM_V, CHUNKS_DV, row, 0, 2 * WARPS_PER_KEY, dv + 4 * N_DV * i, N_DV,
+        1.0f, 1.0f);
   }
   block_sync();
   for (int row = 16 * warp; row < BLOCK_KV; row += THREADS / 2) {
@@ -617,7 +607,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
 }
 
 // dQ = scale times its sums; a thread has 8 columns of two rows
-extern "C" __global__ void __launch_bounds__(256, 1)
+extern "C" __global__ void __launch_bounds__(128, 1)
 attn_bwd_dq(const __grid_constant__ Params p) {
   const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
   const i64 at = (i64)blockIdx.x * THREADS + threadIdx.x;

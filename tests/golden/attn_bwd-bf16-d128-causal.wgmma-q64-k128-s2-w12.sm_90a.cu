@@ -1,34 +1,32 @@
-// attn_bwd-bf16-d128-causal-of32-dqkvf32.wgmma-q64-k128-s2-w12.sm_90a
+// attn_bwd-bf16-d128-causal.wgmma-q64-k128-s2-w12.sm_90a
 //
 // Gradients of O = softmax(score(scale Q K^T)) V, from dO.
-// spec:   pass=backward head_dim=128 mask=causal o_dtype=f32 dqkv_dtype=f32
-// again:  flashgen emit attn_bwd-bf16-d128-causal-of32-dqkvf32.wgmma-q64-k128-s2-w12.sm_90a
-// switches: starts_early, stays, sections_of_heads
+// spec:   pass=backward head_dim=128 mask=causal
+// again:  flashgen emit attn_bwd-bf16-d128-causal.wgmma-q64-k128-s2-w12.sm_90a
+// switches: starts_early, stays, background, sections_of_heads
 // made by flashgen 0.1.0
 //
-// launch: attn_bwd_rows, grid cdiv(roundup(nq, 64), 32) x h x b, 256 threads, 0 shared bytes,
-//         early
-// launch: attn_bwd_dk_dv, grid cdiv(nk, 128) * hk * b x 1 x 1, 384 threads, 182432 shared bytes,
-//         clusters of 1, 1 a multiprocessor, early
-// launch: attn_bwd_dq, grid cdiv(roundup(nq, 64) * 16, 512) x h x b, 256 threads, 0 shared bytes,
+// zero:   flags
+// launch: attn_bwd_dk_dv, grid max(cdiv(nk, 128) * hk * b, min(160, b * h * cdiv(roundup(nq, 64),
+//         192))) x 1 x 1, 384 threads, 231632 shared bytes, clusters of 1, 1 a multiprocessor,
 //         early
 // scratch: kept, b * h * roundup(nq, 64) * 2 floats
 // scratch: dq_sum, b * h * roundup(nq, 64) * 128 floats
-// scratch: claims, 2 floats
+// scratch: flags, 2 + b * h + b * hk floats
 //
 // shared memory:
-//   SM_K             0  K [D / 64][BLOCK_KV][64]
-//   SM_V         32768  V [DV / 64][BLOCK_KV][64]
+//   SM_K             0  K [D / 64][BLOCK_KV][64], then dK
+//   SM_V         32768  V [DV / 64][BLOCK_KV][64], then dV
 //   SM_Q         65536  Q [STAGES][D / 64][BLOCK_Q][64]
 //   SM_DO        98304  dO [STAGES][DV / 64][BLOCK_Q][64]
 //   SM_DS       131072  dS [DS_STAGES][BLOCK_KV / 64][BLOCK_Q][64]
 //   SM_PIECES   180224  of rows and sums of dQ [PIECES][PIECE_BYTES]
-//   SM_KEPT     180224  what is kept of a row, and delta [STAGES][BLOCK_Q][2], float32
-//   SM_BARRIERS 181248  mbarriers: k_full, v_full, q_full [2], do_full [2], rows_empty [2],
-//                       ds_full [3], keys_empty, job_full [2]
-//   SM_JOBS     181360  first key, g, b, whether rows see the keys [2]
-//   SM_TILES    181392  q0, h, whether it is the last tile, - [STAGES]
-//   SM_END      181424  what rounding the base to 1024 bytes may take
+//   SM_KEPT     229376  what is kept of a row, and delta [STAGES][BLOCK_Q][2], float32
+//   SM_BARRIERS 230400  mbarriers: k_full, v_full, q_full [2], do_full [2], rows_empty [2],
+//                       ds_full [3], keys_empty, job_full [2], piece_full [6]
+//   SM_JOBS     230560  first key, g, b, whether rows see the keys [2]
+//   SM_TILES    230592  q0, h, whether it is the last tile, - [STAGES]
+//   SM_END      230624  what rounding the base to 1024 bytes may take
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -65,7 +63,7 @@ enum { DO_BYTES = 16384 }; // of a tile
 enum { DS_BYTES = 16384 }; // of a tile
 enum { UNIT_ROWS = 64 }; // that a warp of the background takes at a time
 enum { PIECE_BYTES = 8192 }; // of 16 of them, at most
-enum { PIECES = 0 }; // two for each warp of the background
+enum { PIECES = 6 }; // two for each warp of the background
 enum { LEAD = 9 };
     // units for each block that what is kept of rows is ahead of dQ, beside a section
 enum { SM_K = 0 };
@@ -74,11 +72,11 @@ enum { SM_Q = 65536 };
 enum { SM_DO = 98304 };
 enum { SM_DS = 131072 };
 enum { SM_PIECES = 180224 };
-enum { SM_KEPT = 180224 };
-enum { SM_BARRIERS = 181248 };
-enum { SM_JOBS = 181360 };
-enum { SM_TILES = 181392 };
-enum { SM_END = 181424 };
+enum { SM_KEPT = 229376 };
+enum { SM_BARRIERS = 230400 };
+enum { SM_JOBS = 230560 };
+enum { SM_TILES = 230592 };
+enum { SM_END = 230624 };
 
 typedef struct __align__(64) tensor_map { u64 word[16]; } tensor_map; // the driver's, for TMA
 
@@ -111,30 +109,9 @@ DEV void sts_u32x4(u32 address, const u32 *v) {
       :: "r"(address), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
 }
 
-DEV void ldg_u32x4(u32 *v, const void *from) {
-  const uint4 x = *(const uint4 *)from;
-  v[0] = x.x;
-  v[1] = x.y;
-  v[2] = x.z;
-  v[3] = x.w;
-}
-
 DEV float ldg_f32(const float *from) { return *from; }
 
-DEV void ldg_f32x4(float *v, const float *from) {
-  const float4 x = *(const float4 *)from;
-  v[0] = x.x;
-  v[1] = x.y;
-  v[2] = x.z;
-  v[3] = x.w;
-}
-
 DEV void stg_f32(float *to, float v) { *to = v; }
-
-DEV void stg_f32x2_if(float *to, float a, float b, int predicate) {
-  asm volatile("{ .reg .pred p; setp.ne.s32 p, %3, 0; @p st.global.v2.f32 [%0], {%1, %2}; }"
-      :: "l"(to), "f"(a), "f"(b), "r"(predicate) : "memory");
-}
 
 DEV void stg_f32x4(float *to, const float *v) {
   const float4 x = {v[0], v[1], v[2], v[3]};
@@ -161,19 +138,6 @@ DEV u32 shfl_u32(u32 lanes, u32 v, int from) {
   return r;
 }
 
-DEV u64 atomic_add_u64(u64 *to, u64 v) {
-  u64 old;
-  asm volatile("atom.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(to), "l"(v) : "memory");
-  return old;
-}
-
-DEV u64 atomic_cas_u64(u64 *to, u64 from, u64 v) {
-  u64 old;
-  asm volatile("atom.global.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"(to), "l"(from), "l"(v)
-      : "memory");
-  return old;
-}
-
 DEV void red_add_f32x4(float *to, const float *v) {
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
       :: "l"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
@@ -187,10 +151,38 @@ DEV float exp2_f32(float x) {
 
 DEV float bf16_to_f32(u16 x) { return as_f32((u32)x << 16); }
 
+DEV u32 atomic_add_u32(u32 *to, u32 v) {
+  u32 old;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(to), "r"(v)
+      : "memory");
+  return old;
+}
+
+DEV void red_release_u32(u32 *to, u32 v) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" :: "l"(to), "r"(v) : "memory");
+}
+
+DEV u32 load_acquire_u32(const u32 *from) {
+  u32 v;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+  return v;
+}
+
+DEV void flag_wait(const u32 *flag, u32 until) {
+  asm volatile("{ .reg .pred p; .reg .b32 r; AGAIN: ld.acquire.gpu.global.u32 r, [%0]; "
+      "sub.s32 r, r, %1; setp.ge.s32 p, r, 0; @p bra DONE; nanosleep.u32 20; bra AGAIN; DONE: }"
+      :: "l"(flag), "r"(until) : "memory");
+}
+
 DEV u32 pack_bf16(float low, float high) {
   u32 r;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
   return r;
+}
+
+DEV void stmatrix_x4(u32 address, const u32 *r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+      :: "r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
 }
 
 DEV void stmatrix_x4_trans(u32 address, const u32 *r) {
@@ -228,6 +220,8 @@ DEV void mbarrier_wait(u32 bar, int parity) {
 
 DEV void fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+DEV void fence_async_global(void) { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+
 DEV void grid_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 DEV void tma_load_4d(u32 to, const tensor_map *map, int c0, int c1, int c2, int c3, u32 bar,
@@ -236,6 +230,18 @@ DEV void tma_load_4d(u32 to, const tensor_map *map, int c0, int c1, int c2, int 
       ".mbarrier::complete_tx::bytes.L2::cache_hint "
       "[%0], [%1, {%4, %5, %6, %7}], [%2], %3;"
       :: "r"(to), "l"(map), "r"(bar), "l"(policy), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+
+DEV void tma_store_4d(const tensor_map *map, int c0, int c1, int c2, int c3, u32 from) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group "
+      "[%0, {%2, %3, %4, %5}], [%1];" :: "l"(map), "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+          : "memory");
+}
+
+DEV void tma_store_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+DEV void tma_store_wait_read_0(void) {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
 DEV void tma_store_wait_0(void) { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
@@ -267,56 +273,15 @@ DEV void zero(float *x, int n) {
   for (int i = 0; i < n; i++) { x[i] = 0.0f; }
 }
 
-// The same of eight float32, which need no more alignment than one, and of eight numbers, 16-byte
-// aligned.
-DEV float dot_f32x8(const float *x, const u16 *y) {
-  u32 b[4];
-  ldg_u32x4(b, y);
+// The dot product of 8 numbers and 8 others, two in each word.
+DEV float dot_u32x4(const u32 *a, const u32 *b) {
   float dot = 0.0f;
   #pragma unroll
   for (int i = 0; i < 4; i++) {
-    dot += ldg_f32(x + 2 * i) * to_f32((u16)b[i]);
-    dot += ldg_f32(x + 2 * i + 1) * to_f32((u16)(b[i] >> 16));
+    dot += to_f32((u16)a[i]) * to_f32((u16)b[i]);
+    dot += to_f32((u16)(a[i] >> 16)) * to_f32((u16)(b[i] >> 16));
   }
   return dot;
-}
-
-DEV void store_f32x8(float *to, const float *x) {
-  stg_f32x4(to, x);
-  stg_f32x4(to + 4, x + 4);
-}
-
-// The same to rows row0 on of a matrix in float32, of which rows from `end` and columns from
-// `width` on are not written. The four
-// lanes of a row write 32 bytes at a time.
-DEV void store_accumulator(float *to, i64 stride, int row0, int end, int width, int chunk0,
-    int on, const float *c, int n,
-    float low, float high) {
-  const int row = row0 + (int)threadIdx.x % 32 / 4, column = 8 * chunk0 + (int)threadIdx.x % 4 * 2;
-  float *at = to + (i64)row * stride + column;
-  #pragma unroll
-  for (int i = 0; i < n; i++) {
-    const int behind = 8 * (i / 2 * on + i % 2), is_there = column + behind < width;
-    stg_f32x2_if(at + behind, c[4 * i] * low, c[4 * i + 1] * low, is_there && row < end);
-    stg_f32x2_if(at + 8 * stride + behind, c[4 * i + 2] * high, c[4 * i + 3] * high, is_there
-        && row + 8 < end);
-  }
-}
-
-#define CLAIMS 0x7fb5c1a100000000ull // of an open word the high half; the low half counts claims
-
-// Before the first claim of a block. No grid before may claim any more.
-DEV void open_claims(u64 *word) {
-  const u64 seen = atomic_cas_u64(word, 0, CLAIMS);
-  if (seen && seen >> 32 != CLAIMS >> 32) { atomic_cas_u64(word, seen, CLAIMS); }
-      // or another block has opened it
-}
-
-// The claims before this one, of so many that the grid makes in all.
-DEV int claim(u64 *word, int all) {
-  const u64 seen = atomic_add_u64(word, 1);
-  if ((int)seen == all - 1) { atomic_cas_u64(word, seen + 1, 0); }
-  return (int)seen;
 }
 
 #define FLOATS_32 \
@@ -610,66 +575,39 @@ typedef struct Params {
   tensor_map k_map; // of k: boxes of 128 rows of 64
   tensor_map v_map; // of v: boxes of 128 rows of 64
   tensor_map do_map; // of dout: boxes of 64 rows of 64
+  tensor_map dk_map; // of dk: boxes of 64 rows of 64
+  tensor_map dv_map; // of dv: boxes of 64 rows of 64
+  tensor_map o_map; // of o: boxes of 16 rows of 64
+  tensor_map do_rows_map; // of dout: boxes of 16 rows of 64
+  tensor_map dq_map; // of dq: boxes of 16 rows of 64
   const u16 *q; // [b, nq, h, 128] bf16
   i64 q_b, q_n, q_h;
   const u16 *k; // [b, nk, hk, 128] bf16
   i64 k_b, k_n, k_h;
   const u16 *v; // [b, nk, hk, 128] bf16
   i64 v_b, v_n, v_h;
-  const float *o; // [b, nq, h, 128] f32
+  const u16 *o; // [b, nq, h, 128] bf16
   i64 o_b, o_n, o_h;
   const float *lse; // [b, h, nq] f32
   const u16 *dout; // [b, nq, h, 128] bf16
   i64 dout_b, dout_n, dout_h;
   const float *dlse; // [b, h, nq] f32, or null
-  float *dq; // [b, nq, h, 128] f32
+  u16 *dq; // [b, nq, h, 128] bf16
   i64 dq_b, dq_n, dq_h;
-  float *dk; // [b, nk, hk, 128] f32
+  u16 *dk; // [b, nk, hk, 128] bf16
   i64 dk_b, dk_n, dk_h;
-  float *dv; // [b, nk, hk, 128] f32
+  u16 *dv; // [b, nk, hk, 128] bf16
   i64 dv_b, dv_n, dv_h;
   float *kept; // scratch
   float *dq_sum; // scratch
-  float *claims; // scratch
+  float *flags; // scratch
   int b, h, hk, nq, nk;
   float scale;
 } Params;
 
-// what is kept of each row, and delta, the constant of its dS; 8 threads a row. Rows up to the end
-// of the last tile have weights of 0. Sums of dQ begin at 0.
-extern "C" __global__ void __launch_bounds__(256, 1)
-attn_bwd_rows(const __grid_constant__ Params p) {
-  grid_wait(); // until the grid before has ended
-  const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q, lane = (int)threadIdx.x % 8;
-  const int q = (int)blockIdx.x * (THREADS / 8) + (int)threadIdx.x / 8, h = (int)blockIdx.y,
-      b = (int)blockIdx.z;
-  const i64 head = (i64)b * p.h + h;
-  const i64 row = head * p.nq + q;
-  const int there = q < p.nq;
-  const int first = there && lane == 0;
-  const float lse_of_row = first ? ldg_f32(p.lse + row) : NEG_INF;
-  const float dlse = first && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
-  float dot = 0.0f;
-  if (there) {
-    const float *o = p.o + (b * p.o_b + h * p.o_h + q * p.o_n);
-    const u16 *d_o = p.dout + (b * p.dout_b + h * p.dout_h + q * p.dout_n);
-    for (int c = 8 * lane; c < DV; c += 64) { dot += dot_f32x8(o + c, d_o + c); }
-  }
-  #pragma unroll
-  for (int mask = 4; mask > 0; mask /= 2) { dot += shfl_xor(ALL_LANES, dot, mask); }
-  if (lane == 0) {
-    float *kept = p.kept + 2 * (head * padded + q);
-    stg_f32(kept, lse_of_row == NEG_INF ? -NEG_INF : lse_of_row * LOG2E);
-    stg_f32(kept + 1, dot - dlse);
-  }
-  float *sum = p.dq_sum + (head * padded + q) * (8 * CHUNKS_D);
-  const float zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-  for (int i = 4 * lane; i < 8 * CHUNKS_D; i += 32) { stg_f32x4(sum + i, zeros); }
-}
-
 enum { // the first barrier of each kind
   K_FULL = 0, V_FULL = 1, Q_FULL = 2, DO_FULL = 4, ROWS_EMPTY = 6, DS_FULL = 8,
-  KEYS_EMPTY = 11, JOB_FULL = 12,
+  KEYS_EMPTY = 11, JOB_FULL = 12, PIECE_FULL = 14,
 };
 
 // dK and dV of BLOCK_KV keys of a key/value head: over its query heads, and their rows that see
@@ -689,6 +627,7 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
     for (int i = 0; i < 3; i++) { mbarrier_init(BARRIER(DS_FULL + i), 8); }
     for (int i = 0; i < 1; i++) { mbarrier_init(BARRIER(KEYS_EMPTY + i), 2); }
     for (int i = 0; i < 2; i++) { mbarrier_init(BARRIER(JOB_FULL + i), 1); }
+    for (int i = 0; i < 6; i++) { mbarrier_init(BARRIER(PIECE_FULL + i), 1); }
     fence_barrier_init();
   }
   grid_wait(); // until the grid before has ended
@@ -698,16 +637,19 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
     setmaxnreg_dec_40();
     if (warp == 0 && lane == 0) {
       int count = 0; // tiles of rows, of all jobs
+      int job_before = -1, awaited = -1;
+          // the head of the job before, until that is settled; whose rows are made
       const int key_tiles = cdiv(p.nk, BLOCK_KV), all = key_tiles * p.b * p.hk;
-      open_claims((u64 *)p.claims);
       #pragma unroll 1
       for (int turn = 0;; turn++) {
-        const int number = turn == 0 ? (int)blockIdx.x : (int)gridDim.x
-            + claim((u64 *)p.claims, all);
+        const int number = (int)atomic_add_u32((u32 *)p.flags, 1);
         if (number >= all) {
           const u32 none[4] = {0xffffffffu, 0, 0, 0};
           sts_u32x4(sm + SM_JOBS + (u32)(turn % 2 * 16), none);
           mbarrier_arrive(BARRIER(JOB_FULL + turn % 2));
+          mbarrier_wait(BARRIER(KEYS_EMPTY), (turn & 1) ^ 1);
+          if (job_before >= 0) { red_release_u32((u32 *)p.flags + 2 + p.b * p.h + job_before, 1); }
+          job_before = -1;
           break;
         }
         // in sections of heads, of each the tiles that most rows see first, of all its heads in
@@ -726,6 +668,8 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
             // before it is listed: the others, who need nothing for it, could leave it before this
             // looks
           mbarrier_wait(BARRIER(KEYS_EMPTY), (turn & 1) ^ 1);
+          if (job_before >= 0) { red_release_u32((u32 *)p.flags + 2 + p.b * p.h + job_before, 1); }
+          job_before = -1;
         }
         {
           const u32 words[4] = {(u32)k_begin, (u32)g, (u32)b, (u32)(h < h_end)};
@@ -744,6 +688,18 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
           }
           const u32 words[4] = {(u32)q0, (u32)h, (u32)(h_next >= h_end), 0};
           sts_u32x4(sm + SM_TILES + (u32)(slot * 16), words);
+          const int head = b * p.h + h, units_of_head = padded / UNIT_ROWS;
+          if (head != awaited) {
+            if ((int)load_acquire_u32((u32 *)p.flags + 2 + head) < units_of_head) {
+              mbarrier_wait(BARRIER(KEYS_EMPTY), (turn & 1) ^ 1);
+              if (job_before >= 0) { red_release_u32((u32 *)p.flags + 2 + p.b * p.h + job_before,
+                  1); }
+              job_before = -1;
+              flag_wait((u32 *)p.flags + 2 + head, (u32)units_of_head);
+            }
+            fence_async_global();
+            awaited = head;
+          }
           mbarrier_expect(BARRIER(Q_FULL + slot), Q_BYTES + KEPT_BYTES);
           tma_load_4d(sm + SM_Q + (u32)slot * Q_BYTES, &p.q_map, 0, q0, h, b,
               BARRIER(Q_FULL + slot), L2_LAST);
@@ -765,10 +721,141 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
               BARRIER(DO_FULL + slot), L2_LAST);
           tma_load_4d(sm + SM_DO + (u32)slot * DO_BYTES + 8192, &p.do_map, 64, q0, h, b,
               BARRIER(DO_FULL + slot), L2_LAST);
+          if (first) {
+            if (job_before >= 0) { red_release_u32((u32 *)p.flags + 2 + p.b * p.h + job_before,
+                1); }
+            job_before = -1;
+          }
           h = h_next;
           q0 = q_next;
         }
+        job_before = b * p.hk + g;
       }
+    }
+    if (warp > 0) {
+      const int worker = warp - 1, own = lane;
+      const u32 places = sm + SM_PIECES + (u32)(worker * (2 * PIECE_BYTES));
+      #pragma unroll 1
+      for (int ticket = 0, is_behind = 0;; is_behind = !is_behind) {
+        if (!is_behind) {
+          u32 dealt = 0;
+          if (own == 0) { dealt = atomic_add_u32((u32 *)p.flags + 1, 1); }
+          ticket = (int)shfl_u32(ALL_LANES, dealt, 0);
+        }
+        const int lane = (int)shfl_u32(ALL_LANES, (u32)own, own),
+            rows = (int)shfl_u32(ALL_LANES, (u32)p.nq, 0);
+        const int units_of_head = cdiv(rows, BLOCK_Q) * (BLOCK_Q / UNIT_ROWS),
+            all = units_of_head * p.h * p.b;
+        const int lead = imin(all, imax(1,
+            imin(SECTION_HEADS, SECTION_ROWS / imax(1, p.nq))) * (p.h / p.hk) * units_of_head
+            + LEAD * (int)gridDim.x);
+        if (ticket >= all + lead) { break; }
+        const int unit = is_behind ? ticket - lead : ticket;
+        if (unit < 0 || unit >= all) { continue; }
+        const int head = unit / units_of_head;
+        const int first_row = unit % units_of_head * UNIT_ROWS, h = head % p.h, b = head / p.h;
+        if (is_behind) {
+          if (first_row < p.nq) {
+            if (lane == 0) {
+              flag_wait((u32 *)p.flags + 2 + head, (u32)units_of_head);
+              flag_wait((u32 *)p.flags + 2 + p.b * p.h + head / (p.h / p.hk),
+                  (u32)cdiv(p.nk, BLOCK_KV));
+              fence_async_global();
+            }
+            #pragma unroll 1
+            for (int i = -2; i < UNIT_ROWS / 16; i++) {
+              if (i >= 0) {
+                const u32 piece = places + (u32)(i % 2 * PIECE_BYTES);
+                const int q0 = first_row + 16 * i;
+                mbarrier_wait(BARRIER(PIECE_FULL + 2 * worker + i % 2), (i / 2 & 1));
+                #pragma unroll 1
+                for (int c = 0; c < 16; c += 4) {
+                  u32 words[8];
+                  #pragma unroll
+                  for (int j = 0; j < 4; j++) {
+                    u32 x[4] = {0, 0, 0, 0};
+                    if (c + j < CHUNKS_D) { lds_u32x4(x, piece
+                        + (u32)((c + j) * 512 + lane * 16)); }
+                    words[2 * j] = pack(as_f32(x[0]) * p.scale, as_f32(x[1]) * p.scale);
+                    words[2 * j + 1] = pack(as_f32(x[2]) * p.scale, as_f32(x[3]) * p.scale);
+                  }
+                  warp_sync(ALL_LANES);
+                  const u32 row = piece + (u32)(c / 8 * (8 * 512) + lane % 16 * 128);
+                  #pragma unroll
+                  for (int j = 0; j < 2; j++) { stmatrix_x4(row
+                      + (u32)(((c % 8 + 2 * j + lane / 16) ^ lane % 8) * 16), words + 4 * j); }
+                }
+                fence_async();
+                warp_sync(ALL_LANES);
+                if (lane == 0) {
+                  tma_store_4d(&p.dq_map, 0, q0, h, b, piece + 0);
+                  tma_store_4d(&p.dq_map, 64, q0, h, b, piece + 4096);
+                  tma_store_commit();
+                }
+                warp_sync(ALL_LANES);
+              }
+              if (i + 2 < UNIT_ROWS / 16 && lane == 0) {
+                tma_store_wait_read_0();
+                mbarrier_expect(BARRIER(PIECE_FULL + 2 * worker + (i + 2) % 2), CHUNKS_D * 512);
+                bulk_load(places + (u32)((i + 2) % 2 * PIECE_BYTES), p.dq_sum
+                    + ((i64)unit * UNIT_ROWS + 16 * (i + 2)) * (8 * CHUNKS_D), CHUNKS_D * 512,
+                    BARRIER(PIECE_FULL + 2 * worker + (i + 2) % 2));
+              }
+            }
+          }
+        } else {
+          float *sums = p.dq_sum + (i64)unit * (UNIT_ROWS * 8 * CHUNKS_D) + 4 * lane;
+          const float zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+          #pragma unroll 8
+          for (int i = 0; i < UNIT_ROWS * CHUNKS_D / 16; i++) { stg_f32x4(sums + 128 * i, zeros); }
+          #pragma unroll 1
+          for (int i = -2; i < UNIT_ROWS / 16; i++) {
+            if (i >= 0) {
+              const u32 piece = places + (u32)(i % 2 * PIECE_BYTES);
+              const int q0 = first_row + 16 * i;
+              const int q = q0 + lane / 2, first = q < p.nq && lane % 2 == 0;
+              const i64 row = (i64)head * p.nq + q;
+              const float lse_of_row = first ? ldg_f32(p.lse + row) : NEG_INF;
+              const float dlse = first && p.dlse ? ldg_f32(p.dlse + row) : 0.0f;
+              float dot = 0.0f;
+              mbarrier_wait(BARRIER(PIECE_FULL + 2 * worker + i % 2), (i / 2 & 1));
+              #pragma unroll 1
+              for (int c = 0; c < 8; c++) {
+                const u32 chunk = piece + (u32)(c / 4 * (16 * 128) + lane / 2 * 128
+                    + ((4 * (lane % 2) + c % 4) ^ lane / 2 % 8) * 16);
+                u32 o[4], d_o[4];
+                lds_u32x4(o, chunk);
+                lds_u32x4(d_o, chunk + 4096);
+                dot += dot_u32x4(o, d_o);
+              }
+              dot += shfl_xor(ALL_LANES, dot, 1);
+              if (lane % 2 == 0) {
+                float *kept = p.kept + 2 * ((i64)unit * UNIT_ROWS + (16 * i + lane / 2));
+                stg_f32(kept, lse_of_row == NEG_INF ? -NEG_INF : lse_of_row * LOG2E);
+                stg_f32(kept + 1, dot - dlse);
+              }
+              warp_sync(ALL_LANES);
+            }
+            if (i + 2 < UNIT_ROWS / 16 && lane == 0) {
+              tma_store_wait_read_0();
+              mbarrier_expect(BARRIER(PIECE_FULL + 2 * worker + (i + 2) % 2), 8192);
+              tma_load_4d(places + (u32)((i + 2) % 2 * PIECE_BYTES) + 0, &p.o_map, 0, first_row
+                  + 16 * (i + 2), h, b, BARRIER(PIECE_FULL + 2 * worker + (i + 2) % 2), L2_FIRST);
+              tma_load_4d(places + (u32)((i + 2) % 2 * PIECE_BYTES) + 2048, &p.o_map, 64,
+                  first_row + 16 * (i + 2), h, b,
+                  BARRIER(PIECE_FULL + 2 * worker + (i + 2) % 2), L2_FIRST);
+              tma_load_4d(places + (u32)((i + 2) % 2 * PIECE_BYTES) + 4096, &p.do_rows_map, 0,
+                  first_row + 16 * (i + 2), h, b,
+                  BARRIER(PIECE_FULL + 2 * worker + (i + 2) % 2), L2_FIRST);
+              tma_load_4d(places + (u32)((i + 2) % 2 * PIECE_BYTES) + 6144, &p.do_rows_map, 64,
+                  first_row + 16 * (i + 2), h, b,
+                  BARRIER(PIECE_FULL + 2 * worker + (i + 2) % 2), L2_FIRST);
+            }
+          }
+          if (lane == 0) { red_release_u32((u32 *)p.flags + 2 + head, 1); }
+        }
+      }
+      tma_store_wait_0();
     }
   } else {
     setmaxnreg_inc_232();
@@ -912,41 +999,46 @@ attn_bwd_dk_dv(const __grid_constant__ Params p) {
         }
       }
 
-      barrier_sync(2 + group, 128); // the warpgroup has read K and V
-      mbarrier_arrive_if(BARRIER(KEYS_EMPTY), warp == 0 && lane == 0);
-      store_accumulator(p.dv + (b * p.dv_b + g * p.dv_h), p.dv_n, k0 + 16 * warp, p.nk, DV, 0, 2,
-          dv, DV / 8, 1.0f, 1.0f);
-      store_accumulator(p.dk + (b * p.dk_b + g * p.dk_h), p.dk_n, k0 + 16 * warp, p.nk, D, 0, 2,
-          dk, D / 8, p.scale, p.scale);
-    }
-    if (warp == 0 && lane == 0) { tma_store_wait_0(); }
-  }
-}
-
-// dQ = scale times its sums; a thread has 8 columns of two rows
-extern "C" __global__ void __launch_bounds__(256, 1)
-attn_bwd_dq(const __grid_constant__ Params p) {
-  const int padded = cdiv(p.nq, BLOCK_Q) * BLOCK_Q;
-  grid_wait(); // until the grid before has ended
-  const i64 at = (i64)blockIdx.x * THREADS + threadIdx.x;
-  const int h = (int)blockIdx.y, b = (int)blockIdx.z;
-  const int row = (int)(at / (D / 8)), chunk = (int)(at % (D / 8)), q = row / 8 * 16 + row % 8;
-  if (q < padded) {
-    const float *sum = p.dq_sum + (((((i64)b * p.h + h) * padded + q) / 16 * CHUNKS_D
-        + chunk) * 32 + q % 8 * 4) * 4;
-    float low[8], high[8];
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      float x[4];
-      ldg_f32x4(x, sum + 4 * i);
+      // dK and dV leave by the shared memory of K and V, which all have read by then
+      barrier_sync(1, 256);
+      const int own_lane = (int)shfl_u32(ALL_LANES, (u32)lane, lane);
+          // places made of it are made here, not before all jobs
+      const u32 own_rows = sm + (u32)((64 * group + 16 * warp + own_lane % 16) * 128);
       #pragma unroll
-      for (int c = 0; c < 2; c++) {
-        low[2 * i + c] = x[c] * p.scale;
-        high[2 * i + c] = x[2 + c] * p.scale;
+      for (int i = 0; i < 8; i++) {
+        u32 v[4] = {0, 0, 0, 0};
+        if (i < DV_COLUMNS / 16) {
+          #pragma unroll
+          for (int j = 0; j < 4; j++) { v[j] = pack(dv[8 * i + 2 * j], dv[8 * i + 2 * j + 1]); }
+        }
+        stmatrix_x4(own_rows + SM_V + (u32)(i / 4 * (BLOCK_KV * 128)
+            + ((2 * (i % 4) + own_lane / 16) ^ own_lane % 8) * 16), v);
+      }
+      #pragma unroll
+      for (int i = 0; i < 8; i++) {
+        u32 v[4] = {0, 0, 0, 0};
+        if (i < D_COLUMNS / 16) {
+          #pragma unroll
+          for (int j = 0; j < 4; j++) { v[j] = pack(dk[8 * i + 2 * j] * p.scale,
+              dk[8 * i + 2 * j + 1] * p.scale); }
+        }
+        stmatrix_x4(own_rows + SM_K + (u32)(i / 4 * (BLOCK_KV * 128)
+            + ((2 * (i % 4) + own_lane / 16) ^ own_lane % 8) * 16), v);
+      }
+      fence_async();
+      barrier_sync(2 + group, 128);
+      if (warp == 0 && lane == 0) {
+        tma_store_4d(&p.dv_map, 0, k0, g, b, sm + SM_V + (u32)(group * (64 * 128)));
+        tma_store_4d(&p.dv_map, 64, k0, g, b, sm + SM_V + (u32)(group * (64 * 128))
+            + 1 * (BLOCK_KV * 128));
+        tma_store_4d(&p.dk_map, 0, k0, g, b, sm + SM_K + (u32)(group * (64 * 128)));
+        tma_store_4d(&p.dk_map, 64, k0, g, b, sm + SM_K + (u32)(group * (64 * 128))
+            + 1 * (BLOCK_KV * 128));
+        tma_store_commit();
+        tma_store_wait_read_0();
+        mbarrier_arrive(BARRIER(KEYS_EMPTY));
       }
     }
-    float *to = p.dq + (b * p.dq_b + h * p.dq_h + q * p.dq_n) + 8 * chunk;
-    if (q < p.nq) { store_f32x8(to, low); }
-    if (q + 8 < p.nq) { store_f32x8(to + 8 * p.dq_n, high); }
+    if (warp == 0 && lane == 0) { tma_store_wait_0(); }
   }
 }
