@@ -25,6 +25,10 @@ ELSEWHERE = {
     r"^flashgen check head_dim=64 pass=forward,backward '": "the test t_variants",
 }
 MOST_LINES = 300
+COUNTED = { # a file's lines less so many are a number that the README has
+    r"`tests/golden/texts\.txt` has hashes of the texts of (\d+)": ("tests/golden/texts.txt", 0),
+    r"`tests/golden/cubins\.txt` has hashes of the machine code of (\d+)": ("tests/golden/cubins.txt", 1),
+}
 LEAST = 12  # that are run: fewer is a README, or a reader of it, that has lost some
 
 
@@ -85,9 +89,20 @@ def check_links(work):
         sys.exit(f"README.md: {lines} lines; a stranger reads {MOST_LINES} at most")
 
 
+def check_numbers(work):
+    """The README's numbers of hashes are those of the files."""
+    text = " ".join(pathlib.Path(work, "README.md").read_text().split())
+    for pattern, (name, others) in COUNTED.items():
+        lines = pathlib.Path(work, name).read_text().count("\n") - others
+        found = re.search(pattern, text)
+        if not found or int(found.group(1)) != lines:
+            sys.exit(f"README.md: {name} has {lines} hashes, the README says {found.group(1) if found else 'nothing'}")
+
+
 def main(source, work):
     copy_tree(source, work)
     check_links(work)
+    check_numbers(work)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FLASHGEN_") or k.startswith("FLASHGEN_TEST_")}
     environment["FLASHGEN_CC"] = shutil.which("cc")  # under ctest the one that keeps kernels
     environment["PATH"] = path_with_numpy()
