@@ -11,9 +11,9 @@ import os, pathlib, re, shutil, subprocess, sys
 STARTS = ("./", "build/", "flashgen ", "python3 ", "cc ", "cmake ", "export ")
 PAGES = ("README.md", "runtime/cli/guide.md", "specs/expressions.md", "runtime/cli/tuning.md",
          "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md", "specs/head_dims.md", "templates/family.md",
-         "tests/consumer/README.md")
+         "tests/consumer/README.md", "tests/README.md")
 ELSEWHERE = {
-    r"cmake --workflow --preset test": "this test is part of it",
+    r"cmake --workflow --preset (test|nightly)": "this test is part of it",
     r"^python3 tests/bench/(peers|groups|hooks|layouts|decode|costs|templates|rows|linear|slices|latent)": "needs PyTorch and a GPU",
     r"^flashgen tune (specs/|.*shapes/serving)": "needs a GPU",
     r"^build/tests/fit ": "needs a GPU's measurements and the tests' programs",
