@@ -1,6 +1,6 @@
 """costs.py - what each test costs in CPU seconds; writes the table of tests/README.md.
 
-    FLASHGEN_TENTH=0 tests/costs.py BUILD [-j N] [NAME-REGEX]
+    FLASHGEN_TENTH=0 tests/costs.py BUILD [-j N] [--only REGEX]
 
 It runs the tests of the preset `test` one by one, N at a time, and keeps the figures of those that it did not run. CPU
 seconds, children included, depend little on what else the machine does; FLASHGEN_TENTH chooses which rare cases count."""
@@ -56,10 +56,10 @@ def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("build")
     words.add_argument("-j", type=int, default=1)
-    words.add_argument("regex", nargs="?", default="")
+    words.add_argument("--only", default="", metavar="REGEX")
     given = words.parse_args()
     labels = listed(given.build)
-    chosen = [name for name in labels if re.search(given.regex, name)]
+    chosen = [name for name in labels if re.search(given.only, name)]
     with ThreadPoolExecutor(given.j) as pool:
         costs = dict(zip(chosen, pool.map(lambda name: cost(given.build, name), chosen)))
     page = PAGE.read_text()
