@@ -377,8 +377,10 @@ typedef struct fg_config {
    * a warning that says why. "sm_90a": none, kernels are compiled for it into the cache and cannot
    * be launched. */
   const char *device;
-  const char *templates; /* directory; NULL: FLASHGEN_TEMPLATES, else the built-in ones */
-  const char *cache;     /* directory; NULL: FLASHGEN_CACHE, else as the README says */
+  /* Directory whose files replace the built-in templates of the same names; NULL:
+   * FLASHGEN_TEMPLATES, else the built-in ones. */
+  const char *templates;
+  const char *cache; /* directory; NULL: FLASHGEN_CACHE, else as the README says */
   const char *plan;      /* globs over plan names, "simt-q16-*,simt-*"; NULL: FLASHGEN_PLAN */
   int no_fallback; /* 1: FG_ESPEC where simt, which nobody named, is all that computes a spec */
   uint64_t seed;   /* host device: orders blocks, warps and lanes */

@@ -5,10 +5,9 @@
 #include "digest.h"
 #include "embedded.h"
 #include "essence.h"
+#include "overlay.h"
 #include "template.h"
 
-#include <errno.h>
-#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,45 +38,31 @@ static fg_status add_list(hasher *h, const fg_embedded *list) {
   return FG_OK;
 }
 
-static int is_template(const char *name) {
-  size_t n = strlen(name);
-  return n > 4 && (!strcmp(name + n - 4, ".cut") || !strcmp(name + n - 4, ".lua"));
+/* A built-in template, or the folder's file in its place. */
+static fg_status add_used(hasher *h, const char *folder, const fg_embedded *file) {
+  fg_template_text text;
+  TRY(fg_overlay_read(folder, file->name, &text));
+  const fg_status status = add_essence(h, file->name, text.data, text.size);
+  free(text.own);
+  return status;
 }
 
-/* A visitor: adds the essence of one file. */
-static fg_status add_file(void *context, const char *path, const char *name) {
+/* A visitor: adds a file that has no built-in template's name. */
+static fg_status add_new(void *context, const char *path, const char *name) {
   char *text;
   size_t size;
+  if (fg_overlay_has(NULL, name)) return FG_OK;
   TRY(fg_template_read(path, &text, &size));
-  fg_status status = add_essence(context, name, text, size);
+  const fg_status status = add_essence(context, name, text, size);
   free(text);
   return status;
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b) {
-  return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
-/* Sorted by name, so that the order of the file system has no effect. */
-fg_status fg_gen_each_template(const char *directory, fg_template_visitor *visit, void *context) {
-  char *const roots[] = {(char *)directory, NULL};
-  FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
-  fg_status status = FG_OK;
-  if (!tree) return fg_fail(FG_ETEMPLATE, "templates %s: %s", directory, strerror(errno));
-  while (status == FG_OK) {
-    errno = 0;
-    FTSENT *e = fts_read(tree);
-    if (!e) { /* the end, or no memory to go on */
-      if (errno) status = fg_fail(FG_ETEMPLATE, "templates %s: %s", directory, strerror(errno));
-      break;
-    }
-    if (e->fts_info == FTS_F && is_template(e->fts_name))
-      status = visit(context, e->fts_path, e->fts_path + strlen(directory));
-    else if (e->fts_info == FTS_ERR || e->fts_info == FTS_NS || e->fts_info == FTS_DNR)
-      status = fg_fail(FG_ETEMPLATE, "templates %s: %s", e->fts_path, strerror(e->fts_errno));
-  }
-  fts_close(tree);
-  return status;
+/* The built-in templates under the folder's, then the others of the folder. */
+static fg_status add_overlay(hasher *h, const char *folder) {
+  TRY(fg_overlay_check(folder));
+  for (const fg_embedded *f = fg_embedded_templates; f->name; f++) TRY(add_used(h, folder, f));
+  return fg_overlay_each(folder, add_new, h);
 }
 
 /* Version, C, Lua of gen, templates, in this order. */
@@ -88,7 +73,7 @@ fg_status fg_gen_digest(const char *templates, bool with_lines, size_t size, cha
   add(&h, "code", fg_embedded_code, strlen(fg_embedded_code));
   TRY(add_list(&h, fg_embedded_gen));
   if (templates && *templates)
-    TRY(fg_gen_each_template(templates, add_file, &h));
+    TRY(add_overlay(&h, templates));
   else
     TRY(add_list(&h, fg_embedded_templates));
   XXH128_hash_t d = XXH3_128bits_digest(&h.xxh);

@@ -4,6 +4,7 @@
 #include "base/spelling.h"
 #include "embedded.h"
 #include "formula/tree_bound.h"
+#include "overlay.h"
 #include "recipe_read.h"
 #include "template.h"
 
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static fg_gen *self(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
 
@@ -26,24 +26,23 @@ static int hand_over(lua_State *L, char *text, size_t size) {
   return 1;
 }
 
+/* A folder that is not there or is empty is an error, once something is read. */
+static fg_status check_folder(fg_gen *gen) {
+  if (!gen->templates || gen->is_checked) return FG_OK;
+  TRY(fg_overlay_check(gen->templates));
+  gen->is_checked = true;
+  return FG_OK;
+}
+
 /* gen.read(name) -> text */
 static int lua_read(lua_State *L) {
   fg_gen *gen = self(L);
-  const char *name = luaL_checkstring(L, 1);
-  if (gen->templates) {
-    char *text;
-    size_t size;
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", gen->templates, name);
-    fg_status status = fg_template_read(path, &text, &size);
-    if (status != FG_OK) return fg_lua_raise(L, status, true);
-    return hand_over(L, text, size);
-  }
-  const fg_embedded *file = fg_embedded_find(fg_embedded_templates, name);
-  if (!file)
-    return fg_lua_raise(L, fg_fail(FG_ETEMPLATE, "template %s: there is none of that name", name),
-                        true);
-  lua_pushlstring(L, file->text, file->size);
+  fg_template_text text;
+  fg_status status = check_folder(gen);
+  if (status == FG_OK) status = fg_overlay_read(gen->templates, luaL_checkstring(L, 1), &text);
+  if (status != FG_OK) return fg_lua_raise(L, status, true);
+  if (text.own) return hand_over(L, text.own, text.size);
+  lua_pushlstring(L, text.data, text.size);
   return 1;
 }
 
@@ -72,12 +71,7 @@ static int lua_recipe(lua_State *L) {
 
 /* gen.has(name): is there a template of that name? */
 static int lua_has(lua_State *L) {
-  const fg_gen *gen = self(L);
-  const char *name = luaL_checkstring(L, 1);
-  char path[1024];
-  if (gen->templates) snprintf(path, sizeof path, "%s/%s", gen->templates, name);
-  lua_pushboolean(L, gen->templates ? !access(path, F_OK)
-                                    : fg_embedded_find(fg_embedded_templates, name) != NULL);
+  lua_pushboolean(L, fg_overlay_has(self(L)->templates, luaL_checkstring(L, 1)));
   return 1;
 }
 
@@ -96,24 +90,27 @@ static void add_name(file_names *list, const char *name, const char *ending) {
                               (int)(n - end), name);
 }
 
+/* Adds what the folder has and the library has not. */
+static void add_new_names(file_names *list, const char *templates, const char *folder) {
+  char path[1024];
+  snprintf(path, sizeof path, "%s/%s", templates, folder);
+  DIR *directory = opendir(path);
+  for (struct dirent *e; directory && (e = readdir(directory));)
+    if (!fg_overlay_has(NULL, (snprintf(path, sizeof path, "%s/%s", folder, e->d_name), path)))
+      add_name(list, e->d_name, ".lua");
+  if (directory) closedir(directory);
+}
+
 /* gen.files(folder) -> the names of its Lua files, a line each, in any order */
 static int lua_files(lua_State *L) {
   const fg_gen *gen = self(L);
   const char *folder = luaL_checkstring(L, 1);
+  const size_t n = strlen(folder);
   file_names list = {.n = 0};
-  if (gen->templates) {
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", gen->templates, folder);
-    DIR *directory = opendir(path);
-    for (struct dirent *e; directory && (e = readdir(directory));)
-      add_name(&list, e->d_name, ".lua");
-    if (directory) closedir(directory);
-  } else {
-    const size_t n = strlen(folder);
-    for (const fg_embedded *file = fg_embedded_templates; file->name; file++)
-      if (!strncmp(file->name, folder, n) && file->name[n] == '/')
-        add_name(&list, file->name + n + 1, ".lua");
-  }
+  for (const fg_embedded *file = fg_embedded_templates; file->name; file++)
+    if (!strncmp(file->name, folder, n) && file->name[n] == '/')
+      add_name(&list, file->name + n + 1, ".lua");
+  if (gen->templates) add_new_names(&list, gen->templates, folder);
   lua_pushlstring(L, list.text, list.n);
   return 1;
 }
@@ -172,13 +169,23 @@ static int boot_expand(lua_State *L) {
   return 0;
 }
 
+static fg_status no_memory(void) { return fg_fail(FG_EMEMORY, "no memory for the template state"); }
+
+fg_status fg_gen_use(fg_gen *gen, const char *templates) {
+  char *own = NULL;
+  if (templates && *templates && !(own = strdup(templates))) return no_memory();
+  free(gen->templates);
+  gen->templates = own;
+  gen->is_checked = false;
+  gen->listed.n = 0; /* the plans of other templates */
+  return FG_OK;
+}
+
 fg_status fg_gen_new(const char *templates, fg_gen **out) {
   fg_status status = FG_OK;
   fg_gen *gen = calloc(1, sizeof *gen);
-  if (!gen || (templates && *templates && !(gen->templates = strdup(templates)))) {
-    status = fg_fail(FG_EMEMORY, "no memory for the template state");
-    goto out;
-  }
+  if (!gen) return no_memory();
+  TRY_OUT(fg_gen_use(gen, templates));
   TRY_OUT(fg_template_state_new(&gen->L));
   lua_pushcfunction(gen->L, boot_expand);
   for (int i = 0; i < CHUNKS; i++) {

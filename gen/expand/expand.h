@@ -10,8 +10,12 @@
 
 typedef struct fg_gen fg_gen;
 
-/* templates: a directory that replaces the built-in ones; NULL or "" = the built-in ones. */
+/* templates: a directory whose files replace the built-in templates of their names; NULL or "" =
+ * the built-in ones only. */
 fg_status fg_gen_new(const char *templates, fg_gen **gen);
+/* The same for a fg_gen that exists, which keeps what it has compiled of files that do not differ.
+ */
+fg_status fg_gen_use(fg_gen *gen, const char *templates);
 void fg_gen_free(fg_gen *gen);
 
 /* "Lua 5.4.4": what runs specs and templates. */

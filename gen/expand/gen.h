@@ -18,7 +18,8 @@ struct fg_listing; /* plans.c */
 
 struct fg_gen {
   lua_State *L;
-  char *templates;       /* a directory, NULL = the built-in ones */
+  char *templates;       /* a directory over the built-in ones, NULL = those only */
+  bool is_checked;       /* `templates` is a directory with a template in it */
   int expand;            /* registry reference of expand.lua's table */
   char *handed;          /* a text on its way into Lua, which may find no memory for its copy */
   fg_formula formula;    /* of the running request */

@@ -6,6 +6,7 @@
 #include "cuda/nvrtc.h"
 #include "device/host_cc.h"
 #include "device/process.h"
+#include "expand/overlay.h"
 #include "reference/verify.h"
 
 #include <inttypes.h>
@@ -106,6 +107,39 @@ out:
 
 static void no_warning(void *context, const char *sentence) {
   snprintf(context, 512, "%s", sentence);
+}
+
+typedef struct {
+  int replaced, added;
+  char first[256]; /* of those added */
+} templates_found;
+
+/* A visitor. */
+static fg_status count_template(void *context, const char *path, const char *name) {
+  templates_found *found = context;
+  (void)path;
+  if (fg_overlay_has(NULL, name))
+    found->replaced++;
+  else if (!found->added++)
+    snprintf(found->first, sizeof found->first, "%s", name);
+  return FG_OK;
+}
+
+/* A file with a name that no built-in template has is named, for the name may be misspelt. */
+static void check_templates(void) {
+  const char *folder = fg_setting_text(FG_SET_TEMPLATES, NULL);
+  templates_found found = {0};
+  char text[1024];
+  if (!*folder) return;
+  begin("templates");
+  fg_status status = fg_overlay_check(folder);
+  if (status == FG_OK) status = fg_overlay_each(folder, count_template, &found);
+  int n = snprintf(text, sizeof text, "%s replaces %d built-in template%s", folder, found.replaced,
+                   cli_s(found.replaced));
+  if (found.added)
+    snprintf(text + n, sizeof text - (size_t)n, ", and has %d of other names: %s%s", found.added,
+             found.first, found.added > 1 ? ", ..." : "");
+  row("directory", status == FG_OK, status == FG_OK ? text : fg_error());
 }
 
 /* Where compiled kernels are kept, and that the second context finds what the first one made. */
@@ -255,6 +289,7 @@ static int run(cli *c) {
     printf("flashgen %s\n", FG_VERSION);
   begin("machine");
   int compiles = check_programs(), code = CLI_MACHINE;
+  check_templates();
   begin("device host");
   fg_status status = fg_device_open("host", &host);
   if (status != FG_OK) return cli_fail(status);

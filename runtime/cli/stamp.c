@@ -1,12 +1,13 @@
 /* stamp.c - what a build system needs of `flashgen build`: a file that is as new as the zoo, and
  * what it depends on, in make's form.
  *
- * Built-in templates are part of this program. A directory of them counts as a whole: any family of
- * it may become the best for a spec. What did not change is not compiled again in any case. */
+ * Built-in templates are part of this program. A directory over them counts as a whole, its folders
+ * too, for a file that is new in one: any family of it may become the best for a spec. What did not
+ * change is not compiled again in any case. */
 #include "cli.h"
 
 #include "base/setting.h"
-#include "expand/digest.h"
+#include "expand/overlay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ static fg_status print_rule(FILE *f, const cli *c) {
   fputc(':', f);
   if (n > 0) program[n] = 0, print_dependency(f, program);
   for (int i = 0; i < c->n_files; i++) print_dependency(f, c->files[i]);
-  if (*templates) TRY(fg_gen_each_template(templates, add_template, f));
+  if (*templates) TRY(fg_overlay_each_or_folder(templates, add_template, f));
   fputc('\n', f);
   return FG_OK;
 }

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,6 +73,25 @@ START_TEST(doctor) {
     snprintf(variable, sizeof variable, "%s=0123", fg_settings[i].name);
     doctor_says(program_run(&given, "doctor").out, (fg_setting)i, "0123", "environment");
   }
+}
+END_TEST
+
+/* How many files of a directory of templates are used, and a name that may be misspelt. */
+START_TEST(doctor_counts_templates) {
+  const program_setup with = {.env = {"FLASHGEN_TEMPLATES=t"}};
+  scratch_put("t/tile/none.cut", "x\n", 2);
+  program_says(
+      program_run(&with, "doctor").out,
+      "\n  directory    ok       t replaces 0 built-in templates, and has 1 of other names: "
+      "tile/none.cut\n");
+  ck_assert_int_eq(system("cp " FLASHGEN_SOURCE "/templates/tile/rows.cut t/tile"), 0);
+  scratch_put("t/tile/more.cut", "x\n", 2);
+  program_says(program_run(&with, "doctor").out,
+               "t replaces 1 built-in template, and has 2 of other names: tile/more.cut, ...\n");
+  ck_assert_int_eq(system("rm -r t/tile"), 0);
+  program_result r = program_run(&with, "doctor");
+  ck_assert_int_eq(r.code, 3);
+  program_says(r.out, "\n  directory    missing  templates t: there is no .cut or .lua file\n");
 }
 END_TEST
 
@@ -314,6 +334,7 @@ int main(void) {
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   suite_add(tests, doctor);
   suite_add(tests, bad_numbers);
+  suite_add(tests, doctor_counts_templates);
   suite_add(tests, doctor_as_json);
   suite_add(tests, no_compiler);
   suite_add(tests, named_and_not_there);

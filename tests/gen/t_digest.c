@@ -2,6 +2,7 @@
 #include "expand/digest.h"
 #include "expand/essence.h"
 #include "expand/expand.h"
+#include "expand/overlay.h"
 #include "expand/template.h"
 #include "scratch.h"
 #include "suite.h"
@@ -153,7 +154,7 @@ START_TEST(essence_is_enough) {
     bool counted = with_lines;
     templates_leave();
     templates_enter();
-    ck_assert_msg(fg_gen_each_template("t", put_essence, &counted) == FG_OK, "%s", fg_error());
+    ck_assert_msg(fg_overlay_each("t", put_essence, &counted) == FG_OK, "%s", fg_error());
     ck_assert_int_eq(fg_gen_new(NULL, &built_in), FG_OK);
     ck_assert_int_eq(fg_gen_new("t", &essential), FG_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -168,10 +169,33 @@ START_TEST(essence_is_enough) {
 }
 END_TEST
 
+/* The digest of what is used: equal files count as the built-in ones do, others replace them, and
+ * names that no built-in template has count, too. */
+START_TEST(overlay) {
+  static const char cut[] = "attention/simt/forward.cut", text[] = "x\n";
+  char built_in[40], digest[2][40] = {"", ""};
+  ck_assert_int_eq(fg_gen_digest(NULL, false, sizeof built_in, built_in), FG_OK);
+  ck_assert(moved(digest));
+  ck_assert_str_eq(digest[0], built_in);
+  ck_assert_int_eq(system("rm -r t && mkdir t"), 0);
+  templates_replace(cut, "// O += P V", "// O += P V");
+  ck_assert(!moved(digest));
+  templates_replace(cut, "// O += P V", "// O is the sum of P V");
+  ck_assert(moved(digest));
+  scratch_put("t/attention/simt/other.cut", text, sizeof text - 1);
+  ck_assert(moved(digest));
+  scratch_put("t/attention/simt/notes.txt", text, sizeof text - 1);
+  ck_assert(!moved(digest));
+}
+END_TEST
+
 START_TEST(missing_directory) {
   char digest[40];
   ck_assert_int_eq(fg_gen_digest("nowhere", false, sizeof digest, digest), FG_ETEMPLATE);
   ck_assert_str_eq(fg_error(), "templates nowhere: No such file or directory");
+  ck_assert_int_eq(system("rm -r t && mkdir t"), 0);
+  ck_assert_int_eq(fg_gen_digest("t", false, sizeof digest, digest), FG_ETEMPLATE);
+  ck_assert_str_eq(fg_error(), "templates t: there is no .cut or .lua file");
 }
 END_TEST
 
@@ -183,6 +207,7 @@ int main(void) {
   suite_add(tests, comments);
   suite_add(tests, lines);
   suite_add(tests, essence_is_enough);
+  suite_add(tests, overlay);
   suite_add(tests, missing_directory);
   suite_add_tcase(suite, tests);
   return suite_run(suite);

@@ -145,8 +145,8 @@ static const struct {
      "f: a: swizzle must be 128, 64 or 32"},
     {"@ instance { 'wgmma_wait', name = 'block_sync', pending = 0, floats = { 4 } }\n",
      "part 'block_sync' is declared twice"},
-    {"@ include 'no.cut'\n", "template t/no.cut: No such file or directory"},
-    {"@ run('no.lua')\n", "template t/no.lua: No such file or directory"},
+    {"@ include 'no.cut'\n", "template no.cut: there is none of that name"},
+    {"@ run('no.lua')\n", "template no.lua: there is none of that name"},
     {"@ include 'attention'\n", "template t/attention: cannot be read"},
 };
 
@@ -201,16 +201,40 @@ START_TEST(mistakes_in_other_files) {
 }
 END_TEST
 
-START_TEST(missing_templates) {
-  ck_assert_int_eq(unlink("t/tile/rows.cut"), 0);
-  templates_fail(FORWARD, NULL, 0, "template t/tile/rows.cut: No such file or directory");
-  ck_assert_int_eq(unlink("t/prelude.cut"), 0);
-  templates_fail(FORWARD, NULL, 0, "template t/prelude.cut: No such file or directory");
-  ck_assert_int_eq(unlink("t/attention/simt/forward.lua"), 0);
+/* The text of FORWARD with the folder's templates; the caller frees it. */
+static char *text_of_forward(void) {
   fg_source *source = NULL;
-  ck_assert_int_eq(templates_expand(FORWARD, &source), FG_ETEMPLATE);
-  ck_assert_str_eq(fg_error(),
-                   FORWARD ": template t/attention/simt/forward.lua: No such file or directory");
+  ck_assert_msg(templates_expand(FORWARD, &source) == FG_OK, "%s", fg_error());
+  char *text = strdup(source->text);
+  fg_source_free(source);
+  return text;
+}
+
+/* A template that the folder lacks is the built-in one; a name that neither has is an error. */
+START_TEST(folder_lies_over_the_built_in) {
+  static const char more[] = "@ include(\"tile/dropout.cut\")\n";
+  char *whole = text_of_forward();
+  ck_assert_int_eq(system("mv t/prelude.cut . && rm -r t && mkdir t && mv prelude.cut t"), 0);
+  char *text = text_of_forward();
+  ck_assert_str_eq(text, whole);
+  free(text);
+  templates_replace("attention/simt/forward.lua", "tile/dropout.cut", "tile/more.cut");
+  templates_fail(FORWARD, NULL, 0, "template tile/more.cut: there is none of that name");
+  scratch_put("t/tile/more.cut", more, sizeof more - 1);
+  text = text_of_forward();
+  ck_assert_str_eq(text, whole);
+  free(text);
+  free(whole);
+}
+END_TEST
+
+START_TEST(folders_that_cannot_be_used) {
+  ck_assert_int_eq(system("rm t/prelude.cut && mkdir t/prelude.cut"), 0);
+  templates_fail(FORWARD, NULL, 0, "template t/prelude.cut: cannot be read");
+  ck_assert_int_eq(system("rm -r t && mkdir t && echo >t/notes.txt"), 0);
+  templates_fail(FORWARD, NULL, 0, "templates t: there is no .cut or .lua file");
+  ck_assert_int_eq(system("rm -r t"), 0);
+  templates_fail(FORWARD, NULL, 0, "templates t: No such file or directory");
 }
 END_TEST
 
@@ -311,12 +335,13 @@ int main(void) {
   suite_add(language, macros_of_many_lines);
   suite_add(language, translation_is_line_for_line);
   suite_add(language, directory_replaces_the_built_in);
+  suite_add(language, folder_lies_over_the_built_in);
   suite_add_tcase(suite, language);
   TCase *mistakes = tcase_create("mistakes");
   tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
   suite_loop(mistakes, mistakes_have_their_line, sizeof mistake / sizeof *mistake);
   suite_add(mistakes, mistakes_in_other_files);
-  suite_add(mistakes, missing_templates);
+  suite_add(mistakes, folders_that_cannot_be_used);
   suite_add_tcase(suite, mistakes);
   return suite_run(suite);
 }
