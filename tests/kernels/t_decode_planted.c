@@ -1,11 +1,6 @@
 /* t_decode_planted.c - bugs planted in the templates of attention of few rows, and in the products,
  * copies and sums that they alone use: the host device or the oracle catches each. */
-#include "planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
-
-#include <string.h>
+#include "planted_suite.h"
 
 #define FORWARD "attention/decode/forward.cut"
 #define LINE    "attention/decode/line.cut"
@@ -207,62 +202,31 @@ static const planted_bug bugs[] = {
     {"decode.forward.zero_rest", "\"DV\", \"(int)threadIdx.x\"", "\"DV\", \"(int)threadIdx.x + 1\"",
      .words = RAGGED},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
-/* Tries the bug on the cases; one shows in any file of the family. */
-static void try_here(planted_bug bug) {
-  static const planted_place places[] = {{FORWARD, NULL}, {LINE, NULL}, {PARTS, NULL}};
-  memcpy(bug.place, places, sizeof places);
-  bug.cases = cases;
-  planted_try(&bug);
-}
-
-START_TEST(test_bug) { try_here(bugs[_i]); }
-END_TEST
-
-/* Every meeting of threads and every step of a copy dropped in turn. */
-static const planted_bug meetings[] = {
-    {FORWARD, "block_sync();", "(void)0;", .fault = ORDER},
-    {FORWARD, "cp_async_commit();", "(void)0;", .fault = ORDER},
-    {LINE, "block_sync();", "(void)0;", .fault = ORDER},
-    {PARTS, "block_sync();", "(void)0;", .fault = ORDER "|" BLOCKS},
-};
-enum { MEETINGS = sizeof meetings / sizeof *meetings };
 static const char met[] =
     CACHED " mask=causal;" SIXTEEN CAUSAL "kv_layout=cached;" SIXTY CAUSAL "kv_layout=cached";
 
-static int calls(void) {
-  int sum = 0;
-  for (int i = 0; i < MEETINGS; i++) sum += planted_count(&meetings[i]);
-  return sum;
-}
+/* Every meeting of threads and every step of a copy dropped in turn. */
+static const planted_bug meetings[] = {
+    {FORWARD, "block_sync();", "(void)0;", met, .fault = ORDER},
+    {FORWARD, "cp_async_commit();", "(void)0;", met, .fault = ORDER},
+    {LINE, "block_sync();", "(void)0;", met, .fault = ORDER},
+    {PARTS, "block_sync();", "(void)0;", met, .fault = ORDER "|" BLOCKS},
+};
 
-START_TEST(test_dropped) {
-  const planted_bug *row = meetings;
-  int nth = _i;
-  for (int n; nth >= (n = planted_count(row)); row++) nth -= n;
-  planted_bug bug = *row;
-  bug.nth = nth, bug.words = met;
-  try_here(bug);
-}
-END_TEST
+/* Without a bug. */
+static const planted_bug whole[] = {
+    {.words = met},
+    {.words = HEADS ";" RAGGED ";" PAGED ";" FIXED ";" FIXED_PACKED},
+    {.words = SIXTEEN "score=alibi;" SIXTY FEW}};
 
-/* The same cases without a bug. */
-START_TEST(test_none) {
-  static const char *const words[] = {met, HEADS ";" RAGGED ";" PAGED ";" FIXED ";" FIXED_PACKED,
-                                      SIXTEEN "score=alibi;" SIXTY FEW};
-  planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 3});
-}
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("decode planted");
-  TCase *tests = tcase_create("decode planted");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 3);
-  suite_loop(tests, test_bug, BUGS);
-  suite_loop(tests, test_dropped, calls());
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {
+      .name = "decode planted",
+      .bugs = {PLANTED(bugs), PLANTED(meetings)},
+      .whole = PLANTED(whole),
+      .whole_seeds = 3,
+      .cases = cases,
+      .place = {{FORWARD}, {LINE}, {PARTS}} /* any file of the family */};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -2,9 +2,6 @@
  * asynchronous copy is dropped in turn, every wait is tried one too weak; the host device reports
  * each, in a kernel of each kind that has it. So none is there that need not be. */
 #include "mma_planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
 
 #define CAUSAL   "mask=causal "
 #define BIASED   CAUSAL "bias=true "
@@ -43,10 +40,6 @@ static const planted_bug bugs[] = {
     {TILES, "warp_sync(ALL_LANES);", "(void)0;", .words = F_TWO CAUSAL ";" R_DQ,
      .fault = "no warp_sync or barrier orders|never written"},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
-
-START_TEST(test_dropped) { mma_planted_try(mma_planted_call(bugs, _i)); }
-END_TEST
 
 /* Stages that are mistaken for each other. */
 static const planted_bug stages[] = {
@@ -68,25 +61,15 @@ static const planted_bug stages[] = {
     {"mma.backward.load_next", "h_next\", \"q_next", "h\", \"q0", .words = B_TWO CAUSAL},
     {"mma.backward.load_next_input", "h_next\", \"q_next", "h\", \"q0", .words = B_TWO BIASED},
 };
-enum { STAGES = sizeof stages / sizeof *stages };
 
-START_TEST(test_stages) { mma_planted_try(stages[_i]); }
-END_TEST
+/* Without a bug. */
+static const planted_bug whole[] = {{.words = F_ALL}, {.words = B_SYNC}, {.words = R_ALL}};
 
-START_TEST(test_none) {
-  static const char *const words[] = {F_ALL, B_SYNC, R_ALL};
-  mma_planted_try_none(words[_i]);
-}
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("mma order");
-  TCase *tests = tcase_create("mma order");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 3);
-  suite_loop(tests, test_dropped, mma_planted_calls(BUGS, bugs));
-  suite_loop(tests, test_stages, STAGES);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "mma order",
+                                      .bugs = {PLANTED(bugs), PLANTED(stages)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = 3,
+                                      .cases = mma_cases};
+  return planted_suite_run(&suite, argc, argv);
 }

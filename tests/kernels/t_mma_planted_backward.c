@@ -1,9 +1,6 @@
 /* t_mma_planted_backward.c - bugs planted in the tensor-core templates of backward: the host device
  * or the oracle catches each. */
 #include "mma_planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
 
 #define FULL   "mask=full "
 #define CAUSAL "mask=causal "
@@ -145,7 +142,6 @@ static const planted_bug backward[] = {
     {"mma.backward.put_dk", " + 4 * N_DK * i", "", .words = B_PARTS FULL},
     {"mma.backward.store_dv", " + row", "", .words = B_TWO FULL, .fault = "race: store at"},
 };
-enum { BACKWARD_N = sizeof backward / sizeof *backward };
 
 static const planted_bug rows[] = {
     {"mma.rows.hide", "$(first_row)", "0", .words = R_DQ},
@@ -194,21 +190,10 @@ static const planted_bug rows[] = {
     {"mma.rows.axes", "p.b\", h = \"p.h", "p.h\", h = \"p.b", .words = R_GRAD "[h,k]",
      .fault = STORED},
 };
-enum { ROWS_N = sizeof rows / sizeof *rows };
 
-START_TEST(test_backward) { mma_planted_try(backward[_i]); }
-END_TEST
-
-START_TEST(test_rows) { mma_planted_try(rows[_i]); }
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("mma planted backward");
-  TCase *tests = tcase_create("mma planted backward");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_backward, BACKWARD_N);
-  suite_loop(tests, test_rows, ROWS_N);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "mma planted backward",
+                                      .bugs = {PLANTED(backward), PLANTED(rows)},
+                                      .cases = mma_cases};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -1,9 +1,6 @@
 /* t_mma_planted_forward.c - bugs planted in the tensor-core templates of forward, and in the tiles
  * that both passes use: the host device or the oracle catches each. */
 #include "mma_planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
 
 #define FULL     "mask=full "
 #define CAUSAL   "mask=causal "
@@ -85,7 +82,6 @@ static const planted_bug tiles[] = {
     {"tile.tiles.row_max", "max_f32(own[0], own[1])", "own[0]", .words = F_TWO FULL},
     {"tile.tiles.negate", "$(types.operand.signs)", "0x8000u", .words = F_TWO FULL},
 };
-enum { TILES_N = sizeof tiles / sizeof *tiles };
 
 static const planted_bug forward[] = {
     /* bounds and masks */
@@ -149,21 +145,10 @@ static const planted_bug forward[] = {
     {"mma.forward.finish_rows", " && q < $(seq.nq) && p.$(norm.second)", "", .words = F_TWO CAUSAL,
      .fault = STORED},
 };
-enum { FORWARD_N = sizeof forward / sizeof *forward };
 
-START_TEST(test_tiles) { mma_planted_try(tiles[_i]); }
-END_TEST
-
-START_TEST(test_forward) { mma_planted_try(forward[_i]); }
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("mma planted forward");
-  TCase *tests = tcase_create("mma planted forward");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_tiles, TILES_N);
-  suite_loop(tests, test_forward, FORWARD_N);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "mma planted forward",
+                                      .bugs = {PLANTED(tiles), PLANTED(forward)},
+                                      .cases = mma_cases};
+  return planted_suite_run(&suite, argc, argv);
 }

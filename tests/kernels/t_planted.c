@@ -1,13 +1,6 @@
 /* t_planted.c - bugs planted in the real templates: the host device or the oracle catches each;
  * faults name what is wrong and the template's line. Without a bug nothing is said. */
-#include "expand/embedded.h"
-#include "planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "planted_suite.h"
 
 #define FORWARD  "attention/simt/forward.cut"
 #define BACKWARD "attention/simt/backward.cut"
@@ -26,7 +19,6 @@ static const planted_bug dropped[] = {
     {ROWS, "warp_sync(ALL_LANES);", "(void)0;", .words = planted_backward,
      .fault = "no warp_sync or barrier orders|never written"},
 };
-enum { DROPPED = sizeof dropped / sizeof *dropped };
 
 static const planted_bug faults[] = {
     /* meetings */
@@ -104,7 +96,6 @@ static const planted_bug faults[] = {
      "store at",
      .place = {{"simt.backward.store_sum", "name"}}},
 };
-enum { FAULTS = sizeof faults / sizeof *faults };
 
 /* What no rule forbids: only the numbers say it. */
 #define SUNK          "family=simt head_dim=40 sink=true"
@@ -299,67 +290,27 @@ static const planted_bug wrong[] = {
      .words = SIGMOID_WGMMA " dtype=f16"},
     {"tile.dropout.keep_pair", "0xaabb", "0xbbaa", .words = DROPS_WGMMA},
 };
-enum { WRONG = sizeof wrong / sizeof *wrong };
 
-START_TEST(test_fault) { planted_try(&faults[_i]); }
-END_TEST
+/* No kernel comes of them. */
+static const planted_bug refused[] = {
+    {"simt.forward.scores", "ROWS]", "ROWS] = missing", NULL, "error*missing",
+     .place = {{"simt.forward.scores", "float"}}, .refused = FG_ECOMPILER},
+    {"tile.rows.load", "i /", "i //", NULL, "error: expected",
+     .place = {{"tile.rows.load", "end"}, {"tile.rows.load", "u32 pair"}}, .refused = FG_ECOMPILER},
+    {"simt.forward.tile", "mask.tile", "mask.tiles", NULL, "nil value (field 'tiles')",
+     .place = {{"simt.forward.tile", "mask"}}, .refused = FG_ETEMPLATE},
+    {"simt.forward.correct_o", "row.correction", "row.corection.x", NULL, "corection",
+     .place = {{"simt.forward.correct_o", "row"}}, .refused = FG_ETEMPLATE},
+};
 
-START_TEST(test_wrong) { planted_try(&wrong[_i]); }
-END_TEST
+/* Without a bug. */
+static const planted_bug whole[] = {{.words = planted_forward}, {.words = planted_backward}};
 
-START_TEST(test_dropped) {
-  planted_bug bug = dropped[_i];
-  const int n = planted_count(&bug);
-  for (bug.nth = 0; bug.nth < n; bug.nth++) planted_try(&bug);
-}
-END_TEST
-
-/* The same templates from a directory, without a bug. */
-START_TEST(test_none) {
-  static const char *const words[] = {planted_forward, planted_backward};
-  planted_try_none(&(planted_bug){.words = words[_i], .seeds = 10});
-}
-END_TEST
-
-/* Bugs that no kernel comes of. */
-START_TEST(test_refused) {
-  static const struct {
-    planted_bug bug;
-    fg_status status;
-  } refused[] = {
-      {{"simt.forward.scores", "ROWS]", "ROWS] = missing", NULL, "error*missing",
-        .place = {{"simt.forward.scores", "float"}}},
-       FG_ECOMPILER},
-      {{"tile.rows.load", "i /", "i //", NULL, "error: expected",
-        .place = {{"tile.rows.load", "end"}, {"tile.rows.load", "u32 pair"}}},
-       FG_ECOMPILER},
-      {{"simt.forward.tile", "mask.tile", "mask.tiles", NULL, "nil value (field 'tiles')",
-        .place = {{"simt.forward.tile", "mask"}}},
-       FG_ETEMPLATE},
-      {{"simt.forward.correct_o", "row.correction", "row.corection.x", NULL, "corection",
-        .place = {{"simt.forward.correct_o", "row"}}},
-       FG_ETEMPLATE},
-  };
-  kernels made;
-  const planted_bug *bug = &refused[_i].bug;
-  planted_copy();
-  planted_plant(bug);
-  ck_assert_int_eq(planted_make(bug, &made), refused[_i].status);
-  planted_said(bug, bug->where);
-  kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("planted");
-  TCase *cases = tcase_create("planted");
-  tcase_add_checked_fixture(cases, scratch_enter, scratch_leave);
-  suite_loop(cases, test_none, 2);
-  suite_loop(cases, test_dropped, DROPPED);
-  suite_loop(cases, test_fault, FAULTS);
-  suite_loop(cases, test_wrong, WRONG);
-  suite_loop(cases, test_refused, 4);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {
+      .name = "planted",
+      .bugs = {PLANTED(dropped), PLANTED(faults), PLANTED(wrong), PLANTED(refused)},
+      .whole = PLANTED(whole),
+      .whole_seeds = 10};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -1,8 +1,5 @@
 /* t_planted_e4m3.c - bugs planted where templates take numbers of e4m3: the oracle catches each. */
-#include "planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
+#include "planted_suite.h"
 
 static const char heads[] = "family=simt head_dim=64 dtype=e4m3 mask=causal",
                   blocks[] = "family=simt head_dim=64 dtype=e4m3 descale_block=48",
@@ -110,32 +107,19 @@ static const planted_bug bugs[] = {
      .words = decode8},
     {"decode.parts.descale", "inverse * %s;", "inverse; (void)%s;", .words = decode_f32},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
-START_TEST(test_bug) {
-  planted_bug bug = bugs[_i];
-  if (!bug.cases) bug.cases = cases;
-  planted_try(&bug);
-}
-END_TEST
+/* Without a bug. */
+static const planted_bug whole[] = {
+    {.words = heads},      {.words = blocks},       {.words = of_keys},   {.words = paged},
+    {.words = mma},        {.words = mma_f32},      {.words = decode8},   {.words = decode16},
+    {.words = decode_f32}, {.words = decode_paged}, {.words = mma_kv},    {.words = mma_blocks},
+    {.words = mma_slices}, {.words = mma_most},     {.words = kv_blocks}, {.words = decode_blocks}};
 
-/* The same cases without a bug. */
-START_TEST(test_none) {
-  static const char *const words[] = {heads,      blocks,       of_keys,   paged,
-                                      mma,        mma_f32,      decode8,   decode16,
-                                      decode_f32, decode_paged, mma_kv,    mma_blocks,
-                                      mma_slices, mma_most,     kv_blocks, decode_blocks};
-  planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
-}
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("planted_e4m3");
-  TCase *tests = tcase_create("planted_e4m3");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 16);
-  suite_loop(tests, test_bug, BUGS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "planted_e4m3",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = 2,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -1,10 +1,7 @@
 /* t_planted_layout.c - bugs planted where templates find the sequences of layouts that are not
  * dense: the host device or the oracle catches each. What no sequence reads is NaN, so that most
  * show as wrong numbers. */
-#include "planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
+#include "planted_suite.h"
 
 /* Whatever a wrong place of a row comes to. */
 #define PLACE                                                                                      \
@@ -144,7 +141,6 @@ static const planted_bug bugs[] = {
      "race: shared store at * which several lanes of warp 0 read",
      .place = {{"attention/wgmma/movers.cut", NULL}}},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Of any lengths, at edges of tiles, equal ones, one that has all; with lengths that are used and
  * without; two key/value heads. */
@@ -156,29 +152,19 @@ static const verify_case cases[] = {
     {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 50, .nk = 70}, .seed = 14},
     {.seed = 0}};
 
-START_TEST(test_bug) {
-  planted_bug bug = bugs[_i];
-  if (!bug.cases) bug.cases = cases;
-  planted_try(&bug);
-}
-END_TEST
+/* Without a bug. */
+static const planted_bug whole[] = {
+    {.words = packed},       {.words = packed_backward}, {.words = cached},
+    {.words = paged},        {.words = mma_packed},      {.words = mma_paged},
+    {.words = mma_backward}, {.words = mma_rows},        {.words = wgmma_packed},
+    {.words = wgmma_cached}, {.words = wgmma_backward},  {.words = wgmma_wide},
+    {.words = wgmma_paged}};
 
-/* The same cases without a bug. */
-START_TEST(test_none) {
-  static const char *const words[] = {
-      packed,   packed_backward, cached,       paged,          mma_packed, mma_paged,  mma_backward,
-      mma_rows, wgmma_packed,    wgmma_cached, wgmma_backward, wgmma_wide, wgmma_paged};
-  planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 4});
-}
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("planted_layout");
-  TCase *tests = tcase_create("planted_layout");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 13);
-  suite_loop(tests, test_bug, BUGS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "planted_layout",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = 4,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -1,9 +1,6 @@
 /* t_planted_shard.c - bugs planted where templates place parts of sequences: the oracle catches
  * each. */
-#include "planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
+#include "planted_suite.h"
 
 static const char forward[] = "family=simt head_dim=40 mask=window(20,3) shard=true",
                   causal[] = "family=mma head_dim=64 mask=causal shard=true",
@@ -40,30 +37,17 @@ static const planted_bug bugs[] = {
     {"attention.dropout.place", "pos_%s\", i, x", "pos_%s - pos_%s\", i, x, x", .words = alone},
     {"tile.dropout.two_groups", "from < 8", "from < 9", .words = dropped},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
-START_TEST(test_bug) {
-  planted_bug bug = bugs[_i];
-  if (!bug.cases) bug.cases = cases;
-  planted_try(&bug);
-}
-END_TEST
+/* Without a bug. */
+static const planted_bug whole[] = {{.words = forward}, {.words = causal},  {.words = backward},
+                                    {.words = rows},    {.words = dropped}, {.words = alone},
+                                    {.words = wgmma},   {.words = packed}};
 
-/* The same cases without a bug. */
-START_TEST(test_none) {
-  static const char *const words[] = {forward, causal, backward, rows,
-                                      dropped, alone,  wgmma,    packed};
-  planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
-}
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("planted_shard");
-  TCase *tests = tcase_create("planted_shard");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 8);
-  suite_loop(tests, test_bug, BUGS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "planted_shard",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = 2,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -1,9 +1,6 @@
 /* t_planted_slices.c - bugs planted where templates find and walk slices: the oracle or the host
  * device catches each. */
-#include "planted.h"
-#include "scratch.h"
-
-#include "host/engine.h"
+#include "planted_suite.h"
 
 static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=true",
                   full[] = "family=simt head_dim=40 slices=true",
@@ -146,30 +143,18 @@ static const planted_bug bugs[] = {
     {"sequence.slices.number_of_lane", "first_bit(lanes)", "first_bit(lanes) / 2", .words = wgmma,
      .cases = many},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
-START_TEST(test_bug) {
-  planted_bug bug = bugs[_i];
-  if (!bug.cases) bug.cases = cases;
-  planted_try(&bug);
-}
-END_TEST
+/* Without a bug. */
+static const planted_bug whole[] = {
+    {.words = forward},  {.words = full},       {.words = backward},
+    {.words = mma},      {.words = mma_window}, {.words = mma_backward},
+    {.words = mma_rows}, {.words = wgmma},      {.words = wgmma_backward}};
 
-/* The same cases without a bug. */
-START_TEST(test_none) {
-  static const char *const words[] = {forward,      full,     backward, mma,           mma_window,
-                                      mma_backward, mma_rows, wgmma,    wgmma_backward};
-  planted_try_none(&(planted_bug){.words = words[_i], .cases = cases, .seeds = 2});
-}
-END_TEST
-
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("planted_slices");
-  TCase *tests = tcase_create("planted_slices");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_none, 9);
-  suite_loop(tests, test_bug, BUGS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "planted_slices",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = 2,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

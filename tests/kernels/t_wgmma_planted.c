@@ -162,7 +162,6 @@ static const planted_bug bugs[] = {
     {"wgmma.weights.hide_upper", "seen1) >> 16", "seen1) >> 24", .words = WINDOW},
     {"wgmma.weights.hide_first_tile", "hide()", "", .words = WINDOW, .cases = wide},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Of several tiles; rows of keys that are a multiple of 16 bytes and others. */
 static const verify_case cases[] = {
@@ -183,6 +182,11 @@ static const planted_bug whole[] = {
     {.words = SLOPED, .cases = apart, .seeds = 4},
 };
 
-int main(void) {
-  return wgmma_planted_run("wgmma planted", BUGS, bugs, sizeof whole / sizeof *whole, whole, cases);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "wgmma planted",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = ORDERS,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

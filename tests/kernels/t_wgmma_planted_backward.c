@@ -163,7 +163,6 @@ static const planted_bug bugs[] = {
     {"wgmma.backward_distances.place", "16 * warp", "0 * warp", .words = TABLE "64;" TABLE "128"},
     {"wgmma.backward_distances.place", "$(own) + ", "", .words = TABLE "128"},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Of several tiles each way; more rows than keys, and fewer. */
 static const verify_case cases[] = {
@@ -181,7 +180,11 @@ static const planted_bug whole[] = {{.words = NO_ROWS, .cases = few_rows, .seeds
                                     {.words = BIAS "64"},
                                     {.words = BIAS "128 mask=causal bias_dims=[h,q,k]"}};
 
-int main(void) {
-  return wgmma_planted_run("wgmma planted backward", BUGS, bugs, sizeof whole / sizeof *whole,
-                           whole, cases);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "wgmma planted backward",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = ORDERS,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -96,7 +96,6 @@ static const planted_bug bugs[] = {
      .fault = "wrong numbers|race: store", .place = {{TILES}, {"tile/tiles.cut"}, {FILE}}},
     {"wgmma.backward_columns.end", "cluster_sync();", "", .words = FULL, .fault = GONE},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Of several tiles each way. */
 static const verify_case cases[] = {
@@ -118,7 +117,11 @@ static const planted_bug whole[] = {
     {.words = PACKED "dqkv_dtype=f32 "},
 };
 
-int main(void) {
-  return wgmma_planted_run("wgmma planted columns", BUGS, bugs, sizeof whole / sizeof *whole, whole,
-                           cases);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "wgmma planted columns",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = ORDERS,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

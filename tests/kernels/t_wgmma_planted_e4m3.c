@@ -61,7 +61,6 @@ static const planted_bug bugs[] = {
     {"wgmma.forward.descale_of_values", "(\"k0\")", "(\"(k0 + BLOCK_KV)\")",
      .words = BLOCKS ";" WIDE_O "descale_block=64 "},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Of several tiles each way; all descales are given: even seeds. */
 static const verify_case cases[] = {
@@ -84,7 +83,11 @@ static const planted_bug whole[] = {
     {.words = "family=wgmma dtype=e4m3 head_dim=32/256 mask=causal kv_layout=paged "},
 };
 
-int main(void) {
-  return wgmma_planted_run("wgmma planted e4m3", BUGS, bugs, sizeof whole / sizeof *whole, whole,
-                           cases);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "wgmma planted e4m3",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = ORDERS,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

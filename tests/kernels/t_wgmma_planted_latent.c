@@ -107,7 +107,6 @@ static const planted_bug bugs[] = {
     {"wgmma.forward_latent.end", "cluster_sync();", "", .words = FULL, .fault = GONE,
      .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Several jobs a block, of several tiles each, an odd number too; rows that are left over. */
 static const verify_case cases[] = {
@@ -131,7 +130,11 @@ static const planted_bug whole[] = {
     {.words = FWD "block_q=128 sink=true ", .cases = parts},
 };
 
-int main(void) {
-  return wgmma_planted_run("wgmma planted latent", BUGS, bugs, sizeof whole / sizeof *whole, whole,
-                           cases);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "wgmma planted latent",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = ORDERS,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

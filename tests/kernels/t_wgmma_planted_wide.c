@@ -145,7 +145,6 @@ static const planted_bug bugs[] = {
      .place = {{TILES}}},
     {"wgmma.backward_wide.end", "cluster_sync();", "", .words = EVEN, .fault = GONE},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Of several tiles each way, some of whose clusters have keys for one block alone. */
 static const verify_case cases[] = {
@@ -165,7 +164,11 @@ static const planted_bug whole[] = {
     {.words = OTHER "stages=3 ", .switches = TILE_OF_DO},
 };
 
-int main(void) {
-  return wgmma_planted_run("wgmma planted wide", BUGS, bugs, sizeof whole / sizeof *whole, whole,
-                           cases);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "wgmma planted wide",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = ORDERS,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -114,7 +114,6 @@ static const planted_bug bugs[] = {
     {"wgmma.forward_wide.end", "cluster_sync();", "", .words = FULL, .fault = GONE,
      .place = {{WIDE}, {MOVER}, {PAIR}}},
 };
-enum { BUGS = sizeof bugs / sizeof *bugs };
 
 /* Of several tiles each way, some of whose clusters have rows for one block alone. */
 static const verify_case cases[] = {
@@ -140,7 +139,11 @@ static const planted_bug whole[] = {
     {.words = CAUSAL, .cases = far},
 };
 
-int main(void) {
-  return wgmma_planted_run("wgmma planted wide forward", BUGS, bugs, sizeof whole / sizeof *whole,
-                           whole, cases);
+int main(int argc, char **argv) {
+  static const planted_suite suite = {.name = "wgmma planted wide forward",
+                                      .bugs = {PLANTED(bugs)},
+                                      .whole = PLANTED(whole),
+                                      .whole_seeds = ORDERS,
+                                      .cases = cases};
+  return planted_suite_run(&suite, argc, argv);
 }

@@ -30,12 +30,18 @@ fg_device *kernel_device_of_wgmma(void) {
   exit(SKIP);
 }
 
-fg_status kernel_make(fg_gen *gen, const fg_variant *variant, bool may_warn, kernel *k) {
-  *k = (kernel){.variant = *variant};
+fg_status kernel_compile(fg_source *source, const fg_variant *variant, bool may_warn, kernel *k) {
+  *k = (kernel){.variant = *variant, .source = source};
   fg_variant_name(variant, sizeof k->name, k->name);
-  TRY(fg_gen_expand(gen, variant, &k->source));
-  k->source->unskipped |= may_warn;
-  return kept_module(kernel_device(), k->source, k->name, &k->module);
+  source->unskipped |= may_warn;
+  return kept_module(kernel_device(), source, k->name, &k->module);
+}
+
+fg_status kernel_make(fg_gen *gen, const fg_variant *variant, bool may_warn, kernel *k) {
+  fg_source *source;
+  *k = (kernel){.variant = *variant};
+  TRY(fg_gen_expand(gen, variant, &source));
+  return kernel_compile(source, variant, may_warn, k);
 }
 
 void kernel_free(kernel *k) {

@@ -31,6 +31,9 @@ bool kernel_device_is_host(void);
 /* Expands, compiles and loads one. may_warn: of templates with a bug, which leaves names unused.
  * The caller frees what is made, also on failure. */
 fg_status kernel_make(fg_gen *gen, const fg_variant *variant, bool may_warn, kernel *k);
+
+/* The same of a text that is expanded already; the kernel frees the source. */
+fg_status kernel_compile(fg_source *source, const fg_variant *variant, bool may_warn, kernel *k);
 void kernel_free(kernel *k);
 
 /* Every plan of every point of the grid that the words ("pass=backward head_dim=8,40", parted by

@@ -2,7 +2,7 @@
 #ifndef FG_TESTS_MMA_PLANTED_H
 #define FG_TESTS_MMA_PLANTED_H
 
-#include "planted.h"
+#include "planted_suite.h"
 
 #define FORWARD  "attention/mma/forward.cut"
 #define SCORES   "attention/mma/scores.cut"
@@ -42,16 +42,21 @@
 /* A bug in backward's loop over tiles of rows shows in either file. */
 #define AT_WORK .place = {{BACKWARD}, {WEIGHTS}}
 
-/* Tries the bug on cases that reach every path: several tiles each way, the last
- * partly empty, heads that share keys; a negative scale; rows that see no key; no rows; scores of
- * some hundreds, also of few keys; rows and heads without gaps. */
-void mma_planted_try(planted_bug bug);
-
-/* Without a bug nothing is wrong there. */
-void mma_planted_try_none(const char *words);
-
-/* How many calls all these bugs are planted in; a bug whose nth is the index of one of them. */
-int mma_planted_calls(int n, const planted_bug *bugs);
-planted_bug mma_planted_call(const planted_bug *bugs, int index);
+/* They reach every path: several tiles each way, the last partly empty, heads that share keys; a
+ * negative scale; rows that see no key; no rows; scores of some hundreds, also of few keys; rows
+ * and heads without gaps. The first one's lengths differ by 2 less than a tile: the edge of a
+ * causal mask lies at a corner. */
+static const verify_case mma_cases[] = {
+    {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 150, .nk = 212}},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 70, .nk = 90},
+     .given = FG_GIVEN_SCALE,
+     .scale = -0.2f},
+    {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 230, .nk = 40}},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 0, .nk = 70}},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 90, .nk = 150}, .style = VERIFY_LARGE},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 2}, .style = VERIFY_LARGE},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 300, .nk = 1}, .style = VERIFY_LARGE},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 90, .nk = 104}, .contiguous = 1},
+    {.seed = 0}};
 
 #endif

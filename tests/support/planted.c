@@ -1,4 +1,4 @@
-/* planted.c - copies templates, plants a bug, runs the kernels made of them. */
+/* planted.c - plants a bug, runs the kernels made of the templates that have it. */
 #include "planted.h"
 
 #include "scratch.h"
@@ -31,14 +31,32 @@ static const verify_case *cases_of(const planted_bug *bug) {
   return bug->cases ? bug->cases : small;
 }
 
-void planted_copy(void) {
-  for (const fg_embedded *f = fg_embedded_templates; f->name; f++)
-    scratch_put(f->name, f->text, f->size);
+/* One for the templates as they are, one for those of a directory; each has compiled what most
+ * kernels have. */
+static fg_gen *clean, *bugged;
+
+static void expand_first(fg_gen *gen) {
+  fg_variant *list;
+  fg_source *source;
+  int n;
+  if (words_variants(gen, planted_forward, "host", 1, &list, &n) != FG_OK ||
+      fg_gen_expand(gen, list, &source) != FG_OK)
+    ck_abort_msg("%s", fg_error());
+  fg_source_free(source);
+  free(list);
+}
+
+void planted_begin(void) {
+  if (fg_gen_new(NULL, &clean) != FG_OK || fg_gen_new(NULL, &bugged) != FG_OK)
+    ck_abort_msg("%s", fg_error());
+  expand_first(clean);
+  expand_first(bugged);
 }
 
 int planted_count(const planted_bug *bug) {
+  if (!spot_is_file(bug->where)) return 1;
   const spot at = spot_of(bug->where);
-  return spot_is_file(bug->where) ? spot_count(&at, bug->text) : 1;
+  return spot_count(&at, bug->text);
 }
 
 /* Where the bug's text stands. */
@@ -68,16 +86,14 @@ void planted_plant(const planted_bug *bug) {
 }
 
 void planted_in_t(const char *where, const char *text, const char *instead) {
+  static char path[256]; /* of the last one */
   const planted_bug bug = {.where = where, .text = text, .instead = instead};
-  mkdir("t", 0777); /* it may be there */
+  if (*path) remove(path); /* it may be gone with its test's directory */
+  mkdir("t", 0777);        /* it may be there */
   ck_assert_int_eq(chdir("t"), 0);
-  planted_copy();
   planted_plant(&bug);
   ck_assert_int_eq(chdir(".."), 0);
-}
-
-fg_status planted_make(const planted_bug *bug, kernels *made) {
-  return kernels_make(".", words_of(bug), made);
+  snprintf(path, sizeof path, "t/%s", spot_of(where).file->name);
 }
 
 /* ---- what was said ---- */
@@ -115,7 +131,7 @@ static int at_place(const planted_bug *bug, const char *said) {
   return 0;
 }
 
-void planted_said(const planted_bug *bug, const char *where) {
+static void must_say(const planted_bug *bug, const char *where) {
   ck_assert_msg(matches(bug->fault, fg_error()), "%s: expected \"%s\", got: %s", where, bug->fault,
                 fg_error());
   ck_assert_msg(at_place(bug, fg_error()), "%s: another place than expected: %s", where,
@@ -134,7 +150,7 @@ static int caught(const planted_bug *bug, const kernel *k, const verify_case *wh
            k->name, (int)which->seed);
   ck_assert_msg(bug->fault && status == FG_ETEMPLATE, "%s: expected %s, got: %s", where,
                 bug->fault ? "a fault" : "wrong numbers", fg_error());
-  planted_said(bug, where);
+  must_say(bug, where);
   return 1;
 }
 
@@ -158,16 +174,18 @@ static int seeds_of(const planted_bug *bug) {
 }
 
 /* Runs the variant if the bug changes its text; then 1. */
-static int try_variant(const planted_bug *bug, const fg_variant *v, fg_gen *clean, fg_gen *bugged) {
+static int try_variant(const planted_bug *bug, const fg_variant *v) {
   fg_source *before, *after;
   kernel k;
   GOOD(fg_gen_expand(clean, v, &before));
   GOOD(fg_gen_expand(bugged, v, &after));
-  int changed = strcmp(before->text, after->text) != 0;
+  const int changed = strcmp(before->text, after->text) != 0;
   fg_source_free(before);
-  fg_source_free(after);
-  if (!changed) return 0;
-  GOOD(kernel_make(bugged, v, true, &k));
+  if (!changed) {
+    fg_source_free(after);
+    return 0;
+  }
+  GOOD(kernel_compile(after, v, true, &k));
   for (int seed = 0; seed < seeds_of(bug); seed++) expect(bug, &k, (uint64_t)seed);
   kernel_free(&k);
   return 1;
@@ -175,34 +193,43 @@ static int try_variant(const planted_bug *bug, const fg_variant *v, fg_gen *clea
 
 /* Of each point of a grid the first kernel that has the bug; of all of them one under
  * FLASHGEN_TEST_QUICK. Returns how many were run. */
-static int try_grid(const planted_bug *bug, const char *words, fg_gen *clean, fg_gen *bugged) {
+static int try_grid(const planted_bug *bug, const char *words) {
   fg_variant *list;
   int n, sum = 0, has_run = 0;
   GOOD(words_variants(clean, words, kernel_device()->arch, 0, &list, &n));
   for (int i = 0; i < n && !(sum && suite_is_quick()); i++) {
     if (i && !fg_point_equal(&list[i].point, &list[i - 1].point)) has_run = 0;
-    if (!has_run) sum += has_run = try_variant(bug, &list[i], clean, bugged);
+    if (!has_run) sum += has_run = try_variant(bug, &list[i]);
   }
   free(list);
   return sum;
 }
 
-void planted_try(const planted_bug *bug) {
-  fg_gen *clean, *bugged;
+static void try_grids(const planted_bug *bug) {
   int tried = 0;
   char *words = strdup(words_of(bug)), *rest;
   ck_assert_ptr_nonnull(words);
-  planted_copy();
-  planted_plant(bug);
-  GOOD(fg_gen_new(NULL, &clean));
-  GOOD(fg_gen_new(".", &bugged));
+  GOOD(fg_gen_use(bugged, "."));
   for (char *grid = strtok_r(words, ";", &rest); grid && !(tried && suite_is_quick());
        grid = strtok_r(NULL, ";", &rest))
-    tried += try_grid(bug, grid, clean, bugged);
+    tried += try_grid(bug, grid);
   ck_assert_msg(tried, "%s, \"%s\"[%d]: no kernel has it", bug->where, bug->text, bug->nth);
-  fg_gen_free(clean);
-  fg_gen_free(bugged);
   free(words);
+}
+
+static void try_refused(const planted_bug *bug) {
+  kernels made;
+  ck_assert_int_eq(kernels_make(".", words_of(bug), &made), bug->refused);
+  must_say(bug, bug->where);
+  kernels_free(&made);
+}
+
+void planted_try(const planted_bug *bug) {
+  planted_plant(bug);
+  if (bug->refused)
+    try_refused(bug);
+  else
+    try_grids(bug);
 }
 
 /* Verifies the kernel in all cases, under each seed. */
@@ -216,18 +243,14 @@ static void verify_all(const planted_bug *bug, const kernel *k) {
 }
 
 void planted_try_none(const planted_bug *bug) {
-  fg_gen *gen;
   fg_variant *list;
   kernel k;
   int n;
-  planted_copy();
-  GOOD(fg_gen_new(".", &gen));
-  GOOD(words_variants(gen, words_of(bug), kernel_device()->arch, 1, &list, &n));
+  GOOD(words_variants(clean, words_of(bug), kernel_device()->arch, 1, &list, &n));
   for (int i = 0; i < n && !(i && suite_is_quick()); i++) {
-    GOOD(kernel_make(gen, &list[i], true, &k));
+    GOOD(kernel_make(clean, &list[i], true, &k));
     verify_all(bug, &k);
     kernel_free(&k);
   }
-  fg_gen_free(gen);
   free(list);
 }
