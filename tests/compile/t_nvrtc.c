@@ -224,9 +224,9 @@ int main(void) {
   }
   Suite *suite = suite_create("nvrtc");
   TCase *tests = tcase_create("nvrtc");
-  suite_loop(tests, forward, 4);
-  suite_loop(tests, backward, 3);
-  suite_loop(tests, bias_gradient, 2);
+  suite_tenth(tests, forward, 4);
+  suite_tenth(tests, backward, 3);
+  suite_tenth(tests, bias_gradient, 2);
   suite_add(tests, spills_are_refused);
   suite_add(tests, unskipped_text_may_warn);
   suite_add(tests, mistakes_name_their_line);

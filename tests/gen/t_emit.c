@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { TENTHS = 10 };
 static const char *const archs[] = {"host", "sm_90a"};
 static fg_gen *gen;
 static fg_grid *grid;
@@ -52,17 +53,16 @@ static const char *const deep[] = {"pass=forward,backward",
 
 typedef void check(const char *name, const fg_source *source);
 
-/* simt's plans all, and of another family's, which differ in little but numbers, one in turn. */
-static void each_plan(const fg_point *point, const char *arch, check *look) {
-  static int turn;
+/* Every plan of simt, and one plan of another family, chosen by the number: they differ in little
+ * but numbers. */
+static void each_plan(int number, const fg_point *point, const char *arch, check *look) {
   fg_plan *plans = NULL;
   int n = 0, others = 0;
   ck_assert_msg(fg_gen_plans(gen, point, arch, NULL, &plans, &n) == FG_OK, "%s", fg_error());
   while (others < n && strcmp(fg_plan_family(&plans[others]), "simt")) others++;
   ck_assert_int_lt(others, n);
-  turn++;
   for (int i = 0; i < n; i++) {
-    if (i < others && i != turn % others) continue;
+    if (i < others && i != number % others) continue;
     fg_variant variant = {*point, plans[i], ""};
     fg_source *source = NULL;
     char name[FG_NAME_MAX];
@@ -185,11 +185,13 @@ static void look(const char *name, const fg_source *source) {
   look_at_places(name, source);
 }
 
+/* A tenth of the points of one of four pairs of grid and arch. */
 START_TEST(whole_grid) {
-  const int w = _i / 2, arch = _i % 2;
+  const int pair = _i / TENTHS, w = pair / 2, arch = pair % 2;
   read_grid(w ? 7 : 6, w ? deep : wide);
   ck_assert_int_gt(grid->n, 100);
-  for (int i = 0; i < grid->n; i++) each_plan(&grid->point[i], archs[arch], look);
+  for (int i = _i % TENTHS; i < grid->n; i += TENTHS)
+    each_plan(i / TENTHS + _i, &grid->point[i], archs[arch], look);
 }
 END_TEST
 
@@ -243,16 +245,15 @@ START_TEST(every_kind_has_its_texts) {
       words[n++] = "rotary=none,halves,interleaved", words[n++] = "kv_layout=cached,paged";
     read_grid(n, words);
     for (int p = 0; p < grid->n; p++)
-      for (int a = 0; a < 2; a++) each_plan(&grid->point[p], archs[a], look_at_lines);
+      for (int a = 0; a < 2; a++) each_plan(p + a, &grid->point[p], archs[a], look_at_lines);
   }
 }
 END_TEST
 
-/* Of attention. */
+/* One field of attention. */
 START_TEST(every_choice_has_its_hook) {
-  for (int i = FG_FIELD_KERNEL + 1; i < FG_SPEC_FIELDS; i++) {
-    const fg_field *field = &fg_fields[i];
-    if (!fg_kind_has_field(fg_kinds, field->name)) continue;
+  const fg_field *field = &fg_fields[FG_FIELD_KERNEL + 1 + _i];
+  if (fg_kind_has_field(fg_kinds, field->name))
     for (int c = 0; field->type->choice && field->type->choice(field, c); c++) {
       char word[64];
       const bool is_cache = !strcmp(field->name, "kv_layout") && c > FG_PACKED;
@@ -267,9 +268,8 @@ START_TEST(every_choice_has_its_hook) {
       snprintf(word, sizeof word, "%s=%s", field->name, field->type->choice(field, c));
       read_grid(n, words);
       for (int p = 0; p < grid->n; p++)
-        for (int a = 0; a < 2; a++) each_plan(&grid->point[p], archs[a], look_at_lines);
+        for (int a = 0; a < 2; a++) each_plan(p + a, &grid->point[p], archs[a], look_at_lines);
     }
-  }
 }
 END_TEST
 
@@ -277,10 +277,10 @@ int main(void) {
   Suite *suite = suite_create("emit");
   TCase *texts = tcase_create("texts");
   tcase_add_checked_fixture(texts, enter, leave);
-  suite_loop(texts, whole_grid, 4); /* grids by archs */
+  suite_tenth(texts, whole_grid, 4 * TENTHS);
   suite_add(texts, places_are_right);
   suite_add(texts, every_kind_has_its_texts);
-  suite_add(texts, every_choice_has_its_hook);
+  suite_tenth(texts, every_choice_has_its_hook, FG_SPEC_FIELDS - FG_FIELD_KERNEL - 1);
   suite_add_tcase(suite, texts);
   return suite_run(suite);
 }

@@ -31,7 +31,7 @@ static void intern_texts(void) {
 
 /* Counts of the mixed-radix number that stands for one point. There are so many that tests look at
  * each STRIDE-th, a prime that no radix is. */
-enum { DIGITS = 19, STRIDE = 47 };
+enum { DIGITS = 19, STRIDE = 47, TENTHS = 10, RUN = 97 };
 typedef struct {
   int radix[DIGITS];
   int64_t total;
@@ -47,6 +47,9 @@ static product points(void) {
   for (int i = 0; i < DIGITS; i++) p.total *= p.radix[i];
   return p;
 }
+
+/* Is the nth number that is looked at in the tenth? Runs of them are, which no radix divides. */
+static bool is_in_tenth(int64_t nth, int tenth) { return nth / RUN % TENTHS == tenth; }
 
 /* False: it settles as another one, which has a number of its own. */
 static bool point_of(const product *p, int64_t number, fg_point *point) {
@@ -95,11 +98,11 @@ START_TEST(points_read_back) {
   int64_t settled = 0;
   for (int64_t i = 0; i < all.total; i += STRIDE) {
     fg_point point;
-    if (!point_of(&all, i, &point)) continue;
+    if (!is_in_tenth(i / STRIDE, _i) || !point_of(&all, i, &point)) continue;
     point_reads_back(&point);
     settled++;
   }
-  ck_assert_int_gt(settled, 10000);
+  ck_assert_int_gt(settled, 10000 / TENTHS);
 }
 END_TEST
 
@@ -157,7 +160,7 @@ START_TEST(variants_read_back) {
   product all = points();
   for (int64_t i = 0; i < all.total; i += 7 * STRIDE) {
     fg_variant v = {{0}, {{0, (int)(i % 3) * 16, (int)(i % 5) * 8, 0, 4}}, ""}, again;
-    if (!point_of(&all, i, &v.point)) continue;
+    if (!is_in_tenth(i / (7 * STRIDE), _i) || !point_of(&all, i, &v.point)) continue;
     strcpy(v.arch, archs[i % 5]);
     char name[FG_NAME_MAX];
     int n = fg_variant_name(&v, sizeof name, name);
@@ -311,10 +314,10 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("name");
   TCase *names = tcase_create("names");
-  suite_add(names, points_read_back);
+  suite_tenth(names, points_read_back, TENTHS);
   suite_add(names, rows_read_back);
   suite_add(names, appends_read_back);
-  suite_add(names, variants_read_back);
+  suite_tenth(names, variants_read_back, TENTHS);
   suite_add(names, short_texts_read_back);
   suite_add(names, known_names);
   suite_add(names, calls);

@@ -79,6 +79,9 @@ static void parses_to_itself(const fg_recipe *recipe) {
   ck_assert_msg(same(recipe, &back), "another recipe from\n%s", text);
 }
 
+enum { TENTHS = 10 };
+
+/* A tenth of the points of a grid. */
 START_TEST(every_variant_parses_back) {
   static const char *const words[][8] = {
       {"pass=forward,backward", "dtype=f16", "head_dim=64,192/128", "mask=full,causal",
@@ -89,15 +92,16 @@ START_TEST(every_variant_parses_back) {
        "mask=full,causal"}};
   static const char *const archs[] = {"host", "sm_90a"};
   fg_grid *grid = NULL;
-  ck_assert_int_eq(fg_grid_read(0, NULL, 8, words[_i], &grid), FG_OK);
+  ck_assert_int_eq(fg_grid_read(0, NULL, 8, words[_i / TENTHS], &grid), FG_OK);
   ck_assert_int_gt(grid->n, 50);
   for (int i = 0; i < 2 * grid->n; i++) {
+    if (i / 2 % TENTHS != _i % TENTHS) continue;
     fg_variant variant = {.point = grid->point[i / 2]};
     fg_plan *plans;
     int n;
     snprintf(variant.arch, sizeof variant.arch, "%s", archs[i % 2]);
     ck_assert_int_eq(fg_gen_plans(gen, &variant.point, variant.arch, NULL, &plans, &n), FG_OK);
-    variant.plan = plans[i / 2 % n];
+    variant.plan = plans[i / 2 / TENTHS % n];
     fg_recipe recipe = recipe_of(&variant);
     parses_to_itself(&recipe);
     free(plans);
@@ -390,7 +394,7 @@ int main(void) {
   Suite *suite = suite_create("recipe text");
   TCase *texts = tcase_create("texts");
   tcase_add_checked_fixture(texts, enter, leave);
-  suite_loop(texts, every_variant_parses_back, 2);
+  suite_tenth(texts, every_variant_parses_back, 2 * TENTHS);
   suite_add(texts, a_listing_has_the_recipes);
   suite_add(texts, line_of_former_recipes);
   suite_add(texts, truncated);
