@@ -90,7 +90,7 @@ START_TEST(doctor_counts_templates) {
                "t replaces 1 built-in template, and has 2 of other names: tile/more.cut, ...\n");
   ck_assert_int_eq(system("rm -r t/tile"), 0);
   program_result r = program_run(&with, "doctor");
-  ck_assert_int_eq(r.code, 3);
+  ck_assert_int_eq(r.code, 1);
   program_says(r.out, "\n  directory    missing  templates t: there is no .cut or .lua file\n");
 }
 END_TEST
