@@ -1,4 +1,4 @@
 /* t_mma_backward.c - numbers of mma's backward kernels against the oracle. */
-#include "numeric_case.h"
+#include "design_case.h"
 
-int main(void) { return suite_run(numeric_suite("mma", "backward")); }
+int main(void) { return suite_run(design_suite("mma_backward")); }

@@ -1,4 +1,4 @@
 /* t_simt_backward.c - numbers of simt's backward kernels against the oracle. */
-#include "numeric_case.h"
+#include "design_case.h"
 
-int main(void) { return suite_run(numeric_suite("simt", "backward")); }
+int main(void) { return suite_run(design_suite("simt_backward")); }

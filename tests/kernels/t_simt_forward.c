@@ -1,4 +1,4 @@
 /* t_simt_forward.c - numbers of simt's forward kernels against the oracle. */
-#include "numeric_case.h"
+#include "design_case.h"
 
-int main(void) { return suite_run(numeric_suite("simt", "forward")); }
+int main(void) { return suite_run(design_suite("simt_forward")); }

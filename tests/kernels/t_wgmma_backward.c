@@ -1,4 +1,4 @@
 /* t_wgmma_backward.c - numbers of wgmma's backward kernels against the oracle. */
-#include "numeric_case.h"
+#include "design_case.h"
 
-int main(void) { return suite_run(numeric_suite("wgmma", "backward")); }
+int main(void) { return suite_run(design_suite("wgmma_backward")); }

@@ -1,4 +1,4 @@
 /* t_wgmma_forward.c - numbers of wgmma's forward kernels against the oracle. */
-#include "numeric_case.h"
+#include "design_case.h"
 
-int main(void) { return suite_run(numeric_suite("wgmma", "forward")); }
+int main(void) { return suite_run(design_suite("wgmma_forward")); }
