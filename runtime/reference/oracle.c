@@ -19,43 +19,42 @@ static void round_weights(const oracle_problem *x, double *p) {
     p[k] = oracle_round(FG_ELEM_E4M3)(256 * p[k] / most) * most / 256;
 }
 
-static void no_term(void *context, int input, int64_t element, double slope) {
-  (void)context, (void)input, (void)element, (void)slope;
+/* The size of what a value is multiplied with, as a product takes it: at least `least` in the unit
+ * of the operand. top: the row's largest weight. */
+static double operand_size(const oracle_problem *x, double p, double second, double top) {
+  const oracle_normalizer *n = oracle_normalizer_of(x);
+  const double least = x->formats.operand;
+  if (n->size) return n->size(p, second, least);
+  return fmax(fabs(p), least * (n->unit ? n->unit(top, second) : 1));
 }
 
-/* How large the terms of the row's scores are. */
-static void size_scores(const oracle_problem *x, oracle_place at, oracle_result *r) {
-  double *most = r->max_logit_size + at.b * x->h + at.h, *own = r->lse_size + at.row;
-  for (int64_t k = 0; k < x->nk; k++) {
-    const double *q_row = x->q + at.row * x->d, *k_row = x->k + (at.kv * x->nk + k) * x->d;
-    double size = 0, name[ORACLE_VALUES], slope = 1;
-    if (!oracle_is_visible(x, at, k)) continue;
-    for (int64_t c = 0; c < x->d; c++) size += fabs(x->scale * q_row[c] * k_row[c]);
-    if (x->score) {
-      oracle_name_pair(x, at, k, x->scale * oracle_dot(x->d, q_row, k_row), name);
-      oracle_formula_value(x->score, name);
-      slope = oracle_formula_slope(x->score, no_term, NULL);
-    }
-    *most = fmax(*most, size);
-    *own = fmax(*own, fabs(slope) * size);
-  }
+/* How far formats may put the row's LSE and the head's largest logit off. */
+static void cut_row(const oracle_problem *x, oracle_place at, oracle_result *r) {
+  double *max_logit_cut = r->max_logit_cut + at.b * x->h + at.h;
+  if (!(x->formats.term > 0)) return;
+  const oracle_row_size size = oracle_size_row(x, at);
+  r->lse_cut[at.row] = size.lse_cut;
+  *max_logit_cut = fmax(*max_logit_cut, size.max_logit_cut);
 }
 
 static void forward_row(const oracle_problem *x, oracle_place at, double *p, char *hidden,
                         oracle_result *r) {
   const oracle_normalizer *n = oracle_normalizer_of(x);
   const int64_t out = at.row * x->dv;
+  double top = 0;
   double *most = r->max_logit + at.b * x->h + at.h;
   oracle_tally tally = {0, *most};
   const double lse = oracle_weigh_row(x, at, p, hidden, &tally);
   *most = tally.max_logit, r->seen += tally.seen;
   r->lse[at.row] = lse;
-  if (x->is_e4m3) size_scores(x, at, r), round_weights(x, p);
+  cut_row(x, at, r);
+  if (x->is_e4m3) round_weights(x, p);
+  for (int64_t k = 0; k < x->nk; k++) top = fmax(top, p[k]);
   for (int64_t k = 0; k < x->nk; k++) {
     const double *v = x->v + (at.kv * x->nk + k) * x->dv;
     if (hidden[k]) continue;
-    p[k] *= oracle_dropped(x, at, k);
-    oracle_accumulate(x->dv, p[k], n->size ? n->size(p[k], lse) : p[k], v, r->o + out,
+    const double z = oracle_dropped(x, at, k);
+    oracle_accumulate(x->dv, p[k] * z, operand_size(x, p[k], lse, top) * z, v, r->o + out,
                       r->o_rss + out);
     if (n->sums_values) oracle_accumulate(x->dv, 1, 1, v, r->u + out, r->u_rss + out);
   }
@@ -68,8 +67,8 @@ int oracle_forward(const oracle_problem *x, oracle_result *r) {
   char *hidden = malloc((size_t)x->nk + 1);
   int ok = hidden && oracle_renew(&p, x->nk) && oracle_renew(&r->o, rows * x->dv) &&
            oracle_renew(&r->o_rss, rows * x->dv) && oracle_renew(&r->lse, rows);
-  ok = ok && oracle_renew(&r->max_logit, x->b * x->h) && oracle_renew(&r->lse_size, rows) &&
-       oracle_renew(&r->max_logit_size, x->b * x->h);
+  ok = ok && oracle_renew(&r->max_logit, x->b * x->h) && oracle_renew(&r->lse_cut, rows) &&
+       oracle_renew(&r->max_logit_cut, x->b * x->h);
   for (int64_t i = 0; ok && i < x->b * x->h; i++) r->max_logit[i] = -INFINITY;
   if (ok && sums) ok = oracle_renew(&r->u, sums) && oracle_renew(&r->u_rss, sums);
   if (ok) {
@@ -86,8 +85,7 @@ void oracle_free(oracle_result *r) {
   free(r->o), free(r->lse), free(r->u), free(r->u_rss), free(r->dq), free(r->dk), free(r->dv),
       free(r->dbias);
   free(r->o_rss), free(r->dq_rss), free(r->dk_rss), free(r->dv_rss), free(r->dbias_rss);
-  free(r->dsink), free(r->dsink_rss), free(r->max_logit), free(r->lse_size),
-      free(r->max_logit_size);
+  free(r->dsink), free(r->dsink_rss), free(r->max_logit), free(r->lse_cut), free(r->max_logit_cut);
   for (int i = 0; i < ORACLE_INPUTS; i++) free(r->dinput[i]), free(r->dinput_rss[i]);
   memset(r, 0, sizeof *r);
 }

@@ -26,6 +26,15 @@ typedef struct oracle_slice {
   int64_t q, k, nq, nk;
 } oracle_slice;
 
+/* What number formats cost, math.md section 6: 0 costs nothing. */
+typedef struct oracle_formats {
+  double operand; /* what P, S and dS count as at least in products of tensor cores: of f16 2^-14 */
+  double tanh;    /* what 1 - tanh^2 counts as at least in the size of a gradient */
+  /* LSE and the largest logit may be off by `product` of the size of the products of q and k, by
+   * `term` of the size of the terms added to them, and by `slope` of run-time slopes. */
+  double product, term, slope;
+} oracle_formats;
+
 typedef struct oracle_problem {
   int64_t b, h, hk, nq, nk, d, dv; /* h is a multiple of hk */
   double scale;
@@ -64,8 +73,9 @@ typedef struct oracle_problem {
    * what a plain unfused computation in that dtype gives, overflow and all. */
   double (*round)(double);
   /* Products are of e4m3: weights alone are rounded, beside the row's largest one, times a power of
-   * 2 (math.md section 7), and the sizes of scores are told. */
+   * 2 (math.md section 7). */
   int is_e4m3;
+  oracle_formats formats;
 } oracle_problem;
 
 /* Zero-initialised by the caller; each array has the shape of what it belongs to. `_rss` is the
@@ -73,9 +83,7 @@ typedef struct oracle_problem {
 typedef struct oracle_result {
   double *o, *lse, *dq, *dk, *dv, *dbias; /* lse: the normaliser's second output */
   double *max_logit;                      /* [b, h]: the largest scaled product of visible pairs */
-  /* With is_e4m3: sum_c |scale q_c k_c| of the row's visible key where it is largest, for lse times
-   * |d score / d s| [b, h, nq], and of the head's rows [b, h]. */
-  double *lse_size, *max_logit_size;
+  double *lse_cut, *max_logit_cut;        /* [b, h, nq], [b, h]: how far formats may put them off */
   double *u, *u_rss; /* [b, h, nq, dv]: the sum of the values that a row sees */
   double *o_rss, *dq_rss, *dk_rss, *dv_rss, *dbias_rss;
   double *dsink, *dsink_rss; /* [h] */
@@ -105,6 +113,14 @@ double (*oracle_round(fg_elem dtype))(double);
  * Judge it by !(error <= limit), which a NaN fails. Numbers too small for a float32, and
  * differences, count as 0. */
 double oracle_error(int64_t n, const double *x, const double *ref, const double *rss);
+
+/* The same where each element that has terms counts as at least `least`. */
+double oracle_error_of(int64_t n, const double *x, const double *ref, const double *rss,
+                       double least);
+
+/* What an element stored in that type counts as at least, 2^-14 of f16: below it numbers have an
+ * absolute error. */
+double oracle_least(fg_elem elem);
 
 /* |x - ref| where it is worst beside its limit there, 1e-4 + relative |ref| + cut, both in the unit
  * of the numbers themselves; cut NULL: 0. Equal infinities count 0, any other value that is not

@@ -66,22 +66,22 @@ typedef struct gradient {
   double ds, size; /* of the pair */
 } gradient;
 
-static void add_term(void *context, int input, int64_t element, double slope) {
+static void add_term(void *context, int input, int64_t element, double slope, double size) {
   gradient *g = context;
   if (!g->x->grad[input]) return;
   g->r->dinput[input][element] += oracle_rounded(g->x, g->ds * slope);
-  g->within[input][element] += g->size * fabs(slope);
+  g->within[input][element] += g->size * size;
 }
 
-/* d score / d s of the pair; adds its terms to the inputs' gradients. */
-static double through_score(gradient *g, oracle_place at, int64_t k) {
+/* The pair's score by s; adds its terms to the inputs' gradients. */
+static oracle_slopes through_score(gradient *g, oracle_place at, int64_t k) {
   double name[ORACLE_VALUES];
   const oracle_problem *x = g->x;
-  if (!x->score) return 1;
+  if (!x->score) return (oracle_slopes){.s = 1, .s_size = 1};
   double s = x->scale * oracle_dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);
   oracle_name_pair(x, at, k, oracle_rounded(x, s), name);
   oracle_formula_value(x->score, name);
-  return oracle_formula_slope(x->score, add_term, g);
+  return oracle_formula_slopes(x->score, x->formats.tanh, add_term, g);
 }
 
 static int64_t elements(const oracle_input *in) {
@@ -100,11 +100,13 @@ static void end_row(gradient *g) {
   }
 }
 
-/* The size of a weight that is a difference, s - LSE: of float32 numbers, which end 2^-23 below
- * their own size, so that 0 is not judged by itself. */
-static double weight_size(const oracle_problem *x, double p, double second) {
-  const oracle_normalizer *n = oracle_normalizer_of(x);
-  return n->size ? fabs(p) + 0x1p-11 * n->size(p, second) : p;
+/* 7e-4 / 2^-22: what is as far off as a row's LSE may be counts in dV as so much less. */
+static const double lse_share = 2900;
+
+/* The size of a weight in dV; one that is a difference of a score and LSE is off as these are. */
+static double weight_size(const oracle_problem *x, double p, const oracle_row_size *row) {
+  const double size = fmax(fabs(p), x->formats.operand);
+  return oracle_normalizer_of(x)->size ? size + row->all / lse_share : size;
 }
 
 static void backward_row(const oracle_problem *x, oracle_place at, scratch *t, gradient *g,
@@ -114,20 +116,22 @@ static void backward_row(const oracle_problem *x, oracle_place at, scratch *t, g
   double *dq = r->dq + at.row * x->d, *dq_rss = r->dq_rss + at.row * x->d;
   double second;
   double delta = delta_row(x, at, dout, t, &second);
+  oracle_row_size row = {0};
+  if (oracle_normalizer_of(x)->size) row = oracle_size_row(x, at);
   if (x->sink) sink_row(x, at, delta, second, r);
   for (int64_t k = 0; k < x->nk; k++) {
     double p = t->p[k], dp = t->dp[k];
     if (t->hidden[k]) continue;
     g->ds = oracle_rounded(x, oracle_normalizer_of(x)->slope(p, dp, delta, second, &g->size));
-    double slope = through_score(g, at, k);
-    double ds = x->scale * oracle_rounded(x, g->ds * slope);
-    r->largest_ds = fmax(r->largest_ds, fabs(g->ds) * fmax(1, fabs(slope)));
-    double size = x->scale * g->size * fabs(slope);
+    const oracle_slopes slopes = through_score(g, at, k);
+    double ds = x->scale * oracle_rounded(x, g->ds * slopes.s);
+    r->largest_ds = fmax(r->largest_ds, fabs(g->ds) * fmax(1, fabs(slopes.s)));
+    double size = x->scale * fmax(g->size * slopes.s_size, x->formats.operand);
     int64_t key = (at.kv * x->nk + k) * x->d, value = (at.kv * x->nk + k) * x->dv;
     oracle_accumulate(x->d, ds, size, x->k + key, dq, dq_rss);
     oracle_accumulate(x->d, ds, size, q, r->dk + key, r->dk_rss + key);
     const double z = oracle_dropped(x, at, k);
-    oracle_accumulate(x->dv, p * z, weight_size(x, p, second) * z, dout, r->dv + value,
+    oracle_accumulate(x->dv, p * z, weight_size(x, p, &row) * z, dout, r->dv + value,
                       r->dv_rss + value);
   }
   if (x->bias) bias_row(x, at, t, delta, second, r);

@@ -55,16 +55,24 @@ static bool is_same(double x, double y) {
   return is_nothing(x - y) || (is_nothing(x) && is_nothing(y));
 }
 
-double oracle_error(int64_t n, const double *x, const double *ref, const double *rss) {
+double oracle_error_of(int64_t n, const double *x, const double *ref, const double *rss,
+                       double least) {
   double difference = 0, norm = 0, terms = 0;
   for (int64_t i = 0; i < n; i++) {
     if (isinf(ref[i]) && x[i] == ref[i]) continue;
     if (!is_same(x[i], ref[i])) difference += (x[i] - ref[i]) * (x[i] - ref[i]);
     norm += ref[i] * ref[i];
-    terms += rss[i] * rss[i];
+    const double size = rss[i] > 0 ? fmax(rss[i], least) : rss[i];
+    terms += size * size;
   }
   return difference == 0 ? 0 : sqrt(difference / fmax(norm, terms));
 }
+
+double oracle_error(int64_t n, const double *x, const double *ref, const double *rss) {
+  return oracle_error_of(n, x, ref, rss, 0);
+}
+
+double oracle_least(fg_elem elem) { return elem == FG_ELEM_F16 ? 0x1p-14 : 0; }
 
 double oracle_near_error(int64_t n, const double *x, const double *ref, double relative,
                          const double *cut, double *limit) {

@@ -191,42 +191,87 @@ double oracle_formula_value(oracle_formula *f, const double name[ORACLE_NAMES]) 
 typedef struct {
   oracle_slope *each;
   void *context;
-  double by_s;
+  double least_tanh, alibi; /* alibi: the term that it adds at this pair */
+  oracle_slopes found;
 } sweep;
 
-static void push(sweep *w, node *x, double by) {
-  if (x->type != REAL || by == 0) return;
-  node *a = x->arg[0], *b = x->arg[1];
+/* The size of the run-time factors of positions in a term. */
+static double position_slope(const node *x, bool at_run_time) {
+  const node *a = x->arg[0], *b = x->arg[1];
+  if (x->type != REAL || !x->of_positions) return 0;
+  switch (x->op) {
+  case 'r':
+    return at_run_time;
+  case '+':
+  case '-':
+    return position_slope(a, at_run_time) + position_slope(b, at_run_time);
+  case '*':
+    return fabs(b->value) * position_slope(a, at_run_time || b->of_inputs) +
+           fabs(a->value) * position_slope(b, at_run_time || a->of_inputs);
+  case '/':
+    return position_slope(a, at_run_time || b->of_inputs) / fabs(b->value);
+  case '_':
+  case 'a':
+    return position_slope(a, at_run_time);
+  default:
+    return 0;
+  }
+}
+
+/* A value without s that is added to one with s, times `by`. */
+static void add_terms(sweep *w, const node *x, double by) {
+  if (x->op == '+' || x->op == '-') {
+    add_terms(w, x->arg[0], by);
+    add_terms(w, x->arg[1], by);
+    return;
+  }
+  w->found.terms += fabs(by * x->value);
+  w->found.position += fabs(by) * position_slope(x, false);
+}
+
+static void push(sweep *w, const node *x, double by, double more);
+
+/* To an operand that is added to the others. */
+static void push_term(sweep *w, const node *x, double by, double more) {
+  if (!x->of_s) add_terms(w, x, by);
+  push(w, x, by, more);
+}
+
+/* by: d root / d x. more: how much larger its size counts. */
+static void push(sweep *w, const node *x, double by, double more) {
+  if (x->type != REAL || (by == 0 && more == 0)) return;
+  const node *a = x->arg[0], *b = x->arg[1];
   double v = x->value, one;
   switch (x->op) {
   case 'n':
   case 'A':
-    w->by_s += by;
+    w->found.s += by, w->found.s_size += more;
+    if (x->op == 'A') w->found.terms += fabs(by * w->alibi);
     return;
   case 'R':
-    if (w->each && x->element >= 0) w->each(w->context, x->name, x->element, by);
+    if (w->each && x->element >= 0) w->each(w->context, x->name, x->element, by, fabs(by) + more);
     return;
   case '+':
   case '-':
-    push(w, a, by);
-    push(w, b, x->op == '+' ? by : -by);
+    push_term(w, a, by, more);
+    push_term(w, b, x->op == '+' ? by : -by, more);
     return;
   case '*':
-    push(w, a, by * b->value);
-    push(w, b, by * a->value);
+    push(w, a, by * b->value, more * fabs(b->value));
+    push(w, b, by * a->value, more * fabs(a->value));
     return;
   case '/':
-    push(w, a, by / b->value);
-    push(w, b, -by * v / b->value);
+    push(w, a, by / b->value, more / fabs(b->value));
+    push(w, b, -by * v / b->value, more * fabs(v / b->value));
     return;
   case 'm':
-    push(w, a->value < b->value || isnan(b->value) ? a : b, by); /* a NaN loses */
+    push_term(w, a->value < b->value || isnan(b->value) ? a : b, by, more); /* a NaN loses */
     return;
   case 'M':
-    push(w, a->value > b->value || isnan(b->value) ? a : b, by);
+    push_term(w, a->value > b->value || isnan(b->value) ? a : b, by, more);
     return;
   case '?':
-    push(w, a->value != 0 ? b : x->arg[2], by);
+    push_term(w, a->value != 0 ? b : x->arg[2], by, more);
     return;
   case 'c':
   case 'N':
@@ -242,13 +287,24 @@ static void push(sweep *w, node *x, double by) {
         : x->op == 's' ? v * (1 - v)
         : x->op == 'a' ? (a->value > 0) - (a->value < 0)
                        : -1; /* a sign */
-  push(w, a, by * one);
+  if (x->op == 't') {
+    const double size = fmax(one, w->least_tanh);
+    w->found.flattest = fmin(w->found.flattest, one);
+    more = more * size + fabs(by) * (size - one);
+  } else {
+    more *= fabs(one);
+  }
+  push(w, a, by * one, more);
 }
 
-double oracle_formula_slope(oracle_formula *f, oracle_slope *each, void *context) {
-  sweep w = {each, context, 0};
-  push(&w, f->root, 1);
-  return w.by_s;
+oracle_slopes oracle_formula_slopes(oracle_formula *f, double least_tanh, oracle_slope *each,
+                                    void *context) {
+  sweep w = {.each = each, .context = context, .least_tanh = least_tanh, .found.flattest = 1};
+  w.alibi = alibi_slope(f->names[ORACLE_H], f->names[ORACLE_NH]) *
+            (f->names[ORACLE_K] - f->names[ORACLE_P]);
+  push_term(&w, f->root, 1, 0);
+  w.found.s_size += fabs(w.found.s);
+  return w.found;
 }
 
 const char *oracle_formula_fault(const oracle_formula *f) { return *f->fault ? f->fault : NULL; }

@@ -54,9 +54,21 @@ void oracle_formula_free(oracle_formula *formula);
 /* The value at a pair: a test is 0 or 1. An index that leaves its tensor is remembered. */
 double oracle_formula_value(oracle_formula *formula, const double name[ORACLE_NAMES]);
 
-/* After the value: d value / d s, and each element that it read with its derivative. */
-typedef void oracle_slope(void *context, int input, int64_t element, double slope);
-double oracle_formula_slope(oracle_formula *formula, oracle_slope *each, void *context);
+/* Derivatives of a value, and the sizes by which it is judged (math.md section 6). */
+typedef struct oracle_slopes {
+  double s;        /* d value / d s */
+  double s_size;   /* its size, in which a factor 1 - tanh^2 counts as at least `least_tanh` */
+  double flattest; /* the least factor 1 - tanh^2 of a tanh that was taken; 1: there is none */
+  double terms;    /* the size of the terms that are added to s */
+  double position; /* the size of the run-time factors of positions in these terms */
+} oracle_slopes;
+
+/* Each element that the value read, with its derivative and the size of that. */
+typedef void oracle_slope(void *context, int input, int64_t element, double slope, double size);
+
+/* After the value. each: NULL, or called for each element. */
+oracle_slopes oracle_formula_slopes(oracle_formula *formula, double least_tanh, oracle_slope *each,
+                                    void *context);
 
 /* "ids[b, p]: index 2 is -3, not in 0 to 63" once an index has left its tensor, else NULL. */
 const char *oracle_formula_fault(const oracle_formula *formula);

@@ -14,6 +14,7 @@ typedef struct node {
   double value;
   int64_t element; /* that a read gave, -1: none */
   const char *from, *end;
+  char of_s, of_inputs, of_positions; /* its value depends on them */
 } node;
 
 struct oracle_formula {

@@ -59,11 +59,9 @@ static double weigh_sigmoid(int64_t n, double *p, double bias, double (*round)(d
   return 0;
 }
 
-/* 1 - p is a difference of float32, which ends at 2^-24: where no weight is further from 1,
- * gradients are judged by that. */
 static double slope_sigmoid(double p, double dp, double delta, double second, double *size) {
   (void)delta, (void)second;
-  *size = p * (1 - p + 0x1p-24) * fabs(dp);
+  *size = p * (1 - p) * fabs(dp);
   return p * (1 - p) * dp;
 }
 
@@ -85,15 +83,24 @@ static double slope_logsoftmax(double p, double dp, double delta, double second,
 }
 
 /* O is a difference of sums of scores and of LSEs. */
-static double size_logsoftmax(double p, double lse) { return fabs(p + lse) + fabs(lse); }
+static double size_logsoftmax(double p, double lse, double least) {
+  return fmax(fabs(p + lse), least) + fabs(lse);
+}
+
+/* The operands are exp(s - max). */
+static double unit_softmax(double top, double lse) { return (void)lse, top; }
+
+static double unit_retention(double top, double r) { return (void)top, 1 / fmax(r, 1); }
 
 static const oracle_normalizer rows[] = {
-    {"softmax", "lse", -INFINITY, OWN_SINK, 1, 1, 0, weigh_softmax, slope_softmax, NULL},
+    {"softmax", "lse", -INFINITY, OWN_SINK, 1, 1, 0, weigh_softmax, slope_softmax, NULL,
+     unit_softmax},
     {"logsoftmax", "lse", -INFINITY, OWN_NOTHING, 0, 1, 1, weigh_logsoftmax, slope_logsoftmax,
-     size_logsoftmax},
-    {"retention", "r", 0, OWN_NOTHING, 0, 0, 0, weigh_retention, slope_retention, NULL},
-    {"sigmoid", NULL, 0, OWN_BIAS, 0, 1, 0, weigh_sigmoid, slope_sigmoid, NULL},
-    {"none", NULL, 0, OWN_NOTHING, 0, 0, 0, weigh_none, slope_none, NULL},
+     size_logsoftmax, NULL},
+    {"retention", "r", 0, OWN_NOTHING, 0, 0, 0, weigh_retention, slope_retention, NULL,
+     unit_retention},
+    {"sigmoid", NULL, 0, OWN_BIAS, 0, 1, 0, weigh_sigmoid, slope_sigmoid, NULL, NULL},
+    {"none", NULL, 0, OWN_NOTHING, 0, 0, 0, weigh_none, slope_none, NULL, NULL},
 };
 
 const oracle_normalizer *oracle_normalizer_find(const char *name) {

@@ -21,11 +21,14 @@ typedef struct oracle_normalizer {
   /* Scores become weights, through `round` unless it is NULL; returns the second output. A
    * hidden pair has the weight 0. */
   double (*weigh)(int64_t n, double *p, double own, double (*round)(double));
-  /* dS of a pair from its weight, dP and delta = dO . O (dO . u) less the gradient of the second output;
-   * *size: the absolute terms of it. */
+  /* dS of a pair from its weight, dP and delta = dO . O (dO . u) less the gradient of the second
+   * output; *size: the absolute terms of it. */
   double (*slope)(double p, double dp, double delta, double second, double *size);
-  /* The size of what a value is multiplied with in O; NULL: the weight. */
-  double (*size)(double p, double second);
+  /* The size of what a value is multiplied with in O, of which a product takes what counts as at
+   * least `least`; NULL: the weight. */
+  double (*size)(double p, double second, double least);
+  /* The weight of an operand of 1 in O, from the row's largest weight; NULL: 1. */
+  double (*unit)(double top, double second);
 } oracle_normalizer;
 
 /* The row of that name, NULL for softmax; NULL: there is none. */

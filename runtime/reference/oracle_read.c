@@ -185,6 +185,19 @@ static node *read_choice(oracle_formula *f) {
   return test;
 }
 
+/* Notes what each value depends on. */
+static void note_uses(node *x) {
+  const int name = x->op == 'n' ? x->name : -1;
+  x->of_s = name == ORACLE_S || x->op == 'A';
+  x->of_inputs = x->op == 'N' || x->op == 'R';
+  x->of_positions = name == ORACLE_Q || name == ORACLE_K || name == ORACLE_P;
+  for (int i = 0; i < x->n; i++) {
+    note_uses(x->arg[i]);
+    x->of_s |= x->arg[i]->of_s, x->of_inputs |= x->arg[i]->of_inputs;
+    x->of_positions |= x->arg[i]->of_positions;
+  }
+}
+
 oracle_formula *oracle_formula_new(const char *text, int n_inputs, const oracle_input *inputs,
                                    int *column) {
   oracle_formula *f = calloc(1, sizeof *f);
@@ -195,7 +208,10 @@ oracle_formula *oracle_formula_new(const char *text, int n_inputs, const oracle_
   f->all[f->n++] = (node){.op = 'c'};
   f->root = read_choice(f);
   skip(f);
-  if (!f->failed && !*f->at) return f;
+  if (!f->failed && !*f->at) {
+    note_uses(f->root);
+    return f;
+  }
   if (column) *column = (int)(f->at - f->text) + 1;
   oracle_formula_free(f);
   return NULL;

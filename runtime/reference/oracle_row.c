@@ -22,6 +22,17 @@ double oracle_dot(int64_t n, const double *restrict x, const double *restrict y)
   return sum;
 }
 
+/* sum |x y| */
+static double dot_of_sizes(int64_t n, const double *restrict x, const double *restrict y) {
+  double part[STEP] = {0}, sum = 0;
+  int64_t i = 0;
+  for (; i + STEP <= n; i += STEP)
+    for (int e = 0; e < STEP; e++) part[e] += fabs(x[i + e] * y[i + e]);
+  for (; i < n; i++) sum += fabs(x[i] * y[i]);
+  for (int e = 0; e < STEP; e++) sum += part[e];
+  return sum;
+}
+
 /* sum += w x ; squares += (w_abs x)^2. The two weights differ where terms cancel. */
 void oracle_accumulate(int64_t n, double w, double w_abs, const double *restrict x,
                        double *restrict sum, double *restrict squares) {
@@ -140,6 +151,30 @@ double oracle_weigh_row(const oracle_problem *x, oracle_place at, double *p, cha
   const double second = n->weigh(x->nk, p, own_of(x, at), x->round);
   for (int64_t k = 0; n->skips_no_weight && k < x->nk; k++) hidden[k] = p[k] == 0;
   return second;
+}
+
+oracle_row_size oracle_size_row(const oracle_problem *x, oracle_place at) {
+  oracle_row_size row = {0};
+  for (int64_t k = 0; k < x->nk; k++) {
+    const double *q_row = x->q + at.row * x->d, *k_row = x->k + (at.kv * x->nk + k) * x->d;
+    oracle_slopes slopes = {.s = 1};
+    if (!oracle_is_visible(x, at, k)) continue;
+    const double product = fabs(x->scale) * dot_of_sizes(x->d, q_row, k_row);
+    if (x->score) {
+      double name[ORACLE_VALUES];
+      oracle_name_pair(x, at, k, x->scale * oracle_dot(x->d, q_row, k_row), name);
+      oracle_formula_value(x->score, name);
+      slopes = oracle_formula_slopes(x->score, 0, NULL, NULL);
+    }
+    const double bias = x->bias ? x->bias[oracle_bias_index(x, at, k)] : 0;
+    const double terms = slopes.terms + (isfinite(bias) ? fabs(bias) : 0);
+    const double own = fabs(slopes.s) * product;
+    row.all = fmax(row.all, own + terms);
+    row.lse_cut = fmax(row.lse_cut, x->formats.product * own + x->formats.term * terms +
+                                        x->formats.slope * slopes.position);
+    row.max_logit_cut = fmax(row.max_logit_cut, x->formats.product * product);
+  }
+  return row;
 }
 
 /* What a pair's weight is multiplied with: 1, or of dropout 0 or what makes up for it. */

@@ -51,6 +51,15 @@ typedef struct oracle_tally {
 double oracle_weigh_row(const oracle_problem *x, oracle_place at, double *p, char *hidden,
                         oracle_tally *tally);
 
+/* The size of the terms of a row's scores, at the visible key where it is largest: `all` in the
+ * scores' own unit (T of math.md section 6), as what formats may put LSE off by, and as what they
+ * may put the largest logit off by. */
+typedef struct oracle_row_size {
+  double all, lse_cut, max_logit_cut;
+} oracle_row_size;
+
+oracle_row_size oracle_size_row(const oracle_problem *x, oracle_place at);
+
 /* The factor of a pair's weight: 1; with dropout 0, or 1 / keep. */
 double oracle_dropped(const oracle_problem *x, oracle_place at, int64_t k);
 

@@ -19,9 +19,8 @@ typedef struct {
   double sigmoid_bias;
   oracle_dropout dropout;
   reference_slices slices;
-  oracle_slice whole;              /* of parts of sequences, the one at hand */
-  double o_limit;                  /* of dtype=e4m3; 0: that of the dtype */
-  double *lse_cut, *max_logit_cut; /* of e4m3 by wgmma, else NULL */
+  oracle_slice whole; /* of parts of sequences, the one at hand */
+  double o_limit;     /* of dtype=e4m3; 0: that of the dtype */
 } attention;
 
 static const oracle_normalizer *normalizer_of(const reference_case *c) {
@@ -82,6 +81,23 @@ static fg_status set_slices(reference_case *c) {
   return FG_OK;
 }
 
+/* What the formats of the variant's family cost. Products of 8-bit q and k by wgmma add 32 columns
+ * in a step, and cut each of 33 terms below 2^-13 of the largest; errors of steps add up as random
+ * ones do: of the size of the terms, random products lose up to 0.8 x 2^-13 sqrt(d / 32). */
+static oracle_formats formats_of(const fg_variant *v) {
+  const fg_elem elem = fg_point_elem(&v->point);
+  const char *family = fg_plan_family(&v->plan);
+  const bool by_wgmma = !strcmp(family, "wgmma"), by_cores = strcmp(family, "simt") != 0;
+  const bool cuts = by_wgmma && elem == FG_ELEM_E4M3;
+  return (oracle_formats){.operand = by_cores && elem == FG_ELEM_F16 ? 0x1p-14 : 0,
+                          .tanh = elem == FG_ELEM_BF16  ? 0x1p-12
+                                  : elem == FG_ELEM_F16 ? 0x1p-9
+                                                        : 0,
+                          .product = cuts ? 0x1p-12 * sqrt(v->point.d / 32.0) : 0x1p-22,
+                          .term = v->point.pass == FG_PASS_FORWARD ? 0x1p-22 : 0,
+                          .slope = by_wgmma || !strcmp(family, "mma") ? 1e-5 : 0};
+}
+
 /* What all sequences share. */
 static void set_oracle(reference_case *c) {
   attention *a = c->own;
@@ -95,6 +111,7 @@ static void set_oracle(reference_case *c) {
                                .d = d,
                                .dv = dv,
                                .scale = (double)(given ? c->which->scale : 1 / sqrtf((float)d))};
+  a->oracle.formats = formats_of(c->variant);
   a->oracle.bias = reference_value(c, "bias");
   a->oracle.sink = reference_value(c, "sink");
   a->oracle.normalizer = normalizer_of(c);
@@ -158,9 +175,9 @@ static void keep(const reference_case *c, const reference_sequence *s, const ora
   keep_rows(s, part->o_rss, reference_row_q, x->h, s->nq, dv, all->o_rss);
   for (int64_t h = 0; part->max_logit && h < x->h; h++) {
     all->max_logit[s->b * x->h + h] = part->max_logit[h];
-    all->max_logit_size[s->b * x->h + h] = part->max_logit_size[h];
+    all->max_logit_cut[s->b * x->h + h] = part->max_logit_cut[h];
   }
-  keep_rows(s, part->lse_size, reference_row_kept, x->h, s->nq, 1, all->lse_size);
+  keep_rows(s, part->lse_cut, reference_row_kept, x->h, s->nq, 1, all->lse_cut);
   keep_rows(s, part->u, reference_row_q, x->h, s->nq, dv, all->u);
   keep_rows(s, part->u_rss, reference_row_q, x->h, s->nq, dv, all->u_rss);
   keep_rows(s, part->lse, reference_row_kept, x->h, s->nq, 1, all->lse);
@@ -279,13 +296,13 @@ static bool make_results(const reference_case *c, bool backward, oracle_result *
     free(r->o), free(r->o_rss), free(r->u), free(r->u_rss); /* of a backward that reads none, too */
     r->o = calloc(n, sizeof *r->o), r->o_rss = calloc(n, sizeof *r->o_rss);
     r->u = calloc(n, sizeof *r->u), r->u_rss = calloc(n, sizeof *r->u_rss);
-    free(r->max_logit), free(r->lse_size), free(r->max_logit_size);
+    free(r->max_logit), free(r->lse_cut), free(r->max_logit_cut);
     const int64_t heads = c->problem->shape.b * c->problem->shape.h;
     r->max_logit = malloc(((size_t)heads + 1) * sizeof *r->max_logit);
-    r->lse_size = calloc((size_t)rows + 1, sizeof *r->lse_size);
-    r->max_logit_size = calloc((size_t)heads + 1, sizeof *r->max_logit_size);
+    r->lse_cut = calloc((size_t)rows + 1, sizeof *r->lse_cut);
+    r->max_logit_cut = calloc((size_t)heads + 1, sizeof *r->max_logit_cut);
     for (int64_t i = 0; r->max_logit && i < heads; i++) r->max_logit[i] = -INFINITY;
-    good = r->o && r->o_rss && r->u && r->u_rss && r->max_logit && r->lse_size && r->max_logit_size;
+    good = r->o && r->o_rss && r->u && r->u_rss && r->max_logit && r->lse_cut && r->max_logit_cut;
     free(r->lse);
     r->lse = malloc(((size_t)rows + 1) * sizeof *r->lse);
     for (int64_t i = 0; r->lse && i < rows; i++) r->lse[i] = normalizer_of(c)->empty;
@@ -320,16 +337,6 @@ static fg_status put_saved(reference_case *c, const char *name, double *values) 
   return reference_put(c, tensor, values);
 }
 
-/* What wgmma's products may cut off scores: Hopper adds 32 columns in a step, and cuts each of 33
- * terms below 2^-13 of the largest; errors of steps add up as random ones do. Of the size of the
- * terms, random products lose up to 0.8 x 2^-13 sqrt(d / 32). */
-static void cut_scores(const reference_case *c, const char *name, double *size) {
-  const double cut = 0x1p-12 * sqrt(c->variant->point.d / 32.0);
-  const int tensor = fg_problem_find(c->problem, name);
-  const int64_t n = tensor < 0 ? 0 : fg_problem_count(c->problem, tensor);
-  for (int64_t i = 0; i < n; i++) size[i] *= cut;
-}
-
 /* What rounding weights to e4m3 costs, and the limits that follow. */
 static fg_status solve_e4m3(reference_case *c) {
   attention *a = c->own;
@@ -337,10 +344,6 @@ static fg_status solve_e4m3(reference_case *c) {
   a->oracle.is_e4m3 = 1;
   TRY(solve_all(c, false, NULL, &a->plain));
   a->oracle.is_e4m3 = 0;
-  if (!strcmp(fg_plan_family(&c->variant->plan), "wgmma")) {
-    a->lse_cut = a->plain.lse_size, a->max_logit_cut = a->plain.max_logit_size;
-    cut_scores(c, "lse", a->lse_cut), cut_scores(c, "max_logit", a->max_logit_cut);
-  }
   a->o_limit = fmax(oracle_limit(FG_ELEM_E4M3),
                     1.2 * oracle_error(n, a->plain.o, a->exact.o, a->exact.o_rss));
   return FG_OK;
@@ -389,10 +392,10 @@ static reference_values find(const reference_case *c, const char *name) {
     reference_values values;
   } rows[] = {
       {"o", {.ref = a->exact.o, .rss = a->exact.o_rss, .plain = a->plain.o, .limit = a->o_limit}},
-      {"lse", {.ref = a->exact.lse, .cut = a->lse_cut}},
+      {"lse", {.ref = a->exact.lse, .cut = a->exact.lse_cut}},
       {"r", {.ref = a->exact.lse, .limit = 1e-5}},
       {"u", {.ref = a->exact.u, .rss = a->exact.u_rss, .limit = 1e-4}},
-      {"max_logit", {.ref = a->exact.max_logit, .cut = a->max_logit_cut}},
+      {"max_logit", {.ref = a->exact.max_logit, .cut = a->exact.max_logit_cut}},
       {"dq", {.ref = a->exact.dq, .rss = a->exact.dq_rss, .plain = a->plain.dq}},
       {"dk", {.ref = a->exact.dk, .rss = a->exact.dk_rss, .plain = a->plain.dk}},
       {"dv", {.ref = a->exact.dv, .rss = a->exact.dv_rss, .plain = a->plain.dv}},

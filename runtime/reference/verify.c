@@ -122,17 +122,17 @@ static fg_elem made_in(const fg_variant *v, const fg_recipe_tensor *t) {
   return rule == FG_RULE_O || rule == FG_RULE_DQKV ? fg_point_elem(&v->point) : t->elem;
 }
 
-/* What no kernel can have more exactly is what is exact. Subnormal float16s are 2^-24 apart: a
- * value that is rounded to the nearest is right, and behind the last one, 65504, infinity. A scale
- * of 0 is launched as 2^-120, and gradients are what is left of it. */
+/* What no kernel can have more exactly is what is exact. Behind the last float16, 65504, infinity
+ * is right. A scale of 0 is launched as 2^-120, and gradients are what is left of it. */
 static void settle(const bench *b, int tensor, double *x) {
   const double *ref = find_result(b, tensor).ref;
   const fg_recipe_tensor *t = &b->problem->recipe->tensor[tensor];
-  const bool coarse = made_in(b->variant, t) == FG_ELEM_F16;
+  const bool is_f16 = t->elem == FG_ELEM_F16;
   const bool zero = b->which->given & FG_GIVEN_SCALE && !(fabsf(b->which->scale) > 0);
-  const double near = coarse ? 0x1p-25 : zero ? 0x1p-90 : 0;
-  for (int64_t i = 0, n = near > 0 ? fg_problem_count(b->problem, tensor) : 0; i < n; i++) {
-    const bool is_beyond = t->elem == FG_ELEM_F16 && fabs(ref[i]) > 65504;
+  const double near = zero ? 0x1p-90 : 0;
+  const int64_t n = is_f16 || zero ? fg_problem_count(b->problem, tensor) : 0;
+  for (int64_t i = 0; i < n; i++) {
+    const bool is_beyond = is_f16 && fabs(ref[i]) > 65504;
     if (fabs(x[i] - ref[i]) <= near || (is_beyond && isinf(x[i]) && x[i] * ref[i] > 0))
       x[i] = ref[i];
   }
@@ -181,7 +181,7 @@ static verify_error measure(const bench *b, const fg_variant *v, int tensor, con
     measure_integers(n, x, y.ref, &e);
     return e;
   }
-  e.error = y.rss ? oracle_error(n, x, y.ref, y.rss)
+  e.error = y.rss ? oracle_error_of(n, x, y.ref, y.rss, oracle_least(t->elem))
                   : oracle_near_error(n, x, y.ref, y.limit > 0 ? y.limit : 1e-6, y.cut, &e.limit);
   if (y.rss && verify_wrong_blank(n, made_in(v, t), x, y.ref, y.rss))
     e.error = 1; /* of what it should be */

@@ -99,8 +99,10 @@ typedef struct {
   double sum;
 } wanted;
 
-static void add_slope(void *context, int input, int64_t element, double slope) {
+static void add_slope(void *context, int input, int64_t element, double slope,
+                      double size) {
   wanted *w = context;
+  (void)size;
   if (input == w->input && element == w->element) w->sum += slope;
 }
 
@@ -179,7 +181,7 @@ START_TEST(derivatives_by_inputs) {
         break;
       }
       double v = oracle_formula_value(value, name);
-      oracle_formula_slope(value, add_slope, &w);
+      oracle_formula_slopes(value, 0, add_slope, &w);
       if (isfinite(v) && isfinite(w.sum) && isfinite(got)) {
         compared++;
         ck_assert_msg(alike(w.sum, got, 1e-6), "%s: %g, not %g", text, got, w.sum);
@@ -227,7 +229,7 @@ START_TEST(a_nan_takes_no_gradient) {
     oracle_formula *value = case_read(&f, f.score, &x);
     ck_assert_msg(alike(oracle_formula_value(value, name), scores[i].value, 1e-5), "%s",
                   scores[i].score);
-    double swept = oracle_formula_slope(value, NULL, NULL);
+    double swept = oracle_formula_slopes(value, 0, NULL, NULL).s;
     int slope = fg_tree_diff(&f.tree, f.score, fg_tree_name(&f.tree, FG_NAME_S));
     fg_formula_print(&f, slope, sizeof printed, printed);
     oracle_formula *derived = oracle_formula_new(printed, CASE_INPUTS, x.input, NULL);
