@@ -1,29 +1,14 @@
 /* reference_attention.c - attention, judged by the oracle (math.md sections 1 to 3). */
-#include "reference.h"
+#include "reference_attention.h"
 
-#include "base/random.h"
-#include "oracle.h"
 #include "reference_sequence.h"
-#include "reference_slices.h"
-#include "verify_formula.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-  oracle_problem oracle;
-  oracle_result exact, plain;
-  verify_formula formula;
-  double sigmoid_bias;
-  oracle_dropout dropout;
-  reference_slices slices;
-  oracle_slice whole; /* of parts of sequences, the one at hand */
-  double o_limit;     /* of dtype=e4m3; 0: that of the dtype */
-} attention;
-
-static const oracle_normalizer *normalizer_of(const reference_case *c) {
+const oracle_normalizer *attention_normalizer(const reference_case *c) {
   return oracle_normalizer_find(c->variant->point.normalizer);
 }
 
@@ -32,43 +17,6 @@ static fg_status start(reference_case *c) {
   attention *a = c->own = calloc(1, sizeof *a);
   if (!a) return fg_fail(FG_EMEMORY, "no memory for the oracle");
   return verify_formula_new(&c->variant->point, c->problem, c->which, &a->formula);
-}
-
-/* One value of a tensor that is no declared input. */
-static double draw_value(const reference_case *c, const char *name, uint64_t *state) {
-  const verify_case *which = c->which;
-  double x = fg_random_normal(state);
-  if (strstr(name, "_descale")) return 0.5 + fg_random_uniform(state);
-  if (which->style == VERIFY_LARGE && (!strcmp(name, "q") || !strcmp(name, "sink"))) return 40 * x;
-  if (which->style != VERIFY_ABSENT || (strcmp(name, "bias") && strcmp(name, "sink"))) return x;
-  double kind = fg_random_uniform(state);
-  return kind < 0.4 && normalizer_of(c)->hides_inf ? -INFINITY : kind < 0.5 ? 3000 * x : x;
-}
-
-/* v of latent keys: the first columns of k, which is drawn before it. */
-static bool draw_latent(const reference_case *c, int tensor, double *values) {
-  const int d = c->variant->point.d, dv = c->variant->point.dv;
-  const int64_t rows = fg_problem_count(c->problem, tensor) / dv;
-  if (!c->problem->shares[tensor]) return false;
-  const double *k = reference_value(c, "k");
-  for (int64_t i = 0; i < rows; i++) memcpy(values + i * dv, k + i * d, (size_t)dv * sizeof *k);
-  return true;
-}
-
-static void draw(const reference_case *c, int tensor, double *values) {
-  const attention *a = c->own;
-  const fg_recipe_tensor *t = &c->problem->recipe->tensor[tensor];
-  const int64_t count = fg_problem_count(c->problem, tensor);
-  uint64_t state = c->which->seed * 1000003 + (uint64_t)tensor;
-  if (reference_draw_layout(c, tensor, values) || draw_latent(c, tensor, values)) return;
-  if (t->argument->elem == FG_RULE_WORDS) {
-    for (int64_t i = 0; i < count; i++) values[i] = (double)(int32_t)fg_random_next(&state);
-    return;
-  }
-  if (t->slot >= 0)
-    verify_formula_draw(&a->formula, c->problem, c->which, &c->variant->plan, tensor, values);
-  else
-    for (int64_t i = 0; i < count; i++) values[i] = draw_value(c, t->name, &state);
 }
 
 /* Which slices pairs are of; inputs are told by tokens. */
@@ -114,7 +62,7 @@ static void set_oracle(reference_case *c) {
   a->oracle.formats = formats_of(c->variant);
   a->oracle.bias = reference_value(c, "bias");
   a->oracle.sink = reference_value(c, "sink");
-  a->oracle.normalizer = normalizer_of(c);
+  a->oracle.normalizer = attention_normalizer(c);
   a->sigmoid_bias = (double)c->which->launch.value[FG_NUMBER_SIGMOID_BIAS];
   if (c->which->launch.given & FG_GIVEN_SIGMOID_BIAS) a->oracle.sigmoid_bias = &a->sigmoid_bias;
   const double *words = c->variant->point.dropout ? reference_value(c, "seed") : NULL;
@@ -305,7 +253,7 @@ static bool make_results(const reference_case *c, bool backward, oracle_result *
     good = r->o && r->o_rss && r->u && r->u_rss && r->max_logit && r->lse_cut && r->max_logit_cut;
     free(r->lse);
     r->lse = malloc(((size_t)rows + 1) * sizeof *r->lse);
-    for (int64_t i = 0; r->lse && i < rows; i++) r->lse[i] = normalizer_of(c)->empty;
+    for (int64_t i = 0; r->lse && i < rows; i++) r->lse[i] = attention_normalizer(c)->empty;
     return good && r->lse;
   }
   good = make(c, "dq", &r->dq, &r->dq_rss) && make(c, "dk", &r->dk, &r->dk_rss) &&
@@ -362,7 +310,7 @@ static fg_status solve(reference_case *c, int plain) {
   if (backward) {
     TRY(put_saved(c, "o", a->exact.o));
     TRY(put_saved(c, "u", a->exact.u));
-    TRY(put_saved(c, normalizer_of(c)->second, a->exact.lse));
+    TRY(put_saved(c, attention_normalizer(c)->second, a->exact.lse));
     TRY(solve_all(c, true, NULL, &a->exact));
   }
   if (fg_point_elem(&c->variant->point) == FG_ELEM_E4M3)
@@ -436,4 +384,5 @@ static void free_own(reference_case *c) {
 }
 
 static const char *const saved[] = {"o", "lse", "r", "u", NULL};
-const reference reference_attention = {saved, start, draw, solve, find, tell, free_own, NULL};
+const reference reference_attention = {saved, start, attention_draw, solve,
+                                       find,  tell,  free_own,       NULL};
