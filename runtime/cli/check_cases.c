@@ -48,6 +48,8 @@ static void keep_worst(verify_verdict *worst, const verify_verdict *v) {
 /* What is wrong in one case: where, and whose bounds are when skipping tiles changed a result. */
 static void tell_wrong(const fg_variant *variant, const verify_case *which,
                        const verify_verdict *verdict, check_outcome *o) {
+  static const char claimed[] =
+      "the range of given(range, test) does not hold wherever its test does";
   const bool stated = variant->point.mask && strstr(variant->point.mask, "given(");
   char scale[32] = "", numbers[96] = "", shape[FG_SHAPE_WORDS];
   fg_shape_words(fg_point_kind(&variant->point)->form, &which->shape, sizeof shape, shape);
@@ -63,8 +65,9 @@ static void tell_wrong(const fg_variant *variant, const verify_case *which,
     snprintf(o->text + n, sizeof o->text - (size_t)n, "%s; %s", verdict->wrong, verdict->reason);
   else if (*verdict->skipping)
     snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: %s", verdict->skipping,
-             stated ? "the range of given(range, test) does not hold wherever its test does"
-                    : "a bound that flashgen derives from the mask is wrong");
+             stated ? claimed : "a bound that flashgen derives from the mask is wrong");
+  else if (*verdict->claim)
+    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: %s", verdict->claim, claimed);
   else if (*verdict->wrong)
     snprintf(o->text + n, sizeof o->text - (size_t)n, "%s", verdict->wrong);
   else

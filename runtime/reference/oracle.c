@@ -37,6 +37,21 @@ static void cut_row(const oracle_problem *x, oracle_place at, oracle_result *r) 
   *max_logit_cut = fmax(*max_logit_cut, size.max_logit_cut);
 }
 
+/* Samples factors 1 - tanh^2 of some pairs of some rows. */
+static void sample_slopes(const oracle_problem *x, oracle_place at, oracle_result *r) {
+  double name[ORACLE_VALUES];
+  if (!x->score || !oracle_formula_has_tanh(x->score) || at.q % 5) return;
+  for (int64_t k = at.q % 7; k < x->nk; k += 11) {
+    if (!oracle_is_visible(x, at, k)) continue;
+    const double s =
+        x->scale * oracle_dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);
+    oracle_name_pair(x, at, k, s, name);
+    oracle_formula_value(x->score, name);
+    r->sampled++;
+    r->steep += oracle_formula_slopes(x->score, 0, NULL, NULL).flattest > 1.0 / 16;
+  }
+}
+
 static void forward_row(const oracle_problem *x, oracle_place at, double *p, char *hidden,
                         oracle_result *r) {
   const oracle_normalizer *n = oracle_normalizer_of(x);
@@ -48,6 +63,7 @@ static void forward_row(const oracle_problem *x, oracle_place at, double *p, cha
   *most = tally.max_logit, r->seen += tally.seen;
   r->lse[at.row] = lse;
   cut_row(x, at, r);
+  sample_slopes(x, at, r);
   if (x->is_e4m3) round_weights(x, p);
   for (int64_t k = 0; k < x->nk; k++) top = fmax(top, p[k]);
   for (int64_t k = 0; k < x->nk; k++) {
@@ -72,13 +88,23 @@ int oracle_forward(const oracle_problem *x, oracle_result *r) {
   for (int64_t i = 0; ok && i < x->b * x->h; i++) r->max_logit[i] = -INFINITY;
   if (ok && sums) ok = oracle_renew(&r->u, sums) && oracle_renew(&r->u_rss, sums);
   if (ok) {
-    r->seen = 0;
+    r->seen = r->sampled = r->steep = 0;
     for (int64_t row = 0; row < rows; row++) forward_row(x, oracle_place_of(x, row), p, hidden, r);
     oracle_finish(x, rows * x->dv, r->o, r->o_rss);
     for (int64_t i = 0; i < sums; i++) r->u_rss[i] = sqrt(r->u_rss[i]);
   }
   free(p), free(hidden);
   return ok ? 0 : -1;
+}
+
+int64_t oracle_count_visible(const oracle_problem *x, int64_t step) {
+  int64_t seen = 0;
+  for (int64_t row = 0; row < x->b * x->h * x->nq; row++) {
+    const oracle_place at = oracle_place_of(x, row);
+    for (int64_t k = 0; k < x->nk && at.h % step == 0; k++)
+      seen += oracle_is_visible(x, at, k) != 0;
+  }
+  return seen;
 }
 
 void oracle_free(oracle_result *r) {

@@ -90,6 +90,9 @@ typedef struct oracle_result {
   double *dinput[ORACLE_INPUTS], *dinput_rss[ORACLE_INPUTS];
   double largest_ds; /* |dS| of all pairs, at the score and through it to s */
   int64_t seen;      /* by forward: pairs of a row and a key that the mask shows */
+  /* By forward, of a score with tanh: some visible pairs, and those of them in which each factor
+   * 1 - tanh^2 is above 1/16. */
+  int64_t sampled, steep;
 } oracle_result;
 
 /* o, lse, o_rss, max_logit, and u, u_rss of a normaliser that sums values. 0, or -1 when memory ran
@@ -99,6 +102,9 @@ int oracle_forward(const oracle_problem *problem, oracle_result *result);
 /* dq, dk, dv, dbias (only with a bias), dsink (only with a sink) and their rss; needs no forward
  * first. Returns as above. */
 int oracle_backward(const oracle_problem *problem, oracle_result *result);
+
+/* How many pairs of every `step`th head the mask shows; evaluates the mask alone. */
+int64_t oracle_count_visible(const oracle_problem *problem, int64_t step);
 
 /* Frees every array and zeroes the result. */
 void oracle_free(oracle_result *result);

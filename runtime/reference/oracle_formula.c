@@ -140,6 +140,13 @@ static double compare(char op, double a, double b) {
   }
 }
 
+/* A false claim, at the pair at hand. */
+static void note_claim(oracle_formula *f) {
+  if (!*f->claim)
+    snprintf(f->claim, sizeof f->claim, "at b=%.0f h=%.0f q=%.0f k=%.0f", f->names[ORACLE_B],
+             f->names[ORACLE_H], f->names[ORACLE_Q], f->names[ORACLE_K]);
+}
+
 static double evaluate_pair(oracle_formula *f, node *x) {
   if (x->type == BOOLEAN && x->arg[0]->type == INTEGER) {
     int64_t first = whole(f, x->arg[0]), second = whole(f, x->arg[1]);
@@ -152,7 +159,10 @@ static double evaluate_pair(oracle_formula *f, node *x) {
   if (x->op == '&' || x->op == '|') return b != 0;
   if (x->op == 'm') return fmin(a, b);
   if (x->op == 'M') return fmax(a, b);
-  if (x->op == 'g') return b;
+  if (x->op == 'g') {
+    if (b != 0 && a == 0) note_claim(f);
+    return b;
+  }
   if (strchr("+-*/", x->op)) return of_reals(x->op, a, b);
   return compare(x->op, a, b);
 }
@@ -306,5 +316,9 @@ oracle_slopes oracle_formula_slopes(oracle_formula *f, double least_tanh, oracle
   w.found.s_size += fabs(w.found.s);
   return w.found;
 }
+
+int oracle_formula_has_tanh(const oracle_formula *f) { return f->has_tanh; }
+
+const char *oracle_formula_claim(const oracle_formula *f) { return *f->claim ? f->claim : NULL; }
 
 const char *oracle_formula_fault(const oracle_formula *f) { return *f->fault ? f->fault : NULL; }

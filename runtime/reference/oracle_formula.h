@@ -54,6 +54,9 @@ void oracle_formula_free(oracle_formula *formula);
 /* The value at a pair: a test is 0 or 1. An index that leaves its tensor is remembered. */
 double oracle_formula_value(oracle_formula *formula, const double name[ORACLE_NAMES]);
 
+/* Is there a tanh in it? */
+int oracle_formula_has_tanh(const oracle_formula *formula);
+
 /* Derivatives of a value, and the sizes by which it is judged (math.md section 6). */
 typedef struct oracle_slopes {
   double s;        /* d value / d s */
@@ -69,6 +72,10 @@ typedef void oracle_slope(void *context, int input, int64_t element, double slop
 /* After the value. each: NULL, or called for each element. */
 oracle_slopes oracle_formula_slopes(oracle_formula *formula, double least_tanh, oracle_slope *each,
                                     void *context);
+
+/* "at b=0 h=0 q=3 k=7" once the range of a given(range, test) did not hold where its test did, else
+ * NULL. */
+const char *oracle_formula_claim(const oracle_formula *formula);
 
 /* "ids[b, p]: index 2 is -3, not in 0 to 63" once an index has left its tensor, else NULL. */
 const char *oracle_formula_fault(const oracle_formula *formula);

@@ -20,11 +20,11 @@ typedef struct node {
 struct oracle_formula {
   char *text;
   const char *at;
-  int failed, n_inputs, n, depth;
+  int failed, has_tanh, n_inputs, n, depth;
   const oracle_input *inputs;
   node *all, *root;
   const double *names;
-  char fault[ORACLE_FAULT];
+  char fault[ORACLE_FAULT], claim[ORACLE_FAULT];
 };
 
 #endif

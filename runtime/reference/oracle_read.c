@@ -81,6 +81,7 @@ static node *read_function(oracle_formula *f, int i) {
   if (f->failed || x->n != functions[i].n) return fail(f);
   char op = functions[i].op;
   if (op == 'g') x->type = BOOLEAN;
+  f->has_tanh |= op == 't';
   if (op == 'f') x->type = INTEGER;
   if (op == 'a') x->type = x->arg[0]->type;
   if (op == 'm' || op == 'M') {

@@ -77,8 +77,7 @@ static void set_oracle(reference_case *c) {
   a->oracle.inputs = a->formula.inputs, a->oracle.grad = a->formula.grad;
 }
 
-/* Where the sequence begins along the axes of inputs. */
-static void set_first(attention *a, const fg_problem *p, const reference_sequence *s) {
+void attention_set_first(attention *a, const fg_problem *p, const reference_sequence *s) {
   const fg_layout layout = p->recipe->layout;
   const int64_t q = layout.q == FG_PACKED ? s->first_q : 0;
   const int64_t k = layout.kv == FG_PACKED ? s->first_k : 0;
@@ -202,7 +201,7 @@ static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
   oracle_result part = {0};
   fg_status status = FG_OK;
   a->oracle.nq = s->nq, a->oracle.nk = s->nk, a->oracle.round = rounded;
-  set_first(a, c->problem, s);
+  attention_set_first(a, c->problem, s);
   for (int i = 0; i < PARTS; i++) {
     *parts[i].place = NULL;
     if (!parts[i].values) continue;
@@ -214,7 +213,7 @@ static fg_status solve_sequence(reference_case *c, const reference_sequence *s,
   }
   if (oracle(&a->oracle, &part)) TRY_OUT(fg_fail(FG_EMEMORY, "no memory for the oracle"));
   keep(c, s, &part, all);
-  all->seen += part.seen;
+  all->seen += part.seen, all->sampled += part.sampled, all->steep += part.steep;
 out:
   for (int i = 0; i < PARTS; i++) free(gathered[i]);
   oracle_free(&part);
@@ -236,7 +235,9 @@ static bool make(const reference_case *c, const char *name, double **values, dou
 static bool make_results(const reference_case *c, bool backward, oracle_result *r) {
   const attention *a = c->own;
   bool good = true;
+  if (backward) r->largest_ds = 0;
   if (!backward) {
+    r->seen = r->sampled = r->steep = 0;
     const int64_t rows = c->problem->recipe->layout.q == FG_PACKED
                              ? c->problem->shape.h * c->problem->shape.tokens_q
                              : c->problem->shape.b * c->problem->shape.h * c->problem->shape.nq;
@@ -297,6 +298,39 @@ static fg_status solve_e4m3(reference_case *c) {
   return FG_OK;
 }
 
+static fg_status solve_forward(reference_case *c) {
+  attention *a = c->own;
+  TRY(set_slices(c));
+  return solve_all(c, false, NULL, &a->exact);
+}
+
+/* Inputs are drawn again or made smaller until the case judges something. */
+static fg_status solve_drawn(reference_case *c) {
+  TRY(solve_forward(c));
+  for (int turn = 1; turn <= 3 && attention_sees_little(c); turn++) {
+    TRY(attention_draw_again(c, turn));
+    TRY(solve_forward(c));
+  }
+  for (int turn = 0; turn < 6; turn++) {
+    const int shift = attention_shift_of_q(c);
+    if (!shift) break;
+    TRY(attention_scale(c, "q", -shift));
+    TRY(solve_forward(c));
+  }
+  return FG_OK;
+}
+
+/* Gradients are linear in dO and dLSE: they are made as large as f16 holds well. */
+static fg_status solve_backward(reference_case *c) {
+  attention *a = c->own;
+  TRY(solve_all(c, true, NULL, &a->exact));
+  const int shift = attention_shift_of_gradients(c);
+  if (!shift) return FG_OK;
+  TRY(attention_scale(c, "do", shift));
+  TRY(attention_scale(c, "dlse", shift));
+  return solve_all(c, true, NULL, &a->exact);
+}
+
 /* Backward is judged from the o and lse that the kernel is given: rounded by reference_put. */
 static fg_status solve(reference_case *c, int plain) {
   attention *a = c->own;
@@ -305,13 +339,12 @@ static fg_status solve(reference_case *c, int plain) {
   TRY(reference_poison(c));
   verify_formula_bind(&a->formula, c->problem, c->value);
   set_oracle(c);
-  TRY(set_slices(c));
-  TRY(solve_all(c, false, NULL, &a->exact));
+  TRY(solve_drawn(c));
   if (backward) {
     TRY(put_saved(c, "o", a->exact.o));
     TRY(put_saved(c, "u", a->exact.u));
     TRY(put_saved(c, attention_normalizer(c)->second, a->exact.lse));
-    TRY(solve_all(c, true, NULL, &a->exact));
+    TRY(solve_backward(c));
   }
   if (fg_point_elem(&c->variant->point) == FG_ELEM_E4M3)
     TRY(solve_e4m3(c));
@@ -324,7 +357,7 @@ const oracle_problem *reference_attention_problem(const reference_case *c) {
   attention *a = c->own;
   const fg_shape *s = &c->problem->shape;
   const reference_sequence first = {.c = c};
-  set_first(a, c->problem, &first);
+  attention_set_first(a, c->problem, &first);
   a->oracle.b = s->b, a->oracle.nq = s->nq, a->oracle.nk = s->nk;
   a->oracle.q = reference_value(c, "q"), a->oracle.k = reference_value(c, "k");
   a->oracle.v = reference_value(c, "v"), a->oracle.o = forward_of_delta(a);
@@ -371,6 +404,7 @@ static void tell(const reference_case *c, verify_verdict *verdict) {
     verdict->pairs += s->h * own.nq * own.nk;
   }
   verdict->seen = a->exact.seen;
+  attention_find_claim(c, sizeof verdict->claim, verdict->claim);
 }
 
 static void free_own(reference_case *c) {

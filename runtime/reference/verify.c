@@ -304,6 +304,7 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
     TRY_OUT(verify_again(b.problem, variant, module, sizeof verdict->order, verdict->order));
   if (*verdict->order) verdict->pass = 0;
   if (which->unskipped) TRY_OUT(compare_unskipped(&b, variant, verdict));
+  if (*verdict->claim) verdict->pass = 0;
 out:
   for (int i = 0; i < source->recipe.n_tensors; i++) free(b.value[i]);
   row->free(&b);

@@ -69,6 +69,7 @@ typedef struct verify_verdict {
   char reason[96];     /* what of the numbers a kernel cannot hold, where it is wrong; "" */
   char wrong[320];     /* the element of the first wrong output, a sentence; "": none is wrong */
   char skipping[384];  /* how skipping tiles changed a result, a sentence; "": it did not */
+  char claim[96];      /* the pair at which a given(range, test) is false; "": none was found */
   char order[256];     /* how a second launch gave other bits, a sentence; "": none did */
 } verify_verdict;
 

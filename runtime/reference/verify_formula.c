@@ -29,6 +29,14 @@ static double draw_number(const verify_formula *f, const fg_problem *problem,
   return within(&use, floor(1 + fg_random_uniform(&state) * 60));
 }
 
+void verify_formula_draw_numbers(verify_formula *f, fg_problem *problem, const verify_case *which) {
+  for (int i = 0; i < f->n_inputs; i++) {
+    if (f->formula.input[i].tensor) continue;
+    f->number[i] = draw_number(f, problem, which, i, f->number);
+    problem->input[i].number = f->inputs[i].number = f->number[i];
+  }
+}
+
 static fg_status read_text(const char *text, const verify_formula *f, oracle_formula **out) {
   int column = 0;
   if (!text) return FG_OK;
@@ -48,10 +56,8 @@ fg_status verify_formula_new(const fg_point *point, fg_problem *problem, const v
     f->inputs[i] = (oracle_input){
         .name = x->name, .is_int = x->type == FG_TYPE_INT, .rank = x->tensor ? x->rank : -1};
     f->grad[i] = x->grad;
-    if (x->tensor) continue;
-    f->number[i] = draw_number(f, problem, which, i, f->number);
-    problem->input[i].number = f->inputs[i].number = f->number[i];
   }
+  verify_formula_draw_numbers(f, problem, which);
   TRY(read_text(point->mask, f, &f->mask));
   return read_text(point->score, f, &f->score);
 }

@@ -22,6 +22,10 @@ typedef struct verify_formula {
 fg_status verify_formula_new(const fg_point *point, fg_problem *problem, const verify_case *which,
                              verify_formula *formula);
 
+/* Draws its numbers, unless the case sets them, and gives them to the launch. */
+void verify_formula_draw_numbers(verify_formula *formula, fg_problem *problem,
+                                 const verify_case *which);
+
 /* Draws a declared input: normal numbers; an i32 by what it is used for (verify_use.h), in order
  * where it is declared so. Lengths lie at edges of the plan's tiles more often than not. */
 void verify_formula_draw(const verify_formula *formula, const fg_problem *problem,
