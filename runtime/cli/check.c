@@ -88,6 +88,8 @@ static void print_row(const job *j, const char *name, const check_outcome *o, in
     printf(")");
   }
   if (o->pairs) printf("  sees %.3g%% of pairs", 100 * (double)o->seen / (double)o->pairs);
+  if (o->pairs && o->judged && o->judged < o->cases)
+    printf("  %d of %d cases judged nothing", o->cases - o->judged, o->cases);
   printf("\n");
   if (died)
     printf("      its process died of signal %d\n", died);

@@ -70,6 +70,11 @@ double reference_eps(const reference_case *c) {
   return launch->given & FG_GIVEN_EPS ? (double)launch->value[FG_NUMBER_EPS] : 1e-5;
 }
 
+double reference_size_of_terms(const reference_case *c) {
+  const bool shows_eps = c->which->style == VERIFY_PLAIN && c->which->launch.given & FG_GIVEN_EPS;
+  return shows_eps ? 0x1p-5 : 1;
+}
+
 fg_status reference_put_rows(reference_case *c, const char *name, const double *from) {
   double *values = reference_value(c, name);
   if (!values) return FG_OK; /* RMS norm has no mean */

@@ -75,6 +75,8 @@ fg_status reference_put(reference_case *c, int tensor, double *values);
 /* Of norms of rows: eps of the launch; and the numbers of each row that a backward has of its
  * forward, which a kernel without that tensor is not given. */
 double reference_eps(const reference_case *c);
+/* The size of what a norm adds up, 1; where the case gives an eps, such that the eps shows. */
+double reference_size_of_terms(const reference_case *c);
 fg_status reference_put_rows(reference_case *c, const char *name, const double *from);
 
 #endif

@@ -28,6 +28,29 @@ static bool draw_latent(const reference_case *c, int tensor, double *values) {
   return true;
 }
 
+/* Values that fall upon places: every seventh row of a bias of nothing but -inf, the last sink and
+ * descale of their tensors. A descale of 0 makes NaN in kernels of tensor cores. */
+static void draw_places(const reference_case *c, const fg_recipe_tensor *t, int64_t count,
+                        double *values) {
+  const bool is_absent = c->which->style == VERIFY_ABSENT;
+  const char last = t->axes[strlen(t->axes) - 1];
+  const bool scales_cores =
+      strcmp(fg_plan_family(&c->variant->plan), "simt") != 0 && !c->variant->point.descale_block;
+  if (count < 2) return;
+  if (!strcmp(t->name, "bias") && is_absent && attention_normalizer(c)->hides_inf) {
+    const int64_t keys =
+        strchr("kt", last) ? fg_recipe_extent(c->problem->recipe, last, &c->problem->shape) : 1;
+    for (int64_t i = 0; keys > 1 && i < count; i++)
+      if (i / keys % 7 == 3) values[i] = -INFINITY;
+  }
+  if (!strcmp(t->name, "sink") && c->which->style == VERIFY_LARGE && c->which->seed % 2 == 0)
+    values[count - 1] = -INFINITY;
+  const bool of_values = !strcmp(t->name, "v_descale");
+  if (strstr(t->name, "_descale") && c->which->style == VERIFY_PLAIN &&
+      (!of_values || c->which->seed % 2) && (!scales_cores || c->which->faults))
+    values[of_values ? 0 : count - 1] = 0;
+}
+
 void attention_draw(const reference_case *c, int tensor, double *values) {
   const attention *a = c->own;
   const fg_recipe_tensor *t = &c->problem->recipe->tensor[tensor];
@@ -42,4 +65,5 @@ void attention_draw(const reference_case *c, int tensor, double *values) {
     verify_formula_draw(&a->formula, c->problem, c->which, &c->variant->plan, tensor, values);
   else
     for (int64_t i = 0; i < count; i++) values[i] = draw_value(c, t->name, &state);
+  if (t->slot < 0) draw_places(c, t, count, values);
 }

@@ -66,7 +66,7 @@ static void draw_rows(const reference_case *c, uint64_t state, double *x) {
   const oracle_norm *p = &((const layernorm *)c->own)->problem;
   for (int64_t i = 0; i < p->rows * p->width; i++) {
     const int64_t row = i / p->width;
-    const double normal = fg_random_normal(&state);
+    const double normal = fg_random_normal(&state) * reference_size_of_terms(c);
     x[i] = normal;
     if (c->which->style == VERIFY_LARGE) x[i] += row % 2 ? distance(c) : -distance(c);
     if (c->which->style != VERIFY_ABSENT) continue;
@@ -82,8 +82,10 @@ static void draw(const reference_case *c, int tensor, double *values) {
     return;
   }
   const double about = !strcmp(name, "gamma") ? 1 : 0;
+  const bool is_term = !strcmp(name, "bias") || !strcmp(name, "residual");
+  const double size = is_term ? reference_size_of_terms(c) : 1;
   for (int64_t i = 0; i < fg_problem_count(c->problem, tensor); i++)
-    values[i] = about + fg_random_normal(&state);
+    values[i] = about + size * fg_random_normal(&state);
 }
 
 /* ---- what is right ---- */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 fg_shape reference_lay_out(const fg_recipe *recipe, const fg_shape *shape, uint64_t seed) {
-  static const int64_t pages[] = {1, 3, 16, 64};
+  static const int64_t pages[] = {16, 1, 64, 3}; /* odd seeds leave first_k out */
   const fg_layout layout = recipe->layout;
   const int64_t gap = (int64_t)(seed % 3) * 5;
   fg_shape s = *shape;
@@ -57,7 +57,8 @@ static void draw_starts(int64_t n, int64_t tokens, uint64_t seed, uint64_t *stat
   qsort(starts, (size_t)n + 1, sizeof *starts, by_value);
 }
 
-/* Lengths up to `most` each: all, none, any, and now and then more than there are. */
+/* Lengths up to `most` each: all, none, any, and now and then more than there are. Of some caches
+ * one has no keys. */
 static void draw_used(const reference_case *c, const double *starts, int64_t most, uint64_t *state,
                       double *used) {
   for (int64_t b = 0; b < c->problem->shape.b; b++) {
@@ -68,12 +69,23 @@ static void draw_used(const reference_case *c, const double *starts, int64_t mos
                        : kind == 3 ? 0
                                    : below(state, rows + 1));
   }
+  if (!starts && c->problem->shape.b > 2) used[c->which->seed % (uint64_t)c->problem->shape.b] = 0;
 }
 
+/* The first rows that count: 0, any, and such as lie beyond the last. That of the longest sequence
+ * begins no page. */
 static void draw_first(const reference_case *c, uint64_t *state, double *first) {
+  const fg_shape *s = &c->problem->shape;
   const double *used = reference_value(c, "used_k");
-  for (int64_t b = 0; b < c->problem->shape.b; b++)
-    first[b] = below(state, 2) ? 0 : (double)below(state, (int64_t)used[b] + 2);
+  int64_t longest = 0;
+  for (int64_t b = 0; b < s->b; b++) {
+    const int64_t own = (int64_t)used[b], kind = below(state, 8);
+    const int64_t beyond = own + below(state, s->nk - own + 1), any = below(state, own + 2);
+    first[b] = (double)(kind < 4 ? 0 : kind == 4 ? beyond : any);
+    if (used[b] > used[longest]) longest = b;
+  }
+  const int64_t own = (int64_t)used[longest], page = s->page, row = below(state, own / 2);
+  if (page > 1 && own > 2) first[longest] = (double)(row % page ? row : row + 1);
 }
 
 /* Pages of keys that count are any, and may be those of another sequence; others are no pages. */

@@ -81,6 +81,8 @@ static fg_status start(reference_case *c) {
 static void draw(const reference_case *c, int tensor, double *values) {
   const int64_t in = ((const linear *)c->own)->problem.in;
   const char *name = c->problem->recipe->tensor[tensor].name;
+  const bool is_norm = ((const linear *)c->own)->problem.epilogue->is_norm;
+  const bool is_term = !strcmp(name, "x") || !strcmp(name, "bias") || !strcmp(name, "residual");
   const bool is_x = !strcmp(name, "x"), is_w = !strcmp(name, "w"),
              is_gamma = !strcmp(name, "gamma");
   const verify_style style = c->which->style;
@@ -89,6 +91,7 @@ static void draw(const reference_case *c, int tensor, double *values) {
     values[i] = fg_random_normal(&state);
     if (is_w) values[i] /= sqrt((double)in);
     if (is_gamma) values[i] += 1;
+    if (is_norm && is_term) values[i] *= reference_size_of_terms(c);
     if (is_x && style == VERIFY_LARGE) values[i] *= 30;
     if (is_x && style == VERIFY_ABSENT && i / in % 3 == 1) values[i] = 0;
   }

@@ -27,6 +27,8 @@ typedef struct verify_case {
   uint64_t seed;  /* of the inputs, the padding and the host device's order */
   int contiguous; /* no padding: rows and heads follow each other */
   int far;        /* offsets exceed 32 bits: FG_PROBLEM_FAR */
+  int leaves_out; /* some outputs that may be left out are: others with the next seed */
+  int faults;     /* also draws what faults of kernels that are known make wrong */
   int again;      /* what is promised to be equal in equal launches is launched twice */
   int n_numbers;  /* numbers that are set: inputs by name; others are drawn */
   const struct verify_number *number;
@@ -63,7 +65,7 @@ typedef struct verify_verdict {
   int n;
   verify_error tensor[VERIFY_MAX];
   int pass;
-  bool nothing;        /* all exact outputs are 0 */
+  bool nothing;        /* all exact outputs are 0, or below 2^-14 in f16 */
   bool undefined;      /* an exact output is NaN: of a score that is no number at this scale */
   int64_t pairs, seen; /* all of rows and keys, and those that the mask shows */
   char reason[96];     /* what of the numbers a kernel cannot hold, where it is wrong; "" */

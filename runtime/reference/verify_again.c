@@ -84,7 +84,8 @@ fg_status verify_again(fg_problem *p, const fg_variant *v, fg_module *module, si
   fg_status status = FG_OK;
   *text = 0;
   for (int i = 0; i < p->recipe->n_tensors; i++)
-    if (p->recipe->tensor[i].output) TRY_OUT(take(p, i, &first[i]));
+    if (p->recipe->tensor[i].output && fg_args_tensor(&p->args, &p->recipe->tensor[i])->data)
+      TRY_OUT(take(p, i, &first[i]));
   const int blocks_run = module->device->multiprocessors - (int)p->args.sm_margin;
   module->device->seed += depends_on_blocks(v, p->recipe) ? (uint64_t)blocks_run : 1;
   TRY_OUT(fg_problem_run(p, module));
