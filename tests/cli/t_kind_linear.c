@@ -35,7 +35,7 @@ static double bytes_of(const char *words) {
   char command[256];
   double ms, tflops, rate;
   snprintf(command, sizeof command, "%s --csv", words);
-  program_result r = program_gives(0, command);
+  program_result r = program_gives(0, "%s", command);
   const char *row = strstr(r.out, ".host,");
   ck_assert_msg(row && sscanf(row, ".host,%*d,%lf,%lf,%lf", &ms, &tflops, &rate) == 3, "%s", r.out);
   return ms * rate * 1e9;
