@@ -238,10 +238,10 @@ int main(void) {
   TCase *tests = tcase_create("planted");
   kernel_device();
   tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  suite_loop(tests, planted_bugs, BUGS);
-  suite_loop(tests, planted_bugs_of_a_cluster, CLUSTER_BUGS);
-  suite_loop(tests, planted_bugs_of_an_exchange, EXCHANGE_BUGS);
-  suite_loop(tests, planted_bugs_of_units, UNIT_BUGS);
+  suite_tenth(tests, planted_bugs, BUGS);
+  suite_tenth(tests, planted_bugs_of_a_cluster, CLUSTER_BUGS);
+  suite_tenth(tests, planted_bugs_of_an_exchange, EXCHANGE_BUGS);
+  suite_tenth(tests, planted_bugs_of_units, UNIT_BUGS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }
