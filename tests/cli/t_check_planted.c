@@ -155,87 +155,87 @@ START_TEST(caps_beside_unskipped) {
 END_TEST
 
 /* None of these shows at the default scale, which is 0.25 at head dim 16, or at a positive one. */
-START_TEST(scales) {
 #define UNIT "simt.forward.tile", "score.unit"
-  static const struct {
-    const char *where, *text, *instead, *words, *scale;
-  } bugs[] = {
-      {UNIT, "'(0.25f)'", "family=simt head_dim=16", "-0.3"},
-      {UNIT, "'(p.scale < 0.0f ? -p.scale : p.scale)'", "family=simt head_dim=16", "-0.3"},
-      {UNIT, "'(p.scale > 0.4f ? 0.4f : p.scale)'", "family=simt head_dim=16", "0.5"},
-      {UNIT, "'(p.scale > 1e-9f && p.scale < 0.1f ? 0.1f : p.scale)'", "family=simt head_dim=16",
-       "0.001"},
-      {UNIT, "'(p.scale >= 0.0f && p.scale < 1e-9f ? 0.25f : p.scale)'", "family=simt head_dim=16",
-       "0"},
-      {"simt.backward.store_dq", "p.scale", "0.25f", "family=simt head_dim=16 pass=backward",
-       "-0.3"},
-      {"mma.forward.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
-       "family=mma head_dim=64", "-0.3"},
-      {"backward.weights.hide", "$(hidden)", "p.scale < -1.0f ? -($(norm.masked)) : $(norm.masked)",
-       "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
-      {"wgmma.job.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
-       "family=wgmma head_dim=64", "-0.3"},
-  };
-  for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
-    char says[64];
-    planted_in_t(bugs[i].where, bugs[i].text, bugs[i].instead);
-    program_result r = program_run(&with_templates, "check -q %s", bugs[i].words);
-    ck_assert_msg(r.code == 4, "%s: exit %d\n%s", bugs[i].instead, r.code, r.out);
-    snprintf(says, sizeof says, " scale=%s: ", bugs[i].scale);
-    program_says(r.out, says);
-  }
+static const struct {
+  const char *where, *text, *instead, *words, *scale;
+} scale_bugs[] = {
+    {UNIT, "'(0.25f)'", "family=simt head_dim=16", "-0.3"},
+    {UNIT, "'(p.scale < 0.0f ? -p.scale : p.scale)'", "family=simt head_dim=16", "-0.3"},
+    {UNIT, "'(p.scale > 0.4f ? 0.4f : p.scale)'", "family=simt head_dim=16", "0.5"},
+    {UNIT, "'(p.scale > 1e-9f && p.scale < 0.1f ? 0.1f : p.scale)'", "family=simt head_dim=16",
+     "0.001"},
+    {UNIT, "'(p.scale >= 0.0f && p.scale < 1e-9f ? 0.25f : p.scale)'", "family=simt head_dim=16",
+     "0"},
+    {"simt.backward.store_dq", "p.scale", "0.25f", "family=simt head_dim=16 pass=backward", "-0.3"},
+    {"mma.forward.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
+     "family=mma head_dim=64", "-0.3"},
+    {"backward.weights.hide", "$(hidden)", "p.scale < -1.0f ? -($(norm.masked)) : $(norm.masked)",
+     "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
+    {"wgmma.job.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
+     "family=wgmma head_dim=64", "-0.3"},
+};
+enum { SCALES = sizeof scale_bugs / sizeof *scale_bugs };
+
+START_TEST(scales) {
+  char says[64];
+  planted_in_t(scale_bugs[_i].where, scale_bugs[_i].text, scale_bugs[_i].instead);
+  program_result r = program_run(&with_templates, "check -q %s", scale_bugs[_i].words);
+  ck_assert_msg(r.code == 4, "%s: exit %d\n%s", scale_bugs[_i].instead, r.code, r.out);
+  snprintf(says, sizeof says, " scale=%s: ", scale_bugs[_i].scale);
+  program_says(r.out, says);
 }
 END_TEST
 
 /* Offsets of 32 bits, in each kind of address: a head's, a row's as it is read, one that is
  * written. */
-START_TEST(offsets) {
 #define SIMT "attention/simt/forward.cut"
-  static const struct {
-    const char *where, *text, *instead, *words, *shows; /* where it shows; NULL: where it is */
-  } bugs[] = {
-      {"sequence.dense.head", "\"b * p.%s_b + %s * p.%s_h\"", "\"(int)(b * p.%s_b + %s * p.%s_h)\"",
-       "family=simt head_dim=16", SIMT},
-      {"sequence.dense.head", "\"b * p.%s_b + %s * p.%s_h\"", "\"(u32)(b * p.%s_b + %s * p.%s_h)\"",
-       "family=simt head_dim=16", SIMT},
-      {"sequence.dense.row", "\"b * p.%s_b + %s * p.%s_h + %s * p.%s_n\"",
-       "\"(int)(b * p.%s_b + %s * p.%s_h + %s * p.%s_n)\"", "family=simt head_dim=16", SIMT},
-      {"sequence.packed.head", "\"%s * p.%s_h + %s * p.%s_n\"",
-       "\"(int)(%s * p.%s_h + %s * p.%s_n)\"", "family=simt head_dim=16 kv_layout=packed --seed 2",
-       SIMT},
-      {"sequence.packed.row", "(%s + %s) * p.%s_n", "(int)((%s + %s) * p.%s_n)",
-       "family=simt head_dim=16 q_layout=packed --seed 2", SIMT},
-      {"sequence.cached.head", "cache * p.%s_b", "(int)(cache * p.%s_b)",
-       "family=simt head_dim=16 kv_layout=cached --seed 2", SIMT},
-      {"tile.rows.load_paged", "(int)ldg_u32(pages + key / page) * page_stride",
-       "(int)((int)ldg_u32(pages + key / page) * page_stride)",
-       "family=simt head_dim=16 kv_layout=paged --seed 2", NULL},
-      {"tile.rows.load_paged", "key % page * stride", "(int)(key % page * stride)",
-       "family=simt head_dim=16 kv_layout=paged --seed 2", NULL},
-      {"tile.tiles.load_paged", ": 0) * page_stride + key % page * stride",
-       ": 0) * (int)page_stride + key % page * stride",
-       "family=mma head_dim=64 kv_layout=paged --seed 2", NULL},
-      {"tile.sequences.zero", "(begin + i / width) * stride", "(int)((begin + i / width) * stride)",
-       "family=simt head_dim=16 q_layout=packed --seed 8", NULL},
-      {"tile.rows.load", "(i64)(row0 + row) * stride", "(int)((row0 + row) * stride)",
-       "family=simt head_dim=16", NULL},
-      {"tile.tiles.load", "(row0 + row) * stride", "(int)((row0 + row) * stride)",
-       "family=mma head_dim=64", NULL},
-      {"tile.tiles.store", "(i64)(row0 + row + r) * stride", "(int)((row0 + row + r) * stride)",
-       "family=mma head_dim=64", NULL},
-      {"sequence.dense.row", "\"b * p.%s_b + %s * p.%s_h + %s * p.%s_n\"",
-       "\"(int)(b * p.%s_b + %s * p.%s_h + %s * p.%s_n)\"", "family=mma head_dim=64 pass=backward",
-       "attention/backward/kept.cut"},
-  };
-  for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
-    planted_in_t(bugs[i].where, bugs[i].text, bugs[i].instead);
-    program_result r = program_run(&with_templates, "check -q %s", bugs[i].words);
-    ck_assert_msg(r.code == 1, "%s: exit %d\n%s", bugs[i].instead, r.code, r.out);
-    ck_assert_msg(strstr(r.out, " outside of all tensors") || strstr(r.out, " of tensor ") ||
-                      strstr(r.out, "memory access fault"),
-                  "%s: %s", bugs[i].instead, r.out);
-    program_says(r.out, bugs[i].shows ? bugs[i].shows : spot_of(bugs[i].where).file->name);
-  }
+static const struct {
+  const char *where, *text, *instead, *words, *shows; /* where it shows; NULL: where it is */
+} offset_bugs[] = {
+    {"sequence.dense.head", "\"b * p.%s_b + %s * p.%s_h\"", "\"(int)(b * p.%s_b + %s * p.%s_h)\"",
+     "family=simt head_dim=16", SIMT},
+    {"sequence.dense.head", "\"b * p.%s_b + %s * p.%s_h\"", "\"(u32)(b * p.%s_b + %s * p.%s_h)\"",
+     "family=simt head_dim=16", SIMT},
+    {"sequence.dense.row", "\"b * p.%s_b + %s * p.%s_h + %s * p.%s_n\"",
+     "\"(int)(b * p.%s_b + %s * p.%s_h + %s * p.%s_n)\"", "family=simt head_dim=16", SIMT},
+    {"sequence.packed.head", "\"%s * p.%s_h + %s * p.%s_n\"",
+     "\"(int)(%s * p.%s_h + %s * p.%s_n)\"", "family=simt head_dim=16 kv_layout=packed --seed 2",
+     SIMT},
+    {"sequence.packed.row", "(%s + %s) * p.%s_n", "(int)((%s + %s) * p.%s_n)",
+     "family=simt head_dim=16 q_layout=packed --seed 2", SIMT},
+    {"sequence.cached.head", "cache * p.%s_b", "(int)(cache * p.%s_b)",
+     "family=simt head_dim=16 kv_layout=cached --seed 2", SIMT},
+    {"tile.rows.load_paged", "(int)ldg_u32(pages + key / page) * page_stride",
+     "(int)((int)ldg_u32(pages + key / page) * page_stride)",
+     "family=simt head_dim=16 kv_layout=paged --seed 2", NULL},
+    {"tile.rows.load_paged", "key % page * stride", "(int)(key % page * stride)",
+     "family=simt head_dim=16 kv_layout=paged --seed 2", NULL},
+    {"tile.tiles.load_paged", ": 0) * page_stride + key % page * stride",
+     ": 0) * (int)page_stride + key % page * stride",
+     "family=mma head_dim=64 kv_layout=paged --seed 2", NULL},
+    {"tile.sequences.zero", "(begin + i / width) * stride", "(int)((begin + i / width) * stride)",
+     "family=simt head_dim=16 q_layout=packed --seed 8", NULL},
+    {"tile.rows.load", "(i64)(row0 + row) * stride", "(int)((row0 + row) * stride)",
+     "family=simt head_dim=16", NULL},
+    {"tile.tiles.load", "(row0 + row) * stride", "(int)((row0 + row) * stride)",
+     "family=mma head_dim=64", NULL},
+    {"tile.tiles.store", "(i64)(row0 + row + r) * stride", "(int)((row0 + row + r) * stride)",
+     "family=mma head_dim=64", NULL},
+    {"sequence.dense.row", "\"b * p.%s_b + %s * p.%s_h + %s * p.%s_n\"",
+     "\"(int)(b * p.%s_b + %s * p.%s_h + %s * p.%s_n)\"", "family=mma head_dim=64 pass=backward",
+     "attention/backward/kept.cut"},
+};
+enum { OFFSETS = sizeof offset_bugs / sizeof *offset_bugs };
+
+START_TEST(offsets) {
+  planted_in_t(offset_bugs[_i].where, offset_bugs[_i].text, offset_bugs[_i].instead);
+  program_result r = program_run(&with_templates, "check -q %s", offset_bugs[_i].words);
+  ck_assert_msg(r.code == 1, "%s: exit %d\n%s", offset_bugs[_i].instead, r.code, r.out);
+  ck_assert_msg(strstr(r.out, " outside of all tensors") || strstr(r.out, " of tensor ") ||
+                    strstr(r.out, "memory access fault"),
+                "%s: %s", offset_bugs[_i].instead, r.out);
+  program_says(r.out, offset_bugs[_i].shows ? offset_bugs[_i].shows
+                                            : spot_of(offset_bugs[_i].where).file->name);
 }
 END_TEST
 
@@ -266,8 +266,8 @@ int main(void) {
   suite_add(tests, wrong_ranges_of_lengths);
   suite_add(tests, tiles_beside_unskipped);
   suite_add(tests, caps_beside_unskipped);
-  suite_add(tests, scales);
-  suite_add(tests, offsets);
+  suite_tenth(tests, scales, SCALES);
+  suite_tenth(tests, offsets, OFFSETS);
   suite_add(tests, no_order);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
