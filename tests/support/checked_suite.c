@@ -38,7 +38,9 @@ static int check_here(const char *line) {
 
 static int check_by_program(const char *line) {
   static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
-  return program_run(&with_templates, "check %s", line).code;
+  const program_result r = program_run(&with_templates, "check %s", line);
+  scratch_put("out", r.out, strlen(r.out));
+  return r.code;
 }
 
 START_TEST(test_bug) {
