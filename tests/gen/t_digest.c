@@ -152,8 +152,7 @@ START_TEST(essence_is_enough) {
   for (int with_lines = 0; with_lines < 2; with_lines++) {
     fg_gen *built_in, *essential;
     bool counted = with_lines;
-    templates_leave();
-    templates_enter();
+    templates_copy();
     ck_assert_msg(fg_overlay_each("t", put_essence, &counted) == FG_OK, "%s", fg_error());
     ck_assert_int_eq(fg_gen_new(NULL, &built_in), FG_OK);
     ck_assert_int_eq(fg_gen_new("t", &essential), FG_OK);
@@ -177,7 +176,6 @@ START_TEST(overlay) {
   ck_assert_int_eq(fg_gen_digest(NULL, false, sizeof built_in, built_in), FG_OK);
   ck_assert(moved(digest));
   ck_assert_str_eq(digest[0], built_in);
-  ck_assert_int_eq(system("rm -r t && mkdir t"), 0);
   templates_replace(cut, "// O += P V", "// O += P V");
   ck_assert(!moved(digest));
   templates_replace(cut, "// O += P V", "// O is the sum of P V");

@@ -164,6 +164,7 @@ END_TEST
 static void enter(void) {
   fg_gen *gen;
   templates_enter();
+  templates_copy();
   GOOD(fg_gen_new(NULL, &gen));
   GOOD(emit(gen, &expected));
   fg_gen_free(gen);

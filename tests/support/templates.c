@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *path_of(const char *name) {
   static char path[256];
@@ -14,19 +15,34 @@ static const char *path_of(const char *name) {
   return path;
 }
 
-void templates_enter(void) {
-  scratch_enter();
-  for (const fg_embedded *file = fg_embedded_templates; file->name; file++)
-    scratch_put(path_of(file->name), file->text, file->size);
-}
-
-void templates_leave(void) { scratch_leave(); }
-
 static const fg_embedded *built_in(const char *name) {
   const fg_embedded *file = fg_embedded_find(fg_embedded_templates, name);
   ck_assert_msg(file != NULL, "no template %s", name);
   return file;
 }
+
+static void copy(const char *name) {
+  const fg_embedded *file = built_in(name);
+  scratch_put(path_of(name), file->text, file->size);
+}
+
+/* Unless the test has changed it before. */
+static void copy_once(const char *name) {
+  if (access(path_of(name), F_OK)) copy(name);
+}
+
+/* One file, for a directory without any is an error; it has no spot of bugs and no mistake of a
+ * test's. */
+void templates_enter(void) {
+  scratch_enter();
+  copy("kinds.lua");
+}
+
+void templates_copy(void) {
+  for (const fg_embedded *file = fg_embedded_templates; file->name; file++) copy(file->name);
+}
+
+void templates_leave(void) { scratch_leave(); }
 
 static int count_lines(const char *from, const char *to) {
   int n = 1;
@@ -36,6 +52,7 @@ static int count_lines(const char *from, const char *to) {
 
 int templates_append(const char *name, const char *lines) {
   const fg_embedded *file = built_in(name);
+  copy_once(name);
   FILE *f = fopen(path_of(name), "a");
   ck_assert_ptr_nonnull(f);
   ck_assert_int_ge(fputs(lines, f), 0);
@@ -62,6 +79,7 @@ void templates_replace(const char *name, const char *from, const char *to) {
 void templates_change(const char *name, const char *from, const char *to) {
   enum { SIZE = 1 << 18 };
   char *text = malloc(SIZE);
+  copy_once(name);
   FILE *f = fopen(path_of(name), "r");
   ck_assert_msg(text && f, "no copy of %s", name);
   size_t n = fread(text, 1, SIZE, f);

@@ -1,7 +1,7 @@
-/* templates.h - a copy of the built-in templates that a test may damage.
+/* templates.h - templates over the built-in ones, which a test may damage.
  *
- * templates_enter and templates_leave are a checked fixture: a scratch directory with the copy in
- * its directory "t". */
+ * templates_enter and templates_leave are a checked fixture: a scratch directory with the directory
+ * "t" of templates, to which a file is copied when it is first changed. */
 #ifndef FG_TESTS_TEMPLATES_H
 #define FG_TESTS_TEMPLATES_H
 
@@ -9,6 +9,9 @@
 
 void templates_enter(void);
 void templates_leave(void);
+
+/* Copies all of them to "t". */
+void templates_copy(void);
 
 /* Appends lines to the copy of a template; returns the number of the first of them. */
 int templates_append(const char *name, const char *lines);
