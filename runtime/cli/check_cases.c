@@ -108,7 +108,7 @@ static fg_status check_case(const check_cases *j, const check_pair *p, verify_ca
 }
 
 /* A kernel under which no case has a result but 0 was not judged. */
-static void tell_empty(check_outcome *o) {
+static void tell_empty(const fg_variant *variant, check_outcome *o) {
   if (o->judged || !o->pairs) return;
   if (!o->seen)
     snprintf(o->text, sizeof o->text,
@@ -117,7 +117,8 @@ static void tell_empty(check_outcome *o) {
              o->cases);
   else
     snprintf(o->text, sizeof o->text,
-             "the exact outputs are 0 in all of %d cases, so that nothing was judged", o->cases);
+             "the exact outputs are 0%s in all of %d cases, so that nothing was judged",
+             fg_point_elem(&variant->point) == FG_ELEM_F16 ? ", or below 2^-14," : "", o->cases);
 }
 
 /* Where a machine has no addresses for it, that is said. */
@@ -194,6 +195,6 @@ fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outco
     TRY(check_case(j, p, which, o));
   }
   if (n_shapes > 1 && j->host) TRY(check_far(j, p, numbers, o));
-  if (!o->wrong) tell_empty(o);
+  if (!o->wrong) tell_empty(p->variant, o);
   return FG_OK;
 }

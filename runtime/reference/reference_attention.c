@@ -307,7 +307,7 @@ static fg_status solve_forward(reference_case *c) {
 /* Inputs are drawn again or made smaller until the case judges something. */
 static fg_status solve_drawn(reference_case *c) {
   TRY(solve_forward(c));
-  for (int turn = 1; turn <= 3 && attention_sees_little(c); turn++) {
+  for (int turn = 1; turn <= 8 && attention_sees_little(c); turn++) {
     TRY(attention_draw_again(c, turn));
     TRY(solve_forward(c));
   }

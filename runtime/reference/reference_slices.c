@@ -17,7 +17,7 @@ static int64_t below(uint64_t *state, int64_t n) {
 enum { ANYHOW, DOCUMENTS, EDGES, SHORT, WILD, ALL_ROWS, SHAPES };
 
 int64_t reference_count_slices(uint64_t seed) {
-  static const int64_t counts[] = {5, 33, 1, 70, 0, 40, 2, 12};
+  static const int64_t counts[] = {5, 33, 1, 0, 70, 12, 2, 40};
   return counts[seed % (sizeof counts / sizeof *counts)];
 }
 

@@ -4,11 +4,20 @@
 #include "program.h"
 #include "scratch.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The share of pairs that a mask shows, in percent. */
-static double sees(const char *words) {
+static double sees(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static double sees(const char *format, ...) {
+  char words[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(words, sizeof words, format, args);
+  va_end(args);
   program_result r = program_gives(0, "check family=simt head_dim=16 -q --seed 5 %s", words);
   const char *at = strstr(r.out, "  sees ");
   ck_assert_ptr_nonnull(at);
@@ -33,7 +42,7 @@ START_TEST(integers_by_use) {
       "mask=k<n[group[b]] inputs.n=i32[3] inputs.group=i32[b]",
   };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    const double share = sees(words[i]);
+    const double share = sees("%s", words[i]);
     ck_assert_msg(share > 5 && share < 98, "%s: sees %g%%", words[i], share);
   }
   sees("score=s+t[map[q],k-start[b]+8] inputs.t=f32[17,nk+16] inputs.map=i32[q] "
@@ -63,6 +72,57 @@ START_TEST(nothing_seen) {
   program_says(r.out,
                "      the exact outputs are 0 in all of 6 cases, so that nothing was judged\n");
   program_gives(0, "check family=simt head_dim=8 b=1 h=1 nq=5 nk=0 -q");
+}
+END_TEST
+
+/* Cases show enough for most of what a kernel does to be judged, whatever the seed: bounds that a
+ * mask compares keys with, and slices. */
+START_TEST(enough_is_seen) {
+  static const char first[] =
+      "mask=k<=p&&k>=first[b] inputs.first=i32[b] b=1 h=1 nq=64 nk=96 --seed %d";
+  static const char slices[] = "slices=true b=1 h=1 nq=96 nk=96 --seed %d";
+  for (int seed = 0; seed < 12; seed += 2) {
+    const double of_first = sees(first, seed), of_slices = sees(slices, seed);
+    ck_assert_msg(of_first > 2, "seed %d: bounds show %g%%", seed, of_first);
+    ck_assert_msg(of_slices > 7, "seed %d: slices show %g%%", seed, of_slices);
+  }
+}
+END_TEST
+
+/* A range that does not hold wherever its test does, whether a tile is hidden by it or not, and
+ * whether the case's integers break it or others would; and ranges that hold. */
+START_TEST(false_claims) {
+  static const struct {
+    int code;
+    const char *words;
+  } claims[] = {
+      {4, "mask=given(k<=p,prefix(n[b])) inputs.n=i32[b] --seed 7"},
+      {4, "mask=given(k<=p,prefix(n[b])) inputs.n=i32[b] --seed 2544555146"},
+      {4, "mask=given(k<=p,k<n||k<=p) inputs.n=int --seed 3"},
+      {4, "mask=given(k<=p,ids[b,q]==ids2[b,k]) inputs.ids=i32[b,q] inputs.ids2=i32[b,k]"},
+      {4, "mask=given(k<n[b],k==0) inputs.n=i32[b] --seed 1"},
+      {0, "mask=given(k<=p,k<=p&&prefix(n[b])) inputs.n=i32[b] --seed 7"},
+      {0, "mask=given(k>=0,ids[b,q]==ids2[b,k]) inputs.ids=i32[b,q] inputs.ids2=i32[b,k]"}};
+  for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+    program_result r = program_gives(
+        claims[i].code, "check family=simt head_dim=16 b=2 h=1 nq=16 nk=16 -q %s", claims[i].words);
+    if (claims[i].code)
+      program_says(r.out,
+                   ": the range of given(range, test) does not hold wherever its test does\n");
+  }
+}
+END_TEST
+
+/* dO is drawn so large that gradients of f16 are numbers of full precision; where that is not
+ * enough, or a scale of 0 leaves nothing, it is said. */
+START_TEST(judged_nothing) {
+  static const char f16[] = "check family=simt pass=backward head_dim=8 dtype=f16 normalizer=none "
+                            "b=1 h=1 nq=3 nk=5 -q scale=%s";
+  ck_assert_ptr_null(strstr(program_gives(0, f16, "1e-6").out, "judged nothing"));
+  program_says(program_gives(1, f16, "1e-10").out, "      the exact outputs are 0, or below 2^-14, "
+                                                   "in all of 1 cases, so that nothing was judged");
+  program_says(program_gives(0, "check family=simt head_dim=8 normalizer=none -q").out,
+               "  sees 100% of pairs  1 of 6 cases judged nothing\n");
 }
 END_TEST
 
@@ -118,6 +178,9 @@ int main(void) {
   tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
   suite_add(tests, integers_by_use);
   suite_add(tests, nothing_seen);
+  suite_add(tests, enough_is_seen);
+  suite_add(tests, false_claims);
+  suite_add(tests, judged_nothing);
   suite_add(tests, values_of_a_file);
   suite_add(tests, wrong_index);
   suite_add_tcase(suite, tests);

@@ -1,0 +1,56 @@
+/* t_check_draws.c - bugs that only some inputs show: `flashgen check` draws these under each seed.
+ */
+#include "planted.h"
+#include "program.h"
+#include "scratch.h"
+
+#define SIMT "family=simt head_dim=16 "
+
+static const struct {
+  const char *where, *text, *instead, *words;
+  int code; /* a fault ends with 1, wrong numbers with 4 */
+} bugs[] = {
+    /* an lse that the launch is not given */
+    {"simt.forward.store_o", "lane == 0 && p.$(norm.second)", "lane == 0", SIMT, 1},
+    /* sums r of retention below 1 */
+    {"normalizers.retention.finish", "1.0f", "0.25f", SIMT "normalizer=retention", 4},
+    {"normalizers.retention.delta", "> 1.0f", "> 0.25f", SIMT "normalizer=retention pass=backward",
+     4},
+    /* 0 as a value of a number of the launch */
+    {"normalizers.sigmoid.bias", "== p.sigmoid_bias ?",
+     "== p.sigmoid_bias && p.sigmoid_bias != 0.0f ?", SIMT "normalizer=sigmoid", 4},
+    /* rows whose scores are all -inf, and a sink of -inf on rows without keys */
+    {"normalizers.softmax.step", "peak == NEG_INF ? 0.0f : peak", "peak", SIMT "bias=true", 4},
+    {"normalizers.softmax.sink", "highest == NEG_INF ? 0.0f : highest", "highest",
+     SIMT "mask=causal sink=true", 4},
+    /* a first row in the midst of a page */
+    {"sequence.paged.find_row", "(u32)(row_k + %s)", "(u32)(row_k / p.page * p.page + %s)",
+     "family=decode head_dim=64 kv_layout=paged", 4},
+    /* a descale of 0 */
+    {"simt.forward.descale", "of_key;", "max_f32(of_key, 0.25f);",
+     SIMT "kv_dtype=e4m3 descale_block=128", 4},
+    /* more heads a group than a tile has rows */
+    {"decode.line.heads", " + $(prefix)head % head_tiles * wide", "", "family=decode head_dim=64",
+     1},
+};
+enum { BUGS = sizeof bugs / sizeof *bugs };
+
+START_TEST(shown) {
+  static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
+  planted_in_t(bugs[_i].where, bugs[_i].text, bugs[_i].instead);
+  for (int seed = 1; seed <= 2; seed++) {
+    program_result r = program_run(&with_templates, "check -q --seed %d %s", seed, bugs[_i].words);
+    ck_assert_msg(r.code == bugs[_i].code, "%s, seed %d: exit %d\n%s%s", bugs[_i].where, seed,
+                  r.code, r.out, r.err);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("check_draws");
+  TCase *tests = tcase_create("check_draws");
+  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
+  suite_tenth(tests, shown, BUGS);
+  suite_add_tcase(suite, tests);
+  return suite_run(suite);
+}
