@@ -32,8 +32,7 @@ void oracle_norm_out(const oracle_norm *p, double *out, double *out_rss) {
     const int64_t row = i / p->width, column = i % p->width;
     const double factor = p->rstd[row] * p->gamma[column], b = p->beta ? p->beta[column] : 0;
     const double scaled = (p->z[i] - p->mean[row]) * factor;
-    const double more = p->z_rss ? p->z_rss[i] * factor : 0;
-    out[i] = scaled + b, out_rss[i] = hypot(hypot(scaled, more), b);
+    out[i] = scaled + b, out_rss[i] = hypot(scaled, b);
   }
 }
 

@@ -1,6 +1,7 @@
 /* t_oracle_error.c - the measures of error of math.md section 6: limits, what number formats widen,
  * and the masks' names. */
 #include "reference/oracle.h"
+#include "reference/oracle_norm.h"
 #include "suite.h"
 
 #include <math.h>
@@ -96,7 +97,7 @@ static void solve(const oracle_problem *x) {
   oracle_formula_free(x->score);
 }
 
-#define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-12 * fabs(b))
+#define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-12 * fabs((double)(b)))
 
 /* LSE may be off by the size of a score's terms, the largest logit by that of its product. */
 START_TEST(test_sizes_of_scores) {
@@ -187,6 +188,26 @@ START_TEST(test_stored_f16) {
 }
 END_TEST
 
+/* A row that a product made is judged by what the norm adds up, as any other row. */
+START_TEST(test_rows_of_norms) {
+  double mean[1], rstd[1], out[2], out_rss[2];
+  const oracle_norm p = {.rows = 1,
+                         .width = 2,
+                         .eps = 0.75,
+                         .z = (double[]){1, 2},
+                         .z_rss = (double[]){100, 100},
+                         .gamma = (double[]){2, 4},
+                         .beta = (double[]){0, 3},
+                         .mean = mean,
+                         .rstd = rstd};
+  oracle_norm_statistics(&p, NULL); /* a deviation of 1/2: rstd = 1 */
+  oracle_norm_out(&p, out, out_rss);
+  NEAR(out[0], -1);
+  NEAR(out_rss[0], 1);
+  NEAR(out_rss[1], hypot(2, 3));
+}
+END_TEST
+
 static void forget(void) { oracle_free(&r); }
 
 int main(void) {
@@ -199,6 +220,7 @@ int main(void) {
   suite_add(cases, test_slopes_of_caps);
   suite_add(cases, test_sizes_of_weights);
   suite_add(cases, test_stored_f16);
+  suite_add(cases, test_rows_of_norms);
   suite_add(cases, test_error);
   suite_add(cases, test_lse_error);
   suite_add(cases, test_limits);
