@@ -180,11 +180,11 @@ static void add_kernel(pairs *s, pair p) {
 
 /* ---- all rows ---- */
 
-/* Calls `each` for all pairs that are wanted and can meet. */
-static void add_rows(pairs *s) {
+/* Adds rows for all pairs that can meet; returns how many kernels. */
+static int add_rows(pairs *s) {
   const design *d = s->d;
   pair list[1 << 15];
-  int n = 0;
+  int n = 0, added = 0;
   for (int a = 0; a < d->n; a++)
     for (int b = a + 1; b < d->n; b++)
       for (int x = 0; x < d->axis[a].n && design_wanted(d, a, b); x++)
@@ -196,7 +196,8 @@ static void add_rows(pairs *s) {
     list[i] = list[j], list[j] = other;
   }
   for (int i = 0; i < n; i++)
-    if (!pairs_count(s, list[i])) add_kernel(s, list[i]);
+    if (!pairs_count(s, list[i])) add_kernel(s, list[i]), added++;
+  return added;
 }
 
 /* Takes rows out whose pairs other rows have; first whole kernels. */
@@ -332,7 +333,7 @@ static int make(const char *folder, const char *name) {
   next_seed = 500;
   snprintf(path, sizeof path, "%s/%s.txt", folder, name);
   read_rows(&s, path);
-  add_rows(&s);
+  while (add_rows(&s) > 0) continue; /* asking for a row may find plans that are new */
   drop_spare_rows(&s);
   int status = write_rows(&s, path);
   snprintf(path, sizeof path, "%s/%s.unmet.txt", folder, name);

@@ -21,7 +21,7 @@ const design_rule design_rules[] = {
     {"dropout normalizer", "family=mma head_dim=64 dropout=true normalizer=none",
      "takes no dropout"},
     {"sink normalizer", "family=mma head_dim=64 sink=true normalizer=none", "takes no sink"},
-    {"mma e4m3 wide", "family=mma head_dim=264 kv_dtype=e4m3", "takes head dims of e4m3 up to 256"},
+    {"mma e4m3 wide", "family=mma head_dim=512 kv_dtype=e4m3", "takes head dims of e4m3 up to 256"},
     {"mma e4m3 second accumulator", "family=mma head_dim=64 kv_dtype=e4m3 normalizer=logsoftmax",
      "takes no k and v of e4m3 with normalizer="},
     {"order",
@@ -29,7 +29,8 @@ const design_rule design_rules[] = {
      "score=s+near[h,min(max(p-k,0),31)] inputs.near=f32[h,32]grad",
      "gradient has no fixed order"},
     {"order of slices",
-     "family=mma pass=backward head_dim=64 deterministic=true slices=true bias=grad bias_dims=[h]",
+     "family=mma pass=backward head_dim=64 deterministic=true slices=true "
+     "score=s+rel[h,k-q+nq] inputs.rel=f32[h,nq+nk+1]grad",
      "runs over slices of any places"},
     {"gradient of packed pairs", "family=mma pass=backward head_dim=64 q_layout=packed bias=grad",
      "is of pairs of packed sequences"},
@@ -38,14 +39,12 @@ const design_rule design_rules[] = {
      "would be of all pairs of packed"},
     {"gradient of sliced pairs", "family=mma pass=backward head_dim=64 slices=true bias=grad",
      "is of pairs of slices"},
-    {"gradient of parted pairs", "family=mma pass=backward head_dim=64 shard=true bias=grad",
-     "is of pairs of parts"},
     {"wgmma cache of e4m3", "family=wgmma head_dim=64 kv_dtype=e4m3",
      "takes no e4m3 beside a query of 16 bits"},
     {"wgmma e4m3 wide", "family=wgmma head_dim=576/512 dtype=e4m3", "takes no e4m3 wider than"},
     {"wgmma e4m3 dropout", "family=wgmma head_dim=64 dtype=e4m3 dropout=true",
      "takes e4m3 with softmax alone, without dropout"},
-    {"wgmma large expressions", "family=wgmma head_dim=64 mask=k%7<p%(nk+1)&&exp(float(k))>p",
+    {"wgmma large expressions", "family=wgmma head_dim=64 score=tanh(s+1.0)+tanh(s*s)",
      "leaves large expressions to mma"},
     {"wgmma wide pages", "family=wgmma head_dim=264 kv_layout=paged", "where keys lie in pages"},
     {"wgmma wide slices", "family=wgmma head_dim=264 slices=true", "where pairs are of slices"},
@@ -54,7 +53,7 @@ const design_rule design_rules[] = {
     {"wgmma wide gradients",
      "family=wgmma pass=backward head_dim=264 score=s+key[h,k] inputs.key=f32[h,k]grad",
      "where an input has a gradient"},
-    {"wgmma wide dS", "family=wgmma pass=backward head_dim=264 score=softcap(5.0)",
+    {"wgmma wide dS", "family=wgmma pass=backward head_dim=264 normalizer=none",
      "where dS is not proportional to P"},
     {"wgmma wide products",
      "family=wgmma pass=backward head_dim=256 score=s*pair[h,q,k] inputs.pair=bf16[h,q,k]grad",
@@ -78,6 +77,12 @@ const design_rule design_rules[] = {
     {"append rotary_dim",
      "kernel=append family=simt head_dim=8 kv_layout=cached rotary=halves rotary_dim=16",
      "is more than the head dim"},
+    {"tiles of descales", "family=mma head_dim=64 kv_dtype=e4m3 descale_block=8",
+     "may lie in two blocks"},
+    {"shared memory", "family=mma head_dim=576/512 block_kv=96", "its tiles need"},
+    {"registers", "family=mma head_dim=512 block_q=128 block_kv=64 stages=1 warps=4",
+     "registers a thread, which has"},
+    {"spills", "family=wgmma pass=backward head_dim=256 score=softcap(5.0)", "spills in it"},
     {"plan", "family=mma head_dim=64 block_q=128 block_kv=1024", "none within the restrictions"},
     {NULL, NULL, NULL},
 };
@@ -88,25 +93,30 @@ int design_rule_find(const char *name) {
   return -1;
 }
 
-/* The sentence of the family in a refusal of all families; else the whole refusal. */
-static const char *sentence_of(const char *family, const char *refusal, size_t size, char *text) {
+/* What a refusal of all families says of this one: its sentence, or why its plans do not fit, or
+ * nothing more than that none does. A refusal of another kind is of all families. */
+static void cut_out(const char *family, const char *refusal, size_t size, char *text) {
   static const char *const families[] = {"; wgmma: ", "; mma: ", "; decode: ", "; simt: "};
-  snprintf(text, size, "; %s: ", family);
-  const char *at = strstr(refusal, text);
-  if (!at) return refusal;
-  snprintf(text, size, "%s", at + strlen(text));
+  static const char none[] = "none within the restrictions";
+  char start[16];
+  snprintf(text, size, "%s", refusal);
+  if (!strstr(refusal, none)) return;
+  snprintf(start, sizeof start, "; %s: ", family);
+  const char *at = strstr(refusal, start);
+  snprintf(start, sizeof start, "; %s-", family);
+  if (!at) at = strstr(refusal, start);
+  snprintf(text, size, "%s", at ? at + strlen("; ") : none);
   for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
     char *end = strstr(text, families[i]);
     if (end) *end = 0;
   }
-  return text;
 }
 
 int design_rule_of(const char *family, const char *refusal) {
   char text[2048];
-  const char *sentence = sentence_of(family, refusal, sizeof text, text);
+  cut_out(family, refusal, sizeof text, text);
   for (int i = 0; design_rules[i].name; i++)
-    if (strstr(sentence, design_rules[i].text)) return i;
+    if (strstr(text, design_rules[i].text)) return i;
   return -1;
 }
 
