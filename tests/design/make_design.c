@@ -200,6 +200,22 @@ static int add_rows(pairs *s) {
   return added;
 }
 
+/* Has one of the rows a known fault that no other row has? */
+static bool is_last_of_fault(const pairs *s, int from, int to, int kept) {
+  char line[DESIGN_TEXT];
+  for (int k = 0; k < s->n_known; k++) {
+    bool own = false, others = false;
+    for (int i = 0; i < n_rows; i++) {
+      if (i >= kept && i < from) continue; /* it is out */
+      design_line(s->d, &rows[i], sizeof line, line);
+      if (!design_has_words(line, s->known[k].words)) continue;
+      own |= i >= from && i < to, others |= i < from || i >= to;
+    }
+    if (own && !others) return true;
+  }
+  return false;
+}
+
 /* Takes rows out whose pairs other rows have; first whole kernels. */
 static void drop_spare_rows(pairs *s) {
   int kept = 0;
@@ -208,9 +224,10 @@ static void drop_spare_rows(pairs *s) {
     bool spare = true;
     for (int i = from; i < to; i++) pairs_add(s, &rows[i], -1);
     for (int i = from; i < to && spare; i++) spare = pairs_is_spare(s, &rows[i], 0);
+    if (spare) spare = !is_last_of_fault(s, from, to, kept);
     for (int i = from; i < to && !spare; i++) pairs_add(s, &rows[i], 1);
     for (int i = from; i < to && !spare; i++) {
-      if (pairs_is_spare(s, &rows[i], 1))
+      if (pairs_is_spare(s, &rows[i], 1) && !is_last_of_fault(s, i, i + 1, kept))
         pairs_add(s, &rows[i], -1);
       else
         rows[kept++] = rows[i];
