@@ -160,6 +160,11 @@ START_TEST(test_slopes_of_caps) {
   NEAR(r.dq_rss[0], 0.5 * 50 * 3 * 0x1p-9);
   ck_assert_double_eq_tol(r.dinput_rss[0][0], 3 * (1 + 0x1p-9) + 5 * (1 + open), 1e-9);
   ck_assert_double_lt(fabs(r.dk[0]), 1e-8);
+  ck_assert(r.sampled == 1 && r.steep == 0); /* of the first pair */
+  x = problem_of("none", "4.0 * tanh(s / 4.0)", (oracle_formats){0});
+  set(2, 1, 0, 3, 5, 0);
+  solve(&x);
+  ck_assert(r.sampled == 1 && r.steep == 1);
 }
 END_TEST
 
