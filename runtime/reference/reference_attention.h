@@ -27,6 +27,10 @@ void attention_draw(const reference_case *c, int tensor, double *values);
 /* Tells the oracle where a sequence begins along the axes of inputs. */
 void attention_set_first(attention *a, const fg_problem *p, const reference_sequence *s);
 
+/* Puts what a sequence has into the results of all: its own rows, and its share of sums. */
+void attention_keep(const reference_case *c, const reference_sequence *s, const oracle_result *part,
+                    oracle_result *all);
+
 /* After forward is solved: is too little visible for most of what a kernel does to show? Every
  * fourth seed keeps what was drawn. */
 bool attention_sees_little(const reference_case *c);
