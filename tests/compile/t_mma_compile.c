@@ -134,10 +134,23 @@ static void add_dim(fg_gen *gen, const char *family, const char *arch, int pass,
   free(list);
 }
 
+/* Plans that are known to spill. Each must, so that its line goes when it no longer does. */
+static const char *const known[] = {"attn_fwd-bf16-d576v512-alibi.mma-q64-k64-s1-w4.sm_100a"};
+
+static bool is_known(const char *name) {
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!strcmp(known[i], name)) return true;
+  return false;
+}
+
 /* Says what is wrong with one; 1 if something is. */
 static int judge(const compile_one *one) {
-  if (one->status == FG_OK && fg_cubin_accept(one->name, &one->cubin) == FG_OK) return 0;
-  fprintf(stderr, "%s: %s\n", one->name, one->status == FG_OK ? fg_error() : one->error);
+  const bool good = one->status == FG_OK && fg_cubin_accept(one->name, &one->cubin) == FG_OK;
+  if (good != is_known(one->name)) return 0;
+  fprintf(stderr, "%s: %s\n", one->name,
+          good                   ? "it is known to spill, and does not"
+          : one->status == FG_OK ? fg_error()
+                                 : one->error);
   return 1;
 }
 
