@@ -132,7 +132,7 @@ static void random_shape(pairs *s, design_row *row, pair p) {
 /* Work of the row, in that of the longest one; what a launch takes whatever its lengths counts too.
  */
 static double work(const design *d, const design_row *row) {
-  return 0.1 + (double)design_cost(d, row) / (double)d->most;
+  return 0.02 + (double)design_cost(d, row) / (double)d->most;
 }
 
 /* Adds the row with the best of some random launches. must: one that counts for the pair. */
@@ -160,7 +160,7 @@ static bool add_shape(pairs *s, design_row row, pair p, bool must) {
 
 /* The best of some rows with the pair; others where no launch of it is cheap enough. */
 static void add_kernel(pairs *s, pair p) {
-  enum { MOST = 40 };
+  enum { MOST = 400 };
   for (int tried = 0; tried < MOST; tried += ATTEMPTS) {
     design_row best = repaired(s, p);
     int most = pairs_gain(s, &best);
