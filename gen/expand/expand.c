@@ -9,6 +9,7 @@
 #include "template.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,15 +91,18 @@ static void add_name(file_names *list, const char *name, const char *ending) {
                               (int)(n - end), name);
 }
 
-/* Adds what the folder has and the library has not. */
-static void add_new_names(file_names *list, const char *templates, const char *folder) {
+/* Adds what the folder has and the library has not; a missing folder adds nothing. */
+static fg_status add_new_names(file_names *list, const char *templates, const char *folder) {
   char path[1024];
   snprintf(path, sizeof path, "%s/%s", templates, folder);
   DIR *directory = opendir(path);
+  if (!directory && errno == ENOMEM)
+    return fg_fail(FG_EMEMORY, "templates %s: no memory to read it", path);
   for (struct dirent *e; directory && (e = readdir(directory));)
     if (!fg_overlay_has(NULL, (snprintf(path, sizeof path, "%s/%s", folder, e->d_name), path)))
       add_name(list, e->d_name, ".lua");
   if (directory) closedir(directory);
+  return FG_OK;
 }
 
 /* gen.files(folder) -> the names of its Lua files, a line each, in any order */
@@ -110,7 +114,10 @@ static int lua_files(lua_State *L) {
   for (const fg_embedded *file = fg_embedded_templates; file->name; file++)
     if (!strncmp(file->name, folder, n) && file->name[n] == '/')
       add_name(&list, file->name + n + 1, ".lua");
-  if (gen->templates) add_new_names(&list, gen->templates, folder);
+  if (gen->templates) {
+    const fg_status status = add_new_names(&list, gen->templates, folder);
+    if (status != FG_OK) return fg_lua_raise(L, status, false);
+  }
   lua_pushlstring(L, list.text, list.n);
   return 1;
 }

@@ -4,10 +4,13 @@
 #include "embedded.h"
 #include "template.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fts.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH_SIZE = 1024 };
@@ -38,39 +41,104 @@ bool fg_overlay_has(const char *folder, const char *name) {
   return is_in(folder, name, path) || fg_embedded_find(fg_embedded_templates, name) != NULL;
 }
 
-static bool is_template(const char *name) {
+/* A walk through a folder. The C library's fts is not used: when memory runs out, glibc's fts can
+ * crash or return unsorted names. */
+typedef struct {
+  char path[PATH_MAX]; /* the current file or folder */
+  size_t root;         /* characters of `path` that name the walk's folder */
+  bool with_folders;
+  fg_overlay_visitor *visit;
+  void *context;
+} walk;
+
+/* A folder that the walk has entered and not yet left. */
+typedef struct place {
+  const struct place *outer; /* NULL: this is the walk's folder */
+  dev_t device;
+  ino_t inode;
+} place;
+
+/* Call it while errno still has the reason. */
+static fg_status cannot_read(const char *path) {
+  if (errno == ENOMEM) return fg_fail(FG_EMEMORY, "templates %s: no memory to read it", path);
+  return fg_fail(FG_ETEMPLATE, "templates %s: %s", path, strerror(errno));
+}
+
+static bool is_template(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   const size_t n = strlen(name);
   return n > 4 && (!strcmp(name + n - 4, ".cut") || !strcmp(name + n - 4, ".lua"));
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b) {
-  return strcmp((*a)->fts_name, (*b)->fts_name);
+static int is_file_or_folder(const struct dirent *e) {
+  return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 }
 
-/* Sorted by name, so that the order of the file system has no effect. */
+static int by_name(const struct dirent **a, const struct dirent **b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static fg_status visit_current(const walk *w) {
+  const char *name = w->path + w->root;
+  return w->visit(w->context, w->path, name + strspn(name, "/"));
+}
+
+static fg_status walk_path(walk *w, size_t n, const place *outer);
+
+/* Appends a name of the folder to the path, which has n characters, and walks there. */
+static fg_status walk_name(walk *w, size_t n, const char *name, const place *here) {
+  const size_t room = sizeof w->path - n;
+  const char *slash = w->path[n - 1] == '/' ? "" : "/";
+  const size_t added = (size_t)snprintf(w->path + n, room, "%s%s", slash, name);
+  if (added < room) return walk_path(w, n + added, here);
+  errno = ENAMETOOLONG;
+  return cannot_read(w->path);
+}
+
+/* Walks through the folder at the path, which has n characters, and leaves the path unchanged.
+ * Names are sorted, so that the order of the file system has no effect. */
+static fg_status walk_folder(walk *w, size_t n, const place *here) {
+  struct dirent **entry;
+  const int entries = scandir(w->path, &entry, is_file_or_folder, by_name);
+  fg_status status = FG_OK;
+  if (entries < 0) return cannot_read(w->path);
+  for (int i = 0; i < entries; i++) {
+    if (status == FG_OK) status = walk_name(w, n, entry[i]->d_name, here);
+    free(entry[i]);
+  }
+  free(entry);
+  w->path[n] = 0;
+  return status;
+}
+
+/* Visits the file or folder at the path, which has n characters, then what the folder has. Follows
+ * links, except a link without a target and a link to a folder that the walk is in. */
+static fg_status walk_path(walk *w, size_t n, const place *outer) {
+  struct stat s, link;
+  if (stat(w->path, &s)) {
+    const int reason = errno;
+    if (reason != ENOMEM && !lstat(w->path, &link)) return FG_OK;
+    errno = reason;
+    return cannot_read(w->path);
+  }
+  if (S_ISREG(s.st_mode)) return is_template(w->path) ? visit_current(w) : FG_OK;
+  if (!S_ISDIR(s.st_mode)) return FG_OK;
+  for (const place *p = outer; p; p = p->outer)
+    if (p->device == s.st_dev && p->inode == s.st_ino) return FG_OK;
+  if (w->with_folders) TRY(visit_current(w));
+  return walk_folder(w, n, &(place){outer, s.st_dev, s.st_ino});
+}
+
 static fg_status each(const char *folder, bool with_folders, fg_overlay_visitor *visit,
                       void *context) {
-  char *const roots[] = {(char *)folder, NULL};
-  FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
-  fg_status status = FG_OK;
-  if (!tree) return fg_fail(FG_ETEMPLATE, "templates %s: %s", folder, strerror(errno));
-  while (status == FG_OK) {
-    errno = 0;
-    FTSENT *e = fts_read(tree);
-    if (!e) { /* the end, or no memory to go on */
-      if (errno) status = fg_fail(FG_ETEMPLATE, "templates %s: %s", folder, strerror(errno));
-      break;
-    }
-    const char *name = e->fts_path + strlen(folder);
-    name += strspn(name, "/");
-    if ((e->fts_info == FTS_F && is_template(e->fts_name)) ||
-        (e->fts_info == FTS_D && with_folders))
-      status = visit(context, e->fts_path, name);
-    else if (e->fts_info == FTS_ERR || e->fts_info == FTS_NS || e->fts_info == FTS_DNR)
-      status = fg_fail(FG_ETEMPLATE, "templates %s: %s", e->fts_path, strerror(e->fts_errno));
+  const size_t n = strlen(folder);
+  walk w = {.root = n, .with_folders = with_folders, .visit = visit, .context = context};
+  if (n >= sizeof w.path) {
+    errno = ENAMETOOLONG;
+    return cannot_read(folder);
   }
-  fts_close(tree);
-  return status;
+  memcpy(w.path, folder, n + 1);
+  return walk_path(&w, n, NULL);
 }
 
 fg_status fg_overlay_each(const char *folder, fg_overlay_visitor *visit, void *context) {

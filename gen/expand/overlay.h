@@ -23,7 +23,8 @@ fg_status fg_overlay_read(const char *folder, const char *name, fg_template_text
 bool fg_overlay_has(const char *folder, const char *name);
 
 /* Calls `visit` with each .cut and .lua file of the folder, in the order of their names, until one
- * call fails. name: the file's place in the folder. FG_ETEMPLATE: the folder cannot be read. */
+ * call fails. name: the file's place in the folder. FG_ETEMPLATE: the folder cannot be read;
+ * FG_EMEMORY: there is no memory to read it. */
 typedef fg_status fg_overlay_visitor(void *context, const char *path, const char *name);
 fg_status fg_overlay_each(const char *folder, fg_overlay_visitor *visit, void *context);
 

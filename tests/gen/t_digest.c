@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The essence without line ends, which is what kernels of GPUs are kept under, and with them. */
 static const struct {
@@ -183,6 +184,9 @@ START_TEST(overlay) {
   scratch_put("t/attention/simt/other.cut", text, sizeof text - 1);
   ck_assert(moved(digest));
   scratch_put("t/attention/simt/notes.txt", text, sizeof text - 1);
+  ck_assert(!moved(digest));
+  ck_assert_int_eq(symlink("..", "t/attention/outer"), 0); /* a folder that the walk is in */
+  ck_assert_int_eq(symlink("nothing", "t/attention/none.cut"), 0);
   ck_assert(!moved(digest));
 }
 END_TEST

@@ -124,6 +124,7 @@ START_TEST(test_c) {
     if (status == FG_OK) status = emit(gen, &text);
     done = ended(n, 0, status);
     reported += status == FG_EMEMORY;
+    if (text) ck_assert_str_eq(text, expected);
     free(text);
     fg_gen_free(gen);
     none_lost(n, live);

@@ -1,5 +1,4 @@
-/* t_recipe_text.c - a recipe's text parses back to the recipe; any other text is refused by line.
- */
+/* t_recipe_text.c - a recipe's text parses back to the recipe; any other is refused by line. */
 #include "expand/expand.h"
 #include "suite.h"
 
@@ -166,10 +165,8 @@ static int rich_text(char text[FG_RECIPE_TEXT]) {
   ck_assert_int_eq(fg_recipe_params(&recipe, sizeof params, params), FG_OK);
   ck_assert_ptr_nonnull(strstr(params, "tensor_map q_map; // of q: boxes of 128 rows of 64, 1 "));
   ck_assert_ptr_nonnull(strstr(params, "tensor_map sums_map; // of sums: boxes of 64 rows of 64"));
-  recipe.step[0].cluster = 2;
-  recipe.step[0].resident = 1;
-  recipe.step[0].early = true;
-  recipe.step[1].early = true;
+  recipe.step[0].cluster = 2, recipe.step[0].resident = 1;
+  recipe.step[0].early = recipe.step[1].early = true;
   fg_step *zero = &recipe.step[recipe.n_steps++];
   *zero = (fg_step){.kind = FG_STEP_ZERO, .region = recipe.n_regions - 2, .regions = 2};
   parses_to_itself(&recipe);
@@ -232,13 +229,16 @@ START_TEST(mutated) {
 }
 END_TEST
 
-#define HEAD "head_dim 64 64\nalign 16\n"
-#define Q    "tensor q in bf16 [b, nq, h, 64]\n"
-#define REST " registers 80 work b nk *\n" /* of a launch */
-#define FWD  "launch f grid 1, 1, 1 threads 32 shared 0" REST
-static const struct {
+#define HEAD   "head_dim 64 64\nalign 16\n"
+#define Q      "tensor q in bf16 [b, nq, h, 64]\n"
+#define REST   " registers 80 work b nk *\n" /* of a launch */
+#define LAUNCH "launch f grid 1, 1, 1 threads 32 shared 0"
+#define FWD    LAUNCH REST
+typedef struct {
   const char *text, *error;
-} malformed[] = {
+} refusal;
+
+static const refusal malformed[] = {
     {"", "recipe line 1: it ends before its first step"},
     {HEAD Q, "recipe line 4: it ends before its first step"},
     {HEAD FWD, "recipe line 4: it ends before its first step"},
@@ -297,34 +297,26 @@ static const struct {
     {"costs 1\n", "recipe line 1: \"costs\" begins no line of a recipe"},
     {"generation 1\n", "recipe line 1: the generation is not a number from 2 to 1048576"},
     {"align 24\n", "recipe line 1: the alignment is no power of 2"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0\n",
-     "recipe line 4: f lacks grid, threads, shared, registers or work"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 work nk\n",
-     "recipe line 4: f lacks grid, threads, shared, registers or work"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80\n",
+    {HEAD Q LAUNCH "\n", "recipe line 4: f lacks grid, threads, shared, registers or work"},
+    {HEAD Q LAUNCH " work nk\n", "recipe line 4: f lacks grid, threads, shared, registers or work"},
+    {HEAD Q LAUNCH " registers 80\n",
      "recipe line 4: f lacks grid, threads, shared, registers or work"},
     {HEAD Q "launch f grid 1, 1, 1 threads 32 registers 80 shared 0 work nk\n",
      "recipe line 4: f lacks grid, threads, shared, registers or work"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 0 work nk\n",
+    {HEAD Q LAUNCH " registers 0 work nk\n",
      "recipe line 4: registers is not a number from 1 to 255"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 256 work nk\n",
+    {HEAD Q LAUNCH " registers 256 work nk\n",
      "recipe line 4: registers is not a number from 1 to 255"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 work \n",
-     "recipe line 4: an expression has a word of 0 letters"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 work nk *\n",
-     "recipe line 4: \"*\" has too few operands"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 work rows\n",
+    {HEAD Q LAUNCH " registers 80 work \n", "recipe line 4: an expression has a word of 0 letters"},
+    {HEAD Q LAUNCH " registers 80 work nk *\n", "recipe line 4: \"*\" has too few operands"},
+    {HEAD Q LAUNCH " registers 80 work rows\n",
      "recipe line 4: \"rows\" is no word of an expression"},
-    {HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 080 work nk\n",
-     "recipe line 4: it is not spelled as a recipe is"},
+    {HEAD Q LAUNCH " registers 080 work nk\n", "recipe line 4: it is not spelled as a recipe is"},
 };
 
-#define MAP(rest) HEAD Q "map q_map q " rest "\n"
-#define TRAIT(text)                                                                                \
-  HEAD Q "launch f grid 1, 1, 1 threads 32 shared 0 registers 80 " text " work nk\n"
-static const struct {
-  const char *text, *error;
-} malformed_maps[] = {
+#define MAP(rest)   HEAD Q "map q_map q " rest "\n"
+#define TRAIT(text) HEAD Q LAUNCH " registers 80 " text " work nk\n"
+static const refusal malformed_maps[] = {
     {HEAD Q "map 1 q 64 64 swizzle 128\n", "recipe line 4: \"1\" is no name"},
     {HEAD Q "map q_map k 64 64 swizzle 128\n", "recipe line 4: map q_map has no tensor"},
     {HEAD Q "map q_map\n", "recipe line 4: map q_map has no tensor"},
