@@ -160,13 +160,14 @@ bool design_shows(const design *d, const design_row *row, int a, int b) {
          (k || nk >= (q ? d->some : d->several));
 }
 
-/* An element takes some work whatever its width. Heads wider than 256/256 count as these, so that
- * they meet the same lengths. */
+/* An element takes some work whatever its width, and with slices once for each of several. Heads
+ * wider than 256/256 count as these, so that they meet the same lengths. */
 int64_t design_cost(const design *d, const design_row *row) {
-  enum { COUNTED = 512, EACH = 48 };
+  enum { COUNTED = 512, EACH = 48, SLICES = 8 };
   const char *heads = d->axis[d->heads].level[row->level[d->heads]];
-  int width = 2 * COUNTED;
+  int width = 2 * COUNTED, times = 1;
   for (int a = 0; a < d->n; a++) {
+    if (row->level[a] > 0 && !strcmp(d->axis[a].name, "slices")) times = SLICES;
     const char *dims = row->level[a] >= 0 && !strcmp(d->axis[a].name, "head_dim")
                            ? strchr(d->axis[a].level[row->level[a]], '=')
                            : NULL;
@@ -174,7 +175,7 @@ int64_t design_cost(const design *d, const design_row *row) {
     const char *slash = strchr(dims, '/');
     width = atoi(dims + 1) + atoi(slash ? slash + 1 : dims + 1);
   }
-  return (int64_t)design_number(heads, "b", 1) * design_number(heads, "h", 1) *
+  return (int64_t)times * design_number(heads, "b", 1) * design_number(heads, "h", 1) *
          d->q_length[row->level[d->nq]] * d->k_length[row->level[d->nk]] *
          ((width < COUNTED ? width : COUNTED) + EACH);
 }
