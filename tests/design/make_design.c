@@ -1,7 +1,7 @@
 /* make_design.c - writes tests/design/NAME.txt and NAME.unmet.txt: the rows of a design, and the
  * pairs of levels that no row has, each with its rule.
  *
- *   make_design FOLDER [NAME ...]
+ *   make_design FOLDER NAME
  *
  * Rows of the old file stay where they still serve. Then each pair that no row has gets the best of
  * some random rows. Equal files in, equal files out. */

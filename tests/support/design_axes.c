@@ -1,6 +1,6 @@
 /* design_axes.c - the table of the design's axes, and what the families differ in.
  *
- * To add a feature: a row in `attention`, then the command in tests/README.md. The first level of
+ * To add a feature: a row in `attention`, then `make_design tests/design NAME`. The first level of
  * an axis is what other axes meet most often. */
 #include "design.h"
 
