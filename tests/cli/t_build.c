@@ -24,7 +24,7 @@ static const char *first(const char *text) {
 
 /* ---- the same bytes ---- */
 
-START_TEST(same_bytes) {
+TEST(same_bytes) {
   build_gives(0, THREE "-j 1 -o a");
   build_gives(0, THREE "-j 3 -o b");
   ck_assert_int_eq(build_compiles(), 2 * OF_THREE);
@@ -39,10 +39,9 @@ START_TEST(same_bytes) {
   ck_assert_int_eq(chdir(".."), 0);
   build_same("a", "deep/d");
 }
-END_TEST
 
 /* One mechanism behind the program and the library. */
-START_TEST(as_the_library_does) {
+TEST(as_the_library_does) {
   static const char *const specs[] = {"head_dim=8,16,40", "family=simt"};
   fg_config config = FG_INIT(fg_config);
   fg_order order = FG_INIT(fg_order);
@@ -67,10 +66,9 @@ START_TEST(as_the_library_does) {
   unsetenv("FLASHGEN_CC");
   build_same("program", "library");
 }
-END_TEST
 
 /* What is made is what `flashgen list` says, and it is what would be launched. */
-START_TEST(as_list_says) {
+TEST(as_list_says) {
   build_gives(0, "build head_dim=8 pass=forward,backward mask=causal --plans 2 " HOST "-o zoo");
   program_result r = program_gives(0, "list head_dim=8 pass=forward,backward mask=causal "
                                       "family=simt --plans 2 --arch host -q");
@@ -87,11 +85,10 @@ START_TEST(as_list_says) {
   ck_assert_ptr_null(strchr(item->compiler, '/'));
   fg_zoo_free(zoo);
 }
-END_TEST
 
 /* ---- a second time ---- */
 
-START_TEST(nothing_to_do) {
+TEST(nothing_to_do) {
   struct stat before, after;
   program_result r = build_gives(0, THREE "-o zoo");
   program_says(r.out, "made  " D8 "  ");
@@ -106,9 +103,8 @@ START_TEST(nothing_to_do) {
   ck_assert(before.st_ino == after.st_ino);
   program_says(build_gives(0, THREE "-v -o zoo").out, "kept  " D8 "  ");
 }
-END_TEST
 
-START_TEST(changed_spec) {
+TEST(changed_spec) {
   build_gives(0, THREE "-o zoo");
   build_compiles();
   program_result r = build_gives(0, "build head_dim=16,40,48 " HOST "-o zoo");
@@ -122,10 +118,9 @@ START_TEST(changed_spec) {
   program_says(r.out, "zoo: 1 variant: 0 made, 1 kept, 0 failed, 2 removed\n");
   build_is_whole("zoo", 1);
 }
-END_TEST
 
 /* Another text is another kernel, whatever its name. */
-START_TEST(changed_template) {
+TEST(changed_template) {
   const program_setup own = {.env = {build_cc(), "FLASHGEN_TEMPLATES=templates"}};
   ck_assert_int_eq(system("cp -r " FLASHGEN_SOURCE "/templates ."), 0);
   build_gives(0, "build head_dim=8 pass=forward,backward " HOST "-o zoo");
@@ -135,9 +130,8 @@ START_TEST(changed_template) {
   program_says(r.out, "zoo: 2 variants: 1 made, 1 kept, 0 failed, 0 removed\n");
   ck_assert_int_eq(build_compiles(), 1);
 }
-END_TEST
 
-START_TEST(damaged_files) {
+TEST(damaged_files) {
   static const char file[] = "zoo/" D8 ".so";
   build_gives(0, THREE "-o good");
   build_gives(0, THREE "-o zoo");
@@ -154,11 +148,10 @@ START_TEST(damaged_files) {
                           "anew\n");
   build_same("zoo", "good");
 }
-END_TEST
 
 /* ---- variants that fail ---- */
 
-START_TEST(refused_by_the_compiler) {
+TEST(refused_by_the_compiler) {
   program_result r = build_gives(1, "build head_dim=8,24,40 " HOST "-o zoo");
   program_says(r.out, "FAIL  attn_fwd-bf16-d24.simt-q16-k32-w4.host\n      attn_fwd-bf16-d24.");
   program_says(r.out, " refused it (exit 1):\n  kernel.c:9:1: error: not this one [");
@@ -170,10 +163,9 @@ START_TEST(refused_by_the_compiler) {
   program_says(r.out, "\nzoo: 1 variant: 0 made, 0 kept, 1 failed, 2 removed\n");
   build_is_whole("zoo", 0);
 }
-END_TEST
 
 /* A best plan that the compiler refuses gives way to the next, for the program and the library. */
-START_TEST(another_plan) {
+TEST(another_plan) {
   static const char *const specs[] = {"head_dim=8,56", "family=simt"};
   static const char why[] = "attn_fwd-bf16-d56.simt-q16-k32-w4.host: ";
   fg_config config = FG_INIT(fg_config);
@@ -203,10 +195,9 @@ START_TEST(another_plan) {
   unsetenv("FLASHGEN_CC");
   build_same("zoo", "library");
 }
-END_TEST
 
 /* A worker that dies takes one variant with it. */
-START_TEST(worker_that_dies) {
+TEST(worker_that_dies) {
   const program_setup own = {.env = {"TMPDIR=.", build_cc()}}; /* where it leaves its files */
   program_result r = program_run(&own, "build head_dim=8,32,40 " HOST "-o zoo -j 2");
   ck_assert_int_eq(r.code, 1);
@@ -215,10 +206,9 @@ START_TEST(worker_that_dies) {
   program_says(r.out, "\nzoo: 3 variants: 2 made, 0 kept, 1 failed, 0 removed\n");
   build_is_whole("zoo", 2);
 }
-END_TEST
 
 /* For build systems: a file as new as the zoo, and what it depends on. */
-START_TEST(stamp) {
+TEST(stamp) {
   static const char spec[] = "return { head_dim = { 8, 16 }, family = \"simt\" }\n";
   char rule[1 << 14] = "";
   scratch_put("spec#1$.lua", spec, sizeof spec - 1);
@@ -240,10 +230,9 @@ START_TEST(stamp) {
   program_says(rule, " \\\n  templates/host/target.lua \\\n");
   ck_assert_ptr_null(strstr(rule, "spec"));
 }
-END_TEST
 
 /* It is not there, or not touched, where the zoo is not what was ordered. */
-START_TEST(stamp_of_a_failure) {
+TEST(stamp_of_a_failure) {
   build_gives(1, "build head_dim=8,24 " HOST "-o zoo --stamp zoo.stamp");
   ck_assert_int_eq(build_has(".", "zoo.stamp") | build_has(".", "zoo.stamp.d"), 0);
   program_result r = program_gives(3, "build head_dim=8 " HOST "-o zoo --stamp no/zoo.stamp");
@@ -251,9 +240,8 @@ START_TEST(stamp_of_a_failure) {
                    "flashgen: no/zoo.stamp.d cannot be written: No such file or directory\n");
   build_is_whole("zoo", 1);
 }
-END_TEST
 
-START_TEST(json) {
+TEST(json) {
   program_result r = build_gives(1, "build head_dim=8,24 " HOST "-o zoo --json");
   ck_assert_msg(!json_error(r.out), "no JSON at: %s", json_error(r.out));
   program_says(r.out, "{\"schema\": 1, \"results\": [\n  {\"name\": \"attn_fwd-bf16-d24.");
@@ -263,19 +251,17 @@ START_TEST(json) {
                "], \"variants\": 2, \"made\": 1, \"kept\": 0, \"failed\": 1, \"removed\": 0, "
                "\"complete\": true}\n");
 }
-END_TEST
 
-START_TEST(progress) {
+TEST(progress) {
   program_result r = build_gives(0, "build head_dim=8 family=simt --arch host -o zoo");
   ck_assert_str_eq(r.err, "1/1 done, 0 failed, 0 s left\n");
   r = build_gives(0, "build " D8 " --device host -o zoo -q"); /* a name is naming the family */
   ck_assert_str_eq(r.out, "zoo is up to date: 1 variant, nothing to do\n");
 }
-END_TEST
 
 /* ---- what it refuses ---- */
 
-START_TEST(refusals) {
+TEST(refusals) {
   program_refuses(2, "build needs -o DIR, the zoo", "build head_dim=8 family=simt");
   program_refuses(2, "--arch and --device: give one of them",
                   "build head_dim=8 --arch host --device host -o zoo");
@@ -293,9 +279,8 @@ START_TEST(refusals) {
   program_refuses(3, "the directory file cannot be read: Not a directory",
                   "build head_dim=8 " HOST "-o file");
 }
-END_TEST
 
-START_TEST(no_compiler) {
+TEST(no_compiler) {
   const program_setup no_cc = {.env = {"FLASHGEN_CC=/nonexistent"}};
   const program_setup no_nvrtc = {.env = {"FLASHGEN_NVRTC=/nonexistent"}};
   program_result r = program_run(&no_cc, "build head_dim=8 " HOST "-o zoo");
@@ -307,10 +292,9 @@ START_TEST(no_compiler) {
   program_says(r.err, "flashgen: NVRTC is not to be found: tried /nonexistent; FLASHGEN_NVRTC ");
   ck_assert_int_eq(build_has(".", "zoo"), 0);
 }
-END_TEST
 
 /* A zoo of a newer flashgen is not touched. */
-START_TEST(newer_zoo) {
+TEST(newer_zoo) {
   static const char newer[] = "flashgen zoo 2\nwho knows\n";
   ck_assert_int_eq(mkdir("zoo", 0777), 0);
   scratch_put("zoo/manifest.txt", newer, sizeof newer - 1);
@@ -318,10 +302,9 @@ START_TEST(newer_zoo) {
                   "build head_dim=8 " HOST "-o zoo");
   ck_assert_int_eq(build_files("zoo"), 1);
 }
-END_TEST
 
 /* Nor is another program's file of that name; an empty one is what a full disk may leave. */
-START_TEST(foreign_manifest) {
+TEST(foreign_manifest) {
   static const char foreign[] = "name,size\nmine,1\n";
   char text[64] = "";
   ck_assert_int_eq(mkdir("zoo", 0777), 0);
@@ -339,30 +322,5 @@ START_TEST(foreign_manifest) {
   ck_assert_int_eq(r.code, 0);
   program_says(r.err, "zoo/manifest.txt is damaged: it is no manifest of a zoo; it is made anew");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("build");
-  TCase *builds = tcase_create("builds");
-  tcase_add_checked_fixture(builds, build_enter, build_leave);
-  suite_add(builds, same_bytes);
-  suite_add(builds, as_the_library_does);
-  suite_add(builds, as_list_says);
-  suite_add(builds, nothing_to_do);
-  suite_add(builds, changed_spec);
-  suite_add(builds, changed_template);
-  suite_add(builds, damaged_files);
-  suite_add(builds, refused_by_the_compiler);
-  suite_add(builds, another_plan);
-  suite_add(builds, worker_that_dies);
-  suite_add(builds, stamp);
-  suite_add(builds, stamp_of_a_failure);
-  suite_add(builds, json);
-  suite_add(builds, progress);
-  suite_add(builds, refusals);
-  suite_add(builds, no_compiler);
-  suite_add(builds, newer_zoo);
-  suite_add(builds, foreign_manifest);
-  suite_add_tcase(suite, builds);
-  return suite_run(suite);
-}
+TEST_FIXTURE(build_enter, build_leave)

@@ -45,7 +45,7 @@ static const struct {
   int calls;
 } kinds[] = {{"write", 4}, {"fsync", 2}, {"renameat", 3}, {"unlinkat", 2}};
 
-START_TEST(killed_at_every_call) {
+TEST_LOOP(killed_at_every_call, sizeof kinds / sizeof *kinds) {
   char dir[32];
   words = TWO, variants = 2;
   build_gives(0, TWO "-o good");
@@ -55,10 +55,9 @@ START_TEST(killed_at_every_call) {
     goes_on(dir, variants);
   }
 }
-END_TEST
 
 /* The code that was whole when the program died is not compiled again. */
-START_TEST(killed_late) {
+TEST(killed_late) {
   build_gives(0, THREE "-o good");
   program_result r = disturbed("renameat", 2, 0, "zoo");
   ck_assert_int_eq(r.code, 128 + SIGKILL);
@@ -66,10 +65,9 @@ START_TEST(killed_late) {
   ck_assert(build_has("zoo", "journal.txt"));
   goes_on("zoo", 0);
 }
-END_TEST
 
 /* An old zoo stays whole until the new one is. */
-START_TEST(old_zoo_stays) {
+TEST(old_zoo_stays) {
   build_gives(0, THREE "-o good");
   build_gives(0, "build head_dim=8,48 family=simt --arch host -q -o zoo");
   ck_assert_int_eq(disturbed("renameat", 1, 0, "zoo").code, 128 + SIGKILL);
@@ -78,9 +76,8 @@ START_TEST(old_zoo_stays) {
   build_is_whole("zoo", 2);
   goes_on("zoo", 2);
 }
-END_TEST
 
-START_TEST(disk_full) {
+TEST(disk_full) {
   static const struct {
     const char *call;
     int nth, error;
@@ -106,9 +103,8 @@ START_TEST(disk_full) {
     goes_on(dir, i < 3 ? variants : 0);
   }
 }
-END_TEST
 
-START_TEST(place_taken) {
+TEST(place_taken) {
   build_gives(0, THREE "-o good");
   ck_assert_int_eq(mkdir("zoo", 0777), 0);
   ck_assert_int_eq(mkdir("zoo/attn_fwd-bf16-d16.simt-q16-k32-w4.host.so.new", 0777), 0);
@@ -117,10 +113,9 @@ START_TEST(place_taken) {
   ck_assert_int_eq(rmdir("zoo/attn_fwd-bf16-d16.simt-q16-k32-w4.host.so.new"), 0);
   goes_on("zoo", OF_THREE);
 }
-END_TEST
 
 /* An unprivileged user's run in a directory of which only the reading is allowed. */
-START_TEST(read_only) {
+TEST(read_only) {
   build_gives(0, THREE "-o good");
   build_gives(0, THREE "-o zoo");
   ck_assert_int_eq(chmod("zoo", 0555), 0);
@@ -132,10 +127,9 @@ START_TEST(read_only) {
   }
   ck_assert_int_eq(chmod("zoo", 0755), 0);
 }
-END_TEST
 
 /* What is under way ends, and counts. */
-START_TEST(interrupted) {
+TEST(interrupted) {
   static const struct {
     int signal, times, code;
     const char *text;
@@ -158,19 +152,5 @@ START_TEST(interrupted) {
     goes_on(dir, ways[i].text ? OF_THREE - 1 : OF_THREE);
   }
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("build_fault");
-  TCase *faults = tcase_create("faults");
-  tcase_add_checked_fixture(faults, build_enter, build_leave);
-  suite_loop(faults, killed_at_every_call, sizeof kinds / sizeof *kinds);
-  suite_add(faults, killed_late);
-  suite_add(faults, old_zoo_stays);
-  suite_add(faults, disk_full);
-  suite_add(faults, place_taken);
-  suite_add(faults, read_only);
-  suite_add(faults, interrupted);
-  suite_add_tcase(suite, faults);
-  return suite_run(suite);
-}
+TEST_FIXTURE(build_enter, build_leave)

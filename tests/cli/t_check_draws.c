@@ -35,7 +35,7 @@ static const struct {
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
-START_TEST(shown) {
+TEST_TENTH(shown, BUGS) {
   static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
   planted_in_t(bugs[_i].where, bugs[_i].text, bugs[_i].instead);
   for (int seed = 1; seed <= 2; seed++) {
@@ -44,7 +44,6 @@ START_TEST(shown) {
                   r.code, r.out, r.err);
   }
 }
-END_TEST
 
 /* What known faults make wrong is drawn by FLASHGEN_CHECK_FAULTS=1 alone. A row goes to the others
  * when its fault is mended: it is drawn always then. */
@@ -65,21 +64,12 @@ static const struct {
 };
 enum { KNOWN = sizeof known / sizeof *known };
 
-START_TEST(known_faults) {
+TEST_TENTH(known_faults, KNOWN) {
   static const program_setup with_faults = {.env = {"FLASHGEN_CHECK_FAULTS=1"}};
   program_result r = program_run(&with_faults, "check -q %s", known[_i].words);
   ck_assert_msg(r.code == known[_i].code, "%s: exit %d\n%s%s", known[_i].words, r.code, r.out,
                 r.err);
   program_gives(0, "check -q %s", known[_i].words);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("check_draws");
-  TCase *tests = tcase_create("check_draws");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_tenth(tests, shown, BUGS);
-  suite_tenth(tests, known_faults, KNOWN);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

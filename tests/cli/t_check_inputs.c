@@ -26,7 +26,7 @@ static double sees(const char *format, ...) {
 
 /* Whatever integers are used for, some pairs are seen and some are not, and indices stay in their
  * tensors. */
-START_TEST(integers_by_use) {
+TEST(integers_by_use) {
   static const char *const words[] = {
       "mask=k<n[b] inputs.n=i32[b]",
       "mask=k<16*n[b] inputs.n=i32[b]",
@@ -50,10 +50,9 @@ START_TEST(integers_by_use) {
   sees("score=s+t[h,i] inputs.t=f32[h,7] inputs.i=int");
   ck_assert_double_eq(sees("mask=full"), 100);
 }
-END_TEST
 
 /* A mask that shows nothing leaves nothing to judge, which is not right numbers. */
-START_TEST(nothing_seen) {
+TEST(nothing_seen) {
   program_result r =
       program_gives(1, "check family=simt head_dim=8,16 mask=k<n inputs.n=int n=0 -q");
   ck_assert_int_eq(program_count(r.out, "EMPTY  attn_fwd-bf16-d"), 2);
@@ -73,11 +72,10 @@ START_TEST(nothing_seen) {
                "      the exact outputs are 0 in all of 6 cases, so that nothing was judged\n");
   program_gives(0, "check family=simt head_dim=8 b=1 h=1 nq=5 nk=0 -q");
 }
-END_TEST
 
 /* Cases show enough for most of what a kernel does to be judged, whatever the seed: bounds that a
  * mask compares keys with, and slices. */
-START_TEST(enough_is_seen) {
+TEST_TENTH(enough_is_seen, 6) {
   const int seed = 2 * _i;
   const double of_first = sees("mask=k<=p&&k>=first[b] inputs.first=i32[b] b=1 h=1 nq=64 nk=96 "
                                "--seed %d",
@@ -86,7 +84,6 @@ START_TEST(enough_is_seen) {
   ck_assert_msg(of_first > 2, "seed %d: bounds show %g%%", seed, of_first);
   ck_assert_msg(of_slices > 7, "seed %d: slices show %g%%", seed, of_slices);
 }
-END_TEST
 
 /* A range that does not hold wherever its test does, whether a tile is hidden by it or not, and
  * whether the case's integers break it or others would; and ranges that hold. */
@@ -104,17 +101,16 @@ static const struct {
 };
 enum { CLAIMS = sizeof claims / sizeof *claims };
 
-START_TEST(false_claims) {
+TEST_TENTH(false_claims, CLAIMS) {
   program_result r = program_gives(
       claims[_i].code, "check family=simt head_dim=16 b=2 h=1 nq=16 nk=16 -q %s", claims[_i].words);
   if (claims[_i].code)
     program_says(r.out, ": the range of given(range, test) does not hold wherever its test does\n");
 }
-END_TEST
 
 /* dO is drawn so large that gradients of f16 are numbers of full precision; where that is not
  * enough, or a scale of 0 leaves nothing, it is said. */
-START_TEST(judged_nothing) {
+TEST(judged_nothing) {
   static const char f16[] = "check family=simt pass=backward head_dim=8 dtype=f16 normalizer=none "
                             "b=1 h=1 nq=3 nk=5 -q scale=%s";
   ck_assert_ptr_null(strstr(program_gives(0, f16, "1e-6").out, "judged nothing"));
@@ -123,10 +119,9 @@ START_TEST(judged_nothing) {
   program_says(program_gives(0, "check family=simt head_dim=8 normalizer=none -q").out,
                "  sees 100% of pairs  1 of 6 cases judged nothing\n");
 }
-END_TEST
 
 /* Values of an input from a file, which fits every shape. */
-START_TEST(values_of_a_file) {
+TEST(values_of_a_file) {
   static const char words[] = "check family=simt head_dim=16 mask=k<n[b] inputs.n=i32[b] h=1 nq=20 "
                               "nk=50 -q --in n=n.npy";
   static const int32_t lengths[] = {10, 30};
@@ -148,10 +143,9 @@ START_TEST(values_of_a_file) {
   program_refuses(2, "q: its file holds integers (i4), expected floats",
                   "check family=simt head_dim=16 b=2 -q --in q=n.npy");
 }
-END_TEST
 
 /* An index that leaves its tensor, with the expression, the index and the pair. */
-START_TEST(wrong_index) {
+TEST(wrong_index) {
 #define TABLE "head_dim=16 inputs.t=f32[h,nq+nk-1] b=1 h=2 nq=9 nk=7 -q"
   program_result r = program_gives(1, "check family=simt score=s+t[h,k-q+nq] " TABLE);
   program_says(r.out, "      score: an index leaves its tensor: t[h, nq + (k - q)]: index 2 is 15, "
@@ -169,19 +163,5 @@ START_TEST(wrong_index) {
   program_says(r.out, "t[h, k * 4294967296]: index 2 is 4294967296, not in 0 to 14, at b=0 h=0 q=0 "
                       "k=1\n");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("check_inputs");
-  TCase *tests = tcase_create("check_inputs");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, integers_by_use);
-  suite_add(tests, nothing_seen);
-  suite_tenth(tests, enough_is_seen, 6);
-  suite_tenth(tests, false_claims, CLAIMS);
-  suite_add(tests, judged_nothing);
-  suite_add(tests, values_of_a_file);
-  suite_add(tests, wrong_index);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

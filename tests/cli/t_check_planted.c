@@ -16,7 +16,7 @@
 
 static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
 
-START_TEST(wrong_numbers) {
+TEST(wrong_numbers) {
   planted_in_t("simt.forward.tile", "score.unit", "'1.1f * p.scale'");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=16 pass=forward,backward -q " SMALL);
@@ -31,10 +31,9 @@ START_TEST(wrong_numbers) {
   json_whole(r.out);
   program_says(r.out, "\"result\": \"FAIL\"");
 }
-END_TEST
 
 /* A NaN is the worst of errors, and has no JSON. */
-START_TEST(not_a_number) {
+TEST(not_a_number) {
   planted_in_t("simt.forward.tile", "score.unit", "'(0.0f / 0.0f)'");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 --json " SMALL);
   ck_assert_int_eq(r.code, 4);
@@ -43,11 +42,10 @@ START_TEST(not_a_number) {
   program_says(r.out, "nq=21 nk=40: o[0, 0, 0, 0] is NaN, expected ");
   program_says(r.out, ", the first of 672 of 672 elements that are not finite\"");
 }
-END_TEST
 
 /* Numbers that are wrong with and without tile skipping say nothing of a bound, in families too
  * whose sums have no fixed order. */
-START_TEST(wrong_in_both) {
+TEST(wrong_in_both) {
   planted_in_t("wgmma.forward.scale", "$(score.positive_scale)",
                "p.scale < 0.0f ? 0.0f : 0.0f / 0.0f");
   program_result r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 "
@@ -61,11 +59,10 @@ START_TEST(wrong_in_both) {
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, ", the furthest off of 8320 elements\n");
 }
-END_TEST
 
 /* A gradient whose terms cancel is small beside them, so that nothing at all would count as near.
  */
-START_TEST(nothing_is_written_but_zeros) {
+TEST(nothing_is_written_but_zeros) {
   static const char words[] = "check family=simt head_dim=16 pass=backward bias=grad "
                               "bias_dims=[h,q] -q " SMALL;
   program_gives(0, words);
@@ -75,10 +72,9 @@ START_TEST(nothing_is_written_but_zeros) {
   program_says(r.out, ": dbias[0, 1, 18, 0] is 0, expected ");
   program_says(r.out, " elements, which are all 0\n");
 }
-END_TEST
 
 /* lse's error is a difference of its own unit, and its limit depends on the row. */
-START_TEST(lse_in_its_unit) {
+TEST(lse_in_its_unit) {
   planted_in_t("simt.forward.store_o", "), $(norm", "), 0.0625f + $(norm");
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
   ck_assert_int_eq(r.code, 4);
@@ -89,11 +85,10 @@ START_TEST(lse_in_its_unit) {
   program_says(r.out, "\"lse\": {\"error\": 0.062");
   program_says(r.out, ", \"limit\": 0.00010");
 }
-END_TEST
 
 /* Results are compared with those of the kernel that skips no tile: a range that was stated and
  * does not hold, and one that was derived wrong. */
-START_TEST(wrong_ranges) {
+TEST(wrong_ranges) {
   program_result r =
       program_gives(4, "check family=simt head_dim=16 pass=forward,backward mask=near(32) "
                        "define.near(n)=given(k<n,k<=p) -q " SMALL);
@@ -111,11 +106,10 @@ START_TEST(wrong_ranges) {
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, ": a bound that flashgen derives from the mask is wrong\n");
 }
-END_TEST
 
 /* Integers are drawn where something depends on them: a range that does not hold, or a bound that
  * is one off, shows under each seed. */
-START_TEST(wrong_ranges_of_lengths) {
+TEST(wrong_ranges_of_lengths) {
 #define LENGTHS "family=simt head_dim=16 inputs.n=i32[b] -q --seed"
   for (int seed = 1; seed <= 3; seed++) {
     program_result r = program_gives(4, "check mask=given(k<n[b],k<=n[b]) " LENGTHS " %d", seed);
@@ -129,11 +123,10 @@ START_TEST(wrong_ranges_of_lengths) {
     program_says(r.out, ": a bound that flashgen derives from the mask is wrong\n");
   }
 }
-END_TEST
 
 /* Where tiles begin at the first key that rows see, those of the kernel that skips none lie there
  * too, and none of its keys counts twice. */
-START_TEST(tiles_beside_unskipped) {
+TEST(tiles_beside_unskipped) {
   static const char *const words = "check family=mma head_dim=64 block_kv=96 mask=window(60,5) "
                                    "b=1 h=1 nq=300 nk=400 -q";
   program_gives(0, words);
@@ -144,15 +137,13 @@ START_TEST(tiles_beside_unskipped) {
   planted_in_t("mma.forward.seen", "(k0 >= rest || k < rest)", "1");
   ck_assert_int_eq(program_run(&with_templates, words).code, 4);
 }
-END_TEST
 
 /* A cap takes another way through small numbers; no more in the one kernel than in the other. */
-START_TEST(caps_beside_unskipped) {
+TEST(caps_beside_unskipped) {
   program_gives(0, "check family=mma pass=forward,backward deterministic=true head_dim=64 "
                    "mask=causal,window(100,0) score=softcap(20.0),softcap(30.0) b=1 h=2 nq=300 "
                    "nk=411 -q");
 }
-END_TEST
 
 /* None of these shows at the default scale, which is 0.25 at head dim 16, or at a positive one. */
 #define UNIT "simt.forward.tile", "score.unit"
@@ -176,7 +167,7 @@ static const struct {
 };
 enum { SCALES = sizeof scale_bugs / sizeof *scale_bugs };
 
-START_TEST(scales) {
+TEST_TENTH(scales, SCALES) {
   char says[64];
   planted_in_t(scale_bugs[_i].where, scale_bugs[_i].text, scale_bugs[_i].instead);
   program_result r = program_run(&with_templates, "check -q %s", scale_bugs[_i].words);
@@ -184,7 +175,6 @@ START_TEST(scales) {
   snprintf(says, sizeof says, " scale=%s: ", scale_bugs[_i].scale);
   program_says(r.out, says);
 }
-END_TEST
 
 /* Offsets of 32 bits, in each kind of address: a head's, a row's as it is read, one that is
  * written. */
@@ -227,7 +217,7 @@ static const struct {
 };
 enum { OFFSETS = sizeof offset_bugs / sizeof *offset_bugs };
 
-START_TEST(offsets) {
+TEST_TENTH(offsets, OFFSETS) {
   planted_in_t(offset_bugs[_i].where, offset_bugs[_i].text, offset_bugs[_i].instead);
   program_result r = program_run(&with_templates, "check -q %s", offset_bugs[_i].words);
   ck_assert_msg(r.code == 1, "%s: exit %d\n%s", offset_bugs[_i].instead, r.code, r.out);
@@ -237,10 +227,9 @@ START_TEST(offsets) {
   program_says(r.out, offset_bugs[_i].shows ? offset_bugs[_i].shows
                                             : spot_of(offset_bugs[_i].where).file->name);
 }
-END_TEST
 
 /* Sums by atomics, in a kernel that is to have an order. */
-START_TEST(no_order) {
+TEST(no_order) {
   static const char words[] = "check -q --seed 1 family=simt head_dim=16 pass=backward "
                               "deterministic=true score=relative(t) inputs.t=f32[h,nq+nk-1]grad";
   program_gives(0, words);
@@ -251,24 +240,5 @@ START_TEST(no_order) {
   program_says(r.out, " elements are others in a second launch, the first at ");
   program_says(r.out, ": equal launches are to give equal bits\n");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("check_planted");
-  TCase *tests = tcase_create("check_planted");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, wrong_numbers);
-  suite_add(tests, not_a_number);
-  suite_add(tests, wrong_in_both);
-  suite_add(tests, nothing_is_written_but_zeros);
-  suite_add(tests, lse_in_its_unit);
-  suite_add(tests, wrong_ranges);
-  suite_add(tests, wrong_ranges_of_lengths);
-  suite_add(tests, tiles_beside_unskipped);
-  suite_add(tests, caps_beside_unskipped);
-  suite_tenth(tests, scales, SCALES);
-  suite_tenth(tests, offsets, OFFSETS);
-  suite_add(tests, no_order);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

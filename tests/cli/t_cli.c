@@ -19,7 +19,7 @@ static int lines(const char *text) { return program_count(text, "\n"); }
 
 /* ---- list ---- */
 
-START_TEST(list_quickstart) {
+TEST(list_quickstart) {
   program_result r = program_gives(0, "list " ZOO);
   ck_assert_int_eq(lines(r.out), 28);
   program_says(r.out, "attn_fwd-bf16-d192v128-causal.wgmma-");
@@ -32,9 +32,8 @@ START_TEST(list_quickstart) {
                           "to another\n");
   ck_assert_str_eq(program_gives(0, "list -q " ZOO).err, "");
 }
-END_TEST
 
-START_TEST(list_words_over_files) {
+TEST(list_words_over_files) {
   put("a.lua", "return { head_dim = { 64, 128 }, mask = 'causal' }");
   put("b.lua", "return { { head_dim = 8 }, { head_dim = 16 } }");
   program_result r = program_gives(0, "list a.lua b.lua dtype=f16 family=simt");
@@ -53,10 +52,9 @@ START_TEST(list_words_over_files) {
                   "needs sm_80 or newer, not sm_75",
                   "list head_dim=40 family=mma --arch sm_75");
 }
-END_TEST
 
 /* What to write instead is said. */
-START_TEST(slips) {
+TEST(slips) {
   program_refuses(2,
                   "\"head_dim\" has no value: write head_dim=VALUE, without spaces\nflashgen list "
                   "--help says what it takes",
@@ -84,10 +82,9 @@ START_TEST(slips) {
   for (int i = 0; i < 3; i++)
     ck_assert_str_eq(program_gives(0, "%s", words[i]).out, "flashgen 0.1.0\n");
 }
-END_TEST
 
 /* --help lists every value of a field that is a choice. */
-START_TEST(values_of_fields) {
+TEST(values_of_fields) {
   const char *help = program_gives(0, "list --help").out;
   for (int i = 0; i < FG_FIELDS; i++) {
     char list[256] = ":";
@@ -99,10 +96,9 @@ START_TEST(values_of_fields) {
   program_says(help, "tiles in flight (restricts plans)\n");
   program_says(help, "warps that share the same keys (restricts plans of mma)\n");
 }
-END_TEST
 
 /* One table: the README's, --help's and doctor's rows are those of arch.c. */
-START_TEST(archs_are_said) {
+TEST(archs_are_said) {
   program_result help = program_gives(0, "build --help");
   char text[1 << 14];
   snprintf(text, sizeof text, "%s", help.out);
@@ -127,9 +123,8 @@ START_TEST(archs_are_said) {
                "\"attn_fwd-bf16-d64.simt-q16-k32-w4.sm_90\" is not the name of a variant: arch "
                "\"sm_90\" is not known");
 }
-END_TEST
 
-START_TEST(list_filter_and_plans) {
+TEST(list_filter_and_plans) {
   ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --filter *-causal*").out), 14);
   ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --plans 1").out), 28);
   ck_assert_int_eq(lines(program_gives(0, "list " ZOO " --plans all pass=forward family=simt").out),
@@ -146,9 +141,8 @@ START_TEST(list_filter_and_plans) {
   program_says(r.out, "  kernel=attention pass=forward dtype=bf16 head_dim=128/64 mask=full "
                       "bias=true bias_dims=[h,k] ");
 }
-END_TEST
 
-START_TEST(list_json) {
+TEST(list_json) {
   program_result r = program_gives(0, "list " ZOO " family=simt --json");
   json_whole(r.out);
   ck_assert_int_eq(program_count(r.out, "{\"name\": \"attn_"), 28);
@@ -160,11 +154,10 @@ START_TEST(list_json) {
   r = program_gives(0, "list attn_fwd-bf16-d64.simt-q4-k32-w4.sm_80 --json");
   json_whole(r.out);
 }
-END_TEST
 
 /* ---- emit ---- */
 
-START_TEST(emit_by_name_and_words) {
+TEST(emit_by_name_and_words) {
   static const struct {
     const char *words, *name;
   } one[] = {{"head_dim=128 mask=causal family=simt --arch sm_80",
@@ -184,10 +177,9 @@ START_TEST(emit_by_name_and_words) {
     free(by_words);
   }
 }
-END_TEST
 
 /* A file each, named and filled as emit alone would print it. */
-START_TEST(emit_to_a_directory) {
+TEST(emit_to_a_directory) {
   program_gives(0, "emit head_dim=8,16 family=simt -o made");
   ck_assert_int_eq(scratch_files(), 2); /* made, tmp */
   program_result r = program_gives(0, "emit head_dim=16 family=simt");
@@ -202,9 +194,8 @@ START_TEST(emit_to_a_directory) {
   ck_assert_ptr_null(strstr(recipe, "for ("));
   free(recipe);
 }
-END_TEST
 
-START_TEST(emit_refused) {
+TEST(emit_refused) {
   put("file", "");
   program_refuses(2, "2 variants: give -o DIR to write a file for each", "emit head_dim=8,16");
   program_refuses(2, "\"attn_fwd\" is not the name of a variant", "emit attn_fwd");
@@ -214,11 +205,10 @@ START_TEST(emit_refused) {
                   "cannot write file/attn_fwd-bf16-d8.simt-q16-k32-w4.sm_90a.cu: Not a directory",
                   "emit head_dim=8 family=simt -o file");
 }
-END_TEST
 
 /* ---- help and wrong command lines ---- */
 
-START_TEST(help) {
+TEST(help) {
   static const char *const commands[] = {"list", "emit", "run", "check", "doctor"};
   char *all = strdup(program_gives(0, "--help").out);
   ck_assert_str_eq(program_gives(0, "help").out, all);
@@ -236,7 +226,6 @@ START_TEST(help) {
   free(all);
   program_says(program_gives(0, "--version").out, "flashgen 0.");
 }
-END_TEST
 
 static void usage_says(const char *words, const char *text) {
   program_result r = program_gives(2, "%s", words);
@@ -244,16 +233,15 @@ static void usage_says(const char *words, const char *text) {
   program_says(r.err, text);
 }
 
-START_TEST(unknown_commands) {
+TEST(unknown_commands) {
   usage_says("", "flashgen COMMAND --help");
   usage_says("chek", "flashgen: unknown command \"chek\" (did you mean \"check\"?)\n");
   usage_says("zzzzzz", "flashgen: unknown command \"zzzzzz\"\n");
   usage_says("--json", "flashgen: unknown command \"--json\"\n");
   usage_says("help lst", "flashgen: unknown command \"lst\" (did you mean \"list\"?)\n");
 }
-END_TEST
 
-START_TEST(options_refused) {
+TEST(options_refused) {
   program_refuses(2, "list takes no option --verbos (did you mean --verbose?)", "list --verbos");
   program_refuses(2, "check takes no option --seeed=3 (did you mean --seed?)", "check --seeed=3");
   program_refuses(2, "emit takes no option --json", "emit --json");
@@ -279,9 +267,8 @@ START_TEST(options_refused) {
   ck_assert_msg(!strncmp(r.err, "flashgen: device cuda:900: ", 27), "%s", r.err);
   program_refuses(2, "\"head_dim=64\": doctor takes options only", "doctor head_dim=64");
 }
-END_TEST
 
-START_TEST(words_refused) {
+TEST(words_refused) {
   put("none.lua", "return { head_dim = 64, when = function() return false end }");
   program_refuses(2, "no variant matches --filter x*", "list head_dim=64 --filter x*");
   program_refuses(2, "attn_fwd-bf16-d64: no plan matches --plan x; the first is simt-q16-k32-w4",
@@ -296,10 +283,9 @@ START_TEST(words_refused) {
                   "check attn_fwd-bf16-d8.simt-q16-k32-w4.sm_90a");
   program_refuses(2, "h = 3 is not a multiple of hk = 2", "check head_dim=8 h=3 hk=2");
 }
-END_TEST
 
 /* Everything wrong with files and words in one run. */
-START_TEST(all_mistakes_at_once) {
+TEST(all_mistakes_at_once) {
   put("a.lua", "return { { head_dim = 12, maks = 'full' }, { dtype = 'fp16', head_dim = 64 } }");
   put("b.lua", "return { head_dim = 64");
   program_result r = program_gives(2, "list a.lua b.lua bais=true");
@@ -310,27 +296,5 @@ START_TEST(all_mistakes_at_once) {
   program_says(r.err, "\na.lua: table 2: dtype: \"fp16\" is not allowed; ");
   program_says(r.err, "\nb.lua:1: '}' expected near ");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("cli");
-  TCase *tests = tcase_create("cli");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, list_quickstart);
-  suite_add(tests, list_words_over_files);
-  suite_add(tests, list_filter_and_plans);
-  suite_add(tests, archs_are_said);
-  suite_add(tests, slips);
-  suite_add(tests, values_of_fields);
-  suite_add(tests, list_json);
-  suite_add(tests, emit_by_name_and_words);
-  suite_add(tests, emit_to_a_directory);
-  suite_add(tests, emit_refused);
-  suite_add(tests, help);
-  suite_add(tests, unknown_commands);
-  suite_add(tests, options_refused);
-  suite_add(tests, words_refused);
-  suite_add(tests, all_mistakes_at_once);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

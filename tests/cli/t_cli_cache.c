@@ -36,7 +36,7 @@ static void fill(void) {
   ck_assert_int_eq(system("find kernels/k -name '*.k' -exec touch -d '1 hour ago' {} +"), 0);
 }
 
-START_TEST(path) {
+TEST(path) {
   char here[4096], line[5000];
   ck_assert_ptr_nonnull(getcwd(here, sizeof here));
   snprintf(line, sizeof line, "%s/kernels\n", here);
@@ -45,9 +45,8 @@ START_TEST(path) {
   const program_setup xdg = {.env = {"XDG_CACHE_HOME=/x/y"}};
   exits(program_run(&xdg, "cache path"), 0, "/x/y/flashgen\n", "");
 }
-END_TEST
 
-START_TEST(empty) {
+TEST(empty) {
   program_result r = program_run(&own, "cache stat");
   exits(r, 0, NULL, "");
   program_says(r.out, "\nentries      0\nsize         0.0 MiB of 2048 MiB\ntemporaries  0\n");
@@ -56,9 +55,8 @@ START_TEST(empty) {
   exits(program_run(&own, "cache clear"), 0, NULL, "");
   ck_assert_int_eq(access("kernels", F_OK), -1);
 }
-END_TEST
 
-START_TEST(counts) {
+TEST(counts) {
   fill();
   program_result r = program_run(&own, "cache stat");
   exits(r, 0, NULL, "");
@@ -74,10 +72,9 @@ START_TEST(counts) {
   program_says(r.out, "\"removed\": 5, \"removed_bytes\": ");
   program_says(program_run(&own, "cache stat").out, "\nentries      0\n");
 }
-END_TEST
 
 /* Damaged entries are named, removed, and make the exit code. */
-START_TEST(verify) {
+TEST(verify) {
   fill();
   exits(program_run(&own, "cache verify"), 0, NULL, "");
   ck_assert_int_eq(system("for f in $(ls kernels/k/*/*.k | head -2); do "
@@ -91,9 +88,8 @@ START_TEST(verify) {
   ck_assert_int_eq(program_count(r.err, ".k is damaged\n"), 2);
   exits(program_run(&own, "cache verify"), 0, NULL, "");
 }
-END_TEST
 
-START_TEST(gc) {
+TEST(gc) {
   fill();
   program_result r = program_run(&own, "cache gc");
   program_says(r.out, "removed      0, 0.0 MiB\n");
@@ -104,9 +100,8 @@ START_TEST(gc) {
   const program_setup small = {.env = {"FLASHGEN_CACHE=kernels", "FLASHGEN_CACHE_SIZE=1"}};
   program_says(program_run(&small, "cache gc").out, "\nsize         0.6 MiB of 1 MiB\n");
 }
-END_TEST
 
-START_TEST(refusals) {
+TEST(refusals) {
   static const char all[] = "expected stat, verify, gc, clear, path";
   program_refuses(2, "cache: expected one of stat, verify, gc, clear, path", "cache");
   program_refuses(2, "cache: expected one of stat, verify, gc, clear, path", "cache stat gc");
@@ -118,10 +113,9 @@ START_TEST(refusals) {
   program_refuses(2, "--size: \"0\" is not an integer of at least 1", "cache gc --size 0");
   program_says(program_gives(0, "cache --help").out, "flashgen cache gc --size 500");
 }
-END_TEST
 
 /* A directory that cannot be used is the machine's matter, in one sentence. */
-START_TEST(no_directory) {
+TEST(no_directory) {
   scratch_put("kernels", "x", 1);
   program_result r = program_run(&own, "cache stat");
   exits(r, 3, "", NULL);
@@ -133,19 +127,5 @@ START_TEST(no_directory) {
   exits(r, 3, "", NULL);
   program_says(r.err, "flashgen: the kernel cache ");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("cli_cache");
-  TCase *tests = tcase_create("cli_cache");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, path);
-  suite_add(tests, empty);
-  suite_add(tests, counts);
-  suite_add(tests, verify);
-  suite_add(tests, gc);
-  suite_add(tests, refusals);
-  suite_add(tests, no_directory);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

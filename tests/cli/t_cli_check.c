@@ -15,7 +15,7 @@
 
 static const program_setup with_templates = {.env = {"FLASHGEN_TEMPLATES=t"}};
 
-START_TEST(passes) {
+TEST(passes) {
   program_result r = program_gives(0, "check family=simt head_dim=8,40/24 mask=causal " SMALL);
   program_says(r.out, "device host, seed 7; ");
   program_says(r.out, "\nPASS  attn_fwd-bf16-d8-causal.simt-q16-k32-w4.host     ");
@@ -28,20 +28,18 @@ START_TEST(passes) {
   ck_assert_int_eq(program_count(r.out, "PASS"), 1);
   ck_assert_int_eq(program_count(r.out, "unfused"), 3); /* dq dk dv */
 }
-END_TEST
 
 /* Numbers of a spec's inputs: at once, not a failure of each variant. */
-START_TEST(bad_numbers) {
+TEST(bad_numbers) {
   static const char words[] = "check head_dim=8,16 mask=window(w,0) inputs.w=int w=%s " SMALL;
   program_refuses(2, "w = 1.5: expected a whole number of at most 2^30 in size", words, "1.5");
   program_refuses(2, "w = 2e+09: expected a whole number of at most 2^30 in size", words, "2e9");
   program_gives(0, "check -q family=simt head_dim=8 score=s*c inputs.c=float c=1.5 " SMALL);
 }
-END_TEST
 
 /* Multiprocessors that launches leave free, of the host device's three; a larger one is no failure
  * of a kernel. */
-START_TEST(margin) {
+TEST(margin) {
   static const char words[] = "family=wgmma head_dim=16 block_q=128 block_kv=64 nq=300 nk=70 h=2";
   program_result r = program_gives(0, "check -q %s sm_margin=2", words);
   program_says(r.out, "0 failed, 0 wrong\n");
@@ -51,7 +49,6 @@ START_TEST(margin) {
         program_gives(2, "%s --device host %s sm_margin=6", i ? "bench" : "check -q", words).err,
         "sm_margin = 6: expected 0 to 5 on a device of 6 multiprocessors");
 }
-END_TEST
 
 /* Hits, misses and compiles that the program tells of. */
 static void told(program_result r, int hits, int misses, int compiles) {
@@ -63,7 +60,7 @@ static void told(program_result r, int hits, int misses, int compiles) {
 }
 
 /* A kernel is compiled once, whoever asks for it. */
-START_TEST(kernels_are_kept) {
+TEST(kernels_are_kept) {
   const program_setup v = {.env = {"FLASHGEN_VERBOSE=cache,compile"}};
   const program_setup off = {.env = {"FLASHGEN_JIT=0"}};
   told(program_run(&v, "check family=simt head_dim=8,16 -q -j 2 " SMALL), 0, 2, 2);
@@ -77,10 +74,9 @@ START_TEST(kernels_are_kept) {
   program_says(r.err, "flashgen: attn_fwd-bf16-d32.simt-q16-k32-w4.host: no zoo and no cache has "
                       "it, and compiling is switched off (FLASHGEN_JIT=0); ");
 }
-END_TEST
 
 /* What measures takes 1 for a number that no word sets, and says so, of each once. */
-START_TEST(numbers_that_count_as_1) {
+TEST(numbers_that_count_as_1) {
   static const char said[] = "flashgen: width is not given and counts as 1; width=NUMBER sets it\n";
   static const char bench[] = "bench family=simt head_dim=8,16 nq=16 mask=window(width,0) "
                               "inputs.width=int";
@@ -90,9 +86,8 @@ START_TEST(numbers_that_count_as_1) {
                                       "--wisdom w.txt --shapes absent.lua");
   ck_assert_int_eq(program_count(r.err, said), 1);
 }
-END_TEST
 
-START_TEST(fresh_seeds_are_printed) {
+TEST(fresh_seeds_are_printed) {
   char *first = strdup(program_gives(0, "check family=simt head_dim=8 b=1 nq=3 -q").out);
   program_result r = program_gives(0, "check family=simt head_dim=8 b=1 nq=3 -q");
   ck_assert_str_ne(r.out, first);
@@ -103,9 +98,8 @@ START_TEST(fresh_seeds_are_printed) {
   ck_assert_str_eq(r.out, first);
   free(first);
 }
-END_TEST
 
-START_TEST(jobs_change_nothing) {
+TEST(jobs_change_nothing) {
   static const char words[] =
       "check family=simt head_dim=8,16,24 mask=full,causal --plans all -q " SMALL;
   char *one = strdup(program_gives(0, "%s -j 1", words).out);
@@ -114,10 +108,9 @@ START_TEST(jobs_change_nothing) {
   ck_assert_str_eq(program_gives(0, "%s --jobs=4294967296", words).out, one);
   free(one);
 }
-END_TEST
 
 /* Scores that overflow float16 have an unfused error that is not finite: no number in JSON. */
-START_TEST(json) {
+TEST(json) {
   program_result r = program_gives(0, "check family=simt head_dim=16 dtype=f16 --seed 3 --json -q");
   json_whole(r.out);
   program_says(
@@ -129,7 +122,6 @@ START_TEST(json) {
   program_says(r.out,
                "], \"variants\": 1, \"cases\": 6, \"failed\": 0, \"wrong\": 0, \"empty\": 0}\n");
 }
-END_TEST
 
 static program_result fails(void) {
   program_result r = program_run(&with_templates, "check family=simt head_dim=16 -q " SMALL);
@@ -139,15 +131,14 @@ static program_result fails(void) {
   return r;
 }
 
-START_TEST(a_race) {
+TEST(a_race) {
   planted_in_t("simt.forward.load_tile", "block_sync();\n", "\n");
   program_result r = fails();
   program_says(r.out, "\n  at ");
   program_says(r.out, ".cut:");
 }
-END_TEST
 
-START_TEST(no_c) {
+TEST(no_c) {
   planted_in_t("simt.forward.store_o", "lane == 0", "lane === 0");
   program_result r = fails();
   program_says(r.out, ": cc refused it (exit 1):\n  kernel.c:");
@@ -156,29 +147,26 @@ START_TEST(no_c) {
   ck_assert_int_eq(program_count(r.out, "kernel.c:"), program_count(r.out, ": error: "));
   ck_assert_ptr_null(strstr(r.out, " | "));
 }
-END_TEST
 
 /* The first errors of many, and how many more there are. */
-START_TEST(many_errors) {
+TEST(many_errors) {
   planted_in_t("simt.forward.state", "o[ROWS][LANE_DV];",
                "o[R0][R1], x = R2 + R3; x = y0; x = y1; x = y2; x = y3; x = y4; x = y5;");
   program_result r = fails();
   ck_assert_int_eq(program_count(r.out, "\n  kernel.c:"), 5);
   program_says(r.out, "\n  and ");
 }
-END_TEST
 
-START_TEST(a_template_that_raises) {
+TEST(a_template_that_raises) {
   const spot tile = spot_of("simt.forward.tile");
   char place[64];
   planted_in_t("simt.forward.tile", "mask.tile", "mask.tiles");
   snprintf(place, sizeof place, "%s:%d: ", tile.file->name, spot_line(&tile, tile.text));
   program_says(fails().out, place);
 }
-END_TEST
 
 /* A kernel that ends its process takes no other with it. */
-START_TEST(a_crash) {
+TEST(a_crash) {
   planted_in_t("simt.forward.store_o", "if (lane == 0", "if (D == 16) abort(); if (lane == 0");
   program_result r =
       program_run(&with_templates, "check family=simt head_dim=8,16,24 -q -j 1 " SMALL);
@@ -187,10 +175,9 @@ START_TEST(a_crash) {
                       "signal 6\nPASS  attn_fwd-bf16-d24.");
   program_says(r.out, "\n3 variants, 2 cases, seed 7: 1 failed, 0 wrong\n");
 }
-END_TEST
 
 /* Of scores whose slope makes dS large: named where f16 cannot hold it, right where it is held. */
-START_TEST(beyond_f16) {
+TEST(beyond_f16) {
 #define SLOPED "check pass=backward head_dim=16 score=s*1000000.0 scale=1e-6 b=1 h=1 nq=9 nk=40 -q "
   program_result r = program_gives(4, SLOPED "family=mma dtype=f16 --seed 3");
   program_says(r.out, "first wrong at b=1 h=1 hk=1 nq=9 nk=40 scale=1e-06: d");
@@ -199,26 +186,5 @@ START_TEST(beyond_f16) {
   program_gives(0, SLOPED "family=mma dtype=bf16 --seed 3");
   program_gives(0, SLOPED "family=simt dtype=f16 --seed 3");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("cli_check");
-  TCase *tests = tcase_create("cli_check");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, passes);
-  suite_add(tests, bad_numbers);
-  suite_add(tests, margin);
-  suite_add(tests, kernels_are_kept);
-  suite_add(tests, numbers_that_count_as_1);
-  suite_add(tests, fresh_seeds_are_printed);
-  suite_add(tests, jobs_change_nothing);
-  suite_add(tests, json);
-  suite_add(tests, beyond_f16);
-  suite_add(tests, a_race);
-  suite_add(tests, no_c);
-  suite_add(tests, many_errors);
-  suite_add(tests, a_template_that_raises);
-  suite_add(tests, a_crash);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

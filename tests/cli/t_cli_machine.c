@@ -38,7 +38,7 @@ static void doctor_says(const char *report, fg_setting i, const char *value, con
   ck_assert_int_eq(strncmp(at + help, fg_settings[i].help, strlen(fg_settings[i].help)), 0);
 }
 
-START_TEST(bad_numbers) {
+TEST(bad_numbers) {
   const program_setup given = {.env = {"FLASHGEN_CACHE_SIZE=2GB"}};
   program_result r = program_run(&given, "doctor");
   ck_assert_ptr_nonnull(strstr(r.out, " is not allowed; expected a number above 0\n"));
@@ -53,9 +53,8 @@ START_TEST(bad_numbers) {
         "flashgen: FLASHGEN_VERBOSE: \"cache,all\" is not allowed; expected words of "
         "dispatch,cache,compile\n");
 }
-END_TEST
 
-START_TEST(doctor) {
+TEST(doctor) {
   const program_setup bare = {.env = {"HOME", "XDG_CACHE_HOME", "FLASHGEN_DEVICE"}};
   program_result r = program_run(&bare, "doctor");
   exits(r, 0, NULL, "");
@@ -74,10 +73,9 @@ START_TEST(doctor) {
     doctor_says(program_run(&given, "doctor").out, (fg_setting)i, "0123", "environment");
   }
 }
-END_TEST
 
 /* How many files of a directory of templates are used, and a name that may be misspelt. */
-START_TEST(doctor_counts_templates) {
+TEST(doctor_counts_templates) {
   const program_setup with = {.env = {"FLASHGEN_TEMPLATES=t"}};
   scratch_put("t/tile/none.cut", "x\n", 2);
   program_says(
@@ -93,10 +91,9 @@ START_TEST(doctor_counts_templates) {
   ck_assert_int_eq(r.code, 1);
   program_says(r.out, "\n  directory    missing  templates t: there is no .cut or .lua file\n");
 }
-END_TEST
 
 /* The same as one JSON document. */
-START_TEST(doctor_as_json) {
+TEST(doctor_as_json) {
   const program_setup bad = {.env = {"FLASHGEN_WISDOM=absent.txt", "FLASHGEN_JIT=no"}};
   program_result r = program_run(&bad, "doctor --json");
   ck_assert_msg(json_error(r.out) == NULL, "%s", r.out);
@@ -109,9 +106,8 @@ START_TEST(doctor_as_json) {
                       "\"environment\", \"expected\": \"0 or 1\", \"trouble\": null}");
   for (int i = 0; i < FG_SETTINGS; i++) program_says(r.out, fg_settings[i].name);
 }
-END_TEST
 
-START_TEST(no_compiler) {
+TEST(no_compiler) {
   const program_setup none = {.env = {"FLASHGEN_CC=/nonexistent"}};
   static const char sentence[] = "the C compiler of the host device (FLASHGEN_CC): /nonexistent "
                                  "cannot be started: No such file or directory\n";
@@ -133,10 +129,9 @@ START_TEST(no_compiler) {
   exits(program_run(&none, "list head_dim=8 -q"), 0, NULL, variable);
   exits(program_run(&none, "emit head_dim=8 --arch host"), 0, NULL, variable);
 }
-END_TEST
 
 /* A variable that names what is not there is said once, whether or not the command needs it. */
-START_TEST(named_and_not_there) {
+TEST(named_and_not_there) {
   static const struct {
     const char *variable, *why;
   } rows[] = {
@@ -171,10 +166,9 @@ START_TEST(named_and_not_there) {
     exits(program_run(&setup, "list head_dim=8 -q"), 0, NULL, "");
   }
 }
-END_TEST
 
 /* One that is there and refuses everything is a matter of the kernel. */
-START_TEST(compiler_that_fails) {
+TEST(compiler_that_fails) {
   const program_setup bad = {.env = {"FLASHGEN_CC=false"}};
   program_result r = program_run(&bad, "check head_dim=8 -q " SMALL);
   ck_assert_int_eq(r.code, 1);
@@ -182,9 +176,8 @@ START_TEST(compiler_that_fails) {
   r = program_run(&bad, "doctor");
   ck_assert_int_eq(r.code, 3);
 }
-END_TEST
 
-START_TEST(no_directory) {
+TEST(no_directory) {
   const program_setup none = {.env = {"TMPDIR=/nonexistent"}};
   static const char sentence[] = "/nonexistent: no temporary directory there: No such file or "
                                  "directory\n";
@@ -196,18 +189,16 @@ START_TEST(no_directory) {
   ck_assert_int_eq(r.code, 3);
   program_says(r.out, sentence);
 }
-END_TEST
 
-START_TEST(bare_environment) {
+TEST(bare_environment) {
   const program_setup bare = {.env = {"HOME", "XDG_CACHE_HOME", "TERM", "LANG"}};
   exits(program_run(&bare, "check head_dim=8 -q " SMALL), 0, NULL, "");
   exits(program_run(&bare, "doctor"), 0, NULL, "");
 }
-END_TEST
 
 /* ---- streams ---- */
 
-START_TEST(stdout_that_cannot_be_written) {
+TEST(stdout_that_cannot_be_written) {
   const program_setup closed = {.out = PROGRAM_CLOSED}, full = {.out = PROGRAM_FULL};
   static const char no_file[] = "flashgen: stdout cannot be written: Bad file descriptor\n";
   static const char no_space[] = "flashgen: stdout cannot be written: No space left on device\n";
@@ -221,10 +212,9 @@ START_TEST(stdout_that_cannot_be_written) {
   ck_assert_int_eq(r.code, 3);
   program_says(r.err, "flashgen: stdout cannot be written");
 }
-END_TEST
 
 /* A reader that has seen enough: no noise, and no work for nobody. */
-START_TEST(reader_that_left) {
+TEST(reader_that_left) {
   const program_setup left = {.out = PROGRAM_LEFT};
   exits(program_run(&left, "list -q " FLASHGEN_SOURCE "/specs/quickstart.lua --json"), 0, "", "");
   exits(program_run(&left, "emit head_dim=64"), 0, "", "");
@@ -234,7 +224,6 @@ START_TEST(reader_that_left) {
   ck_assert_ptr_null(strstr(r.err, "12/12"));
   ck_assert_ptr_null(strstr(r.err, "flashgen"));
 }
-END_TEST
 
 /* ---- progress ---- */
 
@@ -248,17 +237,16 @@ static int longest(const char *text) {
   return most;
 }
 
-START_TEST(progress_without_a_terminal) {
+TEST(progress_without_a_terminal) {
   program_result r = program_gives(0, "check head_dim=8,16,24 -j 1 " SMALL);
   program_says(r.err, "1/3 done, 0 failed, ");
   program_says(r.err, "\n3/3 done, 0 failed, 0 s left\n");
   ck_assert_ptr_null(strchr(r.err, '\r'));
   ck_assert_ptr_null(strchr(r.out, '\r'));
 }
-END_TEST
 
 /* One line, in place, without escape sequences and never wider than the terminal. */
-START_TEST(progress_on_a_terminal) {
+TEST(progress_on_a_terminal) {
   static const int columns[] = {10, 80};
   for (int i = 0; i < 2; i++) {
     const program_setup terminal = {.terminal = columns[i], .env = {"TERM=dumb", "COLUMNS=10"}};
@@ -272,12 +260,11 @@ START_TEST(progress_on_a_terminal) {
     ck_assert_str_eq(program_run(&terminal, "check -q head_dim=8 " SMALL).err, "");
   }
 }
-END_TEST
 
 /* ---- interrupts ---- */
 
 /* What is under way ends, nothing new begins, and what was done is said. */
-START_TEST(interrupt) {
+TEST(interrupt) {
   static const struct {
     int signal, group;
     const char *text;
@@ -293,19 +280,17 @@ START_TEST(interrupt) {
     program_says(r.out, ", seed 1: 0 failed, 0 wrong\n");
   }
 }
-END_TEST
 
 /* A second interrupt ends it at once; the workers clean up after themselves. */
-START_TEST(interrupt_twice) {
+TEST(interrupt_twice) {
   program_result r = program_interrupted(NULL, "PASS", SIGINT, 2, MANY);
   ck_assert_int_eq(r.code, 130);
   ck_assert_int_lt(program_count(r.out, "PASS"), MANY_VARIANTS);
 }
-END_TEST
 
 /* Killed, it can do nothing; its workers end what they are at, and begin nothing of the 60 variants
  * left. The compiler counts. */
-START_TEST(killed) {
+TEST(killed) {
   enum { A_FEW = 12 };
   const program_setup counted = {.env = {program_compiler("echo >>calls")}};
   program_result r =
@@ -317,38 +302,13 @@ START_TEST(killed) {
   ck_assert_int_ge(calls, 1);
   ck_assert_int_le(calls, A_FEW);
 }
-END_TEST
 
-START_TEST(interrupt_switched_off) {
+TEST(interrupt_switched_off) {
   const program_setup off = {.interrupts_ignored = 1};
   program_result r =
       program_interrupted(&off, "PASS", SIGINT, 2, "check head_dim=8,16,24 -j 1 " SMALL);
   ck_assert_int_eq(r.code, 0);
   ck_assert_int_eq(program_count(r.out, "PASS"), 3);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("cli_machine");
-  TCase *tests = tcase_create("cli_machine");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, doctor);
-  suite_add(tests, bad_numbers);
-  suite_add(tests, doctor_counts_templates);
-  suite_add(tests, doctor_as_json);
-  suite_add(tests, no_compiler);
-  suite_add(tests, named_and_not_there);
-  suite_add(tests, compiler_that_fails);
-  suite_add(tests, no_directory);
-  suite_add(tests, bare_environment);
-  suite_add(tests, stdout_that_cannot_be_written);
-  suite_add(tests, reader_that_left);
-  suite_add(tests, progress_without_a_terminal);
-  suite_add(tests, progress_on_a_terminal);
-  suite_add(tests, interrupt);
-  suite_add(tests, interrupt_twice);
-  suite_add(tests, killed);
-  suite_add(tests, interrupt_switched_off);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

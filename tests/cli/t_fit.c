@@ -73,7 +73,7 @@ static void read_table(char table[1 << 14]) {
                    0);
 }
 
-START_TEST(finds_constants) {
+TEST(finds_constants) {
   double quality[4];
   char text[1 << 14], table[1 << 14];
   fg_gen *gen;
@@ -89,10 +89,9 @@ START_TEST(finds_constants) {
   ck_assert_ptr_nonnull(
       strstr(table, "    {\"attention\", \"mma-q128-k64-s1-w4\", FG_PASS_FORWARD, {"));
 }
-END_TEST
 
 /* Kinds of kernels have rows of their own, though families have one name and plans may. */
-START_TEST(kinds_apart) {
+TEST(kinds_apart) {
   double quality[4];
   char text[1 << 14], table[1 << 14];
   fg_gen *gen;
@@ -110,7 +109,6 @@ START_TEST(kinds_apart) {
   ck_assert_ptr_nonnull(
       strstr(table, "    {\"linear\", \"mma-q128-k128-s3-w4\", FG_PASS_FORWARD, {"));
 }
-END_TEST
 
 static fg_variant variant_of(const char *spec, const char *plan, const char *arch) {
   fg_variant v;
@@ -137,7 +135,7 @@ static void terms_are(const fg_variant *v, const fg_cost_terms *expected, int sc
 }
 
 /* Each plan of the table has its own scale where it was measured, else its family's. */
-START_TEST(terms_of_the_table) {
+TEST(terms_of_the_table) {
   static const char *const specs[2][FG_COST_WIDTHS] = {
       {"attn_fwd-bf16-d64", "attn_fwd-bf16-d64v128", "attn_fwd-bf16-d136"},
       {"attn_bwd-bf16-d8", "attn_bwd-bf16-d72", "attn_bwd-bf16-d256v64"}};
@@ -152,11 +150,10 @@ START_TEST(terms_of_the_table) {
   ck_assert_int_gt(measured, 0);
   ck_assert_int_gt(other, 0);
 }
-END_TEST
 
 /* A plan that is not in it has its family's; a family that is not in it, one of another kind, and
  * the host device, have the work as it is stated. */
-START_TEST(terms_of_others) {
+TEST(terms_of_others) {
   static const char spec[] = "attn_fwd-bf16-d64";
   fg_variant v = variant_of(spec, "mma-q16-k16-s1-w1", "sm_80");
   terms_are(&v, &family_of(&v)->terms, family_of(&v)->terms.scale);
@@ -167,16 +164,5 @@ START_TEST(terms_of_others) {
   v = variant_of("linear_fwd-bf16-w64", "mma-q128-k128-s3-w4", "sm_90a"); /* of another kind */
   terms_are(&v, &fg_cost_plain, fg_cost_plain.scale);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("fit");
-  TCase *tests = tcase_create("fit");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, finds_constants);
-  suite_add(tests, kinds_apart);
-  suite_add(tests, terms_of_the_table);
-  suite_add(tests, terms_of_others);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(list_and_emit) {
+TEST(list_and_emit) {
   program_result r =
       program_gives(0, "list kernel=linear width=512/2048,64 epilogue=gelu_erf bias=grad "
                        "residual=true pass=forward,backward family=simt block_q=32 --arch sm_80");
@@ -28,7 +28,6 @@ START_TEST(list_and_emit) {
   program_says(r.out, "const int *kept; // [rows, 3] i32\n");
   program_says(r.out, "u16 *dp; // scratch\n");
 }
-END_TEST
 
 /* What a launch of the one variant moves, by its time and rate. */
 static double bytes_of(const char *words) {
@@ -41,7 +40,7 @@ static double bytes_of(const char *words) {
   return ms * rate * 1e9;
 }
 
-START_TEST(check_and_bench) {
+TEST(check_and_bench) {
   program_result r = program_gives(0, "check kernel=linear width=24/40 epilogue=relu,none "
                                       "pass=forward,backward family=simt --device host");
   program_says(r.out, "\n4 variants, ");
@@ -61,20 +60,18 @@ START_TEST(check_and_bench) {
   program_says(program_gives(0, "check --help").out, " rows= choose one shape");
   program_says(program_gives(0, "bench --help").out, " rows= choose one shape");
 }
-END_TEST
 
 /* The layers of the shipped file, all as wide as each other. */
-START_TEST(spec_file) {
+TEST(spec_file) {
   program_result r = program_gives(0, "check " FLASHGEN_SOURCE "/specs/linear.lua width=64/32 "
                                       "--filter *bf16* --seed 2 rows=3 --device host -q");
   program_says(r.out, "PASS  linear_bwd-bf16-w64o32-biasgrad-act_silu.");
   program_says(r.out, "\n28 variants, ");
   program_says(r.out, ": 0 failed, 0 wrong\n");
 }
-END_TEST
 
 /* Measured, shown by spec and rows, and drawn; put into a zoo; and listed. */
-START_TEST(tune_and_build) {
+TEST(tune_and_build) {
 #define LAYER "kernel=linear width=24/40 epilogue=relu pass=forward,backward "
   const char shapes[] = "return { { rows = 40 }, { rows = 3 } }";
   scratch_put("shapes.lua", shapes, strlen(shapes));
@@ -98,10 +95,9 @@ START_TEST(tune_and_build) {
   r = program_gives(0, "list " LAYER "--arch sm_90a --json");
   program_says(r.out, "\"width\": \"24/40\", ");
 }
-END_TEST
 
 /* `when` knows both widths. */
-START_TEST(widths_of_a_grid) {
+TEST(widths_of_a_grid) {
   static const char spec[] =
       "return { kernel = 'linear', width = { 64, '64/128' }, family = 'simt', block_q = 32,\n"
       "  when = function(s) return s.width_out == 2 * s.width end }";
@@ -109,7 +105,6 @@ START_TEST(widths_of_a_grid) {
   program_result r = program_gives(0, "list k.lua --arch sm_80");
   ck_assert_str_eq(r.out, "linear_fwd-bf16-w64o128.simt-q32-k32-w2.sm_80\n");
 }
-END_TEST
 
 enum { ROWS = 3, IN = 8, OUT = 40 };
 static double x[ROWS * IN], w[2 * OUT * IN], b[2 * OUT], dy[ROWS * OUT];
@@ -149,7 +144,7 @@ static fg_array read(const char *path, int64_t n, int64_t m) {
 
 /* y and the mask; dx, from the mask that was written and from one that backward's own forward
  * makes. */
-START_TEST(run_relu) {
+TEST(run_relu) {
   put_all(OUT);
   program_gives(0, "run kernel=linear epilogue=relu bias=true --in x=x.npy --in w=w.npy "
                    "--in bias=b.npy --out y=y.npy --out keep=keep.npy");
@@ -178,10 +173,9 @@ START_TEST(run_relu) {
     fg_array_free(&dx);
   }
 }
-END_TEST
 
 /* A gate's rows come first; the output is as wide as half of them. */
-START_TEST(run_gated) {
+TEST(run_gated) {
   put_all(2 * OUT);
   program_gives(0, "run kernel=linear epilogue=swiglu bias=true --in x=x.npy --in w=w.npy "
                    "--in bias=b.npy --out y=y.npy");
@@ -193,10 +187,9 @@ START_TEST(run_gated) {
     }
   fg_array_free(&y);
 }
-END_TEST
 
 /* With a norm, backward takes what forward has made of z; it does not know what was added to it. */
-START_TEST(run_norm) {
+TEST(run_norm) {
   double gamma[OUT];
   put_all(OUT);
   put("g", gamma, OUT, 1, 5), put("r", dy, ROWS, OUT, 6);
@@ -221,10 +214,9 @@ START_TEST(run_norm) {
   program_refuses(2, "rstd is missing: give --in rstd=FILE.npy", BACK "--in z=z.npy");
   program_gives(0, BACK "--in z=z.npy --in rstd=s.npy");
 }
-END_TEST
 
 /* A launch without rows writes files without rows, and says whose shape it is. */
-START_TEST(no_rows) {
+TEST(no_rows) {
   put_all(OUT);
   put("none", dy, 0, IN, 5);
   program_says(program_gives(0, "run kernel=linear --in x=none.npy --in w=w.npy --out y=y.npy").err,
@@ -232,9 +224,8 @@ START_TEST(no_rows) {
   fg_array y = read("y.npy", 0, OUT);
   fg_array_free(&y);
 }
-END_TEST
 
-START_TEST(refused) {
+TEST(refused) {
   put_all(OUT);
 #define REFUSES(sentence, words) program_refuses(2, sentence, "run kernel=linear " words)
   REFUSES("w is missing: give --in w=FILE.npy", "--in x=x.npy --out y=y.npy");
@@ -274,23 +265,6 @@ START_TEST(refused) {
   program_refuses(2, "head_dim: no kernel of the spec has such a field",
                   "list kernel=linear head_dim=64 width=64");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("kind_linear");
-  TCase *tests = tcase_create("kind_linear");
-  tcase_set_timeout(tests, 240);
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, list_and_emit);
-  suite_add(tests, check_and_bench);
-  suite_add(tests, spec_file);
-  suite_add(tests, tune_and_build);
-  suite_add(tests, widths_of_a_grid);
-  suite_add(tests, run_relu);
-  suite_add(tests, run_gated);
-  suite_add(tests, run_norm);
-  suite_add(tests, no_rows);
-  suite_add(tests, refused);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)
+TEST_TIMEOUT(240)

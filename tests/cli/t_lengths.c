@@ -28,7 +28,7 @@ static int falling(const void *left, const void *right) {
   return (a < b) - (a > b);
 }
 
-START_TEST(equal) {
+TEST(equal) {
   static const fg_shape shapes[] = {
       {.b = 8, .nq = 512, .nk = 512, .tokens_q = 4096, .tokens_k = 4096},
       {.b = 8, .tokens_q = 4096, .tokens_k = 4096},                       /* not known */
@@ -60,10 +60,9 @@ START_TEST(equal) {
   ck_assert(l.q[0] == 3 && l.q[1] == 4 && l.q[2] == 4 && l.k[0] == 3 && l.k[1] == 3 && l.k[2] == 4);
   cli_lengths_free(&l);
 }
-END_TEST
 
 /* The longest one is nq; logarithms have equal distances, to a row; the order is another one. */
-START_TEST(mixture) {
+TEST(mixture) {
   enum { B = 18, TOKENS = 32768, LONGEST = 8192 };
   const fg_shape shape = {
       .b = B, .nq = LONGEST, .nk = LONGEST, .tokens_q = TOKENS, .tokens_k = TOKENS};
@@ -82,10 +81,9 @@ START_TEST(mixture) {
   cli_lengths_free(&l);
   cli_lengths_free(&again);
 }
-END_TEST
 
 /* Totals that hardly are a mixture, and bounds beyond all tokens. */
-START_TEST(corners) {
+TEST(corners) {
   static const struct {
     int64_t b, longest, tokens;
   } list[] = {{1, 100, 40}, {5, 100, 99},       {5, 100, 101},       {5, 100, 499},   {5, 100, 5},
@@ -103,10 +101,9 @@ START_TEST(corners) {
     cli_lengths_free(&l);
   }
 }
-END_TEST
 
 /* Pages are enough for all keys, each key has one, none has two owners. */
-START_TEST(tables) {
+TEST(tables) {
   static const fg_shape shapes[] = {{.b = 64, .nk = 16000, .page = 16, .pages = 12592},
                                     {.b = 64, .nk = 16000, .page = 256, .pages = 846},
                                     {.b = 5, .nk = 50, .page = 1, .pages = 77},
@@ -134,16 +131,4 @@ START_TEST(tables) {
   cli_lengths l = lengths_of(paged, &many);
   ck_assert_int_eq(sum(l.n, l.k), 12592 * 16 - 64 * 15);
   cli_lengths_free(&l);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("lengths");
-  TCase *tests = tcase_create("lengths");
-  suite_add(tests, equal);
-  suite_add(tests, mixture);
-  suite_add(tests, corners);
-  suite_add(tests, tables);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

@@ -50,28 +50,25 @@ static void enter(void) {
   ck_assert_int_eq(mkdir("lib", 0700), 0);
 }
 
-START_TEST(garbage) {
+TEST(garbage) {
   static const char rubbish[4096] = "no library";
   scratch_put("lib/libcuda.so.1", rubbish, sizeof rubbish);
   expect("FLASHGEN_TEST", "no CUDA driver: ");
 }
-END_TEST
 
-START_TEST(another_library) {
+TEST(another_library) {
   ck_assert_int_eq(symlink(FAKE_NVRTC, "lib/libcuda.so.1"), 0);
   expect("FLASHGEN_TEST", "libcuda.so.1 is no driver of CUDA 12.0 or newer: it has no cuInit");
 }
-END_TEST
 
-START_TEST(no_gpu) {
+TEST(no_gpu) {
   ck_assert_int_eq(symlink(FAKE_CUDA, "lib/libcuda.so.1"), 0);
   expect("FAKE_CUDA_INIT=100",
          "the CUDA driver does not start: CUDA_ERROR_100 (an error of the test)");
 }
-END_TEST
 
 /* Said once for all, it is nothing to be warned of, and what is not there is an error. */
-START_TEST(said_by_the_environment) {
+TEST(said_by_the_environment) {
   const program_setup host = {.env = {"FLASHGEN_DEVICE=host"}};
   const program_setup none = {.env = {"FLASHGEN_DEVICE=cuda:900"}};
   const program_setup bad = {.env = {"FLASHGEN_DEVICE=gpu"}};
@@ -82,16 +79,5 @@ START_TEST(said_by_the_environment) {
   says_once(program_run(&bad, "check " SMALL "-q"), 2,
             "flashgen: FLASHGEN_DEVICE: device gpu: expected host or cuda:N\n", "", "");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("no_driver");
-  TCase *tests = tcase_create("no_driver");
-  tcase_add_checked_fixture(tests, enter, scratch_leave);
-  suite_add(tests, garbage);
-  suite_add(tests, another_library);
-  suite_add(tests, no_gpu);
-  suite_add(tests, said_by_the_environment);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, scratch_leave)

@@ -51,7 +51,7 @@ static void put(const char *name, const char *device, int64_t nq, fg_measured_st
 /* Numbers ---------------------------------------------------------------------------------- */
 
 /* All that is shipped; without a name of a file, too. */
-START_TEST(shipped) {
+TEST(shipped) {
   struct stat info;
   program_result r = program_gives(0, "report " H200 " -o page.html");
   ck_assert_str_eq(r.out, "");
@@ -68,10 +68,9 @@ START_TEST(shipped) {
   check_page("own.html", "");
   program_page_says(program_text("own.html"), "the wisdom that comes with flashgen, measured 20");
 }
-END_TEST
 
 /* The check of pages finds what is wrong with one. */
-START_TEST(check_can_fail) {
+TEST(check_can_fail) {
   static const char *const spoilt[] = {"s/<td>0.0966</<td>0.0967</",    /* a time */
                                        "s/ ok\\(.*\\)>94</ ok\\1>93</", /* a share */
                                        "s/<td>357.1</<td>350.1</",      /* a rate */
@@ -93,11 +92,10 @@ START_TEST(check_can_fail) {
   }
   ck_assert_int_ge(failed, 2);
 }
-END_TEST
 
 /* Of three shapes the second is held out: by the other two the first plan is taken, which is not
  * the fastest there. */
-START_TEST(regret) {
+TEST(regret) {
   static const double ms[3][2] = {{1, 2}, {1.21, 1.1}, {1.5, 1.6}};
   fg_gen *gen;
   fg_plan *plan;
@@ -131,10 +129,9 @@ START_TEST(regret) {
                           "<td>0</td><td>1.100</td><td>1.100</td>");
   program_page_says(page, "b1 h4/4 1280×1280: 1.100 by wisdom");
 }
-END_TEST
 
 /* What tune writes on the host device, whose rates nobody knows. */
-START_TEST(host_device) {
+TEST(host_device) {
   program_gives(0, TUNE "-q --wisdom w.txt");
   program_gives(0, "report w.txt -o page.html");
   check_page("page.html", "w.txt");
@@ -143,11 +140,10 @@ START_TEST(host_device) {
   program_page_says(page, "None: all 8 measurements have a time.");
   program_page_says(page, ">mma forward</td>");
 }
-END_TEST
 
 /* Of two generations of a plan the newer one counts, also if it is slower; plans of other families
  * are rivals whatever theirs. */
-START_TEST(generations) {
+TEST(generations) {
   put(D64("mma-q64-k64-s1-w4"), "GPU", 64, FG_MEASURED_OK, 3, "");
   put(D64("mma-q64-k32-s1-w4"), "GPU", 64, FG_MEASURED_OK, 2, "");
   fg_measured m = {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 64, .nk = 64, .align = 16},
@@ -165,7 +161,6 @@ START_TEST(generations) {
   program_says(r.out, "mma-q64-k64-s1-w4.sm_90a");
   program_says(r.out, "3.0000 ms  ok, the next is 1.333 times\n1 of 3 measurements\n");
 }
-END_TEST
 
 /* Layouts ---------------------------------------------------------------------------------- */
 
@@ -209,7 +204,7 @@ static void put_layouts(void) {
   race("append-bf16-d64-kvpaged", &append, 0);
 }
 
-START_TEST(layouts) {
+TEST(layouts) {
   put_layouts();
   program_gives(0, "report w.txt -o page.html");
   check_page("page.html", "w.txt");
@@ -227,18 +222,16 @@ START_TEST(layouts) {
   program_page_says(page, "<td class=\"l\">forward, packed, rows = keys</td><td>2</td>");
   program_page_says(page, "<td class=\"l\">forward, paged, other lengths</td><td>1</td>");
 }
-END_TEST
 
 /* Without them nothing is said of them. */
-START_TEST(no_layouts) {
+TEST(no_layouts) {
   put(D64("mma-q64-k64-s1-w4"), "GPU", 64, FG_MEASURED_OK, 3, "");
   program_gives(0, "report w.txt -o page.html");
   ck_assert_ptr_null(strstr(program_text("page.html"), "tokens_q"));
 }
-END_TEST
 
 /* The check of pages finds shapes that are mixed up. */
-START_TEST(layouts_check_can_fail) {
+TEST(layouts_check_can_fail) {
   static const char *const spoilt[] = {
       "s/pages of 64/pages of 16/g",                            /* two lines of one label */
       "/tokens_q=4096/s/ y=\"24\"/ y=\"54\"/g",                 /* boxes of two kinds in a line */
@@ -256,12 +249,11 @@ START_TEST(layouts_check_can_fail) {
     ck_assert_msg(system(CHECK "bad.html table.json > check.out 2>&1") != 0, "%s", spoilt[i]);
   }
 }
-END_TEST
 
 /* Faults ----------------------------------------------------------------------------------- */
 
 /* Plans that failed, in each way, with their reasons; two devices; a name of nothing. */
-START_TEST(failures) {
+TEST(failures) {
   put(D64("mma-q64-k64-s1-w4"), "GPU A", 64, FG_MEASURED_OK, 1, "");
   put(D64("mma-q64-k32-s1-w4"), "GPU A", 64, FG_MEASURED_WRONG, 0.5, "o is 7 times the error");
   put(D64("mma-q64-k32-s2-w4"), "GPU A", 64, FG_MEASURED_REFUSED, 0, "it spills 8 bytes");
@@ -281,10 +273,9 @@ START_TEST(failures) {
   program_page_says(page, "no spec of this flashgen");
   program_page_says(page, "There is nothing to hold out");
 }
-END_TEST
 
 /* Texts of a file are texts on the page. */
-START_TEST(hostile_texts) {
+TEST(hostile_texts) {
   put("<script>alert(1)</script>&amp;.a\"b.'c'", "\"><img src=x onerror=alert(1)>", 64,
       FG_MEASURED_OK, 1, "");
   put("x.<b>y</b>.z", "]]><!--", 64, FG_MEASURED_WRONG, 0, "\x7f\xff\xc0\x80 <i> & \xe2\x82\xac");
@@ -308,10 +299,9 @@ START_TEST(hostile_texts) {
   program_page_says(page, "mask=&lt;svg onload=alert(1)&gt;");
   program_page_says(page, "&lt;w&gt;&amp;.txt");
 }
-END_TEST
 
 /* Whatever numbers good lines hold, the page is whole and says what they say. */
-START_TEST(any_numbers) {
+TEST(any_numbers) {
   static const double times[] = {0, -1, NAN, INFINITY, 1e-300, 1e-9, 0.5, 3, 9.9e6, 1e7};
   static const int64_t lengths[] = {0, 1, 7, 100, 4096, (1 << 30) - 1, 1 << 30, 99999999999999999};
   fg_measured_list list = tune_list(H200);
@@ -344,9 +334,8 @@ START_TEST(any_numbers) {
   ck_assert_str_eq(r.err, "");
   check_page("page.html", "w.txt");
 }
-END_TEST
 
-START_TEST(bad_files) {
+TEST(bad_files) {
   static const char newer[] = "w2\tof tomorrow\nw3\tof the day after\n", rubbish[] = "rubbish\n";
   scratch_put("empty.txt", "", 0);
   scratch_put("comment.txt", "# nothing\n", 10);
@@ -369,10 +358,9 @@ START_TEST(bad_files) {
   program_refuses(2, "report takes no option --json", "report " H200 " --json");
   ck_assert_int_ne(access("page.html", F_OK), 0);
 }
-END_TEST
 
 /* Good lines make a page, which says what is not in it. */
-START_TEST(damaged_file) {
+TEST(damaged_file) {
   static const char more[] = "rubbish <b>\nw2\tof tomorrow\n";
   put(D64("mma-q64-k64-s1-w4"), "GPU", 64, FG_MEASURED_OK, 1, "");
   FILE *f = fopen("w.txt", "a");
@@ -387,25 +375,5 @@ START_TEST(damaged_file) {
                     "<td class=\"l name\">w.txt</td><td>1</td><td>1</td><td>1"
                     "</td><td class=\"l wrap\">line 2: it is no line of wisdom");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("report");
-  TCase *tests = tcase_create("report");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, shipped);
-  suite_add(tests, check_can_fail);
-  suite_add(tests, regret);
-  suite_add(tests, host_device);
-  suite_add(tests, generations);
-  suite_add(tests, layouts);
-  suite_add(tests, no_layouts);
-  suite_add(tests, layouts_check_can_fail);
-  suite_add(tests, failures);
-  suite_add(tests, hostile_texts);
-  suite_add(tests, any_numbers);
-  suite_add(tests, bad_files);
-  suite_add(tests, damaged_file);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

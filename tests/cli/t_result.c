@@ -12,7 +12,7 @@
 #define H200 FLASHGEN_SOURCE "/specs/wisdom/h200.txt"
 #define PAGE "report " H200 " --filter attn_fwd-bf16-d256.* "
 
-START_TEST(unwritable_output) {
+TEST(unwritable_output) {
   scratch_put("w.html", "what was there", 14);
   program_refuses(3, "no/page.html cannot be written: No such file or directory",
                   "report " H200 " -o no/page.html");
@@ -28,10 +28,9 @@ START_TEST(unwritable_output) {
   ck_assert_str_eq(program_text("w.html"), "what was there");
   ck_assert_int_eq(scratch_files(), 2); /* and tmp */
 }
-END_TEST
 
 /* A slip of the hand costs no measurement and no spec. */
-START_TEST(output_is_an_input) {
+TEST(output_is_an_input) {
   static const char *const commands[] = {
       "report w.txt -o w.txt", "report w.txt -o ./link", "wisdom show w.txt --csv=w.txt",
       TUNE "-q --wisdom w.txt --json=w.txt", "list s.lua --json=s.lua"};
@@ -49,10 +48,9 @@ START_TEST(output_is_an_input) {
   ck_assert_str_eq(program_text("s.lua"), "return { head_dim = 64 }");
   ck_assert_int_eq(scratch_files(), files + 1); /* new.txt, which is empty */
 }
-END_TEST
 
 /* A disk that is full half way: the old page is still there, and nothing else. */
-START_TEST(full_disk) {
+TEST(full_disk) {
   scratch_put("page.html", "what was there", 14);
   ck_assert_int_ne(system("trap '' XFSZ; ulimit -f 64; " FLASHGEN_PROGRAM " report " H200
                           " -o page.html 2> err.txt"),
@@ -62,10 +60,9 @@ START_TEST(full_disk) {
   ck_assert_str_eq(program_text("page.html"), "what was there");
   ck_assert_int_eq(scratch_files(), 2);
 }
-END_TEST
 
 /* The file of a link, its mode kept; what is no file is written to as it is. */
-START_TEST(output_places) {
+TEST(output_places) {
   struct stat info;
   scratch_put("real.html", "old", 3);
   ck_assert_int_eq(chmod("real.html", 0640), 0);
@@ -80,10 +77,9 @@ START_TEST(output_places) {
   program_result r = program_gives(0, PAGE "-o -");
   ck_assert_str_eq(r.out, program_text("real.html"));
 }
-END_TEST
 
 /* Every command that prints tables writes them to a file in the same way. */
-START_TEST(tables_in_files) {
+TEST(tables_in_files) {
   program_gives(0, TUNE "-q --wisdom w.txt");
   static const char *const commands[] = {TUNE "-q --wisdom w.txt", "wisdom show w.txt",
                                          "list head_dim=64", "cache stat",
@@ -103,10 +99,9 @@ START_TEST(tables_in_files) {
     }
   program_refuses(2, "--json and --csv: give one of them", "bench head_dim=16 --json=a --csv=b");
 }
-END_TEST
 
 /* Operations and bytes of masks whose rows are counted by bounds: `bench` has them, too. */
-START_TEST(work) {
+TEST(work) {
   static const struct {
     const char *words;
     double pairs,
@@ -134,18 +129,5 @@ START_TEST(work) {
                     "%s: %g bytes", cases[i].words, bytes);
   }
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("result");
-  TCase *tests = tcase_create("result");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, unwritable_output);
-  suite_add(tests, output_is_an_input);
-  suite_add(tests, full_disk);
-  suite_add(tests, output_places);
-  suite_add(tests, tables_in_files);
-  suite_add(tests, work);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

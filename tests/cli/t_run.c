@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-START_TEST(forward) {
+TEST(forward) {
   run_case_put(&run_case_usual, "f4");
   program_result r =
       program_gives(0, "run pass=forward dtype=bf16 mask=causal bias=true family=simt "
@@ -31,7 +31,6 @@ START_TEST(forward) {
   program_says(r.err, "flashgen: dispatch: b2 h4/2 19x37 ");
   program_says(r.err, "flashgen: cache: hit ");
 }
-END_TEST
 
 /* The values of NAME.npy as NAME_as.npy, with three axes: one sequence behind the other. */
 static void put_packed(const char *name) {
@@ -65,7 +64,7 @@ static void same_values(const char *path, const char *other, int rank) {
 }
 
 /* Sequences of equal lengths, packed, cached and in pages, give what dense ones give. */
-START_TEST(layouts) {
+TEST(layouts) {
 #define PLAN      "run -q mask=causal family=simt block_q=16 --device host "
 #define ELSEWHERE "--in q=q.npy --in k=k.npy --in v=v.npy --in used_k=used.npy --out o=other.npy "
   put_ints("starts_q.npy", 3, 0, (const int32_t[]){0, 19, 38});
@@ -95,10 +94,9 @@ START_TEST(layouts) {
   same_values("dq.npy", "dq2.npy", 3);
   same_values("dv.npy", "dv2.npy", 3);
 }
-END_TEST
 
 /* Which plan is taken and why; the second time nothing is compiled, and no Lua lists plans. */
-START_TEST(dispatch) {
+TEST(dispatch) {
   static const char words[] =
       "run mask=causal scale=0.125 family=simt " FORWARD " --out o=o.npy -q";
   const program_setup v = {.env = {"FLASHGEN_VERBOSE=dispatch,cache"}};
@@ -121,10 +119,9 @@ START_TEST(dispatch) {
   program_says(r.err, HERE "simt-q16-k32-w4: another plan is forced\n");
   program_says(r.err, HERE "simt-q4-k32-w4: taken, cost ");
 }
-END_TEST
 
 /* Each broadcast of the bias is taken from the file's extents. */
-START_TEST(bias_extents) {
+TEST(bias_extents) {
   static const char *const axes[] = {"hqk", "bk", "q", ""};
   static const char *const tags[] = {"bias_hqk", "bias_bk", "bias_q", "bias_1"};
   for (int i = 0; i < 4; i++) {
@@ -139,9 +136,8 @@ START_TEST(bias_extents) {
     run_case_judge(&c, "lse");
   }
 }
-END_TEST
 
-START_TEST(other_dims_and_dtype) {
+TEST(other_dims_and_dtype) {
   const run_case c = {.b = 1,
                       .h = 2,
                       .hk = 2,
@@ -161,10 +157,9 @@ START_TEST(other_dims_and_dtype) {
   run_case_judge(&c, "o");
   run_case_judge(&c, "lse");
 }
-END_TEST
 
 /* No key: o = 0, lse = -inf. No query, no batch: empty files. */
-START_TEST(empty_extents) {
+TEST(empty_extents) {
   run_case c = run_case_usual;
   c.bias_axes = NULL;
   for (int i = 0; i < 3; i++) {
@@ -178,10 +173,9 @@ START_TEST(empty_extents) {
     run_case_judge_gradients(&e);
   }
 }
-END_TEST
 
 /* Bounds that a tensor gives, as far from all positions as an i32 can be. */
-START_TEST(far_bounds) {
+TEST(far_bounds) {
   static const char *const families[] = {"simt", "mma", "wgmma"};
   static const int32_t first[] = {INT32_MIN, INT32_MIN + 1}, end[] = {INT32_MAX, INT32_MAX};
   const int64_t extent[] = {2};
@@ -202,10 +196,9 @@ START_TEST(far_bounds) {
     run_case_judge(&c, "lse");
   }
 }
-END_TEST
 
 /* As the library would: under the causal mask one row sees all keys. */
-START_TEST(mask_hides_nothing) {
+TEST(mask_hides_nothing) {
   run_case c = run_case_usual;
   c.nq = 1, c.bias_axes = NULL;
   run_case_put(&c, "f4");
@@ -215,9 +208,8 @@ START_TEST(mask_hides_nothing) {
   run_case_judge(&c, "o");
   run_case_judge(&c, "lse");
 }
-END_TEST
 
-START_TEST(large_integers) {
+TEST(large_integers) {
   run_case c = run_case_usual;
   c.b = 1, c.nq = c.nk = 19;
   c.mask = "full", c.bias_axes = NULL;
@@ -234,9 +226,8 @@ START_TEST(large_integers) {
   }
   ck_assert(run_case_equal("o0.npy", "o1.npy"));
 }
-END_TEST
 
-START_TEST(seed_and_plan) {
+TEST(seed_and_plan) {
   run_case c = run_case_usual;
   c.bias_axes = NULL;
   run_case_put(&c, "f4");
@@ -252,10 +243,9 @@ START_TEST(seed_and_plan) {
   program_gives(0, "run mask=causal block_q=4 --quiet " FORWARD " --out o=p.npy");
   ck_assert_int_eq(access("p.npy", R_OK), 0);
 }
-END_TEST
 
 /* A spec file's table with words over it; results as JSON; what stood in the file is replaced. */
-START_TEST(spec_file_and_json) {
+TEST(spec_file_and_json) {
   static const char spec[] = "return { dtype = 'f16', mask = 'full', block_q = 4 }";
   run_case c = run_case_usual;
   c.bias_axes = NULL;
@@ -275,11 +265,10 @@ START_TEST(spec_file_and_json) {
   ck_assert_int_eq(rename("a\"b.npy", "o.npy"), 0);
   run_case_judge(&c, "o");
 }
-END_TEST
 
 /* With stdin and stdout closed, files are not opened in their place: nothing is printed into them.
  */
-START_TEST(closed_streams) {
+TEST(closed_streams) {
   const program_setup closed = {.out = PROGRAM_CLOSED, .closed_stdin = 1};
   run_case c = run_case_usual;
   c.bias_axes = NULL;
@@ -293,9 +282,8 @@ START_TEST(closed_streams) {
   ck_assert_int_eq(r.code, 3);
   ck_assert_str_eq(r.err, "flashgen: stdout cannot be written: Bad file descriptor\n");
 }
-END_TEST
 
-START_TEST(interrupted) {
+TEST(interrupted) {
   const program_setup group = {.group = 1};
   run_case c = run_case_usual;
   run_case_put(&c, "f4");
@@ -306,25 +294,5 @@ START_TEST(interrupted) {
   ck_assert_str_eq(r.err, "");
   ck_assert_int_eq(scratch_files(), 5 + 2); /* q k v bias do, tmp cache */
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("run");
-  TCase *tests = tcase_create("run");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, forward);
-  suite_add(tests, layouts);
-  suite_add(tests, dispatch);
-  suite_add(tests, bias_extents);
-  suite_add(tests, other_dims_and_dtype);
-  suite_add(tests, empty_extents);
-  suite_add(tests, far_bounds);
-  suite_add(tests, mask_hides_nothing);
-  suite_add(tests, large_integers);
-  suite_add(tests, seed_and_plan);
-  suite_add(tests, spec_file_and_json);
-  suite_add(tests, closed_streams);
-  suite_add(tests, interrupted);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

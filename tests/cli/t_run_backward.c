@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-START_TEST(backward_computes_the_forward) {
+TEST(backward_computes_the_forward) {
   run_case c = run_case_usual;
   c.dlse = 1;
   run_case_put(&c, "f4");
@@ -19,10 +19,9 @@ START_TEST(backward_computes_the_forward) {
   run_case_judge_gradients(&c);
   run_case_judge(&c, "dbias");
 }
-END_TEST
 
 /* Given o and lse are used: with a wrong one the gradients are wrong. */
-START_TEST(backward_uses_what_is_given) {
+TEST(backward_uses_what_is_given) {
   static const char *const given[] = {"--in o=o.npy --in lse=lse.npy", "--in o=o.npy",
                                       "--in lse=lse.npy"};
   run_case c = run_case_usual;
@@ -39,11 +38,10 @@ START_TEST(backward_uses_what_is_given) {
     ck_assert(!run_case_equal("dq.npy", "other.npy"));
   }
 }
-END_TEST
 
 /* The gradient of a broadcast bias is summed to the bias's own extents; dv alone may be asked for.
  */
-START_TEST(broadcast_dbias) {
+TEST(broadcast_dbias) {
   run_case c = run_case_usual;
   c.bias_axes = "hk";
   c.dtype = FG_ELEM_F16;
@@ -53,7 +51,6 @@ START_TEST(broadcast_dbias) {
   run_case_judge(&c, "dbias");
   run_case_judge(&c, "dv");
 }
-END_TEST
 
 /* Integers keep all their bits: as floats these ids would be pairs of equal ones. */
 /* The numbers of a file of float32 that run has written. */
@@ -69,7 +66,7 @@ static void read_floats(const char *path, int n, float *to) {
 
 /* The mask that a run writes is the one that its kernel had: with V = 1 a row's o is the sum of
  * what is kept. Its words may be a file's. */
-START_TEST(dropout) {
+TEST(dropout) {
   enum { B = 2, H = 4, NQ = 19, NK = 37, D = 40, PAIRS = B * H * NQ * NK };
   static float mask[PAIRS], o[B * NQ * H * D];
   run_case c = run_case_usual;
@@ -95,11 +92,10 @@ START_TEST(dropout) {
                   "run dropout=true seed=1 keep=2 " FORWARD " --out o=o.npy");
   program_gives(0, "run pass=backward dropout=true keep=0.5 seed=3 " BACKWARD " " GRADIENTS);
 }
-END_TEST
 
 /* A key's weight w[k] that is 0, in the score as log(w[k]): the key is not seen, and the slope by
  * w[k] is the limit of those beside 0, which differ little. */
-START_TEST(weights_of_zero) {
+TEST(weights_of_zero) {
   static const char *const families[] = {"simt", "mma"};
   static const int zeros[] = {0, 5, 36};
   enum { KEYS = 37 };
@@ -128,17 +124,5 @@ START_TEST(weights_of_zero) {
     ck_assert(fabsf(dw[0][5]) > 1e-3f && fabsf(dq[0] - dq[1]) < 1e-3f);
   }
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("run_backward");
-  TCase *tests = tcase_create("run_backward");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, backward_computes_the_forward);
-  suite_add(tests, backward_uses_what_is_given);
-  suite_add(tests, broadcast_dbias);
-  suite_add(tests, weights_of_zero);
-  suite_add(tests, dropout);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

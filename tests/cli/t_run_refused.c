@@ -56,7 +56,7 @@ static void refuses_shape(const char *name, const char *extents, const char *wor
   ck_assert_int_eq(rename(kept, path), 0);
 }
 
-START_TEST(shapes_that_disagree) {
+TEST(shapes_that_disagree) {
   const char *w = QKV O;
   refuses_shape("k", "3,5,2,16", w, "k: its batch (axis 0) is 3, but q has 2");
   refuses_shape("v", "2,5,1,24", w, "v: its key/value heads (axis 2) is 1, but k has 2");
@@ -71,14 +71,13 @@ START_TEST(shapes_that_disagree) {
       "q: its heads are 4, not a multiple of the 3 key/value heads of k; heads are axis 2, "
       "behind the length: [b, n, h, d]");
 }
-END_TEST
 
 /* Arrays [b, h, n, d] whose heads happen to divide are read as other lengths and heads: told. */
 static void put_ints(const char *path, int64_t n, const int32_t *values) {
   run_case_file(path, "<i4", "False", 1, &n, values, (size_t)n * sizeof *values);
 }
 
-START_TEST(layouts) {
+TEST(layouts) {
 #define PACKED QKV O "q_layout=packed kv_layout=packed --in starts_k=good_k.npy "
   run_case_zeros("q", "6,4,16");
   run_case_zeros("k", "10,2,16");
@@ -107,9 +106,8 @@ START_TEST(layouts) {
   refuses(QKV O "q_layout=packed", "k: k.npy has 3 axes; expected [b, nk, hk, d]");
   refuses(QKV O "--in starts_q=good.npy", "q: q.npy has 3 axes; expected [b, nq, h, d]");
 }
-END_TEST
 
-START_TEST(axes_in_another_order) {
+TEST(axes_in_another_order) {
   run_case_zeros("q", "1,4,32,8");
   run_case_zeros("k", "1,2,32,8");
   run_case_zeros("v", "1,2,32,8");
@@ -118,9 +116,8 @@ START_TEST(axes_in_another_order) {
                "\nq is [b=1, nq=4, h=32, d=8], k is [b=1, nk=2, hk=32, d=8]: if the files are "
                "[b, h, n, d], they must be transposed\n");
 }
-END_TEST
 
-START_TEST(extents_in_words) {
+TEST(extents_in_words) {
   refuses("b=3 " QKV O, "q: its batch (axis 0) is 2, but the command line has 3");
   refuses("h=2 " QKV O, "q: its heads (axis 2) is 4, but the command line has 2");
   refuses("hk=4 " QKV O, "k: its key/value heads (axis 2) is 2, but the command line has 4");
@@ -137,9 +134,8 @@ START_TEST(extents_in_words) {
   refuses("sm_margin=6 " QKV O, "sm_margin = 6: expected 0 to 5 on a device of 6 multiprocessors");
   refuses("scale=1/8 " QKV O, "scale: \"1/8\" is not a number");
 }
-END_TEST
 
-START_TEST(tensors_missing_or_extra) {
+TEST(tensors_missing_or_extra) {
   refuses(K V O, "q is missing: give --in q=FILE.npy");
   refuses(Q V O, "k is missing: give --in k=FILE.npy");
   refuses(Q "--in k=k.npy " O, "v is missing: give --in v=FILE.npy");
@@ -160,9 +156,8 @@ START_TEST(tensors_missing_or_extra) {
   refuses(QKV "--in weights_of_all_layers=q.npy " O,
           "--in weights_of_all_layers: there is no tensor of that name");
 }
-END_TEST
 
-START_TEST(outputs_asked_for) {
+TEST(outputs_asked_for) {
   refuses(QKV, "nothing to write: give --out o=FILE.npy");
   refuses(QKV O "--out dq=dq.npy", "dq: the spec has no such output");
   refuses(QKV O "--out q=dq.npy", "q: the spec has no such output");
@@ -178,9 +173,8 @@ START_TEST(outputs_asked_for) {
   refuses(QKV "--out o=", "--out o=: expected NAME=FILE");
   refuses(QKV "--out =o.npy", "--out =o.npy: expected NAME=FILE");
 }
-END_TEST
 
-START_TEST(places_that_cannot_be_written) {
+TEST(places_that_cannot_be_written) {
   ck_assert_int_eq(mkdir("sealed", 0555), 0);
   ck_assert_int_eq(symlink("loop.npy", "loop.npy"), 0);
   refuses(QKV "--out lse=lse.npy --out o=missing/o.npy",
@@ -194,7 +188,6 @@ START_TEST(places_that_cannot_be_written) {
   if (geteuid()) /* to root nothing is sealed */
     refuses_with(3, QKV "--out o=sealed/o.npy", "o: cannot write sealed/o.npy: Permission denied");
 }
-END_TEST
 
 /* One tensor's file; %s is its sentence after "q: x.npy ". */
 static void refuses_file(const char *sentence) {
@@ -203,7 +196,7 @@ static void refuses_file(const char *sentence) {
   refuses("--in q=x.npy " K V O, text);
 }
 
-START_TEST(bad_files) {
+TEST(bad_files) {
   static const int64_t extent[] = {2, 3, 4, 16};
   static const char data[2 * 3 * 4 * 16 * 8];
   enum { N = 2 * 3 * 4 * 16 };
@@ -228,9 +221,8 @@ START_TEST(bad_files) {
   run_case_file("x.npy", "<f4", "False", 3, extent, data, 2 * 3 * 4 * 4);
   refuses_file("has 3 axes; expected [b, nq, h, d]");
 }
-END_TEST
 
-START_TEST(files_that_cannot_be_read) {
+TEST(files_that_cannot_be_read) {
   refuses_file("cannot be opened: No such file or directory");
   ck_assert_int_eq(mkdir("x.npy", 0777), 0);
   refuses_file("is a directory, not a .npy file");
@@ -243,9 +235,8 @@ START_TEST(files_that_cannot_be_read) {
   ck_assert_int_eq(chmod("x.npy", 0), 0);
   refuses_file("cannot be opened: Permission denied");
 }
-END_TEST
 
-START_TEST(f16_overflow) {
+TEST(f16_overflow) {
   static const int64_t extent[] = {2, 3, 4, 16};
   float x[2 * 3 * 4 * 16] = {[100] = -65520};
   run_case_file("x.npy", "<f4", "False", 4, extent, x, sizeof x);
@@ -254,10 +245,9 @@ START_TEST(f16_overflow) {
   run_case_file("x.npy", "<f4", "False", 4, extent, x, sizeof x);
   refuses("dtype=bf16 --in q=x.npy " K V O, "q: 3.4e+38 overflows bf16");
 }
-END_TEST
 
 /* Inputs that the spec declares: of their type, numbers by words. */
-START_TEST(declared_inputs) {
+TEST(declared_inputs) {
   static const int64_t extent[] = {2, 5};
   int64_t ids[10] = {[3] = 3, [7] = (int64_t)1 << 31};
   run_case_zeros("x", "2,5");
@@ -272,11 +262,10 @@ START_TEST(declared_inputs) {
   refuses("mask=k<w inputs.w=int w=1.5 " QKV O,
           "w = 1.5: expected a whole number of at most 2^30 in size");
 }
-END_TEST
 
 #define DIMS "expected d or d/dv, multiples of 8 from 8 to 576, dv to 512 (128 or 192/128)"
 
-START_TEST(head_dims) {
+TEST(head_dims) {
   refuses_shape("v", "2,5,2,7", QKV O,
                 "q has head dim 16, v has 7: head_dim: \"16/7\" is not allowed; " DIMS);
   refuses_shape("v", "2,5,2,520", QKV O,
@@ -284,9 +273,8 @@ START_TEST(head_dims) {
   refuses("head_dim=16 " QKV O, "q has head dim 16, v has 24, but head_dim is 16/16");
   refuses("head_dim=24/16 " QKV O, "q has head dim 16, v has 24, but head_dim is 24/16");
 }
-END_TEST
 
-START_TEST(bias_that_disagrees) {
+TEST(bias_that_disagrees) {
   const char *w = "bias=true --in bias=bias.npy " QKV O;
   refuses_shape("bias", "1,4,3,6", w, "bias: axis 3 has 6, expected 5");
   refuses_shape("bias", "1,4,2,5", w, "bias: axis 2 has 2, expected 3");
@@ -297,9 +285,8 @@ START_TEST(bias_that_disagrees) {
           "bias: axis 0 has 1, expected 2");
   refuses("bias=true bias_dims=[q,k] --in bias=bias.npy " QKV O, "bias: axis 1 has 4, expected 1");
 }
-END_TEST
 
-START_TEST(specs) {
+TEST(specs) {
   refuses("pass=forward,backward " QKV O, "the words give 2 specs; run takes one");
   refuses("mask=casual " QKV O,
           "mask: column 1: \"casual\" is no name, input or definition (did you mean \"causal\"?)\n"
@@ -319,10 +306,9 @@ START_TEST(specs) {
   refuses("--seed x " QKV O, "--seed: \"x\" is not an integer of at least 0");
   refuses("missing.lua " QKV O, "missing.lua: cannot be opened: No such file or directory");
 }
-END_TEST
 
 /* What the machine lacks is said of the machine, once. */
-START_TEST(machine) {
+TEST(machine) {
   static const struct {
     program_setup setup;
     const char *sentence;
@@ -343,27 +329,5 @@ START_TEST(machine) {
     ck_assert_str_eq(r.out, "");
   }
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("run_refused");
-  TCase *tests = tcase_create("run_refused");
-  tcase_add_checked_fixture(tests, enter, scratch_leave);
-  suite_add(tests, shapes_that_disagree);
-  suite_add(tests, layouts);
-  suite_add(tests, axes_in_another_order);
-  suite_add(tests, extents_in_words);
-  suite_add(tests, tensors_missing_or_extra);
-  suite_add(tests, outputs_asked_for);
-  suite_add(tests, places_that_cannot_be_written);
-  suite_add(tests, bad_files);
-  suite_add(tests, files_that_cannot_be_read);
-  suite_add(tests, f16_overflow);
-  suite_add(tests, declared_inputs);
-  suite_add(tests, head_dims);
-  suite_add(tests, bias_that_disagrees);
-  suite_add(tests, specs);
-  suite_add(tests, machine);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, scratch_leave)

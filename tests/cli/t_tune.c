@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-START_TEST(measures_once) {
+TEST(measures_once) {
   program_result r = program_gives(0, TUNE "--wisdom w.txt");
   ck_assert_int_eq(program_count(r.out, "\n"), 3);
   program_says(r.out, "b1 h2/1 40x72            " NAME "mma-q64-k");
@@ -37,10 +37,9 @@ START_TEST(measures_once) {
   ck_assert_int_eq(program_count(r.out, " 4 known\n"), 2);
   ck_assert_int_eq(tune_count("w.txt").good, 8); /* not a line more */
 }
-END_TEST
 
 /* Another generation is measured again. */
-START_TEST(generations) {
+TEST(generations) {
   const program_setup changed = {.env = {"FLASHGEN_TEMPLATES=t"}};
   program_gives(0, TUNE "--wisdom w.txt -q");
   templates_change("attention/mma/forward.lua", "local tiles",
@@ -52,10 +51,9 @@ START_TEST(generations) {
   r = program_run(&changed, TUNE "--wisdom w.txt -q");
   ck_assert_int_eq(program_count(r.out, " 4 known\n"), 2);
 }
-END_TEST
 
 /* What it wrote is what the library goes by, and says so. */
-START_TEST(library_goes_by_it) {
+TEST(library_goes_by_it) {
   const program_setup with = {.env = {"FLASHGEN_WISDOM=w.txt", "FLASHGEN_VERBOSE=dispatch"}};
   program_gives(0, TUNE "-q --wisdom w.txt");
   fg_measured_list list = tune_list("w.txt");
@@ -76,7 +74,6 @@ START_TEST(library_goes_by_it) {
   program_says(r.err, taken);
   program_says(r.err, " times the least, at b1 h1/1 1x130");
 }
-END_TEST
 
 /* How many plans of wgmma have a time that counts, beside one of mma that is said to take half of
  * what the best one of them does. */
@@ -104,16 +101,15 @@ static int times_of_the_slower(void) {
 
 /* A family that another one beats has one, too: a spec may ask for it alone. A busy machine may
  * make it look far behind, not each time. */
-START_TEST(a_time_for_each_family) {
+TEST(a_time_for_each_family) {
   scratch_put("s.lua", "return { { h = 2, nq = 200 } }", 30);
   int timed = 0;
   for (int i = 0; i < 5 && !timed; i++) timed = times_of_the_slower();
   ck_assert_int_ge(timed, 1);
 }
-END_TEST
 
 /* Parts of a grid, and joined. */
-START_TEST(shards) {
+TEST(shards) {
   program_gives(0, TUNE "-q --wisdom all.txt");
   for (int i = 1; i <= 2; i++) {
     program_result r = program_gives(0, TUNE "-q --wisdom part%d.txt --shard %d/2", i, i);
@@ -132,9 +128,8 @@ START_TEST(shards) {
                   TUNE "--wisdom w --shard 1/99999999999");
   program_refuses(2, "--shard 1: expected I/N, from 1/N to N/N", TUNE "--wisdom w --shard 1");
 }
-END_TEST
 
-START_TEST(tables) {
+TEST(tables) {
   program_result r = program_gives(0, TUNE "-q --wisdom w.txt --json");
   const char *bad = json_error(r.out);
   ck_assert_msg(!bad, "no JSON at: %s", bad);
@@ -158,9 +153,8 @@ START_TEST(tables) {
   r = program_gives(0, "wisdom show w.txt --csv --all --filter *s1*");
   ck_assert_int_eq(program_count(r.out, "\n"), 5);
 }
-END_TEST
 
-START_TEST(bench_table) {
+TEST(bench_table) {
   program_result r = program_gives(0, "bench head_dim=16 family=simt nq=16 --csv --device host");
   ck_assert_int_eq(program_count(r.out, "\n"), 2);
   program_says(r.out, "name,b,h,hk,nq,nk,ms,tflops,tb_per_s\n");
@@ -168,7 +162,6 @@ START_TEST(bench_table) {
   program_refuses(2, "--json and --csv: give one of them", "bench head_dim=16 --json --csv");
   program_refuses(2, "--json and --csv: give one of them", TUNE "--wisdom w --json --csv");
 }
-END_TEST
 
 /* Plans that are wrong, broken or do not compile: kept with their reason, and others win. */
 static program_result planted(const char *file, const char *from, const char *to) {
@@ -177,7 +170,7 @@ static program_result planted(const char *file, const char *from, const char *to
   return program_run(&setup, TUNE "-q --wisdom w.txt");
 }
 
-START_TEST(refused_plan) {
+TEST(refused_plan) {
   program_result r =
       planted("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
               "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 then\n  broken;\n@ end\n");
@@ -186,10 +179,9 @@ START_TEST(refused_plan) {
   ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_REFUSED, "refused it (exit 1)"), 4);
   ck_assert_int_eq(program_count(r.out, "mma-q64-k32-"), 2);
 }
-END_TEST
 
 /* A shape that is too much for one plan is measured with the others. */
-START_TEST(plan_that_cannot_launch) {
+TEST(plan_that_cannot_launch) {
   program_result r = planted("attention/mma/forward.lua", "or { row_tiles, \"h\", \"b\" }",
                              "or { row_tiles, \"h\", plan.block_kv == 64 and \"b * 70000\" "
                              "or \"b\" }");
@@ -199,9 +191,8 @@ START_TEST(plan_that_cannot_launch) {
                    4);
   ck_assert_int_eq(program_count(r.out, "mma-q64-k32-"), 2);
 }
-END_TEST
 
-START_TEST(wrong_plan) {
+TEST(wrong_plan) {
   program_result r = planted("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 then\n"
                              "  if (blockIdx.x == 1) return;\n@ end\n");
@@ -210,10 +201,9 @@ START_TEST(wrong_plan) {
                    0);
   ck_assert_int_eq(program_count(r.out, NAME "mma-q64-k32-"), 2); /* the others win */
 }
-END_TEST
 
 /* As long as the fastest are wrong, the next ones are tried. */
-START_TEST(most_plans_are_wrong) {
+TEST(most_plans_are_wrong) {
   program_result r = planted("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.block_kv == 64 or plan.stages "
                              "== 2 then\n  if (blockIdx.x < 4) return;\n@ end\n");
@@ -222,9 +212,8 @@ START_TEST(most_plans_are_wrong) {
   ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_WRONG, "times the error that counts as right"),
                    0);
 }
-END_TEST
 
-START_TEST(broken_plan) {
+TEST(broken_plan) {
   program_result r = planted("attention/mma/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                              "$(kernel(\"attn_fwd\")) {\n@ if plan.stages == 1 then\n"
                              "  if (threadIdx.x == 0) return;\n@ end\n");
@@ -232,9 +221,8 @@ START_TEST(broken_plan) {
   ck_assert_int_eq(tune_having("w.txt", FG_MEASURED_FAULT, "mma-q64-k"), 4);
   ck_assert_int_eq(program_count(r.out, "-s2-w4.host"), 2);
 }
-END_TEST
 
-START_TEST(bad_words) {
+TEST(bad_words) {
   static const char shapes[] = "return { { h = 4, nq = 9, b_h = 1 }, { nq = 3 } }";
   scratch_put("s.lua", shapes, sizeof shapes - 1);
   program_refuses(2, "tune needs --shapes FILE.lua", "tune head_dim=16 --wisdom w.txt");
@@ -261,9 +249,8 @@ START_TEST(bad_words) {
   program_says(r.err, "did you mean \"mask\"?");
   ck_assert_int_ne(access("w", F_OK), 0);
 }
-END_TEST
 
-START_TEST(wisdom_command) {
+TEST(wisdom_command) {
   program_gives(0, TUNE "-q --wisdom w.txt");
   FILE *f = fopen("w.txt", "a");
   fputs("rubbish\nw2\tof tomorrow\n", f);
@@ -302,10 +289,9 @@ START_TEST(wisdom_command) {
   program_says(r.out,
                "another GPU\nb1 h1/1 5x5              attn_fwd-bf16-d64.wgmma-q1-k2.sm_90a ");
 }
-END_TEST
 
 /* Whole lines with values of their kinds, which no measurement can have given. */
-START_TEST(nonsense) {
+TEST(nonsense) {
   const fg_measured good = {.name = "attn_fwd-bf16-d64.wgmma-q1-k2.sm_90a",
                             .device = "another GPU",
                             .shape = {.b = 1, .h = 1, .hk = 1, .nq = 5, .nk = 5, .align = 16},
@@ -333,10 +319,9 @@ START_TEST(nonsense) {
     program_says(r.out, ", 1 line that can be of none\n");
   }
 }
-END_TEST
 
 /* The commands of the page, but for those that want a GPU, as a shell runs them. */
-START_TEST(page_example) {
+TEST(page_example) {
   static char page[1 << 17];
   int commands = 0;
   FILE *file = fopen(FLASHGEN_SOURCE "/runtime/cli/tuning.md", "r");
@@ -355,10 +340,9 @@ START_TEST(page_example) {
   ck_assert_int_eq(tune_count("all.txt").good, 16);
   ck_assert_int_eq(access("mine.html", R_OK), 0);
 }
-END_TEST
 
 /* A file of times is what constants are fitted to. */
-START_TEST(fitted) {
+TEST(fitted) {
   program_gives(0, TUNE "-q --wisdom w.txt");
   ck_assert_int_eq(system(FIT_PROGRAM " -o cost_table.c w.txt > fit.out"), 0);
   ck_assert_int_eq(system("grep -q '^8 times of 4 variants, 2 choices$' fit.out"), 0);
@@ -366,29 +350,5 @@ START_TEST(fitted) {
   ck_assert_int_ne(system(FIT_PROGRAM " nowhere.txt 2> fit.err"), 0);
   ck_assert_int_eq(system("grep -q '^fit: nowhere.txt cannot be read' fit.err"), 0);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("tune");
-  TCase *tests = tcase_create("tune");
-  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  suite_add(tests, measures_once);
-  suite_add(tests, generations);
-  suite_add(tests, library_goes_by_it);
-  suite_add(tests, a_time_for_each_family);
-  suite_add(tests, shards);
-  suite_add(tests, tables);
-  suite_add(tests, bench_table);
-  suite_add(tests, refused_plan);
-  suite_add(tests, plan_that_cannot_launch);
-  suite_add(tests, wrong_plan);
-  suite_add(tests, most_plans_are_wrong);
-  suite_add(tests, broken_plan);
-  suite_add(tests, bad_words);
-  suite_add(tests, wisdom_command);
-  suite_add(tests, nonsense);
-  suite_add(tests, page_example);
-  suite_add(tests, fitted);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Said before anything is compiled. */
-START_TEST(unwritable_file) {
+TEST(unwritable_file) {
   program_result r = program_gives(3, TUNE "--wisdom no/where.txt");
   ck_assert_str_eq(r.err, "flashgen: no/where.txt cannot be written: No such file or directory\n");
   r = program_gives(3, TUNE "--wisdom /dev/full");
@@ -22,10 +22,9 @@ START_TEST(unwritable_file) {
   program_says(r.err, "flashgen: device cuda:7: ");
   ck_assert_int_ne(access("w", F_OK), 0);
 }
-END_TEST
 
 /* The disk is full after a line or two: they stay, and the same command goes on. */
-START_TEST(full_disk) {
+TEST(full_disk) {
   enum { LIMIT = 1 << 20, ROOM = 700 }; /* two lines; kernels are smaller than the limit */
   static char comment[LIMIT - ROOM];
   memset(comment, '#', sizeof comment);
@@ -44,10 +43,9 @@ START_TEST(full_disk) {
   program_says(r.out, " known");
   ck_assert_int_eq(tune_count("w.txt").good, 8);
 }
-END_TEST
 
 /* A full TMPDIR says nothing of kernels: no record, and the exit code of a machine. */
-START_TEST(full_tmpdir) {
+TEST(full_tmpdir) {
   const program_setup full = {
       .env = {
           program_compiler("case \"$*\" in *kernel.c*) echo 'cc1: error writing to x.s: No space "
@@ -57,10 +55,9 @@ START_TEST(full_tmpdir) {
   program_says(r.err, "says: No space left on device");
   ck_assert(access("w.txt", F_OK) || tune_count("w.txt").good == 0);
 }
-END_TEST
 
 /* Lines that are damaged or of a newer flashgen stay where they are, and stop nobody. */
-START_TEST(lines_of_others) {
+TEST(lines_of_others) {
   static const char lines[] = "w2\tof tomorrow\nrubbish\nw1\ttorn";
   scratch_put("w.txt", lines, sizeof lines - 1);
   program_result said = program_gives(0, TUNE "-q --wisdom w.txt");
@@ -73,9 +70,8 @@ START_TEST(lines_of_others) {
   ck_assert_int_eq(r.newer, 1);
   ck_assert_int_eq(r.bad, 2);
 }
-END_TEST
 
-START_TEST(empty_grids) {
+TEST(empty_grids) {
   static const char decode[] = "return { { h = 1, nq = 1, nk = 9, when = function(s) return "
                                "s.head_dim > 999 end } }";
   scratch_put("s.lua", decode, sizeof decode - 1);
@@ -88,10 +84,9 @@ START_TEST(empty_grids) {
   program_says(r.err, "no plan matches --filter *simt*\n");
   ck_assert_int_ne(access("w.txt", F_OK), 0);
 }
-END_TEST
 
 /* Ctrl-C: what was measured stays, and the same command goes on. The second shape takes long. */
-START_TEST(interrupted) {
+TEST(interrupted) {
   static const char shapes[] = "return { { h = 1, nq = 9 }, { h = 4, nq = 300 } }";
   static const char words[] = "tune head_dim=16,24,32 family=mma block_q=64 --shapes s.lua "
                               "--device host --wisdom w.txt -q";
@@ -108,11 +103,10 @@ START_TEST(interrupted) {
   program_says(r.out, "6 of 6 cells finished");
   ck_assert_int_eq(tune_count("w.txt").good, 24);
 }
-END_TEST
 
 /* The file of a table is whole after an interrupt, and not there, nor a part of it, when the
  * program was ended at once. */
-START_TEST(interrupted_table) {
+TEST(interrupted_table) {
   static const char shapes[] = "return { { h = 4, nq = 300 } }";
   static const char words[] = "tune head_dim=16,24,32 family=mma block_q=64 --shapes s.lua "
                               "--device host --wisdom w.txt --json=t.json -q";
@@ -131,10 +125,9 @@ START_TEST(interrupted_table) {
   if (access("t.json", F_OK) == 0) /* it was done before the second one came */
     ck_assert_ptr_null(json_error(program_text("t.json")));
 }
-END_TEST
 
 /* A compiler so slow that the budget is spent on the first kernel. */
-START_TEST(budget) {
+TEST(budget) {
   const program_setup setup = {
       .env = {program_compiler("case \"$*\" in *kernel.c*) sleep 1.2;; esac")}};
   program_result r = program_run(&setup, TUNE "-j 1 --wisdom w.txt --budget 1");
@@ -146,10 +139,9 @@ START_TEST(budget) {
   program_says(r.out, "2 of 2 cells finished");
   ck_assert_int_eq(tune_count("w.txt").good, 8);
 }
-END_TEST
 
 /* Both finish, and each line is whole. */
-START_TEST(two_at_once) {
+TEST(two_at_once) {
   pid_t pid[2];
   for (int i = 0; i < 2; i++)
     if (!(pid[i] = fork())) {
@@ -165,7 +157,6 @@ START_TEST(two_at_once) {
   program_gives(0, "wisdom compact w.txt");
   ck_assert_int_eq(tune_count("w.txt").good, 16);
 }
-END_TEST
 
 /* A GPU of which a call fails in each process; it computes nothing, so plans that get that far are
  * wrong. */
@@ -186,7 +177,7 @@ static program_result on_gpu(const char *fail, const char *more) {
 }
 
 /* Launches that end the GPU's context: another process goes on with the others. */
-START_TEST(kernels_that_break_a_gpu) {
+TEST(kernels_that_break_a_gpu) {
   program_result r =
       on_gpu("cuLaunchKernelEx 700 7", NULL); /* the second plan's second launch or so */
   ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
@@ -195,10 +186,9 @@ START_TEST(kernels_that_break_a_gpu) {
   ck_assert_int_eq(tune_count("w.txt").good, 8);
   program_says(r.out, "2 of 2 cells finished, 0 with a best plan");
 }
-END_TEST
 
 /* A launch that never ends: its process does, and the plan counts as broken. */
-START_TEST(kernels_that_hang) {
+TEST(kernels_that_hang) {
   program_result r = on_gpu("cuEventSynchronize -1 3", "FLASHGEN_TUNE_SECONDS=1");
   ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
   ck_assert_int_gt(tune_having("w.txt", FG_MEASURED_FAULT,
@@ -207,10 +197,9 @@ START_TEST(kernels_that_hang) {
   ck_assert_int_eq(tune_count("w.txt").good, 8);
   program_says(r.out, "2 of 2 cells finished, 0 with a best plan");
 }
-END_TEST
 
 /* Each has a process. */
-START_TEST(two_gpus) {
+TEST(two_gpus) {
   program_result r = on_gpu("none 0 0", "FAKE_CUDA_GPUS=2");
   ck_assert_msg(r.code == 4, "exit %d: %s%s", r.code, r.out, r.err);
   program_says(r.err, "2 cells to measure on 2 devices\n");
@@ -224,10 +213,9 @@ START_TEST(two_gpus) {
   program_refuses(2, "--device: host is given twice",
                   "tune head_dim=16 --shapes " SHAPES " --wisdom w --device host,host");
 }
-END_TEST
 
 /* The GPU is gone after it: nothing is said of the plan, what there was is kept, exit 3. */
-START_TEST(lost_gpu) {
+TEST(lost_gpu) {
   program_result r = on_gpu("cuLaunchKernelEx 700 25 lost", NULL);
   ck_assert_msg(r.code == 3, "exit %d: %s%s", r.code, r.out, r.err);
   program_says(r.err, "device cuda:0: ");
@@ -244,25 +232,5 @@ START_TEST(lost_gpu) {
   program_gives(0, "wisdom compact w.txt");
   ck_assert_int_eq(tune_count("w.txt").good, 8);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("tune_fault");
-  TCase *tests = tcase_create("tune_fault");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, unwritable_file);
-  suite_add(tests, full_disk);
-  suite_add(tests, full_tmpdir);
-  suite_add(tests, lines_of_others);
-  suite_add(tests, empty_grids);
-  suite_add(tests, interrupted);
-  suite_add(tests, interrupted_table);
-  suite_add(tests, budget);
-  suite_add(tests, two_at_once);
-  suite_add(tests, kernels_that_break_a_gpu);
-  suite_add(tests, kernels_that_hang);
-  suite_add(tests, two_gpus);
-  suite_add(tests, lost_gpu);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

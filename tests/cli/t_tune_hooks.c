@@ -43,7 +43,7 @@ static void goes_by(const char *pass, const char *bias, const char *files) {
   fg_measured_free(&list);
 }
 
-START_TEST(hooks) {
+TEST(hooks) {
   static const char spec[] =
       "return { head_dim = 16, pass = { 'forward', 'backward' }, mask = 'window(width, 0)',\n"
       "  score = { 'softcap(alibi(slope), cap)', 'relative(table)' }, bias = { false, 'grad' },\n"
@@ -63,13 +63,5 @@ START_TEST(hooks) {
   goes_by("backward", "-biasgrad_hqk.",
           "--in do=q.npy --out dq=dq.npy --out dbias=db.npy --out dslope=ds.npy");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("tune_hooks");
-  TCase *tests = tcase_create("tune_hooks");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, hooks);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

@@ -48,7 +48,7 @@ static program_result tune_serving(void) {
   return program_gives(0, TUNE_SERVING);
 }
 
-START_TEST(round_trip) {
+TEST(round_trip) {
   program_result r = tune_serving();
   program_says(r.out, "b5 h2/1 70x70 tokens_q=200 tokens_k=200 " PACKED "mma-q64-k");
   program_says(r.out, "b3 h2/1 1x90 pages=12 page=16 " PAGED "mma-q64-k");
@@ -68,7 +68,6 @@ START_TEST(round_trip) {
   program_gives(0, "report w.txt -o w.html");
   program_page_says(program_text("w.html"), "b5 h2/1 70×70 tokens_q=200 tokens_k=200");
 }
-END_TEST
 
 /* Makes a plan of the spec that is not this one by far the fastest in the file. */
 static void plant(const char *spec, const char *other, char name[FG_NAME_MAX]) {
@@ -105,7 +104,7 @@ static const char *taken(const fg_spec *spec, const fg_shape *shape) {
 }
 
 /* Bounds of packed sequences may be wrong, or not known; tables may be wider than the pool. */
-START_TEST(library_goes_by_totals) {
+TEST(library_goes_by_totals) {
   const fg_spec packed = FG_INIT(fg_spec, .head_dim = "16", .q_layout = "packed",
                                  .kv_layout = "packed", .family = "mma", .block_q = "64");
   const fg_spec paged =
@@ -129,7 +128,6 @@ START_TEST(library_goes_by_totals) {
   s.nk = 4000;
   ck_assert_str_eq(taken(&paged, &s), name);
 }
-END_TEST
 
 /* ---- what a launch has to do ---- */
 
@@ -141,7 +139,7 @@ static double field(const char *table, int i) {
   return strtod(at + 1, NULL);
 }
 
-START_TEST(operations_and_bytes) {
+TEST(operations_and_bytes) {
   cli_lengths l;
   double pairs = 0, keys = 0;
   ck_assert_int_eq(cli_lengths_new((fg_layout){FG_PACKED, FG_PACKED, 0, 0, 0}, &packed_shape, &l),
@@ -167,10 +165,9 @@ START_TEST(operations_and_bytes) {
   const double rows = 2 * 6 * 16 * 2 + 6 * 4, places = 4 * (3 + 3 + 3 * 6); /* q, o, lse; i32 */
   ck_assert_double_eq_tol(bytes, keys * 16 * 2 * 2 + rows + places, 1e-4 * bytes);
 }
-END_TEST
 
 /* A row's shape is the same object as in tables of wisdom. */
-START_TEST(shapes_in_json) {
+TEST(shapes_in_json) {
   program_result r = program_gives(
       0, "bench head_dim=16 family=mma q_layout=packed kv_layout=paged b=3 h=2 hk=1 nq=40 "
          "page=8 --device host --json");
@@ -179,10 +176,9 @@ START_TEST(shapes_in_json) {
   program_says(r.out, "\"shape\": {\"b\": 3, \"h\": 2, \"hk\": 1, \"nq\": 40, \"nk\": 40, "
                       "\"tokens_q\": 120, \"pages\": 15, \"page\": 8}, \"ms\": ");
 }
-END_TEST
 
 /* What words leave out: sequences as long as each other, pages of 16 for all keys. */
-START_TEST(words_leave_out) {
+TEST(words_leave_out) {
   program_result r = program_gives(0, "bench head_dim=16 family=mma q_layout=packed "
                                       "kv_layout=packed b=3 h=1 nq=40 --device host --csv");
   program_says(r.out, ",3,1,1,40,40,120,120,");
@@ -196,18 +192,6 @@ START_TEST(words_leave_out) {
   program_says(r.err, "tokens_q: a spec with q_layout=dense, kv_layout=paged, slices=false has no "
                       "such extent\n");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("tune_serving");
-  TCase *tests = tcase_create("tune_serving");
-  tcase_set_timeout(tests, 120);
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, round_trip);
-  suite_add(tests, library_goes_by_totals);
-  suite_add(tests, operations_and_bytes);
-  suite_add(tests, shapes_in_json);
-  suite_add(tests, words_leave_out);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)
+TEST_TIMEOUT(120)

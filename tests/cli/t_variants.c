@@ -34,11 +34,10 @@ static void passes(const char *words, const char *more) {
   ck_assert_msg(system(line) == 0, "%s", line);
 }
 
-START_TEST(page_example) {
+TEST_TENTH(page_example, EXAMPLES) {
   ck_assert_int_eq(find_examples(), EXAMPLES);
   passes(example[_i], "--seed 1");
 }
-END_TEST
 
 static const char *const commands[] = {
     /* The spec file; on simt with one key/value head for each query head and rows that see nothing.
@@ -202,11 +201,10 @@ static const char *const commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-START_TEST(command) { passes(commands[_i], ""); }
-END_TEST
+TEST_TENTH(command, COMMANDS) { passes(commands[_i], ""); }
 
 /* So long that kernels evaluate them in a loop. */
-START_TEST(large_expressions) {
+TEST_TENTH(large_expressions, 2) {
   char score[1024], mask[1024], words[4096];
   int n = sprintf(score, "s"), m = sprintf(mask, "k <= p && (p - k < 9");
   for (int i = 1; i < 24; i++) {
@@ -222,10 +220,9 @@ START_TEST(large_expressions) {
          : "check head_dim=24 pass=forward,backward family=mma",
       words);
 }
-END_TEST
 
 /* Buckets of a distance have no order. */
-START_TEST(no_fixed_order) {
+TEST(no_fixed_order) {
   static const char refused[] =
       FLASHGEN_PROGRAM " list pass=backward head_dim=16 deterministic=true 'score=t5(t, 8, 64)' "
                        "'inputs.t=f32[h, 8] grad' 2>&1 | grep -q \"simt: deterministic=true: t's "
@@ -233,16 +230,5 @@ START_TEST(no_fixed_order) {
                        "order: its index is not affine in q and k\"";
   ck_assert_int_eq(system(refused), 0);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("variants");
-  TCase *cases = tcase_create("examples");
-  tcase_set_timeout(cases, 300);
-  suite_tenth(cases, page_example, EXAMPLES);
-  suite_tenth(cases, command, COMMANDS);
-  suite_tenth(cases, large_expressions, 2);
-  suite_add(cases, no_fixed_order);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_TIMEOUT(300)

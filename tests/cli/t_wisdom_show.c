@@ -44,7 +44,7 @@ static void put_all(void) {
   }
 }
 
-START_TEST(json) {
+TEST(json) {
   put_all();
   program_gives(0, "wisdom show w.txt --all --json=table.json");
   tune_check_json("w.txt", "table.json");
@@ -56,10 +56,9 @@ START_TEST(json) {
                       "\"pages\": 25, \"page\": 16, \"align\": 16}, ");
   program_says(table, "\"shape\": {\"rows\": 9, \"align\": 16}, ");
 }
-END_TEST
 
 /* The check finds what a table lacks or has too much of. */
-START_TEST(check_can_fail) {
+TEST(check_can_fail) {
   static const char *const spoilt[] = {"s/\"tokens_k\": 211/\"tokens_k\": 210/",
                                        "s/, \"pages\": 25, \"page\": 16//",
                                        "s/\"page\": 64/\"page\": 16/",
@@ -78,10 +77,9 @@ START_TEST(check_can_fail) {
     ck_assert_msg(!tune_json_is_right("w.txt", "bad.json"), "%s", spoilt[i]);
   }
 }
-END_TEST
 
 /* A shape is one field, as the line has it. */
-START_TEST(csv) {
+TEST(csv) {
   put_all();
   program_result r = program_gives(0, "wisdom show w.txt --all --csv");
   ck_assert_int_eq(program_count(r.out, "\n"), 1 + 2 * SHAPES_N);
@@ -89,10 +87,9 @@ START_TEST(csv) {
   program_says(r.out, ",\"5,2,1,70,70,pages=10,page=64,2\",1,ok,");
   program_says(r.out, ",\"parts=4,b=1,h=2,nq=5,16\",1,wrong,");
 }
-END_TEST
 
 /* The fastest of each shape: shapes that differ in tokens or pages alone are no rivals. */
-START_TEST(fastest_of_each_shape) {
+TEST(fastest_of_each_shape) {
   put_all();
   program_result r = program_gives(0, "wisdom show w.txt");
   program_says(r.out, "b5 h2/1 70x70            spec.plan-0.sm_90a");
@@ -100,16 +97,5 @@ START_TEST(fastest_of_each_shape) {
   program_says(r.out, "b5 h2/1 70x70 pages=25 page=16 spec.plan-0.sm_90a");
   ck_assert_int_eq(program_count(r.out, " ms  ok\n"), SHAPES_N);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("wisdom_show");
-  TCase *tests = tcase_create("wisdom_show");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, json);
-  suite_add(tests, check_can_fail);
-  suite_add(tests, csv);
-  suite_add(tests, fastest_of_each_shape);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

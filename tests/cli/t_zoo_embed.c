@@ -69,7 +69,7 @@ static void same_items(const fg_zoo_reader *a, const fg_zoo_reader *b) {
   }
 }
 
-START_TEST(as_the_directory) {
+TEST_LOOP(as_the_directory, 3) {
   static const char *const compilers[] = {"cc", "cc -O2 -flto", "clang"};
   fg_zoo_reader *directory, *memory;
   if (_i == 2 && system("clang --version >/dev/null 2>&1")) return; /* cc is what must do */
@@ -81,10 +81,9 @@ START_TEST(as_the_directory) {
   fg_zoo_free(directory);
   fg_zoo_free(memory);
 }
-END_TEST
 
 /* A name that a C program can use, and nothing that is written for another one. */
-START_TEST(refused_names) {
+TEST(refused_names) {
   static const char *const names[] = {"8kernels", "ker-nels", "a/b", "flashgen"};
   for (int i = 0; i < 4; i++) {
     char words[256];
@@ -97,10 +96,9 @@ START_TEST(refused_names) {
                   "build head_dim=8 family=simt --arch host -o z\"oo --embed kernels");
   ck_assert_int_eq(build_has(".", "zoo"), 0);
 }
-END_TEST
 
 /* Files that are right are not written, so that nothing is compiled for them. */
-START_TEST(written_when_new) {
+TEST(written_when_new) {
   struct stat before, after;
   build_gives(0, TWO);
   ck_assert_int_eq(build_files("zoo"), 5);
@@ -121,7 +119,6 @@ START_TEST(written_when_new) {
   stat("zoo/kernels.c", &after);
   ck_assert(before.st_ino != after.st_ino);
 }
-END_TEST
 
 /* ---- damage ---- */
 
@@ -132,7 +129,7 @@ static void refuses(const fg_zoo *zoo, const char *error) {
   ck_assert_ptr_null(reader);
 }
 
-START_TEST(damaged_manifest) {
+TEST(damaged_manifest) {
   build_gives(0, TWO);
   fg_zoo zoo = copied(embedded("cc"));
   const size_t n = (size_t)((const char *)zoo.code - copy);
@@ -146,9 +143,8 @@ START_TEST(damaged_manifest) {
   zoo.code = zoo.manifest;
   refuses(&zoo, "the embedded zoo kernels is damaged: it is no manifest of a zoo");
 }
-END_TEST
 
-START_TEST(damaged_code) {
+TEST(damaged_code) {
   fg_zoo_reader *reader;
   fg_code code;
   build_gives(0, TWO);
@@ -172,17 +168,5 @@ START_TEST(damaged_code) {
   free(code.data);
   fg_zoo_free(reader);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("zoo_embed");
-  TCase *cases = tcase_create("zoo_embed");
-  tcase_add_checked_fixture(cases, build_enter, leave);
-  suite_loop(cases, as_the_directory, 3);
-  suite_add(cases, refused_names);
-  suite_add(cases, written_when_new);
-  suite_add(cases, damaged_manifest);
-  suite_add(cases, damaged_code);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(build_enter, leave)

@@ -21,34 +21,30 @@ static void expect_none(const char *file, const char *sentence) {
   }
 }
 
-START_TEST(missing) {
+TEST(missing) {
   expect_none("/nonexistent/libnvrtc.so",
               "NVRTC is not to be found: tried /nonexistent/libnvrtc.so; FLASHGEN_NVRTC names its "
               "file");
 }
-END_TEST
 
-START_TEST(garbage) {
+TEST(garbage) {
   static const char rubbish[4096] = "no library";
   scratch_put("libnvrtc.so", rubbish, sizeof rubbish);
   expect_none("./libnvrtc.so", "NVRTC is not to be found: tried ./libnvrtc.so (./libnvrtc.so: "
                                "invalid ELF header); FLASHGEN_NVRTC names its file");
 }
-END_TEST
 
-START_TEST(directory) {
+TEST(directory) {
   ck_assert_int_eq(mkdir("lib", 0700), 0);
   expect_none("./lib", "NVRTC is not to be found: tried ./lib (./lib: cannot read file data: Is a "
                        "directory); FLASHGEN_NVRTC names its file");
 }
-END_TEST
 
-START_TEST(another_library) {
+TEST(another_library) {
   expect_none("libm.so.6", "libm.so.6 is no NVRTC of CUDA 12.3 or newer: it has no nvrtcVersion");
 }
-END_TEST
 
-START_TEST(too_old) {
+TEST_LOOP(too_old, 2) {
   static const char *const versions[] = {"11.8", "12.2"};
   char sentence[512];
   setenv("FAKE_NVRTC_VERSION", versions[_i], 1);
@@ -56,7 +52,6 @@ START_TEST(too_old) {
            FAKE_NVRTC " is the NVRTC of CUDA %s; 12.3 or newer is needed", versions[_i]);
   expect_none(FAKE_NVRTC, sentence);
 }
-END_TEST
 
 static fg_status compile(void) {
   fg_cubin cubin;
@@ -70,7 +65,7 @@ static void load(const char *version, const char *result) {
   ck_assert_msg(fg_nvrtc_load(&nvrtc) == FG_OK, "%s", fg_error());
 }
 
-START_TEST(options_by_version) {
+TEST_LOOP(options_by_version, 5) {
   static const struct {
     const char *version, *options;
     int number;
@@ -101,9 +96,8 @@ START_TEST(options_by_version) {
   ck_assert_str_eq(key, "-std=c++17@0 --minimal@12040 --no-source-include@12040 "
                         "--modify-stack-limit=false@0 --no-cache@12090 -Xptxas=-v@0");
 }
-END_TEST
 
-START_TEST(without_builtins) {
+TEST(without_builtins) {
   load("12.4", "7");
   ck_assert_int_eq(compile(), FG_EENVIRONMENT);
   ck_assert_str_eq(fg_error(),
@@ -111,11 +105,10 @@ START_TEST(without_builtins) {
                               "-std=c++17 --minimal --no-source-include "
                               "--modify-stack-limit=false -Xptxas=-v ");
 }
-END_TEST
 
 /* With figures asked for, 13.0 drops the error of ptxas: then it is asked without. What a second
  * attempt does not explain either is told as the first one was. */
-START_TEST(error_behind_figures) {
+TEST_LOOP(error_behind_figures, 4) {
   static const char *const silent[] = {"1", "2"}, *const log[] = {"an error", "figures"};
   char sentence[512];
   setenv("FAKE_NVRTC_SILENT", silent[_i / 2], 1);
@@ -126,29 +119,12 @@ START_TEST(error_behind_figures) {
            _i / 2 ? "-Xptxas=-v " : "", log[_i / 2]);
   ck_assert_str_eq(fg_error(), sentence);
 }
-END_TEST
 
 /* NVRTC says "cancelled" of failures behind a cancel; we did not cancel this one. */
-START_TEST(cancelled_by_nobody) {
+TEST(cancelled_by_nobody) {
   load("12.9", "16");
   ck_assert_int_eq(compile(), FG_ECOMPILER);
   ck_assert_ptr_nonnull(strstr(fg_error(), "x: result 6\n"));
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("nvrtc_load");
-  TCase *tests = tcase_create("nvrtc_load");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, missing);
-  suite_add(tests, garbage);
-  suite_add(tests, directory);
-  suite_add(tests, another_library);
-  suite_loop(tests, too_old, 2);
-  suite_loop(tests, options_by_version, 5);
-  suite_add(tests, without_builtins);
-  suite_loop(tests, error_behind_figures, 4);
-  suite_add(tests, cancelled_by_nobody);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

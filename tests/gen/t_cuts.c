@@ -109,7 +109,7 @@ static void look_at_lua(const char *line, const char *place) { each_lua(line, co
 #define NUMBER     "-?[0-9][0-9.]*"
 #define COMPARISON "(<=?|>=?|==|~=)"
 
-START_TEST(no_size_is_compared) {
+TEST(no_size_is_compared) {
   compile("(^|[^#A-Za-z0-9_.>])([a-z][A-Za-z0-9_.]+|[A-Z_][A-Za-z0-9_.]*) *" COMPARISON " *" NUMBER
           "|[])] *" COMPARISON " *" NUMBER "|(^|[^A-Za-z0-9_.#])" NUMBER " *" COMPARISON);
   found = 0;
@@ -129,7 +129,6 @@ START_TEST(no_size_is_compared) {
   ck_assert_int_eq(found, 4);
   regfree(&pattern);
 }
-END_TEST
 
 static void look_at_comment(const char *line, const char *place) {
   const char *lua = strstr(line, "--"), *cuda = strstr(line, "//");
@@ -139,7 +138,7 @@ static void look_at_comment(const char *line, const char *place) {
   found++;
 }
 
-START_TEST(no_comment_has_a_timing) {
+TEST(no_comment_has_a_timing) {
   compile("[0-9] ?([mun]s|TFLOP(/s)?|[GT]B/s)([^A-Za-z0-9_]|$)|20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]|"
           "[0-9.]+ -> [0-9.]+");
   found = 0;
@@ -155,14 +154,4 @@ START_TEST(no_comment_has_a_timing) {
   look_at_comment("-- 16 KB, x->y, NVRTC 13.0", "");
   ck_assert_int_eq(found, 4);
   regfree(&pattern);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("cuts");
-  TCase *tests = tcase_create("cuts");
-  suite_add(tests, no_size_is_compared);
-  suite_add(tests, no_comment_has_a_timing);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

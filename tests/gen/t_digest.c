@@ -59,7 +59,7 @@ static const struct {
     {"x.lua", "{ why = 'a', gain = 2 }", "{ why = 'a', gain = 2 }", "{ why = 'a', gain = 2 }"},
 };
 
-START_TEST(essences) {
+TEST_LOOP(essences, sizeof cases / sizeof *cases) {
   const char *text = cases[_i].text;
   char essence[256];
   for (int with_lines = 0; with_lines < 2; with_lines++) {
@@ -70,7 +70,6 @@ START_TEST(essences) {
     ck_assert_str_eq(essence, expected);
   }
 }
-END_TEST
 
 /* Is the digest of the directory another than it was? */
 static bool moved(char digest[2][40]) {
@@ -86,7 +85,7 @@ static bool moved(char digest[2][40]) {
 
 /* A comment that is reworded keeps the digest; a statement, a number and a line of a kernel that is
  * a comment there move it. */
-START_TEST(comments) {
+TEST(comments) {
   char digest[2][40] = {"", ""};
   ck_assert(moved(digest));
   ck_assert(!moved(digest));
@@ -103,10 +102,9 @@ START_TEST(comments) {
   templates_change("attention/simt/forward.cut", "// O += P V", "// O is the sum of P V");
   ck_assert(moved(digest));
 }
-END_TEST
 
 /* A comment of one line more: only where the places of lines are kept. */
-START_TEST(lines) {
+TEST(lines) {
   char digest[2][40] = {"", ""}, before[2][40];
   ck_assert(moved(digest));
   memcpy(before, digest, sizeof before);
@@ -115,7 +113,6 @@ START_TEST(lines) {
   ck_assert_str_eq(digest[0], before[0]);
   ck_assert_str_ne(digest[1], before[1]);
 }
-END_TEST
 
 /* Without comments; the rows of switches need their reasons to be read. */
 static fg_status put_essence(void *with_lines, const char *path, const char *name) {
@@ -144,7 +141,7 @@ static char *text_of(fg_gen *gen, const char *name) {
 }
 
 /* What is left out changes nothing: templates that are their own essence emit the same. */
-START_TEST(essence_is_enough) {
+TEST(essence_is_enough) {
   static const char *const names[] = {"attn_fwd-bf16-d64-causal.simt-q16-k32-w4.host",
                                       "attn_bwd-bf16-d64-causal.mma-q64-k64-s2-w4.sm_80",
                                       "attn_fwd-bf16-d128-causal-bias_hqk.mma-q64-k64-s2-w4.sm_90a",
@@ -167,11 +164,10 @@ START_TEST(essence_is_enough) {
     fg_gen_free(essential);
   }
 }
-END_TEST
 
 /* The digest of what is used: equal files count as the built-in ones do, others replace them, and
  * names that no built-in template has count, too. */
-START_TEST(overlay) {
+TEST(overlay) {
   static const char cut[] = "attention/simt/forward.cut", text[] = "x\n";
   char built_in[40], digest[2][40] = {"", ""};
   ck_assert_int_eq(fg_gen_digest(NULL, false, sizeof built_in, built_in), FG_OK);
@@ -189,9 +185,8 @@ START_TEST(overlay) {
   ck_assert_int_eq(symlink("nothing", "t/attention/none.cut"), 0);
   ck_assert(!moved(digest));
 }
-END_TEST
 
-START_TEST(missing_directory) {
+TEST(missing_directory) {
   char digest[40];
   ck_assert_int_eq(fg_gen_digest("nowhere", false, sizeof digest, digest), FG_ETEMPLATE);
   ck_assert_str_eq(fg_error(), "templates nowhere: No such file or directory");
@@ -199,18 +194,5 @@ START_TEST(missing_directory) {
   ck_assert_int_eq(fg_gen_digest("t", false, sizeof digest, digest), FG_ETEMPLATE);
   ck_assert_str_eq(fg_error(), "templates t: there is no .cut or .lua file");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("digest");
-  TCase *tests = tcase_create("digest");
-  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  suite_loop(tests, essences, sizeof cases / sizeof *cases);
-  suite_add(tests, comments);
-  suite_add(tests, lines);
-  suite_add(tests, essence_is_enough);
-  suite_add(tests, overlay);
-  suite_add(tests, missing_directory);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)

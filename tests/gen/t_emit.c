@@ -186,14 +186,13 @@ static void look(const char *name, const fg_source *source) {
 }
 
 /* A tenth of the points of one of four pairs of grid and arch. */
-START_TEST(whole_grid) {
+TEST_TENTH(whole_grid, 4 * TENTHS) {
   const int pair = _i / TENTHS, w = pair / 2, arch = pair % 2;
   read_grid(w ? 7 : 6, w ? deep : wide);
   ck_assert_int_gt(grid->n, 100);
   for (int i = _i % TENTHS; i < grid->n; i += TENTHS)
     each_plan(i / TENTHS + _i, &grid->point[i], archs[arch], look);
 }
-END_TEST
 
 static void has_place(const fg_source *source, const char *text, const char *file,
                       const char *there) {
@@ -209,7 +208,7 @@ static void has_place(const fg_source *source, const char *text, const char *fil
   ck_assert_str_eq(place, expected);
 }
 
-START_TEST(places_are_right) {
+TEST(places_are_right) {
   fg_variant variant;
   fg_source *source = NULL;
   char place[64] = "x";
@@ -230,10 +229,9 @@ START_TEST(places_are_right) {
   ck_assert_int_eq(fg_source_place(source, source->n_lines + 1, sizeof place, place), 0);
   fg_source_free(source);
 }
-END_TEST
 
 /* Every choice of a field has its hook: all expand, each to a text of its own. */
-START_TEST(every_kind_has_its_texts) {
+TEST(every_kind_has_its_texts) {
   for (int i = 0; i < FG_KINDS; i++) {
     char kind[64], width[64];
     const char *words[5] = {kind, width};
@@ -248,10 +246,9 @@ START_TEST(every_kind_has_its_texts) {
       for (int a = 0; a < 2; a++) each_plan(p + a, &grid->point[p], archs[a], look_at_lines);
   }
 }
-END_TEST
 
 /* One field of attention. */
-START_TEST(every_choice_has_its_hook) {
+TEST_TENTH(every_choice_has_its_hook, FG_SPEC_FIELDS - FG_FIELD_KERNEL - 1) {
   const fg_field *field = &fg_fields[FG_FIELD_KERNEL + 1 + _i];
   if (fg_kind_has_field(fg_kinds, field->name))
     for (int c = 0; field->type->choice && field->type->choice(field, c); c++) {
@@ -271,16 +268,5 @@ START_TEST(every_choice_has_its_hook) {
         for (int a = 0; a < 2; a++) each_plan(p + a, &grid->point[p], archs[a], look_at_lines);
     }
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("emit");
-  TCase *texts = tcase_create("texts");
-  tcase_add_checked_fixture(texts, enter, leave);
-  suite_tenth(texts, whole_grid, 4 * TENTHS);
-  suite_add(texts, places_are_right);
-  suite_add(texts, every_kind_has_its_texts);
-  suite_tenth(texts, every_choice_has_its_hook, FG_SPEC_FIELDS - FG_FIELD_KERNEL - 1);
-  suite_add_tcase(suite, texts);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, leave)

@@ -23,7 +23,7 @@ static int64_t value_of(const char *text, const fg_shape *at) {
   return value;
 }
 
-START_TEST(values) {
+TEST(values) {
   static const struct {
     const char *text;
     int64_t value;
@@ -54,7 +54,6 @@ START_TEST(values) {
     ck_assert_msg(value_of(row[i].text, &shape) == row[i].value, "%s = %" PRId64, row[i].text,
                   value_of(row[i].text, &shape));
 }
-END_TEST
 
 static uint64_t seed = 42;
 static int64_t draw(int64_t most) {
@@ -104,7 +103,7 @@ static int64_t grow(int depth, char *text, size_t size, const fg_shape *at) {
   }
 }
 
-START_TEST(random_expressions) {
+TEST(random_expressions) {
   for (int i = 0; i < 20000; i++) {
     fg_shape at = {.b = draw(9), .h = draw(99), .hk = draw(9), .nq = draw(9999), .nk = draw(9999)};
     char text[1100];
@@ -113,10 +112,9 @@ START_TEST(random_expressions) {
       ck_abort_msg("%s = %" PRId64 ", not %" PRId64, text, value, value_of(text, &at));
   }
 }
-END_TEST
 
 /* Without parentheses: precedence and association are C's. */
-START_TEST(precedence) {
+TEST(precedence) {
   static const char ops[] = "+-*/%";
   for (int i = 0; i < 125; i++) {
     char text[64];
@@ -141,9 +139,8 @@ START_TEST(precedence) {
     ck_assert_msg(value_of(text, &shape) == sum, "%s", text);
   }
 }
-END_TEST
 
-START_TEST(postfix_text) {
+TEST(postfix_text) {
   static const char *const row[][2] = {{"cdiv(nq, 16) * h * b", "nq 16 cdiv h * b *"},
                                        {"1 + 2 * 3", "1 2 3 * +"},
                                        {"(1 + 2) * 3", "1 2 + 3 *"},
@@ -160,7 +157,6 @@ START_TEST(postfix_text) {
     ck_assert_int_eq((int)strlen(cut), 5);
   }
 }
-END_TEST
 
 #define OPERAND "expected a number, an extent (b h hk nq nk) or a function"
 static const struct {
@@ -197,7 +193,7 @@ static const struct {
            {"9223372036854775808", 1, "the number is above 2^63 - 1"},
            {"1 + 99999999999999999999", 5, "the number is above 2^63 - 1"}};
 
-START_TEST(syntax_errors) {
+TEST_LOOP(syntax_errors, sizeof bad / sizeof *bad) {
   fg_expr expr, before;
   char why[200];
   memset(&expr, 0x5a, sizeof expr);
@@ -208,10 +204,9 @@ START_TEST(syntax_errors) {
   ck_assert_str_eq(fg_error(), why);
   ck_assert_mem_eq(&expr, &before, sizeof expr);
 }
-END_TEST
 
 /* A kind of kernel has its own extents. */
-START_TEST(extents_of_rows) {
+TEST(extents_of_rows) {
   const char *letters = fg_kind_find("logsoftmax")->form->letters;
   const fg_shape rows = {.rows = 41};
   fg_expr expr;
@@ -227,9 +222,8 @@ START_TEST(extents_of_rows) {
   ck_assert_int_eq(fg_expr_parse("nq 4 cdiv", letters, &expr), FG_EIO);
   ck_assert_str_eq(fg_error(), "\"nq\" is no word of an expression");
 }
-END_TEST
 
-START_TEST(too_long_too_deep) {
+TEST(too_long_too_deep) {
   fg_expr expr;
   char text[512] = "b";
   for (int i = 1; i < (FG_EXPR_MAX + 1) / 2; i++) strcat(text, "+b");
@@ -247,9 +241,8 @@ START_TEST(too_long_too_deep) {
   }
   ck_assert_ptr_nonnull(strstr(fg_error(), "column 65: nested too deep"));
 }
-END_TEST
 
-START_TEST(overflow_and_division) {
+TEST(overflow_and_division) {
   static const char *const wrong[] = {"9223372036854775807 + 1",
                                       "0 - 9223372036854775807 - 2",
                                       "9223372036854775807 * 2",
@@ -272,20 +265,4 @@ START_TEST(overflow_and_division) {
     ck_assert_str_eq(fg_error(), why);
     ck_assert_int_eq(value, 7);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("expr");
-  TCase *exprs = tcase_create("expressions");
-  suite_add(exprs, values);
-  suite_add(exprs, random_expressions);
-  suite_add(exprs, precedence);
-  suite_add(exprs, postfix_text);
-  suite_loop(exprs, syntax_errors, sizeof bad / sizeof *bad);
-  suite_add(exprs, too_long_too_deep);
-  suite_add(exprs, extents_of_rows);
-  suite_add(exprs, overflow_and_division);
-  suite_add_tcase(suite, exprs);
-  return suite_run(suite);
 }

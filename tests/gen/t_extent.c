@@ -44,7 +44,7 @@ static int print_json(const fg_shape *shape, size_t size, char *text) {
   return fg_shape_json(fg_shape_form_of(shape), shape, size, text);
 }
 
-START_TEST(texts) {
+TEST_LOOP(texts, CASES) {
   char text[FG_SHAPE_JSON];
   ck_assert_int_eq(print_words(&cases[_i].shape, sizeof text, text), (int)strlen(cases[_i].words));
   ck_assert_str_eq(text, cases[_i].words);
@@ -54,16 +54,14 @@ START_TEST(texts) {
                    (int)strlen(cases[_i].brief));
   ck_assert_str_eq(text, cases[_i].brief);
 }
-END_TEST
 
 /* No extent tells whose shape it is where all are 0. */
-START_TEST(shape_of_nothing) {
+TEST(shape_of_nothing) {
   const fg_shape nothing = {0};
   char text[FG_SHAPE_WORDS];
   fg_shape_words(&fg_shape_forms[FG_FORM_ROWS], &nothing, sizeof text, text);
   ck_assert_str_eq(text, "rows=0");
 }
-END_TEST
 
 typedef int print(const fg_shape *shape, size_t size, char *text);
 
@@ -82,7 +80,7 @@ static void check_cut(print *printer, const fg_shape *shape, size_t most) {
 }
 
 /* Each form with all that its layouts may have, as large as may be. */
-START_TEST(large_numbers) {
+TEST_LOOP(large_numbers, FG_SHAPE_FORMS) {
   const fg_shape_form *form = &fg_shape_forms[_i];
   fg_shape s = {0};
   for (int x = 0; x < FG_EXTENTS; x++)
@@ -92,15 +90,4 @@ START_TEST(large_numbers) {
   s.align = INT64_MIN;
   check_cut(print_json, &s, FG_SHAPE_JSON);
   check_cut(fg_shape_brief, &s, FG_BRIEF_MAX);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("extent");
-  TCase *tests = tcase_create("extent");
-  suite_loop(tests, texts, CASES);
-  suite_add(tests, shape_of_nothing);
-  suite_loop(tests, large_numbers, FG_SHAPE_FORMS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

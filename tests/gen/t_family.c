@@ -61,14 +61,13 @@ static const struct {
      "expression \"cdiv(nq, 16) * (h * b\", column 22: expected )"},
 };
 
-START_TEST(mistakes_in_a_description) {
+TEST_LOOP(mistakes_in_a_description, sizeof description / sizeof *description) {
   templates_replace("attention/simt/forward.lua", description[_i].from, description[_i].to);
   templates_fail(FORWARD, NULL, 0, description[_i].why);
 }
-END_TEST
 
 /* Widths that no field of a spec gives. */
-START_TEST(mistakes_in_widths) {
+TEST(mistakes_in_widths) {
   static const char name[] = "append-bf16-d64-kvcached-halves.simt-q4-w4.host";
   static const char said[] = "widths = { pairs = append.pairs },";
   static const char *const list[][2] = {
@@ -80,10 +79,9 @@ START_TEST(mistakes_in_widths) {
     templates_fail(name, NULL, 0, list[i][1]);
   }
 }
-END_TEST
 
 /* Fills of regions that lie one behind the other are one step, whatever order lists them. */
-START_TEST(fills_are_joined) {
+TEST(fills_are_joined) {
   static const char regions[] = "regions = { { name = 'x', count = 'b' }, { name = 'y', count = "
                                 "'h' }, { name = 'z', count = 'b' } },";
   static const struct {
@@ -107,7 +105,6 @@ START_TEST(fills_are_joined) {
     fg_source_free(source);
   }
 }
-END_TEST
 
 static const struct {
   const char *from, *to, *why;
@@ -125,16 +122,15 @@ static const struct {
 };
 
 /* Each is a sentence with the file's name, from the listing of plans as from an expansion. */
-START_TEST(mistakes_in_a_family) {
+TEST_LOOP(mistakes_in_a_family, sizeof family / sizeof *family) {
   char why[256];
   snprintf(why, sizeof why, "attention/simt/forward.lua: %s", family[_i].why);
   templates_replace("attention/simt/forward.lua", family[_i].from, family[_i].to);
   templates_fail(FORWARD, NULL, 0, why);
 }
-END_TEST
 
 /* A feature that no architecture has, asked for by a family or named by a row of its plans. */
-START_TEST(features_of_the_machine) {
+TEST(features_of_the_machine) {
   templates_replace("attention/simt/forward.lua", "return not hooks.norm.refused",
                     "return machine.mmaa and not hooks.norm.refused");
   templates_fail(FORWARD, "attention/simt/forward.lua",
@@ -145,10 +141,9 @@ START_TEST(features_of_the_machine) {
                  templates_line("attention/mma/mma.lua", "machine[set]"),
                  "no machine has a 'hoper'");
 }
-END_TEST
 
 /* Of a listing that fails, the plan that it was at. */
-START_TEST(listing_names_the_plan) {
+TEST(listing_names_the_plan) {
   fg_variant variant;
   fg_gen *gen;
   fg_planned *list = NULL;
@@ -163,9 +158,8 @@ START_TEST(listing_names_the_plan) {
   ck_assert_ptr_nonnull(strstr(fg_error(), description[0].why));
   fg_gen_free(gen);
 }
-END_TEST
 
-START_TEST(candidates_are_checked) {
+TEST(candidates_are_checked) {
   fg_variant variant;
   fg_gen *gen;
   fg_plan *plans = NULL;
@@ -188,19 +182,5 @@ START_TEST(candidates_are_checked) {
   ck_assert_str_eq(fg_error(), "a candidate of simt: its plans have no field key_parts");
   fg_gen_free(gen);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("family");
-  TCase *mistakes = tcase_create("mistakes");
-  tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
-  suite_add(mistakes, fills_are_joined);
-  suite_add(mistakes, mistakes_in_widths);
-  suite_loop(mistakes, mistakes_in_a_description, sizeof description / sizeof *description);
-  suite_loop(mistakes, mistakes_in_a_family, sizeof family / sizeof *family);
-  suite_add(mistakes, features_of_the_machine);
-  suite_add(mistakes, listing_names_the_plan);
-  suite_add(mistakes, candidates_are_checked);
-  suite_add_tcase(suite, mistakes);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)

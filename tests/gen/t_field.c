@@ -33,7 +33,7 @@ static void refuses(const char *name, const char *text, const char *why) {
   ck_assert_str_eq(fg_error(), why);
 }
 
-START_TEST(choices_read_and_print) {
+TEST(choices_read_and_print) {
   for (int i = 0; i < FG_SPEC_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
     for (int c = 0; field->type->choice && field->type->choice(field, c); c++)
@@ -41,9 +41,8 @@ START_TEST(choices_read_and_print) {
     if (field->fallback) accepts(field->name, field->fallback, field->fallback);
   }
 }
-END_TEST
 
-START_TEST(head_dims_read_and_print) {
+TEST(head_dims_read_and_print) {
   char text[32];
   for (int d = 8; d <= 512; d += 8) {
     snprintf(text, sizeof text, "%d", d);
@@ -53,9 +52,8 @@ START_TEST(head_dims_read_and_print) {
   }
   accepts("head_dim", "128/128", "128");
 }
-END_TEST
 
-START_TEST(bias_dims_read_and_print) {
+TEST(bias_dims_read_and_print) {
   accepts("bias_dims", "b,h,q,k", "b,h,q,k");
   accepts("bias_dims", "k,q,h,b", "b,h,q,k"); /* a set: order is the table's */
   accepts("bias_dims", "[h,q,k]", "h,q,k");
@@ -63,9 +61,8 @@ START_TEST(bias_dims_read_and_print) {
   accepts("bias_dims", "[ k ]", "k");
   accepts("bias_dims", "[]", "[]");
 }
-END_TEST
 
-START_TEST(plan_numbers_read) {
+TEST(plan_numbers_read) {
   static const char *const fields[] = {"block_q", "block_kv",      "stages",
                                        "warps",   "warps_per_key", "key_parts"};
   for (int i = 0; i < 6; i++) {
@@ -76,9 +73,8 @@ START_TEST(plan_numbers_read) {
   accepts("family", "mma", "1");
   accepts("family", "simt", "3");
 }
-END_TEST
 
-START_TEST(choices_refused) {
+TEST(choices_refused) {
   refuses("kernel", "attn",
           "kernel: \"attn\" is not allowed; expected attention, logsoftmax, combine, append, "
           "layernorm, linear");
@@ -125,20 +121,18 @@ START_TEST(choices_refused) {
           "family: \"smit\" is not allowed; expected wgmma, mma, decode, simt (did you mean "
           "\"simt\"?)");
 }
-END_TEST
 
-START_TEST(long_text_is_cut) {
+TEST(long_text_is_cut) {
   char text[201] = "", why[256];
   memset(text, 'x', 200);
   snprintf(why, sizeof why, "dtype: \"%.64s\"... is not allowed; expected bf16, f16, f32, e4m3",
            text);
   refuses("dtype", text, why);
 }
-END_TEST
 
 /* Conversions are exact: no other spelling of a number is one, and nothing is rounded or wrapped.
  */
-START_TEST(head_dims_refused) {
+TEST(head_dims_refused) {
   static const char *const bad[] = {"",           "0",
                                     "7",          "12",
                                     "132",        "520",
@@ -165,9 +159,8 @@ START_TEST(head_dims_refused) {
     refuses("head_dim", bad[i], why);
   }
 }
-END_TEST
 
-START_TEST(bias_dims_refused) {
+TEST(bias_dims_refused) {
   static const char *const bad[] = {"",  "h,h", "x",   "h,",   ",h",       "hq",    "[",
                                     "]", "[h",  "h]",  "[h,]", "h q",      "[[h]]", "1",
                                     "d", "h;q", "B,H", "[,]",  "b,h,q,k,b"};
@@ -180,9 +173,8 @@ START_TEST(bias_dims_refused) {
     refuses("bias_dims", bad[i], why);
   }
 }
-END_TEST
 
-START_TEST(plan_numbers_refused) {
+TEST(plan_numbers_refused) {
   static const char *const bad[] = {"", "0", "-1", "1.0", "064", "1e2", "1000000000", "64k", "64 "};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char why[100];
@@ -191,9 +183,8 @@ START_TEST(plan_numbers_refused) {
     refuses("block_q", bad[i], why);
   }
 }
-END_TEST
 
-START_TEST(nearest_name) {
+TEST(nearest_name) {
   static const struct {
     const char *given, *meant;
   } slip[] = {{"maks", "mask"},
@@ -221,7 +212,6 @@ START_TEST(nearest_name) {
   }
   ck_assert_ptr_null(fg_field_find("maks"));
 }
-END_TEST
 
 /* Reads "field=value" words into one settled point. */
 static fg_point settled(const char *words) {
@@ -240,7 +230,7 @@ static fg_point settled(const char *words) {
   return p;
 }
 
-START_TEST(unused_fields_settle) {
+TEST(unused_fields_settle) {
   static const char *const same[][2] = {
       {"head_dim=64 bias=grad", "head_dim=64 bias=true"}, /* forward */
       {"head_dim=64 bias=grad grad_dtype=f32", "head_dim=64 bias=true"},
@@ -281,9 +271,8 @@ START_TEST(unused_fields_settle) {
     ck_assert_msg(!fg_point_equal(&a, &b), "%s == %s", different[i][0], different[i][1]);
   }
 }
-END_TEST
 
-START_TEST(element_types) {
+TEST(element_types) {
   fg_point p = settled("pass=backward head_dim=64 dtype=f16 bias=grad");
   ck_assert_int_eq(fg_point_elem(&p), FG_ELEM_F16);
   ck_assert_int_eq(fg_point_bias_elem(&p), FG_ELEM_F16);
@@ -303,26 +292,4 @@ START_TEST(element_types) {
   p = settled("pass=backward head_dim=64 dtype=f16 dqkv_dtype=f32");
   ck_assert_int_eq(fg_point_o_elem(&p), FG_ELEM_F16);
   ck_assert_int_eq(fg_point_dqkv_elem(&p), FG_ELEM_F32);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("field");
-  TCase *values = tcase_create("values");
-  suite_add(values, choices_read_and_print);
-  suite_add(values, head_dims_read_and_print);
-  suite_add(values, bias_dims_read_and_print);
-  suite_add(values, plan_numbers_read);
-  suite_add(values, unused_fields_settle);
-  suite_add(values, element_types);
-  suite_add_tcase(suite, values);
-  TCase *refusals = tcase_create("refusals");
-  suite_add(refusals, choices_refused);
-  suite_add(refusals, long_text_is_cut);
-  suite_add(refusals, head_dims_refused);
-  suite_add(refusals, bias_dims_refused);
-  suite_add(refusals, plan_numbers_refused);
-  suite_add(refusals, nearest_name);
-  suite_add_tcase(suite, refusals);
-  return suite_run(suite);
 }

@@ -49,7 +49,7 @@ static void fails(const char *line, const char *why) {
 }
 
 /* Each family has its field. */
-START_TEST(beside_a_family) {
+TEST(beside_a_family) {
   same("head_dim=64 family=mma parts=2,4", "head_dim=64 family=mma warps_per_key=2,4");
   same("head_dim=64 parts=16 family=wgmma", "head_dim=64 family=wgmma key_parts=16");
   same("head_dim=64 family=simt,mma parts=2", "head_dim=64 family=simt,mma warps_per_key=2");
@@ -59,10 +59,9 @@ START_TEST(beside_a_family) {
                "         { head_dim = 64, family = { 'wgmma', 'simt' }, key_parts = 16 } }");
   same("a.lua", "b.lua");
 }
-END_TEST
 
 /* Words replace fields of tables, whichever of the names either has. */
-START_TEST(words_and_files) {
+TEST(words_and_files) {
   put("a.lua", "return { head_dim = 64, family = 'mma', parts = 2 }");
   put("b.lua", "return { head_dim = 64, family = 'mma', warps_per_key = 2 }");
   same("a.lua parts=4", "b.lua warps_per_key=4");
@@ -70,9 +69,8 @@ START_TEST(words_and_files) {
   same("b.lua parts=4", "b.lua warps_per_key=4");
   same("a.lua family=wgmma", "head_dim=64 family=wgmma key_parts=2");
 }
-END_TEST
 
-START_TEST(in_c) {
+TEST(in_c) {
   fg_spec spec = FG_INIT(fg_spec);
   fg_grid *grid = NULL;
   spec.head_dim = "64", spec.family = "mma", spec.parts = "2";
@@ -82,10 +80,9 @@ START_TEST(in_c) {
   ck_assert(!fg_limits_allow(grid->limits[0], &four));
   fg_grid_free(grid);
 }
-END_TEST
 
 /* Where none of the families has such a field, plans without one are what 1 allows. */
-START_TEST(beside_another_family) {
+TEST(beside_another_family) {
   static const char *const lines[] = {"head_dim=64 family=simt parts=1",
                                       "head_dim=64 family=simt parts=2"};
   const fg_plan plan = {{3, 16, 32, 0, 4}};
@@ -96,10 +93,9 @@ START_TEST(beside_another_family) {
     fg_grid_free(grid);
   }
 }
-END_TEST
 
 #define CALLED "warps_per_key (family mma) or key_parts (family wgmma)"
-START_TEST(not_clear) {
+TEST(not_clear) {
   static const char why[] =
       "parts: it is called " CALLED " now: write the one that is meant, or its family";
   fails("head_dim=64 parts=2", why);
@@ -117,10 +113,9 @@ START_TEST(not_clear) {
                  "a.lua: table 2: parts: \"x\" is not allowed; expected a positive integer\n"
                  "a.lua: table 3: parts: the list is empty");
 }
-END_TEST
 
 /* Names of plans are what they were: their letter is of the field that the family has. */
-START_TEST(names_of_plans) {
+TEST(names_of_plans) {
   static const struct {
     const char *name;
     int warps_per_key, key_parts;
@@ -136,10 +131,9 @@ START_TEST(names_of_plans) {
     ck_assert_str_eq(again, rows[i].name);
   }
 }
-END_TEST
 
 /* No field is called as another was, and each former name is some field's. */
-START_TEST(rows) {
+TEST(rows) {
   for (int i = FG_FIELDS; i < FG_FIELD_ROWS; i++) {
     int n = 0;
     for (int j = 0; j < FG_FIELDS; j++) {
@@ -152,19 +146,5 @@ START_TEST(rows) {
   const char *near = fg_field_nearest("parts"); /* and none is proposed */
   ck_assert_msg(!near || strcmp(near, "parts"), "%s", near);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("former");
-  TCase *names = tcase_create("former names");
-  tcase_add_checked_fixture(names, scratch_enter, scratch_leave);
-  suite_add(names, beside_a_family);
-  suite_add(names, words_and_files);
-  suite_add(names, in_c);
-  suite_add(names, beside_another_family);
-  suite_add(names, not_clear);
-  suite_add(names, names_of_plans);
-  suite_add(names, rows);
-  suite_add_tcase(suite, names);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

@@ -19,7 +19,7 @@ static bool alike(double a, double b, double tolerance) {
 
 /* ---- canonical text ---- */
 
-START_TEST(canonical_text_has_the_same_values) {
+TEST(canonical_text_has_the_same_values) {
   uint64_t state = 1;
   int good = 0;
   for (int i = 0; i < EXPRESSIONS; i++) {
@@ -65,9 +65,8 @@ START_TEST(canonical_text_has_the_same_values) {
   }
   ck_assert_int_gt(good, EXPRESSIONS / 2);
 }
-END_TEST
 
-START_TEST(spellings_of_one_mask) {
+TEST(spellings_of_one_mask) {
   static const char *const same[][2] = {{"causal", "p >= k"},
                                         {"k <= p", "!(k > p)"},
                                         {"window(3 + 4, 0)", "window(7, 0)"},
@@ -89,7 +88,6 @@ START_TEST(spellings_of_one_mask) {
     ck_assert_str_eq(a, b);
   }
 }
-END_TEST
 
 /* ---- derivatives ---- */
 
@@ -99,8 +97,7 @@ typedef struct {
   double sum;
 } wanted;
 
-static void add_slope(void *context, int input, int64_t element, double slope,
-                      double size) {
+static void add_slope(void *context, int input, int64_t element, double slope, double size) {
   wanted *w = context;
   (void)size;
   if (input == w->input && element == w->element) w->sum += slope;
@@ -120,7 +117,7 @@ static double by_differences(oracle_formula *f, const double *name) {
   return alike(d[0], d[1], 1e-5) ? d[1] : NAN;
 }
 
-START_TEST(derivatives_by_s) {
+TEST(derivatives_by_s) {
   uint64_t state = 2;
   int compared = 0;
   for (int i = 0; i < EXPRESSIONS; i++) {
@@ -153,10 +150,9 @@ START_TEST(derivatives_by_s) {
   }
   ck_assert_int_gt(compared, EXPRESSIONS);
 }
-END_TEST
 
 /* Each read's derivative, against the oracle's sweep, which goes the other way round. */
-START_TEST(derivatives_by_inputs) {
+TEST(derivatives_by_inputs) {
   uint64_t state = 3;
   int compared = 0;
   for (int i = 0; i < EXPRESSIONS; i++) {
@@ -192,11 +188,10 @@ START_TEST(derivatives_by_inputs) {
   }
   ck_assert_int_gt(compared, EXPRESSIONS / 2);
 }
-END_TEST
 
 /* A NaN loses in min and max, and the gradient goes to the operand that is a number: in each order,
  * whichever of the two the canonical text puts first. */
-START_TEST(a_nan_takes_no_gradient) {
+TEST(a_nan_takes_no_gradient) {
   static const struct {
     const char *score;
     double s, value, slope;
@@ -241,10 +236,9 @@ START_TEST(a_nan_takes_no_gradient) {
     fg_formula_free(&f);
   }
 }
-END_TEST
 
 /* A cap of the launch that is 0 or infinite is none. */
-START_TEST(caps_that_are_none) {
+TEST(caps_that_are_none) {
   static const double caps[] = {0, INFINITY, -INFINITY, 2, -2};
   for (int i = 0; i < 5; i++) {
     uint64_t state = 8;
@@ -268,7 +262,6 @@ START_TEST(caps_that_are_none) {
     fg_formula_free(&f);
   }
 }
-END_TEST
 
 /* ---- any text ---- */
 
@@ -287,7 +280,7 @@ static void mutate(uint64_t *state, char *text) {
   }
 }
 
-START_TEST(any_text_ends_well) {
+TEST(any_text_ends_well) {
   const char *asked = getenv("FLASHGEN_FUZZ_INPUTS");
   long inputs = asked ? atol(asked) : 60000;
   uint64_t state = asked ? (uint64_t)inputs : 6;
@@ -309,19 +302,4 @@ START_TEST(any_text_ends_well) {
     }
     fg_formula_free(&f);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("formula");
-  TCase *cases = tcase_create("derivations");
-  suite_add(cases, canonical_text_has_the_same_values);
-  suite_add(cases, spellings_of_one_mask);
-  suite_add(cases, derivatives_by_s);
-  suite_add(cases, derivatives_by_inputs);
-  suite_add(cases, a_nan_takes_no_gradient);
-  suite_add(cases, caps_that_are_none);
-  suite_add(cases, any_text_ends_well);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -132,7 +132,7 @@ static int check_seen_by_all(fg_formula *f, oracle_formula *mask, const case_pro
   return 1;
 }
 
-START_TEST(bounds_hold) {
+TEST(bounds_hold) {
   uint64_t state = 4;
   int sure = 0, masks = 0, of_one = 0, by_all = 0;
   for (int i = 0; masks < MASKS && i < 8 * MASKS; i++) {
@@ -171,10 +171,9 @@ START_TEST(bounds_hold) {
   ck_assert_int_gt(of_one, MASKS);
   ck_assert_int_gt(by_all, MASKS);
 }
-END_TEST
 
 /* What one row, or key, sees is its range, or it is not said to be. */
-START_TEST(ranges_of_one) {
+TEST(ranges_of_one) {
   static const struct {
     const char *text;
     bool by_row;
@@ -205,11 +204,10 @@ START_TEST(ranges_of_one) {
     fg_formula_free(&f);
   }
 }
-END_TEST
 
 /* Conjunctions that are linear in k and q: a tile is empty or full when its bounds say so, and the
  * ranges are the least there are. */
-START_TEST(linear_bounds_are_exact) {
+TEST(linear_bounds_are_exact) {
   static const char *const masks[] = {"causal",         "causal_top_left", "window(5, 2)",
                                       "window(w, 0)",   "k < 9",           "k >= p - 3",
                                       "2 * k <= q + 5", "prefix(6)",       "chunked(8)"};
@@ -249,10 +247,9 @@ START_TEST(linear_bounds_are_exact) {
     fg_formula_free(&f);
   }
 }
-END_TEST
 
 /* Far out, where products pass 32 bits between two keys. */
-START_TEST(bounds_far_out) {
+TEST(bounds_far_out) {
   static const char *const masks[] = {"k * nk + q < 1000000000",
                                       "abs(k - p) * w <= w * 20",
                                       "k * w <= p * w",
@@ -295,10 +292,9 @@ START_TEST(bounds_far_out) {
   }
   ck_assert_int_gt(sure, 250);
 }
-END_TEST
 
 /* A mask that 64 bits hold, and bounds of it that they may not: those are not claimed. */
-START_TEST(bounds_beyond_64_bits) {
+TEST(bounds_beyond_64_bits) {
   fg_formula f;
   ck_assert_int_eq(case_formula("k / 7 <= w * w * 4", NULL, &f), FG_OK);
   fg_visible keys = fg_formula_visible(&f, false), all = fg_formula_seen_by_all(&f);
@@ -308,17 +304,4 @@ START_TEST(bounds_beyond_64_bits) {
   keys = fg_formula_visible(&f, false);
   ck_assert(keys.end && keys.exact);
   fg_formula_free(&f);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("formula bounds");
-  TCase *cases = tcase_create("bounds");
-  suite_add(cases, bounds_hold);
-  suite_add(cases, ranges_of_one);
-  suite_add(cases, linear_bounds_are_exact);
-  suite_add(cases, bounds_far_out);
-  suite_add(cases, bounds_beyond_64_bits);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -195,7 +195,7 @@ static void compare(void *library, int i, item *x, uint64_t *state) {
   }
 }
 
-START_TEST(texts_compute_the_expressions) {
+TEST(texts_compute_the_expressions) {
   char directory[] = "/tmp/flashgen_emit_XXXXXX", command[64];
   uint64_t state = 7;
   ck_assert_ptr_nonnull(mkdtemp(directory));
@@ -207,13 +207,4 @@ START_TEST(texts_compute_the_expressions) {
   snprintf(command, sizeof command, "rm -r %s", directory);
   ck_assert_int_eq(system(command), 0);
   for (int i = 0; i < n_items; i++) fg_formula_free(&items[i].f);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("formula_emit");
-  TCase *cases = tcase_create("texts");
-  suite_add(cases, texts_compute_the_expressions);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

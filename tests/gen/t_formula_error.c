@@ -144,16 +144,15 @@ static void refused(int n, const char *const *word, const char *why) {
                 fg_error(), why);
 }
 
-START_TEST(sentences) {
+TEST_LOOP(sentences, WRONG) {
   const char *word[5] = {"head_dim=64"};
   int n = 1;
   for (int i = 0; i < 4 && wrong[_i].word[i]; i++) word[n++] = wrong[_i].word[i];
   refused(n, word, wrong[_i].why);
 }
-END_TEST
 
 /* What is large ends with a sentence too, soon and without a crash. */
-START_TEST(large_texts) {
+TEST(large_texts) {
   enum { SIZE = 1 << 20 };
   static const char *const repeated[] = {"(",  "!",    "-",  "1+",        "k<",
                                          "a?", "min(", "x[", "k <= p && "};
@@ -170,10 +169,9 @@ START_TEST(large_texts) {
   }
   free(word);
 }
-END_TEST
 
 /* Each uses the one before twice, and what they come to is always one number. */
-START_TEST(doubling_definitions) {
+TEST(doubling_definitions) {
   enum { LEVELS = 30 };
   static char definition[LEVELS][48];
   const char *word[LEVELS + 3] = {"head_dim=64", "score=s + x29", "define.x0=1.5"};
@@ -182,15 +180,4 @@ START_TEST(doubling_definitions) {
     word[i + 2] = definition[i];
   }
   refused(LEVELS + 2, word, "with its definitions the expression is longer than 1048576 bytes");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("formula_error");
-  TCase *cases = tcase_create("texts");
-  suite_loop(cases, sentences, WRONG);
-  suite_add(cases, large_texts);
-  suite_add(cases, doubling_definitions);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

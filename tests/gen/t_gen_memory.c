@@ -62,7 +62,7 @@ static void none_lost(long n, long live) {
 enum { TENTHS = 10 };
 
 /* A template state, with templates of a directory. */
-START_TEST(test_new) {
+TEST_TENTH(test_new, TENTHS) {
   long live = alloc_live(), n = 1 + _i - TENTHS;
   for (int done = !ALLOC_WATCH; !done;) {
     fg_gen *gen = NULL;
@@ -73,11 +73,10 @@ START_TEST(test_new) {
   }
   ck_assert_int_ge(n, ALLOC_WATCH * 1000);
 }
-END_TEST
 
 /* Texts of one state, which outlives each failure. Every allocation up to the end of the plans,
  * then one of 7: all of them take half a minute. */
-START_TEST(test_emit) {
+TEST_TENTH(test_emit, 2 * TENTHS) {
   enum { ALL = 1000, STEP = 7 };
   long live = alloc_live(), n = 1 + _i % TENTHS - TENTHS;
   int tries = 0;
@@ -95,7 +94,6 @@ START_TEST(test_emit) {
   none_lost(n, live);
   ck_assert_int_ge(n, ALLOC_WATCH * 5000);
 }
-END_TEST
 
 /* Lua's allocations are all made by one function. */
 static void spare_lua(void) {
@@ -113,7 +111,7 @@ static void spare_lua(void) {
 
 /* One of C's own allocations fails, which comes out through Lua as what it is; libc has means of
  * its own where one of its files gets no buffer. */
-START_TEST(test_c) {
+TEST_TENTH(test_c, TENTHS) {
   long live = alloc_live(), n = 1 + _i - TENTHS, reported = 0;
   spare_lua();
   for (int done = !ALLOC_WATCH; !done;) {
@@ -131,7 +129,6 @@ START_TEST(test_c) {
   }
   ck_assert_int_ge(reported, ALLOC_WATCH * 50 / TENTHS);
 }
-END_TEST
 
 static const char spec[] =
     "return { { head_dim = { 8, 64 }, mask = 'causal', block_q = 16 },\n"
@@ -146,7 +143,7 @@ static fg_status read_spec(int *points) {
   return FG_OK;
 }
 
-START_TEST(test_spec_file) {
+TEST(test_spec_file) {
   long n = 0;
   int points = 0;
   scratch_put("a.lua", spec, sizeof spec - 1);
@@ -160,7 +157,6 @@ START_TEST(test_spec_file) {
   ck_assert_int_eq(points, 6);
   ck_assert_int_ge(n, ALLOC_WATCH * 500);
 }
-END_TEST
 
 static void enter(void) {
   fg_gen *gen;
@@ -171,14 +167,4 @@ static void enter(void) {
   fg_gen_free(gen);
 }
 
-int main(void) {
-  Suite *suite = suite_create("gen_memory");
-  TCase *cases = tcase_create("gen_memory");
-  tcase_add_checked_fixture(cases, enter, templates_leave);
-  suite_tenth(cases, test_new, TENTHS);
-  suite_tenth(cases, test_emit, 2 * TENTHS);
-  suite_tenth(cases, test_c, TENTHS);
-  suite_add(cases, test_spec_file);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, templates_leave)

@@ -49,15 +49,14 @@ static const char *name_of(int i) {
   return name;
 }
 
-START_TEST(one_table) {
+TEST(one_table) {
   put("a.lua", "return { head_dim = 64 }");
   reads("a.lua", 1, 1, 0, 0);
   ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d64");
 }
-END_TEST
 
 /* An input that some text names may be declared, also where folding leaves nothing of it. */
-START_TEST(inputs_that_fold_away) {
+TEST(inputs_that_fold_away) {
   put("a.lua", "return { head_dim = 64, inputs = { w = 'i32[h]' },"
                " mask = { 'k <= p', 'true ? k <= p : w[h] > 0', 'k <= p || never(w)' },"
                " define = { ['never(x)'] = '3 < 2' } }");
@@ -66,7 +65,6 @@ START_TEST(inputs_that_fold_away) {
   ck_assert_int_eq(read_line("head_dim=64 inputs.w=i32[h] mask=causal"), FG_ESPEC);
   ck_assert_str_eq(fg_error(), "inputs.w: declared, but no point uses it");
 }
-END_TEST
 
 static void put_definitions(int n) {
   char *text = malloc((size_t)n * 48 + 128), *at = text;
@@ -78,16 +76,15 @@ static void put_definitions(int n) {
   free(text);
 }
 
-START_TEST(many_definitions) {
+TEST(many_definitions) {
   put_definitions(10000);
   reads("many.lua", 1, 1, 0, 0);
   put_definitions(10001);
   ck_assert_int_eq(read_line("many.lua"), FG_ESPEC);
   ck_assert_str_eq(fg_error(), "many.lua: table 1: define: 10001 definitions; at most 10000");
 }
-END_TEST
 
-START_TEST(axes_last_fastest) {
+TEST(axes_last_fastest) {
   put("a.lua", "return { pass = { 'forward', 'backward' }, head_dim = { 64, '192/128' },\n"
                "  mask = { 'causal', 'full' } }");
   static const char *const names[] = {"attn_fwd-bf16-d64-causal",      "attn_fwd-bf16-d64",
@@ -97,9 +94,8 @@ START_TEST(axes_last_fastest) {
   reads("a.lua", 8, 8, 0, 0);
   for (int i = 0; i < 8; i++) ck_assert_str_eq(name_of(i), names[i]);
 }
-END_TEST
 
-START_TEST(lists_of_tables_and_files) {
+TEST(lists_of_tables_and_files) {
   put("a.lua", "return { { head_dim = 64 }, { head_dim = 128, mask = 'causal' } }");
   put("b.lua", "return { head_dim = { 72, 64 } }");
   reads("a.lua b.lua", 3, 4, 0, 1);
@@ -109,18 +105,16 @@ START_TEST(lists_of_tables_and_files) {
   reads("b.lua a.lua", 3, 4, 0, 1);
   ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d72");
 }
-END_TEST
 
-START_TEST(equal_points_merge) {
+TEST(equal_points_merge) {
   put("a.lua", "return { pass = { 'forward', 'backward' }, head_dim = { 64, 64, '64/64' },\n"
                "  bias = { true, 'grad' } }");
   reads("a.lua", 3, 12, 0, 9); /* forward reads grad as true */
   put("b.lua", "return { head_dim = 64, bias = { false, true }, bias_dims = { 'h', 'q,h' } }");
   reads("b.lua", 3, 4, 0, 1); /* without a bias its dims are dropped */
 }
-END_TEST
 
-START_TEST(when_sees_values) {
+TEST(when_sees_values) {
   put("a.lua",
       "return { pass = { 'forward', 'backward' }, dtype = { 'bf16', 'f16' },\n"
       "  head_dim = { 64, '192/128' }, bias = { false, true, 'grad' }, bias_dims = 'h,q',\n"
@@ -136,9 +130,8 @@ START_TEST(when_sees_values) {
   /* f16 only: forward d64 x {no, yes, yes}, 192 x no; backward 3 + 1 */
   reads("a.lua", 7, 24, 16, 1);
 }
-END_TEST
 
-START_TEST(when_of_each_table) {
+TEST(when_of_each_table) {
   put("a.lua",
       "local n = 0\n"
       "return { { head_dim = { 64, 128 }, when = function(s) n = n + 1 return n == 2 end },\n"
@@ -146,9 +139,8 @@ START_TEST(when_of_each_table) {
   reads("a.lua", 3, 4, 1, 0);
   ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d128");
 }
-END_TEST
 
-START_TEST(words_replace_fields) {
+TEST(words_replace_fields) {
   put("a.lua",
       "return { { head_dim = { 64, 128 }, dtype = { 'bf16', 'f16' } }, { head_dim = 72 } }");
   reads("a.lua head_dim=40,48 mask=causal", 4, 6, 0, 2);
@@ -158,25 +150,22 @@ START_TEST(words_replace_fields) {
   ck_assert_str_eq(name_of(0), "attn_fwd-bf16-d64-bias_hq");
   reads("head_dim=64 bias=true bias_dims=[h,q],[],[k]", 3, 3, 0, 0);
 }
-END_TEST
 
-START_TEST(words_hide_values_of_files) {
+TEST(words_hide_values_of_files) {
   put("a.lua", "return { head_dim = 7, mask = 'full', bogus = 1 }");
   ck_assert_int_eq(read_line("a.lua head_dim=64"), FG_ESPEC);
   ck_assert_str_eq(fg_error(), "a.lua: table 1: unknown field \"bogus\"");
   put("a.lua", "return { head_dim = 7 }");
   reads("a.lua head_dim=64", 1, 1, 0, 0);
 }
-END_TEST
 
-START_TEST(blanks_around_words) {
+TEST(blanks_around_words) {
   const char *words[] = {"head_dim= 64 , 128 ", "bias=true", "bias_dims= [h , q] , [k]"};
   ck_assert_msg(fg_grid_read(0, NULL, 3, words, &grid) == FG_OK, "%s", fg_error());
   ck_assert_int_eq(grid->n, 4);
 }
-END_TEST
 
-START_TEST(plan_fields_restrict) {
+TEST(plan_fields_restrict) {
   enum { BLOCK_Q = 1, WARPS = 4 };
   put("a.lua", "return { { head_dim = { 64, 128 }, block_q = { 64, 128 } }, { head_dim = 72 } }");
   reads("a.lua warps=4", 3, 3, 0, 0);
@@ -188,17 +177,15 @@ START_TEST(plan_fields_restrict) {
   ck_assert_int_eq(grid->limits[0]->value[BLOCK_Q][0], 64);
   ck_assert_int_eq(grid->limits[0]->value[BLOCK_Q][1], 128);
 }
-END_TEST
 
 /* Equal points with other restrictions ask for other plans: dropping one would drop those. */
-START_TEST(restrictions_keep_points_apart) {
+TEST(restrictions_keep_points_apart) {
   put("a.lua", "return { { head_dim = 64, block_q = 16 }, { head_dim = 64, block_q = 4 },\n"
                "  { head_dim = 64, block_q = 16 } }");
   reads("a.lua", 2, 3, 0, 1);
   ck_assert_int_eq(grid->limits[0]->value[1][0], 16);
   ck_assert_int_eq(grid->limits[1]->value[1][0], 4);
 }
-END_TEST
 
 /* A value other than the default for every field, as a word, as Lua and in the C struct. */
 static const struct {
@@ -285,7 +272,7 @@ static void three_forms(const fg_kind *kind, int combinations) {
   for (int g = 0; g < 3; g++) fg_grid_free(grids[g]);
 }
 
-START_TEST(three_forms_agree) {
+TEST(three_forms_agree) {
   ck_assert_int_eq(FORMS, FG_FIELDS); /* no field without a form */
   for (int i = 0; i < FORMS; i++) ck_assert_str_eq(forms[i].field, fg_fields[i].name);
   three_forms(&fg_kinds[0], 2 * 2 * 2 * 2 * 3 * 2 * 2 * 2 * 2 * 2);
@@ -294,10 +281,9 @@ START_TEST(three_forms_agree) {
   three_forms(&fg_kinds[3], 2 * 2 * 2 * 2 * 2);
   three_forms(&fg_kinds[4], 2 * 2 * 2 * 3 * 2);
 }
-END_TEST
 
 /* A host built against an older header has a shorter struct. */
-START_TEST(short_struct) {
+TEST(short_struct) {
   fg_spec spec = FG_INIT(fg_spec);
   spec.head_dim = "64", spec.mask = "causal", spec.warps = "no number";
   spec.size = offsetof(fg_spec, mask);
@@ -309,9 +295,8 @@ START_TEST(short_struct) {
   ck_assert_str_eq(fg_error(), "head_dim: missing; it must be given");
   ck_assert_ptr_null(none);
 }
-END_TEST
 
-START_TEST(grid_limit) {
+TEST(grid_limit) {
   put("a.lua", "return { head_dim = { 8, 16, 24, 32, 40 }, dtype = { 'bf16', 'f16' } }");
   setenv("FLASHGEN_MAX_POINTS", "9", 1);
   ck_assert_int_eq(read_line("a.lua"), FG_ESPEC);
@@ -324,28 +309,5 @@ START_TEST(grid_limit) {
   setenv("FLASHGEN_MAX_POINTS", "none", 1); /* no number: the default */
   reads("a.lua", 10, 10, 0, 0);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("grid");
-  TCase *grids = tcase_create("grids");
-  tcase_add_checked_fixture(grids, scratch_enter, leave);
-  suite_add(grids, one_table);
-  suite_add(grids, inputs_that_fold_away);
-  suite_add(grids, many_definitions);
-  suite_add(grids, axes_last_fastest);
-  suite_add(grids, lists_of_tables_and_files);
-  suite_add(grids, equal_points_merge);
-  suite_add(grids, when_sees_values);
-  suite_add(grids, when_of_each_table);
-  suite_add(grids, words_replace_fields);
-  suite_add(grids, words_hide_values_of_files);
-  suite_add(grids, blanks_around_words);
-  suite_add(grids, plan_fields_restrict);
-  suite_add(grids, restrictions_keep_points_apart);
-  suite_add(grids, three_forms_agree);
-  suite_add(grids, short_struct);
-  suite_add(grids, grid_limit);
-  suite_add_tcase(suite, grids);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, leave)

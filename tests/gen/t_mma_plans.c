@@ -38,7 +38,7 @@ static int missing(fg_gen *gen, const char *arch, const char *spec, int d, int d
 }
 
 /* Equal widths, and the widest beside any: those in between take no more. */
-START_TEST(every_spec_has_a_plan) {
+TEST_LOOP(every_spec_has_a_plan, ARCHS) {
   fg_gen *gen;
   int none = 0;
   ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
@@ -51,10 +51,9 @@ START_TEST(every_spec_has_a_plan) {
   fg_gen_free(gen);
   ck_assert_msg(!none, "%s: %d specs have no plan", archs[_i], none);
 }
-END_TEST
 
 /* What a compiler refused is no plan, and the reason says of which kernels that is. */
-START_TEST(refused_plans) {
+TEST(refused_plans) {
   static const struct {
     const char *name, *why;
   } refused[] = {
@@ -82,10 +81,9 @@ START_TEST(refused_plans) {
   }
   fg_gen_free(gen);
 }
-END_TEST
 
 /* What wgmma's backward has no kernel for. */
-START_TEST(left_to_mma) {
+TEST(left_to_mma) {
   static const struct {
     const char *words, *why;
   } left[] = {
@@ -106,15 +104,4 @@ START_TEST(left_to_mma) {
     ck_assert_msg(strstr(fg_error(), left[i].why), "%s", fg_error());
   }
   fg_gen_free(gen);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("mma plans");
-  TCase *tests = tcase_create("mma plans");
-  suite_loop(tests, every_spec_has_a_plan, ARCHS);
-  suite_add(tests, refused_plans);
-  suite_add(tests, left_to_mma);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

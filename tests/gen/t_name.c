@@ -92,7 +92,7 @@ static void point_reads_back(const fg_point *point) {
   if (!end || *end || !fg_point_equal(point, &again)) ck_abort_msg("%s does not read back", name);
 }
 
-START_TEST(points_read_back) {
+TEST_TENTH(points_read_back, TENTHS) {
   product all = points();
   ck_assert_int_gt(all.total, 100000 * STRIDE);
   int64_t settled = 0;
@@ -104,9 +104,8 @@ START_TEST(points_read_back) {
   }
   ck_assert_int_gt(settled, 10000 / TENTHS);
 }
-END_TEST
 
-START_TEST(rows_read_back) {
+TEST(rows_read_back) {
   const fg_kind *kind = fg_kind_find("logsoftmax");
   for (int i = 0; i < 2 * 2 * 3; i++)
     for (int width = 1; width <= 262144; width += 1 + width / 7) {
@@ -132,10 +131,9 @@ START_TEST(rows_read_back) {
     point_reads_back(&point);
   }
 }
-END_TEST
 
 /* Fields of append count beside others: a rotation that there is, fewer columns than all. */
-START_TEST(appends_read_back) {
+TEST(appends_read_back) {
   const int kinds[] = {(int)(fg_kind_find("append") - fg_kinds),
                        (int)(fg_kind_find("combine") - fg_kinds)};
   int settled = 0;
@@ -152,10 +150,9 @@ START_TEST(appends_read_back) {
   }
   ck_assert_int_gt(settled, 4);
 }
-END_TEST
 
 /* The same point in any other way of writing it has another name or none. */
-START_TEST(variants_read_back) {
+TEST_TENTH(variants_read_back, TENTHS) {
   static const char *const archs[] = {"host", "sm_80", "sm_90a", "sm_100a", "sm_120a"};
   product all = points();
   for (int64_t i = 0; i < all.total; i += 7 * STRIDE) {
@@ -169,11 +166,10 @@ START_TEST(variants_read_back) {
     if (memcmp(&v, &again, sizeof v)) ck_abort_msg("%s does not read back", name);
   }
 }
-END_TEST
 
 /* Masks and scores that are a word or a number, and inputs that are called as tags are: the name of
  * what a spec gives reads back, and so does that of its other pass. */
-START_TEST(short_texts_read_back) {
+TEST(short_texts_read_back) {
   static const char *const words[][3] = {{"score=x", "inputs.x=float"},
                                          {"score=x*1.0", "inputs.x=float"},
                                          {"score=in", "inputs.in=float"},
@@ -221,9 +217,8 @@ START_TEST(short_texts_read_back) {
     fg_grid_free(grid);
   }
 }
-END_TEST
 
-START_TEST(known_names) {
+TEST(known_names) {
   static const char *const good[] = {
       "attn_fwd-bf16-d64.simt-q16-k32-w4.host",
       "attn_fwd-bf16-d128-causal-bias_hqk.simt-q16-k32-w4.sm_90a",
@@ -238,11 +233,10 @@ START_TEST(known_names) {
     ck_assert_str_eq(again, good[i]);
   }
 }
-END_TEST
 
 /* Calls of shipped definitions with numbers stand as such; equal spellings have one name, which is
  * a call wherever one is the same, and reads back, as does the name from before calls. */
-START_TEST(calls) {
+TEST(calls) {
   static const struct {
     const char *mask, *score, *name;
   } rows[] = {{"window(128, 0)", NULL, "-window_128_0"},
@@ -282,10 +276,9 @@ START_TEST(calls) {
     ck_assert(fg_point_equal(&v.point, &again.point));
   }
 }
-END_TEST
 
 /* What is no call, and one that would be longer than the hash, stays one. */
-START_TEST(no_calls) {
+TEST(no_calls) {
   static const char *const masks_of[] = {"k <= p && p - k <= 128", "window(1048576, 1048576)",
                                          "k < 7 && q < 9 && h < 3 && b < 5", "k <= p && h < 3"};
   for (size_t i = 0; i < sizeof masks_of / sizeof *masks_of; i++) {
@@ -297,9 +290,8 @@ START_TEST(no_calls) {
     ck_assert_msg(strstr(name, "-mask_") != NULL, "%s", name);
   }
 }
-END_TEST
 
-START_TEST(limits) {
+TEST(limits) {
   fg_plan plan = {{0, 16, 32, 0, 4}};
   fg_limits none = {0}, some = {.n = {[1] = 2}, .value = {[1] = {4, 16}}};
   ck_assert(fg_limits_allow(&none, &plan));
@@ -308,21 +300,4 @@ START_TEST(limits) {
   ck_assert(!fg_limits_allow(&some, &plan));
   fg_limits absent = {.n = {[3] = 1}, .value = {[3] = {2}}}; /* the plan has no stages */
   ck_assert(!fg_limits_allow(&absent, &plan));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("name");
-  TCase *names = tcase_create("names");
-  suite_tenth(names, points_read_back, TENTHS);
-  suite_add(names, rows_read_back);
-  suite_add(names, appends_read_back);
-  suite_tenth(names, variants_read_back, TENTHS);
-  suite_add(names, short_texts_read_back);
-  suite_add(names, known_names);
-  suite_add(names, calls);
-  suite_add(names, no_calls);
-  suite_add(names, limits);
-  suite_add_tcase(suite, names);
-  return suite_run(suite);
 }

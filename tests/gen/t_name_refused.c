@@ -73,7 +73,7 @@ static const char *const bad[] = {
     "attn_fwd-bf16-d64\n.simt-q16-k32-w4.host",
 };
 
-START_TEST(other_names_are_refused) {
+TEST_LOOP(other_names_are_refused, sizeof bad / sizeof *bad) {
   fg_variant v = {.arch = "untouched"};
   char why[300];
   int n = snprintf(why, sizeof why, "\"%s\" is not the name of a variant", bad[_i]);
@@ -82,12 +82,11 @@ START_TEST(other_names_are_refused) {
   ck_assert(!fg_error()[n] || !strncmp(fg_error() + n, ": arch \"", 8));
   ck_assert_str_eq(v.arch, "untouched");
 }
-END_TEST
 
 #define ARCHS                                                                                      \
   "host, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90a, sm_100a, sm_103a, sm_110a, sm_120a, sm_121a"
 
-START_TEST(archs) {
+TEST(archs) {
   static const struct {
     const char *arch, *near;
   } wrong[] = {{"", NULL},
@@ -121,14 +120,4 @@ START_TEST(archs) {
     ck_assert_int_eq(fg_arch_check(wrong[i].arch), FG_EARGUMENT);
     ck_assert_str_eq(fg_error(), why);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("name refused");
-  TCase *names = tcase_create("name refused");
-  suite_loop(names, other_names_are_refused, sizeof bad / sizeof *bad);
-  suite_add(names, archs);
-  suite_add_tcase(suite, names);
-  return suite_run(suite);
 }

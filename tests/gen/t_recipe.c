@@ -115,7 +115,7 @@ static const char *const specs[][8] = {
      "[h,q,k],[b,h,q,k]",
      "bias_dtype=spec,f32", "grad_dtype=spec,f32", "o_dtype=f32", "dqkv_dtype=f32"}};
 
-START_TEST(params_are_where_the_recipe_says) {
+TEST_LOOP(params_are_where_the_recipe_says, 2) {
   fg_grid *grid = NULL;
   FILE *f = fopen("params.c", "w");
   ck_assert_ptr_nonnull(f);
@@ -136,10 +136,9 @@ START_TEST(params_are_where_the_recipe_says) {
   ck_assert_int_eq(fclose(f), 0);
   ck_assert_int_eq(system("cc -std=c11 -fsyntax-only params.c"), 0);
 }
-END_TEST
 
 /* The whole recipe of one backward kernel, as text and as numbers for a shape. */
-START_TEST(backward_recipe) {
+TEST(backward_recipe) {
   fg_source *source =
       expand("attn_bwd-f16-d64v128-causal-biasgrad_hq-biasf32.simt-q16-k32-w4.host");
   const fg_recipe *r = &source->recipe;
@@ -172,9 +171,8 @@ START_TEST(backward_recipe) {
   ck_assert_int_eq(fg_recipe_extent(r, '1', &shape), 1);
   fg_source_free(source);
 }
-END_TEST
 
-START_TEST(arguments) {
+TEST(arguments) {
   for (int i = 0; i < FG_ARGUMENTS; i++) {
     int kinds = 0;
     for (int k = 0; k < FG_KINDS; k++)
@@ -194,10 +192,9 @@ START_TEST(arguments) {
   ck_assert_int_eq(fg_axis_suffix("bqhd", 'q'), 'n');
   ck_assert_int_eq(fg_axis_suffix("bhqk", 'q'), 'q');
 }
-END_TEST
 
 /* A plan that no family proposes would be expanded to a kernel that skips rows. */
-START_TEST(only_candidates_expand) {
+TEST(only_candidates_expand) {
   static const char *const names[] = {"attn_fwd-bf16-d64.simt-q7-k32-w2.host",
                                       "attn_fwd-bf16-d64.simt.host",
                                       "attn_fwd-bf16-d64.simt-q16-k32-s2-w4.host"};
@@ -214,10 +211,9 @@ START_TEST(only_candidates_expand) {
     ck_assert_ptr_null(source);
   }
 }
-END_TEST
 
 /* What was listed last is known to be a plan: of that spec, on that arch, and nothing else is. */
-START_TEST(only_what_was_listed_is_known) {
+TEST(only_what_was_listed_is_known) {
   fg_variant variant, other;
   fg_plan *plans = NULL;
   fg_source *source = NULL;
@@ -240,9 +236,8 @@ START_TEST(only_what_was_listed_is_known) {
   fg_source_free(source);
   free(plans);
 }
-END_TEST
 
-START_TEST(plans_within_restrictions) {
+TEST(plans_within_restrictions) {
   fg_variant variant;
   fg_plan *plans = NULL, *all = NULL;
   int n = 0, n_all = 0;
@@ -261,18 +256,5 @@ START_TEST(plans_within_restrictions) {
   snprintf(why, sizeof why, "no plan fits: %d candidates, none within the restrictions", n_all);
   ck_assert_str_eq(fg_error(), why);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("recipe");
-  TCase *recipes = tcase_create("recipes");
-  tcase_add_checked_fixture(recipes, enter, leave);
-  suite_loop(recipes, params_are_where_the_recipe_says, 2);
-  suite_add(recipes, backward_recipe);
-  suite_add(recipes, arguments);
-  suite_add(recipes, only_candidates_expand);
-  suite_add(recipes, only_what_was_listed_is_known);
-  suite_add(recipes, plans_within_restrictions);
-  suite_add_tcase(suite, recipes);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, leave)

@@ -81,7 +81,7 @@ static void parses_to_itself(const fg_recipe *recipe) {
 enum { TENTHS = 10 };
 
 /* A tenth of the points of a grid. */
-START_TEST(every_variant_parses_back) {
+TEST_TENTH(every_variant_parses_back, 2 * TENTHS) {
   static const char *const words[][8] = {
       {"pass=forward,backward", "dtype=f16", "head_dim=64,192/128", "mask=full,causal",
        "bias=false,true,grad", "bias_dims=[],[h],[q,k],[b,h,q,k]", "bias_dtype=spec,f32",
@@ -107,10 +107,9 @@ START_TEST(every_variant_parses_back) {
   }
   fg_grid_free(grid);
 }
-END_TEST
 
 /* A family that is asked for plan after plan describes each as if it were the only one. */
-START_TEST(a_listing_has_the_recipes) {
+TEST(a_listing_has_the_recipes) {
   static const char *const words[] = {
       "pass=forward,backward",
       "head_dim=64,128",
@@ -140,7 +139,6 @@ START_TEST(a_listing_has_the_recipes) {
   ck_assert_int_gt(count, 100);
   fg_grid_free(grid);
 }
-END_TEST
 
 /* The richest text there is: broadcast axes, regions, maps, several steps with attributes, and a
  * zero step. */
@@ -190,7 +188,7 @@ static int refused(const char *text, int n) {
 }
 
 /* Zoos have recipes with a line that is not written any more. */
-START_TEST(line_of_former_recipes) {
+TEST(line_of_former_recipes) {
   static const char former[] = "cost scale 1250 block 70 tail 300 hide 2000\n";
   char text[FG_RECIPE_TEXT], with[FG_RECIPE_TEXT + sizeof former];
   fg_recipe expected, recipe;
@@ -203,17 +201,15 @@ START_TEST(line_of_former_recipes) {
   ck_assert_msg(fg_recipe_parse(with, &recipe) == FG_OK, "%s", fg_error());
   ck_assert(same(&expected, &recipe));
 }
-END_TEST
 
-START_TEST(truncated) {
+TEST(truncated) {
   char text[FG_RECIPE_TEXT];
   int n = rich_text(text), errors = 0;
   for (int i = 0; i < n; i++) errors += refused(text, i);
   ck_assert_int_ge(errors, n - FG_STEP_MAX); /* a text that ends behind a step is a recipe */
 }
-END_TEST
 
-START_TEST(mutated) {
+TEST(mutated) {
   char text[FG_RECIPE_TEXT];
   int n = rich_text(text), errors = 0;
   uint32_t random = 1;
@@ -227,7 +223,6 @@ START_TEST(mutated) {
   }
   ck_assert_int_gt(errors, 1000);
 }
-END_TEST
 
 #define HEAD   "head_dim 64 64\nalign 16\n"
 #define Q      "tensor q in bf16 [b, nq, h, 64]\n"
@@ -354,15 +349,15 @@ static void refused_with(const char *text, const char *error) {
   ck_assert_int_eq(recipe.width[0], 77); /* left as it was */
 }
 
-START_TEST(malformed_maps_and_traits) {
+TEST_LOOP(malformed_maps_and_traits, sizeof malformed_maps / sizeof *malformed_maps) {
   refused_with(malformed_maps[_i].text, malformed_maps[_i].error);
 }
-END_TEST
 
-START_TEST(malformed_texts) { refused_with(malformed[_i].text, malformed[_i].error); }
-END_TEST
+TEST_LOOP(malformed_texts, sizeof malformed / sizeof *malformed) {
+  refused_with(malformed[_i].text, malformed[_i].error);
+}
 
-START_TEST(too_much) {
+TEST(too_much) {
   char text[FG_RECIPE_TEXT] = HEAD Q;
   char *at = text + strlen(text);
   for (int i = 0; i <= FG_STEP_MAX; i++) at += sprintf(at, "%s", FWD);
@@ -380,20 +375,5 @@ START_TEST(too_much) {
   ck_assert_int_eq(refused(text, 5000), 1);
   ck_assert_str_eq(fg_error(), "recipe line 1: it is too long");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("recipe text");
-  TCase *texts = tcase_create("texts");
-  tcase_add_checked_fixture(texts, enter, leave);
-  suite_tenth(texts, every_variant_parses_back, 2 * TENTHS);
-  suite_add(texts, a_listing_has_the_recipes);
-  suite_add(texts, line_of_former_recipes);
-  suite_add(texts, truncated);
-  suite_add(texts, mutated);
-  suite_loop(texts, malformed_texts, sizeof malformed / sizeof *malformed);
-  suite_loop(texts, malformed_maps_and_traits, sizeof malformed_maps / sizeof *malformed_maps);
-  suite_add(texts, too_much);
-  suite_add_tcase(suite, texts);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, leave)

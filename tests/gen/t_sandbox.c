@@ -99,15 +99,14 @@ static const struct {
      "a.lua:1: invalid conversion specification: '%99999d'"},
 };
 
-START_TEST(attacks_are_stopped) {
+TEST_LOOP(attacks_are_stopped, sizeof attack / sizeof *attack) {
   scratch_put("a.lua", attack[_i].text, strlen(attack[_i].text));
   const char *why = failure("a.lua");
   ck_assert_str_eq(why, attack[_i].why);
 }
-END_TEST
 
 /* A finalizer runs unhooked: none can be set, also not later. */
-START_TEST(finalizers) {
+TEST(finalizers) {
   fails("\nsetmetatable({}, { __gc = function() while true do end end })",
         "a.lua:2: setmetatable: __gc and __close are not allowed in a spec file");
   fails("setmetatable({}, { __close = print })",
@@ -116,9 +115,8 @@ START_TEST(finalizers) {
        "for i = 1, 100000 do local t = {} end");
   runs("local t = setmetatable({}, { __index = { x = 1 } }) assert(t.x == 1)");
 }
-END_TEST
 
-START_TEST(what_is_gone) {
+TEST(what_is_gone) {
   runs("for _, name in ipairs({ 'load', 'loadfile', 'dofile', 'loadstring', 'require', 'package',\n"
        "  'io', 'os', 'debug', 'coroutine', 'utf8', 'collectgarbage', 'rawset', 'getmetatable',\n"
        "  'xpcall', 'next', 'warn' }) do assert(rawget(_G, name) == nil, name) end\n"
@@ -136,9 +134,8 @@ START_TEST(what_is_gone) {
   fails("return { head_dim = 64,\n  mask = causal }",
         "a.lua:2: causal is no variable (a text stands in quotes)");
 }
-END_TEST
 
-START_TEST(what_is_left) {
+TEST(what_is_left) {
   runs("assert(('abc'):upper() == 'ABC' and #('x'):rep(3) == 3 and ('%d'):format(7) == '7')\n"
        "assert(math.max(1, 2) == 2 and math.huge > 1 and math.type(1) == 'integer')\n"
        "assert(select('#', table.unpack({ 1, 2, 3 })) == 3 and table.concat({ 1, 2 }, ',') == "
@@ -153,18 +150,16 @@ START_TEST(what_is_left) {
        "assert(not pcall(table.insert, t, 9, 1) and not pcall(table.remove, t, 9))\n"
        "assert(not pcall(table.insert, t) and not pcall(table.insert, t, 1, 2, 3))");
 }
-END_TEST
 
 /* Iteration is by key, so that a spec cannot depend on the hashing of one run. */
-START_TEST(pairs_is_ordered) {
+TEST(pairs_is_ordered) {
   runs("local t = { zeta = 1, alpha = 2, [3] = 3, [1] = 4, mid = 5, [2.5] = 6, [true] = 7 }\n"
        "local seen = {}\nfor k, v in pairs(t) do seen[#seen + 1] = tostring(k) .. '=' .. v end\n"
        "local text = table.concat(seen, ' ')\n"
        "assert(text == 'true=7 1=4 2.5=6 3=3 alpha=2 mid=5 zeta=1', text)");
 }
-END_TEST
 
-START_TEST(errors_that_are_no_text) {
+TEST(errors_that_are_no_text) {
   fails("\nerror({ code = 1 })", "a.lua:2: an error that is a table value, not a message");
   fails("\nerror(nil)", "a.lua:2: an error that is a nil value, not a message");
   fails("error()", "a.lua:1: an error that is a nil value, not a message");
@@ -178,9 +173,8 @@ START_TEST(errors_that_are_no_text) {
   fails("error('text')", "a.lua:1: text");
   fails("error('a.lua is bad', 2)", "a.lua is bad");
 }
-END_TEST
 
-START_TEST(deep_nesting) {
+TEST(deep_nesting) {
   char text[2048] = "return ";
   for (int i = 0; i < 250; i++) strcat(text, "{");
   scratch_put("a.lua", text, strlen(text));
@@ -189,9 +183,8 @@ START_TEST(deep_nesting) {
   scratch_put("a.lua", text, strlen(text));
   ck_assert_str_eq(failure("a.lua"), "a.lua: its brackets or blocks are nested too deep");
 }
-END_TEST
 
-START_TEST(a_million_points) {
+TEST(a_million_points) {
   fails(
       "local t = {} for i = 1, 1000000 do t[i] = 64 end\nreturn { head_dim = t }",
       "a.lua: table 1: the grid has more than 100000 combinations (FLASHGEN_MAX_POINTS raises the "
@@ -202,10 +195,9 @@ START_TEST(a_million_points) {
       "a.lua: table 1: the grid has more than 100000 combinations (FLASHGEN_MAX_POINTS raises the "
       "limit)");
 }
-END_TEST
 
 /* A spec that holds all of its memory when it returns: what C then does is not refused. */
-START_TEST(full_memory_at_return) {
+TEST(full_memory_at_return) {
   const char *text = "local t, u = {}, nil\n"
                      "pcall(function() for i = 1, 1e9 do t[i] = { i } end end)\n"
                      "pcall(function() while true do u = { u } end end)\n"
@@ -220,9 +212,8 @@ START_TEST(full_memory_at_return) {
   ck_assert(clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - start < SECONDS);
   fg_grid_free(grid);
 }
-END_TEST
 
-START_TEST(budgets_are_settings) {
+TEST(budgets_are_settings) {
   setenv("FLASHGEN_SPEC_STEPS", "1", 1);
   fails("for i = 1, 10000000 do end", "a.lua:1: ran for more than 1 million steps "
                                       "(FLASHGEN_SPEC_STEPS raises the limit)");
@@ -235,10 +226,9 @@ START_TEST(budgets_are_settings) {
   setenv("FLASHGEN_SPEC_MEMORY", "8", 1);
   runs("local t = {} for i = 1, 100000 do t[i] = i end");
 }
-END_TEST
 
 /* An interrupt ends what would run on, whatever a pcall makes of it. */
-START_TEST(interrupted) {
+TEST(interrupted) {
   static volatile int flag = 1;
   fg_spec_stop_when(&flag);
   fails("while true do pcall(function() while true do end end) end", "a.lua: interrupted");
@@ -246,10 +236,9 @@ START_TEST(interrupted) {
   runs("for i = 1, 100000 do end");
   fg_spec_stop_when(NULL);
 }
-END_TEST
 
 /* Files that are no text. */
-START_TEST(bytes) {
+TEST(bytes) {
   static const struct {
     const char *bytes;
     size_t n;
@@ -271,9 +260,8 @@ START_TEST(bytes) {
     ck_assert_str_eq(failure("a.lua"), file[i].why);
   }
 }
-END_TEST
 
-START_TEST(no_regular_file) {
+TEST(no_regular_file) {
   ck_assert_str_eq(failure("none.lua"), "none.lua: cannot be opened: No such file or directory");
   ck_assert_str_eq(failure(""), ": cannot be opened: No such file or directory");
   ck_assert_int_eq(mkdir("dir.lua", 0700), 0);
@@ -286,28 +274,5 @@ START_TEST(no_regular_file) {
   ck_assert_str_eq(failure("big.lua"),
                    "big.lua: is 104857600 bytes long; a spec file has at most 1048576");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("sandbox");
-  TCase *chunks = tcase_create("chunks");
-  tcase_add_checked_fixture(chunks, scratch_enter, scratch_leave);
-  suite_loop(chunks, attacks_are_stopped, sizeof attack / sizeof *attack);
-  suite_add(chunks, finalizers);
-  suite_add(chunks, what_is_gone);
-  suite_add(chunks, what_is_left);
-  suite_add(chunks, pairs_is_ordered);
-  suite_add(chunks, errors_that_are_no_text);
-  suite_add(chunks, deep_nesting);
-  suite_add(chunks, a_million_points);
-  suite_add(chunks, full_memory_at_return);
-  suite_add(chunks, interrupted);
-  suite_add(chunks, budgets_are_settings);
-  suite_add_tcase(suite, chunks);
-  TCase *files = tcase_create("files");
-  tcase_add_checked_fixture(files, scratch_enter, scratch_leave);
-  suite_add(files, bytes);
-  suite_add(files, no_regular_file);
-  suite_add_tcase(suite, files);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

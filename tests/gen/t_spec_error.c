@@ -34,7 +34,7 @@ static void file_fails(const char *text, const char *why) {
   fails("a.lua", why);
 }
 
-START_TEST(all_errors_of_all_files_in_one_text) {
+TEST(all_errors_of_all_files_in_one_text) {
   put("a.lua", "return {\n"
                "  { head_dim = 12, maks = 'causal', dtype = { 'bf16', 'fp16' }, zebra = 1 },\n"
                "  { head_dim = { 64, 7.5 }, when = 3 },\n"
@@ -74,9 +74,8 @@ START_TEST(all_errors_of_all_files_in_one_text) {
         "a.lua: table 3: head_dim: missing; it must be given\n"
         "a.lua: table 4: when: a.lua:5: s has no field \"x\"");
 }
-END_TEST
 
-START_TEST(unknown_fields) {
+TEST(unknown_fields) {
   file_fails("return { head_dim = 64, zeta = 1, maks = 'full', blockq = 64, alpha = 2, [1.5] = 3,\n"
              "  [true] = 4, ['mask\\0'] = 5 }",
              "a.lua: table 1: unknown field \"alpha\"\n"
@@ -86,9 +85,8 @@ START_TEST(unknown_fields) {
              "a.lua: table 1: 3 of its keys are no names of fields; expected field = value");
   fails("head_dim=64 maks=full", "unknown field \"maks\" (did you mean \"mask\"?)");
 }
-END_TEST
 
-START_TEST(wrong_types) {
+TEST(wrong_types) {
   file_fails(
       "return { head_dim = 64.0, mask = function() end, bias = { 1e2, {}, 'x\\0y' },\n"
       "  warps = '4\\0' }",
@@ -106,9 +104,8 @@ START_TEST(wrong_types) {
   file_fails("return { head_dim = 64, when = 'true' }",
              "a.lua: table 1: when: a string; expected a function");
 }
-END_TEST
 
-START_TEST(lists) {
+TEST(lists) {
   file_fails(
       "return { head_dim = {}, mask = { 'full', x = 'causal' }, dtype = { 'f16', nil, 'bf16' },"
       "  pass = { [2] = 'forward' } }",
@@ -117,18 +114,16 @@ START_TEST(lists) {
       "a.lua: table 1: head_dim: the list is empty\n"
       "a.lua: table 1: mask: a list has values only, without names or gaps");
 }
-END_TEST
 
-START_TEST(missing_head_dim) {
+TEST(missing_head_dim) {
   file_fails("return {}", "a.lua: table 1: head_dim: missing; it must be given");
   file_fails("return { { mask = 'full' }, { head_dim = 64 }, { dtype = 'f16' } }",
              "a.lua: table 1: head_dim: missing; it must be given\n"
              "a.lua: table 3: head_dim: missing; it must be given");
   fails("mask=full", "head_dim: missing; it must be given");
 }
-END_TEST
 
-START_TEST(shape_of_the_result) {
+TEST(shape_of_the_result) {
   file_fails("", "a.lua: returns a nil; a spec file returns a table or a list of tables");
   file_fails("return 64",
              "a.lua: returns a number; a spec file returns a table or a list of tables");
@@ -138,9 +133,8 @@ START_TEST(shape_of_the_result) {
       "return { { head_dim = 64 }, mask = 'causal' }",
       "a.lua: returns a list of tables that has named fields too; they belong into its tables");
 }
-END_TEST
 
-START_TEST(words) {
+TEST(words) {
   fails("head_dim=64 head_dim=128", "head_dim: given twice; a list is head_dim=a,b");
   fails("head_dim=", "head_dim: \"\" is not allowed; expected " DIMS);
   fails("head_dim=64,", "head_dim: \"\" is not allowed; expected " DIMS);
@@ -153,22 +147,19 @@ START_TEST(words) {
         "  casual\n  ^\n"
         "a.lua: table 2: head_dim: \"7\" is not allowed; expected " DIMS);
 }
-END_TEST
 
-START_TEST(too_many_restrictions) {
+TEST(too_many_restrictions) {
   char line[256] = "head_dim=64 block_q=1";
   for (int i = 2; i <= 33; i++) snprintf(line + strlen(line), sizeof line - strlen(line), ",%d", i);
   fails(line, "block_q: more than 32 values");
 }
-END_TEST
 
-START_TEST(empty_grid) {
+TEST(empty_grid) {
   file_fails("return { head_dim = { 64, 128 }, when = function(s) return s.head_dim > 128 end }",
              "the grid is empty: `when` rejected all 2 combinations");
 }
-END_TEST
 
-START_TEST(bias_fields_without_bias) {
+TEST(bias_fields_without_bias) {
   file_fails("return { { head_dim = 64, bias_dims = 'h' }, { head_dim = 72 } }",
              "bias_dims: given, but no point has a bias");
   fails("head_dim=64 bias_dtype=f32 grad_dtype=f32",
@@ -177,9 +168,8 @@ START_TEST(bias_fields_without_bias) {
   fails("head_dim=64 pass=forward bias=grad grad_dtype=f32",
         "grad_dtype: given, but no backward point has bias=grad");
 }
-END_TEST
 
-START_TEST(layouts) {
+TEST(layouts) {
   fails("head_dim=64 q_layout=paged",
         "q_layout: \"paged\" is not allowed; expected dense, packed (did you mean \"packed\"?)");
   fails("head_dim=64 pass=backward kv_layout=paged",
@@ -213,9 +203,8 @@ START_TEST(layouts) {
              "a.lua: table 1: inputs.rows: the name is taken where sequences are not dense: which "
              "cache a sequence has");
 }
-END_TEST
 
-START_TEST(errors_in_when) {
+TEST(errors_in_when) {
   file_fails("return {\n  head_dim = 64,\n  when = function(s)\n    return s.zebra.x\n  end,\n}",
              "a.lua: table 1: when: a.lua:4: s has no field \"zebra\"");
   file_fails("return { head_dim = 64,\n  when = function(s) return s.maks == 'full' end }",
@@ -231,10 +220,9 @@ START_TEST(errors_in_when) {
              "a.lua: table 1: when: a.lua:1: an error that is a table value, not a message\n"
              "a.lua: table 2: when: no");
 }
-END_TEST
 
 /* A report that is too long for one text ends with how many it leaves out. */
-START_TEST(many_errors) {
+TEST(many_errors) {
   put("a.lua", "local t = {}\nfor i = 1, 100000 do t[i] = 'x' .. i end\nreturn { head_dim = t }");
   const char *files[] = {"a.lua"};
   fg_grid *grid = NULL;
@@ -247,25 +235,5 @@ START_TEST(many_errors) {
   ck_assert_int_gt(lines, 50);
   ck_assert_int_eq(lines + left_out, 100000);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("spec_error");
-  TCase *errors = tcase_create("errors");
-  tcase_add_checked_fixture(errors, scratch_enter, scratch_leave);
-  suite_add(errors, all_errors_of_all_files_in_one_text);
-  suite_add(errors, unknown_fields);
-  suite_add(errors, wrong_types);
-  suite_add(errors, lists);
-  suite_add(errors, missing_head_dim);
-  suite_add(errors, shape_of_the_result);
-  suite_add(errors, words);
-  suite_add(errors, too_many_restrictions);
-  suite_add(errors, empty_grid);
-  suite_add(errors, bias_fields_without_bias);
-  suite_add(errors, layouts);
-  suite_add(errors, errors_in_when);
-  suite_add(errors, many_errors);
-  suite_add_tcase(suite, errors);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

@@ -49,15 +49,14 @@ static void list_all(void) {
   ck_assert_int_gt(spots_n, 0);
 }
 
-START_TEST(names_are_unique) {
+TEST(names_are_unique) {
   for (int i = 0; i < spots_n; i++)
     for (int k = 0; k < i; k++)
       ck_assert_msg(strcmp(spots[i].name, spots[k].name), "%s: %s:%d and %s:%d", spots[i].name,
                     spots[k].file, spots[k].line, spots[i].file, spots[i].line);
 }
-END_TEST
 
-START_TEST(lines_are_marked) {
+TEST(lines_are_marked) {
   for (int i = 0; i < spots_n; i++) {
     const char *name;
     size_t n = strcspn(spots[i].below, "\n"), name_n;
@@ -65,7 +64,6 @@ START_TEST(lines_are_marked) {
                   spots[i].name, spots[i].file, spots[i].line);
   }
 }
-END_TEST
 
 /* Goes over blanks, a comma and blanks to the '"' of a string; NULL: there is none. */
 static const char *next_string(const char *at) {
@@ -107,7 +105,7 @@ static char *read_whole(const char *path) {
   return text;
 }
 
-START_TEST(each_has_a_bug) {
+TEST(each_has_a_bug) {
   static const char *const folders[] = {FLASHGEN_SOURCE "/tests/kernels/*.c",
                                         FLASHGEN_SOURCE "/tests/cli/*.c"};
   static bool has_bug[sizeof spots / sizeof *spots];
@@ -128,15 +126,5 @@ START_TEST(each_has_a_bug) {
                                spots[i].file, spots[i].line, spots[i].name);
   ck_assert_msg(!used, "no bug is planted in these spots:%s", without);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("spots");
-  TCase *tests = tcase_create("spots");
-  tcase_add_checked_fixture(tests, list_all, NULL);
-  suite_add(tests, names_are_unique);
-  suite_add(tests, lines_are_marked);
-  suite_add(tests, each_has_a_bug);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(list_all, NULL)

@@ -55,7 +55,7 @@ static void fails(fg_status code, const char *sentence) {
 
 /* ---- what the text says ---- */
 
-START_TEST(header_lists_them) {
+TEST(header_lists_them) {
   fg_source *named = expanded(NAMED), *plain = expanded(PLAIN);
   fg_source *simt = expanded("attn_fwd-bf16-d64.simt-q16-k32-w4.host");
   ck_assert_ptr_nonnull(strstr(named->text, ", begin_at_mask\n"));
@@ -66,10 +66,9 @@ START_TEST(header_lists_them) {
   fg_source_free(plain);
   fg_source_free(simt);
 }
-END_TEST
 
 /* The header's command makes the same text again. */
-START_TEST(forced_off) {
+TEST(forced_off) {
   fg_source *on = expanded(NAMED);
   setenv("FLASHGEN_SWITCH", "begin_at_mask=0", 1);
   fg_source *off = expanded(NAMED);
@@ -83,10 +82,9 @@ START_TEST(forced_off) {
   fg_source_free(on);
   fg_source_free(off);
 }
-END_TEST
 
 /* A switch that is not possible in a kernel stays off there. */
-START_TEST(forced_on_where_possible) {
+TEST(forced_on_where_possible) {
   fg_source *plain = expanded(PLAIN);
   setenv("FLASHGEN_SWITCH", "begin_at_mask=1", 1);
   fg_source *forced = expanded(PLAIN);
@@ -95,20 +93,18 @@ START_TEST(forced_on_where_possible) {
   fg_source_free(plain);
   fg_source_free(forced);
 }
-END_TEST
 
-START_TEST(list_says_them) {
+TEST(list_says_them) {
   program_says(program_gives(0, "list --verbose " NAMED).out, ", begin_at_mask\n");
   const program_setup setup = {.env = {"FLASHGEN_SWITCH=begin_at_mask=0"}};
   const program_result r = program_run(&setup, "list --verbose " NAMED);
   ck_assert_int_eq(r.code, 0);
   ck_assert_ptr_null(strstr(r.out, "begin_at_mask"));
 }
-END_TEST
 
 /* ---- mistakes ---- */
 
-START_TEST(unknown_name_forced) {
+TEST(unknown_name_forced) {
   templates_replace(
       ROWS, "\nreturn {",
       "\ndo return {\n"
@@ -127,16 +123,14 @@ START_TEST(unknown_name_forced) {
   setenv("FLASHGEN_SWITCH", "by_rows=1", 1);
   fails(FG_EARGUMENT, "FLASHGEN_SWITCH: 'by_rows' was tried and lost: no template has it any more");
 }
-END_TEST
 
-START_TEST(unknown_name_read) {
+TEST(unknown_name_read) {
   const int line = templates_append(CUT, "@ if use.begin_at_mast then\n@ end\n");
   char sentence[256];
   snprintf(sentence, sizeof sentence,
            CUT ":%d: there is no switch 'begin_at_mast'; did you mean 'begin_at_mask'?", line);
   fails(FG_ETEMPLATE, sentence);
 }
-END_TEST
 
 #define LOST "name = 'a', why = 'Good.', when = false"
 #define GAIN LOST ", gain = "
@@ -173,15 +167,14 @@ static const struct fault {
      OF_A ": 'today' is no date"},
 };
 
-START_TEST(bad_rows) {
+TEST_LOOP(bad_rows, sizeof faults / sizeof *faults) {
   char rows[512];
   snprintf(rows, sizeof rows, "\ndo return { { %s } } end\nreturn {", faults[_i].row);
   templates_replace(ROWS, "\nreturn {", rows);
   fails(FG_ETEMPLATE, faults[_i].said);
 }
-END_TEST
 
-START_TEST(bad_settings) {
+TEST(bad_settings) {
   static const char *const bad[] = {
       "begin_at_mask", "begin_at_mask=2", "=0", "a=0,", "a=0;b=1", "a=01", "A=0"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -197,7 +190,6 @@ START_TEST(bad_settings) {
     ck_assert_str_eq(r.err, said);
   }
 }
-END_TEST
 
 /* ---- what is kept ---- */
 
@@ -210,7 +202,7 @@ static void ask(int hits, int compiles) {
   fg_close(context);
 }
 
-START_TEST(cache_tells_them_apart) {
+TEST(cache_tells_them_apart) {
   ask(0, 1);
   ask(2, 0);
   setenv("FLASHGEN_SWITCH", "begin_at_mask=0", 1);
@@ -219,12 +211,11 @@ START_TEST(cache_tells_them_apart) {
   unsetenv("FLASHGEN_SWITCH");
   ask(2, 0);
 }
-END_TEST
 
 static void keep(void *context, const char *sentence) { snprintf(context, 512, "%s", sentence); }
 
 /* What a zoo has was made without them. */
-START_TEST(zoos_are_left) {
+TEST(zoos_are_left) {
   fg_context *context = api_open("cache");
   fg_order order = FG_INIT(fg_order);
   fg_built built = FG_INIT(fg_built);
@@ -249,9 +240,8 @@ START_TEST(zoos_are_left) {
   api_counts(context, 0, 1, 1, 1);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(build_and_tune_refuse) {
+TEST(build_and_tune_refuse) {
   const program_setup setup = {.env = {"FLASHGEN_SWITCH=begin_at_mask=0"}};
   program_result r = program_run(&setup, "build head_dim=8 family=mma --arch host -o zoo");
   ck_assert_int_eq(r.code, 2);
@@ -262,24 +252,6 @@ START_TEST(build_and_tune_refuse) {
   ck_assert_str_eq(r.err, "flashgen: tune refuses kernels that are made under FLASHGEN_SWITCH: "
                           "their names do not show it; unset it\n");
 }
-END_TEST
 
-int main(void) {
-  Suite *s = suite_create("switches");
-  TCase *c = tcase_create("switches");
-  suite_add_tcase(s, c);
-  tcase_set_timeout(c, 120);
-  tcase_add_checked_fixture(c, enter, leave);
-  suite_add(c, header_lists_them);
-  suite_add(c, forced_off);
-  suite_add(c, forced_on_where_possible);
-  suite_add(c, list_says_them);
-  suite_add(c, unknown_name_forced);
-  suite_add(c, unknown_name_read);
-  suite_loop(c, bad_rows, sizeof faults / sizeof *faults);
-  suite_add(c, bad_settings);
-  suite_add(c, cache_tells_them_apart);
-  suite_add(c, zoos_are_left);
-  suite_add(c, build_and_tune_refuse);
-  return suite_run(s);
-}
+TEST_FIXTURE(enter, leave)
+TEST_TIMEOUT(120)

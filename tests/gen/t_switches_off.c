@@ -110,7 +110,7 @@ static void launch(const struct decision *d, const char *force, size_t size, cha
   kernels_free(&made);
 }
 
-START_TEST(right_without) {
+TEST_TENTH(right_without, DECISIONS) {
   const struct decision *d = &decisions[_i];
   char line[1024];
   launch(d, is_off(d->name) ? "=1" : "", sizeof line, line);
@@ -118,10 +118,9 @@ START_TEST(right_without) {
   launch(d, "=0", sizeof line, line);
   ck_assert_msg(!strstr(line, d->name), "%s: %s", d->words, line);
 }
-END_TEST
 
 /* The list of an unknown name's error has them all. */
-START_TEST(all_are_tried) {
+TEST(all_are_tried) {
   fg_variant variant;
   fg_source *source;
   fg_gen *gen;
@@ -141,15 +140,6 @@ START_TEST(all_are_tried) {
     at += n + (at[n] ? 2 : 0);
   }
 }
-END_TEST
 
-int main(void) {
-  Suite *s = suite_create("switches off");
-  TCase *c = tcase_create("switches off");
-  suite_add_tcase(s, c);
-  tcase_set_timeout(c, 120);
-  tcase_add_checked_fixture(c, enter, leave);
-  suite_tenth(c, right_without, DECISIONS);
-  suite_add(c, all_are_tried);
-  return suite_run(s);
-}
+TEST_FIXTURE(enter, leave)
+TEST_TIMEOUT(120)

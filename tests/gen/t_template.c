@@ -26,54 +26,47 @@ static void makes(const char *lines, const char *text) {
   fg_source_free(source);
 }
 
-START_TEST(values_in_text) {
+TEST(values_in_text) {
   makes("// $(1 + 2) $(\"a\" .. ('b'):rep(2)) $(-7 // 2)$(plan.block_q)\n", "\n// 3 abb -416");
 }
-END_TEST
 
-START_TEST(parentheses_and_strings_in_values) {
+TEST(parentheses_and_strings_in_values) {
   makes(
       "// $(\")\") $(')') $('\"') $(#\"((\") $(\"\\\")\") $((1) + (2)) \"$(\"q\")\" $x $ ( $$(1)\n",
       "\n// ) ) \" 2 \") 3 \"q\" $x $ ( $1");
 }
-END_TEST
 
-START_TEST(text_is_kept) {
+TEST(text_is_kept) {
   makes("// a \\n \"quoted\" 'c' %d @ here [[x]] -- no comment\r\n",
         "\n// a \\n \"quoted\" 'c' %d @ here [[x]] -- no comment");
 }
-END_TEST
 
-START_TEST(lua_lines) {
+TEST(lua_lines) {
   makes("   @ for i = 1, 3 do\n// line $(i)\n\t@ if i == 2 then\n// two\n@ end\n@ end\n",
         "\n// line 1\n// line 2\n// two\n// line 3");
 }
-END_TEST
 
 /* Between lines of Lua that are one statement too. */
-START_TEST(spots_make_nothing) {
+TEST(spots_make_nothing) {
   makes("// one\n@ spot \"a.first_1\"\n// two\n@ local x = {\n  @\tspot  \"b\"\t\n@ 'three' }\n// "
         "$(x[1])\n",
         "\n// one\n// two\n// three");
 }
-END_TEST
 
-START_TEST(lines_of_empty_values) {
+TEST(lines_of_empty_values) {
   makes("// one\n  $('')$('')\n// two $('')\n$('// three\\n// four')\n",
         "\n// one\n// two\n// three\n// four");
 }
-END_TEST
 
-START_TEST(text_is_indented) {
+TEST(text_is_indented) {
   makes(
       "static int f(int a,\nint b) {\nif (a) {\n      return b;\n} else {\nreturn 1;\n    }\n}\n",
       "\nstatic int f(int a,\n    int b) {\n  if (a) {\n    return b;\n  } else {\n    return 1;\n"
       "  }\n}");
 }
-END_TEST
 
 /* Before the comment, and in it between words, which stay a comment. */
-START_TEST(long_lines_break) {
+TEST(long_lines_break) {
 #define CODE  "int long_name_of_a_variable = another_long_name(of, a, function), and_a_third = 1;"
 #define WORDS "// one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve"
   makes(CODE " " WORDS "\nint after;\n", "\n" CODE "\n    " WORDS "\nint after;");
@@ -81,7 +74,6 @@ START_TEST(long_lines_break) {
   makes("int x; " WORDS ", thirteen, fourteen\n",
         "\nint x;\n    " WORDS ", thirteen,\n    // fourteen");
 }
-END_TEST
 
 static const struct {
   const char *lines, *why;
@@ -151,14 +143,13 @@ static const struct {
     {"@ include 'attention'\n", "template t/attention: cannot be read"},
 };
 
-START_TEST(mistakes_have_their_line) {
+TEST_LOOP(mistakes_have_their_line, sizeof mistake / sizeof *mistake) {
   templates_fail(FORWARD, CUT, templates_append(CUT, mistake[_i].lines), mistake[_i].why);
 }
-END_TEST
 
 /* Constants that nothing uses go, with what only they use; not those of another scope's name, nor
  * what a call may do. */
-START_TEST(unused_constants_go) {
+TEST(unused_constants_go) {
   makes("static int f(int n) {\nconst int a = n;\nconst int b = imax(a, 2);\n{\nconst int a = 3;\n"
         "const int e = a;\nf(e);\n}\nconst int c = n;\nconst float *at = p.q + c;\nif (n) {\n"
         "return c;\n}\nconst int d = f(n);\nconst int g = 1, h = 2;\nreturn n; // a b at\n}\n",
@@ -174,19 +165,17 @@ START_TEST(unused_constants_go) {
         "}\n  }\n"
         "  return n;\n}");
 }
-END_TEST
 
 /* Code that looks like a missing value and is none. */
-START_TEST(no_value_is_missing) {
+TEST(no_value_is_missing) {
   makes("for (;;) {$('')\n$('')int *x = (int *)y, *z = &x[i++], nil_ = f(), w = -1; f(i++, i--);\n"
         "$('')asm(\"= ; $x nil\" : \"=r\"(w) : : \"memory\"); // nil $x = ;\n}\n",
         "\nfor (;;) {\n  int *x = (int *)y, *z = &x[i++], nil_ = f(), w = -1; f(i++, i--);\n"
         "  asm(\"= ; $x nil\" : \"=r\"(w) : : \"memory\"); // nil $x = ;\n}");
 }
-END_TEST
 
 /* Mistakes far from the kernel's own file. */
-START_TEST(mistakes_in_other_files) {
+TEST(mistakes_in_other_files) {
   int line = templates_append("attention/contract.lua", "x x\n");
   templates_fail(FORWARD, "attention/contract.lua", line, "<eof> expected near 'x'");
   templates_replace("attention/contract.lua", "(spec.normalizer)", "(nosuch)");
@@ -200,7 +189,6 @@ START_TEST(mistakes_in_other_files) {
   line = templates_line("tile/rows.cut", "DEV float to_f32(u16 x) {");
   templates_fail(FORWARD, "tile/rows.cut", line, "'{' is not closed");
 }
-END_TEST
 
 /* The text of FORWARD with the folder's templates; the caller frees it. */
 static char *text_of_forward(void) {
@@ -212,7 +200,7 @@ static char *text_of_forward(void) {
 }
 
 /* A template that the folder lacks is the built-in one; a name that neither has is an error. */
-START_TEST(folder_lies_over_the_built_in) {
+TEST(folder_lies_over_the_built_in) {
   static const char more[] = "@ include(\"tile/dropout.cut\")\n";
   char *whole = text_of_forward();
   templates_append("prelude.cut", "");
@@ -227,9 +215,8 @@ START_TEST(folder_lies_over_the_built_in) {
   free(text);
   free(whole);
 }
-END_TEST
 
-START_TEST(folders_that_cannot_be_used) {
+TEST(folders_that_cannot_be_used) {
   ck_assert_int_eq(mkdir("t/prelude.cut", 0777), 0);
   templates_fail(FORWARD, NULL, 0, "template t/prelude.cut: cannot be read");
   ck_assert_int_eq(system("rm -r t && mkdir t && echo >t/notes.txt"), 0);
@@ -237,10 +224,9 @@ START_TEST(folders_that_cannot_be_used) {
   ck_assert_int_eq(system("rm -r t"), 0);
   templates_fail(FORWARD, NULL, 0, "templates t: No such file or directory");
 }
-END_TEST
 
 /* Which templates a gen reads is its own choice; a failure leaves it usable. */
-START_TEST(directory_replaces_the_built_in) {
+TEST(directory_replaces_the_built_in) {
   fg_variant variant;
   fg_source *built_in = NULL, *copy = NULL, *changed = NULL;
   fg_gen *gen;
@@ -262,10 +248,9 @@ START_TEST(directory_replaces_the_built_in) {
   fg_source_free(copy);
   fg_source_free(changed);
 }
-END_TEST
 
 /* A macro is emitted where its name is used, with its comment, and has one text. */
-START_TEST(macros) {
+TEST(macros) {
   static const char twice[] = "@ macro(\"TWICE\", \"x\", \"x += x;\", \"Doubles.\")\n";
   char two[256];
   fg_source *source = NULL;
@@ -287,10 +272,9 @@ START_TEST(macros) {
   int line = templates_append(CUT, two);
   templates_fail(FORWARD, CUT, line + 1, "part 'TWICE' is declared twice");
 }
-END_TEST
 
 /* A body of several lines goes on behind backslashes. */
-START_TEST(macros_of_many_lines) {
+TEST(macros_of_many_lines) {
   fg_source *source = NULL;
   templates_append(CUT, "@ macro(\"SWAP\", \"a, b\", \"{\\nint c = a;\\na = b;\\nb = c;\\n}\")\n");
   templates_append(CUT, "static int a, b; SWAP(a, b)\n");
@@ -299,9 +283,8 @@ START_TEST(macros_of_many_lines) {
                                              "    a = b; \\\n    b = c; \\\n  }\n"));
   fg_source_free(source);
 }
-END_TEST
 
-START_TEST(translation_is_line_for_line) {
+TEST(translation_is_line_for_line) {
   static const char text[] = "a $(b) c\n  @ x()\n\n\"\\\"\n$(1)$(2)\n\t@y\nlast";
   char *lua;
   size_t size;
@@ -316,33 +299,5 @@ START_TEST(translation_is_line_for_line) {
   ck_assert_str_eq(lua, "local emit, given = ...; ");
   free(lua);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("template");
-  TCase *language = tcase_create("language");
-  tcase_add_checked_fixture(language, templates_enter, templates_leave);
-  suite_add(language, values_in_text);
-  suite_add(language, parentheses_and_strings_in_values);
-  suite_add(language, text_is_kept);
-  suite_add(language, lua_lines);
-  suite_add(language, spots_make_nothing);
-  suite_add(language, lines_of_empty_values);
-  suite_add(language, text_is_indented);
-  suite_add(language, long_lines_break);
-  suite_add(language, unused_constants_go);
-  suite_add(language, no_value_is_missing);
-  suite_add(language, macros);
-  suite_add(language, macros_of_many_lines);
-  suite_add(language, translation_is_line_for_line);
-  suite_add(language, directory_replaces_the_built_in);
-  suite_add(language, folder_lies_over_the_built_in);
-  suite_add_tcase(suite, language);
-  TCase *mistakes = tcase_create("mistakes");
-  tcase_add_checked_fixture(mistakes, templates_enter, templates_leave);
-  suite_loop(mistakes, mistakes_have_their_line, sizeof mistake / sizeof *mistake);
-  suite_add(mistakes, mistakes_in_other_files);
-  suite_add(mistakes, folders_that_cannot_be_used);
-  suite_add_tcase(suite, mistakes);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)

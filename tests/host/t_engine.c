@@ -135,7 +135,7 @@ static const struct {
              {{open_and_count, 32, 2}, check_open}};
 enum { RIGHT = sizeof right / sizeof *right };
 
-START_TEST(right_kernels_pass) {
+TEST_LOOP(right_kernels_pass, RIGHT) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     made.strided[COLS - 1] = 0;
@@ -145,9 +145,8 @@ START_TEST(right_kernels_pass) {
     case_drop(memory);
   }
 }
-END_TEST
 
-START_TEST(seeds_order_everything) {
+TEST(seeds_order_everything) {
   float first[ALL], again[ALL];
   int differ = 0;
   for (u64 seed = 0; seed < SEEDS; seed++) {
@@ -164,19 +163,17 @@ START_TEST(seeds_order_everything) {
   ck_assert_int_gt(differ, 3);
   ck_assert_int_lt(differ, SEEDS - 3);
 }
-END_TEST
 
-START_TEST(steps_share_what_was_written) {
+TEST(steps_share_what_was_written) {
   fg_host_memory *memory = case_make(1);
   ck_assert_int_eq(case_launch((job){reduce, 64, 1}, 1, memory), FG_OK);
   ck_assert_int_eq(case_launch((job){read_out, 32, 1}, 1, memory), FG_OK);
   ck_assert(made.strided[0] == 2016);
   case_drop(memory);
 }
-END_TEST
 
 /* After 2^25 stamps they start again, and records of before must not be taken for new ones. */
-START_TEST(stamps_start_again) {
+TEST(stamps_start_again) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     u32 era = fgh_era;
@@ -191,7 +188,6 @@ START_TEST(stamps_start_again) {
     case_drop(memory);
   }
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -208,7 +204,7 @@ static void see(const void *p) {
   keep(made.out + tid(), fetch(v->reversed - tid()) + fetch(v->row + tid() % 8));
 }
 
-START_TEST(strides_of_every_kind) {
+TEST(strides_of_every_kind) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     void *far;
     fg_host_memory_free(NULL);
@@ -233,9 +229,8 @@ START_TEST(strides_of_every_kind) {
     case_drop(other);
   }
 }
-END_TEST
 
-START_TEST(guarded_memory_touches_its_guard) {
+TEST(guarded_memory_touches_its_guard) {
   for (size_t bytes = 0; bytes < 10000; bytes = bytes * 3 + 1)
     for (u64 seed = 0; seed < 2; seed++) {
       void *p;
@@ -248,11 +243,10 @@ START_TEST(guarded_memory_touches_its_guard) {
     }
   fg_host_guarded_free(NULL, 0);
 }
-END_TEST
 
 /* ---- arguments ---- */
 
-START_TEST(bad_launches_are_refused) {
+TEST(bad_launches_are_refused) {
   fg_host_memory *memory = case_make(0);
   fg_host_launch good = {count, &made, {1, 1, 1}, 32, 232448, 0, memory, 1, 0, 1}, bad[10];
   made.strided[COLS - 1] = 0;
@@ -284,9 +278,8 @@ START_TEST(bad_launches_are_refused) {
   }
   case_drop(memory);
 }
-END_TEST
 
-START_TEST(bad_tensors_are_refused) {
+TEST(bad_tensors_are_refused) {
   float x[64];
   fg_host_memory *memory = NULL;
   fg_host_tensor bad[5];
@@ -301,20 +294,4 @@ START_TEST(bad_tensors_are_refused) {
     ck_assert_ptr_nonnull(strstr(fg_error(), "tensor x: "));
     ck_assert_ptr_null(memory);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine");
-  TCase *tcase = tcase_create("right");
-  suite_loop(tcase, right_kernels_pass, RIGHT);
-  suite_add(tcase, seeds_order_everything);
-  suite_add(tcase, steps_share_what_was_written);
-  suite_add(tcase, stamps_start_again);
-  suite_add(tcase, strides_of_every_kind);
-  suite_add(tcase, guarded_memory_touches_its_guard);
-  suite_add(tcase, bad_launches_are_refused);
-  suite_add(tcase, bad_tensors_are_refused);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

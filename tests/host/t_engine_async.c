@@ -109,7 +109,7 @@ static const struct {
              {{stages, 64, 1}, staged}};
 enum { RIGHT = sizeof right / sizeof *right };
 
-START_TEST(copies_land) {
+TEST_LOOP(copies_land, RIGHT) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
@@ -118,13 +118,4 @@ START_TEST(copies_land) {
       ck_assert_float_eq(made.out[i], right[_i].expected(i));
     case_drop(memory);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine async");
-  TCase *tcase = tcase_create("copies");
-  suite_loop(tcase, copies_land, RIGHT);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

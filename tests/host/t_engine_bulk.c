@@ -59,7 +59,7 @@ static const struct {
 } right[] = {{{loads, 64, 1}, of_loads}, {{loads_own, 64, 1}, of_own}};
 enum { RIGHT = sizeof right / sizeof *right };
 
-START_TEST(right_kernels) {
+TEST_LOOP(right_kernels, RIGHT) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
@@ -71,7 +71,6 @@ START_TEST(right_kernels) {
     case_drop(memory);
   }
 }
-END_TEST
 
 /* ---- wrong ---- */
 
@@ -219,10 +218,9 @@ static const case_fault wrong[] = {
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
-START_TEST(wrong_kernels) {
+TEST_LOOP(wrong_kernels, WRONG) {
   for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
 }
-END_TEST
 
 /* Where copies land at random, as with every third seed, these may have landed before. */
 static const case_fault wrong_if_late[] = {
@@ -236,17 +234,6 @@ static const case_fault wrong_if_late[] = {
 };
 enum { WRONG_IF_LATE = sizeof wrong_if_late / sizeof *wrong_if_late };
 
-START_TEST(wrong_kernels_if_late) {
+TEST_LOOP(wrong_kernels_if_late, WRONG_IF_LATE) {
   for (u64 seed = 0; seed < SEEDS; seed += 1 + seed % 3) case_expect(wrong_if_late[_i], seed);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine bulk");
-  TCase *tcase = tcase_create("bulk");
-  suite_loop(tcase, right_kernels, RIGHT);
-  suite_loop(tcase, wrong_kernels, WRONG);
-  suite_loop(tcase, wrong_kernels_if_late, WRONG_IF_LATE);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

@@ -45,7 +45,7 @@ static void exchange(const void *p) {
 
 static float of_exchange(u32 i) { return (float)(1000 + i / 32 * 100 + i % 32); }
 
-START_TEST(right_kernel) {
+TEST(right_kernel) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     case_extra.cluster = 2;
@@ -55,7 +55,6 @@ START_TEST(right_kernel) {
     case_drop(memory);
   }
 }
-END_TEST
 
 /* Blocks that wait for what they have asked for, so that others begin. */
 static void waits(const void *p) {
@@ -69,7 +68,7 @@ static void waits(const void *p) {
 }
 
 /* The barriers of a launch are gone in the next one, where seats lie elsewhere. */
-START_TEST(launches_with_other_clusters) {
+TEST(launches_with_other_clusters) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     for (u32 cluster = 4; cluster > 0; cluster /= 2) {
@@ -80,7 +79,6 @@ START_TEST(launches_with_other_clusters) {
     case_drop(memory);
   }
 }
-END_TEST
 
 /* ---- wrong ---- */
 
@@ -222,13 +220,12 @@ static const case_fault wrong[] = {
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
-START_TEST(wrong_kernels) {
+TEST_LOOP(wrong_kernels, WRONG) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     case_extra.cluster = 2;
     case_expect(wrong[_i], seed);
   }
 }
-END_TEST
 
 /* Where copies land at random, as with every third seed, these may have landed before. */
 static const case_fault wrong_if_late[] = {
@@ -241,21 +238,9 @@ static const case_fault wrong_if_late[] = {
 };
 enum { WRONG_IF_LATE = sizeof wrong_if_late / sizeof *wrong_if_late };
 
-START_TEST(wrong_kernels_if_late) {
+TEST_LOOP(wrong_kernels_if_late, WRONG_IF_LATE) {
   for (u64 seed = 0; seed < SEEDS; seed += 1 + seed % 3) {
     case_extra.cluster = 2;
     case_expect(wrong_if_late[_i], seed);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine copy");
-  TCase *tcase = tcase_create("copies");
-  suite_add(tcase, right_kernel);
-  suite_add(tcase, launches_with_other_clusters);
-  suite_loop(tcase, wrong_kernels, WRONG);
-  suite_loop(tcase, wrong_kernels_if_late, WRONG_IF_LATE);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

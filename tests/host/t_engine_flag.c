@@ -194,7 +194,7 @@ static const struct {
              {{matrices_of_each, 32, 2}, of_matrices, {1, 0, 2}}};
 enum { RIGHT = sizeof right / sizeof *right };
 
-START_TEST(right_kernels) {
+TEST_LOOP(right_kernels, RIGHT) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     case_extra = right[_i].extra;
@@ -206,13 +206,4 @@ START_TEST(right_kernels) {
     }
     case_drop(memory);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine flag");
-  TCase *tcase = tcase_create("flags");
-  suite_loop(tcase, right_kernels, RIGHT);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

@@ -159,18 +159,17 @@ static const struct {
 };
 enum { WRONG = sizeof list / sizeof *list };
 
-START_TEST(wrong_kernels) {
+TEST_LOOP(wrong_kernels, WRONG) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     case_extra = (struct case_extra){1, 0, list[_i].resident};
     case_expect(list[_i].wrong, seed);
   }
 }
-END_TEST
 
 static void nothing_skipped(const void *p) { pass_on(p, NOTHING); }
 
 /* The kernel that the bugs are planted in is right. */
-START_TEST(nothing_is_wrong) {
+TEST(nothing_is_wrong) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     case_extra.resident = 1 + (u32)seed % 3;
@@ -178,14 +177,4 @@ START_TEST(nothing_is_wrong) {
                   fault.text);
     case_drop(memory);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine flag fault");
-  TCase *tcase = tcase_create("flags");
-  suite_loop(tcase, wrong_kernels, WRONG);
-  suite_add(tcase, nothing_is_wrong);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

@@ -126,7 +126,7 @@ static const struct {
              {{registers, 384, 1}, 1, one}};
 enum { RIGHT = sizeof right / sizeof *right };
 
-START_TEST(right_kernels) {
+TEST_LOOP(right_kernels, RIGHT) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     case_extra = (struct case_extra){right[_i].cluster, right[_i].job.kernel == waits_elsewhere, 1};
@@ -139,7 +139,6 @@ START_TEST(right_kernels) {
     case_drop(memory);
   }
 }
-END_TEST
 
 /* ---- wrong ---- */
 
@@ -303,16 +302,6 @@ static const case_fault wrong[] = {
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
-START_TEST(wrong_kernels) {
+TEST_LOOP(wrong_kernels, WRONG) {
   for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine mbarrier");
-  TCase *tcase = tcase_create("mbarriers");
-  suite_loop(tcase, right_kernels, RIGHT);
-  suite_loop(tcase, wrong_kernels, WRONG);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

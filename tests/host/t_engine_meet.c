@@ -155,12 +155,11 @@ static const case_fault wrong[] = {
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
-START_TEST(fault_is_found) {
+TEST_LOOP(fault_is_found, WRONG) {
   for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
 }
-END_TEST
 
-START_TEST(spinning_is_stopped) {
+TEST(spinning_is_stopped) {
   case_fault alone = {{spin, 32, 1},
                       "no progress: no thread met another for 1 s, one spins ?block *]"};
   case_fault loading = {{spin_loading, 64, 1}, alone.text};
@@ -168,10 +167,9 @@ START_TEST(spinning_is_stopped) {
   case_expect(alone, 0);
   case_expect(loading, 1);
 }
-END_TEST
 
 /* The address lies in the function that called. */
-START_TEST(fault_names_its_place) {
+TEST(fault_names_its_place) {
   job places[] = {{bad_barrier, 32, 1},
                   {bad_count, 64, 1},
                   {warp_returned, 64, 1},
@@ -184,15 +182,4 @@ START_TEST(fault_names_its_place) {
       ck_assert_uint_lt((uintptr_t)fault.pc - (uintptr_t)places[i].kernel, 200);
     case_drop(memory);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine meet");
-  TCase *tcase = tcase_create("wrong");
-  suite_loop(tcase, fault_is_found, WRONG);
-  suite_add(tcase, spinning_is_stopped);
-  suite_add(tcase, fault_names_its_place);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

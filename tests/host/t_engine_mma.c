@@ -74,7 +74,7 @@ static void check_product(void) {
       }
 }
 
-START_TEST(fragments_lie_as_documented) {
+TEST_LOOP(fragments_lie_as_documented, 2) {
   dtype = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fill_product();
@@ -82,7 +82,6 @@ START_TEST(fragments_lie_as_documented) {
     check_product();
   }
 }
-END_TEST
 
 /* The same of e4m3, of which a word has four. */
 typedef struct byte_product {
@@ -111,7 +110,7 @@ static void byte_fragments(const void *p) {
 }
 
 /* Every number that is none of the two NaNs, in turn; sums of 2^-18 steps below 2^23 are exact. */
-START_TEST(bytes_lie_as_documented) {
+TEST(bytes_lie_as_documented) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     for (u32 i = 0; i < 512; i++) {
       const u8 x = (u8)(i / 2 + 7 * seed + i % 2 * 128);
@@ -136,10 +135,9 @@ START_TEST(bytes_lie_as_documented) {
       }
   }
 }
-END_TEST
 
 /* An infinity and a NaN reach the row or the column that they are in, and no other. */
-START_TEST(specials_propagate) {
+TEST_LOOP(specials_propagate, 2) {
   dtype = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
   fill_product();
   for (int i = 0; i < 2 * 16 * 8; i++) fg_elem_store(dtype, given.b, i, 1);
@@ -157,7 +155,6 @@ START_TEST(specials_propagate) {
       ck_assert_int_eq(isinf(d1) && d1 > 0, m == 4 && n == 2);
     }
 }
-END_TEST
 
 /* Warp w's rows hold one number each, times 1: the sum is that number. */
 static void all_numbers(const void *p) {
@@ -176,13 +173,12 @@ static void all_numbers(const void *p) {
   }
 }
 
-START_TEST(every_number_is_read_exactly) {
+TEST_LOOP(every_number_is_read_exactly, 2) {
   dtype = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
   given.d[0][0][0] = 0;
   launch(all_numbers, 1);
   ck_assert_float_eq(given.d[0][0][0], 0);
 }
-END_TEST
 
 /* Rows in any order and overlapping, as addresses say: row i of the warp begins at word 4 * i; the
  * number in halfword i of shared memory is i. */
@@ -203,24 +199,11 @@ static void matrices(const void *p) {
   keep(t->out + tid(), (float)good);
 }
 
-START_TEST(matrices_lie_as_documented) {
+TEST(matrices_lie_as_documented) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     ck_assert_msg(case_launch((job){matrices, 64, 1}, seed, memory) == FG_OK, "%s", fault.text);
     for (int i = 0; i < 64; i++) ck_assert_float_eq(made.out[i], 8);
     case_drop(memory);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine mma");
-  TCase *tcase = tcase_create("matrices");
-  suite_loop(tcase, fragments_lie_as_documented, 2);
-  suite_loop(tcase, specials_propagate, 2);
-  suite_loop(tcase, every_number_is_read_exactly, 2);
-  suite_add(tcase, bytes_lie_as_documented);
-  suite_add(tcase, matrices_lie_as_documented);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

@@ -170,15 +170,6 @@ static const case_fault wrong[] = {
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
-START_TEST(fault_is_found) {
+TEST_LOOP(fault_is_found, WRONG) {
   for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine mma fault");
-  TCase *tcase = tcase_create("matrices");
-  suite_loop(tcase, fault_is_found, WRONG);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

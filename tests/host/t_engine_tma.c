@@ -212,28 +212,17 @@ static const struct {
 };
 enum { WRONG = sizeof list / sizeof *list };
 
-START_TEST(wrong_kernels) {
+TEST_LOOP(wrong_kernels, WRONG) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     case_extra = list[_i].extra;
     case_expect(list[_i].wrong, seed);
   }
 }
-END_TEST
 
 /* Where copies land at random, as with every third seed, this one may be done. */
-START_TEST(block_ends_too_early) {
+TEST(block_ends_too_early) {
   for (u64 seed = 0; seed < SEEDS; seed += 1 + seed % 3)
     case_expect((case_fault){{nobody_waits, 64, 1},
                              "the block ends with a tma_load to shared byte * in flight: nobody *"},
                 seed);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine tma");
-  TCase *tcase = tcase_create("tma");
-  suite_loop(tcase, wrong_kernels, WRONG);
-  suite_add(tcase, block_ends_too_early);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

@@ -83,7 +83,7 @@ static const struct {
              {{adds_in_cluster, 128, 2}, of_adds}};
 enum { RIGHT = sizeof right / sizeof *right };
 
-START_TEST(right_kernels) {
+TEST_LOOP(right_kernels, RIGHT) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     case_extra.cluster = right[_i].job.grid;
@@ -93,7 +93,6 @@ START_TEST(right_kernels) {
     case_drop(memory);
   }
 }
-END_TEST
 
 /* ---- wrong ---- */
 
@@ -285,19 +284,9 @@ static const case_fault wrong[] = {
 };
 enum { WRONG = sizeof wrong / sizeof *wrong };
 
-START_TEST(wrong_kernels) {
+TEST_LOOP(wrong_kernels, WRONG) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     case_extra.cluster = wrong[_i].job.grid;
     case_expect(wrong[_i], seed);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("engine wgmma");
-  TCase *tcase = tcase_create("products");
-  suite_loop(tcase, right_kernels, RIGHT);
-  suite_loop(tcase, wrong_kernels, WRONG);
-  suite_add_tcase(suite, tcase);
-  return suite_run(suite);
 }

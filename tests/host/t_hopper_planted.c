@@ -95,7 +95,7 @@ static char *plant(const char *right_text, const bug *b) {
   return text;
 }
 
-START_TEST(planted_bugs) {
+TEST_TENTH(planted_bugs, BUGS) {
   static float want[NQ * D];
   const bug *b = &bugs[_i];
   char *text = plant(pipeline, b);
@@ -110,7 +110,6 @@ START_TEST(planted_bugs) {
   hopper_free(&h);
   free(text);
 }
-END_TEST
 
 static const bug cluster_bugs[] = {
     {"mbarrier_init(empty, 2);", "mbarrier_init(empty, 1);",
@@ -156,7 +155,7 @@ static const bug exchange_bugs[] = {
 };
 enum { EXCHANGE_BUGS = sizeof exchange_bugs / sizeof *exchange_bugs };
 
-START_TEST(planted_bugs_of_an_exchange) {
+TEST_TENTH(planted_bugs_of_an_exchange, EXCHANGE_BUGS) {
   const bug *b = &exchange_bugs[_i];
   char *text = plant(exchange, b);
   hopper h = hopper_new(exchange_recipe, text, "bf16", 64,
@@ -168,9 +167,8 @@ START_TEST(planted_bugs_of_an_exchange) {
   hopper_free(&h);
   free(text);
 }
-END_TEST
 
-START_TEST(planted_bugs_of_a_cluster) {
+TEST_TENTH(planted_bugs_of_a_cluster, CLUSTER_BUGS) {
   static float k[64 * 64];
   const bug *b = &cluster_bugs[_i];
   char *text = plant(halves, b);
@@ -185,7 +183,6 @@ START_TEST(planted_bugs_of_a_cluster) {
   hopper_free(&h);
   free(text);
 }
-END_TEST
 
 static const bug unit_bugs[] = {
     /* units that are handed out too late: whoever has one waits for what nobody has begun */
@@ -215,7 +212,7 @@ static const bug unit_bugs[] = {
 enum { UNIT_BUGS = sizeof unit_bugs / sizeof *unit_bugs, ALWAYS = 2 /* are found in any seed */ };
 
 /* A block that runs alone may take all units, and then nothing is wrong: in some seeds. */
-START_TEST(planted_bugs_of_units) {
+TEST_TENTH(planted_bugs_of_units, UNIT_BUGS) {
   const bug *b = &unit_bugs[_i];
   int found = 0;
   char *text = plant(units, b);
@@ -231,17 +228,6 @@ START_TEST(planted_bugs_of_units) {
   hopper_free(&h);
   free(text);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("hopper planted");
-  TCase *tests = tcase_create("planted");
-  kernel_device();
-  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  suite_tenth(tests, planted_bugs, BUGS);
-  suite_tenth(tests, planted_bugs_of_a_cluster, CLUSTER_BUGS);
-  suite_tenth(tests, planted_bugs_of_an_exchange, EXCHANGE_BUGS);
-  suite_tenth(tests, planted_bugs_of_units, UNIT_BUGS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)
+TEST_BEGIN { kernel_device(); }

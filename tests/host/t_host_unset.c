@@ -38,7 +38,7 @@ static const struct {
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
-START_TEST(test_text) {
+TEST_LOOP(test_text, TEXTS) {
   char *made;
   size_t size;
   const char *text = texts[_i].text, *want = texts[_i].made ? texts[_i].made : text;
@@ -46,13 +46,4 @@ START_TEST(test_text) {
   ck_assert_str_eq(made, want);
   ck_assert_uint_eq(size, strlen(want));
   free(made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("host_unset");
-  TCase *cases = tcase_create("host_unset");
-  suite_loop(cases, test_text, TEXTS);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -200,7 +200,7 @@ static void fill(float *x, int n) {
   for (int i = 0; i < n; i++) x[i] = (float)(rand() % 17 - 8);
 }
 
-START_TEST(products_are_right) {
+TEST_LOOP(products_are_right, 2) {
   static float q[512 * N], k[N * N], v[N * N], d[512];
   fill(q, 512 * N), fill(k, N * N), fill(v, N * N);
   run r = begin(fragments, "", _i, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 512, .nk = N});
@@ -217,7 +217,6 @@ START_TEST(products_are_right) {
       ck_assert_float_eq(d[256 + m * N + n], o);
     }
 }
-END_TEST
 
 /* Numbers of every size, in half of them the bits that are rounded away at, just below or just
  * above the half, for either dtype; and zeros, infinities, NaNs. */
@@ -236,7 +235,7 @@ static void numbers(float *x) {
   }
 }
 
-START_TEST(packing_rounds_to_even) {
+TEST_LOOP(packing_rounds_to_even, 2) {
   static float x[VALUES], packed[VALUES];
   fg_elem elem = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
   numbers(x);
@@ -253,9 +252,8 @@ START_TEST(packing_rounds_to_even) {
       ck_assert_msg(got == want, "%a: %#x, not %#x", (double)x[i], got, want);
   }
 }
-END_TEST
 
-START_TEST(products_of_bytes_are_right) {
+TEST(products_of_bytes_are_right) {
   static float q[256 * 32], k[N * 32], d[256];
   fill(q, 256 * 32), fill(k, N * 32);
   run r = begin(byte_fragments, "", 2, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 256, .nk = N});
@@ -268,9 +266,8 @@ START_TEST(products_of_bytes_are_right) {
       ck_assert_float_eq(d[m * N + n], s);
     }
 }
-END_TEST
 
-START_TEST(packing_to_bytes) {
+TEST(packing_to_bytes) {
   static float x[VALUES], got[VALUES];
   enum { HALF = VALUES / 2 };
   numbers(x);
@@ -294,9 +291,8 @@ START_TEST(packing_to_bytes) {
     ck_assert_float_eq(got[HALF + i], fg_elem_load(FG_ELEM_E4M3, &want, 0));
   }
 }
-END_TEST
 
-START_TEST(widening_is_exact) {
+TEST_LOOP(widening_is_exact, 2) {
   static float got[8 * 256];
   run r = begin(widening, "", _i, (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 8 * 256, .nk = 1});
   end(&r, got);
@@ -309,7 +305,6 @@ START_TEST(widening_is_exact) {
                   "%#x: %#x is %g, not %g", byte, pattern, (double)have, (double)want);
   }
 }
-END_TEST
 
 static uint32_t bits_of(float x) {
   uint32_t bits;
@@ -320,7 +315,7 @@ static uint32_t bits_of(float x) {
 /* The byte's sign in all of its bits. */
 static uint32_t sign_of(uint32_t bits, int byte) { return bits >> (8 * byte + 7) & 1 ? 255 : 0; }
 
-START_TEST(words_and_pairs) {
+TEST_LOOP(words_and_pairs, 2) {
   static float x[VALUES], got[VALUES];
   const fg_elem elem = _i ? FG_ELEM_F16 : FG_ELEM_BF16;
   numbers(x);
@@ -359,19 +354,6 @@ START_TEST(words_and_pairs) {
       ck_assert_double_le(fabs(got[3840 + i] - want), (1.7e-6 + 0x1p-11) * want + 0x1p-25);
   }
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("primitives run");
-  TCase *tests = tcase_create("run");
-  kernel_device();
-  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  suite_loop(tests, products_are_right, 2);
-  suite_loop(tests, packing_rounds_to_even, 2);
-  suite_loop(tests, words_and_pairs, 2);
-  suite_add(tests, products_of_bytes_are_right);
-  suite_add(tests, packing_to_bytes);
-  suite_loop(tests, widening_is_exact, 2);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)
+TEST_BEGIN { kernel_device(); }

@@ -28,25 +28,23 @@ static void check_all(kernels made, int first_seed) {
   kernels_free(&made);
 }
 
-START_TEST(layouts) {
+TEST_LOOP(layouts, 3) {
   static const char *const rotary[] = {"none", "halves", "interleaved"};
   check_all(kernels_new(LAYOUTS "head_dim=64/24 rotary=%s", rotary[_i]), 40);
 }
-END_TEST
 
 /* One chunk of columns, lanes without one, a warp for a head, more columns than its lanes have;
  * columns that pass, pairs of halves that are no whole chunks apart. */
-START_TEST(widths) {
+TEST_LOOP(widths, 2) {
   static const char *const words[] = {
       "head_dim=8,40,128,256,576/264 rotary=halves,interleaved dtype=f16",
       "head_dim=64 rotary=halves,interleaved rotary_dim=2,16,24,48 rotary_dtype=f32"};
   check_all(kernels_first("kernel=append kv_layout=cached %s", words[_i]), 50);
   check_all(kernels_first("kernel=append kv_layout=paged q_layout=packed %s", words[_i]), 60);
 }
-END_TEST
 
 /* A cache of e4m3: widths of which lanes have all columns, and not. */
-START_TEST(quantized) {
+TEST_LOOP(quantized, 3) {
   static const char *const words[] = {"rotary=none dtype=f16", "rotary=halves rotary_dim=16",
                                       "rotary=interleaved rotary_dtype=f32"};
   check_all(kernels_first(LAYOUTS "head_dim=48/16 kv_dtype=e4m3 %s", words[_i]), 80);
@@ -54,9 +52,8 @@ START_TEST(quantized) {
       kernels_first("kernel=append kv_layout=cached head_dim=576/272 kv_dtype=e4m3 %s", words[_i]),
       90);
 }
-END_TEST
 
-START_TEST(pages) {
+TEST(pages) {
   static const int sizes[] = {1, 3, 16, 64};
   kernels made = kernels_first(
       "kernel=append q_layout=dense,packed head_dim=16 kv_layout=paged rotary=halves");
@@ -70,7 +67,6 @@ START_TEST(pages) {
       }
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- bits ---- */
 
@@ -126,7 +122,7 @@ static int source(bool packed, bool paged, int place, int at) {
 
 /* Slots that get no row have the bits that they had; columns that pass have those of the new row.
  */
-START_TEST(bits) {
+TEST(bits) {
   kernels made = kernels_first(LAYOUTS "head_dim=16 rotary=none,halves rotary_dim=8");
   ck_assert_int_eq(made.n, 8);
   for (int n = 0; n < made.n; n++) {
@@ -180,11 +176,10 @@ START_TEST(bits) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Each byte of a new row is its number, divided by the descale of its sequence and head, to nearest
  * even and 448 at most, as a program would make it. */
-START_TEST(quantized_bytes) {
+TEST(quantized_bytes) {
   static const float descales[] = {1, 0.75F, 0x1p-9F, 3};
   kernels made = kernels_first("kernel=append kv_layout=cached head_dim=16 kv_dtype=e4m3");
   const fg_shape shape = {.b = 2, .h = 2, .hk = 2, .nq = 3, .nk = 5, .pages = 2};
@@ -220,10 +215,9 @@ START_TEST(quantized_bytes) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
 /* Queries whose positions the tables do not have are 0; keys are not written then, values are. */
-START_TEST(positions) {
+TEST(positions) {
   kernels made = kernels_first("kernel=append kv_layout=cached head_dim=8 rotary=interleaved");
   const fg_shape shape = {.b = 1, .h = 1, .hk = 1, .nq = 3, .nk = 4, .positions = 5};
   const int first = 0, places[] = {-1, 5, 4};
@@ -251,11 +245,10 @@ START_TEST(positions) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
 /* Starts that fall or lie beyond the tokens, lengths beyond the cache: no access is out of bounds,
  * and rows that no sequence has go nowhere. */
-START_TEST(wild_starts) {
+TEST(wild_starts) {
   static const int wild[][B + 1] = {{8, 3, 20, 5}, {-9, 7, 7, 2}, {99, 99, 99, 99}, {0, 0, 0, 0}};
   static const int lengths[] = {INT32_MAX, INT32_MIN, 1};
   kernels made = kernels_first("kernel=append q_layout=packed kv_layout=cached,paged head_dim=16 "
@@ -289,9 +282,8 @@ START_TEST(wild_starts) {
     }
   kernels_free(&made);
 }
-END_TEST
 
-START_TEST(refused) {
+TEST(refused) {
   kernels made = kernels_first("kernel=append kv_layout=paged head_dim=16 rotary=halves");
   const fg_shape shape = {
       .b = 1, .h = 2, .hk = 1, .nq = 2, .nk = 8, .pages = 4, .page = 4, .positions = 8};
@@ -308,21 +300,5 @@ START_TEST(refused) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("append");
-  TCase *tests = tcase_create("append");
-  tcase_set_timeout(tests, 300);
-  suite_loop(tests, layouts, 3);
-  suite_loop(tests, widths, 2);
-  suite_loop(tests, quantized, 3);
-  suite_add(tests, quantized_bytes);
-  suite_add(tests, pages);
-  suite_add(tests, bits);
-  suite_add(tests, positions);
-  suite_add(tests, wild_starts);
-  suite_add(tests, refused);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_TIMEOUT(300)

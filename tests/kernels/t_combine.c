@@ -17,7 +17,7 @@ static const fg_shape shapes[] = {
     {.parts = 256, .b = 1, .h = 2, .nq = 2}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-START_TEST(every_plan) {
+TEST_TENTH(every_plan, 2) {
   static const char *const dtype[] = {"bf16", "f16"};
   const bool on_host = fg_arch_is_host(kernel_device()->arch); /* where it needs no memory */
   kernels made = kernels_new("kernel=combine parts_dtype=f32,spec " WIDTHS "dtype=%s", dtype[_i]);
@@ -33,11 +33,10 @@ START_TEST(every_plan) {
                                                     .seed = 20 + (uint64_t)(7 * i + style)});
   kernels_free(&made);
 }
-END_TEST
 
 /* A NaN in a part of a row is that row's alone, unless the part has no keys; a part whose LSE is
  * NaN gives NaN. */
-START_TEST(nonfinite) {
+TEST(nonfinite) {
   kernels made = kernels_new("kernel=combine head_dim=40");
   const fg_shape shape = {.parts = 3, .b = 1, .h = 2, .nq = 4};
   enum { WIDTH = 40, ROW = 5 }; /* q = 2, h = 1 */
@@ -65,7 +64,6 @@ START_TEST(nonfinite) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* The tensor's values with its axes in another order in memory, the last of `order` the fastest: by
  * the places of strides. Those of o_parts have its columns inside. */
@@ -85,7 +83,7 @@ static void lay_out(launch *l, const char *name, const int order[4], const int64
 
 /* Any order of the axes, the rows of lse_parts not the fastest, and addresses that are no multiples
  * of 16: the same bits. */
-START_TEST(strides) {
+TEST(strides) {
   static const int orders[][4] = {{1, 3, 2, 0}, {3, 0, 1, 2}, {2, 1, 0, 3}};
   const int64_t extent[4] = {5, 2, 3, 4}; /* s b h n */
   const fg_shape shape = {.parts = 5, .b = 2, .h = 3, .nq = 4};
@@ -114,9 +112,8 @@ START_TEST(strides) {
   }
   kernels_free(&made);
 }
-END_TEST
 
-START_TEST(refused) {
+TEST(refused) {
   kernels made = kernels_first("kernel=combine head_dim=16");
   launch l = launch_new(&made.list[0], (fg_shape){.parts = 2, .b = 1, .h = 2, .nq = 3}, 1);
   fg_tensor *o = &l.problem->args.o_parts;
@@ -135,7 +132,6 @@ START_TEST(refused) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
 /* Elements [from, to) of each batch's rows of [b, n, h, d] as a tensor of their own. */
 static void take_rows(const launch *whole, const launch *part, const char *name, int64_t b,
@@ -189,7 +185,7 @@ static void run_part(const launch *whole, const launch *combine, int at, int64_t
 
 /* Attention over parts of the keys, one of them of no key, combined: attention over all. Combining
  * some first changes no more than roundings. */
-START_TEST(parts_of_attention) {
+TEST_TENTH(parts_of_attention, ROOTED) {
   static const int64_t cut[] = {0, 50, 50, 90, 203};
   kernels attention = kernels_first("head_dim=64 dtype=f16 family=simt normalizer=%s", rooted[_i]);
   kernels made = kernels_first(
@@ -230,17 +226,5 @@ START_TEST(parts_of_attention) {
   kernels_free(&attention);
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("combine");
-  TCase *tests = tcase_create("combine");
-  tcase_set_timeout(tests, 300);
-  suite_tenth(tests, every_plan, 2);
-  suite_add(tests, nonfinite);
-  suite_add(tests, strides);
-  suite_add(tests, refused);
-  suite_tenth(tests, parts_of_attention, ROOTED);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_TIMEOUT(300)

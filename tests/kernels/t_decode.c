@@ -61,7 +61,7 @@ static const struct numbers {
 enum { NUMBERS = sizeof numbers / sizeof *numbers, SEEDS = 5 };
 
 /* The optional tensors are there with an even seed alone: LSE may be null. */
-START_TEST(numbers_are_right) {
+TEST_LOOP(numbers_are_right, NUMBERS) {
   const struct numbers *row = &numbers[_i];
   kernels made = kernels_new("%s", row->words);
   for (int i = 0; i < made.n; i++)
@@ -74,7 +74,6 @@ START_TEST(numbers_are_right) {
                                    .seed = seed});
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- parts ---- */
 
@@ -146,7 +145,7 @@ static const struct division {
 };
 enum { DIVISIONS = sizeof divisions / sizeof *divisions };
 
-START_TEST(keys_are_divided) {
+TEST_LOOP(keys_are_divided, DIVISIONS) {
   const struct division *row = &divisions[_i];
   if (!kernel_device_is_host()) return;
   kernels made = kernels_new("%s", row->words);
@@ -157,7 +156,6 @@ START_TEST(keys_are_divided) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
 /* More heads than multiprocessors of a GPU, and fewer. */
 static const fg_shape shapes[] = {SHAPE(1, 4, 1, 2, 3000, 0), SHAPE(5, 1, 1, 1, 900, 0),
@@ -186,7 +184,7 @@ static void run(launch *l, const launch *want, uint64_t seed) {
 
 /* Whatever the workspace holds before, and whichever block comes last: also what launches before
  * have left there. */
-START_TEST(equal_launches_are_equal) {
+TEST_LOOP(equal_launches_are_equal, LAYOUTS) {
   /* all bits; floats; a word of claims that counts, and its neighbour */
   static const uint64_t left[] = {UINT64_MAX, UINT64_C(0x3f8000003f800000),
                                   UINT64_C(0x7fb5c1a200000000), UINT64_C(0x7fb5c1a0ffffffff)};
@@ -206,10 +204,9 @@ START_TEST(equal_launches_are_equal) {
     }
   kernels_free(&made);
 }
-END_TEST
 
 /* Launches of other lengths, shapes and numbers of blocks, one after the other on one workspace. */
-START_TEST(launches_share_a_workspace) {
+TEST_LOOP(launches_share_a_workspace, LAYOUTS) {
   enum { DRAWS = 3, LAUNCHES = SHAPES * DRAWS };
   kernels made = kernels_new(EIGHT "%s", layouts[_i]);
   launch want[LAUNCHES], l[LAUNCHES];
@@ -240,12 +237,11 @@ START_TEST(launches_share_a_workspace) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- rows ---- */
 
 /* Rows that see no key are 0 and -inf in every plan, the others are not. */
-START_TEST(rows_without_keys) {
+TEST(rows_without_keys) {
   enum { WIDTH = 64, HIDDEN = 10 };
   const fg_shape shape = SHAPE(1, 6, 2, 40, 30, 0);
   kernels made = kernels_new(PLANS "mask=causal");
@@ -264,17 +260,5 @@ START_TEST(rows_without_keys) {
   }
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("decode");
-  TCase *tests = tcase_create("decode");
-  kernel_device();
-  suite_loop(tests, numbers_are_right, NUMBERS);
-  suite_loop(tests, keys_are_divided, DIVISIONS);
-  suite_loop(tests, equal_launches_are_equal, LAYOUTS);
-  suite_loop(tests, launches_share_a_workspace, LAYOUTS);
-  suite_add(tests, rows_without_keys);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_BEGIN { kernel_device(); }

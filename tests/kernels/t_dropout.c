@@ -22,7 +22,7 @@ static const char *const hooks[] = {
 };
 enum { HOOKS = sizeof hooks / sizeof *hooks };
 
-START_TEST(in_every_family) {
+TEST_LOOP(in_every_family, 2 * HOOKS) {
   static const fg_shape shapes[] = {SHAPE(2, 4, 2, 70, 150, 0), SHAPE(1, 2, 1, 33, 0, 0),
                                     SHAPE(2, 4, 1, 1, 70, 0), SHAPE(1, 2, 2, 90, 1, 0),
                                     SHAPE(1, 2, 2, 139, 339, 0)};
@@ -39,19 +39,17 @@ START_TEST(in_every_family) {
     }
   kernels_free(&made);
 }
-END_TEST
 
 static const char *const caches[] = {"kv_layout=cached", "kv_layout=paged",
                                      "q_layout=packed kv_layout=paged"};
 enum { CACHES = sizeof caches / sizeof *caches };
 
-START_TEST(in_caches) {
+TEST_LOOP(in_caches, CACHES) {
   kernels made = kernels_of_families(_i, "dropout=true head_dim=64 mask=causal %s", caches[_i]);
   const verify_case which = {.shape = SHAPE(3, 4, 2, 70, 150, 0), .seed = 3};
   for (int i = 0; i < made.n; i++) kernel_verify(&made.list[i], &which);
   kernels_free(&made);
 }
-END_TEST
 
 static const fg_shape shape = SHAPE(2, 4, 2, 70, 150, 0);
 
@@ -77,7 +75,7 @@ static const char *const families[] = {"simt", "mma", "wgmma"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* All kept: the bits of the kernel without. Nothing kept: O is 0, and LSE as it was. */
-START_TEST(of_all_and_of_nothing) {
+TEST_LOOP(of_all_and_of_nothing, FAMILIES) {
   static const int64_t words[4] = {1, 2, 3, 4};
   const char *spec = "head_dim=64 mask=causal block_q=16,64,128";
   kernels with = kernels_new("%s family=%s dropout=true", spec, families[_i]);
@@ -101,10 +99,9 @@ START_TEST(of_all_and_of_nothing) {
   kernels_free(&with);
   kernels_free(&without);
 }
-END_TEST
 
 /* Each word of seed and offset counts, beyond 32 bits too; the high ones count together. */
-START_TEST(of_other_words) {
+TEST(of_other_words) {
   static const int64_t words[][4] = {{7, 0, 0, 0}, {8, 0, 0, 0}, {7, 1, 0, 0},
                                      {7, 0, 1, 0}, {7, 0, 0, 2}, {-7, -1, -1, -1}};
   enum { WORDS = sizeof words / sizeof *words };
@@ -126,10 +123,9 @@ START_TEST(of_other_words) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Names of what only other specs have are free for inputs. */
-START_TEST(free_names) {
+TEST(free_names) {
   kernels made = kernels_of_families(
       0, "pass=backward head_dim=64 mask=causal score=s+u[h]*r[h]*seed[h] inputs.u=f32[h]grad "
          "inputs.r=f32[h] inputs.seed=f32[h]");
@@ -138,10 +134,9 @@ START_TEST(free_names) {
   for (int i = 0; i < made.n; i++) kernel_verify(&made.list[i], &which);
   kernels_free(&made);
 }
-END_TEST
 
 /* Known answers of Philox 4x32-10: math.md section 3. */
-START_TEST(known_answers) {
+TEST(known_answers) {
   static const uint32_t answers[][4] = {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
                                         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}};
   for (int i = 0; i < 2; i++) {
@@ -151,10 +146,9 @@ START_TEST(known_answers) {
     ck_assert_mem_eq(counter, answers[i], sizeof counter);
   }
 }
-END_TEST
 
 /* Of 10^7 pairs as many are kept as should be, within five deviations. */
-START_TEST(mean) {
+TEST_LOOP(mean, 3) {
   static const float keeps[] = {0.9F, 0.5F, 0.1F};
   const oracle_dropout x = {{5, 6, 7, 8}, oracle_dropout_below(keeps[_i])};
   const double keep = x.below / 65536.0, n = 1e7;
@@ -163,9 +157,8 @@ START_TEST(mean) {
     for (int64_t k = 0; k < 4000; k++) kept += oracle_dropout_keeps(&x, 3, q, k);
   ck_assert_double_lt(fabs((double)kept - keep * n), 5 * sqrt(n * keep * (1 - keep)));
 }
-END_TEST
 
-START_TEST(refused) {
+TEST(refused) {
   fg_gen *gen;
   fg_variant *list = NULL;
   int n;
@@ -190,20 +183,4 @@ START_TEST(refused) {
   ck_assert_msg(strstr(fg_error(), "seed") != NULL, "%s", fg_error());
   launch_free(&l);
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("dropout");
-  TCase *cases = tcase_create("dropout");
-  suite_loop(cases, in_every_family, 2 * HOOKS);
-  suite_loop(cases, in_caches, CACHES);
-  suite_loop(cases, of_all_and_of_nothing, FAMILIES);
-  suite_add(cases, of_other_words);
-  suite_add(cases, free_names);
-  suite_add(cases, known_answers);
-  suite_loop(cases, mean, 3);
-  suite_add(cases, refused);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -63,7 +63,7 @@ static verify_case case_of(int spec, int i) {
   return c;
 }
 
-START_TEST(numbers_are_right) {
+TEST_LOOP(numbers_are_right, SPECS) {
   kernels made = kernels_of_families(_i, "%s", specs[_i]);
   ck_assert_int_gt(made.n, 0);
   for (int n = 0; n < made.n; n++)
@@ -73,22 +73,20 @@ START_TEST(numbers_are_right) {
     }
   kernels_free(&made);
 }
-END_TEST
 
 /* Products take 32 columns of K and of V or more at a time: of each number of those, the widest but
  * one. */
-START_TEST(columns_are_all_there) {
+TEST_LOOP(columns_are_all_there, 8) {
   const int dv = 32 * _i + 16;
   kernels made = kernels_of_families(_i, "head_dim=%d/%d dtype=e4m3", 272 - dv, dv);
   const verify_case c = {.shape = SHAPE(1, 2, 1, 70, 170, 0), .seed = 30 + (uint64_t)_i};
   for (int n = 0; n < made.n; n++) kernel_verify(&made.list[n], &c);
   kernels_free(&made);
 }
-END_TEST
 
 /* What math.md says that rounding weights costs, and no kernel costs more than a fifth beside it.
  */
-START_TEST(rounding_costs_what_it_should) {
+TEST_LOOP(rounding_costs_what_it_should, 3) {
   kernels made = kernels_of_families(_i, "head_dim=64 dtype=e4m3 mask=full");
   for (int n = 0; n < made.n; n++) {
     const kernel *k = &made.list[n];
@@ -102,7 +100,6 @@ START_TEST(rounding_costs_what_it_should) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* What an array of one value looks like. */
 static void fill(fg_problem *p, const char *name, float (*value)(int64_t)) {
@@ -126,7 +123,7 @@ static float needle_v(int64_t i) {
 
 /* One key of 131072 has a score of 12 more than the others, and so more than half of the weight:
  * its value is in o, whatever the sums lose. */
-START_TEST(needle_is_found) {
+TEST_LOOP(needle_is_found, 1) {
   kernels made = kernels_of_families(_i, "head_dim=16 dtype=e4m3");
   for (int n = 0; n < made.n; n++) {
     const fg_shape shape = SHAPE(1, 1, 1, 1, NEEDLE_KEYS, 0);
@@ -146,13 +143,12 @@ START_TEST(needle_is_found) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 static float nothing(int64_t i) { return (void)i, 0.0F; }
 static float one(int64_t i) { return (void)i, 1.0F; }
 
 /* Keys of a block whose descale is 0 count alike, and none that the mask hides. */
-START_TEST(blocks_may_be_of_zeros) {
+TEST_LOOP(blocks_may_be_of_zeros, 2) {
   static const char *const words[] = {"head_dim=64 dtype=e4m3 mask=causal descale_block=64",
                                       "head_dim=64 kv_dtype=e4m3 mask=causal descale_block=64"};
   enum { ROWS = 70, KEYS = 150, D = 64 };
@@ -173,7 +169,6 @@ START_TEST(blocks_may_be_of_zeros) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Products are e4m3's own: nothing is widened to 16 bits before one. wgmma's rows of one key divide
  * by the weight as it was rounded, which is widened again. */
@@ -187,7 +182,7 @@ static const struct {
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
-START_TEST(products_are_of_bytes) {
+TEST_LOOP(products_are_of_bytes, TEXTS) {
   static const char *const others[] = {".bf16.bf16", ".f16.f16", "e4m3_to_f32", ".f16x2.e4m3x2"};
   char words[96];
   fg_gen *gen;
@@ -208,7 +203,6 @@ START_TEST(products_are_of_bytes) {
   free(list);
   fg_gen_free(gen);
 }
-END_TEST
 
 /* Decode copies a cache's bytes as they are, and multiplies in q's type: a tile of 32 keys of 128
  * columns has 4096 of them. Where there are instructions that widen, they do. */
@@ -222,7 +216,7 @@ static const struct {
 };
 enum { CACHES = sizeof caches / sizeof *caches };
 
-START_TEST(caches_are_read_as_bytes) {
+TEST_LOOP(caches_are_read_as_bytes, CACHES) {
   static const char *const layouts[] = {"dense", "cached", "packed", "paged"};
   fg_gen *gen;
   GOOD(fg_gen_new(NULL, &gen));
@@ -246,7 +240,6 @@ START_TEST(caches_are_read_as_bytes) {
   }
   fg_gen_free(gen);
 }
-END_TEST
 
 /* Descales of blocks go to the first family here of which a plan has tiles that lie in one each. */
 static const struct {
@@ -263,7 +256,7 @@ static const struct {
 };
 enum { BLOCKS = sizeof blocks / sizeof *blocks };
 
-START_TEST(blocks_have_tiles) {
+TEST_LOOP(blocks_have_tiles, BLOCKS) {
   fg_gen *gen;
   fg_variant *list = NULL;
   char plan[64];
@@ -277,7 +270,6 @@ START_TEST(blocks_have_tiles) {
   free(list);
   fg_gen_free(gen);
 }
-END_TEST
 
 static const struct {
   const char *words, *why;
@@ -298,7 +290,7 @@ static const struct {
 };
 enum { REFUSED = sizeof refused / sizeof *refused };
 
-START_TEST(others_are_refused) {
+TEST_LOOP(others_are_refused, REFUSED) {
   fg_gen *gen;
   fg_variant *list = NULL;
   int n;
@@ -307,21 +299,4 @@ START_TEST(others_are_refused) {
   ck_assert_str_eq(fg_error(), refused[_i].why);
   free(list);
   fg_gen_free(gen);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("e4m3");
-  TCase *tests = tcase_create("e4m3");
-  suite_loop(tests, numbers_are_right, SPECS);
-  suite_loop(tests, columns_are_all_there, 8);
-  suite_loop(tests, rounding_costs_what_it_should, 3);
-  suite_loop(tests, needle_is_found, 1);
-  suite_loop(tests, products_are_of_bytes, TEXTS);
-  suite_loop(tests, caches_are_read_as_bytes, CACHES);
-  suite_loop(tests, blocks_have_tiles, BLOCKS);
-  suite_loop(tests, blocks_may_be_of_zeros, 2);
-  suite_loop(tests, others_are_refused, REFUSED);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

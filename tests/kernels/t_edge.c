@@ -45,7 +45,7 @@ static void forward_in_front(const kernel *k, fg_shape shape) {
   launch_free(&l);
 }
 
-START_TEST(test_in_front) {
+TEST_TENTH(test_in_front, 2) {
   const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 45, .nk = 9};
   kernels forward = kernels_some(_i, "head_dim=24 dtype=bf16,f16 mask=causal");
   kernels backward = kernels_some(
@@ -65,7 +65,6 @@ START_TEST(test_in_front) {
   kernels_free(&forward);
   kernels_free(&backward);
 }
-END_TEST
 
 /* ---- a bias of -inf ---- */
 
@@ -95,7 +94,7 @@ static void forward_hidden(const kernel *k, fg_shape shape) {
   launch_free(&l);
 }
 
-START_TEST(test_hidden) {
+TEST_TENTH(test_hidden, 2) {
   const fg_shape shape = {.b = 2, .h = 4, .hk = 2, .nq = 21, .nk = 45};
   kernels forward = kernels_some(_i, "head_dim=24 bias=true bias_dtype=f16,f32");
   kernels backward = kernels_some(
@@ -119,7 +118,6 @@ START_TEST(test_hidden) {
   kernels_free(&forward);
   kernels_free(&backward);
 }
-END_TEST
 
 /* ---- axes without extent ---- */
 
@@ -141,7 +139,7 @@ static void all_are_empty(kernels made) {
 }
 
 /* Test i: the bias_dims of which i is the set, bit 0 = b ... */
-START_TEST(test_empty) {
+TEST_TENTH(test_empty, 16) {
   char dims[16] = "";
   size_t n = 0;
   for (int a = 0; a < 4; a++)
@@ -155,7 +153,6 @@ START_TEST(test_empty) {
   all_are_empty(kernels_some(
       _i, "family=decode head_dim=24 mask=full,causal bias=true bias_dims=[%s]", dims));
 }
-END_TEST
 
 /* ---- a scale of 0, or below ---- */
 
@@ -172,7 +169,7 @@ static void all_of_scale(kernels made, float scale, int turn) {
 
 /* What a mask hides is -inf before it is scaled, and has no weight all the same; each seen key has
  * the same one. */
-START_TEST(test_no_scale) {
+TEST_TENTH(test_no_scale, 2) {
   kernels made = kernels_some(_i,
                               "pass=forward,backward head_dim=64 mask=full,causal bias=false,grad "
                               "deterministic=%s",
@@ -182,26 +179,12 @@ START_TEST(test_no_scale) {
   all_of_scale(kernels_some(_i, "family=decode head_dim=64 mask=full,causal bias=false,true"),
                scale, _i);
 }
-END_TEST
 
 /* What a mask hides has the sign of the scale. */
-START_TEST(test_negative_scale) {
+TEST_TENTH(test_negative_scale, 2) {
   all_of_scale(kernels_some(_i,
                             "pass=forward,backward head_dim=64 mask=causal "
                             "normalizer=softmax,logsoftmax family=%s",
                             _i ? "wgmma" : "mma"),
                -0.1f, _i);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("edge");
-  TCase *cases = tcase_create("edge");
-  suite_tenth(cases, test_in_front, 2);
-  suite_tenth(cases, test_hidden, 2);
-  suite_tenth(cases, test_empty, 16);
-  suite_tenth(cases, test_no_scale, 2);
-  suite_tenth(cases, test_negative_scale, 2);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -195,7 +195,7 @@ static void gradcheck_free(gradcheck *g) {
   oracle_free(&g->moved);
 }
 
-START_TEST(differences) {
+TEST_TENTH(differences, sizeof hooks / sizeof *hooks) {
   const hook *h = &hooks[_i];
   kernels made = kernels_first("pass=backward family=wgmma %s", h->words);
   verify_case which = {.shape = SHAPE(1, 2, 1, h->nq, h->nk, 0), .seed = 6};
@@ -208,13 +208,5 @@ START_TEST(differences) {
   gradcheck_free(&g);
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("gradcheck");
-  TCase *tests = tcase_create("gradcheck");
-  kernel_device_of_wgmma();
-  suite_tenth(tests, differences, sizeof hooks / sizeof *hooks);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_BEGIN { kernel_device_of_wgmma(); }

@@ -48,7 +48,7 @@ static const struct numbers {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, SEEDS = 3 };
 
-START_TEST(numbers_are_right) {
+TEST_LOOP(numbers_are_right, NUMBERS) {
   const struct numbers *row = &numbers[_i];
   kernels made = kernels_new("%s", row->words);
   ck_assert_int_gt(made.n, 0);
@@ -61,10 +61,9 @@ START_TEST(numbers_are_right) {
                                                   .seed = seed});
   kernels_free(&made);
 }
-END_TEST
 
 /* v is k's view or is not given. */
-START_TEST(v_is_in_k) {
+TEST(v_is_in_k) {
   kernels made = kernels_new("family=simt latent=true head_dim=96/64");
   launch l = launch_new(made.list, (fg_shape)SHAPE(2, 4, 2, 3, 20, 0), 1);
   fg_args *args = &l.problem->args;
@@ -81,14 +80,5 @@ START_TEST(v_is_in_k) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("latent");
-  TCase *tests = tcase_create("latent");
-  kernel_device();
-  suite_loop(tests, numbers_are_right, NUMBERS);
-  suite_add(tests, v_is_in_k);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_BEGIN { kernel_device(); }

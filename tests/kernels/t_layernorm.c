@@ -33,25 +33,23 @@ static void verify_all(const kernel *k) {
                                 .seed = 90 + (uint64_t)(14 * r + 2 * style + seed)});
 }
 
-START_TEST(every_plan) {
+TEST_TENTH(every_plan, 2) {
   kernels made = kernels_new(PASSES NARROW "dtype=%s bias=grad residual=true",
                              _i ? "f32 norm=rms" : "bf16 norm=layer");
   ck_assert_int_ge(made.n, 2 * 3 * 2); /* passes, widths, plans */
   for (int n = 0; n < made.n; n++) verify_all(&made.list[n]);
   kernels_free(&made);
 }
-END_TEST
 
 /* A backward of the widest ones has several blocks for a row. */
-START_TEST(wide_rows) {
+TEST_TENTH(wide_rows, 2) {
   kernels made = kernels_first(PASSES WIDE "dtype=%s bias=grad", _i ? "f32 norm=rms" : "bf16");
   for (int n = 0; n < made.n; n++) verify_all(&made.list[n]);
   kernels_free(&made);
 }
-END_TEST
 
 /* So many rows that a block takes more of them than it has stages. */
-START_TEST(many_rows) {
+TEST_TENTH(many_rows, 2) {
   const bool on_host = fg_arch_is_host(kernel_device()->arch);
   kernels made = kernels_new("kernel=layernorm pass=backward width=1024 dtype=%s bias=grad",
                              _i ? "f32" : "bf16");
@@ -63,17 +61,15 @@ START_TEST(many_rows) {
                                                   .seed = 70 + (uint64_t)seed});
   kernels_free(&made);
 }
-END_TEST
 
 /* What a spec has not changes nothing else. */
-START_TEST(every_spec) {
+TEST_TENTH(every_spec, 1) {
   kernels made = kernels_first(PASSES "width=72 dtype=f16 norm=layer,rms bias=false,true,grad "
                                       "residual=false,true");
   ck_assert_int_eq(made.n, 2 * (2 + 3) * 2); /* a forward has no bias=grad */
   for (int n = 0; n < made.n; n++) verify_all(&made.list[n]);
   kernels_free(&made);
 }
-END_TEST
 
 /* Differences ------------------------------------------------------------------------------------
  */
@@ -116,7 +112,7 @@ static void hand_over(const launch *forward, launch *backward) {
   launch_drop(backward, "dz");
 }
 
-START_TEST(differences) {
+TEST_TENTH(differences, 2) {
   static const char *const inputs[] = {"x", "residual", "gamma", "beta", "bias"};
   static const char *const grads[] = {"dx", "dx", "dgamma", "dbeta", "dbias"};
   kernels made = kernels_first(PASSES "width=40 dtype=f32 bias=grad residual=true norm=%s",
@@ -145,13 +141,12 @@ START_TEST(differences) {
   launch_free(&forward), launch_free(&backward);
   kernels_free(&made);
 }
-END_TEST
 
 /* Rows -------------------------------------------------------------------------------------------
  */
 
 /* A NaN in a row is that row's alone. */
-START_TEST(nonfinite) {
+TEST(nonfinite) {
   kernels made = kernels_new(PASSES "width=64");
   for (int n = 0; n < made.n; n++) {
     const bool backward = made.list[n].variant.point.pass == FG_PASS_BACKWARD;
@@ -171,11 +166,10 @@ START_TEST(nonfinite) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* A row of equal columns, whose mean is rounded, is beta: nothing is left to be told from the mean.
  */
-START_TEST(equal_columns) {
+TEST(equal_columns) {
   enum { WIDTH = 1000, ROWS_OF_IT = 5 };
   kernels made = kernels_new("kernel=layernorm width=%d dtype=f32", WIDTH);
   for (int n = 0; n < made.n; n++) {
@@ -194,10 +188,9 @@ START_TEST(equal_columns) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Forward leaves out what it is not asked for; backward is given z, or what it is made of. */
-START_TEST(left_out) {
+TEST(left_out) {
   kernels made = kernels_first(PASSES "width=64 residual=true");
   launch forward = launch_new(&made.list[0], (fg_shape){.rows = 5}, 5);
   launch_run(&forward, 3);
@@ -216,20 +209,5 @@ START_TEST(left_out) {
   launch_free(&forward), launch_free(&few), launch_free(&backward);
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("layernorm");
-  TCase *tests = tcase_create("layernorm");
-  tcase_set_timeout(tests, 300);
-  suite_tenth(tests, every_plan, 2);
-  suite_tenth(tests, wide_rows, 2);
-  suite_tenth(tests, many_rows, 2);
-  suite_tenth(tests, every_spec, 1);
-  suite_tenth(tests, differences, 2);
-  suite_add(tests, nonfinite);
-  suite_add(tests, equal_columns);
-  suite_add(tests, left_out);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_TIMEOUT(300)

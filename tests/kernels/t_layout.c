@@ -30,7 +30,7 @@ static void lay_out_all(launch *l, layout how) {
   }
 }
 
-START_TEST(test_layout) {
+TEST_LOOP(test_layout, LAYOUTS) {
   kernels made = kernels_some(_i, "%s", words);
   for (int i = 0; i < made.n; i++) {
     launch a = launch_new(&made.list[i], shape, 1), b = launch_new(&made.list[i], shape, 1);
@@ -43,7 +43,6 @@ START_TEST(test_layout) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Inputs along which an axis has stride 0 are as if what is there were repeated. */
 static const struct {
@@ -52,7 +51,7 @@ static const struct {
                   {"v", "d"},   {"bias", "hnd"}, {"bias", "bhd"}};
 enum { BROADCASTS = sizeof broadcasts / sizeof *broadcasts };
 
-START_TEST(test_broadcast) {
+TEST_LOOP(test_broadcast, BROADCASTS) {
   const char *name = broadcasts[_i].name;
   kernels made = kernels_some(_i, "%s", words);
   for (int i = 0; i < made.n; i++) {
@@ -69,10 +68,9 @@ START_TEST(test_broadcast) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Two inputs may be one tensor: keys that are their own values. */
-START_TEST(test_shared) {
+TEST(test_shared) {
   kernels made = kernels_new("head_dim=40");
   for (int i = 0; i < made.n; i++) {
     launch a = launch_new(&made.list[i], shape, 3), b = launch_new(&made.list[i], shape, 3);
@@ -88,12 +86,11 @@ START_TEST(test_shared) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Every tensor out of line on its own, by its address and by its strides: those of the spec's dtype
  * are refused by name where the kernel copies 16 bytes at a time, all others are of no consequence.
  */
-START_TEST(test_out_of_line) {
+TEST_LOOP(test_out_of_line, 3) {
   kernels made = kernels_some(_i, "%s family=mma", words);
   for (int i = 0; i < made.n; i++) {
     launch a = launch_new(&made.list[i], shape, 4);
@@ -115,16 +112,4 @@ START_TEST(test_out_of_line) {
     launch_free(&a);
   }
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("layout");
-  TCase *cases = tcase_create("layout");
-  suite_loop(cases, test_layout, LAYOUTS);
-  suite_loop(cases, test_broadcast, BROADCASTS);
-  suite_add(cases, test_shared);
-  suite_loop(cases, test_out_of_line, 3);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -34,7 +34,7 @@ static void verify_all(kernels *made) {
 
 /* Every epilogue in either dtype, with and without bias and residual, by both families; widths and
  * sizes of tiles take turns. */
-START_TEST(every_epilogue) {
+TEST_TENTH(every_epilogue, 2 * EPILOGUES) {
   const int epilogue = _i % EPILOGUES, dtype = _i / EPILOGUES;
   const char *width = widths[(epilogue + 2 * dtype) % WIDTHS];
   const int tile = _i % 2 ? 32 : 64;
@@ -51,11 +51,10 @@ START_TEST(every_epilogue) {
   ck_assert_int_eq(made.n, 2 * 2);
   verify_all(&made);
 }
-END_TEST
 
 /* Every plan of mma, with tiles of a gate and of what it is multiplied with, and with words of
  * bits. */
-START_TEST(every_plan) {
+TEST_TENTH(every_plan, 2) {
   kernels made = kernels_new("kernel=linear family=mma pass=forward,backward bias=grad "
                              "residual=true width=72/136 epilogue=%s",
                              _i ? "relu" : "swiglu");
@@ -64,11 +63,10 @@ START_TEST(every_plan) {
     kernel_verify(&made.list[n], &(verify_case){.shape = {.rows = 150}, .seed = 7});
   kernels_free(&made);
 }
-END_TEST
 
 /* So many rows that blocks share the sums of dw, and that dbias has many parts: equal launches give
  * equal bits, whatever the order of blocks. */
-START_TEST(many_rows) {
+TEST_TENTH(many_rows, 2) {
   kernels made = kernels_new("kernel=linear family=mma block_q=64 block_kv=64 pass=backward "
                              "width=16/24 bias=grad epilogue=%s",
                              _i ? "gelu" : "none");
@@ -77,10 +75,9 @@ START_TEST(many_rows) {
   launch_repeats(&made.list[0], (fg_shape){.rows = 2500}, 5);
   kernels_free(&made);
 }
-END_TEST
 
 /* What backward needs is not written where it is not asked for; y is the same. */
-START_TEST(keep_is_optional) {
+TEST(keep_is_optional) {
   kernels made = kernels_some(0, "kernel=linear width=40/72 epilogue=relu,gelu,swiglu bias=true");
   for (int n = 0; n < made.n; n++) {
     launch l = launch_new(&made.list[n], (fg_shape){.rows = 9}, 3);
@@ -92,10 +89,9 @@ START_TEST(keep_is_optional) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* A gradient that is not asked for changes no other one. */
-START_TEST(gradients_are_optional) {
+TEST_TENTH(gradients_are_optional, 2) {
   static const char *const names[] = {"dx", "dw"};
   kernels made = kernels_of_families(0,
                                      "kernel=linear pass=backward width=40/72 bias=grad "
@@ -114,10 +110,9 @@ START_TEST(gradients_are_optional) {
     }
   kernels_free(&made);
 }
-END_TEST
 
 /* A NaN or an infinity in a row is that row's alone. */
-START_TEST(nonfinite) {
+TEST(nonfinite) {
   kernels made = kernels_some(0, "kernel=linear pass=forward,backward width=40/24 "
                                  "epilogue=none,relu,geglu bias=grad");
   for (int n = 0; n < made.n; n++) {
@@ -146,9 +141,8 @@ START_TEST(nonfinite) {
   }
   kernels_free(&made);
 }
-END_TEST
 
-START_TEST(unaligned_rows_are_refused) {
+TEST(unaligned_rows_are_refused) {
   kernels made = kernels_new("kernel=linear family=mma block_q=32 width=24");
   launch l = launch_new(&made.list[0], (fg_shape){.rows = 5}, 5);
   launch_layout(&l, "y", "nd", 4);
@@ -162,7 +156,6 @@ START_TEST(unaligned_rows_are_refused) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- the oracle's gradients ---- */
 
@@ -203,7 +196,7 @@ static void agree(const layer *a, double *numbers, int n, const double *gradient
   }
 }
 
-START_TEST(oracle_gradients) {
+TEST_TENTH(oracle_gradients, EPILOGUES) {
   static layer a;
   double h[R * COLUMNS], h_rss[R * COLUMNS], kept[R * COLUMNS], kept_rss[R * COLUMNS];
   double dx[R * IN], dw[COLUMNS * IN], dbias[COLUMNS], rss[COLUMNS * IN], other[COLUMNS * IN];
@@ -231,20 +224,5 @@ START_TEST(oracle_gradients) {
   agree(&a, a.bias, columns, dbias);
   agree(&a, a.residual, R * OUT, a.dy);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("linear");
-  TCase *tests = tcase_create("linear");
-  tcase_set_timeout(tests, 300);
-  suite_tenth(tests, every_epilogue, 2 * EPILOGUES);
-  suite_tenth(tests, every_plan, 2);
-  suite_tenth(tests, many_rows, 2);
-  suite_add(tests, keep_is_optional);
-  suite_tenth(tests, gradients_are_optional, 2);
-  suite_add(tests, nonfinite);
-  suite_add(tests, unaligned_rows_are_refused);
-  suite_tenth(tests, oracle_gradients, EPILOGUES);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_TIMEOUT(300)

@@ -17,7 +17,7 @@ static void verify(kernels made, int expected, int64_t rows) {
 
 /* Widths of less than a step of the sums and of more than the ring has; columns of a part of a
  * tile, and of more than one. Gated pairs are 64 values at a time. */
-START_TEST(every_epilogue) {
+TEST_TENTH(every_epilogue, 2 * EPILOGUES) {
   static const char *const widths[] = {"24/128", "456/328"}, *const gated[] = {"24/64", "456/192"};
   static const char *const dtypes[] = {"bf16", "f16"};
   const char *width = (_i % EPILOGUES < 5 ? widths : gated)[_i / EPILOGUES];
@@ -30,12 +30,11 @@ START_TEST(every_epilogue) {
                        dtypes[_i % 2], epilogues[_i % EPILOGUES], width),
          2, _i < EPILOGUES ? 130 : 300);
 }
-END_TEST
 
 /* Clusters of two, four and eight blocks that have all columns of a row: the last one whole tiles
  * of them, a part, or none; sums of one step, of fewer than the ring has, and of more; several
  * tiles in turn. */
-START_TEST(norms) {
+TEST_TENTH(norms, 5) {
   static const char *const widths[] = {"456/328", "40/512", "24/744", "16/1480", "16/1288"};
   verify(kernels_first("kernel=linear family=wgmma dtype=%s epilogue=layernorm,rmsnorm width=%s "
                        "bias=false,true residual=false,true",
@@ -50,28 +49,25 @@ START_TEST(norms) {
                        _i % 2 ? "f16" : "bf16", widths[_i]),
          2, 130);
 }
-END_TEST
 
 /* Rows that no cluster holds: their norm is a step of its own, which adds bias and residual. */
-START_TEST(wide_norms) {
+TEST_TENTH(wide_norms, 1) {
   verify(kernels_first("kernel=linear family=wgmma epilogue=layernorm,rmsnorm width=16/2056 "
                        "bias=false,true residual=false,true"),
          8, 130);
 }
-END_TEST
 
 /* Blocks merge parts in one order: equal launches give equal bits. */
-START_TEST(norm_repeats) {
+TEST_TENTH(norm_repeats, 1) {
   kernels made = kernels_first("kernel=linear family=wgmma width=72/744 epilogue=layernorm "
                                "bias=true residual=true");
   ck_assert_int_eq(made.n, 1);
   launch_repeats(&made.list[0], (fg_shape){.rows = 300}, 5);
   kernels_free(&made);
 }
-END_TEST
 
 /* Every plan; no row, one, and rows of more tiles than the device has blocks. */
-START_TEST(every_plan) {
+TEST_TENTH(every_plan, 3) {
   static const int64_t rows[] = {0, 1, 1900};
   verify(kernels_new("kernel=linear family=wgmma width=72/136 epilogue=relu bias=true"), 2,
          rows[_i]);
@@ -79,21 +75,19 @@ START_TEST(every_plan) {
                      "bias=grad"),
          1, rows[_i]);
 }
-END_TEST
 
 /* Blocks share the sums of dw: equal launches give equal bits, whatever the order of blocks. */
-START_TEST(parts_in_order) {
+TEST_TENTH(parts_in_order, 1) {
   kernels made =
       kernels_new("kernel=linear family=wgmma pass=backward width=16/24 bias=grad epilogue=gelu");
   ck_assert_int_eq(made.n, 1);
   launch_repeats(&made.list[0], (fg_shape){.rows = 2500}, 5);
   kernels_free(&made);
 }
-END_TEST
 
 /* What backward needs is not written where it is not asked for; y is the same. Rows of y and of a
  * residual lie apart, as in a view of more columns. */
-START_TEST(keep_is_optional) {
+TEST(keep_is_optional) {
   kernels made = kernels_first("kernel=linear family=wgmma width=72/192 epilogue=relu,gelu,swiglu "
                                "bias=true residual=true");
   for (int n = 0; n < made.n; n++) {
@@ -106,19 +100,4 @@ START_TEST(keep_is_optional) {
     launch_free(&l), launch_free(&without);
   }
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("linear_wgmma");
-  TCase *cases = tcase_create("linear_wgmma");
-  suite_tenth(cases, every_epilogue, 2 * EPILOGUES);
-  suite_tenth(cases, norms, 5);
-  suite_tenth(cases, wide_norms, 1);
-  suite_tenth(cases, norm_repeats, 1);
-  suite_tenth(cases, every_plan, 3);
-  suite_tenth(cases, parts_in_order, 1);
-  suite_add(cases, keep_is_optional);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

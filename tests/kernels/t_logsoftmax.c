@@ -30,7 +30,7 @@ static void verify_all(const kernel *k) {
                                         .seed = 90 + (uint64_t)(7 * r + style)});
 }
 
-START_TEST(every_plan) {
+TEST_TENTH(every_plan, 6) {
   static const char *const dtype[] = {"bf16", "f16", "f32"};
   kernels made = kernels_new(PASSES WIDTHS "dtype=%s target=%s", _i ? "" : ",70000", dtype[_i / 2],
                              _i % 2 ? "true" : "false");
@@ -38,7 +38,6 @@ START_TEST(every_plan) {
   for (int n = 0; n < made.n; n++) verify_all(&made.list[n]);
   kernels_free(&made);
 }
-END_TEST
 
 /* A NaN or an infinity in a row is that row's alone. */
 static void check_rows(launch *l, const char *input, const char *output, float value) {
@@ -61,7 +60,7 @@ static void check_rows(launch *l, const char *input, const char *output, float v
   free(x);
 }
 
-START_TEST(nonfinite) {
+TEST(nonfinite) {
   kernels made = kernels_new(PASSES "width=33");
   for (int n = 0; n < made.n; n++) {
     const bool backward = made.list[n].variant.point.pass == FG_PASS_BACKWARD;
@@ -73,14 +72,5 @@ START_TEST(nonfinite) {
   }
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("logsoftmax");
-  TCase *tests = tcase_create("logsoftmax");
-  tcase_set_timeout(tests, 300);
-  suite_tenth(tests, every_plan, 6);
-  suite_add(tests, nonfinite);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_TIMEOUT(300)

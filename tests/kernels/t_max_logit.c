@@ -18,7 +18,7 @@ static const char *const specs[] = {
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
-START_TEST(in_every_family) {
+TEST_LOOP(in_every_family, SPECS) {
   static const fg_shape shapes[] = {SHAPE(2, 4, 2, 70, 150, 0), SHAPE(1, 2, 1, 33, 0, 0),
                                     SHAPE(2, 4, 1, 1, 70, 0), SHAPE(1, 2, 2, 90, 1, 0),
                                     SHAPE(3, 2, 2, 139, 339, 0)};
@@ -35,23 +35,12 @@ START_TEST(in_every_family) {
                                                   .seed = 1 + (uint64_t)i});
   kernels_free(&made);
 }
-END_TEST
 
 /* Tiles of keys in parts, of which each has its own. */
-START_TEST(in_parts) {
+TEST(in_parts) {
   kernels made = kernels_new("max_logit=true head_dim=64 family=wgmma key_parts=16");
   ck_assert_int_gt(made.n, 0);
   for (int n = 0; n < made.n; n++)
     kernel_verify(&made.list[n], &(verify_case){.shape = SHAPE(1, 1, 1, 100, 4000, 0), .seed = 3});
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("max_logit");
-  TCase *cases = tcase_create("max_logit");
-  suite_loop(cases, in_every_family, SPECS);
-  suite_add(cases, in_parts);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

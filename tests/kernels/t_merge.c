@@ -50,7 +50,7 @@ static void part_keys(void) {
 }
 
 /* One tile leaves the other state empty; causal leaves rows that neither has seen a key of. */
-START_TEST(parts_are_the_whole) {
+TEST(parts_are_the_whole) {
   static const fg_shape shapes[] = {SHAPE(2, 2, 1, 20, 20, 0), SHAPE(1, 2, 2, 50, 70, 0),
                                     SHAPE(1, 1, 1, 130, 113, 0), SHAPE(1, 2, 2, 5, 339, 0)};
   kernels made;
@@ -65,13 +65,5 @@ START_TEST(parts_are_the_whole) {
   }
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("merge");
-  TCase *tests = tcase_create("softmax");
-  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  suite_add(tests, parts_are_the_whole);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)

@@ -116,7 +116,7 @@ static const char *const spec[] = {
     "mask=full score=s+log(float(nq-q))-log(float(nk-k))",
 };
 
-START_TEST(reaches_no_other) {
+TEST_TENTH(reaches_no_other, sizeof spec / sizeof *spec) {
   for (int f = 0; f < FAMILIES; f++) {
     kernels forward = kernels_some(_i, "family=%s head_dim=%d %s", family[f], D, spec[_i]);
     for (int i = 0; i < forward.n; i++)
@@ -131,13 +131,4 @@ START_TEST(reaches_no_other) {
     }
     kernels_free(&forward);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("nonfinite");
-  TCase *cases = tcase_create("nonfinite");
-  suite_tenth(cases, reaches_no_other, sizeof spec / sizeof *spec);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -75,24 +75,22 @@ static void check_family(int i, const char *family, const char *pass, const char
             n, spec);
 }
 
-START_TEST(simt) { check_family(_i, "simt", "forward,backward", ""); }
-END_TEST
-START_TEST(mma) { check_family(_i, "mma", "forward,backward", ""); }
-END_TEST
-START_TEST(mma_deterministic) { check_family(_i, "mma", "backward", "deterministic=true"); }
-END_TEST
-START_TEST(wgmma) { check_family(_i, "wgmma", "forward", ""); }
-END_TEST
-START_TEST(decode) { check_family(_i, "decode", "forward", ""); }
-END_TEST
+TEST_LOOP(simt, SPECS *NORMALIZERS) { check_family(_i, "simt", "forward,backward", ""); }
+TEST_LOOP(mma, SPECS *NORMALIZERS) { check_family(_i, "mma", "forward,backward", ""); }
+TEST_LOOP(mma_deterministic, SPECS *NORMALIZERS) {
+  check_family(_i, "mma", "backward", "deterministic=true");
+}
+TEST_LOOP(wgmma, SPECS *NORMALIZERS) { check_family(_i, "wgmma", "forward", ""); }
+TEST_LOOP(decode, SPECS *NORMALIZERS) { check_family(_i, "decode", "forward", ""); }
 
 /* Two warps for the same keys, each of which has some of the rows. */
-START_TEST(mma_warps_share_keys) { check_family(_i, "mma", "backward", "warps_per_key=2"); }
-END_TEST
+TEST_LOOP(mma_warps_share_keys, SPECS *NORMALIZERS) {
+  check_family(_i, "mma", "backward", "warps_per_key=2");
+}
 
 /* Keys in parts, which are merged: one tile of rows on several blocks, and tiles that blocks have
  * keys of two of. */
-START_TEST(wgmma_in_parts) {
+TEST_LOOP(wgmma_in_parts, NORMALIZERS) {
   static const fg_shape shapes[] = {SHAPE(1, 1, 1, 70, 2700, 0), SHAPE(1, 2, 1, 9, 5000, 0)};
   const odd_normalizer *n = normalizer(_i);
   const odd_spec *spec = &specs[0]; /* where plans have parts */
@@ -102,10 +100,9 @@ START_TEST(wgmma_in_parts) {
     for (uint64_t seed = 1; seed < 4; seed++) odd_check(made.list, n, spec, shapes[i], 0, seed);
   kernels_free(&made);
 }
-END_TEST
 
 /* The same of few rows: parts of one tile, and stretches that have keys of two. */
-START_TEST(decode_in_parts) {
+TEST_LOOP(decode_in_parts, 2 * NORMALIZERS) {
   static const fg_shape shapes[] = {SHAPE(1, 4, 1, 2, 2700, 0), SHAPE(2, 6, 2, 1, 1200, 0)};
   const odd_normalizer *n = normalizer(_i / 2);
   const odd_spec *spec = &specs[0];
@@ -115,7 +112,6 @@ START_TEST(decode_in_parts) {
     for (uint64_t seed = 1; seed < 4; seed++) odd_check(made.list, n, spec, shapes[i], 0, seed);
   kernels_free(&made);
 }
-END_TEST
 
 /* Row number `row` over its parts: what is kept of it, 0 where nothing is, and column d. */
 static double combined(bool rooted, int parts, int rows, int row, const float *kept,
@@ -132,7 +128,7 @@ static double combined(bool rooted, int parts, int rows, int row, const float *k
 /* Parts that are finished, combined: a row for a part of a warp and for a warp; of the second row
  * all parts but one are without keys, of the third all. Of one head, so that rows of o and of what
  * is kept have one order. */
-START_TEST(combine) {
+TEST_LOOP(combine, NORMALIZERS) {
   enum { PARTS = 11, ROWS = 5, WIDTH = 24 };
   const bool rooted = _i;
   char words[96];
@@ -174,21 +170,5 @@ START_TEST(combine) {
   }
   kernels_free(&made);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("normalizer");
-  TCase *cases = tcase_create("normalizer");
-  tcase_add_checked_fixture(cases, enter, templates_leave);
-  suite_loop(cases, simt, SPECS * NORMALIZERS);
-  suite_loop(cases, mma, SPECS * NORMALIZERS);
-  suite_loop(cases, mma_deterministic, SPECS * NORMALIZERS);
-  suite_loop(cases, mma_warps_share_keys, SPECS * NORMALIZERS);
-  suite_loop(cases, wgmma, SPECS * NORMALIZERS);
-  suite_loop(cases, decode, SPECS * NORMALIZERS);
-  suite_loop(cases, wgmma_in_parts, NORMALIZERS);
-  suite_loop(cases, decode_in_parts, 2 * NORMALIZERS);
-  suite_loop(cases, combine, NORMALIZERS);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, templates_leave)

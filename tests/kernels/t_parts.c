@@ -40,7 +40,7 @@ static void make(int i) {
   ck_assert_int_eq(made.n, 1);
 }
 
-START_TEST(numbers_are_right) {
+TEST_TENTH(numbers_are_right, KERNELS) {
   make(_i);
   for (int s = 0; s < SHAPES; s++)
     for (uint64_t seed = 1; seed < SEEDS; seed++)
@@ -50,7 +50,6 @@ START_TEST(numbers_are_right) {
                                               .seed = seed});
   kernels_free(&made);
 }
-END_TEST
 
 /* Fills the workspace. */
 static void fill(const launch *l, uint64_t word) {
@@ -78,7 +77,7 @@ static size_t written(const launch *l) {
 
 /* There are parts, and the same bits whichever comes last and whatever the workspace holds before:
  * what launches have left there too. */
-START_TEST(equal_launches_are_equal) {
+TEST_TENTH(equal_launches_are_equal, KERNELS) {
   static const uint64_t left[] = {0, UINT64_MAX, UINT64_C(0x3f8000003f800000)};
   enum { THREE_BLOCKS = 2 };
   make(_i);
@@ -100,11 +99,10 @@ START_TEST(equal_launches_are_equal) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* The launch leaves multiprocessors free: on one alone no tile is left over for parts, on two those
  * of the last shape are. */
-START_TEST(margins) {
+TEST_LOOP(margins, 1) {
   make(_i);
   const int all = kernel_device()->multiprocessors, last = SHAPES - 1;
   for (int left = 1; left < 3; left++) {
@@ -120,25 +118,12 @@ START_TEST(margins) {
                   &(verify_case){.shape = shape_of(last), .sm_margin = margin, .seed = 3});
   kernels_free(&made);
 }
-END_TEST
 
 /* Few keys make no parts, and need no workspace. */
-START_TEST(few_keys_take_no_workspace) {
+TEST_TENTH(few_keys_take_no_workspace, KERNELS) {
   make(_i);
   launch l = launch_new(made.list, (fg_shape)SHAPE(1, 1, 1, 70, 700, 0), 1);
   ck_assert_uint_eq(l.problem->workspace_bytes, 0);
   launch_free(&l);
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("parts");
-  TCase *tests = tcase_create("parts");
-  suite_tenth(tests, numbers_are_right, KERNELS);
-  suite_tenth(tests, equal_launches_are_equal, KERNELS);
-  suite_loop(tests, margins, 1);
-  suite_tenth(tests, few_keys_take_no_workspace, KERNELS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

@@ -47,14 +47,13 @@ static void ones(const kernel *k) {
   launch_free(&l);
 }
 
-START_TEST(test_ones) {
+TEST_TENTH(test_ones, 1) {
   for_each(kernels_some(0, "head_dim=8,72/40 dtype=bf16,f16 mask=full,causal bias=true"), ones);
   for_each(kernels_first(DECODE "head_dim=8,72/40 dtype=bf16,f16 mask=full,causal bias=true"),
            ones);
   for_each(kernels_some(1, "head_dim=8,72/40 dtype=bf16,f16 mask=full,causal o_dtype=f32"), ones);
   for_each(kernels_first(DECODE "head_dim=8,72/40 dtype=bf16,f16 mask=full o_dtype=f32"), ones);
 }
-END_TEST
 
 /* A row that sees one key is that key's value, to the bit, whatever the weight was before it was
  * divided by itself. */
@@ -76,7 +75,7 @@ static void alone(const kernel *k, fg_shape of) {
   launch_free(&l);
 }
 
-START_TEST(test_alone) {
+TEST_TENTH(test_alone, 4) {
   static const struct {
     const char *mask;
     int nk;
@@ -91,7 +90,6 @@ START_TEST(test_alone) {
     kernels_free(&made);
   }
 }
-END_TEST
 
 /* Rows of `width` values at index j of the middle axis go to (31 j + 5) % n. */
 static void permute(launch *l, const char *name, int64_t outer, int64_t n, int64_t width) {
@@ -122,10 +120,9 @@ static void permuted(const kernel *k) {
   launch_free(&b);
 }
 
-START_TEST(test_permuted) {
+TEST_TENTH(test_permuted, 1) {
   for_each(kernels_new("head_dim=40 dtype=bf16,f16 bias=true bias_dims=[h,q,k]"), permuted);
 }
-END_TEST
 
 /* Adds 3 to the keys, values and biases of places behind `place`. */
 static void change_behind(launch *l, int64_t place) {
@@ -169,14 +166,13 @@ static void causal(const kernel *k) {
   launch_free(&a);
 }
 
-START_TEST(test_causal) {
+TEST_TENTH(test_causal, 2) {
   for_each(kernels_some(_i, "head_dim=24 dtype=bf16,f16 mask=causal bias=true bias_dims=[q,k]"),
            causal);
   for_each(kernels_some(_i, DECODE "head_dim=24 dtype=bf16,f16 mask=causal bias=true "
                                    "bias_dims=[q,k]"),
            causal);
 }
-END_TEST
 
 /* The order of blocks, warps and lanes is of no consequence, not even for rounding. */
 static void ordered(const kernel *k) {
@@ -191,7 +187,7 @@ static void ordered(const kernel *k) {
 }
 
 /* Test i: the dims of which i is the set, bit 0 = b ... */
-START_TEST(test_ordered) {
+TEST_TENTH(test_ordered, 16) {
   char dims[16] = "";
   size_t n = 0;
   for (int a = 0; a < 4; a++)
@@ -205,7 +201,6 @@ START_TEST(test_ordered) {
   for_each(kernels_some(_i, DECODE "mask=causal bias=true head_dim=16 bias_dims=[%s]", dims),
            ordered);
 }
-END_TEST
 
 /* Scores of 4 q scaled by 1/4 are those of q, to the bit; so are the gradients but dq, a quarter.
  */
@@ -224,7 +219,7 @@ static void scaled(const kernel *k, const kernel *forward) {
   launch_free(&b);
 }
 
-START_TEST(test_scaled) {
+TEST_TENTH(test_scaled, 2) {
   kernels decode = kernels_some(_i, DECODE "dtype=bf16,f16 head_dim=40 mask=causal");
   for (int i = 0; i < decode.n; i++) scaled(&decode.list[i], NULL);
   kernels_free(&decode);
@@ -239,7 +234,6 @@ START_TEST(test_scaled) {
   kernels_free(&forward);
   kernels_free(&backward);
 }
-END_TEST
 
 /* A negative scale is a positive one of -q, to the bit; so are the gradients, but dq is -dq. */
 static void negated(const kernel *k, const kernel *forward) {
@@ -257,7 +251,7 @@ static void negated(const kernel *k, const kernel *forward) {
   launch_free(&b);
 }
 
-START_TEST(test_negated) {
+TEST_TENTH(test_negated, 2) {
   static const char *const biases[] = {"false", "true bias_dims=[h,k]"};
   const char *bias = biases[_i % 2];
   kernels decode = kernels_some(_i, DECODE "head_dim=40 mask=causal bias=%s", bias);
@@ -274,7 +268,6 @@ START_TEST(test_negated) {
   kernels_free(&forward);
   kernels_free(&backward);
 }
-END_TEST
 
 /* No scale given is 1/sqrt(d). */
 static void default_scale(const kernel *k) {
@@ -287,16 +280,15 @@ static void default_scale(const kernel *k) {
   launch_free(&b);
 }
 
-START_TEST(test_default_scale) {
+TEST_TENTH(test_default_scale, 1) {
   for_each(kernels_some(0, "pass=forward,backward head_dim=64/40 deterministic=true"),
            default_scale);
   for_each(kernels_first(DECODE "head_dim=64/40"), default_scale);
 }
-END_TEST
 
 /* With dO = 0 a row's dS is p dLSE: it sums to dLSE, a bias of one number a row gets just that, and
  * values get nothing. Without dLSE there is nothing at all. */
-START_TEST(test_dlse) {
+TEST_TENTH(test_dlse, 2) {
   kernels forward = kernels_some(_i, "head_dim=40 mask=causal bias=true bias_dims=[b,h,q]");
   kernels made = kernels_some(
       _i, "pass=backward head_dim=40 mask=causal bias=grad bias_dims=[b,h,q] grad_dtype=f32");
@@ -325,7 +317,6 @@ START_TEST(test_dlse) {
   kernels_free(&made);
   kernels_free(&forward);
 }
-END_TEST
 
 /* What a kernel writes in float32 is what another one of the plan rounds to the spec's dtype, and
  * few of its numbers are rounded already. */
@@ -355,7 +346,7 @@ static void rounds(const kernel *wide, const kernel *narrow, const char *name) {
   launch_free(&b);
 }
 
-START_TEST(test_rounds) {
+TEST_TENTH(test_rounds, 4) {
   static const char *const forward[] = {"o", NULL}, *const backward[] = {"dq", "dk", "dv", NULL};
   static const struct {
     const char *words, *in_f32;
@@ -378,10 +369,9 @@ START_TEST(test_rounds) {
     kernels_free(&narrow);
   }
 }
-END_TEST
 
 /* What holds of narrow heads, of dims of more than 256 by chance, d up to 576 and dv up to 512. */
-START_TEST(test_wide) {
+TEST_TENTH(test_wide, 2) {
   uint64_t chance = (uint64_t)_i;
   const int d = 264 + 8 * (int)(fg_random_next(&chance) % 40);
   const int dv = 264 + 8 * (int)(fg_random_next(&chance) % 32);
@@ -404,25 +394,4 @@ START_TEST(test_wide) {
   }
   kernels_free(&forward);
   kernels_free(&backward);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("property");
-  TCase *cases = tcase_create("property");
-  suite_tenth(cases, test_ones, 1);
-  suite_tenth(cases, test_alone, 4);
-  suite_tenth(cases, test_permuted, 1);
-  suite_tenth(cases, test_causal, 2);
-  suite_tenth(cases, test_ordered, 16);
-  suite_tenth(cases, test_scaled, 2);
-  suite_tenth(cases, test_negated, 2);
-  suite_tenth(cases, test_rounds, 4);
-  suite_tenth(cases, test_default_scale, 1);
-  suite_tenth(cases, test_dlse, 2);
-  suite_add_tcase(suite, cases);
-  TCase *wide = tcase_create("wide");
-  suite_tenth(wide, test_wide, 2);
-  suite_add_tcase(suite, wide);
-  return suite_run(suite);
 }

@@ -19,7 +19,7 @@ enum { FAMILIES = sizeof family / sizeof *family };
 /* What passes a family has. */
 static const char *passes(int of) { return of < 2 ? "forward,backward" : "forward"; }
 
-START_TEST(read_factors) {
+TEST_LOOP(read_factors, sizeof score / sizeof *score) {
   for (int f = 0; f < FAMILIES; f++) {
     kernels made = kernels_first("pass=%s %s head_dim=32 mask=%s family=%s", passes(f), score[_i],
                                  _i % 2 ? "full" : "causal", family[f]);
@@ -30,7 +30,6 @@ START_TEST(read_factors) {
     kernels_free(&made);
   }
 }
-END_TEST
 
 /* Scores that fall by much from key to key: lse is that of the nearest ones. */
 static const char *const steep[] = {
@@ -42,7 +41,7 @@ static const char *const steep[] = {
     "score=s-float(300*q-300*k)",
 };
 
-START_TEST(steep_slopes) {
+TEST_LOOP(steep_slopes, sizeof steep / sizeof *steep) {
   for (int f = 0; f < FAMILIES; f++) {
     kernels made = kernels_first("pass=%s %s head_dim=32 mask=causal family=%s", passes(f),
                                  steep[_i], family[f]);
@@ -53,7 +52,6 @@ START_TEST(steep_slopes) {
     kernels_free(&made);
   }
 }
-END_TEST
 
 /* Divisions and roots of a pair's own; and tests of them, of which whole numbers are ties. */
 static const char *const quotient[] = {
@@ -67,7 +65,7 @@ static const char *const quotient[] = {
     "score=floor(float(k)/float(7*(q+1)))>1?s:-s",
 };
 
-START_TEST(quotients) {
+TEST_LOOP(quotients, sizeof quotient / sizeof *quotient) {
   for (int f = 0; f < FAMILIES; f++) {
     kernels made =
         kernels_first("pass=%s %s head_dim=32 family=%s", passes(f), quotient[_i], family[f]);
@@ -77,15 +75,4 @@ START_TEST(quotients) {
                                    .seed = 80 + (uint64_t)_i});
     kernels_free(&made);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("scores");
-  TCase *cases = tcase_create("scores");
-  suite_loop(cases, read_factors, sizeof score / sizeof *score);
-  suite_loop(cases, steep_slopes, sizeof steep / sizeof *steep);
-  suite_loop(cases, quotients, sizeof quotient / sizeof *quotient);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -67,7 +67,7 @@ static void places_of(const kernel *k) {
   }
 }
 
-START_TEST(packed_places) {
+TEST_TENTH(packed_places, 4) {
   static const char *const words[] = {
       "mask=causal",
       "mask=full bias=true bias_dims=[h,q]",
@@ -78,7 +78,6 @@ START_TEST(packed_places) {
   for (int i = 0; i < made.n; i++) places_of(&made.list[i]);
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- very many ---- */
 
@@ -98,7 +97,7 @@ static void many(const kernel *k, int64_t b, int64_t h, int64_t every) {
 
 /* More sequences, and sequences times heads, than an axis of a grid has blocks; fewer where the
  * host runs a block of tensor cores at a time. */
-START_TEST(very_many) {
+TEST_TENTH(very_many, 2) {
   static const char *const words[] = {"mask=causal", "pass=backward"};
   const bool on_host = kernel_device_is_host();
   kernels made = kernels_of_families(0, "head_dim=8 " PACKED " %s", words[_i]);
@@ -108,13 +107,12 @@ START_TEST(very_many) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- pages ---- */
 
 /* One page for all keys of all sequences; entries of keys that are skipped or do not count are no
  * pages. On the host also where pages and rows lie so far apart that offsets exceed 32 bits. */
-START_TEST(pages) {
+TEST_TENTH(pages, 2) {
   static int64_t used[] = {60, 0, 17}, first[] = {20, 0, 16};
   static int64_t table[] = {INT32_MIN, 2, 2, 2, -7, INT32_MAX, INT32_MAX, -1, -1, 2, 1000, 1 << 30};
   kernels made = kernels_of_families(_i, "head_dim=40 mask=causal kv_layout=paged");
@@ -128,11 +126,10 @@ START_TEST(pages) {
       verify(&made.list[i], (verify_case){.shape = shape, .seed = 3, .far = far}, &g);
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- gradients that no kernel makes ---- */
 
-START_TEST(refused) {
+TEST_LOOP(refused, 4) {
   static const struct {
     const char *words, *says;
   } specs[] = {
@@ -152,16 +149,4 @@ START_TEST(refused) {
   ck_assert_int_eq(kernels_make(NULL, words, &made), FG_ESPEC);
   ck_assert_msg(strstr(fg_error(), specs[_i].says) != NULL, "%s", fg_error());
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sequence_places");
-  TCase *tests = tcase_create("sequence_places");
-  suite_tenth(tests, packed_places, 4);
-  suite_tenth(tests, very_many, 2);
-  suite_tenth(tests, pages, 2);
-  suite_loop(tests, refused, 4);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

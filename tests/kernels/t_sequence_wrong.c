@@ -55,7 +55,7 @@ static void run_wrong(const kernel *k, int i, bool is_short) {
   launch_free(&l);
 }
 
-START_TEST(wrong_places) {
+TEST_TENTH(wrong_places, 7) {
   static const char *const words[] = {PACKED,
                                       "kv_layout=packed",
                                       "q_layout=packed",
@@ -68,10 +68,9 @@ START_TEST(wrong_places) {
     for (int w = 0; w < 2 * WRONG; w++) run_wrong(&made.list[i], w / 2, w % 2);
   kernels_free(&made);
 }
-END_TEST
 
 /* Sequences that have all tokens, and fall between each other: more tiles than tokens make. */
-START_TEST(falls_often) {
+TEST_TENTH(falls_often, 2) {
   enum { SEQUENCES = 9, TOKENS = 400 };
   static const char *const words[] = {"", BACKWARD};
   kernels made = kernels_of_families(_i, "head_dim=40 mask=causal " PACKED " %s", words[_i]);
@@ -91,10 +90,9 @@ START_TEST(falls_often) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Pages without a key are refused. */
-START_TEST(empty_pages) {
+TEST(empty_pages) {
   kernels made = kernels_of_families(0, "head_dim=40 kv_layout=paged");
   for (int i = 0; i < made.n; i++) {
     launch l = launch_new(
@@ -108,7 +106,6 @@ START_TEST(empty_pages) {
   ck_assert_int_gt(made.n, 0);
   kernels_free(&made);
 }
-END_TEST
 
 /* Tokens that no sequence has, beside one that a batch has an input of, and beside no batch. */
 static void run_nobody(const kernel *k, int64_t b) {
@@ -131,23 +128,11 @@ static void run_nobody(const kernel *k, int64_t b) {
   launch_free(&l);
 }
 
-START_TEST(tokens_of_nobody) {
+TEST_TENTH(tokens_of_nobody, 2) {
   static const char *const words[] = {"kv_layout=dense", "kv_layout=packed"};
   kernels made = kernels_of_families(
       _i, "head_dim=40 mask=causal bias=true bias_dims=b q_layout=packed %s", words[_i]);
   for (int i = 0; i < made.n; i++)
     for (int64_t b = 0; b <= 2; b += 2) run_nobody(&made.list[i], b);
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sequence wrong");
-  TCase *tests = tcase_create("sequence wrong");
-  suite_tenth(tests, wrong_places, 7);
-  suite_tenth(tests, falls_often, 2);
-  suite_tenth(tests, tokens_of_nobody, 2);
-  suite_add(tests, empty_pages);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

@@ -110,7 +110,7 @@ static void equal_lengths(const kernel *k, const kernel *forward) {
   kernel_free(&dense);
 }
 
-START_TEST(packed_is_dense) {
+TEST_LOOP(packed_is_dense, 3) {
   kernels forward =
       kernels_of_families(_i, "head_dim=40 score=alibi mask=%s " ALONE PACKED, masks[_i]);
   for (int i = 0; i < forward.n; i++) equal_lengths(&forward.list[i], NULL);
@@ -122,7 +122,6 @@ START_TEST(packed_is_dense) {
   kernels_free(&forward);
   kernels_free(&backward);
 }
-END_TEST
 
 /* ---- keys elsewhere ---- */
 
@@ -201,14 +200,13 @@ static void elsewhere(const kernel *k, const placed *p) {
   kernel_free(&dense);
 }
 
-START_TEST(elsewhere_is_dense) {
+TEST_LOOP(elsewhere_is_dense, PLACES) {
   const placed p = places[_i];
   kernels made = kernels_of_families(_i, ALONE "head_dim=%d score=alibi mask=%s kv_layout=%s",
                                      _i % 2 ? 40 : 64, masks[_i % 3], p.words);
   for (int i = 0; i < made.n; i++) elsewhere(&made.list[i], &p);
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- one beside another ---- */
 
@@ -294,7 +292,7 @@ static void beside(const kernel *k, const kernel *forward) {
   launch_free(&b);
 }
 
-START_TEST(nan_stays_where_it_is) {
+TEST_LOOP(nan_stays_where_it_is, 3) {
   kernels forward = kernels_of_families(_i, "head_dim=40 mask=%s " ALONE PACKED, masks[_i]);
   kernels backward = kernels_of_families(_i, BACKWARD " head_dim=40 mask=%s " PACKED, masks[_i]);
   for (int i = 0; i < forward.n; i++) beside(&forward.list[i], NULL);
@@ -302,10 +300,9 @@ START_TEST(nan_stays_where_it_is) {
   kernels_free(&forward);
   kernels_free(&backward);
 }
-END_TEST
 
 /* Weights sum to 1: V of ones makes O of ones, but in rows that see no key. */
-START_TEST(ones) {
+TEST_LOOP(ones, 2) {
   static const char *const words[] = {"dtype=bf16 head_dim=8", "dtype=f16 head_dim=72/40"};
   kernels made = kernels_of_families(_i, "%s " PACKED, words[_i]);
   for (int i = 0; i < made.n; i++) {
@@ -325,16 +322,4 @@ START_TEST(ones) {
     launch_free(&l);
   }
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sequences");
-  TCase *tests = tcase_create("sequences");
-  suite_loop(tests, packed_is_dense, 3);
-  suite_loop(tests, elsewhere_is_dense, PLACES);
-  suite_loop(tests, nan_stays_where_it_is, 3);
-  suite_loop(tests, ones, 2);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

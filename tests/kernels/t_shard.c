@@ -48,7 +48,7 @@ static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0),  SHAPE(2, 1, 1, 139
                                   SHAPE(2, 4, 2, 70, 70, 0),  SHAPE(1, 1, 1, 33, 1, 0)};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-START_TEST(parts_of_any_place) {
+TEST_LOOP(parts_of_any_place, SPECS) {
   kernels made = kernels_of_families(_i, "shard=true %s", specs[_i]);
   ck_assert_int_gt(made.n, 0);
   for (int n = 0; n < made.n; n++)
@@ -58,7 +58,6 @@ START_TEST(parts_of_any_place) {
                                                   .seed = i + 100 * (uint64_t)_i});
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- all parts together ---- */
 
@@ -340,7 +339,7 @@ static problem problem_new(const kernel *forward, const kernel *backward, uint64
   return p;
 }
 
-START_TEST(parts_make_the_whole) {
+TEST_LOOP(parts_make_the_whole, WHOLES) {
   kernels forward = kernels_first("family=simt %s", wholes[_i]);
   kernels backward = kernels_first("family=simt " BACKWARD "%s", wholes[_i]);
   kernels parts = kernels_of_families(_i, "shard=true %s", wholes[_i]);
@@ -354,14 +353,4 @@ START_TEST(parts_make_the_whole) {
     launch_free(&p.forward), launch_free(&p.backward);
   }
   kernels_free(&forward), kernels_free(&backward), kernels_free(&parts), kernels_free(&gradients);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("shard");
-  TCase *cases = tcase_create("shard");
-  suite_loop(cases, parts_of_any_place, SPECS);
-  suite_loop(cases, parts_make_the_whole, WHOLES);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -12,7 +12,7 @@ static const float sinks[HEADS] = {0.5f, -3.0f, 20.0f, -INFINITY};
 static const fg_shape shape = SHAPE(2, HEADS, 2, 21, 45, 0);
 
 /* The same bits as the kernel without a sink. */
-START_TEST(of_minus_infinity) {
+TEST_LOOP(of_minus_infinity, 2) {
   kernels with = kernels_of_families(_i, "head_dim=64 mask=causal sink=true");
   kernels without = kernels_of_families(_i, "head_dim=64 mask=causal");
   ck_assert_int_eq(with.n, without.n);
@@ -31,7 +31,6 @@ START_TEST(of_minus_infinity) {
   kernels_free(&with);
   kernels_free(&without);
 }
-END_TEST
 
 /* O is 0 and LSE the sink. */
 static void check_empty(const launch *l, int64_t nq) {
@@ -49,7 +48,7 @@ static void check_empty(const launch *l, int64_t nq) {
 static const char *const nothing[] = {"mask=full", "mask=k<q-1000"};
 static const int64_t keys[] = {0, 45};
 
-START_TEST(of_rows_without_keys) {
+TEST_LOOP(of_rows_without_keys, 2) {
   kernels made = kernels_of_families(_i, "head_dim=64 sink=true %s", nothing[_i]);
   for (int i = 0; i < made.n; i++) {
     launch l = launch_new(&made.list[i], (fg_shape)SHAPE(2, HEADS, 2, 21, keys[_i], 0), 1);
@@ -60,10 +59,9 @@ START_TEST(of_rows_without_keys) {
   }
   kernels_free(&made);
 }
-END_TEST
 
 /* Combine adds the sink that its parts do not have. */
-START_TEST(of_parts) {
+TEST(of_parts) {
   kernels whole = kernels_first("family=simt head_dim=64 sink=true");
   kernels part = kernels_first("family=simt head_dim=64"),
           both = kernels_first("kernel=combine head_dim=64 sink=true");
@@ -97,10 +95,9 @@ START_TEST(of_parts) {
   launch_free(&all);
   kernels_free(&whole), kernels_free(&part), kernels_free(&both);
 }
-END_TEST
 
 /* Of other normalisers no row has a sum that it could be in. */
-START_TEST(refused) {
+TEST_LOOP(refused, 3) {
   static const char *const words[] = {"normalizer=none sink=true head_dim=64",
                                       "normalizer=retention sink=grad pass=backward head_dim=64",
                                       "kernel=combine normalizer=none sink=true head_dim=64"};
@@ -112,16 +109,4 @@ START_TEST(refused) {
   ck_assert_msg(strstr(fg_error(), " takes no sink") != NULL, "%s", fg_error());
   free(list);
   fg_gen_free(gen);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sink");
-  TCase *tests = tcase_create("sink");
-  suite_loop(tests, of_minus_infinity, 2);
-  suite_loop(tests, of_rows_without_keys, 2);
-  suite_add(tests, of_parts);
-  suite_loop(tests, refused, 3);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

@@ -28,7 +28,7 @@ static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0),  SHAPE(1, 1, 1, 139
                                   SHAPE(1, 4, 2, 70, 70, 0),  SHAPE(1, 1, 1, 33, 1, 0)};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-START_TEST(lists_of_any_shape) {
+TEST_LOOP(lists_of_any_shape, SPECS) {
   kernels made = kernels_of_families(_i, "slices=true %s", specs[_i]);
   ck_assert_int_gt(made.n, 0);
   for (int n = 0; n < made.n; n++)
@@ -39,10 +39,9 @@ START_TEST(lists_of_any_shape) {
                                                   .seed = 1 + i + 1000 * (uint64_t)_i});
   kernels_free(&made);
 }
-END_TEST
 
 /* Many small problems, of the families in turn. */
-START_TEST(thousands) {
+TEST_LOOP(thousands, 2) {
   static const char *const passes[] = {"mask=window(6,2) max_logit=true", BACKWARD "mask=causal"};
   kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i]);
   for (uint64_t i = 0; i < (_i ? 400 : 1000); i++)
@@ -52,10 +51,9 @@ START_TEST(thousands) {
                                  .seed = (uint64_t)_i * 10007 + i});
   kernels_free(&made);
 }
-END_TEST
 
 /* More slices than a warp looks through at once, side by side; most have no tokens. */
-START_TEST(long_lists) {
+TEST_LOOP(long_lists, 2) {
   static const char *const passes[] = {"mask=causal", BACKWARD "mask=causal"};
   kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i]);
   for (int n = 0; n < made.n; n++) {
@@ -64,15 +62,4 @@ START_TEST(long_lists) {
     kernel_verify(&made.list[n], &(verify_case){.shape = shape, .seed = 4});
   }
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("slices");
-  TCase *cases = tcase_create("slices");
-  suite_loop(cases, lists_of_any_shape, SPECS);
-  suite_loop(cases, thousands, 2);
-  suite_loop(cases, long_lists, 2);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -85,14 +85,13 @@ static void same(const kernel *k, fg_shape shape) {
 
 /* Each mask as it is usually made, then with one of the switches, then by clusters for wide heads.
  */
-START_TEST(test_same) {
+TEST_LOOP(test_same, 3 * MASKS) {
   const char *mask = masks[_i % MASKS];
   setenv("FLASHGEN_SWITCH", _i / MASKS != 1 ? "" : switches[_i % SWITCHES], 1);
   kernels made = kernels_new(BWD "head_dim=%s mask=%s", _i / MASKS == 2 ? "136/24" : "24", mask);
   for (int i = 0; i < made.n * 2; i++) same(&made.list[i / 2], shapes[i % 2]);
   kernels_free(&made);
 }
-END_TEST
 
 /* ---- bugs ---- */
 
@@ -149,7 +148,7 @@ static int try_kernel(const planted_bug *bug, const kernel *right, const kernel 
   return caught;
 }
 
-START_TEST(test_bug) {
+TEST_TENTH(test_bug, BUGS) {
   const planted_bug *bug = &bugs[_i];
   char *words = strdup(bug->words), *rest;
   ck_assert_ptr_nonnull(words);
@@ -165,15 +164,6 @@ START_TEST(test_bug) {
   }
   free(words);
 }
-END_TEST
 
-int main(void) {
-  fg_host_watchdog_seconds = 1;
-  Suite *suite = suite_create("wgmma order");
-  TCase *tests = tcase_create("wgmma order");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_loop(tests, test_same, 3 * MASKS);
-  suite_tenth(tests, test_bug, BUGS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)
+TEST_BEGIN { fg_host_watchdog_seconds = 1; }

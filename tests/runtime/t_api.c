@@ -25,7 +25,7 @@ static fg_status open_as(const char *device, const char *templates, size_t size)
   return status;
 }
 
-START_TEST(test_open) {
+TEST(test_open) {
   fg_context *context;
   setenv("FLASHGEN_CACHE", "from-environment", 1);
   GOOD(fg_open(NULL, &context));
@@ -42,10 +42,9 @@ START_TEST(test_open) {
   setenv("FLASHGEN_TEMPLATES", "none-here-either", 1);
   FAILS(FG_ETEMPLATE, "none-here-either", open_as("host", NULL, sizeof(fg_config)));
 }
-END_TEST
 
 /* No GPU is said once, with the reason, where nobody named the device. */
-START_TEST(test_no_gpu) {
+TEST(test_no_gpu) {
   fg_config config = api_config("cache");
   fg_context *context;
   config.warn = api_keep_warning;
@@ -71,10 +70,9 @@ START_TEST(test_no_gpu) {
   FAILS(FG_EARGUMENT, "FLASHGEN_DEVICE: device toaster: expected host or cuda:N",
         fg_open(&config, &context));
 }
-END_TEST
 
 /* What a variable names and is not there is said once in a process, whoever opens first. */
-START_TEST(test_named_and_not_there) {
+TEST(test_named_and_not_there) {
   fg_config config = api_config("cache");
   fg_context *one, *two;
   config.warn = api_keep_warning;
@@ -91,9 +89,8 @@ START_TEST(test_named_and_not_there) {
   fg_close(one);
   fg_close(two);
 }
-END_TEST
 
-START_TEST(test_null) {
+TEST(test_null) {
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, SMALL);
   fg_kernel *kernel = api_select(op, api_shape), *other;
@@ -128,10 +125,9 @@ START_TEST(test_null) {
   fg_close(context);
   FAILS(FG_EARGUMENT, "wisdom[0] is NULL", fg_open(&config, &context));
 }
-END_TEST
 
 /* The fields of an older header: the rest has its defaults. */
-START_TEST(test_older_structs) {
+TEST(test_older_structs) {
   fg_context *context = api_open("cache");
   fg_spec spec = api_spec("head_dim=8 warps=3");
   fg_op *op;
@@ -144,9 +140,8 @@ START_TEST(test_older_structs) {
   ck_assert_ptr_eq(op, api_define(context, "head_dim=8"));
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_define) {
+TEST(test_define) {
   static const struct {
     const char *words, *why;
   } wrong[] = {
@@ -174,9 +169,8 @@ START_TEST(test_define) {
   ck_assert_ptr_eq(op, untouched);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_equal_specs) {
+TEST(test_equal_specs) {
   fg_context *context = api_open("cache");
   char *words = strdup(SMALL " mask=causal");
   fg_op *op = api_define(context, words);
@@ -190,7 +184,6 @@ START_TEST(test_equal_specs) {
   ck_assert_str_eq(info.name, "attn_fwd-bf16-d8-causal.simt-q4-k32-w4.host");
   fg_close(context);
 }
-END_TEST
 
 static char *expanded(const char *name) {
   fg_variant variant;
@@ -206,7 +199,7 @@ static char *expanded(const char *name) {
 }
 
 /* An op lives as long as somebody uses it, however many there are. */
-START_TEST(test_release) {
+TEST(test_release) {
   enum { SPECS = 3000 };
   static fg_op *op[SPECS];
   fg_context *context = api_open("cache");
@@ -236,9 +229,8 @@ START_TEST(test_release) {
   api_counts(context, 2, 2, 1, 2);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_emit) {
+TEST(test_emit) {
   static const struct {
     const char *words, *arch, *name;
   } rows[] = {
@@ -274,7 +266,6 @@ START_TEST(test_emit) {
   api_counts(context, 0, 0, 0, 0);
   fg_close(context);
 }
-END_TEST
 
 /* A locale of glibc's with a comma in numbers, which few machines have installed. */
 static void use_comma(void) {
@@ -293,7 +284,7 @@ static void use_comma(void) {
 }
 
 /* A host application's comma reaches no text, and stays the application's. */
-START_TEST(test_locale) {
+TEST(test_locale) {
   static const struct {
     const char *words, *arch;
   } rows[] = {{"head_dim=64 family=wgmma score=softcap(30.5)+0.5*s", "sm_90a"},
@@ -320,9 +311,8 @@ START_TEST(test_locale) {
   fg_close(context);
   setlocale(LC_NUMERIC, "C");
 }
-END_TEST
 
-START_TEST(test_info) {
+TEST(test_info) {
   fg_context *context = api_open("cache");
   fg_kernel *kernel = api_kernel(context, SMALL " dtype=f16");
   fg_info info = FG_INIT(fg_info), older = {.size = offsetof(fg_info, figures)};
@@ -339,23 +329,5 @@ START_TEST(test_info) {
   FAILS(FG_EARGUMENT, "info: its size is 0", fg_kernel_info(kernel, &older));
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api");
-  TCase *cases = tcase_create("api");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_add(cases, test_open);
-  suite_add(cases, test_no_gpu);
-  suite_add(cases, test_named_and_not_there);
-  suite_add(cases, test_null);
-  suite_add(cases, test_older_structs);
-  suite_add(cases, test_define);
-  suite_add(cases, test_equal_specs);
-  suite_add(cases, test_release);
-  suite_add(cases, test_emit);
-  suite_add(cases, test_locale);
-  suite_add(cases, test_info);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

@@ -12,7 +12,7 @@ static const char *family_of(const fg_kernel *kernel) {
 
 /* What is aligned goes to tensor cores, for any shape; what is not goes to simt, as far as the
  * restrictions let it. */
-START_TEST(test_alignment) {
+TEST(test_alignment) {
   static const struct {
     int64_t align;
     int simt;
@@ -32,10 +32,9 @@ START_TEST(test_alignment) {
   }
   fg_close(context);
 }
-END_TEST
 
 /* The kernel for what is not aligned computes it; the other one says which tensor is wrong. */
-START_TEST(test_misaligned_launch) {
+TEST(test_misaligned_launch) {
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, "head_dim=8");
   fg_shape shape = api_shape;
@@ -50,9 +49,8 @@ START_TEST(test_misaligned_launch) {
   fg_problem_free(p);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_alignment_refused) {
+TEST(test_alignment_refused) {
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
   fg_shape shape = api_shape;
   fg_context *context = api_open("cache");
@@ -70,11 +68,10 @@ START_TEST(test_alignment_refused) {
   fg_close(context);
   ck_assert_ptr_eq(kernel, untouched);
 }
-END_TEST
 
 /* Where another family computes it, simt is not missed; where only the tensors are in the way, it
  * is. */
-START_TEST(test_no_fallback_needed) {
+TEST(test_no_fallback_needed) {
   fg_config config = api_config("cache");
   fg_kernel *kernel = NULL;
   fg_context *context;
@@ -89,16 +86,5 @@ START_TEST(test_no_fallback_needed) {
   ck_assert_ptr_null(kernel);
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api_align");
-  TCase *cases = tcase_create("api_align");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_add(cases, test_alignment);
-  suite_add(cases, test_misaligned_launch);
-  suite_add(cases, test_alignment_refused);
-  suite_add(cases, test_no_fallback_needed);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

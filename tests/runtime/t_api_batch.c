@@ -12,17 +12,16 @@ static int is_same(const char *words) {
   return same;
 }
 
-START_TEST(plan_is_of_one_sequence) {
+TEST(plan_is_of_one_sequence) {
   ck_assert(!is_same("head_dim=64"));
   ck_assert(is_same("head_dim=64 batch_invariant=true"));
   ck_assert(!is_same("head_dim=64 mask=window(1023,0)"));
   ck_assert(is_same("head_dim=64 mask=window(1023,0) batch_invariant=true"));
 }
-END_TEST
 
 /* One row sees all keys of a causal mask, whatever their number; the bits of a kernel without the
  * mask may be others than those of one with it. */
-START_TEST(mask_stays) {
+TEST(mask_stays) {
   fg_context *context = api_open("cache");
   fg_info info = FG_INIT(fg_info);
   fg_op *op = api_define(context, "head_dim=64 mask=causal batch_invariant=true");
@@ -30,10 +29,9 @@ START_TEST(mask_stays) {
   ck_assert_msg(strstr(info.name, "-causal-inv.") != NULL, "%s", info.name);
   fg_close(context);
 }
-END_TEST
 
 /* Of packed rows only a longest sequence is known. */
-START_TEST(longest_sequence_does_not_count) {
+TEST(longest_sequence_does_not_count) {
   fg_context *context = api_open("cache");
   fg_op *op = api_define(
       context, "head_dim=64 mask=causal q_layout=packed kv_layout=packed batch_invariant=true");
@@ -43,15 +41,5 @@ START_TEST(longest_sequence_does_not_count) {
   ck_assert_ptr_eq(api_select(op, few), api_select(op, long_ones));
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api_batch");
-  TCase *tests = tcase_create("api_batch");
-  tcase_add_checked_fixture(tests, api_enter, api_leave);
-  suite_add(tests, plan_is_of_one_sequence);
-  suite_add(tests, mask_stays);
-  suite_add(tests, longest_sequence_does_not_count);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

@@ -68,7 +68,7 @@ static fg_measured line_of(const char *words, const char *spec, const char *plan
 }
 
 /* Lines that were written while calls stood in names as hashes. */
-START_TEST(wisdom_of_hashes) {
+TEST(wisdom_of_hashes) {
   char before[FG_NAME_MAX], other[64], b[64];
   fg_context *context = api_open("cache");
   fg_point_name_before(&api_define(context, WINDOW)->point, sizeof before, before);
@@ -88,10 +88,9 @@ START_TEST(wisdom_of_hashes) {
   fg_measured_free(&list);
   fg_wisdom_free(&w);
 }
-END_TEST
 
 /* Lines of plans from when warps_per_key was called parts, asked for by either name. */
-START_TEST(wisdom_of_parts) {
+TEST(wisdom_of_parts) {
   static const char words[] = "head_dim=8 pass=backward family=mma";
   static const char *const plans[] = {"mma-q64-k64-s2-w8-p4", "mma-q64-k128-s2-w8-p2"};
   for (int i = 0; i < 2; i++) {
@@ -103,10 +102,9 @@ START_TEST(wisdom_of_parts) {
   ck_assert_str_eq(chosen("head_dim=8 pass=backward family=mma warps_per_key=2"), plans[1]);
   ck_assert_str_eq(chosen("head_dim=8 pass=backward family=mma parts=2"), plans[1]);
 }
-END_TEST
 
 /* An older generation ranks where nothing newer is known. */
-START_TEST(generations) {
+TEST(generations) {
   static const char words[] = "head_dim=8 family=mma", spec[] = "attn_fwd-bf16-d8";
   char a[64], b[64];
   find_others(words, a, b);
@@ -128,7 +126,6 @@ START_TEST(generations) {
   GOOD(fg_wisdom_append("w.txt", &m)); /* not of this flashgen */
   ck_assert_str_eq(chosen(words), a);
 }
-END_TEST
 
 /* Zoos -------------------------------------------------------------------------------------- */
 
@@ -164,7 +161,7 @@ static void expect_kernel(const char *words) {
 }
 
 /* The zoo's only kernel as it was called while calls stood in names as hashes. */
-START_TEST(zoo_of_hashes) {
+TEST(zoo_of_hashes) {
   char before[FG_NAME_MAX];
   api_zoo_make("zoo", "head_dim=8 family=simt block_q=4 mask=window(9,0)");
   fg_context *context = api_zoo_open("zoo", NULL, -1);
@@ -174,32 +171,19 @@ START_TEST(zoo_of_hashes) {
   rename_kernel("attn_fwd-bf16-d8-window_9_0", before, ".simt-q4-k32-w4.host.so");
   expect_kernel("head_dim=8 mask=window(9,0)");
 }
-END_TEST
 
 /* A zoo from when warps_per_key was called parts: the files of its kernels are called as now. */
-START_TEST(zoo_of_parts) {
+TEST(zoo_of_parts) {
   api_zoo_make("zoo", "head_dim=8 pass=backward family=mma parts=2 block_q=32 block_kv=32");
   ck_assert_int_eq(access("zoo/attn_bwd-bf16-d8.mma-q32-k32-s1-w4-p2.host.so", F_OK), 0);
   expect_kernel("head_dim=8 pass=backward family=mma");
   expect_kernel("head_dim=8 pass=backward family=mma warps_per_key=2");
   expect_kernel("head_dim=8 pass=backward family=mma parts=2");
 }
-END_TEST
 
 static void enter(void) {
   templates_enter();
   api_reset();
 }
 
-int main(void) {
-  Suite *suite = suite_create("api_before");
-  TCase *cases = tcase_create("api_before");
-  tcase_add_checked_fixture(cases, enter, templates_leave);
-  suite_add(cases, wisdom_of_hashes);
-  suite_add(cases, wisdom_of_parts);
-  suite_add(cases, generations);
-  suite_add(cases, zoo_of_hashes);
-  suite_add(cases, zoo_of_parts);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, templates_leave)

@@ -43,7 +43,7 @@ static void expect_built(const fg_built *b, int variants, int made, int kept, in
                 b->failed, b->removed);
 }
 
-START_TEST(test_build) {
+TEST(test_build) {
   static const char file[] = "return { head_dim = { 8, 16 }, family = \"simt\" }\n";
   fg_context *context;
   fg_built built = FG_INIT(fg_built);
@@ -71,10 +71,9 @@ START_TEST(test_build) {
   api_counts(context, 0, 0, 0, 0); /* a zoo is no business of the cache */
   fg_close(context);
 }
-END_TEST
 
 /* Stopped, the zoo is not there yet; the next call goes on. */
-START_TEST(test_build_stopped) {
+TEST(test_build_stopped) {
   fg_context *context = api_open("cache");
   fg_built built = FG_INIT(fg_built);
   fg_order order = order_of("zoo");
@@ -92,10 +91,9 @@ START_TEST(test_build_stopped) {
   ck_assert_int_eq(access("zoo/manifest.txt", F_OK), 0);
   fg_close(context);
 }
-END_TEST
 
 /* A variant that fails is left out, and the failure said; the rest is there. */
-START_TEST(test_build_failing) {
+TEST(test_build_failing) {
   fg_built built = FG_INIT(fg_built);
   fg_order order = order_of("zoo");
   watch w = {.caller = pthread_self()};
@@ -114,10 +112,9 @@ START_TEST(test_build_failing) {
   fg_zoo_free(zoo);
   fg_close(context);
 }
-END_TEST
 
 /* Threads make what one makes, and one variant of each at a time. */
-START_TEST(test_build_threads) {
+TEST(test_build_threads) {
   static const char words[] = "head_dim=8,16,24,32,40 pass=forward,backward family=simt";
   static const int jobs[] = {1, 0, 3, 1000};
   api_compiler("compiler", NULL, "exec $CC \"$@\"");
@@ -139,10 +136,9 @@ START_TEST(test_build_threads) {
   }
   fg_close(context);
 }
-END_TEST
 
 /* The program's own form is written by the library too. */
-START_TEST(test_build_embedded) {
+TEST(test_build_embedded) {
   fg_context *context = api_open("cache");
   fg_order order = order_of("zoo");
   order.embed = "kernels";
@@ -156,9 +152,8 @@ START_TEST(test_build_embedded) {
         api_build(context, order, "head_dim=8 family=simt", NULL));
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_build_refused) {
+TEST(test_build_refused) {
   fg_context *context = api_open("cache");
   fg_order order = order_of("zoo");
   fg_built built = FG_INIT(fg_built);
@@ -188,18 +183,5 @@ START_TEST(test_build_refused) {
   expect_built(&built, 0, 0, 0, 0, 0);
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api_build");
-  TCase *cases = tcase_create("api_build");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_add(cases, test_build);
-  suite_add(cases, test_build_stopped);
-  suite_add(cases, test_build_failing);
-  suite_add(cases, test_build_threads);
-  suite_add(cases, test_build_embedded);
-  suite_add(cases, test_build_refused);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

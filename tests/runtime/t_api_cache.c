@@ -32,7 +32,7 @@ static void ask(const char *templates, const char *plan, const char *words, int 
 }
 
 /* Plans and kernel are two entries: a warm start finds both. */
-START_TEST(test_warm) {
+TEST(test_warm) {
   fg_context *cold = api_open("cache"), *warm = api_open("cache");
   fg_kernel *a = api_kernel(cold, SMALL), *b;
   fg_info info = FG_INIT(fg_info);
@@ -54,10 +54,9 @@ START_TEST(test_warm) {
   fg_close(cold);
   fg_close(warm);
 }
-END_TEST
 
 /* Every part of the key tells entries apart, and nothing else does. */
-START_TEST(test_key) {
+TEST(test_key) {
   ask("", "", "head_dim=8", 0, 1);
   ask("", "", "head_dim=8/8 dtype=bf16 mask=full", 2, 0); /* another spelling */
   setenv("LANG", "xx_YY", 1);
@@ -81,10 +80,9 @@ START_TEST(test_key) {
   api_compiler("compiler", NULL, "exec $CC \"$@\""); /* the first one by another path */
   ask("", "", "head_dim=8", 2, 0);
 }
-END_TEST
 
 /* A fault of a kernel from the cache has the template's line. */
-START_TEST(test_fault_from_cache) {
+TEST(test_fault_from_cache) {
   char said[2][4096], place[64];
   fg_config config = api_config("cache");
   config.templates = "t";
@@ -107,7 +105,6 @@ START_TEST(test_fault_from_cache) {
   ck_assert(at[0] && at[1]);
   ck_assert_str_eq(at[0], at[1]);
 }
-END_TEST
 
 /* As a meta text: the entry's own, launching a function that its code has not. */
 static const char other_entry[] = "other entry";
@@ -158,7 +155,7 @@ static const struct {
 enum { FORGED = sizeof forged / sizeof *forged };
 
 /* An entry that checks out and does not load: dropped, made once more, and good again. */
-START_TEST(test_forged_entry) {
+TEST_LOOP(test_forged_entry, FORGED) {
   api_compiler("compiler", NULL, "exec $CC \"$@\"");
   ask("", "", SMALL, 0, 1);
   forge(forged[_i].plans, forged[_i].meta, forged[_i].code);
@@ -174,13 +171,12 @@ START_TEST(test_forged_entry) {
   ask("", "", SMALL, 2, 0);
   ck_assert_int_eq(api_compiled("compiler"), 1 + !forged[_i].plans);
 }
-END_TEST
 
 /* o = the file that the compiler is to make. */
 #define OUTPUT "for a; do [ \"$p\" = -o ] && o=$a; p=$a; done; "
 
 /* When the new one does not load either, that is the answer; the next call tries again. */
-START_TEST(test_forged_compiler) {
+TEST_LOOP(test_forged_compiler, 2) {
   static const struct {
     const char *body, *why;
     fg_status status;
@@ -207,7 +203,6 @@ START_TEST(test_forged_compiler) {
   api_counts(context, 2, 1, 1, 1);
   fg_close(context);
 }
-END_TEST
 
 /* A directory that cannot be used: memory only, with a warning through the context's own function.
  */
@@ -218,7 +213,7 @@ static void count_warning(void *context, const char *sentence) {
   warnings++;
 }
 
-START_TEST(test_memory_only) {
+TEST(test_memory_only) {
   fg_config config = api_config("file-in-the-way");
   fg_context *context;
   scratch_put("file-in-the-way", "", 0);
@@ -232,18 +227,5 @@ START_TEST(test_memory_only) {
   api_verify(kernel, API_PADDED, &which);
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api_cache");
-  TCase *cases = tcase_create("api_cache");
-  tcase_add_checked_fixture(cases, enter, templates_leave);
-  suite_add(cases, test_warm);
-  suite_add(cases, test_key);
-  suite_add(cases, test_fault_from_cache);
-  suite_loop(cases, test_forged_entry, FORGED);
-  suite_loop(cases, test_forged_compiler, 2);
-  suite_add(cases, test_memory_only);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, templates_leave)

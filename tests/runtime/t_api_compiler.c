@@ -45,7 +45,7 @@ static void ask_in_vain(const char *words, int hits, unsigned corrupt) {
 
 /* Nothing is made and nothing is known of who made what: everything that needs no kernel works,
  * and the sentence says what is missing. */
-START_TEST(test_cold) {
+TEST(test_cold) {
   no_compiler();
   for (int warm = 0; warm < 2; warm++) ask_in_vain(SMALL, warm, 0);
   fg_context *context = api_open("cache");
@@ -55,11 +55,10 @@ START_TEST(test_cold) {
   free(text);
   fg_close(context);
 }
-END_TEST
 
 /* A cache that is warm is as good without a compiler: hits are the compiler's name, the plans, the
  * kernel; nothing is written. What is not there fails as ever, and works again with a compiler. */
-START_TEST(test_warm) {
+TEST(test_warm) {
   ask(SMALL, 0, 1);
   no_compiler();
   ask(SMALL, 3, 0);
@@ -71,10 +70,9 @@ START_TEST(test_warm) {
   ask(SMALL, 2, 0);
   ask("head_dim=16 block_q=4", 1, 1);
 }
-END_TEST
 
 /* The kernels found are those of the compiler that made the last one; a hit changes nothing. */
-START_TEST(test_last_compiler) {
+TEST(test_last_compiler) {
   api_compiler("first", "compiler 1.0", PASS);
   ask(SMALL, 0, 1);
   ask("head_dim=16 block_q=4", 0, 1);
@@ -94,10 +92,9 @@ START_TEST(test_last_compiler) {
   ck_assert_int_eq(api_compiled("first"), 3);
   ck_assert_int_eq(api_compiled("second"), 1);
 }
-END_TEST
 
 /* A compiler that is there when the context looks and cannot be used when it is needed. */
-START_TEST(test_unusable) {
+TEST(test_unusable) {
   api_compiler("first", "compiler 1.0", PASS);
   ask(SMALL, 0, 1);
   api_compiler("second", "compiler 2.0", PASS);
@@ -111,10 +108,9 @@ START_TEST(test_unusable) {
         fg_select(api_define(context, "head_dim=16 block_q=4"), &api_shape, NULL, &kernel));
   fg_close(context);
 }
-END_TEST
 
 /* A compile that fails is nobody's name. */
-START_TEST(test_failed_compile) {
+TEST(test_failed_compile) {
   fg_kernel *kernel;
   api_compiler("first", "compiler 1.0", PASS);
   ask(SMALL, 0, 1);
@@ -126,11 +122,10 @@ START_TEST(test_failed_compile) {
   no_compiler();
   ask(SMALL, 3, 0);
 }
-END_TEST
 
 /* What the machine does to a compiler is no fault of the kernel: another code, and nothing of it is
  * kept. */
-START_TEST(test_machine_fails) {
+TEST(test_machine_fails) {
   static const struct {
     const char *script, *why;
     fg_status status;
@@ -157,7 +152,6 @@ START_TEST(test_machine_fails) {
   api_compiler("first", "compiler 1.0", PASS);
   ask(SMALL, 1, 1); /* the plans were listed */
 }
-END_TEST
 
 static void made_ago(const char *path, time_t seconds) {
   const struct timespec t[2] = {{time(NULL) - seconds, 0}, {time(NULL) - seconds, 0}};
@@ -166,7 +160,7 @@ static void made_ago(const char *path, time_t seconds) {
 
 /* Directories of processes that were killed go with the next compile; those in use, young ones and
  * others' do not. */
-START_TEST(test_left_behind) {
+TEST(test_left_behind) {
   static const char *const dirs[] = {"tmp/flashgen-killed", "tmp/flashgen-inuse_",
                                      "tmp/flashgen-young_", "tmp/flashgen-other_name"};
   ck_assert_int_eq(mkdir("tmp", 0777), 0);
@@ -185,7 +179,6 @@ START_TEST(test_left_behind) {
   for (int i = 1; i < 4; i++) ck_assert_msg(!access(dirs[i], F_OK), "%s", dirs[i]);
   close(held);
 }
-END_TEST
 
 /* What NVRTC warns of, and refuses therefore, the host device refuses too: text, and what of it. */
 static const char *const strict[][2] = {
@@ -197,7 +190,7 @@ static const char *const strict[][2] = {
     {"int f(void) {\n  return 65536 * 65536;\n}\n", "kernel.c:2:16: error: integer overflow"},
 };
 
-START_TEST(test_strict) {
+TEST_LOOP(test_strict, sizeof strict / sizeof *strict) {
   char text[128];
   fg_source source = {.text = text, .size = strlen(strict[_i][0])};
   fg_code code;
@@ -207,7 +200,6 @@ START_TEST(test_strict) {
   GOOD(fg_compile("host", "planted", &source, &code));
   free(code.data);
 }
-END_TEST
 
 static void name_key(fg_key *key) {
   const int format = FG_CACHE_FORMAT;
@@ -237,7 +229,7 @@ static void flip_last_byte(const char *path) {
 
 /* A name that is damaged, gone, empty, too long or another's: as if there were none, and the next
  * compile writes a good one. */
-START_TEST(test_damaged_name) {
+TEST_LOOP(test_damaged_name, 6) {
   static const struct {
     int hits;
     unsigned corrupt;
@@ -265,11 +257,10 @@ START_TEST(test_damaged_name) {
   ask(SMALL, 3, 0);
   fg_key_free(&key);
 }
-END_TEST
 
 /* A kernel never goes by the name of a compiler that did not make it: the context has a compiler,
  * none, or the name of one that is gone, and another one comes. */
-START_TEST(test_compiler_changes) {
+TEST_LOOP(test_compiler_changes, 3) {
   if (_i != 1) api_compiler("compiler", "compiler 1.0", PASS);
   if (_i == 2) ask("head_dim=16 block_q=4", 0, 1);
   if (_i >= 1) no_compiler();
@@ -284,22 +275,5 @@ START_TEST(test_compiler_changes) {
   fg_close(context);
   ask(SMALL, 1, 1);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api_compiler");
-  TCase *cases = tcase_create("api_compiler");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_add(cases, test_cold);
-  suite_add(cases, test_warm);
-  suite_add(cases, test_last_compiler);
-  suite_add(cases, test_unusable);
-  suite_add(cases, test_failed_compile);
-  suite_add(cases, test_machine_fails);
-  suite_add(cases, test_left_behind);
-  suite_loop(cases, test_strict, sizeof strict / sizeof *strict);
-  suite_loop(cases, test_damaged_name, 6);
-  suite_loop(cases, test_compiler_changes, 3);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

@@ -19,7 +19,7 @@ static fg_context *open_jit(int jit) {
   return context;
 }
 
-START_TEST(test_jit_off) {
+TEST(test_jit_off) {
   fg_kernel *kernel = NULL;
   api_compiler("compiler", NULL, "exec $CC \"$@\"");
   setenv("FLASHGEN_JIT", "0", 1);
@@ -45,10 +45,9 @@ START_TEST(test_jit_off) {
   ck_assert_int_eq(api_compiled("compiler"), 1);
   fg_close(context);
 }
-END_TEST
 
 /* Zoos alone: the cache has the kernel, and it is not taken. */
-START_TEST(test_zoos_alone) {
+TEST(test_zoos_alone) {
   fg_kernel *kernel = NULL;
   api_zoo_make("zoo", "head_dim=16 family=simt block_q=4");
   fg_context *context = open_jit(1);
@@ -72,9 +71,8 @@ START_TEST(test_zoos_alone) {
   api_counts(context, 0, 1, 0, 1);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_jit_off_zoo) {
+TEST(test_jit_off_zoo) {
   fg_kernel *kernel = NULL;
   api_zoo_make("zoo", "head_dim=8,16,128 family=simt block_q=16 mask=full,causal");
   fg_context *context = api_zoo_open("zoo", NULL, -1);
@@ -93,11 +91,10 @@ START_TEST(test_jit_off_zoo) {
   ck_assert_msg(strstr(fg_error(), "), and elsewhere: " D8 ": no zoo has it, "), "%s", fg_error());
   fg_close(context);
 }
-END_TEST
 
 /* simt ---------------------------------------------------------------------------------------- */
 
-START_TEST(test_slow) {
+TEST(test_slow) {
   static const fg_shape at_limit = SHAPE(1, 1, 1, 1 << 14, 1 << 14, 0),
                         above = SHAPE(2, 1, 1, 1 << 14, 1 << 14, 0),
                         longer = SHAPE(1, 1, 1, 1 << 16, 1 << 16, 0);
@@ -120,10 +117,9 @@ START_TEST(test_slow) {
   ck_assert_int_eq(api_warnings, 1); /* once a context */
   fg_close(context);
 }
-END_TEST
 
 /* Tensors that tensor cores do not take are as slow. */
-START_TEST(test_slow_tensors) {
+TEST(test_slow_tensors) {
   fg_config config = api_config("cache");
   fg_context *context;
   config.warn = api_keep_warning;
@@ -134,11 +130,10 @@ START_TEST(test_slow_tensors) {
                 api_warned);
   fg_close(context);
 }
-END_TEST
 
 /* A family joins a zoo unnamed, simt does not join with it; and it is what the zoo gives, unless
  * the tensors want what the zoo lacks. */
-START_TEST(test_zoo_of_mma) {
+TEST(test_zoo_of_mma) {
   fg_kernel *kernel = NULL;
   api_zoo_make("zoo", "head_dim=8 block_q=64 block_kv=64");
   setenv("FLASHGEN_CC", "/nonexistent/cc", 1);
@@ -154,10 +149,9 @@ START_TEST(test_zoo_of_mma) {
         fg_select(op, &(fg_shape)SHAPE(1, 2, 1, 20, 37, 2), NULL, &kernel));
   fg_close(context);
 }
-END_TEST
 
 /* Both families in a zoo: the cost model does not come to simt. */
-START_TEST(test_zoo_of_both) {
+TEST(test_zoo_of_both) {
   api_zoo_make("zoo", "head_dim=8 family=mma,simt block_q=64,4");
   setenv("FLASHGEN_TEMPLATES", "no-such-directory", 1);
   fg_context *context = api_zoo_open("zoo", NULL, 0);
@@ -170,9 +164,8 @@ START_TEST(test_zoo_of_both) {
   ck_assert_str_eq(api_kernel(context, "head_dim=8")->name, D8_FOUR);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_settings) {
+TEST(test_settings) {
   static const struct {
     const char *name, *value, *why;
   } wrong[] = {
@@ -192,25 +185,10 @@ START_TEST(test_settings) {
   }
   ck_assert_ptr_eq(context, untouched);
 }
-END_TEST
 
 static void enter(void) {
   templates_enter();
   api_reset();
 }
 
-int main(void) {
-  Suite *suite = suite_create("api_jit");
-  TCase *cases = tcase_create("api_jit");
-  tcase_add_checked_fixture(cases, enter, templates_leave);
-  suite_add(cases, test_jit_off);
-  suite_add(cases, test_zoos_alone);
-  suite_add(cases, test_jit_off_zoo);
-  suite_add(cases, test_slow);
-  suite_add(cases, test_slow_tensors);
-  suite_add(cases, test_zoo_of_mma);
-  suite_add(cases, test_zoo_of_both);
-  suite_add(cases, test_settings);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, templates_leave)

@@ -23,7 +23,7 @@ static void expect_seen(alloc_seen seen, long allocations, long frees, long lock
 }
 
 /* The watch sees what it should. */
-START_TEST(test_watch) {
+TEST(test_watch) {
   NEEDS_WATCH;
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   long live = alloc_live();
@@ -44,10 +44,9 @@ START_TEST(test_watch) {
   free(b);
   ck_assert_int_eq(alloc_live(), live);
 }
-END_TEST
 
 /* The same for a shape of the class, never seen before. */
-START_TEST(test_hot_select) {
+TEST(test_hot_select) {
   NEEDS_WATCH;
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, SMALL);
@@ -61,10 +60,9 @@ START_TEST(test_hot_select) {
   ck_assert(!status[0] && !status[1] && hot[0] == kernel && hot[1] == kernel);
   fg_close(context);
 }
-END_TEST
 
 /* However many classes of shapes are asked for, what is remembered of them is bounded. */
-START_TEST(test_bounded_memo) {
+TEST(test_bounded_memo) {
   NEEDS_WATCH;
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, SMALL);
@@ -76,7 +74,6 @@ START_TEST(test_bounded_memo) {
   ck_assert_int_eq(alloc_live(), live);
   fg_close(context);
 }
-END_TEST
 
 static int reached;
 static fg_status do_nothing(fg_module *module, const fg_shape *shape, const fg_args *args,
@@ -89,7 +86,7 @@ static fg_status do_nothing(fg_module *module, const fg_shape *shape, const fg_a
 
 /* The host's engine keeps a description of each launch's tensors and runs one launch at a time: one
  * block and one lock, which are the device's. All that lies before the device takes none. */
-START_TEST(test_hot_launch) {
+TEST(test_hot_launch) {
   NEEDS_WATCH;
   fg_context *context = api_open("cache");
   fg_kernel *kernel = api_kernel(context, BACKWARD);
@@ -110,7 +107,6 @@ START_TEST(test_hot_launch) {
   fg_problem_free(p);
   fg_close(context);
 }
-END_TEST
 
 /* Failures ----------------------------------------------------------------------------------- */
 
@@ -204,30 +200,16 @@ static void expect_all(int cold, long least) {
   fg_close(context);
 }
 
-START_TEST(test_fail_warm) {
+TEST(test_fail_warm) {
   NEEDS_WATCH;
   spare_lua();
   expect_all(0, 20);
 }
-END_TEST
 
-START_TEST(test_fail_cold) {
+TEST(test_fail_cold) {
   NEEDS_WATCH;
   spare_lua();
   expect_all(1, 60);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api_memory");
-  TCase *cases = tcase_create("api_memory");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_add(cases, test_watch);
-  suite_add(cases, test_hot_select);
-  suite_add(cases, test_hot_launch);
-  suite_add(cases, test_bounded_memo);
-  suite_add(cases, test_fail_warm);
-  suite_add(cases, test_fail_cold);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

@@ -41,7 +41,7 @@ static fg_context *open_broken(const char *file, const char *condition, int no_f
 
 /* One plan of a family is refused: the next best is taken, with a warning, and the refused one is
  * not tried again for other shapes. */
-START_TEST(test_next_best) {
+TEST(test_next_best) {
   fg_context *context = api_open("cache");
   char first[FG_NAME_MAX], condition[128];
   const fg_kernel *usual = api_kernel(context, "head_dim=8 family=mma,simt");
@@ -72,7 +72,6 @@ START_TEST(test_next_best) {
   ck_assert_int_eq(api_compiled("compiler"), 2);
   fg_close(context);
 }
-END_TEST
 
 /* Those that compute a spec beside mma and simt. */
 static void break_others(void) {
@@ -84,7 +83,7 @@ static void break_others(void) {
 }
 
 /* All plans of the families are: then simt is what computes it, if it may. */
-START_TEST(test_family_refused) {
+TEST(test_family_refused) {
   fg_kernel *kernel = NULL;
   break_others();
   fg_context *context = open_broken(MMA_FORWARD, "true", 0);
@@ -102,11 +101,10 @@ START_TEST(test_family_refused) {
         fg_select(api_define(context, "head_dim=8"), &api_shape, NULL, &kernel));
   fg_close(context);
 }
-END_TEST
 
 /* None compiles: the last one's failure. What was refused for its text is kept with the reason: no
  * later call and no other process compiles it again. */
-START_TEST(test_all_refused) {
+TEST(test_all_refused) {
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
   templates_change("attention/simt/forward.cut", "$(kernel(\"attn_fwd\")) {\n",
                    "$(kernel(\"attn_fwd\")) {\n  broken;\n");
@@ -135,10 +133,9 @@ START_TEST(test_all_refused) {
   ck_assert_ptr_eq(kernel, untouched);
   fg_close(context);
 }
-END_TEST
 
 /* A compile that fails as late as one may take ends the search of its family: one try of each. */
-START_TEST(test_late) {
+TEST(test_late) {
   fg_kernel *kernel = NULL;
   setenv("FLASHGEN_COMPILE_SECONDS", "1", 1);
   api_compiler("late", "compiler 1.0", "sleep 1; exit 1");
@@ -152,13 +149,12 @@ START_TEST(test_late) {
   api_counts(context, 0, 0, 0, 0);
   fg_close(context);
 }
-END_TEST
 
 #define TWO_PLANS "head_dim=8 family=mma block_q=64 block_kv=64"
 
 /* Lateness is kept with the time that there was: more of it is another try. What a compiler says of
  * no line of the text is not kept. */
-START_TEST(test_late_again) {
+TEST_LOOP(test_late_again, 2) {
   static const char *const said[] = {"echo kernel.c:1:1: error: x", "echo something else"};
   fg_kernel *kernel = NULL;
   char script[128];
@@ -175,10 +171,9 @@ START_TEST(test_late_again) {
     fg_close(context);
   }
 }
-END_TEST
 
 /* What is no refusal of the compiler is nobody else's to make good. */
-START_TEST(test_other_failures_stand) {
+TEST(test_other_failures_stand) {
   fg_kernel *kernel = NULL;
   setenv("FLASHGEN_CC", "/nonexistent/cc", 1);
   fg_config config = api_config("cache");
@@ -191,23 +186,10 @@ START_TEST(test_other_failures_stand) {
   ck_assert_int_eq(warnings, 0);
   fg_close(context);
 }
-END_TEST
 
 static void enter_templates(void) {
   templates_enter();
   api_reset();
 }
 
-int main(void) {
-  Suite *suite = suite_create("api_refused");
-  TCase *cases = tcase_create("refused plans");
-  tcase_add_checked_fixture(cases, enter_templates, templates_leave);
-  suite_add(cases, test_next_best);
-  suite_add(cases, test_family_refused);
-  suite_add(cases, test_all_refused);
-  suite_add(cases, test_late);
-  suite_loop(cases, test_late_again, 2);
-  suite_add(cases, test_other_failures_stand);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter_templates, templates_leave)

@@ -11,7 +11,7 @@
 #define SMALL "head_dim=8 block_q=4" /* one plan, the fastest to compile */
 
 /* One class, one choice; another class, another choice, and a compile only for another plan. */
-START_TEST(test_classes) {
+TEST(test_classes) {
   static const fg_shape same[] = {SHAPE(1, 2, 1, 21, 39, 0), SHAPE(1, 2, 1, 20, 37, 16),
                                   SHAPE(1, 3, 1, 23, 36, 32)};
   static const fg_shape other[] = {SHAPE(1, 2, 1, 24, 37, 0), SHAPE(1, 2, 1, 20, 40, 0),
@@ -31,11 +31,10 @@ START_TEST(test_classes) {
   }
   fg_close(context);
 }
-END_TEST
 
 /* A batch that some plans have no blocks for goes to one that has, though a plan was taken for as
  * many heads before; where none has, the launch says it. */
-START_TEST(test_large_batches) {
+TEST(test_large_batches) {
   static const fg_shape below = SHAPE(40000, 2, 2, 1, 1, 0), beyond = SHAPE(70000, 1, 1, 1, 1, 0);
   uint32_t grid[3];
   bool empty;
@@ -59,7 +58,6 @@ START_TEST(test_large_batches) {
   fg_problem_free(problem);
   fg_close(context);
 }
-END_TEST
 
 /* Of n classes the ith: 30 lengths of q, 28 of k, 6 batches. */
 static fg_shape class_of(int i) {
@@ -68,7 +66,7 @@ static fg_shape class_of(int i) {
 }
 
 /* Many classes are remembered each; beyond what the memo holds they still work. */
-START_TEST(test_many_classes) {
+TEST(test_many_classes) {
   enum { REMEMBERED = 200, CLASSES = 5040 };
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, SMALL);
@@ -82,7 +80,6 @@ START_TEST(test_many_classes) {
   api_counts(context, 0, CLASSES, 1, 1);
   fg_close(context);
 }
-END_TEST
 
 /* The name of the kernel that a context of this plan chooses; by the variable if `variable`. */
 static void expect_plan(const char *plan, int variable, const char *words, const char *name) {
@@ -101,7 +98,7 @@ static void expect_plan(const char *plan, int variable, const char *words, const
   fg_close(context);
 }
 
-START_TEST(test_forced_plan) {
+TEST(test_forced_plan) {
   const char *four = "simt-q4-k32-w4", *sixteen = "simt-q16-k32-w4";
   for (int variable = 0; variable < 2; variable++) {
     expect_plan("simt-q16-*", variable, "head_dim=8", sixteen);
@@ -115,10 +112,9 @@ START_TEST(test_forced_plan) {
                 sixteen); /* the spec's own limit */
   }
 }
-END_TEST
 
 /* A plan that matches nothing may be meant for another spec: one warning, whatever is asked for. */
-START_TEST(test_forced_in_vain) {
+TEST(test_forced_in_vain) {
   fg_config config = api_config("cache");
   fg_context *context;
   config.plan = "mma-q46-*", config.warn = api_keep_warning;
@@ -136,7 +132,6 @@ START_TEST(test_forced_in_vain) {
   ck_assert_int_eq(api_warnings, 1);
   fg_close(context);
 }
-END_TEST
 
 static const char *name_of(fg_kernel *kernel) {
   fg_info info = FG_INIT(fg_info);
@@ -146,7 +141,7 @@ static const char *name_of(fg_kernel *kernel) {
 
 /* One row sees all keys under the causal mask, and a window as long as all of them hides none: the
  * kernel may be one without a mask. It computes what the other does, and is refused elsewhere. */
-START_TEST(test_mask_hides_nothing) {
+TEST(test_mask_hides_nothing) {
   fg_context *context = api_open("cache");
   fg_op *causal = api_define(context, SMALL " mask=causal");
   const fg_shape one = SHAPE(2, 2, 1, 1, 37, 0), two = SHAPE(2, 2, 1, 2, 37, 0);
@@ -173,11 +168,10 @@ START_TEST(test_mask_hides_nothing) {
   fg_release(causal);
   fg_close(context);
 }
-END_TEST
 
 /* The same of caches, whose sequences may have any number of keys up to the shape's. Of packed rows
  * nothing is known. */
-START_TEST(test_mask_hides_nothing_of_caches) {
+TEST(test_mask_hides_nothing_of_caches) {
   fg_context *context = api_open("cache");
   const fg_shape one = SHAPE(2, 2, 1, 1, 37, 0), two = SHAPE(2, 2, 1, 2, 37, 0);
   fg_op *causal = api_define(context, SMALL " mask=causal kv_layout=cached");
@@ -192,10 +186,9 @@ START_TEST(test_mask_hides_nothing_of_caches) {
              "-causal-"));
   fg_close(context);
 }
-END_TEST
 
 /* Where only what is there may be taken, nothing else is looked for. */
-START_TEST(test_mask_without_compiler) {
+TEST(test_mask_without_compiler) {
   const fg_shape one = SHAPE(1, 1, 1, 1, 37, 0), two = SHAPE(1, 1, 1, 2, 37, 0);
   fg_context *context = api_open("cache");
   api_select(api_define(context, SMALL " mask=causal"), two);
@@ -206,9 +199,8 @@ START_TEST(test_mask_without_compiler) {
                    "attn_fwd-bf16-d8-causal.simt-q4-k32-w4.host");
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_no_fallback) {
+TEST(test_no_fallback) {
   fg_config config = api_config("cache");
   fg_kernel *untouched = (fg_kernel *)1, *kernel = untouched;
   fg_context *context;
@@ -228,9 +220,8 @@ START_TEST(test_no_fallback) {
   api_kernel(context, SMALL);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_refused_shapes) {
+TEST(test_refused_shapes) {
   static const struct {
     fg_shape shape;
     const char *why;
@@ -266,12 +257,11 @@ START_TEST(test_refused_shapes) {
   ck_assert_ptr_eq(kernel, untouched);
   fg_close(context);
 }
-END_TEST
 
 /* A stream under capture, on a device that says so. */
 static bool always(fg_device *device, void *stream) { return (void)device, stream != NULL; }
 
-START_TEST(test_capture) {
+TEST(test_capture) {
   fg_context *context = api_open("cache");
   fg_device_class class = *context->device->class;
   fg_op *op = api_define(context, "head_dim=8 family=simt");
@@ -296,23 +286,5 @@ START_TEST(test_capture) {
   api_counts(context, 0, 3, 2, 2);
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api_select");
-  TCase *cases = tcase_create("api_select");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_add(cases, test_classes);
-  suite_add(cases, test_many_classes);
-  suite_add(cases, test_large_batches);
-  suite_add(cases, test_forced_plan);
-  suite_add(cases, test_forced_in_vain);
-  suite_add(cases, test_mask_hides_nothing);
-  suite_add(cases, test_mask_hides_nothing_of_caches);
-  suite_add(cases, test_mask_without_compiler);
-  suite_add(cases, test_no_fallback);
-  suite_add(cases, test_refused_shapes);
-  suite_add(cases, test_capture);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

@@ -110,7 +110,7 @@ static int open_files(void) {
 }
 
 /* One compile, one kernel for all; threads that loaded another gave it back. */
-START_TEST(test_one_op) {
+TEST(test_one_op) {
   int files = open_files();
   fg_context *context = api_open("cache");
   fg_counts counts = FG_INIT(fg_counts);
@@ -130,9 +130,8 @@ START_TEST(test_one_op) {
   ck_assert_int_eq(mapped(), 0);
   ck_assert_int_eq(open_files(), files);
 }
-END_TEST
 
-START_TEST(test_eight_ops) {
+TEST(test_eight_ops) {
   enum { OPS = 8 };
   fg_context *context = api_open("cache");
   static worker list[OPS];
@@ -146,11 +145,10 @@ START_TEST(test_eight_ops) {
   }
   fg_close(context);
 }
-END_TEST
 
 /* A failure reaches every thread that waits for it, and the next call tries again where it says
  * nothing of the text. */
-START_TEST(test_failure_for_all) {
+TEST(test_failure_for_all) {
   static worker list[4];
   fg_counts counts = FG_INIT(fg_counts);
   api_compiler("compiler", NULL, "sleep 0.2; echo broken; exit 1");
@@ -164,7 +162,6 @@ START_TEST(test_failure_for_all) {
   ck_assert_uint_eq(counts.compiles, 1); /* those that succeeded */
   fg_close(context);
 }
-END_TEST
 
 /* Forks -------------------------------------------------------------------------------------- */
 
@@ -218,7 +215,7 @@ static int use_parents(fg_context *context) {
   return use_own(NULL) ? 5 : 0;
 }
 
-START_TEST(test_fork) {
+TEST(test_fork) {
   ck_assert_int_eq(in_child(use_own, NULL), 0); /* before any use */
   fg_context *context = api_open("cache");
   fg_kernel *kernel = api_kernel(context, SMALL);
@@ -229,9 +226,8 @@ START_TEST(test_fork) {
   fg_close(context);
   ck_assert_int_eq(in_child(use_own, NULL), 0); /* after a context of the parent's is gone */
 }
-END_TEST
 
-START_TEST(test_processes) {
+TEST(test_processes) {
   enum { PROCESSES = 8 };
   pid_t child[PROCESSES];
   int go[2], state;
@@ -253,17 +249,5 @@ START_TEST(test_processes) {
   ck_assert_int_ge(api_compiled("compiler"), 1);
   ck_assert_int_le(api_compiled("compiler"), 2);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("api_threads");
-  TCase *cases = tcase_create("api_threads");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_add(cases, test_one_op);
-  suite_add(cases, test_eight_ops);
-  suite_add(cases, test_failure_for_all);
-  suite_add(cases, test_fork);
-  suite_add(cases, test_processes);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

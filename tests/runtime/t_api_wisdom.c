@@ -63,7 +63,7 @@ static const char *chosen_of(fg_context *context, const char *words, fg_shape of
 static const char *chosen_at(fg_shape of) { return chosen_of(open_with(1, usual), WORDS, of); }
 static const char *chosen(void) { return chosen_at(shape); }
 
-START_TEST(least_time_wins) {
+TEST(least_time_wins) {
   put(A, 2), put(B, 1), put(modelled, 3);
   ck_assert_str_eq(chosen(), B);
   put(A, 0.5); /* measured again */
@@ -73,10 +73,9 @@ START_TEST(least_time_wins) {
   put_in("w.txt", old);
   ck_assert_str_eq(chosen(), A);
 }
-END_TEST
 
 /* D3, D4: lines that say nothing of this device and these kernels, and times that are none. */
-START_TEST(lines_that_do_not_count) {
+TEST(lines_that_do_not_count) {
   fg_measured m = line_of(A, 0.001);
   strcpy(m.device, "NVIDIA H200");
   put_in("w.txt", m);
@@ -108,7 +107,6 @@ START_TEST(lines_that_do_not_count) {
   put(B, 5); /* however slow, it is all that was measured */
   ck_assert_str_eq(chosen(), B);
 }
-END_TEST
 
 static fg_measured line_on(const char *device, int multiprocessors, const char *plan, double ms) {
   fg_measured m = line_of(plan, ms);
@@ -136,7 +134,7 @@ static void chosen_and_told(char words[512]) {
 
 /* Lines of the spec without batch_invariant serve until it has some of its own, for the shape by
  * which its plan is chosen. */
-START_TEST(invariant_is_chosen_as_others) {
+TEST(invariant_is_chosen_as_others) {
   const char *words = WORDS " batch_invariant=true";
   fg_measured m = line_of(B, 2), own = line_of(A, 3);
   m.shape.b = 16, m.shape.nk = 8192;
@@ -147,10 +145,9 @@ START_TEST(invariant_is_chosen_as_others) {
   put_in("w.txt", own);
   ck_assert_str_eq(chosen_of(open_with(1, usual), words, shape), A);
 }
-END_TEST
 
 /* The shape by which it is chosen has pages for its own sequences, not those of the launch. */
-START_TEST(invariant_pages) {
+TEST(invariant_pages) {
   fg_measured m = line_of(B, 2);
   fg_shape few = shape;
   few.page = 16, few.pages = 2 * 63;
@@ -160,11 +157,10 @@ START_TEST(invariant_pages) {
   const char *words = WORDS " kv_layout=paged batch_invariant=true";
   ck_assert_str_eq(chosen_of(open_with(1, usual), words, few), B);
 }
-END_TEST
 
 /* A device of as many multiprocessors speaks where this one has nothing to say. Two that are near
  * are not mixed: their times say nothing of each other. */
-START_TEST(near_devices) {
+TEST(near_devices) {
   char words[512];
   put_in("w.txt", line_on("far away", 2, B, 0.01));
   ck_assert_str_eq(chosen(), modelled);
@@ -180,10 +176,9 @@ START_TEST(near_devices) {
   chosen_and_told(words);
   ck_assert_str_eq(words, ": taken, 7 ms, 1 times the least, at b2 h4/4 1000x1000\n");
 }
-END_TEST
 
 /* Wrong numbers there are believed until they have been right here. */
-START_TEST(near_devices_that_were_wrong) {
+TEST(near_devices_that_were_wrong) {
   fg_measured m = line_on("the other", 6, modelled, 1);
   m.status = FG_MEASURED_WRONG, m.verified = false, m.when = 2000;
   put_in("w.txt", m);
@@ -191,10 +186,9 @@ START_TEST(near_devices_that_were_wrong) {
   put(modelled, 1); /* earlier */
   ck_assert_str_eq(chosen(), modelled);
 }
-END_TEST
 
 /* The first file counts most, whatever the times of its lines. */
-START_TEST(files_in_order) {
+TEST(files_in_order) {
   static const char *const files[] = {"mine.txt", "theirs.txt"};
   fg_measured m = line_of(A, 1);
   put_in("theirs.txt", m);
@@ -211,9 +205,8 @@ START_TEST(files_in_order) {
   setenv("FLASHGEN_WISDOM", "none", 1);
   ck_assert_str_eq(chosen_of(open_with(0, NULL), WORDS, shape), modelled);
 }
-END_TEST
 
-START_TEST(files_that_are_none) {
+TEST(files_that_are_none) {
   static const char *const missing[] = {"nowhere.txt"}, *const directory[] = {"t"};
   fg_config config = api_config("cache");
   fg_context *context = NULL;
@@ -227,10 +220,9 @@ START_TEST(files_that_are_none) {
   FAILS(FG_EARGUMENT, "n_wisdom is -2", fg_open(&config, &context));
   ck_assert_ptr_null(context);
 }
-END_TEST
 
 /* A line of a newer flashgen is said once, and the rest is used. */
-START_TEST(newer_file) {
+TEST(newer_file) {
   fg_config config = api_config("cache");
   fg_context *context;
   FILE *f = fopen("w.txt", "w");
@@ -245,10 +237,9 @@ START_TEST(newer_file) {
                    "w.txt: 2 lines are of a newer flashgen and not used; this one reads "
                    "format 1");
 }
-END_TEST
 
 /* So is that the file is another one. */
-START_TEST(other_file) {
+TEST(other_file) {
   fg_config config = api_config("cache");
   fg_context *context;
   scratch_put("w.txt", "# of mine\n<html>\n</html>\n", 25);
@@ -262,10 +253,9 @@ START_TEST(other_file) {
   fg_close(context);
   ck_assert_int_eq(api_warnings, 1);
 }
-END_TEST
 
 /* The class of the shape, else the nearest; too far away is nowhere. */
-START_TEST(nearest_class) {
+TEST(nearest_class) {
   fg_measured m = line_of(A, 1);
   fg_shape asked = shape;
   put_in("w.txt", m); /* 1000 x 1000 */
@@ -287,10 +277,9 @@ START_TEST(nearest_class) {
   snprintf(far, sizeof far, "%s", chosen_at(small));
   ck_assert_str_eq(far, chosen_of(open_with(-1, NULL), WORDS, small));
 }
-END_TEST
 
 /* Two shapes of one class: the plan that is good at both. */
-START_TEST(shapes_of_a_class) {
+TEST(shapes_of_a_class) {
   for (int i = 0; i < 2; i++) {
     fg_measured a = line_of(A, i ? 10 : 1), b = line_of(B, i ? 20 : 3),
                 c = line_of(C, i ? 12 : 1.1);
@@ -300,10 +289,9 @@ START_TEST(shapes_of_a_class) {
   }
   ck_assert_str_eq(chosen(), C);
 }
-END_TEST
 
 /* Numbers that were wrong and launches that broke keep a plan out, until it is measured again. */
-START_TEST(bad_plans) {
+TEST(bad_plans) {
   const char *first = modelled;
   fg_measured m = line_of(first, 0);
   m.status = FG_MEASURED_WRONG, m.verified = false;
@@ -318,10 +306,9 @@ START_TEST(bad_plans) {
   put_in("w.txt", m);
   ck_assert_str_eq(chosen(), first);
 }
-END_TEST
 
 /* It is what forces a plan that has the last word, and alignment. */
-START_TEST(what_goes_before_wisdom) {
+TEST(what_goes_before_wisdom) {
   char both[160];
   snprintf(both, sizeof both, "%s,%s", C, B);
   fg_config config = api_config("cache");
@@ -338,10 +325,9 @@ START_TEST(what_goes_before_wisdom) {
   ck_assert_ptr_nonnull(
       strstr(chosen_of(open_with(1, usual), "head_dim=8 block_kv=64,32", odd), "simt-"));
 }
-END_TEST
 
 /* D6: the winner no longer compiles: the next best of those that were measured. */
-START_TEST(winner_is_refused) {
+TEST(winner_is_refused) {
   fg_config config = api_config("cache");
   fg_context *context;
   fg_variant winner;
@@ -370,7 +356,6 @@ START_TEST(winner_is_refused) {
   api_counts(context, 0, 1, 1, 1);
   fg_close(context);
 }
-END_TEST
 
 /* Chooses A, B and C. */
 static void find_plans(void) {
@@ -395,25 +380,4 @@ static void enter(void) {
   generation = words_generation(WORDS);
 }
 
-int main(void) {
-  Suite *suite = suite_create("api_wisdom");
-  TCase *cases = tcase_create("api_wisdom");
-  tcase_add_checked_fixture(cases, enter, templates_leave);
-  suite_add(cases, least_time_wins);
-  suite_add(cases, invariant_is_chosen_as_others);
-  suite_add(cases, invariant_pages);
-  suite_add(cases, lines_that_do_not_count);
-  suite_add(cases, near_devices);
-  suite_add(cases, near_devices_that_were_wrong);
-  suite_add(cases, files_in_order);
-  suite_add(cases, files_that_are_none);
-  suite_add(cases, newer_file);
-  suite_add(cases, other_file);
-  suite_add(cases, nearest_class);
-  suite_add(cases, shapes_of_a_class);
-  suite_add(cases, bad_plans);
-  suite_add(cases, what_goes_before_wisdom);
-  suite_add(cases, winner_is_refused);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, templates_leave)

@@ -14,7 +14,7 @@
 #define D8_FOUR "attn_fwd-bf16-d8.simt-q4-k32-w4.host"
 
 /* Neither compiler nor templates are looked for. */
-START_TEST(test_zoo) {
+TEST(test_zoo) {
   api_zoo_make("zoo", "head_dim=8 family=simt");
   setenv("FLASHGEN_CC", "/nonexistent/cc", 1);
   setenv("FLASHGEN_TEMPLATES", "no-such-directory", 1);
@@ -40,10 +40,9 @@ START_TEST(test_zoo) {
   fg_close(context);
   ck_assert_int_ne(access("other-cache", F_OK), 0);
 }
-END_TEST
 
 /* Zoos of another arch are of no use to the device, which is said once. */
-START_TEST(test_zoo_of_another_arch) {
+TEST(test_zoo_of_another_arch) {
   const fg_zoo one = {.size = sizeof one, .directory = "one"},
                two = {.size = sizeof two, .directory = "two"}, *const zoos[] = {&one, &two};
   fg_config config = api_config("other-cache");
@@ -66,10 +65,9 @@ START_TEST(test_zoo_of_another_arch) {
         fg_open(&config, &context));
   ck_assert_ptr_nonnull(strstr(fg_error(), "(did you mean \"sm_90a\"?)"));
 }
-END_TEST
 
 /* What a zoo lacks is compiled and kept as ever; the first zoo that has a kernel gives it. */
-START_TEST(test_zoo_and_cache) {
+TEST(test_zoo_and_cache) {
   const fg_zoo one = {.size = sizeof one, .directory = "one"},
                two = {.size = sizeof two, .directory = "two"}, *const zoos[] = {&one, &two};
   fg_config config = api_config("other-cache");
@@ -91,9 +89,8 @@ START_TEST(test_zoo_and_cache) {
   }
   ck_assert_int_eq(api_compiled("compiler"), 1);
 }
-END_TEST
 
-START_TEST(test_zoo_forced) {
+TEST(test_zoo_forced) {
   api_zoo_make("zoo", "head_dim=8 family=simt");
   api_zoo_make("part", "head_dim=8 family=simt block_q=16");
   fg_context *context = api_zoo_open("zoo", "simt-q16-*", 0);
@@ -111,10 +108,9 @@ START_TEST(test_zoo_forced) {
   api_counts(context, 0, 1, 0, 1);
   fg_close(context);
 }
-END_TEST
 
 /* The family's own reason, where a forced plan names a family that does not apply. */
-START_TEST(test_forced_refused) {
+TEST(test_forced_refused) {
   fg_kernel *kernel = NULL;
   api_zoo_make("zoo", "head_dim=8 family=simt");
   templates_replace("attention/simt/forward.lua",
@@ -131,11 +127,10 @@ START_TEST(test_forced_refused) {
   ck_assert_str_eq(api_kernel(context, "head_dim=8")->name, D8_FOUR);
   fg_close(context);
 }
-END_TEST
 
 /* A kernel that is no good is looked for elsewhere, with a warning; a zoo that is not is an error.
  */
-START_TEST(test_bad_zoo) {
+TEST(test_bad_zoo) {
   fg_zoo missing = FG_INIT(fg_zoo);
   const fg_zoo *zoos = &missing;
   fg_config config = api_config("other-cache");
@@ -170,10 +165,9 @@ START_TEST(test_bad_zoo) {
   FAILS(FG_EARGUMENT, "zoos is NULL", fg_open(&config, &context));
   ck_assert_ptr_eq(context, untouched);
 }
-END_TEST
 
 /* The recipe of the zoo's only kernel is none, under a checksum that fits. */
-START_TEST(test_bad_recipe) {
+TEST(test_bad_recipe) {
   static char text[1 << 15];
   char digest[FG_DIGEST_HEX];
   api_zoo_make("zoo", "head_dim=8 family=simt block_q=4");
@@ -196,24 +190,10 @@ START_TEST(test_bad_recipe) {
                 "%s", api_warned);
   fg_close(context);
 }
-END_TEST
 
 static void enter(void) {
   templates_enter();
   api_reset();
 }
 
-int main(void) {
-  Suite *suite = suite_create("api_zoo");
-  TCase *cases = tcase_create("api_zoo");
-  tcase_add_checked_fixture(cases, enter, templates_leave);
-  suite_add(cases, test_zoo);
-  suite_add(cases, test_zoo_of_another_arch);
-  suite_add(cases, test_zoo_and_cache);
-  suite_add(cases, test_zoo_forced);
-  suite_add(cases, test_forced_refused);
-  suite_add(cases, test_bad_zoo);
-  suite_add(cases, test_bad_recipe);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, templates_leave)

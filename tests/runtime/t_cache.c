@@ -56,7 +56,7 @@ static void poke(off_t at, const void *bytes, size_t n) {
 }
 
 /* A second cache, as a second process would have, finds it and writes nothing but the time. */
-START_TEST(test_hit) {
+TEST(test_hit) {
   fault_clear();
   case_ask(cache, 1);
   ck_assert(case_get(cache, 1));
@@ -69,9 +69,8 @@ START_TEST(test_hit) {
                        fault_count(FAULT_UNLINK) + fault_count(FAULT_RENAME),
                    0);
 }
-END_TEST
 
-START_TEST(test_put) {
+TEST(test_put) {
   fg_key key;
   const fg_entry *entry;
   ck_assert(case_put(cache, 2));
@@ -89,14 +88,13 @@ START_TEST(test_put) {
   case_counts(3, 0, 0, 0);
   ck_assert_int_eq(case_files("c"), 3);
 }
-END_TEST
 
 static fg_status refuse(void *context, fg_product *product) {
   (void)context, (void)product;
   return fg_fail(FG_ECOMPILER, "no such arch");
 }
 
-START_TEST(test_producer_fails) {
+TEST(test_producer_fails) {
   fg_key key;
   const fg_entry *entry = NULL;
   case_key(2, &key);
@@ -109,9 +107,8 @@ START_TEST(test_producer_fails) {
   case_counts(0, 2, 0, 1);
   ck_assert_uint_eq(count(FG_COUNT_PRODUCED), 1);
 }
-END_TEST
 
-START_TEST(test_truncated) {
+TEST(test_truncated) {
   for (int i = 0; i < 16; i++) {
     ck_assert_int_eq(truncate(path, size * i / 16), 0);
     expect_mended(1);
@@ -121,10 +118,9 @@ START_TEST(test_truncated) {
   ck_assert_int_eq(truncate(path, size + 1), 0);
   expect_mended(1);
 }
-END_TEST
 
 /* 50 each in the header, the key text, the meta text, the code. */
-START_TEST(test_flipped) {
+TEST(test_flipped) {
   fg_key key;
   case_key(1, &key);
   const off_t part[] = {0, 64, 64 + (off_t)key.n, size - CODE_N - 1, size};
@@ -141,7 +137,6 @@ START_TEST(test_flipped) {
     expect_mended(1);
   }
 }
-END_TEST
 
 /* Sets a number of the header, and the header's own checksum right again. */
 static void craft(off_t at, uint32_t value) {
@@ -156,7 +151,7 @@ static void craft(off_t at, uint32_t value) {
 }
 
 /* With 1 GiB of address space an allocation of 4 GB would show: as unreadable, not as corrupt. */
-START_TEST(test_lengths) {
+TEST(test_lengths) {
   struct rlimit limit = {1u << 30, 1u << 30};
 #ifndef __SANITIZE_ADDRESS__ /* which takes terabytes itself */
   ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
@@ -172,9 +167,8 @@ START_TEST(test_lengths) {
   craft(8, 0); /* a format that never was */
   expect_mended(1);
 }
-END_TEST
 
-START_TEST(test_newer) {
+TEST(test_newer) {
   craft(8, FG_CACHE_FORMAT + 1);
   struct stat before, after;
   ck_assert_int_eq(stat(path, &before), 0);
@@ -190,19 +184,17 @@ START_TEST(test_newer) {
   ck_assert_uint_eq(before.st_ino, after.st_ino);
   ck_assert_int_eq(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
 }
-END_TEST
 
 /* A whole entry under the name of another key. */
-START_TEST(test_renamed) {
+TEST(test_renamed) {
   case_ask(cache, 2);
   ck_assert_int_eq(rename(case_path("c", 2), path), 0);
   *cache_made = 0;
   expect_mended(1);
 }
-END_TEST
 
 /* An entry of key 1 that has the digest of another key: the text decides, it is not a hit. */
-START_TEST(test_same_digest) {
+TEST(test_same_digest) {
   char text[64 + 128 + CODE_N + 64], place[40] = "c/k/";
   fg_key other = {0};
   const fg_entry *entry;
@@ -226,7 +218,6 @@ START_TEST(test_same_digest) {
   case_counts(0, 1, 0, 0);
   fg_key_free(&other);
 }
-END_TEST
 
 /* Bit for bit what was there, but not a file to trust: refused, and replaced by one that is. */
 static void refused(void) {
@@ -240,7 +231,7 @@ static void refused(void) {
   case_counts(1, 1, 0, 1);
 }
 
-START_TEST(test_kinds) {
+TEST(test_kinds) {
   ck_assert_int_eq(link(path, "elsewhere"), 0); /* two names */
   refused();
   ck_assert_int_eq(unlink(path), 0);
@@ -262,9 +253,8 @@ START_TEST(test_kinds) {
     refused();
   }
 }
-END_TEST
 
-START_TEST(test_unwritable_kind) {
+TEST(test_unwritable_kind) {
   ck_assert_int_eq(unlink(path), 0);
   ck_assert_int_eq(mkdir(path, 0700), 0);
   case_ask(cache, 1);
@@ -274,7 +264,6 @@ START_TEST(test_unwritable_kind) {
   ck_assert_uint_eq(count(FG_COUNT_PUBLISH_FAILED), 1);
   ck_assert_int_eq(case_temporaries("c"), 0);
 }
-END_TEST
 
 /* --- keys --- */
 
@@ -290,7 +279,7 @@ static void make_key(const field *f, int n, fg_key *key) {
 
 /* What goes into the key of a compiled kernel; each change of a field, and each way in which two
  * fields could run together, is another key. */
-START_TEST(test_key_sensitive) {
+TEST(test_key_sensitive) {
   static const field base[] = {
       {"name", "attn_fwd-bf16-d128"}, {"arch", "sm_90a"}, {"source", "0123abcd"},
       {"option", "-arch=sm_90a"},     {"option", "-v"},   {"compiler", "13.0 65be0db3"}};
@@ -337,10 +326,9 @@ START_TEST(test_key_sensitive) {
   }
   for (int i = 0; i < n; i++) fg_key_free(&key[i]);
 }
-END_TEST
 
 /* Bytes may be anything; the same fields are the same text, wherever and whenever. */
-START_TEST(test_key_text) {
+TEST(test_key_text) {
   fg_key key = {0}, same = {0};
   ck_assert_int_eq(fg_key_add(&key, "a", "x\0\n", 3), FG_OK);
   ck_assert_int_eq(fg_key_add(&key, "bc", NULL, 0), FG_OK);
@@ -357,25 +345,5 @@ START_TEST(test_key_text) {
   fg_key_free(&same);
   ck_assert_ptr_null(key.text);
 }
-END_TEST
 
-int main(void) {
-  Suite *s = suite_create("cache");
-  TCase *t = tcase_create("entries");
-  tcase_add_checked_fixture(t, enter, leave);
-  suite_add(t, test_hit);
-  suite_add(t, test_put);
-  suite_add(t, test_producer_fails);
-  suite_add(t, test_truncated);
-  suite_add(t, test_flipped);
-  suite_add(t, test_lengths);
-  suite_add(t, test_newer);
-  suite_add(t, test_renamed);
-  suite_add(t, test_same_digest);
-  suite_add(t, test_kinds);
-  suite_add(t, test_unwritable_kind);
-  suite_add(t, test_key_sensitive);
-  suite_add(t, test_key_text);
-  suite_add_tcase(s, t);
-  return suite_run(s);
-}
+TEST_FIXTURE(enter, leave)

@@ -31,7 +31,7 @@ static void path_is(const char *dir, const char *expected) {
   ck_assert_msg(!case_warnings(), "%s", case_warning());
 }
 
-START_TEST(test_places) {
+TEST(test_places) {
   char here[4096], expected[4200];
   ck_assert_ptr_nonnull(getcwd(here, sizeof here));
   setenv("HOME", "/nowhere/home", 1);
@@ -49,7 +49,6 @@ START_TEST(test_places) {
   ck_assert_int_eq(scratch_files(), 0); /* nothing was made */
   ck_assert(!exists("/nowhere"));
 }
-END_TEST
 
 static void memory_only(const char *dir, const char *word, const char *other_word) {
   case_open(dir);
@@ -73,7 +72,7 @@ static void without_home(void) {
 }
 
 /* Needs a user without a line in /etc/passwd, whom only root can become. */
-START_TEST(test_no_place) {
+TEST(test_no_place) {
   unsetenv("HOME");
   setenv("XDG_CACHE_HOME", "relative", 1);
   if (geteuid() == 0) ck_assert_int_eq(case_child(without_home, false), 0);
@@ -81,9 +80,8 @@ START_TEST(test_no_place) {
   if (geteuid() == 0) ck_assert_ptr_nonnull(strstr(fg_cache_path(cache), "/.cache/flashgen"));
   ck_assert_int_eq(scratch_files(), 0);
 }
-END_TEST
 
-START_TEST(test_made) {
+TEST(test_made) {
   case_open("a/b/c");
   case_ask(cache, 1);
   case_ask(cache, 1);
@@ -95,9 +93,8 @@ START_TEST(test_made) {
     ck_assert_msg(mode(dirs[i]) == 0700, "%s: %o", dirs[i], mode(dirs[i]));
   ck_assert_uint_eq(mode(case_path("a/b/c", 1)), 0600);
 }
-END_TEST
 
-START_TEST(test_no_directory) {
+TEST(test_no_directory) {
   scratch_put("file", "x", 1);
   ck_assert_int_eq(symlink("loop", "loop") | symlink("nothing", "dangling"), 0);
   memory_only("file", "/file ", "Not a directory");
@@ -106,10 +103,9 @@ START_TEST(test_no_directory) {
   memory_only("dangling", "/dangling ", "a link to nothing");
   ck_assert_int_eq(scratch_files(), 3);
 }
-END_TEST
 
 /* Made by another process just after we did not find it. */
-START_TEST(test_made_meanwhile) {
+TEST(test_made_meanwhile) {
   case_open("c");
   case_ask(cache, 1);
   fault_clear();
@@ -120,10 +116,9 @@ START_TEST(test_made_meanwhile) {
   case_counts(1, 0, 0, 0);
   ck_assert_msg(!case_warnings(), "%s", case_warning());
 }
-END_TEST
 
 /* Memory has its limit too: two entries of 30 MB, each key once. */
-START_TEST(test_kept) {
+TEST(test_kept) {
   enum { BIG = 30000000 };
   scratch_put("file", "x", 1);
   case_open("file");
@@ -134,19 +129,17 @@ START_TEST(test_kept) {
   ck_assert(case_get(cache, BIG + 1) && case_get(cache, BIG + 2));
   ck_assert(!case_get(cache, BIG)); /* the oldest */
 }
-END_TEST
 
 /* A link to a directory of ours is as good as the directory. */
-START_TEST(test_linked) {
+TEST(test_linked) {
   ck_assert_int_eq(mkdir("real", 0700) | symlink("real", "c"), 0);
   case_open("c");
   case_ask(cache, 1);
   case_counts(0, 1, 0, 1);
   ck_assert_int_eq(case_files("real"), 1);
 }
-END_TEST
 
-START_TEST(test_writable_by_others) {
+TEST(test_writable_by_others) {
   case_open("c");
   case_ask(cache, 1);
   ck_assert_int_eq(chmod("c", 0777), 0);
@@ -160,10 +153,9 @@ START_TEST(test_writable_by_others) {
   ck_assert_uint_eq(count(FG_COUNT_REFUSED), 1);
   ck_assert_uint_eq(count(FG_COUNT_PUBLISH_FAILED), 1);
 }
-END_TEST
 
 /* A user who is not root takes a directory of root's for the foreign one. */
-START_TEST(test_foreign) {
+TEST(test_foreign) {
   if (geteuid()) {
     memory_only("/usr/share", "belongs to user 0", "chown");
     return;
@@ -179,7 +171,6 @@ START_TEST(test_foreign) {
   case_ask(cache, 1);
   case_counts(0, 1, 0, 1);
 }
-END_TEST
 
 /* --- directories that cannot be written --- */
 
@@ -208,7 +199,7 @@ static void read_only(void) {
   ck_assert_ptr_nonnull(strstr(case_warning(), "Permission denied"));
 }
 
-START_TEST(test_read_only) {
+TEST(test_read_only) {
   ck_assert_int_eq(chmod(".", 0755) | mkdir("o", 0700), 0);
   if (geteuid() == 0) ck_assert_int_eq(chown("o", OTHER, OTHER), 0);
   ck_assert_int_eq(case_child(fill, true), 0);
@@ -217,7 +208,6 @@ START_TEST(test_read_only) {
   ck_assert_int_eq(chmod("o/c", 0755) | chmod("o/c/k", 0755) | chmod("o/c/locks", 0755), 0);
   ck_assert_int_eq(case_files("o/c"), 1);
 }
-END_TEST
 
 /* --- shared directories --- */
 
@@ -226,7 +216,7 @@ static void share(const char *dir, int key) {
   case_ask(cache, key);
 }
 
-START_TEST(test_shared) {
+TEST(test_shared) {
   share("a", 1);
   share("b", 2);
   struct stat before, after;
@@ -246,10 +236,9 @@ START_TEST(test_shared) {
   ck_assert_int_eq(case_files("c"), 1);
   ck_assert_msg(!case_warnings(), "%s", case_warning());
 }
-END_TEST
 
 /* A damaged entry of a shared directory is made again, in our own. */
-START_TEST(test_shared_corrupt) {
+TEST(test_shared_corrupt) {
   share("a", 1);
   ck_assert_int_eq(truncate(case_path("a", 1), 100), 0);
   setenv("FLASHGEN_CACHE_RO", "a", 1);
@@ -261,7 +250,6 @@ START_TEST(test_shared_corrupt) {
   ck_assert_int_eq(case_warnings(), 1);
   ck_assert_int_eq(case_files("a") + case_files("c"), 2);
 }
-END_TEST
 
 static void use_shared(void) {
   case_open("o/c");
@@ -279,7 +267,7 @@ static void use_refused(void) {
 }
 
 /* Root's directory serves all users who may read it, unless others can write there. */
-START_TEST(test_shared_of_root) {
+TEST(test_shared_of_root) {
   share("a", 1);
   char bucket[] = "a/k/xx";
   memcpy(bucket + 4, case_path("", 1) + 3, 2);
@@ -292,13 +280,12 @@ START_TEST(test_shared_of_root) {
   ck_assert_int_eq(chmod("a", 0775), 0);
   ck_assert_int_eq(case_child(use_refused, true), 0);
 }
-END_TEST
 
 /* --- gone meanwhile --- */
 
 static void remove_cache(void) { case_remove("c"); }
 
-START_TEST(test_removed) {
+TEST(test_removed) {
   case_open("c");
   case_ask(cache, 1);
   case_remove("c");
@@ -316,9 +303,8 @@ START_TEST(test_removed) {
   ck_assert_msg(!case_warnings(), "%s", case_warning());
   ck_assert_int_eq(case_files("c"), 2);
 }
-END_TEST
 
-START_TEST(test_replaced) {
+TEST(test_replaced) {
   case_open("c");
   case_ask(cache, 1);
   case_remove("c");
@@ -330,27 +316,5 @@ START_TEST(test_replaced) {
   ck_assert_int_eq(case_warnings(), 1);
   ck_assert_ptr_nonnull(strstr(case_warning(), "Not a directory"));
 }
-END_TEST
 
-int main(void) {
-  Suite *s = suite_create("cache_dir");
-  TCase *t = tcase_create("directories");
-  tcase_add_checked_fixture(t, case_enter, case_leave);
-  suite_add(t, test_places);
-  suite_add(t, test_no_place);
-  suite_add(t, test_made);
-  suite_add(t, test_no_directory);
-  suite_add(t, test_made_meanwhile);
-  suite_add(t, test_kept);
-  suite_add(t, test_linked);
-  suite_add(t, test_writable_by_others);
-  suite_add(t, test_foreign);
-  suite_add(t, test_read_only);
-  suite_add(t, test_shared);
-  suite_add(t, test_shared_corrupt);
-  suite_add(t, test_shared_of_root);
-  suite_add(t, test_removed);
-  suite_add(t, test_replaced);
-  suite_add_tcase(s, t);
-  return suite_run(s);
-}
+TEST_FIXTURE(case_enter, case_leave)

@@ -46,7 +46,7 @@ static void unpublished(int error) {
   *cache_made = 0;
 }
 
-START_TEST(test_write_fails) {
+TEST(test_write_fails) {
   static const fault_call call[] = {FAULT_CREATE, FAULT_WRITE, FAULT_FSYNC, FAULT_CLOSE,
                                     FAULT_RENAME};
   static const int error[] = {ENOSPC, EDQUOT, EIO, ESTALE, EBUSY, EXDEV, EMFILE, EROFS};
@@ -59,10 +59,9 @@ START_TEST(test_write_fails) {
       unpublished(error[j]);
     }
 }
-END_TEST
 
 /* locks, k, k/xx: without a lock file there is no lock, and nothing else is missed. */
-START_TEST(test_mkdir_fails) {
+TEST(test_mkdir_fails) {
   for (int nth = 1; nth <= 3; nth++) {
     case_remove("c");
     ck_assert_int_eq(mkdir("c", 0700), 0);
@@ -78,9 +77,8 @@ START_TEST(test_mkdir_fails) {
     *cache_made = 0;
   }
 }
-END_TEST
 
-START_TEST(test_lock_fails) {
+TEST(test_lock_fails) {
   static const int error[] = {ENOSPC, EMFILE, EROFS, EACCES};
   for (int i = 0; i < 4; i++) {
     case_open("c");
@@ -91,10 +89,9 @@ START_TEST(test_lock_fails) {
     ck_assert_msg(!case_warnings(), "%s", case_warning());
   }
 }
-END_TEST
 
 /* k, k/xx, the entry: a miss that is said; ENOENT, as a network file system gives it, is not. */
-START_TEST(test_open_fails) {
+TEST(test_open_fails) {
   static const int error[] = {EMFILE, EIO, ESTALE, EACCES, ENOENT};
   case_open("c");
   case_ask(cache, 1);
@@ -109,10 +106,9 @@ START_TEST(test_open_fails) {
       ck_assert(case_get(cache, 1));
     }
 }
-END_TEST
 
 /* Every descriptor is taken: nothing can be opened at all. */
-START_TEST(test_no_descriptors) {
+TEST(test_no_descriptors) {
   case_open("c");
   case_ask(cache, 1);
   struct rlimit old, none;
@@ -129,9 +125,8 @@ START_TEST(test_no_descriptors) {
   case_ask(cache, 1);
   case_counts(1, 0, 0, 0);
 }
-END_TEST
 
-START_TEST(test_touch_fails) {
+TEST(test_touch_fails) {
   case_open("c");
   case_ask(cache, 1);
   fault_at(FAULT_FUTIMENS, 1, EROFS, 1);
@@ -139,10 +134,9 @@ START_TEST(test_touch_fails) {
   case_counts(1, 1, 0, 1);
   ck_assert_msg(!case_warnings(), "%s", case_warning());
 }
-END_TEST
 
 /* A temporary's name that is taken is not used, whatever is there. */
-START_TEST(test_name_taken) {
+TEST(test_name_taken) {
   case_open("c");
   fault_at(FAULT_CREATE, 1, EEXIST, 0);
   case_ask(cache, 1);
@@ -155,7 +149,6 @@ START_TEST(test_name_taken) {
   ck_assert_int_eq(fault_count(FAULT_CREATE), 100);
   ck_assert_int_eq(case_files("c"), 1);
 }
-END_TEST
 
 /* --- a full disk --- */
 
@@ -178,7 +171,7 @@ static void full_then_pause(int error) {
   case_remove("c/k");
 }
 
-START_TEST(test_pause) {
+TEST(test_pause) {
   full_then_pause(ENOSPC);
   full_then_pause(EDQUOT);
   case_open("c");
@@ -187,7 +180,6 @@ START_TEST(test_pause) {
   case_ask(cache, 2);
   case_counts(0, 2, 0, 1);
 }
-END_TEST
 
 /* A real full disk, out of blocks or of inodes, where we may mount one; the rows above do without.
  */
@@ -235,8 +227,7 @@ static void real_disks(void) {
   on_read_only_disk();
 }
 
-START_TEST(test_real_disks) { ck_assert_int_eq(case_child(real_disks, false), 0); }
-END_TEST
+TEST(test_real_disks) { ck_assert_int_eq(case_child(real_disks, false), 0); }
 
 /* --- killed --- */
 
@@ -269,7 +260,7 @@ static void killed_at(fault_call call, int nth, int when, int published, int tem
   ck_assert_int_eq((int)count(FG_COUNT_SWEPT), temporaries);
 }
 
-START_TEST(test_killed) {
+TEST(test_killed) {
   for (int nth = 1; nth <= 3; nth++) {
     killed_at(FAULT_MKDIR, nth, FAULT_KILL_BEFORE, 0, 0);
     killed_at(FAULT_MKDIR, nth, FAULT_KILL_AFTER, 0, 0);
@@ -285,22 +276,5 @@ START_TEST(test_killed) {
   killed_at(FAULT_RENAME, 1, FAULT_KILL_BEFORE, 0, 1);
   killed_at(FAULT_RENAME, 1, FAULT_KILL_AFTER, 1, 0);
 }
-END_TEST
 
-int main(void) {
-  Suite *s = suite_create("cache_fault");
-  TCase *t = tcase_create("faults");
-  tcase_add_checked_fixture(t, enter, case_leave);
-  suite_add(t, test_write_fails);
-  suite_add(t, test_mkdir_fails);
-  suite_add(t, test_lock_fails);
-  suite_add(t, test_open_fails);
-  suite_add(t, test_no_descriptors);
-  suite_add(t, test_touch_fails);
-  suite_add(t, test_name_taken);
-  suite_add(t, test_pause);
-  suite_add(t, test_real_disks);
-  suite_add(t, test_killed);
-  suite_add_tcase(s, t);
-  return suite_run(s);
-}
+TEST_FIXTURE(enter, case_leave)

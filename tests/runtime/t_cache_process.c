@@ -65,7 +65,7 @@ static void ask_cold(void) {
   ck_assert_msg(!case_warnings(), "%s", case_warning());
 }
 
-START_TEST(test_one_cold_key) {
+TEST(test_one_cold_key) {
   pid_t child[PROCESSES];
   case_hook = slow;
   for (int i = 0; i < PROCESSES; i++) child[i] = case_fork(ask_cold, false);
@@ -74,7 +74,6 @@ START_TEST(test_one_cold_key) {
   ck_assert_int_eq(*cache_made, 1);
   ck_assert_int_eq(case_files("c"), 1);
 }
-END_TEST
 
 /* All keys, each process in an order of its own. */
 static void ask_all(void) {
@@ -97,7 +96,7 @@ static void collect_on(void) {
   for (;;) ck_assert_msg(fg_cache_gc(cache, KEYS / 2 * UNIT, &report) == FG_OK, "%s", fg_error());
 }
 
-START_TEST(test_stress) {
+TEST(test_stress) {
   pid_t child[PROCESSES], collector[2];
   case_open("c");
   case_ask(cache, 0);
@@ -119,7 +118,6 @@ START_TEST(test_stress) {
   ck_assert_int_eq(fg_cache_verify(cache, &report), FG_OK);
   ck_assert_uint_eq(report.bad, 0);
 }
-END_TEST
 
 /* --- the lock between processes --- */
 
@@ -145,7 +143,7 @@ static pid_t start_holder(void) {
   return holder;
 }
 
-START_TEST(test_holder_stopped) {
+TEST(test_holder_stopped) {
   setenv("FLASHGEN_LOCK_SECONDS", "1", 1);
   pid_t holder = start_holder();
   case_open("c");
@@ -161,9 +159,8 @@ START_TEST(test_holder_stopped) {
   case_open("c");
   ck_assert(case_get(cache, 1));
 }
-END_TEST
 
-START_TEST(test_holder_killed) {
+TEST(test_holder_killed) {
   pid_t holder = start_holder();
   kill(holder, SIGKILL);
   ck_assert(WIFSIGNALED(case_wait(holder)));
@@ -173,7 +170,6 @@ START_TEST(test_holder_killed) {
   ck_assert_uint_eq(count(FG_COUNT_LOCK_TIMEOUTS), 0);
   ck_assert_msg(!case_warnings(), "%s", case_warning());
 }
-END_TEST
 
 static void ask_waiting(void) {
   case_open("c");
@@ -183,7 +179,7 @@ static void ask_waiting(void) {
 }
 
 /* Killed while another process is waiting: that one goes on. */
-START_TEST(test_holder_killed_later) {
+TEST(test_holder_killed_later) {
   pid_t holder = start_holder(), waiter = case_fork(ask_waiting, false);
   await_child();
   pause_ms(50); /* so that it does wait, most likely; right either way */
@@ -192,10 +188,9 @@ START_TEST(test_holder_killed_later) {
   ck_assert_int_eq(case_wait(waiter), 0);
   ck_assert_int_eq(*cache_made, 2);
 }
-END_TEST
 
 /* Let go on while another process is waiting: that one gets its entry. */
-START_TEST(test_holder_finishes) {
+TEST(test_holder_finishes) {
   pid_t holder = start_holder(), waiter = case_fork(ask_waiting, false);
   await_child();
   pause_ms(50);
@@ -204,10 +199,9 @@ START_TEST(test_holder_finishes) {
   ck_assert_int_eq(case_wait(waiter), 0);
   ck_assert_int_eq(*cache_made, 1);
 }
-END_TEST
 
 /* Another key of the same lock file is not waited for. */
-START_TEST(test_other_key_of_file) {
+TEST(test_other_key_of_file) {
   setenv("FLASHGEN_LOCK_SECONDS", "1", 1);
   char bucket[3] = {0};
   int other = 2;
@@ -220,7 +214,6 @@ START_TEST(test_other_key_of_file) {
   kill(holder, SIGKILL);
   case_wait(holder);
 }
-END_TEST
 
 /* --- threads --- */
 
@@ -242,7 +235,7 @@ static void run_threads(int n, void *(*f)(void *)) {
   pthread_barrier_destroy(&together);
 }
 
-START_TEST(test_threads_one_key) {
+TEST(test_threads_one_key) {
   case_hook = slow;
   case_open("c");
   run_threads(THREADS, ask_one);
@@ -251,17 +244,15 @@ START_TEST(test_threads_one_key) {
   ck_assert_uint_eq(count(FG_COUNT_HITS) + count(FG_COUNT_JOINED), THREADS - 1);
   ck_assert_int_eq(case_files("c"), 1);
 }
-END_TEST
 
 /* The same where nothing can be written: threads that come late find it in memory. */
-START_TEST(test_threads_memory_only) {
+TEST(test_threads_memory_only) {
   scratch_put("file", "x", 1);
   case_open("file");
   run_threads(THREADS, ask_one);
   ck_assert_int_eq(*cache_made, 1);
   ck_assert_uint_eq(count(FG_COUNT_HITS) + count(FG_COUNT_JOINED), THREADS - 1);
 }
-END_TEST
 
 /* Fails when all threads are waiting for it: so it is one call for all. */
 static fg_status fail_late(void *context, fg_product *product) {
@@ -283,7 +274,7 @@ static void *ask_failing(void *argument) {
   return NULL;
 }
 
-START_TEST(test_threads_one_failure) {
+TEST(test_threads_one_failure) {
   case_open("c");
   run_threads(THREADS, ask_failing);
   ck_assert_int_eq(*cache_made, 1);
@@ -292,7 +283,6 @@ START_TEST(test_threads_one_failure) {
   case_ask(cache, 1); /* a failure is not kept */
   case_counts(0, 2, 0, 1);
 }
-END_TEST
 
 /* All keys are being produced at once: each producer waits for the others. */
 static void meet(void) { pthread_barrier_wait(&together); }
@@ -302,14 +292,13 @@ static void *ask_own(void *argument) {
   return NULL;
 }
 
-START_TEST(test_threads_own_keys) {
+TEST(test_threads_own_keys) {
   case_hook = meet;
   case_open("c");
   run_threads(THREADS, ask_own);
   case_counts(0, THREADS, 0, THREADS);
   ck_assert_int_eq(case_files("c"), THREADS);
 }
-END_TEST
 
 /* A producer may ask for another key. */
 static void ask_two(void) {
@@ -317,30 +306,11 @@ static void ask_two(void) {
   case_ask(cache, 2);
 }
 
-START_TEST(test_nested) {
+TEST(test_nested) {
   case_hook = ask_two;
   case_open("c");
   case_ask(cache, 1);
   case_counts(0, 2, 0, 2);
 }
-END_TEST
 
-int main(void) {
-  Suite *s = suite_create("cache_process");
-  TCase *t = tcase_create("together");
-  tcase_add_checked_fixture(t, enter, leave);
-  suite_add(t, test_one_cold_key);
-  suite_add(t, test_stress);
-  suite_add(t, test_holder_stopped);
-  suite_add(t, test_holder_killed);
-  suite_add(t, test_holder_killed_later);
-  suite_add(t, test_holder_finishes);
-  suite_add(t, test_other_key_of_file);
-  suite_add(t, test_threads_one_key);
-  suite_add(t, test_threads_memory_only);
-  suite_add(t, test_threads_one_failure);
-  suite_add(t, test_threads_own_keys);
-  suite_add(t, test_nested);
-  suite_add_tcase(s, t);
-  return suite_run(s);
-}
+TEST_FIXTURE(enter, leave)

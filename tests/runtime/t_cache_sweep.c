@@ -66,7 +66,7 @@ static const char *beside(const char *name) {
   return path;
 }
 
-START_TEST(test_stat_verify_clear) {
+TEST(test_stat_verify_clear) {
   case_open("c");
   ck_assert_int_eq(fg_cache_stat(cache, &report), FG_OK); /* not made yet */
   is_report(0, 0, 0, 0);
@@ -89,21 +89,19 @@ START_TEST(test_stat_verify_clear) {
   case_ask(cache, 0);
   case_counts(0, 1, 0, 1);
 }
-END_TEST
 
-START_TEST(test_unlistable) {
+TEST(test_unlistable) {
   enter_aged(1);
   case_remove("c/k");
   scratch_put("c/k", "x", 1);
   ck_assert_int_eq(fg_cache_stat(cache, &report), FG_EIO);
   ck_assert_ptr_nonnull(strstr(fg_error(), "c/k cannot be listed"));
 }
-END_TEST
 
 /* --- eviction --- */
 
 /* 10,000 entries of 4 KiB, their order of use unlike that of their names; 20 MiB stay 17.5. */
-START_TEST(test_many) {
+TEST(test_many) {
   enum { N = 10000, KEEP = 17920 / 4 };
   case_open("c");
   ck_assert(case_put(cache, N)); /* makes the directories */
@@ -122,10 +120,9 @@ START_TEST(test_many) {
   gc(20 << 20);
   is_report(KEEP, 0, 0, 0);
 }
-END_TEST
 
 /* A hit is a use, on any file system; it does not change when the entry was written. */
-START_TEST(test_hit_is_use) {
+TEST(test_hit_is_use) {
   struct stat before, after;
   enter_aged(8);
   ck_assert_int_eq(stat(case_path("c", 2), &before), 0);
@@ -137,9 +134,8 @@ START_TEST(test_hit_is_use) {
   is_report(3, 0, 5, 0);
   ck_assert_uint_eq(there(8), 1 << 2 | 1 << 6 | 1 << 7);
 }
-END_TEST
 
-START_TEST(test_grace) {
+TEST(test_grace) {
   enter_aged(4);
   stamp(case_path("c", 0), -2 * DAY, -30);
   gc(1);
@@ -148,10 +144,9 @@ START_TEST(test_grace) {
   gc(1);
   ck_assert_uint_eq(there(4), 0);
 }
-END_TEST
 
 /* One that another process removed first counts as gone; one that cannot be removed does not. */
-START_TEST(test_vanishes) {
+TEST(test_vanishes) {
   enter_aged(8);
   fault_at(FAULT_UNLINK, 1, ENOENT, 0);
   gc(4 * UNIT);
@@ -166,10 +161,9 @@ START_TEST(test_vanishes) {
   is_report(3, 0, 5, 0);
   ck_assert_uint_eq(there(8), 1 | 3 << 6);
 }
-END_TEST
 
 /* Without being asked: 3 MiB written into 1. */
-START_TEST(test_size) {
+TEST(test_size) {
   enum { N = 30, BIG = 100000 };
   setenv("FLASHGEN_CACHE_SIZE", "1", 1);
   fault_clock(CLOCK_REALTIME, 120); /* past the minute of grace */
@@ -186,10 +180,9 @@ START_TEST(test_size) {
   case_ask(cache, BIG);
   case_counts(1, N + 1, 0, N + 1);
 }
-END_TEST
 
 /* Left by killed processes: gone after an hour, with the first entry that is written. */
-START_TEST(test_temporaries) {
+TEST(test_temporaries) {
   enter_aged(1);
   scratch_put("target", "x", 1);
   scratch_put(beside(".tmp.1.1.0"), "x", 1);
@@ -206,11 +199,10 @@ START_TEST(test_temporaries) {
   ck_assert(exists(beside(".tmp.1.1.0")) && exists("target"));
   ck_assert_uint_eq(count(FG_COUNT_SWEPT), 2);
 }
-END_TEST
 
 /* --- the clock one year back: what was there is from the future --- */
 
-START_TEST(test_clock_back) {
+TEST(test_clock_back) {
   enter_aged(8);
   fault_clock(CLOCK_REALTIME, -YEAR);
   for (int i = 0; i < 8; i++) case_ask(cache, i);
@@ -224,21 +216,5 @@ START_TEST(test_clock_back) {
   is_report(5, 0, 3, 0);
   ck_assert_uint_eq(there(8), 1 << 1 | 1 << 3 | 7 << 5);
 }
-END_TEST
 
-int main(void) {
-  Suite *s = suite_create("cache_sweep");
-  TCase *t = tcase_create("sweeps");
-  tcase_add_checked_fixture(t, case_enter, case_leave);
-  suite_add(t, test_stat_verify_clear);
-  suite_add(t, test_unlistable);
-  suite_add(t, test_many);
-  suite_add(t, test_hit_is_use);
-  suite_add(t, test_grace);
-  suite_add(t, test_vanishes);
-  suite_add(t, test_size);
-  suite_add(t, test_temporaries);
-  suite_add(t, test_clock_back);
-  suite_add_tcase(s, t);
-  return suite_run(s);
-}
+TEST_FIXTURE(case_enter, case_leave)

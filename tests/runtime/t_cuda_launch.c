@@ -52,7 +52,7 @@ static void is_map(const struct fake_map *want) {
   for (int i = 0; i < 4; i++) ck_assert_int_eq((long long)m->stride[i], (long long)want->stride[i]);
 }
 
-START_TEST(maps_of_both_ranks) {
+TEST(maps_of_both_ranks) {
   ck_assert_int_eq(encode(&shape), FG_OK);
   is_map(&(struct fake_map){.rank = 4,
                             .base = (void *)512,
@@ -73,10 +73,9 @@ START_TEST(maps_of_both_ranks) {
                             .stride = {1536, 128, 256, 153600},
                             .box = {64, 128, 2, 1, 1}});
 }
-END_TEST
 
 /* A number of one byte is no float of TMA's. */
-START_TEST(maps_of_bytes) {
+TEST(maps_of_bytes) {
   static const char bytes[] =
       "head_dim 128 64\nalign 16\n"
       "tensor v in e4m3 [b, nk, hk, 64]\n"
@@ -92,7 +91,6 @@ START_TEST(maps_of_bytes) {
                             .stride = {192, 64, 13440},
                             .box = {64, 128, 1, 1}});
 }
-END_TEST
 
 /* What the kernel is told of the map of the bias. */
 static int made(void) {
@@ -106,7 +104,7 @@ static int made(void) {
 }
 
 /* Of an input only where it is aligned: else there is none, and the kernel is told. */
-START_TEST(maps_of_inputs) {
+TEST(maps_of_inputs) {
   static const fg_tensor others[] = {{(void *)1032, {0, 7200, 72, 1}},
                                      {(void *)1024, {0, 7200, 76, 1}},
                                      {(void *)1024, {0, 7204, 72, 1}},
@@ -129,10 +127,9 @@ START_TEST(maps_of_inputs) {
     ck_assert_int_eq(made(), 0);
   }
 }
-END_TEST
 
 /* Axes of one element may have any stride, tensors of none no address. */
-START_TEST(nothing_is_a_map_too) {
+TEST(nothing_is_a_map_too) {
   const fg_shape one = {.b = 1, .h = 1, .hk = 1, .nq = 1, .nk = 0};
   args.q = (fg_tensor){(void *)256, {7, -3, 1LL << 60, 1}};
   args.v = (fg_tensor){NULL, {0, 0, 0, 0}};
@@ -144,9 +141,8 @@ START_TEST(nothing_is_a_map_too) {
   for (unsigned i = 0; i < 4; i++)
     ck_assert(fake_cuda.map.stride[i] % 16 == 0 && fake_cuda.map.stride[i] < 1ull << 40);
 }
-END_TEST
 
-START_TEST(refused_maps) {
+TEST(refused_maps) {
   args.bias.data = (void *)1032; /* which has none */
   args.q.stride[0] = 1LL << 39;
   ck_assert_int_eq(encode(&shape), FG_EARGUMENT);
@@ -158,10 +154,9 @@ START_TEST(refused_maps) {
   fake_cuda.result = 700, fake_cuda.times = 1;
   ck_assert_int_eq(encode(&shape), FG_ECUDA);
 }
-END_TEST
 
 /* Caches whose rows a ragged map numbers one behind the other. */
-START_TEST(refused_caches) {
+TEST(refused_caches) {
   static const char ragged[] = "layout dense cached\nhead_dim 64 64\nalign 16\n"
                                "tensor k in bf16 [pages, nk, hk, 64]\n"
                                "map k_map k 64 128 swizzle 128 ragged\n"
@@ -186,7 +181,6 @@ START_TEST(refused_caches) {
                                  "family=mma,decode,simt asks for a kernel that takes it");
   }
 }
-END_TEST
 
 static void launch(int step) {
   uint32_t grid[3];
@@ -197,7 +191,7 @@ static void launch(int step) {
       fg_cuda_launch(cuda, (CUfunction)&recipe, &recipe.step[step], grid, NULL, params), FG_OK);
 }
 
-START_TEST(attributes_of_a_launch) {
+TEST(attributes_of_a_launch) {
   launch(0);
   ck_assert_int_eq((int)fake_cuda.attributes, 99); /* not by the extended call */
   launch(1);
@@ -215,9 +209,8 @@ START_TEST(attributes_of_a_launch) {
   launch(2);
   ck_assert_int_eq((int)fake_cuda.attributes, 99);
 }
-END_TEST
 
-START_TEST(clusters_at_a_time) {
+TEST(clusters_at_a_time) {
   int clusters = 0;
   fake_cuda.clusters = 15;
   ck_assert_int_eq(fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters), FG_OK);
@@ -226,10 +219,9 @@ START_TEST(clusters_at_a_time) {
   ck_assert_int_eq(fake_cuda.attribute[0].id, CU_LAUNCH_CLUSTER);
   ck_assert_int_eq((int)fake_cuda.attribute[0].value.cluster[0], 2);
 }
-END_TEST
 
 /* What a part of a GPU cannot run is a plan that is not taken, no launch that fails. */
-START_TEST(no_room_for_a_cluster) {
+TEST(no_room_for_a_cluster) {
   int clusters = 0;
   fake_cuda.clusters = 0;
   ck_assert_int_eq(fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters),
@@ -241,9 +233,8 @@ START_TEST(no_room_for_a_cluster) {
                    FG_ECOMPILER);
   ck_assert_ptr_nonnull(strstr(fg_error(), "CUDA_ERROR_912"));
 }
-END_TEST
 
-START_TEST(whole_clusters) {
+TEST(whole_clusters) {
   fg_step *step = &recipe.step[1];
   uint32_t grid[3] = {100, 1, 1};
   bool empty;
@@ -261,22 +252,5 @@ START_TEST(whole_clusters) {
   ck_assert_int_eq(fg_step_grid(step, &shape, grid, &empty), FG_EBUG);
   ck_assert_str_eq(fg_error(), "both: 4 blocks along x are not whole clusters of 8");
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("cuda launch");
-  TCase *tests = tcase_create("cuda launch");
-  tcase_add_checked_fixture(tests, enter, NULL);
-  suite_add(tests, maps_of_both_ranks);
-  suite_add(tests, maps_of_bytes);
-  suite_add(tests, maps_of_inputs);
-  suite_add(tests, nothing_is_a_map_too);
-  suite_add(tests, refused_maps);
-  suite_add(tests, refused_caches);
-  suite_add(tests, attributes_of_a_launch);
-  suite_add(tests, clusters_at_a_time);
-  suite_add(tests, no_room_for_a_cluster);
-  suite_add(tests, whole_clusters);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(enter, NULL)

@@ -147,7 +147,7 @@ static const wrong aligned[] = {
     {"dq", STRIDE_B, 0, "dq: a stride is 0: its elements would be written twice"},
 };
 
-START_TEST(test_aligned) {
+TEST_LOOP(test_aligned, 3) {
   static const char *const words[] = {
       "head_dim=8 bias=true bias_dtype=f32 family=mma",
       "pass=backward head_dim=8 bias=grad bias_dtype=f32 family=mma",
@@ -159,9 +159,8 @@ START_TEST(test_aligned) {
   for (size_t i = 0; i < sizeof aligned / sizeof *aligned; i++) refuse(made.list, &aligned[i]);
   kernels_free(&made);
 }
-END_TEST
 
-START_TEST(test_refused) {
+TEST(test_refused) {
   kernels made = kernels_new("pass=backward head_dim=8 bias=grad bias_dtype=f32 block_q=4");
   for (int i = 0; i < LIST; i++) refuse(made.list, &list[i]);
   kernels_free(&made);
@@ -170,10 +169,9 @@ START_TEST(test_refused) {
     if (list[i].how != NO_WORKSPACE) refuse(made.list, &list[i]);
   kernels_free(&made);
 }
-END_TEST
 
 /* What says where sequences are: needed by its layout, and refused by others. */
-START_TEST(test_layout) {
+TEST(test_layout) {
   static const struct {
     const char *words, *name, *says;
   } layouts[] = {
@@ -217,7 +215,6 @@ START_TEST(test_layout) {
     kernels_free(&made);
   }
 }
-END_TEST
 
 static const fg_map *find_map(const fg_recipe *r, const char *name) {
   int i = 0;
@@ -228,7 +225,7 @@ static const fg_map *find_map(const fg_recipe *r, const char *name) {
 
 /* A box of pages ends where pages end, and tiles of 128 keys. Rows of all pages follow each other.
  */
-START_TEST(test_maps_of_pages) {
+TEST(test_maps_of_pages) {
   static const int64_t pages[][2] = {{1, 1}, {3, 1}, {12, 4}, {16, 16}, {48, 16}, {512, 128}};
   kernels made = kernels_new("family=wgmma head_dim=64 kv_layout=paged block_q=128 block_kv=128");
   const fg_recipe *r = &made.list->source->recipe;
@@ -267,10 +264,9 @@ START_TEST(test_maps_of_pages) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
 /* More blocks than a grid can have. */
-START_TEST(test_grid) {
+TEST(test_grid) {
   kernels made = kernels_new("head_dim=8 block_q=4");
   const fg_step *step = &made.list->source->recipe.step[0];
   uint32_t grid[3];
@@ -286,10 +282,9 @@ START_TEST(test_grid) {
   ck_assert_int_eq(fg_step_grid(step, &large, grid, &none), FG_EARGUMENT);
   kernels_free(&made);
 }
-END_TEST
 
 /* Strides along axes of one element, and pointers and strides of nothing, are of no consequence. */
-START_TEST(test_accepted) {
+TEST_LOOP(test_accepted, 2) {
   kernels made = kernels_new("head_dim=8 bias=true bias_dims=[q] %s",
                              _i ? "family=mma block_kv=96" : "family=simt block_q=4");
   ck_assert_int_eq(made.n, 1);
@@ -310,11 +305,10 @@ START_TEST(test_accepted) {
   launch_free(&l);
   kernels_free(&made);
 }
-END_TEST
 
 /* A buffer for [1, 1, nq, nk] under the default bias_dims, by which dbias has b h nq nk elements:
  * the library cannot know, but memory that ends where the buffer does can. */
-START_TEST(test_small_dbias) {
+TEST_LOOP(test_small_dbias, 2) {
   const fg_shape many = {.b = 2, .h = 2, .hk = 1, .nq = 45, .nk = 70};
   kernels made =
       kernels_new("pass=backward bias=grad head_dim=64 family=%s", _i ? "mma" : "simt block_q=16");
@@ -332,19 +326,4 @@ START_TEST(test_small_dbias) {
     launch_free(&l);
   }
   kernels_free(&made);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("launch");
-  TCase *cases = tcase_create("launch");
-  suite_add(cases, test_refused);
-  suite_loop(cases, test_aligned, 3);
-  suite_add(cases, test_grid);
-  suite_add(cases, test_maps_of_pages);
-  suite_add(cases, test_layout);
-  suite_loop(cases, test_accepted, 2);
-  suite_loop(cases, test_small_dbias, 2);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -50,7 +50,7 @@ static void refuses(const char *sentence) { refuses_path("x.npy", sentence); }
 
 static const float six[] = {0, 1, -2, 0.5f, 1e-40f, 3e38f};
 
-START_TEST(test_numpy_headers) {
+TEST(test_numpy_headers) {
   static const struct {
     int major, rank;
     int64_t extent[FG_NPY_RANK];
@@ -76,10 +76,9 @@ START_TEST(test_numpy_headers) {
     fg_array_free(&array);
   }
 }
-END_TEST
 
 /* numpy.save of numpy.array([[1, -2.5]], numpy.float16), byte for byte. */
-START_TEST(test_numpy_bytes) {
+TEST(test_numpy_bytes) {
   static const char file[] =
       "\x93NUMPY\x01\x00v\x00{'descr': '<f2', 'fortran_order': False, 'shape': (1, 2), }         "
       "                                                 \n\x00<\x00\xc1";
@@ -91,9 +90,8 @@ START_TEST(test_numpy_bytes) {
   ck_assert_float_eq(array.real[0], 1);
   ck_assert_float_eq(array.real[1], -2.5f);
 }
-END_TEST
 
-START_TEST(test_integers) {
+TEST(test_integers) {
   int32_t i4[] = {1, -2, INT32_MIN};
   put_npy(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }", i4, sizeof i4);
   reads();
@@ -107,10 +105,9 @@ START_TEST(test_integers) {
   ck_assert_str_eq(array.type, "i8");
   ck_assert_mem_eq(array.integer, i8, sizeof i8);
 }
-END_TEST
 
 /* More than one read buffer, and not a multiple of it. */
-START_TEST(test_large) {
+TEST(test_large) {
   enum { COUNT = 40001 };
   static int32_t x[COUNT];
   for (int32_t i = 0; i < COUNT; i++) x[i] = -i;
@@ -122,9 +119,8 @@ START_TEST(test_large) {
   ck_assert_int_eq(array.count, COUNT);
   for (int32_t i = 0; i < COUNT; i++) ck_assert_int_eq(array.integer[i], x[i]);
 }
-END_TEST
 
-START_TEST(test_scalar_and_empty) {
+TEST(test_scalar_and_empty) {
   put_npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }", six + 3, 4);
   reads();
   ck_assert_int_eq(array.rank, 0);
@@ -138,20 +134,18 @@ START_TEST(test_scalar_and_empty) {
   ck_assert_int_eq(array.count, 0);
   ck_assert_ptr_nonnull(array.real);
 }
-END_TEST
 
 /* ---- what is refused ---- */
 
-START_TEST(test_refused_kinds) {
+TEST(test_refused_kinds) {
   refuses("q: x.npy cannot be opened: No such file or directory");
   refuses_path(".", "q: . is a directory, not a .npy file");
   ck_assert_int_eq(mkfifo("fifo", 0600), 0);
   refuses_path("fifo", "q: fifo is not a regular file");
   refuses_path("/dev/zero", "q: /dev/zero is not a regular file");
 }
-END_TEST
 
-START_TEST(test_refused_magic) {
+TEST(test_refused_magic) {
   scratch_put("x.npy", "", 0);
   refuses("q: x.npy is not a .npy file: it has 0 bytes");
   scratch_put("x.npy", "PK\3\4 an archive", 15);
@@ -161,9 +155,8 @@ START_TEST(test_refused_magic) {
   scratch_put("x.npy", "\x93NUMPY\1\1v\0", 10);
   refuses("q: x.npy is of format 1.1; 1.0, 2.0 and 3.0 are read");
 }
-END_TEST
 
-START_TEST(test_refused_lengths) {
+TEST(test_refused_lengths) {
   scratch_put("x.npy", "\x93NUMPY\1", 7);
   refuses("q: x.npy is truncated: 7 bytes found, 8 needed");
   scratch_put("x.npy", "\x93NUMPY\1\0v", 9);
@@ -181,10 +174,9 @@ START_TEST(test_refused_lengths) {
   put_npy(1, dict, "1234567890123456789012345", 25);
   refuses("q: x.npy has 1 bytes after its last element");
 }
-END_TEST
 
 /* A header alone claims gigabytes and more: it is refused before anything is allocated. */
-START_TEST(test_refused_sizes) {
+TEST(test_refused_sizes) {
   put_npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846976,), }", six, 4);
   refuses("q: x.npy is truncated: 132 bytes found, 4611686018427388032 needed");
   put_npy(1, "{'descr': '<i8', 'fortran_order': False, 'shape': (1152921504606846976,), }", six, 4);
@@ -198,10 +190,9 @@ START_TEST(test_refused_sizes) {
   put_npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,), }", six, 4);
   refuses("q: x.npy has an extent above 2^63");
 }
-END_TEST
 
 /* float64, as NumPy makes it unless told otherwise: rounded to float32, which has to reach it. */
-START_TEST(test_float64) {
+TEST(test_float64) {
   static const double data[] = {0.1, -1e-46, 3.4e38, -(double)INFINITY, 1 + 0x1p-30, 1e39};
   put_npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (5,), }", data, 5 * sizeof *data);
   reads();
@@ -211,9 +202,8 @@ START_TEST(test_float64) {
   put_npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", data, sizeof data);
   refuses("q: x.npy holds 1e+39 (element 5), which float32 does not reach");
 }
-END_TEST
 
-START_TEST(test_refused_contents) {
+TEST(test_refused_contents) {
   static const struct {
     const char *dict, *sentence;
   } file[] = {
@@ -237,9 +227,8 @@ START_TEST(test_refused_contents) {
     refuses(file[i].sentence);
   }
 }
-END_TEST
 
-START_TEST(test_refused_headers) {
+TEST(test_refused_headers) {
   static const struct {
     const char *dict, *expected; /* after "has a bad header: " */
   } file[] = {
@@ -275,11 +264,10 @@ START_TEST(test_refused_headers) {
                   file[i].dict, rest);
   }
 }
-END_TEST
 
 /* No byte of a good header can be changed so that the reader crashes or takes what it should not:
  * what it accepts still has six elements. (Run under a sanitizer, this is the parser's fuzzer.) */
-START_TEST(test_mutations) {
+TEST(test_mutations) {
   const char *dict = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
   char file[152];
   put_npy(1, dict, six, sizeof six);
@@ -297,25 +285,5 @@ START_TEST(test_mutations) {
       file[at] = was;
     }
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("npy");
-  TCase *cases = tcase_create("read");
-  tcase_add_checked_fixture(cases, scratch_enter, leave);
-  suite_add(cases, test_numpy_headers);
-  suite_add(cases, test_numpy_bytes);
-  suite_add(cases, test_integers);
-  suite_add(cases, test_large);
-  suite_add(cases, test_scalar_and_empty);
-  suite_add(cases, test_refused_kinds);
-  suite_add(cases, test_refused_magic);
-  suite_add(cases, test_refused_lengths);
-  suite_add(cases, test_refused_sizes);
-  suite_add(cases, test_refused_contents);
-  suite_add(cases, test_float64);
-  suite_add(cases, test_refused_headers);
-  suite_add(cases, test_mutations);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, leave)

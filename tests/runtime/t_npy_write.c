@@ -26,7 +26,7 @@ static void reads(void) {
 }
 
 /* More than one read buffer, and not a multiple of it. */
-START_TEST(test_large) {
+TEST(test_large) {
   int64_t extent[] = {3, 100003};
   float *x = malloc((size_t)(extent[0] * extent[1]) * sizeof *x);
   for (int64_t i = 0; i < extent[0] * extent[1]; i++) x[i] = (float)i;
@@ -36,9 +36,8 @@ START_TEST(test_large) {
   ck_assert_int_eq(memcmp(array.real, x, (size_t)array.count * sizeof *x), 0);
   free(x);
 }
-END_TEST
 
-START_TEST(test_round_trip) {
+TEST(test_round_trip) {
   static const struct {
     int rank;
     int64_t extent[FG_NPY_RANK];
@@ -55,10 +54,9 @@ START_TEST(test_round_trip) {
     fg_array_free(&array);
   }
 }
-END_TEST
 
 /* Integers of 32 bits keep all of them. */
-START_TEST(test_integers) {
+TEST(test_integers) {
   const int64_t x[] = {0, -1, INT32_MAX, INT32_MIN, 0x55555555, 7};
   char *staged;
   ck_assert_int_eq(fg_npy_stage_integers("x.npy", 2, (int64_t[]){2, 3}, x, &staged), FG_OK);
@@ -68,18 +66,16 @@ START_TEST(test_integers) {
   ck_assert_int_eq(array.count, 6);
   ck_assert_mem_eq(array.integer, x, sizeof x);
 }
-END_TEST
 
-START_TEST(test_nonfinite) {
+TEST(test_nonfinite) {
   float x[] = {NAN, INFINITY, -INFINITY, -0.0f};
   ck_assert_int_eq(fg_npy_write("x.npy", 1, (int64_t[]){4}, x), FG_OK);
   reads();
   ck_assert_mem_eq(array.real, x, sizeof x);
 }
-END_TEST
 
 /* The bytes that numpy.save writes for the same array. */
-START_TEST(test_written_bytes) {
+TEST(test_written_bytes) {
   static const char expected[] =
       "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }           "
       "                                                 \n\x00\x00\x80?";
@@ -91,18 +87,16 @@ START_TEST(test_written_bytes) {
   fclose(f);
   ck_assert_mem_eq(file, expected, sizeof expected - 1);
 }
-END_TEST
 
-START_TEST(test_longest_header) {
+TEST(test_longest_header) {
   int64_t extent[] = {0, INT64_MAX, INT64_MAX, INT64_MAX};
   ck_assert_int_eq(fg_npy_write("x.npy", 4, extent, six), FG_OK);
   struct stat s;
   ck_assert_int_eq(stat("x.npy", &s), 0);
   ck_assert_int_eq(s.st_size % 64, 0);
 }
-END_TEST
 
-START_TEST(test_umask_and_long_name) {
+TEST(test_umask_and_long_name) {
   char path[256];
   struct stat s;
   memset(path, 'n', 255);
@@ -112,9 +106,8 @@ START_TEST(test_umask_and_long_name) {
   ck_assert_int_eq(stat(path, &s), 0);
   ck_assert_int_eq(s.st_mode & 0777, 0640);
 }
-END_TEST
 
-START_TEST(test_stage_and_publish) {
+TEST(test_stage_and_publish) {
   char *a, *b;
   scratch_put("a.npy", "old", 3);
   ck_assert_int_eq(fg_npy_stage("a.npy", 1, (int64_t[]){6}, six, &a), FG_OK);
@@ -127,10 +120,9 @@ START_TEST(test_stage_and_publish) {
   ck_assert_int_eq(scratch_files(), 1);
   ck_assert_int_eq(fg_npy_read("q", "a.npy", &array), FG_OK);
 }
-END_TEST
 
 /* A name that a killed process left behind is passed over, and its file is not touched. */
-START_TEST(test_taken_names) {
+TEST(test_taken_names) {
   char *name, taken[64];
   long process;
   unsigned n;
@@ -145,9 +137,8 @@ START_TEST(test_taken_names) {
   ck_assert_int_eq(s.st_size, 3);
   ck_assert_int_eq(scratch_files(), 2);
 }
-END_TEST
 
-START_TEST(test_write_failures) {
+TEST(test_write_failures) {
   char *a;
   ck_assert_int_eq(fg_npy_write("no/x.npy", 1, (int64_t[]){6}, six), FG_EIO);
   ck_assert_str_eq(fg_error(), "cannot write no/x.npy: No such file or directory");
@@ -161,10 +152,9 @@ START_TEST(test_write_failures) {
   ck_assert_str_eq(fg_error(), "cannot write a.npy: Is a directory");
   ck_assert_int_eq(scratch_files(), 1);
 }
-END_TEST
 
 /* The file system is full in the middle of the data: the old file stays, nothing else does. */
-START_TEST(test_full) {
+TEST(test_full) {
   struct rlimit old, little;
   scratch_put("x.npy", "old", 3);
   signal(SIGXFSZ, SIG_IGN);
@@ -180,23 +170,5 @@ START_TEST(test_full) {
   ck_assert_int_eq(s.st_size, 3);
   ck_assert_int_eq(scratch_files(), 1);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("npy_write");
-  TCase *cases = tcase_create("write");
-  tcase_add_checked_fixture(cases, scratch_enter, leave);
-  suite_add(cases, test_large);
-  suite_add(cases, test_round_trip);
-  suite_add(cases, test_integers);
-  suite_add(cases, test_nonfinite);
-  suite_add(cases, test_written_bytes);
-  suite_add(cases, test_longest_header);
-  suite_add(cases, test_umask_and_long_name);
-  suite_add(cases, test_stage_and_publish);
-  suite_add(cases, test_taken_names);
-  suite_add(cases, test_write_failures);
-  suite_add(cases, test_full);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, leave)

@@ -76,7 +76,7 @@ static void equal(int64_t n, const double *a, const double *b, double tolerance)
 /* ---- forward ---- */
 
 /* Scores 0 and log 3: P = 1/4, 3/4. */
-START_TEST(test_by_hand) {
+TEST(test_by_hand) {
   make(1, 1, 1, 1, 2, 1, 1);
   x.scale = 0.5;
   mutable(x.q)[0] = 2, mutable(x.k)[0] = 0, mutable(x.k)[1] = log(3);
@@ -86,10 +86,9 @@ START_TEST(test_by_hand) {
   equal(1, r.lse, (double[]){log(4)}, 1e-14);
   equal(1, r.o_rss, (double[]){sqrt(13)}, 1e-14);
 }
-END_TEST
 
 /* q = 0: O is the mean of the visible V, and V_j = j. Row i sees i + nk - nq + 1 keys. */
-START_TEST(test_causal) {
+TEST_LOOP(test_causal, 5) {
   static const int64_t length[][2] = {{5, 5}, {3, 7}, {7, 3}, {1, 4}, {4, 1}};
   int64_t nq = length[_i][0], nk = length[_i][1];
   make(1, 2, 1, nq, nk, 3, 1);
@@ -104,19 +103,17 @@ START_TEST(test_causal) {
     equal(1, r.lse + row, (double[]){log(keys)}, 1e-13);
   }
 }
-END_TEST
 
-START_TEST(test_v_of_ones) {
+TEST(test_v_of_ones) {
   make(2, 4, 2, 5, 113, 19, 11);
   add_bias(15);
   fill(x.v, 2 * 2 * 113 * 11, 1);
   forward();
   for (int64_t i = 0; i < 2 * 4 * 5 * 11; i++) ck_assert_double_eq_tol(r.o[i], 1, 1e-14);
 }
-END_TEST
 
 /* O is linear in V and each P is exp(s - LSE): V = one key's indicator gives that key's P. */
-START_TEST(test_lse_and_score) {
+TEST(test_lse_and_score) {
   int64_t nk = 6, d = 10;
   make(2, 4, 2, 3, nk, d, 6);
   add_bias(15);
@@ -132,10 +129,9 @@ START_TEST(test_lse_and_score) {
     }
   }
 }
-END_TEST
 
 /* exp of these scores overflows by far. */
-START_TEST(test_large_scores) {
+TEST(test_large_scores) {
   make(1, 1, 1, 2, 3, 1, 1);
   double *bias = add_bias(8);
   bias[0] = 1e6, bias[1] = -1e300, bias[2] = 1e6;
@@ -144,10 +140,9 @@ START_TEST(test_large_scores) {
   equal(1, r.o, (double[]){(x.v[0] + x.v[2]) / 2}, 1e-14);
   equal(1, r.lse, (double[]){1e6 + log(2)}, 1e-9);
 }
-END_TEST
 
 /* A bias of -inf is a mask, in every result. */
-START_TEST(test_infinite_bias) {
+TEST(test_infinite_bias) {
   make(1, 2, 1, 4, 6, 3, 2);
   double *bias = add_bias(12);
   fill(bias, 24, 0);
@@ -163,7 +158,6 @@ START_TEST(test_infinite_bias) {
   for (int64_t i = 0; i < 24; i++) ck_assert((r.dbias[i] != 0) == (bias[i] == 0));
   oracle_free(&want);
 }
-END_TEST
 
 static int none(const oracle_problem *p, int64_t b, int64_t h, int64_t q, int64_t k) {
   (void)p, (void)b, (void)h, (void)q, (void)k;
@@ -171,7 +165,7 @@ static int none(const oracle_problem *p, int64_t b, int64_t h, int64_t q, int64_
 }
 
 /* No key, no visible key, and visible keys all at -inf are the same. */
-START_TEST(test_empty_rows) {
+TEST_LOOP(test_empty_rows, 3) {
   int64_t nk = _i == 0 ? 0 : 3;
   make(2, 2, 1, 3, nk, 4, 5);
   if (_i == 1) x.visible = none;
@@ -184,7 +178,6 @@ START_TEST(test_empty_rows) {
   for (int64_t i = 0; i < 2 * nk * 5; i++) ck_assert(r.dv[i] == 0 && r.dv_rss[i] == 0);
   for (int64_t i = 0; _i == 2 && i < nk; i++) ck_assert(r.dbias[i] == 0 && r.dbias_rss[i] == 0);
 }
-END_TEST
 
 /* ---- backward ---- */
 
@@ -223,14 +216,13 @@ static void check_gradients(void) {
 }
 
 /* _i: which axes of the bias are full. */
-START_TEST(test_bias_extents) {
+TEST_LOOP(test_bias_extents, 16) {
   make(2, 4, 2, 3, 5, 9, 3);
   add_bias(_i);
   check_gradients();
 }
-END_TEST
 
-START_TEST(test_gradients) {
+TEST_LOOP(test_gradients, 7) {
   static const struct {
     int64_t h, hk, nq, nk, d, dv;
     const char *mask;
@@ -248,21 +240,19 @@ START_TEST(test_gradients) {
   if (!problem[_i].dlse) free(mutable(x.dlse)), x.dlse = NULL;
   check_gradients();
 }
-END_TEST
 
 /* nk = 1: P = 1 whatever the score, so dQ = dK = 0; what rounding may leave is judged by the terms.
  */
-START_TEST(test_one_key) {
+TEST(test_one_key) {
   make(1, 1, 1, 3, 1, 4, 4);
   free(mutable(x.dlse)), x.dlse = NULL;
   backward();
   for (int64_t i = 0; i < 12; i++) ck_assert(r.dq[i] == 0 && r.dq_rss[i] > 0);
   for (int64_t i = 0; i < 4; i++) ck_assert(r.dk[i] == 0 && r.dk_rss[i] > 0);
 }
-END_TEST
 
 /* The definition, by hand: two keys, P = 1/4 and 3/4, dP = 8 and -4, Delta = -1. */
-START_TEST(test_rss) {
+TEST(test_rss) {
   make(1, 1, 1, 1, 2, 1, 1);
   free(mutable(x.dlse)), x.dlse = NULL;
   x.scale = 0.5;
@@ -282,7 +272,6 @@ START_TEST(test_rss) {
   backward();
   equal(2, r.dbias_rss, size, 1e-14);
 }
-END_TEST
 
 /* ---- rounding ---- */
 
@@ -290,7 +279,7 @@ static double quarters(double value) { return nearbyint(value * 4) / 4; }
 
 /* Every intermediate is rounded to quarters: S = .1, 0, -.1 to 0; P = 1/3 to 1/4; O = 5.7/4 to 1.5;
  * dP = 1, 1.9, 2.8 to 1, 2, 2.75, hence Delta = 5.75/4; dS = -.11, .14, .33 to 0, .25, .25. */
-START_TEST(test_rounding) {
+TEST(test_rounding) {
   make(1, 1, 1, 1, 3, 1, 1);
   free(mutable(x.dlse)), x.dlse = NULL;
   x.scale = 1, x.round = quarters;
@@ -306,10 +295,9 @@ START_TEST(test_rounding) {
   equal(3, r.dk, (double[]){0, 0, 0}, 0); /* from .025 */
   equal(1, r.dbias, (double[]){.5}, 0);
 }
-END_TEST
 
 /* The unfused computation in 16 bits is off by about the type's precision, and not by nothing. */
-START_TEST(test_unfused) {
+TEST_LOOP(test_unfused, 2) {
   static const fg_elem elem[] = {FG_ELEM_BF16, FG_ELEM_F16};
   static const double precision[] = {0x1p-9, 0x1p-12};
   oracle_result plain = {0};
@@ -327,7 +315,6 @@ START_TEST(test_unfused) {
   }
   oracle_free(&plain);
 }
-END_TEST
 
 static int all_but_one(const oracle_problem *p, int64_t b, int64_t h, int64_t q, int64_t k) {
   (void)p, (void)b, (void)h, (void)q;
@@ -335,7 +322,7 @@ static int all_but_one(const oracle_problem *p, int64_t b, int64_t h, int64_t q,
 }
 
 /* The limits are tight: one dropped key of 799 fails them. */
-START_TEST(test_limits) {
+TEST(test_limits) {
   oracle_result wrong = {0};
   make(1, 1, 1, 16, 799, 64, 64);
   forward();
@@ -346,26 +333,5 @@ START_TEST(test_limits) {
   ck_assert_double_gt(error, limit);
   oracle_free(&wrong);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("oracle");
-  TCase *cases = tcase_create("oracle");
-  tcase_add_checked_fixture(cases, setup, discard);
-  suite_add(cases, test_by_hand);
-  suite_loop(cases, test_causal, 5);
-  suite_add(cases, test_v_of_ones);
-  suite_add(cases, test_lse_and_score);
-  suite_add(cases, test_large_scores);
-  suite_add(cases, test_infinite_bias);
-  suite_loop(cases, test_empty_rows, 3);
-  suite_loop(cases, test_bias_extents, 16);
-  suite_loop(cases, test_gradients, 7);
-  suite_add(cases, test_one_key);
-  suite_add(cases, test_rss);
-  suite_add(cases, test_rounding);
-  suite_loop(cases, test_unfused, 2);
-  suite_add(cases, test_limits);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(setup, discard)

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-START_TEST(test_error) {
+TEST(test_error) {
   const double zero[] = {0, 0}, ref[] = {3, 4}, off[] = {3, 4.5}, rss[] = {30, 40};
   const double nan[] = {3, NAN}, infinite[] = {3, INFINITY};
   ck_assert_double_eq(oracle_error(2, ref, ref, zero), 0);
@@ -23,7 +23,6 @@ START_TEST(test_error) {
   ck_assert(isnan(oracle_error(2, nan, ref, rss)));
   ck_assert(isnan(oracle_error(2, nan, zero, zero)));
 }
-END_TEST
 
 /* The error, where it is what counts as right so many times. */
 static double lse_error(const double *x, const double *ref, double times) {
@@ -32,7 +31,7 @@ static double lse_error(const double *x, const double *ref, double times) {
   return error;
 }
 
-START_TEST(test_lse_error) {
+TEST(test_lse_error) {
   const double ref[] = {1000, -INFINITY}, off[] = {1000 + 2.2e-3, -INFINITY};
   const double finite[] = {1000, -1e30}, other[] = {1000, INFINITY}, nan[] = {NAN, -INFINITY};
   const double twice[] = {1000 + 3.3e-3, 0}, small[] = {1000, 0};
@@ -45,28 +44,24 @@ START_TEST(test_lse_error) {
   ck_assert_double_eq(lse_error(nan, ref, 0), INFINITY);
   ck_assert_double_eq(lse_error(nan, nan, 0), INFINITY);
 }
-END_TEST
 
-START_TEST(test_limits) {
+TEST(test_limits) {
   ck_assert_double_eq(oracle_limit(FG_ELEM_BF16), 4e-3);
   ck_assert_double_eq(oracle_limit(FG_ELEM_F16), 7e-4);
   ck_assert_double_eq(oracle_limit(FG_ELEM_F32), 1e-5);
 }
-END_TEST
 
-START_TEST(test_round) {
+TEST(test_round) {
   ck_assert_double_eq(oracle_round(FG_ELEM_BF16)(1.0 / 3), 0x1.56p-2);
   ck_assert_double_eq(oracle_round(FG_ELEM_F16)(1.0 / 3), 0x1.554p-2);
   ck_assert_double_eq(oracle_round(FG_ELEM_F32)(1.0 / 3), (double)(1.0f / 3));
 }
-END_TEST
 
-START_TEST(test_mask_names) {
+TEST(test_mask_names) {
   ck_assert_ptr_nonnull(oracle_visible("full"));
   ck_assert_ptr_null(oracle_visible("causal_top_left"));
   ck_assert(oracle_visible("full")(NULL, 0, 0, 0, 0));
 }
-END_TEST
 
 /* ---- number formats ---- */
 
@@ -100,7 +95,7 @@ static void solve(const oracle_problem *x) {
 #define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-12 * fabs((double)(b)))
 
 /* LSE may be off by the size of a score's terms, the largest logit by that of its product. */
-START_TEST(test_sizes_of_scores) {
+TEST(test_sizes_of_scores) {
   const oracle_formats formats = {.product = 0x1p-12, .term = 0x1p-22, .slope = 1e-5};
   oracle_problem x = problem_of(NULL, "s + slope[h] * float(k - p)", formats);
   set(2, -3, 0.25, 1, 1, 5); /* products of 3 and 1/4; terms of 5 x (k - p): p = 1 */
@@ -115,10 +110,9 @@ START_TEST(test_sizes_of_scores) {
   const double slope_of_cap = 0.5 * (1 - tanh(-3 / 4.0) * tanh(-3 / 4.0));
   NEAR(r.lse_cut[0], 0x1p-12 * 3 * slope_of_cap + 0x1p-22 * 3);
 }
-END_TEST
 
 /* What O adds up counts as at least an operand of 2^-14, in the unit of each normaliser. */
-START_TEST(test_operands_of_o) {
+TEST_LOOP(test_operands_of_o, 5) {
   const double a = exp(-30) / (1 + exp(-30)), least = 0x1p-14;
   const double sigmoid = 1 / (1 + exp(30) * 2);
   static const char *const names[] = {"softmax", "retention", "sigmoid", "none", "logsoftmax"};
@@ -132,10 +126,9 @@ START_TEST(test_operands_of_o) {
   const double small = _i == 2 ? fmax(sigmoid, least) : first[_i] * top[_i];
   ck_assert_double_eq_tol(r.o_rss[0], hypot(small, second[_i] * top[_i]), 1e-9);
 }
-END_TEST
 
 /* In backward P and dS do; dQ = scale dS k, dK = scale dS q. */
-START_TEST(test_operands_of_gradients) {
+TEST(test_operands_of_gradients) {
   const double least = 0x1p-14;
   oracle_problem x = problem_of(NULL, NULL, (oracle_formats){.operand = least});
   set(2, 30, 0.5, 3, -4, 0); /* the second key's p and dS are about exp(-29.5) */
@@ -146,10 +139,9 @@ START_TEST(test_operands_of_gradients) {
   NEAR(r.dk_rss[1], 0.5 * least * 2);
   ck_assert_double_eq_tol(r.dq_rss[0], 0.5 * hypot(6 * 30, least * 0.5), 1e-6);
 }
-END_TEST
 
 /* A factor 1 - tanh^2 counts as at least 2^-9, for what it multiplies alone. */
-START_TEST(test_slopes_of_caps) {
+TEST(test_slopes_of_caps) {
   oracle_problem x = problem_of("none", "4.0 * tanh((s + slope[h]) / 4.0) + slope[h]",
                                 (oracle_formats){.tanh = 0x1p-9});
   set(2, 50, 0, 3, 5, 0.5);
@@ -166,10 +158,9 @@ START_TEST(test_slopes_of_caps) {
   solve(&x);
   ck_assert(r.sampled == 1 && r.steep == 1);
 }
-END_TEST
 
 /* The weight of log-softmax is as far off as its LSE; 1 - a of sigmoid is no more than it is. */
-START_TEST(test_sizes_of_weights) {
+TEST(test_sizes_of_weights) {
   oracle_problem x = problem_of("logsoftmax", "s - slope[h]", (oracle_formats){0});
   set(2, 30, 30, 1, 1, 29);
   solve(&x);
@@ -179,10 +170,9 @@ START_TEST(test_sizes_of_weights) {
   const double a = 1 / (1 + exp(-30) * 2); /* of s = 30, c = -log 2 */
   ck_assert_double_eq_tol(r.dk_rss[0] / (a * (1 - a)), 1, 1e-9);
 }
-END_TEST
 
 /* A number stored in f16 counts as at least 2^-14 where there are terms; one without is 0. */
-START_TEST(test_stored_f16) {
+TEST(test_stored_f16) {
   const double ref[] = {0x1p-20, 0}, off[] = {0x1p-20 + 0x1p-25, 0}, rss[] = {0x1p-20, 0};
   const double alien[] = {0x1p-20, 0x1p-25}, none[] = {0, 0};
   ck_assert_double_eq(oracle_least(FG_ELEM_F16), 0x1p-14);
@@ -191,10 +181,9 @@ START_TEST(test_stored_f16) {
   NEAR(oracle_error_of(2, off, ref, rss, 0), 0x1p-5);
   ck_assert_double_eq(oracle_error_of(2, alien, none, none, 0x1p-14), INFINITY);
 }
-END_TEST
 
 /* A row that a product made is judged by what the norm adds up, as any other row. */
-START_TEST(test_rows_of_norms) {
+TEST(test_rows_of_norms) {
   double mean[1], rstd[1], out[2], out_rss[2];
   const oracle_norm p = {.rows = 1,
                          .width = 2,
@@ -211,26 +200,7 @@ START_TEST(test_rows_of_norms) {
   NEAR(out_rss[0], 1);
   NEAR(out_rss[1], hypot(2, 3));
 }
-END_TEST
 
 static void forget(void) { oracle_free(&r); }
 
-int main(void) {
-  Suite *suite = suite_create("oracle_error");
-  TCase *cases = tcase_create("oracle_error");
-  tcase_add_checked_fixture(cases, NULL, forget);
-  suite_add(cases, test_sizes_of_scores);
-  suite_loop(cases, test_operands_of_o, 5);
-  suite_add(cases, test_operands_of_gradients);
-  suite_add(cases, test_slopes_of_caps);
-  suite_add(cases, test_sizes_of_weights);
-  suite_add(cases, test_stored_f16);
-  suite_add(cases, test_rows_of_norms);
-  suite_add(cases, test_error);
-  suite_add(cases, test_lse_error);
-  suite_add(cases, test_limits);
-  suite_add(cases, test_round);
-  suite_add(cases, test_mask_names);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
-}
+TEST_FIXTURE(NULL, forget)

@@ -60,7 +60,7 @@ static fg_line_kind parse(const char *line, fg_measured *m, const char **why) {
   return fg_measured_parse(line, strcspn(line, "\n"), m, why);
 }
 
-START_TEST(reads_back) {
+TEST(reads_back) {
   char line[FG_WISDOM_LINE], again[FG_WISDOM_LINE];
   fg_measured m = usual(), back;
   for (int s = 0; s < FG_MEASURED_KINDS; s++) {
@@ -76,10 +76,9 @@ START_TEST(reads_back) {
     ck_assert_str_eq(line, again);
   }
 }
-END_TEST
 
 /* A text cannot end its field or its line. */
-START_TEST(texts_are_one_line) {
+TEST(texts_are_one_line) {
   char line[FG_WISDOM_LINE];
   fg_measured m = usual(), back;
   strcpy(m.reason, "two\nlines\tand a tab");
@@ -87,11 +86,10 @@ START_TEST(texts_are_one_line) {
   ck_assert_int_eq(parse(line, &back, NULL), FG_LINE_GOOD);
   ck_assert_str_eq(back.reason, "two lines and a tab");
 }
-END_TEST
 
 /* Every single bit that flips makes it bad, or a line of another kind; never another measurement.
  */
-START_TEST(flipped_bits) {
+TEST(flipped_bits) {
   char line[FG_WISDOM_LINE], flipped[FG_WISDOM_LINE];
   fg_measured m = usual(), back;
   int n = fg_measured_print(&m, line) - 1, newer = 0;
@@ -104,19 +102,17 @@ START_TEST(flipped_bits) {
   }
   ck_assert_int_le(newer, 3); /* w3, w5, w9 */
 }
-END_TEST
 
-START_TEST(cut_at_every_length) {
+TEST(cut_at_every_length) {
   char line[FG_WISDOM_LINE];
   fg_measured m = usual(), back;
   int n = fg_measured_print(&m, line) - 1;
   for (int length = 1; length < n; length++)
     ck_assert_int_eq(fg_measured_parse(line, (size_t)length, &back, NULL), FG_LINE_BAD);
 }
-END_TEST
 
 /* Fields that a later flashgen may add to this format: read over, and kept by compaction. */
-START_TEST(unknown_fields_are_kept) {
+TEST(unknown_fields_are_kept) {
   fg_measured m = usual(), back;
   fg_wisdom_report r;
   fg_wisdom w;
@@ -138,10 +134,9 @@ START_TEST(unknown_fields_are_kept) {
   ck_assert_str_eq(w.text, line);
   fg_wisdom_free(&w);
 }
-END_TEST
 
 /* Times that are none never win, whatever else the line says. */
-START_TEST(times_that_never_win) {
+TEST(times_that_never_win) {
   static const double times[] = {0, -1, NAN, INFINITY, -INFINITY, 1e7, 1e300};
   char line[FG_WISDOM_LINE];
   fg_measured m = usual(), back;
@@ -161,10 +156,9 @@ START_TEST(times_that_never_win) {
     ck_assert(!fg_measured_counts(&m));
   }
 }
-END_TEST
 
 /* D1: what else may stand in a file. Good lines around it count. */
-START_TEST(garbage) {
+TEST(garbage) {
   static const char zero[] = "w1\t0\0garbage\n", newer[] = "w2\tnobody knows what this says\n";
   char *big = malloc(10 << 20), line[FG_WISDOM_LINE];
   fg_measured m = usual();
@@ -195,10 +189,9 @@ START_TEST(garbage) {
   ck_assert_int_eq(count().bad, 4);
   free(big);
 }
-END_TEST
 
 /* What is in the file that compaction leaves, and beside it. */
-START_TEST(compaction_keeps_what_it_cannot_read) {
+TEST(compaction_keeps_what_it_cannot_read) {
   struct stat bad;
   fg_wisdom_report r;
   fg_measured m = usual();
@@ -231,10 +224,9 @@ START_TEST(compaction_keeps_what_it_cannot_read) {
   ck_assert_int_eq(r.dropped + r.bad, 0);
   ck_assert_int_eq(count().good, 3);
 }
-END_TEST
 
 /* The later one stays, wherever it stands. */
-START_TEST(later_lines_win) {
+TEST(later_lines_win) {
   fg_wisdom w;
   fg_wisdom_report r;
   fg_measured m = usual(), back;
@@ -253,10 +245,9 @@ START_TEST(later_lines_win) {
   ck_assert(!fg_wisdom_next(w.text, w.n, &at, &line, &n, &whole));
   fg_wisdom_free(&w);
 }
-END_TEST
 
 /* Merging: all or nothing. */
-START_TEST(merge) {
+TEST(merge) {
   static const char *const parts[] = {"a.txt", "b.txt"};
   fg_wisdom_report r;
   fg_measured m = usual();
@@ -283,9 +274,8 @@ START_TEST(merge) {
   ck_assert_str_eq(fg_error(), "nowhere.txt cannot be read: No such file or directory");
   ck_assert_int_ne(access("new.txt", F_OK), 0);
 }
-END_TEST
 
-START_TEST(no_files_of_wisdom) {
+TEST(no_files_of_wisdom) {
   fg_wisdom w;
   fg_measured m = usual();
   fg_wisdom_report r;
@@ -305,10 +295,9 @@ START_TEST(no_files_of_wisdom) {
   ck_assert_int_eq(fg_wisdom_compact("nowhere", &r), FG_EIO);
   ck_assert_int_ne(access("nowhere", F_OK), 0);
 }
-END_TEST
 
 /* The time of a race, of few launches, is not ranked among those of the whole protocol. */
-START_TEST(raced_times) {
+TEST(raced_times) {
   fg_measured_list list = {0};
   static const struct {
     const char *plan;
@@ -339,10 +328,9 @@ START_TEST(raced_times) {
   fg_measured_free(&list);
   fg_wisdom_free(&w);
 }
-END_TEST
 
 /* Shapes that differ in one extent are not peers. */
-START_TEST(each_extent_tells_shapes_apart) {
+TEST(each_extent_tells_shapes_apart) {
   for (int x = 0; x < FG_EXTENTS; x++) {
     fg_measured a = usual(), b = usual();
     fg_extent_set(&fg_extents[x], &b.shape, 1 + fg_extent_get(&fg_extents[x], &a.shape));
@@ -350,11 +338,10 @@ START_TEST(each_extent_tells_shapes_apart) {
     ck_assert_msg(!fg_measured_peers(&a, &b), "%s does not count", fg_extents[x].name);
   }
 }
-END_TEST
 
 /* Of lines whose shapes differ in the page alone the latest of each page stays, and none makes
  * another outdated. */
-START_TEST(pages_have_lines_of_their_own) {
+TEST(pages_have_lines_of_their_own) {
   fg_measured_list list = {0};
   fg_wisdom w;
   for (int i = 0; i < 6; i++) {
@@ -374,10 +361,9 @@ START_TEST(pages_have_lines_of_their_own) {
   fg_measured_free(&list);
   fg_wisdom_free(&w);
 }
-END_TEST
 
 /* What ships was measured while calls stood in names as hashes: it reads as calls. */
-START_TEST(shipped_names) {
+TEST(shipped_names) {
   fg_measured_list list = {0};
   int windows = 0, caps = 0, hashes = 0;
   ck_assert_int_eq(fg_measured_add(fg_shipped_wisdom, fg_shipped_wisdom_size, &list), FG_OK);
@@ -391,27 +377,5 @@ START_TEST(shipped_names) {
   ck_assert_int_eq(hashes, 0);
   fg_measured_free(&list);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("wisdom");
-  TCase *tests = tcase_create("wisdom");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, reads_back);
-  suite_add(tests, shipped_names);
-  suite_add(tests, raced_times);
-  suite_add(tests, each_extent_tells_shapes_apart);
-  suite_add(tests, pages_have_lines_of_their_own);
-  suite_add(tests, texts_are_one_line);
-  suite_add(tests, flipped_bits);
-  suite_add(tests, cut_at_every_length);
-  suite_add(tests, unknown_fields_are_kept);
-  suite_add(tests, times_that_never_win);
-  suite_add(tests, garbage);
-  suite_add(tests, compaction_keeps_what_it_cannot_read);
-  suite_add(tests, later_lines_win);
-  suite_add(tests, merge);
-  suite_add(tests, no_files_of_wisdom);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

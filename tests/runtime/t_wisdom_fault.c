@@ -80,7 +80,7 @@ static void holds_once(int n) {
 }
 
 /* D2: 8 processes append 5000 lines each while others compact. */
-START_TEST(many_writers) {
+TEST(many_writers) {
   enum { WRITERS = 8, COMPACTERS = 2, LINES = 5000 };
   pid_t pid[WRITERS + COMPACTERS];
   fg_wisdom_report r;
@@ -101,7 +101,6 @@ START_TEST(many_writers) {
   holds_once(WRITERS * LINES);
   ck_assert_int_eq(scratch_files(), 1);
 }
-END_TEST
 
 static int in_child(void (*work)(void)) {
   int state;
@@ -121,7 +120,7 @@ static void compact(void) {
 
 /* D5: killed before any of its calls, compaction leaves the old or the new file; the next one
  * works. */
-START_TEST(killed_in_compaction) {
+TEST(killed_in_compaction) {
   static const struct {
     const char *call;
     int calls;
@@ -145,10 +144,9 @@ START_TEST(killed_in_compaction) {
       ck_assert_int_eq(access(FILE_NAME ".bad", F_OK), 0);
     }
 }
-END_TEST
 
 /* A full disk: the file is what it was, and says so. */
-START_TEST(full_disk) {
+TEST(full_disk) {
   static const int errors[] = {ENOSPC, EDQUOT, EIO};
   fg_wisdom_report r;
   struct stat before, after;
@@ -175,10 +173,9 @@ START_TEST(full_disk) {
     holds_once(5);
   }
 }
-END_TEST
 
 /* The same by the kernel: a limit on the size of files cuts the write short. */
-START_TEST(short_write) {
+TEST(short_write) {
   struct rlimit limit;
   struct stat before;
   fg_measured m = usual(1);
@@ -195,10 +192,9 @@ START_TEST(short_write) {
   put(1);
   holds_once(2);
 }
-END_TEST
 
 /* A link to the file stays one. */
-START_TEST(linked_file) {
+TEST(linked_file) {
   struct stat info;
   fg_wisdom_report r;
   ck_assert_int_eq(mkdir("elsewhere", 0700), 0);
@@ -209,9 +205,8 @@ START_TEST(linked_file) {
   ck_assert(S_ISLNK(info.st_mode));
   holds_once(1);
 }
-END_TEST
 
-START_TEST(unwritable) {
+TEST(unwritable) {
   fg_measured m = usual(1);
   put(0);
   ck_assert_int_eq(chmod(FILE_NAME, 0400), 0);
@@ -220,18 +215,5 @@ START_TEST(unwritable) {
   ck_assert_str_eq(fg_error(), FILE_NAME " cannot be written: Permission denied");
   ck_assert_int_eq(fg_wisdom_check(FILE_NAME), FG_EIO);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("wisdom_fault");
-  TCase *tests = tcase_create("wisdom_fault");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, many_writers);
-  suite_add(tests, killed_in_compaction);
-  suite_add(tests, full_disk);
-  suite_add(tests, short_write);
-  suite_add(tests, linked_file);
-  suite_add(tests, unwritable);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

@@ -38,17 +38,16 @@ static void check_whole(void) {
   fg_zoo_free(zoo);
 }
 
-START_TEST(written_and_read) {
+TEST(written_and_read) {
   ck_assert_int_eq(zoo_made(0), 0);
   check_whole();
   ck_assert_int_eq(zoo_files(), ZOO_ITEMS + 1);
   fg_zoo_free(NULL);
   fg_zoo_make_close(NULL);
 }
-END_TEST
 
 /* Made again, nothing is written. */
-START_TEST(second_time) {
+TEST(second_time) {
   struct stat before, after;
   zoo_made(0);
   ck_assert(zoo_changed);
@@ -58,10 +57,9 @@ START_TEST(second_time) {
   ck_assert_int_eq(stat("zoo/manifest.txt", &after), 0);
   ck_assert(before.st_ino == after.st_ino && before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
 }
-END_TEST
 
 /* Of what is in no manifest only a zoo's own kind goes. */
-START_TEST(stale_files_go) {
+TEST(stale_files_go) {
   static const char *const stale[] = {"attn_fwd-bf16-d64.simt-q16-k32-w4.sm_80.cubin",
                                       "attn_fwd-bf16-d64.simt-q16-k32-w4.sm_80.cubin.new",
                                       "attn_fwd-bf16-d8.simt-q16-k32-w4.host.so.new",
@@ -76,7 +74,6 @@ START_TEST(stale_files_go) {
   for (int i = 0; i < 5; i++) ck_assert_int_eq(access(path_of(others[i]), F_OK), 0);
   check_whole();
 }
-END_TEST
 
 /* ---- code files ---- */
 
@@ -90,7 +87,7 @@ static void read_refused(int i, const char *error) {
   fg_zoo_free(zoo);
 }
 
-START_TEST(damaged_code) {
+TEST(damaged_code) {
   static const char file[] = "zoo/attn_fwd-bf16-d8.simt-q16-k32-w4.host.so";
   char text[ZOO_TEXT], error[300];
   zoo_made(0);
@@ -120,7 +117,6 @@ START_TEST(damaged_code) {
   ck_assert_int_eq(zoo_made(0), ZOO_ITEMS - 1);
   check_whole();
 }
-END_TEST
 
 /* ---- manifests ---- */
 
@@ -132,7 +128,7 @@ static int refused(const char *text, size_t n) {
   return status == FG_EIO && !strncmp(fg_error(), "zoo/manifest.txt ", 17);
 }
 
-START_TEST(damaged_manifests) {
+TEST(damaged_manifests) {
   char text[ZOO_TEXT];
   zoo_made(0);
   size_t n = zoo_slurp("zoo/manifest.txt", text);
@@ -151,7 +147,6 @@ START_TEST(damaged_manifests) {
   scratch_put("zoo/manifest.txt", text, n);
   check_whole();
 }
-END_TEST
 
 /* The manifest with `from` replaced by `to`, and a checksum that fits. */
 static void craft(const char *from, const char *to) {
@@ -167,7 +162,7 @@ static void craft(const char *from, const char *to) {
   scratch_put("zoo/manifest.txt", other, (size_t)n);
 }
 
-START_TEST(crafted_manifests) {
+TEST(crafted_manifests) {
   static const struct {
     const char *from, *to, *error;
   } kinds[] = {
@@ -198,7 +193,6 @@ START_TEST(crafted_manifests) {
     ck_assert_str_eq(fg_error() + strlen("zoo/manifest.txt"), kinds[i].error);
   }
 }
-END_TEST
 
 static void craft_all(const char *text, size_t n) {
   static char whole[ZOO_TEXT + 64];
@@ -211,7 +205,7 @@ static void craft_all(const char *text, size_t n) {
 
 /* A checksum that fits behind all sorts of text: opened or refused, by the reader and by who makes
  * the zoo anew. */
-START_TEST(crafted_anyhow) {
+TEST(crafted_anyhow) {
   static char good[ZOO_TEXT], text[ZOO_TEXT];
   uint64_t state = 7;
   zoo_made(0);
@@ -249,10 +243,9 @@ START_TEST(crafted_anyhow) {
     fg_zoo_free(zoo);
   }
 }
-END_TEST
 
 /* What the checksum does not tell is told when the item is used; the others are as good as ever. */
-START_TEST(crafted_recipe) {
+TEST(crafted_recipe) {
   static const struct {
     const char *from, *to, *why;
   } kinds[] = {
@@ -274,9 +267,8 @@ START_TEST(crafted_recipe) {
     fg_zoo_free(zoo);
   }
 }
-END_TEST
 
-START_TEST(no_zoo) {
+TEST(no_zoo) {
   fg_zoo_reader *zoo = NULL;
   ck_assert_int_eq(fg_zoo_open("none", &zoo), FG_EIO);
   ck_assert_str_eq(fg_error(), "the zoo none cannot be read: No such file or directory");
@@ -288,21 +280,5 @@ START_TEST(no_zoo) {
   ck_assert_str_eq(fg_error(), "the zoo none cannot be read: manifest.txt: Is a directory");
   ck_assert_ptr_null(zoo);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("zoo");
-  TCase *zoos = tcase_create("zoos");
-  tcase_add_checked_fixture(zoos, scratch_enter, scratch_leave);
-  suite_add(zoos, written_and_read);
-  suite_add(zoos, second_time);
-  suite_add(zoos, stale_files_go);
-  suite_add(zoos, damaged_code);
-  suite_add(zoos, damaged_manifests);
-  suite_add(zoos, crafted_anyhow);
-  suite_add(zoos, crafted_manifests);
-  suite_add(zoos, crafted_recipe);
-  suite_add(zoos, no_zoo);
-  suite_add_tcase(suite, zoos);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

@@ -15,7 +15,7 @@
 
 /* Of a journal that is cut anywhere all whole blocks but the torn one are used, also behind what a
  * later run has added; figures are zoo_never those of another. */
-START_TEST(torn_journal) {
+TEST(torn_journal) {
   static char journal[ZOO_TEXT], rest[ZOO_TEXT];
   fg_zoo_record record[ZOO_ITEMS];
   fg_zoo_make *make = zoo_open_make();
@@ -41,10 +41,9 @@ START_TEST(torn_journal) {
     fg_zoo_make_close(make);
   }
 }
-END_TEST
 
 /* What was staged for another text, or by another compiler, is made again. */
-START_TEST(recall_compares) {
+TEST(recall_compares) {
   zoo_made(0);
   fg_zoo_make *make = zoo_open_make();
   fg_zoo_item item = zoo_item(0);
@@ -59,9 +58,8 @@ START_TEST(recall_compares) {
   ck_assert(!fg_zoo_recall(make, &item));
   fg_zoo_make_close(make);
 }
-END_TEST
 
-START_TEST(file_too_large) {
+TEST(file_too_large) {
   const struct rlimit small = {ZOO_CODE / 2, RLIM_INFINITY};
   struct rlimit usual;
   fg_zoo_make *make = zoo_open_make();
@@ -78,10 +76,9 @@ START_TEST(file_too_large) {
   ck_assert_int_eq(zoo_files(), 0);
   fg_zoo_make_close(make);
 }
-END_TEST
 
 /* Another process makes it: it is waited for, until the caller has enough. */
-START_TEST(one_at_a_time) {
+TEST(one_at_a_time) {
   static volatile int enough;
   char note[256], byte;
   int ready[2];
@@ -105,16 +102,5 @@ START_TEST(one_at_a_time) {
   ck_assert_int_eq(waitpid(other, &state, WNOHANG), other);
   ck_assert_int_eq(state, 0);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("zoo_make");
-  TCase *zoos = tcase_create("zoos");
-  tcase_add_checked_fixture(zoos, scratch_enter, scratch_leave);
-  suite_add(zoos, torn_journal);
-  suite_add(zoos, recall_compares);
-  suite_add(zoos, file_too_large);
-  suite_add(zoos, one_at_a_time);
-  suite_add_tcase(suite, zoos);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

@@ -59,6 +59,49 @@ void suite_add(TCase *cases, const TTest *test) { add(cases, test, 1, false); }
 void suite_loop(TCase *cases, const TTest *test, int n) { add(cases, test, n, false); }
 void suite_tenth(TCase *cases, const TTest *test, int n) { add(cases, test, n, true); }
 
+/* ---- tests that register themselves ---- */
+
+enum { TESTS = 256, FIXTURES = 4 };
+
+static struct {
+  const TTest *test;
+  int n;
+  bool is_rare;
+} registered[TESTS];
+static int n_registered, n_fixtures;
+static struct { void (*enter)(void), (*leave)(void); } fixtures[FIXTURES];
+static double timeout;
+static void (*before)(void);
+
+void suite_register(const TTest *test, int n, bool is_rare) {
+  if (n_registered == TESTS) abort();
+  registered[n_registered].test = test;
+  registered[n_registered].n = n;
+  registered[n_registered++].is_rare = is_rare;
+}
+
+void suite_fixture(void (*enter)(void), void (*leave)(void)) {
+  if (n_fixtures == FIXTURES) abort();
+  fixtures[n_fixtures].enter = enter;
+  fixtures[n_fixtures++].leave = leave;
+}
+
+void suite_timeout(double seconds) { timeout = seconds; }
+void suite_before(void (*begin)(void)) { before = begin; }
+
+int suite_main(void) {
+  Suite *suite = suite_create(program_invocation_short_name);
+  TCase *cases = tcase_create(program_invocation_short_name);
+  if (before) before();
+  if (timeout > 0) tcase_set_timeout(cases, timeout);
+  for (int i = 0; i < n_fixtures; i++)
+    tcase_add_checked_fixture(cases, fixtures[i].enter, fixtures[i].leave);
+  for (int i = 0; i < n_registered; i++)
+    add(cases, registered[i].test, registered[i].n, registered[i].is_rare);
+  suite_add_tcase(suite, cases);
+  return suite_run(suite);
+}
+
 int suite_run(Suite *suite) {
   SRunner *runner = srunner_create(suite);
   scratch_begin();

@@ -16,15 +16,57 @@
  * that a case is about, and two seeds for many. */
 bool suite_is_quick(void);
 
-/* The one way to add tests. A case is a test, or a number below n of a loop's test; a suite counts its
- * cases in the order in which they are added.
+/* A test says itself when it runs:
  *
- * suite_add and suite_loop: cases that a merge needs. suite_tenth: rare cases, of which a merge runs a
- * tenth, by FLASHGEN_TENTH (tests/begin.cmake), and `nightly` all. Where the variable is not set, as
- * for a suite that is run by hand, all cases run.
+ *   TEST(name) { ... }            a case that each merge needs
+ *   TEST_LOOP(name, n) { ... }    n of them, numbers _i below n
+ *   TEST_TENTH(name, n) { ... }   n rare ones: a merge runs a tenth, by FLASHGEN_TENTH
+ *                                 (tests/begin.cmake), and `nightly` all
  *
- * FLASHGEN_TEST_CASES leaves out more: I%N takes each Nth case of the chosen ones, from the Ith on, so
- * that a long suite is several tests; FIRST-LAST takes cases by their numbers. */
+ * A suite counts its cases in the order in which they stand. Where FLASHGEN_TENTH is not set, as
+ * for a suite that is run by hand, all cases run. FLASHGEN_TEST_CASES leaves out more: I%N takes
+ * each Nth case of the chosen ones, from the Ith on, so that a long suite is several tests;
+ * FIRST-LAST takes cases by their numbers. */
+#define TEST(NAME)          SUITE_TEST(NAME, 1, false)
+#define TEST_LOOP(NAME, N)  SUITE_TEST(NAME, N, false)
+#define TEST_TENTH(NAME, N) SUITE_TEST(NAME, N, true)
+
+#define SUITE_TEST(NAME, N, IS_RARE)                                                               \
+  static void NAME##_fn(int);                                                                      \
+  __attribute__((constructor)) static void NAME##_register(void) {                                 \
+    static const TTest test = {#NAME, NAME##_fn, __FILE__, __LINE__};                              \
+    suite_register(&test, N, IS_RARE);                                                             \
+  }                                                                                                \
+  static void NAME##_fn(int _i CK_ATTRIBUTE_UNUSED)
+
+/* Each test of the suite begins with one call and ends with the other. */
+#define TEST_FIXTURE(ENTER, LEAVE)                                                                 \
+  __attribute__((constructor)) static void suite_register_##ENTER(void) {                          \
+    suite_fixture(ENTER, LEAVE);                                                                   \
+  }
+
+/* Seconds that a test may take; the suite's default is above. */
+#define TEST_TIMEOUT(SECONDS)                                                                      \
+  __attribute__((constructor)) static void suite_register_timeout(void) { suite_timeout(SECONDS); }
+
+/* TEST_BEGIN { ... } runs before the first test, in the process that forks for each. */
+#define TEST_BEGIN                                                                                 \
+  static void suite_begin(void);                                                                   \
+  __attribute__((constructor)) static void suite_register_begin(void) {                            \
+    suite_before(suite_begin);                                                                     \
+  }                                                                                                \
+  static void suite_begin(void)
+
+void suite_register(const TTest *test, int n, bool is_rare);
+void suite_fixture(void (*enter)(void), void (*leave)(void));
+void suite_timeout(double seconds);
+void suite_before(void (*begin)(void));
+
+/* The program of a suite that has no main() of its own: runs the tests that are registered. */
+int suite_main(void);
+
+/* A suite whose cases are known only when it runs has a main(), adds tests to Check's cases by
+ * these and ends with suite_run: cases that a merge needs; rare ones. */
 void suite_add(TCase *cases, const TTest *test);
 void suite_loop(TCase *cases, const TTest *test, int n);
 void suite_tenth(TCase *cases, const TTest *test, int n);
