@@ -120,6 +120,11 @@ static const verify_case few_keys[] = {{.shape = SHAPE(2, 4, 2, 33, 1, 0), .seed
 #define LOGS_BACKWARD "family=simt pass=backward head_dim=40 mask=causal normalizer=logsoftmax"
 #define LOGS_COMBINED "kernel=combine head_dim=64 normalizer=logsoftmax"
 
+/* Rows of retention whose r is below 1, as even seeds draw them, and rows whose r is above. */
+static const verify_case both_sums[] = {{.shape = SHAPE(3, 2, 1, 47, 77, 0), .seed = 0},
+                                        {.shape = SHAPE(3, 2, 1, 47, 77, 0), .seed = 1},
+                                        {.shape = {0}}};
+
 /* Rows that see no key. */
 static const verify_case more_rows[] = {{.shape = SHAPE(2, 4, 2, 70, 33, 0), .seed = 0},
                                         {.shape = {0}}};
@@ -203,7 +208,7 @@ static const planted_bug wrong[] = {
      .words = "kernel=combine head_dim=64 normalizer=retention", .cases = parts},
     {"normalizers.retention.kept", "max_f32($r, 1.0f)", "$r", .words = RETAINED_BACKWARD,
      .cases = few_keys},
-    {"normalizers.retention.p", "$s * $kept", "$s", .words = RETAINED_BACKWARD},
+    {"normalizers.retention.p", "$s * $kept", "$s", .words = RETAINED_BACKWARD, .cases = both_sums},
     /* the largest product */
     {"attention.max_logit.start", "NEG_INF", "0.0f",
      .words = "family=simt head_dim=40 max_logit=true", .cases = low},
@@ -267,9 +272,10 @@ static const planted_bug wrong[] = {
     {"tile.sequences.zero_f32", "0.0f", "1.0f", .words = LOGS " q_layout=packed kv_layout=packed"},
     {"combine.beside", "by * x", "x", .words = LOGS_COMBINED, .cases = parts},
     {"combine.store_beside", "to_beside + c", "to_beside", .words = LOGS_COMBINED, .cases = parts},
-    {"normalizers.retention.ds", "-2.0f", "2.0f", .words = RETAINED_BACKWARD},
-    {"prelude.step", "8.507059e37f", "1.0f", .words = RETAINED_BACKWARD},
-    {"normalizers.retention.delta", "* inverse_f32($r)", "", .words = RETAINED_BACKWARD},
+    {"normalizers.retention.ds", "-2.0f", "2.0f", .words = RETAINED_BACKWARD, .cases = both_sums},
+    {"prelude.step", "8.507059e37f", "1.0f", .words = RETAINED_BACKWARD, .cases = both_sums},
+    {"normalizers.retention.delta", "* inverse_f32($r)", "", .words = RETAINED_BACKWARD,
+     .cases = both_sums},
     {"normalizers.logsoftmax.kept", ": $lse", ": 0.0f", .words = LOGS_BACKWARD},
     {"wgmma.backward_background.beside", "32 * (lane % 2)", "0 * (lane % 2)",
      .words = "family=wgmma pass=backward head_dim=64 normalizer=logsoftmax"},

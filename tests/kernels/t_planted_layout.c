@@ -7,7 +7,7 @@
 #define PLACE                                                                                      \
   "wrong numbers|race: store at|past the end of tensor|before the start of tensor|which was "      \
   "never written|"                                                                                 \
-  "touches a gap between rows|out of bounds"
+  "touches a gap between rows|out of bounds|outside of all tensors"
 
 #define MOVED PLACE "|undefined behaviour: array index, shift or integer overflow"
 
