@@ -42,10 +42,14 @@ static const verify_case many[] = {
     {.shape = {.b = 4200, .h = 1, .hk = 1, .tokens_q = 200, .tokens_k = 200}, .seed = 1},
     {.seed = 0}};
 
-/* Pages of 16 and 64 keys, and sequences of several boxes and tiles. */
+/* Pages of 16 and 64 keys, and sequences of several boxes and tiles. Under odd seeds no sequence
+ * has a first_k, so that each box is of a whole page. */
 static const verify_case boxes[] = {
-    {.shape = {.b = 8, .h = 2, .hk = 2, .nq = 8, .nk = 100}, .seed = 6},
-    {.shape = {.b = 8, .h = 2, .hk = 2, .nq = 20, .nk = 500}, .seed = 10},
+    {.shape = {.b = 8, .h = 2, .hk = 2, .nq = 8, .nk = 100, .page = 16, .pages = 58}, .seed = 6},
+    {.shape = {.b = 8, .h = 2, .hk = 2, .nq = 8, .nk = 100, .page = 16, .pages = 58}, .seed = 12},
+    {.shape = {.b = 8, .h = 2, .hk = 2, .nq = 20, .nk = 500, .page = 16, .pages = 258}, .seed = 10},
+    {.shape = {.b = 8, .h = 2, .hk = 2, .nq = 8, .nk = 100, .page = 64, .pages = 18}, .seed = 6},
+    {.shape = {.b = 8, .h = 2, .hk = 2, .nq = 20, .nk = 500, .page = 64, .pages = 66}, .seed = 10},
     {.seed = 0}};
 
 static const planted_bug bugs[] = {
@@ -150,6 +154,10 @@ static const verify_case cases[] = {
     {.shape = {.b = 3, .h = 2, .hk = 2, .nq = 64, .nk = 64}, .seed = 10},
     {.shape = {.b = 3, .h = 4, .hk = 2, .nq = 40, .nk = 50}, .seed = 9},
     {.shape = {.b = 2, .h = 2, .hk = 1, .nq = 50, .nk = 70}, .seed = 14},
+    /* used_k past the cache's last row, with first_k and, in the second order, without */
+    {.shape = {.b = 5, .h = 2, .hk = 2, .nq = 29, .nk = 41}, .seed = 2},
+    /* in the second order, rows of a sequence whose first_k begins no page */
+    {.shape = {.b = 3, .h = 4, .hk = 2, .nq = 40, .nk = 50}, .seed = 11},
     {.seed = 0}};
 
 /* Without a bug. */
