@@ -17,25 +17,27 @@ static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=
 /* Lists of a case's seed: reference_slices.c. Overlapping ranges, none, documents, single rows and
  * keys, such as leave the tokens, and one that is longer than a warp looks through at once. */
 static const verify_case cases[] = {
-    {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 77, .nk = 103}, .seed = 0},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 2},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 1},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 15},
-    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 64, .nk = 90}, .seed = 11},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 60, .nk = 80}, .seed = 14},
+    {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 77, .nk = 103, .slices = 5}, .seed = 0},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 3}, /* no slices */
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77, .slices = 1}, .seed = 1},
+    /* slices of up to 8 rows and keys, one of which shows a single key to a tile of rows */
+    {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 77, .nk = 103, .slices = 5}, .seed = 11},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 3}, .seed = 15},
+    {.shape = {.b = 1, .h = 2, .hk = 2, .nq = 64, .nk = 90, .slices = 33}, .seed = 11},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 60, .nk = 80, .slices = 70}, .seed = 14},
     {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 60, .nk = 80, .slices = 1200}, .seed = 4},
     {.seed = 0}};
 
-/* One slice, of many tiles. */
+/* One slice of many tiles, and five. */
 static const verify_case lone[] = {
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 41},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 40},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 185},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 184},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 329},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 328},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 473},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203}, .seed = 472},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 1}, .seed = 41},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 5}, .seed = 40},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 1}, .seed = 185},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 5}, .seed = 184},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 1}, .seed = 329},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 5}, .seed = 328},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 1}, .seed = 473},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 139, .nk = 203, .slices = 5}, .seed = 472},
     {.seed = 0}};
 
 /* Many slices, of which a warpgroup's rows see few. */
