@@ -39,15 +39,26 @@ TEST_TENTH(page_example, EXAMPLES) {
   passes(example[_i], "--seed 1");
 }
 
+/* The file of all named masks and scores. */
+#define SPECS_OF_64                                                                                \
+  "check " FLASHGEN_SOURCE "/specs/variants.lua --seed 2 left=20 right=3 cap=20 width=30 b=2 h=4 " \
+  "hk=2 nq=113 nk=203 --filter "
+#define SPECS_OF_16                                                                                \
+  "check " FLASHGEN_SOURCE                                                                         \
+  "/specs/variants.lua --seed 3 family=simt dtype=f16 head_dim=16 left=5 "                         \
+  "right=0 cap=3 width=9 b=1 h=3 hk=3 nq=70 nk=41 --filter "
+
 static const char *const commands[] = {
-    /* The spec file; on simt with one key/value head for each query head and rows that see nothing.
-     */
-    "check " FLASHGEN_SOURCE
-    "/specs/variants.lua --seed 2 left=20 right=3 cap=20 width=30 b=2 h=4 hk=2 nq=113 "
-    "nk=203",
-    "check " FLASHGEN_SOURCE
-    "/specs/variants.lua --seed 3 family=simt dtype=f16 head_dim=16 left=5 right=0 cap=3 "
-    "width=9 b=1 h=3 hk=3 nq=70 nk=41",
+    /* The spec file, in four parts by the pass and the first letter behind the head dim; then on
+     * simt with one key/value head for each query head and rows that see nothing. */
+    SPECS_OF_64 "'attn_fwd*-d64-c*'",
+    SPECS_OF_64 "'attn_fwd*-d64[-.][!c]*'",
+    SPECS_OF_64 "'attn_bwd*-d64-c*'",
+    SPECS_OF_64 "'attn_bwd*-d64[-.][!c]*'",
+    SPECS_OF_16 "'attn_fwd*-d16-c*'",
+    SPECS_OF_16 "'attn_fwd*-d16[-.][!c]*'",
+    SPECS_OF_16 "'attn_bwd*-d16-c*'",
+    SPECS_OF_16 "'attn_bwd*-d16[-.][!c]*'",
     /* Equal launches give equal bits: of a table by distance too, while buckets have no order. */
     "check pass=backward head_dim=16 deterministic=true --plans all "
     "'score=softcap(relative(t), 4.0),alibi(u)' 'inputs.t=f32[h, nq + nk - 1] grad' "
