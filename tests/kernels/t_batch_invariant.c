@@ -119,8 +119,8 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("batch_invariant");
   TCase *tests = tcase_create("batch_invariant");
-  suite_loop(tests, bits_are_of_one_sequence, LAYOUTS);
-  if (kernel_device_is_host()) suite_loop(tests, bits_are_of_the_batch, LAYOUTS);
+  suite_tenth(tests, bits_are_of_one_sequence, LAYOUTS);
+  if (kernel_device_is_host()) suite_tenth(tests, bits_are_of_the_batch, LAYOUTS);
   suite_add_tcase(suite, tests);
   return suite_run(suite);
 }

@@ -61,7 +61,7 @@ static const struct numbers {
 enum { NUMBERS = sizeof numbers / sizeof *numbers, SEEDS = 5 };
 
 /* The optional tensors are there with an even seed alone: LSE may be null. */
-TEST_LOOP(numbers_are_right, NUMBERS) {
+TEST_TENTH(numbers_are_right, NUMBERS) {
   const struct numbers *row = &numbers[_i];
   kernels made = kernels_new("%s", row->words);
   for (int i = 0; i < made.n; i++)
@@ -145,7 +145,7 @@ static const struct division {
 };
 enum { DIVISIONS = sizeof divisions / sizeof *divisions };
 
-TEST_LOOP(keys_are_divided, DIVISIONS) {
+TEST_TENTH(keys_are_divided, DIVISIONS) {
   const struct division *row = &divisions[_i];
   if (!kernel_device_is_host()) return;
   kernels made = kernels_new("%s", row->words);
@@ -184,7 +184,7 @@ static void run(launch *l, const launch *want, uint64_t seed) {
 
 /* Whatever the workspace holds before, and whichever block comes last: also what launches before
  * have left there. */
-TEST_LOOP(equal_launches_are_equal, LAYOUTS) {
+TEST_TENTH(equal_launches_are_equal, LAYOUTS) {
   /* all bits; floats; a word of claims that counts, and its neighbour */
   static const uint64_t left[] = {UINT64_MAX, UINT64_C(0x3f8000003f800000),
                                   UINT64_C(0x7fb5c1a200000000), UINT64_C(0x7fb5c1a0ffffffff)};
@@ -206,7 +206,7 @@ TEST_LOOP(equal_launches_are_equal, LAYOUTS) {
 }
 
 /* Launches of other lengths, shapes and numbers of blocks, one after the other on one workspace. */
-TEST_LOOP(launches_share_a_workspace, LAYOUTS) {
+TEST_TENTH(launches_share_a_workspace, LAYOUTS) {
   enum { DRAWS = 3, LAUNCHES = SHAPES * DRAWS };
   kernels made = kernels_new(EIGHT "%s", layouts[_i]);
   launch want[LAUNCHES], l[LAUNCHES];

@@ -22,7 +22,7 @@ static const char *const hooks[] = {
 };
 enum { HOOKS = sizeof hooks / sizeof *hooks };
 
-TEST_LOOP(in_every_family, 2 * HOOKS) {
+TEST_TENTH(in_every_family, 2 * HOOKS) {
   static const fg_shape shapes[] = {SHAPE(2, 4, 2, 70, 150, 0), SHAPE(1, 2, 1, 33, 0, 0),
                                     SHAPE(2, 4, 1, 1, 70, 0), SHAPE(1, 2, 2, 90, 1, 0),
                                     SHAPE(1, 2, 2, 139, 339, 0)};
@@ -44,7 +44,7 @@ static const char *const caches[] = {"kv_layout=cached", "kv_layout=paged",
                                      "q_layout=packed kv_layout=paged"};
 enum { CACHES = sizeof caches / sizeof *caches };
 
-TEST_LOOP(in_caches, CACHES) {
+TEST_TENTH(in_caches, CACHES) {
   kernels made = kernels_of_families(_i, "dropout=true head_dim=64 mask=causal %s", caches[_i]);
   const verify_case which = {.shape = SHAPE(3, 4, 2, 70, 150, 0), .seed = 3};
   for (int i = 0; i < made.n; i++) kernel_verify(&made.list[i], &which);
@@ -75,7 +75,7 @@ static const char *const families[] = {"simt", "mma", "wgmma"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* All kept: the bits of the kernel without. Nothing kept: O is 0, and LSE as it was. */
-TEST_LOOP(of_all_and_of_nothing, FAMILIES) {
+TEST_TENTH(of_all_and_of_nothing, FAMILIES) {
   static const int64_t words[4] = {1, 2, 3, 4};
   const char *spec = "head_dim=64 mask=causal block_q=16,64,128";
   kernels with = kernels_new("%s family=%s dropout=true", spec, families[_i]);
@@ -148,7 +148,7 @@ TEST(known_answers) {
 }
 
 /* Of 10^7 pairs as many are kept as should be, within five deviations. */
-TEST_LOOP(mean, 3) {
+TEST_TENTH(mean, 3) {
   static const float keeps[] = {0.9F, 0.5F, 0.1F};
   const oracle_dropout x = {{5, 6, 7, 8}, oracle_dropout_below(keeps[_i])};
   const double keep = x.below / 65536.0, n = 1e7;

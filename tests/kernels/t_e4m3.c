@@ -63,7 +63,7 @@ static verify_case case_of(int spec, int i) {
   return c;
 }
 
-TEST_LOOP(numbers_are_right, SPECS) {
+TEST_TENTH(numbers_are_right, SPECS) {
   kernels made = kernels_of_families(_i, "%s", specs[_i]);
   ck_assert_int_gt(made.n, 0);
   for (int n = 0; n < made.n; n++)
@@ -76,7 +76,7 @@ TEST_LOOP(numbers_are_right, SPECS) {
 
 /* Products take 32 columns of K and of V or more at a time: of each number of those, the widest but
  * one. */
-TEST_LOOP(columns_are_all_there, 8) {
+TEST_TENTH(columns_are_all_there, 8) {
   const int dv = 32 * _i + 16;
   kernels made = kernels_of_families(_i, "head_dim=%d/%d dtype=e4m3", 272 - dv, dv);
   const verify_case c = {.shape = SHAPE(1, 2, 1, 70, 170, 0), .seed = 30 + (uint64_t)_i};
@@ -86,7 +86,7 @@ TEST_LOOP(columns_are_all_there, 8) {
 
 /* What math.md says that rounding weights costs, and no kernel costs more than a fifth beside it.
  */
-TEST_LOOP(rounding_costs_what_it_should, 3) {
+TEST_TENTH(rounding_costs_what_it_should, 3) {
   kernels made = kernels_of_families(_i, "head_dim=64 dtype=e4m3 mask=full");
   for (int n = 0; n < made.n; n++) {
     const kernel *k = &made.list[n];
@@ -123,7 +123,7 @@ static float needle_v(int64_t i) {
 
 /* One key of 131072 has a score of 12 more than the others, and so more than half of the weight:
  * its value is in o, whatever the sums lose. */
-TEST_LOOP(needle_is_found, 1) {
+TEST_TENTH(needle_is_found, 1) {
   kernels made = kernels_of_families(_i, "head_dim=16 dtype=e4m3");
   for (int n = 0; n < made.n; n++) {
     const fg_shape shape = SHAPE(1, 1, 1, 1, NEEDLE_KEYS, 0);
@@ -148,7 +148,7 @@ static float nothing(int64_t i) { return (void)i, 0.0F; }
 static float one(int64_t i) { return (void)i, 1.0F; }
 
 /* Keys of a block whose descale is 0 count alike, and none that the mask hides. */
-TEST_LOOP(blocks_may_be_of_zeros, 2) {
+TEST_TENTH(blocks_may_be_of_zeros, 2) {
   static const char *const words[] = {"head_dim=64 dtype=e4m3 mask=causal descale_block=64",
                                       "head_dim=64 kv_dtype=e4m3 mask=causal descale_block=64"};
   enum { ROWS = 70, KEYS = 150, D = 64 };

@@ -30,7 +30,7 @@ static void lay_out_all(launch *l, layout how) {
   }
 }
 
-TEST_LOOP(test_layout, LAYOUTS) {
+TEST_TENTH(test_layout, LAYOUTS) {
   kernels made = kernels_some(_i, "%s", words);
   for (int i = 0; i < made.n; i++) {
     launch a = launch_new(&made.list[i], shape, 1), b = launch_new(&made.list[i], shape, 1);
@@ -51,7 +51,7 @@ static const struct {
                   {"v", "d"},   {"bias", "hnd"}, {"bias", "bhd"}};
 enum { BROADCASTS = sizeof broadcasts / sizeof *broadcasts };
 
-TEST_LOOP(test_broadcast, BROADCASTS) {
+TEST_TENTH(test_broadcast, BROADCASTS) {
   const char *name = broadcasts[_i].name;
   kernels made = kernels_some(_i, "%s", words);
   for (int i = 0; i < made.n; i++) {
@@ -70,7 +70,7 @@ TEST_LOOP(test_broadcast, BROADCASTS) {
 }
 
 /* Two inputs may be one tensor: keys that are their own values. */
-TEST(test_shared) {
+TEST_TENTH(test_shared, 1) {
   kernels made = kernels_new("head_dim=40");
   for (int i = 0; i < made.n; i++) {
     launch a = launch_new(&made.list[i], shape, 3), b = launch_new(&made.list[i], shape, 3);
@@ -90,7 +90,7 @@ TEST(test_shared) {
 /* Every tensor out of line on its own, by its address and by its strides: those of the spec's dtype
  * are refused by name where the kernel copies 16 bytes at a time, all others are of no consequence.
  */
-TEST_LOOP(test_out_of_line, 3) {
+TEST_TENTH(test_out_of_line, 3) {
   kernels made = kernels_some(_i, "%s family=mma", words);
   for (int i = 0; i < made.n; i++) {
     launch a = launch_new(&made.list[i], shape, 4);

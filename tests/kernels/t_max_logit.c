@@ -18,7 +18,7 @@ static const char *const specs[] = {
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
-TEST_LOOP(in_every_family, SPECS) {
+TEST_TENTH(in_every_family, SPECS) {
   static const fg_shape shapes[] = {SHAPE(2, 4, 2, 70, 150, 0), SHAPE(1, 2, 1, 33, 0, 0),
                                     SHAPE(2, 4, 1, 1, 70, 0), SHAPE(1, 2, 2, 90, 1, 0),
                                     SHAPE(3, 2, 2, 139, 339, 0)};
@@ -37,7 +37,7 @@ TEST_LOOP(in_every_family, SPECS) {
 }
 
 /* Tiles of keys in parts, of which each has its own. */
-TEST(in_parts) {
+TEST_TENTH(in_parts, 1) {
   kernels made = kernels_new("max_logit=true head_dim=64 family=wgmma key_parts=16");
   ck_assert_int_gt(made.n, 0);
   for (int n = 0; n < made.n; n++)

@@ -75,22 +75,22 @@ static void check_family(int i, const char *family, const char *pass, const char
             n, spec);
 }
 
-TEST_LOOP(simt, SPECS *NORMALIZERS) { check_family(_i, "simt", "forward,backward", ""); }
-TEST_LOOP(mma, SPECS *NORMALIZERS) { check_family(_i, "mma", "forward,backward", ""); }
-TEST_LOOP(mma_deterministic, SPECS *NORMALIZERS) {
+TEST_TENTH(simt, SPECS *NORMALIZERS) { check_family(_i, "simt", "forward,backward", ""); }
+TEST_TENTH(mma, SPECS *NORMALIZERS) { check_family(_i, "mma", "forward,backward", ""); }
+TEST_TENTH(mma_deterministic, SPECS *NORMALIZERS) {
   check_family(_i, "mma", "backward", "deterministic=true");
 }
-TEST_LOOP(wgmma, SPECS *NORMALIZERS) { check_family(_i, "wgmma", "forward", ""); }
-TEST_LOOP(decode, SPECS *NORMALIZERS) { check_family(_i, "decode", "forward", ""); }
+TEST_TENTH(wgmma, SPECS *NORMALIZERS) { check_family(_i, "wgmma", "forward", ""); }
+TEST_TENTH(decode, SPECS *NORMALIZERS) { check_family(_i, "decode", "forward", ""); }
 
 /* Two warps for the same keys, each of which has some of the rows. */
-TEST_LOOP(mma_warps_share_keys, SPECS *NORMALIZERS) {
+TEST_TENTH(mma_warps_share_keys, SPECS *NORMALIZERS) {
   check_family(_i, "mma", "backward", "warps_per_key=2");
 }
 
 /* Keys in parts, which are merged: one tile of rows on several blocks, and tiles that blocks have
  * keys of two of. */
-TEST_LOOP(wgmma_in_parts, NORMALIZERS) {
+TEST_TENTH(wgmma_in_parts, NORMALIZERS) {
   static const fg_shape shapes[] = {SHAPE(1, 1, 1, 70, 2700, 0), SHAPE(1, 2, 1, 9, 5000, 0)};
   const odd_normalizer *n = normalizer(_i);
   const odd_spec *spec = &specs[0]; /* where plans have parts */
@@ -102,7 +102,7 @@ TEST_LOOP(wgmma_in_parts, NORMALIZERS) {
 }
 
 /* The same of few rows: parts of one tile, and stretches that have keys of two. */
-TEST_LOOP(decode_in_parts, 2 * NORMALIZERS) {
+TEST_TENTH(decode_in_parts, 2 * NORMALIZERS) {
   static const fg_shape shapes[] = {SHAPE(1, 4, 1, 2, 2700, 0), SHAPE(2, 6, 2, 1, 1200, 0)};
   const odd_normalizer *n = normalizer(_i / 2);
   const odd_spec *spec = &specs[0];
@@ -128,7 +128,7 @@ static double combined(bool rooted, int parts, int rows, int row, const float *k
 /* Parts that are finished, combined: a row for a part of a warp and for a warp; of the second row
  * all parts but one are without keys, of the third all. Of one head, so that rows of o and of what
  * is kept have one order. */
-TEST_LOOP(combine, NORMALIZERS) {
+TEST_TENTH(combine, NORMALIZERS) {
   enum { PARTS = 11, ROWS = 5, WIDTH = 24 };
   const bool rooted = _i;
   char words[96];

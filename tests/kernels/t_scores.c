@@ -19,7 +19,7 @@ enum { FAMILIES = sizeof family / sizeof *family };
 /* What passes a family has. */
 static const char *passes(int of) { return of < 2 ? "forward,backward" : "forward"; }
 
-TEST_LOOP(read_factors, sizeof score / sizeof *score) {
+TEST_TENTH(read_factors, sizeof score / sizeof *score) {
   for (int f = 0; f < FAMILIES; f++) {
     kernels made = kernels_first("pass=%s %s head_dim=32 mask=%s family=%s", passes(f), score[_i],
                                  _i % 2 ? "full" : "causal", family[f]);
@@ -41,7 +41,7 @@ static const char *const steep[] = {
     "score=s-float(300*q-300*k)",
 };
 
-TEST_LOOP(steep_slopes, sizeof steep / sizeof *steep) {
+TEST_TENTH(steep_slopes, sizeof steep / sizeof *steep) {
   for (int f = 0; f < FAMILIES; f++) {
     kernels made = kernels_first("pass=%s %s head_dim=32 mask=causal family=%s", passes(f),
                                  steep[_i], family[f]);
@@ -65,7 +65,7 @@ static const char *const quotient[] = {
     "score=floor(float(k)/float(7*(q+1)))>1?s:-s",
 };
 
-TEST_LOOP(quotients, sizeof quotient / sizeof *quotient) {
+TEST_TENTH(quotients, sizeof quotient / sizeof *quotient) {
   for (int f = 0; f < FAMILIES; f++) {
     kernels made =
         kernels_first("pass=%s %s head_dim=32 family=%s", passes(f), quotient[_i], family[f]);

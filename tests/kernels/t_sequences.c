@@ -110,7 +110,7 @@ static void equal_lengths(const kernel *k, const kernel *forward) {
   kernel_free(&dense);
 }
 
-TEST_LOOP(packed_is_dense, 3) {
+TEST_TENTH(packed_is_dense, 3) {
   kernels forward =
       kernels_of_families(_i, "head_dim=40 score=alibi mask=%s " ALONE PACKED, masks[_i]);
   for (int i = 0; i < forward.n; i++) equal_lengths(&forward.list[i], NULL);
@@ -200,7 +200,7 @@ static void elsewhere(const kernel *k, const placed *p) {
   kernel_free(&dense);
 }
 
-TEST_LOOP(elsewhere_is_dense, PLACES) {
+TEST_TENTH(elsewhere_is_dense, PLACES) {
   const placed p = places[_i];
   kernels made = kernels_of_families(_i, ALONE "head_dim=%d score=alibi mask=%s kv_layout=%s",
                                      _i % 2 ? 40 : 64, masks[_i % 3], p.words);
@@ -292,7 +292,7 @@ static void beside(const kernel *k, const kernel *forward) {
   launch_free(&b);
 }
 
-TEST_LOOP(nan_stays_where_it_is, 3) {
+TEST_TENTH(nan_stays_where_it_is, 3) {
   kernels forward = kernels_of_families(_i, "head_dim=40 mask=%s " ALONE PACKED, masks[_i]);
   kernels backward = kernels_of_families(_i, BACKWARD " head_dim=40 mask=%s " PACKED, masks[_i]);
   for (int i = 0; i < forward.n; i++) beside(&forward.list[i], NULL);
@@ -302,7 +302,7 @@ TEST_LOOP(nan_stays_where_it_is, 3) {
 }
 
 /* Weights sum to 1: V of ones makes O of ones, but in rows that see no key. */
-TEST_LOOP(ones, 2) {
+TEST_TENTH(ones, 2) {
   static const char *const words[] = {"dtype=bf16 head_dim=8", "dtype=f16 head_dim=72/40"};
   kernels made = kernels_of_families(_i, "%s " PACKED, words[_i]);
   for (int i = 0; i < made.n; i++) {

@@ -48,7 +48,7 @@ static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0),  SHAPE(2, 1, 1, 139
                                   SHAPE(2, 4, 2, 70, 70, 0),  SHAPE(1, 1, 1, 33, 1, 0)};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-TEST_LOOP(parts_of_any_place, SPECS) {
+TEST_TENTH(parts_of_any_place, SPECS) {
   kernels made = kernels_of_families(_i, "shard=true %s", specs[_i]);
   ck_assert_int_gt(made.n, 0);
   for (int n = 0; n < made.n; n++)
@@ -339,7 +339,7 @@ static problem problem_new(const kernel *forward, const kernel *backward, uint64
   return p;
 }
 
-TEST_LOOP(parts_make_the_whole, WHOLES) {
+TEST_TENTH(parts_make_the_whole, WHOLES) {
   kernels forward = kernels_first("family=simt %s", wholes[_i]);
   kernels backward = kernels_first("family=simt " BACKWARD "%s", wholes[_i]);
   kernels parts = kernels_of_families(_i, "shard=true %s", wholes[_i]);

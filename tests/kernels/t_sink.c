@@ -12,7 +12,7 @@ static const float sinks[HEADS] = {0.5f, -3.0f, 20.0f, -INFINITY};
 static const fg_shape shape = SHAPE(2, HEADS, 2, 21, 45, 0);
 
 /* The same bits as the kernel without a sink. */
-TEST_LOOP(of_minus_infinity, 2) {
+TEST_TENTH(of_minus_infinity, 2) {
   kernels with = kernels_of_families(_i, "head_dim=64 mask=causal sink=true");
   kernels without = kernels_of_families(_i, "head_dim=64 mask=causal");
   ck_assert_int_eq(with.n, without.n);
@@ -48,7 +48,7 @@ static void check_empty(const launch *l, int64_t nq) {
 static const char *const nothing[] = {"mask=full", "mask=k<q-1000"};
 static const int64_t keys[] = {0, 45};
 
-TEST_LOOP(of_rows_without_keys, 2) {
+TEST_TENTH(of_rows_without_keys, 2) {
   kernels made = kernels_of_families(_i, "head_dim=64 sink=true %s", nothing[_i]);
   for (int i = 0; i < made.n; i++) {
     launch l = launch_new(&made.list[i], (fg_shape)SHAPE(2, HEADS, 2, 21, keys[_i], 0), 1);
@@ -61,7 +61,7 @@ TEST_LOOP(of_rows_without_keys, 2) {
 }
 
 /* Combine adds the sink that its parts do not have. */
-TEST(of_parts) {
+TEST_TENTH(of_parts, 1) {
   kernels whole = kernels_first("family=simt head_dim=64 sink=true");
   kernels part = kernels_first("family=simt head_dim=64"),
           both = kernels_first("kernel=combine head_dim=64 sink=true");

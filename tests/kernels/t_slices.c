@@ -28,7 +28,7 @@ static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0),  SHAPE(1, 1, 1, 139
                                   SHAPE(1, 4, 2, 70, 70, 0),  SHAPE(1, 1, 1, 33, 1, 0)};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-TEST_LOOP(lists_of_any_shape, SPECS) {
+TEST_TENTH(lists_of_any_shape, SPECS) {
   kernels made = kernels_of_families(_i, "slices=true %s", specs[_i]);
   ck_assert_int_gt(made.n, 0);
   for (int n = 0; n < made.n; n++)
@@ -41,7 +41,7 @@ TEST_LOOP(lists_of_any_shape, SPECS) {
 }
 
 /* Many small problems, of the families in turn. */
-TEST_LOOP(thousands, 2) {
+TEST_TENTH(thousands, 2) {
   static const char *const passes[] = {"mask=window(6,2) max_logit=true", BACKWARD "mask=causal"};
   kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i]);
   for (uint64_t i = 0; i < (_i ? 400 : 1000); i++)
@@ -53,7 +53,7 @@ TEST_LOOP(thousands, 2) {
 }
 
 /* More slices than a warp looks through at once, side by side; most have no tokens. */
-TEST_LOOP(long_lists, 2) {
+TEST_TENTH(long_lists, 2) {
   static const char *const passes[] = {"mask=causal", BACKWARD "mask=causal"};
   kernels made = kernels_of_families(_i, "slices=true head_dim=16 %s", passes[_i]);
   for (int n = 0; n < made.n; n++) {

@@ -38,7 +38,7 @@ static void verify(const kernel *k) {
 
 /* Each hook has two of the normalisers, one in each pass, and log-softmax, whose accumulators are
  * two. */
-TEST_LOOP(in_every_family, 4 * HOOKS) {
+TEST_TENTH(in_every_family, 4 * HOOKS) {
   const int hook = _i / 4, pass = _i % 2, own = _i / 2 % 2;
   const char *normalizer = own ? "logsoftmax" : normalizers[(hook + pass) % (NORMALIZERS - 1)];
   kernels made = kernels_of_families(_i, "pass=%s normalizer=%s %s", pass ? "backward" : "forward",
@@ -52,7 +52,7 @@ static const char *const caches[] = {"kv_layout=cached", "kv_layout=paged",
                                      "q_layout=packed kv_layout=paged"};
 enum { CACHES = sizeof caches / sizeof *caches };
 
-TEST_LOOP(in_caches, NORMALIZERS) {
+TEST_TENTH(in_caches, NORMALIZERS) {
   kernels made = kernels_of_families(_i, "normalizer=%s head_dim=64 mask=causal %s",
                                      normalizers[_i], caches[_i % CACHES]);
   for (int i = 0; i < made.n; i++) verify(&made.list[i]);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 4000 };
+enum { ROWS = 4000, SECONDS = 600 };
 
 static char *line[ROWS];
 static int first[ROWS + 1], n_kernels; /* row of each kernel; then the end */
@@ -149,6 +149,8 @@ Suite *design_suite(const char *name) {
   need(n_known >= 0, "tests/design/known.txt");
   Suite *suite = suite_create(name);
   TCase *core = tcase_create("every level"), *others = tcase_create("the other pairs");
+  tcase_set_timeout(core, SECONDS);
+  tcase_set_timeout(others, SECONDS);
   suite_loop(core, test_core, n_core);
   suite_tenth(others, test_other, n_kernels - n_core);
   suite_add_tcase(suite, core);
