@@ -18,7 +18,9 @@ static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=
  * keys, such as leave the tokens, and one that is longer than a warp looks through at once. */
 static const verify_case cases[] = {
     {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 77, .nk = 103, .slices = 5}, .seed = 0},
-    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 3}, /* no slices */
+    /* no slices: in the first order, and in the second */
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 3},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 2},
     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77, .slices = 1}, .seed = 1},
     /* slices of up to 8 rows and keys, one of which shows a single key to a tile of rows */
     {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 77, .nk = 103, .slices = 5}, .seed = 11},
