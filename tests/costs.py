@@ -1,81 +1,72 @@
-"""costs.py - what each test costs in CPU seconds; writes the table of tests/README.md.
+"""costs.py - writes the table of tests/README.md from what ctest printed.
 
-    FLASHGEN_TENTH=0 tests/costs.py BUILD [-j N] [--only REGEX]
+    CTEST_PARALLEL_LEVEL=2 cmake --workflow --preset test | tee log; python3 tests/costs.py build log
 
-It runs the tests of the preset `test` one by one, N at a time, and keeps the figures of those that it did not run. CPU
-seconds, children included, depend little on what else the machine does; FLASHGEN_TENTH chooses which rare cases count."""
-import argparse
+A suite's figure is the seconds that its tests ran, which on a machine with nothing else to do are about its CPU seconds.
+Suites that the log does not have keep their figures."""
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE / "README.md"
-BEGIN = "| suite | proves | CPU s | label |\n| --- | --- | --- | --- |\n"
+BEGIN = "| suite | proves | s | label |\n| --- | --- | --- | --- |\n"
 ROW = re.compile(r"^\| (\S+) \| (.*) \| ([0-9.]+|-) \| (\S+) \|$", re.M)
+TEST = re.compile(r"Test +#\d+: (\S+) \.*[ *]*(Passed|Failed|Skipped) +([0-9.]+) sec")
+CURRENT = re.compile(r"^(t_\w+?|combos_\w+?)_\d+$")
 
 
-def listed(build):
-    """Labels of each test that the preset `test` runs, of a machine without a GPU."""
-    made = subprocess.run(["ctest", "--test-dir", build, "-E", "_quick$", "-LE", "gpu", "--show-only=json-v1"], check=True, capture_output=True, text=True)
+def labels_of(build):
+    """The label of each test of the preset `test`, but for those that need a GPU."""
+    made = subprocess.run(["ctest", "--test-dir", build, "-E", "_quick$", "-LE", "gpu", "--show-only=json-v1"], check=True,
+                          capture_output=True, text=True)
     tests = json.loads(made.stdout[made.stdout.index("{"):])["tests"]
-    return {test["name"]: next((p["value"][0] for p in test["properties"] if p["name"] == "LABELS"), "-") for test in tests}
-
-
-def cost(build, name):
-    """CPU seconds of one test; ends the program where it fails."""
-    with open(os.devnull, "w") as null:
-        child = subprocess.Popen(["ctest", "--test-dir", build, "-R", f"^{re.escape(name)}$"], stdout=null, stderr=null)
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    print(f"{name}\t{used.ru_utime + used.ru_stime:.1f}\texit {child.returncode}", flush=True)
-    return used.ru_utime + used.ru_stime if child.returncode == 0 else None
+    return {t["name"]: next((p["value"][0] for p in t["properties"] if p["name"] == "LABELS"), "-") for t in tests}
 
 
 def suite_of(test):
-    """Parts of a suite are tests with a number behind its name."""
-    return re.sub(r"^(t_\w+?)_\d+$", r"\1", test)
+    """A suite may be several tests, with a number behind its name."""
+    return CURRENT.sub(r"\1", test)
+
+
+def files_of(suite):
+    """Where the head comment of the suite may stand."""
+    yield from HERE.glob(f"*/{suite}.c")
+    yield HERE / "python" / f"test_{suite.removeprefix('python_')}.py"
+    yield HERE / "bench" / f"{suite.removeprefix('bench_')}.py"
+    yield HERE / "bench" / f"{suite.removeprefix('bench_')}.c"
+    yield HERE / f"{suite.split('_')[0]}.py"
 
 
 def purpose(suite):
-    """The first sentence of the suite's file, behind its name."""
-    for path in [*HERE.glob(f"*/{suite}.c"), HERE / "python" / f"test_{suite.removeprefix('python_')}.py", HERE / f"{suite}.py", HERE / "bench" / f"{suite.removeprefix('bench_')}.py"]:
-        if path.is_file():
-            head = path.read_text().split("*/")[0] if path.suffix == ".c" else path.read_text().split('"""')[1]
-            text = re.sub(r"\s+", " ", re.sub(r"^ ?\*", "", head.removeprefix("/*"), flags=re.M)).strip()
-            text = re.sub(r"^\S+\.(c|py) - ", "", text)
-            return re.split(r"(?<=[^.])[.:;](?= |$)", text)[0].replace("|", "\\|")
-    return "the README's and the examples' commands" if suite.startswith("package") else suite
+    """The first sentence of its head comment."""
+    for path in files_of(suite):
+        if not path.is_file():
+            continue
+        text = path.read_text()
+        head = re.sub(r"^ ?\*", "", text.split("*/")[0].removeprefix("/*"), flags=re.M) if path.suffix == ".c" else text.split('"""')[1]
+        head = re.sub(r"^\S+\.(c|py) - ", "", re.sub(r"\s+", " ", head).strip())
+        return re.split(r"(?<=[^.])[.:;](?= |$)", head)[0].replace("|", "\\|")
+    return "host applications, built against the installed package" if suite.startswith("package") else suite
 
 
-def main():
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("build")
-    words.add_argument("-j", type=int, default=1)
-    words.add_argument("--only", default="", metavar="REGEX")
-    given = words.parse_args()
-    labels = listed(given.build)
-    chosen = [name for name in labels if re.search(given.only, name)]
-    with ThreadPoolExecutor(given.j) as pool:
-        costs = dict(zip(chosen, pool.map(lambda name: cost(given.build, name), chosen)))
+def main(build, log):
+    labels = {suite_of(name): label for name, label in labels_of(build).items()}
     page = PAGE.read_text()
     start = page.index(BEGIN) + len(BEGIN)
     table = page[start:].split("\n\n")[0]
     seconds = {suite: float(number) for suite, _, number, _ in ROW.findall(table) if number != "-"}
-    for suite in {suite_of(name) for name in chosen}:
-        parts = [costs[name] for name in chosen if suite_of(name) == suite]
-        if None not in parts:
-            seconds[suite] = sum(parts)
-    rows = {suite_of(name): label for name, label in labels.items()}
-    order = sorted(rows, key=lambda suite: (-seconds.get(suite, 0), suite))
-    lines = [f"| {suite} | {purpose(suite)} | {seconds[suite]:.1f} | {rows[suite]} |" if suite in seconds else f"| {suite} | {purpose(suite)} | - | {rows[suite]} |" for suite in order]
-    PAGE.write_text(page[:start] + "\n".join(lines) + page[start + len(table):])
-    print(f"{sum(seconds.get(suite, 0) for suite in rows):.0f} CPU seconds of {len(rows)} suites")
-    sys.exit(None in costs.values())
+    found = {}
+    for name, how, number in TEST.findall(pathlib.Path(log).read_text(errors="replace")):
+        if how != "Skipped":
+            found[suite_of(name)] = found.get(suite_of(name), 0) + float(number)
+    seconds.update(found)
+    order = sorted(labels, key=lambda suite: (-seconds.get(suite, 0), suite))
+    rows = [f"| {suite} | {purpose(suite)} | {format(seconds[suite], '.1f') if suite in seconds else '-'} | {labels[suite]} |" for suite in order]
+    PAGE.write_text(page[:start] + "\n".join(rows) + "\n\n" + page[start + len(table):].lstrip("\n"))
+    print(f"{sum(seconds.get(suite, 0) for suite in labels):.0f} s, {len(labels)} suites")
 
 
-main()
+main(*sys.argv[1:])
