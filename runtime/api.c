@@ -3,6 +3,7 @@
 #include "ops.h"
 
 #include "base/setting.h"
+#include "base/text.h"
 #include "plain.h"
 #include "sized.h"
 
@@ -64,8 +65,8 @@ static void check_zoos(const fg_context *c) {
       while (at < n && strcmp(seen[at], arch)) at++;
       if (at < n || n == 16) continue;
       seen[n++] = arch;
-      length += snprintf(archs + length, sizeof archs - (size_t)length, "%s%.*s", at ? ", " : "",
-                         FG_ARCH_MAX - 4, arch);
+      length =
+          fg_append(sizeof archs, archs, length, "%s%.*s", at ? ", " : "", FG_ARCH_MAX - 4, arch);
     }
   if (n)
     fg_context_warn(c, "no kernel of the zoos is for %s, the arch of %s; they are for %s",

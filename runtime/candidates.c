@@ -3,6 +3,7 @@
 #include "kernels.h"
 #include "ops.h"
 
+#include "base/text.h"
 #include "spec/point_formula.h"
 
 #include <stdio.h>
@@ -116,7 +117,7 @@ static fg_status list_all(fg_op *op) {
   char what[FG_NAME_MAX + FG_ARCH_MAX + 32] = "the plans of ", *name = what + strlen(what);
   fg_status status = FG_OK;
   int n = fg_point_name(&op->point, FG_NAME_MAX, name);
-  snprintf(name + n, FG_ARCH_MAX + 8, " for %s", op->context->device->arch);
+  fg_append(FG_NAME_MAX + FG_ARCH_MAX + 8, name, n, " for %s", op->context->device->arch);
   TRY_OUT(fg_plans_key(op, &key));
   TRY_OUT(fg_context_entry(op->context, what, &key, list_plans, op, &entry));
   if (!entry) {

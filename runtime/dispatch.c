@@ -4,6 +4,7 @@
 #include "ops.h"
 
 #include "base/setting.h"
+#include "base/text.h"
 #include "launch.h"
 #include "plain.h"
 #include "recipe/extent.h"
@@ -86,8 +87,8 @@ __attribute__((format(printf, 3, 4))) static void tell(const contest *t, const f
   va_list args;
   if (!fg_context_tells(t->op->context, FG_DISPATCH)) return;
   int n = fg_point_name(&t->op->point, sizeof name, name);
-  n += snprintf(name + n, sizeof name - (size_t)n, ".");
-  fg_plan_name(plan, sizeof name - (size_t)n, name + n);
+  n = fg_append(sizeof name, name, n, ".");
+  fg_plan_name(plan, fg_room(sizeof name, n), fg_room_at(sizeof name, name, n));
   va_start(args, format);
   vsnprintf(words, sizeof words, format, args);
   va_end(args);

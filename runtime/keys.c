@@ -4,6 +4,7 @@
 #include "ops.h"
 
 #include "base/setting.h"
+#include "base/text.h"
 #include "spec/point_formula.h"
 #include "zoo/zoo_text.h"
 
@@ -134,16 +135,15 @@ static bool is_cached(fg_context *c, const char *name) {
 }
 
 /* In the cache an entry is found by its key alone: those of the op's other plans are tried. */
-static size_t add_cached(fg_op *op, size_t size, char *text) {
+static int add_cached(fg_op *op, size_t size, char *text) {
   fg_variant v = {.point = op->point};
-  size_t n = 0;
+  int n = 0;
   strcpy(v.arch, op->context->device->arch);
-  for (int i = 0; i < op->n_candidates && n < size; i++) {
+  for (int i = 0; i < op->n_candidates; i++) {
     char name[FG_NAME_MAX];
     v.plan = op->candidate[i].plan;
     fg_variant_name(&v, sizeof name, name);
-    if (is_cached(op->context, name))
-      n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", name);
+    if (is_cached(op->context, name)) n = fg_append(size, text, n, "%s%s", n ? ", " : "", name);
   }
   return n;
 }
@@ -153,10 +153,10 @@ fg_status fg_op_missing(fg_op *op, const char *what, const char *name) {
   char text[1024] = "";
   nearest list = {.n = 0};
   const bool alone = op->context->zoos_alone;
-  size_t n = alone ? 0 : add_cached(op, sizeof text, text);
+  int n = alone ? 0 : add_cached(op, sizeof text, text);
   consider_zoos(op->context, &list, name);
-  for (int i = 0; i < list.n && n < sizeof text; i++)
-    n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", list.name[i]);
+  for (int i = 0; i < list.n; i++)
+    n = fg_append(sizeof text, text, n, "%s%s", n ? ", " : "", list.name[i]);
   return fg_fail(FG_EENVIRONMENT, "%s: %s; %s%s", what,
                  alone ? "no zoo has it, and jit of the context is -1: zoos alone"
                        : "no zoo and no cache has it, and compiling is switched off "

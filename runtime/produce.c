@@ -7,6 +7,8 @@
 #include "base/setting.h"
 #include "spec/point_formula.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,13 +30,11 @@ typedef struct {
 } order;
 
 /* The host device's messages name template lines: its entries keep the map. */
-static size_t print_lines(const fg_source *s, size_t size, char *text) {
-  size_t n = (size_t)snprintf(text, size, "%s%d %d\n", lines_mark, s->n_files, s->n_lines);
-  for (int i = 0; i < s->n_files && n < size; i++)
-    n += (size_t)snprintf(text + n, size - n, "%s\n", s->file[i]);
-  for (int i = 0; i < s->n_lines && n < size; i++)
-    n += (size_t)snprintf(text + n, size - n, "%d %d\n", s->line_file[i], s->line[i]);
-  return n;
+static void print_lines(const fg_source *s, size_t size, char *text) {
+  int n = snprintf(text, size, "%s%d %d\n", lines_mark, s->n_files, s->n_lines);
+  for (int i = 0; i < s->n_files; i++) n = fg_append(size, text, n, "%s\n", s->file[i]);
+  for (int i = 0; i < s->n_lines; i++)
+    n = fg_append(size, text, n, "%d %d\n", s->line_file[i], s->line[i]);
 }
 
 static fg_status print_meta(const fg_source *s, const fg_code *code, int with_lines, char **meta) {

@@ -1,6 +1,7 @@
 /* shape.c - classes of shapes. */
 #include "shape.h"
 
+#include "base/text.h"
 #include "recipe/extent.h"
 
 #include <inttypes.h>
@@ -78,13 +79,13 @@ int fg_shape_print(const fg_shape *s, size_t size, char *text) {
   int n = 0;
   for (const char *letter = form->letters; *letter; letter++) {
     const fg_extent_row *extent = fg_extent_of(*letter);
-    if (form != fg_shape_forms) n += snprintf(text + n, size - (size_t)n, "%s=", extent->name);
-    n += snprintf(text + n, size - (size_t)n, "%" PRId64 ",", fg_extent_get(extent, s));
+    if (form != fg_shape_forms) n = fg_append(size, text, n, "%s=", extent->name);
+    n = fg_append(size, text, n, "%" PRId64 ",", fg_extent_get(extent, s));
   }
   for (const char *letter = form->layout; *letter; letter++) {
     const fg_extent_row *extent = fg_extent_of(*letter);
     const int64_t value = fg_extent_get(extent, s);
-    if (value) n += snprintf(text + n, size - (size_t)n, "%s=%" PRId64 ",", extent->name, value);
+    if (value) n = fg_append(size, text, n, "%s=%" PRId64 ",", extent->name, value);
   }
-  return n + snprintf(text + n, size - (size_t)n, "%" PRId64, s->align ? s->align : 16);
+  return fg_append(size, text, n, "%" PRId64, s->align ? s->align : 16);
 }

@@ -2,6 +2,7 @@
 #include "gen.h"
 
 #include "base/setting.h"
+#include "base/text.h"
 #include "formula_lua.h"
 #include "spec/point_formula.h"
 
@@ -210,10 +211,9 @@ int fg_gen_take_plan(lua_State *L, fg_gen *gen) {
  * 321 KB ...", of the first few. */
 static fg_status take_unfit(lua_State *L, const request *r, size_t size, char *text) {
   enum { FEW = 3 };
-  size_t n = 0;
-  int told = 0;
+  int told = 0, n = 0;
   *text = 0;
-  for (int i = 1; i <= (int)lua_rawlen(L, -1) && told < FEW && n < size; i++) {
+  for (int i = 1; i <= (int)lua_rawlen(L, -1) && told < FEW; i++) {
     fg_plan plan;
     char name[64];
     lua_rawgeti(L, -1, i);
@@ -221,7 +221,7 @@ static fg_status take_unfit(lua_State *L, const request *r, size_t size, char *t
     lua_getfield(L, -1, "why");
     if (!r->limits || fg_limits_allow(r->limits, &plan)) {
       fg_plan_name(&plan, sizeof name, name);
-      n += (size_t)snprintf(text + n, size - n, "; %s: %s", name, lua_tostring(L, -1));
+      n = fg_append(size, text, n, "; %s: %s", name, lua_tostring(L, -1));
       told++;
     }
     lua_pop(L, 2);

@@ -1,6 +1,7 @@
 /* formula.c - declarations of inputs, and a point's mask and score as trees. */
 #include "formula.h"
 
+#include "base/text.h"
 #include "formula_parse.h"
 #include "recipe/extent.h"
 #include "recipe/recipe.h"
@@ -339,11 +340,10 @@ int fg_formula_inputs(const fg_formula *f, size_t size, char *text) {
     int m = snprintf(type, sizeof type, "%s",
                      !x->tensor ? x->type == FG_TYPE_INT ? "int" : "float" : fg_elem_name(x->elem));
     for (int a = 0; a < x->rank; a++)
-      m += snprintf(type + m, sizeof type - (size_t)m, "%s%s", a ? ", " : "[", x->extent[a]);
-    snprintf(type + m, sizeof type - (size_t)m, "%s%s%s", x->rank ? "]" : "",
-             x->grad ? " grad" : "", x->monotone ? " monotone" : "");
-    n += snprintf((size_t)n < size ? text + n : NULL, (size_t)n < size ? size - (size_t)n : 0,
-                  "%s%s=%s", i ? ", " : "", x->name, type);
+      m = fg_append(sizeof type, type, m, "%s%s", a ? ", " : "[", x->extent[a]);
+    fg_append(sizeof type, type, m, "%s%s%s", x->rank ? "]" : "", x->grad ? " grad" : "",
+              x->monotone ? " monotone" : "");
+    n = fg_append(size, text, n, "%s%s=%s", i ? ", " : "", x->name, type);
   }
   return n;
 }

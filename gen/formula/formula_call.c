@@ -4,6 +4,8 @@
  * tried, and a call that becomes the very node is the one. */
 #include "formula_call.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,18 +62,18 @@ static size_t unspell(const char *spelt, size_t n, size_t size, char *text) {
 static void print_call(const fg_head *head, const double *number, const int *chosen, size_t size,
                        char *text, char call[FG_CALL_MAX]) {
   char spelt[64 * (ARGUMENTS + 1)];
-  size_t n = (size_t)snprintf(text, size, "%s", head->name);
-  size_t m = (size_t)snprintf(spelt, sizeof spelt, "%s", head->name);
+  int n = snprintf(text, size, "%s", head->name);
+  int m = snprintf(spelt, sizeof spelt, "%s", head->name);
   for (int i = 0; i < head->n; i++) {
     char digits[32], letters[32];
     print_number(number[chosen[i]], sizeof digits, digits);
     spell(digits, sizeof letters, letters);
-    n += (size_t)snprintf(text + n, size - n, "%s%s", i ? ", " : "(", digits);
-    m += (size_t)snprintf(spelt + m, sizeof spelt - m, "_%s", letters);
+    n = fg_append(size, text, n, "%s%s", i ? ", " : "(", digits);
+    m = fg_append(sizeof spelt, spelt, m, "_%s", letters);
   }
-  snprintf(text + n, size - n, ")");
+  fg_append(size, text, n, ")");
   *call = 0;
-  if (m < FG_CALL_MAX) memcpy(call, spelt, m + 1);
+  if (m < FG_CALL_MAX) memcpy(call, spelt, (size_t)m + 1);
 }
 
 /* Tries the definition with every choice of the numbers. */
@@ -122,18 +124,16 @@ bool fg_formula_call_text(const char *call, size_t size, char *text) {
     if (fg_formula_head(all.list[i].name, &head) != FG_OK || !head.n) continue;
     const char *at = call + strlen(head.name);
     if (strncmp(call, head.name, strlen(head.name)) || *at != '_') continue;
-    size_t n = (size_t)snprintf(text, size, "%s", head.name);
+    int n = snprintf(text, size, "%s", head.name);
     int arguments = 0;
-    for (; *at == '_' && n < size; arguments++) {
+    for (; *at == '_'; arguments++) {
       char digits[32];
       const size_t length = strcspn(++at, "_");
       if (!unspell(at, length, sizeof digits, digits)) break;
-      n += (size_t)snprintf(text + n, size - n, "%s%s", arguments ? ", " : "(", digits);
+      n = fg_append(size, text, n, "%s%s", arguments ? ", " : "(", digits);
       at += length;
     }
-    if (*at || arguments != head.n || n + 2 > size) continue;
-    strcpy(text + n, ")");
-    return true;
+    if (!*at && arguments == head.n && fg_append(size, text, n, ")") < (int)size) return true;
   }
   return false;
 }

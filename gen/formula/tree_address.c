@@ -1,6 +1,8 @@
 /* tree_address.c - the address of an input's element, and the end of emitted texts. */
 #include "tree_emit.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,20 +26,17 @@ int fg_input_address(const fg_input *input, bool gradient, const char *const *in
   int n = snprintf(text, size, "p.%s%s%s + (", d, prefix, input->name), terms = 0;
   for (int i = 0; i < input->rank; i++) {
     char suffix = bias ? "bhqk"[i] : (char)('0' + i), place[4096];
-    size_t room = (size_t)n < size ? size - (size_t)n : 0;
     if (!strcmp(input->extent[i], "1")) continue;
     put_place(input, i, index[i], names, sizeof place, place);
     const char *sum = terms++ ? " + " : "";
     bool bare = !strpbrk(place, " ");
     if (i == input->rank - 1)
-      n += snprintf(room ? text + n : NULL, room, bare ? "%s%s" : "%s(%s)", sum, place);
+      n = fg_append(size, text, n, bare ? "%s%s" : "%s(%s)", sum, place);
     else
-      n += snprintf(room ? text + n : NULL, room,
-                    bare ? "%s%s * p.%s%s%s_%c" : "%s(%s) * p.%s%s%s_%c", sum, place, d, prefix,
-                    input->name, suffix);
+      n = fg_append(size, text, n, bare ? "%s%s * p.%s%s%s_%c" : "%s(%s) * p.%s%s%s_%c", sum, place,
+                    d, prefix, input->name, suffix);
   }
-  size_t room = (size_t)n < size ? size - (size_t)n : 0;
-  return n + snprintf(room ? text + n : NULL, room, "%s)", terms ? "" : "0");
+  return fg_append(size, text, n, "%s)", terms ? "" : "0");
 }
 
 void fg_emitted_free(fg_emitted *x) {

@@ -3,6 +3,8 @@
 #include "tree_bound.h"
 #include "tree_linear.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +33,7 @@ static bool print_slack(fg_formula *f, int test, size_t size, char *text) {
     return strcat(text, ")") != NULL;
   }
   if (x.op == FG_NODE_CONSTANT)
-    return x.number != 0 && snprintf(text + n, size - n, "0") < (int)(size - n);
+    return x.number != 0 && fg_append(size, text, (int)n, "0") < (int)(size - n);
   if (x.op != FG_NODE_AT_MOST && x.op != FG_NODE_LESS) return false;
   if (!is_sum_of_lengths(t, x.arg[0]) || !is_sum_of_lengths(t, x.arg[1])) return false;
   int more = fg_tree_binary(t, FG_NODE_SUBTRACT, x.arg[1], x.arg[0]);

@@ -2,6 +2,7 @@
 #include "arch.h"
 
 #include "base/spelling.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ const char *fg_arch_families(const fg_arch *arch) {
 int fg_arch_names(size_t size, char *text) {
   int n = 0;
   for (int i = 0; i < fg_n_archs; i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "", fg_archs[i].name);
+    n = fg_append(size, text, n, "%s%s", i ? ", " : "", fg_archs[i].name);
   return n;
 }
 

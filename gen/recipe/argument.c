@@ -1,6 +1,7 @@
 /* argument.c - the table of kernel arguments: where fg_args has them, and their axes. */
 #include "recipe.h"
 
+#include "base/text.h"
 #include "extent.h"
 
 #include <float.h>
@@ -169,20 +170,6 @@ static const fg_argument input_grad = {"dinput",      "dinput",          "",
 
 const fg_argument *fg_argument_input(bool gradient) {
   return gradient ? &input_grad : &input_value;
-}
-
-void fg_recipe_name(fg_recipe_tensor *t) {
-  t->slot = -1;
-  t->optional |= t->argument->optional;
-  snprintf(t->name, sizeof t->name, "%s", t->argument->name);
-  snprintf(t->ident, sizeof t->ident, "%s", t->argument->ident);
-}
-
-void fg_recipe_name_input(fg_recipe_tensor *t, const char *input, bool gradient) {
-  const char *d = gradient ? "d" : "";
-  t->argument = fg_argument_input(gradient);
-  snprintf(t->name, sizeof t->name, "%s%.*s", d, FG_NAME_SIZE - 5, input);
-  snprintf(t->ident, sizeof t->ident, "%sin_%.*s", d, FG_NAME_SIZE - 5, input);
 }
 
 /* A broadcast axis has its argument's place. */
@@ -392,8 +379,8 @@ const char *fg_axis_title(char axis) {
 int fg_axes_print(const char *axes, size_t size, char *text) {
   int n = 0;
   for (int i = 0; axes[i]; i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "[", fg_axis_name(axes[i]));
-  return n + snprintf(text + n, size - (size_t)n, "]");
+    n = fg_append(size, text, n, "%s%s", i ? ", " : "[", fg_axis_name(axes[i]));
+  return fg_append(size, text, n, "]");
 }
 
 /* The inputs of a caller lie as far apart as the first one's size says. */

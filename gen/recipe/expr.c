@@ -2,6 +2,8 @@
 #include "extent.h"
 #include "recipe.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -184,11 +186,11 @@ fg_status fg_expr_eval(const fg_expr *expr, const fg_shape *shape, int64_t *valu
 
 int fg_expr_print(const fg_expr *expr, size_t size, char *text) {
   int n = 0;
-  for (int i = 0; i < expr->n && (size_t)n < size; i++) {
+  for (int i = 0; i < expr->n; i++) {
     const char *space = i ? " " : "";
-    n += expr->op[i] == FG_OP_CONST
-             ? snprintf(text + n, size - (size_t)n, "%s%" PRId64, space, expr->constant[i])
-             : snprintf(text + n, size - (size_t)n, "%s%s", space, text_of(expr->op[i]));
+    n = expr->op[i] == FG_OP_CONST
+            ? fg_append(size, text, n, "%s%" PRId64, space, expr->constant[i])
+            : fg_append(size, text, n, "%s%s", space, text_of(expr->op[i]));
   }
   return n;
 }

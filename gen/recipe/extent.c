@@ -1,6 +1,8 @@
 /* extent.c - the table of a launch's extents. */
 #include "extent.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,18 +65,6 @@ bool fg_shape_is_full(const fg_shape *shape) {
   return full;
 }
 
-/* Appends to a text of n characters, of which the first size - 1 are kept; returns how many there
- * are then. */
-__attribute__((format(printf, 4, 5))) static int append(size_t size, char *text, int n,
-                                                        const char *format, ...) {
-  const size_t room = (size_t)n < size ? size - (size_t)n : 0;
-  va_list args;
-  va_start(args, format);
-  n += vsnprintf(room ? text + n : NULL, room, format, args);
-  va_end(args);
-  return n;
-}
-
 /* What is before the first extent and each other one, around a name, and before a number. */
 typedef struct {
   const char *open, *between, *quote, *equals;
@@ -88,8 +78,8 @@ static int put_extents(const fg_shape *shape, const char *letters, bool all, con
     const fg_extent_row *extent = fg_extent_of(*letter);
     const int64_t value = fg_extent_get(extent, shape);
     if (all || value)
-      n = append(size, text, n, "%s%s%s%s%s%" PRId64, n ? s->between : s->open, s->quote,
-                 extent->name, s->quote, s->equals, value);
+      n = fg_append(size, text, n, "%s%s%s%s%s%" PRId64, n ? s->between : s->open, s->quote,
+                    extent->name, s->quote, s->equals, value);
   }
   return n;
 }
@@ -102,16 +92,16 @@ int fg_shape_words(const fg_shape_form *form, const fg_shape *shape, size_t size
 int fg_shape_json(const fg_shape_form *form, const fg_shape *shape, size_t size, char *text) {
   int n = put_extents(shape, form->letters, true, &in_json, size, text, 0);
   n = put_extents(shape, form->layout, false, &in_json, size, text, n);
-  if (shape->align) n = append(size, text, n, ", \"align\": %" PRId64, shape->align);
-  return append(size, text, n, "}");
+  if (shape->align) n = fg_append(size, text, n, ", \"align\": %" PRId64, shape->align);
+  return fg_append(size, text, n, "}");
 }
 
 int fg_shape_brief(const fg_shape *shape, size_t size, char *text) {
   const fg_shape_form *form = fg_shape_form_of(shape);
   int n = 0;
   for (const char *at = form->brief; *at; at++)
-    n = *at == '$' ? append(size, text, n, "%" PRId64, fg_extent_get(fg_extent_of(*++at), shape))
-                   : append(size, text, n, "%c", *at);
+    n = *at == '$' ? fg_append(size, text, n, "%" PRId64, fg_extent_get(fg_extent_of(*++at), shape))
+                   : fg_append(size, text, n, "%c", *at);
   return put_extents(shape, form->layout, false, &in_words, size, text, n);
 }
 
@@ -148,7 +138,7 @@ int fg_extent_names(const char *letters, const char *separator, size_t size, cha
   int n = 0;
   for (int i = 0; i < count; i++) {
     const fg_extent_row *extent = letters ? fg_extent_of(letters[i]) : &fg_extents[i];
-    n += snprintf(text + n, size - (size_t)n, "%s%s", n ? separator : "", extent->name);
+    n = fg_append(size, text, n, "%s%s", n ? separator : "", extent->name);
   }
   return n;
 }

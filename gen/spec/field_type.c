@@ -3,6 +3,7 @@
 #include "spec.h"
 
 #include "base/intern.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static int print_choice(const fg_field *field, const void *value, size_t size, c
 static int allow_choice(const fg_field *field, size_t size, char *text) {
   int n = 0;
   for (int i = 0; field->type->choice(field, i); i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? ", " : "", field->type->choice(field, i));
+    n = fg_append(size, text, n, "%s%s", i ? ", " : "", field->type->choice(field, i));
   return n;
 }
 
@@ -297,7 +298,7 @@ static int print_axes(const fg_field *field, const void *value, size_t size, cha
   (void)field;
   if (set == 0) return snprintf(text, size, "[]");
   for (int i = 0; i < 4; i++)
-    if (set >> i & 1) n += snprintf(text + n, size - (size_t)n, n ? ",%c" : "%c", axes[i]);
+    if (set >> i & 1) n = fg_append(size, text, n, n ? ",%c" : "%c", axes[i]);
   return n;
 }
 

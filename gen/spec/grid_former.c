@@ -1,6 +1,8 @@
 /* grid_former.c - former names of fields in the tables of a grid. */
 #include "grid_former.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -21,10 +23,10 @@ static void name_fields(const fg_field *former, size_t size, char *text) {
   for (int i = 0; i < FG_FIELDS; i++) {
     const fg_field *field = &fg_fields[i];
     if (!had_name(field, former)) continue;
-    n += snprintf(text + n, size - (size_t)n, "%s%s", n ? " or " : "", field->name);
+    n = fg_append(size, text, n, "%s%s", n ? " or " : "", field->name);
     for (int j = 0; field->families && field->families[j]; j++)
-      n += snprintf(text + n, size - (size_t)n, "%s%s%s", j ? ", " : " (family ",
-                    field->families[j], field->families[j + 1] ? "" : ")");
+      n = fg_append(size, text, n, "%s%s%s", j ? ", " : " (family ", field->families[j],
+                    field->families[j + 1] ? "" : ")");
   }
 }
 

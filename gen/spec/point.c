@@ -4,6 +4,8 @@
  * It reads back: fg_point_parse(fg_point_name(p)) = p. */
 #include "spec.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 enum { DIM_B = 1, DIM_Q = 4, DIM_K = 8, ALL_DIMS = 15 };
@@ -192,7 +194,7 @@ static int print_name(const fg_point *p, bool before, size_t size, char *text) {
     const fg_field *field = &fg_fields[i];
     if (!is_named(field) || !counts(field, p)) continue;
     const void *value = (const char *)p + field->value;
-    n += field->type->tag(field, value, before, size - (size_t)n, text + n);
+    n += field->type->tag(field, value, before, fg_room(size, n), fg_room_at(size, text, n));
   }
   return n;
 }

@@ -3,6 +3,7 @@
 #include "point_formula.h"
 
 #include "base/intern.h"
+#include "base/text.h"
 #include "formula/formula_call.h"
 #include "recipe/recipe.h"
 
@@ -190,9 +191,8 @@ int fg_point_expression(const fg_point *point, size_t size, char *text) {
   int n = 0;
   if (size) *text = 0;
   for (int i = 0; i < 3; i++) {
-    size_t room = (size_t)n < size ? size - (size_t)n : 0;
     if (!texts[i] || !strcmp(texts[i], "causal")) continue;
-    n += snprintf(room ? text + n : NULL, room, "%s%s=%s", n ? "; " : "", labels[i], texts[i]);
+    n = fg_append(size, text, n, "%s%s=%s", n ? "; " : "", labels[i], texts[i]);
   }
   return n;
 }

@@ -1,6 +1,8 @@
 /* variant.c - names of plans and variants, both ways, and plan restrictions. */
 #include "variant.h"
 
+#include "base/text.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,15 +36,15 @@ int fg_plan_name(const fg_plan *plan, size_t size, char *text) {
   int n = snprintf(text, size, "%s", fg_plan_family(plan));
   for (int i = 1; i < FG_PLAN_FIELDS; i++)
     if (plan->value[i])
-      n += snprintf(text + n, size - (size_t)n, "-%s%d", plan_field(i)->tags[0], plan->value[i]);
+      n = fg_append(size, text, n, "-%s%d", plan_field(i)->tags[0], plan->value[i]);
   return n;
 }
 
 /* Appends plan and arch to the n bytes of the point's name. */
 static int print_plan(const fg_variant *variant, int n, size_t size, char *text) {
-  n += snprintf(text + n, size - (size_t)n, ".");
-  n += fg_plan_name(&variant->plan, size - (size_t)n, text + n);
-  return n + snprintf(text + n, size - (size_t)n, ".%s", variant->arch);
+  n = fg_append(size, text, n, ".");
+  n += fg_plan_name(&variant->plan, fg_room(size, n), fg_room_at(size, text, n));
+  return fg_append(size, text, n, ".%s", variant->arch);
 }
 
 int fg_variant_name(const fg_variant *variant, size_t size, char *text) {

@@ -1,6 +1,8 @@
 /* check_cases.c - what `flashgen check` tries on one variant, and what it says of it. */
 #include "check.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,22 +65,22 @@ static void tell_wrong(const fg_variant *variant, const verify_case *which,
     snprintf(scale, sizeof scale, " scale=%g", (double)which->scale);
   for (int i = 0, at = 0; i < FG_LAUNCH_NUMBERS; i++)
     if (which->launch.given & fg_launch_numbers[i].given)
-      at += snprintf(numbers + at, sizeof numbers - (size_t)at, " %s=%g", fg_launch_numbers[i].name,
+      at = fg_append(sizeof numbers, numbers, at, " %s=%g", fg_launch_numbers[i].name,
                      (double)which->launch.value[i]);
   int n = snprintf(o->text, sizeof o->text, "first wrong at %s%s%s%s: ", shape, scale, numbers,
                    which->far ? " with offsets beyond 32 bits" : "");
   if (*verdict->reason)
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s; %s", verdict->wrong, verdict->reason);
+    fg_append(sizeof o->text, o->text, n, "%s; %s", verdict->wrong, verdict->reason);
   else if (*verdict->skipping)
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: %s", verdict->skipping,
-             stated ? claimed : "a bound that flashgen derives from the mask is wrong");
+    fg_append(sizeof o->text, o->text, n, "%s: %s", verdict->skipping,
+              stated ? claimed : "a bound that flashgen derives from the mask is wrong");
   else if (*verdict->claim)
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: %s", verdict->claim, claimed);
+    fg_append(sizeof o->text, o->text, n, "%s: %s", verdict->claim, claimed);
   else if (*verdict->wrong)
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s", verdict->wrong);
+    fg_append(sizeof o->text, o->text, n, "%s", verdict->wrong);
   else
-    snprintf(o->text + n, sizeof o->text - (size_t)n, "%s: equal launches are to give equal bits",
-             verdict->order);
+    fg_append(sizeof o->text, o->text, n, "%s: both launches are to give equal bits",
+              verdict->order);
 }
 
 /* Does what the kernel sees depend on integers that are drawn? */

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include "base/setting.h"
+#include "base/text.h"
 #include "cache/cache.h"
 #include "cuda/nvrtc.h"
 #include "device/host_cc.h"
@@ -137,8 +138,8 @@ static void check_templates(void) {
   int n = snprintf(text, sizeof text, "%s replaces %d built-in template%s", folder, found.replaced,
                    cli_s(found.replaced));
   if (found.added)
-    snprintf(text + n, sizeof text - (size_t)n, ", and has %d of other names: %s%s", found.added,
-             found.first, found.added > 1 ? ", ..." : "");
+    fg_append(sizeof text, text, n, ", and has %d of other names: %s%s", found.added, found.first,
+              found.added > 1 ? ", ..." : "");
   row("directory", status == FG_OK, status == FG_OK ? text : fg_error());
 }
 

@@ -6,6 +6,8 @@
 #include "report.h"
 #include "work.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -49,9 +51,8 @@ void page_shape_text(const fg_shape *s, char text[REPORT_SHAPE]) {
   int n = 0;
   fg_shape_brief(s, sizeof brief, brief);
   for (const char *c = brief; *c; c++)
-    n += snprintf(text + n, REPORT_SHAPE - (size_t)n, *c == 'x' ? "×" : "%c", *c);
-  if (s->align && s->align != 16)
-    snprintf(text + n, REPORT_SHAPE - (size_t)n, " align %" PRId64, s->align);
+    n = fg_append(REPORT_SHAPE, text, n, *c == 'x' ? "×" : "%c", *c);
+  if (s->align && s->align != 16) fg_append(REPORT_SHAPE, text, n, " align %" PRId64, s->align);
 }
 
 void page_shape(const fg_shape *s) {

@@ -4,6 +4,7 @@
  * must agree; nothing is written before all outputs are there. */
 #include "run.h"
 
+#include "base/text.h"
 #include "reference/problem.h"
 #include "reference/reference.h"
 #include "spec/point_formula.h"
@@ -74,8 +75,7 @@ static int print_widths(const run_job *j, const fg_point *point, size_t size, ch
   if (point) fg_point_widths(point, width);
   for (int i = 0; j->kind->widths[i]; i++) {
     const int64_t learned = j->extent[(int)j->kind->widths[i]];
-    n += snprintf(text + n, size - (size_t)n, "%s%" PRId64, i ? "/" : "",
-                  point ? width[i] : learned);
+    n = fg_append(size, text, n, "%s%" PRId64, i ? "/" : "", point ? width[i] : learned);
   }
   return n;
 }
@@ -84,9 +84,8 @@ static int print_widths(const run_job *j, const fg_point *point, size_t size, ch
 static const char *tell_widths(const run_job *j, size_t size, char *text) {
   int n = 0;
   for (const char *letter = j->kind->widths; *letter; letter++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s has %s%s%" PRId64, n ? ", " : "",
-                  j->from[(int)*letter], n ? "" : fg_axis_title(*letter), n ? "" : " ",
-                  j->extent[(int)*letter]);
+    n = fg_append(size, text, n, "%s%s has %s%s%" PRId64, n ? ", " : "", j->from[(int)*letter],
+                  n ? "" : fg_axis_title(*letter), n ? "" : " ", j->extent[(int)*letter]);
   return text;
 }
 

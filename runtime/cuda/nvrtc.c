@@ -2,6 +2,7 @@
 #include "nvrtc_library.h"
 
 #include "base/setting.h"
+#include "base/text.h"
 #include "recipe/arch.h"
 
 #include <dlfcn.h>
@@ -59,14 +60,14 @@ static fg_status take_symbols(void *library) {
 static void *try_place(const char *place, char *tried, size_t size) {
   void *library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
   const char *why = library ? "" : dlerror();
-  size_t n = strlen(tried);
+  const int n = (int)strlen(tried);
   if (library) {
     snprintf(table.path, sizeof table.path, "%s", place);
     return library;
   }
   int missing = strstr(why, "No such file") && !strncmp(why, place, strlen(place));
-  snprintf(tried + n, size - n, "%s%s%s%s%s", n ? ", " : "", place, missing ? "" : " (",
-           missing ? "" : why, missing ? "" : ")");
+  fg_append(size, tried, n, "%s%s%s%s%s", n ? ", " : "", place, missing ? "" : " (",
+            missing ? "" : why, missing ? "" : ")");
   return NULL;
 }
 
@@ -110,8 +111,7 @@ int fg_nvrtc_archs(const fg_nvrtc *nvrtc, size_t size, char *text) {
   int count = 0, archs[64], n = 0;
   if (nvrtc->arch_count(&count) || count > 64 || nvrtc->archs(archs))
     return snprintf(text, size, "?");
-  for (int i = 0; i < count; i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%d", i ? " " : "", archs[i]);
+  for (int i = 0; i < count; i++) n = fg_append(size, text, n, "%s%d", i ? " " : "", archs[i]);
   return n;
 }
 

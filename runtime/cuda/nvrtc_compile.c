@@ -3,6 +3,8 @@
 #include "nvrtc_library.h"
 #include "plain.h"
 
+#include "base/text.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,8 +39,7 @@ enum { OPTIONS = sizeof options / sizeof *options };
 int fg_nvrtc_options_key(size_t size, char *text) {
   int n = 0;
   for (int i = 0; i < OPTIONS; i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s@%d", i ? " " : "", options[i].text,
-                  options[i].since);
+    n = fg_append(size, text, n, "%s%s@%d", i ? " " : "", options[i].text, options[i].since);
   return n;
 }
 
@@ -49,7 +50,7 @@ static int print_options(const fg_nvrtc *nvrtc, const char *arch, bool figures, 
   int n = snprintf(text, size, "-arch=%s", arch);
   for (int i = 0; i < OPTIONS; i++)
     if (nvrtc->number >= options[i].since && (figures || strcmp(options[i].text, FIGURES)))
-      n += snprintf(text + n, size - (size_t)n, " %s", options[i].text);
+      n = fg_append(size, text, n, " %s", options[i].text);
   return n;
 }
 

@@ -3,6 +3,7 @@
 #include "nvrtc.h"
 
 #include "base/setting.h"
+#include "base/text.h"
 
 #include <elf.h>
 #include <glob.h>
@@ -50,8 +51,8 @@ out:
 
 /* Adds ":dir/sub" to the list, as far as there is room. */
 static void add_dir(size_t size, char *list, const char *dir, const char *sub) {
-  const size_t n = strlen(list);
-  snprintf(list + n, size - n, "%s%s%s", n ? ":" : "", dir, sub);
+  const int n = (int)strlen(list);
+  fg_append(size, list, n, "%s%s%s", n ? ":" : "", dir, sub);
 }
 
 /* The resolved path of the file that the loader would probably open; false: it is in none of the
@@ -83,12 +84,12 @@ static bool find_file(char path[PATH_MAX]) {
 static void add_builtins(char *nvrtc, size_t size, char *text) {
   char pattern[PATH_MAX], id[96];
   glob_t found;
-  size_t n = strlen(text);
+  int n = (int)strlen(text);
   snprintf(pattern, sizeof pattern, "%.4000s/libnvrtc-builtins.so.*", dirname(nvrtc));
   if (glob(pattern, 0, NULL, &found) != 0) return;
-  for (size_t i = 0; i < found.gl_pathc && n < size; i++) {
+  for (size_t i = 0; i < found.gl_pathc; i++) {
     if (!build_id(found.gl_pathv[i], sizeof id, id) || strstr(text, id)) continue;
-    n += (size_t)snprintf(text + n, size - n, " builtins %s", id);
+    n = fg_append(size, text, n, " builtins %s", id);
   }
   globfree(&found);
 }

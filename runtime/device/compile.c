@@ -1,6 +1,7 @@
 /* compile.c - chooses NVRTC or the host compiler by the arch. */
 #include "compile.h"
 
+#include "base/text.h"
 #include "cuda/nvrtc.h"
 #include "host_cc.h"
 
@@ -47,15 +48,15 @@ fg_status fg_compiler_check(const char *arch) {
  * of the text: "kernel.cu(31): error: ...". */
 static fg_status add_places(const fg_source *source) {
   char log[4096], text[8192];
-  size_t n = 0;
+  int n = 0;
   snprintf(log, sizeof log, "%s", fg_error());
-  for (char *line = log, *next; line && n < sizeof text; line = next) {
+  for (char *line = log, *next; line; line = next) {
     char place[128] = "";
     const char *at = strstr(line, "kernel.cu(");
     if ((next = strchr(line, '\n'))) *next++ = 0;
     if (at && (!next || at < next)) fg_source_place(source, atoi(at + 10), sizeof place, place);
-    n += (size_t)snprintf(text + n, sizeof text - n, "%s%s%s%s%s", n ? "\n" : "", line,
-                          *place ? " [" : "", place, *place ? "]" : "");
+    n = fg_append(sizeof text, text, n, "%s%s%s%s%s", n ? "\n" : "", line, *place ? " [" : "",
+                  place, *place ? "]" : "");
   }
   return fg_fail(FG_ECOMPILER, "%s", text);
 }
@@ -77,12 +78,11 @@ fg_status fg_compile(const char *arch, const char *name, const fg_source *source
     return status;
   }
   *code = (fg_code){.data = cubin.data, .size = cubin.size};
-  size_t n = 0;
-  for (int i = 0; i < cubin.n_entries && n < sizeof code->figures; i++) {
+  int n = 0;
+  for (int i = 0; i < cubin.n_entries; i++) {
     const fg_figures *f = &cubin.entry[i];
-    n += (size_t)snprintf(code->figures + n, sizeof code->figures - n,
-                          "%s registers %d spill %d stack %d\n", f->entry, f->registers,
-                          f->spill_bytes, f->stack_bytes);
+    n = fg_append(sizeof code->figures, code->figures, n, "%s registers %d spill %d stack %d\n",
+                  f->entry, f->registers, f->spill_bytes, f->stack_bytes);
   }
   return FG_OK;
 }

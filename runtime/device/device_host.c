@@ -7,6 +7,8 @@
 
 #include "host/engine.h"
 
+#include "base/text.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -97,8 +99,7 @@ static fg_status load(fg_device *device, const char *name, const fg_source *sour
 static void places_of(const kernel *k, void *pc, size_t size, char *text) {
   char library[64], address[32], output[OUTPUT];
   Dl_info info;
-  int code;
-  size_t n = 0;
+  int code, n = 0;
   text[0] = 0;
   if (!pc || !dladdr(pc, &info)) return;
   snprintf(library, sizeof library, "/proc/%ld/fd/%d", (long)getpid(), k->file);
@@ -111,8 +112,7 @@ static void places_of(const kernel *k, void *pc, size_t size, char *text) {
     char place[128];
     fg_source_place(k->base.source, atoi(at + 9), sizeof place, place);
     if (!*place || !strncmp(place, "host/", 5)) continue;
-    n += (size_t)snprintf(text + n, size - n, "%s%s", n ? " < " : "", place);
-    if (n >= size) break;
+    n = fg_append(size, text, n, "%s%s", n ? " < " : "", place);
   }
 }
 

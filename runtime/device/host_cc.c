@@ -7,6 +7,8 @@
 #include "host_unset.h"
 #include "process.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -51,21 +53,18 @@ static fg_status write_source(const job *j) {
  * in the templates; warnings, notes and excerpts of the source are left out. False: there is no
  * error, and `text` gets the whole output. */
 static bool add_places(const job *j, const char *output, size_t size, char *text) {
-  size_t n = 0;
-  int errors = 0;
-  for (const char *line = output; *line && n < size;) {
+  int errors = 0, n = 0;
+  for (const char *line = output; *line;) {
     size_t length = strcspn(line, "\n");
     const char *at = memmem(line, length, "kernel.c:", 9);
     if (at && memmem(line, length, "error: ", 7) && ++errors <= ERRORS) {
       char place[128];
       fg_source_place(j->source, atoi(at + 9), sizeof place, place);
-      n += (size_t)snprintf(text + n, size - n, "\n  %.*s [%s]", (int)(line + length - at), at,
-                            place);
+      n = fg_append(size, text, n, "\n  %.*s [%s]", (int)(line + length - at), at, place);
     }
     line += length + (line[length] == '\n');
   }
-  if (errors > ERRORS && n < size)
-    n += (size_t)snprintf(text + n, size - n, "\n  and %d more", errors - ERRORS);
+  if (errors > ERRORS) n = fg_append(size, text, n, "\n  and %d more", errors - ERRORS);
   if (!n) snprintf(text, size, "\n%.2000s", output);
   return n > 0;
 }
@@ -78,10 +77,10 @@ static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_
   return fg_fail_in(status, "the C compiler of the host device (%s)", fg_settings[FG_SET_CC].name);
 }
 
-/* -O0: most kernels run for less time than they compile, and the engine, which is compiled once with
- * -O3, takes most of a run. Contraction is off: sums round as they are written. The sanitizers turn
- * array indices out of bounds and overflow into faults, and NaNs in registers that are not set show
- * their use. A warning that NVRTC would give is an error here. */
+/* -O0: most kernels run for less time than they compile, and the engine, which is compiled once
+ * with -O3, takes most of a run. Contraction is off: sums round as they are written. The sanitizers
+ * turn array indices out of bounds and overflow into faults, and NaNs in registers that are not set
+ * show their use. A warning that NVRTC would give is an error here. */
 static const char *const options[] = {
     "-std=gnu11",
     "-O0",
@@ -106,8 +105,7 @@ enum { OPTIONS = sizeof options / sizeof *options };
 
 int fg_host_cc_options(size_t size, char *text) {
   int n = 0;
-  for (int i = 0; i < OPTIONS; i++)
-    n += snprintf(text + n, size - (size_t)n, "%s%s", i ? " " : "", options[i]);
+  for (int i = 0; i < OPTIONS; i++) n = fg_append(size, text, n, "%s%s", i ? " " : "", options[i]);
   return n;
 }
 

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "npy.h"
 
+#include "base/text.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,9 +38,9 @@ static int format_header(const char *type, int rank, const int64_t *extent, char
   int n = snprintf(dict, (size_t)(HEADER - prefix),
                    "{'descr': '<%s', 'fortran_order': False, 'shape': (", type);
   for (int a = 0; a < rank; a++)
-    n += snprintf(dict + n, (size_t)(HEADER - prefix - n), "%s%" PRId64 "%s", a ? ", " : "",
-                  extent[a], rank == 1 ? "," : "");
-  n += snprintf(dict + n, (size_t)(HEADER - prefix - n), "), }");
+    n = fg_append((size_t)(HEADER - prefix), dict, n, "%s%" PRId64 "%s", a ? ", " : "", extent[a],
+                  rank == 1 ? "," : "");
+  n = fg_append((size_t)(HEADER - prefix), dict, n, "), }");
   int total = (prefix + n + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   memset(dict + n, ' ', (size_t)(total - prefix - n - 1));
   out[total - 1] = '\n';

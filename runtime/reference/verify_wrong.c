@@ -1,6 +1,8 @@
 /* verify_wrong.c - which element of an output is wrong. */
 #include "verify_wrong.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,9 +28,8 @@ static int print_place(const fg_recipe *recipe, int tensor, const fg_shape *shap
     index /= extent[order[a]];
   }
   int n = snprintf(text, size, "%s[", t->name);
-  for (int a = 0; t->axes[a]; a++)
-    n += snprintf(text + n, size - (size_t)n, "%s%" PRId64, a ? ", " : "", at[a]);
-  return n + snprintf(text + n, size - (size_t)n, "]");
+  for (int a = 0; t->axes[a]; a++) n = fg_append(size, text, n, "%s%" PRId64, a ? ", " : "", at[a]);
+  return fg_append(size, text, n, "]");
 }
 
 static void print_value(double x, char text[32]) {
@@ -52,17 +53,17 @@ void verify_wrong_tell(const fg_recipe *recipe, int tensor, const fg_shape *shap
   }
   char is[32], should[32];
   const int64_t at = unlike ? first : furthest;
-  const int n = print_place(recipe, tensor, shape, at, size, text);
+  int n = print_place(recipe, tensor, shape, at, size, text);
   print_value(x[at], is);
   print_value(ref[at], should);
-  const int m = snprintf(text + n, size - (size_t)n, " is %s, expected %s", is, should);
+  n = fg_append(size, text, n, " is %s, expected %s", is, should);
   if (unlike)
-    snprintf(text + n + m, size - (size_t)(n + m),
-             ", the first of %" PRId64 " of %" PRId64 " elements that are not finite", unlike,
-             count);
+    fg_append(size, text, n,
+              ", the first of %" PRId64 " of %" PRId64 " elements that are not finite", unlike,
+              count);
   else
-    snprintf(text + n + m, size - (size_t)(n + m), ", the furthest off of %" PRId64 " elements%s",
-             count, zeros == count ? ", which are all 0" : "");
+    fg_append(size, text, n, ", the furthest off of %" PRId64 " elements%s", count,
+              zeros == count ? ", which are all 0" : "");
 }
 
 bool verify_wrong_blank(int64_t n, fg_elem elem, const double *x, const double *ref,

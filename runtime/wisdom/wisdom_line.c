@@ -5,6 +5,7 @@
 
 #include "wisdom.h"
 
+#include "base/text.h"
 #include "recipe/extent.h"
 #include "shape.h"
 #include "spec/point_formula.h"
@@ -86,8 +87,7 @@ int fg_measured_print(const fg_measured *m, char line[FG_WISDOM_LINE]) {
     if (!length) continue;
     for (char *c = value; *c; c++)
       if ((unsigned char)*c < ' ') *c = ' ';
-    n += snprintf(line + n, (size_t)(FG_WISDOM_LINE - n), "%s%s=%s", n > head ? "\t" : "",
-                  keys[i].key, value);
+    n = fg_append(FG_WISDOM_LINE, line, n, "%s%s=%s", n > head ? "\t" : "", keys[i].key, value);
   }
   checksum(line + head, (size_t)(n - head), hex);
   memcpy(line + head - HEX - 1, hex, HEX);
