@@ -101,8 +101,8 @@ static bool point_is_good(const fg_point *point) {
 /* The failure of a name, with that of its arch where there is one. */
 static fg_status name_arch(const char *name, const char *arch) {
   if (fg_arch_check(arch) == FG_OK)
-    return fg_fail(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
-  return fg_fail_in(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
+    return fg_fail(FG_EARGUMENT, "\"%.352s\" is not the name of a variant", name);
+  return fg_fail_in(FG_EARGUMENT, "\"%.352s\" is not the name of a variant", name);
 }
 
 /* A name is taken only if fg_variant_name, or that of before, writes it. */
@@ -121,7 +121,7 @@ fg_status fg_variant_parse(const char *name, fg_variant *variant) {
       return FG_OK;
     }
   }
-  fg_fail(FG_EARGUMENT, "\"%.160s\" is not the name of a variant", name);
+  fg_fail(FG_EARGUMENT, "\"%.352s\" is not the name of a variant", name);
   return at && *at == '.' ? name_arch(name, at + 1) : FG_EARGUMENT;
 }
 

@@ -11,7 +11,7 @@ typedef struct fg_plan {
   int value[FG_PLAN_FIELDS];
 } fg_plan;
 
-enum { FG_NAME_MAX = 160, FG_PLAN_MAX = 1 << 20 };
+enum { FG_NAME_MAX = 352, FG_PLAN_MAX = 1 << 20 };
 typedef struct fg_variant {
   fg_point point;
   fg_plan plan;

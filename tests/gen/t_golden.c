@@ -149,7 +149,7 @@ START_TEST(other_processes) {
                                          "LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 TZ=Asia/Tokyo",
                                          "LC_ALL=tr_TR.UTF-8 TZ=America/Lima COLUMNS=20",
                                          "HOME=/nonexistent LUA_PATH=x LUA_INIT=nonsense"};
-  char self[1024], command[2048];
+  char self[1024], command[8192];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
   ck_assert_int_gt(n, 0);
   self[n] = 0;

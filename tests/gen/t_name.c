@@ -1,5 +1,6 @@
 /* t_name.c - canonical names: every one reads back; t_name_refused.c: nothing else reads. */
 #include "base/intern.h"
+#include "spec/field_type.h"
 #include "spec/point_formula.h"
 #include "spec/variant.h"
 #include "suite.h"
@@ -288,6 +289,73 @@ TEST(no_calls) {
     ck_assert_msg(fg_point_set_formula(&point, &texts, NULL) == FG_OK, "%s", fg_error());
     fg_point_name(&point, sizeof name, name);
     ck_assert_msg(strstr(name, "-mask_") != NULL, "%s", name);
+  }
+}
+
+/* The value of a field whose tag is longest. */
+static void take_longest(const fg_field *field, fg_point *point) {
+  char *place = (char *)point + field->value;
+  const fg_field_type *type = field->type;
+  if (type == &fg_type_choice) {
+    for (int i = 0, longest = 0; type->choice(field, i); i++) {
+      const int n = (int)strlen(type->choice_tag(field, i));
+      if (n > longest) longest = n, *(int *)(void *)place = i;
+    }
+  } else if (type == &fg_type_word) {
+    ck_assert_int_eq(fg_intern("a_word_of_24_letters_abc", (const char **)(void *)place), FG_OK);
+  } else if (type == &fg_type_formula || type == &fg_type_named) {
+    if (field->value)
+      ck_assert_int_eq(fg_intern("a text that no call is", (const char **)(void *)place), FG_OK);
+  } else if (type == &fg_type_even) {
+    *(int *)(void *)place = FG_HEAD_DIM_MAX;
+  }
+}
+
+/* A spec of the kind and pass that has every field, whether or not they go together; is_legal: but
+ * those that its pass does not have, and slices beside packed sequences. */
+static fg_variant longest_variant(int kind, int pass, bool is_legal) {
+  fg_variant v = {.point = {.kernel = kind,
+                            .d = FG_HEAD_DIM_MAX,
+                            .dv = FG_HEAD_DIM_V_MAX,
+                            .width = FG_WIDTH_MAX,
+                            .width_out = FG_WIDTH_MAX - 8,
+                            .bias_dims = 15},
+                  .arch = "sm_100a"};
+  for (int i = 0; i < FG_SPEC_FIELDS; i++)
+    if (fg_field_belongs(&fg_fields[i], &v.point)) take_longest(&fg_fields[i], &v.point);
+  v.point.pass = pass;
+  if (is_legal) v.point.slices = 0, fg_point_settle(&v.point);
+  for (int i = 1; i < FG_PLAN_FIELDS; i++)
+    v.plan.value[i] = is_legal && !fg_field_is_of(&fg_fields[FG_SPEC_FIELDS + i], "wgmma") ? 0
+                      : is_legal                                                           ? 512
+                                 : FG_PLAN_MAX;
+  return v;
+}
+
+/* The longest name of each kind has room, also as that of a file of a zoo, ".cubin.new" behind it.
+ */
+TEST(longest_names) {
+  enum { FILE_NAME_MOST = 255 };
+  for (int i = 0; i < 4 * FG_KINDS; i++) {
+    const fg_variant v = longest_variant(i / 4, i / 2 % 2, i % 2);
+    char name[2 * FG_NAME_MAX];
+    const int n = fg_variant_name(&v, sizeof name, name);
+    printf("%3d %s\n", n, name);
+    ck_assert_int_eq(n, (int)strlen(name));
+    ck_assert_int_lt(n, FG_NAME_MAX);
+    if (i % 2) ck_assert_int_le(n + (int)strlen(".cubin.new"), FILE_NAME_MOST);
+  }
+}
+
+/* A name that is cut says how long it is, and writes no further. */
+TEST(cut_names) {
+  const fg_variant v = longest_variant(0, 0, false);
+  char name[FG_NAME_MAX], cut[FG_NAME_MAX];
+  const int n = fg_variant_name(&v, sizeof name, name);
+  for (int size = 1; size < n; size++) {
+    memset(cut, '!', sizeof cut);
+    ck_assert_int_eq(fg_variant_name(&v, (size_t)size, cut), n);
+    ck_assert(cut[size] == '!' && (int)strlen(cut) == size - 1 && !strncmp(cut, name, strlen(cut)));
   }
 }
 

@@ -142,7 +142,7 @@ static void must_say(const planted_bug *bug, const char *where) {
 
 /* Does the case show the bug? A fault must be the one expected. */
 static int caught(const planted_bug *bug, const kernel *k, const verify_case *which) {
-  char errors[512], where[256];
+  char errors[512], where[512];
   int right = 1;
   fg_status status = kernel_judge(k, which, &right, sizeof errors, errors);
   if (status == FG_OK) return !right && (!bug->fault || matches(bug->fault, "wrong numbers"));
