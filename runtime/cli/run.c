@@ -183,12 +183,22 @@ static fg_status take_integers(const fg_problem *p, int tensor, fg_array *file) 
   return fg_problem_get_ints(p, tensor, file->integer);
 }
 
-/* Outputs become known values, those that are kept new ones. */
-static fg_status take(run_job *j, const fg_problem *p) {
+/* Does a backward compute it itself, by its forward? Not what is of a linear layer's z, in which
+ * there may be a residual that backward is not given. */
+static bool is_saved(const run_job *j, const fg_recipe_tensor *t) {
+  const bool is_of_z = !strcmp(t->name, "mean") || !strcmp(t->name, "rstd");
+  if (is_of_z && fg_kind_has_field(j->kind, "epilogue")) return false;
+  return reference_is_saved(reference_of(j->kind), t);
+}
+
+/* Outputs become known values, those that are kept new ones. Of a forward before a backward these
+ * are what the backward reads: z is left out, so that the backward makes it of x in float32. */
+static fg_status take(run_job *j, const fg_problem *p, bool is_before) {
   for (int i = 0; i < p->recipe->n_tensors; i++) {
     int a = run_tensor(j, p->recipe->tensor[i].name);
     const fg_recipe_tensor *t = &p->recipe->tensor[i];
     if (!t->output || (run_knows(j, t->name) && !t->kept)) continue;
+    if (is_before && !is_saved(j, t)) continue;
     if (t->elem == FG_ELEM_I32) {
       TRY(take_integers(p, i, &j->file[a]));
       continue;
@@ -200,8 +210,9 @@ static fg_status take(run_job *j, const fg_problem *p) {
   return FG_OK;
 }
 
-/* Runs one pass on what is known. name: of the variant that did. */
-static fg_status launch(run_job *j, const fg_pick *pick, char name[FG_NAME_MAX]) {
+/* Runs one pass on what is known, which may be a forward before a backward. name: of the variant
+ * that did. */
+static fg_status launch(run_job *j, const fg_pick *pick, bool is_before, char name[FG_NAME_MAX]) {
   fg_kernel *kernel = NULL;
   fg_problem *problem = NULL;
   fg_device *device = fg_context_device(j->context);
@@ -214,19 +225,11 @@ static fg_status launch(run_job *j, const fg_pick *pick, char name[FG_NAME_MAX])
   TRY_OUT(fg_pick_kernel(pick, &kernel));
   snprintf(name, FG_NAME_MAX, "%s", cli_info(kernel).name);
   TRY_OUT(fg_problem_run(problem, fg_kernel_module(kernel)));
-  TRY_OUT(take(j, problem));
+  TRY_OUT(take(j, problem, is_before));
 out:
   fg_kernel_free(kernel);
   fg_problem_free(problem);
   return status;
-}
-
-/* Does a backward compute it itself, by its forward? Not what is of a linear layer's z, in which
- * there may be a residual that backward is not given. */
-static bool is_saved(const run_job *j, const fg_recipe_tensor *t) {
-  const bool is_of_z = !strcmp(t->name, "mean") || !strcmp(t->name, "rstd");
-  if (is_of_z && fg_kind_has_field(j->kind, "epilogue")) return false;
-  return reference_is_saved(reference_of(j->kind), t);
 }
 
 /* Is the tensor a part of another one? */

@@ -157,6 +157,32 @@ START_TEST(run_norm) {
 }
 END_TEST
 
+/* Rows whose sum is no number of bf16, far from 0: without z the backward has the sum in float32.
+ */
+START_TEST(run_without_z) {
+  float x[ROWS * WIDTH], residual[ROWS * WIDTH], dout[ROWS * WIDTH];
+  const float gamma[WIDTH] = {1, 1, 1, 1, 1, 1, 1, 1};
+  for (int i = 0; i < ROWS * WIDTH; i++)
+    x[i] = 30 + (float)(i % 5) / 8, residual[i] = (float)(i * i % 7) / 64,
+    dout[i] = (float)(1 - i % 2);
+  put("x.npy", ROWS, x), put("residual.npy", ROWS, residual), put("dout.npy", ROWS, dout);
+  put("gamma.npy", 0, gamma);
+#define OF_X                                                                                       \
+  " kernel=layernorm pass=backward residual=true --in x=x.npy --in residual=residual.npy "         \
+  "--in gamma=gamma.npy --in dout=dout.npy --out dgamma="
+  program_gives(0, "run dtype=f32" OF_X "exact.npy");
+  program_gives(0, "run dtype=bf16" OF_X "dgamma.npy");
+  fg_array exact, rounded;
+  GOOD(fg_npy_read("it", "exact.npy", &exact));
+  GOOD(fg_npy_read("it", "dgamma.npy", &rounded));
+  for (int i = 0; i < WIDTH; i++) {
+    const double is = (double)rounded.real[i], expected = (double)exact.real[i];
+    ck_assert_double_eq_tol(is, expected, 1e-3 + fabs(expected) / 200);
+  }
+  fg_array_free(&exact), fg_array_free(&rounded);
+}
+END_TEST
+
 /* Targets are integers. The second row's is no column. */
 START_TEST(run_target) {
   const float x[ROWS * WIDTH] = {0, 1, 2, 3};
@@ -236,6 +262,7 @@ int main(void) {
   suite_add(commands, spec_file);
   suite_add(commands, refused);
   suite_add(commands, run_norm);
+  suite_add(commands, run_without_z);
   suite_add(commands, run_target);
   suite_add(library, api);
   suite_add(library, api_refused);
