@@ -124,10 +124,17 @@ static int find_input(const fg_formula *f, const char *name, bool output) {
   return -1;
 }
 
-static fg_status add_input(const fg_formula *f, int slot, bool output, fg_recipe *r) {
+static fg_status add_input(const fg_formula *f, int slot, bool output, const fg_point *point,
+                           fg_recipe *r) {
+  const char *name = f->input[slot].name;
+  char own[FG_NAME_SIZE];
+  snprintf(own, sizeof own, "%s%s", output ? "d" : "", name);
+  const fg_argument *other = fg_argument_find(fg_point_kind(point), own);
   fg_recipe_tensor *t = &r->tensor[r->n_tensors++];
   t->slot = slot, t->output = output, t->elem = f->input[slot].elem;
-  fg_recipe_name_input(t, f->input[slot].name, output);
+  fg_recipe_name_input(t, name, output,
+                       other && fg_argument_belongs(other, fg_point_layout(point), point->dropout,
+                                                    point->normalizer));
   return set_own_axes(&f->input[slot], r, t);
 }
 
@@ -234,7 +241,7 @@ static fg_status read_tensors(lua_State *L, const char *key, bool output, const 
         fg_argument_laid(fg_point_kind(point), fg_point_layout(point), name);
     int slot = *name && !argument ? find_input(formula, name, output) : -1;
     if (slot >= 0 && r->n_tensors < FG_TENSOR_MAX) {
-      TRY(add_input(formula, slot, output, r));
+      TRY(add_input(formula, slot, output, point, r));
       lua_pop(L, 1);
       continue;
     }

@@ -102,14 +102,13 @@ static fg_status read_axes(const fg_pair *pair, const char *open, fg_input *x) {
   }
 }
 
-/* Is it an argument of a kind of kernel whose specs declare inputs? Those of layouts and normalisers
- * are arguments of some kernels only: fg_point_check_names. */
+/* Is it an argument of each kernel of a kind whose specs declare inputs? Those of some layouts and
+ * normalisers are no names of the language. */
 static bool is_argument(const char *name) {
   bool is = !strcmp(name, "scale");
   for (int i = 0; i < FG_KINDS; i++) {
-    const fg_argument *a = fg_kind_has_field(&fg_kinds[i], "inputs")
-                               ? fg_argument_find(&fg_kinds[i], name)
-                               : NULL;
+    const fg_argument *a =
+        fg_kind_has_field(&fg_kinds[i], "inputs") ? fg_argument_find(&fg_kinds[i], name) : NULL;
     is |= a && a->elem != FG_RULE_I32 && a->elem != FG_RULE_WORDS && !a->normalizer;
   }
   return is;

@@ -63,11 +63,10 @@ typedef struct fg_argument {
   const char *axes;
   fg_elem_rule elem;
   bool contiguous;
-  /* Whose kernels alone have it, so that other specs' inputs may have its name; NULL: all */
-  const char *normalizer;
-  bool optional;    /* may be null at launch, in every kernel */
-  bool has_strides; /* of all axes: the last one's need not be 1 */
-  size_t place;     /* of the fg_tensor in fg_args; a declared input has none */
+  const char *normalizer; /* whose kernels alone have it; NULL: of all */
+  bool optional;          /* may be null at launch, in every kernel */
+  bool has_strides;       /* of all axes: the last one's need not be 1 */
+  size_t place;           /* of the fg_tensor in fg_args; a declared input has none */
   const char *help;
 } fg_argument;
 enum { FG_ARGUMENTS = 87, FG_NAME_SIZE = 32, FG_AXES_MAX = 5 };
@@ -76,6 +75,9 @@ extern const fg_argument fg_arguments[FG_ARGUMENTS];
 static inline bool fg_argument_has_integers(const fg_argument *a) {
   return a->elem == FG_RULE_I32 || a->elem == FG_RULE_WORDS || a->elem == FG_RULE_COLUMN;
 }
+/* Have kernels of such specs the argument? normalizer NULL: softmax. */
+bool fg_argument_belongs(const fg_argument *argument, fg_layout layout, bool dropout,
+                         const char *normalizer);
 /* The argument of that name that the kind has: all its axes are the kind's; NULL: it has none. */
 const fg_argument *fg_argument_find(const fg_kind *kind, const char *name);
 /* The same of a launch whose sequences lie so: v that is the first columns of k has k's place. */
@@ -267,7 +269,17 @@ char fg_axis_suffix(const char *axes, char a);
 
 /* Fills in names: of the tensor's argument, or (its slot set) of an input or its gradient. */
 void fg_recipe_name(fg_recipe_tensor *tensor);
-void fg_recipe_name_input(fg_recipe_tensor *tensor, const char *input, bool gradient);
+/* is_shared: an argument of the kernel is called so too, and the tensor's name is "inputs.table".
+ */
+void fg_recipe_name_input(fg_recipe_tensor *tensor, const char *input, bool gradient,
+                          bool is_shared);
+/* The name without "inputs." before it. */
+const char *fg_input_bare(const char *name);
+/* Does the name mean the tensor? A declared input is "inputs.slope" in every recipe, and slope
+ * where no argument is. */
+bool fg_recipe_tensor_is(const fg_recipe_tensor *tensor, const char *name);
+/* The recipe's tensor of the declared input, or of its gradient; -1: it has none. */
+int fg_recipe_input(const fg_recipe *recipe, int slot, bool gradient);
 
 /* The place of a tensor's axis i in fg_tensor's strides: a declared input's are in its own order.
  */

@@ -204,14 +204,15 @@ static fg_status read_input(char *rest, fg_recipe *r) {
   fg_recipe_tensor t = {0};
   char name[FG_NAME_SIZE - 4];
   TRY(read_number(strsep(&rest, " "), 0, FG_INPUT_SLOTS - 1, "an input's place", &t.slot));
-  TRY(read_name(strsep(&rest, " "), sizeof name, name));
+  const char *word = strsep(&rest, " "), *bare = word ? fg_input_bare(word) : NULL;
+  TRY(read_name(bare, sizeof name, name));
   const char *way = strsep(&rest, " ");
   if (r->n_tensors == FG_TENSOR_MAX) return fg_fail(FG_EIO, "too many tensors");
   if (!way || (strcmp(way, "in") && strcmp(way, "out")))
     return fg_fail(FG_EIO, "%s is neither in nor out", name);
   t.output = !strcmp(way, "out");
   TRY(read_elem(strsep(&rest, " "), &t.elem));
-  fg_recipe_name_input(&t, t.output ? name + (*name == 'd') : name, t.output);
+  fg_recipe_name_input(&t, t.output ? name + (*name == 'd') : name, t.output, bare != word);
   TRY(read_own_axes(rest, r, &t));
   r->tensor[r->n_tensors++] = t;
   return FG_OK;

@@ -193,14 +193,14 @@ static fg_status add_point(builder *b, source *s, const int *index) {
   TRY(fg_grid_formulas_set(&s->formulas, choice(s, FG_FIELD_MASK, index[FG_FIELD_MASK]),
                            choice(s, FG_FIELD_SCORE, index[FG_FIELD_SCORE]), &point));
   fg_point_settle(&point);
-  fg_status named = fg_point_check_names(&point);
-  if (named == FG_OK) named = fg_point_check_dtype(&point);
-  if (named == FG_OK) named = fg_point_check_widths(&point);
-  if (named == FG_OK) named = fg_point_check_layout(&point);
-  if (named != FG_OK) return fg_fail(named, "%s%s", s->where, fg_error());
+  fg_status status = fg_point_check_parts(&point);
+  if (status == FG_OK) status = fg_point_check_dtype(&point);
+  if (status == FG_OK) status = fg_point_check_widths(&point);
+  if (status == FG_OK) status = fg_point_check_layout(&point);
+  if (status != FG_OK) return fg_fail(status, "%s%s", s->where, fg_error());
   if (b->bias_level < point.bias) b->bias_level = point.bias;
   if (s->file) {
-    fg_status status = b->reader->when(s->file, s->own, &point, &keep);
+    status = b->reader->when(s->file, s->own, &point, &keep);
     if (status != FG_OK) return fg_fail_in(status, "%swhen", s->where);
   }
   if (keep) return keep_point(b, s, &point);

@@ -159,27 +159,12 @@ static fg_status check_parts(fg_formula *f) {
   return FG_OK;
 }
 
-fg_status fg_point_check_names(const fg_point *point) {
+fg_status fg_point_check_parts(const fg_point *point) {
   fg_formula f;
   fg_status status = FG_OK;
-  const char *normalizer = point->normalizer ? point->normalizer : "softmax";
-  const bool is_dense = point->q_layout == FG_DENSE && point->kv_layout == FG_DENSE &&
-                        !point->slices && !point->shard;
-  if (!point->inputs || !*point->inputs) return FG_OK;
+  if (!point->shard || !point->inputs || !*point->inputs) return FG_OK;
   TRY_OUT(fg_point_formula(point, &f));
-  if (point->shard) TRY_OUT(check_parts(&f));
-  for (int i = 0; i < f.n_inputs; i++) {
-    const fg_argument *a = fg_argument_find(fg_point_kind(point), f.input[i].name);
-    if (a && a->elem == FG_RULE_I32 && !is_dense)
-      TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken where sequences are not dense: %s",
-                      f.input[i].name, a->help));
-    if (a && a->elem == FG_RULE_WORDS && point->dropout)
-      TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken by dropout=true: %s", f.input[i].name,
-                      a->help));
-    if (a && a->normalizer && !strcmp(a->normalizer, normalizer))
-      TRY_OUT(fg_fail(FG_ESPEC, "inputs.%s: the name is taken by normalizer=%s: %s",
-                      f.input[i].name, a->normalizer, a->help));
-  }
+  TRY_OUT(check_parts(&f));
 out:
   fg_formula_free(&f);
   return status;

@@ -30,8 +30,7 @@ fg_status fg_expression_learn(const char *expression);
 /* "name=value" texts to pairs, which point into `copy`, a copy of the texts that is cut up. */
 fg_status fg_pairs_split(char *const *text, int n, char *copy, fg_pair *pair);
 
-/* FG_ESPEC: sequences are not dense, and an input has the name of a tensor that says where they are.
- */
-fg_status fg_point_check_names(const fg_point *point);
+/* FG_ESPEC: an input's axes are not those that a part of a sequence has. */
+fg_status fg_point_check_parts(const fg_point *point);
 
 #endif

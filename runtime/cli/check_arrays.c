@@ -9,7 +9,7 @@
 /* The input of that name; of what a backward is given, the oracle makes o and lse. */
 static const fg_recipe_tensor *find(const fg_recipe *r, const char *name) {
   for (int i = 0; i < r->n_tensors; i++)
-    if (!r->tensor[i].output && !strcmp(r->tensor[i].name, name)) return &r->tensor[i];
+    if (!r->tensor[i].output && fg_recipe_tensor_is(&r->tensor[i], name)) return &r->tensor[i];
   return NULL;
 }
 

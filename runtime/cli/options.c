@@ -302,8 +302,8 @@ static bool is_usual(const fg_field *field) {
   return field->plan || fg_kind_has_field(fg_kinds, field->name);
 }
 
-/* "width=128": whether an input has that name, or a kernel that field, is known when the spec is.
- */
+/* "width=128", or "inputs.width=128" where another argument has the name: whether an input has it,
+ * or a kernel that field, is known when the spec is. */
 static fg_status read_input_number(const char *word, cli *c, int *taken) {
   const char *value = strchr(word, '=') + 1;
   size_t n = (size_t)(value - word) - 1;
@@ -313,9 +313,12 @@ static fg_status read_input_number(const char *word, cli *c, int *taken) {
   if (!c->command->takes_arguments || n >= sizeof x->name || !*value ||
       (value[strspn(value, "+-.0123456789eE")] && !infinite))
     return FG_OK;
-  snprintf(x->name, sizeof x->name, "%.*s", (int)n, word);
+  char name[sizeof x->name];
+  snprintf(name, sizeof name, "%.*s", (int)n, word);
+  const char *bare = fg_input_bare(name);
+  snprintf(x->name, sizeof x->name, "%s", bare);
   x->value = strtod(value, &end);
-  const fg_field *field = fg_field_find(x->name);
+  const fg_field *field = bare == name ? fg_field_find(name) : NULL;
   if (*end || strchr(x->name, '.') || (field && is_usual(field))) return FG_OK;
   if (field && c->n_either < CLI_LIST_MAX) c->either[c->n_either++] = word;
   if (c->n_numbers == (int)(sizeof c->number / sizeof *c->number) - 1)

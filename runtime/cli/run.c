@@ -335,8 +335,8 @@ static fg_status run_all(run_job *j) {
   if (first) TRY(check_inputs(j, first));
   TRY(run_check_lengths(j));
   TRY(run_check_places(j));
-  if (first) TRY(launch(j, &before, name));
-  if (!cli_interrupted) TRY(launch(j, &pick, name));
+  if (first) TRY(launch(j, &before, true, name));
+  if (!cli_interrupted) TRY(launch(j, &pick, false, name));
   if (cli_interrupted) return FG_OK; /* nothing is written, nothing said */
   TRY(run_write(j, recipe));
   report(j, name);

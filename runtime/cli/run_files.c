@@ -13,14 +13,14 @@
 
 int run_index(const run_job *j, const char *name) {
   const fg_argument *a = fg_argument_find(j->kind, name);
-  const fg_layout layout = j->layout;
-  const bool is_dense = !layout.q && !layout.kv && !layout.slices && !layout.shard;
-  const char *normalizer = j->normalizer ? j->normalizer : "softmax";
-  /* a declared input may have the name of what other specs take */
-  if (a && a->elem == FG_RULE_I32 && is_dense) return -1;
-  if (a && a->elem == FG_RULE_WORDS && !j->dropout) return -1;
-  if (a && a->normalizer && strcmp(a->normalizer, normalizer)) return -1;
-  return a ? (int)(a - fg_arguments) : -1;
+  return a && fg_argument_belongs(a, j->layout, j->dropout, j->normalizer) ? (int)(a - fg_arguments)
+                                                                           : -1;
+}
+
+/* The name of the recipe's tensor: "inputs.slope" is slope where no argument is called so. */
+static const char *name_of(const run_job *j, const cli_pair *pair) {
+  const char *bare = fg_input_bare(pair->name);
+  return run_index(j, bare) < 0 ? bare : pair->name;
 }
 
 int run_tensor(run_job *j, const char *name) {
@@ -40,7 +40,7 @@ int run_knows(run_job *j, const char *name) {
 /* May the spec, which is read later, have an input of that name? */
 static int may_be_input(const run_job *j, const char *name) {
   char word[80];
-  int n = snprintf(word, sizeof word, "inputs.%s=", name), may = j->c->n_files > 0;
+  int n = snprintf(word, sizeof word, "inputs.%s=", fg_input_bare(name)), may = j->c->n_files > 0;
   for (int i = 0; i < j->c->n_words; i++)
     may |= !strncmp(j->c->words[i], word, (size_t)n) || !strncmp(j->c->words[i], "inputs=", 7);
   return may && strlen(name) < FG_NAME_SIZE;
@@ -82,25 +82,26 @@ static fg_status learn(run_job *j, int argument, int axis, int letter, int64_t e
 }
 
 static fg_status read_input(run_job *j, const cli_pair *pair) {
-  int i = run_index(j, pair->name);
-  if (i < 0 && !may_be_input(j, pair->name)) return unknown_tensor(j, "--in", pair->name);
+  const char *name = name_of(j, pair);
+  int i = run_index(j, name);
+  if (i < 0 && !may_be_input(j, name)) return unknown_tensor(j, "--in", name);
   /* a declared input: the recipe says its shape */
-  if (i < 0) return fg_npy_read(pair->name, pair->path, &j->file[run_tensor(j, pair->name)]);
+  if (i < 0) return fg_npy_read(name, pair->path, &j->file[run_tensor(j, name)]);
   fg_array *file = &j->file[i];
   const bool has_integers = fg_argument_has_integers(&fg_arguments[i]);
   char axes[FG_AXES_MAX + 1], shape[64];
-  TRY(fg_npy_read(pair->name, pair->path, file));
+  TRY(fg_npy_read(name, pair->path, file));
   const bool is_either = fg_arguments[i].elem == FG_RULE_SAID; /* run_check_names knows */
   if (!is_either && has_integers != (file->integer != NULL))
-    return fg_fail(FG_EARGUMENT, "%s: %s holds %s (%s); expected %s", pair->name, pair->path,
+    return fg_fail(FG_EARGUMENT, "%s: %s holds %s (%s); expected %s", name, pair->path,
                    has_integers ? "floats" : "integers", file->type,
                    has_integers ? "i4 or i8" : "f2, f4 or f8");
   int rank = (int)strlen(axes_of(j, &fg_arguments[i], axes));
   const bool has_blocks = fg_arguments[i].elem == FG_RULE_DESCALE && file->rank == rank + 1;
   if (file->rank != rank && !has_blocks) {
     fg_axes_print(axes, sizeof shape, shape);
-    return fg_fail(FG_EARGUMENT, "%s: %s has %d axes; expected %s", pair->name, pair->path,
-                   file->rank, shape);
+    return fg_fail(FG_EARGUMENT, "%s: %s has %d axes; expected %s", name, pair->path, file->rank,
+                   shape);
   }
   for (int a = 0; a < rank; a++) TRY(learn(j, i, a, axes[a], file->extent[a]));
   return FG_OK;
@@ -266,12 +267,12 @@ fg_status run_check_places(const run_job *j) {
 
 /* A name that is none of the recipe's tensors on that side. */
 static fg_status bad_name(const run_job *j, const fg_recipe *r, const cli_pair *pair, int output) {
+  const char *name = name_of(j, pair);
   for (int i = 0; i < r->n_numbers; i++)
-    if (!output && !strcmp(r->number[i].name, pair->name))
-      return fg_fail(FG_EARGUMENT, "--in %s: it is a number; say %s=X", pair->name, pair->name);
-  if (run_index(j, pair->name) < 0) return unknown_tensor(j, output ? "--out" : "--in", pair->name);
-  return fg_fail(FG_EARGUMENT, "%s: the spec has no such %s", pair->name,
-                 output ? "output" : "input");
+    if (!output && !strcmp(r->number[i].name, name))
+      return fg_fail(FG_EARGUMENT, "--in %s: it is a number; say %s=X", name, name);
+  if (run_index(j, name) < 0) return unknown_tensor(j, output ? "--out" : "--in", name);
+  return fg_fail(FG_EARGUMENT, "%s: the spec has no such %s", name, output ? "output" : "input");
 }
 
 /* Values of a file are never made integers, or of integers floats. */
@@ -294,15 +295,16 @@ static const fg_recipe_tensor *find(const fg_recipe *r, const char *name, bool o
 fg_status run_check_names(run_job *j, const fg_recipe *r, const fg_recipe *before) {
   for (int i = 0; i < j->c->n_in; i++) {
     const cli_pair *in = &j->c->in[i];
-    const fg_recipe_tensor *t = find(r, in->name, false);
-    if (!t) t = find(before, in->name, false);
+    const char *name = name_of(j, in);
+    const fg_recipe_tensor *t = find(r, name, false);
+    if (!t) t = find(before, name, false);
     if (!t) return bad_name(j, r, in, 0);
-    TRY(check_type(t, &j->file[run_tensor(j, in->name)], in->path));
+    TRY(check_type(t, &j->file[run_tensor(j, name)], in->path));
   }
   for (int i = 0; i < j->c->n_out; i++) {
     if (run_is_mask(j, j->c->out[i].name))
       TRY(run_mask_check(j));
-    else if (!find(r, j->c->out[i].name, true))
+    else if (!find(r, name_of(j, &j->c->out[i]), true))
       return bad_name(j, r, &j->c->out[i], 1);
   }
   return FG_OK;
@@ -329,7 +331,7 @@ fg_status run_write(run_job *j, const fg_recipe *r) {
       n++;
       continue;
     }
-    while (strcmp(r->tensor[t].name, j->c->out[i].name)) t++;
+    while (strcmp(r->tensor[t].name, name_of(j, &j->c->out[i]))) t++;
     for (int a = 0; r->tensor[t].axes[a]; a++)
       extent[a] = fg_recipe_extent(r, r->tensor[t].axes[a], &j->shape);
     const int a = run_tensor(j, r->tensor[t].name), rank = (int)strlen(r->tensor[t].axes);

@@ -308,8 +308,9 @@ static reference_values find(const reference_case *c, const char *name) {
       {"dsink", {.ref = a->exact.dsink, .rss = a->exact.dsink_rss, .plain = a->plain.dsink}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!strcmp(rows[i].name, name)) return rows[i].values;
-  for (int i = 0; i < a->formula.n_inputs && *name == 'd'; i++)
-    if (!strcmp(a->formula.inputs[i].name, name + 1))
+  const char *bare = fg_input_bare(name);
+  for (int i = 0; i < a->formula.n_inputs && *bare == 'd'; i++)
+    if (!strcmp(a->formula.inputs[i].name, bare + 1))
       return (reference_values){
           .ref = a->exact.dinput[i], .rss = a->exact.dinput_rss[i], .plain = a->plain.dinput[i]};
   return (reference_values){0};

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_given(const reference_case *c, const char *name) {
+static bool is_given(const reference_case *c, int tensor) {
+  const fg_recipe_tensor *t = &c->problem->recipe->tensor[tensor];
   for (int i = 0; i < c->which->n_arrays; i++)
-    if (!strcmp(c->which->array[i].name, name)) return true;
+    if (fg_recipe_tensor_is(t, c->which->array[i].name)) return true;
   return false;
 }
 
@@ -20,7 +21,7 @@ static bool hides(const reference_case *c, int tensor) {
   const fg_recipe_tensor *t = &c->problem->recipe->tensor[tensor];
   const bool of_slices =
       !strcmp(t->name, "q_ranges") || !strcmp(t->name, "k_ranges") || !strcmp(t->name, "kinds");
-  return !t->output && t->elem == FG_ELEM_I32 && c->value[tensor] && !is_given(c, t->name) &&
+  return !t->output && t->elem == FG_ELEM_I32 && c->value[tensor] && !is_given(c, tensor) &&
          (t->slot >= 0 || of_slices);
 }
 
@@ -71,10 +72,10 @@ fg_status attention_draw_again(reference_case *c, int turn) {
 int attention_shift_of_q(const reference_case *c) {
   const attention *a = c->own;
   const bool has_tanh = a->formula.score && oracle_formula_has_tanh(a->formula.score);
-  const int64_t rows =
-      fg_problem_count(c->problem, fg_problem_find(c->problem, "q")) / c->variant->point.d;
+  const int q = fg_problem_find(c->problem, "q");
+  const int64_t rows = fg_problem_count(c->problem, q) / c->variant->point.d;
   double most = 0;
-  if (c->which->style != VERIFY_PLAIN || is_given(c, "q")) return 0;
+  if (c->which->style != VERIFY_PLAIN || is_given(c, q)) return 0;
   if (2 * a->exact.steep < a->exact.sampled) return 2;
   if (strcmp(attention_normalizer(c)->name, "retention") || (has_tanh && !c->which->faults) ||
       c->which->seed % 2)
@@ -85,7 +86,7 @@ int attention_shift_of_q(const reference_case *c) {
 
 fg_status attention_scale(reference_case *c, const char *name, int shift) {
   const int tensor = fg_problem_find(c->problem, name);
-  if (tensor < 0 || !c->value[tensor] || is_given(c, name)) return FG_OK;
+  if (tensor < 0 || !c->value[tensor] || is_given(c, tensor)) return FG_OK;
   const int64_t n = fg_problem_count(c->problem, tensor);
   for (int64_t i = 0; i < n; i++) c->value[tensor][i] = ldexp(c->value[tensor][i], shift);
   return reference_put(c, tensor, c->value[tensor]);
@@ -106,7 +107,9 @@ int attention_shift_of_gradients(const reference_case *c) {
   const oracle_result *r = &((const attention *)c->own)->exact;
   const double each[] = {largest(c, "dq", r->dq), largest(c, "dk", r->dk), largest(c, "dv", r->dv)};
   double least = INFINITY, most = r->largest_ds;
-  if (fg_point_elem(&c->variant->point) != FG_ELEM_F16 || is_given(c, "do")) return 0;
+  if (fg_point_elem(&c->variant->point) != FG_ELEM_F16 ||
+      is_given(c, fg_problem_find(c->problem, "do")))
+    return 0;
   for (int i = 0; i < 3; i++) {
     if (each[i] > 0) least = fmin(least, each[i]);
     most = fmax(most, each[i]);

@@ -17,8 +17,7 @@ void attention_set_first(attention *a, const fg_problem *p, const reference_sequ
   a->whole = (oracle_slice){-s->pos_q, -s->pos_k, s->whole_q, s->whole_k};
   if (layout.shard) a->oracle.whole = &a->whole;
   for (int i = 0; i < a->formula.n_inputs; i++) {
-    const int tensor =
-        a->formula.inputs[i].rank < 0 ? -1 : fg_problem_find(p, a->formula.inputs[i].name);
+    const int tensor = fg_recipe_input(p->recipe, i, false);
     for (int x = 0; tensor >= 0 && x < a->formula.inputs[i].rank; x++) {
       const char axis = p->recipe->tensor[tensor].axes[x];
       a->formula.inputs[i].first[x] = axis == 's' ? q : axis == 't' ? k : 0;

@@ -44,9 +44,9 @@ fg_status verify_array_check(const fg_recipe *recipe, const fg_recipe_tensor *t,
   return FG_OK;
 }
 
-static const fg_array *given(const bench *b, const char *name) {
+static const fg_array *given(const bench *b, const fg_recipe_tensor *t) {
   for (int i = 0; i < b->which->n_arrays; i++)
-    if (!strcmp(b->which->array[i].name, name)) return b->which->array[i].array;
+    if (fg_recipe_tensor_is(t, b->which->array[i].name)) return b->which->array[i].array;
   return NULL;
 }
 
@@ -91,8 +91,7 @@ static void leave_out(bench *b) {
 static fg_status draw_inputs(bench *b) {
   const fg_recipe *r = b->problem->recipe;
   for (int i = 0; i < r->n_tensors; i++) {
-    const char *name = r->tensor[i].name;
-    const fg_array *array = given(b, name);
+    const fg_array *array = given(b, &r->tensor[i]);
     int64_t count = fg_problem_count(b->problem, i);
     if (!(b->value[i] = calloc((size_t)count + 1, sizeof(double))))
       return fg_fail(FG_EMEMORY, "no memory for inputs");

@@ -64,7 +64,7 @@ fg_status verify_formula_new(const fg_point *point, fg_problem *problem, const v
 
 void verify_formula_bind(verify_formula *f, const fg_problem *problem, double *const *values) {
   for (int i = 0; i < f->n_inputs; i++) {
-    const int tensor = f->inputs[i].rank < 0 ? -1 : fg_problem_find(problem, f->inputs[i].name);
+    const int tensor = fg_recipe_input(problem->recipe, i, false);
     if (tensor < 0) continue;
     f->inputs[i].values = values[tensor];
     for (int a = 0; a < f->inputs[i].rank; a++)
@@ -132,12 +132,10 @@ void verify_formula_draw(const verify_formula *f, const fg_problem *problem,
     for (int64_t i = 0; i < n; i++) values[i] = fg_random_normal(&state);
     return;
   }
-  int input = 0;
-  while (strcmp(f->formula.input[input].name, t->name)) input++;
   const verify_use use =
-      verify_use_of(&f->formula, input, problem->recipe, &problem->shape, f->number);
+      verify_use_of(&f->formula, t->slot, problem->recipe, &problem->shape, f->number);
   for (int64_t i = 0; last && i < n; i += last)
-    draw_row(&use, f->formula.input[input].monotone, tile, which->seed, last, &state, values + i);
+    draw_row(&use, f->formula.input[t->slot].monotone, tile, which->seed, last, &state, values + i);
 }
 
 void verify_formula_free(verify_formula *f) {

@@ -156,10 +156,9 @@ static void compared(search *s, const fg_node *x) {
 
 static int64_t extent_of(const search *s, int input, int axis) {
   const fg_recipe *r = s->recipe;
-  for (int i = 0; i < r->n_tensors; i++)
-    if (!r->tensor[i].output && !strcmp(r->tensor[i].name, s->f->input[input].name))
-      return fg_recipe_extent(r, r->tensor[i].axes[axis], s->shape);
-  return INT64_MAX; /* of a tensor that this pass does not take */
+  const int i = fg_recipe_input(r, input, false);
+  return i < 0 ? INT64_MAX /* of a tensor that this pass does not take */
+               : fg_recipe_extent(r, r->tensor[i].axes[axis], s->shape);
 }
 
 /* Two elements in one index share its room. */

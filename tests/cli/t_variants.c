@@ -119,6 +119,18 @@ static const char *const commands[] = {
     "check head_dim=16 pass=backward family=simt,mma 'score=k > 0 ? s + u[k - 1] : s,s + "
     "(abs(k - p) < 20 ? u[k - p + 20] * u[20] : 0.0)' 'inputs.u=f32[max(nk, 40)] grad' "
     "--seed 5 b=1 h=2 hk=1 nq=113 nk=103",
+    /* Inputs with names of the kernel's own tensors and numbers, given as inputs.NAME. */
+    "check head_dim=16 family=simt,mma q_layout=packed kv_layout=paged 'mask=k < table[b]' "
+    "'score=s + rows[h, min(max(p - k, 0), 31)]' 'inputs.table=i32[b]' "
+    "'inputs.rows=f32[h, 32]' --seed 3",
+    "check head_dim=16 family=simt,mma pass=backward shard=true 'score=s * pos_q[q] + whole_k[k]' "
+    "'inputs.pos_q=f32[q] grad' 'inputs.whole_k=f32[k]' --seed 4",
+    "check head_dim=16 family=simt,mma slices=true 'mask=kinds[k] == 0' 'inputs.kinds=i32[k]' "
+    "--seed 5",
+    "check head_dim=16 family=simt normalizer=logsoftmax 'score=s + u[k]' 'inputs.u=f32[k]' "
+    "pass=forward,backward --seed 6",
+    "check head_dim=16 family=simt dropout=true 'score=s * seed' inputs.seed=float inputs.seed=0.5 "
+    "seed=7 --seed 7",
     /* Caps that change little or nothing, the launch's too: tanh is right however small its number
        is. */
     "check head_dim=64 family=simt b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 "

@@ -184,24 +184,9 @@ TEST(layouts) {
         "other keys");
   fails("head_dim=64 shard=true inputs.t=f32[nq+nk] score=s+t[k-q+nq]",
         "inputs.t: with shard=true an extent is a number, b, h, hk, q or k, not nq + nk");
-  fails("head_dim=64 shard=true inputs.pos_q=i32[k] mask=pos_q[k]==0",
-        "inputs.pos_q: the name is taken where sequences are not dense: rows of a sequence before "
-        "its part; none = 0");
-  fails("head_dim=64 slices=true inputs.kinds=i32[k] mask=kinds[k]==0",
-        "inputs.kinds: the name is taken where sequences are not dense: what it shows: 0 all, 1 "
-        "causal, 2 inverse, 3 both; none = 0");
   fails("kernel=append head_dim=64 slices=true", "slices: no kernel of the spec has such a field");
   file_fails("return { head_dim = 64, pass = 'backward', kv_layout = 'cached' }",
              "a.lua: table 1: kv_layout: backward takes dense or packed keys, not cached");
-  fails("head_dim=64 kv_layout=paged inputs.table=i32[k] mask=table[k]==0",
-        "inputs.table: the name is taken where sequences are not dense: pages of a sequence");
-  fails("head_dim=64 normalizer=logsoftmax inputs.u=f32[k] score=s+u[k]",
-        "inputs.u: the name is taken by normalizer=logsoftmax: sum of the values that a row sees, "
-        "of logsoftmax");
-  file_fails("return { head_dim = 64, q_layout = 'packed', mask = 'rows[q] == 0',\n"
-             "  inputs = { rows = 'i32[q]' } }",
-             "a.lua: table 1: inputs.rows: the name is taken where sequences are not dense: which "
-             "cache a sequence has");
 }
 
 TEST(errors_in_when) {
