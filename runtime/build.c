@@ -80,12 +80,6 @@ fg_status fg_build_variant(fg_zoo_make *make, fg_gen *gen, const fg_variant *var
   return status;
 }
 
-static const fg_limits *limits_of(const fg_grid *grid, const fg_point *point) {
-  for (int i = 0; i < grid->n; i++)
-    if (!memcmp(&grid->point[i], point, sizeof *point)) return grid->limits[i];
-  return NULL;
-}
-
 static fg_status build_next(fg_zoo_make *make, fg_gen *gen, const fg_limits *limits,
                             const fg_variant *first, const fg_build_compilers *compilers,
                             const volatile int *stop, fg_build_made *made) {
@@ -108,7 +102,7 @@ static fg_status build_next(fg_zoo_make *make, fg_gen *gen, const fg_limits *lim
 fg_status fg_build_best(fg_zoo_make *make, fg_gen *gen, const fg_grid *grid,
                         const fg_variant *variant, const fg_build_compilers *compilers,
                         const volatile int *stop, fg_build_made *made) {
-  const fg_limits *limits = grid ? limits_of(grid, &variant->point) : NULL;
+  const fg_limits *limits = grid ? fg_grid_limits(grid, &variant->point) : NULL;
   made->plan = variant->plan;
   made->refused[0] = 0;
   fg_status status = fg_build_variant(make, gen, variant, compilers, made);

@@ -136,3 +136,9 @@ bool fg_limits_allow(const fg_limits *limits, const fg_plan *plan) {
   }
   return true;
 }
+
+const fg_limits *fg_grid_limits(const fg_grid *grid, const fg_point *point) {
+  for (int i = 0; i < grid->n; i++)
+    if (fg_point_equal(&grid->point[i], point)) return grid->limits[i];
+  return NULL;
+}

@@ -32,29 +32,23 @@ static fg_status try_shapes(const job *j) {
   return FG_OK;
 }
 
-static fg_status make_pair(job *j, check_pair *p) {
+static fg_status make_pair(job *j, check_pair *p, check_outcome *o) {
   if (!j->context) TRY(cli_context(j->device->name, &j->context));
-  TRY(fg_variant_kernel(j->context, p->variant, &p->kernel));
-  if (!fg_context_compiles(j->context))
-    return FG_OK; /* and nothing can be compiled to compare with */
-  TRY(fg_gen_expand_unskipped(j->v.gen, p->variant, &p->unskipped));
-  if (!p->unskipped) return FG_OK;
-  return fg_module_new(fg_context_device(j->context), p->unskipped, cli_info(p->kernel).name,
-                       &p->unskipped_module);
+  const check_plans plans = {.c = j->cases.c, .context = j->context, .v = &j->v};
+  return check_pair_make(&plans, p, o);
 }
 
 static void check_variant(void *context, int i, void *result) {
   job *j = context;
   check_outcome *o = result;
   check_pair p = {.variant = &j->v.variant[i]};
-  fg_status status = make_pair(j, &p);
+  fg_status status = make_pair(j, &p, o);
   if (status == FG_OK) status = check_cases_run(&j->cases, &p, o);
+  o->plan = p.variant->plan;
   o->status = status;
   o->interrupted = status != FG_OK && cli_interrupted; /* as the compiler was, by the same signal */
   if (status != FG_OK) snprintf(o->text, sizeof o->text, "%s", fg_error());
-  fg_module_free(p.unskipped_module);
-  fg_source_free(p.unskipped);
-  fg_kernel_free(p.kernel);
+  check_pair_free(&p);
 }
 
 /* NaN and infinity have no JSON. */
@@ -95,6 +89,7 @@ static void print_row(const job *j, const char *name, const check_outcome *o, in
     printf("      its process died of signal %d\n", died);
   else if (*o->text)
     printf("      %s\n", o->text);
+  if (!died && *o->refused) printf("      instead of another plan: %s\n", o->refused);
 }
 
 static void print_json_row(const char *name, const check_outcome *o, int died, int first) {
@@ -103,6 +98,8 @@ static void print_json_row(const char *name, const check_outcome *o, int died, i
   print_json_number("seen", o->pairs ? (double)o->seen / (double)o->pairs : NAN);
   printf(", \"text\": ");
   cli_json_string(stdout, o->text);
+  printf(", \"refused\": ");
+  cli_json_string(stdout, died ? "" : o->refused);
   printf(", \"errors\": {");
   for (int i = 0; i < o->worst.n; i++) {
     const verify_error *e = &o->worst.tensor[i];
@@ -126,7 +123,9 @@ static int take(void *context, int i, const void *result, int died) {
     j->machine = fg_fail(o->status, "%s", o->text);
     return 1;
   }
-  fg_variant_name(&j->v.variant[i], sizeof name, name);
+  fg_variant tried = j->v.variant[i];
+  if (!died) tried.plan = o->plan;
+  fg_variant_name(&tried, sizeof name, name);
   cli_progress_end(&j->progress);
   if (j->cases.c->json)
     print_json_row(name, o, died, i == 0);

@@ -34,6 +34,7 @@ typedef struct check_cases {
 /* A kernel, and the same without tile skipping where the mask lets tiles be skipped. */
 typedef struct {
   const fg_variant *variant;
+  fg_variant other; /* where the compiler refuses the first plan */
   fg_kernel *kernel;
   fg_source *unskipped; /* NULL: nothing can be skipped */
   fg_module *unskipped_module;
@@ -41,6 +42,8 @@ typedef struct {
 
 /* What one variant's job leaves: the worst of each output over its cases. */
 typedef struct {
+  fg_plan plan;      /* that was tried */
+  char refused[512]; /* "", or why it is not the variant's */
   int cases, wrong, interrupted;
   int judged; /* cases with an exact result that is not 0 */
   int64_t pairs, seen;
@@ -48,6 +51,18 @@ typedef struct {
   char text[1024]; /* of a failure, or of the first wrong case */
   verify_verdict worst;
 } check_outcome;
+
+typedef struct {
+  const cli *c;
+  fg_context *context;
+  const cli_variants *v;
+} check_plans;
+
+/* Makes both kernels of the pair's variant. Where the compiler refuses the first plan of a spec,
+ * and no option names it, the next one that it takes is tried, as the library does. If it takes
+ * none the first one's failure stands. The caller frees the pair in any case. */
+fg_status check_pair_make(const check_plans *plans, check_pair *pair, check_outcome *outcome);
+void check_pair_free(check_pair *pair);
 
 /* Runs a variant's cases: at each shape, more draws and shapes where integers are drawn, and on the
  * host device one with offsets beyond 32 bits. What comes of them is left in *outcome; a kernel
