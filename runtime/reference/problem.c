@@ -173,7 +173,6 @@ static int count_inputs(const fg_recipe *recipe) {
 
 fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_shape *shape,
                          int padding, uint64_t seed, fg_problem **problem) {
-  int64_t bytes;
   fg_status status = FG_OK;
   TRY(fg_shape_check_of(fg_recipe_kind(recipe), shape));
   fg_problem *p = calloc(1, sizeof *p);
@@ -183,9 +182,7 @@ fg_status fg_problem_new(fg_device *device, const fg_recipe *recipe, const fg_sh
   for (int i = 0; i < FG_INPUT_SLOTS; i++) p->input[i].size = sizeof p->input[i];
   p->args.inputs = p->input, p->args.n_inputs = count_inputs(recipe);
   for (int i = 0; i < recipe->n_tensors; i++) TRY_OUT(add_buffer(p, i, padding, seed));
-  TRY_OUT(fg_workspace_size(recipe, shape, &bytes));
-  p->workspace_bytes = (size_t)bytes;
-  if (bytes) TRY_OUT(device->class->allocate(device, (size_t)bytes, &p->workspace));
+  TRY_OUT(fg_problem_room(p));
   *problem = p;
   p = NULL;
 out:
@@ -270,6 +267,17 @@ fg_status fg_problem_get(const fg_problem *p, int tensor, float *values) {
   TRY(download(p, tensor));
   for (int64_t i = 0; i < count; i++, walk_next(&w))
     values[i] = fg_elem_load(p->recipe->tensor[tensor].elem, p->staged[tensor], w.at);
+  return FG_OK;
+}
+
+fg_status fg_problem_room(fg_problem *p) {
+  int64_t bytes;
+  TRY(fg_workspace_size(p->recipe, &p->shape, &bytes));
+  if ((size_t)bytes <= p->workspace_bytes) return FG_OK;
+  p->device->class->release(p->device, p->workspace, p->workspace_bytes);
+  p->workspace_bytes = 0, p->workspace = NULL;
+  TRY(p->device->class->allocate(p->device, (size_t)bytes, &p->workspace));
+  p->workspace_bytes = (size_t)bytes;
   return FG_OK;
 }
 

@@ -43,6 +43,8 @@ fg_status fg_problem_set_ints(fg_problem *problem, int tensor, const int64_t *va
 /* Reads it back in the same order. */
 fg_status fg_problem_get(const fg_problem *problem, int tensor, float *values);
 fg_status fg_problem_get_ints(const fg_problem *problem, int tensor, int64_t *values);
+/* Makes room for the scratch of the problem's shape, where it has become another. */
+fg_status fg_problem_room(fg_problem *problem);
 /* Launches the module, which was made from the recipe's source, and waits for it. */
 fg_status fg_problem_run(fg_problem *problem, fg_module *module);
 

@@ -29,6 +29,9 @@ static const struct {
     /* a descale of 0 */
     {"simt.forward.descale", "of_key;", "max_f32(of_key, 0.25f);",
      SIMT "kv_dtype=e4m3 descale_block=128", 4},
+    /* a sequence alone */
+    {"simt.forward.store_o", "or \"inverse\")", "or \"(p.b > 1 ? 1.0f : 0.5f) * inverse\")",
+     SIMT "batch_invariant=true", 4},
     /* more heads a group than a tile has rows */
     {"decode.line.heads", " + $(prefix)head % head_tiles * wide", "", "family=decode head_dim=64",
      1},

@@ -238,7 +238,7 @@ TEST(no_order) {
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "first wrong at b=1 h=2 hk=1 nq=203 nk=113 scale=-0.3: dt: ");
   program_says(r.out, " elements are others in a second launch, the first at ");
-  program_says(r.out, ": equal launches are to give equal bits\n");
+  program_says(r.out, ": both launches are to give equal bits\n");
 }
 
 TEST_FIXTURE(scratch_enter, scratch_leave)
