@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ typedef struct {
   fg_module base;
   void *library;
   void *entry[FG_STEP_MAX]; /* by step; NULL for a step that is no launch */
+  const char *code_begin, *code_end;
   int file; /* the library's bytes in memory, open for addr2line: no file is left behind */
 } kernel;
 
@@ -54,6 +56,25 @@ static fg_status write_all(int fd, const fg_code *code, const char *name) {
 
 /* Loads the code from a memory file and binds it to the engine. After a failure unload frees the
  * kernel. */
+typedef struct {
+  uintptr_t base;
+  const char *begin, *end;
+} code_place;
+
+/* The executable part of the module that is loaded at the base. */
+static int find_code(struct dl_phdr_info *module, size_t size, void *to) {
+  code_place *place = to;
+  (void)size;
+  if (module->dlpi_addr != place->base) return 0;
+  for (int i = 0; i < module->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &module->dlpi_phdr[i];
+    if (p->p_type != PT_LOAD || !(p->p_flags & PF_X)) continue;
+    place->begin = (const char *)place->base + p->p_vaddr;
+    place->end = place->begin + p->p_memsz;
+  }
+  return 1;
+}
+
 static fg_status open_library(kernel *k, const fg_code *code) {
   char path[64];
   k->file = memfd_create("flashgen-kernel", MFD_CLOEXEC);
@@ -68,6 +89,11 @@ static fg_status open_library(kernel *k, const fg_code *code) {
   *(void **)&bind = dlsym(k->library, "fgh_bind");
   if (!bind) return fg_fail(FG_ETEMPLATE, "%s: has no fgh_bind", k->base.name);
   bind(fg_host_api());
+  Dl_info info;
+  code_place code_at = {0};
+  if (dladdr(*(void **)&bind, &info)) code_at.base = (uintptr_t)info.dli_fbase;
+  dl_iterate_phdr(find_code, &code_at);
+  k->code_begin = code_at.begin, k->code_end = code_at.end;
   return find_entries(k);
 }
 
@@ -94,19 +120,22 @@ static fg_status load(fg_device *device, const char *name, const fg_source *sour
   return status;
 }
 
-/* The template places of an address in the module, innermost first, joined by " < "; "" if they are
+/* The template places of addresses in the module, innermost first, joined by " < "; "" if they are
  * not known. Places in the bodies of primitives are left out: they say nothing about the kernel. */
-static void places_of(const kernel *k, void *pc, size_t size, char *text) {
-  char library[64], address[32], output[OUTPUT];
+static void places_of(const kernel *k, void *const calls[FG_HOST_CALLS], size_t size, char *text) {
+  char library[64], address[FG_HOST_CALLS][32], output[OUTPUT];
+  const char *argv[FG_HOST_CALLS + 5] = {"addr2line", "-i", "-e", library};
   Dl_info info;
   int code, n = 0;
   text[0] = 0;
-  if (!pc || !dladdr(pc, &info)) return;
+  if (!calls[0] || !dladdr(calls[0], &info)) return;
   snprintf(library, sizeof library, "/proc/%ld/fd/%d", (long)getpid(), k->file);
-  /* one byte back: a return address may belong to the next line */
-  snprintf(address, sizeof address, "%#lx",
-           (unsigned long)((char *)pc - (char *)info.dli_fbase - 1));
-  const char *argv[] = {"addr2line", "-i", "-e", library, address, NULL};
+  for (int i = 0; i < FG_HOST_CALLS && calls[i]; i++) {
+    /* one byte back: a return address may belong to the next line */
+    snprintf(address[i], sizeof address[i], "%#lx",
+             (unsigned long)((char *)calls[i] - (char *)info.dli_fbase - 1));
+    argv[4 + i] = address[i];
+  }
   if (fg_process_run(argv, sizeof output, output, &code) != FG_OK || code) return;
   for (const char *at = output; (at = strstr(at, "kernel.c:")) != NULL; at += 9) {
     char place[128];
@@ -119,7 +148,7 @@ static void places_of(const kernel *k, void *pc, size_t size, char *text) {
 /* FG_ETEMPLATE with the engine's sentence and the template places of the access. */
 static fg_status fault(const kernel *k, const char *entry, const fg_host_fault *f) {
   char places[512];
-  places_of(k, f->pc, sizeof places, places);
+  places_of(k, f->at, sizeof places, places);
   return fg_fail(FG_ETEMPLATE, "%s: %s: %s%s%s", k->base.name, entry, f->text,
                  *places ? "\n  at " : "", places);
 }
@@ -196,6 +225,8 @@ static fg_status run_step(const kernel *k, int i, const fg_shape *shape, int mul
   fg_host_launch launch = {.params = params,
                            .block = (uint32_t)step->threads,
                            .shared_bytes = (uint32_t)step->shared_bytes,
+                           .code_begin = k->code_begin,
+                           .code_end = k->code_end,
                            .seed = k->base.device->seed + (uint64_t)i,
                            .cluster = (uint32_t)step->cluster,
                            .early = step->early,

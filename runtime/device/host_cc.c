@@ -84,6 +84,7 @@ static fg_status run_compiler(const char *tmpdir, const char *const *argv, size_
 static const char *const options[] = {
     "-std=gnu11",
     "-O0",
+    "-fno-omit-frame-pointer",
     "-g1",
     "-fPIC",
     "-shared",

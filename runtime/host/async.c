@@ -13,8 +13,8 @@
  * counted from 1, 0 is their end. */
 typedef struct copy {
   u8 value[16];
-  const void *from; /* NULL: nothing that can change */
-  void *pc;         /* of the issue */
+  const void *from;     /* NULL: nothing that can change */
+  const fgh_path *path; /* of the issue */
   u32 group, next;
   int bytes, read;
 } copy;
@@ -44,7 +44,7 @@ void fgh_async_block(void) {
 void fgh_async_return(void) {
   u32 at = queues[fgh_self->id].first;
   if (!at) return;
-  fgh_self->pc = copies[at - 1].pc;
+  fgh_self->path = copies[at - 1].path;
   fgh_fault("the thread ends with a cp.async to shared byte %u in flight: it never waits for it",
             fgh_byte_of(at - 1));
 }
@@ -76,7 +76,7 @@ void fgh_cp_async(u32 to, const void *from, int bytes, int read) {
   queue *q = &queues[fgh_self->id];
   copy *c = &copies[granule];
   c->from = changes ? from : NULL;
-  c->pc = fgh_self->pc;
+  c->path = fgh_self->path;
   c->group = q->committed;
   c->next = 0;
   c->bytes = bytes;

@@ -44,9 +44,14 @@ typedef struct fgh_call {
   int id, threads; /* barriers; else what their primitives say */
 } fgh_call;
 
+/* The calls of kernel functions that led to a place. Equal ones have one copy. */
+typedef struct fgh_path {
+  void *at[FG_HOST_CALLS]; /* the return address of each, innermost first, then NULL */
+} fgh_path;
+
 typedef struct fgh_thread {
   fgh_context context;
-  void *pc;               /* where its last primitive returns to: what a fault names */
+  const fgh_path *path;   /* of its last primitive: what a fault names */
   fgh_call call;          /* its last collective: what a deadlock names */
   u32 id, warp, lane;     /* among all that run together: the blocks of a cluster */
   u32 rank, local, block; /* of its block in the cluster; in its block; of the block along x */
@@ -66,8 +71,15 @@ extern fgh_thread *fgh_threads;
 void fgh_threads_seat(u32 seat);
 extern fgh_api fgh_table;
 
+/* path.c */
+void fgh_path_launch(const void *code_begin, const void *code_end);
+/* frame: that of the kernel's function which has the address. */
+const fgh_path *fgh_path_of(void *pc, void *const *frame);
+
 /* Every primitive opens with this, in its own body: inlined, it would name the engine. */
-#define FGH_ENTER() ((void)(fgh_self->pc = __builtin_return_address(0)))
+#define FGH_ENTER()                                                                                \
+  ((void)(fgh_self->path = fgh_path_of(__builtin_return_address(0),                                \
+                                       *(void *const *const *)__builtin_frame_address(0))))
 
 /* schedule.c ------------------------------------------------------------------------------- */
 
@@ -99,9 +111,9 @@ void fgh_wake_in(u32 seat, u32 warp, u32 lanes);
 __attribute__((noreturn, format(printf, 1, 2))) void fgh_fault(const char *format, ...);
 /* The same in two steps, for reports of several lines. */
 __attribute__((format(printf, 1, 2))) void fgh_report(const char *format, ...);
-__attribute__((noreturn)) void fgh_raise(void *pc);
-void fgh_found_pc(void *pc);          /* for a report from a signal handler */
-const fg_host_fault *fgh_found(void); /* NULL: all is well */
+__attribute__((noreturn)) void fgh_raise(const fgh_path *path);
+void fgh_found_at(const fgh_path *path); /* for a report from a signal handler */
+const fg_host_fault *fgh_found(void);    /* NULL: all is well */
 void fgh_found_clear(void);
 
 /* collective.c */
@@ -109,7 +121,8 @@ void fgh_collective_block(u32 block_threads, u32 warps);
 void fgh_collective_seat(u32 seat);
 void fgh_collective_return(void); /* the running thread is about to end */
 void fgh_barriers_report(void);   /* those that wait for more threads */
-void *fgh_waiting_report(void);   /* each thread's place; returns where the first one waits */
+const fgh_path *
+fgh_waiting_report(void); /* each thread's place; returns where the first one waits */
 void fgh_barrier_sync(int id, int threads);
 void fgh_barrier_arrive(int id, int threads);
 void fgh_warp_sync(u32 lanes);

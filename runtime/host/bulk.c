@@ -29,11 +29,11 @@ static void check_source(const void *from, const char *what) {
 static void check_unchanged(const fgh_load *load) {
   fgh_thread *running = fgh_self;
   fgh_self = &fgh_threads[load->thread];
-  void *pc = fgh_self->pc;
-  fgh_self->pc = load->pc;
+  const fgh_path *path = fgh_self->path;
+  fgh_self->path = load->path;
   for (u32 i = 0; i < load->bytes; i += UNIT)
     fgh_global_unchanged(load->from + i, fgh_load_data(load->granule) + i, UNIT, load->what);
-  fgh_self->pc = pc;
+  fgh_self->path = path;
   fgh_self = running;
 }
 
@@ -50,7 +50,7 @@ void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar) {
                    .slot = fgh_mbarrier_find(bar, what),
                    .from = from,
                    .thread = fgh_self->id,
-                   .pc = fgh_self->pc};
+                   .path = fgh_self->path};
   u8 *data = fgh_load_data(load.granule);
   for (int i = 0; i < bytes; i += UNIT)
     if (fgh_global_fetch((const u8 *)from + i, data + i, UNIT))

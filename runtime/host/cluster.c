@@ -23,7 +23,7 @@ typedef struct seat {
   u32 wants_lane[FGH_MAX_WARPS]; /* the lane that waits for its warp */
   u32 elected;
   u32 lanes_ended[FGH_MAX_WARPS];
-  void *changed[FGH_MAX_WARPS];     /* where the warp's registers were, last */
+  const fgh_path *changed[FGH_MAX_WARPS]; /* where the warp's registers were, last */
   fgh_writer waited[FGH_MAX_WARPS]; /* one lane of each warp that called grid_wait, and when; stamp
                                        0: none has */
 } seat;
@@ -112,7 +112,7 @@ static void check_registers(u32 first) {
   if ((here->barrier.ended & group) != group || fgh_table.block_dim.x % 128) return;
   for (u32 w = first + 1; w < first + 4; w++) {
     if (here->registers[w] == here->registers[first]) continue;
-    fgh_self->pc = here->changed[here->changed[w] ? w : first];
+    fgh_self->path = here->changed[here->changed[w] ? w : first];
     fgh_fault("setmaxnreg by some warps of a warpgroup: warp %u has %u registers, warp %u %u",
               fgh_threads[first * 32].local / 32, here->registers[first],
               fgh_threads[w * 32].local / 32, here->registers[w]);
@@ -160,7 +160,7 @@ void fgh_setmaxnreg(int count, int more) {
   else
     give((here->registers[warp] - n) * 32);
   here->registers[warp] = n;
-  here->changed[warp] = fgh_self->pc;
+  here->changed[warp] = fgh_self->path;
   fgh_wake_others(~0u);
 }
 

@@ -240,7 +240,7 @@ void fgh_collective_return(void) {
   for (u32 rest = w->open; rest; rest &= rest - 1) {
     const meeting *m = &w->meetings[__builtin_ctz(rest)];
     if (!(m->call.lanes & ~w->alive)) continue;
-    fgh_self->pc = fgh_threads[fgh_self->warp * 32 + (u32)__builtin_ctz(m->arrived)].pc;
+    fgh_self->path = fgh_threads[fgh_self->warp * 32 + (u32)__builtin_ctz(m->arrived)].path;
     fgh_fault("divergence: lane %u returned while lanes %#x of warp %u wait in %s", fgh_self->lane,
               m->arrived, fgh_self->warp, name(m->call).text);
   }
@@ -258,14 +258,14 @@ static u32 missing(const fgh_thread *t) {
 
 static int alike(const fgh_thread *a, const fgh_thread *b) {
   u32 here_a = team[a->warp].alive >> a->lane & 1, here_b = team[b->warp].alive >> b->lane & 1;
-  return here_a == here_b && (!here_a || (same(a->call, b->call) && a->pc == b->pc));
+  return here_a == here_b && (!here_a || (same(a->call, b->call) && a->path == b->path));
 }
 
-/* One line for each run of lanes that wait in the same call. Returns the first waiting lane's pc.
+/* One line for each run of lanes that wait in the same call. Returns the first waiting lane's path.
  */
-static void *report_warp(u32 warp) {
+static const fgh_path *report_warp(u32 warp) {
   const fgh_thread *first = &fgh_threads[warp * 32];
-  void *pc = NULL;
+  const fgh_path *path = NULL;
   for (u32 lane = 0, end; lane < 32; lane = end) {
     for (end = lane + 1; end < 32 && alike(first + lane, first + end);) end++;
     if (fgh_cluster_blocks > 1)
@@ -277,12 +277,12 @@ static void *report_warp(u32 warp) {
       fgh_report("returned");
       continue;
     }
-    if (!pc) pc = first[lane].pc;
+    if (!path) path = first[lane].path;
     fgh_report("wait in %s", name(first[lane].call).text);
     u32 without = missing(first + lane);
     if (without) fgh_report(" for lanes %#x", without);
   }
-  return pc;
+  return path;
 }
 
 void fgh_barriers_report(void) {
@@ -293,11 +293,11 @@ void fgh_barriers_report(void) {
   }
 }
 
-void *fgh_waiting_report(void) {
-  void *pc = NULL;
+const fgh_path *fgh_waiting_report(void) {
+  const fgh_path *path = NULL;
   for (u32 w = 0; w < all_warps; w++) {
-    void *waiting = report_warp(w);
-    if (!pc) pc = waiting;
+    const fgh_path *waiting = report_warp(w);
+    if (!path) path = waiting;
   }
-  return pc;
+  return path;
 }

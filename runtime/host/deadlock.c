@@ -13,7 +13,7 @@ static void report_block(void) {
 
 /* The fault names the place where the first thread that waits does so. */
 void fgh_deadlock(const u32 *seats, u32 n, u32 not_begun, void (*enter)(u32 seat)) {
-  void *pc = NULL;
+  const fgh_path *path = NULL;
   fgh_report("deadlock: no thread can run ");
   for (u32 i = 0; i < n; i++) {
     enter(seats[i]);
@@ -25,8 +25,8 @@ void fgh_deadlock(const u32 *seats, u32 n, u32 not_begun, void (*enter)(u32 seat
     fgh_barriers_report();
     fgh_mbarrier_report();
     fgh_cluster_report();
-    void *first = fgh_waiting_report();
-    if (!pc) pc = first;
+    const fgh_path *first = fgh_waiting_report();
+    if (!path) path = first;
   }
-  fgh_found_pc(pc);
+  fgh_found_at(path);
 }

@@ -122,6 +122,7 @@ fg_status fg_host_run(const fg_host_launch *l, fg_host_fault *fault) {
   fgh_table.block_dim = (fgh_dim3){l->block, 1, 1};
   fgh_table.grid_dim = (fgh_dim3){l->grid[0], l->grid[1], l->grid[2]};
   fgh_seats_launch(l);
+  fgh_path_launch(l->code_begin, l->code_end);
   TRY(fgh_signals_install());
   run_guarded();
   if (!fgh_found()) return FG_OK;

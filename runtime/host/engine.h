@@ -60,14 +60,16 @@ typedef struct fg_host_launch {
   uint32_t early;   /* 1: starts before the launch before has ended, and must grid_wait */
   /* Clusters that may run together: one begins while others wait for flags. 0 counts as 1. */
   uint32_t resident;
+  const void *code_begin, *code_end; /* of the kernel, if it has frame pointers */
 } fg_host_launch;
 
 /* Where a fault is: the sentence, and the address one past a byte of the instruction in the
- * kernel's code that is at fault: the primitive's call, or what raised a signal. NULL when not
- * known. */
+ * kernel's code that is at fault: the primitive's call, or what raised a signal. Then those of the
+ * calls around it, as far as they are known; NULL behind the last. */
+enum { FG_HOST_CALLS = 8 };
 typedef struct fg_host_fault {
   char text[3072];
-  void *pc;
+  void *at[FG_HOST_CALLS];
 } fg_host_fault;
 
 /* A block that takes more processor time than this is a fault: its threads spin. Tests lower it. */

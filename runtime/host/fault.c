@@ -24,7 +24,7 @@ const fg_host_fault *fgh_found(void) { return found.text[0] ? &found : NULL; }
 
 void fgh_found_clear(void) {
   found.text[0] = 0;
-  found.pc = NULL;
+  memset(found.at, 0, sizeof found.at);
 }
 
 static void add(const char *format, va_list args) {
@@ -39,11 +39,13 @@ void fgh_report(const char *format, ...) {
   va_end(args);
 }
 
-void fgh_found_pc(void *pc) { found.pc = pc; }
+void fgh_found_at(const fgh_path *path) {
+  if (path) memcpy(found.at, path->at, sizeof found.at);
+}
 
-void fgh_raise(void *pc) {
+void fgh_raise(const fgh_path *path) {
   fgh_context abandoned;
-  found.pc = pc;
+  fgh_found_at(path);
   fgh_context_switch(&abandoned, fgh_launcher);
   __builtin_unreachable();
 }
@@ -56,5 +58,5 @@ void fgh_fault(const char *format, ...) {
   va_end(args);
   fgh_dim3 at = fgh_table.block_index;
   fgh_report(" [block %u,%u,%u thread %u]", fgh_self->block, at.y, at.z, fgh_self->local);
-  fgh_raise(fgh_self->pc);
+  fgh_raise(fgh_self->path);
 }

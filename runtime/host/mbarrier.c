@@ -184,7 +184,7 @@ void fgh_mbarrier_block_end(void) {
   for (u32 i = 0; i < *n; i++) {
     const mbarrier *b = &list[i];
     if (b->rank != fgh_self->rank || !b->guest_at || known_here(b)) continue;
-    fgh_self->pc = fgh_threads[b->guest].pc;
+    fgh_self->path = fgh_threads[b->guest].path;
     fgh_fault(
         "the block ends, and nothing makes it wait for block %u, which arrives at its mbarrier "
         "at shared byte %u",

@@ -1,4 +1,5 @@
-/* signal.c - what kernel code does wrong outside primitives: signals become faults with their pc.
+/* signal.c - what kernel code does wrong outside primitives: signals become faults with their
+ * place.
  *
  * The handlers are there for one launch only, on a stack of their own, because the fault may be a
  * stack that overflowed. They act in the launching thread; signals of other threads go to whoever
@@ -27,12 +28,15 @@ static struct itimerval old_timer;
 static pthread_t launching;
 static u8 stack[64 << 10];
 
-/* One past the first byte of the instruction, as a return address is past its call. */
-static void *pc_of(const ucontext_t *context) {
+/* One past the first byte of the instruction, as a return address is past its call, and the calls
+ * around it. */
+static const fgh_path *path_of(const ucontext_t *context) {
 #if defined(__x86_64__)
-  return (u8 *)context->uc_mcontext.gregs[REG_RIP] + 1;
+  const greg_t *r = context->uc_mcontext.gregs;
+  return fgh_path_of((u8 *)r[REG_RIP] + 1, (void *const *)r[REG_RBP]);
 #elif defined(__aarch64__)
-  return (u8 *)context->uc_mcontext.pc + 1;
+  const mcontext_t *r = &context->uc_mcontext;
+  return fgh_path_of((u8 *)r->pc + 1, (void *const *)r->regs[29]);
 #else
   (void)context;
   return NULL;
@@ -93,7 +97,7 @@ static void on_signal(int signal, siginfo_t *info, void *context) {
     return;
   }
   report(signal, info->si_addr);
-  fgh_found_pc(pc_of(context));
+  fgh_found_at(path_of(context));
   siglongjmp(fgh_signal_return, 1);
 }
 

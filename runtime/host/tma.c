@@ -19,7 +19,7 @@ typedef struct store {
   tensor_map map;
   int at[AXES];
   u32 thread, group, from, granule, bytes;
-  void *pc;
+  const fgh_path *path;
 } store;
 
 typedef struct seat {
@@ -185,7 +185,7 @@ void fgh_tma_store(const tensor_map *map, const int *at, int rank, u32 from) {
                .thread = fgh_self->id,
                .group = here->committed[fgh_self->id],
                .from = from,
-               .pc = fgh_self->pc};
+               .path = fgh_self->path};
   s->bytes = box_bytes(&s->map);
   s->granule = fgh_region(from, s->bytes, ALIGN, what);
   memcpy(s->at, at, (size_t)rank * sizeof *at);
@@ -225,7 +225,7 @@ void fgh_tma_store_wait(int in_flight, int read) {
 void fgh_tma_return(void) {
   for (u32 i = 0; i < here->n_stores; i++) {
     if (here->stores[i].thread != fgh_self->id) continue;
-    fgh_self->pc = here->stores[i].pc;
+    fgh_self->path = here->stores[i].path;
     fgh_fault(
         "the thread ends with a tma_store from shared byte %u in flight: it never waits for it",
         fgh_byte_of(here->stores[i].granule));

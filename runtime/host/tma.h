@@ -17,7 +17,7 @@ struct fgh_load {
   void (*about_to_land)(const fgh_load *load); /* NULL: nothing can have changed */
   const u8 *from;                              /* bulk_load: global memory that it reads */
   u32 thread;                                  /* and the thread that issued it, at which call */
-  void *pc;
+  const struct fgh_path *path;
   int reads_shared; /* it reads as many bytes of shared memory, from `source` on */
   u32 source;       /* a granule */
 };

@@ -32,7 +32,7 @@ typedef struct args {
 /* A product of a warp in flight. */
 typedef struct product {
   args is;
-  void *pc;
+  const fgh_path *path;
   const u32 *a[32];
   float *d[32];
   u32 words[32][WORDS];
@@ -68,7 +68,7 @@ void fgh_wgmma_block(void) {
 void fgh_wgmma_return(void) {
   const warp_state *w = &state[fgh_self->warp];
   if (w->issued == w->retired) return;
-  fgh_self->pc = w->ring[w->retired % RING].pc;
+  fgh_self->path = w->ring[w->retired % RING].path;
   fgh_fault("the thread ends with a wgmma in flight: it never waits for it");
 }
 
@@ -259,7 +259,7 @@ void fgh_wgmma(float *d, const u32 *registers, u32 a, u32 b, int counts, const f
   if (!same(&p->is, &mine)) fgh_fault("wgmma: the lanes of the warp make different calls");
   if (!fgh_meet((fgh_call){.kind = FGH_WGMMA, .lanes = ~0u})) return;
   w->brought = 0;
-  p->pc = fgh_self->pc;
+  p->path = fgh_self->path;
   check_group(number, &mine);
   visit(p, begin_read);
   compute(p);
@@ -282,9 +282,9 @@ static void keep_reading(u32 granule, const char *what) {
   fgh_async_read_again(granule, FGH_UNIT);
 }
 
-__attribute__((noreturn)) static void changed(u32 lane, const char *what, void *pc) {
+__attribute__((noreturn)) static void changed(u32 lane, const char *what, const fgh_path *path) {
   fgh_self = &fgh_threads[fgh_self->warp * 32 + lane];
-  fgh_self->pc = pc;
+  fgh_self->path = path;
   fgh_fault("wgmma: %s changed before the wait for it", what);
 }
 
@@ -292,10 +292,10 @@ static void retire_lane(const product *p, u32 lane) {
   size_t bytes = (size_t)p->is.product->steps * 4 * sizeof(u32);
   const u32 poison = POISON;
   if (p->is.from_registers && memcmp(p->a[lane], p->words[lane], bytes))
-    changed(lane, "its a in registers was", p->pc);
+    changed(lane, "its a in registers was", p->path);
   sum *s = sum_of(fgh_self->warp, lane, p->d[lane]);
   for (int i = 0; i < s->n; i++)
-    if (memcmp(s->at + i, &poison, sizeof poison)) changed(lane, "its d was", p->pc);
+    if (memcmp(s->at + i, &poison, sizeof poison)) changed(lane, "its d was", p->path);
   if (--s->products == 0) memcpy(s->at, s->value, (size_t)s->n * sizeof *s->value);
 }
 

@@ -179,7 +179,7 @@ TEST(fault_names_its_place) {
     fg_host_memory *memory = case_make(0);
     ck_assert_int_eq(case_launch(places[i], 0, memory), FG_ETEMPLATE);
     if (i != 2) /* calls through a helper */
-      ck_assert_uint_lt((uintptr_t)fault.pc - (uintptr_t)places[i].kernel, 200);
+      ck_assert_uint_lt((uintptr_t)fault.at[0] - (uintptr_t)places[i].kernel, 200);
     case_drop(memory);
   }
 }
