@@ -65,6 +65,11 @@ int fg_lock_take(fg_cache *cache, const fg_slot *slot) {
   return file;
 }
 
+/* Frees the lock and closes its file. To close alone is not enough: a child that was forked
+ * meanwhile has the open file, too, and would keep the lock for as long as it lives. */
 void fg_lock_drop(int lock) {
-  if (lock >= 0) close(lock);
+  if (lock < 0) return;
+  struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+  fcntl(lock, F_OFD_SETLK, &all);
+  close(lock);
 }

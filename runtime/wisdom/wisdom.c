@@ -114,8 +114,10 @@ void fg_wisdom_count(const fg_wisdom *w, fg_wisdom_report *r) {
 
 /* Writing ---------------------------------------------------------------------------------- */
 
-/* Opens the file that has the name now, made if there is none, and takes its lock; closing it drops
- * the lock. */
+/* Drops the lock, which a child that was forked meanwhile would keep, and closes the file. */
+static int close_locked(int fd) { return flock(fd, LOCK_UN), close(fd); }
+
+/* Opens the file that has the name now, made if there is none, and takes its lock. */
 static fg_status open_locked(const char *path, int *result) {
   for (;;) {
     struct stat mine, named;
@@ -123,21 +125,21 @@ static fg_status open_locked(const char *path, int *result) {
     if (fd < 0) return failed(path, "written");
     while (flock(fd, LOCK_EX) && errno == EINTR) continue;
     if (fstat(fd, &mine) || !S_ISREG(mine.st_mode)) {
-      close(fd);
+      close_locked(fd);
       return fg_fail(FG_EIO, "%s is no regular file, no file of wisdom", path);
     }
     if (stat(path, &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {
       *result = fd;
       return FG_OK;
     }
-    close(fd); /* another file got the name meanwhile */
+    close_locked(fd); /* another file got the name meanwhile */
   }
 }
 
 fg_status fg_wisdom_check(const char *path) {
   int fd;
   TRY(open_locked(path, &fd));
-  close(fd);
+  close_locked(fd);
   return FG_OK;
 }
 
@@ -171,7 +173,7 @@ fg_status fg_wisdom_append(const char *path, const fg_measured *measured) {
   int fd, n = fg_measured_print(measured, line);
   TRY(open_locked(path, &fd));
   fg_status status = append(fd, path, line, (size_t)n);
-  if (close(fd) && status == FG_OK) status = failed(path, "written");
+  if (close_locked(fd) && status == FG_OK) status = failed(path, "written");
   return status;
 }
 
@@ -361,7 +363,7 @@ static fg_status join_at(const char *path, int n, const fg_wisdom *added,
   TRY(open_locked(path, &fd));
   char *real = realpath(path, NULL);
   fg_status status = real ? join(real, fd, n, added, report) : failed(path, "found");
-  close(fd);
+  close_locked(fd);
   free(real);
   return status;
 }

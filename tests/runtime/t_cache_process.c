@@ -200,6 +200,26 @@ TEST(test_holder_finishes) {
   ck_assert_int_eq(*cache_made, 1);
 }
 
+static pid_t forked;
+static void fork_here(void) {
+  case_hook = NULL;
+  forked = case_fork(wait_at_gate, false);
+}
+
+/* A process that was forked while we had the lock does not keep it. */
+TEST(test_forked_meanwhile) {
+  setenv("FLASHGEN_LOCK_SECONDS", "1", 1);
+  case_hook = fork_here;
+  case_open("c");
+  case_ask(cache, 1);
+  ck_assert_int_eq(unlink(case_path("c", 1)), 0);
+  case_open("c");
+  case_ask(cache, 1);
+  ck_assert_uint_eq(count(FG_COUNT_LOCK_TIMEOUTS), 0);
+  open_gate();
+  ck_assert_int_eq(case_wait(forked), 0);
+}
+
 /* Another key of the same lock file is not waited for. */
 TEST(test_other_key_of_file) {
   setenv("FLASHGEN_LOCK_SECONDS", "1", 1);

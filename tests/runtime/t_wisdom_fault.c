@@ -32,8 +32,17 @@ static int fails(const char *call) {
   return 1;
 }
 
+/* The next write is beside a fork whose child stays. */
+static pid_t forked = -1;
+static void fork_here(void) {
+  fault.call = NULL;
+  forked = fork();
+  if (forked == 0) pause();
+}
+
 /* In libc's place. */
 ssize_t write(int fd, const void *bytes, size_t n) {
+  if (fault.call && !strcmp(fault.call, "fork")) fork_here();
   if (fd > 2 && fault.call && !strcmp(fault.call, "write") && fault.nth == 1)
     syscall(SYS_write, fd, bytes, n / 2); /* half of it is there already */
   return fd > 2 && fails("write") ? -1 : syscall(SYS_write, fd, bytes, n);
@@ -100,6 +109,19 @@ TEST(many_writers) {
   }
   holds_once(WRITERS * LINES);
   ck_assert_int_eq(scratch_files(), 1);
+}
+
+/* A child that was forked while a line was written does not keep the lock. */
+TEST(forked_meanwhile) {
+  fault.call = "fork";
+  put(0);
+  alarm(10);
+  put(1);
+  alarm(0);
+  ck_assert_int_gt(forked, 0);
+  kill(forked, SIGKILL);
+  ck_assert_int_eq(waitpid(forked, NULL, 0), forked);
+  holds_once(2);
 }
 
 static int in_child(void (*work)(void)) {
