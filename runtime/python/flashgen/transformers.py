@@ -33,7 +33,10 @@ def mask_of(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, attention_
 
     attention_mask [b, keys so far] is true where there is no padding. q_offset and kv_offset are the places of the first
     row and key. allow_is_..._skip: no model has added something of its own to the mask. local_size: of a window or a chunk.
+    A mask of three axes is what an earlier call returned, which generate() asks for and hands to the model.
     """
+    if attention_mask is not None and attention_mask.dim() == 3:
+        return attention_mask
     keys = padding(attention_mask, kv_offset, kv_length)
     is_whole = local_size is None or kv_offset + kv_length <= local_size
     if allow_is_bidirectional_skip and is_whole:
