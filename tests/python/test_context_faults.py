@@ -39,6 +39,13 @@ def refused(rank, extents, options):
     flashgen.context_parallel(*own(rank, **extents), **options)
 
 
+def twice(rank, method):
+    leaves = [x.requires_grad_() for x in own(rank)]
+    out = flashgen.context_parallel(*leaves, method=method)
+    dq, *_ = torch.autograd.grad(out.float().sum(), leaves, create_graph=True)
+    (dq.float().norm() + out.float().sum()).backward()
+
+
 def dying(rank, when):
     flashgen.context_parallel(*own(rank))
     torch.distributed.barrier()
@@ -199,6 +206,10 @@ class Faults(Case):
                 self.all_say(ranks.run(2, refused, extents, options), kind, sentence)
 
     def test_no_group(self):
+    def test_gradients_of_gradients(self):
+        for method in ("ring", "alltoall"):
+            self.all_say(ranks.run(2, twice, method), "NotImplementedError", "a gradient of a gradient is asked for")
+
         self.says(RuntimeError, "there is no process group", flashgen.context_parallel, *own(0))
 
     def test_a_rank_that_ends(self):

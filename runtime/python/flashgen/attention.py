@@ -191,8 +191,12 @@ def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=Non
         deterministic, False, sm_margin, plan, dtype, o_dtype, grad_dtype)
     try:
         wants = wanted_names(adapter, given, wanted)
-        results = adapter.backward(options, wants, given) if adapter.IS_TRACED else \
-            run(adapter, True, options, wants, given)
+        if adapter.IS_TRACED:
+            results = adapter.backward(options, wants, given)
+        else:
+            results = run(adapter, True, options, wants, given)
+            if adapter.needs_gradient(given):
+                results = adapter.tied(results, given.values())
     except AttributeError:
         check_kinds(adapter, given)
         raise

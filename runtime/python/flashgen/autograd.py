@@ -1,6 +1,5 @@
-"""attention, and functions of rows, as functions that PyTorch differentiates."""
+"""attention, and functions of rows, as functions that PyTorch differentiates once."""
 import torch
-from torch.autograd.function import once_differentiable
 
 from . import rows
 from .call import run
@@ -30,10 +29,52 @@ def check_has_gradient(given):
         raise ValueError("a tensor requires a gradient, which attention of float8_e4m3fn does not have: call under torch.no_grad()")
 
 
+# ---- gradients of gradients ----
+
+
+class NotTwice(torch.autograd.Function):
+    """The first n tensors as they are: gradients, which depend on the other tensors and have no gradients themselves. The
+    error comes when one is asked for, not before: a program may build a graph of gradients and not differentiate them."""
+
+    @staticmethod
+    def forward(ctx, n, *tensors):
+        return tuple([x.data for x in tensors[:n]])
+
+    @staticmethod
+    def backward(ctx, *douts):
+        refuse_twice()
+
+
+def refuse_twice(*_):
+    raise NotImplementedError("a gradient of a gradient is asked for: flashgen's kernels have first derivatives only")
+
+
+def tied(made, sources):
+    """Gradients that are made, as functions of their sources; None stays None. A gradient that is one of the sources itself, as
+    that of a residual is, remains it."""
+    own = {id(x) for x in sources}
+    sources = [x for x in sources if x is not None and x.requires_grad]
+    new = [x for x in made if x is not None and id(x) not in own]
+    if not sources or not new:
+        return made
+    new = iter(NotTwice.apply(len(new), *new, *sources))
+    return tuple([x if x is None or id(x) in own else next(new) for x in made])
+
+
 def once(function):
-    """The backward of a Function: where a gradient of it is asked for as well, an error."""
-    guarded = once_differentiable(function)
-    return staticmethod(lambda ctx, *douts: (guarded if torch.is_grad_enabled() else function)(ctx, *douts))
+    """The backward of a Function: function(ctx, saved tensors, *douts), whose results are tied to what they depend on where
+    PyTorch builds a graph of them. One access to ctx.saved_tensors is all that checkpoints allow."""
+    def backward(ctx, *douts):
+        saved = ctx.saved_tensors
+        if not torch.is_grad_enabled():
+            return function(ctx, saved, *douts)
+        with torch.no_grad():
+            made = function(ctx, saved, *douts)
+        return tied(made, (*saved, *douts))
+    return backward
+
+
+# ---- attention ----
 
 
 class Attention(torch.autograd.Function):
@@ -55,11 +96,12 @@ class Attention(torch.autograd.Function):
             ctx.mark_non_differentiable(*[made[name] for name in wants if name != "lse"])
         return (results[0], *[made[name] for name in wants])
 
+    @staticmethod
     @once
-    def backward(ctx, dout, *douts):
+    def backward(ctx, saved, dout, *douts):
         """Of the call, None, and of each tensor that was given; those of q, k and v come in any case."""
         adapter, options, kept, wants, names = ctx.call
-        saved, n = ctx.saved_tensors, len(names)
+        n = len(names)
         main = dict(zip(MAIN, saved))
         main["dout"] = torch.zeros_like(saved[n]) if dout is None else dout
         main["o"] = saved[n]
@@ -97,33 +139,37 @@ def differentiable_rows(adapter, kind, options, wants, given):
 class Rows(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, *tensors):
-        """What forward always makes, and what is wanted beside it."""
+        """The call's results, then z where it is kept and not asked for: gradients depend on all that it is the sum of."""
         adapter, kind, options, wants, names = call
         given = dict(zip(names, tensors))
         made = rows.run(adapter, kind.forward, options, rows.all_wants(kind, options, wants, given), given)
-        results = {name: made[name] for name in kind.forward.always + wants}
+        returned = kind.forward.always + wants
+        results = {name: made[name] for name in (*returned, *[name for name in made if name in kind.ends and name not in returned])}
         keep_rows(ctx, adapter, kind, options, wants, {**given, **made}, names, results)
         return tuple(results.values())
 
+    @staticmethod
     @once
-    def backward(ctx, *douts):
-        return (None, *gradients_of_rows(ctx, ctx.needs_input_grad[1:], douts))
+    def backward(ctx, saved, *douts):
+        return (None, *gradients_of_rows(ctx, saved, ctx.needs_input_grad[1:], douts))
 
 
 def keep_rows(ctx, adapter, kind, options, wants, known, names, results):
-    """Forward is done: what backward needs. known: name -> array or result; names: of the tensors that were given; results:
-    name -> what is returned, where one that is not made is empty."""
+    """Forward is done: what backward needs, and the bias, on which gradients depend by what is kept of it. known: name ->
+    array or result; names: of the tensors that were given; results: name -> what is returned, where one that is not made is
+    empty."""
     takes = rows.takes(kind, options, wants, known)
-    ctx.save_for_backward(*[known.get(name) for name in takes])
+    more = ("bias",) if "bias" in known and "bias" not in takes else ()
+    ctx.save_for_backward(*[known.get(name) for name in takes + more])
     ctx.call = adapter, kind, options, names, tuple(results), takes
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(*[x for name, x in results.items() if name not in kind.ends or name not in known])
 
 
-def gradients_of_rows(ctx, needed, douts):
-    """Of each tensor, None where it is not needed. douts: of what forward returned."""
+def gradients_of_rows(ctx, saved, needed, douts):
+    """Of each tensor, None where it is not needed. saved: what keep_rows kept; douts: of what forward returned."""
     adapter, kind, options, names, results, takes = ctx.call
-    given = dict(zip(takes, ctx.saved_tensors))
+    given = dict(zip(takes, saved))
     lacking = [name for name, x in given.items() if x is None]
     if lacking:
         raise ValueError(f"{kind.op}: wants has no {listed(lacking)}, which a gradient is made of")

@@ -27,7 +27,10 @@ def backward(kind, options, wanted, **given):
     given = without_missing(one, given)
     adapter = adapter_of(given[one.arrays[0]])
     try:
-        return rows.gradients(adapter, kind, options, wanted, given)
+        made = rows.gradients(adapter, kind, options, wanted, given)
+        if not adapter.IS_TRACED and adapter.needs_gradient(given):
+            made = dict(zip(made, adapter.tied(tuple(made.values()), given.values())))
+        return made
     except AttributeError:
         check_kinds(adapter, given, one.arrays[0])
         raise

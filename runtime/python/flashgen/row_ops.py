@@ -7,7 +7,7 @@ import sys
 import torch
 
 from . import rows, tensors
-from .autograd import gradients_of_rows, keep_rows
+from .autograd import gradients_of_rows, keep_rows, once, refuse_twice
 from .op_parts import defaults, nothing, pairs, pairs_text
 from .row_kinds import KINDS
 
@@ -86,11 +86,11 @@ def define_kind(kind):
                  **{name: x for name, x in results.items() if name in one.always or name in wants}}
         keep_rows(ctx, sys.modules[__name__], kind, read(kind, keyword_only_inputs), wants, known, one.arrays, results)
 
-    def differentiate(ctx, *douts):
-        return tuple(gradients_of_rows(ctx, ctx.needs_input_grad, douts))
+    def differentiate(ctx, saved, *douts):
+        return tuple(gradients_of_rows(ctx, saved, ctx.needs_input_grad, douts))
 
-    define(kind.backward)
-    define(kind.forward).register_autograd(differentiate, setup_context=keep)
+    define(kind.backward).register_autograd(refuse_twice)
+    define(kind.forward).register_autograd(once(differentiate), setup_context=keep)
 
 
 for kind in KINDS:

@@ -2,8 +2,9 @@
 from functools import partial
 
 import torch
+from torch.autograd import forward_ad
 
-from .autograd import E4M3, differentiable, differentiable_rows  # noqa: F401
+from .autograd import E4M3, differentiable, differentiable_rows, tied  # noqa: F401
 from .context import no_stream
 from .layout import Fact
 
@@ -18,12 +19,22 @@ ROUNDED = None  # a float32 tensor is not rounded behind the caller's back
 
 
 def describe(arrays):
+    if forward_ad._current_level >= 0:
+        check_no_tangents(arrays)
     return tuple([(x.shape, x.stride(), x.dtype, x.device) for x in arrays])
 
 
 def facts(descriptions):
     return [Fact(tuple(shape), strides, WORDS.get(dtype, str(dtype).replace("torch.", "")),
                  "host" if device.type == "cpu" else str(device)) for shape, strides, dtype, device in descriptions]
+
+
+def check_no_tangents(arrays):
+    """Kernels get addresses, by which a dual tensor would lose its tangent."""
+    for x in arrays:
+        if forward_ad.unpack_dual(x).tangent is not None:
+            raise NotImplementedError("a tensor has a tangent of forward-mode AD, which flashgen's kernels do not compute: they "
+                                      "have gradients of reverse mode")
 
 
 def is_traced(kind):

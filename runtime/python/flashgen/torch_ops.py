@@ -8,7 +8,7 @@ a program needs before it loads a graph that was exported."""
 import torch
 
 from . import row_ops, tensors  # noqa: F401
-from .autograd import MAIN, check_has_gradient
+from .autograd import MAIN, check_has_gradient, refuse_twice
 from .call import run
 from .op_parts import defaults, joined, nothing, pairs, pairs_text, separate
 from .prepare import KEPT, o_word
@@ -196,3 +196,4 @@ def differentiate(ctx, dout, dlse, *_):
 
 
 attention.register_autograd(differentiate, setup_context=keep)
+attention_backward.register_autograd(refuse_twice)

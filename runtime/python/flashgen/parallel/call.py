@@ -1,9 +1,9 @@
 """A call of context_parallel: checks, agreement of the ranks, and the function that PyTorch differentiates."""
 import torch
-from torch.autograd.function import once_differentiable
 
 from .. import tensors
 from ..attention import seed_words
+from ..autograd import once
 from . import heads, messages, ring
 from .problem import Problem
 
@@ -59,9 +59,9 @@ class Function(torch.autograd.Function):
         return o, lse, top
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, dout, dlse, _):
-        (problem, names), (q, k, v, sink, o, lse, *arrays) = ctx.call, ctx.saved_tensors
+    @once
+    def backward(ctx, saved, dout, dlse, _):
+        (problem, names), (q, k, v, sink, o, lse, *arrays) = ctx.call, saved
         needed = dict(zip(("q", "k", "v", "sink", *names), ctx.needs_input_grad[3:]))
         wanted = tuple(name for name in names if needed[name])
         dout = torch.zeros_like(o) if dout is None else dout

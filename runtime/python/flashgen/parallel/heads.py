@@ -2,9 +2,9 @@
 import re
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from ..attention import attention
+from ..autograd import once
 from . import messages
 from .order import joined, separated
 
@@ -18,8 +18,8 @@ class ToHeads(torch.autograd.Function):
         return to_heads(problem, x, starts, name)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, dx):
+    @once
+    def backward(ctx, saved, dx):
         problem, starts, name = ctx.call
         return None, to_rows(problem, dx, starts, "d" + name), None, None
 
@@ -31,8 +31,8 @@ class ToRows(torch.autograd.Function):
         return to_rows(problem, x, starts, name)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, dx):
+    @once
+    def backward(ctx, saved, dx):
         problem, starts, name = ctx.call
         return None, to_heads(problem, dx, starts, "d" + name), None, None
 
