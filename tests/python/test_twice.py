@@ -1,7 +1,11 @@
-"""What PyTorch asks for beside first gradients: gradients of gradients and tangents are refused when they are asked for."""
+"""What PyTorch asks for beside first gradients: gradients of gradients and tangents are refused when they are asked for, and a
+trace has the call in it."""
+import warnings
+
 from case import Case, flashgen, main
 from device import DEVICE, random, torch
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import flashgen.torch_ops  # noqa: E402, F401
 
@@ -100,6 +104,18 @@ class Twice(Case):
             self.says(NotImplementedError, "a tensor has a tangent", op, dual, k, v, *others, [])
             self.says(NotImplementedError, "a tensor has a tangent", flashgen.combine, dual[None].float(), random(1, B, H, N).float())
             self.assertEqual(flashgen.attention(q, k, v).shape, q.shape)
+
+
+class Traces(Case):
+    def test_right_at_other_numbers(self):
+        warnings.simplefilter("ignore")
+        for name in ("attention", "packed", "linear", "layernorm"):
+            function, (x, *others) = CASES[name][0], [x.detach() for x in CASES[name][1]]
+            for make in (lambda f: torch.jit.trace(f, (x,), check_trace=False), lambda f: make_fx(f)(x),
+                         lambda f: make_fx(f, pre_dispatch=True)(x)):
+                with self.subTest(name):
+                    traced = make(lambda y: function(y, *others) * 1.0)
+                    self.assertTrue(torch.equal(traced(x + 1), function(x + 1, *others)))
 
 
 if __name__ == "__main__":

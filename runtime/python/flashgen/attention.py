@@ -21,9 +21,19 @@ def adapter_of(x):
 
 
 def is_traced():
-    """Whether PyTorch's compiler or its export runs the program to see what it does."""
+    """Whether PyTorch runs the program to record its operators: its compiler, its export, torch.jit.trace or make_fx."""
     compiler = sys.modules.get("torch.compiler")
-    return compiler is not None and compiler.is_compiling()
+    return compiler is not None and (compiler.is_compiling() or is_recorded(sys.modules["torch"]))
+
+
+def is_recorded(torch):
+    """The same, but for the compiler. Of modes that see operators PyTorch's own ones have a key: they record, or have tensors
+    without values. Modes of programs see no operators of ours, which an eager call goes without."""
+    if torch.jit.is_tracing() or torch._ops._len_torch_dispatch_stack_pre_dispatch() > 0:
+        return True
+    return torch._C._len_torch_dispatch_stack() > 0 and any(
+        getattr(mode, "_mode_key", None) is not None
+        for mode in torch.utils._python_dispatch._get_current_dispatch_mode_stack())
 
 
 def found_adapter(kind, is_traced):

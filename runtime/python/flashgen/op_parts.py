@@ -23,6 +23,11 @@ def plan_text(value):
     return ",".join([str(x) for x in value]) if isinstance(value, tuple) else str(value)
 
 
+def names_in(text):
+    """Of "mean,rstd"; not every tracer of PyTorch takes lists of texts."""
+    return tuple(text.split(",")) if text else ()
+
+
 def defaults(op):
     """name -> default of an operator's options."""
     return {argument.name: argument.default_value for argument in op.default._schema.arguments

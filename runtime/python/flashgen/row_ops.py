@@ -1,14 +1,15 @@
 """torch.ops.flashgen.linear, layernorm, log_softmax, cross_entropy and their backwards, as torch_ops.py has those of attention.
 
 Each is a pass of a kind (rows.py): it takes the pass's arrays, None where one is missing, the kind's options, and `wants`, the
-names of results that it makes beside those that it always makes; it returns all results, empty where one is not made."""
+names of results that it makes beside those that it always makes, "mean,rstd"; it returns all results, empty where one is not
+made."""
 import sys
 
 import torch
 
 from . import rows, tensors
 from .autograd import gradients_of_rows, keep_rows, once, refuse_twice
-from .op_parts import defaults, nothing, pairs, pairs_text
+from .op_parts import defaults, names_in, nothing, pairs, pairs_text
 from .row_kinds import KINDS
 
 IS_TRACED = True  # launched() is what an adapter needs for gradients
@@ -20,7 +21,7 @@ def name_of(one):
 
 def launched(one, options, wants, given):
     """rows.run() by the operator of a pass."""
-    made = getattr(torch.ops.flashgen, name_of(one))(*[given.get(name) for name in one.arrays], wants=list(wants),
+    made = getattr(torch.ops.flashgen, name_of(one))(*[given.get(name) for name in one.arrays], wants=",".join(wants),
                                                      **written(one.kind, options))
     made = made if len(one.results) > 1 else (made,)
     return {name: x for name, x in zip(one.results, made) if name in one.always or name in wants}
@@ -57,14 +58,14 @@ def define(one):
     """Defines the operator of a pass, and what it gives of tensors without values."""
     kind = one.kind
     arrays = ", ".join([f"Tensor{'?' * (name in one.optional)} {name}" for name in one.arrays])
-    schema = f"({arrays}, *, {kind.declared}, str[] wants) -> ({', '.join(['Tensor' for _ in one.results])})"
+    schema = f"({arrays}, *, {kind.declared}, str wants=\"\") -> ({', '.join(['Tensor' for _ in one.results])})"
 
-    def op(*arrays, wants, **options):
+    def op(*arrays, wants="", **options):
         options = read(kind, {**usual, **options})
-        return as_results(one, rows.run(tensors, one, options, tuple(wants), by_name(one, arrays)), arrays[0])
+        return as_results(one, rows.run(tensors, one, options, names_in(wants), by_name(one, arrays)), arrays[0])
 
-    def fake(*arrays, wants, **options):
-        options = {**usual, **options}
+    def fake(*arrays, wants="", **options):
+        options, wants = {**usual, **options}, names_in(wants)
         shapes = kind.shapes({name: x.shape for name, x in by_name(one, arrays).items()}, options)
         words = {name: kind.word_of(name, None, options) for name in one.results}
         made = {name: arrays[0].new_empty(shapes[name], dtype=tensors.DTYPES.get(words[name]))
@@ -80,7 +81,7 @@ def define(one):
 def define_kind(kind):
     """Defines the operators of forward and backward, and makes the first one differentiable by the second one."""
     def keep(ctx, inputs, keyword_only_inputs, output):
-        one, wants = kind.forward, tuple(keyword_only_inputs["wants"])
+        one, wants = kind.forward, names_in(keyword_only_inputs["wants"])
         results = dict(zip(one.results, output if len(one.results) > 1 else (output,)))
         known = {**by_name(one, inputs),
                  **{name: x for name, x in results.items() if name in one.always or name in wants}}

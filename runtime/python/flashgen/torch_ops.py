@@ -10,7 +10,7 @@ import torch
 from . import row_ops, tensors  # noqa: F401
 from .autograd import MAIN, check_has_gradient, refuse_twice
 from .call import run
-from .op_parts import defaults, joined, nothing, pairs, pairs_text, separate
+from .op_parts import defaults, joined, names_in, nothing, pairs, pairs_text, separate
 from .prepare import KEPT, o_word
 from .spec import Axes, Number
 
@@ -22,7 +22,7 @@ OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", Sy
     SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, int sm_margin=0, str plan="", str? dtype=None,
     str? o_dtype=None, str? grad_dtype=None, int descale_block=0, bool latent=False"""
 FORWARD = f"({ARRAYS}, *, {OPTIONS}, bool max_logit=False) -> (Tensor, Tensor, Tensor, Tensor)"
-BACKWARD = (f"(Tensor dout, Tensor o, Tensor lse, Tensor u, Tensor? dlse, {ARRAYS}, *, {OPTIONS}, str[] wanted) -> "
+BACKWARD = (f"(Tensor dout, Tensor o, Tensor lse, Tensor u, Tensor? dlse, {ARRAYS}, *, {OPTIONS}, str wanted=\"\") -> "
             "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor[])")
 
 
@@ -98,7 +98,7 @@ def attention(*arrays, max_logit=False, **options):
 
 
 @torch.library.custom_op("flashgen::attention_backward", mutates_args=(), schema=BACKWARD)
-def attention_backward(dout, o, lse, u, dlse, *arrays, wanted, **options):
+def attention_backward(dout, o, lse, u, dlse, *arrays, wanted="", **options):
     """dq, dk, dv, dbias, dsink and a list, that of inputs; the last ones are empty where none is wanted."""
     arrays, inputs, numbers = separated(arrays)
     options = filled(options, numbers)
@@ -108,7 +108,8 @@ def attention_backward(dout, o, lse, u, dlse, *arrays, wanted, **options):
     main.update(zip(KEPT.get(options["normalizer"], ()), (lse, u)))
     if dlse is not None:
         main["dlse"] = dlse
-    results = run(tensors, True, read(**options), tuple(wanted), {**main, **given})
+    wanted = names_in(wanted)
+    results = run(tensors, True, read(**options), wanted, {**main, **given})
     made = dict(zip((*MAIN, *wanted), [x.contiguous() for x in results]))
     others = [made[name] if name in made else nothing(dout)
               for name in ("bias", "sink", *input_names(options["declared"]))]
@@ -151,10 +152,10 @@ def floats(like, shape, is_there):
 
 
 @attention_backward.register_fake
-def _(dout, o, lse, u, dlse, *arrays, wanted, **options):
+def _(dout, o, lse, u, dlse, *arrays, wanted="", **options):
     arrays, inputs, _ = separated(arrays)
     given = by_name(options.get("declared", ""), arrays, inputs)
-    word = torch.float32 if options.get("grad_dtype") else None
+    wanted, word = names_in(wanted), torch.float32 if options.get("grad_dtype") else None
     made = [x.new_empty(x.shape, dtype=word if name in MAIN else None) if name in wanted or name in MAIN else nothing(dout)
             for name in (*MAIN, "bias", "sink", *input_names(options.get("declared", "")))
             for x in (given.get(name, dout),)]
@@ -183,8 +184,8 @@ def differentiate(ctx, dout, dlse, *_):
     names = input_names(options["declared"])
     check_has_gradient(by_name(options["declared"], arrays, inputs))
     needed, of_inputs, _ = separated(ctx.needs_input_grad)
-    is_needed = dict(zip((*MAIN, *BESIDE, *names), (*needed, *of_inputs)))
-    wanted = [name for name in ("bias", "sink", *names) if is_needed[name]]
+    is_needed = dict(zip((*MAIN, *BESIDE, *names), (*needed, *(of_inputs or ()))))
+    wanted = ",".join([name for name in ("bias", "sink", *names) if is_needed[name]])
     if dout is None:
         dout = torch.zeros_like(o)
     *made, of_inputs = torch.ops.flashgen.attention_backward(

@@ -36,7 +36,7 @@ def backward(options, wants, given):
     lse, u = (kept + [given["q"].new_empty(0)] * 2)[:2]
     arrays = arguments(options, given)
     *made, of_inputs = ops.attention_backward(given["dout"], given["o"], lse, u, given.get("dlse"), *arrays, **options,
-                                              wanted=list(wants))
+                                              wanted=",".join(wants))
     names = input_names(options["declared"])
     made = dict(zip((*MAIN, "bias", "sink", *names), (*made, *of_inputs)))
     return [made[name] for name in (*MAIN, *wants)]
