@@ -73,6 +73,17 @@ class Ops(Case):
                                       {"o_dtype": "f32", "grad_dtype": "f32"})
         self.assertEqual(found, OK)
 
+    def test_opcheck_of_caches(self):
+        cache, new = ([random(B, n, HK, D, seed=i) for i in range(2)] for n in (NK, 2))
+        used = torch.tensor([3, 7], dtype=torch.int32, device=DEVICE)
+        angle = random(NK, D // 4, dtype=torch.float32)
+        for others, rotary in (({}, "halves"), ({"q": random(B, 2, H, D), "rotary_cos": angle.cos(), "rotary_sin": angle.sin()},
+                                                "interleaved")):
+            given = (*cache, *new, used, *[others.get(name) for name in flashgen.cache_ops.OTHERS])
+            self.assertEqual(torch.library.opcheck(torch.ops.flashgen.append, given, {"rotary": rotary}), OK)
+        parts = random(3, B, 5, H, 20, dtype=torch.float32), random(3, B, H, 5, dtype=torch.float32)
+        self.assertEqual(torch.library.opcheck(torch.ops.flashgen.combine, parts, {"dtype": "bf16"}), OK)
+
     def test_results_are_contiguous(self):
         """As the fake ones are, of which PyTorch's checks compare no strides; head dims that are padded would not be."""
         q, k, v = some(grad=False, d=59, dv=20)
@@ -192,6 +203,22 @@ class Compiled(CompiledCase):
             self.same(found, right)
         self.says(ValueError, "a tensor requires a gradient, which attention of float8_e4m3fn does not have",
                   flashgen.attention, q.half().requires_grad_(), k, v)
+
+    def test_caches(self):
+        """New keys go to the cache in place, and attention sees them; parts are combined. No graph breaks."""
+        from flashgen.flash_attn import flash_attn_with_kvcache
+
+        def function(q, k, v, new, used, table):
+            out = flash_attn_with_kvcache(q, k, v, new, new, cache_seqlens=used, causal=True, block_table=table)
+            parts = torch.stack((out, out)).float(), torch.zeros(2, B, H, q.shape[1], device=DEVICE)
+            return out, k * 1, *flashgen.combine(*parts, sink=used.float().repeat(2), dtype="bf16")
+
+        compiled = torch.compile(function, fullgraph=True, dynamic=True, backend="aot_eager")
+        table = torch.arange(6, dtype=torch.int32, device=DEVICE).view(B, 3)
+        for n in (1, 2):
+            q, new, used = random(B, n, H, D), random(B, n, HK, D, seed=1), torch.tensor([3, 9 * n], dtype=torch.int32, device=DEVICE)
+            cache = [random(6, 8, HK, D, seed=i) for i in range(2)]
+            self.same(compiled(q, *[x.clone() for x in cache], new, used, table), function(q, *cache, new, used, table))
 
     def test_gradients_are_right(self):
         leaves = (*some(), random(1, H, NQ, NK, grad=True))

@@ -102,7 +102,8 @@ class Twice(Case):
             dual = forward_ad.make_dual(q, q)
             op, others = torch.ops.flashgen.attention, [None] * len(flashgen.torch_ops.BESIDE)
             self.says(NotImplementedError, "a tensor has a tangent", op, dual, k, v, *others, [])
-            self.says(NotImplementedError, "a tensor has a tangent", flashgen.combine, dual[None].float(), random(1, B, H, N).float())
+            self.says(NotImplementedError, "a tensor has a tangent", flashgen.combine, dual[None].float(),
+                      random(1, B, H, N, dtype=torch.float32))
             self.assertEqual(flashgen.attention(q, k, v).shape, q.shape)
 
 
@@ -116,6 +117,18 @@ class Traces(Case):
                 with self.subTest(name):
                     traced = make(lambda y: function(y, *others) * 1.0)
                     self.assertTrue(torch.equal(traced(x + 1), function(x + 1, *others)))
+
+    def test_cache(self):
+        """What is written in place is written by the trace."""
+        (k, v), new = (random(2, 9, 1, D, seed=i) for i in range(2)), random(2, 1, 1, D)
+        used = torch.zeros(2, dtype=torch.int32, device=DEVICE)
+
+        def function(k, v, new, used):
+            flashgen.append(k, v, new, new, used_k=used)
+            return k * 1.0
+
+        traced = make_fx(function)(k.clone(), v.clone(), new, used)
+        self.assertTrue(torch.equal(traced(k.clone(), v.clone(), new, used + 4), function(k, v, new, used + 4)))
 
 
 if __name__ == "__main__":

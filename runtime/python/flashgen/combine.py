@@ -1,11 +1,6 @@
 """combine: attention over all keys, from its results over some of them each."""
 from .attention import adapter_of, check_kinds
-from .beside import check, fixed, look, make
-from .call import fixed as copies
-from .call import perform, prepared
-from .prepare import Output
-
-MOST_PARTS = 256
+from .combine_call import run
 
 
 def combine(o_parts, lse_parts, *, sink=None, dtype="f16"):
@@ -25,28 +20,7 @@ def combine(o_parts, lse_parts, *, sink=None, dtype="f16"):
     try:
         if adapter.needs_gradient(given):
             raise ValueError("a tensor requires a gradient, which combine does not have: call it under torch.no_grad()")
-        call = prepared(prepare, adapter, "combine", dtype, tuple(given), adapter.describe(given.values()))
-        taken = copies(adapter, call, given)
-        return tuple(perform(adapter, call, adapter.addresses(taken.values()), o_parts))
+        return adapter.combine(dtype, given) if adapter.IS_TRACED else run(adapter, dtype, given)
     except AttributeError:
         check_kinds(adapter, given, "o_parts")
         raise
-
-
-def prepare(adapter, _, dtype, names, descriptions):
-    facts = look(adapter, names, descriptions)
-    o = facts["o_parts"]
-    check("o_parts", o, (None,) * 5, ("f32",) if dtype == "f32" else ("f32", dtype))
-    parts, b, n, h, dv = o.shape
-    if not 1 <= parts <= MOST_PARTS:
-        raise ValueError(f"o_parts has {parts} parts; expected 1 to {MOST_PARTS}")
-    check("lse_parts", facts["lse_parts"], (parts, b, h, n), ("f32",))
-    texts = {"kernel": "combine", "dtype": dtype, "parts_dtype": "f32" if o.dtype == "f32" else "spec"}
-    if "sink" in facts:
-        check("sink", facts["sink"], (h,), ("f32",))
-        texts["sink"] = "true"
-    width = -(-dv // 8) * 8
-    texts["head_dim"] = str(width)
-    outputs = (Output("o", (b, n, h, width), dtype, dtype, dv), Output("lse", (b, h, n), "f32"))
-    taken, fixes = fixed(facts, {"o_parts": width}, {"sink"})
-    return make(adapter, texts, {"parts": parts, "b": b, "h": h, "nq": n}, taken, outputs, fixes)

@@ -1,5 +1,5 @@
 """torch.ops.flashgen.attention and attention_backward: what PyTorch's compiler, its export and fake tensors see of a call;
-row_ops.py has those of rows.
+row_ops.py has those of rows, cache_ops.py append and combine.
 
 Both are functions of tensors that return fresh tensors: always as many, one of no elements where there is nothing to
 return. Options are texts and numbers, which a graph can hold; all that depends on values happens inside. traced.py calls
@@ -7,7 +7,7 @@ them; an eager call goes without them, because they cost some 60 us. Importing t
 a program needs before it loads a graph that was exported."""
 import torch
 
-from . import row_ops, tensors  # noqa: F401
+from . import cache_ops, row_ops, tensors  # noqa: F401
 from .autograd import MAIN, check_has_gradient, refuse_twice
 from .call import run
 from .op_parts import defaults, joined, names_in, nothing, pairs, pairs_text, separate

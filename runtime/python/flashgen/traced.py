@@ -2,6 +2,7 @@
 import torch
 
 from .autograd import check_has_gradient
+from .cache_ops import APPENDED, COMBINED
 from .prepare import KEPT
 from .row_ops import differentiable_rows, launched  # noqa: F401
 from .tensors import check_writable, describe, facts, filled, fresh_seed, needs_gradient, seed_words  # noqa: F401
@@ -40,6 +41,17 @@ def backward(options, wants, given):
     names = input_names(options["declared"])
     made = dict(zip((*MAIN, "bias", "sink", *names), (*made, *of_inputs)))
     return [made[name] for name in (*MAIN, *wants)]
+
+
+def append(rotary, given):
+    """The queries that were turned, or None."""
+    turned = ops.append(*[given.get(name) for name in APPENDED], rotary=rotary)
+    return turned if "q" in given else None
+
+
+def combine(dtype, given):
+    """(o, lse)."""
+    return ops.combine(*[given.get(name) for name in COMBINED], dtype=dtype)
 
 
 def arguments(options, given):

@@ -2,6 +2,7 @@
 import torch
 
 from ..append import append
+from ..attention import is_traced
 from ..autograd import E4M3
 from .attend import attend, check_dtypes, check_places, longest
 from .layers.rotary import apply_rotary_emb, sequence_of, token_positions
@@ -56,7 +57,7 @@ def new_rows(k, starts_new):
 def check_rows(rows, used, new):
     """That no two sequences write to one place of a cache. On a GPU either may win, as in FlashAttention 2, and nobody looks;
     the host device takes it for a race, and the call says why."""
-    if rows is None or rows.is_cuda:
+    if rows is None or rows.is_cuda or is_traced():
         return
     ends = {}  # of what is written to each cache so far
     for row, first, end in sorted(zip(rows.tolist(), used.tolist(), (used + new).tolist())):
@@ -68,8 +69,8 @@ def check_rows(rows, used, new):
 
 def check_bounds(used, table, k_cache, name):
     """That the table has a page for each key. It reads the lengths on the host, which waits for the device; not while a
-    stream captures, where nobody may."""
-    if is_capturing(used):
+    stream captures, where nobody may, nor while operators are recorded, for lengths of other calls."""
+    if is_traced() or is_capturing(used):
         return
     most, room = int(used.max()) if len(used) else 0, table.shape[1] * k_cache.shape[1]
     if most > room:
