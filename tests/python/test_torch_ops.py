@@ -277,6 +277,8 @@ class Compiled(CompiledCase):
             longer = [random(B, 50, heads, D) for heads in (H, HK, HK)]
             self.same([torch.export.load(file).module()(*longer)], [module(*longer)])
 
+            given = [x for node in program.graph.nodes if "flashgen" in str(node.target) for x in (*node.args, *node.kwargs.values())]
+            self.assertTrue(given and [] not in given)  # which AOTInductor's runtime would make None of
     def test_cuda_graphs(self):
         """Of PyTorch's own making: each replay has its arguments' values and drops anew."""
         if DEVICE == "cpu":

@@ -16,8 +16,9 @@ from .spec import Axes, Number
 
 BESIDE = ("bias", "sink", "seed", "starts_q", "starts_k", "used_q", "used_k", "first_k", "rows", "table", "q_ranges", "k_ranges", "kinds",
           "pos_q", "pos_k", "whole_q", "whole_k", "q_descale", "k_descale", "v_descale")
-ARRAYS = "Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE) + "Tensor[] inputs, Tensor? numbers=None"
-OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[] ints=[], float[] floats=[],
+ARRAYS = ("Tensor q, Tensor k, Tensor v, " + "".join(f"Tensor? {name}, " for name in BESIDE)
+          + "Tensor[]? inputs, Tensor? numbers=None")
+OPTIONS = """str? mask=None, str? score=None, str define="", str declared="", SymInt[]? ints=None, float[]? floats=None,
     str normalizer="softmax", float? sigmoid_bias=None, float? keep=None, float? scale=None, SymInt? longest_q=None,
     SymInt? longest_k=None, bool deterministic=False, bool batch_invariant=False, int sm_margin=0, str plan="", str? dtype=None,
     str? o_dtype=None, str? grad_dtype=None, int descale_block=0, bool latent=False"""
@@ -32,7 +33,8 @@ BACKWARD = (f"(Tensor dout, Tensor o, Tensor lse, Tensor u, Tensor? dlse, {ARRAY
 def written(options):
     """The options of an op, of the values of an Options. Lists are texts, "near(n)=p - k < n; far(n)=k < p - n". Inputs are
     declared by "cap=float; edge=[q] monotone; slope=[h]; width=int"; ints and floats are the numbers, in their order. Where a
-    graph is for any floats, they are a float64 tensor of the CPU instead, the op's `numbers`."""
+    graph is for any floats, they are a float64 tensor of the CPU instead, the op's `numbers`. An empty list is None, which the
+    runtime of AOTInductor makes of it."""
     (mask, score, define, inputs, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k, deterministic,
      batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, descale_block, latent) = options
     declared, ints, floats = [], [], []
@@ -43,9 +45,9 @@ def written(options):
         else:
             declared.append(f"{x.name}=[{x.axes}]" + (" monotone" if x.monotone else ""))
     return {"mask": mask, "score": score, "define": joined([head + "=" + text for head, text in define or ()]),
-            "declared": joined(declared), "ints": ints, "floats": floats, "normalizer": normalizer, "sigmoid_bias": sigmoid_bias,
-            "keep": keep, "scale": scale, "longest_q": longest_q, "longest_k": longest_k, "deterministic": deterministic,
-            "batch_invariant": batch_invariant, "sm_margin": sm_margin, "dtype": dtype,
+            "declared": joined(declared), "ints": ints or None, "floats": floats or None, "normalizer": normalizer,
+            "sigmoid_bias": sigmoid_bias, "keep": keep, "scale": scale, "longest_q": longest_q, "longest_k": longest_k,
+            "deterministic": deterministic, "batch_invariant": batch_invariant, "sm_margin": sm_margin, "dtype": dtype,
             "o_dtype": o_dtype, "grad_dtype": grad_dtype, "descale_block": descale_block, "latent": latent,
             "plan": pairs_text(plan)}
 
@@ -53,7 +55,7 @@ def written(options):
 def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
          deterministic, batch_invariant, sm_margin, plan, dtype, o_dtype, grad_dtype, descale_block, latent):
     """The values of an Options again."""
-    ints, floats = iter(ints), iter(floats)
+    ints, floats = iter(ints or ()), iter(floats or ())
     inputs = []
     for text in separate(declared):
         name, _, kind = text.partition("=")
@@ -71,7 +73,7 @@ def read(mask, score, define, declared, ints, floats, normalizer, sigmoid_bias, 
 def by_name(declared, arrays, inputs):
     """name -> tensor of what is given: q, k, v and BESIDE, and the inputs that are declared."""
     given = {name: x for name, x in zip(MAIN + BESIDE, arrays) if x is not None}
-    given.update(zip(input_names(declared), inputs))
+    given.update(zip(input_names(declared), inputs or ()))
     return given
 
 
@@ -173,7 +175,7 @@ def keep(ctx, inputs, keyword_only_inputs, output):
     ctx.set_materialize_grads(False)
     is_differentiable = KEPT.get(options["normalizer"], ("",))[0] == "lse"
     ctx.mark_non_differentiable(*(() if is_differentiable else (lse,)), u, max_logit)
-    ctx.save_for_backward(o, lse, u, numbers, *arrays, *of_inputs)
+    ctx.save_for_backward(o, lse, u, numbers, *arrays, *(of_inputs or ()))
     ctx.options = options
 
 
@@ -188,12 +190,13 @@ def differentiate(ctx, dout, dlse, *_):
     wanted = ",".join([name for name in ("bias", "sink", *names) if is_needed[name]])
     if dout is None:
         dout = torch.zeros_like(o)
-    *made, of_inputs = torch.ops.flashgen.attention_backward(
-        dout, o, lse, u, dlse, *arrays, inputs, numbers, **options, wanted=wanted)
-    made = dict(zip((*MAIN, "bias", "sink", *names), (*made, *of_inputs)))
+    *made, grads_of_inputs = torch.ops.flashgen.attention_backward(
+        dout, o, lse, u, dlse, *arrays, inputs or None, numbers, **options, wanted=wanted)
+    made = dict(zip((*MAIN, "bias", "sink", *names), (*made, *grads_of_inputs)))
     grads = {name: made[name] if needed else None for name, needed in is_needed.items()}
     numbers_too = len(ctx.needs_input_grad) > n + 1  # PyTorch leaves out what is the default
-    return (*[grads[name] for name in MAIN + BESIDE], [grads[name] for name in names], *[None] * numbers_too)
+    lists = None if of_inputs is False else [grads[name] for name in names]  # as the caller's is: None or a list
+    return (*[grads[name] for name in MAIN + BESIDE], lists, *[None] * numbers_too)
 
 
 attention.register_autograd(differentiate, setup_context=keep)

@@ -56,10 +56,10 @@ def combine(dtype, given):
 
 def arguments(options, given):
     """The tensors of an op, in the order of its schema. Floats that a graph does not know move there from the options."""
-    inputs = [given[name] for name in input_names(options["declared"])]
+    inputs = [given[name] for name in input_names(options["declared"])] or None
     numbers = None
-    if not all([is_static(x) for x in options["floats"]]):
+    if not all([is_static(x) for x in options["floats"] or ()]):
         # a sum is what PyTorch's compiler does by tensors; of torch.tensor it would compile each value anew
         zero = torch.zeros((), dtype=torch.float64, device="cpu")
-        numbers, options["floats"] = torch.stack([zero + x for x in options["floats"]]), []
+        numbers, options["floats"] = torch.stack([zero + x for x in options["floats"]]), None
     return (*[given.get(name) for name in MAIN + BESIDE], inputs, numbers)
