@@ -5,7 +5,9 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "plain.h"
+#include "recipe/extent.h"
 #include "sized.h"
+#include "spec/point_formula.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -216,6 +218,46 @@ size_t fg_workspace_bytes(const fg_kernel *kernel, const fg_shape *shape) {
 }
 
 const char *fg_op_inputs(const fg_op *op) { return op && op->point.inputs ? op->point.inputs : ""; }
+
+/* The extent of an axis: the length in the shape that it names, 1, or an expression's value. */
+static fg_status input_extent(const char *text, fg_layout layout, const fg_shape *shape,
+                              int64_t *value) {
+  const fg_extent_row *row = fg_extent_of_axis(text, strlen(text));
+  fg_expr expr;
+  if (row) {
+    const char letter = layout.q == FG_PACKED && row->letter == 'q'    ? 's'
+                        : layout.kv == FG_PACKED && row->letter == 'k' ? 't'
+                                                                       : row->letter;
+    *value = fg_extent_get(fg_extent_of(letter), shape);
+    return FG_OK;
+  }
+  TRY(fg_expr_compile(text, fg_shape_forms[FG_FORM_PAIRS].letters, &expr));
+  TRY(fg_expr_eval(&expr, shape, value));
+  return *value >= 0 ? FG_OK : fg_fail(FG_EARGUMENT, "it is %" PRId64 " at this shape", *value);
+}
+
+fg_status fg_input_extents(const fg_op *op, int64_t input, const fg_shape *shape,
+                           int64_t extents[4]) {
+  int64_t made[FG_NODE_ARGS] = {-1, -1, -1, -1};
+  fg_formula formula = {0};
+  fg_shape own;
+  TRY(FG_GIVEN({"op", op}, {"shape", shape}, {"extents", extents}));
+  TRY(fg_shape_read(shape, &own, &shape));
+  if (input < 0 || input >= op->n_inputs)
+    return fg_fail(FG_EARGUMENT, "input = %" PRId64 ": mask and score read %d", input,
+                   op->n_inputs);
+  locale_t plain = fg_plain_begin();
+  fg_status status = fg_point_formula(&op->point, &formula);
+  const fg_input *x = &formula.input[input];
+  for (int i = 0; status == FG_OK && i < x->rank; i++) {
+    status = input_extent(x->extent[i], fg_point_layout(&op->point), shape, &made[i]);
+    if (status != FG_OK) fg_fail_in(status, "inputs.%s: the extent %s", x->name, x->extent[i]);
+  }
+  fg_plain_end(plain);
+  fg_formula_free(&formula);
+  if (status == FG_OK) memcpy(extents, made, sizeof made);
+  return status;
+}
 
 /* One too many would be taken for its neighbour. */
 static fg_status check_inputs(const fg_op *op, const fg_args *args) {

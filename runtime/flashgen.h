@@ -421,6 +421,12 @@ void fg_release(fg_op *op);
  * in 0 * x, is not there. The text lives as long as the op. */
 const char *fg_op_inputs(const fg_op *op);
 
+/* The extents of an input at a shape, by its place in fg_args.inputs: of "f32[h, nq + nk - 1]" those
+ * of its 2 axes, and behind them -1; of a number -1 alone. Of packed sequences the axes q and k are
+ * all tokens. FG_EARGUMENT: there is no such input, or an extent is negative or divides by 0. */
+fg_status fg_input_extents(const fg_op *op, int64_t input, const fg_shape *shape,
+                           int64_t extents[4]);
+
 /* The best kernel for the shape. Shapes of one class (lengths in quarter octaves, batch times heads
  * in powers of two, align) share one: hot, it takes no lock and allocates nothing. The first time
  * it compiles, unless a zoo or the cache has the kernel, and loads. FG_ECAPTURE when that would

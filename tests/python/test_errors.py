@@ -71,9 +71,13 @@ class Errors(Case):
                    inputs={"slope": ("b, h", slope)})
         self.wrong(TypeError, "inputs: slope is float64; expected", score="alibi(slope)",
                    inputs={"slope": ("h", slope.astype("f8"))})
-        for axes in ("n", "h +", "h; 1", "1 / 0"):
-            self.wrong(ValueError, "is no extent; expected one of b, h, hk, q, k, a number, or an expression in nq and nk",
-                       score="alibi(slope)", inputs={"slope": (axes, slope)})
+        for axes, why in (("n", '"n" is no name, input or definition'), ("h +", "an extent is an expression in nq and nk"),
+                          ("1 / 0", "division by a constant 0"), ("1 / (nq - 5)", "overflows or divides by 0"), ("nq - 6", "it is -1 at"),
+                          ("9**9**7", "expected a value"), ("h; 1", "are no axes"), ("h], a=f32[h", "are no axes"),
+                          ("(lambda: ().__class__)() and 4", "are no axes")):
+            self.wrong(ValueError, why, score="alibi(slope)", inputs={"slope": (axes, slope)})
+        self.wrong(ValueError, "inputs: 'a=int, b' is no name", mask="k < b", inputs={"a=int, b": 3})
+        self.wrong(TypeError, "inputs is a tuple; expected a dict", inputs=(1, 2))
         self.wrong(ValueError, "inputs.slope: declared, but no point uses it", inputs={"slope": ("h", slope)})
         for extra in (1.0, ("h", slope)):
             self.wrong(ValueError, "inputs: mask and score do not depend on a: leave it out",

@@ -60,6 +60,29 @@ START_TEST(declared) {
 }
 END_TEST
 
+/* Those of packed sequences are all tokens. */
+START_TEST(extents) {
+  fg_op *op = make("forward", families[0], "")->op;
+  fg_shape shape = SHAPE(2, 4, 2, 20, 37, 0);
+  int64_t found[4] = {0};
+  const int64_t table[4] = {4, 56, -1, -1}, ids[4] = {2, 37, -1, -1}, none[4] = {-1, -1, -1, -1};
+  GOOD(fg_input_extents(op, TABLE, &shape, found));
+  ck_assert_mem_eq(found, table, sizeof found);
+  GOOD(fg_input_extents(op, CAP, &shape, found));
+  ck_assert_mem_eq(found, none, sizeof found);
+  GOOD(fg_input_extents(op, IDS, &shape, found));
+  FAILS(FG_EARGUMENT, "input = 5: mask and score read 5", fg_input_extents(op, 5, &shape, found));
+  ck_assert_mem_eq(found, ids, sizeof found);
+  op = api_define(context, "head_dim=8 score=s+a[q]+c[k,0] inputs=a=f32[q],c=f32[k,nq-30] "
+                           "q_layout=packed kv_layout=packed");
+  shape.tokens_q = 55, shape.tokens_k = 66;
+  GOOD(fg_input_extents(op, 0, &shape, found));
+  ck_assert_int_eq(found[0], 55);
+  FAILS(FG_EARGUMENT, "inputs.c: the extent nq - 30: it is -10 at this shape",
+        fg_input_extents(op, 1, &shape, found));
+}
+END_TEST
+
 START_TEST(numbers) {
   static const fg_shape shapes[] = {SHAPE(2, 4, 2, 20, 37, 0), SHAPE(1, 2, 1, 70, 33, 0),
                                     SHAPE(1, 2, 2, 150, 150, 0)};
@@ -282,6 +305,7 @@ int main(void) {
   TCase *cases = tcase_create("api_inputs");
   tcase_add_checked_fixture(cases, open_one, close_one);
   suite_add(cases, declared);
+  suite_add(cases, extents);
   suite_loop(cases, numbers, 2);
   suite_loop(cases, equal_bits, 2);
   suite_add(cases, refused);

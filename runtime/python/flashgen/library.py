@@ -78,6 +78,7 @@ FUNCTIONS = {  # result, arguments; a pointer to a struct or an opaque one is a 
     "fg_define": (c.c_int, c.c_void_p, c.c_void_p, c.c_void_p),
     "fg_release": (None, c.c_void_p),
     "fg_op_inputs": (c.c_char_p, c.c_void_p),
+    "fg_input_extents": (c.c_int, c.c_void_p, c.c_int64, c.c_void_p, c.c_void_p),
     "fg_select": (c.c_int, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p),
     "fg_workspace_bytes": (c.c_size_t, c.c_void_p, c.c_void_p),
     "fg_launch": (c.c_int, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p),

@@ -3,7 +3,7 @@ import ctypes as c
 
 from . import layout as layouts
 from . import spec
-from .context import context, select
+from .context import check, context, select
 from .library import GIVEN, Args, InputValue, Shape, library, sized
 
 ALIGN = 16  # bytes, of addresses and strides that the fast kernels take
@@ -60,9 +60,14 @@ def prepare(adapter, backward, options, wants, names, descriptions):
     for output in call.outputs:
         output.is_like_q = facts["q"][:3] == (output.shape, contiguous(output.shape), output.word)
     call.aligned = 1 if layout.kv in ("cached", "paged") else sum(name in MAIN for name in names)
+    texts, device = spec.texts(options, layout, dtype, facts, wants, backward), context(facts["q"].device)
+    if is_uneven(facts, layout):
+        texts.setdefault("family", "mma,decode,simt")
+    op, shape = device.op(texts), sized(Shape, align=alignment(facts, layout), **layout.extents)
+    check_inputs(op, shape, facts, options)
     fill(call, facts, options.inputs, {name: getattr(options, name) for name in ("scale", "keep", "sigmoid_bias")},
          options.sm_margin)
-    choose(call, adapter, facts, options, layout, spec.texts(options, layout, dtype, facts, wants, backward), wants)
+    settle(call, adapter, device, op, shape)
     return call
 
 
@@ -101,16 +106,6 @@ def fill(call, facts, inputs=(), numbers=None, sm_margin=0, strides=layouts.stri
     call.words = c.c_uint64 * (len(call.template) // WORD)
     call.has_inputs = len(values) > 0
     call.places = tuple(place(name, inputs) for name in [*facts, *(output.name for output in call.outputs)])
-
-
-def choose(call, adapter, facts, options, layout, texts, wants):
-    """The kernel, for the shape."""
-    device = context(facts["q"].device)
-    if is_uneven(facts, layout):
-        texts.setdefault("family", "mma,decode,simt")
-    op = device.op(texts)
-    check_used(op, options)
-    settle(call, adapter, device, op, sized(Shape, align=alignment(facts, layout), **layout.extents))
 
 
 def settle(call, adapter, device, op, shape):
@@ -177,8 +172,7 @@ def check_arrays(facts, options, layout, dtype):
     out = facts["q"].shape[:-1] + (layout.dv,)
     expected = {"o": (out, o_word(dtype, options.o_dtype) if dtype == "e4m3" else options.o_dtype), "dout": (out, None), "lse": (rows, "f32"), "dlse": (rows, "f32"), "r": (rows, "f32"),
                 "u": (out, "f32"), "sink": ((e["h"],), None), "seed": ((4,), "i32")}
-    expected.update({"input." + x.name: (spec.input_shape(x, layout), None)
-                     for x in options.inputs if isinstance(x, spec.Axes)})
+    expected.update({name: (fact.shape, None) for name, fact in facts.items() if name.startswith("input.")})  # check_inputs knows
     for name, (shape, word) in expected.items():
         if name in facts:
             check_array(name, facts[name], shape, word)
@@ -220,12 +214,17 @@ def wrong_dtype(name, found, words):
     return TypeError(f"{title(name)} is {long_name(found)}; expected {' or '.join(long_name(word) for word in words)}")
 
 
-def check_used(op, options):
-    """An input on which nothing depends has no place in fg_args.inputs."""
+def check_inputs(op, shape, facts, options):
+    """An input on which nothing depends has no place in fg_args.inputs; the library knows the extents of the others."""
     used = spec.input_names(library().fg_op_inputs(op).decode()) if options.inputs else ()
     for x in options.inputs:
         if x.name not in used:
             raise ValueError(f"inputs: mask and score do not depend on {x.name}: leave it out")
+    for i, x in enumerate(options.inputs):
+        if isinstance(x, spec.Axes):
+            extents = (c.c_int64 * 4)()
+            check("fg_input_extents", op, i, c.byref(shape), extents)
+            check_array("input." + x.name, facts["input." + x.name], tuple(n for n in extents if n >= 0), None)
 
 
 # ---- copies ----

@@ -7,6 +7,8 @@ PLAN_FIELDS = ("family", "block_q", "block_kv", "stages", "warps", "warps_per_ke
 AXES = "bhqk"  # of a bias
 
 
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+EXTENTS = re.compile(r"[A-Za-z0-9_+\-*/%(), ]*")  # signs that stay within a declaration; the library reads them
 class Options(NamedTuple):
     """What is asked for beside the arrays; hashable, and of the same value for the same call."""
     mask: Optional[str]
@@ -48,6 +50,11 @@ def read_inputs(inputs):
     declared, arrays = [], {}
     for name in sorted(inputs):
         value = inputs[name]
+    if not hasattr(inputs, "items"):
+        raise TypeError(f'inputs is a {type(inputs).__name__}; expected a dict: {{"slope": ("h", array), "width": 128}}')
+    for name in inputs:
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise ValueError(f"inputs: {name!r:.60} is no name; expected letters, digits and _")
         if isinstance(value, numbers.Real) and not isinstance(value, bool):
             kind = int if isinstance(value, numbers.Integral) else float
             declared.append(Number(name, kind, kind(value)))
@@ -55,6 +62,9 @@ def read_inputs(inputs):
             declared.append(Axes(name, value[0], len(value) == 3))
             arrays["input." + name] = value[1]
         else:
+            if not EXTENTS.fullmatch(value[0]):
+                raise ValueError(f"inputs: {name}: {value[0]!r:.60} are no axes; expected b, h, hk, q, k, numbers, and "
+                                 "expressions in nq and nk, with commas between them")
             raise TypeError(f"inputs: {name} is {value!r:.60}; expected an int, a float or a pair of axes and array, "
                             f'("h", array)')
     return tuple(declared), arrays
@@ -137,22 +147,3 @@ def declaration(x, facts, wants):
     word = facts["input." + x.name].dtype
     more = " grad" if "input." + x.name in wants else " monotone" if x.monotone else ""
     return f"{x.name}={word}[{x.axes}]{more}"
-
-
-def input_shape(x, layout):
-    """The shape that an input's axes ask for."""
-    e = layout.extents
-    names = {"b": e["b"], "h": e["h"], "hk": e["hk"], "nq": e["nq"], "nk": e["nk"],
-             "q": e.get("tokens_q", e["nq"]), "k": e.get("tokens_k", e["nk"])}
-    return tuple(extent(text.strip(), names, x) for text in x.axes.split(","))
-
-
-def extent(text, names, x):
-    try:
-        code = compile(text.replace("/", "//"), "extent", "eval")
-        if set(code.co_names) <= set(names):
-            return int(eval(code, {"__builtins__": {}}, names))
-    except (SyntaxError, ArithmeticError, TypeError, ValueError):
-        pass
-    raise ValueError(f'inputs: {x.name}: "{text}" is no extent; expected one of b, h, hk, q, k, a number, or an '
-                     f"expression in nq and nk")
