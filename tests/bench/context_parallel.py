@@ -64,7 +64,7 @@ def check(options, method, margin):
     """A short sequence, beside one GPU."""
     whole = some(4096, options.heads, options.kv_heads, options.dim)
     right = both(flashgen.attention, *whole)
-    found = both(lambda q, k, v: flashgen.context_parallel(q, k, v, method=method, sm_margin=margin),
+    found = both(lambda q, k, v: flashgen.context_parallel(q, k, v, mask="causal", method=method, sm_margin=margin),
                  *(flashgen.shard(x.detach()) for x in whole))
     for name, x, y in zip(("o", "dq", "dk", "dv"), found, right):
         distance = (flashgen.unshard(x).float() - y.float()).norm() / y.float().norm()
@@ -94,7 +94,7 @@ def main():
     rows = []
     for method, margin in contestants:
         def parallel(q, k, v):
-            return flashgen.context_parallel(q, k, v, method=method, sm_margin=margin)
+            return flashgen.context_parallel(q, k, v, mask="causal", method=method, sm_margin=margin)
         row = {"method": method, "margin": margin, "gpus": n, "tokens": options.tokens, "card": torch.cuda.get_device_name()}
         for name, passes in (("forward", forward), ("both", both)):
             rounds = [[slowest(seconds(lambda: passes(*contestant))) for contestant in ((flashgen.attention, *whole),

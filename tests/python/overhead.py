@@ -43,10 +43,10 @@ def cold(what, function):
 def main():
     q = np.zeros((1, 8, 2, 64), "f2")
     slope, weight = np.zeros(2, "f4"), np.zeros((64, 64), "f2")
-    cold("NumPy", lambda: flashgen.attention(q, q, q))
-    hot("NumPy, float32", lambda: flashgen.attention(*[q.astype("f4")] * 3))
+    cold("NumPy", lambda: flashgen.attention(q, q, q, mask="causal"))
+    hot("NumPy, float32", lambda: flashgen.attention(*[q.astype("f4")] * 3, mask="causal"))
     cold("NumPy, with an input",
-         lambda: flashgen.attention(q, q, q, score="alibi(slope)", inputs={"slope": ("h", slope)}))
+         lambda: flashgen.attention(q, q, q, mask="causal", score="alibi(slope)", inputs={"slope": ("h", slope)}))
     hot("NumPy, linear", lambda: flashgen.linear(q, weight))
     try:
         import torch
@@ -54,10 +54,10 @@ def main():
         return
     t = torch.zeros((1, 8, 2, 64), dtype=torch.bfloat16)
     leaf = t.clone().requires_grad_()
-    hot("PyTorch", lambda: flashgen.attention(t, t, t))
-    hot("PyTorch, with lse", lambda: flashgen.attention(t, t, t, return_lse=True))
-    hot("PyTorch, for backward", lambda: flashgen.attention(leaf, leaf, leaf))
-    out, dout = flashgen.attention(leaf, leaf, leaf), torch.ones_like(t)
+    hot("PyTorch", lambda: flashgen.attention(t, t, t, mask="causal"))
+    hot("PyTorch, with lse", lambda: flashgen.attention(t, t, t, mask="causal", return_lse=True))
+    hot("PyTorch, for backward", lambda: flashgen.attention(leaf, leaf, leaf, mask="causal"))
+    out, dout = flashgen.attention(leaf, leaf, leaf, mask="causal"), torch.ones_like(t)
     hot("PyTorch, backward with its own engine", lambda: torch.autograd.grad(out, leaf, dout, retain_graph=True))
     square = torch.zeros((64, 64), dtype=t.dtype, requires_grad=True)
     hot("PyTorch, linear", lambda: flashgen.linear(t, square.detach()))

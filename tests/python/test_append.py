@@ -102,7 +102,7 @@ class Append(Case):
         cache = np.zeros_like(k), np.zeros_like(v)
         for first, last in ((0, 5), (5, 7), (7, 8)):
             flashgen.append(*cache, k[:, first:last], v[:, first:last], used_k=np.full(2, first, "i4"))
-        found = flashgen.attention(random(2, 1, H, D, seed=2), *cache, used_k=np.full(2, 8, "i4"))
+        found = flashgen.attention(random(2, 1, H, D, seed=2), *cache, mask="causal", used_k=np.full(2, 8, "i4"))
         np.testing.assert_allclose(found, whole, atol=1e-3)
 
     def test_errors(self):

@@ -30,7 +30,9 @@ class Hooks(Case):
         self.assertLess(error(found, value, size), LIMITS[word], name)
 
     def check(self, options, reference, word="f16", inputs=None, dlse=False, arrays_of=None):
-        """Forward and backward beside the formulas. inputs: name -> (derivative of the score, axes that are summed)."""
+        """Forward and backward beside the formulas. inputs: name -> (derivative of the score, axes that are summed).
+        The mask is causal where options have none."""
+        options = {"mask": "causal", **options}
         q, k, v = arrays_of or some("f2" if word == "f16" else "f4")
         exact = rounded if word == "bf16" else np.asarray
         right = Reference(*(exact(x) for x in (q, k, v)), **reference)
@@ -67,9 +69,17 @@ class Hooks(Case):
     def test_bfloat16_of_float32(self):
         self.check({"mask": None}, {}, word="bf16")
 
+    def test_default_is_no_mask(self):
+        q, k, v = some()
+        out, lse = flashgen.attention(q, k, v, return_lse=True)
+        right = Reference(q, k, v).backward(out)
+        self.near("o", out.swapaxes(1, 2), right.o, right.o_size, "f16")
+        dk = flashgen.attention_backward(out, q, k, v, out, lse).k
+        self.near("dk", dk.swapaxes(1, 2), right.dk, right.dk_size, "f16")
+
     def test_float16_of_float32(self):
         q, k, v = some("f4")
-        out = flashgen.attention(q, k, v, dtype="f16")
+        out = flashgen.attention(q, k, v, mask="causal", dtype="f16")
         self.assertEqual(out.dtype, np.float32)
         right = Reference(*(x.astype("f2") for x in (q, k, v)), mask=CAUSAL)
         self.near("o", out.swapaxes(1, 2), right.o, right.o_size, "f16")
@@ -100,7 +110,7 @@ class Hooks(Case):
 
     def test_wanted(self):
         q, k, v = some()
-        slope = {"inputs": {"slope": ("h", np.ones(H, "f4"))}, "score": "alibi(slope)"}
+        slope = {"mask": "causal", "inputs": {"slope": ("h", np.ones(H, "f4"))}, "score": "alibi(slope)"}
         out, lse = flashgen.attention(q, k, v, return_lse=True, **slope)
         self.assertEqual(flashgen.attention_backward(out, q, k, v, out, lse, wanted=(), **slope).inputs, {})
         self.says(ValueError, "wanted: bias is not given, or has no gradient", flashgen.attention_backward, out, q, k, v,
@@ -122,8 +132,8 @@ class Hooks(Case):
             self.check({"dropout": 0.3, "seed": seed}, {"mask": CAUSAL, "factor": kept / share})
         q, k, v = some()
         words = np.array([1, 0, 0, 0], "i4")
-        np.testing.assert_array_equal(flashgen.attention(q, k, v, dropout=0.3, seed=1),
-                                      flashgen.attention(q, k, v, dropout=0.3, seed=words))
+        np.testing.assert_array_equal(flashgen.attention(q, k, v, mask="causal", dropout=0.3, seed=1),
+                                      flashgen.attention(q, k, v, mask="causal", dropout=0.3, seed=words))
 
     def test_normalizers(self):
         decay = 0.25 * np.exp((K - P) * 0.125)
@@ -149,18 +159,18 @@ class Hooks(Case):
     def test_scale_and_max_logit(self):
         q, k, v = some()
         right = Reference(q, k, v, CAUSAL, scale=-0.5)
-        out, lse, most = flashgen.attention(q, k, v, scale=-0.5, return_lse=True, return_max_logit=True)
+        out, lse, most = flashgen.attention(q, k, v, mask="causal", scale=-0.5, return_lse=True, return_max_logit=True)
         self.near("o", out.swapaxes(1, 2), right.o, right.o_size, "f16")
         np.testing.assert_allclose(most, right.max_logit, atol=1e-4)
-        np.testing.assert_array_equal(flashgen.attention(q, k, v, scale=-0.5, return_max_logit=True)[1], most)
+        np.testing.assert_array_equal(flashgen.attention(q, k, v, mask="causal", scale=-0.5, return_max_logit=True)[1], most)
 
     def test_rows_and_keys_that_are_not_there(self):
         q, k, v = some()
-        out, lse = flashgen.attention(q, k[:, :9], v[:, :9], return_lse=True)
+        out, lse = flashgen.attention(q, k[:, :9], v[:, :9], mask="causal", return_lse=True)
         self.assertTrue((out[:, :NQ - 9] == 0).all() and (lse[..., :NQ - 9] == -np.inf).all())
-        self.assertEqual(flashgen.attention(q[:, :0], k, v).shape, (B, 0, H, D))
-        np.testing.assert_array_equal(flashgen.attention(q, k[:, :0], v[:, :0]), 0)
-        grads = flashgen.attention_backward(q, q, k[:, :0], v[:, :0], q, np.zeros((B, H, NQ), "f4"))
+        self.assertEqual(flashgen.attention(q[:, :0], k, v, mask="causal").shape, (B, 0, H, D))
+        np.testing.assert_array_equal(flashgen.attention(q, k[:, :0], v[:, :0], mask="causal"), 0)
+        grads = flashgen.attention_backward(q, q, k[:, :0], v[:, :0], q, np.zeros((B, H, NQ), "f4"), mask="causal")
         self.assertEqual(grads.k.shape, (B, 0, HK, D))
         np.testing.assert_array_equal(grads.q, 0)
 
@@ -170,13 +180,13 @@ class Arrays(Case):
 
     def setUp(self):
         self.arrays = some()
-        self.out, self.lse = flashgen.attention(*self.arrays, return_lse=True)
-        self.grads = flashgen.attention_backward(*self.arrays[:1], *self.arrays, self.out, self.lse)
+        self.out, self.lse = flashgen.attention(*self.arrays, mask="causal", return_lse=True)
+        self.grads = flashgen.attention_backward(*self.arrays[:1], *self.arrays, self.out, self.lse, mask="causal")
 
     def same(self, change):
         q, k, v = (change(x) for x in self.arrays)
-        np.testing.assert_array_equal(flashgen.attention(q, k, v), self.out)
-        grads = flashgen.attention_backward(change(self.arrays[0]), q, k, v, change(self.out), self.lse)
+        np.testing.assert_array_equal(flashgen.attention(q, k, v, mask="causal"), self.out)
+        grads = flashgen.attention_backward(change(self.arrays[0]), q, k, v, change(self.out), self.lse, mask="causal")
         for found, right in zip(grads[:3], self.grads):
             np.testing.assert_array_equal(found, right)
 
@@ -203,26 +213,26 @@ class Arrays(Case):
 
     def test_out(self):
         out = np.empty_like(self.out)
-        self.assertIs(flashgen.attention(*self.arrays, out=out), out)
+        self.assertIs(flashgen.attention(*self.arrays, mask="causal", out=out), out)
         np.testing.assert_array_equal(out, self.out)
         for lies in (np.empty(self.out.shape[:-1] + (2 * D,), "f2")[..., ::2],
                      np.empty(self.out.shape[:-1] + (2 * D,), "f2")[..., 3:3 + D]):
-            found, lse = flashgen.attention(*self.arrays, out=lies, return_lse=True)
+            found, lse = flashgen.attention(*self.arrays, mask="causal", out=lies, return_lse=True)
             self.assertIs(found, lies)
             np.testing.assert_array_equal(lies, self.out)
             np.testing.assert_array_equal(lse, self.lse)
         wide = np.empty(self.out.shape, "f4")
         q, k, v = (x.astype("f4") for x in self.arrays)
-        flashgen.attention(q, k, v, dtype="f16", out=wide)
+        flashgen.attention(q, k, v, mask="causal", dtype="f16", out=wide)
         np.testing.assert_array_equal(wide, self.out)
 
     def test_bfloat16_bits(self):
         """uint16 is bfloat16, as it is."""
         q, k, v = (arrays.round_to_bf16(x) for x in self.arrays)
-        out = flashgen.attention(q, k, v)
+        out = flashgen.attention(q, k, v, mask="causal")
         self.assertEqual(out.dtype, np.uint16)
         np.testing.assert_array_equal(arrays.convert(out, "f32"),
-                                      flashgen.attention(*(x.astype("f4") for x in self.arrays)))
+                                      flashgen.attention(*(x.astype("f4") for x in self.arrays), mask="causal"))
 
     def test_rounding(self):
         """To the nearest, ties to even; what is no number stays so."""
@@ -234,14 +244,14 @@ class Arrays(Case):
         """What tiny arrays cannot show."""
         def last():
             return dict(list(context("host").ops)[-1])
-        flashgen.attention(*self.arrays, batch_invariant=True)
+        flashgen.attention(*self.arrays, mask="causal", batch_invariant=True)
         self.assertEqual((last()["batch_invariant"], last().get("deterministic")), ("true", None))
-        flashgen.attention_backward(*self.arrays[:1], *self.arrays, self.out, self.lse, deterministic=True)
+        flashgen.attention_backward(*self.arrays[:1], *self.arrays, self.out, self.lse, mask="causal", deterministic=True)
         self.assertEqual((last()["deterministic"], last()["pass"]), ("true", "backward"))
 
     def test_plan(self):
         for family in ("simt", "mma"):
-            out = flashgen.attention(*self.arrays, plan={"family": family, "block_kv": [16, 32, 64]})
+            out = flashgen.attention(*self.arrays, mask="causal", plan={"family": family, "block_kv": [16, 32, 64]})
             self.assertLess(error(out, self.out, 0), 1e-3)
 
 

@@ -31,7 +31,7 @@ def own(rank, **extents):
 
 def differing(rank, kind):
     extents = {"hk": 4} if kind == "heads" and rank == 1 else {}
-    more = {"mask": None} if kind == "mask" and rank == 1 else {"order": "spiral"} if kind == "order" and rank == 1 else {}
+    more = {"mask": "causal"} if kind == "mask" and rank == 1 else {"order": "spiral"} if kind == "order" and rank == 1 else {}
     flashgen.context_parallel(*own(rank, **extents), **more)
 
 
@@ -47,7 +47,7 @@ def twice(rank, method):
 
 
 def dying(rank, when):
-    flashgen.context_parallel(*own(rank))
+    flashgen.context_parallel(*own(rank), mask="causal")
     torch.distributed.barrier()
     if rank == 1:
         if when == "ends":
@@ -56,7 +56,7 @@ def dying(rank, when):
         return None
     begun = time.monotonic()
     try:
-        flashgen.context_parallel(*own(rank)).sum().item()  # a GPU's messages are waited for where results are read
+        flashgen.context_parallel(*own(rank), mask="causal").sum().item()  # a GPU's messages are waited for where results are read
     finally:
         assert time.monotonic() - begun < SHORT + 3
 
@@ -74,7 +74,7 @@ def holding(rank, n, how):
         return exchange(*arguments)
 
     messages.exchange = counting
-    flashgen.context_parallel(q, k, v, order=how).sum().backward()
+    flashgen.context_parallel(q, k, v, mask="causal", order=how).sum().backward()
     return most["k"], most["v"]
 
 
@@ -82,10 +82,11 @@ def in_subgroup(rank):
     """Ranks 2 and 1 of three, in this order."""
     group = torch.distributed.new_group([1, 2])
     if rank == 0:
-        flashgen.context_parallel(*own(rank), group=group)
+        flashgen.context_parallel(*own(rank), mask="causal", group=group)
     whole = [torch.cat((x, x.flip(1)), 1) for x in own(rank)]
-    made = flashgen.context_parallel(*(flashgen.shard(x, group) for x in whole), group=group)
-    return (flashgen.unshard(made, group).cpu().float() - flashgen.attention(*whole).cpu().float()).abs().max().item()
+    made = flashgen.context_parallel(*(flashgen.shard(x, group) for x in whole), mask="causal", group=group)
+    alone = flashgen.attention(*whole, mask="causal")
+    return (flashgen.unshard(made, group).cpu().float() - alone.cpu().float()).abs().max().item()
 
 
 def visible(band, whole_q, whole_k, rows, keys, places, lengths):
@@ -186,7 +187,7 @@ class Faults(Case):
     def test_what_differs_is_found_at_the_first_call(self):
         self.all_say(ranks.run(2, differing, "heads"), "ValueError", "context_parallel: k is torch.float16 [1, 8, 2, 8] on rank 0 "
                      "and torch.float16 [1, 8, 4, 8] on rank 1: it has to be the same on all ranks")
-        self.all_say(ranks.run(2, differing, "mask"), "ValueError", "mask is 'causal' on rank 0 and None on rank 1")
+        self.all_say(ranks.run(2, differing, "mask"), "ValueError", "mask is None on rank 0 and 'causal' on rank 1")
 
     def test_a_mistake_of_one_rank_is_told_all(self):
         outcomes = ranks.run(2, differing, "order")
@@ -205,11 +206,11 @@ class Faults(Case):
             with self.subTest(sentence=sentence):
                 self.all_say(ranks.run(2, refused, extents, options), kind, sentence)
 
-    def test_no_group(self):
     def test_gradients_of_gradients(self):
         for method in ("ring", "alltoall"):
             self.all_say(ranks.run(2, twice, method), "NotImplementedError", "a gradient of a gradient is asked for")
 
+    def test_no_group(self):
         self.says(RuntimeError, "there is no process group", flashgen.context_parallel, *own(0))
 
     def test_a_rank_that_ends(self):

@@ -32,6 +32,7 @@ CASES = {
     "slices, contiguous": {"slices": [((0, 20), (0, 20), 1), ((7, 20), (0, 4), 0)], "order": "contiguous"},
 }
 GATHER = ("causal", "window, zigzag, sink", "slope", "packed", "more rows", "slices")
+DROPPED = {"mask": "causal", "dropout": 0.25}
 ALLTOALL = ("causal", "slope", "packed", "full, sink", "slices")
 
 
@@ -156,11 +157,11 @@ def with_others(rank, n):
     torch.manual_seed(rank)
     made = {}
     for method, seed in (("ring", (3, 1 << 40)), ("gather", (3, 1 << 40)), ("ring", None)):
-        found = results(flashgen.context_parallel, own, {"dropout": 0.25, "seed": seed}, {}, own["dlse"].transpose(1, 2),
-                        method=method)
+        found = results(flashgen.context_parallel, own, {**DROPPED, "seed": seed}, {}, own["dlse"].transpose(1, 2), method=method)
         made[method, seed] = {name: flashgen.unshard(found[name]).cpu() for name in ("o", "q", "k", "v")}
     for method in ("ring", "gather", "alltoall"):
-        made[method] = flashgen.context_parallel(own["q"], own["k"], own["v"], method=method, return_max_logit=True)[1].cpu()
+        made[method] = flashgen.context_parallel(own["q"], own["k"], own["v"], mask="causal", method=method,
+                                                 return_max_logit=True)[1].cpu()
     return made
 
 
@@ -169,8 +170,8 @@ class ContextParallel(Case):
         """Those of one process with the same seed: a weight is dropped by its place in the whole sequence."""
         x = {key: value.to(ranks.home(0)) for key, value in whole({}, 2)[0].items()}
         torch.manual_seed(0)
-        top = flashgen.attention(x["q"], x["k"], x["v"], return_max_logit=True)[1]
-        right = {seed: results(flashgen.attention, x, {"dropout": 0.25, "seed": seed}, {}, x["dlse"].transpose(1, 2))
+        top = flashgen.attention(x["q"], x["k"], x["v"], mask="causal", return_max_logit=True)[1]
+        right = {seed: results(flashgen.attention, x, {**DROPPED, "seed": seed}, {}, x["dlse"].transpose(1, 2))
                  for seed in ((3, 1 << 40), None)}
         for found, fault in ranks.run(2, with_others, 2):
             self.assertIsNone(fault, fault and fault[-1])

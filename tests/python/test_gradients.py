@@ -204,8 +204,8 @@ class Gradients(Case):
         q, k, v = (x.detach().flatten(0, 1)[:n].requires_grad_() for x, n in zip(some(), (NQ, NK, NK)))
         slope, sink = numbers(H), numbers(H)
         used = ints(*(b - a for a, b in zip(STARTS_K, STARTS_K[1:]))) - ints(3, 0, 2)
-        out, lse = flashgen.attention(q, k, v, starts_q=ints(*STARTS_Q), starts_k=ints(*STARTS_K), used_k=used, sink=sink,
-                                      score="alibi(slope)", inputs={"slope": ("h", slope)}, return_lse=True)
+        out, lse = flashgen.attention(q, k, v, mask="causal", starts_q=ints(*STARTS_Q), starts_k=ints(*STARTS_K), used_k=used,
+                                      sink=sink, score="alibi(slope)", inputs={"slope": ("h", slope)}, return_lse=True)
         dout, dlse = random(*out.shape, seed=3), random(*lse.shape, dtype=torch.float32, seed=4)
         leaves = {"q": q, "k": k, "v": v, "sink": sink, "slope": slope}
         found = dict(zip(leaves, torch.autograd.grad((out, lse), list(leaves.values()), (dout, dlse))))
@@ -264,11 +264,11 @@ class Float32(Case):
     def test_autograd(self):
         """o in float32 has a float32 gradient, which is rounded to the dtype of q; q's gradient is like q."""
         q, k, v = some(dtype=torch.bfloat16)
-        o = flashgen.attention(q, k, v, o_dtype="f32")
+        o = flashgen.attention(q, k, v, mask="causal", o_dtype="f32")
         self.assertIs(o.dtype, torch.float32)
         o.sum().backward()
         found, q.grad = q.grad, None
-        flashgen.attention(q, k, v).sum().backward()
+        flashgen.attention(q, k, v, mask="causal").sum().backward()
         self.assertIs(found.dtype, torch.bfloat16)
         self.assertLess((found - q.grad).norm() / q.grad.norm(), 1e-2)
 
@@ -279,7 +279,7 @@ class Float32(Case):
         self.says(ValueError, "o_dtype is 'bf16'; expected \"f32\"", flashgen.attention, q, k, v, o_dtype="bf16")
         self.says(ValueError, "grad_dtype is 'f16'; expected \"f32\"", flashgen.attention_backward, q, q, k, v, q, q,
                   grad_dtype="f16")
-        o, lse = flashgen.attention(q, k, v, o_dtype="f32", return_lse=True)
+        o, lse = flashgen.attention(q, k, v, mask="causal", o_dtype="f32", return_lse=True)
         self.says(TypeError, "dout is float16; expected bfloat16 or float32", flashgen.attention_backward, q.half(), q, k, v, o,
                   lse)
 

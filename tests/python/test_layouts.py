@@ -27,7 +27,8 @@ class Layouts(Case):
     def test_packed(self):
         q, k, v = random(sum(NQ) + GAP, H, D), random(sum(NK) + GAP, HK, D, seed=1), random(sum(NK) + GAP, HK, D, seed=2)
         slope = np.array([0.5, 0.25, 0.125, 0.0625], "f4")
-        options = {"starts_q": starts(NQ), "starts_k": starts(NK), "score": "alibi(slope)", "inputs": {"slope": ("h", slope)}}
+        options = {"mask": "causal", "starts_q": starts(NQ), "starts_k": starts(NK), "score": "alibi(slope)",
+                   "inputs": {"slope": ("h", slope)}}
         for longest in ({}, {"longest_q": 19, "longest_k": 40}):
             out, lse = flashgen.attention(q, k, v, return_lse=True, **longest, **options)
         self.assertEqual((out.shape, lse.shape), (q.shape, (H, len(q))))
@@ -89,8 +90,9 @@ class Layouts(Case):
     def test_parts_of_packed_sequences(self):
         """Each sequence has a place of its own."""
         q, k, v = random(12, H, D), random(30, HK, D, seed=1), random(30, HK, D, seed=2)
-        out = flashgen.attention(q, k, v, starts_q=np.array([0, 5, 12], "i4"), starts_k=np.array([0, 10, 30], "i4"),
-                                 pos_q=np.array([7, 3], "i4"), pos_k=np.array([2, 0], "i4"), whole_q=20, whole_k=20)
+        out = flashgen.attention(q, k, v, mask="causal", starts_q=np.array([0, 5, 12], "i4"),
+                                 starts_k=np.array([0, 10, 30], "i4"), pos_q=np.array([7, 3], "i4"), pos_k=np.array([2, 0], "i4"),
+                                 whole_q=20, whole_k=20)
         for rows, keys, pos_q, pos_k in ((slice(0, 5), slice(0, 10), 7, 2), (slice(5, 12), slice(10, 30), 3, 0)):
             i, j = np.arange(rows.stop - rows.start)[:, None] + pos_q, np.arange(keys.stop - keys.start) + pos_k
             right = Reference(q[None, rows], k[None, keys], v[None, keys], mask=j <= i)
@@ -125,12 +127,12 @@ class Layouts(Case):
         self.near(grads.inputs["slope"], value, size)
         without = {name: x for name, x in options.items() if name != "kinds"}
         all_of = flashgen.attention(q, k, v, **without)
-        self.assertTrue((all_of == flashgen.attention(q, k, v, kinds=0 * kinds, mask=None, **without)).all())
+        self.assertTrue((all_of == flashgen.attention(q, k, v, kinds=0 * kinds, **without)).all())
 
     def test_dense_queries_of_packed_keys(self):
         q, k, v = random(2, 3, H, D), random(20, HK, D, seed=1), random(20, HK, D, seed=2)
         at = np.array([0, 8, 20], "i4")
-        out = flashgen.attention(q, k, v, starts_k=at)
+        out = flashgen.attention(q, k, v, mask="causal", starts_k=at)
         for i in range(2):
             right = Reference(q[i:i + 1], k[None, at[i]:at[i + 1]], v[None, at[i]:at[i + 1]], causal(3, at[i + 1] - at[i]))
             self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
@@ -148,7 +150,7 @@ class Layouts(Case):
         narrow = np.zeros((5, 40, HK, D + 4), "f2")
         narrow[..., :D] = k
         for keys in (k, wide[:, :40], narrow[..., :D], odd):
-            out, lse = flashgen.attention(q, keys, v, used_k=used, first_k=first, rows=rows, return_lse=True)
+            out, lse = flashgen.attention(q, keys, v, mask="causal", used_k=used, first_k=first, rows=rows, return_lse=True)
             for i in range(3):
                 seen = rows[i], slice(first[i], used[i])
                 right = Reference(q[i:i + 1], k[seen][None], v[seen][None], causal(2, used[i] - first[i]))
@@ -168,13 +170,13 @@ class Layouts(Case):
                 keys, values = (x[pages].reshape(1, -1, HK, D)[:, :used[i]] for x in (k, v))
                 right = Reference(q[i:i + 1], keys, values)
                 self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
-        packed = flashgen.attention(q[:, 0], k, v, table=table, used_k=used, starts_q=np.arange(4, dtype="i4"))
+        packed = flashgen.attention(q[:, 0], k, v, mask="causal", table=table, used_k=used, starts_q=np.arange(4, dtype="i4"))
         self.assertLess(error(packed, out[:, 0], 0), 1e-3)
 
     def test_cache_of_any_head_dim(self):
         q, k, v = random(2, 1, H, 59), random(2, 9, HK, 59, seed=1), random(2, 9, HK, 43, seed=2)
         used = np.array([9, 4], "i4")
-        out = flashgen.attention(q, k, v, used_k=used)
+        out = flashgen.attention(q, k, v, mask="causal", used_k=used)
         for i in range(2):
             right = Reference(q[i:i + 1], k[i:i + 1, :used[i]], v[i:i + 1, :used[i]])
             self.near(out[i].swapaxes(0, 1), right.o[0], right.o_size[0])
@@ -182,7 +184,7 @@ class Layouts(Case):
     def test_latent(self):
         q, k = random(2, 3, H, 32), random(2, 40, 1, 32, seed=1)
         used = np.array([40, 7], "i4")
-        for given in ({}, {"used_k": used}):
+        for given in ({"mask": "causal"}, {"used_k": used}):
             right = flashgen.attention(q, k, k[..., :24].copy(), **given)
             out = flashgen.attention(q, k, k[..., :24], latent=True, **given)
             np.testing.assert_array_equal(out, right)
@@ -192,8 +194,8 @@ class Layouts(Case):
     def test_batch_invariant(self):
         q, k, v = random(3, 1, H, D), random(3, 40, HK, D, seed=1), random(3, 40, HK, D, seed=2)
         used = np.array([40, 7, 20], "i4")
-        out = flashgen.attention(q, k, v, used_k=used, batch_invariant=True)
-        alone = flashgen.attention(q[1:2], k[1:2], v[1:2], used_k=used[1:2], batch_invariant=True)
+        out = flashgen.attention(q, k, v, mask="causal", used_k=used, batch_invariant=True)
+        alone = flashgen.attention(q[1:2], k[1:2], v[1:2], mask="causal", used_k=used[1:2], batch_invariant=True)
         np.testing.assert_array_equal(out[1:2], alone)
 
 

@@ -92,14 +92,14 @@ test_process.race()
     def test_fork(self):
         """A child has a context of its own, whatever the parent's threads do."""
         q = np.ones((1, 4, 1, 8), "f2")
-        flashgen.attention(q, q, q)
+        flashgen.attention(q, q, q, mask="causal")
         parents = context.context("host")
         with context._lock:  # as a thread of the parent may have it
             child = os.fork()
             if child == 0:
                 signal.alarm(30)
                 try:
-                    assert (flashgen.attention(q, q, q) == 1).all()
+                    assert (flashgen.attention(q, q, q, mask="causal") == 1).all()
                     assert context.context("host") is not parents
                     os._exit(0)
                 except BaseException as error:
@@ -111,15 +111,15 @@ test_process.race()
     def test_calls_are_kept_and_dropped(self):
         """A second call prepares nothing; so many shapes are not kept forever."""
         q = np.ones((1, 4, 1, 8), "f2")
-        flashgen.attention(q, q, q)
+        flashgen.attention(q, q, q, mask="causal")
         before = flashgen.call.calls.copy()
         self.assertGreater(len(before), 0)
-        flashgen.attention(q.copy(), q, q)
+        flashgen.attention(q.copy(), q, q, mask="causal")
         self.assertEqual(flashgen.call.calls, before)
         most, flashgen.call.MOST_CALLS = flashgen.call.MOST_CALLS, len(before) + 3
         try:
             for n in range(5, 15):
-                flashgen.attention(q, *[np.ones((1, n, 1, 8), "f2")] * 2)
+                flashgen.attention(q, *[np.ones((1, n, 1, 8), "f2")] * 2, mask="causal")
                 self.assertLessEqual(len(flashgen.call.calls), len(before) + 3)
         finally:
             flashgen.call.MOST_CALLS = most
@@ -201,7 +201,7 @@ def race():
         barrier.wait()
         for n in (4, 5, 6) * 5:
             v = np.full((1, n, 2, 8), i, "f2")
-            if not (flashgen.attention(v, v, v) == i).all() or not (flashgen.attention(v, v, v, mask=None) == i).all():
+            if not all((flashgen.attention(v, v, v, mask=mask) == i).all() for mask in ("causal", None)):
                 wrong.append(i)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]

@@ -49,7 +49,7 @@ class Torch(Case):
     def test_gradients(self):
         for dtype in (torch.float16, torch.bfloat16):
             for d in (D, 59):
-                self.compare(some(dtype, d=d, dv=24), lambda q, k, v: flashgen.attention(q, k, v, return_lse=True),
+                self.compare(some(dtype, d=d, dv=24), lambda q, k, v: flashgen.attention(q, k, v, mask="causal", return_lse=True),
                              lambda q, k, v: plain(q, k, v, mask=K <= P), dtype)
 
     def test_gradients_of_all(self):
@@ -58,8 +58,8 @@ class Torch(Case):
                   random(H, grad=True))
 
         def ours(q, k, v, slope, bias, sink):
-            return flashgen.attention(q, k, v, score="s + slope[h] / 8 * (k - p)", inputs={"slope": ("h", slope)}, bias=bias,
-                                      sink=sink, return_lse=True)
+            return flashgen.attention(q, k, v, mask="causal", score="s + slope[h] / 8 * (k - p)",
+                                      inputs={"slope": ("h", slope)}, bias=bias, sink=sink, return_lse=True)
 
         def theirs(q, k, v, slope, bias, sink):
             return plain(q, k, v, lambda s: s + slope.view(-1, 1, 1) / 8 * (K - P) + bias, K <= P, sink)
@@ -69,17 +69,17 @@ class Torch(Case):
     def test_only_what_is_asked_for(self):
         q, k, v = some()
         slope = torch.ones(H, device=DEVICE)
-        out = flashgen.attention(q.detach(), k, v.detach(), score="alibi(slope)", inputs={"slope": ("h", slope)})
+        out = flashgen.attention(q.detach(), k, v.detach(), mask="causal", score="alibi(slope)", inputs={"slope": ("h", slope)})
         out.sum().backward()
         self.assertIsNotNone(k.grad)
         self.assertIsNone(q.grad)
         with torch.no_grad():
-            self.assertFalse(flashgen.attention(q, k, v).requires_grad)
-        self.assertFalse(flashgen.attention(*some(grad=False)).requires_grad)
+            self.assertFalse(flashgen.attention(q, k, v, mask="causal").requires_grad)
+        self.assertFalse(flashgen.attention(*some(grad=False), mask="causal").requires_grad)
 
     def test_lse_alone(self):
         q, k, v = some()
-        flashgen.attention(q, k, v, return_lse=True)[1].sum().backward()
+        flashgen.attention(q, k, v, mask="causal", return_lse=True)[1].sum().backward()
         right = [x.detach().double().requires_grad_() for x in (q, k, v)]
         plain(*right, mask=K <= P)[1].sum().backward()
         self.near(q.grad, right[0].grad)
@@ -88,24 +88,24 @@ class Torch(Case):
     def test_strides(self):
         """Heads first, a packed q k v, an expanded gradient, odd addresses."""
         q, k, v = some(grad=False)
-        want = flashgen.attention(q, k, v)
+        want = flashgen.attention(q, k, v, mask="causal")
         heads_first = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v)]
-        self.assertTrue(torch.equal(flashgen.attention(*heads_first), want))
+        self.assertTrue(torch.equal(flashgen.attention(*heads_first, mask="causal"), want))
         kv = torch.stack((k, v), 2).requires_grad_()
-        self.assertTrue(torch.equal(flashgen.attention(q, *kv.unbind(2)), want))
-        flashgen.attention(q, *kv.unbind(2)).sum().backward()
+        self.assertTrue(torch.equal(flashgen.attention(q, *kv.unbind(2), mask="causal"), want))
+        flashgen.attention(q, *kv.unbind(2), mask="causal").sum().backward()
         right = [x.clone().requires_grad_() for x in (k, v)]
-        flashgen.attention(q, *right).backward(torch.ones_like(q))
+        flashgen.attention(q, *right, mask="causal").backward(torch.ones_like(q))
         self.assertTrue(torch.equal(kv.grad, torch.stack([x.grad for x in right], 2)))
         odd = torch.zeros(q.numel() + 1, dtype=q.dtype, device=DEVICE)[1:].view(q.shape).copy_(q)
-        self.assertTrue(torch.equal(flashgen.attention(odd, k, v), want))
+        self.assertTrue(torch.equal(flashgen.attention(odd, k, v, mask="causal"), want))
         out = torch.empty_like(want)
-        self.assertIs(flashgen.attention(q, k, v, out=out), out)
+        self.assertIs(flashgen.attention(q, k, v, mask="causal", out=out), out)
         self.assertTrue(torch.equal(out, want))
 
     def test_parameters_and_modules(self):
         weight = torch.nn.Parameter(random(B, NQ, H, D))
-        flashgen.attention(weight, *some(grad=False)[1:]).sum().backward()
+        flashgen.attention(weight, *some(grad=False)[1:], mask="causal").sum().backward()
         self.assertEqual(weight.grad.shape, weight.shape)
 
     def test_dropout(self):
@@ -113,7 +113,7 @@ class Torch(Case):
         q, k, v = some()
 
         def run():
-            out = flashgen.attention(q, k, v, dropout=0.25)
+            out = flashgen.attention(q, k, v, mask="causal", dropout=0.25)
             return (out, *torch.autograd.grad(out.sum(), (q, k, v)))
 
         torch.manual_seed(42)
@@ -124,11 +124,11 @@ class Torch(Case):
             self.assertTrue(torch.equal(x, z))
             self.assertFalse(torch.equal(x, y))
         seed = torch.tensor([7, 0, 3, 0], dtype=torch.int32, device=DEVICE)
-        self.assertTrue(torch.equal(flashgen.attention(q, k, v, dropout=0.25, seed=seed),
-                                    flashgen.attention(q, k, v, dropout=0.25, seed=(7, 3))))
+        self.assertTrue(torch.equal(flashgen.attention(q, k, v, mask="causal", dropout=0.25, seed=seed),
+                                    flashgen.attention(q, k, v, mask="causal", dropout=0.25, seed=(7, 3))))
         # weights of a constant value: what comes out of v = 1 is what was kept of each row, and dv what of each key
         ones = torch.ones_like(v).requires_grad_()
-        out = flashgen.attention(q, k, ones, dropout=0.25, seed=(1 << 63, 0))
+        out = flashgen.attention(q, k, ones, mask="causal", dropout=0.25, seed=(1 << 63, 0))
         dv, = torch.autograd.grad(out.sum(), ones)
         self.assertAlmostEqual(dv.double().sum().item() / out.double().sum().item(), 1.0, delta=1e-3)
 
@@ -141,25 +141,25 @@ class Torch(Case):
     def test_normalizers(self):
         for normalizer in ("logsoftmax", "retention", "sigmoid", "none"):
             q, k, v = some()
-            out = flashgen.attention(q, k, v, normalizer=normalizer)
+            out = flashgen.attention(q, k, v, mask="causal", normalizer=normalizer)
             out.sum().backward()
             self.assertTrue(torch.isfinite(q.grad).all())
-        out, r = flashgen.attention(*some(), normalizer="retention", return_lse=True)
+        out, r = flashgen.attention(*some(), mask="causal", normalizer="retention", return_lse=True)
         self.assertTrue(out.requires_grad and not r.requires_grad)
         out, lse, u, most = flashgen.attention(*some(), normalizer="logsoftmax", return_lse=True, return_max_logit=True)
         self.assertTrue(lse.requires_grad and not u.requires_grad and not most.requires_grad)
-        out, most = flashgen.attention(*some(), return_max_logit=True)
+        out, most = flashgen.attention(*some(), mask="causal", return_max_logit=True)
         self.assertEqual((out.shape, most.shape), ((B, NQ, H, D), (B, H)))
         out.sum().backward()
 
     def test_packed(self):
         q, k, v = (random(40, n, D, grad=True, seed=i) for i, n in enumerate((H, HK, HK)))
         starts = torch.tensor([0, 15, 40], dtype=torch.int32, device=DEVICE)
-        out = flashgen.attention(q, k, v, starts_q=starts, starts_k=starts)
+        out = flashgen.attention(q, k, v, mask="causal", starts_q=starts, starts_k=starts)
         found = torch.autograd.grad(out.sum(), (q, k, v))
         for rows in (slice(0, 15), slice(15, 40)):
             alone = [x.detach()[None, rows].requires_grad_() for x in (q, k, v)]
-            one = flashgen.attention(*alone)
+            one = flashgen.attention(*alone, mask="causal")
             self.near(out[rows], one[0].double())
             for x, y in zip(found, torch.autograd.grad(one.sum(), alone)):
                 self.near(x[rows], y[0].double())
@@ -168,8 +168,8 @@ class Torch(Case):
         if DEVICE != "cpu":
             self.skipTest("NumPy's arrays are on the host device")
         q, k, v = some(grad=False)
-        found = flashgen.attention(q, k, v).numpy()
-        np.testing.assert_array_equal(found, flashgen.attention(*(x.numpy() for x in (q, k, v))))
+        found = flashgen.attention(q, k, v, mask="causal").numpy()
+        np.testing.assert_array_equal(found, flashgen.attention(*(x.numpy() for x in (q, k, v)), mask="causal"))
 
     def test_errors(self):
         q, k, v = some()
@@ -193,7 +193,7 @@ class Torch(Case):
         wrong(ValueError, "x has a gradient and cannot stand in a mask", q, k, v, mask="k <= p + x[h]",
               inputs={"x": ("h", edge)})
         flashgen.call.launch = launch
-        out = flashgen.attention(q, k, v)
+        out = flashgen.attention(q, k, v, mask="causal")
         dq, = torch.autograd.grad(out, q, torch.ones_like(out, requires_grad=True), create_graph=True)
         with self.assertRaisesRegex(RuntimeError, "once_differentiable"):
             dq.sum().backward()

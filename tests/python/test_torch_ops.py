@@ -127,7 +127,7 @@ class Compiled(CompiledCase):
         slope = random(H, dtype=torch.float32, grad=True)
 
         def function(q, k, v, slope, cap, more):
-            return flashgen.attention(q, k, v, score="softcap(s, cap) * half + more - slope[h]", inputs={
+            return flashgen.attention(q, k, v, mask="causal", score="softcap(s, cap) * half + more - slope[h]", inputs={
                 "slope": ("h", slope), "cap": cap, "half": 0.5, "more": more})
 
         calls = [([*some(), slope], (cap, 1 / 3)) for cap in (1.5, 0.1, 30.0, 2.0 ** -30)]
@@ -163,8 +163,8 @@ class Compiled(CompiledCase):
         sink = random(H, dtype=torch.float32, grad=True)
 
         def function(q, k, v, sink, starts, longest, seed):
-            return flashgen.attention(q, k, v, starts_q=starts, starts_k=starts, longest_q=longest, longest_k=longest,
-                                      sink=sink, dropout=0.25, seed=seed)
+            return flashgen.attention(q, k, v, mask="causal", starts_q=starts, starts_k=starts, longest_q=longest,
+                                      longest_k=longest, sink=sink, dropout=0.25, seed=seed)
 
         self.compare(function, [
             ([*packed(n=n), sink], (torch.tensor(starts, dtype=torch.int32, device=DEVICE), n, SEED + n))
@@ -181,15 +181,15 @@ class Compiled(CompiledCase):
     def test_parts(self):
         """Numbers, or a tensor, of the place of a part."""
         def function(q, k, v, pos):
-            return flashgen.attention(q, k, v, pos_q=pos, pos_k=3, whole_q=60, whole_k=70)
+            return flashgen.attention(q, k, v, mask="causal", pos_q=pos, pos_k=3, whole_q=60, whole_k=70)
 
         self.compare(function, [(some(), (KINDS[:B] + shift,)) for shift in (0, 20)])
 
     def test_eight_bits(self):
         """Descales, another number of tokens, and a cache beside queries of 16 bits."""
         def function(q, k, v, scale, used):
-            o = flashgen.attention(q, k, v, q_descale=scale, v_descale=scale)
-            of_16_bits = flashgen.attention(q.half(), k, v, k_descale=scale, used_k=used)
+            o = flashgen.attention(q, k, v, mask="causal", q_descale=scale, v_descale=scale)
+            of_16_bits = flashgen.attention(q.half(), k, v, mask="causal", k_descale=scale, used_k=used)
             blocks = flashgen.attention(q, k, v, k_descale=scale[..., None].expand(-1, -1, -(-k.shape[1] // 64)), descale_block=64,
                                         o_dtype="f32")
             return o, of_16_bits, blocks
@@ -222,8 +222,8 @@ class Compiled(CompiledCase):
 
     def test_gradients_are_right(self):
         leaves = (*some(), random(1, H, NQ, NK, grad=True))
-        found = gradients(torch.compile(lambda q, k, v, bias: flashgen.attention(q, k, v, bias=bias), fullgraph=True,
-                                        backend="aot_eager"), leaves)
+        found = gradients(torch.compile(lambda q, k, v, bias: flashgen.attention(q, k, v, mask="causal", bias=bias),
+                                        fullgraph=True, backend="aot_eager"), leaves)
         exact = [x.detach().double().requires_grad_() for x in leaves]
         right = gradients(lambda q, k, v, bias: plain(q, k, v, lambda s: s + bias, K <= P)[0], exact)
         for x, y in zip(found, right):
@@ -232,10 +232,11 @@ class Compiled(CompiledCase):
     def test_backward_in_a_graph(self):
         q, k, v = some(grad=False)
         slope = random(H, dtype=torch.float32)
-        out, lse = flashgen.attention(q, k, v, score="alibi(slope)", inputs={"slope": ("h", slope)}, return_lse=True)
+        how = {"mask": "causal", "score": "alibi(slope)", "inputs": {"slope": ("h", slope)}}
+        out, lse = flashgen.attention(q, k, v, return_lse=True, **how)
 
         def function(*arrays):
-            return flashgen.attention_backward(*arrays, dlse=lse, score="alibi(slope)", inputs={"slope": ("h", slope)})
+            return flashgen.attention_backward(*arrays, dlse=lse, **how)
 
         found = torch.compile(function, fullgraph=True, backend="aot_eager")(out, q, k, v, out, lse)
         right = function(out, q, k, v, out, lse)
@@ -265,7 +266,7 @@ class Compiled(CompiledCase):
                 self.slope = torch.nn.Parameter(torch.ones(H, device=DEVICE))
 
             def forward(self, q, k, v):
-                return flashgen.attention(q, k, v, score="alibi(slope)", inputs={"slope": ("h", self.slope)})
+                return flashgen.attention(q, k, v, mask="causal", score="alibi(slope)", inputs={"slope": ("h", self.slope)})
 
         module, n = Module(), torch.export.Dim("n", min=2, max=1000)
         same = [random(B, 21, heads, D) for heads in (H, HK, HK)]
@@ -276,9 +277,9 @@ class Compiled(CompiledCase):
             file.seek(0)
             longer = [random(B, 50, heads, D) for heads in (H, HK, HK)]
             self.same([torch.export.load(file).module()(*longer)], [module(*longer)])
-
             given = [x for node in program.graph.nodes if "flashgen" in str(node.target) for x in (*node.args, *node.kwargs.values())]
             self.assertTrue(given and [] not in given)  # which AOTInductor's runtime would make None of
+
     def test_cuda_graphs(self):
         """Of PyTorch's own making: each replay has its arguments' values and drops anew."""
         if DEVICE == "cpu":
@@ -299,7 +300,7 @@ class Compiled(CompiledCase):
     def test_errors(self):
         q, k, v = some()
         used = torch.tensor([9, 3], dtype=torch.int32, device=DEVICE)
-        compiled = torch.compile(lambda *x: flashgen.attention(*x, used_k=used), backend="eager")
+        compiled = torch.compile(lambda *x: flashgen.attention(*x, mask="causal", used_k=used), backend="eager")
         self.says(ValueError, "a tensor requires a gradient, which attention over a cache does not have", compiled, q, k, v)
         op = torch.ops.flashgen.attention
         self.says(ValueError, "k has 2 sequences, q 1", op, *arguments(q[:1], k, v))
@@ -317,7 +318,7 @@ class Compiled(CompiledCase):
 
         arrays = some()
         with Mode():
-            flashgen.attention(*arrays).sum().backward()
+            flashgen.attention(*arrays, mask="causal").sum().backward()
         self.assertFalse([name for name in seen if "flashgen" in name])
         self.assertFalse(tensors.is_traced(torch.nn.Parameter))
 
@@ -325,7 +326,7 @@ class Compiled(CompiledCase):
         from torch._subclasses.fake_tensor import FakeTensorMode
         with FakeTensorMode() as mode:
             q, k, v = (mode.from_tensor(x) for x in some(grad=False))
-            out, most = flashgen.attention(q, k, v, return_max_logit=True)
+            out, most = flashgen.attention(q, k, v, mask="causal", return_max_logit=True)
         self.assertEqual((out.shape, most.shape), ((B, NQ, H, D), (B, H)))
 
 

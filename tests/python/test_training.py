@@ -51,7 +51,7 @@ class Model(torch.nn.Module):
 
 
 def ours(q, k, v):
-    return flashgen.attention(q, k, v)
+    return flashgen.attention(q, k, v, mask="causal")
 
 
 def theirs(q, k, v):

@@ -63,17 +63,7 @@ def check_kinds(adapter, given, first="q"):
                             "to be alike")
 
 
-class Unsaid:
-    """The mask of a call that has none: what the call is of says which it is."""
-
-    def __repr__(self):
-        return '"causal"'  # of slices None
-
-
-UNSAID = Unsaid()
-
-
-def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,
+def attention(q, k, v, *, mask=None, score=None, define=None, inputs=None, bias=None, sink=None, dropout=0.0,
               seed=None, normalizer="softmax", sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None,
               used_k=None, longest_q=None, longest_k=None, first_k=None, rows=None, table=None, q_ranges=None,
               k_ranges=None, kinds=None, pos_q=None, pos_k=None, whole_q=None, whole_k=None, deterministic=False,
@@ -92,8 +82,7 @@ def attention(q, k, v, *, mask=UNSAID, score=None, define=None, inputs=None, bia
     q_descale, k_descale, v_descale
                 float32 [b, hk], what q, k and v of float8_e4m3fn are multiplied with; None: 1. With descale_block=n
                 [b, hk, n-th parts of the longest sequence, rounded up]: each n tokens of a sequence have their own
-    mask        which keys a row sees, an expression: "causal", "window(1023, 0)", "k <= p && p - k < width"; None: all. Where
-                it is not given it is "causal", and of slices None
+    mask        which keys a row sees, an expression: "causal", "window(1023, 0)", "k <= p && p - k < width"; None: all
     score       what becomes of s, the scaled product: "softcap(30.0)", "s + slope[h] * (k - p)"
     inputs      what mask and score name: {"slope": ("h", array), "width": 128}, axes beside each array; a third member
                 "monotone" promises that an int32 array grows along its last axis. Arrays that score uses have gradients
@@ -172,7 +161,7 @@ class Gradients(NamedTuple):
     inputs: dict
 
 
-def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=None, mask=UNSAID, score=None, define=None,
+def attention_backward(dout, q, k, v, out, lse, *, u=None, dlse=None, wanted=None, mask=None, score=None, define=None,
                        inputs=None, bias=None, sink=None, dropout=0.0, seed=None, normalizer="softmax",
                        sigmoid_bias=None, scale=None, starts_q=None, starts_k=None, used_q=None, used_k=None,
                        longest_q=None, longest_k=None, q_ranges=None, k_ranges=None, kinds=None, pos_q=None, pos_k=None,
@@ -234,8 +223,6 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
     """The adapter and the values of an Options; adds the arrays that are not None to `given`."""
     adapter = adapter_of(given["q"])
     declared = ()
-    if mask is UNSAID:
-        mask = "causal" if q_ranges is None else None
     if type(mask) is not str and mask is not None or type(score) is not str and score is not None:
         raise TypeError(f"mask is {mask!r:.40} and score {score!r:.40}; expected expressions: what lies in memory is a bias, "
                         "or an input that they name")

@@ -1,9 +1,8 @@
 """context_parallel: attention over sequences that no one GPU holds, on torch.distributed; shard and unshard cut and join
 them."""
-from .attention import UNSAID
 
 
-def context_parallel(q, k, v, group=None, method="ring", order="zigzag", *, mask=UNSAID, score=None, define=None, inputs=None,
+def context_parallel(q, k, v, group=None, method="ring", order="zigzag", *, mask=None, score=None, define=None, inputs=None,
                      sink=None, dropout=0.0, seed=None, scale=None, starts_q=None, starts_k=None, longest_q=None,
                      longest_k=None, q_ranges=None, k_ranges=None, kinds=None, deterministic=False, sm_margin=0, plan=None,
                      return_lse=False, return_max_logit=False):
@@ -39,8 +38,6 @@ def context_parallel(q, k, v, group=None, method="ring", order="zigzag", *, mask
         if q_ranges is None or k_ranges is None:
             raise ValueError("slices have q_ranges and k_ranges: one of them is not given")
         slices = q_ranges, k_ranges, q_ranges.new_zeros(len(q_ranges)) if kinds is None else kinds
-    if mask is UNSAID:
-        mask = "causal" if slices is None else None
     options = {"mask": mask, "score": score, "define": define, "inputs": inputs, "dropout": dropout, "seed": seed,
                "scale": scale, "longest_q": longest_q, "longest_k": longest_k, "deterministic": deterministic,
                "sm_margin": sm_margin, "plan": plan}
