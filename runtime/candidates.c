@@ -44,7 +44,7 @@ static fg_status list_plans(void *context, fg_product *product) {
   if (status == FG_OK)
     status = fg_gen_candidates(c->gen, &op->point, c->device->arch, &op->limits, &planned, &n);
   pthread_mutex_unlock(&c->gen_lock);
-  if (status == FG_ESPEC) {
+  if (status == FG_ESPEC || status == FG_EARGUMENT) {
     char name[FG_NAME_MAX];
     fg_point_name(&op->point, sizeof name, name);
     fg_fail_in(status, "%s", name);

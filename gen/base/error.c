@@ -11,10 +11,23 @@ static _Thread_local char sentence[SENTENCE];
 
 const char *fg_error(void) { return sentence; }
 
-/* A sentence may quote what a user gave: nothing of it may move a terminal's cursor. */
+/* The bytes of the UTF-8 letter at `c`; 0: it is none, or a control character above ASCII. */
+static int letter_bytes(const unsigned char *c) {
+  const int n = *c < 0x80 ? 1 : *c < 0xc2 ? 0 : *c < 0xe0 ? 2 : *c < 0xf0 ? 3 : *c < 0xf5 ? 4 : 0;
+  for (int i = 1; i < n; i++)
+    if ((c[i] & 0xc0) != 0x80) return 0;
+  return n == 2 && *c == 0xc2 && c[1] < 0xa0 ? 0 : n;
+}
+
+/* A sentence may quote what a user gave, cut anywhere: nothing of it may move a terminal's cursor,
+ * and it is UTF-8 whatever was given. */
 static void keep(char *text) {
-  for (char *c = text; *c; c++)
-    if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f) *c = *c == '\t' ? ' ' : '?';
+  for (char *c = text; *c;) {
+    const int n = letter_bytes((unsigned char *)c);
+    if (n <= 1 && (!n || ((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f))
+      *c = *c == '\t' ? ' ' : '?';
+    c += n ? n : 1;
+  }
   memcpy(sentence, text, strlen(text) + 1);
 }
 

@@ -142,11 +142,6 @@ static int lua_refuse(lua_State *L) {
   return fg_lua_raise(L, fg_fail(FG_EARGUMENT, "%s", luaL_checkstring(L, 1)), false);
 }
 
-/* gen.refuse_spec(sentence): raises FG_ESPEC. */
-static int lua_refuse_spec(lua_State *L) {
-  return fg_lua_raise(L, fg_fail(FG_ESPEC, "%s", luaL_checkstring(L, 1)), false);
-}
-
 /* gen.plan(candidate) -> the plan with all its fields, or nil */
 static int lua_plan(lua_State *L) { return fg_gen_take_plan(L, self(L)); }
 
@@ -159,11 +154,9 @@ enum { CHUNKS = sizeof chunks / sizeof *chunks };
  * chunks, and keeps the table that it returns. */
 static int boot_expand(lua_State *L) {
   static const luaL_Reg functions[] = {
-      {"read", lua_read},     {"translate", lua_translate},
-      {"recipe", lua_recipe}, {"has", lua_has},
-      {"files", lua_files},   {"nearest", lua_nearest},
-      {"refuse", lua_refuse}, {"refuse_spec", lua_refuse_spec},
-      {"plan", lua_plan},     {NULL, NULL},
+      {"read", lua_read},     {"translate", lua_translate}, {"recipe", lua_recipe},
+      {"has", lua_has},       {"files", lua_files},         {"nearest", lua_nearest},
+      {"refuse", lua_refuse}, {"plan", lua_plan},           {NULL, NULL},
   };
   fg_gen *gen = lua_touserdata(L, CHUNKS + 1);
   lua_pushvalue(L, 1);

@@ -6,8 +6,7 @@
 -- spec_words, version, switches (FLASHGEN_SWITCH).
 -- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
 -- plan with all its fields if C wants its recipe, else nil; recipe(description) -> the members of Params, a
--- line each; files(folder) -> names of its Lua files, a line each; nearest(name, names); refuse(sentence), and
--- refuse_spec(sentence) where the spec is wrong.
+-- line each; files(folder) -> names of its Lua files, a line each; nearest(name, names); refuse(sentence).
 local gen, load_layout, load_switches, load_contract, load_parts = ... -- the chunks that expand.c names
 local layout = load_layout()
 local parts = load_parts(layout)
@@ -101,8 +100,8 @@ local function check_words(env, kind, spec)
     if not is_word(env, field, name) then
       local names = words_of(env, field)
       local near = gen.nearest(name, names)
-      gen.refuse_spec(string.format('%s: there is no "%s"%s; there are: %s', field.name, name,
-                                    near and string.format(' (did you mean "%s"?)', near) or "", table.concat(names, ", ")))
+      gen.refuse(string.format('%s: there is no "%s"%s; there are: %s', field.name, name,
+                               near and string.format(' (did you mean "%s"?)', near) or "", table.concat(names, ", ")))
     end
   end
 end

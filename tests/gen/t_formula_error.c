@@ -53,6 +53,10 @@ static const struct {
      "score: column 1: t is a tensor: expected t[...]\n  t + s\n  ^"},
     {{"score=w[h] + s", "inputs.w=int"},
      "score: column 1: w is no tensor: it has no elements\n  w[h] + s\n  ^"},
+    /* letters beyond ASCII, and none */
+    {{"mask=k <= \u03c0"},
+     "mask: column 6: expected a value, found \"\u03c0\"\n  k <= \u03c0\n       ^"},
+    {{"mask=k <= \xff"}, "mask: column 6: expected a value, found \"?\"\n  k <= ?\n       ^"},
     /* names */
     {{"mask=casual"},
      "mask: column 1: \"casual\" is no name, input or definition (did you mean "

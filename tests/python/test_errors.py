@@ -56,10 +56,20 @@ class Errors(Case):
     def test_expressions(self):
         self.wrong(ValueError, 'did you mean "causal"', mask="causl")
         self.wrong(ValueError, "slope", score="s + slope[h]")
-        self.wrong(TypeError, "mask is array(", mask=np.ones((NQ, NK), bool))
-        self.wrong(TypeError, "and score 1.0; expected expressions: what lies in memory is a bias", score=1.0)
+        self.wrong(TypeError, 'mask is a ndarray; expected an expression, a text. An array is an input that it reads: mask="seen[b, '
+                   'k] != 0", inputs={"seen": ("b, k", x)} with x in int32', mask=np.ones((NQ, NK), bool))
+        self.wrong(TypeError, "score is a float; expected an expression, a text", score=1.0)
         self.wrong(ValueError, "expected", score="s +")
-        self.wrong(NotImplementedError, 'there is no "softmaxx" (did you mean "softmax"?)', normalizer="softmaxx")
+        self.wrong(ValueError, 'there is no "softmaxx" (did you mean "softmax"?)', normalizer="softmaxx")
+        self.says(ValueError, 'there is no "gleu" (did you mean "gelu"?)', flashgen.linear, Q, zeros(8, D), epilogue="gleu")
+
+    def test_texts(self):
+        """A text ends where it ends, and a letter is quoted whole or not at all."""
+        self.wrong(ValueError, "mask: 'causal\\x00 && k > 2' has a zero byte", mask="causal\0 && k > 2")
+        self.wrong(ValueError, "has half a letter", mask="k <= \udcff")
+        self.wrong(ValueError, 'mask: column 6: expected a value, found "π"\n  k <= π\n       ^', mask="k <= π")
+        self.wrong(ValueError, f'column 55: expected a value, found "é"\n  {36 * " "}é\n  {36 * " "}^', mask="k <=" + 50 * " " + "é")
+        self.wrong(ValueError, "x?", mask="k <= " + 66 * "x" + "é")
 
     def test_inputs(self):
         slope = np.ones(H, "f4")
@@ -78,6 +88,7 @@ class Errors(Case):
             self.wrong(ValueError, why, score="alibi(slope)", inputs={"slope": (axes, slope)})
         self.wrong(ValueError, "inputs: 'a=int, b' is no name", mask="k < b", inputs={"a=int, b": 3})
         self.wrong(TypeError, "inputs is a tuple; expected a dict", inputs=(1, 2))
+        self.wrong(ValueError, "inputs: n is an int of 81 bits", mask="k < n", inputs={"n": 1 << 80})
         self.wrong(ValueError, "inputs.slope: declared, but no point uses it", inputs={"slope": ("h", slope)})
         for extra in (1.0, ("h", slope)):
             self.wrong(ValueError, "inputs: mask and score do not depend on a: leave it out",
@@ -134,6 +145,15 @@ class Errors(Case):
         self.wrong(TypeError, "scale is a ndarray; expected a number", scale=np.ones(1))
         self.wrong(TypeError, "longest_k is a float; expected a number", longest_k=1.5)
         self.wrong(TypeError, "sm_margin is a float; expected a number", sm_margin=1.5)
+        for name in ("sm_margin", "longest_q", "longest_k", "descale_block"):
+            self.wrong(ValueError, f"{name} is an int of 81 bits; expected a number from 0 to", **{name: 1 << 80})
+            self.wrong(ValueError, f"{name} is -1; expected a number from 0 to", **{name: -1})
+        self.wrong(ValueError, "scale is an int of 1329 bits", scale=10 ** 400)
+        self.wrong(TypeError, "define is 'x'; expected a dict of texts", define="x")
+        self.wrong(TypeError, "normalizer is a int; expected a word", normalizer=5)
+        self.wrong(TypeError, "o_dtype is a list; expected a word", o_dtype=[])
+        self.wrong(TypeError, "dropout is a str; expected a number", dropout="a")
+        self.wrong(TypeError, "plan: family is (['simt'],); expected a word or a number", plan={"family": [["simt"]]})
         self.wrong(ValueError, "dropout is 1.5; expected a number from 0 to 1", dropout=1.5, seed=1)
         self.wrong(ValueError, "dropout of NumPy arrays needs a seed", dropout=0.5)
         self.wrong(ValueError, "seed is given, and dropout is 0", seed=1)

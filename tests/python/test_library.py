@@ -48,7 +48,7 @@ class Library(Case):
 
     def test_modules_stand_above_each_other(self):
         """No module imports one of a later line, or of its own."""
-        lines = ("errors", "library nvrtc", "context", "layout spec", "prepare", "call beside", "append_call combine_call rows",
+        lines = ("errors", "library nvrtc", "context", "layout options", "spec", "prepare", "call beside", "append_call combine_call rows",
                  "row_kinds", "arrays autograd op_parts", "tensors", "cache_ops row_ops", "torch_ops", "traced", "attention", "row_calls",
                  "append combine layernorm linear logsoftmax sdpa transformers", "linear_norm",
                  "parallel.__init__ parallel.bands parallel.messages parallel.order parallel.partials parallel.slices",

@@ -339,7 +339,7 @@ class Errors(Case):
         wrong(TypeError, "weight is a NoneType, x a ndarray: they have to be alike", w=None)
         wrong(TypeError, "a NoneType is given; expected an array of NumPy or a tensor of PyTorch", x=None)
         wrong(TypeError, "sm_margin is a float; expected a number", sm_margin=1.5)
-        wrong(NotImplementedError, 'there is no "softplus"', epilogue="softplus")
+        wrong(ValueError, 'there is no "softplus"', epilogue="softplus")
         wrong(TypeError, "epilogue is a NoneType; expected a word", epilogue=None)
         wrong(TypeError, "plan is a str; expected a dict: {'family': 'simt'}", plan="simt")
         wrong(NotImplementedError, "no plan fits", plan={"family": "simt", "block_q": 7})

@@ -4,6 +4,7 @@ import sys
 from typing import NamedTuple
 
 from .call import run
+from .options import LONGEST, check_expressions, check_numbers, check_words, definitions, frozen, settled_dropout, shown
 from .prepare import KEPT, title
 from .spec import read_inputs
 
@@ -209,6 +210,8 @@ def wanted_names(adapter, given, wanted):
     able = [name for name in given if name in ("bias", "sink") or name.startswith("input.") and words[name] != "i32"]
     if wanted is None:
         return tuple(able)
+    if isinstance(wanted, str) or not hasattr(wanted, "__iter__"):
+        raise TypeError(f'wanted is {wanted!r:.40}; expected names: ("bias", "slope")')
     names = tuple(name if name in ("bias", "sink") else "input." + name for name in wanted)
     for short, name in zip(wanted, names):
         if name not in able:
@@ -224,8 +227,9 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
     adapter = adapter_of(given["q"])
     declared = ()
     if type(mask) is not str and mask is not None or type(score) is not str and score is not None:
-        raise TypeError(f"mask is {mask!r:.40} and score {score!r:.40}; expected expressions: what lies in memory is a bias, "
-                        "or an input that they name")
+        check_expressions(mask, score)
+    if type(normalizer) is not str or not (dtype is None and o_dtype is None and grad_dtype is None):
+        check_words(normalizer=normalizer, dtype=dtype, o_dtype=o_dtype, grad_dtype=grad_dtype)
     if not (bias is None and sink is None and starts_q is None and starts_k is None and used_q is None and used_k is None
             and first_k is None and rows is None and table is None and q_ranges is None and k_ranges is None
             and kinds is None):
@@ -239,59 +243,43 @@ def read(given, mask, score, define, inputs, bias, sink, dropout, seed, normaliz
     if inputs:
         declared, arrays = read_inputs(inputs)
         given.update(arrays)
-    if dropout:
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout is {dropout}; expected a number from 0 to 1")
+    keep = None if type(dropout) is float and dropout == 0.0 else settled_dropout(dropout)
+    if keep is not None:
         given["seed"] = seed_words(adapter, seed, given["q"])
     elif seed is not None:
         raise ValueError("seed is given, and dropout is 0")
-    if not (scale is None and sigmoid_bias is None and longest_q is None and longest_k is None and sm_margin == 0):
-        check_numbers(scale=scale, sigmoid_bias=sigmoid_bias, longest_q=longest_q, longest_k=longest_k, sm_margin=sm_margin)
+    if not (scale is None and sigmoid_bias is None and longest_q is None and longest_k is None and sm_margin == 0
+            and descale_block == 0):
+        check_numbers(scale=scale, sigmoid_bias=sigmoid_bias, longest_q=longest_q, longest_k=longest_k, sm_margin=sm_margin,
+                      descale_block=descale_block)
     if o_dtype not in (None, "f32", "f16", "bf16") or grad_dtype not in (None, "f32"):
         name, word = ("grad_dtype", grad_dtype) if grad_dtype not in (None, "f32") else ("o_dtype", o_dtype)
         raise ValueError(f'{name} is {word!r}; expected "f32", or None for the dtype of q')
-    if type(descale_block) is not int or descale_block < 0:
-        raise ValueError(f"descale_block is {descale_block!r}; expected a number of tokens, or 0")
     return adapter, (
-        mask, score, define and tuple(define.items()), declared, normalizer, sigmoid_bias, 1.0 - dropout if dropout else None,
-        scale, longest_q, longest_k, deterministic, batch_invariant, sm_margin, plan and frozen(plan), dtype, o_dtype,
-        grad_dtype, descale_block, bool(latent))
+        mask, score, definitions(define), declared, normalizer, sigmoid_bias, keep, scale, longest_q, longest_k,
+        bool(deterministic), bool(batch_invariant), sm_margin, frozen(plan), dtype, o_dtype, grad_dtype, descale_block,
+        bool(latent))
 
 
 def of_sequences(adapter, name, x, given):
     """int32 [b] on the device: a number is that of all sequences."""
     if not isinstance(x, numbers.Integral):
         return x
-    if not 0 <= x < 1 << 30:
-        raise ValueError(f"{name} is {x}; expected a number from 0 to 2^30 - 1")
+    if not 0 <= x < LONGEST:
+        raise ValueError(f"{name} is {shown(x)}; expected a number from 0 to 2^30 - 1")
     starts = given.get("starts_q")
     b = given["q"].shape[0] if starts is None else starts.shape[0] - 1
     return adapter.filled(b, int(x), given["q"])
-
-
-def check_numbers(**given):
-    """A tensor is none: its value may change, and calls are kept by what they are given."""
-    for name, x in given.items():
-        kind = numbers.Real if name in ("scale", "sigmoid_bias", "eps") else numbers.Integral
-        if x is not None and not isinstance(x, kind):
-            raise TypeError(f"{name} is a {type(x).__name__}; expected a number")
-
-
-def frozen(plan):
-    """The restrictions as what a call is kept by."""
-    if not hasattr(plan, "items"):
-        raise TypeError(f"plan is a {type(plan).__name__}; expected a dict: {{'family': 'simt'}}")
-    return tuple([(field, tuple(value) if isinstance(value, list) else value) for field, value in plan.items()])
 
 
 def seed_words(adapter, seed, like):
     """int32[4] on the device: a seed and an offset."""
     if seed is None:
         return adapter.fresh_seed(like)
-    if isinstance(seed, int):
+    if isinstance(seed, numbers.Integral):
         seed = (seed, 0)
     if isinstance(seed, tuple):
-        if len(seed) != 2 or not all(isinstance(x, int) and 0 <= x < 1 << 64 for x in seed):
+        if len(seed) != 2 or not all(isinstance(x, numbers.Integral) and 0 <= x < 1 << 64 for x in seed):
             raise ValueError(f"seed is {seed}; expected a number from 0 to 2^64 - 1, or two: seed and offset")
         return adapter.seed_words(seed, like)
     return seed

@@ -35,7 +35,7 @@ class Context:
         return op
 
     def define(self, texts):
-        op, spec = c.c_void_p(), sized(Spec, **{field: text.encode() for field, text in texts.items()})
+        op, spec = c.c_void_p(), sized(Spec, **{field: encoded(field, text) for field, text in texts.items()})
         check("fg_define", self.handle, c.byref(spec), c.byref(op))
         return op
 
@@ -44,6 +44,15 @@ class Context:
         counts = sized(Counts)
         library().fg_context_counts(self.handle, c.byref(counts))
         return counts
+
+
+def encoded(field, text):
+    if "\0" in text:
+        raise ValueError(f"{field}: {text!r:.60} has a zero byte, at which a text ends")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{field}: {text!r:.60} has half a letter, a surrogate") from None
 
 
 def check(name, *arguments, selecting=False):

@@ -1,7 +1,7 @@
 """layernorm: layer and RMS norm of rows, with a bias and a residual that are added before."""
 from typing import NamedTuple
 
-from .attention import check_numbers, frozen
+from .options import check_numbers, check_words, frozen
 from .row_calls import backward, forward
 from .row_kinds import LAYERNORM, NORMS
 
@@ -21,7 +21,7 @@ def layernorm(x, gamma, beta=None, *, bias=None, residual=None, norm="layer", ep
                 returns mean (None of rms) and rstd behind these, float32 [...], for layernorm_backward"""
     check(norm, eps, beta)
     is_sum = bias is not None or residual is not None
-    made = forward(LAYERNORM, (norm, eps, plan and frozen(plan)), wants_of(norm, return_z and is_sum, return_stats), x=x,
+    made = forward(LAYERNORM, (norm, eps, frozen(plan)), wants_of(norm, return_z and is_sum, return_stats), x=x,
                    gamma=gamma, beta=beta, bias=bias, residual=residual)
     if return_z and not is_sum:
         made.insert(1, x)
@@ -30,6 +30,7 @@ def layernorm(x, gamma, beta=None, *, bias=None, residual=None, norm="layer", ep
 
 def check(norm, eps, beta):
     check_numbers(eps=eps)
+    check_words(norm=norm)
     if norm not in NORMS:
         raise ValueError(f'norm is {norm!r}; expected "layer" or "rms"')
     if beta is not None and norm == "rms":
@@ -67,6 +68,6 @@ def layernorm_backward(dout, x, gamma, beta=None, *, rstd, mean=None, z=None, dz
     sum_of = {"x": x, "bias": bias, "residual": residual} if z is None else {"z": z}
     wanted = ("x", "gamma") + ("beta",) * (beta is not None) + ("bias",) * (bias is not None)
     check(norm, eps, beta)
-    made = backward(LAYERNORM, (norm, eps, plan and frozen(plan)), wanted, dout=dout, dz=dz, gamma=gamma, mean=mean, rstd=rstd,
+    made = backward(LAYERNORM, (norm, eps, frozen(plan)), wanted, dout=dout, dz=dz, gamma=gamma, mean=mean, rstd=rstd,
                     **sum_of)
     return LayernormGradients(made["x"], made["gamma"], made.get("beta"), made.get("bias"))

@@ -1,7 +1,7 @@
 """linear and ffn, on arrays of NumPy and tensors of PyTorch."""
 from typing import NamedTuple
 
-from .attention import check_numbers, frozen
+from .options import check_numbers, check_words, frozen
 from .row_calls import backward, forward
 from .row_kinds import LINEAR, NORMS, PLAIN
 
@@ -29,11 +29,10 @@ def linear(x, weight, bias=None, *, epilogue="none", residual=None, sm_margin=0,
 def settled(epilogue, sm_margin, plan, dtype):
     """The options, in their order."""
     check_numbers(sm_margin=sm_margin)
-    if not isinstance(epilogue, str):
-        raise TypeError(f"epilogue is a {type(epilogue).__name__}; expected a word")
+    check_words(epilogue=epilogue, dtype=dtype)
     if epilogue in NORMS.values():
         raise ValueError(f"epilogue {epilogue} has arguments of its own: call linear_norm")
-    return epilogue, sm_margin, plan and frozen(plan), dtype
+    return epilogue, sm_margin, frozen(plan), dtype
 
 
 class LinearGradients(NamedTuple):

@@ -1,8 +1,8 @@
 """linear_norm: a linear layer whose rows are normalised in its own launch."""
 from typing import NamedTuple
 
-from .attention import check_numbers, frozen
 from .layernorm import check, results, wants_of
+from .options import check_numbers, check_words, frozen
 from .row_calls import backward, forward
 from .row_kinds import LINEAR_NORM
 
@@ -20,7 +20,8 @@ def linear_norm(x, weight, gamma, beta=None, *, bias=None, residual=None, norm="
 def settled(norm, eps, sm_margin, plan, dtype):
     """The options, in their order."""
     check_numbers(sm_margin=sm_margin)
-    return norm, eps, sm_margin, plan and frozen(plan), dtype
+    check_words(dtype=dtype)
+    return norm, eps, sm_margin, frozen(plan), dtype
 
 
 class LinearNormGradients(NamedTuple):

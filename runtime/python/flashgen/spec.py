@@ -3,12 +3,14 @@ import numbers
 import re
 from typing import NamedTuple, Optional
 
+from .options import check_size
+
 PLAN_FIELDS = ("family", "block_q", "block_kv", "stages", "warps", "warps_per_key", "key_parts")
 AXES = "bhqk"  # of a bias
-
-
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 EXTENTS = re.compile(r"[A-Za-z0-9_+\-*/%(), ]*")  # signs that stay within a declaration; the library reads them
+
+
 class Options(NamedTuple):
     """What is asked for beside the arrays; hashable, and of the same value for the same call."""
     mask: Optional[str]
@@ -48,23 +50,24 @@ class Number(NamedTuple):
 def read_inputs(inputs):
     """The declarations of inputs={"slope": ("h", array), "width": 128}, and the arrays by name."""
     declared, arrays = [], {}
-    for name in sorted(inputs):
-        value = inputs[name]
     if not hasattr(inputs, "items"):
         raise TypeError(f'inputs is a {type(inputs).__name__}; expected a dict: {{"slope": ("h", array), "width": 128}}')
     for name in inputs:
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise ValueError(f"inputs: {name!r:.60} is no name; expected letters, digits and _")
+    for name in sorted(inputs):
+        value = inputs[name]
         if isinstance(value, numbers.Real) and not isinstance(value, bool):
             kind = int if isinstance(value, numbers.Integral) else float
+            check_size(f"inputs: {name}", value)
             declared.append(Number(name, kind, kind(value)))
         elif type(value) is tuple and len(value) in (2, 3) and type(value[0]) is str and value[2:] in ((), ("monotone",)):
-            declared.append(Axes(name, value[0], len(value) == 3))
-            arrays["input." + name] = value[1]
-        else:
             if not EXTENTS.fullmatch(value[0]):
                 raise ValueError(f"inputs: {name}: {value[0]!r:.60} are no axes; expected b, h, hk, q, k, numbers, and "
                                  "expressions in nq and nk, with commas between them")
+            declared.append(Axes(name, value[0], len(value) == 3))
+            arrays["input." + name] = value[1]
+        else:
             raise TypeError(f"inputs: {name} is {value!r:.60}; expected an int, a float or a pair of axes and array, "
                             f'("h", array)')
     return tuple(declared), arrays
