@@ -200,6 +200,8 @@ class Faults(Case):
                 ("ValueError", "a rank's q has length 7: zigzag order needs a multiple of 2; pad the sequence", {"n": 7}, {}),
                 ("ValueError", "k has 1 heads: alltoall over 2 ranks needs a multiple of 2", {"hk": 1}, {"method": "alltoall"}),
                 ("ValueError", 'method is \'star\'; expected "ring", "gather" or "alltoall"', {}, {"method": "star"}),
+                ("TypeError", "mask is a int; expected an expression", {}, {"mask": 5}),
+                ("TypeError", "inputs: x is", {}, {"inputs": {"x": ()}}),
                 ("NotImplementedError", "alltoall has no dropout", {}, {"method": "alltoall", "dropout": 0.5}),
                 ("NotImplementedError", "counts them: take ring or gather", {}, {"method": "alltoall", "score": "s * h"}),
                 ("NotImplementedError", "inputs: x has axes [k]", {}, {"score": "s + x[k]", "inputs": {"x": ("k", None)}})):

@@ -17,7 +17,8 @@ def call(q, k, v, group, method, order, sink, starts_q, starts_k, slices, option
             heads.check(problem, q, k)
     except (ValueError, TypeError, NotImplementedError) as error:
         mistake = error
-    messages.agree(group, look(q, k, v, method, order, sink, starts_q, starts_k, slices, options), mistake)
+    own = look(q, k, v, method, order, sink, starts_q, starts_k, slices, options) if mistake is None else {}
+    messages.agree(group, own, mistake)
     if problem.has_dropout:
         seed = seed_words(tensors, options["seed"], q)
         problem.options["seed"] = messages.same_seed(problem, seed) if options["seed"] is None else seed

@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 
 from ..attention import attention, attention_backward
+from ..options import check_expressions, definitions
+from ..spec import read_inputs
 from . import slices
 from .bands import band_of
 from .order import chunk_count, chunk_length, chunks_of
@@ -50,6 +52,9 @@ class Problem:
                              "equal")
         self.length_q, self.length_k = q.shape[-3] // self.own, k.shape[-3] // self.own  # of a chunk, of all packed ones
         self.options = options
+        check_expressions(options["mask"], options["score"])
+        definitions(options["define"])
+        read_inputs(options["inputs"] or {})
         self.numbers = {name: x for name, x in (options["inputs"] or {}).items() if isinstance(x, numbers.Real)}
         self.all_inputs = set(options["inputs"] or ())
         self.axes = {name: x[0] for name, x in (options["inputs"] or {}).items() if name not in self.numbers}
