@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIP = 77 };
 #define TWO "build head_dim=8 pass=forward,backward family=simt -q "
 
-START_TEST(same_bytes) {
+TEST(same_bytes) {
   program_gives(0, TWO "-j 1 -o a");
   program_gives(0, TWO "-j 3 -o b");
   build_same("a", "b");
@@ -21,9 +20,8 @@ START_TEST(same_bytes) {
   program_result r = program_gives(0, TWO "-o a");
   ck_assert_str_eq(r.out, "a is up to date: 2 variants, nothing to do\n");
 }
-END_TEST
 
-START_TEST(figures) {
+TEST(figures) {
   fg_zoo_reader *zoo;
   fg_code code;
   int registers, spill;
@@ -40,10 +38,9 @@ START_TEST(figures) {
   free(code.data);
   fg_zoo_free(zoo);
 }
-END_TEST
 
 /* Nothing is begun for what no GPU is called, whatever NVRTC takes. */
-START_TEST(unknown_archs) {
+TEST(unknown_archs) {
   static const char *const archs[] = {"sm_90", "sm_100", "sm_120", "sm_999", "sm_80,"};
   for (int i = 0; i < 5; i++) {
     program_result r =
@@ -54,10 +51,9 @@ START_TEST(unknown_archs) {
     ck_assert_int_eq(build_has(".", "zoo"), 0);
   }
 }
-END_TEST
 
 /* Every arch of the table that this NVRTC knows has kernels of every family that the table says. */
-START_TEST(archs_of_the_table) {
+TEST(archs_of_the_table) {
   const fg_nvrtc *nvrtc;
   ck_assert_int_eq(fg_nvrtc_load(&nvrtc), FG_OK);
   for (int i = 1; i < fg_n_archs; i++) {
@@ -72,10 +68,9 @@ START_TEST(archs_of_the_table) {
                   "list head_dim=64 family=wgmma --arch %s -q", arch->name);
   }
 }
-END_TEST
 
 /* One zoo for several GPUs, by the program and by threads of the library. */
-START_TEST(list_of_archs) {
+TEST(list_of_archs) {
   static const char *const specs[] = {"head_dim=64", "pass=forward,backward"};
   fg_config config = FG_INIT(fg_config);
   fg_order order = FG_INIT(fg_order);
@@ -92,37 +87,17 @@ START_TEST(list_of_archs) {
   fg_close(context);
   build_same("a", "b");
 }
-END_TEST
 
 /* Names bring their arch, and each its compiler. */
-START_TEST(two_archs) {
+TEST(two_archs) {
   program_result r = program_gives(0, "build -q -o zoo attn_fwd-bf16-d8.simt-q16-k32-w4.sm_80 "
                                       "attn_fwd-bf16-d8.simt-q16-k32-w4.host");
   program_says(r.out, "zoo: 2 variants: 2 made, 0 kept, 0 failed, 0 removed\n");
   build_is_whole("zoo", 2);
 }
-END_TEST
 
-static int required(void) {
-  const char *labels = getenv("FLASHGEN_REQUIRE");
-  return labels && strstr(labels, "compile");
-}
-
-int main(void) {
+TEST_FIXTURE(build_enter, build_leave)
+TEST_BEGIN {
   const fg_nvrtc *nvrtc;
-  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
-    fprintf(stderr, "%s: nothing is compiled\n", fg_error());
-    return required() ? 1 : SKIP;
-  }
-  Suite *suite = suite_create("build_nvrtc");
-  TCase *builds = tcase_create("builds");
-  tcase_add_checked_fixture(builds, build_enter, build_leave);
-  suite_add(builds, same_bytes);
-  suite_add(builds, figures);
-  suite_add(builds, unknown_archs);
-  suite_add(builds, archs_of_the_table);
-  suite_add(builds, two_archs);
-  suite_add(builds, list_of_archs);
-  suite_add_tcase(suite, builds);
-  return suite_run(suite);
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) suite_skip("compile", fg_error());
 }

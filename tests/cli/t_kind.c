@@ -17,7 +17,7 @@
 /* Commands --------------------------------------------------------------------------------------
  */
 
-START_TEST(list_and_emit) {
+TEST(list_and_emit) {
   program_result r = program_gives(0, "list kernel=logsoftmax width=33,5000 pass=forward,backward "
                                       "--arch sm_80,host");
   ck_assert_str_eq(r.out, FORWARD ".sm_80\nlogsoftmax_fwd-bf16-w5000.simt-q1-w5.sm_80\n" BACKWARD
@@ -30,9 +30,8 @@ START_TEST(list_and_emit) {
   ck_assert_int_eq(program_count(r.out, "float scale"), 0);
   ck_assert_int_eq(program_count(r.out, "nq"), 0);
 }
-END_TEST
 
-START_TEST(check_and_bench) {
+TEST(check_and_bench) {
   program_result r =
       program_gives(0, "check " KERNEL "dtype=bf16,f16 pass=forward,backward --plans "
                        "all --device host");
@@ -43,10 +42,9 @@ START_TEST(check_and_bench) {
   r = program_gives(0, "bench " KERNEL "rows=5 --device host --csv");
   program_says(r.out, "name,rows,ms,tflops,tb_per_s\n" FORWARD ".host,5,");
 }
-END_TEST
 
 /* A field of one kind may be an input of another's specs: its words set that number. */
-START_TEST(width_as_input) {
+TEST(width_as_input) {
 #define WINDOW "head_dim=16 mask=window(width,0) inputs.width=int family=simt block_q=4 width="
   program_result r = program_gives(0, "check " WINDOW "0 nq=9 --device host");
   program_says(r.out, "  sees 11.1% of pairs\n");
@@ -54,7 +52,6 @@ START_TEST(width_as_input) {
   program_says(r.out, "  sees 29.6% of pairs\n");
   program_refuses(2, "width: it is a number of the launch, not of the spec", "list " WINDOW "2");
 }
-END_TEST
 
 /* A file of [3, 4]. */
 static void put(const char *path, const float values[12]) {
@@ -78,7 +75,7 @@ static void holds(const char *path, const double expected[12]) {
 }
 
 /* y, and dx from x or from y; the second row has a -inf, the third nothing else. */
-START_TEST(run) {
+TEST(run) {
   float x[12] = {0, 1, 2, 3, -INFINITY, 5, 5, 5, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
   float dy[12] = {1, 0, 0, 0, 1, 0.5f, 0.25f, 0.25f, 1, 2, 3, 4};
   double y[12], dx[12];
@@ -114,9 +111,8 @@ START_TEST(run) {
   program_gives(0, "run k.lua --in x=x.npy --out y=again.npy");
   holds("again.npy", y);
 }
-END_TEST
 
-START_TEST(run_refused) {
+TEST(run_refused) {
   float x[12] = {0};
   put("x.npy", x);
 #define REFUSES(sentence, words) program_refuses(2, sentence, "run kernel=logsoftmax " words)
@@ -147,10 +143,9 @@ START_TEST(run_refused) {
                   "of linear also in/out: 512/2048",
                   "list kernel=logsoftmax width=0");
 }
-END_TEST
 
 /* Measured, chosen by, shown, and drawn. Shapes of another kind are not for it. */
-START_TEST(tune) {
+TEST(tune) {
   const char shapes[] = "return { { rows = 40 }, { rows = 3 }, { h = 2, nq = 3 } }";
   scratch_put("shapes.lua", shapes, strlen(shapes));
 #define TUNE "tune " KERNEL "pass=forward,backward --shapes shapes.lua --device host --wisdom w.txt"
@@ -172,9 +167,8 @@ START_TEST(tune) {
   program_page_says(program_text("w.html"), "<p>A shape of log-softmax reads 4096 rows. </p>");
   program_page_says(program_text("w.html"), "<p>Log-softmax does five operations for each element");
 }
-END_TEST
 
-START_TEST(cache_and_build) {
+TEST(cache_and_build) {
   const char spec[] = "return { kernel = 'logsoftmax', width = { 33, 5000 } }";
   scratch_put("k.lua", spec, strlen(spec));
   program_result r = program_gives(0, "build k.lua --arch host -o zoo -q");
@@ -184,14 +178,13 @@ START_TEST(cache_and_build) {
   program_says(r.out, "zoo is up to date: 2 variants, nothing to do\n");
   program_gives(0, "cache verify");
 }
-END_TEST
 
 /* The library ------------------------------------------------------------------------------------
  */
 
 static const fg_shape shape = {.size = sizeof shape, .rows = 21};
 
-START_TEST(api) {
+TEST(api) {
   fg_context *context = api_open("cache");
   for (int backward = 0; backward < 2; backward++) {
     fg_op *op = api_define(context, backward ? KERNEL "pass=backward" : KERNEL);
@@ -202,9 +195,8 @@ START_TEST(api) {
   }
   fg_close(context);
 }
-END_TEST
 
-START_TEST(api_refused) {
+TEST(api_refused) {
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, KERNEL);
   fg_kernel *kernel, *got = NULL;
@@ -231,10 +223,9 @@ START_TEST(api_refused) {
   fg_problem_free(problem);
   fg_close(context);
 }
-END_TEST
 
 /* From a zoo, where nothing is compiled. */
-START_TEST(api_zoo) {
+TEST(api_zoo) {
   fg_context *context = api_open("cache");
   fg_order order = FG_INIT(fg_order);
   order.directory = "zoo";
@@ -250,26 +241,5 @@ START_TEST(api_zoo) {
   api_counts(context, 0, 1, 0, 1);
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("kind");
-  TCase *commands = tcase_create("commands"), *library = tcase_create("library");
-  tcase_set_timeout(commands, 120);
-  tcase_set_timeout(library, 120);
-  tcase_add_checked_fixture(commands, scratch_enter, scratch_leave);
-  tcase_add_checked_fixture(library, api_enter, api_leave);
-  suite_add(commands, list_and_emit);
-  suite_add(commands, check_and_bench);
-  suite_add(commands, width_as_input);
-  suite_add(commands, run);
-  suite_add(commands, run_refused);
-  suite_add(commands, tune);
-  suite_add(commands, cache_and_build);
-  suite_add(library, api);
-  suite_add(library, api_refused);
-  suite_add(library, api_zoo);
-  suite_add_tcase(suite, commands);
-  suite_add_tcase(suite, library);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

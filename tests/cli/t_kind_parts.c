@@ -16,7 +16,7 @@
 #define COMBINE "kernel=combine head_dim=64 "
 #define PLAN    "combine-bf16-d64.simt-q16-w4"
 
-START_TEST(combine_commands) {
+TEST(combine_commands) {
   program_result r = program_gives(0, "list kernel=combine head_dim=64,192/64,128 "
                                       "parts_dtype=f32,spec --arch host");
   ck_assert_str_eq(r.out, PLAN ".host\ncombine-bf16-d64-partsspec.simt-q16-w4.host\n"
@@ -43,9 +43,8 @@ START_TEST(combine_commands) {
   program_gives(0, "check head_dim=16 pass=backward family=mma parts=2 block_q=32 block_kv=32 "
                    "nq=40 nk=50 --device host");
 }
-END_TEST
 
-START_TEST(combine_tune_and_build) {
+TEST(combine_tune_and_build) {
   const char shapes[] = "return { { parts = 5, h = 2, nq = 9 }, { h = 2, nq = 3 } }";
   scratch_put("shapes.lua", shapes, strlen(shapes));
   program_result r =
@@ -62,10 +61,9 @@ START_TEST(combine_tune_and_build) {
   program_says(program_text("zoo/manifest.txt"), "\ntensor o_parts in f32 [parts, b, nq, h, 64]\n");
   program_gives(0, "build " COMBINE "--arch host -o zoo -q");
 }
-END_TEST
 
 /* Two parts of one row of 8 columns, the second with 3 times the weight; the other row has none. */
-START_TEST(combine_run) {
+TEST(combine_run) {
   float o[2 * 2 * 8], lse[4] = {0, -INFINITY, 1.0986123f, -INFINITY};
   const int64_t o_extent[] = {2, 1, 2, 1, 8}, lse_extent[] = {2, 1, 1, 2};
   char *staged;
@@ -89,12 +87,11 @@ START_TEST(combine_run) {
   program_refuses(2, "o_parts has v head dim 8, but head_dim is 16", RUN "head_dim=16");
   program_refuses(2, "o_parts: its parts (axis 0) is 2, but the command line has 3", RUN "parts=3");
 }
-END_TEST
 
 /* Append has layouts, fields that count beside others, and outputs that are kept. */
 #define APPEND "kernel=append head_dim=64 kv_layout=paged "
 
-START_TEST(append_commands) {
+TEST(append_commands) {
   program_result r = program_gives(0, "list " APPEND "q_layout=dense,packed --arch host");
   ck_assert_str_eq(r.out, "append-bf16-d64-kvpaged.simt-q4-w4.host\n"
                           "append-bf16-d64-qpacked-kvpaged.simt-q4-w4.host\n");
@@ -126,7 +123,6 @@ START_TEST(append_commands) {
                   "list " APPEND "rotary=halves rotary_dim=96");
   program_refuses(2, "mask: no kernel of the spec has such a field", "list " APPEND "mask=causal");
 }
-END_TEST
 
 static void put_floats(const char *path, int rank, const int64_t *extent, float first, float step) {
   float values[256];
@@ -139,7 +135,7 @@ static void put_floats(const char *path, int rank, const int64_t *extent, float 
 }
 
 /* Two sequences of one and two new tokens into pages of 2; the last one has no page. */
-START_TEST(append_run) {
+TEST(append_run) {
   const int32_t starts[] = {0, 1, 3}, used[] = {1, 3}, table[] = {2, -1, 0, 3};
   const int64_t cache[] = {4, 2, 1, 8}, fresh[] = {3, 1, 8}, angles[] = {4, 4};
   put_floats("k.npy", 4, cache, 100, 0);
@@ -182,21 +178,19 @@ START_TEST(append_run) {
   ck_assert_double_eq((double)v.real[8], 12);
   fg_array_free(&v);
 }
-END_TEST
 
-START_TEST(append_build) {
+TEST(append_build) {
   program_result r = program_gives(0, "build " APPEND "rotary=halves --arch host -o zoo -q");
   program_says(r.out, "zoo: 1 variant: 1 made, 0 kept, 0 failed, 0 removed\n");
   r = program_gives(0, "build " APPEND "rotary=halves --arch host -o zoo -q");
   program_says(r.out, "zoo is up to date: 1 variant, nothing to do\n");
   program_gives(0, "cache verify");
 }
-END_TEST
 
 /* The library ------------------------------------------------------------------------------------
  */
 
-START_TEST(api_combine) {
+TEST(api_combine) {
   const fg_shape parts = {.size = sizeof parts, .b = 2, .h = 3, .nq = 5, .parts = 4};
   fg_context *context = api_open("cache");
   fg_op *op = api_define(context, COMBINE "dtype=f16");
@@ -215,9 +209,8 @@ START_TEST(api_combine) {
   fg_problem_free(problem);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(api_append) {
+TEST(api_append) {
   fg_shape rows = {.size = sizeof rows, .b = 3, .h = 4, .hk = 2, .nq = 5, .nk = 30};
   rows.page = 4, rows.pages = 30, rows.positions = 40;
   fg_context *context = api_open("cache");
@@ -228,24 +221,5 @@ START_TEST(api_append) {
   ck_assert_uint_eq(fg_workspace_bytes(kernel, &rows), 0);
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("kind_parts");
-  TCase *commands = tcase_create("commands"), *library = tcase_create("library");
-  tcase_set_timeout(commands, 120);
-  tcase_set_timeout(library, 120);
-  tcase_add_checked_fixture(commands, scratch_enter, scratch_leave);
-  tcase_add_checked_fixture(library, api_enter, api_leave);
-  suite_add(commands, combine_commands);
-  suite_add(commands, combine_tune_and_build);
-  suite_add(commands, combine_run);
-  suite_add(commands, append_commands);
-  suite_add(commands, append_run);
-  suite_add(commands, append_build);
-  suite_add(library, api_combine);
-  suite_add(library, api_append);
-  suite_add_tcase(suite, commands);
-  suite_add_tcase(suite, library);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)

@@ -16,7 +16,7 @@
 /* Commands --------------------------------------------------------------------------------------
  */
 
-START_TEST(list_and_emit) {
+TEST(list_and_emit) {
   program_result r = program_gives(0, "list " NORM "norm=layer,rms bias=grad,true,false "
                                       "residual=false,true --arch sm_80");
   ck_assert_int_eq(program_count(r.out, "\n"), 8); /* a forward has no bias=grad */
@@ -31,9 +31,8 @@ START_TEST(list_and_emit) {
   r = program_gives(0, "emit --recipe kernel=logsoftmax width=9 target=true dtype=f32");
   program_says(r.out, "\ntensor x in f32 [rows, 9]\ntensor target in i32 [rows]\n");
 }
-END_TEST
 
-START_TEST(check_and_bench) {
+TEST(check_and_bench) {
   program_result r = program_gives(0, "check " NORM "pass=forward,backward norm=layer,rms "
                                       "bias=grad residual=true rows=9 --seed 2 --device host");
   program_says(r.out, "  dbias ");
@@ -50,15 +49,13 @@ START_TEST(check_and_bench) {
   program_gives(0, "report w.txt -o w.html");
   program_page_says(program_text("w.html"), "<p>A shape of a norm of rows reads 4096 rows. </p>");
 }
-END_TEST
 
-START_TEST(spec_file) {
+TEST(spec_file) {
   program_gives(0, "check " FLASHGEN_SOURCE "/specs/rows.lua --filter *bf16* --seed 2 rows=3 "
                    "--device host -q");
 }
-END_TEST
 
-START_TEST(refused) {
+TEST(refused) {
 #define NO_PLAN                                                                                    \
   "no plan fits: 0 candidates, none within the restrictions; wgmma: has no forward pass; mma: "    \
   "has no forward pass; decode: has no forward pass; simt: "
@@ -83,7 +80,6 @@ START_TEST(refused) {
                   "check " NORM "eps=-1 --device host");
   program_refuses(2, "nq: kernel=layernorm has no such extent", "check " NORM "nq=3 --device host");
 }
-END_TEST
 
 /* Files ------------------------------------------------------------------------------------------
  */
@@ -108,7 +104,7 @@ static void holds(const char *path, int n, const double *expected) {
 }
 
 /* out, and the gradients from x alone: the forward that leaves mean and rstd runs before. */
-START_TEST(run_norm) {
+TEST(run_norm) {
   float x[ROWS * WIDTH], residual[ROWS * WIDTH], gamma[WIDTH], dout[ROWS * WIDTH];
   double out[ROWS * WIDTH], dx[ROWS * WIDTH], dgamma[WIDTH] = {0};
   for (int i = 0; i < ROWS * WIDTH; i++)
@@ -155,11 +151,10 @@ START_TEST(run_norm) {
                   "run kernel=layernorm --in x=x.npy --in residual=x.npy --in gamma=gamma.npy "
                   "--out out=out.npy");
 }
-END_TEST
 
 /* Rows whose sum is no number of bf16, far from 0: without z the backward has the sum in float32.
  */
-START_TEST(run_without_z) {
+TEST(run_without_z) {
   float x[ROWS * WIDTH], residual[ROWS * WIDTH], dout[ROWS * WIDTH];
   const float gamma[WIDTH] = {1, 1, 1, 1, 1, 1, 1, 1};
   for (int i = 0; i < ROWS * WIDTH; i++)
@@ -181,10 +176,9 @@ START_TEST(run_without_z) {
   }
   fg_array_free(&exact), fg_array_free(&rounded);
 }
-END_TEST
 
 /* Targets are integers. The second row's is no column. */
-START_TEST(run_target) {
+TEST(run_target) {
   const float x[ROWS * WIDTH] = {0, 1, 2, 3};
   const int32_t target[] = {3, -100, 0};
   double sum = 4;
@@ -201,14 +195,13 @@ START_TEST(run_target) {
   program_refuses(2, "target is given, but the spec has target=false: say target=true",
                   "run kernel=logsoftmax --in x=x.npy --in target=target.npy --out y=y.npy");
 }
-END_TEST
 
 /* The library ------------------------------------------------------------------------------------
  */
 
 static const fg_shape shape = {.size = sizeof shape, .rows = 21};
 
-START_TEST(api) {
+TEST(api) {
   static const char *const words[] = {NORM "residual=true",
                                       NORM "pass=backward bias=grad",
                                       NORM "dtype=f32 norm=rms",
@@ -224,9 +217,8 @@ START_TEST(api) {
   }
   fg_close(context);
 }
-END_TEST
 
-START_TEST(api_refused) {
+TEST(api_refused) {
   fg_context *context = api_open("cache");
   fg_kernel *kernel = api_select(api_define(context, NORM "pass=backward residual=true"), shape);
   fg_problem *problem = api_problem(kernel, shape, 1);
@@ -248,25 +240,6 @@ START_TEST(api_refused) {
   fg_problem_free(problem);
   fg_close(context);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("kind_rows");
-  TCase *commands = tcase_create("commands"), *library = tcase_create("library");
-  tcase_set_timeout(commands, 240);
-  tcase_set_timeout(library, 120);
-  tcase_add_checked_fixture(commands, scratch_enter, scratch_leave);
-  tcase_add_checked_fixture(library, api_enter, api_leave);
-  suite_add(commands, list_and_emit);
-  suite_add(commands, check_and_bench);
-  suite_add(commands, spec_file);
-  suite_add(commands, refused);
-  suite_add(commands, run_norm);
-  suite_add(commands, run_without_z);
-  suite_add(commands, run_target);
-  suite_add(library, api);
-  suite_add(library, api_refused);
-  suite_add_tcase(suite, commands);
-  suite_add_tcase(suite, library);
-  return suite_run(suite);
-}
+TEST_FIXTURE(api_enter, api_leave)
+TEST_TIMEOUT(240)

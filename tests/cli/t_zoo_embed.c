@@ -2,6 +2,7 @@
  * the directory is; what is damaged is said. */
 #include "build_case.h"
 #include "scratch.h"
+#include "status.h"
 #include "zoo/zoo.h"
 
 #include <dlfcn.h>
@@ -124,8 +125,7 @@ TEST(written_when_new) {
 
 static void refuses(const fg_zoo *zoo, const char *error) {
   fg_zoo_reader *reader = NULL;
-  ck_assert_int_eq(fg_zoo_open_given(zoo, &reader), FG_EIO);
-  ck_assert_str_eq(fg_error(), error);
+  FAILS_AS(FG_EIO, error, fg_zoo_open_given(zoo, &reader));
   ck_assert_ptr_null(reader);
 }
 
@@ -161,9 +161,8 @@ TEST(damaged_code) {
   ck_assert_uint_gt(item->offset, 0);
   ck_assert_uint_eq(item->offset % FG_ZOO_ALIGN, 0);
   start[item->offset + item->size - 1] ^= 1;
-  ck_assert_int_eq(fg_zoo_read(reader, item, &code), FG_EIO);
-  ck_assert_str_eq(fg_error(),
-                   "kernels/" D8 ".so is damaged: its checksum does not fit the manifest");
+  FAILS_AS(FG_EIO, "kernels/" D8 ".so is damaged: its checksum does not fit the manifest",
+           fg_zoo_read(reader, item, &code));
   ck_assert_int_eq(fg_zoo_read(reader, fg_zoo_at(reader, 0), &code), FG_OK);
   free(code.data);
   fg_zoo_free(reader);

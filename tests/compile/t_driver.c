@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SKIP = 77 };
 #define SMALL    "head_dim=8 block_q=4"
 #define BACKWARD "pass=backward head_dim=8 block_q=4"
 #define BEFORE   "work that the GPU was given before this call has failed"
@@ -33,7 +32,7 @@ static void answer(const char *call, CUresult result, int times) {
   fake_cuda.times = times;
 }
 
-START_TEST(test_hot) {
+TEST(test_hot) {
   if (!ALLOC_WATCH) return;
   fg_context *context = open_gpu();
   fg_op *op = api_define(context, BACKWARD);
@@ -50,10 +49,9 @@ START_TEST(test_hot) {
   fg_problem_free(p);
   fg_close(context);
 }
-END_TEST
 
 /* A GPU's arch is that of the table's row; one without a row has no kernels. */
-START_TEST(test_archs) {
+TEST(test_archs) {
   fg_config config = api_config("cache");
   fg_context *context;
   config.device = "cuda:0";
@@ -70,10 +68,9 @@ START_TEST(test_archs) {
         "device cuda:0: fake GPU has compute capability 7.0; there are kernels for host, sm_75, ",
         fg_open(&config, &context));
 }
-END_TEST
 
 /* Errors of a launch: those of work before it are not blamed on it. */
-START_TEST(test_launch) {
+TEST(test_launch) {
   static const struct {
     CUresult result;
     int before;
@@ -92,11 +89,10 @@ START_TEST(test_launch) {
   fg_problem_free(p);
   fg_close(context);
 }
-END_TEST
 
 /* A persistent grid has a block for each multiprocessor but those of the margin; one that is of the
  * shape alone has them all. */
-START_TEST(test_margin) {
+TEST(test_margin) {
   enum { ALL = 4 };
   const fg_shape shape = SHAPE(2, 4, 4, 700, 100, 16);
   fg_context *context = open_gpu();
@@ -121,11 +117,10 @@ START_TEST(test_margin) {
   }
   fg_close(context);
 }
-END_TEST
 
 /* A context that work before us has lost: nothing is compiled anew or called a capture, and the
  * cache's entries stay. */
-START_TEST(test_load_after_a_loss) {
+TEST(test_load_after_a_loss) {
   fg_context *context = open_gpu();
   fg_kernel *kernel;
   api_kernel(context, SMALL);
@@ -140,9 +135,8 @@ START_TEST(test_load_after_a_loss) {
   api_counts(context, 3, 1, 0, 1);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_no_gpu_memory) {
+TEST(test_no_gpu_memory) {
   fg_context *context = open_gpu();
   fg_op *op = api_define(context, SMALL);
   fg_kernel *kernel;
@@ -155,10 +149,9 @@ START_TEST(test_no_gpu_memory) {
   GOOD(fg_select(op, &api_shape, NULL, &kernel));
   fg_close(context);
 }
-END_TEST
 
 /* The application resets the context: nothing of it is used again, and a new one works. */
-START_TEST(test_reset) {
+TEST(test_reset) {
   fg_context *context = open_gpu();
   fg_op *op = api_define(context, SMALL), *cold = api_define(context, BACKWARD);
   fg_kernel *kernel = api_select(op, api_shape), *none;
@@ -179,10 +172,9 @@ START_TEST(test_reset) {
   GOOD(api_launch(api_kernel(context, SMALL), p));
   fg_close(context);
 }
-END_TEST
 
 /* A context of the application's is current: ours is, from the next call on, and stays it. */
-START_TEST(test_another_context) {
+TEST(test_another_context) {
   fg_context *context = open_gpu();
   fg_kernel *kernel = api_kernel(context, SMALL);
   fg_problem *p = api_problem(kernel, api_shape, 1);
@@ -201,10 +193,9 @@ START_TEST(test_another_context) {
   fg_problem_free(p);
   fg_close(context);
 }
-END_TEST
 
 /* An entry that the driver does not take, or that lacks the function: made once more. */
-START_TEST(test_bad_entry) {
+TEST_LOOP(test_bad_entry, 3) {
   static const struct {
     const char *call;
     CUresult result;
@@ -223,10 +214,9 @@ START_TEST(test_bad_entry) {
     fg_close(context);
   }
 }
-END_TEST
 
 /* NVRTC goes away: kernels that it made are found, others end in where it was looked for. */
-START_TEST(test_no_nvrtc) {
+TEST(test_no_nvrtc) {
   fg_kernel *kernel;
   pid_t pid = fork(); /* NVRTC is looked for once a process */
   if (!pid) {
@@ -246,10 +236,9 @@ START_TEST(test_no_nvrtc) {
   api_counts(context, 3, 1, 0, 1);
   fg_close(context);
 }
-END_TEST
 
 /* A driver that finds no GPU is the machine's matter. */
-START_TEST(test_no_gpu) {
+TEST(test_no_gpu) {
   fg_config config = api_config("cache");
   fg_context *context;
   config.device = "cuda:0";
@@ -257,7 +246,6 @@ START_TEST(test_no_gpu) {
   FAILS(FG_EENVIRONMENT, "device cuda:0: the CUDA driver does not start: CUDA_ERROR_100",
         fg_open(&config, &context));
 }
-END_TEST
 
 /* In a process of its own: a test has this one's state. */
 static int no_nvrtc(void) {
@@ -273,23 +261,7 @@ static int no_nvrtc(void) {
   return state != 0;
 }
 
-int main(void) {
-  const char *required = getenv("FLASHGEN_REQUIRE");
-  if (no_nvrtc()) return required && strstr(required, "compile") ? 1 : SKIP;
-  Suite *suite = suite_create("driver");
-  TCase *cases = tcase_create("driver");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_add(cases, test_no_gpu);
-  suite_add(cases, test_hot);
-  suite_add(cases, test_archs);
-  suite_add(cases, test_launch);
-  suite_add(cases, test_margin);
-  suite_add(cases, test_load_after_a_loss);
-  suite_add(cases, test_no_gpu_memory);
-  suite_add(cases, test_reset);
-  suite_add(cases, test_another_context);
-  suite_add(cases, test_no_nvrtc);
-  suite_loop(cases, test_bad_entry, 3);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
+TEST_FIXTURE(api_enter, api_leave)
+TEST_BEGIN {
+  if (no_nvrtc()) suite_skip("compile", "there is no NVRTC");
 }

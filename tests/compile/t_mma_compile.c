@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIP = 77, THREADS = 2 };
+enum { THREADS = 2 };
 
 static const fg_nvrtc *nvrtc;
 
@@ -165,7 +165,7 @@ static void expect_right(const char *what, compile_list *all) {
 
 /* One head dim of mma for an arch, or of wgmma, and a pass. Of a plan of mma two arches of three
  * have a variant. */
-START_TEST(every_plan_compiles) {
+TEST_TENTH(every_plan_compiles, PLANS) {
   bool hopper = _i >= MMA;
   int pass = _i % 2, dim = _i / 2 % DIMS, arch = hopper ? HOPPER : _i / 2 / DIMS;
   if (hopper) dim = (_i - MMA) / 2;
@@ -180,14 +180,13 @@ START_TEST(every_plan_compiles) {
   ck_assert_int_gt(all.n, 0);
   expect_right(archs[arch], &all);
 }
-END_TEST
 
 static const char *const widths[] = {"64", "128", "256", "192/128"};
 enum { WIDTHS = sizeof widths / sizeof *widths };
 
 /* Attention of few rows, of a width, for one of two archs: of each spec every second plan. Specs
  * are an odd number, so that the plans of each arch change with the widths. */
-START_TEST(every_plan_of_decode_compiles) {
+TEST_TENTH(every_plan_of_decode_compiles, 2 * WIDTHS) {
   const int arch = _i % 2, width = _i / 2;
   static const char *const specs[] = {
       "",
@@ -220,7 +219,6 @@ START_TEST(every_plan_of_decode_compiles) {
   ck_assert_int_gt(all.n, SPECS);
   expect_right(archs[arch], &all);
 }
-END_TEST
 
 /* Many rows beside a cache of e4m3: every plan of mma. */
 static const char caches[] =
@@ -228,7 +226,7 @@ static const char caches[] =
     "family=mma kv_dtype=e4m3 head_dim=64,256 dtype=f16 mask=window(63,0) q_layout=packed "
     "kv_layout=cached;";
 
-START_TEST(every_plan_of_caches_compiles) {
+TEST_TENTH(every_plan_of_caches_compiles, HOPPER + 1) {
   compile_list all = {0};
   fg_gen *gen;
   fg_variant *list;
@@ -241,7 +239,6 @@ START_TEST(every_plan_of_caches_compiles) {
   fg_gen_free(gen);
   expect_right(archs[_i], &all);
 }
-END_TEST
 
 /* Specs of which a plan, of dims or masks that the turns above may not meet, has spilled. */
 static const char *const spilled[] = {
@@ -257,7 +254,7 @@ static const char *const spilled[] = {
     "family=mma kv_dtype=e4m3 head_dim=128 descale_block=64 block_q=128"};
 enum { SPILLED = sizeof spilled / sizeof *spilled };
 
-START_TEST(none_spills_again) {
+TEST_TENTH(none_spills_again, SPILLED) {
   compile_list all = {0};
   fg_gen *gen;
   fg_variant *list;
@@ -271,25 +268,8 @@ START_TEST(none_spills_again) {
   fg_gen_free(gen);
   expect_right("what has spilled", &all);
 }
-END_TEST
 
-static int required(void) {
-  const char *labels = getenv("FLASHGEN_REQUIRE");
-  return labels && strstr(labels, "compile");
-}
-
-int main(void) {
-  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
-    fprintf(stderr, "%s: nothing is compiled\n", fg_error());
-    return required() ? 1 : SKIP;
-  }
-  Suite *suite = suite_create("mma compile");
-  TCase *tests = tcase_create("mma compile");
-  tcase_set_timeout(tests, 300); /* of some dozens of compiles, beside whatever else runs */
-  suite_tenth(tests, every_plan_compiles, PLANS);
-  suite_tenth(tests, every_plan_of_decode_compiles, 2 * WIDTHS);
-  suite_tenth(tests, every_plan_of_caches_compiles, HOPPER + 1);
-  suite_tenth(tests, none_spills_again, SPILLED);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+TEST_TIMEOUT(300) /* of some dozens of compiles, beside whatever else runs */
+TEST_BEGIN {
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) suite_skip("compile", fg_error());
 }

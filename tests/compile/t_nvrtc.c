@@ -1,6 +1,7 @@
 /* t_nvrtc.c - NVRTC takes what is emitted: no error, no warning, no spill, on every arch family.
  *
  * Label compile: skipped where there is no libnvrtc, unless FLASHGEN_REQUIRE names the label. */
+#include "status.h"
 #include "suite.h"
 
 #include "cuda/nvrtc.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIP = 77 };
+enum { CAN_STOP = 12080 }; /* the first version whose compiles can be stopped */
 
 static const fg_nvrtc *nvrtc;
 
@@ -58,23 +59,21 @@ static void check_grid(const char *arch, int n_words, const char *const *words) 
 
 static const char *const archs[] = {"sm_80", "sm_90a", "sm_100a", "sm_75"};
 
-START_TEST(forward) {
+TEST_TENTH(forward, 4) {
   const char *const words[] = {"pass=forward", "head_dim=8,128,256,192/128",
                                "mask=causal",  "bias=true",
                                "family=simt",  _i ? "dtype=bf16" : "dtype=f16"};
   check_grid(archs[_i], 6, words);
 }
-END_TEST
 
-START_TEST(backward) {
+TEST_TENTH(backward, 3) {
   const char *const words[] = {"pass=backward", "head_dim=72,256", _i ? "mask=full" : "mask=causal",
                                "family=simt", _i ? "dtype=bf16" : "dtype=f16"};
   check_grid(archs[_i], 5, words);
 }
-END_TEST
 
 /* Every way to reduce a bias gradient is another loop nest. */
-START_TEST(bias_gradient) {
+TEST_TENTH(bias_gradient, 2) {
   const char *const words[] = {
       "pass=backward",
       "head_dim=64",
@@ -85,14 +84,13 @@ START_TEST(bias_gradient) {
       "block_q=16"};
   check_grid("sm_90a", 7, words);
 }
-END_TEST
 
 static fg_status compile_text(const char *text, const char *arch, fg_cubin *cubin) {
   return fg_nvrtc_compile(nvrtc, "planted", text, strlen(text), arch, cubin);
 }
 
 /* What ptxas says is read, and a spill is not accepted. */
-START_TEST(spills_are_refused) {
+TEST(spills_are_refused) {
   static const char text[] =
       "extern \"C\" __global__ void __launch_bounds__(1024, 2) spill(float *p, int n) {\n"
       "  float x[64];\n"
@@ -106,39 +104,31 @@ START_TEST(spills_are_refused) {
   ck_assert_msg(compile_text(text, "sm_90a", &cubin) == FG_OK, "%s", fg_error());
   ck_assert_str_eq(cubin.entry[0].entry, "spill");
   ck_assert_int_gt(cubin.entry[0].spill_bytes, 0);
-  ck_assert_int_eq(fg_cubin_accept("planted", &cubin), FG_ECOMPILER);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "planted: spill spills "));
+  FAILS(FG_ECOMPILER, "planted: spill spills ", fg_cubin_accept("planted", &cubin));
   fg_cubin_free(&cubin);
 }
-END_TEST
 
 /* What `check` compares with is no kernel that ships. */
-START_TEST(unskipped_text_may_warn) {
+TEST(unskipped_text_may_warn) {
   static char text[] = "extern \"C\" __global__ void warn(void) { int unused; }\n";
   fg_source source = {.text = text, .size = sizeof text - 1};
   fg_code code;
-  ck_assert_int_eq(fg_compile("sm_90a", "planted", &source, &code), FG_ECOMPILER);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "unused"));
+  FAILS(FG_ECOMPILER, "unused", fg_compile("sm_90a", "planted", &source, &code));
   source.unskipped = true;
   ck_assert_msg(fg_compile("sm_90a", "planted", &source, &code) == FG_OK, "%s", fg_error());
   ck_assert_uint_gt(code.size, 0);
   free(code.data);
 }
-END_TEST
 
-START_TEST(mistakes_name_their_line) {
+TEST(mistakes_name_their_line) {
   fg_cubin cubin;
-  ck_assert_int_eq(
-      compile_text("extern \"C\" __global__ void f() {\n  x = 1;\n}\n", "sm_90a", &cubin),
-      FG_ECOMPILER);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "kernel.cu(2): error"));
-  ck_assert_int_eq(compile_text("", "sm_20", &cubin), FG_EENVIRONMENT);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "cannot compile for sm_20; it knows "));
+  FAILS(FG_ECOMPILER, "kernel.cu(2): error",
+        compile_text("extern \"C\" __global__ void f() {\n  x = 1;\n}\n", "sm_90a", &cubin));
+  FAILS(FG_EENVIRONMENT, "cannot compile for sm_20; it knows ", compile_text("", "sm_20", &cubin));
 }
-END_TEST
 
 /* A text's line 2 comes from line 7 of a template. */
-START_TEST(mistakes_name_their_template) {
+TEST(mistakes_name_their_template) {
   char text[] = "extern \"C\" __global__ void f() {\n  x = 1;\n}\n", *files[] = {"a/b.cut"};
   int file[] = {0, 0, -1}, line[] = {6, 7, 0};
   fg_code code;
@@ -154,10 +144,10 @@ START_TEST(mistakes_name_their_template) {
       strstr(fg_error(), "kernel.cu(2): error: identifier \"x\" is undefined [a/b.cut:7]"), "%s",
       fg_error());
 }
-END_TEST
 
 /* A pathological text ends at the limit, and the compile after it is judged on its own. */
-START_TEST(late_compiles_stop) {
+TEST(late_compiles_stop) {
+  if (fg_nvrtc_version(nvrtc) < CAN_STOP) return;
   size_t n = 0, room = 1000000;
   char *text = malloc(room);
   fg_cubin cubin;
@@ -166,14 +156,13 @@ START_TEST(late_compiles_stop) {
     n += (size_t)sprintf(text + n, "p[%zu] += sinf(p[%zu]) * 3.0f;\n", n % 977, n % 1013);
   sprintf(text + n, "}\n");
   setenv("FLASHGEN_COMPILE_SECONDS", "1", 1);
-  ck_assert_int_eq(compile_text(text, "sm_90a", &cubin), FG_ECOMPILER);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "took longer than 1 s (FLASHGEN_COMPILE_SECONDS"));
+  FAILS(FG_ECOMPILER, "took longer than 1 s (FLASHGEN_COMPILE_SECONDS",
+        compile_text(text, "sm_90a", &cubin));
   ck_assert_int_eq(compile_text("extern \"C\" __global__ void f() { x = 1; }\n", "sm_90a", &cubin),
                    FG_ECOMPILER);
   ck_assert_ptr_null(strstr(fg_error(), "longer"));
   free(text);
 }
-END_TEST
 
 /* One block of PTX that keeps ptxas busy for seconds, and the front end not. */
 static char *slow_in_ptxas(void) {
@@ -194,47 +183,23 @@ static char *slow_in_ptxas(void) {
 
 /* A cancel that lands in ptxas, then two failures of ptxas that have nothing to do with it: NVRTC
  * 13.0 calls those of the same thread cancelled too. */
-START_TEST(failures_after_a_cancel) {
+TEST(failures_after_a_cancel) {
+  if (fg_nvrtc_version(nvrtc) < CAN_STOP) return;
   static const char wrong[] = "extern \"C\" __global__ void f(float *p) {\n"
                               "  __shared__ float x[1 << 20];\n  x[threadIdx.x] = p[0];\n"
                               "  __syncthreads();\n  p[1] = x[5 + threadIdx.x];\n}\n";
   fg_cubin cubin;
   char *slow = slow_in_ptxas();
   setenv("FLASHGEN_COMPILE_SECONDS", "1", 1);
-  ck_assert_int_eq(compile_text(slow, "sm_90a", &cubin), FG_ECOMPILER);
-  ck_assert_msg(strstr(fg_error(), "took longer than 1 s"), "%s", fg_error());
+  FAILS(FG_ECOMPILER, "took longer than 1 s", compile_text(slow, "sm_90a", &cubin));
   for (int i = 0; i < 2; i++) {
-    ck_assert_int_eq(compile_text(wrong, "sm_90a", &cubin), FG_ECOMPILER);
-    ck_assert_ptr_nonnull(strstr(fg_error(), "planted: NVRTC_ERROR_COMPILATION\n"));
+    FAILS(FG_ECOMPILER, "planted: NVRTC_ERROR_COMPILATION\n",
+          compile_text(wrong, "sm_90a", &cubin));
     ck_assert_msg(strstr(fg_error(), "uses too much shared data"), "%s", fg_error());
   }
   free(slow);
 }
-END_TEST
 
-static int required(void) {
-  const char *labels = getenv("FLASHGEN_REQUIRE");
-  return labels && strstr(labels, "compile");
-}
-
-int main(void) {
-  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
-    fprintf(stderr, "%s: nothing is compiled\n", fg_error());
-    return required() ? 1 : SKIP;
-  }
-  Suite *suite = suite_create("nvrtc");
-  TCase *tests = tcase_create("nvrtc");
-  suite_tenth(tests, forward, 4);
-  suite_tenth(tests, backward, 3);
-  suite_tenth(tests, bias_gradient, 2);
-  suite_add(tests, spills_are_refused);
-  suite_add(tests, unskipped_text_may_warn);
-  suite_add(tests, mistakes_name_their_line);
-  suite_add(tests, mistakes_name_their_template);
-  if (fg_nvrtc_version(nvrtc) >= 12080) {
-    suite_add(tests, late_compiles_stop);
-    suite_add(tests, failures_after_a_cancel);
-  }
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+TEST_BEGIN {
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) suite_skip("compile", fg_error());
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIP = 77, TENTHS = 10, WHOLE = 29, INVALID_OPTION = 5 };
+enum { TENTHS = 10, WHOLE = 29, INVALID_OPTION = 5 };
 
 static const fg_nvrtc *nvrtc;
 
@@ -78,7 +78,7 @@ static void check_point(fg_gen *gen, const fg_grid *grid, int at, const char *ar
 }
 
 /* A tenth of the points of a row of the sweep. */
-START_TEST(takes_all) {
+TEST_TENTH(takes_all, TENTHS * (int)(sizeof sweep / sizeof *sweep)) {
   char family[16], pass[16];
   const char *const file = "tests/sweep.lua", *const words[] = {family, pass};
   fg_gen *gen;
@@ -94,7 +94,6 @@ START_TEST(takes_all) {
   fg_grid_free(grid);
   fg_gen_free(gen);
 }
-END_TEST
 
 /* The bytes of wgmma's kernel of a score. */
 static size_t code_bytes(fg_gen *gen, const char *score) {
@@ -123,24 +122,13 @@ static size_t code_bytes(fg_gen *gen, const char *score) {
 }
 
 /* No slow path of a division or root is unrolled over pairs: 4 times the code, 40 s to compile. */
-START_TEST(divides_in_a_few_instructions) {
+TEST(divides_in_a_few_instructions) {
   fg_gen *gen;
   ck_assert_msg(fg_gen_new(NULL, &gen) == FG_OK, "%s", fg_error());
   ck_assert_uint_lt(code_bytes(gen, "score=s/sqrt(1.0+s*s)"), 3 * code_bytes(gen, "score=s"));
   fg_gen_free(gen);
 }
-END_TEST
 
-int main(void) {
-  const char *required = getenv("FLASHGEN_REQUIRE");
-  if (fg_nvrtc_load(&nvrtc) != FG_OK) {
-    fprintf(stderr, "nothing is compiled: %s\n", fg_error());
-    return required && strstr(required, "compile") ? EXIT_FAILURE : SKIP;
-  }
-  Suite *suite = suite_create("sweep");
-  TCase *cases = tcase_create("sweep");
-  suite_tenth(cases, takes_all, TENTHS * (int)(sizeof sweep / sizeof *sweep));
-  suite_add(cases, divides_in_a_few_instructions);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
+TEST_BEGIN {
+  if (fg_nvrtc_load(&nvrtc) != FG_OK) suite_skip("compile", fg_error());
 }

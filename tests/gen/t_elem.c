@@ -40,7 +40,7 @@ static double value(fg_elem elem, uint32_t bits) {
   return bits & 0x8000 ? -x : x;
 }
 
-START_TEST(test_names) {
+TEST(test_names) {
   ck_assert_str_eq(fg_elem_name(FG_ELEM_BF16), "bf16");
   ck_assert_str_eq(fg_elem_name(FG_ELEM_F16), "f16");
   ck_assert_str_eq(fg_elem_name(FG_ELEM_F32), "f32");
@@ -48,10 +48,9 @@ START_TEST(test_names) {
   ck_assert_uint_eq(fg_elem_size(FG_ELEM_F16), 2);
   ck_assert_uint_eq(fg_elem_size(FG_ELEM_F32), 4);
 }
-END_TEST
 
-/* _i is the element type in all that follow. */
-START_TEST(test_every_value) {
+/* In loops _i is the element type: bf16 or f16. */
+TEST_LOOP(test_every_value, FG_ELEM_F32) {
   fg_elem elem = (fg_elem)_i;
   for (uint32_t bits = 0; bits < 65536; bits++) {
     float x = load(elem, bits);
@@ -69,11 +68,10 @@ START_TEST(test_every_value) {
     ck_assert_int_eq(signbit(x) != 0, bits >> 15);
   }
 }
-END_TEST
 
 /* Between each two neighbours (the last neighbour being infinity, one step above the largest): the
  * middle goes to the even one, a float beside it to the nearer. Subnormals are among them. */
-START_TEST(test_halfway) {
+TEST_LOOP(test_halfway, FG_ELEM_F32) {
   fg_elem elem = (fg_elem)_i;
   for (uint32_t low = 0; low < infinite(elem); low++) {
     float middle = (float)((value(elem, low) + value(elem, low + 1)) / 2);
@@ -84,9 +82,8 @@ START_TEST(test_halfway) {
     ck_assert_uint_eq(store(elem, float_of(u + 1)), low + 1);
   }
 }
-END_TEST
 
-START_TEST(test_overflow) {
+TEST_LOOP(test_overflow, FG_ELEM_F32) {
   fg_elem elem = (fg_elem)_i;
   uint32_t inf = infinite(elem);
   ck_assert_uint_eq(store(elem, INFINITY), inf);
@@ -97,27 +94,24 @@ START_TEST(test_overflow) {
   ck_assert_uint_eq(store(FG_ELEM_F16, 65536.0f), 0x7c00);
   ck_assert_uint_eq(store(FG_ELEM_F16, -1e30f), 0xfc00);
 }
-END_TEST
 
-START_TEST(test_underflow) {
+TEST(test_underflow) {
   ck_assert_uint_eq(store(FG_ELEM_F16, 0x1p-25f), 0); /* a tie with 0 */
   ck_assert_uint_eq(store(FG_ELEM_F16, 0x1.000002p-25f), 1);
   ck_assert_uint_eq(store(FG_ELEM_F16, -0x1p-26f), 0x8000);
   ck_assert_uint_eq(store(FG_ELEM_F16, 0x1p-149f), 0);
   ck_assert_uint_eq(store(FG_ELEM_BF16, 0x1p-149f), 0);
 }
-END_TEST
 
-START_TEST(test_nan) {
+TEST_LOOP(test_nan, FG_ELEM_F32) {
   fg_elem elem = (fg_elem)_i;
   /* the payload lies in bits that 16-bit types lack: still a NaN, not infinity */
   uint32_t quiet = infinite(elem) | 1u << (fraction(elem) - 1);
   ck_assert_uint_eq(store(elem, float_of(0x7f800001)), quiet);
   ck_assert_uint_eq(store(elem, float_of(0xffffffff)), 0xffff);
 }
-END_TEST
 
-START_TEST(test_f32_and_index) {
+TEST(test_f32_and_index) {
   unsigned char place[13]; /* unaligned on purpose */
   for (int i = 0; i < 3; i++) fg_elem_store(FG_ELEM_F32, place + 1, i, (float)i + 0.1f);
   for (int i = 0; i < 3; i++)
@@ -126,7 +120,6 @@ START_TEST(test_f32_and_index) {
   for (int i = 0; i < 3; i++)
     ck_assert_float_eq(fg_elem_load(FG_ELEM_BF16, place + 1, i), (float)i + 0.5f);
 }
-END_TEST
 
 static uint8_t store_e4m3(float x) {
   uint8_t e;
@@ -141,7 +134,7 @@ static double value_e4m3(uint32_t bits) {
   return bits & 0x80 ? -x : x;
 }
 
-START_TEST(test_e4m3_values) {
+TEST(test_e4m3_values) {
   ck_assert_str_eq(fg_elem_name(FG_ELEM_E4M3), "e4m3");
   ck_assert_uint_eq(fg_elem_size(FG_ELEM_E4M3), 1);
   for (uint32_t bits = 0; bits < 256; bits++) {
@@ -157,9 +150,8 @@ START_TEST(test_e4m3_values) {
     ck_assert_uint_eq(store_e4m3(x), bits);
   }
 }
-END_TEST
 
-START_TEST(test_e4m3_halfway) {
+TEST(test_e4m3_halfway) {
   for (uint32_t low = 0; low < 0x7e; low++) {
     const float middle = (float)((value_e4m3(low) + value_e4m3(low + 1)) / 2);
     const uint32_t even = low + (low & 1), u = bits_of(middle);
@@ -169,10 +161,9 @@ START_TEST(test_e4m3_halfway) {
     ck_assert_uint_eq(store_e4m3(float_of(u + 1)), low + 1);
   }
 }
-END_TEST
 
 /* Nothing is infinite: cvt.rn.satfinite. */
-START_TEST(test_e4m3_ends) {
+TEST(test_e4m3_ends) {
   const float large[] = {448.0f, 463.99f, 464.0f, 480.0f, 65504.0f, 3.4e38f, INFINITY};
   for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
     ck_assert_uint_eq(store_e4m3(large[i]), 0x7e);
@@ -185,31 +176,11 @@ START_TEST(test_e4m3_ends) {
   ck_assert_uint_eq(store_e4m3(float_of(0x7f800001)), 0x7f);
   ck_assert_uint_eq(store_e4m3(float_of(0xffc00000)), 0x7f);
 }
-END_TEST
 
-START_TEST(test_e4m3_index) {
+TEST(test_e4m3_index) {
   unsigned char place[8] = {0};
   for (int i = 0; i < 4; i++) fg_elem_store(FG_ELEM_E4M3, place + 1, i, (float)(i - 1));
   for (int i = 0; i < 4; i++)
     ck_assert_float_eq(fg_elem_load(FG_ELEM_E4M3, place + 1, i), (float)(i - 1));
   ck_assert(place[0] == 0 && place[5] == 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("elem");
-  TCase *cases = tcase_create("elem");
-  suite_add(cases, test_names);
-  tcase_add_loop_test(cases, test_every_value, FG_ELEM_BF16, FG_ELEM_F32);
-  tcase_add_loop_test(cases, test_halfway, FG_ELEM_BF16, FG_ELEM_F32);
-  tcase_add_loop_test(cases, test_overflow, FG_ELEM_BF16, FG_ELEM_F32);
-  suite_add(cases, test_underflow);
-  tcase_add_loop_test(cases, test_nan, FG_ELEM_BF16, FG_ELEM_F32);
-  suite_add(cases, test_f32_and_index);
-  suite_add(cases, test_e4m3_values);
-  suite_add(cases, test_e4m3_halfway);
-  suite_add(cases, test_e4m3_ends);
-  suite_add(cases, test_e4m3_index);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

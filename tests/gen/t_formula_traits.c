@@ -113,7 +113,7 @@ static const struct {
     {"s + float(k / (q + 1))", " adds_to_s uneven"},
 };
 
-START_TEST(scores_have_their_traits_and_no_others) {
+TEST_LOOP(scores_have_their_traits_and_no_others, sizeof scores / sizeof *scores) {
   fg_formula f;
   char found[256];
   read_texts("true", scores[_i].score, &f);
@@ -123,7 +123,6 @@ START_TEST(scores_have_their_traits_and_no_others) {
                 scores[_i].traits);
   fg_formula_free(&f);
 }
-END_TEST
 
 /* ---- values of a pair ---- */
 
@@ -146,14 +145,13 @@ static const struct {
     {"s > 0.0 ? row[q] : 1.0", true},
 };
 
-START_TEST(pairs_read_or_call) {
+TEST_LOOP(pairs_read_or_call, sizeof values / sizeof *values) {
   fg_formula f;
   read_texts("true", values[_i].value, &f);
   ck_assert_msg(fg_formula_reads_or_calls(&f, f.score) == values[_i].reads_or_calls, "%s",
                 values[_i].value);
   fg_formula_free(&f);
 }
-END_TEST
 
 /* ---- masks ---- */
 
@@ -180,7 +178,7 @@ static const struct {
     {"q * nk / nq < k", false, false, false, NULL},
 };
 
-START_TEST(masks_have_their_traits) {
+TEST_LOOP(masks_have_their_traits, sizeof masks / sizeof *masks) {
   fg_formula f;
   char end[64] = "";
   read_texts(masks[_i].mask, "s", &f);
@@ -194,7 +192,6 @@ START_TEST(masks_have_their_traits) {
                 masks[_i].mask, end);
   fg_formula_free(&f);
 }
-END_TEST
 
 /* ---- sizes ---- */
 
@@ -212,7 +209,7 @@ static const struct {
     {"given(k < q * 9, k < 9)", "s", 3, 1},
 };
 
-START_TEST(sizes_count_what_a_pair_computes) {
+TEST_LOOP(sizes_count_what_a_pair_computes, sizeof sizes / sizeof *sizes) {
   fg_formula f;
   read_texts(sizes[_i].mask, sizes[_i].score, &f);
   fg_traits x = fg_formula_traits(&f, f.score);
@@ -220,7 +217,6 @@ START_TEST(sizes_count_what_a_pair_computes) {
   ck_assert_msg(x.score_size == sizes[_i].score_size, "%s: %d", sizes[_i].score, x.score_size);
   fg_formula_free(&f);
 }
-END_TEST
 
 /* ---- linear forms ---- */
 
@@ -245,7 +241,7 @@ static const struct {
     {"q / 2 - k / 2", false, 0, 0, false},
 };
 
-START_TEST(forms_are_linear_where_their_factors_are_constants) {
+TEST_LOOP(forms_are_linear_where_their_factors_are_constants, sizeof forms / sizeof *forms) {
   fg_formula f;
   char mask[128];
   double q = 99, k = 99;
@@ -260,7 +256,6 @@ START_TEST(forms_are_linear_where_their_factors_are_constants) {
   ck_assert_msg(fg_tree_by_distance(&f.tree, test->arg[1]) == forms[_i].by_distance, "%s", mask);
   fg_formula_free(&f);
 }
-END_TEST
 
 /* ---- recipes ---- */
 
@@ -282,7 +277,7 @@ static const struct {
     {"k < nk % 5", "nk % 5"},
 };
 
-START_TEST(bounds_are_recipes_where_lengths_make_them) {
+TEST_LOOP(bounds_are_recipes_where_lengths_make_them, sizeof recipes / sizeof *recipes) {
   static const fg_node_text middle[] = {{FG_NAME_Q0, "nq / 2"}, {FG_NAME_Q1, "nq / 2 + 1"}};
   fg_formula f;
   char text[FG_LENGTHS_TEXT] = "", few[4];
@@ -297,20 +292,4 @@ START_TEST(bounds_are_recipes_where_lengths_make_them) {
               !fg_formula_recipe(&f, last, 2, middle, sizeof few, few));
   }
   fg_formula_free(&f);
-}
-END_TEST
-
-#define ADD(cases, test, table) suite_loop(cases, test, (int)(sizeof table / sizeof *table))
-
-int main(void) {
-  Suite *suite = suite_create("formula traits");
-  TCase *cases = tcase_create("traits");
-  ADD(cases, scores_have_their_traits_and_no_others, scores);
-  ADD(cases, pairs_read_or_call, values);
-  ADD(cases, masks_have_their_traits, masks);
-  ADD(cases, sizes_count_what_a_pair_computes, sizes);
-  ADD(cases, forms_are_linear_where_their_factors_are_constants, forms);
-  ADD(cases, bounds_are_recipes_where_lengths_make_them, recipes);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "scratch.h"
 #include "spec/shape_file.h"
 #include "spec/spec.h"
+#include "status.h"
 #include "suite.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static void refused(const char *text, const char *sentence) {
   ck_assert_ptr_null(file);
 }
 
-START_TEST(defaults) {
+TEST(defaults) {
   fg_shape_file *file;
   ck_assert_int_eq(
       open_text(
@@ -38,16 +39,15 @@ START_TEST(defaults) {
   ck_assert(!memcmp(fg_shape_file_at(file, 3), &fourth, sizeof fourth));
   fg_shape_file_free(file);
 }
-END_TEST
 
 /* Those for specs/hooks.lua are among those that all is tuned at, so that classes are the same. */
-START_TEST(shipped_hooks) {
+TEST(shipped_hooks) {
   fg_shape_file *all, *hooks;
   fg_grid *grid;
-  const char *spec = "specs/hooks.lua";
+  const char *spec = FLASHGEN_SOURCE "/specs/hooks.lua";
   int cells = 0;
-  ck_assert_msg(fg_shape_file_open("specs/shapes/llm.lua", &all) == FG_OK, "%s", fg_error());
-  ck_assert_msg(fg_shape_file_open("specs/shapes/hooks.lua", &hooks) == FG_OK, "%s", fg_error());
+  GOOD(fg_shape_file_open(FLASHGEN_SOURCE "/specs/shapes/llm.lua", &all));
+  GOOD(fg_shape_file_open(FLASHGEN_SOURCE "/specs/shapes/hooks.lua", &hooks));
   ck_assert_msg(fg_grid_read(1, &spec, 0, NULL, &grid) == FG_OK, "%s", fg_error());
   for (int i = 0; i < fg_shape_file_count(hooks); i++) {
     const fg_shape *s = fg_shape_file_at(hooks, i);
@@ -67,9 +67,8 @@ START_TEST(shipped_hooks) {
   fg_shape_file_free(all);
   fg_shape_file_free(hooks);
 }
-END_TEST
 
-START_TEST(when) {
+TEST(when) {
   fg_shape_file *file;
   fg_point point = {.d = 64, .dv = 64};
   fg_shape shape;
@@ -84,11 +83,9 @@ START_TEST(when) {
   point.pass = FG_PASS_BACKWARD;
   ck_assert_int_eq(fg_shape_file_for(file, 0, &point, &shape, &keep), FG_OK);
   ck_assert(!keep);
-  ck_assert_int_eq(fg_shape_file_for(file, 1, &point, &shape, &keep), FG_ESPEC);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "s.lua:1: "));
+  FAILS(FG_ESPEC, "s.lua:1: ", fg_shape_file_for(file, 1, &point, &shape, &keep));
   fg_shape_file_free(file);
 }
-END_TEST
 
 /* Does shape i suit attention of these layouts? *shape is the shape then. */
 static bool suits(fg_shape_file *file, int i, int q, int kv, fg_shape *shape) {
@@ -99,7 +96,7 @@ static bool suits(fg_shape_file *file, int i, int q, int kv, fg_shape *shape) {
 }
 
 /* A shape is for the layouts that have its extents, and gets those that it leaves out. */
-START_TEST(layouts) {
+TEST(layouts) {
   enum { DENSE, TOKENS, PAGES, POOL };
   fg_shape_file *file;
   fg_shape s;
@@ -123,7 +120,6 @@ START_TEST(layouts) {
   ck_assert(suits(file, POOL, FG_DENSE, FG_PAGED, &s) && s.pages == 4);
   fg_shape_file_free(file);
 }
-END_TEST
 
 /* How many of the shapes suit a spec with these words. */
 static int count_of(fg_shape_file *file, const char *const *words, int n) {
@@ -140,9 +136,9 @@ static int count_of(fg_shape_file *file, const char *const *words, int n) {
   return count;
 }
 
-START_TEST(shipped_serving) {
+TEST(shipped_serving) {
   fg_shape_file *file;
-  ck_assert_msg(fg_shape_file_open("specs/shapes/serving.lua", &file) == FG_OK, "%s", fg_error());
+  GOOD(fg_shape_file_open(FLASHGEN_SOURCE "/specs/shapes/serving.lua", &file));
 #define COUNT(...)                                                                                 \
   count_of(file, (const char *[]){__VA_ARGS__},                                                    \
            (int)(sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *)))
@@ -157,9 +153,8 @@ START_TEST(shipped_serving) {
   ck_assert_int_eq(COUNT("head_dim=96", "kv_layout=paged"), 0);
   fg_shape_file_free(file);
 }
-END_TEST
 
-START_TEST(mistakes) {
+TEST(mistakes) {
   refused("return 7", "s.lua: returns no list of shapes; expected { { b = 1, h = 16, nq = 4096 }, "
                       "... }");
   refused("return {}", "s.lua: returns no list of shapes; expected { { b = 1, h = 16, nq = 4096 }, "
@@ -182,36 +177,17 @@ START_TEST(mistakes) {
           "s.lua: shape 11: parts: expected an integer from 1 to 256\n"
           "s.lua: shape 12: nq: is missing");
 }
-END_TEST
 
 /* What no spec file may do either. */
-START_TEST(accidents) {
+TEST(accidents) {
   fg_shape_file *file = NULL;
-  ck_assert_int_eq(open_text("while true do end", &file), FG_ESPEC);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "million steps"));
-  ck_assert_int_eq(open_text("return {", &file), FG_ESPEC);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "s.lua:1: "));
+  FAILS(FG_ESPEC, "million steps", open_text("while true do end", &file));
+  FAILS(FG_ESPEC, "s.lua:1: ", open_text("return {", &file));
   ck_assert_int_eq(open_text("return os.time()", &file), FG_ESPEC);
-  ck_assert_int_eq(fg_shape_file_open("nowhere.lua", &file), FG_ESPEC);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "nowhere.lua: cannot be opened"));
+  FAILS(FG_ESPEC, "nowhere.lua: cannot be opened", fg_shape_file_open("nowhere.lua", &file));
   ck_assert_int_eq(mkdir("d.lua", 0700), 0);
   ck_assert_int_eq(fg_shape_file_open("d.lua", &file), FG_ESPEC);
   ck_assert_ptr_null(file);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("shape_file");
-  TCase *tests = tcase_create("shape_file"), *apart = tcase_create("shipped");
-  tcase_add_checked_fixture(tests, scratch_enter, scratch_leave);
-  suite_add(tests, defaults);
-  suite_add(tests, when);
-  suite_add(tests, layouts);
-  suite_add(apart, shipped_hooks);
-  suite_add(apart, shipped_serving);
-  suite_add(tests, mistakes);
-  suite_add(tests, accidents);
-  suite_add_tcase(suite, tests);
-  suite_add_tcase(suite, apart);
-  return suite_run(suite);
-}
+TEST_FIXTURE(scratch_enter, scratch_leave)

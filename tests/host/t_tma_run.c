@@ -83,7 +83,7 @@ static int index_of(const box *x, int length, const int at[4], int block, int ro
   return inside ? ((b * length + n) * H + h) * x->d + c : -1;
 }
 
-START_TEST(boxes_of_tensors) {
+TEST_LOOP(boxes_of_tensors, BOXES) {
   static float k[B * N * H * D_MAX], o[B * NQ * H * D_MAX], want[B * NQ * H * D_MAX];
   static float lse[B * H * NQ];
   const box *x = &list[_i];
@@ -120,9 +120,8 @@ START_TEST(boxes_of_tensors) {
                   (double)o[i], (double)want[i]);
   hopper_free(&h);
 }
-END_TEST
 
-START_TEST(halves_to_both_blocks) {
+TEST(halves_to_both_blocks) {
   static float k[64 * 64], lse[6 * 1024];
   hopper h = hopper_new(halves_recipe, halves, "bf16", 64,
                         (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 6 * 1024, .nk = 64});
@@ -138,10 +137,9 @@ START_TEST(halves_to_both_blocks) {
   }
   hopper_free(&h);
 }
-END_TEST
 
 /* After five rounds each number has been added to by the ranks in turns. */
-START_TEST(blocks_exchange_numbers) {
+TEST(blocks_exchange_numbers) {
   static float lse[512];
   hopper h = hopper_new(exchange_recipe, exchange, "bf16", 64,
                         (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 512, .nk = 1});
@@ -157,9 +155,8 @@ START_TEST(blocks_exchange_numbers) {
   }
   hopper_free(&h);
 }
-END_TEST
 
-START_TEST(units_follow_each_other) {
+TEST(units_follow_each_other) {
   static float lse[12 * 128];
   hopper h = hopper_new(units_recipe, units, "bf16", 64,
                         (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 12 * 128, .nk = 1});
@@ -172,7 +169,6 @@ START_TEST(units_follow_each_other) {
   }
   hopper_free(&h);
 }
-END_TEST
 
 /* Rows of k, a copy each, to lse. */
 static const char rows[] =
@@ -196,7 +192,7 @@ static const char rows[] =
     "}\n"
     "}\n";
 
-START_TEST(rows_of_bytes) {
+TEST(rows_of_bytes) {
   static float k[100 * 64], lse[100 * 64];
   hopper h = hopper_new("{ shared = 16 + 16384 + 16 }", rows, "bf16", 64,
                         (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 100 * 64, .nk = 100});
@@ -211,7 +207,6 @@ START_TEST(rows_of_bytes) {
   }
   hopper_free(&h);
 }
-END_TEST
 
 /* Each warp waits for the one before, by a word of global memory, and adds to what that has left;
  * at the end a bulk copy reads it all. */
@@ -243,7 +238,7 @@ static const char words[] =
     "if (thread < 4) { stg_f32(p.lse + 8 + thread, (float)lds_u32(sm + (u32)(4 * thread))); }\n"
     "}\n";
 
-START_TEST(words_order_warps) {
+TEST(words_order_warps) {
   static float lse[128];
   static const float want[] = {1, 11, 111, 1111};
   hopper h = hopper_new("{ shared = 32 }", words, "bf16", 64,
@@ -258,7 +253,6 @@ START_TEST(words_order_warps) {
   }
   hopper_free(&h);
 }
-END_TEST
 
 /* A warpgroup gives up registers and another takes them; matrices stored and read back, straight
  * and transposed; a tile is claimed by an atomic, whose number all warps get through shared memory.
@@ -307,7 +301,7 @@ static const char pieces[] =
 
 enum { PIECES = 12 * 256 };
 
-START_TEST(pieces_of_a_warp) {
+TEST(pieces_of_a_warp) {
   static float lse[64 + PIECES];
   hopper h = hopper_new("{ threads = 384, early = true, shared = 12288 + 64 }", pieces, "bf16", 16,
                         (fg_shape){.b = 1, .h = 1, .hk = 1, .nq = 64 + PIECES, .nk = 1});
@@ -325,20 +319,6 @@ START_TEST(pieces_of_a_warp) {
   }
   hopper_free(&h);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("tma run");
-  TCase *tests = tcase_create("run");
-  hopper_device();
-  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  suite_loop(tests, boxes_of_tensors, BOXES);
-  suite_add(tests, halves_to_both_blocks);
-  suite_add(tests, blocks_exchange_numbers);
-  suite_add(tests, units_follow_each_other);
-  suite_add(tests, rows_of_bytes);
-  suite_add(tests, words_order_warps);
-  suite_add(tests, pieces_of_a_warp);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)
+TEST_BEGIN { kernel_device_of_wgmma(); }

@@ -152,7 +152,7 @@ static void run_one(int a, int b, int swizzle, int n, int k, int init, const cha
   hopper_free(&h);
 }
 
-START_TEST(every_layout) {
+TEST_LOOP(every_layout, 18) {
   int a = _i % 3, b = _i / 3 % 2, swizzle = swizzles[_i / 6];
   for (int turn = 0; turn < 4; turn++) {
     int n = widths[(_i + 3 * turn) % WIDTHS];
@@ -161,15 +161,13 @@ START_TEST(every_layout) {
             turn % 2 ? "f16" : "bf16");
   }
 }
-END_TEST
 
-START_TEST(every_layout_of_bytes) {
+TEST_LOOP(every_layout_of_bytes, 6) {
   int a = _i % 2, swizzle = swizzles[_i / 2];
   for (int turn = 0; turn < 4; turn++)
     run_one(a, 0, swizzle, widths[(3 * _i + 2 * turn) % WIDTHS], 32 * (1 + (_i + 3 * turn) % 6),
             (_i + turn) % 3, "e4m3");
 }
-END_TEST
 
 /* Numbers of a row of Q beside keys of ones, and what is left of their sum: terms are cut below
  * 2^-13 of the largest one's power of 2, sums below 2^-13 of their own. */
@@ -183,7 +181,7 @@ static const struct {
            {{256, -256, 0x1p-6f}, {0}, 0},
            {{256, -256}, {0x1p-6f}, 0x1p-6f}};
 
-START_TEST(sums_of_bytes_are_cut) {
+TEST(sums_of_bytes_are_cut) {
   enum { N = 8, K = 64, ROWS = sizeof cut / sizeof *cut };
   static float q[M * N * K], keys[N * K], got[M * N]; /* rows of Q as many as sums */
   hopper h = hopper_new("{ a = 'registers', b = 'k', swizzle = 64, n = 8, k = 64, init = 'zero', "
@@ -204,16 +202,6 @@ START_TEST(sums_of_bytes_are_cut) {
                   (double)cut[r].sum);
   hopper_free(&h);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("wgmma run");
-  TCase *tests = tcase_create("run");
-  hopper_device();
-  tcase_add_checked_fixture(tests, templates_enter, templates_leave);
-  suite_loop(tests, every_layout, 18);
-  suite_loop(tests, every_layout_of_bytes, 6);
-  suite_add(tests, sums_of_bytes_are_cut);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_FIXTURE(templates_enter, templates_leave)
+TEST_BEGIN { kernel_device_of_wgmma(); }

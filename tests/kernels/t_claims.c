@@ -117,7 +117,7 @@ static launch wanted(const kernel *k, int s, uint64_t draw) {
 }
 
 /* Each word before each kernel at one of the shapes, on fewer multiprocessors too. */
-START_TEST(any_word_will_do) {
+TEST_TENTH(any_word_will_do, PASSES) {
   for (int i = 0; i < made[_i].n; i++)
     for (int s = 0; s < SHAPES; s++) {
       const kernel *k = made[_i].list + i;
@@ -131,10 +131,9 @@ START_TEST(any_word_will_do) {
       launch_free(&l);
     }
 }
-END_TEST
 
 /* Launches of all kernels and shapes, one behind the other on one workspace. */
-START_TEST(launches_leave_it_as_new) {
+TEST_TENTH(launches_leave_it_as_new, PASSES) {
   launch want[MOST][SHAPES], l[MOST][SHAPES];
   const kernels *all = &made[_i];
   void *own[MOST][SHAPES], *largest = NULL;
@@ -162,10 +161,9 @@ START_TEST(launches_leave_it_as_new) {
       launch_free(&l[i][s]);
     }
 }
-END_TEST
 
 /* A grid whose blocks cannot all be there leaves nothing undone, and one block at least is. */
-START_TEST(margins) {
+TEST_TENTH(margins, PASSES) {
   const int64_t card = kernel_device()->multiprocessors, margin[] = {0, 1, 2, card / 2, card - 1};
   char end[96];
   snprintf(end, sizeof end, "expected 0 to %d on a device of %d multiprocessors", (int)card - 1,
@@ -182,12 +180,11 @@ START_TEST(margins) {
     launch_free(&l);
   }
 }
-END_TEST
 
 /* The flags of a launch that was cut short: all that is counted in them, jobs, units, rows and sums
  * of heads, counted half-way. Kernels with flags clear them; a word of claims that counts would
  * lose jobs, and is left by no launch that ends. */
-START_TEST(after_one_cut_short) {
+TEST(after_one_cut_short) {
   int tried = 0;
   for (const kernel *k = made[BACKWARD].list; k < made[BACKWARD].list + made[BACKWARD].n; k++) {
     launch want = wanted(k, 1, 6), l = wanted(k, 1, 6);
@@ -210,11 +207,10 @@ START_TEST(after_one_cut_short) {
   }
   ck_assert_int_gt(tried, 0);
 }
-END_TEST
 
 /* Of packed sequences blocks may have no tile at all: they do not open the word again that the last
  * claim has closed. */
-START_TEST(blocks_without_tiles) {
+TEST(blocks_without_tiles) {
   static const int64_t starts_q[] = {0, 3, 7}, starts_k[] = {0, 4, 9};
   const fg_shape few = {.b = 2, .h = 1, .hk = 1, .tokens_q = 7, .tokens_k = 9};
   kernels packed = kernels_new(
@@ -237,10 +233,9 @@ START_TEST(blocks_without_tiles) {
   }
   kernels_free(&packed);
 }
-END_TEST
 
 /* Whoever takes which tile and when: of one launch after the other, in another order each. */
-START_TEST(repeats) {
+TEST_TENTH(repeats, PASSES) {
   const int n = kernel_device_is_host() ? 3 : 100;
   for (const kernel *k = made[_i].list; k < made[_i].list + made[_i].n; k++) {
     launch want = wanted(k, 1, 4), l = start(k, shape_of(1), 4);
@@ -249,19 +244,6 @@ START_TEST(repeats) {
     launch_free(&l);
   }
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("claims");
-  TCase *tests = tcase_create("claims");
-  kernel_device_of_wgmma();
-  tcase_add_unchecked_fixture(tests, make, drop);
-  suite_tenth(tests, any_word_will_do, PASSES);
-  suite_tenth(tests, launches_leave_it_as_new, PASSES);
-  suite_tenth(tests, margins, PASSES);
-  suite_add(tests, after_one_cut_short);
-  suite_add(tests, blocks_without_tiles);
-  suite_tenth(tests, repeats, PASSES);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
-}
+TEST_ONCE(make, drop)
+TEST_BEGIN { kernel_device_of_wgmma(); }

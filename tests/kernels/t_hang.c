@@ -136,7 +136,7 @@ static kernels made[KERNELS];
 
 /* One multiprocessor is left to blocks of their own; clusters need two that are neighbours, of
  * which any twenty have a pair. */
-START_TEST(beside_a_full_card) {
+TEST_LOOP(beside_a_full_card, KERNELS) {
   const kernel *k = made[_i].list;
   const unsigned all = (unsigned)kernel_device()->multiprocessors;
   launch want = wanted(k, 1), l = start(k, 1);
@@ -163,10 +163,9 @@ START_TEST(beside_a_full_card) {
   launch_free(&want);
   launch_free(&l);
 }
-END_TEST
 
 /* Each with a workspace of its own; the same kernel and two kernels. */
-START_TEST(two_streams_at_once) {
+TEST_LOOP(two_streams_at_once, KERNELS) {
   enum { TURNS = 50 };
   const kernel *k[2] = {made[_i].list, made[_i % 2 ? (_i + 2) % KERNELS : _i].list};
   launch want[2], l[2];
@@ -188,10 +187,9 @@ START_TEST(two_streams_at_once) {
     launch_free(&l[i]);
   }
 }
-END_TEST
 
 /* A graph replayed many times, back to back, and with anything in the workspace between. */
-START_TEST(replayed_by_a_graph) {
+TEST_LOOP(replayed_by_a_graph, KERNELS) {
   const kernel *k = made[_i].list;
   launch want = wanted(k, 4), l = start(k, 4);
   CUstream stream;
@@ -213,7 +211,6 @@ START_TEST(replayed_by_a_graph) {
   launch_free(&want);
   launch_free(&l);
 }
-END_TEST
 
 static void make(void) {
   const char *arch = kernel_device()->arch;
@@ -233,15 +230,8 @@ static void drop(void) {
   for (int i = 0; i < KERNELS; i++) kernels_free(&made[i]);
 }
 
-int main(void) {
+TEST_ONCE(make, drop)
+TEST_BEGIN {
   setenv("FLASHGEN_TEST_DEVICE", "cuda:0", 0);
   kernel_device_of_wgmma();
-  Suite *suite = suite_create("hang");
-  TCase *tests = tcase_create("hang");
-  tcase_add_unchecked_fixture(tests, make, drop);
-  suite_loop(tests, beside_a_full_card, KERNELS);
-  suite_loop(tests, two_streams_at_once, KERNELS);
-  suite_loop(tests, replayed_by_a_graph, KERNELS);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
 }

@@ -297,7 +297,7 @@ static int round_of(fg_gen *gen, uint64_t seed, double end) {
   return launches;
 }
 
-START_TEST(families_beside_simt) {
+TEST_TENTH(families_beside_simt, 1) {
   double end = clock_now() + seconds();
   uint64_t seed = first_seed();
   int launches = 0, rounds = 0;
@@ -308,7 +308,6 @@ START_TEST(families_beside_simt) {
   printf("%d specs, %d launches beside simt\n", rounds, launches);
   ck_assert_msg(!now.failures, "%d outputs differ", now.failures);
 }
-END_TEST
 
 /* ---- equal bits ---- */
 
@@ -338,7 +337,7 @@ static void repeat(const kernel *k) {
   launch_free(&again);
 }
 
-START_TEST(repeats_are_equal) {
+TEST_TENTH(repeats_are_equal, 1) {
   double end = clock_now() + seconds() / 2;
   uint64_t seed = first_seed();
   char words[256];
@@ -359,17 +358,8 @@ START_TEST(repeats_are_equal) {
   }
   fg_gen_free(gen);
 }
-END_TEST
 
-int main(void) {
-  char limit[32];
-  snprintf(limit, sizeof limit, "%d", 60 + 3 * (int)seconds());
-  setenv("CK_DEFAULT_TIMEOUT", limit, 1);
-  Suite *suite = suite_create("soak");
-  TCase *tests = tcase_create("soak");
+TEST_BEGIN {
   kernel_device();
-  suite_tenth(tests, families_beside_simt, 1);
-  suite_tenth(tests, repeats_are_equal, 1);
-  suite_add_tcase(suite, tests);
-  return suite_run(suite);
+  suite_timeout(60 + 3 * seconds());
 }

@@ -15,7 +15,6 @@
   "bias=grad bias_dims=[h,q,k] family="
 enum { CAP, IDS, SLOPE, TABLE, WIDTH, N_INPUTS };
 
-enum { SKIP = 77 };
 static fg_context *context;
 static const char *const families[] = {"simt", "mma"};
 static const char *const orders[] = {"", " deterministic=true"};
@@ -52,16 +51,15 @@ static void judge(fg_kernel *kernel, const verify_case *which) {
   ck_assert_msg(verdict.pass, "%s, seed %d", kernel->name, (int)which->seed);
 }
 
-START_TEST(declared) {
+TEST(declared) {
   fg_kernel *kernel = make("forward", families[0], "");
   ck_assert_str_eq(fg_op_inputs(kernel->op), "cap=float, ids=i32[b, k], slope=f32[h], "
                                              "table=f32[h, nq + nk - 1], width=int");
   ck_assert_str_eq(fg_op_inputs(NULL), "");
 }
-END_TEST
 
 /* Those of packed sequences are all tokens. */
-START_TEST(extents) {
+TEST(extents) {
   fg_op *op = make("forward", families[0], "")->op;
   fg_shape shape = SHAPE(2, 4, 2, 20, 37, 0);
   int64_t found[4] = {0};
@@ -81,9 +79,8 @@ START_TEST(extents) {
   FAILS(FG_EARGUMENT, "inputs.c: the extent nq - 30: it is -10 at this shape",
         fg_input_extents(op, 1, &shape, found));
 }
-END_TEST
 
-START_TEST(numbers) {
+TEST_LOOP(numbers, 2) {
   static const fg_shape shapes[] = {SHAPE(2, 4, 2, 20, 37, 0), SHAPE(1, 2, 1, 70, 33, 0),
                                     SHAPE(1, 2, 2, 150, 150, 0)};
   static const verify_number chosen[] = {{"width", 18}, {"cap", 3.5}};
@@ -98,7 +95,6 @@ START_TEST(numbers) {
     for (int o = 0; o < 2; o++) judge(make("backward", families[_i], orders[o]), &which);
   }
 }
-END_TEST
 
 /* Ids that are in the tensor, numbers that are in their range. */
 static fg_problem *problem(fg_kernel *kernel) {
@@ -128,7 +124,7 @@ static float *outputs(const fg_problem *p, size_t *n) {
 }
 
 /* Equal launches give equal bits, whatever order blocks and threads come in. */
-START_TEST(equal_bits) {
+TEST_LOOP(equal_bits, 2) {
   fg_kernel *kernel = make("backward", families[_i], " deterministic=true");
   size_t n, m;
   float *first = NULL;
@@ -151,7 +147,6 @@ START_TEST(equal_bits) {
   for (size_t i = 0; i < n; i++) ck_assert(isfinite(first[i]));
   free(first);
 }
-END_TEST
 
 /* One thing wrong with an input; all is right before and after. */
 typedef struct {
@@ -230,7 +225,7 @@ static void expect_refused(fg_kernel *kernel, const spoil *s) {
   fg_problem_free(p);
 }
 
-START_TEST(refused) {
+TEST(refused) {
   static const spoil both[] = {
       {SLOPE, MISSING, 0, "slope is missing"},
       {TABLE, MISSING, 0, "table is missing"},
@@ -264,10 +259,9 @@ START_TEST(refused) {
   for (size_t i = 0; i < sizeof backward_only / sizeof *backward_only; i++)
     expect_refused(backward, &backward_only[i]);
 }
-END_TEST
 
 /* Names are the spec's affair: one that is not declared, and one that nothing uses. */
-START_TEST(names) {
+TEST(names) {
   static const struct {
     const char *words, *why;
   } wrong[] = {
@@ -283,33 +277,12 @@ START_TEST(names) {
     ck_assert_ptr_null(op);
   }
 }
-END_TEST
 
-/* 0: the device is there; else the exit code. */
-static int find_device(void) {
-  const char *given = getenv("FLASHGEN_TEST_DEVICE"), *required = getenv("FLASHGEN_REQUIRE");
+TEST_FIXTURE(open_one, close_one)
+TEST_BEGIN {
+  const char *given = getenv("FLASHGEN_TEST_DEVICE");
   fg_device *device;
   snprintf(name, sizeof name, "%s", given && *given ? given : "host");
-  if (fg_device_open(name, &device) == FG_OK) {
-    fg_device_close(device);
-    return 0;
-  }
-  fprintf(stderr, "nothing is run: %s\n", fg_error());
-  return required && strstr(required, "gpu") ? EXIT_FAILURE : SKIP;
-}
-
-int main(void) {
-  int code = find_device();
-  if (code) return code;
-  Suite *suite = suite_create("api_inputs");
-  TCase *cases = tcase_create("api_inputs");
-  tcase_add_checked_fixture(cases, open_one, close_one);
-  suite_add(cases, declared);
-  suite_add(cases, extents);
-  suite_loop(cases, numbers, 2);
-  suite_loop(cases, equal_bits, 2);
-  suite_add(cases, refused);
-  suite_add(cases, names);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
+  if (fg_device_open(name, &device) != FG_OK) suite_skip("gpu", fg_error());
+  fg_device_close(device);
 }

@@ -4,6 +4,7 @@
 #include "device/tensor_map.h"
 #include "fake_cuda.h"
 #include "launch.h"
+#include "status.h"
 #include "suite.h"
 
 #include <string.h>
@@ -145,12 +146,11 @@ TEST(nothing_is_a_map_too) {
 TEST(refused_maps) {
   args.bias.data = (void *)1032; /* which has none */
   args.q.stride[0] = 1LL << 39;
-  ck_assert_int_eq(encode(&shape), FG_EARGUMENT);
-  ck_assert_str_eq(fg_error(), "q: a stride of 1099511627776 bytes is beyond TMA's 2^40");
+  FAILS_AS(FG_EARGUMENT, "q: a stride of 1099511627776 bytes is beyond TMA's 2^40", encode(&shape));
   args.q.stride[0] = 76800;
   fake_cuda.call = "cuTensorMapEncodeTiled", fake_cuda.result = 1, fake_cuda.times = 1;
-  ck_assert_int_eq(encode(&shape), FG_EARGUMENT);
-  ck_assert_str_eq(fg_error(), "q: a tensor map of it: CUDA_ERROR_1 (an error of the test)");
+  FAILS_AS(FG_EARGUMENT, "q: a tensor map of it: CUDA_ERROR_1 (an error of the test)",
+           encode(&shape));
   fake_cuda.result = 700, fake_cuda.times = 1;
   ck_assert_int_eq(encode(&shape), FG_ECUDA);
 }
@@ -224,14 +224,12 @@ TEST(clusters_at_a_time) {
 TEST(no_room_for_a_cluster) {
   int clusters = 0;
   fake_cuda.clusters = 0;
-  ck_assert_int_eq(fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters),
-                   FG_ECOMPILER);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "the GPU has no room for a cluster of 2 of its blocks"));
+  FAILS(FG_ECOMPILER, "the GPU has no room for a cluster of 2 of its blocks",
+        fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters));
   fake_cuda.clusters = 4;
   fake_cuda.call = "cuOccupancyMaxActiveClusters", fake_cuda.result = 912, fake_cuda.times = 1;
-  ck_assert_int_eq(fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters),
-                   FG_ECOMPILER);
-  ck_assert_ptr_nonnull(strstr(fg_error(), "CUDA_ERROR_912"));
+  FAILS(FG_ECOMPILER, "CUDA_ERROR_912",
+        fg_cuda_clusters(cuda, (CUfunction)&recipe, &recipe.step[1], &clusters));
 }
 
 TEST(whole_clusters) {
@@ -249,8 +247,8 @@ TEST(whole_clusters) {
   fg_step_limit(&recipe.step[0], 7, 0, grid);
   ck_assert_int_eq((int)grid[0], 100);
   step->cluster = 8;
-  ck_assert_int_eq(fg_step_grid(step, &shape, grid, &empty), FG_EBUG);
-  ck_assert_str_eq(fg_error(), "both: 4 blocks along x are not whole clusters of 8");
+  FAILS_AS(FG_EBUG, "both: 4 blocks along x are not whole clusters of 8",
+           fg_step_grid(step, &shape, grid, &empty));
 }
 
 TEST_FIXTURE(enter, NULL)

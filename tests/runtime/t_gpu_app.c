@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SKIP = 77 };
 #define CUDA(call) ck_assert_int_eq((call), 0)
 #define SMALL      "head_dim=8 family=simt block_q=4"
 #define BACKWARD   "pass=backward head_dim=64 bias=grad family=simt"
@@ -81,7 +80,7 @@ static void fail_elsewhere(const fg_context *context, int wait) {
 
 /* Known to the application or not yet, its error is not ours: not a launch's, not a kernel's that
  * is to be loaded, not a capture. */
-START_TEST(test_error_before) {
+TEST_LOOP(test_error_before, 2) {
   fg_context *warm = open_gpu("cuda:0");
   fg_op *cold = api_define(warm, SMALL " dtype=f16");
   fg_kernel *kernel = api_kernel(warm, SMALL), *none;
@@ -100,7 +99,6 @@ START_TEST(test_error_before) {
   fg_close(other);
   fg_close(warm);
 }
-END_TEST
 
 static void *reset(void *unused) {
   int (*call)(CUdevice);
@@ -111,7 +109,7 @@ static void *reset(void *unused) {
 
 /* A reset ends our modules and memory, whether this thread or, with 2, another asked for it; with 1
  * the application uses the GPU again before we do. */
-START_TEST(test_reset) {
+TEST_LOOP(test_reset, 3) {
   pthread_t thread;
   fg_context *context = open_gpu("cuda:0");
   fg_op *cold = api_define(context, SMALL " dtype=f16");
@@ -132,10 +130,9 @@ START_TEST(test_reset) {
   expect_right(api_kernel(context, SMALL));
   fg_close(context);
 }
-END_TEST
 
 /* A context of the application's own on the same GPU: current before our calls, and whole after. */
-START_TEST(test_another_context) {
+TEST(test_another_context) {
   int (*create)(CUcontext *, unsigned, CUdevice), (*destroy)(CUcontext);
   *(void **)&create = symbol("cuCtxCreate_v2");
   *(void **)&destroy = symbol("cuCtxDestroy_v2");
@@ -156,9 +153,8 @@ START_TEST(test_another_context) {
   expect_right(kernel);
   fg_close(context);
 }
-END_TEST
 
-START_TEST(test_two_gpus) {
+TEST(test_two_gpus) {
   int n = 0;
   fg_context *a = open_gpu("cuda:0");
   CUDA(cuda->cuDeviceGetCount(&n));
@@ -176,11 +172,10 @@ START_TEST(test_two_gpus) {
   expect_right(api_kernel(a, SMALL));
   fg_close(a);
 }
-END_TEST
 
 /* Entries whose checksum is good: of another arch, without the function, no cubin at all. Each is
  * made once more, and good ever after. */
-START_TEST(test_bad_entry) {
+TEST_LOOP(test_bad_entry, 3) {
   static const char *const archs[] = {"sm_75", NULL, NULL};
   static const char text[] = "extern \"C\" __global__ void another(int *p) { *p = 1; }\n";
   fg_context *context = open_gpu("cuda:0");
@@ -207,7 +202,6 @@ START_TEST(test_bad_entry) {
     fg_close(context);
   }
 }
-END_TEST
 
 /* The driver's part of a launch alone: the calls that fg_launch makes. */
 static void launch_bare(const fg_kernel *kernel, const fg_problem *p, void *params) {
@@ -239,7 +233,8 @@ static void keep_least(alloc_seen *least, alloc_seen seen) {
 }
 
 /* The driver grows its queues now and then: of 50 launches each, the least counts. */
-START_TEST(test_hot) {
+TEST(test_hot) {
+  if (!ALLOC_WATCH) return;
   _Alignas(16) char params[FG_PARAMS_MAX];
   alloc_seen ours = {99999, 99999, 99999}, bare = ours, hot;
   fg_context *context = open_gpu("cuda:0");
@@ -268,7 +263,6 @@ START_TEST(test_hot) {
   fg_problem_free(p);
   fg_close(context);
 }
-END_TEST
 
 static int no_gpu(void) {
   fg_device *device;
@@ -279,22 +273,8 @@ static int no_gpu(void) {
   return state != 0;
 }
 
-int main(void) {
-  const char *required = getenv("FLASHGEN_REQUIRE");
-  if (no_gpu()) {
-    fprintf(stderr, "no GPU can be used: nothing is run\n");
-    return required && strstr(required, "gpu") ? 1 : SKIP;
-  }
+TEST_FIXTURE(api_enter, api_leave)
+TEST_BEGIN {
+  if (no_gpu()) suite_skip("gpu", "no GPU can be used");
   setenv("CK_FORK", "yes", 1);
-  Suite *suite = suite_create("gpu_app");
-  TCase *cases = tcase_create("gpu_app");
-  tcase_add_checked_fixture(cases, api_enter, api_leave);
-  suite_loop(cases, test_error_before, 2);
-  suite_loop(cases, test_reset, 3);
-  suite_add(cases, test_another_context);
-  suite_add(cases, test_two_gpus);
-  suite_loop(cases, test_bad_entry, 3);
-  if (ALLOC_WATCH) suite_add(cases, test_hot);
-  suite_add_tcase(suite, cases);
-  return suite_run(suite);
 }

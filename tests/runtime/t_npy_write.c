@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "reference/npy.h"
 #include "scratch.h"
+#include "status.h"
 #include "suite.h"
 
 #include <math.h>
@@ -140,16 +141,14 @@ TEST(test_taken_names) {
 
 TEST(test_write_failures) {
   char *a;
-  ck_assert_int_eq(fg_npy_write("no/x.npy", 1, (int64_t[]){6}, six), FG_EIO);
-  ck_assert_str_eq(fg_error(), "cannot write no/x.npy: No such file or directory");
-  ck_assert_int_eq(fg_npy_write(".", 1, (int64_t[]){6}, six), FG_EIO);
-  ck_assert_str_eq(fg_error(), "cannot write .: it is a directory");
-  ck_assert_int_eq(fg_npy_write("/dev/null", 1, (int64_t[]){6}, six), FG_EIO);
-  ck_assert_str_eq(fg_error(), "cannot write /dev/null: it is not a regular file");
+  FAILS_AS(FG_EIO, "cannot write no/x.npy: No such file or directory",
+           fg_npy_write("no/x.npy", 1, (int64_t[]){6}, six));
+  FAILS_AS(FG_EIO, "cannot write .: it is a directory", fg_npy_write(".", 1, (int64_t[]){6}, six));
+  FAILS_AS(FG_EIO, "cannot write /dev/null: it is not a regular file",
+           fg_npy_write("/dev/null", 1, (int64_t[]){6}, six));
   ck_assert_int_eq(fg_npy_stage("a.npy", 1, (int64_t[]){6}, six, &a), FG_OK);
   ck_assert_int_eq(mkdir("a.npy", 0700), 0);
-  ck_assert_int_eq(fg_npy_publish(a, "a.npy"), FG_EIO);
-  ck_assert_str_eq(fg_error(), "cannot write a.npy: Is a directory");
+  FAILS_AS(FG_EIO, "cannot write a.npy: Is a directory", fg_npy_publish(a, "a.npy"));
   ck_assert_int_eq(scratch_files(), 1);
 }
 
@@ -163,8 +162,7 @@ TEST(test_full) {
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &little), 0);
   fg_status status = fg_npy_write("x.npy", 1, (int64_t[]){6}, six);
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
-  ck_assert_int_eq(status, FG_EIO);
-  ck_assert_str_eq(fg_error(), "cannot write x.npy: File too large");
+  FAILS_AS(FG_EIO, "cannot write x.npy: File too large", status);
   struct stat s;
   ck_assert_int_eq(stat("x.npy", &s), 0);
   ck_assert_int_eq(s.st_size, 3);

@@ -1,6 +1,7 @@
 /* t_zoo.c - zoos as files: what is written is read, and what is damaged is said. No compiler: the
  * code is made up. */
 #include "scratch.h"
+#include "status.h"
 #include "suite.h"
 #include "zoo_case.h"
 
@@ -81,8 +82,7 @@ static void read_refused(int i, const char *error) {
   fg_zoo_reader *zoo;
   fg_code code = {.size = 77};
   ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_OK);
-  ck_assert_int_eq(fg_zoo_read(zoo, fg_zoo_at(zoo, i), &code), FG_EIO);
-  ck_assert_str_eq(fg_error(), error);
+  FAILS_AS(FG_EIO, error, fg_zoo_read(zoo, fg_zoo_at(zoo, i), &code));
   ck_assert_uint_eq(code.size, 77);
   fg_zoo_free(zoo);
 }
@@ -214,8 +214,8 @@ TEST(crafted_anyhow) {
   const size_t n = strlen(good);
   craft_all(good, strlen("flashgen zoo 1")); /* nothing behind it, not even the line's end */
   fg_zoo_reader *zoo = NULL;
-  ck_assert_int_eq(fg_zoo_open("zoo", &zoo), FG_EIO);
-  ck_assert_str_eq(fg_error(), "zoo/manifest.txt is damaged: its first line does not end");
+  FAILS_AS(FG_EIO, "zoo/manifest.txt is damaged: its first line does not end",
+           fg_zoo_open("zoo", &zoo));
   char note[256];
   fg_zoo_make *make;
   ck_assert_int_eq(fg_zoo_make_open("zoo", &zoo_never, sizeof note, note, &make), FG_OK);
@@ -270,14 +270,13 @@ TEST(crafted_recipe) {
 
 TEST(no_zoo) {
   fg_zoo_reader *zoo = NULL;
-  ck_assert_int_eq(fg_zoo_open("none", &zoo), FG_EIO);
-  ck_assert_str_eq(fg_error(), "the zoo none cannot be read: No such file or directory");
+  FAILS_AS(FG_EIO, "the zoo none cannot be read: No such file or directory",
+           fg_zoo_open("none", &zoo));
   ck_assert_int_eq(mkdir("none", 0777), 0);
-  ck_assert_int_eq(fg_zoo_open("none", &zoo), FG_EIO);
-  ck_assert_str_eq(fg_error(), "none is no zoo: it has no manifest.txt");
+  FAILS_AS(FG_EIO, "none is no zoo: it has no manifest.txt", fg_zoo_open("none", &zoo));
   ck_assert_int_eq(mkdir("none/manifest.txt", 0777), 0);
-  ck_assert_int_eq(fg_zoo_open("none", &zoo), FG_EIO);
-  ck_assert_str_eq(fg_error(), "the zoo none cannot be read: manifest.txt: Is a directory");
+  FAILS_AS(FG_EIO, "the zoo none cannot be read: manifest.txt: Is a directory",
+           fg_zoo_open("none", &zoo));
   ck_assert_ptr_null(zoo);
 }
 

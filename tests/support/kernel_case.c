@@ -11,23 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_SIZE = 2048, SKIP = 77, ALL = -1, FIRST = -2 };
+enum { WORDS_SIZE = 2048, ALL = -1, FIRST = -2 };
 
 fg_device *kernel_device(void) {
   static fg_device *device;
-  const char *name = getenv("FLASHGEN_TEST_DEVICE"), *required = getenv("FLASHGEN_REQUIRE");
-  if (device || fg_device_open(name && *name ? name : "host", &device) == FG_OK) return device;
-  fprintf(stderr, "nothing is run: %s\n", fg_error());
-  exit(required && strstr(required, "gpu") ? EXIT_FAILURE : SKIP);
+  const char *name = getenv("FLASHGEN_TEST_DEVICE");
+  if (!device && fg_device_open(name && *name ? name : "host", &device) != FG_OK)
+    suite_skip("gpu", fg_error());
+  return device;
 }
 
 bool kernel_device_is_host(void) { return !strcmp(kernel_device()->arch, "host"); }
 
 fg_device *kernel_device_of_wgmma(void) {
   fg_device *device = kernel_device();
-  if (kernel_device_is_host() || !strcmp(device->arch, "sm_90a")) return device;
-  fprintf(stderr, "%s has no products by a warpgroup: nothing is run\n", device->arch);
-  exit(SKIP);
+  if (!kernel_device_is_host() && strcmp(device->arch, "sm_90a") != 0)
+    suite_skip("sm_90a", "the device has no products by a warpgroup");
+  return device;
 }
 
 fg_status kernel_compile(fg_source *source, const fg_variant *variant, bool may_warn, kernel *k) {

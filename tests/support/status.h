@@ -17,4 +17,11 @@
     ck_assert_msg(strstr(fg_error(), text), "expected \"%s\", got: %s", text, fg_error());         \
   } while (0)
 
+/* The same; the sentence is the text. */
+#define FAILS_AS(status, text, call)                                                               \
+  do {                                                                                             \
+    ck_assert_int_eq((call), status);                                                              \
+    ck_assert_str_eq(fg_error(), text);                                                            \
+  } while (0)
+
 #endif

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Check reads the variable when a test case is created, hence before main(). */
 __attribute__((constructor)) static void set_timeout(void) {
@@ -28,7 +29,7 @@ static int tenth(void) {
   return text && *text >= '0' && *text <= '9' ? *text - '0' : -1;
 }
 
-bool suite_has_tenth(int number) { return tenth() < 0 || number % 10 == tenth(); }
+static bool is_in_tenth(int number) { return tenth() < 0 || number % 10 == tenth(); }
 
 /* Suites of few rare cases begin with different tenths, by their names. */
 static int first_tenth(void) {
@@ -50,7 +51,7 @@ static bool is_in_part(int nth, int number) {
 static void add(TCase *cases, const TTest *test, int n, bool is_rare) {
   for (int i = 0; i < n; i++) {
     const int number = cases_all++;
-    if (is_rare && !suite_has_tenth(first_tenth() + cases_rare++)) continue;
+    if (is_rare && !is_in_tenth(first_tenth() + cases_rare++)) continue;
     if (is_in_part(cases_chosen++, number)) tcase_add_loop_test(cases, test, i, i + 1);
   }
 }
@@ -69,7 +70,10 @@ static struct {
   bool is_rare;
 } registered[TESTS];
 static int n_registered, n_fixtures;
-static struct { void (*enter)(void), (*leave)(void); } fixtures[FIXTURES];
+typedef struct fixture {
+  void (*enter)(void), (*leave)(void);
+} fixture;
+static fixture fixtures[FIXTURES], once;
 static double timeout;
 static void (*before)(void);
 
@@ -82,18 +86,27 @@ void suite_register(const TTest *test, int n, bool is_rare) {
 
 void suite_fixture(void (*enter)(void), void (*leave)(void)) {
   if (n_fixtures == FIXTURES) abort();
-  fixtures[n_fixtures].enter = enter;
-  fixtures[n_fixtures++].leave = leave;
+  fixtures[n_fixtures++] = (fixture){enter, leave};
 }
+
+void suite_once(void (*enter)(void), void (*leave)(void)) { once = (fixture){enter, leave}; }
 
 void suite_timeout(double seconds) { timeout = seconds; }
 void suite_before(void (*begin)(void)) { before = begin; }
+
+void suite_skip(const char *label, const char *why) {
+  enum { SKIPPED = 77 };
+  const char *required = getenv("FLASHGEN_REQUIRE");
+  fprintf(stderr, "nothing is run: %s\n", why);
+  exit(required && strstr(required, label) ? EXIT_FAILURE : SKIPPED);
+}
 
 int suite_main(void) {
   Suite *suite = suite_create(program_invocation_short_name);
   TCase *cases = tcase_create(program_invocation_short_name);
   if (before) before();
   if (timeout > 0) tcase_set_timeout(cases, timeout);
+  if (once.enter) tcase_add_unchecked_fixture(cases, once.enter, once.leave);
   for (int i = 0; i < n_fixtures; i++)
     tcase_add_checked_fixture(cases, fixtures[i].enter, fixtures[i].leave);
   for (int i = 0; i < n_registered; i++)

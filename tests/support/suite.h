@@ -45,6 +45,12 @@ bool suite_is_quick(void);
     suite_fixture(ENTER, LEAVE);                                                                   \
   }
 
+/* The suite begins with one call and ends with the other, in the process that forks. */
+#define TEST_ONCE(ENTER, LEAVE)                                                                    \
+  __attribute__((constructor)) static void suite_register_##ENTER(void) {                          \
+    suite_once(ENTER, LEAVE);                                                                      \
+  }
+
 /* Seconds that a test may take; the suite's default is above. */
 #define TEST_TIMEOUT(SECONDS)                                                                      \
   __attribute__((constructor)) static void suite_register_timeout(void) { suite_timeout(SECONDS); }
@@ -59,8 +65,13 @@ bool suite_is_quick(void);
 
 void suite_register(const TTest *test, int n, bool is_rare);
 void suite_fixture(void (*enter)(void), void (*leave)(void));
+void suite_once(void (*enter)(void), void (*leave)(void));
 void suite_timeout(double seconds);
 void suite_before(void (*begin)(void));
+
+/* Ends the program where what its tests need is not there: skipped, or failed if FLASHGEN_REQUIRE
+ * names the label. `why` is printed. */
+_Noreturn void suite_skip(const char *label, const char *why);
 
 /* The program of a suite that has no main() of its own: runs the tests that are registered. */
 int suite_main(void);
@@ -70,9 +81,6 @@ int suite_main(void);
 void suite_add(TCase *cases, const TTest *test);
 void suite_loop(TCase *cases, const TTest *test, int n);
 void suite_tenth(TCase *cases, const TTest *test, int n);
-
-/* Is the number, of what a case divides itself, in this run's tenth? */
-bool suite_has_tenth(int number);
 
 /* Runs and frees the suite; returns the exit code, 0 if every test passed, else 1. */
 int suite_run(Suite *suite);
