@@ -100,22 +100,9 @@ static float ordered(u32 thread) {
 static float one(u32 thread) { return (float)(thread - thread + 1); }
 static float nine(u32 thread) { return 8 + one(thread); }
 
-static const struct {
-  job job;
-  float (*expected)(u32 thread);
-} right[] = {{{in_order, 32, 1}, ordered},
-             {{zero_fill, 64, 1}, one},
-             {{empty_groups, 64, 1}, nine},
-             {{stages, 64, 1}, staged}};
-enum { RIGHT = sizeof right / sizeof *right };
+static const case_fine right[] = {{{in_order, 32, 1}, ordered},
+                                  {{zero_fill, 64, 1}, one},
+                                  {{empty_groups, 64, 1}, nine},
+                                  {{stages, 64, 1}, staged}};
 
-TEST_LOOP(copies_land, RIGHT) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    fg_host_memory *memory = case_make(seed);
-    ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
-                  fault.text);
-    for (u32 i = 0; i < right[_i].job.block; i++)
-      ck_assert_float_eq(made.out[i], right[_i].expected(i));
-    case_drop(memory);
-  }
-}
+TEST_LOOP(copies_land, sizeof right / sizeof *right) { case_right(right[_i]); }

@@ -53,24 +53,9 @@ static void loads_own(const void *p) {
 
 static float of_own(u32 thread) { return thread < 8 ? 128 : NAN; }
 
-static const struct {
-  job job;
-  float (*expected)(u32 thread);
-} right[] = {{{loads, 64, 1}, of_loads}, {{loads_own, 64, 1}, of_own}};
-enum { RIGHT = sizeof right / sizeof *right };
+static const case_fine right[] = {{{loads, 64, 1}, of_loads}, {{loads_own, 64, 1}, of_own}};
 
-TEST_LOOP(right_kernels, RIGHT) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    fg_host_memory *memory = case_make(seed);
-    ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
-                  fault.text);
-    for (u32 i = 0; i < ALL; i++) {
-      float want = right[_i].expected(i), got = made.out[i];
-      ck_assert_msg(got == want || (isnan(got) && isnan(want)), "out[%u]: %g", i, (double)got);
-    }
-    case_drop(memory);
-  }
-}
+TEST_LOOP(right_kernels, sizeof right / sizeof *right) { case_right(right[_i]); }
 
 /* ---- wrong ---- */
 
@@ -216,13 +201,9 @@ static const case_fault wrong[] = {
      "race: store at byte 20 of tensor strided, *, which thread 0 loads: no barrier *|race: load "
      "at byte 20 of tensor strided, *, which thread 40 stores to: no barrier *"},
 };
-enum { WRONG = sizeof wrong / sizeof *wrong };
 
-TEST_LOOP(wrong_kernels, WRONG) {
-  for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
-}
+TEST_LOOP(wrong_kernels, sizeof wrong / sizeof *wrong) { case_expect(wrong[_i]); }
 
-/* Where copies land at random, as with every third seed, these may have landed before. */
 static const case_fault wrong_if_late[] = {
     {{nobody_waits, 64, 1}, "the block ends with a bulk_load to shared byte 0 in flight: nobody *"},
     {{changes_behind, 64, 1},
@@ -232,8 +213,7 @@ static const case_fault wrong_if_late[] = {
      "race: byte 0 of tensor strided, element ?0,0] was stored to while a bulk_load of the "
      "thread*"},
 };
-enum { WRONG_IF_LATE = sizeof wrong_if_late / sizeof *wrong_if_late };
 
-TEST_LOOP(wrong_kernels_if_late, WRONG_IF_LATE) {
-  for (u64 seed = 0; seed < SEEDS; seed += 1 + seed % 3) case_expect(wrong_if_late[_i], seed);
+TEST_LOOP(wrong_kernels_if_late, sizeof wrong_if_late / sizeof *wrong_if_late) {
+  case_expect_if_late(wrong_if_late[_i]);
 }

@@ -45,16 +45,7 @@ static void exchange(const void *p) {
 
 static float of_exchange(u32 i) { return (float)(1000 + i / 32 * 100 + i % 32); }
 
-TEST(right_kernel) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    fg_host_memory *memory = case_make(seed);
-    case_extra.cluster = 2;
-    ck_assert_msg(case_launch((job){exchange, 64, 2}, seed, memory) == FG_OK, "seed %d: %s",
-                  (int)seed, fault.text);
-    for (u32 i = 0; i < ALL; i++) ck_assert_float_eq(made.out[i], of_exchange(i));
-    case_drop(memory);
-  }
-}
+TEST(right_kernel) { case_right((case_fine){{exchange, 64, 2}, of_exchange, {.cluster = 2}}); }
 
 /* Blocks that wait for what they have asked for, so that others begin. */
 static void waits(const void *p) {
@@ -72,7 +63,7 @@ TEST(launches_with_other_clusters) {
   for (u64 seed = 0; seed < SEEDS; seed++) {
     fg_host_memory *memory = case_make(seed);
     for (u32 cluster = 4; cluster > 0; cluster /= 2) {
-      case_extra = (struct case_extra){cluster, 0, cluster == 1 ? 4 : 2};
+      case_extra = (case_extras){cluster, 0, cluster == 1 ? 4 : 2};
       ck_assert_msg(case_launch((job){waits, 64, 16}, seed, memory) == FG_OK, "cluster %u: %s",
                     cluster, fault.text);
     }
@@ -89,14 +80,12 @@ static void sent(void) {
 }
 
 static void sent_unfenced(const void *p) {
-  (void)p;
   prepare(0);
   send(64, 0, 128, 128);
   sent();
 }
 
 static void sent_unmet(const void *p) {
-  (void)p;
   prepare(1);
   if (tid() == 40) put(2, 7);
   api->fence_async();
@@ -105,14 +94,12 @@ static void sent_unmet(const void *p) {
 }
 
 static void sent_unexpected(const void *p) {
-  (void)p;
   prepare(1);
   if (tid() == 0) api->bulk_copy_remote(at(64), at(0), 128, bar(0), 1 - api->cluster_rank());
   sent();
 }
 
 static void received_early(const void *p) {
-  (void)p;
   prepare(1);
   send(64, 0, 128, 128);
   get(64 + lane());
@@ -120,7 +107,6 @@ static void received_early(const void *p) {
 }
 
 static void changed_early(const void *p) {
-  (void)p;
   prepare(1);
   send(64, 0, 128, 128);
   api->mbarrier_wait(bar(0), 0);
@@ -130,7 +116,6 @@ static void changed_early(const void *p) {
 
 /* What the other block reads is written over. */
 static void sent_over_reads(const void *p) {
-  (void)p;
   prepare(1);
   send(64, 0, 128, 128);
   api->mbarrier_wait(bar(0), 0);
@@ -142,7 +127,6 @@ static void sent_over_reads(const void *p) {
 }
 
 static void sent_to_ended(const void *p) {
-  (void)p;
   prepare(1);
   if (api->cluster_rank()) return;
   for (int i = 0; i < 2000; i++) api->mbarrier_try(bar(0), 0);
@@ -150,7 +134,6 @@ static void sent_to_ended(const void *p) {
 }
 
 static void receiver_ends(const void *p) {
-  (void)p;
   prepare(1);
   if (api->cluster_rank()) return;
   if (tid() == 0) api->bulk_copy_remote(at(64), at(0), 128, bar(0), 1);
@@ -158,7 +141,6 @@ static void receiver_ends(const void *p) {
 }
 
 static void sender_ends(const void *p) {
-  (void)p;
   prepare(1);
   if (api->cluster_rank() == 0 && tid() == 0) api->bulk_copy_remote(at(64), at(0), 128, bar(0), 1);
   if (api->cluster_rank() == 0) return;
@@ -174,14 +156,13 @@ static void send_as(u32 to, u32 from, int bytes, int rank) {
   cluster_sync();
 }
 
-static void no_such_block(const void *p) { (void)p, send_as(64, 0, 128, 2); }
-static void sent_askew(const void *p) { (void)p, send_as(64, 1, 16, 0); }
-static void sent_to_askew(const void *p) { (void)p, send_as(66, 0, 16, 0); }
-static void sent_odd_bytes(const void *p) { (void)p, send_as(64, 0, 8, 0); }
-static void sent_unwritten(const void *p) { (void)p, send_as(64, 16, 128, 0); }
+static void no_such_block(const void *p) { send_as(64, 0, 128, 2); }
+static void sent_askew(const void *p) { send_as(64, 1, 16, 0); }
+static void sent_to_askew(const void *p) { send_as(66, 0, 16, 0); }
+static void sent_odd_bytes(const void *p) { send_as(64, 0, 8, 0); }
+static void sent_unwritten(const void *p) { send_as(64, 16, 128, 0); }
 
 static void no_barrier_there(const void *p) {
-  (void)p;
   if (api->cluster_rank() == 0) make(0, 1);
   if (tid() < 32) put(tid(), 1);
   api->fence_async();
@@ -218,16 +199,14 @@ static const case_fault wrong[] = {
      "bulk_copy_remote: there is no mbarrier at shared byte 1024 of block 1 of the cluster, or no "
      "*"},
 };
-enum { WRONG = sizeof wrong / sizeof *wrong };
 
-TEST_LOOP(wrong_kernels, WRONG) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    case_extra.cluster = 2;
-    case_expect(wrong[_i], seed);
-  }
+static case_fault in_cluster(case_fault wrong_one) {
+  wrong_one.extra.cluster = 2;
+  return wrong_one;
 }
 
-/* Where copies land at random, as with every third seed, these may have landed before. */
+TEST_LOOP(wrong_kernels, sizeof wrong / sizeof *wrong) { case_expect(in_cluster(wrong[_i])); }
+
 static const case_fault wrong_if_late[] = {
     {{receiver_ends, 32, 2},
      "the block ends with a bulk_copy_remote to shared byte 256 in flight: nobody waits for it *|"
@@ -236,11 +215,7 @@ static const case_fault wrong_if_late[] = {
      "the block ends with a bulk_copy_remote from shared byte 0 in flight: nothing makes it wait "
      "*"},
 };
-enum { WRONG_IF_LATE = sizeof wrong_if_late / sizeof *wrong_if_late };
 
-TEST_LOOP(wrong_kernels_if_late, WRONG_IF_LATE) {
-  for (u64 seed = 0; seed < SEEDS; seed += 1 + seed % 3) {
-    case_extra.cluster = 2;
-    case_expect(wrong_if_late[_i], seed);
-  }
+TEST_LOOP(wrong_kernels_if_late, sizeof wrong_if_late / sizeof *wrong_if_late) {
+  case_expect_if_late(in_cluster(wrong_if_late[_i]));
 }

@@ -176,34 +176,17 @@ static void matrices_of_each(const void *p) {
 /* The first pair of the lane's row is that of lane 4 * row of the matrix. */
 static float of_matrices(u32 i) { return i < 64 ? (float)(100 * (i / 32) + i % 8 * 4) : NAN; }
 
-static const struct {
-  job job;
-  float (*expected)(u32 i);
-  struct case_extra extra;
-} right[] = {{{last_sums, 64, 5}, of_last, {1, 0, 1}},
-             {{last_sums, 64, 5}, of_last, {1, 0, 3}},
-             {{chain, 64, 5}, of_chain, {1, 0, 1}},
-             {{chain, 64, 5}, of_chain, {1, 0, 2}},
-             {{chain, 64, 5}, of_chain, {1, 0, 4}},
-             {{passed_on, 96, 2}, of_passed, {1, 0, 2}},
-             {{own_block, 64, 1}, of_own, {1, 0, 1}},
-             {{wraps, 64, 1}, of_wraps, {1, 0, 1}},
-             {{in_turns, 64, 2}, of_turns, {1, 0, 2}},
-             {{needs_later, 64, 4}, of_later, {1, 0, 4}},
-             {{clusters_wait, 32, 4}, of_clusters, {2, 0, 2}},
-             {{matrices_of_each, 32, 2}, of_matrices, {1, 0, 2}}};
-enum { RIGHT = sizeof right / sizeof *right };
+static const case_fine right[] = {{{last_sums, 64, 5}, of_last, {1, 0, 1}},
+                                  {{last_sums, 64, 5}, of_last, {1, 0, 3}},
+                                  {{chain, 64, 5}, of_chain, {1, 0, 1}},
+                                  {{chain, 64, 5}, of_chain, {1, 0, 2}},
+                                  {{chain, 64, 5}, of_chain, {1, 0, 4}},
+                                  {{passed_on, 96, 2}, of_passed, {1, 0, 2}},
+                                  {{own_block, 64, 1}, of_own, {1, 0, 1}},
+                                  {{wraps, 64, 1}, of_wraps, {1, 0, 1}},
+                                  {{in_turns, 64, 2}, of_turns, {1, 0, 2}},
+                                  {{needs_later, 64, 4}, of_later, {1, 0, 4}},
+                                  {{clusters_wait, 32, 4}, of_clusters, {2, 0, 2}},
+                                  {{matrices_of_each, 32, 2}, of_matrices, {1, 0, 2}}};
 
-TEST_LOOP(right_kernels, RIGHT) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    fg_host_memory *memory = case_make(seed);
-    case_extra = right[_i].extra;
-    ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
-                  fault.text);
-    for (u32 i = 0; i < ALL; i++) {
-      float want = right[_i].expected(i), got = made.out[i];
-      ck_assert_msg(got == want || (isnan(got) && isnan(want)), "out[%u]: %g", i, (double)got);
-    }
-    case_drop(memory);
-  }
-}
+TEST_LOOP(right_kernels, sizeof right / sizeof *right) { case_right(right[_i]); }

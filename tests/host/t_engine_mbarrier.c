@@ -1,6 +1,6 @@
 /* t_engine_mbarrier.c - mbarriers and what hangs on them: what right kernels get under every seed,
  * and what wrong mbarriers are told. TMA and clusters are wronged in t_engine_tma.c, wgmma in
- * t_engine_wgmma.c, whole pipelines in t_hopper_planted.c. */
+ * t_engine_wgmma.c. */
 #include "engine_bar.h"
 
 #include <math.h>
@@ -116,46 +116,25 @@ static void waits_elsewhere(const void *p) {
 
 static float of_zero(u32 thread) { return thread ? NAN : 1; }
 
-static const struct {
-  job job;
-  u32 cluster;
-  float (*expected)(u32 thread);
-} right[] = {{{ring, 64, 1}, 1, of_ring},         {{through_another, 96, 1}, 1, of_another},
-             {{early_bytes, 64, 1}, 1, of_early}, {{neighbours, 32, 2}, 2, of_neighbours},
-             {{elections, 64, 1}, 1, one},        {{waits_elsewhere, 64, 1}, 1, of_zero},
-             {{registers, 384, 1}, 1, one}};
-enum { RIGHT = sizeof right / sizeof *right };
+static const case_fine right[] = {
+    {{ring, 64, 1}, of_ring},         {{through_another, 96, 1}, of_another},
+    {{early_bytes, 64, 1}, of_early}, {{neighbours, 32, 2}, of_neighbours, {2}},
+    {{elections, 64, 1}, one},        {{waits_elsewhere, 64, 1}, of_zero, {0, 1}},
+    {{registers, 384, 1}, one}};
 
-TEST_LOOP(right_kernels, RIGHT) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    fg_host_memory *memory = case_make(seed);
-    case_extra = (struct case_extra){right[_i].cluster, right[_i].job.kernel == waits_elsewhere, 1};
-    ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
-                  fault.text);
-    for (u32 i = 0; i < ALL; i++) {
-      float want = right[_i].expected(i), got = made.out[i];
-      ck_assert_msg(got == want || (isnan(got) && isnan(want)), "out[%u]: %g", i, (double)got);
-    }
-    case_drop(memory);
-  }
-}
+TEST_LOOP(right_kernels, sizeof right / sizeof *right) { case_right(right[_i]); }
 
 /* ---- wrong ---- */
 
-static void no_barrier_there(const void *p) {
-  (void)p;
-  api->mbarrier_arrive(bar(0));
-}
+static void no_barrier_there(const void *p) { api->mbarrier_arrive(bar(0)); }
 
 static void used_before_sync(const void *p) {
-  (void)p;
   make(0, 64);
   if (tid() == 0) sync_all();
   api->mbarrier_arrive(bar(0));
 }
 
 static void made_and_used(const void *p) {
-  (void)p;
   make(0, 64);
   api->warp_sync(~0u);
   if (tid() < 32) return;
@@ -163,44 +142,32 @@ static void made_and_used(const void *p) {
 }
 
 static void made_twice(const void *p) {
-  (void)p;
   make(0, 1);
   make(0, 1);
 }
 
-static void no_arrivals(const void *p) {
-  (void)p;
-  make(0, 0);
-}
-
-static void askew(const void *p) {
-  (void)p;
-  api->mbarrier_init(at(BAR + 1), 1);
-}
+static void no_arrivals(const void *p) { make(0, 0); }
+static void askew(const void *p) { api->mbarrier_init(at(BAR + 1), 1); }
 
 static void touched(const void *p) {
-  (void)p;
   make(0, 1);
   sync_all();
   get(BAR + 1);
 }
 
 static void stored_to(const void *p) {
-  (void)p;
   make(0, 1);
   sync_all();
   put(BAR, 1);
 }
 
 static void bad_parity(const void *p) {
-  (void)p;
   make(0, 1);
   sync_all();
   api->mbarrier_wait(bar(0), 2);
 }
 
 static void too_many(const void *p) {
-  (void)p;
   make(0, 1);
   sync_all();
   if (tid() == 0) api->mbarrier_expect(bar(0), 16);
@@ -208,14 +175,12 @@ static void too_many(const void *p) {
 }
 
 static void too_many_bytes(const void *p) {
-  (void)p;
   make(0, 1);
   sync_all();
   api->mbarrier_expect(bar(0), 1 << 20);
 }
 
 static void waits_for_ever(const void *p) {
-  (void)p;
   make(0, 3);
   sync_all();
   if (tid() == 0) api->mbarrier_arrive(bar(0));
@@ -224,7 +189,6 @@ static void waits_for_ever(const void *p) {
 
 /* What other lanes have stored, one lane's arrival does not hand over. */
 static void lone_arrival(const void *p) {
-  (void)p;
   make(0, 1);
   sync_all();
   if (tid() < 32) {
@@ -238,7 +202,6 @@ static void lone_arrival(const void *p) {
 
 /* Nor what they have read. */
 static void lone_release(const void *p) {
-  (void)p;
   make(0, 1);
   put(tid(), 1);
   sync_all();
@@ -253,7 +216,6 @@ static void lone_release(const void *p) {
 
 /* And one lane's wait is not its neighbours'. */
 static void lone_wait(const void *p) {
-  (void)p;
   make(0, 32);
   sync_all();
   if (tid() < 32) {
@@ -300,8 +262,5 @@ static const case_fault wrong[] = {
      "which "
      "was never written *"},
 };
-enum { WRONG = sizeof wrong / sizeof *wrong };
 
-TEST_LOOP(wrong_kernels, WRONG) {
-  for (u64 seed = 0; seed < SEEDS; seed++) case_expect(wrong[_i], seed);
-}
+TEST_LOOP(wrong_kernels, sizeof wrong / sizeof *wrong) { case_expect(wrong[_i]); }

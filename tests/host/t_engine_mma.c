@@ -26,7 +26,6 @@ static void mma(float *d, const u32 *a, const u32 *b) {
 /* PTX ISA, "Matrix Fragments for mma.m16n8k16", element by element: groupID = lane / 4 and
  * threadID_in_group = lane % 4. */
 static void fragments(const void *p) {
-  (void)p;
   u32 w = tid() / 32, group = lane() / 4, in_group = lane() % 4;
   u16 a[8], b[4];
   float d[4];
@@ -92,7 +91,6 @@ static byte_product bytes;
 
 /* PTX ISA, "Matrix Fragments for mma.m16n8k32", of 8-bit numbers. */
 static void byte_fragments(const void *p) {
-  (void)p;
   u32 group = lane() / 4, in_group = lane() % 4;
   u8 a[16], b[8];
   float d[4];
@@ -158,7 +156,6 @@ TEST_LOOP(specials_propagate, 2) {
 
 /* Warp w's rows hold one number each, times 1: the sum is that number. */
 static void all_numbers(const void *p) {
-  (void)p;
   u32 group = lane() / 4, unit = dtype == FG_ELEM_BF16 ? 0x3f80 : 0x3c00;
   for (u32 first = 32768 * (tid() / 32), end = first + 32768; first < end; first += 16) {
     u32 a[4] = {0}, b[2] = {unit * 0x10001, unit * 0x10001};

@@ -75,24 +75,11 @@ static void adds_in_cluster(const void *p) {
   if (tid() < 8) api->global_store(t->out + 32 * api->block_index.x + 4 * tid(), s.d, 16);
 }
 
-static const struct {
-  job job;
-  float (*expected)(u32 i);
-} right[] = {{{adds, 128, 1}, of_adds},
-             {{in_flight, 256, 1}, of_in_flight},
-             {{adds_in_cluster, 128, 2}, of_adds}};
-enum { RIGHT = sizeof right / sizeof *right };
+static const case_fine right[] = {{{adds, 128, 1}, of_adds},
+                                  {{in_flight, 256, 1}, of_in_flight},
+                                  {{adds_in_cluster, 128, 2}, of_adds, {2}}};
 
-TEST_LOOP(right_kernels, RIGHT) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    fg_host_memory *memory = case_make(seed);
-    case_extra.cluster = right[_i].job.grid;
-    ck_assert_msg(case_launch(right[_i].job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
-                  fault.text);
-    for (u32 i = 0; i < ALL; i++) ck_assert_float_eq(made.out[i], right[_i].expected(i));
-    case_drop(memory);
-  }
-}
+TEST_LOOP(right_kernels, sizeof right / sizeof *right) { case_right(right[_i]); }
 
 /* ---- wrong ---- */
 
@@ -102,16 +89,15 @@ static void call(const fgh_product *product) {
   api->wgmma_wait(0);
 }
 
-static void no_swizzle(const void *p) { (void)p, call(&plain); }
-static void base_offset(const void *p) { (void)p, call(&shifted); }
-static void out_of_bounds(const void *p) { (void)p, call(&far); }
-static void never_written(const void *p) { (void)p, call(&wide); }
+static void no_swizzle(const void *p) { call(&plain); }
+static void base_offset(const void *p) { call(&shifted); }
+static void out_of_bounds(const void *p) { call(&far); }
+static void never_written(const void *p) { call(&wide); }
 
 /* The second block's addresses are taken as they are. */
-static void b_unmasked(const void *p) { (void)p, call(&small); }
+static void b_unmasked(const void *p) { call(&small); }
 
 static void a_unmasked(const void *p) {
-  (void)p;
   if (api->cluster_rank() == 0) return;
   lane_state s = begin();
   api->wgmma(s.d, NULL, low(), low() & 0x3fff, 1, &shared_a);
@@ -119,31 +105,27 @@ static void a_unmasked(const void *p) {
 
 static void lanes_differ(const void *p) {
   lane_state s = begin();
-  (void)p;
   api->wgmma(s.d, s.a, 0, low(), lane() == 7, &small);
   api->wgmma_wait(0);
 }
 
 static void warps_differ(const void *p) {
   lane_state s = begin();
-  (void)p;
   api->wgmma(s.d, s.a, 0, low(), tid() < 64, &small);
   api->wgmma_wait(0);
 }
 
 static void a_warp_stays_away(const void *p) {
   lane_state s = begin();
-  (void)p;
   if (tid() < 32) return;
   api->wgmma(s.d, s.a, 0, low(), 1, &small);
   api->wgmma_wait(0);
 }
 
-static void half_a_group(const void *p) { (void)p, call(&small); }
+static void half_a_group(const void *p) { call(&small); }
 
 static void too_many(const void *p) {
   lane_state s = begin();
-  (void)p;
   for (int i = 0; i < 9; i++) api->wgmma(s.d, s.a, 0, low(), 1, &small);
   api->wgmma_wait(0);
 }
@@ -151,21 +133,18 @@ static void too_many(const void *p) {
 static void many_sums(const void *p) {
   lane_state s = begin();
   float d[5][4] = {0};
-  (void)p;
   for (int i = 0; i < 5; i++) api->wgmma(d[i], s.a, 0, low(), 1, &small);
   api->wgmma_wait(0);
 }
 
 static void another_width(const void *p) {
   lane_state s = begin();
-  (void)p;
   for (u32 i = 0; i < 2; i++) api->wgmma(s.d, s.a, 0, low(), 1, i ? &wide : &small);
   api->wgmma_wait(0);
 }
 
 static void reads_result(const void *p) {
   lane_state s = begin();
-  (void)p;
   api->wgmma(s.d, s.a, 0, low(), 1, &small);
   s.d[2] *= 0.5f;
   api->wgmma_wait(0);
@@ -173,7 +152,6 @@ static void reads_result(const void *p) {
 
 static void weak_wait(const void *p) {
   lane_state s = begin();
-  (void)p;
   api->wgmma(s.d, s.a, 0, low(), 1, &small);
   api->wgmma_wait(1);
   s.d[0] = 0;
@@ -182,7 +160,6 @@ static void weak_wait(const void *p) {
 
 static void changes_a(const void *p) {
   lane_state s = begin();
-  (void)p;
   api->wgmma(s.d, s.a, 0, low(), 1, &small);
   s.a[3] = 0;
   api->wgmma_wait(0);
@@ -190,7 +167,6 @@ static void changes_a(const void *p) {
 
 static void no_wait(const void *p) {
   lane_state s = begin();
-  (void)p;
   api->wgmma(s.d, s.a, 0, low(), 1, &small);
 }
 
@@ -198,7 +174,6 @@ static void no_wait(const void *p) {
 static void changes_b(const void *p) {
   lane_state s = begin();
   u32 x = 0;
-  (void)p;
   api->wgmma(s.d, s.a, 0, low(), 1, &small);
   api->shared_store(tile() + 4 * tid(), &x, 4);
   api->wgmma_wait(0);
@@ -207,7 +182,6 @@ static void changes_b(const void *p) {
 static void changes_b_of_others(const void *p) {
   lane_state s = begin();
   u32 x = 0;
-  (void)p;
   api->wgmma(s.d, s.a, 0, low(), 1, &small);
   api->wgmma_wait(0);
   if (tid() < 8) api->shared_store(tile() + 4 * tid(), &x, 4);
@@ -216,7 +190,6 @@ static void changes_b_of_others(const void *p) {
 static void unfenced(const void *p) {
   lane_state s = begin();
   u32 x = 0;
-  (void)p;
   if (tid() < 32) api->shared_store(tile() + 4 * tid(), &x, 4);
   sync_all();
   api->wgmma(s.d, s.a, 0, low(), 1, &small);
@@ -226,20 +199,17 @@ static void unfenced(const void *p) {
 /* a in shared memory: the rows of the warps behind the tile were never written. */
 static void part_of_a(const void *p) {
   lane_state s = begin();
-  (void)p;
   api->wgmma(s.d, NULL, low(), low(), 1, &shared_a);
   api->wgmma_wait(0);
 }
 
 static void askew_matrix(const void *p) {
   u32 r[4] = {0};
-  (void)p;
   api->stmatrix(at(4 * lane() + 1), r, 0);
 }
 
 static void matrix_races(const void *p) {
   u32 r[4] = {0};
-  (void)p;
   api->stmatrix(at(4 * lane()), r, 0);
   get(4 * (lane() ^ 1));
 }
@@ -251,8 +221,11 @@ static const case_fault wrong[] = {
     {{out_of_bounds, 128, 1}, "wgmma reads out of bounds: shared byte * of 4096 *"},
     {{never_written, 128, 1}, "shared wgmma's b at byte *, which was never written *"},
     {{b_unmasked, 128, 2},
-     "wgmma: its b is named by 0x100*, more than 14 bits of an address / 16: matrix_at *"},
-    {{a_unmasked, 128, 2}, "wgmma: its a is named by 0x100*, more than 14 bits of an address *"},
+     "wgmma: its b is named by 0x100*, more than 14 bits of an address / 16: matrix_at *",
+     {2}},
+    {{a_unmasked, 128, 2},
+     "wgmma: its a is named by 0x100*, more than 14 bits of an address *",
+     {2}},
     {{lanes_differ, 128, 1}, "wgmma: the lanes of the warp make different calls *"},
     {{warps_differ, 128, 1}, "wgmma: warp * of the warpgroup made another call *"},
     {{a_warp_stays_away, 128, 1}, "deadlock: *warp 0 lanes 0-31 returned\n*wait in wgmma_wait*"},
@@ -282,11 +255,5 @@ static const case_fault wrong[] = {
      "*|"
      "race: shared stmatrix at byte *, which thread * reads: *"},
 };
-enum { WRONG = sizeof wrong / sizeof *wrong };
 
-TEST_LOOP(wrong_kernels, WRONG) {
-  for (u64 seed = 0; seed < SEEDS; seed++) {
-    case_extra.cluster = wrong[_i].job.grid;
-    case_expect(wrong[_i], seed);
-  }
-}
+TEST_LOOP(wrong_kernels, sizeof wrong / sizeof *wrong) { case_expect(wrong[_i]); }

@@ -2,9 +2,10 @@
 #include "engine_case.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <string.h>
 
-struct case_extra case_extra;
+case_extras case_extra;
 fgh_api *api;
 tensors made;
 fg_host_fault fault;
@@ -102,7 +103,8 @@ static void innocent(const void *p) {
   keep(t->out + tid(), (float)get(tid() ^ 1));
 }
 
-void case_expect(case_fault wrong, u64 seed) {
+void case_expect_once(case_fault wrong, u64 seed) {
+  case_extra = wrong.extra;
   fg_host_memory *memory = case_make(seed);
   ck_assert_int_eq(case_launch(wrong.job, seed, memory), FG_ETEMPLATE);
   ck_assert_msg(says(fault.text, wrong.text), "seed %d\n%s\nwant\n%s", (int)seed, fault.text,
@@ -110,11 +112,34 @@ void case_expect(case_fault wrong, u64 seed) {
   ck_assert_str_eq(fault.text, fg_error());
   ck_assert_ptr_nonnull(fault.at[0]);
   case_drop(memory);
-  case_extra = (struct case_extra){0, 0, 0};
+  case_extra = (case_extras){0};
   memory = case_make(seed);
   ck_assert_msg(case_launch((job){innocent, 64, 1}, seed, memory) == FG_OK, "after: %s",
                 fault.text);
   case_drop(memory);
+}
+
+void case_expect(case_fault wrong) {
+  for (u64 seed = 0; seed < SEEDS; seed++) case_expect_once(wrong, seed);
+}
+
+void case_expect_if_late(case_fault wrong) {
+  for (u64 seed = 0; seed < SEEDS; seed += 1 + seed % 3) case_expect_once(wrong, seed);
+}
+
+void case_right(case_fine right) {
+  const u32 threads = right.job.block * right.job.grid;
+  case_extra = right.extra;
+  for (u64 seed = 0; seed < SEEDS; seed++) {
+    fg_host_memory *memory = case_make(seed);
+    ck_assert_msg(case_launch(right.job, seed, memory) == FG_OK, "seed %d: %s", (int)seed,
+                  fault.text);
+    for (u32 i = 0; i < ALL && i < threads; i++) {
+      const float want = right.expected(i), got = made.out[i];
+      ck_assert_msg(got == want || (isnan(got) && isnan(want)), "out[%u]: %g", i, (double)got);
+    }
+    case_drop(memory);
+  }
 }
 
 void case_hand_over(const tensors *t, case_order skip) {

@@ -23,14 +23,25 @@ typedef struct job {
   u32 block, grid;
 } job;
 
+/* What launches have besides their jobs; 0: 1 block, not early, 1 cluster at a time. */
+typedef struct case_extras {
+  u32 cluster, early, resident;
+} case_extras;
+extern case_extras case_extra;
+
 /* What a wrong kernel's fault says: a pattern of fnmatch, or some, parted by "|". */
 typedef struct case_fault {
   job job;
   const char *text;
+  case_extras extra;
 } case_fault;
 
-/* What launches have besides their jobs. */
-extern struct case_extra { u32 cluster, early, resident; } case_extra;
+/* What a right kernel leaves in `out`, at most an element a thread; NaN: nothing. */
+typedef struct case_fine {
+  job job;
+  float (*expected)(u32 i);
+  case_extras extra;
+} case_fine;
 
 extern fgh_api *api;
 extern tensors made;
@@ -43,8 +54,15 @@ void case_drop(fg_host_memory *memory);
 /* With 4096 bytes of shared memory. */
 fg_status case_launch(job j, u64 seed, fg_host_memory *memory);
 
-/* The launch fails with that sentence and a pc, and leaves all clean for the next. */
-void case_expect(case_fault wrong, u64 seed);
+/* The launch fails with that sentence and a pc, and leaves all clean for the next: under one seed;
+ * under every one; under those where copies do not land at random, as with every third: there they
+ * may have landed before. */
+void case_expect_once(case_fault wrong, u64 seed);
+void case_expect(case_fault wrong);
+void case_expect_if_late(case_fault wrong);
+
+/* The launch gives what is expected under every seed. */
+void case_right(case_fine right);
 
 /* A registered [64] of floats. */
 fg_host_tensor case_vector(const char *name, const void *base, int writable, int initialised);
