@@ -4,7 +4,6 @@
 #include "scratch.h"
 #include "templates.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,15 +27,8 @@ static const char family[] =
     "end\n"
     "return family\n";
 
-void hopper_device(void) {
-  enum { SKIP = 77 };
-  const char *arch = kernel_device()->arch;
-  if (!strcmp(arch, "host") || !strcmp(arch, "sm_90a")) return;
-  fprintf(stderr, "nothing is run: %s has no wgmma\n", arch);
-  exit(SKIP);
-}
-
-void hopper_write(const char *which, const char *text) {
+/* Puts the kernel in place. */
+static void hopper_write(const char *which, const char *text) {
   char lua[sizeof family + 1024];
   int n = snprintf(lua, sizeof lua, "case = %s\n%s", which, family);
   ck_assert_int_lt(n, (int)sizeof lua);
@@ -69,22 +61,6 @@ void hopper_get(const hopper *h, const char *tensor, float *values) {
 }
 
 void hopper_run(const hopper *h) { GOOD(fg_problem_run(h->problem, h->made.list[0].module)); }
-
-int hopper_runs(const hopper *h) {
-  return fg_problem_run(h->problem, h->made.list[0].module) == FG_OK;
-}
-
-void hopper_fails(const hopper *h, const char *patterns) {
-  char all[512], *rest = all;
-  int found = 0;
-  snprintf(all, sizeof all, "%s", patterns);
-  fg_status status = fg_problem_run(h->problem, h->made.list[0].module);
-  ck_assert_msg(status == FG_ETEMPLATE, "no fault, want %s", patterns);
-  for (char *one; (one = strsep(&rest, "|"));) found |= fnmatch(one, fg_error(), 0) == 0;
-  ck_assert_msg(found, "%s\nwant %s", fg_error(), patterns);
-  ck_assert_msg(strstr(fg_error(), "\n  at attention/simt/forward.cut:"), "no place: %s",
-                fg_error());
-}
 
 void hopper_fill(float *x, int n) {
   for (int i = 0; i < n; i++) x[i] = (float)(rand() % 17 - 8);

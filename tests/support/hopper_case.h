@@ -16,12 +16,6 @@ typedef struct hopper {
   fg_problem *problem;
 } hopper;
 
-/* Ends the program, skipped, where the device is a GPU but no Hopper. */
-void hopper_device(void);
-
-/* Puts the kernel in place. */
-void hopper_write(const char *which, const char *text);
-
 /* Makes it for a head dim and a type ("bf16", "f16"), with tensors for the shape. */
 hopper hopper_new(const char *which, const char *text, const char *type, int d, fg_shape shape);
 void hopper_free(hopper *h);
@@ -31,12 +25,6 @@ void hopper_set(const hopper *h, const char *tensor, const float *values);
 void hopper_get(const hopper *h, const char *tensor, float *values);
 
 void hopper_run(const hopper *h);
-
-/* The same; whether it ran to its end. */
-int hopper_runs(const hopper *h);
-
-/* The kernel's fault is one of the patterns (fnmatch, parted by "|") and has a template's place. */
-void hopper_fails(const hopper *h, const char *patterns);
 
 /* Small integers: every sum is exact, in any order. */
 void hopper_fill(float *x, int n);
