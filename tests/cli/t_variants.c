@@ -131,86 +131,10 @@ static const char *const commands[] = {
     "pass=forward,backward --seed 6",
     "check head_dim=16 family=simt dropout=true 'score=s * seed' inputs.seed=float inputs.seed=0.5 "
     "seed=7 --seed 7",
-    /* Caps that change little or nothing, the launch's too: tanh is right however small its number
-       is. */
-    "check head_dim=64 family=simt b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 "
-    "'score=softcap(100.0),softcap(3000.0),softcap(100000000.0)' --seed 13",
-    "check head_dim=64 family=simt b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c),s *"
-    " tanh(s / c) * c' inputs.c=float c=10000000 dtype=f16 mask=causal --seed 14",
-    "check head_dim=64 family=simt b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c)' "
-    "inputs.c=float c=0 --seed 14",
-    "check head_dim=64 family=simt b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c)' "
-    "inputs.c=float c=inf --seed 14",
-    "check head_dim=64 family=simt b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 pass=backward "
-    "'score=softcap(c),softcap(1000000.0)' inputs.c=float c=10000000 dtype=f16 --seed 15",
-    "check head_dim=64 family=mma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 "
-    "'score=softcap(100.0),softcap(3000.0),softcap(100000000.0)' --seed 13",
-    "check head_dim=64 family=mma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c),s * "
-    "tanh(s / c) * c' inputs.c=float c=10000000 dtype=f16 mask=causal --seed 14",
-    "check head_dim=64 family=mma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c)' "
-    "inputs.c=float c=0 --seed 14",
-    "check head_dim=64 family=mma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c)' "
-    "inputs.c=float c=inf --seed 14",
-    "check head_dim=64 family=mma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 pass=backward "
-    "'score=softcap(c),softcap(1000000.0)' inputs.c=float c=10000000 dtype=f16 --seed 15",
-    "check head_dim=64 family=wgmma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 "
-    "'score=softcap(100.0),softcap(3000.0),softcap(100000000.0)' --seed 13",
-    "check head_dim=64 family=wgmma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c),s "
-    "* tanh(s / c) * c' inputs.c=float c=10000000 dtype=f16 mask=causal --seed 14",
-    "check head_dim=64 family=wgmma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c)' "
-    "inputs.c=float c=0 --seed 14",
-    "check head_dim=64 family=wgmma b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 'score=softcap(c)' "
-    "inputs.c=float c=inf --seed 14",
     /* An extent that has a comma in it. */
     "check head_dim=16 pass=forward,backward family=mma 'score=s + t[h, max(q, k)]' "
     "'inputs.t=f32[h, max(nq, nk)] grad' --seed 12 b=1 h=2 hk=1 nq=33 nk=20",
-    /* Ints are exact beyond 32 bits, which they pass between one key and the next: in a test and in
-       the tiles that it skips, in scores, by increments too, and in indices, of a gradient too.
-       Quotients of 64 bits have no plan of wgmma. */
-    "check head_dim=32 family=wgmma b=1 h=2 hk=1 nq=113 nk=203 'mask=k * 100000000 > 0,k + "
-    "2147483647 > p,-2147483648 < k,(q + 1) * 100000000 > k,(q + 1) * (k + 1) * 4 > 5' "
-    "--seed 11",
-    "check head_dim=32 family=wgmma b=1 h=2 hk=1 nq=113 nk=203 'mask=k * 30000000 <= "
-    "3000000000,abs(k - p) * 30000000 < 4000000000,k * w <= p * w,k * 5000000000 + q < "
-    "300000000000' inputs.w=int w=1073741824 --seed 11",
-    "check head_dim=32 family=wgmma b=1 h=2 hk=1 nq=113 nk=203 'score=s + 0.000000001 * "
-    "float(k * 30000000),s + (k * w < 100000000000 ? 0.5 : 0.0)' inputs.w=int w=1073741823 "
-    "mask=causal --seed 12",
-    "check head_dim=32 family=mma b=1 h=2 hk=1 nq=113 nk=203 'mask=k * 100000000 > 0,k + "
-    "2147483647 > p,-2147483648 < k,(q + 1) * 100000000 > k,(q + 1) * (k + 1) * 4 > 5' "
-    "--seed 11",
-    "check head_dim=32 family=mma b=1 h=2 hk=1 nq=113 nk=203 'mask=k * 30000000 <= "
-    "3000000000,abs(k - p) * 30000000 < 4000000000,k * w <= p * w,k * 5000000000 + q < "
-    "300000000000' inputs.w=int w=1073741824 --seed 11",
-    "check head_dim=32 family=mma b=1 h=2 hk=1 nq=113 nk=203 'score=s + 0.000000001 * "
-    "float(k * 30000000),s + (k * w < 100000000000 ? 0.5 : 0.0)' inputs.w=int w=1073741823 "
-    "mask=causal --seed 12",
-    "check head_dim=32 family=mma b=1 h=2 hk=1 nq=113 nk=203 'mask=(p - k) * 40000000 % 7 "
-    "== 0,k * 50000000 / 3 < q * 16000000' --seed 11",
-    "check head_dim=32 family=mma b=1 h=2 hk=1 nq=113 nk=203 'score=s + 0.1 * float((p - k)"
-    " * 40000000 % 5),s + t[h, k * 30000000 / 30000000],s + t[0, (k * 1000000007 + q) % "
-    "nk]' 'inputs.t=f32[h, k]' mask=causal --seed 12",
-    "check head_dim=32 family=mma b=1 h=2 hk=1 nq=113 nk=203 pass=backward 'score=s + t[h, "
-    "k * 30000000 / 30000000],s * t[0, (k * 1000000007 + q) % nk]' 'inputs.t=f32[h, k] "
-    "grad' 'mask=k * 30000000 <= 3000000000' --seed 13",
-    "check head_dim=32 family=simt b=1 h=2 hk=1 nq=113 nk=203 'mask=k * 100000000 > 0,k + "
-    "2147483647 > p,-2147483648 < k,(q + 1) * 100000000 > k,(q + 1) * (k + 1) * 4 > 5' "
-    "--seed 11",
-    "check head_dim=32 family=simt b=1 h=2 hk=1 nq=113 nk=203 'mask=k * 30000000 <= "
-    "3000000000,abs(k - p) * 30000000 < 4000000000,k * w <= p * w,k * 5000000000 + q < "
-    "300000000000' inputs.w=int w=1073741824 --seed 11",
-    "check head_dim=32 family=simt b=1 h=2 hk=1 nq=113 nk=203 'score=s + 0.000000001 * "
-    "float(k * 30000000),s + (k * w < 100000000000 ? 0.5 : 0.0)' inputs.w=int w=1073741823 "
-    "mask=causal --seed 12",
-    "check head_dim=32 family=simt b=1 h=2 hk=1 nq=113 nk=203 'mask=(p - k) * 40000000 % 7 "
-    "== 0,k * 50000000 / 3 < q * 16000000' --seed 11",
-    "check head_dim=32 family=simt b=1 h=2 hk=1 nq=113 nk=203 'score=s + 0.1 * float((p - "
-    "k) * 40000000 % 5),s + t[h, k * 30000000 / 30000000],s + t[0, (k * 1000000007 + q) % "
-    "nk]' 'inputs.t=f32[h, k]' mask=causal --seed 12",
-    "check head_dim=32 family=simt b=1 h=2 hk=1 nq=113 nk=203 pass=backward 'score=s + t[h,"
-    " k * 30000000 / 30000000],s * t[0, (k * 1000000007 + q) % nk]' 'inputs.t=f32[h, k] "
-    "grad' 'mask=k * 30000000 <= 3000000000' --seed 13",
-    /* Extents too, and the ways from an element of a gradient to its pairs. */
+    /* Extents beyond 32 bits, and the ways from an element of a gradient to its pairs. */
     "check head_dim=16 family=mma pass=backward 'score=s + t[q * nk + k],s + u[h, q * 5 % "
     "7, max(q, k) * 3]' 'inputs.t=f32[nq * nk] grad' 'inputs.u=f32[h, 7, 3 * max(nq, nk)] "
     "grad' mask=causal --seed 14 b=1 h=2 hk=1 nq=19 nk=23",
@@ -225,6 +149,52 @@ static const char *const commands[] = {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 TEST_TENTH(command, COMMANDS) { passes(commands[_i], ""); }
+
+/* The same of several families, of which wgmma has some alone. */
+#define CAPPED "check head_dim=64 b=1 h=2 hk=1 nq=70 nk=90 scale=0.5 "
+#define LARGE  "check head_dim=32 b=1 h=2 hk=1 nq=113 nk=203 "
+static const struct {
+  const char *words;
+  bool has_wgmma;
+} of_families[] = {
+    /* Caps that change little or nothing, the launch's too: tanh is right however small its number
+       is. */
+    {CAPPED "'score=softcap(100.0),softcap(3000.0),softcap(100000000.0)' --seed 13", true},
+    {CAPPED "'score=softcap(c),s * tanh(s / c) * c' inputs.c=float c=10000000 dtype=f16 "
+            "mask=causal --seed 14",
+     true},
+    {CAPPED "'score=softcap(c)' inputs.c=float c=0 --seed 14", true},
+    {CAPPED "'score=softcap(c)' inputs.c=float c=inf --seed 14", true},
+    {CAPPED "pass=backward 'score=softcap(c),softcap(1000000.0)' inputs.c=float c=10000000 "
+            "dtype=f16 --seed 15",
+     false},
+    /* Ints are exact beyond 32 bits, which they pass between one key and the next: in a test and in
+       the tiles that it skips, in scores, by increments too, and in indices, of a gradient too.
+       Quotients of 64 bits have no plan of wgmma. */
+    {LARGE "'mask=k * 100000000 > 0,k + 2147483647 > p,-2147483648 < k,(q + 1) * 100000000 > k,"
+           "(q + 1) * (k + 1) * 4 > 5' --seed 11",
+     true},
+    {LARGE "'mask=k * 30000000 <= 3000000000,abs(k - p) * 30000000 < 4000000000,k * w <= p * w,"
+           "k * 5000000000 + q < 300000000000' inputs.w=int w=1073741824 --seed 11",
+     true},
+    {LARGE "'score=s + 0.000000001 * float(k * 30000000),s + (k * w < 100000000000 ? 0.5 : 0.0)' "
+           "inputs.w=int w=1073741823 mask=causal --seed 12",
+     true},
+    {LARGE "'mask=(p - k) * 40000000 % 7 == 0,k * 50000000 / 3 < q * 16000000' --seed 11", false},
+    {LARGE "'score=s + 0.1 * float((p - k) * 40000000 % 5),s + t[h, k * 30000000 / 30000000],"
+           "s + t[0, (k * 1000000007 + q) % nk]' 'inputs.t=f32[h, k]' mask=causal --seed 12",
+     false},
+    {LARGE "pass=backward 'score=s + t[h, k * 30000000 / 30000000],s * t[0, (k * 1000000007 + q) "
+           "% nk]' 'inputs.t=f32[h, k] grad' 'mask=k * 30000000 <= 3000000000' --seed 13",
+     false},
+};
+enum { OF_FAMILIES = sizeof of_families / sizeof *of_families };
+
+TEST_TENTH(command_of_family, 3 * OF_FAMILIES) {
+  static const char *const families[] = {"family=simt", "family=mma", "family=wgmma"};
+  if (_i % 3 < 2 || of_families[_i / 3].has_wgmma)
+    passes(of_families[_i / 3].words, families[_i % 3]);
+}
 
 /* So long that kernels evaluate them in a loop. */
 TEST_TENTH(large_expressions, 2) {

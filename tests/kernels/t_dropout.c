@@ -1,5 +1,5 @@
-/* t_dropout.c - dropout in every family: right beside masks, scores, biases and layouts; what is
- * kept depends on the pair, the seed and the offset alone; and the numbers themselves. */
+/* t_dropout.c - what is dropped: it depends on the pair, the seed and the offset alone; and its
+ * numbers themselves. The designs judge kernels that drop. */
 #include "launch_case.h"
 #include "reference/oracle_dropout.h"
 #include "words.h"
@@ -7,49 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const hooks[] = {
-    "head_dim=64 mask=causal",
-    "head_dim=40 dtype=f16 mask=window(20,3)",
-    "head_dim=128 score=softcap(5.0)",
-    "head_dim=192/128 mask=causal score=alibi sink=grad",
-    "head_dim=64 bias=grad bias_dims=[h,q,k]",
-    "head_dim=256 mask=chunked(48) bias=grad bias_dims=[h,k] bias_dtype=f32",
-    "head_dim=64 mask=causal q_layout=packed kv_layout=packed",
-    "head_dim=72 mask=causal score=s*w[h]+tanh(s) inputs.w=f32[h]grad",
-    "head_dim=64 mask=dilated(3) deterministic=true",
-    "head_dim=264/320 mask=causal",
-};
-enum { HOOKS = sizeof hooks / sizeof *hooks };
-
-TEST_TENTH(in_every_family, 2 * HOOKS) {
-  static const fg_shape shapes[] = {SHAPE(2, 4, 2, 70, 150, 0), SHAPE(1, 2, 1, 33, 0, 0),
-                                    SHAPE(2, 4, 1, 1, 70, 0), SHAPE(1, 2, 2, 90, 1, 0),
-                                    SHAPE(1, 2, 2, 139, 339, 0)};
-  static const float keeps[] = {0.9F, 0.5F, 0, 1, 0.1F};
-  kernels made = kernels_of_families(_i / 2, "pass=%s dropout=true %s",
-                                     _i % 2 ? "backward" : "forward", hooks[_i / 2]);
-  ck_assert_int_gt(made.n, 1);
-  for (int n = 0; n < made.n; n++)
-    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) {
-      verify_case which = {.shape = shapes[i], .style = (verify_style)(i % VERIFY_STYLES)};
-      which.seed = 1 + (uint64_t)i;
-      which.launch.given = FG_GIVEN_KEEP, which.launch.value[FG_NUMBER_KEEP] = keeps[i];
-      kernel_verify(&made.list[n], &which);
-    }
-  kernels_free(&made);
-}
-
-static const char *const caches[] = {"kv_layout=cached", "kv_layout=paged",
-                                     "q_layout=packed kv_layout=paged"};
-enum { CACHES = sizeof caches / sizeof *caches };
-
-TEST_TENTH(in_caches, CACHES) {
-  kernels made = kernels_of_families(_i, "dropout=true head_dim=64 mask=causal %s", caches[_i]);
-  const verify_case which = {.shape = SHAPE(3, 4, 2, 70, 150, 0), .seed = 3};
-  for (int i = 0; i < made.n; i++) kernel_verify(&made.list[i], &which);
-  kernels_free(&made);
-}
 
 static const fg_shape shape = SHAPE(2, 4, 2, 70, 150, 0);
 
@@ -163,24 +120,21 @@ TEST(refused) {
   fg_variant *list = NULL;
   int n;
   GOOD(fg_gen_new(NULL, &gen));
-  ck_assert_int_eq(
-      words_variants(gen, "normalizer=retention dropout=true head_dim=64", "sm_90a", 0, &list, &n),
-      FG_ESPEC);
-  ck_assert_msg(strstr(fg_error(), "normalizer=retention takes no dropout") != NULL, "%s",
-                fg_error());
+  FAILS(
+      FG_ESPEC, "normalizer=retention takes no dropout",
+      words_variants(gen, "normalizer=retention dropout=true head_dim=64", "sm_90a", 0, &list, &n));
   free(list);
   fg_gen_free(gen);
   kernels made = kernels_first("head_dim=64 dropout=true family=simt");
   launch l = launch_new(&made.list[0], shape, 1);
-  ck_assert_int_eq(fg_problem_run(l.problem, made.list[0].module), FG_EARGUMENT);
-  ck_assert_str_eq(fg_error(), "keep is missing: dropout=true needs it");
+  FAILS_AS(FG_EARGUMENT, "keep is missing: dropout=true needs it",
+           fg_problem_run(l.problem, made.list[0].module));
   l.problem->args.given = FG_GIVEN_KEEP, l.problem->args.keep = 1.5F;
-  ck_assert_int_eq(fg_problem_run(l.problem, made.list[0].module), FG_EARGUMENT);
-  ck_assert_str_eq(fg_error(), "keep = 1.5: expected a number from 0 to 1");
+  FAILS_AS(FG_EARGUMENT, "keep = 1.5: expected a number from 0 to 1",
+           fg_problem_run(l.problem, made.list[0].module));
   l.problem->args.keep = 0.5F;
   l.problem->args.seed.data = NULL;
-  ck_assert_int_eq(fg_problem_run(l.problem, made.list[0].module), FG_EARGUMENT);
-  ck_assert_msg(strstr(fg_error(), "seed") != NULL, "%s", fg_error());
+  FAILS(FG_EARGUMENT, "seed", fg_problem_run(l.problem, made.list[0].module));
   launch_free(&l);
   kernels_free(&made);
 }

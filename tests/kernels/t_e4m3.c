@@ -1,6 +1,6 @@
-/* t_e4m3.c - forward kernels of e4m3, of every family that takes it: masks, scores, layouts and
- * what else there is beside descales of heads and of blocks of tokens (math.md section 7), and what
- * e4m3 does not go with. */
+/* t_e4m3.c - forward kernels of e4m3: what its rounding costs (math.md section 7), what products
+ * and copies are made of, which plans have descales of blocks of tokens, and what e4m3 does not go
+ * with. The designs judge the numbers beside all else. */
 #include "kernel_case.h"
 #include "words.h"
 
@@ -10,69 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Of q, k and v; then of k and v alone. */
-static const char *const specs[] = {
-    "head_dim=64 dtype=e4m3 mask=causal",
-    "head_dim=16 dtype=e4m3 o_dtype=f16 mask=window(20,3)",
-    "head_dim=128 dtype=e4m3 score=softcap(5.0) o_dtype=f32",
-    "head_dim=192/128 dtype=e4m3 mask=causal score=alibi sink=true",
-    "head_dim=64 dtype=e4m3 bias=true bias_dims=[h,q,k] descale_block=64",
-    "head_dim=256 dtype=e4m3 mask=chunked(48) bias=true bias_dims=[h,k] bias_dtype=f32",
-    "head_dim=64 dtype=e4m3 mask=causal q_layout=packed kv_layout=packed max_logit=true",
-    "head_dim=64 dtype=e4m3 mask=dilated(3) q_layout=packed kv_layout=paged descale_block=48",
-    "head_dim=80 dtype=e4m3 kv_layout=cached descale_block=32 max_logit=true",
-    "head_dim=128 dtype=e4m3 dropout=true mask=causal descale_block=128",
-    "head_dim=64 dtype=e4m3 slices=true descale_block=64",
-    "head_dim=160/256 dtype=e4m3 mask=causal q_layout=packed kv_layout=packed score=softcap(5.0) "
-    "descale_block=64",
-    "head_dim=64 dtype=e4m3 mask=window(20,3) score=softcap(5.0) shard=true descale_block=64",
-    "head_dim=64 kv_dtype=e4m3 mask=causal",
-    "head_dim=48/64 dtype=f16 kv_dtype=e4m3 mask=window(20,3)",
-    "head_dim=80 kv_dtype=e4m3 normalizer=none descale_block=32 o_dtype=f32",
-    "head_dim=128 kv_dtype=e4m3 q_layout=packed kv_layout=paged sink=true descale_block=64",
-    "head_dim=64 dtype=f16 kv_dtype=e4m3 normalizer=logsoftmax mask=causal descale_block=64",
-    "head_dim=64 kv_dtype=e4m3 normalizer=logsoftmax",
-    "head_dim=64 kv_dtype=e4m3 normalizer=retention kv_layout=cached score=s*0.5",
-    "head_dim=64 kv_dtype=e4m3 normalizer=sigmoid dtype=f16 max_logit=true",
-    "head_dim=64/48 kv_dtype=e4m3 latent=true mask=causal",
-};
-enum { SPECS = sizeof specs / sizeof *specs };
-
-static const verify_case cases[] = {{.shape = SHAPE(2, 4, 2, 70, 150, 0), .seed = 2},
-                                    {.shape = SHAPE(1, 2, 1, 33, 0, 0), .seed = 4},
-                                    {.shape = SHAPE(2, 4, 1, 1, 70, 0), .seed = 6},
-                                    {.shape = SHAPE(1, 2, 2, 90, 1, 0), .seed = 8},
-                                    {.shape = SHAPE(2, 6, 2, 139, 203, 0), .seed = 3},
-                                    {.shape = SHAPE(1, 2, 1, 64, 130, 0),
-                                     .given = FG_GIVEN_SCALE,
-                                     .scale = -0.25F,
-                                     .seed = 10,
-                                     .style = VERIFY_LARGE},
-                                    {.shape = SHAPE(2, 2, 1, 65, 339, 0),
-                                     .given = FG_GIVEN_SCALE,
-                                     .scale = 0.5F,
-                                     .seed = 12,
-                                     .style = VERIFY_ABSENT}};
-enum { CASES = sizeof cases / sizeof *cases };
-
-/* Slices are of one batch. */
-static verify_case case_of(int spec, int i) {
-  verify_case c = cases[i];
-  if (strstr(specs[spec], "slices")) c.shape.b = 1;
-  return c;
-}
-
-TEST_TENTH(numbers_are_right, SPECS) {
-  kernels made = kernels_of_families(_i, "%s", specs[_i]);
-  ck_assert_int_gt(made.n, 0);
-  for (int n = 0; n < made.n; n++)
-    for (int i = 0; i < CASES; i++) {
-      const verify_case c = case_of(_i, i);
-      kernel_verify(&made.list[n], &c);
-    }
-  kernels_free(&made);
-}
 
 /* Products take 32 columns of K and of V or more at a time: of each number of those, the widest but
  * one. */

@@ -1,6 +1,5 @@
-/* t_shard.c - shard=true: launches of parts of sequences. Random parts of every family against the
- * oracle, as reference_layout.c draws them; and the parts of a problem, cut anyhow, whose results
- * together are those of one launch of a kernel that knows no parts. */
+/* t_shard.c - shard=true: the parts of a problem, cut anyhow, whose results together are those of
+ * one launch of a kernel that knows no parts. The designs judge each part by itself. */
 #include "base/random.h"
 #include "launch_case.h"
 
@@ -11,55 +10,6 @@
 
 #define BACKWARD "pass=backward "
 #define PACKED   "q_layout=packed kv_layout=packed "
-
-/* ---- each part by itself ---- */
-
-static const char *const specs[] = {
-    "head_dim=64 mask=causal",
-    "head_dim=64 mask=window(20,3) dropout=true",
-    "head_dim=40/24 mask=p-k<9 score=alibi sink=true",
-    "head_dim=128 mask=causal_top_left score=softcap(5.0) dtype=f16 max_logit=true",
-    "head_dim=192/128 mask=chunked(48) bias=true bias_dims=[h,q,k]",
-    "head_dim=72 mask=k<=p&&ids[k]!=own[q] inputs.ids=i32[k] inputs.own=i32[q] score=s*x[q]+nk-k "
-    "inputs.x=f32[q]",
-    "head_dim=256 mask=causal normalizer=logsoftmax",
-    "head_dim=64 mask=k>=q+30 normalizer=sigmoid",
-    PACKED "head_dim=64 mask=window(20,3) dropout=true",
-    PACKED "head_dim=128 mask=causal score=s+x[q]*y[k] inputs.x=f32[q] inputs.y=f32[k]",
-    "head_dim=64 mask=causal kv_layout=cached",
-    "head_dim=64 mask=window(50,3) q_layout=packed kv_layout=paged score=alibi",
-    BACKWARD "head_dim=64 mask=causal",
-    BACKWARD "head_dim=16 mask=causal deterministic=true",
-    BACKWARD "head_dim=64 mask=window(20,3) dropout=true",
-    BACKWARD "head_dim=40/24 mask=p-k<9 score=alibi sink=grad",
-    BACKWARD "head_dim=128 score=softcap(5.0) dtype=f16 mask=causal deterministic=true",
-    BACKWARD "head_dim=64 bias=grad mask=k%3==0",
-    BACKWARD "head_dim=64 score=s+t[k-p+1500] inputs.t=f32[3000]grad mask=causal",
-    BACKWARD
-    "head_dim=64 score=s+t[k-p+1500] inputs.t=f32[3000]grad mask=causal deterministic=true",
-    BACKWARD "head_dim=64 score=s*x[q]+y[k] inputs.x=f32[q]grad inputs.y=f32[k]grad mask=causal",
-    BACKWARD PACKED "head_dim=64 mask=causal normalizer=sigmoid",
-    BACKWARD "head_dim=256 mask=causal",
-};
-enum { SPECS = sizeof specs / sizeof *specs, DRAWS = 8 };
-
-static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0),  SHAPE(2, 1, 1, 139, 203, 0),
-                                  SHAPE(1, 2, 2, 203, 37, 0), SHAPE(3, 1, 1, 1, 300, 0),
-                                  SHAPE(2, 4, 2, 70, 70, 0),  SHAPE(1, 1, 1, 33, 1, 0)};
-enum { SHAPES = sizeof shapes / sizeof *shapes };
-
-TEST_TENTH(parts_of_any_place, SPECS) {
-  kernels made = kernels_of_families(_i, "shard=true %s", specs[_i]);
-  ck_assert_int_gt(made.n, 0);
-  for (int n = 0; n < made.n; n++)
-    for (uint64_t i = 0; i < DRAWS; i++)
-      kernel_verify(&made.list[n], &(verify_case){.shape = shapes[i % SHAPES],
-                                                  .again = i % 5 == 0,
-                                                  .seed = i + 100 * (uint64_t)_i});
-  kernels_free(&made);
-}
-
-/* ---- all parts together ---- */
 
 static const char *const wholes[] = {
     "head_dim=64 mask=causal",

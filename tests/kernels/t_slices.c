@@ -1,44 +1,8 @@
-/* t_slices.c - slices=true: random lists of slices of every family against the oracle, in which a
- * pair is of the first slice that shows it. Lists of a seed are as reference_slices.h says. */
+/* t_slices.c - slices=true: thousands of random lists of slices against the oracle, and long ones.
+ * Lists of a seed are as reference_slices.h says. */
 #include "kernel_case.h"
 
 #define BACKWARD "pass=backward "
-
-static const char *const specs[] = {
-    "head_dim=64 mask=window(20,3) dropout=true",
-    "head_dim=40/24 mask=p-k<9 score=alibi sink=true",
-    "head_dim=128 score=softcap(5.0) dtype=f16 max_logit=true",
-    "head_dim=192/128 mask=chunked(48) bias=true bias_dims=[h,q,k]",
-    "head_dim=72 mask=k<=p&&ids[k]!=own[q] inputs.ids=i32[k] inputs.own=i32[q] score=s*x[q]+nk-k "
-    "inputs.x=f32[q]",
-    "head_dim=256 mask=causal normalizer=logsoftmax",
-    "head_dim=32 normalizer=retention mask=causal",
-    BACKWARD "head_dim=16 mask=causal deterministic=true",
-    BACKWARD "head_dim=64 mask=window(20,3) dropout=true",
-    BACKWARD "head_dim=40/24 mask=p-k<9 score=alibi sink=grad",
-    BACKWARD "head_dim=128 score=softcap(5.0) dtype=f16 mask=causal deterministic=true",
-    BACKWARD "head_dim=64 bias=grad bias_dims=[h,q] mask=k%3==0 normalizer=sigmoid",
-    BACKWARD "head_dim=64 score=s+t[q-k+300] inputs.t=f32[600]grad mask=causal",
-    BACKWARD "head_dim=256",
-};
-enum { SPECS = sizeof specs / sizeof *specs, LISTS = 6 };
-
-static const fg_shape shapes[] = {SHAPE(1, 2, 1, 40, 70, 0),  SHAPE(1, 1, 1, 139, 203, 0),
-                                  SHAPE(1, 2, 2, 203, 37, 0), SHAPE(1, 1, 1, 1, 300, 0),
-                                  SHAPE(1, 4, 2, 70, 70, 0),  SHAPE(1, 1, 1, 33, 1, 0)};
-enum { SHAPES = sizeof shapes / sizeof *shapes };
-
-TEST_TENTH(lists_of_any_shape, SPECS) {
-  kernels made = kernels_of_families(_i, "slices=true %s", specs[_i]);
-  ck_assert_int_gt(made.n, 0);
-  for (int n = 0; n < made.n; n++)
-    for (uint64_t i = 0; i < LISTS; i++)
-      kernel_verify(&made.list[n], &(verify_case){.shape = shapes[i % SHAPES],
-                                                  .again = i % 5 == 0,
-                                                  .style = (verify_style)(i / 2 % VERIFY_STYLES),
-                                                  .seed = 1 + i + 1000 * (uint64_t)_i});
-  kernels_free(&made);
-}
 
 /* Many small problems, of the families in turn. */
 TEST_TENTH(thousands, 2) {

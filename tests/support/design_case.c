@@ -31,9 +31,12 @@ static float scale_of(const char *text) {
   return at ? strtof(at + strlen(" scale="), NULL) : 0;
 }
 
-/* A seed's parity says whether optional tensors are given, and at which end buffers lie. */
-static verify_case case_of(const char *text) {
-  return (verify_case){.shape = {.b = design_number(text, "b", 1),
+/* A seed's parity says whether optional tensors are given, and at which end buffers lie; its other
+ * bits whether the launch's numbers are the usual ones, whether a multiprocessor is left free, and
+ * whether equal launches are looked at. */
+static verify_case case_of(const char *text, const fg_recipe *recipe) {
+  const int seed = design_number(text, "seed", 0);
+  verify_case which = {.shape = {.b = design_number(text, "b", 1),
                                  .h = design_number(text, "h", 1),
                                  .hk = design_number(text, "hk", 1),
                                  .nq = design_number(text, "nq", 0),
@@ -44,7 +47,11 @@ static verify_case case_of(const char *text) {
                        .style = strstr(text, " style=large")    ? VERIFY_LARGE
                                 : strstr(text, " style=absent") ? VERIFY_ABSENT
                                                                 : VERIFY_PLAIN,
-                       .seed = (uint64_t)design_number(text, "seed", 0)};
+                       .sm_margin = seed / 2 % 4 == 1,
+                       .again = seed / 2 % 8 == 3,
+                       .seed = (uint64_t)seed};
+  if (seed / 2 % 2) fg_launch_values_fill(recipe, 1, &which.launch);
+  return which;
 }
 
 /* The kernel of the line. Another arch than the host may lack the plan: then its first plan, or
@@ -69,7 +76,7 @@ static void test_known(int from, int to) {
   const fg_status status = make(line[from], &made);
   for (int i = from; i < to && status == FG_OK && made.n; i++) {
     const design_known *fault = design_known_find(n_known, known, line[i]);
-    const verify_case which = case_of(line[i]);
+    const verify_case which = case_of(line[i], &made.list->source->recipe);
     char errors[512];
     int right = 0;
     if (kernel_judge(made.list, &which, &right, sizeof errors, errors) != FG_OK) right = 0;
@@ -103,7 +110,7 @@ static void run_kernel(int number) {
   ck_assert_msg(status == FG_OK, "%s: %s", line[from], fg_error());
   ck_assert_int_eq(made.n, kernel_device_is_host() ? 1 : made.n);
   for (int i = from; i < to && made.n; i++) {
-    const verify_case which = case_of(line[i]);
+    const verify_case which = case_of(line[i], &made.list->source->recipe);
     kernel_verify(made.list, &which);
   }
   kernels_free(&made);

@@ -1,4 +1,4 @@
-/* odd_case.c - attention by odd normalisers, in float64, after math.md sections 1 to 3 and 6. */
+/* odd_case.c - attention by an odd normaliser, in float64, after math.md sections 1 to 3 and 6. */
 #include "odd_case.h"
 
 #include "reference/oracle.h"
@@ -7,22 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the normalisers ---- */
-
-/* P = S; nothing is kept. */
-static double weigh_none(int64_t n, const double *score, double *p) {
-  memcpy(p, score, (size_t)n * sizeof *p);
-  return 0;
-}
-
-static double slope_none(double p, double dp, double dot, double dkept, double *size) {
-  (void)p, (void)dot, (void)dkept;
-  *size = fabs(dp);
-  return dp;
-}
+/* ---- the normaliser ---- */
 
 /* P = exp(S - L), L = log(sqrt(sum of exp(2 S))). */
-static double weigh_rooted(int64_t n, const double *score, double *p) {
+static double weigh(int64_t n, const double *score, double *p) {
   double most = -INFINITY, squares = 0;
   for (int64_t i = 0; i < n; i++) most = fmax(most, score[i]);
   for (int64_t i = 0; i < n; i++) squares += exp(2 * (score[i] - most));
@@ -32,13 +20,10 @@ static double weigh_rooted(int64_t n, const double *score, double *p) {
 }
 
 /* dL / dS = P^2. */
-static double slope_rooted(double p, double dp, double dot, double dkept, double *size) {
+static double slope(double p, double dp, double dot, double dkept, double *size) {
   *size = p * (fabs(dp) + p * fabs(dot - dkept));
   return p * (dp - p * (dot - dkept));
 }
-
-const odd_normalizer odd_none = {"none", weigh_none, slope_none};
-const odd_normalizer odd_rooted = {"rooted", weigh_rooted, slope_rooted};
 
 /* ---- attention ---- */
 
@@ -48,7 +33,6 @@ static const char *const names[TENSORS] = {"q",   "k",    "v",  "bias", "o",  "d
 
 /* rss: the sums of squares of the terms of each element. */
 typedef struct {
-  const odd_normalizer *normalizer;
   const odd_spec *spec;
   fg_shape shape;
   int d, dv;
@@ -96,7 +80,7 @@ static double product(const attention *a, int64_t b, int64_t h, int64_t q, int64
 }
 
 /* The keys that a row sees, their scores and weights; returns their number. */
-static int64_t weigh(attention *a, int64_t b, int64_t h, int64_t q, double *kept) {
+static int64_t weigh_row(attention *a, int64_t b, int64_t h, int64_t q, double *kept) {
   int64_t n = 0;
   for (int64_t k = 0; k < a->shape.nk; k++) {
     if (!a->spec->sees(q, k, a->shape.nq, a->shape.nk)) continue;
@@ -104,13 +88,13 @@ static int64_t weigh(attention *a, int64_t b, int64_t h, int64_t q, double *kept
     a->score[n] = a->spec->score(product(a, b, h, q, k), bias);
     a->seen[n++] = k;
   }
-  *kept = a->normalizer->weigh(n, a->score, a->p);
+  *kept = weigh(n, a->score, a->p);
   return n;
 }
 
 static void forward_row(attention *a, int64_t b, int64_t h, int64_t q) {
   double kept;
-  const int64_t n = weigh(a, b, h, q, &kept), o = row_at(a, b, h, q, a->dv);
+  const int64_t n = weigh_row(a, b, h, q, &kept), o = row_at(a, b, h, q, a->dv);
   for (int64_t j = 0; j < n; j++) {
     const double *v = a->value[V] + key_at(a, b, h, a->seen[j], a->dv);
     for (int i = 0; i < a->dv; i++) add(a, O, o + i, a->p[j] * v[i], a->p[j] * v[i]);
@@ -125,7 +109,7 @@ static void add_gradients(attention *a, int64_t b, int64_t h, int64_t q, int64_t
   const int64_t o_at = row_at(a, b, h, q, a->dv), v_at = key_at(a, b, h, k, a->dv);
   double size;
   const double dp = dot(a->dv, a->value[DOUT] + o_at, a->value[V] + v_at);
-  const double ds = a->normalizer->slope(a->p[j], dp, of_row, dkept, &size);
+  const double ds = slope(a->p[j], dp, of_row, dkept, &size);
   const double slope = a->spec->score_slope(product(a, b, h, q, k));
   for (int i = 0; i < a->d; i++) {
     const double of_q = a->scale * slope * a->value[K][k_at + i];
@@ -143,7 +127,7 @@ static void add_gradients(attention *a, int64_t b, int64_t h, int64_t q, int64_t
 /* dO . O is made of the o that the kernel is given. */
 static void backward_row(attention *a, int64_t b, int64_t h, int64_t q) {
   double kept;
-  const int64_t n = weigh(a, b, h, q, &kept), o = row_at(a, b, h, q, a->dv);
+  const int64_t n = weigh_row(a, b, h, q, &kept), o = row_at(a, b, h, q, a->dv);
   const double of_row = a->value[O] ? dot(a->dv, a->value[DOUT] + o, a->value[O] + o) : 0;
   const int64_t row = (b * a->shape.h + h) * a->shape.nq + q;
   const double dkept = a->value[DLSE] ? a->value[DLSE][row] : 0;
@@ -180,14 +164,9 @@ static void put(attention *a, launch *l, tensor t) {
   take(a, l, t);
 }
 
-static attention attention_new(const odd_normalizer *normalizer, const odd_spec *spec,
-                               const launch *l) {
+static attention attention_new(const odd_spec *spec, const launch *l) {
   const fg_point *point = &l->kernel->variant.point;
-  attention a = {.normalizer = normalizer,
-                 .spec = spec,
-                 .shape = l->problem->shape,
-                 .d = point->d,
-                 .dv = point->dv};
+  attention a = {.spec = spec, .shape = l->problem->shape, .d = point->d, .dv = point->dv};
   for (tensor t = 0; t < TENSORS; t++) {
     if (!launch_has(l, names[t])) continue;
     a.count[t] = launch_count(l, names[t]);
@@ -221,10 +200,9 @@ static void check(const attention *a, const launch *l, tensor t) {
   free(values);
 }
 
-void odd_check(const kernel *k, const odd_normalizer *normalizer, const odd_spec *spec,
-               fg_shape shape, float scale, uint64_t seed) {
+void odd_check(const kernel *k, const odd_spec *spec, fg_shape shape, float scale, uint64_t seed) {
   launch l = launch_new(k, shape, seed);
-  attention a = attention_new(normalizer, spec, &l);
+  attention a = attention_new(spec, &l);
   const bool is_backward = launch_has(&l, "dq");
   if (scale != 0) l.problem->args.given |= FG_GIVEN_SCALE, l.problem->args.scale = scale;
   a.scale = (double)(scale != 0 ? scale : 1 / sqrtf((float)a.d));
