@@ -220,13 +220,6 @@ static const planted_bug whole[] = {
     {.words = HEADS ";" RAGGED ";" PAGED ";" FIXED ";" FIXED_PACKED},
     {.words = SIXTEEN "score=alibi;" SIXTY FEW}};
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {
-      .name = "decode planted",
-      .bugs = {PLANTED(bugs), PLANTED(meetings)},
-      .whole = PLANTED(whole),
-      .whole_seeds = 3,
-      .cases = cases,
-      .place = {{FORWARD}, {LINE}, {PARTS}} /* any file of the family */};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "decode planted", .bugs = {PLANTED(bugs), PLANTED(meetings)},
+              .whole = PLANTED(whole), .whole_seeds = 3, .cases = cases,
+              .place = {{FORWARD}, {LINE}, {PARTS}} /* any file of the family */)

@@ -65,11 +65,5 @@ static const planted_bug stages[] = {
 /* Without a bug. */
 static const planted_bug whole[] = {{.words = F_ALL}, {.words = B_SYNC}, {.words = R_ALL}};
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "mma order",
-                                      .bugs = {PLANTED(bugs), PLANTED(stages)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = 3,
-                                      .cases = mma_cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "mma order", .bugs = {PLANTED(bugs), PLANTED(stages)},
+              .whole = PLANTED(whole), .whole_seeds = 3, .cases = mma_cases)

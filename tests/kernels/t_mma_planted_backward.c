@@ -191,9 +191,5 @@ static const planted_bug rows[] = {
      .fault = STORED},
 };
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "mma planted backward",
-                                      .bugs = {PLANTED(backward), PLANTED(rows)},
-                                      .cases = mma_cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "mma planted backward", .bugs = {PLANTED(backward), PLANTED(rows)},
+              .cases = mma_cases)

@@ -146,9 +146,5 @@ static const planted_bug forward[] = {
      .fault = STORED},
 };
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "mma planted forward",
-                                      .bugs = {PLANTED(tiles), PLANTED(forward)},
-                                      .cases = mma_cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "mma planted forward", .bugs = {PLANTED(tiles), PLANTED(forward)},
+              .cases = mma_cases)

@@ -312,11 +312,6 @@ static const planted_bug refused[] = {
 /* Without a bug. */
 static const planted_bug whole[] = {{.words = planted_forward}, {.words = planted_backward}};
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {
-      .name = "planted",
-      .bugs = {PLANTED(dropped), PLANTED(faults), PLANTED(wrong), PLANTED(refused)},
-      .whole = PLANTED(whole),
-      .whole_seeds = 10};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "planted",
+              .bugs = {PLANTED(dropped), PLANTED(faults), PLANTED(wrong), PLANTED(refused)},
+              .whole = PLANTED(whole), .whole_seeds = 10)

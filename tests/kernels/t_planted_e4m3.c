@@ -115,11 +115,5 @@ static const planted_bug whole[] = {
     {.words = decode_f32}, {.words = decode_paged}, {.words = mma_kv},    {.words = mma_blocks},
     {.words = mma_slices}, {.words = mma_most},     {.words = kv_blocks}, {.words = decode_blocks}};
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "planted_e4m3",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = 2,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "planted_e4m3", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = 2, .cases = cases)

@@ -168,11 +168,5 @@ static const planted_bug whole[] = {
     {.words = wgmma_cached}, {.words = wgmma_backward},  {.words = wgmma_wide},
     {.words = wgmma_paged}};
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "planted_layout",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = 4,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "planted_layout", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = 4, .cases = cases)

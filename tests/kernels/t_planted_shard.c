@@ -43,11 +43,5 @@ static const planted_bug whole[] = {{.words = forward}, {.words = causal},  {.wo
                                     {.words = rows},    {.words = dropped}, {.words = alone},
                                     {.words = wgmma},   {.words = packed}};
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "planted_shard",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = 2,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "planted_shard", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = 2, .cases = cases)

@@ -154,11 +154,5 @@ static const planted_bug whole[] = {
     {.words = mma},      {.words = mma_window}, {.words = mma_backward},
     {.words = mma_rows}, {.words = wgmma},      {.words = wgmma_backward}};
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "planted_slices",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = 2,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "planted_slices", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = 2, .cases = cases)

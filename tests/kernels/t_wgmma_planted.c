@@ -182,11 +182,5 @@ static const planted_bug whole[] = {
     {.words = SLOPED, .cases = apart, .seeds = 4},
 };
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "wgmma planted",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = ORDERS,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "wgmma planted", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = ORDERS, .cases = cases)

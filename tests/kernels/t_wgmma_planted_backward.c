@@ -180,11 +180,5 @@ static const planted_bug whole[] = {{.words = NO_ROWS, .cases = few_rows, .seeds
                                     {.words = BIAS "64"},
                                     {.words = BIAS "128 mask=causal bias_dims=[h,q,k]"}};
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "wgmma planted backward",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = ORDERS,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "wgmma planted backward", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = ORDERS, .cases = cases)

@@ -117,11 +117,5 @@ static const planted_bug whole[] = {
     {.words = PACKED "dqkv_dtype=f32 "},
 };
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "wgmma planted columns",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = ORDERS,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "wgmma planted columns", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = ORDERS, .cases = cases)

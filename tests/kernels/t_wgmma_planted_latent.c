@@ -18,14 +18,6 @@
 #define STUCK WGMMA_STUCK "|have come"
 #define GONE  "has ended|nothing makes it wait|in flight|ends with"
 
-/* Scores so far apart that no weights of a first tile are safe. */
-static const verify_case far[] = {{.shape = {.b = 1, .h = 1, .hk = 1, .nq = 150, .nk = 391},
-                                   .scale = 9.0f,
-                                   .given = FG_GIVEN_SCALE},
-                                  {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 130, .nk = 300},
-                                   .scale = -9.0f,
-                                   .given = FG_GIVEN_SCALE},
-                                  {.seed = 0}};
 /* One tile of rows, whose keys clusters divide. */
 static const verify_case parts[] = {{.shape = {.b = 1, .h = 4, .hk = 1, .nq = 2, .nk = 2100}},
                                     {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 3, .nk = 2600}},
@@ -73,9 +65,10 @@ static const planted_bug bugs[] = {
      "mbarrier_wait($(barrier(\"p_full\", \"1 - side\")), other_uses & 1);", "", .words = FULL,
      .fault = RACE},
     {"wgmma.forward_latent.take_told", "j - 1", "0 * j", .words = FULL},
-    {"wgmma.forward_latent.follow", "SCALE_O_ROW$(r)(moved$(r))", "", .words = FULL, .cases = far},
+    {"wgmma.forward_latent.follow", "SCALE_O_ROW$(r)(moved$(r))", "", .words = FULL,
+     .cases = wgmma_far},
     {"wgmma.weights.moved", "$(given.moved(r)) = $(rows.row[r].correction);", "", .words = FULL,
-     .cases = far},
+     .cases = wgmma_far},
     /* O += P V */
     {"wgmma.forward_latent.values", "(K_PIECES - 1) * (PIECE_BYTES / 16)", "0", .words = FULL,
      .fault = RACE, .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
@@ -89,7 +82,7 @@ static const planted_bug bugs[] = {
     /* rows */
     {"wgmma.forward_latent.query", "h = first_head + row % wide", "h = first_head", .words = FULL},
     {"wgmma.forward_latent.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -99.0f",
-     .words = FULL, .cases = far},
+     .words = FULL, .cases = wgmma_far},
     {"wgmma.forward_latent.put_queries", "(chunk % 8 ^ r % 8)", "(chunk % 8)", .words = FULL},
     {"wgmma.forward_latent.put_queries", "fence_async();", "", .words = FULL, .fault = "fence"},
     {"wgmma.forward_latent.rows", ": $(seq.nq)", ": 0", .words = CAUSAL,
@@ -124,17 +117,11 @@ static const planted_bug whole[] = {
     {.words = PACKED},
     {.words = FWD "block_q=64 mask=window(100,7) kv_layout=cached "},
     {.words = FWD "block_q=128 mask=causal normalizer=retention "},
-    {.words = FULL, .cases = far},
-    {.words = CAUSAL, .cases = far},
+    {.words = FULL, .cases = wgmma_far},
+    {.words = CAUSAL, .cases = wgmma_far},
     {.words = ALONE, .cases = parts},
     {.words = FWD "block_q=128 sink=true ", .cases = parts},
 };
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "wgmma planted latent",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = ORDERS,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "wgmma planted latent", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = ORDERS, .cases = cases)

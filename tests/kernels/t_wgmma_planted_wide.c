@@ -164,11 +164,5 @@ static const planted_bug whole[] = {
     {.words = OTHER "stages=3 ", .switches = TILE_OF_DO},
 };
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "wgmma planted wide",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = ORDERS,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "wgmma planted wide", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
+              .whole_seeds = ORDERS, .cases = cases)

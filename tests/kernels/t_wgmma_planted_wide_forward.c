@@ -20,15 +20,6 @@
 #define STUCK WGMMA_STUCK "|have come"
 #define GONE  "has ended|nothing makes it wait|in flight|ends with"
 
-/* Scores so far apart that no weights of a first tile are safe. */
-static const verify_case far[] = {{.shape = {.b = 1, .h = 1, .hk = 1, .nq = 150, .nk = 391},
-                                   .scale = 9.0f,
-                                   .given = FG_GIVEN_SCALE},
-                                  {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 130, .nk = 300},
-                                   .scale = -9.0f,
-                                   .given = FG_GIVEN_SCALE},
-                                  {.seed = 0}};
-
 /* Few keys, whose pieces do not fill the slots. */
 static const verify_case few[] = {{.shape = {.b = 1, .h = 1, .hk = 1, .nq = 63, .nk = 1}},
                                   {.seed = 0}};
@@ -82,13 +73,13 @@ static const planted_bug bugs[] = {
      .fault = "wrong numbers|never written"},
     {"wgmma.forward_wide.pair", "\"k_tile + KEYS\"", "\"k0 + BLOCK_KV\"", .words = SLOPE},
     {"wgmma.weights.agree", "any_lane(ALL_LANES, !(safe0 && safe1))", "0", .words = FULL,
-     .cases = far},
+     .cases = wgmma_far},
     {"tile.pair.place", "side * 128", "0", .words = FULL, .fault = RACE},
     {"tile.pair.sync", "barrier_sync(1 + (int)threadIdx.x % 128 / 32, 64);", "", .words = FULL,
      .fault = RACE},
-    {"tile.pair.turn", "*place ^= 256;", "", .words = FULL, .fault = RACE, .cases = far},
+    {"tile.pair.turn", "*place ^= 256;", "", .words = FULL, .fault = RACE, .cases = wgmma_far},
     {"tile.pair.max", "max_f32(v, as_f32(pair_other(place, as_u32(v))))",
-     "v + 0.0f * as_f32(pair_other(place, as_u32(v)))", .words = FULL, .cases = far,
+     "v + 0.0f * as_f32(pair_other(place, as_u32(v)))", .words = FULL, .cases = wgmma_far,
      .fault = "wrong numbers|deadlock", .place = {{PAIR}, {WIDE}, {MOVER}}},
     {"tile.pair.sum", "v + as_f32(pair_other(place, as_u32(v)))",
      "v + 0.0f * as_f32(pair_other(place, as_u32(v)))", .words = FULL},
@@ -97,11 +88,11 @@ static const planted_bug bugs[] = {
      .fault = "race: store|wrong numbers", .place = {{"attention/wgmma/output.cut"}, {WIDE}}},
     {"wgmma.forward_wide.keys", "KEYS) - 1)", "KEYS) - 2)", .words = FULL},
     {"wgmma.forward_wide.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -99.0f",
-     .words = FULL, .cases = far},
+     .words = FULL, .cases = wgmma_far},
     {"wgmma.forward_wide.sign_of_scale", "fence_async();", "", .words = FULL, .fault = "fence",
-     .cases = far},
+     .cases = wgmma_far},
     {"wgmma.forward_wide.sign_of_scale", "barrier_sync($(SIDES), 256);", "", .words = FULL,
-     .fault = RACE, .cases = far},
+     .fault = RACE, .cases = wgmma_far},
     /* O leaves */
     {"wgmma.forward_wide.store", "barrier_sync($(SIDES), 256);\nconst", "const", .words = FULL,
      .fault = RACE "|reads", .place = {{WIDE}, {"attention/wgmma/output.cut"}}},
@@ -135,15 +126,9 @@ static const planted_bug whole[] = {
     {.words = FULL "block_kv=64 "},
     {.words = FULL "block_kv=64 ", .cases = few},
     {.words = CAUSAL "block_kv=64 "},
-    {.words = FULL, .cases = far},
-    {.words = CAUSAL, .cases = far},
+    {.words = FULL, .cases = wgmma_far},
+    {.words = CAUSAL, .cases = wgmma_far},
 };
 
-int main(int argc, char **argv) {
-  static const planted_suite suite = {.name = "wgmma planted wide forward",
-                                      .bugs = {PLANTED(bugs)},
-                                      .whole = PLANTED(whole),
-                                      .whole_seeds = ORDERS,
-                                      .cases = cases};
-  return planted_suite_run(&suite, argc, argv);
-}
+PLANTED_SUITE(.name = "wgmma planted wide forward", .bugs = {PLANTED(bugs)},
+              .whole = PLANTED(whole), .whole_seeds = ORDERS, .cases = cases)

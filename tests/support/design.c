@@ -60,13 +60,13 @@ void design_spec_words(const design *d, const design_row *row, size_t size, char
   add_words(d, row, DESIGN_SPEC, (size_t)snprintf(text, size, "%s", d->words), size, text);
 }
 
-void design_kernel_words(const design *d, const design_row *row, size_t size, char *text) {
+static void kernel_words(const design *d, const design_row *row, size_t size, char *text) {
   design_spec_words(d, row, size, text);
   add_words(d, row, DESIGN_PLANS, strlen(text), size, text);
 }
 
 void design_line(const design *d, const design_row *row, size_t size, char *text) {
-  design_kernel_words(d, row, size, text);
+  kernel_words(d, row, size, text);
   const size_t n = add_words(d, row, DESIGN_SHAPE, strlen(text), size, text);
   snprintf(text + n, size - n, " seed=%d", row->seed);
 }

@@ -58,7 +58,6 @@ int design_plan_level(design *d, const char *words);
 
 /* The words of the row's axes of these parts in the order of axes, a space before each. */
 void design_spec_words(const design *d, const design_row *row, size_t size, char *text);
-void design_kernel_words(const design *d, const design_row *row, size_t size, char *text);
 void design_line(const design *d, const design_row *row, size_t size, char *text);
 
 /* Reads a line. False where it has words that no level has. */

@@ -120,115 +120,37 @@ static const axis_row append[] = {
     {"seed", BOTH, DESIGN_SEED, {NULL}, NULL},
 };
 
-/* A family: its lengths with the kind of each. Lengths are one less than tiles have rows and keys,
- * as many and one more; then several tiles. */
+/* Lengths with the kind of each: one less than tiles have rows and keys, as many and one more; then
+ * several tiles. */
+typedef struct lengths {
+  int n, length[DESIGN_LEVELS], kind[DESIGN_LEVELS];
+} lengths;
+
+static const lengths of_simt = {8, {0, 1, 3, 113, 203, 339, 799, 1023}, {0, 1, 2, 3, 4, 5, 6, 7}};
+static const lengths of_mma = {16,
+                               {0, 1, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 128, 129, 203, 339},
+                               {0, 1, 2, 3, 4, 2, 3, 4, 2, 3, 4, 2, 3, 4, 5, 5}};
+static const lengths of_wgmma = {
+    11, {0, 1, 63, 64, 65, 128, 129, 193, 200, 255, 257}, {0, 1, 2, 3, 4, 3, 4, 5, 5, 2, 5}};
+static const lengths rows_of_decode = {
+    11, {0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 64}, {0, 1, 2, 3, 4, 2, 3, 4, 2, 4, 3}};
+static const lengths keys_of_decode = {
+    8, {0, 1, 31, 33, 64, 511, 513, 1100}, {0, 1, 2, 4, 3, 5, 5, 6}};
+
 typedef struct family {
   const char *prefix;
-  struct {
-    int n, kind;
-  } q[DESIGN_LEVELS], k[DESIGN_LEVELS];
-  int nq, nk, some, several;
+  const lengths *q, *k;
+  int some, several;
   int64_t most;
   const char *wide; /* heads of a group that is wider than a tile */
 } family;
 
 static const family families[] = {
-    {.prefix = "simt",
-     .q = {{0, 0}, {1, 1}, {3, 2}, {113, 3}, {203, 4}, {339, 5}, {799, 6}, {1023, 7}},
-     .nq = 8,
-     .k = {{0, 0}, {1, 1}, {3, 2}, {113, 3}, {203, 4}, {339, 5}, {799, 6}, {1023, 7}},
-     .nk = 8,
-     .some = 113,
-     .several = 113,
-     .most = (int64_t)1023 * 799 * (128 + 48),
-     .wide = "b=1 h=5 hk=1"},
-    {.prefix = "mma",
-     .q = {{0, 0},
-           {1, 1},
-           {31, 2},
-           {32, 3},
-           {33, 4},
-           {63, 2},
-           {64, 3},
-           {65, 4},
-           {95, 2},
-           {96, 3},
-           {97, 4},
-           {127, 2},
-           {128, 3},
-           {129, 4},
-           {203, 5},
-           {339, 5}},
-     .nq = 16,
-     .k = {{0, 0},
-           {1, 1},
-           {31, 2},
-           {32, 3},
-           {33, 4},
-           {63, 2},
-           {64, 3},
-           {65, 4},
-           {95, 2},
-           {96, 3},
-           {97, 4},
-           {127, 2},
-           {128, 3},
-           {129, 4},
-           {203, 5},
-           {339, 5}},
-     .nk = 16,
-     .some = 31,
-     .several = 203,
-     .most = (int64_t)203 * 203 * (512 + 48) * 8,
-     .wide = "b=1 h=12 hk=1"},
-    {.prefix = "wgmma",
-     .q = {{0, 0},
-           {1, 1},
-           {63, 2},
-           {64, 3},
-           {65, 4},
-           {128, 3},
-           {129, 4},
-           {193, 5},
-           {200, 5},
-           {255, 2},
-           {257, 5}},
-     .nq = 11,
-     .k = {{0, 0},
-           {1, 1},
-           {63, 2},
-           {64, 3},
-           {65, 4},
-           {128, 3},
-           {129, 4},
-           {193, 5},
-           {200, 5},
-           {255, 2},
-           {257, 5}},
-     .nk = 11,
-     .some = 63,
-     .several = 193,
-     .most = (int64_t)257 * 257 * (512 + 48) * 8,
-     .wide = "b=1 h=80 hk=1"},
-    {.prefix = "decode",
-     .q = {{0, 0},
-           {1, 1},
-           {7, 2},
-           {8, 3},
-           {9, 4},
-           {15, 2},
-           {16, 3},
-           {17, 4},
-           {31, 2},
-           {33, 4},
-           {64, 3}},
-     .nq = 11,
-     .k = {{0, 0}, {1, 1}, {31, 2}, {33, 4}, {64, 3}, {511, 5}, {513, 5}, {1100, 6}},
-     .nk = 8,
-     .some = 7,
-     .several = 16,
-     .most = (int64_t)64 * 1100 * (512 + 48) * 4,
-     .wide = "b=1 h=20 hk=1"},
+    {"simt", &of_simt, &of_simt, 113, 113, (int64_t)1023 * 799 * (128 + 48), "b=1 h=5 hk=1"},
+    {"mma", &of_mma, &of_mma, 31, 203, (int64_t)203 * 203 * (512 + 48) * 8, "b=1 h=12 hk=1"},
+    {"wgmma", &of_wgmma, &of_wgmma, 63, 193, (int64_t)257 * 257 * (512 + 48) * 8, "b=1 h=80 hk=1"},
+    {"decode", &rows_of_decode, &keys_of_decode, 7, 16, (int64_t)64 * 1100 * (512 + 48) * 4,
+     "b=1 h=20 hk=1"},
 };
 
 const char *const design_names[] = {"simt_forward",   "simt_backward",  "mma_forward",
@@ -274,24 +196,25 @@ static const char *length_words(const char *name, int n) {
   return strcpy(text[used++], own);
 }
 
-/* The longest kind of each list comes last in it, and the kinds are counted from 0. */
+/* Sets the levels of an axis of lengths, and how many kinds there are, counted from 0. */
+static void add_lengths_of(design *d, int axis, int kind_axis, const lengths *all, int *length,
+                           int *kind) {
+  d->axis[axis].n = all->n;
+  for (int i = 0; i < all->n; i++) {
+    length[i] = all->length[i], kind[i] = all->kind[i];
+    d->axis[axis].level[i] = length_words(d->axis[axis].name, length[i]);
+    if (kind[i] >= d->axis[kind_axis].n) d->axis[kind_axis].n = kind[i] + 1;
+  }
+}
+
 static void add_lengths(design *d, const family *f) {
   static const char *const heads[] = {"b=2 h=4 hk=2", "b=1 h=1 hk=1", "b=1 h=4 hk=1",
                                       "b=1 h=6 hk=3"};
   for (int i = 0; i < COUNT(heads); i++) d->axis[d->heads].level[i] = heads[i];
   d->axis[d->heads].level[COUNT(heads)] = f->wide;
   d->axis[d->heads].n = COUNT(heads) + 1;
-  d->axis[d->nq].n = f->nq, d->axis[d->nk].n = f->nk;
-  for (int i = 0; i < f->nq; i++) {
-    d->q_length[i] = f->q[i].n, d->q_kinds[i] = f->q[i].kind;
-    d->axis[d->nq].level[i] = length_words("nq", f->q[i].n);
-    if (f->q[i].kind >= d->axis[d->q_kind].n) d->axis[d->q_kind].n = f->q[i].kind + 1;
-  }
-  for (int i = 0; i < f->nk; i++) {
-    d->k_length[i] = f->k[i].n, d->k_kinds[i] = f->k[i].kind;
-    d->axis[d->nk].level[i] = length_words("nk", f->k[i].n);
-    if (f->k[i].kind >= d->axis[d->k_kind].n) d->axis[d->k_kind].n = f->k[i].kind + 1;
-  }
+  add_lengths_of(d, d->nq, d->q_kind, f->q, d->q_length, d->q_kinds);
+  add_lengths_of(d, d->nk, d->k_kind, f->k, d->k_length, d->k_kinds);
   d->some = f->some, d->several = f->several, d->most = f->most;
 }
 

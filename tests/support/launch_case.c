@@ -81,7 +81,8 @@ void launch_drop(const launch *l, const char *name) {
   if (launch_has(l, name)) fg_problem_drop(l->problem, find(l, name));
 }
 
-void launch_take_layout(launch *l, const launch *from) {
+/* The tensors that say where sequences are become those of the other launch. */
+static void take_layout(launch *l, const launch *from) {
   const fg_recipe *r = l->problem->recipe;
   for (int i = 0; i < r->n_tensors; i++) {
     const char *name = r->tensor[i].name;
@@ -158,7 +159,7 @@ void launch_take_forward(launch *backward, const kernel *forward) {
     launch_set(&l, in[i], values);
     free(values);
   }
-  launch_take_layout(&l, backward);
+  take_layout(&l, backward);
   l.problem->args.given = backward->problem->args.given;
   l.problem->args.scale = backward->problem->args.scale;
   launch_run(&l, 0);

@@ -28,8 +28,6 @@ void launch_fill(const launch *l, const char *name, float value);
 void launch_set_ints(const launch *l, const char *name, const int64_t *values);
 /* The kernel is launched without the optional tensor. */
 void launch_drop(const launch *l, const char *name);
-/* The tensors that say where sequences are become those of the other launch. */
-void launch_take_layout(launch *l, const launch *from);
 
 /* Lays the tensor out anew, keeping its values: axes from the slowest to the fastest, by letters of
  * b h n d, each `gap` elements further apart than it need be; an axis left out has stride 0. */

@@ -26,8 +26,14 @@ typedef struct planted_suite {
   planted_place place[3];   /* of bugs that have none */
 } planted_suite;
 
-/* Runs or lists the suite; returns the exit code. */
+/* Runs or lists the suite; returns the exit code. PLANTED_SUITE(.name = ...) is the whole main().
+ */
 int planted_suite_run(const planted_suite *suite, int argc, char **argv);
+#define PLANTED_SUITE(...)                                                                         \
+  int main(int argc, char **argv) {                                                                \
+    static const planted_suite suite = {__VA_ARGS__};                                              \
+    return planted_suite_run(&suite, argc, argv);                                                  \
+  }
 
 /* Prints bug number `number` of a suite on a line: suite, number, spot, text, what it becomes,
  * words, and what is expected, parted by tabs. */

@@ -14,4 +14,13 @@
 /* Orders enough that a wait behind which a slot may go on is met too late in one. */
 enum { ORDERS = 16 };
 
+/* Scores so far apart that no weights of a first tile are safe. */
+static const verify_case wgmma_far[] = {{.shape = {.b = 1, .h = 1, .hk = 1, .nq = 150, .nk = 391},
+                                         .scale = 9.0f,
+                                         .given = FG_GIVEN_SCALE},
+                                        {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 130, .nk = 300},
+                                         .scale = -9.0f,
+                                         .given = FG_GIVEN_SCALE},
+                                        {.seed = 0}};
+
 #endif
