@@ -41,8 +41,8 @@ TEST_TENTH(page_example, EXAMPLES) {
 
 /* The file of all named masks and scores. */
 #define SPECS_OF_64                                                                                \
-  "check " FLASHGEN_SOURCE "/specs/variants.lua --seed 2 left=20 right=3 cap=20 width=30 b=2 h=4 " \
-  "hk=2 nq=113 nk=203 --filter "
+  "check " FLASHGEN_SOURCE "/specs/variants.lua --seed 2 left=20 right=3 cap=20 width=30 b=1 h=2 " \
+  "hk=1 nq=73 nk=140 --filter "
 #define SPECS_OF_16                                                                                \
   "check " FLASHGEN_SOURCE                                                                         \
   "/specs/variants.lua --seed 3 family=simt dtype=f16 head_dim=16 left=5 "                         \
