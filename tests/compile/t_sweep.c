@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { TENTHS = 10, WHOLE = 29, INVALID_OPTION = 5 };
 

@@ -12,7 +12,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { B = 2, H = 3, N = 37, NQ = 600, D_MAX = 128 };

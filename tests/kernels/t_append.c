@@ -3,7 +3,6 @@
 #include "launch_case.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define LAYOUTS "kernel=append q_layout=dense,packed kv_layout=cached,paged "
 

@@ -3,7 +3,6 @@
 #include "launch_case.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const order[] = {"false", "true"}; /* deterministic */

@@ -227,14 +227,9 @@ static launch start_some(const kernel *k, uint64_t draw) {
 
 static bool is_of_keys(const char *name) { return strchr("kv", name[*name == 'd']); }
 
-/* Does the sequence have the token, or, -1, any of the three? */
 static bool has(int sequence, const char *name, int64_t token) {
-  const int64_t *starts = is_of_keys(name) ? some_k : some_q;
-  const int64_t *used = is_of_keys(name) ? used_k : used_q;
-  bool found = false;
-  for (int s = 0; s < 3; s++)
-    found |= (sequence < 0 || s == sequence) && token >= starts[s] && token < starts[s] + used[s];
-  return found;
+  const int64_t first = (is_of_keys(name) ? some_k : some_q)[sequence];
+  return token >= first && token < first + (is_of_keys(name) ? used_k : used_q)[sequence];
 }
 
 /* The token of a tensor's element: of lse and dlse the last axis. */
@@ -299,27 +294,4 @@ TEST_TENTH(nan_stays_where_it_is, 3) {
   for (int i = 0; i < backward.n; i++) beside(&backward.list[i], &forward.list[0]);
   kernels_free(&forward);
   kernels_free(&backward);
-}
-
-/* Weights sum to 1: V of ones makes O of ones, but in rows that see no key. */
-TEST_TENTH(ones, 2) {
-  static const char *const words[] = {"dtype=bf16 head_dim=8", "dtype=f16 head_dim=72/40"};
-  kernels made = kernels_of_families(_i, "%s " PACKED, words[_i]);
-  for (int i = 0; i < made.n; i++) {
-    const kernel *k = &made.list[i];
-    const bool is_simt = !strcmp(fg_plan_family(&k->variant.plan), "simt");
-    const float half_ulp = fg_point_elem(&k->variant.point) == FG_ELEM_BF16 ? 0x1p-9f : 0x1p-12f;
-    launch l = start_some(k, 5);
-    launch_fill(&l, "v", 1);
-    launch_run(&l, 1);
-    float *o = launch_get(&l, "o");
-    for (int64_t e = 0; e < launch_count(&l, "o"); e++) {
-      const float want = has(-1, "o", token_of(&l, "o", e)) ? 1 : 0;
-      ck_assert_msg(fabsf(o[e] - want) <= (is_simt ? 0 : 4 * half_ulp), "%s: o[%d] = %.9g", k->name,
-                    (int)e, (double)o[e]);
-    }
-    free(o);
-    launch_free(&l);
-  }
-  kernels_free(&made);
 }
