@@ -40,8 +40,11 @@ fg_status check_pair_make(const check_plans *plans, check_pair *p, check_outcome
   if (status != FG_ECOMPILER || !may_be_another(c)) return status;
   const fg_variant *first = p->variant;
   const fg_limits *limits = fg_grid_limits(plans->v->grid, &first->point);
-  snprintf(o->refused, sizeof o->refused, "%s", fg_error());
-  TRY(fg_gen_plans(plans->v->gen, &first->point, first->arch, limits, &list, &n));
+  char *why = strdup(fg_error());
+  if (!why) return fg_fail(FG_EMEMORY, "no memory for a failure");
+  snprintf(o->refused, sizeof o->refused, "%s", why);
+  TRY_OUT(fg_gen_plans(plans->v->gen, &first->point, first->arch, limits, &list, &n));
+  status = FG_ECOMPILER;
   p->other = *first;
   p->variant = &p->other;
   for (; status == FG_ECOMPILER && next_plan(c, list, n, &first->plan, &at); at++) {
@@ -52,9 +55,11 @@ fg_status check_pair_make(const check_plans *plans, check_pair *p, check_outcome
   free(list);
   if (status == FG_ECOMPILER) {
     p->variant = first;
-    fg_fail(status, "%s", o->refused);
+    fg_fail(status, "%s", why);
     *o->refused = 0;
   }
+out:
+  free(why);
   return status;
 }
 

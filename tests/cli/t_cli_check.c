@@ -117,7 +117,7 @@ TEST(json) {
       r.out,
       "{\"schema\": 1, \"device\": \"host\", \"seed\": 3, \"results\": [\n"
       "  {\"name\": \"attn_fwd-f16-d16.simt-q16-k32-w4.host\", \"result\": "
-      "\"PASS\", \"cases\": 6, \"signal\": 0, \"seen\": 1, \"text\": \"\", \"errors\": {\"o\": "
+      "\"PASS\", \"cases\": 6, \"signal\": 0, \"seen\": 1, \"text\": \"\", \"refused\": \"\", \"errors\": {\"o\": "
       "{\"error\": ");
   program_says(r.out,
                "], \"variants\": 1, \"cases\": 6, \"failed\": 0, \"wrong\": 0, \"empty\": 0}\n");
