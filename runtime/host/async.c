@@ -76,7 +76,7 @@ void fgh_cp_async(u32 to, const void *from, int bytes, int read) {
   queue *q = &queues[fgh_self->id];
   copy *c = &copies[granule];
   c->from = changes ? from : NULL;
-  c->path = fgh_self->path;
+  c->path = fgh_place(fgh_self);
   c->group = q->committed;
   c->next = 0;
   c->bytes = bytes;

@@ -51,7 +51,9 @@ typedef struct fgh_path {
 
 typedef struct fgh_thread {
   fgh_context context;
-  const fgh_path *path;   /* of its last primitive: what a fault names */
+  void *pc;               /* where its last primitive returns to, */
+  void *const *frame;     /* in which frame of the kernel, */
+  const fgh_path *path;   /* and what a fault names: NULL, what these say */
   fgh_call call;          /* its last collective: what a deadlock names */
   u32 id, warp, lane;     /* among all that run together: the blocks of a cluster */
   u32 rank, local, block; /* of its block in the cluster; in its block; of the block along x */
@@ -78,8 +80,15 @@ const fgh_path *fgh_path_of(void *pc, void *const *frame);
 
 /* Every primitive opens with this, in its own body: inlined, it would name the engine. */
 #define FGH_ENTER()                                                                                \
-  ((void)(fgh_self->path = fgh_path_of(__builtin_return_address(0),                                \
-                                       *(void *const *const *)__builtin_frame_address(0))))
+  ((void)(fgh_self->pc = __builtin_return_address(0),                                              \
+          fgh_self->frame = *(void *const *const *)__builtin_frame_address(0),                     \
+          fgh_self->path = NULL))
+
+/* The place of a thread that is in a primitive, or at its end. */
+static inline const fgh_path *fgh_place(fgh_thread *thread) {
+  if (!thread->path) thread->path = fgh_path_of(thread->pc, thread->frame);
+  return thread->path;
+}
 
 /* schedule.c ------------------------------------------------------------------------------- */
 

@@ -29,7 +29,7 @@ static void check_source(const void *from, const char *what) {
 static void check_unchanged(const fgh_load *load) {
   fgh_thread *running = fgh_self;
   fgh_self = &fgh_threads[load->thread];
-  const fgh_path *path = fgh_self->path;
+  const fgh_path *path = fgh_place(fgh_self);
   fgh_self->path = load->path;
   for (u32 i = 0; i < load->bytes; i += UNIT)
     fgh_global_unchanged(load->from + i, fgh_load_data(load->granule) + i, UNIT, load->what);
@@ -50,7 +50,7 @@ void fgh_bulk_load(u32 to, const void *from, int bytes, u32 bar) {
                    .slot = fgh_mbarrier_find(bar, what),
                    .from = from,
                    .thread = fgh_self->id,
-                   .path = fgh_self->path};
+                   .path = fgh_place(fgh_self)};
   u8 *data = fgh_load_data(load.granule);
   for (int i = 0; i < bytes; i += UNIT)
     if (fgh_global_fetch((const u8 *)from + i, data + i, UNIT))

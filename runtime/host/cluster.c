@@ -160,7 +160,7 @@ void fgh_setmaxnreg(int count, int more) {
   else
     give((here->registers[warp] - n) * 32);
   here->registers[warp] = n;
-  here->changed[warp] = fgh_self->path;
+  here->changed[warp] = fgh_place(fgh_self);
   fgh_wake_others(~0u);
 }
 

@@ -240,7 +240,7 @@ void fgh_collective_return(void) {
   for (u32 rest = w->open; rest; rest &= rest - 1) {
     const meeting *m = &w->meetings[__builtin_ctz(rest)];
     if (!(m->call.lanes & ~w->alive)) continue;
-    fgh_self->path = fgh_threads[fgh_self->warp * 32 + (u32)__builtin_ctz(m->arrived)].path;
+    fgh_self->path = fgh_place(&fgh_threads[fgh_self->warp * 32 + (u32)__builtin_ctz(m->arrived)]);
     fgh_fault("divergence: lane %u returned while lanes %#x of warp %u wait in %s", fgh_self->lane,
               m->arrived, fgh_self->warp, name(m->call).text);
   }
@@ -256,15 +256,15 @@ static u32 missing(const fgh_thread *t) {
   return 0;
 }
 
-static int alike(const fgh_thread *a, const fgh_thread *b) {
+static int alike(fgh_thread *a, fgh_thread *b) {
   u32 here_a = team[a->warp].alive >> a->lane & 1, here_b = team[b->warp].alive >> b->lane & 1;
-  return here_a == here_b && (!here_a || (same(a->call, b->call) && a->path == b->path));
+  return here_a == here_b && (!here_a || (same(a->call, b->call) && fgh_place(a) == fgh_place(b)));
 }
 
 /* One line for each run of lanes that wait in the same call. Returns the first waiting lane's path.
  */
 static const fgh_path *report_warp(u32 warp) {
-  const fgh_thread *first = &fgh_threads[warp * 32];
+  fgh_thread *first = &fgh_threads[warp * 32];
   const fgh_path *path = NULL;
   for (u32 lane = 0, end; lane < 32; lane = end) {
     for (end = lane + 1; end < 32 && alike(first + lane, first + end);) end++;
@@ -277,7 +277,7 @@ static const fgh_path *report_warp(u32 warp) {
       fgh_report("returned");
       continue;
     }
-    if (!path) path = first[lane].path;
+    if (!path) path = fgh_place(&first[lane]);
     fgh_report("wait in %s", name(first[lane].call).text);
     u32 without = missing(first + lane);
     if (without) fgh_report(" for lanes %#x", without);

@@ -58,5 +58,5 @@ void fgh_fault(const char *format, ...) {
   va_end(args);
   fgh_dim3 at = fgh_table.block_index;
   fgh_report(" [block %u,%u,%u thread %u]", fgh_self->block, at.y, at.z, fgh_self->local);
-  fgh_raise(fgh_self->path);
+  fgh_raise(fgh_place(fgh_self));
 }

@@ -7,12 +7,13 @@
 enum { BYTES = 8, COUNT_MAX = (1 << 20) - 1 };
 
 typedef struct mbarrier {
-  u32 rank;              /* of the block that it lies in */
-  int count, pending;    /* arrivals of a phase; those that are still to come */
-  int bytes;             /* that are still to come; below 0: they came before they were expected */
-  u32 phase;             /* the current one, from 0 */
-  u32 maker, made;       /* the thread that made it, and its stamp then */
-  int fenced;            /* since it was made */
+  u32 rank;           /* of the block that it lies in */
+  int count, pending; /* arrivals of a phase; those that are still to come */
+  int bytes;          /* that are still to come; below 0: they came before they were expected */
+  u32 phase;          /* the current one, from 0 */
+  u32 maker, made;    /* the thread that made it, and its stamp then */
+  int fenced;         /* since it was made */
+  const fgh_path *guest_path;
   u32 guest, guest_at;   /* the last arrival from another block: its thread and stamp; 0: none */
   fgh_release now, done; /* what arrivals of all phases gave; of those before the current one */
   u32 waits[FGH_MAX_WARPS], joined[FGH_MAX_WARPS]; /* lanes: wait for the current phase's end;
@@ -135,6 +136,7 @@ static void arrive(u32 slot, int bytes, const char *what) {
               fgh_byte_of(fgh_mbarrier_at[slot]), bytes, b->bytes, COUNT_MAX);
   if (b->rank != fgh_self->rank) {
     b->guest = fgh_self->id;
+    b->guest_path = fgh_place(fgh_self);
     b->guest_at = fgh_clocks[fgh_self->warp].stamp[fgh_self->lane];
   }
   fgh_clock_release_lane(&b->now);
@@ -184,7 +186,7 @@ void fgh_mbarrier_block_end(void) {
   for (u32 i = 0; i < *n; i++) {
     const mbarrier *b = &list[i];
     if (b->rank != fgh_self->rank || !b->guest_at || known_here(b)) continue;
-    fgh_self->path = fgh_threads[b->guest].path;
+    fgh_self->path = b->guest_path;
     fgh_fault(
         "the block ends, and nothing makes it wait for block %u, which arrives at its mbarrier "
         "at shared byte %u",

@@ -34,6 +34,7 @@ void fgh_seats_enter(u32 seat) {
 /* What a fiber runs: the kernel, then the checks of a thread that has ended. */
 static void thread_main(void) {
   launch->entry(launch->params);
+  fgh_self->frame = NULL;
   fgh_async_return();
   fgh_tma_return();
   fgh_wgmma_return();

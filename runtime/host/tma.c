@@ -185,7 +185,7 @@ void fgh_tma_store(const tensor_map *map, const int *at, int rank, u32 from) {
                .thread = fgh_self->id,
                .group = here->committed[fgh_self->id],
                .from = from,
-               .path = fgh_self->path};
+               .path = fgh_place(fgh_self)};
   s->bytes = box_bytes(&s->map);
   s->granule = fgh_region(from, s->bytes, ALIGN, what);
   memcpy(s->at, at, (size_t)rank * sizeof *at);

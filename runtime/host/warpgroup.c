@@ -259,7 +259,7 @@ void fgh_wgmma(float *d, const u32 *registers, u32 a, u32 b, int counts, const f
   if (!same(&p->is, &mine)) fgh_fault("wgmma: the lanes of the warp make different calls");
   if (!fgh_meet((fgh_call){.kind = FGH_WGMMA, .lanes = ~0u})) return;
   w->brought = 0;
-  p->path = fgh_self->path;
+  p->path = fgh_place(fgh_self);
   check_group(number, &mine);
   visit(p, begin_read);
   compute(p);
