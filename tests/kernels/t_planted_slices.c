@@ -155,4 +155,4 @@ static const planted_bug whole[] = {
     {.words = mma_rows}, {.words = wgmma},      {.words = wgmma_backward}};
 
 PLANTED_SUITE(.name = "planted_slices", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
-              .whole_seeds = 2, .cases = cases)
+              .cases = cases)
