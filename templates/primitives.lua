@@ -32,7 +32,7 @@ all[#all + 1] = { name = "base",
   { "barrier_arrive", "void", "int id, int threads" },
   { "warp_sync",     "void",  "u32 lanes" },
   { "shfl_xor",      "float", "u32 lanes, float v, int mask" }, -- v of lane (own ^ mask)
-  { "shfl",          "float", "u32 lanes, float v, int from" },
+  { "shfl",          "float", "u32 lanes, float v, int from", pure = true },
   { "shfl_u32",      "u32",   "u32 lanes, u32 v, int from", pure = true },
   { "ballot",        "u32",   "u32 lanes, int predicate" },
   { "any_lane",      "int",   "u32 lanes, int predicate" },   -- 1 if that of any lane is not 0

@@ -150,24 +150,38 @@ local function wrap(out, line, lead, in_macro)
   out[#out + 1] = { text = (" "):rep(indent) .. text .. (goes_on and " \\" or ""), file = line.file, line = line.line }
 end
 
--- The name that a line declares and does nothing else, if any. is_pure(name): a call of that function only gives a value.
-local function declared_by(code, is_pure)
-  if not code:find("const ", 1, true) then return nil end
-  local name, value = code:match("^%s*const [%w_]+ %*?([%a_][%w_]*) = (.*);%s*$")
-  if not name or value:find("[;{}]") then return nil end
-  local depth = 0
-  for c in value:gmatch("[%(%),]") do
+-- The constants that a line declares, if it does nothing else: the text before them, and a list of { name =, text = "name =
+-- value" }.
+local function constants_of(code)
+  local head, rest = code:match("^%s*(const [%w_]+ )(%*?[%a_][%w_]* = .*);%s*$")
+  if not head or rest:find('[;{}"]') then return nil end
+  local list, depth, from = {}, 0, 1
+  for at, c in rest:gmatch("()([%(%),])") do
     depth = depth + (c == "(" and 1 or c == ")" and -1 or 0)
-    if c == "," and depth == 0 then return nil end
+    if c == "," and depth == 0 then
+      list[#list + 1], from = rest:sub(from, at - 1), at + 1
+    end
   end
-  for call in value:gmatch("([%a_][%w_]*)%s*%(") do
-    if not is_pure(call) then return nil end
+  list[#list + 1] = rest:sub(from)
+  for i, text in ipairs(list) do
+    local name = text:match("^%s*%*?([%a_][%w_]*) = ")
+    if not name then return nil end
+    list[i] = { name = name, text = text:match("^%s*(.*)$") }
   end
-  return name
+  return head, list
+end
+
+-- Does a value do nothing but be one? is_pure(name): a call of that function only gives a value.
+local function is_value(text, is_pure)
+  for call in text:gmatch("([%a_][%w_]*)%s*%(") do
+    if not is_pure(call) then return false end
+  end
+  return true
 end
 
 -- The lines without constants that nothing behind them in their block uses: NVRTC warns of these, and its warnings
--- are errors. What a mask or score needs of a head or row follows from its text; which of it a family takes does not.
+-- are errors. What a mask or score needs of a head or row follows from its text; which of it a family takes does not: a
+-- family declares all that may be needed.
 -- words_of(name): the words of a macro of that name, or nil; a use of it uses them.
 function layout.without_unused(lines, words_of, is_pure)
   local scopes, kept = { {} }, {}
@@ -184,13 +198,33 @@ function layout.without_unused(lines, words_of, is_pure)
     end
     for _, each in ipairs(reached[word]) do scopes[#scopes][each] = true end
   end
+  local function use_words(code, but)
+    for word in code:gmatch("[%a_][%w_]*") do
+      if word ~= but then use(word) end
+    end
+  end
+  -- Of the line's constants those that are used, from the last one to the first; nil: none is.
+  local function keep_used(line, code, head, constants)
+    local used, texts = scopes[#scopes], {}
+    for i = #constants, 1, -1 do
+      local constant = constants[i]
+      if used[constant.name] or not is_value(constant.text, is_pure) then
+        table.insert(texts, 1, constant.text)
+        used[constant.name] = nil
+        use_words(constant.text, constant.name)
+      end
+    end
+    if #texts == #constants or #texts == 0 then return #texts > 0 and line or nil end
+    local comment = line.text:sub(#code + 1)
+    return { text = head .. table.concat(texts, ", ") .. ";" .. (comment ~= "" and " " .. comment or ""), file = line.file, line = line.line }
+  end
   for i = #lines, 1, -1 do
     local code = layout.code_of(lines[i].text)
-    local name = declared_by(code, is_pure)
-    local used = scopes[#scopes]
-    if not name or used[name] then
-      if name then used[name] = nil end
-      table.insert(kept, lines[i])
+    local head, constants = constants_of(code)
+    if head then
+      kept[#kept + 1] = keep_used(lines[i], code, head, constants)
+    else
+      kept[#kept + 1] = lines[i]
       for brace in code:reverse():gmatch("[{}]") do
         if brace == "}" then
           scopes[#scopes + 1] = {}
@@ -199,9 +233,7 @@ function layout.without_unused(lines, words_of, is_pure)
           for word in pairs(inner) do scopes[#scopes][word] = true end
         end
       end
-      for word in code:gmatch("[%a_][%w_]*") do
-        if word ~= name then use(word) end
-      end
+      use_words(code)
     end
   end
   for i = 1, #kept // 2 do kept[i], kept[#kept + 1 - i] = kept[#kept + 1 - i], kept[i] end

@@ -68,13 +68,19 @@ local function is_macro(s, part)
   return false
 end
 
--- The words of a macro's text, which a use of its name uses; nil where no macro has that name.
+-- The words of a macro's text, which a use of its name uses, without its parameters; nil where no macro has that name.
 function parts.words(s, name)
   local part = s.parts[name]
   if not (part and is_macro(s, part)) then return nil end
   if not part.words then
+    local row, own = s.signatures[part.name], {}
+    local parameters = row and row[3] or ""
+    for _, l in ipairs(part) do parameters = parameters .. "," .. (l.text:match("^%s*#define [%w_]+(%b())") or "") end
+    for word in parameters:gmatch("[%a_][%w_]*") do own[word] = true end
     part.words = {}
-    identifiers(part, function(word) part.words[#part.words + 1] = word end)
+    identifiers(part, function(word)
+      if not own[word] then part.words[#part.words + 1] = word end
+    end)
   end
   return part.words
 end

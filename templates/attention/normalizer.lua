@@ -144,7 +144,7 @@ end
 -- The normaliser of that name, and what follows from it: row(members), states(name_of, row), refused, why a family does
 -- not take the spec, or nil, second_of_row,
 -- a name for a row's, dsecond, the gradient of its second output where that has one, second_in_words, for a
--- sentence on what is computed, outputs, what a forward may be given to write, dots, the one of them whose product with dO delta is made
+-- sentence on what is computed, takes, which of { kept =, delta = } of a row p and ds take, outputs, what a forward may be given to write, dots, the one of them whose product with dO delta is made
 -- of, and backward_inputs, what backward reads of forward's results and their gradients.
 return function(name)
   local file = "attention/normalizers/" .. name .. ".lua"
@@ -188,5 +188,8 @@ return function(name)
   end
   norm.declare = norm.declare or function() return "" end
   norm.kept = norm.kept or function() return "0.0f" end -- nobody reads it
+  local of_pair = norm.p("s", "kept") .. " " .. norm.ds("p", "dp", "delta", "kept")
+  local function takes(word) return of_pair:find("%f[%w_]" .. word .. "%f[^%w_]") ~= nil end
+  norm.takes = { kept = takes("kept"), delta = takes("delta") }
   return norm
 end

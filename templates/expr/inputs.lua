@@ -150,7 +150,7 @@ end
 -- An axis's length in the kernel.
 local function length_of(extent)
   local lengths = { b = "p.b", h = "p.h", hk = "p.hk", q = "p." .. seq.extent_q, k = "p." .. seq.extent_k, ["1"] = "1" }
-  return lengths[extent] or "(" .. text_of(nodes[extent], { nq = "p.nq", nk = "p.nk" }) .. ")"
+  return lengths[extent] or "(" .. trees.length(nodes[extent]) .. ")"
 end
 
 function input.sum(x, term, q, k)

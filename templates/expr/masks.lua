@@ -9,7 +9,6 @@
 --   mask.row_sees_a_range     of one row, mask.keys(q, q + 1) are the keys it sees and no others
 --   mask.queries(k0, k1)      first and end of the rows that may see keys [k0, k1), whatever the head
 --   mask.has_gaps             { keys =, queries = }: tiles inside these ranges may be empty too
---   mask.gaps_differ_by_batch which tiles are empty depends on the batch
 --   mask.keys_differ_by_batch the ends of mask.keys depend on it
 --   mask.keys_seen, rows_seen what a row sees of the keys, and a key of the rows, on average: expressions of
 --                             the recipe, for the cost model
@@ -30,7 +29,6 @@ if formula.known(formula.never) == false then mask.has_gaps = {} end
 local function is_of_head(node)
   return node ~= nil and (formula.uses(node, "b") or formula.uses(node, "h") or formula.uses(node, "hk"))
 end
-mask.gaps_differ_by_batch = formula.never ~= nil and formula.uses(formula.never, "b")
 mask.last_key_is_of_head = is_of_head(formula.keys.last)
 mask.last_key_is_read = formula.keys.last ~= nil and formula.reads(formula.keys.last)
 for _, side in ipairs({ "first", "last" }) do

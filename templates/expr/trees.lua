@@ -31,6 +31,9 @@ function trees.unit(node, names) return formula.unit(node, completed(names)) end
 -- The address of an element of the spec's i-th input, or of its gradient, by the texts of its indices.
 function trees.address(i, gradient, index) return formula.address(i, gradient, index, always) end
 
+-- The text of an extent: the lengths in it are those of the launch, whatever sequence, slice or part a pair is of.
+function trees.length(node) return formula.emit({ node }, { nq = "p.nq", nk = "p.nk" }).values[1] end
+
 -- The text of one node, nothing taken out of it.
 function trees.text_of(node, names) return trees.emit({ node }, names).values[1] end
 

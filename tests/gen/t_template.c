@@ -152,10 +152,12 @@ TEST_LOOP(mistakes_have_their_line, sizeof mistake / sizeof *mistake) {
 TEST(unused_constants_go) {
   makes("static int f(int n) {\nconst int a = n;\nconst int b = imax(a, 2);\n{\nconst int a = 3;\n"
         "const int e = a;\nf(e);\n}\nconst int c = n;\nconst float *at = p.q + c;\nif (n) {\n"
-        "return c;\n}\nconst int d = f(n);\nconst int g = 1, h = 2;\nreturn n; // a b at\n}\n",
+        "return c;\n}\nconst int d = f(n);\nconst int g = 1, h = imax(1, n), i = 2 * g, *j = f(n); "
+        "// i\n"
+        "const int k = 1, l = k;\nreturn i; // a b at\n}\n",
         "\nstatic int f(int n) {\n  {\n    const int a = 3;\n    const int e = a;\n    f(e);\n  }\n"
         "  const int c = n;\n  if (n) {\n    return c;\n  }\n  const int d = f(n);\n"
-        "  const int g = 1, h = 2;\n  return n; // a b at\n}");
+        "  const int g = 1, i = 2 * g, *j = f(n); // i\n  return i; // a b at\n}");
   /* a macro uses what its words stand for, in each scope again */
   makes("@ macro('TWICE', 'x', 'x += 2 * a;')\nstatic int f(int n) {\nif (n) {\nconst int a = "
         "1;\nTWICE(n)\n"
@@ -164,6 +166,10 @@ TEST(unused_constants_go) {
         "    const int a = 3;\n    TWICE(n)\n    {\n      const int a = 4;\n      TWICE(n)\n    "
         "}\n  }\n"
         "  return n;\n}");
+  /* its parameters are its own */
+  makes("@ macro('ADD', 'x, a', 'x += a;')\nstatic int f(int n) {\nconst int a = 1;\nADD(n, "
+        "2)\nreturn n;\n}\n",
+        "\nstatic int f(int n) {\n  ADD(n, 2)\n  return n;\n}");
 }
 
 /* Code that looks like a missing value and is none. */
