@@ -39,13 +39,12 @@ static bool draw_latent(const reference_case *c, int tensor, double *values) {
 }
 
 /* Values that fall upon places: every seventh row of a bias of nothing but -inf, the last sink and
- * descale of their tensors. A descale of 0 makes NaN in kernels of tensor cores. */
+ * descale of their tensors: a sink of -inf, or one whose power is 0 by the reference of a capped
+ * score, a descale of 0. */
 static void draw_places(const reference_case *c, const fg_recipe_tensor *t, int64_t count,
                         double *values) {
   const bool is_absent = c->which->style == VERIFY_ABSENT;
   const char last = t->axes[strlen(t->axes) - 1];
-  const bool scales_cores =
-      strcmp(fg_plan_family(&c->variant->plan), "simt") != 0 && !c->variant->point.descale_block;
   if (count < 2) return;
   if (!strcmp(t->name, "bias") && is_absent && attention_normalizer(c)->hides_inf) {
     const int64_t keys =
@@ -57,7 +56,7 @@ static void draw_places(const reference_case *c, const fg_recipe_tensor *t, int6
     values[count - 1] = -INFINITY;
   const bool of_values = !strcmp(t->name, "v_descale");
   if (strstr(t->name, "_descale") && c->which->style == VERIFY_PLAIN &&
-      (!of_values || c->which->seed % 2) && (!scales_cores || c->which->faults))
+      (!of_values || c->which->seed % 2))
     values[of_values ? 0 : count - 1] = 0;
 }
 

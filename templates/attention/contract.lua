@@ -64,7 +64,7 @@ local trees, input, traits = run("expr/trees.lua"), hooks.input, formula.traits
 local place, emit = trees.place, trees.emit
 
 local score = {
-  unit = unit, scale_is_negative = unit .. " < 0.0f", positive_scale = string.format("%s < 0.0f ? -%s : %s", unit, unit, unit),
+  unit = unit, scale_is_negative = unit .. " < 0.0f", positive_scale = hooks.descale and hooks.descale.scale or string.format("%s < 0.0f ? -%s : %s", unit, unit, unit),
   masked_product = string.format("%s < 0.0f ? -(%s) : %s", unit, hooks.norm.masked, hooks.norm.masked),
   is_s = traits.is_s, adds_to_s = traits.adds_to_s, is_uneven_in_k = traits.is_uneven_in_k, chooses_unevenly = traits.chooses_unevenly,
   rows_share_terms = hooks.norm.trial ~= nil and types.p.has_range_of_f32 and traits.is_linear_in_s_and_k and not seq.slices,

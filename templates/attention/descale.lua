@@ -5,6 +5,7 @@
 --   inputs        names of the tensors
 --   declare, declare_o  declare the floats of a head that `unit` and `o` name, where b and g are known
 --   unit          what a product of q and k is multiplied with: the scale, and the descales of a head
+--   scale         the size of a unit; not 0, with which the product of a hidden pair, -inf, would be NaN
 --   o             what a row of O is multiplied with at its end
 --   v             the same where weights are not `rounded` but lie between 8 and 448 by their rows' references; nil: of blocks
 --   is_of_blocks  descales are of blocks of tokens, which have nothing of the above but inputs, unit, o and, for families that ask for
@@ -14,7 +15,6 @@
 --   rows(q), tile(k0), values(k0)  of blocks, to families whose tiles of keys lie in one block each: declares what the rows of a warp
 --                 have, of which q is the first one; declares `unit` of such rows and of the tile from key k0 on; text of what
 --                 such a tile's sums are multiplied with when they go to O
---   scale         the size of such a unit; not 0, with which the product of a hidden pair, -inf, would be NaN
 --   refusal(block_kv)  why plans with such tiles do not take the spec; nil: they do
 --   factor        the power of 2 that a weight is multiplied with before it is rounded, which `o` takes back; nil: it is not rounded
 --   rounded(p)    the weight p as the product with V takes it, times `factor`; nil: as it is
@@ -56,8 +56,6 @@ if is_of_blocks then
   -- spot "attention.descale.tile"
   function descale.tile(k0) return string.format("const float descaled = of_rows * %s;", of_tile("k", k0)) end
   function descale.values(k0) return of_tile("v", k0) end
-  -- spot "attention.descale.scale"
-  descale.scale = "max_f32(abs_f32(descaled), 1e-36f)"
 else
   -- spot "attention.descale.declare"
   descale.declare = string.format("const float descaled = p.scale * %s%s;", q_has_one and load("q") .. " * " or "", load("k"))
@@ -66,6 +64,8 @@ else
   descale.declare_o = string.format("const float descale_o = %s%s;", is_rounded and INVERSE .. " * " or "", descale.v)
   descale.o = "descale_o"
 end
+-- spot "attention.descale.scale"
+descale.scale = "max_f32(abs_f32(descaled), 1e-36f)"
 
 -- Tiles lie side by side from key 0 on. Rows of a warp are 16 or 32, from a multiple of these on: tiles of e4m3 beside which q has
 -- descales are of multiples of 32 keys.

@@ -56,6 +56,10 @@ DEV int cdiv(int a, int b) { return a / b + (a % b > 0); }
 
 DEV int imin(int a, int b) { return a < b ? a : b; }
 
+DEV u32 as_u32(float v) { return __float_as_uint(v); }
+
+DEV float abs_f32(float x) { return as_f32(as_u32(x) & 0x7fffffffu); }
+
 extern __shared__ __align__(16) unsigned char shared_bytes[];
 
 DEV u32 shared_base(void) { return (u32)__cvta_generic_to_shared(shared_bytes); }
@@ -430,7 +434,7 @@ attn_fwd(const __grid_constant__ Params p) {
   load_tile(sm + SM_K + (u32)(0 * K_BYTES), CHUNKS_D, BLOCK_KV, k_head, p.k_n, k0, p.nk, D);
   load_tile(sm + SM_V + (u32)(0 * V_BYTES), CHUNKS_DV, BLOCK_KV, v_head, p.v_n, k0, p.nk, DV);
   cp_async_commit();
-  const float scale = descaled < 0.0f ? -descaled : descaled;
+  const float scale = max_f32(abs_f32(descaled), 1e-36f);
   if (descaled < 0.0f) {
     cp_async_wait_0();
     negate_tile(sm + SM_Q, CHUNKS_D, BLOCK_Q);
