@@ -42,6 +42,11 @@ static const struct {
      "family=wgmma head_dim=64 dtype=e4m3", 4},
     {"attention.descale.scale", "max_f32(abs_f32(descaled), 1e-36f)", "abs_f32(descaled)",
      "family=decode head_dim=64 kv_dtype=e4m3 kv_layout=paged", 4},
+    /* a sink far below a cap, on rows without keys */
+    {"normalizers.softmax.sink", "if r.origin then", "if false then",
+     "family=mma head_dim=64 score=softcap(30.0) mask=causal sink=true", 4},
+    {"normalizers.softmax.sink", "if r.origin then", "if false then",
+     "family=wgmma head_dim=64 score=softcap(30.0) mask=causal sink=true", 4},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 

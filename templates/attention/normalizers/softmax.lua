@@ -90,17 +90,23 @@ end
 
 function softmax.accept(r) return fill("$l += ", r) .. r.partial_sum() .. ";" end
 
--- The sink counts by the unit of the row's scores, which may lack something that is the same for all.
+-- The sink counts by the unit of the row's scores, which may lack something that is the same for all. Where all rows have one
+-- reference, a row without a weight has the sink as its own: by the other one the sink's power may be 0.
 -- spot "normalizers.softmax.sink"
 local function finish_beside_sink(r)
-  return fill([[
+  local names = { sum = r.sum(r.l), m = r.m }
+  if r.origin then
+    names.declared = fill("const float of_row = $sum;\n", names)
+    names.sum, names.m = "of_row", fill("(of_row == 0.0f ? NEG_INF : $m)", names)
+  end
+  return (names.declared or "") .. fill([[
 const float sink = (ldg_f32(p.sink + h)$above) * LOG2E;
 const float highest = max_f32($m, sink), origin = highest == NEG_INF ? 0.0f : highest;
 const float of_keys = exp2_f32($m - origin);
 const float total = $sum * of_keys + exp2_f32(sink - origin);
 const float $second = total == 0.0f ? NEG_INF : (origin + log2_f32(total)) * LN2$behind;$take
 const float $inverse = total == 0.0f ? 0.0f : of_keys * inverse_f32(total);]],
-    { sum = r.sum(r.l), m = r.m, inverse = r.inverse, second = r.second, take = r.take or "", above = r.above and " - (" .. r.above .. ")" or "",
+    { sum = names.sum, m = names.m, inverse = r.inverse, second = r.second, take = r.take or "", above = r.above and " - (" .. r.above .. ")" or "",
       behind = r.above and " + (" .. r.above .. ")" or "" })
 end
 
