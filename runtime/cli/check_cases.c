@@ -152,9 +152,7 @@ static bool draws_faults(void) {
  */
 static void widen_groups(const check_pair *p, fg_shape *shape) {
   const fg_point *point = &p->variant->point;
-  const bool is_decode = !strcmp(fg_plan_family(&p->variant->plan), "decode");
   if (fg_point_kind(point) != fg_kind_find("attention")) return;
-  if (is_decode && point->sink && !draws_faults()) return;
   shape->h = point->latent ? 80 : 12, shape->hk = 1;
 }
 

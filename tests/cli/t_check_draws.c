@@ -35,6 +35,8 @@ static const struct {
     /* more heads a group than a tile has rows */
     {"decode.line.heads", " + $(prefix)head % head_tiles * wide", "", "family=decode head_dim=64",
      1},
+    {"decode.parts.head", "imin(row % wide, heads - 1)", "row % wide",
+     "family=decode head_dim=64 sink=true", 1},
     /* the same in products that weights are made of */
     {"attention.descale.scale", "max_f32(abs_f32(descaled), 1e-36f)", "abs_f32(descaled)",
      "family=mma head_dim=64 dtype=e4m3", 4},
@@ -47,6 +49,11 @@ static const struct {
      "family=mma head_dim=64 score=softcap(30.0) mask=causal sink=true", 4},
     {"normalizers.softmax.sink", "if r.origin then", "if false then",
      "family=wgmma head_dim=64 score=softcap(30.0) mask=causal sink=true", 4},
+    /* tiles of tokens that no sequence has, of which a mask reads no bounds */
+    {"decode.line.bound", "\"%s ? %s : 0\", seq.has_q(\"q0\"), key", "\"%s\", key",
+     "family=decode head_dim=64 q_layout=packed mask=k<lim[b] inputs.lim=i32[b]", 1},
+    {"backward.walk.bound", "\"%s ? %s : 0\", seq.has_k(k0), row", "\"%s\", row",
+     "family=wgmma pass=backward head_dim=64 kv_layout=packed mask=k<lim[b] inputs.lim=i32[b]", 1},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
@@ -66,8 +73,6 @@ static const struct {
   const char *words;
   int code;
 } known[] = {
-    /* decode reads beyond the sinks where a group of heads is wider than a tile */
-    {"family=decode head_dim=64 sink=true --seed 1", 1},
     /* tanh has an absolute error where the score is the weight */
     {"family=mma head_dim=64 normalizer=retention score=softcap(30.0) dtype=f16 --seed 3", 4},
     /* 1 - a of sigmoid is a difference */
