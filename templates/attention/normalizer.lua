@@ -54,8 +54,10 @@
 --                       h adds to it
 --   p(s, kept, unit, finite)  the weight again, from the score; unit: what s is to be multiplied with, nil: nothing; finite: the
 --                       score is a visible pair's, and a number
+--   basis(s, kept, unit)  where ds takes more than the weight, which is rounded: the number that both are made of; p is p(basis)
+--                       then; nil: p is all that ds takes
 --   weight(exponent)    the same from the score times log2 e less what was kept; nil: there is no such way
---   ds(p, dp, delta, kept, finite)  the gradient at the score. Of a masked score's weight and a dp of 0 it is 0; finite: as of p
+--   ds(p, dp, delta, kept, finite, basis)  the gradient at the score. Of a masked score's weight and a dp of 0 it is 0; finite: as of p
 --   ds_is_0_if_masked   so it is whatever dp
 --   ds_is_proportional  it is the weight times what does not depend on it; nil: it is not
 --
@@ -97,7 +99,7 @@ local NORMALIZER = {
   second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table", numbers = "table?", clips = "boolean?", drops = "boolean?",
   declare = "function?", init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
   trial = "function?", start = "function?", accept = "function?",
-  delta = "function?", kept = "function?", no_weight = "string?", p = "function", weight = "function?", ds = "function",
+  delta = "function?", kept = "function?", no_weight = "string?", p = "function", basis = "function?", weight = "function?", ds = "function",
   ds_is_0_if_masked = "boolean", ds_is_proportional = "boolean?", kept_takes_keys = "boolean?",
 }
 -- Members of which a normaliser has all or none.
@@ -144,7 +146,7 @@ end
 -- The normaliser of that name, and what follows from it: row(members), states(name_of, row), refused, why a family does
 -- not take the spec, or nil, second_of_row,
 -- a name for a row's, dsecond, the gradient of its second output where that has one, second_in_words, for a
--- sentence on what is computed, takes, which of { kept =, delta = } of a row p and ds take, outputs, what a forward may be given to write, dots, the one of them whose product with dO delta is made
+-- sentence on what is computed, declare_basis(s, kept, unit), the declaration of `basis`, which p and ds take then, or "", takes, which of { kept =, delta = } of a row p and ds take, outputs, what a forward may be given to write, dots, the one of them whose product with dO delta is made
 -- of, and backward_inputs, what backward reads of forward's results and their gradients.
 return function(name)
   local file = "attention/normalizers/" .. name .. ".lua"
@@ -188,7 +190,13 @@ return function(name)
   end
   norm.declare = norm.declare or function() return "" end
   norm.kept = norm.kept or function() return "0.0f" end -- nobody reads it
-  local of_pair = norm.p("s", "kept") .. " " .. norm.ds("p", "dp", "delta", "kept")
+  if norm.basis then
+    local p, ds = norm.p, norm.ds
+    function norm.p() return p("basis") end
+    function norm.ds(weight, dp, delta, kept, finite) return ds(weight, dp, delta, kept, finite, "basis") end
+  end
+  function norm.declare_basis(...) return norm.basis and string.format("const float basis = %s;", norm.basis(...)) or "" end
+  local of_pair = norm.declare_basis("s", "kept") .. norm.p("s", "kept") .. " " .. norm.ds("p", "dp", "delta", "kept")
   local function takes(word) return of_pair:find("%f[%w_]" .. word .. "%f[^%w_]") ~= nil end
   norm.takes = { kept = takes("kept"), delta = takes("delta") }
   return norm

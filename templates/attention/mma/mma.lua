@@ -212,8 +212,9 @@ local function score_is_light()
   return score.adds_to_s and (not input.differs_by_key or input.one_differs_by_key and (input.tiled or input.differs_by_distance)) and true or false
 end
 
--- Are weights and dS of a backward pass made at once? dV takes P before dS is made, so that with dropout they are.
-function mma.makes_both() return not hooks.ds_follows_from_p or hooks.norm.drop ~= nil end
+-- Are weights and dS of a backward pass made at once? dV takes P before dS is made, so that with dropout, and where dS takes more
+-- than P, they are.
+function mma.makes_both() return not hooks.ds_follows_from_p or hooks.norm.drop ~= nil or hooks.norm.basis ~= nil end
 
 -- The same of the backward pass, in whose warps of 32 keys a light score takes few; and what ragged rows take. The
 -- second result: what the score would take were it not light.

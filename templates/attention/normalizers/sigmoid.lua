@@ -19,9 +19,10 @@ local function bias()
   return fill("(p.sigmoid_bias == p.sigmoid_bias ? p.sigmoid_bias * LOG2E : -log2_f32((float)imax(1, $nk)))", { nk = seq.shard and "whole_k" or seq.nk })
 end
 
+-- exp(-(S + c)).
 -- spot "normalizers.sigmoid.weight"
-local function weight(s, unit, bias, inverse)
-  return fill("$inverse(1.0f + exp2_f32(-($s * $unit + $bias)))", { s = s, unit = unit and "(" .. unit .. " * LOG2E)" or "LOG2E", bias = bias, inverse = inverse })
+local function against(s, unit, bias)
+  return fill("exp2_f32(-($s * $unit + $bias))", { s = s, unit = unit and "(" .. unit .. " * LOG2E)" or "LOG2E", bias = bias })
 end
 
 function sigmoid.declare() return fill("const float shift = $bias;", { bias = bias() }) end
@@ -32,7 +33,7 @@ function sigmoid.init() return "" end
 -- spot "normalizers.sigmoid.step"
 function sigmoid.step(r)
   local clipped = spec.dtype == "bf16" and "inverse_to_be_clipped" or "near_inverse_to_be_clipped"
-  return r.each(string.format("%s = %s;", r.p, weight(r.s, r.unit, "shift", r.clips and clipped or "inverse_by_products")))
+  return r.each(string.format("%s = %s(1.0f + %s);", r.p, r.clips and clipped or "inverse_by_products", against(r.s, r.unit, "shift")))
 end
 
 function sigmoid.finish(r) return string.format("const float %s = 1.0f;", r.inverse) end
@@ -43,10 +44,11 @@ function sigmoid.resume(r) return string.format("const float %s = 1.0f;", r.weig
 
 function sigmoid.kept() return bias() end
 
--- Its gradient takes 1 - p too, of weights near 1.
-function sigmoid.p(s, kept, unit) return weight(s, unit, kept, "inverse_f32") end
+-- The gradient takes 1 - p too, of which little is left in a weight near 1: it is p times the basis, 1 / p - 1.
+function sigmoid.basis(s, kept, unit) return against(s, unit, kept) end
+function sigmoid.p(basis) return fill("inverse_f32(1.0f + $basis)", { basis = basis }) end
 
 -- spot "normalizers.sigmoid.ds"
-function sigmoid.ds(p, dp) return fill("$p * (1.0f - $p) * $dp", { p = p, dp = dp }) end
+function sigmoid.ds(p, dp, _, _, _, basis) return fill("$p * (least_f32($basis, 1e38f) * $p) * $dp", { p = p, dp = dp, basis = basis }) end
 
 return sigmoid
