@@ -139,6 +139,7 @@ static fg_emit_names read_names(lua_State *L, int table) {
                          .of_head = text_of(L, table, "of_head"),
                          .of_row = text_of(L, table, "of_row"),
                          .s_first = flag_of(L, table, "s_first"),
+                         .score_is_weight = flag_of(L, table, "score_is_weight"),
                          .join = flag_of(L, table, "join"),
                          .hoist = flag_of(L, table, "hoist")};
   for (int i = 0; i < FG_NAMES; i++) {

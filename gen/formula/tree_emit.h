@@ -25,6 +25,7 @@ typedef struct fg_emit_names {
   const char *reach;
   bool s_first;                 /* of log2: what is beside the multiple of s is one term */
   const char *of_head, *of_row; /* what names of declarations begin with; NULL: these words */
+  bool score_is_weight; /* it is, or its sigmoid: a tanh may be off by a part of itself only */
   bool join; /* a factor of that tanh joins its polynomial: a product less, more constants */
   /* The place of query 0, of key 0, along an axis of queries or keys of an input; NULL: 0. */
   const char *first_q, *first_k;

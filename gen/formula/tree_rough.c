@@ -1,4 +1,5 @@
-/* tree_rough.c - which tanh of a score may be off by 1e-7 of 1, and which must be of itself. */
+/* tree_rough.c - which tanh of a score may be off by 1e-7 of 1, and which must be of itself: all of
+ * a score that is a weight must be. */
 #include "tree_emitter.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static void mark(fg_emitter *e, int node, double factor) {
 }
 
 void fg_mark_tanhs(fg_emitter *e) {
-  mark(e, e->f->score, 1);
+  mark(e, e->f->score, e->names->score_is_weight ? INFINITY : 1);
   mark(e, e->f->mask, INFINITY);
 }
 

@@ -141,15 +141,7 @@ static fg_status check_far(const check_cases *j, const check_pair *p, const veri
   return FG_OK;
 }
 
-/* Does the check draw what known faults of kernels make wrong, too? */
-static bool draws_faults(void) {
-  const char *text = getenv("FLASHGEN_CHECK_FAULTS");
-  return text && *text == '1';
-}
-
-/* One row of as many query heads a key head as no tile of rows has. decode reads beyond sinks
- * there.
- */
+/* One row of as many query heads a key head as no tile of rows has. */
 static void widen_groups(const check_pair *p, fg_shape *shape) {
   const fg_point *point = &p->variant->point;
   if (fg_point_kind(point) != fg_kind_find("attention")) return;
@@ -174,7 +166,6 @@ fg_status check_cases_run(const check_cases *j, const check_pair *p, check_outco
                              more ? cli_work_of(&p->variant->point)->many : shapes[i % n_shapes],
                          .given = scaled ? usual[i].given : 0,
                          .scale = scaled ? usual[i].scale : 0,
-                         .faults = draws_faults(),
                          .leaves_out = is_usual && (i == 2 || i == 3),
                          .again = is_usual ? usual[i].again : p->variant->point.deterministic,
                          .style = (verify_style)(i % VERIFY_STYLES),

@@ -71,15 +71,12 @@ fg_status attention_draw_again(reference_case *c, int turn) {
 
 int attention_shift_of_q(const reference_case *c) {
   const attention *a = c->own;
-  const bool has_tanh = a->formula.score && oracle_formula_has_tanh(a->formula.score);
   const int q = fg_problem_find(c->problem, "q");
   const int64_t rows = fg_problem_count(c->problem, q) / c->variant->point.d;
   double most = 0;
   if (c->which->style != VERIFY_PLAIN || is_given(c, q)) return 0;
   if (2 * a->exact.steep < a->exact.sampled) return 2;
-  if (strcmp(attention_normalizer(c)->name, "retention") || (has_tanh && !c->which->faults) ||
-      c->which->seed % 2)
-    return 0;
+  if (strcmp(attention_normalizer(c)->name, "retention") || c->which->seed % 2) return 0;
   for (int64_t i = 0; i < rows; i++) most = fmax(most, a->exact.lse[i]);
   return most > 0.9 ? (int)ceil(log2(most / 0.9)) : 0;
 }

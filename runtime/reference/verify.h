@@ -28,7 +28,6 @@ typedef struct verify_case {
   int contiguous; /* no padding: rows and heads follow each other */
   int far;        /* offsets exceed 32 bits: FG_PROBLEM_FAR */
   int leaves_out; /* some outputs that may be left out are: others with the next seed */
-  int faults;     /* also draws what faults of kernels that are known make wrong */
   int again;      /* what is promised to be equal in equal launches is launched twice */
   int n_numbers;  /* numbers that are set: inputs by name; others are drawn */
   const struct verify_number *number;

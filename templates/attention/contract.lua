@@ -96,7 +96,8 @@ function hooks.pair(names)
                             reads_or_calls = formula.reads_or_calls(read.slope) }
     end
   end
-  names.staged = input.staged
+  -- spot "contract.score_is_weight"
+  names.staged, names.score_is_weight = input.staged, hooks.norm.score_is_weight
   local texts = emit(nodes, names)
   for i, term in ipairs(terms) do term.slope = texts.values[4 + i] end
   -- spot "contract.pair"

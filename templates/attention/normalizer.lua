@@ -13,6 +13,7 @@
 --   beside              a second accumulator; nil: there is none. { output = the name of it, float32 [b, h, nq, dv]: "u", value(p),
 --                       weight(p) }: texts of a pair's weight in O and in it, of r.p as step leaves it
 --   inputs              tensors that finish reads; of a head, which is h there: { "sink" }
+--   score_is_weight     a score, or its sigmoid, is the weight: what a score is off by counts beside its own size
 --   clips               its weights are never below 0, and a family that packs them may make 0 of what is: r.clips
 --   drops               its weights may be dropped at random: `drop` is dropout.lua then, where the spec says so
 --   numbers             numbers of the launch that it reads, members of Params: { "sigmoid_bias" }; nil: none
@@ -96,7 +97,7 @@ local NEEDED = { "s", "p", "inverse", "each", "max", "sum" }
 -- member = its type, "?" where it may be missing
 local NORMALIZER = {
   about = "string", unit = "string?", masked = "string", state = "table", has_correction = "boolean", second = "string?", empty = "string?", beside = "table?",
-  second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table", numbers = "table?", clips = "boolean?", drops = "boolean?",
+  second_has_no_gradient = "boolean?", inputs = "table", head_grads = "table", numbers = "table?", score_is_weight = "boolean?", clips = "boolean?", drops = "boolean?",
   declare = "function?", init = "function", step = "function", finish = "function", merge = "function", resume = "function?",
   trial = "function?", start = "function?", accept = "function?",
   delta = "function?", kept = "function?", no_weight = "string?", p = "function", basis = "function?", weight = "function?", ds = "function",

@@ -57,6 +57,11 @@ static const struct {
     /* weights of a sigmoid within 2^-20 of 1 */
     {"normalizers.sigmoid.ds", "(least_f32($basis, 1e38f) * $p)", "(1.0f - $p)",
      SIMT "pass=backward normalizer=sigmoid", 4},
+    /* tanh of small numbers as a weight */
+    {"contract.score_is_weight", "hooks.norm.score_is_weight", "false",
+     "family=mma head_dim=64 normalizer=retention score=softcap(30.0) dtype=f16 b=1 h=4 hk=1 nq=64 "
+     "nk=6000 scale=1e-3",
+     4},
 };
 enum { BUGS = sizeof bugs / sizeof *bugs };
 
@@ -68,25 +73,6 @@ TEST_TENTH(shown, BUGS) {
     ck_assert_msg(r.code == bugs[_i].code, "%s, seed %d: exit %d\n%s%s", bugs[_i].where, seed,
                   r.code, r.out, r.err);
   }
-}
-
-/* What known faults make wrong is drawn by FLASHGEN_CHECK_FAULTS=1 alone. A row goes to the others
- * when its fault is mended: it is drawn always then. */
-static const struct {
-  const char *words;
-  int code;
-} known[] = {
-    /* tanh has an absolute error where the score is the weight */
-    {"family=mma head_dim=64 normalizer=retention score=softcap(30.0) dtype=f16 --seed 3", 4},
-};
-enum { KNOWN = sizeof known / sizeof *known };
-
-TEST_TENTH(known_faults, KNOWN) {
-  static const program_setup with_faults = {.env = {"FLASHGEN_CHECK_FAULTS=1"}};
-  program_result r = program_run(&with_faults, "check -q %s", known[_i].words);
-  ck_assert_msg(r.code == known[_i].code, "%s: exit %d\n%s%s", known[_i].words, r.code, r.out,
-                r.err);
-  program_gives(0, "check -q %s", known[_i].words);
 }
 
 TEST_FIXTURE(scratch_enter, scratch_leave)

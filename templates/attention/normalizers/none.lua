@@ -5,6 +5,7 @@ local none = {
   inputs = {}, head_grads = {},
   masked = "0.0f",
   state = {},
+  score_is_weight = true,
   has_correction = false,
   ds_is_0_if_masked = false, -- it is as a score of 0, which has a gradient
 }

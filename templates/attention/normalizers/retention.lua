@@ -6,6 +6,7 @@ local retention = {
   inputs = {}, head_grads = {},
   masked = "0.0f",
   state = { "mass" },
+  score_is_weight = true,
   has_correction = false,
   second = "r",
   second_has_no_gradient = true,

@@ -8,6 +8,7 @@ local sigmoid = {
   inputs = {}, head_grads = {}, numbers = { "sigmoid_bias" },
   masked = "NEG_INF",
   state = {},
+  score_is_weight = true,
   has_correction = false,
   clips = true,
   ds_is_0_if_masked = true, kept_takes_keys = true,
