@@ -351,6 +351,7 @@ void fg_formula_push(lua_State *L, fg_formula *f, bool backward) {
   if (backward) check_made(L, f, score), check_made(L, f, slope);
   set_node(L, "mask", f->mask);
   set_node(L, "score", score);
+  set_node(L, "terms_of_pair", fg_tree_terms_of_pair(&f->tree, score));
   set_node(L, "slope", slope);
   lua_createtable(L, f->n_inputs, 0);
   for (int i = 0; i < f->n_inputs; i++) {

@@ -10,7 +10,8 @@
  *
  * Nodes are integers. Members that are nodes:
  *
- *   mask, score    the score as the pass takes it; slope: of d score / d s
+ *   mask, score    the score as the pass takes it; slope: of d score / d s; terms_of_pair: without
+ *                  those of its terms that are the same for a head
  *   never, always  tests of a tile; always_end: nil, or `always` is that k1 is at most this
  *   keys, queries  { first =, last =, exact =, exact_for_one = }, nodes or nil (fg_visible)
  *   seen_by_all    the same of keys

@@ -63,3 +63,16 @@ void fg_tree_each_term(const fg_tree *t, int node, double factor, fg_take_term *
     take(to, node, factor);
   }
 }
+
+int fg_tree_terms_of_pair(fg_tree *t, int node) {
+  if (fg_tree_level(t, node) == HEAD) return fg_tree_constant(t, FG_TYPE_FLOAT, 0);
+  const fg_node x = t->node[node]; /* the tree may move */
+  const bool is_sum = x.op == FG_NODE_ADD || x.op == FG_NODE_SUBTRACT;
+  const bool is_scaled = (x.op == FG_NODE_MULTIPLY || x.op == FG_NODE_DIVIDE) &&
+                         t->node[x.arg[1]].op == FG_NODE_CONSTANT;
+  if (!is_sum && !is_scaled && x.op != FG_NODE_NEGATE) return node;
+  const int first = fg_tree_terms_of_pair(t, x.arg[0]);
+  if (x.op == FG_NODE_NEGATE) return fg_tree_unary(t, FG_NODE_NEGATE, first);
+  const int second = is_scaled ? x.arg[1] : fg_tree_terms_of_pair(t, x.arg[1]);
+  return fg_tree_binary(t, (fg_node_op)x.op, first, second);
+}

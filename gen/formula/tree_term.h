@@ -39,4 +39,7 @@ enum { FG_ROUGH_TANH_MOST = 70 };
 typedef void fg_take_term(void *to, int node, double factor);
 void fg_tree_each_term(const fg_tree *tree, int node, double factor, fg_take_term *take, void *to);
 
+/* The node, a float, without those of its terms that are the same for a head. */
+int fg_tree_terms_of_pair(fg_tree *tree, int node);
+
 #endif

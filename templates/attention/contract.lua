@@ -135,7 +135,8 @@ local function times(x, factor) return factor == "1.0f" and x or string.format("
 
 function score.above(q, other)
   if not (formula.uses(formula.score, "q") or formula.uses(formula.score, "p")) then return nil end
-  local function at(row, of_row) return emit({ formula.score }, { q = row, k = "(" .. place(other) .. ")", s = "0.0f", hoist = true, of_row = of_row }) end
+  -- without what rows have in common, which may be infinite
+  local function at(row, of_row) return emit({ formula.terms_of_pair }, { q = row, k = "(" .. place(other) .. ")", s = "0.0f", hoist = true, of_row = of_row }) end
   local own, its = at(q), at(other, "of_other")
   -- spot "contract.difference_of_rows"
   return { head = own.head, row = own.row .. "\n" .. its.row, value = string.format("%s - (%s)", own.values[1], its.values[1]) }
