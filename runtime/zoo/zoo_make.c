@@ -126,7 +126,10 @@ fg_status fg_zoo_make_open(const char *dir, const volatile int *stop, size_t siz
 void fg_zoo_make_close(fg_zoo_make *m) {
   if (!m) return;
   if (m->journal >= 0) close(m->journal);
-  if (m->fd >= 0) close(m->fd);
+  if (m->fd >= 0) {
+    flock(m->fd, LOCK_UN); /* a child that was forked meanwhile would keep it */
+    close(m->fd);
+  }
   pthread_mutex_destroy(&m->lock);
   fg_zoo_free(m->old);
   free(m->item);

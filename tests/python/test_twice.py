@@ -8,6 +8,7 @@ from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import flashgen.torch_ops  # noqa: E402, F401
+from flashgen.flash_attn import flash_attn_func  # noqa: E402
 
 B, N, H, D, IN, OUT = 2, 8, 2, 16, 32, 16
 STARTS = torch.tensor([0, 7, 16], dtype=torch.int32, device=DEVICE)
@@ -35,6 +36,7 @@ CASES = {
                                            *rows((H,), (H,), dtype=torch.float32)]),
     "logsoftmax": (lambda q, k, v: flashgen.attention(q, k, v, normalizer="logsoftmax"), qkv()),
     "packed": (lambda q, k, v: flashgen.attention(q, k, v, starts_q=STARTS, starts_k=STARTS), qkv(16)),
+    "flash_attn": (flash_attn_func, qkv()),
     "linear": (lambda x, w, b: flashgen.linear(x, w, b, epilogue="gelu"), rows((N, IN), (OUT, IN), (OUT,))),
     "ffn": (lambda x, w1, w2: flashgen.ffn(x, w1, None, w2, None), rows((N, IN), (OUT, IN), (IN, OUT))),
     "layernorm": (lambda x, gamma, more, bias: flashgen.layernorm(x, gamma, residual=more, bias=bias),
@@ -67,7 +69,7 @@ class Twice(Case):
 
     def test_traced(self):
         """The operators that a compiled program calls."""
-        for name in ("attention, all inputs", "linear", "log_softmax"):
+        for name in ("attention, all inputs", "linear", "linear_norm", "log_softmax"):
             with self.subTest(name):
                 torch._dynamo.reset()
                 self.refused(*CASES[name], compiled=True)

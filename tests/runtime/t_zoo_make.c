@@ -103,4 +103,19 @@ TEST(one_at_a_time) {
   ck_assert_int_eq(state, 0);
 }
 
+/* A child that was forked while a zoo was made does not keep its lock. */
+TEST(forked_meanwhile) {
+  static const volatile int enough = 1;
+  char note[256];
+  fg_zoo_make *make = zoo_open_make();
+  pid_t child = fork();
+  if (child == 0) pause();
+  fg_zoo_make_close(make);
+  ck_assert_msg(fg_zoo_make_open("zoo", &enough, sizeof note, note, &make) == FG_OK, "%s",
+                fg_error());
+  fg_zoo_make_close(make);
+  kill(child, SIGKILL);
+  ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+
 TEST_FIXTURE(scratch_enter, scratch_leave)
