@@ -315,10 +315,10 @@ fg_status verify_run(const fg_variant *variant, const fg_source *source, fg_modu
   row->tell(&b, verdict);
   if (which->again && verify_again_promised(variant))
     TRY_OUT(verify_again(b.problem, variant, module, sizeof verdict->order, verdict->order));
-  if (variant->point.batch_invariant && shape.b > 1 && !*verdict->order)
+  if (which->unskipped) TRY_OUT(compare_unskipped(&b, variant, verdict));
+  if (variant->point.batch_invariant && shape.b > 1 && verdict->pass)
     TRY_OUT(verify_alone(b.problem, module, sizeof verdict->order, verdict->order));
   if (*verdict->order) verdict->pass = 0;
-  if (which->unskipped) TRY_OUT(compare_unskipped(&b, variant, verdict));
   if (*verdict->claim) verdict->pass = 0;
 out:
   for (int i = 0; i < source->recipe.n_tensors; i++) free(b.value[i]);
