@@ -48,7 +48,8 @@ function parts.text(s, part)
     for i, l in ipairs(part) do body[i] = { text = i < #part and l.text or l.text:match("^(.*);$"), file = l.file, line = l.line } end
     return parts.macro(row[1], table.concat(names, ", "), body)
   end
-  local head = string.format("DEV %s %s(%s) {", row[2], row[1], row[3])
+  local class = s.env.target == "host" and "PRIMITIVE" or "DEV"
+  local head = string.format("%s %s %s(%s) {", class, row[2], row[1], row[3])
   local first = part[1]
   local short = string.format("%s %s }", head, first.text:match("^%s*(.*)"))
   if #part == 1 and #short < 100 then return { { text = short, file = first.file, line = first.line } } end
