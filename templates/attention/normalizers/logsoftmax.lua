@@ -11,6 +11,7 @@ local logsoftmax = {
   second = "lse",
   empty = "NEG_INF",
   ds_is_0_if_masked = true,
+  score_is_weight = true,
 }
 
 local fill = run("expr/text.lua").substituted
