@@ -109,6 +109,10 @@ static double weight_size(const oracle_problem *x, double p, const oracle_row_si
   return oracle_normalizer_of(x)->size ? size + row->all / lse_share : size;
 }
 
+/* A weight is a float32, and one below 2^-126 is 0: it is off by as much, which is right for one of
+ * 2^-115, as an error of 7e-4 is. */
+static const double least_weight = 0x1p-115;
+
 static void backward_row(const oracle_problem *x, oracle_place at, scratch *t, gradient *g,
                          oracle_result *r) {
   const double *dout = x->dout ? x->dout + at.row * x->dv : t->zero;
@@ -123,6 +127,7 @@ static void backward_row(const oracle_problem *x, oracle_place at, scratch *t, g
     double p = t->p[k], dp = t->dp[k];
     if (t->hidden[k]) continue;
     g->ds = oracle_rounded(x, oracle_normalizer_of(x)->slope(p, dp, delta, second, &g->size));
+    g->size = fmax(g->size, least_weight * fabs(dp));
     const oracle_slopes slopes = through_score(g, at, k);
     double ds = x->scale * oracle_rounded(x, g->ds * slopes.s);
     r->largest_ds = fmax(r->largest_ds, fabs(g->ds) * fmax(1, fabs(slopes.s)));
