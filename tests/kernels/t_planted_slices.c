@@ -71,7 +71,7 @@ static const verify_case long_ones[] = {
 static const planted_bug bugs[] = {
     /* a slice */
     {"tile.slices.token", "imax((int)ldg_u32(end), 0)", "(int)ldg_u32(end)", forward,
-     .fault = PLACE},
+     .fault = PLACE, .place = {{"tile/slices.cut", NULL}, {"simt.forward.load_tile", NULL}}},
     {"tile.slices.ends", "q_ranges + 2 * i + 1", "q_ranges + 2 * i", .words = forward},
     {"tile.slices.kind", "kind & 2", "kind & 4", .words = full},
     {"tile.slices.shows", "s.low <= k - q", "s.low < k - q", .words = full},

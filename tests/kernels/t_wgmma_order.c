@@ -85,7 +85,7 @@ static void same(const kernel *k, fg_shape shape) {
 
 /* Each mask as it is usually made, then with one of the switches, then by clusters for wide heads.
  */
-TEST_LOOP(test_same, 3 * MASKS) {
+TEST_TENTH(test_same, 3 * MASKS) {
   const char *mask = masks[_i % MASKS];
   setenv("FLASHGEN_SWITCH", _i / MASKS != 1 ? "" : switches[_i % SWITCHES], 1);
   kernels made = kernels_new(BWD "head_dim=%s mask=%s", _i / MASKS == 2 ? "136/24" : "24", mask);
