@@ -32,7 +32,7 @@ def suite_of(test):
 
 
 def files_of(suite):
-    """Where the head comment of the suite may stand."""
+    """The files that may have the head comment of the suite."""
     yield from HERE.glob(f"*/{suite}.c")
     yield HERE / "python" / f"test_{suite.removeprefix('python_')}.py"
     yield HERE / "bench" / f"{suite.removeprefix('bench_')}.py"

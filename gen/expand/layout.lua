@@ -203,7 +203,7 @@ function layout.without_unused(lines, words_of, is_pure)
       if word ~= but then use(word) end
     end
   end
-  -- Of the line's constants those that are used, from the last one to the first; nil: none is.
+  -- The line with the constants that are used, looked at from the last one to the first; nil: none is.
   local function keep_used(line, code, head, constants)
     local used, texts = scopes[#scopes], {}
     for i = #constants, 1, -1 do

@@ -168,7 +168,7 @@ fg_status fg_grid_read(int n_files, const char *const *files, int n_words, const
 /* The same from the C struct; lists are allowed. */
 fg_status fg_grid_from_spec(const fg_spec *spec, fg_grid **grid);
 void fg_grid_free(fg_grid *grid);
-/* Those of the point; NULL: the grid has no such point. */
+/* The restrictions of a point's plans; NULL: the grid has no such point. */
 const fg_limits *fg_grid_limits(const fg_grid *grid, const fg_point *point);
 
 /* FG_ESPEC where a word is for the launch, and there is none. */

@@ -239,8 +239,8 @@ const cli_command cli_check = {
         "judged, for the mask shows no pair in any case. Where a mask lets tiles be skipped, the\n"
         "kernel is also compared with one that skips none, unless FLASHGEN_JIT=0 forbids to "
         "compile\n"
-        "that. Where the compiler refuses the first plan of a spec, because it spills, the next "
-        "one "
-        "is\ntried, as by the library, and the line says instead of which.\n",
+        "that.\n"
+        "Where the compiler refuses the first plan of a spec, the next one is tried, as by the "
+        "library;\nthe line says instead of which.\n",
     .takes_arguments = 1,
     .run = run};

@@ -130,8 +130,8 @@ void fgh_collective_block(u32 block_threads, u32 warps);
 void fgh_collective_seat(u32 seat);
 void fgh_collective_return(void); /* the running thread is about to end */
 void fgh_barriers_report(void);   /* those that wait for more threads */
-const fgh_path *
-fgh_waiting_report(void); /* each thread's place; returns where the first one waits */
+/* Reports each thread's place; returns where the first one waits. */
+const fgh_path *fgh_waiting_report(void);
 void fgh_barrier_sync(int id, int threads);
 void fgh_barrier_arrive(int id, int threads);
 void fgh_warp_sync(u32 lanes);

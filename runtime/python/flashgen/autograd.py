@@ -167,7 +167,7 @@ def keep_rows(ctx, adapter, kind, options, wants, known, names, results):
 
 
 def gradients_of_rows(ctx, saved, needed, douts):
-    """Of each tensor, None where it is not needed. saved: what keep_rows kept; douts: of what forward returned."""
+    """The gradient of each tensor, None for one that needs none. saved: kept by keep_rows; douts: gradients of the results."""
     adapter, kind, options, names, results, takes = ctx.call
     given = dict(zip(takes, saved))
     lacking = [name for name, x in given.items() if x is None]

@@ -24,7 +24,7 @@ def plan_text(value):
 
 
 def names_in(text):
-    """Of "mean,rstd"; not every tracer of PyTorch takes lists of texts."""
+    """Splits "mean,rstd" into names: not every tracer of PyTorch takes lists of texts."""
     return tuple(text.split(",")) if text else ()
 
 

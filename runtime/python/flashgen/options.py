@@ -1,4 +1,4 @@
-"""What callers say beside arrays: checked, and as a prepared call is kept by. Each mistake is one sentence."""
+"""Checks the options of a call, and makes the key of its prepared call. Each mistake is one sentence."""
 import numbers
 
 LONGEST = 1 << 30  # more than a length may be
