@@ -23,7 +23,7 @@ static const char count[] = "here=$(dirname \"$0\")\n"
                             "      echo 'kernel.c:9:1: error: not this plan'\n"
                             "      exit 1\n"
                             "    fi\n"
-                            "    head -3 \"$word\" | grep -q -- -d32 && kill -9 $PPID\n"
+                            "    head -3 \"$word\" | grep -q -- -d32 && kill -9 $PPID && exit 1\n"
                             "    ;;\n"
                             "  esac\n"
                             "done";
