@@ -46,14 +46,14 @@ TEST(not_a_number) {
 /* Numbers that are wrong with and without tile skipping say nothing of a bound, in families too
  * whose sums have no fixed order. */
 TEST(wrong_in_both) {
-  planted_in_t("wgmma.forward.scale", "$(score.positive_scale)",
+  planted_in_t("wgmma.unit.scale", "$(score.positive_scale)",
                "p.scale < 0.0f ? 0.0f : 0.0f / 0.0f");
   program_result r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 "
                                                   "h=1 nq=130 nk=300 -q");
   ck_assert_int_eq(r.code, 4);
   program_says(r.out, "nq=130 nk=300: o[0, 0, 0, 0] is NaN, expected ");
   ck_assert_int_eq(program_count(r.out, "bound"), 0);
-  planted_in_t("wgmma.forward.scale", "$(score.positive_scale)", "1.1f * p.scale");
+  planted_in_t("wgmma.unit.scale", "$(score.positive_scale)", "1.1f * p.scale");
   r = program_run(&with_templates, "check family=wgmma head_dim=64 mask=causal b=1 h=1 nq=130 "
                                    "nk=300 -q");
   ck_assert_int_eq(r.code, 4);
@@ -162,7 +162,7 @@ static const struct {
      "family=mma head_dim=64", "-0.3"},
     {"backward.weights.hide", "$(hidden)", "p.scale < -1.0f ? -($(norm.masked)) : $(norm.masked)",
      "family=mma head_dim=64 mask=causal pass=backward", "-0.3"},
-    {"wgmma.job.sign_of_scale", "$(score.scale_is_negative)", "p.scale < -1.0f",
+    {"wgmma.unit.sign_queries", "$(score.scale_is_negative)", "p.scale < -1.0f",
      "family=wgmma head_dim=64", "-0.3"},
 };
 enum { SCALES = sizeof scale_bugs / sizeof *scale_bugs };

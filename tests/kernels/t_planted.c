@@ -279,7 +279,7 @@ static const planted_bug wrong[] = {
     {"normalizers.logsoftmax.kept", ": $lse", ": 0.0f", .words = LOGS_BACKWARD},
     {"wgmma.backward_background.beside", "32 * (lane % 2)", "0 * (lane % 2)",
      .words = "family=wgmma pass=backward head_dim=64 normalizer=logsoftmax"},
-    {"wgmma.forward.scale_of_lane", "as_f32(", "2.0f * as_f32(",
+    {"wgmma.unit.scale_of_lane", "as_f32(", "2.0f * as_f32(",
      .words = "family=wgmma head_dim=64 block_kv=64 normalizer=retention"},
     {"wgmma.weights.sum_below_limit", "* 1.01f", "* 0.0f",
      .words = "family=wgmma head_dim=128 max_logit=true"},

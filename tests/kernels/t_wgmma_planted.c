@@ -87,21 +87,21 @@ static const planted_bug bugs[] = {
     {"wgmma.input.load", "warp_sync(ALL_LANES);", "", .words = BIAS, .fault = RACE,
      .place = {{SOFT}}},
     /* keys that only other warpgroups see: the same barriers for all */
-    {"wgmma.job.pass_first_tiles", "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW,
+    {"wgmma.keys_range.pass_first_tiles", "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW,
      .fault = RACE "|" STUCK, .place = {{WGMMA}, {JOB}, {MOVERS}}},
-    {"wgmma.job.pass_tiles", "job.take_turn()", "", .words = WINDOW, .fault = RACE "|" STUCK},
-    {"wgmma.forward.first_turn", "if use.first_tile_in_turn then job.take_turn() end", "",
+    {"wgmma.keys_range.pass_tiles", "turns.take()", "", .words = WINDOW, .fault = RACE "|" STUCK},
+    {"wgmma.forward.first_turn", "if use.first_tile_in_turn then turns.take() end", "",
      .words = CAPPED, .fault = RACE "|" STUCK, .place = {{JOB}}},
-    {"wgmma.job.keys_left_behind", ")); // of", " .. \" + BLOCK_KV\")); // of", .words = WINDOW},
+    {"wgmma.keys_range.keys_left_behind", ")); // of", " .. \" + BLOCK_KV\")); // of", .words = WINDOW},
     /* slots of Q that warpgroups have in turn */
     {"wgmma.barriers.slots_of_q", "Q_SLOTS", "GROUPS", .words = ROUND, .fault = RACE "|" STUCK,
      .place = {{MOVERS}, {JOB}, {WGMMA}}},
     {"wgmma.barriers.slots_of_q", "\"turn % 2 * GROUPS + \" .. group", "barriers.q_slot(group)",
      .words = ROUND, .fault = RACE "|" STUCK, .place = {{MOVERS}, {JOB}, {WGMMA}}},
     /* tiles that all rows of a warpgroup see: where the first one begins, and the last */
-    {"wgmma.job.whole_tiles", "), k_end", ") - BLOCK_KV, k_end", .words = WIDE},
-    {"wgmma.job.whole_tiles", "- BLOCK_KV ", "", .words = WIDE},
-    {"wgmma.job.seen_by_all", "mask.seen_by_all", "mask.keys", .words = WIDE},
+    {"wgmma.keys_range.whole_tiles", "), k_end", ") - BLOCK_KV, k_end", .words = WIDE},
+    {"wgmma.keys_range.whole_tiles", "- BLOCK_KV ", "", .words = WIDE},
+    {"wgmma.keys_range.seen_by_all", "mask.seen_by_all", "mask.keys", .words = WIDE},
     /* claims of rows: who begins to count, from where, and behind which grid */
     {"wgmma.movers.claim", "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
      .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},
