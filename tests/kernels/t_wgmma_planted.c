@@ -140,9 +140,9 @@ static const planted_bug bugs[] = {
      .words = PARTED, .cases = parted,
      .fault = "race: store*another block|never written|wrong numbers"},
     /* the first loads, which no mover makes again */
-    {"wgmma.movers.counts", "1, v_count", "0, v_count", .words = WINDOW,
+    {"wgmma.load_range.counts", "1, v_count", "0, v_count", .words = WINDOW,
      .fault = RACE "|" STUCK "|arrivals of its phase"},
-    {"wgmma.movers.first_keys", "k_last", "k_first", .words = WINDOW},
+    {"wgmma.load_range.first_keys", "k_last", "k_first", .words = WINDOW},
     {"wgmma.movers.first_rows", "if (turn == 0) { continue; } // on its way", "", .words = WINDOW,
      .fault = RACE "|" STUCK "|arrivals of its phase"},
     /* a cap: where its polynomial holds, and what takes its place */
@@ -159,7 +159,7 @@ static const planted_bug bugs[] = {
     /* the bits of a mask */
     {"tile.tiles.columns_below", "+ imin", "+ 1 + imin", .words = WINDOW},
     {"expr.text.seen_columns", " & ~\" .. below(first)", "\"", .words = WINDOW},
-    {"wgmma.weights.hide_upper", "seen1) >> 16", "seen1) >> 24", .words = WINDOW},
+    {"wgmma.trials.hide_upper", "seen1) >> 16", "seen1) >> 24", .words = WINDOW},
     {"wgmma.weights.hide_first_tile", "hide()", "", .words = WINDOW, .cases = wide},
 };
 
