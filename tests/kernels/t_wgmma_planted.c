@@ -136,14 +136,14 @@ static const planted_bug bugs[] = {
     {"wgmma.parts.keep", "kept_of_row", "1.0f", .words = PARTED, .cases = parted_far},
     {"wgmma.output.store_rows", "row(r)", "row(0)", .words = WIDE_O, .fault = STORED},
     {"wgmma.output.store_rows", "q < $(seq.nq)", "1", .words = WIDE_O, .fault = STORED},
-    {"wgmma.movers.store_o", "if (shares == 1 || lds_u32(sm + SM_LAST + (u32)slot * 4)) ", "",
+    {"wgmma.queries.store_o", "if (shares == 1 || lds_u32(sm + SM_LAST + (u32)slot * 4)) ", "",
      .words = PARTED, .cases = parted,
      .fault = "race: store*another block|never written|wrong numbers"},
     /* the first loads, which no mover makes again */
     {"wgmma.load_range.counts", "1, v_count", "0, v_count", .words = WINDOW,
      .fault = RACE "|" STUCK "|arrivals of its phase"},
     {"wgmma.load_range.first_keys", "k_last", "k_first", .words = WINDOW},
-    {"wgmma.movers.first_rows", "if (turn == 0) { continue; } // on its way", "", .words = WINDOW,
+    {"wgmma.queries.first_rows", "if (turn == 0) { continue; } // on its way", "", .words = WINDOW,
      .fault = RACE "|" STUCK "|arrivals of its phase"},
     /* a cap: where its polynomial holds, and what takes its place */
     {"cap.limits", "BITS - 1", "BITS + 60", .words = CAPPED, .cases = wide},

@@ -34,7 +34,7 @@ static const planted_bug bugs[] = {
     {"wgmma.barriers.turned", "STAGES or 0, 2", "STAGES or 0, 1", .words = FULL,
      .fault = "never written|race|arrivals of its phase|" WGMMA_STUCK,
      .place = {{TURN}, {"attention/wgmma/forward.cut"}, {"attention/wgmma/movers.cut"}}},
-    {"wgmma.movers.job_before", "(turn - 1) % 2", "turn % 2", .words = FULL,
+    {"wgmma.queries.job_before", "(turn - 1) % 2", "turn % 2", .words = FULL,
      .fault = "tma_store to coordinate -1", .place = {{"attention/wgmma/movers.cut"}}},
     {"tile.tiles.columns_below", "$(4 * bits.count)", "128", .words = WIDE},
     {"wgmma.transpose.turned", "\"v_empty\"", "\"v_full\"", .words = FULL,
