@@ -405,7 +405,8 @@ fg_status fg_select(fg_op *op, const fg_shape *shape, fg_stream stream, fg_kerne
   if (!op || !shape || !kernel) return FG_GIVEN({"op", op}, {"shape", shape}, {"kernel", kernel});
   TRY(fg_context_check(op->context));
   TRY(fg_shape_read(shape, &own, &shape));
-  TRY(fg_shape_check_of(fg_point_kind(&op->point), shape));
+  if (!fg_shape_is_good(&op->form, shape))
+    TRY(fg_shape_check_of(fg_point_kind(&op->point), shape));
   uint64_t class = fg_shape_class(shape);
   find_slot(op, class, &choice);
   if (!choice || choice->shape_class != class) return select_cold(op, class, shape, stream, kernel);

@@ -200,23 +200,19 @@ static fg_status check_layout(const fg_recipe *recipe, const fg_shape *shape, co
     return fg_fail(FG_EARGUMENT,
                    "b = %" PRId64 ": with slices=true all tokens are of one batch, b = 1",
                    shape->b);
-  for (int i = 0; i < FG_ARGUMENTS; i++) {
-    const fg_argument *a = &fg_arguments[i];
-    const fg_recipe_tensor as_if = {.argument = a, .slot = -1};
-    const bool is_descale = a->elem == FG_RULE_DESCALE;
-    if ((a->elem != FG_RULE_I32 && !is_descale) || !fg_args_tensor(args, &as_if)->data) continue;
-    bool is_taken = false;
-    for (int t = 0; t < recipe->n_tensors; t++) is_taken |= recipe->tensor[t].argument == a;
-    if (!is_taken && is_descale)
+  for (int i = 0; i < recipe->n_absent; i++) {
+    const fg_argument *a = &fg_arguments[recipe->absent[i]];
+    const fg_tensor *given = (const fg_tensor *)(const void *)((const char *)args + a->place);
+    if (!given->data) continue;
+    if (a->elem == FG_RULE_DESCALE)
       return fg_fail(FG_EARGUMENT, "%s is given, but the kernel has no %.1s of e4m3", a->name,
                      a->name);
-    if (!is_taken)
-      return fg_fail(FG_EARGUMENT,
-                     "%s is given, but the kernel has no such tensor: its spec has q_layout=%s, "
-                     "kv_layout=%s, slices=%s, shard=%s",
-                     a->name, fg_layout_words[recipe->layout.q], fg_layout_words[recipe->layout.kv],
-                     recipe->layout.slices ? "true" : "false",
-                     recipe->layout.shard ? "true" : "false");
+    return fg_fail(FG_EARGUMENT,
+                   "%s is given, but the kernel has no such tensor: its spec has q_layout=%s, "
+                   "kv_layout=%s, slices=%s, shard=%s",
+                   a->name, fg_layout_words[recipe->layout.q], fg_layout_words[recipe->layout.kv],
+                   recipe->layout.slices ? "true" : "false",
+                   recipe->layout.shard ? "true" : "false");
   }
   return FG_OK;
 }
@@ -238,7 +234,8 @@ static fg_status check_latent(const fg_recipe *recipe, const fg_shape *shape, co
 
 fg_status fg_launch_check(const fg_recipe *recipe, const fg_shape *shape, const fg_args *args) {
   int64_t reach[FG_TENSOR_MAX];
-  TRY(fg_shape_check_of(fg_recipe_kind(recipe), shape));
+  if (!fg_shape_is_good(&recipe->form, shape))
+    TRY(fg_shape_check_of(fg_recipe_kind(recipe), shape));
   TRY(check_scale(fg_recipe_kind(recipe), args));
   TRY(check_launch_numbers(recipe, args));
   TRY(check_layout(recipe, shape, args));
@@ -292,8 +289,7 @@ static fg_status fill_one(const fg_recipe *r, const fg_parameter *p, const fg_sh
     memcpy(to, &fg_args_tensor(args, t)->data, sizeof(void *));
     break;
   case FG_FROM_STRIDE:
-    memcpy(to, &fg_args_tensor(args, t)->stride[fg_axis_index(t->argument->axes, p->axis)],
-           sizeof(int64_t));
+    memcpy(to, &fg_args_tensor(args, t)->stride[p->stride], sizeof(int64_t));
     break;
   case FG_FROM_REGION: {
     int64_t offset, bytes;

@@ -8,7 +8,7 @@
 #include "recipe/recipe.h"
 #include "workspace.h"
 
-enum { FG_PARAMS_MAX = 2048, FG_LENGTH_MAX = 1 << 30 };
+enum { FG_PARAMS_MAX = 2048 };
 
 /* FG_EARGUMENT naming the field: extents negative, h no multiple of hk, a length >= 2^30, a tensor
  * that is missing or misaligned, whose last stride is not 1 or whose offsets overflow, an input or

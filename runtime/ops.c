@@ -74,6 +74,7 @@ static fg_op *add(fg_context *c, const fg_point *point, const fg_limits *limits)
   if (!op) return NULL;
   fg_op **at = chain(&c->ops, point, limits);
   *op = (fg_op){.context = c, .next = *at, .point = *point, .limits = *limits};
+  op->form = fg_form_rule_of(fg_point_kind(point)->form);
   op->n_inputs = count_inputs(point->inputs);
   pthread_mutex_init(&op->lock, NULL);
   c->ops.n++;

@@ -29,6 +29,7 @@ struct fg_op {
   int users;   /* calls of fg_define that fg_release has not taken back */
   fg_point point;
   fg_limits limits;
+  fg_form_rule form; /* of its shapes */
   int n_inputs; /* of the point, which are the places in fg_args.inputs */
   pthread_mutex_t lock; /* of candidates, and of filling the memo */
   fg_candidate *candidate;

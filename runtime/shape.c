@@ -16,10 +16,10 @@ enum { GRID_MAX = 65535 };
 
 /* Quarter octaves: 0, then 1 + 4 log2 n and the two bits below the leading one. */
 static int quarters(int64_t length) {
-  uint64_t n = (uint64_t)length;
-  int octave = log2_of(n);
-  uint64_t below = octave >= 2 ? n >> (octave - 2) & 3 : n << (2 - octave) & 3;
-  return n ? 1 + 4 * octave + (int)below : 0;
+  const uint64_t n = (uint64_t)length;
+  if (!n) return 0;
+  const int zeros = __builtin_clzll(n);
+  return 1 + 4 * (63 - zeros) + (int)(n << zeros >> 61 & 3);
 }
 
 /* The quarters of 1, and of 2 and 3, are single lengths. */
@@ -32,20 +32,29 @@ void fg_shape_lengths(int64_t length, int64_t *least, int64_t *most) {
 /* Query heads of a key/value head: 1, up to 8, up to 16, more: as many rows of one query a kernel
  * for few of them has in a tile. */
 static int sharing(const fg_shape *s) {
-  const int64_t group = s->hk ? s->h / s->hk : 1;
-  return (group > 1) + (group > 8) + (group > 16);
+  if (!s->hk || s->h == s->hk) return 0;
+  return (s->h / 2 >= s->hk) + (s->h / 9 >= s->hk) + (s->h / 17 >= s->hk);
 }
 
-/* No shape has both rows and parts. */
+/* What only some shapes have: rows or parts, never both, and extents of layouts. */
+static uint64_t rare_class(const fg_shape *s) {
+  if (!(s->rows | s->parts | s->tokens_q | s->tokens_k | s->page)) return 0;
+  return (uint64_t)quarters(s->rows + s->parts) << 30 | (uint64_t)quarters(s->tokens_q) << 38 |
+         (uint64_t)quarters(s->tokens_k) << 46 | (uint64_t)quarters(s->page) << 54;
+}
+
+/* log2 of the bytes that all addresses are multiples of: 16 at most, and where nobody says. */
+static int alignment(const fg_shape *s) {
+  const int bytes = s->align ? __builtin_ctzll((uint64_t)s->align) : 4;
+  return bytes < 4 ? bytes : 4;
+}
+
 uint64_t fg_shape_class(const fg_shape *s) {
-  uint64_t align = s->align ? (uint64_t)s->align : 16;
-  int bytes = log2_of(align & (0 - align));
+  const int shared = sharing(s);
   return 1 | (uint64_t)quarters(s->nq) << 1 | (uint64_t)quarters(s->nk) << 9 |
          (uint64_t)log2_of((uint64_t)(s->b * s->h)) << 17 |
-         (uint64_t)(bytes < 4 ? bytes : 4) << 25 | (uint64_t)(sharing(s) & 1) << 28 |
-         (uint64_t)(s->b > GRID_MAX) << 29 | (uint64_t)quarters(s->rows + s->parts) << 30 |
-         (uint64_t)quarters(s->tokens_q) << 38 | (uint64_t)quarters(s->tokens_k) << 46 |
-         (uint64_t)quarters(s->page) << 54 | (uint64_t)(sharing(s) >> 1) << 62;
+         (uint64_t)alignment(s) << 25 | (uint64_t)(shared & 1) << 28 |
+         (uint64_t)(s->b > GRID_MAX) << 29 | rare_class(s) | (uint64_t)(shared >> 1) << 62;
 }
 
 fg_shape fg_shape_typical(const fg_shape *shape) {

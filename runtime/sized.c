@@ -22,12 +22,9 @@ fg_status fg_args_size_check(size_t size) {
                  size);
 }
 
-fg_status fg_shape_read(const fg_shape *given, fg_shape *own, const fg_shape **shape) {
-  *shape = given;
-  if (given->size == sizeof *given) return FG_OK;
+fg_status fg_shape_copy(const fg_shape *given, fg_shape *own) {
   TRY(fg_size_check("shape", given->size, sizeof *given));
   memset(own, 0, sizeof *own);
   memcpy(own, given, given->size);
-  *shape = own;
   return FG_OK;
 }

@@ -4,9 +4,6 @@
 #include "base/text.h"
 #include "extent.h"
 
-#include <float.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Names of the letters of kinds' widths, in programs and for people. */
@@ -202,7 +199,7 @@ static bool has_axis(const fg_kind *kind, char axis) {
 }
 
 int64_t fg_tensor_stride(const fg_recipe_tensor *t, const fg_tensor *given, int i) {
-  const int place = fg_tensor_axis(t, i);
+  const int place = t->stride[i];
   return place < FG_STRIDES ? given->stride[place] : 1;
 }
 
@@ -224,64 +221,6 @@ const fg_argument *fg_argument_laid(const fg_kind *kind, fg_layout layout, const
 }
 
 const fg_kind *fg_recipe_kind(const fg_recipe *recipe) { return &fg_kinds[recipe->kernel]; }
-
-const fg_launch_number fg_launch_numbers[FG_LAUNCH_NUMBERS] = {
-    [FG_NUMBER_SIGMOID_BIAS] = {"sigmoid_bias",
-                                FG_GIVEN_SIGMOID_BIAS,
-                                offsetof(fg_args, sigmoid_bias),
-                                "normalizer=sigmoid",
-                                {NAN, -1.5F},
-                                -FLT_MAX,
-                                FLT_MAX},
-    [FG_NUMBER_KEEP] =
-        {"keep", FG_GIVEN_KEEP, offsetof(fg_args, keep), "dropout=true", {0.9F, 0.5F}, 0, 1},
-    [FG_NUMBER_EPS] = {"eps",
-                       FG_GIVEN_EPS,
-                       offsetof(fg_args, eps),
-                       "a layer or RMS norm",
-                       {NAN, 1e-3F},
-                       0,
-                       FLT_MAX},
-};
-
-float fg_launch_number_of(const fg_launch_number *number, const fg_args *args) {
-  float value;
-  memcpy(&value, (const char *)args + number->place, sizeof value);
-  return value;
-}
-
-void fg_launch_values_fill(const fg_recipe *recipe, int which, fg_launch_values *values) {
-  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
-    const fg_launch_number *n = &fg_launch_numbers[i];
-    if (values->given & n->given || !(recipe->takes >> i & 1) || isnan(n->tried[which])) continue;
-    values->given |= n->given;
-    values->value[i] = n->tried[which];
-  }
-}
-
-void fg_launch_values_give(const fg_launch_values *values, fg_args *args) {
-  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
-    const fg_launch_number *n = &fg_launch_numbers[i];
-    if (!(values->given & n->given)) continue;
-    args->given |= n->given;
-    memcpy((char *)args + n->place, &values->value[i], sizeof values->value[i]);
-  }
-}
-
-void fg_launch_numbers_copy(const fg_args *from, fg_args *to) {
-  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++)
-    memcpy((char *)to + fg_launch_numbers[i].place, (const char *)from + fg_launch_numbers[i].place,
-           sizeof(float));
-}
-
-fg_status fg_recipe_take(fg_recipe *recipe, const char *name) {
-  for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
-    if (!name || strcmp(fg_launch_numbers[i].name, name)) continue;
-    recipe->takes |= 1u << i;
-    return FG_OK;
-  }
-  return fg_fail(FG_EIO, "\"%.60s\" is no number of a launch", name ? name : "");
-}
 
 const char *fg_recipe_letters(const fg_recipe *recipe, char letters[FG_LETTERS]) {
   char more[FG_LAYOUT_EXTENTS + 1];
@@ -309,10 +248,13 @@ int64_t fg_recipe_extent(const fg_recipe *recipe, char axis, const fg_shape *sha
   if (axis == 'y' && recipe->layout.kv == FG_CACHED && !shape->pages) return shape->b;
   const fg_extent_row *extent = fg_extent_of(axis);
   if (extent) return fg_extent_get(extent, shape);
-  char letters[FG_WIDTHS_MAX + 1];
-  fg_kind_widths(fg_recipe_kind(recipe), letters);
-  const char *width = axis ? strchr(letters, axis) : NULL;
-  return width ? recipe->width[width - letters] : 1;
+  const fg_kind *kind = fg_recipe_kind(recipe);
+  int i = 0;
+  for (const char *letter = kind->widths; *letter; letter++, i++)
+    if (*letter == axis) return recipe->width[i];
+  for (const char *letter = kind->more_widths; *letter; letter++, i++)
+    if (*letter == axis) return recipe->width[i];
+  return 1;
 }
 
 bool fg_recipe_has_width(const fg_recipe *recipe, char axis) {

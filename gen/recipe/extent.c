@@ -8,21 +8,33 @@
 #include <stdio.h>
 #include <string.h>
 
-const fg_extent_row fg_extents[FG_EXTENTS] = {
-    {"b", "b", 'b', "batch", 0, .place = offsetof(fg_shape, b)},
-    {"h", "h", 'h', "heads", 'g', .place = offsetof(fg_shape, h)},
-    {"hk", "hk", 'g', "key/value heads", 'h', .place = offsetof(fg_shape, hk)},
-    {"nq", "q", 'q', "query length", 'k', .place = offsetof(fg_shape, nq)},
-    {"nk", "k", 'k', "key length", 'q', .place = offsetof(fg_shape, nk)},
-    {"rows", NULL, 'r', "rows", 0, .place = offsetof(fg_shape, rows)},
-    {"tokens_q", NULL, 's', "query tokens", 't', .place = offsetof(fg_shape, tokens_q)},
-    {"tokens_k", NULL, 't', "key tokens", 's', .place = offsetof(fg_shape, tokens_k)},
-    {"pages", NULL, 'y', "pages", 0, .place = offsetof(fg_shape, pages)},
-    {"page", NULL, 'z', "keys of a page", 0, .place = offsetof(fg_shape, page)},
-    {"parts", NULL, 'p', "parts", 0, .place = offsetof(fg_shape, parts), .least = 1, .most = 256},
-    {"positions", NULL, 'n', "positions", 0, .place = offsetof(fg_shape, positions)},
-    {"slices", NULL, 'l', "slices", 0, .place = offsetof(fg_shape, slices)},
-};
+/* ROW(member, axis, letter, title, fellow, least, most), a name being that of fg_shape's member. */
+#define EXTENTS(ROW)                                                                               \
+  ROW(b, "b", 'b', "batch", 0, 0, 0)                                                               \
+  ROW(h, "h", 'h', "heads", 'g', 0, 0)                                                             \
+  ROW(hk, "hk", 'g', "key/value heads", 'h', 0, 0)                                                 \
+  ROW(nq, "q", 'q', "query length", 'k', 0, 0)                                                     \
+  ROW(nk, "k", 'k', "key length", 'q', 0, 0)                                                       \
+  ROW(rows, NULL, 'r', "rows", 0, 0, 0)                                                            \
+  ROW(tokens_q, NULL, 's', "query tokens", 't', 0, 0)                                              \
+  ROW(tokens_k, NULL, 't', "key tokens", 's', 0, 0)                                                \
+  ROW(pages, NULL, 'y', "pages", 0, 0, 0)                                                          \
+  ROW(page, NULL, 'z', "keys of a page", 0, 0, 0)                                                  \
+  ROW(parts, NULL, 'p', "parts", 0, 1, 256)                                                        \
+  ROW(positions, NULL, 'n', "positions", 0, 0, 0)                                                  \
+  ROW(slices, NULL, 'l', "slices", 0, 0, 0)
+
+#define NUMBER(member, ...) ROW_##member,
+enum { EXTENTS(NUMBER) ROWS };
+_Static_assert((int)ROWS == FG_EXTENTS, "as extent.h says");
+
+#define AS_ROW(member, axis, letter, title, fellow, least, most)                                   \
+  {#member, axis, letter, title, fellow, offsetof(fg_shape, member), least, most},
+const fg_extent_row fg_extents[FG_EXTENTS] = {EXTENTS(AS_ROW)};
+
+/* 1 + the row, by letter. */
+#define BY_LETTER(member, axis, letter, ...) [letter] = 1 + ROW_##member,
+static const unsigned char row_of[128] = {EXTENTS(BY_LETTER)};
 
 _Static_assert(sizeof(fg_shape) == sizeof(size_t) + (FG_EXTENTS + 1) * sizeof(int64_t),
                "each member of fg_shape but its size and align has a row");
@@ -42,6 +54,31 @@ const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS] = {
                         .brief = "b$b h$h/$g $q to $k",
                         .length = 'q'},
 };
+
+fg_form_rule fg_form_rule_of(const fg_shape_form *form) {
+  fg_form_rule rule = {.has_hk = fg_form_has(form, 'g')};
+  for (int i = 0; i < FG_EXTENTS; i++) {
+    const fg_extent_row *x = &fg_extents[i];
+    const bool has = fg_form_has(form, x->letter);
+    if (!has) rule.foreign[i] = UINT64_MAX;
+    if (has && x->most) rule.bounded = x;
+  }
+  return rule;
+}
+
+/* The bits of all numbers together show one that is negative or too long. */
+bool fg_shape_is_good(const fg_form_rule *rule, const fg_shape *s) {
+#define LOOK_AT(member, ...)                                                                       \
+  all |= (uint64_t)s->member;                                                                      \
+  other |= (uint64_t)s->member & rule->foreign[ROW_##member];
+  uint64_t all = (uint64_t)s->align, other = 0;
+  EXTENTS(LOOK_AT)
+  if (all >= FG_LENGTH_MAX || other) return false;
+  const fg_extent_row *x = rule->bounded;
+  if (x && (fg_extent_get(x, s) < x->least || fg_extent_get(x, s) > x->most)) return false;
+  if (s->h == s->hk || !s->h || !rule->has_hk) return true;
+  return s->hk && (uint32_t)s->h % (uint32_t)s->hk == 0;
+}
 
 bool fg_form_has(const fg_shape_form *form, char letter) {
   return letter && (strchr(form->letters, letter) || strchr(form->layout, letter));
@@ -112,9 +149,8 @@ const fg_extent_row *fg_extent_find(const char *name) {
 }
 
 const fg_extent_row *fg_extent_of(char letter) {
-  for (int i = 0; i < FG_EXTENTS; i++)
-    if (fg_extents[i].letter == letter) return &fg_extents[i];
-  return NULL;
+  const int row = letter > 0 ? row_of[(int)letter] : 0;
+  return row ? &fg_extents[row - 1] : NULL;
 }
 
 const fg_extent_row *fg_extent_of_axis(const char *axis, size_t n) {
@@ -123,10 +159,6 @@ const fg_extent_row *fg_extent_of_axis(const char *axis, size_t n) {
         !strncmp(fg_extents[i].axis, axis, n))
       return &fg_extents[i];
   return NULL;
-}
-
-int64_t fg_extent_get(const fg_extent_row *extent, const fg_shape *shape) {
-  return *(const int64_t *)(const void *)((const char *)shape + extent->place);
 }
 
 void fg_extent_set(const fg_extent_row *extent, fg_shape *shape, int64_t value) {

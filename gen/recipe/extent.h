@@ -6,6 +6,7 @@
 #include "flashgen.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct fg_extent_row {
   const char *name;  /* in words, files, kernels, and expressions over a shape: "nq" */
@@ -15,9 +16,10 @@ typedef struct fg_extent_row {
   char fellow;       /* the extent that it equals where a command line gives only that; 0: none */
   size_t place;      /* in fg_shape, an int64_t */
   int64_t least;     /* in a shape that has it */
-  int64_t most;      /* the same; 0: what a length may be, fewer than 2^30 */
+  int64_t most;      /* the same; 0: FG_LENGTH_MAX - 1 */
 } fg_extent_row;
 enum { FG_EXTENTS = 13 };
+enum { FG_LENGTH_MAX = 1 << 30 }; /* a length is less */
 extern const fg_extent_row fg_extents[FG_EXTENTS];
 
 /* Which extents a shape has. Kinds of kernels share forms. */
@@ -36,6 +38,18 @@ extern const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS];
 const fg_shape_form *fg_shape_form_of(const fg_shape *shape);
 /* Has the form the extent of that letter, in some layout? */
 bool fg_form_has(const fg_shape_form *form, char letter);
+
+/* A form as hot calls ask about it, without a letter; made once for an op and once for a recipe. */
+typedef struct fg_form_rule {
+  uint64_t foreign[FG_EXTENTS]; /* by row: all bits are set where the form has no such extent */
+  const fg_extent_row *bounded; /* the extent with bounds of its own; NULL: there is none */
+  bool has_hk;
+} fg_form_rule;
+fg_form_rule fg_form_rule_of(const fg_shape_form *form);
+
+/* Is the shape one that launches of such a form may have? Where this says no, fg_shape_check_of has
+ * the reason, or allows the shape after all. */
+bool fg_shape_is_good(const fg_form_rule *rule, const fg_shape *shape);
 
 /* Is no extent of the shape's form 0, but for those of layouts? */
 bool fg_shape_is_full(const fg_shape *shape);
@@ -61,7 +75,9 @@ const fg_extent_row *fg_extent_of(char letter);
 /* The row of an axis of a declared input, n bytes long; NULL: it is none. */
 const fg_extent_row *fg_extent_of_axis(const char *axis, size_t n);
 
-int64_t fg_extent_get(const fg_extent_row *extent, const fg_shape *shape);
+static inline int64_t fg_extent_get(const fg_extent_row *extent, const fg_shape *shape) {
+  return *(const int64_t *)(const void *)((const char *)shape + extent->place);
+}
 void fg_extent_set(const fg_extent_row *extent, fg_shape *shape, int64_t value);
 
 /* "b, h, hk, nq, nk" for the letters "bhgqk", NULL: all; returns the length. */

@@ -98,6 +98,7 @@ typedef struct fg_recipe_tensor {
   int unless;    /* 1 + index of the tensor without which it may not be null; 0: there is none */
   int slot;
   char axes[FG_AXES_MAX + 1];
+  int stride[FG_AXES_MAX];  /* by axis: fg_tensor_axis; fg_recipe_params fills it in */
   char name[FG_NAME_SIZE];  /* in files, words and messages */
   char ident[FG_NAME_SIZE]; /* in kernels */
 } fg_recipe_tensor;
@@ -172,6 +173,7 @@ typedef struct fg_parameter {
   fg_source_kind from;
   int index;
   char axis;
+  int stride; /* FG_FROM_STRIDE: its place in fg_tensor's strides */
   int offset;
 } fg_parameter;
 
@@ -203,6 +205,8 @@ enum {
   FG_CLUSTER_MAX = 8
 };
 
+/* fg_recipe_params makes what stands behind `extent` and the tensors' `stride`: launches look them
+ * up. */
 typedef struct fg_recipe {
   int n_tensors, n_regions, n_maps, n_steps, n_parameters, n_numbers, n_extents;
   int params_bytes;
@@ -221,6 +225,9 @@ typedef struct fg_recipe {
   fg_parameter parameter[FG_PARAMETER_MAX];
   fg_recipe_number number[FG_INPUT_SLOTS];
   fg_expr extent[FG_EXTENT_MAX]; /* of axes of declared inputs: letter 'A' + i */
+  fg_form_rule form;             /* of its shapes */
+  int n_absent;                  /* arguments that say where sequences are, and descales, */
+  unsigned char absent[FG_ARGUMENTS]; /* that the kernel does not have: rows of fg_arguments */
 } fg_recipe;
 
 /* Values of these numbers, in their order; those whose bit of `given` is set count. */

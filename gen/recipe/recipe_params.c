@@ -78,7 +78,7 @@ static void maps(writer *w) {
                  m->rows, m->columns);
     if (m->blocks) fg_lines_add(&w->text, ", %d such blocks", m->blocks);
     fg_lines_add(&w->text, "\n");
-    member(w, (fg_parameter){FG_FROM_MAP, i, 0, 0}, FG_MAP_BYTES);
+    member(w, (fg_parameter){.from = FG_FROM_MAP, .index = i}, FG_MAP_BYTES);
   }
 }
 
@@ -98,12 +98,17 @@ static void strides(writer *w, int index) {
   const char *separator = "i64 ";
   const bool has_last = t->argument->has_strides;
   for (const char *a = t->axes; a[0] && (a[1] || has_last) && !t->argument->contiguous; a++) {
-    char place = (char)('0' + (a - t->axes));
+    const int axis = (int)(a - t->axes);
+    const char letter = t->slot >= 0 ? (char)('0' + axis) : *a;
     if (*a == '1') continue;
     fg_lines_add(&w->text, "%s%s_%c", separator, t->ident,
-                 t->slot >= 0 ? place : fg_axis_suffix(t->argument->axes, *a));
+                 t->slot >= 0 ? letter : fg_axis_suffix(t->argument->axes, *a));
     separator = ", ";
-    member(w, (fg_parameter){FG_FROM_STRIDE, index, t->slot >= 0 ? place : *a, 0}, 8);
+    member(
+        w,
+        (fg_parameter){
+            .from = FG_FROM_STRIDE, .index = index, .axis = letter, .stride = t->stride[axis]},
+        8);
   }
   if (*separator == ',') fg_lines_add(&w->text, ";\n");
 }
@@ -116,52 +121,74 @@ static bool has_cache_rows(const fg_recipe *r, int tensor) {
   return is_ragged || r->layout.kv == FG_CACHED;
 }
 
+/* Arguments that say where sequences are, and descales: a launch may not give the kernel one that it
+ * does not have. */
+static void find_absent(fg_recipe *r) {
+  r->n_absent = 0;
+  for (int i = 0; i < FG_ARGUMENTS; i++) {
+    const fg_elem_rule rule = fg_arguments[i].elem;
+    bool has = rule != FG_RULE_I32 && rule != FG_RULE_DESCALE;
+    for (int t = 0; t < r->n_tensors; t++) has |= r->tensor[t].argument == &fg_arguments[i];
+    if (!has) r->absent[r->n_absent++] = (unsigned char)i;
+  }
+}
+
+/* What launches look up: no launch reads the letters of axes. */
+static void find_places(fg_recipe *r) {
+  r->form = fg_form_rule_of(fg_recipe_kind(r)->form);
+  for (int i = 0; i < r->n_tensors; i++)
+    for (int a = 0; r->tensor[i].axes[a]; a++)
+      r->tensor[i].stride[a] = fg_tensor_axis(&r->tensor[i], a);
+  find_absent(r);
+}
+
 /* The order of the members is part of what kernels are compiled with. */
 fg_status fg_recipe_params(fg_recipe *r, size_t size, char *text) {
   writer w = {r, {text, size, 0, false}, false};
   char shape[64], names[96], letters[FG_LETTERS];
   r->n_parameters = r->params_bytes = 0;
+  find_places(r);
   maps(&w);
   for (int i = 0; i < r->n_tensors; i++) {
     const fg_recipe_tensor *t = &r->tensor[i];
     fg_recipe_shape_print(r, t->axes, sizeof shape, shape);
     fg_lines_add(&w.text, "%s%s *%s; // %s %s%s\n", t->output ? "" : "const ", c_type(t->elem),
                  t->ident, shape, fg_elem_name(t->elem), t->optional ? ", or null" : "");
-    member(&w, (fg_parameter){FG_FROM_TENSOR, i, 0, 0}, 8);
+    member(&w, (fg_parameter){.from = FG_FROM_TENSOR, .index = i}, 8);
     strides(&w, i);
   }
   for (int i = 0; i < r->n_regions; i++) {
     fg_lines_add(&w.text, "%s *%s; // scratch\n", c_type(r->region[i].elem), r->region[i].name);
-    member(&w, (fg_parameter){FG_FROM_REGION, i, 0, 0}, 8);
+    member(&w, (fg_parameter){.from = FG_FROM_REGION, .index = i}, 8);
   }
   fg_recipe_letters(r, letters);
   fg_extent_names(letters, ", ", sizeof names, names);
   fg_lines_add(&w.text, "int %s;\n", names);
   for (const char *letter = letters; *letter; letter++)
-    member(&w, (fg_parameter){FG_FROM_EXTENT, 0, *letter, 0}, 4);
+    member(&w, (fg_parameter){.from = FG_FROM_EXTENT, .axis = *letter}, 4);
   if (fg_recipe_kind(r)->has_scale) {
     fg_lines_add(&w.text, "float scale;\n");
-    member(&w, (fg_parameter){FG_FROM_SCALE, 0, 0, 0}, 4);
+    member(&w, (fg_parameter){.from = FG_FROM_SCALE}, 4);
   }
   for (int i = 0; i < FG_LAUNCH_NUMBERS; i++) {
     if (!(r->takes >> i & 1)) continue;
     fg_lines_add(&w.text, "float %s; // NaN: not given\n", fg_launch_numbers[i].name);
-    member(&w, (fg_parameter){FG_FROM_LAUNCH, i, 0, 0}, 4);
+    member(&w, (fg_parameter){.from = FG_FROM_LAUNCH, .index = i}, 4);
   }
   for (int i = 0; i < r->n_tensors; i++) {
     if (!has_cache_rows(r, i)) continue;
     fg_lines_add(&w.text, "int %s_cache; // rows from a %s to the next\n", r->tensor[i].ident,
                  r->layout.kv == FG_PAGED ? "page" : "cache");
-    member(&w, (fg_parameter){FG_FROM_CACHE, i, 0, 0}, 4);
+    member(&w, (fg_parameter){.from = FG_FROM_CACHE, .index = i}, 4);
   }
   for (int i = 0; i < r->n_maps; i++) {
     if (fg_map_is_aligned(r, &r->map[i])) continue;
     fg_lines_add(&w.text, "int %s_made;\n", r->map[i].name);
-    member(&w, (fg_parameter){FG_FROM_MADE, i, 0, 0}, 4);
+    member(&w, (fg_parameter){.from = FG_FROM_MADE, .index = i}, 4);
   }
   for (int i = 0; i < r->n_numbers; i++) {
     fg_lines_add(&w.text, "%s in_%s;\n", r->number[i].real ? "float" : "int", r->number[i].name);
-    member(&w, (fg_parameter){FG_FROM_NUMBER, i, 0, 0}, 4);
+    member(&w, (fg_parameter){.from = FG_FROM_NUMBER, .index = i}, 4);
   }
   int unit = r->n_maps ? 64 : 8;
   r->params_bytes = (r->params_bytes + unit - 1) / unit * unit;

@@ -3,6 +3,7 @@
 
 #include "device/tensor_map.h"
 #include "host/engine.h"
+#include "recipe/extent.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -171,6 +172,32 @@ TEST(test_refused) {
 }
 
 /* What says where sequences are: needed by its layout, and refused by others. */
+/* What hot calls ask of a shape, and what has the reasons, agree wherever an align is less than
+ * 2^30: any two extents of any kind with any two of the numbers. */
+TEST_LOOP(test_good_shapes, FG_KINDS) {
+  static const int64_t numbers[] = {INT64_MIN, -1, 0, 1, 2, 3, 256, 257, FG_LENGTH_MAX - 1,
+                                    FG_LENGTH_MAX, INT64_MAX};
+  enum { NUMBERS = sizeof numbers / sizeof *numbers, PAIRS = NUMBERS * NUMBERS };
+  const fg_kind *kind = &fg_kinds[_i];
+  const fg_form_rule rule = fg_form_rule_of(kind->form);
+  int good = 0;
+  for (int at = 0; at < FG_EXTENTS * FG_EXTENTS * PAIRS; at++) {
+    const fg_extent_row *x = &fg_extents[at / PAIRS / FG_EXTENTS];
+    const fg_extent_row *y = &fg_extents[at / PAIRS % FG_EXTENTS];
+    fg_shape s = {.align = at % 5 - 1};
+    for (const char *letter = kind->form->letters; *letter; letter++)
+      fg_extent_set(fg_extent_of(*letter), &s, 2);
+    fg_extent_set(x, &s, numbers[at % PAIRS / NUMBERS]);
+    fg_extent_set(y, &s, numbers[at % NUMBERS]);
+    const bool is_good = fg_shape_is_good(&rule, &s);
+    ck_assert_msg(is_good == (fg_shape_check_of(kind, &s) == FG_OK), "%s %s = %lld, %s = %lld",
+                  kind->name, x->name, (long long)fg_extent_get(x, &s), y->name,
+                  (long long)fg_extent_get(y, &s));
+    good += is_good;
+  }
+  ck_assert_int_gt(good, PAIRS);
+}
+
 TEST(test_layout) {
   static const struct {
     const char *words, *name, *says;
