@@ -108,7 +108,7 @@ static bool is_argument(const char *name) {
   bool is = !strcmp(name, "scale");
   for (int i = 0; i < FG_KINDS; i++) {
     const fg_argument *a =
-        fg_kind_has_field(&fg_kinds[i], "inputs") ? fg_argument_find(&fg_kinds[i], name) : NULL;
+        fg_kind_has_field(&fg_kinds[i], FG_FIELD_INPUTS) ? fg_argument_find(&fg_kinds[i], name) : NULL;
     is |= a && a->elem != FG_RULE_I32 && a->elem != FG_RULE_WORDS && !a->normalizer;
   }
   return is;

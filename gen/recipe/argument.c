@@ -192,7 +192,7 @@ static const derived_row *find_derived(char letter) {
 }
 
 static bool has_axis(const fg_kind *kind, char axis) {
-  if (axis == 'i') return fg_kind_has_field(kind, "dropout");
+  if (axis == 'i') return fg_kind_has_field(kind, FG_FIELD_DROPOUT);
   const derived_row *row = find_derived(axis);
   return fg_form_has(kind->form, row ? row->of : axis) || strchr(kind->widths, axis) ||
          strchr(kind->more_widths, axis);

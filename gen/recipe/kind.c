@@ -3,27 +3,28 @@
 
 #include <string.h>
 
-#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define BIT(field) ((uint64_t)1 << FG_FIELD_##field)
 
 const fg_kind fg_kinds[FG_KINDS] = {
     {.name = "attention",
      .tag = "attn",
-     .fields =
-         NAMES("kernel", "pass", "dtype", "head_dim", "mask", "score", "inputs", "define", "bias",
-               "bias_dims", "bias_dtype", "grad_dtype", "o_dtype", "dqkv_dtype", "kv_dtype",
-               "descale_block", "normalizer", "sink", "dropout", "max_logit", "deterministic",
-               "batch_invariant", "q_layout", "kv_layout", "slices", "shard", "latent"),
+     .fields = BIT(KERNEL) | BIT(PASS) | BIT(DTYPE) | BIT(HEAD_DIM) | BIT(MASK) | BIT(SCORE) |
+               BIT(INPUTS) | BIT(DEFINE) | BIT(BIAS) | BIT(BIAS_DIMS) | BIT(BIAS_DTYPE) |
+               BIT(GRAD_DTYPE) | BIT(O_DTYPE) | BIT(DQKV_DTYPE) | BIT(KV_DTYPE) |
+               BIT(DESCALE_BLOCK) | BIT(NORMALIZER) | BIT(SINK) | BIT(DROPOUT) | BIT(MAX_LOGIT) |
+               BIT(DETERMINISTIC) | BIT(BATCH_INVARIANT) | BIT(Q_LAYOUT) | BIT(KV_LAYOUT) |
+               BIT(SLICES) | BIT(SHARD) | BIT(LATENT),
      .form = &fg_shape_forms[FG_FORM_PAIRS],
      .width_field = "head_dim",
      .widths = "dv",
      .more_widths = "",
-     .of_forward = NAMES("max_logit", "batch_invariant", "latent"), /* of one launch alone */
+     .of_forward = BIT(MAX_LOGIT) | BIT(BATCH_INVARIANT) | BIT(LATENT), /* of one launch alone */
      .has_scale = true,
      .has_e4m3 = true,
      .fallback = "simt"},
     {.name = "logsoftmax",
      .tag = "logsoftmax",
-     .fields = NAMES("kernel", "pass", "dtype", "width", "target"),
+     .fields = BIT(KERNEL) | BIT(PASS) | BIT(DTYPE) | BIT(WIDTH) | BIT(TARGET),
      .form = &fg_shape_forms[FG_FORM_ROWS],
      .width_field = "width",
      .widths = "w",
@@ -31,7 +32,8 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .has_f32 = true},
     {.name = "combine",
      .tag = "combine",
-     .fields = NAMES("kernel", "dtype", "head_dim", "normalizer", "sink", "parts_dtype"),
+     .fields =
+         BIT(KERNEL) | BIT(DTYPE) | BIT(HEAD_DIM) | BIT(NORMALIZER) | BIT(SINK) | BIT(PARTS_DTYPE),
      .form = &fg_shape_forms[FG_FORM_PARTS],
      .width_field = "head_dim",
      .widths = "v",
@@ -39,15 +41,16 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .has_f32 = true},
     {.name = "append",
      .tag = "append",
-     .fields = NAMES("kernel", "dtype", "head_dim", "kv_dtype", "q_layout", "kv_layout", "rotary",
-                     "rotary_dim", "rotary_dtype"),
+     .fields = BIT(KERNEL) | BIT(DTYPE) | BIT(HEAD_DIM) | BIT(KV_DTYPE) | BIT(Q_LAYOUT) |
+               BIT(KV_LAYOUT) | BIT(ROTARY) | BIT(ROTARY_DIM) | BIT(ROTARY_DTYPE),
      .form = &fg_shape_forms[FG_FORM_APPEND],
      .width_field = "head_dim",
      .widths = "dv",
      .more_widths = "e"},
     {.name = "layernorm",
      .tag = "layernorm",
-     .fields = NAMES("kernel", "pass", "dtype", "width", "bias", "residual", "norm"),
+     .fields =
+         BIT(KERNEL) | BIT(PASS) | BIT(DTYPE) | BIT(WIDTH) | BIT(BIAS) | BIT(RESIDUAL) | BIT(NORM),
      .form = &fg_shape_forms[FG_FORM_ROWS],
      .width_field = "width",
      .widths = "w",
@@ -55,9 +58,10 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .has_f32 = true},
     {.name = "linear",
      .tag = "linear",
-     .fields = NAMES("kernel", "pass", "dtype", "width", "bias", "residual", "epilogue"),
+     .fields = BIT(KERNEL) | BIT(PASS) | BIT(DTYPE) | BIT(WIDTH) | BIT(BIAS) | BIT(RESIDUAL) |
+               BIT(EPILOGUE),
      .form = &fg_shape_forms[FG_FORM_ROWS],
-     .of_forward = NAMES("residual"), /* whose gradient is that of y */
+     .of_forward = BIT(RESIDUAL), /* whose gradient is that of y */
      .width_field = "width",
      .widths = "jo",
      .more_widths = "fx",
@@ -68,12 +72,6 @@ const fg_kind fg_kinds[FG_KINDS] = {
 const char *fg_kind_widths(const fg_kind *kind, char letters[FG_WIDTHS_MAX + 1]) {
   strcpy(letters, kind->widths);
   return strcat(letters, kind->more_widths);
-}
-
-bool fg_kind_has_field(const fg_kind *kind, const char *field) {
-  for (const char *const *name = kind->fields; *name; name++)
-    if (!strcmp(*name, field)) return true;
-  return false;
 }
 
 const fg_kind *fg_kind_of_name(const char *name) {

@@ -104,11 +104,10 @@ static void strides(writer *w, int index) {
     fg_lines_add(&w->text, "%s%s_%c", separator, t->ident,
                  t->slot >= 0 ? letter : fg_axis_suffix(t->argument->axes, *a));
     separator = ", ";
-    member(
-        w,
-        (fg_parameter){
-            .from = FG_FROM_STRIDE, .index = index, .axis = letter, .stride = t->stride[axis]},
-        8);
+    member(w,
+           (fg_parameter){
+               .from = FG_FROM_STRIDE, .index = index, .axis = letter, .stride = t->stride[axis]},
+           8);
   }
   if (*separator == ',') fg_lines_add(&w->text, ";\n");
 }
@@ -121,8 +120,8 @@ static bool has_cache_rows(const fg_recipe *r, int tensor) {
   return is_ragged || r->layout.kv == FG_CACHED;
 }
 
-/* Arguments that say where sequences are, and descales: a launch may not give the kernel one that it
- * does not have. */
+/* Arguments that say where sequences are, and descales: a launch may not give the kernel one that
+ * it does not have. */
 static void find_absent(fg_recipe *r) {
   r->n_absent = 0;
   for (int i = 0; i < FG_ARGUMENTS; i++) {

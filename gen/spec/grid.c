@@ -68,7 +68,7 @@ static bool has_field(const source *s, const fg_field *field) {
   const char *const *usual = &fg_fields[FG_FIELD_KERNEL].fallback;
   for (int i = 0; i < (kernels->n ? kernels->n : 1); i++) {
     const fg_kind *kind = fg_kind_find(kernels->n ? kernels->text[i] : *usual);
-    if (!kind || field->plan || fg_kind_has_field(kind, field->name)) return true;
+    if (!kind || field->plan || fg_kind_has_spec_field(kind, field)) return true;
   }
   return false;
 }

@@ -40,8 +40,9 @@ static bool has_tokens(const fg_point *p) {
 
 /* What is of the forward alone. */
 static void forget_forward(fg_point *p) {
-  const char *const *name = fg_point_kind(p)->of_forward;
-  for (; name && *name; name++) *(int *)fg_field_place(fg_field_find(*name), p) = 0;
+  const uint64_t fields = fg_point_kind(p)->of_forward;
+  for (int i = 0; i < FG_SPEC_FIELDS; i++)
+    if (fields >> i & 1) *(int *)fg_field_place(&fg_fields[i], p) = 0;
 }
 
 void fg_point_settle(fg_point *p) {
@@ -50,7 +51,7 @@ void fg_point_settle(fg_point *p) {
   if (p->pass == FG_PASS_FORWARD) p->deterministic = 0; /* it always is */
   if (p->pass == FG_PASS_BACKWARD) forget_forward(p);
   if (has_tokens(p)) p->bias_dims &= ~DIM_B;
-  if (p->bias == FG_BIAS_OFF || !fg_kind_has_field(fg_point_kind(p), "bias_dims"))
+  if (p->bias == FG_BIAS_OFF || !fg_kind_has_field(fg_point_kind(p), FG_FIELD_BIAS_DIMS))
     p->bias_dims = ALL_DIMS, p->bias_dtype = 0;
   p->o_dtype = settle_o_dtype(p);
   if (p->dtype == FG_ELEM_E4M3) p->kv_dtype = 0;
@@ -166,8 +167,13 @@ bool fg_point_equal(const fg_point *a, const fg_point *b) { return !memcmp(a, b,
 
 const fg_kind *fg_point_kind(const fg_point *p) { return &fg_kinds[p->kernel]; }
 
+bool fg_kind_has_spec_field(const fg_kind *kind, const fg_field *field) {
+  const int i = (int)(field - fg_fields);
+  return i < FG_SPEC_FIELDS && fg_kind_has_field(kind, i);
+}
+
 bool fg_field_belongs(const fg_field *field, const fg_point *p) {
-  return fg_kind_has_field(fg_point_kind(p), field->name);
+  return fg_kind_has_spec_field(fg_point_kind(p), field);
 }
 
 void fg_point_widths(const fg_point *p, int width[FG_WIDTHS_MAX]) {

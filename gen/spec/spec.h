@@ -62,16 +62,7 @@ typedef struct fg_field {
 
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of
  * the field whose `former` it is, and whose family stands beside it where there are several. */
-enum {
-  FG_FIELDS = 43,
-  FG_FIELD_ROWS = FG_FIELDS + 1,
-  FG_SPEC_FIELDS = 36,
-  FG_FIELD_KERNEL = 0,
-  FG_FIELD_MASK = 5,
-  FG_FIELD_SCORE,
-  FG_FIELD_INPUTS,
-  FG_FIELD_DEFINE
-};
+enum { FG_PLAN_FIELDS = 7, FG_FIELDS = FG_SPEC_FIELDS + FG_PLAN_FIELDS, FG_FIELD_ROWS };
 extern const fg_field fg_fields[FG_FIELD_ROWS];
 
 /* The row of a name, a former one too; NULL if there is none. */
@@ -107,6 +98,8 @@ const char *fg_point_parse(const char *name, fg_point *point);
 /* The point's kind of kernel, and whether a field counts for it. */
 const fg_kind *fg_point_kind(const fg_point *point);
 bool fg_field_belongs(const fg_field *field, const fg_point *point);
+/* Does the row, of a spec field or not, count for the kind? */
+bool fg_kind_has_spec_field(const fg_kind *kind, const fg_field *field);
 /* The widths that the point's width field gives, in the order of its kind's letters. */
 void fg_point_widths(const fg_point *point, int width[FG_WIDTHS_MAX]);
 
@@ -137,7 +130,7 @@ fg_status fg_point_check_widths(const fg_point *point);
 bool fg_point_equal(const fg_point *a, const fg_point *b);
 
 /* Plan restrictions: for each plan field the values that are allowed, none = all. */
-enum { FG_PLAN_FIELDS = FG_FIELDS - FG_SPEC_FIELDS, FG_LIMIT_MAX = 32 };
+enum { FG_LIMIT_MAX = 32 };
 typedef struct fg_limits {
   int value[FG_PLAN_FIELDS][FG_LIMIT_MAX], n[FG_PLAN_FIELDS];
 } fg_limits;

@@ -299,7 +299,7 @@ static fg_status read_argument(const char *word, int argc, char **argv, cli *c, 
 
 /* Does every spec that names no kind have the field? */
 static bool is_usual(const fg_field *field) {
-  return field->plan || fg_kind_has_field(fg_kinds, field->name);
+  return field->plan || fg_kind_has_spec_field(fg_kinds, field);
 }
 
 /* "width=128", or "inputs.width=128" where another argument has the name: whether an input has it,

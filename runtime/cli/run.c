@@ -31,7 +31,7 @@ static void settle_bias(run_job *j, fg_point *point) {
   const int64_t full[4] = {s->b, s->h, j->layout.q == FG_PACKED ? s->tokens_q : s->nq,
                            j->layout.kv == FG_PACKED ? s->tokens_k : s->nk};
   int agrees = 1, dims = 0;
-  if (!fg_kind_has_field(j->kind, "bias_dims")) return;
+  if (!fg_kind_has_field(j->kind, FG_FIELD_BIAS_DIMS)) return;
   if (!bias->real || point->bias == FG_BIAS_OFF || word_of(j->c, "bias_dims")) return;
   for (int i = 0; i < 4; i++) {
     int kept = point->bias_dims >> i & 1;
@@ -92,11 +92,10 @@ static const char *tell_widths(const run_job *j, size_t size, char *text) {
 /* Does the spec have no such tensor because it says "false" where it might say "true"? */
 static bool says_false(const run_job *j, const fg_point *p, const char *name) {
   const fg_field *field = fg_field_find(name);
-  const char *const *gone = p->pass == FG_PASS_BACKWARD ? j->kind->of_forward : NULL;
+  const uint64_t gone = p->pass == FG_PASS_BACKWARD ? j->kind->of_forward : 0;
   char text[64];
-  if (!field || run_index(j, name) < 0 || !fg_kind_has_field(j->kind, name)) return false;
-  for (; gone && *gone; gone++)
-    if (!strcmp(*gone, name)) return false;
+  if (!field || run_index(j, name) < 0 || !fg_kind_has_spec_field(j->kind, field)) return false;
+  if (gone >> (field - fg_fields) & 1) return false;
   fg_field_print(field, p, sizeof text, text);
   return !strcmp(text, "false");
 }
@@ -187,7 +186,7 @@ static fg_status take_integers(const fg_problem *p, int tensor, fg_array *file) 
  * there may be a residual that backward is not given. */
 static bool is_saved(const run_job *j, const fg_recipe_tensor *t) {
   const bool is_of_z = !strcmp(t->name, "mean") || !strcmp(t->name, "rstd");
-  if (is_of_z && fg_kind_has_field(j->kind, "epilogue")) return false;
+  if (is_of_z && fg_kind_has_field(j->kind, FG_FIELD_EPILOGUE)) return false;
   return reference_is_saved(reference_of(j->kind), t);
 }
 

@@ -8,7 +8,7 @@
 
 /* Kinds that no spec has to ask for it always promise it. */
 bool verify_again_promised(const fg_variant *v) {
-  const bool may_differ = fg_kind_has_field(fg_point_kind(&v->point), "deterministic");
+  const bool may_differ = fg_kind_has_field(fg_point_kind(&v->point), FG_FIELD_DETERMINISTIC);
   return v->point.pass == FG_PASS_FORWARD || v->point.deterministic || !may_differ;
 }
 

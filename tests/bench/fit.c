@@ -193,7 +193,7 @@ static void print_loss(const fg_contest *x, double wisdom, double model) {
 
 /* What a row of the table is of: attention under a mask, or another kind of kernel. */
 static const char *sort_of(const fg_point *point) {
-  if (!fg_kind_has_field(fg_point_kind(point), "mask")) return fg_point_kind(point)->name;
+  if (!fg_kind_has_field(fg_point_kind(point), FG_FIELD_MASK)) return fg_point_kind(point)->name;
   return fg_field_text(&fg_fields[FG_FIELD_MASK], point);
 }
 

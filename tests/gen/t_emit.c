@@ -238,8 +238,8 @@ TEST(every_kind_has_its_texts) {
     int n = 2;
     snprintf(kind, sizeof kind, "kernel=%s", fg_kinds[i].name);
     snprintf(width, sizeof width, "%s=64", fg_kinds[i].width_field);
-    if (fg_kind_has_field(&fg_kinds[i], "pass")) words[n++] = "pass=forward,backward";
-    if (fg_kind_has_field(&fg_kinds[i], "rotary"))
+    if (fg_kind_has_field(&fg_kinds[i], FG_FIELD_PASS)) words[n++] = "pass=forward,backward";
+    if (fg_kind_has_field(&fg_kinds[i], FG_FIELD_ROTARY))
       words[n++] = "rotary=none,halves,interleaved", words[n++] = "kv_layout=cached,paged";
     read_grid(n, words);
     for (int p = 0; p < grid->n; p++)
@@ -250,7 +250,7 @@ TEST(every_kind_has_its_texts) {
 /* One field of attention. */
 TEST_TENTH(every_choice_has_its_hook, FG_SPEC_FIELDS - FG_FIELD_KERNEL - 1) {
   const fg_field *field = &fg_fields[FG_FIELD_KERNEL + 1 + _i];
-  if (fg_kind_has_field(fg_kinds, field->name))
+  if (fg_kind_has_spec_field(fg_kinds, field))
     for (int c = 0; field->type->choice && field->type->choice(field, c); c++) {
       char word[64];
       const bool is_cache = !strcmp(field->name, "kv_layout") && c > FG_PACKED;

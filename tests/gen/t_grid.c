@@ -247,7 +247,7 @@ static void three_forms(const fg_kind *kind, int combinations) {
   for (int i = 0; i < FORMS; i++) {
     const bool names_kind = fg_fields[i].type == &fg_type_kind;
     const char *text = names_kind ? kind->name : forms[i].text;
-    if (!fg_fields[i].plan && !fg_kind_has_field(kind, fg_fields[i].name)) continue;
+    if (!fg_fields[i].plan && !fg_kind_has_field(kind, i)) continue;
     *(const char **)(void *)((char *)&spec + forms[i].place) = text;
     snprintf(words + strlen(words), sizeof words - strlen(words), "%s=%s ", forms[i].field, text);
     snprintf(lua + strlen(lua), sizeof lua - strlen(lua), names_kind ? "%s = '%s', " : "%s = %s, ",

@@ -175,8 +175,8 @@ TEST(test_refused) {
 /* What hot calls ask of a shape, and what has the reasons, agree wherever an align is less than
  * 2^30: any two extents of any kind with any two of the numbers. */
 TEST_LOOP(test_good_shapes, FG_KINDS) {
-  static const int64_t numbers[] = {INT64_MIN, -1, 0, 1, 2, 3, 256, 257, FG_LENGTH_MAX - 1,
-                                    FG_LENGTH_MAX, INT64_MAX};
+  static const int64_t numbers[] = {
+      INT64_MIN, -1, 0, 1, 2, 3, 256, 257, FG_LENGTH_MAX - 1, FG_LENGTH_MAX, INT64_MAX};
   enum { NUMBERS = sizeof numbers / sizeof *numbers, PAIRS = NUMBERS * NUMBERS };
   const fg_kind *kind = &fg_kinds[_i];
   const fg_form_rule rule = fg_form_rule_of(kind->form);
