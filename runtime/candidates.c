@@ -217,9 +217,9 @@ fg_status fg_op_candidates(fg_op *op) {
   fg_status status = fg_op_remember(op);
   if (status != FG_OK) {
     free(op->candidate);
-    free(op->memory);
-    op->candidate = NULL, op->memory = NULL;
-    op->n_candidates = op->n_memory = 0;
+    fg_memories_free(&op->memories);
+    op->candidate = NULL;
+    op->n_candidates = 0;
   }
   return status;
 }

@@ -22,7 +22,8 @@ struct fg_context {
   fg_cache *cache;
   fg_zoo_reader **zoo;
   int n_zoos;
-  fg_wisdom *wisdom; /* files; of two lines for one thing the first file's counts */
+  fg_wisdom *wisdom;      /* files; of two lines for one thing the first file's counts */
+  fg_wisdom_index *index; /* of each */
   int n_wisdom;
   bool shipped;                   /* behind them comes what is built in */
   fg_gen *gen;                    /* opened when first needed, used under gen_lock */

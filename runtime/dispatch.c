@@ -62,6 +62,10 @@ static bool fits(const contest *t, const fg_candidate *candidate) {
   return true;
 }
 
+static bool is_sound(const contest *t, const fg_candidate *candidate) {
+  return !fg_op_is_bad(t->op, (int)(candidate - t->op->candidate));
+}
+
 /* Why a candidate is not compared with the others; NULL: it is. */
 static const char *excluded(const contest *t, const fg_candidate *candidate) {
   const fg_plan *plan = &candidate->plan;
@@ -71,7 +75,7 @@ static const char *excluded(const contest *t, const fg_candidate *candidate) {
   if (failed || atomic_load(&candidate->refused)) return "the compiler refused it";
   if (align % candidate->recipe.align) return "tensors are not aligned to what it needs";
   if (t->fits && !fits(t, candidate)) return "the shape needs more blocks than it may have";
-  if (t->sound && candidate->bad) return "it was wrong or broke when it was measured";
+  if (t->sound && !is_sound(t, candidate)) return "it was wrong or broke when it was measured";
   if (t->better && fg_plan_is_fallback(&t->op->point, plan))
     return "simt is for what no other family computes";
   return NULL;
@@ -99,11 +103,6 @@ __attribute__((format(printf, 3, 4))) static void tell(const contest *t, const f
 /* What is wished of a candidate, as `fits` is. */
 typedef bool wish(const contest *t, const fg_candidate *candidate);
 
-static bool is_sound(const contest *t, const fg_candidate *candidate) {
-  (void)t;
-  return !candidate->bad;
-}
-
 static bool is_better(const contest *t, const fg_candidate *candidate) {
   return !fg_plan_is_fallback(&t->op->point, &candidate->plan);
 }
@@ -130,7 +129,7 @@ static fg_status recall(contest *t) {
   bool *closed = calloc((size_t)t->op->n_candidates, sizeof *closed);
   if (!closed) return fg_fail(FG_EMEMORY, "no memory for a choice");
   for (int i = 0; i < t->op->n_candidates; i++) closed[i] = excluded(t, &t->op->candidate[i]);
-  fg_status status = fg_op_recall(t->op, t->shape, closed, &t->recalled);
+  fg_status status = fg_memories_recall(&t->op->memories, t->shape, closed, &t->recalled);
   free(closed);
   return status;
 }
@@ -256,7 +255,7 @@ static fg_status check_fallback(const fg_op *op, const fg_plan *plan) {
 /* Wisdom has it that the plan is bad, and there is no other. */
 static void warn_bad(const fg_op *op, const fg_candidate *chosen) {
   char name[FG_NAME_MAX], plan[64];
-  if (!chosen->bad) return;
+  if (!fg_op_is_bad(op, (int)(chosen - op->candidate))) return;
   fg_point_name(&op->point, sizeof name, name);
   fg_plan_name(&chosen->plan, sizeof plan, plan);
   fg_context_warn(op->context,

@@ -17,7 +17,7 @@ static void free_op(fg_op *op) {
   for (int i = 0; i < FG_MEMO; i++) free(op->memo[i]);
   pthread_mutex_destroy(&op->lock);
   free(op->candidate);
-  free(op->memory);
+  fg_memories_free(&op->memories);
   free(op);
 }
 

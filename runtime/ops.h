@@ -13,7 +13,6 @@ typedef struct fg_candidate {
   _Atomic(fg_kernel *) kernel; /* once loaded */
   atomic_bool refused;         /* by the compiler, or for its spills */
   atomic_bool late;            /* a compile of it took as long as it may */
-  bool bad;                    /* wisdom has it that its numbers are wrong or its launches break */
 } fg_candidate;
 
 /* The bounded memo of choices: open addressing, slots filled once and never changed. */
@@ -29,20 +28,29 @@ struct fg_op {
   int users;   /* calls of fg_define that fg_release has not taken back */
   fg_point point;
   fg_limits limits;
-  fg_form_rule form; /* of its shapes */
-  int n_inputs; /* of the point, which are the places in fg_args.inputs */
+  fg_form_rule form;    /* of its shapes */
+  int n_inputs;         /* of the point, which are the places in fg_args.inputs */
   pthread_mutex_t lock; /* of candidates, and of filling the memo */
   fg_candidate *candidate;
-  int n_candidates;  /* 0: not listed yet */
-  fg_memory *memory; /* times of theirs; listed with them */
-  int n_memory;
-  bool from_zoo;      /* the candidates are a zoo's */
+  int n_candidates;     /* 0: not listed yet */
+  fg_memories memories; /* what wisdom has of them; read when they are listed */
+  bool from_zoo;        /* the candidates are a zoo's */
   fg_op *maskless;    /* the spec without its mask, once a shape has proved that it hides nothing */
   fg_kernel *adopted; /* of its kernels, those that are this op's too */
   _Atomic(fg_choice *) memo[FG_MEMO];
 };
 
 void fg_ops_free(fg_ops *ops);
+
+/* remember.c: reads the context's files, config's or those of FLASHGEN_WISDOM. FG_EIO: a file
+ * cannot be read; only those of FLASHGEN_WISDOM may be missing. */
+fg_status fg_context_wisdom(fg_context *context, int n, const char *const *files);
+void fg_context_forget(fg_context *context);
+
+/* Fills op->memories; the caller holds op->lock. FG_EMEMORY. */
+fg_status fg_op_remember(fg_op *op);
+/* Has wisdom it that the candidate's numbers are wrong or its launches break? */
+bool fg_op_is_bad(const fg_op *op, int candidate);
 
 /* The op of a point within restrictions, made by the first call; each call is a use of it. */
 fg_status fg_context_op(fg_context *context, const fg_point *point, const fg_limits *limits,

@@ -48,7 +48,7 @@ static fg_status maskless(fg_op *op) {
 static bool is_measured(const fg_op *op, const fg_shape *shape) {
   fg_recalled recalled = {0};
   bool *closed = calloc((size_t)op->n_candidates, sizeof *closed);
-  bool found = closed && fg_op_recall(op, shape, closed, &recalled) == FG_OK && recalled.shape;
+  bool found = closed && fg_memories_recall(&op->memories, shape, closed, &recalled) == FG_OK && recalled.shape;
   fg_recalled_free(&recalled);
   free(closed);
   return found;

@@ -1,7 +1,7 @@
 /* judge.c - measurements as choices between plans, and the times that the choices cost. */
 #include "judge.h"
 
-#include "ops.h"
+#include "recall.h"
 #include "spec/point_formula.h"
 
 #include <math.h>
@@ -135,24 +135,24 @@ double fg_judge_model(const fg_judge *j, const fg_contest *c) {
   return ms;
 }
 
-/* Adds to op->memory the times that the contest `other` has of plans of `c`; candidates are the
+/* Adds to `all` the times that the contest `other` has of plans of `c`; candidates are the
  * trials of `c`, by index. */
 static fg_status remember(const fg_judge *j, const fg_contest *c, const fg_contest *other,
-                          fg_op *op) {
+                          fg_memories *all) {
   for (int i = other->first; i < other->first + other->n; i++)
     for (int p = 0; p < c->n; p++) {
       const fg_measured *m = j->trial[i].m;
       if (strcmp(m->name, j->trial[c->first + p].m->name) || !fg_measured_counts(m)) continue;
-      fg_memory *list = more(op->memory, op->n_memory, sizeof *list);
+      fg_memory *list = more(all->memory, all->n, sizeof *list);
       if (!list) return FG_EMEMORY;
-      op->memory = list;
-      list[op->n_memory++] = (fg_memory){.shape = m->shape, .candidate = p, .ms = m->ms};
+      all->memory = list;
+      list[all->n++] = (fg_memory){.shape = m->shape, .candidate = p, .ms = m->ms};
     }
   return FG_OK;
 }
 
 fg_status fg_judge_wisdom(const fg_judge *j, const fg_contest *c, double *ms) {
-  fg_op op = {.n_candidates = c->n};
+  fg_memories all = {.n_candidates = c->n};
   fg_recalled r = {0};
   fg_status status = FG_OK;
   double least = INFINITY, taken = fg_judge_model(j, c);
@@ -161,16 +161,16 @@ fg_status fg_judge_wisdom(const fg_judge *j, const fg_contest *c, double *ms) {
   for (int o = 0; o < j->n_contests; o++) {
     const fg_contest *other = &j->contest[o];
     if (!other->held_out && fg_measured_kin(of(j, other), of(j, c)))
-      TRY_OUT(remember(j, c, other, &op));
+      TRY_OUT(remember(j, c, other, &all));
   }
-  TRY_OUT(fg_op_recall(&op, &of(j, c)->shape, closed, &r));
+  TRY_OUT(fg_memories_recall(&all, &of(j, c)->shape, closed, &r));
   for (int p = 0; p < c->n && r.shape; p++)
     if (r.ratio[p] > 0 && r.ratio[p] < least)
       least = r.ratio[p], taken = j->trial[c->first + p].m->ms;
   *ms = taken;
 out:
   fg_recalled_free(&r);
-  free(op.memory);
+  fg_memories_free(&all);
   free(closed);
   return status;
 }

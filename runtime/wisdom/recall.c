@@ -1,11 +1,8 @@
-/* recall.c - reads the times of an op's candidates from lines of wisdom, and finds the measured
+/* recall.c - reads the times of a spec's candidates from lines of wisdom, and finds the measured
  * class that is nearest to a shape. */
 #include "recall.h"
 
-#include "base/setting.h"
-#include "ops.h"
 #include "shape.h"
-#include "shipped.h"
 #include "spec/point_formula.h"
 
 #include <math.h>
@@ -13,93 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The context's files ----------------------------------------------------------------------- */
+/* Reading ----------------------------------------------------------------------------------- */
 
-/* Warns of a file without any line of wisdom, which is probably the wrong file, and of lines in a
- * newer format. Only the beginnings of lines are read; the checksum of a line is checked when the
- * line is used. */
-static void warn_of_file(const fg_context *c, const fg_wisdom *w) {
-  const char *line;
-  size_t at = 0, n;
-  bool whole;
-  int newer = 0, ours = 0, others = 0;
-  while (fg_wisdom_next(w->text, w->n, &at, &line, &n, &whole)) {
-    const bool any = n > 2 && line[0] == 'w' && line[1] >= '1' && line[1] <= '9';
-    const bool future = any && strtol(line + 1, NULL, 10) > FG_WISDOM_FORMAT;
-    newer += future;
-    ours += any && !future;
-    others += !any && n > 0 && *line != '#' && *line != '\r';
-  }
-  if (others && !ours && !newer)
-    fg_context_warn(c, "%s: none of its %d lines is of wisdom", w->path, others);
-  if (newer)
-    fg_context_warn(c,
-                    "%s: %d lines are of a newer flashgen and not used; this one reads format %d",
-                    w->path, newer, FG_WISDOM_FORMAT);
-}
-
-/* Reads the file whose path is the n bytes at `path`, and adds it to the context. */
-static fg_status add_file(fg_context *c, const char *path, size_t n, bool optional) {
-  char name[4096];
-  fg_wisdom *grown = realloc(c->wisdom, ((size_t)c->n_wisdom + 1) * sizeof *grown);
-  if (!grown) return fg_fail(FG_EMEMORY, "no memory for a context");
-  c->wisdom = grown;
-  if (n >= sizeof name) return fg_fail(FG_EARGUMENT, "a name of a file of wisdom is too long");
-  snprintf(name, sizeof name, "%.*s", (int)n, path);
-  TRY(fg_wisdom_read(name, optional, &grown[c->n_wisdom]));
-  warn_of_file(c, &grown[c->n_wisdom++]);
-  return FG_OK;
-}
-
-fg_status fg_context_wisdom(fg_context *c, int n, const char *const *files) {
-  if (n < -1 || (n > 0 && !files))
-    return fg_fail(FG_EARGUMENT, "config: n_wisdom is %d, wisdom %s", n,
-                   files ? "is given" : "is NULL");
-  c->shipped = n >= 0;
-  for (int i = 0; i < n; i++)
-    if (!files[i]) return fg_fail(FG_EARGUMENT, "config: wisdom[%d] is NULL", i);
-  for (int i = 0; i < n; i++) TRY(add_file(c, files[i], strlen(files[i]), false));
-  if (n) return FG_OK;
-  const char *at = fg_setting_text(FG_SET_WISDOM, NULL);
-  if (!strcmp(at, "none")) return c->shipped = false, FG_OK;
-  while (*at) { /* a file may be missing: tune has not made it yet */
-    size_t length = strcspn(at, ":");
-    if (length) TRY(add_file(c, at, length, true));
-    at += length + (at[length] == ':');
-  }
-  return FG_OK;
-}
-
-void fg_context_forget(fg_context *c) {
-  for (int i = 0; i < c->n_wisdom; i++) fg_wisdom_free(&c->wisdom[i]);
-  free(c->wisdom);
-}
-
-/* An op's lines ----------------------------------------------------------------------------- */
+/* How the spec's lines begin, "variant=attn_fwd-bf16-d64." */
+typedef struct {
+  char text[FG_NAME_MAX + 16];
+  size_t n;
+} head;
 
 typedef struct {
-  fg_op *op;
-  fg_point point;                 /* of the lines */
-  char head[2][FG_NAME_MAX + 16]; /* "variant=attn_fwd-bf16-d64.": how the op's lines begin, now and
-                                     in older files */
+  const fg_question *question;
+  const fg_wisdom_index *text;
+  int source;
   char expression[4096];
-  struct judged { /* by candidate: the last verdict on its numbers or launch */
-    bool here;    /* by this device, whose verdict outweighs later ones of others */
-    int64_t when;
-  } * judged; /* NULL: lines do not judge */
+  fg_memories *memories;
 } search;
 
-/* The index of the candidate that the line names, or -1. */
-static int find_candidate(const search *s, const fg_measured *m) {
-  const fg_op *op = s->op;
-  fg_variant v = {.point = s->point};
-  char name[FG_NAME_MAX];
-  strcpy(v.arch, op->context->device->arch);
-  for (int i = 0; i < op->n_candidates; i++) {
-    v.plan = op->candidate[i].plan;
-    fg_variant_name(&v, sizeof name, name);
-    if (!strcmp(name, m->name)) return i;
-  }
+/* The index of the candidate that the line names, or -1. What stands before the dot is the head of
+ * the line. */
+static int find_candidate(const fg_question *q, const fg_measured *m) {
+  const char *dot = strchr(m->name, '.');
+  for (int i = 0; dot && i < q->n; i++)
+    if (!strcmp(q->candidate[i].name, dot + 1)) return i;
   return -1;
 }
 
@@ -107,28 +39,29 @@ static int find_candidate(const search *s, const fg_measured *m) {
  * have about as many multiprocessors, such as an H200 and an H100. Memory is not compared: plans of
  * one spec move the same tensors, so the number of multiprocessors decides which plan is
  * fastest. */
-static bool is_near(const fg_device *device, const fg_measured *line) {
+static bool is_near(const fg_question *q, const fg_measured *line) {
   enum { PERCENT = 20 };
-  const int ours = device->multiprocessors, theirs = line->multiprocessors;
+  const int ours = q->multiprocessors, theirs = line->multiprocessors;
   const int most = ours > theirs ? ours : theirs;
   return 100 * abs(ours - theirs) <= PERCENT * most; /* the variant's name holds the arch */
 }
 
 /* The entry for the candidate's time at the shape on the device, or a new one, which any line
  * replaces; NULL: no memory. */
-static fg_memory *place(fg_op *op, int candidate, const fg_shape *shape, const char *device) {
-  for (int i = 0; i < op->n_memory; i++)
-    if (op->memory[i].candidate == candidate &&
-        !memcmp(&op->memory[i].shape, shape, sizeof *shape) &&
-        !strcmp(op->memory[i].device, device))
-      return &op->memory[i];
-  fg_memory *grown = realloc(op->memory, ((size_t)op->n_memory + 1) * sizeof *grown);
+static fg_memory *place(fg_memories *all, int candidate, const fg_shape *shape,
+                        const char *device) {
+  for (int i = 0; i < all->n; i++)
+    if (all->memory[i].candidate == candidate &&
+        !memcmp(&all->memory[i].shape, shape, sizeof *shape) &&
+        !strcmp(all->memory[i].device, device))
+      return &all->memory[i];
+  fg_memory *grown = realloc(all->memory, ((size_t)all->n + 1) * sizeof *grown);
   if (!grown) return NULL;
-  op->memory = grown;
-  grown[op->n_memory] =
+  all->memory = grown;
+  grown[all->n] =
       (fg_memory){.candidate = candidate, .shape = *shape, .source = INT32_MAX, .when = -1};
-  strcpy(grown[op->n_memory].device, device);
-  return &grown[op->n_memory++];
+  strcpy(grown[all->n].device, device);
+  return &grown[all->n++];
 }
 
 /* Whether the line replaces an older one of the same candidate, shape and device: the newer
@@ -139,91 +72,78 @@ static bool replaces(const fg_measured *m, int source, const fg_memory *old) {
   return m->when >= old->when;
 }
 
-/* Marks candidate i as bad where its last verdict, the line's included, is wrong numbers or a
- * broken launch. */
-static void judge(search *s, int i, const fg_measured *m, bool here) {
+/* The candidate's last verdict, the line's included. */
+static void judge(const fg_question *q, const fg_measured *m, bool here, int i, fg_verdict *last) {
   const bool bad = m->status == FG_MEASURED_WRONG || m->status == FG_MEASURED_FAULT;
-  fg_candidate *candidate = &s->op->candidate[i];
-  struct judged *last = &s->judged[i];
-  if ((!bad && !fg_measured_counts(m)) || m->generation != candidate->recipe.generation) return;
+  if ((!bad && !fg_measured_counts(m)) || m->generation != q->candidate[i].generation) return;
   if (here < last->here || (here == last->here && m->when < last->when)) return;
-  *last = (struct judged){here, m->when};
-  candidate->bad = bad;
+  *last = (fg_verdict){bad, here, m->when};
 }
 
 /* Uses a line for the candidate that it names, if the line is of this device or a near one, of the
  * same expression, and of no newer generation than the candidate. */
-static fg_status take_line(search *s, const fg_measured *m, int source) {
-  fg_op *op = s->op;
-  const fg_device *device = op->context->device;
-  const bool here = !strcmp(m->device, device->model);
-  int i = find_candidate(s, m);
-  if (i < 0 || (!here && !is_near(device, m)) || strcmp(m->expression, s->expression) ||
-      m->generation > op->candidate[i].recipe.generation)
+static fg_status take(search *s, const fg_measured *m) {
+  const fg_question *q = s->question;
+  const bool here = !strcmp(m->device, q->model);
+  int i = find_candidate(q, m);
+  if (i < 0 || (!here && !is_near(q, m)) || strcmp(m->expression, s->expression) ||
+      m->generation > q->candidate[i].generation)
     return FG_OK;
-  if (s->judged) judge(s, i, m, here);
+  if (!q->times_only) judge(q, m, here, i, &s->memories->verdict[i]);
   if (!fg_measured_counts(m)) return FG_OK;
-  fg_memory *memory = place(op, i, &m->shape, here ? "" : m->device);
+  fg_memory *memory = place(s->memories, i, &m->shape, here ? "" : m->device);
   if (!memory) return fg_fail(FG_EMEMORY, "no memory for wisdom");
-  if (replaces(m, source, memory))
-    memory->generation = m->generation, memory->source = source, memory->when = m->when,
+  if (replaces(m, s->source, memory))
+    memory->generation = m->generation, memory->source = s->source, memory->when = m->when,
     memory->ms = m->ms;
   return FG_OK;
 }
 
-static bool begins(const char *line, size_t n, const char *head) {
-  const size_t length = strlen(head);
-  return n >= length && !memcmp(line, head, length);
+static fg_status take_line(search *s, const head *h, const fg_indexed_line *line) {
+  fg_measured m;
+  if (!fg_wisdom_line_is(s->text, line, h->text, h->n) ||
+      fg_measured_parse(s->text->text + line->at, line->n, &m, NULL) != FG_LINE_GOOD)
+    return FG_OK;
+  return take(s, &m);
 }
 
-/* Uses the op's lines of a text. Only these are parsed: the variant is the first field of a line.
- * source: place of the text among the files, from 0. */
-static fg_status take_text(search *s, const char *text, size_t size, int source) {
-  enum { HEAD = 20 }; /* "w1", tab, 16 digits, tab */
-  const char *line;
-  size_t at = 0, n;
-  bool whole;
-  while (fg_wisdom_next(text, size, &at, &line, &n, &whole)) {
-    fg_measured m;
-    if (n < HEAD) continue;
-    const char *name = line + HEAD;
-    if (!begins(name, n - HEAD, s->head[0]) && !begins(name, n - HEAD, s->head[1])) continue;
-    if (fg_measured_parse(line, n, &m, NULL) == FG_LINE_GOOD) TRY(take_line(s, &m, source));
+/* The spec's lines as they begin now, and as they do in older files, in the order of the text. */
+static fg_status take_lines(search *s) {
+  const fg_indexed_line *at[2], *end[2];
+  head heads[2];
+  for (int i = 0; i < 2; i++) {
+    head *h = &heads[i];
+    h->n = (size_t)snprintf(h->text, sizeof h->text, "variant=");
+    h->n += (size_t)(i ? fg_point_name_before : fg_point_name)(&s->question->point, FG_NAME_MAX,
+                                                               h->text + h->n);
+    strcpy(h->text + h->n++, ".");
+    at[i] = fg_wisdom_lines(s->text, h->text, h->n, &end[i]);
+  }
+  if (!strcmp(heads[0].text, heads[1].text)) at[1] = end[1];
+  while (at[0] < end[0] || at[1] < end[1]) {
+    const int i = at[0] == end[0] || (at[1] < end[1] && at[1]->at < at[0]->at);
+    TRY(take_line(s, &heads[i], at[i]++));
   }
   return FG_OK;
 }
 
-/* Uses the lines of s->point. */
-static fg_status take_lines(search *s) {
-  const fg_context *c = s->op->context;
-  fg_status status = FG_OK;
-  for (int i = 0; i < 2; i++) {
-    int n = snprintf(s->head[i], sizeof s->head[i], "variant=");
-    n += (i ? fg_point_name_before : fg_point_name)(&s->point, FG_NAME_MAX, s->head[i] + n);
-    strcpy(s->head[i] + n, ".");
+fg_status fg_memories_read(const fg_question *q, const fg_wisdom_index *text, int source,
+                           fg_memories *memories) {
+  search s = {.question = q, .text = text, .source = source, .memories = memories};
+  const int n = fg_point_expression(&q->point, sizeof s.expression, s.expression);
+  if (n >= (int)sizeof s.expression) return FG_OK; /* no line holds it */
+  if (!memories->verdict) {
+    if (!(memories->verdict = calloc((size_t)q->n, sizeof *memories->verdict)))
+      return fg_fail(FG_EMEMORY, "no memory for wisdom");
+    memories->n_candidates = q->n;
   }
-  if (fg_point_expression(&s->point, sizeof s->expression, s->expression) >=
-      (int)sizeof s->expression)
-    return FG_OK; /* no line holds it */
-  for (int i = 0; i < c->n_wisdom && status == FG_OK; i++)
-    status = take_text(s, c->wisdom[i].text, c->wisdom[i].n, i);
-  if (status == FG_OK && c->shipped)
-    status = take_text(s, fg_shipped_wisdom, fg_shipped_wisdom_size, c->n_wisdom);
-  return status;
+  return take_lines(&s);
 }
 
-/* Where bits are not to depend on the batch and nothing was measured, times of the same plans where
- * they may are the best guess. */
-fg_status fg_op_remember(fg_op *op) {
-  search s = {.op = op, .point = op->point};
-  if (!op->context->n_wisdom && !op->context->shipped) return FG_OK;
-  if (!(s.judged = calloc((size_t)op->n_candidates, sizeof *s.judged)))
-    return fg_fail(FG_EMEMORY, "no memory for wisdom");
-  fg_status status = take_lines(&s);
-  free(s.judged), s.judged = NULL;
-  if (status != FG_OK || op->n_memory || !op->point.batch_invariant) return status;
-  s.point.batch_invariant = 0;
-  return take_lines(&s);
+void fg_memories_free(fg_memories *memories) {
+  free(memories->memory);
+  free(memories->verdict);
+  *memories = (fg_memories){0};
 }
 
 /* Recalling --------------------------------------------------------------------------------- */
@@ -235,11 +155,11 @@ enum { FAR = 4 };
 /* The class nearest to the shape among the times of this device (`here`) or of near devices, with
  * its distance, shape and device in *r; 0: none is near. Of two classes at one distance it is the
  * one with more to compute, where a bad choice costs more. */
-static uint64_t nearest(const fg_op *op, const fg_shape *shape, const bool *closed, bool here,
-                        fg_recalled *r) {
+static uint64_t nearest(const fg_memories *all, const fg_shape *shape, const bool *closed,
+                        bool here, fg_recalled *r) {
   uint64_t best = 0;
-  for (int i = 0; i < op->n_memory; i++) {
-    const fg_memory *m = &op->memory[i];
+  for (int i = 0; i < all->n; i++) {
+    const fg_memory *m = &all->memory[i];
     int distance = fg_shape_distance(&m->shape, shape);
     uint64_t class = fg_shape_timed_class(&m->shape);
     if (closed[m->candidate] || distance > FAR || here != !*m->device) continue;
@@ -250,10 +170,10 @@ static uint64_t nearest(const fg_op *op, const fg_shape *shape, const bool *clos
 }
 
 /* The least time of the candidates that are not closed, at the shape and on the device of `at`. */
-static double least_at(const fg_op *op, const fg_memory *at, const bool *closed) {
+static double least_at(const fg_memories *all, const fg_memory *at, const bool *closed) {
   double least = INFINITY;
-  for (int i = 0; i < op->n_memory; i++) {
-    const fg_memory *m = &op->memory[i];
+  for (int i = 0; i < all->n; i++) {
+    const fg_memory *m = &all->memory[i];
     if (!closed[m->candidate] && m->ms < least && !memcmp(&m->shape, &at->shape, sizeof m->shape) &&
         !strcmp(m->device, at->device))
       least = m->ms;
@@ -263,32 +183,32 @@ static double least_at(const fg_op *op, const fg_memory *at, const bool *closed)
 
 /* Fills in r->ratio and r->ms. A ratio is the geometric mean over the shapes of the class at which
  * the candidate was measured. */
-static void weigh(const fg_op *op, uint64_t class, const bool *closed, fg_recalled *r) {
-  for (int c = 0; c < op->n_candidates; c++) {
+static void weigh(const fg_memories *all, uint64_t class, const bool *closed, fg_recalled *r) {
+  for (int c = 0; c < all->n_candidates; c++) {
     double sum = 0;
     int n = 0;
-    for (int i = 0; i < op->n_memory && !closed[c]; i++) {
-      const fg_memory *m = &op->memory[i];
+    for (int i = 0; i < all->n && !closed[c]; i++) {
+      const fg_memory *m = &all->memory[i];
       if (m->candidate != c || fg_shape_timed_class(&m->shape) != class ||
           strcmp(m->device, r->device))
         continue;
-      sum += log(m->ms / least_at(op, m, closed)), n++;
+      sum += log(m->ms / least_at(all, m, closed)), n++;
       if (!r->ms[c] || !memcmp(&m->shape, r->shape, sizeof m->shape)) r->ms[c] = m->ms;
     }
     if (n) r->ratio[c] = exp(sum / n);
   }
 }
 
-fg_status fg_op_recall(const fg_op *op, const fg_shape *shape, const bool *closed,
-                       fg_recalled *recalled) {
+fg_status fg_memories_recall(const fg_memories *all, const fg_shape *shape, const bool *closed,
+                             fg_recalled *recalled) {
   *recalled = (fg_recalled){0};
-  uint64_t class = nearest(op, shape, closed, true, recalled);
-  if (!class) class = nearest(op, shape, closed, false, recalled);
+  uint64_t class = nearest(all, shape, closed, true, recalled);
+  if (!class) class = nearest(all, shape, closed, false, recalled);
   if (!class) return FG_OK;
-  recalled->ratio = calloc(2 * (size_t)op->n_candidates, sizeof *recalled->ratio);
+  recalled->ratio = calloc(2 * (size_t)all->n_candidates, sizeof *recalled->ratio);
   if (!recalled->ratio) return fg_fail(FG_EMEMORY, "no memory for a choice");
-  recalled->ms = recalled->ratio + op->n_candidates;
-  weigh(op, class, closed, recalled);
+  recalled->ms = recalled->ratio + all->n_candidates;
+  weigh(all, class, closed, recalled);
   return FG_OK;
 }
 

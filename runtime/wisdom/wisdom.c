@@ -72,17 +72,6 @@ void fg_wisdom_free(fg_wisdom *w) {
   *w = (fg_wisdom){0};
 }
 
-bool fg_wisdom_next(const char *text, size_t size, size_t *at, const char **line, size_t *n,
-                    bool *whole) {
-  if (*at >= size) return false;
-  const char *end = memchr(text + *at, '\n', size - *at);
-  *line = text + *at;
-  *n = end ? (size_t)(end - *line) : size - *at;
-  *whole = end != NULL;
-  *at += *n + *whole;
-  return true;
-}
-
 /* A last line without its end may still be in writing; it counts if it is good. */
 void fg_wisdom_count(const fg_wisdom *w, fg_wisdom_report *r) {
   fg_measured m;

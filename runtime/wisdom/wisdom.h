@@ -15,6 +15,7 @@
 #define FG_WISDOM_H
 
 #include "spec/variant.h"
+#include "wisdom_index.h"
 
 #include <stdint.h>
 
@@ -89,11 +90,6 @@ typedef struct fg_wisdom {
  * `optional`. */
 fg_status fg_wisdom_read(const char *path, bool optional, fg_wisdom *wisdom);
 void fg_wisdom_free(fg_wisdom *wisdom);
-
-/* The next line of a text, n bytes without its end; *at starts as 0; false after the last line.
- * *whole: the line has its end. */
-bool fg_wisdom_next(const char *text, size_t size, size_t *at, const char **line, size_t *n,
-                    bool *whole);
 
 /* Appends a line; makes the file if it is not there. FG_EIO: the file is as it was. */
 fg_status fg_wisdom_append(const char *path, const fg_measured *measured);
