@@ -4,18 +4,17 @@
 
 /* Children count themselves, so that a context knows that it is on the wrong side of a fork without
  * asking the kernel for its pid at every call. */
-static _Atomic unsigned generation;
+_Atomic unsigned fg_fork_generation;
 static pthread_once_t watch = PTHREAD_ONCE_INIT;
-static void in_child(void) { generation++; }
+static void in_child(void) { fg_fork_generation++; }
 static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }
 
 void fg_context_tie(fg_context *context) {
   pthread_once(&watch, watch_forks);
-  context->fork_generation = generation;
+  context->fork_generation = fg_fork_generation;
 }
 
-fg_status fg_context_check(const fg_context *context) {
-  if (context->fork_generation == generation) return FG_OK;
+fg_status fg_context_refuse(void) {
   return fg_fail(FG_EARGUMENT, "this context was opened before a fork: the child opens its own");
 }
 

@@ -48,7 +48,11 @@ struct fg_context {
 
 /* Ties the context to the process; then FG_EARGUMENT in a child of it. */
 void fg_context_tie(fg_context *context);
-fg_status fg_context_check(const fg_context *context);
+extern _Atomic unsigned fg_fork_generation; /* of this process */
+fg_status fg_context_refuse(void);
+static inline fg_status fg_context_check(const fg_context *context) {
+  return context->fork_generation == fg_fork_generation ? FG_OK : fg_context_refuse();
+}
 
 /* What a caller must give: FG_EARGUMENT names the first that is NULL. */
 typedef struct fg_must_be {

@@ -80,5 +80,7 @@ fg_status fg_kernel_check_proved(const fg_kernel *kernel, const fg_shape *shape)
 /* The candidate that is expected to be fastest for the shape: an index. FG_EARGUMENT: as
  * fg_op_check_forced. */
 fg_status fg_op_choose(fg_op *op, const fg_shape *shape, int *index);
+/* The same of the candidates that have not failed; failed, by candidate: NULL: none has. */
+fg_status fg_op_choose_but(fg_op *op, const fg_shape *shape, const bool *failed, int *index);
 
 #endif

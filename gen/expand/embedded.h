@@ -17,6 +17,9 @@ extern const fg_embedded fg_embedded_templates[], fg_embedded_gen[];
 /* A hash of gen's C code. */
 extern const char fg_embedded_code[];
 
+/* fg_gen_digest of the built-in templates, by its with_lines. */
+extern const char *const fg_embedded_digest[2];
+
 /* The file of that name, NULL if there is none. */
 const fg_embedded *fg_embedded_find(const fg_embedded *list, const char *name);
 

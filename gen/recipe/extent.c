@@ -55,25 +55,25 @@ const fg_shape_form fg_shape_forms[FG_SHAPE_FORMS] = {
                         .length = 'q'},
 };
 
+/* The bits of a number that is negative, or no length. */
+#define TOO_LONG (~(uint64_t)(FG_LENGTH_MAX - 1))
+
 fg_form_rule fg_form_rule_of(const fg_shape_form *form) {
   fg_form_rule rule = {.has_hk = fg_form_has(form, 'g')};
   for (int i = 0; i < FG_EXTENTS; i++) {
     const fg_extent_row *x = &fg_extents[i];
     const bool has = fg_form_has(form, x->letter);
-    if (!has) rule.foreign[i] = UINT64_MAX;
+    rule.wrong[i] = has ? TOO_LONG : UINT64_MAX;
     if (has && x->most) rule.bounded = x;
   }
   return rule;
 }
 
-/* The bits of all numbers together show one that is negative or too long. */
 bool fg_shape_is_good(const fg_form_rule *rule, const fg_shape *s) {
-#define LOOK_AT(member, ...)                                                                       \
-  all |= (uint64_t)s->member;                                                                      \
-  other |= (uint64_t)s->member & rule->foreign[ROW_##member];
-  uint64_t all = (uint64_t)s->align, other = 0;
+#define LOOK_AT(member, ...) wrong |= (uint64_t)s->member & rule->wrong[ROW_##member];
+  uint64_t wrong = (uint64_t)s->align & TOO_LONG;
   EXTENTS(LOOK_AT)
-  if (all >= FG_LENGTH_MAX || other) return false;
+  if (wrong) return false;
   const fg_extent_row *x = rule->bounded;
   if (x && (fg_extent_get(x, s) < x->least || fg_extent_get(x, s) > x->most)) return false;
   if (s->h == s->hk || !s->h || !rule->has_hk) return true;

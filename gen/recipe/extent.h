@@ -41,7 +41,7 @@ bool fg_form_has(const fg_shape_form *form, char letter);
 
 /* A form as hot calls ask about it, without a letter; made once for an op and once for a recipe. */
 typedef struct fg_form_rule {
-  uint64_t foreign[FG_EXTENTS]; /* by row: all bits are set where the form has no such extent */
+  uint64_t wrong[FG_EXTENTS];   /* by row: the bits that its numbers do not have */
   const fg_extent_row *bounded; /* the extent with bounds of its own; NULL: there is none */
   bool has_hk;
 } fg_form_rule;

@@ -19,7 +19,7 @@ bool fg_plan_is_fallback(const fg_point *point, const fg_plan *plan) {
 
 bool fg_plan_matches(const char *globs, const fg_plan *plan) {
   char name[64], glob[128];
-  fg_plan_name(plan, sizeof name, name);
+  if (*globs) fg_plan_name(plan, sizeof name, name);
   for (const char *at = globs; *at;) {
     size_t n = strcspn(at, ",");
     if (n < sizeof glob) {
