@@ -21,10 +21,11 @@ static fg_status encode(const fg_cuda *cuda, const fg_map_view *v, void *map) {
     extent[i] = v->extent[i] ? v->extent[i] : 1; /* no kernel loads an empty axis */
     if (i) stride[i - 1] = v->stride[i];
   }
-  snprintf(what, sizeof what, "%s: a tensor map of it", v->name);
   CUresult result = cuda->cuTensorMapEncodeTiled(
       map, type_of(v->elem), (unsigned)v->rank, v->base, extent, stride, v->box, steps, 0,
       v->swizzle ? __builtin_ctz((unsigned)v->swizzle) - 4 : 0, CU_TENSOR_MAP_L2_256, 0);
+  if (result == 0) return FG_OK;
+  snprintf(what, sizeof what, "%s: a tensor map of it", v->name);
   fg_status status = fg_cuda_check_before(cuda, result, what);
   return status == FG_ECUDA && !fg_cuda_lost(result) ? FG_EARGUMENT : status;
 }

@@ -25,12 +25,12 @@ static axes axes_of(const fg_recipe_tensor *t, const fg_tensor *tensor, const fg
   for (int i = 0; i < n; i++) {
     int place = i + 4 - n; /* an input's last two axes are row and column */
     if (fg_tensor_aligned(t))
-      place = fg_axis_index(t->argument->axes, t->axes[i]);
+      place = t->stride[i];
     else if (place < 2)
       place = t->axes[i] == 'h';
     if (t->axes[i] == '1') continue;
     a.extent[place] = fg_recipe_extent(r, t->axes[i], shape);
-    a.stride[place] = tensor->stride[fg_tensor_axis(t, i)];
+    a.stride[place] = tensor->stride[t->stride[i]];
   }
   return a;
 }
