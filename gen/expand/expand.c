@@ -147,7 +147,7 @@ static int lua_plan(lua_State *L) { return fg_gen_take_plan(L, self(L)); }
 
 /* gen's own chunks: expand.lua, which is given those behind it. */
 static const char *const chunks[] = {"expand.lua", "layout.lua", "switches.lua", "family.lua",
-                                     "parts.lua"};
+                                     "parts.lua", "environment.lua"};
 enum { CHUNKS = sizeof chunks / sizeof *chunks };
 
 /* Runs the first of the chunks below `gen` with the functions that it may call and the other
@@ -308,7 +308,7 @@ static fg_status expand(fg_gen *gen, const fg_variant *variant, fg_source **sour
   fg_variant_name(variant, sizeof name, name);
   gen->point = &variant->point;
   gen->recipe = &s->recipe;
-  TRY_OUT(fg_lua_run(gen->L, ask_text, &r, FG_ETEMPLATE));
+  TRY_OUT(fg_gen_run(gen, ask_text, &r));
   TRY_OUT(r.status);
   *source = s;
   s = NULL;
@@ -342,7 +342,7 @@ fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recip
   fg_variant_name(variant, sizeof name, name);
   gen->point = &variant->point;
   gen->recipe = &made;
-  fg_status status = fg_lua_run(gen->L, ask_recipe, &r, FG_ETEMPLATE);
+  fg_status status = fg_gen_run(gen, ask_recipe, &r);
   if (status != FG_OK) return fg_fail_in(status, "%s", name);
   *recipe = made;
   return FG_OK;
@@ -370,7 +370,7 @@ fg_status fg_gen_switches(fg_gen *gen, const fg_variant *variant, size_t size, c
   TRY(read_variant(gen, variant));
   fg_variant_name(variant, sizeof name, name);
   switches_request r = {gen, variant, name, size, text};
-  fg_status status = fg_lua_run(gen->L, ask_switches, &r, FG_ETEMPLATE);
+  fg_status status = fg_gen_run(gen, ask_switches, &r);
   return status == FG_OK ? FG_OK : fg_fail_in(status, "%s", name);
 }
 

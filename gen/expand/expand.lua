@@ -7,7 +7,7 @@
 -- gen: what C gives: read(name) -> text; has(name); translate(name, text) -> Lua; plan(candidate) -> the
 -- plan with all its fields if C wants its recipe, else nil; recipe(description) -> the members of Params, a
 -- line each; files(folder) -> names of its Lua files, a line each; nearest(name, names); refuse(sentence).
-local gen, load_layout, load_switches, load_contract, load_parts = ... -- the chunks that expand.c names
+local gen, load_layout, load_switches, load_contract, load_parts, load_environment = ... -- the chunks that expand.c names
 local layout = load_layout()
 local parts = load_parts(layout)
 local expand = {}
@@ -27,35 +27,8 @@ function string.format(format, ...)
   return format_values(format, ...)
 end
 
-local compiled = {} -- by name of a file: its text, and the code that came of it
-
--- The chunk of a file, with env as its globals. Files are run for each plan: their code is kept, which loads in a tenth of
--- the time that the text takes. translate: what makes Lua of the text, where it is none.
-local function compile(env, name, text, translate)
-  local known = compiled[name]
-  local code = known and known.text == text and known.code
-  local chunk, why = load(code or translate and translate(name, text) or text, "@" .. name, code and "b" or "t", env)
-  if not chunk then error(why, 0) end -- it has its place
-  if not code then compiled[name] = { text = text, code = string.dump(chunk) } end
-  return chunk
-end
-
--- Runs a plain Lua file of the templates in env; families and hooks call it as run(name).
-local function run(env, name) return compile(env, name, gen.read(name))() end
-
--- The globals of families and templates: pure functions, the job, and nothing that is undefined.
-local function environment(job)
-  local env = {
-    assert = assert, error = error, ipairs = ipairs, math = math, pairs = pairs, select = select, setmetatable = setmetatable,
-    string = string, table = table, tonumber = tonumber, tostring = tostring, type = type,
-    spec = job.spec, plan = job.plan, arch = job.arch, formula = job.formula,
-    machine = setmetatable(job.machine, { __index = function(_, name) failf(2, "no machine has a '%s'", name) end }),
-    target = job.machine.engine and "host" or "ptx",
-    cdiv = function(a, b) return (a + b - 1) // b end,
-  }
-  env.run = function(name) return run(env, name) end
-  return setmetatable(env, { __index = function(_, name) failf(2, "undefined name '%s'", name) end })
-end
+local environment = load_environment(gen, failf)
+local compile, run, varying = environment.compile, environment.run, environment.varying
 
 -- The row of kinds.lua.
 local function kind_of(env, job) return run(env, "kinds.lua")[job.spec.kernel] end
@@ -117,7 +90,7 @@ local function open_family(env, job, name)
   return { env = env, name = name, file = file, kind = kind, family = contract.family(file .. ".lua", run(env, file .. ".lua")) }
 end
 
--- Sets env.plan and env.use; returns the names of what is on, nil where the family has no decisions. One
+-- Sets plan and use of env; returns the names of what is on, nil where the family has no decisions. One
 -- family may be asked for one plan after another.
 local function decide(opened, job, plan)
   local env = opened.env
@@ -125,7 +98,7 @@ local function decide(opened, job, plan)
     opened.rows, opened.forced = switches_of(env, opened.file), forced_switches(env, job, opened.kind)
   end
   local use, on = switches.evaluate(opened.rows or {}, opened.forced, job.spec, plan, env.hooks)
-  env.plan, env.use = plan, use
+  varying[env].plan, varying[env].use = plan, use
   return opened.rows and on
 end
 
@@ -161,7 +134,7 @@ end
 
 -- The state of one expansion: env of the templates, the parts declared so far, entry points.
 local function session(job)
-  local s = { env = environment(job), parts = {}, order = {}, entries = {}, sink = {} }
+  local s = { env = environment.new(job), parts = {}, order = {}, entries = {}, sink = {} }
 
   local function emitter(file)
     return function(line, ...)
@@ -319,13 +292,13 @@ end
 -- the reasons of families that do not apply, and the plans that do not fit, each with its reason `why`.
 function expand.plans(job)
   local refused, unfit, computes = {}, {}, {}
-  for _, name in ipairs(kind_of(environment(job), job).families[job.pass]) do computes[name] = true end
+  for _, name in ipairs(kind_of(environment.new(job), job).families[job.pass]) do computes[name] = true end
   for _, name in ipairs(job.families) do
     if not computes[name] then
       refused[#refused + 1] = string.format("%s: has no %s pass", name, job.pass)
       goto next
     end
-    local opened = open_family(environment(job), job, name)
+    local opened = open_family(environment.new(job), job, name)
     local good, why = opened.family.applies(job.spec, job.arch)
     if good then
       local fit, not_fit = opened.family.candidates(job.spec, job.arch)
@@ -348,11 +321,11 @@ end
 
 -- The decisions that are on in a variant, as text.
 function expand.switches(job)
-  return table.concat(decide(open_family(environment(job), job, job.family), job, job.plan) or {}, ", ")
+  return table.concat(decide(open_family(environment.new(job), job, job.family), job, job.plan) or {}, ", ")
 end
 
 -- One variant's recipe without its text, which takes five times as long.
-function expand.recipe(job) describe(open_family(environment(job), job, job.family), job, job.plan) end
+function expand.recipe(job) describe(open_family(environment.new(job), job, job.family), job, job.plan) end
 
 -- One variant's text: lines, and for each the template file and line it came from.
 function expand.expand(job)

@@ -18,13 +18,15 @@ struct fg_listing; /* plans.c */
 
 struct fg_gen {
   lua_State *L;
-  char *templates;       /* a directory over the built-in ones, NULL = those only */
-  bool is_checked;       /* `templates` is a directory with a template in it */
-  int expand;            /* registry reference of expand.lua's table */
-  char *handed;          /* a text on its way into Lua, which may find no memory for its copy */
-  fg_formula formula;    /* of the running request */
-  const fg_point *point; /* of the running request */
-  fg_recipe *recipe;     /* where the recipe of the description goes that is being made */
+  char *templates;     /* a directory over the built-in ones, NULL = those only */
+  bool is_checked;     /* `templates` is a directory with a template in it */
+  int expand;          /* registry reference of expand.lua's table */
+  char *handed;        /* a text on its way into Lua, which may find no memory for its copy */
+  fg_formula formula;  /* of the running request, or of the last one */
+  fg_point formula_of; /* its point, where has_formula */
+  bool has_formula;
+  const fg_point *point;      /* of the running request */
+  fg_recipe *recipe;          /* where the recipe of the description goes that is being made */
   struct fg_listing *listing; /* the running one */
   fg_listed listed;           /* the last one: what stands in it is not asked for again */
 };
@@ -38,8 +40,12 @@ void fg_gen_push_job(fg_gen *gen, const fg_point *point, const char *arch);
 void fg_gen_set_text(lua_State *L, const char *key, const char *text);
 void fg_gen_set_number(lua_State *L, const char *key, int value);
 
-/* Reads the point's expressions into gen->formula, for the job that is pushed next. */
+/* Reads the point's expressions into gen->formula, for the job that is pushed next; not where the
+ * last request was for the same point. */
 fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point);
+
+/* Runs a function of a request, which reads the formula. */
+fg_status fg_gen_run(fg_gen *gen, lua_CFunction function, void *request);
 
 /* gen.plan(candidate) of expand.lua, while fg_gen_plans or fg_gen_candidates runs. */
 int fg_gen_take_plan(lua_State *L, fg_gen *gen);

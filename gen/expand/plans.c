@@ -72,10 +72,24 @@ static void push_spec(lua_State *L, const fg_point *point) {
   lua_insert(L, -2);
 }
 
+/* Requests for one point follow each other: its plans, its texts. */
 fg_status fg_gen_read_formula(fg_gen *gen, const fg_point *point) {
+  gen->formula.unskipped = false;
+  if (gen->has_formula && fg_point_equal(&gen->formula_of, point)) return FG_OK;
+  gen->has_formula = false;
   fg_formula_free(&gen->formula);
   TRY(fg_point_learn(point));
-  return fg_point_formula(point, &gen->formula);
+  TRY(fg_point_formula(point, &gen->formula));
+  gen->formula_of = *point;
+  gen->has_formula = true;
+  return FG_OK;
+}
+
+/* A failure may be one of memory in the midst of the formula. */
+fg_status fg_gen_run(fg_gen *gen, lua_CFunction function, void *request) {
+  const fg_status status = fg_lua_run(gen->L, function, request, FG_ETEMPLATE);
+  gen->has_formula &= status == FG_OK;
+  return status;
 }
 
 /* What families ask of an architecture. */
@@ -278,10 +292,10 @@ static fg_status name_failure(const request *r, fg_status status) {
  * so that the failure says what each of them has. */
 static fg_status ask(request *r) {
   r->narrow = r->limits && r->limits->n[0] > 0;
-  const fg_status status = fg_lua_run(r->gen->L, ask_plans, r, FG_ETEMPLATE);
+  const fg_status status = fg_gen_run(r->gen, ask_plans, r);
   if (status != FG_OK || r->kept || !r->narrow) return status;
   r->narrow = false, r->all.n = 0;
-  return fg_lua_run(r->gen->L, ask_plans, r, FG_ETEMPLATE);
+  return fg_gen_run(r->gen, ask_plans, r);
 }
 
 /* Fills the request's lists; where all goes well, the gen knows them as the last ones. */
