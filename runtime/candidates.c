@@ -32,25 +32,33 @@ static fg_status add_plan(listing *l, const fg_op *op, const fg_planned *planned
   return FG_OK;
 }
 
+/* A request for an op's plans; they are here where this request made the list. */
+typedef struct {
+  const fg_op *op;
+  fg_planned *planned;
+  int n;
+} order;
+
 /* A producer: every plan within the op's restrictions, and its recipe. */
 static fg_status list_plans(void *context, fg_product *product) {
-  const fg_op *op = context;
+  order *o = context;
+  const fg_op *op = o->op;
   fg_context *c = op->context;
   listing l = {0};
-  fg_planned *planned = NULL;
-  int n = 0;
+  free(o->planned);
+  o->planned = NULL, o->n = 0;
   pthread_mutex_lock(&c->gen_lock);
   fg_status status = fg_context_gen(c);
   if (status == FG_OK)
-    status = fg_gen_candidates(c->gen, &op->point, c->device->arch, &op->limits, &planned, &n);
+    status =
+        fg_gen_candidates(c->gen, &op->point, c->device->arch, &op->limits, &o->planned, &o->n);
   pthread_mutex_unlock(&c->gen_lock);
   if (status == FG_ESPEC || status == FG_EARGUMENT) {
     char name[FG_NAME_MAX];
     fg_point_name(&op->point, sizeof name, name);
     fg_fail_in(status, "%s", name);
   }
-  for (int i = 0; i < n && status == FG_OK; i++) status = add_plan(&l, op, &planned[i]);
-  free(planned);
+  for (int i = 0; i < o->n && status == FG_OK; i++) status = add_plan(&l, op, &o->planned[i]);
   if (status != FG_OK) {
     free(l.text);
     return status;
@@ -59,22 +67,47 @@ static fg_status list_plans(void *context, fg_product *product) {
   return FG_OK;
 }
 
+/* The plans of this request become the op's candidates. */
+static fg_status take_planned(fg_op *op, const order *o) {
+  fg_candidate *list = calloc((size_t)o->n, sizeof *list);
+  if (!list) return fg_fail(FG_EMEMORY, "no memory for %d plans", o->n);
+  for (int i = 0; i < o->n; i++)
+    list[i].plan = o->planned[i].plan, list[i].recipe = o->planned[i].recipe;
+  op->candidate = list;
+  op->n_candidates = o->n;
+  return FG_OK;
+}
+
+/* The plan of a line "plan SPEC.PLAN.ARCH", of n bytes; false: add_plan wrote no such line. before:
+ * what the line begins with, up to the plan; arch: what follows it. */
+static bool read_plan(const char *line, size_t n, const char *before, const char *arch,
+                      fg_plan *plan) {
+  char again[FG_NAME_MAX + 8];
+  const size_t m = strlen(before);
+  *plan = (fg_plan){0};
+  if (n <= m || strncmp(line, before, m) || !fg_plan_parse(line + m, plan)) return false;
+  int length = snprintf(again, sizeof again, "%s", before);
+  length += fg_plan_name(plan, sizeof again - m, again + m);
+  length = fg_append(sizeof again, again, length, ".%s", arch);
+  return (size_t)length == n && !strncmp(line, again, n);
+}
+
 /* One plan of an entry; FG_EIO where the text is none that add_plan wrote. */
-static fg_status read_candidate(const char *text, size_t length, fg_candidate *candidate) {
-  char name[FG_NAME_MAX + 8], recipe[FG_RECIPE_TEXT];
-  fg_variant variant;
-  size_t line = strcspn(text, "\n");
-  if (line < 6 || line - 5 >= sizeof name || length - line - 1 >= sizeof recipe)
+static fg_status read_candidate(const char *text, size_t length, const char *before,
+                                const char *arch, fg_candidate *candidate) {
+  char recipe[FG_RECIPE_TEXT];
+  const size_t line = strcspn(text, "\n");
+  if (line >= length || length - line - 1 >= sizeof recipe ||
+      !read_plan(text, line, before, arch, &candidate->plan))
     return fg_fail(FG_EIO, "a cached list of plans is damaged");
-  snprintf(name, sizeof name, "%.*s", (int)(line - 5), text + 5);
   snprintf(recipe, sizeof recipe, "%.*s", (int)(length - line - 1), text + line + 1);
-  TRY(fg_variant_parse(name, &variant));
-  candidate->plan = variant.plan;
   return fg_recipe_parse(recipe, &candidate->recipe);
 }
 
 /* The candidates of an entry become the op's; at a failure it has none. */
 static fg_status read_candidates(fg_op *op, const char *meta) {
+  char before[FG_NAME_MAX + 8] = "plan ";
+  strcpy(before + 5 + fg_point_name(&op->point, FG_NAME_MAX, before + 5), ".");
   int room = 0, n = 0;
   for (const char *at = meta; (at = strstr(at, end_mark)); at += strlen(end_mark)) room++;
   fg_candidate *list = calloc((size_t)room + 1, sizeof *list);
@@ -82,7 +115,7 @@ static fg_status read_candidates(fg_op *op, const char *meta) {
   fg_status status = FG_OK;
   for (const char *at = meta, *end; status == FG_OK && (end = strstr(at, end_mark));
        at = end + strlen(end_mark))
-    status = read_candidate(at, (size_t)(end - at), &list[n++]);
+    status = read_candidate(at, (size_t)(end - at), before, op->context->device->arch, &list[n++]);
   if (status == FG_OK && !n) status = fg_fail(FG_EIO, "a cached list of plans is empty");
   if (status != FG_OK) {
     free(list);
@@ -101,17 +134,17 @@ fg_status fg_plans_key(const fg_op *op, fg_key *key) {
 }
 
 /* In place of an entry that a good checksum protects and that still does not read. */
-static fg_status relist(fg_op *op, const fg_key *key) {
+static fg_status relist(order *o, fg_op *op, const fg_key *key) {
   fg_product product = {0};
-  TRY(list_plans(op, &product));
+  TRY(list_plans(o, &product));
   fg_cache_put(op->context->cache, key, product.meta, NULL, 0);
-  fg_status status = read_candidates(op, product.meta);
   free(product.meta);
-  return status;
+  return take_planned(op, o);
 }
 
 /* The families' plans, from the cache if it has them; a damaged entry is made again. */
 static fg_status list_all(fg_op *op) {
+  order o = {.op = op};
   const fg_entry *entry;
   fg_key key = {0};
   char what[FG_NAME_MAX + FG_ARCH_MAX + 32] = "the plans of ", *name = what + strlen(what);
@@ -119,15 +152,16 @@ static fg_status list_all(fg_op *op) {
   int n = fg_point_name(&op->point, FG_NAME_MAX, name);
   fg_append(FG_NAME_MAX + FG_ARCH_MAX + 8, name, n, " for %s", op->context->device->arch);
   TRY_OUT(fg_plans_key(op, &key));
-  TRY_OUT(fg_context_entry(op->context, what, &key, list_plans, op, &entry));
+  TRY_OUT(fg_context_entry(op->context, what, &key, list_plans, &o, &entry));
   if (!entry) {
     status = fg_op_missing(op, what, name);
     goto out;
   }
-  status = read_candidates(op, entry->meta);
+  status = o.planned ? take_planned(op, &o) : read_candidates(op, entry->meta);
   fg_entry_free(entry);
-  if (status != FG_OK && status != FG_EMEMORY && op->context->jit) status = relist(op, &key);
+  if (status != FG_OK && status != FG_EMEMORY && op->context->jit) status = relist(&o, op, &key);
 out:
+  free(o.planned);
   fg_key_free(&key);
   return status;
 }

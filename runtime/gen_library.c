@@ -67,17 +67,30 @@ fg_status fg_gen_plans(fg_gen *gen, const fg_point *point, const char *arch,
   return passed(entry->plans(gen, point, arch, limits, plans, n));
 }
 
+/* Rows of tables that each library has become this one's. */
+static void adopt_recipe(fg_recipe *r) {
+  for (int i = 0; i < r->n_tensors; i++)
+    r->tensor[i].argument = fg_argument_at(entry->argument_number(r->tensor[i].argument));
+  r->form = fg_form_rule_of(fg_recipe_kind(r)->form);
+}
+
 fg_status fg_gen_candidates(fg_gen *gen, const fg_point *point, const char *arch,
                             const fg_limits *limits, fg_planned **list, int *n) {
-  return passed(entry->candidates(gen, point, arch, limits, list, n));
+  TRY(passed(entry->candidates(gen, point, arch, limits, list, n)));
+  for (int i = 0; i < *n; i++) adopt_recipe(&(*list)[i].recipe);
+  return FG_OK;
 }
 
 fg_status fg_gen_expand(fg_gen *gen, const fg_variant *variant, fg_source **source) {
-  return passed(entry->expand(gen, variant, source));
+  TRY(passed(entry->expand(gen, variant, source)));
+  adopt_recipe(&(*source)->recipe);
+  return FG_OK;
 }
 
 fg_status fg_gen_recipe(fg_gen *gen, const fg_variant *variant, fg_recipe *recipe) {
-  return passed(entry->recipe(gen, variant, recipe));
+  TRY(passed(entry->recipe(gen, variant, recipe)));
+  adopt_recipe(recipe);
+  return FG_OK;
 }
 
 fg_status fg_gen_digest(const char *templates, bool with_lines, size_t size, char *hex) {

@@ -26,7 +26,8 @@ typedef struct {
   fg_op *op;
   const fg_variant *variant;
   const char *name;
-  bool produced;
+  fg_source
+      *source; /* that this request expanded for its kernel; NULL: the kernel was made before */
 } order;
 
 /* The host device's messages name template lines: its entries keep the map. */
@@ -129,7 +130,9 @@ static fg_status make_kernel(void *context, fg_product *product) {
   product->code = code.data;
   product->code_n = code.size;
   code.data = NULL;
-  o->produced = true;
+  fg_source_free(o->source);
+  o->source = source;
+  source = NULL;
   c->compiles++;
 out:
   free(code.data);
@@ -172,12 +175,16 @@ static fg_status new_source(fg_kernel *k) {
   return k->source ? FG_OK : fg_fail(FG_EMEMORY, "no memory for %s", k->name);
 }
 
-/* The source that an entry stands for: all but its text. */
-static fg_status read_meta(const char *meta, fg_kernel *k) {
+/* Figures, and the source that an entry stands for, all but its text; that of the request, where
+ * the entry was made by it. */
+static fg_status read_meta(const char *meta, order *o, fg_kernel *k) {
   const char *recipe = strstr(meta, recipe_mark), *lines = strstr(meta, lines_mark);
   char text[FG_RECIPE_TEXT];
   if (!recipe) return damaged(k->name);
   snprintf(k->figures, sizeof k->figures, "%.*s", (int)(recipe - meta), meta);
+  k->source = o->source;
+  o->source = NULL;
+  if (k->source) return FG_OK;
   recipe += strlen(recipe_mark);
   size_t n = lines ? (size_t)(lines - recipe) : strlen(recipe);
   if (n >= sizeof text) return damaged(k->name);
@@ -194,14 +201,14 @@ static fg_status load_code(fg_kernel *k, const fg_code *code) {
   return FG_OK;
 }
 
-static fg_status load_entry(fg_kernel *k, const fg_entry *entry) {
+static fg_status load_entry(fg_kernel *k, order *o, const fg_entry *entry) {
   const char *why = refusal_of(entry);
   if (why) {
     set_late(k->op, &k->variant.plan, limit_of(entry) > 0);
     return fg_fail(FG_ECOMPILER, "%s", why);
   }
   const fg_code code = {.data = (void *)entry->code, .size = entry->code_n};
-  TRY(read_meta(entry->meta, k));
+  TRY(read_meta(entry->meta, o, k));
   return load_code(k, &code);
 }
 
@@ -217,7 +224,7 @@ static fg_status make_again(fg_kernel *k, order *o, const fg_key *key) {
   fg_cache_put(k->op->context->cache, key, product.meta, product.code, product.code_n);
   const fg_entry made = {product.meta, product.code, strlen(product.meta), product.code_n};
   forget_source(k);
-  fg_status status = load_entry(k, &made);
+  fg_status status = load_entry(k, o, &made);
   k->from_cache = 0;
   free(product.meta);
   free(product.code);
@@ -225,7 +232,7 @@ static fg_status make_again(fg_kernel *k, order *o, const fg_key *key) {
 }
 
 static fg_status from_cache(fg_kernel *k) {
-  order o = {k->op, &k->variant, k->name, false};
+  order o = {k->op, &k->variant, k->name, NULL};
   fg_context *c = k->op->context;
   const fg_entry *entry;
   fg_key key = {0};
@@ -242,13 +249,14 @@ static fg_status from_cache(fg_kernel *k) {
     status = fg_op_missing(k->op, k->name, k->name);
     goto out;
   }
-  const bool refused = refusal_of(entry);
-  status = load_entry(k, entry); /* which fails for a refusal that no longer counts */
+  const bool refused = refusal_of(entry), produced = o.source != NULL;
+  status = load_entry(k, &o, entry); /* which fails for a refusal that no longer counts */
   fg_entry_free(entry);
-  k->from_cache = !o.produced;
+  k->from_cache = !produced;
   const bool spoilt = status != FG_OK && status != FG_EMEMORY && status != FG_ECUDA;
-  if (spoilt && !refused && !o.produced && c->jit) status = make_again(k, &o, &key);
+  if (spoilt && !refused && !produced && c->jit) status = make_again(k, &o, &key);
 out:
+  fg_source_free(o.source);
   fg_key_free(&key);
   return status;
 }

@@ -22,6 +22,7 @@ typedef struct fg_gen_entry {
   const char *(*lua)(void);
   fg_status (*grid_read)(int n_files, const char *const *files, int n_words,
                          const char *const *words, fg_grid **grid);
+  int (*argument_number)(const fg_argument *argument);
 } fg_gen_entry;
 
 const fg_gen_entry *fg_gen_entry_0(void);

@@ -169,6 +169,20 @@ const fg_argument *fg_argument_input(bool gradient) {
   return gradient ? &input_grad : &input_value;
 }
 
+/* Those that are no row of the table stand behind it. */
+static const fg_argument *const others[] = {&latent_v, &input_value, &input_grad};
+enum { OTHERS = sizeof others / sizeof *others };
+
+int fg_argument_number(const fg_argument *argument) {
+  for (int i = 0; i < OTHERS; i++)
+    if (argument == others[i]) return FG_ARGUMENTS + i;
+  return (int)(argument - fg_arguments);
+}
+
+const fg_argument *fg_argument_at(int number) {
+  return number < FG_ARGUMENTS ? &fg_arguments[number] : others[number - FG_ARGUMENTS];
+}
+
 /* A broadcast axis has its argument's place. */
 int fg_tensor_axis(const fg_recipe_tensor *t, int i) {
   if (t->slot >= 0) return i;

@@ -86,6 +86,10 @@ const fg_argument *fg_argument_laid(const fg_kind *kind, fg_layout layout, const
 /* The argument that stands for any declared input: its value, or its gradient. */
 const fg_argument *fg_argument_input(bool gradient);
 
+/* An argument by a number that both libraries know, each of which has a table of its own. */
+int fg_argument_number(const fg_argument *argument);
+const fg_argument *fg_argument_at(int number);
+
 /* A tensor of one variant. An axis letter '1' is broadcast: extent 1, no stride; 'A' on are the
  * recipe's own extents; those of a layout are in place of the argument's (layout.h). `slot` is the
  * place of a declared input among fg_args.inputs, -1 for others. */

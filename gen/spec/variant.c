@@ -55,9 +55,8 @@ int fg_variant_name_before(const fg_variant *variant, size_t size, char *text) {
   return print_plan(variant, fg_point_name_before(&variant->point, size, text), size, text);
 }
 
-/* Returns what follows the plan in the name; NULL: there is no plan. A tag is that of the family's
- * own field. */
-static const char *parse_plan(const char *name, fg_plan *plan) {
+/* A tag is that of the family's own field. */
+const char *fg_plan_parse(const char *name, fg_plan *plan) {
   size_t n = strcspn(name, "-.");
   int family = 0;
   const char *const *choices = plan_field(0)->choices;
@@ -110,7 +109,7 @@ fg_status fg_variant_parse(const char *name, fg_variant *variant) {
   fg_variant v = {0};
   char again[FG_NAME_MAX], before[FG_NAME_MAX];
   const char *at = fg_point_parse(name, &v.point);
-  at = at && *at == '.' ? parse_plan(at + 1, &v.plan) : NULL;
+  at = at && *at == '.' ? fg_plan_parse(at + 1, &v.plan) : NULL;
   if (at && *at == '.' && strlen(at + 1) < FG_ARCH_MAX && fg_arch_check(at + 1) == FG_OK &&
       point_is_good(&v.point)) {
     strcpy(v.arch, at + 1);

@@ -20,6 +20,9 @@ typedef struct fg_variant {
 
 /* "simt-q16-k32-w4"; returns the length. */
 int fg_plan_name(const fg_plan *plan, size_t size, char *text);
+/* Reads the name that a text begins with into a zeroed plan; returns what follows it, NULL: there is
+ * no plan. A name that fg_plan_name does not write may pass. */
+const char *fg_plan_parse(const char *name, fg_plan *plan);
 const char *fg_plan_family(const fg_plan *plan);
 /* Is its family the one that answers for the point's kind when no other does? */
 bool fg_plan_is_fallback(const fg_point *point, const fg_plan *plan);

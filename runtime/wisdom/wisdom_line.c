@@ -176,20 +176,31 @@ static bool read_value(int i, const char *text, fg_measured *m) {
   return false;
 }
 
+/* The row of a key, looked for from row `from` on, where it is if lines keep the order of keys;
+ * KEYS: it is none. */
+static int find_key(const char *key, int from) {
+  for (int i = 0; i < KEYS; i++) {
+    const int at = (from + i) % KEYS;
+    if (!strcmp(keys[at].key, key)) return at;
+  }
+  return KEYS;
+}
+
 /* Cuts `text` up and reads its pairs; keys that are not known are skipped. What is wrong, or
  * NULL. */
 static const char *read_pairs(char *text, fg_measured *m) {
   unsigned seen = 0;
+  int next = 0;
   for (char *pair; (pair = strsep(&text, "\t"));) {
     char *value = strchr(pair, '=');
     if (!value) return "a field has no value";
     *value++ = 0;
-    for (int i = 0; i < KEYS; i++) {
-      if (strcmp(keys[i].key, pair)) continue;
-      if (seen >> i & 1) return "a field comes twice";
-      if (!read_value(i, value, m)) return "a field has no value of its kind";
-      seen |= 1u << i;
-    }
+    const int i = find_key(pair, next);
+    if (i == KEYS) continue;
+    if (seen >> i & 1) return "a field comes twice";
+    if (!read_value(i, value, m)) return "a field has no value of its kind";
+    seen |= 1u << i;
+    next = i + 1;
   }
   for (int i = 0; i < KEYS; i++)
     if (keys[i].required && !(seen >> i & 1)) return "a field is missing";
