@@ -235,7 +235,7 @@ static void keep_least(alloc_seen *least, alloc_seen seen) {
 TEST(test_hot) {
   if (!ALLOC_WATCH) return;
   _Alignas(16) char params[FG_PARAMS_MAX];
-  alloc_seen ours = {99999, 99999, 99999}, bare = ours, hot;
+  alloc_seen ours = {99999, 99999, 99999, 99999}, bare = ours, hot;
   fg_context *context = open_gpu("cuda:0");
   fg_op *op = api_define(context, BACKWARD);
   fg_kernel *kernel = api_select(op, api_shape), *same;

@@ -56,9 +56,10 @@ void __libc_free(void *p);
 
 /* Counts an allocation; is it the one that fails? */
 static bool fails(const void *caller) {
-  if (watch.counting) watch.seen.allocations++;
-  uintptr_t from = (uintptr_t)caller;
-  if (!watch.fail_in || (from >= spared && from < spared_end)) return false;
+  const uintptr_t from = (uintptr_t)caller;
+  const bool is_spared = from >= spared && from < spared_end;
+  if (watch.counting) watch.seen.allocations++, watch.seen.unspared += !is_spared;
+  if (!watch.fail_in || is_spared) return false;
   if (--watch.fail_in) return false;
   watch.fail_in = watch.on;
   watch.failed = true;

@@ -15,6 +15,7 @@
 
 typedef struct alloc_seen {
   long allocations, frees, locks;
+  long unspared; /* of the allocations, those that alloc_spare does not spare */
 } alloc_seen;
 
 /* Starts counting at 0, and stops. */
