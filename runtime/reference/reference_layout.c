@@ -18,10 +18,8 @@ fg_shape reference_lay_out(const fg_recipe *recipe, const fg_shape *shape, uint6
   if (layout.slices && s.b != 1) s.nq *= s.b, s.nk *= s.b, s.b = 1;
   if (layout.slices && !s.slices) s.slices = reference_count_slices(seed);
   if (layout.kv == FG_CACHED && !s.pages) s.pages = s.b + 1;
-  if (layout.kv == FG_PAGED && !s.page) {
-    s.page = pages[seed % 4];
-    s.pages = s.b * ((s.nk + s.page - 1) / s.page) + 2;
-  }
+  if (layout.kv == FG_PAGED && !s.page) s.page = pages[seed % 4];
+  if (layout.kv == FG_PAGED && !s.pages) s.pages = s.b * ((s.nk + s.page - 1) / s.page) + 2;
   return s;
 }
 

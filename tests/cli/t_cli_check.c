@@ -29,6 +29,13 @@ TEST(passes) {
   ck_assert_int_eq(program_count(r.out, "unfused"), 3); /* dq dk dv */
 }
 
+/* Pages of the words' own size, of which nobody says how many there are, and the other way. */
+TEST(pages) {
+  static const char words[] = "check -q family=simt head_dim=8 kv_layout=paged " SMALL " %s";
+  program_gives(0, words, "page=16");
+  program_gives(0, words, "pages=5");
+}
+
 /* Numbers of a spec's inputs: at once, not a failure of each variant. */
 TEST(bad_numbers) {
   static const char words[] = "check head_dim=8,16 mask=window(w,0) inputs.w=int w=%s " SMALL;
