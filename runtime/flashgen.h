@@ -156,17 +156,20 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 pairs that the mask shows, before score and bias; -inf where there is none
  *   sink, dsink   [h], float32, contiguous: a logit of each head, beside its scores and not
  *                 scaled, that takes weight and adds nothing to o. It is in lse, which of a row
- *                 without keys is the sink; -inf is none (math.md section 2). Parts have none:
+ *                 without keys is the sink; -inf is none (mathematics.md section 2). Parts have
+ *                 none:
  *                 combine adds it once
  *   q_descale     [b, hk], float32, in any strides, of dtype=e4m3: what q is multiplied with before all
  *                 else, by sequence and key/value head; NULL: 1. With descale_block=n [b, hk, nq / n
  *                 rounded up], nq that of the shape: token i of a sequence, in whatever layout, has
  *                 that of block i / n, and the third stride is that of blocks
  *   k_descale, v_descale   the same of k and v, by nk, also with kv_dtype=e4m3. Where q is e4m3, the
- *                 weights are rounded to it too (math.md section 7). Launches of kernels that have
+ *                 weights are rounded to it too (mathematics.md section 7). Launches of kernels
+ *                 that have
  *                 none refuse them
  *
- * Rows (kernel=logsoftmax, layernorm, linear; math.md section 5). Strides of [rows, width] are the
+ * Rows (kernel=logsoftmax, layernorm, linear; mathematics.md section 5). Strides of [rows, width]
+ * are the
  * third, of a row, and the fourth, 1, and the first two are not used: the tensor of a [b, n, h, d]
  * is one of [b n, h d], too, where its heads lie side by side. What has [rows] or [width] is
  * contiguous.
@@ -240,7 +243,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *
  *   q_ranges, k_ranges  [slices, 2], contiguous
  *   kinds    [slices], NULL: all 0. Of the slice's own row i of nq and key j of nk: 0 shows all
- *            pairs, 1 (causal) those with j <= i + nk - nq, 2 (inverse) j >= i, 3 both (math.md
+ *            pairs, 1 (causal) those with j <= i + nk - nq, 2 (inverse) j >= i, 3 both
+ *            (mathematics.md
  *            section 1)
  *
  * A pair is of the first slice of the list that shows it, and counts once: q, k, nq, nk and p of
@@ -257,7 +261,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *   whole_q, whole_k  [b], NULL: as many as the sequence has in the launch
  *
  * Mask, score, their q, k, nq, nk and p, and dropout are those of the whole sequence, so that parts
- * of any cut show and drop what one launch does (math.md section 1). They need not agree: a part may
+ * of any cut show and drop what one launch does (mathematics.md section 1). They need not agree: a
+ * part may
  * pass the whole, and p = q + whole_k - whole_q all the same. The bias, and inputs with an extent q
  * or k, have the launch's own rows and keys, as its q and k do: x[q] is that of row q - pos_q. Such
  * an axis is indexed by q or k alone, and other extents are no expressions in nq or nk. A row that
@@ -267,7 +272,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *
  * Parts (kernel=combine): o and lse of attention over some of the keys each, which no other part
  * has, finished: o is divided by its own sum, no sink is in it. Combined they are o over all keys,
- * and lse, which may be NULL (math.md section 2). Sums go over the parts in their order, so that
+ * and lse, which may be NULL (mathematics.md section 2). Sums go over the parts in their order, so
+ * that
  * equal launches give equal bits. A part whose lse is -inf has no keys, and its o does not count; a
  * row whose parts have none gets o = 0, lse = -inf.
  *
@@ -311,7 +317,8 @@ enum { FG_GIVEN_SCALE = 1, FG_GIVEN_SIGMOID_BIAS = 2, FG_GIVEN_KEEP = 4, FG_GIVE
  *                 rounded to a multiple of 2^-16. What is kept is divided by it; LSE is that of all
  *   seed          with dropout=true: four int32 on the device, which replayed graphs read anew: seed
  *                 and offset, 64 bits each, low words first. Equal ones drop the same weights, in
- *                 forward and backward, whatever the plan (math.md section 3: Philox 4x32-10)
+ *                 forward and backward, whatever the plan (mathematics.md section 3: Philox
+ *                 4x32-10)
  *   inputs        n_inputs of them: those that the spec declares, in the order of their names; what
  *                 the spec's mask and score do not use has no place (fg_op_inputs)
  *   sm_margin     multiprocessors that a persistent kernel leaves to other work: 0 or more, fewer
@@ -380,7 +387,7 @@ typedef struct fg_config {
   /* Directory whose files replace the built-in templates of the same names; NULL:
    * FLASHGEN_TEMPLATES, else the built-in ones. */
   const char *templates;
-  const char *cache; /* directory; NULL: FLASHGEN_CACHE, else as the README says */
+  const char *cache; /* directory; NULL: FLASHGEN_CACHE, else as environment.md says */
   const char *plan;      /* globs over plan names, "simt-q16-*,simt-*"; NULL: FLASHGEN_PLAN */
   int no_fallback; /* 1: FG_ESPEC where simt, which nobody named, is all that computes a spec */
   uint64_t seed;   /* host device: orders blocks, warps and lanes */

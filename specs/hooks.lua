@@ -1,5 +1,5 @@
 -- hooks.lua: what models add to attention between its two products: soft caps, ALiBi, windows, biases,
--- learned relative positions; as in the table of what they cost in tests/bench/speed.md.
+-- learned relative positions; as in the table of their cost in speed.md.
 --
 --   flashgen tune specs/hooks.lua --shapes specs/shapes/hooks.lua --wisdom hooks.txt
 local both, widths = { "forward", "backward" }, { 128, 64 }

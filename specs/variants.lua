@@ -1,4 +1,4 @@
--- variants.lua: an example of each named mask, score and normaliser, and the seven that specs/expressions.md works out.
+-- variants.lua: an example of each named mask, score and normaliser, and the examples of own_formula.md.
 --
 --   flashgen check specs/variants.lua
 --
@@ -22,7 +22,7 @@ return {
   -- what turns scores into weights
   { head_dim = 64, pass = both, mask = "causal", normalizer = { "logsoftmax", "sigmoid", "none" } },
 
-  -- expressions.md, 1: softcap, ALiBi and a window in one
+  -- own_formula.md, 1: softcap, ALiBi and a window in one
   { head_dim = 64, pass = both, mask = "window(width, 0)", score = "softcap(alibi(slope), cap)",
     inputs = { width = "int", cap = "float", slope = "f32[h]" } },
   -- 2: T5's buckets of distance, learned

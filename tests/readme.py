@@ -1,52 +1,92 @@
-"""readme.py - runs the commands of the README, then of its pages, in their order, in a fresh copy of what is in the
-repository.
+"""readme.py - runs every command and block of code of the README and of the pages, in a fresh copy of the repository.
 
-    readme.py SOURCE WORK
+    readme.py SOURCE BUILD WORK [PAGE ...]
 
-A command is an indented line that begins with one of STARTS, with the lines that a backslash or a
-here-document adds. Those that ELSEWHERE names want what need not be there, or are run by another test,
-and are said; all others must end well."""
-import os, pathlib, re, shutil, subprocess, sys
+The blocks of a page are fenced. Their language says what happens:
 
-STARTS = ("./", "build/", "flashgen ", "python3 ", "cc ", "cmake ", "export ")
-PAGES = ("README.md", "runtime/cli/guide.md", "specs/expressions.md", "runtime/cli/tuning.md",
-         "runtime/package/zoo.md", "runtime/embedding.md", "runtime/environment.md", "tests/bench/speed.md", "specs/numerics.md", "specs/head_dims.md", "templates/family.md",
-         "tests/consumer/README.md", "tests/README.md")
+    sh       each command runs, in the order of the page; those that ELSEWHERE names are run by another test, or need a GPU
+    c        a program is a file; other lines are lines of a program of tests/consumer, or a compiler takes them in a function
+    lua      a file that a command uses
+    cmake    a file
+    python   run by tests/python/test_readme.py
+    text     output, or a formula: nothing happens
+
+A block whose first line is a comment with a file name is written to that file before any command of its page runs. Each
+page runs in a folder of its own, in which the folders of the repository are; the README runs in the copy itself. The copy is
+built anew in one tenth of the rare cases; else it has the build of SOURCE."""
+import os, pathlib, re, shutil, subprocess, sys, time
+
+FIRST = "README.md"
+OTHERS = ("templates/family.md", "tests/README.md", "tests/consumer/README.md")
+LANGUAGES = ("sh", "c", "lua", "cmake", "python", "text")
+FOLDERS = ("specs", "templates", "tests", "runtime", "gen", "build")
 ELSEWHERE = {
+    r"^pip install|^python3 -m (flashgen|pip|venv|build)": "the test python_wheel, or task_install",
+    r"^torchrun ": "the test python_readme",
     r"cmake --workflow --preset (test|nightly)": "this test is part of it",
-    r"^python3 tests/bench/(peers|groups|hooks|layouts|decode|costs|templates|rows|linear|slices|latent)": "needs PyTorch and a GPU",
-    r"^flashgen tune (specs/|.*shapes/serving)": "needs a GPU",
-    r"^build/tests/fit ": "needs a GPU's measurements and the tests' programs",
+    r"^cmake --preset release$": "the README's first command does it",
+    r"^ctest |^build/tests/|^ninja -C build$|^tests/combos\.py|^\.ci/": "it runs other tests, or builds them",
+    r"^python3 tests/bench/(peers|groups|hooks|layouts|decode|costs|templates|rows|linear|slices|latent|plain|block|context_parallel)":
+        "it needs PyTorch and a GPU",
+    r"^tests/bench/gpu\.sh": "it needs a GPU",
+    r"^flashgen (tune|bench) .*(specs/(training|inference|hooks|linear|rows)|shapes/serving|cuda:)|^flashgen bench ": "it needs a GPU",
     r"^flashgen build kernels\.lua|^cc embedded\.c": "the test package_zoo",
+    r"^flashgen check head_dim=64 pass=forward,backward (?!.*--device)": "the test t_variants",
     r"^cc jit\.c|^\./jit ": "the test package_jit",
     r"^cc serving\.c|^\./serving": "the test package_serving",
     r"^cc block\.c|^python3 block\.py": "the test package_block",
     r"^cc ring\.c|^\./ring ": "the test package_ring",
-    r"^flashgen check head_dim=64 pass=forward,backward '": "the test t_variants",
 }
-MOST_LINES = 300
-COUNTED = { # a file's lines less so many are a number that the README has
+MOST_LINES = {FIRST: 120}
+MOST_LINES_OF_A_PAGE = 400
+COUNTED = { # a file's lines less so many are a number that the page has
     r"`tests/golden/texts\.txt` has hashes of the texts of (\d+)": ("tests/golden/texts.txt", 0),
     r"`tests/golden/cubins\.txt` has hashes of the machine code of (\d+)": ("tests/golden/cubins.txt", 1),
 }
-LEAST = 12  # that are run: fewer is a README, or a reader of it, that has lost some
+COUNTED_IN = "runtime/docs/contributing.md"
+BUILDS_ANEW = ("all", "7")
+FRESH_BUILD = {r"cmake --workflow --preset demo": "a build of a fresh copy is a rare case"}
+LEAST = 55  # commands that are run: fewer is a reader of pages that has lost some
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+NAMED = re.compile(r"(?:/\*|//|--|#) (\w[\w./]*\.\w+)\b")  # a first line that names a file
+# What a fragment of C may name.
+AROUND = """#include <flashgen.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+static fg_context *ctx; static fg_op *op; static fg_kernel *kernel; static fg_stream stream; static void *workspace;
+static fg_config config; static fg_shape shape; static fg_args args; static const char *text; static size_t bytes;
+static void *data, *starts, *used, *table, *q_ranges, *k_ranges, *kinds, *pos_q, *pos_k, *whole, *seed, *x, *w, *y, *keep, *dy, *dx, *dw;
+static int64_t n, h, d;
+static int fail(const char *sentence) { return puts(sentence); }
+"""
 
 
-def commands(text):
-    """The commands, each with its number of line."""
+def pages_of(root):
+    """The README, then the pages by name."""
+    found = sorted(str(path.relative_to(root)) for path in pathlib.Path(root, "runtime/docs").rglob("*.md"))
+    return [FIRST, *found, *OTHERS]
+
+
+def blocks(text):
+    """(language, content, number of its first line)."""
+    for found in BLOCK.finditer(text):
+        yield found.group(1), found.group(2), text.count("\n", 0, found.start()) + 2
+
+
+def commands(text, first):
+    """The commands of a block, each with its number of line: a line, with those that a backslash or a here-document adds."""
     lines = text.splitlines()
     at = 0
     while at < len(lines):
-        start, line = at, lines[at]
+        start, parts = at, [lines[at]]
+        until = re.search(r"<<'(\w+)'", lines[at])
         at += 1
-        if not (line.startswith("    ") and line[4:].startswith(STARTS)):
-            continue
-        parts = [line[4:]]
-        until = re.search(r"<<'(\w+)'", line)
-        while parts[-1].endswith("\\") or (until and parts[-1] != until.group(1)):
-            parts.append(lines[at][4:])
+        while at < len(lines) and (parts[-1].endswith("\\") or (until and parts[-1] != until.group(1))):
+            parts.append(lines[at])
             at += 1
-        yield start + 1, "\n".join(parts)
+        if parts[0].strip() and not parts[0].startswith("#"):
+            yield first + start, "\n".join(parts)
 
 
 def copy_tree(source, work):
@@ -66,71 +106,179 @@ def path_with_numpy():
     """The path, first of all where a python3 that has NumPy is: setup.sh says so where the user's has none."""
     for python in (shutil.which("python3"), "/usr/bin/python3"):
         if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
-            print(f"python3 is {python}", flush=True)
             return os.path.dirname(python) + ":" + os.environ["PATH"]
     sys.exit("no python3 has NumPy: ./setup.sh says what to install")
 
 
-def check_links(work):
-    """Every link to a file of the repository leads to one, and each page is linked from the README or from another."""
+def anchors(text):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", text), re.M)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()).replace(" ", "-") for heading in headings}
+
+
+def check_text(work, pages):
+    """Every link leads to a file, and to a heading of it; each page is linked; no page is too long; tables are even."""
     linked = set()
-    for page in PAGES:
+    for page in pages:
         path = pathlib.Path(work, page)
-        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
-            to = (path.parent / target).resolve()
+        text = path.read_text()
+        most = MOST_LINES.get(page, MOST_LINES_OF_A_PAGE)
+        if text.count("\n") > most:
+            sys.exit(f"{page}: {text.count(chr(10))} lines; it may have {most}")
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", BLOCK.sub("", text)):
+            to = (path.parent / target).resolve() if target else path.resolve()
             if not to.exists():
-                sys.exit(f"{page}: it links to {target}, which is not there")
+                sys.exit(f"{page}: it links to {target}, which does not exist")
+            if anchor and anchor not in anchors(to.read_text()):
+                sys.exit(f"{page}: it links to {target}#{anchor}, and {to.name} has no such heading")
             linked.add(to)
-    for page in PAGES[1:]:
+        for language, _, line in blocks(text):
+            if language not in LANGUAGES:
+                sys.exit(f"{page}:{line}: a block of \"{language}\"; expected one of {', '.join(LANGUAGES)}")
+        if text.count("\n```") % 2 and not text.startswith("```"):
+            sys.exit(f"{page}: a block has no end")
+        if re.search(r"(?:\A|\n\n)    \S", BLOCK.sub("", text)):
+            sys.exit(f"{page}: an indented block; blocks are fenced, so that a test can run them")
+        check_tables(page, BLOCK.sub("", text))
+    for page in pages[1:]:
         if pathlib.Path(work, page).resolve() not in linked:
-            sys.exit(f"{page}: nothing links to it")
-    lines = pathlib.Path(work, "README.md").read_text().count("\n")
-    if lines > MOST_LINES:
-        sys.exit(f"README.md: {lines} lines; a stranger reads {MOST_LINES} at most")
+            sys.exit(f"{page}: no page links to it")
+
+
+def check_tables(page, text):
+    """Each row of a table has as many cells as its head."""
+    columns = None
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            columns = None
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+        if columns is not None and cells != columns:
+            sys.exit(f"{page}: a table of {columns} columns has a row of {cells}: {line}")
+        columns = cells
 
 
 def check_numbers(work):
-    """The README's numbers of hashes are those of the files."""
-    text = " ".join(pathlib.Path(work, "README.md").read_text().split())
+    """The page's numbers of hashes are those of the files."""
+    text = " ".join(pathlib.Path(work, COUNTED_IN).read_text().split())
     for pattern, (name, others) in COUNTED.items():
         lines = pathlib.Path(work, name).read_text().count("\n") - others
         found = re.search(pattern, text)
         if not found or int(found.group(1)) != lines:
-            sys.exit(f"README.md: {name} has {lines} hashes, the README says {found.group(1) if found else 'nothing'}")
+            sys.exit(f"{COUNTED_IN}: {name} has {lines} hashes, the page says {found.group(1) if found else 'nothing'}")
 
 
-def main(source, work):
+CITED = re.compile(r"\b([\w/]+\.md)\b(?:,? sections? ([\d, to]*\d(?: and \d+)?))?")
+
+
+def check_citations(work):
+    """Every page that a comment or a text of the code names exists, and so does each section of a page with numbers."""
+    root = pathlib.Path(work)
+    names = {path.name for path in root.rglob("*.md")}
+    numbers = {path.name: set(re.findall(r"^## (\d+)\. ", path.read_text(), re.M)) for path in root.rglob("*.md")}
+    for folder in ("gen", "runtime", "templates", "specs", "tests"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".c", ".h", ".cpp", ".lua", ".cut", ".py", ".sh", ".cmake") or path.is_symlink():
+                continue
+            text = re.sub(r"\s*\n[ \t]*(?:\*|//|--|#|@ --)?\s*", " ", path.read_text())
+            for cited, sections in CITED.findall(text):
+                places = (root / cited, path.parent / cited) if "/" in cited else ()
+                if pathlib.Path(cited).name not in names or places and not any(place.exists() for place in places):
+                    sys.exit(f"{path.relative_to(root)}: it names {cited}, which does not exist")
+                for section in re.findall(r"\d+", sections):
+                    if section not in numbers[pathlib.Path(cited).name]:
+                        sys.exit(f"{path.relative_to(root)}: {cited} has no section {section}")
+
+
+def check_c(page, line, text, folder, environment):
+    """A compiler takes the lines inside a function."""
+    unused = "-Wno-unused -Wno-unused-value -Wno-shadow -Wno-comment"
+    made = subprocess.run(f"cc -std=c11 -Wall -Werror {unused} -fsyntax-only -I runtime -x c -", shell=True, cwd=folder, text=True,
+                          input=f"{AROUND}int main(void) {{\n{text}return 0;\n}}\n", env=environment, capture_output=True)
+    if made.returncode:
+        sys.exit(f"{page}:{line}: the compiler says: {made.stderr}")
+
+
+def is_of_a_program(work, text):
+    """Every line is one of a program that the tests run."""
+    for program in pathlib.Path(work, "tests/consumer").glob("*.c"):
+        lines = program.read_text()
+        if all(line.strip() in lines for line in text.splitlines()):
+            return True
+    return False
+
+
+def run(command, folder, environment):
+    return subprocess.run(["bash", "-ec", command], cwd=folder, env=environment, text=True, stdin=subprocess.DEVNULL,
+                          capture_output=True)
+
+
+def run_page(page, work, environment, elsewhere, counts):
+    """Runs the page's blocks; `export` holds for the rest of the page, and of the README for all pages."""
+    folder = pathlib.Path(work)
+    if page != FIRST:
+        folder = folder / "pages" / page.removesuffix(".md")
+        folder.mkdir(parents=True)
+        for name in FOLDERS:
+            (folder / name).symlink_to(pathlib.Path(work, name))
+        environment = dict(environment)
+    found = list(blocks(pathlib.Path(work, page).read_text()))
+    for language, text, line in found:
+        named = NAMED.match(text)
+        if named and language != "sh":
+            path = folder / named.group(1)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        if language == "c":
+            if not re.search(r"\bmain\(", text) and not is_of_a_program(work, text):
+                check_c(page, line, text, folder, environment)
+            counts["c"] += 1
+        if language == "lua" and not named:
+            sys.exit(f"{page}:{line}: a block of Lua without a name that a command uses")
+    for language, text, line in found:
+        for at, command in commands(text, line) if language == "sh" else ():
+            first = command.splitlines()[0]
+            reason = next((why for what, why in elsewhere.items() if re.search(what, command)), None)
+            if reason:
+                print(f"{page}:{at}: not here ({reason}): {first}", flush=True)
+                continue
+            if command.startswith("export "):
+                name, value = command[len("export "):].split("#")[0].strip().split("=", 1)
+                environment[name] = run(f"echo {value}", folder, environment).stdout.strip()
+                continue
+            began = time.monotonic()
+            done = run(command.replace("./setup.sh && ", ""), folder, environment)  # which installs packages
+            if done.returncode:
+                print(done.stdout[-4000:], done.stderr[-4000:])
+                sys.exit(f"{page}:{at}: exit {done.returncode}: {first}")
+            print(f"{page}:{at}: {time.monotonic() - began:.1f} s: {first}", flush=True)
+            counts["sh"] += 1
+
+
+def main(source, build, work, *only):
     copy_tree(source, work)
-    check_links(work)
+    elsewhere = dict(ELSEWHERE)
+    if os.environ.get("FLASHGEN_TENTH") not in BUILDS_ANEW:
+        elsewhere.update(FRESH_BUILD)
+        pathlib.Path(work, "build").symlink_to(build)
+    pages = pages_of(work)
+    check_text(work, pages)
     check_numbers(work)
+    check_citations(work)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FLASHGEN_") or k.startswith("FLASHGEN_TEST_")}
     environment["FLASHGEN_CC"] = shutil.which("cc")  # under ctest the one that keeps kernels
     environment["PATH"] = path_with_numpy()
+    environment["HOME"] = work
     environment["FLASHGEN_CACHE"] = os.path.join(work, "cache")
     environment["CMAKE_BUILD_PARALLEL_LEVEL"] = "2"
-    run = 0
-    listed = [(page, line, command) for page in PAGES for line, command in commands(pathlib.Path(work, page).read_text())]
-    for page, line, command in listed:
-        reason = next((why for what, why in ELSEWHERE.items() if re.search(what, command)), None)
-        first = command.splitlines()[0]
-        if reason:
-            print(f"{page}:{line}: not here ({reason}): {first}", flush=True)
-            continue
-        if command.startswith("export "):  # holds for all that follow
-            name, value = command[len("export "):].split("#")[0].strip().split("=", 1)
-            environment[name] = value.replace("$PWD", work).replace("$PATH", environment["PATH"])
-            continue
-        command = command.replace("./setup.sh && ", "")  # installs packages
-        done = subprocess.run(["bash", "-ec", command], cwd=work, env=environment, text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True)
-        if done.returncode:
-            print(done.stdout[-4000:], done.stderr[-4000:])
-            sys.exit(f"{page}:{line}: exit {done.returncode}: {first}")
-        print(f"{page}:{line}: {first}", flush=True)
-        run += 1
-    if run < LEAST:
-        sys.exit(f"{run} commands were run, expected {LEAST} at least")
+    counts = dict(sh=0, c=0)
+    for page in pages:
+        if page == FIRST or not only or page in only:
+            run_page(page, work, environment, elsewhere, counts)
+    print(f"{counts['sh']} commands, {counts['c']} blocks of C")
+    if not only and counts["sh"] < LEAST:
+        sys.exit(f"{counts['sh']} commands were run, expected {LEAST} at least")
     shutil.rmtree(work)
 
 
-main(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]))
+main(*map(os.path.abspath, sys.argv[1:4]), *sys.argv[4:])

@@ -24,7 +24,8 @@ typedef struct fg_multiple_of_k {
 bool fg_tree_multiple_of_k(const fg_tree *tree, int node, fg_multiple_of_k *multiple);
 
 /* Is a slope by k too steep to be taken as a tile's base and increments? Their sum would lose what
- * the two have in common: 129 * slope * 2^-24, which lse may be off by 1e-4 (math.md 6). */
+ * the two have in common: 129 * slope * 2^-24, which lse may be off by 1e-4 (mathematics.md section
+ * 6). */
 static inline bool fg_is_steep(double slope) { return slope > 4 || slope < -4; }
 
 /* Is the multiple taken by increments where it stands alone? A number alone is exact so. */

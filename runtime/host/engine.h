@@ -1,6 +1,6 @@
 /* engine.h - runs one kernel launch on the host: a block is cooperative fibers, one a CUDA thread.
  *
- * A functional model, adversarial by rule (DESIGN.md section 6): blocks and warps run in a seeded
+ * A functional model, adversarial by rule (kernel_engineer.md): blocks and warps run in a seeded
  * order; shared memory starts as NaN; every access goes through fgh_api and is checked for bounds,
  * for being written before it is read, and for happens-before races. Global process state: one
  * launch at a time a process. The kernel's own text never reaches host memory but through the api

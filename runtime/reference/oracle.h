@@ -1,6 +1,7 @@
 /* oracle.h - the attention that kernels are judged by: plain float64, and the measures of error.
  *
- * Written from math.md sections 1 to 3 (softmax) and 6 alone; it shares nothing with the templates.
+ * Written from mathematics.md sections 1 to 3 (softmax) and 6 alone; it shares nothing with the
+ * templates.
  * One thread, O(nq nk (d + dv)) time, O(nk) memory beside the results. A row with no visible key,
  * or whose visible scores are all -inf, has O = 0, LSE = -inf and gradients 0; nk = 0 is every row.
  * All arrays are contiguous. */
@@ -26,7 +27,7 @@ typedef struct oracle_slice {
   int64_t q, k, nq, nk;
 } oracle_slice;
 
-/* What number formats cost, math.md section 6: 0 costs nothing. */
+/* What number formats cost, mathematics.md section 6: 0 costs nothing. */
 typedef struct oracle_formats {
   double operand; /* what P, S and dS count as at least in products of tensor cores: of f16 2^-14 */
   double tanh;    /* what 1 - tanh^2 counts as at least in the size of a gradient */
@@ -73,13 +74,13 @@ typedef struct oracle_problem {
    * what a plain unfused computation in that dtype gives, overflow and all. */
   double (*round)(double);
   /* Products are of e4m3: weights alone are rounded, beside the row's largest one, times a power of
-   * 2 (math.md section 7). */
+   * 2 (mathematics.md section 7). */
   int is_e4m3;
   oracle_formats formats;
 } oracle_problem;
 
 /* Zero-initialised by the caller; each array has the shape of what it belongs to. `_rss` is the
- * size of the terms behind each element, math.md section 6. */
+ * size of the terms behind each element, mathematics.md section 6. */
 typedef struct oracle_result {
   double *o, *lse, *dq, *dk, *dv, *dbias; /* lse: the normaliser's second output */
   double *max_logit;                      /* [b, h]: the largest scaled product of visible pairs */

@@ -1,4 +1,4 @@
-/* oracle_dropout.c - which weights dropout keeps: math.md section 3. */
+/* oracle_dropout.c - which weights dropout keeps: mathematics.md section 3. */
 #include "oracle_dropout.h"
 
 #include <math.h>

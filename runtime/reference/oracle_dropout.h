@@ -1,5 +1,5 @@
 /* oracle_dropout.h - which weights dropout keeps: 16-bit lanes of Philox 4x32-10 (Salmon, Moraes,
- * Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011), math.md section 3. */
+ * Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011), mathematics.md section 3. */
 #ifndef FG_ORACLE_DROPOUT_H
 #define FG_ORACLE_DROPOUT_H
 

@@ -1,4 +1,4 @@
-/* oracle_epilogue.h - activations of a linear layer in float64: math.md section 5. */
+/* oracle_epilogue.h - activations of a linear layer in float64: mathematics.md section 5. */
 #ifndef FG_ORACLE_EPILOGUE_H
 #define FG_ORACLE_EPILOGUE_H
 

@@ -1,4 +1,5 @@
-/* oracle_error.c - masks by name, dtypes as roundings, and the measures of error of math.md 6. */
+/* oracle_error.c - masks by name, dtypes as roundings, and the measures of error of mathematics.md
+ * section 6. */
 #include "oracle.h"
 
 #include <float.h>

@@ -1,7 +1,7 @@
 /* oracle_formula.h - the oracle's own reading of masks and scores: float64, shares nothing with
  * gen.
  *
- * Reads the language of DESIGN.md section 4 without definitions, but for the few names that points
+ * Reads the language of own_formula.md without definitions, but for the few names that points
  * keep; evaluates a pair, and its derivatives by s and by every element that was read. */
 #ifndef FG_TESTS_ORACLE_FORMULA_H
 #define FG_TESTS_ORACLE_FORMULA_H
@@ -57,7 +57,7 @@ double oracle_formula_value(oracle_formula *formula, const double name[ORACLE_NA
 /* Is there a tanh in it? */
 int oracle_formula_has_tanh(const oracle_formula *formula);
 
-/* Derivatives of a value, and the sizes by which it is judged (math.md section 6). */
+/* Derivatives of a value, and the sizes by which it is judged (mathematics.md section 6). */
 typedef struct oracle_slopes {
   double s;        /* d value / d s */
   double s_size;   /* its size, in which a factor 1 - tanh^2 counts as at least `least_tanh` */

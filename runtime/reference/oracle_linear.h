@@ -1,7 +1,9 @@
-/* oracle_linear.h - a linear layer and its gradients in float64: math.md section 5.
+/* oracle_linear.h - a linear layer and its gradients in float64: mathematics.md section 5.
  *
- * Written from math.md alone; it shares nothing with the templates. Arrays are contiguous; `_rss`
- * is the size of the terms behind each element (math.md section 6), NULL where nobody asks. */
+ * Written from mathematics.md alone; it shares nothing with the templates. Arrays are contiguous;
+ * `_rss`
+ * is the size of the terms behind each element (mathematics.md section 6), NULL where nobody asks.
+ * */
 #ifndef FG_ORACLE_LINEAR_H
 #define FG_ORACLE_LINEAR_H
 

@@ -1,4 +1,5 @@
-/* oracle_normalizer.h - what turns a row's scores into weights, in float64: math.md sections 2
+/* oracle_normalizer.h - what turns a row's scores into weights, in float64: mathematics.md sections
+ * 2
  * to 4. */
 #ifndef FG_ORACLE_NORMALIZER_H
 #define FG_ORACLE_NORMALIZER_H

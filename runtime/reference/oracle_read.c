@@ -25,7 +25,7 @@ static const struct {
 } infix[] = {{"||", '|', 1}, {"&&", '&', 2}, {"==", '=', 3}, {"!=", '!', 3}, {"<=", 'L', 4},
              {">=", 'G', 4}, {"<", '<', 4},  {">", '>', 4},  {"+", '+', 5},  {"-", '-', 5},
              {"*", '*', 6},  {"/", '/', 6},  {"%", '%', 6}};
-/* Names that points keep, by what the README says of them. */
+/* Names that points keep, by what fields.md says of them. */
 static const struct {
   const char *name, *text;
 } known[] = {{"full", "true"}, {"causal", "k <= p"}, {"causal_top_left", "k <= q"}};

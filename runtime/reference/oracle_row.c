@@ -117,7 +117,7 @@ int oracle_is_visible(const oracle_problem *x, oracle_place at, int64_t k) {
   return oracle_formula_value(x->mask, name) != 0;
 }
 
-/* The score after bias and mask, math.md section 1. */
+/* The score after bias and mask, mathematics.md section 1. */
 static double score(const oracle_problem *x, oracle_place at, int64_t k, oracle_tally *tally) {
   if (!oracle_is_visible(x, at, k)) return -INFINITY;
   double s = x->scale * oracle_dot(x->d, x->q + at.row * x->d, x->k + (at.kv * x->nk + k) * x->d);

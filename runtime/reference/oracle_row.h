@@ -52,7 +52,8 @@ double oracle_weigh_row(const oracle_problem *x, oracle_place at, double *p, cha
                         oracle_tally *tally);
 
 /* The size of the terms of a row's scores, at the visible key where it is largest: `all` in the
- * scores' own unit (T of math.md section 6), as what formats may put LSE off by, and as what they
+ * scores' own unit (T of mathematics.md section 6), as what formats may put LSE off by, and as what
+ * they
  * may put the largest logit off by. */
 typedef struct oracle_row_size {
   double all, lse_cut, max_logit_cut;

@@ -17,7 +17,8 @@ typedef struct reference_case {
   void *own; /* the kind's */
 } reference_case;
 
-/* An output as it should be. rss: the size of the terms behind each element (math.md section 6),
+/* An output as it should be. rss: the size of the terms behind each element (mathematics.md section
+ * 6),
  * NULL: it is a log-sum-exp, judged in its own unit. plain: by an unfused computation in the spec's
  * dtype; NULL: none. limit: the most error that counts as right, 0: that of the dtype; of what is
  * judged in its own unit beside 1e-4, relative to its size, 0: 1e-6. cut: how much further each of

@@ -1,4 +1,5 @@
-/* reference_append.c - new rows of a cache, keys and queries turned, in float64 (math.md section
+/* reference_append.c - new rows of a cache, keys and queries turned, in float64 (mathematics.md
+ * section
  * 5).
  *
  * Values are in the oracle's order: heads before rows, but for packed rows, [tokens, heads, d]. */

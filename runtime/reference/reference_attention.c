@@ -1,4 +1,4 @@
-/* reference_attention.c - attention, judged by the oracle (math.md sections 1 to 3). */
+/* reference_attention.c - attention, judged by the oracle (mathematics.md sections 1 to 3). */
 #include "reference_attention.h"
 
 #include "reference_sequence.h"

@@ -1,4 +1,4 @@
-/* reference_combine.c - parts of attention combined, in float64 (math.md section 2). */
+/* reference_combine.c - parts of attention combined, in float64 (mathematics.md section 2). */
 #include "reference.h"
 
 #include "base/random.h"

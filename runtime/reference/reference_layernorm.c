@@ -1,4 +1,4 @@
-/* reference_layernorm.c - layer and RMS norm of rows in float64 (math.md section 5). */
+/* reference_layernorm.c - layer and RMS norm of rows in float64 (mathematics.md section 5). */
 #include "reference.h"
 
 #include "base/random.h"

@@ -1,4 +1,4 @@
-/* reference_logsoftmax.c - log-softmax of rows in float64, and the loss of a target (math.md
+/* reference_logsoftmax.c - log-softmax of rows in float64, and the loss of a target (mathematics.md
  * section 5). */
 #include "reference.h"
 

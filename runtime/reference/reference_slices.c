@@ -78,7 +78,7 @@ static int64_t within(double x, int64_t most) {
   return x < 0 ? 0 : x > (double)most ? most : (int64_t)x;
 }
 
-/* math.md section 1; i and j are the slice's own. */
+/* mathematics.md section 1; i and j are the slice's own. */
 static bool shows(int kind, const oracle_slice *s, int64_t i, int64_t j) {
   if (i < 0 || i >= s->nq || j < 0 || j >= s->nk) return false;
   return !((kind & 1 && j > i + s->nk - s->nq) || (kind & 2 && j < i));

@@ -1,7 +1,7 @@
 -- llm.lua: shapes of language models, those first that a budget should be spent on.
 --
 -- Training and prefill: 16384 tokens in rows of 512 to 16384, 2048 columns of heads, as in the
--- tables of tests/bench/speed.md; then heads that share keys 4 to 1. Decode: few rows against many keys,
+-- tables of speed.md; then heads that share keys 4 to 1. Decode: few rows against many keys,
 -- 32 heads over 8, for forward passes alone; one row sees all keys under the causal mask too, which the
 -- full one's plans then compute.
 local shapes = {}

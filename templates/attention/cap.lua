@@ -10,7 +10,7 @@
 -- Of degree 5 it is true near 0 and has a slope everywhere: what is beyond its reach on one side shows in the
 -- sum, on the other side it vanishes as it does with tanh. Degree 7 would come back from below.
 local BITS = 17 -- weights are followed from 2^-BITS to 2^BITS
-local MOST_OFF = 7e-5 -- of an exponent: 5e-5 of the log-sum-exp, which may be off by 1e-4 (math.md 6)
+local MOST_OFF = 7e-5 -- of an exponent: 5e-5 of the log-sum-exp, which may be off by 1e-4 (mathematics.md section 6)
 local LEAST = 0.25 -- of a row's weights, were its origin 0
 
 local function tanh(x) return 1 - 2 / (math.exp(2 * x) + 1) end

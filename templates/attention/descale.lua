@@ -1,4 +1,4 @@
--- descale.lua: what makes of numbers of e4m3 the ones they stand for (math.md section 7): a float32 for each sequence and key/value
+-- descale.lua: what makes of numbers of e4m3 the ones they stand for (mathematics.md section 7): a float32 for each sequence and key/value
 -- head, or for each block of the sequence's tokens, of k and v, and of q where that is e4m3 too. One that is not given is 1.
 -- Returns nil where k and v are no such numbers, else texts:
 --

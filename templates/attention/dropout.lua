@@ -1,4 +1,4 @@
--- dropout.lua: which weights dropout keeps (math.md section 3), as text; tile/dropout.cut has the functions. They depend on the pair
+-- dropout.lua: which weights dropout keeps (mathematics.md section 3), as text; tile/dropout.cut has the functions. They depend on the pair
 -- and the launch's seed and offset alone, not on tiles: backward drops what forward dropped.
 --
 --   declare             what the other texts take of a launch: drop_seed, drop_most, and drop_scale, which makes up for what is dropped

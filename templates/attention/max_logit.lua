@@ -1,4 +1,4 @@
--- max_logit.lua: the largest scaled product of a head's visible pairs (math.md section 2), for families that make it: each thread keeps
+-- max_logit.lua: the largest scaled product of a head's visible pairs (mathematics.md section 2), for families that make it: each thread keeps
 -- that of each of its rows, and a warp adds those of its rows to the output, one atomic maximum each.
 local most = {}
 

@@ -1,4 +1,4 @@
--- normalizer.lua: what turns a row's scores into weights, forward and backward (math.md sections 2 to 4).
+-- normalizer.lua: what turns a row's scores into weights, forward and backward (mathematics.md sections 2 to 4).
 -- A normaliser is a file of attention/normalizers/: the spec's field `normalizer` is its name. It returns a table of
 -- texts, and of functions that give texts:
 --

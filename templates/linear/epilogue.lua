@@ -1,4 +1,4 @@
--- epilogue.lua: what becomes of h = x W^T + b (math.md section 5): a row for each value of the spec field `epilogue`.
+-- epilogue.lua: what becomes of h = x W^T + b (mathematics.md section 5): a row for each value of the spec field `epilogue`.
 --
 --   value, derivative  of a float h the activation, and its derivative, as C expressions, in which names of `shared` stand, C
 --                      declarations for both; none: y is h

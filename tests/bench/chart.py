@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""chart.py - the README's picture: forward speeds by length, beside the peers, from what peers.py measured.
+"""chart.py - draws the README's picture: speed by length next to the peers, a row of panels for each pass and mask.
 
-    chart.py forward.json --beside fa3_h200.json -o speed.svg
+    chart.py grid_h200.json --beside fa3_h200.json -o speed.svg
 
-forward.json is the --json of `peers.py --passes fwd`. A peer that was timed elsewhere, in turn with cuDNN, comes from
---beside: its bar is what it made of cuDNN there, times cuDNN's speed here. The picture follows the reader's light or
-dark mode, and needs nothing else."""
+grid_h200.json is the --json of `peers.py`. --beside has a peer that was timed in another run, in turn with cuDNN: its bar
+is its ratio to cuDNN there times cuDNN's speed here. The picture follows the reader's light or dark mode and loads no
+other file."""
 import argparse, html, json
 
 STYLE = """
@@ -19,21 +19,22 @@ text { font: 12px system-ui, sans-serif; fill: #24292f }
   text { fill: #e6edf3 } .small { fill: #9198a1 } .grid { stroke: #30363d } .axis { stroke: #656c76 }
   .p0 { fill: #4493f8 } .p1 { fill: #6e7681 } .p2 { fill: #e3b341 }
 }"""
+PASSES = {"fwd": "forward", "bwd": "backward"}
 NAMES = ["flashgen", "cuDNN", "FlashAttention-3"]
 WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP = 860, 190, 44, 52, 34  # of the picture, a panel, and what is around panels
 MOST = 900  # TFLOP/s at the top of a panel
 
 
 def speeds(rows, beside):
-    """{(d, mask): [(n, [ours, cuDNN, FlashAttention-3 or None])]}, lengths in order."""
+    """{(pass, d, mask): [(n, [ours, cuDNN, FlashAttention-3 or None])]}, lengths in order."""
     panels = {}
     for row in rows:
         cell = "{pass} {d} {mask} {n}".format(**row)
         ours, cudnn = row["tflops"]["flashgen"], row["tflops"]["cudnn"]
         there = beside.get(cell)
         third = cudnn * there[1] / there[0] if there else None
-        panels.setdefault((int(row["d"]), row["mask"]), []).append((row["n"], [ours, cudnn, third]))
-    return {key: sorted(panels[key]) for key in sorted(panels, key=lambda k: (k[1] != "full", k[0]))}
+        panels.setdefault((row["pass"], int(row["d"]), row["mask"]), []).append((row["n"], [ours, cudnn, third]))
+    return {key: sorted(panels[key]) for key in sorted(panels, key=lambda k: (k[0] != "fwd", k[2] != "full", k[1]))}
 
 
 def bar(x, y, width, height, peer, label):
@@ -68,15 +69,16 @@ def draw(panels, device):
     rows = (len(panels) + columns - 1) // columns
     height = TOP + rows * PANEL_HEIGHT + 6
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">',
-           f"<title>Forward speed in TFLOP/s on an {html.escape(device)}</title>", f"<style>{STYLE}</style>"]
+           f"<title>Speed in TFLOP/s on an {html.escape(device)}</title>", f"<style>{STYLE}</style>"]
     x = LEFT
     for peer, name in enumerate(NAMES):
         out.append(f'<rect class="p{peer}" x="{x}" y="12" width="11" height="11"/><text x="{x + 16}" y="22">{name}</text>')
         x += 34 + 7.2 * len(name)
-    note = f"{device}: forward, bf16, TFLOP/s by length, 16384 tokens"
+    note = f"{device}: bf16, TFLOP/s by length, 16384 tokens"
     out.append(f'<text class="small" x="{WIDTH - 8}" y="22" text-anchor="end">{html.escape(note)}</text>')
-    for i, ((d, mask), lengths) in enumerate(panels.items()):
-        draw_panel(out, LEFT + i % columns * (width + GAP), TOP + i // columns * PANEL_HEIGHT, width, f"head dim {d}, {mask}", lengths)
+    for i, ((which, d, mask), lengths) in enumerate(panels.items()):
+        draw_panel(out, LEFT + i % columns * (width + GAP), TOP + i // columns * PANEL_HEIGHT, width,
+                   f"{PASSES[which]}, head dim {d}, {mask}", lengths)
     return "\n".join(out + ["</svg>", ""])
 
 

@@ -97,12 +97,12 @@ TEST(values_of_fields) {
   program_says(help, "warps that share the same keys (restricts plans of mma)\n");
 }
 
-/* One table: the README's, --help's and doctor's rows are those of arch.c. */
+/* One table: the page's, --help's and doctor's rows are those of arch.c. */
 TEST(archs_are_said) {
   program_result help = program_gives(0, "build --help");
   char text[1 << 14];
   snprintf(text, sizeof text, "%s", help.out);
-  const char *page = program_text(FLASHGEN_SOURCE "/README.md");
+  const char *page = program_text(FLASHGEN_SOURCE "/runtime/docs/doors/which_kernel.md");
   for (int i = 0; i < fg_n_archs; i++) {
     const fg_arch *arch = &fg_archs[i];
     char row[160];

@@ -320,27 +320,6 @@ TEST(nonsense) {
   }
 }
 
-/* The commands of the page, but for those that want a GPU, as a shell runs them. */
-TEST(page_example) {
-  static char page[1 << 17];
-  int commands = 0;
-  FILE *file = fopen(FLASHGEN_SOURCE "/runtime/cli/tuning.md", "r");
-  ck_assert_ptr_nonnull(file);
-  page[fread(page, 1, sizeof page - 1, file)] = 0;
-  fclose(file);
-  ck_assert_int_eq(symlink(FLASHGEN_SOURCE "/specs", "specs"), 0);
-  for (char *line = strtok(page, "\n"); line; line = strtok(NULL, "\n")) {
-    if (strncmp(line, "    flashgen ", 13)) continue;
-    if (!strncmp(line + 13, "tune", 4) && !strstr(line, "--device host")) continue;
-    program_gives(0, "%s", line + 13);
-    commands++;
-  }
-  ck_assert_int_eq(commands, 7);
-  ck_assert_int_eq(tune_count("mine.txt").good, 16);
-  ck_assert_int_eq(tune_count("all.txt").good, 16);
-  ck_assert_int_eq(access("mine.html", R_OK), 0);
-}
-
 /* A file of times is what constants are fitted to. */
 TEST(fitted) {
   program_gives(0, TUNE "-q --wisdom w.txt");

@@ -1,5 +1,5 @@
-/* t_variants.c - commands of `flashgen check` that end well: the examples of specs/expressions.md,
- * each as it stands there, the spec file of all named masks and scores, and masks and scores that
+/* t_variants.c - commands of `flashgen check` that end well: the examples of own_formula.md, each
+ * as it stands there, the spec file of all named masks and scores, and masks and scores that
  * families take in ways of their own. */
 #define _GNU_SOURCE /* mkdtemp */
 #include "suite.h"
@@ -11,15 +11,16 @@
 enum { EXAMPLES = 8, SIZE = 1 << 16 };
 static char page[SIZE], *example[EXAMPLES + 1];
 
-/* The indented commands of the page, without "flashgen". */
+/* The page's commands that name no device, without "flashgen". */
 static int find_examples(void) {
-  FILE *file = fopen(FLASHGEN_SOURCE "/specs/expressions.md", "r");
+  FILE *file = fopen(FLASHGEN_SOURCE "/runtime/docs/tutorials/own_formula.md", "r");
   int n = 0;
   ck_assert_ptr_nonnull(file);
   page[fread(page, 1, SIZE - 1, file)] = 0;
   fclose(file);
   for (char *line = strtok(page, "\n"); line; line = strtok(NULL, "\n"))
-    if (!strncmp(line, "    flashgen ", 13) && n <= EXAMPLES) example[n++] = line + 13;
+    if (!strncmp(line, "flashgen check ", 15) && !strstr(line, "--device") && n <= EXAMPLES)
+      example[n++] = line + 9;
   return n;
 }
 

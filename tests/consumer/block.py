@@ -41,7 +41,7 @@ TO = {"bf16": to_bf16, "f16": lambda x: x.astype(np.float16).view(np.uint16)}
 FROM = {"bf16": from_bf16, "f16": lambda bits: bits.view(np.float16).astype(np.float64)}
 
 
-# ---- the block (math.md sections 2, 3 and 5); r rounds what a launch writes or multiplies ----
+# ---- the block (mathematics.md sections 2, 3 and 5); r rounds what a launch writes or multiplies ----
 
 def relu(h):
     return np.maximum(h, 0), (h > 0).astype(h.dtype)

@@ -50,14 +50,17 @@ page_line() {
   eval "$line"
 }
 
-# blocks PAGE: each indented block of a page of the documentation, to block.1, block.2, ...
+# blocks PAGE: each fenced block of a page of the documentation, to block.1, block.2, ...
 blocks() {
   awk '
-    /^    / { if (!inside) n++; for (; blank; blank--) print "" > ("block." n); inside = 1
-              print substr($0, 5) > ("block." n); next }
-    /^$/ { if (inside) blank++; next }
-    { inside = blank = 0 }' "$source/$1"
+    /^```[a-z]/ { n++; inside = 1; next }
+    /^```$/ { inside = 0; next }
+    inside { print > ("block." n) }' "$source/$1"
   [ -f block.1 ] || die "$1 has no block"
+}
+# block_with TEXT: the file of the block that has it.
+block_with() {
+  grep -l -- "$1" block.* | head -n 1
 }
 # shown_in BLOCK FILE: the program has every line that the page shows of it.
 shown_in() {
@@ -106,7 +109,7 @@ runs_alone() {
 }
 
 zoo() {
-  blocks runtime/package/zoo.md
+  blocks runtime/docs/tutorials/zoo.md
   mkdir app
   cp embedded.c device.h app/
   cp block.1 app/kernels.lua
@@ -162,7 +165,7 @@ zoo() {
 
   # without CMake
   cp block.1 kernels.lua
-  while read -r line; do page_line "${line/sm_80,sm_90a/${archs// /,}}"; done <block.4
+  while read -r line; do page_line "${line/sm_80,sm_90a/${archs// /,}}"; done <"$(block_with '--embed kernels')"
   says "2 kernels of the program, 0 compiled: right" ./embedded "$device"
   cat >main.cpp <<<'#include "kernels.h"
 int main() { return kernels.size != sizeof(fg_zoo); }'
@@ -194,14 +197,14 @@ END
 
 jit() {
   local line out
-  blocks runtime/embedding.md
-  shown_in block.3 jit.c
+  blocks runtime/docs/doors/c.md
+  shown_in "$(block_with 'argv\[1\]')" jit.c
   while read -r line; do
     case $line in
       ./*) says "1 compiled" page_line "$line $device"; says "0 compiled" page_line "$line $device" ;;
       *) page_line "$line" ;;
     esac
-  done <block.4
+  done <"$(block_with '^cc jit.c')"
   # where all scores are equal the output is the mean, where they are not it is not
   out=$(./jit '0.0 * s' "$device") || die "$out"
   awk 'NR > 1 { sub(",", "", $2); if (($1 - $4) ^ 2 > 1e-5 || ($2 - $5) ^ 2 > 1e-5) exit 1 }' <<<"$out" ||
@@ -224,15 +227,15 @@ graph() {
 
 serving() {
   local line
-  blocks runtime/embedding.md
-  shown_in "$(grep -l '^launch.*&attend' block.*)" serving.c
+  blocks runtime/docs/doors/serving.md
+  shown_in "$(block_with '^launch.*&attend')" serving.c
   CFLAGS="${CFLAGS:-} -std=c11 -Wall -Wextra -pedantic -Werror"
   while read -r line; do
     case $line in
       ./*) says "9 requests in 25 steps" page_line "$line $device" ;;
       *) page_line "$line" ;;
     esac
-  done <"$(grep -l '^cc serving.c' block.*)"
+  done <"$(block_with '^cc serving.c')"
 }
 
 # Its page's lines; and that its judge finds a residual without a gradient.

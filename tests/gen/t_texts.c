@@ -284,7 +284,7 @@ static int write_manifest(void) {
   FILE *f = fopen(MANIFEST, "w");
   if (!f) return 1;
   for (int i = 0; i < all.n; i++) fprintf(f, "%s\n", all.line[i]);
-  printf("%d texts; the README has the number\n", all.n);
+  printf("%d texts; contributing.md has the number\n", all.n);
   free_lines(&all);
   return fclose(f) != 0;
 }

@@ -92,7 +92,7 @@ TEST(free_names) {
   kernels_free(&made);
 }
 
-/* Known answers of Philox 4x32-10: math.md section 3. */
+/* Known answers of Philox 4x32-10: mathematics.md section 3. */
 TEST(known_answers) {
   static const uint32_t answers[][4] = {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
                                         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}};

@@ -1,4 +1,5 @@
-/* t_e4m3.c - forward kernels of e4m3: what its rounding costs (math.md section 7), what products
+/* t_e4m3.c - forward kernels of e4m3: what its rounding costs (mathematics.md section 7), what
+ * products
  * and copies are made of, which plans have descales of blocks of tokens, and what e4m3 does not go
  * with. The designs judge the numbers beside all else. */
 #include "kernel_case.h"
@@ -21,7 +22,8 @@ TEST_TENTH(columns_are_all_there, 8) {
   kernels_free(&made);
 }
 
-/* What math.md says that rounding weights costs, and no kernel costs more than a fifth beside it.
+/* What mathematics.md says that rounding weights costs, and no kernel costs more than a fifth
+ * beside it.
  */
 TEST_TENTH(rounding_costs_what_it_should, 3) {
   kernels made = kernels_of_families(_i, "head_dim=64 dtype=e4m3 mask=full");

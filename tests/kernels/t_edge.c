@@ -1,5 +1,5 @@
 /* t_edge.c - rows that see no key, and axes without extent: outputs are written, zero or -inf, and
- * never NaN (math.md section 2). */
+ * never NaN (mathematics.md section 2). */
 #include "launch_case.h"
 
 #include <math.h>

@@ -190,7 +190,7 @@ static void same(const char *name, const char *what, const double *own, const fl
                 what, sqrt(apart), sqrt(size));
 }
 
-/* Adds a part's o and lse to those of the parts before it (math.md section 2). */
+/* Adds a part's o and lse to those of the parts before it (mathematics.md section 2). */
 static void combine(const problem *p, int i, const float *o, const float *lse, int64_t dv,
                     double *all_o, double *all_lse) {
   for (int s = 0; s < SEQUENCES; s++)

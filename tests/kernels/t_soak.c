@@ -2,7 +2,8 @@
  * the same inputs and the same device, and repeated launches that promise equal bits.
  *
  * simt is judged by the oracle elsewhere; here two kernels that share little may differ by twice
- * the accuracy of math.md section 6. Each difference is a line with the words that repeat it; the
+ * the accuracy of mathematics.md section 6. Each difference is a line with the words that repeat
+ * it; the
  * others are looked for all the same. FLASHGEN_SOAK_SECONDS says for how long (default 6);
  * FLASHGEN_SOAK_SEED begins with a round that an earlier run has named; FLASHGEN_SOAK_FAMILY and
  * FLASHGEN_SOAK_PASS name the only family (mma, wgmma, decode: forward alone) and pass (forward,
@@ -186,7 +187,8 @@ static void compare_lse(const launch *l, int64_t n, const float *x, const float 
   }
 }
 
-/* What the terms of a row's dS have in all at least, sum P (|dP| + |Delta|) of math.md section 6:
+/* What the terms of a row's dS have in all at least, sum P (|dP| + |Delta|) of mathematics.md
+ * section 6:
  * the sum of P dP is dO O, Delta is that without dLSE. `row` is of lse. */
 static double terms_of_row(const launch *l, int64_t row, const float *o, const float *d_o,
                            float dlse) {

@@ -1,5 +1,5 @@
 """exact.py - attention and its gradients by PyTorch's autograd in float64, of the plain formula, with the sizes by which errors
-are judged (math.md, sections 2 to 4 and 6).
+are judged (mathematics.md section 2 to 4 and 6).
 
 Tensors have heads first: q [b, h, nq, d], k and v [b, hk, nk, d]. A size is, for each element of a result, the root of the sum
 of the squares of the terms that it is a sum of; of an input's gradient a term is the sum of the absolute values of a row."""
@@ -111,7 +111,7 @@ class Exact:
                 for (name, x), value in zip(self.leaves.items(), values)}
 
     def pair_sizes(self, dout, dlse):
-        """What is behind dS of each pair, w of math.md's table; and dO . O of each row."""
+        """What is behind dS of each pair, w of mathematics.md's table; and dO . O of each row."""
         dp = (dout @ self.values.transpose(2, 3)).abs() * self.factor
         inner = (dout * self.results["o"]).sum(3, keepdim=True)
         if self.normalizer == "softmax":

@@ -4,7 +4,7 @@ from case import Case
 from device import DEVICE, random, torch
 
 B, NQ, NK, H, HK, D = 2, 19, 33, 4, 2, 16
-LIMIT = 1.5e-3  # of float16, twice math.md's: the sizes of terms are not looked at here
+LIMIT = 1.5e-3  # of float16, twice mathematics.md's: the sizes of terms are not looked at here
 
 
 def ints(*values):

@@ -1,4 +1,4 @@
-"""row_formula.py - functions of rows and their gradients in float64, as plain formulas (math.md, section 5), with the sizes
+"""row_formula.py - functions of rows and their gradients in float64, as plain formulas (mathematics.md section 5), with the sizes
 by which errors of them are judged (section 6): name -> (value, size)."""
 import math
 

@@ -7,7 +7,7 @@ from flashgen.flash_attn import ops
 
 if not hasattr(torch, "float8_e4m3fn"):
     skip("torch", f"PyTorch {torch.__version__} has no float8_e4m3fn")
-D, LIMIT = 32, 3.2e-2  # math.md's, of the size of the terms
+D, LIMIT = 32, 3.2e-2  # mathematics.md's, of the size of the terms
 DESCALES = {name: torch.tensor(scale, device=DEVICE) for name, scale in (
     ("q_descale", [[0.5, 2.0], [1.0, 0.25]]), ("k_descale", [[1.5, 1.0], [0.5, 2.0]]), ("v_descale", [[4.0, 0.125], [3.0, 1.0]]))}
 

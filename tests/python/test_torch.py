@@ -4,7 +4,7 @@ from case import Case, flashgen, main, np
 from device import DEVICE, random, torch
 
 B, H, HK, NQ, NK, D = 2, 4, 2, 19, 33, 16
-LIMITS = {torch.bfloat16: 8e-3, torch.float16: 1.5e-3}  # twice math.md's: the sizes of terms are not looked at here
+LIMITS = {torch.bfloat16: 8e-3, torch.float16: 1.5e-3}  # twice mathematics.md's: the sizes of terms are not looked at here
 P = torch.arange(NQ, device=DEVICE)[:, None] + NK - NQ
 K = torch.arange(NK, device=DEVICE)[None, :]
 

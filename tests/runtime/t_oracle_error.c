@@ -1,4 +1,5 @@
-/* t_oracle_error.c - the measures of error of math.md section 6: limits, what number formats widen,
+/* t_oracle_error.c - the measures of error of mathematics.md section 6: limits, what number formats
+ * widen,
  * and the masks' names. */
 #include "reference/oracle.h"
 #include "reference/oracle_norm.h"

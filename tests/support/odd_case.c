@@ -1,4 +1,5 @@
-/* odd_case.c - attention by an odd normaliser, in float64, after math.md sections 1 to 3 and 6. */
+/* odd_case.c - attention by an odd normaliser, in float64, after mathematics.md sections 1 to 3 and
+ * 6. */
 #include "odd_case.h"
 
 #include "reference/oracle.h"

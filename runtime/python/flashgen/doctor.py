@@ -83,7 +83,7 @@ def right(arrays, device):
 
 
 def cache():
-    """Where compiled kernels are kept, as runtime/environment.md says."""
+    """Where compiled kernels are kept, as environment.md says."""
     own, shared = os.environ.get("FLASHGEN_CACHE"), os.environ.get("XDG_CACHE_HOME", "")
     folder = shared if os.path.isabs(shared) else os.path.join(os.path.expanduser("~"), ".cache")
     return own or os.path.join(folder, "flashgen")

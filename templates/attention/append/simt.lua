@@ -1,5 +1,5 @@
 -- simt.lua: new rows of keys and values to their places in a cache, keys turned by their positions, and so queries to a
--- tensor of their own (math.md section 5), on any arch. A warp has a row of one of the tensors, with all its heads: LANES lanes
+-- tensor of their own (mathematics.md section 5), on any arch. A warp has a row of one of the tensors, with all its heads: LANES lanes
 -- have the columns of a head, 8 each, in turns where they are many, so that cosines and sines are read once for all heads.
 local append = run("attention/append/rows.lua")
 

@@ -1,4 +1,4 @@
--- simt.lua: rows of O over parts of the keys, each finished by itself, to the rows over all keys (math.md section 2), on any
+-- simt.lua: rows of O over parts of the keys, each finished by itself, to the rows over all keys (mathematics.md section 2), on any
 -- arch. GROUP lanes of a warp share a row; LANES of them have all its columns, or those of a block that makes some of many, and
 -- where GROUP is more, each LANES have some of the parts.
 local rows = run("attention/combine/rows.lua")

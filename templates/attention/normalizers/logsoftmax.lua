@@ -1,4 +1,4 @@
--- logsoftmax.lua: O = sum over visible keys of (S - LSE) V (math.md section 4); what its members are stands in
+-- logsoftmax.lua: O = sum over visible keys of (S - LSE) V (mathematics.md section 4); what its members are stands in
 -- attention/normalizer.lua. The state is softmax's, m in units of log 2. Scores are weights as they are, so that nothing that has been
 -- accumulated is corrected: a second accumulator, u, has the sum of the visible values, and LSE u is taken off at the end. A visible
 -- score of -inf counts as masked.

@@ -1,4 +1,4 @@
--- none.lua: O = S V, linear attention (math.md section 4); what its members are stands in attention/normalizer.lua. There is no
+-- none.lua: O = S V, linear attention (mathematics.md section 4); what its members are stands in attention/normalizer.lua. There is no
 -- state, no constant of a row, and nothing is kept for backward.
 local none = {
   about = "none",

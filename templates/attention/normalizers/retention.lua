@@ -1,4 +1,4 @@
--- retention.lua: O = S V / max(r, 1), r being the sum of |S| (math.md section 4); what its members are stands in
+-- retention.lua: O = S V / max(r, 1), r being the sum of |S| (mathematics.md section 4); what its members are stands in
 -- attention/normalizer.lua. r is a sum of each thread's part until `finish`. Of a row backward takes 1 / max(r, 1), which is below 1
 -- where the divisor moves with the scores.
 local retention = {

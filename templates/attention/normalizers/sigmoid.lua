@@ -1,4 +1,4 @@
--- sigmoid.lua: A = 1 / (1 + exp(-(S + c))), O = A V (math.md section 4); what its members are stands in attention/normalizer.lua. c is
+-- sigmoid.lua: A = 1 / (1 + exp(-(S + c))), O = A V (mathematics.md section 4); what its members are stands in attention/normalizer.lua. c is
 -- the launch's sigmoid_bias, or -log of the sequence's keys, of all its parts. Forward keeps nothing of a row; its constant, c, is made anew for backward.
 
 local fill = run("expr/text.lua").substituted

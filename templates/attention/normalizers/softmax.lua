@@ -1,4 +1,4 @@
--- softmax.lua: the normaliser of math.md section 2; what its members are stands in attention/normalizer.lua.
+-- softmax.lua: the normaliser of mathematics.md section 2; what its members are stands in attention/normalizer.lua.
 
 local fill = run("expr/text.lua").substituted
 

@@ -1,4 +1,4 @@
--- norm.lua: what the passes of layer and RMS norm share (math.md section 5): which tensors a spec has, and which plans.
+-- norm.lua: what the passes of layer and RMS norm share (mathematics.md section 5): which tensors a spec has, and which plans.
 local shared_rows = run("tile/shared_rows.lua")
 local norm = {
   is_rms = spec.norm == "rms",

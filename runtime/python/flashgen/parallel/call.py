@@ -77,7 +77,7 @@ class Function(torch.autograd.Function):
 
 
 def sink_gradient(sink, o, lse, dout, dlse):
-    """math.md, section 3: the sum over rows of exp(c - LSE) (dLSE - dO . O)."""
+    """mathematics.md section 3: the sum over rows of exp(c - LSE) (dLSE - dO . O)."""
     delta = -(dout.float() * o.float()).sum(-1).transpose(-1, -2)
     if dlse is not None:
         delta = delta + dlse
