@@ -34,6 +34,8 @@ def suite_of(test):
 def files_of(suite):
     """The files that may have the head comment of the suite."""
     yield from HERE.glob(f"*/{suite}.c")
+    yield HERE / "tasks" / f"{suite.removeprefix('task_')}.py"
+    yield HERE / "tasks" / f"{suite.removeprefix('task_')}.sh"
     yield HERE / "python" / f"test_{suite.removeprefix('python_')}.py"
     yield HERE / "bench" / f"{suite.removeprefix('bench_')}.py"
     yield HERE / "bench" / f"{suite.removeprefix('bench_')}.c"
@@ -46,7 +48,12 @@ def purpose(suite):
         if not path.is_file():
             continue
         text = path.read_text()
-        head = re.sub(r"^ ?\*", "", text.split("*/")[0].removeprefix("/*"), flags=re.M) if path.suffix == ".c" else text.split('"""')[1]
+        if path.suffix == ".sh":
+            head = text.splitlines()[0].removeprefix("# ")
+        elif path.suffix == ".c":
+            head = re.sub(r"^ ?\*", "", text.split("*/")[0].removeprefix("/*"), flags=re.M)
+        else:
+            head = text.split('"""')[1]
         head = re.sub(r"^\S+\.(c|py) - ", "", re.sub(r"\s+", " ", head).strip())
         return re.split(r"(?<=[^.])[.:;](?= |$)", head)[0].replace("|", "\\|")
     return "host applications, built against the installed package" if suite.startswith("package") else suite

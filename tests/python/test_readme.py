@@ -80,7 +80,7 @@ class Readme(Case):
             with self.subTest(page=page, heading=heading):
                 run(f"{page}: {heading}", text)
                 ran += 1
-        self.assertGreater(ran, 2 if torch is None else 8)
+        self.assertGreater(ran, 0 if torch is None else 8)
 
     def test_normaliser(self):
         """The page's own normaliser, in a process of its own: templates are read when a context is opened."""
