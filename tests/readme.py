@@ -196,7 +196,7 @@ def check_c(page, line, text, folder, environment):
     made = subprocess.run(f"cc -std=c11 -Wall -Werror {unused} -fsyntax-only -I runtime -x c -", shell=True, cwd=folder, text=True,
                           input=f"{AROUND}int main(void) {{\n{text}return 0;\n}}\n", env=environment, capture_output=True)
     if made.returncode:
-        sys.exit(f"{page}:{line}: the compiler says: {made.stderr}")
+        sys.exit(f"{page}:{line}: the compiler says: {made.stderr.strip()}")
 
 
 def is_of_a_program(work, text):
@@ -251,6 +251,11 @@ def run_page(page, work, environment, elsewhere, counts):
             if done.returncode:
                 print(done.stdout[-4000:], done.stderr[-4000:])
                 sys.exit(f"{page}:{at}: exit {done.returncode}: {first}")
+            program = re.search(r"\./(\w+)$", command)
+            if program and (folder / (program.group(1) + ".c")).is_file():
+                said = re.search(r"printf\(.*\); /\* (.*) \*/", (folder / (program.group(1) + ".c")).read_text())
+                if said and done.stdout.strip() != said.group(1):
+                    sys.exit(f"{page}:{at}: it prints {done.stdout.strip()}, the page says {said.group(1)}")
             print(f"{page}:{at}: {time.monotonic() - began:.1f} s: {first}", flush=True)
             counts["sh"] += 1
 
