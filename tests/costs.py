@@ -34,6 +34,7 @@ def suite_of(test):
 def files_of(suite):
     """The files that may have the head comment of the suite."""
     yield from HERE.glob(f"*/{suite}.c")
+    yield HERE / f"{suite}.py"
     yield HERE / "tasks" / f"{suite.removeprefix('task_')}.py"
     yield HERE / "tasks" / f"{suite.removeprefix('task_')}.sh"
     yield HERE / "python" / f"test_{suite.removeprefix('python_')}.py"

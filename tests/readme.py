@@ -117,7 +117,7 @@ def anchors(text):
 
 
 def check_text(work, pages):
-    """Every link leads to a file, and to a heading of it; each page is linked; no page is too long; tables are even."""
+    """Links, headings, files and suites that pages name exist; each page is linked; no page is too long; tables are even."""
     linked = set()
     for page in pages:
         path = pathlib.Path(work, page)
@@ -140,6 +140,10 @@ def check_text(work, pages):
         if re.search(r"(?:\A|\n\n)    \S", BLOCK.sub("", text)):
             sys.exit(f"{page}: an indented block; blocks are fenced, so that a test can run them")
         check_tables(page, BLOCK.sub("", text))
+        for name in re.findall(r"`((?:gen|runtime|templates|tests|specs)/[\w./-]+\.\w+|t_\w+)`", text):
+            path = re.sub(r"FAMILY|PASS|KIND|NAME|SECTION", "*", name) if "/" in name else f"tests/*/{name}.c"
+            if not any(pathlib.Path(work).glob(path)):
+                sys.exit(f"{page}: it names {name}, which does not exist")
     for page in pages[1:]:
         if pathlib.Path(work, page).resolve() not in linked:
             sys.exit(f"{page}: no page links to it")
