@@ -1,4 +1,4 @@
-# A new user's task: install the package and call it from PyTorch. From the README and pytorch.md. PYTHON has PyTorch, or NumPy alone.
+# A task of a new user, install the package and call it from PyTorch. From the README and pytorch.md. PYTHON has PyTorch, or NumPy alone.
 "$PYTHON" -m venv --system-site-packages env
 env/bin/python -m pip install -q --disable-pip-version-check "$SOURCE/runtime/python"
 env/bin/python -m flashgen doctor

@@ -1,4 +1,4 @@
-"""A new user's task: a normaliser of one's own, max(s, 0)^2. From own_formula.md and the list of members in templates/attention/normalizer.lua."""
+"""A task of a new user, a normaliser of one's own, max(s, 0)^2. From own_formula.md and the list of members in templates/attention/normalizer.lua."""
 import os
 import pathlib
 import tempfile

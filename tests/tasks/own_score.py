@@ -1,4 +1,4 @@
-"""A new user's task: a score of one's own, whose inputs have gradients. From pytorch.md and own_formula.md."""
+"""A task of a new user, a score of one's own, whose inputs have gradients. From pytorch.md and own_formula.md."""
 import torch
 from flashgen import attention
 

@@ -1,4 +1,4 @@
-"""A new user's task: three documents packed into one tensor, forward and backward. From training.md."""
+"""A task of a new user, three documents packed into one tensor, forward and backward. From training.md."""
 import torch
 from flashgen import attention
 

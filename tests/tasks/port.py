@@ -1,4 +1,4 @@
-"""A new user's task: a call of flash-attn is ported, first by its import alone, then to attention(). From flash_attention.md."""
+"""A task of a new user, a call of flash-attn is ported, first by its import alone, then to attention(). From flash_attention.md."""
 import sys
 import torch
 import flashgen.flash_attn

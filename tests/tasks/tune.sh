@@ -1,4 +1,4 @@
-# A new user's task: tune for two shapes and see that the library goes by it. From tuning.md and which_kernel.md.
+# A task of a new user, tune for two shapes and see that the library goes by it. From tuning.md and which_kernel.md.
 cat > shapes.lua <<'END'
 return { { b = 1, h = 2, nq = 48 }, { b = 2, h = 2, hk = 1, nq = 1, nk = 200 } }
 END

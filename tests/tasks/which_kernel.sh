@@ -1,4 +1,4 @@
-# A new user's task: read which kernel ran and why, then force another one. From which_kernel.md.
+# A task of a new user, read which kernel ran and why, then force another one. From which_kernel.md.
 python3 -c '
 import numpy as np
 for name in "qkv":

@@ -1,4 +1,4 @@
-"""A new user's task: a sliding window of 128 with a learned sink, as gpt-oss has. From fields.md and training.md."""
+"""A task of a new user, a sliding window of 128 with a learned sink, as gpt-oss has. From fields.md and training.md."""
 import torch
 from flashgen import attention
 

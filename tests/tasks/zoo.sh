@@ -1,4 +1,4 @@
-# A new user's task: a zoo in a CMake project, and a program that compiles nothing where it runs. From zoo.md and c.md.
+# A task of a new user, a zoo in a CMake project, and a program that compiles nothing where it runs. From zoo.md and c.md.
 cat > kernels.lua <<'END'
 return { head_dim = 64, mask = { "full", "causal" } }
 END
