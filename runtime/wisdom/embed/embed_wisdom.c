@@ -52,5 +52,7 @@ int main(int argc, char **argv) {
   FILE *out = argc > 1 ? fopen(argv[1], "w") : NULL;
   if (!out || fg_wisdom_index_new(t.data, t.n, &index) != FG_OK) return 1;
   print(out, &t, &index);
+  fg_wisdom_index_free(&index);
+  free(t.data);
   return fclose(out) ? 1 : 0;
 }
