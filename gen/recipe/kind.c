@@ -8,6 +8,7 @@
 const fg_kind fg_kinds[FG_KINDS] = {
     {.name = "attention",
      .tag = "attn",
+     .example = "head_dim=64",
      .fields = BIT(KERNEL) | BIT(PASS) | BIT(DTYPE) | BIT(HEAD_DIM) | BIT(MASK) | BIT(SCORE) |
                BIT(INPUTS) | BIT(DEFINE) | BIT(BIAS) | BIT(BIAS_DIMS) | BIT(BIAS_DTYPE) |
                BIT(GRAD_DTYPE) | BIT(O_DTYPE) | BIT(DQKV_DTYPE) | BIT(KV_DTYPE) |
@@ -24,6 +25,7 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .fallback = "simt"},
     {.name = "logsoftmax",
      .tag = "logsoftmax",
+     .example = "kernel=logsoftmax width=1024",
      .fields = BIT(KERNEL) | BIT(PASS) | BIT(DTYPE) | BIT(WIDTH) | BIT(TARGET),
      .form = &fg_shape_forms[FG_FORM_ROWS],
      .width_field = "width",
@@ -32,6 +34,7 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .has_f32 = true},
     {.name = "combine",
      .tag = "combine",
+     .example = "kernel=combine head_dim=64",
      .fields =
          BIT(KERNEL) | BIT(DTYPE) | BIT(HEAD_DIM) | BIT(NORMALIZER) | BIT(SINK) | BIT(PARTS_DTYPE),
      .form = &fg_shape_forms[FG_FORM_PARTS],
@@ -41,6 +44,7 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .has_f32 = true},
     {.name = "append",
      .tag = "append",
+     .example = "kernel=append head_dim=64 kv_layout=cached",
      .fields = BIT(KERNEL) | BIT(DTYPE) | BIT(HEAD_DIM) | BIT(KV_DTYPE) | BIT(Q_LAYOUT) |
                BIT(KV_LAYOUT) | BIT(ROTARY) | BIT(ROTARY_DIM) | BIT(ROTARY_DTYPE),
      .form = &fg_shape_forms[FG_FORM_APPEND],
@@ -49,6 +53,7 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .more_widths = "e"},
     {.name = "layernorm",
      .tag = "layernorm",
+     .example = "kernel=layernorm width=1024",
      .fields =
          BIT(KERNEL) | BIT(PASS) | BIT(DTYPE) | BIT(WIDTH) | BIT(BIAS) | BIT(RESIDUAL) | BIT(NORM),
      .form = &fg_shape_forms[FG_FORM_ROWS],
@@ -58,6 +63,7 @@ const fg_kind fg_kinds[FG_KINDS] = {
      .has_f32 = true},
     {.name = "linear",
      .tag = "linear",
+     .example = "kernel=linear width=1024",
      .fields = BIT(KERNEL) | BIT(PASS) | BIT(DTYPE) | BIT(WIDTH) | BIT(BIAS) | BIT(RESIDUAL) |
                BIT(EPILOGUE),
      .form = &fg_shape_forms[FG_FORM_ROWS],

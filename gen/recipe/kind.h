@@ -56,6 +56,7 @@ enum { FG_WIDTHS_MAX = 4 };
 typedef struct fg_kind {
   const char *name;          /* in specs: "attention" */
   const char *tag;           /* how names of variants begin: "attn" */
+  const char *example;       /* words that give a spec of the kind, the plainest */
   uint64_t fields;           /* the spec fields that count: bit FG_FIELD_... */
   const fg_shape_form *form; /* a launch's extents */
   uint64_t of_forward;       /* the fields that no backward has */

@@ -58,6 +58,7 @@ typedef struct fg_field {
   const char *const *families; /* of a plan field: who has it, NULL-terminated; NULL: all */
   const char *former;          /* the name of a row of its own behind the fields; NULL: none */
   const char *help;
+  const char *example; /* words that use it; a list of values of its own is worth showing */
 } fg_field;
 
 /* Behind the fields stand rows of the names that fields had before. What is given by one is that of

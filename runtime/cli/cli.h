@@ -59,7 +59,8 @@ typedef struct cli_number {
 typedef struct cli_command cli_command;
 typedef struct cli {
   const cli_command *command;
-  int help, json, csv, quiet, verbose, recipe, all;
+  const cli_command *const *commands; /* all that the program has; ends with NULL */
+  int help, json, csv, quiet, verbose, recipe, all, markdown, support;
   const char *device, *arch, *filter, *plan, *plans, *directory, *embed, *stamp, *shapes, *wisdom,
       *shard, *without, *result;    /* result: the file that results go to; NULL: stdout */
   int64_t jobs, seed, size, budget; /* -1: not given */
@@ -81,16 +82,29 @@ struct cli_command {
   const char *examples;    /* a line each */
   int takes_arguments;     /* words may set run-time arguments */
   int makes_zoo;           /* simt only where it is named */
+  int takes_names;         /* what has no "=" is a name, though a field may have it */
   int (*run)(cli *c);
 };
 extern const cli_command cli_list, cli_emit, cli_build, cli_run, cli_check, cli_bench, cli_tune,
-    cli_wisdom, cli_report, cli_cache, cli_doctor;
+    cli_wisdom, cli_report, cli_cache, cli_doctor, cli_draw, cli_help;
 
 /* Fills *c from the words behind the subcommand. FG_EARGUMENT with what is wrong. */
 fg_status cli_parse(int argc, char **argv, cli *c);
-void cli_help(FILE *to, const cli_command *command);
 
 int cli_exit_code(fg_status status);
+
+/* Exit codes, and the codes of the library, for people. */
+typedef struct cli_exit {
+  int code;
+  const char *help;
+} cli_exit;
+typedef struct cli_status {
+  fg_status status;
+  const char *name, *help;
+} cli_status;
+enum { CLI_EXITS = 6, CLI_STATUSES = FG_EBUG + 1 };
+extern const cli_exit cli_exits[CLI_EXITS];
+extern const cli_status cli_statuses[CLI_STATUSES];
 
 /* Prints the failure to stderr, and gives the exit code of its status. */
 int cli_fail(fg_status status);

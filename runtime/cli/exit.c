@@ -7,6 +7,32 @@
 
 volatile int cli_interrupted;
 
+const cli_exit cli_exits[CLI_EXITS] = {
+    {CLI_OK, "success"},
+    {CLI_KERNEL, "a kernel failed, or check had nothing to judge"},
+    {CLI_USAGE, "usage, or a bad spec"},
+    {CLI_MACHINE, "the machine lacks something: a compiler, a GPU, memory, a file"},
+    {CLI_NUMBERS, "wrong numbers"},
+    {CLI_STOPPED, "interrupted; build and tune continue where they stopped"},
+};
+
+#define STATUS(code, help) [code] = {code, #code, help}
+const cli_status cli_statuses[CLI_STATUSES] = {
+    STATUS(FG_OK, "nobody: the call succeeded"),
+    STATUS(FG_EARGUMENT, "the caller: an argument, tensor or shape is wrong"),
+    STATUS(FG_ESPEC, "the author of the spec"),
+    STATUS(FG_ETEMPLATE,
+           "the author of a template or family; also a fault that the host device found"),
+    STATUS(FG_ECOMPILER, "the author of a template: the compiler rejected the kernel's text"),
+    STATUS(FG_ECUDA, "the owner of the machine: the CUDA driver failed"),
+    STATUS(FG_EIO, "the owner of the machine: a file or directory cannot be used"),
+    STATUS(FG_EMEMORY, "the owner of the machine: memory ran out"),
+    STATUS(FG_ECAPTURE,
+           "the caller: the stream is capturing, and the call would have to compile or load"),
+    STATUS(FG_EENVIRONMENT, "the owner of the machine: it lacks a compiler or a GPU"),
+    STATUS(FG_EBUG, "the authors of flashgen"),
+};
+
 /* Who must act decides: the user, whoever wrote the kernel, or the machine's owner. */
 int cli_exit_code(fg_status status) {
   switch (status) {

@@ -1,5 +1,5 @@
 /* list.c - `flashgen list`: the variants that specs give, before anything is made. */
-#include "cli.h"
+#include "help.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -73,7 +73,23 @@ static void print_json(const cli_variants *v) {
   printf("}\n");
 }
 
+/* Of the specs of the command line; without any of what flashgen has. */
+static fg_status print_support(const cli *c) {
+  cli_page page = {.to = stdout, .markdown = c->markdown};
+  fg_grid *grid = NULL;
+  fg_status status = FG_OK;
+  if (!c->n_files && !c->n_words) return cli_support_print(&page, 0, NULL);
+  TRY(cli_grid_read(c, 0, NULL, &grid));
+  status = cli_support_print(&page, grid->n, grid->point);
+  fg_grid_free(grid);
+  return status;
+}
+
 static int run(cli *c) {
+  if (c->support) {
+    fg_status status = print_support(c);
+    return status == FG_OK ? CLI_OK : cli_fail(status);
+  }
   cli_variants v;
   fg_status status = cli_variants_read(c, c->arch ? c->arch : FG_ARCH_USUAL, &v);
   if (status != FG_OK) return cli_fail(status);
@@ -97,8 +113,9 @@ const cli_command cli_list = {
     .name = "list",
     .line = "the variants that specs give",
     .usage = "[SPEC.lua ...] [WORD ...]",
-    .options = " help json quiet verbose filter plan plans arch ",
+    .options = " help json quiet verbose filter plan plans arch support markdown ",
     .examples = "  flashgen list specs/quickstart.lua\n"
                 "  flashgen list head_dim=64,128 mask=full,causal pass=forward,backward\n"
-                "  flashgen list specs/quickstart.lua dtype=f16 --filter '*-causal*' --json\n",
+                "  flashgen list specs/quickstart.lua dtype=f16 --filter '*-causal*' --json\n"
+                "  flashgen list --support head_dim=64,256 pass=forward,backward\n",
     .run = run};

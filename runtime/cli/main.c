@@ -1,6 +1,6 @@
 /* main.c - `flashgen`: finds the subcommand and hands over. */
 #define _GNU_SOURCE
-#include "cli.h"
+#include "help.h"
 
 #include "base/setting.h"
 #include "base/spelling.h"
@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = {&cli_list,   &cli_emit,  &cli_build, &cli_run,
-                                              &cli_check,  &cli_bench, &cli_tune,  &cli_wisdom,
-                                              &cli_report, &cli_cache, &cli_doctor};
-enum { COMMANDS = sizeof commands / sizeof *commands };
+static const cli_command *const commands[] = {
+    &cli_list,   &cli_emit,   &cli_build, &cli_run,  &cli_check,  &cli_bench, &cli_tune,
+    &cli_wisdom, &cli_report, &cli_cache, &cli_draw, &cli_doctor, &cli_help,  NULL};
+enum { COMMANDS = sizeof commands / sizeof *commands - 1 };
 
 static void on_interrupt(int signal) {
   (void)signal;
@@ -26,26 +26,13 @@ static void on_interrupt(int signal) {
   cli_interrupted = 1;
 }
 
-static void usage(FILE *to) {
-  fprintf(to, "flashgen %s: attention kernels from specs\n\n", FG_VERSION);
-  for (int i = 0; i < COMMANDS; i++)
-    fprintf(to, "  flashgen %-7s %s\n", commands[i]->name, commands[i]->line);
-  fprintf(to, "\nflashgen COMMAND --help says more; flashgen version prints the version.\n");
-}
-
-static const cli_command *find(const char *name) {
-  for (int i = 0; i < COMMANDS; i++)
-    if (!strcmp(commands[i]->name, name)) return commands[i];
-  return NULL;
-}
-
-static int unknown(const char *name) {
-  const char *names[COMMANDS + 2] = {"help", "version"};
-  for (int i = 0; i < COMMANDS; i++) names[i + 2] = commands[i]->name;
-  const char *near = fg_nearest(name, names, COMMANDS + 2);
+static int unknown(const cli *c, const char *name) {
+  const char *names[COMMANDS + 1] = {"version"};
+  for (int i = 0; i < COMMANDS; i++) names[i + 1] = commands[i]->name;
+  const char *near = fg_nearest(name, names, COMMANDS + 1);
   fprintf(stderr, "flashgen: unknown command \"%s\"%s%s%s\n", name, near ? " (did you mean \"" : "",
           near ? near : "", near ? "\"?)" : "");
-  usage(stderr);
+  cli_help_overview(c, stderr);
   return CLI_USAGE;
 }
 
@@ -83,37 +70,38 @@ static void keep_memory(void) {
 }
 
 int main(int argc, char **argv) {
-  static cli c; /* large */
+  static cli c = {.commands = commands}; /* large */
   keep_memory();
   hold_streams();
   signal(SIGPIPE, SIG_IGN);
   fg_spec_stop_when(&cli_interrupted);
   if (argc < 2) {
-    usage(stderr);
+    cli_help_overview(&c, stderr);
     return CLI_USAGE;
   }
   if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || !strcmp(argv[1], "version")) {
     printf("flashgen %s\n", FG_VERSION);
     return cli_output_close(CLI_OK);
   }
-  int help = !strcmp(argv[1], "help");
-  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (help && argc == 2)) {
-    usage(stdout);
+  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+    cli_help_overview(&c, stdout);
     return cli_output_close(CLI_OK);
   }
-  c.command = find(argv[help ? 2 : 1]);
-  if (!c.command) return unknown(argv[help ? 2 : 1]);
+  c.command = cli_command_find(&c, argv[1]);
+  if (!c.command) return unknown(&c, argv[1]);
   catch_interrupt(SIGINT);
   catch_interrupt(SIGTERM);
-  if (!help && cli_parse(argc - 2, argv + 2, &c) != FG_OK) {
+  if (cli_parse(argc - 2, argv + 2, &c) != FG_OK) {
     cli_fail(FG_EARGUMENT);
     fprintf(stderr, "flashgen %s --help says what it takes\n", c.command->name);
     return CLI_USAGE;
   }
-  if (help || c.help) {
-    cli_help(stdout, c.command);
+  if (c.help) {
+    cli_page page = {.to = stdout};
+    cli_help_command(&page, c.command);
     return cli_output_close(CLI_OK);
   }
+  if (c.command == &cli_help) return cli_output_close(c.command->run(&c));
   /* doctor shows what is wrong with them */
   if (c.command != &cli_doctor && fg_settings_check() != FG_OK)
     return cli_output_close(cli_fail(FG_EARGUMENT));

@@ -1,6 +1,6 @@
 /* options.c - the table of options, and the command line's words sorted into files, spec words,
  * run-time arguments and variant names. */
-#include "cli.h"
+#include "options.h"
 
 #include "base/spelling.h"
 #include "recipe/extent.h"
@@ -9,17 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { FLAG, TEXT, COUNT, SEED, PAIR, TABLE } form; /* TABLE: a flag, or =FILE */
-typedef struct {
-  const char *name, *letter, *value, *help;
-  form form;
-  size_t place;
-  const char *key; /* by which commands list it; NULL: its name */
-} option;
-
 #define AT(member)         AT_AS(member, NULL)
 #define AT_AS(member, key) offsetof(cli, member), key
-static const option options[] = {
+const cli_option cli_options[] = {
     {"help", "-h", NULL, "this text", FLAG, AT(help)},
     {"json", NULL, "FILE", "one JSON document, to stdout or FILE", TABLE, AT(json)},
     {"csv", NULL, "FILE", "comma-separated values, to stdout or FILE", TABLE, AT(csv)},
@@ -38,6 +30,12 @@ static const option options[] = {
     {"seed", NULL, "N", "of random inputs and of the host device's order", SEED, AT(seed)},
     {"output", "-o", "DIR", "write a file for each variant", TEXT, AT(directory)},
     {"output", "-o", "FILE", "where it goes; default stdout", TEXT, AT_AS(result, "result")},
+    {"output", "-o", "DIR", "write all pages there, a file each", TEXT, AT_AS(directory, "pages")},
+    {"output", "-o", "FILE", "where it goes; FILE.svg: as a picture; default stdout", TEXT,
+     AT_AS(result, "picture")},
+    {"markdown", NULL, NULL, "print Markdown", FLAG, AT(markdown)},
+    {"support", NULL, NULL, "print which families compute the specs, pass by pass and arch by arch",
+     FLAG, AT(support)},
     {"embed", NULL, "NAME", "write NAME.c and NAME.h too: the zoo as part of a program", TEXT,
      AT(embed)},
     {"stamp", NULL, "FILE", "touch FILE when all is made; FILE.d: what it depends on", TEXT,
@@ -54,52 +52,13 @@ static const option options[] = {
     {"in", NULL, "NAME=FILE", "a tensor from a .npy file", PAIR, 0, NULL},
     {"out", NULL, "NAME=FILE", "a tensor to a .npy file", PAIR, 0, NULL},
 };
-enum { OPTIONS = sizeof options / sizeof *options };
+enum { OPTIONS = sizeof cli_options / sizeof *cli_options };
+const int cli_n_options = OPTIONS;
 
-static int takes(const cli_command *command, const option *o) {
+bool cli_takes(const cli_command *command, const cli_option *o) {
   char word[32];
   snprintf(word, sizeof word, " %s ", o->key ? o->key : o->name);
   return strstr(command->options, word) != NULL;
-}
-
-/* "  pass         the result, or ...: forward, backward"; "  key_parts ... (restricts plans of
- * wgmma)" */
-static void help_field(FILE *to, const fg_field *field) {
-  fprintf(to, "  %-13s %s%s", field->name, field->help, field->plan ? " (restricts plans" : "");
-  for (int i = 0; field->families && field->families[i]; i++)
-    fprintf(to, "%s%s", i ? ", " : " of ", field->families[i]);
-  if (field->plan) fprintf(to, ")");
-  for (int i = 0; field->type == &fg_type_choice && field->choices[i]; i++)
-    fprintf(to, "%s%s", i ? ", " : ": ", field->choices[i]);
-  fprintf(to, "\n");
-}
-
-void cli_help(FILE *to, const cli_command *command) {
-  fprintf(to, "flashgen %s: %s\n\nusage: flashgen %s %s\n\n", command->name, command->line,
-          command->name, command->usage);
-  for (int i = 0; i < OPTIONS; i++) {
-    const option *o = &options[i];
-    char left[64];
-    if (!takes(command, o)) continue;
-    snprintf(left, sizeof left, "%s%s--%s%s%s%s", o->letter ? o->letter : "",
-             o->letter ? ", " : "    ", o->name,
-             o->form == TABLE ? "[="
-             : o->value       ? " "
-                              : "",
-             o->value ? o->value : "", o->form == TABLE ? "]" : "");
-    fprintf(to, "  %-26s %s\n", left, o->help);
-  }
-  if (strstr(command->options, " arch ")) {
-    fprintf(to, "\narchs, and which families compute there:\n");
-    for (int i = 0; i < fg_n_archs; i++)
-      fprintf(to, "  %-12s %-17s %s\n", fg_archs[i].name, fg_arch_families(&fg_archs[i]),
-              fg_archs[i].gpus);
-  }
-  if (strstr(command->usage, "WORD")) {
-    fprintf(to, "\nwords are field=value, or field=value,value for several:\n");
-    for (int i = 0; i < FG_FIELDS; i++) help_field(to, &fg_fields[i]);
-  }
-  fprintf(to, "\nexamples:\n%s", command->examples);
 }
 
 /* Digits alone: strtoll would take spaces and signs too. */
@@ -112,7 +71,7 @@ static fg_status read_number(const char *name, const char *text, int64_t least, 
   return FG_OK;
 }
 
-static fg_status add_pair(cli *c, const option *o, const char *text) {
+static fg_status add_pair(cli *c, const cli_option *o, const char *text) {
   int out = !strcmp(o->name, "out"), *n = out ? &c->n_out : &c->n_in;
   cli_pair *list = out ? c->out : c->in;
   const char *equals = strchr(text, '=');
@@ -130,13 +89,13 @@ static fg_status add_pair(cli *c, const option *o, const char *text) {
   return FG_OK;
 }
 
-static const char *option_name(const option *o) {
+static const char *option_name(const cli_option *o) {
   static char name[16];
   snprintf(name, sizeof name, "--%s", o->name);
   return name;
 }
 
-static fg_status set_option(cli *c, const option *o, const char *value) {
+static fg_status set_option(cli *c, const cli_option *o, const char *value) {
   char *place = (char *)c + o->place;
   switch (o->form) {
   case FLAG:
@@ -159,10 +118,10 @@ static fg_status set_option(cli *c, const option *o, const char *value) {
   return FG_OK;
 }
 
-static const option *find_option(const cli_command *command, const char *text, size_t length) {
+static const cli_option *find_option(const cli_command *command, const char *text, size_t length) {
   for (int i = 0; i < OPTIONS; i++) {
-    const option *o = &options[i];
-    if (!takes(command, o)) continue;
+    const cli_option *o = &cli_options[i];
+    if (!cli_takes(command, o)) continue;
     if (o->letter && strlen(o->letter) == length && !strncmp(o->letter, text, length)) return o;
     if (length > 2 && !strncmp(text, "--", 2) && strlen(o->name) == length - 2 &&
         !strncmp(o->name, text + 2, length - 2))
@@ -175,7 +134,7 @@ static fg_status unknown_option(const cli *c, const char *text) {
   const char *names[OPTIONS];
   int n = 0;
   for (int i = 0; i < OPTIONS; i++)
-    if (takes(c->command, &options[i])) names[n++] = options[i].name;
+    if (cli_takes(c->command, &cli_options[i])) names[n++] = cli_options[i].name;
   const char *bare = text + strspn(text, "-"), *near = fg_nearest(bare, names, n);
   return fg_fail(FG_EARGUMENT, "%s takes no option %s%s%s%s", c->command->name, text,
                  near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "");
@@ -185,7 +144,7 @@ static fg_status unknown_option(const cli *c, const char *text) {
 static fg_status read_option(int argc, char **argv, int *at, cli *c) {
   const char *text = argv[*at], *equals = strncmp(text, "--", 2) ? NULL : strchr(text, '=');
   size_t length = equals ? (size_t)(equals - text) : strlen(text);
-  const option *o = find_option(c->command, text, length);
+  const cli_option *o = find_option(c->command, text, length);
   const char *value = equals ? equals + 1 : NULL;
   if (!o && text[1] != '-' && length > 2) {
     o = find_option(c->command, text, 2);
@@ -342,6 +301,12 @@ static fg_status read_positional(const char *text, int argc, char **argv, cli *c
   size_t n = strlen(text);
   if (*text == '=' || is_bare_field(text))
     return fg_fail(FG_EARGUMENT, "\"%s\": write field=value, without spaces", text);
+  if (c->command->takes_names && !strchr(text, '=')) {
+    if (c->n_names == CLI_LIST_MAX)
+      return fg_fail(FG_EARGUMENT, "more than %d names", CLI_LIST_MAX);
+    c->names[c->n_names++] = text;
+    return FG_OK;
+  }
   int lua = n > 4 && !strcmp(text + n - 4, ".lua"), taken = 0;
   if (!*c->command->usage)
     return fg_fail(FG_EARGUMENT, "\"%s\": %s takes options only", text, c->command->name);

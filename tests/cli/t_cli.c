@@ -238,7 +238,7 @@ TEST(unknown_commands) {
   usage_says("chek", "flashgen: unknown command \"chek\" (did you mean \"check\"?)\n");
   usage_says("zzzzzz", "flashgen: unknown command \"zzzzzz\"\n");
   usage_says("--json", "flashgen: unknown command \"--json\"\n");
-  usage_says("help lst", "flashgen: unknown command \"lst\" (did you mean \"list\"?)\n");
+  usage_says("help lst", "flashgen: help has no topic \"lst\" (did you mean \"list\"?)\n");
 }
 
 TEST(options_refused) {
