@@ -25,6 +25,7 @@ need ninja-build    "Ninja"                    ninja --version
 need pkg-config     "pkg-config"               pkg-config --version
 need liblua5.4-dev  "Lua 5.4"                  library lua5.4
 need libxxhash-dev  "xxHash"                   library libxxhash
+need git            "git (for the tests)"      git --version
 need python3        "Python 3 (for a test)"    python3 -c "import ctypes, json"
 need check          "Check (for the tests)"    library check
 need g++            "a C++ compiler (for the tests)" c++ --version

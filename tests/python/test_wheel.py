@@ -64,6 +64,8 @@ class Wheel(Case):
         names = {name for name in zipfile.ZipFile(first).namelist() if ".dist-info/" not in name}
         ours = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "flashgen").rglob("*.py")}
         self.assertEqual(names, ours | FILES)
+        licences = {name.split("/")[-1] for name in zipfile.ZipFile(first).namelist() if ".dist-info/licenses/" in name}
+        self.assertEqual(licences, {"LICENSE", "lua.txt", "xxhash.txt"})
 
         python = WORK / "venv" / "bin" / "python"
         self.assertEqual(run(python, *PIP[1:], "install", "--no-deps", "--no-index", first), (0, ""))
