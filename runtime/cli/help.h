@@ -22,7 +22,8 @@ void cli_help_overview(const cli *c, FILE *to);
 const cli_command *cli_command_find(const cli *c, const char *name);
 /* What `flashgen COMMAND --help` prints. */
 fg_status cli_help_command(cli_page *page, const cli_command *command);
-/* One field, as a section. */
+/* One field, as a section, and the page of the topic fields that has it. */
+const char *cli_help_field_page(const fg_field *field);
 void cli_help_field(cli_page *page, const fg_field *field);
 
 /* The table of which families compute what, on which archs: of these points, or with n = 0 of every

@@ -52,16 +52,20 @@ void cli_help_field(cli_page *page, const fg_field *field) {
   cli_page_table(page, 2, (const cli_column[]){{"", 8}, {"", 0}});
   field->type->allowed(field, sizeof text, text);
   cli_page_row(page, (const char *[]){"values", text});
-  cli_page_row(page, (const char *[]){"default", field->plan        ? "any"
-                                                 : !field->fallback ? "none: it must be given"
-                                                 : *field->fallback ? field->fallback
-                                                                    : "none"});
+  const char *quote = page->markdown && field->fallback && *field->fallback ? "`" : "";
+  snprintf(text, sizeof text, "%s%s%s", quote,
+           field->plan         ? "any"
+           : !field->fallback  ? "none: it must be given"
+           : !*field->fallback ? "none"
+                               : field->fallback,
+           quote);
+  cli_page_row(page, (const char *[]){"default", text});
   if (field->plan)
     list_families(field, sizeof text, text);
   else
     list_kinds(field, sizeof text, text);
   cli_page_row(page, (const char *[]){field->plan ? "families" : "kernels", text});
-  snprintf(text, sizeof text, "fg_spec.%s", field->name);
+  snprintf(text, sizeof text, page->markdown ? "`fg_spec.%s`" : "fg_spec.%s", field->name);
   cli_page_row(page, (const char *[]){"in C", text});
   cli_page_end(page);
   int n = snprintf(example, sizeof example, "  flashgen list ");
@@ -69,6 +73,14 @@ void cli_help_field(cli_page *page, const fg_field *field) {
                        fg_room_at(sizeof example, example, n));
   fg_append(sizeof example, example, n, "\n");
   cli_page_code(page, example);
+}
+
+/* Fields of a spec are in the table's order, so that the last group that begins before one has it.
+ */
+const char *cli_help_field_page(const fg_field *field) {
+  int i = GROUPS - 1;
+  while (i && field < fg_field_find(groups[i].first)) i--;
+  return groups[i].page;
 }
 
 static const char *group_name(const cli *c, int i) {

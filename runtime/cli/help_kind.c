@@ -83,7 +83,7 @@ static void print_tensors(cli_page *page, const fg_kind *kind, const use *uses) 
                                       {"`axes", 26},
                                       {"type", 12},
                                       {"passes", 26},
-                                      {"with", 22},
+                                      {"`with", 22},
                                       {"meaning", 0}});
   for (int i = 0; i < FG_ARGUMENTS; i++) {
     const fg_argument *a = &fg_arguments[i];
@@ -146,12 +146,16 @@ static void print_extents(cli_page *page, const fg_kind *kind) {
 }
 
 static void print_fields(cli_page *page, const fg_kind *kind) {
-  char text[512];
-  int n = 0;
-  for (const char *const *name = kind->fields; *name; name++)
-    n = fg_append(sizeof text, text, n, "%s%s", n ? ", " : "", *name);
   cli_page_title(page, 2, "Fields of its specs");
-  cli_page_text(page, "%s.", text);
+  for (const char *const *name = kind->fields; *name; name++) {
+    fputs(name == kind->fields ? "" : ", ", page->to);
+    if (page->markdown)
+      fprintf(page->to, "[`%s`](../fields/%s.md#%s)", *name,
+              cli_help_field_page(fg_field_find(*name)), *name);
+    else
+      fputs(*name, page->to);
+  }
+  fputs(page->markdown ? ".\n\n" : ".\n", page->to);
 }
 
 /* Numbers that only some specs have are told by what such a spec says. */

@@ -23,7 +23,8 @@ static void put_prose(const cli_page *page, const char *text, bool is_cell) {
 static void put_code(const cli_page *page, const char *text) {
   if (!*text) return;
   fputc('`', page->to);
-  for (; *text; text++) fprintf(page->to, "%s%c", *text == '|' ? "\\" : "", *text);
+  for (; *text; text++)
+    fprintf(page->to, "%s%c", *text == '|' && !page->is_list ? "\\" : "", *text);
   fputc('`', page->to);
 }
 
@@ -81,12 +82,14 @@ void cli_page_code(cli_page *page, const char *lines) {
 
 void cli_page_table(cli_page *page, int n, const cli_column *columns) {
   page->cells = n;
+  page->is_list = page->markdown && !*columns[0].head;
   for (int i = 0; i < n; i++) {
     const bool code = *columns[i].head == '`';
     page->widths[i] = code ? -columns[i].width - 1 : columns[i].width;
-    if (page->markdown) fprintf(page->to, "%s%s", i ? " | " : "| ", columns[i].head + code);
+    if (page->markdown && !page->is_list)
+      fprintf(page->to, "%s%s", i ? " | " : "| ", columns[i].head + code);
   }
-  if (!page->markdown) return;
+  if (!page->markdown || page->is_list) return;
   fputs(" |\n|", page->to);
   for (int i = 0; i < n; i++) fputs(" --- |", page->to);
   fputc('\n', page->to);
@@ -101,13 +104,13 @@ void cli_page_row(cli_page *page, const char *const *cells) {
       fprintf(page->to, "%s%-*s", i ? " " : "  ", last ? 0 : width, cells[i]);
       continue;
     }
-    fputs(i ? " | " : "| ", page->to);
+    fputs(page->is_list ? (i ? ": " : "- ") : i ? " | " : "| ", page->to);
     if (code)
       put_code(page, cells[i]);
     else
-      put_prose(page, cells[i], true);
+      put_prose(page, cells[i], !page->is_list);
   }
-  fputs(page->markdown ? " |\n" : "\n", page->to);
+  fputs(page->markdown && !page->is_list ? " |\n" : "\n", page->to);
 }
 
 void cli_page_end(cli_page *page) {

@@ -17,6 +17,7 @@ typedef struct cli_page {
   bool markdown;
   const char *folder;                /* where files beside the page go; NULL: the page is alone */
   int widths[CLI_PAGE_CELLS], cells; /* of the table that is printed */
+  bool is_list;                      /* its rows are items of a list */
 } cli_page;
 
 /* A title: level 1 is the page's, 2 a section's. */
@@ -28,7 +29,8 @@ __attribute__((format(printf, 2, 3))) void cli_page_text(cli_page *page, const c
 void cli_page_code(cli_page *page, const char *lines);
 
 /* A table: the heads of its columns, which text does not show, and how wide they are in text (the
- * last one: 0). A column whose head begins with ` holds code. */
+ * last one: 0). A column whose head begins with ` holds code. Where the first column has no head,
+ * rows are a name and what is said of it: a list in Markdown. */
 typedef struct cli_column {
   const char *head;
   int width;

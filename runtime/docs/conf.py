@@ -32,7 +32,7 @@ pygments_style, pygments_dark_style = "friendly", "github-dark"
 autodoc_mock_imports = ["numpy", "torch", "transformers"]
 autodoc_typehints = "none"
 autodoc_default_options = {"exclude-members": "count, index"}
-python_maximum_signature_line_length = 100
+smartquotes = False  # "--json" is no dash
 
 TERM = re.compile(r"(?P<name>\S(?:\S| (?! ))*)(?: {2,}(?P<text>\S.*))?$")
 

@@ -15,6 +15,7 @@ import sys
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parents[1]
 LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
+BLOCK = re.compile(r"^( *)(```+|~~~+).*?^\1\2 *$", re.S | re.M)
 CODE = re.compile(r"^( *)(```+|~~~+).*?^\1\2 *$|^    .*$|``.*?``|`[^`\n]*`", re.S | re.M)
 MOST = 400  # lines of a page
 
@@ -169,11 +170,11 @@ def write(path, text):
 
 def title_and_summary(path):
     """The page's title, and its first sentence of prose."""
-    text = CODE.sub("", re.sub(r"^---\n.*?\n---\n", "", path.read_text(), flags=re.S))
+    text = BLOCK.sub("", re.sub(r"^---\n.*?\n---\n", "", path.read_text(), flags=re.S))
     title = re.search(r"^# (.+)$", path.read_text(), re.M)
-    first = re.search(r"^(?![#|`!\-:<{\s])(.+?[.:])(?:\s|$)", text.split("\n", 1)[1], re.M | re.S)
+    first = re.search(r"^(?![#|!\-:<{\s])(.+?\.)(?:\s|$)", text.split("\n", 1)[1], re.M | re.S)
     clean = re.sub(r"[`\\*]", "", " ".join(first[1].split())) if first else ""
-    return re.sub(r"[`\\]", "", title[1]) if title else path.stem, clean if len(clean) < 200 else ""
+    return re.sub(r"[`\\]", "", title[1]) if title else path.stem, clean if len(clean) < 250 else ""
 
 
 def write_llms(source, to):

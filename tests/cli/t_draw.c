@@ -151,8 +151,10 @@ TEST(help_topics) {
 /* A page in Markdown: what is code is code, and what is prose means itself. */
 TEST(help_markdown) {
   const char *page = program_gives(0, "help mask --markdown").out;
-  program_says(page, "## `mask`\n\nvisible keys: full, causal, window(1023, 0), k \\<= p && p - k "
-                     "\\< width\n\n|  |  |\n| --- | --- |\n");
+  program_says(page,
+               "## `mask`\n\nvisible keys: full, causal, window(1023, 0), k \\<= p && p - k "
+               "\\< width\n\n- values: an expression\n- default: `full`\n- kernels: attention\n"
+               "- in C: `fg_spec.mask`\n\n");
   program_says(page, "```sh\nflashgen list head_dim=64 'mask=causal,window(127,0),k<=p&&(p-k)%2==0'"
                      "\n```\n");
   page = program_gives(0, "help bench --markdown").out;
@@ -161,7 +163,7 @@ TEST(help_markdown) {
   program_says(page, "```\n\nother words: ");
   page = program_gives(0, "help masks --markdown").out;
   program_says(page, "## `window(l, r)`\n");
-  program_says(page, "| formula | `p / n == k / n` |\n");
+  program_says(page, "- formula: `p / n == k / n`\n");
   program_says(page, "```text\nmask=causal\n  q \\ k  0 1 2 3 4 5 6 7\n      0  # . . . ");
   ck_assert_int_eq(program_count(page, "The example is causal"), 3);
   ck_assert_int_eq(program_count(page, "The example is not causal"), 6);
@@ -170,6 +172,7 @@ TEST(help_markdown) {
 /* The axes that a layout gives to tensors, and those of a bias of packed sequences. */
 TEST(help_kinds) {
   const char *page = program_gives(0, "help attention --markdown").out;
+  program_says(page, "[`mask`](../fields/expressions.md#mask), [`score`](");
   program_says(page, "| `do` | `[b, nq, h, dv]` | dtype | backward: in |  | gradient of o; "
                      "fg_args.dout |\n");
   program_says(page, "| `q_layout=packed kv_layout=packed` | `q` | `[tokens_q, h, d]` |\n");
@@ -178,7 +181,7 @@ TEST(help_kinds) {
   program_says(page, "| `kv_layout=paged` | `k` | `[pages, page, hk, d]` |\n");
   ck_assert_int_eq(program_count(page, "| `kv_layout=paged` | `dk` |"), 0); /* forward only */
   program_says(page, "| `keep` | dropout=true |\n");
-  program_says(page, "| `seed` | `[4]` | i32 | forward: in, backward: in | dropout=true |");
+  program_says(page, "| `seed` | `[4]` | i32 | forward: in, backward: in | `dropout=true` |");
 }
 
 TEST(list_support) {

@@ -176,6 +176,11 @@ int main() { return kernels.size != sizeof(fg_zoo); }'
 
 # A directory of kernels, for a program that is shipped with it; and what is refused.
 refusals() {
+  # what comes with the package besides code
+  local doc="$prefix/share/doc/flashgen" file
+  for file in licenses/LICENSE licenses/xxhash.txt index.md reference/{masks.md,kinds/attention.md,commands/draw.md}; do
+    [ -s "$doc/$file" ] || die "$file is not installed"
+  done
   mkdir dir
   cat >dir/CMakeLists.txt <<END
 cmake_minimum_required(VERSION 3.25)
