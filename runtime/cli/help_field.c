@@ -19,20 +19,15 @@ static const group groups[] = {{"problem", "kernel", "What is computed"},
                                {"plans", "family", "Restrictions of plans"}};
 enum { GROUPS = sizeof groups / sizeof *groups };
 
-static bool is_of_forward(const fg_kind *kind, const char *field) {
-  for (const char *const *name = kind->of_forward; name && *name; name++)
-    if (!strcmp(*name, field)) return true;
-  return false;
-}
-
 /* "attention (forward only), linear" */
 static void list_kinds(const fg_field *field, size_t size, char *text) {
+  const int at = (int)(field - fg_fields);
   int n = 0;
   *text = 0;
-  for (int i = 0; i < FG_KINDS; i++)
-    if (fg_kind_has_field(&fg_kinds[i], field->name))
+  for (int i = 0; i < FG_KINDS && at < FG_SPEC_FIELDS; i++)
+    if (fg_kind_has_field(&fg_kinds[i], at))
       n = fg_append(size, text, n, "%s%s%s", n ? ", " : "", fg_kinds[i].name,
-                    is_of_forward(&fg_kinds[i], field->name) ? " (forward only)" : "");
+                    fg_kinds[i].of_forward >> at & 1 ? " (forward only)" : "");
 }
 
 static void list_families(const fg_field *field, size_t size, char *text) {

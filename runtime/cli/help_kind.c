@@ -109,7 +109,7 @@ static void print_layouts(cli_page *page, const fg_kind *kind, const use *uses) 
   } layouts[] = {{"q_layout=packed kv_layout=packed", {.q = FG_PACKED, .kv = FG_PACKED}, 3},
                  {"kv_layout=cached", {.kv = FG_CACHED}, 1},
                  {"kv_layout=paged", {.kv = FG_PAGED}, 1}};
-  if (!fg_kind_has_field(kind, "kv_layout")) return;
+  if (!fg_kind_has_field(kind, FG_FIELD_KV_LAYOUT)) return;
   cli_page_title(page, 2, "Axes in other layouts");
   cli_page_text(page, "Packed sequences have one axis of tokens in place of batch and length; "
                       "starts_q and starts_k say where each sequence begins. A bias of packed "
@@ -147,13 +147,17 @@ static void print_extents(cli_page *page, const fg_kind *kind) {
 
 static void print_fields(cli_page *page, const fg_kind *kind) {
   cli_page_title(page, 2, "Fields of its specs");
-  for (const char *const *name = kind->fields; *name; name++) {
-    fputs(name == kind->fields ? "" : ", ", page->to);
+  const char *between = "";
+  for (int i = 0; i < FG_SPEC_FIELDS; i++) {
+    const char *name = fg_fields[i].name;
+    if (!fg_kind_has_field(kind, i)) continue;
+    fputs(between, page->to);
+    between = ", ";
     if (page->markdown)
-      fprintf(page->to, "[`%s`](../fields/%s.md#%s)", *name,
-              cli_help_field_page(fg_field_find(*name)), *name);
+      fprintf(page->to, "[`%s`](../fields/%s.md#%s)", name, cli_help_field_page(&fg_fields[i]),
+              name);
     else
-      fputs(*name, page->to);
+      fputs(name, page->to);
   }
   fputs(page->markdown ? ".\n\n" : ".\n", page->to);
 }

@@ -56,7 +56,7 @@ static fg_status add(cases *all, const fg_kind *kind, const char *base, const fg
   replaced(base, field->name, word, "", sizeof made.words, made.words);
   snprintf(made.label, sizeof made.label, "%s", plain < 0 ? base : word);
   for (int p = 0; p < CLI_PASSES; p++) {
-    const bool has_pass = fg_kind_has_field(kind, "pass");
+    const bool has_pass = fg_kind_has_field(kind, FG_FIELD_PASS);
     if (p && !has_pass) continue;
     replaced(base, field->name, word, has_pass ? passes[p] : "", sizeof words, words);
     made.has[p] = read_point(words, &made.at[p]) && made.at[p].pass == p &&
@@ -120,8 +120,7 @@ fg_status cli_cases_make(cli_case **list, int *n) {
     for (int f = 1; f < FG_SPEC_FIELDS; f++) {
       const fg_field *field = &fg_fields[f];
       const bool has_values = !field->type->is_list && strcmp(field->name, "pass");
-      if (fg_kind_has_field(kind, field->name) && has_values)
-        TRY_OUT(add_field(&all, kind, field, plain));
+      if (fg_kind_has_field(kind, f) && has_values) TRY_OUT(add_field(&all, kind, field, plain));
     }
   }
   *list = all.list, *n = all.n;
