@@ -1,7 +1,7 @@
 /* t_planted_layout.c - bugs planted where templates find the sequences of layouts that are not
  * dense: the host device or the oracle catches each. What no sequence reads is NaN, so that most
  * show as wrong numbers. */
-#include "planted_suite.h"
+#include "wgmma_planted.h"
 
 /* Whatever a wrong place of a row comes to. */
 #define PLACE                                                                                      \
@@ -80,7 +80,7 @@ static const planted_bug bugs[] = {
     {"sequence.row_number", "token_q + %s", "%s", packed_backward, PLACE,
      .place = {{BACKWARD, NULL}}},
     {"sequence.place", "side.length, i)", "\"(1 << 20)\", i)", wgmma_packed, PLACE,
-     .place = {{"attention/wgmma/movers.cut", NULL}}},
+     .place = {WGMMA_MOVERS}},
     {"sequence.list.order", "other < b", "other <= b", wgmma_packed,
      .fault = "load of an element never written"},
     {"sequence.list.places", "b + 2 - at", "b + 1 - at", wgmma_packed,
@@ -133,7 +133,7 @@ static const planted_bug bugs[] = {
     {"sequence.paged.find_row", "at %% (u32)p.page", "at / (u32)p.page", wgmma_paged, MOVED,
      .place = {{PAGES, NULL}}},
     {"sequence.paged.declare_boxes", "(p.page | %s) & -(p.page | %s)", "%s & -%s", wgmma_paged,
-     "deadlock", .place = {{"attention/wgmma/movers.cut", NULL}}},
+     "deadlock", .place = {WGMMA_MOVERS}},
     {"sequence.paged.declare_boxes", "row_k %% common == 0", "common", wgmma_paged, MOVED,
      .place = {{PAGES, NULL}}},
     {"wgmma.pages.find", "%s * box", "%s", wgmma_paged, MOVED, .cases = boxes},
@@ -142,8 +142,7 @@ static const planted_bug bugs[] = {
     {"wgmma.pages.number", "(count + (v0 >= 0))", "count", wgmma_dense_paged,
      "mbarrier_expect * all 1 arrivals of its phase * have come", .cases = boxes},
     {"wgmma.pages.job_is_read", "warp_sync(ALL_LANES);", "", wgmma_paged,
-     "race: shared store at * which several lanes of warp 0 read",
-     .place = {{"attention/wgmma/movers.cut", NULL}}},
+     "race: shared store at * which several lanes of warp 0 read", .place = {WGMMA_MOVERS}},
 };
 
 /* Of any lengths, at edges of tiles, equal ones, one that has all; with lengths that are used and

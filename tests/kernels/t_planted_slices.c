@@ -1,6 +1,6 @@
 /* t_planted_slices.c - bugs planted where templates find and walk slices: the oracle or the host
  * device catches each. */
-#include "planted_suite.h"
+#include "wgmma_planted.h"
 
 static const char forward[] = "family=simt head_dim=40 mask=window(20,3) slices=true",
                   full[] = "family=simt head_dim=40 slices=true",
@@ -62,8 +62,7 @@ static const verify_case long_ones[] = {
     {.shape = {.b = 1, .h = 1, .hk = 1, .nq = 256, .nk = 1024, .slices = 2}, .seed = 22},
     {.seed = 0}};
 
-#define MOVERS "attention/wgmma/movers.cut"
-#define WALK   "attention/wgmma/slices.cut"
+#define WALK "attention/wgmma/slices.cut"
 #define PLACE                                                                                      \
   "wrong numbers|out of bounds|before the start of tensor|past the end of tensor|undefined "       \
   "behaviour: array index, shift or integer overflow"
@@ -109,13 +108,13 @@ static const planted_bug bugs[] = {
     {"sequence.slices.skip_rows", "$(h)++;", "$(h) += 2;", .words = mma_backward},
     {"sequence.slices.heads", "? h_first", "? h_first + 1", .words = mma_backward},
     {"wgmma.slices.none", "imax($(seq.nk), BLOCK_KV)", "-1", wgmma, .fault = "deadlock",
-     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {WALK, NULL}}},
+     .place = {WGMMA_MOVERS, WGMMA_FORWARD, {WALK, NULL}}},
     {"wgmma.slices.number", "tile - 1", "tile", wgmma,
      .fault = "deadlock|mbarrier_expect * all 1 arrivals of its phase * have come",
-     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {WALK, NULL}}},
+     .place = {WGMMA_MOVERS, WGMMA_FORWARD, {WALK, NULL}}},
     {"wgmma.slices.job_is_read", "warp_sync(ALL_LANES);", "", wgmma,
-     .fault = "race: shared store at * which several lanes of warp 2 read",
-     .place = {{MOVERS, NULL}}, .cases = many, .seeds = 1},
+     .fault = "race: shared store at * which several lanes of warp 2 read", .place = {WGMMA_MOVERS},
+     .cases = many, .seeds = 1},
     {"wgmma.slices.record", "(u32)k0, 0", "(u32)k0 + 8, 0", .words = wgmma},
     {"wgmma.slices.told", "seen |", "seen << 8 |", .words = wgmma},
     {"wgmma.slices.record_is_empty", "(\"tile\", \"RECORDS\")) ^ 1", "(\"tile\", \"RECORDS\"))",
@@ -124,7 +123,7 @@ static const planted_bug bugs[] = {
      .fault = "deadlock", .place = {{WALK, NULL}}, .cases = many, .seeds = 1},
     {"wgmma.slices.seen", "&& ($(always))", "&& 1", .words = wgmma},
     {"wgmma.slices.read", "records.told", "records.own", wgmma, .fault = "deadlock",
-     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {WALK, NULL}}},
+     .place = {WGMMA_MOVERS, WGMMA_FORWARD, {WALK, NULL}}},
     {"wgmma.slices.read_own", "(records.own)", "(records.told)", .words = wgmma_full,
      .cases = long_ones},
     {"wgmma.slices.take", "$(records.k0)", "$(records.told)", .words = wgmma},
@@ -132,8 +131,7 @@ static const planted_bug bugs[] = {
      .place = {{WALK, NULL}, {"tile.slices.put", NULL}}},
     {"wgmma.keys_slices.leave_keys", "warp_sync(ALL_LANES);", "", wgmma,
      .fault = "deadlock|race: shared store at *",
-     .place = {{MOVERS, NULL}, {"attention/wgmma/forward.cut", NULL}, {"tile.slices.put", NULL}},
-     .cases = many, .seeds = 1},
+     .place = {WGMMA_MOVERS, WGMMA_FORWARD, {"tile.slices.put", NULL}}, .cases = many, .seeds = 1},
     {"wgmma.keys_slices.leave_tile", "CLEAR_P()", "", .words = wgmma},
     {"wgmma.keys_slices.next_slice", "$(records.none)", "!($(records.none))", .words = wgmma},
     /* pairs that an earlier slice shows, and the bits of those that a slice does */

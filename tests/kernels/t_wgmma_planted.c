@@ -3,10 +3,6 @@
  * mask. The host device or the oracle catches each. */
 #include "wgmma_planted.h"
 
-#define WGMMA  "attention/wgmma/forward.cut"
-#define JOB    "attention/wgmma/job.cut"
-#define SOFT   "attention/wgmma/weights.cut"
-#define MOVERS "attention/wgmma/movers.cut"
 #define PARTS  "attention/wgmma/parts.cut"
 #define CLAIMS "tile/claims.cut"
 #define BIAS   "family=wgmma head_dim=64 block_q=128 block_kv=128 bias=true bias_dims=[h,q,k] "
@@ -71,13 +67,13 @@ static const planted_bug bugs[] = {
     {"wgmma.input.load", "h\"", "0\"", .words = BIAS},
     {"wgmma.input.wait",
      "mbarrier_wait($(barrier(\"inputs\")), $(barriers.parity(\"inputs\", INPUT_STAGES)));", "",
-     .words = BIAS, .fault = RACE, .place = {{SOFT}}},
+     .words = BIAS, .fault = RACE, .place = {WGMMA_WEIGHTS}},
     {"wgmma.input.wait", "INPUT_STAGES))", "INPUT_STAGES)) ^ 1", .words = BIAS,
-     .fault = RACE "|" STUCK, .place = {{SOFT}, {MOVERS}}},
+     .fault = RACE "|" STUCK, .place = {WGMMA_WEIGHTS, WGMMA_MOVERS}},
     {"wgmma.input.load_next", "warp_sync(ALL_LANES);", "", .words = BIAS, .fault = RACE},
     {"wgmma.input.load_next", "\"(k0 - INPUT_STAGES * ", "\"(k0 - ", .words = BIAS},
     {"wgmma.input.load", "bar, 32", "bar, 16", .words = BIAS, .fault = RACE "|" STUCK,
-     .place = {{SOFT}, {MOVERS}}},
+     .place = {WGMMA_WEIGHTS, WGMMA_MOVERS}},
     {"wgmma.input.element", "width, 32", "width, 16", .words = BIAS},
     {"wgmma.input.element", "0 and", "1 and", .words = BIAS},
     /* the same by the warp's own hands, where the tensor is not aligned */
@@ -85,29 +81,31 @@ static const planted_bug bugs[] = {
     {"tile.tiles.load_box", " && column + 1 < columns", "", .words = BIAS,
      .fault = "load past the end of|load before the start|load touches a gap|outside of all"},
     {"wgmma.input.load", "warp_sync(ALL_LANES);", "", .words = BIAS, .fault = RACE,
-     .place = {{SOFT}}},
+     .place = {WGMMA_WEIGHTS}},
     /* keys that only other warpgroups see: the same barriers for all */
     {"wgmma.keys_range.pass_first_tiles", "@ pass_tiles(\"k0 >= k_first\")", "", .words = WINDOW,
-     .fault = RACE "|" STUCK, .place = {{WGMMA}, {JOB}, {MOVERS}}},
-    {"wgmma.keys_range.pass_tiles", "turns.take()", "", .words = WINDOW, .fault = RACE "|" STUCK},
+     .fault = RACE "|" STUCK, .place = {WGMMA_FORWARD, WGMMA_JOB, WGMMA_MOVERS}},
+    {"wgmma.keys_range.pass_tiles", "turns.take()", "", .words = WINDOW, .fault = RACE "|" STUCK,
+     .place = {WGMMA_JOB}},
     {"wgmma.forward.first_turn", "if use.first_tile_in_turn then turns.take() end", "",
-     .words = CAPPED, .fault = RACE "|" STUCK, .place = {{JOB}}},
-    {"wgmma.keys_range.keys_left_behind", ")); // of", " .. \" + BLOCK_KV\")); // of", .words = WINDOW},
+     .words = CAPPED, .fault = RACE "|" STUCK, .place = {WGMMA_JOB}},
+    {"wgmma.keys_range.keys_left_behind", ")); // of", " .. \" + BLOCK_KV\")); // of",
+     .words = WINDOW},
     /* slots of Q that warpgroups have in turn */
     {"wgmma.barriers.slots_of_q", "Q_SLOTS", "GROUPS", .words = ROUND, .fault = RACE "|" STUCK,
-     .place = {{MOVERS}, {JOB}, {WGMMA}}},
+     .place = {WGMMA_MOVERS, WGMMA_JOB, WGMMA_FORWARD}},
     {"wgmma.barriers.slots_of_q", "\"turn % 2 * GROUPS + \" .. group", "barriers.q_slot(group)",
-     .words = ROUND, .fault = RACE "|" STUCK, .place = {{MOVERS}, {JOB}, {WGMMA}}},
+     .words = ROUND, .fault = RACE "|" STUCK, .place = {WGMMA_MOVERS, WGMMA_JOB, WGMMA_FORWARD}},
     /* tiles that all rows of a warpgroup see: where the first one begins, and the last */
     {"wgmma.keys_range.whole_tiles", "), k_end", ") - BLOCK_KV, k_end", .words = WIDE},
     {"wgmma.keys_range.whole_tiles", "- BLOCK_KV ", "", .words = WIDE},
     {"wgmma.keys_range.seen_by_all", "mask.seen_by_all", "mask.keys", .words = WIDE},
     /* claims of rows: who begins to count, from where, and behind which grid */
     {"wgmma.movers.claim", "if (turn == 0) { open_claims((u64 *)p.claims); }", "", .words = WINDOW,
-     .fault = "never written", .place = {{MOVERS}, {CLAIMS}}},
+     .fault = "never written", .place = {WGMMA_MOVERS, {CLAIMS}}},
     {"wgmma.movers.claim", "claim(", "1 + claim(", .words = WINDOW},
     {"wgmma.movers.first_keys", "grid_wait();", "", .words = WINDOW, .fault = "before grid_wait",
-     .place = {{MOVERS}, {CLAIMS}}},
+     .place = {WGMMA_MOVERS, {CLAIMS}}},
     /* parts of a tile of rows: which keys each has, what orders them, what the last one adds up */
     {"wgmma.parts.keys_of_part", "(int)(from - first);", "0;", .words = PARTED, .cases = parted},
     {"wgmma.parts.keys_of_part", "turn > 0 ? first : ", "", .words = PARTED, .cases = parted_across,
@@ -141,15 +139,15 @@ static const planted_bug bugs[] = {
      .fault = "race: store*another block|never written|wrong numbers"},
     /* the first loads, which no mover makes again */
     {"wgmma.load_range.counts", "1, v_count", "0, v_count", .words = WINDOW,
-     .fault = RACE "|" STUCK "|arrivals of its phase"},
+     .fault = RACE "|" STUCK "|arrivals of its phase", .place = {WGMMA_MOVERS}},
     {"wgmma.load_range.first_keys", "k_last", "k_first", .words = WINDOW},
     {"wgmma.queries.first_rows", "if (turn == 0) { continue; } // on its way", "", .words = WINDOW,
-     .fault = RACE "|" STUCK "|arrivals of its phase"},
+     .fault = RACE "|" STUCK "|arrivals of its phase", .place = {WGMMA_MOVERS}},
     /* a cap: where its polynomial holds, and what takes its place */
     {"cap.limits", "BITS - 1", "BITS + 60", .words = CAPPED, .cases = wide},
     {"cap.limits", "LEAST * 2.0 ^ -origin", "-1.0", .words = CAPPED, .cases = wide},
     {"cap.limits", "a1", "a1 * 1.001", .words = CAPPED},
-    {"wgmma.weights.hide_scores", "hide()", "", .words = CAPPED, .cases = wide},
+    {"wgmma.weights.hide_scores", "seen.hide()", "", .words = CAPPED, .cases = wide},
     /* rows that share a reference: while they have one, where one is near enough, what they differ
        in */
     {"normalizers.softmax.trial", "fill(\" && $m == m$leader\", r)", "\"\"", .words = SLOPED,
@@ -160,7 +158,7 @@ static const planted_bug bugs[] = {
     {"tile.tiles.columns_below", "+ imin", "+ 1 + imin", .words = WINDOW},
     {"expr.text.seen_columns", " & ~\" .. below(first)", "\"", .words = WINDOW},
     {"wgmma.trials.hide_upper", "seen1) >> 16", "seen1) >> 24", .words = WINDOW},
-    {"wgmma.weights.hide_first_tile", "hide()", "", .words = WINDOW, .cases = wide},
+    {"wgmma.weights.hide_first_tile", "seen.hide()", "", .words = WINDOW, .cases = wide},
 };
 
 /* Of several tiles; rows of keys that are a multiple of 16 bytes and others. */

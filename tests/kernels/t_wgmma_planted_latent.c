@@ -75,8 +75,7 @@ static const planted_bug bugs[] = {
     {"wgmma.forward_latent.values", "side * (DV_PIECES", "0 * (DV_PIECES", .words = FULL,
      .fault = RACE, .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
     {"wgmma.forward_latent.release", "wait_values(o);", "", .words = FULL,
-     .fault = RACE "|still reads|in flight",
-     .place = {{LATENT}, {MOVER}, {"attention/wgmma/weights.cut"}}},
+     .fault = RACE "|still reads|in flight", .place = {{LATENT}, {MOVER}, WGMMA_WEIGHTS}},
     {"wgmma.forward_latent.release", "2 * (", "(", .words = FULL, .fault = RACE "|" STUCK,
      .place = {{LATENT}, {MOVER}, {"attention/wgmma/parts.cut"}}},
     /* rows */

@@ -66,8 +66,7 @@ static const planted_bug bugs[] = {
     {"wgmma.forward_wide.release_values", "wgmma_wait_$(issued - released)();", "", .words = FULL,
      .fault = RACE "|still reads", .place = {{MOVER}, {WIDE}}},
     {"wgmma.forward_wide.end_scores", "wait_scores($(sums));", "", .words = FULL,
-     .fault = RACE "|in flight|still reads",
-     .place = {{WIDE}, {"attention/wgmma/weights.cut"}, {MOVER}}},
+     .fault = RACE "|in flight|still reads", .place = {{WIDE}, WGMMA_WEIGHTS, {MOVER}}},
     /* what both sides know of a row */
     {"wgmma.forward_wide.pair", "\"side == 0\"", "\"side == 1 && k_first > 0\"", .words = FULL,
      .fault = "wrong numbers|never written"},

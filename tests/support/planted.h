@@ -18,7 +18,7 @@ typedef struct planted_place {
  * seeds are added, each seed needs one. */
 typedef struct planted_bug {
   const char *where, *text, *instead, *words, *fault;
-  planted_place place[3];   /* none: any line of the bug's file */
+  planted_place place[12];   /* none: any line of the bug's file */
   const verify_case *cases; /* up to one without rows; NULL = a small one */
   const char *switches;     /* FLASHGEN_SWITCH; NULL = none */
   fg_status refused;        /* no kernel comes of it: with this status and the `fault` */

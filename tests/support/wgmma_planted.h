@@ -11,6 +11,27 @@
 #define WGMMA_RACE  "race: shared|have come|never written|still filling it|wrong numbers"
 #define WGMMA_STUCK "deadlock|second time|more arrivals|has no wait|ends with|still reads"
 
+/* Where a fault may show: files of those that multiply, of a job's rows and keys, of weights, and
+ * of movers. */
+#define WGMMA_FORWARD                                                                              \
+  {"attention/wgmma/forward.cut", NULL}, {"attention/wgmma/values.cut", NULL}, {                   \
+    "attention/wgmma/keys_slices.cut", NULL                                                        \
+  }
+#define WGMMA_JOB                                                                                  \
+  {"attention/wgmma/job.cut", NULL}, {"attention/wgmma/keys_range.cut", NULL},                     \
+      {"attention/wgmma/turns.cut", NULL}, {                                                       \
+    "attention/wgmma/unit.cut", NULL                                                               \
+  }
+#define WGMMA_WEIGHTS                                                                              \
+  {"attention/wgmma/weights.cut", NULL}, {"attention/wgmma/seen.cut", NULL},                       \
+      {"attention/wgmma/trials.cut", NULL}, {                                                      \
+    "attention/wgmma/most.cut", NULL                                                               \
+  }
+#define WGMMA_MOVERS                                                                               \
+  {"attention/wgmma/movers.cut", NULL}, {"attention/wgmma/queries.cut", NULL}, {                   \
+    "attention/wgmma/load_range.cut", NULL                                                         \
+  }
+
 /* Orders enough that a wait behind which a slot may go on is met too late in one. */
 enum { ORDERS = 16 };
 
