@@ -1,5 +1,5 @@
 /* overhead.c - what flashgen adds to a launch, in one run on a GPU: prints the figures of
- * runtime/embedding.md.
+ * runtime/docs/doors/c.md.
  *
  *   overhead [cuda:N]        on a GPU
  *   overhead_fake            with a driver that does nothing: flashgen's own work on the host

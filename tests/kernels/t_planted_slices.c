@@ -146,11 +146,18 @@ static const planted_bug bugs[] = {
      .cases = many},
 };
 
+/* Passes in an order take long over many slices. */
+static const verify_case few[] = {
+    {.shape = {.b = 1, .h = 4, .hk = 2, .nq = 77, .nk = 103, .slices = 5}, .seed = 0},
+    {.shape = {.b = 1, .h = 2, .hk = 1, .nq = 47, .nk = 77}, .seed = 3},
+    {.seed = 0}};
+
 /* Without a bug. */
 static const planted_bug whole[] = {
     {.words = forward},  {.words = full},       {.words = backward},
     {.words = mma},      {.words = mma_window}, {.words = mma_backward},
-    {.words = mma_rows}, {.words = wgmma},      {.words = wgmma_backward}};
+    {.words = mma_rows, .seeds = 1, .cases = few},
+    {.words = wgmma}, {.words = wgmma_backward}};
 
 PLANTED_SUITE(.name = "planted_slices", .bugs = {PLANTED(bugs)}, .whole = PLANTED(whole),
               .cases = cases)

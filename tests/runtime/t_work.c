@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern char **environ;
+
 /* Limits only fall. Lists and choices are for an H100's arch, whose wisdom is shipped. */
 static const struct {
   const char *call;
   long most[WORK_KINDS]; /* as work_names has them */
 } limits[] = {
-    {"open", {0, 0, 98, 0, 0, 0, 0, 14}},
+    {"open", {0, 0, 40, 0, 0, 0, 0, 14}},
     {"list, cold", {24, 240, 9600, 1, 9, 0, 22, 170}},
     {"choose", {9, 0, 572, 0, 0, 0, 0, 1}},
     {"list, warm", {25, 240, 8600, 0, 9, 9, 0, 9}},
@@ -24,7 +26,10 @@ static const struct {
     {"launch, hot", {0, 0, 0, 0, 0, 0, 0, 0}},
 };
 
-/* Ends what work_start began: no count is above its limit, or a tenth below it. */
+/* Ends what work_start began: no count is above its limit. One of more than MANY is no tenth below
+ * it: smaller ones follow the number of variables that a machine has. */
+enum { MANY = 100 };
+
 static void expect_work(const char *call) {
   long work[WORK_KINDS];
   int at = 0;
@@ -35,9 +40,28 @@ static void expect_work(const char *call) {
     if (i == WORK_ALLOCATIONS && !ALLOC_WATCH) continue;
     ck_assert_msg(work[i] <= most, "%s: %s %ld, the limit is %ld", call, work_names[i], work[i],
                   most);
-    ck_assert_msg(work[i] >= most - most / 10, "%s: %s %ld: lower the limit, %ld", call,
-                  work_names[i], work[i], most);
+    ck_assert_msg(most <= MANY || work[i] >= most - most / 10, "%s: %s %ld: lower the limit, %ld",
+                  call, work_names[i], work[i], most);
   }
+}
+
+/* Leaves the variables that a call may need: it looks through all that there are. */
+static void leave_few_variables(void) {
+  static const char *const kept[] = {
+      "HOME=", "PATH=", "TMPDIR=", "LD_LIBRARY_PATH=", "FLASHGEN_TEST_KERNELS="};
+  int n = 0;
+  for (char **at = environ; *at; at++)
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+      if (!strncmp(*at, kept[i], strlen(kept[i]))) {
+        environ[n++] = *at;
+        break;
+      }
+  environ[n] = NULL;
+}
+
+static void enter(void) {
+  leave_few_variables();
+  api_enter();
 }
 
 static void spare_lua(void) {
@@ -158,4 +182,4 @@ TEST(test_hot) {
   fg_close(context);
 }
 
-TEST_FIXTURE(api_enter, api_leave)
+TEST_FIXTURE(enter, api_leave)
