@@ -18,7 +18,7 @@ end
 -- Runs a plain Lua file of the templates in env; families and hooks call it as run(name).
 function environment.run(env, name) return environment.compile(env, name, gen.read(name))() end
 
--- What changes within an environment: plan and use.
+-- Names whose values change within an environment: plan and use.
 environment.varying = setmetatable({}, { __mode = "k" }) -- by environment
 
 -- run(name) of an environment: a file that reads nothing that changes is run once.

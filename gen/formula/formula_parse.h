@@ -41,7 +41,7 @@ bool fg_formula_good_name(const char *name);
 /* The definitions that come with flashgen. */
 fg_definitions fg_formula_builtin(void);
 
-/* What users read of definition i: words that use it ("mask=window(2,0)", and numbers by which
+/* The help of definition i: words that use it ("mask=window(2,0)", and numbers by which
  * `flashgen draw` draws a mask), and what it means. NULL: it is a part of other definitions. */
 typedef struct fg_definition_note {
   const char *example, *help;

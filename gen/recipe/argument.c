@@ -169,7 +169,7 @@ const fg_argument *fg_argument_input(bool gradient) {
   return gradient ? &input_grad : &input_value;
 }
 
-/* Those that are no row of the table stand behind it. */
+/* Arguments without a row of the table; their numbers follow its last one. */
 static const fg_argument *const others[] = {&latent_v, &input_value, &input_grad};
 enum { OTHERS = sizeof others / sizeof *others };
 

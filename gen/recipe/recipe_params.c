@@ -132,7 +132,7 @@ static void find_absent(fg_recipe *r) {
   }
 }
 
-/* What launches look up: no launch reads the letters of axes. */
+/* Looks up what launches need, so that no launch reads the letters of axes. */
 static void find_places(fg_recipe *r) {
   r->form = fg_form_rule_of(fg_recipe_kind(r)->form);
   for (int i = 0; i < r->n_tensors; i++)

@@ -7,8 +7,7 @@
 
 typedef struct cli_topic {
   const char *name, *line;
-  /* Of a topic of several pages: the name of page i, NULL behind the last. A topic without is one
-   * page. */
+  /* The name of page i of a topic of several pages, NULL behind the last. NULL: it is one page. */
   const char *(*page)(const cli *c, int i);
   fg_status (*print)(cli_page *page, const cli *c, int i);
 } cli_topic;
@@ -16,7 +15,7 @@ typedef struct cli_topic {
 extern const cli_topic cli_topic_commands, cli_topic_fields, cli_topic_kinds, cli_topic_masks,
     cli_topic_scores, cli_topic_support;
 
-/* What the program prints without a command: its commands and topics. */
+/* Prints the commands and topics, as the program does without a command. */
 void cli_help_overview(const cli *c, FILE *to);
 /* The command of that name; NULL: there is none. */
 const cli_command *cli_command_find(const cli *c, const char *name);
